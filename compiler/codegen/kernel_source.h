@@ -1,0 +1,52 @@
+#ifndef KILN_COMPILER_CODEGEN_KERNEL_SOURCE_H_
+#define KILN_COMPILER_CODEGEN_KERNEL_SOURCE_H_
+
+// What codegen gives for one kernel.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/config/target.h"
+#include "compiler/schedule/kernel_plan.h"
+
+namespace kiln {
+
+// One parameter of a kernel, in signature order.
+struct KernelParam {
+  enum class Kind : uint8_t { kBuffer, kScalar, kSeed };
+  Kind kind;
+  BufferId buffer = 0;  // kBuffer: of the plan
+  SymExpr scalar = 0;   // kScalar: over symbols only
+};
+
+struct KernelSource {
+  std::string
+      symbol;  // "kiln_poi_fused_add_relu_5f0c9a…": the digest of its text, so equal kernels have equal names
+  std::string text;  // the definition, without the prelude
+  std::vector<KernelParam> params;
+  // CUDA launch. Grid over symbols; empty on the CPU.
+  std::vector<SymExpr> grid;  // three
+  uint32_t block[3] = {1, 1, 1};
+  uint32_t shared_bytes = 0;
+};
+
+// Writes `kernel` for `target`. Pure. `buffers` are the plan's.
+absl::StatusOr<KernelSource> WriteKernel(const PlannedKernel& kernel,
+                                         const std::vector<Buffer>& buffers,
+                                         const ShapeEnv& shapes,
+                                         const Target& target);
+
+// The kernels of a graph as translation units: content-defined groups, so that
+// most units survive a change of the list, each with the prelude in front.
+struct UnitSource {
+  std::string source;
+  std::vector<std::string> symbols;
+};
+std::vector<UnitSource> GroupIntoUnits(const std::vector<KernelSource>& kernels,
+                                       const Target& target);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_CODEGEN_KERNEL_SOURCE_H_

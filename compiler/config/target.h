@@ -1,0 +1,41 @@
+#ifndef KILN_COMPILER_CONFIG_TARGET_H_
+#define KILN_COMPILER_CONFIG_TARGET_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace kiln {
+
+enum class TargetKind : uint8_t { kCpu, kCuda };
+
+// What code is made for, and the numbers decisions hang on. A function of its
+// name alone: the machine that compiles is never asked.
+struct Target {
+  TargetKind kind = TargetKind::kCpu;
+  std::string name;  // "sm_90", "x86-64-v3"
+
+  // CPU.
+  int vector_bytes = 32;  // of one vector register: 16 (v2), 32 (v3), 64 (v4)
+  bool avx512_bf16 = false;
+  bool amx_bf16 = false;
+
+  // CUDA. Source: CUDA C++ Programming Guide, "Compute Capabilities".
+  int compute_capability = 0;  // 90
+  int64_t max_threads_per_block = 1024;
+  int64_t shared_bytes_per_block = 48 << 10;  // without opting in
+  int64_t registers_per_thread = 255;
+  // The grid never depends on the chip's count of multiprocessors in a way that
+  // changes results; this one sizes grid-stride loops only.
+  int64_t multiprocessors = 132;
+};
+
+// "sm_80", "sm_90", "sm_90a", "sm_100", "x86-64", "x86-64-v2", "x86-64-v3",
+// "x86-64-v4". BAD_TARGET names what is not known.
+absl::StatusOr<Target> TargetFromName(absl::string_view name);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_CONFIG_TARGET_H_

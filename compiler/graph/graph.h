@@ -1,0 +1,145 @@
+#ifndef KILN_COMPILER_GRAPH_GRAPH_H_
+#define KILN_COMPILER_GRAPH_GRAPH_H_
+
+// The tensor program, as the compiler works on it: SSA over operators of the
+// table. A value knows its meta; a node its operator, its arguments in schema
+// order with defaults filled in, and its results.
+//
+// A Graph is edited in place, by passes only. Not thread-safe.
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compiler/graph/argument.h"
+#include "compiler/graph/op_def.h"
+#include "compiler/graph/tensor_meta.h"
+#include "compiler/sym/shape_env.h"
+
+namespace kiln {
+
+struct GraphInput {
+  // A tensor value, or an integer passed by value.
+  std::variant<ValueId, SymExpr> what;
+  uint32_t alignment_bytes = 1;
+};
+
+struct GraphConstant {
+  ValueId value;
+  std::string data;  // little-endian, contiguous
+};
+
+struct GraphOutput {
+  std::variant<NoneArgument, ValueId, SymExpr> what;
+  DimVector
+      strides;  // that the caller must see; those of the value's meta at import
+};
+
+// The value that an input's memory must hold when the run is over.
+struct Mutation {
+  ValueId input;
+  ValueId value;
+};
+
+struct Value {
+  TensorMeta meta;
+  std::string name;  // without '%'; unique in the graph
+  static constexpr uint32_t kNoNode = ~0u;
+  uint32_t node =
+      kNoNode;  // index of the producer in nodes(); kNoNode: input or constant
+  uint32_t result = 0;  // which of its results
+};
+
+struct Node {
+  const OpDef* op;
+  absl::InlinedVector<Argument, 4> args;
+  absl::InlinedVector<ValueId, 1> results;
+};
+
+class Graph {
+ public:
+  std::string name;
+  ShapeEnv shapes;
+  std::vector<GraphInput> inputs;
+  std::vector<GraphConstant> constants;
+  std::vector<GraphOutput> outputs;
+  std::vector<Mutation> mutations;
+
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const Value& value(ValueId id) const { return values_[id.index]; }
+  const TensorMeta& meta(ValueId id) const { return values_[id.index].meta; }
+  uint32_t num_values() const { return static_cast<uint32_t>(values_.size()); }
+
+  ValueId AddInput(std::string name, TensorMeta meta, uint32_t alignment_bytes);
+  ValueId AddConstant(std::string name, TensorMeta meta, std::string data);
+
+  // Appends a node whose metas are inferred. `args` in schema order; missing
+  // trailing ones take their defaults. MALFORMED_GRAPH from inference.
+  absl::StatusOr<absl::InlinedVector<ValueId, 1>> AddNode(
+      const OpDef& op, absl::InlinedVector<Argument, 4> args,
+      absl::string_view result_name = "");
+
+  // Keeps the nodes whose flag is set, in order. Says whether any went.
+  bool RetainNodes(const std::vector<bool>& keep);
+
+  // Calls `visit` for every tensor value that a node reads, also in lists.
+  static void VisitValues(const Node& node,
+                          absl::FunctionRef<void(ValueId)> visit);
+
+ private:
+  friend class GraphRewriter;
+  std::vector<Node> nodes_;
+  std::vector<Value> values_;
+};
+
+// How passes edit: a new node list is written beside the old one.
+//
+//   GraphRewriter rewriter(graph);
+//   for (uint32_t i = 0; i < rewriter.num_old_nodes(); ++i) {
+//     if (wants(rewriter.old_node(i))) {
+//       ASSIGN_OR_RETURN(ValueId v, rewriter.Add1(op, {...mapped args...}));
+//       rewriter.Replace(i, {v});
+//     } else {
+//       rewriter.Keep(i);
+//     }
+//   }
+//   rewriter.Finish();   // outputs and mutations remapped, values renumbered
+class GraphRewriter {
+ public:
+  explicit GraphRewriter(Graph& graph);
+  uint32_t num_old_nodes() const {
+    return static_cast<uint32_t>(old_nodes_.size());
+  }
+  const Node& old_node(uint32_t i) const { return old_nodes_[i]; }
+  const TensorMeta& old_meta(ValueId v) const {
+    return old_values_[v.index].meta;
+  }
+  Graph& graph() { return graph_; }  // the new one; its AddNode appends
+
+  ValueId Map(ValueId old) const;  // the new value of an old one
+  Argument Map(const Argument& old) const;
+  void Keep(uint32_t i);  // copies the node, arguments mapped
+  void Replace(
+      uint32_t i,
+      absl::Span<const ValueId> results);  // in order of the old results
+
+  // AddNode for an operator with one result.
+  absl::StatusOr<ValueId> Add1(const OpDef& op,
+                               absl::InlinedVector<Argument, 4> args);
+  void Finish();
+
+ private:
+  Graph& graph_;
+  std::vector<Node> old_nodes_;
+  std::vector<Value> old_values_;
+  std::vector<ValueId> map_;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_GRAPH_GRAPH_H_

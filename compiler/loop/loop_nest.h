@@ -1,0 +1,114 @@
+#ifndef KILN_COMPILER_LOOP_LOOP_NEST_H_
+#define KILN_COMPILER_LOOP_LOOP_NEST_H_
+
+// The graph as loops. lower_graph makes one nest a node; scheduling merges
+// nests, so that the same type also holds a whole fused kernel: its axes, one
+// scalar DAG that may hold several reductions, and everything it stores.
+//
+// Indices stay one expression a dimension of the buffer ("x[i0, i1]"): a
+// producer is inlined by putting them in place of its axes, and only codegen
+// multiplies them with strides.
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/graph/argument.h"
+#include "compiler/loop/scalar_expr.h"
+#include "compiler/sym/shape_env.h"
+#include "compiler/sym/sym_expr.h"
+
+namespace kiln {
+
+struct Axis {
+  SymExpr extent;
+  bool reduction = false;  // all reduction axes stand behind all others
+};
+
+enum class StoreMode : uint8_t {
+  kSet,
+  kAtomicAdd,  // several iterations may meet; order is not fixed
+};
+
+// One write a point of the nest, or a point of its non-reduction axes when
+// neither value nor index depends on a reduction axis.
+struct Store {
+  BufferId buffer;
+  DimVector index;
+  ScalarId value;  // cast to the buffer's dtype already
+  StoreMode mode = StoreMode::kSet;
+  static constexpr ScalarId kNoMask = ~0u;
+  ScalarId mask = kNoMask;  // bool node; false: not written
+};
+
+struct LoopNest {
+  std::vector<std::string>
+      origins;  // operators it came from, in order: "add", "native_layer_norm"
+  std::vector<Axis> axes;
+  std::vector<ScalarNode> body;
+  std::vector<Store> stores;
+};
+
+enum class BufferKind : uint8_t { kInput, kConstant, kTemporary, kOutput };
+
+// Named memory. Temporaries are dense; an output has the strides its caller
+// must see. Two buffers never overlap but as `alias_of` says.
+struct Buffer {
+  std::string name;  // "buf3"; inputs and constants as in the graph
+  BufferKind kind = BufferKind::kTemporary;
+  DType dtype = DType::kFloat32;
+  DimVector sizes;
+  DimVector strides;   // elements
+  SymExpr offset = 0;  // elements, from the input's first
+  uint32_t index = 0;  // of the graph input or constant
+};
+
+// A strided window on a buffer: how outputs and extern calls see memory.
+struct View {
+  BufferId buffer = 0;
+  DType dtype = DType::kFloat32;
+  DimVector sizes;
+  DimVector strides;
+  SymExpr offset = 0;
+};
+
+struct Attribute {
+  std::string name;
+  std::variant<int64_t, double, std::string, std::vector<SymExpr>> value;
+};
+
+// A library call; what each takes is written in the runtime's contract.
+struct ExternCall {
+  std::string name;  // "addmm"
+  std::string origin;
+  std::vector<View> inputs;
+  std::vector<View> outputs;
+  std::vector<Attribute> attributes;
+};
+
+struct Fill {
+  BufferId buffer;
+  Number value;
+};
+
+using LoopStep = std::variant<LoopNest, ExternCall, Fill>;
+
+struct ProgramOutput {
+  std::variant<NoneArgument, View, SymExpr> what;
+};
+
+struct LoopProgram {
+  std::string name;
+  ShapeEnv shapes;
+  std::vector<Buffer> buffers;
+  std::vector<LoopStep> steps;
+  std::vector<ProgramOutput> outputs;
+  // Inputs whose memory the program writes: the buffer is written by the last
+  // store to it.
+  std::vector<uint32_t> mutated_inputs;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_LOOP_LOOP_NEST_H_

@@ -1,0 +1,164 @@
+#ifndef KILN_COMPILER_LOOP_SCALAR_EXPR_H_
+#define KILN_COMPILER_LOOP_SCALAR_EXPR_H_
+
+// The body of a loop nest: a DAG of scalar operations as data, in order of
+// definition. Node i reads nodes before it only. All of Kiln's arithmetic is
+// one of these; two writers turn them into CUDA and C++.
+//
+// Types: every node has a dtype, the type it is computed in. Half types never
+// appear inside but at kLoad, kCast and a store's value: arithmetic on them is
+// float32 (facts/ops.md: rounding happens at stores).
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/string_view.h"
+#include "compiler/sym/sym_expr.h"
+#include "proto/base/dtype.h"
+
+namespace kiln {
+
+using ScalarId = uint32_t;  // index in LoopNest::body
+using BufferId = uint32_t;  // index in LoopProgram::buffers
+
+enum class ScalarOp : uint8_t {
+  // Leaves.
+  kConstant,  // `number`
+  kIndex,     // value of `index[0]`, an i64
+  kLoad,  // buffer[index...]; args: [] or [mask]: where mask is false nothing is read and the value is `number`
+  kSeed,  // the run's seed, an i64 holding the 64 bits
+  kRandom,  // args: seed, i64 index; `number.i` is the stream; uniform f32 in [0, 1): Philox4x32-10
+
+  // Arithmetic. Integers wrap.
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,        // floats
+  kFloorDiv,   // integers and floats, towards minus infinity
+  kTruncDiv,   // integers, towards zero
+  kRemainder,  // sign of the divisor
+  kFmod,       // sign of the dividend
+  kPow,
+  kAtan2,
+  kCopySign,
+  kNextAfter,
+  kHypot,
+  kMaximum,
+  kMinimum,  // NaN wins
+  kFma,
+  kNeg,
+  kAbs,
+  kSign,
+  kReciprocal,
+  kSquare,
+  kSqrt,
+  kRsqrt,
+  kExp,
+  kExp2,
+  kExpm1,
+  kLog,
+  kLog2,
+  kLog10,
+  kLog1p,
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kTanh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
+  kErf,
+  kErfc,
+  kErfinv,
+  kLgamma,
+  kDigamma,
+  kSigmoid,
+  kFloor,
+  kCeil,
+  kTrunc,
+  kRound,  // half to even
+  kIsNan,
+  kIsInf,
+  kSignBit,
+
+  // Comparisons give bool.
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  // On bool: logic. On integers: bits.
+  kAnd,
+  kOr,
+  kXor,
+  kNot,
+  kShiftLeft,
+  kShiftRight,
+
+  kWhere,  // args: condition, then, else; both sides are evaluated
+  kCast,  // C's rules; float to bool is != 0; to a half type rounds to nearest even
+  kBitcast,
+
+  // Over the nest's reduction axes: result is the same for all of them.
+  // args: one value (two for kArgMax/kArgMin with an explicit index).
+  kReduce,  // `reduce` says how; several results are read by kReduceResult
+  kReduceResult,  // args: a kReduce; `number.i`: which member of its tuple (0 is kReduce itself)
+  // Inclusive running combine along the last reduction axis.
+  kScan,
+};
+
+// How a reduction combines. Tuples: kArgMax, kArgMin: (value, i64 index, the
+// first of equals, NaN first); kWelford: (mean, sum of squared deviations,
+// count).
+enum class ReduceOp : uint8_t {
+  kNone,
+  kSum,
+  kProd,
+  kMax,
+  kMin,
+  kAny,
+  kAll,
+  kXor,
+  kArgMax,
+  kArgMin,
+  kWelford
+};
+
+// A constant's bits, by the node's dtype: float types hold `f`, others `i`.
+union Number {
+  double f;
+  int64_t i;
+};
+
+struct ScalarNode {
+  ScalarOp op;
+  DType dtype;
+  ReduceOp reduce = ReduceOp::kNone;
+  Number number{.i = 0};
+  absl::InlinedVector<ScalarId, 3> args;
+  BufferId buffer = 0;  // kLoad
+  DimVector
+      index;  // kLoad: one a dimension of the buffer; kIndex: one. May hold Var kIndirect: an integer node before this one
+
+  friend bool operator==(const ScalarNode& a, const ScalarNode& b) {
+    return a.op == b.op && a.dtype == b.dtype && a.reduce == b.reduce &&
+           a.number.i == b.number.i && a.args == b.args &&
+           a.buffer == b.buffer && a.index == b.index;
+  }
+};
+
+// "add", "maximum", "reduce": as in loop text and kernel names.
+absl::string_view ScalarOpName(ScalarOp op);
+absl::string_view ReduceOpName(ReduceOp op);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_LOOP_SCALAR_EXPR_H_

@@ -1,0 +1,67 @@
+#ifndef KILN_COMPILER_SCHEDULE_KERNEL_PLAN_H_
+#define KILN_COMPILER_SCHEDULE_KERNEL_PLAN_H_
+
+// Which nests share a launch, how each kernel is cut up, where buffers lie.
+// schedule/ makes it, codegen/ writes a kernel from each PlannedKernel alone,
+// emit/ turns the rest into a LaunchPlan.
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/loop/loop_nest.h"
+
+namespace kiln {
+
+// How a kernel's iteration space is dealt out.
+enum class Mapping : uint8_t {
+  kPointwise,  // all axes flattened to one; neighbours on the last axis
+  kTile2d,  // two axes in square tiles: one is contiguous for some accesses, the other for the rest
+  kRow,  // reduction over contiguous elements: a block (or warp, or part of one) a row
+  kColumn,  // reduction whose neighbours are non-reduction elements: threads side by side on those
+  kSerial,  // one thread an outer point, reduction axes in a plain loop: small or irregular (scans)
+};
+
+struct KernelTiling {
+  Mapping mapping = Mapping::kPointwise;
+  int vector_width = 1;    // elements an access on the contiguous axis
+  int threads = 256;       // a block (CUDA)
+  int rows_per_block = 1;  // kRow, kColumn (CUDA)
+  bool persistent =
+      false;  // kRow: the row is held in registers between its passes
+  int elements_per_thread = 1;
+  int tile_axis =
+      -1;  // kTile2d: the second tiled axis (the first is the last axis)
+  friend bool operator==(const KernelTiling&, const KernelTiling&) = default;
+};
+
+struct PlannedKernel {
+  LoopNest nest;  // fused; axes merged where every access allows
+  KernelTiling tiling;
+  std::string label;  // "kiln_poi_fused_add_relu_0"
+};
+
+struct BufferPlacement {
+  bool in_arena = false;
+  SymExpr offset_bytes = 0;  // in the arena
+  SymExpr bytes = 0;
+};
+
+using PlannedStep = std::variant<PlannedKernel, ExternCall, Fill>;
+
+struct KernelPlan {
+  std::string name;
+  ShapeEnv shapes;
+  std::vector<Buffer> buffers;              // as in the LoopProgram
+  std::vector<BufferPlacement> placements;  // one a buffer
+  std::vector<PlannedStep> steps;
+  std::vector<ProgramOutput> outputs;
+  std::vector<uint32_t> mutated_inputs;
+  SymExpr arena_bytes = 0;
+  int64_t peak_live_bytes = 0;  // at the hints
+};
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_SCHEDULE_KERNEL_PLAN_H_
