@@ -1,0 +1,164 @@
+#ifndef KILN_RUNTIME_DEVICE_H_
+#define KILN_RUNTIME_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "proto/base/dtype.h"
+
+// What a backend must do for the rest of the runtime: load object code, hold
+// memory, run kernels, copy and fill. null_device, cpu_device and cuda_device
+// implement it; one conformance suite holds them to this page.
+
+namespace kiln {
+
+enum class DeviceKind {
+  kNull,  // accepts everything, computes nothing; memory is the host's
+  kCpu,
+  kCuda,
+};
+
+// A queue of work. On CUDA a CUstream, which is also a cudaStream_t; null is
+// the legacy default stream. Elsewhere work is done when a call returns, and
+// the stream is not looked at.
+using Stream = void*;
+
+// What a device is: decides which artifacts it takes (device_target.h).
+struct DeviceTraits {
+  DeviceKind kind = DeviceKind::kNull;
+  int ordinal = 0;
+  std::string name;  // for people: "cpu", "NVIDIA H200"
+  // CPU
+  int cpu_level = 1;  // 1 to 4: x86-64, x86-64-v2, -v3, -v4
+  bool avx512_bf16 = false;
+  bool amx_bf16 = false;
+  int threads = 1;  // that parallel_for may use
+  // CUDA
+  int compute_major = 0;
+  int compute_minor = 0;
+  int driver_cuda_version = 0;  // as 13000
+  int multiprocessors = 0;
+};
+
+// Gives and takes back memory of one device. A framework may lend its own for
+// the outputs of a call. Thread-safe.
+class Allocator {
+ public:
+  virtual ~Allocator() = default;
+
+  // At least `bytes` > 0 bytes at an address that is a multiple of 64 (CPU) or
+  // 256 (CUDA), for use by work that is put on `stream` from now on.
+  //
+  // RESOURCE_EXHAUSTED when there is no such memory.
+  virtual absl::StatusOr<void*> Allocate(int64_t bytes, Stream stream) = 0;
+
+  // Takes back what Allocate gave for `stream`. Work already on that stream may
+  // still use it; the stream still exists.
+  virtual void Free(void* memory, int64_t bytes, Stream stream) = 0;
+};
+
+// A kernel of a loaded module; valid as long as the module.
+using KernelHandle = void*;
+
+// Object code on a device. Unloads when destroyed, after the work that uses it.
+// Thread-compatible.
+class Module {
+ public:
+  virtual ~Module() = default;
+
+  // ARTIFACT_CORRUPT when the module exports no such kernel.
+  virtual absl::StatusOr<KernelHandle> FindKernel(
+      const std::string& symbol) const = 0;
+};
+
+// One launch, its arguments evaluated.
+//
+// On the CPU `buffers` and `scalars` go to the kernel as they are
+// (proto/kernel_abi.h). CUDA takes them in signature order: `order` has one
+// entry an argument, i >= 0 for buffers[i] and ~i for scalars[i].
+struct KernelLaunch {
+  KernelHandle kernel = nullptr;
+  absl::Span<void* const> buffers;
+  absl::Span<const int64_t> scalars;
+  absl::Span<const int32_t> order;
+  int64_t grid[3] = {1, 1, 1};
+  uint32_t block[3] = {1, 1, 1};
+  uint32_t shared_bytes = 0;
+  uint32_t cluster = 0;  // blocks a cluster along x; 0: none
+};
+
+// A strided window, with its numbers known.
+struct StridedView {
+  void* data = nullptr;  // the first element
+  int64_t element_bytes = 1;
+  absl::Span<const int64_t> sizes;
+  absl::Span<const int64_t> strides;  // in elements
+};
+
+// A point in a stream that other streams can wait for. One thread.
+class Marker {
+ public:
+  virtual ~Marker() = default;
+  // The point is now the end of `stream`.
+  virtual absl::Status Record(Stream stream) = 0;
+  // Work put on `stream` from now on starts after the point. Nothing when
+  // there was no Record.
+  virtual absl::Status Wait(Stream stream) = 0;
+};
+
+// A backend. Thread-safe. Work put on one stream runs in order; OK from Launch,
+// Copy and Fill means that it was accepted, and that it is done only after
+// Synchronize. Memory arguments are addresses on this device unless said
+// otherwise.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  // Fixed for the device's life.
+  virtual const DeviceTraits& traits() const = 0;
+
+  // The device's own memory. Lives as long as the device.
+  virtual Allocator& allocator() = 0;
+
+  // Loads a cubin (CUDA) or a shared object (CPU). Launches nothing. `image`
+  // need not outlive the call.
+  //
+  // ARTIFACT_CORRUPT       the image is not object code
+  // ARTIFACT_INCOMPATIBLE  it is for another architecture
+  virtual absl::StatusOr<std::unique_ptr<Module>> LoadModule(
+      absl::string_view image) = 0;
+
+  virtual absl::StatusOr<std::unique_ptr<Marker>> MakeMarker() = 0;
+
+  // Runs a kernel. The caller has skipped launches of an empty grid.
+  virtual absl::Status Launch(const KernelLaunch& launch, Stream stream) = 0;
+
+  // Copies `from` to `to`: equal sizes and element_bytes, no overlap.
+  virtual absl::Status Copy(const StridedView& from, const StridedView& to,
+                            Stream stream) = 0;
+
+  // Writes the low element_bytes of `bits` into `elements` elements at `to`.
+  virtual absl::Status Fill(void* to, int64_t element_bytes, int64_t elements,
+                            uint64_t bits, Stream stream) = 0;
+
+  // Between the host and the device. Upload may return before the copy is
+  // done but has read `host`; Download returns when `host` is written.
+  virtual absl::Status Upload(const void* host, void* device, int64_t bytes,
+                              Stream stream) = 0;
+  virtual absl::Status Download(const void* device, void* host, int64_t bytes,
+                                Stream stream) = 0;
+
+  // Returns when all work on `stream` is done. A kernel that failed is
+  // reported here or at a later call: INTERNAL, naming the driver's error.
+  virtual absl::Status Synchronize(Stream stream) = 0;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_RUNTIME_DEVICE_H_

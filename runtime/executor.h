@@ -1,0 +1,73 @@
+#ifndef KILN_RUNTIME_EXECUTOR_H_
+#define KILN_RUNTIME_EXECUTOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "runtime/device.h"
+#include "runtime/loaded_artifact.h"
+#include "runtime/tensor.h"
+#include "runtime/trace.h"
+
+namespace kiln {
+
+class BoundPlan;
+class FramePool;
+
+struct RunOptions {
+  // For the graph's random operators: equal seeds give equal results.
+  uint64_t seed = 0;
+  // The work is put here, ordered after what is there already.
+  Stream stream = nullptr;
+  // Where outputs live; null: the device's own. Must outlive the outputs.
+  Allocator* allocator = nullptr;
+  // When not null every step is timed, which waits for the device after each.
+  Trace* trace = nullptr;
+};
+
+// A loaded artifact made ready to run: every expression, kernel, library call
+// and buffer of its plan resolved. Immutable and reentrant: any number of
+// threads and streams may be in Run at once. A call borrows an arena and gives
+// it back, ordered on its stream; a bounded number of arenas is kept.
+//
+// Run allocates the outputs and nothing else, once an arena is there.
+class Executor {
+ public:
+  // UNSUPPORTED_OP   an extern call, dtype or attribute that no library here
+  //                  takes: named
+  // NO_DEVICE        a library that the plan needs is not on the machine: named
+  static absl::StatusOr<std::shared_ptr<const Executor>> Create(
+      std::shared_ptr<const LoadedArtifact> artifact);
+
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Runs the plan on `inputs`, which are in the graph's order. Mutated inputs
+  // are written. The results are in the graph's order, with the strides the
+  // plan gives; on CUDA they are ready once the work on the stream is done.
+  //
+  //   GUARD_FAILED        number, dtype, sizes, strides, alignment or device of
+  //                       an input; an assertion of the plan
+  //   RESOURCE_EXHAUSTED  no memory for arena or outputs
+  //   INTERNAL            the device refused or failed
+  absl::StatusOr<std::vector<OutputValue>> Run(
+      absl::Span<const InputValue> inputs, const RunOptions& options) const;
+
+  const LoadedArtifact& artifact() const { return *artifact_; }
+
+ private:
+  Executor(std::shared_ptr<const LoadedArtifact> artifact,
+           std::unique_ptr<const BoundPlan> plan);
+
+  const std::shared_ptr<const LoadedArtifact> artifact_;
+  const std::unique_ptr<const BoundPlan> plan_;
+  const std::unique_ptr<FramePool> frames_;  // thread-safe
+};
+
+}  // namespace kiln
+
+#endif  // KILN_RUNTIME_EXECUTOR_H_

@@ -1,0 +1,156 @@
+#ifndef KILN_RUNTIME_EXTERN_KERNELS_EXTERN_KERNEL_H_
+#define KILN_RUNTIME_EXTERN_KERNELS_EXTERN_KERNEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "proto/base/dtype.h"
+#include "runtime/device.h"
+
+// The library calls a plan may make (ExternStep), and what a library must offer
+// to serve them.
+//
+//   name       inputs, outputs                          attributes
+//   mm         a[M,K], b[K,N]; out[M,N]                 activation
+//   addmm      bias[M,N], a[M,K], b[K,N]; out[M,N]      alpha, beta, activation
+//   bmm        a[B,M,K], b[B,K,N]; out[B,M,N]           activation
+//   baddbmm    bias[B,M,N], a[B,M,K], b[B,K,N];         alpha, beta, activation
+//              out[B,M,N]
+//   convolution           x, w[, bias[C]]; y            stride, padding, dilation,
+//   convolution_backward  grad_y, x, w; those of        output_padding, transposed,
+//                         grad_x, grad_w that           groups; and for backward
+//                         output_mask asks for, in      output_mask
+//                         order
+//
+// Matrices: out = activation(beta * bias + alpha * a @ b). alpha and beta are
+// floats, 1 when absent; with beta 0 the bias is not read, so its NaNs do not
+// matter. activation is a string: "" (the default), "relu" or "gelu_tanh". One
+// of the two last strides of a, b and out is 1, or its dimension is; the bias
+// is a view of the result's shape, whose strides may be 0. Zero sizes are fine:
+// K = 0 gives beta * bias.
+//
+// Convolutions: x[N,C,spatial...], w[C_out,C/groups,spatial...], or
+// w[C,C_out/groups,spatial...] when transposed; one to three spatial
+// dimensions; any dense strides, of which contiguous and channels-last are the
+// fast ones. stride, padding, dilation and output_padding are ints, one a
+// spatial dimension (one value serves all), transposed and groups an int;
+// output_mask is two ints. The size of y is the view's own.
+//
+// Dtypes: f32, bf16, f16 (computed in f32), f64; on the CPU also i64 and i32
+// matrices. All operands of a call have one dtype.
+//
+// Errors of a plan that breaks this: ARTIFACT_CORRUPT for shapes that
+// contradict each other, UNSUPPORTED_OP for a name, dtype or attribute that is
+// not in the table; both name the call.
+
+namespace kiln {
+
+enum class Activation { kNone, kRelu, kGeluTanh };
+
+// Strides of a matrix, or of a batch of them, in elements.
+struct MatrixStrides {
+  int64_t batch = 0;
+  int64_t row = 0;
+  int64_t column = 0;
+  bool operator==(const MatrixStrides&) const = default;
+};
+
+// out[b] = activation(beta * bias[b] + alpha * a[b] @ b[b]), with numbers known.
+struct MatmulProblem {
+  DType dtype = DType::kFloat32;
+  int64_t batch = 1;
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  MatrixStrides a;
+  MatrixStrides b;
+  MatrixStrides out;
+  bool has_bias = false;  // false also when beta is 0
+  MatrixStrides bias;
+  double alpha = 1;
+  double beta = 1;
+  Activation activation = Activation::kNone;
+  bool operator==(const MatmulProblem&) const = default;
+};
+
+// One of the three products of a direct convolution of an image with weights
+// into a result. A transposed convolution is the image product of the direct
+// one that has its result for an input, so no library sees a "transposed".
+struct ConvolutionProblem {
+  static constexpr int kMaxSpatial = 3;
+  enum class Wanted { kResult, kImage, kWeights };
+
+  Wanted wanted = Wanted::kResult;
+  DType dtype = DType::kFloat32;
+  int spatial = 2;  // dimensions in use of the arrays below
+  int64_t groups = 1;
+  int64_t batch = 1;
+  int64_t image_channels = 0;   // C
+  int64_t result_channels = 0;  // K
+  int64_t image[kMaxSpatial] = {1, 1, 1};
+  int64_t window[kMaxSpatial] = {1, 1, 1};
+  int64_t result[kMaxSpatial] = {1, 1, 1};
+  int64_t stride[kMaxSpatial] = {1, 1, 1};
+  int64_t padding[kMaxSpatial] = {0, 0, 0};
+  int64_t dilation[kMaxSpatial] = {1, 1, 1};
+  // In elements: batch, channel, spatial...; of the weights: result channel,
+  // channel in its group, spatial...
+  int64_t image_strides[2 + kMaxSpatial] = {};
+  int64_t weight_strides[2 + kMaxSpatial] = {};
+  int64_t result_strides[2 + kMaxSpatial] = {};
+  // One number a channel of what is wanted (kResult or kImage).
+  bool has_bias = false;
+  int64_t bias_stride = 1;
+  bool operator==(const ConvolutionProblem&) const = default;
+};
+
+using ExternProblem = std::variant<MatmulProblem, ConvolutionProblem>;
+
+// The addresses of one call. Of a matmul: a, b, bias (null without), out. Of a
+// convolution: image, weights, result, bias (null without); the wanted one of
+// the first three is written, the others read.
+struct ExternBuffers {
+  void* operand[4] = {nullptr, nullptr, nullptr, nullptr};
+};
+
+// A library call ready for one problem. Immutable; any number of threads and
+// streams may be in Run at once.
+class PreparedCall {
+ public:
+  virtual ~PreparedCall() = default;
+
+  // Puts the work on `stream`.
+  //
+  // INTERNAL            the library refused or failed: its own words
+  // RESOURCE_EXHAUSTED  no workspace
+  virtual absl::Status Run(const ExternBuffers& buffers,
+                           Stream stream) const = 0;
+};
+
+// The libraries of one device. Thread-safe.
+class ExternLibrary {
+ public:
+  virtual ~ExternLibrary() = default;
+
+  // Chooses and makes ready what computes `problem`: milliseconds at worst, so
+  // it is done at load where the shapes are known then.
+  //
+  // UNSUPPORTED_OP  nothing here computes it: the message names it
+  // NO_DEVICE       the library for it is not on the machine: the message says
+  //                 what was looked for, and where
+  virtual absl::StatusOr<std::shared_ptr<const PreparedCall>> Prepare(
+      const ExternProblem& problem) = 0;
+};
+
+// "mm f32 [64, 32] @ [32, 128]", "convolution f32 ...": for messages.
+std::string Describe(const ExternProblem& problem);
+
+}  // namespace kiln
+
+#endif  // KILN_RUNTIME_EXTERN_KERNELS_EXTERN_KERNEL_H_

@@ -1,0 +1,109 @@
+#include "runtime/thread_pool.h"
+
+#include <algorithm>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace kiln {
+namespace {
+
+// Some 20 us of pauses at 3 GHz: longer than the gap between two kernels of a
+// plan, shorter than a wake-up.
+constexpr int kLooksBeforeSleep = 400;
+
+// Pieces a thread, so that a late thread does not hold up the others.
+constexpr int64_t kPiecesPerThread = 4;
+
+void Pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) {
+  for (int i = 1; i < threads; ++i) {
+    workers_.emplace_back([this] { WorkerMain(); });
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    MutexLock lock(&mu_);
+    stopping_.store(true, std::memory_order_release);
+    round_.fetch_add(1, std::memory_order_release);
+  }
+  wake_.SignalAll();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::RunPieces(Loop& loop) {
+  for (;;) {
+    const int64_t begin =
+        loop.next.fetch_add(loop.piece, std::memory_order_relaxed);
+    if (begin >= loop.count) return;
+    loop.body(loop.context, begin, std::min(begin + loop.piece, loop.count));
+  }
+}
+
+void ThreadPool::ParallelFor(int64_t count, int64_t grain, Body body,
+                             void* context) {
+  if (count <= 0) return;
+  if (workers_.empty() || count <= grain ||
+      busy_.exchange(true, std::memory_order_acquire)) {
+    body(context, 0, count);
+    return;
+  }
+  const int64_t pieces = threads() * kPiecesPerThread;
+  loop_.body = body;
+  loop_.context = context;
+  loop_.count = count;
+  loop_.piece = std::max(grain, (count + pieces - 1) / pieces);
+  loop_.next.store(0, std::memory_order_relaxed);
+  working_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+  bool someone_sleeps = false;
+  {
+    // Under the lock: a worker that is about to sleep either sees the new
+    // round or is counted among the sleepers.
+    MutexLock lock(&mu_);
+    round_.fetch_add(1, std::memory_order_release);
+    someone_sleeps = sleepers_ > 0;
+  }
+  if (someone_sleeps) wake_.SignalAll();
+  RunPieces(loop_);
+  // Every worker passes through each round, so that loop_ is free afterwards.
+  for (int looks = 0; working_.load(std::memory_order_acquire) != 0; ++looks) {
+    if (looks < kLooksBeforeSleep) {
+      Pause();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+  busy_.store(false, std::memory_order_release);
+}
+
+void ThreadPool::WorkerMain() {
+  uint32_t seen = 0;
+  for (;;) {
+    int looks = 0;
+    while (round_.load(std::memory_order_acquire) == seen) {
+      if (++looks < kLooksBeforeSleep) {
+        Pause();
+        continue;
+      }
+      MutexLock lock(&mu_);
+      ++sleepers_;
+      while (round_.load(std::memory_order_acquire) == seen) wake_.Wait(&mu_);
+      --sleepers_;
+    }
+    ++seen;
+    if (stopping_.load(std::memory_order_acquire)) return;
+    RunPieces(loop_);
+    working_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+}  // namespace kiln

@@ -1,0 +1,47 @@
+#ifndef KILN_RUNTIME_TRACE_H_
+#define KILN_RUNTIME_TRACE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "proto/base/mutex.h"
+
+namespace kiln {
+
+// What a step of a plan was, and when.
+struct TraceEvent {
+  std::string name;      // "kiln_poi_fused_add_cos_sin_0", "mm", "copy"
+  std::string category;  // "kernel", "extern", "copy", "fill", "run"
+  int64_t start_ns = 0;  // on the steady clock
+  int64_t duration_ns = 0;
+  int64_t thread = 0;
+};
+
+// Events of one or more runs, as Chrome's trace viewer and Perfetto read them.
+// Thread-safe.
+class Trace {
+ public:
+  // Now, on the steady clock, in nanoseconds.
+  static int64_t Now();
+
+  // Adds what ran on this thread from `start_ns` until now.
+  void Add(absl::string_view name, absl::string_view category, int64_t start_ns)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  std::vector<TraceEvent> events() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // {"traceEvents":[{"name":…,"cat":…,"ph":"X","ts":…,"dur":…,…}]}, times in
+  // microseconds from the first event.
+  std::string ToJson() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  mutable Mutex mu_;
+  std::vector<TraceEvent> events_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace kiln
+
+#endif  // KILN_RUNTIME_TRACE_H_
