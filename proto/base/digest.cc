@@ -1,0 +1,71 @@
+#include "proto/base/digest.h"
+
+#include <openssl/evp.h>
+#include <xxhash.h>
+
+#include <algorithm>
+
+#include "absl/strings/escaping.h"
+
+namespace kiln {
+
+std::optional<Digest> Digest::FromBytes(absl::string_view raw) {
+  if (raw.size() != kBytes) return std::nullopt;
+  Digest digest;
+  std::copy(raw.begin(), raw.end(), digest.bytes_.begin());
+  return digest;
+}
+
+std::optional<Digest> Digest::FromHex(absl::string_view hex) {
+  if (hex.size() != 2 * kBytes) return std::nullopt;
+  const bool digits = std::all_of(hex.begin(), hex.end(), [](unsigned char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') ||
+           (c >= 'A' && c <= 'F');
+  });
+  if (!digits) return std::nullopt;
+  return FromBytes(absl::HexStringToBytes(hex));
+}
+
+std::string Digest::Hex() const { return absl::BytesToHexString(bytes()); }
+
+struct Sha256::State {
+  EVP_MD_CTX* context;
+};
+
+Sha256::Sha256() : state_(new State{EVP_MD_CTX_new()}) {
+  EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr);
+}
+
+Sha256::~Sha256() { EVP_MD_CTX_free(state_->context); }
+
+Sha256& Sha256::Add(absl::string_view bytes) {
+  EVP_DigestUpdate(state_->context, bytes.data(), bytes.size());
+  return *this;
+}
+
+Sha256& Sha256::AddField(absl::string_view bytes) {
+  return AddNumber(bytes.size()).Add(bytes);
+}
+
+Sha256& Sha256::AddNumber(uint64_t number) {
+  char raw[8];
+  for (int i = 0; i < 8; ++i) raw[i] = static_cast<char>(number >> (8 * i));
+  return Add({raw, sizeof(raw)});
+}
+
+Digest Sha256::Finish() {
+  Digest digest;
+  unsigned int length = 0;
+  EVP_DigestFinal_ex(state_->context, digest.bytes_.data(), &length);
+  return digest;
+}
+
+Digest Sha256Of(absl::string_view bytes) {
+  return Sha256().Add(bytes).Finish();
+}
+
+uint64_t Xxh3_64(absl::string_view bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+}  // namespace kiln
