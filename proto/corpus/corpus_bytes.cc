@@ -1,0 +1,91 @@
+#include "proto/corpus/corpus_bytes.h"
+
+#include <zstd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr unsigned long long kMaxUnpackedBytes = 1ull << 30;
+
+absl::StatusOr<std::string> ReadWhole(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return absl::NotFoundError(absl::StrCat(path, ": no such file"));
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (in.bad()) return absl::DataLossError(absl::StrCat(path, ": unreadable"));
+  return std::move(text).str();
+}
+
+absl::StatusOr<std::string> Unpack(const std::string& path,
+                                   const std::string& packed) {
+  const unsigned long long size =
+      ZSTD_getFrameContentSize(packed.data(), packed.size());
+  if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN ||
+      size > kMaxUnpackedBytes) {
+    return absl::DataLossError(
+        absl::StrCat(path, ": not a Zstandard frame of known size"));
+  }
+  std::string out(size, '\0');
+  const size_t got =
+      ZSTD_decompress(out.data(), out.size(), packed.data(), packed.size());
+  if (ZSTD_isError(got) || got != size) {
+    return absl::DataLossError(absl::StrCat(path, ": cannot be unpacked"));
+  }
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadCorpusBytes(const std::string& path) {
+  absl::StatusOr<std::string> plain = ReadWhole(path);
+  if (plain.ok() || !absl::IsNotFound(plain.status())) return plain;
+  const std::string packed_path = absl::StrCat(path, ".zst");
+  const absl::StatusOr<std::string> packed = ReadWhole(packed_path);
+  if (!packed.ok()) return plain;
+  return Unpack(packed_path, *packed);
+}
+
+absl::StatusOr<std::vector<std::string>> ListCorpusFiles(
+    const std::string& path) {
+  std::error_code error;
+  std::vector<std::string> files;
+  if (!fs::is_directory(path, error)) {
+    files.emplace_back(absl::StripSuffix(path, ".zst"));
+    if (!fs::exists(path, error) && !fs::exists(path + ".zst", error)) {
+      return absl::NotFoundError(absl::StrCat(path, ": no such file"));
+    }
+    return files;
+  }
+  fs::recursive_directory_iterator it(path, error);
+  for (; !error && it != fs::recursive_directory_iterator();
+       it.increment(error)) {
+    const std::string name = it->path().string();
+    const absl::string_view stem = absl::StripSuffix(name, ".zst");
+    if (absl::EndsWith(stem, ".jsonl")) files.emplace_back(stem);
+  }
+  if (error) {
+    return absl::NotFoundError(absl::StrCat(path, ": ", error.message()));
+  }
+  std::sort(files.begin(), files.end());
+  files.erase(std::unique(files.begin(), files.end()), files.end());
+  if (files.empty()) {
+    return absl::NotFoundError(absl::StrCat(path, ": no .jsonl file in it"));
+  }
+  return files;
+}
+
+}  // namespace kiln
