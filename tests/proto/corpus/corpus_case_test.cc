@@ -4,6 +4,7 @@
 #include <fstream>
 #include <string>
 
+#include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
 #include "proto/corpus/corpus_bytes.h"
@@ -28,7 +29,8 @@ CorpusCase ReadOneNode(const std::string& node) {
   std::ofstream(path)
       << R"({"name": "one", "kind": "op", "nodes": [{"name": "x", )"
       << R"("op": "placeholder", "target": "x", "args": [], "kwargs": {}, )"
-      << R"("meta": )" << meta << "}, " << node
+      << R"("meta": )" << meta << "}, "
+      << absl::StrReplaceAll(node, {{"\n", " "}})
       << R"(, {"name": "output", "op": "output", "args": [[{"node": "y"}]]}],)"
       << R"( "constants": {}, "inputs": [)" << meta << "]}\n";
   auto cases = ReadCorpusFile(path);
