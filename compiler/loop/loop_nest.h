@@ -62,6 +62,9 @@ struct Buffer {
   DimVector strides;   // elements
   SymExpr offset = 0;  // elements, from the input's first
   uint32_t index = 0;  // of the graph input or constant
+  // What the address of element 0 (before `offset`) is a multiple of: an
+  // input's promise; everything else is allocated on 16 bytes or more.
+  uint32_t alignment_bytes = 16;
 };
 
 // A strided window on a buffer: how outputs and extern calls see memory.

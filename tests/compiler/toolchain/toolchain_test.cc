@@ -1,0 +1,144 @@
+#include "compiler/toolchain/toolchain.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "compiler/toolchain/host_cc_toolchain.h"
+#include "compiler/toolchain/nvrtc_toolchain.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kCpuSource[] =
+    "extern \"C\" __attribute__((visibility(\"default\"))) int kiln_two() "
+    "{ return 2; }\n";
+constexpr char kCudaSource[] =
+    "extern \"C\" __global__ void kiln_one(float* p) { p[threadIdx.x] = 1.0f; "
+    "}\n";
+
+std::string Scratch(const std::string& name) {
+  const std::string dir = testing::TempDir() + "/" + name;
+  std::string command = "mkdir -p " + dir;
+  EXPECT_EQ(system(command.c_str()), 0);
+  return dir;
+}
+
+Target TargetOf(absl::string_view name) {
+  auto target = TargetFromName(name);
+  EXPECT_TRUE(target.ok()) << target.status();
+  return *target;
+}
+
+std::unique_ptr<Toolchain> HostCc(const std::string& scratch) {
+  return MakeHostCcToolchain({.scratch_dir = Scratch(scratch)});
+}
+
+// Builds in a child process and gives back the object's bytes.
+std::string BuildElsewhere(Toolchain& toolchain, absl::string_view source,
+                           const std::vector<std::string>& flags) {
+  int fds[2];
+  EXPECT_EQ(pipe(fds), 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    auto built = toolchain.Build(source, flags);
+    size_t done = 0;
+    while (built.ok() && done < built->image.size()) {
+      const ssize_t n =
+          write(fds[1], built->image.data() + done, built->image.size() - done);
+      if (n <= 0) break;
+      done += n;
+    }
+    _exit(0);
+  }
+  close(fds[1]);
+  std::string bytes;
+  char chunk[4096];
+  ssize_t n;
+  while ((n = read(fds[0], chunk, sizeof(chunk))) > 0) bytes.append(chunk, n);
+  close(fds[0]);
+  waitpid(pid, nullptr, 0);
+  return bytes;
+}
+
+TEST(HostCcToolchain, TwoProcessesAndTwoFoldersGiveEqualBytes) {
+  const auto flags = UnitFlags(TargetOf("x86-64-v3"));
+  auto one = HostCc("one");
+  auto two = HostCc("two");
+  const auto built = one->Build(kCpuSource, flags);
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_EQ(built->log, "");
+  EXPECT_EQ(built->image, BuildElsewhere(*two, kCpuSource, flags));
+}
+
+TEST(HostCcToolchain, ARejectedSourceIsRefusedInTheCompilersWords) {
+  const auto built = HostCc("bad")->Build("int f() { return nowhere; }",
+                                          UnitFlags(TargetOf("x86-64")));
+  EXPECT_EQ(ReasonOf(built.status()), ErrorReason::kToolchainRejected);
+  EXPECT_THAT(std::string(built.status().message()), HasSubstr("nowhere"));
+}
+
+TEST(HostCcToolchain, AMachineWithoutACompilerIsToldWhatToType) {
+  auto toolchain = MakeHostCcToolchain(
+      {.search_path = "/nonexistent", .scratch_dir = Scratch("none")});
+  const auto built = toolchain->Build(kCpuSource, {});
+  EXPECT_EQ(ReasonOf(built.status()), ErrorReason::kNoToolchain);
+  EXPECT_THAT(std::string(built.status().message()),
+              HasSubstr("apt-get install g++"));
+}
+
+TEST(HostCcToolchain, AnUnwritableScratchFolderIsAStorageError) {
+  auto toolchain = MakeHostCcToolchain({.scratch_dir = "/nonexistent/scratch"});
+  EXPECT_EQ(ReasonOf(toolchain->Build(kCpuSource, {}).status()),
+            ErrorReason::kStorage);
+}
+
+class NvrtcToolchain : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!toolchain_->Version().ok())
+      GTEST_SKIP() << toolchain_->Version().status();
+  }
+  std::unique_ptr<Toolchain> toolchain_ =
+      MakeNvrtcToolchain({.library_dirs = UsualCudaFolders()});
+};
+
+TEST_F(NvrtcToolchain, TwoProcessesGiveEqualCubins) {
+  const auto flags = UnitFlags(TargetOf("sm_90"));
+  const std::string elsewhere = BuildElsewhere(*toolchain_, kCudaSource, flags);
+  const auto built = toolchain_->Build(kCudaSource, flags);
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_EQ(built->image.substr(1, 3), "ELF");
+  EXPECT_EQ(built->image, elsewhere);
+}
+
+TEST_F(NvrtcToolchain, ARejectedSourceIsRefusedInTheCompilersWords) {
+  const auto built = toolchain_->Build("__global__ void f() { nowhere(); }",
+                                       UnitFlags(TargetOf("sm_90")));
+  EXPECT_EQ(ReasonOf(built.status()), ErrorReason::kToolchainRejected);
+  EXPECT_THAT(std::string(built.status().message()), HasSubstr("nowhere"));
+}
+
+TEST(NvrtcToolchainAlone, APathWithoutTheLibraryIsNotFatal) {
+  auto toolchain = MakeNvrtcToolchain({.library_dirs = {"/nonexistent"}});
+  const auto version = toolchain->Version();
+  if (!version.ok()) {
+    EXPECT_EQ(ReasonOf(version.status()), ErrorReason::kNoToolchain);
+  }
+}
+
+TEST(TargetFromName, KnowsItsLevelsAndNamesWhatItDoesNotKnow) {
+  EXPECT_EQ(TargetOf("x86-64-v4").vector_bytes, 64);
+  EXPECT_EQ(TargetOf("sm_90").compute_capability, 90);
+  const auto unknown = TargetFromName("sm_10");
+  EXPECT_EQ(ReasonOf(unknown.status()), ErrorReason::kBadTarget);
+  EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("sm_10"));
+}
+
+}  // namespace
+}  // namespace kiln
