@@ -49,18 +49,25 @@ class ShapeEnv {
 
   // True only when it holds for every value in range. Takes no guard.
   bool KnownEq(const SymExpr& a, const SymExpr& b) const;
+  bool KnownNe(const SymExpr& a, const SymExpr& b) const;
   bool KnownLt(const SymExpr& a, const SymExpr& b) const;
   bool KnownLe(const SymExpr& a, const SymExpr& b) const;
 
   // Decides by what is known, else by the hints, and then takes a guard that
-  // makes the decision hold; `origin` says who decided.
+  // makes the decision hold; `origin` says who decided. A guard on one symbol
+  // narrows its range.
   bool DecideEq(const SymExpr& a, const SymExpr& b, absl::string_view origin);
   bool DecideLt(const SymExpr& a, const SymExpr& b, absl::string_view origin);
   bool DecideLe(const SymExpr& a, const SymExpr& b, absl::string_view origin);
 
   const std::vector<Guard>& guards() const { return guards_; }
+  // For a parser that reads a graph back.
+  void TakeGuard(GuardOp op, const SymExpr& left, const SymExpr& right,
+                 absl::string_view origin);
 
  private:
+  bool IsGuarded(const Guard& guard) const;
+
   std::vector<Guard> guards_;
 };
 

@@ -118,8 +118,9 @@ class SymExpr {
   std::shared_ptr<const Sum> sum_;
 };
 
-// Rounding towards minus infinity, as Python. `b` must not be the constant 0.
-// Multiples of a constant divisor are taken out: (8*a + r) // 4 = 2*a + r // 4.
+// Rounding towards minus infinity, as Python. A divisor is never 0: the
+// constant 0 gives 0, a symbolic one is taken as not 0, so (s0*x) // s0 is x.
+// Multiples of the divisor are taken out: (8*a + r) // 4 = 2*a + r // 4.
 SymExpr FloorDiv(const SymExpr& a, const SymExpr& b);
 SymExpr Mod(const SymExpr& a, const SymExpr& b);
 SymExpr CeilDiv(const SymExpr& a, const SymExpr& b);
@@ -128,7 +129,7 @@ SymExpr Max(const SymExpr& a, const SymExpr& b);
 
 // A variable, or an operation on two expressions.
 struct SymExpr::Atom {
-  // Exactly one: `op` is used when `left` is set.
+  // `var` counts when `operands` is null, else `op`.
   Var var;
   SymOp op;
   std::shared_ptr<const std::pair<SymExpr, SymExpr>> operands;
