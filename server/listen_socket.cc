@@ -1,0 +1,86 @@
+#include "server/listen_socket.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+absl::Status Refuse(const std::string& path, absl::string_view what) {
+  return MakeError(
+      ErrorReason::kStorage,
+      absl::StrCat("socket ", path, ": ", what, ": ", strerror(errno)));
+}
+
+absl::StatusOr<int> TakeLock(const std::string& path) {
+  const std::string lock = absl::StrCat(path, ".lock");
+  const int fd = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) return Refuse(path, absl::StrCat("can't open ", lock));
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+  close(fd);
+  return MakeError(
+      ErrorReason::kStorage,
+      absl::StrCat("socket ", path,
+                   ": another kilnd listens on it; stop that one, or name "
+                   "another path with --socket"));
+}
+
+}  // namespace
+
+absl::StatusOr<ListenSocket> ListenSocket::Open(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof(address.sun_path)) {
+    return MakeError(ErrorReason::kBadOption,
+                     absl::StrCat("socket ", path, ": found ", path.size(),
+                                  " bytes, 1 to 107 are due"));
+  }
+  memcpy(address.sun_path, path.data(), path.size());
+
+  ASSIGN_OR_RETURN(const int lock_fd, TakeLock(path));
+  absl::Cleanup drop_lock = [lock_fd] { close(lock_fd); };
+  // Ours by the lock: what lies there was left by one that was killed.
+  unlink(path.c_str());
+
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return Refuse(path, "no socket");
+  absl::Cleanup drop_socket = [fd] { close(fd); };
+  // bind makes the file with the mode of the descriptor: never open to others,
+  // not even for a moment.
+  if (fchmod(fd, 0600) != 0) return Refuse(path, "can't set its mode");
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) !=
+      0) {
+    return Refuse(path, "can't bind");
+  }
+  if (chmod(path.c_str(), 0600) != 0) return Refuse(path, "can't set its mode");
+  if (listen(fd, 128) != 0) return Refuse(path, "can't listen");
+  std::move(drop_lock).Cancel();
+  std::move(drop_socket).Cancel();
+  return ListenSocket(path, lock_fd, fd);
+}
+
+ListenSocket::ListenSocket(ListenSocket&& other) noexcept
+    : path_(std::move(other.path_)),
+      lock_fd_(std::exchange(other.lock_fd_, -1)),
+      fd_(std::exchange(other.fd_, -1)) {}
+
+ListenSocket::~ListenSocket() {
+  if (fd_ < 0) return;
+  unlink(path_.c_str());
+  close(fd_);
+  close(lock_fd_);
+}
+
+}  // namespace kiln

@@ -1,0 +1,40 @@
+#ifndef KILN_SERVER_LISTEN_SOCKET_H_
+#define KILN_SERVER_LISTEN_SOCKET_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace kiln {
+
+// A Unix socket that listens, mode 0600, and the lock that makes it ours:
+// `path`.lock, held by flock for as long as this lives. A socket file that a
+// killed daemon left behind is removed; a living daemon's is never touched.
+//
+// Move-only; removes the socket file when destroyed.
+class ListenSocket {
+ public:
+  // STORAGE, naming the path: another daemon holds it, or the folder is absent
+  // or can't be written. BAD_OPTION: a path too long for a socket.
+  static absl::StatusOr<ListenSocket> Open(const std::string& path);
+
+  ListenSocket(ListenSocket&& other) noexcept;
+  ListenSocket& operator=(ListenSocket&&) = delete;
+  ~ListenSocket();
+
+  // Non-blocking.
+  int fd() const { return fd_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  ListenSocket(std::string path, int lock_fd, int fd)
+      : path_(std::move(path)), lock_fd_(lock_fd), fd_(fd) {}
+
+  std::string path_;
+  int lock_fd_;
+  int fd_;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_SERVER_LISTEN_SOCKET_H_

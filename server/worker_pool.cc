@@ -1,0 +1,312 @@
+#include "server/worker_pool.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "proto/base/log.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+// Workers that may have a request: the first, and one more.
+constexpr int kMaxAttempts = 2;
+
+absl::string_view StateFor(const wire::WorkRequest& request) {
+  switch (request.kind_case()) {
+    case wire::WorkRequest::kPlan:
+      return "planning";
+    case wire::WorkRequest::kBuild:
+      return "building";
+    case wire::WorkRequest::kMeasure:
+    case wire::WorkRequest::kTuneRow:
+      return "measuring";
+    case wire::WorkRequest::kHello:
+    case wire::WorkRequest::KIND_NOT_SET:
+      return "idle";
+  }
+  return "idle";
+}
+
+// What the worker told of, as the status it had there.
+absl::Status StatusOf(const wire::WorkError& error) {
+  const auto reason = ReasonFromName(error.reason());
+  if (reason.has_value()) return MakeError(*reason, error.message());
+  const auto code = static_cast<absl::StatusCode>(error.code());
+  if (code == absl::StatusCode::kOk) {
+    return absl::InternalError(
+        absl::StrCat("worker: an error without a code: ", error.message()));
+  }
+  return absl::Status(code, error.message());
+}
+
+int64_t ResidentBytes(pid_t pid) {
+  std::ifstream in(absl::StrCat("/proc/", pid, "/statm"));
+  int64_t total = 0;
+  int64_t resident = 0;
+  in >> total >> resident;
+  return in ? resident * sysconf(_SC_PAGESIZE) : 0;
+}
+
+}  // namespace
+
+const absl::StatusOr<wire::WorkReply>& PendingWork::Wait() {
+  MutexLock lock(&mu_);
+  while (!done_) answered_.Wait(&mu_);
+  return reply_;
+}
+
+bool PendingWork::done() const {
+  MutexLock lock(&mu_);
+  return done_;
+}
+
+void PendingWork::Answer(absl::StatusOr<wire::WorkReply> reply) {
+  MutexLock lock(&mu_);
+  reply_ = std::move(reply);
+  done_ = true;
+  answered_.SignalAll();
+}
+
+absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Start(
+    const WorkerLimits& limits, int count, const std::string& scratch_folder,
+    Counters& counters) {
+  auto pool =
+      absl::WrapUnique(new WorkerPool(limits, scratch_folder, counters));
+  {
+    MutexLock lock(&pool->mu_);
+    pool->slots_.resize(count);
+  }
+  for (int i = 0; i < count; ++i) {
+    pool->threads_.emplace_back([p = pool.get(), i] { p->Drive(i); });
+  }
+  RETURN_IF_ERROR(pool->WaitForFirstHello());
+  return pool;
+}
+
+absl::Status WorkerPool::WaitForFirstHello() {
+  MutexLock lock(&mu_);
+  while (!have_identity_ && failed_starts_ < size()) changed_.Wait(&mu_);
+  return have_identity_ ? absl::OkStatus() : last_failure_;
+}
+
+WorkerPool::~WorkerPool() {
+  std::vector<std::shared_ptr<WorkerProcess>> processes;
+  {
+    MutexLock lock(&mu_);
+    ending_ = true;
+    for (const Slot& slot : slots_) {
+      if (slot.process != nullptr) processes.push_back(slot.process);
+    }
+    changed_.SignalAll();
+  }
+  for (const auto& process : processes) process->Interrupt();
+  for (std::thread& thread : threads_) thread.join();
+  MutexLock lock(&mu_);
+  for (auto* list : {&builds_, &others_}) {
+    for (const auto& work : *list) {
+      work->Answer(
+          MakeError(ErrorReason::kDraining, "worker pool: the daemon ends"));
+    }
+  }
+}
+
+std::shared_ptr<PendingWork> WorkerPool::Submit(wire::WorkRequest request,
+                                                const Digest& key) {
+  auto work = std::make_shared<PendingWork>(std::move(request), key);
+  MutexLock lock(&mu_);
+  work->request_.set_id(++last_id_);
+  (work->request_.has_build() ? builds_ : others_).push_back(work);
+  changed_.SignalAll();
+  return work;
+}
+
+wire::HelloReply WorkerPool::identity() const {
+  MutexLock lock(&mu_);
+  return identity_;
+}
+
+std::vector<WorkerView> WorkerPool::Snapshot() const {
+  std::vector<WorkerView> views;
+  {
+    MutexLock lock(&mu_);
+    for (const Slot& slot : slots_) {
+      WorkerView view;
+      view.index = static_cast<int>(views.size());
+      view.pid = slot.process == nullptr ? 0 : slot.process->pid();
+      view.state = slot.state;
+      if (!slot.key.is_zero()) view.key = slot.key.ToBytes();
+      view.requests_done = slot.requests_done;
+      view.restarts = slot.starts > 0 ? slot.starts - 1 : 0;
+      views.push_back(std::move(view));
+    }
+  }
+  for (WorkerView& view : views) {
+    if (view.pid != 0) view.resident_bytes = ResidentBytes(view.pid);
+  }
+  return views;
+}
+
+void WorkerPool::Drive(int index) {
+  // Ahead of the first request, so that no request waits for a start.
+  const absl::Status started = Ready(index).status();
+  if (!started.ok()) {
+    LogError("worker.start_failed",
+             {{"worker", index}, {"error", started.ToString()}});
+    MutexLock lock(&mu_);
+    ++failed_starts_;
+    last_failure_ = started;
+    changed_.SignalAll();
+  }
+  while (true) {
+    SetState(index, "idle", Digest());
+    std::shared_ptr<PendingWork> work = Take();
+    if (work == nullptr) break;
+    SetState(index, StateFor(work->request_), work->key_);
+    RunOnce(index, std::move(work));
+  }
+  std::shared_ptr<WorkerProcess> last;
+  MutexLock lock(&mu_);
+  last.swap(slots_[index].process);
+}
+
+std::shared_ptr<PendingWork> WorkerPool::Take() {
+  MutexLock lock(&mu_);
+  while (!ending_ && builds_.empty() && others_.empty()) changed_.Wait(&mu_);
+  if (ending_) return nullptr;
+  auto& list = builds_.empty() ? others_ : builds_;
+  std::shared_ptr<PendingWork> work = std::move(list.front());
+  list.pop_front();
+  return work;
+}
+
+void WorkerPool::PutBack(std::shared_ptr<PendingWork> work) {
+  MutexLock lock(&mu_);
+  (work->request_.has_build() ? builds_ : others_).push_front(std::move(work));
+  changed_.SignalAll();
+}
+
+absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerPool::Ready(int index) {
+  std::shared_ptr<WorkerProcess> process;
+  {
+    MutexLock lock(&mu_);
+    if (ending_) {
+      return MakeError(ErrorReason::kDraining, "worker pool: the daemon ends");
+    }
+    process = slots_[index].process;
+  }
+  if (process != nullptr && process->Alive()) return process;
+  if (process != nullptr) {
+    counters_.Add(Count::kWorkersDied);
+    LogWarning("worker.died", {{"worker", index},
+                               {"pid", int64_t{process->pid()}},
+                               {"stage", "idle"}});
+    SetState(index, "starting", Digest());
+    MutexLock lock(&mu_);
+    slots_[index].process.reset();
+  }
+  process.reset();  // its end empties the folder that the next one gets
+  ASSIGN_OR_RETURN(
+      process, WorkerProcess::Start(
+                   limits_, absl::StrCat(scratch_folder_, "/worker", index)));
+  RETURN_IF_ERROR(CheckIdentity(process->hello()));
+  counters_.Add(Count::kWorkersStarted);
+  LogInfo("worker.started",
+          {{"worker", index}, {"pid", int64_t{process->pid()}}});
+  MutexLock lock(&mu_);
+  slots_[index].process = process;
+  ++slots_[index].starts;
+  if (ending_) process->Interrupt();
+  return process;
+}
+
+absl::Status WorkerPool::CheckIdentity(const wire::HelloReply& hello) {
+  MutexLock lock(&mu_);
+  if (!have_identity_) {
+    have_identity_ = true;
+    identity_ = hello;
+    changed_.SignalAll();
+    return absl::OkStatus();
+  }
+  if (identity_.build_identity() == hello.build_identity()) {
+    return absl::OkStatus();
+  }
+  return MakeError(
+      ErrorReason::kWorkerDied,
+      absl::StrCat("worker ", limits_.program,
+                   ": the program on disk is another than at the daemon's "
+                   "start; restart kilnd"));
+}
+
+absl::StatusOr<wire::WorkReply> WorkerPool::RunOn(
+    int index, const wire::WorkRequest& request) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<WorkerProcess> process, Ready(index));
+  absl::StatusOr<wire::WorkReply> reply = process->Call(request);
+  if (reply.ok() || ReasonOf(reply.status()) == ErrorReason::kTooLarge) {
+    return reply;
+  }
+  // It is gone, whatever it died of: the next request starts another.
+  MutexLock lock(&mu_);
+  slots_[index].process.reset();
+  return reply;
+}
+
+void WorkerPool::RunOnce(int index, std::shared_ptr<PendingWork> work) {
+  absl::StatusOr<wire::WorkReply> reply = RunOn(index, work->request_);
+  if (reply.ok()) {
+    {
+      MutexLock lock(&mu_);
+      ++slots_[index].requests_done;
+    }
+    if (reply->has_error()) {
+      work->Answer(StatusOf(reply->error()));
+    } else {
+      work->Answer(std::move(reply));
+    }
+    return;
+  }
+  const bool hung =
+      reply.status().code() == absl::StatusCode::kDeadlineExceeded;
+  if (!hung && ReasonOf(reply.status()) != ErrorReason::kWorkerDied) {
+    work->Answer(std::move(reply));
+    return;
+  }
+  if (Ending()) {  // interrupted by us: answered with the rest of the lists
+    PutBack(std::move(work));
+    return;
+  }
+  counters_.Add(hung ? Count::kWorkersHung : Count::kWorkersDied);
+  LogWarning("worker.died", {{"worker", index},
+                             {"key", work->key_.ShortHex()},
+                             {"stage", StateFor(work->request_)},
+                             {"hung", hung},
+                             {"error", reply.status().ToString()}});
+  if (++work->attempts_ < kMaxAttempts) {
+    counters_.Add(Count::kWorkersRetried);
+    PutBack(std::move(work));
+    return;
+  }
+  work->Answer(
+      MakeError(ErrorReason::kWorkerDied,
+                absl::StrCat("job ", work->key_.ShortHex(), ": ", kMaxAttempts,
+                             " workers ended while ", StateFor(work->request_),
+                             "; the last: ", reply.status().message())));
+}
+
+bool WorkerPool::Ending() const {
+  MutexLock lock(&mu_);
+  return ending_;
+}
+
+void WorkerPool::SetState(int index, absl::string_view state,
+                          const Digest& key) {
+  MutexLock lock(&mu_);
+  slots_[index].state = std::string(state);
+  slots_[index].key = key;
+}
+
+}  // namespace kiln

@@ -1,0 +1,94 @@
+#ifndef KILN_SERVER_WORKER_PROCESS_H_
+#define KILN_SERVER_WORKER_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/worker.pb.h"
+
+namespace kiln {
+
+// How workers are started and how much they may take.
+struct WorkerLimits {
+  std::string program;
+  std::vector<std::string> args;
+  std::vector<std::string> env;              // "NAME=value", after the base set
+  absl::Duration wall = absl::Seconds(120);  // of one request
+  absl::Duration cpu = absl::Seconds(600);   // of one request, all threads
+  int64_t memory_bytes = int64_t{16} << 30;  // address space of each process
+};
+
+// One compile process: exec'ed once, then asked many times. What it is started
+// with stands in proto/worker.proto. It leads a process group of its own, so
+// that its compilers end with it.
+//
+// It may crash, hang or talk nonsense: each is an error of one call, after
+// which the object is good for its post-mortem words and for destruction only.
+//
+// One thread, but for pid(), hello() and Interrupt(). Kills, reaps and removes
+// the scratch folder when destroyed.
+class WorkerProcess {
+ public:
+  // Starts it in the folder `scratch`, which is emptied first, and waits for
+  // its hello.
+  //
+  // WORKER_DIED: the program can't be executed, or says nothing or nonsense.
+  static absl::StatusOr<std::shared_ptr<WorkerProcess>> Start(
+      const WorkerLimits& limits, const std::string& scratch);
+
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+  ~WorkerProcess();
+
+  // Sends one request and waits for its reply, at most the wall limit. An error
+  // that the worker tells of is a reply (WorkReply.error), not an error here.
+  //
+  // Errors; the process is killed and its last words are in the message:
+  //   DEADLINE_EXCEEDED         it hung: the wall limit passed
+  //   UNAVAILABLE  WORKER_DIED  it ended, or its frame is not sound
+  //   OUT_OF_RANGE TOO_LARGE    the request is over the frame's limit; nothing
+  //                             was sent and the process is well
+  absl::StatusOr<wire::WorkReply> Call(const wire::WorkRequest& request) {
+    return CallWithin(limits_.wall, request);
+  }
+
+  // False once it has ended, also between calls.
+  bool Alive();
+
+  // Makes a Call under way, or the next one, end with WORKER_DIED. From any
+  // thread.
+  void Interrupt();
+
+  pid_t pid() const { return pid_; }
+  const wire::HelloReply& hello() const { return hello_; }
+
+ private:
+  WorkerProcess(const WorkerLimits& limits, std::string scratch, pid_t pid,
+                int socket_fd);
+  absl::StatusOr<wire::WorkReply> CallWithin(absl::Duration wall,
+                                             const wire::WorkRequest& request);
+  absl::StatusOr<std::string> Exchange(const std::string& request,
+                                       absl::Time deadline);
+  void LimitCpu();
+  // Kills it and says how it ended, with the tail of its stderr.
+  std::string PostMortem();
+  void KillAndReap();
+
+  const WorkerLimits limits_;
+  const std::string scratch_;
+  const pid_t pid_;
+  const int socket_fd_;
+  wire::HelloReply hello_;  // fixed once Start returns
+  bool reaped_ = false;
+  int exit_status_ = 0;  // as of waitpid, once reaped_
+};
+
+}  // namespace kiln
+
+#endif  // KILN_SERVER_WORKER_PROCESS_H_

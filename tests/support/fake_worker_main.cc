@@ -1,0 +1,239 @@
+// A compile worker that does as it is told, for tests of the daemon: a real
+// process behind real frames, so that its faults are real too.
+//
+// The graph's operators are its orders, "fake.WORD.ARGUMENT" each:
+//
+//   fake.units.N           the plan has N translation units (default 1)
+//   fake.salt.TEXT         nothing; makes another graph
+//   fake.shared.TEXT       the units are those of every graph with this text
+//   fake.error.REASON      an error with this reason
+//   fake.die.any           aborts while planning, with words on stderr
+//   fake.die_once.TAG      aborts the first time only
+//   fake.hang.any          never answers
+//   fake.hang_once.TAG     never answers the first time
+//   fake.garbage.any       answers with bytes that are no frame
+//   fake.gate.NAME         answers when the file NAME lies in the folder of
+//                          the gates
+//   fake.guard_mod.N       relies on symbol 0 being a multiple of N, unless
+//                          that is forbidden
+//   fake.build_...         die, die_once, hang, error, gate: while building
+//
+// What is to happen once is remembered by a file beside its scratch folder.
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "proto/base/assemble.h"
+#include "proto/base/frame.h"
+#include "proto/base/status.h"
+#include "proto/worker.pb.h"
+
+namespace kiln {
+namespace {
+
+constexpr int kSocketFd = 3;
+
+struct Order {
+  std::string word;
+  std::string argument;
+};
+
+// True the first time that any fake worker of this daemon asks with `tag`.
+bool FirstTime(const std::string& tag) {
+  const int fd = open(absl::StrCat("../once_", tag).c_str(),
+                      O_CREAT | O_EXCL | O_WRONLY, 0600);
+  if (fd < 0) return false;
+  close(fd);
+  return true;
+}
+
+[[noreturn]] void Die() {
+  fprintf(stderr, "fake worker: dies as told\n");
+  signal(SIGABRT, SIG_DFL);
+  abort();
+}
+
+[[noreturn]] void Hang() {
+  while (true) pause();
+}
+
+void WaitForGate(const std::string& name) {
+  const std::string path = absl::StrCat("../gate_", name);
+  while (access(path.c_str(), F_OK) != 0) usleep(1000);
+}
+
+absl::Status Obey(const Order& order) {
+  if (order.word == "die") Die();
+  if (order.word == "die_once" && FirstTime(order.argument)) Die();
+  if (order.word == "hang") Hang();
+  if (order.word == "hang_once" && FirstTime(order.argument)) Hang();
+  if (order.word == "gate") WaitForGate(order.argument);
+  if (order.word == "garbage") {
+    const std::string bytes = "this is not a frame, however long one looks";
+    if (write(kSocketFd, bytes.data(), bytes.size()) < 0) Die();
+    Hang();
+  }
+  if (order.word == "error") {
+    return MakeError(
+        ReasonFromName(order.argument).value_or(ErrorReason::kMalformedGraph),
+        "fake: as told");
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Order> OrdersOf(const wire::Graph& graph) {
+  std::vector<Order> orders;
+  for (const wire::Node& node : graph.nodes()) {
+    const std::vector<std::string> parts =
+        absl::StrSplit(node.op(), absl::MaxSplits('.', 2));
+    if (parts.size() == 3 && parts[0] == "fake") {
+      orders.push_back({parts[1], parts[2]});
+    }
+  }
+  return orders;
+}
+
+void RelyOnMultiple(int64_t divisor, const wire::CompileRequest& request,
+                    wire::GuardSet& guards) {
+  wire::SymGuard guard;
+  guard.set_origin(absl::StrCat("fake: s0 is a multiple of ", divisor));
+  const auto push = [&guard](wire::SymOp op, int64_t value) {
+    wire::SymInstruction& i = *guard.mutable_condition()->add_code();
+    i.set_op(op);
+    i.set_value(value);
+  };
+  push(wire::SYM_OP_SYMBOL, 0);
+  push(wire::SYM_OP_CONSTANT, divisor);
+  push(wire::SYM_OP_MOD, 0);
+  push(wire::SYM_OP_CONSTANT, 0);
+  push(wire::SYM_OP_EQ, 0);
+  for (const wire::SymGuard& forbidden : request.forbidden().symbols()) {
+    if (forbidden.condition().SerializeAsString() ==
+        guard.condition().SerializeAsString()) {
+      return;
+    }
+  }
+  *guards.add_symbols() = std::move(guard);
+}
+
+absl::StatusOr<wire::CompilePlan> Plan(const wire::PlanRequest& request) {
+  wire::CompilePlan compiled;
+  int64_t units = 1;
+  std::string text = request.compile().graph().SerializeAsString();
+  std::string build_orders;
+  for (const Order& order : OrdersOf(request.compile().graph())) {
+    RETURN_IF_ERROR(Obey(order));
+    int64_t number = 0;
+    if (absl::SimpleAtoi(order.argument, &number)) {
+      if (order.word == "units") units = number;
+      if (order.word == "guard_mod") {
+        RelyOnMultiple(number, request.compile(), *compiled.mutable_guards());
+      }
+    }
+    if (order.word == "shared") text = order.argument;
+    absl::string_view word = order.word;
+    if (absl::ConsumePrefix(&word, "build_")) {
+      absl::StrAppend(&build_orders, word, " ", order.argument, "\n");
+    }
+  }
+  for (int64_t i = 0; i < units; ++i) {
+    const std::string symbol = absl::StrCat("kiln_poi_fake_", i);
+    wire::TranslationUnit& unit = *compiled.add_units();
+    unit.set_language(wire::TranslationUnit::LANGUAGE_CPP);
+    unit.set_source(
+        absl::StrCat(build_orders, "// ", i, " ", Sha256Of(text).Hex()));
+    unit.add_symbols(symbol);
+    unit.set_digest(UnitDigest(unit).ToBytes());
+    wire::PlanKernel& kernel = *compiled.mutable_plan()->add_kernels();
+    kernel.set_symbol(symbol);
+    kernel.set_label(symbol);
+    kernel.set_module(static_cast<uint32_t>(i));
+  }
+  for (const wire::TuningDecision& decision : request.tuning()) {
+    compiled.add_tuned(Sha256Of(DeterministicBytes(decision)).ToBytes());
+  }
+  return compiled;
+}
+
+absl::StatusOr<wire::ObjectCode> Build(const wire::BuildRequest& request) {
+  for (absl::string_view line : absl::StrSplit(request.unit().source(), '\n')) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ');
+    if (words.size() == 2 && words[0] != "//") {
+      RETURN_IF_ERROR(Obey({words[0], words[1]}));
+    }
+  }
+  wire::ObjectCode object;
+  object.set_unit_digest(request.unit().digest());
+  object.set_image(absl::StrCat("object of ", request.unit().source()));
+  return object;
+}
+
+wire::TuningDecision Tune(const wire::TuneRowRequest& request) {
+  wire::TuningDecision decision;
+  decision.set_key(absl::StrCat("row_reduction/", request.rows(), "x",
+                                request.columns(), "/fake"));
+  decision.set_choice("rows=4");
+  for (const double seconds : {3e-6, 1e-6}) decision.add_seconds(seconds);
+  for (const char* choice : {"rows=1", "rows=4"}) decision.add_choices(choice);
+  return decision;
+}
+
+void SayHello(wire::HelloReply& hello) {
+  hello.set_build_identity(Sha256Of("fake worker").ToBytes());
+  wire::Toolchain& compiler = *hello.add_toolchains();
+  compiler.set_name("g++");
+  compiler.set_version("0.0 (fake)");
+  wire::Toolchain& nvrtc = *hello.add_toolchains();
+  nvrtc.set_name("nvrtc");
+  nvrtc.set_missing("the fake worker has none");
+}
+
+template <typename T>
+void Put(absl::StatusOr<T> result, T& into, wire::WorkReply& reply) {
+  if (result.ok()) {
+    into = *std::move(result);
+    return;
+  }
+  wire::WorkError& error = *reply.mutable_error();
+  const auto reason = ReasonOf(result.status());
+  if (reason.has_value()) error.set_reason(std::string(ReasonName(*reason)));
+  error.set_code(static_cast<uint32_t>(result.status().code()));
+  error.set_message(std::string(result.status().message()));
+}
+
+int Serve() {
+  while (true) {
+    const absl::StatusOr<std::string> bytes = ReadFrame(kSocketFd);
+    if (!bytes.ok()) return 0;
+    wire::WorkRequest request;
+    if (!request.ParseFromString(*bytes)) return 1;
+    wire::WorkReply reply;
+    reply.set_id(request.id());
+    if (request.has_hello()) SayHello(*reply.mutable_hello());
+    if (request.has_plan()) {
+      Put(Plan(request.plan()), *reply.mutable_plan(), reply);
+    }
+    if (request.has_build()) {
+      Put(Build(request.build()), *reply.mutable_build(), reply);
+    }
+    if (request.has_tune_row()) {
+      *reply.mutable_measure() = Tune(request.tune_row());
+    }
+    if (!WriteFrame(kSocketFd, reply.SerializeAsString()).ok()) return 0;
+  }
+}
+
+}  // namespace
+}  // namespace kiln
+
+int main() { return kiln::Serve(); }
