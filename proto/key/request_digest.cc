@@ -1,0 +1,190 @@
+#include "proto/key/request_digest.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/base/assemble.h"
+#include "proto/base/status.h"
+#include "proto/base/sym_eval.h"
+
+namespace kiln {
+namespace {
+
+// What NVRTC 13.0 builds for, with the suffixes it knows.
+constexpr absl::string_view kCudaArchs[] = {
+    "sm_75",   "sm_80",   "sm_86",  "sm_87",   "sm_88",   "sm_89",
+    "sm_90",   "sm_90a",  "sm_100", "sm_100a", "sm_100f", "sm_103",
+    "sm_103a", "sm_103f", "sm_110", "sm_110a", "sm_110f", "sm_120",
+    "sm_120a", "sm_120f", "sm_121", "sm_121a", "sm_121f",
+};
+constexpr absl::string_view kCpuLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3",
+                                            "x86-64-v4"};
+
+template <typename Names>
+bool Contains(const Names& names, absl::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+absl::Status BadTarget(absl::string_view what) {
+  return MakeError(ErrorReason::kBadTarget, absl::StrCat("target: ", what));
+}
+
+absl::Status CheckTarget(const wire::Target& target) {
+  switch (target.kind_case()) {
+    case wire::Target::kCuda:
+      if (Contains(kCudaArchs, target.cuda().arch())) return absl::OkStatus();
+      return BadTarget(absl::StrCat(
+          "architecture \"", target.cuda().arch().substr(0, 40),
+          "\" is not known; one of ", absl::StrJoin(kCudaArchs, ", ")));
+    case wire::Target::kCpu:
+      if (Contains(kCpuLevels, target.cpu().level())) return absl::OkStatus();
+      return BadTarget(absl::StrCat(
+          "level \"", target.cpu().level().substr(0, 40),
+          "\" is not known; one of ", absl::StrJoin(kCpuLevels, ", ")));
+    case wire::Target::KIND_NOT_SET:
+      return BadTarget("not set");
+  }
+  return BadTarget("of an unknown kind");
+}
+
+absl::Status CheckFieldsKnown(const google::protobuf::Message& message,
+                              absl::string_view where) {
+  const auto& unknown = message.GetReflection()->GetUnknownFields(message);
+  if (unknown.empty()) return absl::OkStatus();
+  return MakeError(ErrorReason::kBadOption,
+                   absl::StrCat(where, ": field ", unknown.field(0).number(),
+                                " is not known to this build"));
+}
+
+// The guards over canonical symbols. One over a symbol that the graph does not
+// use says nothing of the graph and is left out.
+absl::StatusOr<wire::GuardSet> MapGuards(const wire::GuardSet& given,
+                                         const SymbolMap& symbols) {
+  const int64_t count = symbols.canonical_of.size();
+  wire::GuardSet mapped;
+  for (const wire::SymGuard& guard : given.symbols()) {
+    const auto program = SymProgram::FromWire(guard.condition(), count);
+    RETURN_IF_ERROR(Annotate(program.status(), "guard"));
+    wire::SymExpr condition = program->ToWire();
+    bool used = true;
+    for (wire::SymInstruction& in : *condition.mutable_code()) {
+      if (in.op() != wire::SYM_OP_SYMBOL) continue;
+      const int number = symbols.canonical_of[in.value()];
+      used = used && number >= 0;
+      in.set_value(number);
+    }
+    if (!used) continue;
+    wire::SymGuard* out = mapped.add_symbols();
+    *out->mutable_condition() = std::move(condition);
+    out->set_origin(guard.origin());
+  }
+  return mapped;
+}
+
+Digest DigestOfStrings(
+    const google::protobuf::RepeatedPtrField<std::string>& strings) {
+  Sha256 sha;
+  for (const std::string& text : strings) sha.AddField(text);
+  return sha.Finish();
+}
+
+KeyPart HintsPart(const wire::Graph& graph) {
+  Sha256 sha;
+  std::vector<std::string> texts;
+  for (int i = 0; i < graph.symbols_size(); ++i) {
+    sha.AddNumber(graph.symbols(i).hint());
+    texts.push_back(absl::StrCat("s", i, "=", graph.symbols(i).hint()));
+  }
+  return {"hints", sha.Finish(), absl::StrJoin(texts, " ")};
+}
+
+std::string GraphText(const wire::Graph& graph) {
+  return absl::StrCat(graph.nodes_size(), " nodes, ", graph.inputs_size(),
+                      " inputs, ", graph.outputs_size(), " outputs, ",
+                      graph.symbols_size(), " symbols");
+}
+
+RequestDigest DigestOf(const wire::CompileRequest& request,
+                       const Digest& graph_digest) {
+  const wire::ArtifactOptions& options = request.options().artifact();
+  RequestDigest digest;
+  digest.parts = {
+      {"schema", Sha256Of(kKeySchema), std::string(kKeySchema)},
+      {"graph", graph_digest, GraphText(request.graph())},
+      {"target", Sha256Of(DeterministicBytes(request.target())),
+       TargetText(request.target())},
+      {"options", Sha256Of(DeterministicBytes(options)),
+       options.ShortDebugString()},
+      {"host_kernels", DigestOfStrings(request.host_kernels()),
+       absl::StrJoin(request.host_kernels(), " ")},
+      {"plugins", DigestOfStrings(request.plugins()),
+       absl::StrJoin(request.plugins(), " ")},
+      HintsPart(request.graph()),
+  };
+  Sha256 total;
+  for (const KeyPart& part : digest.parts) {
+    total.AddField(part.name).Add(part.digest.bytes());
+  }
+  digest.total = total.Finish();
+  digest.job = Sha256()
+                   .Add(digest.total.bytes())
+                   .AddField(DeterministicBytes(request.assumptions()))
+                   .AddField(DeterministicBytes(request.forbidden()))
+                   .Finish();
+  return digest;
+}
+
+}  // namespace
+
+std::string TargetText(const wire::Target& target) {
+  if (target.has_cuda()) {
+    const uint32_t version = target.cuda().driver_cuda_version();
+    return absl::StrCat("cuda ", target.cuda().arch(),
+                        version == 0 ? "" : absl::StrCat(" driver=", version));
+  }
+  if (!target.has_cpu()) return "none";
+  return absl::StrCat("cpu ", target.cpu().level(),
+                      target.cpu().avx512_bf16() ? " avx512_bf16" : "",
+                      target.cpu().amx_bf16() ? " amx_bf16" : "");
+}
+
+absl::StatusOr<CanonicalRequest> CanonicalizeRequest(
+    const wire::CompileRequest& given) {
+  RETURN_IF_ERROR(CheckTarget(given.target()));
+  RETURN_IF_ERROR(CheckFieldsKnown(given, "request"));
+  RETURN_IF_ERROR(CheckFieldsKnown(given.options(), "options"));
+  RETURN_IF_ERROR(
+      CheckFieldsKnown(given.options().artifact(), "artifact options"));
+  if (given.plugins_size() > 0) {
+    return MakeError(ErrorReason::kUnsupportedOp,
+                     absl::StrCat("plugin ", given.plugins(0).substr(0, 60),
+                                  ": no plugin is known to this build"));
+  }
+  ASSIGN_OR_RETURN(CanonicalGraph graph, CanonicalizeGraph(given.graph()));
+  CanonicalRequest canonical;
+  for (const int original : graph.symbols.original_of) {
+    canonical.values.push_back(given.graph().symbols(original).hint());
+  }
+  wire::CompileRequest& request = canonical.request;
+  *request.mutable_target() = given.target();
+  *request.mutable_options() = given.options();
+  ASSIGN_OR_RETURN(*request.mutable_assumptions(),
+                   MapGuards(given.assumptions(), graph.symbols));
+  ASSIGN_OR_RETURN(*request.mutable_forbidden(),
+                   MapGuards(given.forbidden(), graph.symbols));
+  std::vector<std::string> kernels(given.host_kernels().begin(),
+                                   given.host_kernels().end());
+  std::sort(kernels.begin(), kernels.end());
+  kernels.erase(std::unique(kernels.begin(), kernels.end()), kernels.end());
+  for (std::string& kernel : kernels) {
+    request.add_host_kernels(std::move(kernel));
+  }
+  *request.mutable_graph() = std::move(graph.graph);
+  canonical.digest = DigestOf(request, graph.digest);
+  canonical.symbols = std::move(graph.symbols);
+  return canonical;
+}
+
+}  // namespace kiln

@@ -1,0 +1,173 @@
+#include "proto/key/request_digest.h"
+
+#include <gtest/gtest.h>
+
+#include "proto/base/status.h"
+#include "tests/proto/key/sample_graph.h"
+
+namespace kiln {
+namespace {
+
+CanonicalRequest Canonical(const wire::CompileRequest& request) {
+  auto canonical = CanonicalizeRequest(request);
+  EXPECT_TRUE(canonical.ok()) << canonical.status();
+  return canonical.ok() ? *std::move(canonical) : CanonicalRequest();
+}
+
+Digest KeyOf(const wire::CompileRequest& request) {
+  return Canonical(request).digest.total;
+}
+
+// Gives a field of any kind a value that is not its default.
+void SetToOther(const google::protobuf::FieldDescriptor& field,
+                google::protobuf::Message& message) {
+  using google::protobuf::FieldDescriptor;
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  ASSERT_FALSE(field.is_repeated()) << field.name() << ": say here how";
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return reflection.SetBool(&message, &field, true);
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return reflection.SetUInt32(&message, &field, 7);
+    case FieldDescriptor::CPPTYPE_INT32:
+      return reflection.SetInt32(&message, &field, 7);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return reflection.SetUInt64(&message, &field, 7);
+    case FieldDescriptor::CPPTYPE_INT64:
+      return reflection.SetInt64(&message, &field, 7);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return reflection.SetDouble(&message, &field, 7);
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return reflection.SetFloat(&message, &field, 7);
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return reflection.SetEnumValue(&message, &field, 1);
+    case FieldDescriptor::CPPTYPE_STRING:
+      return reflection.SetString(&message, &field, "other");
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      reflection.MutableMessage(&message, &field);
+      return;
+  }
+}
+
+TEST(RequestDigest, EveryArtifactOptionChangesItAndNoDiagnosticDoes) {
+  const wire::CompileRequest base = SampleRequest();
+  const auto* artifact = wire::ArtifactOptions::descriptor();
+  for (int i = 0; i < artifact->field_count(); ++i) {
+    wire::CompileRequest other = base;
+    SetToOther(*artifact->field(i),
+               *other.mutable_options()->mutable_artifact());
+    EXPECT_NE(KeyOf(other), KeyOf(base)) << artifact->field(i)->name();
+  }
+  const auto* diagnostic = wire::DiagnosticOptions::descriptor();
+  for (int i = 0; i < diagnostic->field_count(); ++i) {
+    wire::CompileRequest other = base;
+    SetToOther(*diagnostic->field(i),
+               *other.mutable_options()->mutable_diagnostic());
+    EXPECT_EQ(KeyOf(other), KeyOf(base)) << diagnostic->field(i)->name();
+  }
+}
+
+TEST(RequestDigest, EachPartStandsUnderItsName) {
+  const CanonicalRequest base = Canonical(SampleRequest());
+  std::vector<std::string> names;
+  for (const KeyPart& part : base.digest.parts) names.push_back(part.name);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"schema", "graph", "target", "options",
+                                      "host_kernels", "plugins", "hints"}));
+
+  const auto differing = [&base](const wire::CompileRequest& request) {
+    std::string different;
+    const CanonicalRequest other = Canonical(request);
+    EXPECT_NE(other.digest.total, base.digest.total);
+    for (size_t i = 0; i < base.digest.parts.size(); ++i) {
+      if (other.digest.parts[i].digest != base.digest.parts[i].digest) {
+        different += base.digest.parts[i].name + " ";
+      }
+    }
+    return different;
+  };
+  wire::CompileRequest request = SampleRequest();
+  request.mutable_graph()->mutable_nodes(0)->set_op("aten.sub.Tensor");
+  EXPECT_EQ(differing(request), "graph ");
+  request = SampleRequest();
+  request.mutable_target()->mutable_cpu()->set_avx512_bf16(true);
+  EXPECT_EQ(differing(request), "target ");
+  request = SampleRequest();
+  request.add_host_kernels("aten.linalg_qr.default");
+  EXPECT_EQ(differing(request), "host_kernels ");
+  request = SampleRequest();
+  request.mutable_graph()->mutable_symbols(1)->set_hint(1000);
+  EXPECT_EQ(differing(request), "hints ");
+}
+
+TEST(RequestDigest, HintsOfOneClassShareAKeyAndKeepTheirValues) {
+  wire::CompileRequest nine = SampleRequest();
+  nine.mutable_graph()->mutable_symbols(1)->set_hint(9);
+  EXPECT_EQ(KeyOf(nine), KeyOf(SampleRequest()));
+  EXPECT_EQ(Canonical(nine).values, (std::vector<int64_t>{9}));
+  EXPECT_EQ(Canonical(nine).request.graph().symbols(0).hint(), 16);
+}
+
+TEST(RequestDigest, HostKernelsAreASet) {
+  wire::CompileRequest a = SampleRequest();
+  a.add_host_kernels("x");
+  a.add_host_kernels("y");
+  wire::CompileRequest b = SampleRequest();
+  for (const char* name : {"y", "x", "y"}) b.add_host_kernels(name);
+  EXPECT_EQ(KeyOf(a), KeyOf(b));
+}
+
+TEST(RequestDigest, GuardsFollowTheirSymbolsAndChangeTheJobAlone) {
+  wire::CompileRequest request = SampleRequest();
+  wire::SymGuard* used = request.mutable_forbidden()->add_symbols();
+  *used->mutable_condition() = SymbolExpr(1);
+  wire::SymGuard* unused = request.mutable_forbidden()->add_symbols();
+  *unused->mutable_condition() = SymbolExpr(0);
+  const CanonicalRequest canonical = Canonical(request);
+  ASSERT_EQ(canonical.request.forbidden().symbols_size(), 1);
+  EXPECT_EQ(
+      canonical.request.forbidden().symbols(0).condition().code(0).value(), 0);
+  const CanonicalRequest plain = Canonical(SampleRequest());
+  EXPECT_EQ(canonical.digest.total, plain.digest.total);
+  EXPECT_NE(canonical.digest.job, plain.digest.job);
+}
+
+TEST(RequestDigest, UnknownTargetsPluginsAndOptionsAreRefused) {
+  wire::CompileRequest request = SampleRequest();
+  request.clear_target();
+  EXPECT_EQ(ReasonOf(CanonicalizeRequest(request).status()),
+            ErrorReason::kBadTarget);
+  request.mutable_target()->mutable_cuda()->set_arch("sm_42");
+  EXPECT_EQ(ReasonOf(CanonicalizeRequest(request).status()),
+            ErrorReason::kBadTarget);
+  request.mutable_target()->mutable_cpu()->set_level("pentium");
+  EXPECT_EQ(ReasonOf(CanonicalizeRequest(request).status()),
+            ErrorReason::kBadTarget);
+  request = SampleRequest();
+  request.add_plugins("mine");
+  EXPECT_EQ(ReasonOf(CanonicalizeRequest(request).status()),
+            ErrorReason::kUnsupportedOp);
+  request = SampleRequest();
+  wire::ArtifactOptions* options =
+      request.mutable_options()->mutable_artifact();
+  options->GetReflection()->MutableUnknownFields(options)->AddVarint(99, 1);
+  EXPECT_EQ(ReasonOf(CanonicalizeRequest(request).status()),
+            ErrorReason::kBadOption);
+  request = SampleRequest();
+  *request.mutable_assumptions()->add_symbols()->mutable_condition() =
+      SymbolExpr(9);
+  EXPECT_EQ(ReasonOf(CanonicalizeRequest(request).status()),
+            ErrorReason::kMalformedGraph);
+}
+
+TEST(TargetText, NamesTheDeviceFirst) {
+  wire::Target target;
+  target.mutable_cuda()->set_arch("sm_90");
+  EXPECT_EQ(TargetText(target), "cuda sm_90");
+  target.mutable_cpu()->set_level("x86-64-v4");
+  target.mutable_cpu()->set_avx512_bf16(true);
+  EXPECT_EQ(TargetText(target), "cpu x86-64-v4 avx512_bf16");
+}
+
+}  // namespace
+}  // namespace kiln
