@@ -42,7 +42,7 @@ class ArtifactView {
   // ARTIFACT_UNTRUSTED     no signature, an unknown signer, a wrong signature
   // ARTIFACT_INCOMPATIBLE  another format version, another device
   // UNSUPPORTED_OP         a step that the runtime does not run: host, region
-  static absl::StatusOr<ArtifactView> Parse(const wire::SignedArtifact& signed_,
+  static absl::StatusOr<ArtifactView> Parse(const wire::SignedArtifact& sealed,
                                             const TrustPolicy& trust,
                                             const DeviceTraits& device);
   // The same from serialized SignedArtifact bytes.

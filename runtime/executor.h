@@ -14,7 +14,7 @@
 
 namespace kiln {
 
-class BoundPlan;
+struct BoundPlan;
 class FramePool;
 
 struct RunOptions {

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/artifact_view.h"
 #include "runtime/device.h"
-#include "runtime/open_device.h"
+#include "runtime/opened_device.h"
 
 namespace kiln {
 

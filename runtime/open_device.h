@@ -1,13 +1,12 @@
 #ifndef KILN_RUNTIME_OPEN_DEVICE_H_
 #define KILN_RUNTIME_OPEN_DEVICE_H_
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/device.h"
-#include "runtime/extern_kernels/extern_kernel.h"
+#include "runtime/opened_device.h"
 
 namespace kiln {
 
@@ -21,12 +20,6 @@ struct DeviceConfig {
   // the loader's own search: a CUDA toolkit's lib64, or the nvidia/cu13/lib and
   // nvidia/cudnn/lib of PyTorch's wheels.
   std::vector<std::string> library_folders;
-};
-
-// A device with the libraries that serve its extern calls.
-struct OpenedDevice {
-  std::shared_ptr<Device> device;
-  std::shared_ptr<ExternLibrary> externs;
 };
 
 // Opens the device. A library that is not on the machine does not fail this:

@@ -1,0 +1,199 @@
+#include "runtime/bind_launches.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+// Binds one plan. One use.
+class Binder {
+ public:
+  explicit Binder(const LoadedArtifact& artifact)
+      : artifact_(artifact), plan_(artifact.view().plan()) {
+    bound_.plan = &plan_;
+  }
+
+  absl::StatusOr<BoundPlan> Run() {
+    NumberSymbolWaves();
+    PlaceExpressions();
+    PlaceBuffers();
+    if (expression_wave_[plan_.arena_bytes] > 0) {
+      return MakeError(ErrorReason::kUnsupportedOp,
+                       "launch plan: an arena whose size a step binds");
+    }
+    for (const PlanStep& step : plan_.steps) {
+      const absl::Status status =
+          std::visit([this](const auto& s) { return Bind(s); }, step);
+      RETURN_IF_ERROR(
+          Annotate(status, absl::StrCat("step ", bound_.steps.size())));
+    }
+    // Outputs are read when all steps are done.
+    return std::move(bound_);
+  }
+
+ private:
+  // Inputs' symbols belong to wave 0, the i-th bound one to wave i.
+  void NumberSymbolWaves() {
+    symbol_wave_.resize(plan_.symbols.size(), 0);
+    int32_t wave = 0;
+    for (const PlanStep& step : plan_.steps) {
+      const auto* bind = std::get_if<PlanBindSymbol>(&step);
+      if (bind != nullptr) symbol_wave_[bind->symbol] = ++wave;
+    }
+    bound_.waves.resize(wave + 1);
+  }
+
+  void PlaceExpressions() {
+    for (size_t id = 0; id < plan_.expressions.size(); ++id) {
+      const PlanExpression& expression = plan_.expressions[id];
+      int32_t wave = 0;
+      for (const int32_t symbol : expression.symbols) {
+        wave = std::max(wave, symbol_wave_[symbol]);
+      }
+      expression_wave_.push_back(wave);
+      if (expression.program.is_constant()) {
+        bound_.values.push_back(expression.program.Evaluate({}));
+      } else {
+        bound_.values.push_back(0);
+        bound_.waves[wave].expressions.push_back(static_cast<ExprId>(id));
+      }
+    }
+  }
+
+  void PlaceBuffers() {
+    for (size_t i = 0; i < plan_.buffers.size(); ++i) {
+      const PlanBuffer& buffer = plan_.buffers[i];
+      int32_t wave = 0;
+      if (buffer.kind == PlanBuffer::Kind::kOutput) {
+        wave = expression_wave_[buffer.bytes];
+      } else if (buffer.kind == PlanBuffer::Kind::kArena) {
+        wave = expression_wave_[buffer.offset];
+      }
+      buffer_wave_.push_back(wave);
+      bound_.waves[wave].buffers.push_back(static_cast<int32_t>(i));
+    }
+  }
+
+  absl::Status Bind(const PlanLaunch& launch) {
+    BoundLaunch out;
+    const PlanKernel& kernel = plan_.kernels[launch.kernel];
+    out.kernel = artifact_.kernels()[launch.kernel];
+    out.label = kernel.label;
+    for (const PlanArg& arg : launch.args) {
+      switch (arg.kind) {
+        case PlanArg::Kind::kBuffer:
+          RETURN_IF_ERROR(CheckBuffer(arg.buffer));
+          RETURN_IF_ERROR(Check(arg.value));
+          out.order.push_back(static_cast<int32_t>(out.pointers.size()));
+          out.pointers.push_back({arg.buffer, arg.value});
+          break;
+        case PlanArg::Kind::kScalar:
+          RETURN_IF_ERROR(Check(arg.value));
+          out.order.push_back(~static_cast<int32_t>(out.scalars.size()));
+          out.scalars.push_back(arg.value);
+          break;
+        case PlanArg::Kind::kSeed:
+          out.order.push_back(~static_cast<int32_t>(out.scalars.size()));
+          out.scalars.push_back(BoundLaunch::kSeed);
+          break;
+      }
+    }
+    for (int i = 0; i < 3; ++i) {
+      RETURN_IF_ERROR(Check(launch.grid[i]));
+      out.grid[i] = launch.grid[i];
+      out.block[i] = launch.block[i];
+    }
+    out.shared_bytes = launch.shared_bytes;
+    out.cluster = launch.cluster;
+    bound_.most_pointers = std::max(bound_.most_pointers, out.pointers.size());
+    bound_.most_scalars = std::max(bound_.most_scalars, out.scalars.size());
+    bound_.steps.push_back(std::move(out));
+    return absl::OkStatus();
+  }
+
+  absl::Status Bind(const PlanExtern& call) {
+    for (const PlanView& view : call.inputs) RETURN_IF_ERROR(Check(view));
+    for (const PlanView& view : call.outputs) RETURN_IF_ERROR(Check(view));
+    for (const PlanAttribute& attribute : call.attributes) {
+      const auto* ids = std::get_if<std::vector<ExprId>>(&attribute.value);
+      if (ids == nullptr) continue;
+      for (const ExprId id : *ids) RETURN_IF_ERROR(Check(id));
+    }
+    BoundExtern out;
+    ASSIGN_OR_RETURN(out.site,
+                     ExternSite::Bind(call, plan_, artifact_.externs()));
+    bound_.steps.push_back(std::move(out));
+    return absl::OkStatus();
+  }
+
+  absl::Status Bind(const PlanCopy& copy) {
+    RETURN_IF_ERROR(Check(copy.from));
+    RETURN_IF_ERROR(Check(copy.to));
+    bound_.steps.push_back(BoundCopy{&copy});
+    return absl::OkStatus();
+  }
+
+  absl::Status Bind(const PlanFill& fill) {
+    RETURN_IF_ERROR(Check(fill.to));
+    bound_.steps.push_back(BoundFill{&fill});
+    return absl::OkStatus();
+  }
+
+  absl::Status Bind(const PlanAssert& assertion) {
+    RETURN_IF_ERROR(Check(assertion.condition));
+    bound_.steps.push_back(BoundAssert{&assertion});
+    return absl::OkStatus();
+  }
+
+  absl::Status Bind(const PlanBindSymbol& bind) {
+    RETURN_IF_ERROR(Check(bind.value));
+    ++wave_now_;
+    bound_.steps.push_back(BoundBind{bind.symbol, bind.value, wave_now_});
+    return absl::OkStatus();
+  }
+
+  absl::Status Check(const PlanView& view) const {
+    RETURN_IF_ERROR(CheckBuffer(view.buffer));
+    RETURN_IF_ERROR(Check(view.offset));
+    for (const ExprId id : view.sizes) RETURN_IF_ERROR(Check(id));
+    for (const ExprId id : view.strides) RETURN_IF_ERROR(Check(id));
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckBuffer(int32_t buffer) const {
+    if (buffer_wave_[buffer] <= wave_now_) return absl::OkStatus();
+    return TooEarly(absl::StrCat("buffer ", plan_.buffers[buffer].name));
+  }
+
+  absl::Status Check(ExprId id) const {
+    if (expression_wave_[id] <= wave_now_) return absl::OkStatus();
+    return TooEarly(plan_.expressions[id].program.ToText());
+  }
+
+  static absl::Status TooEarly(absl::string_view what) {
+    return MakeError(
+        ErrorReason::kArtifactCorrupt,
+        absl::StrCat("launch plan: L5: ", what,
+                     " is used before the step that binds its symbols"));
+  }
+
+  const LoadedArtifact& artifact_;
+  const Plan& plan_;
+  BoundPlan bound_;
+  int32_t wave_now_ = 0;
+  std::vector<int32_t> symbol_wave_;
+  std::vector<int32_t> expression_wave_;
+  std::vector<int32_t> buffer_wave_;
+};
+
+}  // namespace
+
+absl::StatusOr<BoundPlan> BindLaunches(const LoadedArtifact& artifact) {
+  return Binder(artifact).Run();
+}
+
+}  // namespace kiln

@@ -1,0 +1,88 @@
+#ifndef KILN_RUNTIME_BIND_LAUNCHES_H_
+#define KILN_RUNTIME_BIND_LAUNCHES_H_
+
+#include <cstdint>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "runtime/extern_site.h"
+#include "runtime/loaded_artifact.h"
+#include "runtime/plan.h"
+
+// Makes a plan ready to run: kernels by handle, library calls prepared,
+// arguments sorted into pointers and scalars, and a schedule that says when
+// each expression can be evaluated. Nothing is looked up by name after this.
+
+namespace kiln {
+
+struct BoundPointer {
+  int32_t buffer = 0;
+  ExprId offset_bytes = 0;
+};
+
+struct BoundLaunch {
+  // Stands among the scalars for the run's seed.
+  static constexpr ExprId kSeed = -1;
+
+  KernelHandle kernel = nullptr;
+  absl::string_view label;
+  std::vector<BoundPointer> pointers;
+  std::vector<ExprId> scalars;
+  std::vector<int32_t> order;  // see KernelLaunch
+  ExprId grid[3] = {0, 0, 0};
+  uint32_t block[3] = {1, 1, 1};
+  uint32_t shared_bytes = 0;
+  uint32_t cluster = 0;
+};
+
+struct BoundExtern {
+  std::unique_ptr<ExternSite> site;
+};
+struct BoundCopy {
+  const PlanCopy* copy = nullptr;
+};
+struct BoundFill {
+  const PlanFill* fill = nullptr;
+};
+struct BoundAssert {
+  const PlanAssert* assertion = nullptr;
+};
+struct BoundBind {
+  int32_t symbol = 0;
+  ExprId value = 0;
+  int32_t wave = 0;  // to evaluate afterwards
+};
+using BoundStep = std::variant<BoundLaunch, BoundExtern, BoundCopy, BoundFill,
+                               BoundAssert, BoundBind>;
+
+// What can be worked out at one moment of a call: wave 0 once the inputs are
+// known, wave i after the plan's i-th bind step.
+struct Wave {
+  std::vector<ExprId> expressions;
+  std::vector<int32_t> buffers;  // whose place or size is known from here on
+};
+
+struct BoundPlan {
+  const Plan* plan = nullptr;
+  // One for each expression; constants are in place already.
+  std::vector<int64_t> values;
+  std::vector<Wave> waves;  // at least wave 0
+  std::vector<BoundStep> steps;
+  size_t most_pointers = 0;  // of any launch
+  size_t most_scalars = 0;
+};
+
+// The result refers to `artifact`, which must outlive it.
+//
+// ARTIFACT_CORRUPT  L5: an expression is used before its symbols are bound
+// UNSUPPORTED_OP    an arena whose size a step binds; an extern call that no
+//                   library takes
+// NO_DEVICE         a library that is not on the machine
+absl::StatusOr<BoundPlan> BindLaunches(const LoadedArtifact& artifact);
+
+}  // namespace kiln
+
+#endif  // KILN_RUNTIME_BIND_LAUNCHES_H_

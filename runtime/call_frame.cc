@@ -1,0 +1,70 @@
+#include "runtime/call_frame.h"
+
+#include <utility>
+
+#include "proto/base/status.h"
+
+namespace kiln {
+
+CallFrame::CallFrame(const BoundPlan& plan, std::shared_ptr<Device> on)
+    : device(std::move(on)),
+      symbols(plan.plan->symbols.size()),
+      values(plan.values),
+      bases(plan.plan->buffers.size()),
+      owners(plan.plan->buffers.size()),
+      pointers(plan.most_pointers),
+      scalars(plan.most_scalars) {}
+
+CallFrame::~CallFrame() {
+  if (arena != nullptr) device->allocator().Free(arena, arena_bytes, stream);
+}
+
+absl::Status CallFrame::ReserveArena(int64_t bytes, Stream on) {
+  if (bytes <= arena_bytes) return absl::OkStatus();
+  if (arena != nullptr) device->allocator().Free(arena, arena_bytes, on);
+  arena = nullptr;
+  arena_bytes = 0;
+  ASSIGN_OR_RETURN(void* const memory, device->allocator().Allocate(bytes, on));
+  arena = static_cast<char*>(memory);
+  arena_bytes = bytes;
+  return absl::OkStatus();
+}
+
+FramePool::~FramePool() {
+  for (std::atomic<CallFrame*>& slot : waiting_) delete slot.exchange(nullptr);
+}
+
+absl::StatusOr<std::unique_ptr<CallFrame>> FramePool::Borrow(Stream stream) {
+  for (std::atomic<CallFrame*>& slot : waiting_) {
+    if (slot.load(std::memory_order_relaxed) == nullptr) continue;
+    std::unique_ptr<CallFrame> frame(
+        slot.exchange(nullptr, std::memory_order_acquire));
+    if (frame == nullptr) continue;
+    if (frame->stream != stream) {
+      RETURN_IF_ERROR(frame->finished->Wait(stream));
+      frame->stream = stream;
+    }
+    return frame;
+  }
+  auto frame = std::make_unique<CallFrame>(plan_, device_);
+  ASSIGN_OR_RETURN(frame->finished, device_->MakeMarker());
+  frame->stream = stream;
+  return frame;
+}
+
+void FramePool::Return(std::unique_ptr<CallFrame> frame, Stream stream) {
+  for (std::shared_ptr<void>& owner : frame->owners) owner.reset();
+  // Without its mark the arena could be handed to another stream too early.
+  if (!frame->finished->Record(stream).ok()) return;
+  for (std::atomic<CallFrame*>& slot : waiting_) {
+    CallFrame* empty = nullptr;
+    if (slot.compare_exchange_strong(empty, frame.get(),
+                                     std::memory_order_release,
+                                     std::memory_order_relaxed)) {
+      frame.release();
+      return;
+    }
+  }
+}
+
+}  // namespace kiln

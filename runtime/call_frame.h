@@ -1,0 +1,69 @@
+#ifndef KILN_RUNTIME_CALL_FRAME_H_
+#define KILN_RUNTIME_CALL_FRAME_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/bind_launches.h"
+#include "runtime/device.h"
+
+namespace kiln {
+
+// All the memory of one call but its outputs: the arena, and the numbers and
+// addresses that are worked out on the way. One thread at a time.
+struct CallFrame {
+  CallFrame(const BoundPlan& plan, std::shared_ptr<Device> on);
+  ~CallFrame();
+  CallFrame(const CallFrame&) = delete;
+  CallFrame& operator=(const CallFrame&) = delete;
+
+  // Sees to an arena of `bytes`; keeps a larger one.
+  //
+  // RESOURCE_EXHAUSTED  no memory on the device
+  absl::Status ReserveArena(int64_t bytes, Stream stream);
+
+  std::shared_ptr<Device> device;
+  std::vector<int64_t> symbols;
+  std::vector<int64_t> values;                // of the plan's expressions
+  std::vector<char*> bases;                   // of its buffers
+  std::vector<std::shared_ptr<void>> owners;  // of its output buffers
+  std::vector<void*> pointers;                // room for any launch
+  std::vector<int64_t> scalars;               // likewise
+  char* arena = nullptr;
+  int64_t arena_bytes = 0;
+  Stream stream = nullptr;           // that the last call used
+  std::unique_ptr<Marker> finished;  // the end of that call
+};
+
+// Frames that wait for their next call: at most kKept, each with its arena.
+// Borrowing takes no lock. Thread-safe.
+class FramePool {
+ public:
+  // Calls at once that find an arena waiting. More than a program has streams
+  // is memory held for nothing.
+  static constexpr int kKept = 8;
+
+  FramePool(const BoundPlan& plan, std::shared_ptr<Device> device)
+      : plan_(plan), device_(std::move(device)) {}
+  ~FramePool();
+
+  // A frame whose arena work on `stream` may use: work of its last call, if
+  // that was on another stream, is waited for by `stream`.
+  absl::StatusOr<std::unique_ptr<CallFrame>> Borrow(Stream stream);
+
+  // Takes a frame back once all work of its call is on `stream`.
+  void Return(std::unique_ptr<CallFrame> frame, Stream stream);
+
+ private:
+  const BoundPlan& plan_;
+  const std::shared_ptr<Device> device_;
+  std::array<std::atomic<CallFrame*>, kKept> waiting_{};
+};
+
+}  // namespace kiln
+
+#endif  // KILN_RUNTIME_CALL_FRAME_H_

@@ -1,0 +1,127 @@
+#include "runtime/check_inputs.h"
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+absl::Status Wrong(size_t input, absl::string_view what) {
+  return MakeError(ErrorReason::kGuardFailed,
+                   absl::StrCat("input ", input, ": ", what));
+}
+
+absl::Status CheckKinds(const Plan& plan, absl::Span<const InputValue> inputs) {
+  if (inputs.size() != plan.inputs.size()) {
+    return MakeError(ErrorReason::kGuardFailed,
+                     absl::StrCat("inputs: ", inputs.size(), " given, ",
+                                  plan.inputs.size(), " are due"));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto* due = std::get_if<PlanTensorInput>(&plan.inputs[i]);
+    const auto* given = std::get_if<Tensor>(&inputs[i]);
+    if ((due == nullptr) != (given == nullptr)) {
+      return Wrong(i, due == nullptr ? "a tensor is given, an integer is due"
+                                     : "an integer is given, a tensor is due");
+    }
+    if (due == nullptr) continue;
+    if (given->sizes.size() != due->sizes.size() ||
+        given->strides.size() != due->sizes.size()) {
+      return Wrong(i, absl::StrCat("rank ", given->sizes.size(), " is given, ",
+                                   due->sizes.size(), " is due"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+int64_t SourceValue(const PlanSymbol& symbol, const InputValue& input) {
+  switch (symbol.source) {
+    case PlanSymbol::Source::kSize:
+      return std::get<Tensor>(input).sizes[symbol.dim];
+    case PlanSymbol::Source::kStride:
+      return std::get<Tensor>(input).strides[symbol.dim];
+    case PlanSymbol::Source::kOffset:
+      return std::get<Tensor>(input).storage_offset;
+    case PlanSymbol::Source::kScalar:
+      return std::get<int64_t>(input);
+    case PlanSymbol::Source::kStep:
+      break;
+  }
+  return 0;
+}
+
+absl::Status CheckTensor(size_t i, const PlanTensorInput& due,
+                         const Tensor& given, absl::Span<const int64_t> values,
+                         const DeviceTraits& device) {
+  if (given.dtype != due.dtype) {
+    return Wrong(i, absl::StrCat(ShortName(given.dtype), " is given, ",
+                                 ShortName(due.dtype), " is due"));
+  }
+  // A null device takes anybody's memory.
+  if (device.kind != DeviceKind::kNull &&
+      (given.device != device.kind || given.device_ordinal != device.ordinal)) {
+    return Wrong(i, absl::StrCat("is on another device than ", device.name, ":",
+                                 device.ordinal));
+  }
+  bool empty = false;
+  for (size_t dim = 0; dim < due.sizes.size(); ++dim) {
+    if (given.sizes[dim] != values[due.sizes[dim]]) {
+      return Wrong(i, absl::StrCat("size ", dim, " is ", given.sizes[dim], ", ",
+                                   values[due.sizes[dim]], " is due"));
+    }
+    empty = empty || given.sizes[dim] == 0;
+  }
+  if (empty) return absl::OkStatus();
+  for (size_t dim = 0; dim < due.strides.size(); ++dim) {
+    if (given.sizes[dim] == 1) continue;
+    if (given.strides[dim] != values[due.strides[dim]]) {
+      return Wrong(i, absl::StrCat("stride ", dim, " is ", given.strides[dim],
+                                   ", ", values[due.strides[dim]], " is due"));
+    }
+  }
+  if (reinterpret_cast<uintptr_t>(given.data) % due.alignment_bytes != 0) {
+    return Wrong(i, absl::StrCat("its address is no multiple of ",
+                                 due.alignment_bytes, " bytes"));
+  }
+  if (given.data == nullptr) return Wrong(i, "has no address");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status BindSymbols(const Plan& plan, absl::Span<const InputValue> inputs,
+                         absl::Span<int64_t> symbols) {
+  RETURN_IF_ERROR(CheckKinds(plan, inputs));
+  for (size_t i = 0; i < plan.symbols.size(); ++i) {
+    const PlanSymbol& symbol = plan.symbols[i];
+    if (symbol.source == PlanSymbol::Source::kStep) continue;
+    const int64_t value = SourceValue(symbol, inputs[symbol.input]);
+    if (value < symbol.min || value > symbol.max) {
+      return Wrong(symbol.input,
+                   absl::StrCat("symbol ", symbol.name, " is ", value, ", ",
+                                symbol.min, " to ", symbol.max, " is due"));
+    }
+    symbols[i] = value;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckInputs(const Plan& plan, absl::Span<const InputValue> inputs,
+                         absl::Span<const int64_t> values,
+                         const DeviceTraits& device) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (const auto* due = std::get_if<PlanTensorInput>(&plan.inputs[i])) {
+      RETURN_IF_ERROR(
+          CheckTensor(i, *due, std::get<Tensor>(inputs[i]), values, device));
+      continue;
+    }
+    const int64_t due = values[std::get<PlanScalarInput>(plan.inputs[i]).value];
+    const int64_t given = std::get<int64_t>(inputs[i]);
+    if (given != due) {
+      return Wrong(i, absl::StrCat(given, " is given, ", due, " is due"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kiln

@@ -1,0 +1,37 @@
+#ifndef KILN_RUNTIME_CHECK_INPUTS_H_
+#define KILN_RUNTIME_CHECK_INPUTS_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "runtime/device.h"
+#include "runtime/plan.h"
+#include "runtime/tensor.h"
+
+// The two looks a call takes at its inputs. Both allocate only to say what is
+// wrong. The guard table of a client has looked before; this keeps a mistaken
+// caller from reading past the end of a tensor.
+
+namespace kiln {
+
+// Reads the symbols that have a source among the inputs, and checks their
+// number, kinds, ranks and the symbols' ranges.
+//
+// GUARD_FAILED naming the input, what was found and what is due
+absl::Status BindSymbols(const Plan& plan, absl::Span<const InputValue> inputs,
+                         absl::Span<int64_t> symbols);
+
+// Checks dtype, device, sizes, strides and alignment of each tensor and the
+// value of each integer, once the plan's expressions have their `values`. The
+// stride of a dimension of one element does not matter; no stride and no
+// address of an empty tensor does.
+//
+// GUARD_FAILED naming the input, what was found and what is due
+absl::Status CheckInputs(const Plan& plan, absl::Span<const InputValue> inputs,
+                         absl::Span<const int64_t> values,
+                         const DeviceTraits& device);
+
+}  // namespace kiln
+
+#endif  // KILN_RUNTIME_CHECK_INPUTS_H_

@@ -1,0 +1,49 @@
+#include "runtime/extern_kernels/dnnl_library.h"
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+
+absl::Status DnnlLibrary::Check(dnnl_status_t status, absl::string_view call) {
+  if (status == dnnl_success) return absl::OkStatus();
+  if (status == dnnl_unimplemented) {
+    return MakeError(ErrorReason::kUnsupportedOp,
+                     absl::StrCat("oneDNN: ", call, ": unimplemented"));
+  }
+  return absl::InternalError(
+      absl::StrCat("oneDNN: ", call, ": status ", static_cast<int>(status)));
+}
+
+absl::Status DnnlLibrary::FindFunctions(const SharedLibrary& library) {
+#define KILN_DNNL_FIND(name)                                           \
+  name = reinterpret_cast<decltype(name)>(library.FindOrNull(#name));  \
+  if (name == nullptr) {                                               \
+    return MakeError(ErrorReason::kNoDevice,                           \
+                     absl::StrCat(library.path(), ": has no " #name)); \
+  }
+  KILN_DNNL_FUNCTIONS(KILN_DNNL_FIND)
+  // Of libgomp, which the library depends on.
+  KILN_DNNL_FIND(omp_get_max_threads)
+  KILN_DNNL_FIND(omp_set_num_threads)
+#undef KILN_DNNL_FIND
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const DnnlLibrary>> DnnlLibrary::Open(
+    const std::vector<std::string>& folders) {
+  ASSIGN_OR_RETURN(const SharedLibrary library,
+                   SharedLibrary::Open({"libdnnl.so.2"}, folders));
+  std::shared_ptr<DnnlLibrary> opened(new DnnlLibrary());
+  RETURN_IF_ERROR(opened->FindFunctions(library));
+  RETURN_IF_ERROR(
+      Check(opened->dnnl_engine_create(&opened->engine_, dnnl_cpu, 0),
+            "engine_create"));
+  RETURN_IF_ERROR(
+      Check(opened->dnnl_stream_create(&opened->stream_, opened->engine_,
+                                       dnnl_stream_default_flags),
+            "stream_create"));
+  return std::shared_ptr<const DnnlLibrary>(std::move(opened));
+}
+
+}  // namespace kiln

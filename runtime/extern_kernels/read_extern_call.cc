@@ -1,0 +1,404 @@
+#include "runtime/extern_kernels/read_extern_call.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+using Parts = absl::InlinedVector<ExternPart, 2>;
+
+std::string ShapeText(const ExternOperand& operand) {
+  return absl::StrCat(ShortName(operand.dtype), "[",
+                      absl::StrJoin(operand.sizes, ", "), "]");
+}
+
+// The attributes of a call by name. Each must be asked for: one that nobody
+// asks for is one this build does not know.
+class Attributes {
+ public:
+  Attributes(absl::string_view call, absl::Span<const ExternAttribute> all)
+      : call_(call), all_(all) {}
+
+  absl::StatusOr<double> Float(absl::string_view name, double absent) {
+    const ExternAttribute* found = Find(name);
+    if (found == nullptr) return absent;
+    if (const auto* real = std::get_if<double>(&found->value)) return *real;
+    if (const auto* number = std::get_if<int64_t>(&found->value)) {
+      return static_cast<double>(*number);
+    }
+    return WrongType(name, "a float");
+  }
+
+  absl::StatusOr<int64_t> Int(absl::string_view name, int64_t absent) {
+    const ExternAttribute* found = Find(name);
+    if (found == nullptr) return absent;
+    if (const auto* number = std::get_if<int64_t>(&found->value)) {
+      return *number;
+    }
+    return WrongType(name, "an int");
+  }
+
+  absl::StatusOr<absl::string_view> Text(absl::string_view name) {
+    const ExternAttribute* found = Find(name);
+    if (found == nullptr) return absl::string_view();
+    if (const auto* text = std::get_if<absl::string_view>(&found->value)) {
+      return *text;
+    }
+    return WrongType(name, "a string");
+  }
+
+  // `count` numbers; one serves all, and none gives `absent` for each.
+  absl::Status Ints(absl::string_view name, int count, int64_t absent,
+                    int64_t* out) {
+    std::fill(out, out + count, absent);
+    const ExternAttribute* found = Find(name);
+    if (found == nullptr) return absl::OkStatus();
+    if (const auto* number = std::get_if<int64_t>(&found->value)) {
+      std::fill(out, out + count, *number);
+      return absl::OkStatus();
+    }
+    const auto* ints = std::get_if<absl::Span<const int64_t>>(&found->value);
+    if (ints == nullptr) return WrongType(name, "ints");
+    if (ints->empty()) return absl::OkStatus();
+    if (ints->size() != 1 && static_cast<int>(ints->size()) != count) {
+      return MakeError(ErrorReason::kArtifactCorrupt,
+                       absl::StrCat(call_, ": ", name, " has ", ints->size(),
+                                    " values, ", count, " are due"));
+    }
+    for (int i = 0; i < count; ++i) out[i] = (*ints)[ints->size() == 1 ? 0 : i];
+    return absl::OkStatus();
+  }
+
+  absl::Status AllKnown() const {
+    for (const ExternAttribute& attribute : all_) {
+      if (std::find(asked_.begin(), asked_.end(), attribute.name) ==
+          asked_.end()) {
+        return MakeError(ErrorReason::kUnsupportedOp,
+                         absl::StrCat(call_, ": attribute ", attribute.name));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const ExternAttribute* Find(absl::string_view name) {
+    asked_.push_back(name);
+    for (const ExternAttribute& attribute : all_) {
+      if (attribute.name == name) return &attribute;
+    }
+    return nullptr;
+  }
+
+  absl::Status WrongType(absl::string_view name, absl::string_view due) const {
+    return MakeError(
+        ErrorReason::kArtifactCorrupt,
+        absl::StrCat(call_, ": attribute ", name, ": ", due, " is due"));
+  }
+
+  const absl::string_view call_;
+  const absl::Span<const ExternAttribute> all_;
+  absl::InlinedVector<absl::string_view, 8> asked_;
+};
+
+absl::Status Contradiction(const ExternCall& call) {
+  std::string text = absl::StrCat(call.name, ": shapes contradict:");
+  for (const ExternOperand& in : call.inputs) {
+    absl::StrAppend(&text, " ", ShapeText(in));
+  }
+  absl::StrAppend(&text, " ->");
+  for (const ExternOperand& out : call.outputs) {
+    absl::StrAppend(&text, " ", ShapeText(out));
+  }
+  return MakeError(ErrorReason::kArtifactCorrupt, text);
+}
+
+absl::Status CheckCounts(const ExternCall& call, size_t inputs,
+                         size_t outputs) {
+  if (call.inputs.size() == inputs && call.outputs.size() == outputs) {
+    return absl::OkStatus();
+  }
+  return MakeError(
+      ErrorReason::kArtifactCorrupt,
+      absl::StrCat(call.name, ": ", call.inputs.size(), " inputs and ",
+                   call.outputs.size(), " outputs, ", inputs, " and ", outputs,
+                   " are due"));
+}
+
+absl::Status CheckDTypes(const ExternCall& call, bool integers) {
+  const DType dtype = call.inputs[0].dtype;
+  const bool computed =
+      IsFloat(dtype) ||
+      (integers && (dtype == DType::kInt32 || dtype == DType::kInt64));
+  if (!computed) {
+    return MakeError(ErrorReason::kUnsupportedOp,
+                     absl::StrCat(call.name, ": dtype ", ShortName(dtype)));
+  }
+  const auto same = [dtype](const ExternOperand& operand) {
+    return operand.dtype == dtype;
+  };
+  if (!std::all_of(call.inputs.begin(), call.inputs.end(), same) ||
+      !std::all_of(call.outputs.begin(), call.outputs.end(), same)) {
+    return Contradiction(call);
+  }
+  return absl::OkStatus();
+}
+
+// The last two dimensions of a matrix and, of rank three, its batch.
+MatrixStrides StridesOf(const ExternOperand& matrix) {
+  const size_t rank = matrix.strides.size();
+  return {rank == 3 ? matrix.strides[0] : 0, matrix.strides[rank - 2],
+          matrix.strides[rank - 1]};
+}
+
+absl::StatusOr<Activation> ActivationOf(absl::string_view call,
+                                        absl::string_view name) {
+  if (name.empty()) return Activation::kNone;
+  if (name == "relu") return Activation::kRelu;
+  if (name == "gelu_tanh") return Activation::kGeluTanh;
+  return MakeError(ErrorReason::kUnsupportedOp,
+                   absl::StrCat(call, ": activation ", name));
+}
+
+absl::StatusOr<Parts> ReadMatmul(const ExternCall& call, size_t rank,
+                                 bool with_bias) {
+  RETURN_IF_ERROR(CheckCounts(call, with_bias ? 3 : 2, 1));
+  RETURN_IF_ERROR(CheckDTypes(call, /*integers=*/true));
+  const int a_index = with_bias ? 1 : 0;
+  const ExternOperand& a = call.inputs[a_index];
+  const ExternOperand& b = call.inputs[a_index + 1];
+  const ExternOperand& out = call.outputs[0];
+  for (const ExternOperand* matrix : {&a, &b, &out}) {
+    if (matrix->sizes.size() != rank) return Contradiction(call);
+  }
+  MatmulProblem problem;
+  problem.dtype = a.dtype;
+  problem.batch = rank == 3 ? a.sizes[0] : 1;
+  problem.m = a.sizes[rank - 2];
+  problem.k = a.sizes[rank - 1];
+  problem.n = b.sizes[rank - 1];
+  const bool fits =
+      b.sizes[rank - 2] == problem.k && out.sizes[rank - 2] == problem.m &&
+      out.sizes[rank - 1] == problem.n &&
+      (rank == 2 ||
+       (b.sizes[0] == problem.batch && out.sizes[0] == problem.batch)) &&
+      (!with_bias || call.inputs[0].sizes == out.sizes);
+  if (!fits) return Contradiction(call);
+  problem.a = StridesOf(a);
+  problem.b = StridesOf(b);
+  problem.out = StridesOf(out);
+  Attributes attributes(call.name, call.attributes);
+  if (with_bias) {
+    ASSIGN_OR_RETURN(problem.alpha, attributes.Float("alpha", 1));
+    ASSIGN_OR_RETURN(problem.beta, attributes.Float("beta", 1));
+    problem.has_bias = problem.beta != 0;
+    if (problem.has_bias) problem.bias = StridesOf(call.inputs[0]);
+  }
+  ASSIGN_OR_RETURN(const absl::string_view activation,
+                   attributes.Text("activation"));
+  ASSIGN_OR_RETURN(problem.activation, ActivationOf(call.name, activation));
+  RETURN_IF_ERROR(attributes.AllKnown());
+  ExternPart part;
+  part.operand[0] = a_index;
+  part.operand[1] = a_index + 1;
+  part.operand[2] = problem.has_bias ? 0 : -1;
+  part.operand[3] = static_cast<int>(call.inputs.size());
+  part.problem = problem;
+  return Parts{part};
+}
+
+// Which operands of a call are the image, weights and result of the direct
+// convolution behind it.
+struct ConvolutionOperands {
+  const ExternOperand* image;
+  const ExternOperand* weights;
+  const ExternOperand* result;
+};
+
+// Fills in all but what is wanted and the bias.
+absl::StatusOr<ConvolutionProblem> ReadDirect(const ExternCall& call,
+                                              const ConvolutionOperands& of,
+                                              Attributes& attributes) {
+  ConvolutionProblem problem;
+  const size_t rank = of.image->sizes.size();
+  if (rank < 3 || rank > 5 || of.weights->sizes.size() != rank ||
+      of.result->sizes.size() != rank) {
+    return Contradiction(call);
+  }
+  problem.spatial = static_cast<int>(rank) - 2;
+  problem.dtype = of.image->dtype;
+  ASSIGN_OR_RETURN(problem.groups, attributes.Int("groups", 1));
+  RETURN_IF_ERROR(
+      attributes.Ints("stride", problem.spatial, 1, problem.stride));
+  RETURN_IF_ERROR(
+      attributes.Ints("padding", problem.spatial, 0, problem.padding));
+  RETURN_IF_ERROR(
+      attributes.Ints("dilation", problem.spatial, 1, problem.dilation));
+  // It only chooses among the sizes of y that give one x: y's view has it.
+  int64_t unused[ConvolutionProblem::kMaxSpatial];
+  RETURN_IF_ERROR(
+      attributes.Ints("output_padding", problem.spatial, 0, unused));
+  problem.batch = of.image->sizes[0];
+  problem.image_channels = of.image->sizes[1];
+  problem.result_channels = of.result->sizes[1];
+  bool fits = problem.groups >= 1 && of.result->sizes[0] == problem.batch &&
+              of.weights->sizes[0] == problem.result_channels &&
+              of.weights->sizes[1] * problem.groups == problem.image_channels &&
+              problem.result_channels % problem.groups == 0;
+  for (int i = 0; i < problem.spatial; ++i) {
+    problem.image[i] = of.image->sizes[2 + i];
+    problem.window[i] = of.weights->sizes[2 + i];
+    problem.result[i] = of.result->sizes[2 + i];
+    if (problem.stride[i] < 1 || problem.dilation[i] < 1) fits = false;
+    if (!fits) break;
+    const int64_t room = problem.image[i] + 2 * problem.padding[i] -
+                         problem.dilation[i] * (problem.window[i] - 1) - 1;
+    // A transposed convolution's output padding makes the image larger than
+    // its result needs: floor division forgives that.
+    fits = room >= 0 && room / problem.stride[i] + 1 == problem.result[i];
+  }
+  if (!fits) return Contradiction(call);
+  std::copy(of.image->strides.begin(), of.image->strides.end(),
+            problem.image_strides);
+  std::copy(of.weights->strides.begin(), of.weights->strides.end(),
+            problem.weight_strides);
+  std::copy(of.result->strides.begin(), of.result->strides.end(),
+            problem.result_strides);
+  return problem;
+}
+
+absl::StatusOr<Parts> ReadConvolution(const ExternCall& call) {
+  const bool with_bias = call.inputs.size() == 3;
+  RETURN_IF_ERROR(CheckCounts(call, with_bias ? 3 : 2, 1));
+  RETURN_IF_ERROR(CheckDTypes(call, /*integers=*/false));
+  Attributes attributes(call.name, call.attributes);
+  ASSIGN_OR_RETURN(const int64_t transposed, attributes.Int("transposed", 0));
+  const int x = 0;
+  const int w = 1;
+  const int y = static_cast<int>(call.inputs.size());
+  ConvolutionOperands of{&call.inputs[x], &call.inputs[w], &call.outputs[0]};
+  if (transposed != 0) std::swap(of.image, of.result);
+  ASSIGN_OR_RETURN(ConvolutionProblem problem,
+                   ReadDirect(call, of, attributes));
+  RETURN_IF_ERROR(attributes.AllKnown());
+  problem.wanted = transposed != 0 ? ConvolutionProblem::Wanted::kImage
+                                   : ConvolutionProblem::Wanted::kResult;
+  if (with_bias) {
+    const ExternOperand& bias = call.inputs[2];
+    if (bias.sizes.size() != 1 || bias.sizes[0] != call.outputs[0].sizes[1]) {
+      return Contradiction(call);
+    }
+    problem.has_bias = true;
+    problem.bias_stride = bias.strides[0];
+  }
+  ExternPart part;
+  part.operand[0] = transposed != 0 ? y : x;
+  part.operand[1] = w;
+  part.operand[2] = transposed != 0 ? x : y;
+  part.operand[3] = with_bias ? 2 : -1;
+  part.problem = problem;
+  return Parts{part};
+}
+
+absl::StatusOr<Parts> ReadConvolutionBackward(const ExternCall& call) {
+  Attributes attributes(call.name, call.attributes);
+  int64_t mask[2];
+  RETURN_IF_ERROR(attributes.Ints("output_mask", 2, 1, mask));
+  const size_t wanted = (mask[0] != 0) + (mask[1] != 0);
+  RETURN_IF_ERROR(CheckCounts(call, 3, wanted));
+  RETURN_IF_ERROR(CheckDTypes(call, /*integers=*/false));
+  ASSIGN_OR_RETURN(const int64_t transposed, attributes.Int("transposed", 0));
+  const int grad_y = 0;
+  const int x = 1;
+  const int w = 2;
+  int next_output = 3;
+  Parts parts;
+  for (int i = 0; i < 2; ++i) {
+    if (mask[i] == 0) continue;
+    // Each gradient takes the place of what it is the gradient of.
+    ExternPart part;
+    part.operand[0] = i == 0 ? next_output : x;
+    part.operand[1] = i == 1 ? next_output : w;
+    part.operand[2] = grad_y;
+    if (transposed != 0) std::swap(part.operand[0], part.operand[2]);
+    const auto operand = [&call](int number) {
+      return number < 3 ? &call.inputs[number] : &call.outputs[number - 3];
+    };
+    ASSIGN_OR_RETURN(
+        ConvolutionProblem problem,
+        ReadDirect(call,
+                   {operand(part.operand[0]), operand(part.operand[1]),
+                    operand(part.operand[2])},
+                   attributes));
+    if (i == 1) {
+      problem.wanted = ConvolutionProblem::Wanted::kWeights;
+    } else {
+      problem.wanted = transposed != 0 ? ConvolutionProblem::Wanted::kResult
+                                       : ConvolutionProblem::Wanted::kImage;
+    }
+    part.problem = problem;
+    parts.push_back(part);
+    ++next_output;
+  }
+  RETURN_IF_ERROR(attributes.AllKnown());
+  return parts;
+}
+
+}  // namespace
+
+absl::StatusOr<Parts> ReadExternCall(const ExternCall& call) {
+  if (call.name == "mm") return ReadMatmul(call, 2, /*with_bias=*/false);
+  if (call.name == "addmm") return ReadMatmul(call, 2, /*with_bias=*/true);
+  if (call.name == "bmm") return ReadMatmul(call, 3, /*with_bias=*/false);
+  if (call.name == "baddbmm") return ReadMatmul(call, 3, /*with_bias=*/true);
+  if (call.name == "convolution") return ReadConvolution(call);
+  if (call.name == "convolution_backward") {
+    return ReadConvolutionBackward(call);
+  }
+  return MakeError(ErrorReason::kUnsupportedOp,
+                   absl::StrCat("extern call ", call.name));
+}
+
+namespace {
+
+absl::string_view WantedText(ConvolutionProblem::Wanted wanted) {
+  switch (wanted) {
+    case ConvolutionProblem::Wanted::kResult:
+      return "result";
+    case ConvolutionProblem::Wanted::kImage:
+      return "image";
+    case ConvolutionProblem::Wanted::kWeights:
+      return "weights";
+  }
+  return "";
+}
+
+std::string Text(const MatmulProblem& p) {
+  return absl::StrCat("matmul ", ShortName(p.dtype), " ", p.batch, " x [", p.m,
+                      ", ", p.k, "] @ [", p.k, ", ", p.n, "]");
+}
+
+std::string Text(const ConvolutionProblem& p) {
+  const auto extents = [&p](const int64_t* of) {
+    return absl::StrJoin(absl::MakeConstSpan(of, p.spatial), "x");
+  };
+  return absl::StrCat(
+      "convolution ", ShortName(p.dtype), " for its ", WantedText(p.wanted),
+      ": image [", p.batch, ", ", p.image_channels, ", ", extents(p.image),
+      "], window ", extents(p.window), ", result [", p.batch, ", ",
+      p.result_channels, ", ", extents(p.result), "], groups ", p.groups);
+}
+
+}  // namespace
+
+std::string Describe(const ExternProblem& problem) {
+  return std::visit([](const auto& p) { return Text(p); }, problem);
+}
+
+}  // namespace kiln

@@ -1,0 +1,246 @@
+#include "runtime/extern_kernels/upcast.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+#include "proto/base/status.h"
+#include "runtime/extern_kernels/half_float.h"
+
+namespace kiln {
+namespace {
+
+constexpr int kRank = 5;
+
+// Sizes and strides of an operand, filled up with dimensions of size 1.
+struct Layout {
+  std::array<int64_t, kRank> sizes = {1, 1, 1, 1, 1};
+  std::array<int64_t, kRank> strides = {};
+  int64_t elements() const {
+    return std::accumulate(sizes.begin(), sizes.end(), int64_t{1},
+                           std::multiplies<>());
+  }
+};
+
+// The same shape without gaps, its dimensions in the same order of strides. A
+// dimension that repeats one element (stride 0) is kept so.
+Layout DenseLike(const Layout& from) {
+  std::array<int, kRank> order;
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return from.strides[a] < from.strides[b];
+  });
+  Layout dense = from;
+  int64_t step = 1;
+  for (const int dim : order) {
+    if (from.strides[dim] == 0 && from.sizes[dim] != 0) {
+      dense.strides[dim] = 0;
+      continue;
+    }
+    dense.strides[dim] = step;
+    step *= std::max<int64_t>(1, from.sizes[dim]);
+  }
+  return dense;
+}
+
+// A half tensor and its widened copy, a row (the dimension that is dense in
+// both) at a time.
+struct Conversion {
+  Layout half;
+  Layout wide;
+  bool bfloat = false;
+  int64_t bytes = 0;  // of the wide copy
+
+  // Visits each row once: visit(half offset, half step, wide offset, wide
+  // step, count). Repeated elements are visited once.
+  template <typename Visit>
+  void ForEachRow(const Visit& visit) const {
+    if (half.elements() == 0) return;
+    std::array<int, kRank> order;
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return wide.strides[a] > wide.strides[b];
+    });
+    std::array<int64_t, kRank> counts;
+    for (int i = 0; i < kRank; ++i) {
+      counts[i] = wide.strides[order[i]] == 0 ? 1 : half.sizes[order[i]];
+    }
+    // Repeated dimensions have stride 0 and so stand last: the row is the last
+    // one that is not.
+    int row = kRank - 1;
+    while (row > 0 && counts[row] == 1) --row;
+    int64_t rows = 1;
+    for (int i = 0; i < row; ++i) rows *= counts[i];
+    for (int64_t number = 0; number < rows; ++number) {
+      int64_t rest = number;
+      int64_t half_at = 0;
+      int64_t wide_at = 0;
+      for (int i = row - 1; i >= 0; --i) {
+        const int64_t at = rest % counts[i];
+        rest /= counts[i];
+        half_at += at * half.strides[order[i]];
+        wide_at += at * wide.strides[order[i]];
+      }
+      visit(half_at, half.strides[order[row]], wide_at,
+            wide.strides[order[row]], counts[row]);
+    }
+  }
+
+  void Widen(const uint16_t* from, float* to) const {
+    ForEachRow([&](int64_t half_at, int64_t half_step, int64_t wide_at,
+                   int64_t wide_step, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) {
+        const uint16_t bits = from[half_at + i * half_step];
+        to[wide_at + i * wide_step] =
+            bfloat ? FloatOfBFloat16(bits) : FloatOfFloat16(bits);
+      }
+    });
+  }
+
+  void Narrow(const float* from, uint16_t* to) const {
+    ForEachRow([&](int64_t half_at, int64_t half_step, int64_t wide_at,
+                   int64_t wide_step, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) {
+        const float value = from[wide_at + i * wide_step];
+        to[half_at + i * half_step] =
+            bfloat ? BFloat16Of(value) : Float16Of(value);
+      }
+    });
+  }
+};
+
+Conversion MakeConversion(const Layout& half, DType dtype) {
+  Conversion conversion;
+  conversion.half = half;
+  conversion.wide = DenseLike(half);
+  conversion.bfloat = dtype == DType::kBFloat16;
+  conversion.bytes =
+      std::max<int64_t>(1, half.elements()) * SizeInBytes(DType::kFloat32);
+  return conversion;
+}
+
+class Upcast final : public PreparedCall {
+ public:
+  explicit Upcast(CpuDevice& device) : device_(device) {}
+
+  absl::Status Run(const ExternBuffers& buffers, Stream stream) const override {
+    int64_t bytes = 0;
+    std::array<int64_t, 4> starts;
+    for (int i = 0; i < 4; ++i) {
+      starts[i] = bytes;
+      bytes += (operands[i].bytes + 63) / 64 * 64;
+    }
+    ASSIGN_OR_RETURN(void* const room,
+                     device_.allocator().Allocate(bytes, stream));
+    ExternBuffers wide;
+    for (int i = 0; i < 4; ++i) {
+      if (buffers.operand[i] == nullptr) continue;
+      wide.operand[i] = static_cast<char*>(room) + starts[i];
+      if (i == written) continue;
+      operands[i].Widen(static_cast<const uint16_t*>(buffers.operand[i]),
+                        static_cast<float*>(wide.operand[i]));
+    }
+    const absl::Status status = inner->Run(wide, stream);
+    if (status.ok() && buffers.operand[written] != nullptr) {
+      operands[written].Narrow(
+          static_cast<const float*>(wide.operand[written]),
+          static_cast<uint16_t*>(buffers.operand[written]));
+    }
+    device_.allocator().Free(room, bytes, stream);
+    return status;
+  }
+
+  std::array<Conversion, 4> operands;
+  int written = 0;
+  std::shared_ptr<const PreparedCall> inner;
+
+ private:
+  CpuDevice& device_;
+};
+
+Layout MatrixLayout(int64_t batch, int64_t rows, int64_t columns,
+                    const MatrixStrides& strides) {
+  Layout layout;
+  layout.sizes = {batch, rows, columns, 1, 1};
+  layout.strides = {strides.batch, strides.row, strides.column, 0, 0};
+  return layout;
+}
+
+MatrixStrides StridesOf(const Layout& dense) {
+  return {dense.strides[0], dense.strides[1], dense.strides[2]};
+}
+
+ExternProblem Widened(const MatmulProblem& p, Upcast& call) {
+  call.operands[0] =
+      MakeConversion(MatrixLayout(p.batch, p.m, p.k, p.a), p.dtype);
+  call.operands[1] =
+      MakeConversion(MatrixLayout(p.batch, p.k, p.n, p.b), p.dtype);
+  call.operands[3] =
+      MakeConversion(MatrixLayout(p.batch, p.m, p.n, p.out), p.dtype);
+  call.written = 3;
+  MatmulProblem wide = p;
+  wide.dtype = DType::kFloat32;
+  wide.a = StridesOf(call.operands[0].wide);
+  wide.b = StridesOf(call.operands[1].wide);
+  wide.out = StridesOf(call.operands[3].wide);
+  if (p.has_bias) {
+    call.operands[2] =
+        MakeConversion(MatrixLayout(p.batch, p.m, p.n, p.bias), p.dtype);
+    wide.bias = StridesOf(call.operands[2].wide);
+  }
+  return wide;
+}
+
+Layout TensorLayout(int64_t first, int64_t second, const int64_t* spatial,
+                    const int64_t* strides) {
+  Layout layout;
+  layout.sizes = {first, second, spatial[0], spatial[1], spatial[2]};
+  std::copy(strides, strides + kRank, layout.strides.begin());
+  return layout;
+}
+
+ExternProblem Widened(const ConvolutionProblem& p, Upcast& call) {
+  call.operands[0] = MakeConversion(
+      TensorLayout(p.batch, p.image_channels, p.image, p.image_strides),
+      p.dtype);
+  call.operands[1] = MakeConversion(
+      TensorLayout(p.result_channels, p.image_channels / p.groups, p.window,
+                   p.weight_strides),
+      p.dtype);
+  call.operands[2] = MakeConversion(
+      TensorLayout(p.batch, p.result_channels, p.result, p.result_strides),
+      p.dtype);
+  call.written = p.wanted == ConvolutionProblem::Wanted::kImage     ? 0
+                 : p.wanted == ConvolutionProblem::Wanted::kWeights ? 1
+                                                                    : 2;
+  ConvolutionProblem wide = p;
+  wide.dtype = DType::kFloat32;
+  int64_t* const strides[] = {wide.image_strides, wide.weight_strides,
+                              wide.result_strides};
+  for (int i = 0; i < 3; ++i) {
+    std::copy(call.operands[i].wide.strides.begin(),
+              call.operands[i].wide.strides.end(), strides[i]);
+  }
+  if (p.has_bias) {
+    Layout bias;
+    bias.sizes[0] = call.written == 0 ? p.image_channels : p.result_channels;
+    bias.strides[0] = p.bias_stride;
+    call.operands[3] = MakeConversion(bias, p.dtype);
+    wide.bias_stride = call.operands[3].wide.strides[0];
+  }
+  return wide;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const PreparedCall>> PrepareUpcast(
+    const ExternProblem& problem, ExternLibrary& inner, CpuDevice& device) {
+  auto call = std::make_shared<Upcast>(device);
+  const ExternProblem wide =
+      std::visit([&](const auto& p) { return Widened(p, *call); }, problem);
+  ASSIGN_OR_RETURN(call->inner, inner.Prepare(wide));
+  return std::shared_ptr<const PreparedCall>(std::move(call));
+}
+
+}  // namespace kiln

@@ -1,0 +1,70 @@
+#ifndef KILN_RUNTIME_EXTERN_SITE_H_
+#define KILN_RUNTIME_EXTERN_SITE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "proto/base/mutex.h"
+#include "runtime/device.h"
+#include "runtime/extern_kernels/extern_kernel.h"
+#include "runtime/plan.h"
+
+namespace kiln {
+
+// One extern call of a plan. Where its shapes are constants the library call is
+// prepared at load. Else it is prepared when a shape first comes, and the last
+// few shapes are kept: a step with a known shape prepares nothing.
+//
+// Thread-safe.
+class ExternSite {
+ public:
+  // Shapes kept. Batches of a training run come in a handful of lengths.
+  static constexpr size_t kKeptShapes = 16;
+
+  // See ReadExternCall and ExternLibrary::Prepare for errors. `plan` and
+  // `library` outlive the site.
+  static absl::StatusOr<std::unique_ptr<ExternSite>> Bind(
+      const PlanExtern& call, const Plan& plan, ExternLibrary& library);
+
+  // values  of the plan's expressions; bases  of its buffers
+  absl::Status Run(absl::Span<const int64_t> values,
+                   absl::Span<char* const> bases, Stream stream) const;
+
+  const std::string& name() const { return call_.name; }
+
+ private:
+  struct Prepared {
+    int operand[4];
+    std::shared_ptr<const PreparedCall> call;
+  };
+  struct Shape {
+    absl::InlinedVector<int64_t, 8> numbers;  // of varying_
+    absl::InlinedVector<Prepared, 2> calls;
+  };
+
+  ExternSite(const PlanExtern& call, const Plan& plan, ExternLibrary& library);
+
+  absl::StatusOr<std::shared_ptr<const Shape>> ShapeFor(
+      absl::Span<const int64_t> values) const ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<std::shared_ptr<const Shape>> Prepare(
+      absl::Span<const int64_t> values) const;
+
+  const PlanExtern& call_;
+  ExternLibrary& library_;
+  std::vector<const PlanView*> views_;  // inputs, then outputs
+  std::vector<ExprId> varying_;  // non-constant numbers of shapes, attributes
+  std::shared_ptr<const Shape> fixed_;  // when nothing varies
+  mutable Mutex mu_;
+  mutable std::vector<std::shared_ptr<const Shape>> kept_ ABSL_GUARDED_BY(mu_);
+  mutable size_t replace_next_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_RUNTIME_EXTERN_SITE_H_

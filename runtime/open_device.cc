@@ -1,0 +1,33 @@
+#include "runtime/open_device.h"
+
+#include <utility>
+
+#include "proto/base/status.h"
+#include "runtime/cpu_device.h"
+#include "runtime/extern_kernels/cpu_externs.h"
+#include "runtime/extern_kernels/null_externs.h"
+#include "runtime/null_device.h"
+
+namespace kiln {
+
+absl::StatusOr<OpenedDevice> OpenDevice(const DeviceConfig& config) {
+  OpenedDevice opened;
+  switch (config.kind) {
+    case DeviceKind::kNull:
+      opened.device = MakeNullDevice();
+      opened.externs = MakeNullExterns();
+      return opened;
+    case DeviceKind::kCpu: {
+      auto cpu = std::make_shared<CpuDevice>(
+          CpuDeviceOptions{.threads = config.threads});
+      opened.device = cpu;
+      opened.externs = MakeCpuExterns(std::move(cpu), config.library_folders);
+      return opened;
+    }
+    case DeviceKind::kCuda:
+      break;
+  }
+  return MakeError(ErrorReason::kNoDevice, "cuda: not built yet");
+}
+
+}  // namespace kiln

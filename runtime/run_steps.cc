@@ -1,0 +1,246 @@
+#include "runtime/run_steps.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+// Frees an output when its last tensor goes.
+struct OutputDeleter {
+  Allocator* allocator;
+  std::shared_ptr<Device> device;  // keeps the device's own allocator alive
+  int64_t bytes;
+  Stream stream;
+  void operator()(void* memory) const {
+    allocator->Free(memory, bytes, stream);
+  }
+};
+
+// Sizes and strides of a view of a plan, worked out. No allocation up to six
+// dimensions.
+struct KnownView {
+  absl::InlinedVector<int64_t, 6> sizes;
+  absl::InlinedVector<int64_t, 6> strides;
+  StridedView view;
+};
+
+void WorkOut(const PlanView& from, const CallFrame& frame, KnownView& out) {
+  for (const ExprId id : from.sizes) out.sizes.push_back(frame.values[id]);
+  for (const ExprId id : from.strides) out.strides.push_back(frame.values[id]);
+  out.view.element_bytes = SizeInBytes(from.dtype);
+  out.view.data = frame.bases[from.buffer] +
+                  frame.values[from.offset] * out.view.element_bytes;
+  out.view.sizes = out.sizes;
+  out.view.strides = out.strides;
+}
+
+bool IsEmpty(const StridedView& view) {
+  return std::find(view.sizes.begin(), view.sizes.end(), 0) != view.sizes.end();
+}
+
+// Whether the elements lie side by side, in any order of dimensions.
+bool IsDense(const StridedView& view, int64_t elements) {
+  int64_t last = 0;
+  for (size_t i = 0; i < view.sizes.size(); ++i) {
+    last += (view.sizes[i] - 1) * view.strides[i];
+  }
+  return last + 1 == elements;
+}
+
+// Runs one step of a call.
+class StepRunner {
+ public:
+  StepRunner(const BoundPlan& plan, absl::Span<const InputValue> inputs,
+             const RunOptions& options, CallFrame& frame,
+             const LoadedArtifact& artifact)
+      : plan_(plan),
+        inputs_(inputs),
+        options_(options),
+        frame_(frame),
+        artifact_(artifact) {}
+
+  absl::Status operator()(const BoundLaunch& launch) {
+    KernelLaunch out;
+    for (int i = 0; i < 3; ++i) {
+      out.grid[i] = frame_.values[launch.grid[i]];
+      if (out.grid[i] <= 0) return absl::OkStatus();
+      out.block[i] = launch.block[i];
+    }
+    for (size_t i = 0; i < launch.pointers.size(); ++i) {
+      const BoundPointer& pointer = launch.pointers[i];
+      frame_.pointers[i] =
+          frame_.bases[pointer.buffer] + frame_.values[pointer.offset_bytes];
+    }
+    for (size_t i = 0; i < launch.scalars.size(); ++i) {
+      const ExprId id = launch.scalars[i];
+      frame_.scalars[i] = id == BoundLaunch::kSeed
+                              ? static_cast<int64_t>(options_.seed)
+                              : frame_.values[id];
+    }
+    out.kernel = launch.kernel;
+    out.buffers =
+        absl::MakeConstSpan(frame_.pointers.data(), launch.pointers.size());
+    out.scalars =
+        absl::MakeConstSpan(frame_.scalars.data(), launch.scalars.size());
+    out.order = launch.order;
+    out.shared_bytes = launch.shared_bytes;
+    out.cluster = launch.cluster;
+    return device().Launch(out, options_.stream);
+  }
+
+  absl::Status operator()(const BoundExtern& call) {
+    return call.site->Run(frame_.values, frame_.bases, options_.stream);
+  }
+
+  absl::Status operator()(const BoundCopy& step) {
+    KnownView from;
+    KnownView to;
+    WorkOut(step.copy->from, frame_, from);
+    WorkOut(step.copy->to, frame_, to);
+    if (from.sizes != to.sizes) {
+      return MakeError(ErrorReason::kArtifactCorrupt,
+                       "launch plan: L6: a copy between unequal sizes");
+    }
+    if (IsEmpty(from.view)) return absl::OkStatus();
+    return device().Copy(from.view, to.view, options_.stream);
+  }
+
+  absl::Status operator()(const BoundFill& step) {
+    KnownView to;
+    WorkOut(step.fill->to, frame_, to);
+    if (IsEmpty(to.view)) return absl::OkStatus();
+    int64_t elements = 1;
+    for (const int64_t size : to.sizes) elements *= size;
+    if (!IsDense(to.view, elements)) {
+      return MakeError(ErrorReason::kArtifactCorrupt,
+                       "launch plan: L6: a fill of a view with gaps");
+    }
+    return device().Fill(to.view.data, to.view.element_bytes, elements,
+                         step.fill->bits, options_.stream);
+  }
+
+  absl::Status operator()(const BoundAssert& step) {
+    if (frame_.values[step.assertion->condition] != 0) return absl::OkStatus();
+    return MakeError(ErrorReason::kGuardFailed,
+                     absl::StrCat("assertion: ", step.assertion->message));
+  }
+
+  absl::Status operator()(const BoundBind& step) {
+    frame_.symbols[step.symbol] = frame_.values[step.value];
+    EvaluateWave(plan_, step.wave, frame_);
+    return PlaceWave(plan_, step.wave, inputs_, options_, frame_, artifact_);
+  }
+
+ private:
+  Device& device() const { return artifact_.device(); }
+
+  const BoundPlan& plan_;
+  const absl::Span<const InputValue> inputs_;
+  const RunOptions& options_;
+  CallFrame& frame_;
+  const LoadedArtifact& artifact_;
+};
+
+struct StepName {
+  absl::string_view name;
+  absl::string_view category;
+};
+
+StepName NameOf(const BoundStep& step) {
+  if (const auto* launch = std::get_if<BoundLaunch>(&step)) {
+    return {launch->label, "kernel"};
+  }
+  if (const auto* call = std::get_if<BoundExtern>(&step)) {
+    return {call->site->name(), "extern"};
+  }
+  if (std::holds_alternative<BoundCopy>(step)) return {"copy", "copy"};
+  if (std::holds_alternative<BoundFill>(step)) return {"fill", "fill"};
+  return {"symbols", "host"};
+}
+
+// A traced step is waited for: its time is its own, not the launch's.
+absl::Status RunTraced(const BoundStep& step, StepRunner& runner,
+                       Device& device, const RunOptions& options) {
+  const int64_t start = Trace::Now();
+  RETURN_IF_ERROR(std::visit(runner, step));
+  RETURN_IF_ERROR(device.Synchronize(options.stream));
+  const StepName name = NameOf(step);
+  options.trace->Add(name.name, name.category, start);
+  return absl::OkStatus();
+}
+
+absl::Status AllocateOutput(int32_t number, int64_t bytes,
+                            const RunOptions& options, CallFrame& frame) {
+  frame.bases[number] = nullptr;
+  if (bytes <= 0) return absl::OkStatus();
+  Allocator* const allocator = options.allocator != nullptr
+                                   ? options.allocator
+                                   : &frame.device->allocator();
+  ASSIGN_OR_RETURN(void* const memory,
+                   allocator->Allocate(bytes, options.stream));
+  frame.owners[number] = std::shared_ptr<void>(
+      memory, OutputDeleter{allocator, frame.device, bytes, options.stream});
+  frame.bases[number] = static_cast<char*>(memory);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void EvaluateWave(const BoundPlan& plan, int32_t wave, CallFrame& frame) {
+  for (const ExprId id : plan.waves[wave].expressions) {
+    frame.values[id] =
+        plan.plan->expressions[id].program.Evaluate(frame.symbols);
+  }
+}
+
+absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
+                       absl::Span<const InputValue> inputs,
+                       const RunOptions& options, CallFrame& frame,
+                       const LoadedArtifact& artifact) {
+  if (wave == 0) {
+    RETURN_IF_ERROR(frame.ReserveArena(frame.values[plan.plan->arena_bytes],
+                                       options.stream));
+  }
+  for (const int32_t number : plan.waves[wave].buffers) {
+    const PlanBuffer& buffer = plan.plan->buffers[number];
+    switch (buffer.kind) {
+      case PlanBuffer::Kind::kInput:
+        frame.bases[number] =
+            static_cast<char*>(std::get<Tensor>(inputs[buffer.index]).data);
+        break;
+      case PlanBuffer::Kind::kConstant:
+        frame.bases[number] =
+            static_cast<char*>(artifact.constants()[buffer.index]);
+        break;
+      case PlanBuffer::Kind::kArena:
+        frame.bases[number] = frame.arena + frame.values[buffer.offset];
+        break;
+      case PlanBuffer::Kind::kOutput:
+        RETURN_IF_ERROR(
+            AllocateOutput(number, frame.values[buffer.bytes], options, frame));
+        break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunSteps(const BoundPlan& plan,
+                      absl::Span<const InputValue> inputs,
+                      const RunOptions& options, CallFrame& frame,
+                      const LoadedArtifact& artifact) {
+  StepRunner runner(plan, inputs, options, frame, artifact);
+  for (const BoundStep& step : plan.steps) {
+    const absl::Status status =
+        options.trace == nullptr
+            ? std::visit(runner, step)
+            : RunTraced(step, runner, artifact.device(), options);
+    if (!status.ok()) return Annotate(status, NameOf(step).name);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kiln

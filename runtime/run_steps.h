@@ -1,0 +1,37 @@
+#ifndef KILN_RUNTIME_RUN_STEPS_H_
+#define KILN_RUNTIME_RUN_STEPS_H_
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "runtime/bind_launches.h"
+#include "runtime/call_frame.h"
+#include "runtime/executor.h"
+
+// The interpreter of a bound plan.
+
+namespace kiln {
+
+// Evaluates the expressions of wave `wave`. Their symbols are bound in `frame`.
+void EvaluateWave(const BoundPlan& plan, int32_t wave, CallFrame& frame);
+
+// Finds the places of the wave's buffers: of wave 0 the arena too. Outputs are
+// allocated.
+//
+// RESOURCE_EXHAUSTED  no memory for an output or the arena
+absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
+                       absl::Span<const InputValue> inputs,
+                       const RunOptions& options, CallFrame& frame,
+                       const LoadedArtifact& artifact);
+
+// Puts all steps on the stream, in order.
+//
+// GUARD_FAILED  an assertion of the plan, in its own words
+// INTERNAL      the device or a library refused
+absl::Status RunSteps(const BoundPlan& plan,
+                      absl::Span<const InputValue> inputs,
+                      const RunOptions& options, CallFrame& frame,
+                      const LoadedArtifact& artifact);
+
+}  // namespace kiln
+
+#endif  // KILN_RUNTIME_RUN_STEPS_H_

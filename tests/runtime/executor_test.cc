@@ -1,0 +1,299 @@
+#include "runtime/executor.h"
+
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/base/status.h"
+#include "tests/runtime/test_artifact.h"
+
+namespace kiln {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// y = (x + 1) + 2 for x: f32[N], through the arena.
+constexpr char kTwoAdds[] = R"(
+  symbols { name: "s0" source { kind: KIND_SIZE input: 0 dim: 0 } min: 0 max: 1000 }
+  inputs { tensor { dtype: DTYPE_FLOAT32
+    sizes { code { op: SYM_OP_SYMBOL value: 0 } } strides { value: 1 } } }
+  buffers { kind: KIND_INPUT index: 0 name: "x" }
+  buffers { kind: KIND_ARENA name: "t"
+    bytes { code { op: SYM_OP_SYMBOL } code { op: SYM_OP_CONSTANT value: 4 } code { op: SYM_OP_MUL } } }
+  buffers { kind: KIND_OUTPUT name: "y"
+    bytes { code { op: SYM_OP_SYMBOL } code { op: SYM_OP_CONSTANT value: 4 } code { op: SYM_OP_MUL } } }
+  arena_bytes { code { op: SYM_OP_SYMBOL } code { op: SYM_OP_CONSTANT value: 4 } code { op: SYM_OP_MUL } }
+  kernels { symbol: "test_add" label: "kiln_poi_fused_add_0" }
+  steps { launch { kernel: 0
+    args { buffer { buffer: 0 } } args { buffer { buffer: 1 } }
+    args { scalar { code { op: SYM_OP_SYMBOL } } } args { scalar { value: 1 } }
+    grid { code { op: SYM_OP_SYMBOL } } grid { value: 1 } grid { value: 1 }
+    block: 1 block: 1 block: 1 } }
+  steps { launch { kernel: 0
+    args { buffer { buffer: 1 } } args { buffer { buffer: 2 } }
+    args { scalar { code { op: SYM_OP_SYMBOL } } } args { scalar { value: 2 } }
+    grid { code { op: SYM_OP_SYMBOL } } grid { value: 1 } grid { value: 1 }
+    block: 1 block: 1 block: 1 } }
+  outputs { view { buffer: 2 dtype: DTYPE_FLOAT32
+    sizes { code { op: SYM_OP_SYMBOL } } strides { value: 1 } } }
+)";
+
+std::shared_ptr<const Executor> LoadPlan(
+    const std::string& plan, const std::vector<std::string>& constants = {}) {
+  auto executor = Load(Seal(MakeTestArtifact(plan, constants)), TestCpu());
+  EXPECT_TRUE(executor.ok()) << executor.status();
+  return executor.ok() ? *executor : nullptr;
+}
+
+std::vector<OutputValue> RunOk(const Executor& executor,
+                               const std::vector<InputValue>& inputs,
+                               const RunOptions& options = {}) {
+  auto outputs = executor.Run(inputs, options);
+  EXPECT_TRUE(outputs.ok()) << outputs.status();
+  return outputs.ok() ? *outputs : std::vector<OutputValue>();
+}
+
+TEST(Executor, OneArtifactServesEverySize) {
+  const auto executor = LoadPlan(kTwoAdds);
+  ASSERT_NE(executor, nullptr);
+  for (const int64_t n : {3, 100, 0, 1, 1000}) {
+    const Tensor x = FloatTensor({n}, std::vector<float>(n, 4.0f));
+    const auto outputs = RunOk(*executor, {x});
+    ASSERT_EQ(outputs.size(), 1);
+    const Tensor& y = std::get<Tensor>(outputs[0]);
+    EXPECT_THAT(y.sizes, ElementsAre(n));
+    EXPECT_EQ(FloatValues(y), std::vector<float>(n, 7.0f));
+  }
+}
+
+TEST(Executor, AnOutputOutlivesItsExecutor) {
+  auto executor = LoadPlan(kTwoAdds);
+  auto outputs = RunOk(*executor, {FloatTensor({2}, {1, 2})});
+  executor.reset();
+  EXPECT_THAT(FloatValues(std::get<Tensor>(outputs[0])), ElementsAre(4, 5));
+}
+
+TEST(Executor, ThreadsRunAtOnceWithoutMixingTheirMemory) {
+  const auto executor = LoadPlan(kTwoAdds);
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(4, 0);
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int run = 0; run < 50; ++run) {
+        const int64_t n = 1 + (run * 37 + t) % 500;
+        const Tensor x = FloatTensor({n}, std::vector<float>(n, t));
+        auto outputs = executor->Run({{x}}, {});
+        if (!outputs.ok() || FloatValues(std::get<Tensor>((*outputs)[0])) !=
+                                 std::vector<float>(n, t + 3.0f)) {
+          ++wrong[t];
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(wrong, ElementsAre(0, 0, 0, 0));
+}
+
+TEST(Executor, InputsThatAreNotWhatWasCompiledForAreRefused) {
+  const auto executor = LoadPlan(kTwoAdds);
+  const Tensor good = FloatTensor({4}, {1, 2, 3, 4});
+  Tensor wide = good;
+  wide.dtype = DType::kFloat64;
+  Tensor strided = good;
+  strided.sizes = {2};
+  strided.strides = {2};
+  Tensor crooked = good;
+  crooked.data = static_cast<char*>(crooked.data) + 1;
+  Tensor elsewhere = good;
+  elsewhere.device = DeviceKind::kCuda;
+  const std::vector<std::pair<std::vector<InputValue>, std::string>> cases = {
+      {{}, "0 given, 1 are due"},
+      {{int64_t{3}}, "an integer is given"},
+      {{FloatTensor({2, 2}, {1, 2, 3, 4})}, "rank 2"},
+      {{wide}, "f64 is given, f32 is due"},
+      {{strided}, "stride 0 is 2, 1 is due"},
+      {{crooked}, "no multiple of 4 bytes"},
+      {{elsewhere}, "another device"},
+      {{FloatTensor({1001}, std::vector<float>(1001))}, "s0 is 1001"},
+  };
+  for (const auto& [inputs, message] : cases) {
+    const auto outputs = executor->Run(inputs, {});
+    EXPECT_EQ(ReasonOf(outputs.status()), ErrorReason::kGuardFailed);
+    EXPECT_THAT(outputs.status().message(), HasSubstr(message));
+  }
+  RunOk(*executor, {good});  // the executor is none the worse
+}
+
+TEST(Executor, OutputsMayAliasInputsOrBeIntegersOrNothing) {
+  const auto executor = LoadPlan(R"(
+    symbols { name: "s0" source { kind: KIND_SCALAR input: 1 } }
+    inputs { tensor { dtype: DTYPE_FLOAT32
+      sizes { value: 2 } sizes { value: 3 } strides { value: 3 } strides { value: 1 } } }
+    inputs { scalar { code { op: SYM_OP_SYMBOL } } }
+    buffers { kind: KIND_INPUT index: 0 name: "x" }
+    buffers { kind: KIND_CONSTANT index: 0 name: "c" bytes { value: 8 } }
+    outputs { view { buffer: 0 dtype: DTYPE_FLOAT32 sizes { value: 3 } sizes { value: 2 }
+      strides { value: 1 } strides { value: 3 } } }
+    outputs { sym { code { op: SYM_OP_SYMBOL } code { op: SYM_OP_CONSTANT value: 5 } code { op: SYM_OP_ADD } } }
+    outputs { none {} }
+    outputs { view { buffer: 1 dtype: DTYPE_FLOAT32 sizes { value: 2 } strides { value: 1 } } }
+  )",
+                                 {std::string("\0\0\x80\x3f\0\0\0\x40", 8)});
+  const Tensor x = FloatTensor({2, 3}, {0, 1, 2, 3, 4, 5});
+  const auto outputs = RunOk(*executor, {x, int64_t{37}});
+  ASSERT_EQ(outputs.size(), 4);
+  const Tensor& transposed = std::get<Tensor>(outputs[0]);
+  EXPECT_EQ(transposed.storage, x.storage);
+  EXPECT_EQ(transposed.owner, x.owner);
+  EXPECT_THAT(FloatValues(transposed), ElementsAre(0, 3, 1, 4, 2, 5));
+  EXPECT_EQ(std::get<int64_t>(outputs[1]), 42);
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(outputs[2]));
+  EXPECT_THAT(FloatValues(std::get<Tensor>(outputs[3])), ElementsAre(1, 2));
+}
+
+TEST(Executor, CopiesAndFillsWriteWhereTheyAreTold) {
+  const auto executor = LoadPlan(R"(
+    inputs { tensor { dtype: DTYPE_FLOAT32 sizes { value: 2 } sizes { value: 2 }
+      strides { value: 2 } strides { value: 1 } } mutated: true }
+    buffers { kind: KIND_INPUT index: 0 name: "x" }
+    buffers { kind: KIND_OUTPUT name: "y" bytes { value: 16 } }
+    steps { copy {
+      from { buffer: 0 dtype: DTYPE_FLOAT32 sizes { value: 2 } sizes { value: 2 }
+        strides { value: 2 } strides { value: 1 } }
+      to { buffer: 1 dtype: DTYPE_FLOAT32 sizes { value: 2 } sizes { value: 2 }
+        strides { value: 1 } strides { value: 2 } } } }
+    steps { fill { bits: 0x40400000
+      to { buffer: 0 dtype: DTYPE_FLOAT32 sizes { value: 2 } strides { value: 1 } offset { value: 2 } } } }
+    outputs { view { buffer: 1 dtype: DTYPE_FLOAT32 sizes { value: 4 } strides { value: 1 } } }
+  )");
+  const Tensor x = FloatTensor({2, 2}, {1, 2, 5, 6});
+  const auto outputs = RunOk(*executor, {x});
+  EXPECT_THAT(FloatValues(std::get<Tensor>(outputs[0])),
+              ElementsAre(1, 5, 2, 6));
+  EXPECT_THAT(FloatValues(x), ElementsAre(1, 2, 3, 3));
+}
+
+// s1 = 2 * s0 is bound by a step; y: f32[s1] is known only then.
+constexpr char kBound[] = R"(
+  symbols { name: "s0" source { kind: KIND_SCALAR input: 0 } }
+  symbols { name: "s1" source { kind: KIND_STEP } }
+  inputs { scalar { code { op: SYM_OP_SYMBOL } } }
+  buffers { kind: KIND_OUTPUT name: "y"
+    bytes { code { op: SYM_OP_SYMBOL value: 1 } code { op: SYM_OP_CONSTANT value: 4 } code { op: SYM_OP_MUL } } }
+  steps { assertion { message: "at least one row"
+    condition { code { op: SYM_OP_CONSTANT value: 0 } code { op: SYM_OP_SYMBOL } code { op: SYM_OP_LT } } } }
+  steps { bind_symbol { symbol: 1
+    value { code { op: SYM_OP_SYMBOL } code { op: SYM_OP_CONSTANT value: 2 } code { op: SYM_OP_MUL } } } }
+  steps { fill { bits: 0x3f800000
+    to { buffer: 0 dtype: DTYPE_FLOAT32 sizes { code { op: SYM_OP_SYMBOL value: 1 } } strides { value: 1 } } } }
+  outputs { view { buffer: 0 dtype: DTYPE_FLOAT32
+    sizes { code { op: SYM_OP_SYMBOL value: 1 } } strides { value: 1 } } }
+)";
+
+TEST(Executor, AStepMayBindASymbolThatLaterMemoryNeeds) {
+  const auto executor = LoadPlan(kBound);
+  const auto outputs = RunOk(*executor, {int64_t{2}});
+  EXPECT_THAT(FloatValues(std::get<Tensor>(outputs[0])),
+              ElementsAre(1, 1, 1, 1));
+}
+
+TEST(Executor, AnAssertionThatFailsSpeaksItsOwnWords) {
+  const auto executor = LoadPlan(kBound);
+  const auto outputs = executor->Run({{int64_t{0}}}, {});
+  EXPECT_EQ(ReasonOf(outputs.status()), ErrorReason::kGuardFailed);
+  EXPECT_THAT(outputs.status().message(), HasSubstr("at least one row"));
+}
+
+TEST(Executor, KernelsGetTheSeedOfTheRun) {
+  const auto executor = LoadPlan(R"(
+    buffers { kind: KIND_OUTPUT name: "y" bytes { value: 8 } }
+    kernels { symbol: "test_seed" label: "seed_0" }
+    steps { launch { kernel: 0 args { buffer { buffer: 0 } } args { seed {} }
+      grid { value: 1 } grid { value: 1 } grid { value: 1 } block: 1 block: 1 block: 1 } }
+    outputs { view { buffer: 0 dtype: DTYPE_INT64 } }
+  )");
+  for (const uint64_t seed : {uint64_t{7}, ~uint64_t{0}}) {
+    const auto outputs = RunOk(*executor, {}, {.seed = seed});
+    const Tensor& y = std::get<Tensor>(outputs[0]);
+    EXPECT_EQ(*static_cast<const uint64_t*>(y.data), seed);
+  }
+}
+
+// Hands out memory and counts what is out.
+class CountingAllocator final : public Allocator {
+ public:
+  absl::StatusOr<void*> Allocate(int64_t bytes, Stream) override {
+    ++out;
+    return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  }
+  void Free(void* memory, int64_t, Stream) override {
+    --out;
+    std::free(memory);
+  }
+  int out = 0;
+};
+
+TEST(Executor, OutputsComeFromTheAllocatorThatTheCallerLends) {
+  const auto executor = LoadPlan(kTwoAdds);
+  CountingAllocator lent;
+  auto outputs =
+      RunOk(*executor, {FloatTensor({4}, {1, 2, 3, 4})}, {.allocator = &lent});
+  EXPECT_EQ(lent.out, 1);
+  outputs.clear();
+  EXPECT_EQ(lent.out, 0);
+}
+
+TEST(Executor, ATracedRunNamesItsKernels) {
+  const auto executor = LoadPlan(kTwoAdds);
+  Trace trace;
+  RunOk(*executor, {FloatTensor({4}, {1, 2, 3, 4})}, {.trace = &trace});
+  const auto events = trace.events();
+  ASSERT_EQ(events.size(), 3);
+  EXPECT_EQ(events[0].name, "kiln_poi_fused_add_0");
+  EXPECT_EQ(events[2].name, "run");
+  EXPECT_GE(events[2].duration_ns, events[0].duration_ns);
+  EXPECT_THAT(trace.ToJson(), HasSubstr("\"name\":\"kiln_poi_fused_add_0\""));
+}
+
+TEST(Executor, AnArtifactLoadedTwiceIsTwoThatWork) {
+  const auto first = LoadPlan(kTwoAdds);
+  const auto second = LoadPlan(kTwoAdds);
+  for (const auto& executor : {first, second}) {
+    const auto outputs = RunOk(*executor, {FloatTensor({1}, {1})});
+    EXPECT_THAT(FloatValues(std::get<Tensor>(outputs[0])), ElementsAre(4));
+  }
+}
+
+// out = x @ w, N unknown at load.
+TEST(Executor, AnExternCallServesEveryShape) {
+  const auto executor = LoadPlan(R"(
+    symbols { name: "s0" source { kind: KIND_SIZE input: 0 dim: 0 } }
+    inputs { tensor { dtype: DTYPE_FLOAT32 sizes { code { op: SYM_OP_SYMBOL } } sizes { value: 2 }
+      strides { value: 2 } strides { value: 1 } } }
+    inputs { tensor { dtype: DTYPE_FLOAT32 sizes { value: 2 } sizes { value: 1 }
+      strides { value: 1 } strides { value: 1 } } }
+    buffers { kind: KIND_INPUT index: 0 name: "x" }
+    buffers { kind: KIND_INPUT index: 1 name: "w" }
+    buffers { kind: KIND_OUTPUT name: "y"
+      bytes { code { op: SYM_OP_SYMBOL } code { op: SYM_OP_CONSTANT value: 4 } code { op: SYM_OP_MUL } } }
+    steps { extern_call { name: "mm"
+      inputs { buffer: 0 dtype: DTYPE_FLOAT32 sizes { code { op: SYM_OP_SYMBOL } } sizes { value: 2 }
+        strides { value: 2 } strides { value: 1 } }
+      inputs { buffer: 1 dtype: DTYPE_FLOAT32 sizes { value: 2 } sizes { value: 1 }
+        strides { value: 1 } strides { value: 1 } }
+      outputs { buffer: 2 dtype: DTYPE_FLOAT32 sizes { code { op: SYM_OP_SYMBOL } } sizes { value: 1 }
+        strides { value: 1 } strides { value: 1 } } } }
+    outputs { view { buffer: 2 dtype: DTYPE_FLOAT32 sizes { code { op: SYM_OP_SYMBOL } } strides { value: 1 } } }
+  )");
+  const Tensor w = FloatTensor({2, 1}, {10, 1});
+  for (int64_t n = 1; n <= 40; ++n) {
+    const Tensor x = FloatTensor({n, 2}, std::vector<float>(2 * n, n));
+    const auto outputs = RunOk(*executor, {x, w});
+    EXPECT_EQ(FloatValues(std::get<Tensor>(outputs[0])),
+              std::vector<float>(n, 11.0f * n));
+  }
+}
+
+}  // namespace
+}  // namespace kiln
