@@ -1,0 +1,150 @@
+#ifndef KILN_CACHE_ARTIFACT_CACHE_H_
+#define KILN_CACHE_ARTIFACT_CACHE_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "cache/blob_store.h"
+#include "cache/compile_key.h"
+#include "cache/usage_log.h"
+#include "proto/artifact.pb.h"
+#include "proto/base/clock.h"
+#include "proto/base/mutex.h"
+#include "proto/cache_entry.pb.h"
+#include "proto/guard.pb.h"
+
+namespace kiln {
+
+// What a lookup found. kMiss, kGuardMiss and kBroken all mean: compile.
+enum class CacheOutcome {
+  kHit,
+  kMiss,       // nothing under the key
+  kGuardMiss,  // entries, but none whose guards hold for these values
+  kBroken,     // something was there and was not sound; it is gone now
+};
+
+// "hit", "miss", "guard_miss", "broken".
+absl::string_view OutcomeName(CacheOutcome outcome);
+
+struct CacheAnswer {
+  CacheOutcome outcome = CacheOutcome::kMiss;
+  wire::SignedArtifact artifact;  // of a hit
+  Digest entry_id;
+
+  bool hit() const { return outcome == CacheOutcome::kHit; }
+};
+
+// What the leader of a job stores.
+struct NewEntry {
+  CompileKey key;
+  wire::SignedArtifact artifact;
+  wire::GuardSet guards;  // over canonical symbols
+  std::vector<std::string> tuned;
+  int kernels = 0;
+  std::string graph_name;
+  std::string target;      // TargetText
+  std::string graph_text;  // GraphLines of the canonical graph
+};
+
+// One entry, without its bytes.
+struct EntrySummary {
+  Digest compile_key;
+  Digest entry_id;
+  std::vector<KeyPart> parts;
+  std::vector<std::string> guards;
+  std::string graph_name;
+  std::string target;
+  int64_t bytes = 0;  // of its artifact
+  int kernels = 0;
+  absl::Time created;
+  absl::Time last_used;
+};
+
+// Which keys to forget. Conditions are joined by "and"; with none of them set
+// nothing is chosen, unless `all`.
+struct PurgeQuery {
+  std::string key_prefix_hex;
+  std::optional<absl::Duration> unused_for;  // at least that long
+  std::string device;                        // a word of the target: "cuda"
+  bool all = false;
+  bool dry_run = false;  // choose and count, forget nothing
+};
+
+struct PurgeOutcome {
+  std::vector<EntrySummary> victims;
+  int64_t bytes = 0;
+};
+
+// The answer to "why was this not in the cache?".
+struct NearestEntry {
+  EntrySummary entry;
+  KeyDifference difference;      // of the asked key against the entry's
+  std::string graph_difference;  // first differing line, when the graph differs
+};
+
+// Remembers artifacts by compile key. One key may have several entries, which
+// differ in their guards; the one stored last is tried first.
+//
+// A cache may be slow, never wrong: whatever cannot be read or understood is a
+// miss. Thread-safe.
+class ArtifactCache {
+ public:
+  // All outlive the cache.
+  struct Stores {
+    BlobStore& serve;    // what lookups and writes go through
+    BlobStore& inspect;  // the same blobs without the memory tier, which a
+                         // List must not fill
+    UsageLog& usage;
+    const Clock& clock;
+  };
+
+  // At most this many entries under one key; the oldest gives way.
+  static constexpr int kMaxEntriesPerKey = 16;
+
+  explicit ArtifactCache(const Stores& stores) : stores_(stores) {}
+
+  // The first entry whose guards hold for `values` (canonical symbols).
+  CacheAnswer Lookup(const Digest& compile_key,
+                     absl::Span<const int64_t> values);
+
+  // Puts the entry in front of the others of its key. One with equal guards
+  // and tuning is replaced. UNAVAILABLE STORAGE as BlobStore::Put.
+  absl::Status Insert(NewEntry entry) ABSL_LOCKS_EXCLUDED(insert_mu_);
+
+  // By key, then in order of service. `limit` 0: all. Broken keys are left out.
+  absl::StatusOr<std::vector<EntrySummary>> List(
+      absl::string_view key_prefix_hex, int limit) const;
+
+  // The one entry (the first of its key) under the prefix.
+  //   NOT_FOUND, or INVALID_ARGUMENT when the prefix fits several keys
+  absl::StatusOr<wire::CacheGroup> Show(absl::string_view key_prefix_hex) const;
+
+  absl::StatusOr<PurgeOutcome> Purge(const PurgeQuery& query);
+
+  // The entry most like the asked key: an equal graph first, then most equal
+  // parts, then the smallest key. Empty when the cache is.
+  absl::StatusOr<std::optional<NearestEntry>> Nearest(
+      const std::vector<KeyPart>& asked, absl::string_view graph_text) const;
+
+ private:
+  using VisitGroup =
+      std::function<absl::Status(const Digest& key, const wire::CacheGroup&)>;
+  absl::Status ForEachGroup(absl::string_view key_prefix_hex,
+                            const VisitGroup& visit) const;
+  EntrySummary Summary(const Digest& key, const wire::CacheGroup& group,
+                       const wire::CacheEntry& entry) const;
+
+  const Stores stores_;
+  Mutex insert_mu_;  // one read-modify-write of a group at a time
+};
+
+}  // namespace kiln
+
+#endif  // KILN_CACHE_ARTIFACT_CACHE_H_

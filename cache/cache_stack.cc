@@ -1,0 +1,156 @@
+#include "cache/cache_stack.h"
+
+#include <algorithm>
+#include <set>
+
+#include "cache/bounded_blob_store.h"
+#include "cache/memory_blob_store.h"
+#include "cache/metered_blob_store.h"
+#include "cache/rocksdb_blob_store.h"
+#include "cache/tiered_blob_store.h"
+#include "cache/verified_blob_store.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+constexpr int64_t kQuarantineBytes = int64_t{64} << 20;
+
+// The ground: tables of a database, or of memory when there is no folder.
+struct Tables {
+  std::unique_ptr<RocksDb> db;  // outlives the stores
+  std::unique_ptr<BlobStore> artifacts, artifact_usage, units, unit_usage,
+      tuning, quarantine;
+};
+
+absl::StatusOr<Tables> OpenTables(const std::string& folder) {
+  Tables tables;
+  if (!folder.empty()) {
+    ASSIGN_OR_RETURN(tables.db, RocksDb::Open(folder));
+  }
+  const auto open =
+      [&tables](RocksDbTable table) -> std::unique_ptr<BlobStore> {
+    if (tables.db != nullptr) return tables.db->Store(table);
+    return std::make_unique<MemoryBlobStore>();
+  };
+  tables.artifacts = open(RocksDbTable::kArtifacts);
+  tables.artifact_usage = open(RocksDbTable::kArtifactUsage);
+  tables.units = open(RocksDbTable::kUnits);
+  tables.unit_usage = open(RocksDbTable::kUnitUsage);
+  tables.tuning = open(RocksDbTable::kTuning);
+  tables.quarantine = open(RocksDbTable::kQuarantine);
+  return tables;
+}
+
+// Loads a bounded store and its log, and drops times of keys that are gone.
+absl::Status LoadBounded(UsageLog& usage, BoundedBlobStore& store) {
+  RETURN_IF_ERROR(usage.Load());
+  RETURN_IF_ERROR(store.Load());
+  std::set<Digest> keys;
+  RETURN_IF_ERROR(store.Scan([&keys](const Digest& key, int64_t) {
+    keys.insert(key);
+    return absl::OkStatus();
+  }));
+  usage.Retain(keys);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// In the order in which each stands on those before it.
+struct CacheStack::Layers {
+  Layers(const CacheOptions& options, Tables ground, const SigningKey& signer,
+         const std::vector<PublicKey>& trusted, const Clock& clock)
+      : tables(std::move(ground)),
+        quarantine_usage(nullptr, clock),
+        quarantine(*tables.quarantine, quarantine_usage, kQuarantineBytes),
+        artifact_usage(tables.artifact_usage.get(), clock),
+        artifact_meter(*tables.artifacts),
+        artifact_bound(artifact_meter, artifact_usage, options.artifact_bytes),
+        artifact_verified(artifact_bound, quarantine, signer, trusted),
+        memory_bound(memory, artifact_usage, options.memory_bytes),
+        artifact_tiers(memory_bound, artifact_verified),
+        unit_usage(tables.unit_usage.get(), clock),
+        unit_meter(*tables.units),
+        unit_bound(unit_meter, unit_usage, options.unit_bytes),
+        unit_verified(unit_bound, quarantine, signer, trusted),
+        tuning_verified(*tables.tuning, quarantine, signer, trusted),
+        artifacts({artifact_tiers, artifact_verified, artifact_usage, clock}),
+        units(unit_verified, unit_usage),
+        tuning(tuning_verified) {}
+
+  const Tables tables;
+  UsageLog quarantine_usage;
+  BoundedBlobStore quarantine;
+  UsageLog artifact_usage;
+  MeteredBlobStore artifact_meter;
+  BoundedBlobStore artifact_bound;
+  VerifiedBlobStore artifact_verified;
+  MemoryBlobStore memory;
+  BoundedBlobStore memory_bound;
+  TieredBlobStore artifact_tiers;
+  UsageLog unit_usage;
+  MeteredBlobStore unit_meter;
+  BoundedBlobStore unit_bound;
+  VerifiedBlobStore unit_verified;
+  VerifiedBlobStore tuning_verified;
+  ArtifactCache artifacts;
+  UnitCache units;
+  TuningCache tuning;
+};
+
+absl::StatusOr<std::unique_ptr<CacheStack>> CacheStack::Open(
+    const CacheOptions& options, SigningKey signer,
+    std::vector<PublicKey> also_trusted, const Clock& clock) {
+  ASSIGN_OR_RETURN(Tables tables, OpenTables(options.folder));
+  auto layers = std::make_unique<Layers>(options, std::move(tables), signer,
+                                         also_trusted, clock);
+  RETURN_IF_ERROR(layers->quarantine.Load());
+  RETURN_IF_ERROR(LoadBounded(layers->artifact_usage, layers->artifact_bound));
+  RETURN_IF_ERROR(LoadBounded(layers->unit_usage, layers->unit_bound));
+  RETURN_IF_ERROR(layers->tuning.Load());
+  return std::unique_ptr<CacheStack>(new CacheStack(std::move(layers)));
+}
+
+CacheStack::CacheStack(std::unique_ptr<Layers> layers)
+    : layers_(std::move(layers)) {}
+
+CacheStack::~CacheStack() = default;
+
+ArtifactCache& CacheStack::artifacts() { return layers_->artifacts; }
+UnitCache& CacheStack::units() { return layers_->units; }
+TuningCache& CacheStack::tuning() { return layers_->tuning; }
+
+std::vector<std::pair<std::string, int64_t>> CacheStack::Counters() const {
+  const StoreCounts artifacts = layers_->artifact_meter.counts();
+  const StoreCounts units = layers_->unit_meter.counts();
+  std::vector<std::pair<std::string, int64_t>> counters = {
+      {"cache.artifacts.bytes", layers_->artifact_bound.bytes()},
+      {"cache.artifacts.keys", layers_->artifact_bound.blobs()},
+      {"cache.artifacts.evicted", layers_->artifact_bound.evicted()},
+      {"cache.artifacts.disk_reads", artifacts.gets},
+      {"cache.artifacts.disk_read_bytes", artifacts.bytes_read},
+      {"cache.artifacts.disk_writes", artifacts.puts},
+      {"cache.artifacts.disk_written_bytes", artifacts.bytes_written},
+      {"cache.artifacts.disk_failures", artifacts.failures},
+      {"cache.memory.bytes", layers_->memory_bound.bytes()},
+      {"cache.memory.keys", layers_->memory_bound.blobs()},
+      {"cache.units.bytes", layers_->unit_bound.bytes()},
+      {"cache.units.objects", layers_->unit_bound.blobs()},
+      {"cache.units.evicted", layers_->unit_bound.evicted()},
+      {"cache.units.disk_reads", units.gets},
+      {"cache.units.hits", units.found},
+      {"cache.units.disk_writes", units.puts},
+      {"cache.units.disk_failures", units.failures},
+      {"cache.tuning.decisions", layers_->tuning.size()},
+      {"cache.broken", layers_->artifact_verified.broken() +
+                           layers_->unit_verified.broken() +
+                           layers_->tuning_verified.broken()},
+      {"cache.quarantine.records", layers_->quarantine.blobs()},
+      {"cache.quarantine.bytes", layers_->quarantine.bytes()},
+  };
+  std::sort(counters.begin(), counters.end());
+  return counters;
+}
+
+}  // namespace kiln

@@ -1,0 +1,69 @@
+#ifndef KILN_CACHE_CACHE_STACK_H_
+#define KILN_CACHE_CACHE_STACK_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cache/artifact_cache.h"
+#include "cache/tuning_cache.h"
+#include "cache/unit_cache.h"
+#include "proto/base/clock.h"
+#include "proto/base/signature.h"
+
+namespace kiln {
+
+struct CacheOptions {
+  // The database's folder; made when absent (mode 0700). Empty: memory only,
+  // nothing outlives the process.
+  std::string folder;
+  // Bytes of artifacts on disk before the least recently used give way. Too
+  // low: things are compiled twice. Too high: the disk fills.
+  int64_t artifact_bytes = int64_t{10} << 30;
+  int64_t unit_bytes = int64_t{4} << 30;
+  // Bytes of artifacts held ready in memory.
+  int64_t memory_bytes = int64_t{64} << 20;
+};
+
+// All stores of one daemon, opened and joined:
+//
+//   artifacts -> tiered(bounded(memory), verified(bounded(metered(rocksdb))))
+//   units     -> verified(bounded(metered(rocksdb)))
+//   tuning    -> verified(rocksdb)
+//
+// Broken records of all of them go to one quarantine, which is bounded too.
+// Thread-safe.
+class CacheStack {
+ public:
+  // `signer` seals records; those of `also_trusted` are believed too. `clock`
+  // outlives the stack.
+  //
+  // Errors:
+  //   UNAVAILABLE STORAGE  the folder cannot be made or written, the disk is
+  //                        full, or another process holds its LOCK
+  static absl::StatusOr<std::unique_ptr<CacheStack>> Open(
+      const CacheOptions& options, SigningKey signer,
+      std::vector<PublicKey> also_trusted, const Clock& clock);
+
+  ~CacheStack();
+
+  ArtifactCache& artifacts();
+  UnitCache& units();
+  TuningCache& tuning();
+
+  // "cache.artifacts.bytes", "cache.broken", ..., sorted by name.
+  std::vector<std::pair<std::string, int64_t>> Counters() const;
+
+ private:
+  struct Layers;
+  explicit CacheStack(std::unique_ptr<Layers> layers);
+
+  const std::unique_ptr<Layers> layers_;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_CACHE_CACHE_STACK_H_

@@ -1,0 +1,74 @@
+#include "cache/compile_key.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace kiln {
+namespace {
+
+std::string TextOf(const KeyPart& part) {
+  constexpr size_t kShown = 200;
+  return part.text.empty() ? "(none)" : part.text.substr(0, kShown);
+}
+
+const KeyPart* Find(const std::vector<KeyPart>& parts,
+                    const std::string& name) {
+  for (const KeyPart& part : parts) {
+    if (part.name == name) return &part;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Digest CompileKeyDigest(const Digest& request_total,
+                        const BuildIdentity& build) {
+  return Sha256()
+      .AddField("kiln compile key 1")
+      .Add(request_total.bytes())
+      .Add(build.worker.bytes())
+      .Add(build.toolchain.bytes())
+      .Finish();
+}
+
+CompileKey MakeCompileKey(const RequestDigest& request,
+                          const BuildIdentity& build) {
+  CompileKey key = {request.parts, CompileKeyDigest(request.total, build)};
+  key.parts.push_back({"worker", build.worker, build.worker_text});
+  key.parts.push_back({"toolchain", build.toolchain, build.toolchain_text});
+  return key;
+}
+
+KeyDifference DiffKeys(const std::vector<KeyPart>& a,
+                       const std::vector<KeyPart>& b) {
+  KeyDifference difference;
+  const auto note = [&difference](const KeyPart& part, const std::string& mine,
+                                  const std::string& theirs) {
+    if (!difference.part.empty()) return;
+    difference.part = part.name;
+    difference.detail =
+        absl::StrCat(part.name, ": ", mine, " against ", theirs);
+    if (mine == theirs) {
+      absl::StrAppend(&difference.detail, " (contents differ)");
+    }
+  };
+  for (const KeyPart& part : a) {
+    const KeyPart* other = Find(b, part.name);
+    if (other == nullptr) {
+      note(part, TextOf(part), "no such part");
+    } else if (!(part == *other)) {
+      note(part, TextOf(part), TextOf(*other));
+    } else {
+      ++difference.parts_equal;
+    }
+  }
+  for (const KeyPart& part : b) {
+    if (Find(a, part.name) == nullptr) {
+      note(part, "no such part", TextOf(part));
+    }
+  }
+  return difference;
+}
+
+}  // namespace kiln

@@ -1,0 +1,45 @@
+#ifndef KILN_CACHE_ENTRY_FORMAT_H_
+#define KILN_CACHE_ENTRY_FORMAT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "proto/base/digest.h"
+#include "proto/base/signature.h"
+
+namespace kiln {
+
+// A record as it lies in a store. Integers are little-endian.
+//
+//   magic      u32   0x524e4c4b ("KLNR")
+//   version    u32   kRecordVersion; any other is refused, never guessed at
+//   length     u64   bytes of payload; the record ends 72 bytes after it
+//   xxh3       u64   XXH3-64 of magic, version, length, key and payload
+//   key        32    what it is stored under: a record does not move
+//   payload
+//   signature  64    Ed25519 over kRecordSigningPrefix + the SHA-256 of all
+//                    bytes before it
+//   key_id     8     whose signature
+//
+// Any one flipped bit, a cut, an added byte, another key or signer: refused.
+inline constexpr uint32_t kRecordVersion = 1;
+
+std::string SealRecord(const Digest& key, absl::string_view payload,
+                       const SigningKey& signer);
+
+// The payload of a sound record.
+//
+// Errors:
+//   DATA_LOSS           ARTIFACT_CORRUPT    magic, version, length, checksum,
+//                                           or it belongs to another key
+//   PERMISSION_DENIED   ARTIFACT_UNTRUSTED  a signer that is not in `trusted`,
+//                                           or a wrong signature
+absl::StatusOr<std::string> OpenRecord(const Digest& key,
+                                       absl::string_view record,
+                                       const std::vector<PublicKey>& trusted);
+
+}  // namespace kiln
+
+#endif  // KILN_CACHE_ENTRY_FORMAT_H_

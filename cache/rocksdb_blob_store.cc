@@ -1,0 +1,173 @@
+#include "cache/rocksdb_blob_store.h"
+
+#include <rocksdb/db.h>
+#include <rocksdb/options.h>
+#include <rocksdb/table.h>
+#include <rocksdb/write_batch.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+absl::Status StorageError(absl::string_view folder,
+                          const rocksdb::Status& status) {
+  const std::string text = status.ToString();
+  if (absl::StrContains(text, "LOCK")) {
+    return MakeError(
+        ErrorReason::kStorage,
+        absl::StrCat("database ", folder, ": its LOCK is held by another ",
+                     "process; stop that one or use another folder (", text,
+                     ")"));
+  }
+  return MakeError(ErrorReason::kStorage,
+                   absl::StrCat("database ", folder, ": ", text));
+}
+
+std::string LittleEndian(uint64_t number) {
+  std::string bytes;
+  for (int i = 0; i < 8; ++i) bytes += static_cast<char>(number >> (8 * i));
+  return bytes;
+}
+
+int64_t FromLittleEndian(const rocksdb::Slice& bytes) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < bytes.size() && i < 8; ++i) {
+    number |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i]))
+              << (8 * i);
+  }
+  return static_cast<int64_t>(number);
+}
+
+class RocksDbBlobStore final : public BlobStore {
+ public:
+  RocksDbBlobStore(rocksdb::DB& db, std::string folder, RocksDbTable table)
+      : db_(db),
+        folder_(std::move(folder)),
+        values_({static_cast<char>(table), 'v'}),
+        index_({static_cast<char>(table), 'i'}) {}
+
+  absl::StatusOr<Blob> Get(const Digest& key) const override {
+    auto bytes = std::make_shared<std::string>();
+    const rocksdb::Status status =
+        db_.Get({}, absl::StrCat(values_, key.bytes()), bytes.get());
+    if (status.ok()) return Blob(std::move(bytes));
+    if (status.IsNotFound()) {
+      return absl::NotFoundError(absl::StrCat("blob ", key.ShortHex()));
+    }
+    // RocksDB's own checksum found it first.
+    if (status.IsCorruption()) {
+      return MakeError(
+          ErrorReason::kArtifactCorrupt,
+          absl::StrCat("record ", key.ShortHex(), ": ", status.ToString()));
+    }
+    return StorageError(folder_, status);
+  }
+
+  absl::Status Put(const Digest& key, absl::string_view bytes) override {
+    rocksdb::WriteBatch batch;
+    batch.Put(absl::StrCat(values_, key.bytes()),
+              rocksdb::Slice(bytes.data(), bytes.size()));
+    batch.Put(absl::StrCat(index_, key.bytes()), LittleEndian(bytes.size()));
+    return Write(batch);
+  }
+
+  absl::Status Delete(const Digest& key) override {
+    rocksdb::WriteBatch batch;
+    batch.Delete(absl::StrCat(values_, key.bytes()));
+    batch.Delete(absl::StrCat(index_, key.bytes()));
+    return Write(batch);
+  }
+
+  absl::Status Scan(absl::FunctionRef<absl::Status(const Digest&, int64_t)>
+                        visit) const override {
+    const std::unique_ptr<rocksdb::Iterator> row(db_.NewIterator({}));
+    for (row->Seek(index_); row->Valid() && row->key().starts_with(index_);
+         row->Next()) {
+      const rocksdb::Slice key = row->key();
+      const auto digest = Digest::FromBytes(absl::string_view(
+          key.data() + index_.size(), key.size() - index_.size()));
+      if (!digest.has_value()) continue;
+      RETURN_IF_ERROR(visit(*digest, FromLittleEndian(row->value())));
+    }
+    if (!row->status().ok()) return StorageError(folder_, row->status());
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Write(rocksdb::WriteBatch& batch) {
+    rocksdb::Status status = db_.Write({}, &batch);
+    if (status.ok()) return absl::OkStatus();
+    // A disk that was full stops RocksDB until it is told to go on. The next
+    // write may find room again.
+    db_.Resume().PermitUncheckedError();
+    return StorageError(folder_, status);
+  }
+
+  rocksdb::DB& db_;
+  const std::string folder_;
+  const std::string values_;
+  const std::string index_;
+};
+
+// Sized for a daemon that stands at 60 MB: large values go to blob files and
+// pass through no block cache.
+rocksdb::Options DatabaseOptions() {
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.write_buffer_size = size_t{8} << 20;
+  options.max_write_buffer_number = 2;
+  options.max_background_jobs = 2;
+  options.max_open_files = 256;
+  options.enable_blob_files = true;
+  options.min_blob_size = 4096;
+  options.enable_blob_garbage_collection = true;
+  options.info_log_level = rocksdb::WARN_LEVEL;
+  options.keep_log_file_num = 2;
+  options.max_log_file_size = size_t{4} << 20;
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = rocksdb::NewLRUCache(size_t{8} << 20);
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return options;
+}
+
+}  // namespace
+
+RocksDb::RocksDb(std::string folder, std::unique_ptr<rocksdb::DB> db)
+    : folder_(std::move(folder)), db_(std::move(db)) {}
+
+RocksDb::~RocksDb() { db_->Close().PermitUncheckedError(); }
+
+absl::StatusOr<std::unique_ptr<RocksDb>> RocksDb::Open(
+    const std::string& folder) {
+  std::error_code error;
+  const bool made = std::filesystem::create_directories(folder, error);
+  if (error) {
+    return MakeError(ErrorReason::kStorage,
+                     absl::StrCat("database ", folder,
+                                  ": cannot be made: ", error.message()));
+  }
+  if (made) {
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_all,
+                                 error);
+  }
+  rocksdb::DB* db = nullptr;
+  const rocksdb::Status status =
+      rocksdb::DB::Open(DatabaseOptions(), folder, &db);
+  if (!status.ok()) return StorageError(folder, status);
+  return std::unique_ptr<RocksDb>(
+      new RocksDb(folder, std::unique_ptr<rocksdb::DB>(db)));
+}
+
+std::unique_ptr<BlobStore> RocksDb::Store(RocksDbTable table) {
+  return std::make_unique<RocksDbBlobStore>(*db_, folder_, table);
+}
+
+}  // namespace kiln

@@ -1,0 +1,33 @@
+#ifndef KILN_CACHE_TIERED_BLOB_STORE_H_
+#define KILN_CACHE_TIERED_BLOB_STORE_H_
+
+#include "cache/blob_store.h"
+
+namespace kiln {
+
+// A near store in front of a far one. The far one is the truth; the near one
+// may lose anything at any time.
+//
+// Thread-safe when both are.
+class TieredBlobStore final : public BlobStore {
+ public:
+  // Both outlive this.
+  TieredBlobStore(BlobStore& near, BlobStore& far) : near_(near), far_(far) {}
+
+  // From near, else from far, and then near has it too.
+  absl::StatusOr<Blob> Get(const Digest& key) const override;
+  // Far first: near never has what far has not.
+  absl::Status Put(const Digest& key, absl::string_view bytes) override;
+  absl::Status Delete(const Digest& key) override;
+  // Of far.
+  absl::Status Scan(absl::FunctionRef<absl::Status(const Digest&, int64_t)>
+                        visit) const override;
+
+ private:
+  BlobStore& near_;
+  BlobStore& far_;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_CACHE_TIERED_BLOB_STORE_H_
