@@ -1,0 +1,77 @@
+#include "compiler/emit/build_compile_plan.h"
+
+#include <utility>
+
+#include "compiler/emit/sym_to_wire.h"
+#include "proto/base/assemble.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+void AddCounter(wire::CompilePlan& out, absl::string_view name, int64_t value) {
+  wire::Counter& counter = *out.add_counters();
+  counter.set_name(std::string(name));
+  counter.set_value(value);
+}
+
+// In order of name.
+void AddCounters(const KernelPlan& plan,
+                 absl::Span<const EmittedKernel> kernels,
+                 wire::CompilePlan& out) {
+  int64_t externs = 0, launches = 0, bytes = 0;
+  for (const PlannedStep& step : plan.steps) {
+    ++(std::holds_alternative<ExternCall>(step) ? externs : launches);
+  }
+  for (const EmittedKernel& kernel : kernels) {
+    bytes += plan.shapes.Hint(kernel.facts.bytes_read) +
+             plan.shapes.Hint(kernel.facts.bytes_written);
+  }
+  AddCounter(out, "extern_call_count", externs);
+  AddCounter(out, "generated_kernel_count", out.plan().kernels_size());
+  AddCounter(out, "launch_count", launches);
+  AddCounter(out, "num_bytes_accessed", bytes);
+}
+
+void AddConstants(const Graph& graph, wire::CompilePlan& out) {
+  for (const GraphConstant& constant : graph.constants) {
+    const TensorMeta& meta = graph.meta(constant.value);
+    wire::Constant& to = *out.add_constants();
+    to.mutable_tensor()->set_dtype(ToWire(meta.dtype));
+    for (const SymExpr& size : meta.sizes)
+      *to.mutable_tensor()->add_sizes() = ToWire(size);
+    for (const SymExpr& stride : meta.strides)
+      *to.mutable_tensor()->add_strides() = ToWire(stride);
+    to.set_data(constant.data);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<wire::CompilePlan> BuildCompilePlan(
+    const Graph& graph, const KernelPlan& plan,
+    absl::Span<const EmittedKernel> kernels, absl::Span<const UnitSource> units,
+    const Target& target, absl::Span<const std::string> flags,
+    std::vector<std::string> tuned) {
+  wire::CompilePlan out;
+  ASSIGN_OR_RETURN(*out.mutable_plan(),
+                   BuildLaunchPlan(graph, plan, kernels, units));
+  for (const UnitSource& unit : units) {
+    wire::TranslationUnit& to = *out.add_units();
+    to.set_language(target.kind == TargetKind::kCuda
+                        ? wire::TranslationUnit::LANGUAGE_CUDA
+                        : wire::TranslationUnit::LANGUAGE_CPP);
+    to.set_source(unit.source);
+    for (const std::string& flag : flags) to.add_flags(flag);
+    for (const std::string& symbol : unit.symbols) to.add_symbols(symbol);
+    to.set_digest(UnitDigest(to).ToBytes());
+  }
+  for (const Guard& guard : plan.shapes.guards())
+    *out.mutable_guards()->add_symbols() = ToWire(guard);
+  AddCounters(plan, kernels, out);
+  AddConstants(graph, out);
+  for (std::string& digest : tuned) out.add_tuned(std::move(digest));
+  return out;
+}
+
+}  // namespace kiln

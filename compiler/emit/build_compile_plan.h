@@ -1,0 +1,33 @@
+#ifndef KILN_COMPILER_EMIT_BUILD_COMPILE_PLAN_H_
+#define KILN_COMPILER_EMIT_BUILD_COMPILE_PLAN_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compiler/emit/build_launch_plan.h"
+#include "proto/artifact.pb.h"
+
+namespace kiln {
+
+// What a worker's planning gives: the LaunchPlan, the units in module order,
+// the guards that were taken, the counters, the constants.
+//
+//   flags  of the toolchain, the same for every unit
+//   tuned  digests of the tuning decisions that were used, in order
+//
+// Counters of every plan, sorted by name:
+//   extern_call_count, generated_kernel_count (distinct), launch_count
+//   (launches and fills), num_bytes_accessed (at the hints)
+//
+// Errors: of BuildLaunchPlan. Pure.
+absl::StatusOr<wire::CompilePlan> BuildCompilePlan(
+    const Graph& graph, const KernelPlan& plan,
+    absl::Span<const EmittedKernel> kernels, absl::Span<const UnitSource> units,
+    const Target& target, absl::Span<const std::string> flags,
+    std::vector<std::string> tuned);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_EMIT_BUILD_COMPILE_PLAN_H_

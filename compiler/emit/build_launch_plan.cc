@@ -1,0 +1,265 @@
+#include "compiler/emit/build_launch_plan.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/emit/sym_to_wire.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+template <typename Field>
+void AddAll(const DimVector& from, Field* to) {
+  for (const SymExpr& e : from) *to->Add() = ToWire(e);
+}
+
+wire::TensorMeta ToWire(const TensorMeta& meta) {
+  wire::TensorMeta out;
+  out.set_dtype(ToWire(meta.dtype));
+  AddAll(meta.sizes, out.mutable_sizes());
+  AddAll(meta.strides, out.mutable_strides());
+  *out.mutable_storage_offset() = ToWire(meta.offset);
+  return out;
+}
+
+// Elements from a buffer's first to behind its last.
+SymExpr SpanElements(const DimVector& sizes, const DimVector& strides) {
+  SymExpr span = 1;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d].Is(0)) return 0;
+    span += (sizes[d] - 1) * strides[d];
+  }
+  return span.is_constant() ? span : Max(span, 0);
+}
+
+class PlanBuilder {
+ public:
+  PlanBuilder(const Graph& graph, const KernelPlan& plan,
+              absl::Span<const EmittedKernel> kernels,
+              absl::Span<const UnitSource> units)
+      : graph_(graph), plan_(plan), kernels_(kernels) {
+    buffer_numbers_.assign(plan.buffers.size(), kUnnumbered);
+    for (uint32_t u = 0; u < units.size(); ++u) {
+      for (const std::string& symbol : units[u].symbols)
+        unit_of_.emplace(symbol, u);
+    }
+  }
+
+  absl::StatusOr<wire::LaunchPlan> Build() {
+    AddSymbols();
+    AddInputs();
+    size_t next_kernel = 0;
+    for (const PlannedStep& step : plan_.steps) {
+      if (const auto* kernel = std::get_if<PlannedKernel>(&step)) {
+        if (next_kernel >= kernels_.size()) return CountsDiffer();
+        RETURN_IF_ERROR(AddLaunch(*kernel, kernels_[next_kernel++]));
+      } else if (const auto* call = std::get_if<ExternCall>(&step)) {
+        AddExtern(*call);
+      } else {
+        AddFill(std::get<Fill>(step));
+      }
+    }
+    if (next_kernel != kernels_.size()) return CountsDiffer();
+    for (const ProgramOutput& output : plan_.outputs) AddOutput(output);
+    *out_.mutable_arena_bytes() = kiln::ToWire(plan_.arena_bytes);
+    out_.set_peak_live_bytes(plan_.peak_live_bytes);
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr uint32_t kUnnumbered = ~0u;
+
+  absl::Status CountsDiffer() const {
+    return absl::InternalError(
+        absl::StrCat("plan ", plan_.name, ": ", kernels_.size(),
+                     " kernel sources, which is not one a planned kernel"));
+  }
+
+  void AddSymbols() {
+    const std::vector<SymbolFacts>& symbols = graph_.shapes.symbols;
+    for (size_t i = 0; i < symbols.size(); ++i) {
+      wire::PlanSymbol& symbol = *out_.add_symbols();
+      symbol.set_name(absl::StrCat("s", i));
+      symbol.set_min(symbols[i].range.min);
+      symbol.set_max(symbols[i].range.max);
+      wire::SymbolSource& source = *symbol.mutable_source();
+      source.set_kind(static_cast<wire::SymbolSource::Kind>(
+          static_cast<int>(symbols[i].source.kind) + 1));
+      source.set_input(symbols[i].source.input);
+      source.set_dim(symbols[i].source.dim);
+    }
+  }
+
+  void AddInputs() {
+    for (size_t i = 0; i < graph_.inputs.size(); ++i) {
+      wire::PlanInput& input = *out_.add_inputs();
+      if (const auto* value = std::get_if<ValueId>(&graph_.inputs[i].what)) {
+        *input.mutable_tensor() = ToWire(graph_.meta(*value));
+        input.set_alignment_bytes(graph_.inputs[i].alignment_bytes);
+      } else {
+        *input.mutable_scalar() =
+            kiln::ToWire(std::get<SymExpr>(graph_.inputs[i].what));
+      }
+      input.set_mutated(std::find(plan_.mutated_inputs.begin(),
+                                  plan_.mutated_inputs.end(),
+                                  i) != plan_.mutated_inputs.end());
+    }
+  }
+
+  // The wire number of a buffer; the first to ask gives it one.
+  uint32_t Number(BufferId id) {
+    if (buffer_numbers_[id] != kUnnumbered) return buffer_numbers_[id];
+    const Buffer& buffer = plan_.buffers[id];
+    wire::PlanBuffer& out = *out_.add_buffers();
+    out.set_name(buffer.name);
+    out.set_index(buffer.index);
+    *out.mutable_bytes() = kiln::ToWire(
+        SpanElements(buffer.sizes, buffer.strides) * SizeInBytes(buffer.dtype));
+    switch (buffer.kind) {
+      case BufferKind::kInput:
+        out.set_kind(wire::PlanBuffer::KIND_INPUT);
+        break;
+      case BufferKind::kConstant:
+        out.set_kind(wire::PlanBuffer::KIND_CONSTANT);
+        break;
+      case BufferKind::kOutput:
+        out.set_kind(wire::PlanBuffer::KIND_OUTPUT);
+        break;
+      case BufferKind::kTemporary:
+        out.set_kind(wire::PlanBuffer::KIND_ARENA);
+        *out.mutable_offset() = kiln::ToWire(plan_.placements[id].offset_bytes);
+        *out.mutable_bytes() = kiln::ToWire(plan_.placements[id].bytes);
+        break;
+    }
+    return buffer_numbers_[id] = out_.buffers_size() - 1;
+  }
+
+  absl::StatusOr<uint32_t> KernelNumber(const PlannedKernel& planned,
+                                        const EmittedKernel& kernel) {
+    const auto [at, added] =
+        kernel_numbers_.emplace(kernel.source.symbol, out_.kernels_size());
+    if (!added) return at->second;
+    const auto unit = unit_of_.find(kernel.source.symbol);
+    if (unit == unit_of_.end()) {
+      return absl::InternalError(absl::StrCat("kernel ", kernel.source.symbol,
+                                              ": no unit defines it"));
+    }
+    wire::PlanKernel& out = *out_.add_kernels();
+    out.set_symbol(kernel.source.symbol);
+    out.set_label(planned.label);
+    out.set_module(unit->second);
+    for (const std::string& origin : planned.nest.origins)
+      out.add_origins(origin);
+    out.set_text(kernel.facts.text);
+    *out.mutable_bytes_read() = kiln::ToWire(kernel.facts.bytes_read);
+    *out.mutable_bytes_written() = kiln::ToWire(kernel.facts.bytes_written);
+    return at->second;
+  }
+
+  absl::Status AddLaunch(const PlannedKernel& planned,
+                         const EmittedKernel& kernel) {
+    ASSIGN_OR_RETURN(const uint32_t number, KernelNumber(planned, kernel));
+    wire::LaunchStep& launch = *out_.add_steps()->mutable_launch();
+    launch.set_kernel(number);
+    for (const KernelParam& param : kernel.source.params) {
+      wire::KernelArg& arg = *launch.add_args();
+      switch (param.kind) {
+        case KernelParam::Kind::kBuffer: {
+          const Buffer& buffer = plan_.buffers[param.buffer];
+          arg.mutable_buffer()->set_buffer(Number(param.buffer));
+          *arg.mutable_buffer()->mutable_offset_bytes() =
+              kiln::ToWire(buffer.offset * SizeInBytes(buffer.dtype));
+          break;
+        }
+        case KernelParam::Kind::kScalar:
+          *arg.mutable_scalar() = kiln::ToWire(param.scalar);
+          break;
+        case KernelParam::Kind::kSeed:
+          arg.mutable_seed();
+          break;
+      }
+    }
+    for (const SymExpr& extent : kernel.source.grid)
+      *launch.add_grid() = kiln::ToWire(extent);
+    for (const uint32_t extent : kernel.source.block) launch.add_block(extent);
+    launch.set_shared_bytes(kernel.source.shared_bytes);
+    return absl::OkStatus();
+  }
+
+  wire::BufferView ToWireView(const View& view) {
+    wire::BufferView out;
+    out.set_buffer(Number(view.buffer));
+    out.set_dtype(ToWire(view.dtype));
+    AddAll(view.sizes, out.mutable_sizes());
+    AddAll(view.strides, out.mutable_strides());
+    *out.mutable_offset() =
+        kiln::ToWire(view.offset + plan_.buffers[view.buffer].offset);
+    return out;
+  }
+
+  void AddExtern(const ExternCall& call) {
+    wire::ExternStep& out = *out_.add_steps()->mutable_extern_call();
+    out.set_name(call.name);
+    for (const View& view : call.inputs) *out.add_inputs() = ToWireView(view);
+    for (const View& view : call.outputs) *out.add_outputs() = ToWireView(view);
+    for (const Attribute& attribute : call.attributes) {
+      wire::Attribute& to = *out.add_attributes();
+      to.set_name(attribute.name);
+      if (const auto* i = std::get_if<int64_t>(&attribute.value)) {
+        to.set_int_value(*i);
+      } else if (const auto* f = std::get_if<double>(&attribute.value)) {
+        to.set_float_value(*f);
+      } else if (const auto* s = std::get_if<std::string>(&attribute.value)) {
+        to.set_string_value(*s);
+      } else {
+        wire::IntList& list = *to.mutable_ints();
+        for (const SymExpr& e :
+             std::get<std::vector<SymExpr>>(attribute.value)) {
+          *list.add_values() = kiln::ToWire(e);
+        }
+      }
+    }
+  }
+
+  void AddFill(const Fill& fill) {
+    const Buffer& buffer = plan_.buffers[fill.buffer];
+    wire::FillStep& out = *out_.add_steps()->mutable_fill();
+    *out.mutable_to() = ToWireView(
+        {fill.buffer, buffer.dtype, buffer.sizes, buffer.strides, 0});
+    out.set_bits(ElementBits(buffer.dtype, fill.value));
+  }
+
+  void AddOutput(const ProgramOutput& output) {
+    wire::PlanOutput& out = *out_.add_outputs();
+    if (const auto* view = std::get_if<View>(&output.what)) {
+      *out.mutable_view() = ToWireView(*view);
+    } else if (const auto* sym = std::get_if<SymExpr>(&output.what)) {
+      *out.mutable_sym() = kiln::ToWire(*sym);
+    } else {
+      out.mutable_none();
+    }
+  }
+
+  const Graph& graph_;
+  const KernelPlan& plan_;
+  const absl::Span<const EmittedKernel> kernels_;
+  absl::flat_hash_map<std::string, uint32_t> unit_of_;
+  absl::flat_hash_map<std::string, uint32_t> kernel_numbers_;
+  std::vector<uint32_t> buffer_numbers_;
+  wire::LaunchPlan out_;
+};
+
+}  // namespace
+
+absl::StatusOr<wire::LaunchPlan> BuildLaunchPlan(
+    const Graph& graph, const KernelPlan& plan,
+    absl::Span<const EmittedKernel> kernels,
+    absl::Span<const UnitSource> units) {
+  return PlanBuilder(graph, plan, kernels, units).Build();
+}
+
+}  // namespace kiln
