@@ -29,6 +29,7 @@ Digest CompileKeyDigest(const Digest& request_total,
       .Add(request_total.bytes())
       .Add(build.worker.bytes())
       .Add(build.toolchain.bytes())
+      .Add(build.tuning.bytes())
       .Finish();
 }
 
@@ -37,6 +38,7 @@ CompileKey MakeCompileKey(const RequestDigest& request,
   CompileKey key = {request.parts, CompileKeyDigest(request.total, build)};
   key.parts.push_back({"worker", build.worker, build.worker_text});
   key.parts.push_back({"toolchain", build.toolchain, build.toolchain_text});
+  key.parts.push_back({"tuning", build.tuning, build.tuning_text});
   return key;
 }
 

@@ -9,6 +9,25 @@
 
 namespace kiln {
 
+absl::StatusOr<JobShare> JobTable::RunOnce(
+    const Digest& key, std::shared_ptr<const CompileOrder> order,
+    absl::string_view graph_name, const std::shared_ptr<Waiter>& waiter,
+    ProgressSink& sink) {
+  ASSIGN_OR_RETURN(const JobRole role,
+                   Join(key, std::move(order), graph_name, waiter));
+  while (true) {
+    Waiter::News news = waiter->Next();
+    if (!news.failure.ok()) {
+      Leave(key, *waiter);
+      return news.failure;
+    }
+    if (news.progress.has_value()) sink.Send(*news.progress);
+    if (!news.outcome.has_value()) continue;
+    RETURN_IF_ERROR(news.outcome->status);
+    return JobShare{role, std::move(news.outcome->artifact)};
+  }
+}
+
 absl::StatusOr<JobRole> JobTable::Join(
     const Digest& key, std::shared_ptr<const CompileOrder> order,
     absl::string_view graph_name, std::shared_ptr<Waiter> waiter) {

@@ -41,6 +41,12 @@ enum class JobRole {
   kJoined,  // found it under way
 };
 
+// What a caller got of a job.
+struct JobShare {
+  JobRole role;
+  std::shared_ptr<const CompiledArtifact> built;  // not null
+};
+
 // What `compilectl jobs` shows of one.
 struct JobView {
   Digest key;
@@ -67,6 +73,17 @@ class JobTable {
         clock_(clock),
         counters_(counters),
         poison_time_(poison_time) {}
+
+  // Joins or begins the job of `key` and waits for its outcome, telling `sink`
+  // of its progress. Leaves the job when the waiter's deadline passes or its
+  // caller goes.
+  //
+  // Errors: those of Join, of the job, and CANCELLED, DEADLINE_EXCEEDED.
+  absl::StatusOr<JobShare> RunOnce(const Digest& key,
+                                   std::shared_ptr<const CompileOrder> order,
+                                   absl::string_view graph_name,
+                                   const std::shared_ptr<Waiter>& waiter,
+                                   ProgressSink& sink) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Puts `waiter` on the job of `key`, which is begun if there is none. The
   // waiter gets progress and one outcome, unless it leaves first.

@@ -33,6 +33,13 @@ struct JobOutcome {
   std::shared_ptr<const CompiledArtifact> artifact;
 };
 
+// Who is told of a job's progress: the caller's stream. One thread.
+class ProgressSink {
+ public:
+  virtual ~ProgressSink() = default;
+  virtual void Send(const JobProgress& progress) = 0;
+};
+
 // One caller that waits for a job: its mailbox. Jobs post into it, the caller's
 // own cancellation too; the caller's thread reads. One thread reads, any post.
 class Waiter {

@@ -44,6 +44,10 @@ absl::Status StatusOf(const wire::WorkError& error) {
   return absl::Status(code, error.message());
 }
 
+absl::Status PoolEnded() {
+  return MakeError(ErrorReason::kDraining, "worker pool: the daemon ends");
+}
+
 int64_t ResidentBytes(pid_t pid) {
   std::ifstream in(absl::StrCat("/proc/", pid, "/statm"));
   int64_t total = 0;
@@ -76,7 +80,7 @@ absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Start(
     const WorkerLimits& limits, int count, const std::string& scratch_folder,
     Counters& counters) {
   auto pool =
-      absl::WrapUnique(new WorkerPool(limits, scratch_folder, counters));
+      absl::WrapUnique(new WorkerPool(limits, count, scratch_folder, counters));
   {
     MutexLock lock(&pool->mu_);
     pool->slots_.resize(count);
@@ -94,7 +98,7 @@ absl::Status WorkerPool::WaitForFirstHello() {
   return have_identity_ ? absl::OkStatus() : last_failure_;
 }
 
-WorkerPool::~WorkerPool() {
+void WorkerPool::End() {
   std::vector<std::shared_ptr<WorkerProcess>> processes;
   {
     MutexLock lock(&mu_);
@@ -105,13 +109,13 @@ WorkerPool::~WorkerPool() {
     changed_.SignalAll();
   }
   for (const auto& process : processes) process->Interrupt();
+  processes.clear();
   for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
   MutexLock lock(&mu_);
   for (auto* list : {&builds_, &others_}) {
-    for (const auto& work : *list) {
-      work->Answer(
-          MakeError(ErrorReason::kDraining, "worker pool: the daemon ends"));
-    }
+    for (const auto& work : *list) work->Answer(PoolEnded());
+    list->clear();
   }
 }
 
@@ -119,6 +123,10 @@ std::shared_ptr<PendingWork> WorkerPool::Submit(wire::WorkRequest request,
                                                 const Digest& key) {
   auto work = std::make_shared<PendingWork>(std::move(request), key);
   MutexLock lock(&mu_);
+  if (ending_) {
+    work->Answer(PoolEnded());
+    return work;
+  }
   work->request_.set_id(++last_id_);
   (work->request_.has_build() ? builds_ : others_).push_back(work);
   changed_.SignalAll();
@@ -194,9 +202,7 @@ absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerPool::Ready(int index) {
   std::shared_ptr<WorkerProcess> process;
   {
     MutexLock lock(&mu_);
-    if (ending_) {
-      return MakeError(ErrorReason::kDraining, "worker pool: the daemon ends");
-    }
+    if (ending_) return PoolEnded();
     process = slots_[index].process;
   }
   if (process != nullptr && process->Alive()) return process;

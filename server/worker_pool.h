@@ -81,8 +81,12 @@ class WorkerPool {
 
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
-  // Interrupts what is under way, answers everything, ends every worker.
-  ~WorkerPool();
+  ~WorkerPool() { End(); }
+
+  // Interrupts what is under way, answers everything, also what is submitted
+  // later, with DRAINING; ends every worker. Once, by one thread; the
+  // destructor does it otherwise.
+  void End() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Takes a request; the number of those that wait has no bound here: the job
   // queue bounds jobs, and a job's units are bounded by its graph.
@@ -95,7 +99,7 @@ class WorkerPool {
   wire::HelloReply identity() const ABSL_LOCKS_EXCLUDED(mu_);
 
   std::vector<WorkerView> Snapshot() const ABSL_LOCKS_EXCLUDED(mu_);
-  int size() const { return static_cast<int>(threads_.size()); }
+  int size() const { return count_; }
 
  private:
   struct Slot {
@@ -106,9 +110,10 @@ class WorkerPool {
     int64_t starts = 0;
   };
 
-  WorkerPool(const WorkerLimits& limits, std::string scratch_folder,
+  WorkerPool(const WorkerLimits& limits, int count, std::string scratch_folder,
              Counters& counters)
       : limits_(limits),
+        count_(count),
         scratch_folder_(std::move(scratch_folder)),
         counters_(counters) {}
 
@@ -130,6 +135,7 @@ class WorkerPool {
       ABSL_LOCKS_EXCLUDED(mu_);
 
   const WorkerLimits limits_;
+  const int count_;
   const std::string scratch_folder_;
   Counters& counters_;
 
@@ -145,7 +151,7 @@ class WorkerPool {
   std::deque<std::shared_ptr<PendingWork>> others_ ABSL_GUARDED_BY(mu_);
   std::vector<Slot> slots_ ABSL_GUARDED_BY(mu_);
 
-  std::vector<std::thread> threads_;  // fixed once Start returns
+  std::vector<std::thread> threads_;  // from Start to End
 };
 
 }  // namespace kiln

@@ -160,7 +160,7 @@ absl::StatusOr<wire::CompilePlan> Plan(const wire::PlanRequest& request) {
     kernel.set_module(static_cast<uint32_t>(i));
   }
   for (const wire::TuningDecision& decision : request.tuning()) {
-    compiled.add_tuned(Sha256Of(DeterministicBytes(decision)).ToBytes());
+    compiled.add_tuned(Sha256Of(DeterministicBytes(decision)).Hex());
   }
   return compiled;
 }

@@ -1,0 +1,27 @@
+#ifndef KILN_SERVER_BUILD_IDENTITY_H_
+#define KILN_SERVER_BUILD_IDENTITY_H_
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "cache/compile_key.h"
+#include "proto/compile_service.pb.h"
+#include "proto/worker.pb.h"
+
+namespace kiln {
+
+// What a worker's hello means to others.
+
+// The part of every compile key that says who compiles: the worker's program,
+// and the compilers it found, with their versions.
+BuildIdentity BuildIdentityOf(const wire::HelloReply& hello);
+
+// What Describe answers: with the targets for which a compiler was found.
+wire::DescribeReply DescriptionOf(const wire::HelloReply& hello,
+                                  absl::string_view version,
+                                  absl::string_view public_key,
+                                  int64_t max_message_bytes);
+
+}  // namespace kiln
+
+#endif  // KILN_SERVER_BUILD_IDENTITY_H_

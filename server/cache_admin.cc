@@ -1,0 +1,149 @@
+#include "server/cache_admin.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cache/explain.h"
+#include "proto/base/log.h"
+#include "proto/base/status.h"
+#include "server/compile_order.h"
+
+namespace kiln {
+namespace {
+
+void FillParts(const std::vector<KeyPart>& parts,
+               google::protobuf::RepeatedPtrField<wire::KeyPart>& into) {
+  for (const KeyPart& part : parts) {
+    wire::KeyPart& wire = *into.Add();
+    wire.set_name(part.name);
+    wire.set_digest(part.digest.ToBytes());
+    wire.set_text(part.text);
+  }
+}
+
+wire::Entry ToWire(const EntrySummary& summary) {
+  wire::Entry entry;
+  entry.set_compile_key(summary.compile_key.ToBytes());
+  entry.set_entry_id(summary.entry_id.ToBytes());
+  entry.set_graph_name(summary.graph_name);
+  entry.set_target(summary.target);
+  entry.set_bytes(static_cast<uint64_t>(summary.bytes));
+  entry.set_created_unix_ms(absl::ToUnixMillis(summary.created));
+  if (summary.last_used != absl::InfinitePast()) {
+    entry.set_last_used_unix_ms(absl::ToUnixMillis(summary.last_used));
+  }
+  entry.set_kernels(static_cast<uint32_t>(summary.kernels));
+  FillParts(summary.parts, *entry.mutable_parts());
+  for (const std::string& guard : summary.guards) entry.add_guards(guard);
+  return entry;
+}
+
+// What a key prefix or a request asks for, as key parts and graph text.
+struct Asked {
+  std::vector<KeyPart> parts;
+  std::string graph_text;
+};
+
+absl::StatusOr<Asked> AskedBy(const ArtifactCache& cache,
+                              const TuningCache& tuning,
+                              const BuildIdentity& build,
+                              const wire::ExplainRequest& request) {
+  if (request.has_request()) {
+    ASSIGN_OR_RETURN(const std::shared_ptr<const CompileOrder> order,
+                     MakeOrder(request.request(), build, tuning));
+    return Asked{order->key.parts, GraphLines(order->request.graph())};
+  }
+  ASSIGN_OR_RETURN(const std::vector<EntrySummary> found,
+                   cache.List(request.key_prefix_hex(), 1));
+  if (found.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("key ", request.key_prefix_hex(), ": no entry has it"));
+  }
+  return Asked{found.front().parts, ""};
+}
+
+}  // namespace
+
+absl::StatusOr<wire::ListReply> ListEntries(const ArtifactCache& cache,
+                                            const wire::ListRequest& request) {
+  ASSIGN_OR_RETURN(
+      const std::vector<EntrySummary> found,
+      cache.List(request.key_prefix_hex(), static_cast<int>(request.limit())));
+  wire::ListReply reply;
+  for (const EntrySummary& summary : found) {
+    *reply.add_entries() = ToWire(summary);
+  }
+  return reply;
+}
+
+absl::StatusOr<wire::ShowReply> ShowEntry(const ArtifactCache& cache,
+                                          const wire::ShowRequest& request) {
+  ASSIGN_OR_RETURN(const wire::CacheGroup group,
+                   cache.Show(request.key_prefix_hex()));
+  const std::string prefix = request.key_prefix_hex();
+  ASSIGN_OR_RETURN(const std::vector<EntrySummary> found,
+                   cache.List(prefix, 1));
+  wire::ShowReply reply;
+  if (!found.empty()) *reply.mutable_entry() = ToWire(found.front());
+  if (group.entries().empty() || !reply.mutable_artifact()->ParseFromString(
+                                     group.entries(0).artifact().artifact())) {
+    return MakeError(
+        ErrorReason::kArtifactCorrupt,
+        absl::StrCat("key ", prefix, ": its entry is no Artifact"));
+  }
+  return reply;
+}
+
+absl::StatusOr<wire::ExplainReply> ExplainKey(
+    const ArtifactCache& cache, const TuningCache& tuning,
+    const BuildIdentity& build, const wire::ExplainRequest& request) {
+  ASSIGN_OR_RETURN(const Asked asked, AskedBy(cache, tuning, build, request));
+  ASSIGN_OR_RETURN(const std::optional<NearestEntry> nearest,
+                   cache.Nearest(asked.parts, asked.graph_text));
+  wire::ExplainReply reply;
+  FillParts(asked.parts, *reply.mutable_asked());
+  if (!nearest.has_value()) return reply;
+  *reply.mutable_nearest() = ToWire(nearest->entry);
+  reply.set_found(nearest->difference.part.empty());
+  reply.set_first_difference(nearest->difference.part);
+  reply.set_detail(nearest->graph_difference.empty()
+                       ? nearest->difference.detail
+                       : nearest->graph_difference);
+  return reply;
+}
+
+absl::StatusOr<wire::PurgeReply> PurgeEntries(
+    ArtifactCache& cache, const wire::PurgeRequest& request) {
+  PurgeQuery query;
+  query.key_prefix_hex = request.key_prefix_hex();
+  if (request.older_than_ms() > 0) {
+    query.unused_for = absl::Milliseconds(request.older_than_ms());
+  }
+  query.device = request.device();
+  query.all = request.all();
+  query.dry_run = request.dry_run();
+  if (!query.all && query.key_prefix_hex.empty() && query.device.empty() &&
+      !query.unused_for.has_value()) {
+    return MakeError(ErrorReason::kBadOption,
+                     "purge: found no condition; a key, an age, a device or "
+                     "all is due");
+  }
+  ASSIGN_OR_RETURN(const PurgeOutcome outcome, cache.Purge(query));
+  wire::PurgeReply reply;
+  reply.set_entries(outcome.victims.size());
+  reply.set_bytes(static_cast<uint64_t>(outcome.bytes));
+  if (query.dry_run) {
+    for (const EntrySummary& victim : outcome.victims) {
+      *reply.add_victims() = ToWire(victim);
+    }
+  } else {
+    LogInfo("cache.purged",
+            {{"entries", reply.entries()}, {"bytes", reply.bytes()}});
+  }
+  return reply;
+}
+
+}  // namespace kiln

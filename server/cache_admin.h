@@ -1,0 +1,34 @@
+#ifndef KILN_SERVER_CACHE_ADMIN_H_
+#define KILN_SERVER_CACHE_ADMIN_H_
+
+#include "absl/status/statusor.h"
+#include "cache/artifact_cache.h"
+#include "cache/compile_key.h"
+#include "cache/tuning_cache.h"
+#include "proto/admin_service.pb.h"
+
+namespace kiln {
+
+// What people ask of the cache, as proto/admin_service.proto says. Each scans
+// the database where it must: not for a request's path.
+
+absl::StatusOr<wire::ListReply> ListEntries(const ArtifactCache& cache,
+                                            const wire::ListRequest& request);
+
+// NOT_FOUND, or INVALID_ARGUMENT when the prefix fits several keys. DATA_LOSS
+// ARTIFACT_CORRUPT when the entry is no artifact.
+absl::StatusOr<wire::ShowReply> ShowEntry(const ArtifactCache& cache,
+                                          const wire::ShowRequest& request);
+
+// By key prefix: as ShowEntry. By request: the errors of MakeOrder.
+absl::StatusOr<wire::ExplainReply> ExplainKey(
+    const ArtifactCache& cache, const TuningCache& tuning,
+    const BuildIdentity& build, const wire::ExplainRequest& request);
+
+// INVALID_ARGUMENT BAD_OPTION when nothing says what to forget.
+absl::StatusOr<wire::PurgeReply> PurgeEntries(
+    ArtifactCache& cache, const wire::PurgeRequest& request);
+
+}  // namespace kiln
+
+#endif  // KILN_SERVER_CACHE_ADMIN_H_

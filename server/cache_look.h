@@ -1,0 +1,32 @@
+#ifndef KILN_SERVER_CACHE_LOOK_H_
+#define KILN_SERVER_CACHE_LOOK_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "cache/artifact_cache.h"
+#include "proto/compile_service.pb.h"
+#include "server/compile_order.h"
+#include "server/counters.h"
+#include "server/job_table.h"
+
+namespace kiln {
+
+// Between the cache's answers, the jobs' and the wire's.
+
+// Looks, counts and logs the outcome: once a call.
+CacheAnswer LookInCache(ArtifactCache& cache, const Digest& key,
+                        absl::Span<const int64_t> values, Counters& counters);
+
+// A hit as a job's outcome. DATA_LOSS ARTIFACT_CORRUPT when it is no Artifact.
+absl::StatusOr<CompiledArtifact> MadeBefore(CacheAnswer hit);
+
+wire::CompileResult ResultFromCache(const CompileOrder& order, CacheAnswer hit);
+wire::CompileResult ResultFromJob(const CompileOrder& order,
+                                  const JobShare& share);
+wire::LookupReply LookupReplyOf(CacheAnswer answer);
+
+}  // namespace kiln
+
+#endif  // KILN_SERVER_CACHE_LOOK_H_

@@ -1,0 +1,66 @@
+#include "server/compile_flow.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cache/guard_match.h"
+#include "proto/base/log.h"
+#include "proto/base/status.h"
+#include "server/cache_look.h"
+
+namespace kiln {
+
+// The story of one compile request. Read this first; each line is a room.
+// What a job does once it runs is told in compile_job.cc.
+absl::StatusOr<wire::CompileResult> CompileFlow::Run(
+    const wire::CompileRequest& request, std::shared_ptr<Waiter> waiter,
+    ProgressSink& sink) {
+  ASSIGN_OR_RETURN(OrderPtr order, MakeOrder(request, build_, tuning_));
+  const LogScope scope({{"key", order->key.ShortHex()}});
+  return Serve(std::move(order), std::move(waiter), sink);
+}
+
+absl::StatusOr<wire::CompileResult> CompileFlow::Serve(
+    OrderPtr order, std::shared_ptr<Waiter> waiter, ProgressSink& sink) {
+  CacheAnswer cached =
+      LookInCache(cache_, order->key.digest, order->values, counters_);
+  if (cached.hit()) return ResultFromCache(*order, std::move(cached));
+
+  ASSIGN_OR_RETURN(
+      const JobShare share,
+      jobs_.RunOnce(order->job_key, order, order->graph_name, waiter, sink));
+  // The sizes of the caller that began the job shaped its artifact: mine must
+  // fit its guards too.
+  if (!GuardsHold(share.built->guards, order->values)) {
+    return ServeWithout(*order, share.built->guards, std::move(waiter), sink);
+  }
+  return ResultFromJob(*order, share);
+}
+
+absl::StatusOr<wire::CompileResult> CompileFlow::ServeWithout(
+    const CompileOrder& order, const wire::GuardSet& guards,
+    std::shared_ptr<Waiter> waiter, ProgressSink& sink) {
+  ASSIGN_OR_RETURN(OrderPtr again,
+                   OrderWithout(order, guards, build_, tuning_));
+  LogInfo("guards.failed", {{"refusals", again->refusals}});
+  return Serve(std::move(again), std::move(waiter), sink);
+}
+
+// The story of one lookup.
+absl::StatusOr<wire::LookupReply> CompileFlow::Lookup(
+    const wire::LookupRequest& request) {
+  const std::optional<Digest> total =
+      Digest::FromBytes(request.request_digest());
+  if (!total.has_value()) {
+    return MakeError(
+        ErrorReason::kBadOption,
+        absl::StrCat("request_digest: found ", request.request_digest().size(),
+                     " bytes, 32 are due"));
+  }
+  const Digest key = LookupKey(request, *total, build_, tuning_);
+  return LookupReplyOf(
+      LookInCache(cache_, key, request.values().values(), counters_));
+}
+
+}  // namespace kiln

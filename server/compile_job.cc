@@ -1,0 +1,94 @@
+#include "server/compile_job.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "cache/explain.h"
+#include "proto/base/assemble.h"
+#include "proto/base/log.h"
+#include "proto/base/status.h"
+#include "proto/key/request_digest.h"
+#include "server/cache_look.h"
+#include "server/signer.h"
+
+namespace kiln {
+
+// The story of one job: plan, build, assemble, sign, store.
+absl::StatusOr<CompiledArtifact> CompileJob::Run(Job& job) {
+  const CompileOrder& order = *job.order;
+  const absl::Time begun = absl::Now();
+  // The same job may have ended between the caller's look and its joining.
+  CacheAnswer cached = rooms_.cache.Lookup(order.key.digest, order.values);
+  if (cached.hit()) return MadeBefore(std::move(cached));
+
+  ASSIGN_OR_RETURN(wire::CompilePlan plan, Plan(job));
+  const absl::Time planned = absl::Now();
+  ASSIGN_OR_RETURN(BuiltUnits units, Build(job, plan));
+  const absl::Time built = absl::Now();
+
+  rooms_.jobs.Report(job, JobStage::kStoring, 0, 0);
+  ASSIGN_OR_RETURN(std::string artifact,
+                   AssembleArtifact(plan, std::move(units.objects),
+                                    order.request.target(), order.key.digest));
+  CompiledArtifact made = {
+      .artifact = std::make_shared<const wire::SignedArtifact>(
+          SignArtifact(rooms_.signer, std::move(artifact))),
+      .guards = plan.guards(),
+      .queued = begun - job.begun,
+      .planned = planned - begun,
+      .built = built - planned,
+      .units_built = units.built,
+      .units_cached = units.cached,
+  };
+  Store(job, made, plan);
+  return made;
+}
+
+absl::StatusOr<wire::CompilePlan> CompileJob::Plan(Job& job) {
+  rooms_.jobs.Report(job, JobStage::kPlanning, 0, 0);
+  wire::WorkRequest request;
+  wire::PlanRequest& plan = *request.mutable_plan();
+  *plan.mutable_compile() = job.order->request;
+  for (const wire::TuningDecision& decision : job.order->tuning) {
+    *plan.add_tuning() = decision;
+  }
+  const auto work = rooms_.pool.Submit(std::move(request), job.key);
+  const absl::StatusOr<wire::WorkReply>& reply = work->Wait();
+  RETURN_IF_ERROR(reply.status());
+  if (!reply->has_plan()) {
+    return absl::InternalError("worker: its reply to a plan request is none");
+  }
+  rooms_.counters.Add(Count::kPlans);
+  return reply->plan();
+}
+
+absl::StatusOr<BuiltUnits> CompileJob::Build(Job& job,
+                                             const wire::CompilePlan& plan) {
+  return rooms_.units.BuildAll(plan, job.order->request.target(), job.key,
+                               [this, &job](int done, int total) {
+                                 rooms_.jobs.Report(job, JobStage::kBuilding,
+                                                    done, total);
+                               });
+}
+
+// A cache that cannot store is slow, not wrong.
+void CompileJob::Store(Job& job, const CompiledArtifact& made,
+                       const wire::CompilePlan& plan) {
+  const CompileOrder& order = *job.order;
+  NewEntry entry;
+  entry.key = order.key;
+  entry.artifact = *made.artifact;
+  entry.guards = made.guards;
+  entry.tuned.assign(plan.tuned().begin(), plan.tuned().end());
+  entry.kernels = plan.plan().kernels_size();
+  entry.graph_name = order.graph_name;
+  entry.target = TargetText(order.request.target());
+  entry.graph_text = GraphLines(order.request.graph());
+  const absl::Status stored = rooms_.cache.Insert(std::move(entry));
+  if (stored.ok()) return;
+  rooms_.counters.Add(Count::kCacheStoreFailed);
+  LogWarning("cache.store_failed", {{"error", stored.ToString()}});
+}
+
+}  // namespace kiln

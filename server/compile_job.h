@@ -1,0 +1,46 @@
+#ifndef KILN_SERVER_COMPILE_JOB_H_
+#define KILN_SERVER_COMPILE_JOB_H_
+
+#include "absl/status/statusor.h"
+#include "cache/artifact_cache.h"
+#include "proto/base/signature.h"
+#include "server/compile_order.h"
+#include "server/counters.h"
+#include "server/job_table.h"
+#include "server/unit_builder.h"
+#include "server/worker_pool.h"
+
+namespace kiln {
+
+// The walk of one job: from an order to a stored, signed artifact.
+// Thread-safe; one call a runner.
+class CompileJob {
+ public:
+  // All outlive this.
+  struct Rooms {
+    JobTable& jobs;
+    WorkerPool& pool;
+    UnitBuilder& units;
+    ArtifactCache& cache;
+    const SigningKey& signer;
+    Counters& counters;
+  };
+
+  explicit CompileJob(const Rooms& rooms) : rooms_(rooms) {}
+
+  // Errors: those of the worker's planning and building. One that can't be
+  // stored is an artifact all the same.
+  absl::StatusOr<CompiledArtifact> Run(Job& job);
+
+ private:
+  absl::StatusOr<wire::CompilePlan> Plan(Job& job);
+  absl::StatusOr<BuiltUnits> Build(Job& job, const wire::CompilePlan& plan);
+  void Store(Job& job, const CompiledArtifact& made,
+             const wire::CompilePlan& plan);
+
+  const Rooms rooms_;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_SERVER_COMPILE_JOB_H_

@@ -1,0 +1,95 @@
+#include "server/compile_order.h"
+
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "cache/guard_match.h"
+#include "proto/base/assemble.h"
+#include "proto/base/status.h"
+#include "proto/key/request_digest.h"
+
+namespace kiln {
+namespace {
+
+// A name as logs and tables can show it.
+std::string Printable(absl::string_view name) {
+  constexpr size_t kShown = 60;
+  std::string shown(name.substr(0, kShown));
+  for (char& c : shown) {
+    if (!absl::ascii_isgraph(static_cast<unsigned char>(c))) c = '_';
+  }
+  return shown;
+}
+
+// The build as one target sees it: with the decisions that bear on it.
+BuildIdentity BuildWith(const BuildIdentity& build,
+                        const std::vector<wire::TuningDecision>& decisions) {
+  if (decisions.empty()) return build;
+  BuildIdentity with = build;
+  Sha256 sha;
+  for (const wire::TuningDecision& decision : decisions) {
+    sha.AddField(decision.key()).AddField(decision.choice());
+    absl::StrAppend(&with.tuning_text, with.tuning_text.empty() ? "" : ", ",
+                    decision.key(), " ", decision.choice());
+  }
+  with.tuning = sha.Finish();
+  return with;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const CompileOrder>> MakeOrder(
+    const wire::CompileRequest& request, const BuildIdentity& build,
+    const TuningCache& tuning) {
+  ASSIGN_OR_RETURN(CanonicalRequest canonical, CanonicalizeRequest(request));
+  auto order = std::make_shared<CompileOrder>();
+  order->tuning = tuning.DecisionsFor(request.target());
+  // How long a trial took is for people: it must not reach an artifact.
+  for (wire::TuningDecision& decision : order->tuning) {
+    decision.clear_seconds();
+  }
+  order->key =
+      MakeCompileKey(canonical.digest, BuildWith(build, order->tuning));
+  order->job_key = Sha256()
+                       .Add(canonical.digest.job.bytes())
+                       .Add(order->key.digest.bytes())
+                       .Finish();
+  order->request = std::move(canonical.request);
+  order->values = std::move(canonical.values);
+  order->graph_name = Printable(request.graph().name());
+  return order;
+}
+
+absl::StatusOr<std::shared_ptr<const CompileOrder>> OrderWithout(
+    const CompileOrder& order, const wire::GuardSet& guards,
+    const BuildIdentity& build, const TuningCache& tuning) {
+  const wire::GuardSet broken = GuardsBroken(guards, order.values);
+  if (order.refusals >= kMaxRefusals) {
+    return MakeError(
+        ErrorReason::kGuardFailed,
+        absl::StrCat("job ", order.job_key.ShortHex(), ": ", order.refusals,
+                     " artifacts in turn do not fit the caller's sizes; the "
+                     "last for: ",
+                     broken.symbols_size() > 0 ? broken.symbols(0).origin()
+                                               : "nothing it names"));
+  }
+  wire::CompileRequest request = order.request;
+  request.mutable_forbidden()->MergeFrom(broken);
+  ASSIGN_OR_RETURN(const std::shared_ptr<const CompileOrder> made,
+                   MakeOrder(request, build, tuning));
+  // The canonical request has classes for hints: the sizes are the caller's.
+  auto again = std::make_shared<CompileOrder>(*made);
+  again->values = order.values;
+  again->graph_name = order.graph_name;
+  again->refusals = order.refusals + 1;
+  return again;
+}
+
+Digest LookupKey(const wire::LookupRequest& request, const Digest& total,
+                 const BuildIdentity& build, const TuningCache& tuning) {
+  return CompileKeyDigest(
+      total, BuildWith(build, tuning.DecisionsFor(request.target())));
+}
+
+}  // namespace kiln

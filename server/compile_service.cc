@@ -1,0 +1,158 @@
+#include "server/compile_service.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "proto/base/log.h"
+#include "proto/base/mutex.h"
+#include "proto/base/status.h"
+#include "server/waiter.h"
+#include "server/wire_status.h"
+
+namespace kiln {
+namespace {
+
+wire::Progress::Stage ToWire(JobStage stage) {
+  switch (stage) {
+    case JobStage::kQueued:
+      return wire::Progress::STAGE_QUEUED;
+    case JobStage::kPlanning:
+      return wire::Progress::STAGE_PLANNING;
+    case JobStage::kBuilding:
+      return wire::Progress::STAGE_BUILDING;
+    case JobStage::kStoring:
+      return wire::Progress::STAGE_STORING;
+  }
+  return wire::Progress::STAGE_UNSPECIFIED;
+}
+
+wire::CompileEvent EventOf(const JobProgress& progress) {
+  wire::CompileEvent event;
+  wire::Progress& wire = *event.mutable_progress();
+  wire.set_stage(ToWire(progress.stage));
+  wire.set_done(static_cast<uint32_t>(progress.done));
+  wire.set_total(static_cast<uint32_t>(progress.total));
+  wire.set_job(progress.job);
+  return event;
+}
+
+// One Compile call: its stream and its waiter. gRPC's threads tell it of writes
+// and of the caller's going; the story of the request runs on a call thread.
+// Deletes itself when gRPC is done with it, which is after End.
+class CompileCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
+                          public ProgressSink {
+ public:
+  explicit CompileCall(grpc::CallbackServerContext* context)
+      : context_(context),
+        waiter_(std::make_shared<Waiter>(DeadlineOf(*context))) {}
+
+  void Send(const JobProgress& progress) override { Write(EventOf(progress)); }
+
+  // Sends the result, if there is one, and ends the call. Nothing may touch
+  // this afterwards.
+  void End(absl::StatusOr<wire::CompileResult> result)
+      ABSL_LOCKS_EXCLUDED(mu_) {
+    if (result.ok()) {
+      wire::CompileEvent event;
+      *event.mutable_result() = *std::move(result);
+      Write(event);
+    }
+    {
+      MutexLock lock(&mu_);
+      while (writing_) written_.Wait(&mu_);
+    }
+    Finish(EndCall(*context_, result.status()));
+  }
+
+  const std::shared_ptr<Waiter>& waiter() const { return waiter_; }
+
+ private:
+  // One write at a time is gRPC's rule; a caller that does not read is waited
+  // for until it goes or its deadline cancels the call.
+  void Write(const wire::CompileEvent& event) ABSL_LOCKS_EXCLUDED(mu_) {
+    grpc::ByteBuffer bytes = Encode(event);
+    {
+      MutexLock lock(&mu_);
+      while (writing_) written_.Wait(&mu_);
+      if (broken_) return;
+      writing_ = true;
+      bytes_.Swap(&bytes);
+    }
+    StartWrite(&bytes_);
+  }
+
+  void OnWriteDone(bool ok) override ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(&mu_);
+    writing_ = false;
+    broken_ = broken_ || !ok;
+    written_.SignalAll();
+  }
+  void OnCancel() override { waiter_->Cancel(); }
+  void OnDone() override { delete this; }
+
+  grpc::CallbackServerContext* const context_;  // outlives the call
+  const std::shared_ptr<Waiter> waiter_;
+  Mutex mu_;
+  CondVar written_;
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  bool broken_ ABSL_GUARDED_BY(mu_) = false;  // the caller reads no more
+  grpc::ByteBuffer bytes_;  // of the write under way; gRPC's while writing_
+};
+
+}  // namespace
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* CompileService::Compile(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* bytes) {
+  counters_.Add(Count::kCallsCompile);
+  auto* call = new CompileCall(context);
+  if (call->waiter()->deadline() <= absl::Now()) {
+    call->End(absl::DeadlineExceededError(
+        "call: its deadline had passed when it came in"));
+    return call;
+  }
+  auto request = std::make_shared<wire::CompileRequest>();
+  absl::Status status =
+      Decode(*bytes, static_cast<int64_t>(description_.max_message_bytes()),
+             "request", *request);
+  if (status.ok()) {
+    status = threads_.Run([this, call, request] {
+      call->End(flow_.Run(*request, call->waiter(), *call));
+    });
+  }
+  if (!status.ok()) {
+    counters_.Add(Count::kCallsRefused);
+    call->End(status);
+  }
+  return call;
+}
+
+grpc::ServerUnaryReactor* CompileService::Lookup(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* bytes,
+    grpc::ByteBuffer* reply) {
+  counters_.Add(Count::kCallsLookup);
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  wire::LookupRequest request;
+  absl::Status status =
+      Decode(*bytes, static_cast<int64_t>(description_.max_message_bytes()),
+             "lookup", request);
+  if (status.ok()) {
+    const absl::StatusOr<wire::LookupReply> found = flow_.Lookup(request);
+    status = found.status();
+    if (found.ok()) *reply = Encode(*found);
+  }
+  if (!status.ok()) counters_.Add(Count::kCallsRefused);
+  reactor->Finish(EndCall(*context, status));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* CompileService::Describe(
+    grpc::CallbackServerContext* context, const wire::DescribeRequest*,
+    wire::DescribeReply* reply) {
+  *reply = description_;
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+}  // namespace kiln

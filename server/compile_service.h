@@ -1,0 +1,53 @@
+#ifndef KILN_SERVER_COMPILE_SERVICE_H_
+#define KILN_SERVER_COMPILE_SERVICE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "grpcpp/grpcpp.h"
+#include "proto/compile_service.grpc.pb.h"
+#include "server/call_threads.h"
+#include "server/compile_flow.h"
+#include "server/counters.h"
+
+namespace kiln {
+
+// proto/compile_service.proto over gRPC: decode, one flow, encode. Compile and
+// Lookup take raw bytes, so that bytes that are no message get a typed error
+// like any other mistake. Thread-safe.
+class CompileService final
+    : public wire::CompileService::WithRawCallbackMethod_Compile<
+          wire::CompileService::WithRawCallbackMethod_Lookup<
+              wire::CompileService::WithCallbackMethod_Describe<
+                  wire::CompileService::Service>>> {
+ public:
+  // All outlive this. `description` is what Describe answers.
+  CompileService(CompileFlow& flow, CallThreads& threads, Counters& counters,
+                 wire::DescribeReply description)
+      : flow_(flow),
+        threads_(threads),
+        counters_(counters),
+        description_(std::move(description)) {}
+
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Compile(
+      grpc::CallbackServerContext* context,
+      const grpc::ByteBuffer* request) override;
+
+  grpc::ServerUnaryReactor* Lookup(grpc::CallbackServerContext* context,
+                                   const grpc::ByteBuffer* request,
+                                   grpc::ByteBuffer* reply) override;
+
+  grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
+                                     const wire::DescribeRequest* request,
+                                     wire::DescribeReply* reply) override;
+
+ private:
+  CompileFlow& flow_;
+  CallThreads& threads_;
+  Counters& counters_;
+  const wire::DescribeReply description_;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_SERVER_COMPILE_SERVICE_H_

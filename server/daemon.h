@@ -1,0 +1,98 @@
+#ifndef KILN_SERVER_DAEMON_H_
+#define KILN_SERVER_DAEMON_H_
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "cache/cache_stack.h"
+#include "proto/base/clock.h"
+#include "proto/base/mutex.h"
+#include "proto/base/signature.h"
+#include "server/admin_service.h"
+#include "server/call_threads.h"
+#include "server/compile_flow.h"
+#include "server/compile_job.h"
+#include "server/compile_service.h"
+#include "server/config.h"
+#include "server/counters.h"
+#include "server/front_door.h"
+#include "server/job_queue.h"
+#include "server/job_runners.h"
+#include "server/job_table.h"
+#include "server/unit_builder.h"
+#include "server/worker_pool.h"
+
+namespace kiln {
+
+inline constexpr absl::string_view kKilndVersion = "0.1.0";
+
+// The daemon: all rooms made in order, wired up, and ended in reverse. kilnd's
+// main owns one, and so do tests.
+class Daemon {
+ public:
+  // Starts and serves; returns once the health service says SERVING.
+  // `config` has passed CheckConfig; its worker program is absolute.
+  // `allowed_uid`: who may connect to the socket.
+  //
+  // Errors, each naming the path: STORAGE (folder, database or socket can't be
+  // had, or another daemon has it), PERMISSION, WORKER_DIED (no worker says
+  // hello), BAD_OPTION (an address).
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(const Config& config,
+                                                       uid_t allowed_uid);
+
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+  // Ends what Drain has not waited for. Answers every call.
+  ~Daemon();
+
+  // Waits until someone calls RequestDrain, also through AdminService.Drain.
+  void WaitForDrainRequest() ABSL_LOCKS_EXCLUDED(mu_);
+  void RequestDrain() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Health says NOT_SERVING, new jobs are refused with DRAINING, lookups still
+  // answered; returns when all jobs have ended and their waiters were answered,
+  // or after the drain's time. True when nothing was left.
+  bool Drain();
+
+  const Counters& counters() const { return counters_; }
+  WorkerPool& pool() { return *pool_; }
+  int tcp_port() const { return door_->tcp_port(); }
+
+ private:
+  explicit Daemon(const Config& config);
+  absl::Status OpenStores(const std::string& folder);
+  absl::Status StartRooms();
+  absl::Status OpenDoor(uid_t allowed_uid);
+
+  // In the order in which they are made; each uses those above it only.
+  const Config config_;
+  const RealClock clock_;
+  Counters counters_;
+  std::unique_ptr<ListenSocket> socket_;  // until the door takes it
+  std::unique_ptr<const SigningKey> signer_;
+  std::unique_ptr<CacheStack> cache_;
+  std::unique_ptr<WorkerPool> pool_;
+  std::unique_ptr<UnitBuilder> units_;
+  JobQueue queue_;
+  JobTable jobs_;
+  std::unique_ptr<CompileJob> job_;
+  std::unique_ptr<CompileFlow> flow_;
+  std::unique_ptr<JobRunners> runners_;
+  std::unique_ptr<CallThreads> threads_;
+  std::unique_ptr<CompileService> compile_service_;
+  std::unique_ptr<AdminService> admin_service_;
+  std::unique_ptr<FrontDoor> door_;
+
+  Mutex mu_;
+  CondVar drain_requested_;
+  bool draining_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_SERVER_DAEMON_H_

@@ -1,0 +1,207 @@
+// kilnd: the compile daemon. Flags and environment are read here and nowhere
+// else; everything below gets a Config.
+//
+// Exit codes: 0 ended as asked, 1 could not start or left jobs behind, 2 used
+// wrongly.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "proto/base/log.h"
+#include "proto/base/status.h"
+#include "server/config.h"
+#include "server/daemon.h"
+
+namespace kiln {
+namespace {
+
+struct Flags {
+  std::string config_file;
+  std::optional<std::string> socket;
+  std::optional<std::string> tcp;
+  std::optional<std::string> data_folder;
+  std::optional<std::string> worker;
+  std::optional<int64_t> workers;
+  std::optional<std::string> log_format;
+  std::optional<std::string> log_level;
+  bool check_config = false;
+};
+
+std::string Environment(const char* name) {
+  const char* value = getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Where things go when nobody says: the user's own folders.
+void SetDefaults(Config& config) {
+  const std::string runtime = Environment("XDG_RUNTIME_DIR");
+  const std::string state = Environment("XDG_STATE_HOME");
+  const std::string own = absl::StrCat("/tmp/kiln-", getuid());
+  config.socket = absl::StrCat(
+      runtime.empty() ? own : absl::StrCat(runtime, "/kiln"), "/kilnd.sock");
+  config.data_folder =
+      !state.empty() ? absl::StrCat(state, "/kiln")
+                     : absl::StrCat(Environment("HOME"), "/.local/state/kiln");
+}
+
+// What compilers and drivers are found by: handed on to workers unless the
+// configuration says otherwise.
+void PassOnEnvironment(Config& config) {
+  for (const char* name : {"LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH",
+                           "CUDA_VISIBLE_DEVICES", "KILN_NVRTC"}) {
+    const std::string value = Environment(name);
+    bool named = false;
+    for (const std::string& entry : config.worker_env) {
+      named |= absl::StartsWith(entry, absl::StrCat(name, "="));
+    }
+    if (!value.empty() && !named) {
+      config.worker_env.push_back(absl::StrCat(name, "=", value));
+    }
+  }
+}
+
+// kiln-worker beside this program, as installed, or where the build puts it.
+std::string WorkerBeside() {
+  std::error_code error;
+  const std::filesystem::path self =
+      std::filesystem::read_symlink("/proc/self/exe", error);
+  for (const char* place : {"kiln-worker", "../compiler/kiln-worker"}) {
+    const std::filesystem::path path =
+        (self.parent_path() / place).lexically_normal();
+    if (access(path.c_str(), X_OK) == 0) return path.string();
+  }
+  return (self.parent_path() / "kiln-worker").string();
+}
+
+absl::StatusOr<Config> ConfigOf(const Flags& flags) {
+  Config config;
+  SetDefaults(config);
+  if (!flags.config_file.empty()) {
+    RETURN_IF_ERROR(ReadConfigFile(flags.config_file, config));
+  }
+  if (flags.socket) config.socket = *flags.socket;
+  if (flags.tcp) config.tcp = *flags.tcp;
+  if (flags.data_folder) config.data_folder = *flags.data_folder;
+  if (flags.worker) config.worker_program = *flags.worker;
+  if (flags.workers) config.worker_count = *flags.workers;
+  if (flags.log_format) config.log_format = *flags.log_format;
+  if (flags.log_level) config.log_level = *flags.log_level;
+  if (config.worker_program.empty()) config.worker_program = WorkerBeside();
+  // Workers run in folders of their own: a relative path would mean another.
+  std::error_code error;
+  for (std::string* path : {&config.worker_program, &config.data_folder}) {
+    *path = std::filesystem::absolute(*path, error).string();
+  }
+  PassOnEnvironment(config);
+  RETURN_IF_ERROR(CheckConfig(config));
+  return config;
+}
+
+LogOptions LogOptionsOf(const Config& config) {
+  LogOptions options;
+  options.format =
+      config.log_format == "json" ? LogFormat::kJson : LogFormat::kText;
+  options.level = config.log_level == "error"     ? LogLevel::kError
+                  : config.log_level == "warning" ? LogLevel::kWarning
+                                                  : LogLevel::kInfo;
+  return options;
+}
+
+// The folder of the default socket is ours to make; a named one is not.
+void MakeSocketFolder(const Config& config) {
+  const std::filesystem::path folder =
+      std::filesystem::path(config.socket).parent_path();
+  std::error_code error;
+  if (!folder.empty() && std::filesystem::create_directory(folder, error)) {
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_all,
+                                 error);
+  }
+}
+
+// Serves until SIGTERM, SIGINT or AdminService.Drain.
+int Serve(const Config& config) {
+  // Blocked before any thread is, so that only the waiting thread gets them.
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+
+  MakeSocketFolder(config);
+  absl::StatusOr<std::unique_ptr<Daemon>> daemon =
+      Daemon::Start(config, geteuid());
+  if (!daemon.ok()) {
+    fprintf(stderr, "kilnd: %s\n",
+            std::string(daemon.status().message()).c_str());
+    return 1;
+  }
+  std::thread signals([&ends, &daemon] {
+    int number = 0;
+    sigwait(&ends, &number);
+    (*daemon)->RequestDrain();
+  });
+  (*daemon)->WaitForDrainRequest();
+  // Ends the waiting thread too when it was not a signal that ended us.
+  kill(getpid(), SIGTERM);
+  signals.join();
+  const bool emptied = (*daemon)->Drain();
+  daemon->reset();
+  return emptied ? 0 : 1;
+}
+
+void Define(CLI::App& app, Flags& flags) {
+  app.set_version_flag("--version", absl::StrCat("kilnd ", kKilndVersion));
+  app.add_option("--config", flags.config_file, "TOML file");
+  app.add_option("--socket", flags.socket, "path of the Unix socket");
+  app.add_option("--tcp", flags.tcp, "address to listen on as well");
+  app.add_option("--data-folder", flags.data_folder,
+                 "database, key and scratch folders");
+  app.add_option("--worker", flags.worker, "the kiln-worker program");
+  app.add_option("--workers", flags.workers, "how many; 0: one a core");
+  app.add_option("--log-format", flags.log_format, "text or json");
+  app.add_option("--log-level", flags.log_level, "info, warning or error");
+  app.add_flag("--check-config", flags.check_config,
+               "print the whole configuration as it would be used, and end");
+}
+
+int Main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("kilnd: compiles tensor graphs once for everybody", "kilnd");
+  Define(app, flags);
+  // CLI11 throws; it stops here.
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& end) {
+    return app.exit(end) == 0 ? 0 : 2;
+  }
+  const absl::StatusOr<Config> config = ConfigOf(flags);
+  if (!config.ok()) {
+    fprintf(stderr, "kilnd: %s\n",
+            std::string(config.status().message()).c_str());
+    return 2;
+  }
+  if (flags.check_config) {
+    fputs(ConfigText(*config).c_str(), stdout);
+    return 0;
+  }
+  IgnoreBecause(ConfigureLog(LogOptionsOf(*config)),
+                "only a log file can fail, and none is named");
+  return Serve(*config);
+}
+
+}  // namespace
+}  // namespace kiln
+
+int main(int argc, char** argv) { return kiln::Main(argc, argv); }

@@ -1,0 +1,84 @@
+#include "server/signer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "proto/base/digest.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+absl::Status Refuse(ErrorReason reason, const std::string& path,
+                    absl::string_view what) {
+  return MakeError(reason, absl::StrCat("signing key ", path, ": ", what));
+}
+
+absl::StatusOr<SigningKey> Read(const std::string& path, int fd) {
+  struct stat info = {};
+  if (fstat(fd, &info) != 0) {
+    return Refuse(ErrorReason::kStorage, path, strerror(errno));
+  }
+  if ((info.st_mode & 0077) != 0) {
+    return Refuse(ErrorReason::kPermission, path,
+                  "others may read or write it; mode 0600 is due");
+  }
+  char bytes[SigningKey::kBytes + 1];
+  const ssize_t got = read(fd, bytes, sizeof(bytes));
+  if (got != SigningKey::kBytes) {
+    return Refuse(ErrorReason::kArtifactUntrusted, path,
+                  absl::StrCat("found ", got, " bytes, ",
+                               int{SigningKey::kBytes}, " are due"));
+  }
+  return SigningKey::FromBytes(absl::string_view(bytes, got));
+}
+
+// Made under another name and linked into place: never half written, and of
+// two that make it at once one wins.
+absl::Status Make(const std::string& path) {
+  ASSIGN_OR_RETURN(const SigningKey key, SigningKey::Generate());
+  const std::string fresh = absl::StrCat(path, ".", getpid());
+  const int fd =
+      open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd < 0) return Refuse(ErrorReason::kStorage, path, strerror(errno));
+  const absl::Cleanup close_and_drop = [fd, &fresh] {
+    close(fd);
+    unlink(fresh.c_str());
+  };
+  const std::string& secret = key.secret_bytes();
+  if (write(fd, secret.data(), secret.size()) !=
+          static_cast<ssize_t>(secret.size()) ||
+      fsync(fd) != 0 ||
+      (link(fresh.c_str(), path.c_str()) != 0 && errno != EEXIST)) {
+    return Refuse(ErrorReason::kStorage, path, strerror(errno));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<SigningKey> LoadOrMakeSigningKey(const std::string& path) {
+  if (access(path.c_str(), F_OK) != 0) RETURN_IF_ERROR(Make(path));
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return Refuse(ErrorReason::kStorage, path, strerror(errno));
+  const absl::Cleanup close_it = [fd] { close(fd); };
+  return Read(path, fd);
+}
+
+wire::SignedArtifact SignArtifact(const SigningKey& key, std::string artifact) {
+  wire::SignedArtifact signed_artifact;
+  signed_artifact.set_xxh3(Xxh3_64(artifact));
+  signed_artifact.set_signature(key.Sign(kArtifactSigningPrefix, artifact));
+  signed_artifact.set_key_id(key.public_key().key_id());
+  signed_artifact.set_artifact(std::move(artifact));
+  return signed_artifact;
+}
+
+}  // namespace kiln

@@ -1,0 +1,24 @@
+#ifndef KILN_SERVER_SIGNER_H_
+#define KILN_SERVER_SIGNER_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "proto/artifact.pb.h"
+#include "proto/base/signature.h"
+
+namespace kiln {
+
+// The daemon's key: read from `path`, or made there with mode 0600 at the first
+// start.
+//
+// STORAGE, naming the path: it can't be read or written. PERMISSION: others
+// than its owner may read or write it. ARTIFACT_UNTRUSTED: it holds no key.
+absl::StatusOr<SigningKey> LoadOrMakeSigningKey(const std::string& path);
+
+// An artifact's serialized bytes with their checksum and signature.
+wire::SignedArtifact SignArtifact(const SigningKey& key, std::string artifact);
+
+}  // namespace kiln
+
+#endif  // KILN_SERVER_SIGNER_H_

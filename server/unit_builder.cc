@@ -1,0 +1,91 @@
+#include "server/unit_builder.h"
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/assemble.h"
+#include "proto/base/log.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+
+absl::StatusOr<BuiltUnits> UnitBuilder::BuildAll(
+    const wire::CompilePlan& compiled, const wire::Target& target,
+    const Digest& job, absl::FunctionRef<void(int done, int total)> progress) {
+  const int total = compiled.units_size();
+  BuiltUnits built;
+  std::vector<Wanted> all;
+  for (const wire::TranslationUnit& unit : compiled.units()) {
+    ASSIGN_OR_RETURN(Wanted wanted, Ask(unit, target, job));
+    ++(wanted.ours ? built.built : built.cached);
+    all.push_back(std::move(wanted));
+  }
+  absl::Status failure;
+  for (int i = 0; i < total; ++i) {
+    progress(i, total);
+    // After a failure too: what we asked for must be taken out again.
+    const absl::Status fetched = Fetch(compiled.units(i), all[i]);
+    if (failure.ok()) failure = fetched;
+  }
+  RETURN_IF_ERROR(failure);
+  progress(total, total);
+  for (Wanted& wanted : all) built.objects.push_back(std::move(wanted.object));
+  return built;
+}
+
+absl::StatusOr<UnitBuilder::Wanted> UnitBuilder::Ask(
+    const wire::TranslationUnit& unit, const wire::Target& target,
+    const Digest& job) {
+  const Digest digest = UnitDigest(unit);
+  Wanted wanted;
+  wanted.key = UnitCache::Key(digest, target, toolchain_);
+  std::optional<wire::ObjectCode> found = cache_.Lookup(wanted.key);
+  if (found.has_value()) {
+    counters_.Add(Count::kUnitsCached);
+    wanted.object = *std::move(found);
+    return wanted;
+  }
+  MutexLock lock(&mu_);
+  std::shared_ptr<PendingWork>& under_way = under_way_[wanted.key];
+  if (under_way != nullptr) {
+    counters_.Add(Count::kUnitsJoined);
+  } else {
+    wire::WorkRequest request;
+    *request.mutable_build()->mutable_unit() = unit;
+    *request.mutable_build()->mutable_target() = target;
+    under_way = pool_.Submit(std::move(request), job);
+    wanted.ours = true;
+  }
+  wanted.work = under_way;
+  return wanted;
+}
+
+absl::Status UnitBuilder::Fetch(const wire::TranslationUnit& unit,
+                                Wanted& wanted) {
+  if (wanted.work == nullptr) return absl::OkStatus();
+  const absl::StatusOr<wire::WorkReply>& reply = wanted.work->Wait();
+  absl::Status status = reply.status();
+  if (reply.ok() &&
+      (!reply->has_build() || reply->build().unit_digest() != unit.digest())) {
+    status = absl::InternalError(absl::StrCat(
+        "unit of ", unit.symbols_size() > 0 ? unit.symbols(0) : "no kernel",
+        ": the worker built another"));
+  }
+  if (status.ok()) wanted.object = reply->build();
+  if (!wanted.ours) return status;
+  // Into the cache first, then off the list: at every moment others find it in
+  // one of the two.
+  if (status.ok()) {
+    counters_.Add(Count::kUnitsBuilt);
+    const absl::Status stored = cache_.Insert(wanted.key, wanted.object);
+    if (!stored.ok()) {
+      counters_.Add(Count::kCacheStoreFailed);
+      LogWarning("unit.store_failed", {{"error", stored.ToString()}});
+    }
+  }
+  MutexLock lock(&mu_);
+  under_way_.erase(wanted.key);
+  return status;
+}
+
+}  // namespace kiln

@@ -1,0 +1,80 @@
+#ifndef KILN_SERVER_UNIT_BUILDER_H_
+#define KILN_SERVER_UNIT_BUILDER_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "cache/unit_cache.h"
+#include "proto/artifact.pb.h"
+#include "proto/base/digest.h"
+#include "proto/base/mutex.h"
+#include "server/counters.h"
+#include "server/worker_pool.h"
+
+namespace kiln {
+
+struct BuiltUnits {
+  std::vector<wire::ObjectCode> objects;  // in the order of the units
+  int built = 0;                          // by a worker, for this caller
+  int cached = 0;                         // found, or built for another
+};
+
+// Gets the object code of translation units: from the unit cache, from a build
+// that is under way for another job, or from a worker; all of a plan's missing
+// units are with the pool at once, and no worker waits for another.
+//
+// Thread-safe.
+class UnitBuilder {
+ public:
+  // All but the text outlive this. `toolchain` says with which compilers, and
+  // is part of the units' keys.
+  UnitBuilder(WorkerPool& pool, UnitCache& cache, std::string toolchain,
+              Counters& counters)
+      : pool_(pool),
+        cache_(cache),
+        toolchain_(std::move(toolchain)),
+        counters_(counters) {}
+
+  // Blocks until every unit of `compiled` is there or one can't be had.
+  // `progress` is told of units done out of all, on this thread.
+  //
+  // Errors: those of PendingWork::Wait, for the first unit that failed.
+  absl::StatusOr<BuiltUnits> BuildAll(
+      const wire::CompilePlan& compiled, const wire::Target& target,
+      const Digest& job, absl::FunctionRef<void(int done, int total)> progress);
+
+ private:
+  // One unit on its way to this caller.
+  struct Wanted {
+    Digest key;
+    std::shared_ptr<PendingWork> work;  // null: the object is here
+    bool ours = false;                  // we asked the pool
+    wire::ObjectCode object;
+  };
+
+  absl::StatusOr<Wanted> Ask(const wire::TranslationUnit& unit,
+                             const wire::Target& target, const Digest& job)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Fetch(const wire::TranslationUnit& unit, Wanted& wanted)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  WorkerPool& pool_;
+  UnitCache& cache_;
+  const std::string toolchain_;
+  Counters& counters_;
+
+  Mutex mu_;
+  // Builds under way; whoever asked the pool takes its build out again.
+  std::map<Digest, std::shared_ptr<PendingWork>> under_way_
+      ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace kiln
+
+#endif  // KILN_SERVER_UNIT_BUILDER_H_

@@ -1,0 +1,364 @@
+// Whole daemons: a real socket, real worker processes, real faults.
+#include "server/daemon.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "proto/base/signature.h"
+#include "proto/base/status.h"
+#include "proto/key/request_digest.h"
+#include "tests/support/test_daemon.h"
+
+namespace kiln {
+namespace {
+
+using ::kiln::wire::CompileResult;
+using ::kiln::wire::LookupReply;
+
+// Waits until the daemon has jobs, waiters or workers in a state: each answer
+// is a call to it, so it is the daemon's own progress that is waited for.
+template <typename Reached>
+void WaitUntil(TestDaemon& d, Reached reached) {
+  while (!reached()) {
+    grpc::ClientContext context;
+    wire::JobsReply ignored;
+    d.client().admin().Jobs(&context, {}, &ignored);
+  }
+}
+
+wire::JobsReply JobsOf(TestDaemon& d) {
+  grpc::ClientContext context;
+  wire::JobsReply jobs;
+  d.client().admin().Jobs(&context, {}, &jobs);
+  return jobs;
+}
+
+uint32_t WaitersOf(TestDaemon& d) {
+  uint32_t waiters = 0;
+  const wire::JobsReply jobs = JobsOf(d);
+  for (const wire::Job& job : jobs.jobs()) waiters += job.waiters();
+  return waiters;
+}
+
+wire::LookupRequest LookupFor(const wire::CompileRequest& request) {
+  const auto canonical = CanonicalizeRequest(request);
+  wire::LookupRequest lookup;
+  lookup.set_request_digest(canonical->digest.total.ToBytes());
+  for (const int64_t value : canonical->values) {
+    lookup.mutable_values()->add_values(value);
+  }
+  *lookup.mutable_target() = request.target();
+  return lookup;
+}
+
+TEST(Daemon, AGraphIsCompiledThenFoundAlsoAfterARestart) {
+  TestDaemon d;
+  const wire::CompileRequest request = FakeRequest({"fake.units.3"});
+  const CompileAnswer first = d.client().Compile(request);
+  ASSERT_TRUE(first.status.ok()) << first.status;
+  EXPECT_EQ(first.result.served_from(), CompileResult::SERVED_FROM_COMPILE);
+  EXPECT_EQ(first.result.units_built(), 3u);
+  EXPECT_FALSE(first.progress.empty());
+  wire::Artifact artifact;
+  ASSERT_TRUE(artifact.ParseFromString(first.result.artifact().artifact()));
+  EXPECT_EQ(artifact.objects_size(), 3);
+
+  const CompileAnswer second = d.client().Compile(request);
+  EXPECT_EQ(second.result.served_from(), CompileResult::SERVED_FROM_CACHE);
+  EXPECT_EQ(second.result.artifact().artifact(),
+            first.result.artifact().artifact());
+  d.Restart();
+  const auto found = d.client().Lookup(LookupFor(request));
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->outcome(), LookupReply::OUTCOME_HIT);
+  EXPECT_EQ(found->artifact().artifact(), first.result.artifact().artifact());
+  EXPECT_EQ(d.count(Count::kPlans), 0);
+}
+
+TEST(Daemon, AnArtifactIsSignedByTheKeyThatDescribeTells) {
+  TestDaemon d;
+  grpc::ClientContext context;
+  wire::DescribeReply about;
+  ASSERT_TRUE(d.client().compile().Describe(&context, {}, &about).ok());
+  ASSERT_EQ(about.targets_size(), 1);
+  EXPECT_EQ(about.targets(0), "cpu");
+  const auto key = PublicKey::FromBytes(about.public_key());
+  ASSERT_TRUE(key.ok());
+  const CompileAnswer answer = d.client().Compile(FakeRequest({"fake.salt.a"}));
+  const wire::SignedArtifact& made = answer.result.artifact();
+  EXPECT_TRUE(
+      key->Verify(kArtifactSigningPrefix, made.artifact(), made.signature())
+          .ok());
+}
+
+TEST(Daemon, ThirtyTwoClientsOfOneColdKeyCauseOneCompile) {
+  TestDaemon d;
+  const wire::CompileRequest request =
+      FakeRequest({"fake.units.2", "fake.gate.a"});
+  std::atomic<int> leaders = 0;
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 32; ++i) {
+    clients.emplace_back([&d, &request, &leaders] {
+      TestClient client(d.config().socket);
+      const CompileAnswer answer = client.Compile(request);
+      EXPECT_TRUE(answer.status.ok()) << answer.status;
+      leaders +=
+          answer.result.served_from() == CompileResult::SERVED_FROM_COMPILE;
+    });
+  }
+  WaitUntil(d, [&d] { return WaitersOf(d) == 32; });
+  d.OpenGate("a");
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(leaders, 1);
+  EXPECT_EQ(d.count(Count::kPlans), 1);
+  EXPECT_EQ(d.count(Count::kUnitsBuilt), 2);
+  EXPECT_EQ(d.count(Count::kJobsJoined), 31);
+}
+
+TEST(Daemon, AWorkerKilledInTheMiddleOfAJobCostsARetryOnly) {
+  TestDaemon d;
+  std::thread client([&d] {
+    const CompileAnswer answer =
+        d.client().Compile(FakeRequest({"fake.gate.a"}));
+    EXPECT_TRUE(answer.status.ok()) << answer.status;
+  });
+  pid_t victim = 0;
+  WaitUntil(d, [&d, &victim] {
+    for (const WorkerView& worker : d.daemon().pool().Snapshot()) {
+      if (worker.state == "planning") victim = worker.pid;
+    }
+    return victim != 0;
+  });
+  ASSERT_EQ(kill(victim, SIGKILL), 0);
+  WaitUntil(d, [&d] { return d.count(Count::kWorkersRetried) == 1; });
+  d.OpenGate("a");
+  client.join();
+  EXPECT_EQ(d.count(Count::kWorkersDied), 1);
+}
+
+TEST(Daemon, AJobThatEndsTwoWorkersIsRefusedAfterwards) {
+  TestDaemon d;
+  const wire::CompileRequest request = FakeRequest({"fake.build_die.any"});
+  const CompileAnswer first = d.client().Compile(request);
+  EXPECT_EQ(ReasonOf(first.status), ErrorReason::kWorkerDied) << first.status;
+  EXPECT_TRUE(absl::StrContains(first.status.message(), "dies as told"));
+  const CompileAnswer second = d.client().Compile(request);
+  EXPECT_EQ(ReasonOf(second.status), ErrorReason::kJobPoisoned);
+  EXPECT_EQ(d.count(Count::kWorkersDied), 2);
+  EXPECT_TRUE(d.client().Compile(FakeRequest({"fake.salt.b"})).status.ok());
+}
+
+TEST(Daemon, AnErrorOfTheWorkerReachesTheCallerWithItsReason) {
+  TestDaemon d;
+  const CompileAnswer answer =
+      d.client().Compile(FakeRequest({"fake.error.UNSUPPORTED_OP"}));
+  EXPECT_EQ(ReasonOf(answer.status), ErrorReason::kUnsupportedOp);
+  EXPECT_EQ(answer.status.code(), absl::StatusCode::kUnimplemented);
+}
+
+TEST(Daemon, ACallersDeadlineEndsItsWaitAndTheJobIsStoredAllTheSame) {
+  TestDaemon d;
+  const wire::CompileRequest request = FakeRequest({"fake.gate.a"});
+  std::thread client([&d, &request] {
+    const CompileAnswer answer =
+        d.client().Compile(request, absl::Milliseconds(500));
+    EXPECT_EQ(answer.status.code(), absl::StatusCode::kDeadlineExceeded);
+  });
+  client.join();
+  WaitUntil(d, [&d] { return WaitersOf(d) == 0; });
+  d.OpenGate("a");
+  WaitUntil(d, [&d] { return d.count(Count::kJobsDone) == 1; });
+  EXPECT_EQ(d.client().Compile(request).result.served_from(),
+            CompileResult::SERVED_FROM_CACHE);
+}
+
+TEST(Daemon, AQueuedJobThatNobodyWaitsForIsCancelled) {
+  TestDaemon d([](Config& config) { config.worker_count = 1; });
+  // One worker has three runners: they are all taken, then one more waits.
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.emplace_back([&d, i] {
+      d.client().Compile(
+          FakeRequest({"fake.gate.a", absl::StrCat("fake.salt.", i)}));
+    });
+  }
+  WaitUntil(d, [&d] { return d.count(Count::kJobsStarted) == 3; });
+  grpc::ClientContext context;
+  const auto stream =
+      d.client().compile().Compile(&context, FakeRequest({"fake.salt.late"}));
+  wire::CompileEvent event;
+  ASSERT_TRUE(stream->Read(&event));
+  EXPECT_EQ(event.progress().stage(), wire::Progress::STAGE_QUEUED);
+  context.TryCancel();
+  EXPECT_FALSE(stream->Finish().ok());
+  WaitUntil(d, [&d] { return d.count(Count::kJobsCancelled) == 1; });
+  d.OpenGate("a");
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(d.count(Count::kJobsStarted), 3);
+}
+
+TEST(Daemon, AFullQueueRefuses) {
+  TestDaemon d([](Config& config) {
+    config.worker_count = 1;
+    config.queue_limit = 1;
+  });
+  std::vector<std::thread> clients;
+  const auto begin = [&d, &clients](int i) {
+    clients.emplace_back([&d, i] {
+      const CompileAnswer answer = d.client().Compile(
+          FakeRequest({"fake.gate.a", absl::StrCat("fake.salt.", i)}));
+      EXPECT_TRUE(answer.status.ok()) << answer.status;
+    });
+  };
+  for (int i = 0; i < 3; ++i) {
+    begin(i);
+    WaitUntil(d, [&d, i] { return d.count(Count::kJobsStarted) == i + 1; });
+  }
+  begin(3);
+  WaitUntil(d, [&d] { return JobsOf(d).jobs_size() == 4; });
+  const CompileAnswer refused =
+      d.client().Compile(FakeRequest({"fake.salt.late"}));
+  EXPECT_EQ(ReasonOf(refused.status), ErrorReason::kQueueFull);
+  EXPECT_EQ(refused.status.code(), absl::StatusCode::kResourceExhausted);
+  d.OpenGate("a");
+  for (std::thread& client : clients) client.join();
+}
+
+TEST(Daemon, AWaiterWhoseSizesBreakTheGuardsGetsAnArtifactWithoutThem) {
+  TestDaemon d;
+  // 12 and 14 are of one class; only 12 is a multiple of 3.
+  const std::vector<std::string> ops = {"fake.guard_mod.3", "fake.gate.a"};
+  CompileAnswer fits;
+  CompileAnswer breaks;
+  std::thread leader([&] { fits = d.client().Compile(FakeRequest(ops, 12)); });
+  WaitUntil(d, [&d] { return WaitersOf(d) == 1; });
+  std::thread joined(
+      [&] { breaks = d.client().Compile(FakeRequest(ops, 14)); });
+  WaitUntil(d, [&d] { return WaitersOf(d) == 2; });
+  d.OpenGate("a");
+  leader.join();
+  joined.join();
+  ASSERT_TRUE(fits.status.ok()) << fits.status;
+  ASSERT_TRUE(breaks.status.ok()) << breaks.status;
+  EXPECT_EQ(d.count(Count::kPlans), 2);
+  wire::Artifact artifact;
+  ASSERT_TRUE(artifact.ParseFromString(breaks.result.artifact().artifact()));
+  EXPECT_EQ(artifact.compiled().guards().symbols_size(), 0);
+  EXPECT_EQ(fits.result.compile_key(), breaks.result.compile_key());
+}
+
+TEST(Daemon, UnitsAreSharedByGraphsAndBuiltOnce) {
+  TestDaemon d;
+  ASSERT_TRUE(d.client()
+                  .Compile(FakeRequest(
+                      {"fake.shared.x", "fake.units.4", "fake.salt.a"}))
+                  .status.ok());
+  const CompileAnswer other = d.client().Compile(
+      FakeRequest({"fake.shared.x", "fake.units.4", "fake.salt.b"}));
+  EXPECT_EQ(other.result.units_built(), 0u);
+  EXPECT_EQ(other.result.units_cached(), 4u);
+  EXPECT_EQ(d.count(Count::kUnitsBuilt), 4);
+}
+
+TEST(Daemon, JobsAtOnceBuildASharedUnitOnce) {
+  TestDaemon d([](Config& config) { config.worker_count = 3; });
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 2; ++i) {
+    clients.emplace_back([&d, i] {
+      const CompileAnswer answer =
+          d.client().Compile(FakeRequest({"fake.shared.x", "fake.build_gate.a",
+                                          absl::StrCat("fake.salt.", i)}));
+      EXPECT_TRUE(answer.status.ok()) << answer.status;
+    });
+  }
+  WaitUntil(d, [&d] { return d.count(Count::kUnitsJoined) == 1; });
+  d.OpenGate("a");
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(d.count(Count::kUnitsBuilt), 1);
+}
+
+TEST(Daemon, DrainLetsJobsEndAndRefusesNewOnes) {
+  TestDaemon d;
+  std::thread client([&d] {
+    const CompileAnswer answer =
+        d.client().Compile(FakeRequest({"fake.gate.a"}));
+    EXPECT_TRUE(answer.status.ok()) << answer.status;
+  });
+  WaitUntil(d, [&d] { return d.count(Count::kJobsStarted) == 1; });
+  bool emptied = false;
+  std::thread drain([&d, &emptied] { emptied = d.daemon().Drain(); });
+  absl::Status refused;
+  while (refused.ok()) {
+    TestClient other(d.config().socket);
+    refused = other.Compile(FakeRequest({"fake.salt.late"})).status;
+  }
+  EXPECT_EQ(ReasonOf(refused), ErrorReason::kDraining);
+  d.OpenGate("a");
+  client.join();
+  drain.join();
+  EXPECT_TRUE(emptied);
+}
+
+TEST(Daemon, AStopInTheMiddleAnswersItsCallers) {
+  TestDaemon d;
+  std::thread client([&d] {
+    const CompileAnswer answer =
+        d.client().Compile(FakeRequest({"fake.gate.never"}));
+    EXPECT_EQ(ReasonOf(answer.status), ErrorReason::kDraining) << answer.status;
+  });
+  WaitUntil(d, [&d] { return d.count(Count::kJobsStarted) == 1; });
+  d.Stop();
+  client.join();
+}
+
+TEST(Daemon, ASecondDaemonIsToldThePath) {
+  TestDaemon d;
+  const auto same_socket = Daemon::Start(d.config(), geteuid());
+  EXPECT_EQ(ReasonOf(same_socket.status()), ErrorReason::kStorage);
+  EXPECT_TRUE(
+      absl::StrContains(same_socket.status().message(), d.config().socket));
+  Config other = d.config();
+  other.socket += "2";
+  const auto same_folder = Daemon::Start(other, geteuid());
+  EXPECT_EQ(ReasonOf(same_folder.status()), ErrorReason::kStorage);
+  EXPECT_TRUE(
+      absl::StrContains(same_folder.status().message(), d.config().data_folder))
+      << same_folder.status();
+}
+
+TEST(Daemon, TuningIsKeptAndPartOfLaterKeys) {
+  TestDaemon d;
+  const wire::CompileRequest request = FakeRequest({"fake.salt.a"});
+  const CompileAnswer before = d.client().Compile(request);
+  grpc::ClientContext context;
+  wire::TuneRequest tune;
+  *tune.mutable_target() = request.target();
+  tune.set_rows(64);
+  tune.set_columns(768);
+  tune.set_dtype("float32");
+  wire::TuneReply reply;
+  const grpc::Status status = d.client().admin().Tune(&context, tune, &reply);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(reply.choice(), "rows=4");
+  EXPECT_EQ(reply.choices_size(), 2);
+
+  const CompileAnswer after = d.client().Compile(request);
+  EXPECT_EQ(after.result.served_from(), CompileResult::SERVED_FROM_COMPILE);
+  EXPECT_NE(after.result.compile_key(), before.result.compile_key());
+  wire::Artifact artifact;
+  ASSERT_TRUE(artifact.ParseFromString(after.result.artifact().artifact()));
+  EXPECT_EQ(artifact.compiled().tuned_size(), 1);
+  EXPECT_EQ(d.client().Lookup(LookupFor(request))->outcome(),
+            LookupReply::OUTCOME_HIT);
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,95 @@
+#ifndef KILN_TESTS_SUPPORT_TEST_DAEMON_H_
+#define KILN_TESTS_SUPPORT_TEST_DAEMON_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/grpcpp.h"
+#include "proto/admin_service.grpc.pb.h"
+#include "proto/compile_service.grpc.pb.h"
+#include "server/config.h"
+#include "server/daemon.h"
+#include "tests/support/short_folder.h"
+
+namespace kiln {
+
+// A configuration for tests: everything below `folder`, the fake worker, two of
+// them.
+Config TestConfig(const std::string& folder);
+
+// A request whose only nodes are these operators, over one input whose size is
+// the symbol s0: orders for the fake worker.
+wire::CompileRequest FakeRequest(const std::vector<std::string>& ops,
+                                 int64_t s0 = 8);
+
+// What one Compile call gave.
+struct CompileAnswer {
+  absl::Status status;  // with its reason, from the trailer
+  wire::CompileResult result;
+  std::vector<wire::Progress> progress;
+};
+
+// Calls over one channel of its own to a Unix socket. Thread-safe.
+class TestClient {
+ public:
+  explicit TestClient(const std::string& socket);
+
+  CompileAnswer Compile(const wire::CompileRequest& request,
+                        absl::Duration timeout = absl::Seconds(60));
+  absl::StatusOr<wire::LookupReply> Lookup(const wire::LookupRequest& request);
+
+  // Sends raw bytes as the request of `method` ("/kiln.wire.Service/Method").
+  absl::Status CallRaw(const std::string& method, const std::string& bytes);
+
+  wire::CompileService::Stub& compile() { return *compile_; }
+  wire::AdminService::Stub& admin() { return *admin_; }
+
+ private:
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<wire::CompileService::Stub> compile_;
+  std::unique_ptr<wire::AdminService::Stub> admin_;
+};
+
+// `status` of a call as ours, with the reason of its trailer.
+absl::Status FromGrpc(const grpc::ClientContext& context,
+                      const grpc::Status& status);
+
+// A whole daemon in this process, behind a real socket, with real workers.
+class TestDaemon {
+ public:
+  TestDaemon() : TestDaemon([](Config&) {}) {}
+  template <typename Change>
+  explicit TestDaemon(Change change) {
+    Config config = TestConfig(folder_.path());
+    change(config);
+    Start(config);
+  }
+
+  Daemon& daemon() { return *daemon_; }
+  TestClient& client() { return *client_; }
+  int64_t count(Count count) const { return daemon_->counters().Get(count); }
+
+  // Lets fake workers behind `fake.gate.NAME` go on.
+  void OpenGate(const std::string& name);
+  // Ends the daemon and starts it again on the same folder.
+  void Restart();
+  // Ends it; the folder stays.
+  void Stop() { daemon_.reset(); }
+
+  const Config& config() const { return config_; }
+
+ private:
+  void Start(const Config& config);
+
+  ShortFolder folder_;
+  Config config_;
+  std::unique_ptr<Daemon> daemon_;
+  std::unique_ptr<TestClient> client_;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_TESTS_SUPPORT_TEST_DAEMON_H_
