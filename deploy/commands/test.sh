@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Builds and runs all tests, or those named: ./kiln test [--asan|--tsan] [TARGET...]
+#
+# Ends with "N passed, N failed", counted by test case. --tsan runs the tests tagged "tsan".
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+config=()
+case ${1:-} in
+  --asan)
+    config=(--config=asan)
+    shift
+    ;;
+  --tsan)
+    config=(--config=tsan --test_tag_filters=tsan --build_tests_only)
+    shift
+    ;;
+  -*)
+    echo "kiln test: $1 is not known; --asan or --tsan" >&2
+    exit 2
+    ;;
+esac
+targets=("$@")
+[[ ${#targets[@]} -gt 0 ]] || targets=(//...)
+
+deploy/install_deps.sh
+events=$(mktemp)
+trap 'rm -f "$events"' EXIT
+
+status=0
+bazel test "${config[@]}" --keep_going --show_progress --show_progress_rate_limit=10 \
+  --build_event_json_file="$events" "${targets[@]}" || status=$?
+# 4: the build is good and no test was found. What bazel calls a failure is one.
+[[ $status -ne 4 ]] || status=0
+python3 deploy/count_tests.py "$events" "$status"

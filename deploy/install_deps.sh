@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Installs what Kiln is built with, on Debian 12: packages from Debian, and where no CUDA toolkit stands, NVRTC from
+# PyPI into build/nvrtc. Quick when everything is there. Without root it prints what to type.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=(
+  bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib
+  g++ clang-14 clang-format clang-tidy lld-14 libclang-rt-14-dev pkg-config
+  libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev
+  librocksdb-dev libspdlog-dev libgtest-dev libgmock-dev libbenchmark-dev
+  libcli11-dev libtomlplusplus-dev prometheus-cpp-dev nlohmann-json3-dev
+  libxxhash-dev libzstd-dev libssl-dev libsystemd-dev libseccomp-dev libdnnl-dev
+  ca-certificates git python3 python3-venv
+)
+
+missing=()
+for package in "${packages[@]}"; do
+  state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [[ $state == installed ]] || missing+=("$package")
+done
+
+if [[ ${#missing[@]} -gt 0 ]]; then
+  install=(apt-get install --yes --no-install-recommends "${missing[@]}")
+  if [[ $(id -u) -eq 0 ]]; then
+    echo "installing ${#missing[@]} Debian packages"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update --quiet
+    "${install[@]}"
+  else
+    echo "Kiln needs Debian packages that are not installed. Type:" >&2
+    echo >&2
+    echo "  sudo apt-get update && sudo ${install[*]}" >&2
+    exit 1
+  fi
+fi
+
+# NVRTC turns CUDA sources into cubins and needs neither a GPU nor a driver. Kiln looks for it in a
+# CUDA toolkit and in build/nvrtc.
+has_nvrtc() {
+  compgen -G '/usr/local/cuda*/lib64/libnvrtc.so.13*' >/dev/null ||
+    compgen -G 'build/nvrtc/nvidia/cu13/lib/libnvrtc.so.13*' >/dev/null
+}
+
+if ! has_nvrtc; then
+  echo "fetching NVRTC from PyPI into build/nvrtc (225 MB)"
+  mkdir -p build
+  staging=$(mktemp -d build/nvrtc.XXXXXX)
+  trap 'rm -rf "$staging"' EXIT
+  python3 -m venv "$staging/venv"
+  if "$staging/venv/bin/pip" install --quiet --disable-pip-version-check --no-deps \
+    --target "$staging/nvrtc" 'nvidia-cuda-nvrtc>=13.0,<13.1' 'nvidia-cuda-runtime>=13.0,<13.1'; then
+    rm -rf build/nvrtc
+    mv "$staging/nvrtc" build/nvrtc
+  else
+    # The CPU needs none of it, and a CUDA compile says that it is missing.
+    echo "NVRTC could not be fetched: CUDA compiles will answer NO_TOOLCHAIN" >&2
+  fi
+fi
