@@ -1,0 +1,147 @@
+#include "client/compile_client.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/grpcpp.h"
+#include "proto/base/status.h"
+#include "proto/compile_service.grpc.pb.h"
+#include "proto/key/request_digest.h"
+
+namespace kiln {
+namespace {
+
+using Stub = wire::CompileService::Stub;
+
+// A call that failed since its connection is gone, and that a new connection
+// may carry. An UNAVAILABLE with a reason is the daemon's own word.
+bool ConnectionLost(const absl::Status& status) {
+  return absl::IsUnavailable(status) && !ReasonOf(status).has_value();
+}
+
+absl::StatusOr<PublicKey> AskForKey(
+    const std::shared_ptr<grpc::Channel>& channel,
+    const DaemonAddress& address) {
+  const auto stub = wire::CompileService::NewStub(channel);
+  grpc::ClientContext context;
+  SetDeadline(context, absl::Now() + address.connect_timeout);
+  wire::DescribeReply reply;
+  const grpc::Status status =
+      stub->Describe(&context, wire::DescribeRequest(), &reply);
+  const absl::Status outcome =
+      StatusOfCall(status, context, absl::StrCat("kilnd at ", address.Text()));
+  // A daemon that does not say who it is in time is as good as none.
+  if (absl::IsDeadlineExceeded(outcome)) {
+    return absl::UnavailableError(outcome.message());
+  }
+  RETURN_IF_ERROR(outcome);
+  return PublicKey::FromBytes(reply.public_key());
+}
+
+// The artifact under the request's digest; empty on a miss of any kind.
+absl::StatusOr<std::optional<CompileAnswer>> LookUp(
+    Stub& stub, const CanonicalRequest& request, const CompileCall& call) {
+  wire::LookupRequest lookup;
+  lookup.set_request_digest(request.digest.total.ToBytes());
+  for (const int64_t value : request.values) {
+    lookup.mutable_values()->add_values(value);
+  }
+  *lookup.mutable_target() = request.request.target();
+  grpc::ClientContext context;
+  SetDeadline(context, call.deadline);
+  wire::LookupReply reply;
+  const grpc::Status status = stub.Lookup(&context, lookup, &reply);
+  RETURN_IF_ERROR(StatusOfCall(status, context, "lookup"));
+  if (reply.outcome() != wire::LookupReply::OUTCOME_HIT) return std::nullopt;
+  CompileAnswer answer;
+  answer.artifact = std::move(*reply.mutable_artifact());
+  answer.served_from = wire::CompileResult::SERVED_FROM_CACHE;
+  return answer;
+}
+
+CompileAnswer AnswerOf(wire::CompileResult result) {
+  CompileAnswer answer;
+  answer.artifact = std::move(*result.mutable_artifact());
+  answer.served_from = result.served_from();
+  answer.queued = absl::Microseconds(result.queue_us());
+  answer.planned = absl::Microseconds(result.plan_us());
+  answer.built = absl::Microseconds(result.build_us());
+  answer.units_built = static_cast<int>(result.units_built());
+  answer.units_cached = static_cast<int>(result.units_cached());
+  return answer;
+}
+
+absl::StatusOr<CompileAnswer> SendGraph(Stub& stub,
+                                        const wire::CompileRequest& request,
+                                        const CompileCall& call) {
+  grpc::ClientContext context;
+  SetDeadline(context, call.deadline);
+  const auto reader = stub.Compile(&context, request);
+  std::optional<CompileAnswer> answer;
+  wire::CompileEvent event;
+  while (reader->Read(&event)) {
+    if (event.has_result()) {
+      answer = AnswerOf(std::move(*event.mutable_result()));
+    } else if (event.has_progress() && call.on_progress) {
+      call.on_progress(event.progress());
+    }
+  }
+  const grpc::Status status = reader->Finish();
+  RETURN_IF_ERROR(StatusOfCall(status, context, "compile"));
+  if (answer.has_value()) return *std::move(answer);
+  return absl::InternalError("compile: the daemon ended without a result");
+}
+
+absl::StatusOr<CompileAnswer> CompileOver(
+    const std::shared_ptr<grpc::Channel>& channel,
+    const CanonicalRequest& canonical, const wire::CompileRequest& request,
+    const CompileCall& call) {
+  const auto stub = wire::CompileService::NewStub(channel);
+  ASSIGN_OR_RETURN(std::optional<CompileAnswer> found,
+                   LookUp(*stub, canonical, call));
+  if (found.has_value()) return *std::move(found);
+  return SendGraph(*stub, request, call);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CompileClient>> CompileClient::Connect(
+    const DaemonAddress& address) {
+  ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel,
+                   OpenDaemonChannel(address));
+  // Also with a known key: a daemon that does not answer is no daemon.
+  ASSIGN_OR_RETURN(PublicKey said, AskForKey(channel, address));
+  return std::unique_ptr<CompileClient>(
+      new CompileClient(address, address.public_key.value_or(std::move(said)),
+                        std::move(channel)));
+}
+
+absl::StatusOr<CompileAnswer> CompileClient::Compile(
+    const wire::CompileRequest& request, const CompileCall& call) {
+  ASSIGN_OR_RETURN(const CanonicalRequest canonical,
+                   CanonicalizeRequest(request));
+  const std::shared_ptr<grpc::Channel> first = channel();
+  absl::StatusOr<CompileAnswer> answer =
+      CompileOver(first, canonical, request, call);
+  if (answer.ok() || !ConnectionLost(answer.status())) return answer;
+  RETURN_IF_ERROR(Reconnect(first));
+  return CompileOver(channel(), canonical, request, call);
+}
+
+std::shared_ptr<grpc::Channel> CompileClient::channel() const {
+  MutexLock lock(&mu_);
+  return channel_;
+}
+
+absl::Status CompileClient::Reconnect(
+    const std::shared_ptr<grpc::Channel>& broken) {
+  // Another thread may have done it already.
+  if (channel() != broken) return absl::OkStatus();
+  ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> fresh,
+                   OpenDaemonChannel(address_));
+  MutexLock lock(&mu_);
+  if (channel_ == broken) channel_.swap(fresh);
+  return absl::OkStatus();
+}
+
+}  // namespace kiln

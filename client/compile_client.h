@@ -1,0 +1,82 @@
+#ifndef KILN_CLIENT_COMPILE_CLIENT_H_
+#define KILN_CLIENT_COMPILE_CLIENT_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/daemon_channel.h"
+#include "proto/base/mutex.h"
+#include "proto/base/signature.h"
+#include "proto/compile_service.pb.h"
+
+namespace kiln {
+
+// What a compile gave, wherever it was done. `artifact` is not verified yet:
+// runtime/artifact_view does that.
+struct CompileAnswer {
+  wire::SignedArtifact artifact;
+  wire::CompileResult::ServedFrom served_from =
+      wire::CompileResult::SERVED_FROM_UNSPECIFIED;
+  // Where the time went; zero for what the cache gave.
+  absl::Duration queued;
+  absl::Duration planned;
+  absl::Duration built;
+  int units_built = 0;
+  int units_cached = 0;
+};
+
+struct CompileCall {
+  absl::Time deadline = absl::InfiniteFuture();
+  // Called on the calling thread for each Progress of the daemon. A function,
+  // since only the caller knows where people look. May be empty.
+  std::function<void(const wire::Progress&)> on_progress;
+};
+
+// Compiles through a daemon: asks for the artifact by the digest of the
+// request, and sends the graph only when the daemon has none.
+//
+// Thread-safe.
+class CompileClient {
+ public:
+  // Connects and learns who signs. UNAVAILABLE when no daemon answers within
+  // the address's connect_timeout; else the errors of OpenDaemonChannel.
+  static absl::StatusOr<std::unique_ptr<CompileClient>> Connect(
+      const DaemonAddress& address);
+
+  // Errors: those of CompileService.Compile, with their reason; those of
+  // CanonicalizeRequest, before anything is sent; UNAVAILABLE when the daemon
+  // is gone (a broken connection is opened again, once);
+  // DEADLINE_EXCEEDED, in time.
+  absl::StatusOr<CompileAnswer> Compile(const wire::CompileRequest& request,
+                                        const CompileCall& call)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Whose artifacts this daemon gives.
+  const PublicKey& public_key() const { return public_key_; }
+  const DaemonAddress& address() const { return address_; }
+
+ private:
+  CompileClient(DaemonAddress address, PublicKey public_key,
+                std::shared_ptr<grpc::Channel> channel)
+      : address_(std::move(address)),
+        public_key_(std::move(public_key)),
+        channel_(std::move(channel)) {}
+
+  std::shared_ptr<grpc::Channel> channel() const ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Reconnect(const std::shared_ptr<grpc::Channel>& broken)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  const DaemonAddress address_;
+  const PublicKey public_key_;
+  mutable Mutex mu_;
+  std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace kiln
+
+#endif  // KILN_CLIENT_COMPILE_CLIENT_H_

@@ -1,0 +1,146 @@
+#include "client/daemon_channel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/create_channel_posix.h"
+#include "grpcpp/grpcpp.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+// A full backlog is worth another look; a missing socket is not.
+constexpr absl::Duration kRetryPause = absl::Milliseconds(5);
+
+// A file descriptor that closes itself.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+  int Release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+absl::Status NotThere(const std::string& path, int error) {
+  return absl::UnavailableError(
+      absl::StrCat("kilnd at ", path, ": ", std::strerror(error)));
+}
+
+absl::StatusOr<Descriptor> ConnectTo(const std::string& path,
+                                     absl::Time deadline) {
+  sockaddr_un name = {};
+  name.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(name.sun_path)) {
+    return MakeError(ErrorReason::kBadOption,
+                     absl::StrCat("socket ", path, ": longer than ",
+                                  sizeof(name.sun_path) - 1, " bytes"));
+  }
+  std::memcpy(name.sun_path, path.data(), path.size());
+  while (true) {
+    Descriptor fd(
+        socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (fd.get() < 0) return NotThere(path, errno);
+    if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&name),
+                sizeof(name)) == 0) {
+      return fd;
+    }
+    // EAGAIN: somebody listens and is behind with accepting.
+    if (errno != EAGAIN || absl::Now() >= deadline) {
+      return NotThere(path, errno);
+    }
+    poll(nullptr, 0, static_cast<int>(absl::ToInt64Milliseconds(kRetryPause)));
+  }
+}
+
+absl::Status CheckPeer(int fd, const std::string& path, uid_t due) {
+  ucred peer = {};
+  socklen_t length = sizeof(peer);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
+    return NotThere(path, errno);
+  }
+  if (peer.uid == due || peer.uid == 0) return absl::OkStatus();
+  return MakeError(ErrorReason::kPermission,
+                   absl::StrCat("kilnd at ", path, ": runs as user ", peer.uid,
+                                ", due ", due));
+}
+
+grpc::ChannelArguments ArgumentsFor(const DaemonAddress& address) {
+  grpc::ChannelArguments arguments;
+  const int limit =
+      static_cast<int>(std::min<int64_t>(address.max_message_bytes, INT32_MAX));
+  arguments.SetMaxReceiveMessageSize(limit);
+  arguments.SetMaxSendMessageSize(limit);
+  return arguments;
+}
+
+}  // namespace
+
+std::string DaemonAddress::Text() const {
+  return socket.empty() ? tcp : absl::StrCat("unix:", socket);
+}
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenDaemonChannel(
+    const DaemonAddress& address) {
+  const grpc::ChannelArguments arguments = ArgumentsFor(address);
+  if (address.socket.empty()) {
+    if (address.tcp.empty()) {
+      return MakeError(ErrorReason::kBadOption,
+                       "daemon: no socket, no address");
+    }
+    if (!address.public_key.has_value()) {
+      return MakeError(ErrorReason::kBadOption,
+                       absl::StrCat("daemon at ", address.tcp,
+                                    ": a public key is due for TCP"));
+    }
+    return grpc::CreateCustomChannel(
+        address.tcp, grpc::InsecureChannelCredentials(), arguments);
+  }
+  ASSIGN_OR_RETURN(
+      Descriptor fd,
+      ConnectTo(address.socket, absl::Now() + address.connect_timeout));
+  RETURN_IF_ERROR(CheckPeer(fd.get(), address.socket,
+                            address.socket_owner.value_or(geteuid())));
+  return grpc::CreateCustomInsecureChannelFromFd(address.Text(), fd.Release(),
+                                                 arguments);
+}
+
+absl::Status StatusOfCall(const grpc::Status& status,
+                          const grpc::ClientContext& context,
+                          absl::string_view what) {
+  if (status.ok()) return absl::OkStatus();
+  const std::string message = absl::StrCat(what, ": ", status.error_message());
+  const auto& trailer = context.GetServerTrailingMetadata();
+  const auto row = trailer.find("kiln-reason");
+  if (row != trailer.end()) {
+    const std::optional<ErrorReason> reason = ReasonFromName(
+        absl::string_view(row->second.data(), row->second.size()));
+    if (reason.has_value()) return MakeError(*reason, message);
+  }
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                      message);
+}
+
+void SetDeadline(grpc::ClientContext& context, absl::Time deadline) {
+  if (deadline == absl::InfiniteFuture()) return;
+  context.set_deadline(absl::ToChronoTime(deadline));
+}
+
+}  // namespace kiln

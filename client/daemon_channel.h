@@ -1,0 +1,69 @@
+#ifndef KILN_CLIENT_DAEMON_CHANNEL_H_
+#define KILN_CLIENT_DAEMON_CHANNEL_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "proto/base/signature.h"
+
+namespace grpc {
+class Channel;
+class ClientContext;
+class Status;
+}  // namespace grpc
+
+namespace kiln {
+
+// Where a daemon is, and how far it is trusted.
+struct DaemonAddress {
+  // Path of its Unix socket. The process at the other end must run as
+  // `socket_owner` (or root): the kernel is asked, not the daemon.
+  std::string socket;
+  // User id that may own the daemon; empty: this process's own.
+  std::optional<uid_t> socket_owner;
+  // "host:port"; used when `socket` is empty. No identity is checked, so the
+  // public key must come from the configuration.
+  std::string tcp;
+  // Who signs its artifacts. Empty: asked for over the checked socket.
+  std::optional<PublicKey> public_key;
+  // How long to wait for the daemon to be there and to say who it is. Too short
+  // and a busy daemon is passed over; too long and a hung one holds its caller.
+  absl::Duration connect_timeout = absl::Seconds(1);
+  // Larger messages are refused. Artifacts of big models take some 10 MiB.
+  int64_t max_message_bytes = int64_t{256} << 20;
+
+  // "unix:/run/kiln/kilnd.sock", for messages.
+  std::string Text() const;
+};
+
+// A channel to the daemon. Over a Unix socket it is the one connection whose
+// peer was checked: when it breaks, calls give UNAVAILABLE, and the caller opens
+// another. TCP connects lazily and again.
+//
+// Errors:
+//   UNAVAILABLE        nobody listens, within connect_timeout
+//   PERMISSION_DENIED  PERMISSION  the socket's other end is another user's
+//   INVALID_ARGUMENT   BAD_OPTION  no address; TCP without a public key
+absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenDaemonChannel(
+    const DaemonAddress& address);
+
+// The status of a finished call, with the reason of its `kiln-reason` trailer
+// where there is one. `what` stands in front of the message of an error.
+absl::Status StatusOfCall(const grpc::Status& status,
+                          const grpc::ClientContext& context,
+                          absl::string_view what);
+
+// Sets the time at which a call gives up.
+void SetDeadline(grpc::ClientContext& context, absl::Time deadline);
+
+}  // namespace kiln
+
+#endif  // KILN_CLIENT_DAEMON_CHANNEL_H_

@@ -1,0 +1,133 @@
+#ifndef KILN_CLIENT_GUARD_TABLE_H_
+#define KILN_CLIENT_GUARD_TABLE_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "runtime/plan.h"
+#include "runtime/tensor.h"
+
+namespace kiln {
+
+// What must hold of a call's inputs for one artifact to serve them, compiled
+// into flat lists: dtypes, ranks, constant sizes and strides first (a compare
+// each), then alignment, then symbols, their ranges and the expressions over
+// them. Some nanoseconds a guard.
+//
+// Immutable, so thread-safe. Holds allocates nothing for up to kFewSymbols
+// symbols.
+class CompiledGuards {
+ public:
+  CompiledGuards(const Plan& plan, const std::vector<PlanGuard>& guards);
+
+  bool Hold(absl::Span<const InputValue> inputs) const;
+
+  // The first guard that fails, in words: "input 2: size 1 is 17, due 24".
+  // Empty when all hold. For messages; slow.
+  std::string WhyNot(absl::Span<const InputValue> inputs) const;
+
+  // How inputs that Hold refuses would have to be compiled for.
+  struct Mismatch {
+    // The metas themselves differ: no artifact of this graph serves them.
+    bool hopeless = false;
+    std::vector<int64_t> symbols;       // values, in the order of the plan
+    std::vector<SymProgram> forbidden;  // guards that fail for these values
+    // What is true of each input's address, for those that are less aligned
+    // than was promised: (input, bytes).
+    std::vector<std::pair<int, uint32_t>> alignments;
+  };
+  Mismatch Examine(absl::Span<const InputValue> inputs) const;
+
+  // Guards that a call is tested against.
+  int count() const;
+
+ private:
+  static constexpr int kFewSymbols = 16;
+
+  enum class Of : uint8_t { kSize, kStride, kOffset };
+  // A number of a tensor input that must equal a constant.
+  struct Fixed {
+    int32_t input;
+    int16_t dim;
+    Of of;
+    int64_t due;
+  };
+  // A number of an input that must equal an expression.
+  struct Symbolic {
+    int32_t input;
+    int16_t dim;
+    Of of;
+    bool scalar;
+    SymProgram due;
+  };
+  struct Shape {  // of each input, in order
+    bool is_tensor;
+    DType dtype;
+    int16_t rank;
+    uint32_t alignment_mask;
+    bool fixed_scalar;
+    int64_t scalar;
+  };
+
+  static int64_t NumberOf(const Tensor& tensor, Of of, int dim);
+  bool HoldShapes(absl::Span<const InputValue> inputs,
+                  bool with_alignment) const;
+  bool HoldFixed(absl::Span<const InputValue> inputs) const;
+  // Values of the symbols in the order of the plan; false when out of range.
+  bool BindSymbols(absl::Span<const InputValue> inputs,
+                   absl::Span<int64_t> values) const;
+  bool HoldSymbolic(absl::Span<const InputValue> inputs,
+                    absl::Span<const int64_t> values) const;
+  bool HoldGuards(absl::Span<const int64_t> values) const;
+  void AddDims(const Plan& plan, const std::vector<ExprId>& dims, int input,
+               Of of);
+  void AddNumber(const Plan& plan, ExprId expression, int input, int dim,
+                 Of of);
+
+  std::vector<Shape> shapes_;
+  std::vector<Fixed> fixed_;
+  std::vector<PlanSymbol> symbols_;
+  std::vector<Symbolic> symbolic_;
+  std::vector<PlanGuard> guards_;
+};
+
+// Which of a callable's artifacts serves a call. First a hash of the inputs'
+// metas names the entry that served them last; its guards are tested, and only
+// when they fail are the other entries tried, the newest first.
+//
+// Immutable but for the memo of the hash, which any number of threads may use:
+// With gives a new table. A row of the memo is a hint and never trusted.
+class GuardTable {
+ public:
+  GuardTable() = default;
+
+  // This table and one more entry.
+  std::shared_ptr<const GuardTable> With(CompiledGuards guards) const;
+
+  // The number of the entry that serves `inputs`, in order of adding; -1 when
+  // none does.
+  int Find(absl::Span<const InputValue> inputs) const;
+
+  int size() const { return static_cast<int>(entries_.size()); }
+  const CompiledGuards& entry(int i) const { return *entries_[i]; }
+
+ private:
+  static constexpr int kMemoRows = 64;
+
+  std::vector<std::shared_ptr<const CompiledGuards>> entries_;
+  // hash with its low bits replaced by entry + 1; 0: empty.
+  mutable std::array<std::atomic<uint64_t>, kMemoRows> memo_ = {};
+};
+
+// A hash of dtypes, sizes, strides, devices and scalars; not of addresses.
+uint64_t HashOfMetas(absl::Span<const InputValue> inputs);
+
+}  // namespace kiln
+
+#endif  // KILN_CLIENT_GUARD_TABLE_H_

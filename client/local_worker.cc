@@ -1,0 +1,220 @@
+#include "client/local_worker.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/assemble.h"
+#include "proto/base/digest.h"
+#include "proto/base/frame.h"
+#include "proto/base/status.h"
+#include "proto/key/request_digest.h"
+
+namespace kiln {
+namespace {
+
+namespace fs = std::filesystem;
+
+// worker.proto: where a worker finds its socket.
+constexpr int kWorkerSocket = 3;
+constexpr size_t kStderrTailBytes = 2000;
+
+absl::Status CannotStart(const std::string& program, int error) {
+  return MakeError(
+      ErrorReason::kNoToolchain,
+      absl::StrCat("local worker ", program, ": ", std::strerror(error)));
+}
+
+std::string LogPath(const std::string& folder) { return folder + "/stderr"; }
+
+std::string StderrTail(const std::string& folder) {
+  std::ifstream in(LogPath(folder), std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  const std::string all = text.str();
+  return all.substr(all.size() - std::min(all.size(), kStderrTailBytes));
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& strings) {
+  std::vector<char*> out;
+  for (std::string& s : strings) out.push_back(s.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+// Starts the worker with its end of the socketpair as descriptor 3 and nothing
+// else of ours open; gives its process id, or an error number below zero.
+int Spawn(const LocalWorkerOptions& options, const std::string& folder,
+          int worker_end) {
+  const std::string log = LogPath(folder);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(),
+                                   O_WRONLY | O_CREAT | O_APPEND, 0600);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  // Also when worker_end is 3 already: this clears its close-on-exec.
+  posix_spawn_file_actions_adddup2(&actions, worker_end, kWorkerSocket);
+  posix_spawn_file_actions_addclosefrom_np(&actions, kWorkerSocket + 1);
+  posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
+
+  std::vector<std::string> arguments = {options.program};
+  std::vector<std::string> environment = {"PATH=/usr/local/bin:/usr/bin:/bin",
+                                          "HOME=" + folder, "LANG=C",
+                                          "TMPDIR=" + folder};
+  environment.insert(environment.end(), options.environment.begin(),
+                     options.environment.end());
+  pid_t pid = -1;
+  const int error =
+      posix_spawn(&pid, options.program.c_str(), &actions, nullptr,
+                  Pointers(arguments).data(), Pointers(environment).data());
+  posix_spawn_file_actions_destroy(&actions);
+  return error == 0 ? pid : -error;
+}
+
+wire::SignedArtifact Unsigned(std::string bytes) {
+  wire::SignedArtifact out;
+  out.set_xxh3(Xxh3_64(bytes));
+  out.set_artifact(std::move(bytes));
+  return out;
+}
+
+absl::Status StatusOf(const wire::WorkError& error) {
+  const std::optional<ErrorReason> reason = ReasonFromName(error.reason());
+  if (reason.has_value()) return MakeError(*reason, error.message());
+  return absl::Status(static_cast<absl::StatusCode>(error.code()),
+                      error.message());
+}
+
+}  // namespace
+
+LocalWorker::LocalWorker(LocalWorkerOptions options)
+    : options_(std::move(options)) {}
+
+LocalWorker::~LocalWorker() {
+  MutexLock lock(&mu_);
+  Stop();
+}
+
+absl::StatusOr<CompileAnswer> LocalWorker::Compile(
+    const wire::CompileRequest& request, const CompileCall& call) {
+  MutexLock lock(&mu_);
+  return CompileLocked(request, call.deadline);
+}
+
+absl::StatusOr<CompileAnswer> LocalWorker::CompileLocked(
+    const wire::CompileRequest& request, absl::Time deadline) {
+  ASSIGN_OR_RETURN(CanonicalRequest canonical, CanonicalizeRequest(request));
+  RETURN_IF_ERROR(EnsureStarted());
+  CompileAnswer answer;
+  answer.served_from = wire::CompileResult::SERVED_FROM_COMPILE;
+  const absl::Time start = absl::Now();
+
+  wire::WorkRequest plan_request;
+  *plan_request.mutable_plan()->mutable_compile() = canonical.request;
+  ASSIGN_OR_RETURN(wire::WorkReply planned,
+                   Ask(std::move(plan_request), deadline));
+  if (!planned.has_plan()) {
+    return absl::InternalError("local worker: due a plan");
+  }
+  const absl::Time planned_at = absl::Now();
+  answer.planned = planned_at - start;
+
+  std::vector<wire::ObjectCode> objects;
+  for (const wire::TranslationUnit& unit : planned.plan().units()) {
+    wire::WorkRequest build_request;
+    *build_request.mutable_build()->mutable_unit() = unit;
+    *build_request.mutable_build()->mutable_target() = request.target();
+    ASSIGN_OR_RETURN(wire::WorkReply built,
+                     Ask(std::move(build_request), deadline));
+    if (!built.has_build()) {
+      return absl::InternalError("local worker: due an object");
+    }
+    objects.push_back(std::move(*built.mutable_build()));
+  }
+  answer.built = absl::Now() - planned_at;
+  answer.units_built = static_cast<int>(objects.size());
+  ASSIGN_OR_RETURN(
+      std::string bytes,
+      AssembleArtifact(std::move(*planned.mutable_plan()), std::move(objects),
+                       request.target(), canonical.digest.total));
+  answer.artifact = Unsigned(std::move(bytes));
+  return answer;
+}
+
+absl::Status LocalWorker::EnsureStarted() {
+  if (pid_ > 0) return absl::OkStatus();
+  std::string folder = options_.scratch_root + "/kiln-worker-XXXXXX";
+  if (mkdtemp(folder.data()) == nullptr) {
+    return CannotStart(options_.program, errno);
+  }
+  folder_ = folder;
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    return CannotStart(options_.program, errno);
+  }
+  const int pid = Spawn(options_, folder_, ends[1]);
+  close(ends[1]);
+  socket_ = ends[0];
+  if (pid < 0) {
+    Stop();
+    return CannotStart(options_.program, -pid);
+  }
+  pid_ = pid;
+  return absl::OkStatus();
+}
+
+void LocalWorker::Stop() {
+  if (socket_ >= 0) close(socket_);
+  socket_ = -1;
+  if (pid_ > 0) {
+    kill(pid_, SIGKILL);
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  pid_ = -1;
+  std::error_code ignored;  // what is left lies in the caller's own temp folder
+  if (!folder_.empty()) fs::remove_all(folder_, ignored);
+  folder_.clear();
+}
+
+absl::StatusOr<wire::WorkReply> LocalWorker::Ask(wire::WorkRequest request,
+                                                 absl::Time deadline) {
+  request.set_id(next_id_++);
+  const FrameOptions options = {.deadline = deadline};
+  absl::Status sent = WriteFrame(socket_, request.SerializeAsString(), options);
+  absl::StatusOr<std::string> frame =
+      sent.ok() ? ReadFrame(socket_, options) : sent;
+  wire::WorkReply reply;
+  if (frame.ok() &&
+      (!reply.ParseFromString(*frame) || reply.id() != request.id())) {
+    frame = absl::DataLossError("local worker: a reply to something else");
+  }
+  if (frame.ok()) {
+    if (reply.has_error()) return StatusOf(reply.error());
+    return reply;
+  }
+  // The stream is out of step: the process goes, the next compile starts anew.
+  const std::string tail = StderrTail(folder_);
+  Stop();
+  if (absl::IsDeadlineExceeded(frame.status())) {
+    return Annotate(frame.status(), "local worker");
+  }
+  return MakeError(ErrorReason::kWorkerDied,
+                   absl::StrCat("local worker: ", frame.status().message(),
+                                tail.empty() ? "" : "; stderr: ", tail));
+}
+
+}  // namespace kiln

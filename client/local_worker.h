@@ -1,0 +1,71 @@
+#ifndef KILN_CLIENT_LOCAL_WORKER_H_
+#define KILN_CLIENT_LOCAL_WORKER_H_
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/compile_client.h"
+#include "proto/base/mutex.h"
+#include "proto/worker.pb.h"
+
+namespace kiln {
+
+struct LocalWorkerOptions {
+  std::string program;       // kiln-worker
+  std::string scratch_root;  // a folder for the worker's own is made in it
+  // Handed on besides PATH, HOME, LANG and TMPDIR: "LD_LIBRARY_PATH=...".
+  std::vector<std::string> environment;
+};
+
+// A compile worker of this process's own: what a client falls back to when no
+// daemon answers in time. Speaks proto/worker.proto over a private socketpair.
+// Its artifacts are unsigned, good in this process only and never stored.
+//
+// One process, started at the first Compile and again after it died. Thread-
+// safe; compiles run one after another.
+class LocalWorker {
+ public:
+  explicit LocalWorker(LocalWorkerOptions options);
+  // Ends the process and removes its folder.
+  ~LocalWorker();
+  LocalWorker(const LocalWorker&) = delete;
+  LocalWorker& operator=(const LocalWorker&) = delete;
+
+  // Plans, builds every unit, assembles. Only call.deadline is used.
+  //
+  // Errors: those of CanonicalizeRequest and of the worker, with their reason;
+  //   NO_TOOLCHAIN       the program cannot be started
+  //   WORKER_DIED        it ended in the middle, with the tail of its stderr
+  //   DEADLINE_EXCEEDED  in time; the process is ended, its work lost
+  absl::StatusOr<CompileAnswer> Compile(const wire::CompileRequest& request,
+                                        const CompileCall& call)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  absl::Status EnsureStarted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Stop() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<wire::WorkReply> Ask(wire::WorkRequest request,
+                                      absl::Time deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<CompileAnswer> CompileLocked(
+      const wire::CompileRequest& request, absl::Time deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const LocalWorkerOptions options_;
+  Mutex mu_;
+  pid_t pid_ ABSL_GUARDED_BY(mu_) = -1;
+  int socket_ ABSL_GUARDED_BY(mu_) = -1;
+  std::string folder_ ABSL_GUARDED_BY(mu_);
+  uint64_t next_id_ ABSL_GUARDED_BY(mu_) = 1;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_CLIENT_LOCAL_WORKER_H_

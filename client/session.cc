@@ -1,0 +1,235 @@
+#include "client/session.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status.h"
+#include "proto/key/request_digest.h"
+#include "runtime/artifact_view.h"
+#include "runtime/device_target.h"
+#include "runtime/loaded_artifact.h"
+
+namespace kiln {
+namespace {
+
+// No daemon, or none that can do it now: what a fallback is for. A request
+// that is wrong in itself is wrong everywhere.
+bool DaemonIsNotThere(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsResourceExhausted(status) || absl::IsAborted(status) ||
+         ReasonOf(status) == ErrorReason::kNoToolchain;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Session>> Session::Open(SessionOptions options) {
+  ASSIGN_OR_RETURN(OpenedDevice device, OpenDevice(options.device));
+  wire::Target target = options.target.has_value()
+                            ? *options.target
+                            : TargetOf(device.device->traits());
+  std::shared_ptr<Session> session(
+      new Session(std::move(options), std::move(device), std::move(target)));
+  if (session->options_.local_only) return session;
+  absl::StatusOr<std::unique_ptr<CompileClient>> client =
+      CompileClient::Connect(session->options_.daemon);
+  if (client.ok()) {
+    MutexLock lock(&session->mu_);
+    session->client_ = *std::move(client);
+  } else if (session->local_worker_ == nullptr ||
+             !DaemonIsNotThere(client.status())) {
+    return client.status();
+  }
+  return session;
+}
+
+Session::Session(SessionOptions options, OpenedDevice device,
+                 wire::Target target)
+    : options_(std::move(options)),
+      device_(std::move(device)),
+      target_(std::move(target)) {
+  if (options_.local_only || options_.fallback == Fallback::kLocalWorker) {
+    local_worker_ = std::make_unique<LocalWorker>(options_.local_worker);
+  }
+}
+
+absl::StatusOr<CompileAnswer> Session::AskDaemon(
+    const wire::CompileRequest& request, absl::Time deadline) {
+  std::shared_ptr<CompileClient> client;
+  {
+    MutexLock lock(&mu_);
+    client = client_;
+  }
+  if (client == nullptr) {
+    // It may have come up since.
+    ASSIGN_OR_RETURN(client, CompileClient::Connect(options_.daemon));
+    MutexLock lock(&mu_);
+    client_ = client;
+  }
+  return client->Compile(request, {.deadline = deadline});
+}
+
+absl::StatusOr<CompileAnswer> Session::CompileOnly(
+    const wire::CompileRequest& request, CompileReport& report) {
+  const absl::Time start = absl::Now();
+  absl::StatusOr<CompileAnswer> answer =
+      absl::UnavailableError("the daemon is not asked");
+  if (!options_.local_only) {
+    answer = AskDaemon(request, start + options_.compile_deadline);
+    report.daemon_status = answer.status();
+  }
+  if (!answer.ok() && local_worker_ != nullptr &&
+      DaemonIsNotThere(answer.status())) {
+    answer = local_worker_->Compile(
+        request, {.deadline = absl::Now() + options_.local_deadline});
+    report.by_local_worker = true;
+  }
+  if (!answer.ok()) return answer;
+  report.compile = absl::Now() - start;
+  report.served_from = answer->served_from;
+  report.units_built = answer->units_built;
+  report.units_cached = answer->units_cached;
+  return answer;
+}
+
+absl::StatusOr<std::shared_ptr<const Executor>> Session::Load(
+    const wire::SignedArtifact& artifact) const {
+  TrustPolicy trust;
+  {
+    MutexLock lock(&mu_);
+    if (client_ != nullptr) trust.public_keys.push_back(client_->public_key());
+  }
+  // Unsigned artifacts come over our own worker's private socketpair only.
+  if (local_worker_ != nullptr) {
+    trust.unsigned_artifacts = TrustPolicy::Unsigned::kAllow;
+  }
+  ASSIGN_OR_RETURN(
+      ArtifactView view,
+      ArtifactView::Parse(artifact, trust, device_.device->traits()));
+  ASSIGN_OR_RETURN(std::shared_ptr<const LoadedArtifact> loaded,
+                   LoadedArtifact::Load(std::move(view), device_));
+  return Executor::Create(std::move(loaded));
+}
+
+absl::StatusOr<std::shared_ptr<Callable>> Session::Compile(
+    const wire::Graph& graph, const wire::CompileOptions& options) {
+  wire::CompileRequest request;
+  *request.mutable_graph() = graph;
+  *request.mutable_target() = target_;
+  *request.mutable_options() = options;
+  std::shared_ptr<Callable> callable(
+      new Callable(shared_from_this(), std::move(request)));
+  RETURN_IF_ERROR(callable->CompileFor(callable->request_));
+  return callable;
+}
+
+absl::Status Callable::CompileFor(const wire::CompileRequest& request) {
+  CompileReport report;
+  ASSIGN_OR_RETURN(const CompileAnswer answer,
+                   session_->CompileOnly(request, report));
+  const absl::Time compiled = absl::Now();
+  ASSIGN_OR_RETURN(std::shared_ptr<const Executor> executor,
+                   session_->Load(answer.artifact));
+  report.load = absl::Now() - compiled;
+
+  const ArtifactView& view = executor->artifact().view();
+  CompiledGuards guards(view.plan(), view.guards());
+  auto slot = std::make_shared<HotSlot>();
+  // The slot was empty: there is nothing to drop.
+  static_cast<void>(slot->Publish(std::move(executor)));
+  auto next = std::make_shared<Entries>();
+  const std::shared_ptr<const Entries> now = entries();
+  if (now != nullptr) *next = *now;
+  next->guards = now == nullptr ? GuardTable().With(std::move(guards))
+                                : now->guards->With(std::move(guards));
+  next->slots.push_back(std::move(slot));
+  MutexLock lock(&mu_);
+  entries_ = std::move(next);
+  report_ = std::move(report);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<OutputValue>> Callable::Run(
+    absl::Span<const InputValue> inputs, const RunOptions& options) {
+  std::shared_ptr<const Entries> now = entries();
+  int index = now->guards->Find(inputs);
+  if (index < 0) {
+    RETURN_IF_ERROR(Specialize(inputs));
+    now = entries();
+    index = now->guards->Find(inputs);
+    if (index < 0) {
+      return MakeError(
+          ErrorReason::kGuardFailed,
+          now->guards->entry(now->guards->size() - 1).WhyNot(inputs));
+    }
+  }
+  return now->slots[index]->Acquire()->Run(inputs, options);
+}
+
+// Compiles an artifact for inputs that none serves: their sizes are the hints,
+// and what failed for them may not be relied on.
+absl::Status Callable::Specialize(absl::Span<const InputValue> inputs) {
+  MutexLock one_at_a_time(&compile_mu_);
+  const std::shared_ptr<const Entries> now = entries();
+  if (now->guards->Find(inputs) >= 0) return absl::OkStatus();
+  // Artifacts speak of symbols in canonical order, and so must this request.
+  ASSIGN_OR_RETURN(CanonicalRequest canonical, CanonicalizeRequest(request_));
+  wire::CompileRequest& request = canonical.request;
+  for (int i = 0; i < now->guards->size(); ++i) {
+    const CompiledGuards& entry = now->guards->entry(i);
+    const CompiledGuards::Mismatch mismatch = entry.Examine(inputs);
+    if (mismatch.hopeless) {
+      return MakeError(ErrorReason::kGuardFailed, entry.WhyNot(inputs));
+    }
+    for (const SymProgram& condition : mismatch.forbidden) {
+      wire::SymGuard* guard = request.mutable_forbidden()->add_symbols();
+      *guard->mutable_condition() = condition.ToWire();
+      guard->set_origin("a call's sizes");
+    }
+    for (const auto& [input, bytes] : mismatch.alignments) {
+      request.mutable_graph()->mutable_inputs(input)->set_alignment_bytes(
+          bytes);
+    }
+    for (int s = 0; s < request.graph().symbols_size(); ++s) {
+      request.mutable_graph()->mutable_symbols(s)->set_hint(
+          mismatch.symbols[s]);
+    }
+  }
+  return CompileFor(request);
+}
+
+absl::Status Callable::Swap(int index, const wire::SignedArtifact& artifact) {
+  const std::shared_ptr<const Entries> now = entries();
+  if (index < 0 || index >= now->guards->size()) {
+    return absl::OutOfRangeError(
+        absl::StrCat("entry ", index, ", of ", now->guards->size()));
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<const Executor> next,
+                   session_->Load(artifact));
+  HotSlot& slot = *now->slots[index];
+  if (next->artifact().view().interface_digest() !=
+      slot.Acquire()->artifact().view().interface_digest()) {
+    return MakeError(ErrorReason::kArtifactIncompatible,
+                     "artifact: its results are laid out otherwise");
+  }
+  // Dropped here, on the swapping thread: no run waits for the unloading.
+  const std::shared_ptr<const Executor> old = slot.Publish(std::move(next));
+  return absl::OkStatus();
+}
+
+std::shared_ptr<const Callable::Entries> Callable::entries() const {
+  MutexLock lock(&mu_);
+  return entries_;
+}
+
+CompileReport Callable::report() const {
+  MutexLock lock(&mu_);
+  return report_;
+}
+
+int Callable::compiles() const { return entries()->guards->size(); }
+
+std::shared_ptr<const Executor> Callable::executor() const {
+  return entries()->slots[0]->Acquire();
+}
+
+}  // namespace kiln

@@ -1,0 +1,159 @@
+#ifndef KILN_CLIENT_SESSION_H_
+#define KILN_CLIENT_SESSION_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "client/compile_client.h"
+#include "client/guard_table.h"
+#include "client/local_worker.h"
+#include "proto/base/mutex.h"
+#include "runtime/executor.h"
+#include "runtime/hot_slot.h"
+#include "runtime/open_device.h"
+
+namespace kiln {
+
+// What to do when no daemon gives an answer in time.
+enum class Fallback {
+  kError,        // say so
+  kLocalWorker,  // compile in a worker process of this client's own
+};
+
+struct SessionOptions {
+  DaemonAddress daemon;
+  // Skips the daemon altogether; needs a local worker.
+  bool local_only = false;
+  Fallback fallback = Fallback::kError;
+  LocalWorkerOptions local_worker;
+  DeviceConfig device;
+  // How long one compile may take before the fallback. Too short and warm-up
+  // falls back needlessly; too long and a hung daemon holds the program.
+  absl::Duration compile_deadline = absl::Seconds(120);
+  // How long the fallback may take after that.
+  absl::Duration local_deadline = absl::Seconds(300);
+  // What code is made for; empty: all that the device has.
+  std::optional<wire::Target> target;
+};
+
+// What one compile took and where it was done.
+struct CompileReport {
+  wire::CompileResult::ServedFrom served_from =
+      wire::CompileResult::SERVED_FROM_UNSPECIFIED;
+  bool by_local_worker = false;
+  absl::Status daemon_status;  // why the local worker was asked
+  absl::Duration compile;      // request to artifact bytes
+  absl::Duration load;         // artifact bytes to executor
+  int units_built = 0;
+  int units_cached = 0;
+};
+
+class Callable;
+
+// A connection to a daemon (or a local worker) and an open device: compiles
+// graphs and makes them callable. Thread-safe; outlives its callables' use.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  // NO_DEVICE; UNAVAILABLE when there is no daemon and the fallback is kError;
+  // with kLocalWorker a missing daemon is no error.
+  static absl::StatusOr<std::shared_ptr<Session>> Open(SessionOptions options);
+
+  // Compiles `graph`, loads it and gives something to call. A call whose inputs
+  // the artifact does not serve compiles again with the guard that failed
+  // forbidden (see Callable::Run).
+  //
+  // Errors: of the compile (compile_client.h, local_worker.h) and of the load
+  // (artifact_view.h, loaded_artifact.h, executor.h).
+  absl::StatusOr<std::shared_ptr<Callable>> Compile(
+      const wire::Graph& graph, const wire::CompileOptions& options = {});
+
+  // The compile alone: nothing is loaded. For targets that are not here.
+  absl::StatusOr<CompileAnswer> CompileOnly(const wire::CompileRequest& request,
+                                            CompileReport& report);
+
+  // Makes an artifact callable on this session's device: verify, load, bind.
+  absl::StatusOr<std::shared_ptr<const Executor>> Load(
+      const wire::SignedArtifact& artifact) const;
+
+  const OpenedDevice& device() const { return device_; }
+  const wire::Target& target() const { return target_; }
+
+ private:
+  Session(SessionOptions options, OpenedDevice device, wire::Target target);
+
+  absl::StatusOr<CompileAnswer> AskDaemon(const wire::CompileRequest& request,
+                                          absl::Time deadline);
+
+  const SessionOptions options_;
+  const OpenedDevice device_;
+  const wire::Target target_;
+  std::unique_ptr<LocalWorker> local_worker_;  // null without one
+  mutable Mutex mu_;
+  // Null until the daemon was reached.
+  std::shared_ptr<CompileClient> client_ ABSL_GUARDED_BY(mu_);
+};
+
+// A compiled graph. Thread-safe: any number of threads may be in Run.
+class Callable {
+ public:
+  // Runs the artifact whose guards hold for `inputs`; compiles another one when
+  // none does and another may.
+  //
+  // Errors: those of Executor::Run; those of Session::Compile; GUARD_FAILED
+  // when the graph itself is not for such inputs (dtype, rank, a constant
+  // size), naming the first that differs.
+  absl::StatusOr<std::vector<OutputValue>> Run(
+      absl::Span<const InputValue> inputs, const RunOptions& options = {})
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Serves `artifact` from the next Run on, in place of entry `index` of the
+  // guard table (0: the first compiled). Runs under way keep theirs.
+  //
+  // ARTIFACT_INCOMPATIBLE when its interface digest is another one.
+  absl::Status Swap(int index, const wire::SignedArtifact& artifact)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Of the latest compile.
+  CompileReport report() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Artifacts compiled or fetched so far: one, unless guards failed.
+  int compiles() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Of the first artifact; for those that show plans and counters.
+  std::shared_ptr<const Executor> executor() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  friend class Session;
+  // The artifacts and their guards, replaced as a whole.
+  struct Entries {
+    std::shared_ptr<const GuardTable> guards;
+    std::vector<std::shared_ptr<HotSlot>> slots;
+  };
+
+  Callable(std::shared_ptr<Session> session, wire::CompileRequest request)
+      : session_(std::move(session)), request_(std::move(request)) {}
+
+  std::shared_ptr<const Entries> entries() const ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status CompileFor(const wire::CompileRequest& request)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Specialize(absl::Span<const InputValue> inputs)
+      ABSL_LOCKS_EXCLUDED(mu_, compile_mu_);
+
+  const std::shared_ptr<Session> session_;
+  const wire::CompileRequest request_;
+  Mutex compile_mu_;  // one specialization at a time; taken before mu_
+  mutable Mutex mu_;
+  std::shared_ptr<const Entries> entries_ ABSL_GUARDED_BY(mu_);
+  CompileReport report_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace kiln
+
+#endif  // KILN_CLIENT_SESSION_H_
