@@ -1,0 +1,31 @@
+#ifndef KILN_CLIENT_COMPILECTL_ADMIN_CALL_H_
+#define KILN_CLIENT_COMPILECTL_ADMIN_CALL_H_
+
+#include "absl/status/statusor.h"
+#include "client/compilectl/commands.h"
+#include "grpcpp/grpcpp.h"
+#include "proto/admin_service.grpc.pb.h"
+
+namespace kiln {
+
+// One unary call of AdminService, with the client's timeout:
+//   AdminCall<wire::JobsReply>(daemon, &wire::AdminService::Stub::Jobs, request)
+template <typename Reply, typename Request>
+absl::StatusOr<Reply> AdminCall(
+    const AdminClient& daemon,
+    grpc::Status (wire::AdminService::Stub::*method)(grpc::ClientContext*,
+                                                     const Request&, Reply*),
+    const Request& request) {
+  const auto stub = wire::AdminService::NewStub(daemon.channel());
+  grpc::ClientContext context;
+  SetDeadline(context, absl::Now() + daemon.timeout());
+  Reply reply;
+  const grpc::Status status = ((*stub).*method)(&context, request, &reply);
+  const absl::Status outcome = StatusOfCall(status, context, "kilnd");
+  if (!outcome.ok()) return outcome;
+  return reply;
+}
+
+}  // namespace kiln
+
+#endif  // KILN_CLIENT_COMPILECTL_ADMIN_CALL_H_

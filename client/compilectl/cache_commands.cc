@@ -1,0 +1,247 @@
+// What the cache holds: ls, show, explain, purge.
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/compilectl/admin_call.h"
+#include "client/compilectl/commands.h"
+#include "client/compilectl/show_text.h"
+#include "client/compilectl/target_of.h"
+#include "nlohmann/json.hpp"
+#include "proto/base/status.h"
+#include "proto/corpus/corpus_case.h"
+
+namespace kiln {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Admin = wire::AdminService::Stub;
+
+std::string SinceText(int64_t unix_ms) {
+  if (unix_ms == 0) return "-";
+  return AgeText(absl::Now() - absl::FromUnixMillis(unix_ms));
+}
+
+Json PartsJson(const google::protobuf::RepeatedPtrField<wire::KeyPart>& parts) {
+  Json out = Json::array();
+  for (const wire::KeyPart& part : parts) {
+    out.push_back({{"name", part.name()},
+                   {"digest", LongKey(part.digest())},
+                   {"text", part.text()}});
+  }
+  return out;
+}
+
+Json EntryJson(const wire::Entry& entry) {
+  Json guards = Json::array();
+  for (const std::string& guard : entry.guards()) guards.push_back(guard);
+  return {{"key", LongKey(entry.compile_key())},
+          {"entry", LongKey(entry.entry_id())},
+          {"graph", entry.graph_name()},
+          {"target", entry.target()},
+          {"bytes", entry.bytes()},
+          {"created_unix_ms", entry.created_unix_ms()},
+          {"last_used_unix_ms", entry.last_used_unix_ms()},
+          {"kernels", entry.kernels()},
+          {"parts", PartsJson(entry.parts())},
+          {"guards", std::move(guards)}};
+}
+
+std::string EntriesText(
+    const google::protobuf::RepeatedPtrField<wire::Entry>& entries,
+    absl::string_view when_empty) {
+  Table table({"KEY", "TARGET", "GRAPH", "KERNELS", "SIZE", "AGE", "USED"});
+  for (const wire::Entry& entry : entries) {
+    table.Add({ShortKey(entry.compile_key()), entry.target(),
+               entry.graph_name(), absl::StrCat(entry.kernels()),
+               BytesText(entry.bytes()), SinceText(entry.created_unix_ms()),
+               SinceText(entry.last_used_unix_ms())});
+  }
+  return table.Text(when_empty);
+}
+
+Json EntriesJson(
+    const google::protobuf::RepeatedPtrField<wire::Entry>& entries) {
+  Json out = Json::array();
+  for (const wire::Entry& entry : entries) out.push_back(EntryJson(entry));
+  return out;
+}
+
+// The request for a case of a corpus file: "FILE.jsonl" or "FILE.jsonl:CASE".
+absl::StatusOr<wire::CompileRequest> RequestOf(const ExplainOptions& options) {
+  const size_t jsonl = options.subject.find(".jsonl");
+  const std::string file = options.subject.substr(0, jsonl + 6);
+  const size_t colon = options.subject.find(':', jsonl);
+  const std::string name =
+      colon == std::string::npos ? "" : options.subject.substr(colon + 1);
+  ASSIGN_OR_RETURN(const std::vector<CorpusCase> cases, ReadCorpusFile(file));
+  for (const CorpusCase& test_case : cases) {
+    if (!name.empty() && test_case.name != name) continue;
+    RETURN_IF_ERROR(test_case.readable);
+    wire::CompileRequest request;
+    *request.mutable_graph() = test_case.graph;
+    ASSIGN_OR_RETURN(*request.mutable_target(),
+                     TargetOf(options.device, options.arch));
+    return request;
+  }
+  return absl::NotFoundError(absl::StrCat(file, ": no case ", name));
+}
+
+std::string ExplainText(const wire::ExplainReply& reply) {
+  Table table({"PART", "", "ASKED", "NEAREST"});
+  for (const wire::KeyPart& part : reply.asked()) {
+    std::string nearest;
+    std::string verdict = reply.has_nearest() ? "same" : "";
+    for (const wire::KeyPart& other : reply.nearest().parts()) {
+      if (other.name() != part.name()) continue;
+      nearest = other.text();
+      if (other.digest() != part.digest()) verdict = "DIFFERS";
+    }
+    table.Add({part.name(), verdict, part.text(),
+               verdict == "DIFFERS" ? nearest : ""});
+  }
+  std::string text = table.Text("no parts");
+  if (reply.found()) {
+    absl::StrAppend(&text, "found: ", ShortKey(reply.nearest().compile_key()),
+                    "\n");
+  } else if (!reply.has_nearest()) {
+    absl::StrAppend(&text, "not found: the cache is empty\n");
+  } else {
+    absl::StrAppend(&text, "not found; nearest is ",
+                    ShortKey(reply.nearest().compile_key()),
+                    ", first difference: ", reply.first_difference(), "\n");
+  }
+  if (!reply.detail().empty()) absl::StrAppend(&text, reply.detail(), "\n");
+  return text;
+}
+
+wire::PurgeRequest PurgeRequestOf(const PurgeOptions& options) {
+  wire::PurgeRequest request;
+  request.set_key_prefix_hex(options.key_prefix);
+  request.set_older_than_ms(absl::ToInt64Milliseconds(options.older_than));
+  request.set_device(options.device);
+  request.set_all(options.all);
+  return request;
+}
+
+// Asks first when much would go. ABORTED when the answer is no.
+absl::Status ConfirmPurge(
+    const AdminClient& daemon, wire::PurgeRequest request,
+    const std::function<bool(const std::string& question)>& confirm) {
+  request.set_dry_run(true);
+  ASSIGN_OR_RETURN(
+      const wire::PurgeReply would,
+      AdminCall<wire::PurgeReply>(daemon, &Admin::Purge, request));
+  if (would.entries() <= kBigPurgeEntries && would.bytes() <= kBigPurgeBytes) {
+    return absl::OkStatus();
+  }
+  if (confirm(absl::StrCat("purge ", would.entries(), " entries, ",
+                           BytesText(would.bytes()), "?"))) {
+    return absl::OkStatus();
+  }
+  return absl::AbortedError("purge: not confirmed; --yes goes without asking");
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ListCommand(const AdminClient& daemon,
+                                        const std::string& key_prefix,
+                                        uint32_t limit, OutputFormat format) {
+  wire::ListRequest request;
+  request.set_key_prefix_hex(key_prefix);
+  request.set_limit(limit);
+  ASSIGN_OR_RETURN(const wire::ListReply reply,
+                   AdminCall<wire::ListReply>(daemon, &Admin::List, request));
+  if (format == OutputFormat::kJson) {
+    return JsonText({{"entries", EntriesJson(reply.entries())}});
+  }
+  return EntriesText(reply.entries(), "no entries");
+}
+
+absl::StatusOr<std::string> ShowCommand(const AdminClient& daemon,
+                                        const std::string& key_prefix,
+                                        ShowWhat what, OutputFormat format) {
+  wire::ShowRequest request;
+  request.set_key_prefix_hex(key_prefix);
+  ASSIGN_OR_RETURN(const wire::ShowReply reply,
+                   AdminCall<wire::ShowReply>(daemon, &Admin::Show, request));
+  if (format == OutputFormat::kTable) return ShowText(reply, what);
+  Json document = EntryJson(reply.entry());
+  const wire::CompilePlan& compiled = reply.artifact().compiled();
+  Json counters = Json::object();
+  for (const wire::Counter& counter : compiled.counters()) {
+    counters[counter.name()] = counter.value();
+  }
+  document["counters"] = std::move(counters);
+  Json kernels = Json::array();
+  for (const wire::PlanKernel& kernel : compiled.plan().kernels()) {
+    kernels.push_back({{"label", kernel.label()},
+                       {"symbol", kernel.symbol()},
+                       {"module", kernel.module()},
+                       {"text", kernel.text()}});
+  }
+  document["kernels"] = std::move(kernels);
+  Json sources = Json::array();
+  for (const wire::TranslationUnit& unit : compiled.units()) {
+    sources.push_back(unit.source());
+  }
+  document["sources"] = std::move(sources);
+  return JsonText(document);
+}
+
+absl::StatusOr<std::string> ExplainCommand(const AdminClient& daemon,
+                                           const ExplainOptions& options,
+                                           OutputFormat format) {
+  wire::ExplainRequest request;
+  if (absl::StrContains(options.subject, ".jsonl")) {
+    ASSIGN_OR_RETURN(*request.mutable_request(), RequestOf(options));
+  } else {
+    request.set_key_prefix_hex(options.subject);
+  }
+  ASSIGN_OR_RETURN(
+      const wire::ExplainReply reply,
+      AdminCall<wire::ExplainReply>(daemon, &Admin::Explain, request));
+  if (format == OutputFormat::kTable) return ExplainText(reply);
+  Json document = {{"found", reply.found()},
+                   {"asked", PartsJson(reply.asked())},
+                   {"first_difference", reply.first_difference()},
+                   {"detail", reply.detail()}};
+  document["nearest"] =
+      reply.has_nearest() ? EntryJson(reply.nearest()) : Json(nullptr);
+  return JsonText(document);
+}
+
+absl::StatusOr<std::string> PurgeCommand(
+    const AdminClient& daemon, const PurgeOptions& options,
+    const std::function<bool(const std::string& question)>& confirm,
+    OutputFormat format) {
+  wire::PurgeRequest request = PurgeRequestOf(options);
+  if (options.key_prefix.empty() && options.device.empty() && !options.all &&
+      options.older_than <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        "purge: a key, --older-than, --device or --all is due");
+  }
+  if (!options.yes && !options.dry_run) {
+    RETURN_IF_ERROR(ConfirmPurge(daemon, request, confirm));
+  }
+  request.set_dry_run(options.dry_run);
+  ASSIGN_OR_RETURN(const wire::PurgeReply reply,
+                   AdminCall<wire::PurgeReply>(daemon, &Admin::Purge, request));
+  if (format == OutputFormat::kJson) {
+    return JsonText({{"dry_run", options.dry_run},
+                     {"entries", reply.entries()},
+                     {"bytes", reply.bytes()},
+                     {"victims", EntriesJson(reply.victims())}});
+  }
+  std::string text;
+  if (options.dry_run) text = EntriesText(reply.victims(), "no entries");
+  return absl::StrCat(text, options.dry_run ? "would purge " : "purged ",
+                      reply.entries(), " entries, ", BytesText(reply.bytes()),
+                      "\n");
+}
+
+}  // namespace kiln

@@ -1,0 +1,23 @@
+#ifndef KILN_CLIENT_COMPILECTL_COMPLETION_H_
+#define KILN_CLIENT_COMPILECTL_COMPLETION_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace kiln {
+
+// A command and its long options, "--older-than" and so on.
+using CommandOptions = std::pair<std::string, std::vector<std::string>>;
+
+// A script that completes compilectl's commands and options: for "bash"
+// (source it, or put it in /etc/bash_completion.d) or "zsh".
+// INVALID_ARGUMENT for another shell.
+absl::StatusOr<std::string> CompletionScript(
+    const std::string& shell, const std::vector<CommandOptions>& commands);
+
+}  // namespace kiln
+
+#endif  // KILN_CLIENT_COMPILECTL_COMPLETION_H_

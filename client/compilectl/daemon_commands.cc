@@ -1,0 +1,169 @@
+// What the daemon is doing: stats, jobs, workers, tune, version, drain.
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/compilectl/admin_call.h"
+#include "client/compilectl/commands.h"
+#include "client/compilectl/target_of.h"
+#include "client/version.h"
+#include "nlohmann/json.hpp"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Admin = wire::AdminService::Stub;
+
+}  // namespace
+
+absl::StatusOr<std::string> StatsCommand(const AdminClient& daemon,
+                                         OutputFormat format) {
+  ASSIGN_OR_RETURN(const wire::StatsReply reply,
+                   AdminCall<wire::StatsReply>(daemon, &Admin::Stats,
+                                               wire::StatsRequest()));
+  if (format == OutputFormat::kJson) {
+    Json counters = Json::object();
+    for (const wire::Counter& counter : reply.counters()) {
+      counters[counter.name()] = counter.value();
+    }
+    return JsonText({{"version", reply.version()},
+                     {"uptime_ms", reply.uptime_ms()},
+                     {"counters", std::move(counters)}});
+  }
+  Table table({"COUNTER", "VALUE"});
+  for (const wire::Counter& counter : reply.counters()) {
+    table.Add({counter.name(), absl::StrCat(counter.value())});
+  }
+  return absl::StrCat("kilnd ", reply.version(), ", up ",
+                      AgeText(absl::Milliseconds(reply.uptime_ms())), "\n",
+                      table.Text("no counters"));
+}
+
+absl::StatusOr<std::string> JobsCommand(const AdminClient& daemon,
+                                        OutputFormat format) {
+  ASSIGN_OR_RETURN(
+      const wire::JobsReply reply,
+      AdminCall<wire::JobsReply>(daemon, &Admin::Jobs, wire::JobsRequest()));
+  if (format == OutputFormat::kJson) {
+    Json jobs = Json::array();
+    for (const wire::Job& job : reply.jobs()) {
+      jobs.push_back({{"id", job.id()},
+                      {"key", LongKey(job.compile_key())},
+                      {"state", job.state()},
+                      {"stage", job.stage()},
+                      {"age_ms", job.age_ms()},
+                      {"waiters", job.waiters()},
+                      {"graph", job.graph_name()}});
+    }
+    return JsonText({{"jobs", std::move(jobs)}});
+  }
+  Table table({"JOB", "KEY", "STATE", "STAGE", "AGE", "WAITERS", "GRAPH"});
+  for (const wire::Job& job : reply.jobs()) {
+    table.Add({job.id(), ShortKey(job.compile_key()), job.state(), job.stage(),
+               AgeText(absl::Milliseconds(job.age_ms())),
+               absl::StrCat(job.waiters()), job.graph_name()});
+  }
+  return table.Text("no jobs");
+}
+
+absl::StatusOr<std::string> WorkersCommand(const AdminClient& daemon,
+                                           OutputFormat format) {
+  ASSIGN_OR_RETURN(const wire::WorkersReply reply,
+                   AdminCall<wire::WorkersReply>(daemon, &Admin::Workers,
+                                                 wire::WorkersRequest()));
+  if (format == OutputFormat::kJson) {
+    Json workers = Json::array();
+    for (const wire::Worker& worker : reply.workers()) {
+      workers.push_back({{"index", worker.index()},
+                         {"pid", worker.pid()},
+                         {"state", worker.state()},
+                         {"key", LongKey(worker.compile_key())},
+                         {"jobs_done", worker.jobs_done()},
+                         {"restarts", worker.restarts()},
+                         {"resident_bytes", worker.resident_bytes()}});
+    }
+    Json toolchains = Json::array();
+    for (const std::string& toolchain : reply.toolchains()) {
+      toolchains.push_back(toolchain);
+    }
+    return JsonText({{"workers", std::move(workers)},
+                     {"toolchains", std::move(toolchains)}});
+  }
+  Table table({"WORKER", "PID", "STATE", "KEY", "JOBS", "RESTARTS", "MEMORY"});
+  for (const wire::Worker& worker : reply.workers()) {
+    table.Add({absl::StrCat(worker.index()), absl::StrCat(worker.pid()),
+               worker.state(), ShortKey(worker.compile_key()),
+               absl::StrCat(worker.jobs_done()),
+               absl::StrCat(worker.restarts()),
+               BytesText(worker.resident_bytes())});
+  }
+  std::string text = table.Text("no workers");
+  for (const std::string& toolchain : reply.toolchains()) {
+    absl::StrAppend(&text, "toolchain ", toolchain, "\n");
+  }
+  return text;
+}
+
+absl::StatusOr<std::string> TuneCommand(const AdminClient& daemon,
+                                        const TuneOptions& options,
+                                        OutputFormat format) {
+  wire::TuneRequest request;
+  ASSIGN_OR_RETURN(*request.mutable_target(),
+                   TargetOf(options.device, options.arch));
+  request.set_rows(options.rows);
+  request.set_columns(options.columns);
+  request.set_dtype(options.dtype);
+  ASSIGN_OR_RETURN(const wire::TuneReply reply,
+                   AdminCall<wire::TuneReply>(daemon, &Admin::Tune, request));
+  const int count = std::min(reply.choices_size(), reply.seconds_size());
+  if (format == OutputFormat::kJson) {
+    Json variants = Json::array();
+    for (int i = 0; i < count; ++i) {
+      variants.push_back({{"choice", reply.choices(i)},
+                          {"seconds", reply.seconds(i)}});
+    }
+    return JsonText({{"key", reply.key()},
+                     {"choice", reply.choice()},
+                     {"variants", std::move(variants)}});
+  }
+  Table table({"CHOICE", "MICROSECONDS", ""});
+  for (int i = 0; i < count; ++i) {
+    table.Add({reply.choices(i), absl::StrFormat("%.2f", reply.seconds(i) * 1e6),
+               reply.choices(i) == reply.choice() ? "winner" : ""});
+  }
+  return absl::StrCat(reply.key(), "\n", table.Text("no variants"));
+}
+
+absl::StatusOr<std::string> VersionCommand(
+    const absl::StatusOr<AdminClient>& daemon, OutputFormat format) {
+  std::string daemon_version;
+  std::string daemon_absent = std::string(daemon.status().message());
+  if (daemon.ok()) {
+    const absl::StatusOr<wire::StatsReply> reply = AdminCall<wire::StatsReply>(
+        *daemon, &Admin::Stats, wire::StatsRequest());
+    if (reply.ok()) daemon_version = reply->version();
+    daemon_absent = std::string(reply.status().message());
+  }
+  if (format == OutputFormat::kJson) {
+    return JsonText({{"compilectl", kVersion}, {"kilnd", daemon_version}});
+  }
+  return absl::StrCat(
+      "compilectl ", kVersion, "\nkilnd      ",
+      daemon_version.empty() ? absl::StrCat("not there: ", daemon_absent)
+                             : daemon_version,
+      "\n");
+}
+
+absl::StatusOr<std::string> DrainCommand(const AdminClient& daemon,
+                                         OutputFormat format) {
+  RETURN_IF_ERROR(AdminCall<wire::DrainReply>(daemon, &Admin::Drain,
+                                              wire::DrainRequest())
+                      .status());
+  if (format == OutputFormat::kJson) return JsonText({{"draining", true}});
+  return std::string("kilnd drains: it finishes what runs and ends\n");
+}
+
+}  // namespace kiln

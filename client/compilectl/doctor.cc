@@ -1,0 +1,217 @@
+#include "client/compilectl/doctor.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "client/compilectl/admin_call.h"
+#include "nlohmann/json.hpp"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Less free disk than this, and a busy day fills it.
+constexpr uint64_t kLeastFreeBytes = uint64_t{1} << 30;
+
+// Before this program was written, so the clock is wrong: ages and evictions
+// would be.
+constexpr absl::string_view kEarliest = "2025-01-01T00:00:00+00:00";
+
+std::optional<std::string> OnPath(absl::string_view program,
+                                  absl::string_view path) {
+  for (const absl::string_view folder : absl::StrSplit(path, ':')) {
+    const std::string candidate = absl::StrCat(folder, "/", program);
+    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+  }
+  return std::nullopt;
+}
+
+Finding HostCompiler(const DoctorOptions& options) {
+  Finding out{.subject = "host compiler"};
+  for (const char* name : {"g++", "clang++-14", "clang++"}) {
+    const std::optional<std::string> found = OnPath(name, options.path);
+    if (!found.has_value()) continue;
+    out.found = *found;
+    return out;
+  }
+  out.health = Health::kBad;
+  out.found = "none: no CPU kernel can be built";
+  out.remedy = "apt-get install g++";
+  return out;
+}
+
+// Whether the loader finds `library`. The handle stays open: programs like this
+// one end soon.
+Finding Library(absl::string_view subject, const std::string& library,
+                absl::string_view without, absl::string_view remedy) {
+  Finding out{.subject = std::string(subject), .found = library};
+  if (dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr) return out;
+  out.health = Health::kAbsent;
+  out.found = absl::StrCat(library, " not found by the loader: ", without);
+  out.remedy = std::string(remedy);
+  return out;
+}
+
+Finding Socket(const DaemonAddress& daemon) {
+  Finding out{.subject = "socket", .found = daemon.Text()};
+  if (daemon.socket.empty()) return out;
+  struct stat info = {};
+  if (stat(daemon.socket.c_str(), &info) != 0) {
+    out.health = Health::kBad;
+    absl::StrAppend(&out.found, ": ", std::generic_category().message(errno));
+    out.remedy = absl::StrCat("kilnd --socket ", daemon.socket);
+  } else if (!S_ISSOCK(info.st_mode)) {
+    out.health = Health::kBad;
+    absl::StrAppend(&out.found, ": not a socket");
+    out.remedy = absl::StrCat("rm ", daemon.socket, "  # then start kilnd");
+  } else if (info.st_uid != geteuid() && info.st_uid != 0) {
+    out.health = Health::kBad;
+    absl::StrAppend(&out.found, ": owned by user ", info.st_uid, ", due ",
+                    geteuid());
+    out.remedy = "start a kilnd of your own, or --socket another one";
+  } else if ((info.st_mode & 077) != 0) {
+    out.health = Health::kBad;
+    absl::StrAppend(&out.found,
+                    absl::StrFormat(": mode %04o, due 0600",
+                                    static_cast<int>(info.st_mode & 07777)));
+    out.remedy = absl::StrCat("chmod 0600 ", daemon.socket);
+  }
+  return out;
+}
+
+std::vector<Finding> DataFolder(const std::string& folder) {
+  Finding access_to{.subject = "data folder", .found = folder};
+  Finding disk{.subject = "free disk"};
+  std::error_code error;
+  const fs::path there = fs::exists(folder, error)
+                             ? fs::path(folder)
+                             : fs::path(folder).parent_path();
+  if (access(there.c_str(), W_OK) != 0) {
+    access_to.health = Health::kBad;
+    absl::StrAppend(&access_to.found, ": not writable");
+    access_to.remedy = absl::StrCat("chown $USER ", folder,
+                                    "  # or another --data-folder");
+  }
+  const fs::space_info space = fs::space(there, error);
+  disk.found = error ? error.message() : BytesText(space.available);
+  if (error || space.available < kLeastFreeBytes) {
+    disk.health = Health::kBad;
+    disk.remedy = "compilectl purge --older-than 7d";
+  }
+  return {access_to, disk};
+}
+
+Finding Clock() {
+  Finding out{.subject = "clock", .found = absl::FormatTime(absl::Now())};
+  absl::Time earliest;
+  std::string ignored;
+  absl::ParseTime(absl::RFC3339_full, kEarliest, &earliest, &ignored);
+  if (absl::Now() < earliest) {
+    out.health = Health::kBad;
+    out.remedy = "timedatectl set-ntp true";
+  }
+  return out;
+}
+
+std::vector<Finding> Daemon(const DaemonAddress& address) {
+  Finding out{.subject = "daemon"};
+  const auto channel = OpenDaemonChannel(address);
+  absl::StatusOr<wire::WorkersReply> workers = channel.status();
+  if (channel.ok()) {
+    workers = AdminCall<wire::WorkersReply>(
+        AdminClient(*channel, address.connect_timeout),
+        &wire::AdminService::Stub::Workers, wire::WorkersRequest());
+  }
+  if (!workers.ok()) {
+    out.health = Health::kBad;
+    out.found = std::string(workers.status().message());
+    out.remedy = "kilnd  # or systemctl --user start kilnd";
+    return {out};
+  }
+  out.found = absl::StrCat(workers->workers_size(), " workers");
+  std::vector<Finding> all = {out};
+  for (const std::string& toolchain : workers->toolchains()) {
+    const bool missing = absl::StrContains(toolchain, "missing");
+    all.push_back({.subject = "worker toolchain",
+                   .health = missing ? Health::kAbsent : Health::kGood,
+                   .found = toolchain,
+                   .remedy = missing ? "deploy/install_deps.sh" : ""});
+  }
+  return all;
+}
+
+absl::string_view HealthWord(Health health) {
+  switch (health) {
+    case Health::kGood:
+      return "good";
+    case Health::kAbsent:
+      return "absent";
+    case Health::kBad:
+      return "BAD";
+  }
+  return "BAD";
+}
+
+}  // namespace
+
+std::vector<Finding> Examine(const DoctorOptions& options) {
+  std::vector<Finding> findings = {
+      HostCompiler(options),
+      Library("NVRTC", "libnvrtc.so.13", "CUDA kernels need it, unless workers "
+              "are told where it is", "deploy/install_deps.sh"),
+      Library("CUDA driver", "libcuda.so.1", "no GPU can be used here",
+              "install the NVIDIA driver, where a GPU is"),
+      Library("oneDNN", "libdnnl.so.2", "matrix products on the CPU need it",
+              "apt-get install libdnnl2"),
+      Socket(options.daemon),
+  };
+  for (auto& finding : DataFolder(options.data_folder)) {
+    findings.push_back(std::move(finding));
+  }
+  findings.push_back(Clock());
+  for (auto& finding : Daemon(options.daemon)) {
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+std::string DoctorText(const std::vector<Finding>& findings,
+                       OutputFormat format) {
+  if (format == OutputFormat::kJson) {
+    auto rows = nlohmann::ordered_json::array();
+    for (const Finding& finding : findings) {
+      rows.push_back({{"subject", finding.subject},
+                      {"health", std::string(HealthWord(finding.health))},
+                      {"found", finding.found},
+                      {"remedy", finding.remedy}});
+    }
+    return JsonText({{"findings", std::move(rows)}});
+  }
+  Table table({"SUBJECT", "HEALTH", "FOUND", "TYPE"});
+  for (const Finding& finding : findings) {
+    table.Add({finding.subject, std::string(HealthWord(finding.health)),
+               finding.found, finding.remedy});
+  }
+  return table.Text("nothing was looked at");
+}
+
+bool AnythingBad(const std::vector<Finding>& findings) {
+  for (const Finding& finding : findings) {
+    if (finding.health == Health::kBad) return true;
+  }
+  return false;
+}
+
+}  // namespace kiln

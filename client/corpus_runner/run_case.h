@@ -1,0 +1,60 @@
+#ifndef KILN_CLIENT_CORPUS_RUNNER_RUN_CASE_H_
+#define KILN_CLIENT_CORPUS_RUNNER_RUN_CASE_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "client/corpus_runner/plan_figures.h"
+#include "client/session.h"
+#include "proto/corpus/corpus_case.h"
+
+namespace kiln {
+
+enum class Verdict {
+  kOk,
+  kWrong,          // ran, and a result is not PyTorch's
+  kUnimplemented,  // says so, and names the operator
+  kFailed,         // anything else
+};
+
+// "ok", "WRONG", "UNIMPLEMENTED", "FAILED".
+absl::string_view VerdictWord(Verdict verdict);
+
+// How one case went.
+struct CaseResult {
+  std::string name;
+  Verdict verdict = Verdict::kOk;
+  std::string detail;  // worst output, or the error; one line
+  // Worst error of any output, in units of its tolerance; above 1 is wrong.
+  double worst_ratio = 0;
+  bool ran = false;
+  CompileReport compile;
+  absl::Duration run;
+  std::optional<PlanFigures> figures;  // once it was compiled
+};
+
+// What to do with each case.
+enum class CaseMode {
+  kRun,          // compile, load, run, compare
+  kCompileOnly,  // compile for the session's target
+};
+
+// Runs the cases of one file, in order. Cases that share a graph ("x" and
+// "x@1") share one callable, and the second fails when it took another compile.
+// Cases without data are compiled only.
+//
+// `wire_device`: where the graphs' tensors are put, whatever they were
+// captured on.
+std::vector<CaseResult> RunCases(Session& session,
+                                 std::vector<CorpusCase> cases, CaseMode mode,
+                                 wire::DeviceType wire_device);
+
+// A line for people: verdict, name, detail.
+std::string ResultLine(const CaseResult& result);
+
+}  // namespace kiln
+
+#endif  // KILN_CLIENT_CORPUS_RUNNER_RUN_CASE_H_

@@ -1,0 +1,11 @@
+#ifndef KILN_CLIENT_VERSION_H_
+#define KILN_CLIENT_VERSION_H_
+
+namespace kiln {
+
+// Of everything that //client builds. The daemon says its own.
+inline constexpr char kVersion[] = "0.1.0";
+
+}  // namespace kiln
+
+#endif  // KILN_CLIENT_VERSION_H_
