@@ -133,9 +133,8 @@ absl::Status ConfirmPurge(
     const AdminClient& daemon, wire::PurgeRequest request,
     const std::function<bool(const std::string& question)>& confirm) {
   request.set_dry_run(true);
-  ASSIGN_OR_RETURN(
-      const wire::PurgeReply would,
-      AdminCall<wire::PurgeReply>(daemon, &Admin::Purge, request));
+  ASSIGN_OR_RETURN(const wire::PurgeReply would,
+                   AdminCall<wire::PurgeReply>(daemon, &Admin::Purge, request));
   if (would.entries() <= kBigPurgeEntries && would.bytes() <= kBigPurgeBytes) {
     return absl::OkStatus();
   }

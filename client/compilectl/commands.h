@@ -62,7 +62,7 @@ struct ExplainOptions {
   std::string subject;
   // What a graph is asked for: "cpu" or "cuda".
   std::string device = "cpu";
-  std::string arch;   // "sm_90", "x86-64-v3"; empty: sm_90, this machine's
+  std::string arch;  // "sm_90", "x86-64-v3"; empty: sm_90, this machine's
 };
 
 // The nearest entry, and the first part of the key that differs.

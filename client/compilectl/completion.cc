@@ -21,18 +21,18 @@ absl::StatusOr<std::string> CompletionScript(
   // zsh runs bash's completions once it is told to.
   const std::string head =
       shell == "zsh" ? "autoload -U +X bashcompinit && bashcompinit\n" : "";
-  return absl::StrCat(
-      head,
-      "_compilectl() {\n"
-      "  local words=\"",
-      absl::StrJoin(names, " "),
-      "\"\n"
-      "  case \"${COMP_WORDS[1]}\" in\n",
-      cases,
-      "  esac\n"
-      "  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
-      "}\n"
-      "complete -F _compilectl compilectl\n");
+  return absl::StrCat(head,
+                      "_compilectl() {\n"
+                      "  local words=\"",
+                      absl::StrJoin(names, " "),
+                      "\"\n"
+                      "  case \"${COMP_WORDS[1]}\" in\n",
+                      cases,
+                      "  esac\n"
+                      "  COMPREPLY=($(compgen -W \"$words\" -- "
+                      "\"${COMP_WORDS[COMP_CWORD]}\"))\n"
+                      "}\n"
+                      "complete -F _compilectl compilectl\n");
 }
 
 }  // namespace kiln

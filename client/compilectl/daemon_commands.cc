@@ -21,9 +21,9 @@ using Admin = wire::AdminService::Stub;
 
 absl::StatusOr<std::string> StatsCommand(const AdminClient& daemon,
                                          OutputFormat format) {
-  ASSIGN_OR_RETURN(const wire::StatsReply reply,
-                   AdminCall<wire::StatsReply>(daemon, &Admin::Stats,
-                                               wire::StatsRequest()));
+  ASSIGN_OR_RETURN(
+      const wire::StatsReply reply,
+      AdminCall<wire::StatsReply>(daemon, &Admin::Stats, wire::StatsRequest()));
   if (format == OutputFormat::kJson) {
     Json counters = Json::object();
     for (const wire::Counter& counter : reply.counters()) {
@@ -122,8 +122,8 @@ absl::StatusOr<std::string> TuneCommand(const AdminClient& daemon,
   if (format == OutputFormat::kJson) {
     Json variants = Json::array();
     for (int i = 0; i < count; ++i) {
-      variants.push_back({{"choice", reply.choices(i)},
-                          {"seconds", reply.seconds(i)}});
+      variants.push_back(
+          {{"choice", reply.choices(i)}, {"seconds", reply.seconds(i)}});
     }
     return JsonText({{"key", reply.key()},
                      {"choice", reply.choice()},
@@ -131,7 +131,8 @@ absl::StatusOr<std::string> TuneCommand(const AdminClient& daemon,
   }
   Table table({"CHOICE", "MICROSECONDS", ""});
   for (int i = 0; i < count; ++i) {
-    table.Add({reply.choices(i), absl::StrFormat("%.2f", reply.seconds(i) * 1e6),
+    table.Add({reply.choices(i),
+               absl::StrFormat("%.2f", reply.seconds(i) * 1e6),
                reply.choices(i) == reply.choice() ? "winner" : ""});
   }
   return absl::StrCat(reply.key(), "\n", table.Text("no variants"));
@@ -150,18 +151,18 @@ absl::StatusOr<std::string> VersionCommand(
   if (format == OutputFormat::kJson) {
     return JsonText({{"compilectl", kVersion}, {"kilnd", daemon_version}});
   }
-  return absl::StrCat(
-      "compilectl ", kVersion, "\nkilnd      ",
-      daemon_version.empty() ? absl::StrCat("not there: ", daemon_absent)
-                             : daemon_version,
-      "\n");
+  return absl::StrCat("compilectl ", kVersion, "\nkilnd      ",
+                      daemon_version.empty()
+                          ? absl::StrCat("not there: ", daemon_absent)
+                          : daemon_version,
+                      "\n");
 }
 
 absl::StatusOr<std::string> DrainCommand(const AdminClient& daemon,
                                          OutputFormat format) {
-  RETURN_IF_ERROR(AdminCall<wire::DrainReply>(daemon, &Admin::Drain,
-                                              wire::DrainRequest())
-                      .status());
+  RETURN_IF_ERROR(
+      AdminCall<wire::DrainReply>(daemon, &Admin::Drain, wire::DrainRequest())
+          .status());
   if (format == OutputFormat::kJson) return JsonText({{"draining", true}});
   return std::string("kilnd drains: it finishes what runs and ends\n");
 }

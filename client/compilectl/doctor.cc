@@ -101,8 +101,8 @@ std::vector<Finding> DataFolder(const std::string& folder) {
   if (access(there.c_str(), W_OK) != 0) {
     access_to.health = Health::kBad;
     absl::StrAppend(&access_to.found, ": not writable");
-    access_to.remedy = absl::StrCat("chown $USER ", folder,
-                                    "  # or another --data-folder");
+    access_to.remedy =
+        absl::StrCat("chown $USER ", folder, "  # or another --data-folder");
   }
   const fs::space_info space = fs::space(there, error);
   disk.found = error ? error.message() : BytesText(space.available);
@@ -169,8 +169,10 @@ absl::string_view HealthWord(Health health) {
 std::vector<Finding> Examine(const DoctorOptions& options) {
   std::vector<Finding> findings = {
       HostCompiler(options),
-      Library("NVRTC", "libnvrtc.so.13", "CUDA kernels need it, unless workers "
-              "are told where it is", "deploy/install_deps.sh"),
+      Library("NVRTC", "libnvrtc.so.13",
+              "CUDA kernels need it, unless workers "
+              "are told where it is",
+              "deploy/install_deps.sh"),
       Library("CUDA driver", "libcuda.so.1", "no GPU can be used here",
               "install the NVIDIA driver, where a GPU is"),
       Library("oneDNN", "libdnnl.so.2", "matrix products on the CPU need it",

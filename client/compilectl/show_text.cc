@@ -42,8 +42,8 @@ class PlanText {
 
  private:
   std::string Expr(const wire::SymExpr& expr) const {
-    const auto program = SymProgram::FromWire(
-        expr, static_cast<int64_t>(plan_.symbols_size()));
+    const auto program =
+        SymProgram::FromWire(expr, static_cast<int64_t>(plan_.symbols_size()));
     return program.ok() ? program->ToText(names_) : SymExprText(expr);
   }
 
@@ -90,13 +90,12 @@ class PlanText {
     }
     const bool known =
         launch.kernel() < static_cast<uint32_t>(plan_.kernels_size());
-    return absl::StrCat(
-        "launch ",
-        known ? plan_.kernels(launch.kernel()).label()
-              : absl::StrCat("kernel ", launch.kernel()),
-        " grid ", List(launch.grid()), " block [",
-        absl::StrJoin(launch.block(), ", "), "] args [",
-        absl::StrJoin(args, ", "), "]");
+    return absl::StrCat("launch ",
+                        known ? plan_.kernels(launch.kernel()).label()
+                              : absl::StrCat("kernel ", launch.kernel()),
+                        " grid ", List(launch.grid()), " block [",
+                        absl::StrJoin(launch.block(), ", "), "] args [",
+                        absl::StrJoin(args, ", "), "]");
   }
 
   std::string Step(const wire::PlanStep& step) const {
@@ -135,10 +134,10 @@ class PlanText {
 
 std::string HeadText(const wire::ShowReply& reply) {
   const wire::Entry& entry = reply.entry();
-  std::string text = absl::StrCat(
-      "key      ", LongKey(entry.compile_key()), "\ngraph    ",
-      entry.graph_name(), "\ntarget   ", entry.target(), "\nsize     ",
-      BytesText(entry.bytes()), "\n");
+  std::string text =
+      absl::StrCat("key      ", LongKey(entry.compile_key()), "\ngraph    ",
+                   entry.graph_name(), "\ntarget   ", entry.target(),
+                   "\nsize     ", BytesText(entry.bytes()), "\n");
   for (const std::string& guard : entry.guards()) {
     absl::StrAppend(&text, "guard    ", guard, "\n");
   }
