@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <functional>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,7 +79,7 @@ absl::StatusOr<DaemonAddress> AddressOf(const Flags& flags) {
     return address;
   }
   address.tcp = flags.tcp;
-  const absl::optional<Digest> raw = Digest::FromHex(flags.public_key_hex);
+  const std::optional<Digest> raw = Digest::FromHex(flags.public_key_hex);
   if (!raw.has_value()) {
     return MakeError(ErrorReason::kBadOption,
                      "--public-key: 64 hexadecimal digits are due with --tcp");

@@ -95,9 +95,11 @@ std::vector<Finding> DataFolder(const std::string& folder) {
   Finding access_to{.subject = "data folder", .found = folder};
   Finding disk{.subject = "free disk"};
   std::error_code error;
-  const fs::path there = fs::exists(folder, error)
-                             ? fs::path(folder)
-                             : fs::path(folder).parent_path();
+  // kilnd makes the folder: until then the nearest one above it counts.
+  fs::path there = fs::absolute(folder, error);
+  while (!fs::exists(there, error) && there.has_relative_path()) {
+    there = there.parent_path();
+  }
   if (access(there.c_str(), W_OK) != 0) {
     access_to.health = Health::kBad;
     absl::StrAppend(&access_to.found, ": not writable");

@@ -1,0 +1,104 @@
+#include "client/local_worker.h"
+
+#include <filesystem>
+
+#include "client/graph_builder.h"
+#include "gtest/gtest.h"
+#include "proto/artifact.pb.h"
+#include "proto/base/digest.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+// A request whose operator is an order to tests/support/fake_worker.
+wire::CompileRequest Order(const std::string& order) {
+  GraphBuilder g("order");
+  const Value x = g.Input("x", {DType::kFloat32, {4}});
+  g.Output(g.Node(order, {x}, {DType::kFloat32, {4}}));
+  wire::CompileRequest request;
+  *request.mutable_graph() = *g.Build();
+  request.mutable_target()->mutable_cpu()->set_level("x86-64-v3");
+  return request;
+}
+
+LocalWorkerOptions FakeWorker() {
+  return {.program = std::filesystem::absolute("tests/support/fake_worker"),
+          .scratch_root = testing::TempDir()};
+}
+
+TEST(LocalWorker, PlansBuildsAndAssembles) {
+  LocalWorker worker(FakeWorker());
+  const auto answer = worker.Compile(Order("fake.units.3"), {});
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->units_built, 3);
+  EXPECT_EQ(answer->artifact.xxh3(), Xxh3_64(answer->artifact.artifact()));
+  EXPECT_TRUE(answer->artifact.signature().empty());
+  wire::Artifact artifact;
+  ASSERT_TRUE(artifact.ParseFromString(answer->artifact.artifact()));
+  EXPECT_EQ(artifact.objects_size(), 3);
+}
+
+TEST(LocalWorker, EqualRequestsGiveEqualBytes) {
+  LocalWorker one(FakeWorker());
+  LocalWorker other(FakeWorker());
+  const auto a = one.Compile(Order("fake.units.2"), {});
+  const auto b = other.Compile(Order("fake.units.2"), {});
+  ASSERT_TRUE(a.ok() && b.ok());
+  EXPECT_EQ(a->artifact.artifact(), b->artifact.artifact());
+}
+
+TEST(LocalWorker, AWorkersErrorKeepsItsReason) {
+  LocalWorker worker(FakeWorker());
+  EXPECT_EQ(
+      ReasonOf(worker.Compile(Order("fake.error.UNSUPPORTED_OP"), {}).status()),
+      ErrorReason::kUnsupportedOp);
+  // And the worker lives on.
+  EXPECT_TRUE(worker.Compile(Order("fake.units.1"), {}).ok());
+}
+
+TEST(LocalWorker, OneThatDiesSaysWhyAndTheNextCompileWorks) {
+  LocalWorker worker(FakeWorker());
+  const absl::Status died = worker.Compile(Order("fake.die.any"), {}).status();
+  EXPECT_EQ(ReasonOf(died), ErrorReason::kWorkerDied);
+  EXPECT_NE(died.message().find("dies as told"), absl::string_view::npos)
+      << died;
+  EXPECT_TRUE(worker.Compile(Order("fake.units.1"), {}).ok());
+}
+
+TEST(LocalWorker, OneThatHangsIsEndedAtTheDeadline) {
+  LocalWorker worker(FakeWorker());
+  const absl::Status hung =
+      worker
+          .Compile(Order("fake.hang.any"),
+                   {.deadline = absl::Now() + absl::Milliseconds(200)})
+          .status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(hung)) << hung;
+  EXPECT_TRUE(worker.Compile(Order("fake.units.1"), {}).ok());
+}
+
+TEST(LocalWorker, AProgramThatIsNotThereIsNamed) {
+  LocalWorker worker(
+      {.program = "/nowhere/kiln-worker", .scratch_root = testing::TempDir()});
+  const absl::Status status =
+      worker.Compile(Order("fake.units.1"), {}).status();
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kNoToolchain);
+  EXPECT_NE(status.message().find("/nowhere/kiln-worker"),
+            absl::string_view::npos);
+}
+
+TEST(LocalWorker, LeavesNothingBehind) {
+  const std::string root = testing::TempDir() + "/empty_after";
+  std::filesystem::create_directory(root);
+  {
+    LocalWorkerOptions options = FakeWorker();
+    options.scratch_root = root;
+    LocalWorker worker(options);
+    ASSERT_TRUE(worker.Compile(Order("fake.units.1"), {}).ok());
+    EXPECT_FALSE(std::filesystem::is_empty(root));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(root));
+}
+
+}  // namespace
+}  // namespace kiln
