@@ -1,0 +1,125 @@
+"""Which file may include which: STYLE's rooms and the compiler's floors."""
+
+import ast
+import re
+
+# Room -> rooms it may include beside itself.
+ROOMS = {
+    "proto": set(),
+    "cache": {"proto"},
+    "compiler": {"proto"},
+    "runtime": {"proto"},
+    "server": {"proto", "cache"},
+    "client": {"proto", "runtime"},
+}
+
+# Folder of the compiler -> its floor, from the ground up. The files of
+# compiler/ itself stand on top.
+FLOORS = {
+    "config": 0,
+    "sym": 0,
+    "graph": 1,
+    "pass": 1,
+    "toolchain": 1,
+    "graph_passes": 2,
+    "autodiff": 2,
+    "loop": 2,
+    "reference": 2,
+    "schedule": 3,
+    "codegen": 4,
+    "tune": 4,
+    "emit": 5,
+}
+TOP_FLOOR = 6
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+def includes_of(text):
+    return INCLUDE.findall(text)
+
+
+def floor_of(path):
+    parts = path.split("/")
+    return TOP_FLOOR if len(parts) == 2 else FLOORS.get(parts[1])
+
+
+def arrow_fault(source, target):
+    """Why `source` may not depend on `target` (both paths), or None."""
+    if source.endswith("_main.cc") and not target.startswith("tests/"):
+        return None
+    source_room, target_room = source.split("/")[0], target.split("/")[0]
+    if source_room not in ROOMS:
+        return None
+    if target_room == "tests":
+        return "only tests may include tests"
+    if target_room not in ROOMS:
+        return None
+    if target_room != source_room and target_room not in ROOMS[source_room]:
+        return f"{source_room}/ may not include {target_room}/"
+    if source_room == target_room == "compiler":
+        return floor_fault(source, target)
+    return lobby_fault(source, target)
+
+
+def floor_fault(source, target):
+    above, below = floor_of(source), floor_of(target)
+    for path, floor in ((source, above), (target, below)):
+        if floor is None:
+            return f"{path}: its folder has no floor in tests/structure/arrows.py"
+    if below > above:
+        return f"floor {above} may not include floor {below}"
+    return None
+
+
+def lobby_fault(source, target):
+    """proto/base is below proto/key and the rest of proto/."""
+    if source.startswith("proto/base/") and target.startswith(
+        ("proto/key/", "proto/corpus/")
+    ):
+        return "proto/base/ is below the other folders of proto/"
+    return None
+
+
+def circle_in(includes):
+    """A circle in {file: [files]} as a list of files, or None."""
+    state = {}  # file -> "open" while its walk goes on, then "done"
+    for start in sorted(includes):
+        if start in state:
+            continue
+        state[start] = "open"
+        path = [start]
+        rest = [iter(includes[start])]
+        while path:
+            step = next((f for f in rest[-1] if f in includes), None)
+            if step is None:
+                state[path.pop()] = "done"
+                rest.pop()
+            elif state.get(step) == "open":
+                return path[path.index(step) :] + [step]
+            elif step not in state:
+                state[step] = "open"
+                path.append(step)
+                rest.append(iter(includes[step]))
+    return None
+
+
+def build_deps(text):
+    """[(rule, name, [labels])] of a BUILD file's targets."""
+    found = []
+    for call in ast.walk(ast.parse(text)):
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            continue
+        name, labels = "", []
+        for keyword in call.keywords:
+            strings = [
+                node.value
+                for node in ast.walk(keyword.value)
+                if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            ]
+            if keyword.arg == "name" and strings:
+                name = strings[0]
+            elif keyword.arg in ("deps", "data", "srcs", "hdrs"):
+                labels += [s for s in strings if s.startswith("//")]
+        found.append((call.func.id, name, labels))
+    return found
