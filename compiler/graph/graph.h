@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -48,7 +49,7 @@ struct Mutation {
 
 struct Value {
   TensorMeta meta;
-  std::string name;  // without '%'; unique in the graph
+  std::string name;  // for text: without '%', made unique there; may be empty
   static constexpr uint32_t kNoNode = ~0u;
   uint32_t node =
       kNoNode;  // index of the producer in nodes(); kNoNode: input or constant
@@ -57,13 +58,14 @@ struct Value {
 
 struct Node {
   const OpDef* op;
-  absl::InlinedVector<Argument, 4> args;
-  absl::InlinedVector<ValueId, 1> results;
+  Arguments args;
+  ValueIds results;
 };
 
 class Graph {
  public:
   std::string name;
+  DeviceType device = DeviceType::kCpu;  // of all its tensors
   ShapeEnv shapes;
   std::vector<GraphInput> inputs;
   std::vector<GraphConstant> constants;
@@ -80,9 +82,13 @@ class Graph {
 
   // Appends a node whose metas are inferred. `args` in schema order; missing
   // trailing ones take their defaults. MALFORMED_GRAPH from inference.
-  absl::StatusOr<absl::InlinedVector<ValueId, 1>> AddNode(
-      const OpDef& op, absl::InlinedVector<Argument, 4> args,
-      absl::string_view result_name = "");
+  absl::StatusOr<ValueIds> AddNode(const OpDef& op, Arguments args,
+                                   absl::string_view result_name = "");
+
+  // For text and import: names and, where the operator leaves them open, metas.
+  void SetName(ValueId id, std::string name) {
+    values_[id.index].name = std::move(name);
+  }
 
   // Keeps the nodes whose flag is set, in order. Says whether any went.
   bool RetainNodes(const std::vector<bool>& keep);
@@ -93,6 +99,7 @@ class Graph {
 
  private:
   friend class GraphRewriter;
+  ValueId AddValue(Value value);
   std::vector<Node> nodes_;
   std::vector<Value> values_;
 };
@@ -123,17 +130,20 @@ class GraphRewriter {
 
   ValueId Map(ValueId old) const;  // the new value of an old one
   Argument Map(const Argument& old) const;
-  void Keep(uint32_t i);  // copies the node, arguments mapped
-  void Replace(
-      uint32_t i,
-      absl::Span<const ValueId> results);  // in order of the old results
+  // Copies the node, arguments mapped; metas are inferred anew where those of
+  // its arguments have changed.
+  void Keep(uint32_t i);
+  // `results` in order of the old ones, of equal dtype and sizes. Other strides
+  // are allowed, and change what as_strided of them means.
+  void Replace(uint32_t i, absl::Span<const ValueId> results);
 
   // AddNode for an operator with one result.
-  absl::StatusOr<ValueId> Add1(const OpDef& op,
-                               absl::InlinedVector<Argument, 4> args);
+  absl::StatusOr<ValueId> Add1(const OpDef& op, Arguments args);
   void Finish();
 
  private:
+  ValueId CopyValue(const Value& old, uint32_t node, uint32_t result);
+
   Graph& graph_;
   std::vector<Node> old_nodes_;
   std::vector<Value> old_values_;

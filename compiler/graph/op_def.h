@@ -8,18 +8,20 @@
 // together: a row without its worker fails.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "compiler/graph/argument.h"
 #include "compiler/graph/tensor_meta.h"
+#include "compiler/sym/shape_env.h"
 
 namespace kiln {
-
-class ShapeEnv;
 
 enum class Handling : uint8_t {
   kView,   // results alias an input: index arithmetic while lowering, no code
@@ -66,6 +68,7 @@ struct Param {
   int alias_set = -1;    // "(a)" is 0, "(b)" is 1; -1: none
   bool has_default = false;
   Argument default_value;
+  int list_size = 0;  // "int[2]": 2; 0: any
 };
 
 struct Schema {
@@ -77,21 +80,42 @@ struct Schema {
   std::vector<Result> results;
 };
 
-// What InferMeta is given: the arguments in schema order, complete, and the
-// metas behind them.
+using Arguments = absl::InlinedVector<Argument, 4>;
+using ValueIds = absl::InlinedVector<ValueId, 1>;
+using TensorMetas = absl::InlinedVector<TensorMeta, 1>;
+
+// What an inference rule is given: the arguments in schema order, complete and
+// of the schema's types, and the metas behind them.
+//
+// A parameter of type kTensor that is named `other`, `exponent` or `value` may
+// hold a number instead of a value: PyTorch's wrapped numbers.
 struct InferInput {
   const Schema& schema;
   absl::Span<const Argument> args;
-  // The meta of a kValue argument.
+  // The meta of an argument that is_value().
   absl::FunctionRef<const TensorMeta&(const Argument&)> meta_of;
-  ShapeEnv&
-      shapes;  // equalities that are decided by a hint are recorded as guards
+  // Equalities that are decided by a hint are recorded here as guards.
+  ShapeEnv& shapes;
+  // Decides the dtype of statistics: the CPU keeps those of half types half.
+  DeviceType device = DeviceType::kCpu;
+
+  bool has(size_t i) const { return !args[i].is_none(); }
+  bool is_tensor(size_t i) const { return args[i].is_value(); }
+  const TensorMeta& tensor(size_t i) const { return meta_of(args[i]); }
+  // The metas of a list of tensors, absent ones left out.
+  std::vector<const TensorMeta*> tensors(size_t i) const;
+  const SymExpr& sym(size_t i) const { return args[i].sym(); }
+  // A number that is fixed: a symbol is specialized, with a guard.
+  int64_t integer(size_t i) const;
+  bool flag(size_t i) const;                        // false when absent
+  DimVector ints(size_t i) const;                   // empty when absent
+  std::vector<int64_t> fixed_ints(size_t i) const;  // specialized
+  std::optional<DType> dtype(size_t i) const;
 };
 
 // Sizes, strides, offset and dtype of each result as PyTorch's eager mode
-// gives them. MALFORMED_GRAPH names the argument: what was found, what was due.
-using InferFn =
-    absl::StatusOr<absl::InlinedVector<TensorMeta, 1>> (*)(const InferInput&);
+// gives them. MALFORMED_GRAPH: what was found, what was due.
+using InferFn = absl::StatusOr<TensorMetas> (*)(const InferInput&);
 
 struct OpDef {
   absl::string_view name;  // "aten.add.Tensor"
@@ -102,6 +126,9 @@ struct OpDef {
   // Filled when the tables are joined.
   Schema schema;
   uint32_t index = 0;  // dense; rooms above keep arrays by it
+  // Of an in-place form (aten.add_.Tensor): the operator that computes what
+  // its first argument becomes, from the same arguments (aten.add.Tensor).
+  const OpDef* functional = nullptr;
 };
 
 }  // namespace kiln

@@ -1,6 +1,9 @@
 #ifndef KILN_COMPILER_GRAPH_TENSOR_META_H_
 #define KILN_COMPILER_GRAPH_TENSOR_META_H_
 
+#include <string>
+
+#include "absl/functional/function_ref.h"
 #include "compiler/sym/sym_expr.h"
 #include "proto/base/dtype.h"
 
@@ -26,6 +29,21 @@ struct TensorMeta {
 
 // Row-major strides for `sizes`. A size of 0 counts as 1, as in PyTorch.
 DimVector ContiguousStrides(const DimVector& sizes);
+
+// Strides of NHWC (rank 4) and NDHWC (rank 5) for `sizes` in NCHW order.
+DimVector ChannelsLastStrides(const DimVector& sizes);
+
+// A contiguous tensor.
+TensorMeta ContiguousMeta(DType dtype, DimVector sizes);
+
+// "f32[4, s0]", with strides and offset where they are not those of a
+// contiguous tensor: "f32[4, 8] strides [1, 4] offset 2"; "none" when not
+// defined.
+std::string ToText(const TensorMeta& meta);
+std::string ToText(const TensorMeta& meta,
+                   absl::FunctionRef<std::string(Var)> name_of);
+// "[4, s0]".
+std::string ToText(const DimVector& dims);
 
 }  // namespace kiln
 

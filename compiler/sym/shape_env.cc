@@ -83,6 +83,13 @@ bool ShapeEnv::DecideLe(const SymExpr& a, const SymExpr& b,
   return !DecideLt(b, a, origin);
 }
 
+int64_t ShapeEnv::Specialize(const SymExpr& e, absl::string_view origin) {
+  if (e.is_constant()) return e.constant();
+  const int64_t value = Hint(e);
+  DecideEq(e, value, origin);
+  return value;
+}
+
 void ShapeEnv::TakeGuard(GuardOp op, const SymExpr& left, const SymExpr& right,
                          absl::string_view origin) {
   guards_.push_back({op, left, right, std::string(origin)});

@@ -60,6 +60,9 @@ class ShapeEnv {
   bool DecideLt(const SymExpr& a, const SymExpr& b, absl::string_view origin);
   bool DecideLe(const SymExpr& a, const SymExpr& b, absl::string_view origin);
 
+  // The one value that `e` has from now on: its hint, with a guard.
+  int64_t Specialize(const SymExpr& e, absl::string_view origin);
+
   const std::vector<Guard>& guards() const { return guards_; }
   // For a parser that reads a graph back.
   void TakeGuard(GuardOp op, const SymExpr& left, const SymExpr& right,

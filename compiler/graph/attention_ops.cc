@@ -1,0 +1,130 @@
+// Scaled dot-product attention, in the forms PyTorch's dispatch gives.
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/graph/layout_rules.h"
+#include "compiler/graph/op_families.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+constexpr auto kDecompose = Handling::kDecompose;
+
+absl::Status CheckHeads(const TensorMeta& q, const TensorMeta& k,
+                        const TensorMeta& v, ShapeEnv& shapes) {
+  const bool fits = q.rank() == 4 && k.rank() == 4 && v.rank() == 4 &&
+                    shapes.DecideEq(q.sizes[3], k.sizes[3], "attention") &&
+                    shapes.DecideEq(k.sizes[2], v.sizes[2], "attention");
+  if (fits) return absl::OkStatus();
+  return Malformed(absl::StrCat("attention of ", ToText(q), ", ", ToText(k),
+                                ", ", ToText(v)));
+}
+
+// [B, H, S, ...] that lies in memory as [B, S, H, ...].
+TensorMeta HeadsInside(DType dtype, DimVector sizes) {
+  std::swap(sizes[1], sizes[2]);
+  TensorMeta meta = ContiguousMeta(dtype, std::move(sizes));
+  std::swap(meta.sizes[1], meta.sizes[2]);
+  std::swap(meta.strides[1], meta.strides[2]);
+  return meta;
+}
+
+TensorMeta LeftOut() {
+  TensorMeta meta;
+  meta.defined = false;
+  return meta;
+}
+
+// query, key, value, dropout_p, is_causal, *, attn_mask, scale
+absl::StatusOr<TensorMetas> InferCpuAttention(const InferInput& in) {
+  const TensorMeta& q = in.tensor(0);
+  const TensorMeta& v = in.tensor(2);
+  RETURN_IF_ERROR(CheckHeads(q, in.tensor(1), v, in.shapes));
+  const DType sums = IsHalf(q.dtype) ? DType::kFloat32 : q.dtype;
+  return TensorMetas{
+      HeadsInside(q.dtype, {q.sizes[0], q.sizes[1], q.sizes[2], v.sizes[3]}),
+      HeadsInside(sums, {q.sizes[0], q.sizes[1], q.sizes[2]})};
+}
+
+absl::StatusOr<TensorMetas> InferCpuAttentionBackward(const InferInput& in) {
+  TensorMetas metas;
+  for (size_t i = 1; i <= 3; ++i) {
+    const TensorMeta& x = in.tensor(i);
+    if (x.rank() != 4) return Malformed("rank 4 due");
+    metas.push_back(HeadsInside(x.dtype, x.sizes));
+  }
+  return metas;
+}
+
+// query, key, value, attn_bias, compute_log_sumexp, dropout_p, is_causal, ...
+absl::StatusOr<TensorMetas> InferCudnnAttention(const InferInput& in) {
+  const TensorMeta& q = in.tensor(0);
+  const TensorMeta& v = in.tensor(2);
+  RETURN_IF_ERROR(CheckHeads(q, in.tensor(1), v, in.shapes));
+  const DimVector out = {q.sizes[0], q.sizes[1], q.sizes[2], v.sizes[3]};
+  // The query's order of dimensions is kept.
+  TensorMeta result;
+  result.dtype = q.dtype;
+  result.sizes = out;
+  DimVector by_order = q.strides;
+  const bool heads_inside =
+      in.shapes.DecideLt(by_order[1], by_order[2], "attention");
+  result =
+      heads_inside ? HeadsInside(q.dtype, out) : ContiguousMeta(q.dtype, out);
+  TensorMeta sums =
+      ContiguousMeta(DType::kFloat32, {q.sizes[0], q.sizes[1], q.sizes[2], 1});
+  sums.defined = in.flag(4);
+  const TensorMeta seed = ContiguousMeta(DType::kInt64, {});
+  return TensorMetas{std::move(result), std::move(sums), LeftOut(), LeftOut(),
+                     LeftOut(),         LeftOut(),       seed,      seed,
+                     LeftOut()};
+}
+
+absl::StatusOr<TensorMetas> InferCudnnAttentionBackward(const InferInput& in) {
+  TensorMetas metas;
+  for (size_t i = 1; i <= 3; ++i) {
+    const TensorMeta& x = in.tensor(i);
+    if (x.rank() != 4) return Malformed("rank 4 due");
+    TensorMeta meta;
+    meta.dtype = x.dtype;
+    meta.sizes = x.sizes;
+    meta.strides = LikeStrides(x, MemoryFormat::kPreserve, in.shapes);
+    metas.push_back(std::move(meta));
+  }
+  return metas;
+}
+
+constexpr OpRow kRows[] = {
+    {"aten._scaled_dot_product_flash_attention_for_cpu.default",
+     "(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool "
+     "is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> "
+     "(Tensor output, Tensor logsumexp)",
+     InferCpuAttention, kDecompose},
+    {"aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
+     "(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, "
+     "Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? "
+     "attn_mask=None, float? scale=None) -> (Tensor, Tensor, Tensor)",
+     InferCpuAttentionBackward, kDecompose},
+    {"aten._scaled_dot_product_cudnn_attention.default",
+     "(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool "
+     "compute_log_sumexp, float dropout_p=0.0, bool is_causal=False, bool "
+     "return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor "
+     "logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt "
+     "max_k, Tensor philox_seed, Tensor philox_offset, Tensor debug_mask)",
+     InferCudnnAttention, kDecompose},
+    {"aten._scaled_dot_product_cudnn_attention_backward.default",
+     "(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, "
+     "Tensor logsumexp, Tensor philox_seed, Tensor philox_offset, Tensor? "
+     "attn_bias, Tensor? cum_seq_q, Tensor? cum_seq_k, SymInt max_q, SymInt "
+     "max_k, float dropout_p, bool is_causal, *, float? scale=None) -> "
+     "(Tensor, Tensor, Tensor)",
+     InferCudnnAttentionBackward, kDecompose},
+};
+
+}  // namespace
+
+absl::Span<const OpRow> AttentionOps() { return kRows; }
+
+}  // namespace kiln

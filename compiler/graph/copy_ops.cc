@@ -1,0 +1,87 @@
+// Copies and casts.
+
+#include <utility>
+
+#include "compiler/graph/elementwise_rules.h"
+#include "compiler/graph/layout_rules.h"
+#include "compiler/graph/op_families.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+constexpr auto kLower = Handling::kLower;
+
+TensorMetas CopyOf(const InferInput& in, DType dtype, size_t format_at) {
+  const TensorMeta& self = in.tensor(0);
+  const auto* format = std::get_if<MemoryFormat>(&in.args[format_at].v);
+  TensorMeta meta;
+  meta.dtype = dtype;
+  meta.sizes = self.sizes;
+  meta.strides = LikeStrides(
+      self, format == nullptr ? MemoryFormat::kPreserve : *format, in.shapes);
+  return {std::move(meta)};
+}
+
+absl::StatusOr<TensorMetas> InferClone(const InferInput& in) {
+  return CopyOf(in, in.tensor(0).dtype, 1);
+}
+
+absl::StatusOr<TensorMetas> InferToCopy(const InferInput& in) {
+  return CopyOf(in, in.dtype(1).value_or(in.tensor(0).dtype), 6);
+}
+
+absl::StatusOr<TensorMetas> InferConvert(const InferInput& in) {
+  ASSIGN_OR_RETURN(TensorMeta meta, BroadcastMeta(in, {0}, *in.dtype(1)));
+  return TensorMetas{std::move(meta)};
+}
+
+absl::StatusOr<TensorMetas> InferLiftFresh(const InferInput& in) {
+  const TensorMeta& self = in.tensor(0);
+  TensorMeta meta;
+  meta.dtype = self.dtype;
+  meta.sizes = self.sizes;
+  meta.strides = LikeStrides(self, MemoryFormat::kPreserve, in.shapes);
+  return TensorMetas{std::move(meta)};
+}
+
+// native_dropout(input, p, train): the result and its mask.
+absl::StatusOr<TensorMetas> InferDropout(const InferInput& in) {
+  ASSIGN_OR_RETURN(TensorMeta out, BroadcastMeta(in, {0}, in.tensor(0).dtype));
+  TensorMeta mask = out;
+  mask.dtype = DType::kBool;
+  return TensorMetas{std::move(out), std::move(mask)};
+}
+
+absl::StatusOr<TensorMetas> InferDropoutBackward(const InferInput& in) {
+  ASSIGN_OR_RETURN(TensorMeta meta,
+                   BroadcastMeta(in, {0, 1}, in.tensor(0).dtype));
+  return TensorMetas{std::move(meta)};
+}
+
+constexpr OpRow kRows[] = {
+    {"aten.clone.default",
+     "(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", InferClone,
+     kLower},
+    {"aten._to_copy.default",
+     "(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+     "device=None, bool? pin_memory=None, bool non_blocking=False, "
+     "MemoryFormat? memory_format=None) -> Tensor",
+     InferToCopy, kLower},
+    {"prims.convert_element_type.default",
+     "(Tensor a, ScalarType dtype) -> Tensor", InferConvert, kLower},
+    {"aten.lift_fresh_copy.default", "(Tensor self) -> Tensor", InferLiftFresh,
+     kLower},
+    {"aten.native_dropout.default",
+     "(Tensor input, float p, bool? train) -> (Tensor, Tensor)", InferDropout,
+     kLower},
+    {"aten.native_dropout_backward.default",
+     "(Tensor grad_output, Tensor mask, float scale) -> Tensor",
+     InferDropoutBackward, kLower},
+};
+
+}  // namespace
+
+absl::Span<const OpRow> CopyOps() { return kRows; }
+
+}  // namespace kiln

@@ -1,0 +1,84 @@
+// Operators on lists of tensors, element of the list by element.
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/graph/layout_rules.h"
+#include "compiler/graph/op_families.h"
+#include "compiler/graph/type_promotion.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+constexpr auto kDecompose = Handling::kDecompose;
+
+// The lists among the arguments go together; numbers apply to all.
+absl::StatusOr<TensorMetas> InferForeach(const InferInput& in) {
+  const size_t count = in.tensors(0).size();
+  TensorMetas metas;
+  for (size_t i = 0; i < count; ++i) {
+    TypePromotion promotion;
+    MetaPointers operands;
+    absl::InlinedVector<const DimVector*, 4> sizes;
+    for (size_t a = 0; a < in.args.size(); ++a) {
+      if (!in.args[a].is_list()) {
+        // Alpha scales, the other numbers are operands.
+        if (in.has(a) && in.schema.params[a].name == "scalar") {
+          promotion.AddNumber(in.args[a]);
+        }
+        continue;
+      }
+      const std::vector<const TensorMeta*> list = in.tensors(a);
+      if (list.size() != count) {
+        return Malformed(
+            absl::StrCat("lists of ", count, " and ", list.size(), " tensors"));
+      }
+      operands.push_back(list[i]);
+      sizes.push_back(&list[i]->sizes);
+      promotion.AddTensor(*list[i]);
+    }
+    TensorMeta meta;
+    meta.dtype = promotion.Result();
+    ASSIGN_OR_RETURN(meta.sizes, BroadcastSizes(sizes, in.shapes));
+    meta.strides = ElementwiseStrides(meta.sizes, operands, in.shapes);
+    metas.push_back(std::move(meta));
+  }
+  return metas;
+}
+
+constexpr absl::string_view kUnary = "(Tensor[] self) -> Tensor[]";
+constexpr absl::string_view kScalar =
+    "(Tensor[] self, Scalar scalar) -> Tensor[]";
+constexpr absl::string_view kList =
+    "(Tensor[] self, Tensor[] other) -> Tensor[]";
+constexpr absl::string_view kListAlpha =
+    "(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]";
+constexpr absl::string_view kThree =
+    "(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> "
+    "Tensor[]";
+
+constexpr OpRow kRows[] = {
+    {"aten._foreach_add.List", kListAlpha, InferForeach, kDecompose},
+    {"aten._foreach_add.Scalar", kScalar, InferForeach, kDecompose},
+    {"aten._foreach_sub.List", kListAlpha, InferForeach, kDecompose},
+    {"aten._foreach_sub.Scalar", kScalar, InferForeach, kDecompose},
+    {"aten._foreach_mul.List", kList, InferForeach, kDecompose},
+    {"aten._foreach_mul.Scalar", kScalar, InferForeach, kDecompose},
+    {"aten._foreach_div.List", kList, InferForeach, kDecompose},
+    {"aten._foreach_div.Scalar", kScalar, InferForeach, kDecompose},
+    {"aten._foreach_sqrt.default", kUnary, InferForeach, kDecompose},
+    {"aten._foreach_neg.default", kUnary, InferForeach, kDecompose},
+    {"aten._foreach_reciprocal.default", kUnary, InferForeach, kDecompose},
+    {"aten._foreach_addcmul.Scalar", kThree, InferForeach, kDecompose},
+    {"aten._foreach_addcdiv.Scalar", kThree, InferForeach, kDecompose},
+    {"aten._foreach_lerp.Scalar",
+     "(Tensor[] self, Tensor[] tensors1, Scalar weight) -> Tensor[]",
+     InferForeach, kDecompose},
+};
+
+}  // namespace
+
+absl::Span<const OpRow> ForeachOps() { return kRows; }
+
+}  // namespace kiln
