@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "proto/base/status.h"
+#include "runtime/extern_kernels/dnnl_convolution.h"
 #include "runtime/extern_kernels/dnnl_library.h"
 #include "runtime/extern_kernels/dnnl_matmul.h"
 #include "runtime/extern_kernels/plain_kernels.h"
@@ -26,8 +27,7 @@ class CpuExterns final : public ExternLibrary {
     if (const auto* matmul = std::get_if<MatmulProblem>(&problem)) {
       return PrepareMatmul(*matmul);
     }
-    return PreparePlainConvolution(std::get<ConvolutionProblem>(problem),
-                                   device_->threads());
+    return PrepareConvolution(std::get<ConvolutionProblem>(problem));
   }
 
  private:
@@ -37,6 +37,25 @@ class CpuExterns final : public ExternLibrary {
       if (ReasonOf(call.status()) != ErrorReason::kUnsupportedOp) return call;
     }
     return PreparePlainMatmul(problem, device_->threads());
+  }
+
+  Prepared PrepareConvolution(const ConvolutionProblem& problem) {
+    if (dnnl_ != nullptr && !IsEmpty(problem)) {
+      Prepared call = PrepareDnnlConvolution(problem, dnnl_, *device_);
+      // What oneDNN does not take, for whatever reason, is still ours to
+      // compute.
+      if (call.ok()) return call;
+    }
+    return PreparePlainConvolution(problem, device_->threads());
+  }
+
+  static bool IsEmpty(const ConvolutionProblem& p) {
+    bool empty =
+        p.batch == 0 || p.image_channels == 0 || p.result_channels == 0;
+    for (int i = 0; i < p.spatial; ++i) {
+      empty = empty || p.image[i] == 0 || p.result[i] == 0 || p.window[i] == 0;
+    }
+    return empty;
   }
 
   const std::shared_ptr<CpuDevice> device_;

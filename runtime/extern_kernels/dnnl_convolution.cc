@@ -1,0 +1,443 @@
+#include "runtime/extern_kernels/dnnl_convolution.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "proto/base/status.h"
+#include "runtime/extern_kernels/dnnl_primitive.h"
+
+namespace kiln {
+namespace {
+
+using Wanted = ConvolutionProblem::Wanted;
+
+// Operands of a slab, by ExternBuffers' numbers.
+constexpr int kImage = 0;
+constexpr int kWeights = 1;
+constexpr int kResult = 2;
+constexpr int kBias = 3;
+
+// Channels that a cut between threads keeps together: what oneDNN's blocked
+// layouts hold in one block.
+constexpr int64_t kChannelBlock = 16;
+
+int64_t AlignedUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+int WrittenOperand(Wanted wanted) {
+  switch (wanted) {
+    case Wanted::kImage:
+      return kImage;
+    case Wanted::kWeights:
+      return kWeights;
+    case Wanted::kResult:
+      return kResult;
+  }
+  return kResult;
+}
+
+// oneDNN's name of operand `i` when `wanted` is computed.
+int ArgumentName(Wanted wanted, int i) {
+  switch (i) {
+    case kImage:
+      return wanted == Wanted::kImage ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC;
+    case kWeights:
+      return wanted == Wanted::kWeights ? DNNL_ARG_DIFF_WEIGHTS
+                                        : DNNL_ARG_WEIGHTS;
+    case kResult:
+      return wanted == Wanted::kResult ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST;
+    default:
+      return DNNL_ARG_BIAS;
+  }
+}
+
+// A tensor as the caller has it.
+struct CallerLayout {
+  int rank = 0;
+  dnnl_dims_t sizes = {};
+  dnnl_dims_t strides = {};
+};
+
+CallerLayout LayoutOf(const ConvolutionProblem& p, int operand) {
+  CallerLayout out;
+  const auto add = [&out](int64_t size, int64_t stride) {
+    out.sizes[out.rank] = size;
+    out.strides[out.rank++] = stride;
+  };
+  const int64_t* extents = p.image;
+  const int64_t* strides = p.image_strides;
+  if (operand == kImage) {
+    add(p.batch, strides[0]);
+    add(p.image_channels, strides[1]);
+  } else if (operand == kResult) {
+    extents = p.result;
+    strides = p.result_strides;
+    add(p.batch, strides[0]);
+    add(p.result_channels, strides[1]);
+  } else {
+    extents = p.window;
+    strides = p.weight_strides;
+    const int64_t group_results = p.result_channels / p.groups;
+    if (p.groups > 1) add(p.groups, group_results * strides[0]);
+    add(group_results, strides[0]);
+    add(p.image_channels / p.groups, strides[1]);
+  }
+  for (int i = 0; i < p.spatial; ++i) add(extents[i], strides[2 + i]);
+  return out;
+}
+
+dnnl_data_type_t DataType(DType dtype) {
+  return dtype == DType::kBFloat16 ? dnnl_bf16 : dnnl_f32;
+}
+
+// The convolution of one slab: the primitive, and a reorder for each operand
+// whose layout is not the caller's.
+class Slab {
+ public:
+  static absl::StatusOr<std::shared_ptr<const Slab>> Create(
+      const ConvolutionProblem& p, std::shared_ptr<const DnnlLibrary> library) {
+    std::shared_ptr<Slab> slab(new Slab(p, std::move(library)));
+    RETURN_IF_ERROR(slab->DescribeCaller());
+    RETURN_IF_ERROR(slab->CreatePrimitive());
+    RETURN_IF_ERROR(slab->CreateReorders());
+    return std::shared_ptr<const Slab>(std::move(slab));
+  }
+
+  // Bytes of memory that Run needs, 64-byte aligned.
+  int64_t room_bytes() const { return room_bytes_; }
+
+  absl::Status Run(const std::array<char*, 4>& caller, char* room) const {
+    std::array<DnnlPrimitive::Argument, 5> arguments;
+    for (int i = 0; i < 3; ++i) {
+      const int name = ArgumentName(p_.wanted, i);
+      const dnnl_memory_desc_t& layout = primitive_->Layout(name);
+      char* data = caller[i];
+      if (reorders_[i] != nullptr) {
+        data = room + room_starts_[i];
+        if (i != written_) {
+          RETURN_IF_ERROR(
+              reorders_[i]->Execute({{DNNL_ARG_FROM, &caller_[i], caller[i]},
+                                     {DNNL_ARG_TO, &layout, data}}));
+        }
+      }
+      arguments[i] = {name, &layout, data};
+    }
+    const dnnl_memory_desc_t& bias = primitive_->Layout(DNNL_ARG_BIAS);
+    const dnnl_memory_desc_t& scratch = primitive_->Layout(DNNL_ARG_SCRATCHPAD);
+    const bool takes_bias = p_.has_bias && p_.wanted == Wanted::kResult;
+    arguments[3] = {DNNL_ARG_BIAS, &bias, takes_bias ? caller[kBias] : nullptr};
+    arguments[4] = {DNNL_ARG_SCRATCHPAD, &scratch, room + room_starts_[3]};
+    RETURN_IF_ERROR(primitive_->Execute(arguments));
+    if (reorders_[written_] != nullptr) {
+      RETURN_IF_ERROR(reorders_[written_]->Execute(
+          {{DNNL_ARG_FROM, arguments[written_].layout,
+            arguments[written_].data},
+           {DNNL_ARG_TO, &caller_[written_], caller[written_]}}));
+    }
+    if (p_.has_bias && !takes_bias) AddImageBias(caller);
+    return absl::OkStatus();
+  }
+
+ private:
+  Slab(const ConvolutionProblem& p, std::shared_ptr<const DnnlLibrary> library)
+      : p_(p),
+        library_(std::move(library)),
+        written_(WrittenOperand(p.wanted)) {}
+
+  absl::Status DescribeCaller() {
+    for (int i = 0; i < 3; ++i) {
+      const CallerLayout layout = LayoutOf(p_, i);
+      for (int dim = 0; dim < layout.rank; ++dim) {
+        if (layout.strides[dim] == 0 && layout.sizes[dim] != 1) {
+          return MakeError(ErrorReason::kUnsupportedOp,
+                           Describe(p_) + ": an operand repeats elements");
+        }
+      }
+      RETURN_IF_ERROR(
+          DnnlLibrary::Check(library_->dnnl_memory_desc_init_by_strides(
+                                 &caller_[i], layout.rank, layout.sizes,
+                                 DataType(p_.dtype), layout.strides),
+                             "memory_desc_init_by_strides"));
+    }
+    return absl::OkStatus();
+  }
+
+  // What the primitive is asked to compute on: the caller's layout, or any.
+  absl::StatusOr<dnnl_memory_desc_t> Wish(int operand) const {
+    const bool channels_last = p_.image_strides[1] == 1 &&
+                               p_.result_strides[1] == 1 &&
+                               p_.image_channels > 1 && p_.result_channels > 1;
+    if (channels_last && operand != kWeights) return caller_[operand];
+    dnnl_memory_desc_t any;
+    RETURN_IF_ERROR(DnnlLibrary::Check(
+        library_->dnnl_memory_desc_init_by_tag(
+            &any, caller_[operand].ndims, caller_[operand].dims,
+            caller_[operand].data_type, dnnl_format_tag_any),
+        "memory_desc_init_by_tag"));
+    return any;
+  }
+
+  absl::Status CreatePrimitive() {
+    ASSIGN_OR_RETURN(const dnnl_memory_desc_t image, Wish(kImage));
+    ASSIGN_OR_RETURN(const dnnl_memory_desc_t weights, Wish(kWeights));
+    ASSIGN_OR_RETURN(const dnnl_memory_desc_t result, Wish(kResult));
+    dnnl_dims_t dilation;  // oneDNN counts the gaps
+    for (int i = 0; i < p_.spatial; ++i) dilation[i] = p_.dilation[i] - 1;
+    dnnl_convolution_desc_t what;
+    dnnl_status_t status = dnnl_invalid_arguments;
+    switch (p_.wanted) {
+      case Wanted::kResult: {
+        dnnl_memory_desc_t bias{};
+        const dnnl_dims_t channels = {p_.result_channels};
+        const dnnl_dims_t step = {1};
+        if (p_.has_bias) {
+          RETURN_IF_ERROR(DnnlLibrary::Check(
+              library_->dnnl_memory_desc_init_by_strides(
+                  &bias, 1, channels, DataType(p_.dtype), step),
+              "memory_desc_init_by_strides"));
+        }
+        status = library_->dnnl_dilated_convolution_forward_desc_init(
+            &what, dnnl_forward_inference, dnnl_convolution_direct, &image,
+            &weights, p_.has_bias ? &bias : nullptr, &result, p_.stride,
+            dilation, p_.padding, p_.padding);
+        break;
+      }
+      case Wanted::kImage:
+        status = library_->dnnl_dilated_convolution_backward_data_desc_init(
+            &what, dnnl_convolution_direct, &image, &weights, &result,
+            p_.stride, dilation, p_.padding, p_.padding);
+        break;
+      case Wanted::kWeights:
+        status = library_->dnnl_dilated_convolution_backward_weights_desc_init(
+            &what, dnnl_convolution_direct, &image, &weights, nullptr, &result,
+            p_.stride, dilation, p_.padding, p_.padding);
+        break;
+    }
+    RETURN_IF_ERROR(DnnlLibrary::Check(status, "convolution_desc_init"));
+    ASSIGN_OR_RETURN(primitive_, DnnlPrimitive::Create(library_, &what));
+    return absl::OkStatus();
+  }
+
+  absl::Status CreateReorders() {
+    for (int i = 0; i < 3; ++i) {
+      const dnnl_memory_desc_t& due =
+          primitive_->Layout(ArgumentName(p_.wanted, i));
+      room_starts_[i] = room_bytes_;
+      if (library_->dnnl_memory_desc_equal(&due, &caller_[i])) continue;
+      room_bytes_ += AlignedUp(primitive_->Bytes(due));
+      const dnnl_memory_desc_t& from = i == written_ ? due : caller_[i];
+      const dnnl_memory_desc_t& to = i == written_ ? caller_[i] : due;
+      ASSIGN_OR_RETURN(reorders_[i],
+                       DnnlPrimitive::CreateReorder(library_, from, to));
+    }
+    room_starts_[3] = room_bytes_;
+    room_bytes_ +=
+        AlignedUp(primitive_->Bytes(primitive_->Layout(DNNL_ARG_SCRATCHPAD)));
+    // An empty scratchpad has an address too.
+    room_bytes_ += 64;
+    return absl::OkStatus();
+  }
+
+  // oneDNN's image product takes no bias: only f32 comes here with one.
+  void AddImageBias(const std::array<char*, 4>& caller) const {
+    float* const image = reinterpret_cast<float*>(caller[kImage]);
+    const float* const bias = reinterpret_cast<const float*>(caller[kBias]);
+    const int64_t* const s = p_.image_strides;
+    for (int64_t n = 0; n < p_.batch; ++n) {
+      for (int64_t c = 0; c < p_.image_channels; ++c) {
+        float* const plane = image + n * s[0] + c * s[1];
+        const float term = bias[c * p_.bias_stride];
+        for (int64_t i = 0; i < p_.image[0]; ++i) {
+          for (int64_t j = 0; j < p_.image[1]; ++j) {
+            for (int64_t k = 0; k < p_.image[2]; ++k) {
+              plane[i * s[2] + j * s[3] + k * s[4]] += term;
+            }
+          }
+        }
+      }
+    }
+  }
+
+  const ConvolutionProblem p_;
+  const std::shared_ptr<const DnnlLibrary> library_;
+  const int written_;
+  std::array<dnnl_memory_desc_t, 3> caller_{};
+  std::unique_ptr<const DnnlPrimitive> primitive_;
+  std::array<std::unique_ptr<const DnnlPrimitive>, 3> reorders_;
+  std::array<int64_t, 4> room_starts_{};
+  int64_t room_bytes_ = 0;
+};
+
+// Where a slab starts in each operand, in elements, and what it computes.
+struct Cut {
+  std::array<int64_t, 4> starts = {0, 0, 0, 0};
+  ConvolutionProblem problem;
+};
+
+// Channels [begin, begin + count) of the result (or image) of one group.
+Cut CutChannels(const ConvolutionProblem& p, int64_t begin, int64_t count) {
+  Cut cut;
+  cut.problem = p;
+  if (p.wanted == Wanted::kImage) {
+    cut.problem.image_channels = count;
+    cut.starts = {begin * p.image_strides[1], begin * p.weight_strides[1], 0,
+                  begin * p.bias_stride};
+  } else {
+    cut.problem.result_channels = count;
+    cut.starts = {0, begin * p.weight_strides[0], begin * p.result_strides[1],
+                  begin * p.bias_stride};
+  }
+  return cut;
+}
+
+Cut CutGroups(const ConvolutionProblem& p, int64_t begin, int64_t count) {
+  const int64_t image_channels = p.image_channels / p.groups;
+  const int64_t result_channels = p.result_channels / p.groups;
+  Cut cut;
+  cut.problem = p;
+  cut.problem.groups = count;
+  cut.problem.image_channels = count * image_channels;
+  cut.problem.result_channels = count * result_channels;
+  const int64_t bias_channels =
+      p.wanted == Wanted::kImage ? image_channels : result_channels;
+  cut.starts = {begin * image_channels * p.image_strides[1],
+                begin * result_channels * p.weight_strides[0],
+                begin * result_channels * p.result_strides[1],
+                begin * bias_channels * p.bias_stride};
+  return cut;
+}
+
+Cut CutBatch(const ConvolutionProblem& p, int64_t begin, int64_t count) {
+  Cut cut;
+  cut.problem = p;
+  cut.problem.batch = count;
+  cut.starts = {begin * p.image_strides[0], 0, begin * p.result_strides[0], 0};
+  return cut;
+}
+
+// Pieces for `threads`, none of which needs what another writes. Sums are
+// never cut, so that results do not depend on the number of threads.
+std::vector<Cut> CutIntoSlabs(const ConvolutionProblem& p, int64_t threads) {
+  const bool batch_is_summed = p.wanted == Wanted::kWeights;
+  Cut (*make)(const ConvolutionProblem&, int64_t, int64_t) = CutBatch;
+  int64_t count = p.batch;
+  int64_t unit = 1;
+  if (batch_is_summed || p.batch < threads) {
+    if (p.groups > 1) {
+      make = CutGroups;
+      count = p.groups;
+      unit = p.groups == p.image_channels ? kChannelBlock : 1;
+    } else {
+      make = CutChannels;
+      count = p.wanted == Wanted::kImage ? p.image_channels : p.result_channels;
+      unit = kChannelBlock;
+    }
+  }
+  const int64_t units = (count + unit - 1) / unit;
+  const int64_t each =
+      std::max<int64_t>(1, (units + threads - 1) / threads) * unit;
+  std::vector<Cut> cuts;
+  for (int64_t begin = 0; begin < count; begin += each) {
+    cuts.push_back(make(p, begin, std::min(each, count - begin)));
+  }
+  return cuts;
+}
+
+class DnnlConvolution final : public PreparedCall {
+ public:
+  DnnlConvolution(const ConvolutionProblem& problem,
+                  std::shared_ptr<const DnnlLibrary> library, CpuDevice& device)
+      : p_(problem), library_(std::move(library)), device_(device) {}
+
+  absl::Status Prepare() {
+    const DnnlLibrary::SingleThread alone(*library_);
+    for (Cut& cut : CutIntoSlabs(p_, device_.threads().threads())) {
+      Piece piece{cut.starts, nullptr};
+      for (size_t i = 0; i < pieces_.size(); ++i) {
+        if (problems_[i] == cut.problem) piece.slab = pieces_[i].slab;
+      }
+      if (piece.slab == nullptr) {
+        ASSIGN_OR_RETURN(piece.slab, Slab::Create(cut.problem, library_));
+      }
+      pieces_.push_back(std::move(piece));
+      problems_.push_back(cut.problem);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Run(const ExternBuffers& buffers, Stream) const override {
+    std::vector<absl::Status> outcomes(pieces_.size());
+    Work work{this, &buffers, outcomes.data()};
+    device_.threads().ParallelFor(
+        static_cast<int64_t>(pieces_.size()), 1,
+        [](void* context, int64_t begin, int64_t end) {
+          const Work& work = *static_cast<const Work*>(context);
+          const DnnlLibrary::SingleThread alone(*work.self->library_);
+          for (int64_t i = begin; i < end; ++i) {
+            work.outcomes[i] =
+                work.self->RunPiece(work.self->pieces_[i], *work.buffers);
+          }
+        },
+        &work);
+    for (const absl::Status& outcome : outcomes) RETURN_IF_ERROR(outcome);
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Piece {
+    std::array<int64_t, 4> starts;  // in elements
+    std::shared_ptr<const Slab> slab;
+  };
+  struct Work {
+    const DnnlConvolution* self;
+    const ExternBuffers* buffers;
+    absl::Status* outcomes;
+  };
+
+  absl::Status RunPiece(const Piece& piece,
+                        const ExternBuffers& buffers) const {
+    std::array<char*, 4> operands;
+    for (int i = 0; i < 4; ++i) {
+      char* const base = static_cast<char*>(buffers.operand[i]);
+      operands[i] = base == nullptr
+                        ? nullptr
+                        : base + piece.starts[i] * SizeInBytes(p_.dtype);
+    }
+    const int64_t bytes = piece.slab->room_bytes();
+    ASSIGN_OR_RETURN(void* const room,
+                     device_.allocator().Allocate(bytes, nullptr));
+    const absl::Status status =
+        piece.slab->Run(operands, static_cast<char*>(room));
+    device_.allocator().Free(room, bytes, nullptr);
+    return status;
+  }
+
+  const ConvolutionProblem p_;
+  const std::shared_ptr<const DnnlLibrary> library_;
+  CpuDevice& device_;
+  std::vector<Piece> pieces_;
+  std::vector<ConvolutionProblem> problems_;  // of the pieces
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const PreparedCall>> PrepareDnnlConvolution(
+    const ConvolutionProblem& problem,
+    std::shared_ptr<const DnnlLibrary> library, CpuDevice& device) {
+  const bool float_bias =
+      problem.dtype == DType::kFloat32 || problem.wanted == Wanted::kResult;
+  const bool takes =
+      (problem.dtype == DType::kFloat32 || problem.dtype == DType::kBFloat16) &&
+      (!problem.has_bias || (problem.bias_stride == 1 && float_bias));
+  if (!takes) {
+    return MakeError(ErrorReason::kUnsupportedOp,
+                     Describe(problem) + ": not one for oneDNN");
+  }
+  auto call =
+      std::make_shared<DnnlConvolution>(problem, std::move(library), device);
+  RETURN_IF_ERROR(Annotate(call->Prepare(), Describe(problem)));
+  return std::shared_ptr<const PreparedCall>(std::move(call));
+}
+
+}  // namespace kiln

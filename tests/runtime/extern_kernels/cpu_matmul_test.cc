@@ -1,0 +1,72 @@
+#include "runtime/cpu_device.h"
+#include "runtime/extern_kernels/cpu_externs.h"
+#include "runtime/extern_kernels/plain_kernels.h"
+#include "tests/runtime/extern_kernels/matmul_suite.h"
+
+namespace kiln {
+namespace {
+
+OpenedDevice OpenCpu() {
+  auto device = std::make_shared<CpuDevice>(CpuDeviceOptions{.threads = 2});
+  return {device, MakeCpuExterns(device, {})};
+}
+
+// Our own loops alone, as on a machine without oneDNN.
+class PlainOnly final : public ExternLibrary {
+ public:
+  explicit PlainOnly(std::shared_ptr<CpuDevice> device)
+      : device_(std::move(device)) {}
+  absl::StatusOr<std::shared_ptr<const PreparedCall>> Prepare(
+      const ExternProblem& problem) override {
+    return PreparePlainMatmul(std::get<MatmulProblem>(problem),
+                              device_->threads());
+  }
+
+ private:
+  const std::shared_ptr<CpuDevice> device_;
+};
+
+OpenedDevice OpenPlain() {
+  auto device = std::make_shared<CpuDevice>(CpuDeviceOptions{.threads = 3});
+  return {device, std::make_shared<PlainOnly>(device)};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cpu, MatmulSuite,
+    testing::Values(MatmulLibraryCase{"cpu",
+                                      OpenCpu,
+                                      {DType::kFloat32, DType::kFloat64,
+                                       DType::kFloat16, DType::kBFloat16,
+                                       DType::kInt32, DType::kInt64}},
+                    MatmulLibraryCase{"plain",
+                                      OpenPlain,
+                                      {DType::kFloat32, DType::kFloat64,
+                                       DType::kInt32, DType::kInt64}}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(MatmulCall, ACallThatBreaksTheTableIsRefused) {
+  const OpenedDevice cpu = OpenCpu();
+  auto a = Operand::Dense(DType::kFloat32, {2, 3}, {0, 1});
+  auto b = Operand::Dense(DType::kFloat32, {4, 2}, {0, 1});
+  auto narrow = Operand::Dense(DType::kInt8, {3, 2}, {0, 1});
+  auto narrow_a = Operand::Dense(DType::kInt8, {2, 3}, {0, 1});
+  auto out = Operand::Dense(DType::kFloat32, {2, 2}, {0, 1});
+  const auto reason = [&](ExternCall call, std::vector<Operand*> inputs) {
+    return ReasonOf(RunCall(call, inputs, {&out}, *cpu.device, *cpu.externs));
+  };
+  EXPECT_EQ(reason({.name = "mm"}, {&a, &b}), ErrorReason::kArtifactCorrupt);
+  EXPECT_EQ(reason({.name = "mm"}, {&a}), ErrorReason::kArtifactCorrupt);
+  EXPECT_EQ(reason({.name = "mm"}, {&narrow_a, &narrow}),
+            ErrorReason::kUnsupportedOp);
+  EXPECT_EQ(reason({.name = "outer"}, {&a, &b}), ErrorReason::kUnsupportedOp);
+  auto good_b = Operand::Dense(DType::kFloat32, {3, 2}, {0, 1});
+  const ExternAttribute swish[] = {{"activation", absl::string_view("swish")}};
+  EXPECT_EQ(reason({.name = "mm", .attributes = swish}, {&a, &good_b}),
+            ErrorReason::kUnsupportedOp);
+  const ExternAttribute unknown[] = {{"tf32", int64_t{1}}};
+  EXPECT_EQ(reason({.name = "mm", .attributes = unknown}, {&a, &good_b}),
+            ErrorReason::kUnsupportedOp);
+}
+
+}  // namespace
+}  // namespace kiln

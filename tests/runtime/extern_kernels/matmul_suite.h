@@ -1,0 +1,271 @@
+#ifndef KILN_TESTS_RUNTIME_EXTERN_KERNELS_MATMUL_SUITE_H_
+#define KILN_TESTS_RUNTIME_EXTERN_KERNELS_MATMUL_SUITE_H_
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "proto/base/status.h"
+#include "runtime/opened_device.h"
+#include "tests/runtime/extern_kernels/call_runner.h"
+
+// What every library of matrix products promises, held against plain loops in
+// double. A new library adds one INSTANTIATE line and inherits the tests.
+
+namespace kiln {
+
+struct MatmulLibraryCase {
+  const char* name;
+  OpenedDevice (*open)();
+  std::vector<DType> dtypes;
+};
+
+class MatmulSuite : public testing::TestWithParam<MatmulLibraryCase> {
+ protected:
+  void SetUp() override { opened_ = GetParam().open(); }
+
+  struct Shape {
+    int64_t batch, m, k, n;
+  };
+
+  static std::vector<int> Order(bool transposed, bool batched) {
+    if (!batched) {
+      return transposed ? std::vector<int>{1, 0} : std::vector<int>{0, 1};
+    }
+    return transposed ? std::vector<int>{0, 2, 1} : std::vector<int>{0, 1, 2};
+  }
+
+  static std::vector<int64_t> Sizes(int64_t batch, int64_t rows,
+                                    int64_t columns) {
+    if (batch == 0) return {rows, columns};
+    return {batch, rows, columns};
+  }
+
+  static double ActivatedValue(const std::string& activation, double x) {
+    if (activation == "relu") return x < 0 ? 0 : x;
+    if (activation == "gelu_tanh") {
+      return 0.5 * x *
+             (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    }
+    return x;
+  }
+
+  // out = activation(beta * bias + alpha * a @ b) at one place, in double.
+  static double Expected(const Operand& a, const Operand& b,
+                         const Operand* bias, std::vector<int64_t> place,
+                         double alpha, double beta,
+                         const std::string& activation) {
+    const bool batched = place.size() == 3;
+    const size_t row = batched ? 1 : 0;
+    double sum = 0;
+    for (int64_t k = 0; k < a.sizes().back(); ++k) {
+      std::vector<int64_t> in_a = place;
+      std::vector<int64_t> in_b = place;
+      in_a[row + 1] = k;
+      in_b[row] = k;
+      sum += a.At(in_a) * b.At(in_b);
+    }
+    double value = alpha * sum;
+    if (bias != nullptr && beta != 0) value += beta * bias->At(place);
+    return ActivatedValue(activation, value);
+  }
+
+  // Runs the call and compares every element. `tolerance` is relative; 0 where
+  // small integers make the result exact.
+  void Check(const std::string& name, Operand& a, Operand& b, Operand* bias,
+             Operand& out, std::vector<ExternAttribute> attributes,
+             double tolerance = 0) {
+    double alpha = 1, beta = 1;
+    std::string activation;
+    for (const ExternAttribute& attribute : attributes) {
+      if (attribute.name == "alpha") alpha = std::get<double>(attribute.value);
+      if (attribute.name == "beta") beta = std::get<double>(attribute.value);
+      if (attribute.name == "activation") {
+        activation = std::string(std::get<absl::string_view>(attribute.value));
+      }
+    }
+    std::vector<Operand*> inputs = {&a, &b};
+    if (bias != nullptr) inputs.insert(inputs.begin(), bias);
+    const absl::Status status =
+        RunCall({.name = name, .attributes = attributes}, inputs, {&out},
+                *opened_.device, *opened_.externs);
+    ASSERT_TRUE(status.ok()) << status;
+    int wrong = 0;
+    ForEachIndex(out.sizes(), [&](const std::vector<int64_t>& place) {
+      const double due = Expected(a, b, bias, place, alpha, beta, activation);
+      const double found = out.At(place);
+      if (!(std::abs(found - due) <=
+            tolerance * std::max(1.0, std::abs(due)))) {
+        if (++wrong <= 3) {
+          ADD_FAILURE() << "found " << found << ", due " << due << " at row "
+                        << place[place.size() - 2] << ", column "
+                        << place.back();
+        }
+      }
+    });
+    ASSERT_EQ(wrong, 0);
+  }
+
+  OpenedDevice opened_;
+  std::mt19937 random_{7};
+};
+
+TEST_P(MatmulSuite, EveryShapeDTypeAndOrderGivesTheSumsOfProducts) {
+  // Whole tiles and broken ones, vectors, single elements.
+  const Shape shapes[] = {{0, 1, 1, 1},    {0, 5, 7, 3},   {0, 1, 33, 17},
+                          {0, 40, 1, 9},   {0, 33, 40, 1}, {0, 64, 32, 130},
+                          {0, 130, 9, 64}, {3, 4, 5, 6},   {5, 17, 40, 33},
+                          {1, 8, 8, 8},    {7, 1, 40, 2}};
+  for (const DType dtype : GetParam().dtypes) {
+    for (const Shape& shape : shapes) {
+      for (int orders = 0; orders < 8; ++orders) {
+        SCOPED_TRACE(absl::StrCat(ShortName(dtype), " ", shape.batch, "x[",
+                                  shape.m, ",", shape.k, "]@[", shape.k, ",",
+                                  shape.n, "] orders ", orders));
+        const bool batched = shape.batch != 0;
+        auto a = Operand::Dense(dtype, Sizes(shape.batch, shape.m, shape.k),
+                                Order(orders & 1, batched));
+        auto b = Operand::Dense(dtype, Sizes(shape.batch, shape.k, shape.n),
+                                Order(orders & 2, batched));
+        auto out = Operand::Dense(dtype, Sizes(shape.batch, shape.m, shape.n),
+                                  Order(orders & 4, batched));
+        a.FillWithSmallIntegers(random_);
+        b.FillWithSmallIntegers(random_);
+        Check(batched ? "bmm" : "mm", a, b, nullptr, out, {});
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(MatmulSuite, ABiasMayRepeatAlongRowsColumnsOrBoth) {
+  for (const DType dtype : GetParam().dtypes) {
+    for (const std::vector<int64_t>& strides :
+         std::vector<std::vector<int64_t>>{
+             {0, 1}, {1, 0}, {0, 0}, {6, 1}, {1, 5}, {12, 2}}) {
+      for (const bool transposed_out : {false, true}) {
+        SCOPED_TRACE(absl::StrCat(ShortName(dtype), " bias strides ",
+                                  strides[0], ", ", strides[1]));
+        auto a = Operand::Dense(dtype, {5, 8}, {0, 1});
+        auto b = Operand::Dense(dtype, {8, 6}, {0, 1});
+        auto out = Operand::Dense(dtype, {5, 6}, Order(transposed_out, false));
+        Operand bias(dtype, {5, 6}, strides);
+        a.FillWithSmallIntegers(random_);
+        b.FillWithSmallIntegers(random_);
+        bias.FillWithSmallIntegers(random_);
+        Check("addmm", a, b, &bias, out, {});
+        Check("addmm", a, b, &bias, out, {{"alpha", 2.0}, {"beta", -3.0}});
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(MatmulSuite, ABatchMayShareItsBiasOrAMatrix) {
+  for (const DType dtype : GetParam().dtypes) {
+    SCOPED_TRACE(ShortName(dtype));
+    auto a = Operand::Dense(dtype, {4, 3, 8}, {0, 1, 2});
+    Operand b(dtype, {4, 8, 6}, {0, 6, 1});
+    Operand bias(dtype, {4, 3, 6}, {0, 0, 1});
+    auto out = Operand::Dense(dtype, {4, 3, 6}, {0, 1, 2});
+    for (Operand* operand : {&a, &b, &bias}) {
+      operand->FillWithSmallIntegers(random_);
+    }
+    Check("baddbmm", a, b, &bias, out, {{"alpha", 1.0}, {"beta", 2.0}});
+  }
+}
+
+TEST_P(MatmulSuite, BetaZeroDoesNotReadTheBias) {
+  for (const DType dtype : GetParam().dtypes) {
+    if (!IsFloat(dtype)) continue;
+    SCOPED_TRACE(ShortName(dtype));
+    auto a = Operand::Dense(dtype, {3, 4}, {0, 1});
+    auto b = Operand::Dense(dtype, {4, 2}, {0, 1});
+    auto bias = Operand::Dense(dtype, {3, 2}, {0, 1});
+    auto out = Operand::Dense(dtype, {3, 2}, {0, 1});
+    a.FillWithSmallIntegers(random_);
+    b.FillWithSmallIntegers(random_);
+    bias.FillWith(std::numeric_limits<double>::quiet_NaN());
+    out.FillWith(std::numeric_limits<double>::quiet_NaN());
+    Check("addmm", a, b, &bias, out, {{"beta", 0.0}});
+  }
+}
+
+TEST_P(MatmulSuite, AnEmptySumGivesTheBiasAndEmptyResultsAreFine) {
+  for (const DType dtype : GetParam().dtypes) {
+    SCOPED_TRACE(ShortName(dtype));
+    for (const Shape& shape : {Shape{0, 3, 0, 4}, Shape{0, 0, 3, 4},
+                               Shape{0, 3, 4, 0}, Shape{2, 3, 0, 4}}) {
+      const bool batched = shape.batch != 0;
+      auto a = Operand::Dense(dtype, Sizes(shape.batch, shape.m, shape.k),
+                              Order(false, batched));
+      auto b = Operand::Dense(dtype, Sizes(shape.batch, shape.k, shape.n),
+                              Order(false, batched));
+      auto bias = Operand::Dense(dtype, Sizes(shape.batch, shape.m, shape.n),
+                                 Order(false, batched));
+      auto out = Operand::Dense(dtype, Sizes(shape.batch, shape.m, shape.n),
+                                Order(false, batched));
+      bias.FillWithSmallIntegers(random_);
+      out.FillWith(9);
+      Check(batched ? "baddbmm" : "addmm", a, b, &bias, out, {{"beta", 2.0}});
+      out.FillWith(9);
+      Check(batched ? "bmm" : "mm", a, b, nullptr, out, {});
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(MatmulSuite, ActivationsComeLast) {
+  for (const DType dtype : GetParam().dtypes) {
+    if (!IsFloat(dtype)) continue;
+    for (const absl::string_view activation : {"", "relu", "gelu_tanh"}) {
+      SCOPED_TRACE(absl::StrCat(ShortName(dtype), " ", activation));
+      auto a = Operand::Dense(dtype, {9, 8}, {0, 1});
+      auto b = Operand::Dense(dtype, {8, 24}, {0, 1});
+      Operand bias(dtype, {9, 24}, {0, 1});
+      auto out = Operand::Dense(dtype, {9, 24}, {0, 1});
+      for (Operand* operand : {&a, &b, &bias}) {
+        operand->FillWithSmallIntegers(random_);
+      }
+      // One rounding of the result; the tanh itself is good to a few ulp, and
+      // to 2^-11 where a GPU takes its own approximation.
+      const double tolerance = dtype == DType::kBFloat16  ? 1.0 / 256
+                               : dtype == DType::kFloat16 ? 1.0 / 1024
+                               : dtype == DType::kFloat32 ? 1.0 / 1024
+                                                          : 1e-12;
+      Check("addmm", a, b, &bias, out, {{"activation", activation}},
+            activation == "gelu_tanh" ? tolerance : 0);
+    }
+  }
+}
+
+TEST_P(MatmulSuite, LongSumsStayWithinTheErrorOfTheirDType) {
+  for (const DType dtype : GetParam().dtypes) {
+    if (!IsFloat(dtype)) continue;
+    SCOPED_TRACE(ShortName(dtype));
+    auto a = Operand::Dense(dtype, {70, 700}, {0, 1});
+    auto b = Operand::Dense(dtype, {700, 150}, {0, 1});
+    auto out = Operand::Dense(dtype, {70, 150}, {0, 1});
+    std::uniform_real_distribution<double> uniform(-1, 1);
+    for (Operand* operand : {&a, &b}) {
+      for (int64_t i = 0; i < operand->size(0) * operand->size(1); ++i) {
+        operand->Set(i, uniform(random_));
+      }
+    }
+    // A sum of 700 products of size 1/3 is of size 9; f32 sums err by at most
+    // 700 * 2^-24 * sum|a b| = 0.01 at the very worst, in practice 1e-5. The
+    // half types add one rounding of the result.
+    const double tolerance = dtype == DType::kBFloat16  ? 1.0 / 256
+                             : dtype == DType::kFloat16 ? 1.0 / 1024
+                             : dtype == DType::kFloat32 ? 1e-4
+                                                        : 1e-12;
+    Check("mm", a, b, nullptr, out, {}, tolerance);
+  }
+}
+
+}  // namespace kiln
+
+#endif  // KILN_TESTS_RUNTIME_EXTERN_KERNELS_MATMUL_SUITE_H_
