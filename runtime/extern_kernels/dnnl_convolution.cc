@@ -163,11 +163,23 @@ class Slab {
     return absl::OkStatus();
   }
 
+  // A slab of some of the channels has gaps, which oneDNN's fast loops refuse.
+  bool IsDenseChannelsLast(int64_t channels, const int64_t* extents,
+                           const int64_t* strides) const {
+    if (channels == 1 || strides[1] != 1) return false;
+    int64_t due = channels;
+    for (int i = p_.spatial - 1; i >= 0; --i) {
+      if (strides[2 + i] != due) return false;
+      due *= extents[i];
+    }
+    return true;
+  }
+
   // What the primitive is asked to compute on: the caller's layout, or any.
   absl::StatusOr<dnnl_memory_desc_t> Wish(int operand) const {
-    const bool channels_last = p_.image_strides[1] == 1 &&
-                               p_.result_strides[1] == 1 &&
-                               p_.image_channels > 1 && p_.result_channels > 1;
+    const bool channels_last =
+        IsDenseChannelsLast(p_.image_channels, p_.image, p_.image_strides) &&
+        IsDenseChannelsLast(p_.result_channels, p_.result, p_.result_strides);
     if (channels_last && operand != kWeights) return caller_[operand];
     dnnl_memory_desc_t any;
     RETURN_IF_ERROR(DnnlLibrary::Check(
