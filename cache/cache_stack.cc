@@ -23,10 +23,12 @@ struct Tables {
       tuning, quarantine;
 };
 
-absl::StatusOr<Tables> OpenTables(const std::string& folder) {
+absl::StatusOr<Tables> OpenTables(const CacheOptions& options) {
   Tables tables;
-  if (!folder.empty()) {
-    ASSIGN_OR_RETURN(tables.db, RocksDb::Open(folder));
+  if (!options.folder.empty()) {
+    ASSIGN_OR_RETURN(tables.db,
+                     RocksDb::Open(options.folder,
+                                   {.min_free_bytes = options.min_free_bytes}));
   }
   const auto open =
       [&tables](RocksDbTable table) -> std::unique_ptr<BlobStore> {
@@ -102,7 +104,7 @@ struct CacheStack::Layers {
 absl::StatusOr<std::unique_ptr<CacheStack>> CacheStack::Open(
     const CacheOptions& options, SigningKey signer,
     std::vector<PublicKey> also_trusted, const Clock& clock) {
-  ASSIGN_OR_RETURN(Tables tables, OpenTables(options.folder));
+  ASSIGN_OR_RETURN(Tables tables, OpenTables(options));
   auto layers = std::make_unique<Layers>(options, std::move(tables), signer,
                                          also_trusted, clock);
   RETURN_IF_ERROR(layers->quarantine.Load());

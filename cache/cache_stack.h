@@ -24,6 +24,8 @@ struct CacheOptions {
   // low: things are compiled twice. Too high: the disk fills.
   int64_t artifact_bytes = int64_t{10} << 30;
   int64_t unit_bytes = int64_t{4} << 30;
+  // As in RocksDbOptions: what is left free on the disk.
+  int64_t min_free_bytes = int64_t{64} << 20;
   // Bytes of artifacts held ready in memory.
   int64_t memory_bytes = int64_t{64} << 20;
 };

@@ -1,10 +1,12 @@
 #include "cache/rocksdb_blob_store.h"
 
+#include <errno.h>
 #include <rocksdb/db.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
-#include <sys/stat.h>
+#include <string.h>
+#include <sys/statvfs.h>
 
 #include <filesystem>
 #include <system_error>
@@ -31,6 +33,24 @@ absl::Status StorageError(absl::string_view folder,
                    absl::StrCat("database ", folder, ": ", text));
 }
 
+// Is there room for `bytes` more, with the reserve left over?
+absl::Status CheckRoom(const std::string& folder, int64_t bytes,
+                       const RocksDbOptions& options) {
+  struct statvfs room;
+  if (statvfs(folder.c_str(), &room) != 0) {
+    return MakeError(ErrorReason::kStorage,
+                     absl::StrCat("database ", folder, ": ", strerror(errno)));
+  }
+  const int64_t free_bytes =
+      static_cast<int64_t>(room.f_bavail) * static_cast<int64_t>(room.f_frsize);
+  if (free_bytes - bytes >= options.min_free_bytes) return absl::OkStatus();
+  return MakeError(
+      ErrorReason::kStorage,
+      absl::StrCat("database ", folder, ": the disk has ", free_bytes,
+                   " bytes free; ", bytes, " to write and ",
+                   options.min_free_bytes, " kept in reserve"));
+}
+
 std::string LittleEndian(uint64_t number) {
   std::string bytes;
   for (int i = 0; i < 8; ++i) bytes += static_cast<char>(number >> (8 * i));
@@ -48,9 +68,11 @@ int64_t FromLittleEndian(const rocksdb::Slice& bytes) {
 
 class RocksDbBlobStore final : public BlobStore {
  public:
-  RocksDbBlobStore(rocksdb::DB& db, std::string folder, RocksDbTable table)
+  RocksDbBlobStore(rocksdb::DB& db, std::string folder,
+                   const RocksDbOptions& options, RocksDbTable table)
       : db_(db),
         folder_(std::move(folder)),
+        options_(options),
         values_({static_cast<char>(table), 'v'}),
         index_({static_cast<char>(table), 'i'}) {}
 
@@ -72,6 +94,7 @@ class RocksDbBlobStore final : public BlobStore {
   }
 
   absl::Status Put(const Digest& key, absl::string_view bytes) override {
+    RETURN_IF_ERROR(CheckRoom(folder_, bytes.size(), options_));
     rocksdb::WriteBatch batch;
     batch.Put(absl::StrCat(values_, key.bytes()),
               rocksdb::Slice(bytes.data(), bytes.size()));
@@ -103,16 +126,13 @@ class RocksDbBlobStore final : public BlobStore {
 
  private:
   absl::Status Write(rocksdb::WriteBatch& batch) {
-    rocksdb::Status status = db_.Write({}, &batch);
-    if (status.ok()) return absl::OkStatus();
-    // A disk that was full stops RocksDB until it is told to go on. The next
-    // write may find room again.
-    db_.Resume().PermitUncheckedError();
-    return StorageError(folder_, status);
+    const rocksdb::Status status = db_.Write({}, &batch);
+    return status.ok() ? absl::OkStatus() : StorageError(folder_, status);
   }
 
   rocksdb::DB& db_;
   const std::string folder_;
+  const RocksDbOptions options_;
   const std::string values_;
   const std::string index_;
 };
@@ -140,13 +160,14 @@ rocksdb::Options DatabaseOptions() {
 
 }  // namespace
 
-RocksDb::RocksDb(std::string folder, std::unique_ptr<rocksdb::DB> db)
-    : folder_(std::move(folder)), db_(std::move(db)) {}
+RocksDb::RocksDb(std::string folder, const RocksDbOptions& options,
+                 std::unique_ptr<rocksdb::DB> db)
+    : folder_(std::move(folder)), options_(options), db_(std::move(db)) {}
 
 RocksDb::~RocksDb() { db_->Close().PermitUncheckedError(); }
 
 absl::StatusOr<std::unique_ptr<RocksDb>> RocksDb::Open(
-    const std::string& folder) {
+    const std::string& folder, const RocksDbOptions& options) {
   std::error_code error;
   const bool made = std::filesystem::create_directories(folder, error);
   if (error) {
@@ -158,16 +179,17 @@ absl::StatusOr<std::unique_ptr<RocksDb>> RocksDb::Open(
     std::filesystem::permissions(folder, std::filesystem::perms::owner_all,
                                  error);
   }
+  RETURN_IF_ERROR(CheckRoom(folder, /*bytes=*/0, options));
   rocksdb::DB* db = nullptr;
   const rocksdb::Status status =
       rocksdb::DB::Open(DatabaseOptions(), folder, &db);
   if (!status.ok()) return StorageError(folder, status);
   return std::unique_ptr<RocksDb>(
-      new RocksDb(folder, std::unique_ptr<rocksdb::DB>(db)));
+      new RocksDb(folder, options, std::unique_ptr<rocksdb::DB>(db)));
 }
 
 std::unique_ptr<BlobStore> RocksDb::Store(RocksDbTable table) {
-  return std::make_unique<RocksDbBlobStore>(*db_, folder_, table);
+  return std::make_unique<RocksDbBlobStore>(*db_, folder_, options_, table);
 }
 
 }  // namespace kiln

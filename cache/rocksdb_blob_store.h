@@ -1,6 +1,7 @@
 #ifndef KILN_CACHE_ROCKSDB_BLOB_STORE_H_
 #define KILN_CACHE_ROCKSDB_BLOB_STORE_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -24,6 +25,15 @@ enum class RocksDbTable : char {
   kQuarantine = 'q',
 };
 
+struct RocksDbOptions {
+  // Writes are refused while the folder's file system has less than this free.
+  // Debian's RocksDB 7.8 is built with assertions and ends the process when a
+  // write to its log fails, so a full disk must be seen before it is hit. Too
+  // low: other writers fill the disk between the look and the write. Too high:
+  // a cache that could still store does not.
+  int64_t min_free_bytes = int64_t{64} << 20;
+};
+
 // A RocksDB folder. One process at a time has it open.
 //
 // On disk a blob is two rows, written in one WriteBatch, so that neither is
@@ -38,11 +48,11 @@ class RocksDb {
   // Makes the folder (0700) when absent.
   //
   // Errors:
-  //   UNAVAILABLE STORAGE  the folder cannot be made or written, the disk is
-  //                        full, another process holds the LOCK file (named),
+  //   UNAVAILABLE STORAGE  the folder cannot be made or written, the disk has
+  //                        less than min_free_bytes, another process holds the LOCK file (named),
   //                        or what is there is no sound database
   static absl::StatusOr<std::unique_ptr<RocksDb>> Open(
-      const std::string& folder);
+      const std::string& folder, const RocksDbOptions& options = {});
 
   ~RocksDb();
   RocksDb(const RocksDb&) = delete;
@@ -51,9 +61,11 @@ class RocksDb {
   std::unique_ptr<BlobStore> Store(RocksDbTable table);
 
  private:
-  RocksDb(std::string folder, std::unique_ptr<rocksdb::DB> db);
+  RocksDb(std::string folder, const RocksDbOptions& options,
+          std::unique_ptr<rocksdb::DB> db);
 
   const std::string folder_;
+  const RocksDbOptions options_;
   const std::unique_ptr<rocksdb::DB> db_;
 };
 

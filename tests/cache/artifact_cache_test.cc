@@ -1,0 +1,234 @@
+#include "cache/artifact_cache.h"
+
+#include <gtest/gtest.h>
+
+#include "cache/explain.h"
+#include "cache/guard_match.h"
+#include "cache/memory_blob_store.h"
+#include "proto/base/status.h"
+#include "tests/proto/key/sample_graph.h"
+#include "tests/support/faulty_blob_store.h"
+
+namespace kiln {
+namespace {
+
+const BuildIdentity kBuild = {Sha256Of("worker"), Sha256Of("toolchain"), "w1",
+                              "g++ 12"};
+
+CompileKey KeyOf(const wire::CompileRequest& request,
+                 const BuildIdentity& build = kBuild) {
+  return MakeCompileKey(CanonicalizeRequest(request)->digest, build);
+}
+
+// s0 <= limit
+wire::GuardSet AtMost(int64_t limit) {
+  wire::GuardSet guards;
+  wire::SymExpr* condition = guards.add_symbols()->mutable_condition();
+  *condition = SymbolExpr(0);
+  wire::SymInstruction* constant = condition->add_code();
+  constant->set_op(wire::SYM_OP_CONSTANT);
+  constant->set_value(limit);
+  condition->add_code()->set_op(wire::SYM_OP_LE);
+  guards.mutable_symbols(0)->set_origin("test");
+  return guards;
+}
+
+class ArtifactCacheTest : public testing::Test {
+ protected:
+  absl::Status Insert(const wire::CompileRequest& request,
+                      const std::string& bytes, wire::GuardSet guards = {},
+                      std::vector<std::string> tuned = {}) {
+    NewEntry entry;
+    entry.key = KeyOf(request);
+    entry.artifact.set_artifact(bytes);
+    entry.guards = std::move(guards);
+    entry.tuned = std::move(tuned);
+    entry.target = TargetText(request.target());
+    entry.graph_name = "sample";
+    entry.graph_text =
+        GraphLines(CanonicalizeRequest(request)->request.graph());
+    return cache_.Insert(std::move(entry));
+  }
+  CacheAnswer Lookup(const wire::CompileRequest& request, int64_t rows = 10) {
+    return cache_.Lookup(KeyOf(request).digest, {rows});
+  }
+
+  FakeClock clock_;
+  MemoryBlobStore memory_;
+  FaultyBlobStore store_{memory_};
+  UsageLog usage_{nullptr, clock_};
+  ArtifactCache cache_{{store_, store_, usage_, clock_}};
+  const wire::CompileRequest request_ = SampleRequest();
+};
+
+wire::CompileRequest OtherOp() {
+  wire::CompileRequest request = SampleRequest();
+  request.mutable_graph()->mutable_nodes(0)->set_op("aten.sub.Tensor");
+  return request;
+}
+
+wire::CompileRequest OnCuda() {
+  wire::CompileRequest request = SampleRequest();
+  request.mutable_target()->mutable_cuda()->set_arch("sm_90");
+  return request;
+}
+
+TEST_F(ArtifactCacheTest, WhatIsInsertedIsHitAndOthersMiss) {
+  EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kMiss);
+  ASSERT_TRUE(Insert(request_, "bytes").ok());
+  const CacheAnswer hit = Lookup(request_);
+  EXPECT_TRUE(hit.hit());
+  EXPECT_EQ(hit.artifact.artifact(), "bytes");
+  EXPECT_EQ(Lookup(OtherOp()).outcome, CacheOutcome::kMiss);
+}
+
+TEST_F(ArtifactCacheTest, GuardsChooseAmongTheEntriesOfAKey) {
+  ASSERT_TRUE(Insert(request_, "any size up to 1000", AtMost(1000)).ok());
+  ASSERT_TRUE(Insert(request_, "small", AtMost(16)).ok());
+  EXPECT_EQ(Lookup(request_, 10).artifact.artifact(), "small");
+  EXPECT_EQ(Lookup(request_, 17).artifact.artifact(), "any size up to 1000");
+  EXPECT_EQ(Lookup(request_, 1001).outcome, CacheOutcome::kGuardMiss);
+}
+
+TEST_F(ArtifactCacheTest, AGuardWithoutAValueDoesNotHold) {
+  ASSERT_TRUE(Insert(request_, "bytes", AtMost(1000)).ok());
+  EXPECT_EQ(cache_.Lookup(KeyOf(request_).digest, {}).outcome,
+            CacheOutcome::kGuardMiss);
+}
+
+TEST_F(ArtifactCacheTest, EqualGuardsReplaceAndTheLastStoredIsServed) {
+  ASSERT_TRUE(Insert(request_, "first").ok());
+  ASSERT_TRUE(Insert(request_, "second").ok());
+  EXPECT_EQ(cache_.List("", 0)->size(), 1u);
+  ASSERT_TRUE(Insert(request_, "tuned", {}, {"decision"}).ok());
+  EXPECT_EQ(cache_.List("", 0)->size(), 2u);
+  EXPECT_EQ(Lookup(request_).artifact.artifact(), "tuned");
+}
+
+TEST_F(ArtifactCacheTest, AKeyKeepsABoundedNumberOfEntries) {
+  for (int i = 0; i < 2 * ArtifactCache::kMaxEntriesPerKey; ++i) {
+    ASSERT_TRUE(Insert(request_, "bytes", AtMost(i)).ok());
+  }
+  EXPECT_EQ(cache_.List("", 0)->size(),
+            size_t{ArtifactCache::kMaxEntriesPerKey});
+}
+
+TEST_F(ArtifactCacheTest, WhatIsNoGroupOfItsKeyIsBrokenAndThenGone) {
+  ASSERT_TRUE(Insert(OtherOp(), "bytes").ok());
+  const Blob other = *memory_.Get(KeyOf(OtherOp()).digest);
+  ASSERT_TRUE(memory_.Put(KeyOf(request_).digest, *other).ok());
+  EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kBroken);
+  EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kMiss);
+  ASSERT_TRUE(memory_.Put(KeyOf(request_).digest, "no message").ok());
+  EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kBroken);
+}
+
+TEST_F(ArtifactCacheTest, AFullDiskIsSaidAndLosesNothing) {
+  ASSERT_TRUE(Insert(request_, "bytes").ok());
+  store_.full = true;
+  EXPECT_EQ(ReasonOf(Insert(OtherOp(), "more")), ErrorReason::kStorage);
+  EXPECT_TRUE(Lookup(request_).hit());
+  EXPECT_EQ(Lookup(OtherOp()).outcome, CacheOutcome::kMiss);
+}
+
+TEST_F(ArtifactCacheTest, ListAndShowFindByPrefix) {
+  ASSERT_TRUE(Insert(request_, "bytes", AtMost(7)).ok());
+  ASSERT_TRUE(Insert(OtherOp(), "bytes").ok());
+  const std::string hex = KeyOf(request_).digest.Hex();
+  const auto listed = cache_.List(hex.substr(0, 10), 0);
+  ASSERT_EQ(listed->size(), 1u);
+  EXPECT_EQ((*listed)[0].compile_key, KeyOf(request_).digest);
+  EXPECT_EQ((*listed)[0].guards, (std::vector<std::string>{"s0 <= 7 (test)"}));
+  EXPECT_EQ((*listed)[0].bytes, 5);
+  EXPECT_EQ(cache_.List("", 1)->size(), 1u);
+  EXPECT_EQ(cache_.Show(hex)->entries(0).artifact().artifact(), "bytes");
+  EXPECT_TRUE(absl::IsNotFound(cache_.Show("ffff0000ffff").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(cache_.Show("").status()));
+}
+
+TEST_F(ArtifactCacheTest, PurgeTakesWhatItIsToldAndNoMore) {
+  ASSERT_TRUE(Insert(request_, "bytes").ok());
+  clock_.Advance(absl::Hours(48));
+  ASSERT_TRUE(Insert(OnCuda(), "bytes").ok());
+  const auto victims = [this](PurgeQuery query) {
+    query.dry_run = true;
+    return cache_.Purge(query)->victims.size();
+  };
+  EXPECT_EQ(victims({}), 0u);
+  EXPECT_EQ(victims({.all = true}), 2u);
+  EXPECT_EQ(victims({.unused_for = absl::Hours(24)}), 1u);
+  EXPECT_EQ(victims({.device = "cuda"}), 1u);
+  EXPECT_EQ(victims({.device = "sm_90"}), 1u);
+  EXPECT_EQ(victims({.device = "sm_9"}), 0u);
+  EXPECT_EQ(victims({.key_prefix_hex = KeyOf(request_).digest.Hex()}), 1u);
+  EXPECT_EQ(victims({.unused_for = absl::Hours(24), .device = "cuda"}), 0u);
+
+  EXPECT_TRUE(Lookup(request_).hit());  // a use, which makes it young
+  EXPECT_EQ(victims({.unused_for = absl::Hours(24)}), 0u);
+  const auto purged = cache_.Purge({.device = "cpu"});
+  EXPECT_EQ(purged->victims.size(), 1u);
+  EXPECT_EQ(purged->bytes, 5);
+  EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kMiss);
+  EXPECT_TRUE(Lookup(OnCuda()).hit());
+}
+
+TEST_F(ArtifactCacheTest, TheNearestEntryExplainsTheFirstDifference) {
+  EXPECT_FALSE(cache_.Nearest(KeyOf(request_).parts, "")->has_value());
+  ASSERT_TRUE(Insert(OtherOp(), "bytes").ok());
+  const std::string lines =
+      GraphLines(CanonicalizeRequest(request_)->request.graph());
+  auto nearest = *cache_.Nearest(KeyOf(request_).parts, lines);
+  ASSERT_TRUE(nearest.has_value());
+  EXPECT_EQ(nearest->difference.part, "graph");
+  EXPECT_NE(nearest->graph_difference.find("aten.sub.Tensor"),
+            std::string::npos)
+      << nearest->graph_difference;
+
+  // An equal graph is nearer than an equal target.
+  ASSERT_TRUE(Insert(OnCuda(), "bytes").ok());
+  nearest = *cache_.Nearest(KeyOf(request_).parts, lines);
+  EXPECT_EQ(nearest->entry.target, "cuda sm_90");
+  EXPECT_EQ(nearest->difference.part, "target");
+  EXPECT_EQ(nearest->difference.detail,
+            "target: cpu x86-64-v3 against cuda sm_90");
+}
+
+TEST(CompileKey, TheBuildIsInItAndLookupCanComputeItsDigest) {
+  const RequestDigest digest = CanonicalizeRequest(SampleRequest())->digest;
+  const CompileKey key = MakeCompileKey(digest, kBuild);
+  EXPECT_EQ(key.digest, CompileKeyDigest(digest.total, kBuild));
+  BuildIdentity newer = kBuild;
+  newer.toolchain = Sha256Of("g++ 13");
+  newer.toolchain_text = "g++ 13";
+  const CompileKey other = MakeCompileKey(digest, newer);
+  EXPECT_NE(other.digest, key.digest);
+  EXPECT_EQ(DiffKeys(key.parts, other.parts).detail,
+            "toolchain: g++ 12 against g++ 13");
+  EXPECT_EQ(DiffKeys(key.parts, key.parts).part, "");
+}
+
+TEST(GuardMatch, BrokenGuardsAreNamed) {
+  const wire::GuardSet guards = AtMost(4);
+  EXPECT_TRUE(GuardsHold(guards, {4}));
+  EXPECT_FALSE(GuardsHold(guards, {5}));
+  EXPECT_EQ(GuardsBroken(guards, {5}).symbols_size(), 1);
+  EXPECT_EQ(GuardsBroken(guards, {4}).symbols_size(), 0);
+  EXPECT_EQ(GuardTexts(guards)[0], "s0 <= 4 (test)");
+}
+
+TEST(GraphLines, AreReadable) {
+  const std::string lines =
+      GraphLines(CanonicalizeRequest(SampleRequest())->request.graph());
+  EXPECT_EQ(lines,
+            "symbol 0: [1, 4096]\n"
+            "input 0: f32[s0, 4] strides [4, 1]\n"
+            "node 0: aten.add.Tensor(v0, v0, alpha=1) -> "
+            "f32[s0, 4] strides [4, 1]\n"
+            "node 1: aten.relu.default(v1) -> f32[s0, 4] strides [4, 1]\n"
+            "output 0: v2\n");
+  EXPECT_EQ(FirstDifferentLine("a\nb\n", "a\nc\n"), "line 2: `b` against `c`");
+  EXPECT_EQ(FirstDifferentLine("a\n", "a\n"), "");
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,147 @@
+#include "cache/cache_stack.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+
+#include "cache/rocksdb_blob_store.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+NewEntry Entry(const std::string& name, const std::string& bytes) {
+  NewEntry entry;
+  entry.key.digest = Sha256Of(name);
+  entry.artifact.set_artifact(bytes);
+  return entry;
+}
+
+class CacheStackTest : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::remove_all(options_.folder); }
+
+  std::unique_ptr<CacheStack> Open() {
+    auto stack = CacheStack::Open(options_, signer_, {}, clock_);
+    EXPECT_TRUE(stack.ok()) << stack.status();
+    return stack.ok() ? *std::move(stack) : nullptr;
+  }
+  static int64_t Counter(const CacheStack& stack, const std::string& name) {
+    const auto rows = stack.Counters();
+    return std::map<std::string, int64_t>(rows.begin(), rows.end()).at(name);
+  }
+  // Flips one bit of a stored record, behind the cache's back.
+  void Spoil(RocksDbTable table, const Digest& key) {
+    const auto db = RocksDb::Open(options_.folder);
+    ASSERT_TRUE(db.ok()) << db.status();
+    const auto store = (*db)->Store(table);
+    std::string record = **store->Get(key);
+    record[record.size() / 2] ^= 1;
+    ASSERT_TRUE(store->Put(key, record).ok());
+  }
+
+  CacheOptions options_ = {
+      .folder = testing::TempDir() + "/" +
+                testing::UnitTest::GetInstance()->current_test_info()->name()};
+  const SigningKey signer_ = *SigningKey::Generate();
+  FakeClock clock_;
+};
+
+TEST_F(CacheStackTest, EverythingOutlivesARestart) {
+  wire::ObjectCode object;
+  object.set_image("image");
+  object.set_log("noise");
+  wire::Target target;
+  target.mutable_cpu()->set_level("x86-64");
+  wire::TuningDecision decision;
+  decision.set_key("row_sum");
+  decision.set_choice("rows=4");
+  const Digest unit = UnitCache::Key(Sha256Of("unit"), target, "g++ 12");
+  {
+    const auto stack = Open();
+    ASSERT_TRUE(stack->artifacts().Insert(Entry("a", "bytes")).ok());
+    ASSERT_TRUE(stack->units().Insert(unit, object).ok());
+    ASSERT_TRUE(stack->tuning().Insert(target, decision).ok());
+  }
+  const auto stack = Open();
+  EXPECT_EQ(stack->artifacts().Lookup(Sha256Of("a"), {}).artifact.artifact(),
+            "bytes");
+  EXPECT_EQ(stack->units().Lookup(unit)->image(), "image");
+  EXPECT_EQ(stack->units().Lookup(unit)->log(), "");
+  ASSERT_EQ(stack->tuning().DecisionsFor(target).size(), 1u);
+  EXPECT_EQ(stack->tuning().DecisionsFor(target)[0].choice(), "rows=4");
+  EXPECT_TRUE(stack->tuning().DecisionsFor(wire::Target()).empty());
+}
+
+TEST_F(CacheStackTest, ASecondLookupIsServedFromMemory) {
+  { ASSERT_TRUE(Open()->artifacts().Insert(Entry("a", "bytes")).ok()); }
+  const auto stack = Open();
+  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {}).hit());
+  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {}).hit());
+  EXPECT_EQ(Counter(*stack, "cache.artifacts.disk_reads"), 1);
+}
+
+TEST_F(CacheStackTest, AFlippedBitIsAMissACounterAndAQuarantinedRecord) {
+  { ASSERT_TRUE(Open()->artifacts().Insert(Entry("a", "bytes")).ok()); }
+  Spoil(RocksDbTable::kArtifacts, Sha256Of("a"));
+  const auto stack = Open();
+  EXPECT_EQ(stack->artifacts().Lookup(Sha256Of("a"), {}).outcome,
+            CacheOutcome::kBroken);
+  EXPECT_EQ(stack->artifacts().Lookup(Sha256Of("a"), {}).outcome,
+            CacheOutcome::kMiss);
+  EXPECT_EQ(Counter(*stack, "cache.broken"), 1);
+  EXPECT_EQ(Counter(*stack, "cache.quarantine.records"), 1);
+  EXPECT_EQ(Counter(*stack, "cache.artifacts.keys"), 0);
+  ASSERT_TRUE(stack->artifacts().Insert(Entry("a", "again")).ok());
+  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {}).hit());
+}
+
+TEST_F(CacheStackTest, ABrokenUnitIsBuiltAgain) {
+  wire::ObjectCode object;
+  object.set_image("image");
+  { ASSERT_TRUE(Open()->units().Insert(Sha256Of("u"), object).ok()); }
+  Spoil(RocksDbTable::kUnits, Sha256Of("u"));
+  const auto stack = Open();
+  EXPECT_FALSE(stack->units().Lookup(Sha256Of("u")).has_value());
+  EXPECT_EQ(Counter(*stack, "cache.broken"), 1);
+}
+
+TEST_F(CacheStackTest, RecordsOfAStrangerAreNotBelieved) {
+  { ASSERT_TRUE(Open()->artifacts().Insert(Entry("a", "bytes")).ok()); }
+  const auto stack =
+      CacheStack::Open(options_, *SigningKey::Generate(), {}, clock_);
+  ASSERT_TRUE(stack.ok());
+  EXPECT_EQ((*stack)->artifacts().Lookup(Sha256Of("a"), {}).outcome,
+            CacheOutcome::kBroken);
+}
+
+TEST_F(CacheStackTest, TheDiskStaysWithinItsBudget) {
+  options_.artifact_bytes = 10000;
+  const auto stack = Open();
+  for (int i = 0; i < 20; ++i) {
+    clock_.Advance(absl::Seconds(1));
+    ASSERT_TRUE(stack->artifacts()
+                    .Insert(Entry(std::to_string(i), std::string(1000, 'x')))
+                    .ok());
+  }
+  EXPECT_LE(Counter(*stack, "cache.artifacts.bytes"), 10000);
+  EXPECT_GT(Counter(*stack, "cache.artifacts.evicted"), 0);
+  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("19"), {}).hit());
+}
+
+TEST_F(CacheStackTest, ASecondDaemonOnTheFolderIsRefused) {
+  const auto first = Open();
+  const auto second = CacheStack::Open(options_, signer_, {}, clock_);
+  EXPECT_EQ(ReasonOf(second.status()), ErrorReason::kStorage);
+}
+
+TEST_F(CacheStackTest, WithoutAFolderItIsOfMemoryAlone) {
+  options_.folder = "";
+  const auto stack = Open();
+  ASSERT_TRUE(stack->artifacts().Insert(Entry("a", "bytes")).ok());
+  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {}).hit());
+}
+
+}  // namespace
+}  // namespace kiln

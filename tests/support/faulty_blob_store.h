@@ -1,0 +1,36 @@
+#ifndef KILN_TESTS_SUPPORT_FAULTY_BLOB_STORE_H_
+#define KILN_TESTS_SUPPORT_FAULTY_BLOB_STORE_H_
+
+#include "cache/blob_store.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+
+// A BlobStore whose Puts fail while `full`, and which passes all else on to
+// `inner`.
+class FaultyBlobStore final : public BlobStore {
+ public:
+  explicit FaultyBlobStore(BlobStore& inner) : inner_(inner) {}
+
+  bool full = false;
+
+  absl::Status Put(const Digest& key, absl::string_view bytes) override {
+    if (full) return MakeError(ErrorReason::kStorage, "injected: disk full");
+    return inner_.Put(key, bytes);
+  }
+  absl::StatusOr<Blob> Get(const Digest& key) const override {
+    return inner_.Get(key);
+  }
+  absl::Status Delete(const Digest& key) override { return inner_.Delete(key); }
+  absl::Status Scan(absl::FunctionRef<absl::Status(const Digest&, int64_t)>
+                        visit) const override {
+    return inner_.Scan(visit);
+  }
+
+ private:
+  BlobStore& inner_;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_TESTS_SUPPORT_FAULTY_BLOB_STORE_H_
