@@ -10,6 +10,7 @@
 // float32 (facts/ops.md: rounding happens at stores).
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -158,6 +159,14 @@ struct ScalarNode {
 // "add", "maximum", "reduce": as in loop text and kernel names.
 absl::string_view ScalarOpName(ScalarOp op);
 absl::string_view ReduceOpName(ReduceOp op);
+std::optional<ScalarOp> ScalarOpFromName(absl::string_view name);
+std::optional<ReduceOp> ReduceOpFromName(absl::string_view name);
+
+bool IsComparison(ScalarOp op);
+// kReduce, kReduceResult and kScan: what depends on other points of the nest.
+bool IsReduction(ScalarOp op);
+// Worth computing once: tens of instructions an element.
+bool IsCostly(ScalarOp op);
 
 }  // namespace kiln
 

@@ -1,0 +1,287 @@
+#include "compiler/loop/body_builder.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/hash/hash.h"
+
+namespace kiln {
+
+namespace {
+
+uint64_t HashOf(const ScalarNode& node) {
+  uint64_t h = absl::HashOf(static_cast<int>(node.op),
+                            static_cast<int>(node.dtype), node.number.i,
+                            static_cast<int>(node.reduce), node.buffer);
+  for (const ScalarId arg : node.args) h = h * 0x9E3779B97F4A7C15u + arg;
+  for (const SymExpr& index : node.index) {
+    h = h * 0x9E3779B97F4A7C15u + absl::HashOf(index);
+  }
+  return h;
+}
+
+// An integer as `dtype` holds it.
+int64_t Wrap(DType dtype, int64_t value) {
+  switch (dtype) {
+    case DType::kBool:
+      return value != 0;
+    case DType::kUInt8:
+      return static_cast<uint8_t>(value);
+    case DType::kInt8:
+      return static_cast<int8_t>(value);
+    case DType::kInt16:
+      return static_cast<int16_t>(value);
+    case DType::kInt32:
+      return static_cast<int32_t>(value);
+    case DType::kInt64:
+    case DType::kFloat16:
+    case DType::kBFloat16:
+    case DType::kFloat32:
+    case DType::kFloat64:
+      return value;
+  }
+  return value;
+}
+
+bool IsPredicate(ScalarOp op) {
+  return IsComparison(op) || op == ScalarOp::kIsNan || op == ScalarOp::kIsInf ||
+         op == ScalarOp::kSignBit;
+}
+
+}  // namespace
+
+ScalarId BodyBuilder::Add(ScalarNode node) {
+  const uint64_t hash = HashOf(node);
+  for (uint32_t i = 0; i < hashes_.size(); ++i) {
+    if (hashes_[i] == hash && body_[i] == node) return i;
+  }
+  body_.push_back(std::move(node));
+  hashes_.push_back(hash);
+  return size() - 1;
+}
+
+ScalarId BodyBuilder::Float(DType dtype, double value) {
+  if (!IsFloat(dtype)) {
+    if (dtype == DType::kBool) return Int(dtype, value != 0);
+    if (!std::isfinite(value)) value = 0;
+    return Int(dtype, static_cast<int64_t>(value));
+  }
+  ScalarNode node{ScalarOp::kConstant, dtype};
+  node.number.f =
+      dtype == DType::kFloat64 ? value : static_cast<float>(value);
+  return Add(std::move(node));
+}
+
+ScalarId BodyBuilder::Int(DType dtype, int64_t value) {
+  if (IsFloat(dtype)) return Float(dtype, static_cast<double>(value));
+  ScalarNode node{ScalarOp::kConstant, dtype};
+  node.number.i = Wrap(dtype, value);
+  return Add(std::move(node));
+}
+
+ScalarId BodyBuilder::Index(const SymExpr& index) {
+  if (index.is_constant()) return Int(DType::kInt64, index.constant());
+  ScalarNode node{ScalarOp::kIndex, DType::kInt64};
+  node.index.push_back(index);
+  return Add(std::move(node));
+}
+
+ScalarId BodyBuilder::Load(BufferId buffer, DType dtype, DimVector index) {
+  ScalarNode node{ScalarOp::kLoad, dtype};
+  node.buffer = buffer;
+  node.index = std::move(index);
+  return Add(std::move(node));
+}
+
+ScalarId BodyBuilder::MaskedLoad(BufferId buffer, DType dtype, DimVector index,
+                                 ScalarId mask) {
+  ScalarNode node{ScalarOp::kLoad, dtype};
+  node.buffer = buffer;
+  node.index = std::move(index);
+  node.args.push_back(mask);
+  return Add(std::move(node));
+}
+
+ScalarId BodyBuilder::Op(ScalarOp op, absl::Span<const ScalarId> args) {
+  if (op == ScalarOp::kWhere) {
+    const ScalarNode& condition = body_[args[0]];
+    if (condition.op == ScalarOp::kConstant) {
+      return condition.number.i != 0 ? args[1] : args[2];
+    }
+    if (args[1] == args[2]) return args[1];
+  }
+  if (op == ScalarOp::kAnd && body_[args[0]].dtype == DType::kBool) {
+    for (int side = 0; side < 2; ++side) {
+      const ScalarNode& node = body_[args[side]];
+      if (node.op != ScalarOp::kConstant) continue;
+      return node.number.i != 0 ? args[1 - side] : args[side];
+    }
+  }
+  ScalarNode node{op, DType::kBool};
+  if (!IsPredicate(op)) {
+    node.dtype = body_[op == ScalarOp::kWhere ? args[1] : args[0]].dtype;
+  }
+  node.args.assign(args.begin(), args.end());
+  return Add(std::move(node));
+}
+
+ScalarId BodyBuilder::Cast(DType dtype, ScalarId value) {
+  const ScalarNode& from = body_[value];
+  if (from.dtype == dtype) return value;
+  // A constant of a half type stays a cast: halves are loads, casts, stores.
+  if (from.op == ScalarOp::kConstant && !IsHalf(dtype)) {
+    return IsFloat(from.dtype) ? Float(dtype, from.number.f)
+                               : Int(dtype, from.number.i);
+  }
+  if (IsHalf(from.dtype)) {
+    // What it was rounded from is as good, and is there already.
+    if (from.op == ScalarOp::kCast && IsFloat(body_[from.args[0]].dtype)) {
+      return Cast(dtype, from.args[0]);
+    }
+    if (dtype != DType::kFloat32) {
+      return Cast(dtype, Cast(DType::kFloat32, value));
+    }
+  }
+  if (IsHalf(dtype) && from.dtype != DType::kFloat32) {
+    return Cast(dtype, Cast(DType::kFloat32, value));
+  }
+  ScalarNode node{ScalarOp::kCast, dtype};
+  node.args.push_back(value);
+  return Add(std::move(node));
+}
+
+ScalarId BodyBuilder::Reduce(ReduceOp reduce, DType dtype,
+                             absl::Span<const ScalarId> args) {
+  ScalarNode node{ScalarOp::kReduce, dtype};
+  node.reduce = reduce;
+  node.args.assign(args.begin(), args.end());
+  return Add(std::move(node));
+}
+
+SymExpr BodyBuilder::AsIndex(ScalarId id) const {
+  const ScalarNode* node = &body_[id];
+  // A widening cast of an index is the index.
+  while (node->op == ScalarOp::kCast && node->dtype == DType::kInt64 &&
+         (body_[node->args[0]].op == ScalarOp::kIndex ||
+          body_[node->args[0]].op == ScalarOp::kConstant)) {
+    node = &body_[node->args[0]];
+  }
+  if (node->op == ScalarOp::kConstant && !IsFloat(node->dtype)) {
+    return node->number.i;
+  }
+  if (node->op == ScalarOp::kIndex) return node->index[0];
+  return SymExpr::Indirect(id);
+}
+
+std::vector<ScalarNode> BodyBuilder::Take() {
+  hashes_.clear();
+  return std::move(body_);
+}
+
+SymExpr RewriteIndex(const SymExpr& index, absl::Span<const SymExpr> axes,
+                     absl::Span<const ScalarId> nodes, const BodyBuilder& to) {
+  if (index.is_constant()) return index;
+  Var var;
+  if (index.AsVar(&var)) {
+    if (var.kind == Var::Kind::kAxis) return axes[var.index];
+    if (var.kind == Var::Kind::kIndirect) return to.AsIndex(nodes[var.index]);
+    return index;
+  }
+  return index.Substitute([&](Var v) {
+    if (v.kind == Var::Kind::kAxis) return axes[v.index];
+    if (v.kind == Var::Kind::kIndirect) return to.AsIndex(nodes[v.index]);
+    return SymExpr::Of(v);
+  });
+}
+
+std::vector<ScalarId> CopyBody(const std::vector<ScalarNode>& body,
+                               absl::Span<const SymExpr> axes, ScalarId mask,
+                               LoadReplacement replace, BodyBuilder& to) {
+  std::vector<ScalarId> ids(body.size());
+  for (ScalarId i = 0; i < body.size(); ++i) {
+    const ScalarNode& old = body[i];
+    ScalarNode node{old.op, old.dtype, old.reduce, old.number};
+    node.buffer = old.buffer;
+    for (const ScalarId arg : old.args) node.args.push_back(ids[arg]);
+    for (const SymExpr& index : old.index) {
+      node.index.push_back(RewriteIndex(index, axes, ids, to));
+    }
+    if (old.op == ScalarOp::kLoad) {
+      if (mask != Store::kNoMask) {
+        if (node.args.empty()) {
+          node.args.push_back(mask);
+        } else {
+          node.args[0] = to.Op(ScalarOp::kAnd, mask, node.args[0]);
+        }
+      }
+      const std::optional<ScalarId> other = replace(node);
+      ids[i] = other.has_value() ? *other : to.Add(std::move(node));
+    } else if (old.op == ScalarOp::kIndex) {
+      ids[i] = to.Index(node.index[0]);
+    } else if (old.op == ScalarOp::kCast) {
+      ids[i] = to.Cast(node.dtype, node.args[0]);
+    } else if (old.op == ScalarOp::kWhere || old.op == ScalarOp::kAnd) {
+      ids[i] = to.Op(node.op, node.args);
+    } else {
+      ids[i] = to.Add(std::move(node));
+    }
+  }
+  return ids;
+}
+
+void DropDeadNodes(LoopNest& nest) {
+  std::vector<bool> live(nest.body.size(), false);
+  const auto mark_index = [&](const DimVector& index) {
+    for (const SymExpr& e : index) {
+      if (e.is_constant()) continue;
+      e.VisitVars([&](Var v) {
+        if (v.kind == Var::Kind::kIndirect) live[v.index] = true;
+      });
+    }
+  };
+  for (const Store& store : nest.stores) {
+    live[store.value] = true;
+    if (store.mask != Store::kNoMask) live[store.mask] = true;
+    mark_index(store.index);
+  }
+  size_t dead = 0;
+  for (size_t i = nest.body.size(); i-- > 0;) {
+    if (!live[i]) {
+      ++dead;
+      continue;
+    }
+    for (const ScalarId arg : nest.body[i].args) live[arg] = true;
+    mark_index(nest.body[i].index);
+  }
+  if (dead == 0) return;
+  std::vector<ScalarId> ids(nest.body.size());
+  std::vector<ScalarNode> body;
+  body.reserve(nest.body.size() - dead);
+  const auto rename = [&](DimVector& index) {
+    for (SymExpr& e : index) {
+      bool indirect = false;
+      e.VisitVars([&](Var v) { indirect |= v.kind == Var::Kind::kIndirect; });
+      if (!indirect) continue;
+      e = e.Substitute([&](Var v) {
+        return v.kind == Var::Kind::kIndirect ? SymExpr::Indirect(ids[v.index])
+                                              : SymExpr::Of(v);
+      });
+    }
+  };
+  for (size_t i = 0; i < nest.body.size(); ++i) {
+    if (!live[i]) continue;
+    ids[i] = static_cast<ScalarId>(body.size());
+    ScalarNode& node = nest.body[i];
+    for (ScalarId& arg : node.args) arg = ids[arg];
+    rename(node.index);
+    body.push_back(std::move(node));
+  }
+  nest.body = std::move(body);
+  for (Store& store : nest.stores) {
+    store.value = ids[store.value];
+    if (store.mask != Store::kNoMask) store.mask = ids[store.mask];
+    rename(store.index);
+  }
+}
+
+}  // namespace kiln

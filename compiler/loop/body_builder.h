@@ -1,0 +1,94 @@
+#ifndef KILN_COMPILER_LOOP_BODY_BUILDER_H_
+#define KILN_COMPILER_LOOP_BODY_BUILDER_H_
+
+// Writes the body of a nest: every node goes through here, so that equal
+// nodes are one, constants are folded where that is exact, and the type rules
+// of scalar_expr.h hold.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
+#include "compiler/loop/loop_nest.h"
+#include "compiler/loop/scalar_expr.h"
+
+namespace kiln {
+
+// The type that values of `dtype` are computed in: float32 for half types.
+constexpr DType ComputeType(DType dtype) {
+  return IsHalf(dtype) ? DType::kFloat32 : dtype;
+}
+
+class BodyBuilder {
+ public:
+  // The node equal to `node` if there is one, else a new one. Folds casts:
+  // of a constant, to the same type, and of a half type back to the float32
+  // it was rounded from (rounding happens at stores alone).
+  ScalarId Add(ScalarNode node);
+
+  // A constant of `dtype`, converted as C converts.
+  ScalarId Float(DType dtype, double value);
+  ScalarId Int(DType dtype, int64_t value);
+  ScalarId Bool(bool value) { return Int(DType::kBool, value ? 1 : 0); }
+  // The i64 value of `index`.
+  ScalarId Index(const SymExpr& index);
+  ScalarId Load(BufferId buffer, DType dtype, DimVector index);
+  // Reads nothing and is 0 where `mask` is false.
+  ScalarId MaskedLoad(BufferId buffer, DType dtype, DimVector index,
+                      ScalarId mask);
+  // Dtype of the result: bool for comparisons and predicates, else that of the
+  // first argument (of the second for where).
+  ScalarId Op(ScalarOp op, absl::Span<const ScalarId> args);
+  ScalarId Op(ScalarOp op, ScalarId a) { return Op(op, absl::MakeSpan(&a, 1)); }
+  ScalarId Op(ScalarOp op, ScalarId a, ScalarId b) {
+    const ScalarId args[] = {a, b};
+    return Op(op, args);
+  }
+  ScalarId Where(ScalarId condition, ScalarId then, ScalarId otherwise) {
+    const ScalarId args[] = {condition, then, otherwise};
+    return Op(ScalarOp::kWhere, args);
+  }
+  ScalarId Cast(DType dtype, ScalarId value);
+  ScalarId Reduce(ReduceOp reduce, DType dtype,
+                  absl::Span<const ScalarId> args);
+
+  // An i64 (or narrower) node as part of an index: a constant or kIndex gives
+  // its own expression, else it is an indirect variable.
+  SymExpr AsIndex(ScalarId node) const;
+
+  const ScalarNode& node(ScalarId id) const { return body_[id]; }
+  DType dtype(ScalarId id) const { return body_[id].dtype; }
+  uint32_t size() const { return static_cast<uint32_t>(body_.size()); }
+  const std::vector<ScalarNode>& body() const { return body_; }
+  std::vector<ScalarNode> Take();
+
+ private:
+  std::vector<ScalarNode> body_;
+  std::vector<uint64_t> hashes_;  // one a node
+};
+
+// What stands in a copied body for a load: nothing (the load itself is
+// copied), or another node of the body it is copied to.
+using LoadReplacement =
+    absl::FunctionRef<std::optional<ScalarId>(const ScalarNode& load)>;
+
+// Copies `body` into `to` with each axis replaced by `axes[i]`. `mask`, if not
+// Store::kNoMask, a bool node of `to`, guards every load. Loads are offered to
+// `replace` with arguments and indices rewritten already. Returns the new id
+// of each node.
+std::vector<ScalarId> CopyBody(const std::vector<ScalarNode>& body,
+                               absl::Span<const SymExpr> axes, ScalarId mask,
+                               LoadReplacement replace, BodyBuilder& to);
+
+// The same expression over the new axes and nodes.
+SymExpr RewriteIndex(const SymExpr& index, absl::Span<const SymExpr> axes,
+                     absl::Span<const ScalarId> nodes, const BodyBuilder& to);
+
+// `nest` without the nodes that no store needs.
+void DropDeadNodes(LoopNest& nest);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_LOOP_BODY_BUILDER_H_

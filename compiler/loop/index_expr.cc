@@ -1,0 +1,273 @@
+#include "compiler/loop/index_expr.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace kiln {
+
+namespace {
+
+bool HasOpaque(const SymExpr& e) {
+  if (e.is_constant()) return false;
+  for (const SymExpr::Term& term : e.sum().terms) {
+    for (const SymExpr::Atom& atom : term.atoms) {
+      if (!atom.is_var()) return true;
+    }
+  }
+  return false;
+}
+
+SymExpr Rebuild(SymOp op, const SymExpr& left, const SymExpr& right) {
+  switch (op) {
+    case SymOp::kFloorDiv:
+      return FloorDiv(left, right);
+    case SymOp::kMod:
+      return Mod(left, right);
+    case SymOp::kMin:
+      return Min(left, right);
+    case SymOp::kMax:
+      return Max(left, right);
+  }
+  return 0;
+}
+
+// Whether 0 <= e < bound for all values of the axes.
+bool LiesBelow(const SymExpr& e, const SymExpr& bound,
+               absl::Span<const SymExpr> extents, const ShapeEnv& shapes) {
+  if (e.is_constant()) {
+    return e.constant() >= 0 && shapes.KnownLt(e, bound);
+  }
+  for (const SymExpr::Term& term : e.sum().terms) {
+    if (term.coefficient < 0) return false;
+    for (const SymExpr::Atom& atom : term.atoms) {
+      if (!atom.is_var()) return false;
+      if (atom.var.kind == Var::Kind::kIndirect) return false;
+      if (atom.var.kind == Var::Kind::kAxis &&
+          atom.var.index >= extents.size()) {
+        return false;
+      }
+    }
+  }
+  // No coefficient is negative, so the largest value is at the ends.
+  const SymExpr largest = e.Substitute([&](Var v) {
+    return v.kind == Var::Kind::kAxis ? extents[v.index] - 1 : SymExpr::Of(v);
+  });
+  return shapes.KnownLt(largest, bound);
+}
+
+// e = g * first + second, first from the terms with multiples of g.
+std::pair<SymExpr, SymExpr> SplitByMultiple(const SymExpr& e, int64_t g) {
+  SymExpr high = 0, low = 0;
+  for (const SymExpr::Term& term : e.sum().terms) {
+    const bool multiple = term.coefficient % g == 0;
+    SymExpr product = multiple ? term.coefficient / g : term.coefficient;
+    for (const SymExpr::Atom& atom : term.atoms) {
+      product *= atom.is_var() ? SymExpr::Of(atom.var)
+                               : Rebuild(atom.op, atom.operands->first,
+                                         atom.operands->second);
+    }
+    (multiple ? high : low) += product;
+  }
+  return {high, low};
+}
+
+SymExpr SimplifyOperation(SymOp op, const SymExpr& left, const SymExpr& right,
+                          absl::Span<const SymExpr> extents,
+                          const ShapeEnv& shapes) {
+  if (op == SymOp::kFloorDiv && LiesBelow(left, right, extents, shapes)) {
+    return 0;
+  }
+  if (op == SymOp::kMod && LiesBelow(left, right, extents, shapes)) return left;
+  if (right.is_constant() && right.constant() > 1 && !left.is_constant() &&
+      (op == SymOp::kFloorDiv || op == SymOp::kMod)) {
+    // (g*a + b) // (g*c) = a // c where 0 <= b < g.
+    const int64_t c = right.constant();
+    for (const SymExpr::Term& lead : left.sum().terms) {
+      const int64_t g = std::gcd(lead.coefficient, c);
+      if (g <= 1 || lead.atoms.empty()) continue;
+      const auto [high, low] = SplitByMultiple(left, g);
+      if (low.Is(0) || !LiesBelow(low, g, extents, shapes)) continue;
+      const SymExpr digit = SimplifyOperation(op, high, c / g, extents, shapes);
+      return op == SymOp::kFloorDiv ? digit : digit * g + low;
+    }
+  }
+  return Rebuild(op, left, right);
+}
+
+}  // namespace
+
+SymExpr SimplifyIndex(const SymExpr& e, absl::Span<const SymExpr> extents,
+                      const ShapeEnv& shapes) {
+  if (!HasOpaque(e)) return e;
+  SymExpr result = 0;
+  for (const SymExpr::Term& term : e.sum().terms) {
+    SymExpr product = term.coefficient;
+    for (const SymExpr::Atom& atom : term.atoms) {
+      if (atom.is_var()) {
+        product *= SymExpr::Of(atom.var);
+        continue;
+      }
+      product *= SimplifyOperation(
+          atom.op, SimplifyIndex(atom.operands->first, extents, shapes),
+          SimplifyIndex(atom.operands->second, extents, shapes), extents,
+          shapes);
+    }
+    result += product;
+  }
+  return result;
+}
+
+SymExpr LinearForm::CoefficientOf(uint32_t axis) const {
+  for (const auto& [other, coefficient] : terms) {
+    if (other == axis) return coefficient;
+  }
+  return 0;
+}
+
+std::optional<LinearForm> AsLinear(const SymExpr& e) {
+  LinearForm form;
+  if (e.is_constant()) {
+    form.offset = e;
+    return form;
+  }
+  for (const SymExpr::Term& term : e.sum().terms) {
+    std::optional<uint32_t> axis;
+    SymExpr coefficient = term.coefficient;
+    for (const SymExpr::Atom& atom : term.atoms) {
+      if (atom.is_var() && atom.var.kind == Var::Kind::kAxis) {
+        if (axis.has_value()) return std::nullopt;
+        axis = atom.var.index;
+      } else if (atom.is_var()) {
+        if (atom.var.kind == Var::Kind::kIndirect) return std::nullopt;
+        coefficient *= SymExpr::Of(atom.var);
+      } else {
+        bool symbols_only = true;
+        for (const SymExpr* side :
+             {&atom.operands->first, &atom.operands->second}) {
+          side->VisitVars([&](Var v) {
+            symbols_only &= v.kind == Var::Kind::kSymbol;
+          });
+        }
+        if (!symbols_only) return std::nullopt;
+        coefficient *=
+            Rebuild(atom.op, atom.operands->first, atom.operands->second);
+      }
+    }
+    if (!axis.has_value()) {
+      form.offset += coefficient;
+      continue;
+    }
+    auto at = std::lower_bound(
+        form.terms.begin(), form.terms.end(), *axis,
+        [](const auto& entry, uint32_t a) { return entry.first < a; });
+    if (at != form.terms.end() && at->first == *axis) {
+      at->second += coefficient;
+    } else {
+      form.terms.insert(at, {*axis, coefficient});
+    }
+  }
+  form.terms.erase(
+      std::remove_if(form.terms.begin(), form.terms.end(),
+                     [](const auto& entry) { return entry.second.Is(0); }),
+      form.terms.end());
+  return form;
+}
+
+std::optional<LinearForm> AddressOf(const DimVector& index,
+                                    const DimVector& strides) {
+  SymExpr address = 0;
+  for (size_t d = 0; d < index.size(); ++d) address += index[d] * strides[d];
+  return AsLinear(address);
+}
+
+namespace {
+
+// Splits `linear`, below the product of `sizes`, in row-major digits.
+void AppendDigits(const SymExpr& linear, absl::Span<const SymExpr> sizes,
+                  DimVector& digits) {
+  SymExpr inner = 1;
+  absl::InlinedVector<SymExpr, 4> weights(sizes.size());
+  for (size_t d = sizes.size(); d-- > 0;) {
+    weights[d] = inner;
+    inner *= sizes[d];
+  }
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    SymExpr digit = weights[d].Is(1) ? linear : FloorDiv(linear, weights[d]);
+    if (d > 0) digit = Mod(digit, sizes[d]);
+    digits.push_back(std::move(digit));
+  }
+}
+
+bool Less(const SymExpr& a, const SymExpr& b, const ShapeEnv& shapes) {
+  if (a.is_constant() && b.is_constant()) return a.constant() < b.constant();
+  return shapes.Hint(a) < shapes.Hint(b);
+}
+
+}  // namespace
+
+DimVector ReshapeIndex(const DimVector& from_index, const DimVector& from,
+                       const DimVector& to, const ShapeEnv& shapes) {
+  DimVector result;
+  size_t i = 0, j = 0;
+  while (j < to.size()) {
+    if (to[j].Is(1)) {
+      result.push_back(0);
+      ++j;
+      continue;
+    }
+    while (i < from.size() && from[i].Is(1)) ++i;
+    if (i == from.size()) {  // sizes that do not agree: a guard's business
+      result.push_back(0);
+      ++j;
+      continue;
+    }
+    // The smallest group of dimensions with equal products.
+    const size_t i0 = i, j0 = j;
+    SymExpr left = from[i++], right = to[j++];
+    while (!(left == right)) {
+      if (i < from.size() && (Less(left, right, shapes) || j == to.size())) {
+        left *= from[i++];
+      } else if (j < to.size()) {
+        right *= to[j++];
+      } else {
+        break;
+      }
+    }
+    SymExpr linear = 0;
+    for (size_t d = i0; d < i; ++d) linear = linear * from[d] + from_index[d];
+    AppendDigits(linear, absl::MakeSpan(to).subspan(j0, j - j0), result);
+  }
+  return result;
+}
+
+bool DependsOnAxesFrom(const SymExpr& e, uint32_t first) {
+  if (e.is_constant()) return false;
+  bool found = false;
+  e.VisitVars([&](Var v) {
+    found |= v.kind == Var::Kind::kAxis && v.index >= first;
+  });
+  return found;
+}
+
+bool HasIndirect(const SymExpr& e) {
+  if (e.is_constant()) return false;
+  bool found = false;
+  e.VisitVars([&](Var v) { found |= v.kind == Var::Kind::kIndirect; });
+  return found;
+}
+
+std::optional<SymExpr> ExactQuotient(const SymExpr& a, const SymExpr& b) {
+  if (a.is_constant() && b.is_constant()) {
+    if (b.constant() == 0 || a.constant() % b.constant() != 0) {
+      return std::nullopt;
+    }
+    return a.constant() / b.constant();
+  }
+  if (b.Is(0)) return std::nullopt;
+  const SymExpr quotient = FloorDiv(a, b);
+  if (!(quotient * b == a)) return std::nullopt;
+  return quotient;
+}
+
+}  // namespace kiln

@@ -1,0 +1,61 @@
+#ifndef KILN_COMPILER_LOOP_INDEX_EXPR_H_
+#define KILN_COMPILER_LOOP_INDEX_EXPR_H_
+
+// What is known of index expressions when the extents of axes are: an axis
+// counts from 0 to its extent less one.
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
+#include "compiler/loop/loop_nest.h"
+#include "compiler/sym/shape_env.h"
+#include "compiler/sym/sym_expr.h"
+
+namespace kiln {
+
+// `e` with each floordiv and mod that the extents decide replaced:
+// i1 // 4 is 0 and i1 mod 4 is i1 for an extent of 4. extents[k] is of axis k.
+SymExpr SimplifyIndex(const SymExpr& e, absl::Span<const SymExpr> extents,
+                      const ShapeEnv& shapes);
+
+// offset + sum of coefficient * axis; coefficients and offset hold symbols
+// only, no coefficient is 0, axes ascend.
+struct LinearForm {
+  SymExpr offset = 0;
+  absl::InlinedVector<std::pair<uint32_t, SymExpr>, 4> terms;
+
+  // 0 for an axis it does not depend on.
+  SymExpr CoefficientOf(uint32_t axis) const;
+  friend bool operator==(const LinearForm& a, const LinearForm& b) {
+    return a.offset == b.offset && a.terms == b.terms;
+  }
+};
+
+// None when `e` is not linear in its axes or reads an indirect index.
+std::optional<LinearForm> AsLinear(const SymExpr& e);
+
+// The linear form of an element's address: index[d] * strides[d], summed.
+std::optional<LinearForm> AddressOf(const DimVector& index,
+                                    const DimVector& strides);
+
+// An index of a tensor of `to` sizes for each index (`from_index`, one
+// expression a dimension) of the same elements seen with `from` sizes:
+// row-major order is kept. Dimensions are matched in the smallest groups, so
+// that splitting or joining neighbours costs one division or none.
+DimVector ReshapeIndex(const DimVector& from_index, const DimVector& from,
+                       const DimVector& to, const ShapeEnv& shapes);
+
+// Whether `e` depends on any axis at or after `first` / any axis at all.
+bool DependsOnAxesFrom(const SymExpr& e, uint32_t first);
+bool HasIndirect(const SymExpr& e);
+
+// a / b when that is an integer for every value of the symbols, and known.
+std::optional<SymExpr> ExactQuotient(const SymExpr& a, const SymExpr& b);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_LOOP_INDEX_EXPR_H_

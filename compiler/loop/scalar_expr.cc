@@ -1,0 +1,149 @@
+#include "compiler/loop/scalar_expr.h"
+
+namespace kiln {
+
+namespace {
+
+struct OpText {
+  ScalarOp op;
+  absl::string_view name;
+};
+
+// In order of the enum.
+constexpr OpText kOps[] = {
+    {ScalarOp::kConstant, "constant"},
+    {ScalarOp::kIndex, "index"},
+    {ScalarOp::kLoad, "load"},
+    {ScalarOp::kSeed, "seed"},
+    {ScalarOp::kRandom, "random"},
+    {ScalarOp::kAdd, "add"},
+    {ScalarOp::kSub, "sub"},
+    {ScalarOp::kMul, "mul"},
+    {ScalarOp::kDiv, "div"},
+    {ScalarOp::kFloorDiv, "floor_div"},
+    {ScalarOp::kTruncDiv, "trunc_div"},
+    {ScalarOp::kRemainder, "remainder"},
+    {ScalarOp::kFmod, "fmod"},
+    {ScalarOp::kPow, "pow"},
+    {ScalarOp::kAtan2, "atan2"},
+    {ScalarOp::kCopySign, "copysign"},
+    {ScalarOp::kNextAfter, "nextafter"},
+    {ScalarOp::kHypot, "hypot"},
+    {ScalarOp::kMaximum, "maximum"},
+    {ScalarOp::kMinimum, "minimum"},
+    {ScalarOp::kFma, "fma"},
+    {ScalarOp::kNeg, "neg"},
+    {ScalarOp::kAbs, "abs"},
+    {ScalarOp::kSign, "sign"},
+    {ScalarOp::kReciprocal, "reciprocal"},
+    {ScalarOp::kSquare, "square"},
+    {ScalarOp::kSqrt, "sqrt"},
+    {ScalarOp::kRsqrt, "rsqrt"},
+    {ScalarOp::kExp, "exp"},
+    {ScalarOp::kExp2, "exp2"},
+    {ScalarOp::kExpm1, "expm1"},
+    {ScalarOp::kLog, "log"},
+    {ScalarOp::kLog2, "log2"},
+    {ScalarOp::kLog10, "log10"},
+    {ScalarOp::kLog1p, "log1p"},
+    {ScalarOp::kSin, "sin"},
+    {ScalarOp::kCos, "cos"},
+    {ScalarOp::kTan, "tan"},
+    {ScalarOp::kAsin, "asin"},
+    {ScalarOp::kAcos, "acos"},
+    {ScalarOp::kAtan, "atan"},
+    {ScalarOp::kSinh, "sinh"},
+    {ScalarOp::kCosh, "cosh"},
+    {ScalarOp::kTanh, "tanh"},
+    {ScalarOp::kAsinh, "asinh"},
+    {ScalarOp::kAcosh, "acosh"},
+    {ScalarOp::kAtanh, "atanh"},
+    {ScalarOp::kErf, "erf"},
+    {ScalarOp::kErfc, "erfc"},
+    {ScalarOp::kErfinv, "erfinv"},
+    {ScalarOp::kLgamma, "lgamma"},
+    {ScalarOp::kDigamma, "digamma"},
+    {ScalarOp::kSigmoid, "sigmoid"},
+    {ScalarOp::kFloor, "floor"},
+    {ScalarOp::kCeil, "ceil"},
+    {ScalarOp::kTrunc, "trunc"},
+    {ScalarOp::kRound, "round"},
+    {ScalarOp::kIsNan, "isnan"},
+    {ScalarOp::kIsInf, "isinf"},
+    {ScalarOp::kSignBit, "signbit"},
+    {ScalarOp::kEq, "eq"},
+    {ScalarOp::kNe, "ne"},
+    {ScalarOp::kLt, "lt"},
+    {ScalarOp::kLe, "le"},
+    {ScalarOp::kGt, "gt"},
+    {ScalarOp::kGe, "ge"},
+    {ScalarOp::kAnd, "and"},
+    {ScalarOp::kOr, "or"},
+    {ScalarOp::kXor, "xor"},
+    {ScalarOp::kNot, "not"},
+    {ScalarOp::kShiftLeft, "shl"},
+    {ScalarOp::kShiftRight, "shr"},
+    {ScalarOp::kWhere, "where"},
+    {ScalarOp::kCast, "cast"},
+    {ScalarOp::kBitcast, "bitcast"},
+    {ScalarOp::kReduce, "reduce"},
+    {ScalarOp::kReduceResult, "reduce_result"},
+    {ScalarOp::kScan, "scan"},
+};
+
+constexpr absl::string_view kReductions[] = {
+    "none", "sum", "prod",   "max",    "min",    "any",
+    "all",  "xor", "argmax", "argmin", "welford"};
+
+constexpr bool InOrder() {
+  for (int i = 0; i <= static_cast<int>(ScalarOp::kScan); ++i) {
+    if (static_cast<int>(kOps[i].op) != i) return false;
+  }
+  return true;
+}
+static_assert(InOrder(), "kOps stands in order of ScalarOp");
+
+}  // namespace
+
+absl::string_view ScalarOpName(ScalarOp op) {
+  return kOps[static_cast<int>(op)].name;
+}
+
+absl::string_view ReduceOpName(ReduceOp op) {
+  return kReductions[static_cast<int>(op)];
+}
+
+std::optional<ScalarOp> ScalarOpFromName(absl::string_view name) {
+  for (const OpText& row : kOps) {
+    if (row.name == name) return row.op;
+  }
+  return std::nullopt;
+}
+
+std::optional<ReduceOp> ReduceOpFromName(absl::string_view name) {
+  int i = 0;
+  for (const absl::string_view reduction : kReductions) {
+    if (reduction == name) return static_cast<ReduceOp>(i);
+    ++i;
+  }
+  return std::nullopt;
+}
+
+bool IsComparison(ScalarOp op) {
+  return op >= ScalarOp::kEq && op <= ScalarOp::kGe;
+}
+
+bool IsReduction(ScalarOp op) {
+  return op == ScalarOp::kReduce || op == ScalarOp::kReduceResult ||
+         op == ScalarOp::kScan;
+}
+
+bool IsCostly(ScalarOp op) {
+  // The transcendental ones stand together.
+  return (op >= ScalarOp::kExp && op <= ScalarOp::kSigmoid) ||
+         op == ScalarOp::kRandom || op == ScalarOp::kPow ||
+         op == ScalarOp::kAtan2 || op == ScalarOp::kHypot ||
+         op == ScalarOp::kFmod || op == ScalarOp::kRemainder;
+}
+
+}  // namespace kiln
