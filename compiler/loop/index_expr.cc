@@ -1,8 +1,8 @@
 #include "compiler/loop/index_expr.h"
 
 #include <algorithm>
-#include <numeric>
-#include <utility>
+
+#include "compiler/sym/sym_simplify.h"
 
 namespace kiln {
 
@@ -32,90 +32,11 @@ SymExpr Rebuild(SymOp op, const SymExpr& left, const SymExpr& right) {
   return 0;
 }
 
-// Whether 0 <= e < bound for all values of the axes.
-bool LiesBelow(const SymExpr& e, const SymExpr& bound,
-               absl::Span<const SymExpr> extents, const ShapeEnv& shapes) {
-  if (e.is_constant()) {
-    return e.constant() >= 0 && shapes.KnownLt(e, bound);
-  }
-  for (const SymExpr::Term& term : e.sum().terms) {
-    if (term.coefficient < 0) return false;
-    for (const SymExpr::Atom& atom : term.atoms) {
-      if (!atom.is_var()) return false;
-      if (atom.var.kind == Var::Kind::kIndirect) return false;
-      if (atom.var.kind == Var::Kind::kAxis &&
-          atom.var.index >= extents.size()) {
-        return false;
-      }
-    }
-  }
-  // No coefficient is negative, so the largest value is at the ends.
-  const SymExpr largest = e.Substitute([&](Var v) {
-    return v.kind == Var::Kind::kAxis ? extents[v.index] - 1 : SymExpr::Of(v);
-  });
-  return shapes.KnownLt(largest, bound);
-}
-
-// e = g * first + second, first from the terms with multiples of g.
-std::pair<SymExpr, SymExpr> SplitByMultiple(const SymExpr& e, int64_t g) {
-  SymExpr high = 0, low = 0;
-  for (const SymExpr::Term& term : e.sum().terms) {
-    const bool multiple = term.coefficient % g == 0;
-    SymExpr product = multiple ? term.coefficient / g : term.coefficient;
-    for (const SymExpr::Atom& atom : term.atoms) {
-      product *= atom.is_var() ? SymExpr::Of(atom.var)
-                               : Rebuild(atom.op, atom.operands->first,
-                                         atom.operands->second);
-    }
-    (multiple ? high : low) += product;
-  }
-  return {high, low};
-}
-
-SymExpr SimplifyOperation(SymOp op, const SymExpr& left, const SymExpr& right,
-                          absl::Span<const SymExpr> extents,
-                          const ShapeEnv& shapes) {
-  if (op == SymOp::kFloorDiv && LiesBelow(left, right, extents, shapes)) {
-    return 0;
-  }
-  if (op == SymOp::kMod && LiesBelow(left, right, extents, shapes)) return left;
-  if (right.is_constant() && right.constant() > 1 && !left.is_constant() &&
-      (op == SymOp::kFloorDiv || op == SymOp::kMod)) {
-    // (g*a + b) // (g*c) = a // c where 0 <= b < g.
-    const int64_t c = right.constant();
-    for (const SymExpr::Term& lead : left.sum().terms) {
-      const int64_t g = std::gcd(lead.coefficient, c);
-      if (g <= 1 || lead.atoms.empty()) continue;
-      const auto [high, low] = SplitByMultiple(left, g);
-      if (low.Is(0) || !LiesBelow(low, g, extents, shapes)) continue;
-      const SymExpr digit = SimplifyOperation(op, high, c / g, extents, shapes);
-      return op == SymOp::kFloorDiv ? digit : digit * g + low;
-    }
-  }
-  return Rebuild(op, left, right);
-}
-
 }  // namespace
 
 SymExpr SimplifyIndex(const SymExpr& e, absl::Span<const SymExpr> extents,
                       const ShapeEnv& shapes) {
-  if (!HasOpaque(e)) return e;
-  SymExpr result = 0;
-  for (const SymExpr::Term& term : e.sum().terms) {
-    SymExpr product = term.coefficient;
-    for (const SymExpr::Atom& atom : term.atoms) {
-      if (atom.is_var()) {
-        product *= SymExpr::Of(atom.var);
-        continue;
-      }
-      product *= SimplifyOperation(
-          atom.op, SimplifyIndex(atom.operands->first, extents, shapes),
-          SimplifyIndex(atom.operands->second, extents, shapes), extents,
-          shapes);
-    }
-    result += product;
-  }
-  return result;
+  return HasOpaque(e) ? Simplify(e, {shapes, extents}) : e;
 }
 
 SymExpr LinearForm::CoefficientOf(uint32_t axis) const {

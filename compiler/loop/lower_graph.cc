@@ -1,0 +1,186 @@
+#include "compiler/loop/lower_graph.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/graph/op_table.h"
+#include "compiler/loop/lowering.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+
+namespace {
+
+// By OpDef::index; `lower` is null for operators of no family.
+const std::vector<LowerRow>& LowerTable() {
+  static const auto* const kTable = [] {
+    absl::flat_hash_map<absl::string_view, LowerRow> by_name;
+    for (const auto family :
+         {PointwiseLowerings(), SelectLowerings(), ReductionLowerings(),
+          FactoryLowerings(), IndexLowerings(), ScatterLowerings(),
+          CatLowerings(), PoolLowerings(), RandomLowerings()}) {
+      for (const LowerRow& row : family) by_name.emplace(row.name, row);
+    }
+    auto* table = new std::vector<LowerRow>(AllOps().size());
+    for (const OpDef& op : AllOps()) {
+      const auto found = by_name.find(op.name);
+      if (found != by_name.end()) (*table)[op.index] = found->second;
+    }
+    return table;
+  }();
+  return *kTable;
+}
+
+// "add" of "aten.add.Tensor".
+std::string OriginOf(absl::string_view op) {
+  const size_t first = op.find('.');
+  if (first == absl::string_view::npos) return std::string(op);
+  op.remove_prefix(first + 1);
+  return std::string(op.substr(0, op.find('.')));
+}
+
+void CountUses(GraphLowering& g) {
+  g.uses.assign(g.graph.num_values(), 0);
+  for (const Node& node : g.graph.nodes()) {
+    Graph::VisitValues(node, [&](ValueId v) { ++g.uses[v.index]; });
+  }
+  g.output_strides.resize(g.graph.num_values());
+  for (const GraphOutput& output : g.graph.outputs) {
+    const auto* v = std::get_if<ValueId>(&output.what);
+    if (v == nullptr) continue;
+    ++g.uses[v->index];
+    if (g.output_strides[v->index].empty()) {
+      g.output_strides[v->index] = output.strides;
+    }
+  }
+  for (const Mutation& mutation : g.graph.mutations) {
+    ++g.uses[mutation.value.index];
+  }
+}
+
+void PlaceInputs(GraphLowering& g) {
+  const auto place = [&](ValueId v, BufferKind kind, uint32_t index) {
+    const TensorMeta& m = g.meta(v);
+    PlacedValue& placed = g.values[v.index];
+    placed.buffer = g.AddBuffer(
+        kind, m.dtype, m.sizes,
+        kind == BufferKind::kConstant ? ContiguousStrides(m.sizes)
+                                      : m.strides);
+    Buffer& buffer = g.program.buffers[placed.buffer];
+    buffer.name = g.graph.value(v).name;
+    buffer.index = index;
+    placed.index = OwnAxes(m.sizes);
+    placed.placed = true;
+  };
+  for (uint32_t i = 0; i < g.graph.inputs.size(); ++i) {
+    if (const auto* v = std::get_if<ValueId>(&g.graph.inputs[i].what)) {
+      place(*v, BufferKind::kInput, i);
+    }
+  }
+  for (uint32_t i = 0; i < g.graph.constants.size(); ++i) {
+    place(g.graph.constants[i].value, BufferKind::kConstant, i);
+  }
+}
+
+absl::Status LowerNode(GraphLowering& g, const Node& node) {
+  NodeLowering n{g, node, OriginOf(node.op->name)};
+  switch (node.op->handling) {
+    case Handling::kView:
+      return LowerView(n);
+    case Handling::kExtern:
+      return LowerExtern(n);
+    case Handling::kLower: {
+      const LowerRow& row = LowerTable()[node.op->index];
+      if (row.lower != nullptr) return row.lower(n, row.op);
+      break;
+    }
+    case Handling::kDecompose:
+    case Handling::kMutate:
+      break;
+  }
+  return MakeError(ErrorReason::kUnsupportedOp,
+                   absl::StrCat(node.op->name, ": no lowering"));
+}
+
+// Whether the view shows the strides that the caller must see.
+bool HasStrides(const View& view, const DimVector& strides) {
+  for (size_t d = 0; d < strides.size(); ++d) {
+    if (!view.sizes[d].Is(1) && !(view.strides[d] == strides[d])) return false;
+  }
+  return true;
+}
+
+View OutputView(GraphLowering& g, ValueId v, const DimVector& wanted) {
+  const TensorMeta& m = g.meta(v);
+  const DimVector& strides = wanted.empty() ? m.strides : wanted;
+  std::optional<View> view = g.AsView(v);
+  const BufferKind kind = g.program.buffers[g.values[v.index].buffer].kind;
+  if (!view.has_value() || !HasStrides(*view, strides) ||
+      kind == BufferKind::kConstant) {
+    NestWriter copy(g, "copy");
+    const DimVector at = copy.Iterate(m.sizes);
+    const BufferId buffer =
+        g.AddBuffer(BufferKind::kOutput, m.dtype, m.sizes, strides);
+    copy.StoreTo(buffer, at, copy.Load(v, at));
+    copy.Finish();
+    return View{buffer, m.dtype, m.sizes, strides, 0};
+  }
+  view->strides = strides;
+  Buffer& buffer = g.program.buffers[view->buffer];
+  if (buffer.kind == BufferKind::kTemporary) buffer.kind = BufferKind::kOutput;
+  return *view;
+}
+
+void FinishOutputs(GraphLowering& g) {
+  for (const GraphOutput& output : g.graph.outputs) {
+    ProgramOutput out;
+    if (const auto* v = std::get_if<ValueId>(&output.what)) {
+      out.what = OutputView(g, *v, output.strides);
+    } else if (const auto* e = std::get_if<SymExpr>(&output.what)) {
+      out.what = *e;
+    }
+    g.program.outputs.push_back(std::move(out));
+  }
+}
+
+// Writes the final values of mutated inputs. All of them are read before the
+// first is written: a value that is another input goes through a copy.
+void FinishMutations(GraphLowering& g) {
+  for (const Mutation& mutation : g.graph.mutations) {
+    const BufferId to = g.values[mutation.input.index].buffer;
+    const PlacedValue& from = g.values[mutation.value.index];
+    const TensorMeta& m = g.meta(mutation.input);
+    if (from.buffer == to && from.index == OwnAxes(m.sizes)) continue;
+    NestWriter copy(g, "copy_");
+    const DimVector at = copy.Iterate(m.sizes);
+    copy.StoreTo(to, at, copy.Load(mutation.value, at));
+    copy.Finish();
+    g.program.mutated_inputs.push_back(to);
+  }
+}
+
+}  // namespace
+
+bool HasLowering(const OpDef& op) {
+  return op.handling == Handling::kView || op.handling == Handling::kExtern ||
+         LowerTable()[op.index].lower != nullptr;
+}
+
+absl::StatusOr<LoopProgram> LowerGraph(const Graph& graph) {
+  GraphLowering g(graph);
+  g.program.name = graph.name;
+  g.program.shapes = graph.shapes;
+  g.values.resize(graph.num_values());
+  CountUses(g);
+  PlaceInputs(g);
+  for (const Node& node : graph.nodes()) {
+    RETURN_IF_ERROR(LowerNode(g, node));
+  }
+  FinishOutputs(g);
+  FinishMutations(g);
+  return std::move(g.program);
+}
+
+}  // namespace kiln

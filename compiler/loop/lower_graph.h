@@ -1,0 +1,33 @@
+#ifndef KILN_COMPILER_LOOP_LOWER_GRAPH_H_
+#define KILN_COMPILER_LOOP_LOWER_GRAPH_H_
+
+#include "absl/status/statusor.h"
+#include "compiler/graph/graph.h"
+#include "compiler/loop/loop_nest.h"
+
+namespace kiln {
+
+// The graph as loops: one nest a node of Handling::kLower (a few for scatters
+// and wide concatenations), a call a node of kExtern, nothing for kView, whose
+// results are index arithmetic on their input's buffer.
+//
+// Decides: the strides of results (the meta's; of an output those that the
+// caller must see), which operands of a library call are copied because the
+// library could not read them as they lie.
+// Leaves alone: which nests share a kernel, where buffers lie.
+//
+// An input that the graph mutates is written by a nest at the end.
+//
+// Errors: UNSUPPORTED_OP names the operator that has no lowering; one of
+// kDecompose or kMutate is such, since the graph pipeline has replaced it.
+//
+// Pure. Linear in nodes.
+absl::StatusOr<LoopProgram> LowerGraph(const Graph& graph);
+
+// Whether an operator has a lowering (kView and kExtern have). For the test
+// that holds the tables together.
+bool HasLowering(const OpDef& op);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_LOOP_LOWER_GRAPH_H_

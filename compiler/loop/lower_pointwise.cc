@@ -1,0 +1,326 @@
+// Elementwise arithmetic: one scalar operation on broadcast operands.
+
+#include "absl/strings/str_cat.h"
+#include "compiler/loop/lowering.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+
+namespace {
+
+using Args = absl::Span<const ScalarId>;
+
+// Sum, product, minimum and maximum of booleans are logic.
+ScalarId Arithmetic(BodyBuilder& b, ScalarOp op, ScalarId x, ScalarId y) {
+  if (b.dtype(x) == DType::kBool) {
+    if (op == ScalarOp::kAdd || op == ScalarOp::kMaximum) op = ScalarOp::kOr;
+    if (op == ScalarOp::kMul || op == ScalarOp::kMinimum) op = ScalarOp::kAnd;
+    if (op == ScalarOp::kSub) op = ScalarOp::kXor;
+  }
+  return b.Op(op, x, y);
+}
+
+// Writes result 0 as `compute` of the first `operands` arguments, each cast to
+// `type` and broadcast.
+template <typename Compute>
+absl::Status Elementwise(NodeLowering& n, size_t operands, DType type,
+                         Compute compute) {
+  NestWriter nest = n.Write();
+  const DimVector at = nest.Iterate(n.result_meta().sizes);
+  ScalarId args[4];
+  for (size_t k = 0; k < operands; ++k) {
+    ASSIGN_OR_RETURN(args[k], nest.Operand(n.arg(k), at, type));
+  }
+  const ScalarId value = compute(nest.body, Args(args, operands));
+  nest.Store(n.result(), at, value);
+  nest.Finish();
+  return absl::OkStatus();
+}
+
+DType ResultType(const NodeLowering& n) {
+  return ComputeType(n.result_meta().dtype);
+}
+
+DType PromotedType(const NodeLowering& n, size_t operands) {
+  return ComputeType(PromoteArguments(
+      n.g.graph, absl::MakeSpan(n.node.args).subspan(0, operands)));
+}
+
+absl::Status Unary(NodeLowering& n, ScalarOp op) {
+  return Elementwise(n, 1, ResultType(n), [op](BodyBuilder& b, Args x) {
+    return b.Op(op, x[0]);
+  });
+}
+
+// Rounds: nothing to do for integers.
+absl::Status Rounding(NodeLowering& n, ScalarOp op) {
+  const DType type = ResultType(n);
+  return Elementwise(n, 1, type, [op, type](BodyBuilder& b, Args x) {
+    return IsFloat(type) ? b.Op(op, x[0]) : x[0];
+  });
+}
+
+// isnan and its kin: of the input's own type.
+absl::Status Predicate(NodeLowering& n, ScalarOp op) {
+  const DType type = ComputeType(n.meta(0).dtype);
+  return Elementwise(n, 1, type, [op, type](BodyBuilder& b, Args x) {
+    if (!IsFloat(type)) {
+      return op == ScalarOp::kSignBit ? b.Op(ScalarOp::kLt, x[0], b.Int(type, 0))
+                                      : b.Bool(false);
+    }
+    return b.Op(op, x[0]);
+  });
+}
+
+absl::Status Relu(NodeLowering& n, ScalarOp) {
+  const DType type = ResultType(n);
+  return Elementwise(n, 1, type, [type](BodyBuilder& b, Args x) {
+    return b.Op(ScalarOp::kMaximum, x[0], b.Int(type, 0));
+  });
+}
+
+absl::Status LogicalNot(NodeLowering& n, ScalarOp) {
+  const DType type = ComputeType(n.meta(0).dtype);
+  return Elementwise(n, 1, type, [](BodyBuilder& b, Args x) {
+    return b.Op(ScalarOp::kNot, b.Cast(DType::kBool, x[0]));
+  });
+}
+
+absl::Status Binary(NodeLowering& n, ScalarOp op) {
+  return Elementwise(n, 2, ResultType(n), [op](BodyBuilder& b, Args x) {
+    return Arithmetic(b, op, x[0], x[1]);
+  });
+}
+
+// aten.add(self, other, alpha) and aten.sub.
+absl::Status WithAlpha(NodeLowering& n, ScalarOp op) {
+  const DType type = ResultType(n);
+  const Argument alpha = n.node.args.size() > 2 ? n.arg(2) : Argument(1);
+  return Elementwise(n, 2, type, [&](BodyBuilder& b, Args x) {
+    const double a = NumberOf(alpha);
+    if (a == 1) return Arithmetic(b, op, x[0], x[1]);
+    return b.Op(op, x[0], b.Op(ScalarOp::kMul, x[1], b.Float(type, a)));
+  });
+}
+
+absl::Status ReversedSub(NodeLowering& n, ScalarOp) {
+  const DType type = ResultType(n);
+  const double alpha = n.node.args.size() > 2 ? NumberOf(n.arg(2)) : 1;
+  return Elementwise(n, 2, type, [&](BodyBuilder& b, Args x) {
+    ScalarId self = x[0];
+    if (alpha != 1) self = b.Op(ScalarOp::kMul, self, b.Float(type, alpha));
+    return b.Op(ScalarOp::kSub, x[1], self);
+  });
+}
+
+absl::Status DivMode(NodeLowering& n, ScalarOp) {
+  const DType type = ResultType(n);
+  const auto* mode = std::get_if<std::string>(&n.arg(2).v);
+  const bool floor = mode != nullptr && *mode == "floor";
+  const bool trunc = mode != nullptr && *mode == "trunc";
+  return Elementwise(n, 2, type, [&](BodyBuilder& b, Args x) {
+    if (floor) return b.Op(ScalarOp::kFloorDiv, x[0], x[1]);
+    if (!trunc) return b.Op(ScalarOp::kDiv, x[0], x[1]);
+    if (!IsFloat(type)) return b.Op(ScalarOp::kTruncDiv, x[0], x[1]);
+    return b.Op(ScalarOp::kTrunc, b.Op(ScalarOp::kDiv, x[0], x[1]));
+  });
+}
+
+absl::Status Compare(NodeLowering& n, ScalarOp op) {
+  return Elementwise(n, 2, PromotedType(n, 2), [op](BodyBuilder& b, Args x) {
+    return b.Op(op, x[0], x[1]);
+  });
+}
+
+absl::Status Logical(NodeLowering& n, ScalarOp op) {
+  return Elementwise(n, 2, PromotedType(n, 2), [op](BodyBuilder& b, Args x) {
+    return b.Op(op, b.Cast(DType::kBool, x[0]), b.Cast(DType::kBool, x[1]));
+  });
+}
+
+// fmax and fmin: a number wins over NaN.
+absl::Status NumberWins(NodeLowering& n, ScalarOp op) {
+  const DType type = ResultType(n);
+  return Elementwise(n, 2, type, [op, type](BodyBuilder& b, Args x) {
+    const ScalarId both = Arithmetic(b, op, x[0], x[1]);
+    if (!IsFloat(type)) return both;
+    const ScalarId right = b.Where(b.Op(ScalarOp::kIsNan, x[1]), x[0], both);
+    return b.Where(b.Op(ScalarOp::kIsNan, x[0]), x[1], right);
+  });
+}
+
+// Powers by a small number are products; facts/ops.md 6.2.
+ScalarId PowerBy(BodyBuilder& b, DType type, ScalarId x, double exponent) {
+  if (exponent == 0) return b.Int(type, 1);
+  if (exponent == 1) return x;
+  if (exponent == 2) return b.Op(ScalarOp::kMul, x, x);
+  if (exponent == 3) return b.Op(ScalarOp::kMul, b.Op(ScalarOp::kMul, x, x), x);
+  if (exponent == 4) {
+    const ScalarId square = b.Op(ScalarOp::kMul, x, x);
+    return b.Op(ScalarOp::kMul, square, square);
+  }
+  if (IsFloat(type)) {
+    if (exponent == 0.5) return b.Op(ScalarOp::kSqrt, x);
+    if (exponent == -0.5) return b.Op(ScalarOp::kRsqrt, x);
+    if (exponent == -1) return b.Op(ScalarOp::kReciprocal, x);
+    if (exponent == -2) {
+      return b.Op(ScalarOp::kReciprocal, b.Op(ScalarOp::kMul, x, x));
+    }
+  }
+  return b.Op(ScalarOp::kPow, x, b.Float(type, exponent));
+}
+
+absl::Status PowScalar(NodeLowering& n, ScalarOp) {
+  const DType type = ResultType(n);
+  const double exponent = NumberOf(n.arg(1));
+  return Elementwise(n, 1, type, [=](BodyBuilder& b, Args x) {
+    return PowerBy(b, type, x[0], exponent);
+  });
+}
+
+absl::Status Lerp(NodeLowering& n, ScalarOp) {
+  const DType type = ResultType(n);
+  return Elementwise(n, 3, type, [=](BodyBuilder& b, Args x) {
+    // As eager: from the nearer end.
+    const ScalarId one = b.Float(type, 1);
+    const ScalarId span = b.Op(ScalarOp::kSub, x[1], x[0]);
+    const ScalarId from_start =
+        b.Op(ScalarOp::kAdd, x[0], b.Op(ScalarOp::kMul, x[2], span));
+    const ScalarId from_end =
+        b.Op(ScalarOp::kSub, x[1],
+             b.Op(ScalarOp::kMul, b.Op(ScalarOp::kSub, one, x[2]), span));
+    const ScalarId near = b.Op(ScalarOp::kLt, b.Op(ScalarOp::kAbs, x[2]),
+                               b.Float(type, 0.5));
+    return b.Where(near, from_start, from_end);
+  });
+}
+
+// self + value * t1 (* or /) t2.
+absl::Status AddCombined(NodeLowering& n, ScalarOp op) {
+  const DType type = ResultType(n);
+  const double value = n.node.args.size() > 3 ? NumberOf(n.arg(3)) : 1;
+  return Elementwise(n, 3, type, [=](BodyBuilder& b, Args x) {
+    ScalarId term = x[1];
+    if (value != 1) term = b.Op(ScalarOp::kMul, b.Float(type, value), term);
+    return b.Op(ScalarOp::kAdd, x[0], b.Op(op, term, x[2]));
+  });
+}
+
+absl::Status Fma(NodeLowering& n, ScalarOp op) {
+  return Elementwise(n, 3, ResultType(n),
+                     [op](BodyBuilder& b, Args x) { return b.Op(op, x); });
+}
+
+constexpr LowerRow kRows[] = {
+    {"aten.abs.default", Unary, ScalarOp::kAbs},
+    {"aten.acos.default", Unary, ScalarOp::kAcos},
+    {"aten.acosh.default", Unary, ScalarOp::kAcosh},
+    {"aten.asin.default", Unary, ScalarOp::kAsin},
+    {"aten.asinh.default", Unary, ScalarOp::kAsinh},
+    {"aten.atan.default", Unary, ScalarOp::kAtan},
+    {"aten.atanh.default", Unary, ScalarOp::kAtanh},
+    {"aten.bitwise_not.default", Unary, ScalarOp::kNot},
+    {"aten.cos.default", Unary, ScalarOp::kCos},
+    {"aten.cosh.default", Unary, ScalarOp::kCosh},
+    {"aten.digamma.default", Unary, ScalarOp::kDigamma},
+    {"aten.erf.default", Unary, ScalarOp::kErf},
+    {"aten.erfc.default", Unary, ScalarOp::kErfc},
+    {"aten.erfinv.default", Unary, ScalarOp::kErfinv},
+    {"aten.exp.default", Unary, ScalarOp::kExp},
+    {"aten.exp2.default", Unary, ScalarOp::kExp2},
+    {"aten.expm1.default", Unary, ScalarOp::kExpm1},
+    {"aten.lgamma.default", Unary, ScalarOp::kLgamma},
+    {"aten.log.default", Unary, ScalarOp::kLog},
+    {"aten.log10.default", Unary, ScalarOp::kLog10},
+    {"aten.log1p.default", Unary, ScalarOp::kLog1p},
+    {"aten.log2.default", Unary, ScalarOp::kLog2},
+    {"aten.neg.default", Unary, ScalarOp::kNeg},
+    {"aten.reciprocal.default", Unary, ScalarOp::kReciprocal},
+    {"aten.relu.default", Relu},
+    {"aten.rsqrt.default", Unary, ScalarOp::kRsqrt},
+    {"aten.sigmoid.default", Unary, ScalarOp::kSigmoid},
+    {"aten.sign.default", Unary, ScalarOp::kSign},
+    {"aten.sgn.default", Unary, ScalarOp::kSign},
+    {"aten.sin.default", Unary, ScalarOp::kSin},
+    {"aten.sinh.default", Unary, ScalarOp::kSinh},
+    {"aten.sqrt.default", Unary, ScalarOp::kSqrt},
+    {"aten.square.default", Unary, ScalarOp::kSquare},
+    {"aten.tan.default", Unary, ScalarOp::kTan},
+    {"aten.tanh.default", Unary, ScalarOp::kTanh},
+    {"aten.ceil.default", Rounding, ScalarOp::kCeil},
+    {"aten.floor.default", Rounding, ScalarOp::kFloor},
+    {"aten.round.default", Rounding, ScalarOp::kRound},
+    {"aten.trunc.default", Rounding, ScalarOp::kTrunc},
+    {"aten.isinf.default", Predicate, ScalarOp::kIsInf},
+    {"aten.isnan.default", Predicate, ScalarOp::kIsNan},
+    {"aten.signbit.default", Predicate, ScalarOp::kSignBit},
+    {"aten.logical_not.default", LogicalNot},
+    {"aten.add.Tensor", WithAlpha, ScalarOp::kAdd},
+    {"aten.add.Scalar", WithAlpha, ScalarOp::kAdd},
+    {"aten.sub.Tensor", WithAlpha, ScalarOp::kSub},
+    {"aten.sub.Scalar", WithAlpha, ScalarOp::kSub},
+    {"aten.rsub.Tensor", ReversedSub},
+    {"aten.rsub.Scalar", ReversedSub},
+    {"aten.mul.Tensor", Binary, ScalarOp::kMul},
+    {"aten.mul.Scalar", Binary, ScalarOp::kMul},
+    {"aten.div.Tensor", Binary, ScalarOp::kDiv},
+    {"aten.div.Scalar", Binary, ScalarOp::kDiv},
+    {"aten.true_divide.Tensor", Binary, ScalarOp::kDiv},
+    {"aten.div.Tensor_mode", DivMode},
+    {"aten.div.Scalar_mode", DivMode},
+    {"aten.floor_divide.default", Binary, ScalarOp::kFloorDiv},
+    {"aten.floor_divide.Scalar", Binary, ScalarOp::kFloorDiv},
+    {"aten.remainder.Tensor", Binary, ScalarOp::kRemainder},
+    {"aten.remainder.Scalar", Binary, ScalarOp::kRemainder},
+    {"aten.remainder.Scalar_Tensor", Binary, ScalarOp::kRemainder},
+    {"aten.fmod.Tensor", Binary, ScalarOp::kFmod},
+    {"aten.fmod.Scalar", Binary, ScalarOp::kFmod},
+    {"aten.pow.Tensor_Tensor", Binary, ScalarOp::kPow},
+    {"aten.pow.Scalar", Binary, ScalarOp::kPow},
+    {"aten.pow.Tensor_Scalar", PowScalar},
+    {"aten.atan2.default", Binary, ScalarOp::kAtan2},
+    {"aten.copysign.Tensor", Binary, ScalarOp::kCopySign},
+    {"aten.copysign.Scalar", Binary, ScalarOp::kCopySign},
+    {"aten.nextafter.default", Binary, ScalarOp::kNextAfter},
+    {"aten.hypot.default", Binary, ScalarOp::kHypot},
+    {"aten.maximum.default", Binary, ScalarOp::kMaximum},
+    {"aten.minimum.default", Binary, ScalarOp::kMinimum},
+    {"aten.fmax.default", NumberWins, ScalarOp::kMaximum},
+    {"aten.fmin.default", NumberWins, ScalarOp::kMinimum},
+    {"aten.bitwise_and.Tensor", Binary, ScalarOp::kAnd},
+    {"aten.bitwise_and.Scalar", Binary, ScalarOp::kAnd},
+    {"aten.bitwise_or.Tensor", Binary, ScalarOp::kOr},
+    {"aten.bitwise_or.Scalar", Binary, ScalarOp::kOr},
+    {"aten.bitwise_xor.Tensor", Binary, ScalarOp::kXor},
+    {"aten.bitwise_xor.Scalar", Binary, ScalarOp::kXor},
+    {"aten.bitwise_left_shift.Tensor", Binary, ScalarOp::kShiftLeft},
+    {"aten.bitwise_left_shift.Tensor_Scalar", Binary, ScalarOp::kShiftLeft},
+    {"aten.bitwise_right_shift.Tensor", Binary, ScalarOp::kShiftRight},
+    {"aten.bitwise_right_shift.Tensor_Scalar", Binary, ScalarOp::kShiftRight},
+    {"aten.logical_and.default", Logical, ScalarOp::kAnd},
+    {"aten.logical_or.default", Logical, ScalarOp::kOr},
+    {"aten.logical_xor.default", Logical, ScalarOp::kXor},
+    {"aten.eq.Tensor", Compare, ScalarOp::kEq},
+    {"aten.eq.Scalar", Compare, ScalarOp::kEq},
+    {"aten.ne.Tensor", Compare, ScalarOp::kNe},
+    {"aten.ne.Scalar", Compare, ScalarOp::kNe},
+    {"aten.lt.Tensor", Compare, ScalarOp::kLt},
+    {"aten.lt.Scalar", Compare, ScalarOp::kLt},
+    {"aten.le.Tensor", Compare, ScalarOp::kLe},
+    {"aten.le.Scalar", Compare, ScalarOp::kLe},
+    {"aten.gt.Tensor", Compare, ScalarOp::kGt},
+    {"aten.gt.Scalar", Compare, ScalarOp::kGt},
+    {"aten.ge.Tensor", Compare, ScalarOp::kGe},
+    {"aten.ge.Scalar", Compare, ScalarOp::kGe},
+    {"aten.lerp.Tensor", Lerp},
+    {"aten.lerp.Scalar", Lerp},
+    {"aten.addcmul.default", AddCombined, ScalarOp::kMul},
+    {"aten.addcdiv.default", AddCombined, ScalarOp::kDiv},
+    {"prims.fma.default", Fma, ScalarOp::kFma},
+};
+
+}  // namespace
+
+absl::Span<const LowerRow> PointwiseLowerings() { return kRows; }
+
+}  // namespace kiln

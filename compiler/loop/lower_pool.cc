@@ -1,0 +1,320 @@
+// Windows over the last two dimensions, unrolled: a small window is cheaper as
+// arithmetic than as a loop, and fuses.
+
+#include <limits>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/loop/lowering.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+
+namespace {
+
+// Beyond this many cells a window would be a body that no compiler likes.
+constexpr int64_t kMaxWindow = 81;
+
+struct Window {
+  int64_t kernel[2], stride[2], padding[2], dilation[2] = {1, 1};
+};
+
+void Pair(const Argument& list, int64_t (&out)[2]) {
+  const auto ints = ConstantInts(list);
+  if (ints.empty()) return;
+  out[0] = ints[0];
+  out[1] = ints.size() > 1 ? ints[1] : ints[0];
+}
+
+absl::StatusOr<Window> ReadWindow(const NodeLowering& n, size_t kernel_arg,
+                                  bool dilated) {
+  Window w;
+  Pair(n.arg(kernel_arg), w.kernel);
+  w.stride[0] = w.kernel[0];
+  w.stride[1] = w.kernel[1];
+  w.padding[0] = w.padding[1] = 0;
+  Pair(n.arg(kernel_arg + 1), w.stride);
+  Pair(n.arg(kernel_arg + 2), w.padding);
+  if (dilated) Pair(n.arg(kernel_arg + 3), w.dilation);
+  if (w.kernel[0] * w.kernel[1] > kMaxWindow) {
+    return MakeError(ErrorReason::kUnsupportedOp,
+                     absl::StrCat(n.node.op->name, ": a window of ",
+                                  w.kernel[0], " x ", w.kernel[1]));
+  }
+  return w;
+}
+
+// The load of `v` at row h and column w of its planes, where they lie inside.
+struct Cell {
+  ScalarId value;
+  ScalarId inside;
+};
+
+Cell LoadCell(NestWriter& nest, const NodeLowering& n, ValueId v, DimVector at,
+              const SymExpr& h, const SymExpr& w, bool bounded) {
+  BodyBuilder& b = nest.body;
+  const DimVector& sizes = n.g.meta(v).sizes;
+  const size_t rank = sizes.size();
+  at[rank - 2] = h;
+  at[rank - 1] = w;
+  const DType type = ComputeType(n.g.meta(v).dtype);
+  if (!bounded) return {nest.LoadAs(v, at, type), b.Bool(true)};
+  ScalarId inside = b.Bool(true);
+  for (const auto& [place, size] :
+       {std::pair(h, sizes[rank - 2]), std::pair(w, sizes[rank - 1])}) {
+    const ScalarId p = b.Index(place);
+    inside = b.Op(ScalarOp::kAnd, inside,
+                  b.Op(ScalarOp::kGe, p, b.Int(DType::kInt64, 0)));
+    inside = b.Op(ScalarOp::kAnd, inside,
+                  b.Op(ScalarOp::kLt, p, b.Index(size)));
+  }
+  return {b.Cast(type, nest.MaskedLoad(v, at, inside)), inside};
+}
+
+// Whether a window may reach outside of the input.
+bool ReachesOut(const NodeLowering& n, const Window& w, const TensorMeta& in,
+                const TensorMeta& out) {
+  for (int k = 0; k < 2; ++k) {
+    const size_t d = static_cast<size_t>(in.rank() - 2 + k);
+    const SymExpr last = (out.sizes[d] - 1) * w.stride[k] - w.padding[k] +
+                         (w.kernel[k] - 1) * w.dilation[k];
+    if (w.padding[k] > 0 || !n.g.shapes().KnownLt(last, in.sizes[d])) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// max_pool2d_with_indices(self, kernel, stride, padding, dilation, ceil_mode):
+// the largest, NaN first, and where it stands in the plane.
+absl::Status MaxPool(NodeLowering& n, ScalarOp) {
+  ASSIGN_OR_RETURN(const Window w, ReadWindow(n, 1, /*dilated=*/true));
+  NestWriter nest = n.Write();
+  BodyBuilder& b = nest.body;
+  const DimVector at = nest.Iterate(n.result_meta().sizes);
+  const size_t rank = at.size();
+  const bool bounded = ReachesOut(n, w, n.meta(0), n.result_meta());
+  const DType type = ComputeType(n.meta(0).dtype);
+  ScalarId best = 0, place = 0;
+  bool first = true;
+  for (int64_t i = 0; i < w.kernel[0]; ++i) {
+    for (int64_t j = 0; j < w.kernel[1]; ++j) {
+      const SymExpr row =
+          at[rank - 2] * w.stride[0] - w.padding[0] + i * w.dilation[0];
+      const SymExpr column =
+          at[rank - 1] * w.stride[1] - w.padding[1] + j * w.dilation[1];
+      const Cell cell =
+          LoadCell(nest, n, n.tensor(0), at, row, column, bounded);
+      const ScalarId low =
+          IsFloat(type)
+              ? b.Float(type, -std::numeric_limits<double>::infinity())
+              : b.Int(type, std::numeric_limits<int64_t>::min());
+      const ScalarId value = b.Where(cell.inside, cell.value, low);
+      const ScalarId here =
+          b.Index(row * n.meta(0).sizes[rank - 1] + column);
+      if (first) {
+        best = value;
+        place = here;
+        first = false;
+        continue;
+      }
+      ScalarId better = b.Op(ScalarOp::kGt, value, best);
+      if (IsFloat(type)) {
+        better = b.Op(ScalarOp::kOr, better, b.Op(ScalarOp::kIsNan, value));
+      }
+      best = b.Where(better, value, best);
+      place = b.Where(better, here, place);
+    }
+  }
+  nest.Store(n.result(0), at, best);
+  if (n.node.results.size() > 1) nest.Store(n.result(1), at, place);
+  nest.Finish();
+  return absl::OkStatus();
+}
+
+// How many windows may cover one element along a dimension.
+int64_t Covering(const Window& w, int k) {
+  const int64_t span = (w.kernel[k] - 1) * w.dilation[k] + 1;
+  return (span + w.stride[k] - 1) / w.stride[k];
+}
+
+// max_pool2d_with_indices_backward(grad, self, kernel, stride, padding,
+// dilation, ceil_mode, indices), gathered: an element takes the gradient of
+// each window that names it.
+absl::Status MaxPoolBackward(NodeLowering& n, ScalarOp) {
+  ASSIGN_OR_RETURN(const Window w, ReadWindow(n, 2, /*dilated=*/true));
+  NestWriter nest = n.Write();
+  BodyBuilder& b = nest.body;
+  const DimVector& sizes = n.result_meta().sizes;
+  const DimVector at = nest.Iterate(sizes);
+  const size_t rank = at.size();
+  const DType type = ComputeType(n.result_meta().dtype);
+  const ScalarId here =
+      b.Index(at[rank - 2] * sizes[rank - 1] + at[rank - 1]);
+  ScalarId sum = b.Int(type, 0);
+  for (int64_t i = 0; i < Covering(w, 0); ++i) {
+    for (int64_t j = 0; j < Covering(w, 1); ++j) {
+      const SymExpr row =
+          FloorDiv(at[rank - 2] + w.padding[0], w.stride[0]) - i;
+      const SymExpr column =
+          FloorDiv(at[rank - 1] + w.padding[1], w.stride[1]) - j;
+      const Cell index =
+          LoadCell(nest, n, n.tensor(7), at, row, column, true);
+      const Cell grad = LoadCell(nest, n, n.tensor(0), at, row, column, true);
+      const ScalarId named =
+          b.Op(ScalarOp::kAnd, index.inside,
+               b.Op(ScalarOp::kEq, b.Cast(DType::kInt64, index.value), here));
+      sum = b.Op(ScalarOp::kAdd, sum,
+                 b.Where(named, b.Cast(type, grad.value), b.Int(type, 0)));
+    }
+  }
+  nest.Store(n.result(), at, sum);
+  nest.Finish();
+  return absl::OkStatus();
+}
+
+// What a window's sum is divided by, as an expression of its place.
+SymExpr DivisorAt(const NodeLowering& n, const Window& w, const SymExpr& row,
+                  const SymExpr& column, const TensorMeta& plane,
+                  bool count_padding) {
+  const size_t rank = plane.sizes.size();
+  SymExpr count = 1;
+  const SymExpr places[] = {row, column};
+  for (int k = 0; k < 2; ++k) {
+    const SymExpr& size = plane.sizes[rank - 2 + static_cast<size_t>(k)];
+    const SymExpr start = places[k] * w.stride[k] - w.padding[k];
+    const SymExpr end = Min(start + w.kernel[k], size + w.padding[k]);
+    count *= count_padding ? end - start : Min(end, size) - Max(start, 0);
+  }
+  return count;
+}
+
+struct Average {
+  Window window;
+  bool count_padding;
+  bool overridden;
+  double divisor;
+};
+
+absl::StatusOr<Average> ReadAverage(const NodeLowering& n, size_t first) {
+  ASSIGN_OR_RETURN(const Window w, ReadWindow(n, first, /*dilated=*/false));
+  Average average{w, true, false, 1};
+  if (n.node.args.size() > first + 4) average.count_padding = BoolOf(n.arg(first + 4));
+  if (n.node.args.size() > first + 5 && !n.arg(first + 5).is_none()) {
+    average.overridden = true;
+    average.divisor = NumberOf(n.arg(first + 5));
+  }
+  return average;
+}
+
+ScalarId Divisor(BodyBuilder& b, const NodeLowering& n, const Average& a,
+                 const SymExpr& row, const SymExpr& column,
+                 const TensorMeta& plane, bool bounded, DType type) {
+  if (a.overridden) return b.Float(type, a.divisor);
+  if (!bounded) {
+    return b.Int(type, a.window.kernel[0] * a.window.kernel[1]);
+  }
+  return b.Cast(type, b.Index(DivisorAt(n, a.window, row, column, plane,
+                                        a.count_padding)));
+}
+
+// avg_pool2d(self, kernel, stride, padding, ceil_mode, count_include_pad,
+// divisor_override).
+absl::Status AvgPool(NodeLowering& n, ScalarOp) {
+  ASSIGN_OR_RETURN(const Average a, ReadAverage(n, 1));
+  const Window& w = a.window;
+  NestWriter nest = n.Write();
+  BodyBuilder& b = nest.body;
+  const DimVector at = nest.Iterate(n.result_meta().sizes);
+  const size_t rank = at.size();
+  const DType type = ComputeType(n.result_meta().dtype);
+  const bool bounded = ReachesOut(n, w, n.meta(0), n.result_meta());
+  ScalarId sum = b.Int(type, 0);
+  for (int64_t i = 0; i < w.kernel[0]; ++i) {
+    for (int64_t j = 0; j < w.kernel[1]; ++j) {
+      const Cell cell = LoadCell(
+          nest, n, n.tensor(0), at, at[rank - 2] * w.stride[0] - w.padding[0] + i,
+          at[rank - 1] * w.stride[1] - w.padding[1] + j, bounded);
+      const ScalarId value =
+          b.Where(cell.inside, cell.value, b.Int(type, 0));
+      sum = i == 0 && j == 0 ? value : b.Op(ScalarOp::kAdd, sum, value);
+    }
+  }
+  const ScalarId divisor = Divisor(b, n, a, at[rank - 2], at[rank - 1],
+                                   n.meta(0), bounded, type);
+  nest.Store(n.result(), at, b.Op(ScalarOp::kDiv, sum, divisor));
+  nest.Finish();
+  return absl::OkStatus();
+}
+
+// avg_pool2d_backward(grad, self, kernel, …), gathered.
+absl::Status AvgPoolBackward(NodeLowering& n, ScalarOp) {
+  ASSIGN_OR_RETURN(const Average a, ReadAverage(n, 2));
+  const Window& w = a.window;
+  NestWriter nest = n.Write();
+  BodyBuilder& b = nest.body;
+  const DimVector at = nest.Iterate(n.result_meta().sizes);
+  const size_t rank = at.size();
+  const DType type = ComputeType(n.result_meta().dtype);
+  const bool bounded = ReachesOut(n, w, n.meta(1), n.meta(0));
+  ScalarId sum = b.Int(type, 0);
+  const ScalarId zero = b.Int(DType::kInt64, 0);
+  for (int64_t i = 0; i < Covering(w, 0); ++i) {
+    for (int64_t j = 0; j < Covering(w, 1); ++j) {
+      const SymExpr row =
+          FloorDiv(at[rank - 2] + w.padding[0], w.stride[0]) - i;
+      const SymExpr column =
+          FloorDiv(at[rank - 1] + w.padding[1], w.stride[1]) - j;
+      const Cell grad = LoadCell(nest, n, n.tensor(0), at, row, column, true);
+      // The window must reach this far: kernel > place - start.
+      ScalarId covers = grad.inside;
+      for (const auto& [place, start, kernel] :
+           {std::tuple(at[rank - 2], row * w.stride[0] - w.padding[0],
+                       w.kernel[0]),
+            std::tuple(at[rank - 1], column * w.stride[1] - w.padding[1],
+                       w.kernel[1])}) {
+        covers = b.Op(ScalarOp::kAnd, covers,
+                      b.Op(ScalarOp::kGt, b.Index(start + kernel - place),
+                           zero));
+      }
+      const ScalarId divisor =
+          Divisor(b, n, a, row, column, n.meta(1), bounded, type);
+      sum = b.Op(ScalarOp::kAdd, sum,
+                 b.Where(covers, b.Op(ScalarOp::kDiv, grad.value, divisor),
+                         b.Int(type, 0)));
+    }
+  }
+  nest.Store(n.result(), at, sum);
+  nest.Finish();
+  return absl::OkStatus();
+}
+
+// upsample_nearest2d: each element reads the cell it lies in.
+absl::Status UpsampleNearest(NodeLowering& n, ScalarOp) {
+  NestWriter nest = n.Write();
+  const DimVector& to = n.result_meta().sizes;
+  const DimVector& from = n.meta(0).sizes;
+  const DimVector at = nest.Iterate(to);
+  DimVector place = at;
+  for (size_t d = 2; d < at.size(); ++d) {
+    place[d] = from[d].Is(1) ? SymExpr(0) : FloorDiv(at[d] * from[d], to[d]);
+  }
+  nest.Store(n.result(), at, nest.Load(n.tensor(0), place));
+  nest.Finish();
+  return absl::OkStatus();
+}
+
+constexpr LowerRow kRows[] = {
+    {"aten.max_pool2d_with_indices.default", MaxPool},
+    {"aten.max_pool2d_with_indices_backward.default", MaxPoolBackward},
+    {"aten.avg_pool2d.default", AvgPool},
+    {"aten.avg_pool2d_backward.default", AvgPoolBackward},
+    {"aten.upsample_nearest2d.default", UpsampleNearest},
+    {"aten.upsample_nearest2d.vec", UpsampleNearest},
+};
+
+}  // namespace
+
+absl::Span<const LowerRow> PoolLowerings() { return kRows; }
+
+}  // namespace kiln

@@ -1,0 +1,110 @@
+// Random numbers: Philox by element number, one stream a node, so that a
+// result depends on the run's seed alone.
+
+#include <cmath>
+
+#include "compiler/loop/lowering.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+
+namespace {
+
+// Uniform in [0, 1), a new stream.
+ScalarId Uniform(NestWriter& nest, GraphLowering& g, const DimVector& sizes,
+                 const DimVector& at) {
+  BodyBuilder& b = nest.body;
+  SymExpr linear = 0;
+  for (size_t d = 0; d < sizes.size(); ++d) linear = linear * sizes[d] + at[d];
+  const ScalarId seed = b.Add(ScalarNode{ScalarOp::kSeed, DType::kInt64});
+  ScalarNode random{ScalarOp::kRandom, DType::kFloat32};
+  random.args = {seed, b.Index(linear)};
+  random.number.i = g.random_streams++;
+  return b.Add(std::move(random));
+}
+
+// native_dropout(input, p, train) -> (output, mask of what stays).
+absl::Status Dropout(NodeLowering& n, ScalarOp) {
+  const TensorMeta& m = n.result_meta();
+  const DType type = ComputeType(m.dtype);
+  NestWriter nest = n.Write();
+  BodyBuilder& b = nest.body;
+  const DimVector at = nest.Iterate(m.sizes);
+  const double p = NumberOf(n.arg(1));
+  const bool train = n.arg(2).is_none() || BoolOf(n.arg(2));
+  const ScalarId x = nest.LoadAs(n.tensor(0), at, type);
+  ScalarId keep = b.Bool(true), out = x;
+  if (train && p > 0) {
+    keep = b.Bool(false);
+    if (p < 1) {
+      keep = b.Op(ScalarOp::kGe, Uniform(nest, n.g, m.sizes, at),
+                  b.Float(DType::kFloat32, p));
+    }
+    const double scale = p < 1 ? 1 / (1 - p) : 0;
+    out = b.Op(ScalarOp::kMul, b.Op(ScalarOp::kMul, x, b.Cast(type, keep)),
+               b.Float(type, scale));
+  }
+  nest.Store(n.result(0), at, out);
+  nest.Store(n.result(1), at, keep);
+  nest.Finish();
+  return absl::OkStatus();
+}
+
+absl::Status DropoutBackward(NodeLowering& n, ScalarOp) {
+  const TensorMeta& m = n.result_meta();
+  const DType type = ComputeType(m.dtype);
+  NestWriter nest = n.Write();
+  BodyBuilder& b = nest.body;
+  const DimVector at = nest.Iterate(m.sizes);
+  const ScalarId grad = nest.LoadAs(n.tensor(0), at, type);
+  const ScalarId mask = nest.LoadAs(n.tensor(1), at, type);
+  nest.Store(n.result(), at,
+             b.Op(ScalarOp::kMul, b.Op(ScalarOp::kMul, grad, mask),
+                  b.Float(type, NumberOf(n.arg(2)))));
+  nest.Finish();
+  return absl::OkStatus();
+}
+
+absl::Status Rand(NodeLowering& n, ScalarOp) {
+  NestWriter nest = n.Write();
+  const DimVector& sizes = n.result_meta().sizes;
+  const DimVector at = nest.Iterate(sizes);
+  nest.Store(n.result(), at, Uniform(nest, n.g, sizes, at));
+  nest.Finish();
+  return absl::OkStatus();
+}
+
+// Box and Muller's: sqrt(-2 log(1 - u)) * cos(2 pi v).
+absl::Status Randn(NodeLowering& n, ScalarOp) {
+  NestWriter nest = n.Write();
+  BodyBuilder& b = nest.body;
+  const DimVector& sizes = n.result_meta().sizes;
+  const DimVector at = nest.Iterate(sizes);
+  const DType f32 = DType::kFloat32;
+  const ScalarId u = Uniform(nest, n.g, sizes, at);
+  const ScalarId v = Uniform(nest, n.g, sizes, at);
+  const ScalarId radius = b.Op(
+      ScalarOp::kSqrt,
+      b.Op(ScalarOp::kMul, b.Float(f32, -2),
+           b.Op(ScalarOp::kLog, b.Op(ScalarOp::kSub, b.Float(f32, 1), u))));
+  const ScalarId angle = b.Op(ScalarOp::kMul, b.Float(f32, 2 * M_PI), v);
+  nest.Store(n.result(), at,
+             b.Op(ScalarOp::kMul, radius, b.Op(ScalarOp::kCos, angle)));
+  nest.Finish();
+  return absl::OkStatus();
+}
+
+constexpr LowerRow kRows[] = {
+    {"aten.native_dropout.default", Dropout},
+    {"aten.native_dropout_backward.default", DropoutBackward},
+    {"aten.rand.default", Rand},
+    {"aten.rand_like.default", Rand},
+    {"aten.randn.default", Randn},
+    {"aten.randn_like.default", Randn},
+};
+
+}  // namespace
+
+absl::Span<const LowerRow> RandomLowerings() { return kRows; }
+
+}  // namespace kiln

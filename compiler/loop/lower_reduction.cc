@@ -1,0 +1,212 @@
+// Reductions and scans. Dimensions that are reduced become reduction axes;
+// arg-reductions carry the row-major coordinate in them, so that "the first of
+// equals" does not depend on how axes are cut later.
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/loop/lowering.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+
+namespace {
+
+// A nest over the kept dimensions, then the reduced ones.
+struct Reduced {
+  NestWriter nest;
+  DimVector input_at;   // one a dimension of the input
+  DimVector result_at;  // one a dimension of the result
+  SymExpr linear = 0;   // coordinate within the reduced dimensions
+};
+
+Reduced IterateReduced(const NodeLowering& n,
+                       const std::vector<bool>& reduced) {
+  Reduced r{n.Write(), {}, {}, 0};
+  const DimVector& sizes = n.meta(0).sizes;
+  const size_t result_rank = n.result_meta().sizes.size();
+  const bool keepdim = result_rank == sizes.size();
+  DimVector kept, gone;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    (reduced[d] ? gone : kept).push_back(sizes[d]);
+  }
+  const DimVector kept_at = r.nest.Iterate(kept);
+  const DimVector gone_at = r.nest.Iterate(gone, /*reduction=*/true);
+  size_t k = 0, g = 0;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (reduced[d]) {
+      r.linear = r.linear * sizes[d] + gone_at[g];
+      r.input_at.push_back(gone_at[g++]);
+      if (keepdim) r.result_at.push_back(0);
+    } else {
+      r.input_at.push_back(kept_at[k]);
+      r.result_at.push_back(kept_at[k++]);
+    }
+  }
+  return r;
+}
+
+// None or an empty list: all dimensions.
+std::vector<bool> ReducedDims(const NodeLowering& n, const Argument* dims) {
+  const int rank = n.meta(0).rank();
+  std::vector<bool> reduced(static_cast<size_t>(rank), false);
+  if (dims == nullptr || dims->is_none() ||
+      (dims->is_list() && dims->list().empty())) {
+    reduced.assign(reduced.size(), true);
+    return reduced;
+  }
+  for (const int64_t dim : ConstantInts(*dims)) {
+    if (rank > 0) {
+      reduced[static_cast<size_t>(WrapDim(Argument(dim), rank))] = true;
+    }
+  }
+  return reduced;
+}
+
+// The dimension argument: the first parameter named dim or dims.
+const Argument* DimArgument(const NodeLowering& n) {
+  const auto& params = n.node.op->schema.params;
+  for (size_t i = 0; i < params.size() && i < n.node.args.size(); ++i) {
+    if (params[i].name == "dim" || params[i].name == "dims") return &n.arg(i);
+  }
+  return nullptr;
+}
+
+ReduceOp ReduceOf(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::kAdd:
+      return ReduceOp::kSum;
+    case ScalarOp::kMul:
+      return ReduceOp::kProd;
+    case ScalarOp::kMaximum:
+      return ReduceOp::kMax;
+    case ScalarOp::kMinimum:
+      return ReduceOp::kMin;
+    case ScalarOp::kOr:
+      return ReduceOp::kAny;
+    case ScalarOp::kAnd:
+      return ReduceOp::kAll;
+    default:  // rows name these six alone
+      return ReduceOp::kXor;
+  }
+}
+
+// sum, prod, amax, amin, any, all.
+absl::Status Reduction(NodeLowering& n, ScalarOp op) {
+  Reduced r = IterateReduced(n, ReducedDims(n, DimArgument(n)));
+  const ReduceOp reduce = ReduceOf(op);
+  DType type = ComputeType(n.result_meta().dtype);
+  ScalarId value = r.nest.Load(n.tensor(0), r.input_at);
+  if (reduce == ReduceOp::kAny || reduce == ReduceOp::kAll) {
+    type = DType::kBool;
+    value = r.nest.body.Cast(ComputeType(n.meta(0).dtype), value);
+  }
+  value = r.nest.body.Cast(type, value);
+  // Booleans: the largest is any, the least is all.
+  ReduceOp as = reduce;
+  if (type == DType::kBool) {
+    if (reduce == ReduceOp::kMax) as = ReduceOp::kAny;
+    if (reduce == ReduceOp::kMin) as = ReduceOp::kAll;
+  }
+  r.nest.Store(n.result(), r.result_at,
+               r.nest.body.Reduce(as, type, {&value, 1}));
+  r.nest.Finish();
+  return absl::OkStatus();
+}
+
+ScalarId ArgReduce(Reduced& r, const NodeLowering& n, ScalarOp op) {
+  BodyBuilder& b = r.nest.body;
+  DType type = ComputeType(n.meta(0).dtype);
+  ScalarId value = r.nest.LoadAs(n.tensor(0), r.input_at, type);
+  if (type == DType::kBool) {
+    type = DType::kInt32;
+    value = b.Cast(type, value);
+  }
+  const ScalarId args[] = {value, b.Index(r.linear)};
+  return b.Reduce(
+      op == ScalarOp::kMaximum ? ReduceOp::kArgMax : ReduceOp::kArgMin, type,
+      args);
+}
+
+ScalarId SecondOf(BodyBuilder& b, ScalarId reduce) {
+  ScalarNode node{ScalarOp::kReduceResult, DType::kInt64};
+  node.args.push_back(reduce);
+  node.number.i = 1;
+  return b.Add(std::move(node));
+}
+
+// max.dim, min.dim: the value and where it stood.
+absl::Status ValueAndIndex(NodeLowering& n, ScalarOp op) {
+  Reduced r = IterateReduced(n, ReducedDims(n, &n.arg(1)));
+  const ScalarId reduce = ArgReduce(r, n, op);
+  r.nest.Store(n.result(0), r.result_at, reduce);
+  r.nest.Store(n.result(1), r.result_at, SecondOf(r.nest.body, reduce));
+  r.nest.Finish();
+  return absl::OkStatus();
+}
+
+// argmax, argmin: over one dimension, or over all, flattened.
+absl::Status IndexOnly(NodeLowering& n, ScalarOp op) {
+  Reduced r = IterateReduced(n, ReducedDims(n, &n.arg(1)));
+  const ScalarId reduce = ArgReduce(r, n, op);
+  r.nest.Store(n.result(), r.result_at, SecondOf(r.nest.body, reduce));
+  r.nest.Finish();
+  return absl::OkStatus();
+}
+
+// cumsum and cumprod: inclusive, along one dimension.
+absl::Status Scan(NodeLowering& n, ScalarOp op) {
+  const DimVector& sizes = n.meta(0).sizes;
+  const DType type = ComputeType(n.result_meta().dtype);
+  NestWriter nest = n.Write();
+  if (sizes.empty()) {
+    nest.Store(n.result(), {}, nest.LoadAs(n.tensor(0), {}, type));
+    nest.Finish();
+    return absl::OkStatus();
+  }
+  const auto dim = static_cast<size_t>(
+      WrapDim(n.arg(1), static_cast<int>(sizes.size())));
+  DimVector outer = sizes;
+  outer.erase(outer.begin() + static_cast<std::ptrdiff_t>(dim));
+  DimVector at = nest.Iterate(outer);
+  const DimVector along = nest.Iterate({sizes[dim]}, /*reduction=*/true);
+  at.insert(at.begin() + static_cast<std::ptrdiff_t>(dim), along[0]);
+  ScalarId value = nest.LoadAs(n.tensor(0), at, type);
+  if (!sizes[dim].Is(1)) {
+    ScalarNode scan{ScalarOp::kScan, type, ReduceOf(op)};
+    scan.args.push_back(value);
+    value = nest.body.Add(std::move(scan));
+  }
+  nest.Store(n.result(), at, value);
+  nest.Finish();
+  return absl::OkStatus();
+}
+
+constexpr LowerRow kRows[] = {
+    {"aten.sum.default", Reduction, ScalarOp::kAdd},
+    {"aten.sum.dim_IntList", Reduction, ScalarOp::kAdd},
+    {"aten.prod.default", Reduction, ScalarOp::kMul},
+    {"aten.prod.dim_int", Reduction, ScalarOp::kMul},
+    {"aten.amax.default", Reduction, ScalarOp::kMaximum},
+    {"aten.amin.default", Reduction, ScalarOp::kMinimum},
+    {"aten.max.default", Reduction, ScalarOp::kMaximum},
+    {"aten.min.default", Reduction, ScalarOp::kMinimum},
+    {"aten.any.default", Reduction, ScalarOp::kOr},
+    {"aten.any.dim", Reduction, ScalarOp::kOr},
+    {"aten.any.dims", Reduction, ScalarOp::kOr},
+    {"aten.all.default", Reduction, ScalarOp::kAnd},
+    {"aten.all.dim", Reduction, ScalarOp::kAnd},
+    {"aten.all.dims", Reduction, ScalarOp::kAnd},
+    {"aten.max.dim", ValueAndIndex, ScalarOp::kMaximum},
+    {"aten.min.dim", ValueAndIndex, ScalarOp::kMinimum},
+    {"aten.argmax.default", IndexOnly, ScalarOp::kMaximum},
+    {"aten.argmin.default", IndexOnly, ScalarOp::kMinimum},
+    {"aten.cumsum.default", Scan, ScalarOp::kAdd},
+    {"aten.cumprod.default", Scan, ScalarOp::kMul},
+};
+
+}  // namespace
+
+absl::Span<const LowerRow> ReductionLowerings() { return kRows; }
+
+}  // namespace kiln

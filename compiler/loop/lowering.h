@@ -1,0 +1,167 @@
+#ifndef KILN_COMPILER_LOOP_LOWERING_H_
+#define KILN_COMPILER_LOOP_LOWERING_H_
+
+// What the families of lowerings share: where each value of the graph lies,
+// and a writer for the nest of one node. Only files of this room include it.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compiler/graph/graph.h"
+#include "compiler/loop/body_builder.h"
+#include "compiler/loop/loop_nest.h"
+
+namespace kiln {
+
+// A value of the graph as a window on a buffer: one index a dimension of the
+// buffer, over Axis(k) for dimension k of the value. A dimension of size 1 has
+// index 0 and its axis is not met.
+struct PlacedValue {
+  BufferId buffer = 0;
+  DimVector index;
+  bool placed = false;
+};
+
+// The lowering of one graph. The walk in lower_graph.cc fills it.
+struct GraphLowering {
+  const Graph& graph;
+  LoopProgram program;
+  std::vector<PlacedValue> values;  // by ValueId
+  std::vector<uint32_t> uses;       // of each value, outputs counted
+  std::vector<DimVector> output_strides;  // wanted of a value; empty: its meta's
+  int64_t random_streams = 0;
+
+  explicit GraphLowering(const Graph& g) : graph(g) {}
+
+  const TensorMeta& meta(ValueId v) const { return graph.meta(v); }
+  const ShapeEnv& shapes() const { return program.shapes; }
+  BufferId AddBuffer(BufferKind kind, DType dtype, DimVector sizes,
+                     DimVector strides);
+  // A dense temporary for a result, placed as the whole of it.
+  BufferId PlaceResult(ValueId result);
+  // The value as strides on its buffer; none when its index is not linear.
+  std::optional<View> AsView(ValueId v) const;
+  // A contiguous copy of the value, as a view.
+  View CopyOf(ValueId v, absl::string_view origin);
+};
+
+// Index 0 for dimensions of size 1, Axis(k) for dimension k else.
+DimVector OwnAxes(const DimVector& sizes);
+
+// One node's nest in the making.
+class NestWriter {
+ public:
+  NestWriter(GraphLowering& lowering, absl::string_view origin)
+      : g_(lowering), origin_(origin) {}
+
+  // Appends an axis for each size but those of 1, and gives the index of each
+  // dimension. Reduction axes come last.
+  DimVector Iterate(const DimVector& sizes, bool reduction = false);
+
+  // Elements of `v` at one index a dimension of it; in its own dtype, or cast.
+  ScalarId Load(ValueId v, const DimVector& at);
+  ScalarId LoadAs(ValueId v, const DimVector& at, DType dtype) {
+    return body.Cast(dtype, Load(v, at));
+  }
+  ScalarId MaskedLoad(ValueId v, const DimVector& at, ScalarId mask);
+  // Broadcast to an index of higher or equal rank, as PyTorch broadcasts.
+  ScalarId LoadBroadcast(ValueId v, const DimVector& at, DType dtype);
+
+  // A number argument, or a tensor argument broadcast, as `dtype`.
+  absl::StatusOr<ScalarId> Operand(const Argument& argument,
+                                   const DimVector& at, DType dtype);
+
+  // Stores to the buffer of `result`, which is placed if it is not yet. A
+  // result that nobody reads is not stored.
+  void Store(ValueId result, const DimVector& at, ScalarId value,
+             StoreMode mode = StoreMode::kSet, ScalarId mask = kiln::Store::kNoMask);
+  void StoreTo(BufferId buffer, DimVector at, ScalarId value,
+               StoreMode mode = StoreMode::kSet, ScalarId mask = kiln::Store::kNoMask);
+  // Appends the nest to the program, if it stores anything.
+  void Finish();
+
+  BodyBuilder body;
+
+ private:
+  SymExpr Compose(const SymExpr& index, const DimVector& at) const;
+
+  GraphLowering& g_;
+  std::string origin_;
+  std::vector<Axis> axes_;
+  std::vector<kiln::Store> stores_;
+};
+
+// One node being lowered: what a family's function is given.
+struct NodeLowering {
+  GraphLowering& g;
+  const Node& node;
+  std::string origin;  // "add"
+
+  const Argument& arg(size_t i) const { return node.args[i]; }
+  ValueId tensor(size_t i) const { return node.args[i].value(); }
+  const TensorMeta& meta(size_t i) const { return g.meta(tensor(i)); }
+  ValueId result(size_t i = 0) const { return node.results[i]; }
+  const TensorMeta& result_meta(size_t i = 0) const {
+    return g.meta(node.results[i]);
+  }
+  NestWriter Write() const { return NestWriter(g, origin); }
+};
+
+// How an operator of Handling::kLower is lowered; `op` is its row's.
+using LowerFn = absl::Status (*)(NodeLowering& n, ScalarOp op);
+struct LowerRow {
+  absl::string_view name;
+  LowerFn lower;
+  ScalarOp op = ScalarOp::kAdd;
+};
+
+// The families.
+absl::Span<const LowerRow> PointwiseLowerings();
+absl::Span<const LowerRow> SelectLowerings();  // where, clamp, masked_fill, casts
+absl::Span<const LowerRow> ReductionLowerings();
+absl::Span<const LowerRow> FactoryLowerings();
+absl::Span<const LowerRow> IndexLowerings();
+absl::Span<const LowerRow> ScatterLowerings();
+absl::Span<const LowerRow> CatLowerings();
+absl::Span<const LowerRow> PoolLowerings();
+absl::Span<const LowerRow> RandomLowerings();
+
+// An index tensor's value at `at` (broadcast) as an index below `size`;
+// negative ones count from the end when `wrap`.
+SymExpr IndexAt(NestWriter& nest, ValueId v, const DimVector& at,
+                const SymExpr& size, bool wrap);
+
+// Where index.Tensor and index_put reach: one expression a dimension of the
+// base, for element `at` of the result (or of the values).
+struct IndexedAccess {
+  DimVector index;
+};
+absl::StatusOr<IndexedAccess> PlaceIndices(NestWriter& nest,
+                                           const GraphLowering& g,
+                                           const Argument::List& indices,
+                                           const DimVector& base_sizes,
+                                           const DimVector& at);
+
+// Operators of Handling::kView: places the results on the input's buffer.
+absl::Status LowerView(NodeLowering& n);
+// Operators of Handling::kExtern.
+absl::Status LowerExtern(NodeLowering& n);
+
+// PyTorch's result type of tensors, 0-dim tensors and numbers.
+DType PromoteTypes(DType a, DType b);
+DType PromoteArguments(const Graph& graph, absl::Span<const Argument> args);
+
+// A dimension argument, wrapped; rank 0 counts as 1.
+int64_t WrapDim(const Argument& dim, int rank);
+// Ints of a list (or one int) argument that must be constant.
+absl::InlinedVector<int64_t, 4> ConstantInts(const Argument& list);
+double NumberOf(const Argument& number);  // int, float or bool
+bool BoolOf(const Argument& argument);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_LOOP_LOWERING_H_
