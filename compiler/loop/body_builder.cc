@@ -10,9 +10,9 @@ namespace kiln {
 namespace {
 
 uint64_t HashOf(const ScalarNode& node) {
-  uint64_t h = absl::HashOf(static_cast<int>(node.op),
-                            static_cast<int>(node.dtype), node.number.i,
-                            static_cast<int>(node.reduce), node.buffer);
+  uint64_t h =
+      absl::HashOf(static_cast<int>(node.op), static_cast<int>(node.dtype),
+                   node.number.i, static_cast<int>(node.reduce), node.buffer);
   for (const ScalarId arg : node.args) h = h * 0x9E3779B97F4A7C15u + arg;
   for (const SymExpr& index : node.index) {
     h = h * 0x9E3779B97F4A7C15u + absl::HashOf(index);
@@ -67,8 +67,7 @@ ScalarId BodyBuilder::Float(DType dtype, double value) {
     return Int(dtype, static_cast<int64_t>(value));
   }
   ScalarNode node{ScalarOp::kConstant, dtype};
-  node.number.f =
-      dtype == DType::kFloat64 ? value : static_cast<float>(value);
+  node.number.f = dtype == DType::kFloat64 ? value : static_cast<float>(value);
   return Add(std::move(node));
 }
 

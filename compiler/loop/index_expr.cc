@@ -66,9 +66,8 @@ std::optional<LinearForm> AsLinear(const SymExpr& e) {
         bool symbols_only = true;
         for (const SymExpr* side :
              {&atom.operands->first, &atom.operands->second}) {
-          side->VisitVars([&](Var v) {
-            symbols_only &= v.kind == Var::Kind::kSymbol;
-          });
+          side->VisitVars(
+              [&](Var v) { symbols_only &= v.kind == Var::Kind::kSymbol; });
         }
         if (!symbols_only) return std::nullopt;
         coefficient *=
@@ -165,9 +164,8 @@ DimVector ReshapeIndex(const DimVector& from_index, const DimVector& from,
 bool DependsOnAxesFrom(const SymExpr& e, uint32_t first) {
   if (e.is_constant()) return false;
   bool found = false;
-  e.VisitVars([&](Var v) {
-    found |= v.kind == Var::Kind::kAxis && v.index >= first;
-  });
+  e.VisitVars(
+      [&](Var v) { found |= v.kind == Var::Kind::kAxis && v.index >= first; });
   return found;
 }
 

@@ -146,8 +146,8 @@ LoopNest SplitAtDivisions(LoopNest nest, const ShapeEnv& shapes) {
       }
       const SymExpr low = SymExpr::Axis(static_cast<uint32_t>(axes.size()) + 1);
       values.push_back(here * division->divisor + low);
-      axes.push_back({*ExactQuotient(axis.extent, division->divisor),
-                      axis.reduction});
+      axes.push_back(
+          {*ExactQuotient(axis.extent, division->divisor), axis.reduction});
       axes.push_back({division->divisor, axis.reduction});
     }
     nest = ReplaceAxes(nest, std::move(axes), values, shapes);

@@ -43,10 +43,9 @@ void WriteParts(NodeLowering& n, absl::Span<const Part> parts, size_t dim) {
       }
       if (k + 1 < parts.size()) {
         const ScalarId below =
-            b.Op(ScalarOp::kLt, place,
-                 b.Index(part.start + part.size - begin));
-        mask = mask == Store::kNoMask ? below
-                                      : b.Op(ScalarOp::kAnd, mask, below);
+            b.Op(ScalarOp::kLt, place, b.Index(part.start + part.size - begin));
+        mask =
+            mask == Store::kNoMask ? below : b.Op(ScalarOp::kAnd, mask, below);
       }
       here = nest.MaskedLoad(part.value, from, mask);
     }

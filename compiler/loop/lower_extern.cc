@@ -173,9 +173,8 @@ constexpr ExternRow kRows[] = {
 
 absl::Status LowerExtern(NodeLowering& n) {
   static const auto* const kByName = [] {
-    auto* map =
-        new absl::flat_hash_map<absl::string_view,
-                                absl::Status (*)(NodeLowering&)>;
+    auto* map = new absl::flat_hash_map<absl::string_view,
+                                        absl::Status (*)(NodeLowering&)>;
     for (const ExternRow& row : kRows) map->emplace(row.name, row.lower);
     return map;
   }();

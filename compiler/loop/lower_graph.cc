@@ -66,8 +66,7 @@ void PlaceInputs(GraphLowering& g) {
     PlacedValue& placed = g.values[v.index];
     placed.buffer = g.AddBuffer(
         kind, m.dtype, m.sizes,
-        kind == BufferKind::kConstant ? ContiguousStrides(m.sizes)
-                                      : m.strides);
+        kind == BufferKind::kConstant ? ContiguousStrides(m.sizes) : m.strides);
     Buffer& buffer = g.program.buffers[placed.buffer];
     buffer.name = g.graph.value(v).name;
     buffer.index = index;

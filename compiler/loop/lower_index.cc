@@ -68,9 +68,9 @@ namespace {
 absl::Status Index(NodeLowering& n, ScalarOp) {
   NestWriter nest = n.Write();
   const DimVector at = nest.Iterate(n.result_meta().sizes);
-  ASSIGN_OR_RETURN(const IndexedAccess access,
-                   PlaceIndices(nest, n.g, n.arg(1).list(), n.meta(0).sizes,
-                                at));
+  ASSIGN_OR_RETURN(
+      const IndexedAccess access,
+      PlaceIndices(nest, n.g, n.arg(1).list(), n.meta(0).sizes, at));
   nest.Store(n.result(), at, nest.Load(n.tensor(0), access.index));
   nest.Finish();
   return absl::OkStatus();
@@ -82,8 +82,8 @@ absl::Status IndexSelect(NodeLowering& n, ScalarOp) {
   const DimVector& sizes = n.meta(0).sizes;
   DimVector from = at;
   if (!sizes.empty()) {
-    const auto dim = static_cast<size_t>(
-        WrapDim(n.arg(1), static_cast<int>(sizes.size())));
+    const auto dim =
+        static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(sizes.size())));
     DimVector place;
     if (n.meta(2).rank() > 0) place.push_back(at[dim]);
     from[dim] = IndexAt(nest, n.tensor(2), place, sizes[dim], false);
@@ -111,8 +111,8 @@ absl::Status Gather(NodeLowering& n, ScalarOp) {
   const DimVector& sizes = n.meta(0).sizes;
   DimVector from = at;
   if (!sizes.empty()) {
-    const auto dim = static_cast<size_t>(
-        WrapDim(n.arg(1), static_cast<int>(sizes.size())));
+    const auto dim =
+        static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(sizes.size())));
     for (size_t d = 0; d < from.size(); ++d) {
       if (sizes[d].Is(1)) from[d] = 0;
     }
@@ -145,8 +145,7 @@ absl::Status Repeat(NodeLowering& n, ScalarOp) {
   const size_t skip = at.size() - sizes.size();
   DimVector from;
   for (size_t d = 0; d < sizes.size(); ++d) {
-    from.push_back(sizes[d].Is(1) ? SymExpr(0)
-                                  : Mod(at[skip + d], sizes[d]));
+    from.push_back(sizes[d].Is(1) ? SymExpr(0) : Mod(at[skip + d], sizes[d]));
   }
   nest.Store(n.result(), at, nest.Load(n.tensor(0), from));
   nest.Finish();
@@ -207,10 +206,9 @@ struct InSlice {
   ScalarId inside;
 };
 
-InSlice PlaceInSlice(NestWriter& nest, const NodeLowering& n,
-                     const SymExpr& at, const Argument& start_arg,
-                     const SymExpr& step, const SymExpr& full,
-                     const SymExpr& count) {
+InSlice PlaceInSlice(NestWriter& nest, const NodeLowering& n, const SymExpr& at,
+                     const Argument& start_arg, const SymExpr& step,
+                     const SymExpr& full, const SymExpr& count) {
   BodyBuilder& b = nest.body;
   const ShapeEnv& shapes = n.g.shapes();
   SymExpr start = start_arg.is_none() ? SymExpr(0) : start_arg.sym();
@@ -220,13 +218,11 @@ InSlice PlaceInSlice(NestWriter& nest, const NodeLowering& n,
   const SymExpr from_start = at - start;
   const bool low = !shapes.KnownLe(start, 0);
   const bool high = !shapes.KnownLe(full, start + count * step);
-  ScalarId inside =
-      Within(nest, from_start, 0, count * step, low, high);
+  ScalarId inside = Within(nest, from_start, 0, count * step, low, high);
   if (step.Is(1)) return {from_start, inside};
-  const ScalarId on_step = b.Op(
-      ScalarOp::kEq, b.Index(Mod(from_start, step)), b.Int(DType::kInt64, 0));
-  return {FloorDiv(from_start, step),
-          b.Op(ScalarOp::kAnd, inside, on_step)};
+  const ScalarId on_step = b.Op(ScalarOp::kEq, b.Index(Mod(from_start, step)),
+                                b.Int(DType::kInt64, 0));
+  return {FloorDiv(from_start, step), b.Op(ScalarOp::kAnd, inside, on_step)};
 }
 
 // Writes `self` (or zeros, if none) with `source` over the part that `inside`
@@ -251,11 +247,10 @@ absl::Status SliceScatter(NodeLowering& n, ScalarOp) {
   NestWriter nest = n.Write();
   const DimVector& sizes = n.result_meta().sizes;
   const DimVector at = nest.Iterate(sizes);
-  const auto dim = static_cast<size_t>(
-      WrapDim(n.arg(2), static_cast<int>(sizes.size())));
-  const InSlice part =
-      PlaceInSlice(nest, n, at[dim], n.arg(3), n.arg(5).sym(), sizes[dim],
-                   n.meta(1).sizes[dim]);
+  const auto dim =
+      static_cast<size_t>(WrapDim(n.arg(2), static_cast<int>(sizes.size())));
+  const InSlice part = PlaceInSlice(nest, n, at[dim], n.arg(3), n.arg(5).sym(),
+                                    sizes[dim], n.meta(1).sizes[dim]);
   DimVector source_at = at;
   source_at[dim] = n.meta(1).sizes[dim].Is(1) ? SymExpr(0) : part.place;
   StoreOver(nest, n, at, n.tensor(0), n.tensor(1), source_at, part.inside);
@@ -267,11 +262,10 @@ absl::Status SliceBackward(NodeLowering& n, ScalarOp) {
   NestWriter nest = n.Write();
   const DimVector& sizes = n.result_meta().sizes;
   const DimVector at = nest.Iterate(sizes);
-  const auto dim = static_cast<size_t>(
-      WrapDim(n.arg(2), static_cast<int>(sizes.size())));
-  const InSlice part =
-      PlaceInSlice(nest, n, at[dim], n.arg(3), n.arg(5).sym(), sizes[dim],
-                   n.meta(0).sizes[dim]);
+  const auto dim =
+      static_cast<size_t>(WrapDim(n.arg(2), static_cast<int>(sizes.size())));
+  const InSlice part = PlaceInSlice(nest, n, at[dim], n.arg(3), n.arg(5).sym(),
+                                    sizes[dim], n.meta(0).sizes[dim]);
   DimVector source_at = at;
   source_at[dim] = n.meta(0).sizes[dim].Is(1) ? SymExpr(0) : part.place;
   StoreOver(nest, n, at, std::nullopt, n.tensor(0), source_at, part.inside);
@@ -285,15 +279,14 @@ absl::Status SelectOver(NodeLowering& n, std::optional<ValueId> self,
   NestWriter nest = n.Write();
   const DimVector& sizes = n.result_meta().sizes;
   const DimVector at = nest.Iterate(sizes);
-  const auto dim = static_cast<size_t>(
-      WrapDim(n.arg(2), static_cast<int>(sizes.size())));
+  const auto dim =
+      static_cast<size_t>(WrapDim(n.arg(2), static_cast<int>(sizes.size())));
   SymExpr index = n.arg(3).sym();
   if (n.g.shapes().KnownLt(index, 0)) index += sizes[dim];
   BodyBuilder& b = nest.body;
   const ScalarId inside =
-      sizes[dim].Is(1)
-          ? b.Bool(true)
-          : b.Op(ScalarOp::kEq, b.Index(at[dim]), b.Index(index));
+      sizes[dim].Is(1) ? b.Bool(true)
+                       : b.Op(ScalarOp::kEq, b.Index(at[dim]), b.Index(index));
   DimVector source_at = at;
   source_at.erase(source_at.begin() + static_cast<std::ptrdiff_t>(dim));
   StoreOver(nest, n, at, self, source, source_at, inside);

@@ -47,9 +47,8 @@ DType PromotedType(const NodeLowering& n, size_t operands) {
 }
 
 absl::Status Unary(NodeLowering& n, ScalarOp op) {
-  return Elementwise(n, 1, ResultType(n), [op](BodyBuilder& b, Args x) {
-    return b.Op(op, x[0]);
-  });
+  return Elementwise(n, 1, ResultType(n),
+                     [op](BodyBuilder& b, Args x) { return b.Op(op, x[0]); });
 }
 
 // Rounds: nothing to do for integers.
@@ -65,8 +64,9 @@ absl::Status Predicate(NodeLowering& n, ScalarOp op) {
   const DType type = ComputeType(n.meta(0).dtype);
   return Elementwise(n, 1, type, [op, type](BodyBuilder& b, Args x) {
     if (!IsFloat(type)) {
-      return op == ScalarOp::kSignBit ? b.Op(ScalarOp::kLt, x[0], b.Int(type, 0))
-                                      : b.Bool(false);
+      return op == ScalarOp::kSignBit
+                 ? b.Op(ScalarOp::kLt, x[0], b.Int(type, 0))
+                 : b.Bool(false);
     }
     return b.Op(op, x[0]);
   });
@@ -189,8 +189,8 @@ absl::Status Lerp(NodeLowering& n, ScalarOp) {
     const ScalarId from_end =
         b.Op(ScalarOp::kSub, x[1],
              b.Op(ScalarOp::kMul, b.Op(ScalarOp::kSub, one, x[2]), span));
-    const ScalarId near = b.Op(ScalarOp::kLt, b.Op(ScalarOp::kAbs, x[2]),
-                               b.Float(type, 0.5));
+    const ScalarId near =
+        b.Op(ScalarOp::kLt, b.Op(ScalarOp::kAbs, x[2]), b.Float(type, 0.5));
     return b.Where(near, from_start, from_end);
   });
 }

@@ -65,8 +65,8 @@ Cell LoadCell(NestWriter& nest, const NodeLowering& n, ValueId v, DimVector at,
     const ScalarId p = b.Index(place);
     inside = b.Op(ScalarOp::kAnd, inside,
                   b.Op(ScalarOp::kGe, p, b.Int(DType::kInt64, 0)));
-    inside = b.Op(ScalarOp::kAnd, inside,
-                  b.Op(ScalarOp::kLt, p, b.Index(size)));
+    inside =
+        b.Op(ScalarOp::kAnd, inside, b.Op(ScalarOp::kLt, p, b.Index(size)));
   }
   return {b.Cast(type, nest.MaskedLoad(v, at, inside)), inside};
 }
@@ -110,8 +110,7 @@ absl::Status MaxPool(NodeLowering& n, ScalarOp) {
               ? b.Float(type, -std::numeric_limits<double>::infinity())
               : b.Int(type, std::numeric_limits<int64_t>::min());
       const ScalarId value = b.Where(cell.inside, cell.value, low);
-      const ScalarId here =
-          b.Index(row * n.meta(0).sizes[rank - 1] + column);
+      const ScalarId here = b.Index(row * n.meta(0).sizes[rank - 1] + column);
       if (first) {
         best = value;
         place = here;
@@ -149,8 +148,7 @@ absl::Status MaxPoolBackward(NodeLowering& n, ScalarOp) {
   const DimVector at = nest.Iterate(sizes);
   const size_t rank = at.size();
   const DType type = ComputeType(n.result_meta().dtype);
-  const ScalarId here =
-      b.Index(at[rank - 2] * sizes[rank - 1] + at[rank - 1]);
+  const ScalarId here = b.Index(at[rank - 2] * sizes[rank - 1] + at[rank - 1]);
   ScalarId sum = b.Int(type, 0);
   for (int64_t i = 0; i < Covering(w, 0); ++i) {
     for (int64_t j = 0; j < Covering(w, 1); ++j) {
@@ -158,8 +156,7 @@ absl::Status MaxPoolBackward(NodeLowering& n, ScalarOp) {
           FloorDiv(at[rank - 2] + w.padding[0], w.stride[0]) - i;
       const SymExpr column =
           FloorDiv(at[rank - 1] + w.padding[1], w.stride[1]) - j;
-      const Cell index =
-          LoadCell(nest, n, n.tensor(7), at, row, column, true);
+      const Cell index = LoadCell(nest, n, n.tensor(7), at, row, column, true);
       const Cell grad = LoadCell(nest, n, n.tensor(0), at, row, column, true);
       const ScalarId named =
           b.Op(ScalarOp::kAnd, index.inside,
@@ -199,7 +196,8 @@ struct Average {
 absl::StatusOr<Average> ReadAverage(const NodeLowering& n, size_t first) {
   ASSIGN_OR_RETURN(const Window w, ReadWindow(n, first, /*dilated=*/false));
   Average average{w, true, false, 1};
-  if (n.node.args.size() > first + 4) average.count_padding = BoolOf(n.arg(first + 4));
+  if (n.node.args.size() > first + 4)
+    average.count_padding = BoolOf(n.arg(first + 4));
   if (n.node.args.size() > first + 5 && !n.arg(first + 5).is_none()) {
     average.overridden = true;
     average.divisor = NumberOf(n.arg(first + 5));
@@ -232,16 +230,16 @@ absl::Status AvgPool(NodeLowering& n, ScalarOp) {
   ScalarId sum = b.Int(type, 0);
   for (int64_t i = 0; i < w.kernel[0]; ++i) {
     for (int64_t j = 0; j < w.kernel[1]; ++j) {
-      const Cell cell = LoadCell(
-          nest, n, n.tensor(0), at, at[rank - 2] * w.stride[0] - w.padding[0] + i,
-          at[rank - 1] * w.stride[1] - w.padding[1] + j, bounded);
-      const ScalarId value =
-          b.Where(cell.inside, cell.value, b.Int(type, 0));
+      const Cell cell =
+          LoadCell(nest, n, n.tensor(0), at,
+                   at[rank - 2] * w.stride[0] - w.padding[0] + i,
+                   at[rank - 1] * w.stride[1] - w.padding[1] + j, bounded);
+      const ScalarId value = b.Where(cell.inside, cell.value, b.Int(type, 0));
       sum = i == 0 && j == 0 ? value : b.Op(ScalarOp::kAdd, sum, value);
     }
   }
-  const ScalarId divisor = Divisor(b, n, a, at[rank - 2], at[rank - 1],
-                                   n.meta(0), bounded, type);
+  const ScalarId divisor =
+      Divisor(b, n, a, at[rank - 2], at[rank - 1], n.meta(0), bounded, type);
   nest.Store(n.result(), at, b.Op(ScalarOp::kDiv, sum, divisor));
   nest.Finish();
   return absl::OkStatus();
@@ -273,9 +271,9 @@ absl::Status AvgPoolBackward(NodeLowering& n, ScalarOp) {
                        w.kernel[0]),
             std::tuple(at[rank - 1], column * w.stride[1] - w.padding[1],
                        w.kernel[1])}) {
-        covers = b.Op(ScalarOp::kAnd, covers,
-                      b.Op(ScalarOp::kGt, b.Index(start + kernel - place),
-                           zero));
+        covers =
+            b.Op(ScalarOp::kAnd, covers,
+                 b.Op(ScalarOp::kGt, b.Index(start + kernel - place), zero));
       }
       const ScalarId divisor =
           Divisor(b, n, a, row, column, n.meta(1), bounded, type);

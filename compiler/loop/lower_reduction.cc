@@ -164,8 +164,8 @@ absl::Status Scan(NodeLowering& n, ScalarOp op) {
     nest.Finish();
     return absl::OkStatus();
   }
-  const auto dim = static_cast<size_t>(
-      WrapDim(n.arg(1), static_cast<int>(sizes.size())));
+  const auto dim =
+      static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(sizes.size())));
   DimVector outer = sizes;
   outer.erase(outer.begin() + static_cast<std::ptrdiff_t>(dim));
   DimVector at = nest.Iterate(outer);

@@ -100,8 +100,8 @@ absl::Status IndexPut(NodeLowering& n, ScalarOp) {
   const DimVector at = nest.Iterate(shape);
   ASSIGN_OR_RETURN(const IndexedAccess access,
                    PlaceIndices(nest, n.g, indices, sizes, at));
-  const ScalarId value = nest.LoadBroadcast(
-      n.tensor(2), at, ComputeType(n.result_meta().dtype));
+  const ScalarId value =
+      nest.LoadBroadcast(n.tensor(2), at, ComputeType(n.result_meta().dtype));
   nest.StoreTo(target.buffer, access.index, value,
                accumulate ? StoreMode::kAtomicAdd : StoreMode::kSet);
   nest.Finish();
@@ -120,8 +120,8 @@ absl::Status Scatter(NodeLowering& n, ScalarOp op) {
   const DimVector& sizes = n.meta(0).sizes;
   DimVector to = at;
   if (!sizes.empty()) {
-    const auto dim = static_cast<size_t>(
-        WrapDim(n.arg(1), static_cast<int>(sizes.size())));
+    const auto dim =
+        static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(sizes.size())));
     to[dim] = IndexAt(nest, n.tensor(2), at, sizes[dim], false);
   }
   ScalarId value;
@@ -152,8 +152,8 @@ absl::Status IndexAdd(NodeLowering& n, ScalarOp) {
   const DimVector& sizes = n.meta(0).sizes;
   DimVector to = at;
   if (!sizes.empty()) {
-    const auto dim = static_cast<size_t>(
-        WrapDim(n.arg(1), static_cast<int>(sizes.size())));
+    const auto dim =
+        static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(sizes.size())));
     DimVector place;
     if (n.meta(2).rank() > 0) place.push_back(at[dim]);
     to[dim] = IndexAt(nest, n.tensor(2), place, sizes[dim], false);
@@ -181,10 +181,9 @@ absl::Status EmbeddingBackward(NodeLowering& n, ScalarOp) {
   BodyBuilder& b = nest.body;
   const DimVector at = nest.Iterate(n.meta(0).sizes);
   const DimVector place(at.begin(), at.end() - 1);
-  const ScalarId raw =
-      nest.LoadBroadcast(n.tensor(1), place, DType::kInt64);
-  const ScalarId value = nest.LoadAs(n.tensor(0), at,
-                                     ComputeType(n.result_meta().dtype));
+  const ScalarId raw = nest.LoadBroadcast(n.tensor(1), place, DType::kInt64);
+  const ScalarId value =
+      nest.LoadAs(n.tensor(0), at, ComputeType(n.result_meta().dtype));
   ScalarId mask = Store::kNoMask;
   const SymExpr& padding = n.arg(3).sym();
   if (!n.g.shapes().KnownLt(padding, 0)) {

@@ -74,8 +74,7 @@ absl::Status Copy(NodeLowering& n, ScalarOp) {
   const DType to = n.result_meta().dtype;
   NestWriter nest = n.Write();
   const DimVector at = nest.Iterate(n.result_meta().sizes);
-  ASSIGN_OR_RETURN(ScalarId value,
-                   nest.Operand(n.arg(0), at, n.meta(0).dtype));
+  ASSIGN_OR_RETURN(ScalarId value, nest.Operand(n.arg(0), at, n.meta(0).dtype));
   // Negative floats wrap in unsigned bytes, as eager on the CPU does.
   if (to == DType::kUInt8 && IsFloat(n.meta(0).dtype)) {
     value = nest.body.Cast(DType::kInt64, value);
@@ -140,16 +139,14 @@ absl::Status Triangle(NodeLowering& n, ScalarOp op) {
   NestWriter nest = n.Write();
   const TensorMeta& m = n.result_meta();
   const DimVector at = nest.Iterate(m.sizes);
-  const SymExpr diagonal =
-      n.node.args.size() > 1 ? n.arg(1).sym() : SymExpr(0);
+  const SymExpr diagonal = n.node.args.size() > 1 ? n.arg(1).sym() : SymExpr(0);
   BodyBuilder& b = nest.body;
   const size_t rank = at.size();
   const ScalarId ahead = b.Index(at[rank - 1] - at[rank - 2]);
   const ScalarId keep = b.Op(op, ahead, b.Index(diagonal));
   ASSIGN_OR_RETURN(const ScalarId x,
                    nest.Operand(n.arg(0), at, ComputeType(m.dtype)));
-  nest.Store(n.result(), at,
-             b.Where(keep, x, b.Int(ComputeType(m.dtype), 0)));
+  nest.Store(n.result(), at, b.Where(keep, x, b.Int(ComputeType(m.dtype), 0)));
   nest.Finish();
   return absl::OkStatus();
 }

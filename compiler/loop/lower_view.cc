@@ -77,8 +77,8 @@ absl::StatusOr<DimVector> Unsqueeze(NodeLowering& n, size_t r) {
 absl::StatusOr<DimVector> Select(NodeLowering& n, size_t r) {
   DimVector at = Own(n, r);
   const DimVector& sizes = n.meta(0).sizes;
-  const auto dim = static_cast<size_t>(
-      WrapDim(n.arg(1), static_cast<int>(sizes.size())));
+  const auto dim =
+      static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(sizes.size())));
   SymExpr index = n.arg(2).sym();
   if (n.g.shapes().KnownLt(index, 0)) index += sizes[dim];
   at.insert(at.begin() + static_cast<std::ptrdiff_t>(dim), index);
@@ -101,18 +101,17 @@ SymExpr SliceStart(NodeLowering& n, const Argument& start,
 
 absl::StatusOr<DimVector> Slice(NodeLowering& n, size_t r) {
   DimVector at = Own(n, r);
-  const auto dim = static_cast<size_t>(
-      WrapDim(n.arg(1), static_cast<int>(at.size())));
+  const auto dim =
+      static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(at.size())));
   const SymExpr step = n.node.args.size() > 4 ? n.arg(4).sym() : SymExpr(1);
-  at[dim] = at[dim] * step +
-            SliceStart(n, n.arg(2), n.meta(0).sizes[dim]);
+  at[dim] = at[dim] * step + SliceStart(n, n.arg(2), n.meta(0).sizes[dim]);
   return at;
 }
 
 absl::StatusOr<DimVector> Narrow(NodeLowering& n, size_t r) {
   DimVector at = Own(n, r);
-  const auto dim = static_cast<size_t>(
-      WrapDim(n.arg(1), static_cast<int>(at.size())));
+  const auto dim =
+      static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(at.size())));
   at[dim] += SliceStart(n, n.arg(2), n.meta(0).sizes[dim]);
   return at;
 }
@@ -120,8 +119,8 @@ absl::StatusOr<DimVector> Narrow(NodeLowering& n, size_t r) {
 // split, chunk, split_with_sizes: part r begins where the parts before end.
 absl::StatusOr<DimVector> Split(NodeLowering& n, size_t r) {
   DimVector at = Own(n, r);
-  const auto dim = static_cast<size_t>(
-      WrapDim(n.arg(2), static_cast<int>(at.size())));
+  const auto dim =
+      static_cast<size_t>(WrapDim(n.arg(2), static_cast<int>(at.size())));
   for (size_t before = 0; before < r; ++before) {
     at[dim] += n.result_meta(before).sizes[dim];
   }
@@ -139,9 +138,8 @@ absl::StatusOr<DimVector> Unbind(NodeLowering& n, size_t r) {
 absl::StatusOr<DimVector> Diagonal(NodeLowering& n, size_t r) {
   const DimVector own = Own(n, r);
   const int rank = n.meta(0).rank();
-  const int64_t offset = n.arg(1).sym().is_constant()
-                             ? n.arg(1).sym().constant()
-                             : 0;
+  const int64_t offset =
+      n.arg(1).sym().is_constant() ? n.arg(1).sym().constant() : 0;
   const auto first = static_cast<size_t>(WrapDim(n.arg(2), rank));
   const auto second = static_cast<size_t>(WrapDim(n.arg(3), rank));
   DimVector at(static_cast<size_t>(rank));

@@ -60,9 +60,9 @@ BufferId GraphLowering::PlaceResult(ValueId result) {
   const DimVector& wanted = output_strides[result.index].empty()
                                 ? m.strides
                                 : output_strides[result.index];
-  placed.buffer = AddBuffer(
-      BufferKind::kTemporary, m.dtype, m.sizes,
-      IsDense(m.sizes, wanted) ? wanted : ContiguousStrides(m.sizes));
+  placed.buffer =
+      AddBuffer(BufferKind::kTemporary, m.dtype, m.sizes,
+                IsDense(m.sizes, wanted) ? wanted : ContiguousStrides(m.sizes));
   placed.index = OwnAxes(m.sizes);
   placed.placed = true;
   return placed.buffer;
@@ -146,8 +146,7 @@ ScalarId NestWriter::LoadBroadcast(ValueId v, const DimVector& at,
 }
 
 absl::StatusOr<ScalarId> NestWriter::Operand(const Argument& argument,
-                                             const DimVector& at,
-                                             DType dtype) {
+                                             const DimVector& at, DType dtype) {
   if (argument.is_value()) return LoadBroadcast(argument.value(), at, dtype);
   if (const auto* f = std::get_if<double>(&argument.v)) {
     return body.Float(dtype, *f);

@@ -32,7 +32,8 @@ struct GraphLowering {
   LoopProgram program;
   std::vector<PlacedValue> values;  // by ValueId
   std::vector<uint32_t> uses;       // of each value, outputs counted
-  std::vector<DimVector> output_strides;  // wanted of a value; empty: its meta's
+  std::vector<DimVector>
+      output_strides;  // wanted of a value; empty: its meta's
   int64_t random_streams = 0;
 
   explicit GraphLowering(const Graph& g) : graph(g) {}
@@ -78,9 +79,11 @@ class NestWriter {
   // Stores to the buffer of `result`, which is placed if it is not yet. A
   // result that nobody reads is not stored.
   void Store(ValueId result, const DimVector& at, ScalarId value,
-             StoreMode mode = StoreMode::kSet, ScalarId mask = kiln::Store::kNoMask);
+             StoreMode mode = StoreMode::kSet,
+             ScalarId mask = kiln::Store::kNoMask);
   void StoreTo(BufferId buffer, DimVector at, ScalarId value,
-               StoreMode mode = StoreMode::kSet, ScalarId mask = kiln::Store::kNoMask);
+               StoreMode mode = StoreMode::kSet,
+               ScalarId mask = kiln::Store::kNoMask);
   // Appends the nest to the program, if it stores anything.
   void Finish();
 
@@ -121,7 +124,8 @@ struct LowerRow {
 
 // The families.
 absl::Span<const LowerRow> PointwiseLowerings();
-absl::Span<const LowerRow> SelectLowerings();  // where, clamp, masked_fill, casts
+absl::Span<const LowerRow>
+SelectLowerings();  // where, clamp, masked_fill, casts
 absl::Span<const LowerRow> ReductionLowerings();
 absl::Span<const LowerRow> FactoryLowerings();
 absl::Span<const LowerRow> IndexLowerings();

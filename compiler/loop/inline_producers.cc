@@ -1,0 +1,276 @@
+#include "compiler/loop/inline_producers.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "compiler/loop/body_builder.h"
+#include "compiler/loop/index_expr.h"
+#include "compiler/loop/loop_transforms.h"
+
+namespace kiln {
+
+namespace {
+
+// Who touches a buffer.
+struct BufferUses {
+  int writers = 0;
+  int loads = 0;           // load nodes in nests
+  bool as_memory = false;  // by a library call, a fill, an output, a caller
+  size_t last_reader = 0;  // step
+  int64_t most_points_hint = 0;  // of the nests that read it
+  std::vector<size_t> writer_steps;
+};
+
+// A nest that is put in place of the loads of its buffer.
+struct Producer {
+  bool inlined = false;
+  LoopNest nest;
+};
+
+class Inliner {
+ public:
+  Inliner(LoopProgram& program, const Target& target,
+          const InlineLimits& limits)
+      : program_(program),
+        target_(target),
+        limits_(limits),
+        uses_(program.buffers.size()),
+        producers_(program.buffers.size()) {}
+
+  void Run();
+
+ private:
+  void CountUses();
+  NotInlinedBecause Judge(const LoopNest& nest, size_t step) const;
+  // The nest with loads of inlined buffers replaced; the same if there are
+  // none.
+  LoopNest TakeIn(LoopNest nest);
+  ScalarId PutInPlace(const LoopNest& producer, const ScalarNode& load,
+                      absl::Span<const SymExpr> extents, BodyBuilder& body);
+
+  LoopProgram& program_;
+  const Target& target_;
+  const InlineLimits& limits_;
+  std::vector<BufferUses> uses_;
+  std::vector<Producer> producers_;
+};
+
+void Inliner::CountUses() {
+  const auto memory = [&](const View& view) {
+    uses_[view.buffer].as_memory = true;
+  };
+  for (size_t s = 0; s < program_.steps.size(); ++s) {
+    const LoopStep& step = program_.steps[s];
+    if (const auto* nest = std::get_if<LoopNest>(&step)) {
+      const int64_t points = program_.shapes.Hint(PointCount(*nest));
+      for (const ScalarNode& node : nest->body) {
+        if (node.op != ScalarOp::kLoad) continue;
+        BufferUses& uses = uses_[node.buffer];
+        ++uses.loads;
+        uses.last_reader = s;
+        uses.most_points_hint = std::max(uses.most_points_hint, points);
+      }
+      for (const Store& store : nest->stores) {
+        ++uses_[store.buffer].writers;
+        uses_[store.buffer].writer_steps.push_back(s);
+      }
+    } else if (const auto* call = std::get_if<ExternCall>(&step)) {
+      for (const View& view : call->inputs) memory(view);
+      for (const View& view : call->outputs) memory(view);
+    } else {
+      uses_[std::get<Fill>(step).buffer].as_memory = true;
+    }
+  }
+  for (const ProgramOutput& output : program_.outputs) {
+    if (const auto* view = std::get_if<View>(&output.what)) memory(*view);
+  }
+}
+
+// The values of the producer's axes when element `index` of its buffer is
+// wanted; none when the store does not write each element exactly once.
+std::optional<std::vector<SymExpr>> AxesAt(const LoopNest& nest,
+                                           const Store& store,
+                                           const Buffer& buffer,
+                                           const DimVector& index) {
+  std::vector<SymExpr> values(nest.axes.size(), 0);
+  size_t found = 0;
+  for (size_t d = 0; d < store.index.size(); ++d) {
+    const auto form = AsLinear(store.index[d]);
+    if (!form.has_value() || !form->offset.Is(0)) return std::nullopt;
+    // Digits from the innermost: each weight is the product of the extents
+    // within.
+    auto terms = form->terms;
+    SymExpr weight = 1;
+    for (size_t n = terms.size(); n > 0; --n) {
+      const auto at =
+          std::find_if(terms.begin(), terms.end(),
+                       [&](const auto& term) { return term.second == weight; });
+      if (at == terms.end()) return std::nullopt;
+      const uint32_t axis = at->first;
+      const SymExpr& extent = nest.axes[axis].extent;
+      SymExpr digit = weight.Is(1) ? index[d] : FloorDiv(index[d], weight);
+      weight *= extent;
+      if (!(weight == buffer.sizes[d])) digit = Mod(digit, extent);
+      values[axis] = digit;
+      terms.erase(at);
+      ++found;
+    }
+    if (!(weight == buffer.sizes[d])) return std::nullopt;
+  }
+  if (found != nest.axes.size()) return std::nullopt;
+  return values;
+}
+
+NotInlinedBecause Inliner::Judge(const LoopNest& nest, size_t step) const {
+  if (nest.stores.size() != 1 || HasReduction(nest) ||
+      nest.stores[0].mode != StoreMode::kSet ||
+      nest.stores[0].mask != Store::kNoMask) {
+    return NotInlinedBecause::kNotPointwise;
+  }
+  const Store& store = nest.stores[0];
+  const Buffer& buffer = program_.buffers[store.buffer];
+  const BufferUses& uses = uses_[store.buffer];
+  if (buffer.kind != BufferKind::kTemporary || uses.as_memory) {
+    return NotInlinedBecause::kMemoryNeeded;
+  }
+  if (uses.writers != 1 ||
+      !AxesAt(nest, store, buffer, store.index).has_value()) {
+    return NotInlinedBecause::kStorePartial;
+  }
+  int loads = 0, ops = 0, costly = 0, random = 0;
+  for (const ScalarNode& node : nest.body) {
+    if (node.op == ScalarOp::kLoad) {
+      ++loads;
+      const BufferUses& read = uses_[node.buffer];
+      for (const size_t writer : read.writer_steps) {
+        if (writer > step && writer <= uses.last_reader) {
+          return NotInlinedBecause::kOverwritten;
+        }
+      }
+    } else if (node.op != ScalarOp::kConstant && node.op != ScalarOp::kIndex &&
+               node.op != ScalarOp::kCast) {
+      ++ops;
+    }
+    if (IsCostly(node.op)) ++costly;
+    if (node.op == ScalarOp::kRandom) ++random;
+  }
+  if (static_cast<int>(nest.body.size()) > limits_.body) {
+    return NotInlinedBecause::kBodyTooLarge;
+  }
+  if (loads == 0 && costly == 0) return NotInlinedBecause::kInlined;
+  const bool repeated =
+      uses.most_points_hint > program_.shapes.Hint(PointCount(nest));
+  if (uses.loads > 1) {
+    if (loads > limits_.loads_when_shared || ops > limits_.ops_when_shared) {
+      return NotInlinedBecause::kTooMuchToRepeat;
+    }
+    if (random > 0 || (costly > 0 && target_.kind == TargetKind::kCpu)) {
+      return NotInlinedBecause::kCostlyToRepeat;
+    }
+  }
+  if (repeated) {
+    if (costly > 0) return NotInlinedBecause::kCostlyToRepeat;
+    if (loads > limits_.loads_when_repeated) {
+      return NotInlinedBecause::kTooMuchToRepeat;
+    }
+  }
+  return NotInlinedBecause::kInlined;
+}
+
+ScalarId Inliner::PutInPlace(const LoopNest& producer, const ScalarNode& load,
+                             absl::Span<const SymExpr> extents,
+                             BodyBuilder& body) {
+  const Store& store = producer.stores[0];
+  std::vector<SymExpr> axes =
+      *AxesAt(producer, store, program_.buffers[store.buffer], load.index);
+  for (SymExpr& e : axes) e = SimplifyIndex(e, extents, program_.shapes);
+  const ScalarId mask = load.args.empty() ? Store::kNoMask : load.args[0];
+  const auto keep = [](const ScalarNode&) -> std::optional<ScalarId> {
+    return std::nullopt;
+  };
+  const std::vector<ScalarId> ids =
+      CopyBody(producer.body, axes, mask, keep, body);
+  ScalarId value = ids[store.value];
+  if (mask == Store::kNoMask) return value;
+  const DType dtype = body.dtype(value), compute = ComputeType(dtype);
+  ScalarNode other{ScalarOp::kConstant, compute};
+  other.number = load.number;
+  value =
+      body.Where(mask, body.Cast(compute, value), body.Add(std::move(other)));
+  return body.Cast(dtype, value);
+}
+
+LoopNest Inliner::TakeIn(LoopNest nest) {
+  const bool any = std::any_of(
+      nest.body.begin(), nest.body.end(), [&](const ScalarNode& node) {
+        return node.op == ScalarOp::kLoad && producers_[node.buffer].inlined;
+      });
+  if (!any) return nest;
+  LoopNest result;
+  result.axes = nest.axes;
+  const std::vector<SymExpr> extents = ExtentsOf(nest);
+  std::vector<SymExpr> same;
+  for (uint32_t k = 0; k < nest.axes.size(); ++k) {
+    same.push_back(SymExpr::Axis(k));
+  }
+  const auto take_origins = [&](const std::vector<std::string>& origins) {
+    for (const std::string& origin : origins) {
+      if (std::find(result.origins.begin(), result.origins.end(), origin) ==
+          result.origins.end()) {
+        result.origins.push_back(origin);
+      }
+    }
+  };
+  BodyBuilder body;
+  const auto replace = [&](const ScalarNode& load) -> std::optional<ScalarId> {
+    if (!producers_[load.buffer].inlined) return std::nullopt;
+    const LoopNest& producer = producers_[load.buffer].nest;
+    take_origins(producer.origins);
+    return PutInPlace(producer, load, extents, body);
+  };
+  const std::vector<ScalarId> ids =
+      CopyBody(nest.body, same, Store::kNoMask, replace, body);
+  take_origins(nest.origins);
+  for (Store& store : nest.stores) {
+    for (SymExpr& e : store.index) e = RewriteIndex(e, same, ids, body);
+    store.value = ids[store.value];
+    if (store.mask != Store::kNoMask) store.mask = ids[store.mask];
+    result.stores.push_back(std::move(store));
+  }
+  result.body = body.Take();
+  DropDeadNodes(result);
+  return SplitAtDivisions(std::move(result), program_.shapes);
+}
+
+void Inliner::Run() {
+  CountUses();
+  std::vector<LoopStep> kept;
+  kept.reserve(program_.steps.size());
+  for (size_t s = 0; s < program_.steps.size(); ++s) {
+    auto* nest = std::get_if<LoopNest>(&program_.steps[s]);
+    if (nest == nullptr) {
+      kept.push_back(std::move(program_.steps[s]));
+      continue;
+    }
+    LoopNest whole = TakeIn(std::move(*nest));
+    if (Judge(whole, s) == NotInlinedBecause::kInlined) {
+      Producer& producer = producers_[whole.stores[0].buffer];
+      producer.inlined = true;
+      producer.nest = std::move(whole);
+    } else {
+      kept.push_back(std::move(whole));
+    }
+  }
+  program_.steps = std::move(kept);
+}
+
+}  // namespace
+
+void InlineProducers(LoopProgram& program, const Target& target,
+                     const InlineLimits& limits) {
+  Inliner(program, target, limits).Run();
+}
+
+}  // namespace kiln

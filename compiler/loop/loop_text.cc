@@ -1,0 +1,231 @@
+#include "compiler/loop/loop_text.h"
+
+#include <cmath>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "compiler/graph/tensor_meta.h"
+
+namespace kiln {
+
+namespace {
+
+std::string Dims(const DimVector& dims) {
+  return absl::StrCat("[",
+                      absl::StrJoin(dims, ", ",
+                                    [](std::string* out, const SymExpr& e) {
+                                      absl::StrAppend(out, e.ToString());
+                                    }),
+                      "]");
+}
+
+// Shortest text that reads back to the same double.
+std::string FloatText(double f) {
+  if (std::isnan(f)) return "nan";
+  if (std::isinf(f)) return f > 0 ? "inf" : "-inf";
+  for (int digits = 6; digits <= 17; ++digits) {
+    std::string text = absl::StrFormat("%.*g", digits, f);
+    if (std::strtod(text.c_str(), nullptr) == f) return text;
+  }
+  return absl::StrFormat("%a", f);
+}
+
+std::string NumberText(DType dtype, Number number) {
+  return IsFloat(dtype) ? FloatText(number.f) : absl::StrCat(number.i);
+}
+
+std::string Access(const std::vector<Buffer>& buffers, BufferId buffer,
+                   const DimVector& index) {
+  return absl::StrCat(buffers[buffer].name, Dims(index));
+}
+
+std::string NodeText(const ScalarNode& node,
+                     const std::vector<Buffer>& buffers) {
+  std::string out =
+      absl::StrCat(ScalarOpName(node.op), " ", ShortName(node.dtype));
+  switch (node.op) {
+    case ScalarOp::kConstant:
+      return absl::StrCat(out, " ", NumberText(node.dtype, node.number));
+    case ScalarOp::kIndex:
+      return absl::StrCat(out, " ", node.index[0].ToString());
+    case ScalarOp::kLoad:
+      absl::StrAppend(&out, " ", Access(buffers, node.buffer, node.index));
+      if (!node.args.empty()) {
+        absl::StrAppend(&out, " where t", node.args[0], " else ",
+                        NumberText(node.dtype, node.number));
+      }
+      return out;
+    default:  // the rest are operations on nodes
+      break;
+  }
+  if (!node.args.empty()) {
+    absl::StrAppend(
+        &out, " ",
+        absl::StrJoin(node.args, ", ", [](std::string* text, ScalarId id) {
+          absl::StrAppend(text, "t", id);
+        }));
+  }
+  if (node.op == ScalarOp::kReduce || node.op == ScalarOp::kScan) {
+    absl::StrAppend(&out, " by ", ReduceOpName(node.reduce));
+  }
+  if (node.op == ScalarOp::kReduceResult || node.op == ScalarOp::kRandom) {
+    absl::StrAppend(&out, " number ", node.number.i);
+  }
+  return out;
+}
+
+std::string AttributeText(const Attribute& attribute) {
+  std::string out = absl::StrCat(attribute.name, "=");
+  if (const auto* i = std::get_if<int64_t>(&attribute.value)) {
+    absl::StrAppend(&out, *i);
+  } else if (const auto* f = std::get_if<double>(&attribute.value)) {
+    absl::StrAppend(&out, "float ", FloatText(*f));
+  } else if (const auto* s = std::get_if<std::string>(&attribute.value)) {
+    absl::StrAppend(&out, "\"", *s, "\"");
+  } else {
+    const auto& ints = std::get<std::vector<SymExpr>>(attribute.value);
+    absl::StrAppend(&out, Dims(DimVector(ints.begin(), ints.end())));
+  }
+  return out;
+}
+
+absl::string_view KindName(BufferKind kind) {
+  switch (kind) {
+    case BufferKind::kInput:
+      return "in";
+    case BufferKind::kConstant:
+      return "const";
+    case BufferKind::kTemporary:
+      return "tmp";
+    case BufferKind::kOutput:
+      return "out";
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::string ToText(const Buffer& buffer) {
+  std::string out = absl::StrCat(KindName(buffer.kind), " ", buffer.name, " : ",
+                                 ShortName(buffer.dtype), Dims(buffer.sizes));
+  if (buffer.strides != ContiguousStrides(buffer.sizes)) {
+    absl::StrAppend(&out, " strides ", Dims(buffer.strides));
+  }
+  if (!buffer.offset.Is(0)) {
+    absl::StrAppend(&out, " offset ", buffer.offset.ToString());
+  }
+  if (buffer.kind == BufferKind::kInput ||
+      buffer.kind == BufferKind::kConstant) {
+    absl::StrAppend(&out, " index ", buffer.index);
+  }
+  return out;
+}
+
+std::string ToText(const View& view, const std::vector<Buffer>& buffers) {
+  return absl::StrCat("view ", buffers[view.buffer].name, " ",
+                      ShortName(view.dtype), " ", Dims(view.sizes), " strides ",
+                      Dims(view.strides), " offset ", view.offset.ToString());
+}
+
+std::string ToText(const LoopNest& nest, const std::vector<Buffer>& buffers,
+                   int indent) {
+  const std::string pad(static_cast<size_t>(indent), ' ');
+  std::string out =
+      absl::StrCat(pad, "nest ", absl::StrJoin(nest.origins, "+"), " [");
+  for (size_t k = 0; k < nest.axes.size(); ++k) {
+    absl::StrAppend(&out, k > 0 ? ", " : "",
+                    nest.axes[k].reduction ? "reduce " : "", "i", k, " in ",
+                    nest.axes[k].extent.ToString());
+  }
+  absl::StrAppend(&out, "] {\n");
+  for (size_t t = 0; t < nest.body.size(); ++t) {
+    absl::StrAppend(&out, pad, "  t", t, " = ", NodeText(nest.body[t], buffers),
+                    "\n");
+  }
+  for (const Store& store : nest.stores) {
+    absl::StrAppend(&out, pad, "  ", Access(buffers, store.buffer, store.index),
+                    store.mode == StoreMode::kAtomicAdd ? " += t" : " = t",
+                    store.value);
+    if (store.mask != Store::kNoMask) {
+      absl::StrAppend(&out, " where t", store.mask);
+    }
+    absl::StrAppend(&out, "\n");
+  }
+  return absl::StrCat(out, pad, "}\n");
+}
+
+namespace {
+
+std::string Symbols(const ShapeEnv& shapes) {
+  return absl::StrJoin(
+      shapes.symbols, ", ", [&](std::string* out, const SymbolFacts& s) {
+        absl::StrAppend(out, "s", &s - shapes.symbols.data(), " in [",
+                        s.range.min, ", ", s.range.max, "] hint ", s.hint);
+      });
+}
+
+std::string ExternText(const ExternCall& call,
+                       const std::vector<Buffer>& buffers) {
+  const auto views = [&](const std::vector<View>& list) {
+    return absl::StrJoin(list, "; ", [&](std::string* out, const View& v) {
+      absl::StrAppend(out, ToText(v, buffers));
+    });
+  };
+  std::string out =
+      absl::StrCat("extern ", call.name, " from ", call.origin, " (",
+                   views(call.inputs), ") -> (", views(call.outputs), ")");
+  for (const Attribute& attribute : call.attributes) {
+    absl::StrAppend(&out, " ", AttributeText(attribute));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string StepText(const ExternCall& call,
+                     const std::vector<Buffer>& buffers) {
+  return ExternText(call, buffers);
+}
+std::string StepText(const Fill& fill, const std::vector<Buffer>& buffers) {
+  return absl::StrCat("fill ", buffers[fill.buffer].name, " = ", fill.value.i);
+}
+std::string OutputText(const ProgramOutput& output,
+                       const std::vector<Buffer>& buffers) {
+  if (const auto* view = std::get_if<View>(&output.what)) {
+    return ToText(*view, buffers);
+  }
+  if (const auto* e = std::get_if<SymExpr>(&output.what)) {
+    return absl::StrCat("sym ", e->ToString());
+  }
+  return "none";
+}
+
+std::string ToText(const LoopProgram& program) {
+  std::string out = absl::StrCat("loops @", program.name, "(",
+                                 Symbols(program.shapes), ") {\n");
+  for (const Buffer& buffer : program.buffers) {
+    absl::StrAppend(&out, "  ", ToText(buffer), "\n");
+  }
+  for (const LoopStep& step : program.steps) {
+    if (const auto* nest = std::get_if<LoopNest>(&step)) {
+      absl::StrAppend(&out, ToText(*nest, program.buffers, 2));
+    } else if (const auto* call = std::get_if<ExternCall>(&step)) {
+      absl::StrAppend(&out, "  ", StepText(*call, program.buffers), "\n");
+    } else {
+      absl::StrAppend(&out, "  ",
+                      StepText(std::get<Fill>(step), program.buffers), "\n");
+    }
+  }
+  for (const uint32_t buffer : program.mutated_inputs) {
+    absl::StrAppend(&out, "  mutates ", program.buffers[buffer].name, "\n");
+  }
+  for (const ProgramOutput& output : program.outputs) {
+    absl::StrAppend(&out, "  return ", OutputText(output, program.buffers),
+                    "\n");
+  }
+  return absl::StrCat(out, "}\n");
+}
+
+}  // namespace kiln

@@ -1,0 +1,52 @@
+#ifndef KILN_COMPILER_LOOP_LOOP_TEXT_H_
+#define KILN_COMPILER_LOOP_LOOP_TEXT_H_
+
+// Loop programs as text, one statement a line:
+//
+//   loops @bias_relu(s0 in [1, 65536] hint 8) {
+//     in  x : f32[s0, 256] index 0
+//     tmp buf1 : f32[s0, 256]
+//     out buf2 : f32[256, s0] strides [1, 256]
+//     nest add [i0 in s0, i1 in 256] {
+//       t0 = load f32 x[i0, i1]
+//       t1 = constant f32 1.5
+//       t2 = add f32 t0, t1
+//       buf1[i0, i1] = t2
+//     }
+//     nest sum [i0 in s0, reduce i1 in 256] { … t1 = reduce f32 t0 sum … }
+//     extern mm(view buf1 f32 [s0, 256] strides [256, 1] offset 0, …) -> (…)
+//     fill buf3 = 0
+//     return view buf2 f32 [...] strides [...] offset 0
+//   }
+//
+// Floats are written as hexadecimal bits where decimal would not read back.
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "compiler/loop/loop_nest.h"
+
+namespace kiln {
+
+std::string ToText(const LoopProgram& program);
+
+// One nest, indented by `indent` spaces. Also the middle of a kernel's text.
+std::string ToText(const LoopNest& nest, const std::vector<Buffer>& buffers,
+                   int indent);
+std::string ToText(const Buffer& buffer);
+std::string ToText(const View& view, const std::vector<Buffer>& buffers);
+
+std::string StepText(const ExternCall& call,
+                     const std::vector<Buffer>& buffers);
+std::string StepText(const Fill& fill, const std::vector<Buffer>& buffers);
+std::string OutputText(const ProgramOutput& output,
+                       const std::vector<Buffer>& buffers);
+
+// Reads what ToText writes. INVALID_ARGUMENT with the line.
+absl::StatusOr<LoopProgram> ParseLoopProgram(absl::string_view text);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_LOOP_LOOP_TEXT_H_

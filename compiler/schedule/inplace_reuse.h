@@ -1,0 +1,25 @@
+#ifndef KILN_COMPILER_SCHEDULE_INPLACE_REUSE_H_
+#define KILN_COMPILER_SCHEDULE_INPLACE_REUSE_H_
+
+#include <vector>
+
+#include "compiler/loop/loop_nest.h"
+
+namespace kiln {
+
+// A result that may take the memory of an operand: every element is written
+// from the one element of `read` that lies in its place.
+struct InplacePair {
+  BufferId read;
+  BufferId write;
+};
+
+// The pairs of one nest, whose addresses are flat. Lifetimes are the caller's
+// business. Every value that is written to `write` depends on the only load of
+// `read`, so that no order of statements can read what was overwritten.
+std::vector<InplacePair> InplacePairs(const LoopNest& nest,
+                                      const std::vector<Buffer>& buffers);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_SCHEDULE_INPLACE_REUSE_H_

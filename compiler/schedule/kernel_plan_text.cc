@@ -1,0 +1,74 @@
+#include "compiler/schedule/kernel_plan_text.h"
+
+#include "absl/strings/str_cat.h"
+#include "compiler/loop/loop_text.h"
+
+namespace kiln {
+
+namespace {
+
+absl::string_view MappingName(Mapping mapping) {
+  switch (mapping) {
+    case Mapping::kPointwise:
+      return "pointwise";
+    case Mapping::kTile2d:
+      return "tile2d";
+    case Mapping::kRow:
+      return "row";
+    case Mapping::kColumn:
+      return "column";
+    case Mapping::kSerial:
+      return "serial";
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::string ToText(const KernelTiling& tiling) {
+  std::string out =
+      absl::StrCat(MappingName(tiling.mapping), " vector ", tiling.vector_width,
+                   " threads ", tiling.threads, " rows ", tiling.rows_per_block,
+                   " each ", tiling.elements_per_thread);
+  if (tiling.persistent) absl::StrAppend(&out, " persistent");
+  if (tiling.tile_axis >= 0) {
+    absl::StrAppend(&out, " tile i", tiling.tile_axis);
+  }
+  return out;
+}
+
+std::string ToText(const PlannedKernel& kernel,
+                   const std::vector<Buffer>& buffers) {
+  return absl::StrCat("  kernel ", kernel.label, " ", ToText(kernel.tiling),
+                      " {\n", ToText(kernel.nest, buffers, 4), "  }\n");
+}
+
+std::string ToText(const KernelPlan& plan) {
+  std::string out = absl::StrCat("plan @", plan.name, " {\n");
+  for (size_t b = 0; b < plan.buffers.size(); ++b) {
+    absl::StrAppend(&out, "  ", ToText(plan.buffers[b]));
+    const BufferPlacement& placement = plan.placements[b];
+    if (placement.in_arena) {
+      absl::StrAppend(&out, " at ", placement.offset_bytes.ToString(),
+                      " bytes ", placement.bytes.ToString());
+    }
+    absl::StrAppend(&out, "\n");
+  }
+  for (const PlannedStep& step : plan.steps) {
+    if (const auto* kernel = std::get_if<PlannedKernel>(&step)) {
+      absl::StrAppend(&out, ToText(*kernel, plan.buffers));
+    } else if (const auto* call = std::get_if<ExternCall>(&step)) {
+      absl::StrAppend(&out, "  ", StepText(*call, plan.buffers), "\n");
+    } else {
+      absl::StrAppend(&out, "  ", StepText(std::get<Fill>(step), plan.buffers),
+                      "\n");
+    }
+  }
+  for (const ProgramOutput& output : plan.outputs) {
+    absl::StrAppend(&out, "  return ", OutputText(output, plan.buffers), "\n");
+  }
+  return absl::StrCat(out, "  arena ", plan.arena_bytes.ToString(),
+                      " bytes, peak live ", plan.peak_live_bytes, "\n}\n");
+}
+
+}  // namespace kiln

@@ -1,0 +1,28 @@
+#ifndef KILN_COMPILER_SCHEDULE_PLAN_BUFFERS_H_
+#define KILN_COMPILER_SCHEDULE_PLAN_BUFFERS_H_
+
+#include "compiler/schedule/kernel_plan.h"
+
+namespace kiln {
+
+// Arena memory is handed out in pieces of this many bytes: whole cache lines,
+// and more than any vector access needs.
+inline constexpr int64_t kArenaAlignment = 64;
+
+// Gives each temporary that a step of `plan` touches its place in the arena,
+// and sets arena_bytes and peak_live_bytes. Steps are in order; a temporary
+// lives from the step that writes it first to the one that touches it last.
+//
+// A result takes the memory of an input of the same kernel when that dies
+// there, is read at the very places that are written, and is as long.
+//
+// Buffers of constant size are packed by size, largest first, each at the
+// lowest offset that is free while it lives. Those whose size holds symbols
+// come after them in slots, a slot serving buffers known to fit it.
+//
+// Pure. Quadratic in temporaries at worst.
+void PlanBuffers(KernelPlan& plan);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_SCHEDULE_PLAN_BUFFERS_H_

@@ -1,0 +1,78 @@
+#include "compiler/schedule/plan_pipeline.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/loop/loop_transforms.h"
+#include "compiler/schedule/choose_tiling.h"
+#include "compiler/schedule/plan_buffers.h"
+
+namespace kiln {
+
+namespace {
+
+// Source: Inductor's kernel_name_max_ops (facts/pipeline.md A).
+constexpr size_t kMostOriginsInName = 10;
+
+absl::string_view KindOf(const LoopNest& nest, const KernelTiling& tiling) {
+  if (!HasReduction(nest)) return "poi";
+  return tiling.persistent ? "per" : "red";
+}
+
+std::string LabelOf(const LoopNest& nest, const KernelTiling& tiling,
+                    size_t number) {
+  std::string label = absl::StrCat("kiln_", KindOf(nest, tiling), "_fused");
+  for (size_t k = 0; k < nest.origins.size() && k < kMostOriginsInName; ++k) {
+    absl::StrAppend(&label, "_", nest.origins[k]);
+  }
+  return absl::StrCat(label, "_", number);
+}
+
+// One dimension, as long as the memory that the strides reach.
+Buffer Flat(Buffer buffer) {
+  SymExpr span = 1;
+  bool empty = false;
+  for (size_t d = 0; d < buffer.sizes.size(); ++d) {
+    empty |= buffer.sizes[d].Is(0);
+    span += (buffer.sizes[d] - 1) * buffer.strides[d];
+  }
+  buffer.sizes = {empty ? SymExpr(0) : span};
+  buffer.strides = {1};
+  return buffer;
+}
+
+}  // namespace
+
+absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program,
+                                       const Target& target,
+                                       const ScheduleOptions& options) {
+  const int64_t max_row =
+      options.persistent_max_row > 0 ? options.persistent_max_row : 4096;
+  KernelPlan plan;
+  plan.name = std::move(program.name);
+  plan.outputs = std::move(program.outputs);
+  plan.mutated_inputs = std::move(program.mutated_inputs);
+  for (Buffer& buffer : program.buffers) plan.buffers.push_back(Flat(buffer));
+  size_t kernels = 0;
+  for (LoopStep& step : program.steps) {
+    if (auto* nest = std::get_if<LoopNest>(&step)) {
+      FlattenAddresses(*nest, program.buffers);
+      PlannedKernel kernel;
+      kernel.nest = MergeAxes(*nest, program.shapes);
+      kernel.tiling = ChooseTiling(kernel.nest, plan.buffers, program.shapes,
+                                   target, max_row);
+      kernel.label = LabelOf(kernel.nest, kernel.tiling, kernels++);
+      plan.steps.push_back(std::move(kernel));
+    } else if (auto* call = std::get_if<ExternCall>(&step)) {
+      plan.steps.push_back(std::move(*call));
+    } else {
+      plan.steps.push_back(std::get<Fill>(step));
+    }
+  }
+  plan.shapes = std::move(program.shapes);
+  PlanBuffers(plan);
+  return plan;
+}
+
+}  // namespace kiln
