@@ -107,8 +107,8 @@ struct LoopProgram {
   std::vector<Buffer> buffers;
   std::vector<LoopStep> steps;
   std::vector<ProgramOutput> outputs;
-  // Inputs whose memory the program writes: the buffer is written by the last
-  // store to it.
+  // Graph inputs, by number, whose memory the program writes: the last store
+  // to the input's buffer gives its final value.
   std::vector<uint32_t> mutated_inputs;
 };
 

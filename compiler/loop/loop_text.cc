@@ -218,8 +218,8 @@ std::string ToText(const LoopProgram& program) {
                       StepText(std::get<Fill>(step), program.buffers), "\n");
     }
   }
-  for (const uint32_t buffer : program.mutated_inputs) {
-    absl::StrAppend(&out, "  mutates ", program.buffers[buffer].name, "\n");
+  for (const uint32_t input : program.mutated_inputs) {
+    absl::StrAppend(&out, "  mutates ", input, "\n");
   }
   for (const ProgramOutput& output : program.outputs) {
     absl::StrAppend(&out, "  return ", OutputText(output, program.buffers),

@@ -156,7 +156,7 @@ void FinishMutations(GraphLowering& g) {
     const DimVector at = copy.Iterate(m.sizes);
     copy.StoreTo(to, at, copy.Load(mutation.value, at));
     copy.Finish();
-    g.program.mutated_inputs.push_back(to);
+    g.program.mutated_inputs.push_back(g.program.buffers[to].index);
   }
 }
 

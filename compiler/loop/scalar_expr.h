@@ -144,7 +144,7 @@ struct ScalarNode {
   DType dtype;
   ReduceOp reduce = ReduceOp::kNone;
   Number number{.i = 0};
-  absl::InlinedVector<ScalarId, 3> args;
+  absl::InlinedVector<ScalarId, 3> args = {};
   BufferId buffer = 0;  // kLoad
   DimVector
       index;  // kLoad: one a dimension of the buffer; kIndex: one. May hold Var kIndirect: an integer node before this one
