@@ -1,0 +1,153 @@
+// Scaled dot product attention as its definition has it, with the logarithm of
+// each row's sum that the fused operators return, and the gradient from it.
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/reference/reference_table.h"
+
+namespace kiln {
+namespace {
+
+// q[B, H, L, E], k[B, H, S, E], v[B, H, S, V] and what is added to the scores.
+struct Attention {
+  Elements q, k, v;
+  Elements bias;  // [B, H, L, S]
+  double scale;
+  int64_t batches, rows, columns, width, value_width;
+
+  double Score(int64_t b, int64_t r, int64_t c) const {
+    double dot = 0;
+    for (int64_t e = 0; e < width; ++e) {
+      dot +=
+          q.F((b * rows + r) * width + e) * k.F((b * columns + c) * width + e);
+    }
+    return dot * scale + bias.F((b * rows + r) * columns + c);
+  }
+};
+
+Attention AttentionOf(RefCall& call, absl::string_view mask) {
+  Attention a;
+  a.q = call.Load("query");
+  a.k = call.Load("key");
+  a.v = call.Load("value");
+  a.rows = a.q.sizes[2];
+  a.columns = a.k.sizes[2];
+  a.width = a.q.sizes[3];
+  a.value_width = a.v.sizes[3];
+  a.batches = a.q.sizes[0] * a.q.sizes[1];
+  a.scale = call.Has("scale") ? call.Float("scale")
+                              : 1 / std::sqrt(static_cast<double>(a.width));
+  const Sizes scores = {a.q.sizes[0], a.q.sizes[1], a.rows, a.columns};
+  a.bias = Elements::Floats(scores);
+  if (call.Has(mask)) {
+    Elements given = call.Load(mask);
+    if (!given.floating) {  // true: may be seen
+      given = given.AsFloats();
+      for (double& v : given.f) v = v != 0 ? 0 : -INFINITY;
+    }
+    a.bias = given.Broadcast(scores);
+  }
+  if (call.Has("is_causal") && call.Bool("is_causal")) {
+    int64_t k = 0;
+    ForEachIndex(scores, [&](const Sizes& at) {
+      if (at[3] > at[2]) a.bias.f[k] = -INFINITY;
+      ++k;
+    });
+  }
+  return a;
+}
+
+struct Attended {
+  Elements output, logsumexp;
+};
+
+Attended Attend(const Attention& a) {
+  Sizes sizes = a.q.sizes;
+  sizes[3] = a.value_width;
+  Attended out = {Elements::Floats(sizes),
+                  Elements::Floats({sizes[0], sizes[1], sizes[2]})};
+  for (int64_t b = 0; b < a.batches; ++b) {
+    for (int64_t r = 0; r < a.rows; ++r) {
+      std::vector<double> p(a.columns);
+      double top = -INFINITY, sum = 0;
+      for (int64_t c = 0; c < a.columns; ++c) {
+        p[c] = a.Score(b, r, c);
+        top = std::fmax(top, p[c]);
+      }
+      for (double& v : p) sum += v = std::exp(v - top);
+      out.logsumexp.f[b * a.rows + r] = top + std::log(sum);
+      for (int64_t c = 0; c < a.columns; ++c) {
+        for (int64_t e = 0; e < a.value_width; ++e) {
+          out.output.f[(b * a.rows + r) * a.value_width + e] +=
+              p[c] / sum * a.v.F((b * a.columns + c) * a.value_width + e);
+        }
+      }
+    }
+  }
+  return out;
+}
+
+RefResults FlashForCpu(RefCall& call) {
+  const Attended out = Attend(AttentionOf(call, "attn_mask"));
+  return {call.Make(0, out.output), call.Make(1, out.logsumexp)};
+}
+
+struct AttentionGradients {
+  Elements q, k, v;
+};
+
+// P = exp(score - logsumexp); dS = P * (dP - sum(grad * out)).
+AttentionGradients GradientsOf(RefCall& call, const Attention& a) {
+  const Elements g = call.Load("grad_out"), out = call.Load("out");
+  const Elements lse = call.Load("logsumexp");
+  AttentionGradients d = {Elements::Floats(a.q.sizes),
+                          Elements::Floats(a.k.sizes),
+                          Elements::Floats(a.v.sizes)};
+  for (int64_t b = 0; b < a.batches; ++b) {
+    for (int64_t r = 0; r < a.rows; ++r) {
+      const int64_t row = (b * a.rows + r) * a.value_width;
+      double delta = 0;
+      for (int64_t e = 0; e < a.value_width; ++e) {
+        delta += g.F(row + e) * out.F(row + e);
+      }
+      for (int64_t c = 0; c < a.columns; ++c) {
+        const double p = std::exp(a.Score(b, r, c) - lse.F(b * a.rows + r));
+        const int64_t value = (b * a.columns + c) * a.value_width;
+        double dp = 0;
+        for (int64_t e = 0; e < a.value_width; ++e) {
+          dp += g.F(row + e) * a.v.F(value + e);
+          d.v.f[value + e] += p * g.F(row + e);
+        }
+        const double ds = p * (dp - delta) * a.scale;
+        for (int64_t e = 0; e < a.width; ++e) {
+          const int64_t qe = (b * a.rows + r) * a.width + e;
+          const int64_t ke = (b * a.columns + c) * a.width + e;
+          d.q.f[qe] += ds * a.k.F(ke);
+          d.k.f[ke] += ds * a.q.F(qe);
+        }
+      }
+    }
+  }
+  return d;
+}
+
+RefResults FlashForCpuBackward(RefCall& call) {
+  const AttentionGradients d =
+      GradientsOf(call, AttentionOf(call, "attn_mask"));
+  return {call.Make(0, d.q), call.Make(1, d.k), call.Make(2, d.v)};
+}
+
+constexpr ReferenceRow kRows[] = {
+    {"aten._scaled_dot_product_flash_attention_for_cpu.default", FlashForCpu},
+    {"aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
+     FlashForCpuBackward},
+};
+
+}  // namespace
+
+absl::Span<const ReferenceRow> AttentionReferences() { return kRows; }
+
+}  // namespace kiln

@@ -1,0 +1,54 @@
+#include "compiler/reference/special_functions.h"
+
+#include <cmath>
+
+namespace kiln {
+namespace {
+
+constexpr double kPi = 3.14159265358979323846;
+
+}  // namespace
+
+double Erfinv(double y) {
+  if (!(std::fabs(y) <= 1)) return NAN;
+  if (std::fabs(y) == 1) return y * INFINITY;
+  // Winitzki's approximation (2e-3), then Newton until double is exhausted.
+  const double l = std::log1p(-y * y);
+  const double a = 0.147;
+  const double b = 2 / (kPi * a) + l / 2;
+  double x = std::copysign(std::sqrt(std::sqrt(b * b - l / a) - b), y);
+  for (int step = 0; step < 4; ++step) {
+    // erfc keeps digits that 1 - erf loses near the ends.
+    const double error =
+        y > 0 ? (1 - y) - std::erfc(x) : std::erfc(-x) - (1 + y);
+    x -= error * std::sqrt(kPi) / 2 * std::exp(x * x);
+  }
+  return x;
+}
+
+double Digamma(double x) {
+  if (x == 0) return std::copysign(INFINITY, -x);
+  if (x < 0) {
+    if (x == std::trunc(x)) return NAN;
+    // Reflection: psi(1 - x) - psi(x) = pi / tan(pi x).
+    return Digamma(1 - x) - kPi / std::tan(kPi * std::fmod(x, 1.0));
+  }
+  double shift = 0;
+  for (; x < 12; x += 1) shift -= 1 / x;
+  const double r = 1 / (x * x);
+  // The asymptotic series with Bernoulli numbers; 1e-17 at x = 12.
+  const double series =
+      r * (1.0 / 12 -
+           r * (1.0 / 120 -
+                r * (1.0 / 252 -
+                     r * (1.0 / 240 - r * (1.0 / 132 - r * 691.0 / 32760)))));
+  return shift + std::log(x) - 0.5 / x - series;
+}
+
+double NormalCdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
+
+double NormalDensity(double x) {
+  return std::exp(-0.5 * x * x) / std::sqrt(2 * kPi);
+}
+
+}  // namespace kiln

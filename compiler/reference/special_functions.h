@@ -1,0 +1,21 @@
+#ifndef KILN_COMPILER_REFERENCE_SPECIAL_FUNCTIONS_H_
+#define KILN_COMPILER_REFERENCE_SPECIAL_FUNCTIONS_H_
+
+// Functions that the C++ library lacks, in double, near full precision.
+
+namespace kiln {
+
+// The x with erf(x) = y; infinite at -1 and 1, NaN beyond.
+double Erfinv(double y);
+
+// The logarithmic derivative of the gamma function; NaN at negative integers,
+// -infinity at 0 and infinity at -0, as PyTorch.
+double Digamma(double x);
+
+// The cumulative distribution of the standard normal.
+double NormalCdf(double x);
+double NormalDensity(double x);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_REFERENCE_SPECIAL_FUNCTIONS_H_
