@@ -85,9 +85,12 @@ class Graph {
   absl::StatusOr<ValueIds> AddNode(const OpDef& op, Arguments args,
                                    absl::string_view result_name = "");
 
-  // For text and import: names and, where the operator leaves them open, metas.
+  // For the readers of text and wire: what was written there counts.
   void SetName(ValueId id, std::string name) {
     values_[id.index].name = std::move(name);
+  }
+  void SetMeta(ValueId id, TensorMeta meta) {
+    values_[id.index].meta = std::move(meta);
   }
 
   // Keeps the nodes whose flag is set, in order. Says whether any went.
