@@ -1,0 +1,98 @@
+#include "compiler/answer_work.h"
+
+#include <utility>
+
+#include "compiler/compiler.h"
+#include "compiler/config/target_from_wire.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+void SetError(const absl::Status& status, wire::WorkReply& reply) {
+  wire::WorkError& error = *reply.mutable_error();
+  if (const auto reason = ReasonOf(status); reason.has_value()) {
+    error.set_reason(std::string(ReasonName(*reason)));
+  }
+  error.set_code(static_cast<uint32_t>(status.code()));
+  error.set_message(std::string(status.message()));
+}
+
+void Describe(Toolchain& toolchain, wire::HelloReply& hello) {
+  wire::Toolchain& out = *hello.add_toolchains();
+  out.set_name(std::string(toolchain.name()));
+  const absl::StatusOr<std::string> version = toolchain.Version();
+  if (version.ok()) {
+    out.set_version(*version);
+  } else {
+    out.set_missing(std::string(version.status().message()));
+  }
+}
+
+void SayHello(WorkBench& bench, wire::HelloReply& hello) {
+  hello.set_build_identity(bench.build_identity);
+  Describe(*bench.host, hello);
+  Describe(*bench.nvrtc, hello);
+}
+
+absl::Status Plan(const wire::PlanRequest& request, wire::WorkReply& reply) {
+  ASSIGN_OR_RETURN(CompiledGraph compiled, CompileGraph(request));
+  *reply.mutable_plan() = std::move(compiled.plan);
+  for (const PassRecord& record : compiled.records) {
+    wire::PassTiming& timing = *reply.add_timings();
+    timing.set_pass(record.name);
+    timing.set_microseconds(absl::ToInt64Microseconds(record.duration));
+    timing.set_dump(record.dump);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Build(WorkBench& bench, const wire::BuildRequest& request,
+                   wire::ObjectCode& object) {
+  ASSIGN_OR_RETURN(const Target target, TargetFromWire(request.target()));
+  const bool cuda = target.kind == TargetKind::kCuda;
+  const wire::TranslationUnit& unit = request.unit();
+  const std::vector<std::string> flags(unit.flags().begin(),
+                                       unit.flags().end());
+  ASSIGN_OR_RETURN(
+      BuiltObject built,
+      (cuda ? bench.nvrtc : bench.host)->Build(unit.source(), flags));
+  object.set_unit_digest(unit.digest());
+  object.set_image(std::move(built.image));
+  object.set_log(std::move(built.log));
+  return absl::OkStatus();
+}
+
+absl::Status Answer(WorkBench& bench, const wire::WorkRequest& request,
+                    wire::WorkReply& reply) {
+  switch (request.kind_case()) {
+    case wire::WorkRequest::kHello:
+      SayHello(bench, *reply.mutable_hello());
+      return absl::OkStatus();
+    case wire::WorkRequest::kPlan:
+      return Plan(request.plan(), reply);
+    case wire::WorkRequest::kBuild:
+      return Build(bench, request.build(), *reply.mutable_build());
+    case wire::WorkRequest::kMeasure:
+    case wire::WorkRequest::kTuneRow:
+      return MakeError(ErrorReason::kUnsupportedOp,
+                       "worker: measuring kernels is not built yet");
+    case wire::WorkRequest::KIND_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError("work request: of no kind");
+}
+
+}  // namespace
+
+wire::WorkReply AnswerWork(WorkBench& bench, const wire::WorkRequest& request) {
+  wire::WorkReply reply;
+  if (const absl::Status status = Answer(bench, request, reply); !status.ok()) {
+    reply.Clear();
+    SetError(status, reply);
+  }
+  reply.set_id(request.id());
+  return reply;
+}
+
+}  // namespace kiln

@@ -1,0 +1,51 @@
+#include "compiler/compiler.h"
+
+#include <utility>
+
+#include "compiler/codegen/write_kernels.h"
+#include "compiler/config/compile_options.h"
+#include "compiler/config/target_from_wire.h"
+#include "compiler/emit/build_compile_plan.h"
+#include "compiler/graph/graph_import.h"
+#include "compiler/graph_passes/graph_pipeline.h"
+#include "compiler/loop/lower_graph.h"
+#include "compiler/schedule/plan_pipeline.h"
+#include "compiler/toolchain/toolchain.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+
+// The story of one compile. Read this first; each line is a room.
+absl::StatusOr<CompiledGraph> CompileGraph(const wire::PlanRequest& request) {
+  CompiledGraph out;
+  StepClock steps(out.records);
+
+  ASSIGN_OR_RETURN(const Target target,
+                   TargetFromWire(request.compile().target()));
+  ASSIGN_OR_RETURN(const CompileOptions options,
+                   CompileOptionsFromWire(request.compile().options()));
+  ASSIGN_OR_RETURN(Graph graph, ImportGraph(request.compile().graph()));
+  steps.Done("import_graph");
+
+  RETURN_IF_ERROR(
+      RunGraphPipeline(graph, PassEnv{target, options}, out.records));
+  steps.Restart();
+
+  ASSIGN_OR_RETURN(LoopProgram loops, LowerGraph(graph));
+  steps.Done("lower_graph");
+  ASSIGN_OR_RETURN(
+      const KernelPlan plan,
+      PlanKernels(std::move(loops), target, ScheduleOptionsOf(options)));
+  steps.Done("plan_kernels");
+  ASSIGN_OR_RETURN(const std::vector<KernelSource> sources,
+                   WriteKernels(plan, target));
+  steps.Done("write_kernels");
+  const std::vector<UnitSource> units = GroupIntoUnits(sources, target);
+  steps.Done("group_into_units");
+  ASSIGN_OR_RETURN(out.plan, BuildCompilePlan(graph, plan, sources, units,
+                                              target, UnitFlags(target)));
+  steps.Done("build_compile_plan");
+  return out;
+}
+
+}  // namespace kiln
