@@ -178,8 +178,10 @@ absl::Status CheckConfig(const Config& c) {
   RETURN_IF_ERROR(
       range("[storage] memory_tier_bytes", c.memory_tier_bytes, 0, kMaxBytes));
   RETURN_IF_ERROR(range("[workers] count", c.worker_count, 0, 1024));
-  RETURN_IF_ERROR(range("[workers] memory_bytes", c.worker_memory_bytes,
-                        int64_t{64} << 20, kMaxBytes));
+  if (c.worker_memory_bytes != 0) {
+    RETURN_IF_ERROR(range("[workers] memory_bytes", c.worker_memory_bytes,
+                          int64_t{64} << 20, kMaxBytes));
+  }
   RETURN_IF_ERROR(range("[jobs] queue_limit", c.queue_limit, 1, 1 << 20));
   if (c.worker_timeout <= absl::ZeroDuration() ||
       c.worker_cpu_limit < absl::Seconds(1)) {

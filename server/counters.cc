@@ -7,7 +7,7 @@ namespace kiln {
 absl::string_view CountName(Count count) {
   switch (count) {
     case Count::kCacheBroken:
-      return "cache.broken";
+      return "cache.lookups_broken";
     case Count::kCacheGuardMisses:
       return "cache.guard_misses";
     case Count::kCacheHits:

@@ -15,7 +15,7 @@ namespace kiln {
 // What the daemon counts since its start. Dashboards and `compilectl stats`
 // hang on the names in counters.cc: they never change.
 enum class Count {
-  kCacheBroken,       // an entry was there and was not sound
+  kCacheBroken,       // lookups that met an entry which was not sound
   kCacheGuardMisses,  // entries under the key, none whose guards hold
   kCacheHits,         // of Lookup and of Compile
   kCacheMisses,       // no entry under the key

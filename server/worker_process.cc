@@ -111,7 +111,7 @@ absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerProcess::Start(
   }
   auto worker =
       absl::WrapUnique(new WorkerProcess(limits, scratch, *pid, ends[0]));
-  SetLimit(*pid, RLIMIT_AS, limits.memory_bytes);
+  if (limits.memory_bytes > 0) SetLimit(*pid, RLIMIT_AS, limits.memory_bytes);
   SetLimit(*pid, RLIMIT_CORE, 0);
 
   wire::WorkRequest hello;

@@ -21,7 +21,8 @@ struct WorkerLimits {
   std::vector<std::string> env;              // "NAME=value", after the base set
   absl::Duration wall = absl::Seconds(120);  // of one request
   absl::Duration cpu = absl::Seconds(600);   // of one request, all threads
-  int64_t memory_bytes = int64_t{16} << 30;  // address space of each process
+  int64_t memory_bytes = int64_t{16}
+                         << 30;  // addresses of each process; 0: any
 };
 
 // One compile process: exec'ed once, then asked many times. What it is started

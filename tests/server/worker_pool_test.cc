@@ -13,6 +13,7 @@
 #include "proto/base/digest.h"
 #include "proto/base/status.h"
 #include "server/counters.h"
+#include "tests/support/worker_memory.h"
 
 namespace kiln {
 namespace {
@@ -24,12 +25,17 @@ std::string ScratchFolder() {
   return absl::StrCat(getenv("TEST_TMPDIR"), "/", test->name());
 }
 
+WorkerLimits TestLimits() {
+  WorkerLimits limits;
+  // Absolute: the child changes its folder before it is executed.
+  limits.program = absl::StrCat(getenv("TEST_SRCDIR"), "/kiln/", kFakeWorker);
+  limits.wall = absl::Seconds(60);
+  limits.memory_bytes = kTestWorkerMemoryBytes;
+  return limits;
+}
+
 struct Pool {
-  explicit Pool(int workers, absl::Duration wall = absl::Seconds(60)) {
-    WorkerLimits limits;
-    // Absolute: the child changes its folder before it is executed.
-    limits.program = absl::StrCat(getenv("TEST_SRCDIR"), "/kiln/", kFakeWorker);
-    limits.wall = wall;
+  explicit Pool(int workers, const WorkerLimits& limits = TestLimits()) {
     auto started =
         WorkerPool::Start(limits, workers, ScratchFolder(), counters);
     EXPECT_TRUE(started.ok()) << started.status();
@@ -91,7 +97,9 @@ TEST(WorkerPool, AWorkerThatDiesTwiceFailsItsRequestAloneWithItsLastWords) {
 }
 
 TEST(WorkerPool, AHungWorkerIsKilledAtItsWallLimit) {
-  Pool p(1, absl::Milliseconds(300));
+  WorkerLimits limits = TestLimits();
+  limits.wall = absl::Milliseconds(300);
+  Pool p(1, limits);
   const auto reply = p.Plan("fake.hang.any");
   EXPECT_EQ(ReasonOf(reply.status()), ErrorReason::kWorkerDied);
   EXPECT_TRUE(absl::StrContains(reply.status().message(), "no reply within"));
@@ -105,6 +113,26 @@ TEST(WorkerPool, GarbageFromAWorkerIsItsEnd) {
   EXPECT_TRUE(absl::StrContains(reply.status().message(), "magic"))
       << reply.status();
   EXPECT_TRUE(p.Plan("fake.salt.a").ok());
+}
+
+TEST(WorkerPool, AWorkerThatTakesAllMemoryIsEnded) {
+  if (kTestWorkerMemoryBytes == 0) GTEST_SKIP() << "a sanitizer takes it all";
+  WorkerLimits limits = TestLimits();
+  limits.memory_bytes = int64_t{256} << 20;
+  Pool p(1, limits);
+  const auto reply = p.Plan("fake.eat.any");
+  EXPECT_EQ(ReasonOf(reply.status()), ErrorReason::kWorkerDied);
+  EXPECT_TRUE(p.Plan("fake.salt.a").ok());
+}
+
+TEST(WorkerPool, AWorkerThatTakesAllProcessorTimeIsEnded) {
+  WorkerLimits limits = TestLimits();
+  limits.cpu = absl::ZeroDuration();  // and one second of grace
+  Pool p(1, limits);
+  const auto reply = p.Plan("fake.spin.any");
+  EXPECT_EQ(ReasonOf(reply.status()), ErrorReason::kWorkerDied);
+  EXPECT_TRUE(absl::StrContains(reply.status().message(), "signal 24"))
+      << reply.status();
 }
 
 TEST(WorkerPool, AWorkerKilledWhileIdleCostsNothing) {

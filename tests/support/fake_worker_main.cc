@@ -12,6 +12,8 @@
 //   fake.hang.any          never answers
 //   fake.hang_once.TAG     never answers the first time
 //   fake.garbage.any       answers with bytes that are no frame
+//   fake.eat.any           takes memory until it gets none
+//   fake.spin.any          takes processor time for ever
 //   fake.gate.NAME         answers when the file NAME lies in the folder of
 //                          the gates
 //   fake.guard_mod.N       relies on symbol 0 being a multiple of N, unless
@@ -67,6 +69,20 @@ bool FirstTime(const std::string& tag) {
   while (true) pause();
 }
 
+[[noreturn]] void EatMemory() {
+  constexpr size_t kPiece = size_t{16} << 20;
+  while (true) {
+    char* piece = static_cast<char*>(malloc(kPiece));
+    if (piece == nullptr) Die();
+    for (size_t i = 0; i < kPiece; i += 4096) piece[i] = 1;
+  }
+}
+
+[[noreturn]] void Spin() {
+  volatile uint64_t turns = 0;
+  while (true) turns = turns + 1;
+}
+
 void WaitForGate(const std::string& name) {
   const std::string path = absl::StrCat("../gate_", name);
   while (access(path.c_str(), F_OK) != 0) usleep(1000);
@@ -77,6 +93,8 @@ absl::Status Obey(const Order& order) {
   if (order.word == "die_once" && FirstTime(order.argument)) Die();
   if (order.word == "hang") Hang();
   if (order.word == "hang_once" && FirstTime(order.argument)) Hang();
+  if (order.word == "eat") EatMemory();
+  if (order.word == "spin") Spin();
   if (order.word == "gate") WaitForGate(order.argument);
   if (order.word == "garbage") {
     const std::string bytes = "this is not a frame, however long one looks";

@@ -10,6 +10,7 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
+#include "tests/support/worker_memory.h"
 
 namespace kiln {
 namespace {
@@ -27,6 +28,7 @@ Config TestConfig(const std::string& folder) {
   config.worker_program =
       absl::StrCat(getenv("TEST_SRCDIR"), "/kiln/tests/support/fake_worker");
   config.worker_count = 2;
+  config.worker_memory_bytes = kTestWorkerMemoryBytes;
   config.worker_timeout = absl::Seconds(60);
   return config;
 }

@@ -1,0 +1,163 @@
+#include "server/admin_service.h"
+
+#include <map>
+#include <string>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "gtest/gtest.h"
+#include "proto/base/status.h"
+#include "tests/support/test_daemon.h"
+
+namespace kiln {
+namespace {
+
+// One call of the admin service that must go well.
+template <typename Reply, typename Request, typename Method>
+Reply Ask(TestDaemon& d, Method method, const Request& request) {
+  grpc::ClientContext context;
+  Reply reply;
+  const grpc::Status status =
+      (d.client().admin().*method)(&context, request, &reply);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  return reply;
+}
+
+using Stub = wire::AdminService::Stub;
+
+std::map<std::string, int64_t> StatsOf(TestDaemon& d) {
+  const auto reply =
+      Ask<wire::StatsReply>(d, &Stub::Stats, wire::StatsRequest());
+  std::map<std::string, int64_t> stats;
+  std::string last;
+  for (const wire::Counter& counter : reply.counters()) {
+    EXPECT_LT(last, counter.name());
+    last = counter.name();
+    stats[counter.name()] = counter.value();
+  }
+  return stats;
+}
+
+wire::ListReply ListOf(TestDaemon& d) {
+  return Ask<wire::ListReply>(d, &Stub::List, wire::ListRequest());
+}
+
+TEST(AdminService, StatsCountWhatHappenedAndAreSorted) {
+  TestDaemon d;
+  const wire::CompileRequest request = FakeRequest({"fake.units.3"});
+  ASSERT_TRUE(d.client().Compile(request).status.ok());
+  ASSERT_TRUE(d.client().Compile(request).status.ok());
+  const std::map<std::string, int64_t> stats = StatsOf(d);
+  EXPECT_EQ(stats.at("calls.compile"), 2);
+  EXPECT_EQ(stats.at("cache.hits"), 1);
+  EXPECT_EQ(stats.at("cache.misses"), 1);
+  EXPECT_EQ(stats.at("jobs.done"), 1);
+  EXPECT_EQ(stats.at("units.built"), 3);
+  EXPECT_EQ(stats.at("plans"), 1);
+}
+
+TEST(AdminService, WorkersAndTheirCompilersAreListed) {
+  TestDaemon d;
+  const auto reply =
+      Ask<wire::WorkersReply>(d, &Stub::Workers, wire::WorkersRequest());
+  EXPECT_EQ(reply.workers_size(), 2);
+  ASSERT_EQ(reply.toolchains_size(), 2);
+  EXPECT_EQ(reply.toolchains(0), "g++ 0.0 (fake)");
+  EXPECT_EQ(reply.toolchains(1), "nvrtc missing: the fake worker has none");
+}
+
+TEST(AdminService, AnEntryIsListedAndShownByItsPrefix) {
+  TestDaemon d;
+  const CompileAnswer made = d.client().Compile(FakeRequest({"fake.salt.a"}));
+  ASSERT_TRUE(made.status.ok()) << made.status;
+  const wire::ListReply list = ListOf(d);
+  ASSERT_EQ(list.entries_size(), 1);
+  EXPECT_EQ(list.entries(0).graph_name(), "fake");
+  EXPECT_EQ(list.entries(0).target(), "cpu x86-64-v3");
+  EXPECT_EQ(list.entries(0).kernels(), 1u);
+
+  wire::ShowRequest show;
+  show.set_key_prefix_hex(
+      absl::BytesToHexString(made.result.compile_key()).substr(0, 6));
+  const auto shown = Ask<wire::ShowReply>(d, &Stub::Show, show);
+  EXPECT_EQ(shown.artifact().compile_key(), made.result.compile_key());
+  EXPECT_EQ(shown.entry().graph_name(), "fake");
+
+  show.set_key_prefix_hex("ffffffffffffffffffff");
+  grpc::ClientContext context;
+  wire::ShowReply none;
+  EXPECT_EQ(d.client().admin().Show(&context, show, &none).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+}
+
+TEST(AdminService, ExplainNamesTheFirstPartThatDiffers) {
+  TestDaemon d;
+  wire::CompileRequest request = FakeRequest({"fake.salt.a"});
+  wire::ExplainRequest explain;
+  *explain.mutable_request() = request;
+  EXPECT_FALSE(
+      Ask<wire::ExplainReply>(d, &Stub::Explain, explain).has_nearest());
+  ASSERT_TRUE(d.client().Compile(request).status.ok());
+  EXPECT_TRUE(Ask<wire::ExplainReply>(d, &Stub::Explain, explain).found());
+
+  explain.mutable_request()
+      ->mutable_options()
+      ->mutable_artifact()
+      ->set_no_fusion(true);
+  const auto options = Ask<wire::ExplainReply>(d, &Stub::Explain, explain);
+  EXPECT_FALSE(options.found());
+  EXPECT_EQ(options.first_difference(), "options");
+
+  *explain.mutable_request() = FakeRequest({"fake.salt.b"});
+  const auto graph = Ask<wire::ExplainReply>(d, &Stub::Explain, explain);
+  EXPECT_EQ(graph.first_difference(), "graph");
+  EXPECT_TRUE(absl::StrContains(graph.detail(), "fake.salt.b"))
+      << graph.detail();
+}
+
+TEST(AdminService, PurgeForgetsWhatItSaysAndADryRunNothing) {
+  TestDaemon d;
+  ASSERT_TRUE(d.client().Compile(FakeRequest({"fake.salt.a"})).status.ok());
+  ASSERT_TRUE(d.client().Compile(FakeRequest({"fake.salt.b"})).status.ok());
+  wire::PurgeRequest purge;
+  purge.set_device("cuda");
+  EXPECT_EQ(Ask<wire::PurgeReply>(d, &Stub::Purge, purge).entries(), 0u);
+  purge.set_device("cpu");
+  purge.set_dry_run(true);
+  EXPECT_EQ(Ask<wire::PurgeReply>(d, &Stub::Purge, purge).victims_size(), 2);
+  EXPECT_EQ(ListOf(d).entries_size(), 2);
+  purge.set_dry_run(false);
+  EXPECT_EQ(Ask<wire::PurgeReply>(d, &Stub::Purge, purge).entries(), 2u);
+  EXPECT_EQ(ListOf(d).entries_size(), 0);
+}
+
+TEST(AdminService, APurgeOfNothingInParticularIsRefused) {
+  TestDaemon d;
+  grpc::ClientContext context;
+  wire::PurgeReply reply;
+  const grpc::Status status = d.client().admin().Purge(&context, {}, &reply);
+  EXPECT_EQ(ReasonOf(FromGrpc(context, status)), ErrorReason::kBadOption);
+}
+
+TEST(AdminService, ATuningOfNonsenseIsRefused) {
+  TestDaemon d;
+  wire::TuneRequest tune;
+  tune.mutable_target()->mutable_cpu()->set_level("x86-64-v3");
+  tune.set_rows(int64_t{1} << 40);
+  tune.set_columns(int64_t{1} << 40);
+  tune.set_dtype("float32");
+  grpc::ClientContext context;
+  wire::TuneReply reply;
+  const grpc::Status status = d.client().admin().Tune(&context, tune, &reply);
+  EXPECT_EQ(ReasonOf(FromGrpc(context, status)), ErrorReason::kBadOption);
+}
+
+TEST(AdminService, DrainEndsTheDaemon) {
+  TestDaemon d;
+  Ask<wire::DrainReply>(d, &Stub::Drain, wire::DrainRequest());
+  d.daemon().WaitForDrainRequest();
+  EXPECT_TRUE(d.daemon().Drain());
+}
+
+}  // namespace
+}  // namespace kiln

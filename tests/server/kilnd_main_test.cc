@@ -1,0 +1,145 @@
+// The program kilnd: its exit codes, its messages, its end by signal.
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/support/health_client.h"
+#include "tests/support/short_folder.h"
+
+namespace kiln {
+namespace {
+
+std::string Runfile(const std::string& path) {
+  return absl::StrCat(getenv("TEST_SRCDIR"), "/kiln/", path);
+}
+
+// kilnd in a folder of its own.
+struct Kilnd {
+  std::string socket() const { return absl::StrCat(folder.path(), "/sock"); }
+
+  // With the folder's socket, data and the fake worker, unless `bare`.
+  pid_t Start(std::vector<std::string> words, bool bare = false) {
+    words.insert(words.begin(), Runfile("server/kilnd"));
+    if (!bare) {
+      for (const std::string& word :
+           {std::string("--socket"), socket(), std::string("--data-folder"),
+            absl::StrCat(folder.path(), "/data"), std::string("--worker"),
+            Runfile("tests/support/fake_worker"), std::string("--workers"),
+            std::string("1")}) {
+        words.push_back(word);
+      }
+    }
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 1, output().c_str(),
+                                     O_WRONLY | O_CREAT | O_APPEND, 0600);
+    posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    pid_t pid = 0;
+    EXPECT_EQ(
+        posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    return pid;
+  }
+
+  static int ExitOf(pid_t pid) {
+    int status = 0;
+    EXPECT_EQ(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  std::string output() const { return absl::StrCat(folder.path(), "/out"); }
+  std::string Said() const {
+    std::ifstream in(output());
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  }
+  // Until the daemon answers; it is the start that is waited for.
+  void WaitUntilServing() const {
+    while (AskHealth(absl::StrCat("unix:", socket())) != "SERVING") {
+    }
+  }
+
+  const ShortFolder folder;
+};
+
+TEST(KilndMain, ServesUntilItIsToldToEnd) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    Kilnd kilnd;
+    const pid_t pid = kilnd.Start({});
+    kilnd.WaitUntilServing();
+    ASSERT_EQ(kill(pid, signal), 0);
+    EXPECT_EQ(Kilnd::ExitOf(pid), 0);
+    EXPECT_TRUE(absl::StrContains(kilnd.Said(), "daemon.started"));
+    EXPECT_TRUE(absl::StrContains(kilnd.Said(), "drain.done"));
+    EXPECT_NE(access(kilnd.socket().c_str(), F_OK), 0);
+  }
+}
+
+TEST(KilndMain, ASecondOneSaysWhoIsInItsWay) {
+  Kilnd kilnd;
+  const pid_t first = kilnd.Start({});
+  kilnd.WaitUntilServing();
+  EXPECT_EQ(Kilnd::ExitOf(kilnd.Start({})), 1);
+  EXPECT_TRUE(absl::StrContains(
+      kilnd.Said(), absl::StrCat("socket ", kilnd.socket(), ": another")));
+  ASSERT_EQ(kill(first, SIGTERM), 0);
+  EXPECT_EQ(Kilnd::ExitOf(first), 0);
+}
+
+TEST(KilndMain, OneThatWasKilledIsFollowedByAnother) {
+  Kilnd kilnd;
+  const pid_t first = kilnd.Start({});
+  kilnd.WaitUntilServing();
+  ASSERT_EQ(kill(first, SIGKILL), 0);
+  EXPECT_EQ(Kilnd::ExitOf(first), -1);
+  const pid_t second = kilnd.Start({});
+  kilnd.WaitUntilServing();
+  ASSERT_EQ(kill(second, SIGTERM), 0);
+  EXPECT_EQ(Kilnd::ExitOf(second), 0);
+}
+
+TEST(KilndMain, CheckConfigPrintsWhatItWouldUse) {
+  Kilnd kilnd;
+  EXPECT_EQ(Kilnd::ExitOf(kilnd.Start({"--check-config"})), 0);
+  EXPECT_TRUE(absl::StrContains(kilnd.Said(), kilnd.socket()));
+  EXPECT_TRUE(absl::StrContains(kilnd.Said(), "queue_limit = 256"));
+}
+
+TEST(KilndMain, TheExampleConfigurationIsSound) {
+  Kilnd kilnd;
+  EXPECT_EQ(Kilnd::ExitOf(kilnd.Start({"--check-config", "--config",
+                                       Runfile("deploy/kilnd.example.toml")},
+                                      /*bare=*/true)),
+            0)
+      << kilnd.Said();
+}
+
+TEST(KilndMain, AWrongUseIsTwo) {
+  Kilnd kilnd;
+  EXPECT_EQ(Kilnd::ExitOf(kilnd.Start({"--no-such-flag"})), 2);
+  EXPECT_EQ(Kilnd::ExitOf(kilnd.Start({"--log-format", "xml"})), 2);
+  EXPECT_EQ(Kilnd::ExitOf(kilnd.Start({"--config", "/nowhere.toml"})), 2);
+  EXPECT_TRUE(absl::StrContains(kilnd.Said(), "/nowhere.toml"));
+}
+
+TEST(KilndMain, VersionIsPrinted) {
+  Kilnd kilnd;
+  EXPECT_EQ(Kilnd::ExitOf(kilnd.Start({"--version"}, /*bare=*/true)), 0);
+  EXPECT_TRUE(absl::StartsWith(kilnd.Said(), "kilnd "));
+}
+
+}  // namespace
+}  // namespace kiln
