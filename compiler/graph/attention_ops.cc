@@ -75,7 +75,6 @@ absl::StatusOr<TensorMetas> InferCudnnAttention(const InferInput& in) {
       heads_inside ? HeadsInside(q.dtype, out) : ContiguousMeta(q.dtype, out);
   TensorMeta sums =
       ContiguousMeta(DType::kFloat32, {q.sizes[0], q.sizes[1], q.sizes[2], 1});
-  sums.defined = in.flag(4);
   const TensorMeta seed = ContiguousMeta(DType::kInt64, {});
   return TensorMetas{std::move(result), std::move(sums), LeftOut(), LeftOut(),
                      LeftOut(),         LeftOut(),       seed,      seed,

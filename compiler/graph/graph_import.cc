@@ -1,0 +1,364 @@
+#include "compiler/graph/graph_import.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/graph/bind_arguments.h"
+#include "compiler/graph/infer_meta.h"
+#include "compiler/graph/layout_rules.h"
+#include "compiler/graph/op_table.h"
+#include "compiler/graph/wire_values.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+constexpr int64_t kMaxConstantBytes = 1 << 20;
+
+class GraphImporter {
+ public:
+  explicit GraphImporter(const wire::Graph& wire) : wire_(wire) {}
+
+  absl::StatusOr<Graph> Import() {
+    RETURN_IF_ERROR(Annotate(CheckName(wire_.name()), "graph"));
+    graph_.name = TextName(wire_.name());
+    RETURN_IF_ERROR(ImportSymbols());
+    for (int i = 0; i < wire_.inputs_size(); ++i) {
+      RETURN_IF_ERROR(
+          Annotate(ImportInput(wire_.inputs(i)), absl::StrCat("input ", i)));
+    }
+    RETURN_IF_ERROR(FindSources());
+    for (int i = 0; i < wire_.constants_size(); ++i) {
+      RETURN_IF_ERROR(Annotate(ImportConstant(wire_.constants(i)),
+                               absl::StrCat("constant ", i)));
+    }
+    for (int i = 0; i < wire_.nodes_size(); ++i) {
+      const absl::Status status = ImportNode(wire_.nodes(i));
+      if (!status.ok()) return Annotate(status, NodeName(i));
+    }
+    for (int i = 0; i < wire_.outputs_size(); ++i) {
+      RETURN_IF_ERROR(
+          Annotate(ImportOutput(wire_.outputs(i)), absl::StrCat("output ", i)));
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  // What a wire value number stands for.
+  using WireValue = std::variant<ValueId, SymExpr>;
+
+  uint32_t num_symbols() const {
+    return static_cast<uint32_t>(wire_.symbols_size());
+  }
+
+  std::string NodeName(int i) const {
+    const std::string name = TextName(wire_.nodes(i).name());
+    return absl::StrCat(
+        "node ", name.empty() ? absl::StrCat("#", i) : absl::StrCat("%", name));
+  }
+
+  absl::Status ImportSymbols() {
+    for (int i = 0; i < wire_.symbols_size(); ++i) {
+      const wire::Symbol& wire = wire_.symbols(i);
+      RETURN_IF_ERROR(
+          Annotate(CheckName(wire.name()), absl::StrCat("symbol ", i)));
+      SymbolFacts facts;
+      facts.name = absl::StrCat("s", i);
+      facts.hint = wire.hint();
+      facts.range = {wire.min(), wire.max()};
+      if (wire.min() == 0 && wire.max() == 0) {
+        facts.range = {0, ValueRange::kMax - 1};
+      }
+      if (facts.range.min < 0 || facts.range.max > ValueRange::kMax ||
+          !facts.range.Contains(facts.hint)) {
+        return Malformed(absl::StrCat("symbol ", i, ": hint ", facts.hint,
+                                      " in [", wire.min(), ", ", wire.max(),
+                                      "], due inside of it and of [0, 2^62]"));
+      }
+      graph_.shapes.symbols.push_back(std::move(facts));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckElements(const TensorMeta& meta) const {
+    __int128 elements = 1;
+    for (const SymExpr& size : meta.sizes) {
+      const int64_t n = graph_.shapes.Hint(size);
+      if (n <= 0) return absl::OkStatus();
+      elements *= n;
+      if (elements >= kMaxElements) {
+        return MakeError(ErrorReason::kTooLarge,
+                         absl::StrCat("tensor ", ToText(meta),
+                                      ", due less than 2^40 elements"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<TensorMeta> ImportMeta(const wire::TensorMeta& wire) {
+    ASSIGN_OR_RETURN(TensorMeta meta, TensorMetaFromWire(wire, num_symbols()));
+    RETURN_IF_ERROR(CheckElements(meta));
+    if (wire.device() == wire::DEVICE_TYPE_CUDA) {
+      graph_.device = DeviceType::kCuda;
+    }
+    return meta;
+  }
+
+  absl::Status ImportInput(const wire::Input& wire) {
+    RETURN_IF_ERROR(CheckName(wire.name()));
+    if (wire.kind_case() == wire::Input::kScalar) {
+      ASSIGN_OR_RETURN(SymExpr e,
+                       SymExprFromWire(wire.scalar(), num_symbols()));
+      graph_.inputs.push_back({e, 1});
+      values_.push_back(std::move(e));
+      return absl::OkStatus();
+    }
+    if (wire.kind_case() != wire::Input::kTensor) {
+      return Malformed("neither a tensor nor a scalar");
+    }
+    ASSIGN_OR_RETURN(TensorMeta meta, ImportMeta(wire.tensor()));
+    uint32_t alignment = wire.alignment_bytes();
+    if ((alignment & (alignment - 1)) != 0 || alignment > 4096) {
+      return Malformed(absl::StrCat("alignment of ", alignment,
+                                    " bytes, due a power of two"));
+    }
+    if (alignment == 0) {
+      alignment = static_cast<uint32_t>(SizeInBytes(meta.dtype));
+    }
+    values_.push_back(
+        graph_.AddInput(TextName(wire.name()), std::move(meta), alignment));
+    return absl::OkStatus();
+  }
+
+  // A symbol's value is read from the first input that is just it.
+  absl::Status FindSources() {
+    std::vector<bool> found(num_symbols(), false);
+    const auto see = [&](const SymExpr& e, SymbolSource source) {
+      Var var;
+      if (!e.AsVar(&var) || found[var.index]) return;
+      found[var.index] = true;
+      graph_.shapes.symbols[var.index].source = source;
+    };
+    using Kind = SymbolSource::Kind;
+    for (uint32_t i = 0; i < graph_.inputs.size(); ++i) {
+      const auto& what = graph_.inputs[i].what;
+      if (const SymExpr* e = std::get_if<SymExpr>(&what)) {
+        see(*e, {Kind::kScalar, i, 0});
+        continue;
+      }
+      const TensorMeta& meta = graph_.meta(std::get<ValueId>(what));
+      for (uint32_t d = 0; d < meta.sizes.size(); ++d) {
+        see(meta.sizes[d], {Kind::kSize, i, d});
+      }
+      for (uint32_t d = 0; d < meta.strides.size(); ++d) {
+        see(meta.strides[d], {Kind::kStride, i, d});
+      }
+      see(meta.offset, {Kind::kOffset, i, 0});
+    }
+    for (uint32_t i = 0; i < num_symbols(); ++i) {
+      if (!found[i]) {
+        return Malformed(
+            absl::StrCat("symbol ", i,
+                         ": no input is it, due one size, stride, offset or "
+                         "scalar"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ImportConstant(const wire::Constant& wire) {
+    RETURN_IF_ERROR(CheckName(wire.name()));
+    ASSIGN_OR_RETURN(TensorMeta meta, ImportMeta(wire.tensor()));
+    const SymExpr bytes = meta.numel() * SizeInBytes(meta.dtype);
+    if (!bytes.is_constant()) return Malformed("a size that is a symbol");
+    if (wire.data().empty() && !wire.digest().empty()) {
+      return MakeError(ErrorReason::kUnsupportedOp,
+                       "data that travels apart from the graph");
+    }
+    if (bytes.constant() > kMaxConstantBytes) {
+      return MakeError(ErrorReason::kTooLarge,
+                       absl::StrCat(bytes.constant(), " bytes, due at most ",
+                                    kMaxConstantBytes));
+    }
+    if (bytes.constant() != static_cast<int64_t>(wire.data().size())) {
+      return Malformed(absl::StrCat(wire.data().size(), " bytes of data for ",
+                                    ToText(meta)));
+    }
+    if (!IsContiguous(meta, graph_.shapes) || !meta.offset.Is(0)) {
+      return Malformed(absl::StrCat(ToText(meta), ", due contiguous"));
+    }
+    meta.strides = ContiguousStrides(meta.sizes);
+    values_.push_back(graph_.AddConstant(TextName(wire.name()), std::move(meta),
+                                         wire.data()));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Argument> ImportArgument(const wire::Argument& wire) {
+    switch (wire.kind_case()) {
+      case wire::Argument::kValue:
+        if (wire.value() >= values_.size()) {
+          return Malformed(absl::StrCat("value ", wire.value(),
+                                        " is used before it is defined"));
+        }
+        return std::visit([](const auto& v) { return Argument(v); },
+                          values_[wire.value()]);
+      case wire::Argument::kIntValue:
+        return Argument(static_cast<int64_t>(wire.int_value()));
+      case wire::Argument::kFloatValue:
+        return Argument(wire.float_value());
+      case wire::Argument::kBoolValue:
+        return Argument(wire.bool_value());
+      case wire::Argument::kStringValue:
+        RETURN_IF_ERROR(CheckName(wire.string_value()));
+        return Argument(wire.string_value());
+      case wire::Argument::kSym: {
+        ASSIGN_OR_RETURN(SymExpr e, SymExprFromWire(wire.sym(), num_symbols()));
+        return Argument(std::move(e));
+      }
+      case wire::Argument::kList: {
+        Argument::List items;
+        items.reserve(wire.list().items_size());
+        for (const wire::Argument& item : wire.list().items()) {
+          ASSIGN_OR_RETURN(Argument imported, ImportArgument(item));
+          items.push_back(std::move(imported));
+        }
+        return Argument(std::move(items));
+      }
+      case wire::Argument::kNone:
+        return Argument(NoneArgument());
+      case wire::Argument::kDtype: {
+        ASSIGN_OR_RETURN(const DType dtype, DTypeOfWire(wire.dtype()));
+        return Argument(dtype);
+      }
+      case wire::Argument::kDevice:
+        if (wire.device() == wire::DEVICE_TYPE_CPU) {
+          return Argument(DeviceType::kCpu);
+        }
+        if (wire.device() == wire::DEVICE_TYPE_CUDA) {
+          return Argument(DeviceType::kCuda);
+        }
+        return Malformed("a device that is not named");
+      case wire::Argument::kMemoryFormat:
+        if (wire.memory_format() < wire::MEMORY_FORMAT_CONTIGUOUS ||
+            wire.memory_format() > wire::MEMORY_FORMAT_CHANNELS_LAST_3D) {
+          return Malformed("a memory format that is not named");
+        }
+        return Argument(static_cast<MemoryFormat>(wire.memory_format()));
+      case wire::Argument::kLayout:
+        RETURN_IF_ERROR(CheckName(wire.layout()));
+        if (wire.layout() != "strided") {
+          return MakeError(ErrorReason::kUnsupportedOp,
+                           absl::StrCat("layout ", wire.layout()));
+        }
+        return Argument(wire.layout());
+      case wire::Argument::KIND_NOT_SET:
+        break;
+    }
+    return Malformed("an argument that says nothing");
+  }
+
+  absl::Status ImportNode(const wire::Node& wire) {
+    RETURN_IF_ERROR(CheckName(wire.name()));
+    RETURN_IF_ERROR(CheckName(wire.op()));
+    const OpDef* op = FindOp(wire.op());
+    if (op == nullptr) return UnknownOp(wire.op());
+    Arguments positional;
+    for (const wire::Argument& arg : wire.args()) {
+      ASSIGN_OR_RETURN(Argument imported, ImportArgument(arg));
+      positional.push_back(std::move(imported));
+    }
+    std::vector<std::pair<absl::string_view, Argument>> by_name;
+    for (const wire::NamedArgument& arg : wire.kwargs()) {
+      RETURN_IF_ERROR(CheckName(arg.name()));
+      ASSIGN_OR_RETURN(Argument imported, ImportArgument(arg.value()));
+      by_name.push_back({arg.name(), std::move(imported)});
+    }
+    ASSIGN_OR_RETURN(Arguments bound,
+                     BindArguments(*op, std::move(positional), by_name));
+    ASSIGN_OR_RETURN(
+        const ValueIds results,
+        graph_.AddNode(*op, std::move(bound), TextName(wire.name())));
+    if (wire.results_size() != 0 &&
+        wire.results_size() != static_cast<int>(results.size())) {
+      return Malformed(absl::StrCat(op->name, ": found ", wire.results_size(),
+                                    " results, due ", results.size()));
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+      values_.push_back(results[i]);
+      if (wire.results_size() == 0) continue;
+      RETURN_IF_ERROR(
+          Annotate(CheckResult(wire.results(static_cast<int>(i)), results[i]),
+                   absl::StrCat(op->name, ": result ", i)));
+    }
+    return absl::OkStatus();
+  }
+
+  // What the client believes of a result, against inference.
+  absl::Status CheckResult(const wire::TensorMeta& wire, ValueId id) const {
+    // A result it does not use.
+    if (wire.dtype() == wire::DTYPE_UNSPECIFIED) return absl::OkStatus();
+    const TensorMeta& due = graph_.meta(id);
+    ASSIGN_OR_RETURN(const TensorMeta found,
+                     TensorMetaFromWire(wire, num_symbols()));
+    bool agrees =
+        due.defined && found.dtype == due.dtype && found.rank() == due.rank();
+    for (int d = 0; agrees && d < due.rank(); ++d) {
+      agrees = found.sizes[d] == due.sizes[d] ||
+               graph_.shapes.Hint(found.sizes[d]) ==
+                   graph_.shapes.Hint(due.sizes[d]);
+    }
+    if (agrees) return absl::OkStatus();
+    return Malformed(absl::StrCat("found ", ToText(found), ", inference gives ",
+                                  ToText(due)));
+  }
+
+  absl::Status ImportOutput(const wire::Output& wire) {
+    GraphOutput output;
+    if (wire.kind_case() == wire::Output::kSym) {
+      ASSIGN_OR_RETURN(output.what, SymExprFromWire(wire.sym(), num_symbols()));
+    } else if (wire.kind_case() == wire::Output::kValue) {
+      if (wire.value() >= values_.size()) {
+        return Malformed(
+            absl::StrCat("value ", wire.value(), " is not defined"));
+      }
+      std::visit([&](const auto& v) { output.what = v; },
+                 values_[wire.value()]);
+    } else if (wire.kind_case() != wire::Output::kNone) {
+      return Malformed("neither a value, an expression nor none");
+    }
+    const ValueId* id = std::get_if<ValueId>(&output.what);
+    if (id != nullptr && !graph_.meta(*id).defined) {
+      output.what = NoneArgument();
+    } else if (id != nullptr) {
+      const TensorMeta& meta = graph_.meta(*id);
+      output.strides = meta.strides;
+      if (wire.strides_size() > 0) {
+        if (wire.strides_size() != meta.rank()) {
+          return Malformed(
+              absl::StrCat(wire.strides_size(), " strides for ", ToText(meta)));
+        }
+        for (int d = 0; d < meta.rank(); ++d) {
+          ASSIGN_OR_RETURN(output.strides[d],
+                           SymExprFromWire(wire.strides(d), num_symbols()));
+        }
+      }
+    }
+    graph_.outputs.push_back(std::move(output));
+    return absl::OkStatus();
+  }
+
+  const wire::Graph& wire_;
+  Graph graph_;
+  std::vector<WireValue> values_;
+};
+
+}  // namespace
+
+absl::StatusOr<Graph> ImportGraph(const wire::Graph& graph) {
+  return GraphImporter(graph).Import();
+}
+
+}  // namespace kiln
