@@ -39,7 +39,7 @@ absl::StatusOr<PublicKey> AskForKey(
 }
 
 // The artifact under the request's digest; empty on a miss of any kind.
-absl::StatusOr<std::optional<CompileAnswer>> LookUp(
+absl::StatusOr<std::optional<CompileOutcome>> LookUp(
     Stub& stub, const CanonicalRequest& request, const CompileCall& call) {
   wire::LookupRequest lookup;
   lookup.set_request_digest(request.digest.total.ToBytes());
@@ -53,14 +53,14 @@ absl::StatusOr<std::optional<CompileAnswer>> LookUp(
   const grpc::Status status = stub.Lookup(&context, lookup, &reply);
   RETURN_IF_ERROR(StatusOfCall(status, context, "lookup"));
   if (reply.outcome() != wire::LookupReply::OUTCOME_HIT) return std::nullopt;
-  CompileAnswer answer;
+  CompileOutcome answer;
   answer.artifact = std::move(*reply.mutable_artifact());
   answer.served_from = wire::CompileResult::SERVED_FROM_CACHE;
   return answer;
 }
 
-CompileAnswer AnswerOf(wire::CompileResult result) {
-  CompileAnswer answer;
+CompileOutcome AnswerOf(wire::CompileResult result) {
+  CompileOutcome answer;
   answer.artifact = std::move(*result.mutable_artifact());
   answer.served_from = result.served_from();
   answer.queued = absl::Microseconds(result.queue_us());
@@ -71,13 +71,13 @@ CompileAnswer AnswerOf(wire::CompileResult result) {
   return answer;
 }
 
-absl::StatusOr<CompileAnswer> SendGraph(Stub& stub,
-                                        const wire::CompileRequest& request,
-                                        const CompileCall& call) {
+absl::StatusOr<CompileOutcome> SendGraph(Stub& stub,
+                                         const wire::CompileRequest& request,
+                                         const CompileCall& call) {
   grpc::ClientContext context;
   SetDeadline(context, call.deadline);
   const auto reader = stub.Compile(&context, request);
-  std::optional<CompileAnswer> answer;
+  std::optional<CompileOutcome> answer;
   wire::CompileEvent event;
   while (reader->Read(&event)) {
     if (event.has_result()) {
@@ -92,12 +92,12 @@ absl::StatusOr<CompileAnswer> SendGraph(Stub& stub,
   return absl::InternalError("compile: the daemon ended without a result");
 }
 
-absl::StatusOr<CompileAnswer> CompileOver(
+absl::StatusOr<CompileOutcome> CompileOver(
     const std::shared_ptr<grpc::Channel>& channel,
     const CanonicalRequest& canonical, const wire::CompileRequest& request,
     const CompileCall& call) {
   const auto stub = wire::CompileService::NewStub(channel);
-  ASSIGN_OR_RETURN(std::optional<CompileAnswer> found,
+  ASSIGN_OR_RETURN(std::optional<CompileOutcome> found,
                    LookUp(*stub, canonical, call));
   if (found.has_value()) return *std::move(found);
   return SendGraph(*stub, request, call);
@@ -116,12 +116,12 @@ absl::StatusOr<std::unique_ptr<CompileClient>> CompileClient::Connect(
                         std::move(channel)));
 }
 
-absl::StatusOr<CompileAnswer> CompileClient::Compile(
+absl::StatusOr<CompileOutcome> CompileClient::Compile(
     const wire::CompileRequest& request, const CompileCall& call) {
   ASSIGN_OR_RETURN(const CanonicalRequest canonical,
                    CanonicalizeRequest(request));
   const std::shared_ptr<grpc::Channel> first = channel();
-  absl::StatusOr<CompileAnswer> answer =
+  absl::StatusOr<CompileOutcome> answer =
       CompileOver(first, canonical, request, call);
   if (answer.ok() || !ConnectionLost(answer.status())) return answer;
   RETURN_IF_ERROR(Reconnect(first));

@@ -18,7 +18,7 @@ namespace kiln {
 
 // What a compile gave, wherever it was done. `artifact` is not verified yet:
 // runtime/artifact_view does that.
-struct CompileAnswer {
+struct CompileOutcome {
   wire::SignedArtifact artifact;
   wire::CompileResult::ServedFrom served_from =
       wire::CompileResult::SERVED_FROM_UNSPECIFIED;
@@ -52,8 +52,8 @@ class CompileClient {
   // CanonicalizeRequest, before anything is sent; UNAVAILABLE when the daemon
   // is gone (a broken connection is opened again, once);
   // DEADLINE_EXCEEDED, in time.
-  absl::StatusOr<CompileAnswer> Compile(const wire::CompileRequest& request,
-                                        const CompileCall& call)
+  absl::StatusOr<CompileOutcome> Compile(const wire::CompileRequest& request,
+                                         const CompileCall& call)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // Whose artifacts this daemon gives.

@@ -108,17 +108,17 @@ LocalWorker::~LocalWorker() {
   Stop();
 }
 
-absl::StatusOr<CompileAnswer> LocalWorker::Compile(
+absl::StatusOr<CompileOutcome> LocalWorker::Compile(
     const wire::CompileRequest& request, const CompileCall& call) {
   MutexLock lock(&mu_);
   return CompileLocked(request, call.deadline);
 }
 
-absl::StatusOr<CompileAnswer> LocalWorker::CompileLocked(
+absl::StatusOr<CompileOutcome> LocalWorker::CompileLocked(
     const wire::CompileRequest& request, absl::Time deadline) {
   ASSIGN_OR_RETURN(CanonicalRequest canonical, CanonicalizeRequest(request));
   RETURN_IF_ERROR(EnsureStarted());
-  CompileAnswer answer;
+  CompileOutcome answer;
   answer.served_from = wire::CompileResult::SERVED_FROM_COMPILE;
   const absl::Time start = absl::Now();
 

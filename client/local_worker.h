@@ -44,8 +44,8 @@ class LocalWorker {
   //   NO_TOOLCHAIN       the program cannot be started
   //   WORKER_DIED        it ended in the middle, with the tail of its stderr
   //   DEADLINE_EXCEEDED  in time; the process is ended, its work lost
-  absl::StatusOr<CompileAnswer> Compile(const wire::CompileRequest& request,
-                                        const CompileCall& call)
+  absl::StatusOr<CompileOutcome> Compile(const wire::CompileRequest& request,
+                                         const CompileCall& call)
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -54,7 +54,7 @@ class LocalWorker {
   absl::StatusOr<wire::WorkReply> Ask(wire::WorkRequest request,
                                       absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<CompileAnswer> CompileLocked(
+  absl::StatusOr<CompileOutcome> CompileLocked(
       const wire::CompileRequest& request, absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

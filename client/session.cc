@@ -52,7 +52,7 @@ Session::Session(SessionOptions options, OpenedDevice device,
   }
 }
 
-absl::StatusOr<CompileAnswer> Session::AskDaemon(
+absl::StatusOr<CompileOutcome> Session::AskDaemon(
     const wire::CompileRequest& request, absl::Time deadline) {
   std::shared_ptr<CompileClient> client;
   {
@@ -68,10 +68,10 @@ absl::StatusOr<CompileAnswer> Session::AskDaemon(
   return client->Compile(request, {.deadline = deadline});
 }
 
-absl::StatusOr<CompileAnswer> Session::CompileOnly(
+absl::StatusOr<CompileOutcome> Session::CompileOnly(
     const wire::CompileRequest& request, CompileReport& report) {
   const absl::Time start = absl::Now();
-  absl::StatusOr<CompileAnswer> answer =
+  absl::StatusOr<CompileOutcome> answer =
       absl::UnavailableError("the daemon is not asked");
   if (!options_.local_only) {
     answer = AskDaemon(request, start + options_.compile_deadline);
@@ -124,7 +124,7 @@ absl::StatusOr<std::shared_ptr<Callable>> Session::Compile(
 
 absl::Status Callable::CompileFor(const wire::CompileRequest& request) {
   CompileReport report;
-  ASSIGN_OR_RETURN(const CompileAnswer answer,
+  ASSIGN_OR_RETURN(const CompileOutcome answer,
                    session_->CompileOnly(request, report));
   const absl::Time compiled = absl::Now();
   ASSIGN_OR_RETURN(std::shared_ptr<const Executor> executor,

@@ -77,8 +77,8 @@ class Session : public std::enable_shared_from_this<Session> {
       const wire::Graph& graph, const wire::CompileOptions& options = {});
 
   // The compile alone: nothing is loaded. For targets that are not here.
-  absl::StatusOr<CompileAnswer> CompileOnly(const wire::CompileRequest& request,
-                                            CompileReport& report);
+  absl::StatusOr<CompileOutcome> CompileOnly(
+      const wire::CompileRequest& request, CompileReport& report);
 
   // Makes an artifact callable on this session's device: verify, load, bind.
   absl::StatusOr<std::shared_ptr<const Executor>> Load(
@@ -90,8 +90,8 @@ class Session : public std::enable_shared_from_this<Session> {
  private:
   Session(SessionOptions options, OpenedDevice device, wire::Target target);
 
-  absl::StatusOr<CompileAnswer> AskDaemon(const wire::CompileRequest& request,
-                                          absl::Time deadline);
+  absl::StatusOr<CompileOutcome> AskDaemon(const wire::CompileRequest& request,
+                                           absl::Time deadline);
 
   const SessionOptions options_;
   const OpenedDevice device_;

@@ -130,21 +130,24 @@ Finding Clock() {
 std::vector<Finding> Daemon(const DaemonAddress& address) {
   Finding out{.subject = "daemon"};
   const auto channel = OpenDaemonChannel(address);
-  absl::StatusOr<wire::WorkersReply> workers = channel.status();
+  absl::Status status = channel.status();
+  wire::WorkersReply reply;
   if (channel.ok()) {
-    workers = AdminCall<wire::WorkersReply>(
+    absl::StatusOr<wire::WorkersReply> workers = AdminCall<wire::WorkersReply>(
         AdminClient(*channel, address.connect_timeout),
         &wire::AdminService::Stub::Workers, wire::WorkersRequest());
+    status = workers.status();
+    if (workers.ok()) reply = *std::move(workers);
   }
-  if (!workers.ok()) {
+  if (!status.ok()) {
     out.health = Health::kBad;
-    out.found = std::string(workers.status().message());
+    out.found = std::string(status.message());
     out.remedy = "kilnd  # or systemctl --user start kilnd";
     return {out};
   }
-  out.found = absl::StrCat(workers->workers_size(), " workers");
+  out.found = absl::StrCat(reply.workers_size(), " workers");
   std::vector<Finding> all = {out};
-  for (const std::string& toolchain : workers->toolchains()) {
+  for (const std::string& toolchain : reply.toolchains()) {
     const bool missing = absl::StrContains(toolchain, "missing");
     all.push_back({.subject = "worker toolchain",
                    .health = missing ? Health::kAbsent : Health::kGood,

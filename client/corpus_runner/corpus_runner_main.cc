@@ -16,6 +16,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "client/corpus_runner/private_daemon.h"
 #include "client/corpus_runner/report_json.h"
 #include "client/corpus_runner/run_case.h"
@@ -45,9 +46,12 @@ UNIMPLEMENTED or FAILED; last "N passed, N failed, N unimplemented".
                                    may be repeated
   --jobs N                         files at once (cores)
   --threads N                      CPU threads a kernel may use (cores)
+  --case NAME                      only the cases of this name (and NAME@1)
+  --cache-tag WORD                 part of the key: another word, another compile
   --report FILE                    results as JSON, for scripts
 
 Exit code: 0 nothing failed, 1 something did, 2 used wrongly.
+Environment: KILN_CUDA_LIBRARY_PATH, folders as of --library-folder.
 )";
 
 struct Arguments {
@@ -59,6 +63,8 @@ struct Arguments {
   std::string worker;
   std::vector<std::string> worker_environment;
   std::vector<std::string> library_folders;
+  std::string only_case;
+  std::string cache_tag;
   std::string report;
   bool local = false;
   int jobs = 0;
@@ -77,6 +83,61 @@ std::string Beside(absl::string_view name, absl::string_view built) {
   return (folder.parent_path().parent_path() / std::string(built)).string();
 }
 
+// What the toolchains and libraries of workers are found by.
+constexpr const char* kPassedOn[] = {"LD_LIBRARY_PATH", "CUDA_HOME",
+                                     "CUDA_PATH", "KILN_NVRTC",
+                                     "KILN_CUDA_LIBRARY_PATH"};
+
+// Where a flag's value goes; false when the value cannot be meant.
+bool SetFlag(Arguments& out, absl::string_view word, const std::string& value) {
+  struct TextFlag {
+    absl::string_view word;
+    std::string* text;
+  };
+  for (const TextFlag& flag :
+       {TextFlag{"--device", &out.device}, TextFlag{"--arch", &out.arch},
+        TextFlag{"--daemon", &out.daemon}, TextFlag{"--kilnd", &out.kilnd},
+        TextFlag{"--worker", &out.worker}, TextFlag{"--report", &out.report},
+        TextFlag{"--case", &out.only_case},
+        TextFlag{"--cache-tag", &out.cache_tag}}) {
+    if (flag.word != word) continue;
+    *flag.text = value;
+    return word != "--device" || value == "cpu" || value == "cuda" ||
+           value == "cuda-compile";
+  }
+  if (word == "--worker-env") {
+    out.worker_environment.push_back(value);
+    return true;
+  }
+  if (word == "--library-folder") {
+    out.library_folders.push_back(value);
+    return true;
+  }
+  if (word == "--jobs") return absl::SimpleAtoi(value, &out.jobs);
+  if (word == "--threads") return absl::SimpleAtoi(value, &out.threads);
+  return false;
+}
+
+void FillDefaults(Arguments& out) {
+  if (out.kilnd.empty()) out.kilnd = Beside("kilnd", "server/kilnd");
+  if (out.worker.empty()) {
+    out.worker = Beside("kiln-worker", "compiler/kiln-worker");
+  }
+  if (out.jobs <= 0) {
+    out.jobs = static_cast<int>(std::thread::hardware_concurrency());
+  }
+  for (const char* name : kPassedOn) {
+    const char* value = getenv(name);
+    if (value == nullptr) continue;
+    out.worker_environment.push_back(absl::StrCat(name, "=", value));
+  }
+  const char* folders = getenv("KILN_CUDA_LIBRARY_PATH");
+  if (folders == nullptr) return;
+  for (absl::string_view folder : absl::StrSplit(folders, ':')) {
+    if (!folder.empty()) out.library_folders.emplace_back(folder);
+  }
+}
+
 // Empty when they are used wrongly.
 std::optional<Arguments> ReadArguments(int argc, char** argv) {
   Arguments out;
@@ -84,49 +145,14 @@ std::optional<Arguments> ReadArguments(int argc, char** argv) {
     const std::string word = argv[i];
     if (word == "--local") {
       out.local = true;
-      continue;
-    }
-    if (word.substr(0, 2) != "--") {
+    } else if (word.substr(0, 2) != "--") {
       out.paths.push_back(word);
-      continue;
+    } else if (i + 1 >= argc || !SetFlag(out, word, argv[++i])) {
+      return std::nullopt;
     }
-    if (i + 1 >= argc) return std::nullopt;
-    const std::string value = argv[++i];
-    bool sound = true;
-    if (word == "--device") {
-      out.device = value;
-      sound = value == "cpu" || value == "cuda" || value == "cuda-compile";
-    } else if (word == "--arch") {
-      out.arch = value;
-    } else if (word == "--daemon") {
-      out.daemon = value;
-    } else if (word == "--kilnd") {
-      out.kilnd = value;
-    } else if (word == "--worker") {
-      out.worker = value;
-    } else if (word == "--worker-env") {
-      out.worker_environment.push_back(value);
-    } else if (word == "--library-folder") {
-      out.library_folders.push_back(value);
-    } else if (word == "--jobs") {
-      sound = absl::SimpleAtoi(value, &out.jobs) && out.jobs > 0;
-    } else if (word == "--threads") {
-      sound = absl::SimpleAtoi(value, &out.threads) && out.threads > 0;
-    } else if (word == "--report") {
-      out.report = value;
-    } else {
-      sound = false;
-    }
-    if (!sound) return std::nullopt;
   }
   if (out.paths.empty()) return std::nullopt;
-  if (out.kilnd.empty()) out.kilnd = Beside("kilnd", "server/kilnd");
-  if (out.worker.empty()) {
-    out.worker = Beside("kiln-worker", "compiler/kiln-worker");
-  }
-  if (out.jobs == 0) {
-    out.jobs = std::max(1u, std::thread::hardware_concurrency());
-  }
+  FillDefaults(out);
   return out;
 }
 
@@ -205,11 +231,20 @@ std::vector<CaseResult> RunFile(Session& session, const std::string& path,
     unreadable.detail = cases.status().ToString();
     return {unreadable};
   }
-  const bool cuda = arguments.device != "cpu";
-  return RunCases(session, *std::move(cases),
-                  arguments.device == "cuda-compile" ? CaseMode::kCompileOnly
-                                                     : CaseMode::kRun,
-                  cuda ? wire::DEVICE_TYPE_CUDA : wire::DEVICE_TYPE_CPU);
+  if (!arguments.only_case.empty()) {
+    cases->erase(std::remove_if(cases->begin(), cases->end(),
+                                [&arguments](const CorpusCase& test_case) {
+                                  return BaseName(test_case) !=
+                                             arguments.only_case &&
+                                         test_case.name != arguments.only_case;
+                                }),
+                 cases->end());
+  }
+  CaseOptions options;
+  if (arguments.device == "cuda-compile") options.mode = CaseMode::kCompileOnly;
+  if (arguments.device != "cpu") options.device = wire::DEVICE_TYPE_CUDA;
+  options.compile.mutable_artifact()->set_cache_tag(arguments.cache_tag);
+  return RunCases(session, *std::move(cases), options);
 }
 
 absl::StatusOr<std::vector<CaseResult>> RunFiles(const Arguments& arguments,

@@ -205,10 +205,11 @@ PlanFigures FiguresAtHints(const wire::Artifact& artifact,
 }
 
 CompiledGraph CompileGraph(Session& session, const wire::Graph& graph,
-                           bool load) {
+                           const wire::CompileOptions& options, bool load) {
   CompiledGraph out;
   if (load) {
-    absl::StatusOr<std::shared_ptr<Callable>> callable = session.Compile(graph);
+    absl::StatusOr<std::shared_ptr<Callable>> callable =
+        session.Compile(graph, options);
     out.status = callable.status();
     if (callable.ok()) {
       out.callable = *std::move(callable);
@@ -221,7 +222,8 @@ CompiledGraph CompileGraph(Session& session, const wire::Graph& graph,
   wire::CompileRequest request;
   *request.mutable_graph() = graph;
   *request.mutable_target() = session.target();
-  const absl::StatusOr<CompileAnswer> answer =
+  *request.mutable_options() = options;
+  const absl::StatusOr<CompileOutcome> answer =
       session.CompileOnly(request, out.report);
   out.status = answer.status();
   wire::Artifact artifact;
@@ -248,8 +250,8 @@ absl::string_view VerdictWord(Verdict verdict) {
 }
 
 std::vector<CaseResult> RunCases(Session& session,
-                                 std::vector<CorpusCase> cases, CaseMode mode,
-                                 wire::DeviceType wire_device) {
+                                 std::vector<CorpusCase> cases,
+                                 const CaseOptions& options) {
   std::vector<CaseResult> results;
   std::map<std::string, CompiledGraph> compiled;
   for (CorpusCase& test_case : cases) {
@@ -259,11 +261,12 @@ std::vector<CaseResult> RunCases(Session& session,
       results.push_back(Refused(std::move(result), test_case.readable));
       continue;
     }
-    RetargetGraph(test_case.graph, wire_device);
+    RetargetGraph(test_case.graph, options.device);
     const std::string base = BaseName(test_case);
-    const bool load = mode == CaseMode::kRun && test_case.has_data;
+    const bool load = options.mode == CaseMode::kRun && test_case.has_data;
     if (compiled.find(base) == compiled.end()) {
-      compiled[base] = CompileGraph(session, test_case.graph, load);
+      compiled[base] =
+          CompileGraph(session, test_case.graph, options.compile, load);
     }
     const CompiledGraph& graph = compiled[base];
     result.compile = graph.report;

@@ -42,15 +42,19 @@ enum class CaseMode {
   kCompileOnly,  // compile for the session's target
 };
 
+struct CaseOptions {
+  CaseMode mode = CaseMode::kRun;
+  // Where the graphs' tensors are put, whatever they were captured on.
+  wire::DeviceType device = wire::DEVICE_TYPE_CPU;
+  wire::CompileOptions compile;
+};
+
 // Runs the cases of one file, in order. Cases that share a graph ("x" and
 // "x@1") share one callable, and the second fails when it took another compile.
 // Cases without data are compiled only.
-//
-// `wire_device`: where the graphs' tensors are put, whatever they were
-// captured on.
 std::vector<CaseResult> RunCases(Session& session,
-                                 std::vector<CorpusCase> cases, CaseMode mode,
-                                 wire::DeviceType wire_device);
+                                 std::vector<CorpusCase> cases,
+                                 const CaseOptions& options);
 
 // A line for people: verdict, name, detail.
 std::string ResultLine(const CaseResult& result);

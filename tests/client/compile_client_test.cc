@@ -1,0 +1,175 @@
+#include "client/compile_client.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "proto/base/digest.h"
+#include "proto/base/status.h"
+#include "tests/support/test_daemon.h"
+
+// The client against a whole daemon behind a real socket; only the worker is
+// one that does as told.
+
+namespace kiln {
+namespace {
+
+DaemonAddress AddressOf(const TestDaemon& daemon) {
+  DaemonAddress address;
+  address.socket = daemon.config().socket;
+  address.connect_timeout = absl::Seconds(10);
+  return address;
+}
+
+std::unique_ptr<CompileClient> ConnectTo(const TestDaemon& daemon) {
+  auto client = CompileClient::Connect(AddressOf(daemon));
+  EXPECT_TRUE(client.ok()) << client.status();
+  return client.ok() ? *std::move(client) : nullptr;
+}
+
+TEST(CompileClient, TheSecondAskFindsItWithoutSendingTheGraph) {
+  TestDaemon daemon;
+  const auto client = ConnectTo(daemon);
+  const auto first = client->Compile(FakeRequest({"fake.units.2"}), {});
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->served_from, wire::CompileResult::SERVED_FROM_COMPILE);
+  const int64_t calls = daemon.count(Count::kCallsCompile);
+
+  const auto second = client->Compile(FakeRequest({"fake.units.2"}), {});
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(second->served_from, wire::CompileResult::SERVED_FROM_CACHE);
+  EXPECT_EQ(second->artifact.artifact(), first->artifact.artifact());
+  EXPECT_EQ(daemon.count(Count::kCallsCompile), calls);
+}
+
+TEST(CompileClient, WhatItGetsIsSignedByTheKeyItLearned) {
+  TestDaemon daemon;
+  const auto client = ConnectTo(daemon);
+  const auto answer = client->Compile(FakeRequest({"fake.units.1"}), {});
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_TRUE(client->public_key()
+                  .Verify(kArtifactSigningPrefix, answer->artifact.artifact(),
+                          answer->artifact.signature())
+                  .ok());
+}
+
+TEST(CompileClient, AnErrorKeepsItsReason) {
+  TestDaemon daemon;
+  const auto client = ConnectTo(daemon);
+  const absl::Status status =
+      client->Compile(FakeRequest({"fake.error.UNSUPPORTED_OP"}), {}).status();
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kUnsupportedOp) << status;
+}
+
+TEST(CompileClient, AMalformedGraphIsRefusedBeforeAnythingIsSent) {
+  TestDaemon daemon;
+  const auto client = ConnectTo(daemon);
+  wire::CompileRequest request = FakeRequest({"fake.units.1"});
+  request.mutable_graph()->mutable_outputs(0)->set_value(99);
+  EXPECT_EQ(ReasonOf(client->Compile(request, {}).status()),
+            ErrorReason::kMalformedGraph);
+  EXPECT_EQ(daemon.count(Count::kCallsLookup), 0);
+}
+
+TEST(CompileClient, AHungCompileEndsAtTheDeadline) {
+  TestDaemon daemon;
+  const auto client = ConnectTo(daemon);
+  const absl::Status status =
+      client
+          ->Compile(FakeRequest({"fake.gate.never"}),
+                    {.deadline = absl::Now() + absl::Milliseconds(100)})
+          .status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+}
+
+TEST(CompileClient, ProgressIsHeard) {
+  TestDaemon daemon;
+  const auto client = ConnectTo(daemon);
+  int heard = 0;
+  CompileCall call;
+  call.on_progress = [&heard](const wire::Progress&) { ++heard; };
+  ASSERT_TRUE(client->Compile(FakeRequest({"fake.units.2"}), call).ok());
+  EXPECT_GT(heard, 0);
+}
+
+TEST(CompileClient, ADaemonThatCameBackIsFoundAgain) {
+  TestDaemon daemon;
+  const auto client = ConnectTo(daemon);
+  ASSERT_TRUE(client->Compile(FakeRequest({"fake.units.1"}), {}).ok());
+  daemon.Restart();
+  const auto again = client->Compile(FakeRequest({"fake.units.1"}), {});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->served_from, wire::CompileResult::SERVED_FROM_CACHE);
+}
+
+TEST(CompileClient, NoDaemonIsUnavailable) {
+  TestDaemon daemon;
+  const DaemonAddress address = AddressOf(daemon);
+  daemon.Stop();
+  EXPECT_TRUE(absl::IsUnavailable(CompileClient::Connect(address).status()));
+}
+
+TEST(CompileClient, AnotherUsersDaemonIsNotTrusted) {
+  TestDaemon daemon;
+  if (geteuid() == 0) {
+    GTEST_SKIP() << "the daemon of this test is root's, which all may trust";
+  }
+  DaemonAddress address = AddressOf(daemon);
+  address.socket_owner = geteuid() + 1;
+  EXPECT_EQ(ReasonOf(CompileClient::Connect(address).status()),
+            ErrorReason::kPermission);
+}
+
+// Listens, and never says a word.
+class SilentSocket {
+ public:
+  explicit SilentSocket(const std::string& path)
+      : fd_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un name = {};
+    name.sun_family = AF_UNIX;
+    std::memcpy(name.sun_path, path.data(), path.size());
+    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&name), sizeof(name)), 0);
+    EXPECT_EQ(listen(fd_, 4), 0);
+  }
+  ~SilentSocket() { close(fd_); }
+
+ private:
+  const int fd_;
+};
+
+TEST(CompileClient, ADaemonThatSaysNothingIsNone) {
+  TestDaemon daemon;
+  DaemonAddress address = AddressOf(daemon);
+  address.socket += "x";
+  const SilentSocket silent(address.socket);
+  address.connect_timeout = absl::Milliseconds(100);
+  const absl::Status status = CompileClient::Connect(address).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+}
+
+TEST(CompileClient, TcpNeedsAKeyOfItsOwn) {
+  DaemonAddress address;
+  address.tcp = "127.0.0.1:1";
+  EXPECT_EQ(ReasonOf(CompileClient::Connect(address).status()),
+            ErrorReason::kBadOption);
+}
+
+TEST(CompileClient, ManyThreadsAskForOneKeyAndOneCompileIsMade) {
+  TestDaemon daemon;
+  const auto client = ConnectTo(daemon);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&client] {
+      EXPECT_TRUE(client->Compile(FakeRequest({"fake.units.3"}), {}).ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(daemon.count(Count::kJobsDone), 1);
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,152 @@
+#include "client/compilectl/commands.h"
+
+#include <fstream>
+
+#include "client/compilectl/doctor.h"
+#include "gtest/gtest.h"
+#include "tests/support/test_daemon.h"
+
+// The commands against a whole daemon with one entry in its cache.
+
+namespace kiln {
+namespace {
+
+class Commands : public testing::Test {
+ protected:
+  void SetUp() override {
+    address_.socket = daemon_.config().socket;
+    const CompileAnswer compiled =
+        daemon_.client().Compile(FakeRequest({"fake.units.2"}));
+    ASSERT_TRUE(compiled.status.ok()) << compiled.status;
+    auto channel = OpenDaemonChannel(address_);
+    ASSERT_TRUE(channel.ok()) << channel.status();
+    admin_.emplace(*std::move(channel), absl::Seconds(30));
+  }
+
+  // The text of a command that must work.
+  static std::string Text(const absl::StatusOr<std::string>& outcome) {
+    EXPECT_TRUE(outcome.ok()) << outcome.status();
+    return outcome.ok() ? *outcome : "";
+  }
+
+  static bool Has(const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
+    return text.find(part) != std::string::npos;
+  }
+
+  absl::StatusOr<std::string> Purge(PurgeOptions options, bool answer) {
+    return PurgeCommand(
+        *admin_, options,
+        [this, answer](const std::string&) {
+          ++asked_;
+          return answer;
+        },
+        OutputFormat::kTable);
+  }
+
+  std::string List() {
+    return Text(ListCommand(*admin_, "", 0, OutputFormat::kTable));
+  }
+
+  TestDaemon daemon_;
+  DaemonAddress address_;
+  std::optional<AdminClient> admin_;
+  int asked_ = 0;
+};
+
+TEST_F(Commands, StatsCountsTheCompile) {
+  Has(Text(StatsCommand(*admin_, OutputFormat::kTable)), "jobs.done");
+  Has(Text(StatsCommand(*admin_, OutputFormat::kJson)), "\"jobs.done\": 1");
+}
+
+TEST_F(Commands, JobsAndWorkers) {
+  EXPECT_EQ(Text(JobsCommand(*admin_, OutputFormat::kTable)), "no jobs\n");
+  Has(Text(WorkersCommand(*admin_, OutputFormat::kTable)), "toolchain ");
+  Has(Text(WorkersCommand(*admin_, OutputFormat::kJson)), "\"pid\": ");
+}
+
+TEST_F(Commands, ListShowsTheEntryAndItsTarget) {
+  Has(List(), "cpu x86-64-v3");
+  Has(Text(ListCommand(*admin_, "", 0, OutputFormat::kJson)),
+      "\"target\": \"cpu x86-64-v3\"");
+}
+
+TEST_F(Commands, ShowTakesTheFirstDigitsOfAKey) {
+  const std::string list = List();
+  const std::string key = list.substr(list.find('\n') + 1, 6);
+  Has(Text(ShowCommand(*admin_, key, ShowWhat::kPlan, OutputFormat::kTable)),
+      "target   cpu x86-64-v3");
+  Has(Text(ShowCommand(*admin_, key, ShowWhat::kSources, OutputFormat::kTable)),
+      "// unit ");
+  Has(Text(ShowCommand(*admin_, key, ShowWhat::kPlan, OutputFormat::kJson)),
+      "\"sources\": [");
+  EXPECT_FALSE(ShowCommand(*admin_, "ffffffffffff", ShowWhat::kPlan,
+                           OutputFormat::kTable)
+                   .ok());
+}
+
+TEST_F(Commands, ExplainNamesTheFirstPartThatDiffers) {
+  const std::string path = testing::TempDir() + "/relu.jsonl";
+  const std::string meta =
+      R"({"shape": [4], "stride": [1], "dtype": "float32", "device": "cpu",)"
+      R"( "storage_offset": 0})";
+  std::ofstream(path)
+      << R"({"name": "r", "kind": "op", "nodes": [{"name": "x", "op": )"
+      << R"("placeholder", "target": "x", "args": [], "kwargs": {}, "meta": )"
+      << meta << R"(}, {"name": "y", "op": "call_function", "target": )"
+      << R"("aten.relu.default", "args": [{"node": "x"}], "kwargs": {}, )"
+      << R"("meta": )" << meta << R"(}, {"name": "output", "op": "output", )"
+      << R"("args": [[{"node": "y"}]]}], "constants": {}, "inputs": [)" << meta
+      << "]}\n";
+  const std::string text = Text(ExplainCommand(
+      *admin_, {.subject = path, .arch = "x86-64-v3"}, OutputFormat::kTable));
+  Has(text, "first difference: graph");
+  Has(Text(ExplainCommand(*admin_, {.subject = path, .arch = "x86-64-v3"},
+                          OutputFormat::kJson)),
+      "\"first_difference\": \"graph\"");
+}
+
+TEST_F(Commands, PurgeRemovesWhatItNamesAndADryRunDoesNot) {
+  EXPECT_TRUE(absl::IsInvalidArgument(Purge({}, true).status()));
+  Has(Text(Purge({.all = true, .dry_run = true}, true)),
+      "would purge 1 entries");
+  Has(List(), "cpu x86-64-v3");
+  Has(Text(Purge({.device = "cuda"}, true)), "purged 0 entries");
+  Has(Text(Purge({.all = true}, true)), "purged 1 entries");
+  EXPECT_EQ(List(), "no entries\n");
+  EXPECT_EQ(asked_, 0);  // none of it was big
+}
+
+TEST_F(Commands, ABigPurgeIsAskedAbout) {
+  for (uint64_t i = 0; i < kBigPurgeEntries; ++i) {
+    ASSERT_TRUE(daemon_.client()
+                    .Compile(FakeRequest({"fake.salt." + std::to_string(i)}))
+                    .status.ok());
+  }
+  EXPECT_TRUE(absl::IsAborted(Purge({.all = true}, false).status()));
+  EXPECT_EQ(asked_, 1);
+  Has(List(), "cpu x86-64-v3");
+  EXPECT_TRUE(Purge({.all = true, .yes = true}, false).ok());
+  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(List(), "no entries\n");
+}
+
+TEST_F(Commands, VersionAlsoWithoutADaemon) {
+  Has(Text(VersionCommand(*admin_, OutputFormat::kTable)), "kilnd      0.");
+  Has(Text(VersionCommand(absl::UnavailableError("nobody"),
+                          OutputFormat::kTable)),
+      "not there: nobody");
+}
+
+TEST_F(Commands, DoctorFindsTheDaemonWell) {
+  for (const Finding& finding : Examine({.daemon = address_,
+                                .data_folder = daemon_.config().data_folder,
+                                .path = "/usr/bin"})) {
+    if (finding.subject == "daemon" || finding.subject == "socket") {
+      EXPECT_EQ(finding.health, Health::kGood) << finding.found;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kiln
