@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# Builds Kiln, starts a daemon and shows the main job: models compiled, run and compared with PyTorch.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+root=$PWD
+
+say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
+
+say "1. What Kiln is built with"
+deploy/install_deps.sh
+source deploy/nvrtc_environment.sh
+
+say "2. Build"
+bazel build --show_progress --show_progress_rate_limit=5 --ui_event_filters=info,error,warning \
+  //server:kilnd //compiler:kiln-worker //client/corpus_runner:kiln-corpus //client/compilectl:compilectl
+corpus=$root/bazel-bin/client/corpus_runner/kiln-corpus
+models=$root/tests/corpus/models
+
+# The daemon lives as long as this script; what it compiled stays in build/demo.
+data=$root/build/demo
+mkdir -p "$data"
+folder=$(mktemp -d /tmp/kiln-demo-XXXXXX)
+socket=$folder/kilnd.sock
+daemon=
+finish() {
+  [[ -z $daemon ]] || { kill "$daemon" 2>/dev/null && wait "$daemon" 2>/dev/null; } || true
+  rm -rf "$folder"
+}
+trap finish EXIT
+ctl() { bazel-bin/client/compilectl/compilectl --socket "$socket" "$@"; }
+# The value of one of the daemon's counters.
+count() { ctl stats -o json | python3 -c "import json,sys; print(json.load(sys.stdin)['counters'].get('$1', 0))"; }
+
+say "3. kilnd: Unix socket, RocksDB in build/demo, a worker a core"
+bazel-bin/server/kilnd --socket "$socket" --data-folder "$data" >"$folder/kilnd.log" 2>&1 &
+daemon=$!
+for _ in $(seq 100); do
+  ctl version 2>/dev/null | grep -q '^kilnd  *[0-9]' && break
+  kill -0 "$daemon" 2>/dev/null || { cat "$folder/kilnd.log" >&2; exit 1; }
+  sleep 0.1
+done
+ctl workers
+
+# Compiles and runs the demo's models: forward and backward of GPT-2, ResNet inference.
+run() {
+  local report=$1
+  shift
+  "$corpus" "$models/gpt2_train.jsonl" "$models/resnet_infer.jsonl" --daemon "$socket" --report "$report" "$@"
+}
+
+failed=0
+say "4. Compiled for the CPU, run, compared with PyTorch's stored results"
+run "$folder/cpu.json" --device cpu >"$folder/cpu.txt" || failed=1
+python3 deploy/demo_table.py "$folder/cpu.json"
+
+say "5. The same graphs as sm_90 cubins (NVRTC; no GPU needed)"
+run "$folder/cuda.json" --device cuda-compile >"$folder/cuda.txt" || failed=1
+python3 deploy/demo_table.py "$folder/cuda.json"
+if compgen -G '/dev/nvidia[0-9]*' >/dev/null; then
+  say "   This machine has a GPU: the same, run on it"
+  run "$folder/gpu.json" --device cuda >"$folder/gpu.txt" || failed=1
+  python3 deploy/demo_table.py "$folder/gpu.json"
+fi
+
+say "6. A second client process finds everything in the cache"
+before=$(count plans)
+run "$folder/again.json" --device cpu >"$folder/again.txt" || failed=1
+python3 deploy/demo_table.py "$folder/again.json" --brief
+compiles=$(($(count plans) - before))
+echo "compiles: $compiles"
+[[ $compiles -eq 0 ]] || failed=1
+
+say "7. 32 clients ask for one cold key at once"
+tag=demo-$$-$(date +%s)
+before=$(count plans)
+clients=()
+for _ in $(seq 32); do
+  "$corpus" "$models/mlp_layernorm_train.jsonl" --case mlp_layernorm_train.fwd0 --cache-tag "$tag" \
+    --daemon "$socket" >/dev/null &
+  clients+=($!)
+done
+served=0
+for client in "${clients[@]}"; do
+  wait "$client" && served=$((served + 1))
+done
+compiles=$(($(count plans) - before))
+echo "clients served: $served, compiles: $compiles"
+[[ $served -eq 32 && $compiles -eq 1 ]] || failed=1
+
+say "8. A worker is killed in the middle of a job"
+killed=0
+for try in 1 2 3 4 5; do
+  "$corpus" "$models/gpt2_train.jsonl" --cache-tag "$tag-kill-$try" --daemon "$socket" >"$folder/kill.txt" &
+  client=$!
+  pid=$(python3 deploy/busy_worker.py "$socket" bazel-bin/client/compilectl/compilectl)
+  if [[ -n $pid ]] && kill -KILL "$pid" 2>/dev/null; then
+    killed=1
+    echo "killed worker process $pid"
+  fi
+  wait "$client" && answer=came || answer="did not come"
+  [[ $killed -eq 1 ]] && break
+done
+tail -n 1 "$folder/kill.txt"
+echo "the answer $answer; workers that died: $(count workers.died), requests given to another: $(count workers.retried)"
+[[ $killed -eq 1 && $answer == came ]] || failed=1
+
+say "9. What the daemon counted"
+ctl stats | grep -Ev ' 0$'
+
+say "How to go on"
+cat <<TEXT
+  ./kiln corpus tests/corpus/models        every model of the corpus
+  ./kiln bench kernels                     kernels a graph, against Inductor
+  ./kiln test                              all tests
+  bazel-bin/server/kilnd                   a daemon of your own; compilectl looks at it
+  README.md                                how to use the client in 20 lines
+TEXT
+if [[ $failed -ne 0 ]]; then
+  echo
+  echo "kiln demo: something above is not as it should be" >&2
+  grep -hE '^(WRONG|FAILED|UNIMPLEMENTED)' "$folder"/*.txt >&2 || true
+  exit 1
+fi
