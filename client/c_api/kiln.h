@@ -1,0 +1,181 @@
+#ifndef KILN_CLIENT_C_API_KILN_H_
+#define KILN_CLIENT_C_API_KILN_H_
+
+/* Kiln's stable C ABI: compile a tensor graph through a daemon, run it.
+ *
+ *   KilnSession* session;     a daemon (or a worker of one's own) and a device
+ *   KilnGraph* graph;         ATen operators over values, built call by call
+ *   KilnCallable* callable;   the graph compiled and loaded; any thread may run it
+ *   KilnResults* results;     what one run gave, until it is freed
+ *
+ * Functions that may fail return NULL for success, else a KilnStatus that the
+ * caller frees. On failure output parameters are not written. Strings are UTF-8
+ * and end with NUL. A struct with `struct_size` is set to sizeof it by the
+ * caller, so that later versions may grow it; zero every field not meant.
+ * example.c shows a whole program. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KILN_ABI_VERSION 1
+/* The version of the library, to be compared with KILN_ABI_VERSION. */
+uint32_t kiln_abi_version(void);
+
+/* ---- Errors ---- */
+
+typedef struct KilnStatus KilnStatus;
+/* A gRPC status code, never 0. */
+int kiln_status_code(const KilnStatus* status);
+/* "UNSUPPORTED_OP" and so on (docs/errors.md); "" when there is none. */
+const char* kiln_status_reason(const KilnStatus* status);
+const char* kiln_status_message(const KilnStatus* status);
+void kiln_status_free(KilnStatus* status); /* NULL is fine */
+
+/* ---- Tensors ---- */
+
+typedef enum KilnDType {
+  KILN_BOOL = 1,
+  KILN_UINT8 = 2,
+  KILN_INT8 = 3,
+  KILN_INT16 = 4,
+  KILN_INT32 = 5,
+  KILN_INT64 = 6,
+  KILN_FLOAT16 = 7,
+  KILN_BFLOAT16 = 8,
+  KILN_FLOAT32 = 9,
+  KILN_FLOAT64 = 10
+} KilnDType;
+
+typedef enum KilnDevice { KILN_CPU = 0, KILN_CUDA = 1 } KilnDevice;
+
+/* What a run takes and gives: a tensor, an integer, or (results only) nothing.
+ * `sizes` and `strides` (in elements) have `rank` entries each. */
+typedef enum KilnValueKind {
+  KILN_NOTHING = 0,
+  KILN_TENSOR = 1,
+  KILN_INTEGER = 2
+} KilnValueKind;
+
+typedef struct KilnValue {
+  KilnValueKind kind;
+  KilnDType dtype;
+  int32_t rank;
+  void* data; /* the first element */
+  const int64_t* sizes;
+  const int64_t* strides;
+  int64_t integer;
+} KilnValue;
+
+/* ---- Session ---- */
+
+typedef struct KilnSession KilnSession;
+
+typedef enum KilnFallback {
+  KILN_FALLBACK_ERROR = 0,        /* no daemon in time: an error */
+  KILN_FALLBACK_LOCAL_WORKER = 1, /* then compile in a worker of one's own */
+  KILN_LOCAL_ONLY = 2             /* never ask a daemon */
+} KilnFallback;
+
+typedef struct KilnSessionOptions {
+  size_t struct_size;
+  const char* socket; /* the daemon's Unix socket */
+  KilnFallback fallback;
+  const char* worker_program; /* kiln-worker, for the fallbacks */
+  const char* scratch_folder; /* for its files; NULL: "/tmp" */
+  KilnDevice device;
+  int32_t ordinal;
+  int32_t threads;             /* CPU threads of kernels; 0: one a core */
+  int64_t compile_deadline_ms; /* 0: two minutes */
+} KilnSessionOptions;
+
+KilnStatus* kiln_session_open(const KilnSessionOptions* options,
+                              KilnSession** session);
+/* Callables made by it stay good. NULL is fine. */
+void kiln_session_close(KilnSession* session);
+
+/* ---- Graph ---- */
+
+typedef struct KilnGraph KilnGraph;
+
+/* `factor`, or `factor` times a symbol: 256 is {256, -1}, N is {1, n}. */
+typedef struct KilnSize {
+  int64_t factor;
+  int32_t symbol; /* as kiln_graph_symbol gave it; -1: none */
+} KilnSize;
+
+/* A tensor in a graph: contiguous when `strides` is NULL. */
+typedef struct KilnSpec {
+  KilnDType dtype;
+  int32_t rank;
+  const KilnSize* sizes;
+  const KilnSize* strides;
+} KilnSpec;
+
+/* One argument of an operator. */
+typedef enum KilnArgKind {
+  KILN_ARG_NONE = 0,
+  KILN_ARG_VALUE = 1, /* `integer` is a value's number */
+  KILN_ARG_INTEGER = 2,
+  KILN_ARG_FLOAT = 3,
+  KILN_ARG_BOOL = 4,     /* `integer` is 0 or 1 */
+  KILN_ARG_SIZE = 5,     /* `integer` times symbol `symbol` */
+  KILN_ARG_INTEGERS = 6, /* `count` of `integers` */
+  KILN_ARG_DTYPE = 7     /* `integer` is a KilnDType */
+} KilnArgKind;
+
+typedef struct KilnArg {
+  KilnArgKind kind;
+  int64_t integer;
+  double floating;
+  int32_t symbol;
+  const int64_t* integers;
+  int32_t count;
+} KilnArg;
+
+/* Builds a graph for tensors on `device`. Mistakes are kept and come out of
+ * kiln_compile. */
+KilnGraph* kiln_graph_new(const char* name, KilnDevice device);
+/* A serialized kiln.wire.Graph, for bindings that write it themselves. */
+KilnStatus* kiln_graph_parse(const void* bytes, size_t length,
+                             KilnGraph** graph);
+void kiln_graph_free(KilnGraph* graph); /* NULL is fine */
+
+/* A named unknown size; `hint` is its value in the call at hand, 0 if unknown.
+ * It must stand alone as a size of an input. Returns its number. */
+int32_t kiln_graph_symbol(KilnGraph* graph, const char* name, int64_t hint);
+/* Inputs come before nodes. Both return the number of the value. */
+uint32_t kiln_graph_input(KilnGraph* graph, const char* name,
+                          const KilnSpec* spec);
+uint32_t kiln_graph_node(KilnGraph* graph, const char* op, const KilnArg* args,
+                         int32_t count, const KilnSpec* result);
+void kiln_graph_output(KilnGraph* graph, uint32_t value);
+
+/* ---- Compile and run ---- */
+
+typedef struct KilnCallable KilnCallable;
+typedef struct KilnResults KilnResults;
+
+KilnStatus* kiln_compile(KilnSession* session, const KilnGraph* graph,
+                         KilnCallable** callable);
+void kiln_callable_free(KilnCallable* callable); /* NULL is fine */
+
+/* Runs on `inputs`, in the graph's order; mutated inputs are written. Equal
+ * seeds give equal random numbers. `stream`: a CUstream, or NULL. On CUDA the
+ * results are ready once the work on the stream is done. Thread-safe. */
+KilnStatus* kiln_run(KilnCallable* callable, const KilnValue* inputs,
+                     int32_t count, uint64_t seed, void* stream,
+                     KilnResults** results);
+int32_t kiln_results_count(const KilnResults* results);
+/* Good until the results are freed. `index` in [0, count). */
+KilnValue kiln_results_get(const KilnResults* results, int32_t index);
+void kiln_results_free(KilnResults* results); /* NULL is fine */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* KILN_CLIENT_C_API_KILN_H_ */
