@@ -25,6 +25,9 @@ namespace {
 // workers plan others.
 constexpr int kExtraRunners = 2;
 
+// How long calls that have their answer may take to send it at the end.
+constexpr absl::Duration kAnswerGrace = absl::Seconds(2);
+
 // Its own owner's only, made with its parents when absent.
 absl::Status MakeFolder(const std::string& path) {
   std::error_code error;
@@ -151,7 +154,7 @@ Daemon::~Daemon() {
   jobs_.Drain();
   queue_.Close();
   if (pool_ != nullptr) pool_->End();
-  if (door_ != nullptr) door_->Shut(absl::ZeroDuration());
+  if (door_ != nullptr) door_->Shut(kAnswerGrace);
   threads_.reset();
   runners_.reset();
 }
@@ -175,7 +178,7 @@ bool Daemon::Drain() {
   const bool emptied = jobs_.WaitUntilEmpty(config_.drain_timeout);
   if (!emptied) pool_->End();
   // Answers are on their way out: calls under way get what is left of the time.
-  door_->Shut(std::max(absl::ZeroDuration(), deadline - absl::Now()));
+  door_->Shut(std::max(kAnswerGrace, deadline - absl::Now()));
   LogInfo("drain.done", {{"jobs_left", !emptied}});
   return emptied;
 }
