@@ -1,0 +1,220 @@
+#include "compiler/codegen/cpu_body.h"
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+// The ending of the functions that move a dtype between memory and lanes.
+absl::string_view MemoryEnding(DType dtype) {
+  return IsHalf(dtype) ? "u16" : TypeEnding(dtype);
+}
+
+// One value of a lane vector as memory holds it.
+std::string StoredLane(DType dtype, const std::string& lane) {
+  return dtype == DType::kBool ? absl::StrCat("(", lane, " != 0)") : lane;
+}
+
+}  // namespace
+
+std::string CpuBody::Operand(ScalarId id, bool lanes) const {
+  if (!lanes || IsLanes(id)) return Text(id);
+  return absl::StrCat("k_splat_", MemoryEnding(nest.body[id].dtype), "(",
+                      Text(id), ")");
+}
+
+std::string CpuBody::OneLane(ScalarId id) const {
+  return IsLanes(id) ? absl::StrCat(Text(id), "[l]") : Text(id);
+}
+
+std::string CpuBody::PerLane(const SymExpr& e) const {
+  return Index(e, [&](Var var) -> std::string {
+    if (var.kind == Var::Kind::kAxis && var.index == vector_axis)
+      return absl::StrCat("(", AxisName(var.index), " + l)");
+    if (var.kind == Var::Kind::kIndirect) return OneLane(var.index);
+    return "";
+  });
+}
+
+void CpuBody::Define(ScalarId id, const std::string& value) {
+  const DType dtype = nest.body[id].dtype;
+  const std::string name = Fresh("t");
+  out.Line("const ",
+           IsLanes(id) ? LaneTypeName(dtype) : std::string(CTypeName(dtype)),
+           " ", name, " = ", value, ";");
+  SetText(id, name);
+}
+
+absl::Status CpuBody::Node(ScalarId id) {
+  const ScalarNode& node = nest.body[id];
+  const bool lanes = IsLanes(id);
+  switch (node.op) {
+    case ScalarOp::kConstant:
+      SetText(id, ConstantText(node.dtype, node.number));
+      return absl::OkStatus();
+    case ScalarOp::kSeed:
+      SetText(id, "seed");
+      return absl::OkStatus();
+    case ScalarOp::kLoad:
+      return Load(id);
+    case ScalarOp::kIndex: {
+      const SymExpr& index = node.index[0];
+      if (!lanes) {
+        Define(id, Index(index));
+        return absl::OkStatus();
+      }
+      if (MotionOf(index, vector_axis, facts) == Motion::kIrregular) {
+        GatherLanes(id);
+        return absl::OkStatus();
+      }
+      const SymExpr next = index.Substitute([&](Var var) {
+        const bool moved =
+            var.kind == Var::Kind::kAxis && var.index == vector_axis;
+        return moved ? SymExpr::Of(var) + 1 : SymExpr::Of(var);
+      });
+      Define(id, absl::StrCat("k_iota_i64(", Index(index), ", ",
+                              Index(next - index), ")"));
+      return absl::OkStatus();
+    }
+    case ScalarOp::kRandom:
+      Define(id, absl::StrCat("k_random_f32(", Text(node.args[0]), ", ",
+                              Operand(node.args[1], lanes), ", ",
+                              static_cast<uint64_t>(node.number.i), "ull)"));
+      return absl::OkStatus();
+    case ScalarOp::kReduce:
+    case ScalarOp::kReduceResult:
+    case ScalarOp::kScan:
+      return absl::InternalError(
+          absl::StrCat("node ", id, ": a reduction among plain values"));
+    default:
+      break;  // an operation on values
+  }
+  absl::InlinedVector<std::string, 3> args;
+  for (ScalarId arg : node.args) args.push_back(Operand(arg, lanes));
+  const DType from =
+      nest.body[node.args[node.op == ScalarOp::kWhere ? 1 : 0]].dtype;
+  if (node.op == ScalarOp::kPow) {
+    const std::string power =
+        PowerText(node, args[0],
+                  absl::StrCat("k_sqrt_", TypeEnding(from), "(", args[0], ")"));
+    if (!power.empty()) {
+      Define(id, power);
+      return absl::OkStatus();
+    }
+  }
+  ASSIGN_OR_RETURN(const std::string text,
+                   OperationText(node, from, args,
+                                 lanes ? Dialect::kCpuLanes : Dialect::kCpu));
+  Define(id, text);
+  return absl::OkStatus();
+}
+
+void CpuBody::GatherLanes(ScalarId id) {
+  const ScalarNode& node = nest.body[id];
+  const std::string name = Fresh("t");
+  const std::string cells = absl::StrCat("g", name.substr(1));
+  out.Line(CTypeName(node.dtype), " ", cells, "[K_LANES] = {};");
+  std::string value;
+  if (node.op == ScalarOp::kIndex) {
+    value = PerLane(node.index[0]);
+  } else {
+    value = absl::StrCat(BufferName(node.buffer), "[",
+                         PerLane(facts.load_offset[id]), "]");
+    if (!node.args.empty())
+      value = absl::StrCat(OneLane(node.args[0]), " ? ", value, " : ",
+                           ConstantText(node.dtype, node.number));
+  }
+  out.Line("for (int l = 0; l < m; ++l) ", cells, "[l] = ", value, ";");
+  out.Line("const ", LaneTypeName(node.dtype), " ", name, " = k_load_",
+           MemoryEnding(node.dtype), "(", cells, ", K_LANES);");
+  SetText(id, name);
+}
+
+absl::Status CpuBody::Load(ScalarId id) {
+  const ScalarNode& node = nest.body[id];
+  const SymExpr& offset = facts.load_offset[id];
+  const std::string pointer = BufferName(node.buffer);
+  const bool masked = !node.args.empty();
+  const std::string fill = ConstantText(node.dtype, node.number);
+  if (!IsLanes(id)) {
+    const std::string cell = absl::StrCat(pointer, "[", Index(offset), "]");
+    Define(id, masked
+                   ? absl::StrCat(Text(node.args[0]), " ? ", cell, " : ", fill)
+                   : cell);
+    return absl::OkStatus();
+  }
+  if (MotionOf(offset, vector_axis, facts) != Motion::kContiguous) {
+    GatherLanes(id);
+    return absl::OkStatus();
+  }
+  const absl::string_view ending = MemoryEnding(node.dtype);
+  const std::string from = absl::StrCat(pointer, " + ", Index(offset));
+  const std::string whole = absl::StrCat("k_load_", ending, "(", from, ", m)");
+  if (!masked) {
+    Define(id, whole);
+  } else if (!IsLanes(node.args[0])) {
+    Define(id, absl::StrCat(Text(node.args[0]), " ? ", whole, " : k_splat_",
+                            ending, "(", fill, ")"));
+  } else {
+    Define(id, absl::StrCat("k_load_masked_", ending, "(", from, ", m, ",
+                            Text(node.args[0]), ", ", fill, ")"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CpuBody::Store(uint32_t index) {
+  const struct Store& store = nest.stores[index];
+  const SymExpr& offset = facts.store_offset[index];
+  const std::string pointer = BufferName(store.buffer);
+  const DType dtype = buffers[store.buffer].dtype;
+  const bool masked = store.mask != Store::kNoMask;
+  const bool lanes = IsLanes(facts.store_axes[index]);
+  const bool whole =
+      lanes && MotionOf(offset, vector_axis, facts) == Motion::kContiguous &&
+      !(masked && IsLanes(store.mask)) &&
+      !(store.mode == StoreMode::kAtomicAdd && IsHalf(dtype));
+  if (masked && (whole || !lanes)) out.Open("if (", Text(store.mask), ")");
+  if (whole) {
+    const std::string to = absl::StrCat(pointer, " + ", Index(offset));
+    std::string value = Operand(store.value, true);
+    const absl::string_view ending = MemoryEnding(dtype);
+    if (store.mode == StoreMode::kAtomicAdd)
+      value = absl::StrCat("k_load_", ending, "(", to, ", m) + ", value);
+    out.Line("k_store_", ending, "(", to, ", ", value, ", m);");
+  } else if (lanes) {
+    out.Open("for (int l = 0; l < m; ++l)");
+    if (masked) out.Open("if (", OneLane(store.mask), ")");
+    AtomicAdd(index, true, PerLane(offset));
+    if (masked) out.Close();
+    out.Close();
+  } else {
+    AtomicAdd(index, false, Index(offset));
+  }
+  if (masked && (whole || !lanes)) out.Close();
+  return absl::OkStatus();
+}
+
+// One cell: set or added to.
+void CpuBody::AtomicAdd(uint32_t index, bool lanes, const std::string& offset) {
+  const struct Store& store = nest.stores[index];
+  const DType dtype = buffers[store.buffer].dtype;
+  const std::string cell =
+      absl::StrCat(BufferName(store.buffer), "[", offset, "]");
+  const bool lane = lanes && IsLanes(store.value);
+  const std::string value =
+      lane ? StoredLane(dtype, OneLane(store.value)) : Text(store.value);
+  if (store.mode == StoreMode::kSet) {
+    out.Line(cell, " = ", value, ";");
+  } else if (IsHalf(dtype)) {
+    const absl::string_view e = TypeEnding(dtype);
+    out.Line(cell, " = k_f32_to_", e, "(k_", e, "_to_f32(", cell, ") + k_", e,
+             "_to_f32(", value, "));");
+  } else if (dtype == DType::kBool) {
+    out.Line(cell, " = ", cell, " | ", value, ";");
+  } else {
+    out.Line(cell, " += ", value, ";");
+  }
+}
+
+}  // namespace kiln

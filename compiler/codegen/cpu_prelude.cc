@@ -1,0 +1,341 @@
+// The CPU's prelude: GNU vectors of K_LANES values, loads and stores of whole
+// and cut vectors, integer operations. Mathematics stands in
+// cpu_prelude_math.cc.
+
+#include "compiler/codegen/cpu_prelude_math.h"
+#include "compiler/codegen/prelude.h"
+
+namespace kiln {
+namespace {
+
+constexpr char kInts[] = "u8 i8 i16 i32 i64";
+constexpr char kInMemory[] = "u8 i8 i16 i32 i64 u16 f32 f64";
+
+constexpr PreludePart kParts[] = {
+    {"K_LANES", "", R"(enum { K_LANES = $L };
+)"},
+    {"K_FN", "", R"(#define K_FN static inline __attribute__((always_inline))
+)"},
+    // The same as proto/kernel_abi.h; a test holds the two together.
+    {"KilnCpuRuntime", "", R"(struct KilnCpuRuntime {
+  long long threads;
+  void (*parallel_for)(const KilnCpuRuntime* self, long long count,
+                       long long grain,
+                       void (*body)(void* context, long long begin,
+                                    long long end),
+                       void* context);
+};
+)"},
+    {"KilnArguments", "", R"(struct KilnArguments {
+  void* const* buffers;
+  const long long* scalars;
+};
+)"},
+    {"k_least", "",
+     R"(static inline long long k_least(long long a, long long b) { return a < b ? a : b; }
+)"},
+    {"k_ceildiv", "",
+     R"(static inline long long k_ceildiv(long long a, long long b) { return (a + b - 1) / b; }
+)"},
+    {"k_share", "",
+     R"(static void k_share(const KilnCpuRuntime* runtime, long long items,
+                    long long points, long long grain_points,
+                    void (*body)(void*, long long, long long), void* context) {
+  if (items <= 0) return;
+  const long long each = points / items > 0 ? points / items : 1;
+  const long long grain = each >= grain_points ? 1 : grain_points / each;
+  if (runtime == 0 || runtime->threads <= 1 || items <= grain)
+    body(context, 0, items);
+  else
+    runtime->parallel_for(runtime, items, grain, body, context);
+}
+)"},
+    {"kv_$T", "u8 i8 i16 u16 i32 u32 i64 u64 f32 f64",
+     R"(typedef $C kv_$T __attribute__((vector_size(sizeof($C) * K_LANES)));
+)"},
+    // A bool a lane: 0 or -1.
+    {"kv_b", "",
+     R"(typedef int kv_b __attribute__((vector_size(sizeof(int) * K_LANES)));
+)"},
+    {"k_mask", "", R"(template <class M>
+K_FN kv_b k_mask(M m) { return __builtin_convertvector(m, kv_b); }
+)"},
+    {"k_where", "", R"(template <class V>
+K_FN V k_where(kv_b c, V a, V b) {
+  const auto m = __builtin_convertvector(c, decltype(a == a));
+  return m ? a : b;
+}
+)"},
+    {"k_not", "", R"(K_FN bool k_not(bool a) { return !a; }
+K_FN kv_b k_not(kv_b a) { return ~a; }
+)"},
+    {"k_any", "", R"(K_FN bool k_any(kv_b c) {
+  long long w[sizeof(c) / sizeof(long long)];
+  __builtin_memcpy(w, &c, sizeof(c));
+  long long any = 0;
+  for (unsigned i = 0; i < sizeof(c) / sizeof(long long); ++i) any |= w[i];
+  return any != 0;
+}
+)"},
+    {"k_splat_$T", "u8 i8 i16 u16 i32 i64",
+     R"(K_FN kv_$T k_splat_$T($C x) { return x + kv_$T{}; }
+)"},
+    // Minus zero: so that -0.0 stays what it is.
+    {"k_splat_$T", "f32 f64",
+     R"(K_FN kv_$T k_splat_$T($C x) { return x - kv_$T{}; }
+)"},
+    {"k_splat_b", "",
+     R"(K_FN kv_b k_splat_b(bool x) { return -(int)x + kv_b{}; }
+)"},
+    {"k_number", "", R"(K_FN kv_b k_number() {
+  kv_b n;
+  for (int l = 0; l < K_LANES; ++l) n[l] = l;
+  return n;
+}
+)"},
+    // The lanes that are real: m of them.
+    {"k_keep", "", R"(template <class V>
+K_FN V k_keep(int m, V next, V old) {
+  if (__builtin_expect(m == K_LANES, 1)) return next;
+  return k_where(k_mask(k_number() < m), next, old);
+}
+)"},
+    {"k_iota_i64", "",
+     R"(K_FN kv_i64 k_iota_i64(long long first, long long step) {
+  return first + step * __builtin_convertvector(k_number(), kv_i64);
+}
+)"},
+    {"k_load_$T", kInMemory,
+     R"(static __attribute__((noinline)) void k_load_part_$T(const $C* p, int m, $C* to) {
+  for (int l = 0; l < m; ++l) to[l] = p[l];
+}
+K_FN kv_$T k_load_$T(const $C* p, int m) {
+  kv_$T v = {};
+  if (__builtin_expect(m == K_LANES, 1)) {
+    __builtin_memcpy(&v, p, sizeof(v));
+  } else {
+    $C part[K_LANES] = {};
+    k_load_part_$T(p, m, part);
+    __builtin_memcpy(&v, part, sizeof(v));
+  }
+  return v;
+}
+)"},
+    {"k_load_b", "", R"(K_FN kv_b k_load_b(const bool* p, int m) {
+  return k_mask(k_load_u8((const unsigned char*)p, m) != kv_u8{});
+}
+)"},
+    {"k_load_masked_$T", kInMemory,
+     R"(K_FN kv_$T k_load_masked_$T(const $C* p, int m, kv_b mask, $C fill) {
+  $C part[K_LANES];
+  for (int l = 0; l < K_LANES; ++l) part[l] = fill;
+  for (int l = 0; l < m; ++l)
+    if (mask[l]) part[l] = p[l];
+  kv_$T v;
+  __builtin_memcpy(&v, part, sizeof(v));
+  return v;
+}
+)"},
+    {"k_load_masked_b", "",
+     R"(K_FN kv_b k_load_masked_b(const bool* p, int m, kv_b mask, bool fill) {
+  return k_mask(k_load_masked_u8((const unsigned char*)p, m, mask, fill) != kv_u8{});
+}
+)"},
+    {"k_store_$T", kInMemory,
+     R"(static __attribute__((noinline)) void k_store_part_$T($C* p, int m, const $C* from) {
+  for (int l = 0; l < m; ++l) p[l] = from[l];
+}
+K_FN void k_store_$T($C* p, kv_$T v, int m) {
+  if (__builtin_expect(m == K_LANES, 1)) {
+    __builtin_memcpy(p, &v, sizeof(v));
+  } else {
+    $C part[K_LANES];
+    __builtin_memcpy(part, &v, sizeof(v));
+    k_store_part_$T(p, m, part);
+  }
+}
+)"},
+    {"k_store_b", "", R"(K_FN void k_store_b(bool* p, kv_b v, int m) {
+  k_store_u8((unsigned char*)p, __builtin_convertvector(v & 1, kv_u8), m);
+}
+)"},
+    {"k_bitcast", "", R"(template <class To, class From>
+K_FN To k_bitcast(From x) {
+  To y;
+  __builtin_memcpy(&y, &x, sizeof(y));
+  return y;
+}
+)"},
+
+    // Half types: bits in an unsigned short.
+    {"k_bf16_to_f32", "", R"(K_FN kv_f32 k_bf16_to_f32(kv_u16 x) {
+  return (kv_f32)(__builtin_convertvector(x, kv_u32) << 16);
+}
+K_FN float k_bf16_to_f32(unsigned short x) { return k_bitcast<float>((unsigned)x << 16); }
+)"},
+    {"k_f32_to_bf16", "", R"(K_FN kv_u16 k_f32_to_bf16(kv_f32 x) {
+  const kv_u32 u = (kv_u32)x;
+  const kv_u32 r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+  const kv_b odd = k_mask(x != x);
+  return __builtin_convertvector(k_where(odd, kv_u32{} + 0x7fc0u, r), kv_u16);
+}
+K_FN unsigned short k_f32_to_bf16(float x) {
+  const unsigned u = k_bitcast<unsigned>(x);
+  return x != x ? 0x7fc0 : (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+}
+)"},
+    {"k_f16_to_f32", "", R"(K_FN kv_f32 k_f16_to_f32(kv_u16 x) {
+  const kv_u32 h = __builtin_convertvector(x, kv_u32);
+  const kv_u32 magnitude = (h & 0x7fffu) << 13;
+  const kv_u32 exponent = magnitude & 0x0f800000u;
+  const kv_u32 normal = magnitude + 0x38000000u;
+  const kv_u32 large = normal + 0x38000000u;
+  const kv_f32 small = (kv_f32)(normal + 0x00800000u) - k_splat_f32(6.103515625e-05f);
+  kv_u32 r = k_where(k_mask(exponent == 0x0f800000u), large, normal);
+  r = k_where(k_mask(exponent == 0u), (kv_u32)small, r);
+  return (kv_f32)(r | (h & 0x8000u) << 16);
+}
+K_FN float k_f16_to_f32(unsigned short x) { return k_f16_to_f32(k_splat_u16(x))[0]; }
+)"},
+    {"k_f32_to_f16", "", R"(K_FN kv_u16 k_f32_to_f16(kv_f32 x) {
+  const kv_u32 sign = (kv_u32)x & 0x80000000u;
+  const kv_u32 f = (kv_u32)x ^ sign;
+  const kv_u32 small = (kv_u32)((kv_f32)f + k_splat_f32(0.5f)) - 0x3f000000u;
+  const kv_u32 normal = (f + 0xc8000fffu + ((f >> 13) & 1u)) >> 13;
+  const kv_u32 large = k_where(k_mask(f > 0x7f800000u), kv_u32{} + 0x7e00u, kv_u32{} + 0x7c00u);
+  kv_u32 r = k_where(k_mask(f < 0x38800000u), small, normal);
+  r = k_where(k_mask(f >= 0x47800000u), large, r);
+  return __builtin_convertvector(r | sign >> 16, kv_u16);
+}
+K_FN unsigned short k_f32_to_f16(float x) { return k_f32_to_f16(k_splat_f32(x))[0]; }
+)"},
+
+    // Integers. A zero divisor, which lanes beyond the data may hold, gives 0.
+    {"k_truncdiv_$T", kInts, R"(K_FN $C k_truncdiv_$T($C a, $C b) {
+  return b == 0 ? 0 : b == ($C)-1 ? ($C)(0 - (unsigned long long)a) : a / b;
+}
+K_FN kv_$T k_truncdiv_$T(kv_$T a, kv_$T b) {
+  for (int l = 0; l < K_LANES; ++l) a[l] = k_truncdiv_$T(($C)a[l], ($C)b[l]);
+  return a;
+}
+)"},
+    {"k_fmod_$T", kInts, R"(K_FN $C k_fmod_$T($C a, $C b) {
+  return b == 0 || b == ($C)-1 ? (b == 0 || b < 0 ? 0 : a % b) : a % b;
+}
+K_FN kv_$T k_fmod_$T(kv_$T a, kv_$T b) {
+  for (int l = 0; l < K_LANES; ++l) a[l] = k_fmod_$T(($C)a[l], ($C)b[l]);
+  return a;
+}
+)"},
+    {"k_floordiv_$T", kInts, R"(K_FN $C k_floordiv_$T($C a, $C b) {
+  const $C q = k_truncdiv_$T(a, b);
+  return k_fmod_$T(a, b) != 0 && (a < 0) != (b < 0) ? q - 1 : q;
+}
+K_FN kv_$T k_floordiv_$T(kv_$T a, kv_$T b) {
+  for (int l = 0; l < K_LANES; ++l) a[l] = k_floordiv_$T(($C)a[l], ($C)b[l]);
+  return a;
+}
+)"},
+    {"k_remainder_$T", kInts, R"(K_FN $C k_remainder_$T($C a, $C b) {
+  const $C r = k_fmod_$T(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+K_FN kv_$T k_remainder_$T(kv_$T a, kv_$T b) {
+  for (int l = 0; l < K_LANES; ++l) a[l] = k_remainder_$T(($C)a[l], ($C)b[l]);
+  return a;
+}
+)"},
+    {"k_pow_$T", kInts, R"(K_FN $C k_pow_$T($C a, $C b) {
+  if (b < 0) return a == 1 ? 1 : a == ($C)-1 ? (b & 1 ? -1 : 1) : 0;
+  unsigned long long r = 1, x = a;
+  for (unsigned long long n = b; n != 0; n >>= 1, x *= x)
+    if (n & 1) r *= x;
+  return ($C)r;
+}
+K_FN kv_$T k_pow_$T(kv_$T a, kv_$T b) {
+  for (int l = 0; l < K_LANES; ++l) a[l] = k_pow_$T(($C)a[l], ($C)b[l]);
+  return a;
+}
+)"},
+    {"k_maximum_$T", kInts,
+     R"(K_FN $C k_maximum_$T($C a, $C b) { return a > b ? a : b; }
+K_FN kv_$T k_maximum_$T(kv_$T a, kv_$T b) { return a > b ? a : b; }
+)"},
+    {"k_minimum_$T", kInts,
+     R"(K_FN $C k_minimum_$T($C a, $C b) { return a < b ? a : b; }
+K_FN kv_$T k_minimum_$T(kv_$T a, kv_$T b) { return a < b ? a : b; }
+)"},
+    {"k_abs_$T", kInts,
+     R"(K_FN $C k_abs_$T($C a) { return a < 0 ? ($C)(0 - (unsigned long long)a) : a; }
+K_FN kv_$T k_abs_$T(kv_$T a) { return a < kv_$T{} ? -a : a; }
+)"},
+    {"k_sign_$T", kInts,
+     R"(K_FN $C k_sign_$T($C a) { return (a > 0) - (a < 0); }
+K_FN kv_$T k_sign_$T(kv_$T a) {
+  const auto less = a < kv_$T{}, more = a > kv_$T{};
+  return __builtin_convertvector(less - more, kv_$T);
+}
+)"},
+    // The larger value, NaN above all; of equals the smaller index.
+    {"k_argmax_$T", "i32 i64 f32 f64",
+     R"(K_FN void k_argmax_$T($C& a, long long& i, $C b, long long j) {
+  const bool an = a != a, bn = b != b, first = j < i;
+  if (b > a || (b == a && first) || (bn && (!an || first))) a = b, i = j;
+}
+K_FN void k_argmax_$T(kv_$T& a, kv_i64& i, kv_$T b, kv_i64 j, int m) {
+  const kv_b an = k_mask(a != a), bn = k_mask(b != b), first = k_mask(j < i);
+  const kv_b take = (k_mask(b > a) | (k_mask(b == a) & first) | (bn & (~an | first))) & k_mask(k_number() < m);
+  a = k_where(take, b, a);
+  i = k_where(take, j, i);
+}
+)"},
+    {"k_argmin_$T", "i32 i64 f32 f64",
+     R"(K_FN void k_argmin_$T($C& a, long long& i, $C b, long long j) {
+  const bool an = a != a, bn = b != b, first = j < i;
+  if (b < a || (b == a && first) || (bn && (!an || first))) a = b, i = j;
+}
+K_FN void k_argmin_$T(kv_$T& a, kv_i64& i, kv_$T b, kv_i64 j, int m) {
+  const kv_b an = k_mask(a != a), bn = k_mask(b != b), first = k_mask(j < i);
+  const kv_b take = (k_mask(b < a) | (k_mask(b == a) & first) | (bn & (~an | first))) & k_mask(k_number() < m);
+  a = k_where(take, b, a);
+  i = k_where(take, j, i);
+}
+)"},
+    // Philox4x32-10: key = seed, counter = (index, stream); the first of the
+    // four words gives 24 bits.
+    {"k_random_f32", "",
+     R"(K_FN float k_random_f32(long long seed, long long index, unsigned long long stream) {
+  unsigned k0 = (unsigned)seed, k1 = (unsigned)((unsigned long long)seed >> 32);
+  unsigned c0 = (unsigned)index, c1 = (unsigned)((unsigned long long)index >> 32);
+  unsigned c2 = (unsigned)stream, c3 = (unsigned)(stream >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const unsigned long long a = 0xD2511F53ull * c0, b = 0xCD9E8D57ull * c2;
+    const unsigned n0 = (unsigned)(b >> 32) ^ c1 ^ k0;
+    const unsigned n2 = (unsigned)(a >> 32) ^ c3 ^ k1;
+    c1 = (unsigned)b;
+    c3 = (unsigned)a;
+    c0 = n0;
+    c2 = n2;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return (float)(c0 >> 8) * 5.9604644775390625e-08f;
+}
+K_FN kv_f32 k_random_f32(long long seed, kv_i64 index, unsigned long long stream) {
+  kv_f32 r;
+  for (int l = 0; l < K_LANES; ++l) r[l] = k_random_f32(seed, (long long)index[l], stream);
+  return r;
+}
+)"},
+};
+
+}  // namespace
+
+std::vector<PreludePart> CpuPrelude() {
+  std::vector<PreludePart> parts(std::begin(kParts), std::end(kParts));
+  const absl::Span<const PreludePart> math = CpuMathPrelude();
+  parts.insert(parts.end(), math.begin(), math.end());
+  return parts;
+}
+
+}  // namespace kiln

@@ -1,0 +1,640 @@
+#include "compiler/codegen/cpu_prelude_math.h"
+
+namespace kiln {
+namespace {
+
+constexpr PreludePart kParts[] = {
+    {"k_inf_f32", "", R"(K_FN float k_inf_f32() { return __builtin_inff(); }
+)"},
+    {"k_inf_f64", "", R"(K_FN double k_inf_f64() { return __builtin_inf(); }
+)"},
+    {"k_nan_f32", "", R"(K_FN float k_nan_f32() { return __builtin_nanf(""); }
+)"},
+    {"k_nan_f64", "", R"(K_FN double k_nan_f64() { return __builtin_nan(""); }
+)"},
+    {"k_maximum_$T", "f32 f64",
+     R"(K_FN $C k_maximum_$T($C a, $C b) { return a > b || a != a ? a : b; }
+K_FN kv_$T k_maximum_$T(kv_$T a, kv_$T b) { return (a > b) | (a != a) ? a : b; }
+)"},
+    {"k_minimum_$T", "f32 f64",
+     R"(K_FN $C k_minimum_$T($C a, $C b) { return a < b || a != a ? a : b; }
+K_FN kv_$T k_minimum_$T(kv_$T a, kv_$T b) { return (a < b) | (a != a) ? a : b; }
+)"},
+    {"k_abs_f32", "",
+     R"(K_FN kv_f32 k_abs_f32(kv_f32 x) { return (kv_f32)((kv_i32)x & 0x7fffffff); }
+K_FN float k_abs_f32(float x) { return __builtin_fabsf(x); }
+)"},
+    {"k_abs_f64", "",
+     R"(K_FN kv_f64 k_abs_f64(kv_f64 x) { return (kv_f64)((kv_i64)x & 0x7fffffffffffffffll); }
+K_FN double k_abs_f64(double x) { return __builtin_fabs(x); }
+)"},
+    {"k_sign_$T", "f32 f64",
+     R"(K_FN $C k_sign_$T($C x) { return (x > 0) - (x < 0); }
+K_FN kv_$T k_sign_$T(kv_$T x) {
+  return __builtin_convertvector((x < kv_$T{}) - (x > kv_$T{}), kv_$T);
+}
+)"},
+    {"k_copysign_f32", "", R"(K_FN kv_f32 k_copysign_f32(kv_f32 x, kv_f32 s) {
+  return (kv_f32)(((kv_i32)x & 0x7fffffff) | ((kv_i32)s & (-2147483647 - 1)));
+}
+K_FN float k_copysign_f32(float x, float s) { return __builtin_copysignf(x, s); }
+)"},
+    {"k_isinf_$T", "f32 f64",
+     R"(K_FN bool k_isinf_$T($C x) { return k_abs_$T(x) == k_inf_$T(); }
+K_FN auto k_isinf_$T(kv_$T x) -> decltype(x == x) { return k_abs_$T(x) == k_inf_$T(); }
+)"},
+    {"k_signbit_f32", "",
+     R"(K_FN bool k_signbit_f32(float x) { return __builtin_signbitf(x) != 0; }
+K_FN kv_i32 k_signbit_f32(kv_f32 x) { return (kv_i32)x < 0; }
+)"},
+    {"k_signbit_f64", "",
+     R"(K_FN bool k_signbit_f64(double x) { return __builtin_signbit(x) != 0; }
+K_FN auto k_signbit_f64(kv_f64 x) -> decltype(x == x) { return (kv_i64)x < 0; }
+)"},
+    {"k_sqrt_$T", "f32 f64",
+     R"(K_FN $C k_sqrt_$T($C x) { return __builtin_sqrt$S(x); }
+K_FN kv_$T k_sqrt_$T(kv_$T x) {
+  $C a[K_LANES];
+  __builtin_memcpy(a, &x, sizeof(x));
+  for (int l = 0; l < K_LANES; ++l) a[l] = __builtin_sqrt$S(a[l]);
+  __builtin_memcpy(&x, a, sizeof(x));
+  return x;
+}
+)"},
+    {"k_floor_$T", "f32 f64",
+     R"(K_FN $C k_floor_$T($C x) { return __builtin_floor$S(x); }
+K_FN kv_$T k_floor_$T(kv_$T x) {
+  $C a[K_LANES];
+  __builtin_memcpy(a, &x, sizeof(x));
+  for (int l = 0; l < K_LANES; ++l) a[l] = __builtin_floor$S(a[l]);
+  __builtin_memcpy(&x, a, sizeof(x));
+  return x;
+}
+)"},
+    {"k_ceil_$T", "f32 f64",
+     R"(K_FN $C k_ceil_$T($C x) { return __builtin_ceil$S(x); }
+K_FN kv_$T k_ceil_$T(kv_$T x) {
+  $C a[K_LANES];
+  __builtin_memcpy(a, &x, sizeof(x));
+  for (int l = 0; l < K_LANES; ++l) a[l] = __builtin_ceil$S(a[l]);
+  __builtin_memcpy(&x, a, sizeof(x));
+  return x;
+}
+)"},
+    {"k_trunc_$T", "f32 f64",
+     R"(K_FN $C k_trunc_$T($C x) { return __builtin_trunc$S(x); }
+K_FN kv_$T k_trunc_$T(kv_$T x) {
+  $C a[K_LANES];
+  __builtin_memcpy(a, &x, sizeof(x));
+  for (int l = 0; l < K_LANES; ++l) a[l] = __builtin_trunc$S(a[l]);
+  __builtin_memcpy(&x, a, sizeof(x));
+  return x;
+}
+)"},
+    {"k_rint_$T", "f32 f64",
+     R"(K_FN $C k_rint_$T($C x) { return __builtin_rint$S(x); }
+K_FN kv_$T k_rint_$T(kv_$T x) {
+  $C a[K_LANES];
+  __builtin_memcpy(a, &x, sizeof(x));
+  for (int l = 0; l < K_LANES; ++l) a[l] = __builtin_rint$S(a[l]);
+  __builtin_memcpy(&x, a, sizeof(x));
+  return x;
+}
+)"},
+    {"k_fma_$T", "f32 f64",
+     R"(K_FN $C k_fma_$T($C x, $C y, $C z) { return __builtin_fma$S(x, y, z); }
+K_FN kv_$T k_fma_$T(kv_$T x, kv_$T y, kv_$T z) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = __builtin_fma$S(x[l], y[l], z[l]);
+  return x;
+}
+)"},
+    {"k_scale_f32", "",
+     R"(// y * 2^n for n in [-252, 252], in two exact steps and one rounding.
+K_FN kv_f32 k_scale_f32(kv_f32 y, kv_i32 n) {
+  const kv_i32 half = n >> 1;
+  return y * (kv_f32)((half + 127) << 23) * (kv_f32)((n - half + 127) << 23);
+}
+)"},
+    {"k_exp_small_f32", "", R"(// exp(r) for |r| <= 0.35.
+K_FN kv_f32 k_exp_small_f32(kv_f32 r) {
+  kv_f32 p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  return p * (r * r) + r + 1.0f;
+}
+)"},
+    {"k_exp_f32", "", R"(K_FN kv_f32 k_exp_f32(kv_f32 x) {
+  x = x > 89.0f ? k_splat_f32(89.0f) : x;
+  x = x < -105.0f ? k_splat_f32(-105.0f) : x;
+  const kv_f32 s = x * 1.44269504088896341f + 12582912.0f;
+  const kv_f32 n = s - 12582912.0f;
+  const kv_f32 r = x - n * 0.693359375f + n * 2.12194440e-4f;
+  return k_scale_f32(k_exp_small_f32(r), (kv_i32)s - 0x4b400000);
+}
+K_FN float k_exp_f32(float x) { return k_exp_f32(k_splat_f32(x))[0]; }
+)"},
+    {"k_exp2_f32", "", R"(K_FN kv_f32 k_exp2_f32(kv_f32 x) {
+  x = x > 129.0f ? k_splat_f32(129.0f) : x;
+  x = x < -152.0f ? k_splat_f32(-152.0f) : x;
+  const kv_f32 s = x + 12582912.0f;
+  const kv_f32 r = (x - (s - 12582912.0f)) * 0.693147180559945f;
+  return k_scale_f32(k_exp_small_f32(r), (kv_i32)s - 0x4b400000);
+}
+K_FN float k_exp2_f32(float x) { return k_exp2_f32(k_splat_f32(x))[0]; }
+)"},
+    {"k_wide", "",
+     R"(K_FN kv_f64 k_wide(kv_f32 x) { return __builtin_convertvector(x, kv_f64); }
+)"},
+    {"k_narrow", "",
+     R"(K_FN kv_f32 k_narrow(kv_f64 x) { return __builtin_convertvector(x, kv_f32); }
+)"},
+    {"k_wexp", "", R"(// exp in double for |x| <= 700, to 1e-13.
+K_FN kv_f64 k_wexp(kv_f64 x) {
+  const kv_f64 s = x * 1.44269504088896340736 + 6755399441055744.0;
+  const kv_f64 n = s - 6755399441055744.0;
+  const kv_f64 r = x - n * 0.693147180369123816490 - n * 1.90821492927058770002e-10;
+  kv_f64 p = r * 2.5052108385441720e-8 + 2.7557319223985888e-7;
+  p = p * r + 2.7557319223985893e-6;
+  p = p * r + 2.4801587301587302e-5;
+  p = p * r + 1.9841269841269841e-4;
+  p = p * r + 1.3888888888888889e-3;
+  p = p * r + 8.3333333333333332e-3;
+  p = p * r + 4.1666666666666664e-2;
+  p = p * r + 1.6666666666666666e-1;
+  p = p * r + 0.5;
+  p = p * r + 1.0;
+  p = p * r + 1.0;
+  return (kv_f64)((kv_i64)p + ((kv_i64)s << 52));
+}
+)"},
+    {"k_wlog", "", R"(// log in double for normal positive x, to 1e-13.
+K_FN kv_f64 k_wlog(kv_f64 x) {
+  const kv_i64 bits = (kv_i64)x;
+  kv_f64 m = (kv_f64)((bits & 0xfffffffffffffll) | 0x3ff0000000000000ll);
+  kv_f64 e = (kv_f64)((bits >> 52) | 0x4330000000000000ll) - 4503599627371519.0;
+  const auto big = m > 1.4142135623730951;
+  m = big ? m * 0.5 : m;
+  e = big ? e + 1.0 : e;
+  const kv_f64 f = (m - 1.0) / (m + 1.0);
+  const kv_f64 g = f * f;
+  kv_f64 p = g * 0.13333333333333333 + 0.15384615384615385;
+  p = p * g + 0.18181818181818182;
+  p = p * g + 0.22222222222222222;
+  p = p * g + 0.28571428571428571;
+  p = p * g + 0.4;
+  p = p * g + 0.66666666666666667;
+  p = p * g + 2.0;
+  return p * f + e * 0.69314718055994531;
+}
+)"},
+    {"k_log_ends", "",
+     R"(// Puts in what a logarithm is outside the positive finite numbers.
+K_FN kv_f32 k_log_ends(kv_f32 x, kv_f32 y) {
+  y = x == 0.0f ? k_splat_f32(-__builtin_inff()) : y;
+  y = x < 0.0f ? k_splat_f32(__builtin_nanf("")) : y;
+  return x < __builtin_inff() ? y : (x < 0.0f ? y : x);
+}
+)"},
+    {"k_log_f32", "", R"(K_FN kv_f32 k_log_f32(kv_f32 x) {
+  return k_log_ends(x, k_narrow(k_wlog(k_wide(x))));
+}
+K_FN float k_log_f32(float x) { return k_log_f32(k_splat_f32(x))[0]; }
+)"},
+    {"k_log2_f32", "", R"(K_FN kv_f32 k_log2_f32(kv_f32 x) {
+  return k_log_ends(x, k_narrow(k_wlog(k_wide(x)) * 1.4426950408889634));
+}
+K_FN float k_log2_f32(float x) { return k_log2_f32(k_splat_f32(x))[0]; }
+)"},
+    {"k_log10_f32", "", R"(K_FN kv_f32 k_log10_f32(kv_f32 x) {
+  return k_log_ends(x, k_narrow(k_wlog(k_wide(x)) * 0.43429448190325182));
+}
+K_FN float k_log10_f32(float x) { return k_log10_f32(k_splat_f32(x))[0]; }
+)"},
+    {"k_log1p_f32", "", R"(K_FN kv_f32 k_log1p_f32(kv_f32 x) {
+  const kv_f64 d = k_wide(x);
+  kv_f64 p = d * -0.16666666666666667 + 0.2;
+  p = p * d - 0.25;
+  p = p * d + 0.33333333333333333;
+  p = p * d - 0.5;
+  p = p * d * d + d;
+  const kv_f64 far = k_wlog(d + 1.0);
+  const kv_f32 near = k_narrow(p);
+  const kv_f32 y = k_log_ends(x + 1.0f, k_narrow(far));
+  return k_abs_f32(x) < 0.01f ? near : y;
+}
+K_FN float k_log1p_f32(float x) { return k_log1p_f32(k_splat_f32(x))[0]; }
+)"},
+    {"k_expm1_f32", "", R"(K_FN kv_f32 k_expm1_f32(kv_f32 x) {
+  kv_f32 c = x > 90.0f ? k_splat_f32(90.0f) : x;
+  c = c < -90.0f ? k_splat_f32(-90.0f) : c;
+  const kv_f64 d = k_wide(c);
+  kv_f64 p = d * 8.3333333333333332e-3 + 4.1666666666666664e-2;
+  p = p * d + 0.16666666666666667;
+  p = p * d + 0.5;
+  p = p * d * d + d;
+  const kv_f32 far = k_narrow(k_wexp(d) - 1.0);
+  const kv_f32 y = k_abs_f32(x) < 0.01f ? k_narrow(p) : far;
+  return (x == x) & (x != 0.0f) ? y : x;
+}
+K_FN float k_expm1_f32(float x) { return k_expm1_f32(k_splat_f32(x))[0]; }
+)"},
+    {"k_tanh_f32", "", R"(K_FN kv_f32 k_tanh_f32(kv_f32 x) {
+  kv_f32 a = k_abs_f32(x);
+  a = a > 20.0f ? k_splat_f32(20.0f) : a;
+  const kv_f64 d = k_wide(a);
+  const kv_f64 e = k_wexp(d + d);
+  const kv_f32 far = k_narrow((e - 1.0) / (e + 1.0));
+  const kv_f32 near = k_narrow(d - d * d * d * 0.33333333333333333);
+  const kv_f32 y = k_copysign_f32(a < 1e-3f ? near : far, x);
+  return x == x ? y : x;
+}
+K_FN float k_tanh_f32(float x) { return k_tanh_f32(k_splat_f32(x))[0]; }
+)"},
+    {"k_erf_f32", "", R"(// A fit of erf(t)/t over t^2 in [0, 16], to 6e-9.
+K_FN kv_f32 k_erf_f32(kv_f32 x) {
+  kv_f32 a = k_abs_f32(x);
+  a = a > 4.0f ? k_splat_f32(4.0f) : a;
+  const kv_f64 t = k_wide(a);
+  const kv_f64 w = t * t * 0.125 - 1.0;
+  kv_f64 p = kv_f64{} + 0.0005720870749943396;
+  p = p * w - 0.001370520459397867;
+  p = p * w + 0.0007137555935408258;
+  p = p * w - 0.0010855290424966945;
+  p = p * w + 0.005419890107063476;
+  p = p * w - 0.010073057819336628;
+  p = p * w + 0.014041012917088652;
+  p = p * w - 0.021672319502170953;
+  p = p * w + 0.033154929292090976;
+  p = p * w - 0.04601033120305868;
+  p = p * w + 0.059871730118571956;
+  p = p * w - 0.07468836514136024;
+  p = p * w + 0.09021008523535226;
+  p = p * w - 0.10771328433140187;
+  p = p * w + 0.1316750941009603;
+  p = p * w - 0.17657617392211494;
+  p = p * w + 0.35353099564340495;
+  kv_f32 y = k_narrow(p * t);
+  y = y > 1.0f ? k_splat_f32(1.0f) : y;
+  y = a >= 3.92f ? k_splat_f32(1.0f) : y;
+  y = k_copysign_f32(y, x);
+  return x == x ? y : x;
+}
+K_FN float k_erf_f32(float x) { return k_erf_f32(k_splat_f32(x))[0]; }
+)"},
+    {"k_wsin", "",
+     R"(// Sine, or cosine when `quarter` is 1, in double for |x| <= 2^20.
+K_FN kv_f32 k_wsin(kv_f64 x, long long quarter) {
+  const kv_f64 s = x * 0.63661977236758134 + 6755399441055744.0;
+  const kv_f64 q = s - 6755399441055744.0;
+  const kv_f64 r = x - q * 1.57079632673412561417 - q * 6.07710050650619224932e-11;
+  const kv_i64 n = (kv_i64)s + quarter;
+  const kv_f64 g = r * r;
+  kv_f64 p = g * -2.5052108385441720e-8 + 2.7557319223985893e-6;
+  p = p * g - 1.9841269841269841e-4;
+  p = p * g + 8.3333333333333332e-3;
+  p = p * g - 0.16666666666666667;
+  p = p * g * r + r;
+  kv_f64 c = g * 2.0876756987868099e-9 - 2.7557319223985888e-7;
+  c = c * g + 2.4801587301587302e-5;
+  c = c * g - 1.3888888888888889e-3;
+  c = c * g + 4.1666666666666664e-2;
+  c = c * g - 0.5;
+  c = c * g + 1.0;
+  const kv_f64 y = (kv_f64)((n & 1) != 0 ? (kv_i64)c : (kv_i64)p);
+  return k_narrow((kv_f64)((kv_i64)y ^ ((n & 2) << 62)));
+}
+)"},
+    {"k_sin_f32", "", R"(extern "C" float sinf(float);
+static __attribute__((noinline)) void k_sin_far_f32(const float* x, float* y) {
+  for (int l = 0; l < K_LANES; ++l)
+    if (!(__builtin_fabsf(x[l]) <= 1048576.0f)) y[l] = sinf(x[l]);
+}
+K_FN kv_f32 k_sin_f32(kv_f32 x) {
+  kv_f32 y = k_wsin(k_wide(x), 0);
+  if (__builtin_expect(k_any(~k_mask(k_abs_f32(x) <= 1048576.0f)), 0)) {
+    float a[K_LANES], b[K_LANES];
+    __builtin_memcpy(a, &x, sizeof(x));
+    __builtin_memcpy(b, &y, sizeof(y));
+    k_sin_far_f32(a, b);
+    __builtin_memcpy(&y, b, sizeof(y));
+  }
+  return x == 0.0f ? x : y;
+}
+K_FN float k_sin_f32(float x) { return k_sin_f32(k_splat_f32(x))[0]; }
+)"},
+    {"k_cos_f32", "", R"(extern "C" float cosf(float);
+static __attribute__((noinline)) void k_cos_far_f32(const float* x, float* y) {
+  for (int l = 0; l < K_LANES; ++l)
+    if (!(__builtin_fabsf(x[l]) <= 1048576.0f)) y[l] = cosf(x[l]);
+}
+K_FN kv_f32 k_cos_f32(kv_f32 x) {
+  kv_f32 y = k_wsin(k_wide(x), 1);
+  if (__builtin_expect(k_any(~k_mask(k_abs_f32(x) <= 1048576.0f)), 0)) {
+    float a[K_LANES], b[K_LANES];
+    __builtin_memcpy(a, &x, sizeof(x));
+    __builtin_memcpy(b, &y, sizeof(y));
+    k_cos_far_f32(a, b);
+    __builtin_memcpy(&y, b, sizeof(y));
+  }
+  return y;
+}
+K_FN float k_cos_f32(float x) { return k_cos_f32(k_splat_f32(x))[0]; }
+)"},
+    {"k_pow_f32", "", R"(extern "C" float powf(float, float);
+static __attribute__((noinline)) void k_pow_far_f32(const float* x, const float* e, float* y) {
+  for (int l = 0; l < K_LANES; ++l) {
+    const float big = __builtin_inff();
+    if (!(x[l] > 0.0f && x[l] < big && e[l] < big && e[l] > -big)) y[l] = powf(x[l], e[l]);
+  }
+}
+K_FN kv_f32 k_pow_f32(kv_f32 x, kv_f32 e) {
+  const float big = __builtin_inff();
+  kv_f64 d = k_wlog(k_wide(x)) * k_wide(e);
+  d = d > 110.0 ? k_splat_f64(110.0) : d;
+  d = d < -110.0 ? k_splat_f64(-110.0) : d;
+  kv_f32 y = k_narrow(k_wexp(d));
+  if (__builtin_expect(k_any(~k_mask((x > 0.0f) & (x < big) & (e < big) & (e > -big))), 0)) {
+    float a[K_LANES], b[K_LANES], c[K_LANES];
+    __builtin_memcpy(a, &x, sizeof(x));
+    __builtin_memcpy(b, &e, sizeof(e));
+    __builtin_memcpy(c, &y, sizeof(y));
+    k_pow_far_f32(a, b, c);
+    __builtin_memcpy(&y, c, sizeof(y));
+  }
+  return y;
+}
+K_FN float k_pow_f32(float x, float e) { return k_pow_f32(k_splat_f32(x), k_splat_f32(e))[0]; }
+)"},
+    {"k_exp_$T", "f64", R"(extern "C" $C exp$S($C);
+K_FN $C k_exp_$T($C x) { return exp$S(x); }
+K_FN kv_$T k_exp_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = exp$S(x[l]);
+  return x;
+}
+)"},
+    {"k_exp2_$T", "f64", R"(extern "C" $C exp2$S($C);
+K_FN $C k_exp2_$T($C x) { return exp2$S(x); }
+K_FN kv_$T k_exp2_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = exp2$S(x[l]);
+  return x;
+}
+)"},
+    {"k_expm1_$T", "f64", R"(extern "C" $C expm1$S($C);
+K_FN $C k_expm1_$T($C x) { return expm1$S(x); }
+K_FN kv_$T k_expm1_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = expm1$S(x[l]);
+  return x;
+}
+)"},
+    {"k_log_$T", "f64", R"(extern "C" $C log$S($C);
+K_FN $C k_log_$T($C x) { return log$S(x); }
+K_FN kv_$T k_log_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = log$S(x[l]);
+  return x;
+}
+)"},
+    {"k_log2_$T", "f64", R"(extern "C" $C log2$S($C);
+K_FN $C k_log2_$T($C x) { return log2$S(x); }
+K_FN kv_$T k_log2_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = log2$S(x[l]);
+  return x;
+}
+)"},
+    {"k_log10_$T", "f64", R"(extern "C" $C log10$S($C);
+K_FN $C k_log10_$T($C x) { return log10$S(x); }
+K_FN kv_$T k_log10_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = log10$S(x[l]);
+  return x;
+}
+)"},
+    {"k_log1p_$T", "f64", R"(extern "C" $C log1p$S($C);
+K_FN $C k_log1p_$T($C x) { return log1p$S(x); }
+K_FN kv_$T k_log1p_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = log1p$S(x[l]);
+  return x;
+}
+)"},
+    {"k_sin_$T", "f64", R"(extern "C" $C sin$S($C);
+K_FN $C k_sin_$T($C x) { return sin$S(x); }
+K_FN kv_$T k_sin_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = sin$S(x[l]);
+  return x;
+}
+)"},
+    {"k_cos_$T", "f64", R"(extern "C" $C cos$S($C);
+K_FN $C k_cos_$T($C x) { return cos$S(x); }
+K_FN kv_$T k_cos_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = cos$S(x[l]);
+  return x;
+}
+)"},
+    {"k_tanh_$T", "f64", R"(extern "C" $C tanh$S($C);
+K_FN $C k_tanh_$T($C x) { return tanh$S(x); }
+K_FN kv_$T k_tanh_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = tanh$S(x[l]);
+  return x;
+}
+)"},
+    {"k_erf_$T", "f64", R"(extern "C" $C erf$S($C);
+K_FN $C k_erf_$T($C x) { return erf$S(x); }
+K_FN kv_$T k_erf_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = erf$S(x[l]);
+  return x;
+}
+)"},
+    {"k_tan_$T", "f32 f64", R"(extern "C" $C tan$S($C);
+K_FN $C k_tan_$T($C x) { return tan$S(x); }
+K_FN kv_$T k_tan_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = tan$S(x[l]);
+  return x;
+}
+)"},
+    {"k_asin_$T", "f32 f64", R"(extern "C" $C asin$S($C);
+K_FN $C k_asin_$T($C x) { return asin$S(x); }
+K_FN kv_$T k_asin_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = asin$S(x[l]);
+  return x;
+}
+)"},
+    {"k_acos_$T", "f32 f64", R"(extern "C" $C acos$S($C);
+K_FN $C k_acos_$T($C x) { return acos$S(x); }
+K_FN kv_$T k_acos_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = acos$S(x[l]);
+  return x;
+}
+)"},
+    {"k_atan_$T", "f32 f64", R"(extern "C" $C atan$S($C);
+K_FN $C k_atan_$T($C x) { return atan$S(x); }
+K_FN kv_$T k_atan_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = atan$S(x[l]);
+  return x;
+}
+)"},
+    {"k_sinh_$T", "f32 f64", R"(extern "C" $C sinh$S($C);
+K_FN $C k_sinh_$T($C x) { return sinh$S(x); }
+K_FN kv_$T k_sinh_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = sinh$S(x[l]);
+  return x;
+}
+)"},
+    {"k_cosh_$T", "f32 f64", R"(extern "C" $C cosh$S($C);
+K_FN $C k_cosh_$T($C x) { return cosh$S(x); }
+K_FN kv_$T k_cosh_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = cosh$S(x[l]);
+  return x;
+}
+)"},
+    {"k_asinh_$T", "f32 f64", R"(extern "C" $C asinh$S($C);
+K_FN $C k_asinh_$T($C x) { return asinh$S(x); }
+K_FN kv_$T k_asinh_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = asinh$S(x[l]);
+  return x;
+}
+)"},
+    {"k_acosh_$T", "f32 f64", R"(extern "C" $C acosh$S($C);
+K_FN $C k_acosh_$T($C x) { return acosh$S(x); }
+K_FN kv_$T k_acosh_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = acosh$S(x[l]);
+  return x;
+}
+)"},
+    {"k_atanh_$T", "f32 f64", R"(extern "C" $C atanh$S($C);
+K_FN $C k_atanh_$T($C x) { return atanh$S(x); }
+K_FN kv_$T k_atanh_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = atanh$S(x[l]);
+  return x;
+}
+)"},
+    {"k_erfc_$T", "f32 f64", R"(extern "C" $C erfc$S($C);
+K_FN $C k_erfc_$T($C x) { return erfc$S(x); }
+K_FN kv_$T k_erfc_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = erfc$S(x[l]);
+  return x;
+}
+)"},
+    {"k_lgamma_$T", "f32 f64", R"(extern "C" $C lgamma$S($C);
+K_FN $C k_lgamma_$T($C x) { return lgamma$S(x); }
+K_FN kv_$T k_lgamma_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = lgamma$S(x[l]);
+  return x;
+}
+)"},
+    {"k_pow_$T", "f64", R"(extern "C" $C pow$S($C, $C);
+K_FN $C k_pow_$T($C x, $C y) { return pow$S(x, y); }
+K_FN kv_$T k_pow_$T(kv_$T x, kv_$T y) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = pow$S(x[l], y[l]);
+  return x;
+}
+)"},
+    {"k_copysign_$T", "f64", R"(extern "C" $C copysign$S($C, $C);
+K_FN $C k_copysign_$T($C x, $C y) { return copysign$S(x, y); }
+K_FN kv_$T k_copysign_$T(kv_$T x, kv_$T y) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = copysign$S(x[l], y[l]);
+  return x;
+}
+)"},
+    {"k_fmod_$T", "f32 f64", R"(extern "C" $C fmod$S($C, $C);
+K_FN $C k_fmod_$T($C x, $C y) { return fmod$S(x, y); }
+K_FN kv_$T k_fmod_$T(kv_$T x, kv_$T y) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = fmod$S(x[l], y[l]);
+  return x;
+}
+)"},
+    {"k_atan2_$T", "f32 f64", R"(extern "C" $C atan2$S($C, $C);
+K_FN $C k_atan2_$T($C x, $C y) { return atan2$S(x, y); }
+K_FN kv_$T k_atan2_$T(kv_$T x, kv_$T y) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = atan2$S(x[l], y[l]);
+  return x;
+}
+)"},
+    {"k_nextafter_$T", "f32 f64", R"(extern "C" $C nextafter$S($C, $C);
+K_FN $C k_nextafter_$T($C x, $C y) { return nextafter$S(x, y); }
+K_FN kv_$T k_nextafter_$T(kv_$T x, kv_$T y) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = nextafter$S(x[l], y[l]);
+  return x;
+}
+)"},
+    {"k_hypot_$T", "f32 f64", R"(extern "C" $C hypot$S($C, $C);
+K_FN $C k_hypot_$T($C x, $C y) { return hypot$S(x, y); }
+K_FN kv_$T k_hypot_$T(kv_$T x, kv_$T y) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = hypot$S(x[l], y[l]);
+  return x;
+}
+)"},
+    {"k_remainder_$T", "f32 f64", R"(K_FN $C k_remainder_$T($C a, $C b) {
+  const $C r = k_fmod_$T(a, b);
+  return r != 0 && (b < 0) != (r < 0) ? r + b : r;
+}
+K_FN kv_$T k_remainder_$T(kv_$T x, kv_$T y) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = k_remainder_$T(($C)x[l], ($C)y[l]);
+  return x;
+}
+)"},
+    {"k_floordiv_$T", "f32 f64", R"(K_FN $C k_floordiv_$T($C a, $C b) {
+  if (b == 0) return a / b;
+  const $C r = k_fmod_$T(a, b);
+  $C q = (a - r) / b;
+  if (r != 0 && (b < 0) != (r < 0)) q -= 1;
+  if (q == 0) return k_copysign_$T(($C)0, a / b);
+  const $C f = __builtin_floor$S(q);
+  return q - f > ($C)0.5 ? f + 1 : f;
+}
+K_FN kv_$T k_floordiv_$T(kv_$T x, kv_$T y) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = k_floordiv_$T(($C)x[l], ($C)y[l]);
+  return x;
+}
+)"},
+    {"k_erfinv_$T", "f32 f64",
+     R"(// Winitzki's start, then Newton's steps in double.
+extern "C" double erf(double);
+extern "C" double exp(double);
+extern "C" double log(double);
+K_FN $C k_erfinv_$T($C v) {
+  const double x = v;
+  if (!(x > -1 && x < 1)) return x == 1 ? k_inf_$T() : x == -1 ? -k_inf_$T() : k_nan_$T();
+  const double w = log((1 - x) * (1 + x));
+  const double t = 4.3307467508 + w / 2;
+  double y = __builtin_copysign(__builtin_sqrt(__builtin_sqrt(t * t - w / 0.147) - t), x);
+  for (int i = 0; i < 3; ++i) {
+    const double e = erf(y) - x;
+    const double u = e / (1.1283791670955126 * exp(-y * y));
+    y -= u / (1 + y * u);
+  }
+  return ($C)(x == 0 ? x : y);
+}
+K_FN kv_$T k_erfinv_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = k_erfinv_$T(($C)x[l]);
+  return x;
+}
+)"},
+    {"k_digamma_$T", "f32 f64",
+     R"(// Recurrence up to 8, then the asymptotic series; reflection below zero.
+extern "C" double tan(double);
+extern "C" double log(double);
+K_FN $C k_digamma_$T($C v) {
+  double x = v, y = 0;
+  if (x == 0) return -__builtin_copysign$S(k_inf_$T(), v);
+  if (x < 0) {
+    if (x == __builtin_floor(x)) return k_nan_$T();
+    y = -3.14159265358979323846 / tan(3.14159265358979323846 * (x - __builtin_floor(x)));
+    x = 1 - x;
+  }
+  for (; x < 8; x += 1) y -= 1 / x;
+  const double z = 1 / (x * x);
+  y += log(x) - 0.5 / x - z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z / 132))));
+  return ($C)y;
+}
+K_FN kv_$T k_digamma_$T(kv_$T x) {
+  for (int l = 0; l < K_LANES; ++l) x[l] = k_digamma_$T(($C)x[l]);
+  return x;
+}
+)"},
+};
+
+}  // namespace
+
+absl::Span<const PreludePart> CpuMathPrelude() { return kParts; }
+
+}  // namespace kiln

@@ -1,0 +1,31 @@
+#ifndef KILN_COMPILER_CODEGEN_CUDA_CODEGEN_H_
+#define KILN_COMPILER_CODEGEN_CUDA_CODEGEN_H_
+
+// Writes a kernel as header-free CUDA C++. kernel_abi.h says how it is called.
+//
+// A thread takes KernelTiling::vector_width neighbours on the contiguous axis
+// and moves them in accesses of up to 16 bytes, where the address of the first
+// is a multiple of the access for all symbols; else element by element. All
+// loads of those neighbours are written before what uses them, so that they
+// are in flight together. Results are a function of shapes alone: no order
+// depends on the chip, and nothing is added atomically but where a store says
+// StoreMode::kAtomicAdd.
+
+#include "absl/status/status.h"
+#include "compiler/codegen/kernel_source.h"
+#include "compiler/codegen/nest_facts.h"
+#include "compiler/config/target.h"
+#include "compiler/schedule/kernel_plan.h"
+
+namespace kiln {
+
+// Fills text (with kSymbolPlaceholder for the name), grid, block and
+// shared_bytes of `source`. UNSUPPORTED_OP names what the writer lacks.
+absl::Status WriteCudaKernel(const PlannedKernel& kernel,
+                             const std::vector<Buffer>& buffers,
+                             const ShapeEnv& shapes, const Target& target,
+                             NestFacts facts, KernelSource& source);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_CODEGEN_CUDA_CODEGEN_H_

@@ -1,0 +1,4 @@
+#include "compiler/codegen/prelude.h"
+namespace kiln {
+std::vector<PreludePart> CudaPrelude() { return {}; }
+}  // namespace kiln

@@ -1,0 +1,15 @@
+#ifndef KILN_COMPILER_CODEGEN_HALF_CONSTANTS_H_
+#define KILN_COMPILER_CODEGEN_HALF_CONSTANTS_H_
+
+// The bits of half-type literals: nearest, ties to even; NaN stays NaN.
+
+#include <cstdint>
+
+namespace kiln {
+
+uint16_t BFloat16Bits(float value);
+uint16_t Float16Bits(float value);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_CODEGEN_HALF_CONSTANTS_H_

@@ -1,0 +1,256 @@
+#include "compiler/codegen/nest_facts.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/sym/sym_simplify.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+constexpr int64_t kMax32 = (int64_t{1} << 31) - 1;
+
+// Gathers the facts of one nest, node by node.
+class Gatherer {
+ public:
+  Gatherer(const LoopNest& nest, const std::vector<Buffer>& buffers,
+           const ShapeEnv& shapes)
+      : nest_(nest), buffers_(buffers), shapes_(shapes) {
+    facts_.buffer_param.assign(buffers.size(), -1);
+  }
+
+  absl::StatusOr<NestFacts> Run() {
+    RETURN_IF_ERROR(Axes());
+    for (ScalarId id = 0; id < nest_.body.size(); ++id)
+      RETURN_IF_ERROR(Node(id));
+    for (const Store& store : nest_.stores) RETURN_IF_ERROR(OneStore(store));
+    for (const SymExpr& extent : facts_.extents) NoteSymbols(extent);
+    facts_.params = std::move(buffer_params_);
+    for (uint32_t symbol : facts_.symbols)
+      facts_.params.push_back(
+          {KernelParam::Kind::kScalar, 0, SymExpr::Symbol(symbol)});
+    if (facts_.uses_seed)
+      facts_.params.push_back({KernelParam::Kind::kSeed, 0, 0});
+    facts_.index32 = fits32_;
+    return std::move(facts_);
+  }
+
+ private:
+  absl::Status Axes() {
+    facts_.num_axes = static_cast<uint32_t>(nest_.axes.size());
+    if (facts_.num_axes > 64)
+      return absl::InternalError("nest: more than 64 axes");
+    SymExpr total = 1;
+    for (uint32_t i = 0; i < facts_.num_axes; ++i) {
+      const Axis& axis = nest_.axes[i];
+      if (axis.reduction) facts_.reduced |= AxisBit(i);
+      if (!axis.reduction && facts_.reduced != 0)
+        return absl::InternalError("nest: a reduction axis before another");
+      if (!axis.reduction) ++facts_.num_outer;
+      facts_.extents.push_back(axis.extent);
+      total = total * axis.extent;
+    }
+    Fits({&total, 1});
+    return absl::OkStatus();
+  }
+
+  // Remembers whether all of `exprs` stay within 32 bits.
+  void Fits(absl::Span<const SymExpr> exprs) {
+    for (const SymExpr& e : exprs) {
+      if (!fits32_) return;
+      const ValueRange range = Range(e);
+      fits32_ = range.min >= -kMax32 && range.max <= kMax32;
+    }
+  }
+
+  ValueRange Range(const SymExpr& e) const {
+    return RangeWithin(e, {shapes_, facts_.extents});
+  }
+
+  void NoteSymbols(const SymExpr& e) {
+    if (e.is_constant()) return;
+    e.VisitVars([&](Var var) {
+      if (var.kind != Var::Kind::kSymbol) return;
+      auto& symbols = facts_.symbols;
+      if (std::find(symbols.begin(), symbols.end(), var.index) == symbols.end())
+        symbols.push_back(var.index);
+    });
+  }
+
+  absl::Status Node(ScalarId id) {
+    const ScalarNode& node = nest_.body[id];
+    AxisSet axes = 0;
+    uint16_t stage = 0;
+    const auto depends = [&](ScalarId on) {
+      if (on >= id) return false;
+      axes |= facts_.axes[on];
+      stage = std::max(stage, facts_.stage[on]);
+      return true;
+    };
+    for (ScalarId arg : node.args)
+      if (!depends(arg))
+        return absl::InternalError(absl::StrCat("node ", id, " reads ", arg));
+    bool sound = true;
+    for (const SymExpr& index : node.index) {
+      if (index.is_constant()) continue;
+      NoteSymbols(index);
+      index.VisitVars([&](Var var) {
+        if (var.kind == Var::Kind::kAxis) axes |= AxisBit(var.index);
+        if (var.kind == Var::Kind::kIndirect) sound &= depends(var.index);
+      });
+    }
+    if (!sound)
+      return absl::InternalError(absl::StrCat("node ", id, ": bad index"));
+
+    SymExpr offset = 0;
+    if (node.op == ScalarOp::kLoad) {
+      ASSIGN_OR_RETURN(offset, Access(node.buffer, node.index));
+    }
+    if (node.op == ScalarOp::kReduce) {
+      axes &= ~facts_.reduced;
+      ++stage;
+    }
+    if (node.op == ScalarOp::kScan) {
+      facts_.has_scan = true;
+      axes |= AxisBit(facts_.num_axes - 1);
+    }
+    if (node.op == ScalarOp::kSeed) facts_.uses_seed = true;
+    facts_.axes.push_back(axes);
+    facts_.stage.push_back(stage);
+    facts_.load_offset.push_back(std::move(offset));
+    return absl::OkStatus();
+  }
+
+  absl::Status OneStore(const Store& store) {
+    AxisSet axes = facts_.axes[store.value];
+    uint16_t stage = facts_.stage[store.value];
+    const auto depends = [&](ScalarId on) {
+      axes |= facts_.axes[on];
+      stage = std::max(stage, facts_.stage[on]);
+    };
+    if (store.mask != Store::kNoMask) depends(store.mask);
+    for (const SymExpr& index : store.index) {
+      if (index.is_constant()) continue;
+      NoteSymbols(index);
+      index.VisitVars([&](Var var) {
+        if (var.kind == Var::Kind::kAxis) axes |= AxisBit(var.index);
+        if (var.kind == Var::Kind::kIndirect) depends(var.index);
+      });
+    }
+    ASSIGN_OR_RETURN(SymExpr offset, Access(store.buffer, store.index));
+    facts_.has_atomic |= store.mode == StoreMode::kAtomicAdd;
+    facts_.store_axes.push_back(axes);
+    facts_.store_stage.push_back(stage);
+    facts_.store_offset.push_back(std::move(offset));
+    return absl::OkStatus();
+  }
+
+  // The element's distance from the base pointer; notes the parameter.
+  absl::StatusOr<SymExpr> Access(BufferId id, const DimVector& index) {
+    if (id >= buffers_.size())
+      return absl::InternalError(absl::StrCat("no buffer ", id));
+    const Buffer& buffer = buffers_[id];
+    if (index.size() != buffer.strides.size())
+      return absl::InternalError(
+          absl::StrCat(buffer.name, ": ", index.size(), " indices for ",
+                       buffer.strides.size(), " dimensions"));
+    if (facts_.buffer_param[id] < 0) {
+      facts_.buffer_param[id] = static_cast<int>(buffer_params_.size());
+      buffer_params_.push_back({KernelParam::Kind::kBuffer, id, 0});
+    }
+    SymExpr offset = buffer.offset;
+    ValueRange reach = Range(buffer.offset);
+    for (size_t d = 0; d < index.size(); ++d) {
+      if (!index[d].Is(0) && !buffer.strides[d].Is(0))
+        offset = offset + index[d] * buffer.strides[d];
+      // An element that is touched lies inside the buffer, whatever the range
+      // of a loaded index says.
+      const ValueRange far = Range((buffer.sizes[d] - 1) * buffer.strides[d]);
+      reach.min += std::min<int64_t>(far.min, 0);
+      reach.max =
+          std::min(reach.max + std::max<int64_t>(far.max, 0), ValueRange::kMax);
+    }
+    NoteSymbols(offset);
+    fits32_ = fits32_ && reach.min >= -kMax32 && reach.max <= kMax32;
+    return offset;
+  }
+
+  const LoopNest& nest_;
+  const std::vector<Buffer>& buffers_;
+  const ShapeEnv& shapes_;
+  NestFacts facts_;
+  std::vector<KernelParam> buffer_params_;
+  bool fits32_ = true;
+};
+
+// Whether the variable moves when `axis` does.
+bool Moves(Var var, uint32_t axis, const NestFacts& facts) {
+  switch (var.kind) {
+    case Var::Kind::kSymbol:
+      return false;
+    case Var::Kind::kAxis:
+      return var.index == axis;
+    case Var::Kind::kIndirect:
+      return (facts.axes[var.index] & AxisBit(axis)) != 0;
+  }
+  return false;
+}
+
+bool AtomMoves(const SymExpr::Atom& atom, uint32_t axis,
+               const NestFacts& facts) {
+  if (atom.is_var()) return Moves(atom.var, axis, facts);
+  bool moves = false;
+  const auto look = [&](Var var) { moves |= Moves(var, axis, facts); };
+  atom.operands->first.VisitVars(look);
+  atom.operands->second.VisitVars(look);
+  return moves;
+}
+
+}  // namespace
+
+absl::StatusOr<NestFacts> FactsOf(const LoopNest& nest,
+                                  const std::vector<Buffer>& buffers,
+                                  const ShapeEnv& shapes) {
+  return Gatherer(nest, buffers, shapes).Run();
+}
+
+Motion MotionOf(const SymExpr& offset, uint32_t axis, const NestFacts& facts) {
+  if (offset.is_constant()) return Motion::kStill;
+  Motion motion = Motion::kStill;
+  for (const SymExpr::Term& term : offset.sum().terms) {
+    int moving = 0;
+    bool plain = true;
+    for (const SymExpr::Atom& atom : term.atoms) {
+      if (!AtomMoves(atom, axis, facts)) continue;
+      ++moving;
+      plain &= atom.is_var() && atom.var.kind == Var::Kind::kAxis;
+    }
+    if (moving == 0) continue;
+    if (moving > 1 || !plain) return Motion::kIrregular;
+    const bool one = term.coefficient == 1 && term.atoms.size() == 1;
+    motion = one && motion == Motion::kStill ? Motion::kContiguous
+                                             : Motion::kStrided;
+  }
+  return motion;
+}
+
+bool RestIsMultiple(const SymExpr& offset, uint32_t axis, int64_t elements) {
+  if (offset.is_constant()) return offset.constant() % elements == 0;
+  for (const SymExpr::Term& term : offset.sum().terms) {
+    const bool of_axis = term.atoms.size() == 1 && term.atoms[0].is_var() &&
+                         term.atoms[0].var == Var{Var::Kind::kAxis, axis};
+    if (!of_axis && term.coefficient % elements != 0) return false;
+  }
+  return true;
+}
+
+bool IsMultiple(const SymExpr& extent, int64_t elements) {
+  if (extent.is_constant()) return extent.constant() % elements == 0;
+  for (const SymExpr::Term& term : extent.sum().terms)
+    if (term.coefficient % elements != 0) return false;
+  return true;
+}
+
+}  // namespace kiln

@@ -1,0 +1,85 @@
+#ifndef KILN_COMPILER_CODEGEN_NEST_FACTS_H_
+#define KILN_COMPILER_CODEGEN_NEST_FACTS_H_
+
+// What the writers of kernels need to know of a nest: which value depends on
+// which loop, how many reductions lie beneath it, where accesses lie in
+// memory, what the kernel's parameters are. Decides nothing.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/codegen/kernel_source.h"
+#include "compiler/loop/loop_nest.h"
+
+namespace kiln {
+
+// A set of axes of a nest, a bit each. A nest has at most 64.
+using AxisSet = uint64_t;
+constexpr AxisSet AxisBit(uint32_t axis) { return AxisSet{1} << axis; }
+
+// How an offset moves with one axis.
+enum class Motion : uint8_t {
+  kStill,       // not at all
+  kContiguous,  // by one element
+  kStrided,     // by the same number of elements each step
+  kIrregular,   // through a division, or an index that was loaded
+};
+
+struct NestFacts {
+  uint32_t num_outer = 0;  // axes that are not reduced: 0 .. num_outer-1
+  uint32_t num_axes = 0;
+  AxisSet reduced = 0;
+
+  // One a node.
+  std::vector<AxisSet> axes;    // that its value depends on
+  std::vector<uint16_t> stage;  // reductions on the longest way down
+  // kLoad: elements from the buffer's base pointer, over axes, symbols and
+  // indirect nodes. Else 0.
+  std::vector<SymExpr> load_offset;
+
+  // One a store.
+  std::vector<AxisSet> store_axes;  // of value, index and mask
+  std::vector<uint16_t> store_stage;
+  std::vector<SymExpr> store_offset;
+
+  std::vector<SymExpr> extents;  // of the axes
+
+  // Buffers in order of first use, then symbols, then the seed.
+  std::vector<KernelParam> params;
+  std::vector<int> buffer_param;  // BufferId -> number among buffers, or -1
+  std::vector<uint32_t> symbols;  // graph symbols, in parameter order
+  bool uses_seed = false;
+  bool has_scan = false;
+  bool has_atomic = false;
+
+  // Every offset and every extent's product fits a signed 32-bit integer.
+  bool index32 = false;
+
+  bool IsReduced(ScalarId node) const { return (axes[node] & reduced) != 0; }
+  bool StoreIsReduced(size_t store) const {
+    return (store_axes[store] & reduced) != 0;
+  }
+};
+
+// Errors: INTERNAL for a nest that breaks loop_nest.h's rules: more than 64
+// axes, an index of the wrong length, a node that reads a later one.
+absl::StatusOr<NestFacts> FactsOf(const LoopNest& nest,
+                                  const std::vector<Buffer>& buffers,
+                                  const ShapeEnv& shapes);
+
+// How `offset` moves with `axis`. A node that an index reads counts through
+// the axes it depends on.
+Motion MotionOf(const SymExpr& offset, uint32_t axis, const NestFacts& facts);
+
+// Whether every term of `offset` that does not hold `axis` is a multiple of
+// `elements`, for all values of its variables.
+bool RestIsMultiple(const SymExpr& offset, uint32_t axis, int64_t elements);
+
+// Whether `extent` is a multiple of `elements` whatever the symbols are.
+bool IsMultiple(const SymExpr& extent, int64_t elements);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_CODEGEN_NEST_FACTS_H_

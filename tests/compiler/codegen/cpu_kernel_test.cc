@@ -1,0 +1,267 @@
+// Generated CPU kernels against the interpreter, one nest a test.
+
+#include <gtest/gtest.h>
+
+#include "tests/support/nest_case.h"
+
+namespace kiln {
+namespace {
+
+SymExpr A(uint32_t axis) { return SymExpr::Axis(axis); }
+
+constexpr DType kF32 = DType::kFloat32;
+constexpr DType kBF16 = DType::kBFloat16;
+// One float operation after another, each within half a unit: 2^-22.
+constexpr double kFewRoundings = 2.4e-7;
+// Sums of a thousand floats in [-4, 4], in any order.
+constexpr double kSums = 2e-4;
+// bf16 results: half a unit of their last place, 2^-8.
+constexpr double kBF16Rounding = 4e-3;
+
+TEST(CpuKernel, AddsAndAppliesReluWithATail) {
+  NestCase c;
+  const uint32_t i = c.Axis(1003);
+  const BufferId x = c.In(kF32, {1003}), y = c.In(kF32, {1003});
+  const BufferId z = c.Out(kF32, {1003});
+  const ScalarId sum =
+      c.Op(ScalarOp::kAdd, {c.Load(x, {A(i)}), c.Load(y, {A(i)})});
+  c.Store(z, {A(i)}, c.Op(ScalarOp::kMaximum, {sum, c.Constant(kF32, 0)}));
+  c.CheckOnCpu(0);
+}
+
+TEST(CpuKernel, BroadcastsABiasOverRowsOfBFloat16) {
+  NestCase c;
+  const uint32_t i = c.Axis(7), j = c.Axis(50);
+  const BufferId x = c.In(kBF16, {7, 50}), b = c.In(kF32, {50});
+  const BufferId s = c.In(kF32, {7});
+  const BufferId z = c.Out(kBF16, {7, 50});
+  const ScalarId v =
+      c.Op(ScalarOp::kAdd,
+           {c.Op(ScalarOp::kMul,
+                 {c.Cast(kF32, c.Load(x, {A(i), A(j)})), c.Load(s, {A(i)})}),
+            c.Load(b, {A(j)})});
+  c.Store(z, {A(i), A(j)}, c.Cast(kBF16, v));
+  c.CheckOnCpu(kBF16Rounding);
+}
+
+TEST(CpuKernel, HalvesRoundToNearestEven) {
+  NestCase c;
+  const uint32_t i = c.Axis(517);
+  const BufferId x = c.In(DType::kFloat16, {517}), y = c.In(kF32, {517});
+  const BufferId z = c.Out(DType::kFloat16, {517}), w = c.Out(kBF16, {517});
+  const ScalarId v = c.Op(ScalarOp::kMul,
+                          {c.Cast(kF32, c.Load(x, {A(i)})), c.Load(y, {A(i)})});
+  c.Store(z, {A(i)}, c.Cast(DType::kFloat16, v));
+  c.Store(w, {A(i)}, c.Cast(kBF16, v));
+  c.CheckOnCpu(0);
+}
+
+TEST(CpuKernel, TransposesInTiles) {
+  NestCase c;
+  const uint32_t i = c.Axis(70), j = c.Axis(130);
+  const BufferId x = c.In(kF32, {70, 130}, {1, 70}), y = c.In(kF32, {70, 130});
+  const BufferId z = c.Out(kF32, {70, 130});
+  c.Store(
+      z, {A(i), A(j)},
+      c.Op(ScalarOp::kAdd, {c.Load(x, {A(i), A(j)}), c.Load(y, {A(i), A(j)})}));
+  c.kernel.tiling = {.mapping = Mapping::kTile2d, .tile_axis = 0};
+  c.CheckOnCpu(0);
+}
+
+TEST(CpuKernel, SizesMayBeSymbols) {
+  NestCase c;
+  const SymExpr n = c.Symbol(9), d = c.Symbol(33);
+  const uint32_t i = c.Axis(n), j = c.Axis(d);
+  const BufferId x = c.In(kF32, {n, d}), z = c.Out(kF32, {d, n});
+  c.Store(z, {A(j), A(i)}, c.Op(ScalarOp::kNeg, {c.Load(x, {A(i), A(j)})}));
+  c.CheckOnCpu(0);
+}
+
+TEST(CpuKernel, MasksLoadsAndCountsIndices) {
+  NestCase c;
+  const uint32_t i = c.Axis(20), j = c.Axis(37);
+  const BufferId x = c.In(kF32, {20, 37}), z = c.Out(kF32, {20, 37});
+  const BufferId k = c.Out(DType::kInt64, {20, 37});
+  const ScalarId row = c.Index(A(i)), column = c.Index(A(j));
+  const ScalarId below = c.Op(ScalarOp::kLe, {column, row});
+  const ScalarId shifted = c.MaskedLoad(
+      x, {A(i), A(j) + 1},
+      c.Op(ScalarOp::kLt, {column, c.Constant(DType::kInt64, 36)}), -1.5);
+  c.Store(z, {A(i), A(j)},
+          c.Op(ScalarOp::kWhere, {below, shifted, c.Constant(kF32, -2)}));
+  c.Store(k, {A(i), A(j)},
+          c.Op(ScalarOp::kAdd, {c.Index(FloorDiv(A(j), 3)), column}));
+  c.CheckOnCpu(0);
+}
+
+TEST(CpuKernel, GathersRowsOfATable) {
+  NestCase c;
+  const uint32_t i = c.Axis(11), j = c.Axis(40);
+  const BufferId ids = c.In(DType::kInt64, {11}), w = c.In(kF32, {5, 40});
+  const BufferId z = c.Out(kF32, {11, 40});
+  const ScalarId id = c.Load(ids, {A(i)});
+  c.Store(z, {A(i), A(j)}, c.Load(w, {SymExpr::Indirect(id), A(j)}));
+  c.CheckOnCpu(0);
+}
+
+TEST(CpuKernel, AddsRowsIntoATable) {
+  NestCase c;
+  const uint32_t i = c.Axis(30), j = c.Axis(40);
+  const BufferId ids = c.In(DType::kInt64, {30}), g = c.In(kF32, {30, 40});
+  const BufferId w = c.Out(kF32, {5, 40});
+  const ScalarId id = c.Load(ids, {A(i)});
+  c.Store(w, {SymExpr::Indirect(id), A(j)}, c.Load(g, {A(i), A(j)}),
+          StoreMode::kAtomicAdd);
+  c.CheckOnCpu(kFewRoundings * 8);
+}
+
+TEST(CpuKernel, ScattersThroughAnIndexAlongTheVector) {
+  NestCase c;
+  const uint32_t i = c.Axis(100);
+  const BufferId ids = c.In(DType::kInt64, {100});
+  const BufferId w = c.Out(DType::kInt64, {5});
+  const ScalarId id = c.Load(ids, {A(i)});
+  c.Store(w, {SymExpr::Indirect(id)}, c.Constant(DType::kInt64, 1),
+          StoreMode::kAtomicAdd);
+  c.CheckOnCpu(0);
+}
+
+void Softmax(NestCase& c, DType dtype, int64_t rows, int64_t columns) {
+  const uint32_t i = c.Axis(rows), r = c.Axis(columns, true);
+  const BufferId x = c.In(dtype, {rows, columns});
+  const BufferId z = c.Out(dtype, {rows, columns});
+  const ScalarId v = c.Cast(kF32, c.Load(x, {A(i), A(r)}));
+  const ScalarId e = c.Op(
+      ScalarOp::kExp, {c.Op(ScalarOp::kSub, {v, c.Reduce(ReduceOp::kMax, v)})});
+  const ScalarId q = c.Op(ScalarOp::kDiv, {e, c.Reduce(ReduceOp::kSum, e)});
+  c.Store(z, {A(i), A(r)}, c.Cast(dtype, q));
+}
+
+TEST(CpuKernel, SoftmaxOfRowsTakesThreePasses) {
+  NestCase c;
+  Softmax(c, kBF16, 9, 77);
+  c.kernel.tiling = {.mapping = Mapping::kRow};
+  c.CheckOnCpu(kBF16Rounding);
+}
+
+TEST(CpuKernel, SoftmaxOfLongRows) {
+  NestCase c;
+  Softmax(c, kF32, 2, 9001);
+  c.kernel.tiling = {.mapping = Mapping::kRow, .persistent = true};
+  c.CheckOnCpu(kFewRoundings);
+}
+
+TEST(CpuKernel, SoftmaxDownColumnsAndBySerialThreads) {
+  for (Mapping mapping : {Mapping::kColumn, Mapping::kSerial}) {
+    NestCase c;
+    const uint32_t i = c.Axis(3), j = c.Axis(41), r = c.Axis(19, true);
+    const BufferId x = c.In(kF32, {3, 19, 41}), z = c.Out(kF32, {3, 19, 41});
+    const ScalarId v = c.Load(x, {A(i), A(r), A(j)});
+    const ScalarId e =
+        c.Op(ScalarOp::kExp,
+             {c.Op(ScalarOp::kSub, {v, c.Reduce(ReduceOp::kMax, v)})});
+    c.Store(z, {A(i), A(r), A(j)},
+            c.Op(ScalarOp::kDiv, {e, c.Reduce(ReduceOp::kSum, e)}));
+    c.kernel.tiling = {.mapping = mapping};
+    c.CheckOnCpu(kFewRoundings);
+  }
+}
+
+TEST(CpuKernel, SumsAndMeansOverTwoAxesWithAnEpilogue) {
+  for (Mapping mapping : {Mapping::kRow, Mapping::kColumn, Mapping::kSerial}) {
+    NestCase c;
+    const uint32_t i = c.Axis(6), r = c.Axis(5, true), q = c.Axis(29, true);
+    const BufferId x = c.In(kF32, {5, 6, 29}), w = c.In(kF32, {5});
+    const BufferId z = c.Out(kF32, {6}), n = c.Out(DType::kInt64, {6});
+    const ScalarId v = c.Op(ScalarOp::kMul,
+                            {c.Load(x, {A(r), A(i), A(q)}), c.Load(w, {A(r)})});
+    const ScalarId sum = c.Reduce(ReduceOp::kSum, v);
+    c.Store(z, {A(i)},
+            c.Op(ScalarOp::kMul, {sum, c.Constant(kF32, 1.0 / 145)}));
+    c.Store(n, {A(i)}, c.Second(c.Reduce(ReduceOp::kArgMax, v)));
+    c.kernel.tiling = {.mapping = mapping};
+    c.CheckOnCpu(kSums);
+  }
+}
+
+TEST(CpuKernel, ReducesEverythingToOneNumber) {
+  for (Mapping mapping : {Mapping::kRow, Mapping::kSerial}) {
+    NestCase c;
+    const uint32_t r = c.Axis(1001, true);
+    const BufferId x = c.In(kF32, {1001}), z = c.Out(kF32, {});
+    const BufferId any = c.Out(DType::kBool, {}), most = c.Out(kF32, {});
+    const ScalarId v = c.Load(x, {A(r)});
+    c.Store(z, {}, c.Reduce(ReduceOp::kSum, v));
+    c.Store(any, {},
+            c.Reduce(ReduceOp::kAny,
+                     c.Op(ScalarOp::kGt, {v, c.Constant(kF32, 3.99)})));
+    c.Store(most, {}, c.Reduce(ReduceOp::kMin, v));
+    c.kernel.tiling = {.mapping = mapping};
+    c.CheckOnCpu(kSums);
+  }
+}
+
+TEST(CpuKernel, RunsACumulativeSum) {
+  NestCase c;
+  const uint32_t i = c.Axis(13), r = c.Axis(21, true);
+  const BufferId x = c.In(kF32, {13, 21}), z = c.Out(kF32, {13, 21});
+  c.Store(z, {A(i), A(r)}, c.Scan(ReduceOp::kSum, c.Load(x, {A(i), A(r)})));
+  c.kernel.tiling = {.mapping = Mapping::kSerial};
+  c.CheckOnCpu(kSums);
+}
+
+TEST(CpuKernel, LayerNormKeepsItsRowStatistics) {
+  NestCase c;
+  const uint32_t i = c.Axis(5), r = c.Axis(100, true);
+  const BufferId x = c.In(kF32, {5, 100}), w = c.In(kF32, {100});
+  const BufferId z = c.Out(kF32, {5, 100}), rstd = c.Out(kF32, {5, 1});
+  const ScalarId v = c.Load(x, {A(i), A(r)});
+  const ScalarId n = c.Constant(kF32, 100);
+  const ScalarId mean = c.Op(ScalarOp::kDiv, {c.Reduce(ReduceOp::kSum, v), n});
+  const ScalarId d = c.Op(ScalarOp::kSub, {v, mean});
+  const ScalarId var =
+      c.Op(ScalarOp::kDiv,
+           {c.Reduce(ReduceOp::kSum, c.Op(ScalarOp::kSquare, {d})), n});
+  const ScalarId scale = c.Op(ScalarOp::kRsqrt, {var});
+  c.Store(z, {A(i), A(r)},
+          c.Op(ScalarOp::kMul,
+               {c.Op(ScalarOp::kMul, {d, scale}), c.Load(w, {A(r)})}));
+  c.Store(rstd, {A(i), 0}, scale);
+  c.kernel.tiling = {.mapping = Mapping::kRow};
+  c.CheckOnCpu(1e-6);
+}
+
+TEST(CpuKernel, DropsOutByPhilox) {
+  NestCase c;
+  const uint32_t i = c.Axis(300);
+  const BufferId x = c.In(kF32, {300}), z = c.Out(kF32, {300});
+  const BufferId m = c.Out(DType::kBool, {300});
+  const ScalarId keep =
+      c.Op(ScalarOp::kGt, {c.Random(7, c.Index(A(i))), c.Constant(kF32, 0.1)});
+  c.Store(z, {A(i)},
+          c.Op(ScalarOp::kMul, {c.Load(x, {A(i)}), c.Cast(kF32, keep)}));
+  c.Store(m, {A(i)}, keep);
+  c.CheckOnCpu(0);
+}
+
+TEST(CpuKernel, IntegersOfAllWidthsWrapAndDivide) {
+  for (DType dtype : {DType::kUInt8, DType::kInt8, DType::kInt16, DType::kInt32,
+                      DType::kInt64}) {
+    NestCase c;
+    c.integer_limit = 100;
+    const uint32_t i = c.Axis(67);
+    const BufferId x = c.In(dtype, {67}), y = c.In(dtype, {67});
+    const BufferId z = c.Out(dtype, {67}), w = c.Out(dtype, {67});
+    const BufferId f = c.Out(kF32, {67});
+    const ScalarId a =
+        c.Op(ScalarOp::kSub, {c.Load(x, {A(i)}), c.Constant(dtype, 50)});
+    const ScalarId b = c.Load(y, {A(i)});
+    c.Store(z, {A(i)}, c.Op(ScalarOp::kMul, {a, b}));
+    c.Store(w, {A(i)}, c.Op(ScalarOp::kFloorDiv, {a, b}));
+    c.Store(f, {A(i)}, c.Cast(kF32, c.Op(ScalarOp::kRemainder, {a, b})));
+    c.CheckOnCpu(0);
+  }
+}
+
+}  // namespace
+}  // namespace kiln

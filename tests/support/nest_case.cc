@@ -1,0 +1,292 @@
+#include "tests/support/nest_case.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/codegen/kernel_source.h"
+#include "compiler/toolchain/host_cc_toolchain.h"
+#include "proto/kernel_abi.h"
+#include "tests/support/nest_interpreter.h"
+
+namespace kiln {
+namespace {
+
+// Runs the pieces one after another from the last to the first.
+void Backwards(const KilnCpuRuntime*, int64_t count, int64_t grain,
+               void (*body)(void*, int64_t, int64_t), void* context) {
+  for (int64_t begin = (count - 1) / grain * grain; begin >= 0; begin -= grain)
+    body(context, begin, std::min(begin + grain, count));
+}
+
+constexpr KilnCpuRuntime kOneThread = {1, &Backwards};
+constexpr KilnCpuRuntime kManyThreads = {4, &Backwards};
+
+}  // namespace
+
+uint32_t NestCase::Axis(SymExpr extent, bool reduction) {
+  kernel.nest.axes.push_back({std::move(extent), reduction});
+  return static_cast<uint32_t>(kernel.nest.axes.size() - 1);
+}
+
+SymExpr NestCase::Symbol(int64_t value) {
+  SymbolFacts facts;
+  facts.name = absl::StrCat("s", shapes.symbols.size());
+  facts.hint = value;
+  facts.range = {0, 1 << 20};
+  shapes.symbols.push_back(facts);
+  symbol_values_.push_back(value);
+  return SymExpr::Symbol(static_cast<uint32_t>(symbol_values_.size() - 1));
+}
+
+BufferId NestCase::Buffer(BufferKind kind, DType dtype, DimVector sizes,
+                          DimVector strides) {
+  kiln::Buffer buffer;
+  buffer.name = absl::StrCat("buf", buffers.size());
+  buffer.kind = kind;
+  buffer.dtype = dtype;
+  if (strides.empty()) {
+    strides.resize(sizes.size());
+    SymExpr stride = 1;
+    for (size_t d = sizes.size(); d-- > 0;) {
+      strides[d] = stride;
+      stride = stride * sizes[d];
+    }
+  }
+  buffer.sizes = std::move(sizes);
+  buffer.strides = std::move(strides);
+  buffers.push_back(std::move(buffer));
+  return static_cast<BufferId>(buffers.size() - 1);
+}
+
+ScalarNode& NestCase::Add(ScalarOp op, DType dtype) {
+  ScalarNode& node = kernel.nest.body.emplace_back();
+  node.op = op;
+  node.dtype = dtype;
+  return node;
+}
+
+ScalarId NestCase::Last() const {
+  return static_cast<ScalarId>(kernel.nest.body.size() - 1);
+}
+
+ScalarId NestCase::Load(BufferId buffer, DimVector index) {
+  ScalarNode& node = Add(ScalarOp::kLoad, buffers[buffer].dtype);
+  node.buffer = buffer;
+  node.index = std::move(index);
+  return Last();
+}
+
+ScalarId NestCase::MaskedLoad(BufferId buffer, DimVector index, ScalarId mask,
+                              double other) {
+  const ScalarId id = Load(buffer, std::move(index));
+  ScalarNode& node = kernel.nest.body[id];
+  node.args = {mask};
+  if (IsFloat(node.dtype)) {
+    node.number.f = other;
+  } else {
+    node.number.i = static_cast<int64_t>(other);
+  }
+  return id;
+}
+
+ScalarId NestCase::Constant(DType dtype, double value) {
+  ScalarNode& node = Add(ScalarOp::kConstant, dtype);
+  if (IsFloat(dtype)) {
+    node.number.f = value;
+  } else {
+    node.number.i = static_cast<int64_t>(value);
+  }
+  return Last();
+}
+
+ScalarId NestCase::Index(SymExpr index) {
+  ScalarNode& node = Add(ScalarOp::kIndex, DType::kInt64);
+  node.index = {std::move(index)};
+  return Last();
+}
+
+ScalarId NestCase::Op(ScalarOp op, std::vector<ScalarId> args) {
+  const auto& body = kernel.nest.body;
+  DType dtype = body[args[op == ScalarOp::kWhere ? 1 : 0]].dtype;
+  switch (op) {
+    case ScalarOp::kEq:
+    case ScalarOp::kNe:
+    case ScalarOp::kLt:
+    case ScalarOp::kLe:
+    case ScalarOp::kGt:
+    case ScalarOp::kGe:
+    case ScalarOp::kIsNan:
+    case ScalarOp::kIsInf:
+    case ScalarOp::kSignBit:
+      dtype = DType::kBool;
+      break;
+    default:
+      break;
+  }
+  ScalarNode& node = Add(op, dtype);
+  node.args.assign(args.begin(), args.end());
+  return Last();
+}
+
+ScalarId NestCase::Cast(DType dtype, ScalarId value) {
+  ScalarNode& node = Add(ScalarOp::kCast, dtype);
+  node.args = {value};
+  return Last();
+}
+
+ScalarId NestCase::Random(int64_t stream, ScalarId index) {
+  Add(ScalarOp::kSeed, DType::kInt64);
+  const ScalarId seed = Last();
+  ScalarNode& node = Add(ScalarOp::kRandom, DType::kFloat32);
+  node.number.i = stream;
+  node.args = {seed, index};
+  return Last();
+}
+
+ScalarId NestCase::Reduce(ReduceOp reduce, ScalarId value) {
+  ScalarNode& node = Add(ScalarOp::kReduce, kernel.nest.body[value].dtype);
+  node.reduce = reduce;
+  node.args = {value};
+  return Last();
+}
+
+ScalarId NestCase::Second(ScalarId reduce) {
+  ScalarNode& node = Add(ScalarOp::kReduceResult, DType::kInt64);
+  node.number.i = 1;
+  node.args = {reduce};
+  return Last();
+}
+
+ScalarId NestCase::Scan(ReduceOp reduce, ScalarId value) {
+  const ScalarId id = Reduce(reduce, value);
+  kernel.nest.body[id].op = ScalarOp::kScan;
+  return id;
+}
+
+void NestCase::Store(BufferId buffer, DimVector index, ScalarId value,
+                     StoreMode mode, ScalarId mask) {
+  kernel.nest.stores.push_back({buffer, std::move(index), value, mode, mask});
+}
+
+int64_t NestCase::Value(const SymExpr& e) const {
+  return e.Evaluate([&](Var var) { return symbol_values_[var.index]; });
+}
+
+int64_t NestCase::Elements(const kiln::Buffer& buffer) const {
+  int64_t last = Value(buffer.offset);
+  for (size_t d = 0; d < buffer.sizes.size(); ++d) {
+    if (Value(buffer.sizes[d]) == 0) return 0;
+    last += (Value(buffer.sizes[d]) - 1) * Value(buffer.strides[d]);
+  }
+  return last + 1;
+}
+
+std::vector<std::vector<char>> FilledMemory(
+    const NestCase& c, const std::vector<int64_t>& counts) {
+  std::vector<std::vector<char>> memory;
+  uint64_t state = 88172645463325252ull;
+  for (size_t b = 0; b < c.buffers.size(); ++b) {
+    const DType dtype = c.buffers[b].dtype;
+    memory.emplace_back(counts[b] * SizeInBytes(dtype) + 64);
+    for (int64_t e = 0; e < counts[b]; ++e) {
+      state ^= state << 13;
+      state ^= state >> 7;
+      state ^= state << 17;
+      AnyScalar v;
+      v.f = static_cast<double>(state % 8192) / 1024 - 4;
+      v.i = static_cast<int64_t>(state % c.integer_limit);
+      if (dtype == DType::kBool) v.i = state & 1;
+      if (c.buffers[b].kind == BufferKind::kOutput) v = {};
+      WriteElement(dtype, memory.back().data(), e, v);
+    }
+  }
+  return memory;
+}
+
+void NestCase::CheckOnCpu(double tolerance) {
+  RunOn("x86-64", tolerance);
+  if (__builtin_cpu_supports("avx2")) RunOn("x86-64-v3", tolerance);
+  if (__builtin_cpu_supports("avx512bw")) RunOn("x86-64-v4", tolerance);
+}
+
+void NestCase::RunOn(const std::string& level, double tolerance) {
+  const auto target = TargetFromName(level);
+  ASSERT_TRUE(target.ok());
+  const auto source = WriteKernel(kernel, buffers, shapes, *target);
+  ASSERT_TRUE(source.ok()) << source.status();
+  const std::vector<UnitSource> units = GroupIntoUnits({*source}, *target);
+  ASSERT_EQ(units.size(), 1u);
+  auto toolchain = MakeHostCcToolchain({.scratch_dir = testing::TempDir()});
+  const auto built = toolchain->Build(units[0].source, UnitFlags(*target));
+  ASSERT_TRUE(built.ok()) << built.status() << "\n" << units[0].source;
+  EXPECT_EQ(built->log, "");
+
+  std::string file = testing::TempDir() + "/case_XXXXXX";
+  const int fd = mkstemp(file.data());
+  ASSERT_EQ(write(fd, built->image.data(), built->image.size()),
+            static_cast<ssize_t>(built->image.size()));
+  close(fd);
+  void* module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(module, nullptr) << dlerror();
+  unlink(file.c_str());
+  const auto entry =
+      reinterpret_cast<KilnCpuKernel>(dlsym(module, source->symbol.c_str()));
+  ASSERT_NE(entry, nullptr);
+
+  std::vector<int64_t> counts;
+  for (const kiln::Buffer& buffer : buffers) counts.push_back(Elements(buffer));
+  NestRun run{.symbols = symbol_values_, .seed = 0x123456789abcdef0};
+  auto expected = FilledMemory(*this, counts);
+  for (auto& bytes : expected) run.memory.push_back(bytes.data());
+  InterpretNest(kernel.nest, buffers, run);
+
+  const auto call = [&](const KilnCpuRuntime& runtime) {
+    auto memory = FilledMemory(*this, counts);
+    std::vector<void*> pointers;
+    std::vector<int64_t> scalars;
+    for (const KernelParam& param : source->params) {
+      switch (param.kind) {
+        case KernelParam::Kind::kBuffer:
+          pointers.push_back(memory[param.buffer].data());
+          break;
+        case KernelParam::Kind::kScalar:
+          scalars.push_back(Value(param.scalar));
+          break;
+        case KernelParam::Kind::kSeed:
+          scalars.push_back(static_cast<int64_t>(run.seed));
+          break;
+      }
+    }
+    entry(pointers.data(), scalars.data(), &runtime);
+    return memory;
+  };
+  const auto found = call(kOneThread);
+  EXPECT_EQ(found, call(kManyThreads)) << level << ": threads change results";
+  int wrong = 0;
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    const DType dtype = buffers[b].dtype;
+    for (int64_t e = 0; e < counts[b] && wrong < 5; ++e) {
+      const AnyScalar x = ReadElement(dtype, found[b].data(), e);
+      const AnyScalar y = ReadElement(dtype, expected[b].data(), e);
+      const bool same = !IsFloat(dtype) ? x.i == y.i
+                        : std::isnan(y.f) || std::isinf(y.f)
+                            ? x.f == y.f || std::isnan(x.f) == std::isnan(y.f)
+                            : std::fabs(x.f - y.f) <=
+                                  tolerance * std::max(1.0, std::fabs(y.f));
+      if (same) continue;
+      ++wrong;
+      ADD_FAILURE() << level << ": " << buffers[b].name << "[" << e
+                    << "]: found " << (IsFloat(dtype) ? x.f : x.i) << ", due "
+                    << (IsFloat(dtype) ? y.f : y.i);
+    }
+  }
+  if (testing::Test::HasFailure()) ADD_FAILURE() << units[0].source;
+}
+
+}  // namespace kiln

@@ -1,0 +1,72 @@
+#ifndef KILN_TESTS_SUPPORT_NEST_CASE_H_
+#define KILN_TESTS_SUPPORT_NEST_CASE_H_
+
+// A nest written by hand, with its buffers, and the check that the kernel
+// written for it does what the interpreter does.
+
+#include <string>
+#include <vector>
+
+#include "compiler/schedule/kernel_plan.h"
+
+namespace kiln {
+
+class NestCase {
+ public:
+  // Axes, the reduced ones last.
+  uint32_t Axis(SymExpr extent, bool reduction = false);
+  // A symbol with its value in this case; bounds [0, 1 << 20].
+  SymExpr Symbol(int64_t value);
+
+  // Dense when no strides are given.
+  BufferId Buffer(BufferKind kind, DType dtype, DimVector sizes,
+                  DimVector strides = {});
+  BufferId In(DType dtype, DimVector sizes, DimVector strides = {}) {
+    return Buffer(BufferKind::kInput, dtype, sizes, strides);
+  }
+  BufferId Out(DType dtype, DimVector sizes, DimVector strides = {}) {
+    return Buffer(BufferKind::kOutput, dtype, sizes, strides);
+  }
+
+  ScalarId Load(BufferId buffer, DimVector index);
+  ScalarId MaskedLoad(BufferId buffer, DimVector index, ScalarId mask,
+                      double other);
+  ScalarId Constant(DType dtype, double value);
+  ScalarId Index(SymExpr index);
+  ScalarId Op(ScalarOp op, std::vector<ScalarId> args);
+  ScalarId Cast(DType dtype, ScalarId value);
+  ScalarId Random(int64_t stream, ScalarId index);
+  ScalarId Reduce(ReduceOp reduce, ScalarId value);
+  ScalarId Second(ScalarId reduce);  // the index of kArgMax
+  ScalarId Scan(ReduceOp reduce, ScalarId value);
+  void Store(BufferId buffer, DimVector index, ScalarId value,
+             StoreMode mode = StoreMode::kSet,
+             ScalarId mask = kiln::Store::kNoMask);
+
+  PlannedKernel kernel;
+  std::vector<kiln::Buffer> buffers;
+  ShapeEnv shapes;
+  // Integers are drawn from [0, integer_limit), floats from about [-4, 4].
+  int64_t integer_limit = 5;
+
+  // The kernel for each CPU level this machine has, run by one thread and in
+  // pieces from the last to the first: equal bytes, and equal to the
+  // interpreter within `tolerance`, relative to 1 and to the value.
+  void CheckOnCpu(double tolerance);
+
+ private:
+  ScalarNode& Add(ScalarOp op, DType dtype);
+  ScalarId Last() const;
+  int64_t Value(const SymExpr& e) const;
+  int64_t Elements(const kiln::Buffer& buffer) const;
+  void RunOn(const std::string& level, double tolerance);
+  std::vector<int64_t> symbol_values_;
+};
+
+// Memory for every buffer of `c`, filled by a fixed rule.
+std::vector<std::vector<char>> FilledMemory(const NestCase& c,
+                                            const std::vector<int64_t>& counts);
+
+}  // namespace kiln
+
+#endif  // KILN_TESTS_SUPPORT_NEST_CASE_H_

@@ -1,0 +1,34 @@
+#ifndef KILN_TESTS_SUPPORT_NEST_INTERPRETER_H_
+#define KILN_TESTS_SUPPORT_NEST_INTERPRETER_H_
+
+// Runs one loop nest point by point, slowly and plainly: what generated code is
+// compared with. Float arithmetic is in double, rounded to the node's type.
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/loop/loop_nest.h"
+
+namespace kiln {
+
+// A value of any dtype: floats in `f`, the others in `i`.
+struct AnyScalar {
+  double f = 0;
+  int64_t i = 0;
+};
+
+AnyScalar ReadElement(DType dtype, const void* memory, int64_t element);
+void WriteElement(DType dtype, void* memory, int64_t element, AnyScalar value);
+
+struct NestRun {
+  std::vector<void*> memory;     // one a buffer: its element 0
+  std::vector<int64_t> symbols;  // values
+  uint64_t seed = 0;
+};
+
+void InterpretNest(const LoopNest& nest, const std::vector<Buffer>& buffers,
+                   const NestRun& run);
+
+}  // namespace kiln
+
+#endif  // KILN_TESTS_SUPPORT_NEST_INTERPRETER_H_
