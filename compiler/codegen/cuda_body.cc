@@ -1,0 +1,209 @@
+#include "compiler/codegen/cuda_body.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+// The widest single access to global memory up to sm_90 (CUDA C++ Programming
+// Guide, "Device Memory Accesses").
+constexpr int64_t kMaxAccessBytes = 16;
+
+bool IsGathered(const ScalarNode& node) { return node.op == ScalarOp::kLoad; }
+
+}  // namespace
+
+// Whether the group's elements may be moved in accesses of up to 16 bytes.
+bool CudaBody::IsWide(BufferId id, const SymExpr& offset) const {
+  const Buffer& buffer = buffers[id];
+  const int64_t bytes =
+      std::min(width * SizeInBytes(buffer.dtype), kMaxAccessBytes);
+  return MotionOf(offset, vector_axis, facts) == Motion::kContiguous &&
+         RestIsMultiple(offset, vector_axis, width) &&
+         buffer.alignment_bytes % bytes == 0;
+}
+
+std::string CudaBody::At(const SymExpr& e) const {
+  if (!in_loop_) return Index(e);
+  return Index(e, [&](Var var) -> std::string {
+    if (var.kind == Var::Kind::kAxis && var.index == vector_axis)
+      return absl::StrCat("(", AxisName(var.index), " + e)");
+    return "";
+  });
+}
+
+void CudaBody::Define(ScalarId id, const std::string& value) {
+  const std::string name = Fresh("t");
+  out.Line("const ", CTypeName(nest.body[id].dtype), " ", name, " = ", value,
+           ";");
+  SetText(id, name);
+}
+
+absl::Status CudaBody::Node(ScalarId id) {
+  const ScalarNode& node = nest.body[id];
+  switch (node.op) {
+    case ScalarOp::kConstant:
+      SetText(id, ConstantText(node.dtype, node.number));
+      return absl::OkStatus();
+    case ScalarOp::kSeed:
+      SetText(id, "seed");
+      return absl::OkStatus();
+    case ScalarOp::kIndex:
+      Define(id, At(node.index[0]));
+      return absl::OkStatus();
+    case ScalarOp::kLoad: {
+      const std::string cell = absl::StrCat(
+          BufferName(node.buffer), "[", At(facts.load_offset[id]), "]");
+      Define(id, node.args.empty()
+                     ? cell
+                     : absl::StrCat(Text(node.args[0]), " ? ", cell, " : ",
+                                    ConstantText(node.dtype, node.number)));
+      return absl::OkStatus();
+    }
+    case ScalarOp::kReduce:
+    case ScalarOp::kReduceResult:
+    case ScalarOp::kScan:
+      return absl::InternalError(
+          absl::StrCat("node ", id, ": a reduction among plain values"));
+    default:
+      break;  // an operation on values
+  }
+  absl::InlinedVector<std::string, 3> args;
+  for (ScalarId arg : node.args) args.push_back(Text(arg));
+  const DType from =
+      nest.body[node.args[node.op == ScalarOp::kWhere ? 1 : 0]].dtype;
+  if (node.op == ScalarOp::kPow) {
+    const char* root = from == DType::kFloat64 ? "sqrt(" : "sqrtf(";
+    const std::string power =
+        PowerText(node, args[0], absl::StrCat(root, args[0], ")"));
+    if (!power.empty()) {
+      Define(id, power);
+      return absl::OkStatus();
+    }
+  }
+  ASSIGN_OR_RETURN(const std::string text,
+                   OperationText(node, from, args, Dialect::kCuda));
+  Define(id, text);
+  return absl::OkStatus();
+}
+
+void CudaBody::WideLoad(ScalarId id) {
+  const ScalarNode& node = nest.body[id];
+  const std::string name = Fresh("l");
+  out.Line(CTypeName(node.dtype), " ", name, "[", width, "];");
+  const std::string from = absl::StrCat(BufferName(node.buffer), " + ",
+                                        Index(facts.load_offset[id]));
+  const std::string load =
+      cut ? absl::StrCat("k_load_part(", from, ", m, ", name, ");")
+          : absl::StrCat("k_load(", from, ", ", name, ");");
+  if (node.args.empty()) {
+    out.Line(load);
+  } else {
+    out.Line("if (", Text(node.args[0]), ") ", load);
+    out.Line("else k_fill(", name, ", ",
+             ConstantText(node.dtype, node.number), ");");
+  }
+  SetText(id, absl::StrCat(name, "[e]"));
+}
+
+absl::Status CudaBody::WriteGroup(const Group& group) {
+  for (ScalarId id : group.nodes)
+    if (!IsLanes(id)) RETURN_IF_ERROR(Node(id));
+  RETURN_IF_ERROR(group.then(false));
+  if (width == 1 || vector_axis == kNoAxis) {
+    if (!group.store_if.empty() && !group.stores.empty())
+      out.Open("if (", group.store_if, ")");
+    for (uint32_t s : group.stores) RETURN_IF_ERROR(Store(s));
+    if (!group.store_if.empty() && !group.stores.empty()) out.Close();
+    return absl::OkStatus();
+  }
+
+  std::vector<bool> wide(nest.body.size(), false);
+  for (ScalarId id : group.nodes) {
+    const ScalarNode& node = nest.body[id];
+    if (!IsLanes(id) || !IsGathered(node)) continue;
+    const bool mask_varies = !node.args.empty() && IsLanes(node.args[0]);
+    if (mask_varies || !IsWide(node.buffer, facts.load_offset[id])) continue;
+    wide[id] = true;
+    WideLoad(id);
+  }
+  std::vector<std::string> wide_store(nest.stores.size());
+  for (uint32_t s : group.stores) {
+    const struct Store& store = nest.stores[s];
+    const bool mask_varies =
+        store.mask != Store::kNoMask && IsLanes(store.mask);
+    if (mask_varies || store.mode != StoreMode::kSet ||
+        !IsWide(store.buffer, facts.store_offset[s]))
+      continue;
+    wide_store[s] = Fresh("w");
+    out.Line(CTypeName(buffers[store.buffer].dtype), " ", wide_store[s], "[",
+             width, "];");
+  }
+
+  out.Line("#pragma unroll");
+  out.Open("for (int e = 0; e < ", width, "; ++e)");
+  if (cut) out.Open("if (e < m)");
+  in_loop_ = true;
+  for (ScalarId id : group.nodes)
+    if (IsLanes(id) && !wide[id]) RETURN_IF_ERROR(Node(id));
+  RETURN_IF_ERROR(group.then(true));
+  for (uint32_t s : group.stores) {
+    if (!wide_store[s].empty()) {
+      out.Line(wide_store[s], "[e] = ", Text(nest.stores[s].value), ";");
+      continue;
+    }
+    if (!group.store_if.empty()) out.Open("if (", group.store_if, ")");
+    // The same for all neighbours: the first writes.
+    const bool once = !IsLanes(facts.store_axes[s]);
+    if (once) out.Open("if (e == 0)");
+    RETURN_IF_ERROR(Store(s));
+    if (once) out.Close();
+    if (!group.store_if.empty()) out.Close();
+  }
+  in_loop_ = false;
+  if (cut) out.Close();
+  out.Close();
+  for (uint32_t s : group.stores) {
+    if (wide_store[s].empty()) continue;
+    const struct Store& store = nest.stores[s];
+    std::string condition = group.store_if;
+    if (store.mask != Store::kNoMask)
+      absl::StrAppend(&condition, condition.empty() ? "" : " && ",
+                      Text(store.mask));
+    if (!condition.empty()) condition = absl::StrCat("if (", condition, ") ");
+    const std::string to = absl::StrCat(BufferName(store.buffer), " + ",
+                                        Index(facts.store_offset[s]));
+    if (cut) {
+      out.Line(condition, "k_store_part(", to, ", m, ", wide_store[s], ");");
+    } else {
+      out.Line(condition, "k_store(", to, ", ", wide_store[s], ");");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CudaBody::Store(uint32_t index) {
+  const struct Store& store = nest.stores[index];
+  const DType dtype = buffers[store.buffer].dtype;
+  const std::string at = absl::StrCat(BufferName(store.buffer), "[",
+                                      At(facts.store_offset[index]), "]");
+  const std::string guard =
+      store.mask == Store::kNoMask
+          ? ""
+          : absl::StrCat("if (", Text(store.mask), ") ");
+  if (store.mode == StoreMode::kSet) {
+    out.Line(guard, at, " = ", Text(store.value), ";");
+    return absl::OkStatus();
+  }
+  if (!IsHalf(dtype) && SizeInBytes(dtype) < 4)
+    return MakeError(ErrorReason::kUnsupportedOp,
+                     absl::StrCat("atomic add to ", ShortName(dtype)));
+  out.Line(guard, "k_atomic_add_", TypeEnding(dtype), "(&", at, ", ",
+           Text(store.value), ");");
+  return absl::OkStatus();
+}
+
+}  // namespace kiln

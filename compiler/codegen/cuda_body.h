@@ -1,0 +1,62 @@
+#ifndef KILN_COMPILER_CODEGEN_CUDA_BODY_H_
+#define KILN_COMPILER_CODEGEN_CUDA_BODY_H_
+
+// Writes the statements of a CUDA kernel for a group of `width` neighbours on
+// the vector axis: first what they share, then wide loads, then a loop over
+// the neighbours, then wide stores.
+//
+// In the text, `i<v>` is the first of the neighbours and `e` counts them.
+
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "compiler/codegen/kernel_body.h"
+
+namespace kiln {
+
+class CudaBody : public KernelBody {
+ public:
+  using KernelBody::KernelBody;
+
+  static constexpr uint32_t kNoAxis = ~0u;
+  uint32_t vector_axis = kNoAxis;
+  int width = 1;
+  // Whether fewer than `width` neighbours may exist; then `m` is their count.
+  bool cut = false;
+
+  // Whether a value differs between the neighbours of a group.
+  bool IsLanes(AxisSet axes) const {
+    return width > 1 && vector_axis != kNoAxis &&
+           (axes & AxisBit(vector_axis)) != 0;
+  }
+  bool IsLanes(ScalarId id) const { return IsLanes(facts.axes[id]); }
+
+  // What one group computes and writes.
+  struct Group {
+    const std::vector<ScalarId>& nodes;
+    const std::vector<uint32_t>& stores;
+    // In the loop, after the values and before the stores. `lanes` tells which
+    // of the two places this is: once a group, or at each neighbour.
+    absl::FunctionRef<absl::Status(bool lanes)> then;
+    std::string store_if;  // a condition; empty: always
+  };
+  absl::Status WriteGroup(const Group& group);
+
+  // The statement that computes one value here.
+  absl::Status Node(ScalarId id);
+
+ private:
+  bool IsWide(BufferId buffer, const SymExpr& offset) const;
+  std::string At(const SymExpr& e) const;  // of neighbour `e` in the loop
+  absl::Status Store(uint32_t index);
+  void WideLoad(ScalarId id);
+  void Define(ScalarId id, const std::string& value);
+
+  bool in_loop_ = false;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_CODEGEN_CUDA_BODY_H_
