@@ -1,0 +1,60 @@
+#include "compiler/config/compile_options.h"
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+constexpr uint32_t kMaxFusionSize = 4096;
+constexpr uint32_t kMaxPersistentRow = 1 << 20;
+constexpr size_t kMaxCacheTag = 256;
+
+absl::Status BadOption(absl::string_view name, uint64_t found, uint64_t most) {
+  return MakeError(
+      ErrorReason::kBadOption,
+      absl::StrCat(name, ": found ", found, ", due at most ", most));
+}
+
+absl::Status NotBuilt(absl::string_view name) {
+  return MakeError(ErrorReason::kUnsupportedOp,
+                   absl::StrCat("option ", name, ": not built yet"));
+}
+
+}  // namespace
+
+absl::StatusOr<CompileOptions> CompileOptionsFromWire(
+    const wire::CompileOptions& wire) {
+  const wire::ArtifactOptions& from = wire.artifact();
+  if (from.max_fusion_size() > kMaxFusionSize) {
+    return BadOption("max_fusion_size", from.max_fusion_size(), kMaxFusionSize);
+  }
+  if (from.persistent_max_row() > kMaxPersistentRow) {
+    return BadOption("persistent_max_row", from.persistent_max_row(),
+                     kMaxPersistentRow);
+  }
+  if (from.cache_tag().size() > kMaxCacheTag) {
+    return BadOption("cache_tag, in bytes", from.cache_tag().size(),
+                     kMaxCacheTag);
+  }
+  if (from.deterministic()) return NotBuilt("deterministic");
+  if (from.emulate_precision_casts()) {
+    return NotBuilt("emulate_precision_casts");
+  }
+  CompileOptions options;
+  if (from.max_fusion_size() != 0) {
+    options.artifact.max_fusion_size = static_cast<int>(from.max_fusion_size());
+  }
+  options.artifact.persistent_max_row = from.persistent_max_row();
+  options.artifact.allow_tf32 = from.allow_tf32();
+  options.artifact.allow_fp16_reduced_precision =
+      from.allow_fp16_reduced_precision();
+  options.artifact.allow_bf16_reduced_precision =
+      from.allow_bf16_reduced_precision();
+  options.artifact.no_fusion = from.no_fusion();
+  options.diagnostic.dump_passes = wire.diagnostic().dump_passes();
+  options.diagnostic.verify_passes = wire.diagnostic().verify_passes();
+  return options;
+}
+
+}  // namespace kiln

@@ -1,0 +1,50 @@
+#ifndef KILN_COMPILER_CONFIG_COMPILE_OPTIONS_H_
+#define KILN_COMPILER_CONFIG_COMPILE_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "proto/compile_service.pb.h"
+
+namespace kiln {
+
+// What decides an artifact's bytes beside graph and target. All of it is in the
+// compile key.
+struct ArtifactOptions {
+  // Nests in one kernel. Higher: fewer launches, more registers and longer
+  // builds. 1 to 4096.
+  int max_fusion_size = 64;
+  // Elements of a row kept in registers between its passes; 0: by target. Too
+  // high spills, too low reads rows twice. At most 2^20.
+  int64_t persistent_max_row = 0;
+  // Library calls may round products so. More speed, fewer bits.
+  bool allow_tf32 = false;
+  bool allow_fp16_reduced_precision = false;
+  bool allow_bf16_reduced_precision = false;
+  // One kernel a nest. For debugging.
+  bool no_fusion = false;
+};
+
+// What cannot reach an artifact's bytes.
+struct DiagnosticOptions {
+  bool dump_passes = false;    // keep the text after each pass
+  bool verify_passes = false;  // run the verifier after each pass
+};
+
+struct CompileOptions {
+  ArtifactOptions artifact;
+  DiagnosticOptions diagnostic;
+};
+
+// Zero on the wire is the default.
+//
+// Errors:
+//   BAD_OPTION      a number out of range, a cache_tag above 256 bytes
+//   UNSUPPORTED_OP  deterministic, emulate_precision_casts: not built yet
+absl::StatusOr<CompileOptions> CompileOptionsFromWire(
+    const wire::CompileOptions& wire);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_CONFIG_COMPILE_OPTIONS_H_
