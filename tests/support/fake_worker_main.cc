@@ -144,8 +144,33 @@ void RelyOnMultiple(int64_t divisor, const wire::CompileRequest& request,
   *guards.add_symbols() = std::move(guard);
 }
 
+// The graph's inputs and symbols, each symbol found as the size of an input: so
+// that clients can load the plan, test its guards and run its no steps.
+void TakeInputs(const wire::Graph& graph, wire::LaunchPlan& plan) {
+  for (const wire::Symbol& symbol : graph.symbols()) {
+    wire::PlanSymbol& added = *plan.add_symbols();
+    added.set_name(absl::StrCat("s", plan.symbols_size() - 1));
+    added.set_min(symbol.min());
+    added.set_max(symbol.max() == 0 ? int64_t{1} << 62 : symbol.max());
+  }
+  for (int i = 0; i < graph.inputs_size(); ++i) {
+    const wire::TensorMeta& meta = graph.inputs(i).tensor();
+    *plan.add_inputs()->mutable_tensor() = meta;
+    for (int d = 0; d < meta.sizes_size(); ++d) {
+      if (meta.sizes(d).code_size() != 1) continue;
+      wire::SymbolSource& source =
+          *plan.mutable_symbols(static_cast<int>(meta.sizes(d).code(0).value()))
+               ->mutable_source();
+      source.set_kind(wire::SymbolSource::KIND_SIZE);
+      source.set_input(static_cast<uint32_t>(i));
+      source.set_dim(static_cast<uint32_t>(d));
+    }
+  }
+}
+
 absl::StatusOr<wire::CompilePlan> Plan(const wire::PlanRequest& request) {
   wire::CompilePlan compiled;
+  TakeInputs(request.compile().graph(), *compiled.mutable_plan());
   int64_t units = 1;
   std::string text = request.compile().graph().SerializeAsString();
   std::string build_orders;

@@ -1,0 +1,189 @@
+#include "client/session.h"
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "proto/base/signature.h"
+#include "proto/base/status.h"
+#include "tests/support/test_daemon.h"
+
+// Sessions on the null device, which takes every artifact and computes nothing,
+// against a whole daemon whose worker does as told.
+
+namespace kiln {
+namespace {
+
+std::string FakeWorker() {
+  return std::filesystem::absolute("tests/support/fake_worker").string();
+}
+
+SessionOptions OptionsFor(const TestDaemon& daemon) {
+  SessionOptions options;
+  options.daemon.socket = daemon.config().socket;
+  options.daemon.connect_timeout = absl::Seconds(10);
+  options.device.kind = DeviceKind::kNull;
+  options.local_worker = {.program = FakeWorker(),
+                          .scratch_root = testing::TempDir()};
+  return options;
+}
+
+std::shared_ptr<Session> Open(const SessionOptions& options) {
+  auto session = Session::Open(options);
+  EXPECT_TRUE(session.ok()) << session.status();
+  return session.ok() ? *session : nullptr;
+}
+
+wire::Graph Fake(const std::string& order) {
+  return FakeRequest({order}).graph();
+}
+
+// The one input of a fake graph, with `size` elements.
+std::vector<InputValue> Input(int64_t size) {
+  alignas(64) static float memory[64];
+  Tensor tensor;
+  tensor.data = memory;
+  tensor.sizes = {size};
+  tensor.strides = {1};
+  tensor.device = DeviceKind::kNull;
+  return {tensor};
+}
+
+TEST(Session, CompilesOnceAndRuns) {
+  TestDaemon daemon;
+  const auto session = Open(OptionsFor(daemon));
+  const auto callable = session->Compile(Fake("fake.units.2"));
+  ASSERT_TRUE(callable.ok()) << callable.status();
+  for (const int64_t size : {8, 3, 17}) {
+    const auto run = (*callable)->Run(Input(size));
+    EXPECT_TRUE(run.ok()) << run.status();
+  }
+  EXPECT_EQ((*callable)->compiles(), 1);
+  EXPECT_EQ(daemon.count(Count::kPlans), 1);
+}
+
+TEST(Session, AGuardThatFailsIsForbiddenAndAnotherArtifactMade) {
+  TestDaemon daemon;
+  const auto session = Open(OptionsFor(daemon));
+  const auto callable = session->Compile(Fake("fake.guard_mod.4"));
+  ASSERT_TRUE(callable.ok()) << callable.status();
+  EXPECT_TRUE((*callable)->Run(Input(8)).ok());
+  EXPECT_EQ((*callable)->compiles(), 1);
+  const auto odd = (*callable)->Run(Input(9));
+  EXPECT_TRUE(odd.ok()) << odd.status();
+  EXPECT_EQ((*callable)->compiles(), 2);
+  EXPECT_TRUE((*callable)->Run(Input(11)).ok());
+  EXPECT_TRUE((*callable)->Run(Input(12)).ok());
+  EXPECT_EQ((*callable)->compiles(), 2);
+}
+
+TEST(Session, InputsOfAnotherGraphAreRefusedInWords) {
+  TestDaemon daemon;
+  const auto session = Open(OptionsFor(daemon));
+  const auto callable = session->Compile(Fake("fake.units.1"));
+  ASSERT_TRUE(callable.ok());
+  std::vector<InputValue> halves = Input(8);
+  std::get<Tensor>(halves[0]).dtype = DType::kFloat16;
+  const absl::Status status = (*callable)->Run(halves).status();
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kGuardFailed);
+  EXPECT_EQ(status.message(), "input 0: f16, due f32");
+}
+
+TEST(Session, WithoutADaemonItIsAnError) {
+  TestDaemon daemon;
+  const SessionOptions options = OptionsFor(daemon);
+  daemon.Stop();
+  EXPECT_TRUE(absl::IsUnavailable(Session::Open(options).status()));
+}
+
+TEST(Session, WithoutADaemonALocalWorkerCompilesIfItMay) {
+  TestDaemon daemon;
+  SessionOptions options = OptionsFor(daemon);
+  options.fallback = Fallback::kLocalWorker;
+  daemon.Stop();
+  const auto session = Open(options);
+  const auto callable = session->Compile(Fake("fake.units.2"));
+  ASSERT_TRUE(callable.ok()) << callable.status();
+  EXPECT_TRUE((*callable)->report().by_local_worker);
+  EXPECT_TRUE((*callable)->Run(Input(8)).ok());
+}
+
+TEST(Session, AHungDaemonIsLeftForALocalWorkerAtTheDeadline) {
+  TestDaemon daemon([](Config& config) { config.worker_count = 1; });
+  // The daemon's only worker waits for a gate that the local one finds open.
+  const std::string root = testing::TempDir() + "/hung";
+  std::filesystem::create_directory(root);
+  SessionOptions options = OptionsFor(daemon);
+  options.fallback = Fallback::kLocalWorker;
+  options.compile_deadline = absl::Milliseconds(300);
+  options.local_worker.scratch_root = root;
+  fclose(fopen((root + "/gate_slow").c_str(), "w"));
+  const auto session = Open(options);
+  const auto callable = session->Compile(Fake("fake.gate.slow"));
+  ASSERT_TRUE(callable.ok()) << callable.status();
+  EXPECT_TRUE((*callable)->report().by_local_worker);
+  EXPECT_TRUE(absl::IsDeadlineExceeded((*callable)->report().daemon_status));
+}
+
+TEST(Session, AGraphThatIsWrongIsWrongEverywhere) {
+  TestDaemon daemon;
+  SessionOptions options = OptionsFor(daemon);
+  options.fallback = Fallback::kLocalWorker;
+  const auto session = Open(options);
+  const absl::Status status =
+      session->Compile(Fake("fake.error.UNSUPPORTED_OP")).status();
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kUnsupportedOp);
+  EXPECT_EQ(daemon.count(Count::kPlans), 0);
+}
+
+TEST(Session, AnotherSignersArtifactsAreNotLoaded) {
+  TestDaemon daemon;
+  SessionOptions options = OptionsFor(daemon);
+  options.daemon.public_key = SigningKey::Generate()->public_key();
+  const auto session = Open(options);
+  EXPECT_EQ(ReasonOf(session->Compile(Fake("fake.units.1")).status()),
+            ErrorReason::kArtifactUntrusted);
+}
+
+TEST(Session, UnsignedArtifactsAreNotLoadedWithoutALocalWorker) {
+  TestDaemon daemon;
+  const auto session = Open(OptionsFor(daemon));
+  wire::CompileRequest request = FakeRequest({"fake.units.1"});
+  *request.mutable_target() = session->target();
+  CompileReport report;
+  auto answer = session->CompileOnly(request, report);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  answer->artifact.clear_signature();
+  answer->artifact.clear_key_id();
+  EXPECT_EQ(ReasonOf(session->Load(answer->artifact).status()),
+            ErrorReason::kArtifactUntrusted);
+}
+
+TEST(Session, ASwapServesTheNextRunWhileOthersGoOn) {
+  TestDaemon daemon;
+  const auto session = Open(OptionsFor(daemon));
+  const auto callable = session->Compile(Fake("fake.units.1"));
+  ASSERT_TRUE(callable.ok()) << callable.status();
+  wire::CompileRequest request = FakeRequest({"fake.units.3"});
+  *request.mutable_target() = session->target();
+  CompileReport report;
+  const auto other = session->CompileOnly(request, report);
+  ASSERT_TRUE(other.ok()) << other.status();
+
+  std::atomic<bool> stop = false;
+  std::thread runner([&] {
+    while (!stop) EXPECT_TRUE((*callable)->Run(Input(8)).ok());
+  });
+  for (int i = 0; i < 20; ++i) {
+    const absl::Status swapped = (*callable)->Swap(0, other->artifact);
+    EXPECT_TRUE(swapped.ok()) << swapped;
+  }
+  stop = true;
+  runner.join();
+  EXPECT_EQ((*callable)->executor()->artifact().view().plan().kernels.size(),
+            3);
+}
+
+}  // namespace
+}  // namespace kiln
