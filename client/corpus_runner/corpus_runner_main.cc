@@ -17,6 +17,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "client/corpus_runner/private_daemon.h"
 #include "client/corpus_runner/report_json.h"
 #include "client/corpus_runner/run_case.h"
@@ -48,6 +49,9 @@ UNIMPLEMENTED or FAILED; last "N passed, N failed, N unimplemented".
   --threads N                      CPU threads a kernel may use (cores)
   --case NAME                      only the cases of this name (and NAME@1)
   --cache-tag WORD                 part of the key: another word, another compile
+  --repeat N                       time N more runs of each case
+  --unpack FOLDER                  only write the files there as plain .jsonl
+                                   and .safetensors, for other programs
   --report FILE                    results as JSON, for scripts
 
 Exit code: 0 nothing failed, 1 something did, 2 used wrongly.
@@ -66,6 +70,8 @@ struct Arguments {
   std::string only_case;
   std::string cache_tag;
   std::string report;
+  std::string unpack;
+  int repeats = 0;
   bool local = false;
   int jobs = 0;
   int threads = 0;
@@ -98,7 +104,7 @@ bool SetFlag(Arguments& out, absl::string_view word, const std::string& value) {
        {TextFlag{"--device", &out.device}, TextFlag{"--arch", &out.arch},
         TextFlag{"--daemon", &out.daemon}, TextFlag{"--kilnd", &out.kilnd},
         TextFlag{"--worker", &out.worker}, TextFlag{"--report", &out.report},
-        TextFlag{"--case", &out.only_case},
+        TextFlag{"--case", &out.only_case}, TextFlag{"--unpack", &out.unpack},
         TextFlag{"--cache-tag", &out.cache_tag}}) {
     if (flag.word != word) continue;
     *flag.text = value;
@@ -114,6 +120,7 @@ bool SetFlag(Arguments& out, absl::string_view word, const std::string& value) {
     return true;
   }
   if (word == "--jobs") return absl::SimpleAtoi(value, &out.jobs);
+  if (word == "--repeat") return absl::SimpleAtoi(value, &out.repeats);
   if (word == "--threads") return absl::SimpleAtoi(value, &out.threads);
   return false;
 }
@@ -243,6 +250,7 @@ std::vector<CaseResult> RunFile(Session& session, const std::string& path,
   CaseOptions options;
   if (arguments.device == "cuda-compile") options.mode = CaseMode::kCompileOnly;
   if (arguments.device != "cpu") options.device = wire::DEVICE_TYPE_CUDA;
+  options.repeats = arguments.repeats;
   options.compile.mutable_artifact()->set_cache_tag(arguments.cache_tag);
   return RunCases(session, *std::move(cases), options);
 }
@@ -287,12 +295,45 @@ absl::StatusOr<std::vector<CaseResult>> RunAll(const Arguments& arguments,
   return RunFiles(arguments, daemon->socket(), scratch);
 }
 
+// Writes the files as other programs read them.
+absl::Status Unpack(const Arguments& arguments) {
+  std::error_code error;
+  std::filesystem::create_directories(arguments.unpack, error);
+  for (const std::string& path : arguments.paths) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> files,
+                     ListCorpusFiles(path));
+    for (const std::string& jsonl : files) {
+      const std::string stem(absl::StripSuffix(jsonl, ".jsonl"));
+      for (const char* kind : {".jsonl", ".safetensors"}) {
+        const auto bytes = ReadCorpusBytes(stem + kind);
+        if (absl::IsNotFound(bytes.status())) continue;  // a case without data
+        RETURN_IF_ERROR(bytes.status());
+        const std::filesystem::path to =
+            std::filesystem::path(arguments.unpack) /
+            (std::filesystem::path(stem).filename().string() + kind);
+        if (!(std::ofstream(to, std::ios::binary) << *bytes)) {
+          return MakeError(ErrorReason::kStorage,
+                           absl::StrCat(to.string(), ": not written"));
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 int Main(int argc, char** argv) {
   const std::optional<Arguments> arguments = ReadArguments(argc, argv);
   if (!arguments.has_value()) {
     const bool asked = argc == 2 && std::string(argv[1]) == "--help";
     std::fputs(kUsage, asked ? stdout : stderr);
     return asked ? 0 : 2;
+  }
+  if (!arguments->unpack.empty()) {
+    const absl::Status unpacked = Unpack(*arguments);
+    if (!unpacked.ok()) {
+      std::fprintf(stderr, "kiln-corpus: %s\n", unpacked.ToString().c_str());
+    }
+    return unpacked.ok() ? 0 : 1;
   }
   std::string scratch = "/tmp/kiln-corpus-XXXXXX";
   if (mkdtemp(scratch.data()) == nullptr) {

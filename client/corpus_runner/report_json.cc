@@ -33,6 +33,7 @@ Json RowOf(const CaseResult& result) {
   row["served_from"] = std::string(ServedWord(result.compile));
   row["compile_ms"] = absl::ToDoubleMilliseconds(result.compile.compile);
   row["load_ms"] = absl::ToDoubleMilliseconds(result.compile.load);
+  row["first_run_ms"] = absl::ToDoubleMilliseconds(result.first_run);
   row["run_ms"] = absl::ToDoubleMilliseconds(result.run);
   row["units_built"] = result.compile.units_built;
   row["units_cached"] = result.compile.units_cached;

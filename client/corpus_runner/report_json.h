@@ -10,7 +10,7 @@ namespace kiln {
 
 // The results as one JSON array, for scripts: an object a case with `name`,
 // `verdict`, `detail`, `worst_ratio`, `served_from`, `compile_ms`, `load_ms`,
-// `run_ms` and, once compiled, the fields of PlanFigures by their names.
+// `first_run_ms`, `run_ms` and, once compiled, the fields of PlanFigures by their names.
 std::string ReportJson(const std::vector<CaseResult>& results);
 
 }  // namespace kiln

@@ -159,18 +159,38 @@ absl::StatusOr<RunOutcome> RunOnce(Session& session, Callable& callable,
   return outcome;
 }
 
+// Runs `repeats` times more; result.run becomes the median of these.
+absl::Status TimeRuns(Session& session, Callable& callable,
+                      const CorpusCase& test_case, int repeats,
+                      CaseResult& result) {
+  std::vector<absl::Duration> runs;
+  for (int i = 0; i < repeats; ++i) {
+    RETURN_IF_ERROR(RunOnce(session, callable, test_case, result).status());
+    runs.push_back(result.run);
+  }
+  if (runs.empty()) return absl::OkStatus();
+  std::sort(runs.begin(), runs.end());
+  result.run = runs[runs.size() / 2];
+  return absl::OkStatus();
+}
+
 CaseResult RunAndCompare(Session& session, Callable& callable,
-                         const CorpusCase& test_case, CaseResult result) {
+                         const CorpusCase& test_case, int repeats,
+                         CaseResult result) {
   const int compiles_before = callable.compiles();
   const absl::StatusOr<RunOutcome> outcome =
       RunOnce(session, callable, test_case, result);
   if (!outcome.ok()) return Refused(std::move(result), outcome.status());
+  result.first_run = result.run;
   Device& device = *session.device().device;
   Verdicts verdicts(result);
   absl::Status compared =
       CompareOutputs(device, test_case, outcome->outputs, verdicts);
   if (compared.ok()) {
     compared = CompareInputs(device, test_case, outcome->inputs, verdicts);
+  }
+  if (compared.ok()) {
+    compared = TimeRuns(session, callable, test_case, repeats, result);
   }
   if (!compared.ok()) return Refused(std::move(result), compared);
   verdicts.Finish(static_cast<int>(test_case.outputs.size()));
@@ -280,7 +300,7 @@ std::vector<CaseResult> RunCases(Session& session,
       results.push_back(std::move(result));
     } else {
       results.push_back(RunAndCompare(session, *graph.callable, test_case,
-                                      std::move(result)));
+                                      options.repeats, std::move(result)));
     }
   }
   return results;

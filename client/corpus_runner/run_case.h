@@ -32,7 +32,8 @@ struct CaseResult {
   double worst_ratio = 0;
   bool ran = false;
   CompileReport compile;
-  absl::Duration run;
+  absl::Duration first_run;
+  absl::Duration run;  // the median of the later runs, or the only one
   std::optional<PlanFigures> figures;  // once it was compiled
 };
 
@@ -47,6 +48,9 @@ struct CaseOptions {
   // Where the graphs' tensors are put, whatever they were captured on.
   wire::DeviceType device = wire::DEVICE_TYPE_CPU;
   wire::CompileOptions compile;
+  // Further runs to be timed, each on fresh copies of the inputs. More give a
+  // steadier median; results are compared after the first alone.
+  int repeats = 0;
 };
 
 // Runs the cases of one file, in order. Cases that share a graph ("x" and
