@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Compile and step time on the CPU, cold, against Inductor's C++ in the same run (KILN_TORCH_PYTHON).
+#
+# usage: ./kiln bench inductor [MODEL...]     (default: gpt2_train)
+# Environment: KILN_TORCH_PYTHON, the python of a virtual environment with torch 2.11.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+torch_python=${KILN_TORCH_PYTHON:-}
+if [[ -z $torch_python ]]; then
+  echo "KILN_TORCH_PYTHON is not set; make it with:" >&2
+  echo "  python3 -m venv build/torch && build/torch/bin/pip install torch==2.11.0 safetensors numpy" >&2
+  exit 2
+fi
+[[ $# -gt 0 ]] || set -- gpt2_train
+models=("$@")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+bazel build //client/corpus_runner:kiln-corpus //server:kilnd //compiler:kiln-worker
+corpus=bazel-bin/client/corpus_runner/kiln-corpus
+
+files=()
+plain=()
+for model in "${models[@]}"; do
+  files+=("tests/corpus/models/$model.jsonl")
+  plain+=("$folder/plain/$model.jsonl")
+done
+"$corpus" "${files[@]}" --unpack "$folder/plain"
+# A private daemon each time: every cache is empty.
+"$corpus" "${files[@]}" --repeat 20 --jobs 1 --threads 2 --report "$folder/kiln.json"
+"$torch_python" bench/peer_inductor.py --device cpu --threads 2 "${plain[@]}" >"$folder/inductor.jsonl"
+python3 bench/ratio_table.py "$folder/kiln.json" "$folder/inductor.jsonl"
