@@ -20,6 +20,14 @@ bool DaemonIsNotThere(const absl::Status& status) {
          ReasonOf(status) == ErrorReason::kNoToolchain;
 }
 
+// What the daemon gave is not what was asked for, or not its own.
+bool DaemonLies(const absl::Status& status) {
+  const std::optional<ErrorReason> reason = ReasonOf(status);
+  return reason == ErrorReason::kArtifactCorrupt ||
+         reason == ErrorReason::kArtifactUntrusted ||
+         reason == ErrorReason::kArtifactIncompatible;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Session>> Session::Open(SessionOptions options) {
@@ -79,9 +87,7 @@ absl::StatusOr<CompileOutcome> Session::CompileOnly(
   }
   if (!answer.ok() && local_worker_ != nullptr &&
       DaemonIsNotThere(answer.status())) {
-    answer = local_worker_->Compile(
-        request, {.deadline = absl::Now() + options_.local_deadline});
-    report.by_local_worker = true;
+    answer = AskLocalWorker(request, report);
   }
   if (!answer.ok()) return answer;
   report.compile = absl::Now() - start;
@@ -89,6 +95,30 @@ absl::StatusOr<CompileOutcome> Session::CompileOnly(
   report.units_built = answer->units_built;
   report.units_cached = answer->units_cached;
   return answer;
+}
+
+absl::StatusOr<CompileOutcome> Session::AskLocalWorker(
+    const wire::CompileRequest& request, CompileReport& report) {
+  report.by_local_worker = true;
+  return local_worker_->Compile(
+      request, {.deadline = absl::Now() + options_.local_deadline});
+}
+
+absl::StatusOr<std::shared_ptr<const Executor>> Session::CompileAndLoad(
+    const wire::CompileRequest& request, CompileReport& report) {
+  ASSIGN_OR_RETURN(CompileOutcome outcome, CompileOnly(request, report));
+  const absl::Time compiled = absl::Now();
+  absl::StatusOr<std::shared_ptr<const Executor>> executor =
+      Load(outcome.artifact);
+  report.load = absl::Now() - compiled;
+  if (executor.ok() || local_worker_ == nullptr || report.by_local_worker ||
+      !DaemonLies(executor.status())) {
+    return executor;
+  }
+  report.daemon_status = executor.status();
+  ASSIGN_OR_RETURN(outcome, AskLocalWorker(request, report));
+  report.served_from = outcome.served_from;
+  return Load(outcome.artifact);
 }
 
 absl::StatusOr<std::shared_ptr<const Executor>> Session::Load(
@@ -124,13 +154,8 @@ absl::StatusOr<std::shared_ptr<Callable>> Session::Compile(
 
 absl::Status Callable::CompileFor(const wire::CompileRequest& request) {
   CompileReport report;
-  ASSIGN_OR_RETURN(const CompileOutcome answer,
-                   session_->CompileOnly(request, report));
-  const absl::Time compiled = absl::Now();
   ASSIGN_OR_RETURN(std::shared_ptr<const Executor> executor,
-                   session_->Load(answer.artifact));
-  report.load = absl::Now() - compiled;
-
+                   session_->CompileAndLoad(request, report));
   const ArtifactView& view = executor->artifact().view();
   CompiledGuards guards(view.plan(), view.guards());
   auto slot = std::make_shared<HotSlot>();

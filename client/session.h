@@ -90,6 +90,12 @@ class Session : public std::enable_shared_from_this<Session> {
  private:
   Session(SessionOptions options, OpenedDevice device, wire::Target target);
 
+  friend class Callable;
+
+  absl::StatusOr<std::shared_ptr<const Executor>> CompileAndLoad(
+      const wire::CompileRequest& request, CompileReport& report);
+  absl::StatusOr<CompileOutcome> AskLocalWorker(
+      const wire::CompileRequest& request, CompileReport& report);
   absl::StatusOr<CompileOutcome> AskDaemon(const wire::CompileRequest& request,
                                            absl::Time deadline);
 

@@ -146,6 +146,19 @@ TEST(Session, AnotherSignersArtifactsAreNotLoaded) {
             ErrorReason::kArtifactUntrusted);
 }
 
+TEST(Session, ADaemonThatLiesIsLeftForALocalWorker) {
+  TestDaemon daemon;
+  SessionOptions options = OptionsFor(daemon);
+  options.fallback = Fallback::kLocalWorker;
+  options.daemon.public_key = SigningKey::Generate()->public_key();
+  const auto session = Open(options);
+  const auto callable = session->Compile(Fake("fake.units.1"));
+  ASSERT_TRUE(callable.ok()) << callable.status();
+  EXPECT_TRUE((*callable)->report().by_local_worker);
+  EXPECT_EQ(ReasonOf((*callable)->report().daemon_status),
+            ErrorReason::kArtifactUntrusted);
+}
+
 TEST(Session, UnsignedArtifactsAreNotLoadedWithoutALocalWorker) {
   TestDaemon daemon;
   const auto session = Open(OptionsFor(daemon));
