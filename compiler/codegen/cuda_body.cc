@@ -55,8 +55,8 @@ absl::Status CudaBody::Node(ScalarId id) {
       Define(id, At(node.index[0]));
       return absl::OkStatus();
     case ScalarOp::kLoad: {
-      const std::string cell = absl::StrCat(
-          BufferName(node.buffer), "[", At(facts.load_offset[id]), "]");
+      const std::string cell = absl::StrCat(BufferName(node.buffer), "[",
+                                            At(facts.load_offset[id]), "]");
       Define(id, node.args.empty()
                      ? cell
                      : absl::StrCat(Text(node.args[0]), " ? ", cell, " : ",
@@ -103,8 +103,8 @@ void CudaBody::WideLoad(ScalarId id) {
     out.Line(load);
   } else {
     out.Line("if (", Text(node.args[0]), ") ", load);
-    out.Line("else k_fill(", name, ", ",
-             ConstantText(node.dtype, node.number), ");");
+    out.Line("else k_fill(", name, ", ", ConstantText(node.dtype, node.number),
+             ");");
   }
   SetText(id, absl::StrCat(name, "[e]"));
 }
@@ -190,10 +190,9 @@ absl::Status CudaBody::Store(uint32_t index) {
   const DType dtype = buffers[store.buffer].dtype;
   const std::string at = absl::StrCat(BufferName(store.buffer), "[",
                                       At(facts.store_offset[index]), "]");
-  const std::string guard =
-      store.mask == Store::kNoMask
-          ? ""
-          : absl::StrCat("if (", Text(store.mask), ") ");
+  const std::string guard = store.mask == Store::kNoMask
+                                ? ""
+                                : absl::StrCat("if (", Text(store.mask), ") ");
   if (store.mode == StoreMode::kSet) {
     out.Line(guard, at, " = ", Text(store.value), ";");
     return absl::OkStatus();

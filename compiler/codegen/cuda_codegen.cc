@@ -11,6 +11,10 @@
 namespace kiln {
 namespace {
 
+// Elements of a row that a thread may keep between passes. More than this
+// spills registers and, written out, takes NVRTC seconds.
+constexpr int64_t kMaxKept = 32;
+
 bool IsTuple(ReduceOp op) {
   return op == ReduceOp::kArgMax || op == ReduceOp::kArgMin;
 }
@@ -30,9 +34,9 @@ class CudaKernelWriter {
 
   absl::Status Run() {
     ChooseShape();
-    passes_ = PlanPasses(
-        nest_, facts_,
-        keep_ ? BetweenPasses::kKeep : BetweenPasses::kComputeAgain);
+    passes_ =
+        PlanPasses(nest_, facts_,
+                   keep_ ? BetweenPasses::kKeep : BetweenPasses::kComputeAgain);
     Header();
     switch (mapping_) {
       case Mapping::kPointwise:
@@ -91,7 +95,8 @@ class CudaKernelWriter {
     if (mapping_ == Mapping::kRow || mapping_ == Mapping::kColumn)
       threads_ = per_row_ * rows_;
     keep_ = mapping_ == Mapping::kRow && tiling_.persistent &&
-            reduced_points_.is_constant();
+            reduced_points_.is_constant() &&
+            GroupsAThread() * body_.width <= kMaxKept;
   }
 
   int64_t GroupsAThread() const {
@@ -174,8 +179,7 @@ class CudaKernelWriter {
                 " - p) : ", body_.width, ";");
     SplitPoint("p", 0, facts_.num_outer);
     grid_ = CeilDiv(outer_points_, int64_t{threads_} * body_.width);
-    return body_.WriteGroup(
-        {passes_.last, passes_.last_stores, &Nothing, ""});
+    return body_.WriteGroup({passes_.last, passes_.last_stores, &Nothing, ""});
   }
 
   // --- Reductions.
@@ -221,9 +225,9 @@ class CudaKernelWriter {
                 body_.Text(node.args[0]), ", ", position, ");");
       return absl::OkStatus();
     }
-    ASSIGN_OR_RETURN(const std::string next,
-                     CombineText(node.reduce, node.dtype, a,
-                                 body_.Text(node.args[0])));
+    ASSIGN_OR_RETURN(
+        const std::string next,
+        CombineText(node.reduce, node.dtype, a, body_.Text(node.args[0])));
     out_.Line(a, " = ", next, ";");
     return absl::OkStatus();
   }
@@ -255,8 +259,8 @@ class CudaKernelWriter {
     for (ScalarId other = id + 1; other < nest_.body.size(); ++other) {
       const ScalarNode& node = nest_.body[other];
       if (node.op != ScalarOp::kReduceResult || node.args[0] != id) continue;
-      body_.SetText(other, absl::StrCat(a, node.number.i == 0 ? ".value"
-                                                              : ".index"));
+      body_.SetText(other,
+                    absl::StrCat(a, node.number.i == 0 ? ".value" : ".index"));
     }
   }
 
@@ -274,8 +278,8 @@ class CudaKernelWriter {
                 " + (int)threadIdx.x / ", per_row_, ";");
       // A row too many does another row's work and writes nothing.
       if (guarded) out_.Line("const bool live = block_row < ", n, ";");
-      out_.Line("const ", type, " row = ",
-                guarded ? "live ? block_row : 0" : "block_row", ";");
+      out_.Line("const ", type,
+                " row = ", guarded ? "live ? block_row : 0" : "block_row", ";");
     }
     live_ = guarded ? "live" : "";
     SplitPoint("row", 0, facts_.num_outer);
@@ -320,11 +324,10 @@ class CudaKernelWriter {
   }
 
   std::string KeptCell(ScalarId id) const {
-    return absl::StrCat(kept_[id], "[",
-                        body_.width == 1
-                            ? "k"
-                            : absl::StrCat("k * ", body_.width, " + e"),
-                        "]");
+    return absl::StrCat(
+        kept_[id], "[",
+        body_.width == 1 ? "k" : absl::StrCat("k * ", body_.width, " + e"),
+        "]");
   }
 
   absl::Status RowPass(const KernelPass& pass) {
@@ -348,16 +351,14 @@ class CudaKernelWriter {
     for (ScalarId id : pass.kept) body_.SetText(id, KeptCell(id));
     const auto then = [&](bool lanes) -> absl::Status {
       for (ScalarId id : pass.keeps)
-        if (body_.IsLanes(id) == lanes ||
-            (!lanes && body_.width == 1))
+        if (body_.IsLanes(id) == lanes || (!lanes && body_.width == 1))
           out_.Line(KeptCell(id), " = ", body_.Text(id), ";");
       const bool here = lanes == (body_.width > 1);
       if (here)
         for (ScalarId id : pass.reduces) RETURN_IF_ERROR(Step(id, ""));
       return absl::OkStatus();
     };
-    RETURN_IF_ERROR(
-        body_.WriteGroup({pass.inside, pass.stores, then, live_}));
+    RETURN_IF_ERROR(body_.WriteGroup({pass.inside, pass.stores, then, live_}));
     if (guarded) out_.Close();
     out_.Close();
     return absl::OkStatus();

@@ -72,7 +72,8 @@ K_FN void k_fill(T (&to)[V], T value) {
 )"},
 
     // Half types: bits in an unsigned short.
-    {"k_bf16_to_f32", "", R"(K_FN float k_bf16_to_f32(unsigned short x) { return __uint_as_float((unsigned)x << 16); }
+    {"k_bf16_to_f32", "",
+     R"(K_FN float k_bf16_to_f32(unsigned short x) { return __uint_as_float((unsigned)x << 16); }
 )"},
     {"k_f32_to_bf16", "", R"(K_FN unsigned short k_f32_to_bf16(float x) {
   unsigned short y;
@@ -100,37 +101,51 @@ K_FN To k_bitcast(From x) {
 }
 )"},
 
-    {"k_inf_f32", "", R"(K_FN float k_inf_f32() { return __uint_as_float(0x7f800000u); }
+    {"k_inf_f32", "",
+     R"(K_FN float k_inf_f32() { return __uint_as_float(0x7f800000u); }
 )"},
-    {"k_nan_f32", "", R"(K_FN float k_nan_f32() { return __uint_as_float(0x7fc00000u); }
+    {"k_nan_f32", "",
+     R"(K_FN float k_nan_f32() { return __uint_as_float(0x7fc00000u); }
 )"},
-    {"k_inf_f64", "", R"(K_FN double k_inf_f64() { return __longlong_as_double(0x7ff0000000000000ll); }
+    {"k_inf_f64", "",
+     R"(K_FN double k_inf_f64() { return __longlong_as_double(0x7ff0000000000000ll); }
 )"},
-    {"k_nan_f64", "", R"(K_FN double k_nan_f64() { return __longlong_as_double(0x7ff8000000000000ll); }
+    {"k_nan_f64", "",
+     R"(K_FN double k_nan_f64() { return __longlong_as_double(0x7ff8000000000000ll); }
 )"},
     {"k_not", "", R"(K_FN bool k_not(bool a) { return !a; }
 )"},
-    {"k_maximum_$T", "f32 f64", R"(K_FN $C k_maximum_$T($C a, $C b) { return a > b || a != a ? a : b; }
+    {"k_maximum_$T", "f32 f64",
+     R"(K_FN $C k_maximum_$T($C a, $C b) { return a > b || a != a ? a : b; }
 )"},
-    {"k_minimum_$T", "f32 f64", R"(K_FN $C k_minimum_$T($C a, $C b) { return a < b || a != a ? a : b; }
+    {"k_minimum_$T", "f32 f64",
+     R"(K_FN $C k_minimum_$T($C a, $C b) { return a < b || a != a ? a : b; }
 )"},
-    {"k_maximum_$T", kInts, R"(K_FN $C k_maximum_$T($C a, $C b) { return a > b ? a : b; }
+    {"k_maximum_$T", kInts,
+     R"(K_FN $C k_maximum_$T($C a, $C b) { return a > b ? a : b; }
 )"},
-    {"k_minimum_$T", kInts, R"(K_FN $C k_minimum_$T($C a, $C b) { return a < b ? a : b; }
+    {"k_minimum_$T", kInts,
+     R"(K_FN $C k_minimum_$T($C a, $C b) { return a < b ? a : b; }
 )"},
-    {"k_sign_$T", "u8 i8 i16 i32 i64 f32 f64", R"(K_FN $C k_sign_$T($C a) { return (a > 0) - (a < 0); }
+    {"k_sign_$T", "u8 i8 i16 i32 i64 f32 f64",
+     R"(K_FN $C k_sign_$T($C a) { return (a > 0) - (a < 0); }
 )"},
     {"k_abs_$T", kInts, R"(K_FN $C k_abs_$T($C a) { return a < 0 ? -a : a; }
 )"},
-    {"k_isinf_$T", "f32 f64", R"(K_FN bool k_isinf_$T($C x) { return fabs$S(x) == k_inf_$T(); }
+    {"k_isinf_$T", "f32 f64",
+     R"(K_FN bool k_isinf_$T($C x) { return fabs$S(x) == k_inf_$T(); }
 )"},
-    {"k_signbit_f32", "", R"(K_FN bool k_signbit_f32(float x) { return __float_as_int(x) < 0; }
+    {"k_signbit_f32", "",
+     R"(K_FN bool k_signbit_f32(float x) { return __float_as_int(x) < 0; }
 )"},
-    {"k_signbit_f64", "", R"(K_FN bool k_signbit_f64(double x) { return __double_as_longlong(x) < 0; }
+    {"k_signbit_f64", "",
+     R"(K_FN bool k_signbit_f64(double x) { return __double_as_longlong(x) < 0; }
 )"},
-    {"k_truncdiv_$T", kInts, R"(K_FN $C k_truncdiv_$T($C a, $C b) { return b == 0 ? 0 : a / b; }
+    {"k_truncdiv_$T", kInts,
+     R"(K_FN $C k_truncdiv_$T($C a, $C b) { return b == 0 ? 0 : a / b; }
 )"},
-    {"k_fmod_$T", kInts, R"(K_FN $C k_fmod_$T($C a, $C b) { return b == 0 ? 0 : a % b; }
+    {"k_fmod_$T", kInts,
+     R"(K_FN $C k_fmod_$T($C a, $C b) { return b == 0 ? 0 : a % b; }
 )"},
     {"k_floordiv_$T", kInts, R"(K_FN $C k_floordiv_$T($C a, $C b) {
   if (b == 0) return 0;
@@ -187,12 +202,14 @@ struct k_pair {
   long long index;
 };
 )"},
-    {"k_argmax_$T", "i32 i64 f32 f64", R"(K_FN void k_argmax_$T($C& a, long long& i, $C b, long long j) {
+    {"k_argmax_$T", "i32 i64 f32 f64",
+     R"(K_FN void k_argmax_$T($C& a, long long& i, $C b, long long j) {
   const bool an = a != a, bn = b != b, first = j < i;
   if (b > a || (b == a && first) || (bn && (!an || first))) a = b, i = j;
 }
 )"},
-    {"k_argmin_$T", "i32 i64 f32 f64", R"(K_FN void k_argmin_$T($C& a, long long& i, $C b, long long j) {
+    {"k_argmin_$T", "i32 i64 f32 f64",
+     R"(K_FN void k_argmin_$T($C& a, long long& i, $C b, long long j) {
   const bool an = a != a, bn = b != b, first = j < i;
   if (b < a || (b == a && first) || (bn && (!an || first))) a = b, i = j;
 }
@@ -208,13 +225,14 @@ K_FN short k_shuffle(short x, int distance) { return (short)__shfl_xor_sync(0xff
 template <class T>
 K_FN k_pair<T> k_shuffle(k_pair<T> x, int distance) { return {k_shuffle(x.value, distance), k_shuffle(x.index, distance)}; }
 )"},
-    {"k_across", "", R"(// Over the kRow neighbouring threads of a row; all of them get the result.
+    {"k_across", "",
+     R"(// Over the kRow neighbouring threads of a row; all of them get the result.
 template <int kRow, int kThreads, class T, class F>
 K_FN T k_across(T x, F join) {
 #pragma unroll
   for (int distance = (kRow < 32 ? kRow : 32) / 2; distance > 0; distance /= 2)
     x = join(x, k_shuffle(x, distance));
-  if (kRow > 32) {
+  if constexpr (kRow > 32) {
     __shared__ T parts[kThreads / 32];
     const int warp = (int)threadIdx.x / 32;
     if (threadIdx.x % 32 == 0) parts[warp] = x;
@@ -227,28 +245,33 @@ K_FN T k_across(T x, F join) {
   return x;
 }
 )"},
-    {"k_down", "", R"(// Over the kRows threads below one another; all of them get the results.
+    {"k_down", "",
+     R"(// Over the kRows threads below one another; all of them get the results.
 template <int kColumns, int kRows, class T, int V, class F>
 K_FN void k_down(T (&x)[V], F join) {
-  if (kRows == 1) return;
-  __shared__ T parts[V][kColumns * kRows];
+  if constexpr (kRows > 1) {
+    __shared__ T parts[V][kColumns * kRows];
 #pragma unroll
-  for (int e = 0; e < V; ++e) parts[e][threadIdx.x] = x[e];
-  __syncthreads();
-  const int column = (int)threadIdx.x % kColumns;
+    for (int e = 0; e < V; ++e) parts[e][threadIdx.x] = x[e];
+    __syncthreads();
+    const int column = (int)threadIdx.x % kColumns;
 #pragma unroll
-  for (int e = 0; e < V; ++e) {
-    x[e] = parts[e][column];
-    for (int y = 1; y < kRows; ++y) x[e] = join(x[e], parts[e][y * kColumns + column]);
+    for (int e = 0; e < V; ++e) {
+      x[e] = parts[e][column];
+      for (int y = 1; y < kRows; ++y) x[e] = join(x[e], parts[e][y * kColumns + column]);
+    }
   }
 }
 )"},
 
-    {"k_atomic_add_$T", "i32 f32 f64", R"(K_FN void k_atomic_add_$T($C* p, $C x) { atomicAdd(p, x); }
+    {"k_atomic_add_$T", "i32 f32 f64",
+     R"(K_FN void k_atomic_add_$T($C* p, $C x) { atomicAdd(p, x); }
 )"},
-    {"k_atomic_add_i64", "", R"(K_FN void k_atomic_add_i64(long long* p, long long x) { atomicAdd((unsigned long long*)p, (unsigned long long)x); }
+    {"k_atomic_add_i64", "",
+     R"(K_FN void k_atomic_add_i64(long long* p, long long x) { atomicAdd((unsigned long long*)p, (unsigned long long)x); }
 )"},
-    {"k_atomic_add_$T", "bf16 f16", R"(K_FN void k_atomic_add_$T(unsigned short* p, unsigned short x) {
+    {"k_atomic_add_$T", "bf16 f16",
+     R"(K_FN void k_atomic_add_$T(unsigned short* p, unsigned short x) {
   unsigned int* word = (unsigned int*)((unsigned long long)p & ~3ull);
   const int shift = ((unsigned long long)p & 2) * 8;
   unsigned int old = *word, seen;
@@ -260,7 +283,8 @@ K_FN void k_down(T (&x)[V], F join) {
 }
 )"},
     // The same numbers as the CPU's prelude gives.
-    {"k_random_f32", "", R"(K_FN float k_random_f32(long long seed, long long index, unsigned long long stream) {
+    {"k_random_f32", "",
+     R"(K_FN float k_random_f32(long long seed, long long index, unsigned long long stream) {
   unsigned k0 = (unsigned)seed, k1 = (unsigned)((unsigned long long)seed >> 32);
   unsigned c0 = (unsigned)index, c1 = (unsigned)((unsigned long long)index >> 32);
   unsigned c2 = (unsigned)stream, c3 = (unsigned)(stream >> 32);

@@ -8,8 +8,12 @@ std::vector<std::string> UnitFlags(const Target& target) {
   switch (target.kind) {
     case TargetKind::kCuda:
       // --minimal: no built-in headers; it halves the floor of a call.
-      return {absl::StrCat("--gpu-architecture=", target.name), "--minimal",
-              "--std=c++17", "--fmad=false",
+      // 177, 186: an unused name, a comparison of an unsigned with zero.
+      return {absl::StrCat("--gpu-architecture=", target.name),
+              "--minimal",
+              "--std=c++17",
+              "--fmad=false",
+              "--diag-suppress=177,186",
               "--device-as-default-execution-space"};
     case TargetKind::kCpu:
       return {"-std=c++17",

@@ -187,12 +187,12 @@ int64_t NestCase::Elements(const kiln::Buffer& buffer) const {
   return last + 1;
 }
 
-std::vector<std::vector<char>> FilledMemory(
-    const NestCase& c, const std::vector<int64_t>& counts) {
+std::vector<std::vector<char>> NestCase::FilledMemory(
+    const std::vector<int64_t>& counts) const {
   std::vector<std::vector<char>> memory;
   uint64_t state = 88172645463325252ull;
-  for (size_t b = 0; b < c.buffers.size(); ++b) {
-    const DType dtype = c.buffers[b].dtype;
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    const DType dtype = buffers[b].dtype;
     memory.emplace_back(counts[b] * SizeInBytes(dtype) + 64);
     for (int64_t e = 0; e < counts[b]; ++e) {
       state ^= state << 13;
@@ -200,9 +200,9 @@ std::vector<std::vector<char>> FilledMemory(
       state ^= state << 17;
       AnyScalar v;
       v.f = static_cast<double>(state % 8192) / 1024 - 4;
-      v.i = static_cast<int64_t>(state % c.integer_limit);
+      v.i = static_cast<int64_t>(state % integer_limit);
       if (dtype == DType::kBool) v.i = state & 1;
-      if (c.buffers[b].kind == BufferKind::kOutput) v = {};
+      if (buffers[b].kind == BufferKind::kOutput) v = {};
       WriteElement(dtype, memory.back().data(), e, v);
     }
   }
@@ -213,6 +213,40 @@ void NestCase::CheckOnCpu(double tolerance) {
   RunOn("x86-64", tolerance);
   if (__builtin_cpu_supports("avx2")) RunOn("x86-64-v3", tolerance);
   if (__builtin_cpu_supports("avx512bw")) RunOn("x86-64-v4", tolerance);
+}
+
+NestCase::Trial NestCase::Interpret() const {
+  Trial trial;
+  for (const kiln::Buffer& buffer : buffers)
+    trial.counts.push_back(Elements(buffer));
+  NestRun run{.symbols = symbol_values_, .seed = kSeed};
+  trial.expected = FilledMemory(trial.counts);
+  for (auto& bytes : trial.expected) run.memory.push_back(bytes.data());
+  InterpretNest(kernel.nest, buffers, run);
+  return trial;
+}
+
+void NestCase::Compare(const Trial& trial,
+                       const std::vector<std::vector<char>>& found,
+                       const std::string& where, double tolerance) const {
+  int wrong = 0;
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    const DType dtype = buffers[b].dtype;
+    for (int64_t e = 0; e < trial.counts[b] && wrong < 5; ++e) {
+      const AnyScalar x = ReadElement(dtype, found[b].data(), e);
+      const AnyScalar y = ReadElement(dtype, trial.expected[b].data(), e);
+      const bool same = !IsFloat(dtype) ? x.i == y.i
+                        : std::isnan(y.f) || std::isinf(y.f)
+                            ? x.f == y.f || std::isnan(x.f) == std::isnan(y.f)
+                            : std::fabs(x.f - y.f) <=
+                                  tolerance * std::max(1.0, std::fabs(y.f));
+      if (same) continue;
+      ++wrong;
+      ADD_FAILURE() << where << ": " << buffers[b].name << "[" << e
+                    << "]: found " << (IsFloat(dtype) ? x.f : x.i) << ", due "
+                    << (IsFloat(dtype) ? y.f : y.i);
+    }
+  }
 }
 
 void NestCase::RunOn(const std::string& level, double tolerance) {
@@ -239,15 +273,9 @@ void NestCase::RunOn(const std::string& level, double tolerance) {
       reinterpret_cast<KilnCpuKernel>(dlsym(module, source->symbol.c_str()));
   ASSERT_NE(entry, nullptr);
 
-  std::vector<int64_t> counts;
-  for (const kiln::Buffer& buffer : buffers) counts.push_back(Elements(buffer));
-  NestRun run{.symbols = symbol_values_, .seed = 0x123456789abcdef0};
-  auto expected = FilledMemory(*this, counts);
-  for (auto& bytes : expected) run.memory.push_back(bytes.data());
-  InterpretNest(kernel.nest, buffers, run);
-
+  const Trial trial = Interpret();
   const auto call = [&](const KilnCpuRuntime& runtime) {
-    auto memory = FilledMemory(*this, counts);
+    auto memory = FilledMemory(trial.counts);
     std::vector<void*> pointers;
     std::vector<int64_t> scalars;
     for (const KernelParam& param : source->params) {
@@ -259,7 +287,7 @@ void NestCase::RunOn(const std::string& level, double tolerance) {
           scalars.push_back(Value(param.scalar));
           break;
         case KernelParam::Kind::kSeed:
-          scalars.push_back(static_cast<int64_t>(run.seed));
+          scalars.push_back(static_cast<int64_t>(kSeed));
           break;
       }
     }
@@ -268,24 +296,7 @@ void NestCase::RunOn(const std::string& level, double tolerance) {
   };
   const auto found = call(kOneThread);
   EXPECT_EQ(found, call(kManyThreads)) << level << ": threads change results";
-  int wrong = 0;
-  for (size_t b = 0; b < buffers.size(); ++b) {
-    const DType dtype = buffers[b].dtype;
-    for (int64_t e = 0; e < counts[b] && wrong < 5; ++e) {
-      const AnyScalar x = ReadElement(dtype, found[b].data(), e);
-      const AnyScalar y = ReadElement(dtype, expected[b].data(), e);
-      const bool same = !IsFloat(dtype) ? x.i == y.i
-                        : std::isnan(y.f) || std::isinf(y.f)
-                            ? x.f == y.f || std::isnan(x.f) == std::isnan(y.f)
-                            : std::fabs(x.f - y.f) <=
-                                  tolerance * std::max(1.0, std::fabs(y.f));
-      if (same) continue;
-      ++wrong;
-      ADD_FAILURE() << level << ": " << buffers[b].name << "[" << e
-                    << "]: found " << (IsFloat(dtype) ? x.f : x.i) << ", due "
-                    << (IsFloat(dtype) ? y.f : y.i);
-    }
-  }
+  Compare(trial, found, level, tolerance);
   if (testing::Test::HasFailure()) ADD_FAILURE() << units[0].source;
 }
 

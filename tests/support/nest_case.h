@@ -54,18 +54,30 @@ class NestCase {
   // interpreter within `tolerance`, relative to 1 and to the value.
   void CheckOnCpu(double tolerance);
 
+  // The kernel for sm_90, built with NVRTC; run where a GPU is. Says SKIPPED
+  // where NVRTC is missing.
+  void CheckOnCuda(double tolerance);
+
+  // Used by the two checks.
+  struct Trial {
+    std::vector<int64_t> counts;  // elements of each buffer
+    std::vector<std::vector<char>> expected;
+  };
+  Trial Interpret() const;
+  std::vector<std::vector<char>> FilledMemory(
+      const std::vector<int64_t>& counts) const;
+  void Compare(const Trial& trial, const std::vector<std::vector<char>>& found,
+               const std::string& where, double tolerance) const;
+  int64_t Value(const SymExpr& e) const;
+  static constexpr uint64_t kSeed = 0x123456789abcdef0;
+
  private:
   ScalarNode& Add(ScalarOp op, DType dtype);
   ScalarId Last() const;
-  int64_t Value(const SymExpr& e) const;
   int64_t Elements(const kiln::Buffer& buffer) const;
   void RunOn(const std::string& level, double tolerance);
   std::vector<int64_t> symbol_values_;
 };
-
-// Memory for every buffer of `c`, filled by a fixed rule.
-std::vector<std::vector<char>> FilledMemory(const NestCase& c,
-                                            const std::vector<int64_t>& counts);
 
 }  // namespace kiln
 

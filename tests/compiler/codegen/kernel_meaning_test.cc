@@ -1,7 +1,12 @@
-// Generated CPU kernels against the interpreter, one nest a test.
+// Generated kernels against the interpreter, one nest a test: on the CPU at
+// every level this machine has, and on a GPU where there is one (without one
+// NVRTC must still accept them).
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
+#include "compiler/config/target.h"
 #include "tests/support/nest_case.h"
 
 namespace kiln {
@@ -18,7 +23,29 @@ constexpr double kSums = 2e-4;
 // bf16 results: half a unit of their last place, 2^-8.
 constexpr double kBF16Rounding = 4e-3;
 
-TEST(CpuKernel, AddsAndAppliesReluWithATail) {
+class Kernel : public testing::TestWithParam<TargetKind> {
+ protected:
+  static void Check(NestCase& c, double tolerance) {
+    if (GetParam() == TargetKind::kCpu) {
+      c.CheckOnCpu(tolerance);
+      return;
+    }
+    // Widths and shares of a block that a scheduler might choose.
+    const KernelTiling asked = c.kernel.tiling;
+    for (const auto& [width, threads, rows, persistent] :
+         {std::tuple(1, 128, 1, false), std::tuple(4, 128, 8, true),
+          std::tuple(8, 64, 2, false), std::tuple(2, 256, 1, true)}) {
+      c.kernel.tiling = asked;
+      c.kernel.tiling.vector_width = width;
+      c.kernel.tiling.threads = threads;
+      c.kernel.tiling.rows_per_block = rows;
+      c.kernel.tiling.persistent = persistent;
+      c.CheckOnCuda(tolerance);
+    }
+  }
+};
+
+TEST_P(Kernel, AddsAndAppliesReluWithATail) {
   NestCase c;
   const uint32_t i = c.Axis(1003);
   const BufferId x = c.In(kF32, {1003}), y = c.In(kF32, {1003});
@@ -26,10 +53,10 @@ TEST(CpuKernel, AddsAndAppliesReluWithATail) {
   const ScalarId sum =
       c.Op(ScalarOp::kAdd, {c.Load(x, {A(i)}), c.Load(y, {A(i)})});
   c.Store(z, {A(i)}, c.Op(ScalarOp::kMaximum, {sum, c.Constant(kF32, 0)}));
-  c.CheckOnCpu(0);
+  Check(c, 0);
 }
 
-TEST(CpuKernel, BroadcastsABiasOverRowsOfBFloat16) {
+TEST_P(Kernel, BroadcastsABiasOverRowsOfBFloat16) {
   NestCase c;
   const uint32_t i = c.Axis(7), j = c.Axis(50);
   const BufferId x = c.In(kBF16, {7, 50}), b = c.In(kF32, {50});
@@ -41,10 +68,10 @@ TEST(CpuKernel, BroadcastsABiasOverRowsOfBFloat16) {
                  {c.Cast(kF32, c.Load(x, {A(i), A(j)})), c.Load(s, {A(i)})}),
             c.Load(b, {A(j)})});
   c.Store(z, {A(i), A(j)}, c.Cast(kBF16, v));
-  c.CheckOnCpu(kBF16Rounding);
+  Check(c, kBF16Rounding);
 }
 
-TEST(CpuKernel, HalvesRoundToNearestEven) {
+TEST_P(Kernel, HalvesRoundToNearestEven) {
   NestCase c;
   const uint32_t i = c.Axis(517);
   const BufferId x = c.In(DType::kFloat16, {517}), y = c.In(kF32, {517});
@@ -53,10 +80,10 @@ TEST(CpuKernel, HalvesRoundToNearestEven) {
                           {c.Cast(kF32, c.Load(x, {A(i)})), c.Load(y, {A(i)})});
   c.Store(z, {A(i)}, c.Cast(DType::kFloat16, v));
   c.Store(w, {A(i)}, c.Cast(kBF16, v));
-  c.CheckOnCpu(0);
+  Check(c, 0);
 }
 
-TEST(CpuKernel, TransposesInTiles) {
+TEST_P(Kernel, TransposesInTiles) {
   NestCase c;
   const uint32_t i = c.Axis(70), j = c.Axis(130);
   const BufferId x = c.In(kF32, {70, 130}, {1, 70}), y = c.In(kF32, {70, 130});
@@ -65,19 +92,19 @@ TEST(CpuKernel, TransposesInTiles) {
       z, {A(i), A(j)},
       c.Op(ScalarOp::kAdd, {c.Load(x, {A(i), A(j)}), c.Load(y, {A(i), A(j)})}));
   c.kernel.tiling = {.mapping = Mapping::kTile2d, .tile_axis = 0};
-  c.CheckOnCpu(0);
+  Check(c, 0);
 }
 
-TEST(CpuKernel, SizesMayBeSymbols) {
+TEST_P(Kernel, SizesMayBeSymbols) {
   NestCase c;
   const SymExpr n = c.Symbol(9), d = c.Symbol(33);
   const uint32_t i = c.Axis(n), j = c.Axis(d);
   const BufferId x = c.In(kF32, {n, d}), z = c.Out(kF32, {d, n});
   c.Store(z, {A(j), A(i)}, c.Op(ScalarOp::kNeg, {c.Load(x, {A(i), A(j)})}));
-  c.CheckOnCpu(0);
+  Check(c, 0);
 }
 
-TEST(CpuKernel, MasksLoadsAndCountsIndices) {
+TEST_P(Kernel, MasksLoadsAndCountsIndices) {
   NestCase c;
   const uint32_t i = c.Axis(20), j = c.Axis(37);
   const BufferId x = c.In(kF32, {20, 37}), z = c.Out(kF32, {20, 37});
@@ -91,20 +118,20 @@ TEST(CpuKernel, MasksLoadsAndCountsIndices) {
           c.Op(ScalarOp::kWhere, {below, shifted, c.Constant(kF32, -2)}));
   c.Store(k, {A(i), A(j)},
           c.Op(ScalarOp::kAdd, {c.Index(FloorDiv(A(j), 3)), column}));
-  c.CheckOnCpu(0);
+  Check(c, 0);
 }
 
-TEST(CpuKernel, GathersRowsOfATable) {
+TEST_P(Kernel, GathersRowsOfATable) {
   NestCase c;
   const uint32_t i = c.Axis(11), j = c.Axis(40);
   const BufferId ids = c.In(DType::kInt64, {11}), w = c.In(kF32, {5, 40});
   const BufferId z = c.Out(kF32, {11, 40});
   const ScalarId id = c.Load(ids, {A(i)});
   c.Store(z, {A(i), A(j)}, c.Load(w, {SymExpr::Indirect(id), A(j)}));
-  c.CheckOnCpu(0);
+  Check(c, 0);
 }
 
-TEST(CpuKernel, AddsRowsIntoATable) {
+TEST_P(Kernel, AddsRowsIntoATable) {
   NestCase c;
   const uint32_t i = c.Axis(30), j = c.Axis(40);
   const BufferId ids = c.In(DType::kInt64, {30}), g = c.In(kF32, {30, 40});
@@ -112,10 +139,10 @@ TEST(CpuKernel, AddsRowsIntoATable) {
   const ScalarId id = c.Load(ids, {A(i)});
   c.Store(w, {SymExpr::Indirect(id), A(j)}, c.Load(g, {A(i), A(j)}),
           StoreMode::kAtomicAdd);
-  c.CheckOnCpu(kFewRoundings * 8);
+  Check(c, kFewRoundings * 8);
 }
 
-TEST(CpuKernel, ScattersThroughAnIndexAlongTheVector) {
+TEST_P(Kernel, ScattersThroughAnIndexAlongTheVector) {
   NestCase c;
   const uint32_t i = c.Axis(100);
   const BufferId ids = c.In(DType::kInt64, {100});
@@ -123,7 +150,7 @@ TEST(CpuKernel, ScattersThroughAnIndexAlongTheVector) {
   const ScalarId id = c.Load(ids, {A(i)});
   c.Store(w, {SymExpr::Indirect(id)}, c.Constant(DType::kInt64, 1),
           StoreMode::kAtomicAdd);
-  c.CheckOnCpu(0);
+  Check(c, 0);
 }
 
 void Softmax(NestCase& c, DType dtype, int64_t rows, int64_t columns) {
@@ -137,21 +164,21 @@ void Softmax(NestCase& c, DType dtype, int64_t rows, int64_t columns) {
   c.Store(z, {A(i), A(r)}, c.Cast(dtype, q));
 }
 
-TEST(CpuKernel, SoftmaxOfRowsTakesThreePasses) {
+TEST_P(Kernel, SoftmaxOfRowsTakesThreePasses) {
   NestCase c;
   Softmax(c, kBF16, 9, 77);
   c.kernel.tiling = {.mapping = Mapping::kRow};
-  c.CheckOnCpu(kBF16Rounding);
+  Check(c, kBF16Rounding);
 }
 
-TEST(CpuKernel, SoftmaxOfLongRows) {
+TEST_P(Kernel, SoftmaxOfLongRows) {
   NestCase c;
   Softmax(c, kF32, 2, 9001);
   c.kernel.tiling = {.mapping = Mapping::kRow, .persistent = true};
-  c.CheckOnCpu(kFewRoundings);
+  Check(c, kFewRoundings);
 }
 
-TEST(CpuKernel, SoftmaxDownColumnsAndBySerialThreads) {
+TEST_P(Kernel, SoftmaxDownColumnsAndBySerialThreads) {
   for (Mapping mapping : {Mapping::kColumn, Mapping::kSerial}) {
     NestCase c;
     const uint32_t i = c.Axis(3), j = c.Axis(41), r = c.Axis(19, true);
@@ -163,11 +190,11 @@ TEST(CpuKernel, SoftmaxDownColumnsAndBySerialThreads) {
     c.Store(z, {A(i), A(r), A(j)},
             c.Op(ScalarOp::kDiv, {e, c.Reduce(ReduceOp::kSum, e)}));
     c.kernel.tiling = {.mapping = mapping};
-    c.CheckOnCpu(kFewRoundings);
+    Check(c, kFewRoundings);
   }
 }
 
-TEST(CpuKernel, SumsAndMeansOverTwoAxesWithAnEpilogue) {
+TEST_P(Kernel, SumsAndMeansOverTwoAxesWithAnEpilogue) {
   for (Mapping mapping : {Mapping::kRow, Mapping::kColumn, Mapping::kSerial}) {
     NestCase c;
     const uint32_t i = c.Axis(6), r = c.Axis(5, true), q = c.Axis(29, true);
@@ -180,11 +207,11 @@ TEST(CpuKernel, SumsAndMeansOverTwoAxesWithAnEpilogue) {
             c.Op(ScalarOp::kMul, {sum, c.Constant(kF32, 1.0 / 145)}));
     c.Store(n, {A(i)}, c.Second(c.Reduce(ReduceOp::kArgMax, v)));
     c.kernel.tiling = {.mapping = mapping};
-    c.CheckOnCpu(kSums);
+    Check(c, kSums);
   }
 }
 
-TEST(CpuKernel, ReducesEverythingToOneNumber) {
+TEST_P(Kernel, ReducesEverythingToOneNumber) {
   for (Mapping mapping : {Mapping::kRow, Mapping::kSerial}) {
     NestCase c;
     const uint32_t r = c.Axis(1001, true);
@@ -197,20 +224,20 @@ TEST(CpuKernel, ReducesEverythingToOneNumber) {
                      c.Op(ScalarOp::kGt, {v, c.Constant(kF32, 3.99)})));
     c.Store(most, {}, c.Reduce(ReduceOp::kMin, v));
     c.kernel.tiling = {.mapping = mapping};
-    c.CheckOnCpu(kSums);
+    Check(c, kSums);
   }
 }
 
-TEST(CpuKernel, RunsACumulativeSum) {
+TEST_P(Kernel, RunsACumulativeSum) {
   NestCase c;
   const uint32_t i = c.Axis(13), r = c.Axis(21, true);
   const BufferId x = c.In(kF32, {13, 21}), z = c.Out(kF32, {13, 21});
   c.Store(z, {A(i), A(r)}, c.Scan(ReduceOp::kSum, c.Load(x, {A(i), A(r)})));
   c.kernel.tiling = {.mapping = Mapping::kSerial};
-  c.CheckOnCpu(kSums);
+  Check(c, kSums);
 }
 
-TEST(CpuKernel, LayerNormKeepsItsRowStatistics) {
+TEST_P(Kernel, LayerNormKeepsItsRowStatistics) {
   NestCase c;
   const uint32_t i = c.Axis(5), r = c.Axis(100, true);
   const BufferId x = c.In(kF32, {5, 100}), w = c.In(kF32, {100});
@@ -228,10 +255,10 @@ TEST(CpuKernel, LayerNormKeepsItsRowStatistics) {
                {c.Op(ScalarOp::kMul, {d, scale}), c.Load(w, {A(r)})}));
   c.Store(rstd, {A(i), 0}, scale);
   c.kernel.tiling = {.mapping = Mapping::kRow};
-  c.CheckOnCpu(1e-6);
+  Check(c, 1e-6);
 }
 
-TEST(CpuKernel, DropsOutByPhilox) {
+TEST_P(Kernel, DropsOutByPhilox) {
   NestCase c;
   const uint32_t i = c.Axis(300);
   const BufferId x = c.In(kF32, {300}), z = c.Out(kF32, {300});
@@ -241,10 +268,10 @@ TEST(CpuKernel, DropsOutByPhilox) {
   c.Store(z, {A(i)},
           c.Op(ScalarOp::kMul, {c.Load(x, {A(i)}), c.Cast(kF32, keep)}));
   c.Store(m, {A(i)}, keep);
-  c.CheckOnCpu(0);
+  Check(c, 0);
 }
 
-TEST(CpuKernel, IntegersOfAllWidthsWrapAndDivide) {
+TEST_P(Kernel, IntegersOfAllWidthsWrapAndDivide) {
   for (DType dtype : {DType::kUInt8, DType::kInt8, DType::kInt16, DType::kInt32,
                       DType::kInt64}) {
     NestCase c;
@@ -259,9 +286,12 @@ TEST(CpuKernel, IntegersOfAllWidthsWrapAndDivide) {
     c.Store(z, {A(i)}, c.Op(ScalarOp::kMul, {a, b}));
     c.Store(w, {A(i)}, c.Op(ScalarOp::kFloorDiv, {a, b}));
     c.Store(f, {A(i)}, c.Cast(kF32, c.Op(ScalarOp::kRemainder, {a, b})));
-    c.CheckOnCpu(0);
+    Check(c, 0);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Cpu, Kernel, testing::Values(TargetKind::kCpu));
+INSTANTIATE_TEST_SUITE_P(Cuda, Kernel, testing::Values(TargetKind::kCuda));
 
 }  // namespace
 }  // namespace kiln

@@ -1,0 +1,129 @@
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/codegen/kernel_source.h"
+#include "compiler/toolchain/nvrtc_toolchain.h"
+#include "tests/support/nest_case.h"
+
+namespace kiln {
+namespace {
+
+// The driver's C interface, as far as it is used (CUDA Driver API).
+struct Driver {
+  int (*init)(unsigned) = nullptr;
+  int (*device_get)(int*, int) = nullptr;
+  int (*retain)(void**, int) = nullptr;
+  int (*set_current)(void*) = nullptr;
+  int (*load)(void**, const void*) = nullptr;
+  int (*function)(void**, void*, const char*) = nullptr;
+  int (*alloc)(uint64_t*, size_t) = nullptr;
+  int (*free)(uint64_t) = nullptr;
+  int (*to_device)(uint64_t, const void*, size_t) = nullptr;
+  int (*to_host)(void*, uint64_t, size_t) = nullptr;
+  int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned,
+                unsigned, unsigned, void*, void**, void**) = nullptr;
+  int (*synchronize)() = nullptr;
+};
+
+template <typename F>
+bool Find(void* library, const char* name, F& f) {
+  f = reinterpret_cast<F>(dlsym(library, name));
+  return f != nullptr;
+}
+
+// The driver with a current context, or nullptr where there is no GPU.
+const Driver* TheDriver() {
+  static const Driver* driver = []() -> const Driver* {
+    void* library = dlopen("libcuda.so.1", RTLD_NOW);
+    auto* d = new Driver;
+    if (library == nullptr || !Find(library, "cuInit", d->init) ||
+        !Find(library, "cuDeviceGet", d->device_get) ||
+        !Find(library, "cuDevicePrimaryCtxRetain", d->retain) ||
+        !Find(library, "cuCtxSetCurrent", d->set_current) ||
+        !Find(library, "cuModuleLoadData", d->load) ||
+        !Find(library, "cuModuleGetFunction", d->function) ||
+        !Find(library, "cuMemAlloc_v2", d->alloc) ||
+        !Find(library, "cuMemFree_v2", d->free) ||
+        !Find(library, "cuMemcpyHtoD_v2", d->to_device) ||
+        !Find(library, "cuMemcpyDtoH_v2", d->to_host) ||
+        !Find(library, "cuLaunchKernel", d->launch) ||
+        !Find(library, "cuCtxSynchronize", d->synchronize))
+      return nullptr;
+    int device = 0;
+    void* context = nullptr;
+    if (d->init(0) != 0 || d->device_get(&device, 0) != 0 ||
+        d->retain(&context, device) != 0 || d->set_current(context) != 0)
+      return nullptr;
+    return d;
+  }();
+  return driver;
+}
+
+}  // namespace
+
+void NestCase::CheckOnCuda(double tolerance) {
+  const auto target = TargetFromName("sm_90");
+  ASSERT_TRUE(target.ok());
+  static Toolchain* toolchain =
+      MakeNvrtcToolchain({.library_dirs = UsualCudaFolders()}).release();
+  if (const auto version = toolchain->Version(); !version.ok())
+    GTEST_SKIP() << version.status();
+  const auto source = WriteKernel(kernel, buffers, shapes, *target);
+  ASSERT_TRUE(source.ok()) << source.status();
+  const std::vector<UnitSource> units = GroupIntoUnits({*source}, *target);
+  ASSERT_EQ(units.size(), 1u);
+  const auto built = toolchain->Build(units[0].source, UnitFlags(*target));
+  ASSERT_TRUE(built.ok()) << built.status() << "\n" << units[0].source;
+  EXPECT_EQ(built->log, "") << units[0].source;
+  const Driver* driver = TheDriver();
+  if (driver == nullptr) return;  // it compiles; that is all one can see here
+
+  const Trial trial = Interpret();
+  auto memory = FilledMemory(trial.counts);
+  void* module = nullptr;
+  void* function = nullptr;
+  ASSERT_EQ(driver->load(&module, built->image.data()), 0);
+  ASSERT_EQ(driver->function(&function, module, source->symbol.c_str()), 0);
+  std::vector<uint64_t> device(memory.size());
+  for (size_t b = 0; b < memory.size(); ++b) {
+    ASSERT_EQ(driver->alloc(&device[b], memory[b].size()), 0);
+    ASSERT_EQ(driver->to_device(device[b], memory[b].data(), memory[b].size()),
+              0);
+  }
+  std::vector<uint64_t> values;
+  for (const KernelParam& param : source->params) {
+    switch (param.kind) {
+      case KernelParam::Kind::kBuffer:
+        values.push_back(device[param.buffer]);
+        break;
+      case KernelParam::Kind::kScalar:
+        values.push_back(static_cast<uint64_t>(Value(param.scalar)));
+        break;
+      case KernelParam::Kind::kSeed:
+        values.push_back(kSeed);
+        break;
+    }
+  }
+  std::vector<void*> args;
+  for (uint64_t& value : values) args.push_back(&value);
+  unsigned grid[3];
+  for (int d = 0; d < 3; ++d)
+    grid[d] = static_cast<unsigned>(Value(source->grid[d]));
+  ASSERT_EQ(driver->launch(function, grid[0], grid[1], grid[2],
+                           source->block[0], source->block[1], source->block[2],
+                           source->shared_bytes, nullptr, args.data(), nullptr),
+            0);
+  ASSERT_EQ(driver->synchronize(), 0) << units[0].source;
+  for (size_t b = 0; b < memory.size(); ++b) {
+    ASSERT_EQ(driver->to_host(memory[b].data(), device[b], memory[b].size()),
+              0);
+    driver->free(device[b]);
+  }
+  Compare(trial, memory, "sm_90", tolerance);
+  if (testing::Test::HasFailure()) ADD_FAILURE() << units[0].source;
+}
+
+}  // namespace kiln
