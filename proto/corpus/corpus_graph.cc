@@ -9,18 +9,15 @@
 #include "nlohmann/json.hpp"
 #include "proto/base/dtype.h"
 #include "proto/base/status.h"
+#include "proto/corpus/corpus_metas.h"
 #include "proto/corpus/corpus_tensor.h"
 #include "proto/corpus/corpus_words.h"
-#include "proto/corpus/sym_text.h"
 
 namespace kiln {
 namespace {
 
 using Json = nlohmann::json;
 
-// PyTorch's own bound of a size it has not specialized.
-constexpr int64_t kSmallestSymbol = 2;
-constexpr int64_t kLargestSymbol = (int64_t{1} << 62) - 1;
 constexpr uint32_t kAllocatorAlignment = 16;
 
 absl::Status Unsupported(absl::string_view what) {
@@ -29,16 +26,6 @@ absl::Status Unsupported(absl::string_view what) {
 
 absl::Status Malformed(absl::string_view what) {
   return MakeError(ErrorReason::kMalformedGraph, what);
-}
-
-bool IsTensorMeta(const Json& meta) {
-  return meta.is_object() && meta.contains("dtype") && meta.contains("shape");
-}
-
-wire::SymExpr ConstantExpr(int64_t value) {
-  wire::SymExpr out;
-  out.set_value(value);
-  return out;
 }
 
 // A symbolic integer as an argument: a plain integer when it is constant.
@@ -65,7 +52,8 @@ class CaseReader {
 
   absl::StatusOr<wire::Graph> Read() {
     graph_.set_name(line_.at("name").get<std::string>());
-    RETURN_IF_ERROR(FindSymbols());
+    metas_.FindSymbols(line_);
+    metas_.AddSymbols(graph_);
     size_t input = 0;
     // Values count inputs, then constants, then results, whatever the order
     // of the lines is.
@@ -88,79 +76,6 @@ class CaseReader {
   }
 
  private:
-  // Numbers the symbols that inputs name, with the hint that stands there.
-  absl::Status FindSymbols() {
-    size_t input = 0;
-    for (const Json& node : line_.at("nodes")) {
-      if (node.at("op") != "placeholder") continue;
-      const Json& given = line_.at("inputs").at(input++);
-      const Json& meta = node.at("meta");
-      if (!meta.is_object()) continue;
-      if (meta.contains("sym")) {
-        NameSymbols(meta.at("sym"), meta.value("hint", Json()));
-      } else if (IsTensorMeta(meta)) {
-        for (const char* field : {"shape", "stride"}) {
-          for (size_t d = 0; d < meta.at(field).size(); ++d) {
-            NameSymbols(meta.at(field)[d], given.at(field).at(d));
-          }
-        }
-        NameSymbols(meta.at("storage_offset"), given.at("storage_offset"));
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  void NameSymbols(const Json& expr, const Json& hint) {
-    if (!expr.is_string()) return;
-    const auto text = expr.get<std::string>();
-    VisitSymbolNames(text, [&](absl::string_view name) {
-      const auto [row, added] =
-          symbols_.emplace(std::string(name), graph_.symbols_size());
-      if (!added) return;
-      wire::Symbol* symbol = graph_.add_symbols();
-      symbol->set_name(std::string(name));
-      symbol->set_min(kSmallestSymbol);
-      symbol->set_max(kLargestSymbol);
-      if (name == text && hint.is_number_integer()) {
-        symbol->set_hint(hint.get<int64_t>());
-      }
-    });
-  }
-
-  absl::StatusOr<wire::SymExpr> Expr(const Json& json) const {
-    if (json.is_number_integer()) return ConstantExpr(json.get<int64_t>());
-    if (!json.is_string()) {
-      return Malformed(absl::StrCat("size ", json.dump(), ": due an integer"));
-    }
-    return ParseSymText(
-        json.get<std::string>(),
-        [this](absl::string_view name) -> absl::StatusOr<int64_t> {
-          const auto found = symbols_.find(std::string(name));
-          if (found != symbols_.end()) return found->second;
-          return Unsupported(
-              absl::StrCat("symbol ", name, " that no input gives"));
-        });
-  }
-
-  absl::StatusOr<wire::TensorMeta> Meta(const Json& json) const {
-    wire::TensorMeta meta;
-    ASSIGN_OR_RETURN(const wire::DType dtype,
-                     WireDType(json.at("dtype").get<std::string>()));
-    meta.set_dtype(dtype);
-    for (const Json& size : json.at("shape")) {
-      ASSIGN_OR_RETURN(*meta.add_sizes(), Expr(size));
-    }
-    for (const Json& stride : json.at("stride")) {
-      ASSIGN_OR_RETURN(*meta.add_strides(), Expr(stride));
-    }
-    ASSIGN_OR_RETURN(*meta.mutable_storage_offset(),
-                     Expr(json.at("storage_offset")));
-    ASSIGN_OR_RETURN(const wire::DeviceType device,
-                     WireDevice(json.value("device", "cpu")));
-    meta.set_device(device);
-    return meta;
-  }
-
   wire::Argument NextValue() {
     wire::Argument out;
     out.set_value(next_value_++);
@@ -174,7 +89,7 @@ class CaseReader {
     input->set_name(name);
     const wire::Argument value = NextValue();
     if (IsTensorMeta(meta)) {
-      absl::StatusOr<wire::TensorMeta> tensor = Meta(meta);
+      absl::StatusOr<wire::TensorMeta> tensor = metas_.Meta(meta);
       RETURN_IF_ERROR(Annotate(tensor.status(), absl::StrCat("input ", name)));
       const std::optional<DType> dtype = DTypeFromWire(tensor->dtype());
       const wire::SymExpr& offset = tensor->storage_offset();
@@ -187,7 +102,7 @@ class CaseReader {
       return absl::OkStatus();
     }
     if (meta.is_object() && meta.contains("sym")) {
-      ASSIGN_OR_RETURN(*input->mutable_scalar(), Expr(meta.at("sym")));
+      ASSIGN_OR_RETURN(*input->mutable_scalar(), metas_.Expr(meta.at("sym")));
     } else if (given.contains("const") &&
                given.at("const").is_number_integer()) {
       input->mutable_scalar()->set_value(given.at("const").get<int64_t>());
@@ -207,7 +122,7 @@ class CaseReader {
     constant->set_name(target);
     const bool has_meta = IsTensorMeta(node.at("meta"));
     absl::StatusOr<wire::TensorMeta> meta =
-        Meta(has_meta ? node.at("meta") : given);
+        metas_.Meta(has_meta ? node.at("meta") : given);
     RETURN_IF_ERROR(Annotate(meta.status(), absl::StrCat("constant ", target)));
     *constant->mutable_tensor() = *std::move(meta);
     // The data travels contiguous, whatever the strides were.
@@ -250,7 +165,7 @@ class CaseReader {
     const Json& meta = node.at("meta");
     if (target == "<built-in function getitem>") return PickResult(node);
     if (meta.is_object() && meta.contains("sym")) {
-      ASSIGN_OR_RETURN(wire::SymExpr expr, Expr(meta.at("sym")));
+      ASSIGN_OR_RETURN(wire::SymExpr expr, metas_.Expr(meta.at("sym")));
       named_[name] = SymArgument(std::move(expr));
       return absl::OkStatus();
     }
@@ -295,13 +210,13 @@ class CaseReader {
   absl::StatusOr<wire::Argument> AddResult(const Json& meta, wire::Node& out) {
     if (meta.is_array()) return Unsupported("result that is a list in a list");
     if (IsTensorMeta(meta)) {
-      ASSIGN_OR_RETURN(*out.add_results(), Meta(meta));
+      ASSIGN_OR_RETURN(*out.add_results(), metas_.Meta(meta));
       return NextValue();
     }
     out.add_results();
     ++next_value_;
     if (meta.is_object() && meta.contains("sym")) {
-      ASSIGN_OR_RETURN(wire::SymExpr expr, Expr(meta.at("sym")));
+      ASSIGN_OR_RETURN(wire::SymExpr expr, metas_.Expr(meta.at("sym")));
       return SymArgument(std::move(expr));
     }
     if (meta.is_object() && meta.contains("const")) {
@@ -371,7 +286,7 @@ class CaseReader {
     const Json& of = json.begin().value();
     if (tag == "node") return Named(of.get<std::string>());
     if (tag == "sym") {
-      ASSIGN_OR_RETURN(wire::SymExpr expr, Expr(of));
+      ASSIGN_OR_RETURN(wire::SymExpr expr, metas_.Expr(of));
       return SymArgument(std::move(expr));
     }
     if (tag == "dtype") {
@@ -427,7 +342,7 @@ class CaseReader {
     if (graph_.symbols_size() == 0 && line_.contains("outputs") &&
         line_.at("outputs").at(index).contains("stride")) {
       for (const Json& stride : line_.at("outputs")[index].at("stride")) {
-        ASSIGN_OR_RETURN(*output.add_strides(), Expr(stride));
+        ASSIGN_OR_RETURN(*output.add_strides(), metas_.Expr(stride));
       }
       return absl::OkStatus();
     }
@@ -454,9 +369,9 @@ class CaseReader {
 
   const Json& line_;
   const Safetensors& tensors_;
+  CorpusMetas metas_;
   wire::Graph graph_;
   uint32_t next_value_ = 0;
-  std::map<std::string, int64_t> symbols_;
   // What each node's name stands for: a value, an integer, a list of results.
   std::map<std::string, wire::Argument> named_;
 };
