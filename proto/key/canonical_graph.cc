@@ -5,82 +5,17 @@
 #include <utility>
 
 #include "absl/numeric/bits.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/assemble.h"
 #include "proto/base/dtype.h"
 #include "proto/base/status.h"
 #include "proto/base/sym_eval.h"
+#include "proto/key/graph_checks.h"
 
 namespace kiln {
 namespace {
 
 constexpr int64_t kUnboundedMax = (int64_t{1} << 62) - 1;
-
-absl::Status Malformed(absl::string_view where, absl::string_view what) {
-  return MakeError(ErrorReason::kMalformedGraph,
-                   absl::StrCat(where, ": ", what));
-}
-
-absl::Status TooLarge(absl::string_view where, absl::string_view what,
-                      int64_t found, int64_t due) {
-  return MakeError(
-      ErrorReason::kTooLarge,
-      absl::StrCat(where, ": ", found, " ", what, ", at most ", due));
-}
-
-// A name as a message may quote it: short, and one line.
-std::string Quoted(absl::string_view name) {
-  constexpr size_t kShown = 60;
-  const std::string escaped = absl::CHexEscape(name.substr(0, kShown));
-  return name.size() > kShown ? absl::StrCat(escaped, "...") : escaped;
-}
-
-absl::Status CheckName(absl::string_view name, absl::string_view where) {
-  if (static_cast<int64_t>(name.size()) > kMaxNameBytes) {
-    return TooLarge(where, "bytes of name", name.size(), kMaxNameBytes);
-  }
-  for (const unsigned char c : name) {
-    if (c < 0x20 || c == 0x7f) {
-      return Malformed(where, absl::StrCat("name \"", Quoted(name),
-                                           "\" holds a control character"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-// A field from a later build may change what the graph means: not ours to
-// drop.
-absl::Status CheckKnown(const google::protobuf::Message& message,
-                        absl::string_view where) {
-  const google::protobuf::UnknownFieldSet& unknown =
-      message.GetReflection()->GetUnknownFields(message);
-  if (unknown.empty()) return absl::OkStatus();
-  return Malformed(
-      where,
-      absl::StrCat(message.GetTypeName(), " has field ",
-                   unknown.field(0).number(), " unknown to this build"));
-}
-
-// Counts the elements of the known sizes: a symbol counts as one.
-absl::Status CheckElements(const wire::TensorMeta& meta,
-                           absl::string_view where) {
-  int64_t elements = 1;
-  bool too_many = false;
-  for (const wire::SymExpr& size : meta.sizes()) {
-    if (size.code_size() != 0) continue;
-    if (size.value() < 0) {
-      return Malformed(where, absl::StrCat("size ", size.value()));
-    }
-    if (size.value() == 0) return absl::OkStatus();
-    too_many = too_many || size.value() > kMaxTensorElements / elements;
-    if (!too_many) elements *= size.value();
-  }
-  if (!too_many) return absl::OkStatus();
-  return MakeError(
-      ErrorReason::kTooLarge,
-      absl::StrCat(where, ": more than ", kMaxTensorElements, " elements"));
-}
 
 // Walks a graph once, in the order in which symbols are numbered, checking and
 // rewriting as it goes. `graph` is the canonical graph in the making.
@@ -317,9 +252,9 @@ absl::Status Walk::SortKwargs(wire::Node& node, absl::string_view where) {
             });
   for (int i = 1; i < node.kwargs_size(); ++i) {
     if (node.kwargs(i - 1).name() == node.kwargs(i).name()) {
-      return Malformed(where, absl::StrCat("argument \"",
-                                           Quoted(node.kwargs(i).name()),
-                                           "\" is given twice"));
+      return Malformed(
+          where, absl::StrCat("argument \"", Quoted(node.kwargs(i).name()),
+                              "\" is given twice"));
     }
   }
   return absl::OkStatus();

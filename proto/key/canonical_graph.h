@@ -8,6 +8,7 @@
 #include "absl/types/span.h"
 #include "proto/base/digest.h"
 #include "proto/graph.pb.h"
+#include "proto/key/graph_limits.h"
 
 namespace kiln {
 
@@ -18,18 +19,6 @@ namespace kiln {
 // Decides: which graphs are the same graph; which are too malformed to look at.
 // Leaves alone: what operators mean (compiler/graph). An unknown operator or a
 // wrong shape passes here.
-
-// What a graph may hold at most; more is TOO_LARGE. Far above real models.
-inline constexpr int kMaxGraphNodes = 500'000;
-inline constexpr int kMaxGraphInputs = 100'000;  // and outputs, and constants
-inline constexpr int kMaxGraphSymbols = 10'000;
-inline constexpr int kMaxTensorRank = 64;
-inline constexpr int kMaxNodeArguments = 100'000;  // in all of its lists
-inline constexpr int kMaxArgumentNesting = 16;
-inline constexpr int64_t kMaxNameBytes = 4096;  // also of an operator
-inline constexpr int64_t kMaxStackTraceBytes = 65'536;
-inline constexpr int64_t kMaxConstantBytes = int64_t{1} << 20;
-inline constexpr int64_t kMaxTensorElements = (int64_t{1} << 40) - 1;
 
 // Where symbols went.
 struct SymbolMap {
@@ -69,7 +58,7 @@ int64_t HintClass(int64_t hint, int64_t min, int64_t max);
 //                     in number; a negative size; bounds that exclude each
 //                     other; a name with a control character; a constant whose
 //                     bytes do not fill it; a field this build does not know
-//   OUT_OF_RANGE      TOO_LARGE        a limit above
+//   OUT_OF_RANGE      TOO_LARGE        a limit of graph_limits.h
 //   UNIMPLEMENTED     UNSUPPORTED_OP   a constant by digest
 absl::StatusOr<CanonicalGraph> CanonicalizeGraph(const wire::Graph& graph);
 

@@ -1,0 +1,77 @@
+"""deploy/count_tests.py on build events as bazel writes them."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+GTEST_XML = """<testsuites><testsuite>
+<testcase name="a" status="run"/>
+<testcase name="b" status="run"><failure message="no"/></testcase>
+<testcase name="c" status="notrun"/>
+<testcase name="d" status="run"><skipped/></testcase>
+</testsuite></testsuites>"""
+
+
+def result(label, status, xml=""):
+    output = [{"name": "test.xml", "uri": "file://" + xml}] if xml else []
+    return {
+        "id": {"testResult": {"label": label}},
+        "testResult": {"status": status, "testActionOutput": output},
+    }
+
+
+def not_built(label):
+    return {"id": {"targetCompleted": {"label": label}}, "completed": {}}
+
+
+class CountTests(unittest.TestCase):
+    def run_on(self, events, bazel_status):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write("".join(json.dumps(event) + "\n" for event in events))
+            file.flush()
+            done = subprocess.run(
+                [sys.executable, "deploy/count_tests.py", file.name, str(bazel_status)],
+                stdout=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        return done.stdout.strip().split("\n"), done.returncode
+
+    def xml(self, text):
+        path = os.path.join(tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR")), "t.xml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def test_cases_are_counted_and_skipped_ones_are_not(self):
+        lines, status = self.run_on([result("//a", "FAILED", self.xml(GTEST_XML))], 3)
+        self.assertEqual(lines, ["failed: //a", "1 passed, 1 failed"])
+        self.assertEqual(status, 1)
+
+    def test_a_test_without_cases_counts_as_one(self):
+        lines, status = self.run_on([result("//a", "PASSED"), result("//b", "PASSED")], 0)
+        self.assertEqual(lines, ["2 passed, 0 failed"])
+        self.assertEqual(status, 0)
+
+    def test_a_program_that_died_has_failed_whatever_its_cases_say(self):
+        good = self.xml('<testsuite><testcase name="a" status="run"/></testsuite>')
+        lines, status = self.run_on([result("//a", "FAILED", good)], 3)
+        self.assertEqual(lines[-1], "1 passed, 1 failed")
+        self.assertEqual(status, 1)
+
+    def test_a_target_that_was_not_built_has_failed(self):
+        lines, status = self.run_on([not_built("//a"), result("//b", "PASSED")], 1)
+        self.assertEqual(lines, ["failed: //a (not built)", "1 passed, 1 failed"])
+        self.assertEqual(status, 1)
+
+    def test_what_bazel_alone_knows_of_is_a_failure_too(self):
+        lines, status = self.run_on([], 37)
+        self.assertEqual(lines, ["failed: bazel itself, with status 37", "0 passed, 1 failed"])
+        self.assertEqual(status, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
