@@ -1,0 +1,100 @@
+#include "compiler/graph_passes/decompose_composites.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/graph/op_table.h"
+#include "compiler/graph_passes/decompose/decomposition.h"
+#include "compiler/graph_passes/emitter.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+std::vector<DecomposeFn> JoinFamilies() {
+  std::vector<DecomposeFn> table(AllOps().size(), nullptr);
+  for (absl::Span<const DecomposeRow> family :
+       {ActivationDecompositions(), NormDecompositions(),
+        SoftmaxDecompositions(), LossDecompositions(),
+        StatisticsDecompositions(), MatmulDecompositions(),
+        ConvolutionDecompositions(), AttentionDecompositions(),
+        ForeachDecompositions(), MovementDecompositions()}) {
+    for (const DecomposeRow& row : family) {
+      const OpDef* op = FindOp(row.name);
+      if (op != nullptr) table[op->index] = row.run;
+    }
+  }
+  return table;
+}
+
+// Composites, and the library's convolution_backward when it is asked for the
+// bias too: its last argument is the mask of what is asked for.
+bool NeedsDecomposition(const Node& node) {
+  static const OpDef& kConvolutionBackward =
+      KnownOp("aten.convolution_backward.default");
+  if (node.op->handling == Handling::kDecompose) return true;
+  return node.op == &kConvolutionBackward &&
+         node.args.back().list()[2] == Argument(true);
+}
+
+// Writes the parts of the i-th old node, and makes each result what it was:
+// its dtype, and the strides that views of it rely on.
+absl::Status Decompose(GraphRewriter& rewriter, uint32_t i, Emitter& e) {
+  const Node& node = rewriter.old_node(i);
+  const DecomposeFn run = FindDecomposition(*node.op);
+  if (run == nullptr) {
+    return MakeError(ErrorReason::kUnsupportedOp,
+                     absl::StrCat(node.op->name, ": has no decomposition"));
+  }
+  std::vector<Argument> args;
+  for (const Argument& arg : node.args) args.push_back(rewriter.Map(arg));
+  std::vector<TensorMeta> metas;
+  for (ValueId id : node.results) metas.push_back(rewriter.old_meta(id));
+  Decomposition decomposition(*node.op, args, metas, e);
+  const Parts parts = run(decomposition);
+  if (e.status().ok() && parts.size() < metas.size()) {
+    e.Fail(absl::InternalError(
+        absl::StrCat("found ", parts.size(), " parts, due ", metas.size())));
+  }
+  RETURN_IF_ERROR(Annotate(e.status(), node.op->name));
+  std::vector<ValueId> results;
+  for (size_t r = 0; r < metas.size(); ++r) {
+    if (!parts[r].has_value()) {
+      results.push_back(ValueId{0});  // not defined: nobody reads it
+      continue;
+    }
+    const ValueId narrow = e.ToDType(*parts[r], metas[r].dtype);
+    results.push_back(e.WithStrides(narrow, metas[r].strides));
+  }
+  RETURN_IF_ERROR(Annotate(e.status(), node.op->name));
+  rewriter.Replace(i, results);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+DecomposeFn FindDecomposition(const OpDef& op) {
+  static const std::vector<DecomposeFn>* const kTable =
+      new std::vector<DecomposeFn>(JoinFamilies());
+  return (*kTable)[op.index];
+}
+
+absl::StatusOr<Changed> DecomposeComposites(Graph& graph, const PassEnv&) {
+  bool any = false;
+  for (const Node& node : graph.nodes()) any = any || NeedsDecomposition(node);
+  if (!any) return Changed::kNo;
+  GraphRewriter rewriter(graph);
+  Emitter e(graph);
+  for (uint32_t i = 0; i < rewriter.num_old_nodes(); ++i) {
+    if (NeedsDecomposition(rewriter.old_node(i))) {
+      RETURN_IF_ERROR(Decompose(rewriter, i, e));
+    } else {
+      rewriter.Keep(i);
+    }
+  }
+  rewriter.Finish();
+  return Changed::kYes;
+}
+
+}  // namespace kiln

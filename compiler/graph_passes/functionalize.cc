@@ -1,0 +1,244 @@
+#include "compiler/graph_passes/functionalize.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/graph/op_table.h"
+#include "compiler/graph_passes/emitter.h"
+#include "compiler/graph_passes/undo_view.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+// What is known of an old value: the memory it lies in, and how it is seen.
+struct Storage {
+  uint32_t base;  // the value that owns the memory: itself when no view
+  // When a view: the node that made it from its first argument, and which of
+  // that node's results it is.
+  uint32_t view_node = Value::kNoNode;
+  uint32_t view_result = 0;
+  ValueId parent{0};
+};
+
+class Functionalizer {
+ public:
+  explicit Functionalizer(Graph& graph)
+      : rewriter_(graph), e_(graph), num_inputs_(0) {}
+
+  absl::Status Run() {
+    const uint32_t old_values = CountOldValues();
+    storages_.resize(old_values);
+    version_.assign(old_values, 0);
+    seen_.assign(old_values, 0);
+    current_.assign(old_values, ValueId{0});
+    for (uint32_t v = 0; v < num_inputs_; ++v) {
+      storages_[v] = {v};
+      current_[v] = ValueId{v};
+    }
+    for (uint32_t i = 0; i < rewriter_.num_old_nodes(); ++i) {
+      RETURN_IF_ERROR(Visit(i));
+    }
+    return Close();
+  }
+
+ private:
+  // Inputs and constants come first, then the results of each node.
+  uint32_t CountOldValues() {
+    num_inputs_ = rewriter_.graph().num_values();
+    uint32_t count = num_inputs_;
+    for (uint32_t i = 0; i < rewriter_.num_old_nodes(); ++i) {
+      count += static_cast<uint32_t>(rewriter_.old_node(i).results.size());
+    }
+    return count;
+  }
+
+  // The new value of an old one, as its memory is now. A view of memory that
+  // was written since is taken again.
+  absl::StatusOr<ValueId> Now(ValueId old) {
+    const Storage& s = storages_[old.index];
+    if (seen_[old.index] == version_[s.base]) return current_[old.index];
+    ASSIGN_OR_RETURN(const ValueId parent, Now(s.parent));
+    const Node& view = rewriter_.old_node(s.view_node);
+    Emitter::Args args(view.args.begin(), view.args.end());
+    args[0] = parent;
+    const auto results = e_.CallAll(*view.op, std::move(args));
+    RETURN_IF_ERROR(e_.status());
+    Know(old, results[s.view_result]);
+    return current_[old.index];
+  }
+
+  void Know(ValueId old, ValueId now) {
+    current_[old.index] = now;
+    seen_[old.index] = version_[storages_[old.index].base];
+  }
+
+  absl::StatusOr<Argument> Now(const Argument& arg) {
+    if (arg.is_value()) {
+      ASSIGN_OR_RETURN(const ValueId now, Now(arg.value()));
+      return Argument(now);
+    }
+    if (!arg.is_list()) return arg;
+    Argument::List items;
+    for (const Argument& item : arg.list()) {
+      ASSIGN_OR_RETURN(Argument now, Now(item));
+      items.emplace_back(std::move(now));
+    }
+    return Argument(std::move(items));
+  }
+
+  absl::StatusOr<Emitter::Args> NowArgs(const Node& node) {
+    Emitter::Args args;
+    for (const Argument& arg : node.args) {
+      ASSIGN_OR_RETURN(Argument now, Now(arg));
+      args.push_back(std::move(now));
+    }
+    return args;
+  }
+
+  absl::Status Visit(uint32_t i) {
+    const Node& node = rewriter_.old_node(i);
+    if (node.op->handling == Handling::kMutate) return Mutate(node);
+    ASSIGN_OR_RETURN(const auto results, CopyNode(i));
+    const bool view = node.op->handling == Handling::kView;
+    for (uint32_t r = 0; r < node.results.size(); ++r) {
+      const ValueId old = node.results[r];
+      Storage& s = storages_[old.index];
+      s.base = old.index;
+      if (view) {
+        s.parent = node.args[0].value();
+        s.base = storages_[s.parent.index].base;
+        s.view_node = i;
+        s.view_result = r;
+      }
+      Know(old, results[r]);
+    }
+    return absl::OkStatus();
+  }
+
+  // The node under its arguments as they are now. As long as nothing has been
+  // written these are what they were.
+  absl::StatusOr<std::vector<ValueId>> CopyNode(uint32_t i) {
+    const Node& node = rewriter_.old_node(i);
+    std::vector<ValueId> results;
+    if (!written_) {
+      rewriter_.Keep(i);
+      for (ValueId old : node.results) results.push_back(rewriter_.Map(old));
+      return results;
+    }
+    ASSIGN_OR_RETURN(Emitter::Args args, NowArgs(node));
+    const auto made = e_.CallAll(*node.op, std::move(args));
+    RETURN_IF_ERROR(e_.status());
+    rewriter_.Replace(i, made);
+    results.assign(made.begin(), made.end());
+    return results;
+  }
+
+  // An in-place node: its first argument gets a new value, and so has its
+  // result, which is the same memory.
+  absl::Status Mutate(const Node& node) {
+    const ValueId self = node.args[0].value();
+    ASSIGN_OR_RETURN(const ValueId value, NewContents(node));
+    RETURN_IF_ERROR(Write(self, value));
+    for (ValueId result : node.results) {
+      storages_[result.index] = storages_[self.index];
+      ASSIGN_OR_RETURN(current_[result.index], Now(self));
+      seen_[result.index] = seen_[self.index];
+    }
+    return absl::OkStatus();
+  }
+
+  // What the node writes, with the dtype and sizes of its first argument.
+  absl::StatusOr<ValueId> NewContents(const Node& node) {
+    static const OpDef& kCopy = KnownOp("aten.copy.default");
+    if (node.op->functional == nullptr) {
+      return MakeError(ErrorReason::kUnsupportedOp,
+                       absl::StrCat(node.op->name, ": has no functional form"));
+    }
+    ASSIGN_OR_RETURN(Emitter::Args args, NowArgs(node));
+    const TensorMeta self = e_.meta(args[0].value());
+    ValueId value{0};
+    if (node.op->functional == &kCopy) {
+      // No node of its own: the source is the value.
+      value = e_.Expand(e_.ToDType(args[1].value(), self.dtype), self.sizes);
+    } else {
+      value = e_.ToDType(e_.Call(*node.op->functional, std::move(args)),
+                         self.dtype);
+    }
+    RETURN_IF_ERROR(e_.status());
+    return value;
+  }
+
+  // Gives the memory of `old` new contents: through the views that lead to its
+  // base, one by one.
+  absl::Status Write(ValueId old, ValueId value) {
+    const Storage s = storages_[old.index];
+    if (s.base != old.index && s.view_node != Value::kNoNode) {
+      ASSIGN_OR_RETURN(const ValueId parent, Now(s.parent));
+      ASSIGN_OR_RETURN(const ValueId whole,
+                       UndoView(rewriter_.old_node(s.view_node), s.view_result,
+                                parent, value, e_));
+      RETURN_IF_ERROR(Write(s.parent, whole));
+    } else {
+      ++version_[s.base];
+      written_ = true;
+      current_[s.base] = value;
+      seen_[s.base] = version_[s.base];
+    }
+    Know(old, value);
+    return absl::OkStatus();
+  }
+
+  // Outputs and inputs get what their memory holds at the end.
+  absl::Status Close() {
+    Graph& graph = rewriter_.graph();
+    std::vector<GraphOutput> outputs = graph.outputs;
+    for (GraphOutput& output : outputs) {
+      if (ValueId* id = std::get_if<ValueId>(&output.what)) {
+        ASSIGN_OR_RETURN(*id, Now(*id));
+      }
+    }
+    std::vector<Mutation> mutations;
+    for (const GraphInput& input : graph.inputs) {
+      const ValueId* id = std::get_if<ValueId>(&input.what);
+      if (id == nullptr || version_[id->index] == 0) continue;
+      ValueId value = current_[id->index];
+      // Another input's memory may be overwritten before it is read.
+      if (value.index < num_inputs_) value = e_.Contiguous(value);
+      mutations.push_back({*id, value});
+    }
+    RETURN_IF_ERROR(e_.status());
+    graph.outputs.clear();
+    graph.mutations.clear();
+    rewriter_.Finish();
+    graph.outputs = std::move(outputs);
+    graph.mutations = std::move(mutations);
+    return absl::OkStatus();
+  }
+
+  GraphRewriter rewriter_;
+  Emitter e_;
+  uint32_t num_inputs_;  // with the constants
+  bool written_ = false;
+  // By old value.
+  std::vector<Storage> storages_;
+  std::vector<uint32_t> version_;  // of a base: how often it was written
+  std::vector<uint32_t> seen_;     // the base's version that current_ shows
+  std::vector<ValueId> current_;   // the new value
+};
+
+}  // namespace
+
+absl::StatusOr<Changed> Functionalize(Graph& graph, const PassEnv&) {
+  bool any = false;
+  for (const Node& node : graph.nodes()) {
+    any = any || node.op->handling == Handling::kMutate;
+  }
+  if (!any) return Changed::kNo;
+  RETURN_IF_ERROR(Functionalizer(graph).Run());
+  return Changed::kYes;
+}
+
+}  // namespace kiln

@@ -1,0 +1,111 @@
+#include "compiler/graph_passes/merge_common_nodes.h"
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+#include "compiler/graph/op_table.h"
+
+namespace kiln {
+namespace {
+
+uint64_t Bits(double value) {
+  uint64_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+bool Same(const Argument& a, const Argument& b) {
+  if (a.v.index() != b.v.index()) return false;
+  if (const double* f = std::get_if<double>(&a.v)) {
+    return Bits(*f) == Bits(std::get<double>(b.v));
+  }
+  if (!a.is_list()) return a == b;
+  if (a.list().size() != b.list().size()) return false;
+  for (size_t k = 0; k < a.list().size(); ++k) {
+    if (!Same(a.list()[k], b.list()[k])) return false;
+  }
+  return true;
+}
+
+// What makes two nodes one. The hash never orders anything.
+struct NodeKey {
+  const OpDef* op;
+  absl::InlinedVector<Argument, 4> args;
+
+  friend bool operator==(const NodeKey& a, const NodeKey& b) {
+    if (a.op != b.op || a.args.size() != b.args.size()) return false;
+    for (size_t k = 0; k < a.args.size(); ++k) {
+      if (!Same(a.args[k], b.args[k])) return false;
+    }
+    return true;
+  }
+
+  template <typename H>
+  static H Combine(H h, const Argument& arg) {
+    h = H::combine(std::move(h), arg.v.index());
+    if (arg.is_value()) return H::combine(std::move(h), arg.value());
+    if (const SymExpr* e = std::get_if<SymExpr>(&arg.v)) {
+      return H::combine(std::move(h), *e);
+    }
+    if (const double* f = std::get_if<double>(&arg.v)) {
+      return H::combine(std::move(h), Bits(*f));
+    }
+    if (const bool* b = std::get_if<bool>(&arg.v)) {
+      return H::combine(std::move(h), *b);
+    }
+    if (const DType* d = std::get_if<DType>(&arg.v)) {
+      return H::combine(std::move(h), static_cast<int>(*d));
+    }
+    if (!arg.is_list()) return h;
+    for (const Argument& item : arg.list()) h = Combine(std::move(h), item);
+    return h;
+  }
+
+  template <typename H>
+  friend H AbslHashValue(H h, const NodeKey& key) {
+    h = H::combine(std::move(h), key.op->index);
+    for (const Argument& arg : key.args) h = Combine(std::move(h), arg);
+    return h;
+  }
+};
+
+bool IsRandom(const OpDef& op) {
+  static const OpDef& kDropout = KnownOp("aten.native_dropout.default");
+  return &op == &kDropout;
+}
+
+}  // namespace
+
+absl::StatusOr<Changed> MergeCommonNodes(Graph& graph, const PassEnv&) {
+  GraphRewriter rewriter(graph);
+  absl::flat_hash_map<NodeKey, uint32_t> first;  // index of the new node
+  first.reserve(rewriter.num_old_nodes());
+  bool merged = false;
+  for (uint32_t i = 0; i < rewriter.num_old_nodes(); ++i) {
+    const Node& old = rewriter.old_node(i);
+    if (IsRandom(*old.op)) {
+      rewriter.Keep(i);
+      continue;
+    }
+    NodeKey key{old.op, {}};
+    for (const Argument& arg : old.args) key.args.push_back(rewriter.Map(arg));
+    const auto [at, is_new] = first.emplace(
+        std::move(key), static_cast<uint32_t>(graph.nodes().size()));
+    if (is_new) {
+      rewriter.Keep(i);
+    } else {
+      rewriter.Replace(i, graph.nodes()[at->second].results);
+      merged = true;
+    }
+  }
+  rewriter.Finish();
+  return merged ? Changed::kYes : Changed::kNo;
+}
+
+}  // namespace kiln
