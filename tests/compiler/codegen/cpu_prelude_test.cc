@@ -1,0 +1,180 @@
+// The CPU prelude's mathematics against long double, over the whole line of
+// floats in steps; and its copy of the kernel ABI.
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/codegen/prelude.h"
+#include "compiler/toolchain/host_cc_toolchain.h"
+#include "proto/kernel_abi.h"
+
+namespace kiln {
+namespace {
+
+using Wide = long double;
+
+struct Function {
+  const char* name;
+  Wide (*exact)(Wide);
+};
+
+const Function kFunctions[] = {
+    {"exp", std::exp},     {"exp2", std::exp2}, {"expm1", std::expm1},
+    {"log", std::log},     {"log2", std::log2}, {"log10", std::log10},
+    {"log1p", std::log1p}, {"sin", std::sin},   {"cos", std::cos},
+    {"tanh", std::tanh},   {"erf", std::erf},   {"sqrt", std::sqrt},
+    {"floor", std::floor}, {"ceil", std::ceil}, {"rint", std::rint},
+};
+
+std::string Build(const std::string& level, const std::string& body) {
+  const auto target = TargetFromName(level);
+  EXPECT_TRUE(target.ok());
+  const std::pair<absl::string_view, std::string> lanes[] = {
+      {"$L", absl::StrCat(target->vector_bytes / 4)}};
+  const std::string source = PreludeFor(body, CpuPrelude(), lanes) + body;
+  auto toolchain = MakeHostCcToolchain({.scratch_dir = testing::TempDir()});
+  const auto built = toolchain->Build(source, UnitFlags(*target));
+  EXPECT_TRUE(built.ok()) << built.status();
+  return built.ok() ? built->image : "";
+}
+
+void* Open(const std::string& image) {
+  std::string file = testing::TempDir() + "/prelude_XXXXXX";
+  const int fd = mkstemp(file.data());
+  EXPECT_EQ(write(fd, image.data(), image.size()),
+            static_cast<ssize_t>(image.size()));
+  close(fd);
+  void* module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  EXPECT_NE(module, nullptr) << dlerror();
+  unlink(file.c_str());
+  return module;
+}
+
+// Distance in units of the last place of the exact value's float.
+double Ulps(float found, Wide exact) {
+  const float rounded = static_cast<float>(exact);
+  if (std::isnan(rounded)) return std::isnan(found) ? 0 : 1e9;
+  if (found == rounded) return 0;
+  if (std::isinf(found) || std::isnan(found) || std::isinf(rounded)) return 1e9;
+  int exponent = 0;
+  std::frexp(std::fabs(rounded), &exponent);
+  const Wide unit = std::ldexp(Wide{1}, std::max(exponent - 24, -149));
+  return static_cast<double>(std::fabs((found - exact) / unit));
+}
+
+std::vector<float> ManyFloats() {
+  std::vector<float> values = {0.0f,
+                               -0.0f,
+                               1.0f,
+                               -1.0f,
+                               std::numeric_limits<float>::infinity(),
+                               -std::numeric_limits<float>::infinity(),
+                               std::numeric_limits<float>::quiet_NaN()};
+  for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 9973) {
+    const uint32_t word = static_cast<uint32_t>(bits);
+    float value;
+    std::memcpy(&value, &word, sizeof(value));
+    values.push_back(value);
+  }
+  while (values.size() % 16 != 0) values.push_back(1.0f);
+  return values;
+}
+
+void CheckLevel(const std::string& level) {
+  std::string body;
+  for (const Function& f : kFunctions)
+    absl::StrAppend(
+        &body, "extern \"C\" __attribute__((visibility(\"default\"))) void f_",
+        f.name, "(const float* x, float* y, long n) {\n",
+        "  for (long i = 0; i < n; i += K_LANES)\n",
+        "    k_store_f32(y + i, k_", f.name,
+        "_f32(k_load_f32(x + i, K_LANES)), K_LANES);\n}\n");
+  void* module = Open(Build(level, body));
+  ASSERT_NE(module, nullptr);
+  const std::vector<float> x = ManyFloats();
+  std::vector<float> y(x.size());
+  for (const Function& f : kFunctions) {
+    const auto run = reinterpret_cast<void (*)(const float*, float*, long)>(
+        dlsym(module, absl::StrCat("f_", f.name).c_str()));
+    ASSERT_NE(run, nullptr) << f.name;
+    run(x.data(), y.data(), static_cast<long>(x.size()));
+    double worst = 0;
+    float worst_at = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double ulps = Ulps(y[i], f.exact(x[i]));
+      if (ulps <= worst) continue;
+      worst = ulps;
+      worst_at = x[i];
+    }
+    EXPECT_LE(worst, 2.0) << level << " " << f.name << "(" << worst_at << ")";
+  }
+}
+
+TEST(CpuPrelude, MathematicsIsWithinTwoUnitsOfTheLastPlace) {
+  CheckLevel("x86-64");
+  if (__builtin_cpu_supports("avx2")) CheckLevel("x86-64-v3");
+  if (__builtin_cpu_supports("avx512bw")) CheckLevel("x86-64-v4");
+}
+
+TEST(CpuPrelude, PowersAreWithinTwoUnitsAndKnowTheirSpecialCases) {
+  const std::string body =
+      "extern \"C\" __attribute__((visibility(\"default\"))) void f(const "
+      "float* x, const float* e, float* y, long n) {\n  for (long i = 0; i < "
+      "n; i += K_LANES) k_store_f32(y + i, k_pow_f32(k_load_f32(x + i, "
+      "K_LANES), k_load_f32(e + i, K_LANES)), K_LANES);\n}\n";
+  void* module = Open(Build("x86-64", body));
+  ASSERT_NE(module, nullptr);
+  std::vector<float> x, e;
+  for (float base : {0.0f, -0.0f, 1.0f, -1.0f, 2.0f, -2.0f, 0.3f, 1e-40f, 3e38f,
+                     INFINITY, -INFINITY, NAN, 1.0001f, 0.9999f, 17.5f, 1e-3f})
+    for (float power = -40; power <= 40; power += 0.25f) {
+      x.push_back(base);
+      e.push_back(power);
+    }
+  while (x.size() % 16 != 0) {
+    x.push_back(1);
+    e.push_back(1);
+  }
+  std::vector<float> y(x.size());
+  reinterpret_cast<void (*)(const float*, const float*, float*, long)>(dlsym(
+      module, "f"))(x.data(), e.data(), y.data(), static_cast<long>(x.size()));
+  for (size_t i = 0; i < x.size(); ++i)
+    EXPECT_LE(Ulps(y[i], std::pow(Wide{x[i]}, Wide{e[i]})), 2.0)
+        << x[i] << " ^ " << e[i] << " gives " << y[i];
+}
+
+// The generated declarations must be those of kernel_abi.h.
+TEST(CpuPrelude, TheAbiIsTheOneOfKernelAbiH) {
+  const std::string body =
+      "extern \"C\" __attribute__((visibility(\"default\"))) long long f(const "
+      "KilnCpuRuntime* r, void* to) {\n"
+      "  r->parallel_for(r, 10, 3, [](void* c, long long b, long long e) { "
+      "*(long long*)c += e - b; }, to);\n"
+      "  return r->threads;\n}\n";
+  void* module = Open(Build("x86-64", body));
+  ASSERT_NE(module, nullptr);
+  const KilnCpuRuntime runtime = {
+      7, [](const KilnCpuRuntime* self, int64_t count, int64_t grain,
+            void (*piece)(void*, int64_t, int64_t), void* context) {
+        EXPECT_EQ(self->threads, 7);
+        EXPECT_EQ(grain, 3);
+        piece(context, 0, count);
+      }};
+  int64_t sum = 0;
+  EXPECT_EQ(reinterpret_cast<int64_t (*)(const KilnCpuRuntime*, void*)>(
+                dlsym(module, "f"))(&runtime, &sum),
+            7);
+  EXPECT_EQ(sum, 10);
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,154 @@
+// Names of kernels and their grouping into units.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/codegen/kernel_names.h"
+#include "compiler/codegen/kernel_source.h"
+#include "tests/support/nest_case.h"
+
+namespace kiln {
+namespace {
+
+Target TargetOf(absl::string_view name) {
+  const auto target = TargetFromName(name);
+  EXPECT_TRUE(target.ok());
+  return *target;
+}
+
+// x * factor over `n` elements.
+NestCase Scale(int64_t n, double factor) {
+  NestCase c;
+  const uint32_t i = c.Axis(n);
+  const BufferId x = c.In(DType::kFloat32, {n}),
+                 z = c.Out(DType::kFloat32, {n});
+  c.Store(z, {SymExpr::Axis(i)},
+          c.Op(ScalarOp::kMul, {c.Load(x, {SymExpr::Axis(i)}),
+                                c.Constant(DType::kFloat32, factor)}));
+  c.kernel.nest.origins = {"mul"};
+  return c;
+}
+
+KernelSource Write(const NestCase& c, absl::string_view target) {
+  const auto source =
+      WriteKernel(c.kernel, c.buffers, c.shapes, TargetOf(target));
+  EXPECT_TRUE(source.ok()) << source.status();
+  return *source;
+}
+
+TEST(KernelNames, SayWhatAKernelDoesAndAreShort) {
+  NestCase c = Scale(8, 2);
+  for (int i = 0; i < 20; ++i)
+    c.kernel.nest.origins.push_back(absl::StrCat("op", i));
+  c.kernel.nest.origins.push_back("mul");
+  EXPECT_EQ(KernelLabel(c.kernel, 3),
+            "kiln_poi_fused_mul_op0_op1_op2_op3_op4_op5_op6_op7_op8_3");
+  const uint32_t r = c.Axis(4, true);
+  (void)r;
+  EXPECT_TRUE(absl::StartsWith(KernelStem(c.kernel), "kiln_red_"));
+  c.kernel.tiling.persistent = true;
+  EXPECT_TRUE(absl::StartsWith(KernelStem(c.kernel), "kiln_per_"));
+}
+
+TEST(KernelNames, EqualKernelsOfDifferentBuffersHaveOneSymbol) {
+  NestCase a = Scale(100, 2);
+  NestCase b = Scale(100, 2);
+  // The same kernel on buffers of other numbers and names.
+  b.buffers.insert(b.buffers.begin(), b.buffers[0]);
+  for (ScalarNode& node : b.kernel.nest.body) ++node.buffer;
+  for (Store& store : b.kernel.nest.stores) ++store.buffer;
+  for (absl::string_view target : {"sm_90", "x86-64-v3"}) {
+    EXPECT_EQ(Write(a, target).symbol, Write(b, target).symbol);
+    EXPECT_EQ(Write(a, target).text, Write(b, target).text);
+    EXPECT_NE(Write(a, target).symbol, Write(Scale(101, 2), target).symbol);
+  }
+}
+
+TEST(GroupIntoUnits, MostUnitsSurviveAChangedList) {
+  std::vector<KernelSource> kernels;
+  for (int i = 0; i < 60; ++i)
+    kernels.push_back(Write(Scale(64, 1.0 + i), "sm_90"));
+  const Target target = TargetOf("sm_90");
+  const auto before = GroupIntoUnits(kernels, target);
+  EXPECT_GT(before.size(), 4u);
+  size_t symbols = 0;
+  for (const UnitSource& unit : before) symbols += unit.symbols.size();
+  EXPECT_EQ(symbols, 60u);
+
+  // Another order and a kernel twice change nothing.
+  std::vector<KernelSource> shuffled(kernels.rbegin(), kernels.rend());
+  shuffled.push_back(kernels[7]);
+  const auto again = GroupIntoUnits(shuffled, target);
+  ASSERT_EQ(again.size(), before.size());
+  for (size_t u = 0; u < before.size(); ++u)
+    EXPECT_EQ(again[u].source, before[u].source);
+
+  // One kernel more touches its own unit, and at most splits it.
+  kernels.push_back(Write(Scale(64, 1000), "sm_90"));
+  const auto after = GroupIntoUnits(kernels, target);
+  std::set<std::string> known;
+  for (const UnitSource& unit : before) known.insert(unit.source);
+  size_t changed = 0;
+  for (const UnitSource& unit : after)
+    changed += known.count(unit.source) == 0 ? 1 : 0;
+  EXPECT_LE(changed, 2u);
+}
+
+TEST(WriteKernel, WideAccessesNeedAlignmentAndDivisibility) {
+  NestCase c = Scale(1024, 2);
+  c.kernel.tiling.vector_width = 4;
+  EXPECT_TRUE(absl::StrContains(Write(c, "sm_90").text, "k_load("));
+  c.buffers[0].alignment_bytes = 4;
+  EXPECT_FALSE(absl::StrContains(Write(c, "sm_90").text, "k_load("));
+  EXPECT_TRUE(absl::StrContains(Write(c, "sm_90").text, "k_store("));
+  c.buffers[0].alignment_bytes = 16;
+  c.buffers[0].offset = 2;
+  EXPECT_FALSE(absl::StrContains(Write(c, "sm_90").text, "k_load("));
+  // A tail: whole groups wide, the last one by element.
+  NestCase odd = Scale(1023, 2);
+  odd.kernel.tiling.vector_width = 4;
+  EXPECT_TRUE(absl::StrContains(Write(odd, "sm_90").text, "k_load_part("));
+}
+
+TEST(WriteKernel, IndicesAreWideOnlyWhenTheyMustBe) {
+  EXPECT_FALSE(
+      absl::StrContains(Write(Scale(1 << 30, 2), "sm_90").text, "long long p"));
+  EXPECT_TRUE(absl::StrContains(Write(Scale(int64_t{1} << 31, 2), "sm_90").text,
+                                "long long p"));
+}
+
+// The whole text, so that a change of style is seen.
+TEST(WriteKernel, GoldenPointwiseCuda) {
+  NestCase c = Scale(1000, 0.5);
+  c.kernel.tiling.vector_width = 4;
+  const KernelSource source = Write(c, "sm_90");
+  EXPECT_EQ(
+      source.text,
+      absl::StrCat(R"(extern "C" __global__ void __launch_bounds__(256) )",
+                   source.symbol,
+                   R"((const float* p0, float* p1) {
+  const int p = ((int)blockIdx.x * 256 + (int)threadIdx.x) * 4;
+  if (p >= 1000) return;
+  const int i0 = p;
+  float l0[4];
+  k_load(p0 + i0, l0);
+  float w1[4];
+  #pragma unroll
+  for (int e = 0; e < 4; ++e) {
+    const float t2 = (l0[e] * 0.5f);
+    w1[e] = t2;
+  }
+  k_store(p1 + i0, w1);
+}
+)"));
+  EXPECT_EQ(source.grid[0], SymExpr(1));
+  EXPECT_EQ(source.block[0], 256u);
+}
+
+}  // namespace
+}  // namespace kiln
