@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/loop/inline_producers.h"
 #include "compiler/loop/loop_transforms.h"
 #include "compiler/schedule/choose_tiling.h"
+#include "compiler/schedule/fuse_loops.h"
 #include "compiler/schedule/plan_buffers.h"
 
 namespace kiln {
@@ -49,6 +51,11 @@ absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program,
                                        const ScheduleOptions& options) {
   const int64_t max_row =
       options.persistent_max_row > 0 ? options.persistent_max_row : 4096;
+  DropDeadStores(program);
+  if (!options.no_fusion) {
+    InlineProducers(program, target, InlineLimits());
+    FuseLoops(program, target, {.limits = {.nests = options.max_fusion_size}});
+  }
   KernelPlan plan;
   plan.name = std::move(program.name);
   plan.outputs = std::move(program.outputs);

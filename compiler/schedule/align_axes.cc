@@ -1,0 +1,355 @@
+#include "compiler/schedule/align_axes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/loop/loop_transforms.h"
+
+namespace kiln {
+
+namespace {
+
+using Atom = uint32_t;
+enum Side { kFirst = 0, kSecond = 1 };
+
+// A weight of an address.
+struct Weight {
+  SymExpr value;
+  int64_t hint;
+  Atom atom;
+};
+
+class Atoms {
+ public:
+  Atoms(const LoopNest& first, const LoopNest& second, const ShapeEnv& shapes)
+      : shapes_(shapes) {
+    for (const auto& [side, nest] :
+         {std::pair(kFirst, &first), std::pair(kSecond, &second)}) {
+      for (const Axis& axis : nest->axes) {
+        axes_[side].push_back({static_cast<Atom>(extents_.size())});
+        extents_.push_back(axis.extent);
+      }
+    }
+  }
+
+  // Makes the two addresses one, or leaves everything as it was.
+  bool UnifyAddresses(const LinearForm& first, const LinearForm& second);
+  // Cuts and joins until the two lists agree in order, or gives up.
+  bool UnifyInOrder(std::vector<Atom> first, std::vector<Atom> second);
+
+  const std::vector<Atom>& atoms(Side side, size_t axis) const {
+    return axes_[side][axis];
+  }
+  const SymExpr& extent(Atom atom) const { return extents_[atom]; }
+  bool Has(Side side, Atom atom) const;
+  // No axis of one side stands for two of its own.
+  bool Distinct() const;
+  // The old axis over positions of atoms.
+  SymExpr ValueOf(Side side, size_t axis,
+                  const std::vector<uint32_t>& position) const;
+  size_t size() const { return extents_.size(); }
+
+ private:
+  std::vector<Weight> WeightsOf(Side side, const LinearForm& address) const;
+  bool Unify(Atom a, Atom b);
+  bool Split(Atom atom, const SymExpr& inner);
+  void Rename(Atom from, absl::Span<const Atom> to);
+
+  const ShapeEnv& shapes_;
+  std::vector<SymExpr> extents_;
+  std::vector<std::vector<Atom>> axes_[2];  // outermost first
+};
+
+void Atoms::Rename(Atom from, absl::Span<const Atom> to) {
+  for (auto& side : axes_) {
+    for (std::vector<Atom>& axis : side) {
+      const auto at = std::find(axis.begin(), axis.end(), from);
+      if (at == axis.end()) continue;
+      const auto gap = axis.erase(at);
+      axis.insert(gap, to.begin(), to.end());
+    }
+  }
+}
+
+bool Atoms::Split(Atom atom, const SymExpr& inner) {
+  const auto outer = ExactQuotient(extents_[atom], inner);
+  if (!outer.has_value()) return false;
+  const Atom high = static_cast<Atom>(extents_.size());
+  extents_.push_back(*outer);
+  extents_.push_back(inner);
+  const Atom parts[] = {high, high + 1};
+  Rename(atom, parts);
+  return true;
+}
+
+bool Atoms::Unify(Atom a, Atom b) {
+  if (extents_[a] == extents_[b]) {
+    Rename(b, {&a, 1});
+    return true;
+  }
+  const bool a_larger = shapes_.Hint(extents_[a]) > shapes_.Hint(extents_[b]);
+  return a_larger ? Split(a, extents_[b]) : Split(b, extents_[a]);
+}
+
+std::vector<Weight> Atoms::WeightsOf(Side side,
+                                     const LinearForm& address) const {
+  std::vector<Weight> weights;
+  for (const auto& [axis, coefficient] : address.terms) {
+    SymExpr weight = coefficient;
+    const std::vector<Atom>& atoms = axes_[side][axis];
+    for (size_t k = atoms.size(); k-- > 0;) {
+      weights.push_back({weight, shapes_.Hint(weight), atoms[k]});
+      if (k > 0) weight *= extents_[atoms[k]];
+    }
+  }
+  std::stable_sort(
+      weights.begin(), weights.end(),
+      [](const Weight& a, const Weight& b) { return a.hint < b.hint; });
+  return weights;
+}
+
+bool Atoms::UnifyAddresses(const LinearForm& first, const LinearForm& second) {
+  const auto saved_extents = extents_;
+  const std::vector<std::vector<Atom>> saved[] = {axes_[0], axes_[1]};
+  bool agree = false;
+  for (int round = 0; round < 24; ++round) {
+    const std::vector<Weight> a = WeightsOf(kFirst, first);
+    const std::vector<Weight> b = WeightsOf(kSecond, second);
+    size_t k = 0;
+    while (k < a.size() && k < b.size() && a[k].atom == b[k].atom &&
+           a[k].value == b[k].value) {
+      ++k;
+    }
+    if (k == a.size() || k == b.size()) {
+      agree = a.size() == b.size();
+      break;
+    }
+    if (!(a[k].value == b[k].value) || !Unify(a[k].atom, b[k].atom)) break;
+  }
+  if (agree && Distinct()) return true;
+  extents_ = saved_extents;
+  axes_[0] = saved[0];
+  axes_[1] = saved[1];
+  return false;
+}
+
+bool Atoms::UnifyInOrder(std::vector<Atom> first, std::vector<Atom> second) {
+  // From the innermost: the rest of the larger goes on with the next.
+  while (!first.empty() && !second.empty()) {
+    const Atom a = first.back(), b = second.back();
+    if (extents_[a] == extents_[b]) {
+      Rename(b, {&a, 1});
+      first.pop_back();
+      second.pop_back();
+      continue;
+    }
+    const bool a_larger = shapes_.Hint(extents_[a]) > shapes_.Hint(extents_[b]);
+    const Atom high = static_cast<Atom>(extents_.size());
+    if (!Split(a_larger ? a : b, extents_[a_larger ? b : a])) return false;
+    std::vector<Atom>& list = a_larger ? first : second;
+    list.back() = high;
+    list.push_back(high + 1);
+  }
+  return first.empty() && second.empty();
+}
+
+bool Atoms::Has(Side side, Atom atom) const {
+  for (const std::vector<Atom>& axis : axes_[side]) {
+    if (std::find(axis.begin(), axis.end(), atom) != axis.end()) return true;
+  }
+  return false;
+}
+
+bool Atoms::Distinct() const {
+  for (const auto& side : axes_) {
+    std::vector<Atom> all;
+    for (const std::vector<Atom>& axis : side) {
+      all.insert(all.end(), axis.begin(), axis.end());
+    }
+    std::sort(all.begin(), all.end());
+    if (std::adjacent_find(all.begin(), all.end()) != all.end()) return false;
+  }
+  return true;
+}
+
+SymExpr Atoms::ValueOf(Side side, size_t axis,
+                       const std::vector<uint32_t>& position) const {
+  SymExpr value = 0;
+  for (const Atom atom : axes_[side][axis]) {
+    value = value * extents_[atom] + SymExpr::Axis(position[atom]);
+  }
+  return value;
+}
+
+// Pairs of accesses to one buffer, those that bind most axes first.
+struct Shared {
+  const LinearForm* first;
+  const LinearForm* second;
+  bool same_offset;
+  size_t terms;
+};
+
+std::vector<Shared> SharedAccesses(const FusionUnit& first,
+                                   const FusionUnit& second) {
+  std::vector<Shared> shared;
+  for (const NestAccess& a : first.accesses) {
+    if (!a.address.has_value() || a.address->terms.empty()) continue;
+    for (const NestAccess& b : second.accesses) {
+      if (a.buffer != b.buffer || !b.address.has_value() ||
+          b.address->terms.empty()) {
+        continue;
+      }
+      shared.push_back(
+          {&*a.address, &*b.address, a.address->offset == b.address->offset,
+           std::max(a.address->terms.size(), b.address->terms.size())});
+      if (shared.size() >= 24) return shared;
+    }
+  }
+  std::stable_sort(shared.begin(), shared.end(),
+                   [](const Shared& a, const Shared& b) {
+                     if (a.same_offset != b.same_offset) return a.same_offset;
+                     return a.terms > b.terms;
+                   });
+  return shared;
+}
+
+// Atoms of one side in the order of its loops; of one kind of axis or all.
+enum class Which { kOuter, kReduced, kAll };
+
+std::vector<Atom> ListAtoms(const Atoms& atoms, Side side, const LoopNest& nest,
+                            Which which) {
+  std::vector<Atom> list;
+  for (size_t k = 0; k < nest.axes.size(); ++k) {
+    if (which == Which::kOuter && nest.axes[k].reduction) continue;
+    if (which == Which::kReduced && !nest.axes[k].reduction) continue;
+    const auto& axis = atoms.atoms(side, k);
+    list.insert(list.end(), axis.begin(), axis.end());
+  }
+  return list;
+}
+
+std::vector<Atom> Unmatched(const Atoms& atoms, std::vector<Atom> list,
+                            Side other) {
+  list.erase(std::remove_if(list.begin(), list.end(),
+                            [&](Atom a) { return atoms.Has(other, a); }),
+             list.end());
+  return list;
+}
+
+// Matches what no access bound. `space`, of the side with more loops, must be
+// covered by all of `walker`.
+bool Cover(Atoms& atoms, Side space_side, const LoopNest& space, Which which,
+           const LoopNest& walker) {
+  const Side walker_side = space_side == kFirst ? kSecond : kFirst;
+  std::vector<Atom> due =
+      Unmatched(atoms, ListAtoms(atoms, space_side, space, which), walker_side);
+  std::vector<Atom> have = Unmatched(
+      atoms, ListAtoms(atoms, walker_side, walker, Which::kAll), space_side);
+  if (due.empty() && have.empty()) return true;
+  return space_side == kFirst ? atoms.UnifyInOrder(due, have)
+                              : atoms.UnifyInOrder(have, due);
+}
+
+bool SameReduced(const Atoms& atoms, const LoopNest& first,
+                 const LoopNest& second) {
+  for (const Which which : {Which::kOuter, Which::kReduced}) {
+    std::vector<Atom> a = ListAtoms(atoms, kFirst, first, which);
+    std::vector<Atom> b = ListAtoms(atoms, kSecond, second, which);
+    std::sort(a.begin(), a.end());
+    std::sort(b.begin(), b.end());
+    if (a != b) return false;
+  }
+  return true;
+}
+
+bool MatchRest(Atoms& atoms, const FusionUnit& first,
+               const FusionUnit& second) {
+  const LoopNest &a = first.nest, &b = second.nest;
+  if (first.reduces == second.reduces) {
+    const auto rest = [&](Side side, Which which) {
+      return Unmatched(atoms,
+                       ListAtoms(atoms, side, side == kFirst ? a : b, which),
+                       side == kFirst ? kSecond : kFirst);
+    };
+    for (const Which which : {Which::kOuter, Which::kReduced}) {
+      if (!atoms.UnifyInOrder(rest(kFirst, which), rest(kSecond, which))) {
+        return false;
+      }
+    }
+    return SameReduced(atoms, a, b);
+  }
+  const Side space = first.reduces ? kFirst : kSecond;
+  const FusionUnit& reducer = first.reduces ? first : second;
+  const FusionUnit& walker = first.reduces ? second : first;
+  const bool everywhere =
+      walker.outer_points == reducer.outer_points * reducer.reduced_points &&
+      reducer.reduced_points != 1;
+  if (!Cover(atoms, space, reducer.nest,
+             everywhere ? Which::kAll : Which::kOuter, walker.nest)) {
+    return false;
+  }
+  // A walker of the outer points must not be bound to a reduced axis.
+  if (everywhere) return true;
+  for (const Atom atom :
+       ListAtoms(atoms, space, reducer.nest, Which::kReduced)) {
+    if (atoms.Has(space == kFirst ? kSecond : kFirst, atom)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Alignment> AlignAxes(const FusionUnit& first,
+                                   const FusionUnit& second,
+                                   const ShapeEnv& shapes) {
+  Atoms atoms(first.nest, second.nest, shapes);
+  for (const Shared& shared : SharedAccesses(first, second)) {
+    atoms.UnifyAddresses(*shared.first, *shared.second);
+  }
+  if (!MatchRest(atoms, first, second) || !atoms.Distinct()) {
+    return std::nullopt;
+  }
+  const bool by_second = second.reduces && !first.reduces;
+  const Side base = by_second ? kSecond : kFirst;
+  const LoopNest& nest = by_second ? second.nest : first.nest;
+  Alignment alignment;
+  std::vector<uint32_t> position(atoms.size(), 0);
+  for (size_t k = 0; k < nest.axes.size(); ++k) {
+    for (const Atom atom : atoms.atoms(base, k)) {
+      position[atom] = static_cast<uint32_t>(alignment.axes.size());
+      alignment.axes.push_back({atoms.extent(atom), nest.axes[k].reduction});
+    }
+  }
+  for (size_t k = 0; k < first.nest.axes.size(); ++k) {
+    alignment.first_values.push_back(atoms.ValueOf(kFirst, k, position));
+  }
+  for (size_t k = 0; k < second.nest.axes.size(); ++k) {
+    alignment.second_values.push_back(atoms.ValueOf(kSecond, k, position));
+  }
+  return alignment;
+}
+
+bool SamePlace(const NestAccess& a, const NestAccess& b,
+               const Alignment& alignment, const ShapeEnv& shapes) {
+  const auto moved = [&](const SymExpr& e, const std::vector<SymExpr>& values) {
+    if (e.is_constant()) return e;
+    return e.Substitute([&](Var v) {
+      return v.kind == Var::Kind::kAxis ? values[v.index] : SymExpr::Of(v);
+    });
+  };
+  std::vector<SymExpr> extents;
+  for (const Axis& axis : alignment.axes) extents.push_back(axis.extent);
+  for (size_t d = 0; d < a.index.size(); ++d) {
+    if (HasIndirect(a.index[d]) || HasIndirect(b.index[d])) return false;
+    const SymExpr left = moved(a.index[d], alignment.first_values);
+    const SymExpr right = moved(b.index[d], alignment.second_values);
+    if (left == right) continue;
+    if (!(SimplifyIndex(left, extents, shapes) ==
+          SimplifyIndex(right, extents, shapes))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace kiln

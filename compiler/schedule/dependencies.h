@@ -1,0 +1,63 @@
+#ifndef KILN_COMPILER_SCHEDULE_DEPENDENCIES_H_
+#define KILN_COMPILER_SCHEDULE_DEPENDENCIES_H_
+
+// Which step must run before which, while steps are being merged.
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/loop/loop_nest.h"
+
+namespace kiln {
+
+// Calls visit(buffer, writes) for each buffer that a step touches.
+template <typename Visit>
+void VisitStepBuffers(const LoopStep& step, Visit visit) {
+  if (const auto* nest = std::get_if<LoopNest>(&step)) {
+    for (const ScalarNode& node : nest->body) {
+      if (node.op == ScalarOp::kLoad) visit(node.buffer, false);
+    }
+    for (const Store& store : nest->stores) visit(store.buffer, true);
+  } else if (const auto* call = std::get_if<ExternCall>(&step)) {
+    for (const View& view : call->inputs) visit(view.buffer, false);
+    for (const View& view : call->outputs) visit(view.buffer, true);
+  } else {
+    visit(std::get<Fill>(step).buffer, true);
+  }
+}
+
+// The order of steps that buffers demand: a reader after the writers before
+// it, a writer after the readers and writers before it.
+//
+// Groups begin as one step each and keep the number of the first of them.
+class Dependencies {
+ public:
+  Dependencies(const std::vector<LoopStep>& steps, size_t buffers);
+
+  // Whether group `a` must run before group `b`, in any number of steps.
+  bool Before(uint32_t a, uint32_t b) const {
+    return (ancestors_[b][a / 64] >> (a % 64) & 1) != 0;
+  }
+  // Whether a third group must run between the two.
+  bool SomethingBetween(uint32_t a, uint32_t b) const;
+
+  // `b` joins `a`. They may not have something between.
+  void Merge(uint32_t a, uint32_t b);
+
+  // Groups in an order that keeps all this: the one whose steps came first in
+  // the program goes first when several may.
+  std::vector<uint32_t> Order() const;
+
+ private:
+  using Set = std::vector<uint64_t>;
+
+  std::vector<Set> ancestors_;
+  std::vector<std::vector<uint32_t>>
+      direct_;                       // groups right before; may be stale
+  std::vector<uint32_t> group_of_;   // of each step
+  std::vector<uint32_t> last_step_;  // of each group
+};
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_SCHEDULE_DEPENDENCIES_H_

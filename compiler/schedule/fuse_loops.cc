@@ -1,0 +1,300 @@
+#include "compiler/schedule/fuse_loops.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_join.h"
+#include "compiler/loop/body_builder.h"
+#include "compiler/schedule/dependencies.h"
+
+namespace kiln {
+
+namespace {
+
+// How many of a buffer's other users a group is paired with: the nearest on
+// each side. A buffer that all layers read would make pairs without end.
+constexpr size_t kNeighbours = 12;
+// Kernels over more points than this are worth their own launch.
+constexpr int64_t kSmallPoints = 1 << 16;
+
+struct Group {
+  FusionUnit unit;
+  bool fusable = false;
+  int version = 0;
+};
+
+// A pair worth looking at; a larger score first, then the closer pair, then
+// the earlier one.
+struct Candidate {
+  int64_t score;
+  uint32_t a, b;
+  int version_a, version_b;
+
+  friend bool operator<(const Candidate& x, const Candidate& y) {
+    const auto key = [](const Candidate& c) {
+      return std::tuple(c.score, -static_cast<int64_t>(c.b - c.a),
+                        -static_cast<int64_t>(c.a));
+    };
+    return key(x) < key(y);
+  }
+};
+
+class Fuser {
+ public:
+  Fuser(LoopProgram& program, const Target& target,
+        const FusionOptions& options)
+      : program_(program),
+        target_(target),
+        options_(options),
+        dependencies_(program.steps, program.buffers.size()),
+        users_(program.buffers.size()),
+        private_(program.buffers.size()) {}
+
+  FusionReport Run();
+
+ private:
+  void MakeGroups();
+  // Queues `g` with its neighbours; only those after it when `forward`.
+  void QueuePairs(uint32_t g, bool forward);
+  int64_t Score(const Group& a, const Group& b) const;
+  bool TryMerge(uint32_t a, uint32_t b);
+  void FuseSharers();
+  void FuseSmall();
+  void WriteBack();
+
+  LoopProgram& program_;
+  const Target& target_;
+  const FusionOptions& options_;
+  Dependencies dependencies_;
+  std::vector<Group> groups_;
+  // Groups that touch a buffer, in order; merged ones leave it.
+  std::vector<std::vector<uint32_t>> users_;
+  std::vector<bool> private_;  // temporaries that only nests touch
+  std::priority_queue<Candidate> queue_;
+  FusionReport report_;
+};
+
+void Fuser::MakeGroups() {
+  for (size_t b = 0; b < private_.size(); ++b) {
+    private_[b] = program_.buffers[b].kind == BufferKind::kTemporary;
+  }
+  groups_.resize(program_.steps.size());
+  for (uint32_t s = 0; s < program_.steps.size(); ++s) {
+    LoopStep& step = program_.steps[s];
+    VisitStepBuffers(step, [&](BufferId b, bool) {
+      if (users_[b].empty() || users_[b].back() != s) users_[b].push_back(s);
+      if (!std::holds_alternative<LoopNest>(step)) private_[b] = false;
+    });
+    if (auto* nest = std::get_if<LoopNest>(&step)) {
+      groups_[s].fusable = true;
+      groups_[s].unit = MakeFusionUnit(std::move(*nest), 1, program_.buffers,
+                                       program_.shapes);
+    }
+  }
+}
+
+int64_t Fuser::Score(const Group& a, const Group& b) const {
+  int64_t score = 0;
+  BufferId counted = ~0u;
+  for (const NestAccess& x : a.unit.accesses) {
+    if (x.buffer == counted) continue;
+    for (const NestAccess& y : b.unit.accesses) {
+      if (x.buffer != y.buffer) continue;
+      const bool vanishes = (x.store || y.store) && private_[x.buffer] &&
+                            users_[x.buffer].size() == 2;
+      score += vanishes ? 2 * x.bytes : x.bytes;
+      counted = x.buffer;
+      break;
+    }
+  }
+  return score;
+}
+
+void Fuser::QueuePairs(uint32_t g, bool forward) {
+  std::vector<uint32_t> others;
+  BufferId last = ~0u;
+  for (const NestAccess& access : groups_[g].unit.accesses) {
+    if (access.buffer == last) continue;
+    last = access.buffer;
+    const std::vector<uint32_t>& users = users_[access.buffer];
+    const auto at = std::lower_bound(users.begin(), users.end(), g);
+    const size_t here = static_cast<size_t>(at - users.begin());
+    for (size_t k = here + 1; k < users.size() && k <= here + kNeighbours;
+         ++k) {
+      others.push_back(users[k]);
+    }
+    if (forward) continue;
+    for (size_t k = here; k > 0 && k + kNeighbours > here; --k) {
+      others.push_back(users[k - 1]);
+    }
+  }
+  std::sort(others.begin(), others.end());
+  others.erase(std::unique(others.begin(), others.end()), others.end());
+  for (const uint32_t other : others) {
+    if (!groups_[other].fusable || other == g) continue;
+    const uint32_t a = std::min(g, other), b = std::max(g, other);
+    queue_.push({Score(groups_[a], groups_[b]), a, b, groups_[a].version,
+                 groups_[b].version});
+  }
+}
+
+bool Fuser::TryMerge(uint32_t a, uint32_t b) {
+  // The one that must run first goes first.
+  if (dependencies_.Before(b, a)) std::swap(a, b);
+  FusionUnit& first = groups_[a].unit;
+  FusionUnit& second = groups_[b].unit;
+  FusionVerdict verdict =
+      JudgeFusion(first, second, program_.buffers, program_.shapes, target_,
+                  options_.limits);
+  if (verdict.fuse() && dependencies_.SomethingBetween(a, b)) {
+    verdict.because = ApartBecause::kCycle;
+  }
+  if (!verdict.fuse()) {
+    if (options_.explain) {
+      report_.apart.push_back({absl::StrJoin(first.nest.origins, "+"),
+                               absl::StrJoin(second.nest.origins, "+"),
+                               verdict.because, verdict.detail});
+    }
+    return false;
+  }
+  LoopNest merged = MergeNests(first, second, verdict.alignment,
+                               program_.buffers, program_.shapes);
+  const int nests = first.nests + second.nests;
+  const uint32_t into = std::min(a, b), gone = std::max(a, b);
+  const auto leave = [&](uint32_t g, const FusionUnit& unit) {
+    for (const NestAccess& access : unit.accesses) {
+      std::vector<uint32_t>& users = users_[access.buffer];
+      const auto at = std::lower_bound(users.begin(), users.end(), g);
+      if (at != users.end() && *at == g) users.erase(at);
+    }
+  };
+  leave(a, first);
+  leave(b, second);
+  // What nobody else touches now is no memory any more.
+  merged.stores.erase(std::remove_if(merged.stores.begin(), merged.stores.end(),
+                                     [&](const Store& store) {
+                                       return private_[store.buffer] &&
+                                              users_[store.buffer].empty();
+                                     }),
+                      merged.stores.end());
+  DropDeadNodes(merged);
+  dependencies_.Merge(into, gone);
+  groups_[gone].fusable = false;
+  ++groups_[gone].version;
+  ++groups_[into].version;
+  groups_[into].unit = MakeFusionUnit(std::move(merged), nests,
+                                      program_.buffers, program_.shapes);
+  for (const NestAccess& access : groups_[into].unit.accesses) {
+    std::vector<uint32_t>& users = users_[access.buffer];
+    const auto at = std::lower_bound(users.begin(), users.end(), into);
+    if (at == users.end() || *at != into) users.insert(at, into);
+  }
+  ++report_.merges;
+  return true;
+}
+
+void Fuser::FuseSharers() {
+  for (uint32_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].fusable) QueuePairs(g, /*forward=*/true);
+  }
+  while (!queue_.empty()) {
+    const Candidate c = queue_.top();
+    queue_.pop();
+    if (groups_[c.a].version != c.version_a ||
+        groups_[c.b].version != c.version_b || !groups_[c.a].fusable ||
+        !groups_[c.b].fusable) {
+      continue;
+    }
+    if (TryMerge(c.a, c.b)) QueuePairs(c.a, /*forward=*/false);
+  }
+}
+
+// Launch-bound kernels over equal spaces, though they share nothing.
+void Fuser::FuseSmall() {
+  std::map<std::pair<int64_t, int64_t>, std::vector<uint32_t>> by_space;
+  for (uint32_t g = 0; g < groups_.size(); ++g) {
+    const Group& group = groups_[g];
+    if (!group.fusable || group.unit.scans) continue;
+    if (group.unit.outer_points * group.unit.reduced_points > kSmallPoints) {
+      continue;
+    }
+    by_space[{group.unit.outer_points, group.unit.reduced_points}].push_back(g);
+  }
+  for (auto& [space, members] : by_space) {
+    for (size_t i = 0; i < members.size(); ++i) {
+      for (size_t k = i + 1; k < members.size() && k <= i + kNeighbours;) {
+        if (TryMerge(members[i], members[k])) {
+          members.erase(members.begin() + static_cast<std::ptrdiff_t>(k));
+        } else {
+          ++k;
+        }
+      }
+    }
+  }
+}
+
+void Fuser::WriteBack() {
+  std::vector<LoopStep> steps;
+  for (const uint32_t g : dependencies_.Order()) {
+    if (groups_[g].fusable) {
+      steps.push_back(std::move(groups_[g].unit.nest));
+    } else {
+      steps.push_back(std::move(program_.steps[g]));
+    }
+  }
+  program_.steps = std::move(steps);
+}
+
+FusionReport Fuser::Run() {
+  MakeGroups();
+  FuseSharers();
+  FuseSmall();
+  WriteBack();
+  return std::move(report_);
+}
+
+}  // namespace
+
+FusionReport FuseLoops(LoopProgram& program, const Target& target,
+                       const FusionOptions& options) {
+  DropDeadStores(program);
+  return Fuser(program, target, options).Run();
+}
+
+void DropDeadStores(LoopProgram& program) {
+  std::vector<bool> needed(program.buffers.size(), false);
+  for (size_t b = 0; b < needed.size(); ++b) {
+    needed[b] = program.buffers[b].kind != BufferKind::kTemporary;
+  }
+  for (const ProgramOutput& output : program.outputs) {
+    if (const auto* view = std::get_if<View>(&output.what)) {
+      needed[view->buffer] = true;
+    }
+  }
+  std::vector<LoopStep> kept;
+  for (size_t s = program.steps.size(); s-- > 0;) {
+    LoopStep& step = program.steps[s];
+    if (auto* nest = std::get_if<LoopNest>(&step)) {
+      const size_t before = nest->stores.size();
+      nest->stores.erase(
+          std::remove_if(
+              nest->stores.begin(), nest->stores.end(),
+              [&](const Store& store) { return !needed[store.buffer]; }),
+          nest->stores.end());
+      if (nest->stores.empty()) continue;
+      if (nest->stores.size() != before) DropDeadNodes(*nest);
+    } else if (const auto* fill = std::get_if<Fill>(&step)) {
+      if (!needed[fill->buffer]) continue;
+    }
+    VisitStepBuffers(step, [&](BufferId b, bool) { needed[b] = true; });
+    kept.push_back(std::move(step));
+  }
+  std::reverse(kept.begin(), kept.end());
+  program.steps = std::move(kept);
+}
+
+}  // namespace kiln

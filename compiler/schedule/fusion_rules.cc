@@ -1,0 +1,201 @@
+#include "compiler/schedule/fusion_rules.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/loop/body_builder.h"
+
+namespace kiln {
+
+absl::string_view ApartName(ApartBecause because) {
+  switch (because) {
+    case ApartBecause::kNothing:
+      return "nothing";
+    case ApartBecause::kScan:
+      return "scan";
+    case ApartBecause::kTooLarge:
+      return "too large";
+    case ApartBecause::kIterationDiffers:
+      return "iteration differs";
+    case ApartBecause::kReadsElsewhere:
+      return "reads elsewhere";
+    case ApartBecause::kWritesTwice:
+      return "writes twice";
+    case ApartBecause::kAtomicIntoReduction:
+      return "atomic into reduction";
+    case ApartBecause::kReductionSplit:
+      return "reduction split";
+    case ApartBecause::kCycle:
+      return "cycle";
+  }
+  return "?";
+}
+
+bool WantsSplit(int64_t outer, int64_t reduced, const Target& target) {
+  // Enough work to pay for a second launch, and too few blocks to share it.
+  return target.kind == TargetKind::kCuda && reduced >= 4096 &&
+         outer * reduced >= (int64_t{1} << 22) &&
+         outer < 4 * target.multiprocessors;
+}
+
+namespace {
+
+std::string SpaceText(const FusionUnit& unit) {
+  return unit.reduces ? absl::StrCat("[", unit.outer_points, " | ",
+                                     unit.reduced_points, "]")
+                      : absl::StrCat("[", unit.outer_points, "]");
+}
+
+// Cheap: most pairs end here.
+bool CountsAgree(const FusionUnit& a, const FusionUnit& b) {
+  if (a.reduces == b.reduces) {
+    return a.outer_points == b.outer_points &&
+           a.reduced_points == b.reduced_points;
+  }
+  const FusionUnit& reducer = a.reduces ? a : b;
+  const FusionUnit& walker = a.reduces ? b : a;
+  return walker.outer_points == reducer.outer_points ||
+         walker.outer_points == reducer.outer_points * reducer.reduced_points;
+}
+
+// Buffers that one writes and the other touches: at the same place only.
+FusionVerdict JudgePlaces(const FusionUnit& first, const FusionUnit& second,
+                          const Alignment& alignment,
+                          const std::vector<Buffer>& buffers,
+                          const ShapeEnv& shapes) {
+  for (const NestAccess& a : first.accesses) {
+    for (const NestAccess& b : second.accesses) {
+      if (a.buffer != b.buffer || (!a.store && !b.store)) continue;
+      if (a.store && b.store) {
+        return {ApartBecause::kWritesTwice, buffers[a.buffer].name};
+      }
+      const NestAccess& store = a.store ? a : b;
+      if (!store.plain || !SamePlace(a, b, alignment, shapes)) {
+        return {ApartBecause::kReadsElsewhere, buffers[a.buffer].name};
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+FusionVerdict JudgeFusion(const FusionUnit& first, const FusionUnit& second,
+                          const std::vector<Buffer>& buffers,
+                          const ShapeEnv& shapes, const Target& target,
+                          const FusionLimits& limits) {
+  if (!CountsAgree(first, second)) {
+    return {ApartBecause::kIterationDiffers,
+            absl::StrCat(SpaceText(first), " against ", SpaceText(second))};
+  }
+  if (first.scans || second.scans) return {ApartBecause::kScan, ""};
+  if (first.nests + second.nests > limits.nests ||
+      first.nest.body.size() + second.nest.body.size() > limits.body ||
+      first.accesses.size() + second.accesses.size() > limits.accesses) {
+    return {ApartBecause::kTooLarge,
+            absl::StrCat(first.nests, " and ", second.nests, " nests, ",
+                         first.nest.body.size() + second.nest.body.size(),
+                         " nodes")};
+  }
+  if ((first.atomic && second.reduces) || (second.atomic && first.reduces)) {
+    return {ApartBecause::kAtomicIntoReduction, ""};
+  }
+  const FusionUnit& reducer = first.reduces ? first : second;
+  if (first.reduces != second.reduces &&
+      WantsSplit(reducer.outer_points, reducer.reduced_points, target)) {
+    return {ApartBecause::kReductionSplit, SpaceText(reducer)};
+  }
+  std::optional<Alignment> alignment = AlignAxes(first, second, shapes);
+  if (!alignment.has_value()) {
+    return {ApartBecause::kIterationDiffers,
+            absl::StrCat(SpaceText(first), " and ", SpaceText(second),
+                         " in another order")};
+  }
+  FusionVerdict verdict =
+      JudgePlaces(first, second, *alignment, buffers, shapes);
+  if (verdict.fuse()) verdict.alignment = *std::move(alignment);
+  return verdict;
+}
+
+namespace {
+
+// What `first` stores, as nodes of the merged body.
+struct Forwarded {
+  BufferId buffer;
+  ScalarId value;
+};
+
+void TakeStores(const LoopNest& nest, const std::vector<SymExpr>& values,
+                const std::vector<ScalarId>& ids, const BodyBuilder& body,
+                LoopNest& into) {
+  for (const Store& old : nest.stores) {
+    Store store = old;
+    for (SymExpr& e : store.index) e = RewriteIndex(e, values, ids, body);
+    store.value = ids[old.value];
+    if (old.mask != Store::kNoMask) store.mask = ids[old.mask];
+    into.stores.push_back(std::move(store));
+  }
+}
+
+void TakeOrigins(const LoopNest& nest, LoopNest& into) {
+  for (const std::string& origin : nest.origins) {
+    if (std::find(into.origins.begin(), into.origins.end(), origin) ==
+        into.origins.end()) {
+      into.origins.push_back(origin);
+    }
+  }
+}
+
+}  // namespace
+
+LoopNest MergeNests(const FusionUnit& first, const FusionUnit& second,
+                    const Alignment& alignment,
+                    const std::vector<Buffer>& buffers,
+                    const ShapeEnv& shapes) {
+  LoopNest merged;
+  merged.axes = alignment.axes;
+  TakeOrigins(first.nest, merged);
+  TakeOrigins(second.nest, merged);
+  BodyBuilder body;
+  const auto keep = [](const ScalarNode&) -> std::optional<ScalarId> {
+    return std::nullopt;
+  };
+  const std::vector<ScalarId> first_ids = CopyBody(
+      first.nest.body, alignment.first_values, Store::kNoMask, keep, body);
+  TakeStores(first.nest, alignment.first_values, first_ids, body, merged);
+  const size_t forwarded = merged.stores.size();
+  const auto forward = [&](const ScalarNode& load) -> std::optional<ScalarId> {
+    for (size_t s = 0; s < forwarded; ++s) {
+      const Store& store = merged.stores[s];
+      if (store.buffer != load.buffer) continue;
+      if (load.args.empty()) return store.value;
+      const DType dtype = body.dtype(store.value);
+      const DType compute = ComputeType(dtype);
+      ScalarNode other{ScalarOp::kConstant, compute};
+      other.number = load.number;
+      const ScalarId value =
+          body.Where(load.args[0], body.Cast(compute, store.value),
+                     body.Add(std::move(other)));
+      return body.Cast(dtype, value);
+    }
+    return std::nullopt;
+  };
+  const std::vector<ScalarId> second_ids = CopyBody(
+      second.nest.body, alignment.second_values, Store::kNoMask, forward, body);
+  TakeStores(second.nest, alignment.second_values, second_ids, body, merged);
+  std::vector<SymExpr> extents;
+  for (const Axis& axis : merged.axes) extents.push_back(axis.extent);
+  merged.body = body.Take();
+  for (ScalarNode& node : merged.body) {
+    for (SymExpr& e : node.index) e = SimplifyIndex(e, extents, shapes);
+  }
+  for (Store& store : merged.stores) {
+    for (SymExpr& e : store.index) e = SimplifyIndex(e, extents, shapes);
+  }
+  DropDeadNodes(merged);
+  return merged;
+}
+
+}  // namespace kiln

@@ -1,0 +1,61 @@
+#ifndef KILN_COMPILER_SCHEDULE_FUSION_RULES_H_
+#define KILN_COMPILER_SCHEDULE_FUSION_RULES_H_
+
+#include <cstdint>
+#include <string>
+
+#include "compiler/config/target.h"
+#include "compiler/schedule/align_axes.h"
+#include "compiler/schedule/fusion_unit.h"
+
+namespace kiln {
+
+// Why two nests do not share a kernel.
+enum class ApartBecause : uint8_t {
+  kNothing,  // fuse
+  kScan,     // a running sum keeps its loop to itself
+  kTooLarge,
+  kIterationDiffers,
+  kReadsElsewhere,  // what one writes, the other reads at another place
+  kWritesTwice,     // both write one buffer
+  kAtomicIntoReduction,
+  kReductionSplit,  // the reduction is better cut over many blocks
+  kCycle,           // a third kernel must run between the two
+};
+
+absl::string_view ApartName(ApartBecause because);
+
+// The answer to "may these two share a kernel?", with its ground.
+struct FusionVerdict {
+  ApartBecause because = ApartBecause::kNothing;
+  std::string detail;   // the numbers behind the ground
+  Alignment alignment;  // when they fuse
+
+  bool fuse() const { return because == ApartBecause::kNothing; }
+};
+
+struct FusionLimits {
+  int nests = 64;
+  size_t body = 1500;     // nodes
+  size_t accesses = 120;  // loads and stores
+};
+
+// `first` runs before `second` where one depends on the other. Whether another
+// kernel stands between them is the caller's to know (dependencies.h).
+FusionVerdict JudgeFusion(const FusionUnit& first, const FusionUnit& second,
+                          const std::vector<Buffer>& buffers,
+                          const ShapeEnv& shapes, const Target& target,
+                          const FusionLimits& limits);
+
+// The one nest of both; loads of what `first` stores become its values.
+LoopNest MergeNests(const FusionUnit& first, const FusionUnit& second,
+                    const Alignment& alignment,
+                    const std::vector<Buffer>& buffers, const ShapeEnv& shapes);
+
+// Whether a reduction of `reduced` elements for each of `outer` results leaves
+// most of a device idle unless it is cut in two stages.
+bool WantsSplit(int64_t outer, int64_t reduced, const Target& target);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_SCHEDULE_FUSION_RULES_H_
