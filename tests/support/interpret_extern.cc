@@ -1,0 +1,172 @@
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/loop_interpreter.h"
+
+namespace kiln {
+
+Cell MemoryView::At(absl::Span<const int64_t> index) const {
+  int64_t at = 0;
+  for (size_t d = 0; d < index.size(); ++d) at += index[d] * strides[d];
+  return ReadCell(dtype, first + at * SizeInBytes(dtype));
+}
+
+void MemoryView::Set(absl::Span<const int64_t> index, Cell value) const {
+  int64_t at = 0;
+  for (size_t d = 0; d < index.size(); ++d) at += index[d] * strides[d];
+  WriteCell(dtype, value, first + at * SizeInBytes(dtype));
+}
+
+namespace {
+
+double FloatAttribute(const ExternCall& call, absl::string_view name,
+                      double fallback) {
+  for (const Attribute& a : call.attributes) {
+    if (a.name != name) continue;
+    if (const auto* f = std::get_if<double>(&a.value)) return *f;
+    if (const auto* i = std::get_if<int64_t>(&a.value)) {
+      return static_cast<double>(*i);
+    }
+  }
+  return fallback;
+}
+
+std::vector<int64_t> IntsAttribute(const ExternCall& call,
+                                   absl::string_view name) {
+  std::vector<int64_t> out;
+  for (const Attribute& a : call.attributes) {
+    if (a.name != name) continue;
+    for (const SymExpr& e : std::get<std::vector<SymExpr>>(a.value)) {
+      out.push_back(e.is_constant() ? e.constant() : 0);
+    }
+  }
+  return out;
+}
+
+// out[b, m, n] = beta * bias + alpha * a @ b.
+void MatMul(const MemoryView& a, const MemoryView& b, const MemoryView* bias,
+            double alpha, double beta, const MemoryView& out) {
+  const size_t r = out.sizes.size();
+  const bool batched = r == 3;
+  const int64_t batch = batched ? out.sizes[0] : 1;
+  const int64_t inner = a.sizes[r - 1];
+  for (int64_t g = 0; g < batch; ++g) {
+    for (int64_t m = 0; m < out.sizes[r - 2]; ++m) {
+      for (int64_t n = 0; n < out.sizes[r - 1]; ++n) {
+        const auto at = [&](int64_t x, int64_t y) {
+          return batched ? std::vector<int64_t>{g, x, y}
+                         : std::vector<int64_t>{x, y};
+        };
+        double sum = 0;
+        int64_t whole = 0;
+        for (int64_t k = 0; k < inner; ++k) {
+          const Cell x = a.At(at(m, k)), y = b.At(at(k, n));
+          sum += x.f * y.f;
+          whole += x.i * y.i;
+        }
+        double value = alpha * sum;
+        if (bias != nullptr && beta != 0) value += beta * bias->At(at(m, n)).f;
+        out.Set(at(m, n), {value, whole});
+      }
+    }
+  }
+}
+
+// Calls visit with each index below `sizes`.
+template <typename Visit>
+void Walk(const std::vector<int64_t>& sizes, Visit visit) {
+  std::vector<int64_t> index(sizes.size(), 0);
+  for (const int64_t size : sizes) {
+    if (size == 0) return;
+  }
+  while (true) {
+    visit(index);
+    size_t d = sizes.size();
+    while (d > 0 && ++index[d - 1] == sizes[d - 1]) index[--d] = 0;
+    if (d == 0) return;
+  }
+}
+
+// Visits each product x[n, c, p] * w[o, c', k] that goes into y[n, o, q].
+template <typename Visit>
+void WalkConvolution(const ExternCall& call, const MemoryView& x,
+                     const MemoryView& w, const MemoryView& y, Visit visit) {
+  const auto stride = IntsAttribute(call, "stride");
+  const auto padding = IntsAttribute(call, "padding");
+  const auto dilation = IntsAttribute(call, "dilation");
+  const auto groups =
+      static_cast<int64_t>(FloatAttribute(call, "groups", 1));
+  const int64_t group_outputs = y.sizes[1] / groups;
+  Walk(y.sizes, [&](const std::vector<int64_t>& yi) {
+    std::vector<int64_t> window(w.sizes.begin() + 1, w.sizes.end());
+    const int64_t group = yi[1] / group_outputs;
+    Walk(window, [&](const std::vector<int64_t>& k) {
+      std::vector<int64_t> xi = yi, wi = {yi[1]};
+      xi[1] = group * w.sizes[1] + k[0];
+      wi.insert(wi.end(), k.begin(), k.end());
+      for (size_t d = 2; d < yi.size(); ++d) {
+        xi[d] = yi[d] * stride[d - 2] - padding[d - 2] +
+                k[d - 1] * dilation[d - 2];
+        if (xi[d] < 0 || xi[d] >= x.sizes[d]) return;
+      }
+      visit(xi, wi, yi);
+    });
+  });
+}
+
+void Convolve(const ExternCall& call, absl::Span<const MemoryView> in,
+              const MemoryView& y) {
+  Walk(y.sizes, [&](const std::vector<int64_t>& yi) {
+    const int64_t channel[] = {yi[1]};
+    y.Set(yi, in.size() > 2 ? in[2].At(channel) : Cell{});
+  });
+  WalkConvolution(call, in[0], in[1], y,
+                  [&](const auto& xi, const auto& wi, const auto& yi) {
+                    y.Set(yi, {y.At(yi).f + in[0].At(xi).f * in[1].At(wi).f,
+                               0});
+                  });
+}
+
+void ConvolveBackward(const ExternCall& call, absl::Span<const MemoryView> in,
+                      absl::Span<const MemoryView> out) {
+  const auto mask = IntsAttribute(call, "output_mask");
+  for (const MemoryView& view : out) {
+    Walk(view.sizes, [&](const auto& index) { view.Set(index, {}); });
+  }
+  size_t next = 0;
+  const MemoryView* grad_x = mask[0] != 0 ? &out[next++] : nullptr;
+  const MemoryView* grad_w = mask[1] != 0 ? &out[next++] : nullptr;
+  WalkConvolution(
+      call, in[1], in[2], in[0],
+      [&](const auto& xi, const auto& wi, const auto& yi) {
+        const double g = in[0].At(yi).f;
+        if (grad_x != nullptr) {
+          grad_x->Set(xi, {grad_x->At(xi).f + g * in[2].At(wi).f, 0});
+        }
+        if (grad_w != nullptr) {
+          grad_w->Set(wi, {grad_w->At(wi).f + g * in[1].At(xi).f, 0});
+        }
+      });
+}
+
+}  // namespace
+
+absl::Status RunExtern(const ExternCall& call,
+                       absl::Span<const MemoryView> inputs,
+                       absl::Span<const MemoryView> outputs) {
+  if (call.name == "mm" || call.name == "bmm") {
+    MatMul(inputs[0], inputs[1], nullptr, 1, 0, outputs[0]);
+  } else if (call.name == "addmm" || call.name == "baddbmm") {
+    MatMul(inputs[1], inputs[2], &inputs[0], FloatAttribute(call, "alpha", 1),
+           FloatAttribute(call, "beta", 1), outputs[0]);
+  } else if (call.name == "convolution") {
+    Convolve(call, inputs, outputs[0]);
+  } else if (call.name == "convolution_backward") {
+    ConvolveBackward(call, inputs, outputs);
+  } else {
+    return absl::InternalError(absl::StrCat("extern ", call.name));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kiln
