@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/graph/type_promotion.h"
 #include "compiler/loop/lowering.h"
 
 namespace kiln {
@@ -39,15 +40,6 @@ double NumberOf(const Argument& number) {
 bool BoolOf(const Argument& argument) {
   if (const auto* b = std::get_if<bool>(&argument.v)) return *b;
   return NumberOf(argument) != 0;
-}
-
-DType PromoteTypes(DType a, DType b) {
-  if (a == b) return a;
-  if (a > b) std::swap(a, b);
-  if (a == DType::kFloat16 && b == DType::kBFloat16) return DType::kFloat32;
-  // uint8 beside a signed integer: the next that holds both.
-  if (a == DType::kUInt8 && b == DType::kInt8) return DType::kInt16;
-  return b;  // DType stands in order of what holds what
 }
 
 namespace {

@@ -156,7 +156,6 @@ absl::Status LowerView(NodeLowering& n);
 absl::Status LowerExtern(NodeLowering& n);
 
 // PyTorch's result type of tensors, 0-dim tensors and numbers.
-DType PromoteTypes(DType a, DType b);
 DType PromoteArguments(const Graph& graph, absl::Span<const Argument> args);
 
 // A dimension argument, wrapped; rank 0 counts as 1.

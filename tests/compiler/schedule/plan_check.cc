@@ -1,0 +1,131 @@
+#include "tests/compiler/schedule/plan_check.h"
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "compiler/graph/graph_text.h"
+#include "compiler/loop/loop_text.h"
+#include "compiler/loop/lower_graph.h"
+#include "compiler/reference/run_reference.h"
+#include "compiler/schedule/kernel_plan_text.h"
+#include "compiler/schedule/plan_pipeline.h"
+#include "gtest/gtest.h"
+#include "tests/support/loop_interpreter.h"
+
+namespace kiln {
+
+namespace {
+
+std::vector<RefValue> RandomInputs(const Graph& graph) {
+  std::mt19937 random(7);
+  std::vector<RefValue> inputs;
+  for (const GraphInput& input : graph.inputs) {
+    const auto* v = std::get_if<ValueId>(&input.what);
+    if (v == nullptr) {
+      inputs.push_back(graph.shapes.Hint(std::get<SymExpr>(input.what)));
+      continue;
+    }
+    const TensorMeta& m = graph.meta(*v);
+    Sizes sizes, strides;
+    for (const SymExpr& e : m.sizes) sizes.push_back(graph.shapes.Hint(e));
+    for (const SymExpr& e : m.strides) strides.push_back(graph.shapes.Hint(e));
+    RefTensor tensor = RefTensor::Zeros(m.dtype, sizes, strides);
+    Elements values = IsFloat(m.dtype) ? Elements::Floats(sizes)
+                                       : Elements::Ints(sizes);
+    for (int64_t k = 0; k < values.count(); ++k) {
+      if (values.floating) {
+        values.f[k] = RoundTo(
+            m.dtype, std::uniform_real_distribution<double>(-2, 2)(random));
+      } else {
+        values.i[k] = static_cast<int64_t>(random() % 2);
+      }
+    }
+    Store(values, tensor);
+    inputs.push_back(tensor);
+  }
+  return inputs;
+}
+
+void ExpectClose(const RefValue& got, const RefValue& due,
+                 const std::string& where) {
+  const auto* a = std::get_if<RefTensor>(&got);
+  const auto* b = std::get_if<RefTensor>(&due);
+  ASSERT_EQ(a == nullptr, b == nullptr) << where;
+  if (a == nullptr) return;
+  ASSERT_EQ(a->sizes, b->sizes) << where;
+  ASSERT_EQ(a->dtype, b->dtype) << where;
+  for (size_t d = 0; d < a->sizes.size(); ++d) {
+    if (a->sizes[d] > 1) {
+      EXPECT_EQ(a->strides[d], b->strides[d]) << where;
+    }
+  }
+  // f32 sums of a few dozen terms in another order; halves round once.
+  const double tolerance = IsHalf(b->dtype) ? 2e-2 : 1e-4;
+  const Elements x = Load(*a), y = Load(*b);
+  for (int64_t k = 0; k < x.count(); ++k) {
+    if (std::isnan(x.F(k)) && std::isnan(y.F(k))) continue;
+    if (x.F(k) == y.F(k)) continue;
+    ASSERT_LE(std::fabs(x.F(k) - y.F(k)),
+              tolerance * (1 + std::fabs(y.F(k))))
+        << where << " element " << k;
+  }
+}
+
+void ExpectSame(const absl::StatusOr<RefOutcome>& got, const RefOutcome& due,
+                const std::string& how, const std::string& text) {
+  ASSERT_TRUE(got.ok()) << how << ": " << got.status() << "\n" << text;
+  for (size_t k = 0; k < due.outputs.size(); ++k) {
+    ExpectClose(got->outputs[k], due.outputs[k],
+                how + " output " + std::to_string(k) + "\n" + text);
+  }
+  for (size_t k = 0; k < due.inputs.size(); ++k) {
+    ExpectClose(got->inputs[k], due.inputs[k],
+                how + " input " + std::to_string(k) + "\n" + text);
+  }
+}
+
+}  // namespace
+
+KernelPlan PlanOf(absl::string_view graph_text, absl::string_view target) {
+  const auto graph = ParseGraph(graph_text);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  if (!graph.ok()) return {};
+  const auto program = LowerGraph(*graph);
+  EXPECT_TRUE(program.ok()) << program.status();
+  if (!program.ok()) return {};
+  const auto plan = PlanKernels(*program, *TargetFromName(target), {});
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return plan.ok() ? *plan : KernelPlan();
+}
+
+void ExpectMeansTheSame(absl::string_view graph_text) {
+  const auto graph = ParseGraph(graph_text);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const std::vector<RefValue> inputs = RandomInputs(*graph);
+  const auto due = RunReference(*graph, inputs);
+  ASSERT_TRUE(due.ok()) << due.status();
+  const auto program = LowerGraph(*graph);
+  ASSERT_TRUE(program.ok()) << program.status();
+  ExpectSame(RunLoops(*program, graph->constants, inputs), *due, "loops",
+             ToText(*program));
+  for (const char* target : {"sm_90", "x86-64-v3"}) {
+    for (const bool no_fusion : {true, false}) {
+      const auto plan = PlanKernels(*program, *TargetFromName(target),
+                                    {.no_fusion = no_fusion});
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      ExpectSame(RunPlan(*plan, graph->constants, inputs), *due,
+                 no_fusion ? "apart" : "fused", ToText(*plan));
+    }
+  }
+}
+
+int NumKernels(const KernelPlan& plan) {
+  int kernels = 0;
+  for (const PlannedStep& step : plan.steps) {
+    kernels += std::holds_alternative<PlannedKernel>(step);
+  }
+  return kernels;
+}
+
+}  // namespace kiln

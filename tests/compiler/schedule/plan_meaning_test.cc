@@ -1,0 +1,146 @@
+// Loops, fusion and plans mean what the graph means.
+
+#include "compiler/schedule/kernel_plan_text.h"
+#include "gtest/gtest.h"
+#include "tests/compiler/schedule/plan_check.h"
+
+namespace kiln {
+namespace {
+
+TEST(PlanMeaning, PointwiseIsOneKernel) {
+  constexpr char kText[] = R"(
+      graph @g()(%x: f32[4, 8], %b: f32[8]) -> (%y) {
+        %s = add.Tensor(%x, %b)
+        %y = relu(%s)
+      })";
+  ExpectMeansTheSame(kText);
+  EXPECT_EQ(NumKernels(PlanOf(kText, "sm_90")), 1);
+}
+
+TEST(PlanMeaning, RowSumTakesItsProducerIn) {
+  constexpr char kText[] = R"(
+      graph @g()(%x: f32[4, 8]) -> (%y) {
+        %s = mul.Tensor(%x, %x)
+        %y = sum.dim_IntList(%s, [1])
+      })";
+  ExpectMeansTheSame(kText);
+  EXPECT_EQ(NumKernels(PlanOf(kText, "sm_90")), 1);
+}
+
+TEST(PlanMeaning, SoftmaxIsOneKernel) {
+  constexpr char kText[] = R"(
+      graph @g()(%x: f32[4, 6, 8]) -> (%y) {
+        %m = amax(%x, [-1], True)
+        %d = sub.Tensor(%x, %m)
+        %e = exp(%d)
+        %s = sum.dim_IntList(%e, [-1], True)
+        %y = div.Tensor(%e, %s)
+      })";
+  ExpectMeansTheSame(kText);
+  EXPECT_EQ(NumKernels(PlanOf(kText, "sm_90")), 1);
+}
+
+TEST(PlanMeaning, ViewsCostNothing) {
+  constexpr char kText[] = R"(
+      graph @g()(%x: f32[2, 6, 8]) -> (%y) {
+        %v = view(%x, [2, 6, 2, 4])
+        %p = permute(%v, [0, 2, 1, 3])
+        %e = exp(%p)
+        %q = permute(%e, [0, 2, 1, 3])
+        %w = view(%q, [12, 8])
+        %y = add.Tensor(%w, 1.0)
+      })";
+  ExpectMeansTheSame(kText);
+}
+
+TEST(PlanMeaning, LayerNormOverAMatmulResultIsOneKernel) {
+  constexpr char kText[] = R"(
+      graph @g()(%a: f32[12, 5], %w: f32[5, 8], %b: f32[8], %x: f32[3, 4, 8],
+               %g: f32[8]) -> (%y, %mean) {
+        %mm = addmm(%b, %a, %w)
+        %v = view(%mm, [3, 4, 8])
+        %r = add.Tensor(%v, %x)
+        %s = sum.dim_IntList(%r, [2], True)
+        %mean = div.Scalar(%s, 8)
+        %c = sub.Tensor(%r, %mean)
+        %q = mul.Tensor(%c, %c)
+        %qs = sum.dim_IntList(%q, [2], True)
+        %var = div.Scalar(%qs, 8)
+        %e = add.Scalar(%var, 1e-5)
+        %i = rsqrt(%e)
+        %n = mul.Tensor(%c, %i)
+        %y = mul.Tensor(%n, %g)
+      })";
+  ExpectMeansTheSame(kText);
+  EXPECT_EQ(NumKernels(PlanOf(kText, "sm_90")), 1);
+}
+
+TEST(PlanMeaning, BatchNormOverChannelsIsOneKernelWithItsStatistics) {
+  constexpr char kText[] = R"(
+      graph @g()(%x: f32[2, 3, 4, 4], %mean: f32[3], %n: i64[]) -> (%y) {
+        %s = sum.dim_IntList(%x, [0, 2, 3])
+        %m = div.Scalar(%s, 32)
+        %mv = view(%m, [1, 3, 1, 1])
+        %y = sub.Tensor(%x, %mv)
+        %old = mul.Scalar(%mean, 0.9)
+        %new = mul.Scalar(%m, 0.1)
+        %stat = add.Tensor(%old, %new)
+        %count = add.Scalar(%n, 1)
+        mutate %mean = %stat
+        mutate %n = %count
+      })";
+  ExpectMeansTheSame(kText);
+  EXPECT_LE(NumKernels(PlanOf(kText, "sm_90")), 2);
+}
+
+TEST(PlanMeaning, ColumnSumsOfOneMatrixShareAKernel) {
+  constexpr char kText[] = R"(
+      graph @g()(%x: f32[3, 4, 8], %y: f32[3, 4, 8]) -> (%a, %b) {
+        %p = mul.Tensor(%x, %y)
+        %a = sum.dim_IntList(%p, [0, 1])
+        %b = sum.dim_IntList(%y, [0, 1])
+      })";
+  ExpectMeansTheSame(kText);
+  EXPECT_EQ(NumKernels(PlanOf(kText, "sm_90")), 1);
+}
+
+TEST(PlanMeaning, CatReadsItsPartsUnderMasks) {
+  ExpectMeansTheSame(R"(
+      graph @g()(%x: f32[2, 3], %y: f32[2, 5], %z: f32[2, 1]) -> (%c) {
+        %e = exp(%x)
+        %n = neg(%z)
+        %c = cat([%e, %y, %n], 1)
+      })");
+}
+
+TEST(PlanMeaning, GatherAndScatter) {
+  ExpectMeansTheSame(R"(
+      graph @g()(%w: f32[5, 4], %i: i64[3, 2], %g: f32[3, 2, 4]) -> (%e, %d) {
+        %e = embedding(%w, %i)
+        %d = embedding_dense_backward(%g, %i, 5, -1, False)
+      })");
+}
+
+TEST(PlanMeaning, SymbolicRows) {
+  constexpr char kText[] = R"(
+      graph @g(N in [2, 64] = 6)(%x: f32[N, 8], %b: f32[8]) -> (%y, %s) {
+        %v = view(%x, [N, 2, 4])
+        %e = exp(%v)
+        %w = view(%e, [N, 8])
+        %y = add.Tensor(%w, %b)
+        %s = sum.dim_IntList(%y, [0])
+      })";
+  ExpectMeansTheSame(kText);
+}
+
+TEST(PlanMeaning, HalvesAreComputedInFloat) {
+  ExpectMeansTheSame(R"(
+      graph @g()(%x: bf16[4, 8], %y: bf16[4, 8]) -> (%z) {
+        %s = add.Tensor(%x, %y)
+        %m = mul.Tensor(%s, %x)
+        %z = sum.dim_IntList(%m, [1])
+      })");
+}
+
+}  // namespace
+}  // namespace kiln
