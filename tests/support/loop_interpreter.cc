@@ -249,8 +249,8 @@ class NestRun {
         continue;
       }
       if (node.op == ScalarOp::kReduceResult) {
-        values_[i] = {totals_[node.args[0]][static_cast<size_t>(
-            node.number.i)]};
+        values_[i] = {
+            totals_[node.args[0]][static_cast<size_t>(node.number.i)]};
         continue;
       }
       if (node.op == ScalarOp::kScan) {
@@ -357,8 +357,8 @@ class NestRun {
   const std::vector<int64_t>& symbols_;
   std::vector<int64_t> outer_, reduced_, axes_;
   int64_t reduced_points_ = 1;
-  std::vector<bool> reduces_;               // has a value a reduced point
-  std::vector<std::vector<Cell>> values_;   // of the current outer point
+  std::vector<bool> reduces_;              // has a value a reduced point
+  std::vector<std::vector<Cell>> values_;  // of the current outer point
   absl::flat_hash_map<ScalarId, std::vector<Cell>> totals_;
 };
 
@@ -370,8 +370,8 @@ MemoryView Run::ViewOf(const View& view) const {
   MemoryView out{view.dtype, {}, {}, nullptr};
   for (const SymExpr& e : view.sizes) out.sizes.push_back(Eval(e));
   for (const SymExpr& e : view.strides) out.strides.push_back(Eval(e));
-  out.first = memory_[view.buffer].first +
-              Eval(view.offset) * SizeInBytes(view.dtype);
+  out.first =
+      memory_[view.buffer].first + Eval(view.offset) * SizeInBytes(view.dtype);
   return out;
 }
 

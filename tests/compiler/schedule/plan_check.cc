@@ -31,8 +31,8 @@ std::vector<RefValue> RandomInputs(const Graph& graph) {
     for (const SymExpr& e : m.sizes) sizes.push_back(graph.shapes.Hint(e));
     for (const SymExpr& e : m.strides) strides.push_back(graph.shapes.Hint(e));
     RefTensor tensor = RefTensor::Zeros(m.dtype, sizes, strides);
-    Elements values = IsFloat(m.dtype) ? Elements::Floats(sizes)
-                                       : Elements::Ints(sizes);
+    Elements values =
+        IsFloat(m.dtype) ? Elements::Floats(sizes) : Elements::Ints(sizes);
     for (int64_t k = 0; k < values.count(); ++k) {
       if (values.floating) {
         values.f[k] = RoundTo(
@@ -66,8 +66,7 @@ void ExpectClose(const RefValue& got, const RefValue& due,
   for (int64_t k = 0; k < x.count(); ++k) {
     if (std::isnan(x.F(k)) && std::isnan(y.F(k))) continue;
     if (x.F(k) == y.F(k)) continue;
-    ASSERT_LE(std::fabs(x.F(k) - y.F(k)),
-              tolerance * (1 + std::fabs(y.F(k))))
+    ASSERT_LE(std::fabs(x.F(k) - y.F(k)), tolerance * (1 + std::fabs(y.F(k))))
         << where << " element " << k;
   }
 }

@@ -30,10 +30,10 @@ TEST(PlanMeaning, RowSumTakesItsProducerIn) {
 TEST(PlanMeaning, SoftmaxIsOneKernel) {
   constexpr char kText[] = R"(
       graph @g()(%x: f32[4, 6, 8]) -> (%y) {
-        %m = amax(%x, [-1], True)
+        %m = amax(%x, [-1], true)
         %d = sub.Tensor(%x, %m)
         %e = exp(%d)
-        %s = sum.dim_IntList(%e, [-1], True)
+        %s = sum.dim_IntList(%e, [-1], true)
         %y = div.Tensor(%e, %s)
       })";
   ExpectMeansTheSame(kText);
@@ -60,11 +60,11 @@ TEST(PlanMeaning, LayerNormOverAMatmulResultIsOneKernel) {
         %mm = addmm(%b, %a, %w)
         %v = view(%mm, [3, 4, 8])
         %r = add.Tensor(%v, %x)
-        %s = sum.dim_IntList(%r, [2], True)
+        %s = sum.dim_IntList(%r, [2], true)
         %mean = div.Scalar(%s, 8)
         %c = sub.Tensor(%r, %mean)
         %q = mul.Tensor(%c, %c)
-        %qs = sum.dim_IntList(%q, [2], True)
+        %qs = sum.dim_IntList(%q, [2], true)
         %var = div.Scalar(%qs, 8)
         %e = add.Scalar(%var, 1e-5)
         %i = rsqrt(%e)
@@ -117,7 +117,7 @@ TEST(PlanMeaning, GatherAndScatter) {
   ExpectMeansTheSame(R"(
       graph @g()(%w: f32[5, 4], %i: i64[3, 2], %g: f32[3, 2, 4]) -> (%e, %d) {
         %e = embedding(%w, %i)
-        %d = embedding_dense_backward(%g, %i, 5, -1, False)
+        %d = embedding_dense_backward(%g, %i, 5, -1, false)
       })");
 }
 
