@@ -22,9 +22,9 @@ LoadedArtifact::LoadedArtifact(ArtifactView view, OpenedDevice on)
     : view_(std::move(view)), on_(std::move(on)) {}
 
 LoadedArtifact::~LoadedArtifact() {
-  // Runs of it may still be under way on the device.
-  IgnoreBecause(device().Synchronize(nullptr),
-                "a failed run has been reported to its caller");
+  // Runs of it may still be under way: unloading waits for them, so that the
+  // constants go after the last reader.
+  modules_.clear();
   if (constant_memory_ != nullptr) {
     device().allocator().Free(constant_memory_, constant_bytes_, nullptr);
   }

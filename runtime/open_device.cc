@@ -4,7 +4,9 @@
 
 #include "proto/base/status.h"
 #include "runtime/cpu_device.h"
+#include "runtime/cuda_device.h"
 #include "runtime/extern_kernels/cpu_externs.h"
+#include "runtime/extern_kernels/cuda_externs.h"
 #include "runtime/extern_kernels/null_externs.h"
 #include "runtime/null_device.h"
 
@@ -24,10 +26,16 @@ absl::StatusOr<OpenedDevice> OpenDevice(const DeviceConfig& config) {
       opened.externs = MakeCpuExterns(std::move(cpu), config.library_folders);
       return opened;
     }
-    case DeviceKind::kCuda:
-      break;
+    case DeviceKind::kCuda: {
+      ASSIGN_OR_RETURN(
+          std::shared_ptr<CudaDevice> cuda,
+          CudaDevice::Open(config.ordinal, config.library_folders));
+      opened.device = cuda;
+      opened.externs = MakeCudaExterns(std::move(cuda), config.library_folders);
+      return opened;
+    }
   }
-  return MakeError(ErrorReason::kNoDevice, "cuda: not built yet");
+  return absl::InvalidArgumentError("a device of no kind");
 }
 
 }  // namespace kiln

@@ -6,6 +6,7 @@
 
 #include "proto/base/status.h"
 #include "runtime/extern_kernels/matmul_finish.h"
+#include "runtime/extern_kernels/matrix_form.h"
 
 namespace kiln {
 namespace {
@@ -14,74 +15,15 @@ namespace {
 // one core at 100 GFLOP/s.
 constexpr int64_t kWorkPerThread = 500 * 1000;
 
-// How sgemm is told of a matrix: transposed or not, and its leading dimension.
-struct GemmMatrix {
-  char transposed = 'N';
-  int64_t leading = 1;
-};
-
-// False when sgemm has no word for it.
-bool DescribeMatrix(int64_t rows, int64_t columns, const MatrixStrides& strides,
-                    GemmMatrix& out) {
-  // A dimension of one element may have any stride.
-  const bool row_major = columns <= 1 || strides.column == 1;
-  const bool column_major = rows <= 1 || strides.row == 1;
-  if (row_major && (rows <= 1 || strides.row >= columns)) {
-    out = {'N', rows <= 1 ? std::max<int64_t>(1, columns) : strides.row};
-    return true;
-  }
-  if (column_major && (columns <= 1 || strides.column >= rows)) {
-    out = {'T', columns <= 1 ? std::max<int64_t>(1, rows) : strides.column};
-    return true;
-  }
-  return false;
-}
-
-MatmulProblem Transposed(const MatmulProblem& p) {
-  MatmulProblem out = p;
-  std::swap(out.m, out.n);
-  std::swap(out.a, out.b);
-  for (MatrixStrides* strides : {&out.a, &out.b, &out.out, &out.bias}) {
-    std::swap(strides->row, strides->column);
-  }
-  return out;
-}
-
 class DnnlMatmul final : public PreparedCall {
  public:
-  DnnlMatmul(const MatmulProblem& problem, bool swapped,
+  DnnlMatmul(const BlasMatmul& matmul,
              std::shared_ptr<const DnnlLibrary> library, ThreadPool& threads)
-      : p_(problem),
-        swapped_(swapped),
+      : blas_(matmul),
+        p_(blas_.problem),
         library_(std::move(library)),
-        threads_(threads) {}
-
-  // Chooses the pieces. False when the strides do not suit.
-  bool Plan() {
-    if (!DescribeMatrix(p_.m, p_.k, p_.a, a_) ||
-        !DescribeMatrix(p_.k, p_.n, p_.b, b_) ||
-        !DescribeMatrix(p_.m, p_.n, p_.out, out_) || out_.transposed != 'N') {
-      return false;
-    }
-    const int64_t work = std::max<int64_t>(1, p_.m * p_.n) * (p_.k + 4);
-    int64_t wanted = std::min<int64_t>(threads_.threads(),
-                                       p_.batch * work / kWorkPerThread + 1);
-    // Whole matrices first, then the longer side of each.
-    if (p_.batch < wanted) {
-      const int64_t cuts = (wanted + p_.batch - 1) / p_.batch;
-      if (p_.m >= p_.n) {
-        piece_rows_ = (p_.m + cuts - 1) / cuts;
-      } else {
-        piece_columns_ = (p_.n + cuts - 1) / cuts;
-      }
-    }
-    piece_rows_ = std::max<int64_t>(1, std::min(piece_rows_, p_.m));
-    piece_columns_ = std::max<int64_t>(1, std::min(piece_columns_, p_.n));
-    row_pieces_ = (p_.m + piece_rows_ - 1) / piece_rows_;
-    column_pieces_ = (p_.n + piece_columns_ - 1) / piece_columns_;
-    const int64_t pieces = p_.batch * row_pieces_ * column_pieces_;
-    grain_ = std::max<int64_t>(1, pieces / std::max<int64_t>(1, wanted));
-    return true;
+        threads_(threads) {
+    ChoosePieces();
   }
 
   absl::Status Run(const ExternBuffers& buffers, Stream) const override {
@@ -90,7 +32,7 @@ class DnnlMatmul final : public PreparedCall {
               static_cast<const float*>(buffers.operand[1]),
               static_cast<const float*>(buffers.operand[2]),
               static_cast<float*>(buffers.operand[3])};
-    if (swapped_) std::swap(work.a, work.b);
+    if (blas_.swapped) std::swap(work.a, work.b);
     threads_.ParallelFor(
         p_.batch * row_pieces_ * column_pieces_, grain_,
         [](void* context, int64_t begin, int64_t end) {
@@ -112,6 +54,27 @@ class DnnlMatmul final : public PreparedCall {
     std::atomic<dnnl_status_t> failed{dnnl_success};
   };
 
+  // Whole matrices first, then the longer side of each.
+  void ChoosePieces() {
+    const int64_t work = std::max<int64_t>(1, p_.m * p_.n) * (p_.k + 4);
+    const int64_t wanted = std::min<int64_t>(
+        threads_.threads(), p_.batch * work / kWorkPerThread + 1);
+    if (p_.batch < wanted && p_.batch > 0) {
+      const int64_t cuts = (wanted + p_.batch - 1) / p_.batch;
+      if (p_.m >= p_.n) {
+        piece_rows_ = (p_.m + cuts - 1) / cuts;
+      } else {
+        piece_columns_ = (p_.n + cuts - 1) / cuts;
+      }
+    }
+    piece_rows_ = std::max<int64_t>(1, std::min(piece_rows_, p_.m));
+    piece_columns_ = std::max<int64_t>(1, std::min(piece_columns_, p_.n));
+    row_pieces_ = (p_.m + piece_rows_ - 1) / piece_rows_;
+    column_pieces_ = (p_.n + piece_columns_ - 1) / piece_columns_;
+    const int64_t pieces = p_.batch * row_pieces_ * column_pieces_;
+    grain_ = std::max<int64_t>(1, pieces / std::max<int64_t>(1, wanted));
+  }
+
   void RunPiece(Work& work, int64_t i) const {
     const int64_t batch = i / (row_pieces_ * column_pieces_);
     const int64_t row = i / column_pieces_ % row_pieces_ * piece_rows_;
@@ -119,7 +82,7 @@ class DnnlMatmul final : public PreparedCall {
     const int64_t rows = std::min(piece_rows_, p_.m - row);
     const int64_t columns = std::min(piece_columns_, p_.n - column);
     float* const out =
-        work.out + batch * p_.out.batch + row * out_.leading + column;
+        work.out + batch * p_.out.batch + row * blas_.out.leading + column;
     if (p_.has_bias) {
       PutBias(work.bias + batch * p_.bias.batch + row * p_.bias.row +
                   column * p_.bias.column,
@@ -130,11 +93,12 @@ class DnnlMatmul final : public PreparedCall {
       ScaleByBeta(rows, columns, out);
     } else {
       const dnnl_status_t status = library_->dnnl_sgemm(
-          a_.transposed, b_.transposed, rows, columns, p_.k,
-          static_cast<float>(p_.alpha),
-          work.a + batch * p_.a.batch + row * p_.a.row, a_.leading,
-          work.b + batch * p_.b.batch + column * p_.b.column, b_.leading,
-          p_.has_bias ? static_cast<float>(p_.beta) : 0.0f, out, out_.leading);
+          blas_.a.transposed ? 'T' : 'N', blas_.b.transposed ? 'T' : 'N', rows,
+          columns, p_.k, static_cast<float>(p_.alpha),
+          work.a + batch * p_.a.batch + row * p_.a.row, blas_.a.leading,
+          work.b + batch * p_.b.batch + column * p_.b.column, blas_.b.leading,
+          p_.has_bias ? static_cast<float>(p_.beta) : 0.0f, out,
+          blas_.out.leading);
       if (status != dnnl_success) work.failed.store(status);
     }
     if (p_.activation != Activation::kNone) Activate(rows, columns, out);
@@ -144,7 +108,7 @@ class DnnlMatmul final : public PreparedCall {
                float* out) const {
     for (int64_t i = 0; i < rows; ++i) {
       const float* const from = bias + i * p_.bias.row;
-      float* const to = out + i * out_.leading;
+      float* const to = out + i * blas_.out.leading;
       if (p_.bias.column == 1) {
         std::copy(from, from + columns, to);
         continue;
@@ -157,7 +121,7 @@ class DnnlMatmul final : public PreparedCall {
     const float beta = static_cast<float>(p_.beta);
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < columns; ++j) {
-        float& element = out[i * out_.leading + j];
+        float& element = out[i * blas_.out.leading + j];
         element = p_.has_bias ? beta * element : 0.0f;
       }
     }
@@ -165,20 +129,17 @@ class DnnlMatmul final : public PreparedCall {
 
   void Activate(int64_t rows, int64_t columns, float* out) const {
     for (int64_t i = 0; i < rows; ++i) {
-      float* const row = out + i * out_.leading;
+      float* const row = out + i * blas_.out.leading;
       for (int64_t j = 0; j < columns; ++j) {
         row[j] = Activated(p_.activation, row[j]);
       }
     }
   }
 
-  const MatmulProblem p_;
-  const bool swapped_;  // computes out^T = b^T a^T
+  const BlasMatmul blas_;
+  const MatmulProblem& p_;  // of blas_
   const std::shared_ptr<const DnnlLibrary> library_;
   ThreadPool& threads_;
-  GemmMatrix a_;
-  GemmMatrix b_;
-  GemmMatrix out_;
   int64_t piece_rows_ = int64_t{1} << 62;
   int64_t piece_columns_ = int64_t{1} << 62;
   int64_t row_pieces_ = 1;
@@ -191,12 +152,9 @@ class DnnlMatmul final : public PreparedCall {
 absl::StatusOr<std::shared_ptr<const PreparedCall>> PrepareDnnlMatmul(
     const MatmulProblem& problem, std::shared_ptr<const DnnlLibrary> library,
     ThreadPool& threads) {
-  if (problem.dtype == DType::kFloat32) {
-    for (const bool swapped : {false, true}) {
-      auto call = std::make_shared<DnnlMatmul>(
-          swapped ? Transposed(problem) : problem, swapped, library, threads);
-      if (call->Plan()) return std::shared_ptr<const PreparedCall>(call);
-    }
+  const std::optional<BlasMatmul> blas = ToBlas(problem);
+  if (problem.dtype == DType::kFloat32 && blas.has_value()) {
+    return std::make_shared<DnnlMatmul>(*blas, std::move(library), threads);
   }
   return MakeError(ErrorReason::kUnsupportedOp,
                    Describe(problem) + ": not one for oneDNN's sgemm");

@@ -43,7 +43,8 @@
 // output_mask is two ints. The size of y is the view's own.
 //
 // Dtypes: f32, bf16, f16 (computed in f32), f64; on the CPU also i64 and i32
-// matrices. All operands of a call have one dtype.
+// matrices. All operands of a call have one dtype. On CUDA an f64 call takes no
+// activation, and K = 0 takes no beta but 0 and 1 (UNSUPPORTED_OP at load).
 //
 // Errors of a plan that breaks this: ARTIFACT_CORRUPT for shapes that
 // contradict each other, UNSUPPORTED_OP for a name, dtype or attribute that is

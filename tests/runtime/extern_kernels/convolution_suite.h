@@ -53,7 +53,10 @@ class ConvolutionSuite : public testing::TestWithParam<ConvolutionLibraryCase> {
  protected:
   enum class Format { kContiguous, kChannelsLast };
 
-  void SetUp() override { opened_ = GetParam().open(); }
+  void SetUp() override {
+    opened_ = GetParam().open();
+    if (opened_.device == nullptr) GTEST_SKIP() << "no such device here";
+  }
 
   // One convolution with all its operands.
   struct Case {
@@ -118,26 +121,27 @@ class ConvolutionSuite : public testing::TestWithParam<ConvolutionLibraryCase> {
     const ConvolutionShape& s = c.shape;
     const int64_t x_group = s.x_channels / s.groups;
     const int64_t y_group = s.y_channels / s.groups;
+    // The window steps over x, or over y when transposed.
+    const Operand& stepped = s.transposed ? c.x : c.y;
+    const Operand& image = s.transposed ? c.y : c.x;
+    std::vector<int64_t> places = stepped.sizes();
+    places[1] = 1;  // the weights say which channel
+    std::vector<int64_t> at, dense;
     ForEachIndex(c.w.sizes(), [&](const std::vector<int64_t>& w) {
-      // The small side of the window's steps is x, or y when transposed.
-      for (int64_t group = 0; group < s.groups; ++group) {
-        const int64_t per_group = s.transposed ? x_group : y_group;
-        if (w[0] / per_group != group) continue;
-        const int64_t other = group * (s.transposed ? y_group : x_group) + w[1];
-        const Operand& stepped = s.transposed ? c.x : c.y;
-        ForEachIndex(stepped.sizes(), [&](const std::vector<int64_t>& at) {
-          if (at[1] != w[0]) return;
-          std::vector<int64_t> dense = at;
-          dense[1] = other;
-          const Operand& image = s.transposed ? c.y : c.x;
-          for (size_t i = 2; i < at.size(); ++i) {
-            dense[i] = at[i] * Of(s.stride, i - 2) - Of(s.padding, i - 2) +
-                       w[i] * Of(s.dilation, i - 2);
-            if (dense[i] < 0 || dense[i] >= image.size(i)) return;
-          }
-          visit(s.transposed ? at : dense, w, s.transposed ? dense : at);
-        });
-      }
+      const int64_t group = w[0] / (s.transposed ? x_group : y_group);
+      const int64_t other = group * (s.transposed ? y_group : x_group) + w[1];
+      ForEachIndex(places, [&](const std::vector<int64_t>& place) {
+        at = place;
+        at[1] = w[0];
+        dense = at;
+        dense[1] = other;
+        for (size_t i = 2; i < at.size(); ++i) {
+          dense[i] = at[i] * Of(s.stride, i - 2) - Of(s.padding, i - 2) +
+                     w[i] * Of(s.dilation, i - 2);
+          if (dense[i] < 0 || dense[i] >= image.size(i)) return;
+        }
+        visit(s.transposed ? at : dense, w, s.transposed ? dense : at);
+      });
     });
   }
 

@@ -1,0 +1,366 @@
+#include "runtime/cuda_device.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+#include "proto/base/status.h"
+#include "runtime/cuda_copy_kernel.h"
+
+namespace kiln {
+namespace {
+
+CUstream StreamOf(Stream stream) { return static_cast<CUstream>(stream); }
+CUdeviceptr Address(const void* memory) {
+  return reinterpret_cast<CUdeviceptr>(memory);
+}
+
+// What a launch may use without asking: more is an attribute of the function
+// (CUDA C++ Programming Guide, "Shared Memory").
+constexpr uint32_t kUnaskedSharedBytes = 48 * 1024;
+
+// A cubin is an ELF file. The driver takes other bytes for the text of PTX and
+// reads them to their NUL, so they never get there.
+bool LooksLikeCubin(absl::string_view image) {
+  constexpr size_t kHeaderBytes = 64;
+  if (image.size() < kHeaderBytes || image.substr(0, 4) !=
+                                         "\x7f"
+                                         "ELF") {
+    return false;
+  }
+  uint64_t sections_at = 0;  // e_shoff
+  uint16_t section_bytes = 0;
+  uint16_t sections = 0;
+  std::memcpy(&sections_at, image.data() + 40, sizeof(sections_at));
+  std::memcpy(&section_bytes, image.data() + 58, sizeof(section_bytes));
+  std::memcpy(&sections, image.data() + 60, sizeof(sections));
+  return sections_at <= image.size() &&
+         uint64_t{section_bytes} * sections <= image.size() - sections_at;
+}
+
+class CudaModule final : public Module {
+ public:
+  CudaModule(const CudaDevice& device, CUmodule module)
+      : device_(device), module_(module) {}
+  ~CudaModule() override {
+    IgnoreBecause(device_.MakeCurrent(), "then unloading says nothing either");
+    // Its kernels may be running on any stream.
+    device_.driver().cuCtxSynchronize();
+    device_.driver().cuModuleUnload(module_);
+  }
+
+  absl::StatusOr<KernelHandle> FindKernel(
+      const std::string& symbol) const override {
+    RETURN_IF_ERROR(device_.MakeCurrent());
+    CUfunction function = nullptr;
+    const CUresult result = device_.driver().cuModuleGetFunction(
+        &function, module_, symbol.c_str());
+    if (result == kCudaErrorNotFound) {
+      return MakeError(
+          ErrorReason::kArtifactCorrupt,
+          absl::StrCat("kernel ", symbol, ": its module does not export it"));
+    }
+    RETURN_IF_ERROR(device_.driver().Check(result, "cuModuleGetFunction"));
+    return static_cast<KernelHandle>(function);
+  }
+
+ private:
+  const CudaDevice& device_;  // outlives its modules
+  const CUmodule module_;
+};
+
+class CudaMarker final : public Marker {
+ public:
+  CudaMarker(const CudaDevice& device, CUevent event)
+      : device_(device), event_(event) {}
+  ~CudaMarker() override { device_.driver().cuEventDestroy_v2(event_); }
+
+  absl::Status Record(Stream stream) override {
+    RETURN_IF_ERROR(device_.MakeCurrent());
+    KILN_CUDA_RETURN_IF_ERROR(device_.driver(), cuEventRecord, event_,
+                              StreamOf(stream));
+    return absl::OkStatus();
+  }
+  absl::Status Wait(Stream stream) override {
+    RETURN_IF_ERROR(device_.MakeCurrent());
+    KILN_CUDA_RETURN_IF_ERROR(device_.driver(), cuStreamWaitEvent,
+                              StreamOf(stream), event_, 0);
+    return absl::OkStatus();
+  }
+
+ private:
+  const CudaDevice& device_;
+  const CUevent event_;
+};
+
+absl::StatusOr<std::unique_ptr<Module>> LoadImage(const CudaDevice& device,
+                                                  const void* image) {
+  RETURN_IF_ERROR(device.MakeCurrent());
+  CUmodule module = nullptr;
+  const CUresult result = device.driver().cuModuleLoadData(&module, image);
+  const absl::Status status = device.driver().Check(result, "cuModuleLoadData");
+  if (result == kCudaErrorNoBinaryForGpu) {
+    return MakeError(ErrorReason::kArtifactIncompatible,
+                     absl::StrCat("module: ", status.message()));
+  }
+  if (result == kCudaErrorInvalidImage || result == kCudaErrorInvalidPtx ||
+      result == kCudaErrorInvalidSource) {
+    return MakeError(ErrorReason::kArtifactCorrupt,
+                     absl::StrCat("module: ", status.message()));
+  }
+  RETURN_IF_ERROR(status);
+  return std::make_unique<CudaModule>(device, module);
+}
+
+}  // namespace
+
+absl::StatusOr<void*> CudaDevice::PoolAllocator::Allocate(int64_t bytes,
+                                                          Stream stream) {
+  RETURN_IF_ERROR(device_.MakeCurrent());
+  CUdeviceptr address = 0;
+  KILN_CUDA_RETURN_IF_ERROR(device_.driver(), cuMemAllocAsync, &address,
+                            static_cast<size_t>(bytes), StreamOf(stream));
+  return reinterpret_cast<void*>(address);
+}
+
+void CudaDevice::PoolAllocator::Free(void* memory, int64_t, Stream stream) {
+  IgnoreBecause(device_.MakeCurrent(), "then the context is gone with it");
+  const CudaDriver& driver = device_.driver();
+  if (driver.cuMemFreeAsync(Address(memory), StreamOf(stream)) != 0) {
+    // The stream is gone: wait for the device instead.
+    driver.cuMemFree_v2(Address(memory));
+  }
+}
+
+CudaDevice::CudaDevice(std::shared_ptr<const CudaDriver> driver, int ordinal)
+    : driver_(std::move(driver)), allocator_(*this) {
+  traits_.kind = DeviceKind::kCuda;
+  traits_.ordinal = ordinal;
+}
+
+CudaDevice::~CudaDevice() {
+  {
+    MutexLock lock(&mu_);
+    strided_copy_.reset();
+  }
+  if (context_ != nullptr) driver_->cuDevicePrimaryCtxRelease_v2(device_);
+}
+
+absl::StatusOr<std::shared_ptr<CudaDevice>> CudaDevice::Open(
+    int ordinal, const std::vector<std::string>& folders) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const CudaDriver> driver,
+                   CudaDriver::Open(folders));
+  int count = 0;
+  KILN_CUDA_RETURN_IF_ERROR(*driver, cuDeviceGetCount, &count);
+  if (ordinal < 0 || ordinal >= count) {
+    return MakeError(ErrorReason::kNoDevice,
+                     absl::StrCat("cuda:", ordinal, ": this machine has ",
+                                  count, " such devices"));
+  }
+  std::shared_ptr<CudaDevice> device(
+      new CudaDevice(std::move(driver), ordinal));
+  RETURN_IF_ERROR(device->Retain());
+  RETURN_IF_ERROR(device->ReadTraits());
+  return device;
+}
+
+absl::Status CudaDevice::Retain() {
+  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuDeviceGet, &device_, traits_.ordinal);
+  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuDevicePrimaryCtxRetain, &context_,
+                            device_);
+  RETURN_IF_ERROR(MakeCurrent());
+  // Keep what was freed: a step allocates what the last one gave back.
+  CUmemoryPool pool = nullptr;
+  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuDeviceGetDefaultMemPool, &pool,
+                            device_);
+  uint64_t keep_all = std::numeric_limits<uint64_t>::max();
+  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuMemPoolSetAttribute, pool,
+                            kCudaPoolReleaseThreshold, &keep_all);
+  return absl::OkStatus();
+}
+
+absl::Status CudaDevice::ReadTraits() {
+  char name[256] = "";
+  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuDeviceGetName, name,
+                            static_cast<int>(sizeof(name) - 1), device_);
+  traits_.name = name;
+  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuDeviceGetAttribute,
+                            &traits_.compute_major, kCudaComputeCapabilityMajor,
+                            device_);
+  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuDeviceGetAttribute,
+                            &traits_.compute_minor, kCudaComputeCapabilityMinor,
+                            device_);
+  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuDeviceGetAttribute,
+                            &traits_.multiprocessors, kCudaMultiprocessorCount,
+                            device_);
+  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuDriverGetVersion,
+                            &traits_.driver_cuda_version);
+  return absl::OkStatus();
+}
+
+absl::Status CudaDevice::MakeCurrent() const {
+  CUcontext current = nullptr;
+  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuCtxGetCurrent, &current);
+  if (current == context_) return absl::OkStatus();
+  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuCtxSetCurrent, context_);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Module>> CudaDevice::LoadModule(
+    absl::string_view image) {
+  if (!LooksLikeCubin(image)) {
+    return MakeError(
+        ErrorReason::kArtifactCorrupt,
+        absl::StrCat("module of ", image.size(), " bytes: is no cubin"));
+  }
+  return LoadImage(*this, image.data());
+}
+
+absl::StatusOr<std::unique_ptr<Marker>> CudaDevice::MakeMarker() {
+  RETURN_IF_ERROR(MakeCurrent());
+  CUevent event = nullptr;
+  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuEventCreate, &event,
+                            kCudaEventDisableTiming);
+  return std::make_unique<CudaMarker>(*this, event);
+}
+
+absl::Status CudaDevice::Launch(const KernelLaunch& launch, Stream stream) {
+  RETURN_IF_ERROR(MakeCurrent());
+  const CUfunction function = static_cast<CUfunction>(launch.kernel);
+  if (launch.shared_bytes > kUnaskedSharedBytes) {
+    KILN_CUDA_RETURN_IF_ERROR(*driver_, cuFuncSetAttribute, function,
+                              kCudaMaxDynamicSharedBytes,
+                              static_cast<int>(launch.shared_bytes));
+  }
+  // The driver takes the address of each argument. No kernel of a plan has
+  // near as many as fit without an allocation.
+  absl::InlinedVector<void*, 64> arguments;
+  for (const int32_t at : launch.order) {
+    const void* const argument =
+        at >= 0 ? static_cast<const void*>(&launch.buffers[at])
+                : static_cast<const void*>(&launch.scalars[~at]);
+    arguments.push_back(const_cast<void*>(argument));
+  }
+  CUlaunchAttribute cluster{};
+  cluster.id = kCudaAttributeClusterDimension;
+  cluster.value.clusterDim = {launch.cluster, 1, 1};
+  CUlaunchConfig config{};
+  config.gridDimX = static_cast<unsigned>(launch.grid[0]);
+  config.gridDimY = static_cast<unsigned>(launch.grid[1]);
+  config.gridDimZ = static_cast<unsigned>(launch.grid[2]);
+  config.blockDimX = launch.block[0];
+  config.blockDimY = launch.block[1];
+  config.blockDimZ = launch.block[2];
+  config.sharedMemBytes = launch.shared_bytes;
+  config.hStream = StreamOf(stream);
+  config.attrs = &cluster;
+  config.numAttrs = launch.cluster > 0 ? 1 : 0;
+  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuLaunchKernelEx, &config, function,
+                            arguments.data(), nullptr);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<KernelHandle> CudaDevice::StridedCopyKernel() {
+  MutexLock lock(&mu_);
+  if (strided_copy_ == nullptr) {
+    ASSIGN_OR_RETURN(strided_copy_, LoadImage(*this, kStridedCopyPtx));
+  }
+  return strided_copy_->FindKernel(kStridedCopyName);
+}
+
+absl::Status CudaDevice::Copy(const StridedView& from, const StridedView& to,
+                              Stream stream) {
+  RETURN_IF_ERROR(MakeCurrent());
+  ASSIGN_OR_RETURN(StridedCopyArgument argument,
+                   StridedCopyArgument::Of(from, to));
+  if (argument.dense()) {
+    KILN_CUDA_RETURN_IF_ERROR(
+        *driver_, cuMemcpyDtoDAsync_v2, Address(to.data), Address(from.data),
+        static_cast<size_t>(argument.count * argument.element_bytes),
+        StreamOf(stream));
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const KernelHandle kernel, StridedCopyKernel());
+  CUlaunchConfig config{};
+  const int64_t blocks =
+      (argument.count + kStridedCopyThreads - 1) / kStridedCopyThreads;
+  config.gridDimX = static_cast<unsigned>(
+      std::min<int64_t>(blocks, int64_t{32} * traits_.multiprocessors));
+  config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = kStridedCopyThreads;
+  config.blockDimY = config.blockDimZ = 1;
+  config.hStream = StreamOf(stream);
+  void* arguments[] = {&argument};
+  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuLaunchKernelEx, &config,
+                            static_cast<CUfunction>(kernel), arguments,
+                            nullptr);
+  return absl::OkStatus();
+}
+
+absl::Status CudaDevice::Fill(void* to, int64_t element_bytes, int64_t elements,
+                              uint64_t bits, Stream stream) {
+  RETURN_IF_ERROR(MakeCurrent());
+  const CUdeviceptr at = Address(to);
+  const CUstream on = StreamOf(stream);
+  const size_t count = static_cast<size_t>(elements);
+  switch (element_bytes) {
+    case 1:
+      KILN_CUDA_RETURN_IF_ERROR(*driver_, cuMemsetD8Async, at,
+                                static_cast<unsigned char>(bits), count, on);
+      break;
+    case 2:
+      KILN_CUDA_RETURN_IF_ERROR(*driver_, cuMemsetD16Async, at,
+                                static_cast<unsigned short>(bits), count, on);
+      break;
+    case 4:
+      KILN_CUDA_RETURN_IF_ERROR(*driver_, cuMemsetD32Async, at,
+                                static_cast<unsigned>(bits), count, on);
+      break;
+    default: {
+      const unsigned low = static_cast<unsigned>(bits);
+      const unsigned high = static_cast<unsigned>(bits >> 32);
+      if (low == high) {
+        KILN_CUDA_RETURN_IF_ERROR(*driver_, cuMemsetD32Async, at, low,
+                                  2 * count, on);
+        break;
+      }
+      // Every other word, twice: rows of one word, eight bytes apart.
+      KILN_CUDA_RETURN_IF_ERROR(*driver_, cuMemsetD2D32Async, at, 8, low, 1,
+                                count, on);
+      KILN_CUDA_RETURN_IF_ERROR(*driver_, cuMemsetD2D32Async, at + 4, 8, high,
+                                1, count, on);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CudaDevice::Upload(const void* host, void* device, int64_t bytes,
+                                Stream stream) {
+  RETURN_IF_ERROR(MakeCurrent());
+  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuMemcpyHtoDAsync_v2, Address(device),
+                            host, static_cast<size_t>(bytes), StreamOf(stream));
+  // Pinned memory is read later than the call returns; ours need not be alive
+  // then.
+  return Synchronize(stream);
+}
+
+absl::Status CudaDevice::Download(const void* device, void* host, int64_t bytes,
+                                  Stream stream) {
+  RETURN_IF_ERROR(MakeCurrent());
+  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuMemcpyDtoHAsync_v2, host,
+                            Address(device), static_cast<size_t>(bytes),
+                            StreamOf(stream));
+  return Synchronize(stream);
+}
+
+absl::Status CudaDevice::Synchronize(Stream stream) {
+  RETURN_IF_ERROR(MakeCurrent());
+  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuStreamSynchronize, StreamOf(stream));
+  return absl::OkStatus();
+}
+
+}  // namespace kiln

@@ -1,0 +1,84 @@
+#ifndef KILN_RUNTIME_CUDA_DEVICE_H_
+#define KILN_RUNTIME_CUDA_DEVICE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "proto/base/mutex.h"
+#include "runtime/cuda_driver.h"
+#include "runtime/device.h"
+
+namespace kiln {
+
+// An NVIDIA GPU through the CUDA driver. Retains the device's primary context
+// (the one that CUDA's runtime and PyTorch use), makes it current on every
+// thread that calls in, and leaves it current; never resets it.
+//
+// Memory comes from the driver's stream-ordered pool, which keeps what was
+// freed. A stream that is handed in must outlive the memory that was allocated
+// for it.
+class CudaDevice final : public Device {
+ public:
+  // NO_DEVICE  no driver, or no GPU with this ordinal
+  static absl::StatusOr<std::shared_ptr<CudaDevice>> Open(
+      int ordinal, const std::vector<std::string>& folders);
+
+  ~CudaDevice() override;
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
+
+  const CudaDriver& driver() const { return *driver_; }
+
+  // The calling thread's driver calls are about this device from now on. The
+  // libraries of extern kernels need it too.
+  absl::Status MakeCurrent() const;
+
+  const DeviceTraits& traits() const override { return traits_; }
+  Allocator& allocator() override { return allocator_; }
+  absl::StatusOr<std::unique_ptr<Module>> LoadModule(
+      absl::string_view image) override;
+  absl::StatusOr<std::unique_ptr<Marker>> MakeMarker() override;
+  absl::Status Launch(const KernelLaunch& launch, Stream stream) override;
+  absl::Status Copy(const StridedView& from, const StridedView& to,
+                    Stream stream) override;
+  absl::Status Fill(void* to, int64_t element_bytes, int64_t elements,
+                    uint64_t bits, Stream stream) override;
+  absl::Status Upload(const void* host, void* device, int64_t bytes,
+                      Stream stream) override;
+  absl::Status Download(const void* device, void* host, int64_t bytes,
+                        Stream stream) override;
+  absl::Status Synchronize(Stream stream) override;
+
+ private:
+  class PoolAllocator final : public Allocator {
+   public:
+    explicit PoolAllocator(const CudaDevice& device) : device_(device) {}
+    absl::StatusOr<void*> Allocate(int64_t bytes, Stream stream) override;
+    void Free(void* memory, int64_t bytes, Stream stream) override;
+
+   private:
+    const CudaDevice& device_;
+  };
+
+  CudaDevice(std::shared_ptr<const CudaDriver> driver, int ordinal);
+
+  absl::Status Retain();
+  absl::Status ReadTraits();
+  absl::StatusOr<KernelHandle> StridedCopyKernel() ABSL_LOCKS_EXCLUDED(mu_);
+
+  const std::shared_ptr<const CudaDriver> driver_;
+  DeviceTraits traits_;
+  CUdevice device_ = 0;
+  CUcontext context_ = nullptr;
+  PoolAllocator allocator_;
+  Mutex mu_;
+  // Loaded when a copy first needs it.
+  std::unique_ptr<Module> strided_copy_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace kiln
+
+#endif  // KILN_RUNTIME_CUDA_DEVICE_H_

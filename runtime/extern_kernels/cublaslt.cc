@@ -1,0 +1,351 @@
+#include "runtime/extern_kernels/cublaslt.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status.h"
+#include "runtime/extern_kernels/cublaslt_api.h"
+#include "runtime/extern_kernels/matrix_form.h"
+#include "runtime/shared_library.h"
+
+namespace kiln {
+namespace {
+
+// What an algorithm may ask for: 32 MiB is NVIDIA's advice for sm_90.
+constexpr size_t kMaxWorkspaceBytes = size_t{32} << 20;
+
+// Alignments that algorithms are chosen for, the best first. The addresses of a
+// call say which one serves it.
+constexpr uint32_t kWideAlignment = 16;
+
+std::optional<int> CudaType(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return kCudaReal32F;
+    case DType::kFloat64:
+      return kCudaReal64F;
+    case DType::kFloat16:
+      return kCudaReal16F;
+    case DType::kBFloat16:
+      return kCudaReal16BF;
+    case DType::kBool:
+    case DType::kUInt8:
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kInt32:
+    case DType::kInt64:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+uint32_t EpilogueOf(Activation activation) {
+  switch (activation) {
+    case Activation::kNone:
+      return kLtEpilogueDefault;
+    case Activation::kRelu:
+      return kLtEpilogueRelu;
+    case Activation::kGeluTanh:
+      return kLtEpilogueGelu;
+  }
+  return kLtEpilogueDefault;
+}
+
+// How the bias comes in.
+enum class BiasBy {
+  kNothing,   // there is none
+  kEpilogue,  // one row for all, beta 1
+  kMatrix,    // C of the library's own formula
+  kCopy,      // copied into the result, which then is C
+};
+
+// The library's matrices are stored column by column, so it is told of
+// out^T = b^T @ a^T: its A is our b, its B is our a.
+class LtMatmul final : public PreparedCall {
+ public:
+  LtMatmul(std::shared_ptr<const CublasLt> library, const BlasMatmul& blas)
+      : library_(std::move(library)), blas_(blas), p_(blas_.problem) {}
+
+  absl::Status Prepare() {
+    RETURN_IF_ERROR(library_->device().MakeCurrent());
+    ChooseBias();
+    alpha_.single = static_cast<float>(p_.alpha);
+    beta_.single = reads_c() ? static_cast<float>(p_.beta) : 0.0f;
+    if (p_.dtype == DType::kFloat64) {
+      alpha_.twice = p_.alpha;
+      beta_.twice = reads_c() ? p_.beta : 0.0;
+    }
+    if (IsEmpty() || p_.k == 0) return absl::OkStatus();
+    RETURN_IF_ERROR(DescribeMatmul());
+    RETURN_IF_ERROR(DescribeLayout(p_.k, p_.n, blas_.b, p_.b.batch, b_));
+    RETURN_IF_ERROR(DescribeLayout(p_.m, p_.k, blas_.a, p_.a.batch, a_));
+    RETURN_IF_ERROR(DescribeLayout(p_.m, p_.n, blas_.out, p_.out.batch, out_));
+    const BlasMatrix c = bias_by_ == BiasBy::kMatrix
+                             ? BlasMatrix{false, p_.bias.row}
+                             : blas_.out;
+    RETURN_IF_ERROR(DescribeLayout(
+        p_.m, p_.n, c,
+        bias_by_ == BiasBy::kMatrix ? p_.bias.batch : p_.out.batch, c_));
+    RETURN_IF_ERROR(ChooseAlgorithm(kWideAlignment, wide_));
+    return ChooseAlgorithm(static_cast<uint32_t>(SizeInBytes(p_.dtype)),
+                           narrow_);
+  }
+
+  absl::Status Run(const ExternBuffers& buffers, Stream stream) const override {
+    if (IsEmpty()) return absl::OkStatus();
+    RETURN_IF_ERROR(library_->device().MakeCurrent());
+    const void* a = buffers.operand[0];
+    const void* b = buffers.operand[1];
+    const void* const bias = buffers.operand[2];
+    void* const out = buffers.operand[3];
+    if (blas_.swapped) std::swap(a, b);
+    if (p_.k == 0) return RunEmptySum(bias, out, stream);
+    if (bias_by_ == BiasBy::kCopy) {
+      RETURN_IF_ERROR(CopyBias(bias, out, stream));
+    }
+    const void* const c = bias_by_ == BiasBy::kMatrix ? bias : out;
+    LtMatmulDescription matmul = matmul_;  // its own: calls may overlap
+    if (bias_by_ == BiasBy::kEpilogue) {
+      RETURN_IF_ERROR(Set(matmul, kLtDescBiasPointer, bias));
+    }
+    const bool wide = (Low(a) | Low(b) | Low(c) | Low(out) | Low(bias)) == 0;
+    const LtHeuristicResult& chosen = wide ? wide_ : narrow_;
+    void* workspace = nullptr;
+    const int64_t bytes = static_cast<int64_t>(chosen.workspace_bytes);
+    Allocator& allocator = library_->device().allocator();
+    if (bytes > 0) {
+      ASSIGN_OR_RETURN(workspace, allocator.Allocate(bytes, stream));
+    }
+    const absl::Status status = library_->Check(
+        library_->functions().cublasLtMatmul(
+            library_->handle(), &matmul, &alpha_, b, &b_, a, &a_, &beta_, c,
+            &c_, out, &out_, &chosen.algorithm, workspace,
+            chosen.workspace_bytes, static_cast<CUstream>(stream)),
+        "cublasLtMatmul");
+    if (workspace != nullptr) allocator.Free(workspace, bytes, stream);
+    return Annotate(status, Describe(ExternProblem(p_)));
+  }
+
+ private:
+  union Scale {
+    float single;
+    double twice;
+  };
+
+  static uintptr_t Low(const void* address) {
+    return reinterpret_cast<uintptr_t>(address) % kWideAlignment;
+  }
+
+  bool IsEmpty() const { return p_.m == 0 || p_.n == 0 || p_.batch == 0; }
+  bool reads_c() const {
+    return bias_by_ == BiasBy::kMatrix || bias_by_ == BiasBy::kCopy;
+  }
+
+  void ChooseBias() {
+    if (!p_.has_bias) return;
+    const MatrixStrides& s = p_.bias;
+    const bool one_row = (s.row == 0 || p_.m == 1) && s.column == 1;
+    if (one_row && p_.beta == 1 && p_.dtype != DType::kFloat64) {
+      bias_by_ = BiasBy::kEpilogue;
+    } else if (s.column == 1 && s.row >= p_.n && p_.dtype != DType::kFloat64) {
+      bias_by_ = BiasBy::kMatrix;
+    } else {
+      bias_by_ = BiasBy::kCopy;
+    }
+  }
+
+  template <typename Value>
+  absl::Status Set(LtMatmulDescription& matmul, int attribute,
+                   const Value& value) const {
+    return library_->Check(library_->functions().cublasLtMatmulDescSetAttribute(
+                               &matmul, attribute, &value, sizeof(value)),
+                           "cublasLtMatmulDescSetAttribute");
+  }
+
+  absl::Status DescribeMatmul() {
+    const bool twice = p_.dtype == DType::kFloat64;
+    RETURN_IF_ERROR(
+        library_->Check(library_->functions().cublasLtMatmulDescInit_internal(
+                            &matmul_, sizeof(matmul_),
+                            twice ? kCublasCompute64F : kCublasCompute32F,
+                            twice ? kCudaReal64F : kCudaReal32F),
+                        "cublasLtMatmulDescInit"));
+    RETURN_IF_ERROR(
+        Set(matmul_, kLtDescTransposeA, int32_t{blas_.b.transposed}));
+    RETURN_IF_ERROR(
+        Set(matmul_, kLtDescTransposeB, int32_t{blas_.a.transposed}));
+    uint32_t epilogue = EpilogueOf(p_.activation);
+    if (bias_by_ == BiasBy::kEpilogue) {
+      epilogue = epilogue == kLtEpilogueDefault ? kLtEpilogueBias
+                                                : epilogue | kLtEpilogueBias;
+      // The heuristic looks at the pointer's alignment only.
+      const void* const somewhere = reinterpret_cast<const void*>(256);
+      RETURN_IF_ERROR(Set(matmul_, kLtDescBiasPointer, somewhere));
+      RETURN_IF_ERROR(
+          Set(matmul_, kLtDescBiasType, int32_t{*CudaType(p_.dtype)}));
+      if (p_.batch > 1) {
+        RETURN_IF_ERROR(Set(matmul_, kLtDescBiasBatchStride, p_.bias.batch));
+      }
+    }
+    return Set(matmul_, kLtDescEpilogue, epilogue);
+  }
+
+  // A matrix of ours is stored row by row, or ('T') column by column: to the
+  // library that is its transpose, column by column, or itself.
+  absl::Status DescribeLayout(int64_t rows, int64_t columns,
+                              const BlasMatrix& matrix, int64_t batch_stride,
+                              LtMatrixLayout& layout) const {
+    const CublasLt::Functions& f = library_->functions();
+    if (!matrix.transposed) std::swap(rows, columns);
+    RETURN_IF_ERROR(library_->Check(
+        f.cublasLtMatrixLayoutInit_internal(&layout, sizeof(layout),
+                                            *CudaType(p_.dtype), rows, columns,
+                                            matrix.leading),
+        "cublasLtMatrixLayoutInit"));
+    if (p_.batch == 1) return absl::OkStatus();
+    const int32_t count = static_cast<int32_t>(p_.batch);
+    RETURN_IF_ERROR(library_->Check(
+        f.cublasLtMatrixLayoutSetAttribute(&layout, kLtLayoutBatchCount, &count,
+                                           sizeof(count)),
+        "cublasLtMatrixLayoutSetAttribute"));
+    return library_->Check(
+        f.cublasLtMatrixLayoutSetAttribute(&layout, kLtLayoutBatchStride,
+                                           &batch_stride, sizeof(batch_stride)),
+        "cublasLtMatrixLayoutSetAttribute");
+  }
+
+  absl::Status ChooseAlgorithm(uint32_t alignment,
+                               LtHeuristicResult& chosen) const {
+    const CublasLt::Functions& f = library_->functions();
+    LtPreference preference;
+    RETURN_IF_ERROR(library_->Check(f.cublasLtMatmulPreferenceInit_internal(
+                                        &preference, sizeof(preference)),
+                                    "cublasLtMatmulPreferenceInit"));
+    RETURN_IF_ERROR(
+        library_->Check(f.cublasLtMatmulPreferenceSetAttribute(
+                            &preference, kLtPreferWorkspaceBytes,
+                            &kMaxWorkspaceBytes, sizeof(kMaxWorkspaceBytes)),
+                        "cublasLtMatmulPreferenceSetAttribute"));
+    for (const int attribute : kLtPreferAlignment) {
+      RETURN_IF_ERROR(library_->Check(
+          f.cublasLtMatmulPreferenceSetAttribute(&preference, attribute,
+                                                 &alignment, sizeof(alignment)),
+          "cublasLtMatmulPreferenceSetAttribute"));
+    }
+    int found = 0;
+    const int status = f.cublasLtMatmulAlgoGetHeuristic(
+        library_->handle(), &matmul_, &b_, &a_, &c_, &out_, &preference, 1,
+        &chosen, &found);
+    if (status != 0 || found == 0 || chosen.state != 0) {
+      return MakeError(ErrorReason::kUnsupportedOp,
+                       absl::StrCat(Describe(ExternProblem(p_)),
+                                    ": cuBLASLt has no algorithm for it (",
+                                    f.cublasLtGetStatusName(status), ")"));
+    }
+    return absl::OkStatus();
+  }
+
+  // The bias spread over the result.
+  absl::Status CopyBias(const void* bias, void* out, Stream stream) const {
+    const int64_t sizes[] = {p_.batch, p_.m, p_.n};
+    const int64_t from[] = {p_.bias.batch, p_.bias.row, p_.bias.column};
+    const int64_t to[] = {p_.out.batch, blas_.out.leading, 1};
+    const int64_t element = SizeInBytes(p_.dtype);
+    return library_->device().Copy(
+        {const_cast<void*>(bias), element, sizes, from},
+        {out, element, sizes, to}, stream);
+  }
+
+  // K = 0: beta * bias, or zeros.
+  absl::Status RunEmptySum(const void* bias, void* out, Stream stream) const {
+    if (p_.has_bias && p_.beta == 1) return CopyBias(bias, out, stream);
+    const int64_t elements = p_.batch * p_.m * p_.n;
+    const bool dense = (p_.m == 1 || blas_.out.leading == p_.n) &&
+                       (p_.batch == 1 || p_.out.batch == p_.m * p_.n);
+    if (p_.has_bias || !dense) {
+      return MakeError(ErrorReason::kUnsupportedOp,
+                       absl::StrCat(Describe(ExternProblem(p_)),
+                                    ": an empty sum with a scaled bias, or "
+                                    "into a result with gaps"));
+    }
+    return library_->device().Fill(out, SizeInBytes(p_.dtype), elements, 0,
+                                   stream);
+  }
+
+  const std::shared_ptr<const CublasLt> library_;
+  const BlasMatmul blas_;
+  const MatmulProblem& p_;  // of blas_
+  BiasBy bias_by_ = BiasBy::kNothing;
+  Scale alpha_{};
+  Scale beta_{};
+  LtMatmulDescription matmul_{};
+  LtMatrixLayout a_{};
+  LtMatrixLayout b_{};
+  LtMatrixLayout c_{};
+  LtMatrixLayout out_{};
+  LtHeuristicResult wide_{};
+  LtHeuristicResult narrow_{};
+};
+
+}  // namespace
+
+CublasLt::CublasLt(std::shared_ptr<CudaDevice> device)
+    : device_(std::move(device)), functions_(std::make_unique<Functions>()) {}
+
+CublasLt::~CublasLt() {
+  if (handle_ == nullptr) return;
+  IgnoreBecause(device_->MakeCurrent(), "then the context is gone with it");
+  functions_->cublasLtDestroy(handle_);
+}
+
+absl::StatusOr<std::shared_ptr<const CublasLt>> CublasLt::Open(
+    std::shared_ptr<CudaDevice> device,
+    const std::vector<std::string>& folders) {
+  ASSIGN_OR_RETURN(
+      const SharedLibrary library,
+      SharedLibrary::Open({"libcublasLt.so.13", "libcublasLt.so.12"}, folders));
+  std::shared_ptr<CublasLt> opened(new CublasLt(std::move(device)));
+  Functions& f = *opened->functions_;
+#define KILN_LT_FIND(name) RETURN_IF_ERROR(library.Find(#name, f.name))
+  KILN_LT_FIND(cublasLtCreate);
+  KILN_LT_FIND(cublasLtDestroy);
+  KILN_LT_FIND(cublasLtGetStatusName);
+  KILN_LT_FIND(cublasLtMatmulDescInit_internal);
+  KILN_LT_FIND(cublasLtMatrixLayoutInit_internal);
+  KILN_LT_FIND(cublasLtMatmulPreferenceInit_internal);
+  KILN_LT_FIND(cublasLtMatmulDescSetAttribute);
+  KILN_LT_FIND(cublasLtMatrixLayoutSetAttribute);
+  KILN_LT_FIND(cublasLtMatmulPreferenceSetAttribute);
+  KILN_LT_FIND(cublasLtMatmulAlgoGetHeuristic);
+  KILN_LT_FIND(cublasLtMatmul);
+#undef KILN_LT_FIND
+  RETURN_IF_ERROR(opened->device_->MakeCurrent());
+  RETURN_IF_ERROR(
+      opened->Check(f.cublasLtCreate(&opened->handle_), "cublasLtCreate"));
+  return std::shared_ptr<const CublasLt>(std::move(opened));
+}
+
+absl::Status CublasLt::Check(int status, absl::string_view call) const {
+  if (status == 0) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat(call, ": ", functions_->cublasLtGetStatusName(status)));
+}
+
+absl::StatusOr<std::shared_ptr<const PreparedCall>> CublasLt::Prepare(
+    std::shared_ptr<const CublasLt> library, const MatmulProblem& problem) {
+  const std::optional<BlasMatmul> blas = ToBlas(problem);
+  const bool activated_double = problem.dtype == DType::kFloat64 &&
+                                problem.activation != Activation::kNone;
+  if (!blas || !CudaType(problem.dtype) || activated_double) {
+    return MakeError(ErrorReason::kUnsupportedOp,
+                     Describe(ExternProblem(problem)) + ": not for cuBLASLt");
+  }
+  auto call = std::make_shared<LtMatmul>(std::move(library), *blas);
+  RETURN_IF_ERROR(call->Prepare());
+  return std::shared_ptr<const PreparedCall>(std::move(call));
+}
+
+}  // namespace kiln

@@ -1,0 +1,53 @@
+#ifndef KILN_RUNTIME_EXTERN_KERNELS_CUBLASLT_H_
+#define KILN_RUNTIME_EXTERN_KERNELS_CUBLASLT_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/cuda_device.h"
+#include "runtime/extern_kernels/extern_kernel.h"
+
+namespace kiln {
+
+// cuBLASLt, found on the machine. Computes f32 (never through TF32), bf16, f16
+// (in f32) and f64 matmuls, whose bias and activation it takes along where it
+// can: a bias that repeats one row with beta 1 costs nothing, another is read
+// as the C matrix, and one that BLAS has no words for is first copied into the
+// result. The algorithm is the first that the library's heuristic names, and
+// stays with the problem. Thread-safe.
+class CublasLt {
+ public:
+  // NO_DEVICE  no libcublasLt.so.13 or .12
+  static absl::StatusOr<std::shared_ptr<const CublasLt>> Open(
+      std::shared_ptr<CudaDevice> device,
+      const std::vector<std::string>& folders);
+  ~CublasLt();
+  CublasLt(const CublasLt&) = delete;
+  CublasLt& operator=(const CublasLt&) = delete;
+
+  // UNSUPPORTED_OP  a dtype, strides or (for f64) an activation that the
+  //                 library does not take: named
+  static absl::StatusOr<std::shared_ptr<const PreparedCall>> Prepare(
+      std::shared_ptr<const CublasLt> library, const MatmulProblem& problem);
+
+  struct Functions;
+  const Functions& functions() const { return *functions_; }
+  void* handle() const { return handle_; }
+  CudaDevice& device() const { return *device_; }
+
+  // OK, or INTERNAL with the library's name for `status`.
+  absl::Status Check(int status, absl::string_view call) const;
+
+ private:
+  explicit CublasLt(std::shared_ptr<CudaDevice> device);
+
+  const std::shared_ptr<CudaDevice> device_;
+  std::unique_ptr<Functions> functions_;
+  void* handle_ = nullptr;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_RUNTIME_EXTERN_KERNELS_CUBLASLT_H_

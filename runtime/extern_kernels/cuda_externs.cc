@@ -1,0 +1,68 @@
+#include "runtime/extern_kernels/cuda_externs.h"
+
+#include <optional>
+#include <utility>
+
+#include "proto/base/mutex.h"
+#include "proto/base/status.h"
+#include "runtime/extern_kernels/cublaslt.h"
+#include "runtime/extern_kernels/cudnn.h"
+
+namespace kiln {
+namespace {
+
+class CudaExterns final : public ExternLibrary {
+ public:
+  CudaExterns(std::shared_ptr<CudaDevice> device,
+              const std::vector<std::string>& folders)
+      : device_(std::move(device)), folders_(folders) {}
+
+  absl::StatusOr<std::shared_ptr<const PreparedCall>> Prepare(
+      const ExternProblem& problem) override {
+    if (const auto* matmul = std::get_if<MatmulProblem>(&problem)) {
+      ASSIGN_OR_RETURN(auto library, Matrices());
+      return CublasLt::Prepare(std::move(library), *matmul);
+    }
+    ASSIGN_OR_RETURN(auto library, Convolutions());
+    return Cudnn::Prepare(std::move(library),
+                          std::get<ConvolutionProblem>(problem));
+  }
+
+ private:
+  // Opening takes long, but whoever waits here needs the same library.
+  absl::StatusOr<std::shared_ptr<const CublasLt>> Matrices()
+      ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(&mu_);
+    if (!matrices_.has_value()) {
+      matrices_ = CublasLt::Open(device_, folders_);
+    }
+    return *matrices_;
+  }
+
+  absl::StatusOr<std::shared_ptr<Cudnn>> Convolutions()
+      ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(&mu_);
+    if (!convolutions_.has_value()) {
+      convolutions_ = Cudnn::Open(device_, folders_);
+    }
+    return *convolutions_;
+  }
+
+  const std::shared_ptr<CudaDevice> device_;
+  const std::vector<std::string> folders_;
+  Mutex mu_;
+  std::optional<absl::StatusOr<std::shared_ptr<const CublasLt>>> matrices_
+      ABSL_GUARDED_BY(mu_);
+  std::optional<absl::StatusOr<std::shared_ptr<Cudnn>>> convolutions_
+      ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace
+
+std::shared_ptr<ExternLibrary> MakeCudaExterns(
+    std::shared_ptr<CudaDevice> device,
+    const std::vector<std::string>& folders) {
+  return std::make_shared<CudaExterns>(std::move(device), folders);
+}
+
+}  // namespace kiln

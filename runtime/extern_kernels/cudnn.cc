@@ -1,0 +1,88 @@
+#include "runtime/extern_kernels/cudnn.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status.h"
+#include "runtime/extern_kernels/cudnn_api.h"
+#include "runtime/shared_library.h"
+
+namespace kiln {
+
+Cudnn::Cudnn(std::shared_ptr<CudaDevice> device)
+    : device_(std::move(device)), functions_(std::make_unique<Functions>()) {}
+
+Cudnn::~Cudnn() {
+  IgnoreBecause(device_->MakeCurrent(), "then the context is gone with it");
+  MutexLock lock(&mu_);
+  for (void* handle : handles_) functions_->cudnnDestroy(handle);
+}
+
+absl::StatusOr<std::shared_ptr<Cudnn>> Cudnn::Open(
+    std::shared_ptr<CudaDevice> device,
+    const std::vector<std::string>& folders) {
+  ASSIGN_OR_RETURN(const SharedLibrary library,
+                   SharedLibrary::Open({"libcudnn.so.9"}, folders));
+  std::shared_ptr<Cudnn> opened(new Cudnn(std::move(device)));
+  Functions& f = *opened->functions_;
+#define KILN_CUDNN_FIND(name) RETURN_IF_ERROR(library.Find(#name, f.name))
+  KILN_CUDNN_FIND(cudnnCreate);
+  KILN_CUDNN_FIND(cudnnDestroy);
+  KILN_CUDNN_FIND(cudnnSetStream);
+  KILN_CUDNN_FIND(cudnnGetErrorString);
+  KILN_CUDNN_FIND(cudnnCreateTensorDescriptor);
+  KILN_CUDNN_FIND(cudnnDestroyTensorDescriptor);
+  KILN_CUDNN_FIND(cudnnSetTensorNdDescriptor);
+  KILN_CUDNN_FIND(cudnnCreateFilterDescriptor);
+  KILN_CUDNN_FIND(cudnnDestroyFilterDescriptor);
+  KILN_CUDNN_FIND(cudnnSetFilterNdDescriptor);
+  KILN_CUDNN_FIND(cudnnCreateConvolutionDescriptor);
+  KILN_CUDNN_FIND(cudnnDestroyConvolutionDescriptor);
+  KILN_CUDNN_FIND(cudnnSetConvolutionNdDescriptor);
+  KILN_CUDNN_FIND(cudnnSetConvolutionGroupCount);
+  KILN_CUDNN_FIND(cudnnSetConvolutionMathType);
+  KILN_CUDNN_FIND(cudnnAddTensor);
+  KILN_CUDNN_FIND(cudnnGetConvolutionForwardAlgorithm_v7);
+  KILN_CUDNN_FIND(cudnnGetConvolutionBackwardDataAlgorithm_v7);
+  KILN_CUDNN_FIND(cudnnGetConvolutionBackwardFilterAlgorithm_v7);
+  KILN_CUDNN_FIND(cudnnGetConvolutionForwardWorkspaceSize);
+  KILN_CUDNN_FIND(cudnnGetConvolutionBackwardDataWorkspaceSize);
+  KILN_CUDNN_FIND(cudnnGetConvolutionBackwardFilterWorkspaceSize);
+  KILN_CUDNN_FIND(cudnnConvolutionForward);
+  KILN_CUDNN_FIND(cudnnConvolutionBackwardData);
+  KILN_CUDNN_FIND(cudnnConvolutionBackwardFilter);
+#undef KILN_CUDNN_FIND
+  return opened;
+}
+
+absl::StatusOr<void*> Cudnn::BorrowHandle() {
+  {
+    MutexLock lock(&mu_);
+    if (!handles_.empty()) {
+      void* const handle = handles_.back();
+      handles_.pop_back();
+      return handle;
+    }
+  }
+  RETURN_IF_ERROR(device_->MakeCurrent());
+  void* handle = nullptr;
+  RETURN_IF_ERROR(Check(functions_->cudnnCreate(&handle), "cudnnCreate"));
+  return handle;
+}
+
+void Cudnn::ReturnHandle(void* handle) {
+  MutexLock lock(&mu_);
+  handles_.push_back(handle);
+}
+
+absl::Status Cudnn::Check(int status, absl::string_view call) const {
+  if (status == 0) return absl::OkStatus();
+  const std::string message = absl::StrCat(
+      call, ": ", functions_->cudnnGetErrorString(status), " (", status, ")");
+  if (status >= kCudnnNotSupportedFirst && status <= kCudnnNotSupportedLast) {
+    return MakeError(ErrorReason::kUnsupportedOp, message);
+  }
+  return absl::InternalError(message);
+}
+
+}  // namespace kiln

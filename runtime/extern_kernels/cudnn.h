@@ -1,0 +1,59 @@
+#ifndef KILN_RUNTIME_EXTERN_KERNELS_CUDNN_H_
+#define KILN_RUNTIME_EXTERN_KERNELS_CUDNN_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "proto/base/mutex.h"
+#include "runtime/cuda_device.h"
+#include "runtime/extern_kernels/extern_kernel.h"
+
+namespace kiln {
+
+// cuDNN 9, found on the machine, through its convolution functions of version 7
+// (still exported). Computes f32 (never through TF32), bf16, f16 and f64
+// convolutions and both gradients. The algorithm is the first deterministic one
+// that the library's heuristic names and whose workspace is in bounds, and
+// stays with the problem. A bias is a second small call. Thread-safe.
+class Cudnn {
+ public:
+  // NO_DEVICE  no libcudnn.so.9
+  static absl::StatusOr<std::shared_ptr<Cudnn>> Open(
+      std::shared_ptr<CudaDevice> device,
+      const std::vector<std::string>& folders);
+  ~Cudnn();
+  Cudnn(const Cudnn&) = delete;
+  Cudnn& operator=(const Cudnn&) = delete;
+
+  // UNSUPPORTED_OP  a dtype, layout or shape that cuDNN does not take: named
+  static absl::StatusOr<std::shared_ptr<const PreparedCall>> Prepare(
+      std::shared_ptr<Cudnn> library, const ConvolutionProblem& problem);
+
+  struct Functions;
+  const Functions& functions() const { return *functions_; }
+  CudaDevice& device() const { return *device_; }
+
+  // A handle serves one thread at a time: borrow one, set its stream, give it
+  // back.
+  absl::StatusOr<void*> BorrowHandle() ABSL_LOCKS_EXCLUDED(mu_);
+  void ReturnHandle(void* handle) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // OK, or the library's words: UNSUPPORTED_OP when it says "not supported",
+  // else INTERNAL.
+  absl::Status Check(int status, absl::string_view call) const;
+
+ private:
+  explicit Cudnn(std::shared_ptr<CudaDevice> device);
+
+  const std::shared_ptr<CudaDevice> device_;
+  std::unique_ptr<Functions> functions_;
+  Mutex mu_;
+  std::vector<void*> handles_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace kiln
+
+#endif  // KILN_RUNTIME_EXTERN_KERNELS_CUDNN_H_

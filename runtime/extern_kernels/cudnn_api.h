@@ -1,0 +1,108 @@
+#ifndef KILN_RUNTIME_EXTERN_KERNELS_CUDNN_API_H_
+#define KILN_RUNTIME_EXTERN_KERNELS_CUDNN_API_H_
+
+#include <cstddef>
+
+#include "runtime/extern_kernels/cudnn.h"
+
+// The part of cuDNN's documented C ABI that is called (cuDNN API reference,
+// cudnn_ops and cudnn_cnn): functions found at run time. Descriptors are opaque
+// pointers, enumerations are ints.
+
+namespace kiln {
+
+inline constexpr int kCudnnFloat = 0;
+inline constexpr int kCudnnDouble = 1;
+inline constexpr int kCudnnHalf = 2;
+inline constexpr int kCudnnBFloat16 = 9;
+inline constexpr int kCudnnNchw = 0;
+inline constexpr int kCudnnNhwc = 1;
+inline constexpr int kCudnnCrossCorrelation = 1;
+inline constexpr int kCudnnTensorOpMath = 1;
+inline constexpr int kCudnnFmaMath = 3;
+inline constexpr int kCudnnDeterministic = 1;
+inline constexpr int kCudnnNotSupportedFirst = 3000;
+inline constexpr int kCudnnNotSupportedLast = 3999;
+
+// cudnnConvolutionFwdAlgoPerf_t and its two siblings.
+struct CudnnAlgorithm {
+  int algorithm;
+  int status;
+  float time;
+  size_t memory;
+  int determinism;
+  int math_type;
+  int reserved[3];
+};
+
+using CudnnDescriptor = void*;
+
+struct Cudnn::Functions {
+  int (*cudnnCreate)(void** handle);
+  int (*cudnnDestroy)(void* handle);
+  int (*cudnnSetStream)(void* handle, CUstream);
+  const char* (*cudnnGetErrorString)(int);
+  int (*cudnnCreateTensorDescriptor)(CudnnDescriptor*);
+  int (*cudnnDestroyTensorDescriptor)(CudnnDescriptor);
+  int (*cudnnSetTensorNdDescriptor)(CudnnDescriptor, int type, int rank,
+                                    const int* sizes, const int* strides);
+  int (*cudnnCreateFilterDescriptor)(CudnnDescriptor*);
+  int (*cudnnDestroyFilterDescriptor)(CudnnDescriptor);
+  int (*cudnnSetFilterNdDescriptor)(CudnnDescriptor, int type, int format,
+                                    int rank, const int* sizes);
+  int (*cudnnCreateConvolutionDescriptor)(CudnnDescriptor*);
+  int (*cudnnDestroyConvolutionDescriptor)(CudnnDescriptor);
+  int (*cudnnSetConvolutionNdDescriptor)(CudnnDescriptor, int rank,
+                                         const int* padding, const int* stride,
+                                         const int* dilation, int mode,
+                                         int type);
+  int (*cudnnSetConvolutionGroupCount)(CudnnDescriptor, int);
+  int (*cudnnSetConvolutionMathType)(CudnnDescriptor, int);
+  int (*cudnnAddTensor)(void* handle, const void* alpha, CudnnDescriptor,
+                        const void* a, const void* beta, CudnnDescriptor,
+                        void* c);
+  int (*cudnnGetConvolutionForwardAlgorithm_v7)(void* handle, CudnnDescriptor x,
+                                                CudnnDescriptor w,
+                                                CudnnDescriptor,
+                                                CudnnDescriptor y, int wanted,
+                                                int* found, CudnnAlgorithm*);
+  int (*cudnnGetConvolutionBackwardDataAlgorithm_v7)(
+      void* handle, CudnnDescriptor w, CudnnDescriptor dy, CudnnDescriptor,
+      CudnnDescriptor dx, int wanted, int* found, CudnnAlgorithm*);
+  int (*cudnnGetConvolutionBackwardFilterAlgorithm_v7)(
+      void* handle, CudnnDescriptor x, CudnnDescriptor dy, CudnnDescriptor,
+      CudnnDescriptor dw, int wanted, int* found, CudnnAlgorithm*);
+  int (*cudnnGetConvolutionForwardWorkspaceSize)(
+      void* handle, CudnnDescriptor x, CudnnDescriptor w, CudnnDescriptor,
+      CudnnDescriptor y, int algorithm, size_t* bytes);
+  int (*cudnnGetConvolutionBackwardDataWorkspaceSize)(
+      void* handle, CudnnDescriptor w, CudnnDescriptor dy, CudnnDescriptor,
+      CudnnDescriptor dx, int algorithm, size_t* bytes);
+  int (*cudnnGetConvolutionBackwardFilterWorkspaceSize)(
+      void* handle, CudnnDescriptor x, CudnnDescriptor dy, CudnnDescriptor,
+      CudnnDescriptor dw, int algorithm, size_t* bytes);
+  int (*cudnnConvolutionForward)(void* handle, const void* alpha,
+                                 CudnnDescriptor, const void* x,
+                                 CudnnDescriptor, const void* w,
+                                 CudnnDescriptor, int algorithm,
+                                 void* workspace, size_t bytes,
+                                 const void* beta, CudnnDescriptor, void* y);
+  int (*cudnnConvolutionBackwardData)(void* handle, const void* alpha,
+                                      CudnnDescriptor, const void* w,
+                                      CudnnDescriptor, const void* dy,
+                                      CudnnDescriptor, int algorithm,
+                                      void* workspace, size_t bytes,
+                                      const void* beta, CudnnDescriptor,
+                                      void* dx);
+  int (*cudnnConvolutionBackwardFilter)(void* handle, const void* alpha,
+                                        CudnnDescriptor, const void* x,
+                                        CudnnDescriptor, const void* dy,
+                                        CudnnDescriptor, int algorithm,
+                                        void* workspace, size_t bytes,
+                                        const void* beta, CudnnDescriptor,
+                                        void* dw);
+};
+
+}  // namespace kiln
+
+#endif  // KILN_RUNTIME_EXTERN_KERNELS_CUDNN_API_H_

@@ -1,0 +1,483 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+#include "proto/base/status.h"
+#include "runtime/extern_kernels/cudnn.h"
+#include "runtime/extern_kernels/cudnn_api.h"
+
+namespace kiln {
+namespace {
+
+using Wanted = ConvolutionProblem::Wanted;
+using Ints = absl::InlinedVector<int, 5>;
+using Longs = absl::InlinedVector<int64_t, 5>;
+
+constexpr int kImage = 0;
+constexpr int kWeights = 1;
+constexpr int kResult = 2;
+constexpr int kBias = 3;
+
+// What an algorithm may ask for; more would crowd out a model's own memory.
+constexpr size_t kMaxWorkspaceBytes = size_t{1} << 30;
+constexpr int kAlgorithmsAsked = 10;
+
+std::optional<int> CudnnType(DType dtype) {
+  if (dtype == DType::kFloat32) return kCudnnFloat;
+  if (dtype == DType::kFloat64) return kCudnnDouble;
+  if (dtype == DType::kFloat16) return kCudnnHalf;
+  if (dtype == DType::kBFloat16) return kCudnnBFloat16;
+  return std::nullopt;
+}
+
+int WrittenOperand(Wanted wanted) {
+  switch (wanted) {
+    case Wanted::kImage:
+      return kImage;
+    case Wanted::kWeights:
+      return kWeights;
+    case Wanted::kResult:
+      return kResult;
+  }
+  return kResult;
+}
+
+// Sizes of an operand; a line counts as an image of one row, which is the least
+// that cuDNN knows.
+Longs SizesOf(const ConvolutionProblem& p, int operand) {
+  const int64_t* extents = operand == kImage     ? p.image
+                           : operand == kWeights ? p.window
+                                                 : p.result;
+  Longs sizes = operand == kImage ? Longs{p.batch, p.image_channels}
+                : operand == kWeights
+                    ? Longs{p.result_channels, p.image_channels / p.groups}
+                    : Longs{p.batch, p.result_channels};
+  if (p.spatial == 1) sizes.push_back(1);
+  for (int i = 0; i < p.spatial; ++i) sizes.push_back(extents[i]);
+  return sizes;
+}
+
+Longs StridesOf(const ConvolutionProblem& p, int operand) {
+  const int64_t* const from = operand == kImage     ? p.image_strides
+                              : operand == kWeights ? p.weight_strides
+                                                    : p.result_strides;
+  Longs strides = {from[0], from[1]};
+  if (p.spatial == 1) strides.push_back(from[2]);
+  for (int i = 0; i < p.spatial; ++i) strides.push_back(from[2 + i]);
+  return strides;
+}
+
+// Strides without gaps: channels first, or last.
+Longs DenseStrides(const Longs& sizes, int format) {
+  Longs strides(sizes.size());
+  int64_t step = 1;
+  if (format == kCudnnNhwc) {
+    strides[1] = step;
+    step = sizes[1];
+  }
+  for (size_t i = sizes.size() - 1; i >= 2; --i) {
+    strides[i] = step;
+    step *= sizes[i];
+  }
+  if (format == kCudnnNchw) {
+    strides[1] = step;
+    step *= sizes[1];
+  }
+  strides[0] = step;
+  return strides;
+}
+
+bool SameLayout(const Longs& sizes, const Longs& a, const Longs& b) {
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] != 1 && a[i] != b[i]) return false;
+  }
+  return true;
+}
+
+Ints ToInts(const Longs& from) {
+  Ints out;
+  for (const int64_t value : from) out.push_back(static_cast<int>(value));
+  return out;
+}
+
+Ints SpatialInts(const ConvolutionProblem& p, const int64_t* from, int absent) {
+  Ints out;
+  if (p.spatial == 1) out.push_back(absent);
+  for (int i = 0; i < p.spatial; ++i) out.push_back(static_cast<int>(from[i]));
+  return out;
+}
+
+// A handle for the length of one call.
+class Handle {
+ public:
+  static absl::StatusOr<Handle> Borrow(Cudnn& library) {
+    ASSIGN_OR_RETURN(void* const handle, library.BorrowHandle());
+    return Handle(library, handle);
+  }
+  Handle(Handle&& other) noexcept
+      : library_(other.library_),
+        handle_(std::exchange(other.handle_, nullptr)) {}
+  Handle& operator=(Handle&&) = delete;
+  ~Handle() {
+    if (handle_ != nullptr) library_.ReturnHandle(handle_);
+  }
+  void* get() const { return handle_; }
+
+ private:
+  Handle(Cudnn& library, void* handle) : library_(library), handle_(handle) {}
+  Cudnn& library_;
+  void* handle_;
+};
+
+class CudnnConvolution final : public PreparedCall {
+ public:
+  CudnnConvolution(std::shared_ptr<Cudnn> library,
+                   const ConvolutionProblem& problem)
+      : library_(std::move(library)),
+        p_(problem),
+        written_(WrittenOperand(problem.wanted)) {}
+
+  ~CudnnConvolution() override {
+    const Cudnn::Functions& f = library_->functions();
+    for (const int i : {kImage, kResult, kBias}) {
+      if (described_[i] != nullptr) {
+        f.cudnnDestroyTensorDescriptor(described_[i]);
+      }
+    }
+    if (described_[kWeights] != nullptr) {
+      f.cudnnDestroyFilterDescriptor(described_[kWeights]);
+    }
+    if (convolution_ != nullptr) {
+      f.cudnnDestroyConvolutionDescriptor(convolution_);
+    }
+  }
+
+  // As the caller's tensors lie, if cuDNN can; else on copies, channels first.
+  absl::Status Prepare() {
+    RETURN_IF_ERROR(library_->device().MakeCurrent());
+    RETURN_IF_ERROR(CreateDescriptors());
+    const Longs image_strides = StridesOf(p_, kImage);
+    const int natural = image_strides[1] == 1 && p_.image_channels > 1
+                            ? kCudnnNhwc
+                            : kCudnnNchw;
+    absl::Status status = PrepareOn(natural, /*copy_all=*/false);
+    if (!status.ok()) status = PrepareOn(kCudnnNchw, /*copy_all=*/true);
+    return Annotate(status, Describe(ExternProblem(p_)));
+  }
+
+  absl::Status Run(const ExternBuffers& buffers, Stream stream) const override {
+    RETURN_IF_ERROR(library_->device().MakeCurrent());
+    Allocator& allocator = library_->device().allocator();
+    void* room = nullptr;
+    if (room_bytes_ > 0) {
+      ASSIGN_OR_RETURN(room, allocator.Allocate(room_bytes_, stream));
+    }
+    const absl::Status status =
+        RunWithRoom(buffers, static_cast<char*>(room), stream);
+    if (room != nullptr) allocator.Free(room, room_bytes_, stream);
+    return Annotate(status, Describe(ExternProblem(p_)));
+  }
+
+ private:
+  absl::Status CreateDescriptors() {
+    const Cudnn::Functions& f = library_->functions();
+    for (const int i : {kImage, kResult, kBias}) {
+      RETURN_IF_ERROR(
+          library_->Check(f.cudnnCreateTensorDescriptor(&described_[i]),
+                          "cudnnCreateTensorDescriptor"));
+    }
+    RETURN_IF_ERROR(
+        library_->Check(f.cudnnCreateFilterDescriptor(&described_[kWeights]),
+                        "cudnnCreateFilterDescriptor"));
+    RETURN_IF_ERROR(
+        library_->Check(f.cudnnCreateConvolutionDescriptor(&convolution_),
+                        "cudnnCreateConvolutionDescriptor"));
+    const Ints padding = SpatialInts(p_, p_.padding, 0);
+    const Ints stride = SpatialInts(p_, p_.stride, 1);
+    const Ints dilation = SpatialInts(p_, p_.dilation, 1);
+    const int type = p_.dtype == DType::kFloat64 ? kCudnnDouble : kCudnnFloat;
+    RETURN_IF_ERROR(library_->Check(
+        f.cudnnSetConvolutionNdDescriptor(
+            convolution_, static_cast<int>(padding.size()), padding.data(),
+            stride.data(), dilation.data(), kCudnnCrossCorrelation, type),
+        "cudnnSetConvolutionNdDescriptor"));
+    RETURN_IF_ERROR(
+        library_->Check(f.cudnnSetConvolutionGroupCount(
+                            convolution_, static_cast<int>(p_.groups)),
+                        "cudnnSetConvolutionGroupCount"));
+    return library_->Check(
+        f.cudnnSetConvolutionMathType(convolution_, IsHalf(p_.dtype)
+                                                        ? kCudnnTensorOpMath
+                                                        : kCudnnFmaMath),
+        "cudnnSetConvolutionMathType");
+  }
+
+  absl::Status PrepareOn(int format, bool copy_all) {
+    const Cudnn::Functions& f = library_->functions();
+    const int type = *CudnnType(p_.dtype);
+    room_bytes_ = 0;
+    for (const int i : {kImage, kWeights, kResult}) {
+      const Longs sizes = SizesOf(p_, i);
+      const Longs dense = DenseStrides(sizes, format);
+      // Filters have no strides of their own, only a format.
+      const bool must_be_dense = copy_all || i == kWeights;
+      used_[i] = must_be_dense ? dense : StridesOf(p_, i);
+      copied_[i] = !SameLayout(sizes, used_[i], StridesOf(p_, i));
+      starts_[i] = room_bytes_;
+      if (copied_[i]) room_bytes_ += RoundedBytes(sizes);
+      const Ints dims = ToInts(sizes);
+      const Ints strides = ToInts(used_[i]);
+      const int rank = static_cast<int>(dims.size());
+      RETURN_IF_ERROR(library_->Check(
+          i == kWeights
+              ? f.cudnnSetFilterNdDescriptor(described_[i], type, format, rank,
+                                             dims.data())
+              : f.cudnnSetTensorNdDescriptor(described_[i], type, rank,
+                                             dims.data(), strides.data()),
+          "cudnnSetNdDescriptor"));
+    }
+    RETURN_IF_ERROR(DescribeBias(type));
+    starts_[kBias] = room_bytes_;  // the workspace comes last
+    ASSIGN_OR_RETURN(const Handle handle, Handle::Borrow(*library_));
+    RETURN_IF_ERROR(ChooseAlgorithm(handle.get()));
+    room_bytes_ += static_cast<int64_t>(workspace_bytes_);
+    return absl::OkStatus();
+  }
+
+  int64_t RoundedBytes(const Longs& sizes) const {
+    int64_t bytes = SizeInBytes(p_.dtype);
+    for (const int64_t size : sizes) bytes *= size;
+    return (bytes + 255) / 256 * 256;
+  }
+
+  absl::Status DescribeBias(int type) const {
+    if (!p_.has_bias) return absl::OkStatus();
+    const int step = static_cast<int>(p_.bias_stride);
+    const int channels = static_cast<int>(
+        p_.wanted == Wanted::kImage ? p_.image_channels : p_.result_channels);
+    Ints dims(std::max(4, p_.spatial + 2), 1);
+    Ints strides(dims.size(), 1);
+    dims[1] = channels;
+    strides[0] = channels * step;
+    strides[1] = step;
+    return library_->Check(
+        library_->functions().cudnnSetTensorNdDescriptor(
+            described_[kBias], type, static_cast<int>(dims.size()), dims.data(),
+            strides.data()),
+        "cudnnSetTensorNdDescriptor");
+  }
+
+  // The three products take their arguments in different orders.
+  absl::Status AskForAlgorithms(void* handle, CudnnAlgorithm* answers,
+                                int* found) const {
+    const Cudnn::Functions& f = library_->functions();
+    const CudnnDescriptor x = described_[kImage];
+    const CudnnDescriptor w = described_[kWeights];
+    const CudnnDescriptor y = described_[kResult];
+    switch (p_.wanted) {
+      case Wanted::kResult:
+        return library_->Check(f.cudnnGetConvolutionForwardAlgorithm_v7(
+                                   handle, x, w, convolution_, y,
+                                   kAlgorithmsAsked, found, answers),
+                               "cudnnGetConvolutionForwardAlgorithm");
+      case Wanted::kImage:
+        return library_->Check(f.cudnnGetConvolutionBackwardDataAlgorithm_v7(
+                                   handle, w, y, convolution_, x,
+                                   kAlgorithmsAsked, found, answers),
+                               "cudnnGetConvolutionBackwardDataAlgorithm");
+      case Wanted::kWeights:
+        return library_->Check(f.cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+                                   handle, x, y, convolution_, w,
+                                   kAlgorithmsAsked, found, answers),
+                               "cudnnGetConvolutionBackwardFilterAlgorithm");
+    }
+    return absl::InternalError("a convolution that wants nothing");
+  }
+
+  int WorkspaceBytes(void* handle, int algorithm, size_t* bytes) const {
+    const Cudnn::Functions& f = library_->functions();
+    const CudnnDescriptor x = described_[kImage];
+    const CudnnDescriptor w = described_[kWeights];
+    const CudnnDescriptor y = described_[kResult];
+    switch (p_.wanted) {
+      case Wanted::kResult:
+        return f.cudnnGetConvolutionForwardWorkspaceSize(
+            handle, x, w, convolution_, y, algorithm, bytes);
+      case Wanted::kImage:
+        return f.cudnnGetConvolutionBackwardDataWorkspaceSize(
+            handle, w, y, convolution_, x, algorithm, bytes);
+      case Wanted::kWeights:
+        return f.cudnnGetConvolutionBackwardFilterWorkspaceSize(
+            handle, x, y, convolution_, w, algorithm, bytes);
+    }
+    return 1;
+  }
+
+  absl::Status ChooseAlgorithm(void* handle) {
+    std::array<CudnnAlgorithm, kAlgorithmsAsked> answers{};
+    int found = 0;
+    RETURN_IF_ERROR(AskForAlgorithms(handle, answers.data(), &found));
+    for (int i = 0; i < found; ++i) {
+      size_t bytes = 0;
+      if (answers[i].status != 0 ||
+          answers[i].determinism != kCudnnDeterministic ||
+          WorkspaceBytes(handle, answers[i].algorithm, &bytes) != 0 ||
+          bytes > kMaxWorkspaceBytes) {
+        continue;
+      }
+      algorithm_ = answers[i].algorithm;
+      workspace_bytes_ = bytes;
+      return absl::OkStatus();
+    }
+    return MakeError(ErrorReason::kUnsupportedOp,
+                     absl::StrCat("cuDNN: none of ", found,
+                                  " algorithms is supported, deterministic and "
+                                  "within 1 GiB of workspace"));
+  }
+
+  absl::Status RunWithRoom(const ExternBuffers& buffers, char* room,
+                           Stream stream) const {
+    std::array<void*, 3> at;
+    for (const int i : {kImage, kWeights, kResult}) {
+      at[i] = copied_[i] ? room + starts_[i] : buffers.operand[i];
+      if (copied_[i] && i != written_) {
+        RETURN_IF_ERROR(CopyOperand(i, buffers.operand[i], StridesOf(p_, i),
+                                    at[i], used_[i], stream));
+      }
+    }
+    {
+      ASSIGN_OR_RETURN(const Handle handle, Handle::Borrow(*library_));
+      RETURN_IF_ERROR(
+          library_->Check(library_->functions().cudnnSetStream(
+                              handle.get(), static_cast<CUstream>(stream)),
+                          "cudnnSetStream"));
+      RETURN_IF_ERROR(Convolve(handle.get(), at, room + starts_[kBias]));
+      if (p_.has_bias) {
+        RETURN_IF_ERROR(
+            AddBias(handle.get(), buffers.operand[kBias], at[written_]));
+      }
+    }
+    if (!copied_[written_]) return absl::OkStatus();
+    return CopyOperand(written_, at[written_], used_[written_],
+                       buffers.operand[written_], StridesOf(p_, written_),
+                       stream);
+  }
+
+  absl::Status CopyOperand(int i, void* from, const Longs& from_strides,
+                           void* to, const Longs& to_strides,
+                           Stream stream) const {
+    const Longs sizes = SizesOf(p_, i);
+    const int64_t element = SizeInBytes(p_.dtype);
+    return library_->device().Copy({from, element, sizes, from_strides},
+                                   {to, element, sizes, to_strides}, stream);
+  }
+
+  absl::Status Convolve(void* handle, const std::array<void*, 3>& at,
+                        void* workspace) const {
+    const Cudnn::Functions& f = library_->functions();
+    const CudnnDescriptor x = described_[kImage];
+    const CudnnDescriptor w = described_[kWeights];
+    const CudnnDescriptor y = described_[kResult];
+    const double one_twice = 1, zero_twice = 0;
+    const float one_single = 1, zero_single = 0;
+    const bool twice = p_.dtype == DType::kFloat64;
+    const void* const one =
+        twice ? static_cast<const void*>(&one_twice) : &one_single;
+    const void* const zero =
+        twice ? static_cast<const void*>(&zero_twice) : &zero_single;
+    switch (p_.wanted) {
+      case Wanted::kResult:
+        return library_->Check(
+            f.cudnnConvolutionForward(
+                handle, one, x, at[kImage], w, at[kWeights], convolution_,
+                algorithm_, workspace, workspace_bytes_, zero, y, at[kResult]),
+            "cudnnConvolutionForward");
+      case Wanted::kImage:
+        return library_->Check(
+            f.cudnnConvolutionBackwardData(
+                handle, one, w, at[kWeights], y, at[kResult], convolution_,
+                algorithm_, workspace, workspace_bytes_, zero, x, at[kImage]),
+            "cudnnConvolutionBackwardData");
+      case Wanted::kWeights:
+        return library_->Check(
+            f.cudnnConvolutionBackwardFilter(
+                handle, one, x, at[kImage], y, at[kResult], convolution_,
+                algorithm_, workspace, workspace_bytes_, zero, w, at[kWeights]),
+            "cudnnConvolutionBackwardFilter");
+    }
+    return absl::InternalError("a convolution that wants nothing");
+  }
+
+  absl::Status AddBias(void* handle, const void* bias, void* written) const {
+    const double one_twice = 1;
+    const float one_single = 1;
+    const void* const one = p_.dtype == DType::kFloat64
+                                ? static_cast<const void*>(&one_twice)
+                                : &one_single;
+    return library_->Check(library_->functions().cudnnAddTensor(
+                               handle, one, described_[kBias], bias, one,
+                               described_[written_], written),
+                           "cudnnAddTensor");
+  }
+
+  const std::shared_ptr<Cudnn> library_;
+  const ConvolutionProblem p_;
+  const int written_;
+  std::array<CudnnDescriptor, 4> described_{};
+  CudnnDescriptor convolution_ = nullptr;
+  std::array<Longs, 3> used_;        // strides that cuDNN computes on
+  std::array<bool, 3> copied_{};     // where they are not the caller's
+  std::array<int64_t, 4> starts_{};  // in the room; the last: workspace
+  int64_t room_bytes_ = 0;
+  int algorithm_ = 0;
+  size_t workspace_bytes_ = 0;
+};
+
+bool IsEmpty(const ConvolutionProblem& p) {
+  bool empty = p.batch == 0 || p.image_channels == 0 || p.result_channels == 0;
+  for (int i = 0; i < p.spatial; ++i) {
+    empty = empty || p.image[i] == 0 || p.result[i] == 0;
+  }
+  return empty;
+}
+
+// What is wanted has no elements, or is a sum of none: zeros.
+class EmptyConvolution final : public PreparedCall {
+ public:
+  EmptyConvolution(std::shared_ptr<Cudnn> library,
+                   const ConvolutionProblem& problem)
+      : library_(std::move(library)), p_(problem) {}
+  absl::Status Run(const ExternBuffers& buffers, Stream stream) const override {
+    const int written = WrittenOperand(p_.wanted);
+    int64_t elements = 1;
+    for (const int64_t size : SizesOf(p_, written)) elements *= size;
+    if (elements == 0) return absl::OkStatus();
+    return library_->device().Fill(buffers.operand[written],
+                                   SizeInBytes(p_.dtype), elements, 0, stream);
+  }
+
+ private:
+  const std::shared_ptr<Cudnn> library_;
+  const ConvolutionProblem p_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const PreparedCall>> Cudnn::Prepare(
+    std::shared_ptr<Cudnn> library, const ConvolutionProblem& problem) {
+  if (!CudnnType(problem.dtype)) {
+    return MakeError(ErrorReason::kUnsupportedOp,
+                     Describe(ExternProblem(problem)) + ": not for cuDNN");
+  }
+  if (IsEmpty(problem) && !problem.has_bias) {
+    return std::make_shared<EmptyConvolution>(std::move(library), problem);
+  }
+  auto call = std::make_shared<CudnnConvolution>(std::move(library), problem);
+  RETURN_IF_ERROR(call->Prepare());
+  return std::shared_ptr<const PreparedCall>(std::move(call));
+}
+
+}  // namespace kiln

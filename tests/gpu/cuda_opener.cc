@@ -1,0 +1,34 @@
+#include "tests/gpu/cuda_opener.h"
+
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "gtest/gtest.h"
+#include "proto/base/status.h"
+#include "runtime/open_device.h"
+
+namespace kiln {
+
+OpenedDevice OpenCudaOrNull() {
+  static const OpenedDevice opened = [] {
+    DeviceConfig config;
+    config.kind = DeviceKind::kCuda;
+    if (const char* folders = std::getenv("KILN_CUDA_LIBRARIES")) {
+      config.library_folders =
+          std::vector<std::string>(absl::StrSplit(folders, ':'));
+    }
+    config.library_folders.push_back("/usr/local/cuda/lib64");
+    absl::StatusOr<OpenedDevice> device = OpenDevice(config);
+    if (device.ok()) return *device;
+    std::cerr << "no GPU here, CUDA tests are skipped: " << device.status()
+              << "\n";
+    EXPECT_EQ(ReasonOf(device.status()), ErrorReason::kNoDevice);
+    return OpenedDevice{};
+  }();
+  return opened;
+}
+
+}  // namespace kiln
