@@ -53,9 +53,10 @@ absl::StatusOr<TensorMetas> InferDropout(const InferInput& in) {
   return TensorMetas{std::move(out), std::move(mask)};
 }
 
+// grad_output * mask * scale: the scale makes integers floats.
 absl::StatusOr<TensorMetas> InferDropoutBackward(const InferInput& in) {
   ASSIGN_OR_RETURN(TensorMeta meta,
-                   BroadcastMeta(in, {0, 1}, in.tensor(0).dtype));
+                   BroadcastMeta(in, {0, 1}, Promote(in, {0}).FloatResult()));
   return TensorMetas{std::move(meta)};
 }
 

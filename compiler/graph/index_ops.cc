@@ -17,8 +17,10 @@ constexpr auto kInplace = OpRow::Inplace::kYes;
 
 bool IsIndex(DType d) { return d == DType::kInt64 || d == DType::kInt32; }
 
+// An empty index may be of any integers, as in PyTorch.
 absl::Status CheckIndex(const TensorMeta& index) {
   if (IsIndex(index.dtype)) return absl::OkStatus();
+  if (IsInteger(index.dtype) && index.numel().Is(0)) return absl::OkStatus();
   return Malformed(absl::StrCat("index ", ToText(index), ", due i64 or i32"));
 }
 

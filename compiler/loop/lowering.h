@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "compiler/graph/graph.h"
+#include "compiler/graph/type_promotion.h"
 #include "compiler/loop/body_builder.h"
 #include "compiler/loop/loop_nest.h"
 

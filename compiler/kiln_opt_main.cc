@@ -1,0 +1,194 @@
+// kiln-opt: the developer's microscope. IR text or a corpus case in, named
+// passes, text out.
+
+#include <cstdint>
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "compiler/config/target.h"
+#include "compiler/graph/graph_import.h"
+#include "compiler/ir_driver.h"
+#include "compiler/kiln_opt_run.h"
+#include "proto/base/status.h"
+#include "proto/corpus/corpus_bytes.h"
+#include "proto/corpus/corpus_case.h"
+
+namespace kiln {
+namespace {
+
+constexpr absl::string_view kUsage = R"(kiln-opt FILE [PASS...] [options]
+
+  FILE            a graph or loops as text, NAME.jsonl[.zst] of a corpus, or -
+  PASS            run in the order given; `kiln-opt --help` lists them
+
+  --case=NAME     which case of a corpus file; without it the first
+  --emit=LEVEL    graph, loops, plan, cuda or cpu: runs all that leads there
+  --target=NAME   sm_90, x86-64-v3, ...; without it x86-64-v3, or sm_90 for cuda
+  --skip=A,B      leaves passes out
+  --run           runs the graph with the reference interpreter instead of
+                  printing it, and compares where the case has results
+  --seed=N        of random inputs and operators
+  --dump          prints the text after each pass
+  --time          prints what each pass took, to stderr
+)";
+
+struct Config {
+  std::string file;
+  std::vector<std::string> words;
+  std::string case_name, emit, target;
+  PassRunOptions run_options;
+  bool run = false, dump = false, time = false, help = false;
+  uint64_t seed = 0;
+};
+
+absl::StatusOr<Config> ReadFlags(int argc, char** argv) {
+  Config config;
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view arg = argv[i];
+    if (absl::ConsumePrefix(&arg, "--case=")) {
+      config.case_name = std::string(arg);
+    } else if (absl::ConsumePrefix(&arg, "--emit=")) {
+      config.emit = std::string(arg);
+    } else if (absl::ConsumePrefix(&arg, "--target=")) {
+      config.target = std::string(arg);
+    } else if (absl::ConsumePrefix(&arg, "--skip=")) {
+      config.run_options.skip = absl::StrSplit(arg, ',');
+    } else if (absl::ConsumePrefix(&arg, "--seed=")) {
+      if (!absl::SimpleAtoi(arg, &config.seed)) {
+        return absl::InvalidArgumentError(absl::StrCat("--seed=", arg));
+      }
+    } else if (arg == "--run") {
+      config.run = true;
+    } else if (arg == "--dump") {
+      config.dump = true;
+    } else if (arg == "--time") {
+      config.time = true;
+    } else if (arg == "--help") {
+      config.help = true;
+    } else if (absl::StartsWith(arg, "--")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("option ", arg, ": not known; --help lists them"));
+    } else if (config.file.empty()) {
+      config.file = std::string(arg);
+    } else {
+      config.words.push_back(std::string(arg));
+    }
+  }
+  if (config.file.empty() && !config.help) {
+    return absl::InvalidArgumentError("FILE is missing; --help says more");
+  }
+  return config;
+}
+
+// The words that lead to a level, appended to those that were given.
+absl::Status AddWordsFor(absl::string_view level, Config& config) {
+  constexpr absl::string_view kRoad[] = {"graph_pipeline", "lower_graph",
+                                         "plan_kernels", "write_kernels"};
+  constexpr std::pair<absl::string_view, int> kLevels[] = {
+      {"", 0},     {"graph", 1}, {"loops", 2},
+      {"plan", 3}, {"cuda", 4},  {"cpu", 4}};
+  for (const auto& [name, steps] : kLevels) {
+    if (name != level) continue;
+    for (int i = 0; i < steps; ++i) config.words.emplace_back(kRoad[i]);
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--emit=", level, ": due graph, loops, plan, cuda or cpu"));
+}
+
+struct Loaded {
+  Ir ir;
+  CorpusCase test_case;
+};
+
+absl::StatusOr<Loaded> Load(const Config& config) {
+  if (absl::EndsWith(config.file, ".jsonl") ||
+      absl::EndsWith(config.file, ".jsonl.zst")) {
+    const absl::string_view path = absl::StripSuffix(config.file, ".zst");
+    ASSIGN_OR_RETURN(std::vector<CorpusCase> cases,
+                     ReadCorpusFile(std::string(path)));
+    for (CorpusCase& test_case : cases) {
+      if (!config.case_name.empty() && test_case.name != config.case_name) {
+        continue;
+      }
+      RETURN_IF_ERROR(test_case.readable);
+      ASSIGN_OR_RETURN(Graph graph, ImportGraph(test_case.graph));
+      return Loaded{Ir(std::move(graph)), std::move(test_case)};
+    }
+    std::vector<std::string> names;
+    for (const CorpusCase& test_case : cases) names.push_back(test_case.name);
+    return absl::NotFoundError(
+        absl::StrCat("case ", config.case_name, ": not in ", config.file,
+                     ", which has ", absl::StrJoin(names, ", ")));
+  }
+  std::string text;
+  if (config.file == "-") {
+    text.assign(std::istreambuf_iterator<char>(std::cin), {});
+  } else {
+    ASSIGN_OR_RETURN(text, ReadCorpusBytes(config.file));
+  }
+  ASSIGN_OR_RETURN(Ir ir, ParseIr(text));
+  CorpusCase test_case;
+  if (const Graph* graph = std::get_if<Graph>(&ir)) test_case = CaseOf(*graph);
+  return Loaded{std::move(ir), std::move(test_case)};
+}
+
+absl::Status Main(int argc, char** argv) {
+  ASSIGN_OR_RETURN(Config config, ReadFlags(argc, argv));
+  if (config.help) {
+    std::cout << kUsage << "\nPasses: " << absl::StrJoin(KnownWords(), ", ")
+              << "\n";
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(AddWordsFor(config.emit, config));
+  if (config.target.empty()) {
+    config.target = config.emit == "cuda" ? "sm_90" : "x86-64-v3";
+  }
+  PassEnv env;
+  ASSIGN_OR_RETURN(env.target, TargetFromName(config.target));
+  env.options.diagnostic = {.dump_passes = config.dump, .verify_passes = true};
+  ASSIGN_OR_RETURN(Loaded loaded, Load(config));
+  std::vector<PassRecord> records;
+  for (const std::string& word : config.words) {
+    RETURN_IF_ERROR(RunWord(word, loaded.ir, env, records, config.run_options));
+  }
+  for (const PassRecord& record : records) {
+    if (config.time) {
+      std::fprintf(stderr, "%8.3f ms  %s\n",
+                   absl::ToDoubleMilliseconds(record.duration),
+                   record.name.c_str());
+    }
+    if (!record.dump.empty()) {
+      std::cout << "// after " << record.name << "\n" << record.dump << "\n";
+    }
+  }
+  const Graph* graph = std::get_if<Graph>(&loaded.ir);
+  if (config.run && graph != nullptr) {
+    ASSIGN_OR_RETURN(const std::string text,
+                     RunForPeople(*graph, loaded.test_case, config.seed));
+    std::cout << text;
+  } else if (!config.dump) {
+    std::cout << PrintIr(loaded.ir);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace kiln
+
+int main(int argc, char** argv) {
+  const absl::Status status = kiln::Main(argc, argv);
+  if (status.ok()) return 0;
+  std::cerr << "kiln-opt: " << status.message() << "\n";
+  return absl::IsInvalidArgument(status) ? 2 : 1;
+}
