@@ -10,6 +10,7 @@
 #include "compiler/graph/graph_text.h"
 #include "compiler/graph/graph_verifier.h"
 #include "compiler/graph/text_cursor.h"
+#include "compiler/graph_passes/graph_pipeline.h"
 #include "compiler/loop/inline_producers.h"
 #include "compiler/loop/loop_text.h"
 #include "compiler/loop/lower_graph.h"
@@ -20,7 +21,6 @@
 
 namespace kiln {
 namespace {
-absl::Span<const Pass<Graph>> GraphPipeline() { return {}; }
 
 // A word that leads from one level on.
 struct Step {
