@@ -47,29 +47,6 @@ std::string Difference(const RefValue& got, const CorpusValue& due,
   return CompareTensors(computed, *tensor, tolerance).difference;
 }
 
-CaseVerdict Compare(const CorpusCase& c, const RefOutcome& got) {
-  for (size_t i = 0; i < c.outputs.size(); ++i) {
-    const std::string difference =
-        Difference(got.outputs[i], c.outputs[i], c.output_tolerance[i]);
-    if (!difference.empty()) {
-      return {CaseVerdict::Outcome::kWrong,
-              absl::StrCat("output ", i, ": ", difference)};
-    }
-  }
-  for (const auto& [input, tensor] : c.mutated) {
-    const auto tolerance = c.mutated_tolerance.find(input);
-    const std::string difference =
-        Difference(got.inputs[input], CorpusValue(tensor),
-                   tolerance == c.mutated_tolerance.end() ? Tolerance{}
-                                                          : tolerance->second);
-    if (!difference.empty()) {
-      return {CaseVerdict::Outcome::kWrong,
-              absl::StrCat("mutated input ", input, ": ", difference)};
-    }
-  }
-  return {};
-}
-
 absl::StatusOr<RefOutcome> Run(const CorpusCase& c, Through through) {
   RETURN_IF_ERROR(c.readable);
   ASSIGN_OR_RETURN(Graph graph, ImportGraph(c.graph));
@@ -93,9 +70,32 @@ std::vector<RefValue> ReferenceInputs(absl::Span<const CorpusValue> inputs) {
   return values;
 }
 
+CaseVerdict CompareWithCase(const CorpusCase& c, const RefOutcome& got) {
+  for (size_t i = 0; i < c.outputs.size(); ++i) {
+    const std::string difference =
+        Difference(got.outputs[i], c.outputs[i], c.output_tolerance[i]);
+    if (!difference.empty()) {
+      return {CaseVerdict::Outcome::kWrong,
+              absl::StrCat("output ", i, ": ", difference)};
+    }
+  }
+  for (const auto& [input, tensor] : c.mutated) {
+    const auto tolerance = c.mutated_tolerance.find(input);
+    const std::string difference =
+        Difference(got.inputs[input], CorpusValue(tensor),
+                   tolerance == c.mutated_tolerance.end() ? Tolerance{}
+                                                          : tolerance->second);
+    if (!difference.empty()) {
+      return {CaseVerdict::Outcome::kWrong,
+              absl::StrCat("mutated input ", input, ": ", difference)};
+    }
+  }
+  return {};
+}
+
 CaseVerdict RunOnReference(const CorpusCase& test_case, Through through) {
   const absl::StatusOr<RefOutcome> got = Run(test_case, through);
-  if (got.ok()) return Compare(test_case, *got);
+  if (got.ok()) return CompareWithCase(test_case, *got);
   const bool missing = got.status().code() == absl::StatusCode::kUnimplemented;
   return {missing ? CaseVerdict::Outcome::kUnimplemented
                   : CaseVerdict::Outcome::kWrong,

@@ -25,6 +25,9 @@ struct CaseVerdict {
 // that inference gives.
 CaseVerdict RunOnReference(const CorpusCase& test_case, Through through);
 
+// What some interpreter computed for a case, against PyTorch's.
+CaseVerdict CompareWithCase(const CorpusCase& test_case, const RefOutcome& got);
+
 // The interpreter's inputs for a case with data.
 std::vector<RefValue> ReferenceInputs(absl::Span<const CorpusValue> inputs);
 
