@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/numeric/bits.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/assemble.h"
@@ -17,6 +18,22 @@ namespace {
 
 constexpr int64_t kUnboundedMax = (int64_t{1} << 62) - 1;
 
+// The numbered piece in front of its error. Names are made for errors alone:
+// a graph has thousands of pieces.
+absl::Status ForEach(absl::string_view name, int count,
+                     absl::FunctionRef<absl::Status(int)> piece) {
+  for (int i = 0; i < count; ++i) {
+    absl::Status status = piece(i);
+    if (!status.ok()) return Annotate(status, absl::StrCat(name, " ", i));
+  }
+  return absl::OkStatus();
+}
+
+std::string NodeName(const wire::Node& node, int number) {
+  return absl::StrCat("node ", number, node.name().empty() ? "" : " %",
+                      Quoted(node.name()), " (", Quoted(node.op()), ")");
+}
+
 // Walks a graph once, in the order in which symbols are numbered, checking and
 // rewriting as it goes. `graph` is the canonical graph in the making.
 class Walk {
@@ -28,18 +45,17 @@ class Walk {
 
  private:
   absl::Status CheckCounts() const;
-  absl::Status Inputs();
-  absl::Status Constants();
-  absl::Status Nodes();
-  absl::Status OneNode(wire::Node& node, absl::string_view where);
-  absl::Status Outputs();
-  absl::Status Symbols();
+  absl::Status Input(wire::Input& input);
+  absl::Status Constant(wire::Constant& constant);
+  absl::Status Node(wire::Node& node);
+  absl::Status Output(wire::Output& output);
+  absl::Status Symbol(const wire::Symbol& given, bool sourced);
+  absl::Status Pieces();
 
-  absl::Status Expr(wire::SymExpr& expr, absl::string_view where);
-  absl::Status Meta(wire::TensorMeta& meta, absl::string_view where);
-  absl::Status Arg(wire::Argument& argument, int nesting, int& budget,
-                   absl::string_view where);
-  absl::Status SortKwargs(wire::Node& node, absl::string_view where);
+  absl::Status Expr(wire::SymExpr& expr);
+  absl::Status Meta(wire::TensorMeta& meta);
+  absl::Status Arg(wire::Argument& argument, int nesting, int& budget);
+  absl::Status SortKwargs(wire::Node& node);
   void NoteSource(const wire::SymExpr& expr);
 
   const wire::Graph& given_;
@@ -63,25 +79,22 @@ absl::Status Walk::CheckCounts() const {
       {"outputs", given_.outputs_size(), kMaxGraphInputs},
   };
   for (const auto& row : rows) {
-    if (row.found > row.due) {
-      return TooLarge("graph", row.what, row.found, row.due);
-    }
+    if (row.found > row.due) return TooLarge(row.what, row.found, row.due);
   }
-  RETURN_IF_ERROR(CheckName(given_.name(), "graph"));
-  return CheckKnown(given_, "graph");
+  RETURN_IF_ERROR(CheckName(given_.name()));
+  return CheckKnown(given_);
 }
 
-absl::Status Walk::Expr(wire::SymExpr& expr, absl::string_view where) {
-  RETURN_IF_ERROR(CheckKnown(expr, where));
+absl::Status Walk::Expr(wire::SymExpr& expr) {
+  RETURN_IF_ERROR(CheckKnown(expr));
   // Nearly every expression is a plain number.
   if (expr.code_size() == 0) return absl::OkStatus();
   for (const wire::SymInstruction& in : expr.code()) {
-    RETURN_IF_ERROR(CheckKnown(in, where));
+    RETURN_IF_ERROR(CheckKnown(in));
   }
-  const absl::StatusOr<SymProgram> program =
-      SymProgram::FromWire(expr, given_.symbols_size());
-  RETURN_IF_ERROR(Annotate(program.status(), where));
-  expr = program->ToWire();
+  ASSIGN_OR_RETURN(const SymProgram program,
+                   SymProgram::FromWire(expr, given_.symbols_size()));
+  expr = program.ToWire();
   for (wire::SymInstruction& in : *expr.mutable_code()) {
     if (in.op() != wire::SYM_OP_SYMBOL) continue;
     int& number = canonical_of_[in.value()];
@@ -101,129 +114,117 @@ void Walk::NoteSource(const wire::SymExpr& expr) {
   }
 }
 
-absl::Status Walk::Meta(wire::TensorMeta& meta, absl::string_view where) {
-  RETURN_IF_ERROR(CheckKnown(meta, where));
+absl::Status Walk::Meta(wire::TensorMeta& meta) {
+  RETURN_IF_ERROR(CheckKnown(meta));
   if (meta.sizes_size() > kMaxTensorRank) {
-    return TooLarge(where, "dimensions", meta.sizes_size(), kMaxTensorRank);
+    return TooLarge("dimensions", meta.sizes_size(), kMaxTensorRank);
   }
   if (meta.sizes_size() != meta.strides_size()) {
-    return Malformed(where, absl::StrCat(meta.sizes_size(), " sizes and ",
-                                         meta.strides_size(), " strides"));
+    return Malformed(absl::StrCat(meta.sizes_size(), " sizes and ",
+                                  meta.strides_size(), " strides"));
   }
   for (wire::SymExpr& size : *meta.mutable_sizes()) {
-    RETURN_IF_ERROR(Expr(size, where));
+    RETURN_IF_ERROR(Expr(size));
   }
   for (wire::SymExpr& stride : *meta.mutable_strides()) {
-    RETURN_IF_ERROR(Expr(stride, where));
+    RETURN_IF_ERROR(Expr(stride));
   }
   if (meta.has_storage_offset()) {
     wire::SymExpr& offset = *meta.mutable_storage_offset();
-    RETURN_IF_ERROR(Expr(offset, where));
+    RETURN_IF_ERROR(Expr(offset));
     // One spelling: an offset of 0 is not there.
     if (offset.code_size() == 0 && offset.value() == 0) {
       meta.clear_storage_offset();
     }
   }
-  return CheckElements(meta, where);
+  return CountElements(meta).status();
 }
 
-absl::Status Walk::Inputs() {
-  for (int i = 0; i < graph_.inputs_size(); ++i) {
-    wire::Input& input = *graph_.mutable_inputs(i);
-    const std::string where = absl::StrCat("input ", i);
-    RETURN_IF_ERROR(CheckName(input.name(), where));
-    RETURN_IF_ERROR(CheckKnown(input, where));
-    input.clear_name();
-    const uint32_t alignment = input.alignment_bytes();
-    if (alignment > 16 || (alignment & (alignment - 1)) != 0) {
-      return Malformed(where, absl::StrCat("alignment of ", alignment,
-                                           " bytes, must be 1, 2, 4, 8 or 16"));
-    }
-    if (input.has_tensor()) {
-      wire::TensorMeta& meta = *input.mutable_tensor();
-      if (meta.dtype() == wire::DTYPE_UNSPECIFIED) {
-        return Malformed(where, "its dtype is not set");
-      }
-      RETURN_IF_ERROR(Meta(meta, where));
-      for (const wire::SymExpr& size : meta.sizes()) NoteSource(size);
-      for (const wire::SymExpr& stride : meta.strides()) NoteSource(stride);
-      NoteSource(meta.storage_offset());
-      const auto dtype = DTypeFromWire(meta.dtype());
-      if (dtype.has_value() && alignment == SizeInBytes(*dtype)) {
-        input.clear_alignment_bytes();
-      }
-    } else if (input.has_scalar()) {
-      RETURN_IF_ERROR(Expr(*input.mutable_scalar(), where));
-      NoteSource(input.scalar());
-    } else {
-      return Malformed(where, "neither a tensor nor a scalar");
-    }
-    ++values_;
+absl::Status Walk::Input(wire::Input& input) {
+  RETURN_IF_ERROR(CheckName(input.name()));
+  RETURN_IF_ERROR(CheckKnown(input));
+  input.clear_name();
+  const uint32_t alignment = input.alignment_bytes();
+  if (alignment > 16 || (alignment & (alignment - 1)) != 0) {
+    return Malformed(absl::StrCat("alignment of ", alignment,
+                                  " bytes, must be 1, 2, 4, 8 or 16"));
+  }
+  ++values_;
+  if (input.has_scalar()) {
+    RETURN_IF_ERROR(Expr(*input.mutable_scalar()));
+    NoteSource(input.scalar());
+    return absl::OkStatus();
+  }
+  if (!input.has_tensor()) return Malformed("neither a tensor nor a scalar");
+  wire::TensorMeta& meta = *input.mutable_tensor();
+  if (meta.dtype() == wire::DTYPE_UNSPECIFIED) {
+    return Malformed("its dtype is not set");
+  }
+  RETURN_IF_ERROR(Meta(meta));
+  for (const wire::SymExpr& size : meta.sizes()) NoteSource(size);
+  for (const wire::SymExpr& stride : meta.strides()) NoteSource(stride);
+  NoteSource(meta.storage_offset());
+  const auto dtype = DTypeFromWire(meta.dtype());
+  if (dtype.has_value() && alignment == SizeInBytes(*dtype)) {
+    input.clear_alignment_bytes();
   }
   return absl::OkStatus();
 }
 
-absl::Status Walk::Constants() {
-  for (int i = 0; i < graph_.constants_size(); ++i) {
-    wire::Constant& constant = *graph_.mutable_constants(i);
-    const std::string where = absl::StrCat("constant ", i);
-    RETURN_IF_ERROR(CheckName(constant.name(), where));
-    RETURN_IF_ERROR(CheckKnown(constant, where));
-    constant.clear_name();
-    if (!constant.digest().empty()) {
-      return MakeError(ErrorReason::kUnsupportedOp,
-                       absl::StrCat(where, ": a constant by digest"));
-    }
-    const int64_t bytes = constant.data().size();
-    if (bytes > kMaxConstantBytes) {
-      return TooLarge(where, "bytes", bytes, kMaxConstantBytes);
-    }
-    wire::TensorMeta& meta = *constant.mutable_tensor();
-    RETURN_IF_ERROR(Meta(meta, where));
-    int64_t elements = 1;
-    for (const wire::SymExpr& size : meta.sizes()) {
-      if (size.code_size() != 0) return Malformed(where, "a symbolic size");
-      elements *= size.value();
-    }
-    const auto dtype = DTypeFromWire(meta.dtype());
-    if (dtype.has_value() && elements * SizeInBytes(*dtype) != bytes) {
-      return Malformed(where, absl::StrCat(bytes, " bytes for ", elements,
-                                           " elements of ", ShortName(*dtype)));
-    }
-    ++values_;
+absl::Status Walk::Constant(wire::Constant& constant) {
+  RETURN_IF_ERROR(CheckName(constant.name()));
+  RETURN_IF_ERROR(CheckKnown(constant));
+  constant.clear_name();
+  if (!constant.digest().empty()) {
+    return MakeError(ErrorReason::kUnsupportedOp, "a constant by digest");
   }
+  const int64_t bytes = constant.data().size();
+  if (bytes > kMaxConstantBytes) {
+    return TooLarge("bytes", bytes, kMaxConstantBytes);
+  }
+  wire::TensorMeta& meta = *constant.mutable_tensor();
+  RETURN_IF_ERROR(Meta(meta));
+  for (const wire::SymExpr& size : meta.sizes()) {
+    if (size.code_size() != 0) return Malformed("a symbolic size");
+  }
+  ASSIGN_OR_RETURN(const int64_t elements, CountElements(meta));
+  const auto dtype = DTypeFromWire(meta.dtype());
+  if (dtype.has_value() && elements * SizeInBytes(*dtype) != bytes) {
+    return Malformed(absl::StrCat(bytes, " bytes for ", elements,
+                                  " elements of ", ShortName(*dtype)));
+  }
+  ++values_;
   return absl::OkStatus();
 }
 
-absl::Status Walk::Arg(wire::Argument& argument, int nesting, int& budget,
-                       absl::string_view where) {
-  RETURN_IF_ERROR(CheckKnown(argument, where));
+absl::Status Walk::Arg(wire::Argument& argument, int nesting, int& budget) {
+  RETURN_IF_ERROR(CheckKnown(argument));
   if (--budget < 0) {
     return MakeError(
         ErrorReason::kTooLarge,
-        absl::StrCat(where, ": more than ", kMaxNodeArguments, " arguments"));
+        absl::StrCat("more than ", kMaxNodeArguments, " arguments"));
   }
   switch (argument.kind_case()) {
     case wire::Argument::kValue:
       if (argument.value() < values_) return absl::OkStatus();
-      return Malformed(
-          where, absl::StrCat("reads value ", argument.value(), ", but only ",
-                              values_, " values are defined before it"));
+      return Malformed(absl::StrCat("reads value ", argument.value(),
+                                    ", but only ", values_,
+                                    " values are defined before it"));
     case wire::Argument::kStringValue:
-      return CheckName(argument.string_value(), where);
+      return CheckName(argument.string_value());
     case wire::Argument::kLayout:
-      return CheckName(argument.layout(), where);
+      return CheckName(argument.layout());
     case wire::Argument::kSym:
-      return Expr(*argument.mutable_sym(), where);
+      return Expr(*argument.mutable_sym());
     case wire::Argument::kList:
       if (nesting == kMaxArgumentNesting) {
-        return MakeError(ErrorReason::kTooLarge,
-                         absl::StrCat(where, ": lists nest deeper than ",
-                                      kMaxArgumentNesting));
+        return MakeError(
+            ErrorReason::kTooLarge,
+            absl::StrCat("lists nest deeper than ", kMaxArgumentNesting));
       }
-      RETURN_IF_ERROR(CheckKnown(argument.list(), where));
+      RETURN_IF_ERROR(CheckKnown(argument.list()));
       for (wire::Argument& item : *argument.mutable_list()->mutable_items()) {
-        RETURN_IF_ERROR(Arg(item, nesting + 1, budget, where));
+        RETURN_IF_ERROR(Arg(item, nesting + 1, budget));
       }
       return absl::OkStatus();
     case wire::Argument::kIntValue:
@@ -235,15 +236,15 @@ absl::Status Walk::Arg(wire::Argument& argument, int nesting, int& budget,
     case wire::Argument::kMemoryFormat:
       return absl::OkStatus();
     case wire::Argument::KIND_NOT_SET:
-      return Malformed(where, "an argument of no kind");
+      return Malformed("an argument of no kind");
   }
-  return Malformed(where, "an argument of an unknown kind");
+  return Malformed("an argument of an unknown kind");
 }
 
-absl::Status Walk::SortKwargs(wire::Node& node, absl::string_view where) {
+absl::Status Walk::SortKwargs(wire::Node& node) {
   for (const wire::NamedArgument& kwarg : node.kwargs()) {
-    RETURN_IF_ERROR(CheckName(kwarg.name(), where));
-    RETURN_IF_ERROR(CheckKnown(kwarg, where));
+    RETURN_IF_ERROR(CheckName(kwarg.name()));
+    RETURN_IF_ERROR(CheckKnown(kwarg));
   }
   std::sort(node.mutable_kwargs()->pointer_begin(),
             node.mutable_kwargs()->pointer_end(),
@@ -252,114 +253,108 @@ absl::Status Walk::SortKwargs(wire::Node& node, absl::string_view where) {
             });
   for (int i = 1; i < node.kwargs_size(); ++i) {
     if (node.kwargs(i - 1).name() == node.kwargs(i).name()) {
-      return Malformed(
-          where, absl::StrCat("argument \"", Quoted(node.kwargs(i).name()),
-                              "\" is given twice"));
+      return Malformed(absl::StrCat(
+          "argument \"", Quoted(node.kwargs(i).name()), "\" is given twice"));
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status Walk::OneNode(wire::Node& node, absl::string_view where) {
-  RETURN_IF_ERROR(CheckKnown(node, where));
-  RETURN_IF_ERROR(CheckName(node.op(), where));
-  RETURN_IF_ERROR(CheckName(node.name(), where));
-  if (node.op().empty()) return Malformed(where, "no operator");
+absl::Status Walk::Node(wire::Node& node) {
+  RETURN_IF_ERROR(CheckKnown(node));
+  RETURN_IF_ERROR(CheckName(node.op()));
+  RETURN_IF_ERROR(CheckName(node.name()));
+  if (node.op().empty()) return Malformed("no operator");
   const int64_t trace_bytes = node.stack_trace().size();
   if (trace_bytes > kMaxStackTraceBytes) {
-    return TooLarge(where, "bytes of stack trace", trace_bytes,
-                    kMaxStackTraceBytes);
+    return TooLarge("bytes of stack trace", trace_bytes, kMaxStackTraceBytes);
   }
   node.clear_name();
   node.clear_stack_trace();
-  RETURN_IF_ERROR(SortKwargs(node, where));
+  RETURN_IF_ERROR(SortKwargs(node));
   int budget = kMaxNodeArguments;
   for (wire::Argument& argument : *node.mutable_args()) {
-    RETURN_IF_ERROR(Arg(argument, 0, budget, where));
+    RETURN_IF_ERROR(Arg(argument, 0, budget));
   }
   for (wire::NamedArgument& kwarg : *node.mutable_kwargs()) {
-    RETURN_IF_ERROR(Arg(*kwarg.mutable_value(), 0, budget, where));
+    RETURN_IF_ERROR(Arg(*kwarg.mutable_value(), 0, budget));
   }
   for (wire::TensorMeta& result : *node.mutable_results()) {
-    RETURN_IF_ERROR(Meta(result, where));
+    RETURN_IF_ERROR(Meta(result));
     ++values_;
   }
   return absl::OkStatus();
 }
 
-absl::Status Walk::Nodes() {
+absl::Status Walk::Output(wire::Output& output) {
+  RETURN_IF_ERROR(CheckKnown(output));
+  if (output.strides_size() > kMaxTensorRank) {
+    return TooLarge("strides", output.strides_size(), kMaxTensorRank);
+  }
+  if (output.kind_case() == wire::Output::KIND_NOT_SET) {
+    return Malformed("neither a value, a number nor none");
+  }
+  if (output.has_value() && output.value() >= values_) {
+    return Malformed(absl::StrCat("value ", output.value(), " of ", values_));
+  }
+  if (output.has_sym()) RETURN_IF_ERROR(Expr(*output.mutable_sym()));
+  for (wire::SymExpr& stride : *output.mutable_strides()) {
+    RETURN_IF_ERROR(Expr(stride));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Walk::Symbol(const wire::Symbol& given, bool sourced) {
+  RETURN_IF_ERROR(CheckName(given.name()));
+  RETURN_IF_ERROR(CheckKnown(given));
+  if (given.min() > given.max()) {
+    return Malformed(
+        absl::StrCat("at least ", given.min(), " and at most ", given.max()));
+  }
+  if (!sourced) {
+    return Malformed(
+        "no input has it alone as a size, stride, offset or scalar");
+  }
+  wire::Symbol& symbol = *graph_.add_symbols();
+  const bool unbounded = given.min() == 0 && given.max() == kUnboundedMax;
+  if (!unbounded) {
+    symbol.set_min(given.min());
+    symbol.set_max(given.max());
+  }
+  symbol.set_hint(HintClass(given.hint(), symbol.min(), symbol.max()));
+  return absl::OkStatus();
+}
+
+absl::Status Walk::Pieces() {
+  RETURN_IF_ERROR(ForEach("input", graph_.inputs_size(), [this](int i) {
+    return Input(*graph_.mutable_inputs(i));
+  }));
+  RETURN_IF_ERROR(ForEach("constant", graph_.constants_size(), [this](int i) {
+    return Constant(*graph_.mutable_constants(i));
+  }));
   for (int i = 0; i < graph_.nodes_size(); ++i) {
-    wire::Node& node = *graph_.mutable_nodes(i);
-    std::string where = absl::StrCat("node ", i);
-    if (!node.name().empty()) {
-      absl::StrAppend(&where, " %", Quoted(node.name()));
-    }
-    absl::StrAppend(&where, " (", Quoted(node.op()), ")");
-    RETURN_IF_ERROR(OneNode(node, where));
+    absl::Status status = Node(*graph_.mutable_nodes(i));
+    if (!status.ok()) return Annotate(status, NodeName(given_.nodes(i), i));
   }
-  return absl::OkStatus();
-}
-
-absl::Status Walk::Outputs() {
-  for (int i = 0; i < graph_.outputs_size(); ++i) {
-    wire::Output& output = *graph_.mutable_outputs(i);
-    const std::string where = absl::StrCat("output ", i);
-    RETURN_IF_ERROR(CheckKnown(output, where));
-    if (output.strides_size() > kMaxTensorRank) {
-      return TooLarge(where, "strides", output.strides_size(), kMaxTensorRank);
-    }
-    if (output.kind_case() == wire::Output::KIND_NOT_SET) {
-      return Malformed(where, "neither a value, a number nor none");
-    }
-    if (output.has_value() && output.value() >= values_) {
-      return Malformed(where,
-                       absl::StrCat("value ", output.value(), " of ", values_));
-    }
-    if (output.has_sym()) RETURN_IF_ERROR(Expr(*output.mutable_sym(), where));
-    for (wire::SymExpr& stride : *output.mutable_strides()) {
-      RETURN_IF_ERROR(Expr(stride, where));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Walk::Symbols() {
+  RETURN_IF_ERROR(ForEach("output", graph_.outputs_size(), [this](int i) {
+    return Output(*graph_.mutable_outputs(i));
+  }));
   for (size_t i = 0; i < original_of_.size(); ++i) {
     const wire::Symbol& given = given_.symbols(original_of_[i]);
-    const std::string where = absl::StrCat("symbol ", original_of_[i], " (",
-                                           Quoted(given.name()), ")");
-    RETURN_IF_ERROR(CheckName(given.name(), where));
-    RETURN_IF_ERROR(CheckKnown(given, where));
-    if (given.min() > given.max()) {
-      return Malformed(where, absl::StrCat("at least ", given.min(),
-                                           " and at most ", given.max()));
-    }
-    if (!sourced_[i]) {
-      return Malformed(where,
-                       "no input has it alone as a size, stride, "
-                       "offset or scalar");
-    }
-    wire::Symbol& symbol = *graph_.add_symbols();
-    const bool unbounded = given.min() == 0 && given.max() == kUnboundedMax;
-    if (!unbounded) {
-      symbol.set_min(given.min());
-      symbol.set_max(given.max());
-    }
-    symbol.set_hint(HintClass(given.hint(), symbol.min(), symbol.max()));
+    absl::Status status = Symbol(given, sourced_[i]);
+    if (status.ok()) continue;
+    return Annotate(status, absl::StrCat("symbol ", original_of_[i], " (",
+                                         Quoted(given.name()), ")"));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<CanonicalGraph> Walk::Run() {
-  RETURN_IF_ERROR(CheckCounts());
+  RETURN_IF_ERROR(Annotate(CheckCounts(), "graph"));
   graph_ = given_;
   graph_.clear_name();
   graph_.clear_symbols();
-  RETURN_IF_ERROR(Inputs());
-  RETURN_IF_ERROR(Constants());
-  RETURN_IF_ERROR(Nodes());
-  RETURN_IF_ERROR(Outputs());
-  RETURN_IF_ERROR(Symbols());
+  RETURN_IF_ERROR(Pieces());
 
   CanonicalGraph canonical;
   std::vector<int64_t> hints;

@@ -9,16 +9,13 @@
 
 namespace kiln {
 
-absl::Status Malformed(absl::string_view where, absl::string_view what) {
-  return MakeError(ErrorReason::kMalformedGraph,
-                   absl::StrCat(where, ": ", what));
+absl::Status Malformed(absl::string_view what) {
+  return MakeError(ErrorReason::kMalformedGraph, what);
 }
 
-absl::Status TooLarge(absl::string_view where, absl::string_view what,
-                      int64_t found, int64_t due) {
-  return MakeError(
-      ErrorReason::kTooLarge,
-      absl::StrCat(where, ": ", found, " ", what, ", at most ", due));
+absl::Status TooLarge(absl::string_view what, int64_t found, int64_t due) {
+  return MakeError(ErrorReason::kTooLarge,
+                   absl::StrCat(found, " ", what, ", at most ", due));
 }
 
 std::string Quoted(absl::string_view name) {
@@ -27,46 +24,46 @@ std::string Quoted(absl::string_view name) {
   return name.size() > kShown ? absl::StrCat(escaped, "...") : escaped;
 }
 
-absl::Status CheckName(absl::string_view name, absl::string_view where) {
+absl::Status CheckName(absl::string_view name) {
   if (static_cast<int64_t>(name.size()) > kMaxNameBytes) {
-    return TooLarge(where, "bytes of name", name.size(), kMaxNameBytes);
+    return TooLarge("bytes of name", name.size(), kMaxNameBytes);
   }
   for (const unsigned char c : name) {
     if (c < 0x20 || c == 0x7f) {
-      return Malformed(where, absl::StrCat("name \"", Quoted(name),
-                                           "\" holds a control character"));
+      return Malformed(absl::StrCat("name \"", Quoted(name),
+                                    "\" holds a control character"));
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckKnown(const google::protobuf::Message& message,
-                        absl::string_view where) {
+absl::Status CheckKnown(const google::protobuf::Message& message) {
   const google::protobuf::UnknownFieldSet& unknown =
       message.GetReflection()->GetUnknownFields(message);
   if (unknown.empty()) return absl::OkStatus();
-  return Malformed(
-      where, absl::StrCat(message.GetTypeName(), " has field ",
-                          unknown.field(0).number(), " unknown to this build"));
+  return Malformed(absl::StrCat(message.GetTypeName(), " has field ",
+                                unknown.field(0).number(),
+                                " unknown to this build"));
 }
 
-absl::Status CheckElements(const wire::TensorMeta& meta,
-                           absl::string_view where) {
+absl::StatusOr<int64_t> CountElements(const wire::TensorMeta& meta) {
   int64_t elements = 1;
   bool too_many = false;
+  bool empty = false;
   for (const wire::SymExpr& size : meta.sizes()) {
     if (size.code_size() != 0) continue;
     if (size.value() < 0) {
-      return Malformed(where, absl::StrCat("size ", size.value()));
+      return Malformed(absl::StrCat("size ", size.value()));
     }
-    if (size.value() == 0) return absl::OkStatus();
+    empty = empty || size.value() == 0;
+    if (empty) continue;
     too_many = too_many || size.value() > kMaxTensorElements / elements;
     if (!too_many) elements *= size.value();
   }
-  if (!too_many) return absl::OkStatus();
-  return MakeError(
-      ErrorReason::kTooLarge,
-      absl::StrCat(where, ": more than ", kMaxTensorElements, " elements"));
+  if (empty) return 0;
+  if (!too_many) return elements;
+  return MakeError(ErrorReason::kTooLarge,
+                   absl::StrCat("more than ", kMaxTensorElements, " elements"));
 }
 
 }  // namespace kiln

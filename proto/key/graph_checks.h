@@ -7,37 +7,36 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/graph.pb.h"
 
 namespace kiln {
 
 // What canonical_graph.cc asks of the pieces of a graph, each check by itself.
-// `where` names the piece: "node 3 %sum (aten.add.Tensor)". Limits are those of
-// graph_limits.h. Pure.
+// Messages say what is wrong; the caller puts in front of them which piece it
+// is, once it knows that something is. Limits are those of graph_limits.h.
+// Pure.
 
-// MALFORMED_GRAPH, "where: what".
-absl::Status Malformed(absl::string_view where, absl::string_view what);
+// MALFORMED_GRAPH.
+absl::Status Malformed(absl::string_view what);
 
-// TOO_LARGE, "where: found what, at most due".
-absl::Status TooLarge(absl::string_view where, absl::string_view what,
-                      int64_t found, int64_t due);
+// TOO_LARGE, "`found` `what`, at most `due`".
+absl::Status TooLarge(absl::string_view what, int64_t found, int64_t due);
 
 // A name as a message may quote it: escaped to one line, and cut.
 std::string Quoted(absl::string_view name);
 
 // TOO_LARGE over kMaxNameBytes, MALFORMED_GRAPH with a control character.
-absl::Status CheckName(absl::string_view name, absl::string_view where);
+absl::Status CheckName(absl::string_view name);
 
 // MALFORMED_GRAPH when the message (not those inside of it) has a field from a
 // later build: it may change what the graph means, so it is not ours to drop.
-absl::Status CheckKnown(const google::protobuf::Message& message,
-                        absl::string_view where);
+absl::Status CheckKnown(const google::protobuf::Message& message);
 
-// Counts the elements of the known sizes; a symbol counts as one.
+// The elements of the known sizes; a symbol counts as one.
 // MALFORMED_GRAPH for a negative size, TOO_LARGE over kMaxTensorElements.
-absl::Status CheckElements(const wire::TensorMeta& meta,
-                           absl::string_view where);
+absl::StatusOr<int64_t> CountElements(const wire::TensorMeta& meta);
 
 }  // namespace kiln
 
