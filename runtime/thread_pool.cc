@@ -63,7 +63,7 @@ void ThreadPool::ParallelFor(int64_t count, int64_t grain, Body body,
   loop_.count = count;
   loop_.piece = std::max(grain, (count + pieces - 1) / pieces);
   loop_.next.store(0, std::memory_order_relaxed);
-  working_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+  gate_.store(kOpen, std::memory_order_release);
   bool someone_sleeps = false;
   {
     // Under the lock: a worker that is about to sleep either sees the new
@@ -74,8 +74,8 @@ void ThreadPool::ParallelFor(int64_t count, int64_t grain, Body body,
   }
   if (someone_sleeps) wake_.SignalAll();
   RunPieces(loop_);
-  // Every worker passes through each round, so that loop_ is free afterwards.
-  for (int looks = 0; working_.load(std::memory_order_acquire) != 0; ++looks) {
+  gate_.fetch_and(~kOpen, std::memory_order_acq_rel);
+  for (int looks = 0; gate_.load(std::memory_order_acquire) != 0; ++looks) {
     if (looks < kLooksBeforeSleep) {
       Pause();
     } else {
@@ -99,10 +99,18 @@ void ThreadPool::WorkerMain() {
       while (round_.load(std::memory_order_acquire) == seen) wake_.Wait(&mu_);
       --sleepers_;
     }
-    ++seen;
+    seen = round_.load(std::memory_order_acquire);
     if (stopping_.load(std::memory_order_acquire)) return;
-    RunPieces(loop_);
-    working_.fetch_sub(1, std::memory_order_release);
+    uint32_t gate = gate_.load(std::memory_order_relaxed);
+    while ((gate & kOpen) != 0) {
+      if (!gate_.compare_exchange_weak(gate, gate + 1,
+                                       std::memory_order_acquire)) {
+        continue;
+      }
+      RunPieces(loop_);
+      gate_.fetch_sub(1, std::memory_order_release);
+      break;
+    }
   }
 }
 

@@ -40,6 +40,12 @@ class ThreadPool {
   void ParallelFor(int64_t count, int64_t grain, Body body, void* context);
 
  private:
+  // The gate of the loop in progress: open while there may be pieces left, and
+  // the number of workers inside. The caller closes it when he finds no piece
+  // left, and waits for those inside alone: a worker that is late, because the
+  // machine is busy, holds nobody up.
+  static constexpr uint32_t kOpen = uint32_t{1} << 31;
+
   // A loop in progress: fixed but for `next`, which hands out pieces.
   struct Loop {
     Body body = nullptr;
@@ -52,10 +58,10 @@ class ThreadPool {
   void WorkerMain();
   static void RunPieces(Loop& loop);
 
-  Loop loop_;                       // written while no worker is inside
-  std::atomic<bool> busy_{false};   // someone's loop owns the workers
+  Loop loop_;                      // written while nobody is inside
+  std::atomic<bool> busy_{false};  // someone's loop owns the workers
+  std::atomic<uint32_t> gate_{0};
   std::atomic<uint32_t> round_{0};  // a change tells workers of a new loop
-  std::atomic<int> working_{0};     // workers not yet done with the round
   std::atomic<bool> stopping_{false};
   Mutex mu_;
   CondVar wake_;

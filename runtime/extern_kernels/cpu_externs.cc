@@ -1,5 +1,7 @@
 #include "runtime/extern_kernels/cpu_externs.h"
 
+#include <array>
+#include <thread>
 #include <utility>
 
 #include "proto/base/status.h"
@@ -18,7 +20,12 @@ class CpuExterns final : public ExternLibrary {
  public:
   CpuExterns(std::shared_ptr<CpuDevice> device,
              std::shared_ptr<const DnnlLibrary> dnnl)
-      : device_(std::move(device)), dnnl_(std::move(dnnl)) {}
+      : device_(std::move(device)), dnnl_(std::move(dnnl)) {
+    if (dnnl_ != nullptr) warming_ = std::thread([this] { WarmUp(*dnnl_); });
+  }
+  ~CpuExterns() override {
+    if (warming_.joinable()) warming_.join();
+  }
 
   Prepared Prepare(const ExternProblem& problem) override {
     const DType dtype =
@@ -31,6 +38,21 @@ class CpuExterns final : public ExternLibrary {
   }
 
  private:
+  // oneDNN writes the code of sgemm, all its forms, when it is first called: 25
+  // ms that the first call of a model should not pay. Meanwhile the model is
+  // compiled or fetched.
+  static void WarmUp(const DnnlLibrary& dnnl) {
+    const DnnlLibrary::SingleThread alone(dnnl);
+    constexpr int kSide = 8;
+    std::array<float, kSide * kSide> a{}, b{}, out{};
+    IgnoreBecause(
+        DnnlLibrary::Check(
+            dnnl.dnnl_sgemm('N', 'N', kSide, kSide, kSide, 1.0f, a.data(),
+                            kSide, b.data(), kSide, 0.0f, out.data(), kSide),
+            "sgemm"),
+        "a call that matters reports it again");
+  }
+
   Prepared PrepareMatmul(const MatmulProblem& problem) {
     if (dnnl_ != nullptr) {
       Prepared call = PrepareDnnlMatmul(problem, dnnl_, device_->threads());
@@ -60,6 +82,7 @@ class CpuExterns final : public ExternLibrary {
 
   const std::shared_ptr<CpuDevice> device_;
   const std::shared_ptr<const DnnlLibrary> dnnl_;  // null: not on the machine
+  std::thread warming_;
 };
 
 }  // namespace
