@@ -58,8 +58,9 @@ void SetDefaults(Config& config) {
 // What compilers and drivers are found by: handed on to workers unless the
 // configuration says otherwise.
 void PassOnEnvironment(Config& config) {
-  for (const char* name : {"LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH",
-                           "CUDA_VISIBLE_DEVICES", "KILN_NVRTC"}) {
+  for (const char* name :
+       {"LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES",
+        "KILN_CUDA_LIBRARY_PATH", "KILN_HOST_CC"}) {
     const std::string value = Environment(name);
     bool named = false;
     for (const std::string& entry : config.worker_env) {

@@ -91,7 +91,7 @@ std::string Beside(absl::string_view name, absl::string_view built) {
 
 // What the toolchains and libraries of workers are found by.
 constexpr const char* kPassedOn[] = {"LD_LIBRARY_PATH", "CUDA_HOME",
-                                     "CUDA_PATH", "KILN_NVRTC",
+                                     "CUDA_PATH", "KILN_HOST_CC",
                                      "KILN_CUDA_LIBRARY_PATH"};
 
 // Where a flag's value goes; false when the value cannot be meant.
