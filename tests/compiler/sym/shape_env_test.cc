@@ -22,6 +22,16 @@ TEST(ShapeEnv, WhatIsKnownTakesNoGuard) {
   EXPECT_TRUE(shapes.guards().empty());
 }
 
+TEST(ShapeEnv, CommonFactorsTightenBounds) {
+  ShapeEnv shapes = TwoSymbols();
+  shapes.symbols[1].range.min = 1;
+  const SymExpr n = SymExpr::Symbol(0), m = SymExpr::Symbol(1);
+  EXPECT_TRUE(shapes.KnownLt(m, n * m));
+  EXPECT_TRUE(shapes.KnownLt(8 * m, 32 * n * m * m));
+  EXPECT_TRUE(shapes.KnownLe(n, n * m));
+  EXPECT_FALSE(shapes.KnownLt(n, n * m));
+}
+
 TEST(ShapeEnv, WhatTheHintDecidesIsGuardedOnce) {
   ShapeEnv shapes = TwoSymbols();
   const SymExpr n = SymExpr::Symbol(0), m = SymExpr::Symbol(1);
