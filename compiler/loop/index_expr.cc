@@ -94,11 +94,41 @@ std::optional<LinearForm> AsLinear(const SymExpr& e) {
   return form;
 }
 
+namespace {
+
+void AddTerm(LinearForm& form, uint32_t axis, const SymExpr& coefficient) {
+  auto at = std::lower_bound(
+      form.terms.begin(), form.terms.end(), axis,
+      [](const auto& entry, uint32_t a) { return entry.first < a; });
+  if (at != form.terms.end() && at->first == axis) {
+    at->second += coefficient;
+  } else {
+    form.terms.insert(at, {axis, coefficient});
+  }
+}
+
+}  // namespace
+
 std::optional<LinearForm> AddressOf(const DimVector& index,
                                     const DimVector& strides) {
-  SymExpr address = 0;
-  for (size_t d = 0; d < index.size(); ++d) address += index[d] * strides[d];
-  return AsLinear(address);
+  LinearForm address;
+  for (size_t d = 0; d < index.size(); ++d) {
+    Var var;
+    if (index[d].is_constant()) {
+      if (!index[d].Is(0)) address.offset += index[d] * strides[d];
+    } else if (index[d].AsVar(&var) && var.kind == Var::Kind::kAxis) {
+      if (!strides[d].Is(0)) AddTerm(address, var.index, strides[d]);
+    } else {
+      const auto form = AsLinear(index[d]);
+      if (!form.has_value()) return std::nullopt;
+      address.offset += form->offset * strides[d];
+      for (const auto& [axis, coefficient] : form->terms) {
+        const SymExpr weight = coefficient * strides[d];
+        if (!weight.Is(0)) AddTerm(address, axis, weight);
+      }
+    }
+  }
+  return address;
 }
 
 namespace {

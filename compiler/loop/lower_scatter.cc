@@ -2,6 +2,7 @@
 // nest that stores where an index tensor says.
 
 #include "absl/strings/str_cat.h"
+#include "compiler/loop/index_expr.h"
 #include "compiler/loop/lowering.h"
 #include "proto/base/status.h"
 
@@ -196,7 +197,33 @@ absl::Status EmbeddingBackward(NodeLowering& n, ScalarOp) {
   return absl::OkStatus();
 }
 
+// as_strided_scatter(self, src, size, stride, offset): src over the memory of
+// self, which must be contiguous.
+absl::Status AsStridedScatter(NodeLowering& n, ScalarOp) {
+  const TensorMeta& self = n.meta(0);
+  if (self.strides != ContiguousStrides(self.sizes)) {
+    return MakeError(ErrorReason::kUnsupportedOp,
+                     "aten.as_strided_scatter.default: of memory that is not "
+                     "contiguous");
+  }
+  const ScatterTarget target = PrepareTarget(n, n.tensor(0), false);
+  NestWriter nest = n.Write();
+  const DimVector at = nest.Iterate(n.meta(1).sizes);
+  const Argument::List& strides = n.arg(3).list();
+  SymExpr address = n.node.args.size() > 4 && !n.arg(4).is_none()
+                        ? n.arg(4).sym() - self.offset
+                        : SymExpr(0);
+  for (size_t d = 0; d < at.size(); ++d) address += at[d] * strides[d].sym();
+  const DimVector to =
+      ReshapeIndex({address}, {Product(self.sizes)}, self.sizes, n.g.shapes());
+  nest.StoreTo(target.buffer, to, nest.Load(n.tensor(1), at));
+  nest.Finish();
+  FinishTarget(n, target);
+  return absl::OkStatus();
+}
+
 constexpr LowerRow kRows[] = {
+    {"aten.as_strided_scatter.default", AsStridedScatter},
     {"aten.index_put.default", IndexPut},
     {"aten._unsafe_index_put.default", IndexPut},
     {"aten.scatter.src", Scatter, ScalarOp::kWhere},

@@ -72,8 +72,16 @@ std::optional<View> GraphLowering::AsView(ValueId v) const {
   const PlacedValue& placed = values[v.index];
   const Buffer& buffer = program.buffers[placed.buffer];
   const TensorMeta& m = meta(v);
-  const auto address = AddressOf(placed.index, buffer.strides);
-  if (!address.has_value()) return std::nullopt;
+  auto address = AddressOf(placed.index, buffer.strides);
+  if (!address.has_value()) {
+    // 192*(i // 8) + 24*(i % 8) is 24*i: dimensions joined by a view.
+    SymExpr sum = 0;
+    for (size_t d = 0; d < placed.index.size(); ++d) {
+      sum += placed.index[d] * buffer.strides[d];
+    }
+    address = AsLinear(SimplifyIndex(sum, m.sizes, shapes()));
+    if (!address.has_value()) return std::nullopt;
+  }
   View view{placed.buffer, m.dtype, m.sizes, {}, address->offset};
   const DimVector contiguous = ContiguousStrides(m.sizes);
   for (uint32_t d = 0; d < m.sizes.size(); ++d) {

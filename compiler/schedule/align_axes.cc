@@ -332,7 +332,9 @@ std::optional<Alignment> AlignAxes(const FusionUnit& first,
 bool SamePlace(const NestAccess& a, const NestAccess& b,
                const Alignment& alignment, const ShapeEnv& shapes) {
   const auto moved = [&](const SymExpr& e, const std::vector<SymExpr>& values) {
+    Var var;
     if (e.is_constant()) return e;
+    if (e.AsVar(&var) && var.kind == Var::Kind::kAxis) return values[var.index];
     return e.Substitute([&](Var v) {
       return v.kind == Var::Kind::kAxis ? values[v.index] : SymExpr::Of(v);
     });

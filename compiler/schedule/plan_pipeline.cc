@@ -8,6 +8,7 @@
 #include "compiler/loop/loop_transforms.h"
 #include "compiler/schedule/choose_tiling.h"
 #include "compiler/schedule/fuse_loops.h"
+#include "compiler/schedule/loop_order.h"
 #include "compiler/schedule/plan_buffers.h"
 
 namespace kiln {
@@ -66,7 +67,9 @@ absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program,
     if (auto* nest = std::get_if<LoopNest>(&step)) {
       FlattenAddresses(*nest, program.buffers);
       PlannedKernel kernel;
-      kernel.nest = MergeAxes(*nest, program.shapes);
+      // Merging after ordering: what lies in a row becomes one axis.
+      kernel.nest = MergeAxes(OrderAxes(*nest, program.buffers, program.shapes),
+                              program.shapes);
       kernel.tiling = ChooseTiling(kernel.nest, plan.buffers, program.shapes,
                                    target, max_row);
       kernel.label = LabelOf(kernel.nest, kernel.tiling, kernels++);

@@ -3,11 +3,11 @@
 //   kernel_counts_main [--target sm_90] [--reference FILE] [--run] [--text]
 //                      [--explain] [--loops] [--time] PATH...
 //
-// --run interprets each plan and compares with PyTorch's results.
+// --time adds the processor time of each stage. --run interprets each plan and compares with PyTorch's results.
 
-#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -81,10 +81,8 @@ struct Totals {
   int wrong = 0;
 };
 
-double Milliseconds(std::chrono::steady_clock::time_point since) {
-  return std::chrono::duration<double, std::milli>(
-             std::chrono::steady_clock::now() - since)
-      .count();
+double Milliseconds(std::clock_t since) {
+  return 1000.0 * static_cast<double>(std::clock() - since) / CLOCKS_PER_SEC;
 }
 
 absl::StatusOr<std::string> CountCase(const CorpusCase& c,
@@ -92,19 +90,19 @@ absl::StatusOr<std::string> CountCase(const CorpusCase& c,
                                       const std::string& reference,
                                       Totals& totals) {
   RETURN_IF_ERROR(c.readable);
-  const auto t0 = std::chrono::steady_clock::now();
+  const auto t0 = std::clock();
   ASSIGN_OR_RETURN(Graph graph, ImportGraph(c.graph));
   ASSIGN_OR_RETURN(const Target target, TargetFromName(arguments.target));
   std::vector<PassRecord> records;
   RETURN_IF_ERROR(
       RunGraphPipeline(graph, PassEnv{target, CompileOptions()}, records));
   const double passes = Milliseconds(t0);
-  const auto t1 = std::chrono::steady_clock::now();
+  const auto t1 = std::clock();
   ASSIGN_OR_RETURN(LoopProgram program, LowerGraph(graph));
   const double lower = Milliseconds(t1);
   if (arguments.loops) std::printf("%s", ToText(program).c_str());
   const LoopProgram copy = program;
-  const auto t2 = std::chrono::steady_clock::now();
+  const auto t2 = std::clock();
   ASSIGN_OR_RETURN(const KernelPlan plan,
                    PlanKernels(std::move(program), target, {}));
   const double planning = Milliseconds(t2);
