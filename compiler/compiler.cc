@@ -6,6 +6,7 @@
 #include "compiler/config/compile_options.h"
 #include "compiler/config/target_from_wire.h"
 #include "compiler/emit/build_compile_plan.h"
+#include "compiler/emit/describe_kernels.h"
 #include "compiler/graph/graph_import.h"
 #include "compiler/graph_passes/graph_pipeline.h"
 #include "compiler/loop/lower_graph.h"
@@ -14,6 +15,15 @@
 #include "proto/base/status.h"
 
 namespace kiln {
+namespace {
+
+ScheduleOptions ScheduleOptionsOf(const CompileOptions& options) {
+  return {.max_fusion_size = options.artifact.max_fusion_size,
+          .no_fusion = options.artifact.no_fusion,
+          .persistent_max_row = options.artifact.persistent_max_row};
+}
+
+}  // namespace
 
 // The story of one compile. Read this first; each line is a room.
 absl::StatusOr<CompiledGraph> CompileGraph(const wire::PlanRequest& request) {
@@ -37,13 +47,15 @@ absl::StatusOr<CompiledGraph> CompileGraph(const wire::PlanRequest& request) {
       const KernelPlan plan,
       PlanKernels(std::move(loops), target, ScheduleOptionsOf(options)));
   steps.Done("plan_kernels");
-  ASSIGN_OR_RETURN(const std::vector<KernelSource> sources,
+  ASSIGN_OR_RETURN(std::vector<KernelSource> sources,
                    WriteKernels(plan, target));
   steps.Done("write_kernels");
   const std::vector<UnitSource> units = GroupIntoUnits(sources, target);
   steps.Done("group_into_units");
-  ASSIGN_OR_RETURN(out.plan, BuildCompilePlan(graph, plan, sources, units,
-                                              target, UnitFlags(target)));
+  ASSIGN_OR_RETURN(
+      out.plan,
+      BuildCompilePlan(graph, plan, DescribeKernels(plan, std::move(sources)),
+                       units, target, UnitFlags(target), {}));
   steps.Done("build_compile_plan");
   return out;
 }

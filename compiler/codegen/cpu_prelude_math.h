@@ -14,7 +14,6 @@
 namespace kiln {
 
 absl::Span<const PreludePart> CpuMathPrelude();
-absl::Span<const PreludePart> CpuLibmPrelude();
 
 }  // namespace kiln
 

@@ -183,8 +183,11 @@ class PlanBuilder {
           break;
       }
     }
-    for (const SymExpr& extent : kernel.source.grid)
-      *launch.add_grid() = kiln::ToWire(extent);
+    // A CPU kernel deals out its own work: one call.
+    for (size_t d = 0; d < 3; ++d) {
+      const std::vector<SymExpr>& grid = kernel.source.grid;
+      *launch.add_grid() = kiln::ToWire(d < grid.size() ? grid[d] : SymExpr(1));
+    }
     for (const uint32_t extent : kernel.source.block) launch.add_block(extent);
     launch.set_shared_bytes(kernel.source.shared_bytes);
     return absl::OkStatus();
