@@ -101,7 +101,10 @@ class DnnlMatmul final : public PreparedCall {
           blas_.out.leading);
       if (status != dnnl_success) work.failed.store(status);
     }
-    if (p_.activation != Activation::kNone) Activate(rows, columns, out);
+    if (p_.activation == Activation::kNone) return;
+    for (int64_t i = 0; i < rows; ++i) {
+      Activate(p_.activation, out + i * blas_.out.leading, columns);
+    }
   }
 
   void PutBias(const float* bias, int64_t rows, int64_t columns,
@@ -123,15 +126,6 @@ class DnnlMatmul final : public PreparedCall {
       for (int64_t j = 0; j < columns; ++j) {
         float& element = out[i * blas_.out.leading + j];
         element = p_.has_bias ? beta * element : 0.0f;
-      }
-    }
-  }
-
-  void Activate(int64_t rows, int64_t columns, float* out) const {
-    for (int64_t i = 0; i < rows; ++i) {
-      float* const row = out + i * blas_.out.leading;
-      for (int64_t j = 0; j < columns; ++j) {
-        row[j] = Activated(p_.activation, row[j]);
       }
     }
   }

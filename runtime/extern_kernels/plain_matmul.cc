@@ -106,20 +106,23 @@ class PlainMatmul final : public PreparedCall {
     }
   }
 
-  void Finish(const Work& work, const Tile& tile, const Room& room) const {
+  void Finish(const Work& work, const Tile& tile, Room& room) const {
     for (int64_t i = 0; i < tile.rows; ++i) {
+      T* const values = &room.sums[i * kTileColumns];
+      const int64_t row = tile.row + i;
+      const T* const bias = work.bias + tile.batch * p_.bias.batch +
+                            row * p_.bias.row + tile.column * p_.bias.column;
       for (int64_t j = 0; j < tile.columns; ++j) {
-        const int64_t row = tile.row + i;
-        const int64_t column = tile.column + j;
-        T value = room.sums[i * kTileColumns + j];
-        value = static_cast<T>(static_cast<T>(p_.alpha) * value);
+        values[j] = static_cast<T>(static_cast<T>(p_.alpha) * values[j]);
         if (p_.has_bias) {
-          value += static_cast<T>(p_.beta) *
-                   work.bias[tile.batch * p_.bias.batch + row * p_.bias.row +
-                             column * p_.bias.column];
+          values[j] += static_cast<T>(p_.beta) * bias[j * p_.bias.column];
         }
-        work.out[tile.batch * p_.out.batch + row * p_.out.row +
-                 column * p_.out.column] = Activated(p_.activation, value);
+      }
+      Activate(p_.activation, values, tile.columns);
+      T* const out = work.out + tile.batch * p_.out.batch + row * p_.out.row +
+                     tile.column * p_.out.column;
+      for (int64_t j = 0; j < tile.columns; ++j) {
+        out[j * p_.out.column] = values[j];
       }
     }
   }

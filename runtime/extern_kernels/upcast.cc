@@ -13,6 +13,9 @@ namespace {
 
 constexpr int kRank = 5;
 
+// Conversions below which a second thread is not worth waking.
+constexpr int64_t kElementsPerPiece = 16 * 1024;
+
 // Sizes and strides of an operand, filled up with dimensions of size 1.
 struct Layout {
   std::array<int64_t, kRank> sizes = {1, 1, 1, 1, 1};
@@ -52,10 +55,10 @@ struct Conversion {
   bool bfloat = false;
   int64_t bytes = 0;  // of the wide copy
 
-  // Visits each row once: visit(half offset, half step, wide offset, wide
-  // step, count). Repeated elements are visited once.
+  // Visits each row once, on all threads: visit(half offset, half step, wide
+  // offset, wide step, count). Repeated elements are visited once.
   template <typename Visit>
-  void ForEachRow(const Visit& visit) const {
+  void ForEachRow(ThreadPool& threads, const Visit& visit) const {
     if (half.elements() == 0) return;
     std::array<int, kRank> order;
     std::iota(order.begin(), order.end(), 0);
@@ -72,24 +75,32 @@ struct Conversion {
     while (row > 0 && counts[row] == 1) --row;
     int64_t rows = 1;
     for (int i = 0; i < row; ++i) rows *= counts[i];
-    for (int64_t number = 0; number < rows; ++number) {
-      int64_t rest = number;
-      int64_t half_at = 0;
-      int64_t wide_at = 0;
-      for (int i = row - 1; i >= 0; --i) {
-        const int64_t at = rest % counts[i];
-        rest /= counts[i];
-        half_at += at * half.strides[order[i]];
-        wide_at += at * wide.strides[order[i]];
+    auto visit_rows = [&](int64_t begin, int64_t end) {
+      for (int64_t number = begin; number < end; ++number) {
+        int64_t rest = number;
+        int64_t half_at = 0;
+        int64_t wide_at = 0;
+        for (int i = row - 1; i >= 0; --i) {
+          const int64_t at = rest % counts[i];
+          rest /= counts[i];
+          half_at += at * half.strides[order[i]];
+          wide_at += at * wide.strides[order[i]];
+        }
+        visit(half_at, half.strides[order[row]], wide_at,
+              wide.strides[order[row]], counts[row]);
       }
-      visit(half_at, half.strides[order[row]], wide_at,
-            wide.strides[order[row]], counts[row]);
-    }
+    };
+    threads.ParallelFor(
+        rows, std::max<int64_t>(1, kElementsPerPiece / counts[row]),
+        [](void* context, int64_t begin, int64_t end) {
+          (*static_cast<decltype(visit_rows)*>(context))(begin, end);
+        },
+        &visit_rows);
   }
 
-  void Widen(const uint16_t* from, float* to) const {
-    ForEachRow([&](int64_t half_at, int64_t half_step, int64_t wide_at,
-                   int64_t wide_step, int64_t count) {
+  void Widen(ThreadPool& threads, const uint16_t* from, float* to) const {
+    ForEachRow(threads, [&](int64_t half_at, int64_t half_step, int64_t wide_at,
+                            int64_t wide_step, int64_t count) {
       for (int64_t i = 0; i < count; ++i) {
         const uint16_t bits = from[half_at + i * half_step];
         to[wide_at + i * wide_step] =
@@ -98,9 +109,9 @@ struct Conversion {
     });
   }
 
-  void Narrow(const float* from, uint16_t* to) const {
-    ForEachRow([&](int64_t half_at, int64_t half_step, int64_t wide_at,
-                   int64_t wide_step, int64_t count) {
+  void Narrow(ThreadPool& threads, const float* from, uint16_t* to) const {
+    ForEachRow(threads, [&](int64_t half_at, int64_t half_step, int64_t wide_at,
+                            int64_t wide_step, int64_t count) {
       for (int64_t i = 0; i < count; ++i) {
         const float value = from[wide_at + i * wide_step];
         to[half_at + i * half_step] =
@@ -138,13 +149,14 @@ class Upcast final : public PreparedCall {
       if (buffers.operand[i] == nullptr) continue;
       wide.operand[i] = static_cast<char*>(room) + starts[i];
       if (i == written) continue;
-      operands[i].Widen(static_cast<const uint16_t*>(buffers.operand[i]),
+      operands[i].Widen(device_.threads(),
+                        static_cast<const uint16_t*>(buffers.operand[i]),
                         static_cast<float*>(wide.operand[i]));
     }
     const absl::Status status = inner->Run(wide, stream);
     if (status.ok() && buffers.operand[written] != nullptr) {
       operands[written].Narrow(
-          static_cast<const float*>(wide.operand[written]),
+          device_.threads(), static_cast<const float*>(wide.operand[written]),
           static_cast<uint16_t*>(buffers.operand[written]));
     }
     device_.allocator().Free(room, bytes, stream);
