@@ -10,6 +10,7 @@ USUAL_FILE_LINES = 400  # nine in ten files are no longer
 NOT_A_FUNCTION = re.compile(
     r"^(namespace|class|struct|enum|union|extern|template\s*<[^>]*>\s*(class|struct))\b"
 )
+RAW_STRING = re.compile(r'R"(\w*)\(.*?\)\1"', re.DOTALL)
 
 
 def long_functions(text):
@@ -18,6 +19,8 @@ def long_functions(text):
     Reads clang-format's output: a function at namespace level ends with a "}"
     at the margin. Functions inside of a class are not seen.
     """
+    # The text of a raw string is no code: its lines stay, empty.
+    text = RAW_STRING.sub(lambda raw: '""' + "\n" * raw.group().count("\n"), text)
     found = []
     begin = None  # number of the line where a declaration at the margin began
     opened = False

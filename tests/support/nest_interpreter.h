@@ -8,17 +8,9 @@
 #include <vector>
 
 #include "compiler/loop/loop_nest.h"
+#include "tests/support/any_scalar.h"
 
 namespace kiln {
-
-// A value of any dtype: floats in `f`, the others in `i`.
-struct AnyScalar {
-  double f = 0;
-  int64_t i = 0;
-};
-
-AnyScalar ReadElement(DType dtype, const void* memory, int64_t element);
-void WriteElement(DType dtype, void* memory, int64_t element, AnyScalar value);
 
 struct NestRun {
   std::vector<void*> memory;     // one a buffer: its element 0
