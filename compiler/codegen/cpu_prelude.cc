@@ -333,8 +333,9 @@ K_FN kv_f32 k_random_f32(long long seed, kv_i64 index, unsigned long long stream
 
 std::vector<PreludePart> CpuPrelude() {
   std::vector<PreludePart> parts(std::begin(kParts), std::end(kParts));
-  const absl::Span<const PreludePart> math = CpuMathPrelude();
-  parts.insert(parts.end(), math.begin(), math.end());
+  for (absl::Span<const PreludePart> more :
+       {CpuMathPrelude(), CpuLibmPrelude()})
+    parts.insert(parts.end(), more.begin(), more.end());
   return parts;
 }
 

@@ -14,6 +14,7 @@
 namespace kiln {
 
 absl::Span<const PreludePart> CpuMathPrelude();
+absl::Span<const PreludePart> CpuLibmPrelude();
 
 }  // namespace kiln
 

@@ -94,6 +94,7 @@ class KernelFingerprint {
     AddInt(tiling.rows_per_block);
     AddInt(tiling.persistent);
     AddInt(tiling.elements_per_thread);
+    AddInt(tiling.accumulators);
     AddInt(tiling.tile_axis);
   }
 

@@ -31,6 +31,8 @@ struct KernelTiling {
   bool persistent =
       false;  // kRow: the row is held in registers between its passes
   int elements_per_thread = 1;
+  // kRow (CPU): vectors of a row reduced side by side; 0: the writer's choice.
+  int accumulators = 0;
   int tile_axis =
       -1;  // kTile2d: the second tiled axis (the first is the last axis)
   friend bool operator==(const KernelTiling&, const KernelTiling&) = default;

@@ -1,0 +1,29 @@
+#ifndef KILN_COMPILER_CODEGEN_CPU_REDUCTIONS_H_
+#define KILN_COMPILER_CODEGEN_CPU_REDUCTIONS_H_
+
+// Writes what one item of a reducing CPU kernel does: the passes over its
+// reduced axes and the stores after them.
+
+#include "absl/status/status.h"
+#include "compiler/codegen/cpu_body.h"
+#include "compiler/schedule/kernel_plan.h"
+
+namespace kiln {
+
+// Neighbouring vectors that a reduction along columns works on at a time: one
+// or two cache lines of a row.
+inline constexpr int kColumnStrip = 4;
+
+// The vector axis of `body` is the last reduced one. Lanes are joined at the
+// end of a pass, in a fixed tree; float sums of long rows go in two levels. In
+// the text, the outer axes are i0, i1, ...
+absl::Status WriteCpuRows(CpuBody& body, const KernelTiling& tiling);
+
+// The vector axis of `body` is the last outer one, or none. Every lane reduces
+// its own column, kColumnStrip vectors side by side. In the text, the item's
+// part of that axis is [v0, v1).
+absl::Status WriteCpuColumns(CpuBody& body);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_CODEGEN_CPU_REDUCTIONS_H_

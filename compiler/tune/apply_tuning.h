@@ -1,0 +1,33 @@
+#ifndef KILN_COMPILER_TUNE_APPLY_TUNING_H_
+#define KILN_COMPILER_TUNE_APPLY_TUNING_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "compiler/config/target.h"
+#include "compiler/schedule/kernel_plan.h"
+
+namespace kiln {
+
+// A winner of an earlier measurement.
+struct TunedChoice {
+  std::string key;     // RowKey
+  std::string choice;  // RowChoice's text
+};
+
+// Takes decisions over into the kernels of `plan` that they are for. A choice
+// whose text is not known (another version's) is passed by.
+//
+// Gives the digests of the decisions that were used, in hex, in the order of
+// `decisions`: SHA-256 of key and choice. They name the artifact with its
+// guards, so that a tuned one is told from an untuned one.
+//
+// Pure. Sizes behind symbols count by their hints' class.
+std::vector<std::string> ApplyTuning(KernelPlan& plan,
+                                     absl::Span<const TunedChoice> decisions,
+                                     const Target& target);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_TUNE_APPLY_TUNING_H_

@@ -1,0 +1,70 @@
+#include "compiler/tune/row_choice.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace kiln {
+namespace {
+
+int Log2Class(int64_t n) {
+  int exponent = 0;
+  while (exponent < 62 && (int64_t{1} << exponent) < n) ++exponent;
+  return exponent;
+}
+
+}  // namespace
+
+std::string ToText(const RowChoice& choice) {
+  if (choice.accumulators > 0)
+    return absl::StrCat("accumulators=", choice.accumulators);
+  return absl::StrCat("threads=", choice.threads, " rows=", choice.rows);
+}
+
+std::optional<RowChoice> RowChoiceFromText(absl::string_view text) {
+  RowChoice choice;
+  for (absl::string_view part : absl::StrSplit(text, ' ')) {
+    const std::pair<absl::string_view, absl::string_view> word =
+        absl::StrSplit(part, absl::MaxSplits('=', 1));
+    int value = 0;
+    if (!absl::SimpleAtoi(word.second, &value) || value < 1 || value > 1024)
+      return std::nullopt;
+    if (word.first == "threads") {
+      choice.threads = value;
+    } else if (word.first == "rows") {
+      choice.rows = value;
+    } else if (word.first == "accumulators") {
+      choice.accumulators = value;
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (ToText(choice) != text) return std::nullopt;
+  return choice;
+}
+
+std::vector<RowChoice> RowChoices(const Target& target) {
+  if (target.kind == TargetKind::kCpu)
+    return {{.accumulators = 2}, {.accumulators = 1}, {.accumulators = 4}};
+  return {{.threads = 128, .rows = 1}, {.threads = 32, .rows = 4},
+          {.threads = 64, .rows = 2},  {.threads = 256, .rows = 1},
+          {.threads = 512, .rows = 1}, {.threads = 1024, .rows = 1}};
+}
+
+void Apply(const RowChoice& choice, KernelTiling& tiling) {
+  if (choice.accumulators > 0) {
+    tiling.accumulators = choice.accumulators;
+    return;
+  }
+  tiling.threads = choice.threads * choice.rows;
+  tiling.rows_per_block = choice.rows;
+}
+
+std::string RowKey(DType dtype, int64_t rows, int64_t columns,
+                   const Target& target) {
+  return absl::StrCat("row_reduction/", ShortName(dtype), "/2^",
+                      Log2Class(rows), "x2^", Log2Class(columns), "/",
+                      target.name);
+}
+
+}  // namespace kiln

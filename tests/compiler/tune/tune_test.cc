@@ -1,0 +1,96 @@
+#include <gtest/gtest.h>
+
+#include "absl/strings/match.h"
+#include "compiler/toolchain/host_cc_toolchain.h"
+#include "compiler/tune/apply_tuning.h"
+#include "compiler/tune/row_choice.h"
+#include "compiler/tune/tune_row.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+Target TargetOf(absl::string_view name) {
+  const auto target = TargetFromName(name);
+  EXPECT_TRUE(target.ok());
+  return *target;
+}
+
+// Gives the times it was told, in order.
+class ToldStopwatch final : public Stopwatch {
+ public:
+  explicit ToldStopwatch(std::vector<double> seconds)
+      : seconds_(std::move(seconds)) {}
+  absl::StatusOr<double> MedianSeconds(const TimedKernel& kernel,
+                                       int repeats) override {
+    EXPECT_EQ(kernel.buffer_bytes, (std::vector<int64_t>{4096, 4096}));
+    EXPECT_TRUE(absl::StartsWith(kernel.symbol, "kiln_red_fused_tune_row_"));
+    EXPECT_GT(repeats, 0);
+    return seconds_[next_++];
+  }
+
+ private:
+  std::vector<double> seconds_;
+  size_t next_ = 0;
+};
+
+absl::StatusOr<RowAnswer> Tune(std::vector<double> seconds) {
+  auto toolchain = MakeHostCcToolchain({.scratch_dir = testing::TempDir()});
+  ToldStopwatch stopwatch(std::move(seconds));
+  return TuneRow({.rows = 4, .columns = 256}, TargetOf("x86-64-v3"), *toolchain,
+                 stopwatch);
+}
+
+TEST(TuneRow, TheFastestWins) {
+  const auto answer = Tune({3, 2, 1});
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->key, "row_reduction/f32/2^2x2^8/x86-64-v3");
+  EXPECT_EQ(answer->choice, "accumulators=4");
+  EXPECT_EQ(answer->seconds, (std::vector<double>{3, 2, 1}));
+}
+
+TEST(TuneRow, ANearTieGoesToTheFirstOfTheList) {
+  const auto answer = Tune({1.01, 2, 1});
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->choice, "accumulators=2");
+}
+
+TEST(TuneRow, IntegersAreRefusedByName) {
+  auto toolchain = MakeHostCcToolchain({.scratch_dir = testing::TempDir()});
+  ToldStopwatch stopwatch({});
+  const auto answer = TuneRow({.rows = 1, .columns = 1, .dtype = DType::kInt64},
+                              TargetOf("x86-64-v3"), *toolchain, stopwatch);
+  EXPECT_EQ(ReasonOf(answer.status()), ErrorReason::kUnsupportedOp);
+}
+
+TEST(RowChoice, TextReadsBackAndNothingElseDoes) {
+  for (absl::string_view name : {"sm_90", "x86-64-v3"})
+    for (const RowChoice& choice : RowChoices(TargetOf(name)))
+      EXPECT_EQ(RowChoiceFromText(ToText(choice)), choice);
+  for (absl::string_view text :
+       {"", "threads=0 rows=1", "rows=1 threads=32", "threads=32 rows=1 x=1",
+        "threads=99999 rows=1"})
+    EXPECT_EQ(RowChoiceFromText(text), std::nullopt) << text;
+}
+
+TEST(ApplyTuning, ADecisionChangesTheKernelsItIsForAndIsNamed) {
+  const Target target = TargetOf("sm_90");
+  KernelPlan plan;
+  plan.steps.push_back(RowKernel({.rows = 100, .columns = 1000},
+                                 {.threads = 128, .rows = 1}, target,
+                                 plan.buffers));
+  const TunedChoice other = {"row_reduction/f32/2^7x2^11/sm_90",
+                             "threads=64 rows=2"};
+  const TunedChoice mine = {"row_reduction/f32/2^7x2^10/sm_90",
+                            "threads=256 rows=1"};
+  EXPECT_TRUE(ApplyTuning(plan, {other}, target).empty());
+  const auto& tiling = std::get<PlannedKernel>(plan.steps[0]).tiling;
+  EXPECT_EQ(tiling.threads, 128);
+  EXPECT_EQ(ApplyTuning(plan, {mine, other}, target).size(), 1u);
+  EXPECT_EQ(tiling.threads, 256);
+  const TunedChoice unknown = {mine.key, "swirl=7"};
+  EXPECT_TRUE(ApplyTuning(plan, {unknown}, target).empty());
+}
+
+}  // namespace
+}  // namespace kiln
