@@ -19,7 +19,8 @@ std::vector<DecomposeFn> JoinFamilies() {
         SoftmaxDecompositions(), LossDecompositions(),
         StatisticsDecompositions(), MatmulDecompositions(),
         ConvolutionDecompositions(), AttentionDecompositions(),
-        ForeachDecompositions(), MovementDecompositions()}) {
+        ForeachDecompositions(), MovementDecompositions(),
+        PointwiseDecompositions(), PoolingDecompositions()}) {
     for (const DecomposeRow& row : family) {
       const OpDef* op = FindOp(row.name);
       if (op != nullptr) table[op->index] = row.run;
@@ -28,14 +29,17 @@ std::vector<DecomposeFn> JoinFamilies() {
   return table;
 }
 
-// Composites, and the library's convolution_backward when it is asked for the
-// bias too: its last argument is the mask of what is asked for.
+// All that has a decomposition, and composites, which must have one. But the
+// library's convolution_backward only when it is asked for the bias too: its
+// last argument is the mask of what is asked for.
 bool NeedsDecomposition(const Node& node) {
   static const OpDef& kConvolutionBackward =
       KnownOp("aten.convolution_backward.default");
-  if (node.op->handling == Handling::kDecompose) return true;
-  return node.op == &kConvolutionBackward &&
-         node.args.back().list()[2] == Argument(true);
+  if (node.op == &kConvolutionBackward) {
+    return node.args.back().list()[2] == Argument(true);
+  }
+  return node.op->handling == Handling::kDecompose ||
+         FindDecomposition(*node.op) != nullptr;
 }
 
 // Writes the parts of the i-th old node, and makes each result what it was:

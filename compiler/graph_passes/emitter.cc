@@ -79,14 +79,14 @@ const Words& W() {
 Argument ListArgument(absl::Span<const int64_t> dims) {
   Argument::List list;
   list.reserve(dims.size());
-  for (int64_t d : dims) list.emplace_back(Argument(d));
+  for (int64_t d : dims) list.emplace_back(d);
   return Argument(std::move(list));
 }
 
 Argument ListArgument(const DimVector& sizes) {
   Argument::List list;
   list.reserve(sizes.size());
-  for (const SymExpr& e : sizes) list.emplace_back(Argument(e));
+  for (const SymExpr& e : sizes) list.emplace_back(e);
   return Argument(std::move(list));
 }
 

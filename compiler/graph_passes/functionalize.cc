@@ -23,6 +23,14 @@ struct Storage {
   ValueId parent{0};
 };
 
+// Whether the node is a batch norm in training that has running statistics. Its
+// schema does not say that it writes them.
+bool UpdatesStatistics(const Node& node) {
+  static const OpDef& kBatchNorm = KnownOp("aten.native_batch_norm.default");
+  return node.op == &kBatchNorm && node.args[5] == Argument(true) &&
+         node.args[3].is_value() && node.args[4].is_value();
+}
+
 class Functionalizer {
  public:
   explicit Functionalizer(Graph& graph)
@@ -101,6 +109,7 @@ class Functionalizer {
   absl::Status Visit(uint32_t i) {
     const Node& node = rewriter_.old_node(i);
     if (node.op->handling == Handling::kMutate) return Mutate(node);
+    if (UpdatesStatistics(node)) return MutateStatistics(i);
     ASSIGN_OR_RETURN(const auto results, CopyNode(i));
     const bool view = node.op->handling == Handling::kView;
     for (uint32_t r = 0; r < node.results.size(); ++r) {
@@ -148,6 +157,25 @@ class Functionalizer {
       seen_[result.index] = seen_[self.index];
     }
     return absl::OkStatus();
+  }
+
+  // The functional batch norm gives the new running statistics as results 3
+  // and 4, for arguments 3 and 4.
+  absl::Status MutateStatistics(uint32_t i) {
+    static const OpDef& kFunctional =
+        KnownOp("aten._native_batch_norm_legit_functional.default");
+    const Node& node = rewriter_.old_node(i);
+    ASSIGN_OR_RETURN(Emitter::Args args, NowArgs(node));
+    const auto results = e_.CallAll(kFunctional, std::move(args));
+    RETURN_IF_ERROR(e_.status());
+    for (uint32_t r = 0; r < node.results.size(); ++r) {
+      storages_[node.results[r].index].base = node.results[r].index;
+      Know(node.results[r], results[r]);
+    }
+    rewriter_.Replace(
+        i, absl::MakeConstSpan(results).subspan(0, node.results.size()));
+    RETURN_IF_ERROR(Write(node.args[3].value(), results[3]));
+    return Write(node.args[4].value(), results[4]);
   }
 
   // What the node writes, with the dtype and sizes of its first argument.
@@ -234,7 +262,8 @@ class Functionalizer {
 absl::StatusOr<Changed> Functionalize(Graph& graph, const PassEnv&) {
   bool any = false;
   for (const Node& node : graph.nodes()) {
-    any = any || node.op->handling == Handling::kMutate;
+    any = any || node.op->handling == Handling::kMutate ||
+          UpdatesStatistics(node);
   }
   if (!any) return Changed::kNo;
   RETURN_IF_ERROR(Functionalizer(graph).Run());

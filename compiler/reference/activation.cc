@@ -182,6 +182,29 @@ RefResults Softshrink(RefCall& call) {
   return {call.Make(0, x)};
 }
 
+RefResults Celu(RefCall& call) {
+  Elements x = call.Load("self").AsFloats();
+  const double alpha = call.Float("alpha");
+  for (double& v : x.f) v = v > 0 ? v : alpha * std::expm1(v / alpha);
+  return {call.Make(0, x)};
+}
+
+// The gradient where |self| is beyond lambda, else zero.
+RefResults ShrinkBackward(RefCall& call, absl::string_view grad) {
+  std::vector<Elements> in = LoadTogether(call, {grad, "self"});
+  const double lambda = call.Float("lambd");
+  for (size_t k = 0; k < in[0].f.size(); ++k) {
+    if (std::fabs(in[1].F(k)) <= lambda) in[0].f[k] = 0;
+  }
+  return {call.Make(0, in[0])};
+}
+RefResults HardshrinkBackward(RefCall& call) {
+  return ShrinkBackward(call, "grad_out");
+}
+RefResults SoftshrinkBackward(RefCall& call) {
+  return ShrinkBackward(call, "grad_output");
+}
+
 constexpr auto kHardSigmoid = [](double x) {
   return std::fmin(std::fmax(x + 3, 0), 6) / 6;
 };
@@ -214,6 +237,9 @@ constexpr ReferenceRow kRows[] = {
     {"aten.leaky_relu_backward.default", LeakyReluBackward},
     {"aten.elu.default", Elu},
     {"aten.elu_backward.default", EluBackward},
+    {"aten.celu.default", Celu},
+    {"aten.hardshrink_backward.default", HardshrinkBackward},
+    {"aten.softshrink_backward.default", SoftshrinkBackward},
     {"aten.hardtanh.default", Hardtanh},
     {"aten.hardtanh_backward.default", HardtanhBackward},
     {"aten.softplus.default", Softplus},

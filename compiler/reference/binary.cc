@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 
+#include "compiler/reference/half_bits.h"
 #include "compiler/reference/pointwise.h"
 #include "compiler/reference/reference_table.h"
 
@@ -160,15 +161,34 @@ double LogAddExp(double a, double b) {
   return top + std::log1p(std::exp(-std::fabs(a - b)));
 }
 
-// Steps of f32 unless the result is f64.
+// One step of the result's dtype from x towards y. Half types have their bits
+// in order of size, so a step is one more or one less.
+double HalfStep(DType dtype, double x, double y) {
+  if (std::isnan(x) || std::isnan(y)) return NAN;
+  if (x == y) return y;
+  const bool f16 = dtype == DType::kFloat16;
+  const float from = static_cast<float>(x);
+  uint16_t bits = f16 ? F16BitsFromFloat(from) : BF16BitsFromFloat(from);
+  const bool up = y > x;
+  if (x == 0) {
+    bits = up ? 0x0001 : 0x8001;
+  } else {
+    bits = (x > 0) == up ? bits + 1 : bits - 1;
+  }
+  return f16 ? FloatFromF16Bits(bits) : FloatFromBF16Bits(bits);
+}
+
 RefResults NextAfter(RefCall& call) {
   std::vector<Elements> in = LoadTogether(call, {"self", "other"});
   Elements& x = in[0];
-  const bool wide = call.result(0).dtype == DType::kFloat64;
+  const DType dtype = call.result(0).dtype;
   for (size_t k = 0; k < x.f.size(); ++k) {
-    x.f[k] = wide ? std::nextafter(x.f[k], in[1].f[k])
-                  : std::nextafter(static_cast<float>(x.f[k]),
-                                   static_cast<float>(in[1].f[k]));
+    const double y = in[1].f[k];
+    x.f[k] =
+        IsHalf(dtype) ? HalfStep(dtype, x.f[k], y)
+        : dtype == DType::kFloat64
+            ? std::nextafter(x.f[k], y)
+            : std::nextafter(static_cast<float>(x.f[k]), static_cast<float>(y));
   }
   return {call.Make(0, x)};
 }

@@ -11,11 +11,14 @@
 namespace kiln {
 namespace {
 
-// The index of "self" that element `index` of `picker` stands for.
-Sizes Picked(const Elements& picker, int64_t k, const Sizes& index,
-             int64_t dim) {
+// The index of "self" that element `k` of `picker`, at `index`, stands for. A
+// 0-d tensor counts as one of one element.
+Sizes Picked(const Elements& picker, int64_t k, const Sizes& index, int64_t dim,
+             const Sizes& self) {
+  if (self.empty()) return {};
   Sizes at = index;
-  if (!at.empty()) at[dim] = picker.I(k);
+  at.resize(self.size(), 0);
+  at[dim] = picker.I(k);
   return at;
 }
 
@@ -41,7 +44,7 @@ RefResults Gather(RefCall& call) {
                           : Elements::Ints(picker.sizes);
   int64_t k = 0;
   ForEachIndex(picker.sizes, [&](const Sizes& index) {
-    const Sizes at = Picked(picker, k, index, dim);
+    const Sizes at = Picked(picker, k, index, dim, x.sizes);
     if (!Inside(at, x.sizes)) {
       call.Fail("an index is out of range");
     } else {
@@ -78,11 +81,12 @@ RefResults ScatterWith(RefCall& call, const Elements& source,
   std::vector<bool> touched(y.count(), include_self);
   int64_t k = 0;
   ForEachIndex(picker.sizes, [&](const Sizes& index) {
-    const Sizes at = Picked(picker, k++, index, dim);
+    const Sizes at = Picked(picker, k++, index, dim, y.sizes);
     if (!Inside(at, y.sizes)) return call.Fail("an index is out of range");
     const int64_t to = FlatIndex(y.sizes, at);
-    const int64_t from =
-        source.sizes.empty() ? 0 : FlatIndex(source.sizes, index);
+    const int64_t from = source.sizes.size() != index.size()
+                             ? 0
+                             : FlatIndex(source.sizes, index);
     if (y.floating) {
       y.f[to] = touched[to] ? fn(y.f[to], source.F(from)) : source.F(from);
     } else {
@@ -123,7 +127,7 @@ RefResults ScatterMean(RefCall& call, bool include_self) {
   std::vector<int64_t> counts(y.count(), include_self ? 1 : 0);
   int64_t k = 0;
   ForEachIndex(picker.sizes, [&](const Sizes& index) {
-    ++counts[FlatIndex(y.sizes, Picked(picker, k++, index, dim))];
+    ++counts[FlatIndex(y.sizes, Picked(picker, k++, index, dim, y.sizes))];
   });
   for (int64_t at = 0; at < y.count(); ++at) {
     const int64_t n = std::max<int64_t>(counts[at], 1);
@@ -286,7 +290,27 @@ RefResults IndexInto(RefCall& call) {
   return {call.Make(0, y)};
 }
 
+// self with `value` at the places of one dim.
+RefResults IndexFill(RefCall& call) {
+  Elements y = call.Load("self");
+  const Elements picker = call.Load("index");
+  const RefNumber value = call.Number("value");
+  const int64_t dim = WrapDim(call.Int("dim"), y.sizes.size());
+  int64_t k = 0;
+  ForEachIndex(y.sizes, [&](const Sizes& index) {
+    for (int64_t p = 0; p < picker.count(); ++p) {
+      int64_t place = picker.I(p);
+      if (!index.empty() && place < 0) place += y.sizes[dim];
+      if (index.empty() || index[dim] == place) Set(y, k, value.F(), value.i);
+    }
+    ++k;
+  });
+  return {call.Make(0, y)};
+}
+
 constexpr ReferenceRow kRows[] = {
+    {"aten.index_fill.int_Scalar", IndexFill},
+    {"aten.index_fill.int_Tensor", IndexFill},
     {"aten.gather.default", Gather},
     {"aten.index_select.default", IndexSelect},
     {"aten.scatter.src", ScatterSrc},

@@ -25,21 +25,29 @@ std::vector<double> RowWeights(RefCall& call, const Elements& target) {
   return weights;
 }
 
+// Where the element of target row `r` and class `t` lies in x[N, C, ...] with
+// targets [N, ...].
+int64_t ElementAt(const Sizes& x, int64_t r, int64_t t) {
+  if (x.size() == 1) return t;
+  int64_t inner = 1;
+  for (size_t d = 2; d < x.size(); ++d) inner *= x[d];
+  return (r / inner * x[1] + t) * inner + r % inner;
+}
+
 RefResults NllLossForward(RefCall& call) {
   const Elements x = call.Load("self"), target = call.Load("target");
-  const int64_t classes = x.sizes.back();
   const std::vector<double> weights = RowWeights(call, target);
   std::vector<double> losses;
   double sum = 0, total = 0;
   for (size_t r = 0; r < weights.size(); ++r) {
     const int64_t t = target.I(r);
     const bool ignored = t == call.Int("ignore_index");
-    losses.push_back(ignored ? 0 : -x.F(r * classes + t) * weights[r]);
+    losses.push_back(ignored ? 0 : -x.F(ElementAt(x.sizes, r, t)) * weights[r]);
     sum += losses.back();
     total += weights[r];
   }
   Elements loss = Elements::Floats(call.result(0).sizes);
-  if (call.Int("reduction") == kNone && !target.sizes.empty()) {
+  if (call.Int("reduction") == kNone) {
     loss.f = losses;
     total = 0;
   } else {
@@ -51,14 +59,13 @@ RefResults NllLossForward(RefCall& call) {
 RefResults NllLossBackward(RefCall& call) {
   const Elements g = call.Load("grad_output"), target = call.Load("target");
   Elements grad = Elements::Floats(call.Tensor("self").sizes);
-  const int64_t classes = grad.sizes.back();
   const std::vector<double> weights = RowWeights(call, target);
   const int64_t reduction = call.Int("reduction");
   const double total = call.Load("total_weight").F(0);
   for (size_t r = 0; r < weights.size(); ++r) {
     if (target.I(r) == call.Int("ignore_index")) continue;
     const double from = reduction == kNone ? g.F(r) : g.F(0);
-    grad.f[r * classes + target.I(r)] =
+    grad.f[ElementAt(grad.sizes, r, target.I(r))] =
         -from * weights[r] / (reduction == kMean ? total : 1);
   }
   return {call.Make(0, grad)};
@@ -139,6 +146,21 @@ RefResults BinaryCrossEntropy(RefCall& call) {
   return Reduced(call, losses);
 }
 
+RefResults BinaryCrossEntropyBackward(RefCall& call) {
+  std::vector<Elements> in =
+      LoadTogether(call, {"grad_output", "self", "target"});
+  const Sizes sizes = in[0].sizes;
+  const Elements w = call.Has("weight") ? call.Load("weight").Broadcast(sizes)
+                                        : Elements::Floats(sizes, 1);
+  const double n =
+      call.Int("reduction") == kMean ? static_cast<double>(in[0].f.size()) : 1;
+  for (size_t k = 0; k < in[0].f.size(); ++k) {
+    const double x = in[1].f[k], t = in[2].f[k];
+    in[0].f[k] *= w.F(k) * (x - t) / std::fmax((1 - x) * x, 1e-12) / n;
+  }
+  return {call.Make(0, in[0])};
+}
+
 RefResults BinaryCrossEntropyWithLogits(RefCall& call) {
   std::vector<Elements> in = LoadTogether(call, {"self", "target"});
   const Sizes sizes = in[0].sizes;
@@ -161,6 +183,9 @@ RefResults BinaryCrossEntropyWithLogits(RefCall& call) {
 constexpr ReferenceRow kRows[] = {
     {"aten.nll_loss_forward.default", NllLossForward},
     {"aten.nll_loss_backward.default", NllLossBackward},
+    {"aten.nll_loss2d_forward.default", NllLossForward},
+    {"aten.nll_loss2d_backward.default", NllLossBackward},
+    {"aten.binary_cross_entropy_backward.default", BinaryCrossEntropyBackward},
     {"aten.mse_loss.default", Pairwise<kMse>},
     {"aten.mse_loss_backward.default", PairwiseBackward<kMseSlope>},
     {"aten.smooth_l1_loss.default", Pairwise<kSmoothL1>},

@@ -235,6 +235,19 @@ RefResults SplitWithSizes(RefCall& call) {
                   call.Ints("split_sizes"));
 }
 
+// `chunks` pieces of equal size but for the last.
+RefResults Chunk(RefCall& call) {
+  const RefTensor t = call.Tensor("self");
+  const int64_t chunks = call.Int("chunks");
+  const int64_t size = t.sizes[WrapDim(call.Int("dim"), t.rank())];
+  const int64_t length = (size + chunks - 1) / chunks;
+  Sizes lengths;
+  for (int64_t at = 0; at < size; at += length) {
+    lengths.push_back(std::min(length, size - at));
+  }
+  return PiecesOf(t, call.Int("dim"), lengths);
+}
+
 RefResults Unbind(RefCall& call) {
   const RefTensor t = call.Tensor("self");
   const int64_t dim = WrapDim(call.Int("dim"), t.rank());
@@ -319,6 +332,7 @@ constexpr ReferenceRow kRows[] = {
     {"aten.select.int", Select},
     {"aten.slice.Tensor", Slice},
     {"aten.narrow.default", Narrow},
+    {"aten.chunk.default", Chunk},
     {"aten.split.Tensor", Split},
     {"aten.split_with_sizes.default", SplitWithSizes},
     {"aten.unsafe_split.Tensor", Copied<Split>},

@@ -1,5 +1,6 @@
 // Scaled dot product attention in its mathematical form: two products and a
-// softmax between, with the logarithm of each row's sum for the gradient.
+// softmax between, with the logarithm of each row's sum for the gradient. The
+// products of half types are in f32 too, as the fused operators keep them.
 
 #include <cmath>
 #include <utility>
@@ -42,7 +43,7 @@ ValueId Causal(Emitter& e, ValueId scores) {
 // q k^T * scale with its masks, in f32: [B, H, L, S].
 ValueId Scores(Decomposition& d, absl::string_view mask) {
   Emitter& e = d.e;
-  const ValueId q = d.Tensor("query"), k = d.Tensor("key");
+  const ValueId q = d.Compute("query"), k = d.Compute("key");
   const DimVector sizes = e.meta(q).sizes;
   const SymExpr width = sizes[3];
   const ValueId product = e.Bmm(Heads(e, q), e.Transpose(Heads(e, k), 1, 2));
@@ -60,13 +61,13 @@ ValueId Scores(Decomposition& d, absl::string_view mask) {
 Parts FlashForCpu(Decomposition& d) {
   Emitter& e = d.e;
   if (d.Float("dropout_p") != 0) return d.Unsupported("dropout_p is not 0");
-  const ValueId q = d.Tensor("query"), v = d.Tensor("value");
-  const DimVector sizes = e.meta(q).sizes;
+  const ValueId v = d.Compute("value");
+  const DimVector sizes = e.meta(d.Tensor("query")).sizes;
   const ValueId scores = Scores(d, "attn_mask");
   const ValueId top = e.Amax(scores, {3}, Keep::kYes);
   const ValueId exp = e.Exp(e.Sub(scores, top));
   const ValueId sum = e.Sum(exp, {3}, Keep::kYes);
-  const ValueId p = e.ToDType(e.Div(exp, sum), e.dtype(q));
+  const ValueId p = e.Div(exp, sum);
   const ValueId y = Unheads(e, e.Bmm(Heads(e, p), Heads(e, v)), sizes);
   const ValueId logsumexp = e.Add(top, e.Log(sum));
   return {y, e.Squeeze(logsumexp, {3})};
@@ -76,8 +77,7 @@ Parts FlashForCpu(Decomposition& d) {
 Parts FlashForCpuBackward(Decomposition& d) {
   Emitter& e = d.e;
   if (d.Float("dropout_p") != 0) return d.Unsupported("dropout_p is not 0");
-  const ValueId g = d.Tensor("grad_out"), q = d.Tensor("query");
-  const DType dtype = e.dtype(q);
+  const ValueId g = d.Compute("grad_out"), q = d.Compute("query");
   const DimVector sizes = e.meta(q).sizes;
   const double scale =
       d.Has("scale")
@@ -86,16 +86,13 @@ Parts FlashForCpuBackward(Decomposition& d) {
                     sizes[3].is_constant() ? sizes[3].constant() : 1));
   const ValueId lse = e.Unsqueeze(d.Compute("logsumexp"), 3);
   const ValueId p = e.Exp(e.Sub(Scores(d, "attn_mask"), lse));
-  const ValueId delta =
-      e.Sum(e.Mul(e.Compute(g), d.Compute("out")), {3}, Keep::kYes);
+  const ValueId delta = e.Sum(e.Mul(g, d.Compute("out")), {3}, Keep::kYes);
   const ValueId g3 = Heads(e, g), q3 = Heads(e, q);
-  const ValueId k3 = Heads(e, d.Tensor("key"));
-  const ValueId v3 = Heads(e, d.Tensor("value"));
-  const ValueId dp =
-      e.Compute(Unheads(e, e.Bmm(g3, e.Transpose(v3, 1, 2)), sizes));
-  const ValueId ds =
-      Heads(e, e.ToDType(e.Mul(e.Mul(p, e.Sub(dp, delta)), scale), dtype));
-  const ValueId p3 = Heads(e, e.ToDType(p, dtype));
+  const ValueId k3 = Heads(e, d.Compute("key"));
+  const ValueId v3 = Heads(e, d.Compute("value"));
+  const ValueId dp = Unheads(e, e.Bmm(g3, e.Transpose(v3, 1, 2)), sizes);
+  const ValueId ds = Heads(e, e.Mul(e.Mul(p, e.Sub(dp, delta)), scale));
+  const ValueId p3 = Heads(e, p);
   return {Unheads(e, e.Bmm(ds, k3), sizes),
           Unheads(e, e.Bmm(e.Transpose(ds, 1, 2), q3), sizes),
           Unheads(e, e.Bmm(e.Transpose(p3, 1, 2), g3), sizes)};

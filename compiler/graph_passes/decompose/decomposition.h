@@ -91,6 +91,8 @@ absl::Span<const DecomposeRow> ConvolutionDecompositions();
 absl::Span<const DecomposeRow> AttentionDecompositions();
 absl::Span<const DecomposeRow> ForeachDecompositions();
 absl::Span<const DecomposeRow> MovementDecompositions();
+absl::Span<const DecomposeRow> PointwiseDecompositions();
+absl::Span<const DecomposeRow> PoolingDecompositions();
 
 }  // namespace kiln
 

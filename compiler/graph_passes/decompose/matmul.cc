@@ -108,13 +108,23 @@ Parts Dot(Decomposition& d) {
   return {e.Sum(e.Mul(d.Compute("self"), e.Compute(other)), {0}, Keep::kNo)};
 }
 
+// A factor as the operator computes with it: integers drop the fraction.
+Argument Factor(Decomposition& d, absl::string_view name, DType dtype) {
+  const double value = d.Float(name);
+  return IsFloat(dtype) ? Argument(value)
+                        : Argument(static_cast<int64_t>(value));
+}
+
 // beta * self + alpha * product; self unread where beta is 0.
 ValueId WithBias(Decomposition& d, ValueId product) {
   Emitter& e = d.e;
-  if (d.Float("alpha") != 1) product = e.Mul(product, d.Get("alpha"));
+  const DType dtype = e.dtype(product);
+  if (d.Float("alpha") != 1) {
+    product = e.Mul(product, Factor(d, "alpha", dtype));
+  }
   if (d.Float("beta") == 0) return product;
   ValueId bias = d.Tensor("self");
-  if (d.Float("beta") != 1) bias = e.Mul(bias, d.Get("beta"));
+  if (d.Float("beta") != 1) bias = e.Mul(bias, Factor(d, "beta", dtype));
   return e.Add(product, bias);
 }
 

@@ -21,8 +21,83 @@ Parts Stack(Decomposition& d) {
   return {e.Call(kCat, {std::move(pieces), dim})};
 }
 
+// The last `shift` elements of `dim` come first.
+ValueId RolledBy(Emitter& e, ValueId x, int64_t dim, int64_t shift) {
+  static const OpDef& kCat = KnownOp("aten.cat.default");
+  const int64_t size = e.meta(x).sizes[dim].constant();
+  shift = size == 0 ? 0 : ((shift % size) + size) % size;
+  if (shift == 0) return x;
+  Argument::List pieces;
+  pieces.emplace_back(e.Slice(x, dim, size - shift, size, 1));
+  pieces.emplace_back(e.Slice(x, dim, 0, size - shift, 1));
+  return e.Call(kCat, {std::move(pieces), dim});
+}
+
+Parts Roll(Decomposition& d) {
+  Emitter& e = d.e;
+  const ValueId x = d.Tensor("self");
+  const DimVector sizes = e.meta(x).sizes;
+  for (const SymExpr& size : sizes) {
+    if (!size.is_constant()) return d.Unsupported("symbolic sizes");
+  }
+  const DimVector shifts = d.Ints("shifts"), dims = d.Ints("dims");
+  if (dims.empty()) {
+    const ValueId flat = e.Reshape(x, {Product(sizes)});
+    return {e.Reshape(RolledBy(e, flat, 0, shifts[0].constant()), sizes)};
+  }
+  ValueId y = x;
+  for (size_t k = 0; k < dims.size(); ++k) {
+    const int64_t dim = dims[k].constant();
+    y = RolledBy(e, y, dim < 0 ? dim + e.rank(x) : dim, shifts[k].constant());
+  }
+  return {y};
+}
+
+// Only where the view is all of the memory, row by row: then the source is the
+// result under other sizes.
+Parts AsStridedScatter(Decomposition& d) {
+  Emitter& e = d.e;
+  const ValueId self = d.Tensor("self");
+  const TensorMeta whole = e.meta(self);
+  const DimVector sizes = d.Ints("size");
+  const bool from_start =
+      !d.Has("storage_offset") || d.Get("storage_offset").sym().Is(0);
+  if (!from_start || whole.strides != ContiguousStrides(whole.sizes) ||
+      d.Ints("stride") != ContiguousStrides(sizes) ||
+      Product(sizes) != whole.numel()) {
+    return d.Unsupported("a view that is not all of the memory");
+  }
+  return {e.Reshape(d.Tensor("src"), whole.sizes)};
+}
+
+// self with `values` put at places `index` of one dim.
+Parts PutAlong(Decomposition& d, ValueId values) {
+  Emitter& e = d.e;
+  const ValueId self = d.Tensor("self");
+  if (e.rank(self) == 0) return d.Unsupported("a tensor without dimensions");
+  const ValueId index = d.Tensor("index");
+  Argument::List indices(d.Dim("dim", e.rank(self)));
+  indices.emplace_back(e.rank(index) == 0 ? e.View(index, {1}) : index);
+  return {e.Call("aten.index_put.default",
+                 {self, std::move(indices), values, false})};
+}
+
+Parts IndexFill(Decomposition& d) {
+  const DType dtype = d.e.dtype(d.Tensor("self"));
+  const Argument& value = d.Get("value");
+  return PutAlong(d, value.is_value() ? d.e.ToDType(value.value(), dtype)
+                                      : d.e.Full({}, value, dtype));
+}
+
+Parts IndexCopy(Decomposition& d) { return PutAlong(d, d.Tensor("source")); }
+
 constexpr DecomposeRow kRows[] = {
     {"aten.stack.default", Stack},
+    {"aten.roll.default", Roll},
+    {"aten.as_strided_scatter.default", AsStridedScatter},
+    {"aten.index_fill.int_Scalar", IndexFill},
+    {"aten.index_fill.int_Tensor", IndexFill},
+    {"aten.index_copy.default", IndexCopy},
 };
 
 }  // namespace

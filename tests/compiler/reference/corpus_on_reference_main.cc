@@ -41,6 +41,7 @@ int Main(int argc, char** argv) {
               through == Through::kImport ? "import" : "pipeline";
           ++counts[how + " " + Word(verdict.outcome)];
           if (verdict.outcome == CaseVerdict::Outcome::kEqual) continue;
+          std::fflush(stdout);
           std::printf("%s %s %s: %s\n", Word(verdict.outcome), how.c_str(),
                       c.name.c_str(), verdict.detail.c_str());
         }
