@@ -7,6 +7,7 @@
 #include "compiler/graph_passes/merge_common_nodes.h"
 #include "compiler/graph_passes/remove_dead_nodes.h"
 #include "compiler/graph_passes/rewrite_algebra.h"
+#include "compiler/graph_passes/scatter_upon_const.h"
 #include "compiler/pass/graph_inspection.h"
 #include "proto/base/status.h"
 
@@ -24,6 +25,8 @@ constexpr Pass<Graph> kGraphPipeline[] = {
     {"decompose_composites", DecomposeComposites},
     // Before merging: equal constants must be equal nodes.
     {"fold_constants", FoldConstants},
+    // After folding: its base is then an aten.full, however it was written.
+    {"scatter_upon_const", ScatterUponConst},
     // Before merging, too: it brings different spellings to one.
     {"rewrite_algebra", RewriteAlgebra},
     {"merge_common_nodes", MergeCommonNodes},

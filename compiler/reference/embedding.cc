@@ -61,7 +61,7 @@ RefResults NativeDropout(RefCall& call) {
 }
 
 RefResults NativeDropoutBackward(RefCall& call) {
-  Elements g = call.Load("grad_output");
+  Elements g = call.Load("grad_output").AsFloats();
   const Elements mask = call.Load("mask");
   const double scale = call.Float("scale");
   for (int64_t k = 0; k < g.count(); ++k) g.f[k] *= mask.B(k) ? scale : 0;
