@@ -1,0 +1,115 @@
+// CudaDevice over a driver of host memory (fake_cuda_driver.cc): what needs no
+// GPU to be seen. tests/gpu has the rest.
+#include "runtime/cuda_device.h"
+
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/artifact.pb.h"
+#include "proto/base/status.h"
+#include "runtime/extern_kernels/cuda_externs.h"
+#include "tests/runtime/device_suite.h"
+#include "tests/runtime/test_artifact.h"
+
+namespace kiln {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kFakeFolder[] = "tests/runtime/fake_cuda";
+
+OpenedDevice Fake() {
+  auto device = CudaDevice::Open(0, {kFakeFolder});
+  EXPECT_TRUE(device.ok()) << device.status();
+  return {*device, MakeCudaExterns(*device, {})};
+}
+
+// y = x + term, x: f32[6], by a launch; then z = y as [2, 3] transposed.
+wire::Artifact AddArtifact() {
+  wire::Artifact artifact = MakeTestArtifact(R"(
+    inputs { tensor { dtype: DTYPE_FLOAT32 sizes { value: 6 } strides { value: 1 } } }
+    buffers { kind: KIND_INPUT index: 0 name: "x" }
+    buffers { kind: KIND_ARENA name: "y" bytes { value: 24 } }
+    buffers { kind: KIND_OUTPUT name: "z" bytes { value: 24 } }
+    arena_bytes { value: 24 }
+    kernels { symbol: "test_add" label: "add_0" }
+    steps { launch { kernel: 0 args { buffer { buffer: 0 } } args { buffer { buffer: 1 } }
+      args { scalar { value: 6 } } args { scalar { value: 5 } } shared_bytes: 65536
+      grid { value: 1 } grid { value: 1 } grid { value: 1 } block: 32 block: 1 block: 1 } }
+    steps { copy {
+      from { buffer: 1 dtype: DTYPE_FLOAT32 sizes { value: 2 } sizes { value: 3 }
+        strides { value: 3 } strides { value: 1 } }
+      to { buffer: 2 dtype: DTYPE_FLOAT32 sizes { value: 2 } sizes { value: 3 }
+        strides { value: 1 } strides { value: 2 } } } }
+    outputs { view { buffer: 2 dtype: DTYPE_FLOAT32 sizes { value: 6 } strides { value: 1 } } }
+  )");
+  artifact.mutable_target()->mutable_cuda()->set_arch("sm_90");
+  return artifact;
+}
+
+std::shared_ptr<Device> FakeDevice() { return Fake().device; }
+
+INSTANTIATE_TEST_SUITE_P(FakeCuda, DeviceConformance,
+                         testing::Values(&FakeDevice));
+
+TEST(CudaDevice, RunsAPlanOnAnyThreadWithItsContextCurrent) {
+  const OpenedDevice fake = Fake();
+  EXPECT_EQ(fake.device->traits().name, "fake GPU");
+  EXPECT_EQ(fake.device->traits().compute_major, 9);
+  const auto executor = Load(Seal(AddArtifact()), fake);
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  const auto run = [&] {
+    Tensor x = FloatTensor({6}, {1, 2, 3, 4, 5, 6});
+    x.device = DeviceKind::kCuda;
+    int first = 0;
+    int second = 0;
+    for (Stream stream : {Stream{&first}, Stream{&second}, Stream{}}) {
+      const auto outputs = (*executor)->Run({{x}}, {.stream = stream});
+      ASSERT_TRUE(outputs.ok()) << outputs.status();
+      EXPECT_EQ(FloatValues(std::get<Tensor>((*outputs)[0])),
+                (std::vector<float>{6, 9, 7, 10, 8, 11}));
+    }
+  };
+  run();
+  std::thread(run).join();  // a thread that CUDA has never seen
+}
+
+TEST(CudaDevice, AnInputOnTheHostIsRefused) {
+  const auto executor = Load(Seal(AddArtifact()), Fake());
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  const Tensor x = FloatTensor({6}, {1, 2, 3, 4, 5, 6});
+  EXPECT_EQ(ReasonOf((*executor)->Run({{x}}, {}).status()),
+            ErrorReason::kGuardFailed);
+}
+
+TEST(CudaDevice, AKernelThatIsNotThereIsCorrupt) {
+  wire::Artifact artifact = AddArtifact();
+  artifact.mutable_compiled()->mutable_plan()->mutable_kernels(0)->set_symbol(
+      "absent");
+  const absl::Status status = Load(Seal(artifact), Fake()).status();
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kArtifactCorrupt);
+  EXPECT_THAT(status.message(), HasSubstr("kernel absent"));
+}
+
+TEST(CudaDevice, AnOrdinalThatIsNotThereIsNoDevice) {
+  const absl::Status status = CudaDevice::Open(3, {kFakeFolder}).status();
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kNoDevice);
+  EXPECT_THAT(status.message(), HasSubstr("cuda:3"));
+}
+
+TEST(CudaDevice, FillsWordsWhoseHalvesDiffer) {
+  const OpenedDevice fake = Fake();
+  const auto memory = fake.device->allocator().Allocate(32, nullptr);
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  const uint64_t bits = 0x0123456789abcdef;
+  ASSERT_TRUE(fake.device->Fill(*memory, 8, 4, bits, nullptr).ok());
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(static_cast<const uint64_t*>(*memory)[i], bits);
+  }
+  fake.device->allocator().Free(*memory, 32, nullptr);
+}
+
+}  // namespace
+}  // namespace kiln
