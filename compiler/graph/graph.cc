@@ -46,20 +46,36 @@ ValueId Graph::AddConstant(std::string name, TensorMeta meta,
   return id;
 }
 
+absl::Status Graph::DropLeftOut(const OpDef& op, Arguments& args) const {
+  const auto left_out = [this](const Argument& a) {
+    return a.is_value() && !meta(a.value()).defined;
+  };
+  for (size_t i = 0; i < args.size(); ++i) {
+    const Param& param = op.schema.params[i];
+    bool refused = false;
+    if (left_out(args[i])) {
+      refused = param.type != ParamType::kOptionalTensor;
+      args[i] = NoneArgument();
+    } else if (args[i].is_list()) {
+      for (Argument& item : std::get<Argument::List>(args[i].v)) {
+        if (!left_out(item)) continue;
+        refused = param.type != ParamType::kOptionalTensorList;
+        item = NoneArgument();
+      }
+    }
+    if (refused) {
+      return MakeError(ErrorReason::kMalformedGraph,
+                       absl::StrCat(op.name, ": argument ", param.name,
+                                    " is a result that its operator left out"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ValueIds> Graph::AddNode(const OpDef& op, Arguments args,
                                         absl::string_view result_name) {
   ASSIGN_OR_RETURN(Arguments bound, BindArguments(op, std::move(args)));
-  // A result that was left out reads as an absent argument.
-  for (size_t i = 0; i < bound.size(); ++i) {
-    if (!bound[i].is_value() || meta(bound[i].value()).defined) continue;
-    if (op.schema.params[i].type != ParamType::kOptionalTensor) {
-      return MakeError(
-          ErrorReason::kMalformedGraph,
-          absl::StrCat(op.name, ": argument ", op.schema.params[i].name,
-                       " is a result that its operator left out"));
-    }
-    bound[i] = NoneArgument();
-  }
+  RETURN_IF_ERROR(DropLeftOut(op, bound));
   absl::StatusOr<TensorMetas> metas = InferMeta(
       op, bound,
       [this](const Argument& a) -> const TensorMeta& {

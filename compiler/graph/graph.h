@@ -103,6 +103,8 @@ class Graph {
  private:
   friend class GraphRewriter;
   ValueId AddValue(Value value);
+  // A result that was left out reads as an absent argument.
+  absl::Status DropLeftOut(const OpDef& op, Arguments& args) const;
   std::vector<Node> nodes_;
   std::vector<Value> values_;
 };

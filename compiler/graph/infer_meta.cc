@@ -8,16 +8,33 @@
 namespace kiln {
 namespace {
 
+constexpr int kMaxRank = 64;
+
 // By the hints, without overflow.
-bool IsTooLarge(const TensorMeta& meta, const ShapeEnv& shapes) {
+absl::Status CheckSizes(const OpDef& op, const TensorMeta& meta,
+                        const ShapeEnv& shapes) {
+  if (meta.rank() > kMaxRank) {
+    return MakeError(ErrorReason::kTooLarge,
+                     absl::StrCat(op.name, ": result of ", meta.rank(),
+                                  " dimensions, due at most ", kMaxRank));
+  }
   int64_t elements = 1;
+  bool too_large = false;
   for (const SymExpr& size : meta.sizes) {
     const int64_t n = size.is_constant() ? size.constant() : shapes.Hint(size);
-    if (n <= 0) return false;
-    if (n >= kMaxElements || elements >= kMaxElements / n) return true;
-    elements *= n;
+    if (n < 0) {
+      return MakeError(ErrorReason::kMalformedGraph,
+                       absl::StrCat(op.name, ": result ", ToText(meta),
+                                    ", due sizes of 0 or more"));
+    }
+    if (n == 0) return absl::OkStatus();
+    too_large = too_large || n >= kMaxElements || elements >= kMaxElements / n;
+    if (!too_large) elements *= n;
   }
-  return false;
+  if (!too_large) return absl::OkStatus();
+  return MakeError(ErrorReason::kTooLarge,
+                   absl::StrCat(op.name, ": result ", ToText(meta),
+                                ", due less than 2^40 elements"));
 }
 
 }  // namespace
@@ -83,11 +100,7 @@ absl::StatusOr<TensorMetas> InferMeta(
     return TensorMetas{self};
   }
   for (const TensorMeta& meta : *metas) {
-    if (meta.defined && IsTooLarge(meta, shapes)) {
-      return MakeError(ErrorReason::kTooLarge,
-                       absl::StrCat(op.name, ": result ", ToText(meta),
-                                    ", due less than 2^40 elements"));
-    }
+    if (meta.defined) RETURN_IF_ERROR(CheckSizes(op, meta, shapes));
   }
   return metas;
 }

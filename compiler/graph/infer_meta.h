@@ -15,7 +15,7 @@ namespace kiln {
 // Errors:
 //   MALFORMED_GRAPH  shapes or dtypes that the operator refuses
 //   UNSUPPORTED_OP   an argument or dtype that Kiln does not compute with
-//   TOO_LARGE        a result of 2^40 elements or more
+//   TOO_LARGE        a result of 2^40 elements or 65 dimensions or more
 absl::StatusOr<TensorMetas> InferMeta(
     const OpDef& op, absl::Span<const Argument> args,
     absl::FunctionRef<const TensorMeta&(const Argument&)> meta_of,

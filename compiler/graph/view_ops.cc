@@ -14,6 +14,15 @@ namespace {
 
 constexpr auto kView = Handling::kView;
 
+// A view in more pieces is no program that anybody means.
+constexpr int64_t kMaxPieces = 1 << 16;
+
+absl::Status CheckPieces(int64_t n) {
+  if (n <= kMaxPieces) return absl::OkStatus();
+  return MakeError(ErrorReason::kTooLarge,
+                   absl::StrCat(n, " results, due at most ", kMaxPieces));
+}
+
 TensorMeta Like(const TensorMeta& self, DimVector sizes, DimVector strides) {
   TensorMeta meta;
   meta.dtype = self.dtype;
@@ -213,6 +222,7 @@ absl::StatusOr<TensorMetas> InferSplit(const InferInput& in) {
     return Malformed("split into pieces of 0");
   }
   const int64_t n = std::max<int64_t>(1, in.shapes.Specialize(count, "split"));
+  RETURN_IF_ERROR(CheckPieces(n));
   DimVector lengths(n, in.sym(1));
   lengths.back() = self.sizes[dim] - in.sym(1) * (n - 1);
   return Pieces(self, dim, lengths);
@@ -227,6 +237,7 @@ absl::StatusOr<TensorMetas> InferChunk(const InferInput& in) {
   const int64_t n = each.Is(0) ? chunks
                                : in.shapes.Specialize(
                                      CeilDiv(self.sizes[dim], each), "chunk");
+  RETURN_IF_ERROR(CheckPieces(n));
   DimVector lengths(std::max<int64_t>(n, 1), each);
   lengths.back() = self.sizes[dim] - each * (n - 1);
   return Pieces(self, dim, lengths);
@@ -251,6 +262,7 @@ absl::StatusOr<TensorMetas> InferUnbind(const InferInput& in) {
   ASSIGN_OR_RETURN(const int dim, WrapDim(in.integer(1), self.rank()));
   if (self.rank() == 0) return Malformed("unbind of a tensor of rank 0");
   const int64_t n = in.shapes.Specialize(self.sizes[dim], "unbind");
+  RETURN_IF_ERROR(CheckPieces(n));
   TensorMetas metas;
   for (int64_t i = 0; i < n; ++i) {
     TensorMeta meta = self;

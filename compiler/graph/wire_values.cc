@@ -16,6 +16,9 @@ namespace {
 
 constexpr int kMaxRank = 64;
 constexpr int kMaxInstructions = 1000;
+// Of one expression: products of long sums grow without end.
+constexpr size_t kMaxTerms = 64;
+constexpr size_t kMaxFactors = 64;
 constexpr size_t kMaxNameBytes = 1024;
 constexpr size_t kMaxTextName = 64;
 
@@ -39,6 +42,15 @@ absl::StatusOr<SymExpr> Apply(wire::SymOp op, const SymExpr& a,
           ErrorReason::kUnsupportedOp,
           absl::StrCat("expression with operation ", static_cast<int>(op)));
   }
+}
+
+bool IsTooLong(const SymExpr& e) {
+  if (e.is_constant()) return false;
+  if (e.sum().terms.size() > kMaxTerms) return true;
+  return std::any_of(e.sum().terms.begin(), e.sum().terms.end(),
+                     [](const SymExpr::Term& term) {
+                       return term.atoms.size() > kMaxFactors;
+                     });
 }
 
 }  // namespace
@@ -67,6 +79,10 @@ absl::StatusOr<SymExpr> SymExprFromWire(const wire::SymExpr& wire,
       const SymExpr right = std::move(stack.back());
       stack.pop_back();
       ASSIGN_OR_RETURN(stack.back(), Apply(step.op(), stack.back(), right));
+      if (IsTooLong(stack.back())) {
+        return MakeError(ErrorReason::kTooLarge,
+                         "expression of more than 64 terms or factors");
+      }
     }
   }
   if (stack.size() != 1) return Malformed("expression leaves several values");
