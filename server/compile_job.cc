@@ -54,8 +54,7 @@ absl::StatusOr<wire::CompilePlan> CompileJob::Plan(Job& job) {
     *plan.add_tuning() = decision;
   }
   const auto work = rooms_.pool.Submit(std::move(request), job.key);
-  const absl::StatusOr<wire::WorkReply>& reply = work->Wait();
-  RETURN_IF_ERROR(reply.status());
+  ASSIGN_OR_RETURN(const wire::WorkReply* reply, work->Wait());
   if (!reply->has_plan()) {
     return absl::InternalError("worker: its reply to a plan request is none");
   }

@@ -11,7 +11,6 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 
@@ -50,13 +49,13 @@ absl::StatusOr<ListenSocket> ListenSocket::Open(const std::string& path) {
   memcpy(address.sun_path, path.data(), path.size());
 
   ASSIGN_OR_RETURN(const int lock_fd, TakeLock(path));
-  absl::Cleanup drop_lock = [lock_fd] { close(lock_fd); };
   // Ours by the lock: what lies there was left by one that was killed.
   unlink(path.c_str());
-
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  ListenSocket listening(
+      path, lock_fd,
+      socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int fd = listening.fd_;
   if (fd < 0) return Refuse(path, "no socket");
-  absl::Cleanup drop_socket = [fd] { close(fd); };
   // bind makes the file with the mode of the descriptor: never open to others,
   // not even for a moment.
   if (fchmod(fd, 0600) != 0) return Refuse(path, "can't set its mode");
@@ -66,9 +65,7 @@ absl::StatusOr<ListenSocket> ListenSocket::Open(const std::string& path) {
   }
   if (chmod(path.c_str(), 0600) != 0) return Refuse(path, "can't set its mode");
   if (listen(fd, 128) != 0) return Refuse(path, "can't listen");
-  std::move(drop_lock).Cancel();
-  std::move(drop_socket).Cancel();
-  return ListenSocket(path, lock_fd, fd);
+  return listening;
 }
 
 ListenSocket::ListenSocket(ListenSocket&& other) noexcept
@@ -77,9 +74,11 @@ ListenSocket::ListenSocket(ListenSocket&& other) noexcept
       fd_(std::exchange(other.fd_, -1)) {}
 
 ListenSocket::~ListenSocket() {
-  if (fd_ < 0) return;
-  unlink(path_.c_str());
-  close(fd_);
+  if (lock_fd_ < 0) return;  // moved from
+  if (fd_ >= 0) {
+    unlink(path_.c_str());
+    close(fd_);
+  }
   close(lock_fd_);
 }
 

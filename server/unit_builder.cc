@@ -63,15 +63,15 @@ absl::StatusOr<UnitBuilder::Wanted> UnitBuilder::Ask(
 absl::Status UnitBuilder::Fetch(const wire::TranslationUnit& unit,
                                 Wanted& wanted) {
   if (wanted.work == nullptr) return absl::OkStatus();
-  const absl::StatusOr<wire::WorkReply>& reply = wanted.work->Wait();
+  const absl::StatusOr<const wire::WorkReply*> reply = wanted.work->Wait();
   absl::Status status = reply.status();
-  if (reply.ok() &&
-      (!reply->has_build() || reply->build().unit_digest() != unit.digest())) {
+  if (reply.ok() && (!(*reply)->has_build() ||
+                     (*reply)->build().unit_digest() != unit.digest())) {
     status = absl::InternalError(absl::StrCat(
         "unit of ", unit.symbols_size() > 0 ? unit.symbols(0) : "no kernel",
         ": the worker built another"));
   }
-  if (status.ok()) wanted.object = reply->build();
+  if (status.ok()) wanted.object = (*reply)->build();
   if (!wanted.ours) return status;
   // Into the cache first, then off the list: at every moment others find it in
   // one of the two.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "server/detached_status.h"
 
 namespace kiln {
 
@@ -39,6 +40,7 @@ void Waiter::PostProgress(const JobProgress& progress) {
 }
 
 void Waiter::PostOutcome(JobOutcome outcome) {
+  outcome.status = Detached(outcome.status);
   MutexLock lock(&mu_);
   outcome_ = std::move(outcome);
   posted_.Signal();

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
+#include "server/detached_status.h"
 
 namespace kiln {
 namespace {
@@ -58,10 +59,11 @@ int64_t ResidentBytes(pid_t pid) {
 
 }  // namespace
 
-const absl::StatusOr<wire::WorkReply>& PendingWork::Wait() {
+absl::StatusOr<const wire::WorkReply*> PendingWork::Wait() {
   MutexLock lock(&mu_);
   while (!done_) answered_.Wait(&mu_);
-  return reply_;
+  if (!reply_.ok()) return Detached(reply_.status());
+  return &*reply_;
 }
 
 bool PendingWork::done() const {

@@ -33,7 +33,8 @@ class PendingWork {
   //   UNAVAILABLE  WORKER_DIED  two workers ended or hung over it; the message
   //                             has the last one's stderr tail
   //   UNAVAILABLE  DRAINING     the pool ended first
-  const absl::StatusOr<wire::WorkReply>& Wait() ABSL_LOCKS_EXCLUDED(mu_);
+  // The reply lives as long as this.
+  absl::StatusOr<const wire::WorkReply*> Wait() ABSL_LOCKS_EXCLUDED(mu_);
 
   bool done() const ABSL_LOCKS_EXCLUDED(mu_);
 

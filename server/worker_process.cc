@@ -116,9 +116,8 @@ absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerProcess::Start(
 
   wire::WorkRequest hello;
   hello.mutable_hello();
-  ASSIGN_OR_RETURN(
-      wire::WorkReply reply,
-      worker->CallWithin(std::min(limits.wall, kHelloWall), hello));
+  ASSIGN_OR_RETURN(wire::WorkReply reply,
+                   worker->CallWithin(kHelloWall, hello));
   if (!reply.has_hello()) {
     return MakeError(ErrorReason::kWorkerDied,
                      absl::StrCat("worker ", limits.program,

@@ -43,7 +43,9 @@ struct Pool {
   }
 
   absl::StatusOr<wire::WorkReply> Plan(const std::string& op) {
-    return Submit(op)->Wait();
+    const std::shared_ptr<PendingWork> work = Submit(op);
+    ASSIGN_OR_RETURN(const wire::WorkReply* reply, work->Wait());
+    return *reply;
   }
   std::shared_ptr<PendingWork> Submit(const std::string& op) {
     wire::WorkRequest request;
@@ -128,6 +130,7 @@ TEST(WorkerPool, AWorkerThatTakesAllMemoryIsEnded) {
 TEST(WorkerPool, AWorkerThatTakesAllProcessorTimeIsEnded) {
   WorkerLimits limits = TestLimits();
   limits.cpu = absl::ZeroDuration();  // and one second of grace
+  limits.wall = absl::Minutes(10);    // however little of it we get
   Pool p(1, limits);
   const auto reply = p.Plan("fake.spin.any");
   EXPECT_EQ(ReasonOf(reply.status()), ErrorReason::kWorkerDied);
