@@ -172,6 +172,10 @@ SessionOptions OptionsOf(const Arguments& arguments, const std::string& socket,
                           .environment = arguments.worker_environment};
   options.daemon.socket = socket;
   options.daemon.connect_timeout = absl::Seconds(5);
+  // Big graphs on a small, busy machine: correctness waits, speed is measured
+  // elsewhere.
+  options.compile_deadline = absl::Minutes(10);
+  options.local_deadline = absl::Minutes(10);
   options.device.threads = arguments.threads;
   options.device.library_folders = arguments.library_folders;
   options.device.kind =

@@ -45,6 +45,20 @@ wire::Argument NoneArgument() {
   return out;
 }
 
+// The meta of an input. A few were captured with a fake tensor's strides and
+// offset: where no symbol is in them, those of the tensor itself count.
+Json AsGiven(Json meta, const Json& given) {
+  for (const char* field : {"shape", "stride"}) {
+    for (const Json& dimension : meta.at(field)) {
+      if (dimension.is_string()) return meta;
+    }
+  }
+  for (const char* field : {"shape", "stride", "storage_offset"}) {
+    meta[field] = given.at(field);
+  }
+  return meta;
+}
+
 class CaseReader {
  public:
   CaseReader(const Json& line, const Safetensors& tensors)
@@ -89,7 +103,8 @@ class CaseReader {
     input->set_name(name);
     const wire::Argument value = NextValue();
     if (IsTensorMeta(meta)) {
-      absl::StatusOr<wire::TensorMeta> tensor = metas_.Meta(meta);
+      absl::StatusOr<wire::TensorMeta> tensor =
+          metas_.Meta(AsGiven(meta, given));
       RETURN_IF_ERROR(Annotate(tensor.status(), absl::StrCat("input ", name)));
       RETURN_IF_ERROR(TakeGivenStrides(given, *tensor));
       const std::optional<DType> dtype = DTypeFromWire(tensor->dtype());

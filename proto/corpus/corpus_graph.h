@@ -10,7 +10,8 @@ namespace kiln {
 
 // Makes the wire Graph of one corpus case (one line of a .jsonl file).
 //
-//   placeholder    an input; every input takes a value number, scalars too
+//   placeholder    an input; every input takes a value number, scalars too. Its
+//                  layout is that of the tensor given, unless symbols are in it
 //   get_attr       a constant, its data from `tensors` or inline
 //   getitem        no node: names one of several results
 //   a node whose meta is a symbolic integer (mul, sym_size, ...)

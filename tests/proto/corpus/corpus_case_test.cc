@@ -77,6 +77,23 @@ TEST(CorpusCase, NumbersInputsThenConstantsThenResults) {
   }
 }
 
+TEST(CorpusCase, AnInputHasTheStridesOfTheTensorGiven) {
+  const auto cases = ReadModel("bert_train");
+  ASSERT_EQ(cases.size(), 2);
+  for (const CorpusCase& c : cases) {
+    for (int i = 0; i < c.graph.inputs_size(); ++i) {
+      const auto* tensor = std::get_if<CorpusTensor>(&c.inputs[i]);
+      if (tensor == nullptr) continue;
+      for (size_t d = 0; d < tensor->layout.strides.size(); ++d) {
+        EXPECT_EQ(
+            c.graph.inputs(i).tensor().strides(static_cast<int>(d)).value(),
+            tensor->layout.strides[d])
+            << c.name << " input " << i;
+      }
+    }
+  }
+}
+
 TEST(CorpusCase, ADynamicPairIsOneGraphWithTwoSizes) {
   const auto cases = ReadModel("gpt2_dynamic_infer");
   ASSERT_EQ(cases.size(), 2);
