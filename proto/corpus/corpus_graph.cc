@@ -106,7 +106,6 @@ class CaseReader {
       absl::StatusOr<wire::TensorMeta> tensor =
           metas_.Meta(AsGiven(meta, given));
       RETURN_IF_ERROR(Annotate(tensor.status(), absl::StrCat("input ", name)));
-      RETURN_IF_ERROR(TakeGivenStrides(given, *tensor));
       const std::optional<DType> dtype = DTypeFromWire(tensor->dtype());
       const wire::SymExpr& offset = tensor->storage_offset();
       if (dtype.has_value() && offset.code_size() == 0 &&
@@ -127,19 +126,6 @@ class CaseReader {
                                       "an integer: ", given.dump()));
     }
     named_[name] = SymArgument(input->scalar());
-    return absl::OkStatus();
-  }
-
-  // A tensor that came in may lie otherwise than its placeholder records (an
-  // expanded view that was copied): what came in is the truth. Strides that
-  // are symbols stay.
-  absl::Status TakeGivenStrides(const Json& given, wire::TensorMeta& tensor) {
-    if (!given.contains("stride")) return absl::OkStatus();
-    const Json& strides = given.at("stride");
-    for (int d = 0; d < tensor.strides_size(); ++d) {
-      if (tensor.strides(d).code_size() != 0) continue;
-      ASSIGN_OR_RETURN(*tensor.mutable_strides(d), metas_.Expr(strides.at(d)));
-    }
     return absl::OkStatus();
   }
 
