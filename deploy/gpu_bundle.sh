@@ -15,23 +15,31 @@ programs=(
   //compiler:kiln-worker
   //client/corpus_runner:kiln-corpus
   //client/compilectl:compilectl
-  //tests/gpu:gpu_test
+)
+# Tests that use a GPU where there is one.
+tests=(
+  //tests/gpu:cuda_extern_kernels_test
+  //tests/runtime:device_conformance_test
+  //tests/compiler/codegen:kernel_meaning_test
 )
 
 # The loader, libc and what moves with them must be the machine's own.
 system_libraries='^(ld-linux|libc|libm|libpthread|libdl|librt|libresolv|libutil|libanl|libnss_)[-.]'
 
-bazel build "${programs[@]}"
+bazel build "${programs[@]}" "${tests[@]}"
 rm -rf "$out"
-mkdir -p "$out/bin" "$out/lib"
-for target in "${programs[@]}"; do
-  path=bazel-bin/${target#//}
-  name=${target##*:}
-  install -m 755 "${path/://}" "$out/bin/$name"
-  strip "$out/bin/$name"
-done
-# patchelf is not needed: run.sh sets the library path.
-ldd "$out"/bin/* | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u | while read -r library; do
+mkdir -p "$out/bin" "$out/tests" "$out/lib"
+
+# add TARGET FOLDER: the stripped program of a target.
+add() {
+  local path=bazel-bin/${1#//}
+  install -m 755 "${path/://}" "$2/${1##*:}"
+  strip "$2/${1##*:}"
+}
+for target in "${programs[@]}"; do add "$target" "$out/bin"; done
+for target in "${tests[@]}"; do add "$target" "$out/tests"; done
+# run.sh sets the library path.
+ldd "$out"/bin/* "$out"/tests/* | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u | while read -r library; do
   name=$(basename "$library")
   if [[ ! $name =~ $system_libraries ]]; then
     install -m 644 "$library" "$out/lib/$name"

@@ -21,8 +21,10 @@ fi
 tree=$here
 while [ "$tree" != / ] && [ ! -d "$tree/tests/corpus" ]; do tree=$(dirname "$tree"); done
 failed=0
-echo "== gpu_test"
-"$here/bin/gpu_test" || failed=1
+for test in "$here"/tests/*; do
+  echo "== $(basename "$test")"
+  "$test" --gtest_brief=1 || failed=1
+done
 echo "== corpus"
 if [ $# -eq 0 ]; then set -- "$tree/tests/corpus/models"; fi
 "$here/bin/kiln-corpus" "$@" --device cuda --kilnd "$here/bin/kilnd" --worker "$here/bin/kiln-worker" || failed=1
