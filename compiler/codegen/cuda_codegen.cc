@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/cpu_codegen.h"
 #include "compiler/codegen/cuda_body.h"
+#include "compiler/codegen/cuda_tiles.h"
 #include "compiler/codegen/kernel_passes.h"
 #include "proto/base/status.h"
 
@@ -40,8 +41,11 @@ class CudaKernelWriter {
     Header();
     switch (mapping_) {
       case Mapping::kPointwise:
-      case Mapping::kTile2d:
         RETURN_IF_ERROR(Points());
+        break;
+      case Mapping::kTile2d:
+        RETURN_IF_ERROR(
+            WriteCudaTiles(body_, tiling_.tile_axis, passes_, grid_));
         break;
       case Mapping::kRow:
         RETURN_IF_ERROR(Rows());
@@ -66,7 +70,11 @@ class CudaKernelWriter {
   void ChooseShape() {
     mapping_ = tiling_.mapping;
     const bool reduces = facts_.reduced != 0;
-    if (!reduces) mapping_ = Mapping::kPointwise;
+    if (!reduces) {
+      const bool tiles =
+          mapping_ == Mapping::kTile2d && WantsTiles(body_, tiling_.tile_axis);
+      mapping_ = tiles ? Mapping::kTile2d : Mapping::kPointwise;
+    }
     if (reduces && mapping_ != Mapping::kRow && mapping_ != Mapping::kColumn)
       mapping_ = Mapping::kSerial;
     if (facts_.has_scan) mapping_ = Mapping::kSerial;
@@ -82,6 +90,10 @@ class CudaKernelWriter {
       body_.vector_axis = facts_.num_outer - 1;
     }
     if (body_.vector_axis == CudaBody::kNoAxis) body_.width = 1;
+    if (mapping_ == Mapping::kTile2d) {
+      body_.width = 1;
+      threads_ = kTileThreads;
+    }
     if (body_.width > 1 &&
         !IsMultiple(facts_.extents[body_.vector_axis], body_.width)) {
       // A group may be cut off at the end of memory, not at the end of a row.

@@ -95,6 +95,20 @@ TEST_P(Kernel, TransposesInTiles) {
   Check(c, 0);
 }
 
+TEST_P(Kernel, TransposesOnTheWayOut) {
+  NestCase c;
+  const uint32_t b = c.Axis(3), i = c.Axis(45), j = c.Axis(66);
+  const BufferId x = c.In(kBF16, {3, 45, 66}), y = c.In(kF32, {3, 66, 45});
+  const BufferId z = c.Out(kBF16, {3, 66, 45}), w = c.Out(kF32, {3, 45, 66});
+  const ScalarId v =
+      c.Op(ScalarOp::kAdd, {c.Cast(kF32, c.Load(x, {A(b), A(i), A(j)})),
+                            c.Load(y, {A(b), A(j), A(i)})});
+  c.Store(z, {A(b), A(j), A(i)}, c.Cast(kBF16, v));
+  c.Store(w, {A(b), A(i), A(j)}, v);
+  c.kernel.tiling = {.mapping = Mapping::kTile2d, .tile_axis = 1};
+  Check(c, 0);
+}
+
 TEST_P(Kernel, SizesMayBeSymbols) {
   NestCase c;
   const SymExpr n = c.Symbol(9), d = c.Symbol(33);
