@@ -45,6 +45,7 @@ next_element:
   mov.u64 %d9, 0;
   mov.u64 %d10, 0;
   add.u64 %d11, %d0, 40;
+  mov.u32 %r5, 6;
 
 next_dimension:
   ld.param.u64 %d12, [%d11+32];
@@ -59,7 +60,8 @@ next_dimension:
   mul.lo.s64 %d14, %d14, %d16;
   add.s64 %d10, %d10, %d14;
   sub.u64 %d11, %d11, 8;
-  setp.ge.u64 %p1, %d11, %d0;
+  sub.u32 %r5, %r5, 1;
+  setp.ne.u32 %p1, %r5, 0;
   @%p1 bra next_dimension;
 
   mul.lo.s64 %d9, %d9, %d4;

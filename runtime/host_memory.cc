@@ -12,7 +12,7 @@ namespace kiln {
 namespace {
 
 // Blocks remembered at most; a search looks at each.
-constexpr size_t kMaxKeptBlocks = 64;
+constexpr size_t kMaxKeptBlocks = 1024;
 
 // Copies rows of the innermost dimension for element types of one size.
 template <typename Element>
