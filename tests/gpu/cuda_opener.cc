@@ -16,7 +16,7 @@ OpenedDevice OpenCudaOrNull() {
   static const OpenedDevice opened = [] {
     DeviceConfig config;
     config.kind = DeviceKind::kCuda;
-    if (const char* folders = std::getenv("KILN_CUDA_LIBRARIES")) {
+    if (const char* folders = std::getenv("KILN_CUDA_LIBRARY_PATH")) {
       config.library_folders =
           std::vector<std::string>(absl::StrSplit(folders, ':'));
     }

@@ -6,7 +6,7 @@
 namespace kiln {
 
 // The machine's first GPU with its libraries, opened once; both null where
-// there is none. Folders with CUDA's libraries come from KILN_CUDA_LIBRARIES
+// there is none. Folders with CUDA's libraries come from KILN_CUDA_LIBRARY_PATH
 // (separated by colons), then CUDA's own default folder.
 OpenedDevice OpenCudaOrNull();
 

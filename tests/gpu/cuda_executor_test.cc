@@ -1,0 +1,153 @@
+// Executors on a GPU, with plans that need no compiled kernel. Skipped without
+// one. The corpus covers the rest.
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "proto/artifact.pb.h"
+#include "proto/base/assemble.h"
+#include "proto/base/digest.h"
+#include "proto/base/status.h"
+#include "runtime/cuda_device.h"
+#include "runtime/device_target.h"
+#include "runtime/executor.h"
+#include "runtime/shared_library.h"
+#include "tests/gpu/cuda_opener.h"
+
+namespace kiln {
+namespace {
+
+constexpr int64_t kSide = 256;
+
+// z = (x @ w)^T through the arena, x and w: f32[256, 256].
+constexpr char kPlan[] = R"(
+  inputs { tensor { dtype: DTYPE_FLOAT32 sizes { value: 256 } sizes { value: 256 }
+    strides { value: 256 } strides { value: 1 } } }
+  inputs { tensor { dtype: DTYPE_FLOAT32 sizes { value: 256 } sizes { value: 256 }
+    strides { value: 256 } strides { value: 1 } } }
+  buffers { kind: KIND_INPUT index: 0 name: "x" }
+  buffers { kind: KIND_INPUT index: 1 name: "w" }
+  buffers { kind: KIND_ARENA name: "y" bytes { value: 262144 } }
+  buffers { kind: KIND_OUTPUT name: "z" bytes { value: 262144 } }
+  arena_bytes { value: 262144 }
+  steps { extern_call { name: "mm"
+    inputs { buffer: 0 dtype: DTYPE_FLOAT32 sizes { value: 256 } sizes { value: 256 }
+      strides { value: 256 } strides { value: 1 } }
+    inputs { buffer: 1 dtype: DTYPE_FLOAT32 sizes { value: 256 } sizes { value: 256 }
+      strides { value: 256 } strides { value: 1 } }
+    outputs { buffer: 2 dtype: DTYPE_FLOAT32 sizes { value: 256 } sizes { value: 256 }
+      strides { value: 256 } strides { value: 1 } } } }
+  steps { copy {
+    from { buffer: 2 dtype: DTYPE_FLOAT32 sizes { value: 256 } sizes { value: 256 }
+      strides { value: 256 } strides { value: 1 } }
+    to { buffer: 3 dtype: DTYPE_FLOAT32 sizes { value: 256 } sizes { value: 256 }
+      strides { value: 1 } strides { value: 256 } } } }
+  outputs { view { buffer: 3 dtype: DTYPE_FLOAT32 sizes { value: 256 } sizes { value: 256 }
+    strides { value: 256 } strides { value: 1 } } }
+)";
+
+absl::StatusOr<std::shared_ptr<const Executor>> LoadPlan(
+    const OpenedDevice& on) {
+  wire::Artifact artifact;
+  artifact.set_format_version(kArtifactFormatVersion);
+  *artifact.mutable_target() = TargetOf(on.device->traits());
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      kPlan, artifact.mutable_compiled()->mutable_plan()));
+  wire::SignedArtifact sealed;
+  sealed.set_artifact(artifact.SerializeAsString());
+  sealed.set_xxh3(Xxh3_64(sealed.artifact()));
+  ASSIGN_OR_RETURN(
+      ArtifactView view,
+      ArtifactView::Parse(sealed, {{}, TrustPolicy::Unsigned::kAllow},
+                          on.device->traits()));
+  ASSIGN_OR_RETURN(auto loaded, LoadedArtifact::Load(std::move(view), on));
+  return Executor::Create(std::move(loaded));
+}
+
+// A square of one value on the device.
+Tensor Square(Device& device, float value) {
+  const std::vector<float> host(kSide * kSide, value);
+  const int64_t bytes = kSide * kSide * sizeof(float);
+  const auto memory = device.allocator().Allocate(bytes, nullptr);
+  EXPECT_TRUE(memory.ok()) << memory.status();
+  EXPECT_TRUE(device.Upload(host.data(), *memory, bytes, nullptr).ok());
+  Tensor tensor;
+  tensor.data = *memory;
+  tensor.storage = *memory;
+  tensor.sizes = {kSide, kSide};
+  tensor.strides = {kSide, 1};
+  tensor.device = DeviceKind::kCuda;
+  tensor.owner = std::shared_ptr<void>(*memory, [&device, bytes](void* m) {
+    device.allocator().Free(m, bytes, nullptr);
+  });
+  return tensor;
+}
+
+// A stream that does not wait for the default one.
+Stream NewStream(const CudaDevice& device) {
+  const auto library = SharedLibrary::Open({"libcuda.so.1"}, {});
+  EXPECT_TRUE(library.ok()) << library.status();
+  CUresult (*create)(CUstream*, unsigned) = nullptr;
+  EXPECT_TRUE(library->Find("cuStreamCreate", create).ok());
+  EXPECT_TRUE(device.MakeCurrent().ok());
+  constexpr unsigned kNonBlocking = 1;
+  CUstream stream = nullptr;
+  EXPECT_EQ(create(&stream, kNonBlocking), 0);
+  return stream;
+}
+
+TEST(CudaExecutor, ThreadsAndStreamsRunAtOnceWithoutMixingTheirArenas) {
+  const OpenedDevice cuda = OpenCudaOrNull();
+  if (cuda.device == nullptr) GTEST_SKIP() << "no GPU here";
+  auto& device = static_cast<CudaDevice&>(*cuda.device);
+  const auto executor = LoadPlan(cuda);
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  const Tensor ones = Square(device, 1);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 1; t <= 4; ++t) {
+    threads.emplace_back([&, t] {
+      const Tensor x = Square(device, static_cast<float>(t));
+      // Two streams a thread, in turn: arenas change streams too.
+      const Stream streams[] = {NewStream(device), NewStream(device)};
+      std::vector<float> host(kSide * kSide);
+      for (int run = 0; run < 100; ++run) {
+        const Stream stream = streams[run % 2];
+        const auto outputs = (*executor)->Run({{x, ones}}, {.stream = stream});
+        if (!outputs.ok()) {
+          ADD_FAILURE() << outputs.status();
+          return;
+        }
+        const Tensor& z = std::get<Tensor>((*outputs)[0]);
+        EXPECT_TRUE(device
+                        .Download(z.data, host.data(),
+                                  kSide * kSide * sizeof(float), stream)
+                        .ok());
+        for (const float value : host) wrong += value != kSide * t;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST(CudaExecutor, ATracedRunWaitsForEachStep) {
+  const OpenedDevice cuda = OpenCudaOrNull();
+  if (cuda.device == nullptr) GTEST_SKIP() << "no GPU here";
+  const auto executor = LoadPlan(cuda);
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  const Tensor x = Square(*cuda.device, 2);
+  Trace trace;
+  ASSERT_TRUE((*executor)->Run({{x, x}}, {.trace = &trace}).ok());
+  const auto events = trace.events();
+  ASSERT_EQ(events.size(), 3);
+  EXPECT_EQ(events[0].name, "mm");
+  EXPECT_EQ(events[1].name, "copy");
+  EXPECT_EQ(events[2].name, "run");
+}
+
+}  // namespace
+}  // namespace kiln
