@@ -12,18 +12,24 @@ namespace kiln {
 
 // Calls visit(buffer, writes) for each buffer that a step touches.
 template <typename Visit>
-void VisitStepBuffers(const LoopStep& step, Visit visit) {
-  if (const auto* nest = std::get_if<LoopNest>(&step)) {
-    for (const ScalarNode& node : nest->body) {
-      if (node.op == ScalarOp::kLoad) visit(node.buffer, false);
-    }
-    for (const Store& store : nest->stores) visit(store.buffer, true);
-  } else if (const auto* call = std::get_if<ExternCall>(&step)) {
-    for (const View& view : call->inputs) visit(view.buffer, false);
-    for (const View& view : call->outputs) visit(view.buffer, true);
-  } else {
-    visit(std::get<Fill>(step).buffer, true);
+void VisitStepBuffers(const LoopNest& nest, Visit visit) {
+  for (const ScalarNode& node : nest.body) {
+    if (node.op == ScalarOp::kLoad) visit(node.buffer, false);
   }
+  for (const Store& store : nest.stores) visit(store.buffer, true);
+}
+template <typename Visit>
+void VisitStepBuffers(const ExternCall& call, Visit visit) {
+  for (const View& view : call.inputs) visit(view.buffer, false);
+  for (const View& view : call.outputs) visit(view.buffer, true);
+}
+template <typename Visit>
+void VisitStepBuffers(const Fill& fill, Visit visit) {
+  visit(fill.buffer, true);
+}
+template <typename Visit>
+void VisitStepBuffers(const LoopStep& step, Visit visit) {
+  std::visit([&](const auto& s) { VisitStepBuffers(s, visit); }, step);
 }
 
 // The order of steps that buffers demand: a reader after the writers before

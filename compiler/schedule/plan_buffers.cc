@@ -1,6 +1,7 @@
 #include "compiler/schedule/plan_buffers.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "compiler/schedule/inplace_reuse.h"
@@ -123,55 +124,96 @@ void Place(KernelPlan& plan, const Block& block, const SymExpr& offset) {
   }
 }
 
-int64_t PlaceConstantSizes(KernelPlan& plan,
-                           const std::vector<const Block*>& blocks) {
-  std::vector<Placed> placed;
+struct Packing {
+  std::vector<Placed> placed;  // by offset
   int64_t end = 0;
-  for (const Block* block : blocks) {
-    const int64_t offset = LowestOffset(*block, placed);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), offset,
-                                   [](int64_t at, const Placed& p) {
-                                     return at < p.offset;
-                                   }),
-                  {offset, block});
-    end = std::max(end, offset + block->hint_bytes);
-    Place(plan, *block, offset);
-  }
-  return end;
-}
-
-struct Slot {
-  SymExpr offset = 0;
-  SymExpr bytes = 0;
-  std::vector<const Block*> blocks;
 };
 
-// Places blocks of symbolic size from `start` on; gives the end of all.
-SymExpr PlaceSymbolicSizes(KernelPlan& plan,
-                           const std::vector<const Block*>& blocks,
-                           SymExpr start) {
-  std::vector<Slot> slots;
+Packing PackInOrder(const std::vector<const Block*>& blocks) {
+  Packing packing;
   for (const Block* block : blocks) {
-    Slot* chosen = nullptr;
-    for (Slot& slot : slots) {
-      if (!plan.shapes.KnownLe(block->bytes, slot.bytes)) continue;
-      const bool free = std::none_of(
-          slot.blocks.begin(), slot.blocks.end(),
-          [&](const Block* other) { return LiveTogether(*block, *other); });
-      if (free) {
-        chosen = &slot;
-        break;
-      }
-    }
-    if (chosen == nullptr) {
-      slots.push_back({start, block->bytes, {}});
-      start += block->bytes;
-      chosen = &slots.back();
-    }
-    chosen->blocks.push_back(block);
-    Place(plan, *block, chosen->offset);
+    const int64_t offset = LowestOffset(*block, packing.placed);
+    packing.placed.insert(
+        std::upper_bound(
+            packing.placed.begin(), packing.placed.end(), offset,
+            [](int64_t at, const Placed& p) { return at < p.offset; }),
+        {offset, block});
+    packing.end = std::max(packing.end, offset + block->hint_bytes);
   }
-  return start;
+  return packing;
+}
+
+// Several orders are tried; the first of the best counts.
+Packing Pack(std::vector<const Block*> blocks, int64_t least) {
+  std::stable_sort(blocks.begin(), blocks.end(),
+                   [](const Block* a, const Block* b) {
+                     return a->hint_bytes > b->hint_bytes;
+                   });
+  Packing best = PackInOrder(blocks);
+  const auto try_order = [&](auto less) {
+    if (best.end <= least) return;
+    std::stable_sort(blocks.begin(), blocks.end(), less);
+    Packing packing = PackInOrder(blocks);
+    if (packing.end < best.end) best = std::move(packing);
+  };
+  try_order([](const Block* a, const Block* b) {
+    return a->last - a->first > b->last - b->first;
+  });
+  try_order([](const Block* a, const Block* b) {
+    return a->hint_bytes * (a->last - a->first + 1) >
+           b->hint_bytes * (b->last - b->first + 1);
+  });
+  try_order([](const Block* a, const Block* b) { return a->first < b->first; });
+  try_order([](const Block* a, const Block* b) { return a->last > b->last; });
+  return best;
+}
+
+// The largest of several sums: kept apart, so that nested maxima never grow.
+using Largest = std::vector<SymExpr>;
+constexpr size_t kMostSums = 8;
+
+void Include(Largest& largest, const SymExpr& sum, const ShapeEnv& shapes) {
+  for (const SymExpr& other : largest) {
+    if (shapes.KnownLe(sum, other)) return;
+  }
+  largest.erase(std::remove_if(largest.begin(), largest.end(),
+                               [&](const SymExpr& other) {
+                                 return shapes.KnownLe(other, sum);
+                               }),
+                largest.end());
+  if (largest.size() < kMostSums) {
+    largest.push_back(sum);
+  } else {
+    largest.back() += sum;  // none is negative: above both
+  }
+}
+
+SymExpr ToExpr(const Largest& largest) {
+  SymExpr e = 0;
+  for (const SymExpr& sum : largest) e = e.Is(0) ? sum : Max(e, sum);
+  return e;
+}
+
+// Offsets that hold for all symbols: each block begins where the last of those
+// ends that live with it and lie below it at the hints.
+SymExpr PlaceSymbolic(KernelPlan& plan, const std::vector<Placed>& placed) {
+  std::vector<Largest> ends;
+  Largest arena;
+  for (size_t i = 0; i < placed.size(); ++i) {
+    Largest offset;
+    for (size_t k = 0; k < i; ++k) {
+      if (!LiveTogether(*placed[i].block, *placed[k].block)) continue;
+      for (const SymExpr& sum : ends[k]) Include(offset, sum, plan.shapes);
+    }
+    Place(plan, *placed[i].block, ToExpr(offset));
+    if (offset.empty()) offset.push_back(0);
+    for (SymExpr& sum : offset) {
+      sum += placed[i].block->bytes;
+      Include(arena, sum, plan.shapes);
+    }
+    ends.push_back(std::move(offset));
+  }
+  return ToExpr(arena);
 }
 
 int64_t PeakLiveBytes(const std::vector<Block>& blocks, size_t steps) {
@@ -198,19 +240,22 @@ void PlanBuffers(KernelPlan& plan) {
         Product(plan.buffers[b].sizes) * SizeInBytes(plan.buffers[b].dtype);
   }
   const std::vector<Block> blocks = BlocksOf(plan, LifetimesOf(plan));
-  std::vector<const Block*> constant, symbolic;
-  for (const Block& block : blocks) {
-    (block.bytes.is_constant() ? constant : symbolic).push_back(&block);
-  }
-  const auto larger = [](const Block* a, const Block* b) {
-    if (a->hint_bytes != b->hint_bytes) return a->hint_bytes > b->hint_bytes;
-    return a->buffers[0] < b->buffers[0];
-  };
-  std::sort(constant.begin(), constant.end(), larger);
-  std::sort(symbolic.begin(), symbolic.end(), larger);
-  const int64_t end = PlaceConstantSizes(plan, constant);
-  plan.arena_bytes = PlaceSymbolicSizes(plan, symbolic, end);
   plan.peak_live_bytes = PeakLiveBytes(blocks, plan.steps.size());
+  std::vector<const Block*> order;
+  bool constant = true;
+  for (const Block& block : blocks) {
+    order.push_back(&block);
+    constant = constant && block.bytes.is_constant();
+  }
+  const Packing packing = Pack(std::move(order), plan.peak_live_bytes);
+  if (!constant) {
+    plan.arena_bytes = PlaceSymbolic(plan, packing.placed);
+    return;
+  }
+  for (const Placed& placed : packing.placed) {
+    Place(plan, *placed.block, placed.offset);
+  }
+  plan.arena_bytes = packing.end;
 }
 
 }  // namespace kiln

@@ -16,9 +16,10 @@ inline constexpr int64_t kArenaAlignment = 64;
 // A result takes the memory of an input of the same kernel when that dies
 // there, is read at the very places that are written, and is as long.
 //
-// Buffers of constant size are packed by size, largest first, each at the
-// lowest offset that is free while it lives. Those whose size holds symbols
-// come after them in slots, a slot serving buffers known to fit it.
+// Memory is packed in the best of a few orders (by size, by lifetime, by both),
+// each buffer at the lowest offset that is free while it lives. Where sizes
+// hold symbols, this is done at the hints, and offsets are then the largest end
+// of what lies below: right for all values, tight at the hints.
 //
 // Pure. Quadratic in temporaries at worst.
 void PlanBuffers(KernelPlan& plan);

@@ -19,9 +19,11 @@
 #include "compiler/graph_passes/graph_pipeline.h"
 #include "compiler/loop/inline_producers.h"
 #include "compiler/loop/loop_text.h"
+#include "compiler/loop/loop_verifier.h"
 #include "compiler/loop/lower_graph.h"
 #include "compiler/schedule/fuse_loops.h"
 #include "compiler/schedule/kernel_plan_text.h"
+#include "compiler/schedule/kernel_plan_verifier.h"
 #include "compiler/schedule/metrics.h"
 #include "compiler/schedule/plan_pipeline.h"
 #include "proto/base/status.h"
@@ -101,6 +103,7 @@ absl::StatusOr<std::string> CountCase(const CorpusCase& c,
   ASSIGN_OR_RETURN(LoopProgram program, LowerGraph(graph));
   const double lower = Milliseconds(t1);
   if (arguments.loops) std::printf("%s", ToText(program).c_str());
+  if (arguments.run) RETURN_IF_ERROR(VerifyLoops(program));
   const LoopProgram copy = program;
   const auto t2 = std::clock();
   ASSIGN_OR_RETURN(const KernelPlan plan,
@@ -148,6 +151,7 @@ absl::StatusOr<std::string> CountCase(const CorpusCase& c,
                   lower, planning, graph.nodes().size());
     out += line;
   }
+  if (arguments.run) RETURN_IF_ERROR(VerifyKernelPlan(plan));
   if (arguments.run && c.has_data) {
     const auto got = RunPlan(plan, graph.constants, ReferenceInputs(c.inputs));
     RETURN_IF_ERROR(got.status());

@@ -6,9 +6,11 @@
 
 #include "compiler/graph/graph_text.h"
 #include "compiler/loop/loop_text.h"
+#include "compiler/loop/loop_verifier.h"
 #include "compiler/loop/lower_graph.h"
 #include "compiler/reference/run_reference.h"
 #include "compiler/schedule/kernel_plan_text.h"
+#include "compiler/schedule/kernel_plan_verifier.h"
 #include "compiler/schedule/plan_pipeline.h"
 #include "gtest/gtest.h"
 #include "tests/support/loop_interpreter.h"
@@ -106,6 +108,7 @@ void ExpectMeansTheSame(absl::string_view graph_text) {
   ASSERT_TRUE(due.ok()) << due.status();
   const auto program = LowerGraph(*graph);
   ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(VerifyLoops(*program), absl::OkStatus()) << ToText(*program);
   ExpectSame(RunLoops(*program, graph->constants, inputs), *due, "loops",
              ToText(*program));
   for (const char* target : {"sm_90", "x86-64-v3"}) {
@@ -113,6 +116,7 @@ void ExpectMeansTheSame(absl::string_view graph_text) {
       const auto plan = PlanKernels(*program, *TargetFromName(target),
                                     {.no_fusion = no_fusion});
       ASSERT_TRUE(plan.ok()) << plan.status();
+      EXPECT_EQ(VerifyKernelPlan(*plan), absl::OkStatus()) << ToText(*plan);
       ExpectSame(RunPlan(*plan, graph->constants, inputs), *due,
                  no_fusion ? "apart" : "fused", ToText(*plan));
     }
