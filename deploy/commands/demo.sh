@@ -88,21 +88,20 @@ echo "clients served: $served, compiles: $compiles"
 [[ $served -eq 32 && $compiles -eq 1 ]] || failed=1
 
 say "8. A worker is killed in the middle of a job"
-killed=0
-for try in 1 2 3 4 5; do
-  "$corpus" "$models/gpt2_train.jsonl" --cache-tag "$tag-kill-$try" --daemon "$socket" >"$folder/kill.txt" &
-  client=$!
-  pid=$(python3 deploy/busy_worker.py "$socket" bazel-bin/client/compilectl/compilectl)
-  if [[ -n $pid ]] && kill -KILL "$pid" 2>/dev/null; then
-    killed=1
-    echo "killed worker process $pid"
-  fi
-  wait "$client" && answer=came || answer="did not come"
-  [[ $killed -eq 1 ]] && break
-done
+# Compiles of known kernels are over in a blink: the workers are stopped, so that the job is surely under way.
+mapfile -t workers < <(ctl workers -o json |
+  python3 -c 'import json,sys; [print(w["pid"]) for w in json.load(sys.stdin)["workers"]]')
+kill -STOP "${workers[@]}"
+"$corpus" "$models/gpt2_train.jsonl" --cache-tag "$tag-kill" --daemon "$socket" >"$folder/kill.txt" &
+client=$!
+pid=$(python3 deploy/busy_worker.py "$socket" bazel-bin/client/compilectl/compilectl)
+[[ -z $pid ]] || kill -KILL "$pid"
+kill -CONT "${workers[@]}" 2>/dev/null || true
+wait "$client" && answer=came || answer="did not come"
 tail -n 1 "$folder/kill.txt"
-echo "the answer $answer; workers that died: $(count workers.died), requests given to another: $(count workers.retried)"
-[[ $killed -eq 1 && $answer == came ]] || failed=1
+died=$(count workers.died)
+echo "killed process ${pid:-none}; the answer $answer; workers that died: $died, jobs given to another: $(count workers.retried)"
+[[ $died -ge 1 && $answer == came ]] || failed=1
 
 say "9. What the daemon counted"
 ctl stats | grep -Ev ' 0$'
