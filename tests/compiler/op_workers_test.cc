@@ -16,47 +16,17 @@ namespace {
 
 // Refused by name when a graph is lowered or taken apart.
 constexpr absl::string_view kNoWorker[] = {
-    "aten.round.decimals",
-    "aten.frac.default",
-    "aten.deg2rad.default",
-    "aten.rad2deg.default",
-    "aten.sinc.default",
-    "aten.special_entr.default",
-    "aten.logit.default",
-    "aten.isneginf.default",
-    "aten.isposinf.default",
-    "aten.xlogy.Tensor",
-    "aten.logaddexp.default",
-    "aten.logaddexp2.default",
-    "aten.heaviside.default",
-    "aten.zero.default",
     "aten.linspace.default",
     "aten.tril_indices.default",
     "aten.triu_indices.default",
-    "aten.index_copy.default",
-    "aten.index_fill.int_Scalar",
-    "aten.index_fill.int_Tensor",
-    "aten.roll.default",
     "aten.diagonal_backward.default",
     "aten.diagonal_scatter.default",
-    "aten.as_strided_scatter.default",
-    "aten._adaptive_avg_pool2d.default",
-    "aten._adaptive_avg_pool2d_backward.default",
     "aten.upsample_nearest2d_backward.default",
     "aten._scaled_dot_product_cudnn_attention.default",
     "aten._scaled_dot_product_cudnn_attention_backward.default",
 };
 
 constexpr absl::string_view kNoReference[] = {
-    "aten.celu.default",
-    "aten.hardshrink_backward.default",
-    "aten.softshrink_backward.default",
-    "aten.chunk.default",
-    "aten.nll_loss2d_forward.default",
-    "aten.nll_loss2d_backward.default",
-    "aten.binary_cross_entropy_backward.default",
-    "aten.index_fill.int_Scalar",
-    "aten.index_fill.int_Tensor",
     "aten.diagonal_backward.default",
     "aten.diagonal_scatter.default",
     "aten.upsample_nearest2d_backward.default",
@@ -74,9 +44,10 @@ bool HasWorker(const OpDef& op) {
     case Handling::kView:
     case Handling::kLower:
     case Handling::kExtern:
-      return HasLowering(op);
     case Handling::kDecompose:
-      return FindDecomposition(op) != nullptr;
+      // A formula may also stand in for a loop of its own.
+      return FindDecomposition(op) != nullptr ||
+             (op.handling != Handling::kDecompose && HasLowering(op));
     case Handling::kMutate:
       return op.functional != nullptr;  // functionalize's
   }
