@@ -221,7 +221,7 @@ int Main(int argc, char** argv) {
   const std::string folder = mkdtemp(pattern);
   const std::string socket = folder + "/kilnd.sock";
   const pid_t daemon =
-      Spawn({kilnd, "--socket=" + socket, "--data-dir=" + folder + "/data",
+      Spawn({kilnd, "--socket=" + socket, "--data-folder=" + folder + "/data",
              "--worker=" + worker, "--log-level=error"});
   const int result = Compare(socket, argv[0], folder);
   kill(daemon, SIGTERM);
