@@ -53,7 +53,8 @@ absl::StatusOr<wire::CompilePlan> CompileJob::Plan(Job& job) {
   for (const wire::TuningDecision& decision : job.order->tuning) {
     *plan.add_tuning() = decision;
   }
-  const auto work = rooms_.pool.Submit(std::move(request), job.key);
+  const auto work =
+      rooms_.pool.Submit(std::move(request), job.order->key.digest);
   ASSIGN_OR_RETURN(const wire::WorkReply* reply, work->Wait());
   if (!reply->has_plan()) {
     return absl::InternalError("worker: its reply to a plan request is none");
@@ -64,11 +65,11 @@ absl::StatusOr<wire::CompilePlan> CompileJob::Plan(Job& job) {
 
 absl::StatusOr<BuiltUnits> CompileJob::Build(Job& job,
                                              const wire::CompilePlan& plan) {
-  return rooms_.units.BuildAll(plan, job.order->request.target(), job.key,
-                               [this, &job](int done, int total) {
-                                 rooms_.jobs.Report(job, JobStage::kBuilding,
-                                                    done, total);
-                               });
+  return rooms_.units.BuildAll(
+      plan, job.order->request.target(), job.order->key.digest,
+      [this, &job](int done, int total) {
+        rooms_.jobs.Report(job, JobStage::kBuilding, done, total);
+      });
 }
 
 // A cache that cannot store is slow, not wrong.

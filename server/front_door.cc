@@ -1,5 +1,8 @@
 #include "server/front_door.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/memory/memory.h"

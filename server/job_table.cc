@@ -152,8 +152,8 @@ std::vector<JobView> JobTable::Snapshot() const {
   std::vector<JobView> views;
   MutexLock lock(&mu_);
   for (const auto& [key, job] : jobs_) {
-    views.push_back({.key = key,
-                     .id = job->id,
+    views.push_back({.id = job->id,
+                     .order = job->order,
                      .graph_name = job->graph_name,
                      .running = job->running,
                      .progress = job->progress,

@@ -49,8 +49,8 @@ struct JobShare {
 
 // What `compilectl jobs` shows of one.
 struct JobView {
-  Digest key;
   std::string id;
+  std::shared_ptr<const CompileOrder> order;
   std::string graph_name;
   bool running = false;
   JobProgress progress;

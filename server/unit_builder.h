@@ -42,7 +42,7 @@ class UnitBuilder {
         counters_(counters) {}
 
   // Blocks until every unit of `compiled` is there or one can't be had.
-  // `progress` is told of units done out of all, on this thread.
+  // `job` names it to people. `progress` is told of units done out of all, on this thread.
   //
   // Errors: those of PendingWork::Wait, for the first unit that failed.
   absl::StatusOr<BuiltUnits> BuildAll(
