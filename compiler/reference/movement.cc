@@ -274,7 +274,46 @@ RefResults SelectBackward(RefCall& call) {
   return {call.Make(0, Load(whole))};
 }
 
+// The diagonal of `whole` that the arguments name, as a view of it.
+RefTensor DiagonalOf(RefCall& call, RefTensor whole) {
+  const int64_t a = WrapDim(call.Int("dim1"), whole.rank());
+  const int64_t b = WrapDim(call.Int("dim2"), whole.rank());
+  const int64_t shift = call.Int("offset");
+  const int64_t length = std::max<int64_t>(
+      0, shift >= 0 ? std::min(whole.sizes[a], whole.sizes[b] - shift)
+                    : std::min(whole.sizes[a] + shift, whole.sizes[b]));
+  if (length > 0) {
+    whole.offset +=
+        shift >= 0 ? shift * whole.strides[b] : -shift * whole.strides[a];
+  }
+  const int64_t stride = whole.strides[a] + whole.strides[b];
+  for (int64_t d : {std::max(a, b), std::min(a, b)}) {
+    whole.sizes.erase(whole.sizes.begin() + d);
+    whole.strides.erase(whole.strides.begin() + d);
+  }
+  whole.sizes.push_back(length);
+  whole.strides.push_back(stride);
+  return whole;
+}
+
+RefResults DiagonalScatter(RefCall& call) {
+  const RefTensor copy = CopyOfSelf(call);
+  RefTensor part = DiagonalOf(call, copy);
+  Store(call.Load("src"), part);
+  return {call.Make(0, Load(copy))};
+}
+
+RefResults DiagonalBackward(RefCall& call) {
+  const RefTensor whole =
+      RefTensor::Zeros(call.result(0).dtype, call.Ints("input_sizes"));
+  RefTensor part = DiagonalOf(call, whole);
+  Store(call.Load("grad_output"), part);
+  return {call.Make(0, Load(whole))};
+}
+
 constexpr ReferenceRow kRows[] = {
+    {"aten.diagonal_scatter.default", DiagonalScatter},
+    {"aten.diagonal_backward.default", DiagonalBackward},
     {"aten.cat.default", Cat},
     {"aten.stack.default", Stack},
     {"aten.constant_pad_nd.default", ConstantPad},

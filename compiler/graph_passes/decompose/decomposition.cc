@@ -4,7 +4,6 @@
 #include <string>
 #include <variant>
 
-#include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -84,8 +83,7 @@ Emitter::Keep Decomposition::Keepdim() const {
 }
 
 Parts Decomposition::Unsupported(absl::string_view what) {
-  e.Fail(MakeError(ErrorReason::kUnsupportedOp,
-                   absl::StrCat(op_.name, ": ", what)));
+  e.Fail(MakeError(ErrorReason::kUnsupportedOp, what));
   return {};
 }
 

@@ -55,7 +55,8 @@ class Decomposition {
   absl::string_view String(absl::string_view name) const;  // "" when absent
   Emitter::Keep Keepdim() const;
 
-  // Gives the node up: UNSUPPORTED_OP, with `what` named.
+  // Gives the node up: UNSUPPORTED_OP with `what` is not covered; whoever runs
+  // the decomposition puts the operator's name in front.
   Parts Unsupported(absl::string_view what);
 
  private:

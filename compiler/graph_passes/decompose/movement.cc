@@ -70,16 +70,18 @@ Parts AsStridedScatter(Decomposition& d) {
   return {e.Reshape(d.Tensor("src"), whole.sizes)};
 }
 
-// self with `values` put at places `index` of one dim.
+// self with `values` put at places `index` of one dim. A 0-d tensor is one of
+// one element meanwhile.
 Parts PutAlong(Decomposition& d, ValueId values) {
   Emitter& e = d.e;
-  const ValueId self = d.Tensor("self");
-  if (e.rank(self) == 0) return d.Unsupported("a tensor without dimensions");
-  const ValueId index = d.Tensor("index");
-  Argument::List indices(d.Dim("dim", e.rank(self)));
+  const ValueId self = d.Tensor("self"), index = d.Tensor("index");
+  const int rank = e.rank(self);
+  const ValueId base = rank == 0 ? e.View(self, {1}) : self;
+  Argument::List indices(rank == 0 ? 0 : d.Dim("dim", rank));
   indices.emplace_back(e.rank(index) == 0 ? e.View(index, {1}) : index);
-  return {e.Call("aten.index_put.default",
-                 {self, std::move(indices), values, false})};
+  const ValueId y = e.Call("aten.index_put.default",
+                           {base, std::move(indices), values, false});
+  return {rank == 0 ? e.View(y, {}) : y};
 }
 
 Parts IndexFill(Decomposition& d) {

@@ -49,5 +49,30 @@ TEST(CorpusSameness, TheGraphPassesKeepWhatEveryModelComputes) {
   EveryModelIsEqual(Through::kPipeline);
 }
 
+// One sample after the other; those whose operator is not known say so. The
+// count only grows.
+TEST(CorpusSameness, EveryOperatorSampleIsEqualOrSaysWhatIsMissing) {
+  const auto files = ListCorpusFiles("tests/corpus/ops");
+  ASSERT_TRUE(files.ok()) << files.status();
+  int equal = 0, missing = 0;
+  for (const std::string& file : *files) {
+    const auto cases = ReadCorpusFile(file);
+    ASSERT_TRUE(cases.ok()) << cases.status();
+    for (const CorpusCase& c : *cases) {
+      for (const Through through : {Through::kImport, Through::kPipeline}) {
+        const CaseVerdict verdict = RunOnReference(c, through);
+        EXPECT_NE(verdict.outcome, CaseVerdict::Outcome::kWrong)
+            << c.name << ": " << verdict.detail;
+        if (through == Through::kImport) continue;
+        equal += verdict.outcome == CaseVerdict::Outcome::kEqual;
+        missing += verdict.outcome == CaseVerdict::Outcome::kUnimplemented;
+      }
+    }
+  }
+  RecordProperty("equal", equal);
+  RecordProperty("missing", missing);
+  EXPECT_GE(equal, 830) << missing << " say that an operator is missing";
+}
+
 }  // namespace
 }  // namespace kiln
