@@ -140,7 +140,28 @@ RefResults FlashForCpuBackward(RefCall& call) {
   return {call.Make(0, d.q), call.Make(1, d.k), call.Make(2, d.v)};
 }
 
+// Only without dropout: then the random state that is returned means nothing.
+RefResults Cudnn(RefCall& call) {
+  if (call.Float("dropout_p") != 0) call.Fail("dropout_p is not 0");
+  Attended out = Attend(AttentionOf(call, "attn_bias"));
+  out.logsumexp.sizes.push_back(1);
+  RefResults results(call.num_results());
+  results[0] = call.Make(0, out.output);
+  results[1] = call.Make(1, out.logsumexp);
+  results[6] = results[7] = call.Make(6, Elements::Ints({}));
+  return results;
+}
+
+RefResults CudnnBackward(RefCall& call) {
+  const AttentionGradients d =
+      GradientsOf(call, AttentionOf(call, "attn_bias"));
+  return {call.Make(0, d.q), call.Make(1, d.k), call.Make(2, d.v)};
+}
+
 constexpr ReferenceRow kRows[] = {
+    {"aten._scaled_dot_product_cudnn_attention.default", Cudnn},
+    {"aten._scaled_dot_product_cudnn_attention_backward.default",
+     CudnnBackward},
     {"aten._scaled_dot_product_flash_attention_for_cpu.default", FlashForCpu},
     {"aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
      FlashForCpuBackward},

@@ -1,6 +1,5 @@
 // Scaled dot product attention in its mathematical form: two products and a
-// softmax between, with the logarithm of each row's sum for the gradient. The
-// products of half types are in f32 too, as the fused operators keep them.
+// softmax between, with the logarithm of each row's sum for the gradient.
 
 #include <cmath>
 #include <utility>
@@ -40,68 +39,135 @@ ValueId Causal(Emitter& e, ValueId scores) {
   return e.Where(seen, scores, -INFINITY);
 }
 
+// How a fused operator is called, and what its products are computed in: the
+// one for the CPU keeps f32 throughout, those for CUDA multiply half types.
+struct Dialect {
+  absl::string_view mask;
+  bool half_products;
+};
+constexpr Dialect kFlashForCpu = {"attn_mask", false};
+constexpr Dialect kCudnn = {"attn_bias", true};
+
+// An operand of the products, as [B * H, rows, columns].
+ValueId Factor(Decomposition& d, const Dialect& dialect,
+               absl::string_view name) {
+  return Heads(d.e, dialect.half_products ? d.Tensor(name) : d.Compute(name));
+}
+
+// An f32 value as an operand of the products.
+ValueId Narrowed(Decomposition& d, const Dialect& dialect, ValueId v) {
+  const DType dtype = d.e.dtype(d.Tensor("query"));
+  return Heads(d.e, dialect.half_products ? d.e.ToDType(v, dtype) : v);
+}
+
+double Scale(Decomposition& d) {
+  if (d.Has("scale")) return d.Float("scale");
+  const SymExpr width = d.e.meta(d.Tensor("query")).sizes[3];
+  if (!width.is_constant()) {
+    d.Unsupported("a symbolic width without a scale");
+    return 1;
+  }
+  return 1 / std::sqrt(static_cast<double>(width.constant()));
+}
+
 // q k^T * scale with its masks, in f32: [B, H, L, S].
-ValueId Scores(Decomposition& d, absl::string_view mask) {
+ValueId Scores(Decomposition& d, const Dialect& dialect) {
   Emitter& e = d.e;
-  const ValueId q = d.Compute("query"), k = d.Compute("key");
-  const DimVector sizes = e.meta(q).sizes;
-  const SymExpr width = sizes[3];
-  const ValueId product = e.Bmm(Heads(e, q), e.Transpose(Heads(e, k), 1, 2));
-  ValueId scores = e.Compute(Unheads(e, product, sizes));
-  const double scale =
-      d.Has("scale") ? d.Float("scale")
-                     : 1 / std::sqrt(static_cast<double>(
-                               width.is_constant() ? width.constant() : 1));
-  scores = e.Mul(scores, scale);
-  if (d.Has(mask)) scores = Masked(e, scores, d.Tensor(mask));
+  const DimVector sizes = e.meta(d.Tensor("query")).sizes;
+  const ValueId product = e.Bmm(Factor(d, dialect, "query"),
+                                e.Transpose(Factor(d, dialect, "key"), 1, 2));
+  ValueId scores = e.Mul(e.Compute(Unheads(e, product, sizes)), Scale(d));
+  if (d.Has(dialect.mask)) {
+    scores = Masked(e, scores, d.Tensor(dialect.mask));
+  }
   if (d.Bool("is_causal")) scores = Causal(e, scores);
   return scores;
 }
 
-Parts FlashForCpu(Decomposition& d) {
+// Why a call is not taken apart; empty when it is.
+absl::string_view Unfit(Decomposition& d) {
+  if (d.Float("dropout_p") != 0) return "dropout_p is not 0";
+  const DimVector& q = d.e.meta(d.Tensor("query")).sizes;
+  const DimVector& k = d.e.meta(d.Tensor("key")).sizes;
+  if (q.size() != 4 || k.size() != 4) return "an operand is not of rank 4";
+  if (!d.e.graph().shapes.KnownEq(q[1], k[1])) return "grouped heads";
+  return "";
+}
+
+struct Attended {
+  ValueId output, logsumexp;  // [B, H, L, V] and [B, H, L, 1]
+};
+
+Attended Attend(Decomposition& d, const Dialect& dialect) {
   Emitter& e = d.e;
-  if (d.Float("dropout_p") != 0) return d.Unsupported("dropout_p is not 0");
-  const ValueId v = d.Compute("value");
   const DimVector sizes = e.meta(d.Tensor("query")).sizes;
-  const ValueId scores = Scores(d, "attn_mask");
+  const ValueId scores = Scores(d, dialect);
   const ValueId top = e.Amax(scores, {3}, Keep::kYes);
   const ValueId exp = e.Exp(e.Sub(scores, top));
   const ValueId sum = e.Sum(exp, {3}, Keep::kYes);
-  const ValueId p = e.Div(exp, sum);
-  const ValueId y = Unheads(e, e.Bmm(Heads(e, p), Heads(e, v)), sizes);
-  const ValueId logsumexp = e.Add(top, e.Log(sum));
-  return {y, e.Squeeze(logsumexp, {3})};
+  const ValueId p = Narrowed(d, dialect, e.Div(exp, sum));
+  return {Unheads(e, e.Bmm(p, Factor(d, dialect, "value")), sizes),
+          e.Add(top, e.Log(sum))};
+}
+
+Parts FlashForCpu(Decomposition& d) {
+  if (!Unfit(d).empty()) return d.Unsupported(Unfit(d));
+  const Attended a = Attend(d, kFlashForCpu);
+  return {a.output, d.e.Squeeze(a.logsumexp, {3})};
+}
+
+// Without dropout the random state that is returned means nothing.
+Parts Cudnn(Decomposition& d) {
+  if (!Unfit(d).empty()) return d.Unsupported(Unfit(d));
+  const Attended a = Attend(d, kCudnn);
+  Parts parts(d.num_results());
+  parts[0] = a.output;
+  parts[1] = a.logsumexp;
+  parts[6] = parts[7] = d.e.Full({}, 0, DType::kInt64);
+  return parts;
 }
 
 // P = exp(scores - logsumexp), dP = g v^T, dS = P * (dP - sum(g * out)).
-Parts FlashForCpuBackward(Decomposition& d) {
+// `logsumexp`: [B, H, L, 1].
+Parts AttendBackward(Decomposition& d, const Dialect& dialect,
+                     ValueId logsumexp) {
   Emitter& e = d.e;
-  if (d.Float("dropout_p") != 0) return d.Unsupported("dropout_p is not 0");
-  const ValueId g = d.Compute("grad_out"), q = d.Compute("query");
-  const DimVector sizes = e.meta(q).sizes;
-  const double scale =
-      d.Has("scale")
-          ? d.Float("scale")
-          : 1 / std::sqrt(static_cast<double>(
-                    sizes[3].is_constant() ? sizes[3].constant() : 1));
-  const ValueId lse = e.Unsqueeze(d.Compute("logsumexp"), 3);
-  const ValueId p = e.Exp(e.Sub(Scores(d, "attn_mask"), lse));
-  const ValueId delta = e.Sum(e.Mul(g, d.Compute("out")), {3}, Keep::kYes);
-  const ValueId g3 = Heads(e, g), q3 = Heads(e, q);
-  const ValueId k3 = Heads(e, d.Compute("key"));
-  const ValueId v3 = Heads(e, d.Compute("value"));
-  const ValueId dp = Unheads(e, e.Bmm(g3, e.Transpose(v3, 1, 2)), sizes);
-  const ValueId ds = Heads(e, e.Mul(e.Mul(p, e.Sub(dp, delta)), scale));
-  const ValueId p3 = Heads(e, p);
-  return {Unheads(e, e.Bmm(ds, k3), sizes),
-          Unheads(e, e.Bmm(e.Transpose(ds, 1, 2), q3), sizes),
-          Unheads(e, e.Bmm(e.Transpose(p3, 1, 2), g3), sizes)};
+  const DimVector sizes = e.meta(d.Tensor("query")).sizes;
+  const ValueId p = e.Exp(e.Sub(Scores(d, dialect), logsumexp));
+  const ValueId delta =
+      e.Sum(e.Mul(d.Compute("grad_out"), d.Compute("out")), {3}, Keep::kYes);
+  const ValueId g = Factor(d, dialect, "grad_out");
+  const ValueId v = Factor(d, dialect, "value");
+  const ValueId dp =
+      e.Compute(Unheads(e, e.Bmm(g, e.Transpose(v, 1, 2)), sizes));
+  const ValueId ds =
+      Narrowed(d, dialect, e.Mul(e.Mul(p, e.Sub(dp, delta)), Scale(d)));
+  const ValueId p3 = Narrowed(d, dialect, p);
+  const ValueId q = Factor(d, dialect, "query");
+  const ValueId k = Factor(d, dialect, "key");
+  return {Unheads(e, e.Bmm(ds, k), sizes),
+          Unheads(e, e.Bmm(e.Transpose(ds, 1, 2), q), sizes),
+          Unheads(e, e.Bmm(e.Transpose(p3, 1, 2), g), sizes)};
+}
+
+Parts FlashForCpuBackward(Decomposition& d) {
+  if (!Unfit(d).empty()) return d.Unsupported(Unfit(d));
+  return AttendBackward(d, kFlashForCpu,
+                        d.e.Unsqueeze(d.Compute("logsumexp"), 3));
+}
+
+Parts CudnnBackward(Decomposition& d) {
+  if (!Unfit(d).empty()) return d.Unsupported(Unfit(d));
+  return AttendBackward(d, kCudnn, d.Compute("logsumexp"));
 }
 
 constexpr DecomposeRow kRows[] = {
     {"aten._scaled_dot_product_flash_attention_for_cpu.default", FlashForCpu},
     {"aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
      FlashForCpuBackward},
+    {"aten._scaled_dot_product_cudnn_attention.default", Cudnn},
+    {"aten._scaled_dot_product_cudnn_attention_backward.default",
+     CudnnBackward},
 };
 
 }  // namespace
