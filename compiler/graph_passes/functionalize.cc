@@ -23,6 +23,18 @@ struct Storage {
   ValueId parent{0};
 };
 
+// The value whose memory `v` shows.
+ValueId ViewedValue(const Graph& graph, ValueId v) {
+  for (;;) {
+    const uint32_t node = graph.value(v).node;
+    if (node == Value::kNoNode ||
+        graph.nodes()[node].op->handling != Handling::kView) {
+      return v;
+    }
+    v = graph.nodes()[node].args[0].value();
+  }
+}
+
 // Whether the node is a batch norm in training that has running statistics. Its
 // schema does not say that it writes them.
 bool UpdatesStatistics(const Node& node) {
@@ -233,8 +245,10 @@ class Functionalizer {
       const ValueId* id = std::get_if<ValueId>(&input.what);
       if (id == nullptr || version_[id->index] == 0) continue;
       ValueId value = current_[id->index];
-      // Another input's memory may be overwritten before it is read.
-      if (value.index < num_inputs_) value = e_.Contiguous(value);
+      // An input's memory may be overwritten before it is read.
+      if (ViewedValue(graph, value).index < num_inputs_) {
+        value = e_.Contiguous(value);
+      }
       mutations.push_back({*id, value});
     }
     RETURN_IF_ERROR(e_.status());

@@ -182,13 +182,17 @@ std::vector<RewriteFn> JoinRows() {
   return table;
 }
 
-// Which values' memory leaves the graph: outputs, and what they are views of.
+// Which values' memory leaves the graph: outputs, new values of inputs, and what
+// these are views of.
 std::vector<bool> EscapingValues(const Graph& graph) {
   std::vector<bool> escapes(graph.num_values(), false);
   for (const GraphOutput& output : graph.outputs) {
     if (const ValueId* id = std::get_if<ValueId>(&output.what)) {
       escapes[id->index] = true;
     }
+  }
+  for (const Mutation& mutation : graph.mutations) {
+    escapes[mutation.value.index] = true;
   }
   for (size_t i = graph.nodes().size(); i-- > 0;) {
     const Node& node = graph.nodes()[i];

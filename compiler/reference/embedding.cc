@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/reference/reference_table.h"
+#include "compiler/reference/special_functions.h"
 
 namespace kiln {
 namespace {
@@ -44,19 +45,22 @@ RefResults EmbeddingDenseBackward(RefCall& call) {
   return {call.Make(0, grad)};
 }
 
-// Whether element k is kept, by Philox4x32-10: see kRandom in scalar_expr.h.
-// Only the rates that need no randomness are computed here.
+// Element k stays where the k-th uniform number of this operator's stream is
+// not below p, and is scaled by 1 / (1 - p).
 RefResults NativeDropout(RefCall& call) {
-  Elements x = call.Load("input");
-  const double p = call.Float("p");
+  Elements x = call.Load("input").AsFloats();
+  const float p = static_cast<float>(call.Float("p"));
   const bool train = !call.Has("train") || call.Bool("train");
-  Elements mask = Elements::Ints(x.sizes, !train || p == 0);
-  if (train && p != 0 && p != 1) {
-    call.Fail("a rate between 0 and 1 is random; use statistics instead");
+  const bool drops = train && p > 0;
+  Elements mask = Elements::Ints(x.sizes, drops ? 0 : 1);
+  if (drops && p < 1) {
+    const uint64_t stream = call.NextStream();
+    for (int64_t k = 0; k < mask.count(); ++k) {
+      mask.i[k] = PhiloxUniform(call.seed(), k, stream) >= p;
+    }
   }
-  if (train && p == 1) {
-    for (double& v : x.f) v = 0;
-  }
+  const double scale = drops && p < 1 ? 1 / (1 - call.Float("p")) : 1;
+  for (int64_t k = 0; k < x.count(); ++k) x.f[k] *= mask.B(k) ? scale : 0;
   return {call.Make(0, x), call.Make(1, mask)};
 }
 

@@ -47,6 +47,7 @@ class RefCall {
     const std::vector<int64_t>& symbols;   // values, in order of the graph's
     const std::vector<RefTensor>& values;  // by ValueId
     uint64_t seed = 0;                     // of this run's random numbers
+    uint64_t* next_stream = nullptr;  // each draw of a run has its own stream
   };
 
   // All outlive the call. `results` in order of the node's.
@@ -56,6 +57,8 @@ class RefCall {
 
   const OpDef& op() const { return op_; }
   uint64_t seed() const { return state_.seed; }
+  // The number of a new stream: 0, 1, ... in order of the random operators.
+  uint64_t NextStream() { return (*state_.next_stream)++; }
   // Whether the argument is there and is not None.
   bool Has(absl::string_view name) const;
 

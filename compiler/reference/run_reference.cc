@@ -17,7 +17,7 @@ class ReferenceRun {
   ReferenceRun(const Graph& graph, uint64_t seed)
       : graph_(graph),
         values_(graph.num_values()),
-        state_{symbols_, values_, seed} {}
+        state_{symbols_, values_, seed, &next_stream_} {}
 
   absl::StatusOr<RefOutcome> Run(absl::Span<const RefValue> inputs) {
     RETURN_IF_ERROR(BindInputs(inputs));
@@ -178,6 +178,7 @@ class ReferenceRun {
   const Graph& graph_;
   std::vector<int64_t> symbols_;
   std::vector<RefTensor> values_;
+  uint64_t next_stream_ = 0;
   const RefCall::State state_;
 };
 

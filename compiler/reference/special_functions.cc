@@ -45,6 +45,25 @@ double Digamma(double x) {
   return shift + std::log(x) - 0.5 / x - series;
 }
 
+double PhiloxUniform(uint64_t seed, uint64_t index, uint64_t stream) {
+  const auto low = [](uint64_t v) { return static_cast<uint32_t>(v); };
+  const auto high = [](uint64_t v) { return static_cast<uint32_t>(v >> 32); };
+  uint32_t key0 = low(seed), key1 = high(seed);
+  uint32_t c0 = low(index), c1 = high(index);
+  uint32_t c2 = low(stream), c3 = high(stream);
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t left = uint64_t{0xD2511F53} * c0;
+    const uint64_t right = uint64_t{0xCD9E8D57} * c2;
+    c0 = high(right) ^ c1 ^ key0;
+    c1 = low(right);
+    c2 = high(left) ^ c3 ^ key1;
+    c3 = low(left);
+    key0 += 0x9E3779B9;
+    key1 += 0xBB67AE85;
+  }
+  return (c0 >> 8) * 0x1p-24;
+}
+
 double NormalCdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 
 double NormalDensity(double x) {

@@ -3,6 +3,8 @@
 
 // Functions that the C++ library lacks, in double, near full precision.
 
+#include <cstdint>
+
 namespace kiln {
 
 // The x with erf(x) = y; infinite at -1 and 1, NaN beyond.
@@ -11,6 +13,11 @@ double Erfinv(double y);
 // The logarithmic derivative of the gamma function; NaN at negative integers,
 // -infinity at 0 and infinity at -0, as PyTorch.
 double Digamma(double x);
+
+// Uniform in [0, 1), 24 bits: the first word of Philox4x32-10 with `seed` as
+// key and (index, stream) as counter. Source: Salmon et al., "Parallel random
+// numbers: as easy as 1, 2, 3" (2011).
+double PhiloxUniform(uint64_t seed, uint64_t index, uint64_t stream);
 
 // The cumulative distribution of the standard normal.
 double NormalCdf(double x);
