@@ -16,7 +16,7 @@ Graph Parsed(absl::string_view text) {
   return graph.ok() ? *std::move(graph) : Graph();
 }
 
-absl::Status Run(Graph& graph) {
+absl::Status RunPipeline(Graph& graph) {
   PassEnv env;
   env.options.diagnostic.verify_passes = true;
   std::vector<PassRecord> records;
@@ -44,7 +44,7 @@ TEST(GraphPipeline, TwoInputsMayChangePlaces) {
       %a = copy_(%x, %w)
       %b = copy_(%w, %k)
     })");
-  ASSERT_TRUE(Run(graph).ok());
+  ASSERT_TRUE(RunPipeline(graph).ok());
   const RefTensor ones = RefTensor::FromBytes(
       DType::kFloat32, {2}, absl::string_view("\0\0\x80\x3f\0\0\x80\x3f", 8));
   const RefTensor zeros = RefTensor::Zeros(DType::kFloat32, {2});
@@ -60,7 +60,7 @@ TEST(GraphPipeline, ABatchNormInTrainingWritesItsRunningStatistics) {
     graph @bn()(%x: f32[4, 3], %m: f32[3], %v: f32[3]) -> (%y) {
       %y, %a, %b = native_batch_norm(%x, none, none, %m, %v, true, 0.1, 1e-05)
     })");
-  ASSERT_TRUE(Run(graph).ok());
+  ASSERT_TRUE(RunPipeline(graph).ok());
   EXPECT_EQ(graph.mutations.size(), 2u);
 }
 
