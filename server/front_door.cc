@@ -42,8 +42,8 @@ absl::StatusOr<std::unique_ptr<FrontDoor>> FrontDoor::Open(
   grpc::ServerBuilder builder;
   // Reflection alone is synchronous: one thread for it is plenty.
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
-  builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes) *
-                                   2);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(std::min<int64_t>(
+      2 * options.max_message_bytes, std::numeric_limits<int>::max())));
   builder.SetMaxSendMessageSize(-1);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   if (!options.tcp.empty()) {
