@@ -16,7 +16,7 @@ namespace {
 
 // Refused by name when a graph is lowered or taken apart.
 constexpr absl::string_view kNoWorker[] = {
-    "aten.zero.default",  // functionalize writes a full in its place
+    "aten.zero.default",  // a graph pass makes it a full
     "aten.linspace.default",
     "aten.tril_indices.default",
     "aten.triu_indices.default",
