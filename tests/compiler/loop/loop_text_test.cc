@@ -1,0 +1,121 @@
+#include "compiler/loop/loop_text.h"
+
+#include "compiler/graph/graph_text.h"
+#include "compiler/loop/loop_verifier.h"
+#include "compiler/loop/lower_graph.h"
+#include "gtest/gtest.h"
+
+namespace kiln {
+namespace {
+
+std::string Lowered(absl::string_view graph_text) {
+  const auto graph = ParseGraph(graph_text);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  if (!graph.ok()) return "";
+  const auto program = LowerGraph(*graph);
+  EXPECT_TRUE(program.ok()) << program.status();
+  return program.ok() ? ToText(*program) : "";
+}
+
+void ExpectReadsBack(const std::string& text) {
+  const auto program = ParseLoopProgram(text);
+  ASSERT_TRUE(program.ok()) << program.status() << "\n" << text;
+  EXPECT_EQ(ToText(*program), text);
+  EXPECT_EQ(VerifyLoops(*program), absl::OkStatus());
+}
+
+TEST(LoopText, ReadsBackWhatItPrints) {
+  ExpectReadsBack(Lowered(R"(
+      graph @g(N in [2, 64] = 6)(%x: f32[N, 8], %w: f32[8, 4], %b: f32[4],
+                                 %i: i64[3], %m: f32[N])
+          -> (%y, %s, %d, %c) {
+        %mm = addmm(%b, %x, %w)
+        %y = mul.Tensor(%mm, 0.1)
+        %s = sum.dim_IntList(%y, [0])
+        %e = embedding(%x, %i)
+        %d = embedding_dense_backward(%e, %i, 5, -1, false)
+        %c = cat([%x, %x], 1)
+        %n = add.Scalar(%m, 1)
+        mutate %m = %n
+      })"));
+}
+
+TEST(LoopText, NamesTheLineItCannotRead) {
+  const auto program = ParseLoopProgram(
+      "loops @g() {\n  tmp a : f32[4]\n  nest n [i0 in 4] {\n"
+      "    t0 = load f32 b[i0]\n  }\n}\n");
+  ASSERT_FALSE(program.ok());
+  EXPECT_NE(program.status().message().find("line 4"), std::string::npos)
+      << program.status();
+}
+
+TEST(LoopText, SaysWhenTheEndIsMissing) {
+  EXPECT_FALSE(ParseLoopProgram("loops @g() {\n").ok());
+  EXPECT_FALSE(ParseLoopProgram("").ok());
+}
+
+// A program whose nest has the given lines.
+absl::Status Verify(const std::string& axes, const std::string& lines) {
+  const auto program = ParseLoopProgram(
+      "loops @g() {\n  in x : f32[4, 8] index 0\n  tmp a : f32[4]\n"
+      "  tmp c : f32[4, 8]\n  nest n [" +
+      axes + "] {\n" + lines + "  }\n}\n");
+  EXPECT_TRUE(program.ok()) << program.status();
+  return program.ok() ? VerifyLoops(*program) : program.status();
+}
+
+void ExpectBreaks(absl::string_view rule, const absl::Status& status) {
+  EXPECT_EQ(status.message().substr(0, rule.size()), rule) << status;
+}
+
+TEST(LoopVerifier, ReductionAxesStandBehindTheOthers) {
+  ExpectBreaks("L1", Verify("reduce i0 in 4, i1 in 8",
+                            "    t0 = load f32 x[i0, i1]\n    a[i0] = t0\n"));
+}
+
+TEST(LoopVerifier, NodesReadWhatStandsBefore) {
+  ExpectBreaks("L2", Verify("i0 in 4",
+                            "    t0 = neg f32 t1\n"
+                            "    t1 = constant f32 1\n"
+                            "    a[i0] = t1\n"));
+}
+
+TEST(LoopVerifier, AnIndexHasAnExpressionForEachDimension) {
+  ExpectBreaks("L3",
+               Verify("i0 in 4", "    t0 = load f32 x[i0]\n    a[i0] = t0\n"));
+}
+
+TEST(LoopVerifier, LoadsAndStoresHaveTheTypeOfTheBuffer) {
+  ExpectBreaks(
+      "L4", Verify("i0 in 4", "    t0 = load f64 x[i0, 0]\n    a[i0] = t0\n"));
+}
+
+TEST(LoopVerifier, ReductionsNeedAReducedAxis) {
+  ExpectBreaks("L5", Verify("i0 in 4",
+                            "    t0 = load f32 x[i0, 0]\n"
+                            "    t1 = reduce f32 t0 by sum\n"
+                            "    a[i0] = t1\n"));
+}
+
+TEST(LoopVerifier, ANestStoresSomething) {
+  ExpectBreaks("L6", Verify("i0 in 4", "    t0 = load f32 x[i0, 0]\n"));
+}
+
+TEST(LoopVerifier, OnePlaceHoldsNoValueOfEachReducedPoint) {
+  ExpectBreaks("L7", Verify("i0 in 4, reduce i1 in 8",
+                            "    t0 = load f32 x[i0, i1]\n    a[i0] = t0\n"));
+}
+
+TEST(LoopVerifier, AKernelReadsWhatItWritesInPlaceOnly) {
+  ExpectBreaks("L8", Verify("i0 in 4, i1 in 7",
+                            "    t0 = load f32 c[i0, i1]\n"
+                            "    c[i0, i1 + 1] = t0\n"));
+}
+
+TEST(LoopVerifier, ATemporaryIsWrittenBeforeItIsRead) {
+  ExpectBreaks(
+      "L10", Verify("i0 in 4", "    t0 = load f32 c[i0, 0]\n    a[i0] = t0\n"));
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,165 @@
+#include "compiler/schedule/fuse_loops.h"
+
+#include "compiler/loop/loop_text.h"
+#include "gtest/gtest.h"
+
+namespace kiln {
+namespace {
+
+constexpr char kBuffers[] = R"(loops @g() {
+  in x : f32[4, 8] index 0
+  in y : f32[8, 4] index 1
+  tmp a : f32[4, 8]
+  tmp s : f32[4]
+  out b : f32[4, 8]
+  out c : f32[8, 4]
+  out d : f32[4]
+  out e : f32[32]
+)";
+
+struct Fused {
+  LoopProgram program;
+  FusionReport report;
+};
+
+Fused Fuse(const std::string& steps, int nests = 64) {
+  auto program = ParseLoopProgram(kBuffers + steps + "}\n");
+  EXPECT_TRUE(program.ok()) << program.status();
+  if (!program.ok()) return {};
+  FusionOptions options;
+  options.explain = true;
+  options.limits.nests = nests;
+  Fused fused{*std::move(program), {}};
+  fused.report = FuseLoops(fused.program, *TargetFromName("sm_90"), options);
+  return fused;
+}
+
+constexpr char kExp[] = R"(  nest exp [i0 in 4, i1 in 8] {
+    t0 = load f32 x[i0, i1]
+    t1 = exp f32 t0
+    a[i0, i1] = t1
+  }
+)";
+
+TEST(FuseLoops, AValueReadInPlaceNeedsNoMemory) {
+  const Fused fused =
+      Fuse(std::string(kExp) + R"(  nest neg [i0 in 4, i1 in 8] {
+    t0 = load f32 a[i0, i1]
+    t1 = neg f32 t0
+    b[i0, i1] = t1
+  }
+)");
+  ASSERT_EQ(fused.program.steps.size(), 1);
+  const auto& nest = std::get<LoopNest>(fused.program.steps[0]);
+  EXPECT_EQ(nest.stores.size(), 1) << ToText(fused.program);
+}
+
+TEST(FuseLoops, TransposedLoopsAreAligned) {
+  const Fused fused =
+      Fuse(std::string(kExp) + R"(  nest neg [i0 in 8, i1 in 4] {
+    t0 = load f32 a[i1, i0]
+    t1 = neg f32 t0
+    c[i0, i1] = t1
+  }
+)");
+  EXPECT_EQ(fused.program.steps.size(), 1) << ToText(fused.program);
+}
+
+TEST(FuseLoops, AFlatLoopIsCutToTheOthersAxes) {
+  const Fused fused =
+      Fuse(std::string(kExp) + R"(  nest neg [i0 in 4, i1 in 8] {
+    t0 = load f32 a[i0, i1]
+    t1 = neg f32 t0
+    e[8*i0 + i1] = t1
+  }
+  nest abs [i0 in 32] {
+    t0 = load f32 e[i0]
+    t1 = abs f32 t0
+    e[i0] = t1
+  }
+)");
+  EXPECT_EQ(fused.report.merges, 1) << ToText(fused.program);
+}
+
+TEST(FuseLoops, AnEpilogueJoinsItsReduction) {
+  const Fused fused = Fuse(R"(  nest sum [i0 in 4, reduce i1 in 8] {
+    t0 = load f32 x[i0, i1]
+    t1 = reduce f32 t0 by sum
+    s[i0] = t1
+  }
+  nest neg [i0 in 4] {
+    t0 = load f32 s[i0]
+    t1 = neg f32 t0
+    d[i0] = t1
+  }
+  nest sub [i0 in 4, i1 in 8] {
+    t0 = load f32 x[i0, i1]
+    t1 = load f32 s[i0]
+    t2 = sub f32 t0, t1
+    b[i0, i1] = t2
+  }
+)");
+  EXPECT_EQ(fused.program.steps.size(), 1) << ToText(fused.program);
+}
+
+ApartBecause OnlyGround(const Fused& fused) {
+  EXPECT_FALSE(fused.report.apart.empty()) << ToText(fused.program);
+  return fused.report.apart.empty() ? ApartBecause::kNothing
+                                    : fused.report.apart[0].because;
+}
+
+TEST(FuseLoops, NeighboursReadMeansApart) {
+  const Fused fused =
+      Fuse(std::string(kExp) + R"(  nest flip [i0 in 4, i1 in 8] {
+    t0 = load f32 a[i0, 7 - i1]
+    b[i0, i1] = t0
+  }
+)");
+  EXPECT_EQ(fused.program.steps.size(), 2);
+  EXPECT_EQ(OnlyGround(fused), ApartBecause::kReadsElsewhere);
+}
+
+TEST(FuseLoops, OtherSpacesMeanApart) {
+  const Fused fused =
+      Fuse(std::string(kExp) + R"(  nest pick [i0 in 4, i1 in 2] {
+    t0 = load f32 a[i0, i1]
+    b[i0, i1] = t0
+  }
+)");
+  EXPECT_EQ(OnlyGround(fused), ApartBecause::kIterationDiffers);
+}
+
+TEST(FuseLoops, TheLimitOfNestsIsKept) {
+  const Fused fused =
+      Fuse(std::string(kExp) + R"(  nest neg [i0 in 4, i1 in 8] {
+    t0 = load f32 a[i0, i1]
+    t1 = neg f32 t0
+    b[i0, i1] = t1
+  }
+)",
+           /*nests=*/1);
+  EXPECT_EQ(OnlyGround(fused), ApartBecause::kTooLarge);
+}
+
+TEST(FuseLoops, ALibraryCallBetweenKeepsApart) {
+  const Fused fused = Fuse(
+      std::string(kExp) +
+      R"(  extern mm from mm (view a f32 [4, 8] strides [8, 1] offset 0; view y f32 [8, 4] strides [4, 1] offset 0) -> (view s f32 [2, 2] strides [2, 1] offset 0)
+  nest add [i0 in 4, i1 in 8] {
+    t0 = load f32 a[i0, i1]
+    t1 = load f32 s[i0]
+    t2 = add f32 t0, t1
+    b[i0, i1] = t2
+  }
+)");
+  EXPECT_EQ(fused.program.steps.size(), 3);
+  EXPECT_EQ(OnlyGround(fused), ApartBecause::kCycle);
+}
+
+TEST(FuseLoops, StoresThatNobodyReadsAreDropped) {
+  const Fused fused = Fuse(kExp);
+  EXPECT_TRUE(fused.program.steps.empty());
+}
+
+}  // namespace
+}  // namespace kiln
