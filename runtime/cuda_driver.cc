@@ -34,7 +34,6 @@ absl::StatusOr<std::shared_ptr<const CudaDriver>> CudaDriver::Open(
   KILN_CUDA_FIND(cuMemFreeAsync);
   KILN_CUDA_FIND(cuMemFree_v2);
   KILN_CUDA_FIND(cuMemcpyDtoDAsync_v2);
-  KILN_CUDA_FIND(cuMemcpy2DAsync_v2);
   KILN_CUDA_FIND(cuMemcpyHtoDAsync_v2);
   KILN_CUDA_FIND(cuMemcpyDtoHAsync_v2);
   KILN_CUDA_FIND(cuMemsetD8Async);

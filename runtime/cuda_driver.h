@@ -38,11 +38,9 @@ inline constexpr CUresult kCudaErrorNotFound = 500;
 inline constexpr int kCudaMultiprocessorCount = 16;
 inline constexpr int kCudaComputeCapabilityMajor = 75;
 inline constexpr int kCudaComputeCapabilityMinor = 76;
-inline constexpr int kCudaMemoryPoolsSupported = 115;
 inline constexpr int kCudaMaxDynamicSharedBytes = 8;  // of a function
 inline constexpr int kCudaPoolReleaseThreshold = 4;
 inline constexpr unsigned kCudaEventDisableTiming = 2;
-inline constexpr int kCudaMemoryTypeDevice = 2;
 inline constexpr unsigned kCudaAttributeClusterDimension = 4;
 
 struct CUlaunchAttribute {
@@ -63,22 +61,6 @@ struct CUlaunchConfig {
   CUstream hStream;
   CUlaunchAttribute* attrs;
   unsigned numAttrs;
-};
-
-struct CUDA_MEMCPY2D {
-  size_t srcXInBytes, srcY;
-  int srcMemoryType;
-  const void* srcHost;
-  CUdeviceptr srcDevice;
-  void* srcArray;
-  size_t srcPitch;
-  size_t dstXInBytes, dstY;
-  int dstMemoryType;
-  void* dstHost;
-  CUdeviceptr dstDevice;
-  void* dstArray;
-  size_t dstPitch;
-  size_t WidthInBytes, Height;
 };
 
 // The driver's functions. Thread-safe; never closed.
@@ -117,7 +99,6 @@ class CudaDriver {
   CUresult (*cuMemFreeAsync)(CUdeviceptr, CUstream);
   CUresult (*cuMemFree_v2)(CUdeviceptr);
   CUresult (*cuMemcpyDtoDAsync_v2)(CUdeviceptr, CUdeviceptr, size_t, CUstream);
-  CUresult (*cuMemcpy2DAsync_v2)(const CUDA_MEMCPY2D*, CUstream);
   CUresult (*cuMemcpyHtoDAsync_v2)(CUdeviceptr, const void*, size_t, CUstream);
   CUresult (*cuMemcpyDtoHAsync_v2)(void*, CUdeviceptr, size_t, CUstream);
   CUresult (*cuMemsetD8Async)(CUdeviceptr, unsigned char, size_t, CUstream);

@@ -162,9 +162,6 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes,
   std::memcpy(Host(to), Host(from), bytes);
   return 0;
 }
-CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D*, CUstream) {
-  return kInvalidValue;
-}
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes,
                               CUstream) {
   NEEDS_CONTEXT;

@@ -1,0 +1,92 @@
+#include "runtime/thread_pool.h"
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace kiln {
+namespace {
+
+// Counts how often each number is visited, and the pieces below the grain.
+struct Visits {
+  explicit Visits(int64_t count, int64_t grain)
+      : count(count), grain(grain), times(count) {}
+  int64_t count;
+  int64_t grain;
+  std::vector<std::atomic<int>> times;
+  std::atomic<int> short_pieces{0};
+
+  static void Body(void* context, int64_t begin, int64_t end) {
+    Visits& visits = *static_cast<Visits*>(context);
+    if (end - begin < visits.grain && end != visits.count) {
+      ++visits.short_pieces;
+    }
+    for (int64_t i = begin; i < end; ++i) ++visits.times[i];
+  }
+  bool EachOnce() const {
+    for (const std::atomic<int>& t : times) {
+      if (t.load() != 1) return false;
+    }
+    return true;
+  }
+};
+
+TEST(ThreadPool, VisitsEveryNumberOnceInPiecesOfTheGrain) {
+  for (const int threads : {1, 2, 3, 8}) {
+    ThreadPool pool(threads);
+    EXPECT_EQ(pool.threads(), threads);
+    for (const int64_t count : {0, 1, 7, 64, 1000}) {
+      for (const int64_t grain : {1, 3, 100, 5000}) {
+        Visits visits(count, grain);
+        pool.ParallelFor(count, grain, Visits::Body, &visits);
+        EXPECT_TRUE(visits.EachOnce()) << count << " by " << grain;
+        EXPECT_EQ(visits.short_pieces.load(), 0);
+      }
+    }
+  }
+}
+
+TEST(ThreadPool, CallersAtOnceEachGetTheirWholeLoop) {
+  ThreadPool pool(3);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 4; ++caller) {
+    callers.emplace_back([&] {
+      for (int i = 0; i < 200; ++i) {
+        Visits visits(100 + i, 1);
+        pool.ParallelFor(visits.count, 1, Visits::Body, &visits);
+        if (!visits.EachOnce()) ++wrong;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST(ThreadPool, ALoopInsideALoopRunsOnItsOwnThread) {
+  struct Nested {
+    ThreadPool pool{2};
+    std::atomic<int> visited{0};
+  } nested;
+  nested.pool.ParallelFor(
+      10, 1,
+      [](void* context, int64_t begin, int64_t end) {
+        Nested& outer = *static_cast<Nested*>(context);
+        for (int64_t i = begin; i < end; ++i) {
+          outer.pool.ParallelFor(
+              5, 1,
+              [](void* inner, int64_t b, int64_t e) {
+                static_cast<Nested*>(inner)->visited += static_cast<int>(e - b);
+              },
+              &outer);
+        }
+      },
+      &nested);
+  EXPECT_EQ(nested.visited.load(), 50);
+}
+
+}  // namespace
+}  // namespace kiln
