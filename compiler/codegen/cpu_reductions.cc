@@ -114,17 +114,17 @@ class ReductionWriter {
     RETURN_IF_ERROR(Stores(pass.stores, false));
     const bool blocked = NeedsBlocks(pass);
     if (blocked) {
-      out_.Open("for (long long b0 = 0; b0 < ", Extent(last),
-                "; b0 += ", kSumBlock, ")");
-      out_.Line("const long long b1 = k_least(b0 + ", kSumBlock, ", ",
+      out_.Open("for (long long part = 0; part < ", Extent(last),
+                "; part += ", kSumBlock, ")");
+      out_.Line("const long long part_end = k_least(part + ", kSumBlock, ", ",
                 Extent(last), ");");
       for (ScalarId id : pass.reduces)
         if (IsFloatSum(id))
           out_.Line(LaneTypeName(nest_.body[id].dtype), " b", accumulator_[id],
                     SideCount(pass), " = {};");
     }
-    RETURN_IF_ERROR(RowSpan(pass, blocked ? "b0" : "0",
-                            blocked ? "b1" : Extent(last), blocked));
+    RETURN_IF_ERROR(RowSpan(pass, blocked ? "part" : "0",
+                            blocked ? "part_end" : Extent(last), blocked));
     if (blocked) {
       for (ScalarId id : pass.reduces) AddBlock(id, pass);
       out_.Close();
