@@ -4,6 +4,7 @@
 
 #include "compiler/compiler.h"
 #include "compiler/config/target_from_wire.h"
+#include "compiler/tune/tuning_from_wire.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -63,6 +64,10 @@ absl::Status Build(WorkBench& bench, const wire::BuildRequest& request,
   return absl::OkStatus();
 }
 
+Toolchain& ToolchainFor(WorkBench& bench, const wire::Target& target) {
+  return target.has_cuda() ? *bench.nvrtc : *bench.host;
+}
+
 absl::Status Answer(WorkBench& bench, const wire::WorkRequest& request,
                     wire::WorkReply& reply) {
   switch (request.kind_case()) {
@@ -73,10 +78,22 @@ absl::Status Answer(WorkBench& bench, const wire::WorkRequest& request,
       return Plan(request.plan(), reply);
     case wire::WorkRequest::kBuild:
       return Build(bench, request.build(), *reply.mutable_build());
-    case wire::WorkRequest::kMeasure:
-    case wire::WorkRequest::kTuneRow:
-      return MakeError(ErrorReason::kUnsupportedOp,
-                       "worker: measuring kernels is not built yet");
+    case wire::WorkRequest::kMeasure: {
+      ASSIGN_OR_RETURN(
+          *reply.mutable_measure(),
+          AnswerMeasure(request.measure(),
+                        ToolchainFor(bench, request.measure().target()),
+                        *bench.stopwatch));
+      return absl::OkStatus();
+    }
+    case wire::WorkRequest::kTuneRow: {
+      ASSIGN_OR_RETURN(
+          *reply.mutable_measure(),
+          AnswerTuneRow(request.tune_row(),
+                        ToolchainFor(bench, request.tune_row().target()),
+                        *bench.stopwatch));
+      return absl::OkStatus();
+    }
     case wire::WorkRequest::KIND_NOT_SET:
       break;
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "compiler/toolchain/toolchain.h"
+#include "compiler/tune/stopwatch.h"
 #include "proto/worker.pb.h"
 
 namespace kiln {
@@ -13,7 +14,8 @@ namespace kiln {
 struct WorkBench {
   std::unique_ptr<Toolchain> host;   // C++ for the CPU
   std::unique_ptr<Toolchain> nvrtc;  // CUDA
-  std::string build_identity;        // 32 bytes: SHA-256 of the worker's binary
+  std::unique_ptr<Stopwatch> stopwatch;
+  std::string build_identity;  // 32 bytes: SHA-256 of the worker's binary
 };
 
 // Answers one request: says hello, plans a graph, builds a unit, tunes a row

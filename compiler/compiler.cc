@@ -12,6 +12,8 @@
 #include "compiler/loop/lower_graph.h"
 #include "compiler/schedule/plan_pipeline.h"
 #include "compiler/toolchain/toolchain.h"
+#include "compiler/tune/apply_tuning.h"
+#include "compiler/tune/tuning_from_wire.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -43,10 +45,11 @@ absl::StatusOr<CompiledGraph> CompileGraph(const wire::PlanRequest& request) {
 
   ASSIGN_OR_RETURN(LoopProgram loops, LowerGraph(graph));
   steps.Done("lower_graph");
-  ASSIGN_OR_RETURN(
-      const KernelPlan plan,
-      PlanKernels(std::move(loops), target, ScheduleOptionsOf(options)));
+  ASSIGN_OR_RETURN(KernelPlan plan, PlanKernels(std::move(loops), target,
+                                                ScheduleOptionsOf(options)));
   steps.Done("plan_kernels");
+  std::vector<std::string> tuned =
+      ApplyTuning(plan, TunedChoicesOf(request), target);
   ASSIGN_OR_RETURN(std::vector<KernelSource> sources,
                    WriteKernels(plan, target));
   steps.Done("write_kernels");
@@ -55,7 +58,7 @@ absl::StatusOr<CompiledGraph> CompileGraph(const wire::PlanRequest& request) {
   ASSIGN_OR_RETURN(
       out.plan,
       BuildCompilePlan(graph, plan, DescribeKernels(plan, std::move(sources)),
-                       units, target, UnitFlags(target), {}));
+                       units, target, UnitFlags(target), std::move(tuned)));
   steps.Done("build_compile_plan");
   return out;
 }

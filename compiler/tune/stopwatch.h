@@ -6,19 +6,27 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/config/target.h"
 
 namespace kiln {
 
 // A built kernel with all that it takes to launch it on fresh memory.
 struct TimedKernel {
-  std::string image;  // of its unit
+  TargetKind kind = TargetKind::kCpu;
+  std::string target;  // what the image is for: "sm_90"
+  std::string image;   // of its unit
   std::string symbol;
   std::vector<int64_t> buffer_bytes;  // its buffers, in signature order
   std::vector<int64_t> scalars;
+  // Signature order: i for buffer_bytes[i], ~i for scalars[i].
+  std::vector<int32_t> order;
   int64_t grid[3] = {1, 1, 1};
   uint32_t block[3] = {1, 1, 1};
   uint32_t shared_bytes = 0;
 };
+
+// Variants whose medians differ by less count as equal.
+inline constexpr double kTuningTie = 1.02;
 
 // Times kernels on a device. The tuner declares what it needs; only the
 // worker's main knows what gives it (the runtime).

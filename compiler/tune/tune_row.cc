@@ -11,7 +11,6 @@ namespace kiln {
 namespace {
 
 constexpr int kRepeats = 21;
-constexpr double kTie = 1.02;
 
 Buffer FlatBuffer(const char* name, BufferKind kind, DType dtype,
                   int64_t elements) {
@@ -46,11 +45,16 @@ absl::StatusOr<TimedKernel> BuildVariant(const RowQuestion& question,
   ASSIGN_OR_RETURN(BuiltObject built,
                    toolchain.Build(units[0].source, UnitFlags(target)));
   TimedKernel timed;
+  timed.kind = target.kind;
+  timed.target = target.name;
   timed.image = std::move(built.image);
   timed.symbol = source.symbol;
   const int64_t bytes =
       question.rows * question.columns * SizeInBytes(question.dtype);
-  timed.buffer_bytes.assign(source.params.size(), bytes);
+  for (size_t i = 0; i < source.params.size(); ++i) {
+    timed.buffer_bytes.push_back(bytes);
+    timed.order.push_back(static_cast<int32_t>(i));
+  }
   for (size_t d = 0; d < source.grid.size(); ++d)
     timed.grid[d] = source.grid[d].constant();
   std::copy(std::begin(source.block), std::end(source.block), timed.block);
@@ -116,7 +120,8 @@ absl::StatusOr<RowAnswer> TuneRow(const RowQuestion& question,
     if (answer.seconds.size() == 1 || seconds < best) best = seconds;
   }
   for (size_t i = 0; i < answer.choices.size() && answer.choice.empty(); ++i)
-    if (answer.seconds[i] <= best * kTie) answer.choice = answer.choices[i];
+    if (answer.seconds[i] <= best * kTuningTie)
+      answer.choice = answer.choices[i];
   return answer;
 }
 

@@ -29,8 +29,8 @@ absl::StatusOr<TimedKernel> LaunchOf(const wire::MeasureRequest& request,
   const wire::LaunchStep& launch = request.launches(variant);
   const wire::TranslationUnit& unit = request.variants(variant);
   if (unit.symbols_size() <= static_cast<int>(launch.kernel()))
-    return BadMeasure(absl::StrCat("variant ", variant, " has no kernel ",
-                                   launch.kernel()));
+    return BadMeasure(
+        absl::StrCat("variant ", variant, " has no kernel ", launch.kernel()));
   TimedKernel timed;
   timed.symbol = unit.symbols(static_cast<int>(launch.kernel()));
   for (const wire::KernelArg& arg : launch.args()) {
