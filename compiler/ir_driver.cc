@@ -13,6 +13,7 @@
 #include "compiler/graph_passes/graph_pipeline.h"
 #include "compiler/loop/inline_producers.h"
 #include "compiler/loop/loop_text.h"
+#include "compiler/loop/loop_verifier.h"
 #include "compiler/loop/lower_graph.h"
 #include "compiler/pass/graph_inspection.h"
 #include "compiler/schedule/kernel_plan_text.h"
@@ -87,8 +88,9 @@ constexpr absl::string_view kWholePipeline = "graph_pipeline";
 absl::StatusOr<Ir> ParseIr(absl::string_view text) {
   TextCursor cursor(text);
   if (cursor.PeekWord() == "loops") {
-    return MakeError(ErrorReason::kUnsupportedOp,
-                     "loop text as input: not built yet, due a graph");
+    ASSIGN_OR_RETURN(LoopProgram program, ParseLoopProgram(cursor.rest()));
+    RETURN_IF_ERROR(VerifyLoops(program));
+    return Ir(std::move(program));
   }
   ASSIGN_OR_RETURN(Graph graph, ParseGraph(text));
   RETURN_IF_ERROR(VerifyGraph(graph));
