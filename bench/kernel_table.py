@@ -20,7 +20,7 @@ def main() -> int:
         if "@" in name or name not in reference:
             continue
         if "kernels" not in case:
-            missing.append(f'{name}: {case["verdict"]} {case["detail"]}')
+            missing.append(f'{name}: {case["verdict"]} {case["detail"]}'.replace("\n", " | "))
             continue
         row = models[name.rsplit(".", 1)[0]]
         row[0] += case["kernels"] + case["copies"] + case["fills"]
