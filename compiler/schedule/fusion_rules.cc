@@ -36,8 +36,7 @@ absl::string_view ApartName(ApartBecause because) {
 bool WantsSplit(int64_t outer, int64_t reduced, const Target& target) {
   // Enough work to pay for a second launch, and too few blocks to share it.
   return target.kind == TargetKind::kCuda && reduced >= 4096 &&
-         outer * reduced >= (int64_t{1} << 22) &&
-         outer < 4 * target.multiprocessors;
+         outer * reduced >= (int64_t{1} << 22) && outer <= 512;
 }
 
 namespace {
@@ -58,6 +57,16 @@ bool CountsAgree(const FusionUnit& a, const FusionUnit& b) {
   const FusionUnit& walker = a.reduces ? b : a;
   return walker.outer_points == reducer.outer_points ||
          walker.outer_points == reducer.outer_points * reducer.reduced_points;
+}
+
+bool StoresWhatIsRead(const FusionUnit& first, const FusionUnit& second) {
+  for (const NestAccess& a : first.accesses) {
+    if (!a.store) continue;
+    for (const NestAccess& b : second.accesses) {
+      if (!b.store && a.buffer == b.buffer) return true;
+    }
+  }
+  return false;
 }
 
 // Buffers that one writes and the other touches: at the same place only.
@@ -103,7 +112,11 @@ FusionVerdict JudgeFusion(const FusionUnit& first, const FusionUnit& second,
     return {ApartBecause::kAtomicIntoReduction, ""};
   }
   const FusionUnit& reducer = first.reduces ? first : second;
-  if (first.reduces != second.reduces &&
+  // Neither what walks the reduced points nor a reduction that builds on this
+  // one could follow it into two stages.
+  const bool follows =
+      first.reduces && second.reduces && StoresWhatIsRead(first, second);
+  if ((first.reduces != second.reduces || follows) &&
       WantsSplit(reducer.outer_points, reducer.reduced_points, target)) {
     return {ApartBecause::kReductionSplit, SpaceText(reducer)};
   }

@@ -10,6 +10,7 @@
 #include "compiler/schedule/fuse_loops.h"
 #include "compiler/schedule/loop_order.h"
 #include "compiler/schedule/plan_buffers.h"
+#include "compiler/schedule/reduction_plan.h"
 
 namespace kiln {
 
