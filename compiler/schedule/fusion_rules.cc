@@ -116,7 +116,10 @@ FusionVerdict JudgeFusion(const FusionUnit& first, const FusionUnit& second,
   // one could follow it into two stages.
   const bool follows =
       first.reduces && second.reduces && StoresWhatIsRead(first, second);
-  if ((first.reduces != second.reduces || follows) &&
+  const FusionUnit& other = first.reduces ? second : first;
+  const bool walks =
+      !other.reduces && other.outer_points != reducer.outer_points;
+  if ((walks || follows) &&
       WantsSplit(reducer.outer_points, reducer.reduced_points, target)) {
     return {ApartBecause::kReductionSplit, SpaceText(reducer)};
   }

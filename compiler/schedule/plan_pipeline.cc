@@ -57,6 +57,8 @@ absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program,
   if (!options.no_fusion) {
     InlineProducers(program, target, InlineLimits());
     FuseLoops(program, target, {.limits = {.nests = options.max_fusion_size}});
+    // After fusion: sums that share a kernel share both stages.
+    SplitLongReductions(program, target, SplitLimits());
   }
   KernelPlan plan;
   plan.name = std::move(program.name);
