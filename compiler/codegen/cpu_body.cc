@@ -58,25 +58,9 @@ absl::Status CpuBody::Node(ScalarId id) {
       return absl::OkStatus();
     case ScalarOp::kLoad:
       return Load(id);
-    case ScalarOp::kIndex: {
-      const SymExpr& index = node.index[0];
-      if (!lanes) {
-        Define(id, Index(index));
-        return absl::OkStatus();
-      }
-      if (MotionOf(index, vector_axis, facts) == Motion::kIrregular) {
-        GatherLanes(id);
-        return absl::OkStatus();
-      }
-      const SymExpr next = index.Substitute([&](Var var) {
-        const bool moved =
-            var.kind == Var::Kind::kAxis && var.index == vector_axis;
-        return moved ? SymExpr::Of(var) + 1 : SymExpr::Of(var);
-      });
-      Define(id, absl::StrCat("k_iota_i64(", Index(index), ", ",
-                              Index(next - index), ")"));
+    case ScalarOp::kIndex:
+      IndexValue(id);
       return absl::OkStatus();
-    }
     case ScalarOp::kRandom:
       Define(id, absl::StrCat("k_random_f32(", Text(node.args[0]), ", ",
                               Operand(node.args[1], lanes), ", ",
@@ -108,6 +92,25 @@ absl::Status CpuBody::Node(ScalarId id) {
                                  lanes ? Dialect::kCpuLanes : Dialect::kCpu));
   Define(id, text);
   return absl::OkStatus();
+}
+
+// The value of an index expression, or K_LANES of them a step apart.
+void CpuBody::IndexValue(ScalarId id) {
+  const SymExpr& index = nest.body[id].index[0];
+  if (!IsLanes(id)) {
+    Define(id, Index(index));
+    return;
+  }
+  if (MotionOf(index, vector_axis, facts) == Motion::kIrregular) {
+    GatherLanes(id);
+    return;
+  }
+  const SymExpr next = index.Substitute([&](Var var) {
+    const bool moved = var.kind == Var::Kind::kAxis && var.index == vector_axis;
+    return moved ? SymExpr::Of(var) + 1 : SymExpr::Of(var);
+  });
+  Define(id, absl::StrCat("k_iota_i64(", Index(index), ", ",
+                          Index(next - index), ")"));
 }
 
 void CpuBody::GatherLanes(ScalarId id) {

@@ -43,6 +43,7 @@ class CpuBody : public KernelBody {
 
  private:
   absl::Status Load(ScalarId id);
+  void IndexValue(ScalarId id);
   void GatherLanes(ScalarId id);
   std::string PerLane(const SymExpr& e) const;
   std::string OneLane(ScalarId id) const;  // the value of lane `l`

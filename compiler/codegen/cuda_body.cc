@@ -147,6 +147,18 @@ absl::Status CudaBody::WriteGroup(const Group& group) {
   out.Open("for (int e = 0; e < ", width, "; ++e)");
   if (cut) out.Open("if (e < m)");
   in_loop_ = true;
+  RETURN_IF_ERROR(Neighbour(group, wide, wide_store));
+  in_loop_ = false;
+  if (cut) out.Close();
+  out.Close();
+  WideStores(group, wide_store);
+  return absl::OkStatus();
+}
+
+// What is done for each neighbour.
+absl::Status CudaBody::Neighbour(const Group& group,
+                                 const std::vector<bool>& wide,
+                                 const std::vector<std::string>& wide_store) {
   for (ScalarId id : group.nodes)
     if (IsLanes(id) && !wide[id]) RETURN_IF_ERROR(Node(id));
   RETURN_IF_ERROR(group.then(true));
@@ -163,9 +175,11 @@ absl::Status CudaBody::WriteGroup(const Group& group) {
     if (once) out.Close();
     if (!group.store_if.empty()) out.Close();
   }
-  in_loop_ = false;
-  if (cut) out.Close();
-  out.Close();
+  return absl::OkStatus();
+}
+
+void CudaBody::WideStores(const Group& group,
+                          const std::vector<std::string>& wide_store) {
   for (uint32_t s : group.stores) {
     if (wide_store[s].empty()) continue;
     const struct Store& store = nest.stores[s];
@@ -182,7 +196,6 @@ absl::Status CudaBody::WriteGroup(const Group& group) {
       out.Line(condition, "k_store(", to, ", ", wide_store[s], ");");
     }
   }
-  return absl::OkStatus();
 }
 
 absl::Status CudaBody::Store(uint32_t index) {
@@ -203,6 +216,28 @@ absl::Status CudaBody::Store(uint32_t index) {
   out.Line(guard, "k_atomic_add_", TypeEnding(dtype), "(&", at, ", ",
            Text(store.value), ");");
   return absl::OkStatus();
+}
+
+bool IsTupleReduction(ReduceOp op) {
+  return op == ReduceOp::kArgMax || op == ReduceOp::kArgMin;
+}
+
+std::string TupleStepName(const ScalarNode& reduce) {
+  return absl::StrCat(
+      reduce.reduce == ReduceOp::kArgMax ? "k_argmax_" : "k_argmin_",
+      TypeEnding(reduce.dtype));
+}
+
+absl::StatusOr<std::string> JoinerText(const ScalarNode& reduce) {
+  const absl::string_view type = CTypeName(reduce.dtype);
+  if (IsTupleReduction(reduce.reduce))
+    return absl::StrCat("[](k_pair<", type, "> a, k_pair<", type, "> b) { ",
+                        TupleStepName(reduce),
+                        "(a.value, a.index, b.value, b.index); return a; }");
+  ASSIGN_OR_RETURN(const std::string next,
+                   CombineText(reduce.reduce, reduce.dtype, "a", "b"));
+  return absl::StrCat("[](", type, " a, ", type, " b) { return (", type, ")(",
+                      next, "); }");
 }
 
 }  // namespace kiln

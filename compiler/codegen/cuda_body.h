@@ -12,6 +12,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "compiler/codegen/kernel_body.h"
 
 namespace kiln {
@@ -51,11 +52,23 @@ class CudaBody : public KernelBody {
   bool IsWide(BufferId buffer, const SymExpr& offset) const;
   std::string At(const SymExpr& e) const;  // of neighbour `e` in the loop
   absl::Status Store(uint32_t index);
+  absl::Status Neighbour(const Group& group, const std::vector<bool>& wide,
+                         const std::vector<std::string>& wide_store);
+  void WideStores(const Group& group,
+                  const std::vector<std::string>& wide_store);
   void WideLoad(ScalarId id);
   void Define(ScalarId id, const std::string& value);
 
   bool in_loop_ = false;
 };
+
+// Reductions whose accumulator is a k_pair of value and index.
+bool IsTupleReduction(ReduceOp op);
+// "k_argmax_f32": what takes one step of such a reduction.
+std::string TupleStepName(const ScalarNode& reduce);
+// A function object that joins two accumulators of `reduce`. UNSUPPORTED_OP
+// when its type has none.
+absl::StatusOr<std::string> JoinerText(const ScalarNode& reduce);
 
 }  // namespace kiln
 

@@ -16,10 +16,6 @@ namespace {
 // spills registers and, written out, takes NVRTC seconds.
 constexpr int64_t kMaxKept = 32;
 
-bool IsTuple(ReduceOp op) {
-  return op == ReduceOp::kArgMax || op == ReduceOp::kArgMin;
-}
-
 // The part of a kernel's iteration that one thread takes, by mapping.
 class CudaKernelWriter {
  public:
@@ -179,7 +175,6 @@ class CudaKernelWriter {
   static absl::Status Nothing(bool) { return absl::OkStatus(); }
 
   // --- Pointwise: a group a thread.
-
   absl::Status Points() {
     const std::string n = Number(outer_points_);
     const char* type = body_.index_type();
@@ -195,7 +190,6 @@ class CudaKernelWriter {
   }
 
   // --- Reductions.
-
   absl::Status Declare(const std::vector<ScalarId>& reduces,
                        const std::string& count) {
     for (ScalarId id : reduces) {
@@ -205,7 +199,7 @@ class CudaKernelWriter {
       accumulator_[id] = body_.Fresh("a");
       std::string type(CTypeName(node.dtype));
       std::string start = IdentityText(node.reduce, node.dtype);
-      if (IsTuple(node.reduce)) {
+      if (IsTupleReduction(node.reduce)) {
         type = absl::StrCat("k_pair<", type, ">");
         start = absl::StrCat("{", start, ", 9223372036854775807ll}");
       }
@@ -224,7 +218,7 @@ class CudaKernelWriter {
   absl::Status Step(ScalarId id, const std::string& at) {
     const ScalarNode& node = nest_.body[id];
     const std::string a = absl::StrCat(accumulator_[id], at);
-    if (IsTuple(node.reduce)) {
+    if (IsTupleReduction(node.reduce)) {
       std::string position;
       if (node.args.size() > 1) {
         position = body_.Text(node.args[1]);
@@ -233,7 +227,7 @@ class CudaKernelWriter {
         if (mapping_ == Mapping::kRow && body_.width > 1)
           absl::StrAppend(&position, " + e");
       }
-      out_.Line(TupleName(node), "(", a, ".value, ", a, ".index, ",
+      out_.Line(TupleStepName(node), "(", a, ".value, ", a, ".index, ",
                 body_.Text(node.args[0]), ", ", position, ");");
       return absl::OkStatus();
     }
@@ -244,29 +238,10 @@ class CudaKernelWriter {
     return absl::OkStatus();
   }
 
-  static std::string TupleName(const ScalarNode& node) {
-    return absl::StrCat(
-        node.reduce == ReduceOp::kArgMax ? "k_argmax_" : "k_argmin_",
-        TypeEnding(node.dtype));
-  }
-
-  // A function object that joins two accumulators.
-  absl::StatusOr<std::string> Joiner(const ScalarNode& node) const {
-    const absl::string_view type = CTypeName(node.dtype);
-    if (IsTuple(node.reduce))
-      return absl::StrCat("[](k_pair<", type, "> a, k_pair<", type, "> b) { ",
-                          TupleName(node),
-                          "(a.value, a.index, b.value, b.index); return a; }");
-    ASSIGN_OR_RETURN(const std::string next,
-                     CombineText(node.reduce, node.dtype, "a", "b"));
-    return absl::StrCat("[](", type, " a, ", type, " b) { return (", type, ")(",
-                        next, "); }");
-  }
-
   // Names the members for those that read them.
   void Name(ScalarId id, const std::string& at) {
     const std::string a = absl::StrCat(accumulator_[id], at);
-    const bool tuple = IsTuple(nest_.body[id].reduce);
+    const bool tuple = IsTupleReduction(nest_.body[id].reduce);
     body_.SetText(id, tuple ? absl::StrCat(a, ".value") : a);
     for (ScalarId other = id + 1; other < nest_.body.size(); ++other) {
       const ScalarNode& node = nest_.body[other];
@@ -302,7 +277,7 @@ class CudaKernelWriter {
       RETURN_IF_ERROR(Declare(pass.reduces, ""));
       RETURN_IF_ERROR(RowPass(pass));
       for (ScalarId id : pass.reduces) {
-        ASSIGN_OR_RETURN(const std::string join, Joiner(nest_.body[id]));
+        ASSIGN_OR_RETURN(const std::string join, JoinerText(nest_.body[id]));
         out_.Line(accumulator_[id], " = k_across<", per_row_, ", ", threads_,
                   ">(", accumulator_[id], ", ", join, ");");
         Name(id, "");
@@ -408,7 +383,7 @@ class CudaKernelWriter {
           body_.WriteGroup({pass.inside, pass.stores, then, live_}));
       out_.Close();
       for (ScalarId id : pass.reduces) {
-        ASSIGN_OR_RETURN(const std::string join, Joiner(nest_.body[id]));
+        ASSIGN_OR_RETURN(const std::string join, JoinerText(nest_.body[id]));
         out_.Line("k_down<", per_row_, ", ", rows_, ">(", accumulator_[id],
                   ", ", join, ");");
         Name(id, body_.width > 1 ? "[e]" : "[0]");
@@ -429,8 +404,7 @@ class CudaKernelWriter {
       out_.Line(CTypeName(nest_.body[id].dtype), " ", names.back(), "[",
                 body_.width, "];");
     }
-    const bool scoped = !lanes.empty();
-    if (!scoped) {
+    if (lanes.empty()) {
       for (ScalarId id : nodes) RETURN_IF_ERROR(body_.Node(id));
       return absl::OkStatus();
     }
@@ -447,7 +421,6 @@ class CudaKernelWriter {
   }
 
   // --- Serial: a thread an outer point.
-
   absl::Status Serial() {
     body_.width = 1;
     const char* type = body_.index_type();
