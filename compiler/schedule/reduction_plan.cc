@@ -90,6 +90,17 @@ int64_t DivisorAtMost(int64_t extent, int64_t most) {
   return 1;
 }
 
+// Memory for one result of each part.
+BufferId AddPartial(DType dtype, const DimVector& sizes, LoopProgram& program) {
+  Buffer buffer;
+  buffer.name = absl::StrCat("buf", program.buffers.size());
+  buffer.dtype = dtype;
+  buffer.sizes = sizes;
+  buffer.strides = ContiguousStrides(sizes);
+  program.buffers.push_back(std::move(buffer));
+  return static_cast<BufferId>(program.buffers.size() - 1);
+}
+
 struct Stages {
   LoopNest first, second;
 };
@@ -125,13 +136,7 @@ Stages Cut(const LoopNest& nest, uint32_t outer, int64_t parts,
   for (ScalarId i = 0; i < nest.body.size(); ++i) {
     ScalarNode node = nest.body[i];
     if (node.op == ScalarOp::kReduce) {
-      Buffer buffer;
-      buffer.name = absl::StrCat("buf", program.buffers.size());
-      buffer.dtype = node.dtype;
-      buffer.sizes = sizes;
-      buffer.strides = ContiguousStrides(sizes);
-      const BufferId id = static_cast<BufferId>(program.buffers.size());
-      program.buffers.push_back(std::move(buffer));
+      const BufferId id = AddPartial(node.dtype, sizes, program);
       // Stored at axes of the old nest; the part is set below.
       whole.stores.push_back({id, {}, i});
       const ScalarId part = body.Load(id, node.dtype, second_place);
