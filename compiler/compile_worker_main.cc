@@ -73,8 +73,12 @@ class RuntimeStopwatch final : public Stopwatch {
     std::copy(std::begin(kernel.grid), std::end(kernel.grid), launch.grid);
     std::copy(std::begin(kernel.block), std::end(kernel.block), launch.block);
     launch.shared_bytes = kernel.shared_bytes;
-    absl::StatusOr<double> median = status;
-    if (status.ok()) median = Time(*device, launch, repeats);
+    absl::StatusOr<double> median = absl::InternalError("stopwatch: not run");
+    if (status.ok()) {
+      median = Time(*device, launch, repeats);
+    } else {
+      median = status;
+    }
     for (size_t b = 0; b < buffers.size(); ++b)
       device->allocator().Free(buffers[b], kernel.buffer_bytes[b], nullptr);
     return median;
