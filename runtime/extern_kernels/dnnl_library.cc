@@ -5,6 +5,11 @@
 
 namespace kiln {
 
+DnnlLibrary::~DnnlLibrary() {
+  if (stream_ != nullptr) dnnl_stream_destroy(stream_);
+  if (engine_ != nullptr) dnnl_engine_destroy(engine_);
+}
+
 absl::Status DnnlLibrary::Check(dnnl_status_t status, absl::string_view call) {
   if (status == dnnl_success) return absl::OkStatus();
   if (status == dnnl_unimplemented) {

@@ -24,6 +24,10 @@ class DnnlLibrary {
   static absl::StatusOr<std::shared_ptr<const DnnlLibrary>> Open(
       const std::vector<std::string>& folders);
 
+  ~DnnlLibrary();
+  DnnlLibrary(const DnnlLibrary&) = delete;
+  DnnlLibrary& operator=(const DnnlLibrary&) = delete;
+
   // The calling thread's calls into the library use this thread alone, also
   // what is created meanwhile.
   class SingleThread {
@@ -51,6 +55,8 @@ class DnnlLibrary {
 #define KILN_DNNL_FUNCTIONS(X)                           \
   X(dnnl_sgemm)                                          \
   X(dnnl_engine_create)                                  \
+  X(dnnl_engine_destroy)                                 \
+  X(dnnl_stream_destroy)                                 \
   X(dnnl_stream_create)                                  \
   X(dnnl_memory_desc_init_by_strides)                    \
   X(dnnl_memory_desc_init_by_tag)                        \
