@@ -64,7 +64,7 @@ absl::Status CpuBody::Node(ScalarId id) {
     case ScalarOp::kRandom:
       Define(id, absl::StrCat("k_random_f32(", Text(node.args[0]), ", ",
                               Operand(node.args[1], lanes), ", ",
-                              static_cast<uint64_t>(node.number.i), "ull)"));
+                              StreamName(id), ")"));
       return absl::OkStatus();
     case ScalarOp::kReduce:
     case ScalarOp::kReduceResult:

@@ -63,6 +63,10 @@ absl::Status CudaBody::Node(ScalarId id) {
                                     ConstantText(node.dtype, node.number)));
       return absl::OkStatus();
     }
+    case ScalarOp::kRandom:
+      Define(id, absl::StrCat("k_random_f32(", Text(node.args[0]), ", ",
+                              Text(node.args[1]), ", ", StreamName(id), ")"));
+      return absl::OkStatus();
     case ScalarOp::kReduce:
     case ScalarOp::kReduceResult:
     case ScalarOp::kScan:

@@ -36,6 +36,13 @@ std::string KernelBody::Index(
   return IndexText(e, {name_of, not_negative, facts.index32});
 }
 
+std::string KernelBody::StreamName(ScalarId random) const {
+  size_t before = facts.symbols.size();
+  for (ScalarId id = 0; id < random; ++id)
+    if (nest.body[id].op == ScalarOp::kRandom) ++before;
+  return absl::StrCat("(unsigned long long)s", before);
+}
+
 SymExpr KernelBody::ReducedPosition() const {
   SymExpr position = 0;
   for (uint32_t axis = facts.num_outer; axis < facts.num_axes; ++axis)

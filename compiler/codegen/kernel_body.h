@@ -49,6 +49,8 @@ class KernelBody {
   }
   static std::string AxisName(uint32_t axis) { return absl::StrCat("i", axis); }
   std::string SymbolName(uint32_t symbol) const;
+  // The argument that holds the stream of a kRandom node.
+  std::string StreamName(ScalarId random) const;
 
   // `e` as an integer. `rename` may give another name to a variable; empty:
   // the usual one.

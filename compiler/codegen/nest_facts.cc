@@ -31,6 +31,11 @@ class Gatherer {
     for (uint32_t symbol : facts_.symbols)
       facts_.params.push_back(
           {KernelParam::Kind::kScalar, 0, SymExpr::Symbol(symbol)});
+    // Streams are arguments, so that the layers of a model share a kernel.
+    for (const ScalarNode& node : nest_.body)
+      if (node.op == ScalarOp::kRandom)
+        facts_.params.push_back(
+            {KernelParam::Kind::kScalar, 0, SymExpr(node.number.i)});
     if (facts_.uses_seed)
       facts_.params.push_back({KernelParam::Kind::kSeed, 0, 0});
     facts_.index32 = fits32_;
