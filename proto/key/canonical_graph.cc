@@ -81,7 +81,7 @@ absl::Status Walk::CheckCounts() const {
   for (const auto& row : rows) {
     if (row.found > row.due) return TooLarge(row.what, row.found, row.due);
   }
-  RETURN_IF_ERROR(CheckName(given_.name()));
+  RETURN_IF_ERROR(CheckGraphName(given_.name()));
   return CheckKnown(given_);
 }
 
@@ -120,8 +120,8 @@ absl::Status Walk::Meta(wire::TensorMeta& meta) {
     return TooLarge("dimensions", meta.sizes_size(), kMaxTensorRank);
   }
   if (meta.sizes_size() != meta.strides_size()) {
-    return Malformed(absl::StrCat(meta.sizes_size(), " sizes and ",
-                                  meta.strides_size(), " strides"));
+    return MalformedRequest(absl::StrCat(meta.sizes_size(), " sizes and ",
+                                         meta.strides_size(), " strides"));
   }
   for (wire::SymExpr& size : *meta.mutable_sizes()) {
     RETURN_IF_ERROR(Expr(size));
@@ -141,13 +141,13 @@ absl::Status Walk::Meta(wire::TensorMeta& meta) {
 }
 
 absl::Status Walk::Input(wire::Input& input) {
-  RETURN_IF_ERROR(CheckName(input.name()));
+  RETURN_IF_ERROR(CheckGraphName(input.name()));
   RETURN_IF_ERROR(CheckKnown(input));
   input.clear_name();
   const uint32_t alignment = input.alignment_bytes();
   if (alignment > 16 || (alignment & (alignment - 1)) != 0) {
-    return Malformed(absl::StrCat("alignment of ", alignment,
-                                  " bytes, must be 1, 2, 4, 8 or 16"));
+    return MalformedRequest(absl::StrCat("alignment of ", alignment,
+                                         " bytes, must be 1, 2, 4, 8 or 16"));
   }
   ++values_;
   if (input.has_scalar()) {
@@ -155,10 +155,11 @@ absl::Status Walk::Input(wire::Input& input) {
     NoteSource(input.scalar());
     return absl::OkStatus();
   }
-  if (!input.has_tensor()) return Malformed("neither a tensor nor a scalar");
+  if (!input.has_tensor())
+    return MalformedRequest("neither a tensor nor a scalar");
   wire::TensorMeta& meta = *input.mutable_tensor();
   if (meta.dtype() == wire::DTYPE_UNSPECIFIED) {
-    return Malformed("its dtype is not set");
+    return MalformedRequest("its dtype is not set");
   }
   RETURN_IF_ERROR(Meta(meta));
   for (const wire::SymExpr& size : meta.sizes()) NoteSource(size);
@@ -172,7 +173,7 @@ absl::Status Walk::Input(wire::Input& input) {
 }
 
 absl::Status Walk::Constant(wire::Constant& constant) {
-  RETURN_IF_ERROR(CheckName(constant.name()));
+  RETURN_IF_ERROR(CheckGraphName(constant.name()));
   RETURN_IF_ERROR(CheckKnown(constant));
   constant.clear_name();
   if (!constant.digest().empty()) {
@@ -185,13 +186,13 @@ absl::Status Walk::Constant(wire::Constant& constant) {
   wire::TensorMeta& meta = *constant.mutable_tensor();
   RETURN_IF_ERROR(Meta(meta));
   for (const wire::SymExpr& size : meta.sizes()) {
-    if (size.code_size() != 0) return Malformed("a symbolic size");
+    if (size.code_size() != 0) return MalformedRequest("a symbolic size");
   }
   ASSIGN_OR_RETURN(const int64_t elements, CountElements(meta));
   const auto dtype = DTypeFromWire(meta.dtype());
   if (dtype.has_value() && elements * SizeInBytes(*dtype) != bytes) {
-    return Malformed(absl::StrCat(bytes, " bytes for ", elements,
-                                  " elements of ", ShortName(*dtype)));
+    return MalformedRequest(absl::StrCat(bytes, " bytes for ", elements,
+                                         " elements of ", ShortName(*dtype)));
   }
   ++values_;
   return absl::OkStatus();
@@ -207,13 +208,13 @@ absl::Status Walk::Arg(wire::Argument& argument, int nesting, int& budget) {
   switch (argument.kind_case()) {
     case wire::Argument::kValue:
       if (argument.value() < values_) return absl::OkStatus();
-      return Malformed(absl::StrCat("reads value ", argument.value(),
-                                    ", but only ", values_,
-                                    " values are defined before it"));
+      return MalformedRequest(absl::StrCat("reads value ", argument.value(),
+                                           ", but only ", values_,
+                                           " values are defined before it"));
     case wire::Argument::kStringValue:
-      return CheckName(argument.string_value());
+      return CheckGraphName(argument.string_value());
     case wire::Argument::kLayout:
-      return CheckName(argument.layout());
+      return CheckGraphName(argument.layout());
     case wire::Argument::kSym:
       return Expr(*argument.mutable_sym());
     case wire::Argument::kList:
@@ -236,14 +237,14 @@ absl::Status Walk::Arg(wire::Argument& argument, int nesting, int& budget) {
     case wire::Argument::kMemoryFormat:
       return absl::OkStatus();
     case wire::Argument::KIND_NOT_SET:
-      return Malformed("an argument of no kind");
+      return MalformedRequest("an argument of no kind");
   }
-  return Malformed("an argument of an unknown kind");
+  return MalformedRequest("an argument of an unknown kind");
 }
 
 absl::Status Walk::SortKwargs(wire::Node& node) {
   for (const wire::NamedArgument& kwarg : node.kwargs()) {
-    RETURN_IF_ERROR(CheckName(kwarg.name()));
+    RETURN_IF_ERROR(CheckGraphName(kwarg.name()));
     RETURN_IF_ERROR(CheckKnown(kwarg));
   }
   std::sort(node.mutable_kwargs()->pointer_begin(),
@@ -253,7 +254,7 @@ absl::Status Walk::SortKwargs(wire::Node& node) {
             });
   for (int i = 1; i < node.kwargs_size(); ++i) {
     if (node.kwargs(i - 1).name() == node.kwargs(i).name()) {
-      return Malformed(absl::StrCat(
+      return MalformedRequest(absl::StrCat(
           "argument \"", Quoted(node.kwargs(i).name()), "\" is given twice"));
     }
   }
@@ -262,9 +263,9 @@ absl::Status Walk::SortKwargs(wire::Node& node) {
 
 absl::Status Walk::Node(wire::Node& node) {
   RETURN_IF_ERROR(CheckKnown(node));
-  RETURN_IF_ERROR(CheckName(node.op()));
-  RETURN_IF_ERROR(CheckName(node.name()));
-  if (node.op().empty()) return Malformed("no operator");
+  RETURN_IF_ERROR(CheckGraphName(node.op()));
+  RETURN_IF_ERROR(CheckGraphName(node.name()));
+  if (node.op().empty()) return MalformedRequest("no operator");
   const int64_t trace_bytes = node.stack_trace().size();
   if (trace_bytes > kMaxStackTraceBytes) {
     return TooLarge("bytes of stack trace", trace_bytes, kMaxStackTraceBytes);
@@ -292,10 +293,11 @@ absl::Status Walk::Output(wire::Output& output) {
     return TooLarge("strides", output.strides_size(), kMaxTensorRank);
   }
   if (output.kind_case() == wire::Output::KIND_NOT_SET) {
-    return Malformed("neither a value, a number nor none");
+    return MalformedRequest("neither a value, a number nor none");
   }
   if (output.has_value() && output.value() >= values_) {
-    return Malformed(absl::StrCat("value ", output.value(), " of ", values_));
+    return MalformedRequest(
+        absl::StrCat("value ", output.value(), " of ", values_));
   }
   if (output.has_sym()) RETURN_IF_ERROR(Expr(*output.mutable_sym()));
   for (wire::SymExpr& stride : *output.mutable_strides()) {
@@ -305,14 +307,14 @@ absl::Status Walk::Output(wire::Output& output) {
 }
 
 absl::Status Walk::Symbol(const wire::Symbol& given, bool sourced) {
-  RETURN_IF_ERROR(CheckName(given.name()));
+  RETURN_IF_ERROR(CheckGraphName(given.name()));
   RETURN_IF_ERROR(CheckKnown(given));
   if (given.min() > given.max()) {
-    return Malformed(
+    return MalformedRequest(
         absl::StrCat("at least ", given.min(), " and at most ", given.max()));
   }
   if (!sourced) {
-    return Malformed(
+    return MalformedRequest(
         "no input has it alone as a size, stride, offset or scalar");
   }
   wire::Symbol& symbol = *graph_.add_symbols();

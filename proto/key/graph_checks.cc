@@ -9,7 +9,7 @@
 
 namespace kiln {
 
-absl::Status Malformed(absl::string_view what) {
+absl::Status MalformedRequest(absl::string_view what) {
   return MakeError(ErrorReason::kMalformedGraph, what);
 }
 
@@ -24,14 +24,14 @@ std::string Quoted(absl::string_view name) {
   return name.size() > kShown ? absl::StrCat(escaped, "...") : escaped;
 }
 
-absl::Status CheckName(absl::string_view name) {
+absl::Status CheckGraphName(absl::string_view name) {
   if (static_cast<int64_t>(name.size()) > kMaxNameBytes) {
     return TooLarge("bytes of name", name.size(), kMaxNameBytes);
   }
   for (const unsigned char c : name) {
     if (c < 0x20 || c == 0x7f) {
-      return Malformed(absl::StrCat("name \"", Quoted(name),
-                                    "\" holds a control character"));
+      return MalformedRequest(absl::StrCat("name \"", Quoted(name),
+                                           "\" holds a control character"));
     }
   }
   return absl::OkStatus();
@@ -41,9 +41,9 @@ absl::Status CheckKnown(const google::protobuf::Message& message) {
   const google::protobuf::UnknownFieldSet& unknown =
       message.GetReflection()->GetUnknownFields(message);
   if (unknown.empty()) return absl::OkStatus();
-  return Malformed(absl::StrCat(message.GetTypeName(), " has field ",
-                                unknown.field(0).number(),
-                                " unknown to this build"));
+  return MalformedRequest(absl::StrCat(message.GetTypeName(), " has field ",
+                                       unknown.field(0).number(),
+                                       " unknown to this build"));
 }
 
 absl::StatusOr<int64_t> CountElements(const wire::TensorMeta& meta) {
@@ -53,7 +53,7 @@ absl::StatusOr<int64_t> CountElements(const wire::TensorMeta& meta) {
   for (const wire::SymExpr& size : meta.sizes()) {
     if (size.code_size() != 0) continue;
     if (size.value() < 0) {
-      return Malformed(absl::StrCat("size ", size.value()));
+      return MalformedRequest(absl::StrCat("size ", size.value()));
     }
     empty = empty || size.value() == 0;
     if (empty) continue;

@@ -19,7 +19,7 @@ namespace kiln {
 // Pure.
 
 // MALFORMED_GRAPH.
-absl::Status Malformed(absl::string_view what);
+absl::Status MalformedRequest(absl::string_view what);
 
 // TOO_LARGE, "`found` `what`, at most `due`".
 absl::Status TooLarge(absl::string_view what, int64_t found, int64_t due);
@@ -28,7 +28,7 @@ absl::Status TooLarge(absl::string_view what, int64_t found, int64_t due);
 std::string Quoted(absl::string_view name);
 
 // TOO_LARGE over kMaxNameBytes, MALFORMED_GRAPH with a control character.
-absl::Status CheckName(absl::string_view name);
+absl::Status CheckGraphName(absl::string_view name);
 
 // MALFORMED_GRAPH when the message (not those inside of it) has a field from a
 // later build: it may change what the graph means, so it is not ours to drop.
