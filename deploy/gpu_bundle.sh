@@ -18,7 +18,7 @@ programs=(
 )
 # Tests that use a GPU where there is one.
 tests=(
-  //tests/gpu:cuda_extern_kernels_test
+  //tests/gpu:gpu_test
   //tests/runtime:device_conformance_test
   //tests/compiler/codegen:kernel_meaning_test
 )

@@ -8,7 +8,8 @@
 namespace kiln {
 
 // A grid-stride loop. For each element number the dimensions are peeled off
-// from the innermost: place = rest % size, rest /= size. Offsets in the
+// from the innermost, written out one by one: place = rest % size,
+// rest /= size. Offsets in the
 // argument: from 0, to 8, count 16, element_bytes 24, sizes 32, from_strides
 // 80, to_strides 128.
 const char kStridedCopyPtx[] = R"(.version 7.0
@@ -22,7 +23,6 @@ const char kStridedCopyPtx[] = R"(.version 7.0
   .reg .b32 %r<8>;
   .reg .b64 %d<32>;
 
-  mov.b64 %d0, arg;
   ld.param.u64 %d1, [arg];
   ld.param.u64 %d2, [arg+8];
   ld.param.u64 %d3, [arg+16];
@@ -44,13 +44,10 @@ next_element:
   mov.u64 %d8, %d5;
   mov.u64 %d9, 0;
   mov.u64 %d10, 0;
-  add.u64 %d11, %d0, 40;
-  mov.u32 %r5, 6;
 
-next_dimension:
-  ld.param.u64 %d12, [%d11+32];
-  ld.param.u64 %d13, [%d11+80];
-  ld.param.u64 %d14, [%d11+128];
+  ld.param.u64 %d12, [arg+72];
+  ld.param.u64 %d13, [arg+120];
+  ld.param.u64 %d14, [arg+168];
   div.u64 %d15, %d8, %d12;
   mul.lo.u64 %d16, %d15, %d12;
   sub.u64 %d16, %d8, %d16;
@@ -59,10 +56,66 @@ next_dimension:
   add.s64 %d9, %d9, %d13;
   mul.lo.s64 %d14, %d14, %d16;
   add.s64 %d10, %d10, %d14;
-  sub.u64 %d11, %d11, 8;
-  sub.u32 %r5, %r5, 1;
-  setp.ne.u32 %p1, %r5, 0;
-  @%p1 bra next_dimension;
+
+  ld.param.u64 %d12, [arg+64];
+  ld.param.u64 %d13, [arg+112];
+  ld.param.u64 %d14, [arg+160];
+  div.u64 %d15, %d8, %d12;
+  mul.lo.u64 %d16, %d15, %d12;
+  sub.u64 %d16, %d8, %d16;
+  mov.u64 %d8, %d15;
+  mul.lo.s64 %d13, %d13, %d16;
+  add.s64 %d9, %d9, %d13;
+  mul.lo.s64 %d14, %d14, %d16;
+  add.s64 %d10, %d10, %d14;
+
+  ld.param.u64 %d12, [arg+56];
+  ld.param.u64 %d13, [arg+104];
+  ld.param.u64 %d14, [arg+152];
+  div.u64 %d15, %d8, %d12;
+  mul.lo.u64 %d16, %d15, %d12;
+  sub.u64 %d16, %d8, %d16;
+  mov.u64 %d8, %d15;
+  mul.lo.s64 %d13, %d13, %d16;
+  add.s64 %d9, %d9, %d13;
+  mul.lo.s64 %d14, %d14, %d16;
+  add.s64 %d10, %d10, %d14;
+
+  ld.param.u64 %d12, [arg+48];
+  ld.param.u64 %d13, [arg+96];
+  ld.param.u64 %d14, [arg+144];
+  div.u64 %d15, %d8, %d12;
+  mul.lo.u64 %d16, %d15, %d12;
+  sub.u64 %d16, %d8, %d16;
+  mov.u64 %d8, %d15;
+  mul.lo.s64 %d13, %d13, %d16;
+  add.s64 %d9, %d9, %d13;
+  mul.lo.s64 %d14, %d14, %d16;
+  add.s64 %d10, %d10, %d14;
+
+  ld.param.u64 %d12, [arg+40];
+  ld.param.u64 %d13, [arg+88];
+  ld.param.u64 %d14, [arg+136];
+  div.u64 %d15, %d8, %d12;
+  mul.lo.u64 %d16, %d15, %d12;
+  sub.u64 %d16, %d8, %d16;
+  mov.u64 %d8, %d15;
+  mul.lo.s64 %d13, %d13, %d16;
+  add.s64 %d9, %d9, %d13;
+  mul.lo.s64 %d14, %d14, %d16;
+  add.s64 %d10, %d10, %d14;
+
+  ld.param.u64 %d12, [arg+32];
+  ld.param.u64 %d13, [arg+80];
+  ld.param.u64 %d14, [arg+128];
+  div.u64 %d15, %d8, %d12;
+  mul.lo.u64 %d16, %d15, %d12;
+  sub.u64 %d16, %d8, %d16;
+  mov.u64 %d8, %d15;
+  mul.lo.s64 %d13, %d13, %d16;
+  add.s64 %d9, %d9, %d13;
+  mul.lo.s64 %d14, %d14, %d16;
+  add.s64 %d10, %d10, %d14;
 
   mul.lo.s64 %d9, %d9, %d4;
   mul.lo.s64 %d10, %d10, %d4;
