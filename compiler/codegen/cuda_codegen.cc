@@ -311,10 +311,10 @@ class CudaKernelWriter {
   }
 
   std::string KeptCell(ScalarId id) const {
-    return absl::StrCat(
-        kept_[id], "[",
-        body_.width == 1 ? "k" : absl::StrCat("k * ", body_.width, " + e"),
-        "]");
+    if (body_.width == 1) return absl::StrCat(kept_[id], "[k]");
+    // What all elements of a group share stands once, in its first cell.
+    return absl::StrCat(kept_[id], "[k * ", body_.width,
+                        body_.IsLanes(id) ? " + e]" : "]");
   }
 
   absl::Status RowPass(const KernelPass& pass) {
