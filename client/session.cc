@@ -109,7 +109,8 @@ absl::StatusOr<std::shared_ptr<const Executor>> Session::CompileAndLoad(
   ASSIGN_OR_RETURN(CompileOutcome outcome, CompileOnly(request, report));
   const absl::Time compiled = absl::Now();
   absl::StatusOr<std::shared_ptr<const Executor>> executor =
-      Load(outcome.artifact);
+      report.by_local_worker ? LoadOwn(outcome.artifact)
+                             : Load(outcome.artifact);
   report.load = absl::Now() - compiled;
   if (executor.ok() || local_worker_ == nullptr || report.by_local_worker ||
       !DaemonLies(executor.status())) {
@@ -118,7 +119,7 @@ absl::StatusOr<std::shared_ptr<const Executor>> Session::CompileAndLoad(
   report.daemon_status = executor.status();
   ASSIGN_OR_RETURN(outcome, AskLocalWorker(request, report));
   report.served_from = outcome.served_from;
-  return Load(outcome.artifact);
+  return LoadOwn(outcome.artifact);
 }
 
 absl::StatusOr<std::shared_ptr<const Executor>> Session::Load(
@@ -128,10 +129,18 @@ absl::StatusOr<std::shared_ptr<const Executor>> Session::Load(
     MutexLock lock(&mu_);
     if (client_ != nullptr) trust.public_keys.push_back(client_->public_key());
   }
-  // Unsigned artifacts come over our own worker's private socketpair only.
-  if (local_worker_ != nullptr) {
-    trust.unsigned_artifacts = TrustPolicy::Unsigned::kAllow;
-  }
+  return LoadTrusting(artifact, trust);
+}
+
+absl::StatusOr<std::shared_ptr<const Executor>> Session::LoadOwn(
+    const wire::SignedArtifact& artifact) const {
+  TrustPolicy trust;
+  trust.unsigned_artifacts = TrustPolicy::Unsigned::kAllow;
+  return LoadTrusting(artifact, trust);
+}
+
+absl::StatusOr<std::shared_ptr<const Executor>> Session::LoadTrusting(
+    const wire::SignedArtifact& artifact, const TrustPolicy& trust) const {
   ASSIGN_OR_RETURN(
       ArtifactView view,
       ArtifactView::Parse(artifact, trust, device_.device->traits()));

@@ -17,6 +17,7 @@
 #include "client/guard_table.h"
 #include "client/local_worker.h"
 #include "proto/base/mutex.h"
+#include "runtime/artifact_view.h"
 #include "runtime/executor.h"
 #include "runtime/hot_slot.h"
 #include "runtime/open_device.h"
@@ -80,7 +81,9 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::StatusOr<CompileOutcome> CompileOnly(
       const wire::CompileRequest& request, CompileReport& report);
 
-  // Makes an artifact callable on this session's device: verify, load, bind.
+  // Makes a daemon's artifact callable on this session's device: verify, load,
+  // bind. One that the daemon has not signed is ARTIFACT_UNTRUSTED, whatever
+  // the fallback.
   absl::StatusOr<std::shared_ptr<const Executor>> Load(
       const wire::SignedArtifact& artifact) const;
 
@@ -92,6 +95,12 @@ class Session : public std::enable_shared_from_this<Session> {
 
   friend class Callable;
 
+  // An artifact is as good as who made it: a daemon by its signature, this
+  // session's own worker by the private socketpair it came over.
+  absl::StatusOr<std::shared_ptr<const Executor>> LoadTrusting(
+      const wire::SignedArtifact& artifact, const TrustPolicy& trust) const;
+  absl::StatusOr<std::shared_ptr<const Executor>> LoadOwn(
+      const wire::SignedArtifact& artifact) const;
   absl::StatusOr<std::shared_ptr<const Executor>> CompileAndLoad(
       const wire::CompileRequest& request, CompileReport& report);
   absl::StatusOr<CompileOutcome> AskLocalWorker(

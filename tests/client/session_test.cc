@@ -159,18 +159,22 @@ TEST(Session, ADaemonThatLiesIsLeftForALocalWorker) {
             ErrorReason::kArtifactUntrusted);
 }
 
-TEST(Session, UnsignedArtifactsAreNotLoadedWithoutALocalWorker) {
-  TestDaemon daemon;
-  const auto session = Open(OptionsFor(daemon));
-  wire::CompileRequest request = FakeRequest({"fake.units.1"});
-  *request.mutable_target() = session->target();
-  CompileReport report;
-  auto answer = session->CompileOnly(request, report);
-  ASSERT_TRUE(answer.ok()) << answer.status();
-  answer->artifact.clear_signature();
-  answer->artifact.clear_key_id();
-  EXPECT_EQ(ReasonOf(session->Load(answer->artifact).status()),
-            ErrorReason::kArtifactUntrusted);
+TEST(Session, UnsignedArtifactsOfADaemonAreNeverLoaded) {
+  for (const Fallback fallback : {Fallback::kError, Fallback::kLocalWorker}) {
+    TestDaemon daemon;
+    SessionOptions options = OptionsFor(daemon);
+    options.fallback = fallback;
+    const auto session = Open(options);
+    wire::CompileRequest request = FakeRequest({"fake.units.1"});
+    *request.mutable_target() = session->target();
+    CompileReport report;
+    auto answer = session->CompileOnly(request, report);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    answer->artifact.clear_signature();
+    answer->artifact.clear_key_id();
+    EXPECT_EQ(ReasonOf(session->Load(answer->artifact).status()),
+              ErrorReason::kArtifactUntrusted);
+  }
 }
 
 TEST(Session, ASwapServesTheNextRunWhileOthersGoOn) {
