@@ -191,9 +191,17 @@ absl::StatusOr<TensorMetas> InferNarrow(const InferInput& in) {
   ASSIGN_OR_RETURN(const int dim, WrapDim(in.integer(1), self.rank()));
   ASSIGN_OR_RETURN(const SymExpr start,
                    WrapIndex(in.sym(2), self.sizes[dim] + 1, in.shapes));
+  const SymExpr length = in.sym(3);
+  if (!in.shapes.DecideLe(0, length, "narrow: the length is not negative") ||
+      !in.shapes.DecideLe(start + length, self.sizes[dim],
+                          "narrow: the piece ends within the dimension")) {
+    return Malformed(absl::StrCat(
+        "narrow: start ", start.ToString(), " and length ", length.ToString(),
+        " leave a dimension of ", self.sizes[dim].ToString()));
+  }
   TensorMeta meta = self;
   meta.offset = meta.offset + start * meta.strides[dim];
-  meta.sizes[dim] = in.sym(3);
+  meta.sizes[dim] = length;
   return TensorMetas{std::move(meta)};
 }
 

@@ -151,6 +151,7 @@ TEST(InferMeta, TheOtherFamilies) {
 
 TEST(InferMeta, WhatPyTorchRefusesIsRefused) {
   for (const Example& e : std::vector<Example>{
+           {"%a: f32[4, 3]", "narrow.default(%a, 0, 2, 3)", "narrow: start 2"},
            {"%a: f32[4], %b: f32[3]", "add.Tensor(%a, %b)", "broadcast"},
            {"%a: f32[4, 6], %b: f32[4, 6]", "mm(%a, %b)", "product of"},
            {"%a: f32[4, 6], %b: f64[6, 4]", "mm(%a, %b)", "one dtype"},
