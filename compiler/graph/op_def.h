@@ -4,8 +4,8 @@
 // A row of the operator table: what is true of an operator, and who does its
 // work. The work itself is in the rooms above, each with a table of its own
 // under the same rows: graph_passes/decompose for kDecompose, loop/lower_graph
-// for kLower, emit/ for kExtern, reference/ for all. A test holds the tables
-// together: a row without its worker fails.
+// for kLower, loop/lower_extern for kExtern, reference/ for all. A test holds
+// the tables together: a row without its worker fails.
 
 #include <cstdint>
 #include <optional>

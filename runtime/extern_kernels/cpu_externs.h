@@ -14,7 +14,7 @@ namespace kiln {
 //
 //   f32            oneDNN; our own loops where it is not on the machine, or
 //                  refuses the shape
-//   bf16           oneDNN where the processor has avx512_bf16; else as f32
+//   bf16           as f32; oneDNN with hardware bf16 is not built
 //   f16            as f32
 //   f64, i64, i32  our own loops
 //
