@@ -49,6 +49,10 @@ int OpenPidfd(pid_t pid) {
   return static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
 }
 
+// Past libc, as it was opened: ThreadSanitizer keeps a history by descriptor
+// number, and a close without the open is held against the number's last owner.
+void ClosePidfd(int pidfd) { syscall(SYS_close, pidfd); }
+
 absl::Status EmptyFolder(const std::string& path) {
   std::error_code error;
   std::filesystem::remove_all(path, error);
@@ -209,7 +213,7 @@ std::string WorkerProcess::PostMortem() {
     const bool closed = poll(&entry, 1, 0) > 0 && (entry.revents & POLLHUP);
     entry = {.fd = pidfd, .events = POLLIN, .revents = 0};
     poll(&entry, 1, closed ? kExitGraceMs : 0);
-    close(pidfd);
+    ClosePidfd(pidfd);
   }
   const bool killed = Alive();
   KillAndReap();
