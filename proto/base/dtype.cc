@@ -10,14 +10,16 @@ struct DTypeRow {
 };
 
 constexpr DTypeRow kDTypes[] = {
-    {DType::kBool, "bool", "bool"},          {DType::kUInt8, "u8", "uint8"},
-    {DType::kInt8, "i8", "int8"},            {DType::kInt16, "i16", "int16"},
-    {DType::kInt32, "i32", "int32"},         {DType::kInt64, "i64", "int64"},
-    {DType::kFloat16, "f16", "float16"},     {DType::kBFloat16, "bf16", "bfloat16"},
-    {DType::kFloat32, "f32", "float32"},     {DType::kFloat64, "f64", "float64"},
+    {DType::kBool, "bool", "bool"},      {DType::kUInt8, "u8", "uint8"},
+    {DType::kInt8, "i8", "int8"},        {DType::kInt16, "i16", "int16"},
+    {DType::kInt32, "i32", "int32"},     {DType::kInt64, "i64", "int64"},
+    {DType::kFloat16, "f16", "float16"}, {DType::kBFloat16, "bf16", "bfloat16"},
+    {DType::kFloat32, "f32", "float32"}, {DType::kFloat64, "f64", "float64"},
 };
 
-const DTypeRow& RowOf(DType dtype) { return kDTypes[static_cast<int>(dtype) - 1]; }
+const DTypeRow& RowOf(DType dtype) {
+  return kDTypes[static_cast<int>(dtype) - 1];
+}
 
 }  // namespace
 
@@ -40,7 +42,8 @@ std::optional<DType> DTypeFromTorchName(absl::string_view name) {
 }
 
 std::optional<DType> DTypeFromWire(wire::DType dtype) {
-  if (dtype < wire::DTYPE_BOOL || dtype > wire::DTYPE_FLOAT64) return std::nullopt;
+  if (dtype < wire::DTYPE_BOOL || dtype > wire::DTYPE_FLOAT64)
+    return std::nullopt;
   return static_cast<DType>(dtype);
 }
 

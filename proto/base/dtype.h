@@ -45,8 +45,12 @@ constexpr int64_t SizeInBytes(DType dtype) {
 }
 
 constexpr bool IsFloat(DType d) { return d >= DType::kFloat16; }
-constexpr bool IsHalf(DType d) { return d == DType::kFloat16 || d == DType::kBFloat16; }
-constexpr bool IsInteger(DType d) { return d >= DType::kUInt8 && d <= DType::kInt64; }  // bool is not one
+constexpr bool IsHalf(DType d) {
+  return d == DType::kFloat16 || d == DType::kBFloat16;
+}
+constexpr bool IsInteger(DType d) {
+  return d >= DType::kUInt8 && d <= DType::kInt64;
+}  // bool is not one
 
 // Short names of IR text: "f32", "bf16", "i64", "u8", "bool".
 absl::string_view ShortName(DType dtype);

@@ -28,7 +28,9 @@ class ABSL_LOCKABLE Mutex {
 
 class ABSL_SCOPED_LOCKABLE MutexLock {
  public:
-  explicit MutexLock(Mutex* mu) ABSL_EXCLUSIVE_LOCK_FUNCTION(mu) : mu_(mu) { mu_->Lock(); }
+  explicit MutexLock(Mutex* mu) ABSL_EXCLUSIVE_LOCK_FUNCTION(mu) : mu_(mu) {
+    mu_->Lock();
+  }
   ~MutexLock() ABSL_UNLOCK_FUNCTION() { mu_->Unlock(); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
@@ -47,9 +49,11 @@ class CondVar {
   }
 
   // False when `timeout` passed first.
-  bool WaitFor(Mutex* mu, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+  bool WaitFor(Mutex* mu, absl::Duration timeout)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     // A year is for ever; more would overflow the clock's arithmetic.
-    const auto bounded = absl::ToChronoNanoseconds(std::min(timeout, absl::Hours(24 * 365)));
+    const auto bounded =
+        absl::ToChronoNanoseconds(std::min(timeout, absl::Hours(24 * 365)));
     std::unique_lock<std::mutex> lock(mu->mu_, std::adopt_lock);
     const std::cv_status status = cv_.wait_for(lock, bounded);
     lock.release();

@@ -17,24 +17,35 @@ struct ReasonRow {
 };
 
 constexpr ReasonRow kReasons[] = {
-    {ErrorReason::kMalformedGraph, "MALFORMED_GRAPH", absl::StatusCode::kInvalidArgument},
+    {ErrorReason::kMalformedGraph, "MALFORMED_GRAPH",
+     absl::StatusCode::kInvalidArgument},
     {ErrorReason::kBadTarget, "BAD_TARGET", absl::StatusCode::kInvalidArgument},
     {ErrorReason::kBadOption, "BAD_OPTION", absl::StatusCode::kInvalidArgument},
-    {ErrorReason::kUnsupportedOp, "UNSUPPORTED_OP", absl::StatusCode::kUnimplemented},
+    {ErrorReason::kUnsupportedOp, "UNSUPPORTED_OP",
+     absl::StatusCode::kUnimplemented},
     {ErrorReason::kTooLarge, "TOO_LARGE", absl::StatusCode::kOutOfRange},
-    {ErrorReason::kToolchainRejected, "TOOLCHAIN_REJECTED", absl::StatusCode::kInternal},
-    {ErrorReason::kNoToolchain, "NO_TOOLCHAIN", absl::StatusCode::kFailedPrecondition},
+    {ErrorReason::kToolchainRejected, "TOOLCHAIN_REJECTED",
+     absl::StatusCode::kInternal},
+    {ErrorReason::kNoToolchain, "NO_TOOLCHAIN",
+     absl::StatusCode::kFailedPrecondition},
     {ErrorReason::kWorkerDied, "WORKER_DIED", absl::StatusCode::kUnavailable},
     {ErrorReason::kJobPoisoned, "JOB_POISONED", absl::StatusCode::kAborted},
-    {ErrorReason::kQueueFull, "QUEUE_FULL", absl::StatusCode::kResourceExhausted},
+    {ErrorReason::kQueueFull, "QUEUE_FULL",
+     absl::StatusCode::kResourceExhausted},
     {ErrorReason::kDraining, "DRAINING", absl::StatusCode::kUnavailable},
-    {ErrorReason::kArtifactIncompatible, "ARTIFACT_INCOMPATIBLE", absl::StatusCode::kFailedPrecondition},
-    {ErrorReason::kArtifactCorrupt, "ARTIFACT_CORRUPT", absl::StatusCode::kDataLoss},
-    {ErrorReason::kArtifactUntrusted, "ARTIFACT_UNTRUSTED", absl::StatusCode::kPermissionDenied},
-    {ErrorReason::kGuardFailed, "GUARD_FAILED", absl::StatusCode::kFailedPrecondition},
+    {ErrorReason::kArtifactIncompatible, "ARTIFACT_INCOMPATIBLE",
+     absl::StatusCode::kFailedPrecondition},
+    {ErrorReason::kArtifactCorrupt, "ARTIFACT_CORRUPT",
+     absl::StatusCode::kDataLoss},
+    {ErrorReason::kArtifactUntrusted, "ARTIFACT_UNTRUSTED",
+     absl::StatusCode::kPermissionDenied},
+    {ErrorReason::kGuardFailed, "GUARD_FAILED",
+     absl::StatusCode::kFailedPrecondition},
     {ErrorReason::kStorage, "STORAGE", absl::StatusCode::kUnavailable},
-    {ErrorReason::kPermission, "PERMISSION", absl::StatusCode::kPermissionDenied},
-    {ErrorReason::kNoDevice, "NO_DEVICE", absl::StatusCode::kFailedPrecondition},
+    {ErrorReason::kPermission, "PERMISSION",
+     absl::StatusCode::kPermissionDenied},
+    {ErrorReason::kNoDevice, "NO_DEVICE",
+     absl::StatusCode::kFailedPrecondition},
 };
 
 const ReasonRow& RowOf(ErrorReason reason) {
@@ -68,10 +79,12 @@ std::optional<ErrorReason> ReasonOf(const absl::Status& status) {
 
 absl::Status Annotate(absl::Status status, absl::string_view where) {
   if (status.ok()) return status;
-  absl::Status longer(status.code(), absl::StrCat(where, ": ", status.message()));
-  status.ForEachPayload([&longer](absl::string_view url, const absl::Cord& payload) {
-    longer.SetPayload(url, payload);
-  });
+  absl::Status longer(status.code(),
+                      absl::StrCat(where, ": ", status.message()));
+  status.ForEachPayload(
+      [&longer](absl::string_view url, const absl::Cord& payload) {
+        longer.SetPayload(url, payload);
+      });
   return longer;
 }
 

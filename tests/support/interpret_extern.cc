@@ -94,8 +94,7 @@ void WalkConvolution(const ExternCall& call, const MemoryView& x,
   const auto stride = IntsAttribute(call, "stride");
   const auto padding = IntsAttribute(call, "padding");
   const auto dilation = IntsAttribute(call, "dilation");
-  const auto groups =
-      static_cast<int64_t>(FloatAttribute(call, "groups", 1));
+  const auto groups = static_cast<int64_t>(FloatAttribute(call, "groups", 1));
   const int64_t group_outputs = y.sizes[1] / groups;
   Walk(y.sizes, [&](const std::vector<int64_t>& yi) {
     std::vector<int64_t> window(w.sizes.begin() + 1, w.sizes.end());
@@ -105,8 +104,8 @@ void WalkConvolution(const ExternCall& call, const MemoryView& x,
       xi[1] = group * w.sizes[1] + k[0];
       wi.insert(wi.end(), k.begin(), k.end());
       for (size_t d = 2; d < yi.size(); ++d) {
-        xi[d] = yi[d] * stride[d - 2] - padding[d - 2] +
-                k[d - 1] * dilation[d - 2];
+        xi[d] =
+            yi[d] * stride[d - 2] - padding[d - 2] + k[d - 1] * dilation[d - 2];
         if (xi[d] < 0 || xi[d] >= x.sizes[d]) return;
       }
       visit(xi, wi, yi);
@@ -120,11 +119,11 @@ void Convolve(const ExternCall& call, absl::Span<const MemoryView> in,
     const int64_t channel[] = {yi[1]};
     y.Set(yi, in.size() > 2 ? in[2].At(channel) : Cell{});
   });
-  WalkConvolution(call, in[0], in[1], y,
-                  [&](const auto& xi, const auto& wi, const auto& yi) {
-                    y.Set(yi, {y.At(yi).f + in[0].At(xi).f * in[1].At(wi).f,
-                               0});
-                  });
+  WalkConvolution(
+      call, in[0], in[1], y,
+      [&](const auto& xi, const auto& wi, const auto& yi) {
+        y.Set(yi, {y.At(yi).f + in[0].At(xi).f * in[1].At(wi).f, 0});
+      });
 }
 
 void ConvolveBackward(const ExternCall& call, absl::Span<const MemoryView> in,

@@ -35,70 +35,119 @@ double Sign(double x) { return x > 0 ? 1 : (x < 0 ? -1 : x); }
 
 double Unary(ScalarOp op, double x) {
   switch (op) {
-    case ScalarOp::kNeg: return -x;
-    case ScalarOp::kAbs: return std::fabs(x);
-    case ScalarOp::kSign: return Sign(x);
-    case ScalarOp::kReciprocal: return 1 / x;
-    case ScalarOp::kSquare: return x * x;
-    case ScalarOp::kSqrt: return std::sqrt(x);
-    case ScalarOp::kRsqrt: return 1 / std::sqrt(x);
-    case ScalarOp::kExp: return std::exp(x);
-    case ScalarOp::kExp2: return std::exp2(x);
-    case ScalarOp::kExpm1: return std::expm1(x);
-    case ScalarOp::kLog: return std::log(x);
-    case ScalarOp::kLog2: return std::log2(x);
-    case ScalarOp::kLog10: return std::log10(x);
-    case ScalarOp::kLog1p: return std::log1p(x);
-    case ScalarOp::kSin: return std::sin(x);
-    case ScalarOp::kCos: return std::cos(x);
-    case ScalarOp::kTan: return std::tan(x);
-    case ScalarOp::kAsin: return std::asin(x);
-    case ScalarOp::kAcos: return std::acos(x);
-    case ScalarOp::kAtan: return std::atan(x);
-    case ScalarOp::kSinh: return std::sinh(x);
-    case ScalarOp::kCosh: return std::cosh(x);
-    case ScalarOp::kTanh: return std::tanh(x);
-    case ScalarOp::kAsinh: return std::asinh(x);
-    case ScalarOp::kAcosh: return std::acosh(x);
-    case ScalarOp::kAtanh: return std::atanh(x);
-    case ScalarOp::kErf: return std::erf(x);
-    case ScalarOp::kErfc: return std::erfc(x);
-    case ScalarOp::kErfinv: return Erfinv(x);
-    case ScalarOp::kLgamma: return std::lgamma(x);
-    case ScalarOp::kDigamma: return Digamma(x);
-    case ScalarOp::kSigmoid: return 1 / (1 + std::exp(-x));
-    case ScalarOp::kFloor: return std::floor(x);
-    case ScalarOp::kCeil: return std::ceil(x);
-    case ScalarOp::kTrunc: return std::trunc(x);
-    case ScalarOp::kRound: return std::nearbyint(x);
-    default: return std::numeric_limits<double>::quiet_NaN();
+    case ScalarOp::kNeg:
+      return -x;
+    case ScalarOp::kAbs:
+      return std::fabs(x);
+    case ScalarOp::kSign:
+      return Sign(x);
+    case ScalarOp::kReciprocal:
+      return 1 / x;
+    case ScalarOp::kSquare:
+      return x * x;
+    case ScalarOp::kSqrt:
+      return std::sqrt(x);
+    case ScalarOp::kRsqrt:
+      return 1 / std::sqrt(x);
+    case ScalarOp::kExp:
+      return std::exp(x);
+    case ScalarOp::kExp2:
+      return std::exp2(x);
+    case ScalarOp::kExpm1:
+      return std::expm1(x);
+    case ScalarOp::kLog:
+      return std::log(x);
+    case ScalarOp::kLog2:
+      return std::log2(x);
+    case ScalarOp::kLog10:
+      return std::log10(x);
+    case ScalarOp::kLog1p:
+      return std::log1p(x);
+    case ScalarOp::kSin:
+      return std::sin(x);
+    case ScalarOp::kCos:
+      return std::cos(x);
+    case ScalarOp::kTan:
+      return std::tan(x);
+    case ScalarOp::kAsin:
+      return std::asin(x);
+    case ScalarOp::kAcos:
+      return std::acos(x);
+    case ScalarOp::kAtan:
+      return std::atan(x);
+    case ScalarOp::kSinh:
+      return std::sinh(x);
+    case ScalarOp::kCosh:
+      return std::cosh(x);
+    case ScalarOp::kTanh:
+      return std::tanh(x);
+    case ScalarOp::kAsinh:
+      return std::asinh(x);
+    case ScalarOp::kAcosh:
+      return std::acosh(x);
+    case ScalarOp::kAtanh:
+      return std::atanh(x);
+    case ScalarOp::kErf:
+      return std::erf(x);
+    case ScalarOp::kErfc:
+      return std::erfc(x);
+    case ScalarOp::kErfinv:
+      return Erfinv(x);
+    case ScalarOp::kLgamma:
+      return std::lgamma(x);
+    case ScalarOp::kDigamma:
+      return Digamma(x);
+    case ScalarOp::kSigmoid:
+      return 1 / (1 + std::exp(-x));
+    case ScalarOp::kFloor:
+      return std::floor(x);
+    case ScalarOp::kCeil:
+      return std::ceil(x);
+    case ScalarOp::kTrunc:
+      return std::trunc(x);
+    case ScalarOp::kRound:
+      return std::nearbyint(x);
+    default:
+      return std::numeric_limits<double>::quiet_NaN();
   }
 }
 
 double BinaryFloat(ScalarOp op, double x, double y) {
   switch (op) {
-    case ScalarOp::kAdd: return x + y;
-    case ScalarOp::kSub: return x - y;
-    case ScalarOp::kMul: return x * y;
-    case ScalarOp::kDiv: return x / y;
-    case ScalarOp::kFloorDiv: return std::floor(x / y);
-    case ScalarOp::kTruncDiv: return std::trunc(x / y);
-    case ScalarOp::kFmod: return std::fmod(x, y);
+    case ScalarOp::kAdd:
+      return x + y;
+    case ScalarOp::kSub:
+      return x - y;
+    case ScalarOp::kMul:
+      return x * y;
+    case ScalarOp::kDiv:
+      return x / y;
+    case ScalarOp::kFloorDiv:
+      return std::floor(x / y);
+    case ScalarOp::kTruncDiv:
+      return std::trunc(x / y);
+    case ScalarOp::kFmod:
+      return std::fmod(x, y);
     case ScalarOp::kRemainder: {
       const double r = std::fmod(x, y);
       return r != 0 && (r < 0) != (y < 0) ? r + y : r;
     }
-    case ScalarOp::kPow: return std::pow(x, y);
-    case ScalarOp::kAtan2: return std::atan2(x, y);
-    case ScalarOp::kCopySign: return std::copysign(x, y);
+    case ScalarOp::kPow:
+      return std::pow(x, y);
+    case ScalarOp::kAtan2:
+      return std::atan2(x, y);
+    case ScalarOp::kCopySign:
+      return std::copysign(x, y);
     case ScalarOp::kNextAfter:
       return std::nextafter(static_cast<float>(x), static_cast<float>(y));
-    case ScalarOp::kHypot: return std::hypot(x, y);
+    case ScalarOp::kHypot:
+      return std::hypot(x, y);
     case ScalarOp::kMaximum:
       return std::isnan(x) || std::isnan(y) ? x + y : std::max(x, y);
     case ScalarOp::kMinimum:
       return std::isnan(x) || std::isnan(y) ? x + y : std::min(x, y);
-    default: return std::numeric_limits<double>::quiet_NaN();
+    default:
+      return std::numeric_limits<double>::quiet_NaN();
   }
 }
 
@@ -111,39 +160,59 @@ int64_t PowInt(int64_t x, int64_t y) {
 int64_t BinaryInt(ScalarOp op, DType dtype, int64_t x, int64_t y) {
   const auto u = [](int64_t v) { return static_cast<uint64_t>(v); };
   switch (op) {
-    case ScalarOp::kAdd: return static_cast<int64_t>(u(x) + u(y));
-    case ScalarOp::kSub: return static_cast<int64_t>(u(x) - u(y));
-    case ScalarOp::kMul: return static_cast<int64_t>(u(x) * u(y));
-    case ScalarOp::kTruncDiv: return y == 0 ? 0 : x / y;
+    case ScalarOp::kAdd:
+      return static_cast<int64_t>(u(x) + u(y));
+    case ScalarOp::kSub:
+      return static_cast<int64_t>(u(x) - u(y));
+    case ScalarOp::kMul:
+      return static_cast<int64_t>(u(x) * u(y));
+    case ScalarOp::kTruncDiv:
+      return y == 0 ? 0 : x / y;
     case ScalarOp::kFloorDiv:
       if (y == 0) return 0;
       return x / y - (x % y != 0 && (x < 0) != (y < 0));
-    case ScalarOp::kFmod: return y == 0 ? 0 : x % y;
+    case ScalarOp::kFmod:
+      return y == 0 ? 0 : x % y;
     case ScalarOp::kRemainder: {
       const int64_t r = y == 0 ? 0 : x % y;
       return r != 0 && (r < 0) != (y < 0) ? r + y : r;
     }
-    case ScalarOp::kPow: return PowInt(x, y);
-    case ScalarOp::kMaximum: return std::max(x, y);
-    case ScalarOp::kMinimum: return std::min(x, y);
-    case ScalarOp::kAnd: return x & y;
-    case ScalarOp::kOr: return x | y;
-    case ScalarOp::kXor: return x ^ y;
-    case ScalarOp::kShiftLeft: return static_cast<int64_t>(u(x) << (y & 63));
-    case ScalarOp::kShiftRight: return x >> (y & 63);
-    default: return dtype == DType::kBool ? 0 : -1;
+    case ScalarOp::kPow:
+      return PowInt(x, y);
+    case ScalarOp::kMaximum:
+      return std::max(x, y);
+    case ScalarOp::kMinimum:
+      return std::min(x, y);
+    case ScalarOp::kAnd:
+      return x & y;
+    case ScalarOp::kOr:
+      return x | y;
+    case ScalarOp::kXor:
+      return x ^ y;
+    case ScalarOp::kShiftLeft:
+      return static_cast<int64_t>(u(x) << (y & 63));
+    case ScalarOp::kShiftRight:
+      return x >> (y & 63);
+    default:
+      return dtype == DType::kBool ? 0 : -1;
   }
 }
 
 bool Compare(ScalarOp op, DType dtype, Cell a, Cell b) {
   const auto compare = [op](auto x, auto y) {
     switch (op) {
-      case ScalarOp::kEq: return x == y;
-      case ScalarOp::kNe: return x != y;
-      case ScalarOp::kLt: return x < y;
-      case ScalarOp::kLe: return x <= y;
-      case ScalarOp::kGt: return x > y;
-      default: return x >= y;
+      case ScalarOp::kEq:
+        return x == y;
+      case ScalarOp::kNe:
+        return x != y;
+      case ScalarOp::kLt:
+        return x < y;
+      case ScalarOp::kLe:
+        return x <= y;
+      case ScalarOp::kGt:
+        return x > y;
+      default:
+        return x >= y;
     }
   };
   return IsFloat(dtype) ? compare(a.f, b.f) : compare(a.i, b.i);
@@ -165,34 +234,52 @@ Cell CastCell(DType from, DType to, Cell v) {
 
 Cell ReadCell(DType dtype, const char* at) {
   switch (dtype) {
-    case DType::kBool: return {0, Get<uint8_t>(at) != 0};
-    case DType::kUInt8: return {0, Get<uint8_t>(at)};
-    case DType::kInt8: return {0, Get<int8_t>(at)};
-    case DType::kInt16: return {0, Get<int16_t>(at)};
-    case DType::kInt32: return {0, Get<int32_t>(at)};
-    case DType::kInt64: return {0, Get<int64_t>(at)};
-    case DType::kFloat16: return {FloatFromF16Bits(Get<uint16_t>(at)), 0};
-    case DType::kBFloat16: return {FloatFromBF16Bits(Get<uint16_t>(at)), 0};
-    case DType::kFloat32: return {Get<float>(at), 0};
-    case DType::kFloat64: return {Get<double>(at), 0};
+    case DType::kBool:
+      return {0, Get<uint8_t>(at) != 0};
+    case DType::kUInt8:
+      return {0, Get<uint8_t>(at)};
+    case DType::kInt8:
+      return {0, Get<int8_t>(at)};
+    case DType::kInt16:
+      return {0, Get<int16_t>(at)};
+    case DType::kInt32:
+      return {0, Get<int32_t>(at)};
+    case DType::kInt64:
+      return {0, Get<int64_t>(at)};
+    case DType::kFloat16:
+      return {FloatFromF16Bits(Get<uint16_t>(at)), 0};
+    case DType::kBFloat16:
+      return {FloatFromBF16Bits(Get<uint16_t>(at)), 0};
+    case DType::kFloat32:
+      return {Get<float>(at), 0};
+    case DType::kFloat64:
+      return {Get<double>(at), 0};
   }
   return {};
 }
 
 void WriteCell(DType dtype, Cell value, char* at) {
   switch (dtype) {
-    case DType::kBool: return Put<uint8_t>(value.i != 0, at);
-    case DType::kUInt8: return Put(static_cast<uint8_t>(value.i), at);
-    case DType::kInt8: return Put(static_cast<int8_t>(value.i), at);
-    case DType::kInt16: return Put(static_cast<int16_t>(value.i), at);
-    case DType::kInt32: return Put(static_cast<int32_t>(value.i), at);
-    case DType::kInt64: return Put(value.i, at);
+    case DType::kBool:
+      return Put<uint8_t>(value.i != 0, at);
+    case DType::kUInt8:
+      return Put(static_cast<uint8_t>(value.i), at);
+    case DType::kInt8:
+      return Put(static_cast<int8_t>(value.i), at);
+    case DType::kInt16:
+      return Put(static_cast<int16_t>(value.i), at);
+    case DType::kInt32:
+      return Put(static_cast<int32_t>(value.i), at);
+    case DType::kInt64:
+      return Put(value.i, at);
     case DType::kFloat16:
       return Put(F16BitsFromFloat(static_cast<float>(value.f)), at);
     case DType::kBFloat16:
       return Put(BF16BitsFromFloat(static_cast<float>(value.f)), at);
-    case DType::kFloat32: return Put(static_cast<float>(value.f), at);
-    case DType::kFloat64: return Put(value.f, at);
+    case DType::kFloat32:
+      return Put(static_cast<float>(value.f), at);
+    case DType::kFloat64:
+      return Put(value.f, at);
   }
 }
 
@@ -222,9 +309,9 @@ Cell ComputeScalar(const ScalarNode& node, DType arg_dtype,
     value = args[0].i * args[1].i + args[2].i;
   } else if (args.size() == 1) {
     const int64_t x = args[0].i;
-    value = op == ScalarOp::kNeg    ? -x
-            : op == ScalarOp::kAbs  ? std::abs(x)
-            : op == ScalarOp::kSign ? (x > 0) - (x < 0)
+    value = op == ScalarOp::kNeg      ? -x
+            : op == ScalarOp::kAbs    ? std::abs(x)
+            : op == ScalarOp::kSign   ? (x > 0) - (x < 0)
             : op == ScalarOp::kSquare ? x * x
                                       : x;
   } else {
@@ -267,21 +354,27 @@ void Combine(ReduceOp op, DType dtype, bool first, absl::Span<const Cell> next,
     }
   };
   switch (op) {
-    case ReduceOp::kSum: return binary(ScalarOp::kAdd);
-    case ReduceOp::kProd: return binary(ScalarOp::kMul);
-    case ReduceOp::kMax: return binary(ScalarOp::kMaximum);
-    case ReduceOp::kMin: return binary(ScalarOp::kMinimum);
-    case ReduceOp::kAny: return binary(ScalarOp::kOr);
-    case ReduceOp::kAll: return binary(ScalarOp::kAnd);
-    case ReduceOp::kXor: return binary(ScalarOp::kXor);
+    case ReduceOp::kSum:
+      return binary(ScalarOp::kAdd);
+    case ReduceOp::kProd:
+      return binary(ScalarOp::kMul);
+    case ReduceOp::kMax:
+      return binary(ScalarOp::kMaximum);
+    case ReduceOp::kMin:
+      return binary(ScalarOp::kMinimum);
+    case ReduceOp::kAny:
+      return binary(ScalarOp::kOr);
+    case ReduceOp::kAll:
+      return binary(ScalarOp::kAnd);
+    case ReduceOp::kXor:
+      return binary(ScalarOp::kXor);
     case ReduceOp::kArgMax:
     case ReduceOp::kArgMin: {
       const bool nan = IsFloat(dtype) && std::isnan(n.f);
       const bool had = IsFloat(dtype) && std::isnan(t.f);
       const ScalarOp better =
           op == ReduceOp::kArgMax ? ScalarOp::kGt : ScalarOp::kLt;
-      const bool equal =
-          (nan && had) || Compare(ScalarOp::kEq, dtype, n, t);
+      const bool equal = (nan && had) || Compare(ScalarOp::kEq, dtype, n, t);
       if ((nan && !had) || (!had && Compare(better, dtype, n, t)) ||
           (equal && next[1].i < total[1].i)) {
         total.assign(next.begin(), next.end());
