@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "compiler/codegen/write_kernels.h"
-#include "compiler/config/compile_options.h"
+#include "compiler/config/compile_options_from_wire.h"
 #include "compiler/config/target_from_wire.h"
 #include "compiler/emit/build_compile_plan.h"
 #include "compiler/emit/describe_kernels.h"
@@ -43,7 +43,7 @@ absl::StatusOr<CompiledGraph> CompileGraph(const wire::PlanRequest& request) {
       RunGraphPipeline(graph, PassEnv{target, options}, out.records));
   steps.Restart();
 
-  ASSIGN_OR_RETURN(LoopProgram loops, LowerGraph(graph));
+  ASSIGN_OR_RETURN(LoopProgram loops, LowerGraph(graph, options.artifact));
   steps.Done("lower_graph");
   ASSIGN_OR_RETURN(KernelPlan plan, PlanKernels(std::move(loops), target,
                                                 ScheduleOptionsOf(options)));

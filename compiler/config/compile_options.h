@@ -2,10 +2,6 @@
 #define KILN_COMPILER_CONFIG_COMPILE_OPTIONS_H_
 
 #include <cstdint>
-#include <string>
-
-#include "absl/status/statusor.h"
-#include "proto/compile_service.pb.h"
 
 namespace kiln {
 
@@ -36,14 +32,6 @@ struct CompileOptions {
   ArtifactOptions artifact;
   DiagnosticOptions diagnostic;
 };
-
-// Zero on the wire is the default.
-//
-// Errors:
-//   BAD_OPTION      a number out of range, a cache_tag above 256 bytes
-//   UNSUPPORTED_OP  deterministic, emulate_precision_casts: not built yet
-absl::StatusOr<CompileOptions> CompileOptionsFromWire(
-    const wire::CompileOptions& wire);
 
 }  // namespace kiln
 

@@ -68,7 +68,21 @@ View BiasOperand(NodeLowering& n, size_t arg, const DimVector& sizes) {
   return wide;
 }
 
+// What the library may round for speed. Only what is allowed and matters for
+// the dtype is said, so that plans of other dtypes do not depend on it.
+void AddPrecision(const ArtifactOptions& options, ExternCall& call) {
+  const DType dtype = call.outputs[0].dtype;
+  const bool reduced =
+      (dtype == DType::kFloat16 && options.allow_fp16_reduced_precision) ||
+      (dtype == DType::kBFloat16 && options.allow_bf16_reduced_precision);
+  if (reduced) call.attributes.push_back({"allow_reduced_sums", int64_t{1}});
+  if (dtype == DType::kFloat32 && options.allow_tf32) {
+    call.attributes.push_back({"allow_tf32", int64_t{1}});
+  }
+}
+
 absl::Status Push(NodeLowering& n, ExternCall call) {
+  AddPrecision(n.g.options, call);
   call.origin = n.origin;
   n.g.program.steps.push_back(std::move(call));
   return absl::OkStatus();

@@ -167,8 +167,9 @@ bool HasLowering(const OpDef& op) {
          LowerTable()[op.index].lower != nullptr;
 }
 
-absl::StatusOr<LoopProgram> LowerGraph(const Graph& graph) {
-  GraphLowering g(graph);
+absl::StatusOr<LoopProgram> LowerGraph(const Graph& graph,
+                                       const ArtifactOptions& options) {
+  GraphLowering g(graph, options);
   g.program.name = graph.name;
   g.program.shapes = graph.shapes;
   g.values.resize(graph.num_values());

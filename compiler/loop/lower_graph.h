@@ -2,6 +2,7 @@
 #define KILN_COMPILER_LOOP_LOWER_GRAPH_H_
 
 #include "absl/status/statusor.h"
+#include "compiler/config/compile_options.h"
 #include "compiler/graph/graph.h"
 #include "compiler/loop/loop_nest.h"
 
@@ -21,8 +22,11 @@ namespace kiln {
 // Errors: UNSUPPORTED_OP names the operator that has no lowering; one of
 // kDecompose or kMutate is such, since the graph pipeline has replaced it.
 //
+// Of the options, those on rounding are told to library calls.
+//
 // Pure. Linear in nodes.
-absl::StatusOr<LoopProgram> LowerGraph(const Graph& graph);
+absl::StatusOr<LoopProgram> LowerGraph(const Graph& graph,
+                                       const ArtifactOptions& options = {});
 
 // Whether an operator has a lowering (kView and kExtern have). For the test
 // that holds the tables together.

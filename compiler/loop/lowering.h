@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "compiler/config/compile_options.h"
 #include "compiler/graph/graph.h"
 #include "compiler/graph/type_promotion.h"
 #include "compiler/loop/body_builder.h"
@@ -30,6 +31,7 @@ struct PlacedValue {
 // The lowering of one graph. The walk in lower_graph.cc fills it.
 struct GraphLowering {
   const Graph& graph;
+  const ArtifactOptions& options;
   LoopProgram program;
   std::vector<PlacedValue> values;  // by ValueId
   std::vector<uint32_t> uses;       // of each value, outputs counted
@@ -37,7 +39,8 @@ struct GraphLowering {
       output_strides;  // wanted of a value; empty: its meta's
   int64_t random_streams = 0;
 
-  explicit GraphLowering(const Graph& g) : graph(g) {}
+  GraphLowering(const Graph& g, const ArtifactOptions& o)
+      : graph(g), options(o) {}
 
   const TensorMeta& meta(ValueId v) const { return graph.meta(v); }
   const ShapeEnv& shapes() const { return program.shapes; }

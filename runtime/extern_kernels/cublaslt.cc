@@ -54,6 +54,23 @@ uint32_t EpilogueOf(Activation activation) {
   return kLtEpilogueDefault;
 }
 
+int ComputeType(const MatmulProblem& p) {
+  if (p.dtype == DType::kFloat64) return kCublasCompute64F;
+  return p.dtype == DType::kFloat32 && p.precision.tf32
+             ? kCublasCompute32FFastTf32
+             : kCublasCompute32F;
+}
+
+// A sum of a half type that is cut along K must not round its parts to that
+// type: where they are larger than the result the error is many times half an
+// ulp of it.
+uint32_t ReductionSchemes(const MatmulProblem& p) {
+  return IsHalf(p.dtype) && !p.precision.reduced_sums
+             ? kLtReduceInComputeType
+             : kLtReduceInPlace | kLtReduceInComputeType |
+                   kLtReduceInOutputType;
+}
+
 // How the bias comes in.
 enum class BiasBy {
   kNothing,   // there is none
@@ -165,12 +182,20 @@ class LtMatmul final : public PreparedCall {
                            "cublasLtMatmulDescSetAttribute");
   }
 
+  template <typename Value>
+  absl::Status Prefer(LtPreference& preference, int attribute,
+                      const Value& value) const {
+    return library_->Check(
+        library_->functions().cublasLtMatmulPreferenceSetAttribute(
+            &preference, attribute, &value, sizeof(value)),
+        "cublasLtMatmulPreferenceSetAttribute");
+  }
+
   absl::Status DescribeMatmul() {
     const bool twice = p_.dtype == DType::kFloat64;
     RETURN_IF_ERROR(
         library_->Check(library_->functions().cublasLtMatmulDescInit_internal(
-                            &matmul_, sizeof(matmul_),
-                            twice ? kCublasCompute64F : kCublasCompute32F,
+                            &matmul_, sizeof(matmul_), ComputeType(p_),
                             twice ? kCudaReal64F : kCudaReal32F),
                         "cublasLtMatmulDescInit"));
     RETURN_IF_ERROR(
@@ -225,15 +250,11 @@ class LtMatmul final : public PreparedCall {
                                         &preference, sizeof(preference)),
                                     "cublasLtMatmulPreferenceInit"));
     RETURN_IF_ERROR(
-        library_->Check(f.cublasLtMatmulPreferenceSetAttribute(
-                            &preference, kLtPreferWorkspaceBytes,
-                            &kMaxWorkspaceBytes, sizeof(kMaxWorkspaceBytes)),
-                        "cublasLtMatmulPreferenceSetAttribute"));
+        Prefer(preference, kLtPreferWorkspaceBytes, kMaxWorkspaceBytes));
+    RETURN_IF_ERROR(
+        Prefer(preference, kLtPreferReductionSchemes, ReductionSchemes(p_)));
     for (const int attribute : kLtPreferAlignment) {
-      RETURN_IF_ERROR(library_->Check(
-          f.cublasLtMatmulPreferenceSetAttribute(&preference, attribute,
-                                                 &alignment, sizeof(alignment)),
-          "cublasLtMatmulPreferenceSetAttribute"));
+      RETURN_IF_ERROR(Prefer(preference, attribute, alignment));
     }
     int found = 0;
     const int status = f.cublasLtMatmulAlgoGetHeuristic(

@@ -11,11 +11,14 @@
 
 namespace kiln {
 
-// cuBLASLt, found on the machine. Computes f32 (never through TF32), bf16, f16
-// (in f32) and f64 matmuls, whose bias and activation it takes along where it
-// can: a bias that repeats one row with beta 1 costs nothing, another is read
-// as the C matrix, and one that BLAS has no words for is first copied into the
-// result. The algorithm is the first that the library's heuristic names, and
+// cuBLASLt, found on the machine. Computes f32, bf16, f16 (both in f32) and f64
+// matmuls, f32 through TF32 and sums of half types in rounded parts only where
+// the call allows it (Precision).
+//
+// Bias and activation are taken along where it can, on the f32 sum before its
+// one rounding: a bias that repeats one row with beta 1 costs nothing, another
+// is read as the C matrix, and one that BLAS has no words for is first copied
+// into the result. The algorithm is the first that the library's heuristic names, and
 // stays with the problem. Thread-safe.
 class CublasLt {
  public:

@@ -14,6 +14,7 @@ namespace kiln {
 
 inline constexpr int kCublasCompute32F = 68;
 inline constexpr int kCublasCompute64F = 70;
+inline constexpr int kCublasCompute32FFastTf32 = 77;
 inline constexpr int kCudaReal32F = 0;
 inline constexpr int kCudaReal64F = 1;
 inline constexpr int kCudaReal16F = 2;
@@ -28,7 +29,13 @@ inline constexpr int kLtDescBiasPointer = 8;
 inline constexpr int kLtDescBiasBatchStride = 10;
 inline constexpr int kLtDescBiasType = 26;
 inline constexpr int kLtPreferWorkspaceBytes = 1;
+inline constexpr int kLtPreferReductionSchemes = 3;        // a mask
 inline constexpr int kLtPreferAlignment[] = {5, 6, 7, 8};  // of A, B, C, D
+// How the parts of a sum that is cut along K are added: in the result itself
+// (and its dtype), apart in the compute type, apart in the result's dtype.
+inline constexpr uint32_t kLtReduceInPlace = 1;
+inline constexpr uint32_t kLtReduceInComputeType = 2;
+inline constexpr uint32_t kLtReduceInOutputType = 4;
 inline constexpr uint32_t kLtEpilogueDefault = 1;
 inline constexpr uint32_t kLtEpilogueRelu = 2;
 inline constexpr uint32_t kLtEpilogueBias = 4;

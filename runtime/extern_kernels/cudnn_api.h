@@ -18,9 +18,15 @@ inline constexpr int kCudnnBFloat16 = 9;
 inline constexpr int kCudnnNchw = 0;
 inline constexpr int kCudnnNhwc = 1;
 inline constexpr int kCudnnCrossCorrelation = 1;
+inline constexpr int kCudnnDefaultMath = 0;  // f32 may go through TF32
 inline constexpr int kCudnnTensorOpMath = 1;
 inline constexpr int kCudnnFmaMath = 3;
 inline constexpr int kCudnnDeterministic = 1;
+// Algorithms that compute in a transformed domain: FFT, FFT_TILING, WINOGRAD
+// and WINOGRAD_NONFUSED of each of the three products.
+inline constexpr int kCudnnForwardTransforms[] = {4, 5, 6, 7};
+inline constexpr int kCudnnBackwardDataTransforms[] = {2, 3, 4, 5};
+inline constexpr int kCudnnBackwardFilterTransforms[] = {2, 4, 5, 6};
 inline constexpr int kCudnnNotSupportedFirst = 3000;
 inline constexpr int kCudnnNotSupportedLast = 3999;
 

@@ -3,23 +3,17 @@
 #include <optional>
 #include <utility>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "proto/base/status.h"
 #include "runtime/extern_kernels/cudnn.h"
 #include "runtime/extern_kernels/cudnn_api.h"
+#include "runtime/extern_kernels/cudnn_shapes.h"
 
 namespace kiln {
 namespace {
 
 using Wanted = ConvolutionProblem::Wanted;
-using Ints = absl::InlinedVector<int, 5>;
-using Longs = absl::InlinedVector<int64_t, 5>;
-
-constexpr int kImage = 0;
-constexpr int kWeights = 1;
-constexpr int kResult = 2;
-constexpr int kBias = 3;
 
 // What an algorithm may ask for; more would crowd out a model's own memory.
 constexpr size_t kMaxWorkspaceBytes = size_t{1} << 30;
@@ -33,81 +27,22 @@ std::optional<int> CudnnType(DType dtype) {
   return std::nullopt;
 }
 
-int WrittenOperand(Wanted wanted) {
-  switch (wanted) {
-    case Wanted::kImage:
-      return kImage;
-    case Wanted::kWeights:
-      return kWeights;
-    case Wanted::kResult:
-      return kResult;
-  }
-  return kResult;
+int MathType(const ConvolutionProblem& p) {
+  if (IsHalf(p.dtype)) return kCudnnTensorOpMath;
+  return p.precision.tf32 ? kCudnnDefaultMath : kCudnnFmaMath;
 }
 
-// Sizes of an operand; a line counts as an image of one row, which is the least
-// that cuDNN knows.
-Longs SizesOf(const ConvolutionProblem& p, int operand) {
-  const int64_t* extents = operand == kImage     ? p.image
-                           : operand == kWeights ? p.window
-                                                 : p.result;
-  Longs sizes = operand == kImage ? Longs{p.batch, p.image_channels}
-                : operand == kWeights
-                    ? Longs{p.result_channels, p.image_channels / p.groups}
-                    : Longs{p.batch, p.result_channels};
-  if (p.spatial == 1) sizes.push_back(1);
-  for (int i = 0; i < p.spatial; ++i) sizes.push_back(extents[i]);
-  return sizes;
-}
-
-Longs StridesOf(const ConvolutionProblem& p, int operand) {
-  const int64_t* const from = operand == kImage     ? p.image_strides
-                              : operand == kWeights ? p.weight_strides
-                                                    : p.result_strides;
-  Longs strides = {from[0], from[1]};
-  if (p.spatial == 1) strides.push_back(from[2]);
-  for (int i = 0; i < p.spatial; ++i) strides.push_back(from[2 + i]);
-  return strides;
-}
-
-// Strides without gaps: channels first, or last.
-Longs DenseStrides(const Longs& sizes, int format) {
-  Longs strides(sizes.size());
-  int64_t step = 1;
-  if (format == kCudnnNhwc) {
-    strides[1] = step;
-    step = sizes[1];
-  }
-  for (size_t i = sizes.size() - 1; i >= 2; --i) {
-    strides[i] = step;
-    step *= sizes[i];
-  }
-  if (format == kCudnnNchw) {
-    strides[1] = step;
-    step *= sizes[1];
-  }
-  strides[0] = step;
-  return strides;
-}
-
-bool SameLayout(const Longs& sizes, const Longs& a, const Longs& b) {
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] != 1 && a[i] != b[i]) return false;
-  }
-  return true;
-}
-
-Ints ToInts(const Longs& from) {
-  Ints out;
-  for (const int64_t value : from) out.push_back(static_cast<int>(value));
-  return out;
-}
-
-Ints SpatialInts(const ConvolutionProblem& p, const int64_t* from, int absent) {
-  Ints out;
-  if (p.spatial == 1) out.push_back(absent);
-  for (int i = 0; i < p.spatial; ++i) out.push_back(static_cast<int>(from[i]));
-  return out;
+// Whether an algorithm rounds more than the result. Winograd's and FFT's
+// transforms are stored in the dtype of the operands: in a half type even sums
+// of small integers come out wrong.
+bool RoundsInside(const ConvolutionProblem& p, int algorithm) {
+  if (!IsHalf(p.dtype) || p.precision.reduced_sums) return false;
+  const absl::Span<const int> transforms =
+      p.wanted == Wanted::kResult  ? kCudnnForwardTransforms
+      : p.wanted == Wanted::kImage ? kCudnnBackwardDataTransforms
+                                   : kCudnnBackwardFilterTransforms;
+  return std::find(transforms.begin(), transforms.end(), algorithm) !=
+         transforms.end();
 }
 
 // A handle for the length of one call.
@@ -142,13 +77,13 @@ class CudnnConvolution final : public PreparedCall {
 
   ~CudnnConvolution() override {
     const Cudnn::Functions& f = library_->functions();
-    for (const int i : {kImage, kResult, kBias}) {
+    for (const int i : {kImageOperand, kResultOperand, kBiasOperand}) {
       if (described_[i] != nullptr) {
         f.cudnnDestroyTensorDescriptor(described_[i]);
       }
     }
-    if (described_[kWeights] != nullptr) {
-      f.cudnnDestroyFilterDescriptor(described_[kWeights]);
+    if (described_[kWeightsOperand] != nullptr) {
+      f.cudnnDestroyFilterDescriptor(described_[kWeightsOperand]);
     }
     if (convolution_ != nullptr) {
       f.cudnnDestroyConvolutionDescriptor(convolution_);
@@ -159,12 +94,13 @@ class CudnnConvolution final : public PreparedCall {
   absl::Status Prepare() {
     RETURN_IF_ERROR(library_->device().MakeCurrent());
     RETURN_IF_ERROR(CreateDescriptors());
-    const Longs image_strides = StridesOf(p_, kImage);
-    const int natural = image_strides[1] == 1 && p_.image_channels > 1
-                            ? kCudnnNhwc
-                            : kCudnnNchw;
+    const CudnnLongs image_strides = CudnnStrides(p_, kImageOperand);
+    const CudnnFormat natural = image_strides[1] == 1 && p_.image_channels > 1
+                                    ? CudnnFormat::kChannelsLast
+                                    : CudnnFormat::kChannelsFirst;
     absl::Status status = PrepareOn(natural, /*copy_all=*/false);
-    if (!status.ok()) status = PrepareOn(kCudnnNchw, /*copy_all=*/true);
+    if (!status.ok())
+      status = PrepareOn(CudnnFormat::kChannelsFirst, /*copy_all=*/true);
     return Annotate(status, Describe(ExternProblem(p_)));
   }
 
@@ -184,20 +120,20 @@ class CudnnConvolution final : public PreparedCall {
  private:
   absl::Status CreateDescriptors() {
     const Cudnn::Functions& f = library_->functions();
-    for (const int i : {kImage, kResult, kBias}) {
+    for (const int i : {kImageOperand, kResultOperand, kBiasOperand}) {
       RETURN_IF_ERROR(
           library_->Check(f.cudnnCreateTensorDescriptor(&described_[i]),
                           "cudnnCreateTensorDescriptor"));
     }
-    RETURN_IF_ERROR(
-        library_->Check(f.cudnnCreateFilterDescriptor(&described_[kWeights]),
-                        "cudnnCreateFilterDescriptor"));
+    RETURN_IF_ERROR(library_->Check(
+        f.cudnnCreateFilterDescriptor(&described_[kWeightsOperand]),
+        "cudnnCreateFilterDescriptor"));
     RETURN_IF_ERROR(
         library_->Check(f.cudnnCreateConvolutionDescriptor(&convolution_),
                         "cudnnCreateConvolutionDescriptor"));
-    const Ints padding = SpatialInts(p_, p_.padding, 0);
-    const Ints stride = SpatialInts(p_, p_.stride, 1);
-    const Ints dilation = SpatialInts(p_, p_.dilation, 1);
+    const CudnnInts padding = CudnnSpatial(p_, p_.padding, 0);
+    const CudnnInts stride = CudnnSpatial(p_, p_.stride, 1);
+    const CudnnInts dilation = CudnnSpatial(p_, p_.dilation, 1);
     const int type = p_.dtype == DType::kFloat64 ? kCudnnDouble : kCudnnFloat;
     RETURN_IF_ERROR(library_->Check(
         f.cudnnSetConvolutionNdDescriptor(
@@ -209,45 +145,46 @@ class CudnnConvolution final : public PreparedCall {
                             convolution_, static_cast<int>(p_.groups)),
                         "cudnnSetConvolutionGroupCount"));
     return library_->Check(
-        f.cudnnSetConvolutionMathType(convolution_, IsHalf(p_.dtype)
-                                                        ? kCudnnTensorOpMath
-                                                        : kCudnnFmaMath),
+        f.cudnnSetConvolutionMathType(convolution_, MathType(p_)),
         "cudnnSetConvolutionMathType");
   }
 
-  absl::Status PrepareOn(int format, bool copy_all) {
+  absl::Status PrepareOn(CudnnFormat format, bool copy_all) {
     const Cudnn::Functions& f = library_->functions();
     const int type = *CudnnType(p_.dtype);
     room_bytes_ = 0;
-    for (const int i : {kImage, kWeights, kResult}) {
-      const Longs sizes = SizesOf(p_, i);
-      const Longs dense = DenseStrides(sizes, format);
+    for (const int i : {kImageOperand, kWeightsOperand, kResultOperand}) {
+      const CudnnLongs sizes = CudnnSizes(p_, i);
+      const CudnnLongs dense = CudnnDenseStrides(sizes, format);
       // Filters have no strides of their own, only a format.
-      const bool must_be_dense = copy_all || i == kWeights;
-      used_[i] = must_be_dense ? dense : StridesOf(p_, i);
-      copied_[i] = !SameLayout(sizes, used_[i], StridesOf(p_, i));
+      const bool must_be_dense = copy_all || i == kWeightsOperand;
+      used_[i] = must_be_dense ? dense : CudnnStrides(p_, i);
+      copied_[i] = !CudnnSameLayout(sizes, used_[i], CudnnStrides(p_, i));
       starts_[i] = room_bytes_;
       if (copied_[i]) room_bytes_ += RoundedBytes(sizes);
-      const Ints dims = ToInts(sizes);
-      const Ints strides = ToInts(used_[i]);
+      const CudnnInts dims = ToCudnnInts(sizes);
+      const CudnnInts strides = ToCudnnInts(used_[i]);
       const int rank = static_cast<int>(dims.size());
       RETURN_IF_ERROR(library_->Check(
-          i == kWeights
-              ? f.cudnnSetFilterNdDescriptor(described_[i], type, format, rank,
-                                             dims.data())
+          i == kWeightsOperand
+              ? f.cudnnSetFilterNdDescriptor(
+                    described_[i], type,
+                    format == CudnnFormat::kChannelsLast ? kCudnnNhwc
+                                                         : kCudnnNchw,
+                    rank, dims.data())
               : f.cudnnSetTensorNdDescriptor(described_[i], type, rank,
                                              dims.data(), strides.data()),
           "cudnnSetNdDescriptor"));
     }
     RETURN_IF_ERROR(DescribeBias(type));
-    starts_[kBias] = room_bytes_;  // the workspace comes last
+    starts_[kBiasOperand] = room_bytes_;  // the workspace comes last
     ASSIGN_OR_RETURN(const Handle handle, Handle::Borrow(*library_));
     RETURN_IF_ERROR(ChooseAlgorithm(handle.get()));
     room_bytes_ += static_cast<int64_t>(workspace_bytes_);
     return absl::OkStatus();
   }
 
-  int64_t RoundedBytes(const Longs& sizes) const {
+  int64_t RoundedBytes(const CudnnLongs& sizes) const {
     int64_t bytes = SizeInBytes(p_.dtype);
     for (const int64_t size : sizes) bytes *= size;
     return (bytes + 255) / 256 * 256;
@@ -258,15 +195,15 @@ class CudnnConvolution final : public PreparedCall {
     const int step = static_cast<int>(p_.bias_stride);
     const int channels = static_cast<int>(
         p_.wanted == Wanted::kImage ? p_.image_channels : p_.result_channels);
-    Ints dims(std::max(4, p_.spatial + 2), 1);
-    Ints strides(dims.size(), 1);
+    CudnnInts dims(std::max(4, p_.spatial + 2), 1);
+    CudnnInts strides(dims.size(), 1);
     dims[1] = channels;
     strides[0] = channels * step;
     strides[1] = step;
     return library_->Check(
         library_->functions().cudnnSetTensorNdDescriptor(
-            described_[kBias], type, static_cast<int>(dims.size()), dims.data(),
-            strides.data()),
+            described_[kBiasOperand], type, static_cast<int>(dims.size()),
+            dims.data(), strides.data()),
         "cudnnSetTensorNdDescriptor");
   }
 
@@ -274,9 +211,9 @@ class CudnnConvolution final : public PreparedCall {
   absl::Status AskForAlgorithms(void* handle, CudnnAlgorithm* answers,
                                 int* found) const {
     const Cudnn::Functions& f = library_->functions();
-    const CudnnDescriptor x = described_[kImage];
-    const CudnnDescriptor w = described_[kWeights];
-    const CudnnDescriptor y = described_[kResult];
+    const CudnnDescriptor x = described_[kImageOperand];
+    const CudnnDescriptor w = described_[kWeightsOperand];
+    const CudnnDescriptor y = described_[kResultOperand];
     switch (p_.wanted) {
       case Wanted::kResult:
         return library_->Check(f.cudnnGetConvolutionForwardAlgorithm_v7(
@@ -299,9 +236,9 @@ class CudnnConvolution final : public PreparedCall {
 
   int WorkspaceBytes(void* handle, int algorithm, size_t* bytes) const {
     const Cudnn::Functions& f = library_->functions();
-    const CudnnDescriptor x = described_[kImage];
-    const CudnnDescriptor w = described_[kWeights];
-    const CudnnDescriptor y = described_[kResult];
+    const CudnnDescriptor x = described_[kImageOperand];
+    const CudnnDescriptor w = described_[kWeightsOperand];
+    const CudnnDescriptor y = described_[kResultOperand];
     switch (p_.wanted) {
       case Wanted::kResult:
         return f.cudnnGetConvolutionForwardWorkspaceSize(
@@ -324,6 +261,7 @@ class CudnnConvolution final : public PreparedCall {
       size_t bytes = 0;
       if (answers[i].status != 0 ||
           answers[i].determinism != kCudnnDeterministic ||
+          RoundsInside(p_, answers[i].algorithm) ||
           WorkspaceBytes(handle, answers[i].algorithm, &bytes) != 0 ||
           bytes > kMaxWorkspaceBytes) {
         continue;
@@ -334,17 +272,18 @@ class CudnnConvolution final : public PreparedCall {
     }
     return MakeError(ErrorReason::kUnsupportedOp,
                      absl::StrCat("cuDNN: none of ", found,
-                                  " algorithms is supported, deterministic and "
-                                  "within 1 GiB of workspace"));
+                                  " algorithms is supported, deterministic, "
+                                  "exact but for one rounding, and within 1 "
+                                  "GiB of workspace"));
   }
 
   absl::Status RunWithRoom(const ExternBuffers& buffers, char* room,
                            Stream stream) const {
     std::array<void*, 3> at;
-    for (const int i : {kImage, kWeights, kResult}) {
+    for (const int i : {kImageOperand, kWeightsOperand, kResultOperand}) {
       at[i] = copied_[i] ? room + starts_[i] : buffers.operand[i];
       if (copied_[i] && i != written_) {
-        RETURN_IF_ERROR(CopyOperand(i, buffers.operand[i], StridesOf(p_, i),
+        RETURN_IF_ERROR(CopyOperand(i, buffers.operand[i], CudnnStrides(p_, i),
                                     at[i], used_[i], stream));
       }
     }
@@ -354,22 +293,22 @@ class CudnnConvolution final : public PreparedCall {
           library_->Check(library_->functions().cudnnSetStream(
                               handle.get(), static_cast<CUstream>(stream)),
                           "cudnnSetStream"));
-      RETURN_IF_ERROR(Convolve(handle.get(), at, room + starts_[kBias]));
+      RETURN_IF_ERROR(Convolve(handle.get(), at, room + starts_[kBiasOperand]));
       if (p_.has_bias) {
         RETURN_IF_ERROR(
-            AddBias(handle.get(), buffers.operand[kBias], at[written_]));
+            AddBias(handle.get(), buffers.operand[kBiasOperand], at[written_]));
       }
     }
     if (!copied_[written_]) return absl::OkStatus();
     return CopyOperand(written_, at[written_], used_[written_],
-                       buffers.operand[written_], StridesOf(p_, written_),
+                       buffers.operand[written_], CudnnStrides(p_, written_),
                        stream);
   }
 
-  absl::Status CopyOperand(int i, void* from, const Longs& from_strides,
-                           void* to, const Longs& to_strides,
+  absl::Status CopyOperand(int i, void* from, const CudnnLongs& from_strides,
+                           void* to, const CudnnLongs& to_strides,
                            Stream stream) const {
-    const Longs sizes = SizesOf(p_, i);
+    const CudnnLongs sizes = CudnnSizes(p_, i);
     const int64_t element = SizeInBytes(p_.dtype);
     return library_->device().Copy({from, element, sizes, from_strides},
                                    {to, element, sizes, to_strides}, stream);
@@ -378,9 +317,9 @@ class CudnnConvolution final : public PreparedCall {
   absl::Status Convolve(void* handle, const std::array<void*, 3>& at,
                         void* workspace) const {
     const Cudnn::Functions& f = library_->functions();
-    const CudnnDescriptor x = described_[kImage];
-    const CudnnDescriptor w = described_[kWeights];
-    const CudnnDescriptor y = described_[kResult];
+    const CudnnDescriptor x = described_[kImageOperand];
+    const CudnnDescriptor w = described_[kWeightsOperand];
+    const CudnnDescriptor y = described_[kResultOperand];
     const double one_twice = 1, zero_twice = 0;
     const float one_single = 1, zero_single = 0;
     const bool twice = p_.dtype == DType::kFloat64;
@@ -391,21 +330,24 @@ class CudnnConvolution final : public PreparedCall {
     switch (p_.wanted) {
       case Wanted::kResult:
         return library_->Check(
-            f.cudnnConvolutionForward(
-                handle, one, x, at[kImage], w, at[kWeights], convolution_,
-                algorithm_, workspace, workspace_bytes_, zero, y, at[kResult]),
+            f.cudnnConvolutionForward(handle, one, x, at[kImageOperand], w,
+                                      at[kWeightsOperand], convolution_,
+                                      algorithm_, workspace, workspace_bytes_,
+                                      zero, y, at[kResultOperand]),
             "cudnnConvolutionForward");
       case Wanted::kImage:
         return library_->Check(
             f.cudnnConvolutionBackwardData(
-                handle, one, w, at[kWeights], y, at[kResult], convolution_,
-                algorithm_, workspace, workspace_bytes_, zero, x, at[kImage]),
+                handle, one, w, at[kWeightsOperand], y, at[kResultOperand],
+                convolution_, algorithm_, workspace, workspace_bytes_, zero, x,
+                at[kImageOperand]),
             "cudnnConvolutionBackwardData");
       case Wanted::kWeights:
         return library_->Check(
             f.cudnnConvolutionBackwardFilter(
-                handle, one, x, at[kImage], y, at[kResult], convolution_,
-                algorithm_, workspace, workspace_bytes_, zero, w, at[kWeights]),
+                handle, one, x, at[kImageOperand], y, at[kResultOperand],
+                convolution_, algorithm_, workspace, workspace_bytes_, zero, w,
+                at[kWeightsOperand]),
             "cudnnConvolutionBackwardFilter");
     }
     return absl::InternalError("a convolution that wants nothing");
@@ -418,7 +360,7 @@ class CudnnConvolution final : public PreparedCall {
                                 ? static_cast<const void*>(&one_twice)
                                 : &one_single;
     return library_->Check(library_->functions().cudnnAddTensor(
-                               handle, one, described_[kBias], bias, one,
+                               handle, one, described_[kBiasOperand], bias, one,
                                described_[written_], written),
                            "cudnnAddTensor");
   }
@@ -428,21 +370,13 @@ class CudnnConvolution final : public PreparedCall {
   const int written_;
   std::array<CudnnDescriptor, 4> described_{};
   CudnnDescriptor convolution_ = nullptr;
-  std::array<Longs, 3> used_;        // strides that cuDNN computes on
+  std::array<CudnnLongs, 3> used_;   // strides that cuDNN computes on
   std::array<bool, 3> copied_{};     // where they are not the caller's
   std::array<int64_t, 4> starts_{};  // in the room; the last: workspace
   int64_t room_bytes_ = 0;
   int algorithm_ = 0;
   size_t workspace_bytes_ = 0;
 };
-
-bool IsEmpty(const ConvolutionProblem& p) {
-  bool empty = p.batch == 0 || p.image_channels == 0 || p.result_channels == 0;
-  for (int i = 0; i < p.spatial; ++i) {
-    empty = empty || p.image[i] == 0 || p.result[i] == 0;
-  }
-  return empty;
-}
 
 // What is wanted has no elements, or is a sum of none: zeros.
 class EmptyConvolution final : public PreparedCall {
@@ -453,7 +387,7 @@ class EmptyConvolution final : public PreparedCall {
   absl::Status Run(const ExternBuffers& buffers, Stream stream) const override {
     const int written = WrittenOperand(p_.wanted);
     int64_t elements = 1;
-    for (const int64_t size : SizesOf(p_, written)) elements *= size;
+    for (const int64_t size : CudnnSizes(p_, written)) elements *= size;
     if (elements == 0) return absl::OkStatus();
     return library_->device().Fill(buffers.operand[written],
                                    SizeInBytes(p_.dtype), elements, 0, stream);

@@ -13,39 +13,21 @@ namespace {
 
 using Wanted = ConvolutionProblem::Wanted;
 
-// Operands of a slab, by ExternBuffers' numbers.
-constexpr int kImage = 0;
-constexpr int kWeights = 1;
-constexpr int kResult = 2;
-constexpr int kBias = 3;
-
 // Channels that a cut between threads keeps together: what oneDNN's blocked
 // layouts hold in one block.
 constexpr int64_t kChannelBlock = 16;
 
 int64_t AlignedUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-int WrittenOperand(Wanted wanted) {
-  switch (wanted) {
-    case Wanted::kImage:
-      return kImage;
-    case Wanted::kWeights:
-      return kWeights;
-    case Wanted::kResult:
-      return kResult;
-  }
-  return kResult;
-}
-
 // oneDNN's name of operand `i` when `wanted` is computed.
 int ArgumentName(Wanted wanted, int i) {
   switch (i) {
-    case kImage:
+    case kImageOperand:
       return wanted == Wanted::kImage ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC;
-    case kWeights:
+    case kWeightsOperand:
       return wanted == Wanted::kWeights ? DNNL_ARG_DIFF_WEIGHTS
                                         : DNNL_ARG_WEIGHTS;
-    case kResult:
+    case kResultOperand:
       return wanted == Wanted::kResult ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST;
     default:
       return DNNL_ARG_BIAS;
@@ -67,10 +49,10 @@ CallerLayout LayoutOf(const ConvolutionProblem& p, int operand) {
   };
   const int64_t* extents = p.image;
   const int64_t* strides = p.image_strides;
-  if (operand == kImage) {
+  if (operand == kImageOperand) {
     add(p.batch, strides[0]);
     add(p.image_channels, strides[1]);
-  } else if (operand == kResult) {
+  } else if (operand == kResultOperand) {
     extents = p.result;
     strides = p.result_strides;
     add(p.batch, strides[0]);
@@ -126,7 +108,8 @@ class Slab {
     const dnnl_memory_desc_t& bias = primitive_->Layout(DNNL_ARG_BIAS);
     const dnnl_memory_desc_t& scratch = primitive_->Layout(DNNL_ARG_SCRATCHPAD);
     const bool takes_bias = p_.has_bias && p_.wanted == Wanted::kResult;
-    arguments[3] = {DNNL_ARG_BIAS, &bias, takes_bias ? caller[kBias] : nullptr};
+    arguments[3] = {DNNL_ARG_BIAS, &bias,
+                    takes_bias ? caller[kBiasOperand] : nullptr};
     arguments[4] = {DNNL_ARG_SCRATCHPAD, &scratch, room + room_starts_[3]};
     RETURN_IF_ERROR(primitive_->Execute(arguments));
     if (reorders_[written_] != nullptr) {
@@ -180,7 +163,7 @@ class Slab {
     const bool channels_last =
         IsDenseChannelsLast(p_.image_channels, p_.image, p_.image_strides) &&
         IsDenseChannelsLast(p_.result_channels, p_.result, p_.result_strides);
-    if (channels_last && operand != kWeights) return caller_[operand];
+    if (channels_last && operand != kWeightsOperand) return caller_[operand];
     dnnl_memory_desc_t any;
     RETURN_IF_ERROR(DnnlLibrary::Check(
         library_->dnnl_memory_desc_init_by_tag(
@@ -191,9 +174,9 @@ class Slab {
   }
 
   absl::Status CreatePrimitive() {
-    ASSIGN_OR_RETURN(const dnnl_memory_desc_t image, Wish(kImage));
-    ASSIGN_OR_RETURN(const dnnl_memory_desc_t weights, Wish(kWeights));
-    ASSIGN_OR_RETURN(const dnnl_memory_desc_t result, Wish(kResult));
+    ASSIGN_OR_RETURN(const dnnl_memory_desc_t image, Wish(kImageOperand));
+    ASSIGN_OR_RETURN(const dnnl_memory_desc_t weights, Wish(kWeightsOperand));
+    ASSIGN_OR_RETURN(const dnnl_memory_desc_t result, Wish(kResultOperand));
     dnnl_dims_t dilation;  // oneDNN counts the gaps
     for (int i = 0; i < p_.spatial; ++i) dilation[i] = p_.dilation[i] - 1;
     dnnl_convolution_desc_t what;
@@ -253,8 +236,9 @@ class Slab {
 
   // oneDNN's image product takes no bias: only f32 comes here with one.
   void AddImageBias(const std::array<char*, 4>& caller) const {
-    float* const image = reinterpret_cast<float*>(caller[kImage]);
-    const float* const bias = reinterpret_cast<const float*>(caller[kBias]);
+    float* const image = reinterpret_cast<float*>(caller[kImageOperand]);
+    const float* const bias =
+        reinterpret_cast<const float*>(caller[kBiasOperand]);
     const int64_t* const s = p_.image_strides;
     for (int64_t n = 0; n < p_.batch; ++n) {
       for (int64_t c = 0; c < p_.image_channels; ++c) {

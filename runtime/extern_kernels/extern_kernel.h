@@ -42,6 +42,10 @@
 // spatial dimension (one value serves all), transposed and groups an int;
 // output_mask is two ints. The size of y is the view's own.
 //
+// Every call takes allow_tf32 and allow_reduced_sums, ints, 0 when absent: what
+// a library may round for speed (see Precision). CPU libraries have no use for
+// them.
+//
 // Dtypes: f32, bf16, f16 (computed in f32), f64; on the CPU also i64 and i32
 // matrices. All operands of a call have one dtype. On CUDA an f64 call takes no
 // activation, and K = 0 takes no beta but 0 and 1 (UNSUPPORTED_OP at load).
@@ -53,6 +57,14 @@
 namespace kiln {
 
 enum class Activation { kNone, kRelu, kGeluTanh };
+
+// What a library may give up for speed; by default nothing: products and sums
+// in f32 (f64 for f64), one rounding at the end.
+struct Precision {
+  bool tf32 = false;          // f32 factors rounded to 10 bits of fraction
+  bool reduced_sums = false;  // parts of a half type's sum rounded to that type
+  bool operator==(const Precision&) const = default;
+};
 
 // Strides of a matrix, or of a batch of them, in elements.
 struct MatrixStrides {
@@ -77,6 +89,7 @@ struct MatmulProblem {
   double alpha = 1;
   double beta = 1;
   Activation activation = Activation::kNone;
+  Precision precision;
   bool operator==(const MatmulProblem&) const = default;
 };
 
@@ -108,8 +121,18 @@ struct ConvolutionProblem {
   // One number a channel of what is wanted (kResult or kImage).
   bool has_bias = false;
   int64_t bias_stride = 1;
+  Precision precision;
   bool operator==(const ConvolutionProblem&) const = default;
 };
+
+// Operands of a convolution, by ExternBuffers' numbers.
+inline constexpr int kImageOperand = 0;
+inline constexpr int kWeightsOperand = 1;
+inline constexpr int kResultOperand = 2;
+inline constexpr int kBiasOperand = 3;
+
+// The operand that is computed.
+int WrittenOperand(ConvolutionProblem::Wanted wanted);
 
 using ExternProblem = std::variant<MatmulProblem, ConvolutionProblem>;
 

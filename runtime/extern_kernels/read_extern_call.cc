@@ -54,6 +54,12 @@ class Attributes {
     return WrongType(name, "a string");
   }
 
+  absl::StatusOr<Precision> PrecisionAllowed() {
+    ASSIGN_OR_RETURN(const int64_t tf32, Int("allow_tf32", 0));
+    ASSIGN_OR_RETURN(const int64_t sums, Int("allow_reduced_sums", 0));
+    return Precision{.tf32 = tf32 != 0, .reduced_sums = sums != 0};
+  }
+
   // `count` numbers; one serves all, and none gives `absent` for each.
   absl::Status Ints(absl::string_view name, int count, int64_t absent,
                     int64_t* out) {
@@ -203,6 +209,7 @@ absl::StatusOr<Parts> ReadMatmul(const ExternCall& call, size_t rank,
   ASSIGN_OR_RETURN(const absl::string_view activation,
                    attributes.Text("activation"));
   ASSIGN_OR_RETURN(problem.activation, ActivationOf(call.name, activation));
+  ASSIGN_OR_RETURN(problem.precision, attributes.PrecisionAllowed());
   RETURN_IF_ERROR(attributes.AllKnown());
   ExternPart part;
   part.operand[0] = a_index;
@@ -240,6 +247,7 @@ absl::StatusOr<ConvolutionProblem> ReadDirect(const ExternCall& call,
       attributes.Ints("padding", problem.spatial, 0, problem.padding));
   RETURN_IF_ERROR(
       attributes.Ints("dilation", problem.spatial, 1, problem.dilation));
+  ASSIGN_OR_RETURN(problem.precision, attributes.PrecisionAllowed());
   // It only chooses among the sizes of y that give one x: y's view has it.
   int64_t unused[ConvolutionProblem::kMaxSpatial];
   RETURN_IF_ERROR(
@@ -396,6 +404,18 @@ std::string Text(const ConvolutionProblem& p) {
 }
 
 }  // namespace
+
+int WrittenOperand(ConvolutionProblem::Wanted wanted) {
+  switch (wanted) {
+    case ConvolutionProblem::Wanted::kImage:
+      return kImageOperand;
+    case ConvolutionProblem::Wanted::kWeights:
+      return kWeightsOperand;
+    case ConvolutionProblem::Wanted::kResult:
+      return kResultOperand;
+  }
+  return kResultOperand;
+}
 
 std::string Describe(const ExternProblem& problem) {
   return std::visit([](const auto& p) { return Text(p); }, problem);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "compiler/config/compile_options_from_wire.h"
 #include "compiler/graph/op_table.h"
 #include "compiler/pass/graph_inspection.h"
 

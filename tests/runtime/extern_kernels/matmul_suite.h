@@ -27,6 +27,19 @@ struct MatmulLibraryCase {
   double gelu_tolerance = 2e-6;  // of f32
 };
 
+// What is due at one place, and the sum of the sizes of its terms.
+struct DueElement {
+  double value = 0;
+  double terms = 0;
+};
+
+// How far a result may be from what is due: `relative` of it (at least of 1),
+// `of_terms` of the sum of the sizes of its terms.
+struct SumTolerance {
+  double relative = 0;
+  double of_terms = 0;
+};
+
 class MatmulSuite : public testing::TestWithParam<MatmulLibraryCase> {
  protected:
   void SetUp() override {
@@ -51,6 +64,14 @@ class MatmulSuite : public testing::TestWithParam<MatmulLibraryCase> {
     return {batch, rows, columns};
   }
 
+  // What one rounding to nearest may change, relative to the value; 0 for
+  // dtypes whose sums are not rounded again.
+  static double HalfUlp(DType dtype) {
+    return dtype == DType::kBFloat16  ? 0x1p-8
+           : dtype == DType::kFloat16 ? 0x1p-11
+                                      : 0;
+  }
+
   static double ActivatedValue(const std::string& activation, double x) {
     if (activation == "relu") return x < 0 ? 0 : x;
     if (activation == "gelu_tanh") {
@@ -61,30 +82,34 @@ class MatmulSuite : public testing::TestWithParam<MatmulLibraryCase> {
   }
 
   // out = activation(beta * bias + alpha * a @ b) at one place, in double.
-  static double Expected(const Operand& a, const Operand& b,
-                         const Operand* bias, std::vector<int64_t> place,
-                         double alpha, double beta,
-                         const std::string& activation) {
+  static DueElement Expected(const Operand& a, const Operand& b,
+                             const Operand* bias, std::vector<int64_t> place,
+                             double alpha, double beta,
+                             const std::string& activation) {
     const bool batched = place.size() == 3;
     const size_t row = batched ? 1 : 0;
     double sum = 0;
+    DueElement due;
     for (int64_t k = 0; k < a.sizes().back(); ++k) {
       std::vector<int64_t> in_a = place;
       std::vector<int64_t> in_b = place;
       in_a[row + 1] = k;
       in_b[row] = k;
-      sum += a.At(in_a) * b.At(in_b);
+      const double term = a.At(in_a) * b.At(in_b);
+      sum += term;
+      due.terms += std::abs(term);
     }
     double value = alpha * sum;
     if (bias != nullptr && beta != 0) value += beta * bias->At(place);
-    return ActivatedValue(activation, value);
+    due.value = ActivatedValue(activation, value);
+    return due;
   }
 
-  // Runs the call and compares every element. `tolerance` is relative; 0 where
-  // small integers make the result exact.
+  // Runs the call and compares every element. No tolerance where small integers
+  // make the result exact.
   void Check(const std::string& name, Operand& a, Operand& b, Operand* bias,
              Operand& out, std::vector<ExternAttribute> attributes,
-             double tolerance = 0) {
+             SumTolerance tolerance = {}) {
     double alpha = 1, beta = 1;
     std::string activation;
     for (const ExternAttribute& attribute : attributes) {
@@ -102,12 +127,16 @@ class MatmulSuite : public testing::TestWithParam<MatmulLibraryCase> {
     ASSERT_TRUE(status.ok()) << status;
     int wrong = 0;
     ForEachIndex(out.sizes(), [&](const std::vector<int64_t>& place) {
-      const double due = Expected(a, b, bias, place, alpha, beta, activation);
+      const DueElement due =
+          Expected(a, b, bias, place, alpha, beta, activation);
       const double found = out.At(place);
-      if (!(std::abs(found - due) <=
-            tolerance * std::max(1.0, std::abs(due)))) {
+      const double allowed =
+          tolerance.relative * std::max(1.0, std::abs(due.value)) +
+          tolerance.of_terms * due.terms;
+      if (!(std::abs(found - due.value) <= allowed)) {
         if (++wrong <= 3) {
-          ADD_FAILURE() << "found " << found << ", due " << due << " at row "
+          ADD_FAILURE() << "found " << found << ", due " << due.value
+                        << " within " << allowed << " at row "
                         << place[place.size() - 2] << ", column "
                         << place.back();
         }
@@ -239,16 +268,35 @@ TEST_P(MatmulSuite, ActivationsComeLast) {
       for (Operand* operand : {&a, &b, &bias}) {
         operand->FillWithSmallIntegers(random_);
       }
-      // One rounding of the result; f32 is good to a few ulp, and to 2^-10
-      // where a GPU takes its own approximation of tanh.
-      const double tolerance = dtype == DType::kBFloat16  ? 1.0 / 256
-                               : dtype == DType::kFloat16 ? 1.0 / 1024
-                               : dtype == DType::kFloat32
-                                   ? GetParam().gelu_tolerance
-                                   : 1e-12;
+      // Half an ulp of the result; f32 is good to a few ulp, and all to what a
+      // library's approximation of tanh leaves (gelu_tolerance).
+      const double tolerance = dtype == DType::kFloat64
+                                   ? 1e-12
+                                   : HalfUlp(dtype) + GetParam().gelu_tolerance;
       Check("addmm", a, b, &bias, out, {{"activation", activation}},
-            activation == "gelu_tanh" ? tolerance : 0);
+            {.relative = activation == "gelu_tanh" ? tolerance : 0});
     }
+  }
+}
+
+// Not what max(x, 0) does on most hardware.
+TEST_P(MatmulSuite, ReluKeepsANaN) {
+  for (const DType dtype : GetParam().dtypes) {
+    if (!IsFloat(dtype)) continue;
+    if (dtype == DType::kFloat64 && !GetParam().activates_double) continue;
+    SCOPED_TRACE(ShortName(dtype));
+    auto a = Operand::Dense(dtype, {16, 16}, {0, 1});
+    auto b = Operand::Dense(dtype, {16, 16}, {0, 1});
+    auto out = Operand::Dense(dtype, {16, 16}, {0, 1});
+    a.FillWith(-1);
+    b.FillWith(1);
+    a.Set(0, std::numeric_limits<double>::quiet_NaN());
+    const absl::Status status =
+        RunCall({.name = "mm", .attributes = {{"activation", "relu"}}},
+                {&a, &b}, {&out}, *opened_.device, *opened_.externs);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_TRUE(std::isnan(out.At({0, 3}))) << out.At({0, 3});
+    EXPECT_EQ(out.At({1, 3}), 0);
   }
 }
 
@@ -265,15 +313,28 @@ TEST_P(MatmulSuite, LongSumsStayWithinTheErrorOfTheirDType) {
         operand->Set(i, uniform(random_));
       }
     }
-    // A sum of 700 products of size 1/3 is of size 9; f32 sums err by at most
-    // 700 * 2^-24 * sum|a b| = 0.01 at the very worst, in practice 1e-5. The
-    // half types add one rounding of the result.
-    const double tolerance = dtype == DType::kBFloat16  ? 1.0 / 256
-                             : dtype == DType::kFloat16 ? 1.0 / 1024
-                             : dtype == DType::kFloat32 ? 1e-4
-                                                        : 1e-12;
+    // Each of the K - 1 additions in f32 (f64: 2^-53) errs by at most 2^-24 of
+    // a partial sum, as often up as down: about sqrt(K) * 2^-24 of the sum of
+    // the sizes of the terms. A half type's result is rounded once more. Parts
+    // of a sum rounded to f16, or factors rounded to TF32, are ten times that.
+    const double sums = dtype == DType::kFloat64 ? 0x1p-53 : 0x1p-24;
+    const SumTolerance tolerance = {.relative = HalfUlp(dtype),
+                                    .of_terms = std::sqrt(700) * sums};
     Check("mm", a, b, nullptr, out, {}, tolerance);
   }
+}
+
+// 1 + 2^-12 needs more bits than a factor of TF32 has.
+TEST_P(MatmulSuite, FactorsLoseBitsOnlyWhereTheCallAllowsIt) {
+  auto a = Operand::Dense(DType::kFloat32, {64, 64}, {0, 1});
+  auto b = Operand::Dense(DType::kFloat32, {64, 64}, {0, 1});
+  auto out = Operand::Dense(DType::kFloat32, {64, 64}, {0, 1});
+  a.FillWith(1 + 0x1p-12);
+  b.FillWith(1);
+  Check("mm", a, b, nullptr, out, {});
+  Check("mm", a, b, nullptr, out, {{"allow_tf32", int64_t{0}}});
+  Check("mm", a, b, nullptr, out, {{"allow_tf32", int64_t{1}}},
+        {.relative = 0x1p-11});
 }
 
 }  // namespace kiln

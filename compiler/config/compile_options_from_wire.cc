@@ -1,4 +1,4 @@
-#include "compiler/config/compile_options.h"
+#include "compiler/config/compile_options_from_wire.h"
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"

@@ -1,0 +1,20 @@
+#ifndef KILN_COMPILER_CONFIG_COMPILE_OPTIONS_FROM_WIRE_H_
+#define KILN_COMPILER_CONFIG_COMPILE_OPTIONS_FROM_WIRE_H_
+
+#include "absl/status/statusor.h"
+#include "compiler/config/compile_options.h"
+#include "proto/compile_service.pb.h"
+
+namespace kiln {
+
+// Zero on the wire is the default.
+//
+// Errors:
+//   BAD_OPTION      a number out of range, a cache_tag above 256 bytes
+//   UNSUPPORTED_OP  deterministic, emulate_precision_casts: not built yet
+absl::StatusOr<CompileOptions> CompileOptionsFromWire(
+    const wire::CompileOptions& wire);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_CONFIG_COMPILE_OPTIONS_FROM_WIRE_H_
