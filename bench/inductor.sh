@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compile and step time on the CPU, cold, against Inductor's C++ in the same run (KILN_TORCH_PYTHON).
 #
-# usage: ./kiln bench inductor [MODEL...]     (default: gpt2_train)
+# usage: ./kiln bench inductor [MODEL...]     (default: the eleven models of the first issue; minutes)
 # Environment: KILN_TORCH_PYTHON, the python of a virtual environment with torch 2.11.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,7 +12,8 @@ if [[ -z $torch_python ]]; then
   echo "  python3 -m venv build/torch && build/torch/bin/pip install torch==2.11.0 safetensors numpy" >&2
   exit 2
 fi
-[[ $# -gt 0 ]] || set -- gpt2_train
+[[ $# -gt 0 ]] || set -- mlp_layernorm_train mlp_batchnorm_train mlp_dynamic_train linear_cross_entropy_train bert_train \
+  gpt2_train gpt2_dynamic_infer llama_train vit_train resnet_infer resnet_train
 models=("$@")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -28,5 +29,5 @@ done
 "$corpus" "${files[@]}" --unpack "$folder/plain"
 # A private daemon each time: every cache is empty.
 "$corpus" "${files[@]}" --repeat 20 --jobs 1 --threads 2 --report "$folder/kiln.json"
-"$torch_python" bench/peer_inductor.py --device cpu --threads 2 "${plain[@]}" >"$folder/inductor.jsonl"
+"$torch_python" bench/peer_inductor.py --device cpu --threads 2 "${plain[@]}" | tee "$folder/inductor.jsonl"
 python3 bench/ratio_table.py "$folder/kiln.json" "$folder/inductor.jsonl"

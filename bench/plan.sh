@@ -5,4 +5,8 @@ cd "$(dirname "$0")/.."
 
 bazel build //tests/bench:plan_bench
 [[ $# -gt 0 ]] || set -- tests/corpus/full/gpt2_train_bf16.jsonl.zst
-exec bazel-bin/tests/bench/plan_bench "$@"
+table=$(bazel-bin/tests/bench/plan_bench "$@")
+echo "$table"
+ms=$(awk '/^graph to sources and plan/ {print $6}' <<<"$table")
+python3 bench/figures.py ratio "graph to sources and plan" "$ms" "bar" 100 ms
+python3 bench/figures.py peer "graph to sources and plan" "$(awk -v ms="$ms" 'BEGIN {print ms / 1e3}')"

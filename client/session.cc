@@ -73,7 +73,13 @@ absl::StatusOr<CompileOutcome> Session::AskDaemon(
     MutexLock lock(&mu_);
     client_ = client;
   }
-  return client->Compile(request, {.deadline = deadline});
+  CompileCall call = {.deadline = deadline};
+  if (options_.on_progress) {
+    call.on_progress = [&](const wire::Progress& progress) {
+      options_.on_progress(request.graph().name(), progress);
+    };
+  }
+  return client->Compile(request, call);
 }
 
 absl::StatusOr<CompileOutcome> Session::CompileOnly(

@@ -44,6 +44,11 @@ struct SessionOptions {
   absl::Duration local_deadline = absl::Seconds(300);
   // What code is made for; empty: all that the device has.
   std::optional<wire::Target> target;
+  // Called with the graph's name and each Progress of a daemon that compiles
+  // it, on the thread that waits for the compile; so by several at once. A
+  // function, since only the caller knows where people look. May be empty.
+  std::function<void(const std::string& graph, const wire::Progress&)>
+      on_progress;
 };
 
 // What one compile took and where it was done.

@@ -15,9 +15,9 @@
 #include <system_error>
 #include <thread>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/command_line.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
 #include "server/config.h"
@@ -25,6 +25,10 @@
 
 namespace kiln {
 namespace {
+
+constexpr char kFooter[] =
+    "Exit codes: 0 ended as asked, 1 could not start or left jobs behind, "
+    "2 used wrongly.";
 
 struct Flags {
   std::string config_file;
@@ -162,31 +166,28 @@ int Serve(const Config& config) {
   return emptied ? 0 : 1;
 }
 
-void Define(CLI::App& app, Flags& flags) {
-  app.set_version_flag("--version", absl::StrCat("kilnd ", kKilndVersion));
-  app.add_option("--config", flags.config_file, "TOML file");
-  app.add_option("--socket", flags.socket, "path of the Unix socket");
-  app.add_option("--tcp", flags.tcp, "address to listen on as well");
-  app.add_option("--data-folder", flags.data_folder,
-                 "database, key and scratch folders");
-  app.add_option("--worker", flags.worker, "the kiln-worker program");
-  app.add_option("--workers", flags.workers, "how many; 0: one a core");
-  app.add_option("--log-format", flags.log_format, "text or json");
-  app.add_option("--log-level", flags.log_level, "info, warning or error");
-  app.add_flag("--check-config", flags.check_config,
-               "print the whole configuration as it would be used, and end");
+void Define(Arguments& line, Flags& flags) {
+  line.Option("--config", flags.config_file, "TOML file");
+  line.Option("--socket", flags.socket, "path of the Unix socket");
+  line.Option("--tcp", flags.tcp, "address to listen on as well");
+  line.Option("--data-folder", flags.data_folder,
+              "database, key and scratch folders");
+  line.Option("--worker", flags.worker, "the kiln-worker program");
+  line.Option("--workers", flags.workers, "how many; 0: one a core");
+  line.Option("--log-format", flags.log_format, "text or json");
+  line.Option("--log-level", flags.log_level, "info, warning or error");
+  line.Flag("--check-config", flags.check_config,
+            "print the whole configuration as it would be used, and end");
 }
 
 int Main(int argc, char** argv) {
   Flags flags;
-  CLI::App app("kilnd: compiles tensor graphs once for everybody", "kilnd");
-  Define(app, flags);
-  // CLI11 throws; it stops here.
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& end) {
-    return app.exit(end) == 0 ? 0 : 2;
-  }
+  CommandLine line({.program = "kilnd",
+                    .what = "kilnd: compiles tensor graphs once for everybody",
+                    .footer = kFooter,
+                    .version = absl::StrCat("kilnd ", kKilndVersion)});
+  Define(line.arguments(), flags);
+  if (const std::optional<int> end = line.Parse(argc, argv)) return *end;
   const absl::StatusOr<Config> config = ConfigOf(flags);
   if (!config.ok()) {
     fprintf(stderr, "kilnd: %s\n",

@@ -221,8 +221,8 @@ absl::StatusOr<std::string> PurgeCommand(
   wire::PurgeRequest request = PurgeRequestOf(options);
   if (options.key_prefix.empty() && options.device.empty() && !options.all &&
       options.older_than <= absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(
-        "purge: a key, --older-than, --device or --all is due");
+    return MakeError(ErrorReason::kBadOption,
+                     "purge: a key, --older-than, --device or --all is due");
   }
   if (!options.yes && !options.dry_run) {
     RETURN_IF_ERROR(ConfirmPurge(daemon, request, confirm));

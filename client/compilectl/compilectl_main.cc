@@ -4,22 +4,22 @@
 // Exit codes: 0 done, 1 refused or failed, 2 used wrongly.
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/compilectl/commands.h"
 #include "client/compilectl/completion.h"
 #include "client/compilectl/doctor.h"
+#include "proto/base/command_line.h"
 #include "proto/base/digest.h"
 #include "proto/base/status.h"
 
@@ -40,7 +40,7 @@ struct Flags {
   std::string key;
   std::string shell;
   std::string older_than;
-  uint32_t limit = 0;
+  int64_t limit = 0;
   bool kernels = false;
   bool sources = false;
   ExplainOptions explain;
@@ -107,6 +107,16 @@ bool AskOnTerminal(const std::string& question) {
   return answer == "y" || answer == "yes";
 }
 
+Outcome List(const AdminClient& daemon, const Flags& flags) {
+  if (flags.limit < 0 || flags.limit > UINT32_MAX) {
+    return MakeError(
+        ErrorReason::kBadOption,
+        absl::StrCat("--limit ", flags.limit, ": due 0 to ", UINT32_MAX));
+  }
+  return ListCommand(daemon, flags.key, static_cast<uint32_t>(flags.limit),
+                     FormatOf(flags));
+}
+
 Outcome Purge(const AdminClient& daemon, const Flags& flags) {
   PurgeOptions options = flags.purge;
   std::string age = flags.older_than;
@@ -115,7 +125,8 @@ Outcome Purge(const AdminClient& daemon, const Flags& flags) {
     double days = 0;
     if (!absl::SimpleAtod(age.substr(0, age.size() - 1), &days)) {
       return MakeError(ErrorReason::kBadOption,
-                       absl::StrCat("--older-than ", age));
+                       absl::StrCat("--older-than ", age,
+                                    ": due a duration as 90m, 12h or 7d"));
     }
     options.older_than = absl::Hours(24 * days);
   } else if (!age.empty() && !absl::ParseDuration(age, &options.older_than)) {
@@ -126,68 +137,60 @@ Outcome Purge(const AdminClient& daemon, const Flags& flags) {
   return PurgeCommand(daemon, options, AskOnTerminal, FormatOf(flags));
 }
 
-Outcome Doctor(const Flags& flags) {
-  ASSIGN_OR_RETURN(const DaemonAddress address, AddressOf(flags));
-  const std::vector<Finding> findings =
-      Examine({.daemon = address,
-               .data_folder = flags.data_folder,
-               .path = Environment("PATH")});
-  const std::string text = DoctorText(findings, FormatOf(flags));
-  if (!AnythingBad(findings)) return text;
-  std::cout << text;
-  return absl::FailedPreconditionError("doctor: something is wrong, see BAD");
+// A reason where there is one, for docs/errors.md; else the status code.
+std::string ErrorText(const absl::Status& status) {
+  const std::optional<ErrorReason> reason = ReasonOf(status);
+  return absl::StrCat(reason.has_value()
+                          ? std::string(ReasonName(*reason))
+                          : absl::StatusCodeToString(status.code()),
+                      ": ", status.message());
 }
 
-// The commands, each with its function and what CLI11 shall read for it.
-class CommandLine {
+// The commands, each with its function and what is read for it.
+class Program {
  public:
-  CommandLine() : app_("Looks at a kiln daemon and tells it what to do.") {
-    app_.footer(kFooter);
-    app_.require_subcommand(1);
-    app_.fallthrough();
-    app_.add_option("--socket", flags_.socket, "the daemon's Unix socket")
-        ->default_val(DefaultSocket());
-    app_.add_option("--tcp", flags_.tcp, "host:port instead of a socket");
-    app_.add_option("--public-key", flags_.public_key_hex,
-                    "the daemon's key, for --tcp");
-    app_.add_option("--timeout", flags_.timeout_seconds,
-                    "seconds to wait for an answer")
-        ->default_val(10);
-    app_.add_option("-o,--output", flags_.format, "table or json")
-        ->check(CLI::IsMember({"table", "json"}));
+  Program()
+      : line_({.program = "compilectl",
+               .what = "Looks at a kiln daemon and tells it what to do.",
+               .footer = kFooter}) {
+    Arguments& all = line_.arguments();
+    flags_.socket = DefaultSocket();
+    all.Option("--socket", flags_.socket, "the daemon's Unix socket");
+    all.Option("--tcp", flags_.tcp, "host:port instead of a socket");
+    all.Option("--public-key", flags_.public_key_hex,
+               "the daemon's key, for --tcp");
+    all.Option("--timeout", flags_.timeout_seconds,
+               "seconds to wait for an answer");
+    all.Choice("-o,--output", flags_.format, {"table", "json"},
+               "for people or for programs");
     AddDaemonCommands();
     AddCacheCommands();
+    AddPurge();
     AddLocalCommands();
   }
 
   int Run(int argc, char** argv) {
-    try {
-      app_.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-      // The library throws also for --help, with code 0.
-      return app_.exit(error) == 0 ? 0 : 2;
-    }
-    const Outcome outcome = run_();
+    if (const std::optional<int> end = line_.Parse(argc, argv)) return *end;
+    const Outcome outcome = run_.at(line_.command())();
     if (outcome.ok()) {
       std::cout << *outcome;
-      return 0;
+      return anything_bad_ ? 1 : 0;
     }
-    std::cerr << "compilectl: " << outcome.status().message() << "\n";
+    std::cerr << "compilectl: " << ErrorText(outcome.status()) << "\n";
     return absl::IsInvalidArgument(outcome.status()) ? 2 : 1;
   }
 
  private:
   using WithDaemon = std::function<Outcome(const AdminClient& daemon)>;
 
-  CLI::App* Add(const std::string& name, const std::string& help,
-                std::function<Outcome()> run) {
-    CLI::App* command = app_.add_subcommand(name, help);
-    command->callback([this, run = std::move(run)] { run_ = run; });
-    return command;
+  Arguments& Add(const std::string& name, const std::string& help,
+                 std::function<Outcome()> run) {
+    run_[name] = std::move(run);
+    return line_.AddCommand(name, help);
   }
 
-  CLI::App* AddWithDaemon(const std::string& name, const std::string& help,
-                          WithDaemon run) {
+  Arguments& AddWithDaemon(const std::string& name, const std::string& help,
+                           WithDaemon run) {
     return Add(name, help, [this, run = std::move(run)]() -> Outcome {
       ASSIGN_OR_RETURN(const AdminClient daemon, Connect(flags_));
       return run(daemon);
@@ -204,29 +207,28 @@ class CommandLine {
     AddWithDaemon("workers", "worker processes", [this](auto& daemon) {
       return WorkersCommand(daemon, FormatOf(flags_));
     });
-    CLI::App* tune = AddWithDaemon(
+    Arguments& tune = AddWithDaemon(
         "tune", "measure a row kernel, keep the winner", [this](auto& daemon) {
           return TuneCommand(daemon, flags_.tune, FormatOf(flags_));
         });
-    tune->add_option("--rows", flags_.tune.rows)->default_val(4096);
-    tune->add_option("--columns", flags_.tune.columns)->default_val(1024);
-    tune->add_option("--dtype", flags_.tune.dtype)->default_val("float32");
-    tune->add_option("--device", flags_.tune.device)->default_val("cpu");
-    tune->add_option("--arch", flags_.tune.arch);
+    tune.Option("--rows", flags_.tune.rows, "of the row kernel");
+    tune.Option("--columns", flags_.tune.columns, "elements of a row");
+    tune.Option("--dtype", flags_.tune.dtype, "of its elements");
+    tune.Option("--device", flags_.tune.device, "cpu or cuda");
+    tune.Option("--arch", flags_.tune.arch, "sm_90, x86-64-v3");
     AddWithDaemon("drain", "finish what runs, then end", [this](auto& daemon) {
       return DrainCommand(daemon, FormatOf(flags_));
     });
   }
 
   void AddCacheCommands() {
-    CLI::App* ls =
-        AddWithDaemon("ls", "what the cache holds", [this](auto& daemon) {
-          return ListCommand(daemon, flags_.key, flags_.limit,
-                             FormatOf(flags_));
-        });
-    ls->add_option("KEY", flags_.key, "first digits of a key");
-    ls->add_option("--limit", flags_.limit, "entries at most; 0: all");
-    CLI::App* show = AddWithDaemon(
+    Arguments& ls =
+        AddWithDaemon("ls", "what the cache holds",
+                      [this](auto& daemon) { return List(daemon, flags_); });
+    ls.Word("KEY", flags_.key, Arguments::Due::kOptional,
+            "first digits of a key");
+    ls.Option("--limit", flags_.limit, "entries at most; 0: all");
+    Arguments& show = AddWithDaemon(
         "show", "one entry: plan, kernels, sources", [this](auto& daemon) {
           return ShowCommand(daemon, flags_.key,
                              flags_.sources   ? ShowWhat::kSources
@@ -234,69 +236,65 @@ class CommandLine {
                                               : ShowWhat::kPlan,
                              FormatOf(flags_));
         });
-    show->add_option("KEY", flags_.key, "first digits of a key")->required();
-    show->add_flag("--kernels", flags_.kernels, "the text of each kernel");
-    show->add_flag("--sources", flags_.sources, "the source of each unit");
-    CLI::App* explain = AddWithDaemon(
+    show.Word("KEY", flags_.key, Arguments::Due::kRequired,
+              "first digits of a key");
+    show.Flag("--kernels", flags_.kernels, "the text of each kernel");
+    show.Flag("--sources", flags_.sources, "the source of each unit");
+    Arguments& explain = AddWithDaemon(
         "explain", "why is this not in the cache?", [this](auto& daemon) {
           return ExplainCommand(daemon, flags_.explain, FormatOf(flags_));
         });
-    explain
-        ->add_option("KEY|GRAPH", flags_.explain.subject,
-                     "a key, or a corpus file FILE.jsonl[:CASE]")
-        ->required();
-    explain->add_option("--device", flags_.explain.device, "cpu or cuda");
-    explain->add_option("--arch", flags_.explain.arch, "sm_90, x86-64-v3");
-    AddPurge();
+    explain.Word("KEY|GRAPH", flags_.explain.subject, Arguments::Due::kRequired,
+                 "a key, or a corpus file FILE.jsonl[:CASE]");
+    explain.Option("--device", flags_.explain.device, "cpu or cuda");
+    explain.Option("--arch", flags_.explain.arch, "sm_90, x86-64-v3");
   }
 
   void AddPurge() {
-    CLI::App* purge =
+    Arguments& purge =
         AddWithDaemon("purge", "remove entries",
                       [this](auto& daemon) { return Purge(daemon, flags_); });
-    purge->add_option("KEY", flags_.purge.key_prefix, "first digits of keys");
-    purge->add_option("--older-than", flags_.older_than,
-                      "not used for this long: 90m, 12h, 7d");
-    purge->add_option("--device", flags_.purge.device, "cpu, cuda or sm_90");
-    purge->add_flag("--all", flags_.purge.all, "everything");
-    purge->add_flag("--dry-run", flags_.purge.dry_run, "only say what");
-    purge->add_flag("--yes", flags_.purge.yes, "do not ask");
+    purge.Word("KEY", flags_.purge.key_prefix, Arguments::Due::kOptional,
+               "first digits of keys");
+    purge.Option("--older-than", flags_.older_than,
+                 "not used for this long: 90m, 12h, 7d");
+    purge.Option("--device", flags_.purge.device, "cpu, cuda or sm_90");
+    purge.Flag("--all", flags_.purge.all, "everything");
+    purge.Flag("--dry-run", flags_.purge.dry_run, "only say what");
+    purge.Flag("--yes", flags_.purge.yes, "do not ask");
   }
 
   void AddLocalCommands() {
-    CLI::App* doctor = Add("doctor", "what is wrong here, and what to type",
-                           [this] { return Doctor(flags_); });
-    doctor->add_option("--data-folder", flags_.data_folder, "kilnd's folder")
-        ->default_val(DefaultDataFolder());
+    flags_.data_folder = DefaultDataFolder();
+    Add("doctor", "what is wrong here, and what to type", [this] {
+      return Doctor();
+    }).Option("--data-folder", flags_.data_folder, "kilnd's folder");
     Add("version", "of this program and the daemon",
         [this] { return VersionCommand(Connect(flags_), FormatOf(flags_)); });
-    Add("completion", "a completion script for bash or zsh",
-        [this] { return CompletionScript(flags_.shell, OptionsOfCommands()); })
-        ->add_option("SHELL", flags_.shell, "bash or zsh")
-        ->required();
+    Add("completion", "a completion script for bash or zsh", [this] {
+      return CompletionScript(flags_.shell, line_.arguments().LongNames(),
+                              line_.Commands());
+    }).Word("SHELL", flags_.shell, Arguments::Due::kRequired, "bash or zsh");
   }
 
-  std::vector<CommandOptions> OptionsOfCommands() {
-    std::vector<CommandOptions> all;
-    for (const CLI::App* command :
-         app_.get_subcommands([](CLI::App*) { return true; })) {
-      std::vector<std::string> names = {"--socket", "--output"};
-      for (const CLI::Option* option : command->get_options()) {
-        for (const std::string& name : option->get_lnames()) {
-          names.push_back("--" + name);
-        }
-      }
-      all.emplace_back(command->get_name(), std::move(names));
-    }
-    return all;
+  Outcome Doctor() {
+    ASSIGN_OR_RETURN(const DaemonAddress address, AddressOf(flags_));
+    const std::vector<Finding> findings =
+        Examine({.daemon = address,
+                 .data_folder = flags_.data_folder,
+                 .path = Environment("PATH"),
+                 .library_path = Environment("KILN_CUDA_LIBRARY_PATH")});
+    anything_bad_ = AnythingBad(findings);
+    return DoctorText(findings, FormatOf(flags_));
   }
 
   Flags flags_;
-  CLI::App app_;
-  std::function<Outcome()> run_;
+  bool anything_bad_ = false;  // doctor found something
+  CommandLine line_;
+  std::map<std::string, std::function<Outcome()>> run_;
 };
 
 }  // namespace
 }  // namespace kiln
 
-int main(int argc, char** argv) { return kiln::CommandLine().Run(argc, argv); }
+int main(int argc, char** argv) { return kiln::Program().Run(argc, argv); }

@@ -12,11 +12,12 @@ namespace kiln {
 // A command and its long options, "--older-than" and so on.
 using CommandOptions = std::pair<std::string, std::vector<std::string>>;
 
-// A script that completes compilectl's commands and options: for "bash"
-// (source it, or put it in /etc/bash_completion.d) or "zsh".
-// INVALID_ARGUMENT for another shell.
+// A script that completes compilectl's commands, each one's options and those
+// of all (`common`): for "bash" (source it, or put it in
+// /etc/bash_completion.d) or "zsh". BAD_OPTION for another shell.
 absl::StatusOr<std::string> CompletionScript(
-    const std::string& shell, const std::vector<CommandOptions>& commands);
+    const std::string& shell, const std::vector<std::string>& common,
+    const std::vector<CommandOptions>& commands);
 
 }  // namespace kiln
 

@@ -22,9 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Less free disk than this, and a busy day fills it.
-constexpr uint64_t kLeastFreeBytes = uint64_t{1} << 30;
-
 // Before this program was written, so the clock is wrong: ages and evictions
 // would be.
 constexpr absl::string_view kEarliest = "2025-01-01T00:00:00+00:00";
@@ -52,16 +49,31 @@ Finding HostCompiler(const DoctorOptions& options) {
   return out;
 }
 
-// Whether the loader finds `library`. The handle stays open: programs like this
-// one end soon.
-Finding Library(absl::string_view subject, const std::string& library,
-                absl::string_view without, absl::string_view remedy) {
+Finding Library(const DoctorOptions& options, absl::string_view subject,
+                const std::string& library, absl::string_view without,
+                absl::string_view remedy) {
   Finding out{.subject = std::string(subject), .found = library};
-  if (dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr) return out;
+  if (options.can_load(library)) return out;
   out.health = Health::kAbsent;
   out.found = absl::StrCat(library, " not found by the loader: ", without);
   out.remedy = std::string(remedy);
   return out;
+}
+
+// As workers look for it: the named folders, toolkits, the loader.
+Finding Nvrtc(const DoctorOptions& options) {
+  constexpr char kName[] = "libnvrtc.so.13";
+  std::vector<std::string> folders =
+      absl::StrSplit(options.library_path, ':', absl::SkipEmpty());
+  folders.emplace_back("/usr/local/cuda/lib64");
+  for (const std::string& folder : folders) {
+    const std::string path = absl::StrCat(folder, "/", kName);
+    if (options.can_load(path)) return {.subject = "NVRTC", .found = path};
+  }
+  return Library(options, "NVRTC", kName,
+                 "CUDA kernels need it; KILN_CUDA_LIBRARY_PATH names its "
+                 "folder to kilnd",
+                 "deploy/install_deps.sh");
 }
 
 Finding Socket(const DaemonAddress& daemon) {
@@ -91,7 +103,8 @@ Finding Socket(const DaemonAddress& daemon) {
   return out;
 }
 
-std::vector<Finding> DataFolder(const std::string& folder) {
+std::vector<Finding> DataFolder(const DoctorOptions& options) {
+  const std::string& folder = options.data_folder;
   Finding access_to{.subject = "data folder", .found = folder};
   Finding disk{.subject = "free disk"};
   std::error_code error;
@@ -100,7 +113,11 @@ std::vector<Finding> DataFolder(const std::string& folder) {
   while (!fs::exists(there, error) && there.has_relative_path()) {
     there = there.parent_path();
   }
-  if (access(there.c_str(), W_OK) != 0) {
+  if (!fs::is_directory(there, error)) {
+    access_to.health = Health::kBad;
+    absl::StrAppend(&access_to.found, ": not a folder");
+    access_to.remedy = "another --data-folder";
+  } else if (access(there.c_str(), W_OK) != 0) {
     access_to.health = Health::kBad;
     absl::StrAppend(&access_to.found, ": not writable");
     access_to.remedy =
@@ -108,19 +125,19 @@ std::vector<Finding> DataFolder(const std::string& folder) {
   }
   const fs::space_info space = fs::space(there, error);
   disk.found = error ? error.message() : BytesText(space.available);
-  if (error || space.available < kLeastFreeBytes) {
+  if (error || space.available < options.least_free_bytes) {
     disk.health = Health::kBad;
     disk.remedy = "compilectl purge --older-than 7d";
   }
   return {access_to, disk};
 }
 
-Finding Clock() {
-  Finding out{.subject = "clock", .found = absl::FormatTime(absl::Now())};
+Finding Clock(absl::Time now) {
+  Finding out{.subject = "clock", .found = absl::FormatTime(now)};
   absl::Time earliest;
   std::string ignored;
   absl::ParseTime(absl::RFC3339_full, kEarliest, &earliest, &ignored);
-  if (absl::Now() < earliest) {
+  if (now < earliest) {
     out.health = Health::kBad;
     out.remedy = "timedatectl set-ntp true";
   }
@@ -142,7 +159,7 @@ std::vector<Finding> Daemon(const DaemonAddress& address) {
   if (!status.ok()) {
     out.health = Health::kBad;
     out.found = std::string(status.message());
-    out.remedy = "kilnd  # or systemctl --user start kilnd";
+    out.remedy = absl::StrCat("kilnd --socket ", address.socket);
     return {out};
   }
   out.found = absl::StrCat(reply.workers_size(), " workers");
@@ -171,23 +188,24 @@ absl::string_view HealthWord(Health health) {
 
 }  // namespace
 
+bool CanLoad(const std::string& library) {
+  return dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr;
+}
+
 std::vector<Finding> Examine(const DoctorOptions& options) {
   std::vector<Finding> findings = {
       HostCompiler(options),
-      Library("NVRTC", "libnvrtc.so.13",
-              "CUDA kernels need it, unless workers "
-              "are told where it is",
-              "deploy/install_deps.sh"),
-      Library("CUDA driver", "libcuda.so.1", "no GPU can be used here",
+      Nvrtc(options),
+      Library(options, "CUDA driver", "libcuda.so.1", "no GPU can be used here",
               "install the NVIDIA driver, where a GPU is"),
-      Library("oneDNN", "libdnnl.so.2", "matrix products on the CPU need it",
-              "apt-get install libdnnl2"),
+      Library(options, "oneDNN", "libdnnl.so.2",
+              "matrix products on the CPU need it", "apt-get install libdnnl2"),
       Socket(options.daemon),
   };
-  for (auto& finding : DataFolder(options.data_folder)) {
+  for (auto& finding : DataFolder(options)) {
     findings.push_back(std::move(finding));
   }
-  findings.push_back(Clock());
+  findings.push_back(Clock(options.now));
   for (auto& finding : Daemon(options.daemon)) {
     findings.push_back(std::move(finding));
   }

@@ -1,9 +1,13 @@
 #ifndef KILN_CLIENT_COMPILECTL_DOCTOR_H_
 #define KILN_CLIENT_COMPILECTL_DOCTOR_H_
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "client/compilectl/answer.h"
 #include "client/compilectl/commands.h"
 
@@ -23,12 +27,23 @@ struct Finding {
   std::string remedy;
 };
 
+// Whether the loader takes `library`: a name, or a path. It stays loaded:
+// programs like this one end soon.
+bool CanLoad(const std::string& library);
+
 struct DoctorOptions {
   DaemonAddress daemon;
   // The daemon's folder; its own default when empty.
   std::string data_folder;
   // Folders looked into for programs, as PATH lists them.
   std::string path;
+  // Folders looked into first for NVRTC, as KILN_CUDA_LIBRARY_PATH lists them.
+  std::string library_path;
+  // What the machine says, so that a test can be a machine in trouble.
+  std::function<bool(const std::string& library)> can_load = CanLoad;
+  absl::Time now = absl::Now();
+  // Less free disk than this, and a busy day fills it.
+  uint64_t least_free_bytes = uint64_t{1} << 30;
 };
 
 // Looks at this machine: host compilers, NVRTC, the driver, oneDNN, the

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -14,13 +15,14 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/corpus_runner/private_daemon.h"
+#include "client/corpus_runner/progress_line.h"
 #include "client/corpus_runner/report_json.h"
 #include "client/corpus_runner/run_case.h"
+#include "proto/base/command_line.h"
 #include "proto/base/mutex.h"
 #include "proto/base/status.h"
 #include "proto/corpus/corpus_bytes.h"
@@ -28,37 +30,17 @@
 namespace kiln {
 namespace {
 
-constexpr char kUsage[] =
-    R"(usage: kiln-corpus PATH... [options]
+constexpr char kWhat[] =
+    "Compiles and runs every case of the corpus files at PATH (NAME.jsonl, or "
+    "a\nfolder), and compares with the stored results. A line a case: ok, "
+    "WRONG,\nUNIMPLEMENTED or FAILED; last \"N passed, N failed, N "
+    "unimplemented\".";
 
-Compiles and runs every case of the corpus files at PATH (NAME.jsonl, or a
-folder), and compares with the stored results. A line a case: ok, WRONG,
-UNIMPLEMENTED or FAILED; last "N passed, N failed, N unimplemented".
+constexpr char kFooter[] =
+    "Exit codes: 0 nothing failed, 1 something did, 2 used wrongly.\n"
+    "Environment: KILN_CUDA_LIBRARY_PATH, folders as of --library-folder.";
 
-  --device cpu|cuda|cuda-compile   where to run (cpu); cuda-compile makes cubins
-                                   and runs nothing
-  --arch sm_XY                     for cuda-compile (sm_90)
-  --daemon SOCKET                  a daemon that runs; else one is started
-  --local                          no daemon: a worker of this process's own
-  --kilnd PROGRAM                  the daemon to start (beside this program)
-  --worker PROGRAM                 the worker to start (beside this program)
-  --worker-env NAME=VALUE          handed to workers; may be repeated
-  --library-folder FOLDER          looked into for cuBLAS, cuDNN and oneDNN;
-                                   may be repeated
-  --jobs N                         files at once (cores)
-  --threads N                      CPU threads a kernel may use (cores)
-  --case NAME                      only the cases of this name (and NAME@1)
-  --cache-tag WORD                 part of the key: another word, another compile
-  --repeat N                       time N more runs of each case
-  --unpack FOLDER                  only write the files there as plain .jsonl
-                                   and .safetensors, for other programs
-  --report FILE                    results as JSON, for scripts
-
-Exit code: 0 nothing failed, 1 something did, 2 used wrongly.
-Environment: KILN_CUDA_LIBRARY_PATH, folders as of --library-folder.
-)";
-
-struct Arguments {
+struct Flags {
   std::vector<std::string> paths;
   std::string device = "cpu";
   std::string arch = "sm_90";
@@ -71,10 +53,11 @@ struct Arguments {
   std::string cache_tag;
   std::string report;
   std::string unpack;
-  int repeats = 0;
+  int64_t repeats = 0;
+  int64_t jobs = 0;
+  int64_t threads = 0;
   bool local = false;
-  int jobs = 0;
-  int threads = 0;
+  bool progress = false;
 };
 
 // The program named `name` that stands beside this one, or where the build puts
@@ -94,38 +77,7 @@ constexpr const char* kPassedOn[] = {"LD_LIBRARY_PATH", "CUDA_HOME",
                                      "CUDA_PATH", "KILN_HOST_CC",
                                      "KILN_CUDA_LIBRARY_PATH"};
 
-// Where a flag's value goes; false when the value cannot be meant.
-bool SetFlag(Arguments& out, absl::string_view word, const std::string& value) {
-  struct TextFlag {
-    absl::string_view word;
-    std::string* text;
-  };
-  for (const TextFlag& flag :
-       {TextFlag{"--device", &out.device}, TextFlag{"--arch", &out.arch},
-        TextFlag{"--daemon", &out.daemon}, TextFlag{"--kilnd", &out.kilnd},
-        TextFlag{"--worker", &out.worker}, TextFlag{"--report", &out.report},
-        TextFlag{"--case", &out.only_case}, TextFlag{"--unpack", &out.unpack},
-        TextFlag{"--cache-tag", &out.cache_tag}}) {
-    if (flag.word != word) continue;
-    *flag.text = value;
-    return word != "--device" || value == "cpu" || value == "cuda" ||
-           value == "cuda-compile";
-  }
-  if (word == "--worker-env") {
-    out.worker_environment.push_back(value);
-    return true;
-  }
-  if (word == "--library-folder") {
-    out.library_folders.push_back(value);
-    return true;
-  }
-  if (word == "--jobs") return absl::SimpleAtoi(value, &out.jobs);
-  if (word == "--repeat") return absl::SimpleAtoi(value, &out.repeats);
-  if (word == "--threads") return absl::SimpleAtoi(value, &out.threads);
-  return false;
-}
-
-void FillDefaults(Arguments& out) {
+void FillDefaults(Flags& out) {
   if (out.kilnd.empty()) out.kilnd = Beside("kilnd", "server/kilnd");
   if (out.worker.empty()) {
     out.worker = Beside("kiln-worker", "compiler/kiln-worker");
@@ -145,52 +97,85 @@ void FillDefaults(Arguments& out) {
   }
 }
 
-// Empty when they are used wrongly.
-std::optional<Arguments> ReadArguments(int argc, char** argv) {
-  Arguments out;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--local") {
-      out.local = true;
-    } else if (word.substr(0, 2) != "--") {
-      out.paths.push_back(word);
-    } else if (i + 1 >= argc || !SetFlag(out, word, argv[++i])) {
-      return std::nullopt;
-    }
-  }
-  if (out.paths.empty()) return std::nullopt;
-  FillDefaults(out);
-  return out;
+void Define(Arguments& line, Flags& flags) {
+  line.Words("PATH", flags.paths, Arguments::Due::kRequired,
+             "NAME.jsonl or a folder");
+  line.Choice("--device", flags.device, {"cpu", "cuda", "cuda-compile"},
+              "where to run; cuda-compile makes cubins and runs nothing");
+  line.Option("--arch", flags.arch, "for cuda-compile");
+  line.Option("--daemon", flags.daemon,
+              "socket of a daemon that runs; else one is started");
+  line.Flag("--local", flags.local,
+            "no daemon: a worker of this process's own");
+  line.Option("--kilnd", flags.kilnd,
+              "the daemon to start (the one beside this program)");
+  line.Option("--worker", flags.worker,
+              "the worker to start (the one beside this program)");
+  line.Option("--worker-env", flags.worker_environment,
+              "NAME=VALUE, handed to workers; may be repeated");
+  line.Option("--library-folder", flags.library_folders,
+              "looked into for cuBLAS, cuDNN and oneDNN; may be repeated");
+  line.Option("--jobs", flags.jobs, "files at once; 0: one a core");
+  line.Option("--threads", flags.threads,
+              "CPU threads a kernel may use; 0: one a core");
+  line.Option("--case", flags.only_case,
+              "only the cases of this name (and NAME@1)");
+  line.Option("--cache-tag", flags.cache_tag,
+              "part of the key: another word, another compile");
+  line.Option("--repeat", flags.repeats, "times N more runs of each case");
+  line.Option("--unpack", flags.unpack,
+              "only write the files to this folder, as plain .jsonl and "
+              ".safetensors, for other programs");
+  line.Option("--report", flags.report,
+              "file for the results as JSON, for scripts");
+  line.Flag("--progress", flags.progress,
+            "say on standard error what is under way");
 }
 
-SessionOptions OptionsOf(const Arguments& arguments, const std::string& socket,
+std::string StepText(const wire::Progress& progress) {
+  switch (progress.stage()) {
+    case wire::Progress::STAGE_QUEUED:
+      return "queued";
+    case wire::Progress::STAGE_PLANNING:
+      return "planning";
+    case wire::Progress::STAGE_BUILDING:
+      return absl::StrCat("building, ", progress.done(), " of ",
+                          progress.total(), " kernel units");
+    case wire::Progress::STAGE_STORING:
+      return "storing";
+    default:  // of a newer daemon
+      return "compiling";
+  }
+}
+
+SessionOptions OptionsOf(const Flags& flags, const std::string& socket,
                          const std::string& scratch) {
   SessionOptions options;
-  options.local_only = arguments.local;
-  options.local_worker = {.program = arguments.worker,
+  options.local_only = flags.local;
+  options.local_worker = {.program = flags.worker,
                           .scratch_root = scratch,
-                          .environment = arguments.worker_environment};
+                          .environment = flags.worker_environment};
   options.daemon.socket = socket;
   options.daemon.connect_timeout = absl::Seconds(5);
   // Big graphs on a small, busy machine: correctness waits, speed is measured
   // elsewhere.
   options.compile_deadline = absl::Minutes(10);
   options.local_deadline = absl::Minutes(10);
-  options.device.threads = arguments.threads;
-  options.device.library_folders = arguments.library_folders;
+  options.device.threads = static_cast<int>(flags.threads);
+  options.device.library_folders = flags.library_folders;
   options.device.kind =
-      arguments.device == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu;
-  if (arguments.device == "cuda-compile") {
+      flags.device == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu;
+  if (flags.device == "cuda-compile") {
     options.device.kind = DeviceKind::kNull;
-    options.target.emplace().mutable_cuda()->set_arch(arguments.arch);
+    options.target.emplace().mutable_cuda()->set_arch(flags.arch);
   }
   return options;
 }
 
 // Gives out files one by one and prints their results in order.
-class Progress {
+class FileQueue {
  public:
-  explicit Progress(std::vector<std::string> files)
+  explicit FileQueue(std::vector<std::string> files)
       : files_(std::move(files)), done_(files_.size()) {}
 
   // The number of the next file; -1 when all are given out.
@@ -233,7 +218,8 @@ class Progress {
 };
 
 std::vector<CaseResult> RunFile(Session& session, const std::string& path,
-                                const Arguments& arguments) {
+                                const Flags& flags,
+                                std::optional<ProgressLine>& line) {
   absl::StatusOr<std::vector<CorpusCase>> cases = ReadCorpusFile(path);
   if (!cases.ok()) {
     CaseResult unreadable;
@@ -242,68 +228,84 @@ std::vector<CaseResult> RunFile(Session& session, const std::string& path,
     unreadable.detail = cases.status().ToString();
     return {unreadable};
   }
-  if (!arguments.only_case.empty()) {
+  if (!flags.only_case.empty()) {
     cases->erase(std::remove_if(cases->begin(), cases->end(),
-                                [&arguments](const CorpusCase& test_case) {
+                                [&flags](const CorpusCase& test_case) {
                                   return BaseName(test_case) !=
-                                             arguments.only_case &&
-                                         test_case.name != arguments.only_case;
+                                             flags.only_case &&
+                                         test_case.name != flags.only_case;
                                 }),
                  cases->end());
   }
   CaseOptions options;
-  if (arguments.device == "cuda-compile") options.mode = CaseMode::kCompileOnly;
-  if (arguments.device != "cpu") options.device = wire::DEVICE_TYPE_CUDA;
-  options.repeats = arguments.repeats;
-  options.compile.mutable_artifact()->set_cache_tag(arguments.cache_tag);
+  if (flags.device == "cuda-compile") options.mode = CaseMode::kCompileOnly;
+  if (flags.device != "cpu") options.device = wire::DEVICE_TYPE_CUDA;
+  options.repeats = static_cast<int>(flags.repeats);
+  if (line.has_value()) {
+    options.on_step = [&line](const std::string& name, absl::string_view step) {
+      line->Show(name, std::string(step));
+    };
+  }
+  options.compile.mutable_artifact()->set_cache_tag(flags.cache_tag);
   return RunCases(session, *std::move(cases), options);
 }
 
-absl::StatusOr<std::vector<CaseResult>> RunFiles(const Arguments& arguments,
+absl::StatusOr<std::vector<CaseResult>> RunFiles(const Flags& flags,
                                                  const std::string& socket,
                                                  const std::string& scratch) {
   std::vector<std::string> files;
-  for (const std::string& path : arguments.paths) {
+  for (const std::string& path : flags.paths) {
     ASSIGN_OR_RETURN(const std::vector<std::string> found,
                      ListCorpusFiles(path));
     files.insert(files.end(), found.begin(), found.end());
   }
+  SessionOptions options = OptionsOf(flags, socket, scratch);
+  std::optional<ProgressLine> line;
+  if (flags.progress) {
+    line.emplace(stderr, isatty(STDERR_FILENO) != 0
+                             ? ProgressLine::Place::kTerminal
+                             : ProgressLine::Place::kLog);
+    options.on_progress = [&line](const std::string& graph,
+                                  const wire::Progress& progress) {
+      line->Show(graph, StepText(progress));
+    };
+  }
   ASSIGN_OR_RETURN(const std::shared_ptr<Session> session,
-                   Session::Open(OptionsOf(arguments, socket, scratch)));
-  const int threads =
-      std::min<int>(arguments.jobs, static_cast<int>(files.size()));
-  Progress progress(std::move(files));
+                   Session::Open(std::move(options)));
+  const int threads = static_cast<int>(
+      std::min<int64_t>(flags.jobs, static_cast<int64_t>(files.size())));
+  FileQueue queue(std::move(files));
   std::vector<std::thread> pool;
   for (int t = 0; t < threads; ++t) {
     pool.emplace_back([&] {
-      for (int i = progress.Next(); i >= 0; i = progress.Next()) {
-        progress.Finish(i, RunFile(*session, progress.file(i), arguments));
+      for (int i = queue.Next(); i >= 0; i = queue.Next()) {
+        queue.Finish(i, RunFile(*session, queue.file(i), flags, line));
       }
     });
   }
   for (std::thread& thread : pool) thread.join();
-  return progress.All();
+  return queue.All();
 }
 
-absl::StatusOr<std::vector<CaseResult>> RunAll(const Arguments& arguments,
+absl::StatusOr<std::vector<CaseResult>> RunAll(const Flags& flags,
                                                const std::string& scratch) {
-  if (arguments.local || !arguments.daemon.empty()) {
-    return RunFiles(arguments, arguments.daemon, scratch);
+  if (flags.local || !flags.daemon.empty()) {
+    return RunFiles(flags, flags.daemon, scratch);
   }
   ASSIGN_OR_RETURN(
       const std::unique_ptr<PrivateDaemon> daemon,
-      PrivateDaemon::Start({.kilnd = arguments.kilnd,
-                            .worker = arguments.worker,
-                            .worker_environment = arguments.worker_environment,
+      PrivateDaemon::Start({.kilnd = flags.kilnd,
+                            .worker = flags.worker,
+                            .worker_environment = flags.worker_environment,
                             .folder = scratch}));
-  return RunFiles(arguments, daemon->socket(), scratch);
+  return RunFiles(flags, daemon->socket(), scratch);
 }
 
 // Writes the files as other programs read them.
-absl::Status Unpack(const Arguments& arguments) {
+absl::Status Unpack(const Flags& flags) {
   std::error_code error;
-  std::filesystem::create_directories(arguments.unpack, error);
-  for (const std::string& path : arguments.paths) {
+  std::filesystem::create_directories(flags.unpack, error);
+  for (const std::string& path : flags.paths) {
     ASSIGN_OR_RETURN(const std::vector<std::string> files,
                      ListCorpusFiles(path));
     for (const std::string& jsonl : files) {
@@ -313,7 +315,7 @@ absl::Status Unpack(const Arguments& arguments) {
         if (absl::IsNotFound(bytes.status())) continue;  // a case without data
         RETURN_IF_ERROR(bytes.status());
         const std::filesystem::path to =
-            std::filesystem::path(arguments.unpack) /
+            std::filesystem::path(flags.unpack) /
             (std::filesystem::path(stem).filename().string() + kind);
         if (!(std::ofstream(to, std::ios::binary) << *bytes)) {
           return MakeError(ErrorReason::kStorage,
@@ -326,14 +328,14 @@ absl::Status Unpack(const Arguments& arguments) {
 }
 
 int Main(int argc, char** argv) {
-  const std::optional<Arguments> arguments = ReadArguments(argc, argv);
-  if (!arguments.has_value()) {
-    const bool asked = argc == 2 && std::string(argv[1]) == "--help";
-    std::fputs(kUsage, asked ? stdout : stderr);
-    return asked ? 0 : 2;
-  }
-  if (!arguments->unpack.empty()) {
-    const absl::Status unpacked = Unpack(*arguments);
+  Flags flags;
+  CommandLine line(
+      {.program = "kiln-corpus", .what = kWhat, .footer = kFooter});
+  Define(line.arguments(), flags);
+  if (const std::optional<int> end = line.Parse(argc, argv)) return *end;
+  FillDefaults(flags);
+  if (!flags.unpack.empty()) {
+    const absl::Status unpacked = Unpack(flags);
     if (!unpacked.ok()) {
       std::fprintf(stderr, "kiln-corpus: %s\n", unpacked.ToString().c_str());
     }
@@ -345,7 +347,7 @@ int Main(int argc, char** argv) {
     return 1;
   }
   const absl::StatusOr<std::vector<CaseResult>> results =
-      RunAll(*arguments, scratch);
+      RunAll(flags, scratch);
   std::error_code ignored;  // a stale folder in /tmp harms nobody
   std::filesystem::remove_all(scratch, ignored);
   if (!results.ok()) {
@@ -353,8 +355,8 @@ int Main(int argc, char** argv) {
                  results.status().ToString().c_str());
     return 1;
   }
-  if (!arguments->report.empty()) {
-    std::ofstream(arguments->report) << ReportJson(*results);
+  if (!flags.report.empty()) {
+    std::ofstream(flags.report) << ReportJson(*results);
   }
   int counts[4] = {};
   for (const CaseResult& result : *results) {

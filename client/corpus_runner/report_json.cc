@@ -30,6 +30,8 @@ Json RowOf(const CaseResult& result) {
   row["detail"] = result.detail;
   // JSON has no infinity: anything this wrong is equally wrong.
   row["worst_ratio"] = std::min(result.worst_ratio, 1e30);
+  row["worst_error"] = std::min(result.worst_error, 1e30);
+  row["worst_allowed"] = std::min(result.worst_allowed, 1e30);
   row["served_from"] = std::string(ServedWord(result.compile));
   row["compile_ms"] = absl::ToDoubleMilliseconds(result.compile.compile);
   row["load_ms"] = absl::ToDoubleMilliseconds(result.compile.load);

@@ -42,6 +42,8 @@ class Verdicts {
     if (!comparison.equal) Differ(what, comparison.difference);
     if (comparison.ratio < result_.worst_ratio) return;
     result_.worst_ratio = comparison.ratio;
+    result_.worst_error = comparison.error;
+    result_.worst_allowed = comparison.allowed;
     if (comparison.equal && comparison.ratio > 0) worst_ = what;
   }
 
@@ -284,7 +286,11 @@ std::vector<CaseResult> RunCases(Session& session,
     RetargetGraph(test_case.graph, options.device);
     const std::string base = BaseName(test_case);
     const bool load = options.mode == CaseMode::kRun && test_case.has_data;
+    const auto say = [&](absl::string_view step) {
+      if (options.on_step) options.on_step(test_case.name, step);
+    };
     if (compiled.find(base) == compiled.end()) {
+      say("compile");
       compiled[base] =
           CompileGraph(session, test_case.graph, options.compile, load);
     }
@@ -299,6 +305,7 @@ std::vector<CaseResult> RunCases(Session& session,
                        absl::ToInt64Milliseconds(graph.report.compile), " ms");
       results.push_back(std::move(result));
     } else {
+      say("run");
       results.push_back(RunAndCompare(session, *graph.callable, test_case,
                                       options.repeats, std::move(result)));
     }

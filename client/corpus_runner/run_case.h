@@ -1,11 +1,13 @@
 #ifndef KILN_CLIENT_CORPUS_RUNNER_RUN_CASE_H_
 #define KILN_CLIENT_CORPUS_RUNNER_RUN_CASE_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/corpus_runner/plan_figures.h"
 #include "client/session.h"
@@ -30,6 +32,8 @@ struct CaseResult {
   std::string detail;  // worst output, or the error; one line
   // Worst error of any output, in units of its tolerance; above 1 is wrong.
   double worst_ratio = 0;
+  double worst_error = 0;    // of the same element: |got - due|
+  double worst_allowed = 0;  // and what it may be
   bool ran = false;
   CompileReport compile;
   absl::Duration first_run;
@@ -51,6 +55,8 @@ struct CaseOptions {
   // Further runs to be timed, each on fresh copies of the inputs. More give a
   // steadier median; results are compared after the first alone.
   int repeats = 0;
+  // Told what a case is about to do: "compile", "run". May be empty.
+  std::function<void(const std::string& name, absl::string_view step)> on_step;
 };
 
 // Runs the cases of one file, in order. Cases that share a graph ("x" and

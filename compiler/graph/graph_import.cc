@@ -196,6 +196,16 @@ class GraphImporter {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<Argument> ImportList(const wire::ArgumentList& wire) {
+    Argument::List items;
+    items.reserve(wire.items_size());
+    for (const wire::Argument& item : wire.items()) {
+      ASSIGN_OR_RETURN(Argument imported, ImportArgument(item));
+      items.push_back(std::move(imported));
+    }
+    return Argument(std::move(items));
+  }
+
   absl::StatusOr<Argument> ImportArgument(const wire::Argument& wire) {
     switch (wire.kind_case()) {
       case wire::Argument::kValue:
@@ -218,15 +228,8 @@ class GraphImporter {
         ASSIGN_OR_RETURN(SymExpr e, SymExprFromWire(wire.sym(), num_symbols()));
         return Argument(std::move(e));
       }
-      case wire::Argument::kList: {
-        Argument::List items;
-        items.reserve(wire.list().items_size());
-        for (const wire::Argument& item : wire.list().items()) {
-          ASSIGN_OR_RETURN(Argument imported, ImportArgument(item));
-          items.push_back(std::move(imported));
-        }
-        return Argument(std::move(items));
-      }
+      case wire::Argument::kList:
+        return ImportList(wire.list());
       case wire::Argument::kNone:
         return Argument(NoneArgument());
       case wire::Argument::kDtype: {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs benchmarks and prints ratios: ./kiln bench [NAME]; without a name it lists them.
+# Runs a benchmark and prints ratios; without a name it lists them.
 #
+# usage: ./kiln bench [NAME [ARGUMENT...]]
 # A benchmark is bench/NAME.sh; its second line says what it shows.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

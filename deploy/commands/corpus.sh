@@ -1,10 +1,17 @@
 #!/usr/bin/env bash
-# Runs corpus files and compares with PyTorch's results: ./kiln corpus PATH... [--device cpu|cuda|cuda-compile]
+# Runs corpus files and compares with PyTorch's results.
 #
-# PATH is a folder or a NAME.jsonl, also outside the project. ./kiln corpus --help lists all options.
+# usage: ./kiln corpus PATH... [--device cpu|cuda|cuda-compile] [--local] [--case NAME] [--report FILE] [--progress] ...
+# PATH is a folder or a NAME.jsonl, also outside of the project. A line a case: ok, WRONG, UNIMPLEMENTED or FAILED; last
+# "N passed, N failed, N unimplemented". Exits with 1 when a case failed. Cases go through a daemon of their own;
+# --local does without one. bazel-bin/client/corpus_runner/kiln-corpus --help has all options.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
+if [[ $# -eq 0 ]]; then
+  echo "kiln corpus: a PATH is due; ./kiln corpus --help says more" >&2
+  exit 2
+fi
 (cd "$root" && bazel build //client/corpus_runner:kiln-corpus //server:kilnd //compiler:kiln-worker)
 source "$root/deploy/nvrtc_environment.sh"
 exec "$root/bazel-bin/client/corpus_runner/kiln-corpus" "$@"

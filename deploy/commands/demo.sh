@@ -1,7 +1,12 @@
 #!/usr/bin/env bash
 # Builds Kiln, starts a daemon and shows the main job: models compiled, run and compared with PyTorch.
+#
+# usage: ./kiln demo
+# What the daemon compiled stays in build/demo, so the second time most of it comes from there; remove the folder to see
+# it all compiled again.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+[[ $# -eq 0 ]] || { echo "kiln demo: takes no argument, \"$1\" was found" >&2; exit 2; }
 root=$PWD
 
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
@@ -41,33 +46,31 @@ for _ in $(seq 100); do
 done
 ctl workers
 
-# Compiles and runs the demo's models: forward and backward of GPT-2, ResNet inference.
+# Compiles and runs the demo's models, says what is under way, and prints a table: forward and backward of GPT-2's
+# training, ResNet inference.
+failed=0
 run() {
-  local report=$1
-  shift
-  "$corpus" "$models/gpt2_train.jsonl" "$models/resnet_infer.jsonl" --daemon "$socket" --report "$report" "$@"
+  local report=$folder/$1.json
+  "$corpus" "$models/gpt2_train.jsonl" "$models/resnet_infer.jsonl" --daemon "$socket" --progress --device "$2" \
+    --report "$report" >"$folder/$1.txt" || failed=1
+  [[ ! -f $report ]] || python3 deploy/demo_table.py "$report"
 }
 
-failed=0
-say "4. Compiled for the CPU, run, compared with PyTorch's stored results"
-run "$folder/cpu.json" --device cpu >"$folder/cpu.txt" || failed=1
-python3 deploy/demo_table.py "$folder/cpu.json"
+say "4. GPT-2 training and ResNet inference on the CPU, against PyTorch's stored results"
+run cpu cpu
 
 say "5. The same graphs as sm_90 cubins (NVRTC; no GPU needed)"
-run "$folder/cuda.json" --device cuda-compile >"$folder/cuda.txt" || failed=1
-python3 deploy/demo_table.py "$folder/cuda.json"
+run cuda cuda-compile
 if compgen -G '/dev/nvidia[0-9]*' >/dev/null; then
   say "   This machine has a GPU: the same, run on it"
-  run "$folder/gpu.json" --device cuda >"$folder/gpu.txt" || failed=1
-  python3 deploy/demo_table.py "$folder/gpu.json"
+  run gpu cuda
 fi
 
 say "6. A second client process finds everything in the cache"
 before=$(count plans)
-run "$folder/again.json" --device cpu >"$folder/again.txt" || failed=1
-python3 deploy/demo_table.py "$folder/again.json" --brief
+run again cpu
 compiles=$(($(count plans) - before))
-echo "compiles: $compiles"
+echo "the daemon compiled $compiles graphs"
 [[ $compiles -eq 0 ]] || failed=1
 
 say "7. 32 clients ask for one cold key at once"
@@ -82,7 +85,9 @@ done
 served=0
 for client in "${clients[@]}"; do
   wait "$client" && served=$((served + 1))
+  [[ ! -t 1 ]] || printf '\r%d of %d clients served' "$served" "${#clients[@]}"
 done
+[[ ! -t 1 ]] || printf '\r\033[K'
 compiles=$(($(count plans) - before))
 echo "clients served: $served, compiles: $compiles"
 [[ $served -eq 32 && $compiles -eq 1 ]] || failed=1
@@ -92,7 +97,7 @@ say "8. A worker is killed in the middle of a job"
 mapfile -t workers < <(ctl workers -o json |
   python3 -c 'import json,sys; [print(w["pid"]) for w in json.load(sys.stdin)["workers"]]')
 kill -STOP "${workers[@]}"
-"$corpus" "$models/gpt2_train.jsonl" --cache-tag "$tag-kill" --daemon "$socket" >"$folder/kill.txt" &
+"$corpus" "$models/gpt2_train.jsonl" --cache-tag "$tag-kill" --daemon "$socket" --progress >"$folder/kill.txt" &
 client=$!
 pid=$(python3 deploy/busy_worker.py "$socket" bazel-bin/client/compilectl/compilectl)
 [[ -z $pid ]] || kill -KILL "$pid"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds and runs all tests, or those named: ./kiln test [--asan|--tsan] [TARGET...]
+# Builds and runs all tests, or those named.
 #
+# usage: ./kiln test [--asan|--tsan] [TARGET...]
 # Ends with "N passed, N failed", counted by test case. --tsan runs the tests tagged "tsan".
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -131,6 +131,30 @@ void PrintStep(const SymOpRow& row, std::vector<TextPiece>& stack) {
           row.precedence};
 }
 
+// Runs a checked program. `refuse` is asked about each operation that has no
+// 64-bit value, with its operands; true ends the run.
+template <typename Code, typename Refuse>
+int64_t Interpret(const Code& code, absl::Span<const int64_t> symbols,
+                  const Refuse& refuse) {
+  std::array<int64_t, SymProgram::kMaxDepth> stack;
+  int top = 0;
+  for (const auto& in : code) {
+    if (in.op == wire::SYM_OP_CONSTANT) {
+      stack[top++] = in.value;
+    } else if (in.op == wire::SYM_OP_SYMBOL) {
+      stack[top++] = symbols[in.value];
+    } else if (in.op == wire::SYM_OP_NOT) {
+      stack[top - 1] = stack[top - 1] == 0;
+    } else {
+      --top;
+      const Applied applied = ApplyBinary(in.op, stack[top - 1], stack[top]);
+      if (!applied.exact && refuse(in.op, stack[top - 1], stack[top])) return 0;
+      stack[top - 1] = applied.value;
+    }
+  }
+  return stack[0];
+}
+
 }  // namespace
 
 SymProgram SymProgram::Constant(int64_t value) {
@@ -194,21 +218,8 @@ absl::StatusOr<SymProgram> SymProgram::FromWire(const wire::SymExpr& expr,
 }
 
 int64_t SymProgram::Run(absl::Span<const int64_t> symbols) const {
-  std::array<int64_t, kMaxDepth> stack;
-  int top = 0;
-  for (const Instruction& in : code_) {
-    if (in.op == wire::SYM_OP_CONSTANT) {
-      stack[top++] = in.value;
-    } else if (in.op == wire::SYM_OP_SYMBOL) {
-      stack[top++] = symbols[in.value];
-    } else if (in.op == wire::SYM_OP_NOT) {
-      stack[top - 1] = stack[top - 1] == 0;
-    } else {
-      --top;
-      stack[top - 1] = ApplyBinary(in.op, stack[top - 1], stack[top]).value;
-    }
-  }
-  return stack[0];
+  return Interpret(code_, symbols,
+                   [](wire::SymOp, int64_t, int64_t) { return false; });
 }
 
 absl::StatusOr<int64_t> SymProgram::EvaluateChecked(
@@ -219,28 +230,16 @@ absl::StatusOr<int64_t> SymProgram::EvaluateChecked(
                      " symbol values, needs ", symbols_needed_));
   }
   if (code_.empty()) return value_;
-  std::array<int64_t, kMaxDepth> stack;
-  int top = 0;
-  for (const Instruction& in : code_) {
-    if (in.op == wire::SYM_OP_CONSTANT) {
-      stack[top++] = in.value;
-    } else if (in.op == wire::SYM_OP_SYMBOL) {
-      stack[top++] = symbols[in.value];
-    } else if (in.op == wire::SYM_OP_NOT) {
-      stack[top - 1] = stack[top - 1] == 0;
-    } else {
-      --top;
-      const Applied applied = ApplyBinary(in.op, stack[top - 1], stack[top]);
-      if (!applied.exact) {
-        return absl::OutOfRangeError(
-            absl::StrCat("symbolic expression ", ToText(), ": ",
-                         wire::SymOp_Name(in.op), " of ", stack[top - 1],
-                         " and ", stack[top], " has no 64-bit value"));
-      }
-      stack[top - 1] = applied.value;
-    }
-  }
-  return stack[0];
+  absl::Status fault;
+  const int64_t value = Interpret(
+      code_, symbols, [&](wire::SymOp op, int64_t left, int64_t right) {
+        fault = absl::OutOfRangeError(absl::StrCat(
+            "symbolic expression ", ToText(), ": ", wire::SymOp_Name(op),
+            " of ", left, " and ", right, " has no 64-bit value"));
+        return true;
+      });
+  RETURN_IF_ERROR(fault);
+  return value;
 }
 
 std::string SymProgram::ToText(absl::Span<const std::string> names) const {

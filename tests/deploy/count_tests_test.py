@@ -46,10 +46,18 @@ class CountTests(unittest.TestCase):
             file.write(text)
         return path
 
-    def test_cases_are_counted_and_skipped_ones_are_not(self):
+    def test_cases_are_counted_and_skipped_ones_apart(self):
         lines, status = self.run_on([result("//a", "FAILED", self.xml(GTEST_XML))], 3)
-        self.assertEqual(lines, ["failed: //a", "1 passed, 1 failed"])
+        self.assertEqual(
+            lines, ["failed: //a", "skipped: 1, in //a (1)", "1 passed, 1 failed"]
+        )
         self.assertEqual(status, 1)
+
+    def test_a_target_whose_cases_are_all_skipped_has_passed_nothing(self):
+        xml = self.xml('<testsuite><testcase name="a" status="run" result="skipped"/></testsuite>')
+        lines, status = self.run_on([result("//a", "PASSED", xml)], 0)
+        self.assertEqual(lines, ["skipped: 1, in //a (1)", "0 passed, 0 failed"])
+        self.assertEqual(status, 0)
 
     def test_a_test_without_cases_counts_as_one(self):
         lines, status = self.run_on([result("//a", "PASSED"), result("//b", "PASSED")], 0)

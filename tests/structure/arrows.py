@@ -33,6 +33,14 @@ FLOORS = {
 TOP_FLOOR = 6
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+ANY_INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
+
+# Headers that cost seconds a file -> the one file that includes them.
+HEAVY_HEADERS = {
+    "spdlog/": "proto/base/log.cc",
+    "CLI/": "proto/base/command_line.cc",
+    "toml++/": "server/config.cc",
+}
 
 
 def includes_of(text):
@@ -120,6 +128,48 @@ def build_deps(text):
             if keyword.arg == "name" and strings:
                 name = strings[0]
             elif keyword.arg in ("deps", "data", "srcs", "hdrs"):
-                labels += [s for s in strings if s.startswith("//")]
+                labels += [s for s in strings if s.startswith(("//", ":"))]
         found.append((call.func.id, name, labels))
     return found
+
+
+def label_fault(folder, rule, name, label, programs):
+    """Why the target `name` of `folder` may not need `label`, or None.
+
+    `programs` are the labels of all cc_binary targets: a program is an end, and
+    only tests and shell scripts start one.
+    """
+    if label.startswith(":"):
+        label = f"//{folder}{label}"
+    package, _, target = label[2:].partition(":")
+    if folder.split("/")[0] not in ROOMS:
+        return None
+    if rule == "cc_library" and f"//{package}:{target}" in programs:
+        return "a library may not need a program"
+    # A program joins rooms: as a file it is its main.
+    file = f"{folder}/{name}{'_main.cc' if rule == 'cc_binary' else '.h'}"
+    return arrow_fault(file, f"{package}/{target or 'x'}.h")
+
+
+def heavy_header_faults(texts):
+    """Faults of {file: text} against HEAVY_HEADERS, sorted."""
+    return sorted(
+        f"{file} includes {header}"
+        for file, text in texts.items()
+        for header in ANY_INCLUDE.findall(text)
+        for prefix, home in HEAVY_HEADERS.items()
+        if header.startswith(prefix) and file != home
+    )
+
+
+# "//server:kilnd", "//client/compilectl"; not the end of a URL, not "//...".
+SCRIPT_LABEL = re.compile(r"(?<![:\w/*])//([a-z_]+(?:/[a-z_]+)*)(?::([\w.-]+))?(?![\w/.])")
+
+
+def labels_in_script(text):
+    """The targets that a shell script names, as full labels."""
+    code = re.sub(r"^\s*#.*", "", text, flags=re.MULTILINE)
+    return [
+        f"//{package}:{name or package.rsplit('/', 1)[-1]}"
+        for package, name in SCRIPT_LABEL.findall(code)
+    ]

@@ -3,8 +3,8 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
-#include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
+#include "tests/support/raw_call.h"
 
 namespace kiln {
 
@@ -14,33 +14,20 @@ std::string AskHealth(const std::string& address) {
   // A channel of its own: gRPC would share connections between channels.
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  grpc::GenericStub stub(grpc::CreateCustomChannel(
-      address, grpc::InsecureChannelCredentials(), arguments));
+  const auto channel = grpc::CreateCustomChannel(
+      address, grpc::InsecureChannelCredentials(), arguments);
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() +
                        std::chrono::seconds(20));
-  grpc::CompletionQueue queue;
-  const grpc::Slice empty;
-  const auto call =
-      stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check",
-                            grpc::ByteBuffer(&empty, 1), &queue);
-  call->StartCall();
-  grpc::ByteBuffer reply;
-  grpc::Status status;
-  call->Finish(&reply, &status, nullptr);
-  void* tag = nullptr;
-  bool ok = false;
-  queue.Next(&tag, &ok);
-  queue.Shutdown();
+  std::string reply;
+  const grpc::Status status =
+      CallRaw(channel, context, "/grpc.health.v1.Health/Check", "", reply);
   if (!status.ok()) {
     return absl::StrCat("error ", static_cast<int>(status.error_code()), " ",
                         status.error_message());
   }
-  grpc::Slice slice;
-  if (!reply.DumpToSingleSlice(&slice).ok() || slice.size() != 2) {
-    return "error: the reply is no health reply";
-  }
-  return slice.begin()[1] == 1 ? "SERVING" : "NOT_SERVING";
+  if (reply.size() != 2) return "error: the reply is no health reply";
+  return reply[1] == 1 ? "SERVING" : "NOT_SERVING";
 }
 
 }  // namespace kiln

@@ -36,41 +36,8 @@ double Philox(uint64_t seed, uint64_t index, uint64_t stream) {
   return (c[0] >> 8) * std::ldexp(1.0, -24);
 }
 
-double FloatOp(ScalarOp op, double a, double b, double c) {
-  const bool nan = std::isnan(a) || std::isnan(b);
+double UnaryFloatOp(ScalarOp op, double a) {
   switch (op) {
-    case ScalarOp::kAdd:
-      return a + b;
-    case ScalarOp::kSub:
-      return a - b;
-    case ScalarOp::kMul:
-      return a * b;
-    case ScalarOp::kDiv:
-      return a / b;
-    case ScalarOp::kFloorDiv:
-      return std::floor(a / b);
-    case ScalarOp::kTruncDiv:
-      return std::trunc(a / b);
-    case ScalarOp::kRemainder:
-      return a - b * std::floor(a / b);
-    case ScalarOp::kFmod:
-      return std::fmod(a, b);
-    case ScalarOp::kPow:
-      return std::pow(a, b);
-    case ScalarOp::kAtan2:
-      return std::atan2(a, b);
-    case ScalarOp::kCopySign:
-      return std::copysign(a, b);
-    case ScalarOp::kNextAfter:
-      return std::nextafter(static_cast<float>(a), static_cast<float>(b));
-    case ScalarOp::kHypot:
-      return std::hypot(a, b);
-    case ScalarOp::kMaximum:
-      return nan ? NAN : std::fmax(a, b);
-    case ScalarOp::kMinimum:
-      return nan ? NAN : std::fmin(a, b);
-    case ScalarOp::kFma:
-      return std::fma(a, b, c);
     case ScalarOp::kNeg:
       return -a;
     case ScalarOp::kAbs:
@@ -141,6 +108,46 @@ double FloatOp(ScalarOp op, double a, double b, double c) {
       return std::nearbyint(a);
     default:
       std::abort();
+  }
+}
+
+double FloatOp(ScalarOp op, double a, double b, double c) {
+  const bool nan = std::isnan(a) || std::isnan(b);
+  switch (op) {
+    case ScalarOp::kAdd:
+      return a + b;
+    case ScalarOp::kSub:
+      return a - b;
+    case ScalarOp::kMul:
+      return a * b;
+    case ScalarOp::kDiv:
+      return a / b;
+    case ScalarOp::kFloorDiv:
+      return std::floor(a / b);
+    case ScalarOp::kTruncDiv:
+      return std::trunc(a / b);
+    case ScalarOp::kRemainder:
+      return a - b * std::floor(a / b);
+    case ScalarOp::kFmod:
+      return std::fmod(a, b);
+    case ScalarOp::kPow:
+      return std::pow(a, b);
+    case ScalarOp::kAtan2:
+      return std::atan2(a, b);
+    case ScalarOp::kCopySign:
+      return std::copysign(a, b);
+    case ScalarOp::kNextAfter:
+      return std::nextafter(static_cast<float>(a), static_cast<float>(b));
+    case ScalarOp::kHypot:
+      return std::hypot(a, b);
+    case ScalarOp::kMaximum:
+      return nan ? NAN : std::fmax(a, b);
+    case ScalarOp::kMinimum:
+      return nan ? NAN : std::fmin(a, b);
+    case ScalarOp::kFma:
+      return std::fma(a, b, c);
+    default:
+      return UnaryFloatOp(op, a);
   }
 }
 

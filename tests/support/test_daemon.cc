@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
+#include "tests/support/raw_call.h"
 #include "tests/support/worker_memory.h"
 
 namespace kiln {
@@ -113,20 +113,9 @@ absl::Status TestClient::CallRaw(const std::string& method,
                                  const std::string& bytes) {
   grpc::ClientContext context;
   SetDeadline(context, absl::Seconds(60));
-  grpc::GenericStub stub(channel_);
-  grpc::CompletionQueue queue;
-  const grpc::Slice slice(bytes);
-  const auto call = stub.PrepareUnaryCall(&context, method,
-                                          grpc::ByteBuffer(&slice, 1), &queue);
-  call->StartCall();
-  grpc::ByteBuffer reply;
-  grpc::Status status;
-  call->Finish(&reply, &status, nullptr);
-  void* tag = nullptr;
-  bool ok = false;
-  queue.Next(&tag, &ok);
-  queue.Shutdown();
-  return FromGrpc(context, status);
+  std::string reply;
+  return FromGrpc(context,
+                  kiln::CallRaw(channel_, context, method, bytes, reply));
 }
 
 void TestDaemon::Start(const Config& config) {

@@ -1,9 +1,8 @@
 #include "client/compilectl/commands.h"
 
-#include <fstream>
-
 #include "client/compilectl/doctor.h"
 #include "gtest/gtest.h"
+#include "tests/client/compilectl/relu_case.h"
 #include "tests/support/test_daemon.h"
 
 // The commands against a whole daemon with one entry in its cache.
@@ -86,18 +85,7 @@ TEST_F(Commands, ShowTakesTheFirstDigitsOfAKey) {
 }
 
 TEST_F(Commands, ExplainNamesTheFirstPartThatDiffers) {
-  const std::string path = testing::TempDir() + "/relu.jsonl";
-  const std::string meta =
-      R"({"shape": [4], "stride": [1], "dtype": "float32", "device": "cpu",)"
-      R"( "storage_offset": 0})";
-  std::ofstream(path)
-      << R"({"name": "r", "kind": "op", "nodes": [{"name": "x", "op": )"
-      << R"("placeholder", "target": "x", "args": [], "kwargs": {}, "meta": )"
-      << meta << R"(}, {"name": "y", "op": "call_function", "target": )"
-      << R"("aten.relu.default", "args": [{"node": "x"}], "kwargs": {}, )"
-      << R"("meta": )" << meta << R"(}, {"name": "output", "op": "output", )"
-      << R"("args": [[{"node": "y"}]]}], "constants": {}, "inputs": [)" << meta
-      << "]}\n";
+  const std::string path = WriteReluCase(testing::TempDir());
   const std::string text = Text(ExplainCommand(
       *admin_, {.subject = path, .arch = "x86-64-v3"}, OutputFormat::kTable));
   Has(text, "first difference: graph");

@@ -1,10 +1,17 @@
 #include "client/compilectl/doctor.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <cstring>
 #include <fstream>
 
 #include "gtest/gtest.h"
+#include "tests/support/short_folder.h"
+
+// Each trouble that doctor names, made: its finding, and what to type.
 
 namespace kiln {
 namespace {
@@ -16,37 +23,137 @@ Finding FindingOf(const DoctorOptions& options, const std::string& subject) {
   return {.subject = "nothing about " + subject};
 }
 
-TEST(Doctor, WithoutADaemonItSaysWhatToType) {
-  DoctorOptions options;
-  options.daemon.socket = testing::TempDir() + "/no.sock";
-  options.data_folder = testing::TempDir() + "/not/made/yet";
-  options.path = "/usr/bin:/bin";
-  const Finding daemon = FindingOf(options, "daemon");
-  EXPECT_EQ(daemon.health, Health::kBad);
-  EXPECT_FALSE(daemon.remedy.empty());
-  EXPECT_EQ(FindingOf(options, "data folder").health, Health::kGood);
-  EXPECT_EQ(FindingOf(options, "clock").health, Health::kGood);
-  EXPECT_TRUE(AnythingBad(Examine(options)));
+void ExpectBad(const Finding& finding, const std::string& found,
+               const std::string& remedy) {
+  EXPECT_EQ(finding.health, Health::kBad) << finding.subject;
+  EXPECT_NE(finding.found.find(found), std::string::npos) << finding.found;
+  EXPECT_NE(finding.remedy.find(remedy), std::string::npos) << finding.remedy;
 }
 
-TEST(Doctor, ASocketThatIsAFileIsBad) {
-  DoctorOptions options;
-  options.daemon.socket = testing::TempDir() + "/file.sock";
-  std::ofstream(options.daemon.socket) << "no socket";
-  const Finding socket = FindingOf(options, "socket");
-  EXPECT_EQ(socket.health, Health::kBad);
-  EXPECT_NE(socket.found.find("not a socket"), std::string::npos);
+// A machine where everything is well but the daemon, which is not there.
+class Doctor : public testing::Test {
+ protected:
+  Doctor() {
+    options_.daemon.socket = folder_.path() + "/kilnd.sock";
+    options_.data_folder = folder_.path() + "/not/made/yet";
+    options_.path = "/usr/bin:/bin";
+    options_.can_load = [](const std::string&) { return true; };
+    options_.least_free_bytes = 1;
+  }
+
+  // A socket that nobody serves.
+  void MakeSocket(mode_t mode) {
+    sockaddr_un name = {};
+    name.sun_family = AF_UNIX;
+    std::strncpy(name.sun_path, options_.daemon.socket.c_str(),
+                 sizeof(name.sun_path) - 1);
+    const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    ASSERT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&name), sizeof(name)),
+              0);
+    close(fd);
+    ASSERT_EQ(chmod(options_.daemon.socket.c_str(), mode), 0);
+  }
+
+  ShortFolder folder_;
+  DoctorOptions options_;
+};
+
+TEST_F(Doctor, WithoutADaemonItSaysHowToStartOne) {
+  ExpectBad(FindingOf(options_, "daemon"), "No such file", "kilnd --socket ");
+  ExpectBad(FindingOf(options_, "socket"), "No such file", "kilnd --socket ");
+  EXPECT_TRUE(AnythingBad(Examine(options_)));
+  for (const char* subject : {"host compiler", "NVRTC", "CUDA driver", "oneDNN",
+                              "data folder", "free disk", "clock"}) {
+    EXPECT_EQ(FindingOf(options_, subject).health, Health::kGood) << subject;
+  }
 }
 
-TEST(Doctor, AMachineWithoutACompilerIsTold) {
-  DoctorOptions options;
-  options.path = testing::TempDir();
-  const Finding compiler = FindingOf(options, "host compiler");
-  EXPECT_EQ(compiler.health, Health::kBad);
-  EXPECT_EQ(compiler.remedy, "apt-get install g++");
+TEST_F(Doctor, ASocketThatIsAFileIsBad) {
+  std::ofstream(options_.daemon.socket) << "no socket";
+  ExpectBad(FindingOf(options_, "socket"), "not a socket", "rm ");
 }
 
-TEST(Doctor, TheSameAsJson) {
+TEST_F(Doctor, ASocketThatOthersMayOpenIsBad) {
+  MakeSocket(0666);
+  ExpectBad(FindingOf(options_, "socket"), "mode 0666, due 0600",
+            "chmod 0600 ");
+}
+
+TEST_F(Doctor, ASocketOfAnotherUserIsBad) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root gives a file away";
+  MakeSocket(0600);
+  ASSERT_EQ(chown(options_.daemon.socket.c_str(), 12345, 12345), 0);
+  ExpectBad(FindingOf(options_, "socket"), "owned by user 12345",
+            "a kilnd of your own");
+}
+
+TEST_F(Doctor, ASocketThatNobodyServesIsNoDaemon) {
+  MakeSocket(0600);
+  EXPECT_EQ(FindingOf(options_, "socket").health, Health::kGood);
+  ExpectBad(FindingOf(options_, "daemon"), "refused", "kilnd --socket ");
+}
+
+TEST_F(Doctor, AMachineWithoutACompilerIsTold) {
+  options_.path = folder_.path();
+  ExpectBad(FindingOf(options_, "host compiler"), "none",
+            "apt-get install g++");
+}
+
+// Fine without: the CPU needs none of it.
+TEST_F(Doctor, LibrariesThatTheLoaderLacksAreAbsent) {
+  options_.can_load = [](const std::string&) { return false; };
+  for (const char* subject : {"NVRTC", "CUDA driver", "oneDNN"}) {
+    const Finding finding = FindingOf(options_, subject);
+    EXPECT_EQ(finding.health, Health::kAbsent) << subject;
+    EXPECT_NE(finding.remedy, "") << subject;
+  }
+  EXPECT_FALSE(CanLoad("libkiln-nobody-has-this.so.7"));
+}
+
+TEST_F(Doctor, NvrtcIsLookedForWhereWorkersLook) {
+  options_.library_path = "/a:/b";
+  options_.can_load = [](const std::string& library) {
+    return library == "/b/libnvrtc.so.13";
+  };
+  EXPECT_EQ(FindingOf(options_, "NVRTC").found, "/b/libnvrtc.so.13");
+}
+
+TEST_F(Doctor, AFolderThatMayNotBeWrittenIsBad) {
+  options_.data_folder = folder_.path() + "/locked";
+  ASSERT_EQ(mkdir(options_.data_folder.c_str(), 0500), 0);
+  ASSERT_EQ(chmod(folder_.path().c_str(), 0755), 0);
+  // Root may write anywhere, so a child looks as nobody.
+  EXPECT_EXIT(
+      {
+        if (geteuid() == 0 && setuid(65534) != 0) exit(2);
+        const Finding finding = FindingOf(options_, "data folder");
+        const bool told =
+            finding.health == Health::kBad &&
+            finding.found.find("not writable") != std::string::npos;
+        exit(told && finding.remedy.find("chown") == 0 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST_F(Doctor, ADataFolderThatIsAFileIsBad) {
+  options_.data_folder = folder_.path() + "/file";
+  std::ofstream(options_.data_folder) << "no folder";
+  ExpectBad(FindingOf(options_, "data folder"), "not a folder",
+            "--data-folder");
+}
+
+TEST_F(Doctor, AFullDiskIsBad) {
+  options_.least_free_bytes = ~uint64_t{0};
+  ExpectBad(FindingOf(options_, "free disk"), "iB",
+            "compilectl purge --older-than 7d");
+}
+
+TEST_F(Doctor, AClockThatStandsInThePastIsBad) {
+  options_.now = absl::UnixEpoch();
+  ExpectBad(FindingOf(options_, "clock"), "1970", "timedatectl set-ntp true");
+}
+
+TEST_F(Doctor, TheSameAsJson) {
   const std::string json = DoctorText(
       {{.subject = "clock", .health = Health::kGood, .found = "now"}},
       OutputFormat::kJson);

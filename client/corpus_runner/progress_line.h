@@ -1,0 +1,43 @@
+#ifndef KILN_CLIENT_CORPUS_RUNNER_PROGRESS_LINE_H_
+#define KILN_CLIENT_CORPUS_RUNNER_PROGRESS_LINE_H_
+
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "proto/base/mutex.h"
+
+namespace kiln {
+
+// Tells a person what is under way: "gpt2_train.fwd0: building, 3 of 8 kernel
+// units (0.9 s)". On a terminal one line that is written anew; elsewhere, in a
+// log, a line for each change, at most two a second.
+//
+// Thread-safe.
+class ProgressLine {
+ public:
+  enum class Place { kTerminal, kLog };
+  // `file` outlives this; it is never closed here.
+  ProgressLine(std::FILE* file, Place place) : file_(file), place_(place) {}
+  // Leaves the terminal's line empty.
+  ~ProgressLine();
+  ProgressLine(ProgressLine&&) = delete;
+
+  // `name` is now at `step`. The seconds shown count from its first step.
+  void Show(const std::string& name, const std::string& step,
+            absl::Time now = absl::Now()) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  std::FILE* const file_;
+  const Place place_;
+  Mutex mu_;
+  std::map<std::string, absl::Time> began_ ABSL_GUARDED_BY(mu_);
+  absl::Time last_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+};
+
+}  // namespace kiln
+
+#endif  // KILN_CLIENT_CORPUS_RUNNER_PROGRESS_LINE_H_

@@ -1,0 +1,202 @@
+// The program as people and scripts use it: exit codes, what goes to standard
+// output and what to standard error, against a whole daemon.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/client/compilectl/relu_case.h"
+#include "tests/support/run_program.h"
+#include "tests/support/test_daemon.h"
+
+namespace kiln {
+namespace {
+
+using Words = std::vector<std::string>;
+using Json = nlohmann::json;
+
+const char* const kProgram = "client/compilectl/compilectl";
+
+ProgramRun RunCompilectl(Words words) {
+  words.insert(words.begin(), std::filesystem::absolute(kProgram).string());
+  return RunProgram(words);
+}
+
+class Compilectl : public testing::Test {
+ protected:
+  // Three entries, for one target.
+  void SetUp() override {
+    for (const char* op : {"fake.salt.1", "fake.salt.2", "fake.salt.3"}) {
+      const CompileAnswer compiled =
+          daemon_.client().Compile(FakeRequest({op}));
+      ASSERT_TRUE(compiled.status.ok()) << compiled.status;
+    }
+  }
+
+  ProgramRun Ask(Words words) {
+    words.insert(words.end(), {"--socket", daemon_.config().socket});
+    return RunCompilectl(std::move(words));
+  }
+
+  // The document that a command prints for programs.
+  Json AskJson(Words words) {
+    words.insert(words.end(), {"-o", "json"});
+    const ProgramRun run = Ask(words);
+    EXPECT_EQ(run.err, "") << words[0];
+    const Json document = Json::parse(run.out, nullptr, /*throw=*/false);
+    EXPECT_FALSE(document.is_discarded()) << words[0] << ":\n" << run.out;
+    return document;
+  }
+
+  size_t Entries() { return AskJson({"ls"})["entries"].size(); }
+
+  TestDaemon daemon_;
+};
+
+TEST_F(Compilectl, WhatIsDoneEndsWithZeroAndSaysNothingToStandardError) {
+  for (const char* command : {"stats", "jobs", "workers", "ls", "version"}) {
+    const ProgramRun run = Ask({command});
+    EXPECT_EQ(run.exit_code, 0) << command;
+    EXPECT_NE(run.out, "") << command;
+    EXPECT_EQ(run.err, "") << command;
+  }
+  EXPECT_EQ(RunCompilectl({"--help"}).exit_code, 0);
+  EXPECT_EQ(RunCompilectl({"purge", "--help"}).exit_code, 0);
+}
+
+TEST_F(Compilectl, WhatIsRefusedEndsWithOneAndNamesTheReason) {
+  const ProgramRun unknown = Ask({"show", "ffffffffffff"});
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_EQ(unknown.out, "");
+  EXPECT_EQ(unknown.err.find("compilectl: NOT_FOUND: "), 0) << unknown.err;
+  const ProgramRun nobody =
+      RunCompilectl({"stats", "--socket", "/nowhere/kilnd.sock"});
+  EXPECT_EQ(nobody.exit_code, 1);
+  EXPECT_EQ(nobody.err.find("compilectl: UNAVAILABLE: "), 0) << nobody.err;
+}
+
+TEST_F(Compilectl, WhatIsUsedWronglyEndsWithTwo) {
+  const std::vector<Words> lines = {{},
+                                    {"nosuch"},
+                                    {"stats", "--nosuch"},
+                                    {"stats", "-o", "yaml"},
+                                    {"show"},
+                                    {"explain"},
+                                    {"ls", "--limit", "few"},
+                                    {"ls", "--limit", "-1"},
+                                    {"purge"},
+                                    {"purge", "--older-than", "a week"},
+                                    {"tune", "--device", "tpu"},
+                                    {"completion", "fish"},
+                                    {"show", ""}};
+  for (const Words& line : lines) {
+    const ProgramRun run = Ask(line);
+    EXPECT_EQ(run.exit_code, 2) << testing::PrintToString(line) << run.err;
+    EXPECT_EQ(run.out, "") << testing::PrintToString(line);
+    EXPECT_NE(run.err, "") << testing::PrintToString(line);
+  }
+  const ProgramRun reason = Ask({"purge"});
+  EXPECT_EQ(reason.err.find("compilectl: BAD_OPTION: "), 0) << reason.err;
+}
+
+TEST_F(Compilectl, EveryCommandHasADocumentForPrograms) {
+  EXPECT_EQ(AskJson({"stats"})["counters"]["jobs.done"], 3);
+  EXPECT_TRUE(AskJson({"jobs"})["jobs"].empty());
+  EXPECT_EQ(AskJson({"workers"})["workers"].size(), 2);
+  const Json entries = AskJson({"ls"})["entries"];
+  ASSERT_EQ(entries.size(), 3);
+  const std::string key = entries[0]["key"];
+  EXPECT_EQ(AskJson({"show", key})["key"], key);
+  EXPECT_EQ(AskJson({"explain", key})["found"], true);
+  EXPECT_EQ(AskJson({"purge", "--all", "--dry-run"})["entries"], 3);
+  EXPECT_NE(AskJson({"version"})["kilnd"], "");
+  EXPECT_FALSE(AskJson({"doctor"})["findings"].empty());
+  EXPECT_EQ(AskJson({"drain"})["draining"], true);
+}
+
+TEST_F(Compilectl, AGraphThatIsNotThereIsExplainedByTheNearestEntry) {
+  const std::string graph = WriteReluCase(testing::TempDir());
+  const Json document = AskJson({"explain", graph, "--arch", "x86-64-v3"});
+  EXPECT_EQ(document["found"], false);
+  EXPECT_EQ(document["nearest"]["target"], "cpu x86-64-v3");
+  EXPECT_EQ(document["first_difference"], "graph");
+  const ProgramRun table = Ask({"explain", graph, "--arch", "x86-64-v3"});
+  EXPECT_EQ(table.exit_code, 0);
+  EXPECT_NE(table.out.find("not found; nearest is "), std::string::npos);
+  // A key is a digest: of one that nobody has nothing can be told.
+  EXPECT_EQ(Ask({"explain", std::string(64, '0')}).exit_code, 1);
+}
+
+TEST_F(Compilectl, ADryRunOfAPurgeRemovesNothing) {
+  EXPECT_EQ(Ask({"purge", "--all", "--dry-run"}).exit_code, 0);
+  EXPECT_EQ(Entries(), 3);
+}
+
+TEST_F(Compilectl, PurgeTakesWhatItIsToldByKeyByDeviceAndByAge) {
+  EXPECT_EQ(AskJson({"purge", "--older-than", "7d"})["entries"], 0);
+  EXPECT_EQ(AskJson({"purge", "--device", "cuda"})["entries"], 0);
+  EXPECT_EQ(Entries(), 3);
+  const std::string key = AskJson({"ls"})["entries"][0]["key"];
+  EXPECT_EQ(AskJson({"purge", key})["entries"], 1);
+  EXPECT_EQ(Entries(), 2);
+  // Nothing here was used within the last millisecond.
+  EXPECT_EQ(
+      AskJson({"purge", "--device", "cpu", "--older-than", "1ms"})["entries"],
+      2);
+  EXPECT_EQ(Entries(), 0);
+}
+
+TEST_F(Compilectl, ABigPurgeWithoutATerminalWantsYes) {
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(daemon_.client()
+                    .Compile(FakeRequest({"fake.units." + std::to_string(i)}))
+                    .status.ok());
+  }
+  const ProgramRun refused = Ask({"purge", "--all"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("--yes"), std::string::npos) << refused.err;
+  EXPECT_EQ(Entries(), 23);
+  EXPECT_EQ(Ask({"purge", "--all", "--yes"}).exit_code, 0);
+  EXPECT_EQ(Entries(), 0);
+}
+
+TEST_F(Compilectl, TuneSaysWhichVariantWon) {
+  const Json document = AskJson(
+      {"tune", "--rows", "64", "--columns", "256", "--arch", "x86-64-v3"});
+  EXPECT_NE(document["choice"], "");
+  EXPECT_FALSE(document["variants"].empty());
+}
+
+TEST_F(Compilectl, DoctorEndsWithOneWhenSomethingIsWrong) {
+  const std::string folder = daemon_.config().data_folder;
+  const ProgramRun well = Ask({"doctor", "--data-folder", folder});
+  EXPECT_EQ(well.exit_code, 0) << well.out;
+  daemon_.Stop();
+  const ProgramRun gone = Ask({"doctor", "--data-folder", folder});
+  EXPECT_EQ(gone.exit_code, 1);
+  EXPECT_NE(gone.out.find("BAD"), std::string::npos);
+}
+
+// What bash offers for the last of `words`.
+std::string Completed(const std::string& words) {
+  const std::string program = std::filesystem::absolute(kProgram).string();
+  return RunProgram({"bash", "-c",
+                     "source <(" + program + " completion bash); COMP_WORDS=(" +
+                         words +
+                         "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); "
+                         "_compilectl; echo -n \"${COMPREPLY[*]}\""})
+      .out;
+}
+
+TEST(Completion, BashSourcesTheScriptAndCompletesCommandsAndOptions) {
+  EXPECT_EQ(Completed("compilectl pu"), "purge");
+  EXPECT_EQ(Completed("compilectl ''").find("stats "), 0);
+  EXPECT_EQ(Completed("compilectl purge --old"), "--older-than");
+  EXPECT_EQ(Completed("compilectl purge --sock"), "--socket");
+  EXPECT_EQ(Completed("compilectl --timeout 3 show --ker"), "--kernels");
+}
+
+}  // namespace
+}  // namespace kiln
