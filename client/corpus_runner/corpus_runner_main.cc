@@ -57,6 +57,7 @@ struct Flags {
   int64_t jobs = 0;
   int64_t threads = 0;
   bool local = false;
+  bool verify = false;
   bool progress = false;
 };
 
@@ -105,6 +106,8 @@ void Define(Arguments& line, Flags& flags) {
   line.Option("--arch", flags.arch, "for cuda-compile");
   line.Option("--daemon", flags.daemon,
               "socket of a daemon that runs; else one is started");
+  line.Flag("--verify", flags.verify,
+            "workers verify each level of each compile");
   line.Flag("--local", flags.local,
             "no daemon: a worker of this process's own");
   line.Option("--kilnd", flags.kilnd,
@@ -247,6 +250,7 @@ std::vector<CaseResult> RunFile(Session& session, const std::string& path,
     };
   }
   options.compile.mutable_artifact()->set_cache_tag(flags.cache_tag);
+  options.compile.mutable_diagnostic()->set_verify_passes(flags.verify);
   return RunCases(session, *std::move(cases), options);
 }
 

@@ -120,6 +120,9 @@ std::string ToText(const Buffer& buffer) {
       buffer.kind == BufferKind::kConstant) {
     absl::StrAppend(&out, " index ", buffer.index);
   }
+  if (buffer.alignment_bytes != Buffer().alignment_bytes) {
+    absl::StrAppend(&out, " align ", buffer.alignment_bytes);
+  }
   return out;
 }
 
@@ -156,15 +159,16 @@ std::string ToText(const LoopNest& nest, const std::vector<Buffer>& buffers,
   return absl::StrCat(out, pad, "}\n");
 }
 
-namespace {
-
-std::string Symbols(const ShapeEnv& shapes) {
-  return absl::StrJoin(
+std::string SymbolsText(const ShapeEnv& shapes) {
+  const std::string list = absl::StrJoin(
       shapes.symbols, ", ", [&](std::string* out, const SymbolFacts& s) {
         absl::StrAppend(out, "s", &s - shapes.symbols.data(), " in [",
                         s.range.min, ", ", s.range.max, "] hint ", s.hint);
       });
+  return absl::StrCat("(", list, ")");
 }
+
+namespace {
 
 std::string ExternText(const ExternCall& call,
                        const std::vector<Buffer>& buffers) {
@@ -203,8 +207,8 @@ std::string OutputText(const ProgramOutput& output,
 }
 
 std::string ToText(const LoopProgram& program) {
-  std::string out = absl::StrCat("loops @", program.name, "(",
-                                 Symbols(program.shapes), ") {\n");
+  std::string out = absl::StrCat("loops @", program.name,
+                                 SymbolsText(program.shapes), " {\n");
   for (const Buffer& buffer : program.buffers) {
     absl::StrAppend(&out, "  ", ToText(buffer), "\n");
   }

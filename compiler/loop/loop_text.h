@@ -4,7 +4,7 @@
 // Loop programs as text, one statement a line:
 //
 //   loops @bias_relu(s0 in [1, 65536] hint 8) {
-//     in  x : f32[s0, 256] index 0
+//     in  x : f32[s0, 256] index 0 align 4
 //     tmp buf1 : f32[s0, 256]
 //     out buf2 : f32[256, s0] strides [1, 256]
 //     nest add [i0 in s0, i1 in 256] {
@@ -13,13 +13,18 @@
 //       t2 = add f32 t0, t1
 //       buf1[i0, i1] = t2
 //     }
-//     nest sum [i0 in s0, reduce i1 in 256] { … t1 = reduce f32 t0 sum … }
+//     nest sum [i0 in s0, reduce i1 in 256] { … t1 = reduce f32 t0 by sum … }
 //     extern mm(view buf1 f32 [s0, 256] strides [256, 1] offset 0, …) -> (…)
 //     fill buf3 = 0
 //     return view buf2 f32 [...] strides [...] offset 0
 //   }
 //
-// Floats are written as hexadecimal bits where decimal would not read back.
+// Floats are written with as many digits as read back to the same bits; a fill
+// as the integer of its bits. `align` stands where it is not 16. Lines that
+// begin with // are comments.
+//
+// The text leaves out what is the graph's alone: symbols' names and sources,
+// and the guards taken so far.
 
 #include <string>
 #include <vector>
@@ -36,6 +41,7 @@ std::string ToText(const LoopProgram& program);
 std::string ToText(const LoopNest& nest, const std::vector<Buffer>& buffers,
                    int indent);
 std::string ToText(const Buffer& buffer);
+std::string SymbolsText(const ShapeEnv& shapes);  // "(s0 in … hint …, …)"
 std::string ToText(const View& view, const std::vector<Buffer>& buffers);
 
 std::string StepText(const ExternCall& call,
@@ -44,7 +50,8 @@ std::string StepText(const Fill& fill, const std::vector<Buffer>& buffers);
 std::string OutputText(const ProgramOutput& output,
                        const std::vector<Buffer>& buffers);
 
-// Reads what ToText writes. INVALID_ARGUMENT with the line.
+// Reads what ToText writes. INVALID_ARGUMENT with line, column, what was found
+// and what was due.
 absl::StatusOr<LoopProgram> ParseLoopProgram(absl::string_view text);
 
 }  // namespace kiln

@@ -7,23 +7,28 @@ namespace kiln {
 
 namespace {
 
-absl::string_view MappingName(Mapping mapping) {
-  switch (mapping) {
-    case Mapping::kPointwise:
-      return "pointwise";
-    case Mapping::kTile2d:
-      return "tile2d";
-    case Mapping::kRow:
-      return "row";
-    case Mapping::kColumn:
-      return "column";
-    case Mapping::kSerial:
-      return "serial";
-  }
-  return "?";
-}
+struct MappingRow {
+  Mapping mapping;
+  absl::string_view name;
+};
+constexpr MappingRow kMappings[] = {{Mapping::kPointwise, "pointwise"},
+                                    {Mapping::kTile2d, "tile2d"},
+                                    {Mapping::kRow, "row"},
+                                    {Mapping::kColumn, "column"},
+                                    {Mapping::kSerial, "serial"}};
 
 }  // namespace
+
+absl::string_view MappingName(Mapping mapping) {
+  return kMappings[static_cast<size_t>(mapping)].name;
+}
+
+std::optional<Mapping> MappingFromName(absl::string_view name) {
+  for (const MappingRow& row : kMappings) {
+    if (row.name == name) return row.mapping;
+  }
+  return std::nullopt;
+}
 
 std::string ToText(const KernelTiling& tiling) {
   std::string out =
@@ -31,6 +36,9 @@ std::string ToText(const KernelTiling& tiling) {
                    " threads ", tiling.threads, " rows ", tiling.rows_per_block,
                    " each ", tiling.elements_per_thread);
   if (tiling.persistent) absl::StrAppend(&out, " persistent");
+  if (tiling.accumulators != 0) {
+    absl::StrAppend(&out, " accumulators ", tiling.accumulators);
+  }
   if (tiling.tile_axis >= 0) {
     absl::StrAppend(&out, " tile i", tiling.tile_axis);
   }
@@ -44,7 +52,8 @@ std::string ToText(const PlannedKernel& kernel,
 }
 
 std::string ToText(const KernelPlan& plan) {
-  std::string out = absl::StrCat("plan @", plan.name, " {\n");
+  std::string out =
+      absl::StrCat("plan @", plan.name, SymbolsText(plan.shapes), " {\n");
   for (size_t b = 0; b < plan.buffers.size(); ++b) {
     absl::StrAppend(&out, "  ", ToText(plan.buffers[b]));
     const BufferPlacement& placement = plan.placements[b];
@@ -63,6 +72,9 @@ std::string ToText(const KernelPlan& plan) {
       absl::StrAppend(&out, "  ", StepText(std::get<Fill>(step), plan.buffers),
                       "\n");
     }
+  }
+  for (const uint32_t input : plan.mutated_inputs) {
+    absl::StrAppend(&out, "  mutates ", input, "\n");
   }
   for (const ProgramOutput& output : plan.outputs) {
     absl::StrAppend(&out, "  return ", OutputText(output, plan.buffers), "\n");

@@ -4,19 +4,30 @@
 // Kernel plans as text: the loop text of each kernel with its tiling, and
 // where buffers lie.
 //
-//   plan @bias_relu {
-//     out buf2 : f32[2048]
-//     arena buf1 at 0 bytes 8192
-//     kernel kiln_poi_fused_add_relu_0 pointwise vector 4 threads 256 … {
-//       nest add+relu [i0 in 2048] { … }
+//   plan @softmax(s0 in [1, 65536] hint 64) {
+//     in x : f32[512*s0] index 0
+//     tmp buf1 : f32[512*s0] at 0 bytes 2048*s0
+//     out buf2 : f32[512*s0]
+//     kernel kiln_per_fused_amax_sub_0 row vector 4 threads 128 rows 2 each 8 persistent {
+//       nest amax+sub [i0 in s0, reduce i1 in 512] { … }
 //     }
-//     return view buf2 …
-//     arena 8192 bytes, peak live 8192
+//     extern mm from mm (view buf1 f32 […] …; …) -> (…)
+//     fill buf3 = 0
+//     mutates 0
+//     return view buf2 f32 [s0, 512] strides [512, 1] offset 0
+//     arena 2048*s0 bytes, peak live 131072
 //   }
+//
+// A tiling goes on with "accumulators 4" and "tile i0" where it has them. A
+// buffer without "at" has no place in the arena; its bytes are those of its
+// elements. Statements of loops and what the text leaves out: loop_text.h.
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "compiler/schedule/kernel_plan.h"
 
 namespace kiln {
@@ -25,6 +36,13 @@ std::string ToText(const KernelPlan& plan);
 std::string ToText(const PlannedKernel& kernel,
                    const std::vector<Buffer>& buffers);
 std::string ToText(const KernelTiling& tiling);
+
+absl::string_view MappingName(Mapping mapping);  // "pointwise", "row"
+std::optional<Mapping> MappingFromName(absl::string_view name);
+
+// Reads what ToText writes. INVALID_ARGUMENT with line, column, what was found
+// and what was due. Verifies nothing: kernel_plan_verifier.h does.
+absl::StatusOr<KernelPlan> ParseKernelPlan(absl::string_view text);
 
 }  // namespace kiln
 

@@ -1,0 +1,235 @@
+#include "compiler/loop/statement_reader.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "compiler/graph/tensor_meta.h"
+
+namespace kiln {
+
+ShapeEnv StatementReader::ReadSymbols(LineReader& in) {
+  ShapeEnv shapes;
+  in.Expect("(");
+  while (in.ok() && !in.Take(")")) {
+    SymbolFacts symbol;
+    symbol.name = in.Word("a symbol or ')'");
+    in.Expect("in [");
+    symbol.range.min = in.Int();
+    in.Expect(",");
+    symbol.range.max = in.Int();
+    in.Expect("]");
+    in.Expect("hint");
+    symbol.hint = in.Int();
+    shapes.symbols.push_back(std::move(symbol));
+    in.Take(",");
+  }
+  return shapes;
+}
+
+BufferId StatementReader::ReadBufferName(LineReader& in) {
+  const absl::string_view place = in.rest();
+  const std::string name = in.Word("a buffer");
+  const auto found = numbers_.find(name);
+  if (found != numbers_.end()) return found->second;
+  in.FailAt(place, "a buffer that is declared above");
+  return 0;
+}
+
+bool StatementReader::TakeBuffer(LineReader& in) {
+  Buffer buffer;
+  if (in.Take("in ")) {
+    buffer.kind = BufferKind::kInput;
+  } else if (in.Take("const ")) {
+    buffer.kind = BufferKind::kConstant;
+  } else if (in.Take("tmp ")) {
+    buffer.kind = BufferKind::kTemporary;
+  } else if (in.Take("out ")) {
+    buffer.kind = BufferKind::kOutput;
+  } else {
+    return false;
+  }
+  const absl::string_view place = in.rest();
+  buffer.name = in.Word("a buffer's name");
+  in.Expect(":");
+  buffer.dtype = in.Type();
+  buffer.sizes = in.Dims();
+  buffer.strides = ContiguousStrides(buffer.sizes);
+  if (in.Take("strides")) buffer.strides = in.Dims();
+  if (in.Take("offset")) buffer.offset = in.Expr();
+  if (in.Take("index")) buffer.index = static_cast<uint32_t>(in.Int());
+  if (in.Take("align")) {
+    buffer.alignment_bytes = static_cast<uint32_t>(in.Int());
+  }
+  const auto number = static_cast<BufferId>(buffers_.size());
+  if (!numbers_.emplace(buffer.name, number).second) {
+    in.FailAt(place, "a name that no other buffer has");
+  }
+  buffers_.push_back(std::move(buffer));
+  return true;
+}
+
+void StatementReader::BeginNest(LineReader& in) {
+  nest_ = LoopNest();
+  nest_.origins = absl::StrSplit(in.Word("the operators of a nest"), '+');
+  in.Expect("[");
+  while (in.ok() && !in.Take("]")) {
+    Axis axis;
+    axis.reduction = in.Take("reduce ");
+    in.Expect(absl::StrCat("i", nest_.axes.size(), " in "));
+    axis.extent = in.Expr();
+    nest_.axes.push_back(std::move(axis));
+    if (!in.Take(",") && in.rest().substr(0, 1) != "]") in.Fail("',' or ']'");
+  }
+  in.Expect("{");
+  in_nest_ = in.ok();
+}
+
+void StatementReader::ReadArguments(LineReader& in, ScalarNode& node) {
+  while (in.ok() && in.rest().substr(0, 1) == "t") {
+    node.args.push_back(in.Node());
+    if (!in.Take(",")) break;
+  }
+  if (in.Take("by ")) {
+    const absl::string_view place = in.rest();
+    const auto reduce = ReduceOpFromName(in.Word("how to combine"));
+    if (!reduce.has_value()) in.FailAt(place, "how to combine");
+    node.reduce = reduce.value_or(ReduceOp::kNone);
+  }
+  if (in.Take("number ")) node.number.i = in.Int();
+}
+
+void StatementReader::ReadNode(LineReader& in) {
+  in.Expect(absl::StrCat("t", nest_.body.size(), " ="));
+  const absl::string_view place = in.rest();
+  const auto op = ScalarOpFromName(in.Word("an operation"));
+  if (!op.has_value()) {
+    in.FailAt(place, "an operation");
+    return;
+  }
+  ScalarNode node{*op, in.Type()};
+  if (*op == ScalarOp::kConstant) {
+    node.number = in.NumberOf(node.dtype);
+  } else if (*op == ScalarOp::kIndex) {
+    node.index.push_back(in.Expr());
+  } else if (*op == ScalarOp::kLoad) {
+    node.buffer = ReadBufferName(in);
+    node.index = in.Dims();
+    if (in.Take("where ")) {
+      node.args.push_back(in.Node());
+      in.Expect("else");
+      node.number = in.NumberOf(node.dtype);
+    }
+  } else {
+    ReadArguments(in, node);
+  }
+  nest_.body.push_back(std::move(node));
+}
+
+void StatementReader::ReadStore(LineReader& in) {
+  Store store;
+  store.buffer = ReadBufferName(in);
+  store.index = in.Dims();
+  if (in.Take("+=")) {
+    store.mode = StoreMode::kAtomicAdd;
+  } else {
+    in.Expect("=");
+  }
+  store.value = in.Node();
+  if (in.Take("where ")) store.mask = in.Node();
+  nest_.stores.push_back(std::move(store));
+}
+
+std::optional<LoopNest> StatementReader::ReadNestLine(LineReader& in) {
+  if (in.Take("}")) {
+    in_nest_ = false;
+    return std::move(nest_);
+  }
+  // "t3 = ..." is a node; a buffer may be called t3 too, but has an index.
+  const absl::string_view line = in.rest();
+  const size_t end = line.find_first_of(" [");
+  const bool node = line.substr(0, 1) == "t" &&
+                    end != absl::string_view::npos && line[end] == ' ';
+  if (node) {
+    ReadNode(in);
+  } else {
+    ReadStore(in);
+  }
+  return std::nullopt;
+}
+
+View StatementReader::ReadView(LineReader& in) {
+  View view;
+  in.Expect("view ");
+  view.buffer = ReadBufferName(in);
+  view.dtype = in.Type();
+  view.sizes = in.Dims();
+  in.Expect("strides");
+  view.strides = in.Dims();
+  in.Expect("offset");
+  view.offset = in.Expr();
+  return view;
+}
+
+std::vector<View> StatementReader::ReadViews(LineReader& in) {
+  std::vector<View> views;
+  in.Expect("(");
+  while (in.ok() && !in.Take(")")) {
+    views.push_back(ReadView(in));
+    if (!in.Take(";") && in.rest().substr(0, 1) != ")") in.Fail("';' or ')'");
+  }
+  return views;
+}
+
+Attribute StatementReader::ReadAttribute(LineReader& in) {
+  Attribute attribute;
+  attribute.name = in.Word("an attribute");
+  in.Expect("=");
+  if (in.Take("float ")) {
+    attribute.value = in.Float();
+  } else if (in.Take("\"")) {
+    attribute.value = in.rest().substr(0, 1) == "\"" ? "" : in.Word();
+    in.Expect("\"");
+  } else if (in.rest().substr(0, 1) == "[") {
+    const DimVector dims = in.Dims();
+    attribute.value = std::vector<SymExpr>(dims.begin(), dims.end());
+  } else {
+    attribute.value = in.Int();
+  }
+  return attribute;
+}
+
+ExternCall StatementReader::ReadExtern(LineReader& in) {
+  ExternCall call;
+  call.name = in.Word("a library call");
+  in.Expect("from ");
+  call.origin = in.Word("an operator");
+  call.inputs = ReadViews(in);
+  in.Expect("->");
+  call.outputs = ReadViews(in);
+  while (in.ok() && !in.done()) {
+    call.attributes.push_back(ReadAttribute(in));
+  }
+  return call;
+}
+
+Fill StatementReader::ReadFill(LineReader& in) {
+  Fill fill{ReadBufferName(in), Number{.i = 0}};
+  in.Expect("=");
+  fill.value.i = in.Int();
+  return fill;
+}
+
+ProgramOutput StatementReader::ReadReturn(LineReader& in) {
+  ProgramOutput output;
+  if (in.PeekWord() == "view") {
+    output.what = ReadView(in);
+  } else if (in.Take("sym ")) {
+    output.what = in.Expr();
+  } else if (!in.Take("none")) {
+    in.Fail("view, sym or none");
+  }
+  return output;
+}
+
+}  // namespace kiln

@@ -1,0 +1,58 @@
+#ifndef KILN_COMPILER_LOOP_STATEMENT_READER_H_
+#define KILN_COMPILER_LOOP_STATEMENT_READER_H_
+
+// Reads the statements that the texts of loop programs (loop_text.h) and of
+// kernel plans (schedule/kernel_plan_text.h) share.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "compiler/loop/line_reader.h"
+#include "compiler/loop/loop_nest.h"
+
+namespace kiln {
+
+// Holds the buffers that were declared so far, and the nest that is being
+// read. What is wrong with a line stands in its LineReader.
+class StatementReader {
+ public:
+  std::vector<Buffer>& buffers() { return buffers_; }
+
+  // "(s0 in [1, 65536] hint 8, ...)".
+  static ShapeEnv ReadSymbols(LineReader& in);
+
+  // "in x : f32[8] index 0" and the like: adds a buffer. False, and nothing
+  // taken, when the line begins otherwise.
+  bool TakeBuffer(LineReader& in);
+
+  // "nest add [i0 in 8] {", without its first word; then each line up to "}",
+  // which gives the nest.
+  void BeginNest(LineReader& in);
+  bool in_nest() const { return in_nest_; }
+  std::optional<LoopNest> ReadNestLine(LineReader& in);
+
+  // Without their first word, too.
+  ExternCall ReadExtern(LineReader& in);
+  Fill ReadFill(LineReader& in);
+  ProgramOutput ReadReturn(LineReader& in);
+
+ private:
+  BufferId ReadBufferName(LineReader& in);
+  View ReadView(LineReader& in);
+  std::vector<View> ReadViews(LineReader& in);
+  Attribute ReadAttribute(LineReader& in);
+  void ReadNode(LineReader& in);
+  void ReadArguments(LineReader& in, ScalarNode& node);
+  void ReadStore(LineReader& in);
+
+  std::vector<Buffer> buffers_;
+  absl::flat_hash_map<std::string, BufferId> numbers_;
+  LoopNest nest_;
+  bool in_nest_ = false;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_LOOP_STATEMENT_READER_H_

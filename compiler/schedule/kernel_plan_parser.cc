@@ -1,0 +1,160 @@
+// Reads the text of kernel_plan_text.h, a statement a line.
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_split.h"
+#include "compiler/loop/line_reader.h"
+#include "compiler/loop/statement_reader.h"
+#include "compiler/schedule/kernel_plan_text.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+
+namespace {
+
+KernelTiling ReadTiling(LineReader& in) {
+  KernelTiling tiling;
+  const absl::string_view place = in.rest();
+  const auto mapping = MappingFromName(in.Word("a mapping"));
+  if (!mapping.has_value()) in.FailAt(place, "a mapping");
+  tiling.mapping = mapping.value_or(Mapping::kPointwise);
+  const auto number = [&in](absl::string_view word) {
+    in.Expect(word);
+    return static_cast<int>(in.Int());
+  };
+  tiling.vector_width = number("vector");
+  tiling.threads = number("threads");
+  tiling.rows_per_block = number("rows");
+  tiling.elements_per_thread = number("each");
+  tiling.persistent = in.Take("persistent");
+  if (in.Take("accumulators")) {
+    tiling.accumulators = static_cast<int>(in.Int());
+  }
+  if (in.Take("tile i")) tiling.tile_axis = static_cast<int>(in.Int());
+  return tiling;
+}
+
+class PlanParser {
+ public:
+  absl::StatusOr<KernelPlan> Parse(absl::string_view text);
+
+ private:
+  enum class Place { kBefore, kInside, kKernel, kArena, kBehind };
+
+  void Line(LineReader& in);
+  void Header(LineReader& in);
+  void BufferPlace(LineReader& in);
+  void Statement(LineReader& in);
+  void KernelLine(LineReader& in);
+
+  StatementReader statements_;
+  KernelPlan plan_;
+  PlannedKernel kernel_;
+  Place place_ = Place::kBefore;
+};
+
+void PlanParser::Header(LineReader& in) {
+  in.Expect("plan @");
+  plan_.name = in.rest().substr(0, 1) == "(" ? "" : in.Word();
+  plan_.shapes = StatementReader::ReadSymbols(in);
+  in.Expect("{");
+  place_ = Place::kInside;
+}
+
+// Where the last buffer lies.
+void PlanParser::BufferPlace(LineReader& in) {
+  const Buffer& buffer = statements_.buffers().back();
+  BufferPlacement placement;
+  placement.in_arena = in.Take("at ");
+  if (placement.in_arena) {
+    placement.offset_bytes = in.Expr();
+    in.Expect("bytes");
+    placement.bytes = in.Expr();
+  } else {
+    placement.bytes = Product(buffer.sizes) * SizeInBytes(buffer.dtype);
+  }
+  plan_.placements.push_back(std::move(placement));
+}
+
+void PlanParser::Statement(LineReader& in) {
+  if (statements_.TakeBuffer(in)) {
+    BufferPlace(in);
+  } else if (in.Take("kernel ")) {
+    kernel_ = PlannedKernel();
+    kernel_.label = in.Word("a label");
+    kernel_.tiling = ReadTiling(in);
+    in.Expect("{");
+    place_ = Place::kKernel;
+  } else if (in.Take("extern ")) {
+    plan_.steps.push_back(statements_.ReadExtern(in));
+  } else if (in.Take("fill ")) {
+    plan_.steps.push_back(statements_.ReadFill(in));
+  } else if (in.Take("mutates ")) {
+    plan_.mutated_inputs.push_back(static_cast<uint32_t>(in.Int()));
+  } else if (in.Take("return ")) {
+    plan_.outputs.push_back(statements_.ReadReturn(in));
+  } else if (in.Take("arena ")) {
+    plan_.arena_bytes = in.Expr();
+    in.Expect("bytes, peak live");
+    plan_.peak_live_bytes = in.Int();
+    place_ = Place::kArena;
+  } else {
+    in.Fail(
+        "in, const, tmp, out, kernel, extern, fill, mutates, return or arena");
+  }
+}
+
+void PlanParser::KernelLine(LineReader& in) {
+  if (statements_.in_nest()) {
+    auto nest = statements_.ReadNestLine(in);
+    if (nest.has_value()) kernel_.nest = *std::move(nest);
+  } else if (kernel_.nest.body.empty() && in.Take("nest ")) {
+    statements_.BeginNest(in);
+  } else {
+    in.Expect("}");
+    plan_.steps.push_back(std::move(kernel_));
+    place_ = Place::kInside;
+  }
+}
+
+void PlanParser::Line(LineReader& in) {
+  switch (place_) {
+    case Place::kBefore:
+      return Header(in);
+    case Place::kInside:
+      return Statement(in);
+    case Place::kKernel:
+      return KernelLine(in);
+    case Place::kArena:
+      in.Expect("}");
+      place_ = Place::kBehind;
+      return;
+    case Place::kBehind:
+      in.Fail("nothing after the plan");
+  }
+}
+
+absl::StatusOr<KernelPlan> PlanParser::Parse(absl::string_view text) {
+  size_t number = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    LineReader in(line, ++number);
+    if (in.done() || in.rest().substr(0, 2) == "//") continue;
+    Line(in);
+    in.ExpectEnd();
+    RETURN_IF_ERROR(in.status());
+  }
+  if (place_ != Place::kBehind) {
+    return absl::InvalidArgumentError("the text ends before the plan does");
+  }
+  plan_.buffers = std::move(statements_.buffers());
+  return std::move(plan_);
+}
+
+}  // namespace
+
+absl::StatusOr<KernelPlan> ParseKernelPlan(absl::string_view text) {
+  return PlanParser().Parse(text);
+}
+
+}  // namespace kiln
