@@ -18,7 +18,8 @@ int64_t ValueOf(const wire::SymExpr& expr,
 }  // namespace
 
 PlanFigures FiguresOf(const wire::Artifact& artifact,
-                      const std::vector<int64_t>& symbols) {
+                      const std::vector<int64_t>& symbols,
+                      const std::vector<int64_t>& classes) {
   const wire::LaunchPlan& plan = artifact.compiled().plan();
   PlanFigures out;
   for (const wire::PlanStep& step : plan.steps()) {
@@ -35,6 +36,7 @@ PlanFigures FiguresOf(const wire::Artifact& artifact,
     if (step.has_extern_call()) ++out.externs;
   }
   out.arena_bytes = ValueOf(plan.arena_bytes(), symbols);
+  out.planned_arena_bytes = ValueOf(plan.arena_bytes(), classes);
   out.peak_live_bytes = static_cast<int64_t>(plan.peak_live_bytes());
   for (const wire::ObjectCode& object : artifact.objects()) {
     out.object_bytes += static_cast<int64_t>(object.image().size());

@@ -17,14 +17,19 @@ struct PlanFigures {
   int64_t externs = 0;      // library calls
   int64_t bytes_moved = 0;  // read and written by generated kernels
   int64_t arena_bytes = 0;
-  int64_t peak_live_bytes = 0;  // what a perfect packing would need
+  // As the compiler saw it, at the class of each hint: the arena, and what a
+  // perfect packing would need.
+  int64_t planned_arena_bytes = 0;
+  int64_t peak_live_bytes = 0;
   int64_t object_bytes = 0;
 };
 
-// `symbols` has a value for each symbol of the plan, in its order. An
-// expression that cannot be evaluated counts as 0.
+// `symbols` has a value for each symbol of the plan, in its order, and
+// `classes` what the compiler took for it. An expression that cannot be
+// evaluated counts as 0.
 PlanFigures FiguresOf(const wire::Artifact& artifact,
-                      const std::vector<int64_t>& symbols);
+                      const std::vector<int64_t>& symbols,
+                      const std::vector<int64_t>& classes);
 
 }  // namespace kiln
 

@@ -47,6 +47,7 @@ Json RowOf(const CaseResult& result) {
   row["externs"] = figures.externs;
   row["bytes_moved"] = figures.bytes_moved;
   row["arena_bytes"] = figures.arena_bytes;
+  row["planned_arena_bytes"] = figures.planned_arena_bytes;
   row["peak_live_bytes"] = figures.peak_live_bytes;
   row["object_bytes"] = figures.object_bytes;
   return row;

@@ -13,6 +13,7 @@
 #include "client/corpus_runner/retarget_graph.h"
 #include "proto/base/status.h"
 #include "proto/corpus/corpus_compare.h"
+#include "proto/key/canonical_graph.h"
 
 namespace kiln {
 namespace {
@@ -218,12 +219,16 @@ PlanFigures FiguresAtHints(const wire::Artifact& artifact,
   // The plan's symbols are the canonical graph's: in order of appearance, which
   // is the order in which corpus graphs declare them.
   std::vector<int64_t> hints;
+  std::vector<int64_t> classes;
   for (const wire::Symbol& symbol : graph.symbols()) {
     hints.push_back(symbol.hint());
+    classes.push_back(HintClass(symbol.hint(), symbol.min(), symbol.max()));
   }
-  hints.resize(std::max<size_t>(hints.size(),
-                                artifact.compiled().plan().symbols_size()));
-  return FiguresOf(artifact, hints);
+  const size_t count =
+      std::max<size_t>(hints.size(), artifact.compiled().plan().symbols_size());
+  hints.resize(count);
+  classes.resize(count);
+  return FiguresOf(artifact, hints, classes);
 }
 
 CompiledGraph CompileGraph(Session& session, const wire::Graph& graph,
@@ -290,7 +295,7 @@ std::vector<CaseResult> RunCases(Session& session,
       if (options.on_step) options.on_step(test_case.name, step);
     };
     if (compiled.find(base) == compiled.end()) {
-      say("compile");
+      say("asking for its kernels");
       compiled[base] =
           CompileGraph(session, test_case.graph, options.compile, load);
     }
@@ -305,7 +310,7 @@ std::vector<CaseResult> RunCases(Session& session,
                        absl::ToInt64Milliseconds(graph.report.compile), " ms");
       results.push_back(std::move(result));
     } else {
-      say("run");
+      say("running on the inputs");
       results.push_back(RunAndCompare(session, *graph.callable, test_case,
                                       options.repeats, std::move(result)));
     }

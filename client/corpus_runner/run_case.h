@@ -55,7 +55,7 @@ struct CaseOptions {
   // Further runs to be timed, each on fresh copies of the inputs. More give a
   // steadier median; results are compared after the first alone.
   int repeats = 0;
-  // Told what a case is about to do: "compile", "run". May be empty.
+  // Told what a case is about to do, in words for people. May be empty.
   std::function<void(const std::string& name, absl::string_view step)> on_step;
 };
 
