@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/artifact.pb.h"
 #include "proto/base/status.h"
-#include "runtime/plan_checks.h"
+#include "proto/plan/plan_verifier.h"
 
 namespace kiln {
 namespace {
@@ -28,6 +28,8 @@ class PlanReader {
       : artifact_(artifact), wire_(artifact.compiled().plan()) {}
 
   absl::StatusOr<Plan> Read() {
+    RETURN_IF_ERROR(
+        VerifyLaunchPlan(artifact_.compiled(), artifact_.objects_size()));
     RETURN_IF_ERROR(ReadSymbols());
     RETURN_IF_ERROR(ReadInputs());
     RETURN_IF_ERROR(ReadMemory());
@@ -37,7 +39,6 @@ class PlanReader {
           Annotate(ReadStep(step), absl::StrCat("step ", plan_.steps.size())));
     }
     RETURN_IF_ERROR(ReadOutputs());
-    RETURN_IF_ERROR(CheckPlan(plan_));
     return std::move(plan_);
   }
 
@@ -117,8 +118,7 @@ class PlanReader {
           symbol.source = PlanSymbol::Source::kStep;
           break;
         default:  // an open enum of the wire
-          return Corrupt(
-              absl::StrCat("L1: symbol ", from.name(), " has no source"));
+          return Corrupt(absl::StrCat("symbol ", from.name(), ": no source"));
       }
       plan_.symbols.push_back(std::move(symbol));
     }
@@ -138,11 +138,6 @@ class PlanReader {
       ASSIGN_OR_RETURN(input.sizes, InternAll(meta.sizes()));
       ASSIGN_OR_RETURN(input.strides, InternAll(meta.strides()));
       ASSIGN_OR_RETURN(input.storage_offset, Intern(meta.storage_offset()));
-      if (input.sizes.size() != input.strides.size()) {
-        return Corrupt(absl::StrCat("L2: input ", plan_.inputs.size(), " has ",
-                                    input.sizes.size(), " sizes and ",
-                                    input.strides.size(), " strides"));
-      }
       input.alignment_bytes = from.alignment_bytes() == 0
                                   ? SizeInBytes(input.dtype)
                                   : from.alignment_bytes();
@@ -180,8 +175,7 @@ class PlanReader {
           buffer.kind = PlanBuffer::Kind::kConstant;
           break;
         default:  // an open enum of the wire
-          return Corrupt(
-              absl::StrCat("L1: buffer ", from.name(), " has no kind"));
+          return Corrupt(absl::StrCat("buffer ", from.name(), ": no kind"));
       }
       plan_.buffers.push_back(std::move(buffer));
     }
@@ -191,11 +185,6 @@ class PlanReader {
 
   absl::Status ReadKernels() {
     for (const wire::PlanKernel& from : wire_.kernels()) {
-      if (from.module() >= static_cast<uint32_t>(artifact_.objects_size())) {
-        return Corrupt(absl::StrCat("L1: kernel ", from.label(), ": module ",
-                                    from.module(), " of ",
-                                    artifact_.objects_size()));
-      }
       plan_.kernels.push_back(
           {from.symbol(), from.label(), static_cast<int32_t>(from.module())});
     }
@@ -248,7 +237,7 @@ class PlanReader {
       case wire::PlanStep::KIND_NOT_SET:
         break;
     }
-    return Corrupt("L1: a step of no kind");
+    return Corrupt("a step of no kind");
   }
 
   absl::Status ReadLaunch(const wire::LaunchStep& from) {
@@ -264,17 +253,10 @@ class PlanReader {
       } else if (arg.has_scalar()) {
         out.kind = PlanArg::Kind::kScalar;
         ASSIGN_OR_RETURN(out.value, Intern(arg.scalar()));
-      } else if (arg.has_seed()) {
-        out.kind = PlanArg::Kind::kSeed;
       } else {
-        return Corrupt("L1: a kernel argument of no kind");
+        out.kind = PlanArg::Kind::kSeed;
       }
       launch.args.push_back(out);
-    }
-    if (from.grid_size() != 3 || from.block_size() != 3) {
-      return Corrupt(absl::StrCat("L4: ", from.grid_size(), " grid and ",
-                                  from.block_size(),
-                                  " block extents, 3 of each are due"));
     }
     for (int i = 0; i < 3; ++i) {
       ASSIGN_OR_RETURN(launch.grid[i], Intern(from.grid(i)));
@@ -313,8 +295,8 @@ class PlanReader {
           break;
         }
         case wire::Attribute::KIND_NOT_SET:
-          return Corrupt(absl::StrCat("L1: attribute ", attribute.name(),
-                                      " has no value"));
+          return Corrupt(
+              absl::StrCat("attribute ", attribute.name(), ": no value"));
       }
       call.attributes.push_back(std::move(out));
     }
@@ -350,8 +332,7 @@ class PlanReader {
   static absl::StatusOr<DType> ReadDType(wire::DType from) {
     const std::optional<DType> dtype = DTypeFromWire(from);
     if (dtype.has_value()) return *dtype;
-    return Corrupt(absl::StrCat("L2: dtype ", static_cast<int>(from),
-                                " is none that Kiln computes with"));
+    return Corrupt(absl::StrCat("dtype ", static_cast<int>(from)));
   }
 
   const wire::Artifact& artifact_;
