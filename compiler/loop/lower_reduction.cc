@@ -18,6 +18,9 @@ struct Reduced {
   DimVector input_at;   // one a dimension of the input
   DimVector result_at;  // one a dimension of the result
   SymExpr linear = 0;   // coordinate within the reduced dimensions
+  // False when every reduced dimension has size 1: such a nest has no reduction
+  // axis, and what would be combined is one element, which is the result.
+  bool combines = false;
 };
 
 Reduced IterateReduced(const NodeLowering& n,
@@ -32,6 +35,7 @@ Reduced IterateReduced(const NodeLowering& n,
   }
   const DimVector kept_at = r.nest.Iterate(kept);
   const DimVector gone_at = r.nest.Iterate(gone, /*reduction=*/true);
+  for (const SymExpr& size : gone) r.combines |= !size.Is(1);
   size_t k = 0, g = 0;
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (reduced[d]) {
@@ -108,13 +112,19 @@ absl::Status Reduction(NodeLowering& n, ScalarOp op) {
     if (reduce == ReduceOp::kMax) as = ReduceOp::kAny;
     if (reduce == ReduceOp::kMin) as = ReduceOp::kAll;
   }
-  r.nest.Store(n.result(), r.result_at,
-               r.nest.body.Reduce(as, type, {&value, 1}));
+  if (r.combines) value = r.nest.body.Reduce(as, type, {&value, 1});
+  r.nest.Store(n.result(), r.result_at, value);
   r.nest.Finish();
   return absl::OkStatus();
 }
 
-ScalarId ArgReduce(Reduced& r, const NodeLowering& n, ScalarOp op) {
+// The extreme element and where it stands.
+struct Extreme {
+  ScalarId value;
+  ScalarId index;
+};
+
+Extreme ArgReduce(Reduced& r, const NodeLowering& n, ScalarOp op) {
   BodyBuilder& b = r.nest.body;
   DType type = ComputeType(n.meta(0).dtype);
   ScalarId value = r.nest.LoadAs(n.tensor(0), r.input_at, type);
@@ -123,24 +133,22 @@ ScalarId ArgReduce(Reduced& r, const NodeLowering& n, ScalarOp op) {
     value = b.Cast(type, value);
   }
   const ScalarId args[] = {value, b.Index(r.linear)};
-  return b.Reduce(
-      op == ScalarOp::kMaximum ? ReduceOp::kArgMax : ReduceOp::kArgMin, type,
-      args);
-}
-
-ScalarId SecondOf(BodyBuilder& b, ScalarId reduce) {
-  ScalarNode node{ScalarOp::kReduceResult, DType::kInt64};
-  node.args.push_back(reduce);
-  node.number.i = 1;
-  return b.Add(std::move(node));
+  if (!r.combines) return {args[0], args[1]};
+  const ScalarId reduce =
+      b.Reduce(op == ScalarOp::kMaximum ? ReduceOp::kArgMax : ReduceOp::kArgMin,
+               type, args);
+  ScalarNode index{ScalarOp::kReduceResult, DType::kInt64};
+  index.args.push_back(reduce);
+  index.number.i = 1;
+  return {reduce, b.Add(std::move(index))};
 }
 
 // max.dim, min.dim: the value and where it stood.
 absl::Status ValueAndIndex(NodeLowering& n, ScalarOp op) {
   Reduced r = IterateReduced(n, ReducedDims(n, &n.arg(1)));
-  const ScalarId reduce = ArgReduce(r, n, op);
-  r.nest.Store(n.result(0), r.result_at, reduce);
-  r.nest.Store(n.result(1), r.result_at, SecondOf(r.nest.body, reduce));
+  const Extreme extreme = ArgReduce(r, n, op);
+  r.nest.Store(n.result(0), r.result_at, extreme.value);
+  r.nest.Store(n.result(1), r.result_at, extreme.index);
   r.nest.Finish();
   return absl::OkStatus();
 }
@@ -148,8 +156,7 @@ absl::Status ValueAndIndex(NodeLowering& n, ScalarOp op) {
 // argmax, argmin: over one dimension, or over all, flattened.
 absl::Status IndexOnly(NodeLowering& n, ScalarOp op) {
   Reduced r = IterateReduced(n, ReducedDims(n, &n.arg(1)));
-  const ScalarId reduce = ArgReduce(r, n, op);
-  r.nest.Store(n.result(), r.result_at, SecondOf(r.nest.body, reduce));
+  r.nest.Store(n.result(), r.result_at, ArgReduce(r, n, op).index);
   r.nest.Finish();
   return absl::OkStatus();
 }

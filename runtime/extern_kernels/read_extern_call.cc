@@ -231,6 +231,7 @@ struct ConvolutionOperands {
 // Fills in all but what is wanted and the bias.
 absl::StatusOr<ConvolutionProblem> ReadDirect(const ExternCall& call,
                                               const ConvolutionOperands& of,
+                                              bool transposed,
                                               Attributes& attributes) {
   ConvolutionProblem problem;
   const size_t rank = of.image->sizes.size();
@@ -248,10 +249,11 @@ absl::StatusOr<ConvolutionProblem> ReadDirect(const ExternCall& call,
   RETURN_IF_ERROR(
       attributes.Ints("dilation", problem.spatial, 1, problem.dilation));
   ASSIGN_OR_RETURN(problem.precision, attributes.PrecisionAllowed());
-  // It only chooses among the sizes of y that give one x: y's view has it.
-  int64_t unused[ConvolutionProblem::kMaxSpatial];
+  // Where the image is the transposed convolution's result it may be larger
+  // than its windows reach.
+  int64_t beyond[ConvolutionProblem::kMaxSpatial];
   RETURN_IF_ERROR(
-      attributes.Ints("output_padding", problem.spatial, 0, unused));
+      attributes.Ints("output_padding", problem.spatial, 0, beyond));
   problem.batch = of.image->sizes[0];
   problem.image_channels = of.image->sizes[1];
   problem.result_channels = of.result->sizes[1];
@@ -267,9 +269,11 @@ absl::StatusOr<ConvolutionProblem> ReadDirect(const ExternCall& call,
     if (!fits) break;
     const int64_t room = problem.image[i] + 2 * problem.padding[i] -
                          problem.dilation[i] * (problem.window[i] - 1) - 1;
-    // A transposed convolution's output padding makes the image larger than
-    // its result needs: floor division forgives that.
-    fits = room >= 0 && room / problem.stride[i] + 1 == problem.result[i];
+    fits =
+        room >= 0 &&
+        (transposed
+             ? (problem.result[i] - 1) * problem.stride[i] + beyond[i] == room
+             : room / problem.stride[i] + 1 == problem.result[i]);
   }
   if (!fits) return Contradiction(call);
   std::copy(of.image->strides.begin(), of.image->strides.end(),
@@ -293,7 +297,7 @@ absl::StatusOr<Parts> ReadConvolution(const ExternCall& call) {
   ConvolutionOperands of{&call.inputs[x], &call.inputs[w], &call.outputs[0]};
   if (transposed != 0) std::swap(of.image, of.result);
   ASSIGN_OR_RETURN(ConvolutionProblem problem,
-                   ReadDirect(call, of, attributes));
+                   ReadDirect(call, of, transposed != 0, attributes));
   RETURN_IF_ERROR(attributes.AllKnown());
   problem.wanted = transposed != 0 ? ConvolutionProblem::Wanted::kImage
                                    : ConvolutionProblem::Wanted::kResult;
@@ -343,7 +347,7 @@ absl::StatusOr<Parts> ReadConvolutionBackward(const ExternCall& call) {
         ReadDirect(call,
                    {operand(part.operand[0]), operand(part.operand[1]),
                     operand(part.operand[2])},
-                   attributes));
+                   transposed != 0, attributes));
     if (i == 1) {
       problem.wanted = ConvolutionProblem::Wanted::kWeights;
     } else {
