@@ -5,37 +5,48 @@ usage: count_tests.py EVENTS.json BAZEL_STATUS
 Counts test cases: those of each target's test.xml, or one for a target without
 a list of its own. A target that was not built counts as one failure. Cases that
 were skipped (they need what this machine lacks) are neither: a line before the
-last says how many there were, and where. Exits 1 when anything failed, or when
+last says how many there were, where and why. Exits 1 when anything failed, or when
 bazel says that something did.
 """
 
+import collections
 import json
+import re
 import sys
 import urllib.parse
 import xml.etree.ElementTree
 
 
+def ground_of(skipped):
+    """Why a case was skipped, in a line: gtest puts the place before it."""
+    words = "" if skipped is None else skipped.get("message") or skipped.text or ""
+    lines = [line.strip() for line in words.splitlines()]
+    said = [line for line in lines if line and not re.fullmatch(r"\S+:\d+", line)]
+    return said[0] if said else "no ground given"
+
+
 def count_cases(path):
-    """(passed, failed, skipped) of a test.xml, or None when it has no cases."""
+    """(passed, failed, {ground: skipped}) of a test.xml; None when it has no cases."""
     try:
         root = xml.etree.ElementTree.parse(path).getroot()
     except (OSError, xml.etree.ElementTree.ParseError):
         return None
-    passed = failed = skipped = 0
+    passed = failed = 0
+    skipped = collections.Counter()
     for case in root.iter("testcase"):
         if case.find("failure") is not None or case.find("error") is not None:
             failed += 1
         elif case.find("skipped") is not None or case.get("result") == "skipped":
-            skipped += 1
+            skipped[ground_of(case.find("skipped"))] += 1
         elif case.get("status") != "notrun":
             passed += 1
-    return (passed, failed, skipped) if passed + failed + skipped else None
+    return (passed, failed, skipped) if passed + failed or skipped else None
 
 
 def main():
     events_path, bazel_status = sys.argv[1], int(sys.argv[2])
     passed = failed = 0
-    skipped = {}
+    skipped = collections.Counter()
     broken = []
     with open(events_path, encoding="utf-8") as events:
         for line in events:
@@ -51,15 +62,15 @@ def main():
                     ),
                     "",
                 )
-                cases = count_cases(path) or ((1, 0, 0) if good else (0, 1, 0))
+                cases = count_cases(path) or ((1, 0, {}) if good else (0, 1, {}))
                 # A program that died after its last case has failed too.
                 if not good and cases[1] == 0:
                     cases = (cases[0], 1, cases[2])
                 passed += cases[0]
                 failed += cases[1]
                 label = event["id"]["testResult"]["label"]
-                if cases[2]:
-                    skipped[label] = cases[2]
+                for ground, count in cases[2].items():
+                    skipped[label, ground] += count
                 if not good:
                     broken.append(label)
             summary = event.get("id", {}).get("targetCompleted")
@@ -72,8 +83,11 @@ def main():
         print(f"failed: bazel itself, with status {bazel_status}")
         failed = 1
     if skipped:
-        where = ", ".join(f"{label} ({count})" for label, count in sorted(skipped.items()))
-        print(f"skipped: {sum(skipped.values())}, in {where}")
+        where = "; ".join(
+            f"{count} in {label} ({ground})"
+            for (label, ground), count in sorted(skipped.items())
+        )
+        print(f"skipped: {sum(skipped.values())}: {where}")
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed else 0)
 

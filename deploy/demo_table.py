@@ -17,7 +17,7 @@ def main() -> int:
     for case in cases:
         rows.append([
             case["name"],
-            case["verdict"] if case["verdict"] != "ok" or case["run_ms"] > 0 else "built",
+            case["verdict"],
             FROM.get(case["served_from"], "-"),
             f'{case["compile_ms"]:.0f} ms',
             str(case.get("kernels", "-")),
@@ -30,7 +30,7 @@ def main() -> int:
                 f'{case["worst_error"]:.1e}' if case["worst_ratio"] > 0 else "exact",
                 f'{case["worst_allowed"]:.1e}' if case["worst_ratio"] > 0 else "",
             ]
-        elif case["verdict"] != "ok":
+        elif case["verdict"] != "compiled":
             rows[-1] += [case["detail"][:90]]
     width = max(len(row) for row in rows)
     rows = [row + [""] * (width - len(row)) for row in rows]
@@ -43,7 +43,7 @@ def main() -> int:
 
 def summary(cases: list, ran: bool) -> str:
     served = [case["served_from"] for case in cases]
-    good = sum(case["verdict"] == "ok" for case in cases)
+    good = sum(case["verdict"] == ("ok" if ran else "compiled") for case in cases)
     text = (f"{good} of {len(cases)} graphs {'right' if ran else 'built'}: "
             f"{served.count('compile') + served.count('joined')} compiled now, "
             f"{served.count('cache')} from the cache")

@@ -6,3 +6,13 @@ if [[ -z ${KILN_CUDA_LIBRARY_PATH:-} ]]; then
     export KILN_CUDA_LIBRARY_PATH=$nvrtc_folder
   fi
 fi
+
+# Whether NVRTC stands in one of those folders or in a toolkit.
+nvrtc_stands() {
+  local folders folder
+  IFS=: read -ra folders <<<"${KILN_CUDA_LIBRARY_PATH:-}"
+  for folder in "${folders[@]}" /usr/local/cuda*/lib64; do
+    if compgen -G "$folder/libnvrtc.so*" >/dev/null; then return 0; fi
+  done
+  return 1
+}

@@ -33,8 +33,10 @@ namespace {
 constexpr char kWhat[] =
     "Compiles and runs every case of the corpus files at PATH (NAME.jsonl, or "
     "a\nfolder), and compares with the stored results. A line a case: ok, "
-    "WRONG,\nUNIMPLEMENTED or FAILED; last \"N passed, N failed, N "
-    "unimplemented\".";
+    "compiled (there\nis nothing to compare with), WRONG, UNIMPLEMENTED or "
+    "FAILED; last \"N passed, N\nfailed, N unimplemented\". Those that were "
+    "only "
+    "compiled are among the passed; a\nline before the last says how many.";
 
 constexpr char kFooter[] =
     "Exit codes: 0 nothing failed, 1 something did, 2 used wrongly.\n"
@@ -362,14 +364,18 @@ int Main(int argc, char** argv) {
   if (!flags.report.empty()) {
     std::ofstream(flags.report) << ReportJson(*results);
   }
-  int counts[4] = {};
+  int counts[5] = {};
   for (const CaseResult& result : *results) {
     ++counts[static_cast<int>(result.verdict)];
   }
   const int failed = counts[static_cast<int>(Verdict::kWrong)] +
                      counts[static_cast<int>(Verdict::kFailed)];
+  const int compiled = counts[static_cast<int>(Verdict::kCompiled)];
+  if (compiled > 0) {
+    std::printf("%d of the passed were compiled and not run\n", compiled);
+  }
   std::printf("%d passed, %d failed, %d unimplemented\n",
-              counts[static_cast<int>(Verdict::kOk)], failed,
+              counts[static_cast<int>(Verdict::kOk)] + compiled, failed,
               counts[static_cast<int>(Verdict::kUnimplemented)]);
   return failed == 0 ? 0 : 1;
 }

@@ -30,8 +30,7 @@ void RetargetGraph(wire::Graph& graph, wire::DeviceType device) {
       Retarget(*argument.mutable_value(), device);
     }
     for (wire::TensorMeta& result : *node.mutable_results()) {
-      // A result that is None has no dtype, and no device either.
-      if (result.dtype() != wire::DTYPE_UNSPECIFIED) result.set_device(device);
+      if (result.device() != device) result.Clear();
     }
   }
 }

@@ -266,6 +266,8 @@ absl::string_view VerdictWord(Verdict verdict) {
   switch (verdict) {
     case Verdict::kOk:
       return "ok";
+    case Verdict::kCompiled:
+      return "compiled";
     case Verdict::kWrong:
       return "WRONG";
     case Verdict::kUnimplemented:
@@ -305,9 +307,9 @@ std::vector<CaseResult> RunCases(Session& session,
     if (!graph.status.ok()) {
       results.push_back(Refused(std::move(result), graph.status));
     } else if (graph.callable == nullptr) {
-      result.detail =
-          absl::StrCat("compiled in ",
-                       absl::ToInt64Milliseconds(graph.report.compile), " ms");
+      result.verdict = Verdict::kCompiled;
+      result.detail = absl::StrCat(
+          "in ", absl::ToInt64Milliseconds(graph.report.compile), " ms");
       results.push_back(std::move(result));
     } else {
       say("running on the inputs");

@@ -16,13 +16,14 @@
 namespace kiln {
 
 enum class Verdict {
-  kOk,
+  kOk,             // ran, and all results are PyTorch's
+  kCompiled,       // compiled, and nothing was asked or stored to compare
   kWrong,          // ran, and a result is not PyTorch's
   kUnimplemented,  // says so, and names the operator
   kFailed,         // anything else
 };
 
-// "ok", "WRONG", "UNIMPLEMENTED", "FAILED".
+// "ok", "compiled", "WRONG", "UNIMPLEMENTED", "FAILED".
 absl::string_view VerdictWord(Verdict verdict);
 
 // How one case went.
@@ -61,7 +62,7 @@ struct CaseOptions {
 
 // Runs the cases of one file, in order. Cases that share a graph ("x" and
 // "x@1") share one callable, and the second fails when it took another compile.
-// Cases without data are compiled only.
+// Cases without data are compiled and not run: kCompiled at best.
 std::vector<CaseResult> RunCases(Session& session,
                                  std::vector<CorpusCase> cases,
                                  const CaseOptions& options);

@@ -2,7 +2,7 @@
 # Builds and runs all tests, or those named.
 #
 # usage: ./kiln test [--asan|--tsan] [TARGET...]
-# Ends with "N passed, N failed", counted by test case. --tsan runs the tests tagged "tsan".
+# Ends with "N passed, N failed", counted by test case, after a line on the skipped ones, if any. --tsan runs the tests tagged "tsan".
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -25,6 +25,15 @@ targets=("$@")
 [[ ${#targets[@]} -gt 0 ]] || targets=(//...)
 
 deploy/install_deps.sh
+# Tests see no environment but this. Where NVRTC stands they fail without it; elsewhere they say that they are skipped.
+source deploy/nvrtc_environment.sh
+if nvrtc_stands; then
+  config+=(--test_env=KILN_NVRTC_IS_DUE=1)
+fi
+if [[ -n ${KILN_CUDA_LIBRARY_PATH:-} ]]; then
+  config+=("--test_env=KILN_CUDA_LIBRARY_PATH=$KILN_CUDA_LIBRARY_PATH")
+fi
+
 events=$(mktemp)
 trap 'rm -f "$events"' EXIT
 

@@ -12,6 +12,7 @@ GTEST_XML = """<testsuites><testsuite>
 <testcase name="b" status="run"><failure message="no"/></testcase>
 <testcase name="c" status="notrun"/>
 <testcase name="d" status="run"><skipped/></testcase>
+<testcase name="e" status="run"><skipped message="file.cc:7&#x0A;no GPU&#x0A;"/></testcase>
 </testsuite></testsuites>"""
 
 
@@ -49,14 +50,19 @@ class CountTests(unittest.TestCase):
     def test_cases_are_counted_and_skipped_ones_apart(self):
         lines, status = self.run_on([result("//a", "FAILED", self.xml(GTEST_XML))], 3)
         self.assertEqual(
-            lines, ["failed: //a", "skipped: 1, in //a (1)", "1 passed, 1 failed"]
+            lines,
+            [
+                "failed: //a",
+                "skipped: 2: 1 in //a (no GPU); 1 in //a (no ground given)",
+                "1 passed, 1 failed",
+            ],
         )
         self.assertEqual(status, 1)
 
     def test_a_target_whose_cases_are_all_skipped_has_passed_nothing(self):
         xml = self.xml('<testsuite><testcase name="a" status="run" result="skipped"/></testsuite>')
         lines, status = self.run_on([result("//a", "PASSED", xml)], 0)
-        self.assertEqual(lines, ["skipped: 1, in //a (1)", "0 passed, 0 failed"])
+        self.assertEqual(lines, ["skipped: 1: 1 in //a (no ground given)", "0 passed, 0 failed"])
         self.assertEqual(status, 0)
 
     def test_a_test_without_cases_counts_as_one(self):

@@ -7,6 +7,7 @@
 #include "compiler/codegen/kernel_source.h"
 #include "compiler/toolchain/nvrtc_toolchain.h"
 #include "tests/support/nest_case.h"
+#include "tests/support/nvrtc_of_tests.h"
 
 namespace kiln {
 namespace {
@@ -68,9 +69,8 @@ void NestCase::CheckOnCuda(double tolerance) {
   const auto target = TargetFromName("sm_90");
   ASSERT_TRUE(target.ok());
   static Toolchain* toolchain =
-      MakeNvrtcToolchain({.library_dirs = UsualCudaFolders()}).release();
-  if (const auto version = toolchain->Version(); !version.ok())
-    GTEST_SKIP() << version.status();
+      MakeNvrtcToolchain({.library_dirs = NvrtcFoldersOfTests()}).release();
+  KILN_LEAVE_WITHOUT_NVRTC(toolchain->Version().status());
   const auto source = WriteKernel(kernel, buffers, shapes, *target);
   ASSERT_TRUE(source.ok()) << source.status();
   const std::vector<UnitSource> units = GroupIntoUnits({*source}, *target);

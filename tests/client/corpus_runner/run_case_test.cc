@@ -56,9 +56,9 @@ class RunCase : public testing::Test {
   std::shared_ptr<Session> session_;
 };
 
-TEST_F(RunCase, ACaseWithoutDataIsOkOnceCompiled) {
+TEST_F(RunCase, ACaseWithoutDataIsCompiledAndNotCalledOk) {
   const CaseResult result = Run(CaseOf("fake.units.1"));
-  EXPECT_EQ(result.verdict, Verdict::kOk) << result.detail;
+  EXPECT_EQ(result.verdict, Verdict::kCompiled) << result.detail;
   EXPECT_FALSE(result.ran);
   EXPECT_TRUE(result.figures.has_value());
 }
@@ -100,17 +100,18 @@ TEST_F(RunCase, ResultsThatAreMissingAreWrong) {
 TEST_F(RunCase, TheReportIsOneObjectACase) {
   const std::string json = ReportJson({Run(CaseOf("fake.units.2"))});
   for (const char* field :
-       {"\"name\": \"case\"", "\"verdict\": \"ok\"",
+       {"\"name\": \"case\"", "\"verdict\": \"compiled\"",
         "\"served_from\": \"compile\"", "\"units_built\""}) {
     EXPECT_NE(json.find(field), std::string::npos) << field << json;
   }
 }
 
-TEST(RetargetGraph, MovesTensorsAndNamedDevices) {
+TEST(RetargetGraph, MovesTensorsAndNamedDevicesAndLeavesResultsToInference) {
   wire::Graph graph = CaseOf("aten.x.default").at(0).graph;
   RetargetGraph(graph, wire::DEVICE_TYPE_CUDA);
   EXPECT_EQ(graph.inputs(0).tensor().device(), wire::DEVICE_TYPE_CUDA);
-  EXPECT_EQ(graph.nodes(0).results(0).device(), wire::DEVICE_TYPE_CUDA);
+  ASSERT_EQ(graph.nodes(0).results_size(), 1);
+  EXPECT_EQ(graph.nodes(0).results(0).dtype(), wire::DTYPE_UNSPECIFIED);
   EXPECT_EQ(graph.nodes(0).args(1).device(), wire::DEVICE_TYPE_CUDA);
 }
 

@@ -9,6 +9,7 @@
 #include "compiler/toolchain/host_cc_toolchain.h"
 #include "compiler/toolchain/nvrtc_toolchain.h"
 #include "proto/base/status.h"
+#include "tests/support/nvrtc_of_tests.h"
 
 namespace kiln {
 namespace {
@@ -101,11 +102,10 @@ TEST(HostCcToolchain, AnUnwritableScratchFolderIsAStorageError) {
 class NvrtcToolchain : public testing::Test {
  protected:
   void SetUp() override {
-    if (!toolchain_->Version().ok())
-      GTEST_SKIP() << toolchain_->Version().status();
+    KILN_LEAVE_WITHOUT_NVRTC(toolchain_->Version().status());
   }
   std::unique_ptr<Toolchain> toolchain_ =
-      MakeNvrtcToolchain({.library_dirs = UsualCudaFolders()});
+      MakeNvrtcToolchain({.library_dirs = NvrtcFoldersOfTests()});
 };
 
 TEST_F(NvrtcToolchain, TwoProcessesGiveEqualCubins) {
