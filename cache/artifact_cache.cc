@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "cache/explain.h"
 #include "cache/guard_match.h"
+#include "cache/tuning_match.h"
 #include "proto/base/assemble.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
@@ -103,7 +104,8 @@ absl::string_view OutcomeName(CacheOutcome outcome) {
 }
 
 CacheAnswer ArtifactCache::Lookup(const Digest& compile_key,
-                                  absl::Span<const int64_t> values) {
+                                  absl::Span<const int64_t> values,
+                                  const TuningDecisions& decisions) {
   absl::StatusOr<wire::CacheGroup> group =
       ReadGroup(stores_.serve, compile_key);
   CacheAnswer answer;
@@ -121,6 +123,7 @@ CacheAnswer ArtifactCache::Lookup(const Digest& compile_key,
   }
   for (wire::CacheEntry& entry : *group->mutable_entries()) {
     if (!GuardsHold(entry.guards(), values)) continue;
+    if (!TuningHolds(entry.tuned(), decisions)) continue;
     stores_.usage.Touch(compile_key);
     answer.outcome = CacheOutcome::kHit;
     answer.artifact = std::move(*entry.mutable_artifact());
@@ -155,9 +158,8 @@ absl::Status ArtifactCache::Insert(NewEntry entry) {
   first->set_created_unix_ms(absl::ToUnixMillis(stores_.clock.Now()));
   first->set_kernels(entry.kernels);
 
-  // One writer at a time, the write included: two writers of one key would
-  // lose an entry.
-  MutexLock lock(&insert_mu_);
+  // Two writers of one key would lose an entry.
+  const KeyClaims::Claim claim(claims_, key);
   absl::StatusOr<wire::CacheGroup> before = ReadGroup(stores_.serve, key);
   if (before.ok()) {
     for (wire::CacheEntry& old : *before->mutable_entries()) {
@@ -201,6 +203,7 @@ EntrySummary ArtifactCache::Summary(const Digest& key,
   summary.entry_id = Digest::FromBytes(entry.entry_id()).value_or(Digest());
   summary.parts = PartsOf(group);
   summary.guards = GuardTexts(entry.guards());
+  summary.tuned.assign(entry.tuned().begin(), entry.tuned().end());
   summary.graph_name = group.graph_name();
   summary.target = group.target();
   summary.bytes = entry.artifact().artifact().size();
@@ -277,6 +280,8 @@ absl::StatusOr<PurgeOutcome> ArtifactCache::Purge(const PurgeQuery& query) {
       }));
   if (query.dry_run) return outcome;
   for (const Digest& key : victims) {
+    // An entry that is being added to the group survives it, or goes with it.
+    const KeyClaims::Claim claim(claims_, key);
     RETURN_IF_ERROR(stores_.serve.Delete(key));
     stores_.usage.Forget(key);
   }

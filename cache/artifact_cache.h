@@ -13,10 +13,11 @@
 #include "absl/types/span.h"
 #include "cache/blob_store.h"
 #include "cache/compile_key.h"
+#include "cache/key_claims.h"
+#include "cache/tuning_cache.h"
 #include "cache/usage_log.h"
 #include "proto/artifact.pb.h"
 #include "proto/base/clock.h"
-#include "proto/base/mutex.h"
 #include "proto/cache_entry.pb.h"
 #include "proto/guard.pb.h"
 
@@ -26,7 +27,8 @@ namespace kiln {
 enum class CacheOutcome {
   kHit,
   kMiss,       // nothing under the key
-  kGuardMiss,  // entries, but none whose guards hold for these values
+  kGuardMiss,  // entries, but none whose guards hold for these values and
+               // whose tuning is the one in force
   kBroken,     // something was there and was not sound; it is gone now
 };
 
@@ -45,8 +47,8 @@ struct CacheAnswer {
 struct NewEntry {
   CompileKey key;
   wire::SignedArtifact artifact;
-  wire::GuardSet guards;  // over canonical symbols
-  std::vector<std::string> tuned;
+  wire::GuardSet guards;           // over canonical symbols
+  std::vector<std::string> tuned;  // CompilePlan.tuned
   int kernels = 0;
   std::string graph_name;
   std::string target;      // TargetText
@@ -59,6 +61,7 @@ struct EntrySummary {
   Digest entry_id;
   std::vector<KeyPart> parts;
   std::vector<std::string> guards;
+  std::vector<std::string> tuned;
   std::string graph_name;
   std::string target;
   int64_t bytes = 0;  // of its artifact
@@ -90,7 +93,7 @@ struct NearestEntry {
 };
 
 // Remembers artifacts by compile key. One key may have several entries, which
-// differ in their guards; the one stored last is tried first.
+// differ in their guards or their tuning; the one stored last is tried first.
 //
 // A cache may be slow, never wrong: whatever cannot be read or understood is a
 // miss. Thread-safe.
@@ -110,13 +113,15 @@ class ArtifactCache {
 
   explicit ArtifactCache(const Stores& stores) : stores_(stores) {}
 
-  // The first entry whose guards hold for `values` (canonical symbols).
+  // The first entry whose guards hold for `values` (canonical symbols) and
+  // whose tuning is that of `decisions` (tuning_match.h).
   CacheAnswer Lookup(const Digest& compile_key,
-                     absl::Span<const int64_t> values);
+                     absl::Span<const int64_t> values,
+                     const TuningDecisions& decisions);
 
   // Puts the entry in front of the others of its key. One with equal guards
   // and tuning is replaced. UNAVAILABLE STORAGE as BlobStore::Put.
-  absl::Status Insert(NewEntry entry) ABSL_LOCKS_EXCLUDED(insert_mu_);
+  absl::Status Insert(NewEntry entry);
 
   // By key, then in order of service. `limit` 0: all. Broken keys are left out.
   absl::StatusOr<std::vector<EntrySummary>> List(
@@ -142,7 +147,7 @@ class ArtifactCache {
                        const wire::CacheEntry& entry) const;
 
   const Stores stores_;
-  Mutex insert_mu_;  // one read-modify-write of a group at a time
+  KeyClaims claims_;  // of groups: each is read, changed and written by one
 };
 
 }  // namespace kiln

@@ -36,20 +36,27 @@ absl::Status BoundedBlobStore::Put(const Digest& key, absl::string_view bytes) {
                      absl::StrCat("blob ", key.ShortHex(), ": ", size,
                                   " bytes, the budget is ", budget_bytes_));
   }
-  RETURN_IF_ERROR(inner_.Put(key, bytes));
+  ASSIGN_OR_RETURN(const bool over, PutOne(key, bytes));
   usage_.Touch(key);
-  {
-    MutexLock lock(&mu_);
-    int64_t& stored = sizes_[key];
-    bytes_ += size - stored;
-    stored = size;
-    if (bytes_ <= budget_bytes_) return absl::OkStatus();
+  if (over) {
+    IgnoreBecause(Evict(), "the blob is stored; the next Put evicts again");
   }
-  IgnoreBecause(Evict(), "the blob is stored; the next Put evicts again");
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> BoundedBlobStore::PutOne(const Digest& key,
+                                              absl::string_view bytes) {
+  const KeyClaims::Claim claim(claims_, key);
+  RETURN_IF_ERROR(inner_.Put(key, bytes));
+  MutexLock lock(&mu_);
+  int64_t& stored = sizes_[key];
+  bytes_ += static_cast<int64_t>(bytes.size()) - stored;
+  stored = static_cast<int64_t>(bytes.size());
+  return bytes_ > budget_bytes_;
+}
+
 absl::Status BoundedBlobStore::Delete(const Digest& key) {
+  const KeyClaims::Claim claim(claims_, key);
   RETURN_IF_ERROR(inner_.Delete(key));
   MutexLock lock(&mu_);
   const auto found = sizes_.find(key);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "cache/blob_store.h"
+#include "cache/key_claims.h"
 #include "cache/usage_log.h"
 #include "proto/base/mutex.h"
 
@@ -14,7 +15,8 @@ namespace kiln {
 // used blobs go (eviction_policy.h). A Put counts as a use; a Get does not,
 // since only the caller knows whether it served anybody: it touches the log.
 //
-// Thread-safe when `inner` is. No I/O under the lock.
+// Thread-safe when `inner` is. No I/O under the lock; writes of one key go one
+// after another, so that the sum is that of what `inner` holds.
 class BoundedBlobStore final : public BlobStore {
  public:
   // `inner` and `usage` outlive this. All writes to `inner` go through here.
@@ -37,11 +39,15 @@ class BoundedBlobStore final : public BlobStore {
   int64_t evicted() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  // True when the sum is over the budget now.
+  absl::StatusOr<bool> PutOne(const Digest& key, absl::string_view bytes)
+      ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Evict() ABSL_LOCKS_EXCLUDED(mu_);
 
   BlobStore& inner_;
   UsageLog& usage_;
   const int64_t budget_bytes_;
+  KeyClaims claims_;  // of keys being put or deleted
   mutable Mutex mu_;
   std::map<Digest, int64_t> sizes_ ABSL_GUARDED_BY(mu_);
   int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;

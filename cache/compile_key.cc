@@ -25,11 +25,10 @@ const KeyPart* Find(const std::vector<KeyPart>& parts,
 Digest CompileKeyDigest(const Digest& request_total,
                         const BuildIdentity& build) {
   return Sha256()
-      .AddField("kiln compile key 1")
+      .AddField("kiln compile key 2")
       .Add(request_total.bytes())
       .Add(build.worker.bytes())
       .Add(build.toolchain.bytes())
-      .Add(build.tuning.bytes())
       .Finish();
 }
 
@@ -38,7 +37,6 @@ CompileKey MakeCompileKey(const RequestDigest& request,
   CompileKey key = {request.parts, CompileKeyDigest(request.total, build)};
   key.parts.push_back({"worker", build.worker, build.worker_text});
   key.parts.push_back({"toolchain", build.toolchain, build.toolchain_text});
-  key.parts.push_back({"tuning", build.tuning, build.tuning_text});
   return key;
 }
 

@@ -15,14 +15,11 @@ struct BuildIdentity {
   Digest toolchain;            // of the compilers' names and versions
   std::string worker_text;     // "kiln-worker 0.1 5f0c12", for people
   std::string toolchain_text;  // "g++ 12.2.0, nvrtc 13.0"
-  Digest tuning;            // of the decisions that bear on the target; zero:
-                            // there are none
-  std::string tuning_text;  // "row_reduction/... rows=4", for people
 };
 
 // What decides the bytes of an artifact, part by named part: the request's
-// parts (proto/key/request_digest.h), then `worker`, `toolchain` and `tuning`.
-// Two requests with equal keys get the same artifact, so a missing part is a wrong
+// parts (proto/key/request_digest.h), then `worker` and `toolchain`. Guards and
+// tuning decisions stand with the entries (tuning_match.h says why). Two requests with equal keys get the same artifact, so a missing part is a wrong
 // answer to a stranger, and a part too many is a slow one.
 struct CompileKey {
   std::vector<KeyPart> parts;

@@ -9,12 +9,16 @@ namespace kiln {
 absl::StatusOr<Blob> TieredBlobStore::Get(const Digest& key) const {
   absl::StatusOr<Blob> found = near_.Get(key);
   if (found.ok()) return found;
+  const KeyClaims::Claim claim(claims_, key);
+  found = near_.Get(key);  // who had the claim may have fetched it
+  if (found.ok()) return found;
   ASSIGN_OR_RETURN(Blob blob, far_.Get(key));
   IgnoreBecause(near_.Put(key, *blob), "the near store may lose anything");
   return blob;
 }
 
 absl::Status TieredBlobStore::Put(const Digest& key, absl::string_view bytes) {
+  const KeyClaims::Claim claim(claims_, key);
   RETURN_IF_ERROR(far_.Put(key, bytes));
   if (!near_.Put(key, bytes).ok()) {
     // Too large for near, say: what it had before is stale now.
@@ -24,6 +28,7 @@ absl::Status TieredBlobStore::Put(const Digest& key, absl::string_view bytes) {
 }
 
 absl::Status TieredBlobStore::Delete(const Digest& key) {
+  const KeyClaims::Claim claim(claims_, key);
   RETURN_IF_ERROR(near_.Delete(key));
   return far_.Delete(key);
 }

@@ -2,13 +2,15 @@
 #define KILN_CACHE_TIERED_BLOB_STORE_H_
 
 #include "cache/blob_store.h"
+#include "cache/key_claims.h"
 
 namespace kiln {
 
 // A near store in front of a far one. The far one is the truth; the near one
-// may lose anything at any time.
+// may lose anything at any time, and may keep for a while what far evicted.
 //
-// Thread-safe when both are.
+// Thread-safe when both are: what is fetched from far never overwrites in near
+// what a Put or Delete of the key did meanwhile.
 class TieredBlobStore final : public BlobStore {
  public:
   // Both outlive this.
@@ -16,7 +18,7 @@ class TieredBlobStore final : public BlobStore {
 
   // From near, else from far, and then near has it too.
   absl::StatusOr<Blob> Get(const Digest& key) const override;
-  // Far first: near never has what far has not.
+  // Far first: near never has what far was not given.
   absl::Status Put(const Digest& key, absl::string_view bytes) override;
   absl::Status Delete(const Digest& key) override;
   // Of far.
@@ -26,6 +28,7 @@ class TieredBlobStore final : public BlobStore {
  private:
   BlobStore& near_;
   BlobStore& far_;
+  mutable KeyClaims claims_;  // of keys on their way between the two
 };
 
 }  // namespace kiln

@@ -1,5 +1,8 @@
 #include "cache/tuning_cache.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "proto/base/assemble.h"
 #include "proto/base/digest.h"
 #include "proto/base/status.h"
@@ -16,6 +19,28 @@ Digest StoreKey(const std::string& target, const std::string& key) {
       .Finish();
 }
 
+// `decisions` with another in its place.
+std::shared_ptr<const TuningDecisions> With(
+    const std::shared_ptr<const TuningDecisions>& decisions,
+    wire::TuningDecision added) {
+  auto next = decisions == nullptr
+                  ? std::make_shared<TuningDecisions>()
+                  : std::make_shared<TuningDecisions>(*decisions);
+  added.clear_seconds();
+  added.clear_choices();
+  const auto place = std::lower_bound(
+      next->begin(), next->end(), added.key(),
+      [](const wire::TuningDecision& decision, const std::string& key) {
+        return decision.key() < key;
+      });
+  if (place != next->end() && place->key() == added.key()) {
+    *place = std::move(added);
+  } else {
+    next->insert(place, std::move(added));
+  }
+  return next;
+}
+
 }  // namespace
 
 absl::Status TuningCache::Load() {
@@ -24,14 +49,15 @@ absl::Status TuningCache::Load() {
     keys.push_back(key);
     return absl::OkStatus();
   }));
-  std::map<std::pair<std::string, std::string>, wire::TuningDecision> decisions;
+  std::map<std::string, std::shared_ptr<const TuningDecisions>> decisions;
   for (const Digest& key : keys) {
     const absl::StatusOr<Blob> blob = store_.Get(key);
     wire::TuningRecord record;
     wire::TuningDecision decision;
     if (blob.ok() && record.ParseFromString(**blob) &&
         decision.ParseFromString(record.decision())) {
-      decisions[{record.target(), decision.key()}] = decision;
+      auto& of_target = decisions[record.target()];
+      of_target = With(of_target, std::move(decision));
     }
   }
   MutexLock lock(&mu_);
@@ -39,16 +65,14 @@ absl::Status TuningCache::Load() {
   return absl::OkStatus();
 }
 
-std::vector<wire::TuningDecision> TuningCache::DecisionsFor(
+std::shared_ptr<const TuningDecisions> TuningCache::DecisionsFor(
     const wire::Target& target) const {
+  static const auto& none =
+      *new auto(std::make_shared<const TuningDecisions>());
   const std::string bytes = DeterministicBytes(target);
-  std::vector<wire::TuningDecision> found;
   MutexLock lock(&mu_);
-  for (auto row = decisions_.lower_bound({bytes, ""});
-       row != decisions_.end() && row->first.first == bytes; ++row) {
-    found.push_back(row->second);
-  }
-  return found;
+  const auto found = decisions_.find(bytes);
+  return found == decisions_.end() ? none : found->second;
 }
 
 absl::Status TuningCache::Insert(const wire::Target& target,
@@ -58,15 +82,18 @@ absl::Status TuningCache::Insert(const wire::Target& target,
   record.set_decision(DeterministicBytes(decision));
   {
     MutexLock lock(&mu_);
-    decisions_[{record.target(), decision.key()}] = decision;
+    auto& of_target = decisions_[record.target()];
+    of_target = With(of_target, decision);
   }
   return store_.Put(StoreKey(record.target(), decision.key()),
                     DeterministicBytes(record));
 }
 
 int64_t TuningCache::size() const {
+  int64_t count = 0;
   MutexLock lock(&mu_);
-  return decisions_.size();
+  for (const auto& [target, decisions] : decisions_) count += decisions->size();
+  return count;
 }
 
 }  // namespace kiln

@@ -2,8 +2,8 @@
 #define KILN_CACHE_TUNING_CACHE_H_
 
 #include <map>
+#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,6 +14,10 @@
 #include "proto/worker.pb.h"
 
 namespace kiln {
+
+// By key, ascending; each key once. Without the times: those are for people and
+// must not reach an artifact.
+using TuningDecisions = std::vector<wire::TuningDecision>;
 
 // The winners of tuning runs, one for each target and key (op, shape class,
 // device class, policy). Few and small: all are kept in memory.
@@ -27,8 +31,9 @@ class TuningCache {
   // Reads all decisions. Unsound ones are dropped. UNAVAILABLE STORAGE.
   absl::Status Load() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Those for `target`, sorted by key: as PlanRequest.tuning wants them.
-  std::vector<wire::TuningDecision> DecisionsFor(
+  // Those in force for `target`, as PlanRequest.tuning wants them. Never null;
+  // never changes: each Insert makes another.
+  std::shared_ptr<const TuningDecisions> DecisionsFor(
       const wire::Target& target) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Replaces. In force for the next plan even when it cannot be stored.
@@ -41,8 +46,8 @@ class TuningCache {
  private:
   BlobStore& store_;
   mutable Mutex mu_;
-  // By serialized target and key.
-  std::map<std::pair<std::string, std::string>, wire::TuningDecision> decisions_
+  // By serialized target.
+  std::map<std::string, std::shared_ptr<const TuningDecisions>> decisions_
       ABSL_GUARDED_BY(mu_);
 };
 

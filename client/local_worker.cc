@@ -1,17 +1,14 @@
 #include "client/local_worker.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -20,6 +17,7 @@
 #include "proto/base/digest.h"
 #include "proto/base/frame.h"
 #include "proto/base/status.h"
+#include "proto/base/work_error.h"
 #include "proto/key/request_digest.h"
 
 namespace kiln {
@@ -31,10 +29,9 @@ namespace fs = std::filesystem;
 constexpr int kWorkerSocket = 3;
 constexpr size_t kStderrTailBytes = 2000;
 
-absl::Status CannotStart(const std::string& program, int error) {
-  return MakeError(
-      ErrorReason::kNoToolchain,
-      absl::StrCat("local worker ", program, ": ", std::strerror(error)));
+absl::Status CannotStart(absl::string_view why) {
+  return MakeError(ErrorReason::kNoToolchain,
+                   absl::StrCat("local worker ", why));
 }
 
 std::string LogPath(const std::string& folder) { return folder + "/stderr"; }
@@ -47,41 +44,18 @@ std::string StderrTail(const std::string& folder) {
   return all.substr(all.size() - std::min(all.size(), kStderrTailBytes));
 }
 
-std::vector<char*> Pointers(std::vector<std::string>& strings) {
-  std::vector<char*> out;
-  for (std::string& s : strings) out.push_back(s.data());
-  out.push_back(nullptr);
-  return out;
-}
-
-// Starts the worker with its end of the socketpair as descriptor 3 and nothing
-// else of ours open; gives its process id, or an error number below zero.
-int Spawn(const LocalWorkerOptions& options, const std::string& folder,
-          int worker_end) {
-  const std::string log = LogPath(folder);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(),
-                                   O_WRONLY | O_CREAT | O_APPEND, 0600);
-  posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  // Also when worker_end is 3 already: this clears its close-on-exec.
-  posix_spawn_file_actions_adddup2(&actions, worker_end, kWorkerSocket);
-  posix_spawn_file_actions_addclosefrom_np(&actions, kWorkerSocket + 1);
-  posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
-
-  std::vector<std::string> arguments = {options.program};
-  std::vector<std::string> environment = {"PATH=/usr/local/bin:/usr/bin:/bin",
-                                          "HOME=" + folder, "LANG=C",
-                                          "TMPDIR=" + folder};
-  environment.insert(environment.end(), options.environment.begin(),
-                     options.environment.end());
-  pid_t pid = -1;
-  const int error =
-      posix_spawn(&pid, options.program.c_str(), &actions, nullptr,
-                  Pointers(arguments).data(), Pointers(environment).data());
-  posix_spawn_file_actions_destroy(&actions);
-  return error == 0 ? pid : -error;
+absl::StatusOr<Child> StartWorker(const LocalWorkerOptions& options,
+                                  const std::string& folder, int worker_end) {
+  ChildOptions child;
+  child.program = options.program;
+  child.env = {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + folder, "LANG=C",
+               "TMPDIR=" + folder};
+  child.env.insert(child.env.end(), options.environment.begin(),
+                   options.environment.end());
+  child.folder = folder;
+  child.output_file = LogPath(folder);
+  child.descriptors = {{.ours = worker_end, .childs = kWorkerSocket}};
+  return Child::Start(child);
 }
 
 wire::SignedArtifact Unsigned(std::string bytes) {
@@ -89,13 +63,6 @@ wire::SignedArtifact Unsigned(std::string bytes) {
   out.set_xxh3(Xxh3_64(bytes));
   out.set_artifact(std::move(bytes));
   return out;
-}
-
-absl::Status StatusOf(const wire::WorkError& error) {
-  const std::optional<ErrorReason> reason = ReasonFromName(error.reason());
-  if (reason.has_value()) return MakeError(*reason, error.message());
-  return absl::Status(static_cast<absl::StatusCode>(error.code()),
-                      error.message());
 }
 
 }  // namespace
@@ -155,36 +122,33 @@ absl::StatusOr<CompileOutcome> LocalWorker::CompileLocked(
 }
 
 absl::Status LocalWorker::EnsureStarted() {
-  if (pid_ > 0) return absl::OkStatus();
+  if (child_.has_value()) return absl::OkStatus();
   std::string folder = options_.scratch_root + "/kiln-worker-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) {
-    return CannotStart(options_.program, errno);
+    return CannotStart(
+        absl::StrCat(options_.program, ": ", std::strerror(errno)));
   }
   folder_ = folder;
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    return CannotStart(options_.program, errno);
+    return CannotStart(
+        absl::StrCat(options_.program, ": ", std::strerror(errno)));
   }
-  const int pid = Spawn(options_, folder_, ends[1]);
+  absl::StatusOr<Child> child = StartWorker(options_, folder_, ends[1]);
   close(ends[1]);
   socket_ = ends[0];
-  if (pid < 0) {
+  if (!child.ok()) {
     Stop();
-    return CannotStart(options_.program, -pid);
+    return CannotStart(child.status().message());
   }
-  pid_ = pid;
+  child_.emplace(*std::move(child));
   return absl::OkStatus();
 }
 
 void LocalWorker::Stop() {
   if (socket_ >= 0) close(socket_);
   socket_ = -1;
-  if (pid_ > 0) {
-    kill(pid_, SIGKILL);
-    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
-  pid_ = -1;
+  child_.reset();
   std::error_code ignored;  // what is left lies in the caller's own temp folder
   if (!folder_.empty()) fs::remove_all(folder_, ignored);
   folder_.clear();

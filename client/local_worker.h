@@ -1,9 +1,8 @@
 #ifndef KILN_CLIENT_LOCAL_WORKER_H_
 #define KILN_CLIENT_LOCAL_WORKER_H_
 
-#include <sys/types.h>
-
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/compile_client.h"
+#include "proto/base/child.h"
 #include "proto/base/mutex.h"
 #include "proto/worker.pb.h"
 
@@ -60,7 +60,7 @@ class LocalWorker {
 
   const LocalWorkerOptions options_;
   Mutex mu_;
-  pid_t pid_ ABSL_GUARDED_BY(mu_) = -1;
+  std::optional<Child> child_ ABSL_GUARDED_BY(mu_);  // with its compilers
   int socket_ ABSL_GUARDED_BY(mu_) = -1;
   std::string folder_ ABSL_GUARDED_BY(mu_);
   uint64_t next_id_ ABSL_GUARDED_BY(mu_) = 1;

@@ -6,23 +6,16 @@
 #include "compiler/config/target_from_wire.h"
 #include "compiler/tune/tuning_from_wire.h"
 #include "proto/base/status.h"
+#include "proto/base/work_error.h"
 
 namespace kiln {
 namespace {
 
-void SetError(const absl::Status& status, wire::WorkReply& reply) {
-  wire::WorkError& error = *reply.mutable_error();
-  if (const auto reason = ReasonOf(status); reason.has_value()) {
-    error.set_reason(std::string(ReasonName(*reason)));
-  }
-  error.set_code(static_cast<uint32_t>(status.code()));
-  error.set_message(std::string(status.message()));
-}
-
 void Describe(Toolchain& toolchain, wire::HelloReply& hello) {
   wire::Toolchain& out = *hello.add_toolchains();
-  out.set_name(std::string(toolchain.name()));
+  // The version first: before it is found, a compiler has no name.
   const absl::StatusOr<std::string> version = toolchain.Version();
+  out.set_name(std::string(toolchain.name()));
   if (version.ok()) {
     out.set_version(*version);
   } else {
@@ -106,7 +99,7 @@ wire::WorkReply AnswerWork(WorkBench& bench, const wire::WorkRequest& request) {
   wire::WorkReply reply;
   if (const absl::Status status = Answer(bench, request, reply); !status.ok()) {
     reply.Clear();
-    SetError(status, reply);
+    *reply.mutable_error() = WorkErrorOf(status);
   }
   reply.set_id(request.id());
   return reply;

@@ -1,6 +1,7 @@
 // kiln-worker: one compile process. Requests come in frames on descriptor 3 and
 // are answered one at a time, in order (proto/worker.proto). Ends with 0 when
-// the stream ends, with 1 when what comes is not a request.
+// the stream ends, with 1 when what comes is not a request, with 3 when the host
+// compiler was replaced meanwhile.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -134,6 +135,7 @@ class RuntimeStopwatch final : public Stopwatch {
 WorkBench MakeBench() {
   const std::string path = Environment("PATH", "/usr/local/bin:/usr/bin:/bin");
   NvrtcConfig nvrtc;
+  nvrtc.only_dir = Environment("KILN_NVRTC", "");
   for (absl::string_view folder : absl::StrSplit(
            Environment("KILN_CUDA_LIBRARY_PATH", ""), ':', absl::SkipEmpty())) {
     nvrtc.library_dirs.emplace_back(folder);
@@ -164,6 +166,12 @@ int Serve() {
     wire::WorkRequest request;
     if (!request.ParseFromString(*bytes)) return 1;
     const wire::WorkReply reply = AnswerWork(bench, request);
+    if (bench.host->Replaced()) {
+      std::fprintf(stderr,
+                   "kiln-worker: the host compiler is not the one that the "
+                   "first reply told of; the next worker tells of it\n");
+      return 3;
+    }
     if (!WriteFrame(kSocketFd, reply.SerializeAsString()).ok()) return 0;
   }
 }

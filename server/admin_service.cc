@@ -134,8 +134,8 @@ ServerUnaryReactor* AdminService::Explain(CallbackServerContext* context,
                                           const wire::ExplainRequest* request,
                                           wire::ExplainReply* reply) {
   return OnThread(rooms_.threads, context, reply, [this, request] {
-    return ExplainKey(rooms_.cache.artifacts(), rooms_.cache.tuning(), build_,
-                      *request);
+    return ExplainKey(rooms_.cache.artifacts(), rooms_.cache.tuning(),
+                      *rooms_.pool.build(), *request);
   });
 }
 

@@ -32,10 +32,9 @@ class AdminService final : public wire::AdminService::CallbackService {
 
   // `start_drain` returns at once; a function, since who ends the daemon is
   // above this room.
-  AdminService(const Rooms& rooms, BuildIdentity build, std::string version,
+  AdminService(const Rooms& rooms, std::string version,
                std::function<void()> start_drain)
       : rooms_(rooms),
-        build_(std::move(build)),
         version_(std::move(version)),
         start_drain_(std::move(start_drain)),
         begun_(absl::Now()) {}
@@ -70,7 +69,6 @@ class AdminService final : public wire::AdminService::CallbackService {
 
  private:
   const Rooms rooms_;
-  const BuildIdentity build_;
   const std::string version_;
   const std::function<void()> start_drain_;
   const absl::Time begun_;

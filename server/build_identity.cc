@@ -1,7 +1,5 @@
 #include "server/build_identity.h"
 
-#include <string>
-
 #include "absl/strings/str_cat.h"
 #include "proto/base/digest.h"
 
@@ -10,7 +8,8 @@ namespace {
 
 constexpr absl::string_view kNvrtc = "nvrtc";
 
-// "g++ 12.2.0, nvrtc 13.0": those that are there, in the worker's order.
+}  // namespace
+
 std::string ToolchainText(const wire::HelloReply& hello) {
   std::string text;
   for (const wire::Toolchain& tool : hello.toolchains()) {
@@ -20,8 +19,6 @@ std::string ToolchainText(const wire::HelloReply& hello) {
   }
   return text.empty() ? "none" : text;
 }
-
-}  // namespace
 
 BuildIdentity BuildIdentityOf(const wire::HelloReply& hello) {
   BuildIdentity build;

@@ -2,6 +2,7 @@
 #define KILN_SERVER_BUILD_IDENTITY_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/strings/string_view.h"
 #include "cache/compile_key.h"
@@ -11,6 +12,10 @@
 namespace kiln {
 
 // What a worker's hello means to others.
+
+// "g++ 12.2.0, nvrtc 13.0": the compilers that a worker found, in its order;
+// "none".
+std::string ToolchainText(const wire::HelloReply& hello);
 
 // The part of every compile key that says who compiles: the worker's program,
 // and the compilers it found, with their versions.

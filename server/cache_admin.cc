@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cache/explain.h"
+#include "cache/tuning_match.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
 #include "server/compile_order.h"
@@ -45,6 +46,8 @@ wire::Entry ToWire(const EntrySummary& summary) {
 struct Asked {
   std::vector<KeyPart> parts;
   std::string graph_text;
+  // In force for a request's target; null when a key was asked for.
+  std::shared_ptr<const TuningDecisions> tuning;
 };
 
 absl::StatusOr<Asked> AskedBy(const ArtifactCache& cache,
@@ -54,7 +57,8 @@ absl::StatusOr<Asked> AskedBy(const ArtifactCache& cache,
   if (request.has_request()) {
     ASSIGN_OR_RETURN(const std::shared_ptr<const CompileOrder> order,
                      MakeOrder(request.request(), build, tuning));
-    return Asked{order->key.parts, GraphLines(order->request.graph())};
+    return Asked{order->key.parts, GraphLines(order->request.graph()),
+                 order->tuning};
   }
   ASSIGN_OR_RETURN(const std::vector<EntrySummary> found,
                    cache.List(request.key_prefix_hex(), 1));
@@ -62,7 +66,17 @@ absl::StatusOr<Asked> AskedBy(const ArtifactCache& cache,
     return absl::NotFoundError(
         absl::StrCat("key ", request.key_prefix_hex(), ": no entry has it"));
   }
-  return Asked{found.front().parts, ""};
+  return Asked{found.front().parts, "", nullptr};
+}
+
+// Why an entry of the asked key is not served for its tuning; empty: it is.
+std::string TuningDifferenceOf(const Asked& asked, const EntrySummary& entry) {
+  if (asked.tuning == nullptr) return "";
+  for (const std::string& line : entry.tuned) {
+    const std::string difference = TuningDifference(line, *asked.tuning);
+    if (!difference.empty()) return absl::StrCat("tuning: ", difference);
+  }
+  return "";
 }
 
 }  // namespace
@@ -101,12 +115,18 @@ absl::StatusOr<wire::ExplainReply> ExplainKey(
     const ArtifactCache& cache, const TuningCache& tuning,
     const BuildIdentity& build, const wire::ExplainRequest& request) {
   ASSIGN_OR_RETURN(const Asked asked, AskedBy(cache, tuning, build, request));
-  ASSIGN_OR_RETURN(const std::optional<NearestEntry> nearest,
+  ASSIGN_OR_RETURN(std::optional<NearestEntry> nearest,
                    cache.Nearest(asked.parts, asked.graph_text));
   wire::ExplainReply reply;
   FillParts(asked.parts, *reply.mutable_asked());
   if (!nearest.has_value()) return reply;
   *reply.mutable_nearest() = ToWire(nearest->entry);
+  if (nearest->difference.part.empty()) {
+    nearest->difference.detail = TuningDifferenceOf(asked, nearest->entry);
+    if (!nearest->difference.detail.empty()) {
+      nearest->difference.part = "tuning";
+    }
+  }
   reply.set_found(nearest->difference.part.empty());
   reply.set_first_difference(nearest->difference.part);
   reply.set_detail(nearest->graph_difference.empty()

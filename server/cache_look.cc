@@ -41,8 +41,9 @@ wire::LookupReply::Outcome ToWire(CacheOutcome outcome) {
 }  // namespace
 
 CacheAnswer LookInCache(ArtifactCache& cache, const Digest& key,
-                        absl::Span<const int64_t> values, Counters& counters) {
-  CacheAnswer answer = cache.Lookup(key, values);
+                        absl::Span<const int64_t> values,
+                        const TuningDecisions& tuning, Counters& counters) {
+  CacheAnswer answer = cache.Lookup(key, values, tuning);
   counters.Add(CountOf(answer.outcome));
   // A hit is the common case and has a counter: no line for it.
   if (answer.outcome == CacheOutcome::kBroken) {

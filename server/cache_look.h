@@ -17,7 +17,8 @@ namespace kiln {
 
 // Looks, counts and logs the outcome: once a call.
 CacheAnswer LookInCache(ArtifactCache& cache, const Digest& key,
-                        absl::Span<const int64_t> values, Counters& counters);
+                        absl::Span<const int64_t> values,
+                        const TuningDecisions& tuning, Counters& counters);
 
 // A hit as a job's outcome. DATA_LOSS ARTIFACT_CORRUPT when it is no Artifact.
 absl::StatusOr<CompiledArtifact> MadeBefore(CacheAnswer hit);

@@ -16,15 +16,15 @@ namespace kiln {
 absl::StatusOr<wire::CompileResult> CompileFlow::Run(
     const wire::CompileRequest& request, std::shared_ptr<Waiter> waiter,
     ProgressSink& sink) {
-  ASSIGN_OR_RETURN(OrderPtr order, MakeOrder(request, build_, tuning_));
+  ASSIGN_OR_RETURN(OrderPtr order, MakeOrder(request, *pool_.build(), tuning_));
   const LogScope scope({{"key", order->key.ShortHex()}});
   return Serve(std::move(order), std::move(waiter), sink);
 }
 
 absl::StatusOr<wire::CompileResult> CompileFlow::Serve(
     OrderPtr order, std::shared_ptr<Waiter> waiter, ProgressSink& sink) {
-  CacheAnswer cached =
-      LookInCache(cache_, order->key.digest, order->values, counters_);
+  CacheAnswer cached = LookInCache(cache_, order->key.digest, order->values,
+                                   *order->tuning, counters_);
   if (cached.hit()) return ResultFromCache(*order, std::move(cached));
 
   ASSIGN_OR_RETURN(
@@ -42,7 +42,7 @@ absl::StatusOr<wire::CompileResult> CompileFlow::ServeWithout(
     const CompileOrder& order, const wire::GuardSet& guards,
     std::shared_ptr<Waiter> waiter, ProgressSink& sink) {
   ASSIGN_OR_RETURN(OrderPtr again,
-                   OrderWithout(order, guards, build_, tuning_));
+                   OrderWithout(order, guards, *pool_.build(), tuning_));
   LogInfo("guards.failed", {{"refusals", again->refusals}});
   return Serve(std::move(again), std::move(waiter), sink);
 }
@@ -58,9 +58,10 @@ absl::StatusOr<wire::LookupReply> CompileFlow::Lookup(
         absl::StrCat("request_digest: found ", request.request_digest().size(),
                      " bytes, 32 are due"));
   }
-  const Digest key = LookupKey(request, *total, build_, tuning_);
   return LookupReplyOf(
-      LookInCache(cache_, key, request.values().values(), counters_));
+      LookInCache(cache_, CompileKeyDigest(*total, *pool_.build()),
+                  request.values().values(),
+                  *tuning_.DecisionsFor(request.target()), counters_));
 }
 
 }  // namespace kiln

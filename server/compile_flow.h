@@ -5,13 +5,13 @@
 
 #include "absl/status/statusor.h"
 #include "cache/artifact_cache.h"
-#include "cache/compile_key.h"
 #include "cache/tuning_cache.h"
 #include "proto/compile_service.pb.h"
 #include "server/compile_order.h"
 #include "server/counters.h"
 #include "server/job_table.h"
 #include "server/waiter.h"
+#include "server/worker_pool.h"
 
 namespace kiln {
 
@@ -19,9 +19,9 @@ namespace kiln {
 class CompileFlow {
  public:
   // All outlive this.
-  CompileFlow(BuildIdentity build, const TuningCache& tuning,
+  CompileFlow(const WorkerPool& pool, const TuningCache& tuning,
               ArtifactCache& cache, JobTable& jobs, Counters& counters)
-      : build_(std::move(build)),
+      : pool_(pool),
         tuning_(tuning),
         cache_(cache),
         jobs_(jobs),
@@ -50,7 +50,7 @@ class CompileFlow {
       const CompileOrder& order, const wire::GuardSet& guards,
       std::shared_ptr<Waiter> waiter, ProgressSink& sink);
 
-  const BuildIdentity build_;
+  const WorkerPool& pool_;  // says who compiles
   const TuningCache& tuning_;
   ArtifactCache& cache_;
   JobTable& jobs_;

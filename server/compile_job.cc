@@ -14,12 +14,21 @@
 
 namespace kiln {
 
+namespace {
+
+WorkLabel LabelOf(const CompileOrder& order) {
+  return {.key = order.key.digest, .toolchain = order.toolchain};
+}
+
+}  // namespace
+
 // The story of one job: plan, build, assemble, sign, store.
 absl::StatusOr<CompiledArtifact> CompileJob::Run(Job& job) {
   const CompileOrder& order = *job.order;
   const absl::Time begun = absl::Now();
   // The same job may have ended between the caller's look and its joining.
-  CacheAnswer cached = rooms_.cache.Lookup(order.key.digest, order.values);
+  CacheAnswer cached =
+      rooms_.cache.Lookup(order.key.digest, order.values, *order.tuning);
   if (cached.hit()) return MadeBefore(std::move(cached));
 
   ASSIGN_OR_RETURN(wire::CompilePlan plan, Plan(job));
@@ -50,11 +59,10 @@ absl::StatusOr<wire::CompilePlan> CompileJob::Plan(Job& job) {
   wire::WorkRequest request;
   wire::PlanRequest& plan = *request.mutable_plan();
   *plan.mutable_compile() = job.order->request;
-  for (const wire::TuningDecision& decision : job.order->tuning) {
+  for (const wire::TuningDecision& decision : *job.order->tuning) {
     *plan.add_tuning() = decision;
   }
-  const auto work =
-      rooms_.pool.Submit(std::move(request), job.order->key.digest);
+  const auto work = rooms_.pool.Submit(std::move(request), LabelOf(*job.order));
   ASSIGN_OR_RETURN(const wire::WorkReply* reply, work->Wait());
   if (!reply->has_plan()) {
     return absl::InternalError("worker: its reply to a plan request is none");
@@ -66,7 +74,7 @@ absl::StatusOr<wire::CompilePlan> CompileJob::Plan(Job& job) {
 absl::StatusOr<BuiltUnits> CompileJob::Build(Job& job,
                                              const wire::CompilePlan& plan) {
   return rooms_.units.BuildAll(
-      plan, job.order->request.target(), job.order->key.digest,
+      plan, job.order->request.target(), LabelOf(*job.order),
       [this, &job](int done, int total) {
         rooms_.jobs.Report(job, JobStage::kBuilding, done, total);
       });

@@ -22,19 +22,12 @@ std::string Printable(absl::string_view name) {
   return shown;
 }
 
-// The build as one target sees it: with the decisions that bear on it.
-BuildIdentity BuildWith(const BuildIdentity& build,
-                        const std::vector<wire::TuningDecision>& decisions) {
-  if (decisions.empty()) return build;
-  BuildIdentity with = build;
+Digest DigestOf(const TuningDecisions& decisions) {
   Sha256 sha;
   for (const wire::TuningDecision& decision : decisions) {
     sha.AddField(decision.key()).AddField(decision.choice());
-    absl::StrAppend(&with.tuning_text, with.tuning_text.empty() ? "" : ", ",
-                    decision.key(), " ", decision.choice());
   }
-  with.tuning = sha.Finish();
-  return with;
+  return sha.Finish();
 }
 
 }  // namespace
@@ -45,15 +38,13 @@ absl::StatusOr<std::shared_ptr<const CompileOrder>> MakeOrder(
   ASSIGN_OR_RETURN(CanonicalRequest canonical, CanonicalizeRequest(request));
   auto order = std::make_shared<CompileOrder>();
   order->tuning = tuning.DecisionsFor(request.target());
-  // How long a trial took is for people: it must not reach an artifact.
-  for (wire::TuningDecision& decision : order->tuning) {
-    decision.clear_seconds();
-  }
-  order->key =
-      MakeCompileKey(canonical.digest, BuildWith(build, order->tuning));
+  order->toolchain = build.toolchain_text;
+  order->key = MakeCompileKey(canonical.digest, build);
+  // Not every decision bears on the job, but nobody knows which before it ran.
   order->job_key = Sha256()
                        .Add(canonical.digest.job.bytes())
                        .Add(order->key.digest.bytes())
+                       .Add(DigestOf(*order->tuning).bytes())
                        .Finish();
   order->request = std::move(canonical.request);
   order->values = std::move(canonical.values);
@@ -84,12 +75,6 @@ absl::StatusOr<std::shared_ptr<const CompileOrder>> OrderWithout(
   again->graph_name = order.graph_name;
   again->refusals = order.refusals + 1;
   return again;
-}
-
-Digest LookupKey(const wire::LookupRequest& request, const Digest& total,
-                 const BuildIdentity& build, const TuningCache& tuning) {
-  return CompileKeyDigest(
-      total, BuildWith(build, tuning.DecisionsFor(request.target())));
 }
 
 }  // namespace kiln

@@ -24,8 +24,10 @@ struct CompileOrder {
   CompileKey key;                // what decides the artifact's bytes
   Digest job_key;                // of orders that one job serves
   std::vector<int64_t> values;   // of the canonical symbols, in this call
-  std::vector<wire::TuningDecision> tuning;  // that bear on the target, by key
-  std::string graph_name;                    // for people: short and printable
+  // In force for the target when the order was made; not null.
+  std::shared_ptr<const TuningDecisions> tuning;
+  std::string toolchain;   // ToolchainText of the key's build
+  std::string graph_name;  // for people: short and printable
   int refusals = 0;  // artifacts whose guards did not hold for this caller
 };
 
@@ -55,11 +57,6 @@ inline constexpr int kMaxRefusals = 8;
 absl::StatusOr<std::shared_ptr<const CompileOrder>> OrderWithout(
     const CompileOrder& order, const wire::GuardSet& guards,
     const BuildIdentity& build, const TuningCache& tuning);
-
-// The compile key that a lookup asks for, by the `total` of the request's
-// digest.
-Digest LookupKey(const wire::LookupRequest& request, const Digest& total,
-                 const BuildIdentity& build, const TuningCache& tuning);
 
 }  // namespace kiln
 

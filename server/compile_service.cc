@@ -7,6 +7,7 @@
 #include "proto/base/log.h"
 #include "proto/base/mutex.h"
 #include "proto/base/status.h"
+#include "server/build_identity.h"
 #include "server/waiter.h"
 #include "server/wire_status.h"
 
@@ -43,8 +44,11 @@ wire::CompileEvent EventOf(const JobProgress& progress) {
 class CompileCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
                           public ProgressSink {
  public:
-  explicit CompileCall(grpc::CallbackServerContext* context)
+  CompileCall(grpc::CallbackServerContext* context,
+              absl::Duration write_timeout, Counters& counters)
       : context_(context),
+        write_timeout_(write_timeout),
+        counters_(counters),
         waiter_(std::make_shared<Waiter>(DeadlineOf(*context))) {}
 
   void Send(const JobProgress& progress) override { Write(EventOf(progress)); }
@@ -58,28 +62,45 @@ class CompileCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
       *event.mutable_result() = *std::move(result);
       Write(event);
     }
-    {
-      MutexLock lock(&mu_);
-      while (writing_) written_.Wait(&mu_);
-    }
+    WaitForWrite();
     Finish(EndCall(*context_, result.status()));
   }
 
   const std::shared_ptr<Waiter>& waiter() const { return waiter_; }
 
  private:
-  // One write at a time is gRPC's rule; a caller that does not read is waited
-  // for until it goes or its deadline cancels the call.
   void Write(const wire::CompileEvent& event) ABSL_LOCKS_EXCLUDED(mu_) {
     grpc::ByteBuffer bytes = Encode(event);
+    WaitForWrite();
     {
       MutexLock lock(&mu_);
-      while (writing_) written_.Wait(&mu_);
       if (broken_) return;
       writing_ = true;
       bytes_.Swap(&bytes);
     }
     StartWrite(&bytes_);
+  }
+
+  // One write at a time is gRPC's rule. A caller that does not read is waited
+  // for as long as a write may take; a call cancelled then ends its write.
+  void WaitForWrite() ABSL_LOCKS_EXCLUDED(mu_) {
+    if (WrittenWithin(write_timeout_)) return;
+    counters_.Add(Count::kCallsUnread);
+    LogWarning("call.unread",
+               {{"waited", absl::FormatDuration(write_timeout_)}});
+    context_->TryCancel();
+    WrittenWithin(absl::InfiniteDuration());
+  }
+
+  bool WrittenWithin(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_) {
+    const absl::Time deadline = absl::Now() + timeout;
+    MutexLock lock(&mu_);
+    while (writing_) {
+      const absl::Duration left = deadline - absl::Now();
+      if (left <= absl::ZeroDuration()) return false;
+      written_.WaitFor(&mu_, left);
+    }
+    return true;
   }
 
   void OnWriteDone(bool ok) override ABSL_LOCKS_EXCLUDED(mu_) {
@@ -92,6 +113,8 @@ class CompileCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   void OnDone() override { delete this; }
 
   grpc::CallbackServerContext* const context_;  // outlives the call
+  const absl::Duration write_timeout_;
+  Counters& counters_;
   const std::shared_ptr<Waiter> waiter_;
   Mutex mu_;
   CondVar written_;
@@ -105,7 +128,7 @@ class CompileCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 grpc::ServerWriteReactor<grpc::ByteBuffer>* CompileService::Compile(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* bytes) {
   counters_.Add(Count::kCallsCompile);
-  auto* call = new CompileCall(context);
+  auto* call = new CompileCall(context, facts_.write_timeout, counters_);
   if (call->waiter()->deadline() <= absl::Now()) {
     call->End(absl::DeadlineExceededError(
         "call: its deadline had passed when it came in"));
@@ -113,8 +136,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* CompileService::Compile(
   }
   auto request = std::make_shared<wire::CompileRequest>();
   absl::Status status =
-      Decode(*bytes, static_cast<int64_t>(description_.max_message_bytes()),
-             "request", *request);
+      Decode(*bytes, facts_.max_message_bytes, "request", *request);
   if (status.ok()) {
     status = threads_.Run([this, call, request] {
       call->End(flow_.Run(*request, call->waiter(), *call));
@@ -134,8 +156,7 @@ grpc::ServerUnaryReactor* CompileService::Lookup(
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   wire::LookupRequest request;
   absl::Status status =
-      Decode(*bytes, static_cast<int64_t>(description_.max_message_bytes()),
-             "lookup", request);
+      Decode(*bytes, facts_.max_message_bytes, "lookup", request);
   if (status.ok()) {
     const absl::StatusOr<wire::LookupReply> found = flow_.Lookup(request);
     status = found.status();
@@ -149,7 +170,8 @@ grpc::ServerUnaryReactor* CompileService::Lookup(
 grpc::ServerUnaryReactor* CompileService::Describe(
     grpc::CallbackServerContext* context, const wire::DescribeRequest*,
     wire::DescribeReply* reply) {
-  *reply = description_;
+  *reply = DescriptionOf(pool_.identity(), facts_.version, facts_.public_key,
+                         facts_.max_message_bytes);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);
   return reactor;

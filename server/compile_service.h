@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/compile_service.grpc.pb.h"
 #include "server/call_threads.h"
 #include "server/compile_flow.h"
 #include "server/counters.h"
+#include "server/worker_pool.h"
 
 namespace kiln {
 
@@ -21,13 +23,22 @@ class CompileService final
               wire::CompileService::WithCallbackMethod_Describe<
                   wire::CompileService::Service>>> {
  public:
-  // All outlive this. `description` is what Describe answers.
+  // What does not change while the daemon runs.
+  struct Facts {
+    std::string version;
+    std::string public_key;
+    int64_t max_message_bytes = 0;
+    absl::Duration write_timeout;  // Config::write_timeout
+  };
+
+  // All outlive this. `pool` says what can be built.
   CompileService(CompileFlow& flow, CallThreads& threads, Counters& counters,
-                 wire::DescribeReply description)
+                 const WorkerPool& pool, Facts facts)
       : flow_(flow),
         threads_(threads),
         counters_(counters),
-        description_(std::move(description)) {}
+        pool_(pool),
+        facts_(std::move(facts)) {}
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Compile(
       grpc::CallbackServerContext* context,
@@ -45,7 +56,8 @@ class CompileService final
   CompileFlow& flow_;
   CallThreads& threads_;
   Counters& counters_;
-  const wire::DescribeReply description_;
+  const WorkerPool& pool_;
+  const Facts facts_;
 };
 
 }  // namespace kiln

@@ -38,6 +38,9 @@ std::vector<Word> WordsOf(Config& c) {
       {.table = "listen",
        .name = "max_waiting_calls",
        .number = &c.max_waiting_calls},
+      {.table = "listen",
+       .name = "write_timeout",
+       .duration = &c.write_timeout},
       {.table = "storage", .name = "data_folder", .text = &c.data_folder},
       {.table = "storage",
        .name = "cache_budget_bytes",
@@ -45,6 +48,9 @@ std::vector<Word> WordsOf(Config& c) {
       {.table = "storage",
        .name = "memory_tier_bytes",
        .number = &c.memory_tier_bytes},
+      {.table = "storage",
+       .name = "min_free_bytes",
+       .number = &c.min_free_bytes},
       {.table = "workers", .name = "program", .text = &c.worker_program},
       {.table = "workers", .name = "args", .list = &c.worker_args},
       {.table = "workers", .name = "env", .list = &c.worker_env},
@@ -177,6 +183,8 @@ absl::Status CheckConfig(const Config& c) {
                         int64_t{1} << 20, kMaxBytes));
   RETURN_IF_ERROR(
       range("[storage] memory_tier_bytes", c.memory_tier_bytes, 0, kMaxBytes));
+  RETURN_IF_ERROR(
+      range("[storage] min_free_bytes", c.min_free_bytes, 0, kMaxBytes));
   RETURN_IF_ERROR(range("[workers] count", c.worker_count, 0, 1024));
   if (c.worker_memory_bytes != 0) {
     RETURN_IF_ERROR(range("[workers] memory_bytes", c.worker_memory_bytes,

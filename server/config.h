@@ -21,12 +21,18 @@ struct Config {
   // "127.0.0.1:7117"; empty, the default: no TCP. Whoever reaches the port may
   // compile: for loopback and private networks until there is mTLS.
   std::string tcp;
-  // The largest message taken, in bytes. Too low refuses big graphs; too high
-  // lets one caller fill the memory. Graphs of 10,000 nodes take 4 MiB.
+  // The largest message taken, in bytes: a larger one is TOO_LARGE. One of over
+  // twice as much gRPC refuses unread, with a bare RESOURCE_EXHAUSTED. Too low
+  // refuses big graphs; too high lets one caller fill the memory. Graphs of
+  // 10,000 nodes take 4 MiB.
   int64_t max_message_bytes = int64_t{64} << 20;
   // Compile calls that may wait at once; more are refused with QUEUE_FULL.
   // Each costs a thread with a small stack while it waits.
   int64_t max_waiting_calls = 1024;
+  // How long a call waits for a caller that does not read what it is sent; then
+  // it is cancelled. Too low cuts callers off that are stopped for a moment,
+  // too high lets them sit on a thread and their artifact.
+  absl::Duration write_timeout = absl::Seconds(30);
 
   // [storage]
   // Database, signing key and the workers' scratch folders. Made with 0700.
@@ -35,6 +41,9 @@ struct Config {
   int64_t cache_budget_bytes = int64_t{10} << 30;
   // Bytes of artifacts kept in memory too, for hits that touch no disk.
   int64_t memory_tier_bytes = int64_t{16} << 20;
+  // Bytes left free on the database's disk: with less nothing is stored, and
+  // what is compiled is answered all the same.
+  int64_t min_free_bytes = int64_t{64} << 20;
 
   // [workers]
   std::string worker_program;            // kiln-worker; empty: beside kilnd

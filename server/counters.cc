@@ -22,6 +22,8 @@ absl::string_view CountName(Count count) {
       return "calls.lookup";
     case Count::kCallsRefused:
       return "calls.refused";
+    case Count::kCallsUnread:
+      return "calls.unread";
     case Count::kJobsCancelled:
       return "jobs.cancelled";
     case Count::kJobsDone:

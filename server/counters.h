@@ -23,6 +23,7 @@ enum class Count {
   kCallsCompile,      // Compile calls begun
   kCallsLookup,       // Lookup calls begun
   kCallsRefused,      // calls that ended with INVALID_ARGUMENT or the like
+  kCallsUnread,       // calls cancelled since their caller did not read
   kJobsCancelled,     // left the queue since nobody waited any more
   kJobsDone,          // ended with an artifact
   kJobsFailed,        // ended with an error

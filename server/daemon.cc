@@ -15,7 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
-#include "server/build_identity.h"
 #include "server/signer.h"
 
 namespace kiln {
@@ -96,6 +95,7 @@ absl::Status Daemon::OpenStores(const std::string& folder) {
   options.folder = absl::StrCat(folder, "/cache");
   options.artifact_bytes = config_.cache_budget_bytes;
   options.memory_bytes = config_.memory_tier_bytes;
+  options.min_free_bytes = config_.min_free_bytes;
   ASSIGN_OR_RETURN(cache_,
                    CacheStack::Open(options, std::move(key), {}, clock_));
   return absl::OkStatus();
@@ -106,9 +106,7 @@ absl::Status Daemon::StartRooms() {
       pool_, WorkerPool::Start(LimitsOf(config_), WorkersOf(config_),
                                absl::StrCat(config_.data_folder, "/scratch"),
                                counters_));
-  const BuildIdentity build = BuildIdentityOf(pool_->identity());
-  units_ = std::make_unique<UnitBuilder>(*pool_, cache_->units(),
-                                         build.toolchain_text, counters_);
+  units_ = std::make_unique<UnitBuilder>(*pool_, cache_->units(), counters_);
   job_ = std::make_unique<CompileJob>(
       CompileJob::Rooms{.jobs = jobs_,
                         .pool = *pool_,
@@ -116,22 +114,25 @@ absl::Status Daemon::StartRooms() {
                         .cache = cache_->artifacts(),
                         .signer = *signer_,
                         .counters = counters_});
-  flow_ = std::make_unique<CompileFlow>(build, cache_->tuning(),
+  flow_ = std::make_unique<CompileFlow>(*pool_, cache_->tuning(),
                                         cache_->artifacts(), jobs_, counters_);
   runners_ = std::make_unique<JobRunners>(pool_->size() + kExtraRunners, queue_,
                                           jobs_, *job_);
   threads_ = std::make_unique<CallThreads>(config_.max_waiting_calls);
   compile_service_ = std::make_unique<CompileService>(
-      *flow_, *threads_, counters_,
-      DescriptionOf(pool_->identity(), kKilndVersion,
-                    signer_->public_key().bytes(), config_.max_message_bytes));
+      *flow_, *threads_, counters_, *pool_,
+      CompileService::Facts{
+          .version = std::string(kKilndVersion),
+          .public_key = std::string(signer_->public_key().bytes()),
+          .max_message_bytes = config_.max_message_bytes,
+          .write_timeout = config_.write_timeout});
   admin_service_ = std::make_unique<AdminService>(
       AdminService::Rooms{.cache = *cache_,
                           .jobs = jobs_,
                           .pool = *pool_,
                           .threads = *threads_,
                           .counters = counters_},
-      build, std::string(kKilndVersion), [this] { RequestDrain(); });
+      std::string(kKilndVersion), [this] { RequestDrain(); });
   return absl::OkStatus();
 }
 

@@ -64,7 +64,7 @@ void SetDefaults(Config& config) {
 void PassOnEnvironment(Config& config) {
   for (const char* name :
        {"LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES",
-        "KILN_CUDA_LIBRARY_PATH", "KILN_HOST_CC"}) {
+        "KILN_CUDA_LIBRARY_PATH", "KILN_HOST_CC", "KILN_NVRTC"}) {
     const std::string value = Environment(name);
     bool named = false;
     for (const std::string& entry : config.worker_env) {

@@ -56,7 +56,7 @@ absl::StatusOr<wire::TuneReply> TuneRow(const wire::TuneRequest& request,
                                         Counters& counters) {
   wire::WorkRequest work;
   ASSIGN_OR_RETURN(*work.mutable_tune_row(), RowRequestOf(request));
-  const auto pending = pool.Submit(std::move(work), Digest());
+  const auto pending = pool.Submit(std::move(work));
   ASSIGN_OR_RETURN(const wire::WorkReply* reply, pending->Wait());
   if (!reply->has_measure() || reply->measure().key().empty()) {
     return absl::InternalError("worker: its reply to a tuning is no decision");

@@ -10,7 +10,8 @@
 namespace kiln {
 
 // Has one worker measure the variants of a row reduction and keeps the winner:
-// plans made from now on for that target carry it, and their keys name it.
+// plans made from now on for that target use it, and entries that were made
+// without it, of graphs that meet its row, are served no more.
 // Blocks while a worker measures.
 //
 // Errors:

@@ -11,12 +11,13 @@ namespace kiln {
 
 absl::StatusOr<BuiltUnits> UnitBuilder::BuildAll(
     const wire::CompilePlan& compiled, const wire::Target& target,
-    const Digest& job, absl::FunctionRef<void(int done, int total)> progress) {
+    const WorkLabel& label,
+    absl::FunctionRef<void(int done, int total)> progress) {
   const int total = compiled.units_size();
   BuiltUnits built;
   std::vector<Wanted> all;
   for (const wire::TranslationUnit& unit : compiled.units()) {
-    ASSIGN_OR_RETURN(Wanted wanted, Ask(unit, target, job));
+    Wanted wanted = Ask(unit, target, label);
     ++(wanted.ours ? built.built : built.cached);
     all.push_back(std::move(wanted));
   }
@@ -33,31 +34,45 @@ absl::StatusOr<BuiltUnits> UnitBuilder::BuildAll(
   return built;
 }
 
-absl::StatusOr<UnitBuilder::Wanted> UnitBuilder::Ask(
-    const wire::TranslationUnit& unit, const wire::Target& target,
-    const Digest& job) {
-  const Digest digest = UnitDigest(unit);
+// A build that ends goes from the list to the cache. So the cache's "no" counts
+// only if none ended while it was asked; else it is asked again.
+UnitBuilder::Wanted UnitBuilder::Ask(const wire::TranslationUnit& unit,
+                                     const wire::Target& target,
+                                     const WorkLabel& label) {
   Wanted wanted;
-  wanted.key = UnitCache::Key(digest, target, toolchain_);
-  std::optional<wire::ObjectCode> found = cache_.Lookup(wanted.key);
-  if (found.has_value()) {
-    counters_.Add(Count::kUnitsCached);
-    wanted.object = *std::move(found);
-    return wanted;
-  }
-  MutexLock lock(&mu_);
-  std::shared_ptr<PendingWork>& under_way = under_way_[wanted.key];
-  if (under_way != nullptr) {
-    counters_.Add(Count::kUnitsJoined);
-  } else {
+  wanted.key = UnitCache::Key(UnitDigest(unit), target, label.toolchain);
+  while (true) {
+    int64_t ended = 0;
+    {
+      MutexLock lock(&mu_);
+      if (Join(wanted)) return wanted;
+      ended = ended_;
+    }
+    std::optional<wire::ObjectCode> found = cache_.Lookup(wanted.key);
+    if (found.has_value()) {
+      counters_.Add(Count::kUnitsCached);
+      wanted.object = *std::move(found);
+      return wanted;
+    }
+    MutexLock lock(&mu_);
+    if (Join(wanted)) return wanted;
+    if (ended != ended_) continue;
     wire::WorkRequest request;
     *request.mutable_build()->mutable_unit() = unit;
     *request.mutable_build()->mutable_target() = target;
-    under_way = pool_.Submit(std::move(request), job);
+    wanted.work = pool_.Submit(std::move(request), label);
     wanted.ours = true;
+    under_way_.emplace(wanted.key, wanted.work);
+    return wanted;
   }
-  wanted.work = under_way;
-  return wanted;
+}
+
+bool UnitBuilder::Join(Wanted& wanted) {
+  const auto found = under_way_.find(wanted.key);
+  if (found == under_way_.end()) return false;
+  counters_.Add(Count::kUnitsJoined);
+  wanted.work = found->second;
+  return true;
 }
 
 absl::Status UnitBuilder::Fetch(const wire::TranslationUnit& unit,
@@ -73,8 +88,7 @@ absl::Status UnitBuilder::Fetch(const wire::TranslationUnit& unit,
   }
   if (status.ok()) wanted.object = (*reply)->build();
   if (!wanted.ours) return status;
-  // Into the cache first, then off the list: at every moment others find it in
-  // one of the two.
+  // Into the cache first, then off the list: see Ask.
   if (status.ok()) {
     counters_.Add(Count::kUnitsBuilt);
     const absl::Status stored = cache_.Insert(wanted.key, wanted.object);
@@ -85,6 +99,7 @@ absl::Status UnitBuilder::Fetch(const wire::TranslationUnit& unit,
   }
   MutexLock lock(&mu_);
   under_way_.erase(wanted.key);
+  ++ended_;
   return status;
 }
 

@@ -1,9 +1,9 @@
 #ifndef KILN_SERVER_UNIT_BUILDER_H_
 #define KILN_SERVER_UNIT_BUILDER_H_
 
+#include <cstdint>
 #include <map>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,22 +32,19 @@ struct BuiltUnits {
 // Thread-safe.
 class UnitBuilder {
  public:
-  // All but the text outlive this. `toolchain` says with which compilers, and
-  // is part of the units' keys.
-  UnitBuilder(WorkerPool& pool, UnitCache& cache, std::string toolchain,
-              Counters& counters)
-      : pool_(pool),
-        cache_(cache),
-        toolchain_(std::move(toolchain)),
-        counters_(counters) {}
+  // All outlive this.
+  UnitBuilder(WorkerPool& pool, UnitCache& cache, Counters& counters)
+      : pool_(pool), cache_(cache), counters_(counters) {}
 
   // Blocks until every unit of `compiled` is there or one can't be had.
-  // `job` names it to people. `progress` is told of units done out of all, on this thread.
+  // The label names the job to people; its toolchain is part of the units'
+  // keys. `progress` is told of units done out of all, on this thread.
   //
   // Errors: those of PendingWork::Wait, for the first unit that failed.
   absl::StatusOr<BuiltUnits> BuildAll(
       const wire::CompilePlan& compiled, const wire::Target& target,
-      const Digest& job, absl::FunctionRef<void(int done, int total)> progress);
+      const WorkLabel& label,
+      absl::FunctionRef<void(int done, int total)> progress);
 
  private:
   // One unit on its way to this caller.
@@ -58,21 +55,22 @@ class UnitBuilder {
     wire::ObjectCode object;
   };
 
-  absl::StatusOr<Wanted> Ask(const wire::TranslationUnit& unit,
-                             const wire::Target& target, const Digest& job)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  Wanted Ask(const wire::TranslationUnit& unit, const wire::Target& target,
+             const WorkLabel& label) ABSL_LOCKS_EXCLUDED(mu_);
+  // Takes the build that is under way for it, if there is one.
+  bool Join(Wanted& wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Fetch(const wire::TranslationUnit& unit, Wanted& wanted)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   WorkerPool& pool_;
   UnitCache& cache_;
-  const std::string toolchain_;
   Counters& counters_;
 
   Mutex mu_;
   // Builds under way; whoever asked the pool takes its build out again.
   std::map<Digest, std::shared_ptr<PendingWork>> under_way_
       ABSL_GUARDED_BY(mu_);
+  int64_t ended_ ABSL_GUARDED_BY(mu_) = 0;  // builds taken out again
 };
 
 }  // namespace kiln

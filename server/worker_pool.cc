@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
+#include "proto/base/work_error.h"
 #include "server/detached_status.h"
 
 namespace kiln {
@@ -31,18 +32,6 @@ absl::string_view StateFor(const wire::WorkRequest& request) {
       return "idle";
   }
   return "idle";
-}
-
-// What the worker told of, as the status it had there.
-absl::Status StatusOf(const wire::WorkError& error) {
-  const auto reason = ReasonFromName(error.reason());
-  if (reason.has_value()) return MakeError(*reason, error.message());
-  const auto code = static_cast<absl::StatusCode>(error.code());
-  if (code == absl::StatusCode::kOk) {
-    return absl::InternalError(
-        absl::StrCat("worker: an error without a code: ", error.message()));
-  }
-  return absl::Status(code, error.message());
 }
 
 absl::Status PoolEnded() {
@@ -96,8 +85,8 @@ absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Start(
 
 absl::Status WorkerPool::WaitForFirstHello() {
   MutexLock lock(&mu_);
-  while (!have_identity_ && failed_starts_ < size()) changed_.Wait(&mu_);
-  return have_identity_ ? absl::OkStatus() : last_failure_;
+  while (build_ == nullptr && failed_starts_ < size()) changed_.Wait(&mu_);
+  return build_ != nullptr ? absl::OkStatus() : last_failure_;
 }
 
 void WorkerPool::End() {
@@ -122,8 +111,9 @@ void WorkerPool::End() {
 }
 
 std::shared_ptr<PendingWork> WorkerPool::Submit(wire::WorkRequest request,
-                                                const Digest& key) {
-  auto work = std::make_shared<PendingWork>(std::move(request), key);
+                                                WorkLabel label) {
+  auto work =
+      std::make_shared<PendingWork>(std::move(request), std::move(label));
   MutexLock lock(&mu_);
   if (ending_) {
     work->Answer(PoolEnded());
@@ -138,6 +128,11 @@ std::shared_ptr<PendingWork> WorkerPool::Submit(wire::WorkRequest request,
 wire::HelloReply WorkerPool::identity() const {
   MutexLock lock(&mu_);
   return identity_;
+}
+
+std::shared_ptr<const BuildIdentity> WorkerPool::build() const {
+  MutexLock lock(&mu_);
+  return build_;
 }
 
 std::vector<WorkerView> WorkerPool::Snapshot() const {
@@ -176,7 +171,7 @@ void WorkerPool::Drive(int index) {
     SetState(index, "idle", Digest());
     std::shared_ptr<PendingWork> work = Take();
     if (work == nullptr) break;
-    SetState(index, StateFor(work->request_), work->key_);
+    SetState(index, StateFor(work->request_), work->label_.key);
     RunOnce(index, std::move(work));
   }
   std::shared_ptr<WorkerProcess> last;
@@ -207,12 +202,14 @@ absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerPool::Ready(int index) {
     if (ending_) return PoolEnded();
     process = slots_[index].process;
   }
-  if (process != nullptr && process->Alive()) return process;
+  const bool alive = process != nullptr && process->Alive();
+  if (alive && UpToDate(*process)) return process;
   if (process != nullptr) {
-    counters_.Add(Count::kWorkersDied);
-    LogWarning("worker.died", {{"worker", index},
-                               {"pid", int64_t{process->pid()}},
-                               {"stage", "idle"}});
+    if (!alive) counters_.Add(Count::kWorkersDied);
+    LogWarning(alive ? "worker.outdated" : "worker.died",
+               {{"worker", index},
+                {"pid", int64_t{process->pid()}},
+                {"stage", "idle"}});
     SetState(index, "starting", Digest());
     MutexLock lock(&mu_);
     slots_[index].process.reset();
@@ -221,7 +218,7 @@ absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerPool::Ready(int index) {
   ASSIGN_OR_RETURN(
       process, WorkerProcess::Start(
                    limits_, absl::StrCat(scratch_folder_, "/worker", index)));
-  RETURN_IF_ERROR(CheckIdentity(process->hello()));
+  RETURN_IF_ERROR(TakeIdentity(process->hello()));
   counters_.Add(Count::kWorkersStarted);
   LogInfo("worker.started",
           {{"worker", index}, {"pid", int64_t{process->pid()}}});
@@ -232,28 +229,41 @@ absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerPool::Ready(int index) {
   return process;
 }
 
-absl::Status WorkerPool::CheckIdentity(const wire::HelloReply& hello) {
+bool WorkerPool::UpToDate(WorkerProcess& process) {
+  const std::string toolchain = ToolchainText(process.hello());
   MutexLock lock(&mu_);
-  if (!have_identity_) {
-    have_identity_ = true;
-    identity_ = hello;
-    changed_.SignalAll();
-    return absl::OkStatus();
-  }
-  if (identity_.build_identity() == hello.build_identity()) {
-    return absl::OkStatus();
-  }
-  return MakeError(
-      ErrorReason::kWorkerDied,
-      absl::StrCat("worker ", limits_.program,
-                   ": the program on disk is another than at the daemon's "
-                   "start; restart kilnd"));
+  return toolchain == build_->toolchain_text;
 }
 
-absl::StatusOr<wire::WorkReply> WorkerPool::RunOn(
-    int index, const wire::WorkRequest& request) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<WorkerProcess> process, Ready(index));
-  absl::StatusOr<wire::WorkReply> reply = process->Call(request);
+absl::Status WorkerPool::TakeIdentity(const wire::HelloReply& hello) {
+  auto build = std::make_shared<const BuildIdentity>(BuildIdentityOf(hello));
+  std::string before;
+  {
+    MutexLock lock(&mu_);
+    if (build_ != nullptr && build_->worker != build->worker) {
+      return MakeError(
+          ErrorReason::kNoToolchain,
+          absl::StrCat("worker ", limits_.program,
+                       ": the program on disk is another than at the "
+                       "daemon's start; restart kilnd"));
+    }
+    if (build_ != nullptr) before = build_->toolchain_text;
+    if (before == build->toolchain_text) return absl::OkStatus();
+    identity_ = hello;
+    build_ = build;
+    changed_.SignalAll();
+  }
+  if (!before.empty()) {
+    LogWarning("toolchain.replaced",
+               {{"before", before}, {"now", build->toolchain_text}});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<wire::WorkReply> WorkerPool::RunOn(WorkerProcess& process,
+                                                  int index,
+                                                  const PendingWork& work) {
+  absl::StatusOr<wire::WorkReply> reply = process.Call(work.request_);
   if (reply.ok() || ReasonOf(reply.status()) == ErrorReason::kTooLarge) {
     return reply;
   }
@@ -264,7 +274,18 @@ absl::StatusOr<wire::WorkReply> WorkerPool::RunOn(
 }
 
 void WorkerPool::RunOnce(int index, std::shared_ptr<PendingWork> work) {
-  absl::StatusOr<wire::WorkReply> reply = RunOn(index, work->request_);
+  const auto process = Ready(index);
+  if (Ending()) return PutBack(std::move(work));  // answered with the lists
+  if (!process.ok()) return Retry(std::move(work), process.status());
+  const std::string toolchain = ToolchainText((*process)->hello());
+  if (!work->label_.toolchain.empty() && work->label_.toolchain != toolchain) {
+    return work->Answer(MakeError(
+        ErrorReason::kWorkerDied,
+        absl::StrCat("job ", work->label_.key.ShortHex(), ": begun for ",
+                     work->label_.toolchain, ", found ", toolchain,
+                     ": the compilers were replaced; ask again")));
+  }
+  absl::StatusOr<wire::WorkReply> reply = RunOn(**process, index, *work);
   if (reply.ok()) {
     {
       MutexLock lock(&mu_);
@@ -283,26 +304,25 @@ void WorkerPool::RunOnce(int index, std::shared_ptr<PendingWork> work) {
     work->Answer(std::move(reply));
     return;
   }
-  if (Ending()) {  // interrupted by us: answered with the rest of the lists
-    PutBack(std::move(work));
-    return;
-  }
+  if (Ending()) return PutBack(std::move(work));  // interrupted by us
   counters_.Add(hung ? Count::kWorkersHung : Count::kWorkersDied);
   LogWarning("worker.died", {{"worker", index},
-                             {"key", work->key_.ShortHex()},
+                             {"key", work->label_.key.ShortHex()},
                              {"stage", StateFor(work->request_)},
                              {"hung", hung},
                              {"error", reply.status().ToString()}});
-  if (++work->attempts_ < kMaxAttempts) {
-    counters_.Add(Count::kWorkersRetried);
-    PutBack(std::move(work));
-    return;
-  }
-  work->Answer(
-      MakeError(ErrorReason::kWorkerDied,
-                absl::StrCat("job ", work->key_.ShortHex(), ": ", kMaxAttempts,
-                             " workers ended while ", StateFor(work->request_),
-                             "; the last: ", reply.status().message())));
+  Retry(std::move(work),
+        MakeError(ErrorReason::kWorkerDied,
+                  absl::StrCat("job ", work->label_.key.ShortHex(), ": ",
+                               kMaxAttempts, " workers ended while ",
+                               StateFor(work->request_),
+                               "; the last: ", reply.status().message())));
+}
+
+void WorkerPool::Retry(std::shared_ptr<PendingWork> work, absl::Status last) {
+  if (++work->attempts_ >= kMaxAttempts) return work->Answer(std::move(last));
+  counters_.Add(Count::kWorkersRetried);
+  PutBack(std::move(work));
 }
 
 bool WorkerPool::Ending() const {

@@ -15,24 +15,38 @@
 #include "proto/base/digest.h"
 #include "proto/base/mutex.h"
 #include "proto/worker.pb.h"
+#include "server/build_identity.h"
 #include "server/counters.h"
 #include "server/worker_process.h"
 
 namespace kiln {
 
+// What goes with a request.
+struct WorkLabel {
+  Digest key;  // of the job, for people
+  // ToolchainText of the build that the answer is stored under; a worker with
+  // other compilers may not answer. Empty: any may.
+  std::string toolchain;
+};
+
 // One request on its way to a worker, and its answer. Thread-safe.
 class PendingWork {
  public:
-  PendingWork(wire::WorkRequest request, const Digest& key)
-      : request_(std::move(request)), key_(key) {}
+  PendingWork(wire::WorkRequest request, WorkLabel label)
+      : request_(std::move(request)), label_(std::move(label)) {}
 
   // Waits until it is answered; as often and by as many as like. The pool
-  // answers everything: within its limits, and at its end.
+  // answers everything: a worker that has it at its wall limit, twice at most,
+  // what waits in the list after that of those before it, and all at its end.
+  // So a wait is bounded by (requests before it / workers + 2) wall limits.
   //
   // Errors: what the worker told of, with its reason; and
   //   UNAVAILABLE  WORKER_DIED  two workers ended or hung over it; the message
-  //                             has the last one's stderr tail
+  //                             has the last one's stderr tail. Or: the
+  //                             machine's compilers are others than those of
+  //                             the label; the caller's key is out of date
   //   UNAVAILABLE  DRAINING     the pool ended first
+  //   FAILED_PRECONDITION NO_TOOLCHAIN  no worker could be started, twice
   // The reply lives as long as this.
   absl::StatusOr<const wire::WorkReply*> Wait() ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -44,7 +58,7 @@ class PendingWork {
 
   // Of the one thread that holds the request now.
   wire::WorkRequest request_;
-  const Digest key_;  // of the job, for people
+  const WorkLabel label_;
   int attempts_ = 0;  // workers that had it
 
   mutable Mutex mu_;
@@ -75,7 +89,7 @@ class WorkerPool {
   // Starts `count` workers with scratch folders below `scratch_folder`, and
   // waits for the first hello; the others come when they come.
   //
-  // WORKER_DIED when none says hello. `counters` outlives the pool.
+  // NO_TOOLCHAIN when none says hello. `counters` outlives the pool.
   static absl::StatusOr<std::unique_ptr<WorkerPool>> Start(
       const WorkerLimits& limits, int count, const std::string& scratch_folder,
       Counters& counters);
@@ -92,12 +106,17 @@ class WorkerPool {
   // Takes a request; the number of those that wait has no bound here: the job
   // queue bounds jobs, and a job's units are bounded by its graph.
   std::shared_ptr<PendingWork> Submit(wire::WorkRequest request,
-                                      const Digest& key)
+                                      WorkLabel label = {})
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The first worker's. All others have the same build identity: a worker with
-  // another (the program was replaced on disk) is refused.
+  // Who compiles now. All workers have the program of the first: one with
+  // another (it was replaced on disk) is refused. Their compilers are those
+  // that the worker started last found: when the machine's are replaced, a
+  // worker that notices ends (toolchain.h), its successor tells of the new
+  // ones, and the others make way for successors of their own before their
+  // next request.
   wire::HelloReply identity() const ABSL_LOCKS_EXCLUDED(mu_);
+  std::shared_ptr<const BuildIdentity> build() const ABSL_LOCKS_EXCLUDED(mu_);
 
   std::vector<WorkerView> Snapshot() const ABSL_LOCKS_EXCLUDED(mu_);
   int size() const { return count_; }
@@ -127,11 +146,13 @@ class WorkerPool {
   // The slot's living process, started if need be.
   absl::StatusOr<std::shared_ptr<WorkerProcess>> Ready(int index)
       ABSL_LOCKS_EXCLUDED(mu_);
-  absl::Status CheckIdentity(const wire::HelloReply& hello)
+  bool UpToDate(WorkerProcess& process) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status TakeIdentity(const wire::HelloReply& hello)
       ABSL_LOCKS_EXCLUDED(mu_);
-  absl::StatusOr<wire::WorkReply> RunOn(int index,
-                                        const wire::WorkRequest& request);
+  absl::StatusOr<wire::WorkReply> RunOn(WorkerProcess& process, int index,
+                                        const PendingWork& work);
   void RunOnce(int index, std::shared_ptr<PendingWork> work);
+  void Retry(std::shared_ptr<PendingWork> work, absl::Status last);
   void SetState(int index, absl::string_view state, const Digest& key)
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -143,8 +164,8 @@ class WorkerPool {
   mutable Mutex mu_;
   CondVar changed_;
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
-  bool have_identity_ ABSL_GUARDED_BY(mu_) = false;
   wire::HelloReply identity_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<const BuildIdentity> build_ ABSL_GUARDED_BY(mu_);  // or null
   int failed_starts_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Status last_failure_ ABSL_GUARDED_BY(mu_);
   uint64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;

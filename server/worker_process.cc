@@ -1,11 +1,9 @@
 #include "server/worker_process.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,13 +18,15 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/base/child.h"
 #include "proto/base/frame.h"
 #include "proto/base/status.h"
-#include "server/spawn.h"
 
 namespace kiln {
 namespace {
 
+// Where a child finds its end of the socketpair: proto/worker.proto.
+constexpr int kChildSocketFd = 3;
 constexpr absl::string_view kStderrName = "stderr.log";
 constexpr int64_t kTailBytes = 2048;
 // How long a worker whose socket closed may take to be seen as ended.
@@ -79,12 +79,26 @@ std::string TailOf(const std::string& path) {
   return tail;
 }
 
-std::string HowItEnded(int status) {
-  if (WIFSIGNALED(status)) {
-    return absl::StrCat("ended by signal ", WTERMSIG(status), " (",
-                        strsignal(WTERMSIG(status)), ")");
-  }
-  return absl::StrCat("exited with ", WEXITSTATUS(status));
+// `why` begins with its subject.
+absl::Status CannotStart(absl::string_view why) {
+  return MakeError(
+      ErrorReason::kNoToolchain,
+      absl::StrCat(why, "; name the kiln-worker program with --worker"));
+}
+
+absl::StatusOr<Child> StartChild(const WorkerLimits& limits,
+                                 const std::string& scratch, int socket_fd) {
+  ChildOptions options;
+  options.program = limits.program;
+  options.args = limits.args;
+  options.env = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C",
+                 absl::StrCat("TMPDIR=", scratch),
+                 absl::StrCat("HOME=", scratch)};
+  options.env.insert(options.env.end(), limits.env.begin(), limits.env.end());
+  options.folder = scratch;
+  options.output_file = absl::StrCat(scratch, "/", kStderrName);
+  options.descriptors = {{.ours = socket_fd, .childs = kChildSocketFd}};
+  return Child::Start(options);
 }
 
 }  // namespace
@@ -94,52 +108,42 @@ absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerProcess::Start(
   RETURN_IF_ERROR(EmptyFolder(scratch));
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    return MakeError(ErrorReason::kWorkerDied,
-                     absl::StrCat("worker: socketpair: ", strerror(errno)));
+    return CannotStart(absl::StrCat("worker: socketpair: ", strerror(errno)));
   }
-  SpawnOptions spawn;
-  spawn.program = limits.program;
-  spawn.args = limits.args;
-  spawn.env = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C",
-               absl::StrCat("TMPDIR=", scratch),
-               absl::StrCat("HOME=", scratch)};
-  spawn.env.insert(spawn.env.end(), limits.env.begin(), limits.env.end());
-  spawn.folder = scratch;
-  spawn.output_file = absl::StrCat(scratch, "/", kStderrName);
-  spawn.socket_fd = ends[1];
-  const absl::StatusOr<pid_t> pid = Spawn(spawn);
+  absl::StatusOr<Child> child = StartChild(limits, scratch, ends[1]);
   close(ends[1]);
-  if (!pid.ok()) {
+  if (!child.ok()) {
     close(ends[0]);
-    return pid.status();
+    return CannotStart(absl::StrCat("worker ", child.status().message()));
   }
-  auto worker =
-      absl::WrapUnique(new WorkerProcess(limits, scratch, *pid, ends[0]));
-  if (limits.memory_bytes > 0) SetLimit(*pid, RLIMIT_AS, limits.memory_bytes);
-  SetLimit(*pid, RLIMIT_CORE, 0);
+  auto worker = absl::WrapUnique(
+      new WorkerProcess(limits, scratch, *std::move(child), ends[0]));
+  if (limits.memory_bytes > 0) {
+    SetLimit(worker->pid(), RLIMIT_AS, limits.memory_bytes);
+  }
+  SetLimit(worker->pid(), RLIMIT_CORE, 0);
 
   wire::WorkRequest hello;
   hello.mutable_hello();
-  ASSIGN_OR_RETURN(wire::WorkReply reply,
-                   worker->CallWithin(kHelloWall, hello));
-  if (!reply.has_hello()) {
-    return MakeError(ErrorReason::kWorkerDied,
-                     absl::StrCat("worker ", limits.program,
-                                  ": no hello in its first reply"));
+  absl::StatusOr<wire::WorkReply> reply = worker->CallWithin(kHelloWall, hello);
+  if (!reply.ok()) return CannotStart(reply.status().message());
+  if (!reply->has_hello()) {
+    return CannotStart(absl::StrCat("worker ", limits.program,
+                                    ": no hello in its first reply"));
   }
-  worker->hello_ = std::move(*reply.mutable_hello());
+  worker->hello_ = std::move(*reply->mutable_hello());
   return std::shared_ptr<WorkerProcess>(std::move(worker));
 }
 
 WorkerProcess::WorkerProcess(const WorkerLimits& limits, std::string scratch,
-                             pid_t pid, int socket_fd)
+                             Child child, int socket_fd)
     : limits_(limits),
       scratch_(std::move(scratch)),
-      pid_(pid),
+      child_(std::move(child)),
       socket_fd_(socket_fd) {}
 
 WorkerProcess::~WorkerProcess() {
-  KillAndReap();
+  child_.End();
   close(socket_fd_);
   std::error_code error;  // a folder left behind is emptied by the next start
   std::filesystem::remove_all(scratch_, error);
@@ -148,7 +152,7 @@ WorkerProcess::~WorkerProcess() {
 absl::StatusOr<wire::WorkReply> WorkerProcess::CallWithin(
     absl::Duration wall, const wire::WorkRequest& request) {
   const std::string subject =
-      absl::StrCat("worker ", limits_.program, " pid ", pid_);
+      absl::StrCat("worker ", limits_.program, " pid ", pid());
   LimitCpu();
   const absl::StatusOr<std::string> bytes =
       Exchange(request.SerializeAsString(), absl::Now() + wall);
@@ -181,33 +185,26 @@ absl::StatusOr<std::string> WorkerProcess::Exchange(const std::string& request,
   return ReadFrame(socket_fd_, {.deadline = deadline});
 }
 
-bool WorkerProcess::Alive() {
-  if (!reaped_ && waitpid(pid_, &exit_status_, WNOHANG) == pid_) {
-    reaped_ = true;
-  }
-  return !reaped_;
-}
-
 void WorkerProcess::Interrupt() { shutdown(socket_fd_, SHUT_RDWR); }
 
 // The limit counts from the start of the process, so it moves with each call.
 void WorkerProcess::LimitCpu() {
   clockid_t clock = 0;
   timespec used = {};
-  if (clock_getcpuclockid(pid_, &clock) != 0 ||
+  if (clock_getcpuclockid(pid(), &clock) != 0 ||
       clock_gettime(clock, &used) != 0) {
     return;  // it has ended; the call will see that
   }
   const int64_t seconds = used.tv_sec + 1 + absl::ToInt64Seconds(limits_.cpu);
   const rlimit limit = {.rlim_cur = static_cast<rlim_t>(seconds),
                         .rlim_max = RLIM_INFINITY};
-  prlimit(pid_, RLIMIT_CPU, &limit, nullptr);
+  prlimit(pid(), RLIMIT_CPU, &limit, nullptr);
 }
 
 std::string WorkerProcess::PostMortem() {
   // One whose socket closed is about to end by itself: let it, so that its own
   // signal is told and not ours.
-  const int pidfd = reaped_ ? -1 : OpenPidfd(pid_);
+  const int pidfd = OpenPidfd(pid());
   if (pidfd >= 0) {
     pollfd entry = {.fd = socket_fd_, .events = 0, .revents = 0};
     const bool closed = poll(&entry, 1, 0) > 0 && (entry.revents & POLLHUP);
@@ -216,22 +213,11 @@ std::string WorkerProcess::PostMortem() {
     ClosePidfd(pidfd);
   }
   const bool killed = Alive();
-  KillAndReap();
+  const int ended = child_.End();
   const std::string tail = TailOf(absl::StrCat(scratch_, "/", kStderrName));
   return absl::StrCat(
-      killed ? "killed" : HowItEnded(exit_status_),
+      killed ? "killed" : HowItEnded(ended),
       tail.empty() ? "; stderr is empty" : "; stderr ends: ", tail);
-}
-
-void WorkerProcess::KillAndReap() {
-  // The group outlives its leader when a compiler is left; a group's number is
-  // not given away while it has members or an unreaped leader.
-  if (!reaped_) {
-    kill(-pid_, SIGKILL);
-    while (waitpid(pid_, &exit_status_, 0) < 0 && errno == EINTR) {
-    }
-    reaped_ = true;
-  }
 }
 
 }  // namespace kiln

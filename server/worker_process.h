@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "proto/base/child.h"
 #include "proto/worker.pb.h"
 
 namespace kiln {
@@ -39,7 +40,8 @@ class WorkerProcess {
   // Starts it in the folder `scratch`, which is emptied first, and waits for
   // its hello.
   //
-  // WORKER_DIED: the program can't be executed, or says nothing or nonsense.
+  // NO_TOOLCHAIN: the program can't be executed, or says nothing or nonsense.
+  // It had no job yet, so no job is to blame.
   static absl::StatusOr<std::shared_ptr<WorkerProcess>> Start(
       const WorkerLimits& limits, const std::string& scratch);
 
@@ -60,17 +62,17 @@ class WorkerProcess {
   }
 
   // False once it has ended, also between calls.
-  bool Alive();
+  bool Alive() const { return !child_.HasEnded(); }
 
   // Makes a Call under way, or the next one, end with WORKER_DIED. From any
   // thread.
   void Interrupt();
 
-  pid_t pid() const { return pid_; }
+  pid_t pid() const { return child_.pid(); }
   const wire::HelloReply& hello() const { return hello_; }
 
  private:
-  WorkerProcess(const WorkerLimits& limits, std::string scratch, pid_t pid,
+  WorkerProcess(const WorkerLimits& limits, std::string scratch, Child child,
                 int socket_fd);
   absl::StatusOr<wire::WorkReply> CallWithin(absl::Duration wall,
                                              const wire::WorkRequest& request);
@@ -79,15 +81,12 @@ class WorkerProcess {
   void LimitCpu();
   // Kills it and says how it ended, with the tail of its stderr.
   std::string PostMortem();
-  void KillAndReap();
 
   const WorkerLimits limits_;
   const std::string scratch_;
-  const pid_t pid_;
+  Child child_;
   const int socket_fd_;
   wire::HelloReply hello_;  // fixed once Start returns
-  bool reaped_ = false;
-  int exit_status_ = 0;  // as of waitpid, once reaped_
 };
 
 }  // namespace kiln

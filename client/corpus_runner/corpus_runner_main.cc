@@ -78,7 +78,7 @@ std::string Beside(absl::string_view name, absl::string_view built) {
 // What the toolchains and libraries of workers are found by.
 constexpr const char* kPassedOn[] = {"LD_LIBRARY_PATH", "CUDA_HOME",
                                      "CUDA_PATH", "KILN_HOST_CC",
-                                     "KILN_CUDA_LIBRARY_PATH"};
+                                     "KILN_NVRTC", "KILN_CUDA_LIBRARY_PATH"};
 
 void FillDefaults(Flags& out) {
   if (out.kilnd.empty()) out.kilnd = Beside("kilnd", "server/kilnd");

@@ -70,7 +70,7 @@ absl::StatusOr<wire::CompilePlan> BuildCompilePlan(
     *out.mutable_guards()->add_symbols() = ToWire(guard);
   AddCounters(plan, kernels, out);
   AddConstants(graph, out);
-  for (std::string& digest : tuned) out.add_tuned(std::move(digest));
+  for (std::string& line : tuned) out.add_tuned(std::move(line));
   return out;
 }
 

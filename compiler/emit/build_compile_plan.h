@@ -15,7 +15,7 @@ namespace kiln {
 // the guards that were taken, the counters, the constants.
 //
 //   flags  of the toolchain, the same for every unit
-//   tuned  digests of the tuning decisions that were used, in order
+//   tuned  what was looked up of the tuning table (ApplyTuning)
 //
 // Counters of every plan, sorted by name:
 //   extern_call_count, generated_kernel_count (distinct), launch_count

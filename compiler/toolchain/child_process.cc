@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -12,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/child.h"
 
 namespace kiln {
 namespace {
@@ -35,14 +34,6 @@ class Fd {
 
 absl::Status SystemError(absl::string_view what, int error) {
   return absl::InternalError(absl::StrCat(what, ": ", strerror(error)));
-}
-
-std::vector<char*> Pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> out;
-  for (const std::string& s : strings)
-    out.push_back(const_cast<char*>(s.c_str()));
-  out.push_back(nullptr);
-  return out;
 }
 
 // Feeds `input` and collects output until the child has closed its side.
@@ -83,25 +74,23 @@ absl::StatusOr<ChildResult> RunChild(const std::vector<std::string>& argv,
   if (pipe2(out, O_CLOEXEC) != 0) return SystemError("pipe", errno);
   Fd from_child(out[0]), child_out(out[1]);
 
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, child_in.get(), 0);
-  posix_spawn_file_actions_adddup2(&actions, child_out.get(), 1);
-  posix_spawn_file_actions_adddup2(&actions, child_out.get(), 2);
-  pid_t pid = 0;
-  const int error = posix_spawn(&pid, argv[0].c_str(), &actions, nullptr,
-                                Pointers(argv).data(), Pointers(env).data());
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return SystemError(argv[0], error);
+  ChildOptions options;
+  options.program = argv[0];
+  options.args.assign(argv.begin() + 1, argv.end());
+  options.env = env;
+  options.descriptors = {{.ours = child_in.get(), .childs = 0},
+                         {.ours = child_out.get(), .childs = 1},
+                         {.ours = child_out.get(), .childs = 2}};
+  // In the worker's group: whoever ends a worker ends its compilers.
+  options.group = ChildGroup::kOurs;
+  absl::StatusOr<Child> child = Child::Start(options);
+  if (!child.ok()) return absl::InternalError(child.status().message());
   child_in.Close();
   child_out.Close();
 
   ChildResult result;
   result.output = Exchange(to_child, from_child, input);
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR) return SystemError("waitpid", errno);
-  }
+  const int status = child->Wait();
   result.exit_code =
       WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;

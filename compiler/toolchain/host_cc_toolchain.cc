@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -41,6 +43,24 @@ absl::StatusOr<std::string> TakeFile(const std::string& path) {
   return bytes;
 }
 
+// What tells a program from the one that replaced it. Never leaves the process.
+struct Stamp {
+  std::string path;
+  ino_t inode = 0;
+  off_t bytes = 0;
+  int64_t seconds = 0;
+  int64_t nanoseconds = 0;
+
+  friend bool operator==(const Stamp&, const Stamp&) = default;
+};
+
+Stamp StampOf(const std::string& path) {
+  struct stat found = {};
+  if (stat(path.c_str(), &found) != 0) return {path};
+  return {path, found.st_ino, found.st_size, found.st_mtim.tv_sec,
+          found.st_mtim.tv_nsec};
+}
+
 class HostCcToolchain final : public Toolchain {
  public:
   explicit HostCcToolchain(HostCcConfig config) : config_(std::move(config)) {}
@@ -50,14 +70,18 @@ class HostCcToolchain final : public Toolchain {
   }
 
   absl::StatusOr<std::string> Version() override {
-    RETURN_IF_ERROR(Find());
     if (!version_.empty()) return version_;
-    ASSIGN_OR_RETURN(const ChildResult said,
-                     RunChild({config_.compiler, "--version"}, Env(), ""));
-    const std::vector<std::string> lines = absl::StrSplit(said.output, '\n');
-    version_ = lines[0];
-    return version_;
+    asked_ = true;
+    absl::StatusOr<std::string> found = AskVersion();
+    if (found.ok()) {
+      version_ = *found;
+    } else {
+      stamps_ = Stamps();
+    }
+    return found;
   }
+
+  bool Replaced() override { return asked_ && Stamps() != stamps_; }
 
   absl::StatusOr<BuiltObject> Build(
       absl::string_view source, absl::Span<const std::string> flags) override {
@@ -90,6 +114,60 @@ class HostCcToolchain final : public Toolchain {
   }
 
  private:
+  // The programs that the compiler hands its work to; the linker last.
+  absl::Status FindParts() {
+    parts_.clear();
+    ASSIGN_OR_RETURN(const std::string front,
+                     Ask({config_.compiler, "-print-prog-name=cc1plus"}));
+    // A compiler prints what it does not have as it was asked: clang is one
+    // program with its front end.
+    if (absl::StrContains(front, '/')) parts_.push_back(front);
+    for (const absl::string_view name : {"as", "ld"}) {
+      const std::string path = FindProgram(name, config_.search_path);
+      if (!path.empty()) {
+        parts_.push_back(path);
+        continue;
+      }
+      return MakeError(
+          ErrorReason::kNoToolchain,
+          absl::StrCat("host compiler ", config_.compiler, ": found no ", name,
+                       " in ", config_.search_path,
+                       "; type: apt-get install binutils"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::string> AskVersion() {
+    RETURN_IF_ERROR(Find());
+    RETURN_IF_ERROR(FindParts());
+    stamps_ = Stamps();
+    ASSIGN_OR_RETURN(std::string version, Ask({config_.compiler, "--version"}));
+    // The assembler is of the linker's package.
+    ASSIGN_OR_RETURN(const std::string linker,
+                     Ask({parts_.back(), "--version"}));
+    return absl::StrCat(version, ", ", linker);
+  }
+
+  // The first line that a program says.
+  absl::StatusOr<std::string> Ask(const std::vector<std::string>& argv) const {
+    ASSIGN_OR_RETURN(const ChildResult said, RunChild(argv, Env(), ""));
+    std::vector<std::string> lines = absl::StrSplit(said.output, '\n');
+    if (said.exit_code == 0 && !lines[0].empty()) return std::move(lines[0]);
+    return MakeError(
+        ErrorReason::kNoToolchain,
+        absl::StrCat("host compiler ", argv[0], ": ended with ", said.exit_code,
+                     " when asked for ", argv.back(), ": ", lines[0]));
+  }
+
+  // Of the compiler and its parts as they are now; empty without a compiler.
+  std::vector<Stamp> Stamps() {
+    std::vector<Stamp> stamps;
+    if (!Find().ok()) return stamps;
+    stamps.push_back(StampOf(config_.compiler));
+    for (const std::string& part : parts_) stamps.push_back(StampOf(part));
+    return stamps;
+  }
+
   absl::Status Find() {
     if (!config_.compiler.empty()) {
       if (access(config_.compiler.c_str(), X_OK) == 0) return absl::OkStatus();
@@ -114,7 +192,10 @@ class HostCcToolchain final : public Toolchain {
   }
 
   HostCcConfig config_;
+  bool asked_ = false;  // for the version
   std::string version_;
+  std::vector<std::string> parts_;  // paths
+  std::vector<Stamp> stamps_;       // as the version was told; empty: none was
 };
 
 }  // namespace

@@ -89,9 +89,19 @@ class NvrtcToolchain final : public Toolchain {
 
  private:
   absl::Status Open() {
-    if (api_.log != nullptr) return absl::OkStatus();
-    std::vector<std::string> dirs = config_.library_dirs;
-    dirs.push_back("");  // the loader's own search
+    if (!looked_) opened_ = Look();
+    looked_ = true;
+    return opened_;
+  }
+
+  // Once: what was not there when a worker said hello stays away from it, so
+  // that all its life it is what it told.
+  absl::Status Look() {
+    std::vector<std::string> dirs = {config_.only_dir};
+    if (config_.only_dir.empty()) {
+      dirs = config_.library_dirs;
+      dirs.push_back("");  // the loader's own search
+    }
     for (const std::string& dir : dirs) {
       void* library = OpenFrom(dir);
       if (library != nullptr && ResolveAll(library, api_))
@@ -99,10 +109,10 @@ class NvrtcToolchain final : public Toolchain {
     }
     return MakeError(
         ErrorReason::kNoToolchain,
-        absl::StrCat("libnvrtc: found in none of [",
-                     absl::StrJoin(config_.library_dirs, ", "),
-                     "] nor by the loader; type: pip install "
-                     "'nvidia-cuda-nvrtc>=13.0,<13.1' and name its folder"));
+        absl::StrCat("libnvrtc: found in none of [", absl::StrJoin(dirs, ", "),
+                     "] (the empty name is the loader's own search); type: "
+                     "pip install 'nvidia-cuda-nvrtc>=13.0,<13.1' and name its "
+                     "folder"));
   }
 
   absl::Status Check(int code, absl::string_view call) const {
@@ -134,6 +144,8 @@ class NvrtcToolchain final : public Toolchain {
   }
 
   NvrtcConfig config_;
+  bool looked_ = false;
+  absl::Status opened_;
   NvrtcApi api_;
 };
 

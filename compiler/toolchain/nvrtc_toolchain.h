@@ -13,6 +13,8 @@ struct NvrtcConfig {
   // Folders that may hold libnvrtc, tried in order before the loader's own:
   // a CUDA toolkit's lib64, or "nvidia/cu13/lib" of PyPI's wheels.
   std::vector<std::string> library_dirs;
+  // A folder to take it from and no other; empty: as above.
+  std::string only_dir;
 };
 
 // The folders where a CUDA toolkit is usually installed.

@@ -31,6 +31,11 @@ class Toolchain {
   // that has not been done. NO_TOOLCHAIN says what to type.
   virtual absl::StatusOr<std::string> Version() = 0;
 
+  // True once what Version told of is not what Build would run: the compiler
+  // was replaced, removed or installed since. The key of what is built names
+  // the version, so a worker ends then, and the next one tells of the new.
+  virtual bool Replaced() { return false; }
+
   // Errors:
   //   FAILED_PRECONDITION NO_TOOLCHAIN      not on this machine; what to type
   //   INTERNAL            TOOLCHAIN_REJECTED with the compiler's words

@@ -1,7 +1,10 @@
 #include "compiler/tune/apply_tuning.h"
 
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 #include "compiler/tune/row_choice.h"
-#include "proto/base/digest.h"
 
 namespace kiln {
 namespace {
@@ -24,29 +27,24 @@ std::string KeyOf(const PlannedKernel& kernel, const ShapeEnv& shapes,
 std::vector<std::string> ApplyTuning(KernelPlan& plan,
                                      absl::Span<const TunedChoice> decisions,
                                      const Target& target) {
-  if (decisions.empty()) return {};
-  std::vector<bool> used(decisions.size(), false);
+  std::map<std::string, std::string> looked_up;
   for (PlannedStep& step : plan.steps) {
     auto* kernel = std::get_if<PlannedKernel>(&step);
     if (kernel == nullptr || kernel->tiling.mapping != Mapping::kRow) continue;
     const std::string key = KeyOf(*kernel, plan.shapes, target);
-    for (size_t d = 0; d < decisions.size(); ++d) {
-      if (decisions[d].key != key) continue;
-      const auto choice = RowChoiceFromText(decisions[d].choice);
-      if (!choice.has_value()) continue;
-      Apply(*choice, kernel->tiling);
-      used[d] = true;
+    if (key.empty()) continue;
+    std::string& found = looked_up[key];
+    for (const TunedChoice& decision : decisions) {
+      if (decision.key != key) continue;
+      found = decision.choice;
+      const auto choice = RowChoiceFromText(decision.choice);
+      if (choice.has_value()) Apply(*choice, kernel->tiling);
     }
   }
-  std::vector<std::string> digests;
-  for (size_t d = 0; d < decisions.size(); ++d)
-    if (used[d])
-      digests.push_back(Sha256()
-                            .AddField(decisions[d].key)
-                            .AddField(decisions[d].choice)
-                            .Finish()
-                            .Hex());
-  return digests;
+  std::vector<std::string> lines;
+  for (const auto& [key, choice] : looked_up)
+    lines.push_back(absl::StrCat(key, " ", choice));
+  return lines;
 }
 
 }  // namespace kiln

@@ -19,9 +19,10 @@ struct TunedChoice {
 // Takes decisions over into the kernels of `plan` that they are for. A choice
 // whose text is not known (another version's) is passed by.
 //
-// Gives the digests of the decisions that were used, in hex, in the order of
-// `decisions`: SHA-256 of key and choice. They name the artifact with its
-// guards, so that a tuned one is told from an untuned one.
+// Gives what was looked up, as CompilePlan.tuned wants it: a line "KEY CHOICE"
+// for each key that a row kernel has, sorted by key, its choice empty where
+// `decisions` has none. Which keys there are does not depend on `decisions`: an
+// artifact can be told to be out of date by a decision that it never met.
 //
 // Pure. Sizes behind symbols count by their hints' class.
 std::vector<std::string> ApplyTuning(KernelPlan& plan,

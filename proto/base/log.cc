@@ -124,6 +124,13 @@ constexpr LevelRow kLevels[] = {
     {'E', "error", spdlog::level::err},
 };
 
+bool NamedAgain(const std::vector<const LogField*>& fields, size_t at) {
+  for (size_t i = at + 1; i < fields.size(); ++i) {
+    if (fields[i]->key() == fields[at]->key()) return true;
+  }
+  return false;
+}
+
 std::string Line(const LevelRow& level, LogFormat format,
                  absl::string_view event, LogFields fields) {
   const bool json = format == LogFormat::kJson;
@@ -137,11 +144,13 @@ std::string Line(const LevelRow& level, LogFormat format,
   } else {
     line = absl::StrFormat("%c %s %s", level.letter, time, event);
   }
-  for (const LogField& field : ScopeFields()) {
-    json ? AppendJson(field, line) : AppendText(field, line);
-  }
-  for (const LogField& field : fields) {
-    json ? AppendJson(field, line) : AppendText(field, line);
+  std::vector<const LogField*> all;
+  for (const LogField& field : ScopeFields()) all.push_back(&field);
+  for (const LogField& field : fields) all.push_back(&field);
+  for (size_t i = 0; i < all.size(); ++i) {
+    // One of a name: the innermost, which is the last.
+    if (NamedAgain(all, i)) continue;
+    json ? AppendJson(*all[i], line) : AppendText(*all[i], line);
   }
   if (json) line += '}';
   return line;

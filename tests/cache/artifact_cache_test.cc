@@ -50,10 +50,25 @@ class ArtifactCacheTest : public testing::Test {
     return cache_.Insert(std::move(entry));
   }
   CacheAnswer Lookup(const wire::CompileRequest& request, int64_t rows = 10) {
-    return cache_.Lookup(KeyOf(request).digest, {rows});
+    return cache_.Lookup(KeyOf(request).digest, {rows}, decisions_);
+  }
+
+  // A choice is in force from now on.
+  void Decide(const std::string& row, const std::string& choice) {
+    MemoryBlobStore none;
+    TuningCache tuning(none);
+    for (const wire::TuningDecision& decision : decisions_) {
+      ASSERT_TRUE(tuning.Insert({}, decision).ok());
+    }
+    wire::TuningDecision decision;
+    decision.set_key(row);
+    decision.set_choice(choice);
+    ASSERT_TRUE(tuning.Insert({}, decision).ok());
+    decisions_ = *tuning.DecisionsFor({});
   }
 
   FakeClock clock_;
+  TuningDecisions decisions_;  // in force
   MemoryBlobStore memory_;
   FaultyBlobStore store_{memory_};
   UsageLog usage_{nullptr, clock_};
@@ -92,7 +107,7 @@ TEST_F(ArtifactCacheTest, GuardsChooseAmongTheEntriesOfAKey) {
 
 TEST_F(ArtifactCacheTest, AGuardWithoutAValueDoesNotHold) {
   ASSERT_TRUE(Insert(request_, "bytes", AtMost(1000)).ok());
-  EXPECT_EQ(cache_.Lookup(KeyOf(request_).digest, {}).outcome,
+  EXPECT_EQ(cache_.Lookup(KeyOf(request_).digest, {}, {}).outcome,
             CacheOutcome::kGuardMiss);
 }
 
@@ -100,9 +115,31 @@ TEST_F(ArtifactCacheTest, EqualGuardsReplaceAndTheLastStoredIsServed) {
   ASSERT_TRUE(Insert(request_, "first").ok());
   ASSERT_TRUE(Insert(request_, "second").ok());
   EXPECT_EQ(cache_.List("", 0)->size(), 1u);
-  ASSERT_TRUE(Insert(request_, "tuned", {}, {"decision"}).ok());
+  ASSERT_TRUE(Insert(request_, "looked up", {}, {"row "}).ok());
   EXPECT_EQ(cache_.List("", 0)->size(), 2u);
+  EXPECT_EQ(Lookup(request_).artifact.artifact(), "looked up");
+}
+
+TEST_F(ArtifactCacheTest, AnEntryIsServedWhileItsTuningIsTheOneInForce) {
+  ASSERT_TRUE(Insert(request_, "untuned", {}, {"row/a ", "row/b "}).ok());
+  ASSERT_TRUE(Insert(OtherOp(), "meets no row").ok());
+  Decide("row/c", "threads=64 rows=1");  // of neither
+  EXPECT_EQ(Lookup(request_).artifact.artifact(), "untuned");
+  Decide("row/b", "threads=128 rows=1");
+  EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kGuardMiss);
+  EXPECT_EQ(Lookup(OtherOp()).artifact.artifact(), "meets no row");
+  ASSERT_TRUE(
+      Insert(request_, "tuned", {}, {"row/a ", "row/b threads=128 rows=1"})
+          .ok());
   EXPECT_EQ(Lookup(request_).artifact.artifact(), "tuned");
+  // Taken back: the older entry is right again.
+  decisions_.clear();
+  EXPECT_EQ(Lookup(request_).artifact.artifact(), "untuned");
+}
+
+TEST_F(ArtifactCacheTest, AnEntryWhoseTuningCannotBeReadIsNotServed) {
+  ASSERT_TRUE(Insert(request_, "of another version", {}, {"nonsense"}).ok());
+  EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kGuardMiss);
 }
 
 TEST_F(ArtifactCacheTest, AKeyKeepsABoundedNumberOfEntries) {

@@ -65,20 +65,21 @@ TEST_F(CacheStackTest, EverythingOutlivesARestart) {
     ASSERT_TRUE(stack->tuning().Insert(target, decision).ok());
   }
   const auto stack = Open();
-  EXPECT_EQ(stack->artifacts().Lookup(Sha256Of("a"), {}).artifact.artifact(),
-            "bytes");
+  EXPECT_EQ(
+      stack->artifacts().Lookup(Sha256Of("a"), {}, {}).artifact.artifact(),
+      "bytes");
   EXPECT_EQ(stack->units().Lookup(unit)->image(), "image");
   EXPECT_EQ(stack->units().Lookup(unit)->log(), "");
-  ASSERT_EQ(stack->tuning().DecisionsFor(target).size(), 1u);
-  EXPECT_EQ(stack->tuning().DecisionsFor(target)[0].choice(), "rows=4");
-  EXPECT_TRUE(stack->tuning().DecisionsFor(wire::Target()).empty());
+  ASSERT_EQ(stack->tuning().DecisionsFor(target)->size(), 1u);
+  EXPECT_EQ(stack->tuning().DecisionsFor(target)->at(0).choice(), "rows=4");
+  EXPECT_TRUE(stack->tuning().DecisionsFor(wire::Target())->empty());
 }
 
 TEST_F(CacheStackTest, ASecondLookupIsServedFromMemory) {
   { ASSERT_TRUE(Open()->artifacts().Insert(Entry("a", "bytes")).ok()); }
   const auto stack = Open();
-  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {}).hit());
-  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {}).hit());
+  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {}, {}).hit());
+  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {}, {}).hit());
   EXPECT_EQ(Counter(*stack, "cache.artifacts.disk_reads"), 1);
 }
 
@@ -86,15 +87,15 @@ TEST_F(CacheStackTest, AFlippedBitIsAMissACounterAndAQuarantinedRecord) {
   { ASSERT_TRUE(Open()->artifacts().Insert(Entry("a", "bytes")).ok()); }
   Spoil(RocksDbTable::kArtifacts, Sha256Of("a"));
   const auto stack = Open();
-  EXPECT_EQ(stack->artifacts().Lookup(Sha256Of("a"), {}).outcome,
+  EXPECT_EQ(stack->artifacts().Lookup(Sha256Of("a"), {}, {}).outcome,
             CacheOutcome::kBroken);
-  EXPECT_EQ(stack->artifacts().Lookup(Sha256Of("a"), {}).outcome,
+  EXPECT_EQ(stack->artifacts().Lookup(Sha256Of("a"), {}, {}).outcome,
             CacheOutcome::kMiss);
   EXPECT_EQ(Counter(*stack, "cache.broken"), 1);
   EXPECT_EQ(Counter(*stack, "cache.quarantine.records"), 1);
   EXPECT_EQ(Counter(*stack, "cache.artifacts.keys"), 0);
   ASSERT_TRUE(stack->artifacts().Insert(Entry("a", "again")).ok());
-  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {}).hit());
+  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {}, {}).hit());
 }
 
 TEST_F(CacheStackTest, ABrokenUnitIsBuiltAgain) {
@@ -112,7 +113,7 @@ TEST_F(CacheStackTest, RecordsOfAStrangerAreNotBelieved) {
   const auto stack =
       CacheStack::Open(options_, *SigningKey::Generate(), {}, clock_);
   ASSERT_TRUE(stack.ok());
-  EXPECT_EQ((*stack)->artifacts().Lookup(Sha256Of("a"), {}).outcome,
+  EXPECT_EQ((*stack)->artifacts().Lookup(Sha256Of("a"), {}, {}).outcome,
             CacheOutcome::kBroken);
 }
 
@@ -127,7 +128,7 @@ TEST_F(CacheStackTest, TheDiskStaysWithinItsBudget) {
   }
   EXPECT_LE(Counter(*stack, "cache.artifacts.bytes"), 10000);
   EXPECT_GT(Counter(*stack, "cache.artifacts.evicted"), 0);
-  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("19"), {}).hit());
+  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("19"), {}, {}).hit());
 }
 
 TEST_F(CacheStackTest, ASecondDaemonOnTheFolderIsRefused) {
@@ -140,7 +141,7 @@ TEST_F(CacheStackTest, WithoutAFolderItIsOfMemoryAlone) {
   options_.folder = "";
   const auto stack = Open();
   ASSERT_TRUE(stack->artifacts().Insert(Entry("a", "bytes")).ok());
-  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {}).hit());
+  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {}, {}).hit());
 }
 
 }  // namespace

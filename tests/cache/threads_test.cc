@@ -4,7 +4,10 @@
 #include <thread>
 #include <vector>
 
+#include "cache/bounded_blob_store.h"
 #include "cache/cache_stack.h"
+#include "cache/memory_blob_store.h"
+#include "cache/tiered_blob_store.h"
 
 namespace kiln {
 namespace {
@@ -26,7 +29,7 @@ TEST(CacheThreads, ManyMayLookUpInsertListAndPurgeAtOnce) {
         entry.key.digest = key;
         entry.artifact.set_artifact(std::string(100, 'x'));
         EXPECT_TRUE((*stack)->artifacts().Insert(std::move(entry)).ok());
-        const CacheAnswer answer = (*stack)->artifacts().Lookup(key, {});
+        const CacheAnswer answer = (*stack)->artifacts().Lookup(key, {}, {});
         EXPECT_TRUE(!answer.hit() || answer.artifact.artifact().size() == 100);
         wire::ObjectCode object;
         object.set_image("image");
@@ -42,6 +45,49 @@ TEST(CacheThreads, ManyMayLookUpInsertListAndPurgeAtOnce) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+TEST(CacheThreads, TheSumOfABoundedStoreIsThatOfWhatItHolds) {
+  const RealClock clock;
+  MemoryBlobStore inner;
+  UsageLog usage(nullptr, clock);
+  BoundedBlobStore bounded(inner, usage, 1 << 20);
+  const Digest key = Sha256Of("one key");
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&bounded, key, t] {
+      for (int i = 0; i < 500; ++i) {
+        const std::string bytes(100 * t + i % 7, 'x');
+        EXPECT_TRUE(i % 2 == 0 ? bounded.Put(key, bytes).ok()
+                               : bounded.Delete(key).ok());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  int64_t held = 0;
+  ASSERT_TRUE(inner
+                  .Scan([&held](const Digest&, int64_t bytes) {
+                    held += bytes;
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  EXPECT_EQ(bounded.bytes(), held);
+}
+
+TEST(CacheThreads, AFetchDoesNotReviveWhatWasDeletedMeanwhile) {
+  MemoryBlobStore near;
+  MemoryBlobStore far;
+  TieredBlobStore tiers(near, far);
+  const Digest key = Sha256Of("one key");
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_TRUE(tiers.Put(key, "bytes").ok());
+    ASSERT_TRUE(near.Delete(key).ok());
+    // It may find the bytes or not, but leave none behind.
+    std::thread fetch([&tiers, key] { (void)tiers.Get(key).ok(); });
+    EXPECT_TRUE(tiers.Delete(key).ok());
+    fetch.join();
+    ASSERT_FALSE(near.Get(key).ok()) << i;
+  }
 }
 
 }  // namespace

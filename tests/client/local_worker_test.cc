@@ -1,5 +1,10 @@
 #include "client/local_worker.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <filesystem>
 
 #include "client/graph_builder.h"
@@ -75,6 +80,35 @@ TEST(LocalWorker, OneThatHangsIsEndedAtTheDeadline) {
           .status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(hung)) << hung;
   EXPECT_TRUE(worker.Compile(Order("fake.units.1"), {}).ok());
+}
+
+TEST(LocalWorker, ACompilerDoesNotOutliveTheDeadline) {
+  const std::string root = testing::TempDir() + "/with_compiler";
+  std::filesystem::create_directory(root);
+  ASSERT_EQ(mkfifo((root + "/pipe_a").c_str(), 0600), 0);
+  const int pipe =
+      open((root + "/pipe_a").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  LocalWorkerOptions options = FakeWorker();
+  options.scratch_root = root;
+  LocalWorker worker(options);
+  // The deadline passes while the worker's child runs, however late it starts.
+  wire::CompileRequest request = Order("fake.orphan.a");
+  *request.mutable_graph()->add_nodes() = request.graph().nodes(0);
+  request.mutable_graph()->mutable_nodes(1)->set_op("fake.hang.any");
+  absl::Status status;
+  bool held = false;
+  for (int seconds = 1; !held && seconds < 100; seconds *= 2) {
+    status = worker
+                 .Compile(request,
+                          {.deadline = absl::Now() + absl::Seconds(seconds)})
+                 .status();
+    ASSERT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+    // Its end is seen only if somebody had held the pipe.
+    pollfd entry = {.fd = pipe, .events = 0, .revents = 0};
+    held = poll(&entry, 1, 1000) == 1 && (entry.revents & POLLHUP) != 0;
+  }
+  EXPECT_TRUE(held);
+  close(pipe);
 }
 
 TEST(LocalWorker, AProgramThatIsNotThereIsNamed) {

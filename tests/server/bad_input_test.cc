@@ -199,7 +199,7 @@ TEST(BadInput, AFolderThatCannotBeAndAWorkerThatIsNotThereAreNamed) {
   config = TestConfig(folder.path());
   config.worker_program = "/nowhere/kiln-worker";
   const auto no_worker = Daemon::Start(config, geteuid());
-  EXPECT_EQ(ReasonOf(no_worker.status()), ErrorReason::kWorkerDied);
+  EXPECT_EQ(ReasonOf(no_worker.status()), ErrorReason::kNoToolchain);
   EXPECT_TRUE(
       absl::StrContains(no_worker.status().message(), "/nowhere/kiln-worker"));
 }

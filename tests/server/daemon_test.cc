@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,9 +26,12 @@ using ::kiln::wire::LookupReply;
 
 // Waits until the daemon has jobs, waiters or workers in a state: each answer
 // is a call to it, so it is the daemon's own progress that is waited for.
+// Gives up, and says so, long after any machine would have got there.
 template <typename Reached>
 void WaitUntil(TestDaemon& d, Reached reached) {
+  const absl::Time give_up = absl::Now() + absl::Minutes(4);
   while (!reached()) {
+    ASSERT_LT(absl::Now(), give_up) << "what was waited for did not come";
     grpc::ClientContext context;
     wire::JobsReply ignored;
     d.client().admin().Jobs(&context, {}, &ignored);
@@ -335,13 +339,16 @@ TEST(Daemon, ASecondDaemonIsToldThePath) {
       << same_folder.status();
 }
 
-TEST(Daemon, TuningIsKeptAndPartOfLaterKeys) {
+TEST(Daemon, ADecisionTouchesTheEntriesThatMeetItsRowAlone) {
   TestDaemon d;
-  const wire::CompileRequest request = FakeRequest({"fake.salt.a"});
-  const CompileAnswer before = d.client().Compile(request);
+  const wire::CompileRequest meets =
+      FakeRequest({"fake.row.row_reduction/64x768/fake"});
+  const wire::CompileRequest other = FakeRequest({"fake.row.another_row"});
+  const CompileAnswer before = d.client().Compile(meets);
+  ASSERT_TRUE(d.client().Compile(other).status.ok());
   grpc::ClientContext context;
   wire::TuneRequest tune;
-  *tune.mutable_target() = request.target();
+  *tune.mutable_target() = meets.target();
   tune.set_rows(64);
   tune.set_columns(768);
   tune.set_dtype("float32");
@@ -351,14 +358,87 @@ TEST(Daemon, TuningIsKeptAndPartOfLaterKeys) {
   EXPECT_EQ(reply.choice(), "rows=4");
   EXPECT_EQ(reply.choices_size(), 2);
 
-  const CompileAnswer after = d.client().Compile(request);
+  EXPECT_EQ(d.client().Compile(other).result.served_from(),
+            CompileResult::SERVED_FROM_CACHE);
+  EXPECT_EQ(d.client().Lookup(LookupFor(meets))->outcome(),
+            LookupReply::OUTCOME_GUARD_MISS);
+  const CompileAnswer after = d.client().Compile(meets);
   EXPECT_EQ(after.result.served_from(), CompileResult::SERVED_FROM_COMPILE);
-  EXPECT_NE(after.result.compile_key(), before.result.compile_key());
+  EXPECT_EQ(after.result.compile_key(), before.result.compile_key());
   wire::Artifact artifact;
   ASSERT_TRUE(artifact.ParseFromString(after.result.artifact().artifact()));
-  EXPECT_EQ(artifact.compiled().tuned_size(), 1);
-  EXPECT_EQ(d.client().Lookup(LookupFor(request))->outcome(),
-            LookupReply::OUTCOME_HIT);
+  ASSERT_EQ(artifact.compiled().tuned_size(), 1);
+  EXPECT_EQ(artifact.compiled().tuned(0), absl::StrCat(reply.key(), " rows=4"));
+  // Kept: also for the daemon's next life.
+  d.Restart();
+  EXPECT_EQ(d.client().Lookup(LookupFor(meets))->artifact().artifact(),
+            after.result.artifact().artifact());
+}
+
+// Ends the daemon's only worker, which is there once the daemon has started.
+void KillTheWorker(TestDaemon& d) {
+  const pid_t pid = d.daemon().pool().Snapshot()[0].pid;
+  ASSERT_GT(pid, 0);
+  ASSERT_EQ(kill(pid, SIGKILL), 0);
+}
+
+TEST(Daemon, AnArtifactOfOtherCompilersIsNotServed) {
+  TestDaemon d([](Config& config) { config.worker_count = 1; });
+  const wire::CompileRequest request = FakeRequest({"fake.salt.a"});
+  const CompileAnswer before = d.client().Compile(request);
+  ASSERT_TRUE(before.status.ok()) << before.status;
+  d.ReplaceToolchain("1.0");
+  KillTheWorker(d);
+  // The next job meets the next worker, which tells of the new compiler.
+  ASSERT_FALSE(d.client().Compile(FakeRequest({"fake.salt.b"})).status.ok());
+  const CompileAnswer after = d.client().Compile(request);
+  ASSERT_TRUE(after.status.ok()) << after.status;
+  EXPECT_EQ(after.result.served_from(), CompileResult::SERVED_FROM_COMPILE);
+  EXPECT_NE(after.result.compile_key(), before.result.compile_key());
+}
+
+TEST(Daemon, AWorkerThatCannotStartPoisonsNoJob) {
+  std::string fake_worker;
+  TestDaemon d([&fake_worker](Config& config) {
+    config.worker_count = 1;
+    fake_worker = config.worker_program;
+    config.worker_program = absl::StrCat(config.data_folder, ".worker");
+    std::filesystem::create_symlink(fake_worker, config.worker_program);
+  });
+  const std::string& program = d.config().worker_program;
+  const wire::CompileRequest request = FakeRequest({"fake.salt.a"});
+  std::filesystem::remove(program);
+  KillTheWorker(d);
+  const CompileAnswer gone = d.client().Compile(request);
+  EXPECT_EQ(ReasonOf(gone.status), ErrorReason::kNoToolchain) << gone.status;
+  EXPECT_TRUE(absl::StrContains(gone.status.message(), program)) << gone.status;
+  std::filesystem::create_symlink(fake_worker, program);
+  const CompileAnswer back = d.client().Compile(request);
+  EXPECT_TRUE(back.status.ok()) << back.status;
+  EXPECT_EQ(d.count(Count::kJobsPoisoned), 0);
+}
+
+TEST(Daemon, ACallerThatDoesNotReadIsCutOff) {
+  TestDaemon d([](Config& config) {
+    config.max_waiting_calls = 1;
+    config.write_timeout = absl::Seconds(1);
+  });
+  // Far more than a stream holds that nobody reads from.
+  const wire::CompileRequest big = FakeRequest({"fake.build_pad.20000000"});
+  grpc::ClientContext context;
+  const auto stream = d.client().compile().Compile(&context, big);
+  WaitUntil(d, [&d] { return d.count(Count::kCallsUnread) == 1; });
+  // Its thread serves others again.
+  CompileAnswer next;
+  WaitUntil(d, [&d, &next] {
+    next = d.client().Compile(FakeRequest({"fake.salt.a"}));
+    return ReasonOf(next.status) != ErrorReason::kQueueFull;
+  });
+  EXPECT_TRUE(next.status.ok()) << next.status;
+  wire::CompileEvent event;
+  while (stream->Read(&event)) {
+  }
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
 }  // namespace

@@ -1,14 +1,20 @@
 #include "server/worker_pool.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "proto/base/digest.h"
 #include "proto/base/status.h"
@@ -47,19 +53,28 @@ struct Pool {
     ASSIGN_OR_RETURN(const wire::WorkReply* reply, work->Wait());
     return *reply;
   }
-  std::shared_ptr<PendingWork> Submit(const std::string& op) {
+  std::shared_ptr<PendingWork> Submit(const std::string& ops,
+                                      const std::string& toolchain = "") {
     wire::WorkRequest request;
-    request.mutable_plan()
-        ->mutable_compile()
-        ->mutable_graph()
-        ->add_nodes()
-        ->set_op(op);
-    return pool->Submit(std::move(request), Sha256Of(op));
+    wire::Graph& graph =
+        *request.mutable_plan()->mutable_compile()->mutable_graph();
+    for (const absl::string_view op : absl::StrSplit(ops, ' ')) {
+      graph.add_nodes()->set_op(std::string(op));
+    }
+    return pool->Submit(std::move(request),
+                        {.key = Sha256Of(ops), .toolchain = toolchain});
   }
 
   Counters counters;
   std::unique_ptr<WorkerPool> pool;
 };
+
+// Ends the worker, which must be there: 0 would be all of this test.
+void Kill(const Pool& p, int index) {
+  const pid_t pid = p.pool->Snapshot()[index].pid;
+  ASSERT_GT(pid, 0);
+  ASSERT_EQ(kill(pid, SIGKILL), 0);
+}
 
 TEST(WorkerPool, AWorkerAnswers) {
   Pool p(1);
@@ -141,7 +156,7 @@ TEST(WorkerPool, AWorkerThatTakesAllProcessorTimeIsEnded) {
 TEST(WorkerPool, AWorkerKilledWhileIdleCostsNothing) {
   Pool p(1);
   ASSERT_TRUE(p.Plan("fake.salt.a").ok());
-  ASSERT_EQ(kill(p.pool->Snapshot()[0].pid, SIGKILL), 0);
+  Kill(p, 0);
   EXPECT_TRUE(p.Plan("fake.salt.b").ok());
 }
 
@@ -159,7 +174,7 @@ TEST(WorkerPool, AProgramThatIsNotThereIsNamed) {
   WorkerLimits limits;
   limits.program = "/nowhere/kiln-worker";
   const auto started = WorkerPool::Start(limits, 2, ScratchFolder(), counters);
-  EXPECT_EQ(ReasonOf(started.status()), ErrorReason::kWorkerDied);
+  EXPECT_EQ(ReasonOf(started.status()), ErrorReason::kNoToolchain);
   EXPECT_TRUE(
       absl::StrContains(started.status().message(), "/nowhere/kiln-worker"));
 }
@@ -169,7 +184,101 @@ TEST(WorkerPool, AProgramThatSaysNothingIsRefused) {
   WorkerLimits limits;
   limits.program = "/bin/true";
   const auto started = WorkerPool::Start(limits, 1, ScratchFolder(), counters);
-  EXPECT_EQ(ReasonOf(started.status()), ErrorReason::kWorkerDied);
+  EXPECT_EQ(ReasonOf(started.status()), ErrorReason::kNoToolchain);
+}
+
+// A named pipe in the folder of the gates, that a fake worker's child holds.
+class Leash {
+ public:
+  explicit Leash(const std::string& name) {
+    std::filesystem::create_directories(ScratchFolder());
+    const std::string path = absl::StrCat(ScratchFolder(), "/pipe_", name);
+    EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
+    fd_ = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  }
+  ~Leash() { close(fd_); }
+  // Waits until somebody has held it and all who did are gone.
+  bool HoldersGone() {
+    pollfd entry = {.fd = fd_, .events = 0, .revents = 0};
+    return poll(&entry, 1, 60'000) == 1 && (entry.revents & POLLHUP) != 0;
+  }
+
+ private:
+  int fd_;
+};
+
+TEST(WorkerPool, AWorkerThatDiesTakesItsCompilersWithIt) {
+  Leash leash("a");
+  Pool p(1);
+  EXPECT_EQ(ReasonOf(p.Plan("fake.orphan.a fake.die.any").status()),
+            ErrorReason::kWorkerDied);
+  EXPECT_TRUE(leash.HoldersGone());
+}
+
+TEST(WorkerPool, AHungWorkerTakesItsCompilersWithIt) {
+  Leash leash("a");
+  WorkerLimits limits = TestLimits();
+  limits.wall = absl::Seconds(1);
+  Pool p(1, limits);
+  EXPECT_EQ(ReasonOf(p.Plan("fake.orphan.a fake.hang.any").status()),
+            ErrorReason::kWorkerDied);
+  EXPECT_TRUE(leash.HoldersGone());
+}
+
+TEST(WorkerPool, AProgramThatWentAwayFailsRequestsUntilItIsBack) {
+  const std::string program = absl::StrCat(ScratchFolder(), ".worker");
+  std::filesystem::create_symlink(TestLimits().program, program);
+  WorkerLimits limits = TestLimits();
+  limits.program = program;
+  Pool p(1, limits);
+  std::filesystem::remove(program);
+  Kill(p, 0);
+  const absl::Status gone = p.Plan("fake.salt.a").status();
+  EXPECT_EQ(ReasonOf(gone), ErrorReason::kNoToolchain) << gone;
+  EXPECT_TRUE(absl::StrContains(gone.message(), program)) << gone;
+  std::filesystem::create_symlink(TestLimits().program, program);
+  EXPECT_TRUE(p.Plan("fake.salt.a").ok());
+}
+
+// The version that fake workers started from now on tell of.
+void ReplaceToolchain(const std::string& version) {
+  std::ofstream(absl::StrCat(ScratchFolder(), "/toolchain")) << version;
+}
+
+TEST(WorkerPool, WorkBegunForCompilersThatWereReplacedIsRefused) {
+  Pool p(1);
+  const std::string before = p.pool->build()->toolchain_text;
+  EXPECT_TRUE(p.Submit("fake.salt.a", before)->Wait().ok());
+  ReplaceToolchain("1.0");
+  Kill(p, 0);
+  const absl::Status late = p.Submit("fake.salt.a", before)->Wait().status();
+  EXPECT_EQ(ReasonOf(late), ErrorReason::kWorkerDied) << late;
+  EXPECT_TRUE(absl::StrContains(late.message(), "replaced")) << late;
+  const std::string now = p.pool->build()->toolchain_text;
+  EXPECT_EQ(now, "g++ 1.0");
+  EXPECT_EQ(p.pool->identity().toolchains(0).version(), "1.0");
+  EXPECT_TRUE(p.Submit("fake.salt.a", now)->Wait().ok());
+}
+
+TEST(WorkerPool, WorkersWithTheOldCompilersMakeWay) {
+  Pool p(2);
+  // Two requests at once, each of which holds a worker until the gate opens.
+  const auto use_both = [&p](const std::string& gate) {
+    const auto one = p.Submit(absl::StrCat("fake.gate.", gate));
+    const auto two = p.Submit(absl::StrCat("fake.gate.", gate));
+    std::ofstream(absl::StrCat(ScratchFolder(), "/gate_", gate)) << "open";
+    EXPECT_TRUE(one->Wait().ok() && two->Wait().ok());
+  };
+  use_both("a");  // so both are there
+  ReplaceToolchain("1.0");
+  Kill(p, 0);
+  while (p.pool->build()->toolchain_text != "g++ 1.0") {
+    ASSERT_TRUE(p.Plan("fake.salt.a").ok());
+  }
+  const pid_t old = p.pool->Snapshot()[1].pid;
+  while (p.pool->Snapshot()[1].pid == old) use_both("b");
+  EXPECT_EQ(p.pool->Snapshot()[0].restarts, 1);
+  EXPECT_EQ(p.pool->Snapshot()[1].restarts, 1);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 //   fake.units.N           the plan has N translation units (default 1)
 //   fake.salt.TEXT         nothing; makes another graph
 //   fake.shared.TEXT       the units are those of every graph with this text
+//   fake.row.KEY           the plan looks up this row of the tuning table
 //   fake.error.REASON      an error with this reason
 //   fake.die.any           aborts while planning, with words on stderr
 //   fake.die_once.TAG      aborts the first time only
@@ -14,19 +15,24 @@
 //   fake.garbage.any       answers with bytes that are no frame
 //   fake.eat.any           takes memory until it gets none
 //   fake.spin.any          takes processor time for ever
+//   fake.orphan.NAME       starts a child that never ends and holds the named
+//                          pipe pipe_NAME, which lies in the folder of the gates
 //   fake.gate.NAME         answers when the file NAME lies in the folder of
 //                          the gates
 //   fake.guard_mod.N       relies on symbol 0 being a multiple of N, unless
 //                          that is forbidden
 //   fake.build_...         die, die_once, hang, error, gate: while building
+//   fake.build_pad.N       the object has N bytes more
 //
-// What is to happen once is remembered by a file beside its scratch folder.
+// What is to happen once is remembered by a file beside its scratch folder. A
+// file `toolchain` there is the version that its compiler says it has.
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +44,7 @@
 #include "proto/base/assemble.h"
 #include "proto/base/frame.h"
 #include "proto/base/status.h"
+#include "proto/base/work_error.h"
 #include "proto/worker.pb.h"
 
 namespace kiln {
@@ -83,6 +90,16 @@ bool FirstTime(const std::string& tag) {
   while (true) turns = turns + 1;
 }
 
+// The child holds the pipe's write end open, so that its end can be seen.
+void LeaveChild(const std::string& name) {
+  const int pipe = open(absl::StrCat("../pipe_", name).c_str(), O_WRONLY);
+  if (fork() == 0) {
+    close(kSocketFd);
+    Hang();
+  }
+  close(pipe);
+}
+
 void WaitForGate(const std::string& name) {
   const std::string path = absl::StrCat("../gate_", name);
   while (access(path.c_str(), F_OK) != 0) usleep(1000);
@@ -95,6 +112,7 @@ absl::Status Obey(const Order& order) {
   if (order.word == "hang_once" && FirstTime(order.argument)) Hang();
   if (order.word == "eat") EatMemory();
   if (order.word == "spin") Spin();
+  if (order.word == "orphan") LeaveChild(order.argument);
   if (order.word == "gate") WaitForGate(order.argument);
   if (order.word == "garbage") {
     const std::string bytes = "this is not a frame, however long one looks";
@@ -168,6 +186,15 @@ void TakeInputs(const wire::Graph& graph, wire::LaunchPlan& plan) {
   }
 }
 
+void LookUpRow(const std::string& row, const wire::PlanRequest& request,
+               wire::CompilePlan& compiled) {
+  std::string choice;
+  for (const wire::TuningDecision& decision : request.tuning()) {
+    if (decision.key() == row) choice = decision.choice();
+  }
+  compiled.add_tuned(absl::StrCat(row, " ", choice));
+}
+
 absl::StatusOr<wire::CompilePlan> Plan(const wire::PlanRequest& request) {
   wire::CompilePlan compiled;
   TakeInputs(request.compile().graph(), *compiled.mutable_plan());
@@ -184,6 +211,7 @@ absl::StatusOr<wire::CompilePlan> Plan(const wire::PlanRequest& request) {
       }
     }
     if (order.word == "shared") text = order.argument;
+    if (order.word == "row") LookUpRow(order.argument, request, compiled);
     absl::string_view word = order.word;
     if (absl::ConsumePrefix(&word, "build_")) {
       absl::StrAppend(&build_orders, word, " ", order.argument, "\n");
@@ -202,22 +230,24 @@ absl::StatusOr<wire::CompilePlan> Plan(const wire::PlanRequest& request) {
     kernel.set_label(symbol);
     kernel.set_module(static_cast<uint32_t>(i));
   }
-  for (const wire::TuningDecision& decision : request.tuning()) {
-    compiled.add_tuned(Sha256Of(DeterministicBytes(decision)).Hex());
-  }
   return compiled;
 }
 
 absl::StatusOr<wire::ObjectCode> Build(const wire::BuildRequest& request) {
+  std::string padding;
   for (absl::string_view line : absl::StrSplit(request.unit().source(), '\n')) {
     const std::vector<std::string> words = absl::StrSplit(line, ' ');
-    if (words.size() == 2 && words[0] != "//") {
-      RETURN_IF_ERROR(Obey({words[0], words[1]}));
+    if (words.size() != 2 || words[0] == "//") continue;
+    RETURN_IF_ERROR(Obey({words[0], words[1]}));
+    int64_t bytes = 0;
+    if (words[0] == "pad" && absl::SimpleAtoi(words[1], &bytes)) {
+      padding.assign(bytes, 'x');
     }
   }
   wire::ObjectCode object;
   object.set_unit_digest(request.unit().digest());
-  object.set_image(absl::StrCat("object of ", request.unit().source()));
+  object.set_image(
+      absl::StrCat("object of ", request.unit().source(), padding));
   return object;
 }
 
@@ -235,7 +265,9 @@ void SayHello(wire::HelloReply& hello) {
   hello.set_build_identity(Sha256Of("fake worker").ToBytes());
   wire::Toolchain& compiler = *hello.add_toolchains();
   compiler.set_name("g++");
-  compiler.set_version("0.0 (fake)");
+  std::ifstream told("../toolchain");
+  std::string version;
+  compiler.set_version(told >> version ? version : "0.0 (fake)");
   wire::Toolchain& nvrtc = *hello.add_toolchains();
   nvrtc.set_name("nvrtc");
   nvrtc.set_missing("the fake worker has none");
@@ -247,11 +279,7 @@ void Put(absl::StatusOr<T> result, T& into, wire::WorkReply& reply) {
     into = *std::move(result);
     return;
   }
-  wire::WorkError& error = *reply.mutable_error();
-  const auto reason = ReasonOf(result.status());
-  if (reason.has_value()) error.set_reason(std::string(ReasonName(*reason)));
-  error.set_code(static_cast<uint32_t>(result.status().code()));
-  error.set_message(std::string(result.status().message()));
+  *reply.mutable_error() = WorkErrorOf(result.status());
 }
 
 int Serve() {

@@ -133,6 +133,11 @@ void TestDaemon::Restart() {
   Start(config_);
 }
 
+void TestDaemon::ReplaceToolchain(const std::string& version) {
+  std::ofstream told(absl::StrCat(config_.data_folder, "/scratch/toolchain"));
+  told << version;
+}
+
 void TestDaemon::OpenGate(const std::string& name) {
   // The folder above the workers' scratch folders.
   std::ofstream gate(absl::StrCat(config_.data_folder, "/scratch/gate_", name));

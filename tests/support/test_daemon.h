@@ -74,6 +74,8 @@ class TestDaemon {
 
   // Lets fake workers behind `fake.gate.NAME` go on.
   void OpenGate(const std::string& name);
+  // Fake workers started from now on say that their compiler has this version.
+  void ReplaceToolchain(const std::string& version);
   // Ends the daemon and starts it again on the same folder.
   void Restart();
   // Ends it; the folder stays.

@@ -6,6 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
 #include "compiler/toolchain/host_cc_toolchain.h"
 #include "compiler/toolchain/nvrtc_toolchain.h"
 #include "proto/base/status.h"
@@ -124,12 +128,59 @@ TEST_F(NvrtcToolchain, ARejectedSourceIsRefusedInTheCompilersWords) {
   EXPECT_THAT(std::string(built.status().message()), HasSubstr("nowhere"));
 }
 
-TEST(NvrtcToolchainAlone, APathWithoutTheLibraryIsNotFatal) {
-  auto toolchain = MakeNvrtcToolchain({.library_dirs = {"/nonexistent"}});
+TEST(NvrtcToolchainAlone, AMachineWithoutTheLibraryIsToldWhatToType) {
+  auto toolchain = MakeNvrtcToolchain({.only_dir = "/nonexistent"});
   const auto version = toolchain->Version();
-  if (!version.ok()) {
-    EXPECT_EQ(ReasonOf(version.status()), ErrorReason::kNoToolchain);
-  }
+  EXPECT_EQ(ReasonOf(version.status()), ErrorReason::kNoToolchain);
+  EXPECT_THAT(std::string(version.status().message()),
+              HasSubstr("pip install"));
+  EXPECT_THAT(std::string(version.status().message()),
+              HasSubstr("/nonexistent"));
+}
+
+// A compiler whose words are a script's, in a folder of its own.
+std::string ScriptFolder(const std::string& version) {
+  const std::string folder = absl::StrCat(testing::TempDir(), "/bin");
+  std::filesystem::create_directories(folder);
+  const auto write = [&folder](const char* name, const std::string& says) {
+    const std::string path = absl::StrCat(folder, "/", name);
+    std::filesystem::remove(path);
+    std::ofstream(path) << "#!/bin/sh\necho '" << says << "'\n";
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  };
+  write("g++", version);
+  write("as", "GNU as");
+  write("ld", "GNU ld");
+  return folder;
+}
+
+TEST(HostCcToolchain, TellsWhenTheCompilerWasReplaced) {
+  auto toolchain =
+      MakeHostCcToolchain({.search_path = ScriptFolder("g++ 12")});
+  EXPECT_EQ(*toolchain->Version(), "g++ 12, GNU ld");
+  EXPECT_FALSE(toolchain->Replaced());
+  ScriptFolder("g++ 13.1");
+  EXPECT_TRUE(toolchain->Replaced());
+}
+
+TEST(HostCcToolchain, TellsWhenACompilerCameToAMachineThatHadNone) {
+  const std::string folder = ScriptFolder("g++ 12");
+  std::filesystem::remove(absl::StrCat(folder, "/g++"));
+  auto toolchain = MakeHostCcToolchain({.search_path = folder});
+  EXPECT_FALSE(toolchain->Version().ok());
+  EXPECT_FALSE(toolchain->Replaced());
+  ScriptFolder("g++ 12");
+  EXPECT_TRUE(toolchain->Replaced());
+}
+
+TEST(HostCcToolchain, AMachineWithoutALinkerIsToldWhatToType) {
+  const std::string folder = ScriptFolder("g++ 12");
+  std::filesystem::remove(absl::StrCat(folder, "/ld"));
+  auto toolchain = MakeHostCcToolchain({.search_path = folder});
+  const absl::Status missing = toolchain->Version().status();
+  EXPECT_EQ(ReasonOf(missing), ErrorReason::kNoToolchain);
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("binutils"));
+  EXPECT_FALSE(toolchain->Replaced());
 }
 
 TEST(TargetFromName, KnowsItsLevelsAndNamesWhatItDoesNotKnow) {

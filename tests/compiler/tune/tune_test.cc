@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
@@ -9,6 +10,8 @@
 
 namespace kiln {
 namespace {
+
+using testing::ElementsAre;
 
 Target TargetOf(absl::string_view name) {
   const auto target = TargetFromName(name);
@@ -73,7 +76,7 @@ TEST(RowChoice, TextReadsBackAndNothingElseDoes) {
     EXPECT_EQ(RowChoiceFromText(text), std::nullopt) << text;
 }
 
-TEST(ApplyTuning, ADecisionChangesTheKernelsItIsForAndIsNamed) {
+TEST(ApplyTuning, ADecisionChangesTheKernelsItIsForAndEveryLookUpIsNamed) {
   const Target target = TargetOf("sm_90");
   KernelPlan plan;
   plan.steps.push_back(RowKernel({.rows = 100, .columns = 1000},
@@ -83,13 +86,18 @@ TEST(ApplyTuning, ADecisionChangesTheKernelsItIsForAndIsNamed) {
                              "threads=64 rows=2"};
   const TunedChoice mine = {"row_reduction/f32/2^7x2^10/sm_90",
                             "threads=256 rows=1"};
-  EXPECT_TRUE(ApplyTuning(plan, {other}, target).empty());
+  // Looked up and not there: named all the same.
+  EXPECT_THAT(ApplyTuning(plan, {}, target), ElementsAre(mine.key + " "));
+  EXPECT_THAT(ApplyTuning(plan, {other}, target), ElementsAre(mine.key + " "));
   const auto& tiling = std::get<PlannedKernel>(plan.steps[0]).tiling;
   EXPECT_EQ(tiling.threads, 128);
-  EXPECT_EQ(ApplyTuning(plan, {mine, other}, target).size(), 1u);
+  EXPECT_THAT(ApplyTuning(plan, {mine, other}, target),
+              ElementsAre(mine.key + " threads=256 rows=1"));
   EXPECT_EQ(tiling.threads, 256);
   const TunedChoice unknown = {mine.key, "swirl=7"};
-  EXPECT_TRUE(ApplyTuning(plan, {unknown}, target).empty());
+  EXPECT_THAT(ApplyTuning(plan, {unknown}, target),
+              ElementsAre(mine.key + " swirl=7"));
+  EXPECT_EQ(tiling.threads, 256);
 }
 
 }  // namespace

@@ -49,6 +49,15 @@ TEST_F(LogTest, AScopePutsItsFieldsOnEveryLineUntilItEnds) {
   EXPECT_EQ(AfterTime(lines_[1]), "job.ended");
 }
 
+TEST_F(LogTest, AFieldStandsOnceWithItsInnermostValue) {
+  Capture(LogLevel::kInfo, LogFormat::kText);
+  const LogScope outer({{"key", "9c41d2"}, {"job", "j-1"}});
+  const LogScope inner({{"key", "77ab03"}});
+  LogInfo("cache.lookup", {{"outcome", "miss"}, {"job", "j-2"}});
+  EXPECT_EQ(AfterTime(lines_[0]),
+            "cache.lookup key=77ab03 outcome=miss job=j-2");
+}
+
 TEST_F(LogTest, AValueCannotForgeALine) {
   Capture(LogLevel::kInfo, LogFormat::kText);
   LogInfo("x.y", {{"name", "a\nE forged key=\"1\""}, {"none", ""}});

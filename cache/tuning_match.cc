@@ -1,0 +1,40 @@
+#include "cache/tuning_match.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace kiln {
+namespace {
+
+absl::string_view OrNone(absl::string_view choice) {
+  return choice.empty() ? "(none)" : choice;
+}
+
+}  // namespace
+
+absl::string_view ChoiceFor(absl::string_view row,
+                            const TuningDecisions& decisions) {
+  const auto found = std::lower_bound(
+      decisions.begin(), decisions.end(), row,
+      [](const wire::TuningDecision& decision, absl::string_view wanted) {
+        return decision.key() < wanted;
+      });
+  if (found == decisions.end() || found->key() != row) return "";
+  return found->choice();
+}
+
+std::string TuningDifference(absl::string_view line,
+                             const TuningDecisions& decisions) {
+  const size_t space = line.find(' ');
+  if (space == absl::string_view::npos) {
+    return absl::StrCat("`", line, "`: no row and choice");
+  }
+  const absl::string_view row = line.substr(0, space);
+  const absl::string_view used = line.substr(space + 1);
+  const absl::string_view now = ChoiceFor(row, decisions);
+  if (used == now) return "";
+  return absl::StrCat(row, ": ", OrNone(now), " against ", OrNone(used));
+}
+
+}  // namespace kiln

@@ -1,0 +1,34 @@
+#include "proto/base/work_error.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+
+wire::WorkError WorkErrorOf(const absl::Status& status) {
+  wire::WorkError error;
+  if (const auto reason = ReasonOf(status); reason.has_value()) {
+    error.set_reason(std::string(ReasonName(*reason)));
+  }
+  error.set_code(static_cast<uint32_t>(status.code()));
+  error.set_message(std::string(status.message()));
+  return error;
+}
+
+absl::Status StatusOf(const wire::WorkError& error) {
+  const auto reason = ReasonFromName(error.reason());
+  if (reason.has_value()) return MakeError(*reason, error.message());
+  constexpr auto kLast =
+      static_cast<uint32_t>(absl::StatusCode::kUnauthenticated);
+  if (error.code() == 0 || error.code() > kLast) {
+    return absl::InternalError(absl::StrCat("worker: found code ", error.code(),
+                                            " in an error, one of 1 to ", kLast,
+                                            " is due: ", error.message()));
+  }
+  return absl::Status(static_cast<absl::StatusCode>(error.code()),
+                      error.message());
+}
+
+}  // namespace kiln

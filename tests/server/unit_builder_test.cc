@@ -1,0 +1,101 @@
+#include "server/unit_builder.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cache/memory_blob_store.h"
+#include "cache/unit_cache.h"
+#include "gtest/gtest.h"
+#include "proto/base/assemble.h"
+#include "proto/base/clock.h"
+#include "proto/base/status.h"
+#include "tests/support/worker_memory.h"
+
+namespace kiln {
+namespace {
+
+// A store that does something else between a read and its answer.
+class InterruptedStore final : public BlobStore {
+ public:
+  mutable std::function<void()> after_next_get;
+
+  absl::StatusOr<Blob> Get(const Digest& key) const override {
+    absl::StatusOr<Blob> found = inner_.Get(key);
+    const auto interrupt = std::exchange(after_next_get, nullptr);
+    if (interrupt) interrupt();
+    return found;
+  }
+  absl::Status Put(const Digest& key, absl::string_view bytes) override {
+    return inner_.Put(key, bytes);
+  }
+  absl::Status Delete(const Digest& key) override { return inner_.Delete(key); }
+  absl::Status Scan(absl::FunctionRef<absl::Status(const Digest&, int64_t)>
+                        visit) const override {
+    return inner_.Scan(visit);
+  }
+
+ private:
+  MemoryBlobStore inner_;
+};
+
+class UnitBuilderTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    WorkerLimits limits;
+    limits.program =
+        absl::StrCat(getenv("TEST_SRCDIR"), "/kiln/tests/support/fake_worker");
+    limits.memory_bytes = kTestWorkerMemoryBytes;
+    auto started = WorkerPool::Start(
+        limits, 1, absl::StrCat(testing::TempDir(), "/scratch"), counters_);
+    ASSERT_TRUE(started.ok()) << started.status();
+    pool_ = *std::move(started);
+    builder_ = std::make_unique<UnitBuilder>(*pool_, cache_, counters_);
+  }
+
+  absl::StatusOr<BuiltUnits> Build(const std::string& source) {
+    wire::CompilePlan plan;
+    wire::TranslationUnit& unit = *plan.add_units();
+    unit.set_source(source);
+    unit.set_digest(UnitDigest(unit).ToBytes());
+    return builder_->BuildAll(plan, {},
+                              {.toolchain = pool_->build()->toolchain_text},
+                              [](int, int) {});
+  }
+
+  const RealClock clock_;
+  Counters counters_;
+  InterruptedStore store_;
+  UsageLog usage_{nullptr, clock_};
+  UnitCache cache_{store_, usage_};
+  std::unique_ptr<WorkerPool> pool_;
+  std::unique_ptr<UnitBuilder> builder_;
+};
+
+TEST_F(UnitBuilderTest, ABuildThatEndsBetweenTheTwoLooksIsNotDoneAgain) {
+  // Asked, the cache has nothing; before that is known, another job has built
+  // the unit, stored it and taken it off the list.
+  store_.after_next_get = [this] {
+    const auto other = Build("// a unit");
+    EXPECT_TRUE(other.ok()) << other.status();
+  };
+  const auto built = Build("// a unit");
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_EQ(built->built, 0);
+  EXPECT_EQ(built->cached, 1);
+  EXPECT_EQ(counters_.Get(Count::kUnitsBuilt), 1);
+}
+
+TEST_F(UnitBuilderTest, AUnitThatFailedIsAskedForAgain) {
+  const auto failed = Build("error TOOLCHAIN_REJECTED\n");
+  EXPECT_EQ(ReasonOf(failed.status()), ErrorReason::kToolchainRejected);
+  const auto again = Build("error TOOLCHAIN_REJECTED\n");
+  EXPECT_EQ(ReasonOf(again.status()), ErrorReason::kToolchainRejected);
+  EXPECT_EQ(counters_.Get(Count::kUnitsJoined), 0);
+  EXPECT_TRUE(Build("// a unit").ok());
+}
+
+}  // namespace
+}  // namespace kiln
