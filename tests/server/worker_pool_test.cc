@@ -11,10 +11,12 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "proto/base/digest.h"
 #include "proto/base/status.h"
@@ -260,23 +262,28 @@ TEST(WorkerPool, WorkBegunForCompilersThatWereReplacedIsRefused) {
   EXPECT_TRUE(p.Submit("fake.salt.a", now)->Wait().ok());
 }
 
+// Has each of two workers answer a request: the gate opens once both have one.
+void UseBoth(Pool& p, const std::string& gate) {
+  const auto one = p.Submit(absl::StrCat("fake.gate.", gate));
+  const auto two = p.Submit(absl::StrCat("fake.gate.", gate));
+  const absl::Time give_up = absl::Now() + absl::Minutes(1);
+  while (p.pool->Snapshot()[0].state != "planning" ||
+         p.pool->Snapshot()[1].state != "planning") {
+    ASSERT_LT(absl::Now(), give_up);
+    std::this_thread::yield();
+  }
+  std::ofstream(absl::StrCat(ScratchFolder(), "/gate_", gate)) << "open";
+  EXPECT_TRUE(one->Wait().ok() && two->Wait().ok());
+}
+
 TEST(WorkerPool, WorkersWithTheOldCompilersMakeWay) {
   Pool p(2);
-  // Two requests at once, each of which holds a worker until the gate opens.
-  const auto use_both = [&p](const std::string& gate) {
-    const auto one = p.Submit(absl::StrCat("fake.gate.", gate));
-    const auto two = p.Submit(absl::StrCat("fake.gate.", gate));
-    std::ofstream(absl::StrCat(ScratchFolder(), "/gate_", gate)) << "open";
-    EXPECT_TRUE(one->Wait().ok() && two->Wait().ok());
-  };
-  use_both("a");  // so both are there
+  UseBoth(p, "a");  // so both are there
   ReplaceToolchain("1.0");
   Kill(p, 0);
-  while (p.pool->build()->toolchain_text != "g++ 1.0") {
-    ASSERT_TRUE(p.Plan("fake.salt.a").ok());
-  }
-  const pid_t old = p.pool->Snapshot()[1].pid;
-  while (p.pool->Snapshot()[1].pid == old) use_both("b");
+  UseBoth(p, "b");  // the first tells of the new compilers
+  EXPECT_EQ(p.pool->build()->toolchain_text, "g++ 1.0");
+  UseBoth(p, "c");  // and the second has made way
   EXPECT_EQ(p.pool->Snapshot()[0].restarts, 1);
   EXPECT_EQ(p.pool->Snapshot()[1].restarts, 1);
 }
