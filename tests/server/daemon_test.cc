@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <atomic>
 #include <filesystem>
@@ -380,6 +381,8 @@ void KillTheWorker(TestDaemon& d) {
   const pid_t pid = d.daemon().pool().Snapshot()[0].pid;
   ASSERT_GT(pid, 0);
   ASSERT_EQ(kill(pid, SIGKILL), 0);
+  siginfo_t ended;
+  ASSERT_EQ(waitid(P_PID, pid, &ended, WEXITED | WNOWAIT), 0);
 }
 
 TEST(Daemon, AnArtifactOfOtherCompilersIsNotServed) {

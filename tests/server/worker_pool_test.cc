@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -76,6 +77,8 @@ void Kill(const Pool& p, int index) {
   const pid_t pid = p.pool->Snapshot()[index].pid;
   ASSERT_GT(pid, 0);
   ASSERT_EQ(kill(pid, SIGKILL), 0);
+  siginfo_t ended;
+  ASSERT_EQ(waitid(P_PID, pid, &ended, WEXITED | WNOWAIT), 0);
 }
 
 TEST(WorkerPool, AWorkerAnswers) {
@@ -262,16 +265,21 @@ TEST(WorkerPool, WorkBegunForCompilersThatWereReplacedIsRefused) {
   EXPECT_TRUE(p.Submit("fake.salt.a", now)->Wait().ok());
 }
 
-// Has each of two workers answer a request: the gate opens once both have one.
-void UseBoth(Pool& p, const std::string& gate) {
-  const auto one = p.Submit(absl::StrCat("fake.gate.", gate));
-  const auto two = p.Submit(absl::StrCat("fake.gate.", gate));
+void WaitUntilBothAre(const Pool& p, const std::string& state) {
   const absl::Time give_up = absl::Now() + absl::Minutes(1);
-  while (p.pool->Snapshot()[0].state != "planning" ||
-         p.pool->Snapshot()[1].state != "planning") {
+  while (p.pool->Snapshot()[0].state != state ||
+         p.pool->Snapshot()[1].state != state) {
     ASSERT_LT(absl::Now(), give_up);
     std::this_thread::yield();
   }
+}
+
+// Has each of two workers answer a request: the gate opens once both have one.
+void UseBoth(Pool& p, const std::string& gate) {
+  WaitUntilBothAre(p, "idle");
+  const auto one = p.Submit(absl::StrCat("fake.gate.", gate));
+  const auto two = p.Submit(absl::StrCat("fake.gate.", gate));
+  WaitUntilBothAre(p, "planning");
   std::ofstream(absl::StrCat(ScratchFolder(), "/gate_", gate)) << "open";
   EXPECT_TRUE(one->Wait().ok() && two->Wait().ok());
 }
