@@ -277,6 +277,8 @@ void WorkerPool::RunOnce(int index, std::shared_ptr<PendingWork> work) {
   const auto process = Ready(index);
   if (Ending()) return PutBack(std::move(work));  // answered with the lists
   if (!process.ok()) return Retry(std::move(work), process.status());
+  // A start put another state in its place.
+  SetState(index, StateFor(work->request_), work->label_.key);
   const std::string toolchain = ToolchainText((*process)->hello());
   if (!work->label_.toolchain.empty() && work->label_.toolchain != toolchain) {
     return work->Answer(MakeError(
