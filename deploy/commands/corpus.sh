@@ -2,9 +2,9 @@
 # Runs corpus files and compares with PyTorch's results.
 #
 # usage: ./kiln corpus PATH... [--device cpu|cuda|cuda-compile] [--local] [--case NAME] [--report FILE] [--progress] ...
-# PATH is a folder or a NAME.jsonl, also outside of the project. A line a case: ok, WRONG, UNIMPLEMENTED or FAILED; last
-# "N passed, N failed, N unimplemented". Exits with 1 when a case failed. Cases go through a daemon of their own;
-# --local does without one. bazel-bin/client/corpus_runner/kiln-corpus --help has all options.
+# PATH is a folder or a NAME.jsonl, also outside of the project. A line a case: ok, compiled (nothing to compare with), WRONG,
+# UNIMPLEMENTED or FAILED; last "N passed, N failed, N unimplemented". Exits with 1 when a case failed. Cases go through a
+# daemon of their own; --local does without one. bazel-bin/client/corpus_runner/kiln-corpus --help has all options.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
