@@ -1,6 +1,7 @@
 #include "runtime/bind_launches.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -106,6 +107,11 @@ class Binder {
       RETURN_IF_ERROR(Check(launch.grid[i]));
       out.grid[i] = launch.grid[i];
       out.block[i] = launch.block[i];
+    }
+    const int64_t multiprocessors = artifact_.device().traits().multiprocessors;
+    out.most_blocks = launch.blocks_per_multiprocessor * multiprocessors;
+    if (out.most_blocks == 0) {
+      out.most_blocks = std::numeric_limits<int64_t>::max();
     }
     out.shared_bytes = launch.shared_bytes;
     out.cluster = launch.cluster;

@@ -33,6 +33,7 @@ struct BoundLaunch {
   std::vector<ExprId> scalars;
   std::vector<int32_t> order;  // see KernelLaunch
   ExprId grid[3] = {0, 0, 0};
+  int64_t most_blocks = 0;  // along x, on this device
   uint32_t block[3] = {1, 1, 1};
   uint32_t shared_bytes = 0;
   uint32_t cluster = 0;

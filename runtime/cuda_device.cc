@@ -23,6 +23,21 @@ CUdeviceptr Address(const void* memory) {
 // (CUDA C++ Programming Guide, "Shared Memory").
 constexpr uint32_t kUnaskedSharedBytes = 48 * 1024;
 
+// Source: CUDA C++ Programming Guide, "Technical Specifications per Compute
+// Capability", maximum dimensions of a grid.
+constexpr int64_t kMostBlocks[] = {(int64_t{1} << 31) - 1, 65535, 65535};
+
+// Before the extents become the 32 bits that the driver takes.
+absl::Status CheckGrid(const KernelLaunch& launch) {
+  for (int i = 0; i < 3; ++i) {
+    if (launch.grid[i] >= 1 && launch.grid[i] <= kMostBlocks[i]) continue;
+    return MakeError(ErrorReason::kArtifactIncompatible,
+                     absl::StrCat("grid extent ", i, ": found ", launch.grid[i],
+                                  ", due 1 to ", kMostBlocks[i]));
+  }
+  return absl::OkStatus();
+}
+
 // A cubin is an ELF file. The driver takes other bytes for the text of PTX and
 // reads them to their NUL, so they never get there.
 bool LooksLikeCubin(absl::string_view image) {
@@ -229,6 +244,7 @@ absl::StatusOr<std::unique_ptr<Marker>> CudaDevice::MakeMarker() {
 }
 
 absl::Status CudaDevice::Launch(const KernelLaunch& launch, Stream stream) {
+  RETURN_IF_ERROR(CheckGrid(launch));
   RETURN_IF_ERROR(MakeCurrent());
   const CUfunction function = static_cast<CUfunction>(launch.kernel);
   if (launch.shared_bytes > kUnaskedSharedBytes) {

@@ -137,6 +137,7 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<Marker>> MakeMarker() = 0;
 
   // Runs a kernel. The caller has skipped launches of an empty grid.
+  // ARTIFACT_INCOMPATIBLE when the grid is larger than the device takes.
   virtual absl::Status Launch(const KernelLaunch& launch, Stream stream) = 0;
 
   // Copies `from` to `to`: equal sizes and element_bytes, no overlap.

@@ -85,6 +85,7 @@ struct PlanLaunch {
   uint32_t block[3] = {1, 1, 1};
   uint32_t shared_bytes = 0;
   uint32_t cluster = 0;
+  uint32_t blocks_per_multiprocessor = 0;  // 0: no bound
 };
 
 struct PlanAttribute {

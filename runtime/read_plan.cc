@@ -245,6 +245,7 @@ class PlanReader {
     launch.kernel = static_cast<int32_t>(from.kernel());
     launch.shared_bytes = from.shared_bytes();
     launch.cluster = from.cluster();
+    launch.blocks_per_multiprocessor = from.blocks_per_multiprocessor();
     for (const wire::KernelArg& arg : from.args()) {
       PlanArg out;
       if (arg.has_buffer()) {

@@ -70,6 +70,7 @@ class StepRunner {
       if (out.grid[i] <= 0) return absl::OkStatus();
       out.block[i] = launch.block[i];
     }
+    out.grid[0] = std::min(out.grid[0], launch.most_blocks);
     for (size_t i = 0; i < launch.pointers.size(); ++i) {
       const BoundPointer& pointer = launch.pointers[i];
       frame_.pointers[i] =

@@ -7,7 +7,9 @@
 // and moves them in accesses of up to 16 bytes, where the address of the first
 // is a multiple of the access for all symbols; else element by element. All
 // loads of those neighbours are written before what uses them, so that they
-// are in flight together. Results are a function of shapes alone: no order
+// are in flight together. Pointwise and row kernels are grid-stride loops whose
+// grid is cut to the device at launch (LaunchStep.blocks_per_multiprocessor).
+// Results are a function of shapes alone: no order
 // depends on the chip, and nothing is added atomically but where a store says
 // StoreMode::kAtomicAdd.
 
@@ -19,8 +21,8 @@
 
 namespace kiln {
 
-// Fills text (with kSymbolPlaceholder for the name), grid, block and
-// shared_bytes of `source`. UNSUPPORTED_OP names what the writer lacks.
+// Fills text (with kSymbolPlaceholder for the name), grid with its bound, block
+// and shared_bytes of `source`. UNSUPPORTED_OP names what the writer lacks.
 absl::Status WriteCudaKernel(const PlannedKernel& kernel,
                              const std::vector<Buffer>& buffers,
                              const ShapeEnv& shapes, const Target& target,

@@ -28,6 +28,9 @@ struct KernelSource {
   std::vector<KernelParam> params;
   // CUDA launch. Grid over symbols; empty on the CPU.
   std::vector<SymExpr> grid;  // three
+  // The first of the grid is at most this times the multiprocessors of the
+  // device that launches it; 0: no bound.
+  uint32_t blocks_per_multiprocessor = 0;
   uint32_t block[3] = {1, 1, 1};
   uint32_t shared_bytes = 0;
 };

@@ -17,13 +17,10 @@ constexpr CpuLevel kCpuLevels[] = {
 struct CudaArch {
   absl::string_view name;
   int compute_capability;
-  // Of the largest chip of that architecture: sizes grid-stride loops only.
-  int64_t multiprocessors;
 };
-constexpr CudaArch kCudaArchs[] = {{"sm_80", 80, 108},   {"sm_86", 86, 84},
-                                   {"sm_89", 89, 128},   {"sm_90", 90, 132},
-                                   {"sm_90a", 90, 132},  {"sm_100", 100, 148},
-                                   {"sm_100a", 100, 148}};
+constexpr CudaArch kCudaArchs[] = {
+    {"sm_80", 80},  {"sm_86", 86},   {"sm_89", 89},   {"sm_90", 90},
+    {"sm_90a", 90}, {"sm_100", 100}, {"sm_100a", 100}};
 
 }  // namespace
 
@@ -40,7 +37,6 @@ absl::StatusOr<Target> TargetFromName(absl::string_view name) {
     if (arch.name != name) continue;
     target.kind = TargetKind::kCuda;
     target.compute_capability = arch.compute_capability;
-    target.multiprocessors = arch.multiprocessors;
     return target;
   }
   return MakeError(ErrorReason::kBadTarget,

@@ -27,9 +27,6 @@ struct Target {
   int64_t max_threads_per_block = 1024;
   int64_t shared_bytes_per_block = 48 << 10;  // without opting in
   int64_t registers_per_thread = 255;
-  // The grid never depends on the chip's count of multiprocessors in a way that
-  // changes results; this one sizes grid-stride loops only.
-  int64_t multiprocessors = 132;
 };
 
 // "sm_80", "sm_90", "sm_90a", "sm_100", "x86-64", "x86-64-v2", "x86-64-v3",

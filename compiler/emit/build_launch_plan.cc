@@ -190,6 +190,8 @@ class PlanBuilder {
     }
     for (const uint32_t extent : kernel.source.block) launch.add_block(extent);
     launch.set_shared_bytes(kernel.source.shared_bytes);
+    launch.set_blocks_per_multiprocessor(
+        kernel.source.blocks_per_multiprocessor);
     return absl::OkStatus();
   }
 

@@ -93,6 +93,39 @@ TEST(CudaDevice, AKernelThatIsNotThereIsCorrupt) {
   EXPECT_THAT(status.message(), HasSubstr("kernel absent"));
 }
 
+// How many blocks a launch of `grid` is given, its kernel bounded to
+// `blocks_per_multiprocessor`.
+absl::StatusOr<float> BlocksOf(int64_t grid, int blocks_per_multiprocessor) {
+  wire::Artifact artifact = MakeTestArtifact(absl::StrCat(
+      R"(buffers { kind: KIND_OUTPUT name: "y" bytes { value: 4 } }
+         kernels { symbol: "test_blocks" label: "blocks_0" }
+         steps { launch { kernel: 0 args { buffer { buffer: 0 } }
+           block: 32 block: 1 block: 1 grid { value: )",
+      grid, R"( } grid { value: 1 } grid { value: 1 }
+           blocks_per_multiprocessor: )",
+      blocks_per_multiprocessor, R"( } }
+         outputs { view { buffer: 0 dtype: DTYPE_FLOAT32 sizes { value: 1 }
+           strides { value: 1 } } })"));
+  artifact.mutable_target()->mutable_cuda()->set_arch("sm_90");
+  ASSIGN_OR_RETURN(const auto executor, Load(Seal(artifact), Fake()));
+  ASSIGN_OR_RETURN(const auto outputs, executor->Run({}, {}));
+  return FloatValues(std::get<Tensor>(outputs[0]))[0];
+}
+
+// The fake has four multiprocessors.
+TEST(CudaDevice, AGridIsSizedToTheDevice) {
+  EXPECT_EQ(*BlocksOf(7, 8), 7);
+  EXPECT_EQ(*BlocksOf(1000, 8), 32);
+  EXPECT_EQ(*BlocksOf(1000, 0), 1000);
+}
+
+TEST(CudaDevice, AGridThatIsTooLargeIsRefused) {
+  const absl::Status status = BlocksOf(int64_t{1} << 32, 0).status();
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kArtifactIncompatible);
+  EXPECT_THAT(status.message(), HasSubstr("found 4294967296"));
+  EXPECT_EQ(*BlocksOf(int64_t{1} << 32, 1), 4);
+}
+
 TEST(CudaDevice, AnOrdinalThatIsNotThereIsNoDevice) {
   const absl::Status status = CudaDevice::Open(3, {kFakeFolder}).status();
   EXPECT_EQ(ReasonOf(status), ErrorReason::kNoDevice);

@@ -1,8 +1,9 @@
 // A libcuda.so.1 of host memory, for tests of runtime/cuda_device where there
 // is no GPU: the functions that CudaDriver looks for, with their documented
-// effects. Streams do their work at once. Two kernels can be launched: test_add
-// (from, to, count, term; of the test artifacts) and the runtime's own strided
-// copy.
+// effects. Streams do their work at once. Three kernels can be launched:
+// test_add (from, to, count, term; of the test artifacts), test_blocks (puts the
+// count of its blocks at its argument) and the runtime's own strided copy. It
+// has four multiprocessors.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -12,7 +13,7 @@
 
 namespace {
 
-enum Kernel : uintptr_t { kNoKernel, kTestAdd, kStridedCopy };
+enum Kernel : uintptr_t { kNoKernel, kTestAdd, kTestBlocks, kStridedCopy };
 
 constexpr kiln::CUresult kInvalidValue = 1;
 constexpr int kMajor = 9;
@@ -112,7 +113,8 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
 CUresult cuModuleUnload(CUmodule) { return 0; }
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
   NEEDS_CONTEXT;
-  const Kernel kernel = std::strcmp(name, "test_add") == 0 ? kTestAdd
+  const Kernel kernel = std::strcmp(name, "test_add") == 0      ? kTestAdd
+                        : std::strcmp(name, "test_blocks") == 0 ? kTestBlocks
                         : std::strcmp(name, kStridedCopyName) == 0
                             ? kStridedCopy
                             : kNoKernel;
@@ -130,6 +132,8 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function,
   if (blocks == 0 || threads == 0 || threads > 1024) return kInvalidValue;
   if (reinterpret_cast<uintptr_t>(function) == kTestAdd) {
     TestAdd(arguments);
+  } else if (reinterpret_cast<uintptr_t>(function) == kTestBlocks) {
+    **static_cast<float**>(arguments[0]) = static_cast<float>(blocks);
   } else {
     StridedCopy(*static_cast<const StridedCopyArgument*>(arguments[0]));
   }
