@@ -153,8 +153,8 @@ absl::StatusOr<std::shared_ptr<const ExternSite::Shape>> ExternSite::ShapeFor(
 }
 
 absl::Status ExternSite::Run(absl::Span<const int64_t> values,
-                             absl::Span<char* const> bases,
-                             Stream stream) const {
+                             absl::Span<char* const> bases, Stream stream,
+                             absl::string_view* served_by) const {
   ASSIGN_OR_RETURN(const std::shared_ptr<const Shape> shape, ShapeFor(values));
   for (const Prepared& prepared : shape->calls) {
     ExternBuffers buffers;
@@ -165,6 +165,7 @@ absl::Status ExternSite::Run(absl::Span<const int64_t> values,
           bases[view.buffer] + values[view.offset] * SizeInBytes(view.dtype);
     }
     RETURN_IF_ERROR(prepared.call->Run(buffers, stream));
+    if (served_by != nullptr) *served_by = prepared.call->library();
   }
   return absl::OkStatus();
 }

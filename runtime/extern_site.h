@@ -32,9 +32,11 @@ class ExternSite {
   static absl::StatusOr<std::unique_ptr<ExternSite>> Bind(
       const PlanExtern& call, const Plan& plan, ExternLibrary& library);
 
-  // values  of the plan's expressions; bases  of its buffers
+  // values  of the plan's expressions; bases  of its buffers. Who computed it
+  // is put into `served_by`, if given.
   absl::Status Run(absl::Span<const int64_t> values,
-                   absl::Span<char* const> bases, Stream stream) const;
+                   absl::Span<char* const> bases, Stream stream,
+                   absl::string_view* served_by) const;
 
   const std::string& name() const { return call_.name; }
 

@@ -94,7 +94,8 @@ class StepRunner {
   }
 
   absl::Status operator()(const BoundExtern& call) {
-    return call.site->Run(frame_.values, frame_.bases, options_.stream);
+    return call.site->Run(frame_.values, frame_.bases, options_.stream,
+                          &library_);
   }
 
   absl::Status operator()(const BoundCopy& step) {
@@ -136,9 +137,13 @@ class StepRunner {
     return PlaceWave(plan_, step.wave, inputs_, options_, frame_, artifact_);
   }
 
+  // Who computed the last library call.
+  absl::string_view library() const { return library_; }
+
  private:
   Device& device() const { return artifact_.device(); }
 
+  absl::string_view library_;
   const BoundPlan& plan_;
   const absl::Span<const InputValue> inputs_;
   const RunOptions& options_;
@@ -170,7 +175,11 @@ absl::Status RunTraced(const BoundStep& step, StepRunner& runner,
   RETURN_IF_ERROR(std::visit(runner, step));
   RETURN_IF_ERROR(device.Synchronize(options.stream));
   const StepName name = NameOf(step);
-  options.trace->Add(name.name, name.category, start);
+  const bool library = std::holds_alternative<BoundExtern>(step);
+  options.trace->Add(name.name,
+                     library ? absl::StrCat("extern,", runner.library())
+                             : std::string(name.category),
+                     start);
   return absl::OkStatus();
 }
 

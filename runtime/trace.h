@@ -14,7 +14,7 @@ namespace kiln {
 // What a step of a plan was, and when.
 struct TraceEvent {
   std::string name;      // "kiln_poi_fused_add_cos_sin_0", "mm", "copy"
-  std::string category;  // "kernel", "extern", "copy", "fill", "run"
+  std::string category;  // "kernel", "extern,oneDNN", "copy", "fill", "run"
   int64_t start_ns = 0;  // on the steady clock
   int64_t duration_ns = 0;
   int64_t thread = 0;

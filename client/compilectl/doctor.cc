@@ -199,7 +199,8 @@ std::vector<Finding> Examine(const DoctorOptions& options) {
       Library(options, "CUDA driver", "libcuda.so.1", "no GPU can be used here",
               "install the NVIDIA driver, where a GPU is"),
       Library(options, "oneDNN", "libdnnl.so.2",
-              "matrix products on the CPU need it", "apt-get install libdnnl2"),
+              "matrix products and convolutions on the CPU are slow without it",
+              "apt-get install libdnnl2"),
       Socket(options.daemon),
   };
   for (auto& finding : DataFolder(options)) {

@@ -23,8 +23,6 @@ absl::StatusOr<std::string> WriteCpuKernel(const PlannedKernel& kernel,
                                            const ShapeEnv& shapes,
                                            NestFacts facts);
 
-inline constexpr absl::string_view kSymbolPlaceholder = "@kernel@";
-
 }  // namespace kiln
 
 #endif  // KILN_COMPILER_CODEGEN_CPU_CODEGEN_H_

@@ -92,15 +92,13 @@ class CudaKernelWriter {
   // A group of neighbours a thread, in a grid-stride loop.
   absl::StatusOr<CudaGrid> Points() {
     const std::string n = body_.Index(shape_.outer_points);
-    const char* type = body_.index_type();
     const int64_t each = int64_t{shape_.threads} * body_.width;
     OpenGridLoop(body_, "first",
                  GlobalThread(body_, shape_.threads, body_.width), n, each);
-    out_.Line("const ", type, " p = (", type, ")first;");
     if (body_.cut)
-      out_.Line("const int m = ", n, " - p < ", body_.width, " ? (int)(", n,
-                " - p) : ", body_.width, ";");
-    SplitPoint(body_, "p", 0, facts_.num_outer);
+      out_.Line("const int m = ", n, " - first < ", body_.width, " ? (int)(", n,
+                " - first) : ", body_.width, ";");
+    SplitPoint(body_, "first", 0, facts_.num_outer);
     const auto nothing = [](bool) { return absl::OkStatus(); };
     RETURN_IF_ERROR(
         body_.WriteGroup({passes_.last, passes_.last_stores, nothing, ""}));

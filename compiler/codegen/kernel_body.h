@@ -19,6 +19,8 @@
 
 namespace kiln {
 
+inline constexpr absl::string_view kSymbolPlaceholder = "@kernel@";
+
 class KernelBody {
  public:
   // All must outlive this.

@@ -4,6 +4,7 @@
 #include "absl/strings/str_replace.h"
 #include "compiler/codegen/cpu_codegen.h"
 #include "compiler/codegen/cuda_codegen.h"
+#include "compiler/codegen/kernel_body.h"
 #include "compiler/codegen/kernel_names.h"
 #include "compiler/codegen/kernel_source.h"
 #include "compiler/codegen/nest_facts.h"

@@ -1,4 +1,5 @@
-// Matrix products. Results are contiguous.
+// Matrix products. Results are contiguous. prims.*_activation apply what their
+// last argument names, "relu" or "gelu_tanh", before the result is rounded.
 
 #include <algorithm>
 #include <utility>
@@ -67,6 +68,22 @@ absl::StatusOr<TensorMetas> InferAddmm(const InferInput& in) {
 }
 absl::StatusOr<TensorMetas> InferBaddbmm(const InferInput& in) {
   return WithBias(in, 3);
+}
+
+absl::Status CheckActivation(const InferInput& in, size_t arg) {
+  const std::string& name = std::get<std::string>(in.args[arg].v);
+  if (name == "relu" || name == "gelu_tanh") return absl::OkStatus();
+  return Malformed(absl::StrCat("activation ", name.substr(0, 32),
+                                ", due relu or gelu_tanh"));
+}
+
+absl::StatusOr<TensorMetas> InferMmActivation(const InferInput& in) {
+  RETURN_IF_ERROR(CheckActivation(in, 2));
+  return InferMm(in);
+}
+absl::StatusOr<TensorMetas> InferAddmmActivation(const InferInput& in) {
+  RETURN_IF_ERROR(CheckActivation(in, 5));
+  return InferAddmm(in);
 }
 
 // [M, K] x [K]
@@ -161,6 +178,13 @@ constexpr OpRow kRows[] = {
      "(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar "
      "alpha=1) -> Tensor",
      InferBaddbmm, kExtern, kInplace},
+    {"prims.mm_activation.default",
+     "(Tensor self, Tensor mat2, str activation) -> Tensor", InferMmActivation,
+     kExtern},
+    {"prims.addmm_activation.default",
+     "(Tensor self, Tensor mat1, Tensor mat2, Scalar beta, Scalar alpha, str "
+     "activation) -> Tensor",
+     InferAddmmActivation, kExtern},
     {"aten.mv.default", "(Tensor self, Tensor vec) -> Tensor", InferMv,
      kDecompose},
     {"aten.addmv.default",

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/graph_passes/decompose_composites.h"
 #include "compiler/graph_passes/fold_constants.h"
+#include "compiler/graph_passes/fold_epilogues.h"
 #include "compiler/graph_passes/functionalize.h"
 #include "compiler/graph_passes/merge_common_nodes.h"
 #include "compiler/graph_passes/remove_dead_nodes.h"
@@ -21,6 +22,8 @@ constexpr Pass<Graph> kGraphPipeline[] = {
     // What nobody needs is not worth decomposing: detach chains, saved
     // statistics.
     {"remove_dead_nodes", RemoveDeadNodes},
+    // While a gelu is one node, and before the loops that would fuse it.
+    {"fold_epilogues", FoldEpilogues},
     // Before all that looks at single operators: they know primitives only.
     {"decompose_composites", DecomposeComposites},
     // Before merging: equal constants must be equal nodes.

@@ -88,11 +88,19 @@ absl::Status Push(NodeLowering& n, ExternCall call) {
   return absl::OkStatus();
 }
 
+// `arg` is the name, where the operator has one.
+void AddActivation(const NodeLowering& n, size_t arg, ExternCall& call) {
+  if (n.node.args.size() <= arg) return;
+  call.attributes.insert(call.attributes.begin(),
+                         {"activation", std::get<std::string>(n.arg(arg).v)});
+}
+
 absl::Status Product(NodeLowering& n, absl::string_view name) {
   ExternCall call;
   call.name = std::string(name);
   call.inputs = {MatrixOperand(n, 0), MatrixOperand(n, 1)};
   call.outputs = {ResultView(n, 0)};
+  AddActivation(n, 2, call);
   return Push(n, std::move(call));
 }
 absl::Status Mm(NodeLowering& n) { return Product(n, "mm"); }
@@ -108,6 +116,7 @@ absl::Status ProductPlus(NodeLowering& n, absl::string_view name) {
   const size_t args = n.node.args.size();
   call.attributes.push_back({"alpha", args > 4 ? NumberOf(n.arg(4)) : 1.0});
   call.attributes.push_back({"beta", args > 3 ? NumberOf(n.arg(3)) : 1.0});
+  AddActivation(n, 5, call);
   return Push(n, std::move(call));
 }
 absl::Status Addmm(NodeLowering& n) { return ProductPlus(n, "addmm"); }
@@ -141,6 +150,7 @@ absl::Status Convolution(NodeLowering& n) {
   if (!n.arg(2).is_none()) call.inputs.push_back(AnyOperand(n, 2));
   call.outputs = {ResultView(n, 0)};
   AddGeometry(call, n, 3, n.meta(0).sizes.size() - 2);
+  AddActivation(n, 9, call);
   return Push(n, std::move(call));
 }
 
@@ -179,6 +189,9 @@ constexpr ExternRow kRows[] = {
     {"aten.bmm.default", Bmm},
     {"aten.addmm.default", Addmm},
     {"aten.baddbmm.default", Baddbmm},
+    {"prims.mm_activation.default", Mm},
+    {"prims.addmm_activation.default", Addmm},
+    {"prims.convolution_activation.default", Convolution},
     {"aten.convolution.default", Convolution},
     {"aten.convolution_backward.default", ConvolutionBackward},
 };

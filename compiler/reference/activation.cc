@@ -17,10 +17,6 @@ double SoftPlus(double x) { return x > 30 ? x : std::log1p(std::exp(x)); }
 constexpr double kGeluScale = 0.79788456080286535588;  // sqrt(2 / pi)
 constexpr double kGeluCube = 0.044715;
 
-double GeluTanh(double x) {
-  return 0.5 * x * (1 + std::tanh(kGeluScale * (x + kGeluCube * x * x * x)));
-}
-
 double GeluTanhSlope(double x) {
   const double t = std::tanh(kGeluScale * (x + kGeluCube * x * x * x));
   const double inner = kGeluScale * (1 + 3 * kGeluCube * x * x);

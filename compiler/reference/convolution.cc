@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "compiler/reference/reference_table.h"
+#include "compiler/reference/special_functions.h"
 
 namespace kiln {
 namespace {
@@ -88,6 +89,10 @@ RefResults Convolution(RefCall& call) {
     int64_t k = 0;
     ForEachIndex(sizes, [&](const Sizes& at) { y.f[k++] += bias.F(at[1]); });
   }
+  if (call.Has("activation")) {
+    const std::string activation = call.String("activation");
+    for (double& value : y.f) value = ActivationOf(activation, value);
+  }
   y.sizes = call.result(0).sizes;
   return {call.Make(0, y)};
 }
@@ -116,6 +121,7 @@ RefResults ConvolutionBackward(RefCall& call) {
 
 constexpr ReferenceRow kRows[] = {
     {"aten.convolution.default", Convolution},
+    {"prims.convolution_activation.default", Convolution},
     {"aten.convolution_backward.default", ConvolutionBackward},
 };
 

@@ -64,6 +64,16 @@ double PhiloxUniform(uint64_t seed, uint64_t index, uint64_t stream) {
   return (c0 >> 8) * 0x1p-24;
 }
 
+double GeluTanh(double x) {
+  constexpr double kScale = 0.79788456080286535588;  // sqrt(2 / pi)
+  return 0.5 * x * (1 + std::tanh(kScale * (x + 0.044715 * x * x * x)));
+}
+
+double ActivationOf(absl::string_view name, double x) {
+  if (name == "gelu_tanh") return GeluTanh(x);
+  return x < 0 ? 0 : x;
+}
+
 double NormalCdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 
 double NormalDensity(double x) {

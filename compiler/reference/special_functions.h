@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "absl/strings/string_view.h"
+
 namespace kiln {
 
 // The x with erf(x) = y; infinite at -1 and 1, NaN beyond.
@@ -18,6 +20,12 @@ double Digamma(double x);
 // key and (index, stream) as counter. Source: Salmon et al., "Parallel random
 // numbers: as easy as 1, 2, 3" (2011).
 double PhiloxUniform(uint64_t seed, uint64_t index, uint64_t stream);
+
+// The tanh form of GELU.
+double GeluTanh(double x);
+
+// "relu" (a NaN stays one) or "gelu_tanh" of x.
+double ActivationOf(absl::string_view name, double x);
 
 // The cumulative distribution of the standard normal.
 double NormalCdf(double x);

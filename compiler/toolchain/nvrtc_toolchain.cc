@@ -45,21 +45,21 @@ bool ResolveAll(void* library, NvrtcApi& api) {
          Resolve(library, "nvrtcGetProgramLog", api.log);
 }
 
+// The release of CUDA whose NVRTC is taken: what our flags and sources are
+// tested with. An older one beside it is passed over.
+constexpr int kMajor = 13;
+
 // The builtins library must be loaded first: libnvrtc opens it by its bare
 // name, which is found only once it is in the process.
 void* OpenFrom(const std::string& dir) {
   const std::string prefix = dir.empty() ? "" : absl::StrCat(dir, "/");
-  for (int major : {13, 12}) {
-    for (int minor = 9; minor >= 0; --minor) {
-      const std::string builtins =
-          absl::StrCat(prefix, "libnvrtc-builtins.so.", major, ".", minor);
-      if (dlopen(builtins.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) break;
-    }
-    const std::string path = absl::StrCat(prefix, "libnvrtc.so.", major);
-    if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL))
-      return library;
+  for (int minor = 9; minor >= 0; --minor) {
+    const std::string builtins =
+        absl::StrCat(prefix, "libnvrtc-builtins.so.", kMajor, ".", minor);
+    if (dlopen(builtins.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) break;
   }
-  return nullptr;
+  const std::string path = absl::StrCat(prefix, "libnvrtc.so.", kMajor);
+  return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
 class NvrtcToolchain final : public Toolchain {

@@ -221,6 +221,9 @@ void PlanParser::Launch() {
   }
   if (in_.Take("shared")) launch.set_shared_bytes(in_.Unsigned());
   if (in_.Take("cluster")) launch.set_cluster(in_.Unsigned());
+  if (in_.Take("blocks_per_multiprocessor")) {
+    launch.set_blocks_per_multiprocessor(in_.Unsigned());
+  }
 }
 
 void PlanParser::Extern() {

@@ -152,6 +152,10 @@ std::string LaunchText(const wire::LaunchStep& launch) {
   if (launch.cluster() != 0) {
     absl::StrAppend(&out, " cluster ", launch.cluster());
   }
+  if (launch.blocks_per_multiprocessor() != 0) {
+    absl::StrAppend(&out, " blocks_per_multiprocessor ",
+                    launch.blocks_per_multiprocessor());
+  }
   return out;
 }
 

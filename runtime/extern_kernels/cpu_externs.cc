@@ -1,9 +1,11 @@
 #include "runtime/extern_kernels/cpu_externs.h"
 
 #include <array>
+#include <atomic>
 #include <thread>
 #include <utility>
 
+#include "proto/base/log.h"
 #include "proto/base/status.h"
 #include "runtime/extern_kernels/dnnl_convolution.h"
 #include "runtime/extern_kernels/dnnl_library.h"
@@ -19,8 +21,10 @@ using Prepared = absl::StatusOr<std::shared_ptr<const PreparedCall>>;
 class CpuExterns final : public ExternLibrary {
  public:
   CpuExterns(std::shared_ptr<CpuDevice> device,
-             std::shared_ptr<const DnnlLibrary> dnnl)
-      : device_(std::move(device)), dnnl_(std::move(dnnl)) {
+             absl::StatusOr<std::shared_ptr<const DnnlLibrary>> dnnl)
+      : device_(std::move(device)),
+        opened_(dnnl.status()),
+        dnnl_(dnnl.ok() ? *std::move(dnnl) : nullptr) {
     if (dnnl_ != nullptr) warming_ = std::thread([this] { WarmUp(*dnnl_); });
   }
   ~CpuExterns() override {
@@ -36,6 +40,8 @@ class CpuExterns final : public ExternLibrary {
     }
     return PrepareConvolution(std::get<ConvolutionProblem>(problem));
   }
+
+  int64_t fallbacks() const override { return fallbacks_.load(); }
 
  private:
   // oneDNN writes the code of sgemm, all its forms, when it is first called: 25
@@ -54,21 +60,39 @@ class CpuExterns final : public ExternLibrary {
   }
 
   Prepared PrepareMatmul(const MatmulProblem& problem) {
+    if (problem.dtype != DType::kFloat32) {
+      return PreparePlainMatmul(problem, device_->threads());
+    }
+    absl::Status refused = opened_;
     if (dnnl_ != nullptr) {
       Prepared call = PrepareDnnlMatmul(problem, dnnl_, device_->threads());
       if (ReasonOf(call.status()) != ErrorReason::kUnsupportedOp) return call;
+      refused = call.status();
     }
+    CountFallback(problem, refused);
     return PreparePlainMatmul(problem, device_->threads());
   }
 
   Prepared PrepareConvolution(const ConvolutionProblem& problem) {
-    if (dnnl_ != nullptr && !IsEmpty(problem)) {
-      Prepared call = PrepareDnnlConvolution(problem, dnnl_, *device_);
-      // What oneDNN does not take, for whatever reason, is still ours to
-      // compute.
-      if (call.ok()) return call;
+    if (problem.dtype != DType::kFloat32 || IsEmpty(problem)) {
+      return PreparePlainConvolution(problem, device_->threads());
     }
+    absl::Status refused = opened_;
+    if (dnnl_ != nullptr) {
+      Prepared call = PrepareDnnlConvolution(problem, dnnl_, *device_);
+      if (ReasonOf(call.status()) != ErrorReason::kUnsupportedOp) return call;
+      refused = call.status();
+    }
+    CountFallback(problem, refused);
     return PreparePlainConvolution(problem, device_->threads());
+  }
+
+  void CountFallback(const ExternProblem& problem,
+                     const absl::Status& because) {
+    if (fallbacks_.fetch_add(1) > 0) return;
+    LogWarning("extern.fell_back", {{"call", Describe(problem)},
+                                    {"to", "own loops"},
+                                    {"because", because.message()}});
   }
 
   static bool IsEmpty(const ConvolutionProblem& p) {
@@ -81,20 +105,24 @@ class CpuExterns final : public ExternLibrary {
   }
 
   const std::shared_ptr<CpuDevice> device_;
+  const absl::Status opened_;                      // why there is no dnnl_
   const std::shared_ptr<const DnnlLibrary> dnnl_;  // null: not on the machine
+  std::atomic<int64_t> fallbacks_{0};
   std::thread warming_;
 };
 
 }  // namespace
 
+std::shared_ptr<ExternLibrary> MakeCpuExternsWith(
+    std::shared_ptr<CpuDevice> device,
+    absl::StatusOr<std::shared_ptr<const DnnlLibrary>> dnnl) {
+  return std::make_shared<CpuExterns>(std::move(device), std::move(dnnl));
+}
+
 std::shared_ptr<ExternLibrary> MakeCpuExterns(
     std::shared_ptr<CpuDevice> device,
     const std::vector<std::string>& folders) {
-  absl::StatusOr<std::shared_ptr<const DnnlLibrary>> dnnl =
-      DnnlLibrary::Open(folders);
-  // Without it everything is computed, slower: nobody has asked for oneDNN.
-  return std::make_shared<CpuExterns>(std::move(device),
-                                      dnnl.ok() ? *std::move(dnnl) : nullptr);
+  return MakeCpuExternsWith(std::move(device), DnnlLibrary::Open(folders));
 }
 
 }  // namespace kiln

@@ -146,6 +146,8 @@ class LtMatmul final : public PreparedCall {
     return Annotate(status, Describe(ExternProblem(p_)));
   }
 
+  absl::string_view library() const override { return "cuBLASLt"; }
+
  private:
   union Scale {
     float single;

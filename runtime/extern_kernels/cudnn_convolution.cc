@@ -117,6 +117,8 @@ class CudnnConvolution final : public PreparedCall {
     return Annotate(status, Describe(ExternProblem(p_)));
   }
 
+  absl::string_view library() const override { return "cuDNN"; }
+
  private:
   absl::Status CreateDescriptors() {
     const Cudnn::Functions& f = library_->functions();
@@ -393,6 +395,8 @@ class EmptyConvolution final : public PreparedCall {
                                    SizeInBytes(p_.dtype), elements, 0, stream);
   }
 
+  absl::string_view library() const override { return "cuDNN"; }
+
  private:
   const std::shared_ptr<Cudnn> library_;
   const ConvolutionProblem p_;
@@ -402,7 +406,7 @@ class EmptyConvolution final : public PreparedCall {
 
 absl::StatusOr<std::shared_ptr<const PreparedCall>> Cudnn::Prepare(
     std::shared_ptr<Cudnn> library, const ConvolutionProblem& problem) {
-  if (!CudnnType(problem.dtype)) {
+  if (!CudnnType(problem.dtype) || problem.activation != Activation::kNone) {
     return MakeError(ErrorReason::kUnsupportedOp,
                      Describe(ExternProblem(problem)) + ": not for cuDNN");
   }

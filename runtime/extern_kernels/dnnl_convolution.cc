@@ -6,16 +6,14 @@
 #include <vector>
 
 #include "proto/base/status.h"
+#include "runtime/extern_kernels/cut_convolution.h"
 #include "runtime/extern_kernels/dnnl_primitive.h"
+#include "runtime/extern_kernels/matmul_finish.h"
 
 namespace kiln {
 namespace {
 
 using Wanted = ConvolutionProblem::Wanted;
-
-// Channels that a cut between threads keeps together: what oneDNN's blocked
-// layouts hold in one block.
-constexpr int64_t kChannelBlock = 16;
 
 int64_t AlignedUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -119,6 +117,7 @@ class Slab {
            {DNNL_ARG_TO, &caller_[written_], caller[written_]}}));
     }
     if (p_.has_bias && !takes_bias) AddImageBias(caller);
+    if (p_.activation != Activation::kNone) ActivateWritten(caller);
     return absl::OkStatus();
   }
 
@@ -234,25 +233,68 @@ class Slab {
     return absl::OkStatus();
   }
 
-  // oneDNN's image product takes no bias: only f32 comes here with one.
-  void AddImageBias(const std::array<char*, 4>& caller) const {
-    float* const image = reinterpret_cast<float*>(caller[kImageOperand]);
-    const float* const bias =
-        reinterpret_cast<const float*>(caller[kBiasOperand]);
-    const int64_t* const s = p_.image_strides;
+  // Visits what is written, a line of `count` elements `step` apart at a time,
+  // with its channel.
+  template <typename Visit>
+  void ForEachLine(const std::array<char*, 4>& caller,
+                   const Visit& visit) const {
+    float* const data = reinterpret_cast<float*>(caller[written_]);
+    const bool image = written_ == kImageOperand;
+    const int64_t* const s = image ? p_.image_strides : p_.result_strides;
+    const int64_t* const extents = image ? p_.image : p_.result;
+    const int64_t channels = image ? p_.image_channels : p_.result_channels;
+    // Of a line of pixels, the last spatial dimension in use is the longest.
+    const int last = p_.spatial - 1;
+    int64_t outer[ConvolutionProblem::kMaxSpatial];
+    std::copy(extents, extents + ConvolutionProblem::kMaxSpatial, outer);
+    outer[last] = 1;
     for (int64_t n = 0; n < p_.batch; ++n) {
-      for (int64_t c = 0; c < p_.image_channels; ++c) {
-        float* const plane = image + n * s[0] + c * s[1];
-        const float term = bias[c * p_.bias_stride];
-        for (int64_t i = 0; i < p_.image[0]; ++i) {
-          for (int64_t j = 0; j < p_.image[1]; ++j) {
-            for (int64_t k = 0; k < p_.image[2]; ++k) {
-              plane[i * s[2] + j * s[3] + k * s[4]] += term;
-            }
+      for (int64_t i = 0; i < outer[0]; ++i) {
+        for (int64_t j = 0; j < outer[1]; ++j) {
+          for (int64_t k = 0; k < outer[2]; ++k) {
+            float* const pixels =
+                data + n * s[0] + i * s[2] + j * s[3] + k * s[4];
+            visit(pixels, channels, s[1], extents[last], s[2 + last]);
           }
         }
       }
     }
+  }
+
+  // oneDNN's image product takes no bias: only f32 comes here with one.
+  void AddImageBias(const std::array<char*, 4>& caller) const {
+    const float* const bias =
+        reinterpret_cast<const float*>(caller[kBiasOperand]);
+    ForEachLine(caller, [&](float* at, int64_t channels, int64_t channel_step,
+                            int64_t pixels, int64_t pixel_step) {
+      for (int64_t c = 0; c < channels; ++c) {
+        for (int64_t i = 0; i < pixels; ++i) {
+          at[c * channel_step + i * pixel_step] += bias[c * p_.bias_stride];
+        }
+      }
+    });
+  }
+
+  // Not by oneDNN: its relu loses a NaN. f32 alone comes here with one.
+  void ActivateWritten(const std::array<char*, 4>& caller) const {
+    ForEachLine(caller, [&](float* at, int64_t channels, int64_t channel_step,
+                            int64_t pixels, int64_t pixel_step) {
+      if (channel_step == 1) {
+        for (int64_t i = 0; i < pixels; ++i) {
+          Activate(p_.activation, at + i * pixel_step, channels);
+        }
+        return;
+      }
+      for (int64_t c = 0; c < channels; ++c) {
+        if (pixel_step == 1) {
+          Activate(p_.activation, at + c * channel_step, pixels);
+          continue;
+        }
+        for (int64_t i = 0; i < pixels; ++i) {
+          Activate(p_.activation, at + c * channel_step + i * pixel_step, 1);
+        }
+      }
+    });
   }
 
   const ConvolutionProblem p_;
@@ -265,81 +307,6 @@ class Slab {
   int64_t room_bytes_ = 0;
 };
 
-// Where a slab starts in each operand, in elements, and what it computes.
-struct Cut {
-  std::array<int64_t, 4> starts = {0, 0, 0, 0};
-  ConvolutionProblem problem;
-};
-
-// Channels [begin, begin + count) of the result (or image) of one group.
-Cut CutChannels(const ConvolutionProblem& p, int64_t begin, int64_t count) {
-  Cut cut;
-  cut.problem = p;
-  if (p.wanted == Wanted::kImage) {
-    cut.problem.image_channels = count;
-    cut.starts = {begin * p.image_strides[1], begin * p.weight_strides[1], 0,
-                  begin * p.bias_stride};
-  } else {
-    cut.problem.result_channels = count;
-    cut.starts = {0, begin * p.weight_strides[0], begin * p.result_strides[1],
-                  begin * p.bias_stride};
-  }
-  return cut;
-}
-
-Cut CutGroups(const ConvolutionProblem& p, int64_t begin, int64_t count) {
-  const int64_t image_channels = p.image_channels / p.groups;
-  const int64_t result_channels = p.result_channels / p.groups;
-  Cut cut;
-  cut.problem = p;
-  cut.problem.groups = count;
-  cut.problem.image_channels = count * image_channels;
-  cut.problem.result_channels = count * result_channels;
-  const int64_t bias_channels =
-      p.wanted == Wanted::kImage ? image_channels : result_channels;
-  cut.starts = {begin * image_channels * p.image_strides[1],
-                begin * result_channels * p.weight_strides[0],
-                begin * result_channels * p.result_strides[1],
-                begin * bias_channels * p.bias_stride};
-  return cut;
-}
-
-Cut CutBatch(const ConvolutionProblem& p, int64_t begin, int64_t count) {
-  Cut cut;
-  cut.problem = p;
-  cut.problem.batch = count;
-  cut.starts = {begin * p.image_strides[0], 0, begin * p.result_strides[0], 0};
-  return cut;
-}
-
-// Pieces for `threads`, none of which needs what another writes. Sums are
-// never cut, so that results do not depend on the number of threads.
-std::vector<Cut> CutIntoSlabs(const ConvolutionProblem& p, int64_t threads) {
-  const bool batch_is_summed = p.wanted == Wanted::kWeights;
-  Cut (*make)(const ConvolutionProblem&, int64_t, int64_t) = CutBatch;
-  int64_t count = p.batch;
-  int64_t unit = 1;
-  if (batch_is_summed || p.batch < threads) {
-    if (p.groups > 1) {
-      make = CutGroups;
-      count = p.groups;
-      unit = p.groups == p.image_channels ? kChannelBlock : 1;
-    } else {
-      make = CutChannels;
-      count = p.wanted == Wanted::kImage ? p.image_channels : p.result_channels;
-      unit = kChannelBlock;
-    }
-  }
-  const int64_t units = (count + unit - 1) / unit;
-  const int64_t each =
-      std::max<int64_t>(1, (units + threads - 1) / threads) * unit;
-  std::vector<Cut> cuts;
-  for (int64_t begin = 0; begin < count; begin += each) {
-    cuts.push_back(make(p, begin, std::min(each, count - begin)));
-  }
-  return cuts;
-}
-
 class DnnlConvolution final : public PreparedCall {
  public:
   DnnlConvolution(const ConvolutionProblem& problem,
@@ -348,7 +315,8 @@ class DnnlConvolution final : public PreparedCall {
 
   absl::Status Prepare() {
     const DnnlLibrary::SingleThread alone(*library_);
-    for (Cut& cut : CutIntoSlabs(p_, device_.threads().threads())) {
+    for (ConvolutionCut& cut :
+         CutConvolution(p_, device_.threads().threads())) {
       Piece piece{cut.starts, nullptr};
       for (size_t i = 0; i < pieces_.size(); ++i) {
         if (problems_[i] == cut.problem) piece.slab = pieces_[i].slab;
@@ -379,6 +347,8 @@ class DnnlConvolution final : public PreparedCall {
     for (const absl::Status& outcome : outcomes) RETURN_IF_ERROR(outcome);
     return absl::OkStatus();
   }
+
+  absl::string_view library() const override { return "oneDNN"; }
 
  private:
   struct Piece {
@@ -421,11 +391,12 @@ class DnnlConvolution final : public PreparedCall {
 absl::StatusOr<std::shared_ptr<const PreparedCall>> PrepareDnnlConvolution(
     const ConvolutionProblem& problem,
     std::shared_ptr<const DnnlLibrary> library, CpuDevice& device) {
-  const bool float_bias =
-      problem.dtype == DType::kFloat32 || problem.wanted == Wanted::kResult;
+  const bool wide = problem.dtype == DType::kFloat32;
   const bool takes =
-      (problem.dtype == DType::kFloat32 || problem.dtype == DType::kBFloat16) &&
-      (!problem.has_bias || (problem.bias_stride == 1 && float_bias));
+      (wide || problem.dtype == DType::kBFloat16) &&
+      (!problem.has_bias || (problem.bias_stride == 1 &&
+                             (wide || problem.wanted == Wanted::kResult))) &&
+      (wide || problem.activation == Activation::kNone);
   if (!takes) {
     return MakeError(ErrorReason::kUnsupportedOp,
                      Describe(problem) + ": not one for oneDNN");

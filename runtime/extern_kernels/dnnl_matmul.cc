@@ -44,6 +44,8 @@ class DnnlMatmul final : public PreparedCall {
     return DnnlLibrary::Check(work.failed.load(), "sgemm");
   }
 
+  absl::string_view library() const override { return "oneDNN"; }
+
  private:
   struct Work {
     const DnnlMatmul* self;

@@ -24,9 +24,9 @@
 //              out[B,M,N]
 //   convolution           x, w[, bias[C]]; y            stride, padding, dilation,
 //   convolution_backward  grad_y, x, w; those of        output_padding, transposed,
-//                         grad_x, grad_w that           groups; and for backward
-//                         output_mask asks for, in      output_mask
-//                         order
+//                         grad_x, grad_w that           groups; convolution
+//                         output_mask asks for, in      activation, its backward
+//                         order                         output_mask
 //
 // Matrices: out = activation(beta * bias + alpha * a @ b). alpha and beta are
 // floats, 1 when absent; with beta 0 the bias is not read, so its NaNs do not
@@ -121,6 +121,7 @@ struct ConvolutionProblem {
   // One number a channel of what is wanted (kResult or kImage).
   bool has_bias = false;
   int64_t bias_stride = 1;
+  Activation activation = Activation::kNone;  // of kResult or kImage
   Precision precision;
   bool operator==(const ConvolutionProblem&) const = default;
 };
@@ -155,6 +156,9 @@ class PreparedCall {
   // RESOURCE_EXHAUSTED  no workspace
   virtual absl::Status Run(const ExternBuffers& buffers,
                            Stream stream) const = 0;
+
+  // Who computes it, for traces: "oneDNN", "own loops", "cuBLASLt".
+  virtual absl::string_view library() const = 0;
 };
 
 // The libraries of one device. Thread-safe.
@@ -170,6 +174,11 @@ class ExternLibrary {
   //                 what was looked for, and where
   virtual absl::StatusOr<std::shared_ptr<const PreparedCall>> Prepare(
       const ExternProblem& problem) = 0;
+
+  // Problems prepared so far for which our own, slower loops stand in for a
+  // library that is not on the machine or did not take them. The first is
+  // logged with its reason.
+  virtual int64_t fallbacks() const { return 0; }
 };
 
 // "mm f32 [64, 32] @ [32, 128]", "convolution f32 ...": for messages.

@@ -14,6 +14,7 @@ inline std::shared_ptr<ExternLibrary> MakeNullExterns() {
     absl::Status Run(const ExternBuffers&, Stream) const override {
       return absl::OkStatus();
     }
+    absl::string_view library() const override { return "null"; }
   };
   class NullExterns final : public ExternLibrary {
    public:

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "proto/base/status.h"
+#include "runtime/extern_kernels/matmul_finish.h"
 #include "runtime/extern_kernels/plain_kernels.h"
 
 namespace kiln {
@@ -48,6 +49,8 @@ class PlainConvolution final : public PreparedCall {
         const_cast<Work*>(&work));
     return absl::OkStatus();
   }
+
+  absl::string_view library() const override { return "own loops"; }
 
  private:
   struct Work {
@@ -110,6 +113,11 @@ class PlainConvolution final : public PreparedCall {
     return true;
   }
 
+  void Put(double sum, T& cell) const {
+    cell = static_cast<T>(sum);
+    Activate(p_.activation, &cell, 1);
+  }
+
   void ResultPlane(const Work& work, int64_t n, int64_t k) const {
     const int64_t first = k / GroupResults() * GroupChannels();
     ForEachPlace(p_.result, [&](const int64_t* place) {
@@ -122,7 +130,7 @@ class PlainConvolution final : public PreparedCall {
                  double{work.weights[At(p_.weight_strides, k, c, tap)]};
         });
       }
-      work.result[At(p_.result_strides, n, k, place)] = static_cast<T>(sum);
+      Put(sum, work.result[At(p_.result_strides, n, k, place)]);
     });
   }
 
@@ -140,7 +148,7 @@ class PlainConvolution final : public PreparedCall {
                  double{work.weights[At(p_.weight_strides, k, c, tap)]};
         });
       }
-      work.image[At(p_.image_strides, n, channel, place)] = static_cast<T>(sum);
+      Put(sum, work.image[At(p_.image_strides, n, channel, place)]);
     });
   }
 

@@ -37,6 +37,8 @@ class PlainMatmul final : public PreparedCall {
     return absl::OkStatus();
   }
 
+  absl::string_view library() const override { return "own loops"; }
+
  private:
   struct Work {
     const PlainMatmul* self;

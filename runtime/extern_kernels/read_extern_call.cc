@@ -298,6 +298,9 @@ absl::StatusOr<Parts> ReadConvolution(const ExternCall& call) {
   if (transposed != 0) std::swap(of.image, of.result);
   ASSIGN_OR_RETURN(ConvolutionProblem problem,
                    ReadDirect(call, of, transposed != 0, attributes));
+  ASSIGN_OR_RETURN(const absl::string_view activation,
+                   attributes.Text("activation"));
+  ASSIGN_OR_RETURN(problem.activation, ActivationOf(call.name, activation));
   RETURN_IF_ERROR(attributes.AllKnown());
   problem.wanted = transposed != 0 ? ConvolutionProblem::Wanted::kImage
                                    : ConvolutionProblem::Wanted::kResult;

@@ -163,6 +163,8 @@ class Upcast final : public PreparedCall {
     return status;
   }
 
+  absl::string_view library() const override { return inner->library(); }
+
   std::array<Conversion, 4> operands;
   int written = 0;
   std::shared_ptr<const PreparedCall> inner;

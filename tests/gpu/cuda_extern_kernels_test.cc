@@ -14,6 +14,7 @@ INSTANTIATE_TEST_SUITE_P(
         {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kFloat64},
         /*activates_double=*/false,
         /*scales_empty_sums=*/false,
+        /*relu_keeps_nan=*/false,
         /*gelu_tolerance=*/1.0 / 1024}),
     [](const auto& info) { return std::string(info.param.name); });
 

@@ -117,9 +117,9 @@ TEST(WriteKernel, WideAccessesNeedAlignmentAndDivisibility) {
 
 TEST(WriteKernel, IndicesAreWideOnlyWhenTheyMustBe) {
   EXPECT_FALSE(
-      absl::StrContains(Write(Scale(1 << 30, 2), "sm_90").text, "long long p"));
+      absl::StrContains(Write(Scale(1 << 30, 2), "sm_90").text, "long long first"));
   EXPECT_TRUE(absl::StrContains(Write(Scale(int64_t{1} << 31, 2), "sm_90").text,
-                                "long long p"));
+                                "long long first"));
 }
 
 // The whole text, so that a change of style is seen.
@@ -132,21 +132,23 @@ TEST(WriteKernel, GoldenPointwiseCuda) {
       absl::StrCat(R"(extern "C" __global__ void __launch_bounds__(256) )",
                    source.symbol,
                    R"((const float* p0, float* p1) {
-  const int p = ((int)blockIdx.x * 256 + (int)threadIdx.x) * 4;
-  if (p >= 1000) return;
-  const int i0 = p;
-  float l0[4];
-  k_load(p0 + i0, l0);
-  float w1[4];
-  #pragma unroll
-  for (int e = 0; e < 4; ++e) {
-    const float t2 = (l0[e] * 0.5f);
-    w1[e] = t2;
+  for (unsigned int first = ((unsigned int)blockIdx.x * 256 + threadIdx.x) * 4; first < (unsigned int)1000; first += (unsigned int)gridDim.x * 1024) {
+    const int i0 = (int)first;
+    float l0[4];
+    k_load(p0 + i0, l0);
+    float w1[4];
+    #pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const float t2 = (l0[e] * 0.5f);
+      w1[e] = t2;
+    }
+    k_store(p1 + i0, w1);
   }
-  k_store(p1 + i0, w1);
 }
 )"));
   EXPECT_EQ(source.grid[0], SymExpr(1));
+  // Four times the 2048 threads of a multiprocessor.
+  EXPECT_EQ(source.blocks_per_multiprocessor, 32u);
   EXPECT_EQ(source.block[0], 256u);
 }
 

@@ -1,7 +1,9 @@
 #ifndef KILN_TESTS_RUNTIME_EXTERN_KERNELS_CONVOLUTION_SUITE_H_
 #define KILN_TESTS_RUNTIME_EXTERN_KERNELS_CONVOLUTION_SUITE_H_
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +26,7 @@ struct ConvolutionLibraryCase {
   const char* name;
   OpenedDevice (*open)();
   std::vector<DType> dtypes;
+  bool activates = false;
 };
 
 struct ConvolutionShape {
@@ -164,7 +167,8 @@ class ConvolutionSuite : public testing::TestWithParam<ConvolutionLibraryCase> {
     return std::vector<double>(like.bytes().size(), 0.0);
   }
 
-  void CheckForward(Case& c, bool with_bias) {
+  void CheckForward(Case& c, bool with_bias,
+                    absl::string_view activation = "") {
     std::vector<double> due = Zeros(c.y);
     if (with_bias) {
       ForEachIndex(c.y.sizes(), [&](const std::vector<int64_t>& place) {
@@ -174,12 +178,17 @@ class ConvolutionSuite : public testing::TestWithParam<ConvolutionLibraryCase> {
     ForEachProduct(c, [&](const auto& x, const auto& w, const auto& y) {
       due[c.y.Offset(y)] += c.x.At(x) * c.w.At(w);
     });
+    if (activation == "relu") {
+      for (double& value : due) value = std::max(value, 0.0);
+    }
     c.y.FillWith(99);
     std::vector<Operand*> inputs = {&c.x, &c.w};
     if (with_bias) inputs.push_back(&c.bias);
+    auto attributes = Attributes(c.shape);
+    attributes.push_back({"activation", activation});
     const absl::Status status =
-        RunCall({.name = "convolution", .attributes = Attributes(c.shape)},
-                inputs, {&c.y}, *opened_.device, *opened_.externs);
+        RunCall({.name = "convolution", .attributes = attributes}, inputs,
+                {&c.y}, *opened_.device, *opened_.externs);
     ASSERT_TRUE(status.ok()) << status;
     ExpectEqual(c.y, due, "y");
   }
@@ -298,6 +307,34 @@ TEST_P(ConvolutionSuite, TransposedWithOutputPaddingAndGroups) {
             .padding = {1},
             .dilation = {1},
             .transposed = true});
+}
+
+TEST_P(ConvolutionSuite, AReluComesLastAndKeepsANaN) {
+  if (!GetParam().activates) GTEST_SKIP() << "the compiler knows that";
+  for (const DType dtype : GetParam().dtypes) {
+    for (const Format format : {Format::kContiguous, Format::kChannelsLast}) {
+      for (const bool transposed : {false, true}) {
+        SCOPED_TRACE(absl::StrCat(ShortName(dtype), " ", transposed));
+        Case c = Make({.image = {5, 6},
+                       .window = {3, 3},
+                       .stride = {1},
+                       .padding = {1},
+                       .dilation = {1},
+                       .transposed = transposed},
+                      dtype, format);
+        CheckForward(c, /*with_bias=*/false, "relu");
+        CheckForward(c, /*with_bias=*/true, "relu");
+        c.x.Set(0, std::numeric_limits<double>::quiet_NaN());
+        auto attributes = Attributes(c.shape);
+        attributes.push_back({"activation", absl::string_view("relu")});
+        const absl::Status status =
+            RunCall({.name = "convolution", .attributes = attributes},
+                    {&c.x, &c.w}, {&c.y}, *opened_.device, *opened_.externs);
+        ASSERT_TRUE(status.ok()) << status;
+        EXPECT_TRUE(std::isnan(c.y.At({0, 0, 0, 0})));
+      }
+    }
+  }
 }
 
 TEST_P(ConvolutionSuite, AnEmptyBatchGivesAnEmptyResult) {

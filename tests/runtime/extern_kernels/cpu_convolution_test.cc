@@ -36,10 +36,12 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(ConvolutionLibraryCase{"cpu",
                                            OpenCpu,
                                            {DType::kFloat32, DType::kFloat64,
-                                            DType::kFloat16, DType::kBFloat16}},
+                                            DType::kFloat16, DType::kBFloat16},
+                                           /*activates=*/true},
                     ConvolutionLibraryCase{"plain",
                                            OpenPlain,
-                                           {DType::kFloat32, DType::kFloat64}}),
+                                           {DType::kFloat32, DType::kFloat64},
+                                           /*activates=*/true}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

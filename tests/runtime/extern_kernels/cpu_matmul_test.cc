@@ -44,6 +44,30 @@ INSTANTIATE_TEST_SUITE_P(
                                        DType::kInt32, DType::kInt64}}),
     [](const auto& info) { return std::string(info.param.name); });
 
+// The answer is right, and somebody can see that it was slow.
+TEST(CpuExterns, WithoutOneDnnOurLoopsAreCounted) {
+  auto device = std::make_shared<CpuDevice>(CpuDeviceOptions{.threads = 2});
+  const auto without = MakeCpuExternsWith(
+      device, MakeError(ErrorReason::kNoDevice, "libdnnl.so.2: not here"));
+  EXPECT_EQ(without->fallbacks(), 0);
+  const MatmulProblem f32 = {
+      .m = 2, .n = 3, .k = 4, .a = {0, 4, 1}, .b = {0, 3, 1}, .out = {0, 3, 1}};
+  const auto call = without->Prepare(f32);
+  ASSERT_TRUE(call.ok()) << call.status();
+  EXPECT_EQ((*call)->library(), "own loops");
+  EXPECT_EQ(without->fallbacks(), 1);
+  // No library is meant for integers.
+  MatmulProblem i64 = f32;
+  i64.dtype = DType::kInt64;
+  ASSERT_TRUE(without->Prepare(i64).ok());
+  EXPECT_EQ(without->fallbacks(), 1);
+
+  const auto with = MakeCpuExterns(device, {});
+  ASSERT_TRUE(with->Prepare(f32).ok());
+  EXPECT_EQ((*with->Prepare(f32))->library(), "oneDNN");
+  EXPECT_EQ(with->fallbacks(), 0);
+}
+
 TEST(MatmulCall, ACallThatBreaksTheTableIsRefused) {
   const OpenedDevice cpu = OpenCpu();
   auto a = Operand::Dense(DType::kFloat32, {2, 3}, {0, 1});

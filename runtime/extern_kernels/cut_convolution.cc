@@ -1,0 +1,85 @@
+#include "runtime/extern_kernels/cut_convolution.h"
+
+#include <algorithm>
+
+namespace kiln {
+namespace {
+
+using Wanted = ConvolutionProblem::Wanted;
+using Cut = ConvolutionCut;
+
+// Channels that a cut between threads keeps together: what oneDNN's blocked
+// layouts hold in one block.
+constexpr int64_t kChannelBlock = 16;
+
+// Channels [begin, begin + count) of the result (or image) of one group.
+Cut CutChannels(const ConvolutionProblem& p, int64_t begin, int64_t count) {
+  Cut cut;
+  cut.problem = p;
+  if (p.wanted == Wanted::kImage) {
+    cut.problem.image_channels = count;
+    cut.starts = {begin * p.image_strides[1], begin * p.weight_strides[1], 0,
+                  begin * p.bias_stride};
+  } else {
+    cut.problem.result_channels = count;
+    cut.starts = {0, begin * p.weight_strides[0], begin * p.result_strides[1],
+                  begin * p.bias_stride};
+  }
+  return cut;
+}
+
+Cut CutGroups(const ConvolutionProblem& p, int64_t begin, int64_t count) {
+  const int64_t image_channels = p.image_channels / p.groups;
+  const int64_t result_channels = p.result_channels / p.groups;
+  Cut cut;
+  cut.problem = p;
+  cut.problem.groups = count;
+  cut.problem.image_channels = count * image_channels;
+  cut.problem.result_channels = count * result_channels;
+  const int64_t bias_channels =
+      p.wanted == Wanted::kImage ? image_channels : result_channels;
+  cut.starts = {begin * image_channels * p.image_strides[1],
+                begin * result_channels * p.weight_strides[0],
+                begin * result_channels * p.result_strides[1],
+                begin * bias_channels * p.bias_stride};
+  return cut;
+}
+
+Cut CutBatch(const ConvolutionProblem& p, int64_t begin, int64_t count) {
+  Cut cut;
+  cut.problem = p;
+  cut.problem.batch = count;
+  cut.starts = {begin * p.image_strides[0], 0, begin * p.result_strides[0], 0};
+  return cut;
+}
+
+}  // namespace
+
+std::vector<ConvolutionCut> CutConvolution(const ConvolutionProblem& p,
+                                           int64_t threads) {
+  const bool batch_is_summed = p.wanted == Wanted::kWeights;
+  Cut (*make)(const ConvolutionProblem&, int64_t, int64_t) = CutBatch;
+  int64_t count = p.batch;
+  int64_t unit = 1;
+  if (batch_is_summed || p.batch < threads) {
+    if (p.groups > 1) {
+      make = CutGroups;
+      count = p.groups;
+      unit = p.groups == p.image_channels ? kChannelBlock : 1;
+    } else {
+      make = CutChannels;
+      count = p.wanted == Wanted::kImage ? p.image_channels : p.result_channels;
+      unit = kChannelBlock;
+    }
+  }
+  const int64_t units = (count + unit - 1) / unit;
+  const int64_t each =
+      std::max<int64_t>(1, (units + threads - 1) / threads) * unit;
+  std::vector<Cut> cuts;
+  for (int64_t begin = 0; begin < count; begin += each) {
+    cuts.push_back(make(p, begin, std::min(each, count - begin)));
+  }
+  return cuts;
+}
+
+}  // namespace kiln
