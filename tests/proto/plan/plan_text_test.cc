@@ -86,7 +86,7 @@ TEST(PlanText, SaysWhereItFoundWhatAndWhatWasDue) {
            BadText{"b1 \"buf1\"", "b3 \"buf1\"",
                    "line 5 column 10: found 'b3 \"buf1\" arena bytes 64 "
                    "offse', due 'b1'"},
-           BadText{"cluster 2", "cluster x",
+           BadText{"cluster 2 blocks_per_multiprocessor 32", "cluster x",
                    "line 14 column 133: found 'x', due a number"},
            BadText{"input 0 bytes 16*s0", "input 0 bytes 16*",
                    "line 5 column 3: found 'buffer b1"},
