@@ -36,8 +36,8 @@ part() {
     verdict=FAILED
     failed=1
   fi
-  counted=$(grep -E '^\[  (PASSED|SKIPPED|FAILED)  \] [0-9]+ tests?|^[0-9]+ passed|winner' "$work/out" |
-    sed 's/^\[  \([A-Z]*\)  \] \([0-9]*\) test.*/\2 \L\1/' | paste -sd, | sed 's/,/, /g; s/  */ /g')
+  counted=$(grep -E '^\[  (PASSED|SKIPPED|FAILED) +\] [0-9]+ tests?|^[0-9]+ passed|winner' "$work/out" |
+    sed 's/^\[  \([A-Z]*\)  *\] \([0-9]*\) test.*/\2 \L\1/' | paste -sd, | sed 's/,/, /g; s/  */ /g')
   table+=$'\n'"$name|$verdict${counted:+: $counted}|$((SECONDS - start))"
 }
 
