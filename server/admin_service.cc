@@ -64,6 +64,9 @@ ServerUnaryReactor* AdminService::Stats(CallbackServerContext* context,
   for (auto& counter : rooms_.cache.Counters()) {
     counters.push_back(std::move(counter));
   }
+  for (auto& time : rooms_.pass_times.Snapshot()) {
+    counters.push_back(std::move(time));
+  }
   std::sort(counters.begin(), counters.end());
   for (const auto& [name, value] : counters) {
     wire::Counter& counter = *reply->add_counters();

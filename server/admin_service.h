@@ -13,6 +13,7 @@
 #include "server/compile_order.h"
 #include "server/counters.h"
 #include "server/job_table.h"
+#include "server/pass_times.h"
 #include "server/worker_pool.h"
 
 namespace kiln {
@@ -28,6 +29,7 @@ class AdminService final : public wire::AdminService::CallbackService {
     WorkerPool& pool;
     CallThreads& threads;
     Counters& counters;
+    PassTimes& pass_times;
   };
 
   // `start_drain` returns at once; a function, since who ends the daemon is

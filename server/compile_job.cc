@@ -68,6 +68,7 @@ absl::StatusOr<wire::CompilePlan> CompileJob::Plan(Job& job) {
     return absl::InternalError("worker: its reply to a plan request is none");
   }
   rooms_.counters.Add(Count::kPlans);
+  rooms_.pass_times.Add(*reply);
   return reply->plan();
 }
 

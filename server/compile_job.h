@@ -7,6 +7,7 @@
 #include "server/compile_order.h"
 #include "server/counters.h"
 #include "server/job_table.h"
+#include "server/pass_times.h"
 #include "server/unit_builder.h"
 #include "server/worker_pool.h"
 
@@ -24,6 +25,7 @@ class CompileJob {
     ArtifactCache& cache;
     const SigningKey& signer;
     Counters& counters;
+    PassTimes& pass_times;
   };
 
   explicit CompileJob(const Rooms& rooms) : rooms_(rooms) {}

@@ -113,7 +113,8 @@ absl::Status Daemon::StartRooms() {
                         .units = *units_,
                         .cache = cache_->artifacts(),
                         .signer = *signer_,
-                        .counters = counters_});
+                        .counters = counters_,
+                        .pass_times = pass_times_});
   flow_ = std::make_unique<CompileFlow>(*pool_, cache_->tuning(),
                                         cache_->artifacts(), jobs_, counters_);
   runners_ = std::make_unique<JobRunners>(pool_->size() + kExtraRunners, queue_,
@@ -131,7 +132,8 @@ absl::Status Daemon::StartRooms() {
                           .jobs = jobs_,
                           .pool = *pool_,
                           .threads = *threads_,
-                          .counters = counters_},
+                          .counters = counters_,
+                          .pass_times = pass_times_},
       std::string(kKilndVersion), [this] { RequestDrain(); });
   return absl::OkStatus();
 }

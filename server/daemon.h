@@ -24,6 +24,7 @@
 #include "server/job_queue.h"
 #include "server/job_runners.h"
 #include "server/job_table.h"
+#include "server/pass_times.h"
 #include "server/unit_builder.h"
 #include "server/worker_pool.h"
 
@@ -73,6 +74,7 @@ class Daemon {
   const Config config_;
   const RealClock clock_;
   Counters counters_;
+  PassTimes pass_times_;
   std::unique_ptr<ListenSocket> socket_;  // until the door takes it
   std::unique_ptr<const SigningKey> signer_;
   std::unique_ptr<CacheStack> cache_;

@@ -17,6 +17,7 @@
 #include "proto/base/signature.h"
 #include "proto/base/status.h"
 #include "proto/key/request_digest.h"
+#include "tests/support/health_client.h"
 #include "tests/support/test_daemon.h"
 
 namespace kiln {
@@ -102,6 +103,31 @@ TEST(Daemon, AnArtifactIsSignedByTheKeyThatDescribeTells) {
   EXPECT_TRUE(
       key->Verify(kArtifactSigningPrefix, made.artifact(), made.signature())
           .ok());
+}
+
+TEST(Daemon, HealthAndReflectionAnswer) {
+  TestDaemon d;
+  const std::string address = absl::StrCat("unix:", d.config().socket);
+  EXPECT_EQ(AskHealth(address), "SERVING");
+  const std::string services = AskReflection(address);
+  for (const char* name : {"kiln.wire.CompileService", "kiln.wire.AdminService",
+                           "grpc.health.v1.Health"}) {
+    EXPECT_TRUE(absl::StrContains(services, name)) << services;
+  }
+}
+
+TEST(Daemon, StatsTellWherePlanningTimeWent) {
+  TestDaemon d;
+  ASSERT_TRUE(d.client().Compile(FakeRequest({"fake.salt.a"})).status.ok());
+  ASSERT_TRUE(d.client().Compile(FakeRequest({"fake.salt.b"})).status.ok());
+  grpc::ClientContext context;
+  wire::StatsReply stats;
+  ASSERT_TRUE(d.client().admin().Stats(&context, {}, &stats).ok());
+  int64_t obeying = 0;
+  for (const wire::Counter& counter : stats.counters()) {
+    if (counter.name() == "plan.us.obey") obeying = counter.value();
+  }
+  EXPECT_EQ(obeying, 14);  // the fake worker says 7 a plan
 }
 
 TEST(Daemon, ThirtyTwoClientsOfOneColdKeyCauseOneCompile) {

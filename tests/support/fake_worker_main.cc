@@ -293,6 +293,9 @@ int Serve() {
     if (request.has_hello()) SayHello(*reply.mutable_hello());
     if (request.has_plan()) {
       Put(Plan(request.plan()), *reply.mutable_plan(), reply);
+      wire::PassTiming& timing = *reply.add_timings();
+      timing.set_pass("obey");
+      timing.set_microseconds(7);
     }
     if (request.has_build()) {
       Put(Build(request.build()), *reply.mutable_build(), reply);

@@ -30,4 +30,44 @@ std::string AskHealth(const std::string& address) {
   return reply[1] == 1 ? "SERVING" : "NOT_SERVING";
 }
 
+std::string AskReflection(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  grpc::GenericStub stub(grpc::CreateCustomChannel(
+      address, grpc::InsecureChannelCredentials(), arguments));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() +
+                       std::chrono::seconds(60));
+  grpc::CompletionQueue queue;
+  const auto call = stub.PrepareCall(
+      &context,
+      "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
+  const auto done = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    queue.Next(&tag, &ok);
+  };
+  call->StartCall(nullptr);
+  done();
+  // Field 7, list_services, an empty string.
+  const grpc::Slice list(std::string("\x3a\x00", 2));
+  call->Write(grpc::ByteBuffer(&list, 1), nullptr);
+  done();
+  grpc::ByteBuffer reply;
+  call->Read(&reply, nullptr);
+  done();
+  call->WritesDone(nullptr);
+  done();
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  done();
+  queue.Shutdown();
+  grpc::Slice slice;
+  if (!status.ok() || !reply.DumpToSingleSlice(&slice).ok()) {
+    return absl::StrCat("error ", static_cast<int>(status.error_code()), " ",
+                        status.error_message());
+  }
+  return std::string(slice.begin(), slice.end());
+}
+
 }  // namespace kiln
