@@ -7,6 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/codegen/kernel_source.h"
+#include "compiler/codegen/write_kernels.h"
+#include "compiler/emit/build_compile_plan.h"
+#include "compiler/emit/describe_kernels.h"
 #include "compiler/graph/graph_text.h"
 #include "compiler/graph/graph_verifier.h"
 #include "compiler/graph/text_cursor.h"
@@ -16,9 +19,15 @@
 #include "compiler/loop/loop_verifier.h"
 #include "compiler/loop/lower_graph.h"
 #include "compiler/pass/graph_inspection.h"
+#include "compiler/schedule/fuse_loops.h"
 #include "compiler/schedule/kernel_plan_text.h"
+#include "compiler/schedule/kernel_plan_verifier.h"
+#include "compiler/schedule/plan_buffers.h"
 #include "compiler/schedule/plan_pipeline.h"
+#include "compiler/schedule/reduction_plan.h"
 #include "proto/base/status.h"
+#include "proto/plan/plan_text.h"
+#include "proto/plan/plan_verifier.h"
 
 namespace kiln {
 namespace {
@@ -34,36 +43,112 @@ absl::Status WrongLevel(absl::string_view due) {
       absl::StrCat("found another level, due a ", due));
 }
 
-absl::StatusOr<Ir> Lower(Ir ir, const PassEnv&) {
-  const Graph* graph = std::get_if<Graph>(&ir);
-  if (graph == nullptr) return WrongLevel("graph");
-  ASSIGN_OR_RETURN(LoopProgram program, LowerGraph(*graph));
+template <typename Level>
+absl::StatusOr<Level*> LevelOf(Ir& ir, absl::string_view due) {
+  Level* level = std::get_if<Level>(&ir);
+  if (level == nullptr) return WrongLevel(due);
+  return level;
+}
+absl::StatusOr<Graph*> GraphOf(Ir& ir) { return LevelOf<Graph>(ir, "graph"); }
+absl::StatusOr<LoopProgram*> LoopsOf(Ir& ir) {
+  return LevelOf<LoopProgram>(ir, "loop program");
+}
+absl::StatusOr<KernelPlan*> PlanOf(Ir& ir) {
+  return LevelOf<KernelPlan>(ir, "kernel plan");
+}
+
+ScheduleOptions ScheduleOptionsOf(const PassEnv& env) {
+  const ArtifactOptions& artifact = env.options.artifact;
+  return {.max_fusion_size = artifact.max_fusion_size,
+          .no_fusion = artifact.no_fusion,
+          .persistent_max_row = artifact.persistent_max_row};
+}
+
+absl::StatusOr<Ir> Lower(Ir ir, const PassEnv& env) {
+  ASSIGN_OR_RETURN(const Graph* graph, GraphOf(ir));
+  ASSIGN_OR_RETURN(LoopProgram program,
+                   LowerGraph(*graph, env.options.artifact));
   return Ir(std::move(program));
 }
 
+// Loops stay loops: verified, as graph passes are by their runner.
+absl::StatusOr<Ir> Verified(Ir ir) {
+  RETURN_IF_ERROR(VerifyLoops(std::get<LoopProgram>(ir)));
+  return ir;
+}
+
 absl::StatusOr<Ir> Inline(Ir ir, const PassEnv& env) {
-  LoopProgram* program = std::get_if<LoopProgram>(&ir);
-  if (program == nullptr) return WrongLevel("loop program");
+  ASSIGN_OR_RETURN(LoopProgram * program, LoopsOf(ir));
   InlineProducers(*program, env.target, InlineLimits{});
+  return Verified(std::move(ir));
+}
+
+absl::StatusOr<Ir> Fuse(Ir ir, const PassEnv& env) {
+  ASSIGN_OR_RETURN(LoopProgram * program, LoopsOf(ir));
+  FuseLoops(*program, env.target,
+            {.limits = {.nests = env.options.artifact.max_fusion_size}});
+  return Verified(std::move(ir));
+}
+
+absl::StatusOr<Ir> Split(Ir ir, const PassEnv& env) {
+  ASSIGN_OR_RETURN(LoopProgram * program, LoopsOf(ir));
+  SplitLongReductions(*program, env.target, SplitLimits());
+  return Verified(std::move(ir));
+}
+
+absl::StatusOr<Ir> Flatten(Ir ir, const PassEnv&) {
+  ASSIGN_OR_RETURN(LoopProgram * program, LoopsOf(ir));
+  return Ir(FlattenAddresses(std::move(*program)));
+}
+
+absl::StatusOr<Ir> Order(Ir ir, const PassEnv&) {
+  ASSIGN_OR_RETURN(KernelPlan * plan, PlanOf(ir));
+  OrderLoops(*plan);
+  return ir;
+}
+
+absl::StatusOr<Ir> Tile(Ir ir, const PassEnv& env) {
+  ASSIGN_OR_RETURN(KernelPlan * plan, PlanOf(ir));
+  ChooseTilings(*plan, env.target, ScheduleOptionsOf(env));
+  return ir;
+}
+
+absl::StatusOr<Ir> PlaceBuffers(Ir ir, const PassEnv&) {
+  ASSIGN_OR_RETURN(KernelPlan * plan, PlanOf(ir));
+  PlanBuffers(*plan);
+  RETURN_IF_ERROR(VerifyKernelPlan(*plan));
   return ir;
 }
 
 absl::StatusOr<Ir> Plan(Ir ir, const PassEnv& env) {
-  LoopProgram* program = std::get_if<LoopProgram>(&ir);
-  if (program == nullptr) return WrongLevel("loop program");
-  const ArtifactOptions& artifact = env.options.artifact;
-  ScheduleOptions options;
-  options.max_fusion_size = artifact.max_fusion_size;
-  options.no_fusion = artifact.no_fusion;
-  options.persistent_max_row = artifact.persistent_max_row;
-  ASSIGN_OR_RETURN(KernelPlan plan,
-                   PlanKernels(std::move(*program), env.target, options));
+  ASSIGN_OR_RETURN(LoopProgram * program, LoopsOf(ir));
+  ASSIGN_OR_RETURN(KernelPlan plan, PlanKernels(std::move(*program), env.target,
+                                                ScheduleOptionsOf(env)));
+  RETURN_IF_ERROR(VerifyKernelPlan(plan));
   return Ir(std::move(plan));
 }
 
+// The rest of the road at once: a launch plan holds what is the graph's alone.
+absl::StatusOr<Ir> Emit(Ir ir, const PassEnv& env) {
+  ASSIGN_OR_RETURN(const Graph* graph, GraphOf(ir));
+  ASSIGN_OR_RETURN(LoopProgram program,
+                   LowerGraph(*graph, env.options.artifact));
+  ASSIGN_OR_RETURN(
+      const KernelPlan plan,
+      PlanKernels(std::move(program), env.target, ScheduleOptionsOf(env)));
+  ASSIGN_OR_RETURN(std::vector<KernelSource> sources,
+                   WriteKernels(plan, env.target));
+  const std::vector<UnitSource> units = GroupIntoUnits(sources, env.target);
+  ASSIGN_OR_RETURN(
+      const wire::CompilePlan compiled,
+      BuildCompilePlan(*graph, plan, DescribeKernels(plan, std::move(sources)),
+                       units, env.target, {}, {}));
+  RETURN_IF_ERROR(VerifyLaunchPlan(compiled, compiled.units_size()));
+  return Ir(compiled.plan());
+}
+
 absl::StatusOr<Ir> Write(Ir ir, const PassEnv& env) {
-  const KernelPlan* plan = std::get_if<KernelPlan>(&ir);
-  if (plan == nullptr) return WrongLevel("kernel plan");
+  ASSIGN_OR_RETURN(const KernelPlan* plan, PlanOf(ir));
   SourceText out;
   for (const PlannedStep& step : plan->steps) {
     const PlannedKernel* kernel = std::get_if<PlannedKernel>(&step);
@@ -78,8 +163,15 @@ absl::StatusOr<Ir> Write(Ir ir, const PassEnv& env) {
 
 constexpr Step kSteps[] = {{"lower_graph", Lower},
                            {"inline_producers", Inline},
+                           {"fuse_loops", Fuse},
+                           {"split_long_reductions", Split},
+                           {"flatten_addresses", Flatten},
+                           {"order_loops", Order},
+                           {"choose_tilings", Tile},
+                           {"plan_buffers", PlaceBuffers},
                            {"plan_kernels", Plan},
-                           {"write_kernels", Write}};
+                           {"write_kernels", Write},
+                           {"emit_plan", Emit}};
 
 constexpr absl::string_view kWholePipeline = "graph_pipeline";
 
@@ -88,9 +180,18 @@ constexpr absl::string_view kWholePipeline = "graph_pipeline";
 absl::StatusOr<Ir> ParseIr(absl::string_view text) {
   TextCursor cursor(text);
   if (cursor.PeekWord() == "loops") {
-    ASSIGN_OR_RETURN(LoopProgram program, ParseLoopProgram(cursor.rest()));
+    ASSIGN_OR_RETURN(LoopProgram program, ParseLoopProgram(text));
     RETURN_IF_ERROR(VerifyLoops(program));
     return Ir(std::move(program));
+  }
+  if (cursor.PeekWord() == "plan") {
+    ASSIGN_OR_RETURN(KernelPlan plan, ParseKernelPlan(text));
+    RETURN_IF_ERROR(VerifyKernelPlan(plan));
+    return Ir(std::move(plan));
+  }
+  if (cursor.PeekWord() == "launch_plan") {
+    ASSIGN_OR_RETURN(wire::LaunchPlan plan, ParsePlan(text));
+    return Ir(std::move(plan));
   }
   ASSIGN_OR_RETURN(Graph graph, ParseGraph(text));
   RETURN_IF_ERROR(VerifyGraph(graph));
@@ -103,6 +204,9 @@ std::string PrintIr(const Ir& ir) {
     return ToText(*program);
   }
   if (const auto* plan = std::get_if<KernelPlan>(&ir)) return ToText(*plan);
+  if (const auto* plan = std::get_if<wire::LaunchPlan>(&ir)) {
+    return PlanText(*plan);
+  }
   return std::get<SourceText>(ir).text;
 }
 

@@ -15,6 +15,7 @@
 #include "compiler/loop/loop_nest.h"
 #include "compiler/pass/pass_runner.h"
 #include "compiler/schedule/kernel_plan.h"
+#include "proto/artifact.pb.h"
 
 namespace kiln {
 
@@ -23,9 +24,12 @@ struct SourceText {
   std::string text;
 };
 
-using Ir = std::variant<Graph, LoopProgram, KernelPlan, SourceText>;
+using Ir =
+    std::variant<Graph, LoopProgram, KernelPlan, wire::LaunchPlan, SourceText>;
 
-// Reads a Graph or a LoopProgram, by its first word, and verifies it.
+// Reads a Graph, a LoopProgram, a KernelPlan or a LaunchPlan, by its first word,
+// and verifies it; but for a LaunchPlan, whose modules and constants the text
+// does not hold.
 absl::StatusOr<Ir> ParseIr(absl::string_view text);
 std::string PrintIr(const Ir& ir);
 
@@ -34,9 +38,14 @@ std::string PrintIr(const Ir& ir);
 //   a pass of graph_pipeline.cc    Graph -> Graph
 //   graph_pipeline                 all of them
 //   lower_graph                    Graph -> LoopProgram
-//   inline_producers               LoopProgram -> LoopProgram
-//   plan_kernels                   LoopProgram -> KernelPlan
+//   inline_producers, fuse_loops,
+//   split_long_reductions          LoopProgram -> LoopProgram
+//   flatten_addresses              LoopProgram -> KernelPlan
+//   order_loops, choose_tilings,
+//   plan_buffers                   KernelPlan -> KernelPlan
+//   plan_kernels                   LoopProgram -> KernelPlan: all of them
 //   write_kernels                  KernelPlan -> SourceText
+//   emit_plan                      Graph -> LaunchPlan, all the way
 //
 // Verifies after each graph pass, and that it says truly whether it changed
 // anything. INVALID_ARGUMENT for a word that is not known or that the level has

@@ -28,11 +28,13 @@ namespace {
 
 constexpr absl::string_view kUsage = R"(kiln-opt FILE [PASS...] [options]
 
-  FILE            a graph or loops as text, NAME.jsonl[.zst] of a corpus, or -
+  FILE            a graph, loops, a kernel plan or a launch plan as text,
+                  NAME.jsonl[.zst] of a corpus, or -
   PASS            run in the order given; `kiln-opt --help` lists them
 
   --case=NAME     which case of a corpus file; without it the first
-  --emit=LEVEL    graph, loops, plan, cuda or cpu: runs all that leads there
+  --emit=LEVEL    graph, loops, kernels, plan, cuda or cpu: runs all that leads
+                  there from a graph
   --target=NAME   sm_90, x86-64-v3, ...; without it x86-64-v3, or sm_90 for cuda
   --skip=A,B      leaves passes out
   --run           runs the graph with the reference interpreter instead of
@@ -40,6 +42,9 @@ constexpr absl::string_view kUsage = R"(kiln-opt FILE [PASS...] [options]
   --seed=N        of random inputs and operators
   --dump          prints the text after each pass
   --time          prints what each pass took, to stderr
+
+Exit code: 0 done, 1 refused or failed, 2 used wrongly or a text that cannot be
+read.
 )";
 
 struct Config {
@@ -92,18 +97,28 @@ absl::StatusOr<Config> ReadFlags(int argc, char** argv) {
 
 // The words that lead to a level, appended to those that were given.
 absl::Status AddWordsFor(absl::string_view level, Config& config) {
-  constexpr absl::string_view kRoad[] = {"graph_pipeline", "lower_graph",
-                                         "plan_kernels", "write_kernels"};
-  constexpr std::pair<absl::string_view, int> kLevels[] = {
-      {"", 0},     {"graph", 1}, {"loops", 2},
-      {"plan", 3}, {"cuda", 4},  {"cpu", 4}};
-  for (const auto& [name, steps] : kLevels) {
-    if (name != level) continue;
-    for (int i = 0; i < steps; ++i) config.words.emplace_back(kRoad[i]);
+  struct Level {
+    absl::string_view name;
+    std::vector<absl::string_view> words;
+  };
+  const Level levels[] = {
+      {"", {}},
+      {"graph", {"graph_pipeline"}},
+      {"loops", {"graph_pipeline", "lower_graph"}},
+      {"kernels", {"graph_pipeline", "lower_graph", "plan_kernels"}},
+      {"plan", {"graph_pipeline", "emit_plan"}},
+      {"cuda",
+       {"graph_pipeline", "lower_graph", "plan_kernels", "write_kernels"}},
+      {"cpu",
+       {"graph_pipeline", "lower_graph", "plan_kernels", "write_kernels"}}};
+  for (const Level& row : levels) {
+    if (row.name != level) continue;
+    for (const absl::string_view word : row.words)
+      config.words.emplace_back(word);
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--emit=", level, ": due graph, loops, plan, cuda or cpu"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--emit=", level, ": due graph, loops, kernels, plan, cuda or cpu"));
 }
 
 struct Loaded {

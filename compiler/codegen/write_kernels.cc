@@ -41,6 +41,8 @@ class KernelFingerprint {
   const std::string& bytes() const { return bytes_; }
   // The buffers named, in order of first use.
   const std::vector<BufferId>& buffers() const { return order_; }
+  // The random streams, in order.
+  const std::vector<int64_t>& streams() const { return streams_; }
 
  private:
   void AddInt(int64_t value) {
@@ -81,7 +83,10 @@ class KernelFingerprint {
     AddInt(static_cast<int>(node.op));
     AddInt(static_cast<int>(node.dtype));
     AddInt(static_cast<int>(node.reduce));
-    AddInt(node.number.i);
+    // A stream is an argument: layers with dropout share a kernel.
+    const bool stream = node.op == ScalarOp::kRandom;
+    if (stream) streams_.push_back(node.number.i);
+    AddInt(stream ? 0 : node.number.i);
     AddInt(node.args.size());
     for (const ScalarId arg : node.args) AddInt(arg);
     if (node.op == ScalarOp::kLoad) AddBuffer(node.buffer);
@@ -101,6 +106,7 @@ class KernelFingerprint {
   const std::vector<Buffer>& buffers_;
   std::string bytes_;
   std::vector<BufferId> order_;
+  std::vector<int64_t> streams_;
   absl::flat_hash_map<BufferId, size_t> number_;
 };
 
@@ -109,15 +115,22 @@ struct Written {
   std::vector<BufferId> buffers;  // in the fingerprint's order
 };
 
-// `written.source` for a kernel that names `buffers` in the same order.
-KernelSource WithBuffers(const Written& written,
-                         const std::vector<BufferId>& buffers) {
+// `written.source` with the buffers and random streams of an equal kernel. A
+// scalar argument that is a number is a stream (nest_facts.cc); the others are
+// symbols.
+KernelSource WithArguments(const Written& written,
+                           const KernelFingerprint& kernel) {
   KernelSource source = written.source;
+  size_t next_stream = 0;
   for (KernelParam& param : source.params) {
+    if (param.kind == KernelParam::Kind::kScalar &&
+        param.scalar.is_constant() && next_stream < kernel.streams().size()) {
+      param.scalar = kernel.streams()[next_stream++];
+    }
     if (param.kind != KernelParam::Kind::kBuffer) continue;
     for (size_t i = 0; i < written.buffers.size(); ++i) {
       if (written.buffers[i] == param.buffer) {
-        param.buffer = buffers[i];
+        param.buffer = kernel.buffers()[i];
         break;
       }
     }
@@ -145,7 +158,7 @@ absl::StatusOr<std::vector<KernelSource>> WriteKernels(const KernelPlan& plan,
                         Written{*std::move(source), fingerprint.buffers()})
                .first;
     }
-    sources.push_back(WithBuffers(at->second, fingerprint.buffers()));
+    sources.push_back(WithArguments(at->second, fingerprint));
   }
   return sources;
 }

@@ -12,9 +12,9 @@ namespace kiln {
 
 // The sources of a plan's kernels, one for each PlannedKernel in order.
 //
-// Kernels that are equal but for which buffers they name (the twelve layers of
-// a model) are written once; the others get a copy with their own buffers in
-// its parameters.
+// Kernels that are equal but for which buffers they name and which random
+// streams they draw from (the twelve layers of a model) are written once; the
+// others get a copy with their own buffers and streams in its parameters.
 //
 // Errors: of WriteKernel, with the kernel's label in front.
 //

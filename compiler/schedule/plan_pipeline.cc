@@ -33,6 +33,16 @@ std::string LabelOf(const LoopNest& nest, const KernelTiling& tiling,
   return absl::StrCat(label, "_", number);
 }
 
+// By what each kernel is now; numbers make them unique.
+void Label(KernelPlan& plan) {
+  size_t kernels = 0;
+  for (PlannedStep& step : plan.steps) {
+    auto* kernel = std::get_if<PlannedKernel>(&step);
+    if (kernel == nullptr) continue;
+    kernel->label = LabelOf(kernel->nest, kernel->tiling, kernels++);
+  }
+}
+
 // One dimension, as long as the memory that the strides reach.
 Buffer Flat(Buffer buffer) {
   SymExpr span = 1;
@@ -48,35 +58,18 @@ Buffer Flat(Buffer buffer) {
 
 }  // namespace
 
-absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program,
-                                       const Target& target,
-                                       const ScheduleOptions& options) {
-  const int64_t max_row =
-      options.persistent_max_row > 0 ? options.persistent_max_row : 4096;
-  DropDeadStores(program);
-  if (!options.no_fusion) {
-    InlineProducers(program, target, InlineLimits());
-    FuseLoops(program, target, {.limits = {.nests = options.max_fusion_size}});
-    // After fusion: sums that share a kernel share both stages.
-    SplitLongReductions(program, target, SplitLimits());
-  }
+KernelPlan FlattenAddresses(LoopProgram program) {
   KernelPlan plan;
   plan.name = std::move(program.name);
   plan.outputs = std::move(program.outputs);
   plan.mutated_inputs = std::move(program.mutated_inputs);
   for (Buffer& buffer : program.buffers) plan.buffers.push_back(Flat(buffer));
-  size_t kernels = 0;
+  plan.placements.resize(plan.buffers.size());
   for (LoopStep& step : program.steps) {
     if (auto* nest = std::get_if<LoopNest>(&step)) {
       FlattenAddresses(*nest, program.buffers);
-      PlannedKernel kernel;
-      // Merging after ordering: what lies in a row becomes one axis.
-      kernel.nest = MergeAxes(OrderAxes(*nest, program.buffers, program.shapes),
-                              program.shapes);
-      kernel.tiling = ChooseTiling(kernel.nest, plan.buffers, program.shapes,
-                                   target, max_row);
-      kernel.label = LabelOf(kernel.nest, kernel.tiling, kernels++);
-      plan.steps.push_back(std::move(kernel));
+      plan.steps.push_back(
+          PlannedKernel{std::move(*nest), {.mapping = Mapping::kSerial}, ""});
     } else if (auto* call = std::get_if<ExternCall>(&step)) {
       plan.steps.push_back(std::move(*call));
     } else {
@@ -84,6 +77,46 @@ absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program,
     }
   }
   plan.shapes = std::move(program.shapes);
+  Label(plan);
+  return plan;
+}
+
+void OrderLoops(KernelPlan& plan) {
+  for (PlannedStep& step : plan.steps) {
+    auto* kernel = std::get_if<PlannedKernel>(&step);
+    if (kernel == nullptr) continue;
+    // Merging after ordering: what lies in a row becomes one axis.
+    kernel->nest = MergeAxes(OrderAxes(kernel->nest, plan.buffers, plan.shapes),
+                             plan.shapes);
+  }
+}
+
+void ChooseTilings(KernelPlan& plan, const Target& target,
+                   const ScheduleOptions& options) {
+  const int64_t max_row =
+      options.persistent_max_row > 0 ? options.persistent_max_row : 4096;
+  for (PlannedStep& step : plan.steps) {
+    auto* kernel = std::get_if<PlannedKernel>(&step);
+    if (kernel == nullptr) continue;
+    kernel->tiling =
+        ChooseTiling(kernel->nest, plan.buffers, plan.shapes, target, max_row);
+  }
+  Label(plan);
+}
+
+absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program,
+                                       const Target& target,
+                                       const ScheduleOptions& options) {
+  DropDeadStores(program);
+  if (!options.no_fusion) {
+    InlineProducers(program, target, InlineLimits());
+    FuseLoops(program, target, {.limits = {.nests = options.max_fusion_size}});
+    // After fusion: sums that share a kernel share both stages.
+    SplitLongReductions(program, target, SplitLimits());
+  }
+  KernelPlan plan = FlattenAddresses(std::move(program));
+  OrderLoops(plan);
+  ChooseTilings(plan, target, options);
   PlanBuffers(plan);
   return plan;
 }

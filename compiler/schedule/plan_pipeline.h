@@ -31,6 +31,17 @@ absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program,
                                        const Target& target,
                                        const ScheduleOptions& options);
 
+// The steps of PlanKernels that stand between its loops and its memory, for
+// kiln-opt and tests; each leaves the rest as it was.
+
+// A kernel a nest, over flat buffers; serial, and without places in the arena.
+KernelPlan FlattenAddresses(LoopProgram program);
+// Each kernel's axes by loop_order.h, then merged.
+void OrderLoops(KernelPlan& plan);
+// Each kernel's tiling by choose_tiling.h, and its label.
+void ChooseTilings(KernelPlan& plan, const Target& target,
+                   const ScheduleOptions& options);
+
 }  // namespace kiln
 
 #endif  // KILN_COMPILER_SCHEDULE_PLAN_PIPELINE_H_

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/graph/graph_text.h"
+#include "compiler/graph_passes/graph_pipeline.h"
 #include "compiler/loop/loop_text.h"
 #include "compiler/loop/loop_verifier.h"
 #include "compiler/loop/lower_graph.h"
@@ -106,10 +107,15 @@ void ExpectMeansTheSame(absl::string_view graph_text) {
   const std::vector<RefValue> inputs = RandomInputs(*graph);
   const auto due = RunReference(*graph, inputs);
   ASSERT_TRUE(due.ok()) << due.status();
-  const auto program = LowerGraph(*graph);
+  Graph lowerable = *graph;
+  PassEnv env;
+  env.options.diagnostic.verify_passes = true;
+  std::vector<PassRecord> records;
+  ASSERT_EQ(RunGraphPipeline(lowerable, env, records), absl::OkStatus());
+  const auto program = LowerGraph(lowerable, {});
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_EQ(VerifyLoops(*program), absl::OkStatus()) << ToText(*program);
-  ExpectSame(RunLoops(*program, graph->constants, inputs), *due, "loops",
+  ExpectSame(RunLoops(*program, lowerable.constants, inputs), *due, "loops",
              ToText(*program));
   for (const char* target : {"sm_90", "x86-64-v3"}) {
     for (const bool no_fusion : {true, false}) {
@@ -117,7 +123,7 @@ void ExpectMeansTheSame(absl::string_view graph_text) {
                                     {.no_fusion = no_fusion});
       ASSERT_TRUE(plan.ok()) << plan.status();
       EXPECT_EQ(VerifyKernelPlan(*plan), absl::OkStatus()) << ToText(*plan);
-      ExpectSame(RunPlan(*plan, graph->constants, inputs), *due,
+      ExpectSame(RunPlan(*plan, lowerable.constants, inputs), *due,
                  no_fusion ? "apart" : "fused", ToText(*plan));
     }
   }

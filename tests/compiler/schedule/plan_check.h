@@ -13,7 +13,7 @@ namespace kiln {
 // and an empty plan when there is none.
 KernelPlan PlanOf(absl::string_view graph_text, absl::string_view target);
 
-// Expects the graph's loops, and its plans for CUDA and CPU with and without
+// Expects the graph's loops after all graph passes, and its plans for CUDA and CPU with and without
 // fusion, run point by point, to give what the reference gives.
 void ExpectMeansTheSame(absl::string_view graph_text);
 

@@ -1,0 +1,49 @@
+#include "compiler/codegen/write_kernels.h"
+
+#include "absl/strings/str_cat.h"
+#include "compiler/schedule/kernel_plan_text.h"
+#include "gtest/gtest.h"
+
+namespace kiln {
+namespace {
+
+std::string DropoutKernel(absl::string_view label, absl::string_view from,
+                          absl::string_view to, int stream) {
+  return absl::StrCat("  kernel ", label,
+                      " pointwise vector 1 threads 256 rows 1 each 1 {\n"
+                      "    nest native_dropout [i0 in 64] {\n"
+                      "      t0 = seed i64\n"
+                      "      t1 = index i64 i0\n"
+                      "      t2 = random f32 t0, t1 number ",
+                      stream, "\n      t3 = load f32 ", from,
+                      "[i0]\n      t4 = mul f32 t2, t3\n      ", to,
+                      "[i0] = t4\n    }\n  }\n");
+}
+
+TEST(WriteKernels, LayersThatDrawFromOtherStreamsShareAKernel) {
+  const auto plan = ParseKernelPlan(absl::StrCat(
+      "plan @g() {\n  in x : f32[64] index 0\n  out y : f32[64]\n"
+      "  out z : f32[64]\n",
+      DropoutKernel("first", "x", "y", 3), DropoutKernel("second", "y", "z", 8),
+      "  arena 0 bytes, peak live 0\n}\n"));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  for (const char* target : {"sm_90", "x86-64-v3"}) {
+    const auto sources = WriteKernels(*plan, *TargetFromName(target));
+    ASSERT_TRUE(sources.ok()) << sources.status();
+    ASSERT_EQ(sources->size(), 2u);
+    EXPECT_EQ((*sources)[0].symbol, (*sources)[1].symbol);
+    std::vector<int64_t> streams;
+    for (const KernelSource& source : *sources) {
+      for (const KernelParam& param : source.params) {
+        if (param.kind == KernelParam::Kind::kScalar)
+          streams.push_back(param.scalar.constant());
+      }
+    }
+    EXPECT_EQ(streams, (std::vector<int64_t>{3, 8}));
+    EXPECT_EQ((*sources)[1].params[0].buffer,
+              (*sources)[0].params[1].buffer);  // y
+  }
+}
+
+}  // namespace
+}  // namespace kiln

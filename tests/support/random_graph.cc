@@ -1,0 +1,293 @@
+#include "tests/support/random_graph.h"
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace kiln {
+namespace {
+
+// A size as written, and its value at the hint.
+struct Size {
+  std::string text;
+  int value;
+};
+
+struct Value {
+  std::string name;
+  std::string dtype;
+  std::vector<Size> sizes;
+  bool read = false;
+};
+
+class Writer {
+ public:
+  Writer(uint64_t seed, int nodes) : random_(seed) {
+    rows_ = Chance(2) ? Size{"N", 6} : Size{"5", 5};
+    middle_ = Chance(3) ? Size{"1", 1} : Size{"4", 4};
+    columns_ = Size{Chance(3) ? "3" : "8", 0};
+    columns_.value = columns_.text == "3" ? 3 : 8;
+    AddInput("f32", {rows_, middle_, columns_});
+    AddInput("f32", {rows_, middle_, columns_});
+    AddInput("f32", {columns_});
+    AddInput("bf16", {rows_, middle_, columns_});
+    Write("mask", "bool", values_[0].sizes, "gt.Tensor(%x0, %x1)");
+    for (int n = 0; n < nodes; ++n) Node();
+  }
+
+  std::string Text() const {
+    std::vector<std::string> inputs, outputs;
+    for (const Value& value : values_) {
+      if (value.name[0] == 'x') inputs.push_back(Declared(value));
+      if (value.name[0] != 'x' && !value.read) {
+        outputs.push_back("%" + value.name);
+      }
+    }
+    inputs.push_back("%index: i64[4]");
+    return absl::StrCat("graph @random(N in [2, 64] = 6)(",
+                        absl::StrJoin(inputs, ", "), ") -> (",
+                        absl::StrJoin(outputs, ", "), ") {\n", body_, "}\n");
+  }
+
+ private:
+  // One in `n`.
+  bool Chance(int n) { return random_() % static_cast<uint64_t>(n) == 0; }
+  int Below(size_t n) { return static_cast<int>(random_() % n); }
+
+  static std::string Dims(const std::vector<Size>& sizes) {
+    return absl::StrCat("[",
+                        absl::StrJoin(sizes, ", ",
+                                      [](std::string* out, const Size& size) {
+                                        absl::StrAppend(out, size.text);
+                                      }),
+                        "]");
+  }
+  static std::string Declared(const Value& value) {
+    return absl::StrCat("%", value.name, ": ", value.dtype, Dims(value.sizes));
+  }
+
+  void AddInput(const std::string& dtype, std::vector<Size> sizes) {
+    values_.push_back(
+        {absl::StrCat("x", values_.size()), dtype, std::move(sizes)});
+  }
+  void Write(const std::string& name, const std::string& dtype,
+             std::vector<Size> sizes, const std::string& call) {
+    absl::StrAppend(&body_, "  %", name, " = ", call, "\n");
+    values_.push_back({name, dtype, std::move(sizes)});
+  }
+  void Write(const std::string& dtype, std::vector<Size> sizes,
+             const std::string& call) {
+    Write(absl::StrCat("v", next_++), dtype, std::move(sizes), call);
+  }
+
+  // A float value of at least `rank` dimensions; young ones more often.
+  size_t Pick(size_t rank) {
+    for (int tries = 0; tries < 20; ++tries) {
+      const size_t back =
+          static_cast<size_t>(Below(Chance(3) ? values_.size() : 4));
+      const size_t at = values_.size() - 1 - std::min(back, values_.size() - 1);
+      if (values_[at].dtype != "bool" && values_[at].sizes.size() >= rank) {
+        return at;
+      }
+    }
+    return 0;
+  }
+  std::string Read(size_t at) {
+    values_[at].read = true;
+    return "%" + values_[at].name;
+  }
+  // Another of the same sizes, or one that broadcasts to them.
+  size_t Partner(size_t of) {
+    const std::vector<Size>& due = values_[of].sizes;
+    std::vector<size_t> fit;
+    for (size_t v = 0; v < values_.size(); ++v) {
+      const std::vector<Size>& sizes = values_[v].sizes;
+      bool fits = values_[v].dtype != "bool" && sizes.size() <= due.size();
+      for (size_t d = 0; fits && d < sizes.size(); ++d) {
+        const Size& at = due[due.size() - sizes.size() + d];
+        fits = sizes[d].text == at.text || sizes[d].text == "1";
+      }
+      if (fits) fit.push_back(v);
+    }
+    return fit[static_cast<size_t>(Below(fit.size()))];
+  }
+  std::string Wider(size_t a, size_t b) const {
+    return values_[a].dtype == "f32" || values_[b].dtype == "f32" ? "f32"
+                                                                  : "bf16";
+  }
+
+  void Node() {
+    switch (Below(8)) {
+      case 0:
+        return Unary();
+      case 1:
+      case 2:
+        return Binary();
+      case 3:
+        return Reduction();
+      case 4:
+      case 5:
+        return View();
+      case 6:
+        return Movement();
+      case 7:
+        return Other();
+    }
+  }
+
+  void Unary() {
+    constexpr const char* kNames[] = {"tanh", "sigmoid", "neg", "abs",
+                                      "sin",  "relu",    "cos"};
+    const size_t a = Pick(0);
+    const std::string name = kNames[Below(std::size(kNames))];
+    Write(values_[a].dtype, values_[a].sizes,
+          absl::StrCat(name, "(", Read(a), ")"));
+  }
+
+  void Binary() {
+    constexpr const char* kNames[] = {"add.Tensor", "sub.Tensor", "maximum",
+                                      "minimum"};
+    const size_t a = Pick(0), b = Partner(a);
+    const std::string name = kNames[Below(std::size(kNames))];
+    const std::string call =
+        absl::StrCat(name, "(", Read(a), ", ", Read(b), ")");
+    Write(Wider(a, b), values_[a].sizes, call);
+    const size_t sum = values_.size() - 1;
+    Write(values_[sum].dtype, values_[sum].sizes,
+          absl::StrCat("sin(", Read(sum), ")"));
+  }
+
+  void Reduction() {
+    constexpr const char* kNames[] = {"sum.dim_IntList", "amax", "amin",
+                                      "mean.dim"};
+    const size_t a = Pick(1);
+    const bool keep = Chance(2);
+    const int dim = Below(values_[a].sizes.size());
+    std::vector<Size> sizes = values_[a].sizes;
+    if (keep) {
+      sizes[static_cast<size_t>(dim)] = {"1", 1};
+    } else {
+      sizes.erase(sizes.begin() + dim);
+    }
+    const std::string name = kNames[Below(std::size(kNames))];
+    Write(values_[a].dtype, sizes,
+          absl::StrCat(name, "(", Read(a), ", [", dim, "]",
+                       keep ? ", true" : "", ")"));
+  }
+
+  void View() {
+    const size_t a = Pick(1);
+    std::vector<Size> sizes = values_[a].sizes;
+    const int dim = Below(sizes.size());
+    const std::string dtype = values_[a].dtype;
+    Size& size = sizes[static_cast<size_t>(dim)];
+    switch (Below(4)) {
+      case 0: {
+        std::vector<int> order(sizes.size());
+        for (size_t d = 0; d < order.size(); ++d)
+          order[d] = static_cast<int>(d);
+        std::rotate(order.begin(), order.begin() + dim, order.end());
+        std::rotate(sizes.begin(), sizes.begin() + dim, sizes.end());
+        return Write(dtype, sizes,
+                     absl::StrCat("permute(", Read(a), ", [",
+                                  absl::StrJoin(order, ", "), "])"));
+      }
+      case 1:
+        sizes.insert(sizes.begin() + dim, {"1", 1});
+        if (sizes.size() > 4) return Unary();
+        return Write(dtype, sizes,
+                     absl::StrCat("unsqueeze(", Read(a), ", ", dim, ")"));
+      case 2:
+        if (size.text == "N" || size.value < 3) return Unary();
+        size = {absl::StrCat(size.value - 1), size.value - 1};
+        return Write(dtype, sizes,
+                     absl::StrCat("slice.Tensor(", Read(a), ", ", dim, ", 1, ",
+                                  size.value + 1, ")"));
+      case 3:
+        sizes.erase(sizes.begin() + dim);
+        return Write(dtype, sizes,
+                     absl::StrCat("select.int(", Read(a), ", ", dim, ", 0)"));
+    }
+  }
+
+  void Movement() {
+    const size_t a = Pick(1);
+    std::vector<Size> sizes = values_[a].sizes;
+    const int dim = Below(sizes.size());
+    const std::string dtype = values_[a].dtype;
+    Size& size = sizes[static_cast<size_t>(dim)];
+    switch (Below(4)) {
+      case 0:
+        return Write(dtype, sizes,
+                     absl::StrCat("flip(", Read(a), ", [", dim, "])"));
+      case 1:
+        if (size.text == "N" || size.value > 16) return Unary();
+        size = {absl::StrCat(2 * size.value), 2 * size.value};
+        return Write(
+            dtype, sizes,
+            absl::StrCat("cat([", Read(a), ", ", Read(a), "], ", dim, ")"));
+      case 2:
+        if (size.text != "N" && size.value < 2) return Unary();
+        size = {"4", 4};
+        return Write(
+            dtype, sizes,
+            absl::StrCat("index_select(", Read(a), ", ", dim, ", %index)"));
+      case 3:
+        if (sizes.back().text == "N" || sizes.back().value > 16) return Unary();
+        sizes.back().value += 3;
+        sizes.back().text = absl::StrCat(sizes.back().value);
+        return Write(
+            dtype, sizes,
+            absl::StrCat("constant_pad_nd(", Read(a), ", [1, 2], 0.5)"));
+    }
+  }
+
+  void Other() {
+    const size_t a = Pick(1);
+    const int dim = Below(values_[a].sizes.size());
+    const std::vector<Size> sizes = values_[a].sizes;
+    switch (Below(4)) {
+      case 0: {
+        const std::string to = values_[a].dtype == "f32" ? "bf16" : "f32";
+        return Write(to, sizes,
+                     absl::StrCat("prims.convert_element_type(", Read(a), ", ",
+                                  to, ")"));
+      }
+      case 1:
+        return Write(values_[a].dtype, sizes,
+                     absl::StrCat("_softmax(", Read(a), ", ", dim, ", false)"));
+      case 2:
+        if (values_[a].dtype != "f32") return Unary();
+        return Write("f32", sizes,
+                     absl::StrCat("cumsum(", Read(a), ", ", dim, ")"));
+      case 3: {
+        const size_t b = Partner(a);
+        bool masked = values_[b].dtype == values_[a].dtype &&
+                      sizes.size() == 3 && sizes[0].text == rows_.text &&
+                      sizes[1].text == middle_.text &&
+                      sizes[2].text == columns_.text;
+        if (!masked) return Unary();
+        return Write(
+            values_[a].dtype, sizes,
+            absl::StrCat("where.self(%mask, ", Read(a), ", ", Read(b), ")"));
+      }
+    }
+  }
+
+  std::mt19937_64 random_;
+  Size rows_, middle_, columns_;
+  std::vector<Value> values_;
+  std::string body_;
+  int next_ = 0;
+};
+
+}  // namespace
+
+std::string RandomGraph(uint64_t seed, int nodes) {
+  return Writer(seed, nodes).Text();
+}
+
+}  // namespace kiln

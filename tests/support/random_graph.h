@@ -1,0 +1,22 @@
+#ifndef KILN_TESTS_SUPPORT_RANDOM_GRAPH_H_
+#define KILN_TESTS_SUPPORT_RANDOM_GRAPH_H_
+
+#include <cstdint>
+#include <string>
+
+namespace kiln {
+
+// The text of a graph of `nodes` random operators over random inputs: pointwise
+// ones with broadcasts, reductions, views, choices, scans, gathers and scatters,
+// f32 and bf16, sizes behind a symbol. Whatever nobody reads is an output.
+//
+// Values stay within a few units, so that roundings in another order stay small:
+// products and sums go through functions that are bounded. Comparisons are made
+// of f32 inputs alone, where nothing can round.
+//
+// Equal arguments give equal texts; the graph of n nodes begins that of n + 1.
+std::string RandomGraph(uint64_t seed, int nodes);
+
+}  // namespace kiln
+
+#endif  // KILN_TESTS_SUPPORT_RANDOM_GRAPH_H_
