@@ -33,7 +33,8 @@ class Writer {
     AddInput("f32", {rows_, middle_, columns_});
     AddInput("f32", {rows_, middle_, columns_});
     AddInput("f32", {columns_});
-    AddInput("bf16", {rows_, middle_, columns_});
+    halves_ = Chance(3);
+    AddInput(halves_ ? "bf16" : "f32", {rows_, middle_, columns_});
     Write("mask", "bool", values_[0].sizes, "gt.Tensor(%x0, %x1)");
     for (int n = 0; n < nodes; ++n) Node();
   }
@@ -251,6 +252,7 @@ class Writer {
     const std::vector<Size> sizes = values_[a].sizes;
     switch (Below(4)) {
       case 0: {
+        if (!halves_) return Unary();
         const std::string to = values_[a].dtype == "f32" ? "bf16" : "f32";
         return Write(to, sizes,
                      absl::StrCat("prims.convert_element_type(", Read(a), ", ",
@@ -279,6 +281,7 @@ class Writer {
 
   std::mt19937_64 random_;
   Size rows_, middle_, columns_;
+  bool halves_ = false;
   std::vector<Value> values_;
   std::string body_;
   int next_ = 0;

@@ -8,7 +8,7 @@ namespace kiln {
 
 // The text of a graph of `nodes` random operators over random inputs: pointwise
 // ones with broadcasts, reductions, views, choices, scans, gathers and scatters,
-// f32 and bf16, sizes behind a symbol. Whatever nobody reads is an output.
+// in one of three graphs with bf16, sizes behind a symbol. Whatever nobody reads is an output.
 //
 // Values stay within a few units, so that roundings in another order stay small:
 // products and sums go through functions that are bounded. Comparisons are made

@@ -50,7 +50,21 @@ std::vector<RefValue> RandomInputs(const Graph& graph) {
   return inputs;
 }
 
-void ExpectClose(const RefValue& got, const RefValue& due,
+// What is due of every element, relative to 1 + its size.
+//
+// f32: a sum of n terms in another order is off by at most n * 2^-24 of the sum
+// of their sizes, and our functions by 2 ulp: 1e-4 is that of 200 terms of a
+// few units. With halves anywhere: the reference rounds after each operator, a
+// kernel at stores alone; each rounding is 2^-9 of the value, and five in a row
+// are 1e-2, which a difference of two values may double.
+double ToleranceOf(const Graph& graph) {
+  for (uint32_t v = 0; v < graph.num_values(); ++v) {
+    if (IsHalf(graph.meta(ValueId{v}).dtype)) return 2e-2;
+  }
+  return 1e-4;
+}
+
+void ExpectClose(const RefValue& got, const RefValue& due, double tolerance,
                  const std::string& where) {
   const auto* a = std::get_if<RefTensor>(&got);
   const auto* b = std::get_if<RefTensor>(&due);
@@ -63,8 +77,6 @@ void ExpectClose(const RefValue& got, const RefValue& due,
       EXPECT_EQ(a->strides[d], b->strides[d]) << where;
     }
   }
-  // f32 sums of a few dozen terms in another order; halves round once.
-  const double tolerance = IsHalf(b->dtype) ? 2e-2 : 1e-4;
   const Elements x = Load(*a), y = Load(*b);
   for (int64_t k = 0; k < x.count(); ++k) {
     if (std::isnan(x.F(k)) && std::isnan(y.F(k))) continue;
@@ -75,14 +87,15 @@ void ExpectClose(const RefValue& got, const RefValue& due,
 }
 
 void ExpectSame(const absl::StatusOr<RefOutcome>& got, const RefOutcome& due,
-                const std::string& how, const std::string& text) {
+                double tolerance, const std::string& how,
+                const std::string& text) {
   ASSERT_TRUE(got.ok()) << how << ": " << got.status() << "\n" << text;
   for (size_t k = 0; k < due.outputs.size(); ++k) {
-    ExpectClose(got->outputs[k], due.outputs[k],
+    ExpectClose(got->outputs[k], due.outputs[k], tolerance,
                 how + " output " + std::to_string(k) + "\n" + text);
   }
   for (size_t k = 0; k < due.inputs.size(); ++k) {
-    ExpectClose(got->inputs[k], due.inputs[k],
+    ExpectClose(got->inputs[k], due.inputs[k], tolerance,
                 how + " input " + std::to_string(k) + "\n" + text);
   }
 }
@@ -107,6 +120,7 @@ void ExpectMeansTheSame(absl::string_view graph_text) {
   const std::vector<RefValue> inputs = RandomInputs(*graph);
   const auto due = RunReference(*graph, inputs);
   ASSERT_TRUE(due.ok()) << due.status();
+  const double tolerance = ToleranceOf(*graph);
   Graph lowerable = *graph;
   PassEnv env;
   env.options.diagnostic.verify_passes = true;
@@ -115,15 +129,15 @@ void ExpectMeansTheSame(absl::string_view graph_text) {
   const auto program = LowerGraph(lowerable, {});
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_EQ(VerifyLoops(*program), absl::OkStatus()) << ToText(*program);
-  ExpectSame(RunLoops(*program, lowerable.constants, inputs), *due, "loops",
-             ToText(*program));
+  ExpectSame(RunLoops(*program, lowerable.constants, inputs), *due, tolerance,
+             "loops", ToText(*program));
   for (const char* target : {"sm_90", "x86-64-v3"}) {
     for (const bool no_fusion : {true, false}) {
       const auto plan = PlanKernels(*program, *TargetFromName(target),
                                     {.no_fusion = no_fusion});
       ASSERT_TRUE(plan.ok()) << plan.status();
       EXPECT_EQ(VerifyKernelPlan(*plan), absl::OkStatus()) << ToText(*plan);
-      ExpectSame(RunPlan(*plan, lowerable.constants, inputs), *due,
+      ExpectSame(RunPlan(*plan, lowerable.constants, inputs), *due, tolerance,
                  no_fusion ? "apart" : "fused", ToText(*plan));
     }
   }
