@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compile and step time on the CPU, cold, against Inductor's C++ in the same run (KILN_TORCH_PYTHON).
 #
-# usage: ./kiln bench inductor [MODEL...]     (default: the eleven models of the first issue; minutes)
+# usage: ./kiln bench inductor [MODEL...]     (default: the eleven models that the tests promise; minutes)
 # Environment: KILN_TORCH_PYTHON, the python of a virtual environment with torch 2.11.
 set -euo pipefail
 cd "$(dirname "$0")/.."

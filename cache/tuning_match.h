@@ -18,7 +18,7 @@ namespace kiln {
 // each of its rows has the choice that it had then. Which rows are looked up
 // follows from the graph, target and options alone, never from a decision.
 // Hence equal (key, hint class, decisions in force) find an equal list, and
-// equal bytes: DESIGN's rule 5. A decision for a row that an entry does not
+// equal bytes. A decision for a row that an entry does not
 // name leaves it alone; one that is taken back makes the old entry good again.
 
 // Is each line of `tuned`, "ROW CHOICE" or "ROW ", what `decisions` say now? A

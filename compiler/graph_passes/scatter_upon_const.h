@@ -16,7 +16,7 @@ namespace kiln {
 // is filled, nothing read back, and the choice fuses with what uses it. An
 // index out of range, an error in eager mode, chooses the background.
 //
-// Source: facts/scatter_upon_const.md. Expects folded constants. Linear.
+// Source: Inductor's pass of that name. Expects folded constants. Linear.
 absl::StatusOr<Changed> ScatterUponConst(Graph& graph, const PassEnv& env);
 
 }  // namespace kiln

@@ -9,8 +9,7 @@
 namespace kiln {
 
 // When a value is computed where it is read, instead of once and stored.
-// Source: Inductor's realize_* thresholds (facts/pipeline.md A), which its
-// users know. Higher: fewer kernels and less memory, more arithmetic.
+// Source: Inductor's realize_* thresholds, which its users know. Higher: fewer kernels and less memory, more arithmetic.
 struct InlineLimits {
   int loads_when_shared = 4;  // of a producer with several readers
   int ops_when_shared = 30;

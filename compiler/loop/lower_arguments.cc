@@ -50,7 +50,7 @@ int Category(DType d) { return IsFloat(d) ? 2 : IsInteger(d) ? 1 : 0; }
 
 DType PromoteArguments(const Graph& graph, absl::Span<const Argument> args) {
   // Tensors with dimensions, those without, numbers: the later ones count only
-  // when their category is higher (facts/ops.md 6.1).
+  // when their category is higher (PyTorch's type promotion).
   std::optional<DType> levels[3];
   const auto join = [](std::optional<DType>& level, DType dtype) {
     level = level.has_value() ? PromoteTypes(*level, dtype) : dtype;

@@ -10,7 +10,7 @@ namespace kiln {
 namespace {
 
 // More parts than this take several nests, each on its own stretch of the
-// result. Source: Inductor's max_pointwise_cat_inputs (facts/pipeline.md A).
+// result. Source: Inductor's max_pointwise_cat_inputs.
 constexpr size_t kPartsOfOneNest = 8;
 
 struct Part {

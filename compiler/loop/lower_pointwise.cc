@@ -149,7 +149,7 @@ absl::Status NumberWins(NodeLowering& n, ScalarOp op) {
   });
 }
 
-// Powers by a small number are products; facts/ops.md 6.2.
+// Powers by a small number are products, as in Inductor.
 ScalarId PowerBy(BodyBuilder& b, DType type, ScalarId x, double exponent) {
   if (exponent == 0) return b.Int(type, 1);
   if (exponent == 1) return x;

@@ -7,7 +7,7 @@
 //
 // Types: every node has a dtype, the type it is computed in. Half types never
 // appear inside but at kLoad, kCast and a store's value: arithmetic on them is
-// float32 (facts/ops.md: rounding happens at stores).
+// float32 (as Inductor does: rounding happens at stores).
 
 #include <cstdint>
 #include <optional>

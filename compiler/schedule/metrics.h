@@ -12,10 +12,10 @@ struct KernelBytes {
   SymExpr written = 0;
 };
 
-// The bytes that a kernel moves, by the model of facts/scatter_upon_const.md
-// section 3: each buffer is charged once, with its accesses (one a point of
-// the nest for each load) or its size, whichever is less. A buffer that is
-// loaded and stored counts as written.
+// The bytes that a kernel moves, by Inductor's model (num_bytes_accessed): each
+// buffer is charged once, with its accesses (one a point of the nest for each
+// load) or its size, whichever is less. A buffer that is loaded and stored
+// counts as written.
 KernelBytes BytesOf(const LoopNest& nest, const std::vector<Buffer>& buffers);
 
 // What a plan asks of the device a run.

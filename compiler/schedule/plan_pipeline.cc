@@ -16,7 +16,7 @@ namespace kiln {
 
 namespace {
 
-// Source: Inductor's kernel_name_max_ops (facts/pipeline.md A).
+// Source: Inductor's kernel_name_max_ops.
 constexpr size_t kMostOriginsInName = 10;
 
 absl::string_view KindOf(const LoopNest& nest, const KernelTiling& tiling) {

@@ -1,5 +1,5 @@
 // Activations and their gradients, element by element. Every formula is
-// eager's own, so that results agree to rounding (facts/ops.md 4).
+// eager's own, so that results agree to rounding.
 
 #include <cmath>
 

@@ -7,7 +7,7 @@
 // A decomposition computes in f32 (f64 for f64) from the first operator to the
 // last: half types are brought up at the start and rounded once at the end, by
 // the caller, who gives every result the dtype, and the strides, of the node's
-// own (facts/ops.md 6.1: rounding happens at stores only).
+// own (as in Inductor: rounding happens at stores only).
 
 #include <optional>
 #include <vector>

@@ -75,8 +75,7 @@ ValueId AlongClasses(Emitter& e, ValueId v, int rank) {
   return e.View(v, sizes);
 }
 
-// where(class == target, -g * weight / total, 0): no zeros to scatter into
-// (facts/scatter_upon_const.md).
+// where(class == target, -g * weight / total, 0): no zeros to scatter into.
 Parts NllLossBackward(Decomposition& d) {
   Emitter& e = d.e;
   const DimVector sizes = e.meta(d.Tensor("self")).sizes;
