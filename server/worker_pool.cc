@@ -5,6 +5,7 @@
 #include <fstream>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/log.h"
@@ -85,8 +86,12 @@ absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Start(
 
 absl::Status WorkerPool::WaitForFirstHello() {
   MutexLock lock(&mu_);
-  while (build_ == nullptr && failed_starts_ < size()) changed_.Wait(&mu_);
-  return build_ != nullptr ? absl::OkStatus() : last_failure_;
+  const auto started = [](const Slot& slot) { return slot.starts > 0; };
+  while (absl::c_none_of(slots_, started)) {
+    if (failed_starts_ == size()) return last_failure_;
+    changed_.Wait(&mu_);
+  }
+  return absl::OkStatus();
 }
 
 void WorkerPool::End() {
@@ -225,6 +230,7 @@ absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerPool::Ready(int index) {
   MutexLock lock(&mu_);
   slots_[index].process = process;
   ++slots_[index].starts;
+  changed_.SignalAll();
   if (ending_) process->Interrupt();
   return process;
 }
@@ -251,7 +257,6 @@ absl::Status WorkerPool::TakeIdentity(const wire::HelloReply& hello) {
     if (before == build->toolchain_text) return absl::OkStatus();
     identity_ = hello;
     build_ = build;
-    changed_.SignalAll();
   }
   if (!before.empty()) {
     LogWarning("toolchain.replaced",

@@ -21,7 +21,7 @@ namespace {
 DaemonAddress AddressOf(const TestDaemon& daemon) {
   DaemonAddress address;
   address.socket = daemon.config().socket;
-  address.connect_timeout = absl::Seconds(10);
+  address.connect_timeout = absl::Seconds(60);
   return address;
 }
 
@@ -168,7 +168,8 @@ TEST(CompileClient, ManyThreadsAskForOneKeyAndOneCompileIsMade) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(daemon.count(Count::kJobsDone), 1);
+  // Not jobs: one may begin as another ends, and find what that one stored.
+  EXPECT_EQ(daemon.count(Count::kPlans), 1);
 }
 
 }  // namespace

@@ -198,12 +198,13 @@ TEST(Daemon, AnErrorOfTheWorkerReachesTheCallerWithItsReason) {
 TEST(Daemon, ACallersDeadlineEndsItsWaitAndTheJobIsStoredAllTheSame) {
   TestDaemon d;
   const wire::CompileRequest request = FakeRequest({"fake.gate.a"});
-  std::thread client([&d, &request] {
-    const CompileAnswer answer =
-        d.client().Compile(request, absl::Milliseconds(500));
-    EXPECT_EQ(answer.status.code(), absl::StatusCode::kDeadlineExceeded);
-  });
-  client.join();
+  // The deadline is to pass while the job runs, however late it starts: one
+  // that is still queued then is cancelled.
+  for (int seconds = 1; d.count(Count::kJobsStarted) == 0; seconds *= 2) {
+    ASSERT_LT(seconds, 100) << "no job started";
+    EXPECT_EQ(d.client().Compile(request, absl::Seconds(seconds)).status.code(),
+              absl::StatusCode::kDeadlineExceeded);
+  }
   WaitUntil(d, [&d] { return WaitersOf(d) == 0; });
   d.OpenGate("a");
   WaitUntil(d, [&d] { return d.count(Count::kJobsDone) == 1; });
@@ -456,14 +457,12 @@ TEST(Daemon, ACallerThatDoesNotReadIsCutOff) {
   const wire::CompileRequest big = FakeRequest({"fake.build_pad.20000000"});
   grpc::ClientContext context;
   const auto stream = d.client().compile().Compile(&context, big);
-  WaitUntil(d, [&d] { return d.count(Count::kCallsUnread) == 1; });
-  // Its thread serves others again.
-  CompileAnswer next;
-  WaitUntil(d, [&d, &next] {
-    next = d.client().Compile(FakeRequest({"fake.salt.a"}));
-    return ReasonOf(next.status) != ErrorReason::kQueueFull;
+  WaitUntil(d, [&d] { return d.count(Count::kCallsUnread) >= 1; });
+  // Its thread serves others again: those that read within the second, which a
+  // busy machine may keep this one from.
+  WaitUntil(d, [&d] {
+    return d.client().Compile(FakeRequest({"fake.salt.a"})).status.ok();
   });
-  EXPECT_TRUE(next.status.ok()) << next.status;
   wire::CompileEvent event;
   while (stream->Read(&event)) {
   }
