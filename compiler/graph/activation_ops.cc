@@ -1,7 +1,11 @@
 // Activations and their gradients. All are replaced by plainer operators.
 
+#include <utility>
+
 #include "compiler/graph/elementwise_rules.h"
+#include "compiler/graph/layout_rules.h"
 #include "compiler/graph/op_families.h"
+#include "proto/base/status.h"
 
 namespace kiln {
 namespace {
@@ -9,7 +13,47 @@ namespace {
 constexpr auto kDecompose = Handling::kDecompose;
 constexpr auto kInplace = OpRow::Inplace::kYes;
 
+// glu(self, dim): the first half, gated by the second.
+absl::StatusOr<TensorMetas> InferGlu(const InferInput& in) {
+  const TensorMeta& self = in.tensor(0);
+  if (self.rank() == 0) return Malformed("a tensor of rank 0");
+  ASSIGN_OR_RETURN(const int dim, WrapDim(in.integer(1), self.rank()));
+  DimVector sizes = self.sizes;
+  sizes[dim] = FloorDiv(sizes[dim], 2);
+  return TensorMetas{ContiguousMeta(self.dtype, std::move(sizes))};
+}
+
+// log_sigmoid_forward(self): the result, and exp(-|x|) for the gradient, which
+// CUDA leaves out.
+absl::StatusOr<TensorMetas> InferLogSigmoid(const InferInput& in) {
+  ASSIGN_OR_RETURN(TensorMetas metas, InferUnary(in));
+  metas.push_back(in.device == DeviceType::kCuda
+                      ? ContiguousMeta(metas[0].dtype, {0})
+                      : metas[0]);
+  return metas;
+}
+
+// _prelu_kernel_backward(grad_output, self, weight)
+absl::StatusOr<TensorMetas> InferPreluBackward(const InferInput& in) {
+  ASSIGN_OR_RETURN(TensorMetas metas, InferTernary(in));
+  metas.push_back(metas[0]);
+  return metas;
+}
+
 constexpr OpRow kRows[] = {
+    {"aten.glu.default", "(Tensor self, int dim=-1) -> Tensor", InferGlu,
+     kDecompose},
+    {"aten.log_sigmoid_forward.default",
+     "(Tensor self) -> (Tensor output, Tensor buffer)", InferLogSigmoid,
+     kDecompose},
+    {"aten.log_sigmoid_backward.default",
+     "(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor", InferBinary,
+     kDecompose},
+    {"aten._prelu_kernel.default", "(Tensor self, Tensor weight) -> Tensor",
+     InferBinary, kDecompose},
+    {"aten._prelu_kernel_backward.default",
+     "(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)",
+     InferPreluBackward, kDecompose},
     {"aten.gelu.default", "(Tensor self, *, str approximate='none') -> Tensor",
      InferUnary, kDecompose, kInplace},
     {"aten.gelu_backward.default",

@@ -13,6 +13,7 @@ namespace kiln {
 namespace {
 
 constexpr auto kLower = Handling::kLower;
+constexpr auto kDecompose = Handling::kDecompose;
 
 // The dtype that PyTorch gives a tensor of this number.
 DType DTypeOfNumber(const Argument& number) {
@@ -205,7 +206,37 @@ absl::StatusOr<TensorMetas> InferTriuIndices(const InferInput& in) {
   "pin_memory=None"
 #define KILN_LIKE_OPTIONS KILN_OPTIONS ", MemoryFormat? memory_format=None"
 
+// new_empty_strided(self, size, stride, ...)
+absl::StatusOr<TensorMetas> InferNewStrided(const InferInput& in) {
+  TensorMeta meta;
+  meta.dtype = in.dtype(3).value_or(in.tensor(0).dtype);
+  meta.sizes = in.ints(1);
+  meta.strides = in.ints(2);
+  RETURN_IF_ERROR(CheckSizes(meta.sizes));
+  if (meta.sizes.size() != meta.strides.size()) {
+    return Malformed("stride of another rank than size");
+  }
+  return TensorMetas{std::move(meta)};
+}
+// logspace(start, end, steps, base, *, dtype)
+absl::StatusOr<TensorMetas> InferLogspace(const InferInput& in) {
+  return Filled(in.dtype(4).value_or(DType::kFloat32), {in.sym(2)});
+}
+
+// prims.inductor_seed(device)
+absl::StatusOr<TensorMetas> InferSeed(const InferInput&) {
+  return TensorMetas{ContiguousMeta(DType::kInt64, {})};
+}
+// prims.inductor_random(size, seed, mode)
+absl::StatusOr<TensorMetas> InferRandom(const InferInput& in) {
+  return TensorMetas{ContiguousMeta(DType::kFloat32, in.ints(0))};
+}
+
 constexpr OpRow kRows[] = {
+    {"prims.inductor_seed.default", "(Device device) -> Tensor", InferSeed,
+     kLower},
+    {"prims.inductor_random.default",
+     "(SymInt[] size, Tensor seed, str mode) -> Tensor", InferRandom, kLower},
     {"aten.full.default",
      "(SymInt[] size, Scalar fill_value, *, " KILN_OPTIONS ") -> Tensor",
      InferFull, kLower},
@@ -265,17 +296,46 @@ constexpr OpRow kRows[] = {
      kLower},
     {"aten.eye.m", "(SymInt n, SymInt m, *, " KILN_OPTIONS ") -> Tensor",
      InferEyeM, kLower},
+    {"aten.new_empty_strided.default",
+     "(Tensor self, SymInt[] size, SymInt[] stride, *, " KILN_OPTIONS
+     ") -> Tensor",
+     InferNewStrided, kLower},
     {"aten.linspace.default",
      "(Scalar start, Scalar end, int steps, *, " KILN_OPTIONS ") -> Tensor",
-     InferLinspace, kLower},
+     InferLinspace, kDecompose},
+    {"aten.linspace.Tensor_Tensor",
+     "(Tensor start, Tensor end, int steps, *, " KILN_OPTIONS ") -> Tensor",
+     InferLinspace, kDecompose},
+    {"aten.linspace.Tensor_Scalar",
+     "(Tensor start, Scalar end, int steps, *, " KILN_OPTIONS ") -> Tensor",
+     InferLinspace, kDecompose},
+    {"aten.linspace.Scalar_Tensor",
+     "(Scalar start, Tensor end, int steps, *, " KILN_OPTIONS ") -> Tensor",
+     InferLinspace, kDecompose},
+    {"aten.logspace.default",
+     "(Scalar start, Scalar end, int steps, float base=10.0, *, " KILN_OPTIONS
+     ") -> Tensor",
+     InferLogspace, kDecompose},
+    {"aten.logspace.Tensor_Tensor",
+     "(Tensor start, Tensor end, int steps, float base=10.0, *, " KILN_OPTIONS
+     ") -> Tensor",
+     InferLogspace, kDecompose},
+    {"aten.logspace.Tensor_Scalar",
+     "(Tensor start, Scalar end, int steps, float base=10.0, *, " KILN_OPTIONS
+     ") -> Tensor",
+     InferLogspace, kDecompose},
+    {"aten.logspace.Scalar_Tensor",
+     "(Scalar start, Tensor end, int steps, float base=10.0, *, " KILN_OPTIONS
+     ") -> Tensor",
+     InferLogspace, kDecompose},
     {"aten.tril_indices.default",
      "(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? "
      "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     InferTrilIndices, kLower},
+     InferTrilIndices, kDecompose},
     {"aten.triu_indices.default",
      "(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? "
      "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-     InferTriuIndices, kLower},
+     InferTriuIndices, kDecompose},
 };
 
 }  // namespace

@@ -157,7 +157,9 @@ absl::StatusOr<TensorMetas> InferGather(const InferInput& in) {
   const TensorMeta& index = in.tensor(2);
   RETURN_IF_ERROR(CheckIndex(index));
   RETURN_IF_ERROR(WrapDim(in.integer(1), self.rank()).status());
-  if (std::max(index.rank(), 1) != std::max(self.rank(), 1)) {
+  // An empty index may have any rank, as in PyTorch.
+  if (std::max(index.rank(), 1) != std::max(self.rank(), 1) &&
+      !index.numel().Is(0)) {
     return Malformed(
         absl::StrCat("index ", ToText(index), " into ", ToText(self)));
   }

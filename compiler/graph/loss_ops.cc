@@ -115,6 +115,13 @@ constexpr OpRow kRows[] = {
      "(Tensor grad_output, Tensor self, Tensor target, int reduction) -> "
      "Tensor",
      InferLossBackward, kDecompose},
+    {"aten.soft_margin_loss.default",
+     "(Tensor self, Tensor target, int reduction=Mean) -> Tensor", InferLoss,
+     kDecompose},
+    {"aten.soft_margin_loss_backward.default",
+     "(Tensor grad_output, Tensor self, Tensor target, int reduction) -> "
+     "Tensor",
+     InferLossBackward, kDecompose},
     {"aten.smooth_l1_loss.default",
      "(Tensor self, Tensor target, int reduction=Mean, float beta=1.0) -> "
      "Tensor",

@@ -80,11 +80,12 @@ constexpr std::pair<absl::string_view, absl::string_view> kFunctionalOf[] = {
 
 OpTable MakeOpTable() {
   const absl::Span<const OpRow> families[] = {
-      UnaryOps(),       BinaryOps(), TernaryOps(), ActivationOps(),
-      FactoryOps(),     CopyOps(),   ViewOps(),    ReductionOps(),
-      MatmulOps(),      NormOps(),   LossOps(),    IndexOps(),
-      ConvolutionOps(), ShapeOps(),  PoolingOps(), AttentionOps(),
-      ForeachOps()};
+      UnaryOps(),       BinaryOps(),    TernaryOps(), ActivationOps(),
+      FactoryOps(),     CopyOps(),      ViewOps(),    ReductionOps(),
+      MatmulOps(),      NormOps(),      LossOps(),    IndexOps(),
+      ConvolutionOps(), ShapeOps(),     PoolingOps(), AttentionOps(),
+      ForeachOps(),     EmbeddingOps(), OrderOps(),   ViewCopyOps(),
+      RearrangeOps()};
   OpTable table;
   size_t rows = 0;
   for (const auto& family : families) rows += family.size();

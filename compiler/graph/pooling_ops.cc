@@ -168,7 +168,7 @@ constexpr OpRow kRows[] = {
     {"aten.upsample_nearest2d_backward.default",
      "(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? "
      "scales_h=None, float? scales_w=None) -> Tensor",
-     InferUpsampleBackward, kLower},
+     InferUpsampleBackward, Handling::kDecompose},
 };
 
 }  // namespace

@@ -151,6 +151,26 @@ absl::StatusOr<TensorMetas> InferLogSumExp(const InferInput& in) {
   return TensorMetas{std::move(meta)};
 }
 
+// aminmax(self, *, dim, keepdim)
+absl::StatusOr<TensorMetas> InferAminmax(const InferInput& in) {
+  const TensorMeta& self = in.tensor(0);
+  std::vector<int64_t> dims;
+  if (in.has(1)) dims.push_back(in.integer(1));
+  ASSIGN_OR_RETURN(TensorMeta least,
+                   Reduced(self, dims, in.flag(2), self.dtype));
+  return TensorMetas{least, least};
+}
+
+// count_nonzero(self, dim)
+absl::StatusOr<TensorMetas> InferCount(const InferInput& in) {
+  const TensorMeta& self = in.tensor(0);
+  std::vector<int64_t> dims;
+  if (in.has(1)) dims = in.fixed_ints(1);
+  ASSIGN_OR_RETURN(TensorMeta count,
+                   Reduced(self, dims, /*keepdim=*/false, DType::kInt64));
+  return TensorMetas{std::move(count)};
+}
+
 // cumsum(self, dim, *, dtype)
 absl::StatusOr<TensorMetas> InferScan(const InferInput& in) {
   const TensorMeta& self = in.tensor(0);
@@ -221,6 +241,15 @@ constexpr OpRow kRows[] = {
      "(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> "
      "Tensor",
      InferProdDim, kLower},
+    {"aten.nansum.default", kDims, InferSumDims, kDecompose},
+    {"aten.aminmax.default",
+     "(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, "
+     "Tensor max)",
+     InferAminmax, kDecompose},
+    {"aten.count_nonzero.dim_IntList", "(Tensor self, int[] dim) -> Tensor",
+     InferCount, kDecompose},
+    {"aten.count_nonzero.default", "(Tensor self, int? dim=None) -> Tensor",
+     InferCount, kDecompose},
     {"aten.mean.default", kAll, InferMeanAll, kDecompose},
     {"aten.mean.dim", kDims, InferMeanDims, kDecompose},
     {"aten.amax.default", kPlainDims, InferAmax, kLower},

@@ -68,6 +68,9 @@ constexpr OpRow kRows[] = {
     {"aten.logit.default", "(Tensor self, float? eps=None) -> Tensor",
      InferUnaryFloat, kLower, kInplace},
 
+    {"aten.mvlgamma.default", "(Tensor self, int p) -> Tensor", InferUnaryFloat,
+     Handling::kDecompose, kInplace},
+
     // Tests.
     {"aten.isnan.default", kUnary, InferUnaryBool, kLower},
     {"aten.isinf.default", kUnary, InferUnaryBool, kLower},

@@ -20,7 +20,9 @@ std::vector<DecomposeFn> JoinFamilies() {
         StatisticsDecompositions(), MatmulDecompositions(),
         ConvolutionDecompositions(), AttentionDecompositions(),
         ForeachDecompositions(), MovementDecompositions(),
-        PointwiseDecompositions(), PoolingDecompositions()}) {
+        PointwiseDecompositions(), PoolingDecompositions(),
+        OrderDecompositions(), EmbeddingDecompositions(),
+        FactoryDecompositions(), RearrangeDecompositions()}) {
     for (const DecomposeRow& row : family) {
       const OpDef* op = FindOp(row.name);
       if (op != nullptr) table[op->index] = row.run;

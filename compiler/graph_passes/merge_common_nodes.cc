@@ -77,7 +77,8 @@ struct NodeKey {
 
 bool IsRandom(const OpDef& op) {
   static const OpDef& kDropout = KnownOp("aten.native_dropout.default");
-  return &op == &kDropout;
+  static const OpDef& kSeed = KnownOp("prims.inductor_seed.default");
+  return &op == &kDropout || &op == &kSeed;
 }
 
 }  // namespace

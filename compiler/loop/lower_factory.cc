@@ -85,6 +85,7 @@ absl::Status Eye(NodeLowering& n, ScalarOp) {
 }
 
 constexpr LowerRow kRows[] = {
+    {"aten.zero.default", Zeros},
     {"aten.zeros.default", Zeros},
     {"aten.zeros_like.default", Zeros},
     {"aten.new_zeros.default", Zeros},

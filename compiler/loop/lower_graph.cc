@@ -20,7 +20,8 @@ const std::vector<LowerRow>& LowerTable() {
     for (const auto family :
          {PointwiseLowerings(), SelectLowerings(), ReductionLowerings(),
           FactoryLowerings(), IndexLowerings(), ScatterLowerings(),
-          CatLowerings(), PoolLowerings(), RandomLowerings()}) {
+          CatLowerings(), PoolLowerings(), RandomLowerings(),
+          ScatterReduceLowerings()}) {
       for (const LowerRow& row : family) by_name.emplace(row.name, row);
     }
     auto* table = new std::vector<LowerRow>(AllOps().size());

@@ -109,6 +109,10 @@ absl::Status Gather(NodeLowering& n, ScalarOp) {
   NestWriter nest = n.Write();
   const DimVector at = nest.Iterate(n.result_meta().sizes);
   const DimVector& sizes = n.meta(0).sizes;
+  if (n.result_meta().numel().Is(0)) {
+    n.g.PlaceResult(n.result());
+    return absl::OkStatus();
+  }
   DimVector from = at;
   if (!sizes.empty()) {
     const auto dim =
@@ -299,7 +303,47 @@ absl::Status SelectBackward(NodeLowering& n, ScalarOp) {
   return SelectOver(n, std::nullopt, n.tensor(0));
 }
 
+// `source` along a diagonal of dims a and b, over `self` or zeros: its last dim
+// runs along the diagonal, the others are those of the result.
+absl::Status DiagonalOver(NodeLowering& n, std::optional<ValueId> self,
+                          ValueId source, size_t offset_arg) {
+  NestWriter nest = n.Write();
+  const DimVector& sizes = n.result_meta().sizes;
+  const int rank = static_cast<int>(sizes.size());
+  const DimVector at = nest.Iterate(sizes);
+  const SymExpr& offset = n.arg(offset_arg).sym();
+  const auto a = static_cast<size_t>(WrapDim(n.arg(offset_arg + 1), rank));
+  const auto b = static_cast<size_t>(WrapDim(n.arg(offset_arg + 2), rank));
+  DimVector source_at;
+  for (size_t d = 0; d < at.size(); ++d) {
+    if (d != a && d != b) source_at.push_back(at[d]);
+  }
+  const bool above = !n.g.shapes().KnownLt(offset, 0);
+  source_at.push_back(n.g.meta(source).sizes.back().Is(1) ? SymExpr(0)
+                      : above                             ? at[a]
+                                                          : at[b]);
+  const ScalarId inside = nest.body.Op(
+      ScalarOp::kEq, nest.body.Index(at[b] - at[a]), nest.body.Index(offset));
+  StoreOver(nest, n, at, self, source, source_at, inside);
+  return absl::OkStatus();
+}
+
+// diagonal_scatter(self, src, offset, dim1, dim2), diagonal_backward(grad,
+// sizes, offset, dim1, dim2), diag_embed(self, offset, dim1, dim2).
+absl::Status DiagonalScatter(NodeLowering& n, ScalarOp) {
+  return DiagonalOver(n, n.tensor(0), n.tensor(1), 2);
+}
+absl::Status DiagonalBackward(NodeLowering& n, ScalarOp) {
+  return DiagonalOver(n, std::nullopt, n.tensor(0), 2);
+}
+absl::Status DiagEmbed(NodeLowering& n, ScalarOp) {
+  return DiagonalOver(n, std::nullopt, n.tensor(0), 1);
+}
+
 constexpr LowerRow kRows[] = {
+    {"aten.diagonal_scatter.default", DiagonalScatter},
+    {"aten.diagonal_backward.default", DiagonalBackward},
+    {"aten.diag_embed.default", DiagEmbed},
     {"aten.index.Tensor", Index},
     {"aten._unsafe_index.Tensor", Index},
     {"aten.index_select.default", IndexSelect},

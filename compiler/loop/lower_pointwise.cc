@@ -127,7 +127,9 @@ absl::Status DivMode(NodeLowering& n, ScalarOp) {
 }
 
 absl::Status Compare(NodeLowering& n, ScalarOp op) {
-  return Elementwise(n, 2, PromotedType(n, 2), [op](BodyBuilder& b, Args x) {
+  DType type = PromotedType(n, 2);
+  if (type == DType::kBool) type = DType::kInt32;  // false before true
+  return Elementwise(n, 2, type, [op](BodyBuilder& b, Args x) {
     return b.Op(op, x[0], x[1]);
   });
 }

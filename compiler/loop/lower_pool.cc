@@ -1,6 +1,7 @@
 // Windows over the last two dimensions, unrolled: a small window is cheaper as
 // arithmetic than as a loop, and fuses.
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -95,7 +96,7 @@ absl::Status MaxPool(NodeLowering& n, ScalarOp) {
   const size_t rank = at.size();
   const bool bounded = ReachesOut(n, w, n.meta(0), n.result_meta());
   const DType type = ComputeType(n.meta(0).dtype);
-  ScalarId best = 0, place = 0;
+  ScalarId best = 0, place = 0, found = 0;
   bool first = true;
   for (int64_t i = 0; i < w.kernel[0]; ++i) {
     for (int64_t j = 0; j < w.kernel[1]; ++j) {
@@ -108,18 +109,27 @@ absl::Status MaxPool(NodeLowering& n, ScalarOp) {
       const ScalarId low =
           IsFloat(type)
               ? b.Float(type, -std::numeric_limits<double>::infinity())
-              : b.Int(type, std::numeric_limits<int64_t>::min());
+              : b.Int(type, -(int64_t{1} << (8 * SizeInBytes(type) - 1)));
       const ScalarId value = b.Where(cell.inside, cell.value, low);
       const ScalarId here = b.Index(row * n.meta(0).sizes[rank - 1] + column);
       if (first) {
         best = value;
         place = here;
+        found = cell.inside;
         first = false;
         continue;
       }
       ScalarId better = b.Op(ScalarOp::kGt, value, best);
       if (IsFloat(type)) {
         better = b.Op(ScalarOp::kOr, better, b.Op(ScalarOp::kIsNan, value));
+      }
+      if (bounded) {
+        // The first cell inside counts, be it the least there is.
+        const ScalarId opens =
+            b.Op(ScalarOp::kAnd, cell.inside, b.Op(ScalarOp::kNot, found));
+        better = b.Op(ScalarOp::kOr, opens,
+                      b.Op(ScalarOp::kAnd, cell.inside, better));
+        found = b.Op(ScalarOp::kOr, found, cell.inside);
       }
       best = b.Where(better, value, best);
       place = b.Where(better, here, place);
@@ -287,7 +297,36 @@ absl::Status AvgPoolBackward(NodeLowering& n, ScalarOp) {
   return absl::OkStatus();
 }
 
-// upsample_nearest2d: each element reads the cell it lies in.
+// Where element `at` of a dimension of `to` stands among `from`. Eager mode
+// multiplies in f32 by the given scale's reciprocal or by from / to; a division
+// of integers stands in where it comes to the same.
+SymExpr NearestPlace(NestWriter& nest, const SymExpr& at, const SymExpr& from,
+                     const SymExpr& to, const Argument& scale) {
+  if (from.Is(1)) return 0;
+  const SymExpr exact = FloorDiv(at * from, to);
+  const bool given = !scale.is_none();
+  if (!from.is_constant() || !to.is_constant()) return exact;
+  const float ratio = given ? static_cast<float>(1.0 / NumberOf(scale))
+                            : static_cast<float>(from.constant()) /
+                                  static_cast<float>(to.constant());
+  const auto place = [&](int64_t i) {
+    return std::min(static_cast<int64_t>(static_cast<float>(i) * ratio),
+                    from.constant() - 1);
+  };
+  bool same = true;
+  for (int64_t i = 0; i < to.constant(); ++i) {
+    same &= place(i) == i * from.constant() / to.constant();
+  }
+  if (same) return exact;
+  BodyBuilder& b = nest.body;
+  const ScalarId scaled =
+      b.Op(ScalarOp::kMul, b.Cast(DType::kFloat32, b.Index(at)),
+           b.Float(DType::kFloat32, ratio));
+  return b.AsIndex(b.Op(ScalarOp::kMinimum, b.Cast(DType::kInt64, scaled),
+                        b.Index(from - 1)));
+}
+
+// upsample_nearest2d(self, output_size, scales_h, scales_w).
 absl::Status UpsampleNearest(NodeLowering& n, ScalarOp) {
   NestWriter nest = n.Write();
   const DimVector& to = n.result_meta().sizes;
@@ -295,7 +334,7 @@ absl::Status UpsampleNearest(NodeLowering& n, ScalarOp) {
   const DimVector at = nest.Iterate(to);
   DimVector place = at;
   for (size_t d = 2; d < at.size(); ++d) {
-    place[d] = from[d].Is(1) ? SymExpr(0) : FloorDiv(at[d] * from[d], to[d]);
+    place[d] = NearestPlace(nest, at[d], from[d], to[d], n.arg(d));
   }
   nest.Store(n.result(), at, nest.Load(n.tensor(0), place));
   nest.Finish();
@@ -308,7 +347,6 @@ constexpr LowerRow kRows[] = {
     {"aten.avg_pool2d.default", AvgPool},
     {"aten.avg_pool2d_backward.default", AvgPoolBackward},
     {"aten.upsample_nearest2d.default", UpsampleNearest},
-    {"aten.upsample_nearest2d.vec", UpsampleNearest},
 };
 
 }  // namespace

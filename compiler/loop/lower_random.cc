@@ -2,6 +2,7 @@
 // result depends on the run's seed alone.
 
 #include <cmath>
+#include <string>
 
 #include "compiler/loop/lowering.h"
 #include "proto/base/status.h"
@@ -10,17 +11,24 @@ namespace kiln {
 
 namespace {
 
-// Uniform in [0, 1), a new stream.
-ScalarId Uniform(NestWriter& nest, GraphLowering& g, const DimVector& sizes,
-                 const DimVector& at) {
+// Uniform in [0, 1): the number of element `at` in a stream of `seed`.
+ScalarId Draw(NestWriter& nest, ScalarId seed, int64_t stream,
+              const DimVector& sizes, const DimVector& at) {
   BodyBuilder& b = nest.body;
   SymExpr linear = 0;
   for (size_t d = 0; d < sizes.size(); ++d) linear = linear * sizes[d] + at[d];
-  const ScalarId seed = b.Add(ScalarNode{ScalarOp::kSeed, DType::kInt64});
   ScalarNode random{ScalarOp::kRandom, DType::kFloat32};
   random.args = {seed, b.Index(linear)};
-  random.number.i = g.random_streams++;
+  random.number.i = stream;
   return b.Add(std::move(random));
+}
+
+// Of the run's seed, a new stream.
+ScalarId Uniform(NestWriter& nest, GraphLowering& g, const DimVector& sizes,
+                 const DimVector& at) {
+  const ScalarId seed =
+      nest.body.Add(ScalarNode{ScalarOp::kSeed, DType::kInt64});
+  return Draw(nest, seed, g.random_streams++, sizes, at);
 }
 
 // native_dropout(input, p, train) -> (output, mask of what stays).
@@ -94,7 +102,41 @@ absl::Status Randn(NodeLowering& n, ScalarOp) {
   return absl::OkStatus();
 }
 
+// prims.inductor_seed(device): 48 bits drawn from the run's seed, for numbers
+// that another graph must draw again.
+absl::Status Seed(NodeLowering& n, ScalarOp) {
+  NestWriter nest = n.Write();
+  BodyBuilder& b = nest.body;
+  const auto bits = [&] {
+    return b.Cast(DType::kInt64,
+                  b.Op(ScalarOp::kMul, Uniform(nest, n.g, {}, {}),
+                       b.Float(DType::kFloat32, 1 << 24)));
+  };
+  const ScalarId high =
+      b.Op(ScalarOp::kMul, bits(), b.Int(DType::kInt64, 1 << 24));
+  nest.Store(n.result(), {}, b.Op(ScalarOp::kAdd, high, bits()));
+  nest.Finish();
+  return absl::OkStatus();
+}
+
+// prims.inductor_random(size, seed, mode): uniform numbers of a seed.
+absl::Status RandomOfSeed(NodeLowering& n, ScalarOp) {
+  if (!(n.arg(2) == Argument(std::string("rand")))) {
+    return MakeError(ErrorReason::kUnsupportedOp,
+                     "prims.inductor_random.default: a mode that is not rand");
+  }
+  NestWriter nest = n.Write();
+  const DimVector& sizes = n.result_meta().sizes;
+  const DimVector at = nest.Iterate(sizes);
+  const ScalarId seed = nest.Load(n.tensor(1), {});
+  nest.Store(n.result(), at, Draw(nest, seed, 0, sizes, at));
+  nest.Finish();
+  return absl::OkStatus();
+}
+
 constexpr LowerRow kRows[] = {
+    {"prims.inductor_seed.default", Seed},
+    {"prims.inductor_random.default", RandomOfSeed},
     {"aten.native_dropout.default", Dropout},
     {"aten.native_dropout_backward.default", DropoutBackward},
     {"aten.rand.default", Rand},

@@ -128,7 +128,8 @@ Extreme ArgReduce(Reduced& r, const NodeLowering& n, ScalarOp op) {
   BodyBuilder& b = r.nest.body;
   DType type = ComputeType(n.meta(0).dtype);
   ScalarId value = r.nest.LoadAs(n.tensor(0), r.input_at, type);
-  if (type == DType::kBool) {
+  // Small integers and booleans are compared as i32.
+  if (!IsFloat(type) && SizeInBytes(type) < 4) {
     type = DType::kInt32;
     value = b.Cast(type, value);
   }
@@ -161,6 +162,13 @@ absl::Status IndexOnly(NodeLowering& n, ScalarOp op) {
   return absl::OkStatus();
 }
 
+// The running combine of `value` along the last axis of the nest.
+ScalarId Running(BodyBuilder& b, ScalarOp op, ScalarId value) {
+  ScalarNode scan{ScalarOp::kScan, b.dtype(value), ReduceOf(op)};
+  scan.args.push_back(value);
+  return b.Add(std::move(scan));
+}
+
 // cumsum and cumprod: inclusive, along one dimension.
 absl::Status Scan(NodeLowering& n, ScalarOp op) {
   const DimVector& sizes = n.meta(0).sizes;
@@ -180,16 +188,62 @@ absl::Status Scan(NodeLowering& n, ScalarOp op) {
   at.insert(at.begin() + static_cast<std::ptrdiff_t>(dim), along[0]);
   ScalarId value = nest.LoadAs(n.tensor(0), at, type);
   if (!sizes[dim].Is(1)) {
-    ScalarNode scan{ScalarOp::kScan, type, ReduceOf(op)};
-    scan.args.push_back(value);
-    value = nest.body.Add(std::move(scan));
+    value = Running(nest.body, op, value);
   }
   nest.Store(n.result(), at, value);
   nest.Finish();
   return absl::OkStatus();
 }
 
+// cummax and cummin: the running extreme, then where it stands: the last place
+// so far whose value is the extreme (or NaN, which stays one).
+absl::Status RunningExtreme(NodeLowering& n, ScalarOp op) {
+  const DimVector& sizes = n.meta(0).sizes;
+  const auto dim =
+      static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(sizes.size())));
+  const bool single = sizes.empty() || sizes[dim].Is(1);
+  DType type = ComputeType(n.meta(0).dtype);
+  if (type == DType::kBool) type = DType::kInt32;
+  const BufferId extremes = n.g.PlaceResult(n.result(0));
+  const auto iterate = [&](NestWriter& nest) {
+    if (single) return nest.Iterate(sizes);
+    DimVector outer = sizes;
+    outer.erase(outer.begin() + static_cast<std::ptrdiff_t>(dim));
+    DimVector at = nest.Iterate(outer);
+    const DimVector along = nest.Iterate({sizes[dim]}, /*reduction=*/true);
+    at.insert(at.begin() + static_cast<std::ptrdiff_t>(dim), along[0]);
+    return at;
+  };
+  NestWriter first = n.Write();
+  DimVector at = iterate(first);
+  ScalarId value = first.LoadAs(n.tensor(0), at, type);
+  if (!single) value = Running(first.body, op, value);
+  first.StoreTo(extremes, at, value);
+  first.Finish();
+
+  NestWriter second = n.Write();
+  BodyBuilder& b = second.body;
+  at = iterate(second);
+  ScalarId place = b.Int(DType::kInt64, 0);
+  if (!single) {
+    const ScalarId x = second.LoadAs(n.tensor(0), at, type);
+    const ScalarId top =
+        b.Cast(type, b.Load(extremes, n.result_meta().dtype, at));
+    ScalarId reached = b.Op(ScalarOp::kEq, x, top);
+    if (IsFloat(type)) {
+      reached = b.Op(ScalarOp::kOr, reached, b.Op(ScalarOp::kIsNan, x));
+    }
+    const ScalarId here = b.Where(reached, b.Index(at[dim]), place);
+    place = Running(b, ScalarOp::kMaximum, here);
+  }
+  second.Store(n.result(1), at, place);
+  second.Finish();
+  return absl::OkStatus();
+}
+
 constexpr LowerRow kRows[] = {
+    {"aten.cummax.default", RunningExtreme, ScalarOp::kMaximum},
+    {"aten.cummin.default", RunningExtreme, ScalarOp::kMinimum},
     {"aten.sum.default", Reduction, ScalarOp::kAdd},
     {"aten.sum.dim_IntList", Reduction, ScalarOp::kAdd},
     {"aten.prod.default", Reduction, ScalarOp::kMul},

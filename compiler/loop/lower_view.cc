@@ -135,6 +135,18 @@ absl::StatusOr<DimVector> Unbind(NodeLowering& n, size_t r) {
   return at;
 }
 
+// unfold(self, dimension, size, step): windows, their elements in the last dim.
+absl::StatusOr<DimVector> Unfold(NodeLowering& n, size_t) {
+  DimVector at = OwnAxes(n.result_meta().sizes);
+  const SymExpr within = at.back();
+  at.pop_back();
+  if (at.empty()) return at;
+  const auto dim =
+      static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(at.size())));
+  at[dim] = at[dim] * n.arg(3).sym() + within;
+  return at;
+}
+
 absl::StatusOr<DimVector> Diagonal(NodeLowering& n, size_t r) {
   const DimVector own = Own(n, r);
   const int rank = n.meta(0).rank();
@@ -214,6 +226,7 @@ constexpr ViewRow kViews[] = {
     {"aten.unsafe_chunk.default", Split},
     {"aten.unbind.int", Unbind},
     {"aten.diagonal.default", Diagonal},
+    {"aten.unfold.default", Unfold},
     {"aten.detach.default", Same},
     {"aten.alias.default", Same},
     {"aten.lift_fresh.default", Same},

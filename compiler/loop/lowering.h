@@ -134,6 +134,7 @@ absl::Span<const LowerRow> ReductionLowerings();
 absl::Span<const LowerRow> FactoryLowerings();
 absl::Span<const LowerRow> IndexLowerings();
 absl::Span<const LowerRow> ScatterLowerings();
+absl::Span<const LowerRow> ScatterReduceLowerings();
 absl::Span<const LowerRow> CatLowerings();
 absl::Span<const LowerRow> PoolLowerings();
 absl::Span<const LowerRow> RandomLowerings();

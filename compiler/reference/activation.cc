@@ -6,6 +6,7 @@
 
 #include "compiler/reference/pointwise.h"
 #include "compiler/reference/reference_table.h"
+#include "compiler/reference/rows.h"
 #include "compiler/reference/special_functions.h"
 
 namespace kiln {
@@ -218,7 +219,68 @@ constexpr auto kHardSigmoidSlope = [](double g, double x) {
   return x > -3 && x < 3 ? g / 6 : 0;
 };
 
+RefResults Glu(RefCall& call) {
+  const Elements x = call.Load("self");
+  Elements y = Elements::Floats(call.result(0).sizes);
+  const auto from = CutAlong(x.sizes, call.Int("dim")).members;
+  const auto to = CutAlong(y.sizes, call.Int("dim")).members;
+  for (size_t r = 0; r < to.size(); ++r) {
+    for (size_t k = 0; k < to[r].size(); ++k) {
+      const double gate = x.F(from[r][to[r].size() + k]);
+      y.f[to[r][k]] = x.F(from[r][k]) / (1 + std::exp(-gate));
+    }
+  }
+  return {call.Make(0, y)};
+}
+
+RefResults LogSigmoid(RefCall& call) {
+  Elements x = call.Load("self").AsFloats();
+  Elements kept = Elements::Floats(call.result(1).sizes);
+  for (int64_t k = 0; k < x.count(); ++k) {
+    const double z = std::exp(-std::fabs(x.f[k]));
+    if (k < kept.count()) kept.f[k] = z;
+    x.f[k] = (x.f[k] < 0 ? x.f[k] : x.f[k] * 0) - std::log1p(z);
+  }
+  return {call.Make(0, x), call.Make(1, kept)};
+}
+
+RefResults LogSigmoidBackward(RefCall& call) {
+  Elements g = call.Load("grad_output").AsFloats();
+  const Elements x = call.Load("self");
+  for (int64_t k = 0; k < g.count(); ++k) g.f[k] /= 1 + std::exp(x.F(k));
+  return {call.Make(0, g)};
+}
+
+RefResults Prelu(RefCall& call) {
+  const Sizes& sizes = call.result(0).sizes;
+  Elements x = call.Load("self").AsFloats().Broadcast(sizes);
+  const Elements w = call.Load("weight").Broadcast(sizes);
+  for (int64_t k = 0; k < x.count(); ++k) {
+    if (!(x.f[k] > 0)) x.f[k] *= w.F(k);
+  }
+  return {call.Make(0, x)};
+}
+
+RefResults PreluBackward(RefCall& call) {
+  const Sizes& sizes = call.result(0).sizes;
+  Elements g = call.Load("grad_output").AsFloats().Broadcast(sizes);
+  const Elements x = call.Load("self").Broadcast(sizes);
+  const Elements w = call.Load("weight").Broadcast(sizes);
+  Elements slope = Elements::Floats(sizes);
+  for (int64_t k = 0; k < g.count(); ++k) {
+    if (x.F(k) > 0) continue;
+    slope.f[k] = g.f[k] * x.F(k);
+    g.f[k] *= w.F(k);
+  }
+  return {call.Make(0, g), call.Make(1, slope)};
+}
+
 constexpr ReferenceRow kRows[] = {
+    {"aten.glu.default", Glu},
+    {"aten.log_sigmoid_forward.default", LogSigmoid},
+    {"aten.log_sigmoid_backward.default", LogSigmoidBackward},
+    {"aten._prelu_kernel.default", Prelu},
+    {"aten._prelu_kernel_backward.default", PreluBackward},
     {"aten.gelu.default", Gelu},
     {"aten.gelu_backward.default", GeluBackward},
     {"aten.silu.default", UnaryFloat<[](double x) { return x * Sigmoid(x); }>},

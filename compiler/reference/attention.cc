@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/reference/reference_table.h"
+#include "compiler/reference/special_functions.h"
 
 namespace kiln {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 struct Attention {
   Elements q, k, v;
   Elements bias;  // [B, H, L, S]
+  Elements kept;  // dropout: 0, or what a weight that stays is scaled by
   double scale;
   int64_t batches, rows, columns, width, value_width;
 
@@ -50,6 +52,7 @@ Attention AttentionOf(RefCall& call, absl::string_view mask) {
     }
     a.bias = given.Broadcast(scores);
   }
+  a.kept = Elements::Floats(scores, 1);
   if (call.Has("is_causal") && call.Bool("is_causal")) {
     int64_t k = 0;
     ForEachIndex(scores, [&](const Sizes& at) {
@@ -82,7 +85,8 @@ Attended Attend(const Attention& a) {
       for (int64_t c = 0; c < a.columns; ++c) {
         for (int64_t e = 0; e < a.value_width; ++e) {
           out.output.f[(b * a.rows + r) * a.value_width + e] +=
-              p[c] / sum * a.v.F((b * a.columns + c) * a.value_width + e);
+              p[c] / sum * a.kept.F((b * a.rows + r) * a.columns + c) *
+              a.v.F((b * a.columns + c) * a.value_width + e);
         }
       }
     }
@@ -117,9 +121,10 @@ AttentionGradients GradientsOf(RefCall& call, const Attention& a) {
         const double p = std::exp(a.Score(b, r, c) - lse.F(b * a.rows + r));
         const int64_t value = (b * a.columns + c) * a.value_width;
         double dp = 0;
+        const double kept = a.kept.F((b * a.rows + r) * a.columns + c);
         for (int64_t e = 0; e < a.value_width; ++e) {
-          dp += g.F(row + e) * a.v.F(value + e);
-          d.v.f[value + e] += p * g.F(row + e);
+          dp += kept * g.F(row + e) * a.v.F(value + e);
+          d.v.f[value + e] += kept * p * g.F(row + e);
         }
         const double ds = p * (dp - delta) * a.scale;
         for (int64_t e = 0; e < a.width; ++e) {
@@ -140,21 +145,41 @@ RefResults FlashForCpuBackward(RefCall& call) {
   return {call.Make(0, d.q), call.Make(1, d.k), call.Make(2, d.v)};
 }
 
-// Only without dropout: then the random state that is returned means nothing.
+// A weight stays where the number of `seed` for it is not below dropout_p.
+void DrawKept(RefCall& call, uint64_t seed, Attention& a) {
+  const double p = call.Float("dropout_p");
+  if (p == 0) return;
+  for (int64_t k = 0; k < a.kept.count(); ++k) {
+    const bool stays = PhiloxUniform(seed, k, 0) >= static_cast<float>(p);
+    a.kept.f[k] = stays && p < 1 ? 1 / (1 - p) : 0;
+  }
+}
+
+// The random state that is returned is the seed of this call's dropout: 48
+// bits of two numbers of the run's streams; without dropout it means nothing.
 RefResults Cudnn(RefCall& call) {
-  if (call.Float("dropout_p") != 0) call.Fail("dropout_p is not 0");
-  Attended out = Attend(AttentionOf(call, "attn_bias"));
+  Attention attention = AttentionOf(call, "attn_bias");
+  Elements seed = Elements::Ints({});
+  for (int half = 0; call.Float("dropout_p") != 0 && half < 2; ++half) {
+    const double drawn = PhiloxUniform(call.seed(), 0, call.NextStream());
+    seed.i[0] = (seed.i[0] << 24) + static_cast<int64_t>(drawn * (1 << 24));
+  }
+  DrawKept(call, static_cast<uint64_t>(seed.i[0]), attention);
+  Attended out = Attend(attention);
   out.logsumexp.sizes.push_back(1);
   RefResults results(call.num_results());
   results[0] = call.Make(0, out.output);
   results[1] = call.Make(1, out.logsumexp);
-  results[6] = results[7] = call.Make(6, Elements::Ints({}));
+  results[6] = call.Make(6, seed);
+  results[7] = call.Make(7, Elements::Ints({}));
   return results;
 }
 
 RefResults CudnnBackward(RefCall& call) {
-  const AttentionGradients d =
-      GradientsOf(call, AttentionOf(call, "attn_bias"));
+  Attention attention = AttentionOf(call, "attn_bias");
+  DrawKept(call, static_cast<uint64_t>(call.Load("philox_seed").I(0)),
+           attention);
+  const AttentionGradients d = GradientsOf(call, attention);
   return {call.Make(0, d.q), call.Make(1, d.k), call.Make(2, d.v)};
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compiler/reference/reference_table.h"
+#include "compiler/reference/special_functions.h"
 
 namespace kiln {
 namespace {
@@ -53,7 +54,7 @@ RefResults Iota(RefCall& call) {
 }
 
 RefResults Linspace(RefCall& call) {
-  const double start = call.Float("start"), end = call.Float("end");
+  const double start = call.Load("start").F(0), end = call.Load("end").F(0);
   Elements y = Elements::Floats(call.result(0).sizes);
   const int64_t n = y.count();
   const double step = n > 1 ? (end - start) / static_cast<double>(n - 1) : 0;
@@ -62,6 +63,38 @@ RefResults Linspace(RefCall& call) {
     y.f[k] = k < n / 2 || n == 1 ? start + step * static_cast<double>(k)
                                  : end - step * static_cast<double>(n - 1 - k);
   }
+  return {call.Make(0, y)};
+}
+
+// base to the powers of a linspace.
+RefResults Logspace(RefCall& call) {
+  const double start = call.Load("start").F(0), end = call.Load("end").F(0);
+  Elements y = Elements::Floats(call.result(0).sizes);
+  const int64_t n = y.count();
+  const double step = n > 1 ? (end - start) / static_cast<double>(n - 1) : 0;
+  for (int64_t k = 0; k < n; ++k) {
+    const double power = k < n / 2 || n == 1
+                             ? start + step * static_cast<double>(k)
+                             : end - step * static_cast<double>(n - 1 - k);
+    y.f[k] = std::pow(call.Float("base"), power);
+  }
+  return {call.Make(0, y)};
+}
+
+// 48 bits of two numbers of this operator's streams.
+RefResults Seed(RefCall& call) {
+  Elements y = Elements::Ints({});
+  for (int half = 0; half < 2; ++half) {
+    const double drawn = PhiloxUniform(call.seed(), 0, call.NextStream());
+    y.i[0] = (y.i[0] << 24) + static_cast<int64_t>(drawn * (1 << 24));
+  }
+  return {call.Make(0, y)};
+}
+
+RefResults RandomOfSeed(RefCall& call) {
+  const auto seed = static_cast<uint64_t>(call.Load("seed").I(0));
+  Elements y = Elements::Floats(call.result(0).sizes);
+  for (int64_t k = 0; k < y.count(); ++k) y.f[k] = PhiloxUniform(seed, k, 0);
   return {call.Make(0, y)};
 }
 
@@ -121,6 +154,15 @@ constexpr ReferenceRow kRows[] = {
     {"aten.arange.start_step", Arange},
     {"prims.iota.default", Iota},
     {"aten.linspace.default", Linspace},
+    {"aten.linspace.Tensor_Tensor", Linspace},
+    {"aten.linspace.Tensor_Scalar", Linspace},
+    {"aten.linspace.Scalar_Tensor", Linspace},
+    {"aten.logspace.default", Logspace},
+    {"aten.logspace.Tensor_Tensor", Logspace},
+    {"aten.logspace.Tensor_Scalar", Logspace},
+    {"aten.logspace.Scalar_Tensor", Logspace},
+    {"prims.inductor_seed.default", Seed},
+    {"prims.inductor_random.default", RandomOfSeed},
     {"aten.eye.default", Eye},
     {"aten.eye.m", Eye},
     {"aten.tril_indices.default", TriangleIndices<true>},

@@ -131,6 +131,9 @@ constexpr auto kHuberSlope = [](RefCall& call, double x, double t) {
 constexpr auto kSoftMargin = [](RefCall&, double x, double t) {
   return std::log1p(std::exp(-t * x));
 };
+constexpr auto kSoftMarginSlope = [](RefCall&, double x, double t) {
+  return -t / (1 + std::exp(t * x));
+};
 
 RefResults BinaryCrossEntropy(RefCall& call) {
   std::vector<Elements> in = LoadTogether(call, {"self", "target"});
@@ -193,6 +196,8 @@ constexpr ReferenceRow kRows[] = {
     {"aten.huber_loss.default", Pairwise<kHuber>},
     {"aten.huber_loss_backward.default", PairwiseBackward<kHuberSlope>},
     {"aten.soft_margin_loss.default", Pairwise<kSoftMargin>},
+    {"aten.soft_margin_loss_backward.default",
+     PairwiseBackward<kSoftMarginSlope>},
     {"aten.binary_cross_entropy.default", BinaryCrossEntropy},
     {"aten.binary_cross_entropy_with_logits.default",
      BinaryCrossEntropyWithLogits},

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <utility>
+#include <vector>
 
 #include "compiler/reference/reference_table.h"
 #include "compiler/reference/rows.h"
@@ -116,7 +117,119 @@ RefResults Topk(RefCall& call) {
   return Ordered(call, call.Int("dim"), call.Int("k"), call.Bool("largest"));
 }
 
+// The element at `place` of a row in ascending order, and where it stood.
+using PlaceFn = int64_t (*)(const Elements& x,
+                            const std::vector<int64_t>& members, RefCall& call);
+
+RefResults Selected(RefCall& call, const Elements& x,
+                    const std::vector<std::vector<int64_t>>& rows,
+                    PlaceFn place) {
+  Elements y = x.floating ? Elements::Floats(call.result(0).sizes)
+                          : Elements::Ints(call.result(0).sizes);
+  Elements places = Elements::Ints(call.result(0).sizes);
+  for (size_t r = 0; r < rows.size(); ++r) {
+    std::vector<int64_t> order(rows[r].size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      return Before(x, rows[r][a], rows[r][b], false);
+    });
+    places.i[r] = order[place(x, rows[r], call)];
+    const int64_t from = rows[r][places.i[r]];
+    if (x.floating) {
+      y.f[r] = x.f[from];
+    } else {
+      y.i[r] = x.i[from];
+    }
+  }
+  RefResults results = {call.Make(0, y)};
+  if (call.num_results() > 1) results.push_back(call.Make(1, places));
+  return results;
+}
+
+RefResults KthValue(RefCall& call) {
+  const Elements x = call.Load("self");
+  return Selected(call, x, CutAlong(x.sizes, call.Int("dim")).members,
+                  [](const Elements&, const std::vector<int64_t>&, RefCall& c) {
+                    return c.Int("k") - 1;
+                  });
+}
+
+// The lower middle of a row; of one with NaN the first NaN, unless ignored.
+template <bool ignore_nan>
+int64_t MiddleOf(const Elements& x, const std::vector<int64_t>& members,
+                 RefCall&) {
+  const auto count = static_cast<int64_t>(members.size());
+  int64_t numbers = 0;
+  for (int64_t k : members) numbers += !std::isnan(x.F(k));
+  if (ignore_nan) return numbers == 0 ? 0 : (numbers - 1) / 2;
+  return numbers < count ? numbers : (count - 1) / 2;
+}
+
+template <bool ignore_nan>
+RefResults MedianDim(RefCall& call) {
+  const Elements x = call.Load("self");
+  return Selected(call, x, CutAlong(x.sizes, call.Int("dim")).members,
+                  MiddleOf<ignore_nan>);
+}
+
+template <bool ignore_nan>
+RefResults Median(RefCall& call) {
+  const Elements x = call.Load("self");
+  std::vector<int64_t> all(x.count());
+  std::iota(all.begin(), all.end(), 0);
+  return Selected(call, x, {all}, MiddleOf<ignore_nan>);
+}
+
+// Where each value would be put into its row so that it stays in order.
+RefResults Searched(RefCall& call, const Elements& sorted,
+                    const std::vector<int64_t>& order, const Elements& values,
+                    bool right) {
+  Elements places = Elements::Ints(values.sizes);
+  const int64_t width = sorted.sizes.back();
+  const int64_t each = sorted.sizes.size() == 1 || values.sizes.empty()
+                           ? values.count()
+                           : values.sizes.back();
+  for (int64_t k = 0; k < values.count(); ++k) {
+    const int64_t row = each == 0 ? 0 : k / each * width;
+    const double v = values.F(k);
+    int64_t p = 0;
+    const auto before = [&](double bound) {
+      return right ? !(bound > v) : !(bound >= v);
+    };
+    while (p < width && before(sorted.F(row + order[row + p]))) ++p;
+    places.i[k] = p;
+  }
+  return {call.Make(0, places)};
+}
+
+RefResults SearchSorted(RefCall& call) {
+  const Elements sorted = call.Load("sorted_sequence");
+  std::vector<int64_t> order(sorted.count());
+  for (int64_t k = 0; k < sorted.count(); ++k)
+    order[k] = k % sorted.sizes.back();
+  if (call.Has("sorter")) order = call.Load("sorter").i;
+  const bool right = call.Bool("right") ||
+                     (call.Has("side") && call.String("side") == "right");
+  return Searched(call, sorted, order, call.Load("self"), right);
+}
+
+RefResults Bucketize(RefCall& call) {
+  const Elements bounds = call.Load("boundaries");
+  std::vector<int64_t> order(bounds.count());
+  std::iota(order.begin(), order.end(), 0);
+  return Searched(call, bounds, order, call.Load("self"), call.Bool("right"));
+}
+
 constexpr ReferenceRow kRows[] = {
+    {"aten.kthvalue.default", KthValue},
+    {"aten.median.default", Median<false>},
+    {"aten.median.dim", MedianDim<false>},
+    {"aten.nanmedian.default", Median<true>},
+    {"aten.nanmedian.dim", MedianDim<true>},
+    {"aten.searchsorted.Tensor", SearchSorted},
+    {"aten.searchsorted.Scalar", SearchSorted},
+    {"aten.bucketize.Tensor", Bucketize},
+    {"aten.bucketize.Scalar", Bucketize},
     {"aten.cumsum.default", Scan<[](auto a, auto b) { return a + b; }>},
     {"aten.cumprod.default", Scan<[](auto a, auto b) { return a * b; }>},
     {"aten.logcumsumexp.default", Scan<LogAdd>},

@@ -208,7 +208,21 @@ RefResults UpsampleNearest2d(RefCall& call) {
   return {call.Make(0, y)};
 }
 
+RefResults UpsampleNearest2dBackward(RefCall& call) {
+  const Elements g = call.Load("grad_output");
+  Elements y = Elements::Floats(call.result(0).sizes);
+  int64_t from = 0;
+  ForEachIndex(g.sizes, [&](const Sizes& at) {
+    Sizes to = at;
+    to[2] = NearestPlace(call, at[2], g.sizes[2], y.sizes[2], "scales_h");
+    to[3] = NearestPlace(call, at[3], g.sizes[3], y.sizes[3], "scales_w");
+    y.f[FlatIndex(y.sizes, to)] += g.F(from++);
+  });
+  return {call.Make(0, y)};
+}
+
 constexpr ReferenceRow kRows[] = {
+    {"aten.upsample_nearest2d_backward.default", UpsampleNearest2dBackward},
     {"aten.max_pool2d_with_indices.default", MaxPool<2>},
     {"aten.max_pool3d_with_indices.default", MaxPool<3>},
     {"aten.max_pool2d_with_indices_backward.default", MaxPoolBackward<2>},

@@ -10,13 +10,13 @@ namespace {
 std::vector<ReferenceFn> JoinFamilies() {
   std::vector<ReferenceFn> table(AllOps().size(), nullptr);
   for (absl::Span<const ReferenceRow> family :
-       {UnaryReferences(), BinaryReferences(), SelectReferences(),
+       {UnaryReferences(),      BinaryReferences(),    SelectReferences(),
         ActivationReferences(), ReductionReferences(), OrderReferences(),
-        ViewReferences(), FactoryReferences(), MovementReferences(),
-        IndexingReferences(), MatmulReferences(), ConvolutionReferences(),
-        PoolingReferences(), NormReferences(), SoftmaxReferences(),
-        LossReferences(), EmbeddingReferences(), AttentionReferences(),
-        ForeachReferences()}) {
+        ViewReferences(),       FactoryReferences(),   MovementReferences(),
+        IndexingReferences(),   MatmulReferences(),    ConvolutionReferences(),
+        PoolingReferences(),    NormReferences(),      SoftmaxReferences(),
+        LossReferences(),       EmbeddingReferences(), AttentionReferences(),
+        ForeachReferences(),    RearrangeReferences()}) {
     for (const ReferenceRow& row : family) {
       // A reference may be here before its operator is in the table.
       const OpDef* op = FindOp(row.name);

@@ -23,6 +23,7 @@ absl::Span<const ReferenceRow> OrderReferences();
 absl::Span<const ReferenceRow> ViewReferences();
 absl::Span<const ReferenceRow> FactoryReferences();
 absl::Span<const ReferenceRow> MovementReferences();
+absl::Span<const ReferenceRow> RearrangeReferences();
 absl::Span<const ReferenceRow> IndexingReferences();
 absl::Span<const ReferenceRow> MatmulReferences();
 absl::Span<const ReferenceRow> ConvolutionReferences();

@@ -81,6 +81,19 @@ constexpr auto kEntropy = [](double x) {
   return x > 0 ? -x * std::log(x) : x == 0 ? 0.0 : x != x ? x : -INFINITY;
 };
 
+RefResults MultivariateLgamma(RefCall& call) {
+  Elements x = call.Load("self").AsFloats();
+  const int64_t p = call.Int("p");
+  for (double& v : x.f) {
+    double sum = static_cast<double>(p * (p - 1)) / 4 * std::log(M_PI);
+    for (int64_t j = 0; j < p; ++j) {
+      sum += std::lgamma(v - 0.5 * static_cast<double>(j));
+    }
+    v = sum;
+  }
+  return {call.Make(0, x)};
+}
+
 constexpr ReferenceRow kRows[] = {
     {"aten.abs.default", Unary<kAbs>},
     {"aten.neg.default", Unary<[](auto x) { return -x; }>},
@@ -155,6 +168,8 @@ constexpr ReferenceRow kRows[] = {
     {"aten.lift_fresh_copy.default", Same},
     {"aten.lift_fresh.default", Same},
     {"aten.alias_copy.default", Same},
+    {"aten.detach_copy.default", Same},
+    {"aten.mvlgamma.default", MultivariateLgamma},
     {"prims.convert_element_type.default", ConvertElementType},
 };
 

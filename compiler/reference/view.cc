@@ -349,6 +349,7 @@ constexpr ReferenceRow kRows[] = {
     {"aten.unsqueeze_copy.default", Copied<Unsqueeze>},
     {"aten.squeeze_copy.default", Copied<Squeeze>},
     {"aten.squeeze_copy.dim", Copied<SqueezeDims>},
+    {"aten.squeeze_copy.dims", Copied<SqueezeDims>},
     {"aten.select_copy.int", Copied<Select>},
     {"aten.slice_copy.Tensor", Copied<Slice>},
     {"aten.narrow_copy.default", Copied<Narrow>},

@@ -1,10 +1,7 @@
 // Holds the tables over the operators together: a row that promises work has
-// somebody who does it. Operators that are known and not worked on yet are
-// listed; whoever builds one takes it off the list.
+// somebody who does it, and has a reference to compare with.
 
 #include <gtest/gtest.h>
-
-#include <algorithm>
 
 #include "compiler/graph/op_table.h"
 #include "compiler/graph_passes/decompose/decomposition.h"
@@ -13,32 +10,6 @@
 
 namespace kiln {
 namespace {
-
-// Refused by name when a graph is lowered or taken apart.
-constexpr absl::string_view kNoWorker[] = {
-    "aten.zero.default",  // a graph pass makes it a full
-    "aten.linspace.default",
-    "aten.tril_indices.default",
-    "aten.triu_indices.default",
-    "aten.diagonal_backward.default",
-    "aten.diagonal_scatter.default",
-    "aten.upsample_nearest2d_backward.default",
-    "aten._scaled_dot_product_cudnn_attention.default",
-    "aten._scaled_dot_product_cudnn_attention_backward.default",
-};
-
-constexpr absl::string_view kNoReference[] = {
-    "aten.diagonal_backward.default",
-    "aten.diagonal_scatter.default",
-    "aten.upsample_nearest2d_backward.default",
-    "aten._scaled_dot_product_cudnn_attention.default",
-    "aten._scaled_dot_product_cudnn_attention_backward.default",
-};
-
-template <size_t N>
-bool IsIn(const absl::string_view (&names)[N], absl::string_view name) {
-  return std::find(names, names + N, name) != names + N;
-}
 
 bool HasWorker(const OpDef& op) {
   switch (op.handling) {
@@ -55,17 +26,16 @@ bool HasWorker(const OpDef& op) {
   return false;
 }
 
-TEST(OpWorkers, AnOperatorIsLoweredOrTakenApartUnlessItIsListed) {
+TEST(OpWorkers, EveryOperatorIsLoweredOrTakenApart) {
   for (const OpDef& op : AllOps()) {
-    EXPECT_TRUE(HasWorker(op) || IsIn(kNoWorker, op.name)) << op.name;
+    EXPECT_TRUE(HasWorker(op)) << op.name;
   }
 }
 
-TEST(OpWorkers, AnOperatorHasAReferenceUnlessItIsListed) {
+TEST(OpWorkers, EveryOperatorHasAReference) {
   for (const OpDef& op : AllOps()) {
     if (op.handling == Handling::kMutate) continue;
-    EXPECT_TRUE(FindReference(op) != nullptr || IsIn(kNoReference, op.name))
-        << op.name;
+    EXPECT_TRUE(FindReference(op) != nullptr) << op.name;
   }
 }
 

@@ -215,7 +215,50 @@ Parts MishBackward(Decomposition& d) {
   return {e.Mul(g, e.Add(t, slope))};
 }
 
+Parts Glu(Decomposition& d) {
+  Emitter& e = d.e;
+  const ValueId x = d.Compute("self");
+  const int64_t dim = d.Dim("dim", e.rank(x));
+  const SymExpr half = d.result(0).sizes[dim];
+  return {e.Mul(e.Slice(x, dim, 0, half, 1),
+                e.Sigmoid(e.Slice(x, dim, half, half * 2, 1)))};
+}
+
+// min(x, 0) - log1p(exp(-|x|))
+Parts LogSigmoid(Decomposition& d) {
+  Emitter& e = d.e;
+  const ValueId x = d.Compute("self");
+  const ValueId z = e.Exp(e.Neg(e.Abs(x)));
+  const bool kept = d.result(1).sizes == d.result(0).sizes;
+  return {e.Sub(e.ClampMax(x, 0.0), e.Log1p(z)),
+          kept ? z : e.Full(d.result(1).sizes, 0.0, e.dtype(x))};
+}
+
+Parts LogSigmoidBackward(Decomposition& d) {
+  return {d.e.Mul(d.Compute("grad_output"),
+                  d.e.Sigmoid(d.e.Neg(d.Compute("self"))))};
+}
+
+Parts Prelu(Decomposition& d) {
+  Emitter& e = d.e;
+  const ValueId x = d.Compute("self");
+  return {e.Where(e.Gt(x, 0.0), x, e.Mul(x, d.Compute("weight")))};
+}
+
+Parts PreluBackward(Decomposition& d) {
+  Emitter& e = d.e;
+  const ValueId g = d.Compute("grad_output"), x = d.Compute("self");
+  const ValueId above = e.Gt(x, 0.0);
+  return {e.Where(above, g, e.Mul(g, d.Compute("weight"))),
+          e.Where(above, 0.0, e.Mul(g, x))};
+}
+
 constexpr DecomposeRow kRows[] = {
+    {"aten.glu.default", Glu},
+    {"aten.log_sigmoid_forward.default", LogSigmoid},
+    {"aten.log_sigmoid_backward.default", LogSigmoidBackward},
+    {"aten._prelu_kernel.default", Prelu},
+    {"aten._prelu_kernel_backward.default", PreluBackward},
     {"aten.gelu.default", Gelu},
     {"aten.gelu_backward.default", GeluBackward},
     {"aten.silu.default", Silu},

@@ -2,8 +2,11 @@
 // softmax between, with the logarithm of each row's sum for the gradient.
 
 #include <cmath>
+#include <optional>
+#include <string>
 #include <utility>
 
+#include "compiler/graph/op_table.h"
 #include "compiler/graph_passes/decompose/decomposition.h"
 
 namespace kiln {
@@ -86,7 +89,6 @@ ValueId Scores(Decomposition& d, const Dialect& dialect) {
 
 // Why a call is not taken apart; empty when it is.
 absl::string_view Unfit(Decomposition& d) {
-  if (d.Float("dropout_p") != 0) return "dropout_p is not 0";
   const DimVector& q = d.e.meta(d.Tensor("query")).sizes;
   const DimVector& k = d.e.meta(d.Tensor("key")).sizes;
   if (q.size() != 4 || k.size() != 4) return "an operand is not of rank 4";
@@ -94,43 +96,66 @@ absl::string_view Unfit(Decomposition& d) {
   return "";
 }
 
+// `weights` with dropout: each stays, scaled, where the number that `seed`
+// draws for it is not below dropout_p. The backward draws the same again.
+ValueId Dropped(Decomposition& d, ValueId weights,
+                std::optional<ValueId> seed) {
+  static const OpDef& kRandom = KnownOp("prims.inductor_random.default");
+  Emitter& e = d.e;
+  const double p = d.Float("dropout_p");
+  if (!seed.has_value() || p == 0) return weights;
+  const ValueId drawn = e.Call(kRandom, {ListArgument(e.meta(weights).sizes),
+                                         *seed, std::string("rand")});
+  const ValueId scaled = e.Mul(weights, p < 1 ? 1 / (1 - p) : 0.0);
+  return e.Where(e.Ge(drawn, p), scaled, 0.0);
+}
+
 struct Attended {
   ValueId output, logsumexp;  // [B, H, L, V] and [B, H, L, 1]
 };
 
-Attended Attend(Decomposition& d, const Dialect& dialect) {
+Attended Attend(Decomposition& d, const Dialect& dialect,
+                std::optional<ValueId> seed) {
   Emitter& e = d.e;
   const DimVector sizes = e.meta(d.Tensor("query")).sizes;
   const ValueId scores = Scores(d, dialect);
   const ValueId top = e.Amax(scores, {3}, Keep::kYes);
   const ValueId exp = e.Exp(e.Sub(scores, top));
   const ValueId sum = e.Sum(exp, {3}, Keep::kYes);
-  const ValueId p = Narrowed(d, dialect, e.Div(exp, sum));
+  const ValueId p = Narrowed(d, dialect, Dropped(d, e.Div(exp, sum), seed));
   return {Unheads(e, e.Bmm(p, Factor(d, dialect, "value")), sizes),
           e.Add(top, e.Log(sum))};
 }
 
 Parts FlashForCpu(Decomposition& d) {
   if (!Unfit(d).empty()) return d.Unsupported(Unfit(d));
-  const Attended a = Attend(d, kFlashForCpu);
+  if (d.Float("dropout_p") != 0) return d.Unsupported("dropout_p is not 0");
+  const Attended a = Attend(d, kFlashForCpu, std::nullopt);
   return {a.output, d.e.Squeeze(a.logsumexp, {3})};
 }
 
-// Without dropout the random state that is returned means nothing.
+// The random state that is returned is the seed of this call's dropout;
+// without dropout it means nothing.
 Parts Cudnn(Decomposition& d) {
   if (!Unfit(d).empty()) return d.Unsupported(Unfit(d));
-  const Attended a = Attend(d, kCudnn);
+  const ValueId zero = d.e.Full({}, 0, DType::kInt64);
+  ValueId seed = zero;
+  if (d.Float("dropout_p") != 0) {
+    seed = d.e.Call("prims.inductor_seed.default", {DeviceType::kCpu});
+  }
+  const Attended a = Attend(d, kCudnn, seed);
   Parts parts(d.num_results());
   parts[0] = a.output;
   parts[1] = a.logsumexp;
-  parts[6] = parts[7] = d.e.Full({}, 0, DType::kInt64);
+  parts[6] = seed;
+  parts[7] = zero;
   return parts;
 }
 
-// P = exp(scores - logsumexp), dP = g v^T, dS = P * (dP - sum(g * out)).
-// `logsumexp`: [B, H, L, 1].
+// P = exp(scores - logsumexp), dP = dropped(g v^T),
+// dS = P * (dP - sum(g * out)). `logsumexp`: [B, H, L, 1].
 Parts AttendBackward(Decomposition& d, const Dialect& dialect,
-                     ValueId logsumexp) {
+                     ValueId logsumexp, std::optional<ValueId> seed) {
   Emitter& e = d.e;
   const DimVector sizes = e.meta(d.Tensor("query")).sizes;
   const ValueId p = e.Exp(e.Sub(Scores(d, dialect), logsumexp));
@@ -138,11 +163,11 @@ Parts AttendBackward(Decomposition& d, const Dialect& dialect,
       e.Sum(e.Mul(d.Compute("grad_out"), d.Compute("out")), {3}, Keep::kYes);
   const ValueId g = Factor(d, dialect, "grad_out");
   const ValueId v = Factor(d, dialect, "value");
-  const ValueId dp =
-      e.Compute(Unheads(e, e.Bmm(g, e.Transpose(v, 1, 2)), sizes));
+  const ValueId dp = Dropped(
+      d, e.Compute(Unheads(e, e.Bmm(g, e.Transpose(v, 1, 2)), sizes)), seed);
   const ValueId ds =
       Narrowed(d, dialect, e.Mul(e.Mul(p, e.Sub(dp, delta)), Scale(d)));
-  const ValueId p3 = Narrowed(d, dialect, p);
+  const ValueId p3 = Narrowed(d, dialect, Dropped(d, p, seed));
   const ValueId q = Factor(d, dialect, "query");
   const ValueId k = Factor(d, dialect, "key");
   return {Unheads(e, e.Bmm(ds, k), sizes),
@@ -153,12 +178,13 @@ Parts AttendBackward(Decomposition& d, const Dialect& dialect,
 Parts FlashForCpuBackward(Decomposition& d) {
   if (!Unfit(d).empty()) return d.Unsupported(Unfit(d));
   return AttendBackward(d, kFlashForCpu,
-                        d.e.Unsqueeze(d.Compute("logsumexp"), 3));
+                        d.e.Unsqueeze(d.Compute("logsumexp"), 3), std::nullopt);
 }
 
 Parts CudnnBackward(Decomposition& d) {
   if (!Unfit(d).empty()) return d.Unsupported(Unfit(d));
-  return AttendBackward(d, kCudnn, d.Compute("logsumexp"));
+  return AttendBackward(d, kCudnn, d.Compute("logsumexp"),
+                        d.Tensor("philox_seed"));
 }
 
 constexpr DecomposeRow kRows[] = {

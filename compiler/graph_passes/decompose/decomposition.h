@@ -94,6 +94,10 @@ absl::Span<const DecomposeRow> ForeachDecompositions();
 absl::Span<const DecomposeRow> MovementDecompositions();
 absl::Span<const DecomposeRow> PointwiseDecompositions();
 absl::Span<const DecomposeRow> PoolingDecompositions();
+absl::Span<const DecomposeRow> OrderDecompositions();
+absl::Span<const DecomposeRow> FactoryDecompositions();
+absl::Span<const DecomposeRow> RearrangeDecompositions();
+absl::Span<const DecomposeRow> EmbeddingDecompositions();
 
 }  // namespace kiln
 

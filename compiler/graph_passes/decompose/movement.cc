@@ -1,5 +1,6 @@
 // Joining and selecting that other operators say.
 
+#include <string>
 #include <utility>
 
 #include "compiler/graph/op_table.h"
@@ -93,7 +94,42 @@ Parts IndexFill(Decomposition& d) {
 
 Parts IndexCopy(Decomposition& d) { return PutAlong(d, d.Tensor("source")); }
 
+// aten.expand_copy is aten.expand in memory of its own, and so on.
+Parts CopyOfView(Decomposition& d) {
+  Emitter& e = d.e;
+  std::string view(d.op().name);
+  view.erase(view.find("_copy"), std::string("_copy").size());
+  Emitter::Args args;
+  for (const Param& param : d.op().schema.params) {
+    args.push_back(d.Get(param.name));
+  }
+  Parts parts;
+  for (ValueId v : e.CallAll(KnownOp(view), std::move(args))) {
+    parts.push_back(e.Contiguous(v));
+  }
+  return parts;
+}
+
 constexpr DecomposeRow kRows[] = {
+    {"aten.alias_copy.default", CopyOfView},
+    {"aten.detach_copy.default", CopyOfView},
+    {"aten.as_strided_copy.default", CopyOfView},
+    {"aten.diagonal_copy.default", CopyOfView},
+    {"aten.expand_copy.default", CopyOfView},
+    {"aten.narrow_copy.default", CopyOfView},
+    {"aten.permute_copy.default", CopyOfView},
+    {"aten.select_copy.int", CopyOfView},
+    {"aten.slice_copy.Tensor", CopyOfView},
+    {"aten.split_with_sizes_copy.default", CopyOfView},
+    {"aten.squeeze_copy.default", CopyOfView},
+    {"aten.squeeze_copy.dim", CopyOfView},
+    {"aten.squeeze_copy.dims", CopyOfView},
+    {"aten.t_copy.default", CopyOfView},
+    {"aten.transpose_copy.int", CopyOfView},
+    {"aten.unbind_copy.int", CopyOfView},
+    {"aten.unfold_copy.default", CopyOfView},
+    {"aten.unsqueeze_copy.default", CopyOfView},
+    {"aten.view_copy.default", CopyOfView},
     {"aten.stack.default", Stack},
     {"aten.roll.default", Roll},
     {"aten.as_strided_scatter.default", AsStridedScatter},

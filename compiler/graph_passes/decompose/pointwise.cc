@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "compiler/graph/op_table.h"
 #include "compiler/graph_passes/decompose/decomposition.h"
 
 namespace kiln {
@@ -115,7 +116,40 @@ Parts Heaviside(Decomposition& d) {
   return {e.Where(e.Eq(x, 0), values, step)};
 }
 
+// x log1p y, and 0 where x is 0, but NaN where y is.
+Parts Xlog1py(Decomposition& d) {
+  Emitter& e = d.e;
+  const ValueId x = d.Compute("self"), y = d.Compute("other");
+  const ValueId product = e.Where(e.Eq(x, 0.0), 0.0, e.Mul(x, e.Log1p(y)));
+  return {e.Where(e.Ne(y, y), y, product)};
+}
+
+// x 2^other
+Parts Ldexp(Decomposition& d) {
+  Emitter& e = d.e;
+  return {e.Mul(d.Compute("self"),
+                e.Call("aten.exp2.default", {d.Compute("other")}))};
+}
+
+// The sum of lgamma(x - j / 2) for j below p, and p (p - 1) / 4 log(pi).
+Parts MultivariateLgamma(Decomposition& d) {
+  static const OpDef& kLgamma = KnownOp("aten.lgamma.default");
+  Emitter& e = d.e;
+  const ValueId x = d.Compute("self");
+  const int64_t p = d.Int("p");
+  if (p < 1 || p > 64) return d.Unsupported("p outside of 1 to 64");
+  ValueId sum = e.Call(kLgamma, {x});
+  for (int64_t j = 1; j < p; ++j) {
+    sum = e.Add(sum, e.Call(kLgamma, {e.Sub(x, 0.5 * static_cast<double>(j))}));
+  }
+  const double pairs = static_cast<double>(p * (p - 1)) / 4;
+  return {e.Add(sum, pairs * std::log(kPi))};
+}
+
 constexpr DecomposeRow kRows[] = {
+    {"aten.special_xlog1py.default", Xlog1py},
+    {"aten.ldexp.Tensor", Ldexp},
+    {"aten.mvlgamma.default", MultivariateLgamma},
     {"aten.frac.default", Frac},
     {"aten.deg2rad.default", Deg2Rad},
     {"aten.rad2deg.default", Rad2Deg},

@@ -99,7 +99,35 @@ Parts Logsumexp(Decomposition& d) {
   return {d.Keepdim() == Keep::kYes ? y : e.Squeeze(y, dims)};
 }
 
+// NaN counts as 0.
+Parts Nansum(Decomposition& d) {
+  Emitter& e = d.e;
+  ValueId x = d.Tensor("self");
+  if (IsFloat(e.dtype(x))) {
+    x = Source(d);
+    x = e.Where(e.Eq(x, x), x, 0.0);
+  }
+  return {e.Sum(x, DimsOf(d, x), d.Keepdim())};
+}
+
+Parts Aminmax(Decomposition& d) {
+  Emitter& e = d.e;
+  const ValueId x = d.Tensor("self");
+  const std::vector<int64_t> dims = DimsOf(d, x);
+  return {e.Amin(x, dims, d.Keepdim()), e.Amax(x, dims, d.Keepdim())};
+}
+
+Parts CountNonzero(Decomposition& d) {
+  Emitter& e = d.e;
+  const ValueId x = d.Tensor("self");
+  return {e.Sum(e.Ne(x, 0), DimsOf(d, x), Keep::kNo)};
+}
+
 constexpr DecomposeRow kRows[] = {
+    {"aten.nansum.default", Nansum},
+    {"aten.aminmax.default", Aminmax},
+    {"aten.count_nonzero.default", CountNonzero},
+    {"aten.count_nonzero.dim_IntList", CountNonzero},
     {"aten.mean.default", Mean},
     {"aten.mean.dim", Mean},
     {"aten.var.correction", Var},

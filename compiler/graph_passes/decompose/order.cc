@@ -1,0 +1,221 @@
+// Order without a sorting network: the place of an element is the number of
+// elements that come before it. That is n * n comparisons along the dimension,
+// all independent, in one fused nest: right for the sizes that models sort
+// (experts of a router, candidates of a beam).
+
+#include <utility>
+
+#include "compiler/graph/op_table.h"
+#include "compiler/graph_passes/decompose/decomposition.h"
+
+namespace kiln {
+namespace {
+
+using Keep = Emitter::Keep;
+
+// 0, 1, ... along `dim` of a tensor of `rank`, other dims being 1.
+ValueId PlacesAlong(Emitter& e, const SymExpr& size, int64_t dim, int rank) {
+  DimVector sizes(rank, 1);
+  sizes[dim] = size;
+  return e.View(e.Iota(size, DType::kInt64), sizes);
+}
+
+// What is compared: booleans as integers.
+ValueId Comparable(Emitter& e, ValueId x) {
+  return e.dtype(x) == DType::kBool ? e.ToDType(x, DType::kInt32) : x;
+}
+
+ValueId Or(Emitter& e, ValueId a, ValueId b) {
+  return e.Call("aten.logical_or.default", {a, b});
+}
+
+// How many elements of its row come before each element: NaN is the largest,
+// equals keep their order. An i64 of x's sizes.
+ValueId PlaceOf(Emitter& e, ValueId x, int64_t dim, bool descending) {
+  const SymExpr size = e.meta(x).sizes[dim];
+  const int rank = e.rank(x);
+  const bool floating = IsFloat(e.dtype(x));
+  const ValueId key = Comparable(e, x);
+  const ValueId mine = e.Unsqueeze(key, dim + 1);
+  const ValueId other = e.Unsqueeze(key, dim);
+  ValueId before = descending ? e.Gt(other, mine) : e.Lt(other, mine);
+  ValueId equal = e.Eq(other, mine);
+  if (floating) {
+    const ValueId my_nan = e.Ne(mine, mine), its_nan = e.Ne(other, other);
+    before = Or(e, before,
+                descending ? e.And(its_nan, e.Not(my_nan))
+                           : e.And(e.Not(its_nan), my_nan));
+    equal = Or(e, equal, e.And(its_nan, my_nan));
+  }
+  const ValueId earlier = e.Lt(PlacesAlong(e, size, dim + 1, rank + 1),
+                               PlacesAlong(e, size, dim, rank + 1));
+  return e.Sum(Or(e, before, e.And(equal, earlier)), {dim + 1}, Keep::kNo);
+}
+
+ValueId Gather(Emitter& e, ValueId x, int64_t dim, ValueId places) {
+  static const OpDef& kGather = KnownOp("aten.gather.default");
+  return e.Call(kGather, {x, dim, places, false});
+}
+
+struct Ordered {
+  ValueId values, places;
+};
+
+Ordered Order(Emitter& e, ValueId x, int64_t dim, bool descending) {
+  static const OpDef& kScatter = KnownOp("aten.scatter.src");
+  const DimVector sizes = e.meta(x).sizes;
+  const ValueId origin =
+      e.Expand(PlacesAlong(e, sizes[dim], dim, e.rank(x)), sizes);
+  const ValueId places =
+      e.Call(kScatter, {e.Full(sizes, 0, DType::kInt64), dim,
+                        PlaceOf(e, x, dim, descending), origin});
+  return {Gather(e, x, dim, places), places};
+}
+
+// The element that stands at `place` when each row is ascending; size 1 stays.
+Ordered At(Emitter& e, ValueId x, int64_t dim, Operand place) {
+  const ValueId hit = e.Eq(PlaceOf(e, x, dim, false), std::move(place));
+  const ValueId here = PlacesAlong(e, e.meta(x).sizes[dim], dim, e.rank(x));
+  const ValueId none = e.Full({}, 0, DType::kInt64);
+  const ValueId places = e.Sum(e.Where(hit, here, none), {dim}, Keep::kYes);
+  return {Gather(e, x, dim, places), places};
+}
+
+// A 0-d tensor is a row of one meanwhile.
+ValueId AsRow(Emitter& e, ValueId x) {
+  return e.rank(x) == 0 ? e.View(x, {1}) : x;
+}
+
+Parts WithSizes(Decomposition& d, const Ordered& o) {
+  return {d.e.Reshape(o.values, d.result(0).sizes),
+          d.e.Reshape(o.places, d.result(0).sizes)};
+}
+
+Parts Sort(Decomposition& d) {
+  const ValueId x = AsRow(d.e, d.Tensor("self"));
+  const int64_t dim = d.Dim("dim", d.e.rank(x));
+  return WithSizes(d, Order(d.e, x, dim, d.Bool("descending")));
+}
+
+Parts Topk(Decomposition& d) {
+  Emitter& e = d.e;
+  const ValueId x = AsRow(e, d.Tensor("self"));
+  const int64_t dim = d.Dim("dim", e.rank(x));
+  const SymExpr k = d.Get("k").sym();
+  const Ordered all = Order(e, x, dim, d.Bool("largest"));
+  return WithSizes(d, {e.Slice(all.values, dim, 0, k, 1),
+                       e.Slice(all.places, dim, 0, k, 1)});
+}
+
+Parts KthValue(Decomposition& d) {
+  Emitter& e = d.e;
+  const ValueId x = AsRow(e, d.Tensor("self"));
+  return WithSizes(d, At(e, x, d.Dim("dim", e.rank(x)), d.Get("k").sym() - 1));
+}
+
+// The lower of two in the middle. A row with NaN gives its first NaN, which
+// stands behind all numbers; or NaN is left out of the count.
+Ordered Median(Emitter& e, ValueId x, int64_t dim, bool ignore_nan) {
+  const SymExpr size = e.meta(x).sizes[dim];
+  if (!IsFloat(e.dtype(x))) return At(e, x, dim, FloorDiv(size - 1, 2));
+  const ValueId numbers = e.Sum(e.Eq(x, x), {dim}, Keep::kYes);
+  if (!ignore_nan) {
+    const ValueId middle = e.Full({}, FloorDiv(size - 1, 2), DType::kInt64);
+    return At(e, x, dim, e.Where(e.Lt(numbers, size), numbers, middle));
+  }
+  static const OpDef& kDivide = KnownOp("aten.div.Scalar_mode");
+  const ValueId last = e.Call("aten.clamp_min.default", {e.Sub(numbers, 1), 0});
+  return At(e, x, dim, e.Call(kDivide, {last, 2, std::string("floor")}));
+}
+
+template <bool ignore_nan>
+Parts MedianDim(Decomposition& d) {
+  const ValueId x = AsRow(d.e, d.Tensor("self"));
+  return WithSizes(d, Median(d.e, x, d.Dim("dim", d.e.rank(x)), ignore_nan));
+}
+
+template <bool ignore_nan>
+Parts MedianOfAll(Decomposition& d) {
+  Emitter& e = d.e;
+  const ValueId x = d.Tensor("self");
+  const ValueId row = e.Reshape(x, {e.meta(x).numel()});
+  return {e.View(Median(e, row, 0, ignore_nan).values, {})};
+}
+
+// log(sum over j <= i of exp(x[j] - top)) + top, with the running maximum.
+Parts LogCumSumExp(Decomposition& d) {
+  Emitter& e = d.e;
+  const ValueId x = AsRow(e, d.Compute("self"));
+  const int rank = e.rank(x);
+  const int64_t dim = d.Dim("dim", rank);
+  const SymExpr size = e.meta(x).sizes[dim];
+  const ValueId top = e.Call("aten.cummax.default", {x, dim});
+  // An infinite top is not subtracted: infinity less itself is no number.
+  const ValueId finite = e.Where(e.Call("aten.isinf.default", {top}), 0.0, top);
+  const ValueId reached = e.Le(PlacesAlong(e, size, dim + 1, rank + 1),
+                               PlacesAlong(e, size, dim, rank + 1));
+  const ValueId terms =
+      e.Exp(e.Sub(e.Unsqueeze(x, dim), e.Unsqueeze(finite, dim + 1)));
+  const ValueId sum = e.Sum(e.Where(reached, terms, 0.0), {dim + 1}, Keep::kNo);
+  return {e.Reshape(e.Add(e.Log(sum), finite), d.result(0).sizes)};
+}
+
+// How many of `sorted` (along its last dim) come before each of `values`; with
+// `right` also those that are equal. NaN comes last.
+ValueId CountBefore(Emitter& e, ValueId sorted, ValueId values, bool right) {
+  const int rank = e.rank(values);
+  const ValueId value = e.Unsqueeze(Comparable(e, values), rank);
+  ValueId bound = Comparable(e, sorted);
+  if (e.rank(bound) > 1) bound = e.Unsqueeze(bound, e.rank(bound) - 1);
+  const ValueId after = right ? e.Gt(bound, value) : e.Ge(bound, value);
+  return e.Sum(e.Not(after), {rank}, Keep::kNo);
+}
+
+// A number becomes a 0-d tensor that the sequence's dtype can hold.
+ValueId SearchedFor(Decomposition& d, absl::string_view name, ValueId like) {
+  const Argument& sought = d.Get(name);
+  if (sought.is_value()) return sought.value();
+  const bool floating = std::get_if<double>(&sought.v) != nullptr;
+  const DType dtype = d.e.dtype(like);
+  return d.e.Full({}, sought,
+                  floating && !IsFloat(dtype) ? DType::kFloat32 : dtype);
+}
+
+Parts SearchSorted(Decomposition& d) {
+  Emitter& e = d.e;
+  ValueId sorted = d.Tensor("sorted_sequence");
+  const ValueId values = SearchedFor(d, "self", sorted);
+  if (d.Has("sorter")) {
+    sorted = Gather(e, sorted, e.rank(sorted) - 1, d.Tensor("sorter"));
+  }
+  const bool right = d.Bool("right") || d.String("side") == "right";
+  return {CountBefore(e, sorted, values, right)};
+}
+
+Parts Bucketize(Decomposition& d) {
+  const ValueId bounds = d.Tensor("boundaries");
+  return {CountBefore(d.e, bounds, SearchedFor(d, "self", bounds),
+                      d.Bool("right"))};
+}
+
+constexpr DecomposeRow kRows[] = {
+    {"aten.sort.default", Sort},
+    {"aten.sort.stable", Sort},
+    {"aten.topk.default", Topk},
+    {"aten.kthvalue.default", KthValue},
+    {"aten.median.default", MedianOfAll<false>},
+    {"aten.median.dim", MedianDim<false>},
+    {"aten.nanmedian.default", MedianOfAll<true>},
+    {"aten.nanmedian.dim", MedianDim<true>},
+    {"aten.logcumsumexp.default", LogCumSumExp},
+    {"aten.searchsorted.Tensor", SearchSorted},
+    {"aten.searchsorted.Scalar", SearchSorted},
+    {"aten.bucketize.Tensor", Bucketize},
+    {"aten.bucketize.Scalar", Bucketize},
+};
+
+}  // namespace
+
+absl::Span<const DecomposeRow> OrderDecompositions() { return kRows; }
+
+}  // namespace kiln
