@@ -1,5 +1,7 @@
 // Elementwise arithmetic: one scalar operation on broadcast operands.
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "compiler/loop/lowering.h"
 #include "proto/base/status.h"
@@ -151,6 +153,53 @@ absl::Status NumberWins(NodeLowering& n, ScalarOp op) {
   });
 }
 
+// The next value of a half type, in the f32 that holds it: a step of its last
+// place there, or of the least subnormal of f16.
+ScalarId NextHalf(BodyBuilder& b, DType half, ScalarId x, ScalarId to) {
+  const DType f32 = DType::kFloat32, i32 = DType::kInt32;
+  const ScalarId zero = b.Float(f32, 0);
+  const ScalarId up = b.Op(ScalarOp::kGt, to, x);
+  const ScalarId grows =
+      b.Op(ScalarOp::kEq, b.Cast(i32, b.Op(ScalarOp::kGt, x, zero)),
+           b.Cast(i32, up));
+  const bool brain = half == DType::kBFloat16;
+  const auto bitcast = [&](DType dtype, ScalarId value) {
+    ScalarNode node{ScalarOp::kBitcast, dtype};
+    node.args.push_back(value);
+    return b.Add(std::move(node));
+  };
+  const ScalarId place = b.Int(i32, brain ? 1 << 16 : 1 << 13);
+  const ScalarId step = b.Where(grows, place, b.Op(ScalarOp::kNeg, place));
+  ScalarId next = bitcast(f32, b.Op(ScalarOp::kAdd, bitcast(i32, x), step));
+  const ScalarId least = b.Float(f32, brain ? 0x1p-133 : 0x1p-24);
+  const ScalarId tiny = b.Where(up, least, b.Op(ScalarOp::kNeg, least));
+  if (brain) {
+    next = b.Where(b.Op(ScalarOp::kEq, x, zero), tiny, next);
+  } else {
+    const ScalarId size = b.Op(ScalarOp::kAbs, x);
+    const ScalarId normal = b.Float(f32, 0x1p-14);
+    const ScalarId inner =
+        b.Op(ScalarOp::kOr, b.Op(ScalarOp::kLt, size, normal),
+             b.Op(ScalarOp::kAnd, b.Op(ScalarOp::kEq, size, normal),
+                  b.Op(ScalarOp::kNot, grows)));
+    next = b.Where(inner, b.Op(ScalarOp::kAdd, x, tiny), next);
+    const ScalarId most = b.Op(ScalarOp::kCopySign, b.Float(f32, 65504), x);
+    next = b.Where(b.Op(ScalarOp::kIsInf, x), most, next);
+  }
+  next = b.Where(b.Op(ScalarOp::kEq, x, to), to, next);
+  const ScalarId sum = b.Op(ScalarOp::kAdd, x, to);  // NaN when either is
+  const ScalarId none = b.Op(ScalarOp::kOr, b.Op(ScalarOp::kIsNan, x),
+                             b.Op(ScalarOp::kIsNan, to));
+  return b.Where(none, sum, next);
+}
+
+absl::Status NextAfter(NodeLowering& n, ScalarOp op) {
+  const DType due = n.result_meta().dtype;
+  return Elementwise(n, 2, ResultType(n), [=](BodyBuilder& b, Args x) {
+    return IsHalf(due) ? NextHalf(b, due, x[0], x[1]) : b.Op(op, x[0], x[1]);
+  });
+}
+
 // Powers by a small number are products, as in Inductor.
 ScalarId PowerBy(BodyBuilder& b, DType type, ScalarId x, double exponent) {
   if (exponent == 0) return b.Int(type, 1);
@@ -283,7 +332,7 @@ constexpr LowerRow kRows[] = {
     {"aten.atan2.default", Binary, ScalarOp::kAtan2},
     {"aten.copysign.Tensor", Binary, ScalarOp::kCopySign},
     {"aten.copysign.Scalar", Binary, ScalarOp::kCopySign},
-    {"aten.nextafter.default", Binary, ScalarOp::kNextAfter},
+    {"aten.nextafter.default", NextAfter, ScalarOp::kNextAfter},
     {"aten.hypot.default", Binary, ScalarOp::kHypot},
     {"aten.maximum.default", Binary, ScalarOp::kMaximum},
     {"aten.minimum.default", Binary, ScalarOp::kMinimum},
