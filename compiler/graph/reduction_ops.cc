@@ -165,7 +165,11 @@ absl::StatusOr<TensorMetas> InferAminmax(const InferInput& in) {
 absl::StatusOr<TensorMetas> InferCount(const InferInput& in) {
   const TensorMeta& self = in.tensor(0);
   std::vector<int64_t> dims;
-  if (in.has(1)) dims = in.fixed_ints(1);
+  if (in.has(1) && in.args[1].is_list()) {
+    dims = in.fixed_ints(1);
+  } else if (in.has(1)) {
+    dims.push_back(in.integer(1));
+  }
   ASSIGN_OR_RETURN(TensorMeta count,
                    Reduced(self, dims, /*keepdim=*/false, DType::kInt64));
   return TensorMetas{std::move(count)};

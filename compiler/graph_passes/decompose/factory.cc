@@ -27,17 +27,17 @@ ValueId Linear(Decomposition& d) {
   const bool wide = due == DType::kFloat64 || !IsFloat(due);
   const DType type = wide ? DType::kFloat64 : DType::kFloat32;
   const int64_t steps = d.Int("steps");
-  // Integers begin and end at integers.
+  // The ends are values of the result's dtype; so is the step of floats.
   const auto end = [&](absl::string_view name) {
-    return IsFloat(due) ? End(d, name, type)
-                        : e.ToDType(End(d, name, due), type);
+    return e.ToDType(End(d, name, due), type);
   };
   const ValueId first = end("start");
   const ValueId at = e.Iota(steps, DType::kInt64);
   if (steps < 2) return e.Expand(e.View(first, {1}), {SymExpr(steps)});
   const ValueId last = end("end");
-  const ValueId step = e.Div(e.Sub(last, first),
-                             e.Full({}, static_cast<double>(steps - 1), type));
+  ValueId step = e.Div(e.Sub(last, first),
+                       e.Full({}, static_cast<double>(steps - 1), type));
+  if (IsHalf(due)) step = e.ToDType(e.ToDType(step, due), type);
   const ValueId front = e.Add(first, e.Mul(step, e.ToDType(at, type)));
   const ValueId left = e.ToDType(e.Rsub(at, steps - 1), type);
   const ValueId back = e.Sub(last, e.Mul(step, left));
