@@ -23,13 +23,11 @@ absl::StatusOr<TensorMetas> InferGlu(const InferInput& in) {
   return TensorMetas{ContiguousMeta(self.dtype, std::move(sizes))};
 }
 
-// log_sigmoid_forward(self): the result, and exp(-|x|) for the gradient, which
-// CUDA leaves out.
+// log_sigmoid_forward(self): the result, and exp(-|x|) as eager mode on the CPU
+// keeps it.
 absl::StatusOr<TensorMetas> InferLogSigmoid(const InferInput& in) {
   ASSIGN_OR_RETURN(TensorMetas metas, InferUnary(in));
-  metas.push_back(in.device == DeviceType::kCuda
-                      ? ContiguousMeta(metas[0].dtype, {0})
-                      : metas[0]);
+  metas.push_back(metas[0]);
   return metas;
 }
 

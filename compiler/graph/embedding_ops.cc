@@ -37,7 +37,9 @@ bool SumsWithoutBags(const InferInput& in, int64_t mode) {
 
 // _embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse,
 // per_sample_weights, include_last_offset, padding_idx) -> output, the bag of
-// each index, the size of each bag, where each maximum came from.
+// each index, the size of each bag, where each maximum came from. The last
+// three have the sizes that eager mode gives them on the CPU, also in graphs
+// for CUDA: nobody but the gradient reads them.
 absl::StatusOr<TensorMetas> InferEmbeddingBag(const InferInput& in) {
   const TensorMeta& weight = in.tensor(0);
   const TensorMeta& indices = in.tensor(1);
@@ -46,9 +48,8 @@ absl::StatusOr<TensorMetas> InferEmbeddingBag(const InferInput& in) {
   const int64_t mode = in.integer(4);
   const SymExpr bags = offsets.sizes[0] - (in.flag(7) ? 1 : 0);
   const SymExpr width = weight.sizes[1];
-  const bool cuda = in.device == DeviceType::kCuda;
-  const bool no_bags = !cuda && SumsWithoutBags(in, mode);
-  DimVector top = {cuda ? SymExpr(0) : bags};
+  const bool no_bags = SumsWithoutBags(in, mode);
+  DimVector top = {bags};
   if (mode == kMax) top = {bags, width};
   const DType places = offsets.dtype;
   return TensorMetas{

@@ -229,9 +229,7 @@ Parts LogSigmoid(Decomposition& d) {
   Emitter& e = d.e;
   const ValueId x = d.Compute("self");
   const ValueId z = e.Exp(e.Neg(e.Abs(x)));
-  const bool kept = d.result(1).sizes == d.result(0).sizes;
-  return {e.Sub(e.ClampMax(x, 0.0), e.Log1p(z)),
-          kept ? z : e.Full(d.result(1).sizes, 0.0, e.dtype(x))};
+  return {e.Sub(e.ClampMax(x, 0.0), e.Log1p(z)), z};
 }
 
 Parts LogSigmoidBackward(Decomposition& d) {

@@ -102,8 +102,7 @@ Parts EmbeddingBag(Decomposition& d) {
   const ValueId sizes = SizesOfBags(e, bags);
   const ValueId divisor = e.Call("aten.clamp_min.default", {sizes, 1});
   sum = e.Div(sum, e.Unsqueeze(e.ToDType(divisor, e.dtype(sum)), 1));
-  const bool tops = d.result(3).sizes == d.result(2).sizes;
-  return {sum, bag_of_each, sizes, tops ? sizes : ZerosOf(d, 3)};
+  return {sum, bag_of_each, sizes, sizes};
 }
 
 // The gradient of the rows, from that of their bags.
