@@ -110,7 +110,9 @@ absl::Status Gather(NodeLowering& n, ScalarOp) {
   const DimVector at = nest.Iterate(n.result_meta().sizes);
   const DimVector& sizes = n.meta(0).sizes;
   if (n.result_meta().numel().Is(0)) {
-    n.g.PlaceResult(n.result());
+    // The index may be of another rank then.
+    nest.Store(n.result(), at, nest.body.Int(DType::kInt64, 0));
+    nest.Finish();
     return absl::OkStatus();
   }
   DimVector from = at;
