@@ -123,9 +123,12 @@ absl::StatusOr<CompileOutcome> CompileClient::Compile(
   const std::shared_ptr<grpc::Channel> first = channel();
   absl::StatusOr<CompileOutcome> answer =
       CompileOver(first, canonical, request, call);
-  if (answer.ok() || !ConnectionLost(answer.status())) return answer;
-  RETURN_IF_ERROR(Reconnect(first));
-  return CompileOver(channel(), canonical, request, call);
+  if (ConnectionLost(answer.status())) {
+    RETURN_IF_ERROR(Reconnect(first));
+    answer = CompileOver(channel(), canonical, request, call);
+  }
+  if (answer.ok()) answer->request_digest = canonical.digest.total;
+  return answer;
 }
 
 std::shared_ptr<grpc::Channel> CompileClient::channel() const {

@@ -8,8 +8,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/daemon_channel.h"
+#include "proto/base/digest.h"
 #include "proto/base/mutex.h"
 #include "proto/base/signature.h"
 #include "proto/compile_service.pb.h"
@@ -20,6 +22,8 @@ namespace kiln {
 // runtime/artifact_view does that.
 struct CompileOutcome {
   wire::SignedArtifact artifact;
+  // Of the request as it was asked: what the artifact must answer.
+  Digest request_digest;
   wire::CompileResult::ServedFrom served_from =
       wire::CompileResult::SERVED_FROM_UNSPECIFIED;
   // Where the time went; zero for what the cache gave.
@@ -30,8 +34,11 @@ struct CompileOutcome {
   int units_cached = 0;
 };
 
+// More than any compile should take: the end of a wait that nobody bounded.
+inline constexpr absl::Duration kLongestCompile = absl::Minutes(10);
+
 struct CompileCall {
-  absl::Time deadline = absl::InfiniteFuture();
+  absl::Time deadline = absl::Now() + kLongestCompile;
   // Called on the calling thread for each Progress of the daemon. A function,
   // since only the caller knows where people look. May be empty.
   std::function<void(const wire::Progress&)> on_progress;

@@ -5,6 +5,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/check_inputs.h"
 
 namespace kiln {
 namespace {
@@ -19,7 +20,8 @@ uint64_t Mix(uint64_t hash, uint64_t value) {
 }
 
 bool Misaligned(const Tensor& tensor, uint32_t mask) {
-  return (reinterpret_cast<uintptr_t>(tensor.data) & mask) != 0;
+  return (reinterpret_cast<uintptr_t>(tensor.data) & mask) != 0 &&
+         !IsEmpty(tensor);
 }
 
 }  // namespace
@@ -99,6 +101,10 @@ int64_t CompiledGuards::NumberOf(const Tensor& tensor, Of of, int dim) {
   return 0;
 }
 
+bool CompiledGuards::Matters(const Tensor& tensor, Of of, int dim) {
+  return of != Of::kStride || StrideMatters(tensor, static_cast<size_t>(dim));
+}
+
 bool CompiledGuards::HoldShapes(absl::Span<const InputValue> inputs,
                                 bool with_alignment) const {
   for (size_t i = 0; i < shapes_.size(); ++i) {
@@ -126,7 +132,10 @@ bool CompiledGuards::HoldFixed(absl::Span<const InputValue> inputs) const {
     // HoldShapes has seen that it is a tensor of the right rank.
     const Tensor& tensor = *std::get_if<Tensor>(&inputs[number.input]);
     const Dims& dims = number.of == Of::kSize ? tensor.sizes : tensor.strides;
-    if (dims[number.dim] != number.due) return false;
+    if (dims[number.dim] != number.due &&
+        Matters(tensor, number.of, number.dim)) {
+      return false;
+    }
   }
   return true;
 }
@@ -135,24 +144,9 @@ bool CompiledGuards::BindSymbols(absl::Span<const InputValue> inputs,
                                  absl::Span<int64_t> values) const {
   for (size_t s = 0; s < symbols_.size(); ++s) {
     const PlanSymbol& symbol = symbols_[s];
-    const InputValue& input = inputs[symbol.input];
-    switch (symbol.source) {
-      case PlanSymbol::Source::kSize:
-        values[s] = std::get<Tensor>(input).sizes[symbol.dim];
-        break;
-      case PlanSymbol::Source::kStride:
-        values[s] = std::get<Tensor>(input).strides[symbol.dim];
-        break;
-      case PlanSymbol::Source::kOffset:
-        values[s] = std::get<Tensor>(input).storage_offset;
-        break;
-      case PlanSymbol::Source::kScalar:
-        values[s] = std::get<int64_t>(input);
-        break;
-      case PlanSymbol::Source::kStep:  // bound by the plan, not by inputs
-        values[s] = symbol.min;
-        break;
-    }
+    values[s] = symbol.source == PlanSymbol::Source::kStep
+                    ? symbol.min  // bound by the plan, not by inputs
+                    : SymbolValue(symbol, inputs[symbol.input]);
     if (values[s] < symbol.min || values[s] > symbol.max) return false;
   }
   return true;
@@ -165,7 +159,11 @@ bool CompiledGuards::HoldSymbolic(absl::Span<const InputValue> inputs,
     const int64_t found = number.scalar ? std::get<int64_t>(input)
                                         : NumberOf(std::get<Tensor>(input),
                                                    number.of, number.dim);
-    if (found != number.due.Evaluate(values)) return false;
+    if (found == number.due.Evaluate(values)) continue;
+    if (number.scalar ||
+        Matters(std::get<Tensor>(input), number.of, number.dim)) {
+      return false;
+    }
   }
   return true;
 }
@@ -254,7 +252,10 @@ std::string CompiledGuards::WhyNot(absl::Span<const InputValue> inputs) const {
   for (const Fixed& number : fixed_) {
     const int64_t found =
         NumberOf(std::get<Tensor>(inputs[number.input]), number.of, number.dim);
-    if (found == number.due) continue;
+    if (found == number.due || !Matters(std::get<Tensor>(inputs[number.input]),
+                                        number.of, number.dim)) {
+      continue;
+    }
     return absl::StrCat("input ", number.input, ": ",
                         number.of == Of::kSize ? "size " : "stride ",
                         number.dim, " is ", found, ", due ", number.due);

@@ -20,6 +20,9 @@ namespace kiln {
 // each), then alignment, then symbols, their ranges and the expressions over
 // them. Some nanoseconds a guard.
 //
+// As PyTorch and the executor (runtime/check_inputs.h), it ignores strides of
+// dimensions of one element, and strides and addresses of empty tensors.
+//
 // Immutable, so thread-safe. Holds allocates nothing for up to kFewSymbols
 // symbols.
 class CompiledGuards {
@@ -75,6 +78,8 @@ class CompiledGuards {
     int64_t scalar;
   };
 
+  // False for a stride that nobody steps along.
+  static bool Matters(const Tensor& tensor, Of of, int dim);
   static int64_t NumberOf(const Tensor& tensor, Of of, int dim);
   bool HoldShapes(absl::Span<const InputValue> inputs,
                   bool with_alignment) const;

@@ -77,16 +77,21 @@ LocalWorker::~LocalWorker() {
 
 absl::StatusOr<CompileOutcome> LocalWorker::Compile(
     const wire::CompileRequest& request, const CompileCall& call) {
+  ASSIGN_OR_RETURN(const Turn::Taken taken,
+                   turn_.Take(call.deadline, "local worker"));
   MutexLock lock(&mu_);
   return CompileLocked(request, call.deadline);
 }
 
 absl::StatusOr<CompileOutcome> LocalWorker::CompileLocked(
     const wire::CompileRequest& request, absl::Time deadline) {
-  ASSIGN_OR_RETURN(CanonicalRequest canonical, CanonicalizeRequest(request));
+  // It has one caller, whose sizes decide.
+  ASSIGN_OR_RETURN(CanonicalRequest canonical,
+                   CanonicalizeRequest(request, DecideBy::kSizes));
   RETURN_IF_ERROR(EnsureStarted());
   CompileOutcome answer;
   answer.served_from = wire::CompileResult::SERVED_FROM_COMPILE;
+  answer.request_digest = canonical.digest.total;
   const absl::Time start = absl::Now();
 
   wire::WorkRequest plan_request;
@@ -116,7 +121,8 @@ absl::StatusOr<CompileOutcome> LocalWorker::CompileLocked(
   ASSIGN_OR_RETURN(
       std::string bytes,
       AssembleArtifact(std::move(*planned.mutable_plan()), std::move(objects),
-                       request.target(), canonical.digest.total));
+                       request.target(), canonical.digest.total,
+                       canonical.digest.total));
   answer.artifact = Unsigned(std::move(bytes));
   return answer;
 }

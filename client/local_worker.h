@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/compile_client.h"
+#include "client/turn.h"
 #include "proto/base/child.h"
 #include "proto/base/mutex.h"
 #include "proto/worker.pb.h"
@@ -38,7 +39,8 @@ class LocalWorker {
   LocalWorker(const LocalWorker&) = delete;
   LocalWorker& operator=(const LocalWorker&) = delete;
 
-  // Plans, builds every unit, assembles. Only call.deadline is used.
+  // Plans, builds every unit, assembles. Only call.deadline is used, which also
+  // ends a wait for others' compiles.
   //
   // Errors: those of CanonicalizeRequest and of the worker, with their reason;
   //   NO_TOOLCHAIN       the program cannot be started
@@ -59,6 +61,7 @@ class LocalWorker {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const LocalWorkerOptions options_;
+  Turn turn_;  // taken before mu_, which nobody has to wait for then
   Mutex mu_;
   std::optional<Child> child_ ABSL_GUARDED_BY(mu_);  // with its compilers
   int socket_ ABSL_GUARDED_BY(mu_) = -1;

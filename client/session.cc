@@ -1,5 +1,7 @@
 #include "client/session.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,6 +28,51 @@ bool DaemonLies(const absl::Status& status) {
   return reason == ErrorReason::kArtifactCorrupt ||
          reason == ErrorReason::kArtifactUntrusted ||
          reason == ErrorReason::kArtifactIncompatible;
+}
+
+// A signature says who made an artifact, and not that it is what was asked for.
+absl::Status CheckAnswers(const ArtifactView& view,
+                          const Digest& request_digest) {
+  if (view.request_digest() == request_digest.bytes()) return absl::OkStatus();
+  const auto found = Digest::FromBytes(view.request_digest());
+  return MakeError(
+      ErrorReason::kArtifactIncompatible,
+      absl::StrCat("artifact: answers request ",
+                   found.has_value() ? found->ShortHex() : "of no digest", ", ",
+                   request_digest.ShortHex(), " is due"));
+}
+
+absl::StatusOr<std::shared_ptr<const Executor>> LoadOn(
+    const OpenedDevice& device, const wire::SignedArtifact& artifact,
+    const Digest& request_digest, const TrustPolicy& trust) {
+  ASSIGN_OR_RETURN(
+      ArtifactView view,
+      ArtifactView::Parse(artifact, trust, device.device->traits()));
+  RETURN_IF_ERROR(CheckAnswers(view, request_digest));
+  ASSIGN_OR_RETURN(std::shared_ptr<const LoadedArtifact> loaded,
+                   LoadedArtifact::Load(std::move(view), device));
+  return Executor::Create(std::move(loaded));
+}
+
+// Whether calls that `now` serves are served as well by `next`, which answers
+// the same request.
+absl::Status CheckReplaces(const ArtifactView& now, const ArtifactView& next) {
+  if (next.interface_digest() != now.interface_digest()) {
+    return MakeError(ErrorReason::kArtifactIncompatible,
+                     "artifact: its inputs or results are laid out otherwise "
+                     "than those of the one that serves");
+  }
+  const bool same_guards = std::equal(
+      now.guards().begin(), now.guards().end(), next.guards().begin(),
+      next.guards().end(), [](const PlanGuard& a, const PlanGuard& b) {
+        return a.condition == b.condition;
+      });
+  if (same_guards) return absl::OkStatus();
+  return MakeError(
+      ErrorReason::kArtifactIncompatible,
+      absl::StrCat("artifact: relies on ", next.guards().size(),
+                   " guards that are not the ", now.guards().size(),
+                   " of the one that serves"));
 }
 
 }  // namespace
@@ -115,8 +162,8 @@ absl::StatusOr<std::shared_ptr<const Executor>> Session::CompileAndLoad(
   ASSIGN_OR_RETURN(CompileOutcome outcome, CompileOnly(request, report));
   const absl::Time compiled = absl::Now();
   absl::StatusOr<std::shared_ptr<const Executor>> executor =
-      report.by_local_worker ? LoadOwn(outcome.artifact)
-                             : Load(outcome.artifact);
+      report.by_local_worker ? LoadOwn(outcome)
+                             : Load(outcome.artifact, outcome.request_digest);
   report.load = absl::Now() - compiled;
   if (executor.ok() || local_worker_ == nullptr || report.by_local_worker ||
       !DaemonLies(executor.status())) {
@@ -125,34 +172,33 @@ absl::StatusOr<std::shared_ptr<const Executor>> Session::CompileAndLoad(
   report.daemon_status = executor.status();
   ASSIGN_OR_RETURN(outcome, AskLocalWorker(request, report));
   report.served_from = outcome.served_from;
-  return LoadOwn(outcome.artifact);
+  return LoadOwn(outcome);
 }
 
 absl::StatusOr<std::shared_ptr<const Executor>> Session::Load(
-    const wire::SignedArtifact& artifact) const {
+    const wire::SignedArtifact& artifact, const Digest& request_digest) const {
   TrustPolicy trust;
   {
     MutexLock lock(&mu_);
     if (client_ != nullptr) trust.public_keys.push_back(client_->public_key());
   }
-  return LoadTrusting(artifact, trust);
+  return LoadTrusting(artifact, request_digest, trust);
 }
 
 absl::StatusOr<std::shared_ptr<const Executor>> Session::LoadOwn(
-    const wire::SignedArtifact& artifact) const {
+    const CompileOutcome& outcome) const {
   TrustPolicy trust;
   trust.unsigned_artifacts = TrustPolicy::Unsigned::kAllow;
-  return LoadTrusting(artifact, trust);
+  return LoadTrusting(outcome.artifact, outcome.request_digest, trust);
 }
 
 absl::StatusOr<std::shared_ptr<const Executor>> Session::LoadTrusting(
-    const wire::SignedArtifact& artifact, const TrustPolicy& trust) const {
-  ASSIGN_OR_RETURN(
-      ArtifactView view,
-      ArtifactView::Parse(artifact, trust, device_.device->traits()));
-  ASSIGN_OR_RETURN(std::shared_ptr<const LoadedArtifact> loaded,
-                   LoadedArtifact::Load(std::move(view), device_));
-  return Executor::Create(std::move(loaded));
+    const wire::SignedArtifact& artifact, const Digest& request_digest,
+    const TrustPolicy& trust) const {
+  absl::StatusOr<std::shared_ptr<const Executor>> executor =
+      LoadOn(device_, artifact, request_digest, trust);
+  if (!executor.ok()) ++refused_artifacts_;
+  return executor;
 }
 
 absl::StatusOr<std::shared_ptr<Callable>> Session::Compile(
@@ -208,7 +254,11 @@ absl::StatusOr<std::vector<OutputValue>> Callable::Run(
 // Compiles an artifact for inputs that none serves: their sizes are the hints,
 // and what failed for them may not be relied on.
 absl::Status Callable::Specialize(absl::Span<const InputValue> inputs) {
-  MutexLock one_at_a_time(&compile_mu_);
+  const SessionOptions& options = session_->options_;
+  const absl::Time deadline =
+      absl::Now() + options.compile_deadline + options.local_deadline;
+  ASSIGN_OR_RETURN(const Turn::Taken taken,
+                   specializing_.Take(deadline, "another artifact"));
   const std::shared_ptr<const Entries> now = entries();
   if (now->guards->Find(inputs) >= 0) return absl::OkStatus();
   // Artifacts speak of symbols in canonical order, and so must this request.
@@ -221,9 +271,8 @@ absl::Status Callable::Specialize(absl::Span<const InputValue> inputs) {
       return MakeError(ErrorReason::kGuardFailed, entry.WhyNot(inputs));
     }
     for (const SymProgram& condition : mismatch.forbidden) {
-      wire::SymGuard* guard = request.mutable_forbidden()->add_symbols();
-      *guard->mutable_condition() = condition.ToWire();
-      guard->set_origin("a call's sizes");
+      *request.mutable_forbidden()->add_symbols()->mutable_condition() =
+          condition.ToWire();
     }
     for (const auto& [input, bytes] : mismatch.alignments) {
       request.mutable_graph()->mutable_inputs(input)->set_alignment_bytes(
@@ -243,14 +292,16 @@ absl::Status Callable::Swap(int index, const wire::SignedArtifact& artifact) {
     return absl::OutOfRangeError(
         absl::StrCat("entry ", index, ", of ", now->guards->size()));
   }
-  ASSIGN_OR_RETURN(std::shared_ptr<const Executor> next,
-                   session_->Load(artifact));
   HotSlot& slot = *now->slots[index];
-  if (next->artifact().view().interface_digest() !=
-      slot.Acquire()->artifact().view().interface_digest()) {
-    return MakeError(ErrorReason::kArtifactIncompatible,
-                     "artifact: its results are laid out otherwise");
+  const std::shared_ptr<const Executor> serving = slot.Acquire();
+  const ArtifactView& due = serving->artifact().view();
+  const std::optional<Digest> request = Digest::FromBytes(due.request_digest());
+  if (!request.has_value()) {
+    return absl::InternalError("artifact that serves: answers no request");
   }
+  ASSIGN_OR_RETURN(std::shared_ptr<const Executor> next,
+                   session_->Load(artifact, *request));
+  RETURN_IF_ERROR(CheckReplaces(due, next->artifact().view()));
   // Dropped here, on the swapping thread: no run waits for the unloading.
   const std::shared_ptr<const Executor> old = slot.Publish(std::move(next));
   return absl::OkStatus();

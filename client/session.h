@@ -1,6 +1,7 @@
 #ifndef KILN_CLIENT_SESSION_H_
 #define KILN_CLIENT_SESSION_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "client/compile_client.h"
 #include "client/guard_table.h"
 #include "client/local_worker.h"
+#include "client/turn.h"
 #include "proto/base/mutex.h"
 #include "runtime/artifact_view.h"
 #include "runtime/executor.h"
@@ -87,10 +89,18 @@ class Session : public std::enable_shared_from_this<Session> {
       const wire::CompileRequest& request, CompileReport& report);
 
   // Makes a daemon's artifact callable on this session's device: verify, load,
-  // bind. One that the daemon has not signed is ARTIFACT_UNTRUSTED, whatever
-  // the fallback.
+  // bind.
+  //
+  //   request_digest  of what was asked (CompileOutcome)
+  //
+  // Errors: those of artifact_view.h, loaded_artifact.h, executor.h; so
+  //   ARTIFACT_UNTRUSTED     the daemon has not signed it, whatever the fallback
+  //   ARTIFACT_INCOMPATIBLE  it answers another request, however well signed
   absl::StatusOr<std::shared_ptr<const Executor>> Load(
-      const wire::SignedArtifact& artifact) const;
+      const wire::SignedArtifact& artifact, const Digest& request_digest) const;
+
+  // Artifacts that were not loaded so far, whatever was wrong with them.
+  int64_t refused_artifacts() const { return refused_artifacts_; }
 
   const OpenedDevice& device() const { return device_; }
   const wire::Target& target() const { return target_; }
@@ -103,9 +113,10 @@ class Session : public std::enable_shared_from_this<Session> {
   // An artifact is as good as who made it: a daemon by its signature, this
   // session's own worker by the private socketpair it came over.
   absl::StatusOr<std::shared_ptr<const Executor>> LoadTrusting(
-      const wire::SignedArtifact& artifact, const TrustPolicy& trust) const;
+      const wire::SignedArtifact& artifact, const Digest& request_digest,
+      const TrustPolicy& trust) const;
   absl::StatusOr<std::shared_ptr<const Executor>> LoadOwn(
-      const wire::SignedArtifact& artifact) const;
+      const CompileOutcome& outcome) const;
   absl::StatusOr<std::shared_ptr<const Executor>> CompileAndLoad(
       const wire::CompileRequest& request, CompileReport& report);
   absl::StatusOr<CompileOutcome> AskLocalWorker(
@@ -117,6 +128,7 @@ class Session : public std::enable_shared_from_this<Session> {
   const OpenedDevice device_;
   const wire::Target target_;
   std::unique_ptr<LocalWorker> local_worker_;  // null without one
+  mutable std::atomic<int64_t> refused_artifacts_ = 0;
   mutable Mutex mu_;
   // Null until the daemon was reached.
   std::shared_ptr<CompileClient> client_ ABSL_GUARDED_BY(mu_);
@@ -138,7 +150,9 @@ class Callable {
   // Serves `artifact` from the next Run on, in place of entry `index` of the
   // guard table (0: the first compiled). Runs under way keep theirs.
   //
-  // ARTIFACT_INCOMPATIBLE when its interface digest is another one.
+  // Errors: those of Session::Load; so ARTIFACT_INCOMPATIBLE when it answers
+  // another request than that entry, and also when its interface or its guards
+  // are others: calls that this entry serves must be served by the next.
   absl::Status Swap(int index, const wire::SignedArtifact& artifact)
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -164,11 +178,11 @@ class Callable {
   absl::Status CompileFor(const wire::CompileRequest& request)
       ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Specialize(absl::Span<const InputValue> inputs)
-      ABSL_LOCKS_EXCLUDED(mu_, compile_mu_);
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::shared_ptr<Session> session_;
   const wire::CompileRequest request_;
-  Mutex compile_mu_;  // one specialization at a time; taken before mu_
+  Turn specializing_;  // one specialization at a time; taken before mu_
   mutable Mutex mu_;
   std::shared_ptr<const Entries> entries_ ABSL_GUARDED_BY(mu_);
   CompileReport report_ ABSL_GUARDED_BY(mu_);

@@ -48,7 +48,8 @@ absl::StatusOr<CompiledGraph> CompileGraph(const wire::PlanRequest& request) {
                    TargetFromWire(request.compile().target()));
   ASSIGN_OR_RETURN(const CompileOptions options,
                    CompileOptionsFromWire(request.compile().options()));
-  ASSIGN_OR_RETURN(Graph graph, ImportGraph(request.compile().graph()));
+  ASSIGN_OR_RETURN(Graph graph, ImportGraph(request.compile().graph(),
+                                            request.compile().forbidden()));
   steps.Done("import_graph");
   RETURN_IF_ERROR(VerifyIfAsked(VerifyGraph, graph, options));
 

@@ -103,6 +103,10 @@ absl::StatusOr<ArtifactView> ArtifactView::Parse(
   return view;
 }
 
+const std::string& ArtifactView::request_digest() const {
+  return artifact_->request_digest();
+}
+
 absl::StatusOr<ArtifactView> ArtifactView::ParseBytes(
     absl::string_view bytes, const TrustPolicy& trust,
     const DeviceTraits& device) {

@@ -55,9 +55,11 @@ class ArtifactView {
   const std::vector<absl::string_view>& images() const { return images_; }
   // What the artifact relies on beyond the metas of its inputs.
   const std::vector<PlanGuard>& guards() const { return guards_; }
-  // Digest of results, strides and mutations: a hot swap needs an equal one.
+  // Digest of inputs, results and mutations: a hot swap needs an equal one.
   const std::string& interface_digest() const { return interface_digest_; }
   const std::string& compile_key() const { return compile_key_; }
+  // Of the request that it answers; 32 bytes, or none in what tests make.
+  const std::string& request_digest() const;
   // The message itself, for those that show it (counters, sources).
   const wire::Artifact& message() const { return *artifact_; }
 

@@ -1,5 +1,7 @@
 #include "runtime/check_inputs.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 
@@ -34,7 +36,44 @@ absl::Status CheckKinds(const Plan& plan, absl::Span<const InputValue> inputs) {
   return absl::OkStatus();
 }
 
-int64_t SourceValue(const PlanSymbol& symbol, const InputValue& input) {
+absl::Status CheckTensor(size_t i, const PlanTensorInput& due,
+                         const Tensor& given, absl::Span<const int64_t> values,
+                         const DeviceTraits& device) {
+  if (given.dtype != due.dtype) {
+    return Wrong(i, absl::StrCat(ShortName(given.dtype), " is given, ",
+                                 ShortName(due.dtype), " is due"));
+  }
+  // A null device takes anybody's memory.
+  if (device.kind != DeviceKind::kNull &&
+      (given.device != device.kind || given.device_ordinal != device.ordinal)) {
+    return Wrong(i, absl::StrCat("is on another device than ", device.name, ":",
+                                 device.ordinal));
+  }
+  for (size_t dim = 0; dim < due.sizes.size(); ++dim) {
+    if (given.sizes[dim] != values[due.sizes[dim]]) {
+      return Wrong(i, absl::StrCat("size ", dim, " is ", given.sizes[dim], ", ",
+                                   values[due.sizes[dim]], " is due"));
+    }
+  }
+  if (IsEmpty(given)) return absl::OkStatus();
+  for (size_t dim = 0; dim < due.strides.size(); ++dim) {
+    if (given.strides[dim] != values[due.strides[dim]] &&
+        StrideMatters(given, dim)) {
+      return Wrong(i, absl::StrCat("stride ", dim, " is ", given.strides[dim],
+                                   ", ", values[due.strides[dim]], " is due"));
+    }
+  }
+  if (reinterpret_cast<uintptr_t>(given.data) % due.alignment_bytes != 0) {
+    return Wrong(i, absl::StrCat("its address is no multiple of ",
+                                 due.alignment_bytes, " bytes"));
+  }
+  if (given.data == nullptr) return Wrong(i, "has no address");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int64_t SymbolValue(const PlanSymbol& symbol, const InputValue& input) {
   switch (symbol.source) {
     case PlanSymbol::Source::kSize:
       return std::get<Tensor>(input).sizes[symbol.dim];
@@ -50,44 +89,25 @@ int64_t SourceValue(const PlanSymbol& symbol, const InputValue& input) {
   return 0;
 }
 
-absl::Status CheckTensor(size_t i, const PlanTensorInput& due,
-                         const Tensor& given, absl::Span<const int64_t> values,
-                         const DeviceTraits& device) {
-  if (given.dtype != due.dtype) {
-    return Wrong(i, absl::StrCat(ShortName(given.dtype), " is given, ",
-                                 ShortName(due.dtype), " is due"));
-  }
-  // A null device takes anybody's memory.
-  if (device.kind != DeviceKind::kNull &&
-      (given.device != device.kind || given.device_ordinal != device.ordinal)) {
-    return Wrong(i, absl::StrCat("is on another device than ", device.name, ":",
-                                 device.ordinal));
-  }
-  bool empty = false;
-  for (size_t dim = 0; dim < due.sizes.size(); ++dim) {
-    if (given.sizes[dim] != values[due.sizes[dim]]) {
-      return Wrong(i, absl::StrCat("size ", dim, " is ", given.sizes[dim], ", ",
-                                   values[due.sizes[dim]], " is due"));
-    }
-    empty = empty || given.sizes[dim] == 0;
-  }
-  if (empty) return absl::OkStatus();
-  for (size_t dim = 0; dim < due.strides.size(); ++dim) {
-    if (given.sizes[dim] == 1) continue;
-    if (given.strides[dim] != values[due.strides[dim]]) {
-      return Wrong(i, absl::StrCat("stride ", dim, " is ", given.strides[dim],
-                                   ", ", values[due.strides[dim]], " is due"));
-    }
-  }
-  if (reinterpret_cast<uintptr_t>(given.data) % due.alignment_bytes != 0) {
-    return Wrong(i, absl::StrCat("its address is no multiple of ",
-                                 due.alignment_bytes, " bytes"));
-  }
-  if (given.data == nullptr) return Wrong(i, "has no address");
-  return absl::OkStatus();
+bool IsEmpty(const Tensor& tensor) {
+  return std::find(tensor.sizes.begin(), tensor.sizes.end(), 0) !=
+         tensor.sizes.end();
 }
 
-}  // namespace
+bool StrideMatters(const Tensor& tensor, size_t dim) {
+  return tensor.sizes[dim] != 1 && !IsEmpty(tensor);
+}
+
+absl::Status CheckGuards(absl::Span<const PlanGuard> guards,
+                         absl::Span<const int64_t> symbols) {
+  for (const PlanGuard& guard : guards) {
+    if (guard.condition.Evaluate(symbols) != 0) continue;
+    return MakeError(ErrorReason::kGuardFailed,
+                     absl::StrCat("guard ", guard.condition.ToText(), " (",
+                                  guard.origin, "): does not hold"));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status BindSymbols(const Plan& plan, absl::Span<const InputValue> inputs,
                          absl::Span<int64_t> symbols) {
@@ -95,7 +115,7 @@ absl::Status BindSymbols(const Plan& plan, absl::Span<const InputValue> inputs,
   for (size_t i = 0; i < plan.symbols.size(); ++i) {
     const PlanSymbol& symbol = plan.symbols[i];
     if (symbol.source == PlanSymbol::Source::kStep) continue;
-    const int64_t value = SourceValue(symbol, inputs[symbol.input]);
+    const int64_t value = SymbolValue(symbol, inputs[symbol.input]);
     if (value < symbol.min || value > symbol.max) {
       return Wrong(symbol.input,
                    absl::StrCat("symbol ", symbol.name, " is ", value, ", ",

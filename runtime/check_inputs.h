@@ -9,11 +9,31 @@
 #include "runtime/plan.h"
 #include "runtime/tensor.h"
 
-// The two looks a call takes at its inputs. Both allocate only to say what is
+// The looks a call takes at its inputs. They allocate only to say what is
 // wrong. The guard table of a client has looked before; this keeps a mistaken
 // caller from reading past the end of a tensor.
 
 namespace kiln {
+
+// What a guard table and the checks below must see alike.
+
+// The value of a symbol of `input`, which has the kind and rank that the plan
+// says. One that a step binds has none yet: 0.
+int64_t SymbolValue(const PlanSymbol& symbol, const InputValue& input);
+
+// Whether a tensor has no element: then neither a stride nor the address of it
+// matters to anybody.
+bool IsEmpty(const Tensor& tensor);
+
+// Whether it matters how far elements of dimension `dim` lie apart: there are at
+// least two, as far as PyTorch is concerned.
+bool StrideMatters(const Tensor& tensor, size_t dim);
+
+// The guards that an artifact relies on, by the symbols' values.
+//
+// GUARD_FAILED with the guard and who took it
+absl::Status CheckGuards(absl::Span<const PlanGuard> guards,
+                         absl::Span<const int64_t> symbols);
 
 // Reads the symbols that have a source among the inputs, and checks their
 // number, kinds, ranks and the symbols' ranges.

@@ -88,6 +88,9 @@ absl::StatusOr<std::vector<OutputValue>> Executor::Run(
   absl::Status status =
       BindSymbols(plan, inputs, absl::MakeSpan(frame->symbols));
   if (status.ok()) {
+    status = CheckGuards(artifact_->view().guards(), frame->symbols);
+  }
+  if (status.ok()) {
     EvaluateWave(*plan_, 0, *frame);
     status =
         CheckInputs(plan, inputs, frame->values, artifact_->device().traits());

@@ -27,15 +27,26 @@ absl::StatusOr<wire::CompileResult> CompileFlow::Serve(
                                    *order->tuning, counters_);
   if (cached.hit()) return ResultFromCache(*order, std::move(cached));
 
-  ASSIGN_OR_RETURN(
-      const JobShare share,
-      jobs_.RunOnce(order->job_key, order, order->graph_name, waiter, sink));
-  // The sizes of the caller that began the job shaped its artifact: mine must
-  // fit its guards too.
-  if (!GuardsHold(share.built->guards, order->values)) {
-    return ServeWithout(*order, share.built->guards, std::move(waiter), sink);
+  const absl::StatusOr<JobShare> share =
+      jobs_.RunOnce(order->job_key, order, order->graph_name, waiter, sink);
+  if (ClassesMayBeAtFault(share.status(), *order)) {
+    return ServeBySizes(*order, std::move(waiter), sink);
   }
-  return ResultFromJob(*order, share);
+  RETURN_IF_ERROR(share.status());
+  // Classes of sizes shaped this artifact: mine must fit its guards too.
+  if (!GuardsHold(share->built->guards, order->values)) {
+    return ServeWithout(*order, share->built->guards, std::move(waiter), sink);
+  }
+  return ResultFromJob(*order, *share);
+}
+
+absl::StatusOr<wire::CompileResult> CompileFlow::ServeBySizes(
+    const CompileOrder& order, std::shared_ptr<Waiter> waiter,
+    ProgressSink& sink) {
+  ASSIGN_OR_RETURN(OrderPtr again,
+                   OrderBySizes(order, *pool_.build(), tuning_));
+  LogInfo("classes.refused", {});
+  return Serve(std::move(again), std::move(waiter), sink);
 }
 
 absl::StatusOr<wire::CompileResult> CompileFlow::ServeWithout(

@@ -49,6 +49,9 @@ class CompileFlow {
   absl::StatusOr<wire::CompileResult> ServeWithout(
       const CompileOrder& order, const wire::GuardSet& guards,
       std::shared_ptr<Waiter> waiter, ProgressSink& sink);
+  absl::StatusOr<wire::CompileResult> ServeBySizes(
+      const CompileOrder& order, std::shared_ptr<Waiter> waiter,
+      ProgressSink& sink);
 
   const WorkerPool& pool_;  // says who compiles
   const TuningCache& tuning_;

@@ -37,9 +37,10 @@ absl::StatusOr<CompiledArtifact> CompileJob::Run(Job& job) {
   const absl::Time built = absl::Now();
 
   rooms_.jobs.Report(job, JobStage::kStoring, 0, 0);
-  ASSIGN_OR_RETURN(std::string artifact,
-                   AssembleArtifact(plan, std::move(units.objects),
-                                    order.request.target(), order.key.digest));
+  ASSIGN_OR_RETURN(
+      std::string artifact,
+      AssembleArtifact(plan, std::move(units.objects), order.request.target(),
+                       order.key.digest, order.request_digest));
   CompiledArtifact made = {
       .artifact = std::make_shared<const wire::SignedArtifact>(
           SignArtifact(rooms_.signer, std::move(artifact))),

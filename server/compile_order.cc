@@ -1,5 +1,6 @@
 #include "server/compile_order.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -34,12 +35,14 @@ Digest DigestOf(const TuningDecisions& decisions) {
 
 absl::StatusOr<std::shared_ptr<const CompileOrder>> MakeOrder(
     const wire::CompileRequest& request, const BuildIdentity& build,
-    const TuningCache& tuning) {
-  ASSIGN_OR_RETURN(CanonicalRequest canonical, CanonicalizeRequest(request));
+    const TuningCache& tuning, DecideBy decide_by) {
+  ASSIGN_OR_RETURN(CanonicalRequest canonical,
+                   CanonicalizeRequest(request, decide_by));
   auto order = std::make_shared<CompileOrder>();
   order->tuning = tuning.DecisionsFor(request.target());
   order->toolchain = build.toolchain_text;
   order->key = MakeCompileKey(canonical.digest, build);
+  order->request_digest = canonical.digest.total;
   // Not every decision bears on the job, but nobody knows which before it ran.
   order->job_key = Sha256()
                        .Add(canonical.digest.job.bytes())
@@ -48,9 +51,30 @@ absl::StatusOr<std::shared_ptr<const CompileOrder>> MakeOrder(
                        .Finish();
   order->request = std::move(canonical.request);
   order->values = std::move(canonical.values);
+  order->decided_by = canonical.decided_by;
   order->graph_name = Printable(request.graph().name());
   return order;
 }
+
+namespace {
+
+// `request` is that of `order`, asked again for the caller's own sizes.
+absl::StatusOr<std::shared_ptr<const CompileOrder>> Again(
+    const CompileOrder& order, wire::CompileRequest request,
+    const BuildIdentity& build, const TuningCache& tuning) {
+  // The canonical request has classes for hints.
+  for (int i = 0; i < request.graph().symbols_size(); ++i) {
+    request.mutable_graph()->mutable_symbols(i)->set_hint(order.values[i]);
+  }
+  ASSIGN_OR_RETURN(const std::shared_ptr<const CompileOrder> made,
+                   MakeOrder(request, build, tuning, DecideBy::kSizes));
+  auto again = std::make_shared<CompileOrder>(*made);
+  again->graph_name = order.graph_name;
+  again->refusals = order.refusals + 1;
+  return again;
+}
+
+}  // namespace
 
 absl::StatusOr<std::shared_ptr<const CompileOrder>> OrderWithout(
     const CompileOrder& order, const wire::GuardSet& guards,
@@ -67,14 +91,29 @@ absl::StatusOr<std::shared_ptr<const CompileOrder>> OrderWithout(
   }
   wire::CompileRequest request = order.request;
   request.mutable_forbidden()->MergeFrom(broken);
-  ASSIGN_OR_RETURN(const std::shared_ptr<const CompileOrder> made,
-                   MakeOrder(request, build, tuning));
-  // The canonical request has classes for hints: the sizes are the caller's.
-  auto again = std::make_shared<CompileOrder>(*made);
-  again->values = order.values;
-  again->graph_name = order.graph_name;
-  again->refusals = order.refusals + 1;
-  return again;
+  return Again(order, std::move(request), build, tuning);
+}
+
+bool ClassesMayBeAtFault(const absl::Status& refusal,
+                         const CompileOrder& order) {
+  if (order.decided_by == DecideBy::kSizes) return false;
+  const std::optional<ErrorReason> reason = ReasonOf(refusal);
+  if (reason != ErrorReason::kMalformedGraph &&
+      reason != ErrorReason::kUnsupportedOp &&
+      reason != ErrorReason::kTooLarge) {
+    return false;
+  }
+  const wire::Graph& graph = order.request.graph();
+  for (int i = 0; i < graph.symbols_size(); ++i) {
+    if (graph.symbols(i).hint() != order.values[i]) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<std::shared_ptr<const CompileOrder>> OrderBySizes(
+    const CompileOrder& order, const BuildIdentity& build,
+    const TuningCache& tuning) {
+  return Again(order, order.request, build, tuning);
 }
 
 }  // namespace kiln

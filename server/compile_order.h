@@ -12,6 +12,7 @@
 #include "cache/tuning_cache.h"
 #include "proto/base/digest.h"
 #include "proto/compile_service.pb.h"
+#include "proto/key/request_digest.h"
 #include "proto/worker.pb.h"
 
 namespace kiln {
@@ -21,9 +22,11 @@ namespace kiln {
 // order of the caller that began it.
 struct CompileOrder {
   wire::CompileRequest request;  // canonical form
+  Digest request_digest;         // by which its caller asks
   CompileKey key;                // what decides the artifact's bytes
   Digest job_key;                // of orders that one job serves
   std::vector<int64_t> values;   // of the canonical symbols, in this call
+  DecideBy decided_by = DecideBy::kClasses;
   // In force for the target when the order was made; not null.
   std::shared_ptr<const TuningDecisions> tuning;
   std::string toolchain;   // ToolchainText of the key's build
@@ -46,17 +49,28 @@ struct CompiledArtifact {
 // The order for a request. Errors: those of CanonicalizeRequest.
 absl::StatusOr<std::shared_ptr<const CompileOrder>> MakeOrder(
     const wire::CompileRequest& request, const BuildIdentity& build,
-    const TuningCache& tuning);
+    const TuningCache& tuning, DecideBy decide_by = DecideBy::kClasses);
 
-// The same, with the guards of `artifact` that this caller's sizes break
-// forbidden: the next artifact may not rely on them.
+// The same, by the caller's sizes and with the guards of `artifact` that they
+// break forbidden: what is made for it relies on none of them.
 //
-// FAILED_PRECONDITION GUARD_FAILED after kMaxRefusals: each round forbids more,
-// so only a compiler that relies on what is forbidden gets there.
-inline constexpr int kMaxRefusals = 8;
+// FAILED_PRECONDITION GUARD_FAILED after kMaxRefusals: an artifact by a caller's
+// sizes fits them, so only a compiler that is wrong gets there.
+inline constexpr int kMaxRefusals = 2;
 absl::StatusOr<std::shared_ptr<const CompileOrder>> OrderWithout(
     const CompileOrder& order, const wire::GuardSet& guards,
     const BuildIdentity& build, const TuningCache& tuning);
+
+// Whether the compiler may have refused the sizes' classes and not the graph:
+// s0 + s1 == s2 holds for 4, 5, 9 and not for their classes 4, 8, 16. False when
+// the order was by sizes, or they are their own classes.
+bool ClassesMayBeAtFault(const absl::Status& refusal,
+                         const CompileOrder& order);
+
+// The same order by the caller's sizes.
+absl::StatusOr<std::shared_ptr<const CompileOrder>> OrderBySizes(
+    const CompileOrder& order, const BuildIdentity& build,
+    const TuningCache& tuning);
 
 }  // namespace kiln
 

@@ -84,8 +84,12 @@ class PlanBuilder {
     for (size_t i = 0; i < symbols.size(); ++i) {
       wire::PlanSymbol& symbol = *out_.add_symbols();
       symbol.set_name(absl::StrCat("s", i));
-      symbol.set_min(symbols[i].range.min);
-      symbol.set_max(symbols[i].range.max);
+      // What guards narrowed it by is a guard's to say: inputs outside of a
+      // declared range have no artifact, those that break a guard have another.
+      const ValueRange declared =
+          graph_.shapes.DeclaredRange(static_cast<uint32_t>(i));
+      symbol.set_min(declared.min);
+      symbol.set_max(declared.max);
       wire::SymbolSource& source = *symbol.mutable_source();
       source.set_kind(static_cast<wire::SymbolSource::Kind>(
           static_cast<int>(symbols[i].source.kind) + 1));

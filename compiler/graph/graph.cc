@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/bind_arguments.h"
+#include "compiler/graph/fix_symbols.h"
 #include "compiler/graph/infer_meta.h"
 #include "proto/base/status.h"
 
@@ -76,12 +77,16 @@ absl::StatusOr<ValueIds> Graph::AddNode(const OpDef& op, Arguments args,
                                         absl::string_view result_name) {
   ASSIGN_OR_RETURN(Arguments bound, BindArguments(op, std::move(args)));
   RETURN_IF_ERROR(DropLeftOut(op, bound));
-  absl::StatusOr<TensorMetas> metas = InferMeta(
-      op, bound,
-      [this](const Argument& a) -> const TensorMeta& {
-        return meta(a.value());
-      },
-      shapes, device);
+  FixArguments(shapes, bound);
+  const auto meta_of = [this](const Argument& a) -> const TensorMeta& {
+    return meta(a.value());
+  };
+  absl::StatusOr<TensorMetas> metas =
+      InferMeta(op, bound, meta_of, shapes, device);
+  // A number that inference had to know is one from here on.
+  if (metas.ok() && FixArguments(shapes, bound)) {
+    metas = InferMeta(op, bound, meta_of, shapes, device);
+  }
   if (!metas.ok()) return metas.status();
 
   Node node;

@@ -12,6 +12,7 @@
 #include "compiler/graph/op_table.h"
 #include "compiler/graph/wire_values.h"
 #include "proto/base/status.h"
+#include "proto/base/sym_eval.h"
 
 namespace kiln {
 namespace {
@@ -20,12 +21,14 @@ constexpr int64_t kMaxConstantBytes = 1 << 20;
 
 class GraphImporter {
  public:
-  explicit GraphImporter(const wire::Graph& wire) : wire_(wire) {}
+  GraphImporter(const wire::Graph& wire, const wire::GuardSet& forbidden)
+      : wire_(wire), forbidden_(forbidden) {}
 
   absl::StatusOr<Graph> Import() {
     RETURN_IF_ERROR(Annotate(CheckName(wire_.name()), "graph"));
     graph_.name = TextName(wire_.name());
     RETURN_IF_ERROR(ImportSymbols());
+    RETURN_IF_ERROR(ForbidGuards());
     for (int i = 0; i < wire_.inputs_size(); ++i) {
       RETURN_IF_ERROR(
           Annotate(ImportInput(wire_.inputs(i)), absl::StrCat("input ", i)));
@@ -79,6 +82,29 @@ class GraphImporter {
                                       "], due inside of it and of [0, 2^62]"));
       }
       graph_.shapes.symbols.push_back(std::move(facts));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ForbidGuards() {
+    std::vector<int64_t> hints;
+    for (const SymbolFacts& symbol : graph_.shapes.symbols) {
+      hints.push_back(symbol.hint);
+    }
+    for (const wire::SymGuard& guard : forbidden_.symbols()) {
+      ASSIGN_OR_RETURN(const SymProgram condition,
+                       SymProgram::FromWire(guard.condition(), num_symbols()));
+      const absl::StatusOr<int64_t> holds = condition.EvaluateChecked(hints);
+      if (holds.ok() && *holds != 0) {
+        return Malformed(absl::StrCat("forbidden guard ", condition.ToText(),
+                                      ": holds at the hints, due one that the "
+                                      "caller's sizes break"));
+      }
+      // One that is no comparison is no fact, and needs none: hints decide
+      // against it.
+      const absl::StatusOr<Guard> fact =
+          GuardFromWire(guard.condition(), num_symbols());
+      if (fact.ok()) graph_.shapes.Forbid(*fact);
     }
     return absl::OkStatus();
   }
@@ -354,14 +380,16 @@ class GraphImporter {
   }
 
   const wire::Graph& wire_;
+  const wire::GuardSet& forbidden_;
   Graph graph_;
   std::vector<WireValue> values_;
 };
 
 }  // namespace
 
-absl::StatusOr<Graph> ImportGraph(const wire::Graph& graph) {
-  return GraphImporter(graph).Import();
+absl::StatusOr<Graph> ImportGraph(const wire::Graph& graph,
+                                  const wire::GuardSet& forbidden) {
+  return GraphImporter(graph, forbidden).Import();
 }
 
 }  // namespace kiln

@@ -4,6 +4,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/graph/graph.h"
 #include "proto/graph.pb.h"
+#include "proto/guard.pb.h"
 
 namespace kiln {
 
@@ -24,8 +25,14 @@ namespace kiln {
 //   UNSUPPORTED_OP   an operator, dtype, layout or expression that Kiln does
 //                    not compute with; constants that travel apart
 //
+// Decisions that sizes alone can make take guards (compiler/sym/shape_env.h).
+// None of `forbidden`, conditions over the graph's symbols, is relied on:
+//   MALFORMED_GRAPH  the hints satisfy one of them. Hints are the sizes of the
+//                    call that broke the guards
+//
 // Linear in the graph.
-absl::StatusOr<Graph> ImportGraph(const wire::Graph& graph);
+absl::StatusOr<Graph> ImportGraph(const wire::Graph& graph,
+                                  const wire::GuardSet& forbidden = {});
 
 }  // namespace kiln
 

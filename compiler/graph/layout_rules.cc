@@ -47,6 +47,10 @@ int CompareDims(size_t inner, size_t outer, const DimVector& sizes,
     const SymExpr& b = operand[outer];
     if (a.Is(0) || b.Is(0)) continue;
     if (a != b) {
+      // Packed: one lies inside of the other whatever the sizes. Where they are
+      // 1, the order decides a stride that nobody steps along.
+      if (b == a * sizes[inner]) return -1;
+      if (a == b * sizes[outer]) return 1;
       if (shapes.DecideLt(a, b, "order of strides")) return -1;
       if (shapes.DecideLt(b, a, "order of strides")) return 1;
     }
@@ -167,11 +171,13 @@ absl::StatusOr<DimVector> BroadcastSizes(absl::Span<const DimVector* const> all,
         so_far = size;
         continue;
       }
-      if (shapes.DecideEq(size, so_far, "broadcast")) {
-        if (size.is_constant()) so_far = size;
-      } else if (shapes.DecideEq(so_far, 1, "broadcast")) {
+      // What is 1 goes with any size: no guard on the other one.
+      if (shapes.DecideIsOne(size, "broadcast")) continue;
+      if (shapes.DecideIsOne(so_far, "broadcast")) {
         so_far = size;
-      } else if (!shapes.DecideEq(size, 1, "broadcast")) {
+      } else if (shapes.DecideEq(size, so_far, "broadcast")) {
+        if (size.is_constant()) so_far = size;
+      } else {
         return Malformed(absl::StrCat("sizes ", ToText(*sizes), " and ",
                                       ToText(out), " do not broadcast"));
       }
@@ -242,6 +248,23 @@ TensorMeta MetaInFormat(DType dtype, DimVector sizes, bool channels_last) {
   return meta;
 }
 
+namespace {
+
+// Whether a dimension of `size` elements is the next part of a chunk of which
+// `covered` elements are divided up already.
+bool GoesOn(const SymExpr& covered, const SymExpr& size, const SymExpr& chunk,
+            ShapeEnv& shapes) {
+  // A divisor by its form is, whatever the sizes: where nothing is left to
+  // divide up it is 1, and its stride does not matter.
+  const SymExpr divisor = covered * size;
+  if (!divisor.Is(0) && FloorDiv(chunk, divisor) * divisor == chunk) {
+    return true;
+  }
+  return shapes.DecideLt(covered, chunk, "view");
+}
+
+}  // namespace
+
 std::optional<DimVector> ViewStrides(const TensorMeta& meta,
                                      const DimVector& sizes, ShapeEnv& shapes) {
   if (IsEmpty(meta)) return ContiguousStrides(sizes);
@@ -257,9 +280,9 @@ std::optional<DimVector> ViewStrides(const TensorMeta& meta,
         d == 0 || (!meta.sizes[d - 1].Is(1) &&
                    !shapes.KnownEq(meta.strides[d - 1], chunk * base_stride));
     if (!ends_chunk) continue;
-    while (view >= 0 &&
-           (sizes[view].Is(1) ||
-            (covered != chunk && shapes.DecideLt(covered, chunk, "view")))) {
+    while (view >= 0 && (sizes[view].Is(1) ||
+                         (covered != chunk &&
+                          GoesOn(covered, sizes[view], chunk, shapes)))) {
       strides[view] = covered * base_stride;
       covered = covered * sizes[view];
       --view;

@@ -107,10 +107,13 @@ absl::StatusOr<TensorMetas> InferExpand(const InferInput& in) {
     }
     const SymExpr& from = self.sizes[d - shift];
     if (sizes[d].Is(-1)) sizes[d] = from;
-    if (from == sizes[d] ||
-        (!from.Is(1) && in.shapes.DecideEq(from, sizes[d], "expand"))) {
+    if (from == sizes[d]) {
       strides[d] = self.strides[d - shift];
-    } else if (!in.shapes.DecideEq(from, 1, "expand")) {
+    } else if (in.shapes.DecideIsOne(from, "expand")) {
+      strides[d] = 0;
+    } else if (in.shapes.DecideEq(from, sizes[d], "expand")) {
+      strides[d] = self.strides[d - shift];
+    } else {
       return Malformed(
           absl::StrCat("expand of ", ToText(self), " to ", ToText(in.ints(1))));
     }

@@ -53,19 +53,18 @@ bool IsTooLong(const SymExpr& e) {
                      });
 }
 
-}  // namespace
-
-absl::StatusOr<SymExpr> SymExprFromWire(const wire::SymExpr& wire,
-                                        uint32_t num_symbols) {
-  if (wire.code_size() == 0) return SymExpr(wire.value());
-  if (wire.code_size() > kMaxInstructions) {
+// What the first `count` instructions leave on the stack.
+absl::StatusOr<std::vector<SymExpr>> RunCode(const wire::SymExpr& wire,
+                                             int count, uint32_t num_symbols) {
+  if (count > kMaxInstructions) {
     return MakeError(
         ErrorReason::kTooLarge,
-        absl::StrCat("expression of ", wire.code_size(),
-                     " instructions, due at most ", kMaxInstructions));
+        absl::StrCat("expression of ", count, " instructions, due at most ",
+                     kMaxInstructions));
   }
   std::vector<SymExpr> stack;
-  for (const wire::SymInstruction& step : wire.code()) {
+  for (int i = 0; i < count; ++i) {
+    const wire::SymInstruction& step = wire.code(i);
     if (step.op() == wire::SYM_OP_CONSTANT) {
       stack.push_back(step.value());
     } else if (step.op() == wire::SYM_OP_SYMBOL) {
@@ -85,8 +84,48 @@ absl::StatusOr<SymExpr> SymExprFromWire(const wire::SymExpr& wire,
       }
     }
   }
+  return stack;
+}
+
+absl::StatusOr<GuardOp> GuardOpOf(wire::SymOp op) {
+  switch (op) {
+    case wire::SYM_OP_EQ:
+      return GuardOp::kEq;
+    case wire::SYM_OP_NE:
+      return GuardOp::kNe;
+    case wire::SYM_OP_LT:
+      return GuardOp::kLt;
+    case wire::SYM_OP_LE:
+      return GuardOp::kLe;
+    default:  // an open enum of the wire
+      return MakeError(ErrorReason::kUnsupportedOp,
+                       absl::StrCat("condition that ends with operation ",
+                                    static_cast<int>(op)));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<SymExpr> SymExprFromWire(const wire::SymExpr& wire,
+                                        uint32_t num_symbols) {
+  if (wire.code_size() == 0) return SymExpr(wire.value());
+  ASSIGN_OR_RETURN(std::vector<SymExpr> stack,
+                   RunCode(wire, wire.code_size(), num_symbols));
   if (stack.size() != 1) return Malformed("expression leaves several values");
   return std::move(stack.back());
+}
+
+absl::StatusOr<Guard> GuardFromWire(const wire::SymExpr& condition,
+                                    uint32_t num_symbols) {
+  const int last = condition.code_size() - 1;
+  if (last < 0) {
+    return MakeError(ErrorReason::kUnsupportedOp, "condition that is a number");
+  }
+  ASSIGN_OR_RETURN(const GuardOp op, GuardOpOf(condition.code(last).op()));
+  ASSIGN_OR_RETURN(std::vector<SymExpr> sides,
+                   RunCode(condition, last, num_symbols));
+  if (sides.size() != 2) return Malformed("comparison without two sides");
+  return Guard{op, std::move(sides[0]), std::move(sides[1]), ""};
 }
 
 absl::StatusOr<DType> DTypeOfWire(wire::DType dtype) {

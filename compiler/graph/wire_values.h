@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler/graph/argument.h"
 #include "compiler/graph/tensor_meta.h"
+#include "compiler/sym/shape_env.h"
 #include "proto/graph.pb.h"
 
 namespace kiln {
@@ -18,6 +19,11 @@ namespace kiln {
 // division by 0; UNSUPPORTED_OP for comparisons and logic.
 absl::StatusOr<SymExpr> SymExprFromWire(const wire::SymExpr& wire,
                                         uint32_t num_symbols);
+
+// A condition that is one comparison. UNSUPPORTED_OP for any other; else the
+// errors of SymExprFromWire. The origin is not read: it is a client's word.
+absl::StatusOr<Guard> GuardFromWire(const wire::SymExpr& condition,
+                                    uint32_t num_symbols);
 
 absl::StatusOr<DType> DTypeOfWire(wire::DType dtype);
 

@@ -1,10 +1,12 @@
 #include "compiler/loop/lower_graph.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/graph/fix_symbols.h"
 #include "compiler/graph/op_table.h"
 #include "compiler/loop/lowering.h"
 #include "proto/base/status.h"
@@ -168,8 +170,10 @@ bool HasLowering(const OpDef& op) {
          LowerTable()[op.index].lower != nullptr;
 }
 
-absl::StatusOr<LoopProgram> LowerGraph(const Graph& graph,
+absl::StatusOr<LoopProgram> LowerGraph(const Graph& given,
                                        const ArtifactOptions& options) {
+  const std::optional<Graph> fixed = FixSymbols(given);
+  const Graph& graph = fixed.has_value() ? *fixed : given;
   GraphLowering g(graph, options);
   g.program.name = graph.name;
   g.program.shapes = graph.shapes;

@@ -17,6 +17,7 @@ namespace kiln {
 // library could not read them as they lie.
 // Leaves alone: which nests share a kernel, where buffers lie.
 //
+// Sizes that guards have fixed are numbers here (compiler/graph/fix_symbols.h).
 // An input that the graph mutates is written by a nest at the end.
 //
 // Errors: UNSUPPORTED_OP names the operator that has no lowering; one of
@@ -25,7 +26,7 @@ namespace kiln {
 // Of the options, those on rounding are told to library calls.
 //
 // Pure. Linear in nodes.
-absl::StatusOr<LoopProgram> LowerGraph(const Graph& graph,
+absl::StatusOr<LoopProgram> LowerGraph(const Graph& given,
                                        const ArtifactOptions& options = {});
 
 // Whether an operator has a lowering (kView and kExtern have). For the test

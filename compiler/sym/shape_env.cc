@@ -23,53 +23,113 @@ ValueRange ShapeEnv::Range(const SymExpr& e) const {
   });
 }
 
-bool ShapeEnv::IsGuarded(const Guard& guard) const {
-  return std::find(guards_.begin(), guards_.end(), guard) != guards_.end();
+ValueRange ShapeEnv::DeclaredRange(uint32_t symbol) const {
+  for (const auto& [narrowed, range] : declared_) {
+    if (narrowed == symbol) return range;
+  }
+  return symbols[symbol].range;
+}
+
+void ShapeEnv::Facts::Add(GuardOp op, const SymExpr& left,
+                          const SymExpr& right) {
+  switch (op) {
+    case GuardOp::kEq:
+      not_negative.push_back(right - left);
+      not_negative.push_back(left - right);
+      break;
+    case GuardOp::kNe:
+      not_zero.push_back(right - left);
+      break;
+    case GuardOp::kLt:
+      not_negative.push_back(right - left - 1);
+      break;
+    case GuardOp::kLe:
+      not_negative.push_back(right - left);
+      break;
+  }
+}
+
+void ShapeEnv::Facts::AddNegation(GuardOp op, const SymExpr& left,
+                                  const SymExpr& right) {
+  switch (op) {
+    case GuardOp::kEq:
+      return Add(GuardOp::kNe, left, right);
+    case GuardOp::kNe:
+      return Add(GuardOp::kEq, left, right);
+    case GuardOp::kLt:
+      return Add(GuardOp::kLe, right, left);
+    case GuardOp::kLe:
+      return Add(GuardOp::kLt, right, left);
+  }
+}
+
+int64_t ShapeEnv::Least(const SymExpr& e, const Facts& facts) const {
+  int64_t least = Range(e).min;
+  for (const SymExpr& fact : facts.not_negative) {
+    least = std::max(least, Range(e - fact).min);
+  }
+  return least;
+}
+
+std::optional<bool> ShapeEnv::IsZero(const SymExpr& e,
+                                     const Facts& facts) const {
+  if (e.is_constant()) return e.constant() == 0;
+  const SymExpr negative = 0 - e;
+  const int64_t least = Least(e, facts),
+                negative_least = Least(negative, facts);
+  if (least >= 0 && negative_least >= 0) return true;
+  if (least > 0 || negative_least > 0) return false;
+  for (const SymExpr& fact : facts.not_zero) {
+    if (fact == e || fact == negative) return false;
+  }
+  return std::nullopt;
+}
+
+std::optional<bool> ShapeEnv::IsPositive(const SymExpr& e,
+                                         const Facts& facts) const {
+  if (e.is_constant()) return e.constant() > 0;
+  if (Least(e, facts) > 0) return true;
+  if (Least(0 - e, facts) >= 0) return false;
+  return std::nullopt;
 }
 
 bool ShapeEnv::KnownEq(const SymExpr& a, const SymExpr& b) const {
-  if (a == b) return true;
-  const SymExpr difference = a - b;
-  if (difference.is_constant()) return difference.constant() == 0;
-  if (Range(difference) == ValueRange{0, 0}) return true;
-  return IsGuarded({GuardOp::kEq, a, b, ""}) ||
-         IsGuarded({GuardOp::kEq, b, a, ""});
+  return a == b || IsZero(b - a, taken_) == true;
 }
 
 bool ShapeEnv::KnownNe(const SymExpr& a, const SymExpr& b) const {
-  const SymExpr difference = a - b;
-  if (difference.is_constant()) return difference.constant() != 0;
-  if (!Range(difference).Contains(0)) return true;
-  return IsGuarded({GuardOp::kNe, a, b, ""}) ||
-         IsGuarded({GuardOp::kNe, b, a, ""});
+  return IsZero(b - a, taken_) == false;
 }
 
 bool ShapeEnv::KnownLt(const SymExpr& a, const SymExpr& b) const {
-  const SymExpr difference = b - a;
-  if (difference.is_constant()) return difference.constant() > 0;
-  return Range(difference).min > 0 || IsGuarded({GuardOp::kLt, a, b, ""});
+  return IsPositive(b - a, taken_) == true;
 }
 
 bool ShapeEnv::KnownLe(const SymExpr& a, const SymExpr& b) const {
-  const SymExpr difference = b - a;
-  if (difference.is_constant()) return difference.constant() >= 0;
-  return Range(difference).min >= 0 || IsGuarded({GuardOp::kLe, a, b, ""});
+  return IsPositive(b - a + 1, taken_) == true;
+}
+
+void ShapeEnv::Forbid(const Guard& guard) {
+  forbidden_.AddNegation(guard.op, guard.left, guard.right);
 }
 
 bool ShapeEnv::DecideEq(const SymExpr& a, const SymExpr& b,
                         absl::string_view origin) {
-  if (KnownEq(a, b)) return true;
-  if (KnownNe(a, b)) return false;
-  const bool equal = Hint(a) == Hint(b);
+  if (a == b) return true;
+  const SymExpr difference = b - a;
+  if (const auto known = IsZero(difference, taken_)) return *known;
+  const bool equal =
+      IsZero(difference, forbidden_).value_or(Hint(difference) == 0);
   TakeGuard(equal ? GuardOp::kEq : GuardOp::kNe, a, b, origin);
   return equal;
 }
 
 bool ShapeEnv::DecideLt(const SymExpr& a, const SymExpr& b,
                         absl::string_view origin) {
-  if (KnownLt(a, b)) return true;
-  if (KnownLe(b, a)) return false;
-  const bool less = Hint(a) < Hint(b);
+  const SymExpr difference = b - a;
+  if (const auto known = IsPositive(difference, taken_)) return *known;
+  const bool less =
+      IsPositive(difference, forbidden_).value_or(Hint(difference) > 0);
   if (less) {
     TakeGuard(GuardOp::kLt, a, b, origin);
   } else {
@@ -83,6 +143,11 @@ bool ShapeEnv::DecideLe(const SymExpr& a, const SymExpr& b,
   return !DecideLt(b, a, origin);
 }
 
+bool ShapeEnv::DecideIsOne(const SymExpr& size, absl::string_view origin) {
+  if (size.is_constant()) return size.constant() == 1;
+  return Hint(size) == 1 && DecideEq(size, 1, origin);
+}
+
 int64_t ShapeEnv::Specialize(const SymExpr& e, absl::string_view origin) {
   if (e.is_constant()) return e.constant();
   const int64_t value = Hint(e);
@@ -93,8 +158,12 @@ int64_t ShapeEnv::Specialize(const SymExpr& e, absl::string_view origin) {
 void ShapeEnv::TakeGuard(GuardOp op, const SymExpr& left, const SymExpr& right,
                          absl::string_view origin) {
   guards_.push_back({op, left, right, std::string(origin)});
-  // What `k*s + c` compared with 0 says of the range of s is known from now on.
-  const SymExpr difference = right - left;
+  taken_.Add(op, left, right);
+  NarrowRange(op, right - left);
+}
+
+// What `k*s + c` compared with 0 says of the range of s is known from now on.
+void ShapeEnv::NarrowRange(GuardOp op, const SymExpr& difference) {
   const auto terms = TermsOf(difference);
   if (terms.empty() || terms.size() > 2 || terms[0].atoms.size() != 1 ||
       !terms[0].atoms[0].is_var() ||
@@ -106,6 +175,7 @@ void ShapeEnv::TakeGuard(GuardOp op, const SymExpr& left, const SymExpr& right,
   const int64_t k = terms[0].coefficient;
   const int64_t c = terms.size() == 2 ? terms[1].coefficient : 0;
   ValueRange& range = symbols[var.index].range;
+  const ValueRange before = range;
   switch (op) {
     case GuardOp::kEq:
       range = {-c / k, -c / k};
@@ -126,6 +196,10 @@ void ShapeEnv::TakeGuard(GuardOp op, const SymExpr& left, const SymExpr& right,
       break;
     }
   }
+  const bool noted =
+      std::any_of(declared_.begin(), declared_.end(),
+                  [&](const auto& entry) { return entry.first == var.index; });
+  if (!noted && !(range == before)) declared_.push_back({var.index, before});
 }
 
 }  // namespace kiln

@@ -76,13 +76,16 @@ Digest UnitDigest(const wire::TranslationUnit& unit) {
 
 Digest InterfaceDigest(const wire::LaunchPlan& plan) {
   Sha256 sha;
-  sha.AddField("kiln interface 1").AddNumber(plan.symbols_size());
+  sha.AddField("kiln interface 2").AddNumber(plan.symbols_size());
   for (const wire::PlanSymbol& symbol : plan.symbols()) {
     sha.AddField(DeterministicBytes(symbol.source()));
   }
   sha.AddNumber(plan.inputs_size());
   for (const wire::PlanInput& input : plan.inputs()) {
-    sha.AddNumber(input.mutated() ? 1 : 0);
+    sha.AddNumber(input.kind_case()).AddNumber(input.mutated() ? 1 : 0);
+    sha.AddNumber(input.alignment_bytes());
+    sha.AddField(input.has_tensor() ? DeterministicBytes(input.tensor())
+                                    : DeterministicBytes(input.scalar()));
   }
   sha.AddNumber(plan.outputs_size());
   for (const wire::PlanOutput& output : plan.outputs()) {
@@ -95,7 +98,8 @@ Digest InterfaceDigest(const wire::LaunchPlan& plan) {
 
 absl::StatusOr<std::string> AssembleArtifact(
     wire::CompilePlan compiled, std::vector<wire::ObjectCode> objects,
-    const wire::Target& target, const Digest& compile_key) {
+    const wire::Target& target, const Digest& compile_key,
+    const Digest& request_digest) {
   RETURN_IF_ERROR(CheckUnits(compiled));
   std::map<std::string, wire::ObjectCode*> by_unit;
   for (wire::ObjectCode& object : objects) {
@@ -107,6 +111,7 @@ absl::StatusOr<std::string> AssembleArtifact(
   wire::Artifact artifact;
   artifact.set_format_version(kArtifactFormatVersion);
   artifact.set_compile_key(compile_key.ToBytes());
+  artifact.set_request_digest(request_digest.ToBytes());
   *artifact.mutable_target() = target;
   artifact.set_interface_digest(InterfaceDigest(compiled.plan()).ToBytes());
   for (const wire::TranslationUnit& unit : compiled.units()) {

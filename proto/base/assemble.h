@@ -15,16 +15,17 @@ namespace kiln {
 // that both get the same bytes.
 
 // Readers refuse any other. Raised with every change of Artifact's meaning.
-inline constexpr uint32_t kArtifactFormatVersion = 1;
+inline constexpr uint32_t kArtifactFormatVersion = 2;
 
 // What names a translation unit: SHA-256 of its language, source and flags.
 // The target is not in it; the unit cache's key adds it and the toolchain.
 Digest UnitDigest(const wire::TranslationUnit& unit);
 
-// What a caller sees of an artifact: symbols, which inputs are mutated, and of
-// each result its kind, dtype, sizes, strides, and whether it aliases an input.
-// A hot swap needs an equal one. Two plans that place or compute things
-// differently inside have equal digests.
+// What a caller sees of an artifact: symbols; of each input its kind, dtype,
+// sizes, strides, offset, alignment and whether it is mutated; of each result
+// its kind, dtype, sizes, strides, and whether it aliases an input. A hot swap
+// needs an equal one. Two plans that place or compute things differently inside
+// have equal digests.
 Digest InterfaceDigest(const wire::LaunchPlan& plan);
 
 // The serialized bytes of the Artifact; equal arguments give equal bytes.
@@ -38,7 +39,8 @@ Digest InterfaceDigest(const wire::LaunchPlan& plan);
 //             two, a kernel names a module that is not there
 absl::StatusOr<std::string> AssembleArtifact(
     wire::CompilePlan compiled, std::vector<wire::ObjectCode> objects,
-    const wire::Target& target, const Digest& compile_key);
+    const wire::Target& target, const Digest& compile_key,
+    const Digest& request_digest);
 
 // Bytes of a message that are a function of its fields alone. What is hashed
 // or signed is serialized here.

@@ -1,6 +1,7 @@
 #include "proto/key/request_digest.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -58,12 +59,12 @@ absl::Status CheckFieldsKnown(const google::protobuf::Message& message,
                                 " is not known to this build"));
 }
 
-// The guards over canonical symbols. One over a symbol that the graph does not
-// use says nothing of the graph and is left out.
-absl::StatusOr<wire::GuardSet> MapGuards(const wire::GuardSet& given,
-                                         const SymbolMap& symbols) {
+// The conditions over canonical symbols, serialized and in order. One over a
+// symbol that the graph does not use says nothing of the graph and is left out.
+absl::StatusOr<std::set<std::string>> MapConditions(const wire::GuardSet& given,
+                                                    const SymbolMap& symbols) {
   const int64_t count = symbols.canonical_of.size();
-  wire::GuardSet mapped;
+  std::set<std::string> mapped;
   for (const wire::SymGuard& guard : given.symbols()) {
     const auto program = SymProgram::FromWire(guard.condition(), count);
     RETURN_IF_ERROR(Annotate(program.status(), "guard"));
@@ -75,12 +76,21 @@ absl::StatusOr<wire::GuardSet> MapGuards(const wire::GuardSet& given,
       used = used && number >= 0;
       in.set_value(number);
     }
-    if (!used) continue;
-    wire::SymGuard* out = mapped.add_symbols();
-    *out->mutable_condition() = std::move(condition);
-    out->set_origin(guard.origin());
+    if (used) mapped.insert(DeterministicBytes(condition));
   }
   return mapped;
+}
+
+absl::StatusOr<wire::GuardSet> CanonicalGuards(const wire::GuardSet& given,
+                                               const SymbolMap& symbols) {
+  ASSIGN_OR_RETURN(const std::set<std::string> conditions,
+                   MapConditions(given, symbols));
+  wire::GuardSet guards;
+  for (const std::string& condition : conditions) {
+    // Our own bytes of a moment ago.
+    guards.add_symbols()->mutable_condition()->ParseFromString(condition);
+  }
+  return guards;
 }
 
 Digest DigestOfStrings(
@@ -106,6 +116,18 @@ std::string GraphText(const wire::Graph& graph) {
                       graph.symbols_size(), " symbols");
 }
 
+// What orders of one job have in common beside the key.
+Digest JobOf(const CanonicalRequest& canonical) {
+  Sha256 sha;
+  sha.Add(canonical.digest.total.bytes())
+      .AddField(DeterministicBytes(canonical.request.forbidden()));
+  if (canonical.decided_by == DecideBy::kSizes) {
+    sha.AddNumber(static_cast<int64_t>(canonical.values.size()));
+    for (const int64_t value : canonical.values) sha.AddNumber(value);
+  }
+  return sha.Finish();
+}
+
 RequestDigest DigestOf(const wire::CompileRequest& request,
                        const Digest& graph_digest) {
   const wire::ArtifactOptions& options = request.options().artifact();
@@ -128,11 +150,6 @@ RequestDigest DigestOf(const wire::CompileRequest& request,
     total.AddField(part.name).Add(part.digest.bytes());
   }
   digest.total = total.Finish();
-  digest.job = Sha256()
-                   .Add(digest.total.bytes())
-                   .AddField(DeterministicBytes(request.assumptions()))
-                   .AddField(DeterministicBytes(request.forbidden()))
-                   .Finish();
   return digest;
 }
 
@@ -151,7 +168,7 @@ std::string TargetText(const wire::Target& target) {
 }
 
 absl::StatusOr<CanonicalRequest> CanonicalizeRequest(
-    const wire::CompileRequest& given) {
+    const wire::CompileRequest& given, DecideBy decide_by) {
   RETURN_IF_ERROR(CheckTarget(given.target()));
   RETURN_IF_ERROR(CheckFieldsKnown(given, "request"));
   RETURN_IF_ERROR(CheckFieldsKnown(given.options(), "options"));
@@ -170,10 +187,9 @@ absl::StatusOr<CanonicalRequest> CanonicalizeRequest(
   wire::CompileRequest& request = canonical.request;
   *request.mutable_target() = given.target();
   *request.mutable_options() = given.options();
-  ASSIGN_OR_RETURN(*request.mutable_assumptions(),
-                   MapGuards(given.assumptions(), graph.symbols));
+  RETURN_IF_ERROR(CanonicalGuards(given.assumptions(), graph.symbols).status());
   ASSIGN_OR_RETURN(*request.mutable_forbidden(),
-                   MapGuards(given.forbidden(), graph.symbols));
+                   CanonicalGuards(given.forbidden(), graph.symbols));
   std::vector<std::string> kernels(given.host_kernels().begin(),
                                    given.host_kernels().end());
   std::sort(kernels.begin(), kernels.end());
@@ -182,7 +198,16 @@ absl::StatusOr<CanonicalRequest> CanonicalizeRequest(
     request.add_host_kernels(std::move(kernel));
   }
   *request.mutable_graph() = std::move(graph.graph);
+  // The key is by classes, whatever decides.
   canonical.digest = DigestOf(request, graph.digest);
+  if (request.forbidden().symbols_size() > 0) decide_by = DecideBy::kSizes;
+  canonical.decided_by = decide_by;
+  for (int i = 0;
+       decide_by == DecideBy::kSizes && i < request.graph().symbols_size();
+       ++i) {
+    request.mutable_graph()->mutable_symbols(i)->set_hint(canonical.values[i]);
+  }
+  canonical.digest.job = JobOf(canonical);
   canonical.symbols = std::move(graph.symbols);
   return canonical;
 }

@@ -16,7 +16,7 @@ namespace kiln {
 // client looks up by the total, the daemon computes it again before it stores.
 
 // Raised with every change of what the parts mean.
-inline constexpr absl::string_view kKeySchema = "kiln key 1";
+inline constexpr absl::string_view kKeySchema = "kiln key 2";
 
 // One named part of a key, so that people can be told why two keys differ.
 struct KeyPart {
@@ -41,21 +41,37 @@ struct KeyPart {
 //
 // Not here, on purpose: sizes behind symbols (guards test them at lookup),
 // names (canonical form drops them), diagnostics (they cannot reach an
-// artifact), assumptions and forbidden guards (entries under one key differ in
-// their guards).
+// artifact), forbidden guards (entries under one key differ in their guards).
+// Assumptions neither, and so nothing is made of them: see CanonicalRequest.
 struct RequestDigest {
   std::vector<KeyPart> parts;
   Digest total;
-  // `total` and the assumed and forbidden guards: requests of one `job` are
-  // served by one compile.
+  // `total`, the forbidden guards, and, where sizes decide, the sizes: requests
+  // of one `job` are served by one compile.
   Digest job;
+};
+
+// What a plan's decisions are made by: whether s0 <= s1, say, where the graph
+// leaves it open.
+enum class DecideBy {
+  // The hint class of each symbol, which many callers share. The decisions may
+  // be wrong for one of them: its sizes break a guard.
+  kClasses,
+  // The sizes of the caller. What a caller gets that asks again.
+  kSizes,
 };
 
 // A request in canonical form: what is planned.
 struct CanonicalRequest {
-  // With the canonical graph, guards over its symbols, host kernels sorted and
-  // once each. Diagnostics stay as they were.
+  // With the canonical graph, host kernels sorted and once each. Hints are
+  // classes or sizes, as `decided_by` says. Diagnostics stay as they were.
+  //
+  // Forbidden guards are over canonical symbols, sorted, once each, without
+  // their origins: what a client calls things reaches no artifact. Assumptions
+  // are gone: they are not in the key, so no byte may depend on them. What a
+  // client vouches for belongs in the bounds of symbols, which are.
   wire::CompileRequest request;
+  DecideBy decided_by = DecideBy::kClasses;
   RequestDigest digest;
   SymbolMap symbols;
   // What the caller's symbols are in this call, in canonical order: the hints
@@ -63,7 +79,8 @@ struct CanonicalRequest {
   std::vector<int64_t> values;
 };
 
-// Linear in the request. Pure.
+// Linear in the request. Pure. A request that forbids guards is decided by
+// sizes, whatever `decide_by`: by classes it would break the next guard.
 //
 // Errors: those of CanonicalizeGraph, and
 //   INVALID_ARGUMENT  BAD_TARGET       no target, an architecture or level
@@ -72,7 +89,8 @@ struct CanonicalRequest {
 //   INVALID_ARGUMENT  MALFORMED_GRAPH  an unsound guard
 //   UNIMPLEMENTED     UNSUPPORTED_OP   a plugin: none is known yet
 absl::StatusOr<CanonicalRequest> CanonicalizeRequest(
-    const wire::CompileRequest& request);
+    const wire::CompileRequest& request,
+    DecideBy decide_by = DecideBy::kClasses);
 
 // "cuda sm_90", "cpu x86-64-v4 avx512_bf16": for people, and what `purge
 // --device` matches word by word.

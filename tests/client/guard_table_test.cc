@@ -93,6 +93,33 @@ TEST(CompiledGuards, SayWhichGuardFails) {
   EXPECT_EQ(guards.WhyNot({}), "0 inputs, due 2");
 }
 
+TEST(CompiledGuards, StridesThatNobodyStepsAlongDoNotMatter) {
+  const CompiledGuards guards(RowsOfEight(), {});
+  std::vector<InputValue> inputs = Rows(2);
+  auto& x = std::get<Tensor>(inputs[0]);
+  x.strides[0] = 9;
+  EXPECT_FALSE(guards.Hold(inputs));
+  EXPECT_TRUE(guards.Examine(inputs).hopeless);
+
+  // One row, where a row may be: as PyTorch, whatever its stride says.
+  Plan one_row = RowsOfEight();
+  one_row.symbols[0].min = 0;
+  const CompiledGuards few(one_row, {});
+  inputs = Rows(1);
+  std::get<Tensor>(inputs[0]).strides[0] = 9;
+  EXPECT_TRUE(few.Hold(inputs));
+  EXPECT_EQ(few.WhyNot(inputs), "");
+  EXPECT_FALSE(few.Examine(inputs).hopeless);
+
+  // Nothing at all, anywhere.
+  inputs = Rows(0);
+  auto& empty = std::get<Tensor>(inputs[0]);
+  empty.strides = {5, 7};
+  empty.data = static_cast<char*>(empty.data) + 1;
+  EXPECT_TRUE(few.Hold(inputs)) << few.WhyNot(inputs);
+  EXPECT_TRUE(few.Examine(inputs).alignments.empty());
+}
+
 TEST(CompiledGuards, TellWhatToCompileForInstead) {
   const CompiledGuards guards(RowsOfEight(), {MultipleOf(4), MultipleOf(3)});
   std::vector<InputValue> inputs = Rows(9);

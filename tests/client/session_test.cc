@@ -172,34 +172,151 @@ TEST(Session, UnsignedArtifactsOfADaemonAreNeverLoaded) {
     ASSERT_TRUE(answer.ok()) << answer.status();
     answer->artifact.clear_signature();
     answer->artifact.clear_key_id();
-    EXPECT_EQ(ReasonOf(session->Load(answer->artifact).status()),
-              ErrorReason::kArtifactUntrusted);
+    EXPECT_EQ(
+        ReasonOf(
+            session->Load(answer->artifact, answer->request_digest).status()),
+        ErrorReason::kArtifactUntrusted);
+    EXPECT_EQ(session->refused_artifacts(), 1);
   }
+}
+
+// What another client of the same daemon gets for the fake graph of `order`.
+CompileOutcome Compiled(Session& session, const std::string& order,
+                        int64_t size = 8) {
+  wire::CompileRequest request = FakeRequest({order}, size);
+  *request.mutable_target() = session.target();
+  CompileReport report;
+  auto outcome = session.CompileOnly(request, report);
+  EXPECT_TRUE(outcome.ok()) << outcome.status();
+  return outcome.ok() ? *std::move(outcome) : CompileOutcome();
 }
 
 TEST(Session, ASwapServesTheNextRunWhileOthersGoOn) {
   TestDaemon daemon;
   const auto session = Open(OptionsFor(daemon));
-  const auto callable = session->Compile(Fake("fake.units.1"));
+  const auto callable = session->Compile(Fake("fake.units.3"));
   ASSERT_TRUE(callable.ok()) << callable.status();
-  wire::CompileRequest request = FakeRequest({"fake.units.3"});
-  *request.mutable_target() = session->target();
-  CompileReport report;
-  const auto other = session->CompileOnly(request, report);
-  ASSERT_TRUE(other.ok()) << other.status();
+  const CompileOutcome again = Compiled(*session, "fake.units.3");
+  const auto first = (*callable)->executor();
 
   std::atomic<bool> stop = false;
   std::thread runner([&] {
     while (!stop) EXPECT_TRUE((*callable)->Run(Input(8)).ok());
   });
   for (int i = 0; i < 20; ++i) {
-    const absl::Status swapped = (*callable)->Swap(0, other->artifact);
+    const absl::Status swapped = (*callable)->Swap(0, again.artifact);
     EXPECT_TRUE(swapped.ok()) << swapped;
   }
   stop = true;
   runner.join();
-  EXPECT_EQ((*callable)->executor()->artifact().view().plan().kernels.size(),
-            3);
+  EXPECT_NE((*callable)->executor(), first);
+  EXPECT_EQ(session->refused_artifacts(), 0);
+}
+
+TEST(Session, AnotherGraphsArtifactIsNotSwappedIn) {
+  TestDaemon daemon;
+  const auto session = Open(OptionsFor(daemon));
+  const auto callable = session->Compile(Fake("fake.units.1"));
+  ASSERT_TRUE(callable.ok()) << callable.status();
+  const auto first = (*callable)->executor();
+  // Of equal interface, and signed by the daemon.
+  const CompileOutcome other = Compiled(*session, "fake.units.3");
+  const absl::Status swapped = (*callable)->Swap(0, other.artifact);
+  EXPECT_EQ(ReasonOf(swapped), ErrorReason::kArtifactIncompatible) << swapped;
+  EXPECT_EQ((*callable)->executor(), first);
+  EXPECT_EQ(session->refused_artifacts(), 1);
+}
+
+TEST(Session, AnArtifactThatReliesOnMoreIsNotSwappedIn) {
+  TestDaemon daemon;
+  const auto session = Open(OptionsFor(daemon));
+  // Both of one key: the daemon forbids the guard for 13.
+  const CompileOutcome even = Compiled(*session, "fake.guard_mod.4", 16);
+  const CompileOutcome odd = Compiled(*session, "fake.guard_mod.4", 13);
+  EXPECT_EQ(odd.request_digest, even.request_digest);
+  wire::CompileRequest request = FakeRequest({"fake.guard_mod.4"}, 13);
+  const auto callable = session->Compile(request.graph());
+  ASSERT_TRUE(callable.ok()) << callable.status();
+  ASSERT_TRUE((*callable)->Run(Input(13)).ok());
+  EXPECT_EQ(ReasonOf((*callable)->Swap(0, even.artifact)),
+            ErrorReason::kArtifactIncompatible);
+  EXPECT_TRUE((*callable)->Swap(0, odd.artifact).ok());
+}
+
+// A daemon that is what it says it is, and answers every graph with the
+// artifact of one and the same: sound, signed by the key it names, compiled for
+// this target.
+class LyingDaemon : public wire::CompileService::Service {
+ public:
+  LyingDaemon(TestDaemon& behind, wire::CompileRequest instead)
+      : behind_(behind), instead_(std::move(instead)) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("unix:" + socket(),
+                             grpc::InsecureServerCredentials());
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~LyingDaemon() override { server_->Shutdown(); }
+
+  std::string socket() const { return behind_.config().socket + "-liar"; }
+
+  grpc::Status Describe(grpc::ServerContext*, const wire::DescribeRequest* ask,
+                        wire::DescribeReply* reply) override {
+    grpc::ClientContext context;
+    return behind_.client().compile().Describe(&context, *ask, reply);
+  }
+  grpc::Status Lookup(grpc::ServerContext*, const wire::LookupRequest*,
+                      wire::LookupReply* reply) override {
+    if (!lies_in_lookup) {
+      reply->set_outcome(wire::LookupReply::OUTCOME_MISS);
+      return grpc::Status::OK;
+    }
+    reply->set_outcome(wire::LookupReply::OUTCOME_HIT);
+    *reply->mutable_artifact() =
+        behind_.client().Compile(instead_).result.artifact();
+    return grpc::Status::OK;
+  }
+  grpc::Status Compile(grpc::ServerContext*, const wire::CompileRequest*,
+                       grpc::ServerWriter<wire::CompileEvent>* out) override {
+    wire::CompileEvent event;
+    *event.mutable_result() = behind_.client().Compile(instead_).result;
+    out->Write(event);
+    return grpc::Status::OK;
+  }
+
+  std::atomic<bool> lies_in_lookup = false;
+
+ private:
+  TestDaemon& behind_;
+  const wire::CompileRequest instead_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+TEST(Session, AnArtifactOfAnotherKeyIsNotLoaded) {
+  TestDaemon daemon;
+  SessionOptions options = OptionsFor(daemon);
+  wire::CompileRequest instead = FakeRequest({"fake.units.3"});
+  *instead.mutable_target() = Open(options)->target();
+  LyingDaemon liar(daemon, instead);
+  options.daemon.socket = liar.socket();
+  const auto session = Open(options);
+  for (const bool in_lookup : {false, true}) {
+    liar.lies_in_lookup = in_lookup;
+    const absl::Status status = session->Compile(Fake("fake.units.1")).status();
+    EXPECT_EQ(ReasonOf(status), ErrorReason::kArtifactIncompatible) << status;
+    EXPECT_NE(status.message().find("answers request"), std::string::npos)
+        << status;
+  }
+  EXPECT_EQ(session->refused_artifacts(), 2);
+  // The graph whose artifact it is gets it.
+  EXPECT_TRUE(session->Compile(Fake("fake.units.3")).ok());
+
+  options.fallback = Fallback::kLocalWorker;
+  const auto careful = Open(options);
+  const auto callable = careful->Compile(Fake("fake.units.1"));
+  ASSERT_TRUE(callable.ok()) << callable.status();
+  EXPECT_TRUE((*callable)->report().by_local_worker);
+  EXPECT_EQ(careful->refused_artifacts(), 1);
 }
 
 }  // namespace

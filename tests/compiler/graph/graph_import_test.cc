@@ -175,6 +175,41 @@ TEST(GraphImport, SymbolsHaveSourcesAndHintsWithinBounds) {
   ExpectRefused(graph, kMalformed, "symbol number 3, due below 1");
 }
 
+TEST(GraphImport, AForbiddenGuardIsDecidedAgainst) {
+  // y = x[:, 0:s0] for x: f32[s0, s1].
+  wire::Graph graph = Sound();
+  graph.add_symbols()->set_hint(8);
+  graph.add_symbols()->set_hint(8);
+  wire::TensorMeta* x = graph.mutable_inputs(0)->mutable_tensor();
+  *x->mutable_sizes(0) = Symbol(0);
+  *x->mutable_sizes(1) = Symbol(1);
+  *x->mutable_strides(0) = Symbol(1);
+  wire::Node* node = graph.mutable_nodes(0);
+  node->clear_results();
+  node->set_op("aten.slice.Tensor");
+  node->mutable_args(1)->set_int_value(1);
+  node->add_args()->set_int_value(0);
+  *node->add_args()->mutable_sym() = Symbol(0);
+  const auto by_classes = ImportGraph(graph);
+  ASSERT_TRUE(by_classes.ok()) << by_classes.status();
+  EXPECT_EQ(ToText(by_classes->meta(ValueId{1}).sizes), "[s0, s0]");
+
+  wire::GuardSet forbidden;
+  wire::SymExpr* broken = forbidden.add_symbols()->mutable_condition();
+  broken->MergeFrom(Symbol(0));
+  broken->MergeFrom(Symbol(1));
+  broken->add_code()->set_op(wire::SYM_OP_LE);
+  EXPECT_EQ(ReasonOf(ImportGraph(graph, forbidden).status()), kMalformed)
+      << "the hints satisfy what is forbidden";
+  graph.mutable_symbols(1)->set_hint(5);
+  const auto by_sizes = ImportGraph(graph, forbidden);
+  ASSERT_TRUE(by_sizes.ok()) << by_sizes.status();
+  EXPECT_EQ(ToText(by_sizes->meta(ValueId{1}).sizes), "[s0, s1]");
+  ASSERT_GE(by_sizes->shapes.guards().size(), 1u);
+  EXPECT_EQ(by_sizes->shapes.guards()[0],
+            (Guard{GuardOp::kLt, SymExpr::Symbol(1), SymExpr::Symbol(0), ""}));
+}
+
 TEST(GraphImport, ExpressionsAreChecked) {
   wire::Graph graph = Sound();
   graph.add_symbols()->set_hint(4);

@@ -54,5 +54,78 @@ TEST(ShapeEnv, AGuardOnOneSymbolNarrowsItsRange) {
   EXPECT_TRUE(shapes.KnownEq(m * 3, 24));
 }
 
+TEST(ShapeEnv, WhatAClientVouchedForIsKeptBesideWhatGuardsSay) {
+  ShapeEnv shapes = TwoSymbols();
+  EXPECT_TRUE(shapes.DecideEq(SymExpr::Symbol(0), 8, "fixed"));
+  EXPECT_EQ(shapes.Range(SymExpr::Symbol(0)), (ValueRange{8, 8}));
+  EXPECT_EQ(shapes.DeclaredRange(0), (ValueRange{2, 1000}));
+  EXPECT_EQ(shapes.DeclaredRange(1), (ValueRange{0, 1000}));
+}
+
+TEST(ShapeEnv, WhatAGuardImpliesTakesNoOther) {
+  ShapeEnv shapes = TwoSymbols();
+  const SymExpr n = SymExpr::Symbol(0), m = SymExpr::Symbol(1);
+  shapes.symbols[1].hint = 9;
+  EXPECT_TRUE(shapes.DecideLt(n, m, "test"));
+  EXPECT_TRUE(shapes.DecideLe(n, m, "test"));
+  EXPECT_TRUE(shapes.DecideLt(n, m + 5, "test"));
+  EXPECT_TRUE(shapes.DecideLt(2 * n, n + m, "test"));
+  EXPECT_FALSE(shapes.DecideEq(n, m, "test"));
+  EXPECT_EQ(shapes.guards().size(), 1u);
+}
+
+TEST(ShapeEnv, TheNegationOfAForbiddenGuardDecidesAndIsTaken) {
+  const SymExpr n = SymExpr::Symbol(0), m = SymExpr::Symbol(1);
+  const struct {
+    Guard forbidden;
+    bool equal, less, greater;
+  } rows[] = {
+      // By the hints, 8 and 8, n would equal m.
+      {{GuardOp::kEq, n, m, ""}, false, false, false},
+      {{GuardOp::kLe, n, m, ""}, false, false, true},
+      {{GuardOp::kLe, m, n, ""}, false, true, false},
+  };
+  for (const auto& row : rows) {
+    ShapeEnv shapes = TwoSymbols();
+    shapes.Forbid(row.forbidden);
+    EXPECT_TRUE(shapes.guards().empty());
+    EXPECT_EQ(shapes.DecideLt(n, m, "test"), row.less);
+    EXPECT_EQ(shapes.DecideLt(m, n, "test"), row.greater);
+    ShapeEnv again = TwoSymbols();
+    again.Forbid(row.forbidden);
+    EXPECT_EQ(again.DecideEq(n, m, "test"), row.equal);
+    ASSERT_EQ(again.guards().size(), 1u);
+    EXPECT_EQ(again.guards()[0].op, GuardOp::kNe);
+  }
+  // By the hints n would not be less than m.
+  ShapeEnv shapes = TwoSymbols();
+  shapes.Forbid({GuardOp::kLe, m, n, ""});
+  EXPECT_TRUE(shapes.DecideLt(n, m, "slice"));
+  ASSERT_EQ(shapes.guards().size(), 1u);
+  EXPECT_EQ(shapes.guards()[0], (Guard{GuardOp::kLt, n, m, ""}));
+  EXPECT_EQ(shapes.guards()[0].origin, "slice");
+}
+
+TEST(ShapeEnv, WhatAForbiddenGuardDoesNotSayHintsDecide) {
+  ShapeEnv shapes = TwoSymbols();
+  const SymExpr n = SymExpr::Symbol(0), m = SymExpr::Symbol(1);
+  shapes.symbols[0].hint = 13;
+  shapes.Forbid({GuardOp::kEq, n, 16, ""});
+  EXPECT_EQ(shapes.Specialize(n, "window"), 13);
+  ASSERT_EQ(shapes.guards().size(), 1u);
+  EXPECT_EQ(shapes.guards()[0], (Guard{GuardOp::kEq, n, 13, ""}));
+  EXPECT_TRUE(shapes.DecideLt(m, n, "test"));
+}
+
+TEST(ShapeEnv, ASizeThatIsNotOneTakesNoGuardToSaySo) {
+  ShapeEnv shapes = TwoSymbols();
+  const SymExpr m = SymExpr::Symbol(1);
+  EXPECT_FALSE(shapes.DecideIsOne(m, "broadcast"));
+  EXPECT_TRUE(shapes.guards().empty());
+  shapes.symbols[1].hint = 1;
+  EXPECT_TRUE(shapes.DecideIsOne(m, "broadcast"));
+  EXPECT_EQ(shapes.guards().size(), 1u);
+}
+
 }  // namespace
 }  // namespace kiln

@@ -36,12 +36,14 @@ std::vector<wire::ObjectCode> Objects() {
 }
 
 const Digest kKey = Sha256Of("key");
+const Digest kRequest = Sha256Of("request");
 
 TEST(AssembleArtifact, ObjectsStandInTheOrderOfTheirUnits) {
   auto objects = Objects();
-  const auto straight = AssembleArtifact(TwoUnits(), objects, {}, kKey);
+  const auto straight =
+      AssembleArtifact(TwoUnits(), objects, {}, kKey, kRequest);
   std::reverse(objects.begin(), objects.end());
-  const auto turned = AssembleArtifact(TwoUnits(), objects, {}, kKey);
+  const auto turned = AssembleArtifact(TwoUnits(), objects, {}, kKey, kRequest);
   ASSERT_TRUE(straight.ok()) << straight.status();
   EXPECT_EQ(*straight, *turned);
 
@@ -49,6 +51,7 @@ TEST(AssembleArtifact, ObjectsStandInTheOrderOfTheirUnits) {
   ASSERT_TRUE(artifact.ParseFromString(*straight));
   EXPECT_EQ(artifact.format_version(), kArtifactFormatVersion);
   EXPECT_EQ(artifact.compile_key(), kKey.ToBytes());
+  EXPECT_EQ(artifact.request_digest(), kRequest.ToBytes());
   EXPECT_EQ(artifact.objects(1).image(), "image of b");
   EXPECT_EQ(artifact.objects(0).log(), "");  // logs name files
 }
@@ -56,7 +59,8 @@ TEST(AssembleArtifact, ObjectsStandInTheOrderOfTheirUnits) {
 TEST(AssembleArtifact, ObjectsAndUnitsMustMatchOneToOne) {
   const auto assemble = [](wire::CompilePlan plan,
                            std::vector<wire::ObjectCode> objects) {
-    return AssembleArtifact(std::move(plan), std::move(objects), {}, kKey)
+    return AssembleArtifact(std::move(plan), std::move(objects), {}, kKey,
+                            kRequest)
         .status()
         .code();
   };
@@ -73,6 +77,42 @@ TEST(AssembleArtifact, ObjectsAndUnitsMustMatchOneToOne) {
   auto lost = TwoUnits();
   lost.mutable_plan()->mutable_kernels(0)->set_module(2);
   EXPECT_EQ(assemble(lost, Objects()), absl::StatusCode::kInternal);
+}
+
+TEST(InterfaceDigest, SeesWhatInputsAre) {
+  wire::LaunchPlan plan;
+  wire::PlanInput* input = plan.add_inputs();
+  input->mutable_tensor()->set_dtype(wire::DTYPE_FLOAT32);
+  input->mutable_tensor()->add_sizes()->set_value(4);
+  input->mutable_tensor()->add_strides()->set_value(1);
+  const Digest digest = InterfaceDigest(plan);
+  const auto changed = [&plan](auto change) {
+    wire::LaunchPlan other = plan;
+    change(*other.mutable_inputs(0));
+    return InterfaceDigest(other);
+  };
+  using Input = wire::PlanInput;
+  EXPECT_EQ(changed([](Input&) {}), digest);
+  EXPECT_NE(changed([](Input& i) {
+              i.mutable_tensor()->set_dtype(wire::DTYPE_BFLOAT16);
+            }),
+            digest);
+  EXPECT_NE(changed([](Input& i) {
+              i.mutable_tensor()->mutable_sizes(0)->set_value(5);
+            }),
+            digest);
+  EXPECT_NE(changed([](Input& i) {
+              i.mutable_tensor()->mutable_strides(0)->set_value(2);
+            }),
+            digest);
+  EXPECT_NE(changed([](Input& i) {
+              i.mutable_tensor()->add_sizes()->set_value(1);
+              i.mutable_tensor()->add_strides()->set_value(1);
+            }),
+            digest);
+  EXPECT_NE(changed([](Input& i) { i.set_alignment_bytes(16); }), digest);
+  EXPECT_NE(changed([](Input& i) { i.mutable_scalar()->set_value(4); }),
+            digest);
 }
 
 TEST(InterfaceDigest, SeesResultsAndMutationsAndNotPlacement) {

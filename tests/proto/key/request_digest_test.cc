@@ -132,6 +132,54 @@ TEST(RequestDigest, GuardsFollowTheirSymbolsAndChangeTheJobAlone) {
   EXPECT_NE(canonical.digest.job, plain.digest.job);
 }
 
+TEST(RequestDigest, ForbiddenGuardsAreASetWithoutWords) {
+  const auto forbid = [](wire::CompileRequest& request, int64_t value,
+                         const char* origin) {
+    wire::SymGuard& guard = *request.mutable_forbidden()->add_symbols();
+    *guard.mutable_condition() = SymbolExpr(1);
+    wire::SymInstruction& number = *guard.mutable_condition()->add_code();
+    number.set_op(wire::SYM_OP_CONSTANT);
+    number.set_value(value);
+    guard.mutable_condition()->add_code()->set_op(wire::SYM_OP_LT);
+    guard.set_origin(origin);
+  };
+  wire::CompileRequest a = SampleRequest();
+  forbid(a, 3, "mine");
+  forbid(a, 5, "mine");
+  wire::CompileRequest b = SampleRequest();
+  for (const int64_t value : {5, 3, 5}) forbid(b, value, "yours");
+  EXPECT_EQ(Canonical(a).digest.job, Canonical(b).digest.job);
+  EXPECT_EQ(Canonical(a).request.SerializeAsString(),
+            Canonical(b).request.SerializeAsString());
+}
+
+TEST(RequestDigest, WhoForbidsIsPlannedForByItsSizesAndKeepsItsKey) {
+  wire::CompileRequest nine = SampleRequest();
+  nine.mutable_graph()->mutable_symbols(1)->set_hint(9);
+  const CanonicalRequest by_classes = Canonical(nine);
+  EXPECT_EQ(by_classes.decided_by, DecideBy::kClasses);
+  *nine.mutable_forbidden()->add_symbols()->mutable_condition() = SymbolExpr(1);
+  wire::CompileRequest ten = nine;
+  ten.mutable_graph()->mutable_symbols(1)->set_hint(10);
+  const CanonicalRequest by_sizes = Canonical(nine);
+  EXPECT_EQ(by_sizes.decided_by, DecideBy::kSizes);
+  EXPECT_EQ(by_sizes.request.graph().symbols(0).hint(), 9);
+  EXPECT_EQ(by_sizes.digest.total, by_classes.digest.total);
+  EXPECT_EQ(Canonical(ten).digest.total, by_sizes.digest.total);
+  EXPECT_NE(Canonical(ten).digest.job, by_sizes.digest.job);
+}
+
+TEST(RequestDigest, AssumptionsAreCheckedAndReachNothing) {
+  wire::CompileRequest assuming = SampleRequest();
+  wire::SymGuard& guard = *assuming.mutable_assumptions()->add_symbols();
+  *guard.mutable_condition() = SymbolExpr(1);
+  guard.set_origin("mine");
+  EXPECT_EQ(Canonical(assuming).digest.job,
+            Canonical(SampleRequest()).digest.job);
+  EXPECT_EQ(Canonical(assuming).request.SerializeAsString(),
+            Canonical(SampleRequest()).request.SerializeAsString());
+}
+
 TEST(RequestDigest, UnknownTargetsPluginsAndOptionsAreRefused) {
   wire::CompileRequest request = SampleRequest();
   request.clear_target();

@@ -1,0 +1,30 @@
+#include "client/turn.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace kiln {
+
+absl::StatusOr<Turn::Taken> Turn::Take(absl::Time deadline,
+                                       absl::string_view what) {
+  MutexLock lock(&mu_);
+  while (taken_) {
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          what, ": its turn had not come at the deadline; others had it"));
+    }
+    ended_.WaitFor(&mu_, left);
+  }
+  taken_ = true;
+  return Taken(this);
+}
+
+void Turn::End() {
+  MutexLock lock(&mu_);
+  taken_ = false;
+  ended_.Signal();
+}
+
+}  // namespace kiln

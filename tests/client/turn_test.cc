@@ -1,0 +1,43 @@
+#include "client/turn.h"
+
+#include <atomic>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+
+namespace kiln {
+namespace {
+
+TEST(Turn, OneAtATime) {
+  Turn turn;
+  int count = 0;  // TSan sees it when two have a turn
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 100; ++i) {
+        const auto taken = turn.Take(absl::InfiniteFuture(), "count");
+        ASSERT_TRUE(taken.ok());
+        ++count;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(count, 800);
+}
+
+TEST(Turn, AWaitEndsAtItsDeadlineAndNamesWhatItWasFor) {
+  Turn turn;
+  std::optional<Turn::Taken> first;
+  first.emplace(*turn.Take(absl::InfinitePast(), "first"));
+  const absl::Status status = turn.Take(absl::Now(), "second").status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status));
+  EXPECT_NE(status.message().find("second"), std::string::npos) << status;
+  first.reset();
+  EXPECT_TRUE(turn.Take(absl::InfinitePast(), "third").ok());
+}
+
+}  // namespace
+}  // namespace kiln
