@@ -106,7 +106,7 @@ bool ShapeEnv::KnownLt(const SymExpr& a, const SymExpr& b) const {
 }
 
 bool ShapeEnv::KnownLe(const SymExpr& a, const SymExpr& b) const {
-  return IsPositive(b - a + 1, taken_) == true;
+  return Least(b - a, taken_) >= 0;
 }
 
 void ShapeEnv::Forbid(const Guard& guard) {
