@@ -4,7 +4,8 @@ usage: count_tests.py EVENTS.json BAZEL_STATUS
 
 Counts test cases: those of each target's test.xml, or one for a target without
 a list of its own. A target that was not built counts as one failure. Cases that
-were skipped (they need what this machine lacks) are neither: a line before the
+were skipped (they need what this machine lacks) and targets that this
+configuration leaves out (target_compatible_with) are neither: a line before the
 last says how many there were, where and why. Exits 1 when anything failed, or when
 bazel says that something did.
 """
@@ -74,7 +75,11 @@ def main():
                 if not good:
                     broken.append(label)
             summary = event.get("id", {}).get("targetCompleted")
-            if summary and not event.get("completed", {}).get("success", False):
+            if not summary or event.get("completed", {}).get("success", False):
+                continue
+            if event.get("aborted", {}).get("reason") == "SKIPPED":
+                skipped[summary["label"], "not for this configuration"] += 1
+            else:
                 broken.append(summary["label"] + " (not built)")
                 failed += 1
     for label in sorted(set(broken)):

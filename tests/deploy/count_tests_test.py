@@ -81,6 +81,17 @@ class CountTests(unittest.TestCase):
         self.assertEqual(lines, ["failed: //a (not built)", "1 passed, 1 failed"])
         self.assertEqual(status, 1)
 
+    def test_a_target_that_is_not_for_this_configuration_counts_for_nothing(self):
+        left_out = {
+            "id": {"targetCompleted": {"label": "//a"}},
+            "aborted": {"reason": "SKIPPED", "description": "build was skipped."},
+        }
+        lines, status = self.run_on([left_out, result("//b", "PASSED")], 0)
+        self.assertEqual(
+            lines, ["skipped: 1: 1 in //a (not for this configuration)", "1 passed, 0 failed"]
+        )
+        self.assertEqual(status, 0)
+
     def test_what_bazel_alone_knows_of_is_a_failure_too(self):
         lines, status = self.run_on([], 37)
         self.assertEqual(lines, ["failed: bazel itself, with status 37", "0 passed, 1 failed"])
