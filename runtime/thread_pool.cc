@@ -1,10 +1,13 @@
 #include "runtime/thread_pool.h"
 
 #include <algorithm>
+#include <system_error>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
+
+#include "proto/base/log.h"
 
 namespace kiln {
 namespace {
@@ -25,8 +28,18 @@ void Pause() {
 }  // namespace
 
 ThreadPool::ThreadPool(int threads) {
-  for (int i = 1; i < threads; ++i) {
-    workers_.emplace_back([this] { WorkerMain(); });
+  threads = std::min(threads, kMaxThreads);
+  workers_.reserve(std::max(threads - 1, 0));
+  // std::thread throws when the machine, or the limit of a container, gives no
+  // more: then those that there are do the work.
+  try {
+    for (int i = 1; i < threads; ++i) {
+      workers_.emplace_back([this] { WorkerMain(); });
+    }
+  } catch (const std::system_error& none_left) {
+    LogWarning("thread_pool.short", {{"found", this->threads()},
+                                     {"due", threads},
+                                     {"because", none_left.what()}});
   }
 }
 

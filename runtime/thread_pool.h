@@ -26,7 +26,13 @@ class ThreadPool {
  public:
   using Body = void (*)(void* context, int64_t begin, int64_t end);
 
-  // `threads` >= 1, the caller's among them.
+  // More than any machine of one socket has cores; beyond it a number is a
+  // slip of the pen.
+  static constexpr int kMaxThreads = 1024;
+
+  // `threads` >= 1, the caller's among them. At most kMaxThreads are started,
+  // and fewer, with a warning in the log, where the machine gives no more:
+  // threads() says how many there are.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -39,7 +39,9 @@ constexpr char kWhat[] =
     "compiled are among the passed; a\nline before the last says how many.";
 
 constexpr char kFooter[] =
-    "Exit codes: 0 nothing failed, 1 something did, 2 used wrongly.\n"
+    "Exit codes: 0 nothing failed, 1 something did or no case was found, 2 "
+    "used "
+    "wrongly.\n"
     "Environment: KILN_CUDA_LIBRARY_PATH, folders as of --library-folder.";
 
 struct Flags {
@@ -76,17 +78,49 @@ std::string Beside(absl::string_view name, absl::string_view built) {
 }
 
 // What the toolchains and libraries of workers are found by.
-constexpr const char* kPassedOn[] = {"LD_LIBRARY_PATH", "CUDA_HOME",
-                                     "CUDA_PATH", "KILN_HOST_CC",
-                                     "KILN_NVRTC", "KILN_CUDA_LIBRARY_PATH"};
+constexpr const char* kPassedOn[] = {
+    "LD_LIBRARY_PATH", "CUDA_HOME",  "CUDA_PATH",
+    "KILN_HOST_CC",    "KILN_NVRTC", "KILN_CUDA_LIBRARY_PATH"};
+
+// BAD_OPTION: what no run can be made of.
+absl::Status CheckFlags(const Flags& flags) {
+  constexpr int64_t kMostThreads = 1024;  // as ThreadPool has it
+  const auto range = [](absl::string_view name, int64_t value, int64_t high) {
+    if (value >= 0 && value <= high) return absl::OkStatus();
+    return MakeError(
+        ErrorReason::kBadOption,
+        absl::StrCat(name, ": found ", value, ", 0 to ", high, " is due"));
+  };
+  RETURN_IF_ERROR(range("--jobs", flags.jobs, kMostThreads));
+  RETURN_IF_ERROR(range("--threads", flags.threads, kMostThreads));
+  RETURN_IF_ERROR(range("--repeat", flags.repeats, int64_t{1} << 30));
+  if (flags.local && !flags.daemon.empty()) {
+    return MakeError(ErrorReason::kBadOption,
+                     "--local, --daemon: found both, one is due");
+  }
+  for (const std::string& entry : flags.worker_environment) {
+    if (entry.find('=') != std::string::npos && entry[0] != '=') continue;
+    return MakeError(
+        ErrorReason::kBadOption,
+        absl::StrCat("--worker-env: found ", entry, ", NAME=VALUE is due"));
+  }
+  for (const std::string& folder : flags.library_folders) {
+    std::error_code error;
+    if (std::filesystem::is_directory(folder, error)) continue;
+    return MakeError(ErrorReason::kBadOption,
+                     absl::StrCat("--library-folder: ", folder,
+                                  ": not a folder that is there"));
+  }
+  return absl::OkStatus();
+}
 
 void FillDefaults(Flags& out) {
   if (out.kilnd.empty()) out.kilnd = Beside("kilnd", "server/kilnd");
   if (out.worker.empty()) {
     out.worker = Beside("kiln-worker", "compiler/kiln-worker");
   }
-  if (out.jobs <= 0) {
-    out.jobs = static_cast<int>(std::thread::hardware_concurrency());
+  if (out.jobs == 0) {
+    out.jobs = std::max(1u, std::thread::hardware_concurrency());
   }
   for (const char* name : kPassedOn) {
     const char* value = getenv(name);
@@ -333,12 +367,66 @@ absl::Status Unpack(const Flags& flags) {
   return absl::OkStatus();
 }
 
+// Prints the counts. The exit code.
+int Conclude(const std::vector<CaseResult>& results) {
+  int counts[5] = {};
+  for (const CaseResult& result : results) {
+    ++counts[static_cast<int>(result.verdict)];
+  }
+  const int failed = counts[static_cast<int>(Verdict::kWrong)] +
+                     counts[static_cast<int>(Verdict::kFailed)];
+  const int compiled = counts[static_cast<int>(Verdict::kCompiled)];
+  if (compiled > 0) {
+    std::printf("%d of the passed were compiled and not run\n", compiled);
+  }
+  std::printf("%d passed, %d failed, %d unimplemented\n",
+              counts[static_cast<int>(Verdict::kOk)] + compiled, failed,
+              counts[static_cast<int>(Verdict::kUnimplemented)]);
+  return failed == 0 ? 0 : 1;
+}
+
+// Opened before the cases run: hours of work should not end unwritten.
+int Run(const Flags& flags, const std::string& scratch) {
+  std::ofstream report;
+  if (!flags.report.empty()) {
+    report.open(flags.report);
+    if (!report) {
+      std::fprintf(stderr, "kiln-corpus: --report: %s: can't be written\n",
+                   flags.report.c_str());
+      return 2;
+    }
+  }
+  const absl::StatusOr<std::vector<CaseResult>> results =
+      RunAll(flags, scratch);
+  if (!results.ok()) {
+    std::fprintf(stderr, "kiln-corpus: %s\n",
+                 results.status().ToString().c_str());
+    return 1;
+  }
+  if (results->empty()) {
+    std::fprintf(stderr, "kiln-corpus: no case %s%sin the files named\n",
+                 flags.only_case.c_str(), flags.only_case.empty() ? "" : " ");
+    return 1;
+  }
+  if (report.is_open() && !(report << ReportJson(*results) << std::flush)) {
+    std::fprintf(stderr, "kiln-corpus: --report: %s: not written\n",
+                 flags.report.c_str());
+    return 1;
+  }
+  return Conclude(*results);
+}
+
 int Main(int argc, char** argv) {
   Flags flags;
   CommandLine line(
       {.program = "kiln-corpus", .what = kWhat, .footer = kFooter});
   Define(line.arguments(), flags);
   if (const std::optional<int> end = line.Parse(argc, argv)) return *end;
+  if (const absl::Status sound = CheckFlags(flags); !sound.ok()) {
+    std::fprintf(stderr, "kiln-corpus: %s\n",
+                 std::string(sound.message()).c_str());
+    return 2;
+  }
   FillDefaults(flags);
   if (!flags.unpack.empty()) {
     const absl::Status unpacked = Unpack(flags);
@@ -352,32 +440,10 @@ int Main(int argc, char** argv) {
     std::perror("/tmp");
     return 1;
   }
-  const absl::StatusOr<std::vector<CaseResult>> results =
-      RunAll(flags, scratch);
+  const int code = Run(flags, scratch);
   std::error_code ignored;  // a stale folder in /tmp harms nobody
   std::filesystem::remove_all(scratch, ignored);
-  if (!results.ok()) {
-    std::fprintf(stderr, "kiln-corpus: %s\n",
-                 results.status().ToString().c_str());
-    return 1;
-  }
-  if (!flags.report.empty()) {
-    std::ofstream(flags.report) << ReportJson(*results);
-  }
-  int counts[5] = {};
-  for (const CaseResult& result : *results) {
-    ++counts[static_cast<int>(result.verdict)];
-  }
-  const int failed = counts[static_cast<int>(Verdict::kWrong)] +
-                     counts[static_cast<int>(Verdict::kFailed)];
-  const int compiled = counts[static_cast<int>(Verdict::kCompiled)];
-  if (compiled > 0) {
-    std::printf("%d of the passed were compiled and not run\n", compiled);
-  }
-  std::printf("%d passed, %d failed, %d unimplemented\n",
-              counts[static_cast<int>(Verdict::kOk)] + compiled, failed,
-              counts[static_cast<int>(Verdict::kUnimplemented)]);
-  return failed == 0 ? 0 : 1;
+  return code;
 }
 
 }  // namespace

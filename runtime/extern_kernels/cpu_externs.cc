@@ -2,7 +2,6 @@
 
 #include <array>
 #include <atomic>
-#include <thread>
 #include <utility>
 
 #include "proto/base/log.h"
@@ -25,10 +24,7 @@ class CpuExterns final : public ExternLibrary {
       : device_(std::move(device)),
         opened_(dnnl.status()),
         dnnl_(dnnl.ok() ? *std::move(dnnl) : nullptr) {
-    if (dnnl_ != nullptr) warming_ = std::thread([this] { WarmUp(*dnnl_); });
-  }
-  ~CpuExterns() override {
-    if (warming_.joinable()) warming_.join();
+    if (dnnl_ != nullptr) WarmUp(*dnnl_);
   }
 
   Prepared Prepare(const ExternProblem& problem) override {
@@ -45,8 +41,9 @@ class CpuExterns final : public ExternLibrary {
 
  private:
   // oneDNN writes the code of sgemm, all its forms, when it is first called: 25
-  // ms that the first call of a model should not pay. Meanwhile the model is
-  // compiled or fetched.
+  // ms that the first call of a model should not pay. Not on a thread of its
+  // own: a program may exit before that ends, and exit destroys what the
+  // library is just building.
   static void WarmUp(const DnnlLibrary& dnnl) {
     const DnnlLibrary::SingleThread alone(dnnl);
     constexpr int kSide = 8;
@@ -108,7 +105,6 @@ class CpuExterns final : public ExternLibrary {
   const absl::Status opened_;                      // why there is no dnnl_
   const std::shared_ptr<const DnnlLibrary> dnnl_;  // null: not on the machine
   std::atomic<int64_t> fallbacks_{0};
-  std::thread warming_;
 };
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "runtime/thread_pool.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -86,6 +89,30 @@ TEST(ThreadPool, ALoopInsideALoopRunsOnItsOwnThread) {
       },
       &nested);
   EXPECT_EQ(nested.visited.load(), 50);
+}
+
+// A child with a limit of processes of its own, whose end is looked at.
+TEST(ThreadPoolDeathTest, WhereTheMachineGivesNoMoreThreadsThereAreFewer) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        // Stacks that do not fit: pthread_create says EAGAIN, root or not.
+        rlimit limit = {};
+        getrlimit(RLIMIT_AS, &limit);
+        limit.rlim_cur = rlim_t{1} << 30;
+        setrlimit(RLIMIT_AS, &limit);
+        ThreadPool pool(ThreadPool::kMaxThreads);
+        Visits visits(1000, 1);
+        pool.ParallelFor(visits.count, visits.grain, Visits::Body, &visits);
+        const bool fewer = pool.threads() < ThreadPool::kMaxThreads;
+        _exit(fewer && visits.EachOnce() ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "thread_pool.short");
+}
+
+TEST(ThreadPool, NoMoreThreadsThanItsBoundAreStarted) {
+  ThreadPool pool(100000);
+  EXPECT_LE(pool.threads(), ThreadPool::kMaxThreads);
 }
 
 }  // namespace

@@ -35,6 +35,23 @@ TEST(CApi, TheExampleRunsWithAWorkerOfItsOwn) {
   EXPECT_EQ(std::system(command.c_str()), 0);
 }
 
+// Each time after the first the answer comes from the cache, so that the end
+// comes close upon the start. A signal would be in std::system's status.
+TEST(CApi, AProgramMayEndWithEverythingAlive) {
+  ShortFolder folder;
+  const auto daemon =
+      PrivateDaemon::Start({.kilnd = Program("server/kilnd"),
+                            .worker = Program("compiler/kiln-worker"),
+                            .folder = folder.path(),
+                            .workers = 1});
+  ASSERT_TRUE(daemon.ok()) << daemon.status();
+  const std::string command = Program("tests/client/c_api/exit_with_callable") +
+                              " " + (*daemon)->socket();
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_EQ(std::system(command.c_str()), 0) << "run " << i;
+  }
+}
+
 TEST(CApi, ASessionWithoutADaemonIsAnErrorWithWords) {
   KilnSessionOptions options = {};
   options.struct_size = sizeof(options);
