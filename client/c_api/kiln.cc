@@ -37,6 +37,10 @@ struct KilnResults {
   std::vector<kiln::OutputValue> values;
 };
 
+struct KilnMemory {
+  std::shared_ptr<void> owner;
+};
+
 namespace kiln {
 namespace {
 
@@ -182,6 +186,38 @@ absl::StatusOr<InputValue> InputOf(const KilnValue& value, int index,
   return InputValue(std::move(tensor));
 }
 
+// Memory that the caller of one run lends.
+class LentAllocator : public Allocator {
+ public:
+  explicit LentAllocator(const KilnAllocator& lent) : lent_(lent) {}
+
+  absl::StatusOr<void*> Allocate(int64_t bytes, Stream stream) override {
+    void* memory = lent_.allocate(lent_.context, bytes, stream);
+    if (memory != nullptr) return memory;
+    return absl::ResourceExhaustedError(
+        absl::StrCat("result: the caller has no ", bytes, " bytes"));
+  }
+  void Free(void* memory, int64_t bytes, Stream stream) override {
+    lent_.release(lent_.context, memory, bytes, stream);
+  }
+
+ private:
+  const KilnAllocator lent_;
+};
+
+// A tensor whose memory keeps `allocator` alive too, which takes it back.
+void KeepAlive(const std::shared_ptr<LentAllocator>& allocator,
+               OutputValue& value) {
+  Tensor* tensor = std::get_if<Tensor>(&value);
+  if (tensor == nullptr || tensor->owner == nullptr) return;
+  struct Both {
+    std::shared_ptr<LentAllocator> allocator;
+    std::shared_ptr<void> owner;  // last: goes first
+  };
+  auto both = std::make_shared<Both>(Both{allocator, tensor->owner});
+  tensor->owner = std::shared_ptr<void>(both, both->owner.get());
+}
+
 }  // namespace
 }  // namespace kiln
 
@@ -278,19 +314,39 @@ void kiln_callable_free(KilnCallable* callable) { delete callable; }
 KilnStatus* kiln_run(KilnCallable* callable, const KilnValue* inputs,
                      int32_t count, uint64_t seed, void* stream,
                      KilnResults** results) {
+  const KilnRunOptions options = {sizeof(KilnRunOptions), seed, stream,
+                                  nullptr};
+  return kiln_run_with(callable, inputs, count, &options, results);
+}
+
+KilnStatus* kiln_run_with(KilnCallable* callable, const KilnValue* inputs,
+                          int32_t count, const KilnRunOptions* given,
+                          KilnResults** results) {
+  if (given == nullptr || given->struct_size < sizeof(KilnRunOptions)) {
+    return kiln::BadOption("run options: struct_size is not set");
+  }
   const kiln::DeviceTraits& device =
       callable->callable->executor()->artifact().device().traits();
   std::vector<kiln::InputValue> values;
+  values.reserve(count);
   for (int32_t i = 0; i < count; ++i) {
     auto value = kiln::InputOf(inputs[i], i, device);
     if (!value.ok()) return kiln::StatusOf(value.status());
     values.push_back(*std::move(value));
   }
   kiln::RunOptions options;
-  options.seed = seed;
-  options.stream = stream;
+  options.seed = given->seed;
+  options.stream = given->stream;
+  std::shared_ptr<kiln::LentAllocator> lent;
+  if (given->allocator != nullptr) {
+    lent = std::make_shared<kiln::LentAllocator>(*given->allocator);
+    options.allocator = lent.get();
+  }
   auto outputs = callable->callable->Run(values, options);
   if (!outputs.ok()) return kiln::StatusOf(outputs.status());
+  if (lent != nullptr) {
+    for (kiln::OutputValue& value : *outputs) kiln::KeepAlive(lent, value);
+  }
   *results = new KilnResults{*std::move(outputs)};
   return nullptr;
 }
@@ -317,3 +373,10 @@ KilnValue kiln_results_get(const KilnResults* results, int32_t index) {
 }
 
 void kiln_results_free(KilnResults* results) { delete results; }
+
+KilnMemory* kiln_results_share(const KilnResults* results, int32_t index) {
+  const auto* tensor = std::get_if<kiln::Tensor>(&results->values[index]);
+  if (tensor == nullptr || tensor->owner == nullptr) return nullptr;
+  return new KilnMemory{tensor->owner};
+}
+void kiln_memory_free(KilnMemory* memory) { delete memory; }

@@ -169,10 +169,42 @@ void kiln_callable_free(KilnCallable* callable); /* NULL is fine */
 KilnStatus* kiln_run(KilnCallable* callable, const KilnValue* inputs,
                      int32_t count, uint64_t seed, void* stream,
                      KilnResults** results);
+
+/* Memory that the caller lends for results: a framework's own allocator. Both
+ * functions may be called from any thread, `release` until the last result is
+ * freed. `stream` is that of the run. */
+typedef struct KilnAllocator {
+  void* context;
+  /* At least `bytes` at an address that is a multiple of 64 (CPU) or 256
+   * (CUDA); NULL: there is no such memory. */
+  void* (*allocate)(void* context, int64_t bytes, void* stream);
+  void (*release)(void* context, void* memory, int64_t bytes, void* stream);
+} KilnAllocator;
+
+typedef struct KilnRunOptions {
+  size_t struct_size;
+  uint64_t seed;
+  void* stream;
+  /* Copied; what it names must live as long as the results. NULL: memory of
+   * the library's own. */
+  const KilnAllocator* allocator;
+} KilnRunOptions;
+
+/* kiln_run with options that may grow. */
+KilnStatus* kiln_run_with(KilnCallable* callable, const KilnValue* inputs,
+                          int32_t count, const KilnRunOptions* options,
+                          KilnResults** results);
 int32_t kiln_results_count(const KilnResults* results);
 /* Good until the results are freed. `index` in [0, count). */
 KilnValue kiln_results_get(const KilnResults* results, int32_t index);
 void kiln_results_free(KilnResults* results); /* NULL is fine */
+
+/* Keeps the memory of one result, apart from the others. */
+typedef struct KilnMemory KilnMemory;
+/* A share in the memory of a tensor result, which outlives the results. NULL
+ * when the caller keeps it alive: no tensor, or a view of an input. */
+KilnMemory* kiln_results_share(const KilnResults* results, int32_t index);
+void kiln_memory_free(KilnMemory* memory); /* NULL is fine */
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,132 @@
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "client/c_api/kiln.h"
+#include "gtest/gtest.h"
+
+// Who owns the memory of results.
+
+namespace kiln {
+namespace {
+
+constexpr int kElements = 8;
+
+// What a lent allocator has given and not got back.
+struct Ledger {
+  std::map<void*, int64_t> live;
+  int given = 0;
+};
+
+void* Give(void* context, int64_t bytes, void*) {
+  auto* ledger = static_cast<Ledger*>(context);
+  void* memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  ledger->live[memory] = bytes;
+  ++ledger->given;
+  return memory;
+}
+
+void TakeBack(void* context, void* memory, int64_t bytes, void*) {
+  auto* ledger = static_cast<Ledger*>(context);
+  EXPECT_EQ(ledger->live[memory], bytes);
+  ledger->live.erase(memory);
+  std::free(memory);
+}
+
+void* HaveNone(void*, int64_t, void*) { return nullptr; }
+
+// x + x and x * x, compiled by a worker of the test's own.
+class Results : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string worker =
+        std::filesystem::absolute("compiler/kiln-worker").string();
+    KilnSessionOptions options = {};
+    options.struct_size = sizeof(options);
+    options.fallback = KILN_LOCAL_ONLY;
+    options.worker_program = worker.c_str();
+    ASSERT_EQ(kiln_session_open(&options, &session_), nullptr);
+    const KilnSize size = {kElements, -1};
+    const KilnSpec spec = {KILN_FLOAT32, 1, &size, nullptr};
+    KilnGraph* graph = kiln_graph_new("twice", KILN_CPU);
+    KilnArg x = {};
+    x.kind = KILN_ARG_VALUE;
+    x.integer = kiln_graph_input(graph, "x", &spec);
+    const KilnArg both[] = {x, x};
+    for (const char* op : {"aten.add.Tensor", "aten.mul.Tensor"}) {
+      kiln_graph_output(graph, kiln_graph_node(graph, op, both, 2, &spec));
+    }
+    ASSERT_EQ(kiln_compile(session_, graph, &callable_), nullptr);
+    kiln_graph_free(graph);
+  }
+
+  void TearDown() override {
+    kiln_callable_free(callable_);
+    kiln_session_close(session_);
+  }
+
+  KilnStatus* Run(const KilnAllocator* allocator, KilnResults** results) {
+    static const int64_t size = kElements;
+    static const int64_t stride = 1;
+    for (int i = 0; i < kElements; ++i) x_[i] = static_cast<float>(i);
+    KilnValue input = {};
+    input.kind = KILN_TENSOR;
+    input.dtype = KILN_FLOAT32;
+    input.rank = 1;
+    input.data = x_;
+    input.sizes = &size;
+    input.strides = &stride;
+    KilnRunOptions options = {};
+    options.struct_size = sizeof(options);
+    options.allocator = allocator;
+    return kiln_run_with(callable_, &input, 1, &options, results);
+  }
+
+  alignas(64) float x_[kElements] = {};
+  KilnSession* session_ = nullptr;
+  KilnCallable* callable_ = nullptr;
+};
+
+TEST_F(Results, AShareKeepsOneResultAndNotTheOthers) {
+  Ledger ledger;
+  const KilnAllocator allocator = {&ledger, &Give, &TakeBack};
+  KilnResults* results = nullptr;
+  ASSERT_EQ(Run(&allocator, &results), nullptr);
+  EXPECT_EQ(ledger.given, 2);
+  const KilnValue square = kiln_results_get(results, 1);
+  const auto* data = static_cast<const float*>(square.data);
+  KilnMemory* memory = kiln_results_share(results, 1);
+  kiln_results_free(results);
+
+  ASSERT_EQ(ledger.live.size(), 1);
+  EXPECT_EQ(ledger.live.begin()->first, data);
+  EXPECT_EQ(data[3], 9.0f);
+  kiln_memory_free(memory);
+  EXPECT_TRUE(ledger.live.empty());
+}
+
+TEST_F(Results, WithoutALentAllocatorTheMemoryIsTheLibrarysAndIsSharedAlike) {
+  KilnResults* results = nullptr;
+  ASSERT_EQ(Run(nullptr, &results), nullptr);
+  const auto* sum =
+      static_cast<const float*>(kiln_results_get(results, 0).data);
+  KilnMemory* memory = kiln_results_share(results, 0);
+  ASSERT_NE(memory, nullptr);
+  kiln_results_free(results);
+  EXPECT_EQ(sum[3], 6.0f);
+  kiln_memory_free(memory);
+}
+
+TEST_F(Results, AnAllocatorWithoutMemoryIsAnError) {
+  const KilnAllocator allocator = {nullptr, &HaveNone, &TakeBack};
+  KilnResults* results = nullptr;
+  KilnStatus* status = Run(&allocator, &results);
+  ASSERT_NE(status, nullptr);
+  EXPECT_EQ(kiln_status_code(status), 8);  // RESOURCE_EXHAUSTED
+  kiln_status_free(status);
+  EXPECT_EQ(results, nullptr);
+}
+
+}  // namespace
+}  // namespace kiln
