@@ -242,13 +242,18 @@ absl::Status RunWord(absl::string_view word, Ir& ir, const PassEnv& env,
                           options);
 }
 
-std::vector<std::string> KnownWords() {
-  std::vector<std::string> words;
+std::vector<std::string> GraphPassNames() {
+  std::vector<std::string> names;
   for (const Pass<Graph>& pass : GraphPipeline()) {
-    if (std::find(words.begin(), words.end(), pass.name) == words.end()) {
-      words.push_back(std::string(pass.name));
+    if (std::find(names.begin(), names.end(), pass.name) == names.end()) {
+      names.push_back(std::string(pass.name));
     }
   }
+  return names;
+}
+
+std::vector<std::string> KnownWords() {
+  std::vector<std::string> words = GraphPassNames();
   words.push_back(std::string(kWholePipeline));
   for (const Step& step : kSteps) words.push_back(std::string(step.word));
   return words;

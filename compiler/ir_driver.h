@@ -54,7 +54,9 @@ absl::Status RunWord(absl::string_view word, Ir& ir, const PassEnv& env,
                      std::vector<PassRecord>& records,
                      const PassRunOptions& options = {});
 
-// The words above with each graph pass, for help.
+// The passes over graphs, each once: what may be skipped.
+std::vector<std::string> GraphPassNames();
+// These and the words above, for help.
 std::vector<std::string> KnownWords();
 
 }  // namespace kiln

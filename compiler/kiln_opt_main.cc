@@ -1,6 +1,7 @@
 // kiln-opt: the developer's microscope. IR text or a corpus case in, named
 // passes, text out.
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <iostream>
@@ -67,7 +68,7 @@ absl::StatusOr<Config> ReadFlags(int argc, char** argv) {
     } else if (absl::ConsumePrefix(&arg, "--target=")) {
       config.target = std::string(arg);
     } else if (absl::ConsumePrefix(&arg, "--skip=")) {
-      config.run_options.skip = absl::StrSplit(arg, ',');
+      config.run_options.skip = absl::StrSplit(arg, ',', absl::SkipEmpty());
     } else if (absl::ConsumePrefix(&arg, "--seed=")) {
       if (!absl::SimpleAtoi(arg, &config.seed)) {
         return absl::InvalidArgumentError(absl::StrCat("--seed=", arg));
@@ -121,6 +122,34 @@ absl::Status AddWordsFor(absl::string_view level, Config& config) {
       "--emit=", level, ": due graph, loops, kernels, plan, cuda or cpu"));
 }
 
+// Only passes over graphs can be left out; the others lead to the next level.
+absl::Status CheckSkip(const std::vector<std::string>& skip) {
+  const std::vector<std::string> known = GraphPassNames();
+  for (const std::string& name : skip) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--skip=", name, ": found no such pass, due one of ",
+                     absl::StrJoin(known, ", ")));
+  }
+  return absl::OkStatus();
+}
+
+// The target that was named, or the one that goes with what is printed.
+absl::StatusOr<Target> ReadTarget(const Config& config) {
+  const bool cuda = config.emit == "cuda";
+  if (config.target.empty())
+    return TargetFromName(cuda ? "sm_90" : "x86-64-v3");
+  ASSIGN_OR_RETURN(Target target, TargetFromName(config.target));
+  const TargetKind due = cuda ? TargetKind::kCuda : TargetKind::kCpu;
+  if ((cuda || config.emit == "cpu") && target.kind != due) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--target=", config.target, " with --emit=", config.emit, ": found ",
+        cuda ? "a level of processors, due an sm_ architecture"
+             : "a GPU architecture, due x86-64-v3 or another level"));
+  }
+  return target;
+}
+
 struct Loaded {
   Ir ir;
   CorpusCase test_case;
@@ -166,11 +195,9 @@ absl::Status Main(int argc, char** argv) {
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(AddWordsFor(config.emit, config));
-  if (config.target.empty()) {
-    config.target = config.emit == "cuda" ? "sm_90" : "x86-64-v3";
-  }
+  RETURN_IF_ERROR(CheckSkip(config.run_options.skip));
   PassEnv env;
-  ASSIGN_OR_RETURN(env.target, TargetFromName(config.target));
+  ASSIGN_OR_RETURN(env.target, ReadTarget(config));
   env.options.diagnostic = {.dump_passes = config.dump, .verify_passes = true};
   ASSIGN_OR_RETURN(Loaded loaded, Load(config));
   std::vector<PassRecord> records;

@@ -22,6 +22,11 @@ namespace fs = std::filesystem;
 constexpr unsigned long long kMaxUnpackedBytes = 1ull << 30;
 
 absl::StatusOr<std::string> ReadWhole(const std::string& path) {
+  std::error_code ignored;  // what cannot be looked at cannot be opened either
+  if (fs::is_directory(path, ignored)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": found a folder, due a file"));
+  }
   std::ifstream in(path, std::ios::binary);
   if (!in) return absl::NotFoundError(absl::StrCat(path, ": no such file"));
   std::ostringstream text;

@@ -160,14 +160,36 @@ absl::Status ReadInto(const Json& line, const Safetensors& tensors,
   return ReadData(line, tensors, out);
 }
 
-CorpusCase ReadCase(const Json& line, const Safetensors& tensors) {
+// What the JSON library says, in our words: "[json.exception.out_of_range.403]
+// key 'nodes' not found", "[json.exception.type_error.302] type must be string,
+// but is number".
+std::string FoundAndDue(absl::string_view what) {
+  const size_t end = what.find("] ");
+  if (end != absl::string_view::npos) what.remove_prefix(end + 2);
+  absl::string_view key = what;
+  if (absl::ConsumeSuffix(&key, " not found")) {
+    return absl::StrCat("found no ", key, ", due one");
+  }
+  std::pair<absl::string_view, absl::string_view> types =
+      absl::StrSplit(what, absl::MaxSplits(", but is ", 1));
+  if (absl::ConsumePrefix(&types.first, "type must be ")) {
+    return absl::StrCat("found ", types.second, ", due ", types.first);
+  }
+  return absl::StrCat("found \"", what, "\", due a case of the corpus");
+}
+
+CorpusCase ReadCase(const Json& line, size_t number,
+                    const Safetensors& tensors) {
   CorpusCase out;
   // The JSON library throws at a missing or mistyped field; this is its edge.
   try {
     out.readable = ReadInto(line, tensors, out);
   } catch (const std::exception& e) {
-    out.readable = MakeError(ErrorReason::kMalformedGraph,
-                             absl::StrCat("corpus case: ", e.what()));
+    const std::string subject =
+        out.name.empty() ? absl::StrCat("line ", number) : out.name;
+    out.readable = MakeError(
+        ErrorReason::kMalformedGraph,
+        absl::StrCat("corpus case ", subject, ": ", FoundAndDue(e.what())));
   }
   return out;
 }
@@ -200,7 +222,7 @@ absl::StatusOr<std::vector<CorpusCase>> ReadCorpusFile(
       return absl::DataLossError(absl::StrCat(path, ": line ", cases.size() + 1,
                                               " is not a JSON object"));
     }
-    cases.push_back(ReadCase(json, tensors));
+    cases.push_back(ReadCase(json, cases.size() + 1, tensors));
   }
   return cases;
 }
