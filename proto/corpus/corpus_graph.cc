@@ -395,12 +395,7 @@ class CaseReader {
 
 absl::StatusOr<wire::Graph> GraphOfCase(const Json& line,
                                         const Safetensors& tensors) {
-  // The JSON library throws at a missing or mistyped field; this is its edge.
-  try {
-    return CaseReader(line, tensors).Read();
-  } catch (const Json::exception& e) {
-    return Malformed(absl::StrCat("corpus case: ", e.what()));
-  }
+  return CaseReader(line, tensors).Read();
 }
 
 }  // namespace kiln

@@ -28,6 +28,8 @@ namespace kiln {
 //                     that the wire cannot say: the node and the thing
 //   INVALID_ARGUMENT  MALFORMED_GRAPH  the line is not what the format says
 //   DATA_LOSS, NOT_FOUND               a constant's data
+// The JSON library throws at a field that is missing or of another type;
+// ReadCorpusFile is its edge, who says which line it was.
 absl::StatusOr<wire::Graph> GraphOfCase(const nlohmann::json& line,
                                         const Safetensors& tensors);
 
