@@ -1,5 +1,7 @@
 #include "compiler/codegen/cpu_body.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 
@@ -46,64 +48,44 @@ void CpuBody::Define(ScalarId id, const std::string& value) {
   SetText(id, name);
 }
 
-absl::Status CpuBody::Node(ScalarId id) {
-  const ScalarNode& node = nest.body[id];
-  const bool lanes = IsLanes(id);
-  switch (node.op) {
-    case ScalarOp::kConstant:
-      SetText(id, ConstantText(node.dtype, node.number));
-      return absl::OkStatus();
-    case ScalarOp::kSeed:
-      SetText(id, "seed");
-      return absl::OkStatus();
-    case ScalarOp::kLoad:
-      return Load(id);
-    case ScalarOp::kIndex:
-      IndexValue(id);
-      return absl::OkStatus();
-    case ScalarOp::kRandom:
-      Define(id, absl::StrCat("k_random_f32(", Text(node.args[0]), ", ",
-                              Operand(node.args[1], lanes), ", ",
-                              StreamName(id), ")"));
-      return absl::OkStatus();
-    case ScalarOp::kReduce:
-    case ScalarOp::kReduceResult:
-    case ScalarOp::kScan:
-      return absl::InternalError(
-          absl::StrCat("node ", id, ": a reduction among plain values"));
-    default:
-      break;  // an operation on values
-  }
-  absl::InlinedVector<std::string, 3> args;
-  for (ScalarId arg : node.args) args.push_back(Operand(arg, lanes));
-  const DType from =
-      nest.body[node.args[node.op == ScalarOp::kWhere ? 1 : 0]].dtype;
-  if (node.op == ScalarOp::kPow) {
-    const std::string power =
-        PowerText(node, args[0],
-                  absl::StrCat("k_sqrt_", TypeEnding(from), "(", args[0], ")"));
-    if (!power.empty()) {
-      Define(id, power);
-      return absl::OkStatus();
-    }
-  }
-  ASSIGN_OR_RETURN(const std::string text,
-                   OperationText(node, from, args,
-                                 lanes ? Dialect::kCpuLanes : Dialect::kCpu));
-  Define(id, text);
+absl::Status CpuBody::Nodes(const std::vector<ScalarId>& nodes, bool lanes) {
+  for (ScalarId id : nodes)
+    if (IsLanes(id) == lanes) RETURN_IF_ERROR(Node(id));
   return absl::OkStatus();
 }
 
+absl::Status CpuBody::Stores(const std::vector<uint32_t>& stores, bool lanes) {
+  for (uint32_t s : stores)
+    if (IsLanes(facts.store_axes[s]) == lanes) RETURN_IF_ERROR(Store(s));
+  return absl::OkStatus();
+}
+
+bool CpuBody::AnyStill(const std::vector<uint32_t>& stores) const {
+  return std::any_of(stores.begin(), stores.end(),
+                     [&](uint32_t s) { return !IsLanes(facts.store_axes[s]); });
+}
+
+void CpuBody::OpenLanes(const std::string& from, const std::string& to) {
+  const std::string i = AxisName(vector_axis);
+  out.Open("for (long long ", i, " = ", from, "; ", i, " < ", to, "; ", i,
+           " += K_LANES)");
+  out.Line("const int m = (int)k_least(", to, " - ", i, ", K_LANES);");
+}
+
+std::string CpuBody::SqrtText(DType dtype, const std::string& of) const {
+  return absl::StrCat("k_sqrt_", TypeEnding(dtype), "(", of, ")");
+}
+
 // The value of an index expression, or K_LANES of them a step apart.
-void CpuBody::IndexValue(ScalarId id) {
+absl::Status CpuBody::IndexValue(ScalarId id) {
   const SymExpr& index = nest.body[id].index[0];
   if (!IsLanes(id)) {
     Define(id, Index(index));
-    return;
+    return absl::OkStatus();
   }
   if (MotionOf(index, vector_axis, facts) == Motion::kIrregular) {
     GatherLanes(id);
-    return;
+    return absl::OkStatus();
   }
   const SymExpr next = index.Substitute([&](Var var) {
     const bool moved = var.kind == Var::Kind::kAxis && var.index == vector_axis;
@@ -111,6 +93,7 @@ void CpuBody::IndexValue(ScalarId id) {
   });
   Define(id, absl::StrCat("k_iota_i64(", Index(index), ", ",
                           Index(next - index), ")"));
+  return absl::OkStatus();
 }
 
 void CpuBody::GatherLanes(ScalarId id) {

@@ -33,22 +33,35 @@ class CpuBody : public KernelBody {
     lanes_override_[id] = lanes ? 1 : 2;
   }
 
-  // Writes the statement that computes `id`; reductions and scans are the
-  // caller's.
-  absl::Status Node(ScalarId id);
   absl::Status Store(uint32_t store);
+  // Those of a list that move with the vector axis, or those that do not.
+  absl::Status Nodes(const std::vector<ScalarId>& nodes, bool lanes);
+  absl::Status Stores(const std::vector<uint32_t>& stores, bool lanes);
+  // Whether some of them do not move with the vector axis.
+  bool AnyStill(const std::vector<uint32_t>& stores) const;
+
+  // "for (i<v> = from; < to) { m = ...".
+  void OpenLanes(const std::string& from, const std::string& to);
 
   // The value as lanes, or as it is.
   std::string Operand(ScalarId id, bool lanes) const;
+  std::string Extent(uint32_t axis) const { return Index(facts.extents[axis]); }
 
  private:
-  absl::Status Load(ScalarId id);
-  void IndexValue(ScalarId id);
+  Dialect DialectOf(ScalarId id) const override {
+    return IsLanes(id) ? Dialect::kCpuLanes : Dialect::kCpu;
+  }
+  std::string Argument(ScalarId id, ScalarId user) const override {
+    return Operand(id, IsLanes(user));
+  }
+  std::string SqrtText(DType dtype, const std::string& of) const override;
+  absl::Status Load(ScalarId id) override;
+  absl::Status IndexValue(ScalarId id) override;
+  void Define(ScalarId id, const std::string& value) override;
   void GatherLanes(ScalarId id);
   std::string PerLane(const SymExpr& e) const;
   std::string OneLane(ScalarId id) const;  // the value of lane `l`
   void AtomicAdd(uint32_t store, bool lanes, const std::string& offset);
-  void Define(ScalarId id, const std::string& value);
 
   std::vector<uint8_t> lanes_override_;
 };

@@ -80,10 +80,6 @@ class CpuKernelWriter {
     }
   }
 
-  std::string Extent(uint32_t axis) const {
-    return body_.Index(facts_.extents[axis]);
-  }
-
   // Cuts the outer axes into items: each a point of all outer axes but the
   // vector axis, of which it takes a block; a tile takes a block of two axes.
   void ChooseItems() {
@@ -111,10 +107,12 @@ class CpuKernelWriter {
   // "number of items along this outer axis", as text.
   std::string ItemsAlong(uint32_t axis) const {
     if (block_ != 0 && axis == body_.vector_axis)
-      return absl::StrCat("k_ceildiv(", Extent(axis), ", ", BlockText(), ")");
+      return absl::StrCat("k_ceildiv(", body_.Extent(axis), ", ", BlockText(),
+                          ")");
     if (IsTile() && static_cast<int>(axis) == tiling_.tile_axis)
-      return absl::StrCat("k_ceildiv(", Extent(axis), ", ", kTileRows, ")");
-    return Extent(axis);
+      return absl::StrCat("k_ceildiv(", body_.Extent(axis), ", ", kTileRows,
+                          ")");
+    return body_.Extent(axis);
   }
 
   // The item's outer axes from its number `w`, last axis fastest.
@@ -126,9 +124,9 @@ class CpuKernelWriter {
           axis == 0 ? "q" : absl::StrCat("q % ", ItemsAlong(axis));
       const std::string name = CpuBody::AxisName(axis);
       if (block_ != 0 && axis == body_.vector_axis) {
-        Range("v", part, BlockText(), Extent(axis));
+        Range("v", part, BlockText(), body_.Extent(axis));
       } else if (IsTile() && static_cast<int>(axis) == tiling_.tile_axis) {
-        Range("y", part, absl::StrCat(kTileRows), Extent(axis));
+        Range("y", part, absl::StrCat(kTileRows), body_.Extent(axis));
       } else {
         out_.Line("const long long ", name, " = ", part, ";");
       }
@@ -150,51 +148,27 @@ class CpuKernelWriter {
     return Points();
   }
 
-  // Nodes that do not move with the vector axis, then the others.
-  absl::Status Nodes(const std::vector<ScalarId>& nodes, bool lanes) {
-    for (ScalarId id : nodes)
-      if (body_.IsLanes(id) == lanes) RETURN_IF_ERROR(body_.Node(id));
-    return absl::OkStatus();
-  }
-  absl::Status Stores(const std::vector<uint32_t>& stores, bool lanes) {
-    for (uint32_t s : stores)
-      if (body_.IsLanes(facts_.store_axes[s]) == lanes)
-        RETURN_IF_ERROR(body_.Store(s));
-    return absl::OkStatus();
-  }
-
-  // for (i<v> = from; < to) { m = ... }
-  void OpenLanes(const std::string& from, const std::string& to) {
-    const std::string i = CpuBody::AxisName(body_.vector_axis);
-    out_.Open("for (long long ", i, " = ", from, "; ", i, " < ", to, "; ", i,
-              " += K_LANES)");
-    out_.Line("const int m = (int)k_least(", to, " - ", i, ", K_LANES);");
-  }
-
-  bool HasStillStores() const {
-    return std::any_of(
-        passes_.last_stores.begin(), passes_.last_stores.end(),
-        [&](uint32_t s) { return !body_.IsLanes(facts_.store_axes[s]); });
-  }
-
   absl::Status Points() {
     const bool tile = IsTile();
     if (tile) {
       const std::string i = CpuBody::AxisName(tiling_.tile_axis);
       out_.Open("for (long long ", i, " = y0; ", i, " < y1; ++", i, ")");
     }
-    RETURN_IF_ERROR(Nodes(passes_.last, false));
+    RETURN_IF_ERROR(body_.Nodes(passes_.last, false));
     if (body_.vector_axis != CpuBody::kNoAxis) {
-      OpenLanes("v0", "v1");
-      RETURN_IF_ERROR(Nodes(passes_.last, true));
-      RETURN_IF_ERROR(Stores(passes_.last_stores, true));
+      body_.OpenLanes("v0", "v1");
+      RETURN_IF_ERROR(body_.Nodes(passes_.last, true));
+      RETURN_IF_ERROR(body_.Stores(passes_.last_stores, true));
       out_.Close();
     }
     // What does not move with the vector axis is the same for all its points.
-    if (HasStillStores() && body_.vector_axis != CpuBody::kNoAxis)
+    if (body_.AnyStill(passes_.last_stores) &&
+        body_.vector_axis != CpuBody::kNoAxis)
       out_.Open("if (v0 == 0)");
-    RETURN_IF_ERROR(Stores(passes_.last_stores, false));
-    if (HasStillStores() && body_.vector_axis != CpuBody::kNoAxis) out_.Close();
+    RETURN_IF_ERROR(body_.Stores(passes_.last_stores, false));
+    if (body_.AnyStill(passes_.last_stores) &&
+        body_.vector_axis != CpuBody::kNoAxis)
+      out_.Close();
     if (tile) out_.Close();
     return absl::OkStatus();
   }
@@ -224,7 +198,7 @@ class CpuKernelWriter {
     } else {
       std::string points = "1";
       for (uint32_t axis = 0; axis < facts_.num_axes; ++axis)
-        absl::StrAppend(&points, " * ", Extent(axis));
+        absl::StrAppend(&points, " * ", body_.Extent(axis));
       out_.Line("const long long points = ", points, ";");
       out_.Line("k_share(runtime, items, points, ", kGrainElements, ", ",
                 kSymbolPlaceholder, "_part, &a);");

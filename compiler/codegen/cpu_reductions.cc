@@ -34,21 +34,21 @@ class ReductionWriter {
 
   absl::Status Rows() {
     for (const KernelPass& pass : passes_.passes) {
-      RETURN_IF_ERROR(Nodes(pass.before, false));
+      RETURN_IF_ERROR(body_.Nodes(pass.before, false));
       const int count = SideBySide(pass);
       for (ScalarId id : pass.reduces) Accumulator(id, count);
       RETURN_IF_ERROR(RowPass(pass));
       for (ScalarId id : pass.reduces) RETURN_IF_ERROR(AcrossLanes(id, count));
     }
-    RETURN_IF_ERROR(Nodes(passes_.last, false));
-    return Stores(passes_.last_stores, false);
+    RETURN_IF_ERROR(body_.Nodes(passes_.last, false));
+    return body_.Stores(passes_.last_stores, false);
   }
 
   absl::Status Columns() {
     if (HasLanes())
       out_.Line("const int strip = (int)k_ceildiv(v1 - v0, K_LANES);");
     for (const KernelPass& pass : passes_.passes) {
-      RETURN_IF_ERROR(Nodes(pass.before, false));
+      RETURN_IF_ERROR(body_.Nodes(pass.before, false));
       RETURN_IF_ERROR(StripValues(pass.before));
       for (ScalarId id : pass.reduces)
         Accumulator(id, body_.IsLanes(id) ? kColumnStrip : 1);
@@ -60,71 +60,41 @@ class ReductionWriter {
                  absl::StrCat("j", accumulator_[id], at), lanes);
       }
     }
-    RETURN_IF_ERROR(Nodes(passes_.last, false));
+    RETURN_IF_ERROR(body_.Nodes(passes_.last, false));
     if (HasLanes()) {
       OpenStrip();
-      RETURN_IF_ERROR(Nodes(passes_.last, true));
-      RETURN_IF_ERROR(Stores(passes_.last_stores, true));
+      RETURN_IF_ERROR(body_.Nodes(passes_.last, true));
+      RETURN_IF_ERROR(body_.Stores(passes_.last_stores, true));
       out_.Close();
-      if (HasStillStores()) out_.Open("if (v0 == 0)");
+      if (body_.AnyStill(passes_.last_stores)) out_.Open("if (v0 == 0)");
     }
-    RETURN_IF_ERROR(Stores(passes_.last_stores, false));
-    if (HasLanes() && HasStillStores()) out_.Close();
+    RETURN_IF_ERROR(body_.Stores(passes_.last_stores, false));
+    if (HasLanes() && body_.AnyStill(passes_.last_stores)) out_.Close();
     return absl::OkStatus();
   }
 
  private:
-  // Nodes that do not move with the vector axis, then the others.
-  absl::Status Nodes(const std::vector<ScalarId>& nodes, bool lanes) {
-    for (ScalarId id : nodes)
-      if (body_.IsLanes(id) == lanes) RETURN_IF_ERROR(body_.Node(id));
-    return absl::OkStatus();
-  }
-  absl::Status Stores(const std::vector<uint32_t>& stores, bool lanes) {
-    for (uint32_t s : stores)
-      if (body_.IsLanes(facts_.store_axes[s]) == lanes)
-        RETURN_IF_ERROR(body_.Store(s));
-    return absl::OkStatus();
-  }
-
-  // for (i<v> = from; < to) { m = ... }
-  void OpenLanes(const std::string& from, const std::string& to) {
-    const std::string i = CpuBody::AxisName(body_.vector_axis);
-    out_.Open("for (long long ", i, " = ", from, "; ", i, " < ", to, "; ", i,
-              " += K_LANES)");
-    out_.Line("const int m = (int)k_least(", to, " - ", i, ", K_LANES);");
-  }
-
-  bool HasStillStores() const {
-    return std::any_of(
-        passes_.last_stores.begin(), passes_.last_stores.end(),
-        [&](uint32_t s) { return !body_.IsLanes(facts_.store_axes[s]); });
-  }
-
-  std::string Extent(uint32_t axis) const {
-    return body_.Index(facts_.extents[axis]);
-  }
-
   // --- Rows: the vector runs along the last reduced axis.
 
   absl::Status RowPass(const KernelPass& pass) {
     const uint32_t last = facts_.num_axes - 1;
     for (uint32_t axis = facts_.num_outer; axis < last; ++axis) OpenLoop(axis);
-    RETURN_IF_ERROR(Nodes(pass.inside, false));
-    RETURN_IF_ERROR(Stores(pass.stores, false));
+    RETURN_IF_ERROR(body_.Nodes(pass.inside, false));
+    RETURN_IF_ERROR(body_.Stores(pass.stores, false));
     const bool blocked = NeedsBlocks(pass);
     if (blocked) {
-      out_.Open("for (long long part = 0; part < ", Extent(last),
+      out_.Open("for (long long part = 0; part < ", body_.Extent(last),
                 "; part += ", kSumBlock, ")");
       out_.Line("const long long part_end = k_least(part + ", kSumBlock, ", ",
-                Extent(last), ");");
+                body_.Extent(last), ");");
       for (ScalarId id : pass.reduces)
         if (IsFloatSum(id))
           out_.Line(LaneTypeName(nest_.body[id].dtype), " b", accumulator_[id],
                     SideCount(pass), " = {};");
     }
     RETURN_IF_ERROR(RowSpan(pass, blocked ? "part" : "0",
-                            blocked ? "part_end" : Extent(last), blocked));
+                            blocked ? "part_end" : body_.Extent(last),
+                            blocked));
     if (blocked) {
       for (ScalarId id : pass.reduces) AddBlock(id, pass);
       out_.Close();
@@ -166,7 +136,7 @@ class ReductionWriter {
                        const std::string& to, bool blocked) {
     const int count = SideBySide(pass);
     if (count == 1) {
-      OpenLanes(from, to);
+      body_.OpenLanes(from, to);
       RETURN_IF_ERROR(RowVector(pass, blocked, ""));
       out_.Close();
       return absl::OkStatus();
@@ -183,7 +153,7 @@ class ReductionWriter {
     RETURN_IF_ERROR(RowVector(pass, blocked, "[u]"));
     out_.Close();
     out_.Close();
-    OpenLanes("r", to);
+    body_.OpenLanes("r", to);
     RETURN_IF_ERROR(RowVector(pass, blocked, "[0]"));
     out_.Close();
     out_.Close();
@@ -192,10 +162,10 @@ class ReductionWriter {
 
   absl::Status RowVector(const KernelPass& pass, bool blocked,
                          const std::string& at) {
-    RETURN_IF_ERROR(Nodes(pass.inside, true));
+    RETURN_IF_ERROR(body_.Nodes(pass.inside, true));
     for (ScalarId id : pass.reduces)
       RETURN_IF_ERROR(RowStep(id, blocked && IsFloatSum(id), at));
-    return Stores(pass.stores, true);
+    return body_.Stores(pass.stores, true);
   }
 
   bool IsFloatSum(ScalarId id) const {
@@ -213,8 +183,8 @@ class ReductionWriter {
 
   void OpenLoop(uint32_t axis) {
     const std::string i = CpuBody::AxisName(axis);
-    out_.Open("for (long long ", i, " = 0; ", i, " < ", Extent(axis), "; ++", i,
-              ")");
+    out_.Open("for (long long ", i, " = 0; ", i, " < ", body_.Extent(axis),
+              "; ++", i, ")");
   }
 
   // Declares a<n> (and its index j<n>) with the identity, as an array when more
@@ -379,13 +349,13 @@ class ReductionWriter {
       if (nest_.body[id].op == ScalarOp::kScan) RETURN_IF_ERROR(ScanState(id));
     OpenLoop(last);
     RETURN_IF_ERROR(PointNodes(pass.inside, false));
-    RETURN_IF_ERROR(Stores(pass.stores, false));
+    RETURN_IF_ERROR(body_.Stores(pass.stores, false));
     RETURN_IF_ERROR(ColumnSteps(pass.reduces, false));
     if (HasLanes()) {
       OpenStrip();
       RETURN_IF_ERROR(PointNodes(pass.inside, true));
       RETURN_IF_ERROR(ColumnSteps(pass.reduces, true));
-      RETURN_IF_ERROR(Stores(pass.stores, true));
+      RETURN_IF_ERROR(body_.Stores(pass.stores, true));
       out_.Close();
     }
     for (uint32_t axis = facts_.num_outer; axis <= last; ++axis) out_.Close();

@@ -42,55 +42,23 @@ void CudaBody::Define(ScalarId id, const std::string& value) {
   SetText(id, name);
 }
 
-absl::Status CudaBody::Node(ScalarId id) {
+std::string CudaBody::SqrtText(DType dtype, const std::string& of) const {
+  return absl::StrCat(dtype == DType::kFloat64 ? "sqrt(" : "sqrtf(", of, ")");
+}
+
+absl::Status CudaBody::IndexValue(ScalarId id) {
+  Define(id, At(nest.body[id].index[0]));
+  return absl::OkStatus();
+}
+
+absl::Status CudaBody::Load(ScalarId id) {
   const ScalarNode& node = nest.body[id];
-  switch (node.op) {
-    case ScalarOp::kConstant:
-      SetText(id, ConstantText(node.dtype, node.number));
-      return absl::OkStatus();
-    case ScalarOp::kSeed:
-      SetText(id, "seed");
-      return absl::OkStatus();
-    case ScalarOp::kIndex:
-      Define(id, At(node.index[0]));
-      return absl::OkStatus();
-    case ScalarOp::kLoad: {
-      const std::string cell = absl::StrCat(BufferName(node.buffer), "[",
-                                            At(facts.load_offset[id]), "]");
-      Define(id, node.args.empty()
-                     ? cell
-                     : absl::StrCat(Text(node.args[0]), " ? ", cell, " : ",
-                                    ConstantText(node.dtype, node.number)));
-      return absl::OkStatus();
-    }
-    case ScalarOp::kRandom:
-      Define(id, absl::StrCat("k_random_f32(", Text(node.args[0]), ", ",
-                              Text(node.args[1]), ", ", StreamName(id), ")"));
-      return absl::OkStatus();
-    case ScalarOp::kReduce:
-    case ScalarOp::kReduceResult:
-    case ScalarOp::kScan:
-      return absl::InternalError(
-          absl::StrCat("node ", id, ": a reduction among plain values"));
-    default:
-      break;  // an operation on values
-  }
-  absl::InlinedVector<std::string, 3> args;
-  for (ScalarId arg : node.args) args.push_back(Text(arg));
-  const DType from =
-      nest.body[node.args[node.op == ScalarOp::kWhere ? 1 : 0]].dtype;
-  if (node.op == ScalarOp::kPow) {
-    const char* root = from == DType::kFloat64 ? "sqrt(" : "sqrtf(";
-    const std::string power =
-        PowerText(node, args[0], absl::StrCat(root, args[0], ")"));
-    if (!power.empty()) {
-      Define(id, power);
-      return absl::OkStatus();
-    }
-  }
-  ASSIGN_OR_RETURN(const std::string text,
-                   OperationText(node, from, args, Dialect::kCuda));
-  Define(id, text);
+  const std::string cell = absl::StrCat(BufferName(node.buffer), "[",
+                                        At(facts.load_offset[id]), "]");
+  Define(id, node.args.empty()
+                 ? cell
+                 : absl::StrCat(Text(node.args[0]), " ? ", cell, " : ",
+                                ConstantText(node.dtype, node.number)));
   return absl::OkStatus();
 }
 

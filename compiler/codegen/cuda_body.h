@@ -45,10 +45,15 @@ class CudaBody : public KernelBody {
   };
   absl::Status WriteGroup(const Group& group);
 
-  // The statement that computes one value here.
-  absl::Status Node(ScalarId id);
-
  private:
+  Dialect DialectOf(ScalarId) const override { return Dialect::kCuda; }
+  std::string Argument(ScalarId id, ScalarId) const override {
+    return Text(id);
+  }
+  std::string SqrtText(DType dtype, const std::string& of) const override;
+  absl::Status Load(ScalarId id) override;
+  absl::Status IndexValue(ScalarId id) override;
+  void Define(ScalarId id, const std::string& value) override;
   bool IsWide(BufferId buffer, const SymExpr& offset) const;
   std::string At(const SymExpr& e) const;  // of neighbour `e` in the loop
   absl::Status Store(uint32_t index);
@@ -57,7 +62,6 @@ class CudaBody : public KernelBody {
   void WideStores(const Group& group,
                   const std::vector<std::string>& wide_store);
   void WideLoad(ScalarId id);
-  void Define(ScalarId id, const std::string& value);
 
   bool in_loop_ = false;
 };

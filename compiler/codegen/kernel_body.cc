@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/index_text.h"
 #include "compiler/sym/sym_simplify.h"
+#include "proto/base/status.h"
 
 namespace kiln {
 
@@ -48,6 +50,53 @@ SymExpr KernelBody::ReducedPosition() const {
   for (uint32_t axis = facts.num_outer; axis < facts.num_axes; ++axis)
     position = position * facts.extents[axis] + SymExpr::Axis(axis);
   return position;
+}
+
+absl::Status KernelBody::Node(ScalarId id) {
+  const ScalarNode& node = nest.body[id];
+  switch (node.op) {
+    case ScalarOp::kConstant:
+      SetText(id, ConstantText(node.dtype, node.number));
+      return absl::OkStatus();
+    case ScalarOp::kSeed:
+      SetText(id, "seed");
+      return absl::OkStatus();
+    case ScalarOp::kLoad:
+      return Load(id);
+    case ScalarOp::kIndex:
+      return IndexValue(id);
+    case ScalarOp::kRandom:
+      Define(id, absl::StrCat("k_random_f32(", Text(node.args[0]), ", ",
+                              Argument(node.args[1], id), ", ", StreamName(id),
+                              ")"));
+      return absl::OkStatus();
+    case ScalarOp::kReduce:
+    case ScalarOp::kReduceResult:
+    case ScalarOp::kScan:
+      return absl::InternalError(
+          absl::StrCat("node ", id, ": a reduction among plain values"));
+    default:
+      return Operation(id);
+  }
+}
+
+absl::Status KernelBody::Operation(ScalarId id) {
+  const ScalarNode& node = nest.body[id];
+  absl::InlinedVector<std::string, 3> args;
+  for (ScalarId arg : node.args) args.push_back(Argument(arg, id));
+  const DType from =
+      nest.body[node.args[node.op == ScalarOp::kWhere ? 1 : 0]].dtype;
+  if (node.op == ScalarOp::kPow) {
+    const std::string power = PowerText(node, args[0], SqrtText(from, args[0]));
+    if (!power.empty()) {
+      Define(id, power);
+      return absl::OkStatus();
+    }
+  }
+  ASSIGN_OR_RETURN(const std::string text,
+                   OperationText(node, from, args, DialectOf(id)));
+  Define(id, text);
+  return absl::OkStatus();
 }
 
 std::string KernelBody::PowerText(const ScalarNode& node,

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compiler/codegen/c_writer.h"
 #include "compiler/codegen/nest_facts.h"
@@ -21,6 +22,8 @@ namespace kiln {
 
 inline constexpr absl::string_view kSymbolPlaceholder = "@kernel@";
 
+// The statements of one kernel. A dialect says how it reads, indexes and names
+// a value; what is done with values is written here, for all of them.
 class KernelBody {
  public:
   // All must outlive this.
@@ -31,12 +34,19 @@ class KernelBody {
         buffers(buffers),
         shapes(shapes),
         text_(nest.body.size()) {}
+  virtual ~KernelBody() = default;
+  KernelBody(const KernelBody&) = delete;
+  KernelBody& operator=(const KernelBody&) = delete;
 
   const LoopNest& nest;
   const NestFacts& facts;
   const std::vector<Buffer>& buffers;
   const ShapeEnv& shapes;
   CWriter out;
+
+  // Writes the statement that computes `id`; reductions and scans are the
+  // caller's. UNSUPPORTED_OP names an operation that its type has not.
+  absl::Status Node(ScalarId id);
 
   // How the value of `id` is read from now on.
   const std::string& Text(ScalarId id) const { return text_[id]; }
@@ -66,12 +76,23 @@ class KernelBody {
   // Where the reduced point stands among all, as an expression.
   SymExpr ReducedPosition() const;
 
+ protected:
+  virtual Dialect DialectOf(ScalarId id) const = 0;
+  // The value of `id` as an argument of `user`.
+  virtual std::string Argument(ScalarId id, ScalarId user) const = 0;
+  virtual std::string SqrtText(DType dtype, const std::string& of) const = 0;
+  virtual absl::Status Load(ScalarId id) = 0;
+  virtual absl::Status IndexValue(ScalarId id) = 0;
+  // Declares the value under a fresh name.
+  virtual void Define(ScalarId id, const std::string& value) = 0;
+
+ private:
+  absl::Status Operation(ScalarId id);
   // The factors of a power with a small constant exponent, as eager computes
   // it: x*x for 2. Empty when the general function is needed.
   std::string PowerText(const ScalarNode& node, const std::string& base,
                         const std::string& sqrt_of_base) const;
 
- private:
   std::vector<std::string> text_;
   int next_ = 0;
 };

@@ -52,6 +52,8 @@ constexpr OpRow kRows[] = {
      "$0 & $1"},
     {ScalarOp::kFma, "fma$F($0, $1, $2)", "k_fma_$T($0, $1, $2)",
      "$0 * $1 + $2", ""},
+    {ScalarOp::kRoundFloat16, "k_f16_to_f32(k_f32_to_f16($0))", "", "", ""},
+    {ScalarOp::kRoundBFloat16, "k_bf16_to_f32(k_f32_to_bf16($0))", "", "", ""},
     {ScalarOp::kNeg, "-$0", "", "-$0", ""},
     {ScalarOp::kAbs, "fabs$F($0)", "k_abs_$T($0)", "k_abs_$T($0)", "$0"},
     {ScalarOp::kSign, "k_sign_$T($0)", "", "k_sign_$T($0)", "$0"},
@@ -91,10 +93,10 @@ constexpr OpRow kRows[] = {
     {ScalarOp::kRound, "rint$F($0)", "k_rint_$T($0)", "$0", ""},
     {ScalarOp::kEq, "$0 == $1", "", "$0 == $1", "$0 == $1"},
     {ScalarOp::kNe, "$0 != $1", "", "$0 != $1", "$0 != $1"},
-    {ScalarOp::kLt, "$0 < $1", "", "$0 < $1", ""},
-    {ScalarOp::kLe, "$0 <= $1", "", "$0 <= $1", ""},
-    {ScalarOp::kGt, "$0 > $1", "", "$0 > $1", ""},
-    {ScalarOp::kGe, "$0 >= $1", "", "$0 >= $1", ""},
+    {ScalarOp::kLt, "$0 < $1", "", "$0 < $1", "$0 < $1"},
+    {ScalarOp::kLe, "$0 <= $1", "", "$0 <= $1", "$0 <= $1"},
+    {ScalarOp::kGt, "$0 > $1", "", "$0 > $1", "$0 > $1"},
+    {ScalarOp::kGe, "$0 >= $1", "", "$0 >= $1", "$0 >= $1"},
     {ScalarOp::kIsNan, "$0 != $0", "", "", ""},
     {ScalarOp::kIsInf, "k_isinf_$T($0)", "", "", ""},
     {ScalarOp::kSignBit, "k_signbit_$T($0)", "", "$0 < 0", ""},
@@ -148,6 +150,11 @@ bool GivesMask(ScalarOp op) {
     default:  // not a switch over the work to do: a question about few
       return false;
   }
+}
+
+bool IsOrder(ScalarOp op) {
+  return op == ScalarOp::kLt || op == ScalarOp::kLe || op == ScalarOp::kGt ||
+         op == ScalarOp::kGe;
 }
 
 absl::Status Unsupported(ScalarOp op, DType type) {
@@ -298,7 +305,14 @@ absl::StatusOr<std::string> OperationText(const ScalarNode& node, DType from,
 
   std::vector<std::string> wide(args.begin(), args.end());
   DType type = from;
+  // A lane that is true is -1: as numbers they stand the other way round.
+  if (type == DType::kBool && dialect == Dialect::kCpuLanes &&
+      IsOrder(node.op)) {
+    std::swap(wide[0], wide[1]);
+  }
   if (IsHalf(from)) {
+    // The next float is not the next half.
+    if (node.op == ScalarOp::kNextAfter) return Unsupported(node.op, from);
     type = DType::kFloat32;
     for (std::string& arg : wide) arg = CastText(from, type, arg, dialect);
   }

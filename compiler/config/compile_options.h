@@ -18,6 +18,11 @@ struct ArtifactOptions {
   bool allow_tf32 = false;
   bool allow_fp16_reduced_precision = false;
   bool allow_bf16_reduced_precision = false;
+  // Equal inputs give equal results, every run: refuses what has no such form.
+  bool deterministic = false;
+  // Rounds half types after each operator, as eager mode does. Fewer bits, more
+  // work; for comparing with it.
+  bool emulate_precision_casts = false;
   // One kernel a nest. For debugging.
   bool no_fusion = false;
 };

@@ -16,11 +16,6 @@ absl::Status BadOption(absl::string_view name, uint64_t found, uint64_t most) {
       absl::StrCat(name, ": found ", found, ", due at most ", most));
 }
 
-absl::Status NotBuilt(absl::string_view name) {
-  return MakeError(ErrorReason::kUnsupportedOp,
-                   absl::StrCat("option ", name, ": not built yet"));
-}
-
 }  // namespace
 
 absl::StatusOr<CompileOptions> CompileOptionsFromWire(
@@ -37,15 +32,13 @@ absl::StatusOr<CompileOptions> CompileOptionsFromWire(
     return BadOption("cache_tag, in bytes", from.cache_tag().size(),
                      kMaxCacheTag);
   }
-  if (from.deterministic()) return NotBuilt("deterministic");
-  if (from.emulate_precision_casts()) {
-    return NotBuilt("emulate_precision_casts");
-  }
   CompileOptions options;
   if (from.max_fusion_size() != 0) {
     options.artifact.max_fusion_size = static_cast<int>(from.max_fusion_size());
   }
   options.artifact.persistent_max_row = from.persistent_max_row();
+  options.artifact.deterministic = from.deterministic();
+  options.artifact.emulate_precision_casts = from.emulate_precision_casts();
   options.artifact.allow_tf32 = from.allow_tf32();
   options.artifact.allow_fp16_reduced_precision =
       from.allow_fp16_reduced_precision();

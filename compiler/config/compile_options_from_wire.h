@@ -10,8 +10,7 @@ namespace kiln {
 // Zero on the wire is the default.
 //
 // Errors:
-//   BAD_OPTION      a number out of range, a cache_tag above 256 bytes
-//   UNSUPPORTED_OP  deterministic, emulate_precision_casts: not built yet
+//   BAD_OPTION  a number out of range, a cache_tag above 256 bytes
 absl::StatusOr<CompileOptions> CompileOptionsFromWire(
     const wire::CompileOptions& wire);
 

@@ -282,7 +282,8 @@ class Writer {
 
 }  // namespace
 
-absl::StatusOr<Changed> FoldEpilogues(Graph& graph, const PassEnv&) {
+absl::StatusOr<Changed> FoldEpilogues(Graph& graph, const PassEnv& env) {
+  if (env.options.artifact.emulate_precision_casts) return Changed::kNo;
   const uint32_t count = static_cast<uint32_t>(graph.nodes().size());
   std::vector<std::optional<Chain>> ends(count);  // by their last node
   std::vector<bool> gone(count, false);

@@ -17,7 +17,8 @@ namespace kiln {
 //   gelu (tanh form) of convolution                                      CPU
 //
 // Views between them move behind. The result is rounded to a half type once,
-// after the last of them, where eager mode rounds after each.
+// after the last of them, where eager mode rounds after each; so nothing is done
+// with emulate_precision_casts.
 //
 // What stays as it is, and why: relu on CUDA, since cuBLASLt's max(x, 0) loses
 // a NaN; f32 gelu there, whose tanh is good to 2^-11; the exact gelu, that no

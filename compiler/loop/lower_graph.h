@@ -23,7 +23,11 @@ namespace kiln {
 // Errors: UNSUPPORTED_OP names the operator that has no lowering; one of
 // kDecompose or kMutate is such, since the graph pipeline has replaced it.
 //
-// Of the options, those on rounding are told to library calls.
+// Of the options: what a library may round is told to its calls;
+// emulate_precision_casts rounds every value of a half type where an operator
+// ends, also where the next one takes it without a store; deterministic refuses
+// scatters on CUDA whose result hangs on the hardware's order (UNSUPPORTED_OP
+// names the operator).
 //
 // Pure. Linear in nodes.
 absl::StatusOr<LoopProgram> LowerGraph(const Graph& given,

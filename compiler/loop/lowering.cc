@@ -180,6 +180,13 @@ void NestWriter::Store(ValueId result, const DimVector& at, ScalarId value,
 void NestWriter::StoreTo(BufferId buffer, DimVector at, ScalarId value,
                          StoreMode mode, ScalarId mask) {
   const DType dtype = g_.program.buffers[buffer].dtype;
+  if (g_.options.emulate_precision_casts && IsHalf(dtype)) {
+    // Whoever takes the value from here without reading it back, takes it as
+    // it would have been read.
+    value = body.Op(dtype == DType::kFloat16 ? ScalarOp::kRoundFloat16
+                                             : ScalarOp::kRoundBFloat16,
+                    body.Cast(DType::kFloat32, value));
+  }
   stores_.push_back(
       {buffer, std::move(at), body.Cast(dtype, value), mode, mask});
 }

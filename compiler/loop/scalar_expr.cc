@@ -32,6 +32,8 @@ constexpr OpText kOps[] = {
     {ScalarOp::kMaximum, "maximum"},
     {ScalarOp::kMinimum, "minimum"},
     {ScalarOp::kFma, "fma"},
+    {ScalarOp::kRoundFloat16, "round_f16"},
+    {ScalarOp::kRoundBFloat16, "round_bf16"},
     {ScalarOp::kNeg, "neg"},
     {ScalarOp::kAbs, "abs"},
     {ScalarOp::kSign, "sign"},

@@ -49,6 +49,8 @@ enum class ScalarOp : uint8_t {
   kMaximum,
   kMinimum,  // NaN wins
   kFma,
+  kRoundFloat16,  // float32, to the nearest value that the half type has
+  kRoundBFloat16,
   kNeg,
   kAbs,
   kSign,

@@ -82,7 +82,7 @@ TEST(PassRunner, FailuresNameThePass) {
   EXPECT_EQ(ReasonOf(failed), ErrorReason::kUnsupportedOp);
 }
 
-TEST(CompileOptions, NumbersOutOfRangeAndUnbuiltWishesAreRefused) {
+TEST(CompileOptions, NumbersOutOfRangeAreRefused) {
   wire::CompileOptions wire;
   EXPECT_EQ(CompileOptionsFromWire(wire)->artifact.max_fusion_size, 64);
   wire.mutable_artifact()->set_max_fusion_size(8);
@@ -90,10 +90,6 @@ TEST(CompileOptions, NumbersOutOfRangeAndUnbuiltWishesAreRefused) {
   wire.mutable_artifact()->set_max_fusion_size(1 << 20);
   EXPECT_EQ(ReasonOf(CompileOptionsFromWire(wire).status()),
             ErrorReason::kBadOption);
-  wire.Clear();
-  wire.mutable_artifact()->set_deterministic(true);
-  EXPECT_EQ(ReasonOf(CompileOptionsFromWire(wire).status()),
-            ErrorReason::kUnsupportedOp);
   wire.Clear();
   wire.mutable_artifact()->set_cache_tag(std::string(1000, 'x'));
   EXPECT_EQ(ReasonOf(CompileOptionsFromWire(wire).status()),

@@ -1,10 +1,14 @@
 #include "compiler/graph/graph_text.h"
 #include "compiler/loop/loop_text.h"
 #include "compiler/loop/lower_graph.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace kiln {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 // Whether the call that a graph lowers to has the attribute.
 bool Says(absl::string_view dtype, const ArtifactOptions& options,
@@ -29,6 +33,36 @@ TEST(LowerExtern, ACallMayRoundOnlyWhatTheOptionsAllow) {
   const ArtifactOptions bf16 = {.allow_bf16_reduced_precision = true};
   EXPECT_TRUE(Says("bf16", bf16, "allow_reduced_sums=1"));
   EXPECT_FALSE(Says("f32", bf16, "allow_"));
+}
+
+std::string LoopsOf(absl::string_view text, const ArtifactOptions& options) {
+  const auto graph = ParseGraph(text);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  const auto program = LowerGraph(*graph, options);
+  return program.ok() ? ToText(*program)
+                      : std::string(program.status().message());
+}
+
+TEST(LowerOptions, HalvesAreRoundedAfterEachOperatorWhereThatIsAskedFor) {
+  constexpr absl::string_view kGraph = R"(
+      graph @g()(%x: bf16[8]) -> (%z) {
+        %y = mul.Tensor(%x, %x)
+        %z = add.Tensor(%y, %x)
+      })";
+  EXPECT_THAT(LoopsOf(kGraph, {}), Not(HasSubstr("round_bf16")));
+  EXPECT_THAT(LoopsOf(kGraph, {.emulate_precision_casts = true}),
+              HasSubstr("round_bf16"));
+}
+
+TEST(LowerOptions, AScatterOnCudaHasNoDeterministicForm) {
+  const std::string body = R"((%x: f32[8], %i: i64[4], %v: f32[4]) -> (%y) {
+        %y = scatter_add(%x, 0, %i, %v)
+      })";
+  const ArtifactOptions asked = {.deterministic = true};
+  EXPECT_THAT(LoopsOf("graph @g() on cuda" + body, asked),
+              HasSubstr("scatter_add: no deterministic form on CUDA"));
+  EXPECT_THAT(LoopsOf("graph @g() on cuda" + body, {}), HasSubstr("nest"));
+  EXPECT_THAT(LoopsOf("graph @g()" + body, asked), HasSubstr("nest"));
 }
 
 }  // namespace
