@@ -119,7 +119,9 @@ absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerProcess::Start(
   auto worker = absl::WrapUnique(
       new WorkerProcess(limits, scratch, *std::move(child), ends[0]));
   if (limits.memory_bytes > 0) {
-    SetLimit(worker->pid(), RLIMIT_AS, limits.memory_bytes);
+    // Memory that can be written, not addresses: CUDA's driver reserves many
+    // times what a device has.
+    SetLimit(worker->pid(), RLIMIT_DATA, limits.memory_bytes);
   }
   SetLimit(worker->pid(), RLIMIT_CORE, 0);
 

@@ -23,7 +23,7 @@ struct WorkerLimits {
   absl::Duration wall = absl::Seconds(120);  // of one request
   absl::Duration cpu = absl::Seconds(600);   // of one request, all threads
   int64_t memory_bytes = int64_t{16}
-                         << 30;  // addresses of each process; 0: any
+                         << 30;  // that each process may write; 0: any
 };
 
 // One compile process: exec'ed once, then asked many times. What it is started

@@ -14,15 +14,20 @@
 namespace kiln {
 namespace {
 
-// Kernels in a unit: on average, and at most. A unit's floor is 16 ms for
-// NVRTC and 60 ms for g++; workers build units side by side.
-constexpr uint32_t kMeanUnitKernels = 6;
-constexpr size_t kMaxUnitKernels = 12;
+// Kernels in a unit: on average, and at most. Workers build units side by side,
+// so small units end sooner; but a unit's floor is 16 ms for NVRTC, whose kernels
+// take some 40 ms each, and 60 ms for g++, whose kernels take 20.
+struct UnitSize {
+  uint32_t mean;
+  size_t most;
+};
+constexpr UnitSize kNvrtcUnit = {.mean = 2, .most = 4};
+constexpr UnitSize kHostUnit = {.mean = 6, .most = 12};
 
 // The digest's last digits, as every symbol ends with them.
-bool EndsUnit(const std::string& symbol) {
+bool EndsUnit(const std::string& symbol, UnitSize size) {
   const std::string tail = symbol.substr(symbol.size() - 6);
-  return std::strtoul(tail.c_str(), nullptr, 16) % kMeanUnitKernels == 0;
+  return std::strtoul(tail.c_str(), nullptr, 16) % size.mean == 0;
 }
 
 UnitSource MakeUnit(absl::Span<const KernelSource* const> kernels,
@@ -83,12 +88,14 @@ std::vector<UnitSource> GroupIntoUnits(const std::vector<KernelSource>& kernels,
                              return a->symbol == b->symbol;
                            }),
                sorted.end());
+  const UnitSize size =
+      target.kind == TargetKind::kCuda ? kNvrtcUnit : kHostUnit;
   std::vector<UnitSource> units;
   size_t first = 0;
   for (size_t i = 0; i < sorted.size(); ++i) {
     const bool last = i + 1 == sorted.size();
-    if (!last && !EndsUnit(sorted[i]->symbol) &&
-        i - first + 1 < kMaxUnitKernels)
+    if (!last && !EndsUnit(sorted[i]->symbol, size) &&
+        i - first + 1 < size.most)
       continue;
     units.push_back(
         MakeUnit(absl::MakeSpan(sorted.data() + first, i + 1 - first), target));
