@@ -55,8 +55,8 @@ struct Config {
   absl::Duration worker_timeout = absl::Seconds(120);
   // Processor time of one request, summed over the worker's threads.
   absl::Duration worker_cpu_limit = absl::Seconds(600);
-  // Address space of one worker and of each compiler it starts; 0: no limit.
-  // NVRTC wants some 3 GiB of addresses, oneDNN and clang far less.
+  // What one worker, and each compiler it starts, may write in memory
+  // (RLIMIT_DATA); 0: no limit.
   int64_t worker_memory_bytes = int64_t{16} << 30;
 
   // [jobs]

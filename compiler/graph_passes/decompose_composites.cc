@@ -12,8 +12,8 @@
 namespace kiln {
 namespace {
 
-std::vector<DecomposeFn> JoinFamilies() {
-  std::vector<DecomposeFn> table(AllOps().size(), nullptr);
+std::vector<const DecomposeRow*> JoinFamilies() {
+  std::vector<const DecomposeRow*> table(AllOps().size(), nullptr);
   for (absl::Span<const DecomposeRow> family :
        {ActivationDecompositions(), NormDecompositions(),
         SoftmaxDecompositions(), LossDecompositions(),
@@ -25,31 +25,26 @@ std::vector<DecomposeFn> JoinFamilies() {
         FactoryDecompositions(), RearrangeDecompositions()}) {
     for (const DecomposeRow& row : family) {
       const OpDef* op = FindOp(row.name);
-      if (op != nullptr) table[op->index] = row.run;
+      if (op != nullptr) table[op->index] = &row;
     }
   }
   return table;
 }
 
-// All that has a decomposition, and composites, which must have one. But the
-// library's convolution_backward only when it is asked for the bias too: its
-// last argument is the mask of what is asked for.
+// All that has a decomposition that takes it, and composites, which must have
+// one.
 bool NeedsDecomposition(const Node& node) {
-  static const OpDef& kConvolutionBackward =
-      KnownOp("aten.convolution_backward.default");
-  if (node.op == &kConvolutionBackward) {
-    return node.args.back().list()[2] == Argument(true);
-  }
-  return node.op->handling == Handling::kDecompose ||
-         FindDecomposition(*node.op) != nullptr;
+  const DecomposeRow* row = FindDecomposition(*node.op);
+  if (row == nullptr) return node.op->handling == Handling::kDecompose;
+  return row->takes == nullptr || row->takes(node);
 }
 
 // Writes the parts of the i-th old node, and makes each result what it was:
 // its dtype, and the strides that views of it rely on.
 absl::Status Decompose(GraphRewriter& rewriter, uint32_t i, Emitter& e) {
   const Node& node = rewriter.old_node(i);
-  const DecomposeFn run = FindDecomposition(*node.op);
-  if (run == nullptr) {
+  const DecomposeRow* row = FindDecomposition(*node.op);
+  if (row == nullptr) {
     return MakeError(ErrorReason::kUnsupportedOp,
                      absl::StrCat(node.op->name, ": has no decomposition"));
   }
@@ -58,7 +53,7 @@ absl::Status Decompose(GraphRewriter& rewriter, uint32_t i, Emitter& e) {
   std::vector<TensorMeta> metas;
   for (ValueId id : node.results) metas.push_back(rewriter.old_meta(id));
   Decomposition decomposition(*node.op, args, metas, e);
-  const Parts parts = run(decomposition);
+  const Parts parts = row->run(decomposition);
   if (e.status().ok() && parts.size() < metas.size()) {
     e.Fail(absl::InternalError(
         absl::StrCat("found ", parts.size(), " parts, due ", metas.size())));
@@ -80,9 +75,9 @@ absl::Status Decompose(GraphRewriter& rewriter, uint32_t i, Emitter& e) {
 
 }  // namespace
 
-DecomposeFn FindDecomposition(const OpDef& op) {
-  static const std::vector<DecomposeFn>* const kTable =
-      new std::vector<DecomposeFn>(JoinFamilies());
+const DecomposeRow* FindDecomposition(const OpDef& op) {
+  static const std::vector<const DecomposeRow*>* const kTable =
+      new std::vector<const DecomposeRow*>(JoinFamilies());
   return (*kTable)[op.index];
 }
 

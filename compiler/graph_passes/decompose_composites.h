@@ -11,7 +11,8 @@ namespace kiln {
 // rows of decompose/, one file a family. Results keep their dtype and strides.
 //
 // A convolution_backward that gives a bias gradient becomes one without, and a
-// sum.
+// sum. A transposed convolution whose output padding is a stride or more gets
+// its input padded instead.
 //
 // UNSUPPORTED_OP names an operator that is composite and has no decomposition,
 // or whose arguments it does not cover. Linear in nodes.

@@ -76,10 +76,12 @@ using DecomposeFn = Parts (*)(Decomposition& d);
 struct DecomposeRow {
   absl::string_view name;
   DecomposeFn run;
+  // Which of its nodes are taken apart; null: all.
+  bool (*takes)(const Node& node) = nullptr;
 };
 
 // Null for an operator without a decomposition.
-DecomposeFn FindDecomposition(const OpDef& op);
+const DecomposeRow* FindDecomposition(const OpDef& op);
 
 // The families, each in the file of its name.
 absl::Span<const DecomposeRow> ActivationDecompositions();
