@@ -12,6 +12,10 @@
  * caller frees. On failure output parameters are not written. Strings are UTF-8
  * and end with NUL. A struct with `struct_size` is set to sizeof it by the
  * caller, so that later versions may grow it; zero every field not meant.
+ * What no caller can mean is INVALID_ARGUMENT: a number that is no enumerator, a
+ * negative count, NULL where entries are counted, a symbol or value that the
+ * graph has not. The message says where, what was found and what was due.
+ * Handles (KilnSession* and so on) must be such as a function here gave.
  * example.c shows a whole program. */
 
 #include <stddef.h>
@@ -87,8 +91,8 @@ typedef struct KilnSessionOptions {
   const char* worker_program; /* kiln-worker, for the fallbacks */
   const char* scratch_folder; /* for its files; NULL: "/tmp" */
   KilnDevice device;
-  int32_t ordinal;
-  int32_t threads;             /* CPU threads of kernels; 0: one a core */
+  int32_t ordinal; /* of the GPU, from 0 */
+  int32_t threads; /* CPU threads of kernels, to 1024; 0: one a core */
   int64_t compile_deadline_ms; /* 0: two minutes */
 } KilnSessionOptions;
 
@@ -107,7 +111,7 @@ typedef struct KilnSize {
   int32_t symbol; /* as kiln_graph_symbol gave it; -1: none */
 } KilnSize;
 
-/* A tensor in a graph: contiguous when `strides` is NULL. */
+/* A tensor in a graph, of rank 0 to 64: contiguous when `strides` is NULL. */
 typedef struct KilnSpec {
   KilnDType dtype;
   int32_t rank;
@@ -124,7 +128,11 @@ typedef enum KilnArgKind {
   KILN_ARG_BOOL = 4,     /* `integer` is 0 or 1 */
   KILN_ARG_SIZE = 5,     /* `integer` times symbol `symbol` */
   KILN_ARG_INTEGERS = 6, /* `count` of `integers` */
-  KILN_ARG_DTYPE = 7     /* `integer` is a KilnDType */
+  KILN_ARG_DTYPE = 7,    /* `integer` is a KilnDType */
+  KILN_ARG_VALUES = 8,   /* `count` of `integers` are values' numbers, or -1:
+                            none, as x[:, i] has for its first index */
+  KILN_ARG_SIZES = 9,    /* `count` of `sizes` */
+  KILN_ARG_STRING = 10   /* `string` */
 } KilnArgKind;
 
 typedef struct KilnArg {
@@ -134,6 +142,9 @@ typedef struct KilnArg {
   int32_t symbol;
   const int64_t* integers;
   int32_t count;
+  const KilnSize* sizes;
+  const char* string;
+  const char* name; /* as in the operator's schema; NULL: by position */
 } KilnArg;
 
 /* Builds a graph for tensors on `device`. Mistakes are kept and come out of
@@ -195,7 +206,7 @@ KilnStatus* kiln_run_with(KilnCallable* callable, const KilnValue* inputs,
                           int32_t count, const KilnRunOptions* options,
                           KilnResults** results);
 int32_t kiln_results_count(const KilnResults* results);
-/* Good until the results are freed. `index` in [0, count). */
+/* Good until the results are freed. KILN_NOTHING beyond the last. */
 KilnValue kiln_results_get(const KilnResults* results, int32_t index);
 void kiln_results_free(KilnResults* results); /* NULL is fine */
 

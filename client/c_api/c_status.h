@@ -1,0 +1,49 @@
+#ifndef KILN_CLIENT_C_API_C_STATUS_H_
+#define KILN_CLIENT_C_API_C_STATUS_H_
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "client/c_api/kiln.h"
+
+struct KilnStatus {
+  int code;
+  std::string reason;
+  std::string message;
+};
+
+namespace kiln {
+
+// The status in a box that the caller frees; null for OK.
+KilnStatus* StatusOf(const absl::Status& status);
+
+// "`subject`: found `found`, due `due`".
+std::string FoundDue(absl::string_view subject, int64_t found,
+                     absl::string_view due);
+// Of a number that is due in [low, high], or at least `low`.
+absl::Status CheckRange(absl::string_view subject, int64_t found, int64_t low,
+                        int64_t high);
+absl::Status CheckAtLeast(absl::string_view subject, int64_t found,
+                          int64_t low);
+// Of a pointer that the caller must give.
+absl::Status CheckGiven(absl::string_view subject, const void* pointer);
+// Of an array: `count` entries, which are there.
+absl::Status CheckArray(absl::string_view subject, const void* entries,
+                        int64_t count);
+
+// The number of an enumerator. A caller in C may pass any, and C++ lets nobody
+// look at one that the enum has not.
+template <typename Enum>
+int32_t NumberOf(const Enum& word) {
+  static_assert(sizeof(Enum) == sizeof(int32_t));
+  int32_t number = 0;
+  std::memcpy(&number, &word, sizeof(number));
+  return number;
+}
+
+}  // namespace kiln
+
+#endif  // KILN_CLIENT_C_API_C_STATUS_H_
