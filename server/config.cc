@@ -41,6 +41,7 @@ std::vector<Word> WordsOf(Config& c) {
       {.table = "listen",
        .name = "write_timeout",
        .duration = &c.write_timeout},
+      {.table = "listen", .name = "idle_exit", .duration = &c.idle_exit},
       {.table = "storage", .name = "data_folder", .text = &c.data_folder},
       {.table = "storage",
        .name = "cache_budget_bytes",
@@ -194,6 +195,9 @@ absl::Status CheckConfig(const Config& c) {
   if (c.worker_timeout <= absl::ZeroDuration() ||
       c.worker_cpu_limit < absl::Seconds(1)) {
     return Refuse("[workers] timeout, cpu_limit", "more than nothing is due");
+  }
+  if (c.idle_exit < absl::ZeroDuration()) {
+    return Refuse("[listen] idle_exit", "0 or more is due");
   }
   if (c.data_folder.empty()) {
     return Refuse("[storage] data_folder", "a folder is due");

@@ -33,6 +33,10 @@ struct Config {
   // it is cancelled. Too low cuts callers off that are stopped for a moment,
   // too high lets them sit on a thread and their artifact.
   absl::Duration write_timeout = absl::Seconds(30);
+  // The daemon drains and ends when nobody has asked it anything for so long;
+  // zero, the default: never. Too short costs users a start of it and its
+  // memory tier, too long leaves it behind.
+  absl::Duration idle_exit = absl::ZeroDuration();
 
   // [storage]
   // Database, signing key and the workers' scratch folders. Made with 0700.

@@ -163,8 +163,29 @@ Daemon::~Daemon() {
 }
 
 void Daemon::WaitForDrainRequest() {
+  const absl::Duration idle_exit = config_.idle_exit == absl::ZeroDuration()
+                                       ? absl::InfiniteDuration()
+                                       : config_.idle_exit;
+  auto counted = counters_.Snapshot();
+  while (!DrainRequestedWithin(idle_exit)) {
+    auto now = counters_.Snapshot();
+    if (now == counted && jobs_.WaitUntilEmpty(absl::ZeroDuration())) {
+      LogInfo("daemon.idle", {{"for", absl::FormatDuration(idle_exit)}});
+      return;
+    }
+    counted = std::move(now);
+  }
+}
+
+bool Daemon::DrainRequestedWithin(absl::Duration time) {
+  const absl::Time deadline = clock_.Now() + time;
   MutexLock lock(&mu_);
-  while (!draining_) drain_requested_.Wait(&mu_);
+  while (!draining_) {
+    const absl::Duration left = deadline - clock_.Now();
+    if (left <= absl::ZeroDuration()) return false;
+    drain_requested_.WaitFor(&mu_, left);
+  }
+  return true;
 }
 
 void Daemon::RequestDrain() {

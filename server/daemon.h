@@ -51,7 +51,8 @@ class Daemon {
   // Ends what Drain has not waited for. Answers every call.
   ~Daemon();
 
-  // Waits until someone calls RequestDrain, also through AdminService.Drain.
+  // Waits until someone calls RequestDrain, also through AdminService.Drain, or
+  // until nothing has been counted and no job was there for config's idle_exit.
   void WaitForDrainRequest() ABSL_LOCKS_EXCLUDED(mu_);
   void RequestDrain() ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -69,6 +70,7 @@ class Daemon {
   absl::Status OpenStores(const std::string& folder);
   absl::Status StartRooms();
   absl::Status OpenDoor(uid_t allowed_uid);
+  bool DrainRequestedWithin(absl::Duration time) ABSL_LOCKS_EXCLUDED(mu_);
 
   // In the order in which they are made; each uses those above it only.
   const Config config_;

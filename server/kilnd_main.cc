@@ -37,6 +37,7 @@ struct Flags {
   std::optional<std::string> data_folder;
   std::optional<std::string> worker;
   std::optional<int64_t> workers;
+  std::optional<int64_t> idle_exit_s;
   std::optional<std::string> log_format;
   std::optional<std::string> log_level;
   bool check_config = false;
@@ -100,6 +101,7 @@ absl::StatusOr<Config> ConfigOf(const Flags& flags) {
   if (flags.data_folder) config.data_folder = *flags.data_folder;
   if (flags.worker) config.worker_program = *flags.worker;
   if (flags.workers) config.worker_count = *flags.workers;
+  if (flags.idle_exit_s) config.idle_exit = absl::Seconds(*flags.idle_exit_s);
   if (flags.log_format) config.log_format = *flags.log_format;
   if (flags.log_level) config.log_level = *flags.log_level;
   if (config.worker_program.empty()) config.worker_program = WorkerBeside();
@@ -174,6 +176,8 @@ void Define(Arguments& line, Flags& flags) {
               "database, key and scratch folders");
   line.Option("--worker", flags.worker, "the kiln-worker program");
   line.Option("--workers", flags.workers, "how many; 0: one a core");
+  line.Option("--idle-exit-s", flags.idle_exit_s,
+              "end when nobody has asked for so many seconds; 0: never");
   line.Option("--log-format", flags.log_format, "text or json");
   line.Option("--log-level", flags.log_level, "info, warning or error");
   line.Flag("--check-config", flags.check_config,

@@ -75,6 +75,15 @@ struct Kilnd {
   const ShortFolder folder;
 };
 
+TEST(KilndMain, EndsByItselfWhenNobodyAsksAndItWasToldTo) {
+  Kilnd kilnd;
+  const pid_t pid = kilnd.Start({"--idle-exit-s", "1"});
+  EXPECT_EQ(Kilnd::ExitOf(pid), 0);
+  EXPECT_TRUE(absl::StrContains(kilnd.Said(), "daemon.started"));
+  EXPECT_TRUE(absl::StrContains(kilnd.Said(), "daemon.idle"));
+  EXPECT_TRUE(absl::StrContains(kilnd.Said(), "drain.done"));
+}
+
 TEST(KilndMain, ServesUntilItIsToldToEnd) {
   for (const int signal : {SIGTERM, SIGINT}) {
     Kilnd kilnd;

@@ -1,0 +1,248 @@
+"""FX nodes of an ATen graph as a serialized kiln.wire.Graph.
+
+    segment = Segment(nodes, inputs, outputs)
+    exported = export("forward", segment, shape_env)
+    exported.graph                   # bytes
+    exported.symbols                 # what each call passes by value after the tensors
+
+A segment is a run of operator nodes with the nodes whose tensors go in and come out; a graph that
+Kiln compiles whole is one segment. Symbolic integers are no nodes on the wire: where one is used
+its expression stands.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+
+import sympy
+import torch
+from torch import fx
+
+from . import wire
+from .symbols import SymbolTable, expression_of
+from .words import Unsupported, device_number, dtype_number, memory_format_number
+
+# What PyTorch's allocators promise of an address, in bytes, and the wire takes.
+_ALLOCATOR_ALIGNMENT = 16
+_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+@dataclass
+class Segment:
+    """A part of a graph that is compiled as one. Inputs and outputs are tensors' nodes."""
+
+    nodes: list[fx.Node] = field(default_factory=list)
+    inputs: list[fx.Node] = field(default_factory=list)
+    outputs: list[fx.Node] = field(default_factory=list)
+
+
+@dataclass
+class Exported:
+    """A wire graph. A call's inputs: the segment's, then the value of each of ``symbols``."""
+
+    graph: bytes
+    symbols: list[sympy.Symbol]
+    has_random: bool
+
+
+def value_of(node: fx.Node) -> object:
+    """The fake tensor, symbolic integer or list of those that a node gives."""
+    return node.meta.get("val")
+
+
+def is_symbolic(node: fx.Node) -> bool:
+    """Whether a node gives an integer that sizes are made of."""
+    return isinstance(value_of(node), (int, *_SYMBOLIC)) and not isinstance(value_of(node), bool)
+
+
+def free_symbols(value: object) -> set[sympy.Symbol]:
+    """The symbols in the sizes of a tensor, or in a symbolic integer."""
+    if isinstance(value, torch.Tensor):
+        parts = [*value.size(), *value.stride(), value.storage_offset()]
+    elif isinstance(value, (list, tuple)):
+        return set().union(*(free_symbols(item) for item in value)) if value else set()
+    else:
+        parts = [value]
+    found: set[sympy.Symbol] = set()
+    for part in parts:
+        if isinstance(part, torch.SymInt):
+            found |= part.node.expr.free_symbols
+    return found
+
+
+def check_tensor(tensor: torch.Tensor) -> None:
+    """Unsupported, with the ground, for a tensor that Kiln cannot compute with."""
+    if tensor.layout != torch.strided:
+        raise Unsupported(f"layout {str(tensor.layout).removeprefix('torch.')}")
+    dtype_number(tensor.dtype)
+    device_number(tensor.device)
+    if tensor.is_quantized or tensor.is_conj() or tensor.is_neg():
+        raise Unsupported("a quantized tensor, or a view that conjugates or negates")
+
+
+class _Exporter:
+    def __init__(self, segment: Segment, shape_env: object | None) -> None:
+        self._segment = segment
+        self._symbols = SymbolTable(shape_env)
+        self._next = 0
+        self._named: dict[fx.Node, bytes] = {}
+        self._several: dict[fx.Node, list[bytes]] = {}
+        self._device: torch.device | None = None
+        self.has_random = False
+
+    def export(self, name: str) -> Exported:
+        segment = self._segment
+        missing = self._number_symbols()
+        inputs = [self._input(node) for node in segment.inputs]
+        inputs += [self._scalar(symbol) for symbol in missing]
+        nodes = [message for node in segment.nodes for message in self._node(node)]
+        outputs = [self._output(node) for node in segment.outputs]
+        graph = (
+            wire.text(1, name)
+            + wire.each(2, self._symbols.messages())
+            + wire.each(3, inputs)
+            + wire.each(5, nodes)
+            + wire.each(6, outputs)
+        )
+        return Exported(graph, missing, self.has_random)
+
+    def _number_symbols(self) -> list[sympy.Symbol]:
+        """Numbers all symbols; gives those that no input has bare, to be passed by value."""
+        used: dict[sympy.Symbol, None] = {}
+        bare: set[sympy.Symbol] = set()
+        for node in self._segment.inputs:
+            tensor = value_of(node)
+            for part in (*tensor.size(), *tensor.stride(), tensor.storage_offset()):
+                if isinstance(part, torch.SymInt):
+                    expr = part.node.expr
+                    used |= dict.fromkeys(sorted(expr.free_symbols, key=str))
+                    if expr.is_Symbol:
+                        bare.add(expr)
+        for node in self._segment.nodes:
+            for value in (value_of(node), *map(value_of, node.all_input_nodes)):
+                used |= dict.fromkeys(sorted(free_symbols(value), key=str))
+        self._symbols.add(used)
+        return [symbol for symbol in used if symbol not in bare]
+
+    def _meta(self, tensor: torch.Tensor) -> bytes:
+        check_tensor(tensor)
+        if self._device is None:
+            self._device = tensor.device
+        if tensor.device != self._device:
+            raise Unsupported(f"tensors on {self._device} and {tensor.device}")
+        return (
+            wire.uint(1, dtype_number(tensor.dtype))
+            + wire.each(2, map(self._symbols.expr, tensor.size()))
+            + wire.each(3, map(self._symbols.expr, tensor.stride()))
+            + wire.data(4, self._symbols.expr(tensor.storage_offset()))
+            + wire.uint(5, device_number(tensor.device))
+        )
+
+    def _value(self) -> bytes:
+        number = self._next
+        self._next += 1
+        return wire.uint(1, number)
+
+    def _input(self, node: fx.Node) -> bytes:
+        tensor = value_of(node)
+        out = wire.text(1, node.name) + wire.data(2, self._meta(tensor))
+        offset = expression_of(tensor.storage_offset())
+        if isinstance(offset, int) and offset * tensor.element_size() % _ALLOCATOR_ALIGNMENT == 0:
+            out += wire.uint(4, _ALLOCATOR_ALIGNMENT)
+        self._named[node] = self._value()
+        return out
+
+    def _scalar(self, symbol: sympy.Symbol) -> bytes:
+        self._value()  # scalars take a number too
+        return wire.text(1, str(symbol)) + wire.data(3, self._symbols.expr(symbol))
+
+    def _node(self, node: fx.Node) -> list[bytes]:
+        """The message of a node; none for one that only names what is there."""
+        if node.target is operator.getitem:
+            source, index = node.args
+            self._named[node] = self._several[source][index]
+            return []
+        if not isinstance(node.target, torch._ops.OpOverload):
+            raise Unsupported(f"{node.target}", node)
+        try:
+            return [self._call(node)]
+        except Unsupported as error:
+            raise Unsupported(str(error), error.node or node) from None
+        except OverflowError as error:
+            raise Unsupported(str(error), node) from None
+
+    def _call(self, node: fx.Node) -> bytes:
+        target = node.target
+        self.has_random |= torch.Tag.nondeterministic_seeded in target.tags
+        message = wire.text(1, str(target)) + wire.each(2, map(self._argument, node.args))
+        for key, arg in node.kwargs.items():
+            message += wire.data(3, wire.text(1, key) + wire.data(2, self._argument(arg)))
+        value = value_of(node)
+        if isinstance(value, (list, tuple)):
+            results = []
+            for one in value:
+                results.append(self._result(one))
+            self._several[node] = [argument for _, argument in results]
+            message += wire.each(4, (meta for meta, _ in results))
+        else:
+            meta, self._named[node] = self._result(value)
+            message += wire.data(4, meta)
+        return message + wire.text(5, node.name)
+
+    def _result(self, value: object) -> tuple[bytes, bytes]:
+        """A result's meta and what its name stands for; all take a number."""
+        argument = self._value()
+        if isinstance(value, torch.Tensor):
+            return self._meta(value), argument
+        if value is None:
+            return b"", wire.data(8, b"")
+        raise Unsupported(f"result of type {type(value).__name__}")
+
+    def _argument(self, arg: object) -> bytes:
+        if isinstance(arg, fx.Node):
+            if arg in self._named:
+                return self._named[arg]
+            if is_symbolic(arg):
+                return self._argument(value_of(arg))
+            raise Unsupported(f"argument {arg.name}, which is no tensor")
+        if arg is None:
+            return wire.data(8, b"")
+        if isinstance(arg, bool):
+            return wire.uint(4, int(arg))
+        if isinstance(arg, int):
+            return wire.sint(2, arg)
+        if isinstance(arg, float):
+            return wire.double(3, arg)
+        if isinstance(arg, str):
+            return wire.text(5, arg)
+        if isinstance(arg, torch.SymInt):
+            expr = expression_of(arg)
+            return wire.sint(2, expr) if isinstance(expr, int) else wire.data(6, self._symbols.expr(expr))
+        if isinstance(arg, (list, tuple)):
+            return wire.data(7, wire.each(1, map(self._argument, arg)))
+        return _word(arg)
+
+    def _output(self, node: fx.Node) -> bytes:
+        tensor = value_of(node)
+        argument = self._named[node]
+        return argument + wire.each(4, map(self._symbols.expr, tensor.stride()))
+
+
+def _word(arg: object) -> bytes:
+    if isinstance(arg, torch.dtype):
+        return wire.uint(9, dtype_number(arg))
+    if isinstance(arg, torch.device):
+        return wire.uint(10, device_number(arg))
+    if isinstance(arg, torch.memory_format):
+        return wire.uint(11, memory_format_number(arg))
+    if isinstance(arg, torch.layout):
+        return wire.text(12, str(arg).removeprefix("torch."))
+    if isinstance(arg, (torch.SymFloat, torch.SymBool, complex)):
+        raise Unsupported(f"argument {arg}")
+    raise Unsupported(f"argument of type {type(arg).__name__}")
+
+
+def export(name: str, segment: Segment, shape_env: object | None) -> Exported:
+    """Writes a segment. Unsupported, with the node, for what the wire cannot say."""
+    return _Exporter(segment, shape_env).export(name)

@@ -1,0 +1,162 @@
+"""The daemon and the sessions of this process.
+
+Where a daemon is: ``KILN_ADDR`` (``unix:/path``, or a list of those, the first that answers);
+without it a daemon of the user's own, started at the first use and idle-stopped by itself. When no
+daemon answers, a session compiles in a worker process of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import subprocess
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from . import _native
+
+_FOLDER = Path(__file__).resolve().parent / "_bin"
+_FALLBACK_LOCAL_WORKER, _LOCAL_ONLY = 1, 2
+_DEVICES = {"cpu": 0, "cuda": 1}
+_START_SECONDS = 20.0
+_COMPILE_DEADLINE_MS = 120_000
+_IDLE_EXIT_S = 900
+
+_lock = threading.Lock()
+_sessions: dict[tuple[str, int], object] = {}
+_loaded = False
+
+
+def program(name: str) -> str:
+    """The path of a program of the wheel: kilnd, kiln-worker, compilectl."""
+    return str(_FOLDER / name)
+
+
+def load_library() -> None:
+    """Opens libkiln.so, once a process. ImportError when torch has no exchange table."""
+    global _loaded
+    if not _loaded:
+        _native.load(str(_FOLDER / "libkiln.so"), torch.Tensor)
+        _loaded = True
+
+
+def data_folder() -> Path:
+    """Where the user's own daemon keeps its cache: ``KILN_CACHE_DIR``, or the state folder."""
+    named = os.environ.get("KILN_CACHE_DIR")
+    if named:
+        return Path(named).absolute()
+    state = os.environ.get("XDG_STATE_HOME")
+    base = Path(state) if state else Path.home() / ".local" / "state"
+    return base / "kiln"
+
+
+def _own_socket() -> Path:
+    # A socket's path has 107 bytes at most, so it does not stand in the data folder; one daemon a
+    # data folder, since the database has one writer.
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    base = Path(runtime) / "kiln" if runtime else Path(f"/tmp/kiln-{os.getuid()}")
+    if not os.environ.get("KILN_CACHE_DIR"):
+        return base / "kilnd.sock"
+    tag = f"{abs(hash_text(str(data_folder()))):016x}"
+    return base / f"kilnd-{tag}.sock"
+
+
+def hash_text(text: str) -> int:
+    """A hash that is the same in every process."""
+    import hashlib
+
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+
+
+def _answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+    return True
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One process at a time: ranks that start together start one daemon."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _start_daemon(path: Path) -> None:
+    folder = data_folder()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    command = [program("kilnd"), "--socket", str(path), "--data-folder", str(folder)]
+    command += ["--idle-exit-s", str(_IDLE_EXIT_S)]
+    with open(folder / "kilnd.log", "ab") as log:
+        daemon = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    deadline = time.monotonic() + _START_SECONDS
+    while not _answers(path):
+        if daemon.poll() is not None or time.monotonic() > deadline:
+            raise OSError(f"kilnd did not start; {folder / 'kilnd.log'} says why")
+        time.sleep(0.02)
+
+
+def own_daemon() -> str:
+    """The socket of the user's own daemon, which runs when this returns. OSError when it cannot."""
+    path = _own_socket()
+    if _answers(path):
+        return str(path)
+    with _locked(path.with_suffix(".lock")):
+        if not _answers(path):
+            _start_daemon(path)
+    return str(path)
+
+
+def _address() -> str | None:
+    """The socket to use; None, after a warning, when there is no daemon."""
+    named = os.environ.get("KILN_ADDR")
+    if not named:
+        try:
+            return own_daemon()
+        except OSError as error:
+            warnings.warn(f"kiln: no daemon: {error}; compiling in this process's own worker")
+            return None
+    sockets = [word.strip().removeprefix("unix:") for word in named.split(",") if word.strip()]
+    for path in sockets:
+        if not path.startswith("/"):
+            warnings.warn(f"kiln: KILN_ADDR: {path}: due unix:/PATH")
+        elif _answers(Path(path)):
+            return path
+    warnings.warn(
+        f"kiln: no daemon answers at {named}; compiling in this process's own worker"
+    )
+    return None
+
+
+def session_of(device: torch.device) -> object:
+    """This process's session for a device, opened at the first use."""
+    key = (device.type, device.index or 0)
+    with _lock:
+        if key not in _sessions:
+            load_library()
+            path = _address()
+            _sessions[key] = _native.open_session(
+                path,
+                _LOCAL_ONLY if path is None else _FALLBACK_LOCAL_WORKER,
+                program("kiln-worker"),
+                None,
+                _DEVICES[key[0]],
+                key[1],
+                torch.get_num_threads() if key[0] == "cpu" else 0,
+                _COMPILE_DEADLINE_MS,
+            )
+        return _sessions[key]

@@ -1,0 +1,170 @@
+"""Cuts an ATen graph into what Kiln compiles and what PyTorch runs.
+
+    plan = make_plan(graph_module, refused={"node name": "why"})
+    plan.steps      # Segment (Kiln) and HostStep (PyTorch), in order
+    plan.hosts      # {node name: why} of the operators PyTorch runs
+
+An operator that Kiln does not compile is a *host kernel*: it is called in its place, on the
+tensors that the Kiln segments around it give and take. Nodes are put into as few segments as their
+dependencies allow: levels alternate, even ones Kiln's, odd ones PyTorch's, and each node stands on
+the lowest level that its inputs let it. So the cut is linear in the graph, and operators on
+unrelated paths share a level.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+
+import torch
+from torch import fx
+
+from .fx_export import Segment, check_tensor, is_symbolic, value_of
+from .words import Unsupported
+
+
+@dataclass
+class HostStep:
+    """One operator that PyTorch runs."""
+
+    node: fx.Node
+
+
+@dataclass
+class Plan:
+    """The steps of one graph, in order of execution."""
+
+    steps: list[Segment | HostStep] = field(default_factory=list)
+    hosts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def segments(self) -> list[Segment]:
+        return [step for step in self.steps if isinstance(step, Segment)]
+
+
+def _tensors(value: object) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [tensor for item in value for tensor in _tensors(item)]
+    return []
+
+
+def _refusal(node: fx.Node) -> str | None:
+    """Why Kiln cannot be sent this operator at all, in words."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return f"{node.target} is no ATen operator"
+    value = value_of(node)
+    if not isinstance(value, (torch.Tensor, list, tuple)):
+        return f"{node.target} gives no tensor"
+    tensors = _tensors([value, *map(value_of, node.all_input_nodes)])
+    try:
+        for tensor in tensors:
+            check_tensor(tensor)
+    except Unsupported as error:
+        return f"{node.target}: {error}"
+    if len({tensor.device for tensor in tensors}) > 1:
+        return f"{node.target}: tensors on more than one device"
+    return None
+
+
+def _is_view(node: fx.Node) -> bool:
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    returns = node.target._schema.returns
+    info = returns[0].alias_info if returns else None
+    return info is not None and not info.is_write
+
+
+def _views_of_inputs(graph: fx.Graph) -> set[fx.Node]:
+    """The views on the way from an input to a result: PyTorch must make them, so that they alias."""
+    found: set[fx.Node] = set()
+    (output,) = (node for node in graph.nodes if node.op == "output")
+    for result in output.all_input_nodes:
+        path: list[fx.Node] = []
+        node = result
+        while _is_view(node) or node.target is operator.getitem:
+            path.append(node)
+            node = node.args[0]
+        if node.op in ("placeholder", "get_attr"):
+            found.update(path)
+    return found
+
+
+class _Planner:
+    def __init__(self, graph: fx.Graph, refused: dict[str, str]) -> None:
+        self._graph = graph
+        self._refused = refused
+        self._views = _views_of_inputs(graph)
+        self._level: dict[fx.Node, int] = {}
+        self.hosts: dict[str, str] = {}
+
+    def _is_host(self, node: fx.Node) -> bool:
+        if node.target is operator.getitem:
+            source = node.args[0]
+            return self._level.get(source, 1) % 2 == 1
+        why = self._refused.get(node.name) or _refusal(node)
+        if why is None and node in self._views:
+            return True  # no kernel: only a view
+        if why is not None:
+            self.hosts[node.name] = why
+        return why is not None
+
+    def _lowest(self, node: fx.Node, host: bool) -> int:
+        before = list(node.all_input_nodes)
+        if _mutates(node):
+            # Whoever reads the tensor reads it first.
+            before += [user for user in node.args[0].users if user is not node]
+        level = 1 if host else 0
+        for source in before:
+            of_source = self._level.get(source)
+            if of_source is None:
+                continue
+            same = of_source % 2 == level % 2
+            level = max(level, of_source if same else of_source + 1)
+        return level
+
+    def plan(self) -> Plan:
+        levels: dict[int, list[fx.Node]] = {}
+        for node in self._graph.nodes:
+            if node.op != "call_function" or _is_size(node):
+                continue
+            host = self._is_host(node)
+            level = self._lowest(node, host)
+            self._level[node] = level
+            levels.setdefault(level, []).append(node)
+        plan = Plan(hosts=self.hosts)
+        for level in sorted(levels):
+            if level % 2 == 1:
+                plan.steps += map(HostStep, levels[level])
+            else:
+                plan.steps.append(self._segment(levels[level]))
+        return plan
+
+    def _segment(self, nodes: list[fx.Node]) -> Segment:
+        inside = set(nodes)
+        segment = Segment(nodes=nodes)
+        inputs: dict[fx.Node, None] = {}
+        for node in nodes:
+            for source in node.all_input_nodes:
+                if source not in inside and isinstance(value_of(source), torch.Tensor):
+                    inputs[source] = None
+            if isinstance(value_of(node), torch.Tensor) and not _mutates(node):
+                if any(user not in inside and not _is_size(user) for user in node.users):
+                    segment.outputs.append(node)
+        segment.inputs = list(inputs)
+        return segment
+
+
+def _mutates(node: fx.Node) -> bool:
+    return node.target is torch.ops.aten.copy_.default
+
+
+def _is_size(node: fx.Node) -> bool:
+    """An integer made of sizes, which no step computes: its expression stands for it."""
+    return is_symbolic(node) and node.target is not torch.ops.aten._local_scalar_dense.default
+
+
+def make_plan(graph: fx.Graph, refused: dict[str, str]) -> Plan:
+    """Plans a graph. ``refused``: the nodes that the service would not take, with its words."""
+    return _Planner(graph, refused).plan()

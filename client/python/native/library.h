@@ -1,0 +1,42 @@
+#ifndef KILN_CLIENT_PYTHON_NATIVE_LIBRARY_H_
+#define KILN_CLIENT_PYTHON_NATIVE_LIBRARY_H_
+
+/* libkiln.so, opened apart from everything else in the process: its symbols
+ * serve it alone, and it sees its own libraries first. So gRPC and Protobuf may
+ * be in the process twice, in different versions. */
+
+#include "client/c_api/kiln.h"
+
+#define KILN_LIBRARY_FUNCTIONS(X) \
+  X(kiln_abi_version)             \
+  X(kiln_status_code)             \
+  X(kiln_status_reason)           \
+  X(kiln_status_message)          \
+  X(kiln_status_free)             \
+  X(kiln_session_open)            \
+  X(kiln_session_close)           \
+  X(kiln_graph_parse)             \
+  X(kiln_graph_free)              \
+  X(kiln_compile)                 \
+  X(kiln_callable_free)           \
+  X(kiln_run_with)                \
+  X(kiln_results_count)           \
+  X(kiln_results_get)             \
+  X(kiln_results_share)           \
+  X(kiln_results_free)            \
+  X(kiln_memory_free)
+
+typedef struct KilnLibrary {
+#define KILN_LIBRARY_MEMBER(name) __typeof__(&name) name;
+  KILN_LIBRARY_FUNCTIONS(KILN_LIBRARY_MEMBER)
+#undef KILN_LIBRARY_MEMBER
+} KilnLibrary;
+
+/* All null until kiln_library_open. Read only after that. */
+extern KilnLibrary kiln_library;
+
+/* Opens the library at `path` and finds its functions. 0, or -1 with what was
+ * wrong in `message`. Call it once. */
+int kiln_library_open(const char* path, char* message, int message_bytes);
+
+#endif /* KILN_CLIENT_PYTHON_NATIVE_LIBRARY_H_ */

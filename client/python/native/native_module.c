@@ -1,0 +1,229 @@
+/* kiln._native: kiln.h for Python. Sessions and callables are capsules.
+ *
+ *   load(path, tensor_class)             opens libkiln.so; before all else
+ *   open_session(socket, fallback, worker, scratch, device, ordinal, threads,
+ *                deadline_ms) -> session
+ *   compile(session, graph) -> callable  `graph`: a serialized kiln.wire.Graph
+ *   run(callable, inputs, seed) -> list  `inputs`: a list of tensors and ints;
+ *                                        results: tensors, ints, None
+ *   Error(code, reason, message)         what all of them raise
+ *
+ * Compiles and runs do not hold the GIL. Built for the stable ABI of 3.10. */
+#include "client/python/native/library.h"
+#include "client/python/native/tensors.h"
+
+static const char kSession[] = "kiln.session";
+static const char kCallable[] = "kiln.callable";
+enum { kInline = 32 }; /* inputs without an allocation */
+
+static PyObject* error_class;
+
+/* Raises `status`, which is freed. Always NULL. */
+static PyObject* Raise(KilnStatus* status) {
+  PyObject* words = Py_BuildValue("iss", kiln_library.kiln_status_code(status),
+                                  kiln_library.kiln_status_reason(status),
+                                  kiln_library.kiln_status_message(status));
+  kiln_library.kiln_status_free(status);
+  if (words != NULL) PyErr_SetObject(error_class, words);
+  Py_XDECREF(words);
+  return NULL;
+}
+
+static PyObject* Load(PyObject* self, PyObject* args) {
+  (void)self;
+  const char* path;
+  PyObject* tensor_class;
+  if (!PyArg_ParseTuple(args, "sO", &path, &tensor_class)) return NULL;
+  char message[1024];
+  if (kiln_library.kiln_compile == NULL &&
+      kiln_library_open(path, message, sizeof(message)) != 0) {
+    PyErr_SetString(PyExc_ImportError, message);
+    return NULL;
+  }
+  if (kiln_tensors_learn(tensor_class) != 0) return NULL;
+  Py_RETURN_NONE;
+}
+
+static void FreeSession(PyObject* capsule) {
+  KilnSession* session = PyCapsule_GetPointer(capsule, kSession);
+  Py_BEGIN_ALLOW_THREADS; /* it may end a worker */
+  kiln_library.kiln_session_close(session);
+  Py_END_ALLOW_THREADS;
+}
+
+static PyObject* OpenSession(PyObject* self, PyObject* args) {
+  (void)self;
+  KilnSessionOptions options = {.struct_size = sizeof(options)};
+  int fallback, device, ordinal, threads;
+  long long deadline_ms;
+  if (!PyArg_ParseTuple(args, "zizziiiL", &options.socket, &fallback,
+                        &options.worker_program, &options.scratch_folder,
+                        &device, &ordinal, &threads, &deadline_ms)) {
+    return NULL;
+  }
+  options.fallback = (KilnFallback)fallback;
+  options.device = (KilnDevice)device;
+  options.ordinal = ordinal;
+  options.threads = threads;
+  options.compile_deadline_ms = deadline_ms;
+  KilnSession* session = NULL;
+  KilnStatus* status;
+  Py_BEGIN_ALLOW_THREADS;
+  status = kiln_library.kiln_session_open(&options, &session);
+  Py_END_ALLOW_THREADS;
+  if (status != NULL) return Raise(status);
+  return PyCapsule_New(session, kSession, &FreeSession);
+}
+
+static void FreeCallable(PyObject* capsule) {
+  kiln_library.kiln_callable_free(PyCapsule_GetPointer(capsule, kCallable));
+}
+
+static PyObject* Compile(PyObject* self, PyObject* args) {
+  (void)self;
+  PyObject* capsule;
+  const char* bytes;
+  Py_ssize_t length;
+  if (!PyArg_ParseTuple(args, "Oy#", &capsule, &bytes, &length)) return NULL;
+  KilnSession* session = PyCapsule_GetPointer(capsule, kSession);
+  if (session == NULL) return NULL;
+  KilnGraph* graph = NULL;
+  KilnCallable* callable = NULL;
+  KilnStatus* status;
+  Py_BEGIN_ALLOW_THREADS;
+  status = kiln_library.kiln_graph_parse(bytes, (size_t)length, &graph);
+  if (status == NULL) {
+    status = kiln_library.kiln_compile(session, graph, &callable);
+    kiln_library.kiln_graph_free(graph);
+  }
+  Py_END_ALLOW_THREADS;
+  if (status != NULL) return Raise(status);
+  return PyCapsule_New(callable, kCallable, &FreeCallable);
+}
+
+/* A tensor over result `index`. One that views an input keeps them all. */
+static PyObject* GiveTensor(const KilnResults* results, int32_t index,
+                            const KilnValue* value, PyObject* inputs,
+                            DlpackDevice device) {
+  KilnMemory* memory = kiln_library.kiln_results_share(results, index);
+  PyObject* keep = memory == NULL ? PyList_AsTuple(inputs) : NULL;
+  PyObject* tensor = kiln_tensors_wrap(value, memory, keep, device);
+  Py_XDECREF(keep);
+  return tensor;
+}
+
+/* The results as Python objects. */
+static PyObject* Give(const KilnResults* results, PyObject* inputs,
+                      DlpackDevice device) {
+  const int32_t count = kiln_library.kiln_results_count(results);
+  PyObject* out = PyList_New(count);
+  for (int32_t i = 0; out != NULL && i < count; ++i) {
+    const KilnValue value = kiln_library.kiln_results_get(results, i);
+    PyObject* item = NULL;
+    if (value.kind == KILN_INTEGER) {
+      item = PyLong_FromLongLong(value.integer);
+    } else if (value.kind == KILN_TENSOR) {
+      item = GiveTensor(results, i, &value, inputs, device);
+    } else {
+      item = Py_None;
+      Py_INCREF(item);
+    }
+    if (item == NULL || PyList_SetItem(out, i, item) != 0) {
+      Py_DECREF(out);
+      return NULL;
+    }
+  }
+  return out;
+}
+
+/* Runs on `values`. The device of a call is that of its first tensor; one
+ * without a tensor is the CPU's. */
+static PyObject* RunOn(KilnCallable* callable, PyObject* inputs,
+                       KilnValue* values, Py_ssize_t count, uint64_t seed) {
+  DlpackDevice device = {-1, 0};
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    DlpackDevice one;
+    if (kiln_tensors_read(PyList_GetItem(inputs, i), &values[i], &one) != 0) {
+      return NULL;
+    }
+    if (device.type == -1) device = one;
+    if (one.type != -1 && one.type != device.type) {
+      PyErr_Format(PyExc_TypeError,
+                   "input %zd: on another device than those "
+                   "before it",
+                   i);
+      return NULL;
+    }
+  }
+  if (device.type == -1) device.type = kDlpackCpu;
+  KilnRunOptions options = {.struct_size = sizeof(options), .seed = seed};
+  if (device.type == kDlpackCuda &&
+      kiln_tensors_stream(device.ordinal, &options.stream) != 0) {
+    return NULL;
+  }
+  KilnResults* results = NULL;
+  KilnStatus* status;
+  Py_BEGIN_ALLOW_THREADS;
+  status = kiln_library.kiln_run_with(callable, values, (int32_t)count,
+                                      &options, &results);
+  Py_END_ALLOW_THREADS;
+  if (status != NULL) return Raise(status);
+  PyObject* out = Give(results, inputs, device);
+  kiln_library.kiln_results_free(results);
+  return out;
+}
+
+static PyObject* Run(PyObject* self, PyObject* const* args, Py_ssize_t given) {
+  (void)self;
+  if (given != 3 || !PyList_Check(args[1])) {
+    PyErr_SetString(PyExc_TypeError, "due: callable, list of inputs, seed");
+    return NULL;
+  }
+  KilnCallable* callable = PyCapsule_GetPointer(args[0], kCallable);
+  if (callable == NULL) return NULL;
+  const uint64_t seed = PyLong_AsUnsignedLongLongMask(args[2]);
+  if (PyErr_Occurred()) return NULL;
+  const Py_ssize_t count = PyList_Size(args[1]);
+  KilnValue inline_values[kInline];
+  KilnValue* values = inline_values;
+  if (count > kInline) {
+    values = PyMem_Malloc((size_t)count * sizeof(KilnValue));
+    if (values == NULL) return PyErr_NoMemory();
+  }
+  PyObject* out = RunOn(callable, args[1], values, count, seed);
+  if (values != inline_values) PyMem_Free(values);
+  return out;
+}
+
+static PyMethodDef methods[] = {
+    {"load", &Load, METH_VARARGS, "Opens the library; once, before all else."},
+    {"open_session", &OpenSession, METH_VARARGS, "A session."},
+    {"compile", &Compile, METH_VARARGS, "A callable of a serialized graph."},
+    {"run", (PyCFunction)(void (*)(void)) & Run, METH_FASTCALL,
+     "Runs a callable on a list of inputs."},
+    {NULL, NULL, 0, NULL}};
+
+static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT,
+                                        "_native",
+                                        "kiln.h for Python.",
+                                        -1,
+                                        methods,
+                                        NULL,
+                                        NULL,
+                                        NULL,
+                                        NULL};
+
+PyMODINIT_FUNC PyInit__native(void) {
+  PyObject* module = PyModule_Create(&module_def);
+  if (module == NULL) return NULL;
+  error_class = PyErr_NewExceptionWithDoc(
+      "kiln.KilnError", "What Kiln answered: (code, reason, message).",
+      PyExc_RuntimeError, NULL);
+  Py_XINCREF(error_class);
+  if (error_class == NULL ||
+      PyModule_AddObject(module, "Error", error_class) != 0) {
+    Py_DECREF(module);
+    return NULL;
+  }
+  return module;
+}
