@@ -11,7 +11,7 @@ packages=(
   librocksdb-dev libspdlog-dev libgtest-dev libgmock-dev libbenchmark-dev
   libcli11-dev libtomlplusplus-dev prometheus-cpp-dev nlohmann-json3-dev
   libxxhash-dev libzstd-dev libssl-dev libsystemd-dev libseccomp-dev libdnnl-dev
-  ca-certificates git python3 python3-venv
+  ca-certificates git python3 python3-dev python3-venv
 )
 
 missing=()
