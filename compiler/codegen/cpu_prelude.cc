@@ -301,12 +301,12 @@ K_FN void k_argmin_$T(kv_$T& a, kv_i64& i, kv_$T b, kv_i64 j, int m) {
   i = k_where(take, j, i);
 }
 )"},
-    // Philox4x32-10: key = seed, counter = (index, stream); the first of the
-    // four words gives 24 bits.
-    {"k_random_f32", "",
-     R"(K_FN float k_random_f32(long long seed, long long index, unsigned long long stream) {
+    // Philox4x32-10: key = seed, counter = (quad, stream); 24 bits of each of
+    // the four words are the numbers of the elements 4 quad to 4 quad + 3.
+    {"k_philox", "",
+     R"(K_FN void k_philox(long long seed, unsigned long long quad, unsigned long long stream, float* to) {
   unsigned k0 = (unsigned)seed, k1 = (unsigned)((unsigned long long)seed >> 32);
-  unsigned c0 = (unsigned)index, c1 = (unsigned)((unsigned long long)index >> 32);
+  unsigned c0 = (unsigned)quad, c1 = (unsigned)(quad >> 32);
   unsigned c2 = (unsigned)stream, c3 = (unsigned)(stream >> 32);
   for (int round = 0; round < 10; ++round) {
     const unsigned long long a = 0xD2511F53ull * c0, b = 0xCD9E8D57ull * c2;
@@ -319,10 +319,27 @@ K_FN void k_argmin_$T(kv_$T& a, kv_i64& i, kv_$T b, kv_i64 j, int m) {
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
-  return (float)(c0 >> 8) * 5.9604644775390625e-08f;
+  to[0] = (float)(c0 >> 8) * 5.9604644775390625e-08f;
+  to[1] = (float)(c1 >> 8) * 5.9604644775390625e-08f;
+  to[2] = (float)(c2 >> 8) * 5.9604644775390625e-08f;
+  to[3] = (float)(c3 >> 8) * 5.9604644775390625e-08f;
+}
+)"},
+    {"k_random_f32", "",
+     R"(K_FN float k_random_f32(long long seed, long long index, unsigned long long stream) {
+  float quad[4];
+  k_philox(seed, (unsigned long long)index >> 2, stream, quad);
+  return quad[index & 3];
 }
 K_FN kv_f32 k_random_f32(long long seed, kv_i64 index, unsigned long long stream) {
   kv_f32 r;
+  const long long first = index[0];
+  if ((first & 3) == 0 && index[K_LANES - 1] - first == K_LANES - 1) {
+    float row[K_LANES];
+    for (int l = 0; l < K_LANES; l += 4) k_philox(seed, (unsigned long long)(first + l) >> 2, stream, row + l);
+    for (int l = 0; l < K_LANES; ++l) r[l] = row[l];
+    return r;
+  }
   for (int l = 0; l < K_LANES; ++l) r[l] = k_random_f32(seed, (long long)index[l], stream);
   return r;
 }

@@ -12,6 +12,9 @@ namespace {
 // Guide, "Device Memory Accesses").
 constexpr int64_t kMaxAccessBytes = 16;
 
+// Elements that one Philox counter gives numbers to.
+constexpr int kRandomQuad = 4;
+
 bool IsGathered(const ScalarNode& node) { return node.op == ScalarOp::kLoad; }
 
 }  // namespace
@@ -24,6 +27,15 @@ bool CudaBody::IsWide(BufferId id, const SymExpr& offset) const {
   return MotionOf(offset, vector_axis, facts) == Motion::kContiguous &&
          RestIsMultiple(offset, vector_axis, width) &&
          buffer.alignment_bytes % bytes == 0;
+}
+
+// Whether the group's numbers are those of whole counters.
+bool CudaBody::IsWideRandom(const ScalarNode& node) const {
+  const ScalarNode& index = nest.body[node.args[1]];
+  return !IsLanes(node.args[0]) && index.op == ScalarOp::kIndex &&
+         width % kRandomQuad == 0 &&
+         MotionOf(index.index[0], vector_axis, facts) == Motion::kContiguous &&
+         RestIsMultiple(index.index[0], vector_axis, kRandomQuad);
 }
 
 std::string CudaBody::At(const SymExpr& e) const {
@@ -81,6 +93,16 @@ void CudaBody::WideLoad(ScalarId id) {
   SetText(id, absl::StrCat(name, "[e]"));
 }
 
+void CudaBody::WideRandom(ScalarId id) {
+  const ScalarNode& node = nest.body[id];
+  const std::string name = Fresh("l");
+  out.Line("float ", name, "[", width, "];");
+  out.Line("k_random_row(", Text(node.args[0]), ", ",
+           Index(nest.body[node.args[1]].index[0]), ", ", StreamName(id), ", ",
+           name, ");");
+  SetText(id, absl::StrCat(name, "[e]"));
+}
+
 absl::Status CudaBody::WriteGroup(const Group& group) {
   for (ScalarId id : group.nodes)
     if (!IsLanes(id)) RETURN_IF_ERROR(Node(id));
@@ -96,7 +118,13 @@ absl::Status CudaBody::WriteGroup(const Group& group) {
   std::vector<bool> wide(nest.body.size(), false);
   for (ScalarId id : group.nodes) {
     const ScalarNode& node = nest.body[id];
-    if (!IsLanes(id) || !IsGathered(node)) continue;
+    if (!IsLanes(id)) continue;
+    if (node.op == ScalarOp::kRandom && IsWideRandom(node)) {
+      wide[id] = true;
+      WideRandom(id);
+      continue;
+    }
+    if (!IsGathered(node)) continue;
     const bool mask_varies = !node.args.empty() && IsLanes(node.args[0]);
     if (mask_varies || !IsWide(node.buffer, facts.load_offset[id])) continue;
     wide[id] = true;

@@ -2,8 +2,8 @@
 #define KILN_COMPILER_CODEGEN_CUDA_BODY_H_
 
 // Writes the statements of a CUDA kernel for a group of `width` neighbours on
-// the vector axis: first what they share, then wide loads, then a loop over
-// the neighbours, then wide stores.
+// the vector axis: first what they share, then wide loads and rows of random
+// numbers, then a loop over the neighbours, then wide stores.
 //
 // In the text, `i<v>` is the first of the neighbours and `e` counts them.
 
@@ -55,6 +55,7 @@ class CudaBody : public KernelBody {
   absl::Status IndexValue(ScalarId id) override;
   void Define(ScalarId id, const std::string& value) override;
   bool IsWide(BufferId buffer, const SymExpr& offset) const;
+  bool IsWideRandom(const ScalarNode& node) const;
   std::string At(const SymExpr& e) const;  // of neighbour `e` in the loop
   absl::Status Store(uint32_t index);
   absl::Status Neighbour(const Group& group, const std::vector<bool>& wide,
@@ -62,6 +63,7 @@ class CudaBody : public KernelBody {
   void WideStores(const Group& group,
                   const std::vector<std::string>& wide_store);
   void WideLoad(ScalarId id);
+  void WideRandom(ScalarId id);
 
   bool in_loop_ = false;
 };

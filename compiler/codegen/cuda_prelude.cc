@@ -283,23 +283,44 @@ K_FN void k_down(T (&x)[V], F join) {
 }
 )"},
     // The same numbers as the CPU's prelude gives.
-    {"k_random_f32", "",
-     R"(K_FN float k_random_f32(long long seed, long long index, unsigned long long stream) {
+    {"k_philox", "",
+     R"(K_FN void k_philox(long long seed, unsigned long long quad, unsigned long long stream, unsigned (&c)[4]) {
   unsigned k0 = (unsigned)seed, k1 = (unsigned)((unsigned long long)seed >> 32);
-  unsigned c0 = (unsigned)index, c1 = (unsigned)((unsigned long long)index >> 32);
-  unsigned c2 = (unsigned)stream, c3 = (unsigned)(stream >> 32);
+  c[0] = (unsigned)quad, c[1] = (unsigned)(quad >> 32);
+  c[2] = (unsigned)stream, c[3] = (unsigned)(stream >> 32);
 #pragma unroll
   for (int round = 0; round < 10; ++round) {
-    const unsigned n0 = __umulhi(0xCD9E8D57u, c2) ^ c1 ^ k0;
-    const unsigned n2 = __umulhi(0xD2511F53u, c0) ^ c3 ^ k1;
-    c1 = 0xCD9E8D57u * c2;
-    c3 = 0xD2511F53u * c0;
-    c0 = n0;
-    c2 = n2;
+    const unsigned n0 = __umulhi(0xCD9E8D57u, c[2]) ^ c[1] ^ k0;
+    const unsigned n2 = __umulhi(0xD2511F53u, c[0]) ^ c[3] ^ k1;
+    c[1] = 0xCD9E8D57u * c[2];
+    c[3] = 0xD2511F53u * c[0];
+    c[0] = n0;
+    c[2] = n2;
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
-  return (float)(c0 >> 8) * 5.9604644775390625e-08f;
+}
+K_FN float k_uniform(unsigned x) { return (float)(x >> 8) * 5.9604644775390625e-08f; }
+)"},
+    {"k_random_f32", "",
+     R"(K_FN float k_random_f32(long long seed, long long index, unsigned long long stream) {
+  unsigned c[4];
+  k_philox(seed, (unsigned long long)index >> 2, stream, c);
+  const int word = (int)index & 3;
+  return k_uniform(word == 0 ? c[0] : word == 1 ? c[1] : word == 2 ? c[2] : c[3]);
+}
+)"},
+    // Of neighbours, from a multiple of four on: four a counter.
+    {"k_random_row", "",
+     R"(template <int V>
+K_FN void k_random_row(long long seed, long long first, unsigned long long stream, float (&to)[V]) {
+#pragma unroll
+  for (int i = 0; i < V; i += 4) {
+    unsigned c[4];
+    k_philox(seed, (unsigned long long)(first + i) >> 2, stream, c);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) to[i + j] = k_uniform(c[j]);
+  }
 }
 )"},
 };

@@ -49,7 +49,7 @@ double PhiloxUniform(uint64_t seed, uint64_t index, uint64_t stream) {
   const auto low = [](uint64_t v) { return static_cast<uint32_t>(v); };
   const auto high = [](uint64_t v) { return static_cast<uint32_t>(v >> 32); };
   uint32_t key0 = low(seed), key1 = high(seed);
-  uint32_t c0 = low(index), c1 = high(index);
+  uint32_t c0 = low(index / 4), c1 = high(index / 4);
   uint32_t c2 = low(stream), c3 = high(stream);
   for (int round = 0; round < 10; ++round) {
     const uint64_t left = uint64_t{0xD2511F53} * c0;
@@ -61,7 +61,8 @@ double PhiloxUniform(uint64_t seed, uint64_t index, uint64_t stream) {
     key0 += 0x9E3779B9;
     key1 += 0xBB67AE85;
   }
-  return (c0 >> 8) * 0x1p-24;
+  const uint32_t words[] = {c0, c1, c2, c3};
+  return (words[index % 4] >> 8) * 0x1p-24;
 }
 
 double GeluTanh(double x) {

@@ -16,8 +16,8 @@ double Erfinv(double y);
 // -infinity at 0 and infinity at -0, as PyTorch.
 double Digamma(double x);
 
-// Uniform in [0, 1), 24 bits: the first word of Philox4x32-10 with `seed` as
-// key and (index, stream) as counter. Source: Salmon et al., "Parallel random
+// Uniform in [0, 1), 24 bits: word `index` % 4 of Philox4x32-10 with `seed` as
+// key and (index / 4, stream) as counter. Source: Salmon et al., "Parallel random
 // numbers: as easy as 1, 2, 3" (2011).
 double PhiloxUniform(uint64_t seed, uint64_t index, uint64_t stream);
 

@@ -20,7 +20,7 @@ double Philox(uint64_t seed, uint64_t index, uint64_t stream) {
   uint32_t key[2] = {static_cast<uint32_t>(seed),
                      static_cast<uint32_t>(seed >> 32)};
   uint32_t c[4] = {
-      static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
+      static_cast<uint32_t>(index >> 2), static_cast<uint32_t>(index >> 34),
       static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32)};
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = uint64_t{0xD2511F53} * c[0];
@@ -33,7 +33,7 @@ double Philox(uint64_t seed, uint64_t index, uint64_t stream) {
     key[0] += 0x9E3779B9;
     key[1] += 0xBB67AE85;
   }
-  return (c[0] >> 8) * std::ldexp(1.0, -24);
+  return (c[index & 3] >> 8) * std::ldexp(1.0, -24);
 }
 
 double UnaryFloatOp(ScalarOp op, double a) {

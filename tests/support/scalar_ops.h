@@ -12,7 +12,8 @@ namespace kiln {
 double FloatOp(ScalarOp op, double a, double b, double c);
 int64_t IntegerOp(ScalarOp op, int64_t a, int64_t b, int64_t c);
 
-// Philox4x32-10's first word as a float in [0, 1).
+// The word of Philox4x32-10 that falls to `index`, four to a counter, as a
+// float in [0, 1).
 double Philox(uint64_t seed, uint64_t index, uint64_t stream);
 
 }  // namespace kiln

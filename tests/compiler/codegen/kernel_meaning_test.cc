@@ -272,17 +272,23 @@ TEST_P(Kernel, LayerNormKeepsItsRowStatistics) {
   Check(c, 1e-6);
 }
 
+// Four neighbours share a counter: whole rows of them, the end of a row, and
+// rows that begin in the middle of one.
 TEST_P(Kernel, DropsOutByPhilox) {
-  NestCase c;
-  const uint32_t i = c.Axis(300);
-  const BufferId x = c.In(kF32, {300}), z = c.Out(kF32, {300});
-  const BufferId m = c.Out(DType::kBool, {300});
-  const ScalarId keep =
-      c.Op(ScalarOp::kGt, {c.Random(7, c.Index(A(i))), c.Constant(kF32, 0.1)});
-  c.Store(z, {A(i)},
-          c.Op(ScalarOp::kMul, {c.Load(x, {A(i)}), c.Cast(kF32, keep)}));
-  c.Store(m, {A(i)}, keep);
-  Check(c, 0);
+  for (int64_t columns : {300, 67, 8}) {
+    NestCase c;
+    const uint32_t i = c.Axis(5), j = c.Axis(columns);
+    const BufferId x = c.In(kF32, {5, columns}), z = c.Out(kF32, {5, columns});
+    const BufferId m = c.Out(DType::kBool, {5, columns});
+    const SymExpr number = A(i) * SymExpr(columns) + A(j);
+    const ScalarId keep = c.Op(
+        ScalarOp::kGt, {c.Random(7, c.Index(number)), c.Constant(kF32, 0.1)});
+    c.Store(
+        z, {A(i), A(j)},
+        c.Op(ScalarOp::kMul, {c.Load(x, {A(i), A(j)}), c.Cast(kF32, keep)}));
+    c.Store(m, {A(i), A(j)}, keep);
+    Check(c, 0);
+  }
 }
 
 TEST_P(Kernel, IntegersOfAllWidthsWrapAndDivide) {
