@@ -11,6 +11,8 @@
 namespace kiln {
 namespace {
 
+// The version rises when choices change their meaning or go: Load passes by what
+// is filed under another.
 Digest StoreKey(const std::string& target, const std::string& key) {
   return Sha256()
       .AddField("kiln tuning 1")
@@ -55,7 +57,8 @@ absl::Status TuningCache::Load() {
     wire::TuningRecord record;
     wire::TuningDecision decision;
     if (blob.ok() && record.ParseFromString(**blob) &&
-        decision.ParseFromString(record.decision())) {
+        decision.ParseFromString(record.decision()) &&
+        StoreKey(record.target(), decision.key()) == key) {
       auto& of_target = decisions[record.target()];
       of_target = With(of_target, std::move(decision));
     }

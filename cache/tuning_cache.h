@@ -28,7 +28,8 @@ class TuningCache {
   // `store` outlives the cache.
   explicit TuningCache(BlobStore& store) : store_(store) {}
 
-  // Reads all decisions. Unsound ones are dropped. UNAVAILABLE STORAGE.
+  // Reads all decisions. Unsound ones and those of another
+  // version are dropped. UNAVAILABLE STORAGE.
   absl::Status Load() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Those in force for `target`, as PlanRequest.tuning wants them. Never null;

@@ -18,6 +18,7 @@
 #include "compiler/tune/apply_tuning.h"
 #include "compiler/tune/tuning_from_wire.h"
 #include "proto/base/status.h"
+#include "proto/plan/plan_verifier.h"
 
 namespace kiln {
 namespace {
@@ -37,6 +38,14 @@ absl::Status VerifyIfAsked(absl::Status (*verify)(const Ir&), const Ir& ir,
   return verify(ir);
 }
 
+// Always, as with the kernel plan: a plan that the runtime would refuse should
+// not be stored under a key.
+absl::Status VerifyEmitted(const wire::CompilePlan& plan) {
+  const absl::Status sound = VerifyLaunchPlan(plan, plan.units_size());
+  if (sound.ok()) return sound;
+  return absl::InternalError(sound.message());
+}
+
 }  // namespace
 
 // The story of one compile. Read this first; each line is a room.
@@ -50,7 +59,7 @@ absl::StatusOr<CompiledGraph> CompileGraph(const wire::PlanRequest& request) {
                    CompileOptionsFromWire(request.compile().options()));
   ASSIGN_OR_RETURN(Graph graph, ImportGraph(request.compile().graph(),
                                             request.compile().forbidden()));
-  steps.Done("import_graph");
+  steps.Done("import_graph", graph.nodes().size());
   RETURN_IF_ERROR(VerifyIfAsked(VerifyGraph, graph, options));
 
   RETURN_IF_ERROR(
@@ -58,29 +67,32 @@ absl::StatusOr<CompiledGraph> CompileGraph(const wire::PlanRequest& request) {
   steps.Restart();
 
   ASSIGN_OR_RETURN(LoopProgram loops, LowerGraph(graph, options.artifact));
-  steps.Done("lower_graph");
+  steps.Done("lower_graph", loops.steps.size());
   RETURN_IF_ERROR(VerifyIfAsked(VerifyLoops, loops, options));
   steps.Restart();
   ASSIGN_OR_RETURN(KernelPlan plan, PlanKernels(std::move(loops), target,
                                                 ScheduleOptionsOf(options)));
-  steps.Done("plan_kernels");
-  std::vector<std::string> tuned =
-      ApplyTuning(plan, TunedChoicesOf(request), target);
+  steps.Done("plan_kernels", plan.steps.size());
+  ASSIGN_OR_RETURN(std::vector<std::string> tuned,
+                   ApplyTuning(plan, TunedChoicesOf(request), target));
   steps.Restart();
   // Always: overlapping memory is a silent fault, and this is a hundredth of
   // the planning. After tuning, which changes tilings.
   RETURN_IF_ERROR(VerifyKernelPlan(plan));
-  steps.Done("verify_kernel_plan");
+  steps.Done("verify_kernel_plan", plan.steps.size());
   ASSIGN_OR_RETURN(std::vector<KernelSource> sources,
                    WriteKernels(plan, target));
-  steps.Done("write_kernels");
+  steps.Done("write_kernels", sources.size());
   const std::vector<UnitSource> units = GroupIntoUnits(sources, target);
-  steps.Done("group_into_units");
+  steps.Done("group_into_units", units.size());
   ASSIGN_OR_RETURN(
       out.plan,
       BuildCompilePlan(graph, plan, DescribeKernels(plan, std::move(sources)),
                        units, target, UnitFlags(target), std::move(tuned)));
-  steps.Done("build_compile_plan");
+  steps.Done("build_compile_plan",
+             static_cast<size_t>(out.plan.plan().steps_size()));
+  RETURN_IF_ERROR(VerifyEmitted(out.plan));
+  AddPassCounters(out.records, out.plan);
   return out;
 }
 

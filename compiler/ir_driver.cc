@@ -210,6 +210,21 @@ std::string PrintIr(const Ir& ir) {
   return std::get<SourceText>(ir).text;
 }
 
+// PassRecord.left.
+static size_t SizeOf(const Ir& ir) {
+  if (const auto* graph = std::get_if<Graph>(&ir)) return graph->nodes().size();
+  if (const auto* program = std::get_if<LoopProgram>(&ir)) {
+    return program->steps.size();
+  }
+  if (const auto* plan = std::get_if<KernelPlan>(&ir)) {
+    return plan->steps.size();
+  }
+  if (const auto* plan = std::get_if<wire::LaunchPlan>(&ir)) {
+    return static_cast<size_t>(plan->steps_size());
+  }
+  return 1;  // a source text
+}
+
 absl::Status RunWord(absl::string_view word, Ir& ir, const PassEnv& env,
                      std::vector<PassRecord>& records,
                      const PassRunOptions& options) {
@@ -218,7 +233,7 @@ absl::Status RunWord(absl::string_view word, Ir& ir, const PassEnv& env,
     StepClock clock(records);
     absl::StatusOr<Ir> next = step.run(std::move(ir), env);
     if (!next.ok()) return Annotate(next.status(), word);
-    clock.Done(word);
+    clock.Done(word, SizeOf(*next));
     ir = *std::move(next);
     if (env.options.diagnostic.dump_passes) records.back().dump = PrintIr(ir);
     return absl::OkStatus();

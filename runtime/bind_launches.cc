@@ -183,7 +183,7 @@ class Binder {
   static absl::Status TooEarly(absl::string_view what) {
     return MakeError(
         ErrorReason::kArtifactCorrupt,
-        absl::StrCat("launch plan: L5: ", what,
+        absl::StrCat("launch plan: R5: ", what,
                      " is used before the step that binds its symbols"));
   }
 

@@ -78,7 +78,7 @@ struct BoundPlan {
 
 // The result refers to `artifact`, which must outlive it.
 //
-// ARTIFACT_CORRUPT  L5: an expression is used before its symbols are bound
+// ARTIFACT_CORRUPT  R5: an expression is used before its symbols are bound
 // UNSUPPORTED_OP    an arena whose size a step binds; an extern call that no
 //                   library takes
 // NO_DEVICE         a library that is not on the machine

@@ -10,7 +10,7 @@ namespace wire {
 class Artifact;
 }  // namespace wire
 
-// Takes the LaunchPlan out of an artifact, once it keeps the rules L1 to L7 of
+// Takes the LaunchPlan out of an artifact, once it keeps the rules R1 to R7 of
 // proto/plan/plan_verifier.h: nothing after it meets a number out of range.
 //
 // ARTIFACT_CORRUPT  of the verifier: the number of the broken rule, the step

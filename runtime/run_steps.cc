@@ -105,7 +105,7 @@ class StepRunner {
     WorkOut(step.copy->to, frame_, to);
     if (from.sizes != to.sizes) {
       return MakeError(ErrorReason::kArtifactCorrupt,
-                       "launch plan: L6: a copy between unequal sizes");
+                       "launch plan: R6: a copy between unequal sizes");
     }
     if (IsEmpty(from.view)) return absl::OkStatus();
     return device().Copy(from.view, to.view, options_.stream);
@@ -119,7 +119,7 @@ class StepRunner {
     for (const int64_t size : to.sizes) elements *= size;
     if (!IsDense(to.view, elements)) {
       return MakeError(ErrorReason::kArtifactCorrupt,
-                       "launch plan: L6: a fill of a view with gaps");
+                       "launch plan: R6: a fill of a view with gaps");
     }
     return device().Fill(to.view.data, to.view.element_bytes, elements,
                          step.fill->bits, options_.stream);

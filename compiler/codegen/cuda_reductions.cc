@@ -52,8 +52,6 @@ class CudaReductionWriter {
                        const std::string& count) {
     for (ScalarId id : reduces) {
       const ScalarNode& node = nest_.body[id];
-      if (node.reduce == ReduceOp::kWelford)
-        return MakeError(ErrorReason::kUnsupportedOp, "reduction welford");
       accumulator_[id] = body_.Fresh("a");
       std::string type(CTypeName(node.dtype));
       std::string start = IdentityText(node.reduce, node.dtype);

@@ -359,7 +359,6 @@ absl::StatusOr<std::string> CombineText(ReduceOp op, DType dtype,
     case ReduceOp::kNone:
     case ReduceOp::kArgMax:
     case ReduceOp::kArgMin:
-    case ReduceOp::kWelford:
       break;
   }
   return MakeError(
@@ -401,7 +400,6 @@ std::string IdentityText(ReduceOp op, DType dtype) {
     case ReduceOp::kSum:
     case ReduceOp::kAny:
     case ReduceOp::kXor:
-    case ReduceOp::kWelford:
       return number(0, 0);
   }
   return "";

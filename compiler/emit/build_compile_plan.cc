@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "compiler/emit/sym_to_wire.h"
 #include "proto/base/assemble.h"
 #include "proto/base/status.h"
@@ -72,6 +73,18 @@ absl::StatusOr<wire::CompilePlan> BuildCompilePlan(
   AddConstants(graph, out);
   for (std::string& line : tuned) out.add_tuned(std::move(line));
   return out;
+}
+
+void AddPassCounters(absl::Span<const PassRecord> records,
+                     wire::CompilePlan& plan) {
+  // Behind the others in order of name, and two digits keep the order of
+  // running.
+  for (size_t i = 0; i < records.size(); ++i) {
+    AddCounter(
+        plan,
+        absl::StrFormat("pass_%02d_%s", static_cast<int>(i), records[i].name),
+        records[i].left);
+  }
 }
 
 }  // namespace kiln

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "compiler/emit/build_launch_plan.h"
+#include "compiler/pass/pass_runner.h"
 #include "proto/artifact.pb.h"
 
 namespace kiln {
@@ -27,6 +28,11 @@ absl::StatusOr<wire::CompilePlan> BuildCompilePlan(
     absl::Span<const EmittedKernel> kernels, absl::Span<const UnitSource> units,
     const Target& target, absl::Span<const std::string> flags,
     std::vector<std::string> tuned);
+
+// Adds a counter for each record, "pass_03_fold_epilogues": what that pass or
+// step left, numbered in order of running. Without times, which differ.
+void AddPassCounters(absl::Span<const PassRecord> records,
+                     wire::CompilePlan& plan);
 
 }  // namespace kiln
 

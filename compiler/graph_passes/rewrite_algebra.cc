@@ -80,22 +80,23 @@ std::optional<ValueId> Power(Site& s) {
   if (IsNumber(exponent, 1.0)) return If(true, s, s.self());
   const bool floating = IsFloat(s.meta.dtype);
   if (floating != IsFloat(e.dtype(s.self()))) return std::nullopt;
+  // Before anything is written: a pass that changes nothing leaves no orphan.
+  const bool whole = IsNumber(exponent, 2.0) || IsNumber(exponent, 3.0);
+  const bool root = IsNumber(exponent, 0.5) || IsNumber(exponent, -0.5) ||
+                    IsNumber(exponent, -1.0);
+  if (!whole && !(floating && root)) return std::nullopt;
   const ValueId x = floating ? e.Compute(s.self()) : s.self();
   ValueId y{0};
   if (IsNumber(exponent, 2.0)) {
     y = e.Mul(x, x);
   } else if (IsNumber(exponent, 3.0)) {
     y = e.Mul(e.Mul(x, x), x);
-  } else if (!floating) {
-    return std::nullopt;
   } else if (IsNumber(exponent, 0.5)) {
     y = e.Sqrt(x);
   } else if (IsNumber(exponent, -0.5)) {
     y = e.Rsqrt(x);
-  } else if (IsNumber(exponent, -1.0)) {
-    y = e.Call("aten.reciprocal.default", {x});
   } else {
-    return std::nullopt;
+    y = e.Call("aten.reciprocal.default", {x});
   }
   return e.ToDType(y, s.meta.dtype);
 }
@@ -122,6 +123,10 @@ std::optional<ValueId> Convert(Site& s) {
   if (before.op != &kConvert) return std::nullopt;
   const ValueId source = before.args[0].value();
   if (!IsLossless(e.dtype(source), e.dtype(s.self()))) return std::nullopt;
+  // The one cast is laid out as the first of the two. Where this does not fit,
+  // it must not be written at all.
+  if (s.escapes || e.meta(s.self()).strides != s.meta.strides)
+    return std::nullopt;
   return If(true, s, e.ToDType(source, s.meta.dtype));
 }
 

@@ -93,9 +93,9 @@ constexpr OpText kOps[] = {
     {ScalarOp::kScan, "scan"},
 };
 
-constexpr absl::string_view kReductions[] = {
-    "none", "sum", "prod",   "max",    "min",    "any",
-    "all",  "xor", "argmax", "argmin", "welford"};
+constexpr absl::string_view kReductions[] = {"none",   "sum",   "prod", "max",
+                                             "min",    "any",   "all",  "xor",
+                                             "argmax", "argmin"};
 
 constexpr bool InOrder() {
   for (int i = 0; i <= static_cast<int>(ScalarOp::kScan); ++i) {

@@ -119,8 +119,7 @@ enum class ScalarOp : uint8_t {
 };
 
 // How a reduction combines. Tuples: kArgMax, kArgMin: (value, i64 index, the
-// first of equals, NaN first); kWelford: (mean, sum of squared deviations,
-// count).
+// first of equals, NaN first).
 enum class ReduceOp : uint8_t {
   kNone,
   kSum,
@@ -132,7 +131,6 @@ enum class ReduceOp : uint8_t {
   kXor,
   kArgMax,
   kArgMin,
-  kWelford
 };
 
 // A constant's bits, by the node's dtype: float types hold `f`, others `i`.

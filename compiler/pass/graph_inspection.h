@@ -7,9 +7,12 @@
 
 namespace kiln {
 
-// Graphs are printed as graph_text.h and verified as graph_verifier.h say.
-inline constexpr IrInspection<Graph> kGraphInspection = {PrintGraph,
-                                                         VerifyGraph};
+// Graphs are printed as graph_text.h and verified as graph_verifier.h say, and
+// counted in nodes.
+inline constexpr IrInspection<Graph> kGraphInspection = {
+    PrintGraph, VerifyGraph, [](const Graph& graph) {
+      return static_cast<int64_t>(graph.nodes().size());
+    }};
 
 }  // namespace kiln
 

@@ -41,9 +41,13 @@ struct Pass {
   absl::StatusOr<Changed> (*run)(Ir& ir, const PassEnv& env);
 };
 
-// What a pass or a step took. Never part of an artifact.
+// What a pass or a step took and left.
 struct PassRecord {
   std::string name;
+  // What it left: nodes of a graph, steps of a program or plan. A function of
+  // what it was given, so an artifact may have it as a counter.
+  int64_t left = 0;
+  // Never part of an artifact.
   absl::Duration duration;
   std::string dump;  // the text after it, when asked for and it changed
 };
@@ -53,21 +57,23 @@ template <typename Ir>
 struct IrInspection {
   std::string (*print)(const Ir& ir);
   absl::Status (*verify)(const Ir& ir);
+  int64_t (*size)(const Ir& ir);  // PassRecord.left
 };
 
 // Times steps that follow one another.
 //
 //   StepClock steps(records);
-//   ...; steps.Done("lower_graph");
-//   ...; steps.Done("plan_kernels");
+//   ...; steps.Done("lower_graph", loops.steps.size());
+//   ...; steps.Done("plan_kernels", plan.steps.size());
 class StepClock {
  public:
   explicit StepClock(std::vector<PassRecord>& records) : records_(records) {}
   // Time from here on counts for the next step.
   void Restart() { start_ = std::chrono::steady_clock::now(); }
-  void Done(absl::string_view name) {
+  void Done(absl::string_view name, size_t left) {
     const auto now = std::chrono::steady_clock::now();
-    records_.push_back({std::string(name), absl::FromChrono(now - start_), ""});
+    records_.push_back({std::string(name), static_cast<int64_t>(left),
+                        absl::FromChrono(now - start_), ""});
     start_ = now;
   }
 
@@ -104,7 +110,7 @@ absl::Status RunPasses(absl::Span<const Pass<Ir>> passes, Ir& ir,
     StepClock clock(records);
     const absl::StatusOr<Changed> changed = pass.run(ir, env);
     if (!changed.ok()) return Annotate(changed.status(), pass.name);
-    clock.Done(pass.name);
+    clock.Done(pass.name, static_cast<size_t>(inspection.size(ir)));
     if (options.check_changed && *changed == Changed::kNo &&
         inspection.print(ir) != before) {
       return absl::InternalError(

@@ -54,7 +54,7 @@ bool TakenInPlace(const KernelPlan& plan, const Life& a, const Life& b) {
 
 absl::Status VerifyMemory(const KernelPlan& plan) {
   if (plan.placements.size() != plan.buffers.size()) {
-    return Broken("P2", plan.name,
+    return Broken("K2", plan.name,
                   absl::StrCat("found ", plan.placements.size(),
                                " placements, due ", plan.buffers.size()));
   }
@@ -77,7 +77,7 @@ absl::Status VerifyMemory(const KernelPlan& plan) {
     life.begin = plan.shapes.Hint(at.offset_bytes);
     life.end = life.begin + plan.shapes.Hint(at.bytes);
     if (!at.in_arena || life.begin < 0 || life.end > arena) {
-      return Broken("P2", plan.buffers[b].name, "no place in the arena");
+      return Broken("K2", plan.buffers[b].name, "no place in the arena");
     }
     placed.push_back(life);
   }
@@ -88,7 +88,7 @@ absl::Status VerifyMemory(const KernelPlan& plan) {
           b.begin >= a.end || TakenInPlace(plan, a, b)) {
         continue;
       }
-      return Broken("P3", plan.buffers[a.buffer].name,
+      return Broken("K3", plan.buffers[a.buffer].name,
                     absl::StrCat("overlaps ", plan.buffers[b.buffer].name));
     }
   }
@@ -102,7 +102,7 @@ absl::Status VerifyTiling(const PlannedKernel& kernel) {
       tiling.rows_per_block < 1 || tiling.elements_per_thread < 1 ||
       (tiling.tile_axis >= 0 &&
        tiling.tile_axis + 1 >= static_cast<int>(kernel.nest.axes.size()))) {
-    return Broken("P5", kernel.label, "numbers out of range");
+    return Broken("K5", kernel.label, "numbers out of range");
   }
   const bool reduces = HasReduction(kernel.nest);
   const bool for_points = tiling.mapping == Mapping::kPointwise ||
@@ -110,7 +110,7 @@ absl::Status VerifyTiling(const PlannedKernel& kernel) {
   const bool for_reductions =
       tiling.mapping == Mapping::kRow || tiling.mapping == Mapping::kColumn;
   if ((reduces && for_points) || (!reduces && for_reductions)) {
-    return Broken("P6", kernel.label,
+    return Broken("K6", kernel.label,
                   reduces ? "a reduction mapped as points"
                           : "points mapped as a reduction");
   }
@@ -123,7 +123,7 @@ absl::Status VerifyKernelPlan(const KernelPlan& plan) {
   for (const Buffer& buffer : plan.buffers) {
     if (buffer.sizes.size() != 1 || buffer.strides.size() != 1 ||
         !buffer.strides[0].Is(1)) {
-      return Broken("P1", buffer.name, "not flat");
+      return Broken("K1", buffer.name, "not flat");
     }
   }
   RETURN_IF_ERROR(VerifyMemory(plan));
@@ -132,7 +132,7 @@ absl::Status VerifyKernelPlan(const KernelPlan& plan) {
     const auto* kernel = std::get_if<PlannedKernel>(&step);
     if (kernel == nullptr) continue;
     if (!labels.insert(kernel->label).second) {
-      return Broken("P4", kernel->label, "twice");
+      return Broken("K4", kernel->label, "twice");
     }
     RETURN_IF_ERROR(VerifyTiling(*kernel));
     RETURN_IF_ERROR(VerifyNest(kernel->nest, plan.buffers, plan.shapes));

@@ -9,15 +9,15 @@ namespace kiln {
 // Invariants of a KernelPlan, beyond those of its nests (loop_verifier.h).
 // Breaking one is our bug.
 //
-//   P1  Buffers are flat: one dimension, stride 1.
-//   P2  There is a placement for each buffer, and a temporary that a step
+//   K1  Buffers are flat: one dimension, stride 1.
+//   K2  There is a placement for each buffer, and a temporary that a step
 //       touches has a place in the arena, within its bytes (at the hints).
-//   P3  Temporaries that live at once do not overlap in the arena, but for one
+//   K3  Temporaries that live at once do not overlap in the arena, but for one
 //       that takes the memory of an operand of its kernel in place.
-//   P4  Labels are unique.
-//   P5  A tiling has positive numbers, a power of two as vector width, and a
+//   K4  Labels are unique.
+//   K5  A tiling has positive numbers, a power of two as vector width, and a
 //       tile axis, if any, that is an axis but not the last.
-//   P6  A kernel with reduction axes is not kPointwise or kTile2d; one without
+//   K6  A kernel with reduction axes is not kPointwise or kTile2d; one without
 //       is not kRow or kColumn.
 //
 // INTERNAL with the number, what was found and what was due. Quadratic in

@@ -1,10 +1,13 @@
 #include "compiler/tune/apply_tuning.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/tune/row_choice.h"
+#include "proto/base/status.h"
 
 namespace kiln {
 namespace {
@@ -22,11 +25,33 @@ std::string KeyOf(const PlannedKernel& kernel, const ShapeEnv& shapes,
   return "";
 }
 
+absl::Status CheckDecision(const TunedChoice& decision, const Target& target) {
+  if (!IsRowKey(decision.key, target)) {
+    return MakeError(
+        ErrorReason::kBadOption,
+        absl::StrCat("tuning decision: found \"", absl::CEscape(decision.key),
+                     "\", a row reduction on ", target.name, " is due"));
+  }
+  const auto choice = RowChoiceFromText(decision.choice);
+  const std::vector<RowChoice> due = RowChoices(target);
+  if (choice.has_value() &&
+      std::find(due.begin(), due.end(), *choice) != due.end()) {
+    return absl::OkStatus();
+  }
+  return MakeError(
+      ErrorReason::kBadOption,
+      absl::StrCat("tuning decision ", decision.key, ": found \"",
+                   absl::CEscape(decision.choice), "\", a choice as \"",
+                   ToText(due.front()), "\" is due"));
+}
+
 }  // namespace
 
-std::vector<std::string> ApplyTuning(KernelPlan& plan,
-                                     absl::Span<const TunedChoice> decisions,
-                                     const Target& target) {
+absl::StatusOr<std::vector<std::string>> ApplyTuning(
+    KernelPlan& plan, absl::Span<const TunedChoice> decisions,
+    const Target& target) {
+  for (const TunedChoice& decision : decisions)
+    RETURN_IF_ERROR(CheckDecision(decision, target));
   std::map<std::string, std::string> looked_up;
   for (PlannedStep& step : plan.steps) {
     auto* kernel = std::get_if<PlannedKernel>(&step);
@@ -37,8 +62,7 @@ std::vector<std::string> ApplyTuning(KernelPlan& plan,
     for (const TunedChoice& decision : decisions) {
       if (decision.key != key) continue;
       found = decision.choice;
-      const auto choice = RowChoiceFromText(decision.choice);
-      if (choice.has_value()) Apply(*choice, kernel->tiling);
+      Apply(*RowChoiceFromText(decision.choice), kernel->tiling);
     }
   }
   std::vector<std::string> lines;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "compiler/config/target.h"
 #include "compiler/schedule/kernel_plan.h"
@@ -16,18 +17,21 @@ struct TunedChoice {
   std::string choice;  // RowChoice's text
 };
 
-// Takes decisions over into the kernels of `plan` that they are for. A choice
-// whose text is not known (another version's) is passed by.
+// Takes decisions over into the kernels of `plan` that they are for.
 //
 // Gives what was looked up, as CompilePlan.tuned wants it: a line "KEY CHOICE"
 // for each key that a row kernel has, sorted by key, its choice empty where
 // `decisions` has none. Which keys there are does not depend on `decisions`: an
 // artifact can be told to be out of date by a decision that it never met.
 //
+// Errors: BAD_OPTION for a decision on anything but a row of this target, and
+// for a choice that is none of RowChoices, whether or not the plan has its row.
+// The cache of decisions gives none of another version (cache/tuning_cache.h).
+//
 // Pure. Sizes behind symbols count by their hints' class.
-std::vector<std::string> ApplyTuning(KernelPlan& plan,
-                                     absl::Span<const TunedChoice> decisions,
-                                     const Target& target);
+absl::StatusOr<std::vector<std::string>> ApplyTuning(
+    KernelPlan& plan, absl::Span<const TunedChoice> decisions,
+    const Target& target);
 
 }  // namespace kiln
 

@@ -1,11 +1,15 @@
 #include "compiler/tune/row_choice.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace kiln {
 namespace {
+
+constexpr absl::string_view kRowKind = "row_reduction/";
 
 int Log2Class(int64_t n) {
   int exponent = 0;
@@ -62,9 +66,13 @@ void Apply(const RowChoice& choice, KernelTiling& tiling) {
 
 std::string RowKey(DType dtype, int64_t rows, int64_t columns,
                    const Target& target) {
-  return absl::StrCat("row_reduction/", ShortName(dtype), "/2^",
-                      Log2Class(rows), "x2^", Log2Class(columns), "/",
-                      target.name);
+  return absl::StrCat(kRowKind, ShortName(dtype), "/2^", Log2Class(rows), "x2^",
+                      Log2Class(columns), "/", target.name);
+}
+
+bool IsRowKey(absl::string_view key, const Target& target) {
+  return absl::ConsumePrefix(&key, kRowKind) &&
+         absl::ConsumeSuffix(&key, target.name) && absl::EndsWith(key, "/");
 }
 
 }  // namespace kiln

@@ -39,6 +39,8 @@ void Apply(const RowChoice& choice, KernelTiling& tiling);
 // count as the next power of two.
 std::string RowKey(DType dtype, int64_t rows, int64_t columns,
                    const Target& target);
+// Whether it is one that RowKey gives for `target`, of any type and sizes.
+bool IsRowKey(absl::string_view key, const Target& target);
 
 }  // namespace kiln
 

@@ -13,6 +13,8 @@ namespace kiln {
 namespace {
 
 constexpr int kDefaultRepeats = 21;
+// Of a block. Source: CUDA C++ Programming Guide, "Compute Capabilities".
+constexpr uint32_t kMostThreads = 1024;
 
 absl::Status BadMeasure(absl::string_view what) {
   return MakeError(ErrorReason::kBadOption, absl::StrCat("measure: ", what));
@@ -28,15 +30,15 @@ absl::StatusOr<TimedKernel> LaunchOf(const wire::MeasureRequest& request,
                                      int variant) {
   const wire::LaunchStep& launch = request.launches(variant);
   const wire::TranslationUnit& unit = request.variants(variant);
-  if (unit.symbols_size() <= static_cast<int>(launch.kernel()))
+  if (launch.kernel() >= static_cast<uint32_t>(unit.symbols_size()))
     return BadMeasure(
         absl::StrCat("variant ", variant, " has no kernel ", launch.kernel()));
   TimedKernel timed;
   timed.symbol = unit.symbols(static_cast<int>(launch.kernel()));
   for (const wire::KernelArg& arg : launch.args()) {
     if (arg.has_buffer()) {
-      if (static_cast<int>(arg.buffer().buffer()) >=
-          request.buffer_bytes_size())
+      if (arg.buffer().buffer() >=
+          static_cast<uint32_t>(request.buffer_bytes_size()))
         return BadMeasure(
             absl::StrCat("no size of buffer ", arg.buffer().buffer()));
       timed.order.push_back(static_cast<int32_t>(timed.buffer_bytes.size()));
@@ -56,6 +58,15 @@ absl::StatusOr<TimedKernel> LaunchOf(const wire::MeasureRequest& request,
   }
   for (int d = 0; d < std::min(3, launch.block_size()); ++d)
     timed.block[d] = launch.block(d);
+  const int64_t threads =
+      int64_t{timed.block[0]} * timed.block[1] * timed.block[2];
+  if (*std::max_element(timed.block, timed.block + 3) > kMostThreads ||
+      threads < 1 || threads > kMostThreads) {
+    return BadMeasure(absl::StrCat("variant ", variant, ": blocks of ",
+                                   timed.block[0], " x ", timed.block[1], " x ",
+                                   timed.block[2], " threads, 1 to ",
+                                   kMostThreads, " in all are due"));
+  }
   timed.shared_bytes = launch.shared_bytes();
   return timed;
 }

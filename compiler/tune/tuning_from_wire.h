@@ -25,8 +25,9 @@ absl::StatusOr<wire::TuningDecision> AnswerTuneRow(
 // Answers a MeasureRequest: builds the variants it brings and times them. The
 // winner is the first within 2% of the best.
 //
-// Errors: BAD_OPTION when the lists differ in length, a launch names a buffer
-// without a size, or a number is not constant; those of both tools.
+// Errors: BAD_OPTION when the lists differ in length, a launch names a kernel
+// that its variant has not or a buffer without a size, a block has more threads
+// than a block can, or a number is not constant; those of both tools.
 absl::StatusOr<wire::TuningDecision> AnswerMeasure(
     const wire::MeasureRequest& request, Toolchain& toolchain,
     Stopwatch& stopwatch);

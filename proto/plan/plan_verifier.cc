@@ -67,7 +67,7 @@ class PlanVerifier {
 
   static absl::Status KnownDType(wire::DType dtype) {
     if (DTypeFromWire(dtype).has_value()) return absl::OkStatus();
-    return Broken("L2", absl::StrCat("dtype ", static_cast<int>(dtype),
+    return Broken("R2", absl::StrCat("dtype ", static_cast<int>(dtype),
                                      " is none that Kiln computes with"));
   }
 
@@ -88,11 +88,11 @@ class PlanVerifier {
       if (source.kind() == wire::SymbolSource::KIND_STEP) continue;
       if (source.kind() <= wire::SymbolSource::KIND_UNSPECIFIED ||
           source.kind() > wire::SymbolSource::KIND_STEP) {
-        return Broken("L1",
+        return Broken("R1",
                       absl::StrCat("symbol ", symbol.name(), " has no source"));
       }
       if (!SourceExists(source)) {
-        return Broken("L1", absl::StrCat("symbol ", symbol.name(), ": input ",
+        return Broken("R1", absl::StrCat("symbol ", symbol.name(), ": input ",
                                          source.input(), " dim ", source.dim(),
                                          " is not a source of it"));
       }
@@ -114,7 +114,7 @@ class PlanVerifier {
       RETURN_IF_ERROR(Value(meta.storage_offset()).status());
       if (meta.sizes_size() != meta.strides_size()) {
         return Broken(
-            "L2", absl::StrCat("input ", i, " has ", meta.sizes_size(),
+            "R2", absl::StrCat("input ", i, " has ", meta.sizes_size(),
                                " sizes and ", meta.strides_size(), " strides"));
       }
     }
@@ -142,37 +142,37 @@ class PlanVerifier {
       case wire::PlanBuffer::KIND_INPUT:
         if (!InRange(buffer.index(), plan_.inputs_size()) ||
             plan_.inputs(buffer.index()).has_scalar()) {
-          return broken("L1", absl::StrCat(": input ", buffer.index(),
+          return broken("R1", absl::StrCat(": input ", buffer.index(),
                                            " is no tensor input"));
         }
         return absl::OkStatus();
       case wire::PlanBuffer::KIND_CONSTANT:
         if (!InRange(buffer.index(), compiled_.constants_size())) {
-          return broken("L1", absl::StrCat(": constant ", buffer.index(),
+          return broken("R1", absl::StrCat(": constant ", buffer.index(),
                                            " of ", compiled_.constants_size()));
         }
         return absl::OkStatus();
       case wire::PlanBuffer::KIND_ARENA:
         if (arena && bytes && offset &&
             (*offset < 0 || *bytes < 0 || *offset > *arena - *bytes)) {
-          return broken("L3", absl::StrCat(": ", *bytes, " bytes at ", *offset,
+          return broken("R3", absl::StrCat(": ", *bytes, " bytes at ", *offset,
                                            " in an arena of ", *arena));
         }
         return absl::OkStatus();
       case wire::PlanBuffer::KIND_OUTPUT:
         if (bytes && *bytes < 0) {
-          return broken("L3", absl::StrCat(": ", *bytes, " bytes"));
+          return broken("R3", absl::StrCat(": ", *bytes, " bytes"));
         }
         return absl::OkStatus();
       default:  // an open enum of the wire
-        return broken("L1", " has no kind");
+        return broken("R1", " has no kind");
     }
   }
 
   absl::Status Kernels() const {
     for (const wire::PlanKernel& kernel : plan_.kernels()) {
       if (!InRange(kernel.module(), modules_)) {
-        return Broken("L1", absl::StrCat("kernel ", kernel.label(), ": module ",
+        return Broken("R1", absl::StrCat("kernel ", kernel.label(), ": module ",
                                          kernel.module(), " of ", modules_));
       }
     }
@@ -201,12 +201,12 @@ class PlanVerifier {
       case wire::PlanStep::KIND_NOT_SET:
         break;
     }
-    return Broken("L1", "a step of no kind");
+    return Broken("R1", "a step of no kind");
   }
 
   absl::Status Launch(const wire::LaunchStep& launch) const {
     if (!InRange(launch.kernel(), plan_.kernels_size())) {
-      return Broken("L1", absl::StrCat("kernel ", launch.kernel(), " of ",
+      return Broken("R1", absl::StrCat("kernel ", launch.kernel(), " of ",
                                        plan_.kernels_size()));
     }
     for (const wire::KernelArg& arg : launch.args()) {
@@ -216,17 +216,17 @@ class PlanVerifier {
       } else if (arg.has_scalar()) {
         RETURN_IF_ERROR(Value(arg.scalar()).status());
       } else if (!arg.has_seed()) {
-        return Broken("L1", "a kernel argument of no kind");
+        return Broken("R1", "a kernel argument of no kind");
       }
     }
     if (launch.grid_size() != 3 || launch.block_size() != 3) {
-      return Broken("L4", absl::StrCat(launch.grid_size(), " grid and ",
+      return Broken("R4", absl::StrCat(launch.grid_size(), " grid and ",
                                        launch.block_size(),
                                        " block extents, 3 of each are due"));
     }
     for (const uint32_t extent : launch.block()) {
       if (extent < 1 || extent > kMaxBlockExtent) {
-        return Broken("L4", absl::StrCat("block extent ", extent, ", 1 to ",
+        return Broken("R4", absl::StrCat("block extent ", extent, ", 1 to ",
                                          kMaxBlockExtent, " is due"));
       }
     }
@@ -238,7 +238,7 @@ class PlanVerifier {
     RETURN_IF_ERROR(Views(call.outputs()));
     for (const wire::Attribute& attribute : call.attributes()) {
       if (attribute.kind_case() == wire::Attribute::KIND_NOT_SET) {
-        return Broken("L1", absl::StrCat("attribute ", attribute.name(),
+        return Broken("R1", absl::StrCat("attribute ", attribute.name(),
                                          " has no value"));
       }
       RETURN_IF_ERROR(AllSound(attribute.ints().values()));
@@ -254,7 +254,7 @@ class PlanVerifier {
       return absl::OkStatus();
     }
     return Broken(
-        "L6",
+        "R6",
         absl::StrCat("copy of ", ShortName(*DTypeFromWire(copy.from().dtype())),
                      " rank ", copy.from().sizes_size(), " to ",
                      ShortName(*DTypeFromWire(copy.to().dtype())), " rank ",
@@ -265,11 +265,11 @@ class PlanVerifier {
     if (!InRange(bind.symbol(), plan_.symbols_size()) ||
         plan_.symbols(bind.symbol()).source().kind() !=
             wire::SymbolSource::KIND_STEP) {
-      return Broken("L5", absl::StrCat("symbol ", bind.symbol(),
+      return Broken("R5", absl::StrCat("symbol ", bind.symbol(),
                                        " is not one that a step binds"));
     }
     if (bound_[bind.symbol()]) {
-      return Broken("L5",
+      return Broken("R5",
                     absl::StrCat("symbol ", plan_.symbols(bind.symbol()).name(),
                                  " is bound twice"));
     }
@@ -282,7 +282,7 @@ class PlanVerifier {
       const wire::PlanSymbol& symbol = plan_.symbols(i);
       if (symbol.source().kind() == wire::SymbolSource::KIND_STEP &&
           !bound_[i]) {
-        return Broken("L5", absl::StrCat("symbol ", symbol.name(),
+        return Broken("R5", absl::StrCat("symbol ", symbol.name(),
                                          " is bound by no step"));
       }
     }
@@ -298,7 +298,7 @@ class PlanVerifier {
           Annotate(View(output.view()), absl::StrCat("output ", i)));
       const wire::PlanBuffer& buffer = plan_.buffers(output.view().buffer());
       if (buffer.kind() == wire::PlanBuffer::KIND_ARENA) {
-        return Broken("L7",
+        return Broken("R7",
                       absl::StrCat("output ", i, ": views ", buffer.name(),
                                    ", which is in the arena"));
       }
@@ -309,7 +309,7 @@ class PlanVerifier {
   absl::Status BufferNumber(uint32_t buffer) const {
     if (InRange(buffer, plan_.buffers_size())) return absl::OkStatus();
     return Broken(
-        "L1", absl::StrCat("buffer ", buffer, " of ", plan_.buffers_size()));
+        "R1", absl::StrCat("buffer ", buffer, " of ", plan_.buffers_size()));
   }
 
   template <typename List>
@@ -318,13 +318,13 @@ class PlanVerifier {
     return absl::OkStatus();
   }
 
-  // L1, L2 and, where all numbers are constants, L3.
+  // R1, R2 and, where all numbers are constants, R3.
   absl::Status View(const wire::BufferView& view) const {
     RETURN_IF_ERROR(KnownDType(view.dtype()));
     RETURN_IF_ERROR(BufferNumber(view.buffer()));
     if (view.sizes_size() != view.strides_size()) {
       return Broken(
-          "L2", absl::StrCat("a view with ", view.sizes_size(), " sizes and ",
+          "R2", absl::StrCat("a view with ", view.sizes_size(), " sizes and ",
                              view.strides_size(), " strides"));
     }
     ASSIGN_OR_RETURN(const std::optional<int64_t> offset, Value(view.offset()));
@@ -340,7 +340,7 @@ class PlanVerifier {
       if (!constant || empty) continue;
       if (__builtin_mul_overflow(*size - 1, *stride, &reach) ||
           __builtin_add_overflow(last, reach, &last)) {
-        return Broken("L3", "a view longer than 64 bits can say");
+        return Broken("R3", "a view longer than 64 bits can say");
       }
     }
     if (!constant || empty) return absl::OkStatus();
@@ -365,7 +365,7 @@ class PlanVerifier {
       return absl::OkStatus();
     }
     return Broken(
-        "L3",
+        "R3",
         absl::StrCat("a view of ", buffer.name(), ": elements ", first, " to ",
                      last, " of ", ShortName(dtype), " in ", *bytes, " bytes"));
   }

@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <map>
 
+#include "cache/memory_blob_store.h"
 #include "cache/rocksdb_blob_store.h"
+#include "cache/tuning_cache.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -73,6 +75,31 @@ TEST_F(CacheStackTest, EverythingOutlivesARestart) {
   ASSERT_EQ(stack->tuning().DecisionsFor(target)->size(), 1u);
   EXPECT_EQ(stack->tuning().DecisionsFor(target)->at(0).choice(), "rows=4");
   EXPECT_TRUE(stack->tuning().DecisionsFor(wire::Target())->empty());
+}
+
+TEST(TuningCache, ADecisionOfAnotherVersionIsPassedBy) {
+  MemoryBlobStore store;
+  wire::TuningDecision decision;
+  decision.set_key("row_sum");
+  decision.set_choice("rows=4");
+  ASSERT_TRUE(TuningCache(store).Insert(wire::Target(), decision).ok());
+  std::vector<Digest> keys;
+  ASSERT_TRUE(store
+                  .Scan([&keys](const Digest& key, int64_t) {
+                    keys.push_back(key);
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  ASSERT_EQ(keys.size(), 1u);
+  TuningCache same(store);
+  ASSERT_TRUE(same.Load().ok());
+  EXPECT_EQ(same.size(), 1);
+  // As a version with another way to file them would have stored it.
+  ASSERT_TRUE(store.Put(Sha256Of("row_sum"), **store.Get(keys[0])).ok());
+  ASSERT_TRUE(store.Delete(keys[0]).ok());
+  TuningCache other(store);
+  ASSERT_TRUE(other.Load().ok());
+  EXPECT_EQ(other.size(), 0);
 }
 
 TEST_F(CacheStackTest, ASecondLookupIsServedFromMemory) {

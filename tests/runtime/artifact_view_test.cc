@@ -152,52 +152,52 @@ struct BrokenPlan {
 
 TEST(ArtifactView, APlanThatBreaksARuleIsRefusedByItsNumber) {
   const BrokenPlan cases[] = {
-      {"symbols { name: 's0' source { kind: KIND_SIZE input: 3 } }", "L1"},
-      {"symbols { name: 's0' }", "L1: symbol s0 has no source"},
-      {"buffers { kind: KIND_INPUT index: 1 name: 'x' }", "L1: buffer x"},
-      {"buffers { kind: KIND_CONSTANT name: 'c' }", "L1: buffer c"},
-      {"buffers { name: 'b' }", "L1: buffer b has no kind"},
-      {"kernels { symbol: 'k' label: 'k' module: 1 }", "L1: kernel k"},
+      {"symbols { name: 's0' source { kind: KIND_SIZE input: 3 } }", "R1"},
+      {"symbols { name: 's0' }", "R1: symbol s0 has no source"},
+      {"buffers { kind: KIND_INPUT index: 1 name: 'x' }", "R1: buffer x"},
+      {"buffers { kind: KIND_CONSTANT name: 'c' }", "R1: buffer c"},
+      {"buffers { name: 'b' }", "R1: buffer b has no kind"},
+      {"kernels { symbol: 'k' label: 'k' module: 1 }", "R1: kernel k"},
       {"steps { launch { kernel: 0 grid { value: 1 } grid { value: 1 } "
        "grid { value: 1 } block: 1 block: 1 block: 1 } }",
-       "step 0: launch plan: L1: kernel 0 of 0"},
+       "step 0: launch plan: R1: kernel 0 of 0"},
       {"kernels { symbol: 'test_add' } steps { launch { kernel: 0 "
        "args { buffer { buffer: 2 } } grid { value: 1 } grid { value: 1 } "
        "grid { value: 1 } block: 1 block: 1 block: 1 } }",
-       "L1: buffer 2 of 0"},
+       "R1: buffer 2 of 0"},
       {"arena_bytes { value: 63 } buffers { kind: KIND_ARENA name: 'b' "
        "bytes { value: 64 } }",
-       "L3: buffer b: 64 bytes at 0 in an arena of 63"},
+       "R3: buffer b: 64 bytes at 0 in an arena of 63"},
       {"buffers { kind: KIND_OUTPUT name: 'y' bytes { value: 8 } } "
        "outputs { view { buffer: 0 dtype: DTYPE_FLOAT32 sizes { value: 3 } "
        "strides { value: 1 } } }",
-       "L3"},
+       "R3"},
       {"buffers { kind: KIND_OUTPUT name: 'y' bytes { value: 8 } } "
        "outputs { view { buffer: 0 dtype: DTYPE_FLOAT32 sizes { value: 2 } } }",
-       "L2"},
+       "R2"},
       {"buffers { kind: KIND_OUTPUT name: 'y' bytes { value: 8 } } "
        "outputs { view { buffer: 0 dtype: DTYPE_COMPLEX64 } }",
-       "L2: dtype"},
+       "R2: dtype"},
       {"kernels { symbol: 'test_add' } steps { launch { kernel: 0 "
        "grid { value: 1 } block: 1 block: 1 block: 1 } }",
-       "L4: 1 grid and 3 block"},
+       "R4: 1 grid and 3 block"},
       {"kernels { symbol: 'test_add' } steps { launch { kernel: 0 "
        "grid { value: 1 } grid { value: 1 } grid { value: 1 } block: 0 "
        "block: 1 block: 1 } }",
-       "L4: block extent 0"},
-      {"symbols { name: 's0' source { kind: KIND_STEP } }", "L5: symbol s0"},
+       "R4: block extent 0"},
+      {"symbols { name: 's0' source { kind: KIND_STEP } }", "R5: symbol s0"},
       {"symbols { name: 's0' source { kind: KIND_STEP } } "
        "steps { bind_symbol { symbol: 0 } } "
        "steps { bind_symbol { symbol: 0 } }",
-       "L5: symbol s0 is bound twice"},
+       "R5: symbol s0 is bound twice"},
       {"buffers { kind: KIND_OUTPUT name: 'y' bytes { value: 8 } } "
        "steps { copy { from { buffer: 0 dtype: DTYPE_FLOAT32 } "
        "to { buffer: 0 dtype: DTYPE_INT32 } } }",
-       "L6"},
+       "R6"},
       {"arena_bytes { value: 8 } buffers { kind: KIND_ARENA name: 'b' "
        "bytes { value: 8 } } outputs { view { buffer: 0 "
        "dtype: DTYPE_FLOAT32 } }",
-       "L7"},
+       "R7"},
       {"arena_bytes { code { op: SYM_OP_ADD } }", "finds 0 values"},
       {"steps { }", "a step of no kind"},
   };
@@ -243,7 +243,7 @@ TEST(LoadedArtifact, AnExpressionUsedBeforeItsSymbolIsBoundIsCorrupt) {
                                    TestCpu())
                                   .status();
   EXPECT_EQ(ReasonOf(status), ErrorReason::kArtifactCorrupt);
-  EXPECT_THAT(status.message(), HasSubstr("L5: s0"));
+  EXPECT_THAT(status.message(), HasSubstr("R5: s0"));
 }
 
 TEST(LoadedArtifact, AnExternCallThatNobodyTakesIsNamedAtLoad) {

@@ -382,7 +382,6 @@ void Combine(ReduceOp op, DType dtype, bool first, absl::Span<const Cell> next,
       return;
     }
     case ReduceOp::kNone:
-    case ReduceOp::kWelford:
       return;
   }
 }

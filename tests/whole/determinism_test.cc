@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -219,6 +220,61 @@ TEST_F(Determinism, AWarmUnitCacheGivesTheBytesOfAColdOne) {
     artifacts.push_back(std::move(*outcome.artifact.mutable_artifact()));
   }
   EXPECT_EQ(Others(artifacts), 0);
+}
+
+// By name, with a word on what is missing.
+std::map<std::string, int64_t> CountersOf(const wire::CompilePlan& plan) {
+  std::map<std::string, int64_t> counters;
+  std::string before;
+  for (const wire::Counter& counter : plan.counters()) {
+    EXPECT_LT(before, counter.name()) << "not sorted";
+    before = counter.name();
+    counters[counter.name()] = counter.value();
+  }
+  return counters;
+}
+
+// Sources of all units and bytes of all kernels, as text.
+std::vector<std::string> SourcesAndMetricsOf(const wire::CompilePlan& plan) {
+  std::vector<std::string> out;
+  for (const wire::TranslationUnit& unit : plan.units()) {
+    EXPECT_FALSE(unit.source().empty());
+    out.push_back(unit.source());
+  }
+  for (const wire::PlanKernel& kernel : plan.plan().kernels()) {
+    EXPECT_FALSE(kernel.text().empty());
+    out.push_back(absl::StrCat(kernel.label(), "\n", kernel.text(), "read ",
+                               kernel.bytes_read().ShortDebugString(),
+                               " written ",
+                               kernel.bytes_written().ShortDebugString()));
+  }
+  return out;
+}
+
+TEST_F(Determinism, AHitBringsSourcesCountersAndMetricsOfTheCompile) {
+  Asked asked(1);
+  for (wire::CompileRequest request : *requests_) {
+    const CompileOutcome cold = asked.Compile(request);
+    // What is only asked for to look at the compile changes nothing.
+    request.mutable_options()->mutable_diagnostic()->set_verify_passes(true);
+    const CompileOutcome hit = asked.Compile(request);
+    ASSERT_EQ(cold.served_from, wire::CompileResult::SERVED_FROM_COMPILE);
+    ASSERT_EQ(hit.served_from, wire::CompileResult::SERVED_FROM_CACHE);
+    wire::Artifact first, second;
+    ASSERT_TRUE(first.ParseFromString(cold.artifact.artifact()));
+    ASSERT_TRUE(second.ParseFromString(hit.artifact.artifact()));
+    const auto counters = CountersOf(first.compiled());
+    EXPECT_EQ(CountersOf(second.compiled()), counters);
+    for (absl::string_view name :
+         {"generated_kernel_count", "num_bytes_accessed",
+          "pass_00_import_graph", "pass_04_decompose_composites",
+          "pass_11_plan_kernels"}) {
+      ASSERT_TRUE(counters.count(std::string(name))) << name;
+      EXPECT_GT(counters.at(std::string(name)), 0) << name;
+    }
+    EXPECT_EQ(SourcesAndMetricsOf(second.compiled()),
+              SourcesAndMetricsOf(first.compiled()));
+  }
 }
 
 TEST_F(Determinism, OtherNamesGiveEqualBytes) {

@@ -55,6 +55,7 @@ TEST(PassRunner, EachPassLeavesARecordAndItsText) {
   EXPECT_EQ(records[0].name, "drop_all_nodes");
   EXPECT_EQ(records[0].dump, "graph @g()(%x: f32[2]) -> (%x) {\n}\n");
   EXPECT_EQ(records[1].dump, "");  // the second had nothing to do
+  EXPECT_EQ(records[0].left, 0);   // nodes
 }
 
 TEST(PassRunner, ASkippedPassDoesNotRun) {

@@ -129,30 +129,30 @@ void ExpectBreaks(absl::string_view rule, const std::string& text) {
 }
 
 TEST(KernelPlanVerifier, P1BuffersAreFlat) {
-  ExpectBreaks("P1", Changed("out y : f32[4*s0]", "out y : f32[s0, 4]"));
+  ExpectBreaks("K1", Changed("out y : f32[4*s0]", "out y : f32[s0, 4]"));
 }
 
 TEST(KernelPlanVerifier, P2ATemporaryLiesInTheArena) {
-  ExpectBreaks("P2", Changed(" at 64 bytes 64", ""));
-  ExpectBreaks("P2", Changed("at 64 bytes", "at 128 bytes"));
+  ExpectBreaks("K2", Changed(" at 64 bytes 64", ""));
+  ExpectBreaks("K2", Changed("at 64 bytes", "at 128 bytes"));
 }
 
 TEST(KernelPlanVerifier, P3WhatLivesAtOnceDoesNotOverlap) {
-  ExpectBreaks("P3", Changed("at 64 bytes", "at 32 bytes"));
+  ExpectBreaks("K3", Changed("at 64 bytes", "at 32 bytes"));
 }
 
 TEST(KernelPlanVerifier, P4LabelsAreUnique) {
-  ExpectBreaks("P4", Changed("kernel add", "kernel sum"));
+  ExpectBreaks("K4", Changed("kernel add", "kernel sum"));
 }
 
 TEST(KernelPlanVerifier, P5TilingsHaveNumbersInRange) {
-  ExpectBreaks("P5", Changed("row vector 4", "row vector 3"));
-  ExpectBreaks("P5", Changed("tile i0", "tile i1"));
+  ExpectBreaks("K5", Changed("row vector 4", "row vector 3"));
+  ExpectBreaks("K5", Changed("tile i0", "tile i1"));
 }
 
 TEST(KernelPlanVerifier, P6ReductionsAndPointsAreMappedAsSuch) {
-  ExpectBreaks("P6", Changed("sum row", "sum pointwise"));
-  ExpectBreaks("P6", Changed("tile2d", "column"));
+  ExpectBreaks("K6", Changed("sum row", "sum pointwise"));
+  ExpectBreaks("K6", Changed("tile2d", "column"));
 }
 
 TEST(KernelPlanVerifier, NestsKeepTheRulesOfLoops) {

@@ -6,6 +6,7 @@
 #include "compiler/tune/apply_tuning.h"
 #include "compiler/tune/row_choice.h"
 #include "compiler/tune/tune_row.h"
+#include "compiler/tune/tuning_from_wire.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -87,17 +88,60 @@ TEST(ApplyTuning, ADecisionChangesTheKernelsItIsForAndEveryLookUpIsNamed) {
   const TunedChoice mine = {"row_reduction/f32/2^7x2^10/sm_90",
                             "threads=256 rows=1"};
   // Looked up and not there: named all the same.
-  EXPECT_THAT(ApplyTuning(plan, {}, target), ElementsAre(mine.key + " "));
-  EXPECT_THAT(ApplyTuning(plan, {other}, target), ElementsAre(mine.key + " "));
+  EXPECT_THAT(*ApplyTuning(plan, {}, target), ElementsAre(mine.key + " "));
+  EXPECT_THAT(*ApplyTuning(plan, {other}, target), ElementsAre(mine.key + " "));
   const auto& tiling = std::get<PlannedKernel>(plan.steps[0]).tiling;
   EXPECT_EQ(tiling.threads, 128);
-  EXPECT_THAT(ApplyTuning(plan, {mine, other}, target),
+  EXPECT_THAT(*ApplyTuning(plan, {mine, other}, target),
               ElementsAre(mine.key + " threads=256 rows=1"));
   EXPECT_EQ(tiling.threads, 256);
-  const TunedChoice unknown = {mine.key, "swirl=7"};
-  EXPECT_THAT(ApplyTuning(plan, {unknown}, target),
-              ElementsAre(mine.key + " swirl=7"));
-  EXPECT_EQ(tiling.threads, 256);
+}
+
+TEST(ApplyTuning, AChoiceThatNoKernelCanHaveIsRefused) {
+  const Target target = TargetOf("sm_90");
+  KernelPlan plan;
+  const std::string row = "row_reduction/f32/2^7x2^10/sm_90";
+  // Also in a plan that has no such row: what is wrong for one is for all.
+  for (const TunedChoice& bad : std::vector<TunedChoice>{
+           {row, "threads=1024 rows=1024"},
+           {row, "threads=100 rows=1"},
+           {row, "threads=0 rows=1"},
+           {row, "accumulators=4"},
+           {row, "swirl=7"},
+           {row, ""},
+           {"row_reduction/f32/2^7x2^10/sm_80", "threads=64 rows=2"},
+           {"matmul/f32/2^7x2^10/sm_90", "threads=64 rows=2"},
+           {"", "threads=64 rows=2"}}) {
+    EXPECT_EQ(ReasonOf(ApplyTuning(plan, {bad}, target).status()),
+              ErrorReason::kBadOption)
+        << bad.key << " " << bad.choice;
+  }
+}
+
+wire::MeasureRequest OneVariant(uint32_t kernel, uint32_t threads) {
+  wire::MeasureRequest request;
+  request.set_key("row");
+  request.mutable_target()->mutable_cpu()->set_level("x86-64");
+  request.add_variants()->add_symbols("k");
+  request.add_choices("only");
+  wire::LaunchStep& launch = *request.add_launches();
+  launch.set_kernel(kernel);
+  launch.add_block(threads);
+  launch.add_block(threads);
+  return request;
+}
+
+TEST(Measure, AKernelThatIsNotThereAndABlockThatCannotBeAreRefused) {
+  auto toolchain = MakeHostCcToolchain({.scratch_dir = testing::TempDir()});
+  ToldStopwatch stopwatch({});
+  for (const auto& [kernel, threads] :
+       std::vector<std::pair<uint32_t, uint32_t>>{
+           {1, 1}, {1u << 31, 1}, {0, 0}, {0, 33}, {0, 1u << 31}}) {
+    const auto answer =
+        AnswerMeasure(OneVariant(kernel, threads), *toolchain, stopwatch);
+    EXPECT_EQ(ReasonOf(answer.status()), ErrorReason::kBadOption)
+        << kernel << " " << threads;
+  }
 }
 
 }  // namespace
