@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/create_channel_posix.h"
 #include "grpcpp/grpcpp.h"
@@ -91,6 +93,26 @@ grpc::ChannelArguments ArgumentsFor(const DaemonAddress& address) {
   return arguments;
 }
 
+// The status of a call whose message gRPC itself would not carry, here or at
+// the daemon: RESOURCE_EXHAUSTED without a reason of ours, and in its words
+// "Received message larger than max (1048712 vs. 131072)".
+std::optional<absl::Status> MessageOverLimit(const grpc::Status& status,
+                                             absl::string_view what) {
+  const std::string text = status.error_message();
+  const size_t at = text.find("message larger than max (");
+  if (status.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED ||
+      at == std::string::npos) {
+    return std::nullopt;
+  }
+  std::pair<absl::string_view, absl::string_view> sizes =
+      absl::StrSplit(absl::string_view(text).substr(text.find('(', at) + 1),
+                     absl::MaxSplits(" vs. ", 1));
+  absl::ConsumeSuffix(&sizes.second, ")");
+  return MakeError(ErrorReason::kTooLarge,
+                   absl::StrCat(what, ": message: found ", sizes.first,
+                                " bytes, due at most ", sizes.second));
+}
+
 }  // namespace
 
 std::string DaemonAddress::Text() const {
@@ -134,6 +156,7 @@ absl::Status StatusOfCall(const grpc::Status& status,
         absl::string_view(row->second.data(), row->second.size()));
     if (reason.has_value()) return MakeError(*reason, message);
   }
+  if (const auto over = MessageOverLimit(status, what)) return *over;
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                       message);
 }

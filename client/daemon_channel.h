@@ -56,7 +56,9 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenDaemonChannel(
     const DaemonAddress& address);
 
 // The status of a finished call, with the reason of its `kiln-reason` trailer
-// where there is one. `what` stands in front of the message of an error.
+// where there is one; TOO_LARGE where gRPC refused a message over the limit of
+// the channel or of the daemon's door. `what` stands in front of the message of
+// an error.
 absl::Status StatusOfCall(const grpc::Status& status,
                           const grpc::ClientContext& context,
                           absl::string_view what);

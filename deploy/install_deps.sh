@@ -6,11 +6,11 @@ cd "$(dirname "$0")/.."
 
 packages=(
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib
-  g++ clang-14 clang-format clang-tidy lld-14 libclang-rt-14-dev pkg-config
+  g++ clang-14 clang-format clang-tidy
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev
   librocksdb-dev libspdlog-dev libgtest-dev libgmock-dev libbenchmark-dev
-  libcli11-dev libtomlplusplus-dev prometheus-cpp-dev nlohmann-json3-dev
-  libxxhash-dev libzstd-dev libssl-dev libsystemd-dev libseccomp-dev libdnnl-dev
+  libcli11-dev libtomlplusplus-dev nlohmann-json3-dev
+  libxxhash-dev libzstd-dev libssl-dev libdnnl-dev
   ca-certificates git python3 python3-dev python3-venv
 )
 

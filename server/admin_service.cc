@@ -74,7 +74,8 @@ ServerUnaryReactor* AdminService::Stats(CallbackServerContext* context,
     counter.set_value(value);
   }
   reply->set_uptime_ms(absl::ToInt64Milliseconds(absl::Now() - begun_));
-  reply->set_version(version_);
+  reply->set_version(facts_.version);
+  reply->set_data_folder(facts_.data_folder);
   return AtOnce(context);
 }
 

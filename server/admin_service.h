@@ -32,12 +32,17 @@ class AdminService final : public wire::AdminService::CallbackService {
     PassTimes& pass_times;
   };
 
+  struct Facts {
+    std::string version;
+    std::string data_folder;
+  };
+
   // `start_drain` returns at once; a function, since who ends the daemon is
   // above this room.
-  AdminService(const Rooms& rooms, std::string version,
+  AdminService(const Rooms& rooms, Facts facts,
                std::function<void()> start_drain)
       : rooms_(rooms),
-        version_(std::move(version)),
+        facts_(std::move(facts)),
         start_drain_(std::move(start_drain)),
         begun_(absl::Now()) {}
 
@@ -71,7 +76,7 @@ class AdminService final : public wire::AdminService::CallbackService {
 
  private:
   const Rooms rooms_;
-  const std::string version_;
+  const Facts facts_;
   const std::function<void()> start_drain_;
   const absl::Time begun_;
 };

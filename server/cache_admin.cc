@@ -10,6 +10,7 @@
 #include "cache/tuning_match.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
+#include "proto/key/request_digest.h"
 #include "server/compile_order.h"
 
 namespace kiln {
@@ -150,6 +151,13 @@ absl::StatusOr<wire::PurgeReply> PurgeEntries(
     return MakeError(ErrorReason::kBadOption,
                      "purge: found no condition; a key, an age, a device or "
                      "all is due");
+  }
+  if (!query.device.empty() && !IsTargetWord(query.device)) {
+    return MakeError(
+        ErrorReason::kBadOption,
+        absl::StrCat("purge: device: found \"", query.device.substr(0, 40),
+                     "\", due cpu, cuda, an architecture as sm_90 "
+                     "or a level as x86-64-v3"));
   }
   ASSIGN_OR_RETURN(const PurgeOutcome outcome, cache.Purge(query));
   wire::PurgeReply reply;

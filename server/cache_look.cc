@@ -45,12 +45,8 @@ CacheAnswer LookInCache(ArtifactCache& cache, const Digest& key,
                         const TuningDecisions& tuning, Counters& counters) {
   CacheAnswer answer = cache.Lookup(key, values, tuning);
   counters.Add(CountOf(answer.outcome));
-  // A hit is the common case and has a counter: no line for it.
   if (answer.outcome == CacheOutcome::kBroken) {
     LogWarning("cache.broken", {{"key", key.ShortHex()}});
-  } else if (!answer.hit()) {
-    LogInfo("cache.lookup", {{"key", key.ShortHex()},
-                             {"outcome", OutcomeName(answer.outcome)}});
   }
   return answer;
 }

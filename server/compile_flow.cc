@@ -26,6 +26,9 @@ absl::StatusOr<wire::CompileResult> CompileFlow::Serve(
   CacheAnswer cached = LookInCache(cache_, order->key.digest, order->values,
                                    *order->tuning, counters_);
   if (cached.hit()) return ResultFromCache(*order, std::move(cached));
+  // The one line of a compile: hits, and the lookups that come before, have
+  // counters.
+  LogInfo("cache.lookup", {{"outcome", OutcomeName(cached.outcome)}});
 
   const absl::StatusOr<JobShare> share =
       jobs_.RunOnce(order->job_key, order, order->graph_name, waiter, sink);

@@ -1,17 +1,23 @@
 #include "server/config.h"
 
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/base/status.h"
+#include "server/tcp_address.h"
 #include "toml++/toml.h"
 
 namespace kiln {
 namespace {
+
+// The example with all its comments has 4 KiB.
+constexpr uintmax_t kMaxConfigBytes = uintmax_t{1} << 20;
 
 absl::Status Refuse(absl::string_view where, absl::string_view what) {
   return MakeError(ErrorReason::kBadOption, absl::StrCat(where, ": ", what));
@@ -162,6 +168,17 @@ absl::Status ReadConfigText(absl::string_view toml, absl::string_view where,
 }
 
 absl::Status ReadConfigFile(const std::string& path, Config& config) {
+  // A device or a pipe may have no end.
+  std::error_code error;
+  if (std::filesystem::exists(path, error) &&
+      !std::filesystem::is_regular_file(path, error)) {
+    return Refuse(path, "found no regular file, one is due");
+  }
+  const uintmax_t bytes = std::filesystem::file_size(path, error);
+  if (!error && bytes > kMaxConfigBytes) {
+    return Refuse(path, absl::StrCat("found ", bytes, " bytes, at most ",
+                                     kMaxConfigBytes, " are due"));
+  }
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
   if (!in || !(text << in.rdbuf())) return Refuse(path, "can't be read");
@@ -204,6 +221,10 @@ absl::Status CheckConfig(const Config& c) {
   }
   if (c.socket.empty() && c.tcp.empty()) {
     return Refuse("[listen]", "neither socket nor tcp is set");
+  }
+  if (!c.tcp.empty()) {
+    RETURN_IF_ERROR(
+        Annotate(CheckTcpAddress(c.tcp, /*least_port=*/1), "[listen]"));
   }
   // sockaddr_un holds 108 bytes with the closing zero.
   if (c.socket.size() > 107) {

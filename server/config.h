@@ -22,7 +22,8 @@ struct Config {
   // compile: for loopback and private networks until there is mTLS.
   std::string tcp;
   // The largest message taken, in bytes: a larger one is TOO_LARGE. One of over
-  // twice as much gRPC refuses unread, with a bare RESOURCE_EXHAUSTED. Too low
+  // twice as much gRPC refuses unread, with a bare RESOURCE_EXHAUSTED that our
+  // clients tell as TOO_LARGE. Too low
   // refuses big graphs; too high lets one caller fill the memory. Graphs of
   // 10,000 nodes take 4 MiB.
   int64_t max_message_bytes = int64_t{64} << 20;
@@ -82,7 +83,8 @@ struct Config {
 absl::Status ReadConfigText(absl::string_view toml, absl::string_view where,
                             Config& config);
 
-// The same from a file. BAD_OPTION also when it can't be read.
+// The same from a file. BAD_OPTION also when it can't be read, is no regular
+// file or has more than 1 MiB.
 absl::Status ReadConfigFile(const std::string& path, Config& config);
 
 // BAD_OPTION when a value is out of its range or two contradict.

@@ -134,7 +134,9 @@ absl::Status Daemon::StartRooms() {
                           .threads = *threads_,
                           .counters = counters_,
                           .pass_times = pass_times_},
-      std::string(kKilndVersion), [this] { RequestDrain(); });
+      AdminService::Facts{.version = std::string(kKilndVersion),
+                          .data_folder = config_.data_folder},
+      [this] { RequestDrain(); });
   return absl::OkStatus();
 }
 

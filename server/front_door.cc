@@ -6,32 +6,15 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server_posix.h"
 #include "proto/base/status.h"
+#include "server/tcp_address.h"
 
 namespace kiln {
-namespace {
-
-// "host:port", the port a number: gRPC itself would only say that it failed.
-absl::Status CheckAddress(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  int port = -1;
-  if (colon != std::string::npos && colon > 0 &&
-      absl::SimpleAtoi(address.substr(colon + 1), &port) && port >= 0 &&
-      port <= 65535) {
-    return absl::OkStatus();
-  }
-  return MakeError(
-      ErrorReason::kBadOption,
-      absl::StrCat("tcp ", address, ": an address as 127.0.0.1:7117 is due"));
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<FrontDoor>> FrontDoor::Open(
     const FrontDoorOptions& options, std::unique_ptr<ListenSocket> socket,
@@ -47,7 +30,7 @@ absl::StatusOr<std::unique_ptr<FrontDoor>> FrontDoor::Open(
   builder.SetMaxSendMessageSize(-1);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   if (!options.tcp.empty()) {
-    RETURN_IF_ERROR(CheckAddress(options.tcp));
+    RETURN_IF_ERROR(CheckTcpAddress(options.tcp, /*least_port=*/0));
     builder.AddListeningPort(options.tcp, grpc::InsecureServerCredentials(),
                              &door->tcp_port_);
   }

@@ -1,7 +1,9 @@
 // What the cache holds: ls, show, explain, purge.
 
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -89,6 +91,30 @@ absl::StatusOr<wire::CompileRequest> RequestOf(const ExplainOptions& options) {
     return request;
   }
   return absl::NotFoundError(absl::StrCat(file, ": no case ", name));
+}
+
+// A key's digits, or else a corpus file that is there.
+absl::Status CheckSubject(const std::string& subject) {
+  if (subject.find_first_not_of("0123456789abcdefABCDEF") ==
+      std::string::npos) {
+    return absl::OkStatus();
+  }
+  const size_t jsonl = subject.find(".jsonl");
+  const std::string file =
+      subject.substr(0, jsonl == std::string::npos ? jsonl : jsonl + 6);
+  std::error_code error;
+  if (!std::filesystem::exists(file, error) &&
+      !std::filesystem::exists(file + ".zst", error)) {
+    return absl::NotFoundError(absl::StrCat(
+        file,
+        ": found no such file; a key's digits or FILE.jsonl[:CASE] are "
+        "due"));
+  }
+  if (jsonl != std::string::npos) return absl::OkStatus();
+  return MakeError(ErrorReason::kBadOption,
+                   absl::StrCat(file,
+                                ": found a file of another name, due a "
+                                "key's digits or FILE.jsonl[:CASE]"));
 }
 
 std::string ExplainText(const wire::ExplainReply& reply) {
@@ -195,6 +221,7 @@ absl::StatusOr<std::string> ShowCommand(const AdminClient& daemon,
 absl::StatusOr<std::string> ExplainCommand(const AdminClient& daemon,
                                            const ExplainOptions& options,
                                            OutputFormat format) {
+  RETURN_IF_ERROR(CheckSubject(options.subject));
   wire::ExplainRequest request;
   if (absl::StrContains(options.subject, ".jsonl")) {
     ASSIGN_OR_RETURN(*request.mutable_request(), RequestOf(options));

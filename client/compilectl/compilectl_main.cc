@@ -88,6 +88,15 @@ absl::StatusOr<DaemonAddress> AddressOf(const Flags& flags) {
   return address;
 }
 
+// BAD_OPTION unless it is a wait that ends. A day bounds any that is meant.
+absl::Status CheckTimeout(double seconds) {
+  constexpr double kMost = 86400;
+  if (seconds > 0 && seconds <= kMost) return absl::OkStatus();  // no NaN is
+  return MakeError(ErrorReason::kBadOption,
+                   absl::StrCat("--timeout: found ", seconds,
+                                ", due more than 0 to ", kMost, " seconds"));
+}
+
 absl::StatusOr<AdminClient> Connect(const Flags& flags) {
   ASSIGN_OR_RETURN(const DaemonAddress address, AddressOf(flags));
   ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel,
@@ -171,7 +180,9 @@ class Program {
 
   int Run(int argc, char** argv) {
     if (const std::optional<int> end = line_.Parse(argc, argv)) return *end;
-    const Outcome outcome = run_.at(line_.command())();
+    const absl::Status bounded = CheckTimeout(flags_.timeout_seconds);
+    const Outcome outcome =
+        bounded.ok() ? run_.at(line_.command())() : Outcome(bounded);
     if (outcome.ok()) {
       std::cout << *outcome;
       return anything_bad_ ? 1 : 0;
@@ -265,10 +276,10 @@ class Program {
   }
 
   void AddLocalCommands() {
-    flags_.data_folder = DefaultDataFolder();
-    Add("doctor", "what is wrong here, and what to type", [this] {
-      return Doctor();
-    }).Option("--data-folder", flags_.data_folder, "kilnd's folder");
+    Add("doctor", "what is wrong here, and what to type",
+        [this] { return Doctor(); })
+        .Option("--data-folder", flags_.data_folder,
+                "the folder to look at instead of the daemon's own");
     Add("version", "of this program and the daemon",
         [this] { return VersionCommand(Connect(flags_), FormatOf(flags_)); });
     Add("completion", "a completion script for bash or zsh", [this] {
@@ -282,6 +293,7 @@ class Program {
     const std::vector<Finding> findings =
         Examine({.daemon = address,
                  .data_folder = flags_.data_folder,
+                 .default_data_folder = DefaultDataFolder(),
                  .path = Environment("PATH"),
                  .library_path = Environment("KILN_CUDA_LIBRARY_PATH")});
     anything_bad_ = AnythingBad(findings);

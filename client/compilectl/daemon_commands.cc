@@ -31,6 +31,7 @@ absl::StatusOr<std::string> StatsCommand(const AdminClient& daemon,
     }
     return JsonText({{"version", reply.version()},
                      {"uptime_ms", reply.uptime_ms()},
+                     {"data_folder", reply.data_folder()},
                      {"counters", std::move(counters)}});
   }
   Table table({"COUNTER", "VALUE"});
@@ -38,7 +39,8 @@ absl::StatusOr<std::string> StatsCommand(const AdminClient& daemon,
     table.Add({counter.name(), absl::StrCat(counter.value())});
   }
   return absl::StrCat("kilnd ", reply.version(), ", up ",
-                      AgeText(absl::Milliseconds(reply.uptime_ms())), "\n",
+                      AgeText(absl::Milliseconds(reply.uptime_ms())),
+                      ", data in ", reply.data_folder(), "\n",
                       table.Text("no counters"));
 }
 

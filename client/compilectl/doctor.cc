@@ -103,33 +103,111 @@ Finding Socket(const DaemonAddress& daemon) {
   return out;
 }
 
-std::vector<Finding> DataFolder(const DoctorOptions& options) {
-  const std::string& folder = options.data_folder;
-  Finding access_to{.subject = "data folder", .found = folder};
-  Finding disk{.subject = "free disk"};
+// What a daemon says of itself.
+struct DaemonAnswer {
+  std::vector<Finding> findings;
+  std::string data_folder;  // empty: nobody answered, or an older daemon
+};
+
+absl::StatusOr<DaemonAnswer> AskDaemon(const DaemonAddress& address) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
+                   OpenDaemonChannel(address));
+  const AdminClient client(channel, address.connect_timeout);
+  ASSIGN_OR_RETURN(
+      const wire::WorkersReply workers,
+      AdminCall<wire::WorkersReply>(client, &wire::AdminService::Stub::Workers,
+                                    wire::WorkersRequest()));
+  ASSIGN_OR_RETURN(
+      const wire::StatsReply stats,
+      AdminCall<wire::StatsReply>(client, &wire::AdminService::Stub::Stats,
+                                  wire::StatsRequest()));
+  DaemonAnswer answer;
+  answer.data_folder = stats.data_folder();
+  answer.findings.push_back(
+      {.subject = "daemon",
+       .found = absl::StrCat(workers.workers_size(), " workers")});
+  for (const std::string& toolchain : workers.toolchains()) {
+    const bool missing = absl::StrContains(toolchain, "missing");
+    answer.findings.push_back(
+        {.subject = "worker toolchain",
+         .health = missing ? Health::kAbsent : Health::kGood,
+         .found = toolchain,
+         .remedy = missing ? "deploy/install_deps.sh" : ""});
+  }
+  return answer;
+}
+
+DaemonAnswer Daemon(const DaemonAddress& address) {
+  absl::StatusOr<DaemonAnswer> answer = AskDaemon(address);
+  if (answer.ok()) return *std::move(answer);
+  DaemonAnswer none;
+  none.findings.push_back(
+      {.subject = "daemon",
+       .health = Health::kBad,
+       .found = std::string(answer.status().message()),
+       .remedy = absl::StrCat("kilnd --socket ", address.socket)});
+  return none;
+}
+
+// The nearest folder above `folder` that is there, or `folder`.
+fs::path NearestThere(const std::string& folder) {
   std::error_code error;
-  // kilnd makes the folder: until then the nearest one above it counts.
   fs::path there = fs::absolute(folder, error);
   while (!fs::exists(there, error) && there.has_relative_path()) {
     there = there.parent_path();
   }
+  return there;
+}
+
+Finding FolderAccess(const std::string& folder, const fs::path& there,
+                     bool daemon_uses_it) {
+  Finding out{.subject = "data folder", .found = folder};
+  std::error_code error;
   if (!fs::is_directory(there, error)) {
-    access_to.health = Health::kBad;
-    absl::StrAppend(&access_to.found, ": not a folder");
-    access_to.remedy = "another --data-folder";
+    out.health = Health::kBad;
+    absl::StrAppend(&out.found, ": not a folder");
+    out.remedy = "another --data-folder";
   } else if (access(there.c_str(), W_OK) != 0) {
-    access_to.health = Health::kBad;
-    absl::StrAppend(&access_to.found, ": not writable");
-    access_to.remedy =
+    out.health = Health::kBad;
+    absl::StrAppend(&out.found, ": not writable");
+    out.remedy =
         absl::StrCat("chown $USER ", folder, "  # or another --data-folder");
+  } else if (!fs::exists(folder, error) && daemon_uses_it) {
+    out.health = Health::kBad;
+    absl::StrAppend(&out.found, ": removed under a daemon that runs");
+    out.remedy = "compilectl drain  # then start kilnd again";
+  } else if (!fs::exists(folder, error)) {
+    out.health = Health::kAbsent;
+    absl::StrAppend(&out.found, ": not there yet");
+    out.remedy = absl::StrCat("kilnd --data-folder ", folder, "  # makes it");
   }
+  return out;
+}
+
+std::vector<Finding> DataFolder(const DoctorOptions& options,
+                                const DaemonAnswer& daemon) {
+  const bool named = !options.data_folder.empty();
+  const bool daemons = !named && !daemon.data_folder.empty();
+  if (daemons && options.daemon.socket.empty()) {
+    return {{.subject = "data folder",
+             .health = Health::kAbsent,
+             .found = absl::StrCat(daemon.data_folder,
+                                   ": on the daemon's machine, not looked at"),
+             .remedy = "compilectl doctor  # there"}};
+  }
+  const std::string& folder = named     ? options.data_folder
+                              : daemons ? daemon.data_folder
+                                        : options.default_data_folder;
+  const fs::path there = NearestThere(folder);
+  Finding disk{.subject = "free disk"};
+  std::error_code error;
   const fs::space_info space = fs::space(there, error);
   disk.found = error ? error.message() : BytesText(space.available);
   if (error || space.available < options.least_free_bytes) {
     disk.health = Health::kBad;
     disk.remedy = "compilectl purge --older-than 7d";
   }
-  return {access_to, disk};
+  return {FolderAccess(folder, there, daemons), disk};
 }
 
 Finding Clock(absl::Time now) {
@@ -142,36 +220,6 @@ Finding Clock(absl::Time now) {
     out.remedy = "timedatectl set-ntp true";
   }
   return out;
-}
-
-std::vector<Finding> Daemon(const DaemonAddress& address) {
-  Finding out{.subject = "daemon"};
-  const auto channel = OpenDaemonChannel(address);
-  absl::Status status = channel.status();
-  wire::WorkersReply reply;
-  if (channel.ok()) {
-    absl::StatusOr<wire::WorkersReply> workers = AdminCall<wire::WorkersReply>(
-        AdminClient(*channel, address.connect_timeout),
-        &wire::AdminService::Stub::Workers, wire::WorkersRequest());
-    status = workers.status();
-    if (workers.ok()) reply = *std::move(workers);
-  }
-  if (!status.ok()) {
-    out.health = Health::kBad;
-    out.found = std::string(status.message());
-    out.remedy = absl::StrCat("kilnd --socket ", address.socket);
-    return {out};
-  }
-  out.found = absl::StrCat(reply.workers_size(), " workers");
-  std::vector<Finding> all = {out};
-  for (const std::string& toolchain : reply.toolchains()) {
-    const bool missing = absl::StrContains(toolchain, "missing");
-    all.push_back({.subject = "worker toolchain",
-                   .health = missing ? Health::kAbsent : Health::kGood,
-                   .found = toolchain,
-                   .remedy = missing ? "deploy/install_deps.sh" : ""});
-  }
-  return all;
 }
 
 absl::string_view HealthWord(Health health) {
@@ -203,13 +251,13 @@ std::vector<Finding> Examine(const DoctorOptions& options) {
               "apt-get install libdnnl2"),
       Socket(options.daemon),
   };
-  for (auto& finding : DataFolder(options)) {
+  const DaemonAnswer daemon = Daemon(options.daemon);
+  for (auto& finding : DataFolder(options, daemon)) {
     findings.push_back(std::move(finding));
   }
   findings.push_back(Clock(options.now));
-  for (auto& finding : Daemon(options.daemon)) {
-    findings.push_back(std::move(finding));
-  }
+  findings.insert(findings.end(), daemon.findings.begin(),
+                  daemon.findings.end());
   return findings;
 }
 

@@ -33,8 +33,10 @@ bool CanLoad(const std::string& library);
 
 struct DoctorOptions {
   DaemonAddress daemon;
-  // The daemon's folder; its own default when empty.
+  // The data folder to judge; empty: the daemon's, as it says itself.
   std::string data_folder;
+  // The folder that a kilnd would take: judged when no daemon answers.
+  std::string default_data_folder;
   // Folders looked into for programs, as PATH lists them.
   std::string path;
   // Folders looked into first for NVRTC, as KILN_CUDA_LIBRARY_PATH lists them.
@@ -47,8 +49,10 @@ struct DoctorOptions {
 };
 
 // Looks at this machine: host compilers, NVRTC, the driver, oneDNN, the
-// daemon's socket and its permissions, the data folder, free disk, the clock,
-// the daemon and its workers' toolchains. Never fails: what cannot be looked at
+// daemon's socket and its permissions, the clock, the daemon and its workers'
+// toolchains, the data folder and free disk there. A folder that is not there
+// yet is kAbsent, one that a daemon lost kBad. Of a daemon behind TCP the folder
+// is on another machine and not looked at. Never fails: what cannot be looked at
 // is a finding.
 std::vector<Finding> Examine(const DoctorOptions& options);
 

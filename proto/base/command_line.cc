@@ -133,6 +133,14 @@ std::optional<int> CommandLine::Parse(int argc, const char* const* argv) {
   try {
     impl_->app.parse(argc, argv);
   } catch (const CLI::ParseError& end) {
+    // A word that is no command: CLI11 would only say that one is required.
+    const std::vector<std::string> left = impl_->app.remaining();
+    if (!impl_->commands.empty() && command().empty() && !left.empty() &&
+        end.get_exit_code() != 0 && left[0].front() != '-') {
+      std::cerr << impl_->app.get_name() << ": " << left[0]
+                << ": no such command; --help lists them\n";
+      return 2;
+    }
     // Thrown for --help and --version too, with code 0.
     return impl_->app.exit(end, std::cout, std::cerr) == 0 ? 0 : 2;
   }

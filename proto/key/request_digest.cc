@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/base/assemble.h"
@@ -161,6 +162,13 @@ std::string TargetText(const wire::Target& target) {
   return absl::StrCat("cpu ", target.cpu().level(),
                       target.cpu().avx512_bf16() ? " avx512_bf16" : "",
                       target.cpu().amx_bf16() ? " amx_bf16" : "");
+}
+
+bool IsTargetWord(absl::string_view word) {
+  constexpr absl::string_view kOthers[] = {"cuda", "cpu", "avx512_bf16",
+                                           "amx_bf16"};
+  return Contains(kOthers, word) || Contains(kCudaArchs, word) ||
+         Contains(kCpuLevels, word) || absl::StartsWith(word, "driver=");
 }
 
 absl::StatusOr<CanonicalRequest> CanonicalizeRequest(

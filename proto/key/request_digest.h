@@ -96,6 +96,9 @@ absl::StatusOr<CanonicalRequest> CanonicalizeRequest(
 // --device` matches word by word.
 std::string TargetText(const wire::Target& target);
 
+// Whether some TargetText has the word: "cuda", "sm_90", "cpu", "x86-64-v4".
+bool IsTargetWord(absl::string_view word);
+
 }  // namespace kiln
 
 #endif  // KILN_PROTO_KEY_REQUEST_DIGEST_H_

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "gtest/gtest.h"
 #include "proto/base/digest.h"
 #include "proto/base/status.h"
@@ -73,6 +74,34 @@ TEST(CompileClient, AMalformedGraphIsRefusedBeforeAnythingIsSent) {
   EXPECT_EQ(ReasonOf(client->Compile(request, {}).status()),
             ErrorReason::kMalformedGraph);
   EXPECT_EQ(daemon.count(Count::kCallsLookup), 0);
+}
+
+// Over the daemon's limit, over that of its door, over the client's own.
+TEST(CompileClient, AMessageOverALimitIsTooLargeWithBothNumbers) {
+  TestDaemon daemon([](Config& config) { config.max_message_bytes = 1 << 16; });
+  DaemonAddress careful = AddressOf(daemon);
+  careful.max_message_bytes = 1 << 19;
+  struct Row {
+    DaemonAddress address;
+    int bytes;
+    const char* due;
+  };
+  for (const Row& row : {Row{AddressOf(daemon), 100 << 10, "65536"},
+                         Row{AddressOf(daemon), 1 << 20, "131072"},
+                         Row{careful, 1 << 20, "524288"}}) {
+    const auto client = CompileClient::Connect(row.address);
+    ASSERT_TRUE(client.ok()) << client.status();
+    wire::CompileRequest request = FakeRequest({"fake.salt.a"});
+    request.mutable_options()->mutable_artifact()->set_cache_tag(
+        std::string(row.bytes, 'x'));
+    const absl::Status status = (*client)->Compile(request, {}).status();
+    EXPECT_EQ(ReasonOf(status), ErrorReason::kTooLarge) << status;
+    EXPECT_TRUE(absl::StartsWith(status.message(), "compile: ")) << status;
+    const std::string found = std::to_string(request.ByteSizeLong());
+    EXPECT_TRUE(absl::StrContains(status.message(), found)) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), row.due)) << status;
+  }
+  ExpectWellAndEmpty(daemon);
 }
 
 TEST(CompileClient, AHungCompileEndsAtTheDeadline) {

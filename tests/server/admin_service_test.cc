@@ -137,6 +137,23 @@ TEST(AdminService, APurgeOfNothingInParticularIsRefused) {
   wire::PurgeReply reply;
   const grpc::Status status = d.client().admin().Purge(&context, {}, &reply);
   EXPECT_EQ(ReasonOf(FromGrpc(context, status)), ErrorReason::kBadOption);
+  ExpectWellAndEmpty(d);
+}
+
+TEST(AdminService, APurgeOfADeviceThatIsNoneIsRefused) {
+  TestDaemon d;
+  ASSERT_TRUE(d.client().Compile(FakeRequest({"fake.salt.a"})).status.ok());
+  for (const char* device : {"foo", "sm_12", "cpu x86-64-v3"}) {
+    wire::PurgeRequest purge;
+    purge.set_device(device);
+    grpc::ClientContext context;
+    wire::PurgeReply reply;
+    const grpc::Status status =
+        d.client().admin().Purge(&context, purge, &reply);
+    EXPECT_EQ(ReasonOf(FromGrpc(context, status)), ErrorReason::kBadOption);
+    EXPECT_TRUE(absl::StrContains(status.error_message(), device));
+  }
+  EXPECT_EQ(ListOf(d).entries_size(), 1);
 }
 
 TEST(AdminService, ATuningOfNonsenseIsRefused) {
@@ -150,6 +167,7 @@ TEST(AdminService, ATuningOfNonsenseIsRefused) {
   wire::TuneReply reply;
   const grpc::Status status = d.client().admin().Tune(&context, tune, &reply);
   EXPECT_EQ(ReasonOf(FromGrpc(context, status)), ErrorReason::kBadOption);
+  ExpectWellAndEmpty(d);
 }
 
 TEST(AdminService, DrainEndsTheDaemon) {

@@ -1,8 +1,12 @@
 #include "server/config.h"
 
+#include <sys/stat.h>
+
+#include <fstream>
 #include <string>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
 
@@ -72,6 +76,49 @@ TEST(Config, ValuesOutOfRangeAreRefused) {
   EXPECT_TRUE(broken([](Config& c) { c.socket = std::string(200, 'x'); }));
   EXPECT_TRUE(broken([](Config& c) { c.log_format = "xml"; }));
   EXPECT_TRUE(broken([](Config& c) { c.worker_timeout = absl::Seconds(0); }));
+}
+
+TEST(Config, AnAddressIsAHostAndAPort) {
+  Config config = SoundConfig();
+  for (const char* sound :
+       {"127.0.0.1:7117", "localhost:1", "[::1]:65535", "a-b.example:80"}) {
+    config.tcp = sound;
+    EXPECT_TRUE(CheckConfig(config).ok()) << sound;
+  }
+  for (const char* bad :
+       {"foo", "127.0.0.1:99999", "127.0.0.1:0", "127.0.0.1:-1", ":80",
+        "127.0.0.1:", "127.0.0.1: 80", "127.0.0.1:+80", "::1:80", "[]:80",
+        "a b:80", "http://a:80", "127.0.0.1:80x"}) {
+    config.tcp = bad;
+    const absl::Status status = CheckConfig(config);
+    EXPECT_EQ(ReasonOf(status), ErrorReason::kBadOption) << bad;
+    EXPECT_TRUE(absl::StrContains(status.message(),
+                                  absl::StrCat("found \"", bad, "\"")))
+        << status;
+  }
+}
+
+TEST(Config, AFileWithoutAnEndOrOfAnOddSizeIsNotRead) {
+  struct Row {
+    std::string path;
+    const char* message;
+  };
+  const std::string folder = testing::TempDir();
+  const std::string pipe = folder + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const std::string large = folder + "/large.toml";
+  std::ofstream(large) << std::string((1 << 20) + 1, '\n');
+  for (const Row& row :
+       {Row{"/dev/zero", ": found no regular file, one is due"},
+        Row{pipe, ": found no regular file, one is due"},
+        Row{folder, ": found no regular file, one is due"},
+        Row{large, ": found 1048577 bytes, at most 1048576 are due"},
+        Row{"/nowhere.toml", ": can't be read"}}) {
+    Config config;
+    const absl::Status status = ReadConfigFile(row.path, config);
+    EXPECT_EQ(ReasonOf(status), ErrorReason::kBadOption) << row.path;
+    EXPECT_EQ(status.message(), absl::StrCat(row.path, row.message));
+  }
 }
 
 }  // namespace

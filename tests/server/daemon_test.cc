@@ -184,7 +184,7 @@ TEST(Daemon, AJobThatEndsTwoWorkersIsRefusedAfterwards) {
   const CompileAnswer second = d.client().Compile(request);
   EXPECT_EQ(ReasonOf(second.status), ErrorReason::kJobPoisoned);
   EXPECT_EQ(d.count(Count::kWorkersDied), 2);
-  EXPECT_TRUE(d.client().Compile(FakeRequest({"fake.salt.b"})).status.ok());
+  ExpectWellAndEmpty(d);
 }
 
 TEST(Daemon, AnErrorOfTheWorkerReachesTheCallerWithItsReason) {
@@ -193,6 +193,7 @@ TEST(Daemon, AnErrorOfTheWorkerReachesTheCallerWithItsReason) {
       d.client().Compile(FakeRequest({"fake.error.UNSUPPORTED_OP"}));
   EXPECT_EQ(ReasonOf(answer.status), ErrorReason::kUnsupportedOp);
   EXPECT_EQ(answer.status.code(), absl::StatusCode::kUnimplemented);
+  ExpectWellAndEmpty(d);
 }
 
 TEST(Daemon, ACallersDeadlineEndsItsWaitAndTheJobIsStoredAllTheSame) {
@@ -365,6 +366,7 @@ TEST(Daemon, ASecondDaemonIsToldThePath) {
   EXPECT_TRUE(
       absl::StrContains(same_folder.status().message(), d.config().data_folder))
       << same_folder.status();
+  ExpectWellAndEmpty(d);
 }
 
 TEST(Daemon, ADecisionTouchesTheEntriesThatMeetItsRowAlone) {

@@ -140,6 +140,13 @@ TEST(KilndMain, AWrongUseIsTwo) {
   Kilnd kilnd;
   EXPECT_EQ(Kilnd::ExitOf(kilnd.Start({"--no-such-flag"})), 2);
   EXPECT_EQ(Kilnd::ExitOf(kilnd.Start({"--log-format", "xml"})), 2);
+  EXPECT_EQ(Kilnd::ExitOf(kilnd.Start({"--check-config", "--tcp", "foo"})), 2);
+  EXPECT_EQ(Kilnd::ExitOf(
+                kilnd.Start({"--check-config", "--tcp", "127.0.0.1:99999"})),
+            2);
+  EXPECT_EQ(
+      Kilnd::ExitOf(kilnd.Start({"--check-config", "--config", "/dev/zero"})),
+      2);
   EXPECT_EQ(Kilnd::ExitOf(kilnd.Start({"--config", "/nowhere.toml"})), 2);
   EXPECT_TRUE(absl::StrContains(kilnd.Said(), "/nowhere.toml"));
 }

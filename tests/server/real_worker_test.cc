@@ -53,18 +53,9 @@ wire::Node& TheNode(wire::CompileRequest& request) {
   return *request.mutable_graph()->mutable_nodes(0);
 }
 
-void ExpectEmpty(TestDaemon& d) {
-  grpc::ClientContext context;
-  wire::ListReply list;
-  ASSERT_TRUE(d.client().admin().List(&context, {}, &list).ok());
-  EXPECT_EQ(list.entries_size(), 0);
-}
-
-// The daemon has kept nothing of what came before, and compiles.
-void ExpectWellAndEmpty(TestDaemon& d) {
-  ExpectEmpty(d);
-  const CompileAnswer good = d.client().Compile(Sum(), absl::Minutes(4));
-  EXPECT_TRUE(good.status.ok()) << good.status;
+// The daemon is well and empty, and no worker was lost.
+void ExpectNothingHappened(TestDaemon& d) {
+  ExpectWellAndEmpty(d, Sum());
   EXPECT_EQ(d.count(Count::kWorkersDied), 0);
 }
 
@@ -134,7 +125,7 @@ TEST(RealWorker, RefusesOperatorsThatItDoesNotHaveOrThatAreUsedWrongly) {
        }},
   };
   for (const Row& row : rows) ExpectRefused(d, row);
-  ExpectWellAndEmpty(d);
+  ExpectNothingHappened(d);
 }
 
 TEST(RealWorker, RefusesShapesThatContradict) {
@@ -185,7 +176,7 @@ TEST(RealWorker, RefusesShapesThatContradict) {
        }},
   };
   for (const Row& row : rows) ExpectRefused(d, row);
-  ExpectWellAndEmpty(d);
+  ExpectNothingHappened(d);
 }
 
 TEST(RealWorker, ARequestWhoseDeadlineHadPassedIsNotBegun) {
@@ -202,7 +193,7 @@ TEST(RealWorker, ARequestWhoseDeadlineHadPassedIsNotBegun) {
               status.error_code() == grpc::StatusCode::CANCELLED)
       << status.error_code() << " " << status.error_message();
   EXPECT_EQ(d.count(Count::kJobsStarted), 0);
-  ExpectWellAndEmpty(d);
+  ExpectNothingHappened(d);
 }
 
 TEST(RealWorker, AMachineWithoutACompilerSaysWhatToType) {
@@ -210,10 +201,13 @@ TEST(RealWorker, AMachineWithoutACompilerSaysWhatToType) {
     UseRealWorker(config);
     config.worker_env = {"KILN_HOST_CC=/nowhere/g++", "KILN_NVRTC=/nowhere"};
   });
-  const absl::Status missing =
-      d.client().Compile(Sum(), absl::Minutes(4)).status;
-  EXPECT_EQ(ReasonOf(missing), ErrorReason::kNoToolchain) << missing;
-  EXPECT_TRUE(absl::StrContains(missing.message(), "/nowhere/g++")) << missing;
+  for (int i = 0; i < 2; ++i) {  // it goes on answering
+    const absl::Status missing =
+        d.client().Compile(Sum(), absl::Minutes(4)).status;
+    EXPECT_EQ(ReasonOf(missing), ErrorReason::kNoToolchain) << missing;
+    EXPECT_TRUE(absl::StrContains(missing.message(), "/nowhere/g++"))
+        << missing;
+  }
   ExpectEmpty(d);
   grpc::ClientContext context;
   wire::DescribeReply about;
@@ -237,7 +231,7 @@ TEST(RealWorker, AMachineWithoutNvrtcSaysWhatToTypeAndCompilesForTheCpu) {
   EXPECT_EQ(ReasonOf(missing), ErrorReason::kNoToolchain) << missing;
   EXPECT_TRUE(absl::StrContains(missing.message(), "/nowhere")) << missing;
   EXPECT_TRUE(absl::StrContains(missing.message(), "pip install")) << missing;
-  ExpectWellAndEmpty(d);
+  ExpectNothingHappened(d);
 }
 
 // A folder on a file system in memory, on which nobody else writes.

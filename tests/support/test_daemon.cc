@@ -144,4 +144,23 @@ void TestDaemon::OpenGate(const std::string& name) {
   gate << "open";
 }
 
+void ExpectEmpty(TestDaemon& d) {
+  grpc::ClientContext context;
+  wire::ListReply list;
+  const grpc::Status listed = d.client().admin().List(&context, {}, &list);
+  EXPECT_TRUE(listed.ok()) << listed.error_message();
+  EXPECT_EQ(list.entries_size(), 0);
+}
+
+void ExpectWellAndEmpty(TestDaemon& d, const wire::CompileRequest& good) {
+  ExpectEmpty(d);
+  // Compiled by a job of its own, or joined to one whose caller has gone.
+  const CompileAnswer first = d.client().Compile(good, absl::Minutes(4));
+  EXPECT_TRUE(first.status.ok()) << first.status;
+  EXPECT_NE(first.result.served_from(), wire::CompileResult::SERVED_FROM_CACHE);
+  const CompileAnswer second = d.client().Compile(good, absl::Minutes(4));
+  EXPECT_EQ(second.result.served_from(),
+            wire::CompileResult::SERVED_FROM_CACHE);
+}
+
 }  // namespace kiln

@@ -92,6 +92,14 @@ class TestDaemon {
   std::unique_ptr<TestClient> client_;
 };
 
+// The daemon's cache holds nothing.
+void ExpectEmpty(TestDaemon& d);
+
+// The daemon is well and has kept nothing of what came before: it answers, its
+// cache is empty, and `good` is compiled, stored and found.
+void ExpectWellAndEmpty(TestDaemon& d, const wire::CompileRequest& good =
+                                           FakeRequest({"fake.salt.good"}));
+
 }  // namespace kiln
 
 #endif  // KILN_TESTS_SUPPORT_TEST_DAEMON_H_

@@ -35,7 +35,7 @@ class Doctor : public testing::Test {
  protected:
   Doctor() {
     options_.daemon.socket = folder_.path() + "/kilnd.sock";
-    options_.data_folder = folder_.path() + "/not/made/yet";
+    options_.data_folder = folder_.path();
     options_.path = "/usr/bin:/bin";
     options_.can_load = [](const std::string&) { return true; };
     options_.least_free_bytes = 1;
@@ -116,6 +116,18 @@ TEST_F(Doctor, NvrtcIsLookedForWhereWorkersLook) {
     return library == "/b/libnvrtc.so.13";
   };
   EXPECT_EQ(FindingOf(options_, "NVRTC").found, "/b/libnvrtc.so.13");
+}
+
+TEST_F(Doctor, AFolderThatIsNotThereYetIsAbsent) {
+  const std::string folder = folder_.path() + "/not/made/yet";
+  for (const bool named : {true, false}) {
+    options_.data_folder = named ? folder : "";
+    options_.default_data_folder = named ? folder_.path() : folder;
+    const Finding finding = FindingOf(options_, "data folder");
+    EXPECT_EQ(finding.health, Health::kAbsent);
+    EXPECT_EQ(finding.found, folder + ": not there yet");
+    EXPECT_EQ(finding.remedy.find("kilnd --data-folder " + folder), 0);
+  }
 }
 
 TEST_F(Doctor, AFolderThatMayNotBeWrittenIsBad) {

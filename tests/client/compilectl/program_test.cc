@@ -88,6 +88,11 @@ TEST_F(Compilectl, WhatIsUsedWronglyEndsWithTwo) {
                                     {"ls", "--limit", "-1"},
                                     {"purge"},
                                     {"purge", "--older-than", "a week"},
+                                    {"purge", "--device", "foo"},
+                                    {"stats", "--timeout", "nan"},
+                                    {"stats", "--timeout", "1e300"},
+                                    {"version", "--timeout", "inf"},
+                                    {"doctor", "--timeout", "0"},
                                     {"tune", "--device", "tpu"},
                                     {"completion", "fish"},
                                     {"show", ""}};
@@ -99,6 +104,23 @@ TEST_F(Compilectl, WhatIsUsedWronglyEndsWithTwo) {
   }
   const ProgramRun reason = Ask({"purge"});
   EXPECT_EQ(reason.err.find("compilectl: BAD_OPTION: "), 0) << reason.err;
+  EXPECT_EQ(RunCompilectl({"bogus"}).err,
+            "compilectl: bogus: no such command; --help lists them\n");
+}
+
+TEST_F(Compilectl, WhatCannotBeExplainedIsNamed) {
+  for (const char* subject : {"/nonexist", "/nonexist.jsonl:some.case"}) {
+    const ProgramRun run = Ask({"explain", subject});
+    EXPECT_EQ(run.exit_code, 1) << subject;
+    EXPECT_NE(run.err.find("/nonexist"), std::string::npos) << run.err;
+    EXPECT_NE(run.err.find(": found no such file"), std::string::npos)
+        << run.err;
+  }
+  const ProgramRun other = Ask({"explain", kProgram});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.err.find("due a key's digits or FILE.jsonl"),
+            std::string::npos)
+      << other.err;
 }
 
 TEST_F(Compilectl, EveryCommandHasADocumentForPrograms) {
@@ -169,14 +191,43 @@ TEST_F(Compilectl, TuneSaysWhichVariantWon) {
   EXPECT_FALSE(document["variants"].empty());
 }
 
-TEST_F(Compilectl, DoctorEndsWithOneWhenSomethingIsWrong) {
+// The finding of doctor about the data folder.
+Json DataFolderOf(const Json& document) {
+  for (const Json& finding : document["findings"]) {
+    if (finding["subject"] == "data folder") return finding;
+  }
+  return nullptr;
+}
+
+TEST_F(Compilectl, DoctorLooksAtTheFolderOfTheDaemonThatItAsks) {
   const std::string folder = daemon_.config().data_folder;
-  const ProgramRun well = Ask({"doctor", "--data-folder", folder});
+  EXPECT_EQ(AskJson({"stats"})["data_folder"], folder);
+  const ProgramRun well = Ask({"doctor"});
   EXPECT_EQ(well.exit_code, 0) << well.out;
+  Json finding = DataFolderOf(AskJson({"doctor"}));
+  EXPECT_EQ(finding["health"], "good");
+  EXPECT_EQ(finding["found"], folder);
+  std::filesystem::rename(folder, folder + ".away");
+  finding = DataFolderOf(AskJson({"doctor"}));
+  EXPECT_EQ(finding["health"], "BAD");
+  EXPECT_EQ(finding["found"], folder + ": removed under a daemon that runs");
+  std::filesystem::rename(folder + ".away", folder);
+}
+
+// Without a daemon: the folder that kilnd would take.
+TEST_F(Compilectl, DoctorEndsWithOneWhenSomethingIsWrong) {
   daemon_.Stop();
-  const ProgramRun gone = Ask({"doctor", "--data-folder", folder});
+  const ProgramRun gone = Ask({"doctor"});
   EXPECT_EQ(gone.exit_code, 1);
   EXPECT_NE(gone.out.find("BAD"), std::string::npos);
+  const std::string state = testing::TempDir() + "/state";
+  const ProgramRun run =
+      RunProgram({"env", "XDG_STATE_HOME=" + state,
+                  std::filesystem::absolute(kProgram).string(), "doctor", "-o",
+                  "json", "--socket", daemon_.config().socket});
+  const Json finding = DataFolderOf(Json::parse(run.out, nullptr, false));
+  EXPECT_EQ(finding["found"], state + "/kiln: not there yet");
+  EXPECT_EQ(finding["health"], "absent");
 }
 
 // What bash offers for the last of `words`.

@@ -1,5 +1,6 @@
 #include "proto/base/command_line.h"
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace kiln {
@@ -71,6 +72,16 @@ TEST(CommandLine, ExactlyOneCommandIsDueAndSharesTheProgramsOptions) {
   EXPECT_EQ(line.Commands().size(), 2);
   EXPECT_EQ(Parse(line, {}), 2);
   EXPECT_EQ(Parse(line, {"show"}), 2);
+}
+
+TEST(CommandLine, AWordThatIsNoCommandIsNamed) {
+  CommandLine line(Description());
+  line.AddCommand("show", "");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Parse(line, {"bogus"}), 2);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::HasSubstr("bogus: no such command"));
+  EXPECT_EQ(Parse(line, {"--help"}), 0);
 }
 
 }  // namespace

@@ -1,0 +1,18 @@
+#ifndef KILN_SERVER_TCP_ADDRESS_H_
+#define KILN_SERVER_TCP_ADDRESS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace kiln {
+
+// BAD_OPTION unless `address` is "host:port": a host (a name, an IPv4 address,
+// or an IPv6 address in brackets), and a port from `least_port` to 65535. A port
+// of 0 is any free one. Asks no resolver: whether the host is one of this
+// machine's shows when it is bound.
+absl::Status CheckTcpAddress(const std::string& address, int least_port);
+
+}  // namespace kiln
+
+#endif  // KILN_SERVER_TCP_ADDRESS_H_
