@@ -82,6 +82,50 @@ class Arrows(unittest.TestCase):
         ]
         self.assertEqual(faults, [], "\n".join(faults))
 
+    def test_every_library_of_the_system_is_used_by_a_target(self):
+        system = "deploy/bazel/system"
+        named = "".join(
+            read(f) for f in FILES if f.endswith((".bzl", "BUILD.bazel"))
+        )
+        own = read(f"{system}/BUILD.bazel")
+        faults = [
+            f"//{system}:{name}: no target uses it"
+            for _, name, _ in BUILDS[system]
+            if name and f'"//{system}:{name}"' not in named and f'":{name}"' not in own
+        ]
+        self.assertEqual(faults, [], "\n".join(faults))
+
+    def test_every_header_that_is_installed_is_included(self):
+        # Package of install_deps.sh -> a start of the includes that need it.
+        headers = {
+            "libabsl-dev": "absl/",
+            "libbenchmark-dev": "benchmark/",
+            "libcli11-dev": "CLI/",
+            "libdnnl-dev": "oneapi/dnnl/",
+            "libgmock-dev": "gmock/",
+            "libgrpc++-dev": "grpcpp/",
+            "libgtest-dev": "gtest/",
+            "libprotobuf-dev": "google/protobuf/",
+            "librocksdb-dev": "rocksdb/",
+            "libspdlog-dev": "spdlog/",
+            "libssl-dev": "openssl/",
+            "libtomlplusplus-dev": "toml++/",
+            "libxxhash-dev": "xxhash.h",
+            "libzstd-dev": "zstd.h",
+            "nlohmann-json3-dev": "nlohmann/",
+            "python3-dev": "Python.h",
+        }
+        text = "".join(
+            read(f) for f in FILES if f.endswith((".h", ".c", ".cc"))
+        )
+        installed = re.findall(
+            r"\S+-dev\b", read("deploy/install_deps.sh").split("packages=(")[1].split(")")[0]
+        )
+        self.assertGreater(len(installed), 10)
+        for package in installed:
+            self.assertIn(package, headers, "installed, and nothing here says what for")
+            self.assertRegex(text, r'#include [<"]' + re.escape(headers[package]), package)
+
     def test_heavy_headers_stand_in_one_file_each(self):
         texts = {f: read(f) for f in CODE}
         self.assertEqual(arrows.heavy_header_faults(texts), [])
