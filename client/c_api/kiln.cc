@@ -7,21 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/c_api/c_graph.h"
+#include "client/c_api/c_handles.h"
 #include "client/c_api/c_status.h"
 #include "client/session.h"
 #include "proto/base/status.h"
 #include "proto/key/graph_limits.h"
 #include "runtime/thread_pool.h"
-
-// The C types are the C++ ones in a box.
-
-struct KilnSession {
-  std::shared_ptr<kiln::Session> session;
-};
-
-struct KilnCallable {
-  std::shared_ptr<kiln::Callable> callable;
-};
 
 struct KilnResults {
   std::vector<kiln::OutputValue> values;
@@ -184,6 +175,12 @@ void kiln_session_close(KilnSession* session) { delete session; }
 
 KilnStatus* kiln_compile(KilnSession* session, const KilnGraph* graph,
                          KilnCallable** callable) {
+  return kiln_compile_with(session, graph, nullptr, 0, callable);
+}
+
+KilnStatus* kiln_compile_with(KilnSession* session, const KilnGraph* graph,
+                              const void* options, size_t length,
+                              KilnCallable** callable) {
   absl::Status sound = kiln::CheckGiven("session", session);
   if (sound.ok()) sound = kiln::CheckGiven("graph", graph);
   if (sound.ok()) {
@@ -191,7 +188,12 @@ KilnStatus* kiln_compile(KilnSession* session, const KilnGraph* graph,
   }
   if (sound.ok()) sound = graph->mistake;
   if (!sound.ok()) return kiln::StatusOf(sound);
-  auto compiled = session->session->Compile(graph->graph);
+  kiln::wire::CompileOptions parsed;
+  if (length > 0 && !parsed.ParseFromArray(options, static_cast<int>(length))) {
+    return kiln::StatusOf(kiln::MakeError(
+        kiln::ErrorReason::kBadOption, "options: no kiln.wire.CompileOptions"));
+  }
+  auto compiled = session->session->Compile(graph->graph, parsed);
   if (!compiled.ok()) return kiln::StatusOf(compiled.status());
   *callable = new KilnCallable{*std::move(compiled)};
   return nullptr;

@@ -172,7 +172,45 @@ typedef struct KilnResults KilnResults;
 
 KilnStatus* kiln_compile(KilnSession* session, const KilnGraph* graph,
                          KilnCallable** callable);
+/* The same with options: `length` bytes of a serialized
+ * kiln.wire.CompileOptions, for bindings that write it themselves. */
+KilnStatus* kiln_compile_with(KilnSession* session, const KilnGraph* graph,
+                              const void* options, size_t length,
+                              KilnCallable** callable);
 void kiln_callable_free(KilnCallable* callable); /* NULL is fine */
+
+typedef enum KilnServedFrom {
+  KILN_SERVED_FROM_CACHE = 1,
+  KILN_SERVED_FROM_COMPILE = 2,
+  KILN_SERVED_FROM_JOINED = 3 /* somebody else's compile */
+} KilnServedFrom;
+
+/* What the latest compile of a callable took. */
+typedef struct KilnReport {
+  size_t struct_size; /* set by the caller */
+  int32_t artifacts;  /* so far: one, unless guards failed */
+  int32_t by_local_worker;
+  KilnServedFrom served_from;
+  int64_t compile_us; /* request to artifact */
+  int64_t load_us;    /* artifact to callable */
+  int32_t units_built;
+  int32_t units_cached;
+} KilnReport;
+
+KilnStatus* kiln_callable_report(const KilnCallable* callable,
+                                 KilnReport* report);
+
+/* Texts of a callable's first artifact. */
+typedef enum KilnText {
+  KILN_TEXT_PLAN = 1,    /* the launch plan with its kernels */
+  KILN_TEXT_SOURCES = 2, /* what was written for the compilers */
+  KILN_TEXT_COUNTERS = 3 /* a line each: name, blank, number */
+} KilnText;
+
+/* Writes at most `size` bytes with the closing NUL; gives the length of the
+ * whole text without it. */
+size_t kiln_callable_text(const KilnCallable* callable, KilnText what,
+                          char* buffer, size_t size);
 
 /* Runs on `inputs`, in the graph's order; mutated inputs are written. Equal
  * seeds give equal random numbers. `stream`: a CUstream, or NULL. On CUDA the

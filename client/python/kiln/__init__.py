@@ -1,5 +1,12 @@
-"""Kiln as a backend of ``torch.compile``: ``torch.compile(model, backend="kiln")``."""
+"""Kiln as a backend of ``torch.compile``: ``torch.compile(model, backend="kiln")``.
 
-from .backend import kiln
+``kiln.config`` options, ``kiln.counters`` and ``kiln.metrics`` numbers, ``kiln.explain`` and
+``kiln.get_code`` what was compiled.
+"""
 
-__all__ = ["kiln"]
+from . import config
+from ._native import Error as KilnError
+from .counters import counters, metrics
+from .look import explain, get_code
+
+__all__ = ["KilnError", "config", "counters", "explain", "get_code", "metrics"]

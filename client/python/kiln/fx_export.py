@@ -44,6 +44,7 @@ class Exported:
     graph: bytes
     symbols: list[sympy.Symbol]
     has_random: bool
+    nodes: list[str]  # the FX nodes that became the wire's, in order
 
 
 def value_of(node: fx.Node) -> object:
@@ -54,6 +55,11 @@ def value_of(node: fx.Node) -> object:
 def is_symbolic(node: fx.Node) -> bool:
     """Whether a node gives an integer that sizes are made of."""
     return isinstance(value_of(node), (int, *_SYMBOLIC)) and not isinstance(value_of(node), bool)
+
+
+def is_random(node: fx.Node) -> bool:
+    """Whether an operator draws random numbers."""
+    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 
 def free_symbols(value: object) -> set[sympy.Symbol]:
@@ -90,6 +96,7 @@ class _Exporter:
         self._several: dict[fx.Node, list[bytes]] = {}
         self._device: torch.device | None = None
         self.has_random = False
+        self._written: list[str] = []
 
     def export(self, name: str) -> Exported:
         segment = self._segment
@@ -105,7 +112,7 @@ class _Exporter:
             + wire.each(5, nodes)
             + wire.each(6, outputs)
         )
-        return Exported(graph, missing, self.has_random)
+        return Exported(graph, missing, self.has_random, self._written)
 
     def _number_symbols(self) -> list[sympy.Symbol]:
         """Numbers all symbols; gives those that no input has bare, to be passed by value."""
@@ -174,7 +181,8 @@ class _Exporter:
 
     def _call(self, node: fx.Node) -> bytes:
         target = node.target
-        self.has_random |= torch.Tag.nondeterministic_seeded in target.tags
+        self.has_random |= is_random(node)
+        self._written.append(node.name)
         message = wire.text(1, str(target)) + wire.each(2, map(self._argument, node.args))
         for key, arg in node.kwargs.items():
             message += wire.data(3, wire.text(1, key) + wire.data(2, self._argument(arg)))

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
+import importlib.metadata
 import os
 import socket
 import subprocess
@@ -32,6 +34,24 @@ _IDLE_EXIT_S = 900
 _lock = threading.Lock()
 _sessions: dict[tuple[str, int], object] = {}
 _loaded = False
+
+
+_process = 0
+
+
+def process_number() -> int:
+    """Another one in a child that was forked: threads and connections are not there any more."""
+    return _process
+
+
+def _after_fork() -> None:
+    global _process, _lock
+    _process += 1
+    _lock = threading.Lock()
+    _native.abandon()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def program(name: str) -> str:
@@ -64,15 +84,30 @@ def _own_socket() -> Path:
     base = Path(runtime) / "kiln" if runtime else Path(f"/tmp/kiln-{os.getuid()}")
     if not os.environ.get("KILN_CACHE_DIR"):
         return base / "kilnd.sock"
-    tag = f"{abs(hash_text(str(data_folder()))):016x}"
+    tag = hashlib.sha256(str(data_folder()).encode()).hexdigest()[:16]
     return base / f"kilnd-{tag}.sock"
 
 
-def hash_text(text: str) -> int:
-    """A hash that is the same in every process."""
-    import hashlib
+def _named_sockets(named: str) -> list[str]:
+    """The sockets in a ``KILN_ADDR``; ValueError for what is none."""
+    found = []
+    for word in filter(None, (part.strip() for part in named.split(","))):
+        path = word.removeprefix("unix:")
+        if not path.startswith("/"):
+            raise ValueError(f"KILN_ADDR: found {word!r}, due unix:/PATH")
+        found.append(path)
+    return found
 
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+
+def socket_in_use() -> str:
+    """The socket that compiles would ask; nothing is started."""
+    named = _named_sockets(os.environ.get("KILN_ADDR", ""))
+    return next((path for path in named if _answers(Path(path))), (named or [str(_own_socket())])[0])
+
+
+def version() -> str:
+    """Of the package that is installed."""
+    return importlib.metadata.version("kiln")
 
 
 def _answers(path: Path) -> bool:
@@ -130,20 +165,17 @@ def _address() -> str | None:
         except OSError as error:
             warnings.warn(f"kiln: no daemon: {error}; compiling in this process's own worker")
             return None
-    sockets = [word.strip().removeprefix("unix:") for word in named.split(",") if word.strip()]
-    for path in sockets:
-        if not path.startswith("/"):
-            warnings.warn(f"kiln: KILN_ADDR: {path}: due unix:/PATH")
-        elif _answers(Path(path)):
+    for path in _named_sockets(named):
+        if _answers(Path(path)):
             return path
-    warnings.warn(
-        f"kiln: no daemon answers at {named}; compiling in this process's own worker"
-    )
+    warnings.warn(f"kiln: no daemon answers at {named}; compiling in this process's own worker")
     return None
 
 
 def session_of(device: torch.device) -> object:
     """This process's session for a device, opened at the first use."""
+    if _process > 0:
+        raise OSError("the process was forked, and compiles in its parent's place; use spawn")
     key = (device.type, device.index or 0)
     with _lock:
         if key not in _sessions:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import fx
 
-from .fx_export import Segment, check_tensor, is_symbolic, value_of
+from .fx_export import Segment, check_tensor, is_random, is_symbolic, value_of
 from .words import Unsupported
 
 
@@ -54,6 +54,8 @@ def _refusal(node: fx.Node) -> str | None:
     """Why Kiln cannot be sent this operator at all, in words."""
     if not isinstance(node.target, torch._ops.OpOverload):
         return f"{node.target} is no ATen operator"
+    if node.meta.get("unbacked_bindings"):
+        return f"{node.target}: the sizes of its result depend on data"
     value = value_of(node)
     if not isinstance(value, (torch.Tensor, list, tuple)):
         return f"{node.target} gives no tensor"
@@ -92,8 +94,9 @@ def _views_of_inputs(graph: fx.Graph) -> set[fx.Node]:
 
 
 class _Planner:
-    def __init__(self, graph: fx.Graph, refused: dict[str, str]) -> None:
+    def __init__(self, graph: fx.Graph, refused: dict[str, str], random_on_host: bool) -> None:
         self._graph = graph
+        self._random_on_host = random_on_host
         self._refused = refused
         self._views = _views_of_inputs(graph)
         self._level: dict[fx.Node, int] = {}
@@ -104,6 +107,8 @@ class _Planner:
             source = node.args[0]
             return self._level.get(source, 1) % 2 == 1
         why = self._refused.get(node.name) or _refusal(node)
+        if why is None and self._random_on_host and is_random(node):
+            why = f"{node.target}: random, and fallback_random is set"
         if why is None and node in self._views:
             return True  # no kernel: only a view
         if why is not None:
@@ -165,6 +170,6 @@ def _is_size(node: fx.Node) -> bool:
     return is_symbolic(node) and node.target is not torch.ops.aten._local_scalar_dense.default
 
 
-def make_plan(graph: fx.Graph, refused: dict[str, str]) -> Plan:
+def make_plan(graph: fx.Graph, refused: dict[str, str], random_on_host: bool = False) -> Plan:
     """Plans a graph. ``refused``: the nodes that the service would not take, with its words."""
-    return _Planner(graph, refused).plan()
+    return _Planner(graph, refused, random_on_host).plan()

@@ -75,7 +75,8 @@ class SymbolTable:
     def _hint(self, symbol: sympy.Symbol) -> int | None:
         # Called `backed_var_to_val` from 2.11 on.
         env = self._shape_env
-        values = getattr(env, "backed_var_to_val", None) or getattr(env, "var_to_val", {})
+        name = "backed_var_to_val" if hasattr(env, "backed_var_to_val") else "var_to_val"
+        values = getattr(env, name)
         value = values.get(symbol)
         return int(value) if value is not None and value.is_Integer else None
 

@@ -17,7 +17,9 @@
   X(kiln_session_close)           \
   X(kiln_graph_parse)             \
   X(kiln_graph_free)              \
-  X(kiln_compile)                 \
+  X(kiln_compile_with)            \
+  X(kiln_callable_report)         \
+  X(kiln_callable_text)           \
   X(kiln_callable_free)           \
   X(kiln_run_with)                \
   X(kiln_results_count)           \

@@ -3,9 +3,12 @@
  *   load(path, tensor_class)             opens libkiln.so; before all else
  *   open_session(socket, fallback, worker, scratch, device, ordinal, threads,
  *                deadline_ms) -> session
- *   compile(session, graph) -> callable  `graph`: a serialized kiln.wire.Graph
+ *   compile(session, graph, options) -> callable   a serialized
+ *                kiln.wire.Graph and kiln.wire.CompileOptions
+ *   report(callable) -> dict, text(callable, what) -> str   as in kiln.h
  *   run(callable, inputs, seed) -> list  `inputs`: a list of tensors and ints;
  *                                        results: tensors, ints, None
+ *   abandon()                            in a forked child: nothing is ended
  *   Error(code, reason, message)         what all of them raise
  *
  * Compiles and runs do not hold the GIL. Built for the stable ABI of 3.10. */
@@ -17,6 +20,16 @@ static const char kCallable[] = "kiln.callable";
 enum { kInline = 32 }; /* inputs without an allocation */
 
 static PyObject* error_class;
+/* In a child that was forked: the threads that an end would wait for are not
+ * there, so nothing is ended. */
+static int abandoned;
+
+static PyObject* Abandon(PyObject* self, PyObject* nothing) {
+  (void)self;
+  (void)nothing;
+  abandoned = 1;
+  Py_RETURN_NONE;
+}
 
 /* Raises `status`, which is freed. Always NULL. */
 static PyObject* Raise(KilnStatus* status) {
@@ -35,7 +48,7 @@ static PyObject* Load(PyObject* self, PyObject* args) {
   PyObject* tensor_class;
   if (!PyArg_ParseTuple(args, "sO", &path, &tensor_class)) return NULL;
   char message[1024];
-  if (kiln_library.kiln_compile == NULL &&
+  if (kiln_library.kiln_compile_with == NULL &&
       kiln_library_open(path, message, sizeof(message)) != 0) {
     PyErr_SetString(PyExc_ImportError, message);
     return NULL;
@@ -46,6 +59,7 @@ static PyObject* Load(PyObject* self, PyObject* args) {
 
 static void FreeSession(PyObject* capsule) {
   KilnSession* session = PyCapsule_GetPointer(capsule, kSession);
+  if (abandoned) return;
   Py_BEGIN_ALLOW_THREADS; /* it may end a worker */
   kiln_library.kiln_session_close(session);
   Py_END_ALLOW_THREADS;
@@ -76,6 +90,7 @@ static PyObject* OpenSession(PyObject* self, PyObject* args) {
 }
 
 static void FreeCallable(PyObject* capsule) {
+  if (abandoned) return;
   kiln_library.kiln_callable_free(PyCapsule_GetPointer(capsule, kCallable));
 }
 
@@ -84,7 +99,12 @@ static PyObject* Compile(PyObject* self, PyObject* args) {
   PyObject* capsule;
   const char* bytes;
   Py_ssize_t length;
-  if (!PyArg_ParseTuple(args, "Oy#", &capsule, &bytes, &length)) return NULL;
+  const char* options;
+  Py_ssize_t options_length;
+  if (!PyArg_ParseTuple(args, "Oy#y#", &capsule, &bytes, &length, &options,
+                        &options_length)) {
+    return NULL;
+  }
   KilnSession* session = PyCapsule_GetPointer(capsule, kSession);
   if (session == NULL) return NULL;
   KilnGraph* graph = NULL;
@@ -93,12 +113,45 @@ static PyObject* Compile(PyObject* self, PyObject* args) {
   Py_BEGIN_ALLOW_THREADS;
   status = kiln_library.kiln_graph_parse(bytes, (size_t)length, &graph);
   if (status == NULL) {
-    status = kiln_library.kiln_compile(session, graph, &callable);
+    status = kiln_library.kiln_compile_with(session, graph, options,
+                                            (size_t)options_length, &callable);
     kiln_library.kiln_graph_free(graph);
   }
   Py_END_ALLOW_THREADS;
   if (status != NULL) return Raise(status);
   return PyCapsule_New(callable, kCallable, &FreeCallable);
+}
+
+static PyObject* Report(PyObject* self, PyObject* capsule) {
+  (void)self;
+  KilnCallable* callable = PyCapsule_GetPointer(capsule, kCallable);
+  if (callable == NULL) return NULL;
+  KilnReport report = {.struct_size = sizeof(report)};
+  KilnStatus* status = kiln_library.kiln_callable_report(callable, &report);
+  if (status != NULL) return Raise(status);
+  return Py_BuildValue("{si si si sL sL si si}", "artifacts", report.artifacts,
+                       "by_local_worker", report.by_local_worker, "served_from",
+                       (int)report.served_from, "compile_us",
+                       (long long)report.compile_us, "load_us",
+                       (long long)report.load_us, "units_built",
+                       report.units_built, "units_cached", report.units_cached);
+}
+
+static PyObject* Text(PyObject* self, PyObject* args) {
+  (void)self;
+  PyObject* capsule;
+  int what;
+  if (!PyArg_ParseTuple(args, "Oi", &capsule, &what)) return NULL;
+  KilnCallable* callable = PyCapsule_GetPointer(capsule, kCallable);
+  if (callable == NULL) return NULL;
+  const size_t length =
+      kiln_library.kiln_callable_text(callable, (KilnText)what, NULL, 0);
+  char* buffer = PyMem_Malloc(length + 1);
+  if (buffer == NULL) return PyErr_NoMemory();
+  kiln_library.kiln_callable_text(callable, (KilnText)what, buffer, length + 1);
+  PyObject* text = PyUnicode_FromStringAndSize(buffer, (Py_ssize_t)length);
+  PyMem_Free(buffer);
+  return text;
 }
 
 /* A tensor over result `index`. One that views an input keeps them all. */
@@ -199,6 +252,9 @@ static PyMethodDef methods[] = {
     {"load", &Load, METH_VARARGS, "Opens the library; once, before all else."},
     {"open_session", &OpenSession, METH_VARARGS, "A session."},
     {"compile", &Compile, METH_VARARGS, "A callable of a serialized graph."},
+    {"abandon", &Abandon, METH_NOARGS, "After a fork: frees nothing more."},
+    {"report", &Report, METH_O, "What the latest compile took, as a dict."},
+    {"text", &Text, METH_VARARGS, "The plan (1), sources (2), counters (3)."},
     {"run", (PyCFunction)(void (*)(void)) & Run, METH_FASTCALL,
      "Runs a callable on a list of inputs."},
     {NULL, NULL, 0, NULL}};

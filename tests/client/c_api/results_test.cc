@@ -128,5 +128,39 @@ TEST_F(Results, AnAllocatorWithoutMemoryIsAnError) {
   EXPECT_EQ(results, nullptr);
 }
 
+TEST_F(Results, ACallableTellsHowItWasMade) {
+  KilnReport report = {};
+  report.struct_size = sizeof(report);
+  ASSERT_EQ(kiln_callable_report(callable_, &report), nullptr);
+  EXPECT_EQ(report.artifacts, 1);
+  EXPECT_EQ(report.by_local_worker, 1);
+  EXPECT_EQ(report.served_from, KILN_SERVED_FROM_COMPILE);
+  EXPECT_EQ(report.units_built, 1);
+
+  char text[4096];
+  const size_t length =
+      kiln_callable_text(callable_, KILN_TEXT_COUNTERS, text, sizeof(text));
+  EXPECT_EQ(std::string(text).size(), length);
+  EXPECT_NE(std::string(text).find("generated_kernel_count 1\n"),
+            std::string::npos);
+  // A buffer that is too short is filled, and the length told all the same.
+  EXPECT_EQ(kiln_callable_text(callable_, KILN_TEXT_COUNTERS, text, 10),
+            length);
+  EXPECT_EQ(std::string(text).size(), 9);
+  kiln_callable_text(callable_, KILN_TEXT_PLAN, text, sizeof(text));
+  EXPECT_EQ(std::string(text).substr(0, 11), "launch_plan");
+}
+
+TEST_F(Results, OptionsThatAreNoneAreRefused) {
+  KilnGraph* graph = kiln_graph_new("none", KILN_CPU);
+  KilnCallable* callable = nullptr;
+  KilnStatus* status =
+      kiln_compile_with(session_, graph, "\xff\xff", 2, &callable);
+  ASSERT_NE(status, nullptr);
+  EXPECT_STREQ(kiln_status_reason(status), "BAD_OPTION");
+  kiln_status_free(status);
+  kiln_graph_free(graph);
+}
+
 }  // namespace
 }  // namespace kiln

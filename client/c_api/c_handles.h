@@ -1,0 +1,19 @@
+#ifndef KILN_CLIENT_C_API_C_HANDLES_H_
+#define KILN_CLIENT_C_API_C_HANDLES_H_
+
+#include <memory>
+
+#include "client/c_api/kiln.h"
+#include "client/session.h"
+
+// The C types are the C++ ones in a box.
+
+struct KilnSession {
+  std::shared_ptr<kiln::Session> session;
+};
+
+struct KilnCallable {
+  std::shared_ptr<kiln::Callable> callable;
+};
+
+#endif  // KILN_CLIENT_C_API_C_HANDLES_H_

@@ -1,0 +1,86 @@
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "client/c_api/c_handles.h"
+#include "client/c_api/c_status.h"
+#include "client/c_api/kiln.h"
+#include "proto/artifact.pb.h"
+#include "proto/base/status.h"
+#include "proto/plan/plan_text.h"
+
+// What a callable is made of, for those that show it.
+
+namespace kiln {
+namespace {
+
+const wire::CompilePlan& PlanOf(const Executor& executor) {
+  return executor.artifact().view().message().compiled();
+}
+
+std::string SourcesText(const wire::CompilePlan& compiled) {
+  std::string text;
+  for (const wire::TranslationUnit& unit : compiled.units()) {
+    absl::StrAppend(&text, unit.source(), "\n");
+  }
+  return text;
+}
+
+std::string CountersText(const wire::CompilePlan& compiled) {
+  std::string text;
+  for (const wire::Counter& counter : compiled.counters()) {
+    absl::StrAppend(&text, counter.name(), " ", counter.value(), "\n");
+  }
+  return text;
+}
+
+std::string TextOf(const Executor& executor, KilnText what) {
+  const wire::CompilePlan& compiled = PlanOf(executor);
+  switch (what) {
+    case KILN_TEXT_PLAN:
+      return PlanText(compiled.plan());
+    case KILN_TEXT_SOURCES:
+      return SourcesText(compiled);
+    case KILN_TEXT_COUNTERS:
+      return CountersText(compiled);
+  }
+  return "";
+}
+
+}  // namespace
+}  // namespace kiln
+
+KilnStatus* kiln_callable_report(const KilnCallable* callable,
+                                 KilnReport* report) {
+  absl::Status sound = kiln::CheckGiven("callable", callable);
+  if (sound.ok()) sound = kiln::CheckGiven("report", report);
+  if (sound.ok()) {
+    sound = kiln::CheckAtLeast("report: struct_size",
+                               static_cast<int64_t>(report->struct_size),
+                               sizeof(KilnReport));
+  }
+  if (!sound.ok()) return kiln::StatusOf(sound);
+  const kiln::CompileReport found = callable->callable->report();
+  report->artifacts = callable->callable->compiles();
+  report->by_local_worker = found.by_local_worker ? 1 : 0;
+  report->served_from = found.by_local_worker
+                            ? KILN_SERVED_FROM_COMPILE
+                            : static_cast<KilnServedFrom>(found.served_from);
+  report->compile_us = absl::ToInt64Microseconds(found.compile);
+  report->load_us = absl::ToInt64Microseconds(found.load);
+  report->units_built = found.units_built;
+  report->units_cached = found.units_cached;
+  return nullptr;
+}
+
+size_t kiln_callable_text(const KilnCallable* callable, KilnText what,
+                          char* buffer, size_t size) {
+  const std::string text = kiln::TextOf(*callable->callable->executor(), what);
+  if (size > 0) {
+    const size_t copied = std::min(size - 1, text.size());
+    std::memcpy(buffer, text.data(), copied);
+    buffer[copied] = '\0';
+  }
+  return text.size();
+}

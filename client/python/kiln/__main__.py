@@ -1,0 +1,40 @@
+"""``python -m kiln``: the C++ tools of the wheel.
+
+    python -m kiln doctor              looks whether compiles can work here
+    python -m kiln cache WORDS...      what the cache holds: ls, show KEY, purge
+    python -m kiln ctl WORDS...        compilectl on the daemon in use: stats, jobs, ...
+    python -m kiln version
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from . import service
+
+
+def compilectl(words: list[str] | None = None) -> None:
+    """Becomes compilectl, which asks the daemon that compiles would ask. Never returns."""
+    given = sys.argv[1:] if words is None else words
+    path = service.program("compilectl")
+    os.environ.setdefault("KILN_SOCKET", service.socket_in_use())
+    os.execv(path, [path, *given])
+
+
+def main() -> int:
+    """The command line; the exit status."""
+    words = sys.argv[1:]
+    if words[:1] == ["doctor"]:
+        compilectl([*words, "--data-folder", str(service.data_folder())])
+    if words[:1] in (["cache"], ["ctl"]):
+        compilectl(words[1:])
+    if words[:1] == ["version"]:
+        print(f"kiln {service.version()}")
+        return 0
+    print(__doc__.strip(), file=sys.stdout if words[:1] == ["help"] else sys.stderr)
+    return 0 if words[:1] == ["help"] else 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

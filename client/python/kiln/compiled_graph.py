@@ -1,0 +1,220 @@
+"""One ATen graph, compiled beside the program."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+import torch
+from torch import fx
+
+from . import _native, service, wire
+from .config import OPTIONS
+from .counters import counters, metrics
+from .fx_export import Exported, export, value_of
+from .program import make_program
+from .recipe import Recipe, write_recipe
+from .steps import Plan, make_plan
+from .words import Unsupported
+
+# The service has no names, only the numbers of a segment's nodes.
+_NODE = re.compile(r"node #(\d+)")
+_SERVED_FROM_COMPILE = 2
+# What a compile may end with without being a mistake of ours.
+REFUSALS = (_native.Error, Unsupported, LookupError, OSError, ImportError, ValueError)
+
+_recorders: list[list[CompiledGraph]] = []
+
+
+def strict() -> bool:
+    """Whether a graph that Kiln refuses is an error (``KILN_STRICT=1``)."""
+    return os.environ.get("KILN_STRICT", "0") not in ("", "0")
+
+
+def words_of(error: Exception) -> str:
+    """An error in words, with its reason where Kiln gave one."""
+    if isinstance(error, _native.Error):
+        _, reason, message = error.args
+        return f"{reason}: {message}" if reason else message
+    return str(error) if isinstance(error, Unsupported) else f"{type(error).__name__}: {error}"
+
+
+class SegmentRefused(Exception):
+    """What the service said of one segment: ``error``, and the FX node that it named, if it did."""
+
+    def __init__(self, error: _native.Error, exported: Exported) -> None:
+        super().__init__(words_of(error))
+        self.error = error
+        _, reason, message = error.args
+        found = _NODE.search(message)
+        named = reason == "UNSUPPORTED_OP" and found is not None
+        self.node = exported.nodes[int(found.group(1))] if named else None
+
+
+def _device_of(module: fx.GraphModule) -> torch.device:
+    """The device of a graph's first tensor that Kiln has; the CPU's without one."""
+    for node in module.graph.nodes:
+        value = value_of(node)
+        if isinstance(value, torch.Tensor) and value.device.type in ("cpu", "cuda"):
+            return value.device
+    return torch.device("cpu")
+
+
+def _shape_env_of(module: fx.GraphModule) -> object | None:
+    for node in module.graph.nodes:
+        value = value_of(node)
+        parts = [*value.size(), *value.stride()] if isinstance(value, torch.Tensor) else [value]
+        for part in parts:
+            if isinstance(part, torch.SymInt):
+                return part.node.shape_env
+    return None
+
+
+def wire_options(options: dict[str, object]) -> bytes:
+    """A kiln.wire.CompileOptions: the options, and PyTorch's switches that change results."""
+    matmul = torch.backends.cuda.matmul
+    fields = wire.uint(4, int(matmul.allow_tf32))
+    fields += wire.uint(5, int(matmul.allow_fp16_reduced_precision_reduction))
+    fields += wire.uint(6, int(matmul.allow_bf16_reduced_precision_reduction))
+    for name, option in OPTIONS.items():
+        value = options[name]
+        if option.field == 0:
+            continue
+        if name == "deterministic":
+            value = value or torch.are_deterministic_algorithms_enabled()
+        fields += wire.text(option.field, value) if isinstance(value, str) else wire.uint(option.field, int(value))
+    return wire.data(1, fields)
+
+
+def in_background(work: Callable[[], object]) -> Future:
+    """Runs `work` on a thread that does not keep the program from ending."""
+    done: Future = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # handed to whoever waits
+            done.set_exception(error)
+
+    threading.Thread(target=run, name="kiln-compile", daemon=True).start()
+    return done
+
+
+def count_compile(callable_: object) -> None:
+    """Counts how a segment's callable was come by, and what it is made of."""
+    report = _native.report(callable_)
+    made = report["served_from"] == _SERVED_FROM_COMPILE
+    counters.add("compiles" if made else "cache_hit")
+    if made:
+        counters.add("cache_miss")
+    if report["by_local_worker"]:
+        counters.add("local_compiles")
+    metrics.add(_native.text(callable_, 3))
+
+
+class CompiledGraph:
+    """A graph that is being compiled, or is. Called with the list of its inputs, which it empties,
+    as AOTAutograd's calling convention has it. A call waits for the compile; a graph that Kiln
+    refuses runs in eager mode, after a warning."""
+
+    def __init__(self, module: fx.GraphModule, name: str, options: dict[str, object]) -> None:
+        # Of the instance: Dynamo's wrappers copy an instance's attributes, not its class's.
+        self._boxed_call = True
+        self.module = module
+        self.name = name
+        self.plan: Plan | None = None
+        self.recipe: Recipe | None = None
+        self.callables: list[object] = []
+        self.refusal: str | None = None
+        self.device = _device_of(module)
+        self.options = wire_options(options)
+        self._random_on_host = bool(options["fallback_random"])
+        self._shape_env = _shape_env_of(module)
+        self._run: Callable[[list], Sequence] | None = None
+        self._process = service.process_number()
+        self._done = in_background(self._compile)
+        for recorder in _recorders:
+            recorder.append(self)
+
+    def __call__(self, args: list) -> Sequence:
+        run = self._run
+        if run is None or self._process != service.process_number():
+            run = self.wait()
+        return run(args)
+
+    def wait(self) -> Callable[[list], Sequence]:
+        """What runs the graph, once the compile has ended. Raises under ``KILN_STRICT=1``."""
+        if self._process != service.process_number():
+            self._fall_back("the process was forked after the compile")
+            self._process = service.process_number()
+        elif self._run is None:
+            try:
+                self._run = self._done.result()
+            except REFUSALS as error:
+                if strict():
+                    raise
+                self._fall_back(words_of(error))
+        return self._run
+
+    def _fall_back(self, why: str) -> None:
+        self.refusal = why
+        counters.add("eager_graphs")
+        warnings.warn(f"kiln: graph {self.name} runs in eager mode: {why}", stacklevel=3)
+        self._run = self._eager
+
+    def _eager(self, args: list) -> Sequence:
+        inputs = list(args)
+        args.clear()
+        return self.module(*inputs)
+
+    def _compile(self) -> Callable[[list], Sequence]:
+        refused: dict[str, str] = {}
+        while True:
+            try:
+                return self._compile_without(refused)
+            except Unsupported as error:
+                name = None if error.node is None else error.node.name
+                why: Exception = error
+            except SegmentRefused as error:
+                name, why = error.node, error.error
+            if name is None or name in refused:
+                raise why
+            refused[name] = words_of(why)
+
+    def _compile_without(self, refused: dict[str, str]) -> Callable[[list], Sequence]:
+        """Compiles with the `refused` operators run by PyTorch."""
+        plan = make_plan(self.module.graph, refused, self._random_on_host)
+        # All are written before any is sent: what the wire cannot say is found at once.
+        exported = [
+            export(f"{self.name}.{i}", segment, self._shape_env)
+            for i, segment in enumerate(plan.segments)
+        ]
+        recipe = write_recipe(self.module, plan, exported)
+        session = service.session_of(self.device)
+        callables = []
+        for segment in exported:
+            try:
+                callables.append(_native.compile(session, segment.graph, self.options))
+            except _native.Error as error:
+                raise SegmentRefused(error, segment) from None
+        self.plan, self.recipe, self.callables = plan, recipe, callables
+        counters.add("host_kernels", len(plan.hosts))
+        for callable_ in callables:
+            count_compile(callable_)
+        return make_program(recipe, callables)
+
+
+class recording:
+    """Collects the graphs that are compiled in a block."""
+
+    def __enter__(self) -> list[CompiledGraph]:
+        self._seen: list[CompiledGraph] = []
+        _recorders.append(self._seen)
+        return self._seen
+
+    def __exit__(self, *_: object) -> None:
+        _recorders.remove(self._seen)

@@ -1,0 +1,127 @@
+"""Options of compiles, flat.
+
+    kiln.config.max_fusion_size = 16
+    with kiln.config.patch(emulate_precision_casts=True): ...
+
+    @kiln.config.patch(max_fusion_size=1)
+    def one_kernel_each(): ...
+
+An option is read when a graph is compiled. ``torch.compile(..., options={...})`` sets it for one
+model, ``KILN_OPTIONS="name=value,name=value"`` for a process. Every option is known by name: one
+that is not, or whose pass is not built yet, is refused, never ignored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import types
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class _Option(NamedTuple):
+    default: object
+    field: int  # of kiln.wire.ArtifactOptions; 0: the client's own
+    meaning: str
+
+
+OPTIONS = {
+    "max_fusion_size": _Option(64, 1, "the most loops in one kernel"),
+    "persistent_max_row": _Option(0, 2, "elements of a row kept in registers; 0: by target"),
+    "deterministic": _Option(False, 3, "equal inputs give equal results on every device"),
+    "emulate_precision_casts": _Option(False, 7, "round half types after each operator"),
+    "no_fusion": _Option(False, 8, "one kernel a loop, for debugging"),
+    "cache_tag": _Option("", 9, "a word of your own in every key"),
+    "fallback_random": _Option(False, 0, "random numbers are PyTorch's: random operators run there"),
+}
+
+# Known, and refused with any value but the one that says what is done today.
+NOT_BUILT = {
+    "inplace_padding": False,
+    "can_inplace_pad_graph_input": False,
+    "force_shape_pad": False,
+    "shape_padding": False,
+    "comprehensive_padding": False,
+    "max_autotune": False,
+    "split_reductions": True,
+    "trace": False,
+}
+
+
+def _checked(name: str, value: object) -> object:
+    """The value to keep. AttributeError, NotImplementedError, TypeError with the name in it."""
+    if name in NOT_BUILT:
+        if value != NOT_BUILT[name]:
+            raise NotImplementedError(f"kiln.config.{name} = {value!r}: not built yet")
+        return value
+    option = OPTIONS.get(name)
+    if option is None:
+        raise AttributeError(f"kiln.config.{name}: there is no such option")
+    if type(value) is not type(option.default):
+        due = type(option.default).__name__
+        raise TypeError(f"kiln.config.{name}: found {value!r}, due {due}")
+    return value
+
+
+def _parsed(name: str, text: str) -> object:
+    default = OPTIONS[name].default if name in OPTIONS else NOT_BUILT.get(name)
+    if isinstance(default, bool):
+        words = {"1": True, "true": True, "0": False, "false": False}
+        if text.lower() not in words:
+            raise ValueError(f"KILN_OPTIONS: {name}: found {text!r}, due 0 or 1")
+        return words[text.lower()]
+    return int(text) if isinstance(default, int) else text
+
+
+def _from_environment() -> dict[str, object]:
+    found = {}
+    for word in os.environ.get("KILN_OPTIONS", "").split(","):
+        if not word.strip():
+            continue
+        name, mark, text = (part.strip() for part in word.partition("="))
+        if not mark:
+            raise ValueError(f"KILN_OPTIONS: found {word!r}, due name=value")
+        found[name] = _checked(name, _parsed(name, text))
+    return found
+
+
+class _Config(types.ModuleType):
+    """This module: attributes are options."""
+
+    def __getattr__(self, name: str) -> object:
+        values = self.__dict__["_values"]
+        if name not in values:
+            raise AttributeError(f"kiln.config.{name}: there is no such option")
+        return values[name]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name.startswith("__"):
+            super().__setattr__(name, value)
+            return
+        self.__dict__["_values"][name] = _checked(name, value)
+
+    def snapshot(self, **changes: object) -> dict[str, object]:
+        """All options as they are now, with `changes`."""
+        values = dict(self.__dict__["_values"])
+        for name, value in changes.items():
+            values[name] = _checked(name, value)
+        return values
+
+    @contextlib.contextmanager
+    def patch(self, **changes: object) -> Iterator[None]:
+        """Sets options for a block, or, as a decorator, for each call of a function."""
+        before = self.snapshot()
+        after = self.snapshot(**changes)
+        self.__dict__["_values"] = after
+        try:
+            yield
+        finally:
+            self.__dict__["_values"] = before
+
+
+_values = {name: option.default for name, option in OPTIONS.items()}
+_values.update(NOT_BUILT)
+_values.update(_from_environment())
+sys.modules[__name__].__class__ = _Config

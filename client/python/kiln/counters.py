@@ -1,0 +1,58 @@
+"""What this process's compiles came to.
+
+``kiln.counters`` is a dict of numbers; ``kiln.counters.clear()`` starts anew, and a name that was
+not counted is 0. ``kiln.metrics`` sums up what the compiled graphs are made of.
+"""
+
+from __future__ import annotations
+
+import collections
+import threading
+
+_lock = threading.Lock()
+
+
+class Counters(collections.Counter):
+    """Counts by name; thread-safe to add to.
+
+    ``compiles``: graphs that the service compiled for us. ``cache_hit``: served from its cache, or
+    by a compile of another's. ``cache_miss``: neither. ``recompiles``: artifacts made since a guard
+    failed. ``host_kernels``: operators that PyTorch runs. ``eager_graphs``: graphs that Kiln refused.
+    """
+
+    def add(self, name: str, number: int = 1) -> None:
+        with _lock:
+            self[name] += number
+
+
+class Metrics:
+    """Sums over the graphs compiled since ``reset()``."""
+
+    NAMES = (
+        "num_bytes_accessed",
+        "generated_kernel_count",
+        "extern_call_count",
+        "launch_count",
+        "num_comprehensive_padding",
+    )
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """All numbers to 0."""
+        with _lock:
+            for name in self.NAMES:
+                setattr(self, name, 0)
+
+    def add(self, text: str) -> None:
+        """Adds an artifact's counters: a line each, name and number."""
+        with _lock:
+            for line in text.splitlines():
+                name, number = line.rsplit(" ", 1)
+                if name in self.NAMES:
+                    setattr(self, name, getattr(self, name) + int(number))
+
+
+counters = Counters()
+metrics = Metrics()

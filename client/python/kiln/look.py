@@ -1,0 +1,92 @@
+"""Looking at what was compiled: ``kiln.explain`` and ``kiln.get_code``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+
+from . import _native
+from .compiled_graph import REFUSALS, CompiledGraph, recording, words_of
+
+_PLAN, _SOURCES = 1, 2
+
+
+@dataclass
+class GraphReport:
+    """One graph: how many segments Kiln compiled, what PyTorch runs and why, or why all of it."""
+
+    name: str
+    segments: int
+    host_kernels: dict[str, str]
+    refusal: str | None = None
+
+
+@dataclass
+class Explanation:
+    """What became of a call's graphs. ``print`` it."""
+
+    graphs: list[GraphReport] = field(default_factory=list)
+
+    @property
+    def host_kernels(self) -> dict[str, str]:
+        """{graph.node: why} of all operators that PyTorch runs."""
+        return {
+            f"{graph.name}.{node}": why
+            for graph in self.graphs
+            for node, why in graph.host_kernels.items()
+        }
+
+    def __str__(self) -> str:
+        lines = []
+        for graph in self.graphs:
+            if graph.refusal is not None:
+                lines.append(f"{graph.name}: runs in eager mode: {graph.refusal}")
+                continue
+            lines.append(
+                f"{graph.name}: {graph.segments} compiled, {len(graph.host_kernels)} host kernels"
+            )
+            lines += [f"  {node}: {why}" for node, why in graph.host_kernels.items()]
+        return "\n".join(lines) or "no graph was compiled"
+
+
+def _compiled(fn: Callable, args: tuple, kwargs: dict) -> list[CompiledGraph]:
+    """The graphs of one call of `fn`, each compiled or refused."""
+    torch._dynamo.reset()
+    with recording() as graphs:
+        torch.compile(fn, backend="kiln")(*args, **kwargs)
+    for graph in graphs:
+        try:
+            graph.wait()
+        except REFUSALS as error:
+            graph.refusal = words_of(error)
+    torch._dynamo.reset()
+    return graphs
+
+
+def explain(fn: Callable, *args: object, **kwargs: object) -> Explanation:
+    """Calls `fn` under the backend, anew, and tells what became of its graphs. Forgets what
+    Dynamo had compiled."""
+    out = Explanation()
+    for graph in _compiled(fn, args, kwargs):
+        plan = graph.plan
+        out.graphs.append(
+            GraphReport(
+                graph.name,
+                0 if plan is None else len(plan.segments),
+                {} if plan is None else plan.hosts,
+                graph.refusal,
+            )
+        )
+    return out
+
+
+def get_code(fn: Callable, *args: object, **kwargs: object) -> list[str]:
+    """Calls `fn` under the backend, anew, and gives the plan and the kernels' sources of each
+    segment that was compiled. A backward is among them where the call asked for one."""
+    return [
+        _native.text(callable_, _PLAN) + "\n" + _native.text(callable_, _SOURCES)
+        for graph in _compiled(fn, args, kwargs)
+        for callable_ in graph.callables
+    ]

@@ -1,0 +1,229 @@
+"""How a graph is run, as plain data: made once from a plan, and good in another process.
+
+A call keeps its values in numbered places: its inputs first, then constants, then what steps give.
+A recipe says which step takes what from where, and which places nobody needs afterwards, so that
+tensors die as early as they do in eager mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import sympy
+import torch
+from torch import fx
+
+from .fx_export import Exported, Segment, is_symbolic, value_of
+from .steps import HostStep, Plan
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where an integer of a call is: a value of its own, or a number of a tensor's layout."""
+
+    place: int
+    kind: str = "value"  # "size", "stride", "offset"
+    dim: int = 0
+
+    def read(self, values: Sequence) -> int:
+        held = values[self.place]
+        if self.kind == "value":
+            return held
+        if self.kind == "size":
+            return held.shape[self.dim]
+        return held.stride(self.dim) if self.kind == "stride" else held.storage_offset()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A value of the call."""
+
+    place: int
+
+    def get(self, values: Sequence) -> object:
+        return values[self.place]
+
+    def places(self) -> set[int]:
+        return {self.place}
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """The same in every call."""
+
+    value: object
+
+    def get(self, values: Sequence) -> object:
+        return self.value
+
+    def places(self) -> set[int]:
+        return set()
+
+
+@dataclass(frozen=True)
+class Sized:
+    """An expression over symbols."""
+
+    expr: sympy.Expr
+    sources: tuple[tuple[sympy.Symbol, Source], ...]
+
+    def get(self, values: Sequence) -> int | bool:
+        known = {symbol: sympy.Integer(source.read(values)) for symbol, source in self.sources}
+        result = self.expr.xreplace(known)
+        return bool(result) if result.is_Boolean else int(result)
+
+    def places(self) -> set[int]:
+        return {source.place for _, source in self.sources}
+
+
+Item = Place | Fixed | Sized
+
+
+@dataclass
+class KilnRecipe:
+    """A segment: its wire graph, and where a call's inputs and results are."""
+
+    graph: bytes
+    takes: list[int]
+    gives: list[int]
+    symbols: list[Source]  # inputs by value, after the tensors
+    has_random: bool
+    drops: list[int] = field(default_factory=list)
+
+
+@dataclass
+class HostRecipe:
+    """An operator that PyTorch runs. In ``args`` and ``kwargs`` an Item stands for a value."""
+
+    target: object
+    args: tuple
+    kwargs: dict
+    gives: int
+    drops: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Recipe:
+    """All of a graph."""
+
+    inputs: int
+    places: int
+    constants: list[tuple[int, object]]
+    steps: list[KilnRecipe | HostRecipe]
+    results: list[Item]
+
+
+class _Writer:
+    def __init__(self, module: fx.GraphModule) -> None:
+        self._places: dict[fx.Node, int] = {}
+        self._sources: dict[sympy.Symbol, Source] = {}
+        inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
+        for node in inputs:
+            self._learn(node, self._place(node))
+        self.inputs = len(inputs)
+        self.constants = [
+            (self._place(node), _attribute(module, node.target))
+            for node in module.graph.nodes
+            if node.op == "get_attr"
+        ]
+
+    def count(self) -> int:
+        return len(self._places)
+
+    def _place(self, node: fx.Node) -> int:
+        return self._places.setdefault(node, len(self._places))
+
+    def _learn(self, node: fx.Node, place: int) -> None:
+        """Remembers the symbols that stand alone in what a node gives."""
+        value = value_of(node)
+        found: list[tuple[object, Source]] = []
+        if isinstance(value, torch.Tensor):
+            found += [(size, Source(place, "size", d)) for d, size in enumerate(value.size())]
+            found += [(step, Source(place, "stride", d)) for d, step in enumerate(value.stride())]
+            found.append((value.storage_offset(), Source(place, "offset")))
+        elif isinstance(value, torch.SymInt):
+            found.append((value, Source(place)))
+        for part, source in found:
+            if isinstance(part, torch.SymInt) and part.node.expr.is_Symbol:
+                symbol = part.node.expr
+                if symbol not in self._sources or source.kind == "value":
+                    self._sources[symbol] = source
+
+    def _source(self, symbol: sympy.Symbol) -> Source:
+        if symbol not in self._sources:
+            raise LookupError(f"symbol {symbol}: no input is it")
+        return self._sources[symbol]
+
+    def segment(self, segment: Segment, exported: Exported) -> KilnRecipe:
+        takes = [self._places[node] for node in segment.inputs]
+        symbols = [self._source(symbol) for symbol in exported.symbols]
+        gives = [self._place(node) for node in segment.outputs]
+        for node, place in zip(segment.outputs, gives):
+            self._learn(node, place)
+        return KilnRecipe(exported.graph, takes, gives, symbols, exported.has_random)
+
+    def host(self, step: HostStep) -> HostRecipe:
+        node = step.node
+        args, kwargs = fx.node.map_arg((node.args, node.kwargs), self.item)
+        place = self._place(node)
+        self._learn(node, place)
+        return HostRecipe(node.target, args, dict(kwargs), place)
+
+    def item(self, value: object) -> Item:
+        if not isinstance(value, fx.Node):
+            return Fixed(value)
+        if value in self._places:
+            return Place(self._places[value])
+        if not is_symbolic(value):
+            raise LookupError(f"{value.name}: no step gives it")
+        held = value_of(value)
+        if isinstance(held, (int, float)):
+            return Fixed(held)
+        symbols = sorted(held.node.expr.free_symbols, key=str)
+        return Sized(held.node.expr, tuple((symbol, self._source(symbol)) for symbol in symbols))
+
+
+def _attribute(module: fx.GraphModule, target: str) -> object:
+    held: object = module
+    for name in target.split("."):
+        held = getattr(held, name)
+    return held
+
+
+def items_of(args: object) -> Iterable[Item]:
+    """The items anywhere in an operator's arguments."""
+    if isinstance(args, (Place, Fixed, Sized)):
+        yield args
+    elif isinstance(args, dict):
+        yield from items_of(list(args.values()))
+    elif isinstance(args, (list, tuple)):
+        for arg in args:
+            yield from items_of(arg)
+    elif isinstance(args, slice):
+        yield from items_of([args.start, args.stop, args.step])
+
+
+def _used(step: KilnRecipe | HostRecipe) -> set[int]:
+    if isinstance(step, KilnRecipe):
+        return {*step.takes, *step.gives, *(source.place for source in step.symbols)}
+    return {step.gives}.union(*(item.places() for item in items_of([step.args, step.kwargs])))
+
+
+def write_recipe(module: fx.GraphModule, plan: Plan, exported: Sequence[Exported]) -> Recipe:
+    """The recipe of a plan. ``exported``: its segments, in order. LookupError for a symbol or
+    value that nothing gives."""
+    writer = _Writer(module)
+    pending = iter(exported)
+    steps = [
+        writer.segment(step, next(pending)) if isinstance(step, Segment) else writer.host(step)
+        for step in plan.steps
+    ]
+    (output,) = (node for node in module.graph.nodes if node.op == "output")
+    results = [writer.item(item) for item in output.args[0]]
+    needed = set().union(*(item.places() for item in results))
+    for step in reversed(steps):
+        used = _used(step)
+        step.drops = sorted(used - needed)
+        needed |= used
+    return Recipe(writer.inputs, writer.count(), writer.constants, steps, results)

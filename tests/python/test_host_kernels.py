@@ -1,0 +1,81 @@
+"""Operators that Kiln does not compile run in PyTorch, in their places, and are told of."""
+
+import torch
+from torch import nn
+
+import kiln
+
+
+def assert_compiles_right(fn, *args):
+    torch.testing.assert_close(torch.compile(fn, backend="kiln")(*args), fn(*args), rtol=1e-4, atol=1e-4)
+
+
+def test_an_unknown_operator_runs_between_two_segments():
+    def fn(x):
+        return torch.linalg.inv(torch.relu(x) + torch.eye(8) * 9) * 2 + 1
+
+    x = torch.randn(8, 8)
+    assert_compiles_right(fn, x)
+    told = kiln.explain(fn, x)
+    assert len(told.graphs) == 1
+    assert told.graphs[0].segments == 2
+    (why,) = told.host_kernels.values()
+    assert "aten.linalg_inv_ex.default" in why
+
+
+def test_operators_on_unrelated_paths_share_their_segments():
+    def fn(x, y):
+        a, b = torch.relu(x) + 1, torch.relu(y) + 2
+        return torch.linalg.det(a) + 1, torch.linalg.det(b) + 2
+
+    x, y = torch.randn(4, 4), torch.randn(4, 4)
+    assert_compiles_right(fn, x, y)
+    assert kiln.explain(fn, x, y).graphs[0].segments == 2
+
+
+def test_complex_numbers_run_in_pytorch():
+    def fn(x):
+        return torch.fft.fft(x * 2).abs() + 1
+
+    x = torch.randn(16)
+    assert_compiles_right(fn, x)
+    assert any("complex64" in why or "fft" in why for why in kiln.explain(fn, x).host_kernels.values())
+
+
+def test_gradients_go_through_host_kernels():
+    x = torch.randn(5, 5, requires_grad=True)
+    eye = torch.eye(5) * 5
+
+    def fn(x):
+        return torch.linalg.inv(torch.tanh(x) + eye).square().sum()
+
+    (due,) = torch.autograd.grad(fn(x), x)
+    (got,) = torch.autograd.grad(torch.compile(fn, backend="kiln")(x), x)
+    torch.testing.assert_close(got, due, rtol=1e-4, atol=1e-4)
+
+
+def test_a_custom_operator_that_mutates_does_so():
+    @torch.library.custom_op("kiln_tests::add_one", mutates_args={"x"})
+    def add_one(x: torch.Tensor) -> None:
+        x.add_(1)
+
+    def fn(x):
+        y = x * 2
+        add_one(y)
+        return y + x
+
+    assert_compiles_right(fn, torch.randn(6))
+
+
+def test_a_graph_of_host_kernels_alone_runs():
+    assert_compiles_right(torch.linalg.inv, torch.randn(4, 4) + torch.eye(4) * 5)
+
+
+def test_a_large_constant_travels_as_an_input():
+    table = torch.randn(600, 600)  # over 1 MiB
+
+    class Lookup(nn.Module):
+        def forward(self, i):
+            return table[i] * 2
+
+    assert_compiles_right(Lookup(), torch.tensor([3, 5]))

@@ -1,0 +1,116 @@
+"""kiln.config, kiln.counters, kiln.metrics, kiln.get_code, kiln.explain."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import kiln
+
+
+def call(fn, *args, **options):
+    torch._dynamo.reset()
+    return torch.compile(fn, backend="kiln", **options)(*args)
+
+
+def test_an_option_that_is_unknown_or_not_built_is_refused_by_name():
+    with pytest.raises(AttributeError, match="nonsense"):
+        kiln.config.nonsense = 1
+    with pytest.raises(AttributeError, match="nonsense"):
+        print(kiln.config.nonsense)
+    for name in ("max_autotune", "inplace_padding", "force_shape_pad", "trace"):
+        with pytest.raises(NotImplementedError, match=name):
+            setattr(kiln.config, name, True)
+        setattr(kiln.config, name, False)  # as it is
+    with pytest.raises(TypeError, match="max_fusion_size"):
+        kiln.config.max_fusion_size = "many"
+
+
+def test_a_patch_lasts_for_its_block_or_its_function():
+    @kiln.config.patch(max_fusion_size=3)
+    def inside():
+        return kiln.config.max_fusion_size
+
+    with kiln.config.patch(max_fusion_size=2):
+        assert kiln.config.max_fusion_size == 2
+        assert inside() == 3
+        assert kiln.config.max_fusion_size == 2
+    assert kiln.config.max_fusion_size == 64
+
+
+def test_options_reach_the_compiler():
+    def fn(x):
+        return F.relu(x).sum(1) + F.gelu(x).sum(1)
+
+    x = torch.randn(8, 8)
+    kiln.metrics.reset()
+    call(fn, x)
+    fused = kiln.metrics.generated_kernel_count
+    kiln.metrics.reset()
+    call(fn, x, options={"no_fusion": True})
+    assert kiln.metrics.generated_kernel_count > fused > 0
+    assert kiln.metrics.num_bytes_accessed > 0
+
+
+def test_an_option_out_of_bounds_is_an_error_with_its_name():
+    with pytest.raises(kiln.KilnError, match="max_fusion_size"):
+        call(lambda x: x + 1, torch.randn(3), options={"max_fusion_size": 100000})
+
+
+def test_a_mode_that_is_not_built_is_refused_by_name():
+    with pytest.raises(Exception, match="reduce-overhead"):
+        call(lambda x: x + 1, torch.randn(3), mode="reduce-overhead")
+
+
+def test_the_same_graph_again_is_a_cache_hit():
+    x = torch.randn(3, 5)
+    kiln.counters.clear()
+    call(lambda x: torch.cos(x) * 3.25, x)
+    assert (kiln.counters["compiles"], kiln.counters["cache_hit"]) == (1, 0)
+    call(lambda x: torch.cos(x) * 3.25, x)
+    assert (kiln.counters["compiles"], kiln.counters["cache_hit"]) == (1, 1)
+
+
+def test_a_cache_tag_is_part_of_the_key():
+    x = torch.randn(3, 5)
+    kiln.counters.clear()
+    for tag in ("one", "two"):
+        call(lambda x: torch.sin(x) * 4.25, x, options={"cache_tag": tag})
+    assert kiln.counters["compiles"] == 2
+
+
+def test_get_code_gives_plan_and_sources():
+    (code,) = kiln.get_code(lambda x: F.relu(x) + 1, torch.randn(4, 4))
+    assert code.startswith("launch_plan")
+    assert 'extern "C"' in code
+
+
+def run_python(text, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", text], env={**os.environ, **environment}, capture_output=True, text=True
+    )
+
+
+ADD = 'import torch; print(torch.compile(lambda x: x + 1, backend="kiln")(torch.zeros(2)).tolist())'
+
+
+def test_kiln_disable_is_eager_mode():
+    done = run_python(ADD + "; import sys; print('kiln._native' in sys.modules)", KILN_DISABLE="1", KILN_ADDR="unix:/nowhere")
+    assert done.returncode == 0, done.stderr
+    assert "[1.0, 1.0]" in done.stdout
+    assert "KilnError" not in done.stderr and "no daemon" not in done.stderr
+
+
+def test_kiln_options_that_are_wrong_are_one_clear_error():
+    done = run_python(ADD, KILN_OPTIONS="nonsense=1")
+    assert done.returncode != 0
+    assert "kiln.config.nonsense: there is no such option" in done.stderr
+
+
+def test_the_programs_are_at_hand():
+    done = subprocess.run([sys.executable, "-m", "kiln", "version"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("kiln 0.")
