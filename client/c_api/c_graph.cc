@@ -214,7 +214,9 @@ KilnGraph* kiln_graph_new(const char* name, KilnDevice device) {
       *graph,
       kiln::CheckRange("device", kiln::NumberOf(device), KILN_CPU, KILN_CUDA),
       "graph");
-  if (device == KILN_CUDA) graph->device = kiln::wire::DEVICE_TYPE_CUDA;
+  if (kiln::NumberOf(device) == KILN_CUDA) {
+    graph->device = kiln::wire::DEVICE_TYPE_CUDA;
+  }
   return graph;
 }
 
