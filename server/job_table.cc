@@ -31,6 +31,7 @@ absl::StatusOr<JobShare> JobTable::RunOnce(
 absl::StatusOr<JobRole> JobTable::Join(
     const Digest& key, std::shared_ptr<const CompileOrder> order,
     absl::string_view graph_name, std::shared_ptr<Waiter> waiter) {
+  RETURN_IF_ERROR(waiter->StillWaits());
   MutexLock lock(&mu_);
   if (draining_) {
     return MakeError(ErrorReason::kDraining,

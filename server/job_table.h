@@ -93,6 +93,7 @@ class JobTable {
   //   ABORTED            JOB_POISONED  the job ended two workers lately
   //   UNAVAILABLE        DRAINING      after Drain; also for a job under way,
   //                                    since its outcome may come too late
+  //   CANCELLED, DEADLINE_EXCEEDED     the waiter waits no more
   absl::StatusOr<JobRole> Join(const Digest& key,
                                std::shared_ptr<const CompileOrder> order,
                                absl::string_view graph_name,

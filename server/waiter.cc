@@ -52,6 +52,13 @@ void Waiter::Cancel() {
   posted_.Signal();
 }
 
+absl::Status Waiter::StillWaits() const {
+  if (cancelled()) return absl::CancelledError("call: the caller has gone");
+  if (deadline_ > absl::Now()) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      "call: its deadline passed before its job was begun");
+}
+
 bool Waiter::cancelled() const {
   MutexLock lock(&mu_);
   return cancelled_;

@@ -65,6 +65,9 @@ class Waiter {
   void Cancel() ABSL_LOCKS_EXCLUDED(mu_);
   bool cancelled() const ABSL_LOCKS_EXCLUDED(mu_);
 
+  // OK while the caller waits; else CANCELLED or DEADLINE_EXCEEDED.
+  absl::Status StillWaits() const ABSL_LOCKS_EXCLUDED(mu_);
+
   absl::Time deadline() const { return deadline_; }
 
  private:

@@ -59,6 +59,17 @@ TEST(JobTable, CallersOfOneKeyShareOneJob) {
   EXPECT_TRUE(t.table.Snapshot().empty());
 }
 
+TEST(JobTable, ACallerThatWaitsNoMoreBeginsNoJob) {
+  Table t;
+  const auto late = std::make_shared<Waiter>(absl::InfinitePast());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(t.Join("a", late).status()));
+  const auto gone = PatientWaiter();
+  gone->Cancel();
+  EXPECT_TRUE(absl::IsCancelled(t.Join("a", gone).status()));
+  EXPECT_EQ(t.queue.size(), 0);
+  EXPECT_TRUE(t.table.Snapshot().empty());
+}
+
 TEST(JobTable, AQueuedJobEndsWithItsLastWaiter) {
   Table t;
   const auto first = PatientWaiter();
