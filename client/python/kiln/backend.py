@@ -8,15 +8,20 @@ each waits for its own.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 from collections.abc import Callable, Sequence
 
+import torch
 from torch import fx
+from torch._dynamo.utils import flatten_graph_inputs
+from torch._functorch.aot_autograd import SerializableAOTDispatchCompiler, aot_module_simplified
+from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._guards import CompileContext
 
 from . import config, service
-from .compiled_graph import CompiledGraph
+from .compiled_graph import CompiledGraph, wire_options
 from .counters import counters
 
 _numbers = itertools.count()
@@ -53,23 +58,40 @@ def kiln(
         return module.forward
     service.load_library()
     _count_recompile()
-    return _aot(values)(module, example_inputs)
+    if any(isinstance(value, (list, tuple, dict)) for value in example_inputs):
+        return flatten_graph_inputs(module, example_inputs, lambda m, e: _aot(m, e, values))
+    return _aot(module, example_inputs, values)
 
 
-def _aot(values: dict[str, object]) -> Callable[..., object]:
-    from functorch.compile import min_cut_rematerialization_partition
-    from torch._dynamo.backends.common import aot_autograd
+def cache_tag(options: dict[str, object]) -> str:
+    """What an entry of AOTAutograd's own cache is good for: this backend, build and options."""
+    words = [service.build_number(), wire_options(options).hex(), str(options["fallback_random"])]
+    return "kiln-" + hashlib.sha256(" ".join(words).encode()).hexdigest()[:32]
 
-    def compiler(kind: str) -> Callable[..., CompiledGraph]:
-        def compile_graph(module: fx.GraphModule, example_inputs: Sequence[object]) -> CompiledGraph:
+
+def _aot(
+    module: fx.GraphModule, example_inputs: Sequence[object], values: dict[str, object]
+) -> Callable[..., object]:
+    def compile_graph(kind: str) -> Callable[..., CompiledGraph]:
+        def compile_(module: fx.GraphModule, example_inputs: Sequence[object]) -> CompiledGraph:
             return CompiledGraph(module, f"{kind}_{next(_numbers)}", values)
 
-        return compile_graph
+        return SerializableAOTDispatchCompiler(CompiledGraph, compile_)
 
-    return aot_autograd(
-        fw_compiler=compiler("forward"),
-        bw_compiler=compiler("backward"),
-        inference_compiler=compiler("inference"),
-        partition_fn=min_cut_rematerialization_partition,
-        keep_inference_input_mutations=True,
-    )
+    tag = torch.compiler.config.cache_key_tag + cache_tag(values)
+    with (
+        torch._functorch.config.patch(
+            bundled_autograd_cache=True, force_non_lazy_backward_lowering=True
+        ),
+        torch.compiler.config.patch(cache_key_tag=tag),
+    ):
+        called = aot_module_simplified(
+            module,
+            example_inputs,
+            fw_compiler=compile_graph("forward"),
+            bw_compiler=compile_graph("backward"),
+            inference_compiler=compile_graph("inference"),
+            partition_fn=min_cut_rematerialization_partition,
+            keep_inference_input_mutations=True,
+        )
+    return torch._dynamo.disable(called, reason="it is compiled")

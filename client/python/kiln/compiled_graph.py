@@ -11,14 +11,16 @@ from concurrent.futures import Future
 
 import torch
 from torch import fx
+from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache, FXGraphCacheMiss
+from torch._inductor.output_code import OutputCode
 
 from . import _native, service, wire
 from .config import OPTIONS
 from .counters import counters, metrics
 from .fx_export import Exported, export, value_of
-from .program import make_program
-from .recipe import Recipe, write_recipe
-from .steps import Plan, make_plan
+from .program import make_program, untraced
+from .recipe import Recipe, kiln_steps, write_recipe
+from .steps import make_plan
 from .words import Unsupported
 
 # The service has no names, only the numbers of a segment's nodes.
@@ -116,17 +118,21 @@ def count_compile(callable_: object) -> None:
     metrics.add(_native.text(callable_, 3))
 
 
-class CompiledGraph:
+class CompiledGraph(OutputCode):
     """A graph that is being compiled, or is. Called with the list of its inputs, which it empties,
     as AOTAutograd's calling convention has it. A call waits for the compile; a graph that Kiln
-    refuses runs in eager mode, after a warning."""
+    refuses runs in eager mode, after a warning.
+
+    AOTAutograd's cache keeps its recipe, not its artifacts: those are the service's to keep."""
 
     def __init__(self, module: fx.GraphModule, name: str, options: dict[str, object]) -> None:
+        super().__init__()
         # Of the instance: Dynamo's wrappers copy an instance's attributes, not its class's.
         self._boxed_call = True
-        self.module = module
+        self.module: fx.GraphModule | None = module
         self.name = name
-        self.plan: Plan | None = None
+        self.hosts: dict[str, str] = {}
+        self.segments = 0
         self.recipe: Recipe | None = None
         self.callables: list[object] = []
         self.refusal: str | None = None
@@ -134,12 +140,16 @@ class CompiledGraph:
         self.options = wire_options(options)
         self._random_on_host = bool(options["fallback_random"])
         self._shape_env = _shape_env_of(module)
+        self._start(self._compile)
+
+    def _start(self, work: Callable[[], Callable[[list], Sequence]]) -> None:
         self._run: Callable[[list], Sequence] | None = None
         self._process = service.process_number()
-        self._done = in_background(self._compile)
+        self._done = in_background(work)
         for recorder in _recorders:
             recorder.append(self)
 
+    @untraced
     def __call__(self, args: list) -> Sequence:
         run = self._run
         if run is None or self._process != service.process_number():
@@ -161,6 +171,8 @@ class CompiledGraph:
         return self._run
 
     def _fall_back(self, why: str) -> None:
+        if self.module is None:
+            raise RuntimeError(f"kiln: graph {self.name}: {why}, and it came from a cache: no eager mode")
         self.refusal = why
         counters.add("eager_graphs")
         warnings.warn(f"kiln: graph {self.name} runs in eager mode: {why}", stacklevel=3)
@@ -201,11 +213,59 @@ class CompiledGraph:
                 callables.append(_native.compile(session, segment.graph, self.options))
             except _native.Error as error:
                 raise SegmentRefused(error, segment) from None
-        self.plan, self.recipe, self.callables = plan, recipe, callables
-        counters.add("host_kernels", len(plan.hosts))
+        self.recipe, self.hosts = recipe, plan.hosts
+        return self._finish(callables)
+
+    def _compile_again(self) -> Callable[[list], Sequence]:
+        """Compiles a recipe that came from a cache: its artifacts are the service's to find."""
+        session = service.session_of(self.device)
+        return self._finish(
+            [_native.compile(session, step.graph, self.options) for step in kiln_steps(self.recipe)]
+        )
+
+    def _finish(self, callables: list[object]) -> Callable[[list], Sequence]:
+        self.callables, self.segments = callables, len(callables)
+        counters.add("host_kernels", len(self.hosts))
         for callable_ in callables:
             count_compile(callable_)
-        return make_program(recipe, callables)
+        return make_program(self.recipe, callables)
+
+    # What follows is the interface of PyTorch's OutputCode.
+
+    def __copy__(self) -> CompiledGraph:
+        copied = object.__new__(CompiledGraph)
+        copied.__dict__.update(self.__dict__, _origin=self)
+        return copied
+
+    def prepare_for_serialization(self) -> None:
+        """Waits for the compile. A graph that was refused is not cached. Called on a copy."""
+        try:
+            self._done.result()
+            self.recipe, self.hosts = self._origin.recipe, self._origin.hosts
+        except REFUSALS as error:
+            raise BypassAOTAutogradCache(f"kiln: {words_of(error)}") from None
+
+    _KEPT = ("_boxed_call", "name", "hosts", "recipe", "device", "options")
+
+    def __getstate__(self) -> dict[str, object]:
+        return {key: self.__dict__[key] for key in self._KEPT}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        OutputCode.__init__(self)
+        self.__dict__.update(state)
+        self.module = None
+        self.segments = 0
+        self.refusal = None
+        self.callables = []
+
+    def post_compile(self, *_: object) -> None:
+        """After a load: compiles, or finds what is compiled. A miss when that fails, so that
+        AOTAutograd traces anew."""
+        self._start(self._compile_again)
+        try:
+            self._run = self._done.result()
+        except REFUSALS:
+            raise FXGraphCacheMiss from None
 
 
 class recording:

@@ -70,14 +70,8 @@ def explain(fn: Callable, *args: object, **kwargs: object) -> Explanation:
     Dynamo had compiled."""
     out = Explanation()
     for graph in _compiled(fn, args, kwargs):
-        plan = graph.plan
         out.graphs.append(
-            GraphReport(
-                graph.name,
-                0 if plan is None else len(plan.segments),
-                {} if plan is None else plan.hosts,
-                graph.refusal,
-            )
+            GraphReport(graph.name, graph.segments, graph.hosts, graph.refusal)
         )
     return out
 

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
+import torch._dynamo
 from torch import fx
 
 from . import _native
 from .recipe import Fixed, HostRecipe, KilnRecipe, Place, Recipe, Sized
+
+
+def untraced(function: Callable) -> Callable:
+    """`function`, whose own frame Dynamo leaves alone. Costs a call nothing."""
+    return torch._dynamo.disable(function, recursive=False)
 
 
 def draw_seed() -> int:
@@ -20,6 +26,7 @@ def _bind_segment(step: KilnRecipe, callable_: object) -> Callable[[list], None]
     takes, gives, symbols, has_random = step.takes, step.gives, step.symbols, step.has_random
     run_native = _native.run
 
+    @untraced
     def run(values: list) -> None:
         inputs = [values[place] for place in takes]
         for source in symbols:
@@ -32,7 +39,9 @@ def _bind_segment(step: KilnRecipe, callable_: object) -> Callable[[list], None]
 
 
 def _bind_host(step: HostRecipe) -> Callable[[list], None]:
+    @untraced
     def run(values: list) -> None:
+        @untraced
         def value_of(item: object) -> object:
             return item.get(values) if isinstance(item, (Place, Fixed, Sized)) else item
 
@@ -57,6 +66,7 @@ class Program:
         self._constants = recipe.constants
         self._results = [item.get for item in recipe.results]
 
+    @untraced
     def __call__(self, args: list) -> list:
         values = args + self._padding
         args.clear()
@@ -77,6 +87,7 @@ class DirectProgram:
         self._callable = callable_
         self._has_random = step.has_random
 
+    @untraced
     def __call__(self, args: list) -> list:
         results = _native.run(self._callable, args, draw_seed() if self._has_random else 0)
         args.clear()

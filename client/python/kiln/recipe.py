@@ -102,6 +102,21 @@ class HostRecipe:
     gives: int
     drops: list[int] = field(default_factory=list)
 
+    def __getstate__(self) -> dict[str, object]:
+        # PyTorch's operators cannot be pickled; their names can.
+        state = dict(self.__dict__)
+        if isinstance(self.target, torch._ops.OpOverload):
+            state["target"] = str(self.target).split(".")
+        return state
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        if isinstance(self.target, list):
+            held: object = torch.ops
+            for name in self.target:
+                held = getattr(held, name)
+            self.target = held
+
 
 @dataclass
 class Recipe:
@@ -112,6 +127,11 @@ class Recipe:
     constants: list[tuple[int, object]]
     steps: list[KilnRecipe | HostRecipe]
     results: list[Item]
+
+
+def kiln_steps(recipe: Recipe) -> list[KilnRecipe]:
+    """The segments of a recipe, in order."""
+    return [step for step in recipe.steps if isinstance(step, KilnRecipe)]
 
 
 class _Writer:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import importlib.metadata
 import os
@@ -108,6 +109,18 @@ def socket_in_use() -> str:
 def version() -> str:
     """Of the package that is installed."""
     return importlib.metadata.version("kiln")
+
+
+@functools.cache
+def build_number() -> str:
+    """Another one for each build of the package: its Python and its programs."""
+    digest = hashlib.sha256()
+    for path in sorted(_FOLDER.parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    for name in ("libkiln.so", "kiln-worker"):
+        stat = (_FOLDER / name).stat()
+        digest.update(f"{name} {stat.st_size} {stat.st_mtime_ns}".encode())
+    return digest.hexdigest()
 
 
 def _answers(path: Path) -> bool:

@@ -1,0 +1,205 @@
+"""The daemon, from the program's side: warm starts, many ranks, a daemon that dies, forks, threads."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import warnings
+
+import pytest
+import torch
+
+import kiln
+from kiln import service
+
+TRAIN = """
+import json, sys, torch, torch.nn as nn, torch.nn.functional as F
+import kiln
+from torch._dynamo.utils import counters as dynamo
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.n, self.b = nn.Linear(24, 40), nn.LayerNorm(40), nn.Linear(40, 5)
+    def forward(self, x):
+        return self.b(F.dropout(F.gelu(self.n(self.a(x))), 0.1))
+torch.manual_seed(0)
+model, x = Model(), torch.randn(12, 24)
+called = torch.compile(model, backend="kiln")
+for step in range(3):
+    if step == 2 and sys.argv[1:] == ["kill"]:
+        import os, signal, subprocess
+        folder = os.environ["KILN_CACHE_DIR"]
+        pids = subprocess.run(["pgrep", "-f", f"kilnd .*--data-folder {folder}"], capture_output=True, text=True)
+        for pid in pids.stdout.split(): os.kill(int(pid), signal.SIGKILL)
+        x = torch.randn(7, 24)
+    loss = called(x).square().mean(); model.zero_grad(); loss.backward()
+print(json.dumps({"loss": float(loss), "grad": float(model.a.weight.grad.sum()), **kiln.counters,
+                  "traced": dynamo["aot_autograd"]["autograd_cache_miss"]}))
+"""
+
+
+def start(text, *words, **environment):
+    return subprocess.Popen(
+        [sys.executable, "-W", "always", "-c", text, *words],
+        env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )
+
+
+def answer_of(process):
+    out, errors = process.communicate(timeout=500)
+    assert process.returncode == 0, errors
+    return json.loads(out.splitlines()[-1]), errors
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """A cache of Kiln's and one of AOTAutograd's that are empty."""
+    yield {"KILN_CACHE_DIR": str(tmp_path / "kiln"), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "torch")}
+    end_daemons(tmp_path / "kiln")
+
+
+def daemons(folder):
+    found = subprocess.run(["pgrep", "-f", f"kilnd .*--data-folder {folder}"], capture_output=True, text=True)
+    return [int(pid) for pid in found.stdout.split()]
+
+
+def end_daemons(folder):
+    for pid in daemons(folder):
+        os.kill(pid, 15)
+
+
+def stats_of(folders):
+    done = subprocess.run(
+        [sys.executable, "-m", "kiln", "ctl", "-o", "json", "stats"],
+        env={**os.environ, **folders}, capture_output=True, text=True, check=True,
+    )
+    return {name: int(number) for name, number in re.findall(r'"([a-z_.]+)":\s*"?(\d+)', done.stdout)}
+
+
+def test_a_second_process_compiles_nothing_and_traces_nothing(folders):
+    cold, _ = answer_of(start(TRAIN, **folders))
+    assert cold["compiles"] == 2 and cold["traced"] == 1
+    warm, _ = answer_of(start(TRAIN, **folders))
+    assert "compiles" not in warm
+    assert warm["cache_hit"] == 2
+    assert warm["traced"] == 0
+    assert (warm["loss"], warm["grad"]) == (cold["loss"], cold["grad"])
+
+
+def test_an_entry_of_other_options_is_not_taken(folders):
+    answer_of(start(TRAIN, **folders))
+    other, _ = answer_of(start(TRAIN, KILN_OPTIONS="no_fusion=1", **folders))
+    assert other["traced"] == 1
+    assert other["compiles"] == 2
+
+
+def test_a_purged_artifact_is_compiled_again(folders):
+    answer_of(start(TRAIN, **folders))
+    subprocess.run(
+        [sys.executable, "-m", "kiln", "cache", "purge", "--all"],
+        env={**os.environ, **folders}, check=True, capture_output=True,
+    )
+    again, _ = answer_of(start(TRAIN, **folders))
+    assert again["compiles"] == 2
+
+
+def test_four_ranks_that_start_cold_compile_each_graph_once(folders, tmp_path):
+    # Each has an AOTAutograd cache of its own, as on four machines.
+    ranks = [
+        start(TRAIN, **{**folders, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / f"torch{rank}")})
+        for rank in range(4)
+    ]
+    answers = [answer_of(rank)[0] for rank in ranks]
+    assert len({answer["loss"] for answer in answers}) == 1
+    assert sum(answer.get("compiles", 0) for answer in answers) == 2
+    assert len(daemons(tmp_path / "kiln")) == 1
+    stats = stats_of(folders)
+    assert stats["jobs.started"] == stats["jobs.done"] == 2
+
+
+def test_a_daemon_that_is_killed_in_mid_training_stops_nothing(folders):
+    done, _ = answer_of(start(TRAIN, "kill", **folders))
+    assert done["compiles"] >= 4  # two graphs, and two of the second size
+
+
+def test_without_any_daemon_a_worker_of_the_process_compiles_after_a_warning(folders):
+    done, errors = answer_of(start(TRAIN, KILN_ADDR="unix:/nowhere/kilnd.sock", **folders))
+    assert done["local_compiles"] == 2
+    assert errors.count("no daemon answers at unix:/nowhere/kilnd.sock") == 1
+
+
+def test_the_first_daemon_of_a_list_that_answers_is_taken(folders):
+    own = service.own_daemon()
+    done, errors = answer_of(start(TRAIN, KILN_ADDR=f"unix:/nowhere/kilnd.sock, unix:{own}", **folders))
+    assert "local_compiles" not in done
+    assert "no daemon" not in errors
+
+
+def test_a_cache_folder_that_cannot_be_written_is_a_warning(folders, tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    done, errors = answer_of(start(TRAIN, **{**folders, "KILN_CACHE_DIR": str(blocked / "kiln")}))
+    assert done["local_compiles"] == 2
+    assert "kiln: no daemon" in errors
+
+
+def test_an_address_that_is_none_is_a_clear_error(folders):
+    process = start(TRAIN, KILN_ADDR="gopher", **folders)
+    _, errors = process.communicate(timeout=500)
+    assert process.returncode != 0
+    assert "KILN_ADDR: found 'gopher', due unix:/PATH" in errors
+
+
+def test_a_child_that_was_forked_runs_in_eager_mode_after_a_warning(monkeypatch):
+    called = torch.compile(lambda x: x * 2 + 1, backend="kiln")
+    x = torch.ones(3)
+    called(x)
+    monkeypatch.setenv("KILN_STRICT", "0")
+    child = os.fork()
+    if child == 0:
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            right = called(x).tolist() == [3.0] * 3
+        told = [str(w.message) for w in seen if "forked" in str(w.message)]
+        os._exit(0 if right and len(told) == 1 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert called(x).tolist() == [3.0] * 3
+
+
+def test_threads_call_one_compiled_function_at_once():
+    called = torch.compile(lambda x, w: torch.relu(x @ w) + 1, backend="kiln")
+    x, w = torch.randn(32, 32), torch.randn(32, 32)
+    due = called(x, w)
+    wrong = []
+
+    def work():
+        for _ in range(50):
+            if not torch.equal(called(x, w), due):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_refused_graph_is_an_error_when_strict_and_eager_with_one_warning_when_not(monkeypatch):
+    def fn(x):
+        return x * 2
+
+    bad = {"max_fusion_size": 100000}
+    with pytest.raises(kiln.KilnError, match="max_fusion_size"):
+        torch.compile(fn, backend="kiln", options=bad)(torch.ones(2))
+    torch._dynamo.reset()
+    monkeypatch.setenv("KILN_STRICT", "0")
+    called = torch.compile(fn, backend="kiln", options=bad)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            assert called(torch.ones(2)).tolist() == [2.0, 2.0]
+    told = [str(w.message) for w in seen if "eager" in str(w.message)]
+    assert len(told) == 1 and "max_fusion_size" in told[0]
