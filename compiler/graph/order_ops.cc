@@ -74,6 +74,14 @@ absl::StatusOr<TensorMetas> InferKth(const InferInput& in) {
   ASSIGN_OR_RETURN(TensorMeta values, WithoutDim(in, 2, 3));
   return ValuesAndPlaces(std::move(values));
 }
+// prims.order(x, count, k, largest, how): of each row of x[M, N] the `count`
+// values that `how` names, and where they stood (runtime's extern kernels).
+absl::StatusOr<TensorMetas> InferOrder(const InferInput& in) {
+  const TensorMeta& x = in.tensor(0);
+  if (x.rank() != 2) return Malformed("order: a matrix is due");
+  return ValuesAndPlaces(
+      ContiguousMeta(x.dtype, DimVector{x.sizes[0], in.sym(1)}));
+}
 // median.dim(self, dim, keepdim)
 absl::StatusOr<TensorMetas> InferMedianDim(const InferInput& in) {
   ASSIGN_OR_RETURN(TensorMeta values, WithoutDim(in, 1, 2));
@@ -147,6 +155,10 @@ constexpr OpRow kRows[] = {
      "(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor "
      "values, Tensor indices)",
      InferKth, kDecompose},
+    {"prims.order.default",
+     "(Tensor x, SymInt count, SymInt k, bool largest, str how) -> (Tensor "
+     "values, Tensor places)",
+     InferOrder, Handling::kExtern},
     {"aten.median.default", "(Tensor self) -> Tensor", InferMedian, kDecompose},
     {"aten.median.dim", kMedianDim, InferMedianDim, kDecompose},
     {"aten.nanmedian.default", "(Tensor self) -> Tensor", InferMedian,

@@ -41,7 +41,8 @@ bool NeedsDecomposition(const Node& node) {
 
 // Writes the parts of the i-th old node, and makes each result what it was:
 // its dtype, and the strides that views of it rely on.
-absl::Status Decompose(GraphRewriter& rewriter, uint32_t i, Emitter& e) {
+absl::Status Decompose(GraphRewriter& rewriter, uint32_t i,
+                       const Target& target, Emitter& e) {
   const Node& node = rewriter.old_node(i);
   const DecomposeRow* row = FindDecomposition(*node.op);
   if (row == nullptr) {
@@ -52,7 +53,7 @@ absl::Status Decompose(GraphRewriter& rewriter, uint32_t i, Emitter& e) {
   for (const Argument& arg : node.args) args.push_back(rewriter.Map(arg));
   std::vector<TensorMeta> metas;
   for (ValueId id : node.results) metas.push_back(rewriter.old_meta(id));
-  Decomposition decomposition(*node.op, args, metas, e);
+  Decomposition decomposition(*node.op, args, metas, target, e);
   const Parts parts = row->run(decomposition);
   if (e.status().ok() && parts.size() < metas.size()) {
     e.Fail(absl::InternalError(
@@ -81,7 +82,7 @@ const DecomposeRow* FindDecomposition(const OpDef& op) {
   return (*kTable)[op.index];
 }
 
-absl::StatusOr<Changed> DecomposeComposites(Graph& graph, const PassEnv&) {
+absl::StatusOr<Changed> DecomposeComposites(Graph& graph, const PassEnv& env) {
   bool any = false;
   for (const Node& node : graph.nodes()) any = any || NeedsDecomposition(node);
   if (!any) return Changed::kNo;
@@ -89,7 +90,7 @@ absl::StatusOr<Changed> DecomposeComposites(Graph& graph, const PassEnv&) {
   Emitter e(graph);
   for (uint32_t i = 0; i < rewriter.num_old_nodes(); ++i) {
     if (NeedsDecomposition(rewriter.old_node(i))) {
-      RETURN_IF_ERROR(Decompose(rewriter, i, e));
+      RETURN_IF_ERROR(Decompose(rewriter, i, env.target, e));
     } else {
       rewriter.Keep(i);
     }

@@ -1,5 +1,5 @@
-// Matrix products and convolutions: calls of a library, on strided views. What
-// each takes is the runtime's contract (runtime/extern_kernels).
+// Matrix products, convolutions and sorting: calls of a library, on strided
+// views. What each takes is the runtime's contract (runtime/extern_kernels).
 
 #include <utility>
 
@@ -179,6 +179,20 @@ absl::Status ConvolutionBackward(NodeLowering& n) {
   return Push(n, std::move(call));
 }
 
+// order(x, count, k, largest, how).
+absl::Status Order(NodeLowering& n) {
+  ExternCall call;
+  call.name = "order";
+  call.inputs = {AnyOperand(n, 0)};
+  call.outputs = {ResultView(n, 0), ResultView(n, 1)};
+  call.attributes = {{"how", std::get<std::string>(n.arg(4).v)},
+                     {"k", std::vector<SymExpr>{n.arg(2).sym()}},
+                     {"largest", static_cast<int64_t>(BoolOf(n.arg(3)))}};
+  call.origin = n.origin;
+  n.g.program.steps.push_back(std::move(call));
+  return absl::OkStatus();
+}
+
 struct ExternRow {
   absl::string_view name;
   absl::Status (*lower)(NodeLowering& n);
@@ -194,6 +208,7 @@ constexpr ExternRow kRows[] = {
     {"prims.convolution_activation.default", Convolution},
     {"aten.convolution.default", Convolution},
     {"aten.convolution_backward.default", ConvolutionBackward},
+    {"prims.order.default", Order},
 };
 
 }  // namespace

@@ -105,6 +105,69 @@ RefResults Ordered(RefCall& call, int64_t dim, int64_t count, bool descending) {
   return {call.Make(0, y), call.Make(1, places)};
 }
 
+// prims.order: what the CPU's library gives, by the same algorithms of the
+// standard library and so with the same choice among equals; but for "kth",
+// where the first of equals is taken.
+std::vector<int64_t> Arranged(const Elements& x, const int64_t* row,
+                              int64_t length, RefCall& call) {
+  const std::string how = call.String("how");
+  const int64_t count = call.Int("count");
+  const bool largest = call.Bool("largest");
+  std::vector<int64_t> order(length);
+  std::iota(order.begin(), order.end(), 0);
+  const auto before = [&](int64_t a, int64_t b) {
+    return Before(x, row[a], row[b], largest);
+  };
+  const auto first = order.begin();
+  if (how == "top" || how == "top_unsorted") {
+    if (count == 0) return order;
+    if (count * 64 <= length) {
+      std::partial_sort(first, first + count, order.end(), before);
+    } else {
+      std::nth_element(first, first + count - 1, order.end(), before);
+      if (how == "top") std::sort(first, first + count - 1, before);
+    }
+    return order;
+  }
+  const auto is_nan = [&](int64_t i) {
+    return x.floating && std::isnan(x.f[row[i]]);
+  };
+  const int64_t nans = std::count_if(first, order.end(), is_nan);
+  if (how == "median" && nans > 0)
+    return {*std::find_if(first, order.end(), is_nan)};
+  if (how == "median" || how == "nanmedian") {
+    const int64_t middle = std::max<int64_t>(length - nans - 1, 0) / 2;
+    std::nth_element(first, first + middle, order.end(), before);
+    return {order[middle]};
+  }
+  std::stable_sort(first, order.end(), before);
+  return how == "kth" ? std::vector<int64_t>{order[call.Int("k")]} : order;
+}
+
+RefResults OrderRows(RefCall& call) {
+  const Elements x = call.Load("x");
+  const Rows rows = CutAlong(x.sizes, 1);
+  const int64_t count = call.Int("count");
+  const Sizes sizes = {x.sizes[0], count};
+  Elements y = x.floating ? Elements::Floats(sizes) : Elements::Ints(sizes);
+  Elements places = Elements::Ints(sizes);
+  for (size_t r = 0; r < rows.members.size(); ++r) {
+    const std::vector<int64_t>& members = rows.members[r];
+    const std::vector<int64_t> order =
+        Arranged(x, members.data(), members.size(), call);
+    for (int64_t c = 0; c < count; ++c) {
+      const int64_t to = r * count + c;
+      places.i[to] = order[c];
+      if (x.floating) {
+        y.f[to] = x.f[members[order[c]]];
+      } else {
+        y.i[to] = x.i[members[order[c]]];
+      }
+    }
+  }
+  return {call.Make(0, y), call.Make(1, places)};
+}
+
 RefResults Sort(RefCall& call) {
   const RefTensor self = call.Tensor("self");
   const int64_t dim = call.Int("dim");
@@ -235,6 +298,7 @@ constexpr ReferenceRow kRows[] = {
     {"aten.logcumsumexp.default", Scan<LogAdd>},
     {"aten.cummax.default", RunningExtreme<true>},
     {"aten.cummin.default", RunningExtreme<false>},
+    {"prims.order.default", OrderRows},
     {"aten.sort.default", Sort},
     {"aten.sort.stable", Sort},
     {"aten.topk.default", Topk},

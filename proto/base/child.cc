@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -127,17 +129,22 @@ class SpawnPlan {
 
 absl::StatusOr<Child> Child::Start(const ChildOptions& options) {
   SpawnPlan plan;
-  std::vector<std::string> args = {options.program};
+  // The system would look from the child's folder.
+  std::error_code unknown;
+  const std::filesystem::path whole =
+      std::filesystem::absolute(options.program, unknown);
+  const std::string program = unknown ? options.program : whole.string();
+  std::vector<std::string> args = {program};
   args.insert(args.end(), options.args.begin(), options.args.end());
   std::vector<std::string> env = options.env;
   pid_t pid = -1;
   int error = plan.Fill(options);
   if (error == 0) {
-    error = posix_spawn(&pid, options.program.c_str(), plan.actions(),
-                        plan.attributes(), Pointers(args).data(),
-                        Pointers(env).data());
+    error =
+        posix_spawn(&pid, program.c_str(), plan.actions(), plan.attributes(),
+                    Pointers(args).data(), Pointers(env).data());
   }
-  if (error != 0) return absl::ErrnoToStatus(error, options.program);
+  if (error != 0) return absl::ErrnoToStatus(error, program);
   return Child(pid, options.group);
 }
 

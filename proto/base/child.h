@@ -20,7 +20,8 @@ enum class ChildGroup {
 };
 
 struct ChildOptions {
-  std::string program;            // a path; nothing is searched
+  // A path, relative to the parent's working directory; nothing is searched.
+  std::string program;
   std::vector<std::string> args;  // without the program's name
   std::vector<std::string> env;   // the whole environment, "NAME=value"
   std::string folder;             // working directory; empty: the parent's

@@ -28,6 +28,9 @@ class CpuExterns final : public ExternLibrary {
   }
 
   Prepared Prepare(const ExternProblem& problem) override {
+    if (const auto* order = std::get_if<OrderProblem>(&problem)) {
+      return PreparePlainOrder(*order, device_->threads());
+    }
     const DType dtype =
         std::visit([](const auto& p) { return p.dtype; }, problem);
     if (IsHalf(dtype)) return PrepareUpcast(problem, *this, *device_);

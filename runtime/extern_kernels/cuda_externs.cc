@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "proto/base/mutex.h"
 #include "proto/base/status.h"
 #include "runtime/extern_kernels/cublaslt.h"
@@ -19,6 +20,10 @@ class CudaExterns final : public ExternLibrary {
 
   absl::StatusOr<std::shared_ptr<const PreparedCall>> Prepare(
       const ExternProblem& problem) override {
+    if (std::holds_alternative<OrderProblem>(problem)) {
+      return MakeError(ErrorReason::kUnsupportedOp,
+                       absl::StrCat(Describe(problem), ": on CUDA"));
+    }
     if (const auto* matmul = std::get_if<MatmulProblem>(&problem)) {
       ASSIGN_OR_RETURN(auto library, Matrices());
       return CublasLt::Prepare(std::move(library), *matmul);

@@ -42,7 +42,15 @@
 // spatial dimension (one value serves all), transposed and groups an int;
 // output_mask is two ints. The size of y is the view's own.
 //
-// Every call takes allow_tf32 and allow_reduced_sums, ints, 0 when absent: what
+// Order, of each row of x: values and where they stood, NaN being larger than
+// all numbers. how "sort": all (C = N), equals keeping their order; "top" and
+// "top_unsorted": the C first; "kth": number k, from 0 (C = 1); "median" and
+// "nanmedian" (C = 1): the lower of two in the middle, the first NaN if there is
+// one, or of the numbers alone. largest, an int: sort and top from the largest
+// on. Which of equal values is taken is PyTorch's choice on the CPU. x and
+// values may be of any dtype.
+//
+// Products take allow_tf32 and allow_reduced_sums, ints, 0 when absent: what
 // a library may round for speed (see Precision). CPU libraries have no use for
 // them.
 //
@@ -135,11 +143,30 @@ inline constexpr int kBiasOperand = 3;
 // The operand that is computed.
 int WrittenOperand(ConvolutionProblem::Wanted wanted);
 
-using ExternProblem = std::variant<MatmulProblem, ConvolutionProblem>;
+// The order of each row of x[rows, length]: `count` values and their places.
+struct OrderProblem {
+  enum class How { kSort, kTop, kTopUnsorted, kKth, kMedian, kNanMedian };
+
+  How how = How::kSort;
+  DType dtype = DType::kFloat32;
+  int64_t rows = 0;
+  int64_t length = 0;
+  int64_t count = 0;
+  int64_t k = 0;         // of kKth
+  bool largest = false;  // of kSort and kTop: first
+  // In elements.
+  int64_t x_row = 0, x_column = 0;
+  int64_t values_row = 0, values_column = 0;
+  int64_t places_row = 0, places_column = 0;
+  bool operator==(const OrderProblem&) const = default;
+};
+
+using ExternProblem =
+    std::variant<MatmulProblem, ConvolutionProblem, OrderProblem>;
 
 // The addresses of one call. Of a matmul: a, b, bias (null without), out. Of a
 // convolution: image, weights, result, bias (null without); the wanted one of
-// the first three is written, the others read.
+// the first three is written, the others read. Of an order: x, values, places.
 struct ExternBuffers {
   void* operand[4] = {nullptr, nullptr, nullptr, nullptr};
 };

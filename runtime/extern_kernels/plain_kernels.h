@@ -7,8 +7,8 @@
 #include "runtime/extern_kernels/extern_kernel.h"
 #include "runtime/thread_pool.h"
 
-// Our own loops for what no CPU library computes: f64, integers, and f32 on a
-// machine without oneDNN. Right first: blocked and shared out over threads, not
+// Our own loops for what no CPU library computes: f64, integers, f32 on a
+// machine without oneDNN, and order. Right first: blocked and shared out over threads, not
 // tuned. Equal problems give equal results whatever the number of threads.
 
 namespace kiln {
@@ -21,6 +21,10 @@ absl::StatusOr<std::shared_ptr<const PreparedCall>> PreparePlainMatmul(
 // f32 and f64; sums are taken in f64.
 absl::StatusOr<std::shared_ptr<const PreparedCall>> PreparePlainConvolution(
     const ConvolutionProblem& problem, ThreadPool& threads);
+
+// Every dtype.
+std::shared_ptr<const PreparedCall> PreparePlainOrder(
+    const OrderProblem& problem, ThreadPool& threads);
 
 }  // namespace kiln
 

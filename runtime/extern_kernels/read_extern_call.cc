@@ -365,6 +365,71 @@ absl::StatusOr<Parts> ReadConvolutionBackward(const ExternCall& call) {
   return parts;
 }
 
+absl::StatusOr<OrderProblem::How> HowOf(absl::string_view name) {
+  using How = OrderProblem::How;
+  static constexpr std::pair<absl::string_view, How> kNames[] = {
+      {"sort", How::kSort},     {"top", How::kTop},
+      {"kth", How::kKth},       {"top_unsorted", How::kTopUnsorted},
+      {"median", How::kMedian}, {"nanmedian", How::kNanMedian}};
+  for (const auto& [text, how] : kNames)
+    if (text == name) return how;
+  return MakeError(ErrorReason::kUnsupportedOp,
+                   absl::StrCat("order: how ", name));
+}
+
+// Whether there is what is asked for in each row.
+bool Has(const OrderProblem& p) {
+  switch (p.how) {
+    case OrderProblem::How::kSort:
+      return p.count == p.length;
+    case OrderProblem::How::kTop:
+    case OrderProblem::How::kTopUnsorted:
+      return p.count <= p.length;
+    case OrderProblem::How::kKth:
+      return p.count == 1 && p.k >= 0 && p.k < p.length;
+    case OrderProblem::How::kMedian:
+    case OrderProblem::How::kNanMedian:
+      return p.count == 1 && p.length > 0;
+  }
+  return false;
+}
+
+absl::StatusOr<Parts> ReadOrder(const ExternCall& call) {
+  RETURN_IF_ERROR(CheckCounts(call, 1, 2));
+  const ExternOperand& x = call.inputs[0];
+  const ExternOperand& values = call.outputs[0];
+  const ExternOperand& places = call.outputs[1];
+  Attributes attributes(call.name, call.attributes);
+  OrderProblem problem;
+  ASSIGN_OR_RETURN(const absl::string_view how, attributes.Text("how"));
+  ASSIGN_OR_RETURN(problem.how, HowOf(how));
+  ASSIGN_OR_RETURN(const int64_t largest, attributes.Int("largest", 0));
+  RETURN_IF_ERROR(attributes.Ints("k", 1, 0, &problem.k));
+  RETURN_IF_ERROR(attributes.AllKnown());
+  problem.largest = largest != 0;
+  problem.dtype = x.dtype;
+  if (x.sizes.size() != 2 || values.sizes.size() != 2 ||
+      values.sizes != places.sizes || values.sizes[0] != x.sizes[0] ||
+      values.dtype != x.dtype || places.dtype != DType::kInt64) {
+    return Contradiction(call);
+  }
+  problem.rows = x.sizes[0];
+  problem.length = x.sizes[1];
+  problem.count = values.sizes[1];
+  problem.x_row = x.strides[0], problem.x_column = x.strides[1];
+  problem.values_row = values.strides[0];
+  problem.values_column = values.strides[1];
+  problem.places_row = places.strides[0];
+  problem.places_column = places.strides[1];
+  if (problem.rows > 0 && !Has(problem)) return Contradiction(call);
+  ExternPart part;
+  part.operand[0] = 0;
+  part.operand[1] = 1;
+  part.operand[2] = 2;
+  part.problem = problem;
+  return Parts{part};
+}
+
 }  // namespace
 
 absl::StatusOr<Parts> ReadExternCall(const ExternCall& call) {
@@ -376,56 +441,9 @@ absl::StatusOr<Parts> ReadExternCall(const ExternCall& call) {
   if (call.name == "convolution_backward") {
     return ReadConvolutionBackward(call);
   }
+  if (call.name == "order") return ReadOrder(call);
   return MakeError(ErrorReason::kUnsupportedOp,
                    absl::StrCat("extern call ", call.name));
-}
-
-namespace {
-
-absl::string_view WantedText(ConvolutionProblem::Wanted wanted) {
-  switch (wanted) {
-    case ConvolutionProblem::Wanted::kResult:
-      return "result";
-    case ConvolutionProblem::Wanted::kImage:
-      return "image";
-    case ConvolutionProblem::Wanted::kWeights:
-      return "weights";
-  }
-  return "";
-}
-
-std::string Text(const MatmulProblem& p) {
-  return absl::StrCat("matmul ", ShortName(p.dtype), " ", p.batch, " x [", p.m,
-                      ", ", p.k, "] @ [", p.k, ", ", p.n, "]");
-}
-
-std::string Text(const ConvolutionProblem& p) {
-  const auto extents = [&p](const int64_t* of) {
-    return absl::StrJoin(absl::MakeConstSpan(of, p.spatial), "x");
-  };
-  return absl::StrCat(
-      "convolution ", ShortName(p.dtype), " for its ", WantedText(p.wanted),
-      ": image [", p.batch, ", ", p.image_channels, ", ", extents(p.image),
-      "], window ", extents(p.window), ", result [", p.batch, ", ",
-      p.result_channels, ", ", extents(p.result), "], groups ", p.groups);
-}
-
-}  // namespace
-
-int WrittenOperand(ConvolutionProblem::Wanted wanted) {
-  switch (wanted) {
-    case ConvolutionProblem::Wanted::kImage:
-      return kImageOperand;
-    case ConvolutionProblem::Wanted::kWeights:
-      return kWeightsOperand;
-    case ConvolutionProblem::Wanted::kResult:
-      return kResultOperand;
-  }
-  return kResultOperand;
-}
-
-std::string Describe(const ExternProblem& problem) {
-  return std::visit([](const auto& p) { return Text(p); }, problem);
 }
 
 }  // namespace kiln

@@ -246,6 +246,9 @@ ExternProblem Widened(const ConvolutionProblem& p, Upcast& call) {
   return wide;
 }
 
+// Half types are ordered as they are.
+ExternProblem Widened(const OrderProblem& p, Upcast&) { return p; }
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const PreparedCall>> PrepareUpcast(

@@ -1,4 +1,8 @@
+#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/support/loop_interpreter.h"
@@ -148,6 +152,45 @@ void ConvolveBackward(const ExternCall& call, absl::Span<const MemoryView> in,
       });
 }
 
+// The values of each row of `x` in order, the first of equals first.
+void OrderRows(const ExternCall& call, const MemoryView& x,
+               const MemoryView& values, const MemoryView& places) {
+  std::string how;
+  bool largest = false;
+  for (const Attribute& a : call.attributes) {
+    if (a.name == "how") how = std::get<std::string>(a.value);
+    if (a.name == "largest") largest = std::get<int64_t>(a.value) != 0;
+  }
+  for (int64_t row = 0; row < x.sizes[0]; ++row) {
+    std::vector<int64_t> order(x.sizes[1]);
+    std::iota(order.begin(), order.end(), 0);
+    const auto number = [&](int64_t i) {
+      const Cell cell = x.At({row, i});
+      return IsFloat(x.dtype) ? cell.f : static_cast<double>(cell.i);
+    };
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      const double u = number(a), v = number(b);
+      if (largest) return std::isnan(u) ? !std::isnan(v) : u > v;
+      return std::isnan(v) ? !std::isnan(u) : u < v;
+    });
+    int64_t from = 0;
+    if (how == "kth") from = IntsAttribute(call, "k")[0];
+    if (how == "median" || how == "nanmedian") {
+      const int64_t numbers =
+          std::count_if(order.begin(), order.end(),
+                        [&](int64_t i) { return !std::isnan(number(i)); });
+      const int64_t length = order.size();
+      from = how == "median" && numbers < length
+                 ? numbers
+                 : std::max<int64_t>(numbers - 1, 0) / 2;
+    }
+    for (int64_t c = 0; c < values.sizes[1]; ++c) {
+      values.Set({row, c}, x.At({row, order[from + c]}));
+      places.Set({row, c}, {0, order[from + c]});
+    }
+  }
+}
+
 }  // namespace
 
 absl::Status RunExtern(const ExternCall& call,
@@ -162,6 +205,8 @@ absl::Status RunExtern(const ExternCall& call,
     Convolve(call, inputs, outputs[0]);
   } else if (call.name == "convolution_backward") {
     ConvolveBackward(call, inputs, outputs);
+  } else if (call.name == "order") {
+    OrderRows(call, inputs[0], outputs[0], outputs[1]);
   } else {
     return absl::InternalError(absl::StrCat("extern ", call.name));
   }

@@ -15,6 +15,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "compiler/config/target.h"
 #include "compiler/graph/graph.h"
 #include "compiler/graph_passes/emitter.h"
 
@@ -28,12 +29,15 @@ class Decomposition {
   // All outlive the decomposition. `args`: those of `op`, in schema order,
   // already values of `e`'s graph. `results`: what the node's results were.
   Decomposition(const OpDef& op, absl::Span<const Argument> args,
-                absl::Span<const TensorMeta> results, Emitter& e)
-      : e(e), op_(op), args_(args), results_(results) {}
+                absl::Span<const TensorMeta> results, const Target& target,
+                Emitter& e)
+      : e(e), op_(op), args_(args), results_(results), target_(target) {}
 
   Emitter& e;
 
   const OpDef& op() const { return op_; }
+  // Some operators are a library's on one device and loops on another.
+  const Target& target() const { return target_; }
   size_t num_results() const { return results_.size(); }
   const TensorMeta& result(size_t i) const { return results_[i]; }
 
@@ -63,6 +67,7 @@ class Decomposition {
   const OpDef& op_;
   absl::Span<const Argument> args_;
   absl::Span<const TensorMeta> results_;
+  const Target& target_;
 };
 
 // The dims of `rank` that are not in `dims`.

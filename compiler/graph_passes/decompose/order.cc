@@ -1,7 +1,7 @@
-// Order without a sorting network: the place of an element is the number of
-// elements that come before it. That is n * n comparisons along the dimension,
-// all independent, in one fused nest: right for the sizes that models sort
-// (experts of a router, candidates of a beam).
+// On the CPU sorting is a library call, row by row. On CUDA the place of an
+// element is the number of elements that come before it: n * n comparisons along
+// the dimension, all independent, in one fused nest, right for the sizes that
+// models sort (experts of a router, candidates of a beam).
 
 #include <utility>
 
@@ -61,6 +61,32 @@ struct Ordered {
   ValueId values, places;
 };
 
+bool HasLibrary(const Decomposition& d) {
+  return d.target().kind == TargetKind::kCpu;
+}
+
+// One call of the library on the rows of `x` along `dim`; `count` of each stay.
+// Sizes by value: those of a graph that grows move.
+Ordered CallOrder(Emitter& e, ValueId x, int64_t dim, SymExpr count, SymExpr k,
+                  bool largest, absl::string_view how) {
+  static const OpDef& kOrder = KnownOp("prims.order.default");
+  const int64_t last = e.rank(x) - 1;
+  const auto swapped = [&](ValueId v) {
+    return dim == last ? v : e.Transpose(v, dim, last);
+  };
+  const ValueId moved = swapped(x);
+  DimVector sizes = e.meta(moved).sizes;
+  SymExpr rows = 1;
+  for (int64_t d = 0; d < last; ++d) rows = rows * sizes[d];
+  const ValueId matrix = e.Reshape(moved, {rows, sizes[last]});
+  const auto both =
+      e.CallAll(kOrder, {matrix, count, k, largest, std::string(how)});
+  if (both.size() < 2) return {matrix, matrix};  // refused: e.status() says why
+  sizes[last] = count;
+  return {swapped(e.Reshape(both[0], sizes)),
+          swapped(e.Reshape(both[1], sizes))};
+}
+
 Ordered Order(Emitter& e, ValueId x, int64_t dim, bool descending) {
   static const OpDef& kScatter = KnownOp("aten.scatter.src");
   const DimVector sizes = e.meta(x).sizes;
@@ -94,7 +120,12 @@ Parts WithSizes(Decomposition& d, const Ordered& o) {
 Parts Sort(Decomposition& d) {
   const ValueId x = AsRow(d.e, d.Tensor("self"));
   const int64_t dim = d.Dim("dim", d.e.rank(x));
-  return WithSizes(d, Order(d.e, x, dim, d.Bool("descending")));
+  const bool descending = d.Bool("descending");
+  if (HasLibrary(d)) {
+    return WithSizes(d, CallOrder(d.e, x, dim, d.e.meta(x).sizes[dim], 0,
+                                  descending, "sort"));
+  }
+  return WithSizes(d, Order(d.e, x, dim, descending));
 }
 
 Parts Topk(Decomposition& d) {
@@ -102,6 +133,10 @@ Parts Topk(Decomposition& d) {
   const ValueId x = AsRow(e, d.Tensor("self"));
   const int64_t dim = d.Dim("dim", e.rank(x));
   const SymExpr k = d.Get("k").sym();
+  if (HasLibrary(d)) {
+    return WithSizes(d, CallOrder(e, x, dim, k, 0, d.Bool("largest"),
+                                  d.Bool("sorted") ? "top" : "top_unsorted"));
+  }
   const Ordered all = Order(e, x, dim, d.Bool("largest"));
   return WithSizes(d, {e.Slice(all.values, dim, 0, k, 1),
                        e.Slice(all.places, dim, 0, k, 1)});
@@ -110,12 +145,21 @@ Parts Topk(Decomposition& d) {
 Parts KthValue(Decomposition& d) {
   Emitter& e = d.e;
   const ValueId x = AsRow(e, d.Tensor("self"));
-  return WithSizes(d, At(e, x, d.Dim("dim", e.rank(x)), d.Get("k").sym() - 1));
+  const int64_t dim = d.Dim("dim", e.rank(x));
+  const SymExpr place = d.Get("k").sym() - 1;
+  if (HasLibrary(d))
+    return WithSizes(d, CallOrder(e, x, dim, 1, place, false, "kth"));
+  return WithSizes(d, At(e, x, dim, place));
 }
 
 // The lower of two in the middle. A row with NaN gives its first NaN, which
 // stands behind all numbers; or NaN is left out of the count.
-Ordered Median(Emitter& e, ValueId x, int64_t dim, bool ignore_nan) {
+Ordered Median(Decomposition& d, ValueId x, int64_t dim, bool ignore_nan) {
+  Emitter& e = d.e;
+  if (HasLibrary(d)) {
+    return CallOrder(e, x, dim, 1, 0, false,
+                     ignore_nan ? "nanmedian" : "median");
+  }
   const SymExpr size = e.meta(x).sizes[dim];
   if (!IsFloat(e.dtype(x))) return At(e, x, dim, FloorDiv(size - 1, 2));
   const ValueId numbers = e.Sum(e.Eq(x, x), {dim}, Keep::kYes);
@@ -131,7 +175,7 @@ Ordered Median(Emitter& e, ValueId x, int64_t dim, bool ignore_nan) {
 template <bool ignore_nan>
 Parts MedianDim(Decomposition& d) {
   const ValueId x = AsRow(d.e, d.Tensor("self"));
-  return WithSizes(d, Median(d.e, x, d.Dim("dim", d.e.rank(x)), ignore_nan));
+  return WithSizes(d, Median(d, x, d.Dim("dim", d.e.rank(x)), ignore_nan));
 }
 
 template <bool ignore_nan>
@@ -139,7 +183,7 @@ Parts MedianOfAll(Decomposition& d) {
   Emitter& e = d.e;
   const ValueId x = d.Tensor("self");
   const ValueId row = e.Reshape(x, {e.meta(x).numel()});
-  return {e.View(Median(e, row, 0, ignore_nan).values, {})};
+  return {e.View(Median(d, row, 0, ignore_nan).values, {})};
 }
 
 // log(sum over j <= i of exp(x[j] - top)) + top, with the running maximum.

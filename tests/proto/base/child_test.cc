@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -44,7 +45,8 @@ struct Leash {
 };
 
 TEST(Child, FindsItsFolderAndEnvironmentAndNothingElseOpen) {
-  ChildOptions options = Shell("pwd; env | grep -v PWD | sort; ls /proc/self/fd");
+  ChildOptions options =
+      Shell("pwd; env | grep -v PWD | sort; ls /proc/self/fd");
   options.folder = "/usr";
   const int extra = dup(0);  // not close-on-exec
   absl::StatusOr<Child> child = Child::Start(options);
@@ -114,6 +116,19 @@ TEST(Child, ACompilerEndsWithItsWorkersGroup) {
   ASSERT_TRUE(child.ok()) << child.status();
   child->Wait();
   EXPECT_EQ(Said(), absl::StrCat(getpgrp(), "\n"));
+}
+
+TEST(Child, ItsProgramIsLookedForFromTheParentsFolder) {
+  const std::string link = "a_shell_beside_us";
+  std::filesystem::remove(link);
+  std::filesystem::create_symlink("/bin/sh", link);
+  ChildOptions options;
+  options.program = link;
+  options.args = {"-c", "exit 0"};
+  options.folder = testing::TempDir();
+  const absl::StatusOr<Child> child = Child::Start(options);
+  std::filesystem::remove(link);
+  EXPECT_TRUE(child.ok()) << child.status();
 }
 
 TEST(Child, AProgramThatIsNotThereIsNamed) {

@@ -73,9 +73,15 @@ class Operand {
         return As<int32_t>()[i];
       case DType::kInt64:
         return static_cast<double>(As<int64_t>()[i]);
-      default:
-        return 0;
+      case DType::kBool:
+      case DType::kUInt8:
+        return As<uint8_t>()[i];
+      case DType::kInt8:
+        return As<int8_t>()[i];
+      case DType::kInt16:
+        return As<int16_t>()[i];
     }
+    return 0;
   }
   void Set(int64_t i, double value) {
     switch (dtype_) {
@@ -97,7 +103,15 @@ class Operand {
       case DType::kInt64:
         As<int64_t>()[i] = static_cast<int64_t>(value);
         break;
-      default:
+      case DType::kBool:
+      case DType::kUInt8:
+        As<uint8_t>()[i] = static_cast<uint8_t>(value);
+        break;
+      case DType::kInt8:
+        As<int8_t>()[i] = static_cast<int8_t>(value);
+        break;
+      case DType::kInt16:
+        As<int16_t>()[i] = static_cast<int16_t>(value);
         break;
     }
   }
