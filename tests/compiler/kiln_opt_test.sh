@@ -67,6 +67,6 @@ expect 2 "line 1: found 'rely\(%x\) }', due an operator" bad.ir
 sed 's/kernel kiln/colonel kiln/' kernels.ir > bad_plan.ir
 expect 2 "line [0-9]+ column 3: found 'colonel kiln_per_fused_add_ama', due in, const" bad_plan.ir
 sed 's/row vector 4/row vector 3/; s/row vector 8/row vector 3/' kernels.ir > broken_plan.ir
-expect 1 'P5 at kiln_per_fused' broken_plan.ir
+expect 1 'K5 at kiln_per_fused' broken_plan.ir
 
 exit "$failed"
