@@ -142,6 +142,16 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
+def _daemon_environment() -> dict[str, str]:
+    """This process's own, with the folders where PyTorch's wheels keep CUDA's libraries."""
+    environment = dict(os.environ)
+    site = Path(torch.__file__).resolve().parent.parent
+    folders = sorted(str(folder) for folder in site.glob("nvidia/*/lib"))
+    if folders:
+        environment.setdefault("KILN_CUDA_LIBRARY_PATH", ":".join(folders))
+    return environment
+
+
 def _start_daemon(path: Path) -> None:
     folder = data_folder()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -149,7 +159,12 @@ def _start_daemon(path: Path) -> None:
     command += ["--idle-exit-s", str(_IDLE_EXIT_S)]
     with open(folder / "kilnd.log", "ab") as log:
         daemon = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            command,
+            env=_daemon_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
         )
     deadline = time.monotonic() + _START_SECONDS
     while not _answers(path):

@@ -210,9 +210,11 @@ static PyObject* RunOn(KilnCallable* callable, PyObject* inputs,
   }
   if (device.type == -1) device.type = kDlpackCpu;
   KilnRunOptions options = {.struct_size = sizeof(options), .seed = seed};
-  if (device.type == kDlpackCuda &&
-      kiln_tensors_stream(device.ordinal, &options.stream) != 0) {
-    return NULL;
+  KilnAllocator allocator;
+  if (device.type == kDlpackCuda) {
+    if (kiln_tensors_stream(device.ordinal, &options.stream) != 0) return NULL;
+    kiln_tensors_lend(device.ordinal, &allocator);
+    options.allocator = &allocator;
   }
   KilnResults* results = NULL;
   KilnStatus* status;

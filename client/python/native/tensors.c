@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/python/native/lending.h"
 #include "client/python/native/library.h"
 
 static const DlpackExchange* exchange;
@@ -140,6 +141,10 @@ int kiln_tensors_read(PyObject* item, KilnValue* value, DlpackDevice* device) {
 
 int kiln_tensors_stream(int ordinal, void** stream) {
   return exchange->stream(kDlpackCuda, ordinal, stream);
+}
+
+void kiln_tensors_lend(int ordinal, KilnAllocator* allocator) {
+  kiln_lend(exchange, ordinal, allocator);
 }
 
 /* A result on its way to the framework. */

@@ -23,6 +23,9 @@ int kiln_tensors_read(PyObject* item, KilnValue* value, DlpackDevice* device);
 /* The current stream of a CUDA device. -1 with an exception set. */
 int kiln_tensors_stream(int ordinal, void** stream);
 
+/* The framework's memory of a CUDA device, for kiln_run_with. */
+void kiln_tensors_lend(int ordinal, KilnAllocator* allocator);
+
 /* A tensor over `value`, which `memory` keeps alive; both are taken over.
  * `keep`: an object to hold where `memory` is NULL, or NULL. NULL with an
  * exception set. */

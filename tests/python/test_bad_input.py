@@ -1,0 +1,157 @@
+"""What a program may do wrong, or only oddly: it goes on, or gets one clear error."""
+
+import signal
+import threading
+import time
+
+import pytest
+import torch
+from torch import nn
+
+import kiln
+from kiln import _native, service
+
+
+def run(fn, *args, **options):
+    return torch.compile(fn, backend="kiln", **options)(*args)
+
+
+def test_a_graph_break_makes_two_graphs():
+    def fn(x):
+        y = torch.relu(x) + 1
+        torch._dynamo.graph_break()
+        return torch.exp(-y) * 2
+
+    x = torch.randn(8)
+    torch.testing.assert_close(run(fn, x), fn(x))
+    assert len(kiln.explain(fn, x).graphs) == 2
+
+
+def test_sparse_tensors_run_in_pytorch():
+    def fn(a, x):
+        return torch.sparse.mm(a, x) + 1
+
+    a, x = torch.eye(4).to_sparse(), torch.randn(4, 3)
+    torch.testing.assert_close(run(fn, a, x), fn(a, x))
+
+
+def test_complex_inputs_run_in_pytorch():
+    x = torch.randn(5, dtype=torch.complex64)
+    torch.testing.assert_close(run(lambda a: a * a.conj(), x), x * x.conj())
+
+
+def test_views_that_conjugate_and_negate_are_noticed():
+    x = torch.randn(6, dtype=torch.complex64)
+    negated = x.conj().imag
+    assert negated.is_neg()
+    torch.testing.assert_close(run(lambda a: a * 2 + 1, negated), negated * 2 + 1)
+
+
+def test_tensors_on_two_devices_run_in_pytorch():
+    def fn(x):
+        return x + torch.ones(3, device="meta").shape[0]
+
+    x = torch.randn(3)
+    torch.testing.assert_close(run(fn, x), fn(x))
+
+
+def test_an_empty_tensor_and_a_scalar_tensor_are_served():
+    def fn(x):
+        return x * 2 + 1, x.sum()
+
+    for x in (torch.randn(0, 4), torch.tensor(3.0)):
+        torch.testing.assert_close(run(fn, x), fn(x))
+
+
+def test_a_closed_over_python_object_is_followed():
+    class Settings:
+        scale = 3
+
+    settings = Settings()
+    called = torch.compile(lambda x: x * settings.scale, backend="kiln")
+    x = torch.ones(2)
+    assert called(x).tolist() == [3.0, 3.0]
+    settings.scale = 5
+    assert called(x).tolist() == [5.0, 5.0]
+
+
+class Doubled(torch.Tensor):
+    """A subclass that does nothing of its own."""
+
+
+def test_a_subclass_gives_what_eager_mode_gives():
+    x = torch.randn(4).as_subclass(Doubled)
+    got = run(lambda a: torch.relu(a) + 1, x)
+    torch.testing.assert_close(got.as_subclass(torch.Tensor), torch.relu(x.as_subclass(torch.Tensor)) + 1)
+
+
+def test_inputs_that_overlap_are_read_as_in_eager_mode():
+    x = torch.arange(10.0).as_strided((4, 4), (2, 1))
+    torch.testing.assert_close(run(lambda a: a * 2 + a.sum(0), x), x * 2 + x.sum(0))
+
+
+def test_a_model_with_two_hundred_parameters_is_served():
+    model = nn.Sequential(*[nn.Linear(4, 4) for _ in range(100)])
+    x = torch.randn(2, 4)
+    with torch.no_grad():
+        torch.testing.assert_close(run(model, x), model(x))
+
+
+def test_an_interrupt_while_a_compile_is_waited_for_leaves_the_next_call_good(monkeypatch):
+    begun, held = threading.Event(), threading.Event()
+    compile_ = _native.compile
+
+    def slow(*args):
+        begun.set()
+        held.wait()
+        return compile_(*args)
+
+    monkeypatch.setattr(_native, "compile", slow)
+    called = torch.compile(lambda x: x * 7 + 2, backend="kiln")
+
+    def interrupt():
+        begun.wait()
+        _interrupt_main()
+
+    # Nothing is traced anew in the call that counts: AOTAutograd's cache waits for compiles too.
+    with torch._functorch.config.patch(enable_autograd_cache=False):
+        threading.Thread(target=interrupt, daemon=True).start()
+        with pytest.raises(KeyboardInterrupt):
+            called(torch.ones(2))
+        held.set()
+        assert called(torch.ones(2)).tolist() == [9.0, 9.0]
+
+
+def _interrupt_main():
+    # Until the main thread waits: an interrupt in the middle of Dynamo is Dynamo's to handle.
+    main = threading.main_thread().ident
+    import sys
+
+    while "wait" not in [frame.f_code.co_name for frame in _frames(sys._current_frames()[main])]:
+        time.sleep(0.01)
+    signal.pthread_kill(main, signal.SIGINT)
+
+
+def _frames(frame):
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+@pytest.mark.parametrize("item", [None, "text", [torch.ones(2)], 1.5])
+def test_the_extension_refuses_what_is_no_tensor(item):
+    service.load_library()
+    session = service.session_of(torch.device("cpu"))
+    graphs = []
+    with pytest.MonkeyPatch.context() as patch:
+        original = _native.compile
+        patch.setattr(_native, "compile", lambda *args: graphs.append(original(*args)) or graphs[-1])
+        with torch._functorch.config.patch(enable_autograd_cache=False):
+            run(lambda x: x + 1, torch.ones(2))
+    assert session is not None
+    with pytest.raises(TypeError):
+        _native.run(graphs[0], [item], 0)
+    with pytest.raises(kiln.KilnError, match="GUARD_FAILED"):
+        _native.run(graphs[0], [torch.ones(2, dtype=torch.float64)], 0)
+    with pytest.raises((kiln.KilnError, TypeError)):
+        _native.run(graphs[0], [], 0)
