@@ -37,12 +37,12 @@ int64_t ApplySymOp(SymOp op, int64_t a, int64_t b);
 SymExpr ApplySymOp(SymOp op, const SymExpr& a, const SymExpr& b);
 
 // The sum of terms in any order, repeats allowed; atoms of each in order.
-SymExpr SymExprFromTerms(absl::InlinedVector<SymExpr::Term, 4> terms);
+SymExpr SymExprFromTerms(SymExpr::Terms terms);
 // The operation as an atom, unsimplified.
 SymExpr SymExprOfOperation(SymOp op, SymExpr left, SymExpr right);
 SymExpr SymExprOfAtom(const SymExpr::Atom& atom);
 // Also of a constant; 0 has none.
-absl::InlinedVector<SymExpr::Term, 4> TermsOf(const SymExpr& e);
+SymExpr::Terms TermsOf(const SymExpr& e);
 
 // Whether `term` is `divisor` times another term, which is then `quotient`.
 bool DivideTerm(const SymExpr::Term& term, const SymExpr::Term& divisor,

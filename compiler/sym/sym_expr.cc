@@ -11,6 +11,7 @@ namespace {
 using Atom = SymExpr::Atom;
 using Term = SymExpr::Term;
 using Sum = SymExpr::Sum;
+using Terms = SymExpr::Terms;
 
 uint64_t Mix(uint64_t h, uint64_t v) {
   h ^= v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2);
@@ -51,24 +52,22 @@ int CompareProducts(const Term& a, const Term& b) {
 class SumBuilder {
  public:
   // `terms` in order, without equals or zeros.
-  static SymExpr FromNormal(absl::InlinedVector<Term, 4> terms) {
+  static SymExpr FromNormal(Terms terms) {
     if (terms.empty()) return SymExpr(0);
     if (terms.size() == 1 && terms[0].atoms.empty()) {
       return SymExpr(terms[0].coefficient);
     }
-    auto sum = std::make_shared<Sum>();
-    sum->terms = std::move(terms);
-    sum->hash = HashOf(sum->terms);
+    const uint64_t hash = HashOf(terms);
     SymExpr e;
-    e.sum_ = std::move(sum);
+    e.sum_ = std::make_shared<const Sum>(Sum{std::move(terms), hash});
     return e;
   }
 
-  static SymExpr FromTerms(absl::InlinedVector<Term, 4> terms) {
+  static SymExpr FromTerms(Terms terms) {
     std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) {
       return CompareProducts(a, b) < 0;
     });
-    absl::InlinedVector<Term, 4> normal;
+    Terms normal;
     for (Term& term : terms) {
       if (!normal.empty() && CompareProducts(normal.back(), term) == 0) {
         normal.back().coefficient =
@@ -84,7 +83,7 @@ class SumBuilder {
   }
 
   static SymExpr FromAtom(Atom atom) {
-    absl::InlinedVector<Term, 4> terms;
+    Terms terms;
     terms.push_back({1, {std::move(atom)}});
     return FromNormal(std::move(terms));
   }
@@ -92,7 +91,7 @@ class SumBuilder {
   static uint64_t HashOf(const SymExpr& e) { return e.StructuralHash(); }
 
  private:
-  static uint64_t HashOf(const absl::InlinedVector<Term, 4>& terms) {
+  static uint64_t HashOf(const Terms& terms) {
     uint64_t h = terms.size();
     for (const Term& term : terms) {
       h = Mix(h, static_cast<uint64_t>(term.coefficient));
@@ -111,7 +110,24 @@ class SumBuilder {
   }
 };
 
-SymExpr SymExprFromTerms(absl::InlinedVector<Term, 4> terms) {
+namespace {
+
+SymExpr Variable(Var var) {
+  Atom atom;
+  atom.var = var;
+  atom.op = SymOp::kFloorDiv;
+  return SumBuilder::FromAtom(std::move(atom));
+}
+
+std::vector<SymExpr> Variables(Var::Kind kind, uint32_t count) {
+  std::vector<SymExpr> out;
+  for (uint32_t i = 0; i < count; ++i) out.push_back(Variable({kind, i}));
+  return out;
+}
+
+}  // namespace
+
+SymExpr SymExprFromTerms(Terms terms) {
   return SumBuilder::FromTerms(std::move(terms));
 }
 
@@ -124,18 +140,29 @@ SymExpr SymExprOfOperation(SymOp op, SymExpr left, SymExpr right) {
   return SumBuilder::FromAtom(std::move(atom));
 }
 
-SymExpr SymExprOfAtom(const Atom& atom) { return SumBuilder::FromAtom(atom); }
-
-SymExpr SymExpr::Of(Var var) {
-  Atom atom;
-  atom.var = var;
-  atom.op = SymOp::kFloorDiv;
-  return SumBuilder::FromAtom(std::move(atom));
+SymExpr SymExprOfAtom(const Atom& atom) {
+  return atom.is_var() ? SymExpr::Of(atom.var) : SumBuilder::FromAtom(atom);
 }
 
-absl::InlinedVector<Term, 4> TermsOf(const SymExpr& e) {
+SymExpr SymExpr::Of(Var var) {
+  // Nests have few axes and graphs few symbols, and every index names them.
+  constexpr uint32_t kFew = 16;
+  static const auto* const few_axes =
+      new std::vector<SymExpr>(Variables(Var::Kind::kAxis, kFew));
+  static const auto* const few_symbols =
+      new std::vector<SymExpr>(Variables(Var::Kind::kSymbol, kFew));
+  if (var.index < kFew && var.kind == Var::Kind::kAxis) {
+    return (*few_axes)[var.index];
+  }
+  if (var.index < kFew && var.kind == Var::Kind::kSymbol) {
+    return (*few_symbols)[var.index];
+  }
+  return Variable(var);
+}
+
+Terms TermsOf(const SymExpr& e) {
   if (!e.is_constant()) return e.sum().terms;
-  absl::InlinedVector<Term, 4> terms;
+  Terms terms;
   if (e.constant() != 0) terms.push_back({e.constant(), {}});
   return terms;
 }
@@ -213,11 +240,11 @@ SymExpr operator+(const SymExpr& a, const SymExpr& b) {
   }
   if (a.Is(0)) return b;
   if (b.Is(0)) return a;
-  absl::InlinedVector<Term, 4> merged;
-  const absl::InlinedVector<Term, 4> constant_term =
-      TermsOf(a.is_constant() ? a : (b.is_constant() ? b : SymExpr(0)));
-  const auto& left = a.is_constant() ? constant_term : a.sum().terms;
-  const auto& right = b.is_constant() ? constant_term : b.sum().terms;
+  if (a.is_constant()) return b + a;
+  Terms merged;
+  const Terms& left = a.sum().terms;
+  const Terms constant_term = b.is_constant() ? TermsOf(b) : Terms();
+  const Terms& right = b.is_constant() ? constant_term : b.sum().terms;
   merged.reserve(left.size() + right.size());
   size_t i = 0, j = 0;
   while (i < left.size() && j < right.size()) {
@@ -252,13 +279,13 @@ SymExpr operator*(const SymExpr& a, const SymExpr& b) {
   if (b.Is(1)) return a;
   if (b.Is(0)) return 0;
   if (b.is_constant()) {
-    absl::InlinedVector<Term, 4> scaled = a.sum().terms;
+    Terms scaled = a.sum().terms;
     for (Term& term : scaled) {
       term.coefficient = WrappedMul(term.coefficient, b.constant());
     }
     return SumBuilder::FromNormal(std::move(scaled));
   }
-  absl::InlinedVector<Term, 4> products;
+  Terms products;
   for (const Term& x : a.sum().terms) {
     for (const Term& y : b.sum().terms) {
       Term product;

@@ -49,6 +49,8 @@ class SymExpr {
   struct Atom;
   struct Term;
   struct Sum;
+  // Two: an address of a row and a column. One atom: a variable.
+  using Terms = absl::InlinedVector<Term, 2>;
 
   SymExpr() = default;
   SymExpr(int64_t value) : value_(value) {}  // NOLINT: numbers are expressions
@@ -139,13 +141,12 @@ struct SymExpr::Atom {
 
 struct SymExpr::Term {
   int64_t coefficient;
-  absl::InlinedVector<Atom, 2>
+  absl::InlinedVector<Atom, 1>
       atoms;  // in order, repeated for powers; empty: the constant term
 };
 
 struct SymExpr::Sum {
-  absl::InlinedVector<Term, 4>
-      terms;  // in order, no two with equal atoms, none with coefficient 0
+  Terms terms;  // in order, no two with equal atoms, none with coefficient 0
   uint64_t hash;
 };
 

@@ -11,7 +11,7 @@ namespace kiln {
 namespace {
 
 using Term = SymExpr::Term;
-using Terms = absl::InlinedVector<Term, 4>;
+using Terms = SymExpr::Terms;
 
 struct Split {
   SymExpr quotient;

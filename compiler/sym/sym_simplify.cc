@@ -12,7 +12,7 @@ namespace {
 
 using Atom = SymExpr::Atom;
 using Term = SymExpr::Term;
-using Terms = absl::InlinedVector<Term, 4>;
+using Terms = SymExpr::Terms;
 
 // The extent of a variable that runs over [0, extent); null when not known.
 const SymExpr* ExtentOf(Var var, const SymBounds& bounds) {
@@ -79,6 +79,16 @@ absl::InlinedVector<Var, 4> BoundedVarsOf(const SymExpr& e,
   return vars;
 }
 
+// Whether the range of `e` is that of some symbol.
+bool RestsOnSymbols(const SymExpr& e, const SymBounds& bounds) {
+  bool rests = false;
+  e.VisitVars([&](Var var) {
+    const SymExpr* extent = ExtentOf(var, bounds);
+    rests = rests || extent == nullptr || !extent->is_constant();
+  });
+  return rests;
+}
+
 // How many operations stand in `e`, nested ones included.
 int Operations(const SymExpr& e) {
   if (e.is_constant()) return 0;
@@ -141,6 +151,10 @@ const Atom* LoneOperation(const SymExpr& e, SymOp op) {
 
 bool WithinDivisor(const SymExpr& x, const SymExpr& divisor,
                    const SymBounds& bounds) {
+  if (divisor.is_constant()) {
+    const ValueRange range = RangeWithin(x, bounds);
+    if (range.min >= 0 && range.max < divisor.constant()) return true;
+  }
   return ProveNonNegative(x, bounds) && ProveLt(x, divisor, bounds);
 }
 
@@ -275,6 +289,8 @@ ValueRange RangeWithin(const SymExpr& e, const SymBounds& bounds) {
 bool ProveNonNegative(const SymExpr& e, const SymBounds& bounds) {
   if (e.is_constant()) return e.constant() >= 0;
   if (RangeWithin(e, bounds).min >= 0) return true;
+  // Numbers alone: what follows would find the same range again.
+  if (!RestsOnSymbols(e, bounds)) return false;
   // The least value over each variable it is linear in, as an expression.
   SymExpr least = e;
   for (const Var var : BoundedVarsOf(e, bounds)) {

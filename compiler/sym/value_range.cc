@@ -108,7 +108,7 @@ ValueRange BoundsOf(const SymExpr& e,
   // x*y - x is x*(y - 1), whose bounds are tighter.
   const SymExpr::Term common = CommonProduct(e.sum());
   if (common.atoms.empty()) return total;
-  absl::InlinedVector<SymExpr::Term, 4> rest;
+  SymExpr::Terms rest;
   for (const SymExpr::Term& term : e.sum().terms) {
     rest.emplace_back();
     DivideTerm(term, common, &rest.back());
