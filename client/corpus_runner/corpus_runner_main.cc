@@ -115,7 +115,9 @@ void Define(Arguments& line, Flags& flags) {
              "NAME.jsonl or a folder");
   line.Choice("--device", flags.run.device, {"cpu", "cuda", "cuda-compile"},
               "where to run; cuda-compile makes cubins and runs nothing");
-  line.Option("--arch", flags.run.arch, "for cuda-compile");
+  line.Option("--arch", flags.run.arch,
+              "what code is made for: sm_90 for cuda-compile; on the CPU "
+              "x86-64-v2 (all that it has)");
   line.Option("--daemon", flags.run.daemon,
               "socket of a daemon that runs; else one is started");
   line.Flag("--verify", flags.run.verify,

@@ -54,7 +54,10 @@ SessionOptions OptionsOf(const CorpusRun& run, const std::string& socket,
       run.device == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu;
   if (run.device == "cuda-compile") {
     options.device.kind = DeviceKind::kNull;
-    options.target.emplace().mutable_cuda()->set_arch(run.arch);
+    options.target.emplace().mutable_cuda()->set_arch(
+        run.arch.empty() ? "sm_90" : run.arch);
+  } else if (run.device == "cpu" && !run.arch.empty()) {
+    options.target.emplace().mutable_cpu()->set_level(run.arch);
   }
   return options;
 }

@@ -16,7 +16,7 @@ struct CorpusRun {
   std::vector<std::string> paths;  // NAME.jsonl or folders
   std::string only_case;           // NAME, with NAME@1; empty: all
   std::string device = "cpu";      // "cpu", "cuda", "cuda-compile"
-  std::string arch = "sm_90";      // of "cuda-compile"
+  std::string arch;  // empty: sm_90 of "cuda-compile", all the CPU has
 
   // The daemon that runs at this socket; empty: one of our own, unless `local`,
   // which takes a worker of this process's own.

@@ -167,7 +167,8 @@ K_FN To k_bitcast(From x) {
 }
 )"},
 
-    // Half types: bits in an unsigned short.
+    // Half types: bits in an unsigned short. From x86-64-v3 on the processor
+    // converts f16, with the same result but for the bits of a NaN.
     {"k_bf16_to_f32", "", R"(K_FN kv_f32 k_bf16_to_f32(kv_u16 x) {
   return (kv_f32)(__builtin_convertvector(x, kv_u32) << 16);
 }
@@ -184,7 +185,21 @@ K_FN unsigned short k_f32_to_bf16(float x) {
   return x != x ? 0x7fc0 : (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
 }
 )"},
-    {"k_f16_to_f32", "", R"(K_FN kv_f32 k_f16_to_f32(kv_u16 x) {
+    {"k_f16_to_f32", "", R"(#ifdef __F16C__
+K_FN kv_f32 k_f16_to_f32(kv_u16 x) {
+  typedef short Halves __attribute__((vector_size(16)));
+  typedef float Floats __attribute__((vector_size(32)));
+  kv_f32 r;
+  for (int l = 0; l < K_LANES; l += 8) {
+    Halves h;
+    __builtin_memcpy(&h, (const unsigned short*)&x + l, sizeof h);
+    const Floats f = __builtin_ia32_vcvtph2ps256(h);
+    __builtin_memcpy((float*)&r + l, &f, sizeof f);
+  }
+  return r;
+}
+#else
+K_FN kv_f32 k_f16_to_f32(kv_u16 x) {
   const kv_u32 h = __builtin_convertvector(x, kv_u32);
   const kv_u32 magnitude = (h & 0x7fffu) << 13;
   const kv_u32 exponent = magnitude & 0x0f800000u;
@@ -195,9 +210,24 @@ K_FN unsigned short k_f32_to_bf16(float x) {
   r = k_where(k_mask(exponent == 0u), (kv_u32)small, r);
   return (kv_f32)(r | (h & 0x8000u) << 16);
 }
+#endif
 K_FN float k_f16_to_f32(unsigned short x) { return k_f16_to_f32(k_splat_u16(x))[0]; }
 )"},
-    {"k_f32_to_f16", "", R"(K_FN kv_u16 k_f32_to_f16(kv_f32 x) {
+    {"k_f32_to_f16", "", R"(#ifdef __F16C__
+K_FN kv_u16 k_f32_to_f16(kv_f32 x) {
+  typedef short Halves __attribute__((vector_size(16)));
+  typedef float Floats __attribute__((vector_size(32)));
+  kv_u16 r;
+  for (int l = 0; l < K_LANES; l += 8) {
+    Floats f;
+    __builtin_memcpy(&f, (const float*)&x + l, sizeof f);
+    const Halves h = __builtin_ia32_vcvtps2ph256(f, 0);
+    __builtin_memcpy((unsigned short*)&r + l, &h, sizeof h);
+  }
+  return r;
+}
+#else
+K_FN kv_u16 k_f32_to_f16(kv_f32 x) {
   const kv_u32 sign = (kv_u32)x & 0x80000000u;
   const kv_u32 f = (kv_u32)x ^ sign;
   const kv_u32 small = (kv_u32)((kv_f32)f + k_splat_f32(0.5f)) - 0x3f000000u;
@@ -207,6 +237,7 @@ K_FN float k_f16_to_f32(unsigned short x) { return k_f16_to_f32(k_splat_u16(x))[
   r = k_where(k_mask(f >= 0x47800000u), large, r);
   return __builtin_convertvector(r | sign >> 16, kv_u16);
 }
+#endif
 K_FN unsigned short k_f32_to_f16(float x) { return k_f32_to_f16(k_splat_f32(x))[0]; }
 )"},
 

@@ -20,8 +20,13 @@ struct Value {
   std::string name;
   std::string dtype;
   std::vector<Size> sizes;
+  double bound = 2;  // no element is further from 0
   bool read = false;
 };
+
+// A function that is steeper than a line hands on what roundings have done to
+// its argument; beyond this the flat one is taken.
+constexpr double kSteep = 2.5;
 
 class Writer {
  public:
@@ -35,7 +40,10 @@ class Writer {
     AddInput("f32", {columns_});
     halves_ = Chance(3);
     AddInput(halves_ ? "bf16" : "f32", {rows_, middle_, columns_});
-    Write("mask", "bool", values_[0].sizes, "gt.Tensor(%x0, %x1)");
+    // Half a unit of the last place of a half is 2^-9 of its size, and sums of
+    // large ones come out small.
+    most_ = halves_ ? 4 : 64;
+    Write("mask", "bool", values_[0].sizes, "gt.Tensor(%x0, %x1)", 1);
     for (int n = 0; n < nodes; ++n) Node();
   }
 
@@ -48,7 +56,9 @@ class Writer {
       }
     }
     inputs.push_back("%index: i64[4]");
-    return absl::StrCat("graph @random(N in [2, 64] = 6)(",
+    // A symbol that no input has is no symbol of a graph.
+    const char* symbols = rows_.text == "N" ? "N in [2, 64] = 6" : "";
+    return absl::StrCat("graph @random(", symbols, ")(",
                         absl::StrJoin(inputs, ", "), ") -> (",
                         absl::StrJoin(outputs, ", "), ") {\n", body_, "}\n");
   }
@@ -75,13 +85,23 @@ class Writer {
         {absl::StrCat("x", values_.size()), dtype, std::move(sizes)});
   }
   void Write(const std::string& name, const std::string& dtype,
-             std::vector<Size> sizes, const std::string& call) {
+             std::vector<Size> sizes, const std::string& call, double bound) {
     absl::StrAppend(&body_, "  %", name, " = ", call, "\n");
-    values_.push_back({name, dtype, std::move(sizes)});
+    values_.push_back({name, dtype, std::move(sizes), bound});
   }
   void Write(const std::string& dtype, std::vector<Size> sizes,
-             const std::string& call) {
-    Write(absl::StrCat("v", next_++), dtype, std::move(sizes), call);
+             const std::string& call, double bound) {
+    Write(absl::StrCat("v", next_++), dtype, std::move(sizes), call, bound);
+  }
+
+  bool IsOperand(const Value& value) const {
+    return value.dtype != "bool" && value.bound <= most_;
+  }
+  double Bound(size_t at) const { return values_[at].bound; }
+  // `name`, or what may follow a value that `bound` bounds in its place.
+  static std::string Flat(const std::string& name, double bound) {
+    const bool steep = name == "sin" || name == "cos";
+    return steep && bound > kSteep ? "tanh" : name;
   }
 
   // A float value of at least `rank` dimensions; young ones more often.
@@ -90,7 +110,7 @@ class Writer {
       const size_t back =
           static_cast<size_t>(Below(Chance(3) ? values_.size() : 4));
       const size_t at = values_.size() - 1 - std::min(back, values_.size() - 1);
-      if (values_[at].dtype != "bool" && values_[at].sizes.size() >= rank) {
+      if (IsOperand(values_[at]) && values_[at].sizes.size() >= rank) {
         return at;
       }
     }
@@ -106,7 +126,7 @@ class Writer {
     std::vector<size_t> fit;
     for (size_t v = 0; v < values_.size(); ++v) {
       const std::vector<Size>& sizes = values_[v].sizes;
-      bool fits = values_[v].dtype != "bool" && sizes.size() <= due.size();
+      bool fits = IsOperand(values_[v]) && sizes.size() <= due.size();
       for (size_t d = 0; fits && d < sizes.size(); ++d) {
         const Size& at = due[due.size() - sizes.size() + d];
         fits = sizes[d].text == at.text || sizes[d].text == "1";
@@ -143,9 +163,10 @@ class Writer {
     constexpr const char* kNames[] = {"tanh", "sigmoid", "neg", "abs",
                                       "sin",  "relu",    "cos"};
     const size_t a = Pick(0);
-    const std::string name = kNames[Below(std::size(kNames))];
+    const std::string name = Flat(kNames[Below(std::size(kNames))], Bound(a));
+    const bool keeps = name == "neg" || name == "abs" || name == "relu";
     Write(values_[a].dtype, values_[a].sizes,
-          absl::StrCat(name, "(", Read(a), ")"));
+          absl::StrCat(name, "(", Read(a), ")"), keeps ? Bound(a) : 1);
   }
 
   void Binary() {
@@ -155,10 +176,10 @@ class Writer {
     const std::string name = kNames[Below(std::size(kNames))];
     const std::string call =
         absl::StrCat(name, "(", Read(a), ", ", Read(b), ")");
-    Write(Wider(a, b), values_[a].sizes, call);
+    Write(Wider(a, b), values_[a].sizes, call, Bound(a) + Bound(b));
     const size_t sum = values_.size() - 1;
     Write(values_[sum].dtype, values_[sum].sizes,
-          absl::StrCat("sin(", Read(sum), ")"));
+          absl::StrCat(Flat("sin", Bound(sum)), "(", Read(sum), ")"), 1);
   }
 
   void Reduction() {
@@ -168,15 +189,19 @@ class Writer {
     const bool keep = Chance(2);
     const int dim = Below(values_[a].sizes.size());
     std::vector<Size> sizes = values_[a].sizes;
+    const int terms = sizes[static_cast<size_t>(dim)].value;
     if (keep) {
       sizes[static_cast<size_t>(dim)] = {"1", 1};
     } else {
       sizes.erase(sizes.begin() + dim);
     }
-    const std::string name = kNames[Below(std::size(kNames))];
+    std::string name = kNames[Below(std::size(kNames))];
+    // Terms of a half that cancel leave their roundings.
+    if (halves_ && name == "sum.dim_IntList") name = "mean.dim";
     Write(values_[a].dtype, sizes,
           absl::StrCat(name, "(", Read(a), ", [", dim, "]",
-                       keep ? ", true" : "", ")"));
+                       keep ? ", true" : "", ")"),
+          name == "sum.dim_IntList" ? Bound(a) * terms : Bound(a));
   }
 
   void View() {
@@ -194,23 +219,27 @@ class Writer {
         std::rotate(sizes.begin(), sizes.begin() + dim, sizes.end());
         return Write(dtype, sizes,
                      absl::StrCat("permute(", Read(a), ", [",
-                                  absl::StrJoin(order, ", "), "])"));
+                                  absl::StrJoin(order, ", "), "])"),
+                     Bound(a));
       }
       case 1:
         sizes.insert(sizes.begin() + dim, {"1", 1});
         if (sizes.size() > 4) return Unary();
         return Write(dtype, sizes,
-                     absl::StrCat("unsqueeze(", Read(a), ", ", dim, ")"));
+                     absl::StrCat("unsqueeze(", Read(a), ", ", dim, ")"),
+                     Bound(a));
       case 2:
         if (size.text == "N" || size.value < 3) return Unary();
         size = {absl::StrCat(size.value - 1), size.value - 1};
         return Write(dtype, sizes,
                      absl::StrCat("slice.Tensor(", Read(a), ", ", dim, ", 1, ",
-                                  size.value + 1, ")"));
+                                  size.value + 1, ")"),
+                     Bound(a));
       case 3:
         sizes.erase(sizes.begin() + dim);
         return Write(dtype, sizes,
-                     absl::StrCat("select.int(", Read(a), ", ", dim, ", 0)"));
+                     absl::StrCat("select.int(", Read(a), ", ", dim, ", 0)"),
+                     Bound(a));
     }
   }
 
@@ -220,30 +249,67 @@ class Writer {
     const int dim = Below(sizes.size());
     const std::string dtype = values_[a].dtype;
     Size& size = sizes[static_cast<size_t>(dim)];
-    switch (Below(4)) {
+    switch (Below(6)) {
       case 0:
         return Write(dtype, sizes,
-                     absl::StrCat("flip(", Read(a), ", [", dim, "])"));
+                     absl::StrCat("flip(", Read(a), ", [", dim, "])"),
+                     Bound(a));
       case 1:
         if (size.text == "N" || size.value > 16) return Unary();
         size = {absl::StrCat(2 * size.value), 2 * size.value};
         return Write(
             dtype, sizes,
-            absl::StrCat("cat([", Read(a), ", ", Read(a), "], ", dim, ")"));
+            absl::StrCat("cat([", Read(a), ", ", Read(a), "], ", dim, ")"),
+            Bound(a));
       case 2:
         if (size.text != "N" && size.value < 2) return Unary();
         size = {"4", 4};
         return Write(
             dtype, sizes,
-            absl::StrCat("index_select(", Read(a), ", ", dim, ", %index)"));
+            absl::StrCat("index_select(", Read(a), ", ", dim, ", %index)"),
+            Bound(a));
       case 3:
         if (sizes.back().text == "N" || sizes.back().value > 16) return Unary();
         sizes.back().value += 3;
         sizes.back().text = absl::StrCat(sizes.back().value);
         return Write(
             dtype, sizes,
-            absl::StrCat("constant_pad_nd(", Read(a), ", [1, 2], 0.5)"));
+            absl::StrCat("constant_pad_nd(", Read(a), ", [1, 2], 0.5)"),
+            Bound(a));
+      case 4:
+        if (size.text != "N" && size.value < 2) return Unary();
+        return IndexAdd(a, dim);
+      case 5:
+        if (sizes.size() < 2) return Unary();
+        return SelectScatter(a, dim);
     }
+  }
+
+  // Rows of a value added to rows of its own, some of them twice.
+  void IndexAdd(size_t a, int dim) {
+    std::vector<Size> sizes = values_[a].sizes;
+    const std::string dtype = values_[a].dtype;
+    sizes[static_cast<size_t>(dim)] = {"4", 4};
+    Write(dtype, sizes,
+          absl::StrCat("index_select(", Read(a), ", ", dim, ", %index)"),
+          Bound(a));
+    const size_t rows = values_.size() - 1;
+    const std::string call = absl::StrCat("index_add(", Read(a), ", ", dim,
+                                          ", %index, ", Read(rows), ")");
+    Write(dtype, values_[a].sizes, call, 5 * Bound(a));
+  }
+
+  // One row in another's place.
+  void SelectScatter(size_t a, int dim) {
+    std::vector<Size> sizes = values_[a].sizes;
+    const std::string dtype = values_[a].dtype;
+    sizes.erase(sizes.begin() + dim);
+    Write(dtype, sizes, absl::StrCat("select.int(", Read(a), ", ", dim, ", 0)"),
+          Bound(a));
+    const size_t row = values_.size() - 1;
+    const std::string call = absl::StrCat("select_scatter(", Read(a), ", ",
+                                          Read(row), ", ", dim, ", -1)");
+    Write(dtype, values_[a].sizes, call, Bound(a));
   }
 
   void Other() {
@@ -254,17 +320,21 @@ class Writer {
       case 0: {
         if (!halves_) return Unary();
         const std::string to = values_[a].dtype == "f32" ? "bf16" : "f32";
-        return Write(to, sizes,
-                     absl::StrCat("prims.convert_element_type(", Read(a), ", ",
-                                  to, ")"));
+        return Write(
+            to, sizes,
+            absl::StrCat("prims.convert_element_type(", Read(a), ", ", to, ")"),
+            Bound(a));
       }
       case 1:
+        if (Bound(a) > kSteep) return Unary();
         return Write(values_[a].dtype, sizes,
-                     absl::StrCat("_softmax(", Read(a), ", ", dim, ", false)"));
+                     absl::StrCat("_softmax(", Read(a), ", ", dim, ", false)"),
+                     1);
       case 2:
-        if (values_[a].dtype != "f32") return Unary();
+        if (halves_) return Unary();
         return Write("f32", sizes,
-                     absl::StrCat("cumsum(", Read(a), ", ", dim, ")"));
+                     absl::StrCat("cumsum(", Read(a), ", ", dim, ")"),
+                     Bound(a) * sizes[static_cast<size_t>(dim)].value);
       case 3: {
         const size_t b = Partner(a);
         bool masked = values_[b].dtype == values_[a].dtype &&
@@ -274,7 +344,8 @@ class Writer {
         if (!masked) return Unary();
         return Write(
             values_[a].dtype, sizes,
-            absl::StrCat("where.self(%mask, ", Read(a), ", ", Read(b), ")"));
+            absl::StrCat("where.self(%mask, ", Read(a), ", ", Read(b), ")"),
+            std::max(Bound(a), Bound(b)));
       }
     }
   }
@@ -282,6 +353,7 @@ class Writer {
   std::mt19937_64 random_;
   Size rows_, middle_, columns_;
   bool halves_ = false;
+  double most_ = 0;  // operands are bounded by it
   std::vector<Value> values_;
   std::string body_;
   int next_ = 0;

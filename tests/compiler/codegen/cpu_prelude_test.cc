@@ -16,6 +16,7 @@
 #include "compiler/codegen/prelude.h"
 #include "compiler/toolchain/host_cc_toolchain.h"
 #include "proto/kernel_abi.h"
+#include "runtime/extern_kernels/half_float.h"
 
 namespace kiln {
 namespace {
@@ -150,6 +151,54 @@ TEST(CpuPrelude, PowersAreWithinTwoUnitsAndKnowTheirSpecialCases) {
   for (size_t i = 0; i < x.size(); ++i)
     EXPECT_LE(Ulps(y[i], std::pow(Wide{x[i]}, Wide{e[i]})), 2.0)
         << x[i] << " ^ " << e[i] << " gives " << y[i];
+}
+
+// Every half there and back, and floats between, at and beyond them.
+void CheckHalves(const std::string& level) {
+  const std::string body =
+      "extern \"C\" __attribute__((visibility(\"default\"))) void f(const "
+      "unsigned short* h, float* x, long n) {\n  for (long i = 0; i < n; i += "
+      "K_LANES) k_store_f32(x + i, k_f16_to_f32(k_load_u16(h + i, K_LANES)), "
+      "K_LANES);\n}\n"
+      "extern \"C\" __attribute__((visibility(\"default\"))) void g(const "
+      "float* x, unsigned short* h, long n) {\n  for (long i = 0; i < n; i += "
+      "K_LANES) k_store_u16(h + i, k_f32_to_f16(k_load_f32(x + i, K_LANES)), "
+      "K_LANES);\n}\n";
+  void* module = Open(Build(level, body));
+  ASSERT_NE(module, nullptr);
+  std::vector<uint16_t> halves(1 << 16);
+  for (size_t i = 0; i < halves.size(); ++i)
+    halves[i] = static_cast<uint16_t>(i);
+  std::vector<float> wide(halves.size());
+  reinterpret_cast<void (*)(const uint16_t*, float*, long)>(dlsym(module, "f"))(
+      halves.data(), wide.data(), static_cast<long>(halves.size()));
+  for (size_t i = 0; i < halves.size(); ++i) {
+    const float due = FloatOfFloat16(halves[i]);
+    if (std::isnan(due)) {
+      ASSERT_TRUE(std::isnan(wide[i])) << level << " " << i;
+    } else {
+      ASSERT_EQ(std::memcmp(&wide[i], &due, sizeof due), 0)
+          << level << " " << i;
+    }
+  }
+  const std::vector<float> floats = ManyFloats();
+  std::vector<uint16_t> narrow(floats.size());
+  reinterpret_cast<void (*)(const float*, uint16_t*, long)>(dlsym(module, "g"))(
+      floats.data(), narrow.data(), static_cast<long>(floats.size()));
+  for (size_t i = 0; i < floats.size(); ++i) {
+    if (std::isnan(floats[i])) {
+      ASSERT_TRUE(std::isnan(FloatOfFloat16(narrow[i]))) << level;
+    } else {
+      ASSERT_EQ(narrow[i], Float16Of(floats[i])) << level << " " << floats[i];
+    }
+  }
+}
+
+TEST(CpuPrelude, HalvesAreConvertedExactlyAtEveryLevel) {
+  CheckHalves("x86-64");
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
+    CheckHalves("x86-64-v3");
+  if (__builtin_cpu_supports("avx512bw")) CheckHalves("x86-64-v4");
 }
 
 // The generated declarations must be those of kernel_abi.h.

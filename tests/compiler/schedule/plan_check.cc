@@ -18,8 +18,6 @@
 
 namespace kiln {
 
-namespace {
-
 std::vector<RefValue> RandomInputs(const Graph& graph) {
   std::mt19937 random(7);
   std::vector<RefValue> inputs;
@@ -85,6 +83,8 @@ void ExpectClose(const RefValue& got, const RefValue& due, double tolerance,
         << where << " element " << k;
   }
 }
+
+namespace {
 
 void ExpectSame(const absl::StatusOr<RefOutcome>& got, const RefOutcome& due,
                 double tolerance, const std::string& how,
