@@ -32,7 +32,7 @@ make_tests() {
       >"$("$folder/bin/python" -c 'import site; print(site.getsitepackages()[0])')/torch.pth"
     "$folder/bin/pip" install --quiet --disable-pip-version-check --no-deps transformers timm torchvision==0.26.0
     "$folder/bin/pip" install --quiet --disable-pip-version-check huggingface-hub tokenizers regex pyyaml packaging \
-      tqdm requests pillow pytest
+      tqdm requests pillow pytest expecttest
     echo "$1" >"$folder/of"
   fi
 }

@@ -79,3 +79,13 @@ def test_a_large_constant_travels_as_an_input():
             return table[i] * 2
 
     assert_compiles_right(Lookup(), torch.tensor([3, 5]))
+
+
+def test_an_operator_that_a_pass_refuses_runs_in_pytorch_too():
+    def fn(x):
+        return torch.nn.functional.adaptive_avg_pool2d(x * 2, 5) + 1
+
+    x = torch.randn(1, 2, 7, 7)
+    assert_compiles_right(fn, x)
+    (why,) = kiln.explain(fn, x).host_kernels.values()
+    assert "windows of several sizes" in why

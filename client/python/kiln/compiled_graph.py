@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
-import threading
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 
 import torch
 from torch import fx
@@ -15,6 +14,7 @@ from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache
 from torch._inductor.output_code import OutputCode
 
 from . import _native, service, wire
+from .background import finished, in_background
 from .config import OPTIONS
 from .counters import counters, metrics
 from .fx_export import Exported, export, value_of
@@ -25,6 +25,7 @@ from .words import Unsupported
 
 # The service has no names, only the numbers of a segment's nodes.
 _NODE = re.compile(r"node #(\d+)")
+_OPERATOR = re.compile(r"\b(?:aten|prims)\.\w+\.\w+")
 _SERVED_FROM_COMPILE = 2
 # What a compile may end with without being a mistake of ours.
 REFUSALS = (_native.Error, Unsupported, LookupError, OSError, ImportError, ValueError)
@@ -46,15 +47,21 @@ def words_of(error: Exception) -> str:
 
 
 class SegmentRefused(Exception):
-    """What the service said of one segment: ``error``, and the FX node that it named, if it did."""
+    """What the service said of one segment: ``error``, and the names of the FX nodes that it does
+    not compile, where it named a node or an operator."""
 
     def __init__(self, error: _native.Error, exported: Exported) -> None:
         super().__init__(words_of(error))
         self.error = error
+        self.nodes: list[str] = []
         _, reason, message = error.args
-        found = _NODE.search(message)
-        named = reason == "UNSUPPORTED_OP" and found is not None
-        self.node = exported.nodes[int(found.group(1))] if named else None
+        if reason != "UNSUPPORTED_OP":
+            return
+        if found := _NODE.search(message):
+            self.nodes = [exported.nodes[int(found.group(1))].name]
+        elif found := _OPERATOR.search(message):
+            # A pass refuses an operator, and has other numbers: all of its uses go to PyTorch.
+            self.nodes = [n.name for n in exported.nodes if str(n.target) == found.group()]
 
 
 def _device_of(module: fx.GraphModule) -> torch.device:
@@ -90,20 +97,6 @@ def wire_options(options: dict[str, object]) -> bytes:
             value = value or torch.are_deterministic_algorithms_enabled()
         fields += wire.text(option.field, value) if isinstance(value, str) else wire.uint(option.field, int(value))
     return wire.data(1, fields)
-
-
-def in_background(work: Callable[[], object]) -> Future:
-    """Runs `work` on a thread that does not keep the program from ending."""
-    done: Future = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:  # handed to whoever waits
-            done.set_exception(error)
-
-    threading.Thread(target=run, name="kiln-compile", daemon=True).start()
-    return done
 
 
 def count_compile(callable_: object) -> None:
@@ -163,7 +156,7 @@ class CompiledGraph(OutputCode):
             self._process = service.process_number()
         elif self._run is None:
             try:
-                self._run = self._done.result()
+                self._run = finished(self._done)
             except REFUSALS as error:
                 if strict():
                     raise
@@ -189,13 +182,13 @@ class CompiledGraph(OutputCode):
             try:
                 return self._compile_without(refused)
             except Unsupported as error:
-                name = None if error.node is None else error.node.name
+                names = [] if error.node is None else [error.node.name]
                 why: Exception = error
             except SegmentRefused as error:
-                name, why = error.node, error.error
-            if name is None or name in refused:
+                names, why = error.nodes, error.error
+            if not set(names) - set(refused):
                 raise why
-            refused[name] = words_of(why)
+            refused.update(dict.fromkeys(names, words_of(why)))
 
     def _compile_without(self, refused: dict[str, str]) -> Callable[[list], Sequence]:
         """Compiles with the `refused` operators run by PyTorch."""
@@ -240,10 +233,15 @@ class CompiledGraph(OutputCode):
     def prepare_for_serialization(self) -> None:
         """Waits for the compile. A graph that was refused is not cached. Called on a copy."""
         try:
-            self._done.result()
+            finished(self._done)
             self.recipe, self.hosts = self._origin.recipe, self._origin.hosts
         except REFUSALS as error:
             raise BypassAOTAutogradCache(f"kiln: {words_of(error)}") from None
+        if self.hosts:
+            try:
+                pickle.dumps(self.recipe)
+            except Exception as error:  # anything may be an operator's argument
+                raise BypassAOTAutogradCache(f"kiln: a host kernel: {error}") from None
 
     _KEPT = ("_boxed_call", "name", "hosts", "recipe", "device", "options")
 
@@ -263,7 +261,7 @@ class CompiledGraph(OutputCode):
         AOTAutograd traces anew."""
         self._start(self._compile_again)
         try:
-            self._run = self._done.result()
+            self._run = finished(self._done)
         except REFUSALS:
             raise FXGraphCacheMiss from None
 

@@ -44,7 +44,7 @@ class Exported:
     graph: bytes
     symbols: list[sympy.Symbol]
     has_random: bool
-    nodes: list[str]  # the FX nodes that became the wire's, in order
+    nodes: list[fx.Node]  # those that became the wire's, in order
 
 
 def value_of(node: fx.Node) -> object:
@@ -96,7 +96,7 @@ class _Exporter:
         self._several: dict[fx.Node, list[bytes]] = {}
         self._device: torch.device | None = None
         self.has_random = False
-        self._written: list[str] = []
+        self._written: list[fx.Node] = []
 
     def export(self, name: str) -> Exported:
         segment = self._segment
@@ -182,7 +182,7 @@ class _Exporter:
     def _call(self, node: fx.Node) -> bytes:
         target = node.target
         self.has_random |= is_random(node)
-        self._written.append(node.name)
+        self._written.append(node)
         message = wire.text(1, str(target)) + wire.each(2, map(self._argument, node.args))
         for key, arg in node.kwargs.items():
             message += wire.data(3, wire.text(1, key) + wire.data(2, self._argument(arg)))
