@@ -32,7 +32,7 @@ def libraries_of(files):
 
 
 def private_name(name):
-    """"libx.so.1" -> "klnx.so.1"."""
+    """ "libx.so.1" -> "klnx.so.1"."""
     return "kln" + name[3:] if name.startswith("lib") else name
 
 

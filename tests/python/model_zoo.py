@@ -1,6 +1,6 @@
 """Small models of many families, with random weights, each with inputs and a loss.
 
-    zoo()["gpt2"] -> Case(model, batch, loss)      `loss(called_model, batch)`: what is trained on
+zoo()["gpt2"] -> Case(model, batch, loss)      `loss(called_model, batch)`: what is trained on
 """
 
 from collections import namedtuple
@@ -14,24 +14,49 @@ Case = namedtuple("Case", "model batch loss")
 
 EAGER = dict(attn_implementation="eager")
 SDPA = dict(attn_implementation="sdpa")
-SMALL = dict(vocab_size=96, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64)
+SMALL = dict(
+    vocab_size=96, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64
+)
 DECODER = dict(
-    **SMALL, num_key_value_heads=2, use_cache=False, max_position_embeddings=64,
-    pad_token_id=0, bos_token_id=1, eos_token_id=2,
+    **SMALL,
+    num_key_value_heads=2,
+    use_cache=False,
+    max_position_embeddings=64,
+    pad_token_id=0,
+    bos_token_id=1,
+    eos_token_id=2,
 )
 ENCODER = dict(**SMALL, max_position_embeddings=64)
 GPT2 = dict(
-    vocab_size=96, n_embd=32, n_layer=2, n_head=4, n_positions=64, use_cache=False,
-    bos_token_id=1, eos_token_id=2,
+    vocab_size=96,
+    n_embd=32,
+    n_layer=2,
+    n_head=4,
+    n_positions=64,
+    use_cache=False,
+    bos_token_id=1,
+    eos_token_id=2,
 )
 PICTURE = dict(
-    hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
-    image_size=32, patch_size=8, num_labels=10,
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    intermediate_size=64,
+    image_size=32,
+    patch_size=8,
+    num_labels=10,
 )
 RESNET = dict(embedding_size=8, hidden_sizes=[16, 24, 32, 48], depths=[1, 1, 1, 1], num_labels=10)
 BART = dict(
-    vocab_size=96, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
-    decoder_attention_heads=4, encoder_ffn_dim=64, decoder_ffn_dim=64, max_position_embeddings=64,
+    vocab_size=96,
+    d_model=32,
+    encoder_layers=2,
+    decoder_layers=2,
+    encoder_attention_heads=4,
+    decoder_attention_heads=4,
+    encoder_ffn_dim=64,
+    decoder_ffn_dim=64,
+    max_position_embeddings=64,
     use_cache=False,
 )
 
@@ -46,20 +71,37 @@ TEXT = {
     "gemma2": ("Gemma2ForCausalLM", "Gemma2Config", {**DECODER, **EAGER, "head_dim": 8}),
     "gpt_neox": ("GPTNeoXForCausalLM", "GPTNeoXConfig", {**ENCODER, **EAGER, "use_cache": False}),
     "bloom": (
-        "BloomForCausalLM", "BloomConfig",
+        "BloomForCausalLM",
+        "BloomConfig",
         dict(vocab_size=96, hidden_size=32, n_layer=2, n_head=4, use_cache=False),
     ),
     "distilbert": (
-        "DistilBertForMaskedLM", "DistilBertConfig",
-        dict(vocab_size=96, dim=32, n_layers=2, n_heads=4, hidden_dim=64, max_position_embeddings=64, **EAGER),
+        "DistilBertForMaskedLM",
+        "DistilBertConfig",
+        dict(
+            vocab_size=96,
+            dim=32,
+            n_layers=2,
+            n_heads=4,
+            hidden_dim=64,
+            max_position_embeddings=64,
+            **EAGER,
+        ),
     ),
     "albert": ("AlbertForMaskedLM", "AlbertConfig", {**ENCODER, **EAGER, "embedding_size": 16}),
     "electra": ("ElectraForMaskedLM", "ElectraConfig", {**ENCODER, "embedding_size": 16}),
     "t5": (
-        "T5ForConditionalGeneration", "T5Config",
+        "T5ForConditionalGeneration",
+        "T5Config",
         dict(
-            vocab_size=96, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
-            decoder_start_token_id=0, use_cache=False,
+            vocab_size=96,
+            d_model=32,
+            d_kv=8,
+            d_ff=64,
+            num_layers=2,
+            num_heads=4,
+            decoder_start_token_id=0,
+            use_cache=False,
         ),
     ),
     "bart": ("BartForConditionalGeneration", "BartConfig", {**BART, **EAGER}),
@@ -68,19 +110,29 @@ TEXT_INFERENCE = {
     "bert_sdpa_infer": ("BertForMaskedLM", "BertConfig", {**ENCODER, **SDPA}),
     "llama_infer": ("LlamaForCausalLM", "LlamaConfig", {**DECODER, **EAGER}),
     "mixtral_infer": (
-        "MixtralForCausalLM", "MixtralConfig",
+        "MixtralForCausalLM",
+        "MixtralConfig",
         {**DECODER, **EAGER, "num_local_experts": 4, "experts_implementation": "batched_mm"},
     ),
     "falcon_infer": (
-        "FalconForCausalLM", "FalconConfig",
-        dict(vocab_size=96, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, use_cache=False, **EAGER),
+        "FalconForCausalLM",
+        "FalconConfig",
+        dict(
+            vocab_size=96,
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            use_cache=False,
+            **EAGER,
+        ),
     ),
 }
 VISION = {
     "vit": ("ViTForImageClassification", "ViTConfig", {**PICTURE, **EAGER}),
     "beit": ("BeitForImageClassification", "BeitConfig", PICTURE),
     "convnext": (
-        "ConvNextForImageClassification", "ConvNextConfig",
+        "ConvNextForImageClassification",
+        "ConvNextConfig",
         dict(hidden_sizes=[8, 16, 32, 32], depths=[1, 1, 2, 1], num_labels=10),
     ),
     "resnet": ("ResNetForImageClassification", "ResNetConfig", RESNET),
@@ -201,26 +253,43 @@ class Recommender(nn.Module):
 def _timm():
     from timm.models import efficientnet, metaformer, mlp_mixer
 
-    blocks = [["ds_r1_k3_s1_e1_c8_se0.25"], ["ir_r1_k3_s2_e2_c12_se0.25"], ["ir_r1_k5_s2_e2_c16_se0.25"]]
+    blocks = [
+        ["ds_r1_k3_s1_e1_c8_se0.25"],
+        ["ir_r1_k3_s2_e2_c12_se0.25"],
+        ["ir_r1_k5_s2_e2_c16_se0.25"],
+    ]
     return {
         "mixer": lambda: Case(
-            mlp_mixer.MlpMixer(num_classes=10, img_size=32, patch_size=8, embed_dim=32, num_blocks=2),
-            _pictures(), class_loss,
+            mlp_mixer.MlpMixer(
+                num_classes=10, img_size=32, patch_size=8, embed_dim=32, num_blocks=2
+            ),
+            _pictures(),
+            class_loss,
         ),
         "poolformer": lambda: Case(
             metaformer.MetaFormer(
-                num_classes=10, depths=(1, 1, 1, 1), dims=(8, 16, 24, 32),
-                token_mixers=metaformer.Pooling, norm_layers=metaformer.GroupNorm1,
-                layer_scale_init_values=1e-5, res_scale_init_values=None, use_mlp_head=False,
+                num_classes=10,
+                depths=(1, 1, 1, 1),
+                dims=(8, 16, 24, 32),
+                token_mixers=metaformer.Pooling,
+                norm_layers=metaformer.GroupNorm1,
+                layer_scale_init_values=1e-5,
+                res_scale_init_values=None,
+                use_mlp_head=False,
             ),
-            _pictures(64), class_loss,
+            _pictures(64),
+            class_loss,
         ),
         "efficientnet": lambda: Case(
             efficientnet.EfficientNet(
-                efficientnet.decode_arch_def(blocks), num_classes=10, num_features=32, stem_size=8,
+                efficientnet.decode_arch_def(blocks),
+                num_classes=10,
+                num_features=32,
+                stem_size=8,
                 act_layer=nn.SiLU,
             ),
-            _pictures(), class_loss,
+            _pictures(),
+            class_loss,
         ),
     }
 
@@ -230,12 +299,15 @@ def _own():
         "mlp_layernorm": lambda: Case(Mlp(), (torch.randn(13, 20),), square_loss),
         "mlp_batchnorm": lambda: Case(Mlp(nn.BatchNorm1d), (torch.randn(13, 20),), square_loss),
         "linear_cross_entropy": lambda: Case(
-            LinearCrossEntropy(24, 101), (torch.randn(3, 8, 24), torch.randint(0, 101, (3, 8))), direct_loss
+            LinearCrossEntropy(24, 101),
+            (torch.randn(3, 8, 24), torch.randint(0, 101, (3, 8))),
+            direct_loss,
         ),
         "unet": lambda: Case(UNet(), (torch.randn(2, 3, 16, 16), torch.rand(2)), square_loss),
         "transformer_layer": lambda: Case(
             nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True),
-            (torch.randn(2, 9, 32),), square_loss,
+            (torch.randn(2, 9, 32),),
+            square_loss,
         ),
         "recommender": lambda: Case(
             Recommender(), (torch.randn(5, 10), torch.randint(0, 50, (5, 3, 4))), square_loss
@@ -254,7 +326,9 @@ def zoo():
         cases[name] = lambda row=row: Case(_transformer(row, True), _pictures(), picture_loss)
     # Two pictures of 32 pixels leave its last batch norms two numbers each to norm, and then eager
     # mode differs from itself in float64 by a fifth after three steps.
-    cases["resnet"] = lambda: Case(_transformer(VISION["resnet"], True), _pictures(64, 8), picture_loss)
+    cases["resnet"] = lambda: Case(
+        _transformer(VISION["resnet"], True), _pictures(64, 8), picture_loss
+    )
     for name, row in VISION_INFERENCE.items():
         cases[name] = lambda row=row: Case(
             _transformer(row, False), {"pixel_values": _pictures()[0]}, None

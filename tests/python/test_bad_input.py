@@ -82,7 +82,9 @@ class Doubled(torch.Tensor):
 def test_a_subclass_gives_what_eager_mode_gives():
     x = torch.randn(4).as_subclass(Doubled)
     got = run(lambda a: torch.relu(a) + 1, x)
-    torch.testing.assert_close(got.as_subclass(torch.Tensor), torch.relu(x.as_subclass(torch.Tensor)) + 1)
+    torch.testing.assert_close(
+        got.as_subclass(torch.Tensor), torch.relu(x.as_subclass(torch.Tensor)) + 1
+    )
 
 
 def test_inputs_that_overlap_are_read_as_in_eager_mode():
@@ -145,7 +147,9 @@ def test_the_extension_refuses_what_is_no_tensor(item):
     graphs = []
     with pytest.MonkeyPatch.context() as patch:
         original = _native.compile
-        patch.setattr(_native, "compile", lambda *args: graphs.append(original(*args)) or graphs[-1])
+        patch.setattr(
+            _native, "compile", lambda *args: graphs.append(original(*args)) or graphs[-1]
+        )
         with torch._functorch.config.patch(enable_autograd_cache=False):
             run(lambda x: x + 1, torch.ones(2))
     assert session is not None

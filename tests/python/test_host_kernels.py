@@ -7,7 +7,9 @@ import kiln
 
 
 def assert_compiles_right(fn, *args):
-    torch.testing.assert_close(torch.compile(fn, backend="kiln")(*args), fn(*args), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        torch.compile(fn, backend="kiln")(*args), fn(*args), rtol=1e-4, atol=1e-4
+    )
 
 
 def test_an_unknown_operator_runs_between_two_segments():
@@ -39,7 +41,9 @@ def test_complex_numbers_run_in_pytorch():
 
     x = torch.randn(16)
     assert_compiles_right(fn, x)
-    assert any("complex64" in why or "fft" in why for why in kiln.explain(fn, x).host_kernels.values())
+    assert any(
+        "complex64" in why or "fft" in why for why in kiln.explain(fn, x).host_kernels.values()
+    )
 
 
 def test_gradients_go_through_host_kernels():

@@ -1,4 +1,4 @@
-"""The daemon, from the program's side: warm starts, many ranks, a daemon that dies, forks, threads."""
+"""The daemon, from the program's side: warm starts, many ranks, an early death, forks, threads."""
 
 import json
 import os
@@ -31,7 +31,8 @@ for step in range(3):
     if step == 2 and sys.argv[1:] == ["kill"]:
         import os, signal, subprocess
         folder = os.environ["KILN_CACHE_DIR"]
-        pids = subprocess.run(["pgrep", "-f", f"kilnd .*--data-folder {folder}"], capture_output=True, text=True)
+        words = ["pgrep", "-f", f"kilnd .*--data-folder {folder}"]
+        pids = subprocess.run(words, capture_output=True, text=True)
         for pid in pids.stdout.split(): os.kill(int(pid), signal.SIGKILL)
         x = torch.randn(7, 24)
     loss = called(x).square().mean(); model.zero_grad(); loss.backward()
@@ -43,7 +44,10 @@ print(json.dumps({"loss": float(loss), "grad": float(model.a.weight.grad.sum()),
 def start(text, *words, **environment):
     return subprocess.Popen(
         [sys.executable, "-W", "always", "-c", text, *words],
-        env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -56,12 +60,17 @@ def answer_of(process):
 @pytest.fixture
 def folders(tmp_path):
     """A cache of Kiln's and one of AOTAutograd's that are empty."""
-    yield {"KILN_CACHE_DIR": str(tmp_path / "kiln"), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "torch")}
+    yield {
+        "KILN_CACHE_DIR": str(tmp_path / "kiln"),
+        "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "torch"),
+    }
     end_daemons(tmp_path / "kiln")
 
 
 def daemons(folder):
-    found = subprocess.run(["pgrep", "-f", f"kilnd .*--data-folder {folder}"], capture_output=True, text=True)
+    found = subprocess.run(
+        ["pgrep", "-f", f"kilnd .*--data-folder {folder}"], capture_output=True, text=True
+    )
     return [int(pid) for pid in found.stdout.split()]
 
 
@@ -73,9 +82,14 @@ def end_daemons(folder):
 def stats_of(folders):
     done = subprocess.run(
         [sys.executable, "-m", "kiln", "ctl", "-o", "json", "stats"],
-        env={**os.environ, **folders}, capture_output=True, text=True, check=True,
+        env={**os.environ, **folders},
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    return {name: int(number) for name, number in re.findall(r'"([a-z_.]+)":\s*"?(\d+)', done.stdout)}
+    return {
+        name: int(number) for name, number in re.findall(r'"([a-z_.]+)":\s*"?(\d+)', done.stdout)
+    }
 
 
 def test_a_second_process_compiles_nothing_and_traces_nothing(folders):
@@ -99,7 +113,9 @@ def test_a_purged_artifact_is_compiled_again(folders):
     answer_of(start(TRAIN, **folders))
     subprocess.run(
         [sys.executable, "-m", "kiln", "cache", "purge", "--all"],
-        env={**os.environ, **folders}, check=True, capture_output=True,
+        env={**os.environ, **folders},
+        check=True,
+        capture_output=True,
     )
     again, _ = answer_of(start(TRAIN, **folders))
     assert again["compiles"] == 2
@@ -132,7 +148,9 @@ def test_without_any_daemon_a_worker_of_the_process_compiles_after_a_warning(fol
 
 def test_the_first_daemon_of_a_list_that_answers_is_taken(folders):
     own = service.own_daemon()
-    done, errors = answer_of(start(TRAIN, KILN_ADDR=f"unix:/nowhere/kilnd.sock, unix:{own}", **folders))
+    done, errors = answer_of(
+        start(TRAIN, KILN_ADDR=f"unix:/nowhere/kilnd.sock, unix:{own}", **folders)
+    )
     assert "local_compiles" not in done
     assert "no daemon" not in errors
 

@@ -90,7 +90,10 @@ def test_get_code_gives_plan_and_sources():
 
 def run_python(text, **environment):
     return subprocess.run(
-        [sys.executable, "-c", text], env={**os.environ, **environment}, capture_output=True, text=True
+        [sys.executable, "-c", text],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
     )
 
 
@@ -98,7 +101,11 @@ ADD = 'import torch; print(torch.compile(lambda x: x + 1, backend="kiln")(torch.
 
 
 def test_kiln_disable_is_eager_mode():
-    done = run_python(ADD + "; import sys; print('kiln._native' in sys.modules)", KILN_DISABLE="1", KILN_ADDR="unix:/nowhere")
+    done = run_python(
+        ADD + "; import sys; print('kiln._native' in sys.modules)",
+        KILN_DISABLE="1",
+        KILN_ADDR="unix:/nowhere",
+    )
     assert done.returncode == 0, done.stderr
     assert "[1.0, 1.0]" in done.stdout
     assert "KilnError" not in done.stderr and "no daemon" not in done.stderr

@@ -1,9 +1,9 @@
 """``python -m kiln``: the C++ tools of the wheel.
 
-    python -m kiln doctor              looks whether compiles can work here
-    python -m kiln cache WORDS...      what the cache holds: ls, show KEY, purge
-    python -m kiln ctl WORDS...        compilectl on the daemon in use: stats, jobs, ...
-    python -m kiln version
+python -m kiln doctor              looks whether compiles can work here
+python -m kiln cache WORDS...      what the cache holds: ls, show KEY, purge
+python -m kiln ctl WORDS...        compilectl on the daemon in use: stats, jobs, ...
+python -m kiln version
 """
 
 from __future__ import annotations

@@ -76,13 +76,14 @@ def _aot(
         def compile_(module: fx.GraphModule, example_inputs: Sequence[object]) -> CompiledGraph:
             return CompiledGraph(module, f"{kind}_{next(_numbers)}", values)
 
-        return SerializableAOTDispatchCompiler(CompiledGraph, compile_)
+        return SerializableAOTDispatchCompiler(CompiledGraph, compile_) if caches else compile_
 
+    # The forms of AOTAutograd's cache that serve other backends; older versions lack them.
+    switches = ("bundled_autograd_cache", "force_non_lazy_backward_lowering")
+    caches = all(hasattr(torch._functorch.config, switch) for switch in switches)
     tag = torch.compiler.config.cache_key_tag + cache_tag(values)
     with (
-        torch._functorch.config.patch(
-            bundled_autograd_cache=True, force_non_lazy_backward_lowering=True
-        ),
+        torch._functorch.config.patch({switch: True for switch in switches if caches}),
         torch.compiler.config.patch(cache_key_tag=tag),
     ):
         called = aot_module_simplified(

@@ -95,7 +95,8 @@ def wire_options(options: dict[str, object]) -> bytes:
             continue
         if name == "deterministic":
             value = value or torch.are_deterministic_algorithms_enabled()
-        fields += wire.text(option.field, value) if isinstance(value, str) else wire.uint(option.field, int(value))
+        write = wire.text if isinstance(value, str) else wire.uint
+        fields += write(option.field, value if isinstance(value, str) else int(value))
     return wire.data(1, fields)
 
 
@@ -165,7 +166,8 @@ class CompiledGraph(OutputCode):
 
     def _fall_back(self, why: str) -> None:
         if self.module is None:
-            raise RuntimeError(f"kiln: graph {self.name}: {why}, and it came from a cache: no eager mode")
+            # It came from a cache, which keeps no graph that eager mode could run.
+            raise RuntimeError(f"kiln: graph {self.name}: {why}; enable_autograd_cache=False helps")
         self.refusal = why
         counters.add("eager_graphs")
         warnings.warn(f"kiln: graph {self.name} runs in eager mode: {why}", stacklevel=3)

@@ -34,7 +34,7 @@ OPTIONS = {
     "emulate_precision_casts": _Option(False, 7, "round half types after each operator"),
     "no_fusion": _Option(False, 8, "one kernel a loop, for debugging"),
     "cache_tag": _Option("", 9, "a word of your own in every key"),
-    "fallback_random": _Option(False, 0, "random numbers are PyTorch's: random operators run there"),
+    "fallback_random": _Option(False, 0, "random operators run in PyTorch"),
 }
 
 # Known, and refused with any value but the one that says what is done today.

@@ -226,7 +226,9 @@ class _Exporter:
             return wire.text(5, arg)
         if isinstance(arg, torch.SymInt):
             expr = expression_of(arg)
-            return wire.sint(2, expr) if isinstance(expr, int) else wire.data(6, self._symbols.expr(expr))
+            if isinstance(expr, int):
+                return wire.sint(2, expr)
+            return wire.data(6, self._symbols.expr(expr))
         if isinstance(arg, (list, tuple)):
             return wire.data(7, wire.each(1, map(self._argument, arg)))
         return _word(arg)

@@ -70,9 +70,7 @@ def explain(fn: Callable, *args: object, **kwargs: object) -> Explanation:
     Dynamo had compiled."""
     out = Explanation()
     for graph in _compiled(fn, args, kwargs):
-        out.graphs.append(
-            GraphReport(graph.name, graph.segments, graph.hosts, graph.refusal)
-        )
+        out.graphs.append(GraphReport(graph.name, graph.segments, graph.hosts, graph.refusal))
     return out
 
 

@@ -103,7 +103,9 @@ def _named_sockets(named: str) -> list[str]:
 def socket_in_use() -> str:
     """The socket that compiles would ask; nothing is started."""
     named = _named_sockets(os.environ.get("KILN_ADDR", ""))
-    return next((path for path in named if _answers(Path(path))), (named or [str(_own_socket())])[0])
+    if not named:
+        return str(_own_socket())
+    return next((path for path in named if _answers(Path(path))), named[0])
 
 
 def version() -> str:

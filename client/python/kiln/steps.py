@@ -79,7 +79,7 @@ def _is_view(node: fx.Node) -> bool:
 
 
 def _views_of_inputs(graph: fx.Graph) -> set[fx.Node]:
-    """The views on the way from an input to a result: PyTorch must make them, so that they alias."""
+    """The views on the way from an input to a result: PyTorch makes them, so that they alias."""
     found: set[fx.Node] = set()
     (output,) = (node for node in graph.nodes if node.op == "output")
     for result in output.all_input_nodes:

@@ -66,10 +66,7 @@ class SymbolTable:
             known = self._hint(symbol)
             hint = min(max(known, low), high) if known is not None else low
         return (
-            wire.text(1, str(symbol))
-            + wire.sint(2, hint)
-            + wire.sint(3, low)
-            + wire.sint(4, high)
+            wire.text(1, str(symbol)) + wire.sint(2, hint) + wire.sint(3, low) + wire.sint(4, high)
         )
 
     def _hint(self, symbol: sympy.Symbol) -> int | None:
