@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import pickle
 import re
+import threading
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 
 import torch
 from torch import fx
@@ -134,12 +136,15 @@ class CompiledGraph(OutputCode):
         self.options = wire_options(options)
         self._random_on_host = bool(options["fallback_random"])
         self._shape_env = _shape_env_of(module)
-        self._start(self._compile)
+        self._refused: dict[str, str] = {}
+        self._begin()
+        self._ask()
 
-    def _start(self, work: Callable[[], Callable[[list], Sequence]]) -> None:
+    def _begin(self) -> None:
         self._run: Callable[[list], Sequence] | None = None
+        self._program: Callable[[list], Sequence] | None = None
+        self._settling = threading.Lock()
         self._process = service.process_number()
-        self._done = in_background(work)
         for recorder in _recorders:
             recorder.append(self)
 
@@ -157,7 +162,7 @@ class CompiledGraph(OutputCode):
             self._process = service.process_number()
         elif self._run is None:
             try:
-                self._run = finished(self._done)
+                self._run = self._settle()
             except REFUSALS as error:
                 if strict():
                     raise
@@ -178,29 +183,34 @@ class CompiledGraph(OutputCode):
         args.clear()
         return self.module(*inputs)
 
-    def _compile(self) -> Callable[[list], Sequence]:
-        refused: dict[str, str] = {}
-        while True:
-            try:
-                return self._compile_without(refused)
-            except Unsupported as error:
-                names = [] if error.node is None else [error.node.name]
-                why: Exception = error
-            except SegmentRefused as error:
-                names, why = error.nodes, error.error
-            if not set(names) - set(refused):
-                raise why
-            refused.update(dict.fromkeys(names, words_of(why)))
+    def _ask(self) -> None:
+        """Writes the graph here, where Dynamo's shapes hold still, and has it compiled beside."""
+        try:
+            exported = self._write()
+        except REFUSALS as error:
+            self._done = Future()
+            self._done.set_exception(error)
+        else:
+            self._done = in_background(lambda: self._compile(exported))
 
-    def _compile_without(self, refused: dict[str, str]) -> Callable[[list], Sequence]:
-        """Compiles with the `refused` operators run by PyTorch."""
-        plan = make_plan(self.module.graph, refused, self._random_on_host)
-        # All are written before any is sent: what the wire cannot say is found at once.
-        exported = [
-            export(f"{self.name}.{i}", segment, self._shape_env)
-            for i, segment in enumerate(plan.segments)
-        ]
-        recipe = write_recipe(self.module, plan, exported)
+    def _write(self) -> list[Exported]:
+        """The segments, with the refused operators left to PyTorch."""
+        while True:
+            plan = make_plan(self.module.graph, self._refused, self._random_on_host)
+            try:
+                exported = [
+                    export(f"{self.name}.{i}", segment, self._shape_env)
+                    for i, segment in enumerate(plan.segments)
+                ]
+            except Unsupported as error:
+                if error.node is None or error.node.name in self._refused:
+                    raise
+                self._refused[error.node.name] = words_of(error)
+                continue
+            self.recipe, self.hosts = write_recipe(self.module, plan, exported), plan.hosts
+            return exported
+
+    def _compile(self, exported: list[Exported]) -> list[object]:
         session = service.session_of(self.device)
         callables = []
         for segment in exported:
@@ -208,15 +218,25 @@ class CompiledGraph(OutputCode):
                 callables.append(_native.compile(session, segment.graph, self.options))
             except _native.Error as error:
                 raise SegmentRefused(error, segment) from None
-        self.recipe, self.hosts = recipe, plan.hosts
-        return self._finish(callables)
+        return callables
 
-    def _compile_again(self) -> Callable[[list], Sequence]:
-        """Compiles a recipe that came from a cache: its artifacts are the service's to find."""
+    def _compile_recipe(self) -> list[object]:
+        """Compiles what came from a cache: its artifacts are the service's to find."""
         session = service.session_of(self.device)
-        return self._finish(
-            [_native.compile(session, step.graph, self.options) for step in kiln_steps(self.recipe)]
-        )
+        return [_native.compile(session, s.graph, self.options) for s in kiln_steps(self.recipe)]
+
+    def _settle(self) -> Callable[[list], Sequence]:
+        """Waits for the compile, and asks again without what was refused. Raises REFUSALS."""
+        with self._settling:
+            while self._program is None:
+                try:
+                    self._program = self._finish(finished(self._done))
+                except SegmentRefused as refusal:
+                    if not set(refusal.nodes) - set(self._refused):
+                        raise refusal.error from None
+                    self._refused.update(dict.fromkeys(refusal.nodes, str(refusal)))
+                    self._ask()
+        return self._program
 
     def _finish(self, callables: list[object]) -> Callable[[list], Sequence]:
         self.callables, self.segments = callables, len(callables)
@@ -235,7 +255,7 @@ class CompiledGraph(OutputCode):
     def prepare_for_serialization(self) -> None:
         """Waits for the compile. A graph that was refused is not cached. Called on a copy."""
         try:
-            finished(self._done)
+            self._origin._settle()
             self.recipe, self.hosts = self._origin.recipe, self._origin.hosts
         except REFUSALS as error:
             raise BypassAOTAutogradCache(f"kiln: {words_of(error)}") from None
@@ -261,9 +281,10 @@ class CompiledGraph(OutputCode):
     def post_compile(self, *_: object) -> None:
         """After a load: compiles, or finds what is compiled. A miss when that fails, so that
         AOTAutograd traces anew."""
-        self._start(self._compile_again)
+        self._begin()
+        self._done = in_background(self._compile_recipe)
         try:
-            self._run = finished(self._done)
+            self._run = self._settle()
         except REFUSALS:
             raise FXGraphCacheMiss from None
 
