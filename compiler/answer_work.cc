@@ -4,6 +4,7 @@
 
 #include "compiler/compiler.h"
 #include "compiler/config/target_from_wire.h"
+#include "compiler/toolchain/object_symbols.h"
 #include "compiler/tune/tuning_from_wire.h"
 #include "proto/base/status.h"
 #include "proto/base/work_error.h"
@@ -51,6 +52,9 @@ absl::Status Build(WorkBench& bench, const wire::BuildRequest& request,
   ASSIGN_OR_RETURN(
       BuiltObject built,
       (cuda ? bench.nvrtc : bench.host)->Build(unit.source(), flags));
+  const std::vector<std::string> symbols(unit.symbols().begin(),
+                                         unit.symbols().end());
+  RETURN_IF_ERROR(CheckObjectSymbols(built.image, symbols));
   object.set_unit_digest(unit.digest());
   object.set_image(std::move(built.image));
   object.set_log(std::move(built.log));

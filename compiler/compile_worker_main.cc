@@ -1,6 +1,7 @@
 // kiln-worker: one compile process. Requests come in frames on descriptor 3 and
 // are answered one at a time, in order (proto/worker.proto). Ends with 0 when
-// the stream ends, with 1 when what comes is not a request, with 3 when the host
+// the stream ends (killed by itself, with its compilers, when a request was under
+// way: parent_watch.h), with 1 when what comes is not a request, with 3 when the host
 // compiler was replaced meanwhile.
 
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "compiler/answer_work.h"
+#include "compiler/parent_watch.h"
 #include "compiler/toolchain/host_cc_toolchain.h"
 #include "compiler/toolchain/nvrtc_toolchain.h"
 #include "proto/base/digest.h"
@@ -160,9 +162,12 @@ int Serve() {
     return 2;
   }
   WorkBench bench = MakeBench();
+  // Outlives main: its thread does.
+  static ParentWatch& watch = *new ParentWatch(kSocketFd);
   while (true) {
     const absl::StatusOr<std::string> bytes = ReadFrame(kSocketFd);
     if (!bytes.ok()) return absl::IsUnavailable(bytes.status()) ? 0 : 1;
+    watch.SetWorking(true);
     wire::WorkRequest request;
     if (!request.ParseFromString(*bytes)) return 1;
     const wire::WorkReply reply = AnswerWork(bench, request);
@@ -172,6 +177,7 @@ int Serve() {
                    "first reply told of; the next worker tells of it\n");
       return 3;
     }
+    watch.SetWorking(false);
     if (!WriteFrame(kSocketFd, reply.SerializeAsString()).ok()) return 0;
   }
 }

@@ -2,11 +2,14 @@
 
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/memory/memory.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
@@ -33,6 +36,22 @@ absl::string_view StateFor(const wire::WorkRequest& request) {
       return "idle";
   }
   return "idle";
+}
+
+constexpr absl::string_view kFolderName = "worker";
+
+// Removes what a daemon before this one left. What can't be removed is in
+// nobody's way: no worker gets a folder that was another's.
+void RemoveOldFolders(const std::string& scratch_folder) {
+  std::error_code error;
+  std::vector<std::filesystem::path> old;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(scratch_folder, error)) {
+    if (absl::StartsWith(entry.path().filename().string(), kFolderName)) {
+      old.push_back(entry.path());
+    }
+  }
+  for (const auto& path : old) std::filesystem::remove_all(path, error);
 }
 
 absl::Status PoolEnded() {
@@ -77,6 +96,7 @@ absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Start(
     MutexLock lock(&pool->mu_);
     pool->slots_.resize(count);
   }
+  RemoveOldFolders(scratch_folder);
   for (int i = 0; i < count; ++i) {
     pool->threads_.emplace_back([p = pool.get(), i] { p->Drive(i); });
   }
@@ -219,10 +239,10 @@ absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerPool::Ready(int index) {
     MutexLock lock(&mu_);
     slots_[index].process.reset();
   }
-  process.reset();  // its end empties the folder that the next one gets
+  process.reset();  // it ends before the next one starts
   ASSIGN_OR_RETURN(
-      process, WorkerProcess::Start(
-                   limits_, absl::StrCat(scratch_folder_, "/worker", index)));
+      process, WorkerProcess::Start(limits_, absl::StrCat(scratch_folder_, "/",
+                                                          kFolderName, index)));
   RETURN_IF_ERROR(TakeIdentity(process->hello()));
   counters_.Add(Count::kWorkersStarted);
   LogInfo("worker.started",
@@ -236,6 +256,7 @@ absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerPool::Ready(int index) {
 }
 
 bool WorkerPool::UpToDate(WorkerProcess& process) {
+  if (!process.HasFolder()) return false;
   const std::string toolchain = ToolchainText(process.hello());
   MutexLock lock(&mu_);
   return toolchain == build_->toolchain_text;

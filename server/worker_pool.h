@@ -47,6 +47,7 @@ class PendingWork {
   //                             the label; the caller's key is out of date
   //   UNAVAILABLE  DRAINING     the pool ended first
   //   FAILED_PRECONDITION NO_TOOLCHAIN  no worker could be started, twice
+  //   UNAVAILABLE  STORAGE      nor a scratch folder made for one
   // The reply lives as long as this.
   absl::StatusOr<const wire::WorkReply*> Wait() ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -87,7 +88,9 @@ struct WorkerView {
 class WorkerPool {
  public:
   // Starts `count` workers with scratch folders below `scratch_folder`, and
-  // waits for the first hello; the others come when they come.
+  // waits for the first hello; the others come when they come. The folders of
+  // workers that were another pool's are removed first: the caller sees to it
+  // that no other lives there.
   //
   // NO_TOOLCHAIN when none says hello. `counters` outlives the pool.
   static absl::StatusOr<std::unique_ptr<WorkerPool>> Start(
@@ -143,7 +146,8 @@ class WorkerPool {
   // Null when the pool ends.
   std::shared_ptr<PendingWork> Take() ABSL_LOCKS_EXCLUDED(mu_);
   void PutBack(std::shared_ptr<PendingWork> work) ABSL_LOCKS_EXCLUDED(mu_);
-  // The slot's living process, started if need be.
+  // The slot's living process, started if need be: also when the folder of the
+  // one before was removed.
   absl::StatusOr<std::shared_ptr<WorkerProcess>> Ready(int index)
       ABSL_LOCKS_EXCLUDED(mu_);
   bool UpToDate(WorkerProcess& process) ABSL_LOCKS_EXCLUDED(mu_);

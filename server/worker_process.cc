@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -53,15 +54,23 @@ int OpenPidfd(pid_t pid) {
 // number, and a close without the open is held against the number's last owner.
 void ClosePidfd(int pidfd) { syscall(SYS_close, pidfd); }
 
-absl::Status EmptyFolder(const std::string& path) {
+// A folder that nobody has had, with its parents. Mode 0700.
+absl::StatusOr<std::string> NewFolder(const std::string& prefix) {
+  std::string path = absl::StrCat(prefix, "-XXXXXX");
   std::error_code error;
-  std::filesystem::remove_all(path, error);
-  if (!error) std::filesystem::create_directories(path, error);
-  if (error) {
-    return MakeError(ErrorReason::kStorage,
-                     absl::StrCat("folder ", path, ": ", error.message()));
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(),
+                                      error);
+  if (!error && mkdtemp(path.data()) == nullptr) {
+    error = std::error_code(errno, std::generic_category());
   }
-  return absl::OkStatus();
+  if (!error) return path;
+  return MakeError(
+      ErrorReason::kStorage,
+      absl::StrCat("scratch folder ", path, ": ", error.message(),
+                   error == std::errc::no_space_on_device
+                       ? "; free space on its disk, or name another with "
+                         "--data-folder"
+                       : ""));
 }
 
 // The end of a file, without the line that the cut went through.
@@ -104,16 +113,24 @@ absl::StatusOr<Child> StartChild(const WorkerLimits& limits,
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerProcess::Start(
-    const WorkerLimits& limits, const std::string& scratch) {
-  RETURN_IF_ERROR(EmptyFolder(scratch));
+    const WorkerLimits& limits, const std::string& scratch_prefix) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     return CannotStart(absl::StrCat("worker: socketpair: ", strerror(errno)));
   }
+  absl::StatusOr<std::string> folder = NewFolder(scratch_prefix);
+  if (!folder.ok()) {
+    close(ends[0]);
+    close(ends[1]);
+    return folder.status();
+  }
+  const std::string& scratch = *folder;
   absl::StatusOr<Child> child = StartChild(limits, scratch, ends[1]);
   close(ends[1]);
   if (!child.ok()) {
     close(ends[0]);
+    std::error_code error;  // one left behind is nobody's, and the next goes by
+    std::filesystem::remove_all(scratch, error);
     return CannotStart(absl::StrCat("worker ", child.status().message()));
   }
   auto worker = absl::WrapUnique(
@@ -147,8 +164,12 @@ WorkerProcess::WorkerProcess(const WorkerLimits& limits, std::string scratch,
 WorkerProcess::~WorkerProcess() {
   child_.End();
   close(socket_fd_);
-  std::error_code error;  // a folder left behind is emptied by the next start
+  std::error_code error;  // the next daemon removes a folder left behind
   std::filesystem::remove_all(scratch_, error);
+}
+
+bool WorkerProcess::HasFolder() const {
+  return access(scratch_.c_str(), W_OK | X_OK) == 0;
 }
 
 absl::StatusOr<wire::WorkReply> WorkerProcess::CallWithin(

@@ -37,13 +37,15 @@ struct WorkerLimits {
 // the scratch folder when destroyed.
 class WorkerProcess {
  public:
-  // Starts it in the folder `scratch`, which is emptied first, and waits for
-  // its hello.
+  // Starts it in a new folder `scratch_prefix`-XXXXXX, and waits for its hello.
+  // No two workers ever have one folder: a compiler that outlived its worker,
+  // and the daemon too, writes where nobody reads.
   //
-  // NO_TOOLCHAIN: the program can't be executed, or says nothing or nonsense.
-  // It had no job yet, so no job is to blame.
+  // Errors; it had no job yet, so no job is to blame:
+  //   NO_TOOLCHAIN  the program can't be executed, or says nothing or nonsense
+  //   STORAGE       the folder can't be made
   static absl::StatusOr<std::shared_ptr<WorkerProcess>> Start(
-      const WorkerLimits& limits, const std::string& scratch);
+      const WorkerLimits& limits, const std::string& scratch_prefix);
 
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
@@ -63,6 +65,9 @@ class WorkerProcess {
 
   // False once it has ended, also between calls.
   bool Alive() const { return !child_.HasEnded(); }
+
+  // False once its scratch folder was removed under it.
+  bool HasFolder() const;
 
   // Makes a Call under way, or the next one, end with WORKER_DIED. From any
   // thread.

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,6 +42,18 @@ absl::StatusOr<std::string> TakeFile(const std::string& path) {
   close(fd);
   unlink(path.c_str());
   return bytes;
+}
+
+// Has a compiler that said `output` failed because its disk is full? When it
+// fails it removes what it wrote, so its own words go first.
+bool LacksRoom(const HostCcConfig& config, absl::string_view output) {
+  if (absl::StrContains(output, strerror(ENOSPC))) return true;
+  struct statvfs room = {};
+  return statvfs(config.scratch_dir.c_str(), &room) == 0 &&
+         (static_cast<int64_t>(room.f_bavail) *
+                  static_cast<int64_t>(room.f_frsize) <
+              config.least_free_bytes ||
+          (room.f_files > 0 && room.f_favail == 0));
 }
 
 // What tells a program from the one that replaced it. Never leaves the process.
@@ -105,15 +118,29 @@ class HostCcToolchain final : public Toolchain {
       argv.erase(std::find(argv.begin(), argv.end(), "-frandom-seed=kiln"));
 
     ASSIGN_OR_RETURN(ChildResult child, RunChild(argv, Env(), source));
-    if (child.exit_code != 0)
-      return MakeError(ErrorReason::kToolchainRejected,
-                       absl::StrCat(name(), " ended with ", child.exit_code,
-                                    ": ", child.output.substr(0, 4096)));
+    if (child.exit_code != 0) {
+      unlink(object.c_str());
+      return Failed(child);
+    }
     ASSIGN_OR_RETURN(std::string image, TakeFile(object));
     return BuiltObject{std::move(image), std::move(child.output)};
   }
 
  private:
+  absl::Status Failed(const ChildResult& child) const {
+    const std::string said =
+        absl::StrCat(name(), " ended with ", child.exit_code, ": ",
+                     child.output.substr(0, 4096));
+    if (!LacksRoom(config_, child.output))
+      return MakeError(ErrorReason::kToolchainRejected, said);
+    return MakeError(
+        ErrorReason::kStorage,
+        absl::StrCat("scratch folder ", config_.scratch_dir,
+                     ": its disk has no room to compile; free some, or name "
+                     "another with --data-folder (",
+                     said, ")"));
+  }
+
   // The programs that the compiler hands its work to; the linker last.
   absl::Status FindParts() {
     parts_.clear();

@@ -1,6 +1,7 @@
 #ifndef KILN_COMPILER_TOOLCHAIN_HOST_CC_TOOLCHAIN_H_
 #define KILN_COMPILER_TOOLCHAIN_HOST_CC_TOOLCHAIN_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -17,6 +18,10 @@ struct HostCcConfig {
   // An existing folder for one object at a time. The name of a file in it
   // never reaches the object.
   std::string scratch_dir;
+  // A compiler that fails while its disk has less free than this failed for
+  // want of room; some megabytes are what one unit's files take. Too high: an
+  // error of ours is taken for a full disk.
+  int64_t least_free_bytes = int64_t{4} << 20;
 };
 
 // Builds shared objects with the machine's g++ or clang++, one child process a

@@ -39,7 +39,8 @@ class Toolchain {
   // Errors:
   //   FAILED_PRECONDITION NO_TOOLCHAIN      not on this machine; what to type
   //   INTERNAL            TOOLCHAIN_REJECTED with the compiler's words
-  //   UNAVAILABLE         STORAGE           the scratch folder can't be written
+  //   UNAVAILABLE         STORAGE           the scratch folder can't be written,
+  //                                         or its disk is full
   virtual absl::StatusOr<BuiltObject> Build(
       absl::string_view source, absl::Span<const std::string> flags) = 0;
 };

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -300,6 +301,59 @@ TEST(WorkerPool, WorkersWithTheOldCompilersMakeWay) {
   UseBoth(p, "c");  // and the second has made way
   EXPECT_EQ(p.pool->Snapshot()[0].restarts, 1);
   EXPECT_EQ(p.pool->Snapshot()[1].restarts, 1);
+}
+
+// The scratch folders that stand now.
+std::set<std::string> WorkerFolders() {
+  std::set<std::string> folders;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(ScratchFolder())) {
+    const std::string name = entry.path().filename().string();
+    if (absl::StartsWith(name, "worker")) folders.insert(name);
+  }
+  return folders;
+}
+
+TEST(WorkerPool, NoWorkerGetsAFolderThatWasAnothers) {
+  std::set<std::string> seen;
+  for (int i = 0; i < 2; ++i) {
+    Pool p(1);
+    for (int j = 0; j < 2; ++j) {
+      ASSERT_TRUE(p.Plan(absl::StrCat("fake.salt.", j)).ok());
+      const std::set<std::string> now = WorkerFolders();
+      ASSERT_EQ(now.size(), 1u);
+      EXPECT_TRUE(seen.insert(*now.begin()).second) << *now.begin();
+      Kill(p, 0);
+    }
+  }
+  EXPECT_TRUE(WorkerFolders().empty());
+}
+
+TEST(WorkerPool, FoldersOfADaemonThatWasKilledAreRemoved) {
+  const std::string left = absl::StrCat(ScratchFolder(), "/worker0");
+  std::filesystem::create_directories(left);
+  std::ofstream(absl::StrCat(left, "/unit.so")) << "of another day";
+  Pool p(1);
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(p.Plan("fake.salt.a").ok());
+}
+
+TEST(WorkerPool, AWorkerWhoseFolderWasRemovedMakesWay) {
+  Pool p(1);
+  ASSERT_TRUE(p.Plan("fake.salt.a").ok());
+  std::filesystem::remove_all(ScratchFolder());
+  EXPECT_TRUE(p.Plan("fake.salt.b").ok());
+  EXPECT_EQ(p.pool->Snapshot()[0].restarts, 1);
+  EXPECT_EQ(p.counters.Get(Count::kWorkersDied), 0);
+  EXPECT_EQ(WorkerFolders().size(), 1u);
+}
+
+TEST(WorkerPool, AFolderThatCannotBeMadeIsStorage) {
+  Counters counters;
+  const auto started =
+      WorkerPool::Start(TestLimits(), 1, "/proc/nowhere", counters);
+  EXPECT_EQ(ReasonOf(started.status()), ErrorReason::kStorage);
+  EXPECT_TRUE(absl::StrContains(started.status().message(), "/proc/nowhere"));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/toolchain/host_cc_toolchain.h"
 #include "compiler/toolchain/nvrtc_toolchain.h"
+#include "compiler/toolchain/object_symbols.h"
 #include "proto/base/status.h"
 #include "tests/support/nvrtc_of_tests.h"
 
@@ -103,6 +104,23 @@ TEST(HostCcToolchain, AnUnwritableScratchFolderIsAStorageError) {
             ErrorReason::kStorage);
 }
 
+TEST(CheckObjectSymbols, ASharedObjectHasThoseOfItsSource) {
+  const auto built =
+      HostCc("symbols")->Build(kCpuSource, UnitFlags(TargetOf("x86-64")));
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_TRUE(CheckObjectSymbols(built->image, {"kiln_two"}).ok());
+  const absl::Status other =
+      CheckObjectSymbols(built->image, {"kiln_two", "kiln_three"});
+  EXPECT_EQ(ReasonOf(other), ErrorReason::kToolchainRejected);
+  EXPECT_THAT(std::string(other.message()), HasSubstr("kiln_three"));
+  // However it is cut, nothing is read beyond its end.
+  for (size_t bytes = 0; bytes < built->image.size(); bytes += 8) {
+    const auto cut =
+        CheckObjectSymbols(built->image.substr(0, bytes), {"kiln_three"});
+    EXPECT_EQ(ReasonOf(cut), ErrorReason::kToolchainRejected) << bytes;
+  }
+}
+
 class NvrtcToolchain : public testing::Test {
  protected:
   void SetUp() override {
@@ -119,6 +137,16 @@ TEST_F(NvrtcToolchain, TwoProcessesGiveEqualCubins) {
   ASSERT_TRUE(built.ok()) << built.status();
   EXPECT_EQ(built->image.substr(1, 3), "ELF");
   EXPECT_EQ(built->image, elsewhere);
+}
+
+TEST_F(NvrtcToolchain, ACubinHasTheSymbolsOfItsSource) {
+  const auto built =
+      toolchain_->Build(kCudaSource, UnitFlags(TargetOf("sm_90")));
+  ASSERT_TRUE(built.ok()) << built.status();
+  const absl::Status own = CheckObjectSymbols(built->image, {"kiln_one"});
+  EXPECT_TRUE(own.ok()) << own;
+  EXPECT_EQ(ReasonOf(CheckObjectSymbols(built->image, {"kiln_two"})),
+            ErrorReason::kToolchainRejected);
 }
 
 TEST_F(NvrtcToolchain, ARejectedSourceIsRefusedInTheCompilersWords) {
@@ -154,9 +182,32 @@ std::string ScriptFolder(const std::string& version) {
   return folder;
 }
 
+// A compiler that says this and fails.
+std::string FailingCompiler(const std::string& says) {
+  const std::string path = absl::StrCat(testing::TempDir(), "/failing");
+  std::ofstream(path) << "#!/bin/sh\necho '" << says << "'\nexit 1\n";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  return path;
+}
+
+TEST(HostCcToolchain, AFullDiskIsAStorageErrorThatNamesTheFolder) {
+  const std::string scratch = Scratch("full");
+  const HostCcConfig cases[] = {
+      {.compiler = FailingCompiler("unit.s: No space left on device"),
+       .scratch_dir = scratch},
+      {.compiler = "/bin/false",
+       .scratch_dir = scratch,
+       .least_free_bytes = int64_t{1} << 60}};
+  for (const HostCcConfig& config : cases) {
+    const auto full = MakeHostCcToolchain(config)->Build(kCpuSource, {});
+    EXPECT_EQ(ReasonOf(full.status()), ErrorReason::kStorage);
+    EXPECT_THAT(std::string(full.status().message()), HasSubstr(scratch));
+    EXPECT_THAT(std::string(full.status().message()), HasSubstr("free some"));
+  }
+}
+
 TEST(HostCcToolchain, TellsWhenTheCompilerWasReplaced) {
-  auto toolchain =
-      MakeHostCcToolchain({.search_path = ScriptFolder("g++ 12")});
+  auto toolchain = MakeHostCcToolchain({.search_path = ScriptFolder("g++ 12")});
   EXPECT_EQ(*toolchain->Version(), "g++ 12, GNU ld");
   EXPECT_FALSE(toolchain->Replaced());
   ScriptFolder("g++ 13.1");
