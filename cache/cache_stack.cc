@@ -1,14 +1,21 @@
 #include "cache/cache_stack.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
 #include <set>
+#include <system_error>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "cache/bounded_blob_store.h"
 #include "cache/memory_blob_store.h"
 #include "cache/metered_blob_store.h"
 #include "cache/rocksdb_blob_store.h"
 #include "cache/tiered_blob_store.h"
 #include "cache/verified_blob_store.h"
+#include "proto/base/log.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -42,6 +49,48 @@ absl::StatusOr<Tables> OpenTables(const CacheOptions& options) {
   tables.tuning = open(RocksDbTable::kTuning);
   tables.quarantine = open(RocksDbTable::kQuarantine);
   return tables;
+}
+
+// Those of FOLDER.broken-1, FOLDER.broken-2, ... that are there, by number.
+std::map<int64_t, std::filesystem::path> BrokenFolders(
+    const std::filesystem::path& folder) {
+  std::map<int64_t, std::filesystem::path> broken;
+  const std::string prefix =
+      absl::StrCat(folder.filename().string(), ".broken-");
+  std::error_code error;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(folder.parent_path(), error)) {
+    const std::string name = entry.path().filename().string();
+    absl::string_view number = name;
+    int64_t n = 0;
+    if (absl::ConsumePrefix(&number, prefix) && absl::SimpleAtoi(number, &n)) {
+      broken.emplace(n, entry.path());
+    }
+  }
+  return broken;
+}
+
+// Renames a database that can't be read, and removes the one put aside before.
+// What is kept is for whoever wants to know what broke it.
+absl::Status PutAside(const std::filesystem::path& folder,
+                      const absl::Status& why) {
+  const auto before = BrokenFolders(folder);
+  const int64_t n = before.empty() ? 1 : before.rbegin()->first + 1;
+  const std::string aside = absl::StrCat(folder.string(), ".broken-", n);
+  std::error_code error;
+  std::filesystem::rename(folder, aside, error);
+  if (error) {
+    return MakeError(ErrorReason::kStorage,
+                     absl::StrCat(why.message(), "; it can't be put aside as ",
+                                  aside, ": ", error.message()));
+  }
+  LogWarning("cache.put_aside", {{"folder", folder.string()},
+                                 {"as", aside},
+                                 {"because", why.ToString()}});
+  for (const auto& [number, path] : before) {
+    std::filesystem::remove_all(path, error);
+  }
+  return absl::OkStatus();
 }
 
 // Loads a bounded store and its log, and drops times of keys that are gone.
@@ -104,6 +153,17 @@ struct CacheStack::Layers {
 absl::StatusOr<std::unique_ptr<CacheStack>> CacheStack::Open(
     const CacheOptions& options, SigningKey signer,
     std::vector<PublicKey> also_trusted, const Clock& clock) {
+  auto opened = OpenSound(options, signer, also_trusted, clock);
+  if (ReasonOf(opened.status()) != ErrorReason::kArtifactCorrupt) return opened;
+  RETURN_IF_ERROR(PutAside(options.folder, opened.status()));
+  opened = OpenSound(options, signer, also_trusted, clock);
+  if (opened.ok()) (*opened)->put_aside_ = 1;
+  return opened;
+}
+
+absl::StatusOr<std::unique_ptr<CacheStack>> CacheStack::OpenSound(
+    const CacheOptions& options, const SigningKey& signer,
+    const std::vector<PublicKey>& also_trusted, const Clock& clock) {
   ASSIGN_OR_RETURN(Tables tables, OpenTables(options));
   auto layers = std::make_unique<Layers>(options, std::move(tables), signer,
                                          also_trusted, clock);
@@ -148,6 +208,7 @@ std::vector<std::pair<std::string, int64_t>> CacheStack::Counters() const {
       {"cache.broken", layers_->artifact_verified.broken() +
                            layers_->unit_verified.broken() +
                            layers_->tuning_verified.broken()},
+      {"cache.put_aside", put_aside_},
       {"cache.quarantine.records", layers_->quarantine.blobs()},
       {"cache.quarantine.bytes", layers_->quarantine.bytes()},
   };

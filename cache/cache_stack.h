@@ -43,9 +43,14 @@ class CacheStack {
   // `signer` seals records; those of `also_trusted` are believed too. `clock`
   // outlives the stack.
   //
+  // A database whose files are damaged is put aside: its folder is renamed to
+  // FOLDER.broken-N, the one put aside before is removed, and the stack starts
+  // empty. A warning names both folders, and "cache.put_aside" is 1.
+  //
   // Errors:
   //   UNAVAILABLE STORAGE  the folder cannot be made or written, the disk is
-  //                        full, or another process holds its LOCK
+  //                        full, or another process holds its LOCK; or a
+  //                        damaged one cannot be renamed
   static absl::StatusOr<std::unique_ptr<CacheStack>> Open(
       const CacheOptions& options, SigningKey signer,
       std::vector<PublicKey> also_trusted, const Clock& clock);
@@ -62,8 +67,13 @@ class CacheStack {
  private:
   struct Layers;
   explicit CacheStack(std::unique_ptr<Layers> layers);
+  // ARTIFACT_CORRUPT when the database is damaged; it is closed again then.
+  static absl::StatusOr<std::unique_ptr<CacheStack>> OpenSound(
+      const CacheOptions& options, const SigningKey& signer,
+      const std::vector<PublicKey>& also_trusted, const Clock& clock);
 
   const std::unique_ptr<Layers> layers_;
+  int64_t put_aside_ = 0;  // databases, at the start
 };
 
 }  // namespace kiln

@@ -33,6 +33,14 @@ absl::Status StorageError(absl::string_view folder,
                    absl::StrCat("database ", folder, ": ", text));
 }
 
+// The same where RocksDB's own checksums may have found damage.
+absl::Status ReadError(absl::string_view folder,
+                       const rocksdb::Status& status) {
+  if (!status.IsCorruption()) return StorageError(folder, status);
+  return MakeError(ErrorReason::kArtifactCorrupt,
+                   absl::StrCat("database ", folder, ": ", status.ToString()));
+}
+
 // Is there room for `bytes` more, with the reserve left over?
 absl::Status CheckRoom(const std::string& folder, int64_t bytes,
                        const RocksDbOptions& options) {
@@ -84,13 +92,8 @@ class RocksDbBlobStore final : public BlobStore {
     if (status.IsNotFound()) {
       return absl::NotFoundError(absl::StrCat("blob ", key.ShortHex()));
     }
-    // RocksDB's own checksum found it first.
-    if (status.IsCorruption()) {
-      return MakeError(
-          ErrorReason::kArtifactCorrupt,
-          absl::StrCat("record ", key.ShortHex(), ": ", status.ToString()));
-    }
-    return StorageError(folder_, status);
+    return Annotate(ReadError(folder_, status),
+                    absl::StrCat("record ", key.ShortHex()));
   }
 
   absl::Status Put(const Digest& key, absl::string_view bytes) override {
@@ -120,7 +123,7 @@ class RocksDbBlobStore final : public BlobStore {
       if (!digest.has_value()) continue;
       RETURN_IF_ERROR(visit(*digest, FromLittleEndian(row->value())));
     }
-    if (!row->status().ok()) return StorageError(folder_, row->status());
+    if (!row->status().ok()) return ReadError(folder_, row->status());
     return absl::OkStatus();
   }
 
@@ -181,9 +184,12 @@ absl::StatusOr<std::unique_ptr<RocksDb>> RocksDb::Open(
   }
   RETURN_IF_ERROR(CheckRoom(folder, /*bytes=*/0, options));
   rocksdb::DB* db = nullptr;
-  const rocksdb::Status status =
-      rocksdb::DB::Open(DatabaseOptions(), folder, &db);
-  if (!status.ok()) return StorageError(folder, status);
+  rocksdb::Status status = rocksdb::DB::Open(DatabaseOptions(), folder, &db);
+  // The folder is there: what is missing is a file that another one names.
+  if (status.IsPathNotFound()) {
+    status = rocksdb::Status::Corruption(status.ToString());
+  }
+  if (!status.ok()) return ReadError(folder, status);
   return std::unique_ptr<RocksDb>(
       new RocksDb(folder, options, std::unique_ptr<rocksdb::DB>(db)));
 }

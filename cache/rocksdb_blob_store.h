@@ -42,6 +42,9 @@ struct RocksDbOptions {
 //   table 'v' digest   the bytes
 //   table 'i' digest   their number, u64 little-endian: what Scan reads
 //
+// A store's Get and Scan give DATA_LOSS ARTIFACT_CORRUPT for what RocksDB's own
+// checksums find damaged.
+//
 // Thread-safe. Outlives its stores.
 class RocksDb {
  public:
@@ -49,8 +52,11 @@ class RocksDb {
   //
   // Errors:
   //   UNAVAILABLE STORAGE  the folder cannot be made or written, the disk has
-  //                        less than min_free_bytes, another process holds the LOCK file (named),
-  //                        or what is there is no sound database
+  //                        less than min_free_bytes, or another process holds
+  //                        the LOCK file (named)
+  //   DATA_LOSS ARTIFACT_CORRUPT  what is there is no sound database. Opening
+  //                        does not read all of it: a store's Scan and Get may
+  //                        find the same later
   static absl::StatusOr<std::unique_ptr<RocksDb>> Open(
       const std::string& folder, const RocksDbOptions& options = {});
 

@@ -1,5 +1,8 @@
 #include "cache/unit_cache.h"
 
+#include <utility>
+#include <vector>
+
 #include "proto/base/assemble.h"
 #include "proto/base/status.h"
 
@@ -28,6 +31,30 @@ absl::Status UnitCache::Insert(const Digest& key,
   wire::ObjectCode stored = object;
   stored.clear_log();
   return store_.Put(key, DeterministicBytes(stored));
+}
+
+absl::StatusOr<int64_t> UnitCache::Bytes() const {
+  int64_t total = 0;
+  RETURN_IF_ERROR(store_.Scan([&total](const Digest&, int64_t bytes) {
+    total += bytes;
+    return absl::OkStatus();
+  }));
+  return total;
+}
+
+absl::StatusOr<int64_t> UnitCache::Clear() {
+  std::vector<std::pair<Digest, int64_t>> objects;
+  RETURN_IF_ERROR(store_.Scan([&objects](const Digest& key, int64_t bytes) {
+    objects.emplace_back(key, bytes);
+    return absl::OkStatus();
+  }));
+  int64_t total = 0;
+  for (const auto& [key, bytes] : objects) {
+    RETURN_IF_ERROR(store_.Delete(key));
+    usage_.Forget(key);
+    total += bytes;
+  }
+  return total;
 }
 
 }  // namespace kiln

@@ -1,10 +1,12 @@
 #ifndef KILN_CACHE_UNIT_CACHE_H_
 #define KILN_CACHE_UNIT_CACHE_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "cache/blob_store.h"
 #include "cache/usage_log.h"
@@ -32,6 +34,13 @@ class UnitCache {
 
   // UNAVAILABLE STORAGE as BlobStore::Put. The log is not stored.
   absl::Status Insert(const Digest& key, const wire::ObjectCode& object);
+
+  // Bytes of all objects as they are stored. STORAGE as BlobStore::Scan.
+  absl::StatusOr<int64_t> Bytes() const;
+
+  // Removes all objects that are there when it is called, and gives their
+  // bytes. STORAGE as BlobStore::Delete; some may be gone then.
+  absl::StatusOr<int64_t> Clear();
 
  private:
   BlobStore& store_;

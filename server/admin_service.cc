@@ -147,7 +147,8 @@ ServerUnaryReactor* AdminService::Purge(CallbackServerContext* context,
                                         const wire::PurgeRequest* request,
                                         wire::PurgeReply* reply) {
   return OnThread(rooms_.threads, context, reply, [this, request] {
-    return PurgeEntries(rooms_.cache.artifacts(), *request);
+    return PurgeEntries(rooms_.cache.artifacts(), rooms_.cache.units(),
+                        *request);
   });
 }
 

@@ -137,7 +137,7 @@ absl::StatusOr<wire::ExplainReply> ExplainKey(
 }
 
 absl::StatusOr<wire::PurgeReply> PurgeEntries(
-    ArtifactCache& cache, const wire::PurgeRequest& request) {
+    ArtifactCache& cache, UnitCache& units, const wire::PurgeRequest& request) {
   PurgeQuery query;
   query.key_prefix_hex = request.key_prefix_hex();
   if (request.older_than_ms() > 0) {
@@ -159,7 +159,15 @@ absl::StatusOr<wire::PurgeReply> PurgeEntries(
                      "\", due cpu, cuda, an architecture as sm_90 "
                      "or a level as x86-64-v3"));
   }
-  ASSIGN_OR_RETURN(const PurgeOutcome outcome, cache.Purge(query));
+  ASSIGN_OR_RETURN(PurgeOutcome outcome, cache.Purge(query));
+  // Units are shared by entries and belong to none: all of them go or none.
+  const bool everything = query.all && query.key_prefix_hex.empty() &&
+                          query.device.empty() && !query.unused_for.has_value();
+  if (everything) {
+    ASSIGN_OR_RETURN(const int64_t bytes,
+                     query.dry_run ? units.Bytes() : units.Clear());
+    outcome.bytes += bytes;
+  }
   wire::PurgeReply reply;
   reply.set_entries(outcome.victims.size());
   reply.set_bytes(static_cast<uint64_t>(outcome.bytes));

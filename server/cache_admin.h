@@ -5,6 +5,7 @@
 #include "cache/artifact_cache.h"
 #include "cache/compile_key.h"
 #include "cache/tuning_cache.h"
+#include "cache/unit_cache.h"
 #include "proto/admin_service.pb.h"
 
 namespace kiln {
@@ -25,9 +26,12 @@ absl::StatusOr<wire::ExplainReply> ExplainKey(
     const ArtifactCache& cache, const TuningCache& tuning,
     const BuildIdentity& build, const wire::ExplainRequest& request);
 
+// `all`, and nothing narrower, takes the units' object code too; their bytes
+// are counted with those of the entries.
+//
 // INVALID_ARGUMENT BAD_OPTION when nothing says what to forget.
 absl::StatusOr<wire::PurgeReply> PurgeEntries(
-    ArtifactCache& cache, const wire::PurgeRequest& request);
+    ArtifactCache& cache, UnitCache& units, const wire::PurgeRequest& request);
 
 }  // namespace kiln
 

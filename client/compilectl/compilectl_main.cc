@@ -270,7 +270,8 @@ class Program {
     purge.Option("--older-than", flags_.older_than,
                  "not used for this long: 90m, 12h, 7d");
     purge.Option("--device", flags_.purge.device, "cpu, cuda or sm_90");
-    purge.Flag("--all", flags_.purge.all, "everything");
+    purge.Flag("--all", flags_.purge.all,
+               "everything, object code of units too");
     purge.Flag("--dry-run", flags_.purge.dry_run, "only say what");
     purge.Flag("--yes", flags_.purge.yes, "do not ask");
   }

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
+#include <set>
 
 #include "cache/memory_blob_store.h"
 #include "cache/rocksdb_blob_store.h"
@@ -169,6 +171,108 @@ TEST_F(CacheStackTest, WithoutAFolderItIsOfMemoryAlone) {
   const auto stack = Open();
   ASSERT_TRUE(stack->artifacts().Insert(Entry("a", "bytes")).ok());
   EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {}, {}).hit());
+}
+
+// One bit of a file, behind everybody's back.
+void FlipBit(const std::filesystem::path& file, int64_t bit) {
+  std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
+  bytes.seekg(bit / 8);
+  const char byte = static_cast<char>(bytes.get() ^ (1 << (bit % 8)));
+  bytes.seekp(bit / 8);
+  bytes.put(byte);
+  ASSERT_TRUE(bytes.good()) << file;
+}
+
+class DamagedDatabase : public CacheStackTest {
+ protected:
+  void SetUp() override {
+    parent_ = options_.folder;
+    std::filesystem::remove_all(parent_);
+    options_.folder += "/cache";
+  }
+
+  // Puts an artifact, and has the database move it from its log to a table.
+  void Fill() {
+    ASSERT_TRUE(Open()->artifacts().Insert(Entry("a", "bytes")).ok());
+    ASSERT_NE(Open(), nullptr);
+  }
+  // The first file whose name has `part`.
+  std::filesystem::path FileOf(const std::string& part) const {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(options_.folder)) {
+      const std::string name = entry.path().filename().string();
+      if (name.find(part) != std::string::npos) return entry.path();
+    }
+    return {};
+  }
+  std::set<std::string> Folders() const {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(parent_)) {
+      names.insert(entry.path().filename().string());
+    }
+    return names;
+  }
+  // Opens what was damaged: it works, whatever it still has.
+  void ExpectServes() {
+    const auto stack = Open();
+    ASSERT_NE(stack, nullptr);
+    EXPECT_TRUE(stack->artifacts().Insert(Entry("b", "other")).ok());
+    EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("b"), {}, {}).hit());
+    put_aside_ = Counter(*stack, "cache.put_aside");
+  }
+
+  std::filesystem::path parent_;
+  int64_t put_aside_ = 0;
+};
+
+TEST_F(DamagedDatabase, IsPutAsideWhicheverFileItIs) {
+  for (const char* part : {".sst", "MANIFEST", "CURRENT"}) {
+    std::filesystem::remove_all(parent_);
+    Fill();
+    const auto file = FileOf(part);
+    ASSERT_FALSE(file.empty()) << part;
+    FlipBit(file, 4 * static_cast<int64_t>(std::filesystem::file_size(file)));
+    ExpectServes();
+    EXPECT_EQ(put_aside_, 1) << part;
+    EXPECT_EQ(Folders(), std::set<std::string>({"cache", "cache.broken-1"}))
+        << part;
+    ExpectServes();
+    EXPECT_EQ(put_aside_, 0) << part;
+  }
+}
+
+TEST_F(DamagedDatabase, OfThosePutAsideTheLastIsKept) {
+  for (int i = 0; i < 3; ++i) {
+    Fill();
+    FlipBit(FileOf("CURRENT"), 8);
+    ExpectServes();
+  }
+  EXPECT_EQ(Folders(), std::set<std::string>({"cache", "cache.broken-3"}));
+}
+
+TEST_F(DamagedDatabase, AFileThatIsMissingIsDamage) {
+  for (const char* part : {".sst", "MANIFEST"}) {
+    std::filesystem::remove_all(parent_);
+    Fill();
+    std::filesystem::remove(FileOf(part));
+    ExpectServes();
+    EXPECT_EQ(put_aside_, 1) << part;
+  }
+}
+
+// Some bits are of no account, and some only of the record that they are in.
+TEST_F(DamagedDatabase, NoBitOfItsFilesKeepsTheCacheFromStarting) {
+  constexpr int64_t kSteps = 8;
+  for (const char* part : {".sst", "MANIFEST", "CURRENT"}) {
+    for (int64_t step = 0; step < kSteps; ++step) {
+      std::filesystem::remove_all(parent_);
+      Fill();
+      const auto file = FileOf(part);
+      const auto bytes = static_cast<int64_t>(std::filesystem::file_size(file));
+      FlipBit(file, bytes * step / kSteps * 8 + step);
+      ExpectServes();
+    }
+  }
 }
 
 }  // namespace

@@ -131,6 +131,29 @@ TEST(AdminService, PurgeForgetsWhatItSaysAndADryRunNothing) {
   EXPECT_EQ(ListOf(d).entries_size(), 0);
 }
 
+TEST(AdminService, APurgeOfAllTakesTheUnitsToo) {
+  TestDaemon d;
+  const wire::CompileRequest request = FakeRequest({"fake.units.3"});
+  ASSERT_TRUE(d.client().Compile(request).status.ok());
+  wire::PurgeRequest purge;
+  purge.set_device("cpu");
+  const uint64_t entry = Ask<wire::PurgeReply>(d, &Stub::Purge, purge).bytes();
+  EXPECT_EQ(StatsOf(d).at("cache.units.objects"), 3);
+  ASSERT_TRUE(d.client().Compile(request).status.ok());
+  EXPECT_EQ(d.count(Count::kUnitsBuilt), 3);  // they were still there
+  purge.Clear();
+  purge.set_all(true);
+  purge.set_dry_run(true);
+  const uint64_t all = Ask<wire::PurgeReply>(d, &Stub::Purge, purge).bytes();
+  EXPECT_GT(all, entry);
+  EXPECT_EQ(StatsOf(d).at("cache.units.objects"), 3);
+  purge.set_dry_run(false);
+  EXPECT_EQ(Ask<wire::PurgeReply>(d, &Stub::Purge, purge).bytes(), all);
+  EXPECT_EQ(StatsOf(d).at("cache.units.objects"), 0);
+  ASSERT_TRUE(d.client().Compile(request).status.ok());
+  EXPECT_EQ(d.count(Count::kUnitsBuilt), 6);
+}
+
 TEST(AdminService, APurgeOfNothingInParticularIsRefused) {
   TestDaemon d;
   grpc::ClientContext context;
