@@ -42,9 +42,13 @@ wire::LookupReply::Outcome ToWire(CacheOutcome outcome) {
 
 CacheAnswer LookInCache(ArtifactCache& cache, const Digest& key,
                         absl::Span<const int64_t> values,
-                        const TuningDecisions& tuning, Counters& counters) {
+                        const TuningDecisions& tuning, LookFor look_for,
+                        Counters& counters) {
   CacheAnswer answer = cache.Lookup(key, values, tuning);
-  counters.Add(CountOf(answer.outcome));
+  const bool comes_again = look_for == LookFor::kLookup &&
+                           (answer.outcome == CacheOutcome::kMiss ||
+                            answer.outcome == CacheOutcome::kGuardMiss);
+  if (!comes_again) counters.Add(CountOf(answer.outcome));
   if (answer.outcome == CacheOutcome::kBroken) {
     LogWarning("cache.broken", {{"key", key.ShortHex()}});
   }

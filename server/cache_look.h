@@ -15,10 +15,15 @@ namespace kiln {
 
 // Between the cache's answers, the jobs' and the wire's.
 
+// A client looks first, and compiles when nothing was found: its miss is counted
+// then, once.
+enum class LookFor { kLookup, kCompile };
+
 // Looks, counts and logs the outcome: once a call.
 CacheAnswer LookInCache(ArtifactCache& cache, const Digest& key,
                         absl::Span<const int64_t> values,
-                        const TuningDecisions& tuning, Counters& counters);
+                        const TuningDecisions& tuning, LookFor look_for,
+                        Counters& counters);
 
 // A hit as a job's outcome. DATA_LOSS ARTIFACT_CORRUPT when it is no Artifact.
 absl::StatusOr<CompiledArtifact> MadeBefore(CacheAnswer hit);

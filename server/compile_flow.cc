@@ -23,8 +23,9 @@ absl::StatusOr<wire::CompileResult> CompileFlow::Run(
 
 absl::StatusOr<wire::CompileResult> CompileFlow::Serve(
     OrderPtr order, std::shared_ptr<Waiter> waiter, ProgressSink& sink) {
-  CacheAnswer cached = LookInCache(cache_, order->key.digest, order->values,
-                                   *order->tuning, counters_);
+  CacheAnswer cached =
+      LookInCache(cache_, order->key.digest, order->values, *order->tuning,
+                  LookFor::kCompile, counters_);
   if (cached.hit()) return ResultFromCache(*order, std::move(cached));
   // The one line of a compile: hits, and the lookups that come before, have
   // counters.
@@ -72,10 +73,10 @@ absl::StatusOr<wire::LookupReply> CompileFlow::Lookup(
         absl::StrCat("request_digest: found ", request.request_digest().size(),
                      " bytes, 32 are due"));
   }
-  return LookupReplyOf(
-      LookInCache(cache_, CompileKeyDigest(*total, *pool_.build()),
-                  request.values().values(),
-                  *tuning_.DecisionsFor(request.target()), counters_));
+  return LookupReplyOf(LookInCache(
+      cache_, CompileKeyDigest(*total, *pool_.build()),
+      request.values().values(), *tuning_.DecisionsFor(request.target()),
+      LookFor::kLookup, counters_));
 }
 
 }  // namespace kiln

@@ -83,7 +83,7 @@ absl::StatusOr<std::shared_ptr<const CompileOrder>> OrderWithout(
   if (order.refusals >= kMaxRefusals) {
     return MakeError(
         ErrorReason::kGuardFailed,
-        absl::StrCat("job ", order.job_key.ShortHex(), ": ", order.refusals,
+        absl::StrCat("job ", order.key.digest.ShortHex(), ": ", order.refusals,
                      " artifacts in turn do not fit the caller's sizes; the "
                      "last for: ",
                      broken.symbols_size() > 0 ? broken.symbols(0).origin()

@@ -16,9 +16,9 @@ namespace kiln {
 // hang on the names in counters.cc: they never change.
 enum class Count {
   kCacheBroken,       // lookups that met an entry which was not sound
-  kCacheGuardMisses,  // entries under the key, none whose guards hold
+  kCacheGuardMisses,  // of Compile: entries under the key, no guards hold
   kCacheHits,         // of Lookup and of Compile
-  kCacheMisses,       // no entry under the key
+  kCacheMisses,       // of Compile: no entry under the key
   kCacheStoreFailed,  // an artifact was made and could not be stored
   kCallsCompile,      // Compile calls begun
   kCallsLookup,       // Lookup calls begun

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "proto/base/status.h"
+#include "server/compile_order.h"
 
 namespace kiln {
 
@@ -37,7 +38,9 @@ absl::StatusOr<JobRole> JobTable::Join(
     return MakeError(ErrorReason::kDraining,
                      "kilnd: it ends and takes no more jobs");
   }
-  RETURN_IF_ERROR(CheckNotPoisoned(key));
+  // By the name under which its workers' end was told.
+  RETURN_IF_ERROR(
+      CheckNotPoisoned(key, order == nullptr ? key : order->key.digest));
   const auto found = jobs_.find(key);
   if (found != jobs_.end()) {
     waiter->PostProgress(found->second->progress);
@@ -63,7 +66,7 @@ absl::StatusOr<JobRole> JobTable::Join(
   return JobRole::kLeader;
 }
 
-absl::Status JobTable::CheckNotPoisoned(const Digest& key) {
+absl::Status JobTable::CheckNotPoisoned(const Digest& key, const Digest& name) {
   const absl::Time now = clock_.Now();
   std::erase_if(poisoned_until_,
                 [now](const auto& entry) { return entry.second <= now; });
@@ -72,7 +75,7 @@ absl::Status JobTable::CheckNotPoisoned(const Digest& key) {
   counters_.Add(Count::kJobsPoisoned);
   return MakeError(
       ErrorReason::kJobPoisoned,
-      absl::StrCat("job ", key.ShortHex(),
+      absl::StrCat("job ", name.ShortHex(),
                    ": it ended two workers; it is not tried again before ",
                    absl::FormatDuration(
                        absl::Ceil(found->second - now, absl::Seconds(1))),

@@ -120,7 +120,7 @@ class JobTable {
   std::vector<JobView> Snapshot() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  absl::Status CheckNotPoisoned(const Digest& key)
+  absl::Status CheckNotPoisoned(const Digest& key, const Digest& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   JobQueue& queue_;

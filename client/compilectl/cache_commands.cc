@@ -93,8 +93,17 @@ absl::StatusOr<wire::CompileRequest> RequestOf(const ExplainOptions& options) {
   return absl::NotFoundError(absl::StrCat(file, ": no case ", name));
 }
 
+absl::Status CheckKey(absl::string_view command, const std::string& key) {
+  if (!key.empty()) return absl::OkStatus();
+  return MakeError(ErrorReason::kBadOption,
+                   absl::StrCat(command,
+                                ": found an empty key, due its first "
+                                "digits; compilectl ls lists keys"));
+}
+
 // A key's digits, or else a corpus file that is there.
 absl::Status CheckSubject(const std::string& subject) {
+  RETURN_IF_ERROR(CheckKey("explain", subject));
   if (subject.find_first_not_of("0123456789abcdefABCDEF") ==
       std::string::npos) {
     return absl::OkStatus();
@@ -190,6 +199,7 @@ absl::StatusOr<std::string> ListCommand(const AdminClient& daemon,
 absl::StatusOr<std::string> ShowCommand(const AdminClient& daemon,
                                         const std::string& key_prefix,
                                         ShowWhat what, OutputFormat format) {
+  RETURN_IF_ERROR(CheckKey("show", key_prefix));
   wire::ShowRequest request;
   request.set_key_prefix_hex(key_prefix);
   ASSIGN_OR_RETURN(const wire::ShowReply reply,

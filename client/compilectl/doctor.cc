@@ -26,6 +26,9 @@ namespace fs = std::filesystem;
 // would be.
 constexpr absl::string_view kEarliest = "2025-01-01T00:00:00+00:00";
 
+constexpr char kInstallHostCompiler[] =
+    "apt-get install g++  # or deploy/install_deps.sh";
+
 std::optional<std::string> OnPath(absl::string_view program,
                                   absl::string_view path) {
   for (const absl::string_view folder : absl::StrSplit(path, ':')) {
@@ -45,7 +48,18 @@ Finding HostCompiler(const DoctorOptions& options) {
   }
   out.health = Health::kBad;
   out.found = "none: no CPU kernel can be built";
-  out.remedy = "apt-get install g++";
+  out.remedy = kInstallHostCompiler;
+  return out;
+}
+
+// Of one that the daemon's workers found, or miss: "g++ missing: ...".
+Finding WorkerToolchain(const std::string& toolchain) {
+  Finding out{.subject = "worker toolchain", .found = toolchain};
+  if (!absl::StrContains(toolchain, " missing: ")) return out;
+  // As of this machine itself: NVRTC is for CUDA, a host compiler is for all.
+  const bool nvrtc = absl::StartsWith(toolchain, "nvrtc ");
+  out.health = nvrtc ? Health::kAbsent : Health::kBad;
+  out.remedy = nvrtc ? "deploy/install_deps.sh" : kInstallHostCompiler;
   return out;
 }
 
@@ -127,12 +141,7 @@ absl::StatusOr<DaemonAnswer> AskDaemon(const DaemonAddress& address) {
       {.subject = "daemon",
        .found = absl::StrCat(workers.workers_size(), " workers")});
   for (const std::string& toolchain : workers.toolchains()) {
-    const bool missing = absl::StrContains(toolchain, "missing");
-    answer.findings.push_back(
-        {.subject = "worker toolchain",
-         .health = missing ? Health::kAbsent : Health::kGood,
-         .found = toolchain,
-         .remedy = missing ? "deploy/install_deps.sh" : ""});
+    answer.findings.push_back(WorkerToolchain(toolchain));
   }
   return answer;
 }

@@ -50,7 +50,8 @@ struct DoctorOptions {
 
 // Looks at this machine: host compilers, NVRTC, the driver, oneDNN, the
 // daemon's socket and its permissions, the clock, the daemon and its workers'
-// toolchains, the data folder and free disk there. A folder that is not there
+// toolchains (no host compiler is kBad, no NVRTC kAbsent), the data folder and
+// free disk there. A folder that is not there
 // yet is kAbsent, one that a daemon lost kBad. Of a daemon behind TCP the folder
 // is on another machine and not looked at. Never fails: what cannot be looked at
 // is a finding.

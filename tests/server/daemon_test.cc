@@ -65,6 +65,15 @@ wire::LookupRequest LookupFor(const wire::CompileRequest& request) {
   return lookup;
 }
 
+TEST(Daemon, AMissThatIsLookedUpAndThenCompiledIsOne) {
+  TestDaemon d;
+  const wire::CompileRequest request = FakeRequest({"fake.salt.a"});
+  EXPECT_EQ(d.client().Lookup(LookupFor(request))->outcome(),
+            wire::LookupReply::OUTCOME_MISS);
+  ASSERT_TRUE(d.client().Compile(request).status.ok());
+  EXPECT_EQ(d.count(Count::kCacheMisses), 1);
+}
+
 TEST(Daemon, AGraphIsCompiledThenFoundAlsoAfterARestart) {
   TestDaemon d;
   const wire::CompileRequest request = FakeRequest({"fake.units.3"});
@@ -183,6 +192,11 @@ TEST(Daemon, AJobThatEndsTwoWorkersIsRefusedAfterwards) {
   EXPECT_TRUE(absl::StrContains(first.status.message(), "dies as told"));
   const CompileAnswer second = d.client().Compile(request);
   EXPECT_EQ(ReasonOf(second.status), ErrorReason::kJobPoisoned);
+  // By one name, that `compilectl workers` shows too.
+  const auto name = [](const absl::Status& status) {
+    return std::string(status.message().substr(0, status.message().find(':')));
+  };
+  EXPECT_EQ(name(second.status), name(first.status));
   EXPECT_EQ(d.count(Count::kWorkersDied), 2);
   ExpectWellAndEmpty(d);
 }

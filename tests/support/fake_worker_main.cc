@@ -25,7 +25,8 @@
 //   fake.build_pad.N       the object has N bytes more
 //
 // What is to happen once is remembered by a file beside its scratch folder. A
-// file `toolchain` there is the version that its compiler says it has.
+// file `toolchain` there is the version that its compiler says it has; "none": it
+// has no compiler.
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -268,6 +269,7 @@ void SayHello(wire::HelloReply& hello) {
   std::ifstream told("../toolchain");
   std::string version;
   compiler.set_version(told >> version ? version : "0.0 (fake)");
+  if (version == "none") compiler.set_missing("as told");
   wire::Toolchain& nvrtc = *hello.add_toolchains();
   nvrtc.set_name("nvrtc");
   nvrtc.set_missing("the fake worker has none");

@@ -95,7 +95,8 @@ TEST_F(Compilectl, WhatIsUsedWronglyEndsWithTwo) {
                                     {"doctor", "--timeout", "0"},
                                     {"tune", "--device", "tpu"},
                                     {"completion", "fish"},
-                                    {"show", ""}};
+                                    {"show", ""},
+                                    {"explain", ""}};
   for (const Words& line : lines) {
     const ProgramRun run = Ask(line);
     EXPECT_EQ(run.exit_code, 2) << testing::PrintToString(line) << run.err;
@@ -104,6 +105,9 @@ TEST_F(Compilectl, WhatIsUsedWronglyEndsWithTwo) {
   }
   const ProgramRun reason = Ask({"purge"});
   EXPECT_EQ(reason.err.find("compilectl: BAD_OPTION: "), 0) << reason.err;
+  EXPECT_EQ(Ask({"show", ""}).err,
+            "compilectl: BAD_OPTION: show: found an empty key, due its first "
+            "digits; compilectl ls lists keys\n");
   EXPECT_EQ(RunCompilectl({"bogus"}).err,
             "compilectl: bogus: no such command; --help lists them\n");
 }
@@ -212,6 +216,25 @@ TEST_F(Compilectl, DoctorLooksAtTheFolderOfTheDaemonThatItAsks) {
   EXPECT_EQ(finding["health"], "BAD");
   EXPECT_EQ(finding["found"], folder + ": removed under a daemon that runs");
   std::filesystem::rename(folder + ".away", folder);
+}
+
+TEST_F(Compilectl, DoctorSaysThatTheWorkersHaveNoHostCompiler) {
+  daemon_.ReplaceToolchain("none");
+  daemon_.Restart();
+  const ProgramRun run = Ask({"doctor", "-o", "json"});
+  EXPECT_EQ(run.exit_code, 1);
+  const Json document = Json::parse(run.out, nullptr, /*throw=*/false);
+  std::string health;
+  for (const Json& finding : document["findings"]) {
+    const std::string found = finding["found"];
+    if (finding["subject"] != "worker toolchain") continue;
+    health += found.substr(0, found.find(' ')) + " " +
+              finding["health"].get<std::string>() + " " +
+              finding["remedy"].get<std::string>() + "\n";
+  }
+  EXPECT_EQ(health,
+            "g++ BAD apt-get install g++  # or deploy/install_deps.sh\n"
+            "nvrtc absent deploy/install_deps.sh\n");
 }
 
 // Without a daemon: the folder that kilnd would take.
