@@ -28,6 +28,11 @@ wire::Progress::Stage ToWire(JobStage stage) {
   return wire::Progress::STAGE_UNSPECIFIED;
 }
 
+// A call with no more time than this left has none: gRPC's server rounds
+// deadlines up to its clock's milliseconds, so one that had passed when it came
+// in may seem to have this much.
+constexpr absl::Duration kNoTime = absl::Milliseconds(3);
+
 wire::CompileEvent EventOf(const JobProgress& progress) {
   wire::CompileEvent event;
   wire::Progress& wire = *event.mutable_progress();
@@ -129,7 +134,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* CompileService::Compile(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* bytes) {
   counters_.Add(Count::kCallsCompile);
   auto* call = new CompileCall(context, facts_.write_timeout, counters_);
-  if (call->waiter()->deadline() <= absl::Now()) {
+  if (call->waiter()->deadline() <= absl::Now() + kNoTime) {
     call->End(absl::DeadlineExceededError(
         "call: its deadline had passed when it came in"));
     return call;
