@@ -53,7 +53,8 @@ RefResults Iota(RefCall& call) {
   return Counted(call, call.Number("start"), call.Number("step"));
 }
 
-RefResults Linspace(RefCall& call) {
+// From "start" to "end" in equal steps.
+Elements Evenly(RefCall& call) {
   const double start = call.Load("start").F(0), end = call.Load("end").F(0);
   Elements y = Elements::Floats(call.result(0).sizes);
   const int64_t n = y.count();
@@ -63,21 +64,16 @@ RefResults Linspace(RefCall& call) {
     y.f[k] = k < n / 2 || n == 1 ? start + step * static_cast<double>(k)
                                  : end - step * static_cast<double>(n - 1 - k);
   }
-  return {call.Make(0, y)};
+  return y;
 }
+
+RefResults Linspace(RefCall& call) { return {call.Make(0, Evenly(call))}; }
 
 // base to the powers of a linspace.
 RefResults Logspace(RefCall& call) {
-  const double start = call.Load("start").F(0), end = call.Load("end").F(0);
-  Elements y = Elements::Floats(call.result(0).sizes);
-  const int64_t n = y.count();
-  const double step = n > 1 ? (end - start) / static_cast<double>(n - 1) : 0;
-  for (int64_t k = 0; k < n; ++k) {
-    const double power = k < n / 2 || n == 1
-                             ? start + step * static_cast<double>(k)
-                             : end - step * static_cast<double>(n - 1 - k);
-    y.f[k] = std::pow(call.Float("base"), power);
-  }
+  Elements y = Evenly(call);
+  const double base = call.Float("base");
+  for (double& value : y.f) value = std::pow(base, value);
   return {call.Make(0, y)};
 }
 

@@ -40,8 +40,7 @@ void Set(Elements& y, int64_t to, double f, int64_t i) {
 RefResults Gather(RefCall& call) {
   const Elements x = call.Load("self"), picker = call.Load("index");
   const int64_t dim = WrapDim(call.Int("dim"), x.sizes.size());
-  Elements y = x.floating ? Elements::Floats(picker.sizes)
-                          : Elements::Ints(picker.sizes);
+  Elements y = x.Like(picker.sizes);
   int64_t k = 0;
   ForEachIndex(picker.sizes, [&](const Sizes& index) {
     const Sizes at = Picked(picker, k, index, dim, x.sizes);
@@ -60,7 +59,7 @@ RefResults IndexSelect(RefCall& call) {
   const Elements x = call.Load("self"), picker = call.Load("index");
   const int64_t dim = WrapDim(call.Int("dim"), x.sizes.size());
   const Sizes& sizes = call.result(0).sizes;
-  Elements y = x.floating ? Elements::Floats(sizes) : Elements::Ints(sizes);
+  Elements y = x.Like(sizes);
   int64_t k = 0;
   ForEachIndex(sizes, [&](const Sizes& index) {
     Sizes at = index;
@@ -236,8 +235,7 @@ Places PlacesOf(const Sizes& self, std::vector<RefTensor> indices) {
 RefResults Index(RefCall& call) {
   const Elements x = call.Load("self");
   const Places places = PlacesOf(x.sizes, call.Tensors("indices"));
-  Elements y = x.floating ? Elements::Floats(places.sizes)
-                          : Elements::Ints(places.sizes);
+  Elements y = x.Like(places.sizes);
   for (size_t k = 0; k < places.from.size(); ++k) {
     if (places.from[k] < 0) {
       call.Fail("an index is out of range");

@@ -17,7 +17,7 @@ Elements Product(const Elements& a, const Elements& b) {
   Sizes sizes = a.sizes;
   sizes[rank - 1] = n;
   // Integers multiply as integers.
-  Elements y = a.floating ? Elements::Floats(sizes) : Elements::Ints(sizes);
+  Elements y = a.Like(sizes);
   const int64_t batches = m * n == 0 ? 0 : y.count() / (m * n);
   for (int64_t batch = 0; batch < batches; ++batch) {
     for (int64_t r = 0; r < m; ++r) {

@@ -58,11 +58,7 @@ RefResults RunningExtreme(RefCall& call) {
   for (const auto& members : groups) {
     for (int64_t k : members) {
       const int64_t from = members[places.i[k]];
-      if (x.floating) {
-        y.f[k] = x.f[from];
-      } else {
-        y.i[k] = x.i[from];
-      }
+      y.Take(k, x, from);
     }
   }
   return {call.Make(0, y), call.Make(1, places)};
@@ -83,7 +79,7 @@ RefResults Ordered(RefCall& call, int64_t dim, int64_t count, bool descending) {
   Sizes sizes = x.sizes;
   if (!sizes.empty()) sizes[WrapDim(dim, sizes.size())] = count;
   const Rows target = CutAlong(sizes, dim);
-  Elements y = x.floating ? Elements::Floats(sizes) : Elements::Ints(sizes);
+  Elements y = x.Like(sizes);
   Elements places = Elements::Ints(sizes);
   for (size_t r = 0; r < target.members.size(); ++r) {
     const std::vector<int64_t>& members = rows.members[r];
@@ -95,11 +91,7 @@ RefResults Ordered(RefCall& call, int64_t dim, int64_t count, bool descending) {
     for (size_t m = 0; m < target.members[r].size(); ++m) {
       const int64_t to = target.members[r][m], from = members[order[m]];
       places.i[to] = order[m];
-      if (x.floating) {
-        y.f[to] = x.f[from];
-      } else {
-        y.i[to] = x.i[from];
-      }
+      y.Take(to, x, from);
     }
   }
   return {call.Make(0, y), call.Make(1, places)};
@@ -149,7 +141,7 @@ RefResults OrderRows(RefCall& call) {
   const Rows rows = CutAlong(x.sizes, 1);
   const int64_t count = call.Int("count");
   const Sizes sizes = {x.sizes[0], count};
-  Elements y = x.floating ? Elements::Floats(sizes) : Elements::Ints(sizes);
+  Elements y = x.Like(sizes);
   Elements places = Elements::Ints(sizes);
   for (size_t r = 0; r < rows.members.size(); ++r) {
     const std::vector<int64_t>& members = rows.members[r];
@@ -158,11 +150,7 @@ RefResults OrderRows(RefCall& call) {
     for (int64_t c = 0; c < count; ++c) {
       const int64_t to = r * count + c;
       places.i[to] = order[c];
-      if (x.floating) {
-        y.f[to] = x.f[members[order[c]]];
-      } else {
-        y.i[to] = x.i[members[order[c]]];
-      }
+      y.Take(to, x, members[order[c]]);
     }
   }
   return {call.Make(0, y), call.Make(1, places)};
@@ -187,8 +175,7 @@ using PlaceFn = int64_t (*)(const Elements& x,
 RefResults Selected(RefCall& call, const Elements& x,
                     const std::vector<std::vector<int64_t>>& rows,
                     PlaceFn place) {
-  Elements y = x.floating ? Elements::Floats(call.result(0).sizes)
-                          : Elements::Ints(call.result(0).sizes);
+  Elements y = x.Like(call.result(0).sizes);
   Elements places = Elements::Ints(call.result(0).sizes);
   for (size_t r = 0; r < rows.size(); ++r) {
     std::vector<int64_t> order(rows[r].size());
@@ -198,11 +185,7 @@ RefResults Selected(RefCall& call, const Elements& x,
     });
     places.i[r] = order[place(x, rows[r], call)];
     const int64_t from = rows[r][places.i[r]];
-    if (x.floating) {
-      y.f[r] = x.f[from];
-    } else {
-      y.i[r] = x.i[from];
-    }
+    y.Take(r, x, from);
   }
   RefResults results = {call.Make(0, y)};
   if (call.num_results() > 1) results.push_back(call.Make(1, places));

@@ -68,7 +68,7 @@ template <int dims>
 RefResults MaxPool(RefCall& call) {
   const Elements x = call.Load("self");
   const Sizes& sizes = call.result(0).sizes;
-  Elements y = x.floating ? Elements::Floats(sizes) : Elements::Ints(sizes);
+  Elements y = x.Like(sizes);
   Elements places = Elements::Ints(sizes);
   const int64_t plane = NumElements(Sizes(x.sizes.end() - dims, x.sizes.end()));
   ForEachWindow(sizes, x.sizes, WindowOf(call, dims),
@@ -77,11 +77,7 @@ RefResults MaxPool(RefCall& call) {
                   for (int64_t k : window) {
                     if (x.F(k) > x.F(best) || std::isnan(x.F(k))) best = k;
                   }
-                  if (x.floating) {
-                    y.f[to] = x.f[best];
-                  } else {
-                    y.i[to] = x.i[best];
-                  }
+                  y.Take(to, x, best);
                   places.i[to] = best % plane;
                 });
   return {call.Make(0, y), call.Make(1, places)};

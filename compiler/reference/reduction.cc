@@ -124,14 +124,10 @@ std::vector<int64_t> BestPlaces(const Elements& x, const Rows& rows) {
 
 Elements Pick(const Elements& x, const Rows& rows,
               const std::vector<int64_t>& places, const Sizes& sizes) {
-  Elements y = x.floating ? Elements::Floats(sizes) : Elements::Ints(sizes);
+  Elements y = x.Like(sizes);
   for (size_t r = 0; r < rows.members.size(); ++r) {
     const int64_t from = rows.members[r][places[r]];
-    if (x.floating) {
-      y.f[r] = x.f[from];
-    } else {
-      y.i[r] = x.i[from];
-    }
+    y.Take(r, x, from);
   }
   return y;
 }

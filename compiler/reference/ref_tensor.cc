@@ -190,6 +190,18 @@ Elements Elements::Ints(Sizes sizes, int64_t fill) {
   return e;
 }
 
+Elements Elements::Like(Sizes sizes) const {
+  return floating ? Floats(std::move(sizes)) : Ints(std::move(sizes));
+}
+
+void Elements::Take(int64_t to, const Elements& from, int64_t at) {
+  if (floating) {
+    f[to] = from.f[at];
+  } else {
+    i[to] = from.i[at];
+  }
+}
+
 int64_t Elements::I(int64_t k) const {
   return floating ? IntFromDouble(f[k]) : i[k];
 }

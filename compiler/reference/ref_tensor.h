@@ -57,6 +57,10 @@ struct Elements {
 
   static Elements Floats(Sizes sizes, double fill = 0);
   static Elements Ints(Sizes sizes, int64_t fill = 0);
+  // Zeros of this one's kind.
+  Elements Like(Sizes sizes) const;
+  // Element `to` becomes element `at` of `from`, which is of the same kind.
+  void Take(int64_t to, const Elements& from, int64_t at);
 
   int64_t count() const { return NumElements(sizes); }
   double F(int64_t k) const {

@@ -13,15 +13,10 @@ namespace {
 // The result's element k is `yes` or `no`'s.
 RefResults Choose(RefCall& call, const Elements& condition, const Elements& yes,
                   const Elements& no) {
-  Elements y =
-      yes.floating ? Elements::Floats(yes.sizes) : Elements::Ints(yes.sizes);
+  Elements y = yes.Like(yes.sizes);
   for (int64_t k = 0; k < y.count(); ++k) {
     const Elements& from = condition.B(k) ? yes : no;
-    if (y.floating) {
-      y.f[k] = from.f[k];
-    } else {
-      y.i[k] = from.i[k];
-    }
+    y.Take(k, from, k);
   }
   return {call.Make(0, y)};
 }

@@ -117,7 +117,7 @@ cat <<TEXT
   ./kiln bench kernels                     kernels a graph, against Inductor
   ./kiln test                              all tests
   bazel-bin/server/kilnd                   a daemon of your own; compilectl looks at it
-  README.md                                how to use the client in 20 lines
+  README.md                                how to use the client, from C++ and from C
 TEXT
 if [[ $failed -ne 0 ]]; then
   echo
