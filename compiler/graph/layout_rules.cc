@@ -137,7 +137,7 @@ bool IsDense(const TensorMeta& meta, ShapeEnv& shapes) {
 bool SuggestsChannelsLast(const TensorMeta& meta, ShapeEnv& shapes) {
   if (meta.rank() != 4 && meta.rank() != 5) return false;
   if (meta.strides[1].Is(0)) return false;
-  absl::InlinedVector<int, 8> order = {1};
+  absl::InlinedVector<int, 5> order = {1};
   for (int d = meta.rank() - 1; d >= 2; --d) order.push_back(d);
   order.push_back(0);
   SymExpr least = 0;
