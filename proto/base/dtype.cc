@@ -1,5 +1,7 @@
 #include "proto/base/dtype.h"
 
+#include "proto/graph.pb.h"
+
 namespace kiln {
 namespace {
 

@@ -5,9 +5,12 @@
 #include <optional>
 
 #include "absl/strings/string_view.h"
-#include "proto/graph.pb.h"
 
 namespace kiln {
+
+namespace wire {
+enum DType : int;  // of proto/graph.pb.h
+}
 
 // The element types Kiln computes with. Numbers equal wire::DType's.
 enum class DType : uint8_t {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
+#include "proto/graph.pb.h"
 
 namespace kiln {
 namespace {

@@ -8,9 +8,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "proto/graph.pb.h"
 
 namespace kiln {
+
+namespace wire {  // of proto/graph.pb.h
+class SymExpr;
+enum SymOp : int;
+}  // namespace wire
 
 // An integer expression over symbols, checked once and then evaluated often.
 //

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "gtest/gtest.h"
+#include "proto/graph.pb.h"
 
 namespace kiln {
 namespace {

@@ -14,7 +14,7 @@ def _precompile(ctx, toolchain, header, out, pic):
     variables = cc_common.create_compile_variables(
         feature_configuration = features,
         cc_toolchain = toolchain,
-        user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts,
+        user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ctx.attr.copts,
         source_file = header.path,
         output_file = out.path,
         use_pic = pic,
@@ -55,6 +55,7 @@ precompiled_header = rule(
     implementation = _precompiled_header_impl,
     attrs = {
         "src": attr.label(allow_single_file = True, mandatory = True),
+        "copts": attr.string_list(doc = "what those targets have in their copts: GCC takes no other's"),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },
     fragments = ["cpp"],
