@@ -5,6 +5,7 @@
 
 #include "benchmark/benchmark.h"
 #include "client/guard_table.h"
+#include "proto/graph.pb.h"
 
 namespace kiln {
 namespace {

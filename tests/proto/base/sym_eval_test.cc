@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "proto/base/status.h"
+#include "proto/graph.pb.h"
 
 namespace kiln {
 namespace {
