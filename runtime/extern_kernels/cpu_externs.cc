@@ -6,6 +6,7 @@
 
 #include "proto/base/log.h"
 #include "proto/base/status.h"
+#include "runtime/extern_kernels/dnnl_bf16_matmul.h"
 #include "runtime/extern_kernels/dnnl_convolution.h"
 #include "runtime/extern_kernels/dnnl_library.h"
 #include "runtime/extern_kernels/dnnl_matmul.h"
@@ -33,7 +34,7 @@ class CpuExterns final : public ExternLibrary {
     }
     const DType dtype =
         std::visit([](const auto& p) { return p.dtype; }, problem);
-    if (IsHalf(dtype)) return PrepareUpcast(problem, *this, *device_);
+    if (IsHalf(dtype)) return PrepareHalf(problem, dtype);
     if (const auto* matmul = std::get_if<MatmulProblem>(&problem)) {
       return PrepareMatmul(*matmul);
     }
@@ -57,6 +58,26 @@ class CpuExterns final : public ExternLibrary {
                             kSide, b.data(), kSide, 0.0f, out.data(), kSide),
             "sgemm"),
         "a call that matters reports it again");
+  }
+
+  Prepared PrepareHalf(const ExternProblem& problem, DType dtype) {
+    if (dtype == DType::kBFloat16 && dnnl_ != nullptr &&
+        dnnl_->multiplies_bf16()) {
+      Prepared call = PrepareDnnlBf16(problem);
+      if (ReasonOf(call.status()) != ErrorReason::kUnsupportedOp) return call;
+    }
+    return PrepareUpcast(problem, *this, *device_);
+  }
+
+  Prepared PrepareDnnlBf16(const ExternProblem& problem) {
+    if (const auto* matmul = std::get_if<MatmulProblem>(&problem)) {
+      return PrepareDnnlBf16Matmul(*matmul, dnnl_, *device_);
+    }
+    const auto& convolution = std::get<ConvolutionProblem>(problem);
+    if (IsEmpty(convolution)) {
+      return MakeError(ErrorReason::kUnsupportedOp, "oneDNN: empty");
+    }
+    return PrepareDnnlConvolution(convolution, dnnl_, *device_);
   }
 
   Prepared PrepareMatmul(const MatmulProblem& problem) {

@@ -18,8 +18,9 @@ namespace kiln {
 //                  no kernel for the shape: counted (fallbacks), the first one
 //                  logged. An error of oneDNN on what it should take is an
 //                  error.
-//   bf16, f16      widened to f32, computed as that, rounded once; oneDNN's
-//                  bf16 instructions are not used, whatever the processor has
+//   bf16           oneDNN where the processor multiplies bf16 and oneDNN takes
+//                  the shape; else as f16
+//   f16            widened to f32, computed as that, rounded once
 //   f64, i64, i32  our own loops, which no library would do
 //
 // Thread-safe; keeps `device` alive.

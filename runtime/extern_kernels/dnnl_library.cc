@@ -10,6 +10,11 @@ DnnlLibrary::~DnnlLibrary() {
   if (engine_ != nullptr) dnnl_engine_destroy(engine_);
 }
 
+bool DnnlLibrary::multiplies_bf16() const {
+  constexpr unsigned kNeeded = dnnl_cpu_isa_avx512_core_bf16;
+  return (dnnl_get_effective_cpu_isa() & kNeeded) == kNeeded;
+}
+
 absl::Status DnnlLibrary::Check(dnnl_status_t status, absl::string_view call) {
   if (status == dnnl_success) return absl::OkStatus();
   if (status == dnnl_unimplemented) {

@@ -48,12 +48,17 @@ class DnnlLibrary {
   dnnl_engine_t engine() const { return engine_; }
   dnnl_stream_t stream() const { return stream_; }
 
+  // The processor has bf16 products, and the library uses them (it may be told
+  // not to by ONEDNN_MAX_CPU_ISA).
+  bool multiplies_bf16() const;
+
   // OK, or INTERNAL with what was called and the library's code.
   // dnnl_unimplemented is UNSUPPORTED_OP.
   static absl::Status Check(dnnl_status_t status, absl::string_view call);
 
 #define KILN_DNNL_FUNCTIONS(X)                           \
   X(dnnl_sgemm)                                          \
+  X(dnnl_get_effective_cpu_isa)                          \
   X(dnnl_engine_create)                                  \
   X(dnnl_engine_destroy)                                 \
   X(dnnl_stream_destroy)                                 \

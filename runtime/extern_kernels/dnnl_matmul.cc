@@ -6,14 +6,11 @@
 
 #include "proto/base/status.h"
 #include "runtime/extern_kernels/matmul_finish.h"
+#include "runtime/extern_kernels/matmul_pieces.h"
 #include "runtime/extern_kernels/matrix_form.h"
 
 namespace kiln {
 namespace {
-
-// Multiplications below which a second thread is not worth waking: 10 us of
-// one core at 100 GFLOP/s.
-constexpr int64_t kWorkPerThread = 500 * 1000;
 
 class DnnlMatmul final : public PreparedCall {
  public:
@@ -22,23 +19,22 @@ class DnnlMatmul final : public PreparedCall {
       : blas_(matmul),
         p_(blas_.problem),
         library_(std::move(library)),
-        threads_(threads) {
-    ChoosePieces();
-  }
+        threads_(threads),
+        pieces_(p_, threads.threads()) {}
 
   absl::Status Run(const ExternBuffers& buffers, Stream) const override {
-    if (p_.m == 0 || p_.n == 0 || p_.batch == 0) return absl::OkStatus();
     Work work{this, static_cast<const float*>(buffers.operand[0]),
               static_cast<const float*>(buffers.operand[1]),
               static_cast<const float*>(buffers.operand[2]),
               static_cast<float*>(buffers.operand[3])};
     if (blas_.swapped) std::swap(work.a, work.b);
     threads_.ParallelFor(
-        p_.batch * row_pieces_ * column_pieces_, grain_,
+        pieces_.count(), pieces_.grain(),
         [](void* context, int64_t begin, int64_t end) {
           Work& work = *static_cast<Work*>(context);
           const DnnlLibrary::SingleThread alone(*work.self->library_);
-          for (int64_t i = begin; i < end; ++i) work.self->RunPiece(work, i);
+          for (int64_t i = begin; i < end; ++i)
+            work.self->RunPiece(work, work.self->pieces_[i]);
         },
         &work);
     return DnnlLibrary::Check(work.failed.load(), "sgemm");
@@ -56,33 +52,8 @@ class DnnlMatmul final : public PreparedCall {
     std::atomic<dnnl_status_t> failed{dnnl_success};
   };
 
-  // Whole matrices first, then the longer side of each.
-  void ChoosePieces() {
-    const int64_t work = std::max<int64_t>(1, p_.m * p_.n) * (p_.k + 4);
-    const int64_t wanted = std::min<int64_t>(
-        threads_.threads(), p_.batch * work / kWorkPerThread + 1);
-    if (p_.batch < wanted && p_.batch > 0) {
-      const int64_t cuts = (wanted + p_.batch - 1) / p_.batch;
-      if (p_.m >= p_.n) {
-        piece_rows_ = (p_.m + cuts - 1) / cuts;
-      } else {
-        piece_columns_ = (p_.n + cuts - 1) / cuts;
-      }
-    }
-    piece_rows_ = std::max<int64_t>(1, std::min(piece_rows_, p_.m));
-    piece_columns_ = std::max<int64_t>(1, std::min(piece_columns_, p_.n));
-    row_pieces_ = (p_.m + piece_rows_ - 1) / piece_rows_;
-    column_pieces_ = (p_.n + piece_columns_ - 1) / piece_columns_;
-    const int64_t pieces = p_.batch * row_pieces_ * column_pieces_;
-    grain_ = std::max<int64_t>(1, pieces / std::max<int64_t>(1, wanted));
-  }
-
-  void RunPiece(Work& work, int64_t i) const {
-    const int64_t batch = i / (row_pieces_ * column_pieces_);
-    const int64_t row = i / column_pieces_ % row_pieces_ * piece_rows_;
-    const int64_t column = i % column_pieces_ * piece_columns_;
-    const int64_t rows = std::min(piece_rows_, p_.m - row);
-    const int64_t columns = std::min(piece_columns_, p_.n - column);
+  void RunPiece(Work& work, const MatmulPieces::Piece& piece) const {
+    const auto [batch, row, column, rows, columns] = piece;
     float* const out =
         work.out + batch * p_.out.batch + row * blas_.out.leading + column;
     if (p_.has_bias) {
@@ -136,11 +107,7 @@ class DnnlMatmul final : public PreparedCall {
   const MatmulProblem& p_;  // of blas_
   const std::shared_ptr<const DnnlLibrary> library_;
   ThreadPool& threads_;
-  int64_t piece_rows_ = int64_t{1} << 62;
-  int64_t piece_columns_ = int64_t{1} << 62;
-  int64_t row_pieces_ = 1;
-  int64_t column_pieces_ = 1;
-  int64_t grain_ = 1;
+  const MatmulPieces pieces_;
 };
 
 }  // namespace

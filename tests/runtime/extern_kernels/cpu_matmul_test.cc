@@ -68,6 +68,25 @@ TEST(CpuExterns, WithoutOneDnnOurLoopsAreCounted) {
   EXPECT_EQ(with->fallbacks(), 0);
 }
 
+// Elsewhere it is widened, and f32 is oneDNN's.
+TEST(CpuExterns, Bf16GoesToOneDnnWhereTheProcessorMultipliesIt) {
+  auto device = std::make_shared<CpuDevice>(CpuDeviceOptions{.threads = 2});
+  const auto externs = MakeCpuExterns(device, {});
+  MatmulProblem problem = {.dtype = DType::kBFloat16,
+                           .m = 64,
+                           .n = 32,
+                           .k = 48,
+                           .a = {0, 48, 1},
+                           .b = {0, 32, 1},
+                           .out = {0, 32, 1}};
+  const auto call = externs->Prepare(problem);
+  ASSERT_TRUE(call.ok()) << call.status();
+  const bool has_it = __builtin_cpu_supports("avx512bf16") != 0;
+  EXPECT_EQ((*call)->library(), has_it ? "oneDNN bf16" : "oneDNN");
+  problem.dtype = DType::kFloat16;
+  EXPECT_EQ((*externs->Prepare(problem))->library(), "oneDNN");
+}
+
 TEST(MatmulCall, ACallThatBreaksTheTableIsRefused) {
   const OpenedDevice cpu = OpenCpu();
   auto a = Operand::Dense(DType::kFloat32, {2, 3}, {0, 1});
