@@ -5,11 +5,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/bind_arguments.h"
 #include "compiler/graph/infer_meta.h"
 #include "compiler/graph/layout_rules.h"
 #include "compiler/graph/op_table.h"
+#include "compiler/graph/refusals.h"
 #include "compiler/graph/wire_values.h"
 #include "proto/base/status.h"
 #include "proto/base/sym_eval.h"
@@ -38,10 +40,7 @@ class GraphImporter {
       RETURN_IF_ERROR(Annotate(ImportConstant(wire_.constants(i)),
                                absl::StrCat("constant ", i)));
     }
-    for (int i = 0; i < wire_.nodes_size(); ++i) {
-      const absl::Status status = ImportNode(wire_.nodes(i));
-      if (!status.ok()) return Annotate(status, NodeName(i));
-    }
+    RETURN_IF_ERROR(ImportNodes());
     for (int i = 0; i < wire_.outputs_size(); ++i) {
       RETURN_IF_ERROR(
           Annotate(ImportOutput(wire_.outputs(i)), absl::StrCat("output ", i)));
@@ -289,11 +288,51 @@ class GraphImporter {
     return Malformed("an argument that says nothing");
   }
 
+  // All nodes that Kiln does not compile are told of in one error.
+  absl::Status ImportNodes() {
+    Refusals refusals;
+    for (int i = 0; i < wire_.nodes_size(); ++i) {
+      const size_t known = values_.size();
+      const absl::Status status = ImportNode(wire_.nodes(i));
+      if (status.ok()) continue;
+      if (ReasonOf(status) != ErrorReason::kUnsupportedOp) {
+        if (refusals.empty()) return Annotate(status, NodeName(i));
+        break;
+      }
+      refusals.Add(NodeName(i), status);
+      values_.erase(values_.begin() + known, values_.end());
+      if (refusals.full() || !StandIn(wire_.nodes(i))) break;
+    }
+    return refusals.ToStatus();
+  }
+
+  // After a refusal: the results as the client declares them, so that the
+  // nodes after it can be looked at. False where it declares none.
+  bool StandIn(const wire::Node& wire) {
+    for (const wire::TensorMeta& result : wire.results()) {
+      if (result.dtype() == wire::DTYPE_UNSPECIFIED) {
+        values_.push_back(SymExpr(0));  // one that it does not use
+        continue;
+      }
+      absl::StatusOr<TensorMeta> meta = ImportMeta(result);
+      if (!meta.ok()) return false;
+      values_.push_back(graph_.AddInput("", *std::move(meta), 1));
+    }
+    return wire.results_size() > 0;
+  }
+
+  // Looking for near names takes long, and one operator has many nodes.
+  absl::Status Unknown(const std::string& name) {
+    const auto [place, is_new] = unknown_.try_emplace(name);
+    if (is_new) place->second = UnknownOp(name);
+    return place->second;
+  }
+
   absl::Status ImportNode(const wire::Node& wire) {
     RETURN_IF_ERROR(CheckName(wire.name()));
     RETURN_IF_ERROR(CheckName(wire.op()));
     const OpDef* op = FindOp(wire.op());
-    if (op == nullptr) return UnknownOp(wire.op());
+    if (op == nullptr) return Unknown(wire.op());
     Arguments positional;
     for (const wire::Argument& arg : wire.args()) {
       ASSIGN_OR_RETURN(Argument imported, ImportArgument(arg));
@@ -383,6 +422,7 @@ class GraphImporter {
   const wire::GuardSet& forbidden_;
   Graph graph_;
   std::vector<WireValue> values_;
+  absl::flat_hash_map<std::string, absl::Status> unknown_;
 };
 
 }  // namespace

@@ -23,7 +23,11 @@ namespace kiln {
 //   TOO_LARGE        a tensor of 2^40 elements or more, a constant above 1 MiB,
 //                    a name above 1 KiB
 //   UNSUPPORTED_OP   an operator, dtype, layout or expression that Kiln does
-//                    not compute with; constants that travel apart
+//                    not compute with; constants that travel apart. All nodes
+//                    of the kind are named, as refusals.h has it, as far as
+//                    they can be told: up to one whose results the client does
+//                    not declare, or that is wrong in another way, or
+//                    Refusals::kMostGroups different ones
 //
 // Decisions that sizes alone can make take guards (compiler/sym/shape_env.h).
 // None of `forbidden`, conditions over the graph's symbols, is relied on:

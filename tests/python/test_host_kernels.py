@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 import kiln
+from kiln import _native
 
 
 def assert_compiles_right(fn, *args):
@@ -93,3 +94,24 @@ def test_an_operator_that_a_pass_refuses_runs_in_pytorch_too():
     assert_compiles_right(fn, x)
     (why,) = kiln.explain(fn, x).host_kernels.values()
     assert "windows of several sizes" in why
+
+
+def test_all_unknown_operators_of_a_graph_are_told_of_in_one_refusal(monkeypatch):
+    def fn(x):
+        y = torch.linalg.inv(x + torch.eye(4) * 9) * 2
+        return torch.linalg.det(y), torch.linalg.eigvalsh(y), torch.linalg.inv(y + 1)
+
+    asked, compile_ = [], _native.compile
+
+    def counted(*args):
+        asked.append("refused")
+        made = compile_(*args)
+        asked[-1] = "made"
+        return made
+
+    monkeypatch.setattr(_native, "compile", counted)
+    x = torch.randn(4, 4)
+    assert_compiles_right(fn, x)
+    assert asked.count("refused") == 1
+    hosts = kiln.explain(fn, x).host_kernels
+    assert sum("aten.linalg_inv_ex.default is not known" in why for why in hosts.values()) == 2

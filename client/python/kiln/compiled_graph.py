@@ -25,7 +25,8 @@ from .recipe import Recipe, kiln_steps, write_recipe
 from .steps import make_plan
 from .words import Unsupported
 
-# The service has no names, only the numbers of a segment's nodes.
+# The service has no names, only the numbers of a segment's nodes. It tells of all that it refuses at
+# once: "node #3, node #9: words | node #5: words" (compiler/graph/refusals.h).
 _NODE = re.compile(r"node #(\d+)")
 _OPERATOR = re.compile(r"\b(?:aten|prims)\.\w+\.\w+")
 _SERVED_FROM_COMPILE = 2
@@ -49,21 +50,25 @@ def words_of(error: Exception) -> str:
 
 
 class SegmentRefused(Exception):
-    """What the service said of one segment: ``error``, and the names of the FX nodes that it does
-    not compile, where it named a node or an operator."""
+    """What the service said of one segment: ``error``, and ``nodes``, {name: why} of the FX nodes
+    that it does not compile, where it named nodes or an operator."""
 
     def __init__(self, error: _native.Error, exported: Exported) -> None:
         super().__init__(words_of(error))
         self.error = error
-        self.nodes: list[str] = []
+        self.nodes: dict[str, str] = {}
         _, reason, message = error.args
         if reason != "UNSUPPORTED_OP":
             return
-        if found := _NODE.search(message):
-            self.nodes = [exported.nodes[int(found.group(1))].name]
-        elif found := _OPERATOR.search(message):
+        for words in message.split(" | "):
+            for number in _NODE.findall(words):
+                why = words[words.rindex("node #") :].partition(": ")[2]
+                self.nodes[exported.nodes[int(number)].name] = why
+        found = _OPERATOR.search(message)
+        if not self.nodes and found:
             # A pass refuses an operator, and has other numbers: all of its uses go to PyTorch.
-            self.nodes = [n.name for n in exported.nodes if str(n.target) == found.group()]
+            refused = [n.name for n in exported.nodes if str(n.target) == found.group()]
+            self.nodes = dict.fromkeys(refused, str(self))
 
 
 def _device_of(module: fx.GraphModule) -> torch.device:
@@ -232,9 +237,9 @@ class CompiledGraph(OutputCode):
                 try:
                     self._program = self._finish(finished(self._done))
                 except SegmentRefused as refusal:
-                    if not set(refusal.nodes) - set(self._refused):
+                    if not refusal.nodes.keys() - self._refused.keys():
                         raise refusal.error from None
-                    self._refused.update(dict.fromkeys(refusal.nodes, str(refusal)))
+                    self._refused.update(refusal.nodes)
                     self._ask()
         return self._program
 

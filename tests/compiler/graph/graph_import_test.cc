@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "compiler/graph/graph_text.h"
 #include "compiler/graph/graph_verifier.h"
+#include "compiler/graph/refusals.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -104,6 +107,60 @@ TEST(GraphImport, OperatorsAndTheirArgumentsAreChecked) {
   graph.mutable_nodes(0)->add_kwargs()->set_name("beta");
   graph.mutable_nodes(0)->mutable_kwargs(0)->mutable_value()->set_int_value(1);
   ExpectRefused(graph, kMalformed, "argument beta is not one of");
+}
+
+// A chain: each node is `op` of the value before it, and declares f32[4, 8].
+wire::Graph Chain(const std::vector<std::string>& ops) {
+  wire::Graph graph = Sound();
+  graph.clear_nodes();
+  for (const std::string& op : ops) {
+    wire::Node* node = graph.add_nodes();
+    node->set_op(op);
+    node->add_args()->set_value(graph.nodes_size() - 1);
+    SetTensor(*node->add_results(), {4, 8});
+  }
+  return graph;
+}
+
+TEST(GraphImport, AllNodesThatAreNotCompiledAreNamedInOneError) {
+  const wire::Graph graph =
+      Chain({"aten.relu.default", "qqqqqqqq.one", "aten.sin.default",
+             "qqqqqqqq.two", "qqqqqqqq.one", "aten.cos.default"});
+  const absl::Status status = ImportGraph(graph).status();
+  EXPECT_EQ(ReasonOf(status), kUnsupported);
+  EXPECT_EQ(std::string(status.message()),
+            "node #1, node #4: operator qqqqqqqq.one is not known | "
+            "node #3: operator qqqqqqqq.two is not known");
+}
+
+TEST(GraphImport, RefusedNodesAreToldOfUpToOneThatIsWrongOtherwise) {
+  wire::Graph graph = Chain(
+      {"qqqqqqqq.one", "aten.sin.default", "qqqqqqqq.two", "aten.sin.default"});
+  graph.mutable_nodes(1)->clear_args();
+  ExpectRefused(graph, kUnsupported, "node #0: operator qqqqqqqq.one");
+  EXPECT_FALSE(
+      absl::StrContains(ImportGraph(graph).status().message(), "node #2"));
+  // Without results that the client declares, what follows has no metas.
+  graph = Chain({"qqqqqqqq.one", "qqqqqqqq.two"});
+  graph.mutable_nodes(0)->clear_results();
+  EXPECT_EQ(std::string(ImportGraph(graph).status().message()),
+            "node #0: operator qqqqqqqq.one is not known");
+}
+
+TEST(GraphImport, AnErrorOfManyRefusedNodesIsBoundedAndCountsTheRest) {
+  const absl::Status same =
+      ImportGraph(Chain(std::vector<std::string>(5000, "qqqqqqqq.one")))
+          .status();
+  EXPECT_LE(same.message().size(), Refusals::kMostBytes);
+  EXPECT_TRUE(absl::StartsWith(same.message(), "node #0, node #1, node #2,"));
+  EXPECT_TRUE(absl::EndsWith(same.message(), " more")) << same;
+  std::vector<std::string> ops;
+  for (int i = 0; i < 5000; ++i) {
+    ops.push_back(absl::StrCat("qqq.", i, ".", std::string(80, 'q')));
+  }
+  const absl::Status different = ImportGraph(Chain(ops)).status();
+  EXPECT_LE(different.message().size(), Refusals::kMostBytes);
+  EXPECT_TRUE(absl::EndsWith(different.message(), " more")) << different;
 }
 
 TEST(GraphImport, WhatTheClientBelievesMustAgreeButForStrides) {
