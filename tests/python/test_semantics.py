@@ -34,6 +34,20 @@ def test_a_mutated_input_is_written():
     assert_same(got, expected)
 
 
+def test_the_result_of_an_operator_in_place_is_what_it_wrote():
+    x = torch.randn(5, 3)
+    due = x * 2
+    got = compiled(lambda x: x.mul_(2))(x)
+    assert got.data_ptr() == x.data_ptr()
+    assert_same(x, due)
+    # A random operator in place, which PyTorch runs.
+    torch.manual_seed(3)
+    due = torch.zeros(4).cauchy_()
+    with kiln.config.patch(fallback_random=True):
+        torch.manual_seed(3)
+        assert_same(compiled(lambda x: x.cauchy_())(torch.zeros(4)), due)
+
+
 def test_running_statistics_of_batch_norm_move_as_in_eager_mode():
     model = nn.BatchNorm2d(4)
     twin = copy.deepcopy(model)

@@ -15,7 +15,7 @@ import torch
 from torch import fx
 
 from .fx_export import Exported, Segment, is_symbolic, value_of
-from .steps import HostStep, Plan
+from .steps import HostStep, Plan, mutates
 
 
 @dataclass(frozen=True)
@@ -193,6 +193,8 @@ class _Writer:
     def item(self, value: object) -> Item:
         if not isinstance(value, fx.Node):
             return Fixed(value)
+        if mutates(value):
+            return self.item(value.args[0])  # the tensor that was written
         if value in self._places:
             return Place(self._places[value])
         if not is_symbolic(value):

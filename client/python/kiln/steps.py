@@ -117,7 +117,7 @@ class _Planner:
 
     def _lowest(self, node: fx.Node, host: bool) -> int:
         before = list(node.all_input_nodes)
-        if _mutates(node):
+        if mutates(node):
             # Whoever reads the tensor reads it first.
             before += [user for user in node.args[0].users if user is not node]
         level = 1 if host else 0
@@ -154,14 +154,15 @@ class _Planner:
             for source in node.all_input_nodes:
                 if source not in inside and isinstance(value_of(source), torch.Tensor):
                     inputs[source] = None
-            if isinstance(value_of(node), torch.Tensor) and not _mutates(node):
+            if isinstance(value_of(node), torch.Tensor) and not mutates(node):
                 if any(user not in inside and not _is_size(user) for user in node.users):
                     segment.outputs.append(node)
         segment.inputs = list(inputs)
         return segment
 
 
-def _mutates(node: fx.Node) -> bool:
+def mutates(node: fx.Node) -> bool:
+    """Whether a node writes to its first argument: what AOTAutograd leaves of mutated inputs."""
     return node.target is torch.ops.aten.copy_.default
 
 
