@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from torch._dynamo.backends.common import aot_autograd
 
 from model_zoo import Mlp, square_loss, zoo
 from training import assert_trains_alike
@@ -26,3 +27,26 @@ def test_a_model_gives_what_eager_mode_gives(name):
 def test_a_model_with_dynamic_shapes_trains_as_in_eager_mode():
     batches = [(torch.randn(n, 20),) for n in (13, 17, 9)]
     assert_trains_alike(Mlp(nn.LayerNorm), batches, square_loss, dynamic=True)
+
+
+def test_the_comparison_fails_for_a_gradient_that_is_a_hundredth_too_large():
+    def right(module, _):
+        return module
+
+    def wrong(module, _):
+        def run(*inputs):
+            return [t * 1.01 if isinstance(t, torch.Tensor) else t for t in module(*inputs)]
+
+        return run
+
+    batch = (torch.randn(13, 20),)
+    assert_trains_alike(
+        Mlp(nn.LayerNorm), [batch], square_loss, backend=aot_autograd(fw_compiler=right)
+    )
+    with pytest.raises(AssertionError, match="step 0: gradient of"):
+        assert_trains_alike(
+            Mlp(nn.LayerNorm),
+            [batch],
+            square_loss,
+            backend=aot_autograd(fw_compiler=right, bw_compiler=wrong),
+        )
