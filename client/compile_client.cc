@@ -1,7 +1,9 @@
 #include "client/compile_client.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/base/status.h"
@@ -36,6 +38,24 @@ absl::StatusOr<PublicKey> AskForKey(
   }
   RETURN_IF_ERROR(outcome);
   return PublicKey::FromBytes(reply.public_key());
+}
+
+// The keys that artifacts of a daemon are verified with, which says of itself
+// that it signs with `said`. Over TCP its word is worth nothing: with another
+// key than the configured ones all that it gives would be refused one by one.
+absl::StatusOr<std::vector<PublicKey>> KeysOf(const DaemonAddress& address,
+                                              const PublicKey& said) {
+  const std::vector<PublicKey>& due = address.public_keys;
+  if (due.empty()) return std::vector<PublicKey>{said};
+  if (!address.socket.empty() ||
+      std::find(due.begin(), due.end(), said) != due.end()) {
+    return due;
+  }
+  return MakeError(
+      ErrorReason::kArtifactUntrusted,
+      absl::StrCat("kilnd at ", address.Text(), ": signs with key ",
+                   absl::BytesToHexString(said.bytes()), ", none of the ",
+                   due.size(), " that are trusted"));
 }
 
 // The artifact under the request's digest; empty on a miss of any kind.
@@ -110,10 +130,10 @@ absl::StatusOr<std::unique_ptr<CompileClient>> CompileClient::Connect(
   ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel,
                    OpenDaemonChannel(address));
   // Also with a known key: a daemon that does not answer is no daemon.
-  ASSIGN_OR_RETURN(PublicKey said, AskForKey(channel, address));
+  ASSIGN_OR_RETURN(const PublicKey said, AskForKey(channel, address));
+  ASSIGN_OR_RETURN(std::vector<PublicKey> keys, KeysOf(address, said));
   return std::unique_ptr<CompileClient>(
-      new CompileClient(address, address.public_key.value_or(std::move(said)),
-                        std::move(channel)));
+      new CompileClient(address, std::move(keys), std::move(channel)));
 }
 
 absl::StatusOr<CompileOutcome> CompileClient::Compile(

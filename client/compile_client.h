@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -51,7 +52,8 @@ struct CompileCall {
 class CompileClient {
  public:
   // Connects and learns who signs. UNAVAILABLE when no daemon answers within
-  // the address's connect_timeout; else the errors of OpenDaemonChannel.
+  // the address's connect_timeout; ARTIFACT_UNTRUSTED when one behind TCP signs
+  // with none of the address's keys; else the errors of OpenDaemonChannel.
   static absl::StatusOr<std::unique_ptr<CompileClient>> Connect(
       const DaemonAddress& address);
 
@@ -63,15 +65,15 @@ class CompileClient {
                                          const CompileCall& call)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Whose artifacts this daemon gives.
-  const PublicKey& public_key() const { return public_key_; }
+  // Whose artifacts may be taken from this daemon.
+  const std::vector<PublicKey>& public_keys() const { return public_keys_; }
   const DaemonAddress& address() const { return address_; }
 
  private:
-  CompileClient(DaemonAddress address, PublicKey public_key,
+  CompileClient(DaemonAddress address, std::vector<PublicKey> public_keys,
                 std::shared_ptr<grpc::Channel> channel)
       : address_(std::move(address)),
-        public_key_(std::move(public_key)),
+        public_keys_(std::move(public_keys)),
         channel_(std::move(channel)) {}
 
   std::shared_ptr<grpc::Channel> channel() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -79,7 +81,7 @@ class CompileClient {
       ABSL_LOCKS_EXCLUDED(mu_);
 
   const DaemonAddress address_;
-  const PublicKey public_key_;
+  const std::vector<PublicKey> public_keys_;
   mutable Mutex mu_;
   std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);
 };

@@ -90,6 +90,9 @@ grpc::ChannelArguments ArgumentsFor(const DaemonAddress& address) {
       static_cast<int>(std::min<int64_t>(address.max_message_bytes, INT32_MAX));
   arguments.SetMaxReceiveMessageSize(limit);
   arguments.SetMaxSendMessageSize(limit);
+  // A daemon stands on a private network, where the environment's proxy for the
+  // web has no business.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return arguments;
 }
 
@@ -127,7 +130,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenDaemonChannel(
       return MakeError(ErrorReason::kBadOption,
                        "daemon: no socket, no address");
     }
-    if (!address.public_key.has_value()) {
+    if (address.public_keys.empty()) {
       return MakeError(ErrorReason::kBadOption,
                        absl::StrCat("daemon at ", address.tcp,
                                     ": a public key is due for TCP"));

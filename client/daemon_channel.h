@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -29,11 +30,12 @@ struct DaemonAddress {
   std::string socket;
   // User id that may own the daemon; empty: this process's own.
   std::optional<uid_t> socket_owner;
-  // "host:port"; used when `socket` is empty. No identity is checked, so the
-  // public key must come from the configuration.
+  // "host:port"; used when `socket` is empty. No identity is checked, so public
+  // keys must come from the configuration. No proxy is asked.
   std::string tcp;
-  // Who signs its artifacts. Empty: asked for over the checked socket.
-  std::optional<PublicKey> public_key;
+  // Who may sign its artifacts. Empty: whoever it says, over the checked
+  // socket.
+  std::vector<PublicKey> public_keys;
   // How long to wait for the daemon to be there and to say who it is. Too short
   // and a busy daemon is passed over; too long and a hung one holds its caller.
   absl::Duration connect_timeout = absl::Seconds(1);

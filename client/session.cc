@@ -14,11 +14,18 @@
 namespace kiln {
 namespace {
 
+// UNIMPLEMENTED in gRPC's own word: what answers has no such call. A daemon of
+// another version, or another service altogether.
+bool SpeaksOtherwise(const absl::Status& status) {
+  return absl::IsUnimplemented(status) && !ReasonOf(status).has_value();
+}
+
 // No daemon, or none that can do it now: what a fallback is for. A request
 // that is wrong in itself is wrong everywhere.
 bool DaemonIsNotThere(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
          absl::IsResourceExhausted(status) || absl::IsAborted(status) ||
+         SpeaksOtherwise(status) ||
          ReasonOf(status) == ErrorReason::kNoToolchain;
 }
 
@@ -157,14 +164,37 @@ absl::StatusOr<CompileOutcome> Session::AskLocalWorker(
       request, {.deadline = absl::Now() + options_.local_deadline});
 }
 
+std::shared_ptr<const Executor> Session::LoadFromShelf(
+    const wire::CompileRequest& request, CompileReport& report) const {
+  if (options_.shelf == nullptr) return nullptr;
+  const absl::Time start = absl::Now();
+  const auto canonical = CanonicalizeRequest(request);
+  if (!canonical.ok()) return nullptr;  // said again by whoever compiles
+  const auto artifact =
+      options_.shelf->Find(canonical->digest.total, canonical->values);
+  if (artifact == nullptr) return nullptr;
+  const absl::Time found = absl::Now();
+  auto executor = Load(*artifact, canonical->digest.total);
+  if (!executor.ok()) return nullptr;
+  options_.shelf->AddUsed(*artifact);
+  report.compile = found - start;
+  report.load = absl::Now() - found;
+  report.served_from = wire::CompileResult::SERVED_FROM_CACHE;
+  return *std::move(executor);
+}
+
 absl::StatusOr<std::shared_ptr<const Executor>> Session::CompileAndLoad(
     const wire::CompileRequest& request, CompileReport& report) {
+  if (auto executor = LoadFromShelf(request, report)) return executor;
   ASSIGN_OR_RETURN(CompileOutcome outcome, CompileOnly(request, report));
   const absl::Time compiled = absl::Now();
   absl::StatusOr<std::shared_ptr<const Executor>> executor =
       report.by_local_worker ? LoadOwn(outcome)
                              : Load(outcome.artifact, outcome.request_digest);
   report.load = absl::Now() - compiled;
+  if (executor.ok() && !report.by_local_worker && options_.shelf != nullptr) {
+    options_.shelf->AddUsed(outcome.artifact);
+  }
   if (executor.ok() || local_worker_ == nullptr || report.by_local_worker ||
       !DaemonLies(executor.status())) {
     return executor;
@@ -177,12 +207,36 @@ absl::StatusOr<std::shared_ptr<const Executor>> Session::CompileAndLoad(
 
 absl::StatusOr<std::shared_ptr<const Executor>> Session::Load(
     const wire::SignedArtifact& artifact, const Digest& request_digest) const {
+  return LoadTrusting(artifact, request_digest, Trust());
+}
+
+TrustPolicy Session::Trust() const {
   TrustPolicy trust;
-  {
-    MutexLock lock(&mu_);
-    if (client_ != nullptr) trust.public_keys.push_back(client_->public_key());
+  trust.public_keys = options_.trusted_keys;
+  MutexLock lock(&mu_);
+  if (client_ == nullptr) return trust;
+  for (const PublicKey& key : client_->public_keys()) {
+    trust.public_keys.push_back(key);
   }
-  return LoadTrusting(artifact, request_digest, trust);
+  return trust;
+}
+
+absl::StatusOr<ArtifactShelf::Entry> Session::Verify(
+    wire::SignedArtifact artifact) const {
+  ASSIGN_OR_RETURN(
+      const ArtifactView view,
+      ArtifactView::Parse(artifact, Trust(), device_.device->traits()));
+  const std::optional<Digest> request =
+      Digest::FromBytes(view.request_digest());
+  if (!request.has_value()) {
+    return MakeError(ErrorReason::kArtifactCorrupt,
+                     "artifact: answers no request");
+  }
+  return ArtifactShelf::Entry{
+      .artifact =
+          std::make_shared<const wire::SignedArtifact>(std::move(artifact)),
+      .request_digest = *request,
+      .guards = view.guards()};
 }
 
 absl::StatusOr<std::shared_ptr<const Executor>> Session::LoadOwn(

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "client/artifact_shelf.h"
 #include "client/compile_client.h"
 #include "client/guard_table.h"
 #include "client/local_worker.h"
@@ -44,6 +45,11 @@ struct SessionOptions {
   absl::Duration compile_deadline = absl::Seconds(120);
   // How long the fallback may take after that.
   absl::Duration local_deadline = absl::Seconds(300);
+  // Whose artifacts are loaded beside the daemon's own: the signers of bundles.
+  std::vector<PublicKey> trusted_keys;
+  // Where what this session uses is kept, and what came in bundles is found
+  // before a daemon is asked. May be shared by sessions, or null: none.
+  std::shared_ptr<ArtifactShelf> shelf;
   // What code is made for; empty: all that the device has.
   std::optional<wire::Target> target;
   // Called with the graph's name and each Progress of a daemon that compiles
@@ -99,6 +105,12 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::StatusOr<std::shared_ptr<const Executor>> Load(
       const wire::SignedArtifact& artifact, const Digest& request_digest) const;
 
+  // An artifact that came in a bundle, as a shelf keeps it: checked as Load
+  // checks it, and not loaded. Errors: those of artifact_view.h; CORRUPT when it
+  // answers no request.
+  absl::StatusOr<ArtifactShelf::Entry> Verify(
+      wire::SignedArtifact artifact) const;
+
   // Artifacts that were not loaded so far, whatever was wrong with them.
   int64_t refused_artifacts() const { return refused_artifacts_; }
 
@@ -110,6 +122,12 @@ class Session : public std::enable_shared_from_this<Session> {
 
   friend class Callable;
 
+  // The daemon's keys, once it was reached, and those of the options.
+  TrustPolicy Trust() const ABSL_LOCKS_EXCLUDED(mu_);
+  // What came in a bundle for this request, loaded; null without, or when it
+  // cannot be loaded here: a bundle may be useless and is never in the way.
+  std::shared_ptr<const Executor> LoadFromShelf(
+      const wire::CompileRequest& request, CompileReport& report) const;
   // An artifact is as good as who made it: a daemon by its signature, this
   // session's own worker by the private socketpair it came over.
   absl::StatusOr<std::shared_ptr<const Executor>> LoadTrusting(

@@ -13,17 +13,20 @@ absl::StatusOr<BuiltUnits> UnitBuilder::BuildAll(
     const wire::CompilePlan& compiled, const wire::Target& target,
     const WorkLabel& label,
     absl::FunctionRef<void(int done, int total)> progress) {
-  const int total = compiled.units_size();
+  int total = 0;
   BuiltUnits built;
   std::vector<Wanted> all;
   for (const wire::TranslationUnit& unit : compiled.units()) {
     Wanted wanted = Ask(unit, target, label);
     ++(wanted.ours ? built.built : built.cached);
+    total += unit.symbols_size();
     all.push_back(std::move(wanted));
   }
   absl::Status failure;
-  for (int i = 0; i < total; ++i) {
-    progress(i, total);
+  int done = 0;
+  for (int i = 0; i < compiled.units_size(); ++i) {
+    progress(done, total);
+    done += compiled.units(i).symbols_size();
     // After a failure too: what we asked for must be taken out again.
     const absl::Status fetched = Fetch(compiled.units(i), all[i]);
     if (failure.ok()) failure = fetched;

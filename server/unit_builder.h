@@ -38,7 +38,7 @@ class UnitBuilder {
 
   // Blocks until every unit of `compiled` is there or one can't be had.
   // The label names the job to people; its toolchain is part of the units'
-  // keys. `progress` is told of units done out of all, on this thread.
+  // keys. `progress` is told of kernels done out of all, on this thread.
   //
   // Errors: those of PendingWork::Wait, for the first unit that failed.
   absl::StatusOr<BuiltUnits> BuildAll(

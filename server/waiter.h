@@ -20,8 +20,8 @@ enum class JobStage { kQueued, kPlanning, kBuilding, kStoring };
 // How far a job is.
 struct JobProgress {
   JobStage stage = JobStage::kQueued;
-  int done = 0;     // units, while building
-  int total = 0;    // units
+  int done = 0;     // kernels, while building
+  int total = 0;    // kernels
   std::string job;  // "j-0193"
 
   friend bool operator==(const JobProgress&, const JobProgress&) = default;

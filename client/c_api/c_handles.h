@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "client/artifact_shelf.h"
 #include "client/c_api/kiln.h"
 #include "client/session.h"
 
@@ -10,6 +11,10 @@
 
 struct KilnSession {
   std::shared_ptr<kiln::Session> session;
+};
+
+struct KilnShelf {
+  std::shared_ptr<kiln::ArtifactShelf> shelf;
 };
 
 struct KilnCallable {

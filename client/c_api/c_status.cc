@@ -35,6 +35,15 @@ absl::Status CheckAtLeast(absl::string_view subject, int64_t found,
                    FoundDue(subject, found, absl::StrCat(low, " or more")));
 }
 
+absl::Status CheckStructSize(absl::string_view subject, size_t found,
+                             size_t least) {
+  if (found >= least) return absl::OkStatus();
+  return MakeError(ErrorReason::kBadOption,
+                   FoundDue(absl::StrCat(subject, ": struct_size"),
+                            static_cast<int64_t>(found),
+                            absl::StrCat(least, ", the size of the struct")));
+}
+
 absl::Status CheckGiven(absl::string_view subject, const void* pointer) {
   if (pointer != nullptr) return absl::OkStatus();
   return MakeError(ErrorReason::kBadOption,

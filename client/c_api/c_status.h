@@ -28,11 +28,24 @@ absl::Status CheckRange(absl::string_view subject, int64_t found, int64_t low,
                         int64_t high);
 absl::Status CheckAtLeast(absl::string_view subject, int64_t found,
                           int64_t low);
+// Of a struct_size that is too small.
+absl::Status CheckStructSize(absl::string_view subject, size_t found,
+                             size_t least);
 // Of a pointer that the caller must give.
 absl::Status CheckGiven(absl::string_view subject, const void* pointer);
 // Of an array: `count` entries, which are there.
 absl::Status CheckArray(absl::string_view subject, const void* entries,
                         int64_t count);
+
+// Of a struct that the caller has told the size of. `least`: that of the
+// struct's first version.
+template <typename Struct>
+absl::Status CheckStruct(absl::string_view subject, const Struct* given,
+                         size_t least = sizeof(Struct)) {
+  const absl::Status there = CheckGiven(subject, given);
+  if (!there.ok()) return there;
+  return CheckStructSize(subject, given->struct_size, least);
+}
 
 // The number of an enumerator. A caller in C may pass any, and C++ lets nobody
 // look at one that the enum has not.

@@ -1,7 +1,6 @@
 #include "client/c_api/kiln.h"
 
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,7 +11,6 @@
 #include "client/session.h"
 #include "proto/base/status.h"
 #include "proto/key/graph_limits.h"
-#include "runtime/thread_pool.h"
 
 struct KilnResults {
   std::vector<kiln::OutputValue> values;
@@ -24,58 +22,6 @@ struct KilnMemory {
 
 namespace kiln {
 namespace {
-
-std::string Text(const char* text) { return text == nullptr ? "" : text; }
-
-// Of a struct that the caller has told the size of.
-template <typename Struct>
-absl::Status CheckStruct(absl::string_view subject, const Struct* given) {
-  RETURN_IF_ERROR(CheckGiven(subject, given));
-  if (given->struct_size >= sizeof(Struct)) return absl::OkStatus();
-  return MakeError(
-      ErrorReason::kBadOption,
-      FoundDue(absl::StrCat(subject, ": struct_size"),
-               static_cast<int64_t>(given->struct_size),
-               absl::StrCat(sizeof(Struct), ", the size of the struct")));
-}
-
-absl::Status CheckOptions(const KilnSessionOptions* given) {
-  RETURN_IF_ERROR(CheckStruct("options", given));
-  RETURN_IF_ERROR(CheckRange("fallback", NumberOf(given->fallback),
-                             KILN_FALLBACK_ERROR, KILN_LOCAL_ONLY));
-  RETURN_IF_ERROR(
-      CheckRange("device", NumberOf(given->device), KILN_CPU, KILN_CUDA));
-  RETURN_IF_ERROR(CheckAtLeast("ordinal", given->ordinal, 0));
-  RETURN_IF_ERROR(
-      CheckRange("threads", given->threads, 0, ThreadPool::kMaxThreads));
-  RETURN_IF_ERROR(
-      CheckAtLeast("compile_deadline_ms", given->compile_deadline_ms, 0));
-  if (given->fallback != KILN_FALLBACK_ERROR) {
-    RETURN_IF_ERROR(CheckGiven("worker_program", given->worker_program));
-  }
-  if (given->fallback == KILN_LOCAL_ONLY) return absl::OkStatus();
-  return CheckGiven("socket", given->socket);
-}
-
-SessionOptions OptionsOf(const KilnSessionOptions& given) {
-  SessionOptions options;
-  options.daemon.socket = Text(given.socket);
-  options.local_only = given.fallback == KILN_LOCAL_ONLY;
-  if (given.fallback == KILN_FALLBACK_LOCAL_WORKER) {
-    options.fallback = Fallback::kLocalWorker;
-  }
-  options.local_worker.program = Text(given.worker_program);
-  options.local_worker.scratch_root =
-      given.scratch_folder == nullptr ? "/tmp" : given.scratch_folder;
-  options.device.kind =
-      given.device == KILN_CUDA ? DeviceKind::kCuda : DeviceKind::kCpu;
-  options.device.ordinal = given.ordinal;
-  options.device.threads = given.threads;
-  if (given.compile_deadline_ms > 0) {
-    options.compile_deadline = absl::Milliseconds(given.compile_deadline_ms);
-  }
-  return options;
-}
 
 // One value of a run. The graph's own demands on it are the executor's to make.
 absl::Status CheckValue(const KilnValue& value) {
@@ -159,19 +105,6 @@ void KeepAlive(const std::shared_ptr<LentAllocator>& allocator,
 }  // namespace kiln
 
 uint32_t kiln_abi_version(void) { return KILN_ABI_VERSION; }
-
-KilnStatus* kiln_session_open(const KilnSessionOptions* options,
-                              KilnSession** session) {
-  absl::Status sound =
-      kiln::Annotate(kiln::CheckOptions(options), "session options");
-  if (sound.ok()) sound = kiln::CheckGiven("session: where to put it", session);
-  if (!sound.ok()) return kiln::StatusOf(sound);
-  auto opened = kiln::Session::Open(kiln::OptionsOf(*options));
-  if (!opened.ok()) return kiln::StatusOf(opened.status());
-  *session = new KilnSession{*std::move(opened)};
-  return nullptr;
-}
-void kiln_session_close(KilnSession* session) { delete session; }
 
 KilnStatus* kiln_compile(KilnSession* session, const KilnGraph* graph,
                          KilnCallable** callable) {

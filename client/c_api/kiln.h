@@ -84,6 +84,28 @@ typedef enum KilnFallback {
   KILN_LOCAL_ONLY = 2             /* never ask a daemon */
 } KilnFallback;
 
+/* The signed artifacts that sessions used, to be handed to another machine,
+ * and those that came from one, which sessions find before they ask a daemon.
+ * Any number of sessions may share one; thread-safe. */
+typedef struct KilnShelf KilnShelf;
+
+/* How far the compile of `graph` is. */
+typedef enum KilnStage {
+  KILN_QUEUED = 1,
+  KILN_PLANNING = 2,
+  KILN_BUILDING = 3, /* `done` of `total` kernels */
+  KILN_STORING = 4
+} KilnStage;
+
+typedef struct KilnProgress {
+  const char* graph; /* its name; good during the call */
+  int32_t stage;     /* a KilnStage, or a later daemon's other number */
+  int32_t done;
+  int32_t total;
+} KilnProgress;
+
+enum { KILN_PUBLIC_KEY_BYTES = 32 };
+
 typedef struct KilnSessionOptions {
   size_t struct_size;
   const char* socket; /* the daemon's Unix socket */
@@ -94,12 +116,48 @@ typedef struct KilnSessionOptions {
   int32_t ordinal; /* of the GPU, from 0 */
   int32_t threads; /* CPU threads of kernels, to 1024; 0: one a core */
   int64_t compile_deadline_ms; /* 0: two minutes */
+  /* Since here a smaller struct_size is fine: what it leaves out is zero. */
+  const char* tcp; /* "host:port", instead of a socket; takes public keys */
+  /* KILN_PUBLIC_KEY_BYTES each, one after another: who may sign for the daemon
+   * behind `tcp`, and who may have signed what comes in bundles. */
+  const uint8_t* public_keys;
+  int32_t public_key_count;
+  KilnShelf* shelf; /* NULL: none; the session keeps a share of its own */
+  /* Told of each step of a daemon's compile, on the thread that waits for it:
+   * so by several at once. May be NULL. */
+  void (*on_progress)(void* context, const KilnProgress* progress);
+  void* progress_context; /* must live as long as session and callables */
 } KilnSessionOptions;
 
 KilnStatus* kiln_session_open(const KilnSessionOptions* options,
                               KilnSession** session);
 /* Callables made by it stay good. NULL is fine. */
 void kiln_session_close(KilnSession* session);
+
+/* ---- Artifacts that travel ---- */
+
+KilnShelf* kiln_shelf_new(void);
+void kiln_shelf_free(KilnShelf* shelf); /* NULL is fine */
+
+/* All artifacts that sessions of the shelf used so far and a daemon signed, as
+ * one bundle. Writes it when `size` bytes hold it, else nothing; gives its
+ * length, which may have grown at the next call. */
+size_t kiln_shelf_save(const KilnShelf* shelf, void* buffer, size_t size);
+
+/* Puts the artifacts of a bundle on the shelf: all of them, or none. Each must
+ * be sound, signed by a key that its session trusts (its daemon's or one of
+ * public_keys) and good for the device of one of `sessions`. Writes their
+ * number.
+ *   ARTIFACT_CORRUPT       cut short or changed
+ *   ARTIFACT_UNTRUSTED     signed by nobody who is trusted
+ *   ARTIFACT_INCOMPATIBLE  of another version, or for other devices */
+KilnStatus* kiln_shelf_load(KilnShelf* shelf, KilnSession* const* sessions,
+                            int32_t session_count, const void* bytes,
+                            size_t length, int32_t* artifacts);
+/* The devices that a bundle's artifacts are for: bits 1 << KilnDevice. Errors:
+ * ARTIFACT_CORRUPT, ARTIFACT_INCOMPATIBLE as above. */
+KilnStatus* kiln_bundle_devices(const void* bytes, size_t length,
+                                uint32_t* devices);
 
 /* ---- Graph ---- */
 

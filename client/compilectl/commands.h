@@ -106,7 +106,8 @@ absl::StatusOr<std::string> TuneCommand(const AdminClient& daemon,
                                         const TuneOptions& options,
                                         OutputFormat format);
 
-// Versions of this program and of the daemon, if one is there.
+// Versions of this program and of the daemon, if one is there, with the public
+// key that it says is its own.
 absl::StatusOr<std::string> VersionCommand(
     const absl::StatusOr<AdminClient>& daemon, OutputFormat format);
 

@@ -84,7 +84,8 @@ absl::StatusOr<DaemonAddress> AddressOf(const Flags& flags) {
     return MakeError(ErrorReason::kBadOption,
                      "--public-key: 64 hexadecimal digits are due with --tcp");
   }
-  ASSIGN_OR_RETURN(address.public_key, PublicKey::FromBytes(raw->bytes()));
+  ASSIGN_OR_RETURN(PublicKey key, PublicKey::FromBytes(raw->bytes()));
+  address.public_keys.push_back(std::move(key));
   return address;
 }
 

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/compilectl/admin_call.h"
@@ -10,12 +11,25 @@
 #include "client/version.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/status.h"
+#include "proto/compile_service.grpc.pb.h"
 
 namespace kiln {
 namespace {
 
 using Json = nlohmann::ordered_json;
 using Admin = wire::AdminService::Stub;
+
+// Who the daemon says it is.
+absl::StatusOr<wire::DescribeReply> Describe(const AdminClient& daemon) {
+  const auto stub = wire::CompileService::NewStub(daemon.channel());
+  grpc::ClientContext context;
+  SetDeadline(context, absl::Now() + daemon.timeout());
+  wire::DescribeReply reply;
+  const grpc::Status status =
+      stub->Describe(&context, wire::DescribeRequest(), &reply);
+  RETURN_IF_ERROR(StatusOfCall(status, context, "kilnd"));
+  return reply;
+}
 
 }  // namespace
 
@@ -142,21 +156,23 @@ absl::StatusOr<std::string> TuneCommand(const AdminClient& daemon,
 
 absl::StatusOr<std::string> VersionCommand(
     const absl::StatusOr<AdminClient>& daemon, OutputFormat format) {
-  std::string daemon_version;
-  std::string daemon_absent = std::string(daemon.status().message());
+  wire::DescribeReply said;
+  std::string absent = std::string(daemon.status().message());
   if (daemon.ok()) {
-    const absl::StatusOr<wire::StatsReply> reply = AdminCall<wire::StatsReply>(
-        *daemon, &Admin::Stats, wire::StatsRequest());
-    if (reply.ok()) daemon_version = reply->version();
-    daemon_absent = std::string(reply.status().message());
+    absl::StatusOr<wire::DescribeReply> reply = Describe(*daemon);
+    absent = std::string(reply.status().message());
+    if (reply.ok()) said = *std::move(reply);
   }
+  const std::string key = absl::BytesToHexString(said.public_key());
   if (format == OutputFormat::kJson) {
-    return JsonText({{"compilectl", kVersion}, {"kilnd", daemon_version}});
+    return JsonText({{"compilectl", kVersion},
+                     {"kilnd", said.version()},
+                     {"public_key", key}});
   }
   return absl::StrCat("compilectl ", kVersion, "\nkilnd      ",
-                      daemon_version.empty()
-                          ? absl::StrCat("not there: ", daemon_absent)
-                          : daemon_version,
+                      said.version().empty()
+                          ? absl::StrCat("not there: ", absent)
+                          : absl::StrCat(said.version(), "\npublic key ", key),
                       "\n");
 }
 

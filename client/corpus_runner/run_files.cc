@@ -27,7 +27,7 @@ std::string StepText(const wire::Progress& progress) {
       return "planning";
     case wire::Progress::STAGE_BUILDING:
       return absl::StrCat("building, ", progress.done(), " of ",
-                          progress.total(), " kernel units");
+                          progress.total(), " kernels");
     case wire::Progress::STAGE_STORING:
       return "storing";
     default:  // of a newer daemon

@@ -52,7 +52,8 @@ TEST(CompileClient, WhatItGetsIsSignedByTheKeyItLearned) {
   const auto client = ConnectTo(daemon);
   const auto answer = client->Compile(FakeRequest({"fake.units.1"}), {});
   ASSERT_TRUE(answer.ok()) << answer.status();
-  EXPECT_TRUE(client->public_key()
+  ASSERT_EQ(client->public_keys().size(), 1);
+  EXPECT_TRUE(client->public_keys()[0]
                   .Verify(kArtifactSigningPrefix, answer->artifact.artifact(),
                           answer->artifact.signature())
                   .ok());

@@ -140,7 +140,7 @@ TEST(Session, AGraphThatIsWrongIsWrongEverywhere) {
 TEST(Session, AnotherSignersArtifactsAreNotLoaded) {
   TestDaemon daemon;
   SessionOptions options = OptionsFor(daemon);
-  options.daemon.public_key = SigningKey::Generate()->public_key();
+  options.daemon.public_keys = {SigningKey::Generate()->public_key()};
   const auto session = Open(options);
   EXPECT_EQ(ReasonOf(session->Compile(Fake("fake.units.1")).status()),
             ErrorReason::kArtifactUntrusted);
@@ -150,7 +150,7 @@ TEST(Session, ADaemonThatLiesIsLeftForALocalWorker) {
   TestDaemon daemon;
   SessionOptions options = OptionsFor(daemon);
   options.fallback = Fallback::kLocalWorker;
-  options.daemon.public_key = SigningKey::Generate()->public_key();
+  options.daemon.public_keys = {SigningKey::Generate()->public_key()};
   const auto session = Open(options);
   const auto callable = session->Compile(Fake("fake.units.1"));
   ASSERT_TRUE(callable.ok()) << callable.status();

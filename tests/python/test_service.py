@@ -1,8 +1,6 @@
 """The daemon, from the program's side: warm starts, many ranks, an early death, forks, threads."""
 
-import json
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -13,6 +11,7 @@ import torch
 
 import kiln
 from kiln import service
+from processes import answer_of, daemons, end_daemons, start, stats_of
 
 TRAIN = """
 import json, sys, torch, torch.nn as nn, torch.nn.functional as F
@@ -41,22 +40,6 @@ print(json.dumps({"loss": float(loss), "grad": float(model.a.weight.grad.sum()),
 """
 
 
-def start(text, *words, **environment):
-    return subprocess.Popen(
-        [sys.executable, "-W", "always", "-c", text, *words],
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def answer_of(process):
-    out, errors = process.communicate(timeout=500)
-    assert process.returncode == 0, errors
-    return json.loads(out.splitlines()[-1]), errors
-
-
 @pytest.fixture
 def folders(tmp_path):
     """A cache of Kiln's and one of AOTAutograd's that are empty."""
@@ -65,31 +48,6 @@ def folders(tmp_path):
         "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "torch"),
     }
     end_daemons(tmp_path / "kiln")
-
-
-def daemons(folder):
-    found = subprocess.run(
-        ["pgrep", "-f", f"kilnd .*--data-folder {folder}"], capture_output=True, text=True
-    )
-    return [int(pid) for pid in found.stdout.split()]
-
-
-def end_daemons(folder):
-    for pid in daemons(folder):
-        os.kill(pid, 15)
-
-
-def stats_of(folders):
-    done = subprocess.run(
-        [sys.executable, "-m", "kiln", "ctl", "-o", "json", "stats"],
-        env={**os.environ, **folders},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return {
-        name: int(number) for name, number in re.findall(r'"([a-z_.]+)":\s*"?(\d+)', done.stdout)
-    }
 
 
 def test_a_second_process_compiles_nothing_and_traces_nothing(folders):
@@ -167,7 +125,7 @@ def test_an_address_that_is_none_is_a_clear_error(folders):
     process = start(TRAIN, KILN_ADDR="gopher", **folders)
     _, errors = process.communicate(timeout=500)
     assert process.returncode != 0
-    assert "KILN_ADDR: found 'gopher', due unix:/PATH" in errors
+    assert "KILN_ADDR: found 'gopher', due unix:/PATH or HOST:PORT" in errors
 
 
 def test_a_child_that_was_forked_runs_in_eager_mode_after_a_warning(monkeypatch):

@@ -18,7 +18,12 @@ def compilectl(words: list[str] | None = None) -> None:
     """Becomes compilectl, which asks the daemon that compiles would ask. Never returns."""
     given = sys.argv[1:] if words is None else words
     path = service.program("compilectl")
-    os.environ.setdefault("KILN_SOCKET", service.socket_in_use())
+    address = service.address_in_use()
+    if service.is_socket(address):
+        os.environ.setdefault("KILN_SOCKET", service.path_of(address))
+    elif not {"--socket", "--tcp"} & set(given):
+        keys = service.public_keys() or [b""]
+        given = ["--tcp", address, "--public-key", keys[0].hex(), *given]
     os.execv(path, [path, *given])
 
 

@@ -16,6 +16,7 @@ from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache
 from torch._inductor.output_code import OutputCode
 
 from . import _native, service, wire
+from .artifacts import count_unsigned
 from .background import finished, in_background
 from .config import OPTIONS
 from .counters import counters, metrics
@@ -116,6 +117,7 @@ def count_compile(callable_: object) -> None:
         counters.add("cache_miss")
     if report["by_local_worker"]:
         counters.add("local_compiles")
+        count_unsigned()
     metrics.add(_native.text(callable_, 3))
 
 

@@ -1,8 +1,11 @@
 """The daemon and the sessions of this process.
 
-Where a daemon is: ``KILN_ADDR`` (``unix:/path``, or a list of those, the first that answers);
-without it a daemon of the user's own, started at the first use and idle-stopped by itself. When no
-daemon answers, a session compiles in a worker process of its own.
+Where a daemon is: ``KILN_ADDR`` (``unix:/path``, ``host:port``, or a list of those, the first that
+answers); without it a daemon of the user's own, started at the first use and idle-stopped by
+itself. When no daemon answers, a session compiles in a worker process of its own.
+
+``KILN_PUBLIC_KEY``: who may sign for a daemon behind ``host:port``, whose identity nothing else
+vouches for, and whose artifacts are taken out of bundles (artifacts.py).
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import functools
 import hashlib
 import importlib.metadata
 import os
+import re
 import socket
 import subprocess
 import threading
@@ -29,14 +33,14 @@ _FOLDER = Path(__file__).resolve().parent / "_bin"
 _FALLBACK_LOCAL_WORKER, _LOCAL_ONLY = 1, 2
 _DEVICES = {"cpu": 0, "cuda": 1}
 _START_SECONDS = 20.0
+_PROBE_SECONDS = 1.0
 _COMPILE_DEADLINE_MS = 120_000
 _IDLE_EXIT_S = 900
 
 _lock = threading.Lock()
+_loading = threading.Lock()  # taken after _lock
 _sessions: dict[tuple[str, int], object] = {}
-_loaded = False
-
-
+_shelf: object | None = None
 _process = 0
 
 
@@ -46,9 +50,9 @@ def process_number() -> int:
 
 
 def _after_fork() -> None:
-    global _process, _lock
+    global _process, _lock, _loading
     _process += 1
-    _lock = threading.Lock()
+    _lock, _loading = threading.Lock(), threading.Lock()
     _native.abandon()
 
 
@@ -62,10 +66,11 @@ def program(name: str) -> str:
 
 def load_library() -> None:
     """Opens libkiln.so, once a process. ImportError when torch has no exchange table."""
-    global _loaded
-    if not _loaded:
-        _native.load(str(_FOLDER / "libkiln.so"), torch.Tensor)
-        _loaded = True
+    global _shelf
+    with _loading:
+        if _shelf is None:
+            _native.load(str(_FOLDER / "libkiln.so"), torch.Tensor)
+            _shelf = _native.new_shelf()
 
 
 def data_folder() -> Path:
@@ -89,23 +94,52 @@ def _own_socket() -> Path:
     return base / f"kilnd-{tag}.sock"
 
 
-def _named_sockets(named: str) -> list[str]:
-    """The sockets in a ``KILN_ADDR``; ValueError for what is none."""
+# A name, an IPv4 address or an IPv6 address in brackets, and a port.
+_HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):([0-9]{1,5})")
+
+
+def is_socket(address: str) -> bool:
+    """Whether an address is ``unix:/path``, not ``host:port``."""
+    return address.startswith("unix:")
+
+
+def path_of(address: str) -> str:
+    """The path of a ``unix:/path``."""
+    return address.removeprefix("unix:")
+
+
+def _named_addresses(named: str) -> list[str]:
+    """The addresses in a ``KILN_ADDR``, each ``unix:/path`` or ``host:port``; ValueError for what
+    is none."""
     found = []
     for word in filter(None, (part.strip() for part in named.split(","))):
-        path = word.removeprefix("unix:")
-        if not path.startswith("/"):
-            raise ValueError(f"KILN_ADDR: found {word!r}, due unix:/PATH")
-        found.append(path)
+        path = path_of(word)
+        match = _HOST_PORT.fullmatch(word)
+        if path.startswith("/"):
+            found.append(f"unix:{path}")
+        elif match and 0 < int(match.group(2)) < 65536:
+            found.append(word)
+        else:
+            raise ValueError(f"KILN_ADDR: found {word!r}, due unix:/PATH or HOST:PORT")
     return found
 
 
-def socket_in_use() -> str:
-    """The socket that compiles would ask; nothing is started."""
-    named = _named_sockets(os.environ.get("KILN_ADDR", ""))
+def public_keys() -> list[bytes]:
+    """The keys of ``KILN_PUBLIC_KEY``; ValueError for what is none."""
+    keys = []
+    for word in filter(None, map(str.strip, os.environ.get("KILN_PUBLIC_KEY", "").split(","))):
+        if not re.fullmatch("[0-9A-Fa-f]{64}", word):
+            raise ValueError(f"KILN_PUBLIC_KEY: found {word!r}, due 64 hexadecimal digits")
+        keys.append(bytes.fromhex(word))
+    return keys
+
+
+def address_in_use() -> str:
+    """The address that compiles would ask; nothing is started."""
+    named = _named_addresses(os.environ.get("KILN_ADDR", ""))
     if not named:
-        return str(_own_socket())
-    return next((path for path in named if _answers(Path(path))), named[0])
+        return f"unix:{_own_socket()}"
+    return next((address for address in named if _answers(address)), named[0])
 
 
 def version() -> str:
@@ -125,13 +159,18 @@ def build_number() -> str:
     return digest.hexdigest()
 
 
-def _answers(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(1.0)
-        try:
-            probe.connect(str(path))
-        except OSError:
-            return False
+def _answers(address: str) -> bool:
+    """Whether somebody listens there."""
+    try:
+        if is_socket(address):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+                probe.settimeout(_PROBE_SECONDS)
+                probe.connect(path_of(address))
+        else:
+            host, _, port = address.rpartition(":")
+            socket.create_connection((host.strip("[]"), int(port)), _PROBE_SECONDS).close()
+    except OSError:
+        return False
     return True
 
 
@@ -169,7 +208,7 @@ def _start_daemon(path: Path) -> None:
             start_new_session=True,
         )
     deadline = time.monotonic() + _START_SECONDS
-    while not _answers(path):
+    while not _answers(f"unix:{path}"):
         if daemon.poll() is not None or time.monotonic() > deadline:
             raise OSError(f"kilnd did not start; {folder / 'kilnd.log'} says why")
         time.sleep(0.02)
@@ -178,47 +217,70 @@ def _start_daemon(path: Path) -> None:
 def own_daemon() -> str:
     """The socket of the user's own daemon, which runs when this returns. OSError when it cannot."""
     path = _own_socket()
-    if _answers(path):
+    if _answers(f"unix:{path}"):
         return str(path)
     with _locked(path.with_suffix(".lock")):
-        if not _answers(path):
+        if not _answers(f"unix:{path}"):
             _start_daemon(path)
     return str(path)
 
 
 def _address() -> str | None:
-    """The socket to use; None, after a warning, when there is no daemon."""
+    """The address to use; None, after a warning, when there is no daemon."""
     named = os.environ.get("KILN_ADDR")
     if not named:
         try:
-            return own_daemon()
+            return f"unix:{own_daemon()}"
         except OSError as error:
             warnings.warn(f"kiln: no daemon: {error}; compiling in this process's own worker")
             return None
-    for path in _named_sockets(named):
-        if _answers(Path(path)):
-            return path
+    for address in _named_addresses(named):
+        if _answers(address):
+            return address
     warnings.warn(f"kiln: no daemon answers at {named}; compiling in this process's own worker")
     return None
 
 
-def session_of(device: torch.device) -> object:
-    """This process's session for a device, opened at the first use."""
+def refuse_forked() -> None:
+    """OSError in a child that was forked."""
     if _process > 0:
         raise OSError("the process was forked, and compiles in its parent's place; use spawn")
+
+
+def shelf() -> object:
+    """The artifacts that this process used, and those it was handed. After load_library."""
+    return _shelf
+
+
+def _open_session(device: torch.device) -> object:
+    keys, address = public_keys(), _address()
+    by_socket = address is not None and is_socket(address)
+    if address is not None and not by_socket and not keys:
+        raise ValueError(
+            f"KILN_ADDR: {address} takes KILN_PUBLIC_KEY, the daemon's key as `compilectl version` "
+            "tells it beside the daemon"
+        )
+    return _native.open_session(
+        path_of(address) if by_socket else None,
+        None if by_socket else address,
+        b"".join(keys),
+        _LOCAL_ONLY if address is None else _FALLBACK_LOCAL_WORKER,
+        program("kiln-worker"),
+        None,
+        _DEVICES[device.type],
+        device.index or 0,
+        torch.get_num_threads() if device.type == "cpu" else 0,
+        _COMPILE_DEADLINE_MS,
+        _shelf,
+    )
+
+
+def session_of(device: torch.device) -> object:
+    """This process's session for a device, opened at the first use."""
+    refuse_forked()
     key = (device.type, device.index or 0)
     with _lock:
         if key not in _sessions:
             load_library()
-            path = _address()
-            _sessions[key] = _native.open_session(
-                path,
-                _LOCAL_ONLY if path is None else _FALLBACK_LOCAL_WORKER,
-                program("kiln-worker"),
-                None,
-                _DEVICES[key[0]],
-                key[1],
-                torch.get_num_threads() if key[0] == "cpu" else 0,
-                _COMPILE_DEADLINE_MS,
-            )
+            _sessions[key] = _open_session(device)
         return _sessions[key]

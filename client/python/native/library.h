@@ -15,6 +15,11 @@
   X(kiln_status_free)             \
   X(kiln_session_open)            \
   X(kiln_session_close)           \
+  X(kiln_shelf_new)               \
+  X(kiln_shelf_free)              \
+  X(kiln_shelf_save)              \
+  X(kiln_shelf_load)              \
+  X(kiln_bundle_devices)          \
   X(kiln_graph_parse)             \
   X(kiln_graph_free)              \
   X(kiln_compile_with)            \

@@ -1,8 +1,13 @@
 /* kiln._native: kiln.h for Python. Sessions and callables are capsules.
  *
  *   load(path, tensor_class)             opens libkiln.so; before all else
- *   open_session(socket, fallback, worker, scratch, device, ordinal, threads,
- *                deadline_ms) -> session
+ *   new_shelf() -> shelf                 artifacts that travel, as in kiln.h
+ *   open_session(socket, tcp, public_keys, fallback, worker, scratch, device,
+ *                ordinal, threads, deadline_ms, shelf) -> session
+ *   save(shelf) -> bytes                 the bundle of what sessions used
+ *   load_bundle(shelf, [sessions], bytes) -> number of artifacts
+ *   bundle_devices(bytes) -> int         bits 1 << device
+ *   progress() -> (done, total)          kernels of all compiles under way
  *   compile(session, graph, options) -> callable   a serialized
  *                kiln.wire.Graph and kiln.wire.CompileOptions
  *   report(callable) -> dict, text(callable, what) -> str   as in kiln.h
@@ -13,9 +18,9 @@
  *
  * Compiles and runs do not hold the GIL. Built for the stable ABI of 3.10. */
 #include "client/python/native/library.h"
+#include "client/python/native/sessions.h"
 #include "client/python/native/tensors.h"
 
-static const char kSession[] = "kiln.session";
 static const char kCallable[] = "kiln.callable";
 enum { kInline = 32 }; /* inputs without an allocation */
 
@@ -23,6 +28,8 @@ static PyObject* error_class;
 /* In a child that was forked: the threads that an end would wait for are not
  * there, so nothing is ended. */
 static int abandoned;
+
+int kiln_py_abandoned(void) { return abandoned; }
 
 static PyObject* Abandon(PyObject* self, PyObject* nothing) {
   (void)self;
@@ -32,7 +39,7 @@ static PyObject* Abandon(PyObject* self, PyObject* nothing) {
 }
 
 /* Raises `status`, which is freed. Always NULL. */
-static PyObject* Raise(KilnStatus* status) {
+PyObject* kiln_py_raise(KilnStatus* status) {
   PyObject* words = Py_BuildValue("iss", kiln_library.kiln_status_code(status),
                                   kiln_library.kiln_status_reason(status),
                                   kiln_library.kiln_status_message(status));
@@ -57,38 +64,6 @@ static PyObject* Load(PyObject* self, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-static void FreeSession(PyObject* capsule) {
-  KilnSession* session = PyCapsule_GetPointer(capsule, kSession);
-  if (abandoned) return;
-  Py_BEGIN_ALLOW_THREADS; /* it may end a worker */
-  kiln_library.kiln_session_close(session);
-  Py_END_ALLOW_THREADS;
-}
-
-static PyObject* OpenSession(PyObject* self, PyObject* args) {
-  (void)self;
-  KilnSessionOptions options = {.struct_size = sizeof(options)};
-  int fallback, device, ordinal, threads;
-  long long deadline_ms;
-  if (!PyArg_ParseTuple(args, "zizziiiL", &options.socket, &fallback,
-                        &options.worker_program, &options.scratch_folder,
-                        &device, &ordinal, &threads, &deadline_ms)) {
-    return NULL;
-  }
-  options.fallback = (KilnFallback)fallback;
-  options.device = (KilnDevice)device;
-  options.ordinal = ordinal;
-  options.threads = threads;
-  options.compile_deadline_ms = deadline_ms;
-  KilnSession* session = NULL;
-  KilnStatus* status;
-  Py_BEGIN_ALLOW_THREADS;
-  status = kiln_library.kiln_session_open(&options, &session);
-  Py_END_ALLOW_THREADS;
-  if (status != NULL) return Raise(status);
-  return PyCapsule_New(session, kSession, &FreeSession);
-}
-
 static void FreeCallable(PyObject* capsule) {
   if (abandoned) return;
   kiln_library.kiln_callable_free(PyCapsule_GetPointer(capsule, kCallable));
@@ -105,7 +80,7 @@ static PyObject* Compile(PyObject* self, PyObject* args) {
                         &options_length)) {
     return NULL;
   }
-  KilnSession* session = PyCapsule_GetPointer(capsule, kSession);
+  KilnSession* session = kiln_py_session(capsule);
   if (session == NULL) return NULL;
   KilnGraph* graph = NULL;
   KilnCallable* callable = NULL;
@@ -117,8 +92,9 @@ static PyObject* Compile(PyObject* self, PyObject* args) {
                                             (size_t)options_length, &callable);
     kiln_library.kiln_graph_free(graph);
   }
+  kiln_py_compile_ended();
   Py_END_ALLOW_THREADS;
-  if (status != NULL) return Raise(status);
+  if (status != NULL) return kiln_py_raise(status);
   return PyCapsule_New(callable, kCallable, &FreeCallable);
 }
 
@@ -128,7 +104,7 @@ static PyObject* Report(PyObject* self, PyObject* capsule) {
   if (callable == NULL) return NULL;
   KilnReport report = {.struct_size = sizeof(report)};
   KilnStatus* status = kiln_library.kiln_callable_report(callable, &report);
-  if (status != NULL) return Raise(status);
+  if (status != NULL) return kiln_py_raise(status);
   return Py_BuildValue("{si si si sL sL si si}", "artifacts", report.artifacts,
                        "by_local_worker", report.by_local_worker, "served_from",
                        (int)report.served_from, "compile_us",
@@ -221,8 +197,9 @@ static PyObject* RunOn(KilnCallable* callable, PyObject* inputs,
   Py_BEGIN_ALLOW_THREADS;
   status = kiln_library.kiln_run_with(callable, values, (int32_t)count,
                                       &options, &results);
+  kiln_py_compile_ended(); /* a guard may have failed */
   Py_END_ALLOW_THREADS;
-  if (status != NULL) return Raise(status);
+  if (status != NULL) return kiln_py_raise(status);
   PyObject* out = Give(results, inputs, device);
   kiln_library.kiln_results_free(results);
   return out;
@@ -252,7 +229,15 @@ static PyObject* Run(PyObject* self, PyObject* const* args, Py_ssize_t given) {
 
 static PyMethodDef methods[] = {
     {"load", &Load, METH_VARARGS, "Opens the library; once, before all else."},
-    {"open_session", &OpenSession, METH_VARARGS, "A session."},
+    {"open_session", &kiln_py_open_session, METH_VARARGS, "A session."},
+    {"new_shelf", &kiln_py_new_shelf, METH_NOARGS, "A shelf of artifacts."},
+    {"save", &kiln_py_save, METH_O, "A shelf's used artifacts as bytes."},
+    {"load_bundle", &kiln_py_load_bundle, METH_VARARGS,
+     "Puts a bundle's artifacts on a shelf; their number."},
+    {"bundle_devices", &kiln_py_bundle_devices, METH_VARARGS,
+     "The devices that a bundle is for."},
+    {"progress", &kiln_py_progress, METH_NOARGS,
+     "Kernels of all compiles under way: (done, total)."},
     {"compile", &Compile, METH_VARARGS, "A callable of a serialized graph."},
     {"abandon", &Abandon, METH_NOARGS, "After a fork: frees nothing more."},
     {"report", &Report, METH_O, "What the latest compile took, as a dict."},

@@ -64,10 +64,17 @@ TEST(CSession, OptionsThatMeanNothingAreRefusedByName) {
   options.fallback = KILN_FALLBACK_ERROR;
   ExpectOptionsRefused(options, "socket: found NULL, due one");
   options = LocalOptions();
+  options.public_key_count = 2;
+  ExpectOptionsRefused(options, "public_keys: found NULL, due 2");
+  options = LocalOptions();
+  options.socket = "/nowhere/kilnd.sock";
+  options.tcp = "localhost:1";
+  ExpectOptionsRefused(options, "socket and tcp: found both, due one");
   options.struct_size = 0;
-  ExpectOptionsRefused(options, "options: struct_size: found 0, due " +
-                                    std::to_string(sizeof(options)) +
-                                    ", the size of the struct");
+  ExpectOptionsRefused(options,
+                       "options: struct_size: found 0, due " +
+                           std::to_string(offsetof(KilnSessionOptions, tcp)) +
+                           ", the size of the struct");
 }
 
 TEST(CSession, NullIsRefusedWhereSomethingIsDue) {

@@ -34,12 +34,12 @@ TEST(ProgressLine, ALogHasALineForEachChangeAtMostTwoASecond) {
   line.Show("gpt2.fwd0", "queued", start);
   line.Show("gpt2.fwd0", "planning", start + absl::Milliseconds(100));
   line.Show("gpt2.bwd0", "queued", start + absl::Milliseconds(200));
-  line.Show("gpt2.fwd0", "building, 3 of 8 kernel units",
+  line.Show("gpt2.fwd0", "building, 3 of 8 kernels",
             start + absl::Milliseconds(900));
   EXPECT_EQ(written.text(),
             "  gpt2.fwd0: queued (0.0 s)\n"
             "  gpt2.bwd0: queued (0.0 s)\n"
-            "  gpt2.fwd0: building, 3 of 8 kernel units (0.9 s)\n");
+            "  gpt2.fwd0: building, 3 of 8 kernels (0.9 s)\n");
 }
 
 TEST(ProgressLine, ATerminalHasOneLineThatIsEmptyAtTheEnd) {
