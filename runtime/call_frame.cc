@@ -15,19 +15,32 @@ CallFrame::CallFrame(const BoundPlan& plan, std::shared_ptr<Device> on)
       pointers(plan.most_pointers),
       scalars(plan.most_scalars) {}
 
-CallFrame::~CallFrame() {
-  if (arena != nullptr) device->allocator().Free(arena, arena_bytes, stream);
-}
+CallFrame::~CallFrame() { FreeArena(stream); }
 
-absl::Status CallFrame::ReserveArena(int64_t bytes, Stream on) {
-  if (bytes <= arena_bytes) return absl::OkStatus();
-  if (arena != nullptr) device->allocator().Free(arena, arena_bytes, on);
-  arena = nullptr;
-  arena_bytes = 0;
-  ASSIGN_OR_RETURN(void* const memory, device->allocator().Allocate(bytes, on));
+absl::Status CallFrame::ReserveArena(int64_t bytes, Stream on,
+                                     Allocator* from) {
+  if (from == nullptr && bytes <= arena_bytes) return absl::OkStatus();
+  FreeArena(on);
+  if (bytes == 0) return absl::OkStatus();
+  Allocator& allocator = from != nullptr ? *from : device->allocator();
+  ASSIGN_OR_RETURN(void* const memory, allocator.Allocate(bytes, on));
   arena = static_cast<char*>(memory);
   arena_bytes = bytes;
+  lender = from;
   return absl::OkStatus();
+}
+
+void CallFrame::ReturnLentArena(Stream on) {
+  if (lender != nullptr) FreeArena(on);
+}
+
+void CallFrame::FreeArena(Stream on) {
+  if (arena == nullptr) return;
+  Allocator& allocator = lender != nullptr ? *lender : device->allocator();
+  allocator.Free(arena, arena_bytes, on);
+  arena = nullptr;
+  arena_bytes = 0;
+  lender = nullptr;
 }
 
 FramePool::~FramePool() {
@@ -54,6 +67,7 @@ absl::StatusOr<std::unique_ptr<CallFrame>> FramePool::Borrow(Stream stream) {
 
 void FramePool::Return(std::unique_ptr<CallFrame> frame, Stream stream) {
   for (std::shared_ptr<void>& owner : frame->owners) owner.reset();
+  frame->ReturnLentArena(stream);
   // Without its mark the arena could be handed to another stream too early.
   if (!frame->finished->Record(stream).ok()) return;
   for (std::atomic<CallFrame*>& slot : waiting_) {

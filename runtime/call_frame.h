@@ -21,10 +21,14 @@ struct CallFrame {
   CallFrame(const CallFrame&) = delete;
   CallFrame& operator=(const CallFrame&) = delete;
 
-  // Sees to an arena of `bytes`; keeps a larger one.
+  // Sees to an arena of `bytes`. With a `lender` it is that one's, for this call
+  // alone; without, the device's own, and a larger one is kept.
   //
   // RESOURCE_EXHAUSTED  no memory on the device
-  absl::Status ReserveArena(int64_t bytes, Stream stream);
+  absl::Status ReserveArena(int64_t bytes, Stream stream, Allocator* lender);
+
+  // Gives back what a lender lent, once all work of the call is on `stream`.
+  void ReturnLentArena(Stream stream);
 
   std::shared_ptr<Device> device;
   std::vector<int64_t> symbols;
@@ -35,11 +39,16 @@ struct CallFrame {
   std::vector<int64_t> scalars;               // likewise
   char* arena = nullptr;
   int64_t arena_bytes = 0;
+  Allocator* lender = nullptr;       // of the arena; null: the device's own
   Stream stream = nullptr;           // that the last call used
   std::unique_ptr<Marker> finished;  // the end of that call
+
+ private:
+  void FreeArena(Stream on);
 };
 
-// Frames that wait for their next call: at most kKept, each with its arena.
+// Frames that wait for their next call: at most kKept, each with its arena, if
+// nobody lent that.
 // Borrowing takes no lock. Thread-safe.
 class FramePool {
  public:

@@ -22,7 +22,8 @@ struct RunOptions {
   uint64_t seed = 0;
   // The work is put here, ordered after what is there already.
   Stream stream = nullptr;
-  // Where outputs live; null: the device's own. Must outlive the outputs.
+  // Where outputs live, and the arena while the call's work runs; null: the
+  // device's own. Must outlive the outputs.
   Allocator* allocator = nullptr;
   // When not null every step is timed, which waits for the device after each.
   Trace* trace = nullptr;
@@ -31,7 +32,8 @@ struct RunOptions {
 // A loaded artifact made ready to run: every expression, kernel, library call
 // and buffer of its plan resolved. Immutable and reentrant: any number of
 // threads and streams may be in Run at once. A call borrows an arena and gives
-// it back, ordered on its stream; a bounded number of arenas is kept.
+// it back, ordered on its stream; a bounded number of arenas is kept, unless
+// the caller lends the memory.
 //
 // Run allocates the outputs and nothing else, once an arena is there.
 class Executor {

@@ -213,7 +213,7 @@ absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
                        const LoadedArtifact& artifact) {
   if (wave == 0) {
     RETURN_IF_ERROR(frame.ReserveArena(frame.values[plan.plan->arena_bytes],
-                                       options.stream));
+                                       options.stream, options.allocator));
   }
   for (const int32_t number : plan.waves[wave].buffers) {
     const PlanBuffer& buffer = plan.plan->buffers[number];

@@ -277,7 +277,9 @@ KilnStatus* kiln_run(KilnCallable* callable, const KilnValue* inputs,
                      int32_t count, uint64_t seed, void* stream,
                      KilnResults** results);
 
-/* Memory that the caller lends for results: a framework's own allocator. Both
+/* Memory that the caller lends for results, and for what a run computes on its
+ * way, which is released before the run returns: work on `stream` may still use
+ * it, so it must not be given to another stream. A framework's own allocator. Both
  * functions may be called from any thread, `release` until the last result is
  * freed. `stream` is that of the run. */
 typedef struct KilnAllocator {

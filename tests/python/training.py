@@ -29,7 +29,7 @@ def _jumps(model, batch, loss_of, due):
         with torch.no_grad():
             for parameter in nudged.parameters():
                 noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
-                parameter.mul_(1 + _NUDGE * noise)
+                parameter.mul_(1 + _NUDGE * noise.to(parameter.device))
         _, gradients, _ = _backward(nudged, nudged, batch, loss_of)
         for name, value in spread.items():
             torch.maximum(value, (gradients[name] - due[name]).abs(), out=value)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import fx
+from torch._decomp import get_decompositions
 from torch._dynamo.utils import flatten_graph_inputs
 from torch._functorch.aot_autograd import SerializableAOTDispatchCompiler, aot_module_simplified
 from torch._functorch.partitioners import min_cut_rematerialization_partition
@@ -25,6 +26,26 @@ from .compiled_graph import CompiledGraph, wire_options
 from .counters import counters
 
 _numbers = itertools.count()
+
+_aten = torch.ops.aten
+# Taken apart before a joint graph is cut in two, since the cut computes pointwise operators again
+# in the backward, and keeps what these give whole. All else is taken apart by the service.
+_DECOMPOSED = get_decompositions(
+    [
+        _aten._log_softmax,
+        _aten._log_softmax_backward_data,
+        _aten._softmax,
+        _aten._softmax_backward_data,
+        _aten.native_layer_norm,
+        _aten.native_layer_norm_backward,
+        _aten.native_group_norm,
+        _aten.native_group_norm_backward,
+        _aten._native_batch_norm_legit_functional,
+        _aten.native_batch_norm_backward,
+        _aten.nll_loss_forward,
+        _aten.nll_loss_backward,
+    ]
+)
 
 
 def disabled() -> bool:
@@ -92,6 +113,7 @@ def _aot(
             fw_compiler=compile_graph("forward"),
             bw_compiler=compile_graph("backward"),
             inference_compiler=compile_graph("inference"),
+            decompositions=_DECOMPOSED,
             partition_fn=min_cut_rematerialization_partition,
             keep_inference_input_mutations=True,
         )

@@ -23,7 +23,7 @@ from .counters import counters, metrics
 from .fx_export import Exported, export, value_of
 from .program import make_program, untraced
 from .recipe import Recipe, kiln_steps, write_recipe
-from .steps import make_plan
+from .steps import device_of, make_plan
 from .words import Unsupported
 
 # The service has no names, only the numbers of a segment's nodes. It tells of all that it refuses at
@@ -59,7 +59,8 @@ class SegmentRefused(Exception):
         self.error = error
         self.nodes: dict[str, str] = {}
         _, reason, message = error.args
-        if reason != "UNSUPPORTED_OP":
+        # The second: a result that Kiln thinks of another shape than PyTorch does.
+        if reason not in ("UNSUPPORTED_OP", "MALFORMED_GRAPH"):
             return
         for words in message.split(" | "):
             for number in _NODE.findall(words):
@@ -70,15 +71,6 @@ class SegmentRefused(Exception):
             # A pass refuses an operator, and has other numbers: all of its uses go to PyTorch.
             refused = [n.name for n in exported.nodes if str(n.target) == found.group()]
             self.nodes = dict.fromkeys(refused, str(self))
-
-
-def _device_of(module: fx.GraphModule) -> torch.device:
-    """The device of a graph's first tensor that Kiln has; the CPU's without one."""
-    for node in module.graph.nodes:
-        value = value_of(node)
-        if isinstance(value, torch.Tensor) and value.device.type in ("cpu", "cuda"):
-            return value.device
-    return torch.device("cpu")
 
 
 def _shape_env_of(module: fx.GraphModule) -> object | None:
@@ -139,7 +131,7 @@ class CompiledGraph(OutputCode):
         self.recipe: Recipe | None = None
         self.callables: list[object] = []
         self.refusal: str | None = None
-        self.device = _device_of(module)
+        self.device = device_of(module.graph)
         self.options = wire_options(options)
         self._random_on_host = bool(options["fallback_random"])
         self._shape_env = _shape_env_of(module)

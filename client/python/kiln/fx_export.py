@@ -188,19 +188,20 @@ class _Exporter:
             message += wire.data(3, wire.text(1, key) + wire.data(2, self._argument(arg)))
         value = value_of(node)
         if isinstance(value, (list, tuple)):
-            results = []
-            for one in value:
-                results.append(self._result(one))
+            results = [self._result(one, _is_used(node, i)) for i, one in enumerate(value)]
             self._several[node] = [argument for _, argument in results]
             message += wire.each(4, (meta for meta, _ in results))
         else:
-            meta, self._named[node] = self._result(value)
+            meta, self._named[node] = self._result(value, True)
             message += wire.data(4, meta)
         return message + wire.text(5, node.name)
 
-    def _result(self, value: object) -> tuple[bytes, bytes]:
-        """A result's meta and what its name stands for; all take a number."""
+    def _result(self, value: object, used: bool) -> tuple[bytes, bytes]:
+        """A result's meta and what its name stands for; all take a number. One that nobody reads
+        has no meta: some operators give other ones on other devices."""
         argument = self._value()
+        if not used:
+            return b"", argument
         if isinstance(value, torch.Tensor):
             return self._meta(value), argument
         if value is None:
@@ -237,6 +238,11 @@ class _Exporter:
         tensor = value_of(node)
         argument = self._named[node]
         return argument + wire.each(4, map(self._symbols.expr, tensor.stride()))
+
+
+def _is_used(node: fx.Node, index: int) -> bool:
+    """Whether anybody reads one of an operator's results."""
+    return any(user.args[1] == index and user.users for user in node.users)
 
 
 def _word(arg: object) -> bytes:

@@ -50,7 +50,16 @@ def _tensors(value: object) -> list[torch.Tensor]:
     return []
 
 
-def _refusal(node: fx.Node) -> str | None:
+def device_of(graph: fx.Graph) -> torch.device:
+    """The device that a graph is compiled for: of its first tensor on a GPU, else the CPU."""
+    for node in graph.nodes:
+        for tensor in _tensors(value_of(node)):
+            if tensor.device.type == "cuda":
+                return tensor.device
+    return torch.device("cpu")
+
+
+def _refusal(node: fx.Node, device: torch.device) -> str | None:
     """Why Kiln cannot be sent this operator at all, in words."""
     if not isinstance(node.target, torch._ops.OpOverload):
         return f"{node.target} is no ATen operator"
@@ -65,8 +74,9 @@ def _refusal(node: fx.Node) -> str | None:
             check_tensor(tensor)
     except Unsupported as error:
         return f"{node.target}: {error}"
-    if len({tensor.device for tensor in tensors}) > 1:
-        return f"{node.target}: tensors on more than one device"
+    for tensor in tensors:
+        if tensor.device != device:
+            return f"{node.target}: a tensor on {tensor.device}, in a graph on {device}"
     return None
 
 
@@ -96,6 +106,7 @@ def _views_of_inputs(graph: fx.Graph) -> set[fx.Node]:
 class _Planner:
     def __init__(self, graph: fx.Graph, refused: dict[str, str], random_on_host: bool) -> None:
         self._graph = graph
+        self._device = device_of(graph)
         self._random_on_host = random_on_host
         self._refused = refused
         self._views = _views_of_inputs(graph)
@@ -106,7 +117,7 @@ class _Planner:
         if node.target is operator.getitem:
             source = node.args[0]
             return self._level.get(source, 1) % 2 == 1
-        why = self._refused.get(node.name) or _refusal(node)
+        why = self._refused.get(node.name) or _refusal(node, self._device)
         if why is None and self._random_on_host and is_random(node):
             why = f"{node.target}: random, and fallback_random is set"
         if why is None and node in self._views:
