@@ -284,6 +284,8 @@ std::shared_ptr<const GuardTable> GuardTable::With(
 }
 
 int GuardTable::Find(absl::Span<const InputValue> inputs) const {
+  // Nothing to choose from: a hash would cost as much as the guards.
+  if (size() == 1) return entries_[0]->Hold(inputs) ? 0 : -1;
   const uint64_t hash = HashOfMetas(inputs);
   std::atomic<uint64_t>& row = memo_[hash % kMemoRows];
   const uint64_t remembered = row.load(std::memory_order_relaxed);

@@ -26,8 +26,8 @@ from .recipe import Recipe, kiln_steps, write_recipe
 from .steps import device_of, make_plan
 from .words import Unsupported
 
-# The service has no names, only the numbers of a segment's nodes. It tells of all that it refuses at
-# once: "node #3, node #9: words | node #5: words" (compiler/graph/refusals.h).
+# The service has no names, only the numbers of a segment's nodes. It tells of all that it refuses
+# at once: "node #3, node #9: words | node #5: words" (compiler/graph/refusals.h).
 _NODE = re.compile(r"node #(\d+)")
 _OPERATOR = re.compile(r"\b(?:aten|prims)\.\w+\.\w+")
 _SERVED_FROM_COMPILE = 2

@@ -17,8 +17,8 @@ class Counters(collections.Counter):
 
     ``compiles``: graphs that the service compiled for us. ``cache_hit``: served from its cache, or
     by a compile of another's. ``cache_miss``: not so. ``recompiles``: graphs that Dynamo traced
-    again, since a guard of its own had failed. ``host_kernels``: operators that PyTorch runs. ``eager_graphs``: graphs that Kiln
-    refused. ``local_compiles``: done without a daemon.
+    again, since a guard of its own had failed. ``host_kernels``: operators that PyTorch runs.
+    ``eager_graphs``: graphs that Kiln refused. ``local_compiles``: done without a daemon.
     """
 
     def add(self, name: str, number: int = 1) -> None:

@@ -109,6 +109,7 @@ class _Planner:
         self._device = device_of(graph)
         self._random_on_host = random_on_host
         self._refused = refused
+        self._order = {node: number for number, node in enumerate(graph.nodes)}
         self._views = _views_of_inputs(graph)
         self._level: dict[fx.Node, int] = {}
         self.hosts: dict[str, str] = {}
@@ -168,7 +169,8 @@ class _Planner:
             if isinstance(value_of(node), torch.Tensor) and not mutates(node):
                 if any(user not in inside and not _is_size(user) for user in node.users):
                     segment.outputs.append(node)
-        segment.inputs = list(inputs)
+        # As the graph has them: a graph that is one segment then takes its inputs as they come.
+        segment.inputs = sorted(inputs, key=self._order.__getitem__)
         return segment
 
 
