@@ -102,9 +102,10 @@ class CompiledGuards {
   std::vector<PlanGuard> guards_;
 };
 
-// Which of a callable's artifacts serves a call. First a hash of the inputs'
-// metas names the entry that served them last; its guards are tested, and only
-// when they fail are the other entries tried, the newest first.
+// Which of a callable's artifacts serves a call. Where there are several, first
+// a hash of the inputs' metas names the entry that served them last; its guards
+// are tested, and only when they fail are the other entries tried, the newest
+// first.
 //
 // Immutable but for the memo of the hash, which any number of threads may use:
 // With gives a new table. A row of the memo is a hint and never trusted.

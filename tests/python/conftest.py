@@ -1,4 +1,9 @@
-"""Each test session has a daemon and a cache of its own, and nothing falls back unseen."""
+"""Each test session has a daemon and a cache of its own, and nothing falls back unseen.
+
+--shard 2/4   a part of the tests: every fourth, from the second on
+--quick       what continuous integration runs: QUICK
+--tally FILE  adds what became of operators to FILE, and prints what all of FILE comes to
+"""
 
 import os
 import tempfile
@@ -11,7 +16,47 @@ os.environ["KILN_CACHE_DIR"] = _FOLDER
 os.environ["KILN_STRICT"] = "1"
 os.environ["HF_HUB_OFFLINE"] = "1"
 
+import operator_tally  # noqa: E402
 import torch  # noqa: E402
+
+# {file: words, one of which is in a test's name}; a number: every so many tests. Files that are not
+# here run whole.
+QUICK = {
+    "test_models.py": ["[gpt2]", "[resnet]", "[mlp_layernorm]", "dynamic_shapes", "comparison"],
+    "test_service.py": ["second_process", "refused_graph", "threads", "forked"],
+    "test_operators.py": 29,
+    "test_operator_gradients.py": 41,
+}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--shard", metavar="I/N", help="every Nth test, from the Ith on")
+    parser.addoption("--quick", action="store_true", help="the tests of continuous integration")
+    parser.addoption("--tally", metavar="FILE", help="where to add what became of operators")
+
+
+def _is_quick(item, number):
+    wanted = QUICK.get(item.path.name)
+    if wanted is None:
+        return True
+    if isinstance(wanted, int):
+        return number % wanted == 0
+    return any(word in item.name for word in wanted)
+
+
+def pytest_collection_modifyitems(config, items):
+    kept = list(items)
+    if config.getoption("--quick"):
+        numbers = {}
+        for item in items:
+            numbers.setdefault(item.path.name, []).append(item)
+        kept = [i for i in kept if _is_quick(i, numbers[i.path.name].index(i))]
+    if config.getoption("--shard"):
+        first, step = map(int, config.getoption("--shard").split("/"))
+        kept = kept[first - 1 :: step]
+    chosen = set(kept)
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = kept
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +66,23 @@ def fresh_dynamo():
     torch.manual_seed(0)
     yield
     torch._dynamo.reset()
+
+
+@pytest.fixture(scope="module")
+def tally(request):
+    """Takes outcomes of operators; judges them together when the file's tests have run."""
+    seen = []
+    yield seen.append
+    path = request.config.getoption("--tally")
+    if path:
+        operator_tally.append(path, seen)
+    operator_tally.check_share(seen)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    path = config.getoption("--tally")
+    if path and os.path.exists(path):
+        terminalreporter.write_line(operator_tally.summary(operator_tally.read(path)))
 
 
 def pytest_unconfigure(config):

@@ -42,7 +42,7 @@ def assert_trains_alike(
     """Three steps of SGD under a backend give the losses, gradients and buffers of eager mode.
 
     Each step starts from eager mode's state, so all three are compared and none inherits the
-    rounding of another. A gradient may jump where eager mode's own does (_jumps), as far as that."""
+    rounding of another. A gradient may jump where eager mode's own does (_jumps), and as far."""
     due_model, model = copy.deepcopy(model), copy.deepcopy(model)
     optimizer = torch.optim.SGD(due_model.parameters(), lr=0.05)
     called = torch.compile(model, backend=backend, **options)
