@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -35,8 +37,19 @@ std::string CountersText(const wire::CompilePlan& compiled) {
   return text;
 }
 
-std::string TextOf(const Executor& executor, KilnText what) {
-  const wire::CompilePlan& compiled = PlanOf(executor);
+std::string DaemonText(const CompileReport& report) {
+  const absl::Status& said = report.daemon_status;
+  if (!report.by_local_worker || said.ok()) return "";
+  const std::optional<ErrorReason> reason = ReasonOf(said);
+  return absl::StrCat(reason.has_value()
+                          ? ReasonName(*reason)
+                          : absl::StatusCodeToString(said.code()),
+                      ": ", said.message());
+}
+
+std::string TextOf(const Callable& callable, KilnText what) {
+  const std::shared_ptr<const Executor> executor = callable.executor();
+  const wire::CompilePlan& compiled = PlanOf(*executor);
   switch (what) {
     case KILN_TEXT_PLAN:
       return PlanText(compiled.plan());
@@ -44,6 +57,8 @@ std::string TextOf(const Executor& executor, KilnText what) {
       return SourcesText(compiled);
     case KILN_TEXT_COUNTERS:
       return CountersText(compiled);
+    case KILN_TEXT_DAEMON:
+      return DaemonText(callable.report());
   }
   return "";
 }
@@ -76,7 +91,7 @@ KilnStatus* kiln_callable_report(const KilnCallable* callable,
 
 size_t kiln_callable_text(const KilnCallable* callable, KilnText what,
                           char* buffer, size_t size) {
-  const std::string text = kiln::TextOf(*callable->callable->executor(), what);
+  const std::string text = kiln::TextOf(*callable->callable, what);
   if (size > 0) {
     const size_t copied = std::min(size - 1, text.size());
     std::memcpy(buffer, text.data(), copied);

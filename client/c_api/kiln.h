@@ -258,11 +258,13 @@ typedef struct KilnReport {
 KilnStatus* kiln_callable_report(const KilnCallable* callable,
                                  KilnReport* report);
 
-/* Texts of a callable's first artifact. */
+/* Texts of a callable: of its first artifact, where nothing else is said. */
 typedef enum KilnText {
-  KILN_TEXT_PLAN = 1,    /* the launch plan with its kernels */
-  KILN_TEXT_SOURCES = 2, /* what was written for the compilers */
-  KILN_TEXT_COUNTERS = 3 /* a line each: name, blank, number */
+  KILN_TEXT_PLAN = 1,     /* the launch plan with its kernels */
+  KILN_TEXT_SOURCES = 2,  /* what was written for the compilers */
+  KILN_TEXT_COUNTERS = 3, /* a line each: name, blank, number */
+  KILN_TEXT_DAEMON = 4    /* why a local worker compiled the latest artifact:
+                             what the daemon said; "" when it was not asked */
 } KilnText;
 
 /* Writes at most `size` bytes with the closing NUL; gives the length of the

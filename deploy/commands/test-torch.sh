@@ -7,7 +7,7 @@
 # Of operators, --tally FILE adds what became of them to FILE, and prints what all of FILE comes to.
 # PyTorch 2.11 comes from PyPI into build/torch (where the CUDA toolkit stands under /usr/local/cuda a small set of
 # packages is enough), unless KILN_TORCH_PYTHON names the python of a virtual environment that has it. What the tests
-# need beside (pytest, transformers, timm) goes into build/torch-tests, which sees the other environment.
+# need beside (pytest, transformers, timm, grpcio) goes into build/torch-tests, which sees the other environment.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -28,14 +28,15 @@ make_torch() {
 # make_tests PYTHON: build/torch-tests, which sees what PYTHON sees.
 make_tests() {
   local folder=build/torch-tests
-  if [[ ! -x $folder/bin/pytest || $(cat "$folder/of" 2>/dev/null) != "$1" ]]; then
+  if [[ ! -x $folder/bin/pytest || $(cat "$folder/of" 2>/dev/null) != "$1" ]] ||
+    ! "$folder/bin/python" -c 'import grpc' 2>/dev/null; then
     rm -rf "$folder"
     "$1" -m venv "$folder"
     "$1" -c 'import site; print(site.getsitepackages()[0])' \
       >"$("$folder/bin/python" -c 'import site; print(site.getsitepackages()[0])')/torch.pth"
     "$folder/bin/pip" install --quiet --disable-pip-version-check --no-deps transformers timm torchvision==0.26.0
     "$folder/bin/pip" install --quiet --disable-pip-version-check huggingface-hub tokenizers regex pyyaml packaging \
-      tqdm requests pillow pytest expecttest
+      tqdm requests pillow pytest expecttest grpcio
     echo "$1" >"$folder/of"
   fi
 }

@@ -292,6 +292,28 @@ class LyingDaemon : public wire::CompileService::Service {
   std::unique_ptr<grpc::Server> server_;
 };
 
+// As a daemon of another version may be, or another program on its socket.
+TEST(Session, WhatKnowsNoCallOfOursIsLeftForALocalWorker) {
+  TestDaemon daemon;
+  SessionOptions options = OptionsFor(daemon);
+  options.daemon.socket += "-other";
+  wire::CompileService::Service knows_none;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("unix:" + options.daemon.socket,
+                           grpc::InsecureServerCredentials());
+  builder.RegisterService(&knows_none);
+  const auto server = builder.BuildAndStart();
+  EXPECT_TRUE(absl::IsUnimplemented(Session::Open(options).status()));
+
+  options.fallback = Fallback::kLocalWorker;
+  const auto session = Open(options);
+  const auto callable = session->Compile(Fake("fake.units.1"));
+  ASSERT_TRUE(callable.ok()) << callable.status();
+  EXPECT_TRUE((*callable)->report().by_local_worker);
+  EXPECT_TRUE(absl::IsUnimplemented((*callable)->report().daemon_status));
+  server->Shutdown();
+}
+
 TEST(Session, AnArtifactOfAnotherKeyIsNotLoaded) {
   TestDaemon daemon;
   SessionOptions options = OptionsFor(daemon);

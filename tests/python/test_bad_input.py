@@ -7,6 +7,7 @@ import time
 import pytest
 import torch
 from torch import nn
+from torch.testing._internal.two_tensor import TwoTensor
 
 import kiln
 from kiln import _native, service
@@ -35,6 +36,20 @@ def test_sparse_tensors_run_in_pytorch():
     torch.testing.assert_close(run(fn, a, x), fn(a, x))
 
 
+def test_compressed_sparse_rows_run_in_pytorch():
+    def fn(a, x):
+        return (a @ x) * 2
+
+    a, x = torch.eye(3).to_sparse_csr(), torch.randn(3, 2)
+    torch.testing.assert_close(run(fn, a, x), fn(a, x))
+
+
+def test_a_layout_whose_memory_nobody_can_see_is_one_clear_error():
+    # Dynamo's own stand-ins take it for a dense tensor.
+    with pytest.raises(RuntimeError, match="storage"):
+        run(lambda a: torch.relu(a.to_dense()) * 2, torch.randn(2, 3).to_mkldnn())
+
+
 def test_complex_inputs_run_in_pytorch():
     x = torch.randn(5, dtype=torch.complex64)
     torch.testing.assert_close(run(lambda a: a * a.conj(), x), x * x.conj())
@@ -53,6 +68,33 @@ def test_tensors_on_two_devices_run_in_pytorch():
 
     x = torch.randn(3)
     torch.testing.assert_close(run(fn, x), fn(x))
+
+
+def test_work_on_two_devices_in_one_graph_is_done_on_each():
+    def fn(x, m):
+        return x * 2 + 1, m * 3 + 1
+
+    x, m = torch.randn(3), torch.empty(4, device="meta")
+    got = run(fn, x, m)
+    torch.testing.assert_close(got[0], x * 2 + 1)
+    assert got[1].device.type == "meta" and got[1].shape == (4,)
+
+
+def test_one_operator_on_two_devices_is_pytorchs_error():
+    with pytest.raises(Exception, match="meta"):
+        run(lambda x, m: x + m, torch.ones(3), torch.ones(3, device="meta"))
+
+
+def test_a_huge_constant_is_no_part_of_what_is_sent(monkeypatch):
+    sent = []
+    compile_ = _native.compile
+    monkeypatch.setattr(
+        _native, "compile", lambda *args: sent.append(len(args[1])) or compile_(*args)
+    )
+    table = torch.arange(4_000_000.0).reshape(2000, 2000)  # 16 MB
+    ones = torch.ones(2000, 2000)
+    torch.testing.assert_close(run(lambda x: x + table.t() * 2, ones), ones + table.t() * 2)
+    assert sent and max(sent) < 10_000
 
 
 def test_an_empty_tensor_and_a_scalar_tensor_are_served():
@@ -75,6 +117,19 @@ def test_a_closed_over_python_object_is_followed():
     assert called(x).tolist() == [5.0, 5.0]
 
 
+def test_a_thread_for_each_call_compiles_once_and_serves_all():
+    called = torch.compile(lambda x: torch.tanh(x) * 11, backend="kiln")
+    x = torch.randn(5)
+    results = []
+    for _ in range(8):
+        thread = threading.Thread(target=lambda: results.append(called(x)))
+        thread.start()
+        thread.join()
+    for result in results:
+        torch.testing.assert_close(result, torch.tanh(x) * 11)
+    assert len(results) == 8
+
+
 class Doubled(torch.Tensor):
     """A subclass that does nothing of its own."""
 
@@ -85,6 +140,14 @@ def test_a_subclass_gives_what_eager_mode_gives():
     torch.testing.assert_close(
         got.as_subclass(torch.Tensor), torch.relu(x.as_subclass(torch.Tensor)) + 1
     )
+
+
+def test_a_subclass_of_two_tensors_is_taken_apart():
+    x = TwoTensor(torch.randn(4), torch.randn(4))
+    got = run(lambda a: torch.relu(a) * 2 + 1, x)
+    assert isinstance(got, TwoTensor)
+    torch.testing.assert_close(got.a, torch.relu(x.a) * 2 + 1)
+    torch.testing.assert_close(got.b, torch.relu(x.b) * 2 + 1)
 
 
 def test_inputs_that_overlap_are_read_as_in_eager_mode():

@@ -11,7 +11,7 @@ import torch
 
 import kiln
 from kiln import service
-from processes import answer_of, daemons, end_daemons, start, stats_of
+from processes import answer_of, daemons, end_daemons, start, stats_of, without_privilege
 
 TRAIN = """
 import json, sys, torch, torch.nn as nn, torch.nn.functional as F
@@ -117,6 +117,13 @@ def test_a_cache_folder_that_cannot_be_written_is_a_warning(folders, tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")
     done, errors = answer_of(start(TRAIN, **{**folders, "KILN_CACHE_DIR": str(blocked / "kiln")}))
+    assert done["local_compiles"] == 2
+    assert "kiln: no daemon" in errors
+
+
+def test_a_cache_folder_that_may_only_be_read_is_a_warning(folders, tmp_path):
+    (tmp_path / "kiln").mkdir(mode=0o500)
+    done, errors = answer_of(start(TRAIN, before=without_privilege(), **folders))
     assert done["local_compiles"] == 2
     assert "kiln: no daemon" in errors
 

@@ -22,7 +22,8 @@ if loads != "-":
     except kiln.KilnError as error:
         said = error.args[1]
 torch.manual_seed(0)
-model, x = nn.Sequential(nn.Linear(24, 40), nn.GELU(), nn.LayerNorm(40), nn.Linear(40, 5)), torch.randn(12, 24)
+model = nn.Sequential(nn.Linear(24, 40), nn.GELU(), nn.LayerNorm(40), nn.Linear(40, 5))
+x = torch.randn(12, 24)
 called = torch.compile(model, backend="kiln")
 for step in range(2):
     loss = called(x).square().mean(); model.zero_grad(); loss.backward()
@@ -124,7 +125,8 @@ def test_a_long_compile_tells_of_its_graphs_and_kernels(monkeypatch, capfd):
 
     torch.compile(fn, backend="kiln", options=salt)(torch.randn(7, 9))
     lines = [line for line in capfd.readouterr().err.splitlines() if "compiling" in line]
-    counted = [re.fullmatch(r"kiln: compiling 1 graph, (\d+)/(\d+) kernels, \d+ s \.\.\.", line) for line in lines]
+    form = r"kiln: compiling 1 graph, (\d+)/(\d+) kernels, \d+ s \.\.\."
+    counted = [re.fullmatch(form, line) for line in lines]
     totals = {int(match.group(2)) for match in counted if match}
     assert len(totals) == 1 and min(totals) > 12
     assert all(int(match.group(1)) <= int(match.group(2)) for match in counted if match)

@@ -31,9 +31,12 @@ from .words import Unsupported
 _NODE = re.compile(r"node #(\d+)")
 _OPERATOR = re.compile(r"\b(?:aten|prims)\.\w+\.\w+")
 _SERVED_FROM_COMPILE = 2
+_COUNTERS, _DAEMON = 3, 4  # texts of a callable
 # What a compile may end with without being a mistake of ours.
 REFUSALS = (_native.Error, Unsupported, LookupError, OSError, ImportError, ValueError)
 
+_telling = threading.Lock()
+_told: set[str] = set()
 _recorders: list[list[CompiledGraph]] = []
 
 
@@ -100,6 +103,15 @@ def wire_options(options: dict[str, object]) -> bytes:
     return wire.data(1, fields)
 
 
+def _tell_of_worker(said: str) -> None:
+    """Warns, once for each word of the daemon, that it was not the one that compiled."""
+    with _telling:
+        new = said and said not in _told
+        _told.add(said)
+    if new:
+        warnings.warn(f"kiln: compiled in this process's own worker, since the daemon: {said}")
+
+
 def count_compile(callable_: object) -> None:
     """Counts how a segment's callable was come by, and what it is made of."""
     report = _native.report(callable_)
@@ -110,7 +122,8 @@ def count_compile(callable_: object) -> None:
     if report["by_local_worker"]:
         counters.add("local_compiles")
         count_unsigned()
-    metrics.add(_native.text(callable_, 3))
+        _tell_of_worker(_native.text(callable_, _DAEMON))
+    metrics.add(_native.text(callable_, _COUNTERS))
 
 
 class CompiledGraph(OutputCode):

@@ -241,7 +241,9 @@ static PyMethodDef methods[] = {
     {"compile", &Compile, METH_VARARGS, "A callable of a serialized graph."},
     {"abandon", &Abandon, METH_NOARGS, "After a fork: frees nothing more."},
     {"report", &Report, METH_O, "What the latest compile took, as a dict."},
-    {"text", &Text, METH_VARARGS, "The plan (1), sources (2), counters (3)."},
+    {"text", &Text, METH_VARARGS,
+     "The plan (1), sources (2), counters (3), what\n"
+     "the daemon said when a local worker compiled (4)."},
     {"run", (PyCFunction)(void (*)(void)) & Run, METH_FASTCALL,
      "Runs a callable on a list of inputs."},
     {NULL, NULL, 0, NULL}};

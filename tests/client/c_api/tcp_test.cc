@@ -38,8 +38,9 @@ class CTcp : public testing::Test {
     return options;
   }
 
-  // Compiles x + x in a session; what went wrong, if anything.
-  std::string Compile(KilnSession* session) {
+  // Compiles x + x in a session; what went wrong, if anything. `daemon`: where to
+  // put what is told of the daemon.
+  std::string Compile(KilnSession* session, std::string* daemon = nullptr) {
     KilnGraph* graph = kiln_graph_new("double", KILN_CPU);
     const KilnSize four = {4, -1};
     const KilnSpec vector = {KILN_FLOAT32, 1, &four, nullptr};
@@ -51,6 +52,11 @@ class CTcp : public testing::Test {
     KilnCallable* callable = nullptr;
     KilnStatus* status = kiln_compile(session, graph, &callable);
     kiln_graph_free(graph);
+    if (daemon != nullptr && callable != nullptr) {
+      char text[256];
+      kiln_callable_text(callable, KILN_TEXT_DAEMON, text, sizeof(text));
+      *daemon = text;
+    }
     kiln_callable_free(callable);
     return Take(status);
   }
@@ -153,6 +159,26 @@ TEST_F(CTcp, WhatOneSessionUsedAnotherNeedsNoDaemonFor) {
   EXPECT_EQ(Compile(session), "");
   kiln_session_close(session);
   kiln_shelf_free(options.shelf);
+}
+
+TEST_F(CTcp, ALocalWorkerThatCompiledTellsWhatTheDaemonSaid) {
+  const std::string worker =
+      std::filesystem::absolute("compiler/kiln-worker").string();
+  KilnSessionOptions options = Options();
+  options.fallback = KILN_FALLBACK_LOCAL_WORKER;
+  options.worker_program = worker.c_str();
+  KilnSession* session = nullptr;
+  ASSERT_EQ(Take(kiln_session_open(&options, &session)), "");
+  std::string said;
+  EXPECT_EQ(Compile(session, &said), "");
+  EXPECT_EQ(said, "");
+  kiln_session_close(session);
+
+  daemon_.Stop();
+  ASSERT_EQ(Take(kiln_session_open(&options, &session)), "");
+  EXPECT_EQ(Compile(session, &said), "");
+  EXPECT_EQ(said.substr(0, said.find(' ')), "UNAVAILABLE:") << said;
+  kiln_session_close(session);
 }
 
 TEST_F(CTcp, BytesThatAreNoBundleAreRefused) {
