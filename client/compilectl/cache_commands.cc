@@ -163,14 +163,16 @@ wire::PurgeRequest PurgeRequestOf(const PurgeOptions& options) {
   return request;
 }
 
-// Asks first when much would go. ABORTED when the answer is no.
+// Asks first when all or much would go. ABORTED when the answer is no.
 absl::Status ConfirmPurge(
     const AdminClient& daemon, wire::PurgeRequest request,
     const std::function<bool(const std::string& question)>& confirm) {
   request.set_dry_run(true);
   ASSIGN_OR_RETURN(const wire::PurgeReply would,
                    AdminCall<wire::PurgeReply>(daemon, &Admin::Purge, request));
-  if (would.entries() <= kBigPurgeEntries && would.bytes() <= kBigPurgeBytes) {
+  const bool small =
+      would.entries() <= kBigPurgeEntries && would.bytes() <= kBigPurgeBytes;
+  if (small && (!request.all() || would.entries() == 0)) {
     return absl::OkStatus();
   }
   if (confirm(absl::StrCat("purge ", would.entries(), " entries, ",

@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 // would be.
 constexpr absl::string_view kEarliest = "2025-01-01T00:00:00+00:00";
 
+constexpr char kInstallNvrtc[] = "deploy/install_deps.sh, then ./kiln daemon";
 constexpr char kInstallHostCompiler[] =
     "apt-get install g++  # or deploy/install_deps.sh";
 
@@ -59,7 +60,7 @@ Finding WorkerToolchain(const std::string& toolchain) {
   // As of this machine itself: NVRTC is for CUDA, a host compiler is for all.
   const bool nvrtc = absl::StartsWith(toolchain, "nvrtc ");
   out.health = nvrtc ? Health::kAbsent : Health::kBad;
-  out.remedy = nvrtc ? "deploy/install_deps.sh" : kInstallHostCompiler;
+  out.remedy = nvrtc ? kInstallNvrtc : kInstallHostCompiler;
   return out;
 }
 
@@ -87,7 +88,7 @@ Finding Nvrtc(const DoctorOptions& options) {
   return Library(options, "NVRTC", kName,
                  "CUDA kernels need it; KILN_CUDA_LIBRARY_PATH names its "
                  "folder to kilnd",
-                 "deploy/install_deps.sh");
+                 kInstallNvrtc);
 }
 
 Finding Socket(const DaemonAddress& daemon) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -116,9 +117,9 @@ void Define(Arguments& line, Flags& flags) {
   line.Choice("--device", flags.run.device, {"cpu", "cuda", "cuda-compile"},
               "where to run; cuda-compile makes cubins and runs nothing");
   line.Option("--arch", flags.run.arch,
-              "what code is made for: sm_90 for cuda-compile; on the CPU "
-              "x86-64-v2 (all that it has)");
-  line.Option("--daemon", flags.run.daemon,
+              "what code is made for: sm_90 for cuda-compile; on the CPU a "
+              "level such as x86-64-v2, all that it has by default");
+  line.Option("--daemon,--socket", flags.run.daemon,
               "socket of a daemon that runs; else one is started");
   line.Flag("--verify", flags.run.verify,
             "workers verify each level of each compile");
@@ -218,9 +219,11 @@ int Main(int argc, char** argv) {
     }
     return unpacked.ok() ? 0 : 1;
   }
-  std::string scratch = "/tmp/kiln-corpus-XXXXXX";
+  const char* const temporary = std::getenv("TMPDIR");
+  std::string scratch = absl::StrCat(temporary == nullptr ? "/tmp" : temporary,
+                                     "/kiln-corpus-XXXXXX");
   if (mkdtemp(scratch.data()) == nullptr) {
-    std::perror("/tmp");
+    std::perror(scratch.c_str());
     return 1;
   }
   const int code = Run(flags, scratch);

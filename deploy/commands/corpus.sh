@@ -4,7 +4,7 @@
 # usage: ./kiln corpus PATH... [--device cpu|cuda|cuda-compile] [--local] [--case NAME] [--report FILE] [--progress] ...
 # PATH is a folder or a NAME.jsonl, also outside of the project. A line a case: ok, compiled (nothing to compare with), WRONG,
 # UNIMPLEMENTED or FAILED; last "N passed, N failed, N unimplemented". Exits with 1 when a case failed. Cases go through a
-# daemon of their own; --local does without one. bazel-bin/client/corpus_runner/kiln-corpus --help has all options.
+# daemon of their own, or that of --daemon SOCKET; --local does without one. bazel-bin/client/corpus_runner/kiln-corpus --help has all options.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
@@ -14,4 +14,8 @@ if [[ $# -eq 0 ]]; then
 fi
 (cd "$root" && bazel build //client/corpus_runner:kiln-corpus //server:kilnd //compiler:kiln-worker)
 source "$root/deploy/nvrtc_environment.sh"
-exec "$root/bazel-bin/client/corpus_runner/kiln-corpus" "$@"
+# Of its own, so that nothing stays behind when it is stopped half way.
+TMPDIR=$(mktemp -d /tmp/kiln-XXXXXX)
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+"$root/bazel-bin/client/corpus_runner/kiln-corpus" "$@"

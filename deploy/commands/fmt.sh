@@ -10,6 +10,10 @@ if [[ $# -gt 1 || ${1:---check} != --check ]]; then
   echo "kiln fmt: due nothing or --check; \"$*\" was found" >&2
   exit 2
 fi
+if ! command -v clang-format >/dev/null; then
+  echo "kiln fmt: clang-format is missing; type: sudo apt-get install clang-format" >&2
+  exit 2
+fi
 mapfile -t files < <(git ls-files '*.h' '*.cc')
 if [[ ${1:-} == --check ]]; then
   clang-format --dry-run --Werror "${files[@]}"

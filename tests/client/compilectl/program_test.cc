@@ -234,7 +234,7 @@ TEST_F(Compilectl, DoctorSaysThatTheWorkersHaveNoHostCompiler) {
   }
   EXPECT_EQ(health,
             "g++ BAD apt-get install g++  # or deploy/install_deps.sh\n"
-            "nvrtc absent deploy/install_deps.sh\n");
+            "nvrtc absent deploy/install_deps.sh, then ./kiln daemon\n");
 }
 
 // Without a daemon: the folder that kilnd would take.

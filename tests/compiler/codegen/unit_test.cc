@@ -116,8 +116,8 @@ TEST(WriteKernel, WideAccessesNeedAlignmentAndDivisibility) {
 }
 
 TEST(WriteKernel, IndicesAreWideOnlyWhenTheyMustBe) {
-  EXPECT_FALSE(
-      absl::StrContains(Write(Scale(1 << 30, 2), "sm_90").text, "long long first"));
+  EXPECT_FALSE(absl::StrContains(Write(Scale(1 << 30, 2), "sm_90").text,
+                                 "long long first"));
   EXPECT_TRUE(absl::StrContains(Write(Scale(int64_t{1} << 31, 2), "sm_90").text,
                                 "long long first"));
 }

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# compilectl of this tree: looks at a daemon and tells it what to do.
+#
+# usage: ./kiln ctl [COMPILECTL ARGUMENT...]      (bazel-bin/client/compilectl/compilectl --help lists them)
+# The same as bazel-bin/client/compilectl/compilectl; it is built when it is not there.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+program=$root/bazel-bin/client/compilectl/compilectl
+if [[ ! -x $program ]]; then
+  "$root/deploy/install_deps.sh" >&2
+  (cd "$root" && bazel build //client/compilectl:compilectl >&2)
+fi
+source "$root/deploy/nvrtc_environment.sh"
+exec "$program" "$@"

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Builds the daemon and its worker, and starts kilnd where you stand.
+#
+# usage: ./kiln daemon [KILND OPTION...]      (bazel-bin/server/kilnd --help lists them)
+# The same as bazel-bin/server/kilnd, with NVRTC from build/nvrtc where install_deps.sh put it there. Ctrl-C drains and
+# ends it.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+"$root/deploy/install_deps.sh"
+(cd "$root" && bazel build //server:kilnd //compiler:kiln-worker)
+source "$root/deploy/nvrtc_environment.sh"
+exec "$root/bazel-bin/server/kilnd" "$@"
