@@ -94,7 +94,7 @@ class _Call:
         asking = [t for t in tensors if t.requires_grad]
         results = self._process(fn(*tensors))
         results = [
-            torch.view_as_real(t) if t.is_complex() else t
+            torch.view_as_real(t.resolve_conj()) if t.is_complex() else t
             for t in pytree.tree_leaves(results)
             if isinstance(t, torch.Tensor) and t.requires_grad
         ]

@@ -115,3 +115,18 @@ def test_all_unknown_operators_of_a_graph_are_told_of_in_one_refusal(monkeypatch
     assert asked.count("refused") == 1
     hosts = kiln.explain(fn, x).host_kernels
     assert sum("aten.linalg_inv_ex.default is not known" in why for why in hosts.values()) == 2
+
+
+def test_a_host_kernel_whose_result_is_laid_out_otherwise_than_promised_is_laid_out_anew():
+    @torch.library.custom_op("kiln_tests::turned", mutates_args=())
+    def turned(x: torch.Tensor) -> torch.Tensor:
+        return (x * 2).t().contiguous().t()
+
+    @turned.register_fake
+    def _(x):
+        return torch.empty_like(x)
+
+    def fn(x):
+        return turned(x + 1) * 3
+
+    assert_compiles_right(fn, torch.randn(4, 6))

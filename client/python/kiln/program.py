@@ -39,6 +39,8 @@ def _bind_segment(step: KilnRecipe, callable_: object) -> Callable[[list], None]
 
 
 def _bind_host(step: HostRecipe) -> Callable[[list], None]:
+    strides = step.strides
+
     @untraced
     def run(values: list) -> None:
         @untraced
@@ -46,7 +48,12 @@ def _bind_host(step: HostRecipe) -> Callable[[list], None]:
             return item.get(values) if isinstance(item, (Place, Fixed, Sized)) else item
 
         args, kwargs = fx.node.map_aggregate((step.args, step.kwargs), value_of)
-        values[step.gives] = step.target(*args, **kwargs)
+        result = step.target(*args, **kwargs)
+        if strides is not None and result.stride() != strides:
+            result = torch.empty_strided(
+                result.shape, strides, dtype=result.dtype, device=result.device
+            ).copy_(result)
+        values[step.gives] = result
 
     return run
 

@@ -94,13 +94,17 @@ class KilnRecipe:
 
 @dataclass
 class HostRecipe:
-    """An operator that PyTorch runs. In ``args`` and ``kwargs`` an Item stands for a value."""
+    """An operator that PyTorch runs. In ``args`` and ``kwargs`` an Item stands for a value.
+
+    ``strides``: those that a segment was compiled for. PyTorch's own word on the layout of a
+    result is not always true (of FFTs, for one)."""
 
     target: object
     args: tuple
     kwargs: dict
     gives: int
     drops: list[int] = field(default_factory=list)
+    strides: tuple[int, ...] | None = None
 
     def __getstate__(self) -> dict[str, object]:
         # PyTorch's operators cannot be pickled; their names can.
@@ -135,7 +139,8 @@ def kiln_steps(recipe: Recipe) -> list[KilnRecipe]:
 
 
 class _Writer:
-    def __init__(self, module: fx.GraphModule) -> None:
+    def __init__(self, module: fx.GraphModule, plan: Plan) -> None:
+        self._compiled_from = {node for segment in plan.segments for node in segment.inputs}
         self._places: dict[fx.Node, int] = {}
         self._sources: dict[sympy.Symbol, Source] = {}
         inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
@@ -188,7 +193,8 @@ class _Writer:
         args, kwargs = fx.node.map_arg((node.args, node.kwargs), self.item)
         place = self._place(node)
         self._learn(node, place)
-        return HostRecipe(node.target, args, dict(kwargs), place)
+        strides = _fixed_strides(node) if node in self._compiled_from else None
+        return HostRecipe(node.target, args, dict(kwargs), place, strides=strides)
 
     def item(self, value: object) -> Item:
         if not isinstance(value, fx.Node):
@@ -204,6 +210,12 @@ class _Writer:
             return Fixed(held)
         symbols = sorted(held.node.expr.free_symbols, key=str)
         return Sized(held.node.expr, tuple((symbol, self._source(symbol)) for symbol in symbols))
+
+
+def _fixed_strides(node: fx.Node) -> tuple[int, ...] | None:
+    """A tensor's strides, where no symbol is in them."""
+    strides = value_of(node).stride()
+    return tuple(strides) if all(isinstance(step, int) for step in strides) else None
 
 
 def _attribute(module: fx.GraphModule, target: str) -> object:
@@ -235,7 +247,7 @@ def _used(step: KilnRecipe | HostRecipe) -> set[int]:
 def write_recipe(module: fx.GraphModule, plan: Plan, exported: Sequence[Exported]) -> Recipe:
     """The recipe of a plan. ``exported``: its segments, in order. LookupError for a symbol or
     value that nothing gives."""
-    writer = _Writer(module)
+    writer = _Writer(module, plan)
     pending = iter(exported)
     steps = [
         writer.segment(step, next(pending)) if isinstance(step, Segment) else writer.host(step)
