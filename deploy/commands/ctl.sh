@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# compilectl of this tree: looks at a daemon and tells it what to do.
+# Looks at a daemon and tells it what to do: compilectl of this tree.
 #
 # usage: ./kiln ctl [COMPILECTL ARGUMENT...]      (bazel-bin/client/compilectl/compilectl --help lists them)
 # The same as bazel-bin/client/compilectl/compilectl; it is built when it is not there.

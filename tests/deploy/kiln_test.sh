@@ -26,7 +26,7 @@ for script in "$root"/deploy/commands/*.sh; do
     grep -q "^usage: ./kiln $name" <<<"$text" || fail "$name $word has no usage: $text"
   done
 done
-for name in bench corpus demo fmt gpu-bundle test test-torch tidy wheel; do
+for name in bench corpus ctl daemon demo fmt gpu-bundle test test-torch tidy wheel; do
   grep -q "^  $name " <<<"$listed" || fail "help does not list $name: $listed"
 done
 for word in "" --help -h; do
