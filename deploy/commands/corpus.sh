@@ -4,7 +4,8 @@
 # usage: ./kiln corpus PATH... [--device cpu|cuda|cuda-compile] [--local] [--case NAME] [--report FILE] [--progress] ...
 # PATH is a folder or a NAME.jsonl, also outside of the project. A line a case: ok, compiled (nothing to compare with), WRONG,
 # UNIMPLEMENTED or FAILED; last "N passed, N failed, N unimplemented". Exits with 1 when a case failed. Cases go through a
-# daemon of their own, or that of --daemon SOCKET; --local does without one. bazel-bin/client/corpus_runner/kiln-corpus --help has all options.
+# daemon of their own, or that of --daemon SOCKET; --local does without one. All options:
+# bazel-bin/client/corpus_runner/kiln-corpus --help
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 

@@ -116,7 +116,7 @@ cat <<TEXT
   ./kiln corpus tests/corpus/models        every model of the corpus
   ./kiln bench kernels                     kernels a graph, against Inductor
   ./kiln test                              all tests
-  bazel-bin/server/kilnd                   a daemon of your own; compilectl looks at it
+  ./kiln daemon                            a daemon of your own; ./kiln ctl looks at it
   README.md                                how to use the client, from C++ and from C
 TEXT
 if [[ $failed -ne 0 ]]; then

@@ -2,7 +2,7 @@
 # Installs the wheel beside PyTorch and runs the tests of the Python package.
 #
 # usage: ./kiln test-torch [PYTEST ARGUMENT...]      (default: all of tests/python)
-#        ./kiln test-torch --quick                    what continuous integration runs, in 8 minutes on 2 cores
+#        ./kiln test-torch --quick                    the most telling tests, in 8 minutes on 2 cores
 #        ./kiln test-torch tests/python --shard 2/4   a part: every fourth test, from the second on
 # Of operators, --tally FILE adds what became of them to FILE, and prints what all of FILE comes to.
 # PyTorch 2.11 comes from PyPI into build/torch (where the CUDA toolkit stands under /usr/local/cuda a small set of

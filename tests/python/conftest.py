@@ -1,7 +1,7 @@
 """Each test session has a daemon and a cache of its own, and nothing falls back unseen.
 
 --shard 2/4   a part of the tests: every fourth, from the second on
---quick       what continuous integration runs: QUICK
+--quick       the most telling tests: QUICK
 --tally FILE  adds what became of operators to FILE, and prints what all of FILE comes to
 """
 
@@ -31,7 +31,7 @@ QUICK = {
 
 def pytest_addoption(parser):
     parser.addoption("--shard", metavar="I/N", help="every Nth test, from the Ith on")
-    parser.addoption("--quick", action="store_true", help="the tests of continuous integration")
+    parser.addoption("--quick", action="store_true", help="the most telling tests, in 8 minutes")
     parser.addoption("--tally", metavar="FILE", help="where to add what became of operators")
 
 
