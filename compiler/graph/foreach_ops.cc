@@ -13,18 +13,31 @@ namespace {
 
 constexpr auto kDecompose = Handling::kDecompose;
 
-// The lists among the arguments go together; numbers apply to all.
+// Alpha, value and weight scale; the other numbers are operands.
+bool IsOperand(absl::string_view param) {
+  return param == "scalar" || param == "exponent" || param == "self";
+}
+
+// The lists among the arguments go together; numbers and single tensors apply
+// to all.
 absl::StatusOr<TensorMetas> InferForeach(const InferInput& in) {
-  const size_t count = in.tensors(0).size();
+  size_t first = 0;
+  while (!in.args[first].is_list()) ++first;
+  const size_t count = in.tensors(first).size();
   TensorMetas metas;
   for (size_t i = 0; i < count; ++i) {
     TypePromotion promotion;
     MetaPointers operands;
     absl::InlinedVector<const DimVector*, 4> sizes;
     for (size_t a = 0; a < in.args.size(); ++a) {
+      if (in.is_tensor(a)) {
+        operands.push_back(&in.tensor(a));
+        sizes.push_back(&in.tensor(a).sizes);
+        promotion.AddTensor(in.tensor(a));
+        continue;
+      }
       if (!in.args[a].is_list()) {
-        // Alpha scales, the other numbers are operands.
-        if (in.has(a) && in.schema.params[a].name == "scalar") {
+        if (in.has(a) && IsOperand(in.schema.params[a].name)) {
           promotion.AddNumber(in.args[a]);
         }
         continue;
@@ -54,6 +67,8 @@ constexpr absl::string_view kList =
     "(Tensor[] self, Tensor[] other) -> Tensor[]";
 constexpr absl::string_view kListAlpha =
     "(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]";
+constexpr absl::string_view kTensor =
+    "(Tensor[] self, Tensor other) -> Tensor[]";
 constexpr absl::string_view kThree =
     "(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> "
     "Tensor[]";
@@ -67,6 +82,13 @@ constexpr OpRow kRows[] = {
     {"aten._foreach_mul.Scalar", kScalar, InferForeach, kDecompose},
     {"aten._foreach_div.List", kList, InferForeach, kDecompose},
     {"aten._foreach_div.Scalar", kScalar, InferForeach, kDecompose},
+    {"aten._foreach_mul.Tensor", kTensor, InferForeach, kDecompose},
+    {"aten._foreach_div.Tensor", kTensor, InferForeach, kDecompose},
+    {"aten._foreach_maximum.List", kList, InferForeach, kDecompose},
+    {"aten._foreach_minimum.List", kList, InferForeach, kDecompose},
+    {"aten._foreach_pow.ScalarAndTensor",
+     "(Scalar self, Tensor[] exponent) -> Tensor[]", InferForeach, kDecompose},
+    {"aten._foreach_abs.default", kUnary, InferForeach, kDecompose},
     {"aten._foreach_sqrt.default", kUnary, InferForeach, kDecompose},
     {"aten._foreach_neg.default", kUnary, InferForeach, kDecompose},
     {"aten._foreach_reciprocal.default", kUnary, InferForeach, kDecompose},

@@ -120,6 +120,29 @@ RefResults LerpScalar(RefCall& call) {
   }>(call, {"self", "tensors1"}, One(call, "weight"));
 }
 
+// The number to the power of each member.
+RefResults PowScalarAndTensor(RefCall& call) {
+  return ForEach<[](double a, double, double, double s) {
+    return std::pow(s, a);
+  }>(call, {"exponent"}, One(call, "self"));
+}
+
+template <auto fn>
+RefResults WithTensor(RefCall& call) {
+  return ForEach<fn>(call, {"self"},
+                     {Load(call.Tensor("other")).AsFloats().f[0]});
+}
+
+constexpr auto kMaximum = [](double a, double b, double, double) {
+  return std::isnan(a) || a > b ? a : b;
+};
+constexpr auto kMinimum = [](double a, double b, double, double) {
+  return std::isnan(a) || a < b ? a : b;
+};
+constexpr auto kAbs = [](double a, double, double, double) {
+  return std::fabs(a);
+};
+
 RefResults PowScalar(RefCall& call) {
   return ForEach<kPow>(call, {"self"}, One(call, "exponent"));
 }
@@ -145,6 +168,12 @@ constexpr ReferenceRow kRows[] = {
     {"aten._foreach_addcdiv.Scalar", CombineScalar<kAddcdiv>},
     {"aten._foreach_lerp.Scalar", LerpScalar},
     {"aten._foreach_pow.Scalar", PowScalar},
+    {"aten._foreach_pow.ScalarAndTensor", PowScalarAndTensor},
+    {"aten._foreach_mul.Tensor", WithTensor<kMul>},
+    {"aten._foreach_div.Tensor", WithTensor<kDiv>},
+    {"aten._foreach_maximum.List", WithList<kMaximum>},
+    {"aten._foreach_minimum.List", WithList<kMinimum>},
+    {"aten._foreach_abs.default", Each<kAbs>},
 };
 
 }  // namespace

@@ -9,11 +9,19 @@
 namespace kiln {
 namespace {
 
+// How many members the lists among the arguments have.
+size_t MembersOf(const Decomposition& d) {
+  for (const Param& param : d.op().schema.params) {
+    if (d.Get(param.name).is_list()) return d.Get(param.name).list().size();
+  }
+  return 0;
+}
+
 // The single operator whose work each member is, and how the list operator's
 // arguments become its own: tensor lists by member, a list of numbers by
 // member, the rest as it is. Parameters keep their order.
 Parts EachAs(Decomposition& d, const OpDef& single) {
-  const size_t members = d.Tensors("self").size();
+  const size_t members = MembersOf(d);
   Parts parts;
   for (size_t k = 0; k < members; ++k) {
     Emitter::Args args;
@@ -44,6 +52,7 @@ constexpr absl::string_view kExp = "aten.exp.default";
 constexpr absl::string_view kAbs = "aten.abs.default";
 constexpr absl::string_view kReciprocal = "aten.reciprocal.default";
 constexpr absl::string_view kPow = "aten.pow.Tensor_Scalar";
+constexpr absl::string_view kPowOfScalar = "aten.pow.Scalar";
 constexpr absl::string_view kLerp = "aten.lerp.Scalar";
 constexpr absl::string_view kMaximum = "aten.maximum.default";
 constexpr absl::string_view kMinimum = "aten.minimum.default";
@@ -90,6 +99,9 @@ constexpr DecomposeRow kRows[] = {
     {"aten._foreach_abs.default", Each<kAbs>},
     {"aten._foreach_reciprocal.default", Each<kReciprocal>},
     {"aten._foreach_pow.Scalar", Each<kPow>},
+    {"aten._foreach_pow.ScalarAndTensor", Each<kPowOfScalar>},
+    {"aten._foreach_mul.Tensor", Each<kMul>},
+    {"aten._foreach_div.Tensor", Each<kDiv>},
     {"aten._foreach_lerp.Scalar", Each<kLerp>},
     {"aten._foreach_addcmul.Scalar", Addc<false>},
     {"aten._foreach_addcdiv.Scalar", Addc<true>},

@@ -142,5 +142,19 @@ TEST(PlanMeaning, HalvesAreComputedInFloat) {
       })");
 }
 
+// What optimizers do beside the members' own arithmetic: Adam's corrections,
+// its maximum, and the clipping of gradients.
+TEST(PlanMeaning, ListsMeetNumbersAndSingleTensors) {
+  ExpectMeansTheSame(R"(
+      graph @g()(%x: f32[3], %y: f32[2, 2], %u: f32[3], %v: f32[2, 2],
+               %s: f32[]) -> (%a, %b, %c, %d, %e, %f, %h, %i) {
+        %a, %b = _foreach_pow.ScalarAndTensor(0.5, [%x, %y])
+        %c, %d = _foreach_maximum.List([%x, %y], [%u, %v])
+        %e, %f = _foreach_mul.Tensor([%x, %y], %s)
+        %p, %q = _foreach_abs([%x, %y])
+        %h, %i = _foreach_minimum.List([%p, %q], [%u, %v])
+      })");
+}
+
 }  // namespace
 }  // namespace kiln
