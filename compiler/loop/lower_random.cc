@@ -82,22 +82,25 @@ absl::Status Rand(NodeLowering& n, ScalarOp) {
   return absl::OkStatus();
 }
 
-// Box and Muller's: sqrt(-2 log(1 - u)) * cos(2 pi v).
-absl::Status Randn(NodeLowering& n, ScalarOp) {
-  NestWriter nest = n.Write();
-  BodyBuilder& b = nest.body;
-  const DimVector& sizes = n.result_meta().sizes;
-  const DimVector at = nest.Iterate(sizes);
+// A normal number of two uniform ones, as Box and Muller have it:
+// sqrt(-2 log(1 - u)) * cos(2 pi v).
+ScalarId Normal(BodyBuilder& b, ScalarId u, ScalarId v) {
   const DType f32 = DType::kFloat32;
-  const ScalarId u = Uniform(nest, n.g, sizes, at);
-  const ScalarId v = Uniform(nest, n.g, sizes, at);
   const ScalarId radius = b.Op(
       ScalarOp::kSqrt,
       b.Op(ScalarOp::kMul, b.Float(f32, -2),
            b.Op(ScalarOp::kLog, b.Op(ScalarOp::kSub, b.Float(f32, 1), u))));
   const ScalarId angle = b.Op(ScalarOp::kMul, b.Float(f32, 2 * M_PI), v);
-  nest.Store(n.result(), at,
-             b.Op(ScalarOp::kMul, radius, b.Op(ScalarOp::kCos, angle)));
+  return b.Op(ScalarOp::kMul, radius, b.Op(ScalarOp::kCos, angle));
+}
+
+absl::Status Randn(NodeLowering& n, ScalarOp) {
+  NestWriter nest = n.Write();
+  const DimVector& sizes = n.result_meta().sizes;
+  const DimVector at = nest.Iterate(sizes);
+  const ScalarId u = Uniform(nest, n.g, sizes, at);
+  const ScalarId v = Uniform(nest, n.g, sizes, at);
+  nest.Store(n.result(), at, Normal(nest.body, u, v));
   nest.Finish();
   return absl::OkStatus();
 }
@@ -119,17 +122,22 @@ absl::Status Seed(NodeLowering& n, ScalarOp) {
   return absl::OkStatus();
 }
 
-// prims.inductor_random(size, seed, mode): uniform numbers of a seed.
+// prims.inductor_random(size, seed, mode): numbers of a seed, uniform ("rand",
+// of its stream 0) or normal ("randn", of its streams 0 and 1).
 absl::Status RandomOfSeed(NodeLowering& n, ScalarOp) {
-  if (!(n.arg(2) == Argument(std::string("rand")))) {
-    return MakeError(ErrorReason::kUnsupportedOp,
-                     "prims.inductor_random.default: a mode that is not rand");
+  const bool normal = n.arg(2) == Argument(std::string("randn"));
+  if (!normal && !(n.arg(2) == Argument(std::string("rand")))) {
+    return MakeError(
+        ErrorReason::kUnsupportedOp,
+        "prims.inductor_random.default: a mode that is not rand or randn");
   }
   NestWriter nest = n.Write();
   const DimVector& sizes = n.result_meta().sizes;
   const DimVector at = nest.Iterate(sizes);
   const ScalarId seed = nest.Load(n.tensor(1), {});
-  nest.Store(n.result(), at, Draw(nest, seed, 0, sizes, at));
+  ScalarId drawn = Draw(nest, seed, 0, sizes, at);
+  if (normal) drawn = Normal(nest.body, drawn, Draw(nest, seed, 1, sizes, at));
+  nest.Store(n.result(), at, drawn);
   nest.Finish();
   return absl::OkStatus();
 }

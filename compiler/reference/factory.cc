@@ -87,10 +87,18 @@ RefResults Seed(RefCall& call) {
   return {call.Make(0, y)};
 }
 
+// Uniform, or normal as Box and Muller have it.
 RefResults RandomOfSeed(RefCall& call) {
   const auto seed = static_cast<uint64_t>(call.Load("seed").I(0));
+  const bool normal = call.String("mode") == "randn";
   Elements y = Elements::Floats(call.result(0).sizes);
-  for (int64_t k = 0; k < y.count(); ++k) y.f[k] = PhiloxUniform(seed, k, 0);
+  for (int64_t k = 0; k < y.count(); ++k) {
+    y.f[k] = PhiloxUniform(seed, k, 0);
+    if (normal) {
+      y.f[k] = std::sqrt(-2 * std::log(1 - y.f[k])) *
+               std::cos(2 * M_PI * PhiloxUniform(seed, k, 1));
+    }
+  }
   return {call.Make(0, y)};
 }
 

@@ -215,6 +215,23 @@ TEST(SortedRows, ComputeWhatTheReferenceComputes) {
   ExpectComputed(texts);
 }
 
+// Uniform and normal numbers, and those of the next seed, in rows that are no
+// multiple of four.
+TEST(NumbersOfASeed, AreThoseOfTheReference) {
+  std::vector<std::string> texts;
+  for (const char* mode : {"rand", "randn"}) {
+    texts.push_back(absl::StrCat(
+        "graph @g(N in [2, 999] = 67)(%s: i64[], %x: f32[5, N]) -> (%y) {\n"
+        "  %a = prims.inductor_random([5, N], %s, \"",
+        mode,
+        "\")\n  %t = add.Tensor(%s, 1)\n"
+        "  %b = prims.inductor_random([5, N], %t, \"",
+        mode,
+        "\")\n  %d = mul.Tensor(%a, %x)\n  %y = sub.Tensor(%d, %b)\n}\n"));
+  }
+  ExpectComputed(texts);
+}
+
 }  // namespace
 }  // namespace kiln
 

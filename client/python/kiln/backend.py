@@ -18,12 +18,12 @@ from torch import fx
 from torch._decomp import get_decompositions
 from torch._dynamo.utils import flatten_graph_inputs
 from torch._functorch.aot_autograd import SerializableAOTDispatchCompiler, aot_module_simplified
-from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._guards import CompileContext
 
 from . import config, service
 from .compiled_graph import CompiledGraph, wire_options
 from .counters import counters
+from .partition import cut, cut_with_eager_numbers
 
 _numbers = itertools.count()
 
@@ -114,7 +114,7 @@ def _aot(
             bw_compiler=compile_graph("backward"),
             inference_compiler=compile_graph("inference"),
             decompositions=_DECOMPOSED,
-            partition_fn=min_cut_rematerialization_partition,
+            partition_fn=cut_with_eager_numbers if values["fallback_random"] else cut,
             keep_inference_input_mutations=True,
         )
     return torch._dynamo.disable(called, reason="it is compiled")

@@ -1,0 +1,225 @@
+"""Random numbers of a joint graph that the backward draws again instead of saving.
+
+    draw_from_seeds(joint_module, num_fwd_outputs)
+
+A random operator of the forward whose numbers the backward needs (a dropout's mask) becomes numbers
+drawn from a seed: one 0-d integer a graph and device, to which each operator adds its own number,
+and that is another key of Philox. Each call of the forward draws the seed and saves it; the numbers
+are marked as to be computed again, so the cut saves no mask.
+
+Left alone, with numbers of their own: what only the forward or only the backward reads, results
+that would be laid out otherwise, and operators that are not in the table below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch._inductor.inductor_prims  # registers prims.inductor_seed and prims.inductor_random
+from torch import fx
+from torch._guards import detect_fake_mode
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.utils.checkpoint import CheckpointPolicy
+
+from .fx_export import value_of
+
+_aten, _prims = torch.ops.aten, torch.ops.prims
+
+# What a new node does not inherit of the one that it stands for.
+_OWN_META = ("val", "tensor_meta", "unbacked_bindings")
+
+
+def _call(graph: fx.Graph, meta: dict, target: torch._ops.OpOverload, *args: object) -> fx.Node:
+    node = graph.call_function(target, args)
+    node.meta = {key: value for key, value in meta.items() if key not in _OWN_META}
+    node.meta["val"] = target(*fx.node.map_arg(args, value_of))
+    return node
+
+
+class _Emitter:
+    """Writes what stands for one operator, each node with its fake result. The cut treats them as
+    it would the old one: checkpointed or not, of the forward or of the backward."""
+
+    def __init__(self, old: fx.Node, seed: fx.Node | None, number: int) -> None:
+        self._old = old
+        self._seed = seed
+        self._number = number
+
+    def call(self, target: torch._ops.OpOverload, *args: object) -> fx.Node:
+        return _call(self._old.graph, self._old.meta, target, *args)
+
+    def cast(self, node: fx.Node) -> fx.Node:
+        """In the dtype of the old result."""
+        dtype = value_of(self._old).dtype
+        if value_of(node).dtype == dtype:
+            return node
+        return self.call(_prims.convert_element_type.default, node, dtype)
+
+    def draw(self, mode: str, like: fx.Node, sizes: list[object] | None = None) -> fx.Node:
+        """Float32 numbers, "rand" or "randn", laid out as the tensor ``like``, and of its sizes."""
+        sizes = self._sizes(like) if sizes is None else sizes
+        order = _memory_order(value_of(like))
+        # The addition becomes a part of the kernel that draws.
+        seed = self.call(_aten.add.Tensor, self._seed, self._number) if self._number else self._seed
+        inner = [sizes[dim] for dim in order]
+        drawn = self.call(_prims.inductor_random.default, inner, seed, mode)
+        drawn.meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
+        drawn.meta.pop("ac_graph_id", None)  # or it would be saved between two checkpoints
+        if order == sorted(order):
+            return drawn
+        return self.call(_aten.permute.default, drawn, [order.index(dim) for dim in sorted(order)])
+
+    def _sizes(self, source: fx.Node) -> list[object]:
+        return [
+            size if isinstance(size, int) else self.call(_aten.sym_size.int, source, dim)
+            for dim, size in enumerate(value_of(source).size())
+        ]
+
+
+def _memory_order(tensor: torch.Tensor) -> list[int]:
+    """Dimensions from the outermost in memory."""
+    dims, strides = list(range(tensor.dim())), tensor.stride()
+    if all(isinstance(stride, int) for stride in strides):
+        dims.sort(key=lambda dim: -strides[dim])
+    return dims
+
+
+_Results = list[fx.Node] | None
+
+
+def _dropout(emit: _Emitter, old: fx.Node, source: fx.Node, p: float, train: bool) -> _Results:
+    if train is False or not 0 < p < 1:
+        return None
+    keep = emit.call(_aten.ge.Scalar, emit.draw("rand", source), p)
+    kept = emit.call(_aten.mul.Tensor, source, keep)
+    return [emit.call(_aten.mul.Tensor, kept, 1 / (1 - p)), keep]
+
+
+def _filled(mode: str) -> Callable[..., _Results]:
+    def results(emit: _Emitter, old: fx.Node, sizes: list) -> _Results:
+        return [emit.cast(emit.draw(mode, old, sizes))]
+
+    return results
+
+
+def _filled_like(mode: str) -> Callable[..., _Results]:
+    def results(emit: _Emitter, old: fx.Node, source: fx.Node) -> _Results:
+        return [emit.cast(emit.draw(mode, source))]
+
+    return results
+
+
+def _bernoulli(emit: _Emitter, old: fx.Node, p: fx.Node) -> _Results:
+    # Not `draw < p`: the cut takes what is four times smaller than its operands for a reduction,
+    # which it saves.
+    above = emit.call(_aten.sub.Tensor, p, emit.draw("rand", p))
+    return [emit.cast(emit.call(_aten.gt.Scalar, above, 0))]
+
+
+def _bernoulli_of_p(emit: _Emitter, old: fx.Node, source: fx.Node, p: float) -> _Results:
+    return [emit.cast(emit.call(_aten.lt.Scalar, emit.draw("rand", source), p))]
+
+
+# What gives an operator's results, from its positional arguments; None: it stays as it is.
+_FROM_SEED = {
+    _aten.native_dropout.default: _dropout,
+    _aten.rand.default: _filled("rand"),
+    _aten.randn.default: _filled("randn"),
+    _aten.rand_like.default: _filled_like("rand"),
+    _aten.randn_like.default: _filled_like("randn"),
+    _aten.bernoulli.default: _bernoulli,
+    _aten.bernoulli.p: _bernoulli_of_p,
+}
+
+
+def _needed_by_backward(graph: fx.Graph, num_fwd_outputs: int) -> set[fx.Node]:
+    """The nodes of the forward from which a path leads to one that the forward does not need."""
+    (output,) = graph.find_nodes(op="output")
+    pending = [node for node in output.args[0][:num_fwd_outputs] if isinstance(node, fx.Node)]
+    forward: set[fx.Node] = set()
+    while pending:
+        node = pending.pop()
+        if node not in forward:
+            forward.add(node)
+            pending += node.all_input_nodes
+    leads: set[fx.Node] = set()
+    for node in reversed(graph.nodes):
+        users = [user for user in node.users if user is not output]
+        if any(user not in forward or user in leads for user in users):
+            leads.add(node)
+    return leads & forward
+
+
+def _same_layout(mine: torch.Tensor, due: torch.Tensor) -> bool:
+    if mine.dtype != due.dtype or mine.device != due.device or mine.dim() != due.dim():
+        return False
+    pairs = zip((*mine.size(), *mine.stride()), (*due.size(), *due.stride()))
+    return all(statically_known_true(found == wanted) for found, wanted in pairs)
+
+
+def _replace(old: fx.Node, results: list[fx.Node]) -> bool:
+    """Puts results in an operator's place. Leaves it alone, and says so, where a layout differs."""
+    gets = {old: results[0]}
+    if isinstance(value_of(old), (list, tuple)):
+        gets = {get: results[get.args[1]] for get in old.users}
+    if not all(_same_layout(value_of(new), value_of(get)) for get, new in gets.items()):
+        return False
+    for get, new in gets.items():
+        get.replace_all_uses_with(new)
+        if get is not old:
+            old.graph.erase_node(get)
+    old.graph.erase_node(old)
+    return True
+
+
+class _Seeds:
+    """The seeds of a graph, one a device, where they are first asked for."""
+
+    def __init__(self, graph: fx.Graph) -> None:
+        self._first = next(node for node in graph.nodes if node.op != "placeholder")
+        self._seeds: dict[torch.device, fx.Node] = {}
+
+    def of(self, device: torch.device) -> fx.Node:
+        if device not in self._seeds:
+            graph = self._first.graph
+            with graph.inserting_before(self._first):
+                meta = {
+                    "recompute": CheckpointPolicy.MUST_SAVE,
+                    "partitioner_tag": "is_forward",
+                }
+                self._seeds[device] = _call(graph, meta, _prims.inductor_seed.default, device)
+        return self._seeds[device]
+
+
+def _apply_mask(node: fx.Node) -> None:
+    """A dropout's backward in operators that the cut knows to be fused with a mask drawn again."""
+    gradient, mask, scale = node.args
+    emit = _Emitter(node, None, 0)
+    with node.graph.inserting_before(node):
+        kept = emit.call(_aten.mul.Tensor, gradient, mask)
+        _replace(node, [emit.call(_aten.mul.Tensor, kept, scale)])
+
+
+def draw_from_seeds(module: fx.GraphModule, num_fwd_outputs: int) -> None:
+    """Rewrites the random operators of a joint graph of forward and backward, in place."""
+    graph = module.graph
+    shared = _needed_by_backward(graph, num_fwd_outputs)
+    found = [node for node in graph.nodes if node.target in _FROM_SEED and node in shared]
+    if not found:
+        return
+    seeds = _Seeds(graph)
+    with detect_fake_mode([value_of(node) for node in found]):
+        for number, node in enumerate(found):
+            value = value_of(node)
+            device = (value[0] if isinstance(value, (list, tuple)) else value).device
+            emit = _Emitter(node, seeds.of(device), number)
+            with graph.inserting_before(node):
+                results = _FROM_SEED[node.target](emit, node, *node.args)
+            if results is not None:
+                _replace(node, results)
+        backward = _aten.native_dropout_backward.default
+        for node in graph.find_nodes(op="call_function", target=backward):
+            _apply_mask(node)
+    graph.eliminate_dead_code()
+    module.recompile()
