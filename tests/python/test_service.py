@@ -36,7 +36,8 @@ for step in range(3):
         x = torch.randn(7, 24)
     loss = called(x).square().mean(); model.zero_grad(); loss.backward()
 print(json.dumps({"loss": float(loss), "grad": float(model.a.weight.grad.sum()), **kiln.counters,
-                  "traced": dynamo["aot_autograd"]["autograd_cache_miss"]}))
+                  "traced": dynamo["aot_autograd"]["autograd_cache_miss"],
+                  "inductor": "torch._inductor.select_algorithm" in sys.modules}))
 """
 
 
@@ -60,6 +61,12 @@ def test_a_second_process_compiles_nothing_and_traces_nothing(folders):
     assert (warm["loss"], warm["grad"]) == (cold["loss"], cold["grad"])
 
 
+def test_a_warm_start_imports_no_code_generator_of_inductors(folders):
+    answer_of(start(TRAIN, **folders))
+    warm, _ = answer_of(start(TRAIN, **folders))
+    assert not warm["inductor"]
+
+
 def test_an_entry_of_other_options_is_not_taken(folders):
     answer_of(start(TRAIN, **folders))
     other, _ = answer_of(start(TRAIN, KILN_OPTIONS="no_fusion=1", **folders))
@@ -70,7 +77,7 @@ def test_an_entry_of_other_options_is_not_taken(folders):
 def test_a_purged_artifact_is_compiled_again(folders):
     answer_of(start(TRAIN, **folders))
     subprocess.run(
-        [sys.executable, "-m", "kiln", "cache", "purge", "--all"],
+        [sys.executable, "-m", "kiln", "cache", "purge", "--all", "--yes"],
         env={**os.environ, **folders},
         check=True,
         capture_output=True,

@@ -8,7 +8,6 @@ each waits for its own.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import os
 from collections.abc import Callable, Sequence
@@ -17,11 +16,12 @@ import torch
 from torch import fx
 from torch._decomp import get_decompositions
 from torch._dynamo.utils import flatten_graph_inputs
-from torch._functorch.aot_autograd import SerializableAOTDispatchCompiler, aot_module_simplified
+from torch._functorch.aot_autograd import aot_module_simplified
 from torch._guards import CompileContext
 
 from . import config, service
-from .compiled_graph import CompiledGraph, wire_options
+from .aot_cache import compiler_of, serving
+from .compiled_graph import CompiledGraph
 from .counters import counters
 from .partition import cut, cut_with_eager_numbers
 
@@ -84,12 +84,6 @@ def kiln(
     return _aot(module, example_inputs, values)
 
 
-def cache_tag(options: dict[str, object]) -> str:
-    """What an entry of AOTAutograd's own cache is good for: this backend, build and options."""
-    words = [service.build_number(), wire_options(options).hex(), str(options["fallback_random"])]
-    return "kiln-" + hashlib.sha256(" ".join(words).encode()).hexdigest()[:32]
-
-
 def _aot(
     module: fx.GraphModule, example_inputs: Sequence[object], values: dict[str, object]
 ) -> Callable[..., object]:
@@ -97,16 +91,9 @@ def _aot(
         def compile_(module: fx.GraphModule, example_inputs: Sequence[object]) -> CompiledGraph:
             return CompiledGraph(module, f"{kind}_{next(_numbers)}", values)
 
-        return SerializableAOTDispatchCompiler(CompiledGraph, compile_) if caches else compile_
+        return compiler_of(compile_)
 
-    # The forms of AOTAutograd's cache that serve other backends; older versions lack them.
-    switches = ("bundled_autograd_cache", "force_non_lazy_backward_lowering")
-    caches = all(hasattr(torch._functorch.config, switch) for switch in switches)
-    tag = torch.compiler.config.cache_key_tag + cache_tag(values)
-    with (
-        torch._functorch.config.patch({switch: True for switch in switches if caches}),
-        torch.compiler.config.patch(cache_key_tag=tag),
-    ):
+    with serving(values):
         called = aot_module_simplified(
             module,
             example_inputs,

@@ -1,0 +1,63 @@
+"""AOTAutograd's own cache, made to keep what this backend compiles.
+
+    with serving(options):
+        aot_module_simplified(..., fw_compiler=compiler_of(compile_forward), ...)
+
+An entry holds a graph's recipe and no artifact: those are the service's to keep.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+from collections.abc import Callable, Iterator
+from unittest import mock
+
+import torch
+from torch._functorch.aot_autograd import SerializableAOTDispatchCompiler
+from torch._inductor import codecache
+
+from . import service
+from .compiled_graph import CompiledGraph, wire_options
+
+# Without them nothing is kept. Older versions lack them, and trace in each process.
+_SWITCHES = ("bundled_autograd_cache", "force_non_lazy_backward_lowering")
+
+
+@functools.cache
+def _serves() -> bool:
+    return all(hasattr(torch._functorch.config, switch) for switch in _SWITCHES)
+
+
+def compiler_of(compile_: Callable[..., CompiledGraph]) -> Callable[..., CompiledGraph]:
+    """`compile_` in the form whose results the cache keeps, where there is such a cache."""
+    return SerializableAOTDispatchCompiler(CompiledGraph, compile_) if _serves() else compile_
+
+
+def _tag(options: dict[str, object]) -> str:
+    """What an entry is good for: this backend, build and options, none of which its key knows."""
+    words = [service.build_number(), wire_options(options).hex(), str(options["fallback_random"])]
+    return "kiln-" + hashlib.sha256(" ".join(words).encode()).hexdigest()[:32]
+
+
+def _nothing() -> None:
+    pass
+
+
+@contextlib.contextmanager
+def serving(options: dict[str, object]) -> Iterator[None]:
+    """Under which AOTAutograd keeps what is compiled with `options`, and finds it again.
+
+    Its key asks for the passes that users gave Inductor's code generators, and imports all of these
+    for it: more time than the rest of a warm start, for code that Kiln does not use. Compiles of one
+    process take turns (Dynamo's lock), so nobody else's key is made meanwhile."""
+    tag = torch.compiler.config.cache_key_tag + _tag(options)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(torch.compiler.config.patch(cache_key_tag=tag))
+        if _serves():
+            switches = dict.fromkeys(_SWITCHES, True)
+            stack.enter_context(torch._functorch.config.patch(switches))
+        if hasattr(codecache, "init_backend_registration"):
+            stack.enter_context(mock.patch.object(codecache, "init_backend_registration", _nothing))
+        yield
