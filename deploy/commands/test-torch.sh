@@ -1,53 +1,80 @@
 #!/usr/bin/env bash
 # Installs the wheel beside PyTorch and runs the tests of the Python package.
 #
-# usage: ./kiln test-torch [PYTEST ARGUMENT...]      (default: all of tests/python)
+# usage: ./kiln test-torch [--torch VERSION] [PYTEST ARGUMENT...]      (default: all of tests/python)
 #        ./kiln test-torch --quick                    the most telling tests, in 8 minutes on 2 cores
 #        ./kiln test-torch tests/python --shard 2/4   a part: every fourth test, from the second on
+#        ./kiln test-torch --torch 2.9.1 --quick      the same beside another PyTorch, from 2.9.0 on
 # Of operators, --tally FILE adds what became of them to FILE, and prints what all of FILE comes to.
-# PyTorch 2.11 comes from PyPI into build/torch (where the CUDA toolkit stands under /usr/local/cuda a small set of
-# packages is enough), unless KILN_TORCH_PYTHON names the python of a virtual environment that has it. What the tests
-# need beside (pytest, transformers, timm, grpcio) goes into build/torch-tests, which sees the other environment.
+# PyTorch 2.11 comes from PyPI into build/torch (--torch 2.9.1: build/torch-2.9.1), unless KILN_TORCH_PYTHON names the
+# python of a virtual environment that has it: half a minute and 2 GB where there is no GPU (deploy/torch/cuda_stand_ins.py
+# has CUDA's libraries not fetched), 7 GB where there is one. What the tests need beside (pytest, transformers, timm, grpcio)
+# goes into a folder of the same name with -tests, which sees the other environment.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-# make_torch: build/torch, with torch 2.11.
-make_torch() {
-  [[ -x build/torch/bin/python ]] && build/torch/bin/python -c 'import torch' 2>/dev/null && return
-  echo "fetching PyTorch 2.11 from PyPI into build/torch" >&2
-  python3 -m venv build/torch
-  if [[ -d /usr/local/cuda/lib64 ]]; then
-    build/torch/bin/pip install --quiet --no-deps torch==2.11.0
-    build/torch/bin/pip install --quiet filelock typing-extensions sympy networkx jinja2 fsspec numpy safetensors \
-      "setuptools<82" nvidia-cufile nvidia-cusparselt-cu13 nvidia-nvshmem-cu13==3.4.5
-    build/torch/bin/python -c 'import torch' 2>/dev/null && return
+version=2.11.0
+folder=build/torch
+if [[ ${1:-} == --torch ]]; then
+  if [[ ! ${2:-} =~ ^2\.[0-9]+\.[0-9]+$ ]]; then
+    echo "kiln test-torch: --torch: due a version like 2.9.1, \"${2:-}\" was found" >&2
+    exit 2
   fi
-  build/torch/bin/pip install --quiet torch==2.11.0 numpy safetensors
+  if [[ -n ${KILN_TORCH_PYTHON:-} ]]; then
+    echo "kiln test-torch: --torch names a version and KILN_TORCH_PYTHON a python: due one of them" >&2
+    exit 2
+  fi
+  version=$2
+  folder=build/torch-$version
+  shift 2
+fi
+
+install() { "$1/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile "${@:2}"; }
+
+# make_torch: $folder, with torch $version.
+make_torch() {
+  [[ $("$folder/bin/python" -c 'import torch; print(torch.__version__.partition("+")[0])' 2>/dev/null) != "$version" ]] ||
+    return 0
+  echo "kiln test-torch: fetching PyTorch $version from PyPI into $folder" >&2
+  rm -rf "$folder"
+  python3 -m venv "$folder"
+  if compgen -G '/dev/nvidia[0-9]*' >/dev/null; then
+    install "$folder" "torch==$version" numpy safetensors
+    return
+  fi
+  install "$folder" filelock typing-extensions sympy networkx jinja2 fsspec numpy safetensors "setuptools>=77,<82"
+  install "$folder" --no-deps "torch==$version"
+  python3 deploy/torch/cuda_stand_ins.py "$("$folder/bin/python" -c 'import site; print(site.getsitepackages()[0])')/torch/lib"
 }
 
-# make_tests PYTHON: build/torch-tests, which sees what PYTHON sees.
+# torchvision: what pip is asked for beside torch $version. From 2.14 on one serves all.
+torchvision() {
+  local minor patch
+  IFS=. read -r _ minor patch <<<"$version"
+  if [[ $minor -ge 14 ]]; then echo "torchvision>=0.29.1"; else echo "torchvision==0.$((minor + 15)).$patch"; fi
+}
+
+# make_tests PYTHON: $folder-tests, which sees what PYTHON sees.
 make_tests() {
-  local folder=build/torch-tests
-  if [[ ! -x $folder/bin/pytest || $(cat "$folder/of" 2>/dev/null) != "$1" ]] ||
-    ! "$folder/bin/python" -c 'import grpc' 2>/dev/null; then
-    rm -rf "$folder"
-    "$1" -m venv "$folder"
-    "$1" -c 'import site; print(site.getsitepackages()[0])' \
-      >"$("$folder/bin/python" -c 'import site; print(site.getsitepackages()[0])')/torch.pth"
-    "$folder/bin/pip" install --quiet --disable-pip-version-check --no-deps transformers timm torchvision==0.26.0
-    "$folder/bin/pip" install --quiet --disable-pip-version-check huggingface-hub tokenizers regex pyyaml packaging \
-      tqdm requests pillow pytest expecttest grpcio
-    echo "$1" >"$folder/of"
-  fi
+  local tests=$folder-tests
+  [[ $(cat "$tests/of" 2>/dev/null) != "$1 $version" ]] || return 0
+  rm -rf "$tests"
+  "$1" -m venv "$tests"
+  "$1" -c 'import site; print(site.getsitepackages()[0])' \
+    >"$("$tests/bin/python" -c 'import site; print(site.getsitepackages()[0])')/torch.pth"
+  install "$tests" huggingface-hub tokenizers regex pyyaml packaging tqdm requests pillow pytest expecttest grpcio
+  install "$tests" --no-deps transformers timm "$(torchvision)"
+  echo "$1 $version" >"$tests/of"
 }
 
 torch_python=${KILN_TORCH_PYTHON:-}
 if [[ -z $torch_python ]]; then
+  deploy/install_deps.sh
   make_torch
-  torch_python=$PWD/build/torch/bin/python
+  torch_python=$PWD/$folder/bin/python
 fi
 make_tests "$torch_python"
 wheel=$(bash deploy/commands/wheel.sh)
-build/torch-tests/bin/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall "$wheel"
+install "$folder-tests" --no-deps --force-reinstall "$wheel"
 [[ $# -gt 0 && "$*" != --quick ]] || set -- tests/python "$@"
-exec build/torch-tests/bin/python -m pytest -p no:cacheprovider -q "$@"
+exec "$folder-tests/bin/python" -m pytest -p no:cacheprovider -q "$@"
