@@ -1,33 +1,21 @@
 #!/usr/bin/env bash
-# Makes a folder that runs Kiln's corpus and GPU tests on a Linux machine with an NVIDIA driver:
-# our binaries, every test tagged "gpu", the shared libraries they need (but the C library's own)
-# as lib.tar.gz, and run.sh. The corpus is read from the tree the folder stands in. NVRTC, cuBLAS
-# and cuDNN come from the machine: a CUDA toolkit or PyTorch's wheels.
+# Makes a folder that runs Kiln's corpus, GPU tests and Python tests on a Linux machine with an NVIDIA driver: the Python wheel,
+# whose programs and libraries serve all, kiln-corpus, every test tagged "gpu", and run.sh. The corpus and tests/python are
+# read from the tree the folder stands in. NVRTC, cuBLAS and cuDNN come from the machine: a CUDA toolkit or PyTorch's wheels.
 #
 # usage: deploy/gpu_bundle.sh [FOLDER]      (default: build/gpu-bundle)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-build/gpu-bundle}
 
-# What goes in: target, then the name in the bundle.
-programs=(
-  //server:kilnd
-  //compiler:kiln-worker
-  //client/corpus_runner:kiln-corpus
-  //client/compilectl:compilectl
-)
 # Tests that use a GPU where there is one.
 mapfile -t tests < <(bazel query --noshow_progress 'attr(tags, "\bgpu\b", kind(cc_test, //tests/...))' 2>/dev/null)
 [[ ${#tests[@]} -gt 0 ]] || { echo "gpu bundle: no test is tagged \"gpu\"" >&2; exit 1; }
 
-# The loader, libc and what moves with them must be the machine's own.
-system_libraries='^(ld-linux|libc|libm|libpthread|libdl|librt|libresolv|libutil|libanl|libnss_)[-.]'
-
-bazel build "${programs[@]}" "${tests[@]}"
+bazel build //client/corpus_runner:kiln-corpus "${tests[@]}"
 rm -rf "$out"
 mkdir -p "$out/bin" "$out/tests"
-libraries=$(mktemp -d)
-trap 'rm -rf "$libraries"' EXIT
+wheel=$(bash deploy/commands/wheel.sh "$out")
 
 # add TARGET FOLDER: the stripped program of a target.
 add() {
@@ -35,17 +23,9 @@ add() {
   install -m 755 "${path/://}" "$2/${1##*:}"
   strip "$2/${1##*:}"
 }
-for target in "${programs[@]}"; do add "$target" "$out/bin"; done
+add //client/corpus_runner:kiln-corpus "$out/bin"
 for target in "${tests[@]}"; do add "$target" "$out/tests"; done
-# run.sh unpacks them and sets the library path.
-ldd "$out"/bin/* "$out"/tests/* | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u | while read -r library; do
-  name=$(basename "$library")
-  if [[ ! $name =~ $system_libraries ]]; then
-    install -m 644 "$library" "$libraries/$name"
-    strip --strip-unneeded "$libraries/$name"
-  fi
-done
-tar -C "$libraries" -c . | gzip -9 >"$out/lib.tar.gz"
+python3 deploy/gpu_bundle_libraries.py "$wheel" "$out/lib" "$out"/bin/* "$out"/tests/*
 install -m 755 deploy/gpu_bundle_run.sh "$out/run.sh"
 git rev-parse HEAD >"$out/revision"
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Makes a folder that runs the corpus and the GPU tests on a machine with an NVIDIA driver.
+# Makes a folder that runs the corpus, GPU tests and Python tests on a machine with an NVIDIA driver.
 #
 # usage: ./kiln gpu-bundle [FOLDER]      (default: build/gpu-bundle)
-# Copy it with tests/corpus to that machine, and start its run.sh there.
+# Copy it with tests/corpus and tests/python to that machine, and start its run.sh there: run.sh for the corpus and GPU
+# tests, run.sh --torch [PYTEST ARGUMENT...] for tests/python beside that machine's PyTorch.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 if [[ $# -gt 1 || ${1:-} == -* ]]; then
