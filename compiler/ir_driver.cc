@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/codegen/kernel_source.h"
+#include "compiler/codegen/write_combined.h"
 #include "compiler/codegen/write_kernels.h"
 #include "compiler/emit/build_compile_plan.h"
 #include "compiler/emit/describe_kernels.h"
@@ -113,6 +114,12 @@ absl::StatusOr<Ir> Tile(Ir ir, const PassEnv& env) {
   return ir;
 }
 
+absl::StatusOr<Ir> Combine(Ir ir, const PassEnv&) {
+  ASSIGN_OR_RETURN(KernelPlan * plan, PlanOf(ir));
+  CombineKernels(*plan);
+  return ir;
+}
+
 absl::StatusOr<Ir> PlaceBuffers(Ir ir, const PassEnv&) {
   ASSIGN_OR_RETURN(KernelPlan * plan, PlanOf(ir));
   PlanBuffers(*plan);
@@ -151,27 +158,27 @@ absl::StatusOr<Ir> Write(Ir ir, const PassEnv& env) {
   ASSIGN_OR_RETURN(const KernelPlan* plan, PlanOf(ir));
   SourceText out;
   for (const PlannedStep& step : plan->steps) {
-    const PlannedKernel* kernel = std::get_if<PlannedKernel>(&step);
-    if (kernel == nullptr) continue;
+    const absl::Span<const PlannedKernel> kernels = KernelsOf(step);
+    if (kernels.empty()) continue;
+    const auto* all = std::get_if<CombinedKernel>(&step);
+    const std::string& label = all != nullptr ? all->label : kernels[0].label;
     absl::StatusOr<KernelSource> source =
-        WriteKernel(*kernel, plan->buffers, plan->shapes, env.target);
-    if (!source.ok()) return Annotate(source.status(), kernel->label);
-    absl::StrAppend(&out.text, "// ", kernel->label, "\n", source->text, "\n");
+        all != nullptr
+            ? WriteCombinedKernel(*all, plan->buffers, plan->shapes, env.target)
+            : WriteKernel(kernels[0], plan->buffers, plan->shapes, env.target);
+    if (!source.ok()) return Annotate(source.status(), label);
+    absl::StrAppend(&out.text, "// ", label, "\n", source->text, "\n");
   }
   return Ir(std::move(out));
 }
 
-constexpr Step kSteps[] = {{"lower_graph", Lower},
-                           {"inline_producers", Inline},
-                           {"fuse_loops", Fuse},
-                           {"split_long_reductions", Split},
-                           {"flatten_addresses", Flatten},
-                           {"order_loops", Order},
-                           {"choose_tilings", Tile},
-                           {"plan_buffers", PlaceBuffers},
-                           {"plan_kernels", Plan},
-                           {"write_kernels", Write},
-                           {"emit_plan", Emit}};
+constexpr Step kSteps[] = {
+    {"lower_graph", Lower},         {"inline_producers", Inline},
+    {"fuse_loops", Fuse},           {"split_long_reductions", Split},
+    {"flatten_addresses", Flatten}, {"order_loops", Order},
+    {"choose_tilings", Tile},       {"combine_kernels", Combine},
+    {"plan_buffers", PlaceBuffers}, {"plan_kernels", Plan},
+    {"write_kernels", Write},       {"emit_plan", Emit}};
 
 constexpr absl::string_view kWholePipeline = "graph_pipeline";
 

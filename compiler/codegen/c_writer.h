@@ -28,6 +28,12 @@ class CWriter {
     --depth_;
     Line("}", after);
   }
+  // Between the two blocks of a choice.
+  void Else() {
+    --depth_;
+    Line("} else {");
+    ++depth_;
+  }
   // For what is written at the margin of the current block later.
   const std::string& text() const { return text_; }
   std::string Take() { return std::move(text_); }

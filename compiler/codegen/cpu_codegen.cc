@@ -16,9 +16,6 @@ constexpr int64_t kPointwiseBlock = 4096;
 // Rows of a tile: with 16 lanes or fewer a line that was read is used whole.
 constexpr int64_t kTileRows = 64;
 constexpr int64_t kTileColumns = 64;
-// Elements worth a thread's while.
-constexpr int64_t kGrainElements = 16384;
-
 class CpuKernelWriter {
  public:
   CpuKernelWriter(const PlannedKernel& kernel,
@@ -31,6 +28,26 @@ class CpuKernelWriter {
         out_(body_.out) {}
 
   absl::StatusOr<std::string> Run() {
+    out_.Open("static void ", kSymbolPlaceholder,
+              "_part(void* context, long long begin, long long end)");
+    out_.Line("const KilnArguments& a = *(const KilnArguments*)context;");
+    RETURN_IF_ERROR(Items());
+    out_.Close();
+    Entry();
+    return out_.Take();
+  }
+
+  absl::StatusOr<CpuFunction> Function(absl::string_view name) {
+    out_.Open("static void ", name,
+              "(const KilnArguments& a, long long begin, long long end)");
+    RETURN_IF_ERROR(Items());
+    out_.Close();
+    return CpuFunction{out_.Take(), ItemsText(), PointsText()};
+  }
+
+ private:
+  // The items from `begin` on.
+  absl::Status Items() {
     body_.Start();
     by_rows_ = tiling_.mapping == Mapping::kRow && facts_.reduced != 0 &&
                !facts_.has_scan;
@@ -40,21 +57,15 @@ class CpuKernelWriter {
       body_.vector_axis = facts_.num_outer - 1;
     }
     passes_ = PlanPasses(nest_, facts_, BetweenPasses::kComputeAgain);
-    out_.Open("static void ", kSymbolPlaceholder,
-              "_part(void* context, long long begin, long long end)");
     Parameters();
     ChooseItems();
     out_.Open("for (long long w = begin; w < end; ++w)");
     RETURN_IF_ERROR(Item());
     out_.Close();
-    out_.Close();
-    Entry();
-    return out_.Take();
+    return absl::OkStatus();
   }
 
- private:
   void Parameters() {
-    out_.Line("const KilnArguments& a = *(const KilnArguments*)context;");
     int buffers = 0, scalars = 0;
     std::vector<bool> written(body_.buffers.size(), false);
     for (const Store& store : nest_.stores) written[store.buffer] = true;
@@ -173,6 +184,19 @@ class CpuKernelWriter {
     return absl::OkStatus();
   }
 
+  std::string ItemsText() const {
+    std::string items = "1";
+    for (uint32_t axis = 0; axis < facts_.num_outer; ++axis)
+      absl::StrAppend(&items, " * ", ItemsAlong(axis));
+    return items;
+  }
+  std::string PointsText() const {
+    std::string points = "1";
+    for (uint32_t axis = 0; axis < facts_.num_axes; ++axis)
+      absl::StrAppend(&points, " * ", body_.Extent(axis));
+    return points;
+  }
+
   // --- The entry: counts items and shares them out.
 
   void Entry() {
@@ -188,19 +212,13 @@ class CpuKernelWriter {
                   "]; (void)s", scalars, ";");
         ++scalars;
       }
-    std::string items = "1";
-    for (uint32_t axis = 0; axis < facts_.num_outer; ++axis)
-      absl::StrAppend(&items, " * ", ItemsAlong(axis));
-    out_.Line("const long long items = ", items, ";");
+    out_.Line("const long long items = ", ItemsText(), ";");
     // Cells that several items may add to belong to one thread.
     if (facts_.has_atomic) {
       out_.Line(kSymbolPlaceholder, "_part(&a, 0, items);");
     } else {
-      std::string points = "1";
-      for (uint32_t axis = 0; axis < facts_.num_axes; ++axis)
-        absl::StrAppend(&points, " * ", body_.Extent(axis));
-      out_.Line("const long long points = ", points, ";");
-      out_.Line("k_share(runtime, items, points, ", kGrainElements, ", ",
+      out_.Line("const long long points = ", PointsText(), ";");
+      out_.Line("k_share(runtime, items, points, ", kCpuGrainPoints, ", ",
                 kSymbolPlaceholder, "_part, &a);");
     }
     out_.Close();
@@ -225,6 +243,15 @@ absl::StatusOr<std::string> WriteCpuKernel(const PlannedKernel& kernel,
                                            NestFacts facts) {
   facts.index32 = false;
   return CpuKernelWriter(kernel, buffers, shapes, facts).Run();
+}
+
+absl::StatusOr<CpuFunction> WriteCpuFunction(const PlannedKernel& kernel,
+                                             const std::vector<Buffer>& buffers,
+                                             const ShapeEnv& shapes,
+                                             NestFacts facts,
+                                             absl::string_view name) {
+  facts.index32 = false;
+  return CpuKernelWriter(kernel, buffers, shapes, facts).Function(name);
 }
 
 }  // namespace kiln

@@ -9,6 +9,9 @@
 // and an item is always computed by one thread in one order: no result
 // depends on the number of threads.
 
+#include <string>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "compiler/codegen/nest_facts.h"
 #include "compiler/config/target.h"
@@ -22,6 +25,24 @@ absl::StatusOr<std::string> WriteCpuKernel(const PlannedKernel& kernel,
                                            const std::vector<Buffer>& buffers,
                                            const ShapeEnv& shapes,
                                            NestFacts facts);
+
+// A pointwise kernel as a function of one part of a kernel, `name`, that takes
+// the part's KilnArguments and which of its items to do.
+struct CpuFunction {
+  std::string text;
+  // Over the part's scalars s0, s1, ...: how many items there are, how many
+  // points.
+  std::string items;
+  std::string points;
+};
+absl::StatusOr<CpuFunction> WriteCpuFunction(const PlannedKernel& kernel,
+                                             const std::vector<Buffer>& buffers,
+                                             const ShapeEnv& shapes,
+                                             NestFacts facts,
+                                             absl::string_view name);
+
+// Points that are worth a thread's while.
+inline constexpr int64_t kCpuGrainPoints = 16384;
 
 }  // namespace kiln
 

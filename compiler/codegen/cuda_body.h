@@ -26,6 +26,9 @@ class CudaBody : public KernelBody {
   int width = 1;
   // Whether fewer than `width` neighbours may exist; then `m` is their count.
   bool cut = false;
+  // A device function for one of several parts of a kernel: `block` counts the
+  // part's own blocks, and there are as many as it needs.
+  bool is_part = false;
 
   // Whether a value differs between the neighbours of a group.
   bool IsLanes(AxisSet axes) const {

@@ -25,12 +25,14 @@ class CudaKernelWriter {
         body_(kernel.nest, facts, buffers, shapes),
         out_(body_.out) {}
 
-  absl::Status Run() {
+  // `function`: the name of a part's device function; empty: a kernel.
+  absl::Status Run(absl::string_view function = "") {
+    body_.is_part = !function.empty();
     shape_ = ChooseCudaShape(tiling_, body_);
     passes_ = PlanPasses(
         nest_, facts_,
         shape_.keep ? BetweenPasses::kKeep : BetweenPasses::kComputeAgain);
-    Header();
+    Header(function);
     ASSIGN_OR_RETURN(const CudaGrid grid, Body());
     out_.Close();
     source_.text = out_.Take();
@@ -41,7 +43,7 @@ class CudaKernelWriter {
   }
 
  private:
-  void Header() {
+  void Header(absl::string_view function) {
     std::string params;
     std::vector<bool> written(body_.buffers.size(), false);
     for (const Store& store : nest_.stores) written[store.buffer] = true;
@@ -62,8 +64,13 @@ class CudaKernelWriter {
           break;
       }
     }
-    out_.Open("extern \"C\" __global__ void __launch_bounds__(", shape_.threads,
-              ") ", kSymbolPlaceholder, "(", params, ")");
+    if (body_.is_part) {
+      out_.Open("static __device__ __forceinline__ void ", function, "(",
+                params, params.empty() ? "" : ", ", "unsigned block)");
+    } else {
+      out_.Open("extern \"C\" __global__ void __launch_bounds__(",
+                shape_.threads, ") ", kSymbolPlaceholder, "(", params, ")");
+    }
     for (int s = 0; s < scalars; ++s)
       out_.Line("const ", body_.index_type(), " s", s, " = (",
                 body_.index_type(), ")n", s, ";");
@@ -123,6 +130,13 @@ absl::Status WriteCudaKernel(const PlannedKernel& kernel,
                              const ShapeEnv& shapes, const Target& target,
                              NestFacts facts, KernelSource& source) {
   return CudaKernelWriter(kernel, buffers, shapes, facts, source).Run();
+}
+
+absl::Status WriteCudaFunction(const PlannedKernel& kernel,
+                               const std::vector<Buffer>& buffers,
+                               const ShapeEnv& shapes, const NestFacts& facts,
+                               absl::string_view name, KernelSource& source) {
+  return CudaKernelWriter(kernel, buffers, shapes, facts, source).Run(name);
 }
 
 }  // namespace kiln

@@ -28,6 +28,15 @@ absl::Status WriteCudaKernel(const PlannedKernel& kernel,
                              const ShapeEnv& shapes, const Target& target,
                              NestFacts facts, KernelSource& source);
 
+// A pointwise kernel as a device function `name`, for a kernel of several
+// parts: it takes the kernel's arguments, without a seed, and `block`, the
+// number of the block among those of its part. Fills text, grid and block of
+// `source`. Errors: as WriteCudaKernel.
+absl::Status WriteCudaFunction(const PlannedKernel& kernel,
+                               const std::vector<Buffer>& buffers,
+                               const ShapeEnv& shapes, const NestFacts& facts,
+                               absl::string_view name, KernelSource& source);
+
 }  // namespace kiln
 
 #endif  // KILN_COMPILER_CODEGEN_CUDA_CODEGEN_H_

@@ -87,8 +87,9 @@ CudaGrid LoopGrid(const SymExpr& blocks, int threads) {
 }
 
 std::string GlobalThread(const CudaBody& body, int threads, int width) {
-  return absl::StrCat("((unsigned ", body.index_type(), ")blockIdx.x * ",
-                      threads, " + threadIdx.x)",
+  return absl::StrCat("((unsigned ", body.index_type(), ")",
+                      body.is_part ? "block" : "blockIdx.x", " * ", threads,
+                      " + threadIdx.x)",
                       width == 1 ? "" : absl::StrCat(" * ", width));
 }
 
@@ -96,6 +97,11 @@ void OpenGridLoop(CudaBody& body, const std::string& name,
                   const std::string& first, const std::string& limit,
                   int64_t each) {
   const std::string type = absl::StrCat("unsigned ", body.index_type());
+  if (body.is_part) {
+    body.out.Line("const ", type, " ", name, " = ", first, ";");
+    body.out.Open("if (", name, " < (", type, ")", limit, ")");
+    return;
+  }
   body.out.Open("for (", type, " ", name, " = ", first, "; ", name, " < (",
                 type, ")", limit, "; ", name, " += (", type, ")gridDim.x",
                 each == 1 ? "" : absl::StrCat(" * ", each), ")");

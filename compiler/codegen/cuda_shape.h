@@ -43,12 +43,14 @@ struct CudaGrid {
 // blocks that end early; more would only start blocks for less work each.
 CudaGrid LoopGrid(const SymExpr& blocks, int threads);
 
-// "(blockIdx.x * threads + threadIdx.x) * width", unsigned.
+// "(blockIdx.x * threads + threadIdx.x) * width", unsigned; of a part its own
+// block.
 std::string GlobalThread(const CudaBody& body, int threads, int width);
 
 // Opens "for (T name = first; name < limit; name += each * gridDim.x)". `first`
 // is of the thread or of the block. The counter is unsigned: its last step may
-// pass the greatest index, by no more than what a grid takes at once.
+// pass the greatest index, by no more than what a grid takes at once. A part
+// goes through it at most once: an `if`.
 void OpenGridLoop(CudaBody& body, const std::string& name,
                   const std::string& first, const std::string& limit,
                   int64_t each);

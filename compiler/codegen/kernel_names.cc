@@ -28,18 +28,33 @@ std::string Word(absl::string_view origin) {
   return word;
 }
 
+std::string Stem(absl::string_view kind,
+                 absl::Span<const PlannedKernel> kernels) {
+  std::string stem = absl::StrCat("kiln_", kind, "_fused");
+  std::vector<std::string> seen;
+  for (const PlannedKernel& kernel : kernels) {
+    for (const std::string& origin : kernel.nest.origins) {
+      if (seen.size() == kMaxOrigins) return stem;
+      if (std::find(seen.begin(), seen.end(), origin) != seen.end()) continue;
+      seen.push_back(origin);
+      absl::StrAppend(&stem, "_", Word(origin));
+    }
+  }
+  return stem;
+}
+
+std::string WithDigest(absl::string_view stem, absl::string_view text) {
+  return absl::StrCat(stem, "_", Sha256Of(text).Hex().substr(0, kDigestDigits));
+}
+
 }  // namespace
 
 std::string KernelStem(const PlannedKernel& kernel) {
-  std::string stem = absl::StrCat("kiln_", Kind(kernel), "_fused");
-  std::vector<std::string> seen;
-  for (const std::string& origin : kernel.nest.origins) {
-    if (seen.size() == kMaxOrigins) break;
-    if (std::find(seen.begin(), seen.end(), origin) != seen.end()) continue;
-    seen.push_back(origin);
-    absl::StrAppend(&stem, "_", Word(origin));
-  }
-  return stem;
+  return Stem(Kind(kernel), {&kernel, 1});
+}
+
+std::string KernelStem(const CombinedKernel& kernel) {
+  return Stem("for", kernel.parts);
 }
 
 std::string KernelLabel(const PlannedKernel& kernel, int number) {
@@ -47,8 +62,11 @@ std::string KernelLabel(const PlannedKernel& kernel, int number) {
 }
 
 std::string KernelSymbol(const PlannedKernel& kernel, absl::string_view text) {
-  return absl::StrCat(KernelStem(kernel), "_",
-                      Sha256Of(text).Hex().substr(0, kDigestDigits));
+  return WithDigest(KernelStem(kernel), text);
+}
+
+std::string KernelSymbol(const CombinedKernel& kernel, absl::string_view text) {
+  return WithDigest(KernelStem(kernel), text);
 }
 
 }  // namespace kiln

@@ -10,7 +10,8 @@
 
 namespace kiln {
 
-// The sources of a plan's kernels, one for each PlannedKernel in order.
+// The sources of a plan's kernels, one for each PlannedKernel and
+// CombinedKernel in order.
 //
 // Kernels that are equal but for which buffers they name and which random
 // streams they draw from (the twelve layers of a model) are written once; the

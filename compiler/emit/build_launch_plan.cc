@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/emit/sym_to_wire.h"
 #include "proto/base/status.h"
@@ -54,9 +55,9 @@ class PlanBuilder {
     AddInputs();
     size_t next_kernel = 0;
     for (const PlannedStep& step : plan_.steps) {
-      if (const auto* kernel = std::get_if<PlannedKernel>(&step)) {
+      if (const auto kernels = KernelsOf(step); !kernels.empty()) {
         if (next_kernel >= kernels_.size()) return CountsDiffer();
-        RETURN_IF_ERROR(AddLaunch(*kernel, kernels_[next_kernel++]));
+        RETURN_IF_ERROR(AddLaunch(step, kernels_[next_kernel++]));
       } else if (const auto* call = std::get_if<ExternCall>(&step)) {
         AddExtern(*call);
       } else {
@@ -142,7 +143,7 @@ class PlanBuilder {
     return buffer_numbers_[id] = out_.buffers_size() - 1;
   }
 
-  absl::StatusOr<uint32_t> KernelNumber(const PlannedKernel& planned,
+  absl::StatusOr<uint32_t> KernelNumber(const PlannedStep& planned,
                                         const EmittedKernel& kernel) {
     const auto [at, added] =
         kernel_numbers_.emplace(kernel.source.symbol, out_.kernels_size());
@@ -154,17 +155,21 @@ class PlanBuilder {
     }
     wire::PlanKernel& out = *out_.add_kernels();
     out.set_symbol(kernel.source.symbol);
-    out.set_label(planned.label);
+    const auto* all = std::get_if<CombinedKernel>(&planned);
+    out.set_label(all != nullptr ? all->label : KernelsOf(planned)[0].label);
     out.set_module(unit->second);
-    for (const std::string& origin : planned.nest.origins)
-      out.add_origins(origin);
+    absl::flat_hash_set<absl::string_view> seen;
+    for (const PlannedKernel& part : KernelsOf(planned)) {
+      for (const std::string& origin : part.nest.origins)
+        if (seen.insert(origin).second) out.add_origins(origin);
+    }
     out.set_text(kernel.facts.text);
     *out.mutable_bytes_read() = kiln::ToWire(kernel.facts.bytes_read);
     *out.mutable_bytes_written() = kiln::ToWire(kernel.facts.bytes_written);
     return at->second;
   }
 
-  absl::Status AddLaunch(const PlannedKernel& planned,
+  absl::Status AddLaunch(const PlannedStep& planned,
                          const EmittedKernel& kernel) {
     ASSIGN_OR_RETURN(const uint32_t number, KernelNumber(planned, kernel));
     wire::LaunchStep& launch = *out_.add_steps()->mutable_launch();

@@ -35,7 +35,8 @@ struct EmittedKernel {
 //
 //   graph    after its passes: inputs, constants and symbols are read of it
 //   plan     what was scheduled
-//   kernels  one for each PlannedKernel of plan.steps, in order; equal symbols
+//   kernels  one for each PlannedKernel and CombinedKernel of plan.steps,
+//           in order; equal symbols
 //            are one kernel of the LaunchPlan
 //   units    where each symbol is defined
 //

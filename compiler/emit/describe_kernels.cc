@@ -16,15 +16,17 @@ std::vector<EmittedKernel> DescribeKernels(const KernelPlan& plan,
   absl::flat_hash_set<std::string> seen;
   size_t next = 0;
   for (const PlannedStep& step : plan.steps) {
-    const auto* kernel = std::get_if<PlannedKernel>(&step);
-    if (kernel == nullptr || next >= sources.size()) continue;
+    const absl::Span<const PlannedKernel> kernels = KernelsOf(step);
+    if (kernels.empty() || next >= sources.size()) continue;
     EmittedKernel emitted;
     emitted.source = std::move(sources[next++]);
-    const KernelBytes bytes = BytesOf(kernel->nest, plan.buffers);
+    const KernelBytes bytes = BytesOf(kernels, plan.buffers);
     emitted.facts.bytes_read = bytes.read;
     emitted.facts.bytes_written = bytes.written;
     if (seen.insert(emitted.source.symbol).second) {
-      emitted.facts.text = ToText(*kernel, plan.buffers);
+      const auto* all = std::get_if<CombinedKernel>(&step);
+      emitted.facts.text = all != nullptr ? ToText(*all, plan.buffers)
+                                          : ToText(kernels[0], plan.buffers);
     }
     out.push_back(std::move(emitted));
   }

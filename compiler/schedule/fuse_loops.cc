@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/loop/body_builder.h"
 #include "compiler/schedule/dependencies.h"
+#include "compiler/schedule/kernel_fingerprint.h"
 
 namespace kiln {
 
@@ -20,6 +21,9 @@ namespace {
 constexpr size_t kNeighbours = 12;
 // Kernels over more points than this are worth their own launch.
 constexpr int64_t kSmallPoints = 1 << 16;
+// Nests of equal bodies that are fewer stand in the layers of a model, where
+// combine_nests.h often cannot take them from their places.
+constexpr size_t kManyAlike = 8;
 
 struct Group {
   FusionUnit unit;
@@ -63,6 +67,7 @@ class Fuser {
   int64_t Score(const Group& a, const Group& b) const;
   bool TryMerge(uint32_t a, uint32_t b);
   void FuseSharers();
+  std::vector<uint32_t> ManyAlike() const;
   void FuseSmall();
   void WriteBack();
 
@@ -213,8 +218,34 @@ void Fuser::FuseSharers() {
   }
 }
 
-// Launch-bound kernels over equal spaces, though they share nothing.
+// Numbers the groups by what they do to their buffers, whichever those are,
+// where many do the same: the parameters of an optimizer. 0: few do.
+std::vector<uint32_t> Fuser::ManyAlike() const {
+  absl::flat_hash_map<std::string, std::vector<uint32_t>> alike;
+  for (uint32_t g = 0; g < groups_.size(); ++g) {
+    const FusionUnit& unit = groups_[g].unit;
+    if (!groups_[g].fusable || unit.reduces || unit.atomic ||
+        unit.outer_points > kSmallPoints) {
+      continue;
+    }
+    alike[KernelFingerprint(unit.nest, {}, program_.buffers,
+                            FingerprintSizes::kFirstOpen)
+              .bytes()]
+        .push_back(g);
+  }
+  std::vector<uint32_t> kinds(groups_.size(), 0);
+  for (const auto& [body, members] : alike) {
+    if (members.size() < kManyAlike) continue;
+    for (const uint32_t g : members) kinds[g] = members[0] + 1;
+  }
+  return kinds;
+}
+
+// Launch-bound kernels over equal spaces, though they share nothing. Not two of
+// many that are alike: combine_nests.h puts those into one launch with one
+// body, where a nest of them all would do each one's work after the other.
 void Fuser::FuseSmall() {
+  const std::vector<uint32_t> kinds = ManyAlike();
   std::map<std::pair<int64_t, int64_t>, std::vector<uint32_t>> by_space;
   for (uint32_t g = 0; g < groups_.size(); ++g) {
     const Group& group = groups_[g];
@@ -227,7 +258,9 @@ void Fuser::FuseSmall() {
   for (auto& [space, members] : by_space) {
     for (size_t i = 0; i < members.size(); ++i) {
       for (size_t k = i + 1; k < members.size() && k <= i + kNeighbours;) {
-        if (TryMerge(members[i], members[k])) {
+        const uint32_t kind = kinds[members[i]];
+        const bool alike = kind != 0 && kind == kinds[members[k]];
+        if (!alike && TryMerge(members[i], members[k])) {
           members.erase(members.begin() + static_cast<std::ptrdiff_t>(k));
         } else {
           ++k;

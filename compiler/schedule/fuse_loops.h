@@ -30,7 +30,8 @@ struct FusionOptions {
 // Merges nests that may share a kernel, those that save most memory traffic
 // first: a value that one stores and the other reads counts twice when nobody
 // else needs it, a buffer that both read counts once. Then small nests over
-// equal spaces that share nothing, for the launches they save.
+// equal spaces that share nothing, for the launches they save; but not two of
+// many that are alike (combine_nests.h).
 //
 // Steps come out in an order that keeps every dependency; stores to
 // temporaries that nobody reads any more are gone.

@@ -61,4 +61,29 @@ std::vector<InplacePair> InplacePairs(const LoopNest& nest,
   return pairs;
 }
 
+std::vector<InplacePair> InplacePairs(absl::Span<const PlannedKernel> kernels,
+                                      const std::vector<Buffer>& buffers) {
+  if (kernels.size() == 1) return InplacePairs(kernels[0].nest, buffers);
+  // The last kernel that reads a buffer, and whether another one does.
+  struct Reader {
+    size_t kernel = 0;
+    bool several = false;
+  };
+  absl::flat_hash_map<BufferId, Reader> readers;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    for (const ScalarNode& node : kernels[k].nest.body) {
+      if (node.op != ScalarOp::kLoad) continue;
+      const auto [at, first] = readers.emplace(node.buffer, Reader{k, false});
+      at->second.several |= !first && at->second.kernel != k;
+    }
+  }
+  std::vector<InplacePair> pairs;
+  for (const PlannedKernel& kernel : kernels) {
+    for (const InplacePair& pair : InplacePairs(kernel.nest, buffers)) {
+      if (!readers[pair.read].several) pairs.push_back(pair);
+    }
+  }
+  return pairs;
+}
+
 }  // namespace kiln

@@ -3,7 +3,9 @@
 
 #include <vector>
 
+#include "absl/types/span.h"
 #include "compiler/loop/loop_nest.h"
+#include "compiler/schedule/kernel_plan.h"
 
 namespace kiln {
 
@@ -18,6 +20,11 @@ struct InplacePair {
 // business. Every value that is written to `write` depends on the only load of
 // `read`, so that no order of statements can read what was overwritten.
 std::vector<InplacePair> InplacePairs(const LoopNest& nest,
+                                      const std::vector<Buffer>& buffers);
+
+// Those of kernels that share a launch: what several of them read is not for
+// one of them to overwrite.
+std::vector<InplacePair> InplacePairs(absl::Span<const PlannedKernel> kernels,
                                       const std::vector<Buffer>& buffers);
 
 }  // namespace kiln

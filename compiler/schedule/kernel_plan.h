@@ -2,14 +2,16 @@
 #define KILN_COMPILER_SCHEDULE_KERNEL_PLAN_H_
 
 // Which nests share a launch, how each kernel is cut up, where buffers lie.
-// schedule/ makes it, codegen/ writes a kernel from each PlannedKernel alone,
-// emit/ turns the rest into a LaunchPlan.
+// schedule/ makes it, codegen/ writes a kernel from each PlannedKernel or
+// CombinedKernel alone, emit/ turns the rest into a LaunchPlan.
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "compiler/loop/loop_nest.h"
 
 namespace kiln {
@@ -44,13 +46,38 @@ struct PlannedKernel {
   std::string label;  // "kiln_poi_fused_add_relu_0"
 };
 
+// Arguments that a CUDA kernel may have: 4096 bytes of pointers and 64-bit
+// integers. Source: CUDA C++ Programming Guide, "Function Parameters"; 32,764
+// bytes only where both compiler and driver are of 12.1 or later.
+inline constexpr size_t kMaxKernelArguments = 512;
+
+// Kernels over spaces of their own that share one launch. None touches what
+// another one writes: they may run in any order, or at once.
+struct CombinedKernel {
+  std::vector<PlannedKernel> parts;  // two or more; without labels
+  std::string label;                 // "kiln_for_fused_add_mul_0"
+};
+
 struct BufferPlacement {
   bool in_arena = false;
   SymExpr offset_bytes = 0;  // in the arena
   SymExpr bytes = 0;
 };
 
-using PlannedStep = std::variant<PlannedKernel, ExternCall, Fill>;
+using PlannedStep =
+    std::variant<PlannedKernel, CombinedKernel, ExternCall, Fill>;
+
+// What a step launches: itself, or its parts; nothing of a call or a fill.
+inline absl::Span<PlannedKernel> KernelsOf(PlannedStep& step) {
+  if (auto* kernel = std::get_if<PlannedKernel>(&step)) return {kernel, 1};
+  if (auto* combined = std::get_if<CombinedKernel>(&step)) {
+    return absl::MakeSpan(combined->parts);
+  }
+  return {};
+}
+inline absl::Span<const PlannedKernel> KernelsOf(const PlannedStep& step) {
+  return KernelsOf(const_cast<PlannedStep&>(step));
+}
 
 struct KernelPlan {
   std::string name;

@@ -40,17 +40,19 @@ class PlanParser {
   absl::StatusOr<KernelPlan> Parse(absl::string_view text);
 
  private:
-  enum class Place { kBefore, kInside, kKernel, kArena, kBehind };
+  enum class Place { kBefore, kInside, kKernel, kCombined, kArena, kBehind };
 
   void Line(LineReader& in);
   void Header(LineReader& in);
   void BufferPlace(LineReader& in);
   void Statement(LineReader& in);
   void KernelLine(LineReader& in);
+  void PartLine(LineReader& in);
 
   StatementReader statements_;
   KernelPlan plan_;
   PlannedKernel kernel_;
+  CombinedKernel combined_;  // what kernel_ is a part of, if it has a label
   Place place_ = Place::kBefore;
 };
 
@@ -82,7 +84,13 @@ void PlanParser::Statement(LineReader& in) {
     BufferPlace(in);
   } else if (in.Take("kernel ")) {
     kernel_ = PlannedKernel();
-    kernel_.label = in.Word("a label");
+    std::string label = in.Word("a label");
+    if (in.Take("{")) {
+      combined_.label = std::move(label);
+      place_ = Place::kCombined;
+      return;
+    }
+    kernel_.label = std::move(label);
     kernel_.tiling = ReadTiling(in);
     in.Expect("{");
     place_ = Place::kKernel;
@@ -113,7 +121,25 @@ void PlanParser::KernelLine(LineReader& in) {
     statements_.BeginNest(in);
   } else {
     in.Expect("}");
-    plan_.steps.push_back(std::move(kernel_));
+    if (combined_.label.empty()) {
+      plan_.steps.push_back(std::move(kernel_));
+      place_ = Place::kInside;
+    } else {
+      combined_.parts.push_back(std::move(kernel_));
+      place_ = Place::kCombined;
+    }
+  }
+}
+
+void PlanParser::PartLine(LineReader& in) {
+  if (in.Take("part ")) {
+    kernel_ = PlannedKernel();
+    kernel_.tiling = ReadTiling(in);
+    in.Expect("{");
+    place_ = Place::kKernel;
+  } else {
+    in.Expect("}");
+    plan_.steps.push_back(std::exchange(combined_, {}));
     place_ = Place::kInside;
   }
 }
@@ -126,6 +152,8 @@ void PlanParser::Line(LineReader& in) {
       return Statement(in);
     case Place::kKernel:
       return KernelLine(in);
+    case Place::kCombined:
+      return PartLine(in);
     case Place::kArena:
       in.Expect("}");
       place_ = Place::kBehind;

@@ -51,6 +51,16 @@ std::string ToText(const PlannedKernel& kernel,
                       " {\n", ToText(kernel.nest, buffers, 4), "  }\n");
 }
 
+std::string ToText(const CombinedKernel& kernel,
+                   const std::vector<Buffer>& buffers) {
+  std::string out = absl::StrCat("  kernel ", kernel.label, " {\n");
+  for (const PlannedKernel& part : kernel.parts) {
+    absl::StrAppend(&out, "    part ", ToText(part.tiling), " {\n",
+                    ToText(part.nest, buffers, 6), "    }\n");
+  }
+  return absl::StrCat(out, "  }\n");
+}
+
 std::string ToText(const KernelPlan& plan) {
   std::string out =
       absl::StrCat("plan @", plan.name, SymbolsText(plan.shapes), " {\n");
@@ -66,6 +76,8 @@ std::string ToText(const KernelPlan& plan) {
   for (const PlannedStep& step : plan.steps) {
     if (const auto* kernel = std::get_if<PlannedKernel>(&step)) {
       absl::StrAppend(&out, ToText(*kernel, plan.buffers));
+    } else if (const auto* all = std::get_if<CombinedKernel>(&step)) {
+      absl::StrAppend(&out, ToText(*all, plan.buffers));
     } else if (const auto* call = std::get_if<ExternCall>(&step)) {
       absl::StrAppend(&out, "  ", StepText(*call, plan.buffers), "\n");
     } else {

@@ -11,6 +11,12 @@
 //     kernel kiln_per_fused_amax_sub_0 row vector 4 threads 128 rows 2 each 8 persistent {
 //       nest amax+sub [i0 in s0, reduce i1 in 512] { … }
 //     }
+//     kernel kiln_for_fused_add_1 {
+//       part pointwise vector 4 threads 256 rows 1 each 4 {
+//         nest add [i0 in 64] { … }
+//       }
+//       part pointwise … { … }
+//     }
 //     extern mm from mm (view buf1 f32 […] …; …) -> (…)
 //     fill buf3 = 0
 //     mutates 0
@@ -34,6 +40,8 @@ namespace kiln {
 
 std::string ToText(const KernelPlan& plan);
 std::string ToText(const PlannedKernel& kernel,
+                   const std::vector<Buffer>& buffers);
+std::string ToText(const CombinedKernel& kernel,
                    const std::vector<Buffer>& buffers);
 std::string ToText(const KernelTiling& tiling);
 

@@ -10,6 +10,7 @@
 #include "compiler/loop/loop_verifier.h"
 #include "compiler/schedule/dependencies.h"
 #include "compiler/schedule/inplace_reuse.h"
+#include "compiler/schedule/kernel_plan_text.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -29,24 +30,25 @@ struct Life {
 
 template <typename Visit>
 void VisitBuffers(const PlannedStep& step, Visit visit) {
-  if (const auto* kernel = std::get_if<PlannedKernel>(&step)) {
-    VisitStepBuffers(kernel->nest, visit);
-  } else if (const auto* call = std::get_if<ExternCall>(&step)) {
+  for (const PlannedKernel& kernel : KernelsOf(step)) {
+    VisitStepBuffers(kernel.nest, visit);
+  }
+  if (const auto* call = std::get_if<ExternCall>(&step)) {
     VisitStepBuffers(*call, visit);
-  } else {
-    VisitStepBuffers(std::get<Fill>(step), visit);
+  } else if (const auto* fill = std::get_if<Fill>(&step)) {
+    VisitStepBuffers(*fill, visit);
   }
 }
 
 bool TakenInPlace(const KernelPlan& plan, const Life& a, const Life& b) {
   const int step = std::max(a.first, b.first);
   if (step != std::min(a.last, b.last) || a.begin != b.begin) return false;
-  const auto* kernel =
-      std::get_if<PlannedKernel>(&plan.steps[static_cast<size_t>(step)]);
-  if (kernel == nullptr) return false;
+  const absl::Span<const PlannedKernel> kernels =
+      KernelsOf(plan.steps[static_cast<size_t>(step)]);
+  if (kernels.empty()) return false;
   const BufferId read = a.first < b.first ? a.buffer : b.buffer;
   const BufferId write = a.first < b.first ? b.buffer : a.buffer;
-  for (const InplacePair& pair : InplacePairs(kernel->nest, plan.buffers)) {
+  for (const InplacePair& pair : InplacePairs(kernels, plan.buffers)) {
     if (pair.read == read && pair.write == write) return true;
   }
   return false;
@@ -95,6 +97,45 @@ absl::Status VerifyMemory(const KernelPlan& plan) {
   return absl::OkStatus();
 }
 
+absl::Status VerifyCombined(const CombinedKernel& combined,
+                            const KernelPlan& plan) {
+  if (combined.parts.size() < 2) {
+    return Broken("K7", combined.label, "found no second part");
+  }
+  constexpr size_t kNobody = ~size_t{0};
+  std::vector<size_t> writer(plan.buffers.size(), kNobody);
+  for (size_t p = 0; p < combined.parts.size(); ++p) {
+    const PlannedKernel& part = combined.parts[p];
+    if (part.tiling.mapping != Mapping::kPointwise ||
+        part.tiling.threads != combined.parts[0].tiling.threads) {
+      return Broken("K7", combined.label,
+                    absl::StrCat("found part ", p, " ", ToText(part.tiling)));
+    }
+    for (const Store& store : part.nest.stores) {
+      size_t& by = writer[store.buffer];
+      if (by != kNobody && by != p) {
+        return Broken(
+            "K7", combined.label,
+            absl::StrCat("two parts write ", plan.buffers[store.buffer].name));
+      }
+      by = p;
+    }
+  }
+  for (size_t p = 0; p < combined.parts.size(); ++p) {
+    for (const ScalarNode& node : combined.parts[p].nest.body) {
+      if (node.op != ScalarOp::kLoad || writer[node.buffer] == kNobody ||
+          writer[node.buffer] == p) {
+        continue;
+      }
+      return Broken(
+          "K7", combined.label,
+          absl::StrCat("a part reads ", plan.buffers[node.buffer].name,
+                       ", which another one writes"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status VerifyTiling(const PlannedKernel& kernel) {
   const KernelTiling& tiling = kernel.tiling;
   const int width = tiling.vector_width;
@@ -128,14 +169,21 @@ absl::Status VerifyKernelPlan(const KernelPlan& plan) {
   }
   RETURN_IF_ERROR(VerifyMemory(plan));
   absl::flat_hash_set<absl::string_view> labels;
+  const auto once = [&](const std::string& label) {
+    return labels.insert(label).second ? absl::OkStatus()
+                                       : Broken("K4", label, "twice");
+  };
   for (const PlannedStep& step : plan.steps) {
-    const auto* kernel = std::get_if<PlannedKernel>(&step);
-    if (kernel == nullptr) continue;
-    if (!labels.insert(kernel->label).second) {
-      return Broken("K4", kernel->label, "twice");
+    if (const auto* combined = std::get_if<CombinedKernel>(&step)) {
+      RETURN_IF_ERROR(once(combined->label));
+      RETURN_IF_ERROR(VerifyCombined(*combined, plan));
+    } else if (const auto* kernel = std::get_if<PlannedKernel>(&step)) {
+      RETURN_IF_ERROR(once(kernel->label));
     }
-    RETURN_IF_ERROR(VerifyTiling(*kernel));
-    RETURN_IF_ERROR(VerifyNest(kernel->nest, plan.buffers, plan.shapes));
+    for (const PlannedKernel& kernel : KernelsOf(step)) {
+      RETURN_IF_ERROR(VerifyTiling(kernel));
+      RETURN_IF_ERROR(VerifyNest(kernel.nest, plan.buffers, plan.shapes));
+    }
   }
   return absl::OkStatus();
 }

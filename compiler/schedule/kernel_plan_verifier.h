@@ -19,6 +19,8 @@ namespace kiln {
 //       tile axis, if any, that is an axis but not the last.
 //   K6  A kernel with reduction axes is not kPointwise or kTile2d; one without
 //       is not kRow or kColumn.
+//   K7  A combined kernel has two parts or more, pointwise with as many threads
+//       a block, and none touches what another one writes.
 //
 // INTERNAL with the number, what was found and what was due. Quadratic in
 // temporaries.

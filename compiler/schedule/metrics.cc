@@ -36,12 +36,23 @@ KernelBytes BytesOf(const LoopNest& nest, const std::vector<Buffer>& buffers) {
   return bytes;
 }
 
+KernelBytes BytesOf(absl::Span<const PlannedKernel> kernels,
+                    const std::vector<Buffer>& buffers) {
+  KernelBytes all;
+  for (const PlannedKernel& kernel : kernels) {
+    const KernelBytes bytes = BytesOf(kernel.nest, buffers);
+    all.read += bytes.read;
+    all.written += bytes.written;
+  }
+  return all;
+}
+
 LaunchCounts CountLaunches(const KernelPlan& plan) {
   LaunchCounts counts;
   for (const PlannedStep& step : plan.steps) {
-    if (const auto* kernel = std::get_if<PlannedKernel>(&step)) {
+    if (const auto kernels = KernelsOf(step); !kernels.empty()) {
       ++counts.kernels;
-      const KernelBytes bytes = BytesOf(kernel->nest, plan.buffers);
+      const KernelBytes bytes = BytesOf(kernels, plan.buffers);
       counts.bytes += plan.shapes.Hint(bytes.read + bytes.written);
     } else if (std::holds_alternative<ExternCall>(step)) {
       ++counts.externs;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "absl/types/span.h"
 #include "compiler/schedule/kernel_plan.h"
 
 namespace kiln {
@@ -17,6 +18,11 @@ struct KernelBytes {
 // load) or its size, whichever is less. A buffer that is loaded and stored
 // counts as written.
 KernelBytes BytesOf(const LoopNest& nest, const std::vector<Buffer>& buffers);
+
+// Of kernels that share a launch: a buffer that several of them read is
+// charged to each, as they may run far apart.
+KernelBytes BytesOf(absl::Span<const PlannedKernel> kernels,
+                    const std::vector<Buffer>& buffers);
 
 // What a plan asks of the device a run.
 struct LaunchCounts {

@@ -28,16 +28,17 @@ struct Lifetime {
 
 template <typename Visit>
 void VisitBuffers(const PlannedStep& step, Visit visit) {
-  if (const auto* kernel = std::get_if<PlannedKernel>(&step)) {
-    for (const ScalarNode& node : kernel->nest.body) {
+  for (const PlannedKernel& kernel : KernelsOf(step)) {
+    for (const ScalarNode& node : kernel.nest.body) {
       if (node.op == ScalarOp::kLoad) visit(node.buffer);
     }
-    for (const Store& store : kernel->nest.stores) visit(store.buffer);
-  } else if (const auto* call = std::get_if<ExternCall>(&step)) {
+    for (const Store& store : kernel.nest.stores) visit(store.buffer);
+  }
+  if (const auto* call = std::get_if<ExternCall>(&step)) {
     for (const View& view : call->inputs) visit(view.buffer);
     for (const View& view : call->outputs) visit(view.buffer);
-  } else {
-    visit(std::get<Fill>(step).buffer);
+  } else if (const auto* fill = std::get_if<Fill>(&step)) {
+    visit(fill->buffer);
   }
 }
 
@@ -75,8 +76,9 @@ std::vector<Block> BlocksOf(const KernelPlan& plan,
   };
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const int step = static_cast<int>(s);
-    if (const auto* kernel = std::get_if<PlannedKernel>(&plan.steps[s])) {
-      for (const InplacePair& pair : InplacePairs(kernel->nest, plan.buffers)) {
+    const absl::Span<const PlannedKernel> kernels = KernelsOf(plan.steps[s]);
+    if (!kernels.empty()) {
+      for (const InplacePair& pair : InplacePairs(kernels, plan.buffers)) {
         if (plan.buffers[pair.write].kind != BufferKind::kTemporary ||
             lives[pair.write].first != step || lives[pair.read].last != step ||
             block_of[pair.write] != kNever || block_of[pair.read] == kNever) {

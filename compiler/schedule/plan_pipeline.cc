@@ -1,13 +1,13 @@
 #include "compiler/schedule/plan_pipeline.h"
 
-#include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "compiler/loop/inline_producers.h"
 #include "compiler/loop/loop_transforms.h"
 #include "compiler/schedule/choose_tiling.h"
+#include "compiler/schedule/combine_nests.h"
 #include "compiler/schedule/fuse_loops.h"
+#include "compiler/schedule/kernel_labels.h"
 #include "compiler/schedule/loop_order.h"
 #include "compiler/schedule/plan_buffers.h"
 #include "compiler/schedule/reduction_plan.h"
@@ -15,33 +15,6 @@
 namespace kiln {
 
 namespace {
-
-// Source: Inductor's kernel_name_max_ops.
-constexpr size_t kMostOriginsInName = 10;
-
-absl::string_view KindOf(const LoopNest& nest, const KernelTiling& tiling) {
-  if (!HasReduction(nest)) return "poi";
-  return tiling.persistent ? "per" : "red";
-}
-
-std::string LabelOf(const LoopNest& nest, const KernelTiling& tiling,
-                    size_t number) {
-  std::string label = absl::StrCat("kiln_", KindOf(nest, tiling), "_fused");
-  for (size_t k = 0; k < nest.origins.size() && k < kMostOriginsInName; ++k) {
-    absl::StrAppend(&label, "_", nest.origins[k]);
-  }
-  return absl::StrCat(label, "_", number);
-}
-
-// By what each kernel is now; numbers make them unique.
-void Label(KernelPlan& plan) {
-  size_t kernels = 0;
-  for (PlannedStep& step : plan.steps) {
-    auto* kernel = std::get_if<PlannedKernel>(&step);
-    if (kernel == nullptr) continue;
-    kernel->label = LabelOf(kernel->nest, kernel->tiling, kernels++);
-  }
-}
 
 // One dimension, as long as the memory that the strides reach.
 Buffer Flat(Buffer buffer) {
@@ -77,7 +50,7 @@ KernelPlan FlattenAddresses(LoopProgram program) {
     }
   }
   plan.shapes = std::move(program.shapes);
-  Label(plan);
+  LabelKernels(plan);
   return plan;
 }
 
@@ -101,7 +74,11 @@ void ChooseTilings(KernelPlan& plan, const Target& target,
     kernel->tiling =
         ChooseTiling(kernel->nest, plan.buffers, plan.shapes, target, max_row);
   }
-  Label(plan);
+  LabelKernels(plan);
+}
+
+void CombineKernels(KernelPlan& plan) {
+  if (CombineNests(plan, CombineLimits()) > 0) LabelKernels(plan);
 }
 
 absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program,
@@ -117,6 +94,7 @@ absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program,
   KernelPlan plan = FlattenAddresses(std::move(program));
   OrderLoops(plan);
   ChooseTilings(plan, target, options);
+  if (!options.no_fusion) CombineKernels(plan);
   PlanBuffers(plan);
   return plan;
 }

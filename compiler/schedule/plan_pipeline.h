@@ -18,7 +18,8 @@ struct ScheduleOptions {
 };
 
 // A loop program as kernels: producers inlined, nests fused, axes merged and
-// ordered, each kernel tiled, temporaries placed in the arena.
+// ordered, each kernel tiled, kernels that share nothing put into one launch,
+// temporaries placed in the arena.
 //
 // In the plan, buffers are flat: one dimension, stride 1, as long as their
 // memory; a load or store has one index, the element's address. Views of
@@ -41,6 +42,8 @@ void OrderLoops(KernelPlan& plan);
 // Each kernel's tiling by choose_tiling.h, and its label.
 void ChooseTilings(KernelPlan& plan, const Target& target,
                    const ScheduleOptions& options);
+// Kernels that share a launch by combine_nests.h, and the labels.
+void CombineKernels(KernelPlan& plan);
 
 }  // namespace kiln
 

@@ -215,3 +215,31 @@ def test_an_optimizer_step_can_be_compiled(optimizer):
     # Dynamo has 1 - 0.999**step in float32, where eager mode has Python's float: 6e-5 of it at the
     # first step, half of that after the root, of an update of 0.1.
     torch.testing.assert_close(run("kiln"), run(None), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda weights: torch.optim.SGD(weights, lr=0.1, momentum=0.9, foreach=True),
+        lambda weights: torch.optim.Adam(weights, foreach=True),
+        lambda weights: torch.optim.AdamW(weights, foreach=True, amsgrad=True),
+    ],
+    ids=["sgd_with_momentum", "adam", "adamw_amsgrad"],
+)
+def test_an_optimizers_step_is_few_kernels_however_many_parameters_it_has(make):
+    torch.manual_seed(0)
+    shapes = [(n, 64) for n in range(1, 17)] + [(3 * n,) for n in range(1, 17)]
+    weights = [torch.randn(shape, requires_grad=True) for shape in shapes]
+    theirs = [weight.detach().clone().requires_grad_() for weight in weights]
+    mine, eager = make(weights), make(theirs)
+    step = torch.compile(mine.step, backend="kiln")
+    for _ in range(4):
+        for weight, other in zip(weights, theirs):
+            weight.grad = torch.randn_like(weight)
+            other.grad = weight.grad.clone()
+        kiln.metrics.reset()
+        step()
+        eager.step()
+        assert kiln.metrics.generated_kernel_count <= 4
+    # As in the test above.
+    torch.testing.assert_close(weights, theirs, rtol=1e-5, atol=1e-5)

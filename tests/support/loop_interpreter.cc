@@ -426,6 +426,14 @@ absl::Status RunStep(Run& run, const LoopNest& nest) { return run.Nest(nest); }
 absl::Status RunStep(Run& run, const PlannedKernel& kernel) {
   return run.Nest(kernel.nest);
 }
+// The last part first: they may run in any order.
+absl::Status RunStep(Run& run, const CombinedKernel& kernel) {
+  for (size_t p = kernel.parts.size(); p-- > 0;) {
+    absl::Status status = run.Nest(kernel.parts[p].nest);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
 absl::Status RunStep(Run& run, const ExternCall& call) {
   return run.Extern(call);
 }

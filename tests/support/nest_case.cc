@@ -7,9 +7,11 @@
 
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/kernel_source.h"
+#include "compiler/codegen/write_combined.h"
 #include "compiler/toolchain/host_cc_toolchain.h"
 #include "proto/kernel_abi.h"
 #include "tests/support/nest_interpreter.h"
@@ -215,6 +217,13 @@ void NestCase::CheckOnCpu(double tolerance) {
   if (__builtin_cpu_supports("avx512bw")) RunOn("x86-64-v4", tolerance);
 }
 
+void NestCase::EndPart() { parts.push_back(std::exchange(kernel, {})); }
+
+absl::StatusOr<KernelSource> NestCase::Source(const Target& target) const {
+  if (parts.empty()) return WriteKernel(kernel, buffers, shapes, target);
+  return WriteCombinedKernel({parts, "combined"}, buffers, shapes, target);
+}
+
 NestCase::Trial NestCase::Interpret() const {
   Trial trial;
   for (const kiln::Buffer& buffer : buffers)
@@ -222,7 +231,9 @@ NestCase::Trial NestCase::Interpret() const {
   NestRun run{.symbols = symbol_values_, .seed = kSeed};
   trial.expected = FilledMemory(trial.counts);
   for (auto& bytes : trial.expected) run.memory.push_back(bytes.data());
-  InterpretNest(kernel.nest, buffers, run);
+  for (const PlannedKernel& part : parts)
+    InterpretNest(part.nest, buffers, run);
+  if (parts.empty()) InterpretNest(kernel.nest, buffers, run);
   return trial;
 }
 
@@ -252,7 +263,7 @@ void NestCase::Compare(const Trial& trial,
 void NestCase::RunOn(const std::string& level, double tolerance) {
   const auto target = TargetFromName(level);
   ASSERT_TRUE(target.ok());
-  const auto source = WriteKernel(kernel, buffers, shapes, *target);
+  const auto source = Source(*target);
   ASSERT_TRUE(source.ok()) << source.status();
   const std::vector<UnitSource> units = GroupIntoUnits({*source}, *target);
   ASSERT_EQ(units.size(), 1u);

@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "compiler/codegen/kernel_source.h"
+#include "compiler/config/target.h"
 #include "compiler/schedule/kernel_plan.h"
 
 namespace kiln {
@@ -43,7 +46,12 @@ class NestCase {
              StoreMode mode = StoreMode::kSet,
              ScalarId mask = kiln::Store::kNoMask);
 
+  // `kernel` becomes a part of a combined kernel, and an empty one its follower:
+  // the checks are then of all parts together, `kernel` left out.
+  void EndPart();
+
   PlannedKernel kernel;
+  std::vector<PlannedKernel> parts;
   std::vector<kiln::Buffer> buffers;
   ShapeEnv shapes;
   // Integers are drawn from [0, integer_limit), floats from about [-4, 4].
@@ -63,6 +71,7 @@ class NestCase {
     std::vector<int64_t> counts;  // elements of each buffer
     std::vector<std::vector<char>> expected;
   };
+  absl::StatusOr<KernelSource> Source(const Target& target) const;
   Trial Interpret() const;
   std::vector<std::vector<char>> FilledMemory(
       const std::vector<int64_t>& counts) const;

@@ -71,7 +71,7 @@ void NestCase::CheckOnCuda(double tolerance) {
   static Toolchain* toolchain =
       MakeNvrtcToolchain({.library_dirs = NvrtcFoldersOfTests()}).release();
   KILN_LEAVE_WITHOUT_NVRTC(toolchain->Version().status());
-  const auto source = WriteKernel(kernel, buffers, shapes, *target);
+  const auto source = Source(*target);
   ASSERT_TRUE(source.ok()) << source.status();
   const std::vector<UnitSource> units = GroupIntoUnits({*source}, *target);
   ASSERT_EQ(units.size(), 1u);

@@ -310,6 +310,73 @@ TEST_P(Kernel, IntegersOfAllWidthsWrapAndDivide) {
   }
 }
 
+// One parameter of an optimizer: p -= rate * g, in place, and its square.
+void AddParameter(NestCase& c, BufferId rate, DType dtype, SymExpr size) {
+  const uint32_t i = c.Axis(size);
+  const BufferId g = c.In(dtype, {size}),
+                 p = c.Buffer(BufferKind::kInput, dtype, {size});
+  const BufferId s = c.Out(kF32, {size});
+  const ScalarId old = c.Cast(kF32, c.Load(p, {A(i)}));
+  const ScalarId by = c.Op(
+      ScalarOp::kMul, {c.Load(rate, {0}), c.Cast(kF32, c.Load(g, {A(i)}))});
+  const ScalarId now = c.Op(ScalarOp::kSub, {old, by});
+  c.Store(p, {A(i)}, c.Cast(dtype, now));
+  c.Store(s, {A(i)}, c.Op(ScalarOp::kMul, {now, now}));
+  c.kernel.tiling.vector_width = dtype == kF32 ? 4 : 8;
+  c.EndPart();
+}
+
+void CheckParts(NestCase& c, TargetKind kind) {
+  if (kind == TargetKind::kCpu) {
+    c.CheckOnCpu(kFewRoundings);
+  } else {
+    c.CheckOnCuda(kFewRoundings);
+  }
+}
+
+TEST_P(Kernel, PartsOfManySizesShareALaunch) {
+  NestCase c;
+  const BufferId rate = c.In(kF32, {1});
+  for (int64_t size : {1, 7, 64, 4096, 4097, 30000})
+    AddParameter(c, rate, kF32, size);
+  for (int64_t size : {3, 1000, 8200}) AddParameter(c, rate, kBF16, size);
+  // None of the blocks is of this one.
+  AddParameter(c, rate, kF32, 0);
+  CheckParts(c, GetParam());
+}
+
+TEST_P(Kernel, PartsMayHaveSymbolsForSizes) {
+  NestCase c;
+  const BufferId rate = c.In(kF32, {1});
+  const SymExpr n = c.Symbol(9), d = c.Symbol(33);
+  AddParameter(c, rate, kF32, n * 128);
+  AddParameter(c, rate, kF32, 50);
+  AddParameter(c, rate, kF32, n * d);
+  AddParameter(c, rate, kF32, d);
+  CheckParts(c, GetParam());
+}
+
+TEST_P(Kernel, PartsMayHaveSeveralAxesOrNone) {
+  NestCase c;
+  const SymExpr n = c.Symbol(5);
+  for (const SymExpr& rows : {SymExpr(3), SymExpr(70), n}) {
+    const uint32_t i = c.Axis(rows), j = c.Axis(12);
+    const BufferId x = c.In(kF32, {rows, 12}, {24, 1});
+    const BufferId b = c.In(kF32, {12}), z = c.Out(kF32, {rows, 12});
+    c.Store(z, {A(i), A(j)},
+            c.Op(ScalarOp::kAdd, {c.Load(x, {A(i), A(j)}), c.Load(b, {A(j)})}));
+    c.kernel.tiling.vector_width = 4;
+    c.EndPart();
+  }
+  for (int step = 0; step < 3; ++step) {
+    const BufferId t = c.Buffer(BufferKind::kInput, kF32, {1});
+    c.Store(t, {0},
+            c.Op(ScalarOp::kAdd, {c.Load(t, {0}), c.Constant(kF32, 1)}));
+    c.EndPart();
+  }
+  CheckParts(c, GetParam());
+}
+
 INSTANTIATE_TEST_SUITE_P(Cpu, Kernel, testing::Values(TargetKind::kCpu));
 INSTANTIATE_TEST_SUITE_P(Cuda, Kernel, testing::Values(TargetKind::kCuda));
 

@@ -1,5 +1,8 @@
 #include "compiler/schedule/kernel_plan_text.h"
 
+#include <string>
+#include <utility>
+
 #include "absl/strings/str_replace.h"
 #include "compiler/schedule/kernel_plan_verifier.h"
 #include "gmock/gmock.h"
@@ -157,6 +160,56 @@ TEST(KernelPlanVerifier, P6ReductionsAndPointsAreMappedAsSuch) {
 
 TEST(KernelPlanVerifier, NestsKeepTheRulesOfLoops) {
   ExpectBreaks("L4", Changed("t2 = add f32 t0, t1", "t2 = add f16 t0, t1"));
+}
+
+constexpr char kCombined[] = R"(plan @g() {
+  in x : f32[8] index 0
+  in y : f32[3] index 1
+  kernel kiln_for_fused_exp_0 {
+    part pointwise vector 4 threads 256 rows 1 each 4 {
+      nest exp [i0 in 8] {
+        t0 = load f32 x[i0]
+        t1 = exp f32 t0
+        x[i0] = t1
+      }
+    }
+    part pointwise vector 4 threads 256 rows 1 each 4 {
+      nest exp [i0 in 3] {
+        t0 = load f32 y[i0]
+        t1 = exp f32 t0
+        y[i0] = t1
+      }
+    }
+  }
+  kernel kiln_poi_fused_neg_1 pointwise vector 4 threads 256 rows 1 each 4 {
+    nest neg [i0 in 8] {
+      t0 = load f32 x[i0]
+      t1 = neg f32 t0
+      x[i0] = t1
+    }
+  }
+  mutates 0
+  mutates 1
+  arena 0 bytes, peak live 0
+}
+)";
+
+TEST(KernelPlanText, AKernelOfSeveralPartsReadsBack) {
+  ExpectReadsBack(kCombined);
+}
+
+TEST(KernelPlanVerifier, PartsThatMeetAreNotedByTheirRule) {
+  for (const auto& [from, to] :
+       {std::pair("load f32 y[i0]", "load f32 x[i0]"),
+        std::pair("        y[i0] = t1", "        x[i0] = t1"),
+        std::pair("threads 256 rows 1 each 4 {\n      nest exp [i0 in 3]",
+                  "threads 128 rows 1 each 4 {\n      nest exp [i0 in 3]")}) {
+    const auto plan =
+        ParseKernelPlan(absl::StrReplaceAll(kCombined, {{from, to}}));
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_THAT(std::string(VerifyKernelPlan(*plan).message()),
+                HasSubstr("K7"));
+  }
 }
 
 }  // namespace

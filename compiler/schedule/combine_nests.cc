@@ -1,0 +1,259 @@
+#include "compiler/schedule/combine_nests.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "compiler/loop/loop_transforms.h"
+#include "compiler/schedule/dependencies.h"
+#include "compiler/schedule/kernel_fingerprint.h"
+
+namespace kiln {
+
+namespace {
+
+// Kernels that a later one may still join, the latest: a plan of a thousand
+// different small kernels is not looked through again and again.
+constexpr size_t kOpenGroups = 16;
+// 16 bytes, the widest access, of elements as wide as the widest.
+constexpr int64_t kAccessBytes = 16;
+constexpr int kNowhere = -1;
+
+template <typename Visit>
+void VisitBuffers(const PlannedStep& step, Visit visit) {
+  for (const PlannedKernel& kernel : KernelsOf(step)) {
+    VisitStepBuffers(kernel.nest, visit);
+  }
+  if (const auto* call = std::get_if<ExternCall>(&step)) {
+    VisitStepBuffers(*call, visit);
+  } else if (const auto* fill = std::get_if<Fill>(&step)) {
+    VisitStepBuffers(*fill, visit);
+  }
+}
+
+bool IsPlain(const PlannedKernel& kernel) {
+  if (kernel.tiling.mapping != Mapping::kPointwise) return false;
+  for (const ScalarNode& node : kernel.nest.body) {
+    if (IsReduction(node.op) || node.op == ScalarOp::kRandom ||
+        node.op == ScalarOp::kSeed) {
+      return false;
+    }
+  }
+  return std::all_of(
+      kernel.nest.stores.begin(), kernel.nest.stores.end(),
+      [](const Store& store) { return store.mode == StoreMode::kSet; });
+}
+
+// As a part: with one axis, the width does not hang on its size.
+KernelTiling TilingOfPart(const PlannedKernel& kernel,
+                          const std::vector<Buffer>& buffers) {
+  KernelTiling tiling = kernel.tiling;
+  if (kernel.nest.axes.size() != 1) return tiling;
+  int64_t widest = 1;
+  VisitStepBuffers(kernel.nest, [&](BufferId b, bool) {
+    widest = std::max(widest, SizeInBytes(buffers[b].dtype));
+  });
+  tiling.vector_width =
+      static_cast<int>(std::clamp<int64_t>(kAccessBytes / widest, 1, 8));
+  tiling.elements_per_thread = tiling.vector_width;
+  return tiling;
+}
+
+struct Group {
+  int position = 0;  // of its first part, in the plan's steps
+  std::vector<size_t> steps;
+  std::vector<KernelTiling> tilings;
+  absl::flat_hash_set<std::string> bodies;
+  absl::flat_hash_set<BufferId> buffers;
+  size_t scalars = 0;
+  int64_t temporary_bytes = 0;
+};
+
+// What is asked of one kernel before it joins.
+struct Candidate {
+  KernelTiling tiling;
+  std::string body;
+  std::vector<BufferId> buffers;
+  size_t scalars = 0;  // arguments that are no buffers, at most
+  int64_t temporary_bytes = 0;
+};
+
+class Combiner {
+ public:
+  Combiner(KernelPlan& plan, const CombineLimits& limits)
+      : plan_(plan), limits_(limits) {}
+
+  int Run() {
+    FindReaders();
+    ready_.resize(plan_.buffers.size());
+    for (size_t s = 0; s < plan_.steps.size(); ++s) {
+      const int after = WaitsFor(plan_.steps[s]);
+      int position = static_cast<int>(s);
+      const auto* kernel = std::get_if<PlannedKernel>(&plan_.steps[s]);
+      if (kernel != nullptr && MayMove(*kernel)) {
+        position = Join(MakeCandidate(*kernel), s, after);
+      }
+      Note(plan_.steps[s], position);
+    }
+    return WriteBack();
+  }
+
+ private:
+  // Where a buffer was touched last, by positions after moving.
+  struct Touched {
+    int written = kNowhere;
+    int read = kNowhere;
+  };
+
+  void FindReaders() {
+    last_read_.assign(plan_.buffers.size(), kNowhere);
+    for (size_t s = 0; s < plan_.steps.size(); ++s) {
+      VisitBuffers(plan_.steps[s], [&](BufferId b, bool writes) {
+        if (!writes) last_read_[b] = static_cast<int>(s);
+      });
+    }
+  }
+
+  int WaitsFor(const PlannedStep& step) const {
+    int after = kNowhere;
+    VisitBuffers(step, [&](BufferId b, bool writes) {
+      after = std::max(after, ready_[b].written);
+      if (writes) after = std::max(after, ready_[b].read);
+    });
+    return after;
+  }
+
+  void Note(const PlannedStep& step, int position) {
+    VisitBuffers(step, [&](BufferId b, bool writes) {
+      int& last = writes ? ready_[b].written : ready_[b].read;
+      last = std::max(last, position);
+    });
+    ++step_;
+  }
+
+  bool IsSmall(const PlannedKernel& kernel) const {
+    return plan_.shapes.Hint(PointCount(kernel.nest)) <= limits_.small_points;
+  }
+
+  bool MayMove(const PlannedKernel& kernel) const {
+    if (!IsPlain(kernel)) return false;
+    if (IsSmall(kernel)) return true;
+    return std::all_of(
+        kernel.nest.stores.begin(), kernel.nest.stores.end(),
+        [&](const Store& store) { return last_read_[store.buffer] <= step_; });
+  }
+
+  Candidate MakeCandidate(const PlannedKernel& kernel) const {
+    Candidate c;
+    c.tiling = TilingOfPart(kernel, plan_.buffers);
+    const KernelFingerprint fingerprint(kernel.nest, c.tiling, plan_.buffers,
+                                        FingerprintSizes::kFirstOpen);
+    c.body = fingerprint.bytes();
+    c.buffers = fingerprint.buffers();
+    absl::flat_hash_set<uint32_t> symbols;
+    const auto look = [&](const SymExpr& e) {
+      e.VisitVars([&](Var var) {
+        if (var.kind == Var::Kind::kSymbol) symbols.insert(var.index);
+      });
+    };
+    for (const Axis& axis : kernel.nest.axes) look(axis.extent);
+    for (const ScalarNode& node : kernel.nest.body) {
+      for (const SymExpr& e : node.index) look(e);
+    }
+    for (const Store& store : kernel.nest.stores) {
+      for (const SymExpr& e : store.index) look(e);
+      const Buffer& buffer = plan_.buffers[store.buffer];
+      if (buffer.kind == BufferKind::kTemporary) {
+        c.temporary_bytes += plan_.shapes.Hint(Product(buffer.sizes)) *
+                             SizeInBytes(buffer.dtype);
+      }
+    }
+    // And the first extent and the count of blocks, which follow from them.
+    c.scalars = symbols.empty() ? 0 : symbols.size() + 2;
+    return c;
+  }
+
+  bool Fits(const Candidate& c, const Group& group, int after) const {
+    if (after >= group.position ||
+        group.tilings[0].threads != c.tiling.threads ||
+        group.temporary_bytes + c.temporary_bytes > limits_.temporary_bytes) {
+      return false;
+    }
+    size_t more = 0;
+    for (const BufferId b : c.buffers) more += !group.buffers.contains(b);
+    return group.buffers.size() + more + group.scalars + c.scalars <=
+           limits_.arguments;
+  }
+
+  // Where the kernel of step `s` runs from now on.
+  int Join(Candidate c, size_t s, int after) {
+    Group* into = nullptr;
+    for (const bool equal : {true, false}) {
+      for (const size_t g : open_) {
+        Group& group = groups_[g];
+        if (into != nullptr || group.bodies.contains(c.body) != equal) continue;
+        if (!equal && group.bodies.size() >= limits_.bodies) continue;
+        if (Fits(c, group, after)) into = &group;
+      }
+    }
+    if (into == nullptr) {
+      if (c.temporary_bytes > limits_.temporary_bytes ||
+          c.buffers.size() + c.scalars > limits_.arguments) {
+        return static_cast<int>(s);
+      }
+      if (open_.size() == kOpenGroups) open_.erase(open_.begin());
+      open_.push_back(groups_.size());
+      into = &groups_.emplace_back();
+      into->position = static_cast<int>(s);
+    }
+    into->bodies.insert(std::move(c.body));
+    into->buffers.insert(c.buffers.begin(), c.buffers.end());
+    into->scalars += c.scalars;
+    into->temporary_bytes += c.temporary_bytes;
+    into->tilings.push_back(c.tiling);
+    into->steps.push_back(s);
+    return into->position;
+  }
+
+  int WriteBack() {
+    int combined = 0;
+    std::vector<bool> gone(plan_.steps.size(), false);
+    for (const Group& group : groups_) {
+      if (group.steps.size() < 2) continue;
+      CombinedKernel all;
+      for (size_t p = 0; p < group.steps.size(); ++p) {
+        PlannedStep& step = plan_.steps[group.steps[p]];
+        all.parts.push_back(std::move(std::get<PlannedKernel>(step)));
+        all.parts.back().label.clear();
+        all.parts.back().tiling = group.tilings[p];
+        gone[group.steps[p]] = p > 0;
+      }
+      combined += static_cast<int>(all.parts.size());
+      plan_.steps[group.steps[0]] = std::move(all);
+    }
+    std::vector<PlannedStep> steps;
+    for (size_t s = 0; s < gone.size(); ++s) {
+      if (!gone[s]) steps.push_back(std::move(plan_.steps[s]));
+    }
+    plan_.steps = std::move(steps);
+    return combined;
+  }
+
+  KernelPlan& plan_;
+  const CombineLimits& limits_;
+  int step_ = 0;  // that is looked at
+  std::vector<int> last_read_;
+  std::vector<Touched> ready_;
+  std::vector<Group> groups_;
+  std::vector<size_t> open_;
+};
+
+}  // namespace
+
+int CombineNests(KernelPlan& plan, const CombineLimits& limits) {
+  return Combiner(plan, limits).Run();
+}
+
+}  // namespace kiln

@@ -1,0 +1,49 @@
+#ifndef KILN_COMPILER_SCHEDULE_COMBINE_NESTS_H_
+#define KILN_COMPILER_SCHEDULE_COMBINE_NESTS_H_
+
+#include "compiler/schedule/kernel_plan.h"
+
+namespace kiln {
+
+struct CombineLimits {
+  // Arguments of a kernel. Of the CPU's too, which has no such limit: plans
+  // then differ in less.
+  size_t arguments = kMaxKernelArguments;
+  // Different bodies: each is compiled, and the kernel takes the registers of
+  // the greediest.
+  size_t bodies = 4;
+  // Kernels over more points than this are worth their own launch, at the
+  // hints: as in fuse_loops.
+  int64_t small_points = 1 << 16;
+  // Temporaries that a combined kernel writes, at the hints.
+  int64_t temporary_bytes = 64 << 10;
+};
+
+// Puts pointwise kernels of different spaces into one launch where none depends
+// on another by any path: the parameters of an optimizer's step, which are as
+// many kernels as there are parameters before.
+//
+// Decides: which kernels are parts of which, their order (that of the plan),
+// and the vector width of parts with one axis, so that those whose size is no
+// multiple of it are the same code as the others.
+// Leaves alone: everything that is no kPointwise, draws random numbers, scans
+// or adds atomically. A kernel that finds no partner is as it was.
+//
+// A part runs where the first of its kernel stood: it only joins when what it
+// waits for is done by then, so nothing else moves. That is free where either
+// few points wait for the launch (limits.small_points), or nobody reads what it
+// writes in this plan: then moving it can keep no cache from being used. Memory
+// lives no longer but for temporaries that are written earlier; they are
+// bounded (limits.temporary_bytes).
+//
+// A kernel joins parts of equal body (kernel_fingerprint.h) first: those cost
+// the compiler nothing.
+//
+// Returns how many kernels became parts. Labels are the caller's business
+// (kernel_labels.h). Pure. Linear in accesses, times a few kernels that are
+// still open.
+int CombineNests(KernelPlan& plan, const CombineLimits& limits);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_SCHEDULE_COMBINE_NESTS_H_
