@@ -6,6 +6,7 @@
 """
 
 import os
+import signal
 import tempfile
 
 import pytest
@@ -15,6 +16,8 @@ _FOLDER = tempfile.mkdtemp(prefix="kiln-test-")
 os.environ["KILN_CACHE_DIR"] = _FOLDER
 os.environ["KILN_STRICT"] = "1"
 os.environ["HF_HUB_OFFLINE"] = "1"
+# A shell leaves interrupts ignored in what it starts beside itself; a test sends one.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import operator_tally  # noqa: E402
 import torch  # noqa: E402
@@ -88,7 +91,6 @@ def pytest_terminal_summary(terminalreporter, config):
 def pytest_unconfigure(config):
     """Ends the daemon of the session and removes its cache."""
     import shutil
-    import signal
     import subprocess
 
     found = subprocess.run(

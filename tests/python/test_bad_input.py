@@ -44,10 +44,15 @@ def test_compressed_sparse_rows_run_in_pytorch():
     torch.testing.assert_close(run(fn, a, x), fn(a, x))
 
 
-def test_a_layout_whose_memory_nobody_can_see_is_one_clear_error():
-    # Dynamo's own stand-ins take it for a dense tensor.
-    with pytest.raises(RuntimeError, match="storage"):
-        run(lambda a: torch.relu(a.to_dense()) * 2, torch.randn(2, 3).to_mkldnn())
+def test_a_layout_whose_memory_nobody_can_see_runs_in_pytorch_or_is_one_clear_error():
+    # In most versions Dynamo's own stand-ins take it for a dense tensor; in torch 2.15 they do not.
+    x = torch.randn(2, 3)
+    try:
+        got = run(lambda a: torch.relu(a.to_dense()) * 2, x.to_mkldnn())
+    except RuntimeError as error:
+        assert "storage" in str(error)
+    else:
+        torch.testing.assert_close(got, torch.relu(x) * 2)
 
 
 def test_complex_inputs_run_in_pytorch():

@@ -11,6 +11,7 @@ import torch
 
 import kiln
 from kiln import service
+from kiln.torch_inside import keeps_any_backend
 from processes import answer_of, daemons, end_daemons, start, stats_of, without_privilege
 
 TRAIN = """
@@ -52,8 +53,9 @@ def folders(tmp_path):
 
 
 def test_a_second_process_compiles_nothing_and_traces_nothing(folders):
+    traces = int(keeps_any_backend())  # torch 2.9 keeps none of ours, and counts none
     cold, _ = answer_of(start(TRAIN, **folders))
-    assert cold["compiles"] == 2 and cold["traced"] == 1
+    assert cold["compiles"] == 2 and cold["traced"] == traces
     warm, _ = answer_of(start(TRAIN, **folders))
     assert "compiles" not in warm
     assert warm["cache_hit"] == 2
@@ -67,6 +69,7 @@ def test_a_warm_start_imports_no_code_generator_of_inductors(folders):
     assert not warm["inductor"]
 
 
+@pytest.mark.skipif(not keeps_any_backend(), reason="torch 2.9 keeps no trace of another backend")
 def test_an_entry_of_other_options_is_not_taken(folders):
     answer_of(start(TRAIN, **folders))
     other, _ = answer_of(start(TRAIN, KILN_OPTIONS="no_fusion=1", **folders))

@@ -9,7 +9,6 @@ An entry holds a graph's recipe and no artifact: those are the service's to keep
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 from collections.abc import Callable, Iterator
 from unittest import mock
@@ -20,19 +19,13 @@ from torch._inductor import codecache
 
 from . import service
 from .compiled_graph import CompiledGraph, wire_options
-
-# Without them nothing is kept. Older versions lack them, and trace in each process.
-_SWITCHES = ("bundled_autograd_cache", "force_non_lazy_backward_lowering")
-
-
-@functools.cache
-def _serves() -> bool:
-    return all(hasattr(torch._functorch.config, switch) for switch in _SWITCHES)
+from .torch_inside import CACHE_SWITCHES, keeps_any_backend, registers_code_generators
 
 
 def compiler_of(compile_: Callable[..., CompiledGraph]) -> Callable[..., CompiledGraph]:
     """`compile_` in the form whose results the cache keeps, where there is such a cache."""
-    return SerializableAOTDispatchCompiler(CompiledGraph, compile_) if _serves() else compile_
+    kept = keeps_any_backend()
+    return SerializableAOTDispatchCompiler(CompiledGraph, compile_) if kept else compile_
 
 
 def _tag(options: dict[str, object]) -> str:
@@ -55,9 +48,9 @@ def serving(options: dict[str, object]) -> Iterator[None]:
     tag = torch.compiler.config.cache_key_tag + _tag(options)
     with contextlib.ExitStack() as stack:
         stack.enter_context(torch.compiler.config.patch(cache_key_tag=tag))
-        if _serves():
-            switches = dict.fromkeys(_SWITCHES, True)
+        if keeps_any_backend():
+            switches = dict.fromkeys(CACHE_SWITCHES, True)
             stack.enter_context(torch._functorch.config.patch(switches))
-        if hasattr(codecache, "init_backend_registration"):
+        if registers_code_generators():
             stack.enter_context(mock.patch.object(codecache, "init_backend_registration", _nothing))
         yield

@@ -12,8 +12,6 @@ from concurrent.futures import Future
 
 import torch
 from torch import fx
-from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache, FXGraphCacheMiss
-from torch._inductor.output_code import OutputCode
 
 from . import _native, service, wire
 from .artifacts import count_unsigned
@@ -24,6 +22,7 @@ from .fx_export import Exported, export, value_of
 from .program import make_program, untraced
 from .recipe import Recipe, kiln_steps, write_recipe
 from .steps import device_of, make_plan
+from .torch_inside import BypassAOTAutogradCache, FXGraphCacheMiss, OutputCode
 from .words import Unsupported
 
 # The service has no names, only the numbers of a segment's nodes. It tells of all that it refuses

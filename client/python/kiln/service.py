@@ -65,7 +65,7 @@ def program(name: str) -> str:
 
 
 def load_library() -> None:
-    """Opens libkiln.so, once a process. ImportError when torch has no exchange table."""
+    """Opens libkiln.so, once a process. ImportError when torch has no way for tensors to cross."""
     global _shelf
     with _loading:
         if _shelf is None:

@@ -8,6 +8,7 @@ import sympy
 import torch
 
 from . import wire
+from .torch_inside import hints_of
 from .words import Unsupported
 
 # kiln.wire.SymOp.
@@ -70,11 +71,7 @@ class SymbolTable:
         )
 
     def _hint(self, symbol: sympy.Symbol) -> int | None:
-        # Called `backed_var_to_val` from 2.11 on.
-        env = self._shape_env
-        name = "backed_var_to_val" if hasattr(env, "backed_var_to_val") else "var_to_val"
-        values = getattr(env, name)
-        value = values.get(symbol)
+        value = hints_of(self._shape_env).get(symbol)
         return int(value) if value is not None and value.is_Integer else None
 
     def _write(self, expr: sympy.Expr, code: list[tuple[int, int]]) -> None:

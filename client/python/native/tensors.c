@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/python/native/exchange.h"
 #include "client/python/native/lending.h"
 #include "client/python/native/library.h"
 
@@ -11,21 +12,11 @@ static PyTypeObject* tensor_type;    /* the class itself */
 static PyTypeObject* parameter_type; /* its commonest subclass seen so far */
 
 int kiln_tensors_learn(PyObject* tensor_class) {
-  PyObject* capsule =
-      PyObject_GetAttrString(tensor_class, "__dlpack_c_exchange_api__");
-  if (capsule == NULL) return -1;
-  const DlpackExchange* found =
-      PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
-  Py_DECREF(capsule); /* the table lives as long as the process */
-  if (found == NULL) return -1;
-  if (found->version.major != kDlpackMajor || found->look == NULL) {
-    PyErr_Format(PyExc_ImportError, "DLPack exchange table of version %u.%u",
-                 found->version.major, found->version.minor);
-    return -1;
-  }
+  if (exchange != NULL) return 0;
+  exchange = kiln_exchange_of(tensor_class);
+  if (exchange == NULL) return -1;
   Py_INCREF(tensor_class);
   tensor_type = (PyTypeObject*)tensor_class;
-  exchange = found;
   return 0;
 }
 

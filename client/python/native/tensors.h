@@ -1,8 +1,8 @@
 #ifndef KILN_CLIENT_PYTHON_NATIVE_TENSORS_H_
 #define KILN_CLIENT_PYTHON_NATIVE_TENSORS_H_
 
-/* Python tensors as KilnValues and back, through the framework's own exchange
- * table: no framework is linked. All functions need the GIL. */
+/* Python tensors as KilnValues and back, through an exchange table (exchange.h):
+ * no framework is linked. All functions need the GIL. */
 
 #define Py_LIMITED_API 0x030A0000
 #define PY_SSIZE_T_CLEAN

@@ -1,0 +1,47 @@
+"""What of PyTorch's insides differs from version to version, torch 2.9 to 2.15: asked for by what is
+there, never by a version's number. (How tensors cross without an exchange table, as in torch 2.9, is
+native/exchange.h.)
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+import sympy
+from torch._functorch import config as _config
+from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache, FXGraphCacheMiss
+from torch._inductor import codecache
+from torch._inductor.output_code import OutputCode
+
+__all__ = [
+    "CACHE_SWITCHES",
+    "BypassAOTAutogradCache",
+    "FXGraphCacheMiss",
+    "OutputCode",
+    "hints_of",
+    "keeps_any_backend",
+    "registers_code_generators",
+]
+
+# Without them AOTAutograd's cache keeps nothing of another backend.
+CACHE_SWITCHES = ("bundled_autograd_cache", "force_non_lazy_backward_lowering")
+
+
+@functools.cache
+def keeps_any_backend() -> bool:
+    """Whether AOTAutograd's cache takes entries that Inductor did not make. Torch 2.9 keeps those
+    alone, so there each process traces anew."""
+    return all(hasattr(_config, switch) for switch in CACHE_SWITCHES)
+
+
+def registers_code_generators() -> bool:
+    """Whether the cache's keys import all of Inductor's code generators."""
+    return hasattr(codecache, "init_backend_registration")
+
+
+def hints_of(shape_env: object) -> Mapping[sympy.Symbol, sympy.Expr]:
+    """The sizes that symbols had where they were traced."""
+    # Called `backed_var_to_val` from 2.11 on.
+    name = "backed_var_to_val" if hasattr(shape_env, "backed_var_to_val") else "var_to_val"
+    return getattr(shape_env, name)

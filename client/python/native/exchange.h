@@ -1,0 +1,22 @@
+#ifndef KILN_CLIENT_PYTHON_NATIVE_EXCHANGE_H_
+#define KILN_CLIENT_PYTHON_NATIVE_EXCHANGE_H_
+
+#define Py_LIMITED_API 0x030A0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "client/python/native/dlpack_abi.h"
+
+/* The table by which tensors of a framework cross. PyTorch 2.10 and later carry
+ * one; for 2.9 it is made of the plain C functions that libtorch has for
+ * AOTInductor, found in the loaded library. */
+
+/* The table of `tensor_class`, good as long as the process. NULL, with an
+ * ImportError, when there is neither. Needs the GIL. */
+const DlpackExchange* kiln_exchange_of(PyObject* tensor_class);
+
+/* The one made of libtorch's C functions; NULL, with an ImportError that names
+ * what is not there. Needs the GIL. For kiln_exchange_of and tests. */
+const DlpackExchange* kiln_exchange_of_functions(void);
+
+#endif /* KILN_CLIENT_PYTHON_NATIVE_EXCHANGE_H_ */
