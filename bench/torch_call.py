@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import statistics
+import sys
 import tempfile
 import time
 
@@ -122,7 +123,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--seconds", type=float, default=10, help="of each case")
     parser.add_argument("--json", action="store_true", help="a line of JSON a case")
     options = parser.parse_args()
@@ -131,6 +132,8 @@ def main():
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
         import torch
 
+        if options.device == "cuda" and not torch.cuda.is_available():
+            sys.exit("kiln bench torch_call: --device cuda: PyTorch finds no GPU here")
         if not options.json:
             print(f"torch {torch.__version__}, {options.device}; us a call, medians")
             print("| case | Kiln | Inductor | nothing | Kiln / Inductor | bar | own part | bar |")

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 python=build/torch-tests/bin/python
 if [[ ! -x $python ]]; then
-  echo "kiln bench: $python is not there; ./kiln test-torch makes it" >&2
+  echo "kiln bench torch_call: $python is not there; ./kiln test-torch makes it" >&2
   exit 2
 fi
 exec "$python" bench/torch_call.py "$@"

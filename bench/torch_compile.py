@@ -1,6 +1,9 @@
-"""torch.compile of four large models on a GPU: Kiln and Inductor in one run.
+"""torch.compile of four models: Kiln and Inductor in one run, cold and warm.
 
-    python bench/torch_compile.py [MODEL...] [--kinds cold,warm] [--steps N]
+usage: ./kiln bench torch_compile [MODEL...] [--device cpu|cuda] [--kinds cold,warm] [--steps N]
+
+Models: gpt2 bert resnet50 llama. On a GPU they are large and all are run; on the CPU (the default where there is no GPU)
+they are small, in float32, and gpt2 alone is run unless others are named.
 
 For each model and backend two new processes run one after the other on one set of cache folders, empty
 before the first: "cold" and "warm". A process makes the model, runs one eager step (so that libraries are
@@ -26,7 +29,7 @@ BACKENDS = ("inductor", "kiln")
 def _language_step(model, rows: int, length: int, vocabulary: int):
     import torch
 
-    ids = torch.randint(0, vocabulary, (rows, length), device="cuda")
+    ids = torch.randint(0, vocabulary, (rows, length), device=model.device)
 
     def step(called) -> float:
         loss = called(input_ids=ids, labels=ids).loss
@@ -37,34 +40,43 @@ def _language_step(model, rows: int, length: int, vocabulary: int):
     return step
 
 
-def gpt2():
+def _placed(model, device: str):
+    """In bfloat16 on a GPU; the CPU's is float32."""
     import torch
+
+    return model.to(device, torch.bfloat16 if device == "cuda" else torch.float32)
+
+
+def gpt2(device: str):
     import transformers
 
-    config = transformers.GPT2Config(use_cache=False)
-    model = transformers.GPT2LMHeadModel(config).cuda().to(torch.bfloat16).train()
-    return model, _language_step(model, 8, 1024, config.vocab_size)
+    small = dict(n_embd=64, n_layer=2, n_head=4, vocab_size=512, n_positions=128)
+    config = transformers.GPT2Config(use_cache=False, **({} if device == "cuda" else small))
+    model = _placed(transformers.GPT2LMHeadModel(config), device).train()
+    rows, length = (8, 1024) if device == "cuda" else (4, 64)
+    return model, _language_step(model, rows, length, config.vocab_size)
 
 
-def bert():
-    import torch
+def bert(device: str):
     import transformers
 
-    config = transformers.BertConfig()
-    model = transformers.BertForMaskedLM(config).cuda().to(torch.bfloat16).train()
-    return model, _language_step(model, 16, 512, config.vocab_size)
+    config = transformers.BertConfig(**({} if device == "cuda" else _SMALL))
+    model = _placed(transformers.BertForMaskedLM(config), device).train()
+    rows, length = (16, 512) if device == "cuda" else (4, 64)
+    return model, _language_step(model, rows, length, config.vocab_size)
 
 
-def resnet50():
+def resnet50(device: str):
     import torch
     import torchvision
 
-    model = torchvision.models.resnet50().cuda().train()
-    images = torch.randn(64, 3, 224, 224, device="cuda")
-    labels = torch.randint(0, 1000, (64,), device="cuda")
+    model = torchvision.models.resnet50().to(device).train()
+    rows, edge = (64, 224) if device == "cuda" else (2, 64)
+    images = torch.randn(rows, 3, edge, edge, device=device)
+    labels = torch.randint(0, 1000, (rows,), device=device)
 
     def step(called) -> float:
-        with torch.autocast("cuda", torch.bfloat16):
+        with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
             loss = torch.nn.functional.cross_entropy(called(images), labels)
         loss.backward()
         model.zero_grad(set_to_none=True)
@@ -73,20 +85,20 @@ def resnet50():
     return model, step
 
 
-def llama():
+def llama(device: str):
     import torch
     import transformers
 
-    config = transformers.LlamaConfig(
-        hidden_size=2048,
-        intermediate_size=5632,
-        num_hidden_layers=16,
-        num_attention_heads=16,
-        num_key_value_heads=16,
-        use_cache=False,
+    large = dict(
+        hidden_size=2048, intermediate_size=5632, num_hidden_layers=16, num_attention_heads=16
     )
-    model = transformers.LlamaForCausalLM(config).cuda().to(torch.bfloat16).eval()
-    ids = torch.randint(0, config.vocab_size, (4, 1024), device="cuda")
+    words = large if device == "cuda" else _SMALL
+    config = transformers.LlamaConfig(
+        num_key_value_heads=words["num_attention_heads"], use_cache=False, **words
+    )
+    model = _placed(transformers.LlamaForCausalLM(config), device).eval()
+    shape = (4, 1024) if device == "cuda" else (4, 64)
+    ids = torch.randint(0, config.vocab_size, shape, device=device)
 
     def step(called) -> float:
         with torch.no_grad():
@@ -95,18 +107,32 @@ def llama():
     return model, step
 
 
+# What the CPU's models have.
+_SMALL = dict(
+    hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
+    vocab_size=512, max_position_embeddings=128,
+)  # fmt: skip
 MODELS = {"gpt2": gpt2, "bert": bert, "resnet50": resnet50, "llama": llama}
 
 
-def child(name: str, backend: str, steps: int) -> None:
+def _wait(device: str) -> None:
+    """For what was put on a GPU."""
+    import torch
+
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def child(name: str, backend: str, device: str, steps: int) -> None:
     """One process: prints its figures as a line of JSON."""
     import torch
 
     torch.manual_seed(0)
-    model, step = MODELS[name]()
+    model, step = MODELS[name](device)
     eager = step(model)
-    torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()
+    _wait(device)
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
     graphs = []
     if backend == "kiln":
         import kiln
@@ -116,16 +142,17 @@ def child(name: str, backend: str, steps: int) -> None:
     begun = time.perf_counter()
     called = torch.compile(model, backend=backend)
     first = step(called)
-    torch.cuda.synchronize()
+    _wait(device)
     figures = {"first_step_s": time.perf_counter() - begun, "eager": eager, "first": first}
     times = []
     for _ in range(steps):
         begun = time.perf_counter()
         step(called)
-        torch.cuda.synchronize()
+        _wait(device)
         times.append(time.perf_counter() - begun)
     figures["step_ms"] = 1e3 * statistics.median(times)
-    figures["peak_mib"] = torch.cuda.max_memory_allocated() / 2**20
+    if device == "cuda":
+        figures["peak_mib"] = torch.cuda.max_memory_allocated() / 2**20
     if backend == "kiln":
         figures.update(kiln_figures(graphs, kiln))
     print("FIGURES " + json.dumps(figures), flush=True)
@@ -148,7 +175,9 @@ def kiln_figures(graphs: list, kiln) -> dict[str, object]:
     }
 
 
-def measure(name: str, backend: str, kinds: list[str], steps: int) -> dict[str, dict]:
+def measure(
+    name: str, backend: str, device: str, kinds: list[str], steps: int
+) -> dict[str, dict]:
     found: dict[str, dict] = {}
     with tempfile.TemporaryDirectory() as folder:
         environment = dict(
@@ -160,6 +189,7 @@ def measure(name: str, backend: str, kinds: list[str], steps: int) -> dict[str, 
         )
         for kind in kinds:
             command = [sys.executable, __file__, "--child", name, backend, "--steps", str(steps)]
+            command += ["--device", device]
             run = subprocess.run(command, env=environment, capture_output=True, text=True)
             lines = [x for x in run.stdout.splitlines() if x.startswith("FIGURES ")]
             if not lines:
@@ -172,33 +202,64 @@ def measure(name: str, backend: str, kinds: list[str], steps: int) -> dict[str, 
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("models", nargs="*", default=list(MODELS), metavar="MODEL")
+def compare(name: str, found: dict[str, dict], kind: str) -> None:
+    """Prints one kind of start of a model, under both backends."""
+    theirs, ours = (found[backend][kind] for backend in BACKENDS)
+    figures = [figure for figure in ("first_step_s", "step_ms", "peak_mib") if figure in ours]
+    for figure in figures:
+        ratio = ours[figure] / theirs[figure]
+        print(
+            f"{name:9} {kind:5} {figure:13} kiln {ours[figure]:9.2f}  "
+            f"inductor {theirs[figure]:9.2f}  ratio {ratio:.2f}",
+            flush=True,
+        )
+    rest = {k: ours[k] for k in ours if k not in figures}
+    print(f"{name:9} {kind:5} {json.dumps(rest)}", flush=True)
+
+
+def device_of(asked: str | None) -> str:
+    """The device to run on; words, and an end, when it is not there."""
+    import torch
+
+    if asked == "cuda" and not torch.cuda.is_available():
+        sys.exit("kiln bench torch_compile: --device cuda: PyTorch finds no GPU here")
+    if asked is None and not torch.cuda.is_available():
+        print(
+            "no GPU here: a small model on the CPU; the large ones on an H200 are in "
+            "bench/records/h200_torch.md",
+            flush=True,
+        )
+        return "cpu"
+    return asked or "cuda"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="; ".join(MODELS))
+    parser.add_argument("--device", choices=("cpu", "cuda"))
     parser.add_argument("--kinds", default="cold,warm")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--child", nargs=2, metavar=("MODEL", "BACKEND"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        child(*options.child, options.steps)
-        return
-    kinds = options.kinds.split(",")
-    for name in options.models:
-        found = {b: measure(name, b, kinds, options.steps) for b in BACKENDS}
+        child(*options.child, options.device, options.steps)
+        return 0
+    unknown = [name for name in options.models if name not in MODELS]
+    if unknown:
+        parser.error(f"{unknown[0]} is no model here: due {', '.join(MODELS)}")
+    device, kinds = device_of(options.device), options.kinds.split(",")
+    failed = 0
+    for name in options.models or (list(MODELS) if device == "cuda" else ["gpt2"]):
+        found = {b: measure(name, b, device, kinds, options.steps) for b in BACKENDS}
         for kind in kinds:
-            if any(kind not in found[b] for b in BACKENDS):
-                continue
-            theirs, ours = (found[b][kind] for b in BACKENDS)
-            for figure in ("first_step_s", "step_ms", "peak_mib"):
-                ratio = ours[figure] / theirs[figure]
-                print(
-                    f"{name:9} {kind:5} {figure:13} kiln {ours[figure]:9.2f}  "
-                    f"inductor {theirs[figure]:9.2f}  ratio {ratio:.2f}",
-                    flush=True,
-                )
-            rest = {k: ours[k] for k in ours if k not in ("first_step_s", "step_ms", "peak_mib")}
-            print(f"{name:9} {kind:5} {json.dumps(rest)}", flush=True)
+            if all(kind in found[b] for b in BACKENDS):
+                compare(name, found, kind)
+            else:
+                failed = 1
+    return failed
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

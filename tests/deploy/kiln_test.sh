@@ -46,6 +46,8 @@ refused demo more
 refused corpus
 refused gpu-bundle --nosuch
 refused gpu-bundle one two
+refused test-torch --torch
+refused test-torch --torch newest
 refused bench nosuch
 refused bench ../demo
 
