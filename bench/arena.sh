@@ -5,5 +5,5 @@ cd "$(dirname "$0")/.."
 source bench/run_corpus.bash
 
 [[ $# -gt 0 ]] || set -- tests/corpus/models
-run_corpus "$@" --device cuda-compile >/dev/null || true
+run_corpus "$@" --device cuda-compile --progress >/dev/null || true
 python3 bench/figures.py arena "$report"

@@ -2,14 +2,15 @@
 # Compile and step time on the CPU, cold, against Inductor's C++ in the same run (KILN_TORCH_PYTHON).
 #
 # usage: ./kiln bench inductor [MODEL...]     (default: the eleven models that the tests promise; minutes)
-# Environment: KILN_TORCH_PYTHON, the python of a virtual environment with torch 2.11.
+# Environment: KILN_TORCH_PYTHON, the python of a virtual environment with torch 2.11; not set: build/torch, which
+# ./kiln test-torch makes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 torch_python=${KILN_TORCH_PYTHON:-}
+[[ -n $torch_python || ! -x build/torch/bin/python ]] || torch_python=build/torch/bin/python
 if [[ -z $torch_python ]]; then
-  echo "KILN_TORCH_PYTHON is not set; make it with:" >&2
-  echo "  python3 -m venv build/torch && build/torch/bin/pip install torch==2.11.0 safetensors numpy" >&2
+  echo "kiln bench inductor: neither KILN_TORCH_PYTHON nor build/torch is there; ./kiln test-torch makes it" >&2
   exit 2
 fi
 [[ $# -gt 0 ]] || set -- mlp_layernorm_train mlp_batchnorm_train mlp_dynamic_train linear_cross_entropy_train bert_train \

@@ -5,12 +5,14 @@ usage: busy_worker.py SOCKET COMPILECTL
 Prints nothing when none was seen at work within five seconds.
 """
 import json
+import signal
 import subprocess
 import sys
 import time
 
 
 def main() -> int:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends without a word when the demo is stopped
     socket, compilectl = sys.argv[1:3]
     give_up = time.monotonic() + 5
     while time.monotonic() < give_up:

@@ -3,12 +3,14 @@
 usage: demo_table.py REPORT.json
 """
 import json
+import signal
 import sys
 
 FROM = {"compile": "compiled", "joined": "joined", "cache": "cache", "local_worker": "own worker"}
 
 
 def main() -> int:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends without a word when the demo is stopped
     cases = json.load(open(sys.argv[1]))
     ran = any(case["run_ms"] > 0 for case in cases)
     rows = [["CASE", "RESULT", "FROM", "IN", "KERNELS", "CALLS"]]

@@ -10,7 +10,7 @@ out=${1:-build/gpu-bundle}
 
 # Tests that use a GPU where there is one.
 mapfile -t tests < <(bazel query --noshow_progress 'attr(tags, "\bgpu\b", kind(cc_test, //tests/...))' 2>/dev/null)
-[[ ${#tests[@]} -gt 0 ]] || { echo "gpu bundle: no test is tagged \"gpu\"" >&2; exit 1; }
+[[ ${#tests[@]} -gt 0 ]] || { echo "kiln gpu-bundle: no test is tagged \"gpu\"" >&2; exit 1; }
 
 bazel build //client/corpus_runner:kiln-corpus "${tests[@]}"
 rm -rf "$out"
@@ -31,10 +31,10 @@ git rev-parse HEAD >"$out/revision"
 
 bundle=$(du -s --apparent-size -k "$out" | cut -f1)
 tree=$(git ls-files -z | xargs -0 du -c --apparent-size -k | awk '$2 == "total" {k += $1} END {print k}')
-printf 'gpu bundle: %s, %d MiB, and %d MiB of repository; on the GPU machine: %s/run.sh\n' \
+printf 'kiln gpu-bundle: %s, %d MiB, and %d MiB of repository; on the GPU machine: %s/run.sh\n' \
   "$out" $((bundle / 1024)) $((tree / 1024)) "$out"
 # What travels to a GPU machine must be carried easily.
 if [[ $((bundle + tree)) -ge $((60 * 1024)) ]]; then
-  echo "gpu bundle: together they are over 60 MiB" >&2
+  echo "kiln gpu-bundle: together they are over 60 MiB" >&2
   exit 1
 fi

@@ -23,12 +23,12 @@ done
 if [[ ${#missing[@]} -gt 0 ]]; then
   install=(apt-get install --yes --no-install-recommends "${missing[@]}")
   if [[ $(id -u) -eq 0 ]]; then
-    echo "installing ${#missing[@]} Debian packages"
+    echo "install_deps: installing ${#missing[@]} Debian packages"
     export DEBIAN_FRONTEND=noninteractive
     apt-get update --quiet
     "${install[@]}"
   else
-    echo "Kiln needs Debian packages that are not installed. Type:" >&2
+    echo "install_deps: Kiln needs Debian packages that are not installed. Type:" >&2
     echo >&2
     echo "  sudo apt-get update && sudo ${install[*]}" >&2
     exit 1
@@ -43,7 +43,7 @@ has_nvrtc() {
 }
 
 if ! has_nvrtc; then
-  echo "fetching NVRTC from PyPI into build/nvrtc (225 MB)"
+  echo "install_deps: fetching NVRTC from PyPI into build/nvrtc (225 MB)"
   mkdir -p build
   staging=$(mktemp -d build/nvrtc.XXXXXX)
   trap 'rm -rf "$staging"' EXIT
@@ -54,6 +54,6 @@ if ! has_nvrtc; then
     mv "$staging/nvrtc" build/nvrtc
   else
     # The CPU needs none of it, and a CUDA compile says that it is missing.
-    echo "NVRTC could not be fetched: CUDA compiles will answer NO_TOOLCHAIN" >&2
+    echo "install_deps: NVRTC could not be fetched: CUDA compiles will answer NO_TOOLCHAIN" >&2
   fi
 fi

@@ -5,6 +5,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/time.h"
 #include "client/compilectl/admin_call.h"
 #include "client/compilectl/commands.h"
 #include "client/compilectl/target_of.h"
@@ -132,8 +133,15 @@ absl::StatusOr<std::string> TuneCommand(const AdminClient& daemon,
   request.set_rows(options.rows);
   request.set_columns(options.columns);
   request.set_dtype(options.dtype);
-  ASSIGN_OR_RETURN(const wire::TuneReply reply,
-                   AdminCall<wire::TuneReply>(daemon, &Admin::Tune, request));
+  const absl::StatusOr<wire::TuneReply> answer =
+      AdminCall<wire::TuneReply>(daemon, &Admin::Tune, request);
+  if (absl::IsDeadlineExceeded(answer.status())) {
+    return absl::DeadlineExceededError(absl::StrCat(
+        "tune: not measured within ", absl::FormatDuration(daemon.timeout()),
+        "; the daemon goes on and keeps the winner; --timeout waits longer"));
+  }
+  if (!answer.ok()) return answer.status();
+  const wire::TuneReply& reply = *answer;
   const int count = std::min(reply.choices_size(), reply.seconds_size());
   if (format == OutputFormat::kJson) {
     Json variants = Json::array();

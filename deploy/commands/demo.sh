@@ -32,9 +32,12 @@ finish() {
   rm -rf "$folder"
 }
 trap finish EXIT
+trap 'printf "\nkiln demo: stopped; ./kiln demo goes on with what build/demo holds\n" >&2; exit 130' INT TERM
 ctl() { bazel-bin/client/compilectl/compilectl --socket "$socket" "$@"; }
+# told PYTHON: runs it on what compilectl said, as "said"; Ctrl-C ends it without a word.
+told() { python3 -c "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); import json, sys; said = json.load(sys.stdin); $1"; }
 # The value of one of the daemon's counters.
-count() { ctl stats -o json | python3 -c "import json,sys; print(json.load(sys.stdin)['counters'].get('$1', 0))"; }
+count() { ctl stats -o json | told "print(said['counters'].get('$1', 0))"; }
 
 say "3. kilnd: Unix socket, RocksDB in build/demo, a worker a core"
 bazel-bin/server/kilnd --socket "$socket" --data-folder "$data" >"$folder/kilnd.log" 2>&1 &
@@ -94,8 +97,7 @@ echo "clients served: $served, compiles: $compiles"
 
 say "8. A worker is killed in the middle of a job"
 # Compiles of known kernels are over in a blink: the workers are stopped, so that the job is surely under way.
-mapfile -t workers < <(ctl workers -o json |
-  python3 -c 'import json,sys; [print(w["pid"]) for w in json.load(sys.stdin)["workers"]]')
+mapfile -t workers < <(ctl workers -o json | told 'print(*(w["pid"] for w in said["workers"]), sep="\n")')
 kill -STOP "${workers[@]}"
 "$corpus" "$models/gpt2_train.jsonl" --cache-tag "$tag-kill" --daemon "$socket" --progress >"$folder/kill.txt" &
 client=$!

@@ -1,6 +1,9 @@
 // The program as people and scripts use it: exit codes, what goes to standard
 // output and what to standard error, against a whole daemon.
 
+#include <signal.h>
+#include <sys/types.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -193,6 +196,23 @@ TEST_F(Compilectl, TuneSaysWhichVariantWon) {
       {"tune", "--rows", "64", "--columns", "256", "--arch", "x86-64-v3"});
   EXPECT_NE(document["choice"], "");
   EXPECT_FALSE(document["variants"].empty());
+}
+
+TEST_F(Compilectl, TuneThatOutlastsItsTimeoutSaysSo) {
+  const Json said = AskJson({"workers"});
+  std::vector<pid_t> stopped;
+  for (const Json& worker : said["workers"]) {
+    stopped.push_back(worker["pid"].get<pid_t>());
+  }
+  for (const pid_t pid : stopped) ASSERT_EQ(kill(pid, SIGSTOP), 0);
+  const ProgramRun run = Ask({"tune", "--rows", "64", "--columns", "512",
+                              "--arch", "x86-64-v3", "--timeout", "1"});
+  for (const pid_t pid : stopped) kill(pid, SIGCONT);
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.err.find("compilectl: DEADLINE_EXCEEDED: tune: not measured "
+                         "within 1s; the daemon goes on"),
+            0)
+      << run.err;
 }
 
 // The finding of doctor about the data folder.
