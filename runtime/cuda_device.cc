@@ -252,9 +252,9 @@ absl::Status CudaDevice::Launch(const KernelLaunch& launch, Stream stream) {
                               kCudaMaxDynamicSharedBytes,
                               static_cast<int>(launch.shared_bytes));
   }
-  // The driver takes the address of each argument. No kernel of a plan has
-  // near as many as fit without an allocation.
-  absl::InlinedVector<void*, 64> arguments;
+  // The driver takes the address of each argument. All of the 4096 bytes that a
+  // kernel may take (kernel_plan.h) fit without an allocation.
+  absl::InlinedVector<void*, 512> arguments;
   for (const int32_t at : launch.order) {
     const void* const argument =
         at >= 0 ? static_cast<const void*>(&launch.buffers[at])
