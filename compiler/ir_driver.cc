@@ -120,9 +120,9 @@ absl::StatusOr<Ir> Combine(Ir ir, const PassEnv&) {
   return ir;
 }
 
-absl::StatusOr<Ir> PlaceBuffers(Ir ir, const PassEnv&) {
+absl::StatusOr<Ir> PlaceBuffers(Ir ir, const PassEnv& env) {
   ASSIGN_OR_RETURN(KernelPlan * plan, PlanOf(ir));
-  PlanBuffers(*plan);
+  PlanBuffers(*plan, MostInArena(env.target));
   RETURN_IF_ERROR(VerifyKernelPlan(*plan));
   return ir;
 }

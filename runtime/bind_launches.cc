@@ -32,6 +32,7 @@ class Binder {
       RETURN_IF_ERROR(
           Annotate(status, absl::StrCat("step ", bound_.steps.size())));
     }
+    bound_.memory = EventsOf(plan_, KnownFrom());
     // Outputs are read when all steps are done.
     return std::move(bound_);
   }
@@ -69,14 +70,30 @@ class Binder {
     for (size_t i = 0; i < plan_.buffers.size(); ++i) {
       const PlanBuffer& buffer = plan_.buffers[i];
       int32_t wave = 0;
-      if (buffer.kind == PlanBuffer::Kind::kOutput) {
+      const bool allocated = buffer.kind == PlanBuffer::Kind::kOutput ||
+                             buffer.kind == PlanBuffer::Kind::kOwn;
+      if (allocated) {
         wave = expression_wave_[buffer.bytes];
       } else if (buffer.kind == PlanBuffer::Kind::kArena) {
         wave = expression_wave_[buffer.offset];
       }
       buffer_wave_.push_back(wave);
+      if (allocated) continue;
       bound_.waves[wave].buffers.push_back(static_cast<int32_t>(i));
     }
+  }
+
+  // For each buffer the first step before which its wave has come.
+  std::vector<int32_t> KnownFrom() const {
+    std::vector<int32_t> wave_from = {0};
+    for (size_t s = 0; s < plan_.steps.size(); ++s) {
+      if (std::holds_alternative<PlanBindSymbol>(plan_.steps[s])) {
+        wave_from.push_back(static_cast<int32_t>(s) + 1);
+      }
+    }
+    std::vector<int32_t> known;
+    for (const int32_t wave : buffer_wave_) known.push_back(wave_from[wave]);
+    return known;
   }
 
   absl::Status Bind(const PlanLaunch& launch) {

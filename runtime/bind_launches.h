@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "runtime/extern_site.h"
 #include "runtime/loaded_artifact.h"
+#include "runtime/memory_events.h"
 #include "runtime/plan.h"
 
 // Makes a plan ready to run: kernels by handle, library calls prepared,
@@ -63,7 +64,8 @@ using BoundStep = std::variant<BoundLaunch, BoundExtern, BoundCopy, BoundFill,
 // known, wave i after the plan's i-th bind step.
 struct Wave {
   std::vector<ExprId> expressions;
-  std::vector<int32_t> buffers;  // whose place or size is known from here on
+  // Inputs, constants and the arena's, whose place is known from here on.
+  std::vector<int32_t> buffers;
 };
 
 struct BoundPlan {
@@ -72,6 +74,7 @@ struct BoundPlan {
   std::vector<int64_t> values;
   std::vector<Wave> waves;  // at least wave 0
   std::vector<BoundStep> steps;
+  MemoryEvents memory;
   size_t most_pointers = 0;  // of any launch
   size_t most_scalars = 0;
 };

@@ -34,7 +34,7 @@ struct CallFrame {
   std::vector<int64_t> symbols;
   std::vector<int64_t> values;                // of the plan's expressions
   std::vector<char*> bases;                   // of its buffers
-  std::vector<std::shared_ptr<void>> owners;  // of its output buffers
+  std::vector<std::shared_ptr<void>> owners;  // of outputs and own memory
   std::vector<void*> pointers;                // room for any launch
   std::vector<int64_t> scalars;               // likewise
   char* arena = nullptr;

@@ -17,6 +17,17 @@ namespace kiln {
 struct BoundPlan;
 class FramePool;
 
+// Learns what a run has no more use for. Called on the thread that runs.
+class InputObserver {
+ public:
+  virtual ~InputObserver() = default;
+
+  // No result views tensor input number `input`, and all work that reads it is
+  // on the run's stream: who owns it alone may free it, so that what the run
+  // allocates later takes its memory.
+  virtual void Done(int32_t input) = 0;
+};
+
 struct RunOptions {
   // For the graph's random operators: equal seeds give equal results.
   uint64_t seed = 0;
@@ -25,6 +36,8 @@ struct RunOptions {
   // Where outputs live, and the arena while the call's work runs; null: the
   // device's own. Must outlive the outputs.
   Allocator* allocator = nullptr;
+  // Null: nobody wants to know.
+  InputObserver* inputs = nullptr;
   // When not null every step is timed, which waits for the device after each.
   Trace* trace = nullptr;
 };
@@ -35,7 +48,9 @@ struct RunOptions {
 // it back, ordered on its stream; a bounded number of arenas is kept, unless
 // the caller lends the memory.
 //
-// Run allocates the outputs and nothing else, once an arena is there.
+// Run allocates outputs when they are first written, and temporaries that the
+// plan keeps out of the arena while they live; nothing else, once an arena is
+// there.
 class Executor {
  public:
   // UNSUPPORTED_OP   an extern call, dtype or attribute that no library here

@@ -62,6 +62,7 @@ struct PlanBuffer {
     kInput,     // starts at the first element of input `index`
     kOutput,    // allocated for the caller
     kArena,     // at `offset` bytes in the arena
+    kOwn,       // allocated for the steps that touch it
     kConstant,  // number `index` of Plan::constants
   };
   Kind kind = Kind::kArena;

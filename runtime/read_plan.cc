@@ -171,6 +171,9 @@ class PlanReader {
         case wire::PlanBuffer::KIND_ARENA:
           buffer.kind = PlanBuffer::Kind::kArena;
           break;
+        case wire::PlanBuffer::KIND_OWN:
+          buffer.kind = PlanBuffer::Kind::kOwn;
+          break;
         case wire::PlanBuffer::KIND_CONSTANT:
           buffer.kind = PlanBuffer::Kind::kConstant;
           break;

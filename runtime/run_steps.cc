@@ -183,8 +183,10 @@ absl::Status RunTraced(const BoundStep& step, StepRunner& runner,
   return absl::OkStatus();
 }
 
-absl::Status AllocateOutput(int32_t number, int64_t bytes,
-                            const RunOptions& options, CallFrame& frame) {
+// Of an output, or of a temporary with memory of its own.
+absl::Status Take(const BoundPlan& plan, int32_t number,
+                  const RunOptions& options, CallFrame& frame) {
+  const int64_t bytes = frame.values[plan.plan->buffers[number].bytes];
   frame.bases[number] = nullptr;
   if (bytes <= 0) return absl::OkStatus();
   Allocator* const allocator = options.allocator != nullptr
@@ -197,6 +199,47 @@ absl::Status AllocateOutput(int32_t number, int64_t bytes,
   frame.bases[number] = static_cast<char*>(memory);
   return absl::OkStatus();
 }
+
+// Goes through the plan's memory events as the steps go by.
+class MemoryWalk {
+ public:
+  MemoryWalk(const BoundPlan& plan, const RunOptions& options, CallFrame& frame)
+      : plan_(plan),
+        options_(options),
+        frame_(frame),
+        take_(plan.memory.takes.begin()),
+        give_(plan.memory.gives.begin()),
+        done_(plan.memory.inputs_done.begin()) {}
+
+  absl::Status Before(int32_t step) {
+    for (; take_ != plan_.memory.takes.end() && take_->step == step; ++take_) {
+      RETURN_IF_ERROR(Take(plan_, take_->subject, options_, frame_));
+    }
+    return absl::OkStatus();
+  }
+
+  void After(int32_t step) {
+    for (; give_ != plan_.memory.gives.end() && give_->step == step; ++give_) {
+      frame_.owners[give_->subject].reset();
+    }
+    InputsDone(step);
+  }
+
+  void InputsDone(int32_t step) {
+    if (options_.inputs == nullptr) return;
+    for (; done_ != plan_.memory.inputs_done.end() && done_->step == step;
+         ++done_) {
+      options_.inputs->Done(done_->subject);
+    }
+  }
+
+ private:
+  using Event = std::vector<MemoryEvent>::const_iterator;
+  const BoundPlan& plan_;
+  const RunOptions& options_;
+  CallFrame& frame_;
+  Event take_, give_, done_;
+};
 
 }  // namespace
 
@@ -230,9 +273,8 @@ absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
         frame.bases[number] = frame.arena + frame.values[buffer.offset];
         break;
       case PlanBuffer::Kind::kOutput:
-        RETURN_IF_ERROR(
-            AllocateOutput(number, frame.values[buffer.bytes], options, frame));
-        break;
+      case PlanBuffer::Kind::kOwn:
+        break;  // when a step needs it
     }
   }
   return absl::OkStatus();
@@ -243,14 +285,19 @@ absl::Status RunSteps(const BoundPlan& plan,
                       const RunOptions& options, CallFrame& frame,
                       const LoadedArtifact& artifact) {
   StepRunner runner(plan, inputs, options, frame, artifact);
+  MemoryWalk memory(plan, options, frame);
+  memory.InputsDone(-1);
+  int32_t number = 0;
   for (const BoundStep& step : plan.steps) {
+    RETURN_IF_ERROR(memory.Before(number));
     const absl::Status status =
         options.trace == nullptr
             ? std::visit(runner, step)
             : RunTraced(step, runner, artifact.device(), options);
     if (!status.ok()) return Annotate(status, NameOf(step).name);
+    memory.After(number++);
   }
-  return absl::OkStatus();
+  return memory.Before(number);
 }
 
 }  // namespace kiln

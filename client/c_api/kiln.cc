@@ -1,5 +1,8 @@
 #include "client/c_api/kiln.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -11,6 +14,7 @@
 #include "client/session.h"
 #include "proto/base/status.h"
 #include "proto/key/graph_limits.h"
+#include "runtime/executor.h"
 
 struct KilnResults {
   std::vector<kiln::OutputValue> values;
@@ -113,6 +117,18 @@ class LentAllocator : public Allocator {
   const KilnAllocator lent_;
 };
 
+// A caller that wants to know when inputs are his again.
+class CallerObserver : public InputObserver {
+ public:
+  explicit CallerObserver(const KilnRunOptions& options) : options_(options) {}
+  void Done(int32_t input) override {
+    options_.on_input_done(options_.input_context, input);
+  }
+
+ private:
+  const KilnRunOptions& options_;
+};
+
 // A tensor whose memory keeps `allocator` alive too, which takes it back.
 void KeepAlive(const std::shared_ptr<LentAllocator>& allocator,
                OutputValue& value) {
@@ -162,29 +178,36 @@ void kiln_callable_free(KilnCallable* callable) { delete callable; }
 KilnStatus* kiln_run(KilnCallable* callable, const KilnValue* inputs,
                      int32_t count, uint64_t seed, void* stream,
                      KilnResults** results) {
-  const KilnRunOptions options = {sizeof(KilnRunOptions), seed, stream,
-                                  nullptr};
+  KilnRunOptions options = {};
+  options.struct_size = sizeof(options);
+  options.seed = seed;
+  options.stream = stream;
   return kiln_run_with(callable, inputs, count, &options, results);
 }
 
 KilnStatus* kiln_run_with(KilnCallable* callable, const KilnValue* inputs,
                           int32_t count, const KilnRunOptions* given,
                           KilnResults** results) {
-  absl::Status sound = kiln::CheckStruct("run options", given);
+  absl::Status sound = kiln::CheckStruct(
+      "run options", given, offsetof(KilnRunOptions, on_input_done));
   if (sound.ok()) sound = kiln::CheckGiven("callable", callable);
   if (sound.ok())
     sound = kiln::CheckGiven("results: where to put them", results);
   if (!sound.ok()) return kiln::StatusOf(sound);
   const auto values = kiln::InputsOf(*callable, inputs, count);
   if (!values.ok()) return kiln::StatusOf(values.status());
+  KilnRunOptions known = {};
+  std::memcpy(&known, given, std::min(sizeof(known), given->struct_size));
   kiln::RunOptions options;
-  options.seed = given->seed;
-  options.stream = given->stream;
+  options.seed = known.seed;
+  options.stream = known.stream;
   std::shared_ptr<kiln::LentAllocator> lent;
-  if (given->allocator != nullptr) {
-    lent = std::make_shared<kiln::LentAllocator>(*given->allocator);
+  if (known.allocator != nullptr) {
+    lent = std::make_shared<kiln::LentAllocator>(*known.allocator);
     options.allocator = lent.get();
   }
+  kiln::CallerObserver observer(known);
+  if (known.on_input_done != nullptr) options.inputs = &observer;
   auto outputs = callable->callable->Run(*values, options);
   if (!outputs.ok()) return kiln::StatusOf(outputs.status());
   if (lent != nullptr) {

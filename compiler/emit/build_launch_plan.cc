@@ -119,6 +119,11 @@ class PlanBuilder {
   uint32_t Number(BufferId id) {
     if (buffer_numbers_[id] != kUnnumbered) return buffer_numbers_[id];
     const Buffer& buffer = plan_.buffers[id];
+    const int own = plan_.placements[id].own;
+    if (own >= 0) {
+      const auto [at, added] = own_numbers_.emplace(own, out_.buffers_size());
+      if (!added) return buffer_numbers_[id] = at->second;
+    }
     wire::PlanBuffer& out = *out_.add_buffers();
     out.set_name(buffer.name);
     out.set_index(buffer.index);
@@ -135,8 +140,12 @@ class PlanBuilder {
         out.set_kind(wire::PlanBuffer::KIND_OUTPUT);
         break;
       case BufferKind::kTemporary:
-        out.set_kind(wire::PlanBuffer::KIND_ARENA);
-        *out.mutable_offset() = kiln::ToWire(plan_.placements[id].offset_bytes);
+        out.set_kind(own >= 0 ? wire::PlanBuffer::KIND_OWN
+                              : wire::PlanBuffer::KIND_ARENA);
+        if (own < 0) {
+          *out.mutable_offset() =
+              kiln::ToWire(plan_.placements[id].offset_bytes);
+        }
         *out.mutable_bytes() = kiln::ToWire(plan_.placements[id].bytes);
         break;
     }
@@ -264,6 +273,8 @@ class PlanBuilder {
   absl::flat_hash_map<std::string, uint32_t> unit_of_;
   absl::flat_hash_map<std::string, uint32_t> kernel_numbers_;
   std::vector<uint32_t> buffer_numbers_;
+  // Buffers that share memory of their own are one on the wire.
+  absl::flat_hash_map<int, uint32_t> own_numbers_;
   wire::LaunchPlan out_;
 };
 

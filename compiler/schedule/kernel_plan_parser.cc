@@ -73,6 +73,10 @@ void PlanParser::BufferPlace(LineReader& in) {
     placement.offset_bytes = in.Expr();
     in.Expect("bytes");
     placement.bytes = in.Expr();
+  } else if (in.Take("own ")) {
+    placement.own = static_cast<int>(in.Int());
+    in.Expect("bytes");
+    placement.bytes = in.Expr();
   } else {
     placement.bytes = Product(buffer.sizes) * SizeInBytes(buffer.dtype);
   }

@@ -70,6 +70,9 @@ std::string ToText(const KernelPlan& plan) {
     if (placement.in_arena) {
       absl::StrAppend(&out, " at ", placement.offset_bytes.ToString(),
                       " bytes ", placement.bytes.ToString());
+    } else if (placement.own >= 0) {
+      absl::StrAppend(&out, " own ", placement.own, " bytes ",
+                      placement.bytes.ToString());
     }
     absl::StrAppend(&out, "\n");
   }

@@ -78,7 +78,10 @@ absl::Status VerifyMemory(const KernelPlan& plan) {
     life.buffer = b;
     life.begin = plan.shapes.Hint(at.offset_bytes);
     life.end = life.begin + plan.shapes.Hint(at.bytes);
-    if (!at.in_arena || life.begin < 0 || life.end > arena) {
+    if (at.own >= 0 && !at.in_arena) {
+      life.begin = 0;
+      life.end = life.end > 0 ? life.end : 1;
+    } else if (!at.in_arena || life.begin < 0 || life.end > arena) {
       return Broken("K2", plan.buffers[b].name, "no place in the arena");
     }
     placed.push_back(life);
@@ -86,7 +89,8 @@ absl::Status VerifyMemory(const KernelPlan& plan) {
   for (size_t i = 0; i < placed.size(); ++i) {
     for (size_t k = i + 1; k < placed.size(); ++k) {
       const Life &a = placed[i], &b = placed[k];
-      if (a.first > b.last || b.first > a.last || a.begin >= b.end ||
+      if (plan.placements[a.buffer].own != plan.placements[b.buffer].own ||
+          a.first > b.last || b.first > a.last || a.begin >= b.end ||
           b.begin >= a.end || TakenInPlace(plan, a, b)) {
         continue;
       }

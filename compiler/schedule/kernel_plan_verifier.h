@@ -11,9 +11,11 @@ namespace kiln {
 //
 //   K1  Buffers are flat: one dimension, stride 1.
 //   K2  There is a placement for each buffer, and a temporary that a step
-//       touches has a place in the arena, within its bytes (at the hints).
-//   K3  Temporaries that live at once do not overlap in the arena, but for one
-//       that takes the memory of an operand of its kernel in place.
+//       touches has a place in the arena, within its bytes (at the hints),
+//       or memory of its own.
+//   K3  Temporaries that live at once do not overlap, in the arena or by
+//       sharing memory of their own, but for one that takes the memory of an
+//       operand of its kernel in place.
 //   K4  Labels are unique.
 //   K5  A tiling has positive numbers, a power of two as vector width, and a
 //       tile axis, if any, that is an axis but not the last.

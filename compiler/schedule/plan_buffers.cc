@@ -1,6 +1,7 @@
 #include "compiler/schedule/plan_buffers.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -122,7 +123,8 @@ int64_t LowestOffset(const Block& block, const std::vector<Placed>& placed) {
 
 void Place(KernelPlan& plan, const Block& block, const SymExpr& offset) {
   for (const BufferId b : block.buffers) {
-    plan.placements[b] = {true, offset, block.bytes};
+    plan.placements[b] = {
+        .in_arena = true, .offset_bytes = offset, .bytes = block.bytes};
   }
 }
 
@@ -233,15 +235,37 @@ int64_t PeakLiveBytes(const std::vector<Block>& blocks, size_t steps) {
   return peak;
 }
 
+// Gives large blocks memory of their own; the others are left in `blocks`.
+void GiveOwnMemory(KernelPlan& plan, int64_t most_in_arena,
+                   std::vector<Block>& blocks) {
+  int next = 0;
+  const auto large = [&](const Block& block) {
+    if (block.hint_bytes <= most_in_arena) return false;
+    for (const BufferId b : block.buffers) {
+      plan.placements[b] = {.own = next, .bytes = block.bytes};
+    }
+    ++next;
+    return true;
+  };
+  blocks.erase(std::remove_if(blocks.begin(), blocks.end(), large),
+               blocks.end());
+}
+
 }  // namespace
 
-void PlanBuffers(KernelPlan& plan) {
+int64_t MostInArena(const Target& target) {
+  return target.kind == TargetKind::kCuda ? int64_t{1} << 20
+                                          : std::numeric_limits<int64_t>::max();
+}
+
+void PlanBuffers(KernelPlan& plan, int64_t most_in_arena) {
   plan.placements.assign(plan.buffers.size(), {});
   for (size_t b = 0; b < plan.buffers.size(); ++b) {
     plan.placements[b].bytes =
         Product(plan.buffers[b].sizes) * SizeInBytes(plan.buffers[b].dtype);
   }
-  const std::vector<Block> blocks = BlocksOf(plan, LifetimesOf(plan));
+  std::vector<Block> blocks = BlocksOf(plan, LifetimesOf(plan));
+  GiveOwnMemory(plan, most_in_arena, blocks);
   plan.peak_live_bytes = PeakLiveBytes(blocks, plan.steps.size());
   std::vector<const Block*> order;
   bool constant = true;

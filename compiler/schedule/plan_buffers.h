@@ -1,6 +1,9 @@
 #ifndef KILN_COMPILER_SCHEDULE_PLAN_BUFFERS_H_
 #define KILN_COMPILER_SCHEDULE_PLAN_BUFFERS_H_
 
+#include <cstdint>
+
+#include "compiler/config/target.h"
 #include "compiler/schedule/kernel_plan.h"
 
 namespace kiln {
@@ -13,6 +16,10 @@ inline constexpr int64_t kArenaAlignment = 64;
 // and sets arena_bytes and peak_live_bytes. Steps are in order; a temporary
 // lives from the step that writes it first to the one that touches it last.
 //
+// Temporaries of more than `most_in_arena` bytes (at the hints) are allocated
+// one by one instead: the arena is held for a whole call, while the memory of
+// these goes to results and later temporaries as soon as they are dead.
+//
 // A result takes the memory of an input of the same kernel when that dies
 // there, is read at the very places that are written, and is as long.
 //
@@ -22,7 +29,13 @@ inline constexpr int64_t kArenaAlignment = 64;
 // of what lies below: right for all values, tight at the hints.
 //
 // Pure. Quadratic in temporaries at worst.
-void PlanBuffers(KernelPlan& plan);
+void PlanBuffers(KernelPlan& plan, int64_t most_in_arena);
+
+// The bytes for a target. On a GPU memory is scarce and an allocation from a
+// framework's pool costs a microsecond: 1 MiB, up to which PyTorch's allocator
+// packs blocks itself. On a CPU a new block costs a page fault for every 4 KiB,
+// more than it saves: all are in the arena.
+int64_t MostInArena(const Target& target);
 
 }  // namespace kiln
 

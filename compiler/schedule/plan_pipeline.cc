@@ -95,7 +95,7 @@ absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program,
   OrderLoops(plan);
   ChooseTilings(plan, target, options);
   if (!options.no_fusion) CombineKernels(plan);
-  PlanBuffers(plan);
+  PlanBuffers(plan, MostInArena(target));
   return plan;
 }
 

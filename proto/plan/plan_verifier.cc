@@ -160,6 +160,7 @@ class PlanVerifier {
         }
         return absl::OkStatus();
       case wire::PlanBuffer::KIND_OUTPUT:
+      case wire::PlanBuffer::KIND_OWN:
         if (bytes && *bytes < 0) {
           return broken("R3", absl::StrCat(": ", *bytes, " bytes"));
         }
@@ -297,10 +298,11 @@ class PlanVerifier {
       RETURN_IF_ERROR(
           Annotate(View(output.view()), absl::StrCat("output ", i)));
       const wire::PlanBuffer& buffer = plan_.buffers(output.view().buffer());
-      if (buffer.kind() == wire::PlanBuffer::KIND_ARENA) {
+      if (buffer.kind() == wire::PlanBuffer::KIND_ARENA ||
+          buffer.kind() == wire::PlanBuffer::KIND_OWN) {
         return Broken("R7",
                       absl::StrCat("output ", i, ": views ", buffer.name(),
-                                   ", which is in the arena"));
+                                   ", which is given back"));
       }
     }
     return absl::OkStatus();

@@ -23,7 +23,8 @@ namespace kiln {
 //       is. (That no expression is used before its symbols are bound,
 //       runtime/bind_launches.h finds.)
 //   R6  Both sides of a copy agree in dtype and rank.
-//   R7  Outputs view an output, an input or a constant; not the arena.
+//   R7  Outputs view an output, an input or a constant; not memory
+//       that is given back before.
 //
 //   compiled  its plan and constants count
 //   modules   how many there are: units, or objects of an artifact

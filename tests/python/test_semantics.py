@@ -8,6 +8,8 @@ import torch.nn.functional as F
 from torch import nn
 
 import kiln
+from kiln import _native
+from kiln.compiled_graph import recording
 
 
 def compiled(fn, **options):
@@ -243,3 +245,20 @@ def test_an_optimizers_step_is_few_kernels_however_many_parameters_it_has(make):
         assert kiln.metrics.generated_kernel_count <= 4
     # As in the test above.
     torch.testing.assert_close(weights, theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_a_run_lets_go_of_large_inputs_that_nothing_reads_any_more():
+    large, small = torch.randn(1 << 19), torch.randn(8)
+    with recording() as graphs, torch.no_grad():
+        compiled(lambda a, b: a.sum() + b)(large, small)
+    inputs = [large, small]
+    (result,) = _native.run(graphs[0].callables[0], inputs, 0)
+    assert inputs[0] is None and inputs[1] is small
+    assert_same(result, large.sum() + small)
+
+
+def test_a_large_input_that_a_result_views_is_kept():
+    x = torch.randn(1 << 19)
+    called = compiled(lambda a: (a.view(2, -1), a + 1))
+    view, _ = called(x)
+    assert view.data_ptr() == x.data_ptr()

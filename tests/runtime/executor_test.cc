@@ -1,7 +1,11 @@
 #include "runtime/executor.h"
 
+#include <new>
+#include <string>
 #include <thread>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
@@ -18,7 +22,8 @@ constexpr char kTwoAdds[] = R"(
   symbols { name: "s0" source { kind: KIND_SIZE input: 0 dim: 0 } min: 0 max: 1000 }
   inputs { tensor { dtype: DTYPE_FLOAT32
     sizes { code { op: SYM_OP_SYMBOL value: 0 } } strides { value: 1 } } }
-  buffers { kind: KIND_INPUT index: 0 name: "x" }
+  buffers { kind: KIND_INPUT index: 0 name: "x"
+    bytes { code { op: SYM_OP_SYMBOL } code { op: SYM_OP_CONSTANT value: 4 } code { op: SYM_OP_MUL } } }
   buffers { kind: KIND_ARENA name: "t"
     bytes { code { op: SYM_OP_SYMBOL } code { op: SYM_OP_CONSTANT value: 4 } code { op: SYM_OP_MUL } } }
   buffers { kind: KIND_OUTPUT name: "y"
@@ -72,6 +77,55 @@ TEST(Executor, AnOutputOutlivesItsExecutor) {
   auto outputs = RunOk(*executor, {FloatTensor({2}, {1, 2})});
   executor.reset();
   EXPECT_THAT(FloatValues(std::get<Tensor>(outputs[0])), ElementsAre(4, 5));
+}
+
+// Writes down what a run takes, gives back and says of its inputs.
+class Ledger : public Allocator, public InputObserver {
+ public:
+  absl::StatusOr<void*> Allocate(int64_t bytes, Stream) override {
+    lines.push_back(absl::StrCat("take ", bytes));
+    return ::operator new(static_cast<size_t>(bytes), kAlignment);
+  }
+  void Free(void* memory, int64_t bytes, Stream) override {
+    lines.push_back(absl::StrCat("free ", bytes));
+    ::operator delete(memory, kAlignment);
+  }
+  void Done(int32_t input) override {
+    lines.push_back(absl::StrCat("done with ", input));
+  }
+
+  std::vector<std::string> lines;
+
+ private:
+  static constexpr std::align_val_t kAlignment{64};
+};
+
+TEST(Executor, MemoryIsTakenWhenAStepNeedsItAndGivenBackWhenNoneDoes) {
+  std::string plan = kTwoAdds;
+  const std::string in_arena = R"(KIND_ARENA name: "t"
+    bytes { code { op: SYM_OP_SYMBOL } code { op: SYM_OP_CONSTANT value: 4 })";
+  const size_t at = plan.find(in_arena);
+  ASSERT_NE(at, std::string::npos);
+  // Twice as long as it has to be, to know it by its length.
+  plan.replace(at, in_arena.size(), R"(KIND_OWN name: "t"
+    bytes { code { op: SYM_OP_SYMBOL } code { op: SYM_OP_CONSTANT value: 8 })");
+  const size_t arena = plan.find("  arena_bytes");
+  plan.erase(arena, plan.find('\n', arena) - arena);
+  const auto executor = LoadPlan(plan);
+  ASSERT_NE(executor, nullptr);
+  Ledger ledger;
+  RunOptions options;
+  options.allocator = &ledger;
+  options.inputs = &ledger;
+  {
+    const auto outputs =
+        RunOk(*executor, {FloatTensor({4}, {1, 2, 3, 4})}, options);
+    EXPECT_THAT(FloatValues(std::get<Tensor>(outputs[0])),
+                ElementsAre(4, 5, 6, 7));
+    EXPECT_THAT(ledger.lines,
+                ElementsAre("take 32", "done with 0", "take 16", "free 32"));
+  }
+  EXPECT_EQ(ledger.lines.back(), "free 16");
 }
 
 TEST(Executor, ThreadsRunAtOnceWithoutMixingTheirMemory) {

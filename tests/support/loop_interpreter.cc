@@ -1,6 +1,7 @@
 #include "tests/support/loop_interpreter.h"
 
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -118,6 +119,7 @@ void Run::Allocate(const std::vector<BufferPlacement>& placements,
   owned_.push_back(std::make_unique<std::string>(
       static_cast<size_t>(arena_bytes) + 64, '\x7e'));
   char* const arena = owned_.back()->data();
+  std::map<int, std::unique_ptr<std::string>> own;
   for (size_t b = 0; b < buffers_.size(); ++b) {
     const Buffer& buffer = buffers_[b];
     const int64_t span = SpanOf(buffer);
@@ -126,6 +128,13 @@ void Run::Allocate(const std::vector<BufferPlacement>& placements,
     if (buffer.kind == BufferKind::kTemporary && !placements.empty()) {
       if (placements[b].in_arena) {
         memory_[b] = {arena + Eval(placements[b].offset_bytes), span};
+      } else if (placements[b].own >= 0) {
+        std::unique_ptr<std::string>& shared = own[placements[b].own];
+        if (shared == nullptr) {
+          shared = std::make_unique<std::string>(
+              static_cast<size_t>(Eval(placements[b].bytes)) + 64, '\x7e');
+        }
+        memory_[b] = {shared->data(), span};
       }
     } else if (buffer.kind == BufferKind::kTemporary) {
       owned_.push_back(std::make_unique<std::string>(bytes, '\x7e'));
@@ -136,6 +145,7 @@ void Run::Allocate(const std::vector<BufferPlacement>& placements,
       storages_[static_cast<BufferId>(b)] = std::move(storage);
     }
   }
+  for (auto& [number, memory] : own) owned_.push_back(std::move(memory));
 }
 
 // One kernel in the making: all reduced points of one outer point at once.

@@ -25,12 +25,16 @@ def draw_seed() -> int:
 def _bind_segment(step: KilnRecipe, callable_: object) -> Callable[[list], None]:
     takes, gives, symbols, has_random = step.takes, step.gives, step.symbols, step.has_random
     run_native = _native.run
+    # Only the run holds them from here on, and it lets go of the large ones when it has read them.
+    last_used = [place for place in step.drops if place in takes]
 
     @untraced
     def run(values: list) -> None:
         inputs = [values[place] for place in takes]
         for source in symbols:
             inputs.append(source.read(values))
+        for place in last_used:
+            values[place] = None
         results = run_native(callable_, inputs, draw_seed() if has_random else 0)
         for place, result in zip(gives, results):
             values[place] = result

@@ -11,8 +11,10 @@
  *   compile(session, graph, options) -> callable   a serialized
  *                kiln.wire.Graph and kiln.wire.CompileOptions
  *   report(callable) -> dict, text(callable, what) -> str   as in kiln.h
- *   run(callable, inputs, seed) -> list  `inputs`: a list of tensors and ints;
- *                                        results: tensors, ints, None
+ *   run(callable, inputs, seed) -> list  `inputs`: a list of tensors and ints,
+ *                                        which loses the large tensors once
+ *                                        nothing reads them; results: tensors,
+ *                                        ints, None
  *   abandon()                            in a forked child: nothing is ended
  *   Error(code, reason, message)         what all of them raise
  *
@@ -22,7 +24,8 @@
 #include "client/python/native/tensors.h"
 
 static const char kCallable[] = "kiln.callable";
-enum { kInline = 32 }; /* inputs without an allocation */
+enum { kInline = 32 };             /* inputs without an allocation */
+enum { kLargeElements = 1 << 18 }; /* of an input worth taking the GIL for */
 
 static PyObject* error_class;
 /* In a child that was forked: the threads that an end would wait for are not
@@ -165,6 +168,29 @@ static PyObject* Give(const KilnResults* results, PyObject* inputs,
   return out;
 }
 
+/* A call's inputs, as Python and as kiln.h have them. */
+typedef struct Given {
+  PyObject* list;
+  const KilnValue* values;
+} Given;
+
+static int IsLarge(const KilnValue* value) {
+  int64_t elements = value->kind == KILN_TENSOR;
+  for (int32_t d = 0; d < value->rank; ++d) elements *= value->sizes[d];
+  return elements >= kLargeElements;
+}
+
+/* The run reads an input no more: if nobody else has it, its memory is free for
+ * what comes. Without the GIL. */
+static void OnInputDone(void* context, int32_t index) {
+  const Given* given = context;
+  if (!IsLarge(&given->values[index])) return;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  Py_INCREF(Py_None);
+  PyList_SetItem(given->list, index, Py_None);
+  PyGILState_Release(state);
+}
+
 /* Runs on `values`. The device of a call is that of its first tensor; one
  * without a tensor is the CPU's. */
 static PyObject* RunOn(KilnCallable* callable, PyObject* inputs,
@@ -192,6 +218,9 @@ static PyObject* RunOn(KilnCallable* callable, PyObject* inputs,
     kiln_tensors_lend(device.ordinal, &allocator);
     options.allocator = &allocator;
   }
+  Given given = {inputs, values};
+  options.on_input_done = &OnInputDone;
+  options.input_context = &given;
   KilnResults* results = NULL;
   KilnStatus* status;
   Py_BEGIN_ALLOW_THREADS;
