@@ -16,6 +16,7 @@ struct ArtifactOptions {
   int64_t persistent_max_row = 0;
   // Library calls may round products so. More speed, fewer bits.
   bool allow_tf32 = false;
+  bool allow_tf32_convolution = false;  // the same, of convolutions
   bool allow_fp16_reduced_precision = false;
   bool allow_bf16_reduced_precision = false;
   // Equal inputs give equal results, every run: refuses what has no such form.

@@ -40,6 +40,7 @@ absl::StatusOr<CompileOptions> CompileOptionsFromWire(
   options.artifact.deterministic = from.deterministic();
   options.artifact.emulate_precision_casts = from.emulate_precision_casts();
   options.artifact.allow_tf32 = from.allow_tf32();
+  options.artifact.allow_tf32_convolution = from.allow_tf32_convolution();
   options.artifact.allow_fp16_reduced_precision =
       from.allow_fp16_reduced_precision();
   options.artifact.allow_bf16_reduced_precision =

@@ -70,19 +70,20 @@ View BiasOperand(NodeLowering& n, size_t arg, const DimVector& sizes) {
 
 // What the library may round for speed. Only what is allowed and matters for
 // the dtype is said, so that plans of other dtypes do not depend on it.
-void AddPrecision(const ArtifactOptions& options, ExternCall& call) {
+void AddPrecision(const ArtifactOptions& options, bool allow_tf32,
+                  ExternCall& call) {
   const DType dtype = call.outputs[0].dtype;
   const bool reduced =
       (dtype == DType::kFloat16 && options.allow_fp16_reduced_precision) ||
       (dtype == DType::kBFloat16 && options.allow_bf16_reduced_precision);
   if (reduced) call.attributes.push_back({"allow_reduced_sums", int64_t{1}});
-  if (dtype == DType::kFloat32 && options.allow_tf32) {
+  if (dtype == DType::kFloat32 && allow_tf32) {
     call.attributes.push_back({"allow_tf32", int64_t{1}});
   }
 }
 
-absl::Status Push(NodeLowering& n, ExternCall call) {
-  AddPrecision(n.g.options, call);
+absl::Status Push(NodeLowering& n, ExternCall call, bool allow_tf32) {
+  AddPrecision(n.g.options, allow_tf32, call);
   call.origin = n.origin;
   n.g.program.steps.push_back(std::move(call));
   return absl::OkStatus();
@@ -101,7 +102,7 @@ absl::Status Product(NodeLowering& n, absl::string_view name) {
   call.inputs = {MatrixOperand(n, 0), MatrixOperand(n, 1)};
   call.outputs = {ResultView(n, 0)};
   AddActivation(n, 2, call);
-  return Push(n, std::move(call));
+  return Push(n, std::move(call), n.g.options.allow_tf32);
 }
 absl::Status Mm(NodeLowering& n) { return Product(n, "mm"); }
 absl::Status Bmm(NodeLowering& n) { return Product(n, "bmm"); }
@@ -117,7 +118,7 @@ absl::Status ProductPlus(NodeLowering& n, absl::string_view name) {
   call.attributes.push_back({"alpha", args > 4 ? NumberOf(n.arg(4)) : 1.0});
   call.attributes.push_back({"beta", args > 3 ? NumberOf(n.arg(3)) : 1.0});
   AddActivation(n, 5, call);
-  return Push(n, std::move(call));
+  return Push(n, std::move(call), n.g.options.allow_tf32);
 }
 absl::Status Addmm(NodeLowering& n) { return ProductPlus(n, "addmm"); }
 absl::Status Baddbmm(NodeLowering& n) { return ProductPlus(n, "baddbmm"); }
@@ -151,7 +152,7 @@ absl::Status Convolution(NodeLowering& n) {
   call.outputs = {ResultView(n, 0)};
   AddGeometry(call, n, 3, n.meta(0).sizes.size() - 2);
   AddActivation(n, 9, call);
-  return Push(n, std::move(call));
+  return Push(n, std::move(call), n.g.options.allow_tf32_convolution);
 }
 
 // convolution_backward(grad, input, weight, bias_sizes, stride, padding,
@@ -176,7 +177,7 @@ absl::Status ConvolutionBackward(NodeLowering& n) {
   AddGeometry(call, n, 4, n.meta(1).sizes.size() - 2);
   call.attributes.insert(call.attributes.begin() + 2,
                          Attribute{"output_mask", std::move(wanted)});
-  return Push(n, std::move(call));
+  return Push(n, std::move(call), n.g.options.allow_tf32_convolution);
 }
 
 // order(x, count, k, largest, how).

@@ -22,6 +22,7 @@ from .fx_export import Exported, export, value_of
 from .program import make_program, untraced
 from .recipe import Recipe, kiln_steps, write_recipe
 from .steps import device_of, make_plan
+from .switches import deterministic, switches
 from .torch_inside import BypassAOTAutogradCache, FXGraphCacheMiss, OutputCode
 from .words import Unsupported
 
@@ -87,16 +88,13 @@ def _shape_env_of(module: fx.GraphModule) -> object | None:
 
 def wire_options(options: dict[str, object]) -> bytes:
     """A kiln.wire.CompileOptions: the options, and PyTorch's switches that change results."""
-    matmul = torch.backends.cuda.matmul
-    fields = wire.uint(4, int(matmul.allow_tf32))
-    fields += wire.uint(5, int(matmul.allow_fp16_reduced_precision_reduction))
-    fields += wire.uint(6, int(matmul.allow_bf16_reduced_precision_reduction))
+    fields = b"".join(wire.uint(field, int(on)) for field, on in switches().items())
     for name, option in OPTIONS.items():
         value = options[name]
         if option.field == 0:
             continue
         if name == "deterministic":
-            value = value or torch.are_deterministic_algorithms_enabled()
+            value = value or deterministic()
         write = wire.text if isinstance(value, str) else wire.uint
         fields += write(option.field, value if isinstance(value, str) else int(value))
     return wire.data(1, fields)

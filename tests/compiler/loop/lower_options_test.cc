@@ -43,6 +43,18 @@ std::string LoopsOf(absl::string_view text, const ArtifactOptions& options) {
                       : std::string(program.status().message());
 }
 
+TEST(LowerOptions, ConvolutionsHaveAWordOfTheirOwnOnRounding) {
+  constexpr absl::string_view kGraph = R"(
+      graph @g()(%x: f32[1, 4, 8, 8], %w: f32[2, 4, 3, 3]) -> (%y) {
+        %y = convolution(%x, %w, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1)
+      })";
+  EXPECT_THAT(LoopsOf(kGraph, {.allow_tf32_convolution = true}),
+              HasSubstr("allow_tf32=1"));
+  EXPECT_THAT(LoopsOf(kGraph, {.allow_tf32 = true}),
+              Not(HasSubstr("allow_tf32")));
+  EXPECT_FALSE(Says("f32", {.allow_tf32_convolution = true}, "allow_tf32"));
+}
+
 TEST(LowerOptions, HalvesAreRoundedAfterEachOperatorWhereThatIsAskedFor) {
   constexpr absl::string_view kGraph = R"(
       graph @g()(%x: bf16[8]) -> (%z) {
