@@ -15,39 +15,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import sympy
 import torch
 import torch._inductor.inductor_prims  # registers prims.inductor_seed and prims.inductor_random
 from torch import fx
 from torch._guards import detect_fake_mode
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils.checkpoint import CheckpointPolicy
 
 from .fx_export import value_of
+from .joint_nodes import call, same_layout
 
 _aten, _prims = torch.ops.aten, torch.ops.prims
-
-# What a new node does not inherit of the one that it stands for.
-_OWN_META = ("val", "tensor_meta", "unbacked_bindings")
-
-
-def _call(graph: fx.Graph, meta: dict, target: torch._ops.OpOverload, *args: object) -> fx.Node:
-    node = graph.call_function(target, args)
-    node.meta = {key: value for key, value in meta.items() if key not in _OWN_META}
-    node.meta["val"] = target(*fx.node.map_arg(args, value_of))
-    return node
 
 
 class _Emitter:
     """Writes what stands for one operator, each node with its fake result. The cut treats them as
     it would the old one: checkpointed or not, of the forward or of the backward."""
 
-    def __init__(self, old: fx.Node, seed: fx.Node | None, number: int) -> None:
+    def __init__(
+        self, old: fx.Node, seed: fx.Node | None, number: int, symbols: dict[sympy.Expr, fx.Node]
+    ) -> None:
         self._old = old
         self._seed = seed
         self._number = number
+        self._symbols = symbols
 
     def call(self, target: torch._ops.OpOverload, *args: object) -> fx.Node:
-        return _call(self._old.graph, self._old.meta, target, *args)
+        return call(self._old.graph, self._old.meta, target, *args)
 
     def cast(self, node: fx.Node) -> fx.Node:
         """In the dtype of the old result."""
@@ -65,16 +59,20 @@ class _Emitter:
         inner = [sizes[dim] for dim in order]
         drawn = self.call(_prims.inductor_random.default, inner, seed, mode)
         drawn.meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
-        drawn.meta.pop("ac_graph_id", None)  # or it would be saved between two checkpoints
         if order == sorted(order):
             return drawn
         return self.call(_aten.permute.default, drawn, [order.index(dim) for dim in sorted(order)])
 
     def _sizes(self, source: fx.Node) -> list[object]:
-        return [
-            size if isinstance(size, int) else self.call(_aten.sym_size.int, source, dim)
-            for dim, size in enumerate(value_of(source).size())
-        ]
+        sizes: list[object] = []
+        for dim, size in enumerate(value_of(source).size()):
+            if not isinstance(size, int):
+                expr = size.node.expr
+                if expr not in self._symbols:
+                    self._symbols[expr] = self.call(_aten.sym_size.int, source, dim)
+                size = self._symbols[expr]
+            sizes.append(size)
+        return sizes
 
 
 def _memory_order(tensor: torch.Tensor) -> list[int]:
@@ -151,19 +149,12 @@ def _needed_by_backward(graph: fx.Graph, num_fwd_outputs: int) -> set[fx.Node]:
     return leads & forward
 
 
-def _same_layout(mine: torch.Tensor, due: torch.Tensor) -> bool:
-    if mine.dtype != due.dtype or mine.device != due.device or mine.dim() != due.dim():
-        return False
-    pairs = zip((*mine.size(), *mine.stride()), (*due.size(), *due.stride()))
-    return all(statically_known_true(found == wanted) for found, wanted in pairs)
-
-
 def _replace(old: fx.Node, results: list[fx.Node]) -> bool:
     """Puts results in an operator's place. Leaves it alone, and says so, where a layout differs."""
     gets = {old: results[0]}
     if isinstance(value_of(old), (list, tuple)):
         gets = {get: results[get.args[1]] for get in old.users}
-    if not all(_same_layout(value_of(new), value_of(get)) for get, new in gets.items()):
+    if not all(same_layout(value_of(new), value_of(get)) for get, new in gets.items()):
         return False
     for get, new in gets.items():
         get.replace_all_uses_with(new)
@@ -188,14 +179,14 @@ class _Seeds:
                     "recompute": CheckpointPolicy.MUST_SAVE,
                     "partitioner_tag": "is_forward",
                 }
-                self._seeds[device] = _call(graph, meta, _prims.inductor_seed.default, device)
+                self._seeds[device] = call(graph, meta, _prims.inductor_seed.default, device)
         return self._seeds[device]
 
 
 def _apply_mask(node: fx.Node) -> None:
     """A dropout's backward in operators that the cut knows to be fused with a mask drawn again."""
     gradient, mask, scale = node.args
-    emit = _Emitter(node, None, 0)
+    emit = _Emitter(node, None, 0, {})
     with node.graph.inserting_before(node):
         kept = emit.call(_aten.mul.Tensor, gradient, mask)
         _replace(node, [emit.call(_aten.mul.Tensor, kept, scale)])
@@ -209,11 +200,17 @@ def draw_from_seeds(module: fx.GraphModule, num_fwd_outputs: int) -> None:
     if not found:
         return
     seeds = _Seeds(graph)
+    # The inputs that are sizes.
+    symbols = {
+        value_of(node).node.expr: node
+        for node in graph.find_nodes(op="placeholder")
+        if isinstance(value_of(node), torch.SymInt)
+    }
     with detect_fake_mode([value_of(node) for node in found]):
         for number, node in enumerate(found):
             value = value_of(node)
             device = (value[0] if isinstance(value, (list, tuple)) else value).device
-            emit = _Emitter(node, seeds.of(device), number)
+            emit = _Emitter(node, seeds.of(device), number, symbols)
             with graph.inserting_before(node):
                 results = _FROM_SEED[node.target](emit, node, *node.args)
             if results is not None:
