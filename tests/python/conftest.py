@@ -8,6 +8,7 @@
 import os
 import signal
 import tempfile
+import threading
 
 import pytest
 
@@ -17,7 +18,8 @@ os.environ["KILN_CACHE_DIR"] = _FOLDER
 os.environ["KILN_STRICT"] = "1"
 os.environ["HF_HUB_OFFLINE"] = "1"
 # A shell leaves interrupts ignored in what it starts beside itself; a test sends one.
-signal.signal(signal.SIGINT, signal.default_int_handler)
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import operator_tally  # noqa: E402
 import torch  # noqa: E402

@@ -62,7 +62,9 @@ def device_of(graph: fx.Graph) -> torch.device:
 def _refusal(node: fx.Node, device: torch.device) -> str | None:
     """Why Kiln cannot be sent this operator at all, in words."""
     if not isinstance(node.target, torch._ops.OpOverload):
-        return f"{node.target} is no ATen operator"
+        # Of an operator that calls another, as with_effects does: the other too.
+        inner = [f" of {arg}" for arg in node.args if isinstance(arg, torch._ops.OpOverload)]
+        return f"{node.target}{''.join(inner)} is no ATen operator"
     if node.meta.get("unbacked_bindings"):
         return f"{node.target}: the sizes of its result depend on data"
     value = value_of(node)
