@@ -102,6 +102,33 @@ def test_a_huge_constant_is_no_part_of_what_is_sent(monkeypatch):
     assert sent and max(sent) < 10_000
 
 
+def test_a_large_buffer_is_read_in_each_call_and_never_sent(monkeypatch):
+    class Table(torch.nn.Module):
+        def __init__(self, seed):
+            super().__init__()
+            self.register_buffer("table", torch.full((512, 1024), float(seed)))  # 2 MB
+
+        def forward(self, i):
+            return self.table[i] * 2
+
+    sent = []
+    compile_ = _native.compile
+    monkeypatch.setattr(
+        _native, "compile", lambda *args: sent.append(args[1]) or compile_(*args)
+    )
+    model, i = Table(3), torch.tensor([1, 5])
+    called = torch.compile(model, backend="kiln")
+    assert called(i).unique().tolist() == [6.0]
+    model.table.add_(1)
+    assert called(i).unique().tolist() == [8.0]
+    # Another's buffer is another input of the same graph.
+    torch._dynamo.reset()
+    kiln.counters.clear()
+    assert torch.compile(Table(7), backend="kiln")(i).unique().tolist() == [14.0]
+    assert (kiln.counters["compiles"], kiln.counters["cache_hit"]) == (0, 1)
+    assert len(sent) == 2 and max(map(len, sent)) < 10_000
+
+
 def test_an_empty_tensor_and_a_scalar_tensor_are_served():
     def fn(x):
         return x * 2 + 1, x.sum()

@@ -29,18 +29,18 @@ _numbers = itertools.count()
 
 _aten = torch.ops.aten
 # Taken apart before a joint graph is cut in two, since the cut computes pointwise operators again
-# in the backward, and keeps what these give whole. All else is taken apart by the service. Each
-# lowers what is saved by this part, in a model of bench/saved_bytes.py; a pair works as one.
+# in the backward, and keeps what these give whole. All else is taken apart by the service. Without
+# one, this part more is saved of a model of bench/saved_bytes.py (bench/records/box.md).
 _DECOMPOSED = get_decompositions(
     [
-        _aten._log_softmax,  # with the three below, 0.52 of bert (the logits)
+        _aten._log_softmax,  # with the three below 1.08 of BERT (the logits)
         _aten._log_softmax_backward_data,
         _aten.nll_loss_forward,
         _aten.nll_loss_backward,
         _aten.native_layer_norm,  # 0.02 of convnext
-        _aten.native_layer_norm_backward,  # 0.03 of convnext
-        _aten.native_group_norm,  # 0.28 of unet
-        _aten._native_batch_norm_legit_functional,  # 0.32 of mlp_batchnorm
+        _aten.native_layer_norm_backward,  # 0.03 of bert
+        _aten.native_group_norm,  # 0.39 of unet
+        _aten._native_batch_norm_legit_functional,  # 0.46 of mlp_batchnorm
         _aten.native_batch_norm_backward,  # 0.07 of mlp_batchnorm
         _aten.threshold_backward,  # 0.002 of resnet50
     ]
