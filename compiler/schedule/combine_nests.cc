@@ -68,7 +68,7 @@ struct Group {
   absl::flat_hash_set<std::string> bodies;
   absl::flat_hash_set<BufferId> buffers;
   size_t scalars = 0;
-  int64_t temporary_bytes = 0;
+  int64_t held_bytes = 0;
 };
 
 // What is asked of one kernel before it joins.
@@ -76,8 +76,10 @@ struct Candidate {
   KernelTiling tiling;
   std::string body;
   std::vector<BufferId> buffers;
-  size_t scalars = 0;  // arguments that are no buffers, at most
-  int64_t temporary_bytes = 0;
+  size_t scalars = 0;           // arguments that are no buffers, at most
+  int64_t temporary_bytes = 0;  // written
+  int64_t output_bytes = 0;     // written for the first time
+  int64_t dying_bytes = 0;      // of temporaries that are read
 };
 
 class Combiner {
@@ -94,6 +96,8 @@ class Combiner {
       const auto* kernel = std::get_if<PlannedKernel>(&plan_.steps[s]);
       if (kernel != nullptr && MayMove(*kernel)) {
         position = Join(MakeCandidate(*kernel), s, after);
+      } else {
+        last_fixed_ = position;
       }
       Note(plan_.steps[s], position);
     }
@@ -145,6 +149,11 @@ class Combiner {
         [&](const Store& store) { return last_read_[store.buffer] <= step_; });
   }
 
+  int64_t BytesOf(BufferId b) const {
+    const Buffer& buffer = plan_.buffers[b];
+    return plan_.shapes.Hint(Product(buffer.sizes)) * SizeInBytes(buffer.dtype);
+  }
+
   Candidate MakeCandidate(const PlannedKernel& kernel) const {
     Candidate c;
     c.tiling = TilingOfPart(kernel, plan_.buffers);
@@ -164,21 +173,32 @@ class Combiner {
     }
     for (const Store& store : kernel.nest.stores) {
       for (const SymExpr& e : store.index) look(e);
-      const Buffer& buffer = plan_.buffers[store.buffer];
-      if (buffer.kind == BufferKind::kTemporary) {
-        c.temporary_bytes += plan_.shapes.Hint(Product(buffer.sizes)) *
-                             SizeInBytes(buffer.dtype);
-      }
     }
+    VisitStepBuffers(kernel.nest, [&](BufferId b, bool writes) {
+      const BufferKind kind = plan_.buffers[b].kind;
+      if (kind == BufferKind::kTemporary) {
+        (writes ? c.temporary_bytes : c.dying_bytes) += BytesOf(b);
+      } else if (kind == BufferKind::kOutput && writes &&
+                 ready_[b].written == kNowhere) {
+        c.output_bytes += BytesOf(b);
+      }
+    });
     // And the first extent and the count of blocks, which follow from them.
     c.scalars = symbols.empty() ? 0 : symbols.size() + 2;
     return c;
   }
 
+  // What is held longer when it joins `group`.
+  int64_t HeldBytes(const Candidate& c, const Group& group) const {
+    const bool outputs_too =
+        last_fixed_ > group.position || c.dying_bytes > limits_.held_bytes;
+    return c.temporary_bytes + (outputs_too ? c.output_bytes : 0);
+  }
+
   bool Fits(const Candidate& c, const Group& group, int after) const {
     if (after >= group.position ||
         group.tilings[0].threads != c.tiling.threads ||
-        group.temporary_bytes + c.temporary_bytes > limits_.temporary_bytes) {
+        group.held_bytes + HeldBytes(c, group) > limits_.held_bytes) {
       return false;
     }
     size_t more = 0;
@@ -199,7 +219,7 @@ class Combiner {
       }
     }
     if (into == nullptr) {
-      if (c.temporary_bytes > limits_.temporary_bytes ||
+      if (c.temporary_bytes > limits_.held_bytes ||
           c.buffers.size() + c.scalars > limits_.arguments) {
         return static_cast<int>(s);
       }
@@ -211,7 +231,9 @@ class Combiner {
     into->bodies.insert(std::move(c.body));
     into->buffers.insert(c.buffers.begin(), c.buffers.end());
     into->scalars += c.scalars;
-    into->temporary_bytes += c.temporary_bytes;
+    // The first part does not move; counted all the same, to be on the safe side.
+    into->held_bytes +=
+        into->steps.empty() ? c.temporary_bytes : HeldBytes(c, *into);
     into->tilings.push_back(c.tiling);
     into->steps.push_back(s);
     return into->position;
@@ -243,7 +265,8 @@ class Combiner {
 
   KernelPlan& plan_;
   const CombineLimits& limits_;
-  int step_ = 0;  // that is looked at
+  int step_ = 0;               // that is looked at
+  int last_fixed_ = kNowhere;  // step that no part is made of
   std::vector<int> last_read_;
   std::vector<Touched> ready_;
   std::vector<Group> groups_;

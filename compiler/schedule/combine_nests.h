@@ -15,8 +15,9 @@ struct CombineLimits {
   // Kernels over more points than this are worth their own launch, at the
   // hints: as in fuse_loops.
   int64_t small_points = 1 << 16;
-  // Temporaries that a combined kernel writes, at the hints.
-  int64_t temporary_bytes = 64 << 10;
+  // Memory that is held longer for the sake of one combined kernel, at the
+  // hints.
+  int64_t held_bytes = 64 << 10;
 };
 
 // Puts pointwise kernels of different spaces into one launch where none depends
@@ -32,9 +33,12 @@ struct CombineLimits {
 // A part runs where the first of its kernel stood: it only joins when what it
 // waits for is done by then, so nothing else moves. That is free where either
 // few points wait for the launch (limits.small_points), or nobody reads what it
-// writes in this plan: then moving it can keep no cache from being used. Memory
-// lives no longer but for temporaries that are written earlier; they are
-// bounded (limits.temporary_bytes).
+// writes in this plan: then moving it can keep no cache from being used.
+//
+// What a part writes is held from then on: temporaries and outputs together are
+// bounded (limits.held_bytes). Inputs that are overwritten cost nothing, nor do
+// outputs when only parts stood between, which a part that reads much of
+// temporaries may not claim: they die with it.
 //
 // A kernel joins parts of equal body (kernel_fingerprint.h) first: those cost
 // the compiler nothing.
