@@ -134,6 +134,7 @@ class CompiledGraph(OutputCode):
         super().__init__()
         # Of the instance: Dynamo's wrappers copy an instance's attributes, not its class's.
         self._boxed_call = True
+        self._time_taken_ns = 0  # torch 2.15 divides it, when it finds an entry again
         self.module: fx.GraphModule | None = module
         self.name = name
         self.hosts: dict[str, str] = {}
