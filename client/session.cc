@@ -302,7 +302,7 @@ absl::StatusOr<std::vector<OutputValue>> Callable::Run(
           now->guards->entry(now->guards->size() - 1).WhyNot(inputs));
     }
   }
-  return now->slots[index]->Acquire()->Run(inputs, options);
+  return now->slots[index]->Acquire()->RunGuarded(inputs, options);
 }
 
 // Compiles an artifact for inputs that none serves: their sizes are the hints,

@@ -68,8 +68,11 @@ absl::StatusOr<std::unique_ptr<CallFrame>> FramePool::Borrow(Stream stream) {
 void FramePool::Return(std::unique_ptr<CallFrame> frame, Stream stream) {
   for (std::shared_ptr<void>& owner : frame->owners) owner.reset();
   frame->ReturnLentArena(stream);
-  // Without its mark the arena could be handed to another stream too early.
-  if (!frame->finished->Record(stream).ok()) return;
+  // Without its mark the arena could be handed to another stream too early. What
+  // was lent is the lender's to order.
+  const bool marked =
+      frame->arena == nullptr || frame->finished->Record(stream).ok();
+  if (!marked) return;
   for (std::atomic<CallFrame*>& slot : waiting_) {
     CallFrame* empty = nullptr;
     if (slot.compare_exchange_strong(empty, frame.get(),

@@ -36,6 +36,20 @@ absl::Status CheckKinds(const Plan& plan, absl::Span<const InputValue> inputs) {
   return absl::OkStatus();
 }
 
+absl::Status CheckPlace(size_t i, const Tensor& given,
+                        const DeviceTraits& device) {
+  // A null device takes anybody's memory.
+  if (device.kind != DeviceKind::kNull &&
+      (given.device != device.kind || given.device_ordinal != device.ordinal)) {
+    return Wrong(i, absl::StrCat("is on another device than ", device.name, ":",
+                                 device.ordinal));
+  }
+  if (given.data == nullptr && !IsEmpty(given)) {
+    return Wrong(i, "has no address");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckTensor(size_t i, const PlanTensorInput& due,
                          const Tensor& given, absl::Span<const int64_t> values,
                          const DeviceTraits& device) {
@@ -43,12 +57,7 @@ absl::Status CheckTensor(size_t i, const PlanTensorInput& due,
     return Wrong(i, absl::StrCat(ShortName(given.dtype), " is given, ",
                                  ShortName(due.dtype), " is due"));
   }
-  // A null device takes anybody's memory.
-  if (device.kind != DeviceKind::kNull &&
-      (given.device != device.kind || given.device_ordinal != device.ordinal)) {
-    return Wrong(i, absl::StrCat("is on another device than ", device.name, ":",
-                                 device.ordinal));
-  }
+  RETURN_IF_ERROR(CheckPlace(i, given, device));
   for (size_t dim = 0; dim < due.sizes.size(); ++dim) {
     if (given.sizes[dim] != values[due.sizes[dim]]) {
       return Wrong(i, absl::StrCat("size ", dim, " is ", given.sizes[dim], ", ",
@@ -67,7 +76,6 @@ absl::Status CheckTensor(size_t i, const PlanTensorInput& due,
     return Wrong(i, absl::StrCat("its address is no multiple of ",
                                  due.alignment_bytes, " bytes"));
   }
-  if (given.data == nullptr) return Wrong(i, "has no address");
   return absl::OkStatus();
 }
 
@@ -122,6 +130,15 @@ absl::Status BindSymbols(const Plan& plan, absl::Span<const InputValue> inputs,
                                 symbol.min, " to ", symbol.max, " is due"));
     }
     symbols[i] = value;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPlaces(absl::Span<const InputValue> inputs,
+                         const DeviceTraits& device) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto* tensor = std::get_if<Tensor>(&inputs[i]);
+    if (tensor != nullptr) RETURN_IF_ERROR(CheckPlace(i, *tensor, device));
   }
   return absl::OkStatus();
 }

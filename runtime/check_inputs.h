@@ -42,6 +42,13 @@ absl::Status CheckGuards(absl::Span<const PlanGuard> guards,
 absl::Status BindSymbols(const Plan& plan, absl::Span<const InputValue> inputs,
                          absl::Span<int64_t> symbols);
 
+// What no guard says of tensors: that they are on the executor's device and have
+// an address. CheckInputs does it too.
+//
+// GUARD_FAILED naming the input
+absl::Status CheckPlaces(absl::Span<const InputValue> inputs,
+                         const DeviceTraits& device);
+
 // Checks dtype, device, sizes, strides and alignment of each tensor and the
 // value of each integer, once the plan's expressions have their `values`. The
 // stride of a dimension of one element does not matter; no stride and no

@@ -81,32 +81,44 @@ absl::StatusOr<std::shared_ptr<const Executor>> Executor::Create(
 
 absl::StatusOr<std::vector<OutputValue>> Executor::Run(
     absl::Span<const InputValue> inputs, const RunOptions& options) const {
-  const int64_t start = options.trace == nullptr ? 0 : Trace::Now();
+  return RunOnFrame(inputs, options, Look::kAtInputs);
+}
+
+absl::StatusOr<std::vector<OutputValue>> Executor::RunGuarded(
+    absl::Span<const InputValue> inputs, const RunOptions& options) const {
+  return RunOnFrame(inputs, options, Look::kNoMore);
+}
+
+absl::Status Executor::RunPlan(absl::Span<const InputValue> inputs,
+                               const RunOptions& options, Look look,
+                               CallFrame& frame) const {
   const Plan& plan = *plan_->plan;
+  RETURN_IF_ERROR(BindSymbols(plan, inputs, absl::MakeSpan(frame.symbols)));
+  if (look == Look::kAtInputs) {
+    RETURN_IF_ERROR(CheckGuards(artifact_->view().guards(), frame.symbols));
+  }
+  EvaluateWave(*plan_, 0, frame);
+  const DeviceTraits& device = artifact_->device().traits();
+  RETURN_IF_ERROR(look == Look::kAtInputs
+                      ? CheckInputs(plan, inputs, frame.values, device)
+                      : CheckPlaces(inputs, device));
+  RETURN_IF_ERROR(PlaceWave(*plan_, 0, inputs, options, frame, *artifact_));
+  return RunSteps(*plan_, inputs, options, frame, *artifact_);
+}
+
+absl::StatusOr<std::vector<OutputValue>> Executor::RunOnFrame(
+    absl::Span<const InputValue> inputs, const RunOptions& options,
+    Look look) const {
+  const int64_t start = options.trace == nullptr ? 0 : Trace::Now();
   ASSIGN_OR_RETURN(std::unique_ptr<CallFrame> frame,
                    frames_->Borrow(options.stream));
-  absl::Status status =
-      BindSymbols(plan, inputs, absl::MakeSpan(frame->symbols));
-  if (status.ok()) {
-    status = CheckGuards(artifact_->view().guards(), frame->symbols);
-  }
-  if (status.ok()) {
-    EvaluateWave(*plan_, 0, *frame);
-    status =
-        CheckInputs(plan, inputs, frame->values, artifact_->device().traits());
-  }
-  if (status.ok()) {
-    status = PlaceWave(*plan_, 0, inputs, options, *frame, *artifact_);
-  }
-  if (status.ok()) {
-    status = RunSteps(*plan_, inputs, options, *frame, *artifact_);
-  }
+  const absl::Status status = RunPlan(inputs, options, look, *frame);
   if (!status.ok()) {
     frames_->Return(std::move(frame), options.stream);
     return status;
   }
   std::vector<OutputValue> outputs =
-      CollectOutputs(plan, *frame, inputs, artifact_);
+      CollectOutputs(*plan_->plan, *frame, inputs, artifact_);
   frames_->Return(std::move(frame), options.stream);
   if (options.trace != nullptr) options.trace->Add("run", "run", start);
   return outputs;

@@ -16,6 +16,7 @@ namespace kiln {
 
 struct BoundPlan;
 class FramePool;
+struct CallFrame;
 
 // Learns what a run has no more use for. Called on the thread that runs.
 class InputObserver {
@@ -74,11 +75,26 @@ class Executor {
   absl::StatusOr<std::vector<OutputValue>> Run(
       absl::Span<const InputValue> inputs, const RunOptions& options) const;
 
+  // Run for inputs that a guard table of this plan has let through
+  // (client/guard_table.h): of what Run checks only devices and addresses are
+  // left to be looked at. With hundreds of inputs a second look is what a call
+  // costs most.
+  absl::StatusOr<std::vector<OutputValue>> RunGuarded(
+      absl::Span<const InputValue> inputs, const RunOptions& options) const;
+
   const LoadedArtifact& artifact() const { return *artifact_; }
 
  private:
   Executor(std::shared_ptr<const LoadedArtifact> artifact,
            std::unique_ptr<const BoundPlan> plan);
+
+  enum class Look { kAtInputs, kNoMore };
+  absl::StatusOr<std::vector<OutputValue>> RunOnFrame(
+      absl::Span<const InputValue> inputs, const RunOptions& options,
+      Look look) const;
+  absl::Status RunPlan(absl::Span<const InputValue> inputs,
+                       const RunOptions& options, Look look,
+                       CallFrame& frame) const;
 
   const std::shared_ptr<const LoadedArtifact> artifact_;
   const std::unique_ptr<const BoundPlan> plan_;

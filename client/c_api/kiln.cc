@@ -61,41 +61,66 @@ bool IsSound(const KilnValue& value) {
   return true;
 }
 
+// Sizes or strides of a value. Most calls have the ranks of the call before.
+void Assign(const int64_t* from, int32_t rank, Dims& to) {
+  if (to.size() != static_cast<size_t>(rank)) to.resize(rank);
+  std::copy_n(from, rank, to.data());
+}
+
 // Made in its place: a tensor is some 200 bytes to move.
-void AddInput(const KilnValue& value, const DeviceTraits& device,
-              std::vector<InputValue>& values) {
+void SetInput(const KilnValue& value, const DeviceTraits& device,
+              InputValue& out) {
   if (value.kind == KILN_INTEGER) {
-    values.emplace_back(value.integer);
+    out = value.integer;
     return;
   }
-  Tensor& tensor =
-      std::get<Tensor>(values.emplace_back(std::in_place_type<Tensor>));
+  if (!std::holds_alternative<Tensor>(out)) out.emplace<Tensor>();
+  Tensor& tensor = std::get<Tensor>(out);
   tensor.data = value.data;
   tensor.dtype = static_cast<DType>(NumberOf(value.dtype));
-  tensor.sizes.assign(value.sizes, value.sizes + value.rank);
-  tensor.strides.assign(value.strides, value.strides + value.rank);
+  Assign(value.sizes, value.rank, tensor.sizes);
+  Assign(value.strides, value.rank, tensor.strides);
   tensor.device = device.kind;
   tensor.device_ordinal = device.ordinal;
   tensor.storage = value.data;
 }
 
-absl::StatusOr<std::vector<InputValue>> InputsOf(const KilnCallable& callable,
-                                                 const KilnValue* inputs,
-                                                 int32_t count) {
+// A call's inputs. A thread keeps those of its last call, which mostly has the
+// same kinds and ranks: with hundreds of inputs, making and ending them takes as
+// long as all the rest. A call that begins within another makes its own.
+class CallInputs {
+ public:
+  CallInputs() : values_(std::move(kept_)) { kept_.clear(); }
+  ~CallInputs() { kept_ = std::move(values_); }
+  CallInputs(const CallInputs&) = delete;
+  CallInputs& operator=(const CallInputs&) = delete;
+
+  absl::Status Set(const KilnCallable& callable, const KilnValue* inputs,
+                   int32_t count);
+  absl::Span<const InputValue> values() const { return values_; }
+
+ private:
+  static thread_local std::vector<InputValue> kept_;
+  std::vector<InputValue> values_;
+};
+
+thread_local std::vector<InputValue> CallInputs::kept_;
+
+absl::Status CallInputs::Set(const KilnCallable& callable,
+                             const KilnValue* inputs, int32_t count) {
   const LoadedArtifact& artifact = callable.callable->executor()->artifact();
   RETURN_IF_ERROR(CheckArray("inputs", inputs, count));
   const int64_t due = artifact.view().plan().inputs.size();
   RETURN_IF_ERROR(CheckRange("number of inputs", count, due, due));
   const DeviceTraits& device = artifact.device().traits();
-  std::vector<InputValue> values;
-  values.reserve(count);
+  values_.resize(count);
   for (int32_t i = 0; i < count; ++i) {
     if (!IsSound(inputs[i])) {
       return Annotate(CheckValue(inputs[i]), absl::StrCat("input ", i));
     }
-    AddInput(inputs[i], device, values);
+    SetInput(inputs[i], device, values_[i]);
   }
-  return values;
+  return absl::OkStatus();
 }
 
 // Memory that the caller of one run lends.
@@ -194,8 +219,9 @@ KilnStatus* kiln_run_with(KilnCallable* callable, const KilnValue* inputs,
   if (sound.ok())
     sound = kiln::CheckGiven("results: where to put them", results);
   if (!sound.ok()) return kiln::StatusOf(sound);
-  const auto values = kiln::InputsOf(*callable, inputs, count);
-  if (!values.ok()) return kiln::StatusOf(values.status());
+  kiln::CallInputs values;
+  sound = values.Set(*callable, inputs, count);
+  if (!sound.ok()) return kiln::StatusOf(sound);
   KilnRunOptions known = {};
   std::memcpy(&known, given, std::min(sizeof(known), given->struct_size));
   kiln::RunOptions options;
@@ -208,7 +234,7 @@ KilnStatus* kiln_run_with(KilnCallable* callable, const KilnValue* inputs,
   }
   kiln::CallerObserver observer(known);
   if (known.on_input_done != nullptr) options.inputs = &observer;
-  auto outputs = callable->callable->Run(*values, options);
+  auto outputs = callable->callable->Run(values.values(), options);
   if (!outputs.ok()) return kiln::StatusOf(outputs.status());
   if (lent != nullptr) {
     for (kiln::OutputValue& value : *outputs) kiln::KeepAlive(lent, value);
