@@ -183,6 +183,19 @@ def test_a_checkpointed_dropout_needs_no_host_kernel():
     assert not any(tensor.dtype == torch.bool for tensor in saved)
 
 
+def test_a_checkpoint_reads_random_numbers_of_outside_without_saving_them():
+    def fn(x):
+        factors = torch.rand_like(x)
+        return torch.utils.checkpoint.checkpoint(
+            lambda a: torch.sin(a) * factors, x, use_reentrant=False
+        )
+
+    x = torch.ones(100, 200, requires_grad=True)
+    y, saved = run(compiled(fn), x)
+    assert bytes_beside(saved, x) <= 8
+    torch.testing.assert_close(gradient(y, x)[0], y.detach() / torch.sin(x) * torch.cos(x))
+
+
 def test_a_dropout_costs_the_forward_no_kernel_but_that_of_the_seed():
     def fn(x):
         return F.dropout(F.dropout(x, 0.1).sin(), 0.2).cos()

@@ -24,6 +24,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 from .fx_export import value_of
 from .joint_nodes import call, same_layout
+from .torch_inside import must_recompute
 
 _aten, _prims = torch.ops.aten, torch.ops.prims
 
@@ -58,7 +59,7 @@ class _Emitter:
         seed = self.call(_aten.add.Tensor, self._seed, self._number) if self._number else self._seed
         inner = [sizes[dim] for dim in order]
         drawn = self.call(_prims.inductor_random.default, inner, seed, mode)
-        drawn.meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
+        must_recompute(drawn.meta)
         if order == sorted(order):
             return drawn
         return self.call(_aten.permute.default, drawn, [order.index(dim) for dim in sorted(order)])

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 import torch
 from torch import fx
 from torch._guards import detect_fake_mode
-from torch.utils.checkpoint import CheckpointPolicy
 
 from .fx_export import value_of
 from .joint_nodes import call
+from .torch_inside import must_recompute
 
 _aten, _prims = torch.ops.aten, torch.ops.prims
 _POOL = _aten.max_pool2d_with_indices.default
@@ -85,8 +85,7 @@ class _Window:
 
     def indices(self, offsets: fx.Node) -> fx.Node:
         """The indices again, to be computed in the backward whatever they are used for there."""
-        self._meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
-        self._meta.setdefault("ac_graph_id", 0)
+        must_recompute(self._meta)
         wide = self._call(_prims.convert_element_type.default, offsets, torch.int64)
         place = [
             self._call(_aten.floor_divide.Scalar, wide, self.kernel[1]),

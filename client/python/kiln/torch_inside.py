@@ -6,6 +6,7 @@ native/exchange.h.)
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping
 
 import sympy
@@ -13,6 +14,7 @@ from torch._functorch import config as _config
 from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache, FXGraphCacheMiss
 from torch._inductor import codecache
 from torch._inductor.output_code import OutputCode
+from torch.utils.checkpoint import CheckpointPolicy
 
 __all__ = [
     "CACHE_SWITCHES",
@@ -21,6 +23,7 @@ __all__ = [
     "OutputCode",
     "hints_of",
     "keeps_any_backend",
+    "must_recompute",
     "registers_code_generators",
 ]
 
@@ -45,3 +48,12 @@ def hints_of(shape_env: object) -> Mapping[sympy.Symbol, sympy.Expr]:
     # Called `backed_var_to_val` from 2.11 on.
     name = "backed_var_to_val" if hasattr(shape_env, "backed_var_to_val") else "var_to_val"
     return getattr(shape_env, name)
+
+
+def must_recompute(meta: dict[str, object]) -> None:
+    """Marks a joint graph's node, by its ``meta``, as one that the backward computes again."""
+    meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
+    # Torch 2.9's cut compares the numbers of the checkpointed regions of such nodes and their users,
+    # to save what crosses from one to a later one, and reads them unasked. NaN is before none and
+    # behind none; later versions take a node without a number for that.
+    meta.setdefault("ac_graph_id", math.nan)
