@@ -115,7 +115,7 @@ class GraphBuilder {
               uint32_t alignment_bytes = 0);
   // An integer that each call passes by value; mostly a bare symbol.
   void ScalarInput(absl::string_view name, const SizeExpr& value);
-  // `data`: the elements, row-major, at most 1 MiB.
+  // `data`: the elements, row-major; over 1 MiB see large_constants.h.
   Value Constant(absl::string_view name, const TensorSpec& spec,
                  absl::string_view data);
 

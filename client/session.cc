@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/large_constants.h"
 #include "proto/base/status.h"
 #include "proto/key/request_digest.h"
 #include "runtime/artifact_view.h"
@@ -258,11 +259,13 @@ absl::StatusOr<std::shared_ptr<const Executor>> Session::LoadTrusting(
 absl::StatusOr<std::shared_ptr<Callable>> Session::Compile(
     const wire::Graph& graph, const wire::CompileOptions& options) {
   wire::CompileRequest request;
-  *request.mutable_graph() = graph;
+  ASSIGN_OR_RETURN(*request.mutable_graph(), WithLargeConstantsAsInputs(graph));
   *request.mutable_target() = target_;
   *request.mutable_options() = options;
-  std::shared_ptr<Callable> callable(
-      new Callable(shared_from_this(), std::move(request)));
+  ASSIGN_OR_RETURN(std::vector<InputValue> constants,
+                   UploadLargeConstants(graph, device_));
+  std::shared_ptr<Callable> callable(new Callable(
+      shared_from_this(), std::move(request), std::move(constants)));
   RETURN_IF_ERROR(callable->CompileFor(callable->request_));
   return callable;
 }
@@ -272,6 +275,8 @@ absl::Status Callable::CompileFor(const wire::CompileRequest& request) {
   ASSIGN_OR_RETURN(std::shared_ptr<const Executor> executor,
                    session_->CompileAndLoad(request, report));
   const ArtifactView& view = executor->artifact().view();
+  RETURN_IF_ERROR(CheckConstantsStay(view.message().compiled().plan(),
+                                     static_cast<int>(constants_.size())));
   CompiledGuards guards(view.plan(), view.guards());
   auto slot = std::make_shared<HotSlot>();
   // The slot was empty: there is nothing to drop.
@@ -289,6 +294,18 @@ absl::Status Callable::CompileFor(const wire::CompileRequest& request) {
 }
 
 absl::StatusOr<std::vector<OutputValue>> Callable::Run(
+    absl::Span<const InputValue> inputs, const RunOptions& options) {
+  if (constants_.empty()) return RunAll(inputs, options);
+  if (inputs.size() != static_cast<size_t>(num_inputs())) {
+    return MakeError(
+        ErrorReason::kGuardFailed,
+        absl::StrCat(inputs.size(), " inputs, due ", num_inputs()));
+  }
+  const RunWithConstants run(inputs, constants_, options);
+  return RunAll(run.inputs(), run.options());
+}
+
+absl::StatusOr<std::vector<OutputValue>> Callable::RunAll(
     absl::Span<const InputValue> inputs, const RunOptions& options) {
   std::shared_ptr<const Entries> now = entries();
   int index = now->guards->Find(inputs);

@@ -85,12 +85,15 @@ class Session : public std::enable_shared_from_this<Session> {
   // the artifact does not serve compiles again with the guard that failed
   // forbidden (see Callable::Run).
   //
-  // Errors: of the compile (compile_client.h, local_worker.h) and of the load
+  // Constants of over 1 MiB stay on this side (large_constants.h).
+  //
+  // Errors: of such constants; of the compile (compile_client.h, local_worker.h) and of the load
   // (artifact_view.h, loaded_artifact.h, executor.h).
   absl::StatusOr<std::shared_ptr<Callable>> Compile(
       const wire::Graph& graph, const wire::CompileOptions& options = {});
 
-  // The compile alone: nothing is loaded. For targets that are not here.
+  // The compile alone: nothing is loaded. For targets that are not here. A
+  // request holds no large constants: WithLargeConstantsAsInputs.
   absl::StatusOr<CompileOutcome> CompileOnly(
       const wire::CompileRequest& request, CompileReport& report);
 
@@ -174,6 +177,10 @@ class Callable {
   absl::Status Swap(int index, const wire::SignedArtifact& artifact)
       ABSL_LOCKS_EXCLUDED(mu_);
 
+  // That a run is given: those of the graph.
+  int num_inputs() const {
+    return request_.graph().inputs_size() - static_cast<int>(constants_.size());
+  }
   // Of the latest compile.
   CompileReport report() const ABSL_LOCKS_EXCLUDED(mu_);
   // Artifacts compiled or fetched so far: one, unless guards failed.
@@ -189,17 +196,27 @@ class Callable {
     std::vector<std::shared_ptr<HotSlot>> slots;
   };
 
-  Callable(std::shared_ptr<Session> session, wire::CompileRequest request)
-      : session_(std::move(session)), request_(std::move(request)) {}
+  Callable(std::shared_ptr<Session> session, wire::CompileRequest request,
+           std::vector<InputValue> constants)
+      : session_(std::move(session)),
+        request_(std::move(request)),
+        constants_(std::move(constants)) {}
 
   std::shared_ptr<const Entries> entries() const ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status CompileFor(const wire::CompileRequest& request)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // `inputs`: of the request's graph, so the large constants too.
+  absl::StatusOr<std::vector<OutputValue>> RunAll(
+      absl::Span<const InputValue> inputs, const RunOptions& options)
       ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Specialize(absl::Span<const InputValue> inputs)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::shared_ptr<Session> session_;
   const wire::CompileRequest request_;
+  // The large ones, which are the request's last inputs. Before entries_, so
+  // that it goes after them: unloading waits for the runs that read it.
+  const std::vector<InputValue> constants_;
   Turn specializing_;  // one specialization at a time; taken before mu_
   mutable Mutex mu_;
   std::shared_ptr<const Entries> entries_ ABSL_GUARDED_BY(mu_);

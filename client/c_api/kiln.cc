@@ -110,7 +110,7 @@ absl::Status CallInputs::Set(const KilnCallable& callable,
                              const KilnValue* inputs, int32_t count) {
   const LoadedArtifact& artifact = callable.callable->executor()->artifact();
   RETURN_IF_ERROR(CheckArray("inputs", inputs, count));
-  const int64_t due = artifact.view().plan().inputs.size();
+  const int64_t due = callable.callable->num_inputs();
   RETURN_IF_ERROR(CheckRange("number of inputs", count, due, due));
   const DeviceTraits& device = artifact.device().traits();
   values_.resize(count);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "client/corpus_runner/device_tensors.h"
 #include "client/corpus_runner/retarget_graph.h"
+#include "client/large_constants.h"
 #include "proto/base/status.h"
 #include "proto/corpus/corpus_compare.h"
 #include "proto/key/canonical_graph.h"
@@ -247,7 +248,10 @@ CompiledGraph CompileGraph(Session& session, const wire::Graph& graph,
     return out;
   }
   wire::CompileRequest request;
-  *request.mutable_graph() = graph;
+  absl::StatusOr<wire::Graph> small = WithLargeConstantsAsInputs(graph);
+  out.status = small.status();
+  if (!small.ok()) return out;
+  *request.mutable_graph() = *std::move(small);
   *request.mutable_target() = session.target();
   *request.mutable_options() = options;
   const absl::StatusOr<CompileOutcome> answer =
