@@ -1,6 +1,7 @@
 """What a caller sees beside values: mutation, aliases, layouts, random numbers, sizes."""
 
 import copy
+from concurrent.futures import Future
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from torch import nn
 
 import kiln
 from kiln import _native
-from kiln.compiled_graph import recording
+from kiln.compiled_graph import CompiledGraph, recording
 
 
 def compiled(fn, **options):
@@ -262,3 +263,41 @@ def test_a_large_input_that_a_result_views_is_kept():
     called = compiled(lambda a: (a.view(2, -1), a + 1))
     view, _ = called(x)
     assert view.data_ptr() == x.data_ptr()
+
+
+def test_a_graph_can_be_differentiated_twice_when_it_is_retained():
+    x = torch.randn(6, 8, requires_grad=True)
+    weight = torch.randn(8, 8, requires_grad=True)
+    loss = compiled(lambda a, w: F.softmax(F.dropout(a, 0.5) @ w, -1).square().sum())(x, weight)
+    loss.backward(retain_graph=True)
+    first = x.grad.clone(), weight.grad.clone()
+    x.grad = weight.grad = None
+    loss.backward()
+    assert_same((x.grad, weight.grad), first)
+
+
+def test_a_gradient_that_is_a_negative_view_has_its_sign():
+    x = torch.randn(6, requires_grad=True)
+    y = compiled(lambda a: a.sin() * 2)(x)
+    y.backward(torch._neg_view(torch.ones(6)))
+    assert_same(x.grad, -2 * x.detach().cos())
+
+
+@pytest.mark.parametrize("refused", ["forward", "backward"])
+def test_the_mask_is_one_whichever_of_the_two_graphs_runs_in_eager_mode(refused, monkeypatch):
+    ask = CompiledGraph._ask
+
+    def refuse(graph):
+        ask(graph)
+        if graph.name.startswith(refused):
+            graph._done = Future()
+            graph._done.set_exception(ValueError("refused by this test"))
+
+    monkeypatch.setattr(CompiledGraph, "_ask", refuse)
+    monkeypatch.setenv("KILN_STRICT", "0")
+    x = torch.ones(1000, requires_grad=True)
+    with pytest.warns(UserWarning, match="refused by this test"):
+        y = torch.compile(lambda a: F.dropout(a, 0.5), backend="kiln")(x)
+        y.sum().backward()
+    assert torch.equal(x.grad, y.detach())
+    assert 300 < (y == 0).sum() < 700

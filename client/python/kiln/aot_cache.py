@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import threading
 from collections.abc import Callable, Iterator
 from unittest import mock
 
@@ -19,7 +20,13 @@ from torch._inductor import codecache
 
 from . import service
 from .compiled_graph import CompiledGraph, wire_options
-from .torch_inside import CACHE_SWITCHES, keeps_any_backend, registers_code_generators
+from .torch_inside import (
+    CACHE_SWITCHES,
+    donates_buffers,
+    graph_compile,
+    keeps_any_backend,
+    registers_code_generators,
+)
 
 
 def compiler_of(compile_: Callable[..., CompiledGraph]) -> Callable[..., CompiledGraph]:
@@ -34,8 +41,16 @@ def _tag(options: dict[str, object]) -> str:
     return "kiln-" + hashlib.sha256(" ".join(words).encode()).hexdigest()[:32]
 
 
+# For those that call the backend themselves: what is patched is put back in order.
+_turn = threading.RLock()
+
+
 def _nothing() -> None:
     pass
+
+
+def _none(*_: object) -> list[int]:
+    return []
 
 
 @contextlib.contextmanager
@@ -44,9 +59,15 @@ def serving(options: dict[str, object]) -> Iterator[None]:
 
     Its key asks for the passes that users gave Inductor's code generators, and imports all of these
     for it: more time than the rest of a warm start, for code that Kiln does not use. Compiles of one
-    process take turns (Dynamo's lock), so nobody else's key is made meanwhile."""
+    process take turns (Dynamo's lock), so nobody else's key is made meanwhile.
+
+    No buffer is told to be donated, which is for compilers that write to saved tensors: a backward
+    may be run twice (``retain_graph=True``)."""
     tag = torch.compiler.config.cache_key_tag + _tag(options)
-    with contextlib.ExitStack() as stack:
+    with _turn, contextlib.ExitStack() as stack:
+        if donates_buffers():
+            patch = mock.patch.object(graph_compile, "collect_bw_donated_buffer_idxs", _none)
+            stack.enter_context(patch)
         stack.enter_context(torch.compiler.config.patch(cache_key_tag=tag))
         if keeps_any_backend():
             switches = dict.fromkeys(CACHE_SWITCHES, True)

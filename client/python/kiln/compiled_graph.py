@@ -19,7 +19,7 @@ from .background import finished, in_background
 from .config import OPTIONS
 from .counters import counters, metrics
 from .fx_export import Exported, export, value_of
-from .program import make_program, untraced
+from .program import eager_form, make_program, untraced
 from .recipe import Recipe, kiln_steps, write_recipe
 from .steps import device_of, make_plan
 from .switches import deterministic, switches
@@ -186,6 +186,9 @@ class CompiledGraph(OutputCode):
         self.refusal = why
         counters.add("eager_graphs")
         warnings.warn(f"kiln: graph {self.name} runs in eager mode: {why}", stacklevel=3)
+        for node in self.module.graph.nodes:
+            node.target = eager_form(node.target)
+        self.module.recompile()
         self._run = self._eager
 
     def _eager(self, args: list) -> Sequence:

@@ -9,12 +9,23 @@ import torch._dynamo
 from torch import fx
 
 from . import _native
+from .philox import numbers_of
 from .recipe import Fixed, HostRecipe, KilnRecipe, Place, Recipe, Sized
 
 
 def untraced(function: Callable) -> Callable:
     """`function`, whose own frame Dynamo leaves alone. Costs a call nothing."""
     return torch._dynamo.disable(function, recursive=False)
+
+
+def eager_form(target: object) -> object:
+    """What PyTorch runs for an operator: all but one are their own."""
+    return numbers_of if str(target) == "prims.inductor_random.default" else target
+
+
+def _is_lazy_view(tensor: torch.Tensor) -> bool:
+    """Whether the memory of a tensor holds other numbers than it stands for."""
+    return tensor.is_neg() or tensor.is_conj()
 
 
 def draw_seed() -> int:
@@ -43,7 +54,7 @@ def _bind_segment(step: KilnRecipe, callable_: object) -> Callable[[list], None]
 
 
 def _bind_host(step: HostRecipe) -> Callable[[list], None]:
-    strides = step.strides
+    strides, target = step.strides, eager_form(step.target)
 
     @untraced
     def run(values: list) -> None:
@@ -52,7 +63,9 @@ def _bind_host(step: HostRecipe) -> Callable[[list], None]:
             return item.get(values) if isinstance(item, (Place, Fixed, Sized)) else item
 
         args, kwargs = fx.node.map_aggregate((step.args, step.kwargs), value_of)
-        result = step.target(*args, **kwargs)
+        result = target(*args, **kwargs)
+        if isinstance(result, torch.Tensor) and _is_lazy_view(result):
+            result = result.resolve_neg().resolve_conj()
         if strides is not None and result.stride() != strides:
             result = torch.empty_strided(
                 result.shape, strides, dtype=result.dtype, device=result.device
@@ -105,8 +118,30 @@ class DirectProgram:
         return results
 
 
+def _of_plain_tangents(
+    program: Callable[[list], list], tangents: list[int]
+) -> Callable[[list], list]:
+    """`program`, whose gradients hold what they stand for. Dynamo sees to all other inputs; what
+    comes into a backward it does not see."""
+
+    @untraced
+    def run(args: list) -> list:
+        for place in tangents:
+            tangent = args[place]
+            if isinstance(tangent, torch.Tensor) and _is_lazy_view(tangent):
+                args[place] = tangent.resolve_neg().resolve_conj()
+        return program(args)
+
+    return run
+
+
 def make_program(recipe: Recipe, callables: Sequence[object]) -> Callable[[list], list]:
     """The quickest program for a recipe."""
+    program = _make_program(recipe, callables)
+    return _of_plain_tangents(program, recipe.tangents) if recipe.tangents else program
+
+
+def _make_program(recipe: Recipe, callables: Sequence[object]) -> Callable[[list], list]:
     if len(recipe.steps) == 1 and isinstance(recipe.steps[0], KilnRecipe):
         step = recipe.steps[0]
         direct = (

@@ -131,6 +131,7 @@ class Recipe:
     constants: list[tuple[int, object]]
     steps: list[KilnRecipe | HostRecipe]
     results: list[Item]
+    tangents: list[int] = field(default_factory=list)  # inputs that are gradients
 
 
 def kiln_steps(recipe: Recipe) -> list[KilnRecipe]:
@@ -147,6 +148,8 @@ class _Writer:
         for node in inputs:
             self._learn(node, self._place(node))
         self.inputs = len(inputs)
+        # As AOTAutograd names them.
+        self.tangents = [i for i, node in enumerate(inputs) if node.name.startswith("tangents")]
         self.constants = [
             (self._place(node), _attribute(module, node.target))
             for node in module.graph.nodes
@@ -260,4 +263,6 @@ def write_recipe(module: fx.GraphModule, plan: Plan, exported: Sequence[Exported
         used = _used(step)
         step.drops = sorted(used - needed)
         needed |= used
-    return Recipe(writer.inputs, writer.count(), writer.constants, steps, results)
+    return Recipe(
+        writer.inputs, writer.count(), writer.constants, steps, results, writer.tangents
+    )

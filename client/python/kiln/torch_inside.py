@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import sympy
 from torch._functorch import config as _config
+from torch._functorch._aot_autograd import graph_compile
 from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache, FXGraphCacheMiss
 from torch._inductor import codecache
 from torch._inductor.output_code import OutputCode
@@ -21,6 +22,8 @@ __all__ = [
     "BypassAOTAutogradCache",
     "FXGraphCacheMiss",
     "OutputCode",
+    "donates_buffers",
+    "graph_compile",
     "hints_of",
     "keeps_any_backend",
     "must_recompute",
@@ -41,6 +44,12 @@ def keeps_any_backend() -> bool:
 def registers_code_generators() -> bool:
     """Whether the cache's keys import all of Inductor's code generators."""
     return hasattr(codecache, "init_backend_registration")
+
+
+def donates_buffers() -> bool:
+    """Whether AOTAutograd refuses a second backward of a graph whose saved tensors a compiler may
+    write to. Kiln writes to none."""
+    return hasattr(graph_compile, "collect_bw_donated_buffer_idxs")
 
 
 def hints_of(shape_env: object) -> Mapping[sympy.Symbol, sympy.Expr]:

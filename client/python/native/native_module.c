@@ -123,11 +123,18 @@ static PyObject* Text(PyObject* self, PyObject* args) {
   if (!PyArg_ParseTuple(args, "Oi", &capsule, &what)) return NULL;
   KilnCallable* callable = PyCapsule_GetPointer(capsule, kCallable);
   if (callable == NULL) return NULL;
-  const size_t length =
+  size_t room = 0;
+  size_t length =
       kiln_library.kiln_callable_text(callable, (KilnText)what, NULL, 0);
-  char* buffer = PyMem_Malloc(length + 1);
-  if (buffer == NULL) return PyErr_NoMemory();
-  kiln_library.kiln_callable_text(callable, (KilnText)what, buffer, length + 1);
+  char* buffer = NULL;
+  do { /* another thread's call may compile an artifact meanwhile */
+    PyMem_Free(buffer);
+    room = length + 1;
+    buffer = PyMem_Malloc(room);
+    if (buffer == NULL) return PyErr_NoMemory();
+    length =
+        kiln_library.kiln_callable_text(callable, (KilnText)what, buffer, room);
+  } while (length >= room);
   PyObject* text = PyUnicode_FromStringAndSize(buffer, (Py_ssize_t)length);
   PyMem_Free(buffer);
   return text;
@@ -139,6 +146,7 @@ static PyObject* GiveTensor(const KilnResults* results, int32_t index,
                             DlpackDevice device) {
   KilnMemory* memory = kiln_library.kiln_results_share(results, index);
   PyObject* keep = memory == NULL ? PyList_AsTuple(inputs) : NULL;
+  if (memory == NULL && keep == NULL) return NULL;
   PyObject* tensor = kiln_tensors_wrap(value, memory, keep, device);
   Py_XDECREF(keep);
   return tensor;
@@ -202,7 +210,8 @@ static PyObject* RunOn(KilnCallable* callable, PyObject* inputs,
       return NULL;
     }
     if (device.type == -1) device = one;
-    if (one.type != -1 && one.type != device.type) {
+    if (one.type != -1 &&
+        (one.type != device.type || one.ordinal != device.ordinal)) {
       PyErr_Format(PyExc_TypeError,
                    "input %zd: on another device than those "
                    "before it",
