@@ -175,6 +175,53 @@ def test_sizes_that_depend_on_data_go_through_host_kernels():
             assert_same(called(x), fn(x))
 
 
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x, k: (x.cos() * k).sin(),
+        lambda x, k: torch.roll(x.cos(), k).sin(),
+        lambda x, k: (x.cos() * (k // 2) + k % 3).sin(),
+        lambda x, k: (x.cos() * (k * 0.5 + x.shape[0])).sin(),
+        lambda x, k: x.cos()[:, k:].sin(),
+    ],
+    ids=["factor", "roll", "quotient_and_rest", "float", "slice"],
+)
+def test_an_integer_that_may_be_negative_goes_through_host_kernels(fn):
+    called = compiled(fn)
+    x = torch.randn(6, 8)
+    for k in (2, 3, -1, 5, -4, 0):
+        assert_same(called(x, k), fn(x, k))
+    y = torch.randn(9, 8)
+    for k in (2, -3):
+        assert_same(called(y, k), fn(y, k))
+
+
+def test_what_does_not_use_an_integer_that_may_be_negative_is_compiled():
+    def fn(x, k):
+        return (x.cos() + 1) * k, x.shape[0] * x.exp()
+
+    x = torch.randn(6, 8)
+    with recording() as graphs:
+        called = compiled(fn, dynamic=True)
+        for k in (2, -3):
+            assert_same(called(x, k), fn(x, k))
+    (graph,) = graphs
+    assert graph.segments == 1
+    (why,) = graph.hosts.values()
+    assert why.startswith("aten.mul.Tensor: s")
+    assert why.endswith("is an integer that may be negative")
+
+
+def test_a_negative_integer_trains_as_in_eager_mode():
+    called = compiled(lambda x, k: (x.cos() * k).sin().sum())
+    for k in (2, 3, -1, 5):
+        x = torch.randn(6, 8, requires_grad=True)
+        twin = x.detach().clone().requires_grad_()
+        called(x, k).backward()
+        (twin.cos() * k).sin().sum().backward()
+        assert_same(x.grad, twin.grad)
+
+
 def test_autocast_trains_as_in_eager_mode():
     model = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 4))
     twin = copy.deepcopy(model)

@@ -209,7 +209,9 @@ class CompiledGraph(OutputCode):
     def _write(self) -> list[Exported]:
         """The segments, with the refused operators left to PyTorch."""
         while True:
-            plan = make_plan(self.module.graph, self._refused, self._random_on_host)
+            plan = make_plan(
+                self.module.graph, self._refused, self._shape_env, self._random_on_host
+            )
             try:
                 exported = [
                     export(f"{self.name}.{i}", segment, self._shape_env)

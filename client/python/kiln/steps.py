@@ -1,6 +1,6 @@
 """Cuts an ATen graph into what Kiln compiles and what PyTorch runs.
 
-    plan = make_plan(graph_module, refused={"node name": "why"})
+    plan = make_plan(graph, refused={"node name": "why"}, shape_env=shape_env)
     plan.steps      # Segment (Kiln) and HostStep (PyTorch), in order
     plan.hosts      # {node name: why} of the operators PyTorch runs
 
@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import fx
 
-from .fx_export import Segment, check_tensor, is_random, is_symbolic, value_of
+from .fx_export import Segment, check_tensor, free_symbols, is_random, is_symbolic, value_of
+from .symbols import bounds_of
 from .words import Unsupported
 
 
@@ -59,7 +60,7 @@ def device_of(graph: fx.Graph) -> torch.device:
     return torch.device("cpu")
 
 
-def _refusal(node: fx.Node, device: torch.device) -> str | None:
+def _refusal(node: fx.Node, device: torch.device, shape_env: object | None) -> str | None:
     """Why Kiln cannot be sent this operator at all, in words."""
     if not isinstance(node.target, torch._ops.OpOverload):
         # Of an operator that calls another, as with_effects does: the other too.
@@ -79,6 +80,11 @@ def _refusal(node: fx.Node, device: torch.device) -> str | None:
     for tensor in tensors:
         if tensor.device != device:
             return f"{node.target}: a tensor on {tensor.device}, in a graph on {device}"
+    # The compiler's symbols are sizes. PyTorch's may be any integer that a program computes with.
+    values = [value, *map(value_of, node.all_input_nodes)]
+    for symbol in sorted(set().union(*map(free_symbols, values)), key=str):
+        if bounds_of(symbol, shape_env)[0] < 0:
+            return f"{node.target}: {symbol} is an integer that may be negative"
     return None
 
 
@@ -106,9 +112,16 @@ def _views_of_inputs(graph: fx.Graph) -> set[fx.Node]:
 
 
 class _Planner:
-    def __init__(self, graph: fx.Graph, refused: dict[str, str], random_on_host: bool) -> None:
+    def __init__(
+        self,
+        graph: fx.Graph,
+        refused: dict[str, str],
+        shape_env: object | None,
+        random_on_host: bool,
+    ) -> None:
         self._graph = graph
         self._device = device_of(graph)
+        self._shape_env = shape_env
         self._random_on_host = random_on_host
         self._refused = refused
         self._order = {node: number for number, node in enumerate(graph.nodes)}
@@ -120,7 +133,7 @@ class _Planner:
         if node.target is operator.getitem:
             source = node.args[0]
             return self._level.get(source, 1) % 2 == 1
-        why = self._refused.get(node.name) or _refusal(node, self._device)
+        why = self._refused.get(node.name) or _refusal(node, self._device, self._shape_env)
         if why is None and self._random_on_host and is_random(node):
             why = f"{node.target}: random, and fallback_random is set"
         if why is None and node in self._views:
@@ -186,6 +199,12 @@ def _is_size(node: fx.Node) -> bool:
     return is_symbolic(node) and node.target is not torch.ops.aten._local_scalar_dense.default
 
 
-def make_plan(graph: fx.Graph, refused: dict[str, str], random_on_host: bool = False) -> Plan:
-    """Plans a graph. ``refused``: the nodes that the service would not take, with its words."""
-    return _Planner(graph, refused, random_on_host).plan()
+def make_plan(
+    graph: fx.Graph,
+    refused: dict[str, str],
+    shape_env: object | None = None,
+    random_on_host: bool = False,
+) -> Plan:
+    """Plans a graph. ``refused``: the nodes that the service would not take, with its words.
+    ``shape_env``: knows the bounds of the graph's symbols."""
+    return _Planner(graph, refused, shape_env, random_on_host).plan()

@@ -31,6 +31,14 @@ def expression_of(value: int | torch.SymInt | sympy.Expr) -> int | sympy.Expr:
     return int(expr) if expr.is_Integer else expr
 
 
+def bounds_of(symbol: sympy.Symbol, shape_env: object | None) -> tuple[int, int]:
+    """The bounds that Dynamo's own guards hold: of a size from 0 on, of another integer any."""
+    bounds = shape_env.var_to_range.get(symbol) if shape_env is not None else None
+    if bounds is None:
+        return 0, _LARGEST
+    return _bound(bounds.lower, -_LARGEST), _bound(bounds.upper, _LARGEST)
+
+
 class SymbolTable:
     """The symbols of one graph, numbered as they come."""
 
@@ -59,13 +67,9 @@ class SymbolTable:
         return [self._message(symbol) for symbol in self._numbers]
 
     def _message(self, symbol: sympy.Symbol) -> bytes:
-        low, high, hint = 0, _LARGEST, 0
-        if self._shape_env is not None:
-            bounds = self._shape_env.var_to_range.get(symbol)
-            if bounds is not None:
-                low, high = _bound(bounds.lower, -_LARGEST), _bound(bounds.upper, _LARGEST)
-            known = self._hint(symbol)
-            hint = min(max(known, low), high) if known is not None else low
+        low, high = bounds_of(symbol, self._shape_env)
+        known = self._hint(symbol) if self._shape_env is not None else None
+        hint = min(max(known, low), high) if known is not None else low
         return (
             wire.text(1, str(symbol)) + wire.sint(2, hint) + wire.sint(3, low) + wire.sint(4, high)
         )
