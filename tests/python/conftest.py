@@ -29,6 +29,7 @@ import torch  # noqa: E402
 QUICK = {
     "test_models.py": ["[gpt2]", "[resnet]", "[mlp_layernorm]", "dynamic_shapes", "comparison"],
     "test_service.py": ["second_process", "refused_graph", "threads", "forked"],
+    "test_forms.py": ["[vmap]", "accumulate", "recompile", "marked", "found_in_data"],
     "test_operators.py": 29,
     "test_operator_gradients.py": 41,
 }

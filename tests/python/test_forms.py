@@ -1,0 +1,214 @@
+"""The forms that a program takes around torch.compile: function transforms, inference mode, steps
+of training, sizes that are fixed, marked or found in data."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import kiln
+from kiln.compiled_graph import recording
+
+
+def compiled(fn, **options):
+    return torch.compile(fn, backend="kiln", fullgraph=True, **options)
+
+
+def assert_same(got, due):
+    torch.testing.assert_close(got, due, rtol=1e-5, atol=1e-5)
+
+
+def tanh_layer(w, x):
+    return torch.tanh(w @ x)
+
+
+def loss_of_layer(w, x, y):
+    return (tanh_layer(w, x) - y).square().mean()
+
+
+REVERSE = {
+    "vmap": torch.func.vmap(tanh_layer, in_dims=(None, 0)),
+    "grad": lambda w, x: torch.func.grad(loss_of_layer)(w, x[0], x[1]),
+    "jacrev": lambda w, x: torch.func.jacrev(tanh_layer, argnums=1)(w, x[0]),
+}
+FORWARD = {
+    "jvp": lambda w, x: torch.func.jvp(lambda a: tanh_layer(w, a), (x[0],), (x[1],)),
+    "jacfwd": lambda w, x: torch.func.jacfwd(tanh_layer, argnums=1)(w, x[0]),
+    "hessian": lambda w, x: torch.func.hessian(loss_of_layer, argnums=1)(w, x[0], x[1]),
+}
+
+
+def graph_of_transform(transformed):
+    """The one graph that a transform inside a compiled function comes to, with right results."""
+    w, x = torch.randn(6, 6), torch.randn(6, 6)
+    with recording() as graphs:
+        assert_same(compiled(transformed)(w, x), transformed(w, x))
+    (graph,) = graphs
+    return graph
+
+
+@pytest.mark.parametrize("transformed", REVERSE.values(), ids=REVERSE)
+def test_a_function_transform_inside_is_compiled_whole(transformed):
+    graph = graph_of_transform(transformed)
+    assert (graph.segments, graph.hosts) == (1, {})
+
+
+@pytest.mark.parametrize("transformed", FORWARD.values(), ids=FORWARD)
+def test_a_transform_in_forward_mode_leaves_only_the_zeros_of_tangents_to_pytorch(transformed):
+    graph = graph_of_transform(transformed)
+    assert graph.segments > 0
+    assert graph.hosts.keys() <= {"_new_zeros_with_same_feature_meta"}
+
+
+def test_the_gradient_of_a_function_transform_is_eager_modes():
+    def penalty(w, x):
+        slopes = torch.func.vmap(torch.func.grad(lambda a: tanh_layer(w, a).sum()))(x)
+        return slopes.square().sum()
+
+    w, x = torch.randn(6, 6, requires_grad=True), torch.randn(3, 6)
+    (due,) = torch.autograd.grad(penalty(w, x), w)
+    with recording() as graphs:
+        (got,) = torch.autograd.grad(compiled(penalty)(w, x), w)
+    assert_same(got, due)
+    assert [graph.hosts for graph in graphs] == [{}, {}]  # forward, backward
+
+
+def test_inference_mode_compiles_one_graph_and_gives_inference_tensors():
+    model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16))
+    called, x = compiled(model), torch.randn(4, 8)
+    with recording() as graphs, torch.inference_mode():
+        got = called(x)
+        assert_same(got, model(x))
+    assert got.is_inference() and not got.requires_grad
+    (graph,) = graphs
+    assert graph.name.startswith("inference") and graph.hosts == {}
+
+
+def small_models():
+    model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 3))
+    return model, copy.deepcopy(model), compiled(model)
+
+
+def assert_same_parameters(model, twin):
+    mine, due = list(model.parameters()), list(twin.parameters())
+    assert_same(mine, due)
+    assert_same([each.grad for each in mine], [each.grad for each in due])
+
+
+def test_gradients_accumulate_over_steps_and_one_compile_serves_all():
+    model, twin, called = small_models()
+    kiln.counters.clear()
+    for _ in range(2):
+        for _ in range(4):
+            x = torch.randn(5, 8)
+            for run in (called, twin):
+                (run(x).square().mean() / 4).backward()
+        assert_same_parameters(model, twin)
+        for each in (model, twin):
+            torch.optim.SGD(each.parameters(), lr=0.1).step()
+            each.zero_grad(set_to_none=False)
+    assert_same_parameters(model, twin)
+    assert kiln.counters["compiles"] + kiln.counters["cache_hit"] == 2
+    assert kiln.counters["recompiles"] == 0
+
+
+@pytest.mark.parametrize("foreach", [False, True], ids=["one_by_one", "foreach"])
+@pytest.mark.parametrize("clip_is_compiled", [False, True], ids=["eager", "compiled"])
+def test_gradients_are_clipped_between_backward_and_step(clip_is_compiled, foreach):
+    def clip(parameters):
+        return nn.utils.clip_grad_norm_(parameters, 0.05, foreach=foreach)
+
+    model, twin, called = small_models()
+    mine = torch.compile(clip, backend="kiln") if clip_is_compiled else clip
+    with recording() as graphs:
+        for _ in range(3):
+            x, norms = torch.randn(5, 8), []
+            for run, its, clipped in ((called, model, mine), (twin, twin, clip)):
+                optimizer = torch.optim.SGD(its.parameters(), lr=0.5)
+                optimizer.zero_grad()
+                run(x).square().mean().backward()
+                norms.append(clipped(list(its.parameters())))
+                optimizer.step()
+            assert norms[1] > 0.05
+            assert_same(norms[0], norms[1])
+            assert_same_parameters(model, twin)
+    assert len(graphs) == (3 if clip_is_compiled else 2)
+    hosts = {name for graph in graphs for name in graph.hosts}
+    assert hosts <= ({"_foreach_norm"} if foreach else set())
+
+
+def assert_serves(called, fn, sizes, make=lambda n: torch.randn(n, 3)):
+    """Eager mode's values at each size; what Dynamo and the service were asked for meanwhile."""
+    kiln.counters.clear()
+    with recording() as graphs:
+        for n in sizes:
+            x = make(n)
+            assert_same(called(x), fn(x))
+    assert not any(graph.hosts for graph in graphs)
+    assert kiln.counters["compiles"] == len(graphs)
+    return len(graphs), kiln.counters["recompiles"]
+
+
+def test_without_dynamic_shapes_each_size_is_a_recompile():
+    def fn(x):
+        return F.silu(x) * x.shape[0] + 0.125
+
+    called = compiled(fn, dynamic=False)
+    assert assert_serves(called, fn, (4, 7, 12, 7, 4)) == (3, 2)
+    assert assert_serves(called, fn, (12, 4, 7)) == (0, 0)
+
+
+def test_with_dynamic_shapes_one_artifact_serves_all_sizes_of_all_dimensions():
+    def fn(x):
+        return torch.softmax(x * 0.375, -1).sum(0) + x.shape[1]
+
+    called = compiled(fn, dynamic=True)
+    assert assert_serves(called, fn, ((4, 6), (9, 31), (128, 2)), torch.randn) == (1, 0)
+
+
+def test_a_marked_dimension_is_dynamic_from_the_first_size_on():
+    def fn(x):
+        return F.softplus(x).mean(0) + 0.625
+
+    def marked(n):
+        x = torch.randn(n, 3)
+        torch._dynamo.mark_dynamic(x, 0, min=2, max=64)
+        return x
+
+    assert assert_serves(compiled(fn), fn, (5, 9, 33, 64), marked) == (1, 0)
+
+
+def head(x, n):
+    size = n.item()
+    torch._check(size >= 0)
+    torch._check(size <= x.shape[0])
+    return (x * 2)[:size] + 1
+
+
+def test_a_slice_of_a_size_found_in_data_is_one_compile():
+    x, called = torch.randn(20, 3), compiled(head)
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        with recording() as graphs:
+            for n in map(torch.tensor, (7, 3, 20)):
+                assert_same(called(x, n), head(x, n))
+        (graph,) = graphs
+        assert graph.segments == 2 and list(graph.hosts) == ["_local_scalar_dense"]
+        # Dynamo has guards of its own on these.
+        for n in map(torch.tensor, (1, 0)):
+            assert_same(called(x, n), head(x, n))
+
+
+def test_nonzero_is_a_host_kernel_between_two_segments():
+    def fn(x):
+        return (x * 2 > 0.5).nonzero() * 3 + 1
+
+    called = compiled(fn)
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        with recording() as graphs:
+            for x in (torch.randn(4, 5), torch.randn(4, 5), torch.zeros(4, 5), torch.ones(4, 5)):
+                assert_same(called(x), fn(x))
+    (graph,) = graphs
+    assert graph.segments == 2
+    assert any("aten.nonzero.default" in why for why in graph.hosts.values())
