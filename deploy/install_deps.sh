@@ -11,7 +11,7 @@ packages=(
   librocksdb-dev libspdlog-dev libgtest-dev libgmock-dev libbenchmark-dev
   libcli11-dev libtomlplusplus-dev nlohmann-json3-dev
   libxxhash-dev libzstd-dev libssl-dev libdnnl-dev
-  ca-certificates git python3 python3-dev python3-venv
+  ca-certificates git procps python3 python3-dev python3-venv
 )
 
 missing=()

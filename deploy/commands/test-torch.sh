@@ -76,5 +76,8 @@ fi
 make_tests "$torch_python"
 wheel=$(bash deploy/commands/wheel.sh)
 install "$folder-tests" --no-deps --force-reinstall "$wheel"
-[[ $# -gt 0 && "$*" != --quick ]] || set -- tests/python "$@"
+# Words that name no test are for all of them.
+named=
+for word in "$@"; do [[ -e ${word%%::*} ]] && named=1; done
+[[ -n $named ]] || set -- tests/python "$@"
 exec "$folder-tests/bin/python" -m pytest -p no:cacheprovider -q "$@"

@@ -1,4 +1,4 @@
-"""``python -m kiln``: the C++ tools of the wheel.
+"""python -m kiln: the C++ tools of the wheel.
 
 python -m kiln doctor              looks whether compiles can work here
 python -m kiln cache WORDS...      what the cache holds: ls, show KEY, purge
@@ -37,8 +37,11 @@ def main() -> int:
     if words[:1] == ["version"]:
         print(f"kiln {service.version()}")
         return 0
-    print(__doc__.strip(), file=sys.stdout if words[:1] == ["help"] else sys.stderr)
-    return 0 if words[:1] == ["help"] else 2
+    asked = words[:1] in (["help"], ["--help"], ["-h"])
+    if words and not asked:
+        print(f"kiln: {words[0]}: no such command", file=sys.stderr)
+    print(__doc__.strip(), file=sys.stdout if asked else sys.stderr)
+    return 0 if asked else 2
 
 
 if __name__ == "__main__":
