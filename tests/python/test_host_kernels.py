@@ -132,3 +132,17 @@ def test_a_host_kernel_whose_result_is_laid_out_otherwise_than_promised_is_laid_
         return turned(x + 1) * 3
 
     assert_compiles_right(fn, torch.randn(4, 6))
+
+
+def test_a_size_that_is_found_in_data_is_there_before_a_kernel_that_needs_it():
+    def head(x, n):
+        size = n.item()
+        torch._check(size >= 0)
+        torch._check(size <= x.shape[0])
+        return (x * 2).narrow(0, 0, size) + 1
+
+    called = torch.compile(head, backend="kiln", fullgraph=True)
+    x = torch.randn(20, 3)
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        for n in map(torch.tensor, (7, 3, 20)):
+            torch.testing.assert_close(called(x, n), head(x, n))

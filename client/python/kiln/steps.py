@@ -14,6 +14,7 @@ unrelated paths share a level.
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import torch
@@ -127,6 +128,8 @@ class _Planner:
         self._order = {node: number for number, node in enumerate(graph.nodes)}
         self._views = _views_of_inputs(graph)
         self._level: dict[fx.Node, int] = {}
+        # Of what uses a node: on Kiln's levels, on PyTorch's.
+        self._least: dict[fx.Node, tuple[int, int]] = {}
         self.hosts: dict[str, str] = {}
 
     def _is_host(self, node: fx.Node) -> bool:
@@ -147,23 +150,26 @@ class _Planner:
         if mutates(node):
             # Whoever reads the tensor reads it first.
             before += [user for user in node.args[0].users if user is not node]
-        level = 1 if host else 0
-        for source in before:
-            of_source = self._level.get(source)
-            if of_source is None:
-                continue
-            same = of_source % 2 == level % 2
-            level = max(level, of_source if same else of_source + 1)
-        return level
+        return self._after(before)[host]
+
+    def _after(self, sources: Iterable[fx.Node]) -> tuple[int, int]:
+        """The lowest levels, Kiln's and PyTorch's, on which all of `sources` are there."""
+        there = [self._least[source] for source in sources if source in self._least]
+        return max([0, *(kiln for kiln, _ in there)]), max([1, *(host for _, host in there)])
 
     def plan(self) -> Plan:
         levels: dict[int, list[fx.Node]] = {}
         for node in self._graph.nodes:
-            if node.op != "call_function" or _is_size(node):
+            if node.op != "call_function":
+                continue
+            if _is_size(node):
+                # No step computes it, and yet what it is made of may be found in data.
+                self._least[node] = self._after(node.all_input_nodes)
                 continue
             host = self._is_host(node)
             level = self._lowest(node, host)
             self._level[node] = level
+            self._least[node] = (level + host, level + 1 - host)
             levels.setdefault(level, []).append(node)
         plan = Plan(hosts=self.hosts)
         for level in sorted(levels):
