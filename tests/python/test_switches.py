@@ -23,11 +23,13 @@ def as_before():
         (CUDNN, "enabled"),
     ]
     kept = [(owner, name, getattr(owner, name)) for owner, name in flags]
-    yield
-    torch.set_float32_matmul_precision(precision)
-    torch.use_deterministic_algorithms(False)
-    for owner, name, value in kept:
-        setattr(owner, name, value)
+    # PyTorch's own test tools, which other files import, forbid to set cuDNN's.
+    with getattr(torch.backends, "__allow_nonbracketed_mutation")():
+        yield
+        torch.set_float32_matmul_precision(precision)
+        torch.use_deterministic_algorithms(False)
+        for owner, name, value in kept:
+            setattr(owner, name, value)
 
 
 FLIPS = {
