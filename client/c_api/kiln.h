@@ -301,8 +301,9 @@ typedef struct KilnRunOptions {
   const KilnAllocator* allocator;
   /* Since here a smaller struct_size is fine: what it leaves out is zero.
    * Told, on the thread that runs, of each tensor input of a mebibyte or more
-   * that no result views (and of others, where a size is not known), once all work that reads it is on `stream`: who owns it alone may free it
-   * then, so that what the run allocates later takes its memory. May be NULL. */
+   * that no result views (and of others, where a size is not known), once all
+   * work that reads it is on `stream`: who owns it alone may free it then, so
+   * that what the run allocates later takes its memory. May be NULL. */
   void (*on_input_done)(void* context, int32_t input);
   void* input_context;
 } KilnRunOptions;

@@ -21,18 +21,6 @@ constexpr size_t kOpenGroups = 16;
 constexpr int64_t kAccessBytes = 16;
 constexpr int kNowhere = -1;
 
-template <typename Visit>
-void VisitBuffers(const PlannedStep& step, Visit visit) {
-  for (const PlannedKernel& kernel : KernelsOf(step)) {
-    VisitStepBuffers(kernel.nest, visit);
-  }
-  if (const auto* call = std::get_if<ExternCall>(&step)) {
-    VisitStepBuffers(*call, visit);
-  } else if (const auto* fill = std::get_if<Fill>(&step)) {
-    VisitStepBuffers(*fill, visit);
-  }
-}
-
 bool IsPlain(const PlannedKernel& kernel) {
   if (kernel.tiling.mapping != Mapping::kPointwise) return false;
   for (const ScalarNode& node : kernel.nest.body) {
@@ -114,7 +102,7 @@ class Combiner {
   void FindReaders() {
     last_read_.assign(plan_.buffers.size(), kNowhere);
     for (size_t s = 0; s < plan_.steps.size(); ++s) {
-      VisitBuffers(plan_.steps[s], [&](BufferId b, bool writes) {
+      VisitStepBuffers(plan_.steps[s], [&](BufferId b, bool writes) {
         if (!writes) last_read_[b] = static_cast<int>(s);
       });
     }
@@ -122,7 +110,7 @@ class Combiner {
 
   int WaitsFor(const PlannedStep& step) const {
     int after = kNowhere;
-    VisitBuffers(step, [&](BufferId b, bool writes) {
+    VisitStepBuffers(step, [&](BufferId b, bool writes) {
       after = std::max(after, ready_[b].written);
       if (writes) after = std::max(after, ready_[b].read);
     });
@@ -130,7 +118,7 @@ class Combiner {
   }
 
   void Note(const PlannedStep& step, int position) {
-    VisitBuffers(step, [&](BufferId b, bool writes) {
+    VisitStepBuffers(step, [&](BufferId b, bool writes) {
       int& last = writes ? ready_[b].written : ready_[b].read;
       last = std::max(last, position);
     });

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/loop/loop_nest.h"
+#include "compiler/schedule/kernel_plan.h"
 
 namespace kiln {
 
@@ -30,6 +31,17 @@ void VisitStepBuffers(const Fill& fill, Visit visit) {
 template <typename Visit>
 void VisitStepBuffers(const LoopStep& step, Visit visit) {
   std::visit([&](const auto& s) { VisitStepBuffers(s, visit); }, step);
+}
+template <typename Visit>
+void VisitStepBuffers(const PlannedStep& step, Visit visit) {
+  for (const PlannedKernel& kernel : KernelsOf(step)) {
+    VisitStepBuffers(kernel.nest, visit);
+  }
+  if (const auto* call = std::get_if<ExternCall>(&step)) {
+    VisitStepBuffers(*call, visit);
+  } else if (const auto* fill = std::get_if<Fill>(&step)) {
+    VisitStepBuffers(*fill, visit);
+  }
 }
 
 // The order of steps that buffers demand: a reader after the writers before

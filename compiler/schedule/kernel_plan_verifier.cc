@@ -28,18 +28,6 @@ struct Life {
   int64_t begin = 0, end = 0;
 };
 
-template <typename Visit>
-void VisitBuffers(const PlannedStep& step, Visit visit) {
-  for (const PlannedKernel& kernel : KernelsOf(step)) {
-    VisitStepBuffers(kernel.nest, visit);
-  }
-  if (const auto* call = std::get_if<ExternCall>(&step)) {
-    VisitStepBuffers(*call, visit);
-  } else if (const auto* fill = std::get_if<Fill>(&step)) {
-    VisitStepBuffers(*fill, visit);
-  }
-}
-
 bool TakenInPlace(const KernelPlan& plan, const Life& a, const Life& b) {
   const int step = std::max(a.first, b.first);
   if (step != std::min(a.last, b.last) || a.begin != b.begin) return false;
@@ -62,7 +50,7 @@ absl::Status VerifyMemory(const KernelPlan& plan) {
   }
   std::vector<Life> lives(plan.buffers.size());
   for (size_t s = 0; s < plan.steps.size(); ++s) {
-    VisitBuffers(plan.steps[s], [&](BufferId b, bool) {
+    VisitStepBuffers(plan.steps[s], [&](BufferId b, bool) {
       if (lives[b].first < 0) lives[b].first = static_cast<int>(s);
       lives[b].last = static_cast<int>(s);
     });

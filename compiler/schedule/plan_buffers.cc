@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/schedule/dependencies.h"
 #include "compiler/schedule/inplace_reuse.h"
 
 namespace kiln {
@@ -27,26 +28,10 @@ struct Lifetime {
   int last = kNever;
 };
 
-template <typename Visit>
-void VisitBuffers(const PlannedStep& step, Visit visit) {
-  for (const PlannedKernel& kernel : KernelsOf(step)) {
-    for (const ScalarNode& node : kernel.nest.body) {
-      if (node.op == ScalarOp::kLoad) visit(node.buffer);
-    }
-    for (const Store& store : kernel.nest.stores) visit(store.buffer);
-  }
-  if (const auto* call = std::get_if<ExternCall>(&step)) {
-    for (const View& view : call->inputs) visit(view.buffer);
-    for (const View& view : call->outputs) visit(view.buffer);
-  } else if (const auto* fill = std::get_if<Fill>(&step)) {
-    visit(fill->buffer);
-  }
-}
-
 std::vector<Lifetime> LifetimesOf(const KernelPlan& plan) {
   std::vector<Lifetime> lives(plan.buffers.size());
   for (size_t s = 0; s < plan.steps.size(); ++s) {
-    VisitBuffers(plan.steps[s], [&](BufferId b) {
+    VisitStepBuffers(plan.steps[s], [&](BufferId b, bool) {
       if (plan.buffers[b].kind != BufferKind::kTemporary) return;
       if (lives[b].first == kNever) lives[b].first = static_cast<int>(s);
       lives[b].last = static_cast<int>(s);
@@ -94,7 +79,7 @@ std::vector<Block> BlocksOf(const KernelPlan& plan,
         block_of[pair.write] = block_of[pair.read];
       }
     }
-    VisitBuffers(plan.steps[s], [&](BufferId b) {
+    VisitStepBuffers(plan.steps[s], [&](BufferId b, bool) {
       if (lives[b].first == step && block_of[b] == kNever) add(b);
     });
   }
