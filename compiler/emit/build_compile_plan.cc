@@ -79,12 +79,18 @@ void AddPassCounters(absl::Span<const PassRecord> records,
                      wire::CompilePlan& plan) {
   // Behind the others in order of name, and two digits keep the order of
   // running.
+  int64_t patterns = 0, scatters = 0;
   for (size_t i = 0; i < records.size(); ++i) {
     AddCounter(
         plan,
         absl::StrFormat("pass_%02d_%s", static_cast<int>(i), records[i].name),
         records[i].left);
+    patterns += records[i].patterns;
+    if (records[i].name == "scatter_upon_const")
+      scatters += records[i].patterns;
   }
+  AddCounter(plan, "pattern_matches", patterns);
+  AddCounter(plan, "scatter_upon_const_tensor", scatters);
 }
 
 }  // namespace kiln

@@ -30,7 +30,9 @@ absl::StatusOr<wire::CompilePlan> BuildCompilePlan(
     std::vector<std::string> tuned);
 
 // Adds a counter for each record, "pass_03_fold_epilogues": what that pass or
-// step left, numbered in order of running. Without times, which differ.
+// step left, numbered in order of running. Without times, which differ. And:
+//   pattern_matches            patterns that all passes replaced
+//   scatter_upon_const_tensor  those of the pass scatter_upon_const
 void AddPassCounters(absl::Span<const PassRecord> records,
                      wire::CompilePlan& plan);
 

@@ -287,20 +287,20 @@ absl::StatusOr<Changed> FoldEpilogues(Graph& graph, const PassEnv& env) {
   const uint32_t count = static_cast<uint32_t>(graph.nodes().size());
   std::vector<std::optional<Chain>> ends(count);  // by their last node
   std::vector<bool> gone(count, false);
-  bool any = false;
+  int64_t found = 0;
   {
     const ChainFinder finder(graph);
     for (uint32_t i = 0; i < count; ++i) {
       std::optional<Chain> chain = finder.Find(i);
       if (!chain.has_value()) continue;
-      any = true;
+      ++found;
       gone[i] = true;
       for (const uint32_t node : chain->between) gone[node] = true;
       const uint32_t last = chain->last;
       ends[last] = std::move(chain);
     }
   }
-  if (!any) return Changed::kNo;
+  if (found == 0) return Changed::kNo;
   GraphRewriter rewriter(graph);
   Emitter e(graph);
   Writer writer(e, rewriter);
@@ -315,7 +315,7 @@ absl::StatusOr<Changed> FoldEpilogues(Graph& graph, const PassEnv& env) {
     rewriter.Replace(i, {&y, 1});
   }
   rewriter.Finish();
-  return Changed::kYes;
+  return Changed::Patterns(found);
 }
 
 }  // namespace kiln

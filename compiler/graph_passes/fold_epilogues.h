@@ -25,7 +25,8 @@ namespace kiln {
 // library has; anything after a convolution on CUDA, for which cuDNN's functions
 // need a second call too.
 //
-// Before decomposition, which takes gelu apart. Linear in nodes.
+// Before decomposition, which takes gelu apart. Linear in nodes. Each library call
+// that takes work along is a pattern.
 absl::StatusOr<Changed> FoldEpilogues(Graph& graph, const PassEnv& env);
 
 }  // namespace kiln

@@ -47,12 +47,12 @@ ValueId Choose(Emitter& e, ValueId base, int64_t dim, ValueId index,
 
 absl::StatusOr<Changed> ScatterUponConst(Graph& graph, const PassEnv&) {
   std::vector<std::optional<int64_t>> dims;
-  bool any = false;
+  int64_t found = 0;
   for (const Node& node : graph.nodes()) {
     dims.push_back(ScatterDim(graph, node));
-    any = any || dims.back().has_value();
+    found += dims.back().has_value() ? 1 : 0;
   }
-  if (!any) return Changed::kNo;
+  if (found == 0) return Changed::kNo;
   GraphRewriter rewriter(graph);
   Emitter e(graph);
   for (uint32_t i = 0; i < rewriter.num_old_nodes(); ++i) {
@@ -71,7 +71,7 @@ absl::StatusOr<Changed> ScatterUponConst(Graph& graph, const PassEnv&) {
     rewriter.Replace(i, {&chosen, 1});
   }
   rewriter.Finish();
-  return Changed::kYes;
+  return Changed::Patterns(found);
 }
 
 }  // namespace kiln

@@ -16,6 +16,8 @@ namespace kiln {
 // is filled, nothing read back, and the choice fuses with what uses it. An
 // index out of range, an error in eager mode, chooses the background.
 //
+// Each is a pattern of its own, however many share a base.
+//
 // Source: Inductor's pass of that name. Expects folded constants. Linear.
 absl::StatusOr<Changed> ScatterUponConst(Graph& graph, const PassEnv& env);
 

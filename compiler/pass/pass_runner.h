@@ -27,7 +27,28 @@
 
 namespace kiln {
 
-enum class Changed { kNo, kYes };
+// What a pass did: nothing, something, or so many patterns replaced, each of
+// several operators that it looks for.
+class Changed {
+ public:
+  static const Changed kNo, kYes;
+  static constexpr Changed Patterns(int64_t patterns) {
+    return Changed(patterns > 0, patterns);
+  }
+
+  constexpr bool any() const { return any_; }
+  constexpr int64_t patterns() const { return patterns_; }
+
+ private:
+  constexpr Changed(bool any, int64_t patterns)
+      : any_(any), patterns_(patterns) {}
+
+  bool any_;
+  int64_t patterns_;
+};
+
+inline constexpr Changed Changed::kNo = Changed(false, 0);
+inline constexpr Changed Changed::kYes = Changed(true, 0);
 
 // All that a pass may hang a decision on.
 struct PassEnv {
@@ -47,6 +68,7 @@ struct PassRecord {
   // What it left: nodes of a graph, steps of a program or plan. A function of
   // what it was given, so an artifact may have it as a counter.
   int64_t left = 0;
+  int64_t patterns = 0;  // Changed::patterns(), of a pass that looks for some
   // Never part of an artifact.
   absl::Duration duration;
   std::string dump;  // the text after it, when asked for and it changed
@@ -72,7 +94,7 @@ class StepClock {
   void Restart() { start_ = std::chrono::steady_clock::now(); }
   void Done(absl::string_view name, size_t left) {
     const auto now = std::chrono::steady_clock::now();
-    records_.push_back({std::string(name), static_cast<int64_t>(left),
+    records_.push_back({std::string(name), static_cast<int64_t>(left), 0,
                         absl::FromChrono(now - start_), ""});
     start_ = now;
   }
@@ -111,15 +133,16 @@ absl::Status RunPasses(absl::Span<const Pass<Ir>> passes, Ir& ir,
     const absl::StatusOr<Changed> changed = pass.run(ir, env);
     if (!changed.ok()) return Annotate(changed.status(), pass.name);
     clock.Done(pass.name, static_cast<size_t>(inspection.size(ir)));
-    if (options.check_changed && *changed == Changed::kNo &&
+    records.back().patterns = changed->patterns();
+    if (options.check_changed && !changed->any() &&
         inspection.print(ir) != before) {
       return absl::InternalError(
           absl::StrCat("after ", pass.name, ": it says that nothing changed"));
     }
-    if (diagnostic.dump_passes && *changed == Changed::kYes) {
+    if (diagnostic.dump_passes && changed->any()) {
       records.back().dump = inspection.print(ir);
     }
-    if (diagnostic.verify_passes && *changed == Changed::kYes) {
+    if (diagnostic.verify_passes && changed->any()) {
       RETURN_IF_ERROR(
           Annotate(inspection.verify(ir), absl::StrCat("after ", pass.name)));
     }

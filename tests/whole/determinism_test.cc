@@ -272,6 +272,10 @@ TEST_F(Determinism, AHitBringsSourcesCountersAndMetricsOfTheCompile) {
       ASSERT_TRUE(counters.count(std::string(name))) << name;
       EXPECT_GT(counters.at(std::string(name)), 0) << name;
     }
+    for (absl::string_view name :
+         {"pattern_matches", "scatter_upon_const_tensor"}) {
+      EXPECT_TRUE(counters.count(std::string(name))) << name;
+    }
     EXPECT_EQ(SourcesAndMetricsOf(second.compiled()),
               SourcesAndMetricsOf(first.compiled()));
   }

@@ -1,5 +1,6 @@
 #include "compiler/graph_passes/graph_pipeline.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,45 @@ TEST(VerifyLowerable, P2AnInputsMemoryIsNoOtherInputsNewValue) {
   Graph graph = Parsed("graph @g()(%x: f32[2], %w: f32[2]) -> (%x) {\n}\n");
   graph.mutations.push_back({ValueId{1}, ValueId{0}});
   EXPECT_EQ(VerifyLowerable(graph).message().substr(0, 6), "P2 at ");
+}
+
+// {pass: patterns that it replaced}, of passes that replaced some.
+std::map<std::string, int64_t> PatternsOf(absl::string_view text) {
+  Graph graph = Parsed(text);
+  std::vector<PassRecord> records;
+  EXPECT_TRUE(RunGraphPipeline(graph, PassEnv{}, records).ok());
+  std::map<std::string, int64_t> found;
+  for (const PassRecord& record : records) {
+    if (record.patterns > 0) found[record.name] += record.patterns;
+  }
+  return found;
+}
+
+TEST(GraphPipeline, APatternIsCountedWhereItIsReplacedAndNowhereElse) {
+  using Found = std::map<std::string, int64_t>;
+  // Two scatters on one base.
+  EXPECT_EQ(PatternsOf(R"(
+    graph @two()(%i: i64[4, 1], %j: i64[1, 8]) -> (%y, %z) {
+      %base = zeros([4, 8])
+      %y = scatter.value(%base, 1, %i, 2.5)
+      %z = scatter.value(%base, 0, %j, 1.5)
+    })"),
+            (Found{{"scatter_upon_const", 2}}));
+  // An index that is too short, a base that is not one number.
+  EXPECT_EQ(PatternsOf(R"(
+    graph @none()(%i: i64[2, 1], %x: f32[4, 8]) -> (%y, %z) {
+      %base = zeros([4, 8])
+      %y = scatter.value(%base, 1, %i, 2.5)
+      %z = scatter.value(%x, 1, %i, 1.5)
+    })"),
+            Found());
+  EXPECT_EQ(PatternsOf(R"(
+    graph @product()(%x: f32[4, 8], %w: f32[8, 3], %b: f32[3]) -> (%y) {
+      %m = mm(%x, %w)
+      %s = add.Tensor(%m, %b)
+      %y = relu(%s)
+    })"),
+            (Found{{"fold_epilogues", 1}}));
 }
 
 TEST(GraphPipeline, TwoInputsMayChangePlaces) {
