@@ -17,7 +17,7 @@ from . import _native, service, wire
 from .artifacts import count_unsigned
 from .background import finished, in_background
 from .config import OPTIONS
-from .counters import counters, metrics
+from .counters import add_artifact, counters
 from .fx_export import Exported, export, value_of
 from .program import eager_form, make_program, untraced
 from .recipe import Recipe, kiln_steps, write_recipe
@@ -120,7 +120,7 @@ def count_compile(callable_: object) -> None:
         counters.add("local_compiles")
         count_unsigned()
         _tell_of_worker(_native.text(callable_, _DAEMON))
-    metrics.add(_native.text(callable_, _COUNTERS))
+    add_artifact(_native.text(callable_, _COUNTERS))
 
 
 class CompiledGraph(OutputCode):

@@ -19,7 +19,13 @@ class Counters(collections.Counter):
     by a compile of another's. ``cache_miss``: not so. ``recompiles``: graphs that Dynamo traced
     again, since a guard of its own had failed. ``host_kernels``: operators that PyTorch runs.
     ``eager_graphs``: graphs that Kiln refused. ``local_compiles``: done without a daemon.
+
+    Of what graphs are made of, for an artifact of the cache too: ``pattern_matches``, patterns of
+    operators that the service replaced; ``scatter_upon_const_tensor``, those of them that scatter
+    a number into a tensor of one number.
     """
+
+    OF_ARTIFACTS = ("pattern_matches", "scatter_upon_const_tensor")
 
     def add(self, name: str, number: int = 1) -> None:
         with _lock:
@@ -46,14 +52,21 @@ class Metrics:
             for name in self.NAMES:
                 setattr(self, name, 0)
 
-    def add(self, text: str) -> None:
-        """Adds an artifact's counters: a line each, name and number."""
+    def add(self, name: str, number: int) -> None:
         with _lock:
-            for line in text.splitlines():
-                name, number = line.rsplit(" ", 1)
-                if name in self.NAMES:
-                    setattr(self, name, getattr(self, name) + int(number))
+            setattr(self, name, getattr(self, name) + number)
 
 
 counters = Counters()
 metrics = Metrics()
+
+
+def add_artifact(text: str) -> None:
+    """Adds an artifact's own counters, a line each, name and number: to ``metrics`` what it is made
+    of, to ``counters`` what its passes did."""
+    for line in text.splitlines():
+        name, number = line.rsplit(" ", 1)
+        if name in metrics.NAMES:
+            metrics.add(name, int(number))
+        elif name in counters.OF_ARTIFACTS and int(number):
+            counters.add(name, int(number))

@@ -1,0 +1,88 @@
+"""kiln.counters: what passes replaced, counted by each artifact that is taken, new or cached."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import kiln
+
+PASSES = ("pattern_matches", "scatter_upon_const_tensor")
+
+
+def counted(fn, *args, backward=False):
+    """What a call compiled anew by Dynamo adds to the counters of passes, and its result."""
+    torch._dynamo.reset()
+    kiln.counters.clear()
+    got = torch.compile(fn, backend="kiln", fullgraph=True)(*args)
+    if backward:
+        got.backward()
+    torch.testing.assert_close(got, fn(*args), rtol=1e-4, atol=1e-4)
+    return tuple(kiln.counters[name] for name in PASSES)
+
+
+def scatter(base, dim, index, value=2.718):
+    return lambda: torch.scatter(base(), dim, index, value)
+
+
+def rows(*sizes, below):
+    return torch.randint(0, below, sizes)
+
+
+ON_CONSTANTS = {
+    "three_dimensions": scatter(lambda: torch.full((2, 16, 8), 3.14), 2, rows(2, 16, 1, below=8)),
+    "not_the_last_dimension": scatter(lambda: torch.zeros(16, 8), 0, rows(1, 8, below=16)),
+    "a_dimension_from_the_end": scatter(lambda: torch.zeros(16, 8), -1, rows(16, 1, below=8)),
+    "ones": scatter(lambda: torch.ones(16, 8), 1, rows(16, 1, below=8)),
+    "integers": scatter(lambda: torch.full((16, 8), 3), 1, rows(16, 1, below=8), 5),
+    "one_dimension": scatter(lambda: torch.zeros(8), 0, rows(1, below=8)),
+}
+
+
+@pytest.mark.parametrize("name", ON_CONSTANTS)
+def test_a_scatter_upon_a_constant_is_counted(name):
+    assert counted(ON_CONSTANTS[name]) == (1, 1)
+
+
+def test_two_scatters_upon_one_constant_are_two():
+    i, j = rows(16, 1, below=8), rows(1, 8, below=16)
+
+    def fn():
+        base = torch.zeros(16, 8)
+        return torch.scatter(base, 1, i, 2.5) + torch.scatter(base, 0, j, 1.5)
+
+    assert counted(fn) == (2, 2)
+
+
+def test_a_scatter_that_stays_one_is_not_counted():
+    table, source = torch.randn(16, 8), torch.ones(16, 1)
+    short, dense, one = rows(4, 1, below=8), rows(16, 8, below=8), rows(16, 1, below=8)
+    for fn in (
+        scatter(lambda: torch.zeros(16, 8), 1, short),
+        scatter(lambda: torch.zeros(16, 8), 1, dense),
+        scatter(lambda: table * 2, 1, one),
+        lambda: torch.scatter(torch.zeros(16, 8), 1, one, source),
+    ):
+        assert counted(fn) == (0, 0)
+
+
+def test_the_backward_of_a_cross_entropy_scatters_upon_a_constant():
+    weight = torch.randn(50, 12, requires_grad=True)
+    x, y = torch.randn(32, 12), torch.randint(0, 50, (32,))
+    found = counted(lambda: F.cross_entropy(F.linear(x, weight), y), backward=True)
+    assert found[1] == 1
+
+
+def test_a_product_with_what_follows_it_is_a_pattern():
+    x, w, b = torch.randn(4, 8), torch.randn(8, 3), torch.randn(3)
+    assert counted(lambda x: torch.relu(x @ w + b), x) == (1, 0)
+    assert counted(lambda x: torch.sin(x) @ w, x) == (0, 0)
+
+
+def test_a_cache_hit_counts_what_its_compile_did():
+    index = rows(24, 1, below=6)
+    fn = scatter(lambda: torch.full((24, 6), 1.25), 1, index, 0.75)
+    assert counted(fn) == (1, 1)
+    assert counted(fn) == (1, 1)
+    assert (kiln.counters["compiles"], kiln.counters["cache_hit"]) == (0, 1)
+    kiln.counters.clear()
+    assert [kiln.counters[name] for name in PASSES] == [0, 0]
