@@ -79,3 +79,77 @@ def test_a_clone_that_is_a_result_is_another_tensor():
     (found,) = torch.autograd.grad(sum(r.sum() for r in results), x)
     (due,) = torch.autograd.grad(sum(r.sum() for r in fn(x)), x)
     torch.testing.assert_close(found, due)
+
+
+def mutate_a_buffer(x, b):
+    r = x * (b + 0.5)
+    b.mul_(0.9)
+    return r
+
+
+def mutate_what_is_read_through_views(x, b):
+    r = x * b.view(3, 1).expand(3, 3).sin()
+    b.mul_(0.9)
+    return r
+
+
+def mutate_twice(x, b):
+    r = x * b.exp()
+    b.add_(1)
+    r = r * b.cos()
+    b.add_(1)
+    return r
+
+
+def mutate_with_an_input_that_is_differentiated(x, b):
+    r = x * (b + 0.5)
+    b.mul_(x)
+    return r * 2
+
+
+def mutate_and_read_as_a_matrix(x, b):
+    r = (x * 2) @ torch.outer(b, b)
+    b.mul_(0.5)
+    return r
+
+
+# {function: whether what it writes to may be differentiated too, in eager mode}.
+MUTATING = {
+    mutate_a_buffer: True,
+    mutate_what_is_read_through_views: False,
+    mutate_twice: False,
+    mutate_with_an_input_that_is_differentiated: True,
+    mutate_and_read_as_a_matrix: False,
+}
+
+
+@pytest.mark.parametrize("layout", ["dense", "strided"])
+@pytest.mark.parametrize(
+    ("fn", "differentiated"),
+    [(fn, on) for fn, may in MUTATING.items() for on in ([False, True] if may else [False])],
+)
+def test_a_backward_sees_an_input_as_it_was_before_the_forward_wrote_to_it(
+    fn, differentiated, layout
+):
+    def step(called):
+        x = torch.arange(1.0, 4.0).requires_grad_()
+        made = torch.linspace(1, 2, 3) if layout == "dense" else torch.linspace(1, 2, 6)[::2]
+        b = made.clone(memory_format=torch.preserve_format).requires_grad_(differentiated)
+        held = b * 1 if differentiated else made
+        if layout == "strided" and differentiated:
+            held = torch.stack([held, held], 1).flatten()[::2]
+        called(x, held).sum().backward()
+        return x.grad, b.grad if differentiated else None, held.detach()
+
+    for found, due in zip(step(torch.compile(fn, backend="kiln")), step(fn)):
+        torch.testing.assert_close(found, due)
+
+
+def test_statistics_that_a_forward_moves_are_saved_for_no_backward():
+    norm = torch.nn.BatchNorm1d(4096)
+    x = torch.randn(8, 4096, requires_grad=True)
+    _, saved, _ = saved_by(norm, x)
+    known = {t.data_ptr() for t in norm.parameters()}
+    # The mean and the inverse deviation of the batch.
+    beside = [t for t in saved if t.data_ptr() not in known]
+    assert sum(t.numel() for t in beside) <= 2 * 4096

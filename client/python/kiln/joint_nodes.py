@@ -1,6 +1,8 @@
-"""New nodes in a joint graph, before it is cut."""
+"""Nodes of a joint graph of forward and backward, before it is cut: which are there, and new ones."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import torch
 from torch import fx
@@ -29,3 +31,41 @@ def same_layout(mine: torch.Tensor, due: torch.Tensor) -> bool:
         return False
     pairs = zip((*mine.size(), *mine.stride()), (*due.size(), *due.stride()))
     return all(statically_known_true(found == wanted) for found, wanted in pairs)
+
+
+def storages(nodes: Iterable[fx.Node]) -> set[int]:
+    """What the tensors of nodes are in, one number each."""
+    values = (value_of(node) for node in nodes)
+    return {v.untyped_storage()._cdata for v in values if isinstance(v, torch.Tensor)}
+
+
+def is_view(node: fx.Node) -> bool:
+    """Whether an operator gives a view of its operand."""
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    returns = node.target._schema.returns
+    info = returns[0].alias_info if returns else None
+    return info is not None and not info.is_write
+
+
+def needed_by_backward(graph: fx.Graph, num_fwd_outputs: int) -> set[fx.Node]:
+    """The nodes of the forward from which a path leads to one that the forward does not need. What
+    is written to an input is the forward's."""
+    (output,) = graph.find_nodes(op="output")
+    pending = [node for node in output.args[0][:num_fwd_outputs] if isinstance(node, fx.Node)]
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default):
+        if node.meta.get("partitioner_tag") != "must_be_in_backward":
+            pending.append(node)
+    forward: set[fx.Node] = set()
+    while pending:
+        node = pending.pop()
+        if node not in forward:
+            forward.add(node)
+            pending += node.all_input_nodes
+    leads: set[fx.Node] = set()
+    for node in reversed(graph.nodes):
+        users = [user for user in node.users if user is not output]
+        if any(user not in forward or user in leads for user in users):
+            leads.add(node)
+    # What only the backward reads of the forward's inputs is there in the forward too.
+    return {node for node in leads if node in forward or node.op == "placeholder"}

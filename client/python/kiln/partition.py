@@ -9,14 +9,15 @@ lets the cut see more that is cheap. bench/saved_bytes.py measures it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import fx
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from .fx_export import value_of
-from .joint_nodes import same_layout
+from .joint_nodes import same_layout, storages
+from .mutated_inputs import drop_unsaved, keep_first_values
 from .random_seeds import draw_from_seeds
 from .small_indices import shrink_pool_indices
 
@@ -38,14 +39,12 @@ def cut_with_eager_numbers(
     """The same, with PyTorch's random operators as they are (the option ``fallback_random``)."""
     _drop_copies(joint.graph)
     shrink_pool_indices(joint)
-    return min_cut_rematerialization_partition(
+    copies = keep_first_values(joint, num_fwd_outputs)
+    forward, backward = min_cut_rematerialization_partition(
         joint, inputs, num_fwd_outputs=num_fwd_outputs, **others
     )
-
-
-def _storages(nodes: Iterable[fx.Node]) -> set[int]:
-    values = (value_of(node) for node in nodes)
-    return {v.untyped_storage()._cdata for v in values if isinstance(v, torch.Tensor)}
+    drop_unsaved(forward, copies)
+    return forward, backward
 
 
 def _drop_copies(graph: fx.Graph) -> None:
@@ -55,15 +54,15 @@ def _drop_copies(graph: fx.Graph) -> None:
 
     A result that leaves the graph stays another tensor, and a copy of an input is not the input."""
     (output,) = graph.find_nodes(op="output")
-    leaving = _storages(output.all_input_nodes)
-    entering = _storages([n for n in graph.nodes if n.op in ("placeholder", "get_attr")])
+    leaving = storages(output.all_input_nodes)
+    entering = storages([n for n in graph.nodes if n.op in ("placeholder", "get_attr")])
     for node in graph.find_nodes(op="call_function", target=_aten.detach.default):
         if output not in node.users:
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
     for node in graph.find_nodes(op="call_function", target=_aten.clone.default):
         source = node.args[0]
-        if not _storages([node]) & leaving and not _storages([source]) & entering:
+        if not storages([node]) & leaving and not storages([source]) & entering:
             if same_layout(value_of(node), value_of(source)):
                 node.replace_all_uses_with(source)
                 graph.erase_node(node)

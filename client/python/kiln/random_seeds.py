@@ -23,7 +23,7 @@ from torch._guards import detect_fake_mode
 from torch.utils.checkpoint import CheckpointPolicy
 
 from .fx_export import value_of
-from .joint_nodes import call, same_layout
+from .joint_nodes import call, needed_by_backward, same_layout
 from .torch_inside import must_recompute
 
 _aten, _prims = torch.ops.aten, torch.ops.prims
@@ -132,24 +132,6 @@ _FROM_SEED = {
 }
 
 
-def _needed_by_backward(graph: fx.Graph, num_fwd_outputs: int) -> set[fx.Node]:
-    """The nodes of the forward from which a path leads to one that the forward does not need."""
-    (output,) = graph.find_nodes(op="output")
-    pending = [node for node in output.args[0][:num_fwd_outputs] if isinstance(node, fx.Node)]
-    forward: set[fx.Node] = set()
-    while pending:
-        node = pending.pop()
-        if node not in forward:
-            forward.add(node)
-            pending += node.all_input_nodes
-    leads: set[fx.Node] = set()
-    for node in reversed(graph.nodes):
-        users = [user for user in node.users if user is not output]
-        if any(user not in forward or user in leads for user in users):
-            leads.add(node)
-    return leads & forward
-
-
 def _replace(old: fx.Node, results: list[fx.Node]) -> bool:
     """Puts results in an operator's place. Leaves it alone, and says so, where a layout differs."""
     gets = {old: results[0]}
@@ -196,7 +178,7 @@ def _apply_mask(node: fx.Node) -> None:
 def draw_from_seeds(module: fx.GraphModule, num_fwd_outputs: int) -> None:
     """Rewrites the random operators of a joint graph of forward and backward, in place."""
     graph = module.graph
-    shared = _needed_by_backward(graph, num_fwd_outputs)
+    shared = needed_by_backward(graph, num_fwd_outputs)
     found = [node for node in graph.nodes if node.target in _FROM_SEED and node in shared]
     if not found:
         return

@@ -21,6 +21,7 @@ import torch
 from torch import fx
 
 from .fx_export import Segment, check_tensor, free_symbols, is_random, is_symbolic, value_of
+from .joint_nodes import is_view
 from .symbols import bounds_of
 from .words import Unsupported
 
@@ -89,14 +90,6 @@ def _refusal(node: fx.Node, device: torch.device, shape_env: object | None) -> s
     return None
 
 
-def _is_view(node: fx.Node) -> bool:
-    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
-        return False
-    returns = node.target._schema.returns
-    info = returns[0].alias_info if returns else None
-    return info is not None and not info.is_write
-
-
 def _views_of_inputs(graph: fx.Graph) -> set[fx.Node]:
     """The views on the way from an input to a result: PyTorch makes them, so that they alias."""
     found: set[fx.Node] = set()
@@ -104,7 +97,7 @@ def _views_of_inputs(graph: fx.Graph) -> set[fx.Node]:
     for result in output.all_input_nodes:
         path: list[fx.Node] = []
         node = result
-        while _is_view(node) or node.target is operator.getitem:
+        while is_view(node) or node.target is operator.getitem:
             path.append(node)
             node = node.args[0]
         if node.op in ("placeholder", "get_attr"):
