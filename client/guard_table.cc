@@ -19,26 +19,29 @@ uint64_t Mix(uint64_t hash, uint64_t value) {
   return hash ^ (hash >> 32);
 }
 
-bool Misaligned(const Tensor& tensor, uint32_t mask) {
+// The value of a constant program, else `otherwise`.
+int64_t FixedOr(int64_t otherwise, const SymProgram& program) {
+  return program.is_constant() ? program.Evaluate({}) : otherwise;
+}
+
+bool Misaligned(const InputView& tensor, uint32_t mask) {
   return (reinterpret_cast<uintptr_t>(tensor.data) & mask) != 0 &&
          !IsEmpty(tensor);
 }
 
 }  // namespace
 
-uint64_t HashOfMetas(absl::Span<const InputValue> inputs) {
+uint64_t HashOfMetas(absl::Span<const InputView> inputs) {
   uint64_t hash = inputs.size();
-  for (const InputValue& input : inputs) {
-    if (const auto* integer = std::get_if<int64_t>(&input)) {
-      hash = Mix(hash, static_cast<uint64_t>(*integer));
+  for (const InputView& input : inputs) {
+    if (!input.is_tensor) {
+      hash = Mix(hash, static_cast<uint64_t>(input.number));
       continue;
     }
-    const Tensor& tensor = std::get<Tensor>(input);
-    hash = Mix(hash, static_cast<uint64_t>(tensor.dtype) |
-                         tensor.sizes.size() << 8 |
-                         static_cast<uint64_t>(tensor.device) << 40);
-    for (const int64_t size : tensor.sizes) hash = Mix(hash, size);
-    for (const int64_t stride : tensor.strides) hash = Mix(hash, stride);
+    hash = Mix(hash, static_cast<uint64_t>(input.dtype) |
+                         static_cast<uint64_t>(input.rank) << 8);
+    for (int d = 0; d < input.rank; ++d) hash = Mix(hash, input.sizes[d]);
+    for (int d = 0; d < input.rank; ++d) hash = Mix(hash, input.strides[d]);
   }
   return hash;
 }
@@ -47,100 +50,72 @@ CompiledGuards::CompiledGuards(const Plan& plan,
                                const std::vector<PlanGuard>& guards)
     : symbols_(plan.symbols), guards_(guards) {
   for (int i = 0; i < static_cast<int>(plan.inputs.size()); ++i) {
-    Shape shape = {};
+    Due due = {};
     if (const auto* tensor = std::get_if<PlanTensorInput>(&plan.inputs[i])) {
-      shape.is_tensor = true;
-      shape.dtype = tensor->dtype;
-      shape.rank = static_cast<int16_t>(tensor->sizes.size());
+      due.is_tensor = true;
+      due.dtype = tensor->dtype;
+      due.rank = static_cast<int32_t>(tensor->sizes.size());
       if (tensor->alignment_bytes > 1) {
-        shape.alignment_mask = tensor->alignment_bytes - 1;
+        due.alignment_mask = tensor->alignment_bytes - 1;
       }
+      due.dims = static_cast<int32_t>(dims_.size());
       AddDims(plan, tensor->sizes, i, Of::kSize);
       AddDims(plan, tensor->strides, i, Of::kStride);
     } else {
       const auto& scalar = std::get<PlanScalarInput>(plan.inputs[i]);
       const SymProgram& value = plan.expressions[scalar.value].program;
-      shape.fixed_scalar = value.is_constant();
-      if (shape.fixed_scalar) {
-        shape.scalar = value.Evaluate({});
-      } else {
+      due.scalar = FixedOr(kAny, value);
+      if (due.scalar == kAny) {
         symbolic_.push_back({i, 0, Of::kSize, true, value});
       }
     }
-    shapes_.push_back(shape);
+    due_.push_back(due);
   }
 }
 
 void CompiledGuards::AddDims(const Plan& plan, const std::vector<ExprId>& dims,
                              int input, Of of) {
   for (size_t d = 0; d < dims.size(); ++d) {
-    AddNumber(plan, dims[d], input, static_cast<int>(d), of);
+    const SymProgram& due = plan.expressions[dims[d]].program;
+    dims_.push_back(FixedOr(kAny, due));
+    if (dims_.back() != kAny) continue;
+    symbolic_.push_back({input, static_cast<int16_t>(d), of, false, due});
   }
 }
 
-void CompiledGuards::AddNumber(const Plan& plan, ExprId expression, int input,
-                               int dim, Of of) {
-  const SymProgram& due = plan.expressions[expression].program;
-  const auto short_dim = static_cast<int16_t>(dim);
-  if (due.is_constant()) {
-    fixed_.push_back({input, short_dim, of, due.Evaluate({})});
-  } else {
-    symbolic_.push_back({input, short_dim, of, false, due});
+bool CompiledGuards::HoldDims(const Due& due, const InputView& tensor) const {
+  const int64_t* const sizes = dims_.data() + due.dims;
+  const int64_t* const strides = sizes + due.rank;
+  for (int32_t d = 0; d < due.rank; ++d) {
+    if (tensor.sizes[d] != sizes[d] && sizes[d] != kAny) return false;
+    if (tensor.strides[d] != strides[d] && strides[d] != kAny &&
+        StrideMatters(tensor, d)) {
+      return false;
+    }
   }
+  return true;
 }
 
-int64_t CompiledGuards::NumberOf(const Tensor& tensor, Of of, int dim) {
-  switch (of) {
-    case Of::kSize:
-      return tensor.sizes[dim];
-    case Of::kStride:
-      return tensor.strides[dim];
-    case Of::kOffset:
-      return tensor.storage_offset;
-  }
-  return 0;
-}
-
-bool CompiledGuards::Matters(const Tensor& tensor, Of of, int dim) {
-  return of != Of::kStride || StrideMatters(tensor, static_cast<size_t>(dim));
-}
-
-bool CompiledGuards::HoldShapes(absl::Span<const InputValue> inputs,
+bool CompiledGuards::HoldInputs(absl::Span<const InputView> inputs,
                                 bool with_alignment) const {
-  for (size_t i = 0; i < shapes_.size(); ++i) {
-    const Shape& due = shapes_[i];
-    const auto* tensor = std::get_if<Tensor>(&inputs[i]);
-    if ((tensor != nullptr) != due.is_tensor) return false;
-    if (tensor == nullptr) {
-      if (due.fixed_scalar && std::get<int64_t>(inputs[i]) != due.scalar) {
-        return false;
-      }
+  for (size_t i = 0; i < due_.size(); ++i) {
+    const Due& due = due_[i];
+    const InputView& input = inputs[i];
+    if (input.is_tensor != due.is_tensor) return false;
+    if (!due.is_tensor) {
+      if (input.number != due.scalar && due.scalar != kAny) return false;
       continue;
     }
-    if (tensor->dtype != due.dtype ||
-        tensor->sizes.size() != static_cast<size_t>(due.rank) ||
-        tensor->strides.size() != static_cast<size_t>(due.rank) ||
-        (with_alignment && Misaligned(*tensor, due.alignment_mask))) {
+    if (input.dtype != due.dtype || input.rank != due.rank ||
+        (with_alignment && Misaligned(input, due.alignment_mask)) ||
+        !HoldDims(due, input)) {
       return false;
     }
   }
   return true;
 }
 
-bool CompiledGuards::HoldFixed(absl::Span<const InputValue> inputs) const {
-  for (const Fixed& number : fixed_) {
-    // HoldShapes has seen that it is a tensor of the right rank.
-    const Tensor& tensor = *std::get_if<Tensor>(&inputs[number.input]);
-    const Dims& dims = number.of == Of::kSize ? tensor.sizes : tensor.strides;
-    if (dims[number.dim] != number.due &&
-        Matters(tensor, number.of, number.dim)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-bool CompiledGuards::BindSymbols(absl::Span<const InputValue> inputs,
+bool CompiledGuards::BindSymbols(absl::Span<const InputView> inputs,
                                  absl::Span<int64_t> values) const {
   for (size_t s = 0; s < symbols_.size(); ++s) {
     const PlanSymbol& symbol = symbols_[s];
@@ -152,16 +127,16 @@ bool CompiledGuards::BindSymbols(absl::Span<const InputValue> inputs,
   return true;
 }
 
-bool CompiledGuards::HoldSymbolic(absl::Span<const InputValue> inputs,
+bool CompiledGuards::HoldSymbolic(absl::Span<const InputView> inputs,
                                   absl::Span<const int64_t> values) const {
   for (const Symbolic& number : symbolic_) {
-    const InputValue& input = inputs[number.input];
-    const int64_t found = number.scalar ? std::get<int64_t>(input)
-                                        : NumberOf(std::get<Tensor>(input),
-                                                   number.of, number.dim);
+    const InputView& input = inputs[number.input];
+    const int64_t found = number.scalar            ? input.number
+                          : number.of == Of::kSize ? input.sizes[number.dim]
+                                                   : input.strides[number.dim];
     if (found == number.due.Evaluate(values)) continue;
-    if (number.scalar ||
-        Matters(std::get<Tensor>(input), number.of, number.dim)) {
+    if (number.scalar || number.of == Of::kSize ||
+        StrideMatters(input, number.dim)) {
       return false;
     }
   }
@@ -175,9 +150,9 @@ bool CompiledGuards::HoldGuards(absl::Span<const int64_t> values) const {
   return true;
 }
 
-bool CompiledGuards::Hold(absl::Span<const InputValue> inputs) const {
-  if (inputs.size() != shapes_.size() ||
-      !HoldShapes(inputs, /*with_alignment=*/true) || !HoldFixed(inputs)) {
+bool CompiledGuards::Hold(absl::Span<const InputView> inputs) const {
+  if (inputs.size() != due_.size() ||
+      !HoldInputs(inputs, /*with_alignment=*/true)) {
     return false;
   }
   absl::InlinedVector<int64_t, kFewSymbols> values(symbols_.size());
@@ -186,11 +161,11 @@ bool CompiledGuards::Hold(absl::Span<const InputValue> inputs) const {
 }
 
 CompiledGuards::Mismatch CompiledGuards::Examine(
-    absl::Span<const InputValue> inputs) const {
+    absl::Span<const InputView> inputs) const {
   Mismatch out;
   out.symbols.resize(symbols_.size());
-  if (inputs.size() != shapes_.size() ||
-      !HoldShapes(inputs, /*with_alignment=*/false) || !HoldFixed(inputs) ||
+  if (inputs.size() != due_.size() ||
+      !HoldInputs(inputs, /*with_alignment=*/false) ||
       !BindSymbols(inputs, absl::MakeSpan(out.symbols)) ||
       !HoldSymbolic(inputs, out.symbols)) {
     out.hopeless = true;
@@ -201,64 +176,79 @@ CompiledGuards::Mismatch CompiledGuards::Examine(
       out.forbidden.push_back(guard.condition);
     }
   }
-  for (size_t i = 0; i < shapes_.size(); ++i) {
-    const auto* tensor = std::get_if<Tensor>(&inputs[i]);
-    if (tensor == nullptr || !Misaligned(*tensor, shapes_[i].alignment_mask)) {
+  for (size_t i = 0; i < due_.size(); ++i) {
+    if (!due_[i].is_tensor || !Misaligned(inputs[i], due_[i].alignment_mask)) {
       continue;
     }
-    const auto address = reinterpret_cast<uintptr_t>(tensor->data);
+    const auto address = reinterpret_cast<uintptr_t>(inputs[i].data);
     out.alignments.emplace_back(i, static_cast<uint32_t>(address & -address));
   }
   return out;
 }
 
 int CompiledGuards::count() const {
-  int count = static_cast<int>(fixed_.size() + symbolic_.size() +
-                               guards_.size() + symbols_.size());
-  for (const Shape& shape : shapes_) {
-    count += shape.is_tensor && shape.alignment_mask != 0 ? 3 : 2;
+  int count = static_cast<int>(dims_.size() + guards_.size() + symbols_.size());
+  for (const Due& due : due_) {
+    count += due.is_tensor && due.alignment_mask != 0 ? 3 : 2;
   }
   return count;
 }
 
-std::string CompiledGuards::WhyNot(absl::Span<const InputValue> inputs) const {
-  if (inputs.size() != shapes_.size()) {
-    return absl::StrCat(inputs.size(), " inputs, due ", shapes_.size());
+std::string CompiledGuards::WhyNotInput(size_t i,
+                                        const InputView& input) const {
+  const Due& due = due_[i];
+  if (input.is_tensor != due.is_tensor) {
+    return absl::StrCat("input ", i, ": due ",
+                        due.is_tensor ? "a tensor" : "an integer");
   }
-  for (size_t i = 0; i < shapes_.size(); ++i) {
-    const Shape& due = shapes_[i];
-    const auto* tensor = std::get_if<Tensor>(&inputs[i]);
-    if ((tensor != nullptr) != due.is_tensor) {
-      return absl::StrCat("input ", i, ": due ",
-                          due.is_tensor ? "a tensor" : "an integer");
-    }
-    if (tensor == nullptr) continue;
-    if (tensor->dtype != due.dtype) {
-      return absl::StrCat("input ", i, ": ", ShortName(tensor->dtype), ", due ",
-                          ShortName(due.dtype));
-    }
-    if (tensor->sizes.size() != static_cast<size_t>(due.rank)) {
-      return absl::StrCat("input ", i, ": rank ", tensor->sizes.size(),
-                          ", due ", due.rank);
-    }
-    if (Misaligned(*tensor, due.alignment_mask)) {
-      return absl::StrCat("input ", i, ": address not a multiple of ",
-                          due.alignment_mask + 1);
-    }
-  }
-  if (!HoldShapes(inputs, /*with_alignment=*/true)) {
+  if (!due.is_tensor) {
+    if (input.number == due.scalar || due.scalar == kAny) return "";
     return "an integer input has another value";
   }
-  for (const Fixed& number : fixed_) {
-    const int64_t found =
-        NumberOf(std::get<Tensor>(inputs[number.input]), number.of, number.dim);
-    if (found == number.due || !Matters(std::get<Tensor>(inputs[number.input]),
-                                        number.of, number.dim)) {
+  if (input.dtype != due.dtype) {
+    return absl::StrCat("input ", i, ": ", ShortName(input.dtype), ", due ",
+                        ShortName(due.dtype));
+  }
+  if (input.rank != due.rank) {
+    return absl::StrCat("input ", i, ": rank ", input.rank, ", due ", due.rank);
+  }
+  if (Misaligned(input, due.alignment_mask)) {
+    return absl::StrCat("input ", i, ": address not a multiple of ",
+                        due.alignment_mask + 1);
+  }
+  return WhyNotDims(i, input);
+}
+
+std::string CompiledGuards::WhyNotDims(size_t i,
+                                       const InputView& tensor) const {
+  const auto differs = [i](absl::string_view what, int dim, int64_t found,
+                           int64_t due) {
+    return absl::StrCat("input ", i, ": ", what, " ", dim, " is ", found,
+                        ", due ", due);
+  };
+  const int64_t* const sizes = dims_.data() + due_[i].dims;
+  const int64_t* const strides = sizes + tensor.rank;
+  for (int d = 0; d < tensor.rank; ++d) {
+    if (tensor.sizes[d] == sizes[d] || sizes[d] == kAny) continue;
+    return differs("size", d, tensor.sizes[d], sizes[d]);
+  }
+  for (int d = 0; d < tensor.rank; ++d) {
+    if (tensor.strides[d] == strides[d] || strides[d] == kAny ||
+        !StrideMatters(tensor, d)) {
       continue;
     }
-    return absl::StrCat("input ", number.input, ": ",
-                        number.of == Of::kSize ? "size " : "stride ",
-                        number.dim, " is ", found, ", due ", number.due);
+    return differs("stride", d, tensor.strides[d], strides[d]);
+  }
+  return "";
+}
+
+std::string CompiledGuards::WhyNot(absl::Span<const InputView> inputs) const {
+  if (inputs.size() != due_.size()) {
+    return absl::StrCat(inputs.size(), " inputs, due ", due_.size());
+  }
+  for (size_t i = 0; i < due_.size(); ++i) {
+    std::string why = WhyNotInput(i, inputs[i]);
+    if (!why.empty()) return why;
   }
   std::vector<int64_t> values(symbols_.size());
   if (!BindSymbols(inputs, absl::MakeSpan(values))) {
@@ -283,7 +273,7 @@ std::shared_ptr<const GuardTable> GuardTable::With(
   return next;
 }
 
-int GuardTable::Find(absl::Span<const InputValue> inputs) const {
+int GuardTable::Find(absl::Span<const InputView> inputs) const {
   // Nothing to choose from: a hash would cost as much as the guards.
   if (size() == 1) return entries_[0]->Hold(inputs) ? 0 : -1;
   const uint64_t hash = HashOfMetas(inputs);

@@ -10,15 +10,15 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "runtime/input_view.h"
 #include "runtime/plan.h"
-#include "runtime/tensor.h"
 
 namespace kiln {
 
 // What must hold of a call's inputs for one artifact to serve them, compiled
-// into flat lists: dtypes, ranks, constant sizes and strides first (a compare
-// each), then alignment, then symbols, their ranges and the expressions over
-// them. Some nanoseconds a guard.
+// into flat lists: each input is visited once for its dtype, rank, alignment and
+// constant sizes and strides (a compare each), then come symbols, their ranges
+// and the expressions over them. A nanosecond a guard or less.
 //
 // As PyTorch and the executor (runtime/check_inputs.h), it ignores strides of
 // dimensions of one element, and strides and addresses of empty tensors.
@@ -29,11 +29,11 @@ class CompiledGuards {
  public:
   CompiledGuards(const Plan& plan, const std::vector<PlanGuard>& guards);
 
-  bool Hold(absl::Span<const InputValue> inputs) const;
+  bool Hold(absl::Span<const InputView> inputs) const;
 
   // The first guard that fails, in words: "input 2: size 1 is 17, due 24".
   // Empty when all hold. For messages; slow.
-  std::string WhyNot(absl::Span<const InputValue> inputs) const;
+  std::string WhyNot(absl::Span<const InputView> inputs) const;
 
   // How inputs that Hold refuses would have to be compiled for.
   struct Mismatch {
@@ -45,7 +45,7 @@ class CompiledGuards {
     // than was promised: (input, bytes).
     std::vector<std::pair<int, uint32_t>> alignments;
   };
-  Mismatch Examine(absl::Span<const InputValue> inputs) const;
+  Mismatch Examine(absl::Span<const InputView> inputs) const;
 
   // Guards that a call is tested against.
   int count() const;
@@ -53,15 +53,8 @@ class CompiledGuards {
  private:
   static constexpr int kFewSymbols = 16;
 
-  enum class Of : uint8_t { kSize, kStride, kOffset };
-  // A number of a tensor input that must equal a constant.
-  struct Fixed {
-    int32_t input;
-    int16_t dim;
-    Of of;
-    int64_t due;
-  };
-  // A number of an input that must equal an expression.
+  enum class Of : uint8_t { kSize, kStride };
+  // A number of an input that must equal an expression over symbols.
   struct Symbolic {
     int32_t input;
     int16_t dim;
@@ -69,34 +62,34 @@ class CompiledGuards {
     bool scalar;
     SymProgram due;
   };
-  struct Shape {  // of each input, in order
+  // Stands among dims_ for a number that is Symbolic; one that must be this very
+  // number is Symbolic too.
+  static constexpr int64_t kAny = INT64_MIN;
+  struct Due {  // of each input, in order
     bool is_tensor;
     DType dtype;
-    int16_t rank;
+    int32_t rank;
     uint32_t alignment_mask;
-    bool fixed_scalar;
-    int64_t scalar;
+    int32_t dims;    // where in dims_ its `rank` sizes are; strides follow
+    int64_t scalar;  // or kAny
   };
 
-  // False for a stride that nobody steps along.
-  static bool Matters(const Tensor& tensor, Of of, int dim);
-  static int64_t NumberOf(const Tensor& tensor, Of of, int dim);
-  bool HoldShapes(absl::Span<const InputValue> inputs,
+  bool HoldInputs(absl::Span<const InputView> inputs,
                   bool with_alignment) const;
-  bool HoldFixed(absl::Span<const InputValue> inputs) const;
+  bool HoldDims(const Due& due, const InputView& tensor) const;
   // Values of the symbols in the order of the plan; false when out of range.
-  bool BindSymbols(absl::Span<const InputValue> inputs,
+  bool BindSymbols(absl::Span<const InputView> inputs,
                    absl::Span<int64_t> values) const;
-  bool HoldSymbolic(absl::Span<const InputValue> inputs,
+  bool HoldSymbolic(absl::Span<const InputView> inputs,
                     absl::Span<const int64_t> values) const;
   bool HoldGuards(absl::Span<const int64_t> values) const;
   void AddDims(const Plan& plan, const std::vector<ExprId>& dims, int input,
                Of of);
-  void AddNumber(const Plan& plan, ExprId expression, int input, int dim,
-                 Of of);
+  std::string WhyNotInput(size_t i, const InputView& input) const;
+  std::string WhyNotDims(size_t i, const InputView& tensor) const;
 
-  std::vector<Shape> shapes_;
-  std::vector<Fixed> fixed_;
+  std::vector<Due> due_;
+  std::vector<int64_t> dims_;
   std::vector<PlanSymbol> symbols_;
   std::vector<Symbolic> symbolic_;
   std::vector<PlanGuard> guards_;
@@ -118,7 +111,7 @@ class GuardTable {
 
   // The number of the entry that serves `inputs`, in order of adding; -1 when
   // none does.
-  int Find(absl::Span<const InputValue> inputs) const;
+  int Find(absl::Span<const InputView> inputs) const;
 
   int size() const { return static_cast<int>(entries_.size()); }
   const CompiledGuards& entry(int i) const { return *entries_[i]; }
@@ -131,8 +124,8 @@ class GuardTable {
   mutable std::array<std::atomic<uint64_t>, kMemoRows> memo_ = {};
 };
 
-// A hash of dtypes, sizes, strides, devices and scalars; not of addresses.
-uint64_t HashOfMetas(absl::Span<const InputValue> inputs);
+// A hash of dtypes, sizes, strides and scalars; not of addresses.
+uint64_t HashOfMetas(absl::Span<const InputView> inputs);
 
 }  // namespace kiln
 

@@ -182,7 +182,7 @@ absl::Status CheckConstantsStay(const wire::LaunchPlan& plan, int count) {
   return absl::OkStatus();
 }
 
-RunWithConstants::RunWithConstants(absl::Span<const InputValue> callers,
+RunWithConstants::RunWithConstants(absl::Span<const InputView> callers,
                                    absl::Span<const InputValue> constants,
                                    const RunOptions& options)
     : callers_(static_cast<int32_t>(callers.size())),
@@ -190,7 +190,9 @@ RunWithConstants::RunWithConstants(absl::Span<const InputValue> callers,
       options_(options) {
   inputs_.reserve(callers.size() + constants.size());
   inputs_.insert(inputs_.end(), callers.begin(), callers.end());
-  inputs_.insert(inputs_.end(), constants.begin(), constants.end());
+  for (const InputValue& constant : constants) {
+    inputs_.push_back(ViewOf(constant));
+  }
   if (observer_ != nullptr) options_.inputs = this;
 }
 

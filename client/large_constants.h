@@ -10,6 +10,7 @@
 #include "proto/artifact.pb.h"
 #include "proto/graph.pb.h"
 #include "runtime/executor.h"
+#include "runtime/input_view.h"
 #include "runtime/opened_device.h"
 #include "runtime/tensor.h"
 
@@ -50,13 +51,14 @@ absl::Status CheckConstantsStay(const wire::LaunchPlan& plan, int count);
 // the run takes.
 class RunWithConstants : private InputObserver {
  public:
-  RunWithConstants(absl::Span<const InputValue> callers,
+  // `constants` must outlive this.
+  RunWithConstants(absl::Span<const InputView> callers,
                    absl::Span<const InputValue> constants,
                    const RunOptions& options);
   RunWithConstants(const RunWithConstants&) = delete;
   RunWithConstants& operator=(const RunWithConstants&) = delete;
 
-  absl::Span<const InputValue> inputs() const { return inputs_; }
+  absl::Span<const InputView> inputs() const { return inputs_; }
   const RunOptions& options() const { return options_; }
 
  private:
@@ -64,7 +66,7 @@ class RunWithConstants : private InputObserver {
 
   const int32_t callers_;
   InputObserver* const observer_;
-  std::vector<InputValue> inputs_;
+  std::vector<InputView> inputs_;
   RunOptions options_;
 };
 

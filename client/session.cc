@@ -9,6 +9,7 @@
 #include "proto/base/status.h"
 #include "proto/key/request_digest.h"
 #include "runtime/artifact_view.h"
+#include "runtime/check_inputs.h"
 #include "runtime/device_target.h"
 #include "runtime/loaded_artifact.h"
 
@@ -295,6 +296,12 @@ absl::Status Callable::CompileFor(const wire::CompileRequest& request) {
 
 absl::StatusOr<std::vector<OutputValue>> Callable::Run(
     absl::Span<const InputValue> inputs, const RunOptions& options) {
+  RETURN_IF_ERROR(CheckPlaces(inputs, device().device->traits()));
+  return RunViews(ViewsOf(inputs), options);
+}
+
+absl::StatusOr<std::vector<OutputValue>> Callable::RunViews(
+    absl::Span<const InputView> inputs, const RunOptions& options) {
   if (constants_.empty()) return RunAll(inputs, options);
   if (inputs.size() != static_cast<size_t>(num_inputs())) {
     return MakeError(
@@ -306,7 +313,7 @@ absl::StatusOr<std::vector<OutputValue>> Callable::Run(
 }
 
 absl::StatusOr<std::vector<OutputValue>> Callable::RunAll(
-    absl::Span<const InputValue> inputs, const RunOptions& options) {
+    absl::Span<const InputView> inputs, const RunOptions& options) {
   std::shared_ptr<const Entries> now = entries();
   int index = now->guards->Find(inputs);
   if (index < 0) {
@@ -324,7 +331,7 @@ absl::StatusOr<std::vector<OutputValue>> Callable::RunAll(
 
 // Compiles an artifact for inputs that none serves: their sizes are the hints,
 // and what failed for them may not be relied on.
-absl::Status Callable::Specialize(absl::Span<const InputValue> inputs) {
+absl::Status Callable::Specialize(absl::Span<const InputView> inputs) {
   const SessionOptions& options = session_->options_;
   const absl::Time deadline =
       absl::Now() + options.compile_deadline + options.local_deadline;

@@ -23,6 +23,7 @@
 #include "runtime/artifact_view.h"
 #include "runtime/executor.h"
 #include "runtime/hot_slot.h"
+#include "runtime/input_view.h"
 #include "runtime/open_device.h"
 
 namespace kiln {
@@ -168,6 +169,12 @@ class Callable {
       absl::Span<const InputValue> inputs, const RunOptions& options = {})
       ABSL_LOCKS_EXCLUDED(mu_);
 
+  // The same for inputs that are on the session's device, as their caller keeps
+  // them: nothing of them is copied.
+  absl::StatusOr<std::vector<OutputValue>> RunViews(
+      absl::Span<const InputView> inputs, const RunOptions& options)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
   // Serves `artifact` from the next Run on, in place of entry `index` of the
   // guard table (0: the first compiled). Runs under way keep theirs.
   //
@@ -181,6 +188,7 @@ class Callable {
   int num_inputs() const {
     return request_.graph().inputs_size() - static_cast<int>(constants_.size());
   }
+  const OpenedDevice& device() const { return session_->device(); }
   // Of the latest compile.
   CompileReport report() const ABSL_LOCKS_EXCLUDED(mu_);
   // Artifacts compiled or fetched so far: one, unless guards failed.
@@ -207,9 +215,9 @@ class Callable {
       ABSL_LOCKS_EXCLUDED(mu_);
   // `inputs`: of the request's graph, so the large constants too.
   absl::StatusOr<std::vector<OutputValue>> RunAll(
-      absl::Span<const InputValue> inputs, const RunOptions& options)
+      absl::Span<const InputView> inputs, const RunOptions& options)
       ABSL_LOCKS_EXCLUDED(mu_);
-  absl::Status Specialize(absl::Span<const InputValue> inputs)
+  absl::Status Specialize(absl::Span<const InputView> inputs)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::shared_ptr<Session> session_;

@@ -66,7 +66,9 @@ absl::StatusOr<std::unique_ptr<CallFrame>> FramePool::Borrow(Stream stream) {
 }
 
 void FramePool::Return(std::unique_ptr<CallFrame> frame, Stream stream) {
-  for (std::shared_ptr<void>& owner : frame->owners) owner.reset();
+  for (const MemoryEvent& take : plan_.memory.takes) {
+    frame->owners[take.subject].reset();
+  }
   frame->ReturnLentArena(stream);
   // Without its mark the arena could be handed to another stream too early. What
   // was lent is the lender's to order.

@@ -13,51 +13,19 @@ absl::Status Wrong(size_t input, absl::string_view what) {
                    absl::StrCat("input ", input, ": ", what));
 }
 
-absl::Status CheckKinds(const Plan& plan, absl::Span<const InputValue> inputs) {
-  if (inputs.size() != plan.inputs.size()) {
-    return MakeError(ErrorReason::kGuardFailed,
-                     absl::StrCat("inputs: ", inputs.size(), " given, ",
-                                  plan.inputs.size(), " are due"));
-  }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const auto* due = std::get_if<PlanTensorInput>(&plan.inputs[i]);
-    const auto* given = std::get_if<Tensor>(&inputs[i]);
-    if ((due == nullptr) != (given == nullptr)) {
-      return Wrong(i, due == nullptr ? "a tensor is given, an integer is due"
-                                     : "an integer is given, a tensor is due");
-    }
-    if (due == nullptr) continue;
-    if (given->sizes.size() != due->sizes.size() ||
-        given->strides.size() != due->sizes.size()) {
-      return Wrong(i, absl::StrCat("rank ", given->sizes.size(), " is given, ",
-                                   due->sizes.size(), " is due"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckPlace(size_t i, const Tensor& given,
-                        const DeviceTraits& device) {
-  // A null device takes anybody's memory.
-  if (device.kind != DeviceKind::kNull &&
-      (given.device != device.kind || given.device_ordinal != device.ordinal)) {
-    return Wrong(i, absl::StrCat("is on another device than ", device.name, ":",
-                                 device.ordinal));
-  }
-  if (given.data == nullptr && !IsEmpty(given)) {
-    return Wrong(i, "has no address");
-  }
-  return absl::OkStatus();
+absl::Status CheckAddress(size_t i, const InputView& given) {
+  if (given.data != nullptr || IsEmpty(given)) return absl::OkStatus();
+  return Wrong(i, "has no address");
 }
 
 absl::Status CheckTensor(size_t i, const PlanTensorInput& due,
-                         const Tensor& given, absl::Span<const int64_t> values,
-                         const DeviceTraits& device) {
+                         const InputView& given,
+                         absl::Span<const int64_t> values) {
   if (given.dtype != due.dtype) {
     return Wrong(i, absl::StrCat(ShortName(given.dtype), " is given, ",
                                  ShortName(due.dtype), " is due"));
   }
-  RETURN_IF_ERROR(CheckPlace(i, given, device));
+  RETURN_IF_ERROR(CheckAddress(i, given));
   for (size_t dim = 0; dim < due.sizes.size(); ++dim) {
     if (given.sizes[dim] != values[due.sizes[dim]]) {
       return Wrong(i, absl::StrCat("size ", dim, " is ", given.sizes[dim], ", ",
@@ -67,7 +35,7 @@ absl::Status CheckTensor(size_t i, const PlanTensorInput& due,
   if (IsEmpty(given)) return absl::OkStatus();
   for (size_t dim = 0; dim < due.strides.size(); ++dim) {
     if (given.strides[dim] != values[due.strides[dim]] &&
-        StrideMatters(given, dim)) {
+        StrideMatters(given, static_cast<int>(dim))) {
       return Wrong(i, absl::StrCat("stride ", dim, " is ", given.strides[dim],
                                    ", ", values[due.strides[dim]], " is due"));
     }
@@ -81,28 +49,27 @@ absl::Status CheckTensor(size_t i, const PlanTensorInput& due,
 
 }  // namespace
 
-int64_t SymbolValue(const PlanSymbol& symbol, const InputValue& input) {
+int64_t SymbolValue(const PlanSymbol& symbol, const InputView& input) {
   switch (symbol.source) {
     case PlanSymbol::Source::kSize:
-      return std::get<Tensor>(input).sizes[symbol.dim];
+      return input.sizes[symbol.dim];
     case PlanSymbol::Source::kStride:
-      return std::get<Tensor>(input).strides[symbol.dim];
+      return input.strides[symbol.dim];
     case PlanSymbol::Source::kOffset:
-      return std::get<Tensor>(input).storage_offset;
     case PlanSymbol::Source::kScalar:
-      return std::get<int64_t>(input);
+      return input.number;
     case PlanSymbol::Source::kStep:
       break;
   }
   return 0;
 }
 
-bool IsEmpty(const Tensor& tensor) {
-  return std::find(tensor.sizes.begin(), tensor.sizes.end(), 0) !=
-         tensor.sizes.end();
+bool IsEmpty(const InputView& tensor) {
+  const int64_t* const end = tensor.sizes + tensor.rank;
+  return std::find(tensor.sizes, end, 0) != end;
 }
 
-bool StrideMatters(const Tensor& tensor, size_t dim) {
+bool StrideMatters(const InputView& tensor, int dim) {
   return tensor.sizes[dim] != 1 && !IsEmpty(tensor);
 }
 
@@ -117,9 +84,50 @@ absl::Status CheckGuards(absl::Span<const PlanGuard> guards,
   return absl::OkStatus();
 }
 
-absl::Status BindSymbols(const Plan& plan, absl::Span<const InputValue> inputs,
+absl::Status CheckPlaces(absl::Span<const InputValue> inputs,
+                         const DeviceTraits& device) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto* tensor = std::get_if<Tensor>(&inputs[i]);
+    if (tensor == nullptr) continue;
+    if (tensor->strides.size() != tensor->sizes.size()) {
+      return Wrong(i, absl::StrCat(tensor->strides.size(),
+                                   " strides are given, of rank ",
+                                   tensor->sizes.size()));
+    }
+    // A null device takes anybody's memory.
+    if (device.kind != DeviceKind::kNull &&
+        (tensor->device != device.kind ||
+         tensor->device_ordinal != device.ordinal)) {
+      return Wrong(i, absl::StrCat("is on another device than ", device.name,
+                                   ":", device.ordinal));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckKinds(const Plan& plan, absl::Span<const InputView> inputs) {
+  if (inputs.size() != plan.inputs.size()) {
+    return MakeError(ErrorReason::kGuardFailed,
+                     absl::StrCat("inputs: ", inputs.size(), " given, ",
+                                  plan.inputs.size(), " are due"));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto* due = std::get_if<PlanTensorInput>(&plan.inputs[i]);
+    if ((due != nullptr) != inputs[i].is_tensor) {
+      return Wrong(i, due == nullptr ? "a tensor is given, an integer is due"
+                                     : "an integer is given, a tensor is due");
+    }
+    if (due == nullptr) continue;
+    if (static_cast<size_t>(inputs[i].rank) != due->sizes.size()) {
+      return Wrong(i, absl::StrCat("rank ", inputs[i].rank, " is given, ",
+                                   due->sizes.size(), " is due"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BindSymbols(const Plan& plan, absl::Span<const InputView> inputs,
                          absl::Span<int64_t> symbols) {
-  RETURN_IF_ERROR(CheckKinds(plan, inputs));
   for (size_t i = 0; i < plan.symbols.size(); ++i) {
     const PlanSymbol& symbol = plan.symbols[i];
     if (symbol.source == PlanSymbol::Source::kStep) continue;
@@ -134,29 +142,25 @@ absl::Status BindSymbols(const Plan& plan, absl::Span<const InputValue> inputs,
   return absl::OkStatus();
 }
 
-absl::Status CheckPlaces(absl::Span<const InputValue> inputs,
-                         const DeviceTraits& device) {
+absl::Status CheckAddresses(absl::Span<const InputView> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const auto* tensor = std::get_if<Tensor>(&inputs[i]);
-    if (tensor != nullptr) RETURN_IF_ERROR(CheckPlace(i, *tensor, device));
+    if (inputs[i].data != nullptr || !inputs[i].is_tensor) continue;
+    RETURN_IF_ERROR(CheckAddress(i, inputs[i]));
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckInputs(const Plan& plan, absl::Span<const InputValue> inputs,
-                         absl::Span<const int64_t> values,
-                         const DeviceTraits& device) {
+absl::Status CheckInputs(const Plan& plan, absl::Span<const InputView> inputs,
+                         absl::Span<const int64_t> values) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (const auto* due = std::get_if<PlanTensorInput>(&plan.inputs[i])) {
-      RETURN_IF_ERROR(
-          CheckTensor(i, *due, std::get<Tensor>(inputs[i]), values, device));
+      RETURN_IF_ERROR(CheckTensor(i, *due, inputs[i], values));
       continue;
     }
     const int64_t due = values[std::get<PlanScalarInput>(plan.inputs[i]).value];
-    const int64_t given = std::get<int64_t>(inputs[i]);
-    if (given != due) {
-      return Wrong(i, absl::StrCat(given, " is given, ", due, " is due"));
-    }
+    if (inputs[i].number == due) continue;
+    return Wrong(i,
+                 absl::StrCat(inputs[i].number, " is given, ", due, " is due"));
   }
   return absl::OkStatus();
 }

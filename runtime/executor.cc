@@ -13,7 +13,7 @@ namespace {
 
 // The result tensor that `view` describes.
 Tensor TensorOf(const PlanView& view, const Plan& plan, const CallFrame& frame,
-                absl::Span<const InputValue> inputs,
+                absl::Span<const InputView> inputs,
                 const std::shared_ptr<const LoadedArtifact>& artifact) {
   Tensor tensor;
   tensor.dtype = view.dtype;
@@ -31,10 +31,12 @@ Tensor TensorOf(const PlanView& view, const Plan& plan, const CallFrame& frame,
   tensor.storage = base;
   const PlanBuffer& buffer = plan.buffers[view.buffer];
   if (buffer.kind == PlanBuffer::Kind::kInput) {
-    const Tensor& input = std::get<Tensor>(inputs[buffer.index]);
-    tensor.owner = input.owner;
-    tensor.storage = input.storage;
-    tensor.storage_offset += input.storage_offset;
+    const InputView& input = inputs[buffer.index];
+    if (input.tensor != nullptr) {
+      tensor.owner = input.tensor->owner;
+      tensor.storage = input.tensor->storage;
+    }
+    tensor.storage_offset += input.number;
   } else if (buffer.kind == PlanBuffer::Kind::kOutput) {
     tensor.owner = frame.owners[view.buffer];
   } else {
@@ -45,7 +47,7 @@ Tensor TensorOf(const PlanView& view, const Plan& plan, const CallFrame& frame,
 
 std::vector<OutputValue> CollectOutputs(
     const Plan& plan, const CallFrame& frame,
-    absl::Span<const InputValue> inputs,
+    absl::Span<const InputView> inputs,
     const std::shared_ptr<const LoadedArtifact>& artifact) {
   std::vector<OutputValue> outputs;
   outputs.reserve(plan.outputs.size());
@@ -81,33 +83,34 @@ absl::StatusOr<std::shared_ptr<const Executor>> Executor::Create(
 
 absl::StatusOr<std::vector<OutputValue>> Executor::Run(
     absl::Span<const InputValue> inputs, const RunOptions& options) const {
-  return RunOnFrame(inputs, options, Look::kAtInputs);
+  RETURN_IF_ERROR(CheckPlaces(inputs, artifact_->device().traits()));
+  return RunOnFrame(ViewsOf(inputs), options, Look::kAtInputs);
 }
 
 absl::StatusOr<std::vector<OutputValue>> Executor::RunGuarded(
-    absl::Span<const InputValue> inputs, const RunOptions& options) const {
+    absl::Span<const InputView> inputs, const RunOptions& options) const {
   return RunOnFrame(inputs, options, Look::kNoMore);
 }
 
-absl::Status Executor::RunPlan(absl::Span<const InputValue> inputs,
+absl::Status Executor::RunPlan(absl::Span<const InputView> inputs,
                                const RunOptions& options, Look look,
                                CallFrame& frame) const {
   const Plan& plan = *plan_->plan;
+  if (look == Look::kAtInputs) RETURN_IF_ERROR(CheckKinds(plan, inputs));
   RETURN_IF_ERROR(BindSymbols(plan, inputs, absl::MakeSpan(frame.symbols)));
   if (look == Look::kAtInputs) {
     RETURN_IF_ERROR(CheckGuards(artifact_->view().guards(), frame.symbols));
   }
   EvaluateWave(*plan_, 0, frame);
-  const DeviceTraits& device = artifact_->device().traits();
   RETURN_IF_ERROR(look == Look::kAtInputs
-                      ? CheckInputs(plan, inputs, frame.values, device)
-                      : CheckPlaces(inputs, device));
+                      ? CheckInputs(plan, inputs, frame.values)
+                      : CheckAddresses(inputs));
   RETURN_IF_ERROR(PlaceWave(*plan_, 0, inputs, options, frame, *artifact_));
   return RunSteps(*plan_, inputs, options, frame, *artifact_);
 }
 
 absl::StatusOr<std::vector<OutputValue>> Executor::RunOnFrame(
-    absl::Span<const InputValue> inputs, const RunOptions& options,
+    absl::Span<const InputView> inputs, const RunOptions& options,
     Look look) const {
   const int64_t start = options.trace == nullptr ? 0 : Trace::Now();
   ASSIGN_OR_RETURN(std::unique_ptr<CallFrame> frame,

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/device.h"
+#include "runtime/input_view.h"
 #include "runtime/loaded_artifact.h"
 #include "runtime/tensor.h"
 #include "runtime/trace.h"
@@ -76,11 +77,11 @@ class Executor {
       absl::Span<const InputValue> inputs, const RunOptions& options) const;
 
   // Run for inputs that a guard table of this plan has let through
-  // (client/guard_table.h): of what Run checks only devices and addresses are
-  // left to be looked at. With hundreds of inputs a second look is what a call
-  // costs most.
+  // (client/guard_table.h), on this executor's device: of what Run checks only
+  // addresses are left to be looked at. With hundreds of inputs a second look is
+  // what a call costs most.
   absl::StatusOr<std::vector<OutputValue>> RunGuarded(
-      absl::Span<const InputValue> inputs, const RunOptions& options) const;
+      absl::Span<const InputView> inputs, const RunOptions& options) const;
 
   const LoadedArtifact& artifact() const { return *artifact_; }
 
@@ -90,9 +91,9 @@ class Executor {
 
   enum class Look { kAtInputs, kNoMore };
   absl::StatusOr<std::vector<OutputValue>> RunOnFrame(
-      absl::Span<const InputValue> inputs, const RunOptions& options,
+      absl::Span<const InputView> inputs, const RunOptions& options,
       Look look) const;
-  absl::Status RunPlan(absl::Span<const InputValue> inputs,
+  absl::Status RunPlan(absl::Span<const InputView> inputs,
                        const RunOptions& options, Look look,
                        CallFrame& frame) const;
 

@@ -54,7 +54,7 @@ bool IsDense(const StridedView& view, int64_t elements) {
 // Runs one step of a call.
 class StepRunner {
  public:
-  StepRunner(const BoundPlan& plan, absl::Span<const InputValue> inputs,
+  StepRunner(const BoundPlan& plan, absl::Span<const InputView> inputs,
              const RunOptions& options, CallFrame& frame,
              const LoadedArtifact& artifact)
       : plan_(plan),
@@ -145,7 +145,7 @@ class StepRunner {
 
   absl::string_view library_;
   const BoundPlan& plan_;
-  const absl::Span<const InputValue> inputs_;
+  const absl::Span<const InputView> inputs_;
   const RunOptions& options_;
   CallFrame& frame_;
   const LoadedArtifact& artifact_;
@@ -251,7 +251,7 @@ void EvaluateWave(const BoundPlan& plan, int32_t wave, CallFrame& frame) {
 }
 
 absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
-                       absl::Span<const InputValue> inputs,
+                       absl::Span<const InputView> inputs,
                        const RunOptions& options, CallFrame& frame,
                        const LoadedArtifact& artifact) {
   if (wave == 0) {
@@ -262,8 +262,7 @@ absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
     const PlanBuffer& buffer = plan.plan->buffers[number];
     switch (buffer.kind) {
       case PlanBuffer::Kind::kInput:
-        frame.bases[number] =
-            static_cast<char*>(std::get<Tensor>(inputs[buffer.index]).data);
+        frame.bases[number] = static_cast<char*>(inputs[buffer.index].data);
         break;
       case PlanBuffer::Kind::kConstant:
         frame.bases[number] =
@@ -280,8 +279,7 @@ absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
   return absl::OkStatus();
 }
 
-absl::Status RunSteps(const BoundPlan& plan,
-                      absl::Span<const InputValue> inputs,
+absl::Status RunSteps(const BoundPlan& plan, absl::Span<const InputView> inputs,
                       const RunOptions& options, CallFrame& frame,
                       const LoadedArtifact& artifact) {
   StepRunner runner(plan, inputs, options, frame, artifact);

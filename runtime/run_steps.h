@@ -19,7 +19,7 @@ void EvaluateWave(const BoundPlan& plan, int32_t wave, CallFrame& frame);
 //
 // RESOURCE_EXHAUSTED  no memory for an output or the arena
 absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
-                       absl::Span<const InputValue> inputs,
+                       absl::Span<const InputView> inputs,
                        const RunOptions& options, CallFrame& frame,
                        const LoadedArtifact& artifact);
 
@@ -27,8 +27,7 @@ absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
 //
 // GUARD_FAILED  an assertion of the plan, in its own words
 // INTERNAL      the device or a library refused
-absl::Status RunSteps(const BoundPlan& plan,
-                      absl::Span<const InputValue> inputs,
+absl::Status RunSteps(const BoundPlan& plan, absl::Span<const InputView> inputs,
                       const RunOptions& options, CallFrame& frame,
                       const LoadedArtifact& artifact);
 

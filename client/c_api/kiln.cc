@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "client/c_api/c_graph.h"
 #include "client/c_api/c_handles.h"
@@ -15,6 +16,7 @@
 #include "proto/base/status.h"
 #include "proto/key/graph_limits.h"
 #include "runtime/executor.h"
+#include "runtime/input_view.h"
 
 struct KilnResults {
   std::vector<kiln::OutputValue> values;
@@ -61,66 +63,39 @@ bool IsSound(const KilnValue& value) {
   return true;
 }
 
-// Sizes or strides of a value. Most calls have the ranks of the call before.
-void Assign(const int64_t* from, int32_t rank, Dims& to) {
-  if (to.size() != static_cast<size_t>(rank)) to.resize(rank);
-  std::copy_n(from, rank, to.data());
-}
-
-// Made in its place: a tensor is some 200 bytes to move.
-void SetInput(const KilnValue& value, const DeviceTraits& device,
-              InputValue& out) {
+// What runs see of a value, which IsSound.
+InputView ViewOf(const KilnValue& value) {
+  InputView view;
   if (value.kind == KILN_INTEGER) {
-    out = value.integer;
-    return;
+    view.number = value.integer;
+    return view;
   }
-  if (!std::holds_alternative<Tensor>(out)) out.emplace<Tensor>();
-  Tensor& tensor = std::get<Tensor>(out);
-  tensor.data = value.data;
-  tensor.dtype = static_cast<DType>(NumberOf(value.dtype));
-  Assign(value.sizes, value.rank, tensor.sizes);
-  Assign(value.strides, value.rank, tensor.strides);
-  tensor.device = device.kind;
-  tensor.device_ordinal = device.ordinal;
-  tensor.storage = value.data;
+  view.is_tensor = true;
+  view.dtype = static_cast<DType>(value.dtype);
+  view.rank = value.rank;
+  view.data = value.data;
+  view.sizes = value.sizes;
+  view.strides = value.strides;
+  return view;
 }
 
-// A call's inputs. A thread keeps those of its last call, which mostly has the
-// same kinds and ranks: with hundreds of inputs, making and ending them takes as
-// long as all the rest. A call that begins within another makes its own.
-class CallInputs {
- public:
-  CallInputs() : values_(std::move(kept_)) { kept_.clear(); }
-  ~CallInputs() { kept_ = std::move(values_); }
-  CallInputs(const CallInputs&) = delete;
-  CallInputs& operator=(const CallInputs&) = delete;
+// A call's inputs; no allocation for as many as most graphs have.
+using InputViews = absl::InlinedVector<InputView, 16>;
 
-  absl::Status Set(const KilnCallable& callable, const KilnValue* inputs,
-                   int32_t count);
-  absl::Span<const InputValue> values() const { return values_; }
-
- private:
-  static thread_local std::vector<InputValue> kept_;
-  std::vector<InputValue> values_;
-};
-
-thread_local std::vector<InputValue> CallInputs::kept_;
-
-absl::Status CallInputs::Set(const KilnCallable& callable,
-                             const KilnValue* inputs, int32_t count) {
-  const LoadedArtifact& artifact = callable.callable->executor()->artifact();
+absl::StatusOr<InputViews> InputsOf(const Callable& callable,
+                                    const KilnValue* inputs, int32_t count) {
   RETURN_IF_ERROR(CheckArray("inputs", inputs, count));
-  const int64_t due = callable.callable->num_inputs();
+  const int64_t due = callable.num_inputs();
   RETURN_IF_ERROR(CheckRange("number of inputs", count, due, due));
-  const DeviceTraits& device = artifact.device().traits();
-  values_.resize(count);
+  InputViews views;
+  views.reserve(count);
   for (int32_t i = 0; i < count; ++i) {
     if (!IsSound(inputs[i])) {
       return Annotate(CheckValue(inputs[i]), absl::StrCat("input ", i));
     }
-    SetInput(inputs[i], device, values_[i]);
+    views.push_back(ViewOf(inputs[i]));
   }
-  return absl::OkStatus();
+  return views;
 }
 
 // Memory that the caller of one run lends.
@@ -219,9 +194,8 @@ KilnStatus* kiln_run_with(KilnCallable* callable, const KilnValue* inputs,
   if (sound.ok())
     sound = kiln::CheckGiven("results: where to put them", results);
   if (!sound.ok()) return kiln::StatusOf(sound);
-  kiln::CallInputs values;
-  sound = values.Set(*callable, inputs, count);
-  if (!sound.ok()) return kiln::StatusOf(sound);
+  const auto views = kiln::InputsOf(*callable->callable, inputs, count);
+  if (!views.ok()) return kiln::StatusOf(views.status());
   KilnRunOptions known = {};
   std::memcpy(&known, given, std::min(sizeof(known), given->struct_size));
   kiln::RunOptions options;
@@ -234,7 +208,7 @@ KilnStatus* kiln_run_with(KilnCallable* callable, const KilnValue* inputs,
   }
   kiln::CallerObserver observer(known);
   if (known.on_input_done != nullptr) options.inputs = &observer;
-  auto outputs = callable->callable->Run(values.values(), options);
+  auto outputs = callable->callable->RunViews(*views, options);
   if (!outputs.ok()) return kiln::StatusOf(outputs.status());
   if (lent != nullptr) {
     for (kiln::OutputValue& value : *outputs) kiln::KeepAlive(lent, value);

@@ -47,7 +47,8 @@ std::vector<InputValue> Call(int inputs) {
 void Find(benchmark::State& state) {
   const int inputs = static_cast<int>(state.range(0));
   const auto table = GuardTable().With(CompiledGuards(ManyInputs(inputs), {}));
-  const std::vector<InputValue> call = Call(inputs);
+  const std::vector<InputValue> values = Call(inputs);
+  const std::vector<InputView> call = ViewsOf(values);
   for (auto _ : state) {
     benchmark::DoNotOptimize(table->Find(call));
   }

@@ -56,41 +56,42 @@ std::vector<InputValue> Rows(int64_t rows) {
 
 TEST(CompiledGuards, HoldForEverySizeInRange) {
   const CompiledGuards guards(RowsOfEight(), {});
-  EXPECT_TRUE(guards.Hold(Rows(2)));
-  EXPECT_TRUE(guards.Hold(Rows(1000)));
-  EXPECT_FALSE(guards.Hold(Rows(1)));
-  EXPECT_FALSE(guards.Hold(Rows(1001)));
+  EXPECT_TRUE(guards.Hold(ViewsOf(Rows(2))));
+  EXPECT_TRUE(guards.Hold(ViewsOf(Rows(1000))));
+  EXPECT_FALSE(guards.Hold(ViewsOf(Rows(1))));
+  EXPECT_FALSE(guards.Hold(ViewsOf(Rows(1001))));
 }
 
 TEST(CompiledGuards, SayWhichGuardFails) {
   const CompiledGuards guards(RowsOfEight(), {MultipleOf(4)});
-  EXPECT_EQ(guards.WhyNot(Rows(8)), "");
+  EXPECT_EQ(guards.WhyNot(ViewsOf(Rows(8))), "");
 
   std::vector<InputValue> inputs = Rows(8);
   std::get<Tensor>(inputs[0]).sizes[1] = 7;
-  EXPECT_EQ(guards.WhyNot(inputs), "input 0: size 1 is 7, due 8");
+  EXPECT_EQ(guards.WhyNot(ViewsOf(inputs)), "input 0: size 1 is 7, due 8");
 
   inputs = Rows(8);
   std::get<Tensor>(inputs[1]).strides[0] = 2;
-  EXPECT_EQ(guards.WhyNot(inputs), "input 1: stride 0 is 2, due 1");
+  EXPECT_EQ(guards.WhyNot(ViewsOf(inputs)), "input 1: stride 0 is 2, due 1");
 
   inputs = Rows(8);
   std::get<Tensor>(inputs[0]).dtype = DType::kFloat16;
-  EXPECT_EQ(guards.WhyNot(inputs), "input 0: f16, due f32");
+  EXPECT_EQ(guards.WhyNot(ViewsOf(inputs)), "input 0: f16, due f32");
 
   inputs = Rows(8);
   std::get<Tensor>(inputs[0]).data = memory + 1;
-  EXPECT_EQ(guards.WhyNot(inputs), "input 0: address not a multiple of 16");
+  EXPECT_EQ(guards.WhyNot(ViewsOf(inputs)),
+            "input 0: address not a multiple of 16");
 
   inputs = Rows(8);
   std::get<Tensor>(inputs[1]).sizes[0] = 9;
-  EXPECT_EQ(guards.WhyNot(inputs), "sizes that do not go together");
+  EXPECT_EQ(guards.WhyNot(ViewsOf(inputs)), "sizes that do not go together");
 
   inputs = Rows(8);
   inputs[1] = int64_t{3};
-  EXPECT_EQ(guards.WhyNot(inputs), "input 1: due a tensor");
+  EXPECT_EQ(guards.WhyNot(ViewsOf(inputs)), "input 1: due a tensor");
 
-  EXPECT_NE(guards.WhyNot(Rows(9)).find("pad"), std::string::npos);
+  EXPECT_NE(guards.WhyNot(ViewsOf(Rows(9))).find("pad"), std::string::npos);
   EXPECT_EQ(guards.WhyNot({}), "0 inputs, due 2");
 }
 
@@ -99,8 +100,8 @@ TEST(CompiledGuards, StridesThatNobodyStepsAlongDoNotMatter) {
   std::vector<InputValue> inputs = Rows(2);
   auto& x = std::get<Tensor>(inputs[0]);
   x.strides[0] = 9;
-  EXPECT_FALSE(guards.Hold(inputs));
-  EXPECT_TRUE(guards.Examine(inputs).hopeless);
+  EXPECT_FALSE(guards.Hold(ViewsOf(inputs)));
+  EXPECT_TRUE(guards.Examine(ViewsOf(inputs)).hopeless);
 
   // One row, where a row may be: as PyTorch, whatever its stride says.
   Plan one_row = RowsOfEight();
@@ -108,24 +109,24 @@ TEST(CompiledGuards, StridesThatNobodyStepsAlongDoNotMatter) {
   const CompiledGuards few(one_row, {});
   inputs = Rows(1);
   std::get<Tensor>(inputs[0]).strides[0] = 9;
-  EXPECT_TRUE(few.Hold(inputs));
-  EXPECT_EQ(few.WhyNot(inputs), "");
-  EXPECT_FALSE(few.Examine(inputs).hopeless);
+  EXPECT_TRUE(few.Hold(ViewsOf(inputs)));
+  EXPECT_EQ(few.WhyNot(ViewsOf(inputs)), "");
+  EXPECT_FALSE(few.Examine(ViewsOf(inputs)).hopeless);
 
   // Nothing at all, anywhere.
   inputs = Rows(0);
   auto& empty = std::get<Tensor>(inputs[0]);
   empty.strides = {5, 7};
   empty.data = static_cast<char*>(empty.data) + 1;
-  EXPECT_TRUE(few.Hold(inputs)) << few.WhyNot(inputs);
-  EXPECT_TRUE(few.Examine(inputs).alignments.empty());
+  EXPECT_TRUE(few.Hold(ViewsOf(inputs))) << few.WhyNot(ViewsOf(inputs));
+  EXPECT_TRUE(few.Examine(ViewsOf(inputs)).alignments.empty());
 }
 
 TEST(CompiledGuards, TellWhatToCompileForInstead) {
   const CompiledGuards guards(RowsOfEight(), {MultipleOf(4), MultipleOf(3)});
   std::vector<InputValue> inputs = Rows(9);
   std::get<Tensor>(inputs[0]).data = memory + 1;
-  const CompiledGuards::Mismatch mismatch = guards.Examine(inputs);
+  const CompiledGuards::Mismatch mismatch = guards.Examine(ViewsOf(inputs));
   EXPECT_FALSE(mismatch.hopeless);
   EXPECT_EQ(mismatch.symbols, std::vector<int64_t>{9});
   ASSERT_EQ(mismatch.forbidden.size(), 1);
@@ -134,28 +135,28 @@ TEST(CompiledGuards, TellWhatToCompileForInstead) {
   EXPECT_EQ(mismatch.alignments[0], (std::pair<int, uint32_t>(0, 4)));
 
   std::get<Tensor>(inputs[0]).sizes[1] = 7;
-  EXPECT_TRUE(guards.Examine(inputs).hopeless);
+  EXPECT_TRUE(guards.Examine(ViewsOf(inputs)).hopeless);
 }
 
 TEST(GuardTable, TheNewestEntryThatHoldsServes) {
   auto table = std::make_shared<const GuardTable>();
-  EXPECT_EQ(table->Find(Rows(8)), -1);
+  EXPECT_EQ(table->Find(ViewsOf(Rows(8))), -1);
   table = table->With(CompiledGuards(RowsOfEight(), {MultipleOf(4)}));
   table = table->With(CompiledGuards(RowsOfEight(), {MultipleOf(3)}));
-  EXPECT_EQ(table->Find(Rows(8)), 0);
-  EXPECT_EQ(table->Find(Rows(9)), 1);
-  EXPECT_EQ(table->Find(Rows(12)), 1);
-  EXPECT_EQ(table->Find(Rows(12)), 1);  // now from the memo
-  EXPECT_EQ(table->Find(Rows(5)), -1);
+  EXPECT_EQ(table->Find(ViewsOf(Rows(8))), 0);
+  EXPECT_EQ(table->Find(ViewsOf(Rows(9))), 1);
+  EXPECT_EQ(table->Find(ViewsOf(Rows(12))), 1);
+  EXPECT_EQ(table->Find(ViewsOf(Rows(12))), 1);  // now from the memo
+  EXPECT_EQ(table->Find(ViewsOf(Rows(5))), -1);
 }
 
 TEST(GuardTable, TheMemoIsAHintAndNeverTrusted) {
   const auto table = GuardTable().With(CompiledGuards(RowsOfEight(), {}));
-  EXPECT_EQ(table->Find(Rows(8)), 0);
+  EXPECT_EQ(table->Find(ViewsOf(Rows(8))), 0);
   std::vector<InputValue> misaligned = Rows(8);  // equal metas, equal hash
   std::get<Tensor>(misaligned[0]).data = memory + 1;
-  EXPECT_EQ(HashOfMetas(misaligned), HashOfMetas(Rows(8)));
-  EXPECT_EQ(table->Find(misaligned), -1);
+  EXPECT_EQ(HashOfMetas(ViewsOf(misaligned)), HashOfMetas(ViewsOf(Rows(8))));
+  EXPECT_EQ(table->Find(ViewsOf(misaligned)), -1);
 }
 
 TEST(GuardTable, ManyThreadsMayFind) {
@@ -167,7 +168,7 @@ TEST(GuardTable, ManyThreadsMayFind) {
     threads.emplace_back([&table] {
       for (int64_t rows = 2; rows < 900; ++rows) {
         const int due = rows % 3 == 0 ? 1 : rows % 2 == 0 ? 0 : -1;
-        EXPECT_EQ(table->Find(Rows(rows)), due);
+        EXPECT_EQ(table->Find(ViewsOf(Rows(rows))), due);
       }
     });
   }

@@ -9,14 +9,15 @@
 
 /* The table by which tensors of a framework cross. PyTorch 2.10 and later carry
  * one; for 2.9 it is made of the plain C functions that libtorch has for
- * AOTInductor, found in the loaded library. */
+ * AOTInductor, found in the loaded library. Tensors are read by these functions
+ * in either case, where that is the quicker way (reading.h). */
 
 /* The table of `tensor_class`, good as long as the process. NULL, with an
  * ImportError, when there is neither. Needs the GIL. */
 const DlpackExchange* kiln_exchange_of(PyObject* tensor_class);
 
 /* The one made of libtorch's C functions; NULL, with an ImportError that names
- * what is not there. Needs the GIL. For kiln_exchange_of and tests. */
+ * what is not there. After kiln_reading_learn. Needs the GIL. */
 const DlpackExchange* kiln_exchange_of_functions(void);
 
 #endif /* KILN_CLIENT_PYTHON_NATIVE_EXCHANGE_H_ */
