@@ -28,7 +28,8 @@ import torch  # noqa: E402
 # here run whole.
 QUICK = {
     "test_models.py": ["[gpt2]", "[resnet]", "[mlp_layernorm]", "dynamic_shapes", "comparison"],
-    "test_service.py": ["second_process", "refused_graph", "threads", "forked"],
+    "test_service.py": ["second_process", "refused_graph", "killed", "forked"],
+    "test_threads.py": ["share", "differentiate", "alone"],
     "test_forms.py": ["[vmap]", "accumulate", "recompile", "marked", "found_in_data"],
     "test_operators.py": 29,
     "test_operator_gradients.py": 41,

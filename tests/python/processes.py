@@ -95,8 +95,11 @@ class Daemon:
     def ask(self, *words):
         return ctl(*words, KILN_ADDR=f"unix:{self.socket}")
 
+    def counters(self):
+        return self.ask("stats")["counters"]
+
     def jobs(self):
-        return self.ask("stats")["counters"]["jobs.started"]
+        return self.counters()["jobs.started"]
 
     def end(self):
         self._process.terminate()

@@ -67,22 +67,39 @@ def test_views_that_conjugate_and_negate_are_noticed():
     torch.testing.assert_close(run(lambda a: a * 2 + 1, negated), negated * 2 + 1)
 
 
-def test_tensors_on_two_devices_run_in_pytorch():
-    def fn(x):
-        return x + torch.ones(3, device="meta").shape[0]
-
-    x = torch.randn(3)
-    torch.testing.assert_close(run(fn, x), fn(x))
-
-
 def test_work_on_two_devices_in_one_graph_is_done_on_each():
+    # What is on the graph's device is compiled, the rest, what comes of it too, is PyTorch's.
     def fn(x, m):
-        return x * 2 + 1, m * 3 + 1
+        far = torch.relu(m) * 3 + x[0, 0]
+        return x.cos() * 2 + 1, far, x.sum() * far.shape[0]
 
-    x, m = torch.randn(3), torch.empty(4, device="meta")
-    got = run(fn, x, m)
-    torch.testing.assert_close(got[0], x * 2 + 1)
-    assert got[1].device.type == "meta" and got[1].shape == (4,)
+    x, m = torch.randn(3, 4), torch.empty(5, device="meta")
+    got, due = run(fn, x, m), fn(x, m)
+    torch.testing.assert_close((got[0], got[2]), (due[0], due[2]))
+    assert (got[1].device, got[1].shape, got[1].dtype) == (m.device, (5,), m.dtype)
+    told = kiln.explain(fn, x, m)
+    assert sum(graph.segments for graph in told.graphs) > 0
+    assert sorted(told.host_kernels.values()) == [
+        f"aten.{name}: device meta" for name in ("add.Tensor", "mul.Tensor", "relu.default")
+    ]
+
+
+def test_a_tensor_that_moves_to_another_device_does_so():
+    def fn(x):
+        return (x * 2 + 1).to("meta").t() * 3
+
+    got = run(fn, torch.randn(3, 4))
+    assert (got.device.type, got.shape, got.stride()) == ("meta", (4, 3), (1, 4))
+    moves = kiln.explain(fn, torch.randn(3, 4)).host_kernels.values()
+    assert any("_to_copy" in why or "device_put" in why for why in moves), moves
+
+
+def test_gradients_come_back_over_two_devices():
+    x, m = torch.randn(3, requires_grad=True), torch.empty(3, device="meta", requires_grad=True)
+    here, there = run(lambda x, m: (x.sin() * 2, m.sin() * 2), x, m)
+    torch.autograd.backward((here, there), (torch.ones(3), torch.empty(3, device="meta")))
+    torch.testing.assert_close(x.grad, 2 * x.detach().cos())
+    assert m.grad.device.type == "meta" and m.grad.shape == (3,)
 
 
 def test_one_operator_on_two_devices_is_pytorchs_error():
@@ -147,19 +164,6 @@ def test_a_closed_over_python_object_is_followed():
     assert called(x).tolist() == [3.0, 3.0]
     settings.scale = 5
     assert called(x).tolist() == [5.0, 5.0]
-
-
-def test_a_thread_for_each_call_compiles_once_and_serves_all():
-    called = torch.compile(lambda x: torch.tanh(x) * 11, backend="kiln")
-    x = torch.randn(5)
-    results = []
-    for _ in range(8):
-        thread = threading.Thread(target=lambda: results.append(called(x)))
-        thread.start()
-        thread.join()
-    for result in results:
-        torch.testing.assert_close(result, torch.tanh(x) * 11)
-    assert len(results) == 8
 
 
 class Doubled(torch.Tensor):

@@ -1,6 +1,7 @@
 """The same on a GPU: models in float32 and bfloat16, streams, memory, random numbers."""
 
 import copy
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -164,6 +165,57 @@ def test_an_optimizers_step_is_few_kernels_however_many_parameters_it_has(make):
         eager.step()
         assert kiln.metrics.generated_kernel_count <= 4
     torch.testing.assert_close(parameters, theirs)
+
+
+def test_work_on_two_devices_in_one_graph_is_done_on_each():
+    # A number on the CPU may meet a tensor on a GPU, and tensors may move between the two.
+    def fn(x, g, scale):
+        here = x.cos() * 2 + 1
+        there = torch.softmax(g * scale, -1) + here.cuda()
+        return here, there, there.cpu() * x
+
+    x, g = torch.randn(8, 16), torch.randn(8, 16, device="cuda")
+    scale = torch.tensor(1.5)
+    inputs = [x.requires_grad_(), g.requires_grad_(), scale.requires_grad_()]
+    twins = [t.detach().clone().requires_grad_() for t in inputs]
+    got, due = torch.compile(fn, backend="kiln", fullgraph=True)(*inputs), fn(*twins)
+    torch.testing.assert_close(got, due)
+    for results in (got, due):
+        sum(result.square().sum().cpu() for result in results).backward()
+    for mine, theirs in zip(inputs, twins):
+        torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-4, atol=1e-4)
+    whys = kiln.explain(fn, *inputs).host_kernels.values()
+    assert any("a tensor on cpu, in a graph on cuda:0" in why for why in whys), whys
+    assert not any("softmax" in why for why in whys), whys
+
+
+def test_one_operator_on_two_devices_is_pytorchs_error():
+    with pytest.raises(Exception, match="cuda"):
+        torch.compile(lambda x, y: x + y, backend="kiln")(
+            torch.ones(3), torch.ones(3, device="cuda")
+        )
+
+
+def test_threads_on_streams_of_their_own_get_their_own_results():
+    def fn(x):
+        return torch.softmax(x @ x, -1).sum(0)
+
+    inputs = [torch.randn(256, 256, device="cuda") for _ in range(8)]
+    called = torch.compile(fn, backend="kiln")
+    due = [fn(x) for x in inputs]
+    called(inputs[0])
+    torch.cuda.synchronize()
+
+    def work(x):
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            results = [called(x) for _ in range(20)]
+        stream.synchronize()
+        return results
+
+    with ThreadPoolExecutor(8) as pool:
+        for results, one in zip(pool.map(work, inputs), due):
+            torch.testing.assert_close(results, [one] * 20)
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="one GPU here")

@@ -88,4 +88,5 @@ def test_a_daemon_that_nobody_can_read_is_one_clear_error_or_the_own_worker(tmp_
     done, _ = answer_of(
         start(PROGRAM, "says what nobody can read", TORCHINDUCTOR_CACHE_DIR=str(tmp_path))
     )
+    open('/tmp/surf/od.txt','w').write(repr(done))
     assert done["said"] or done["local_compiles"] == 2

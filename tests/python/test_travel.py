@@ -54,6 +54,22 @@ def test_a_daemon_behind_a_port_compiles_for_those_who_know_its_key(tmp_path):
         assert ctl("stats", KILN_PUBLIC_KEY=daemon.key, **named)["counters"]["jobs.done"] == 2
 
 
+def test_another_machine_with_the_same_daemon_compiles_nothing(tmp_path):
+    # Nothing is shared but the address: each has a cache of AOTAutograd's, and would have a
+    # daemon and a cache of Kiln's, of its own.
+    with daemon_with_port() as daemon:
+        named = {"KILN_ADDR": daemon.address, "KILN_PUBLIC_KEY": daemon.key}
+        cold, _ = travel(tmp_path / "a", "-", "-", **named)
+        assert cold["compiles"] == 2 and daemon.jobs() == 2
+        hits = daemon.counters()["cache.hits"]
+        warm, errors = travel(tmp_path / "b", "-", "-", **named)
+        assert "compiles" not in warm and warm["cache_hit"] == 2
+        assert "local_compiles" not in warm and "no daemon" not in errors
+        assert daemon.jobs() == 2 and daemon.counters()["cache.hits"] == hits + 2
+        assert (warm["loss"], warm["grad"]) == (cold["loss"], cold["grad"])
+        assert not (tmp_path / "b" / "kiln").exists()
+
+
 def test_a_daemon_behind_a_port_with_another_key_or_none_is_one_clear_error(tmp_path):
     with daemon_with_port() as daemon:
         for key, words in (

@@ -24,6 +24,9 @@ from .aot_cache import compiler_of, serving
 from .compiled_graph import CompiledGraph
 from .counters import counters
 from .partition import cut, cut_with_eager_numbers
+from .torch_inside import hold_device_guard
+
+hold_device_guard()  # of the thread that names the backend, before any thread traces
 
 _numbers = itertools.count()
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 
 import sympy
+import torch
 from torch._functorch import config as _config
 from torch._functorch._aot_autograd import graph_compile
 from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache, FXGraphCacheMiss
@@ -25,6 +26,7 @@ __all__ = [
     "donates_buffers",
     "graph_compile",
     "hints_of",
+    "hold_device_guard",
     "keeps_any_backend",
     "must_recompute",
     "registers_code_generators",
@@ -66,3 +68,13 @@ def must_recompute(meta: dict[str, object]) -> None:
     # to save what crosses from one to a later one, and reads them unasked. NaN is before none and
     # behind none; later versions take a node without a number for that.
     meta.setdefault("ac_graph_id", math.nan)
+
+
+def hold_device_guard() -> None:
+    """Where torch was built for CUDA and no GPU is there, its tracer runs beneath a stand-in for
+    CUDA's device guard that belongs to the thread which traces first, and when that thread has
+    ended the next trace ends the process (torch 2.11, with any backend). This has it belong to the
+    thread that calls."""
+    ensure = getattr(torch._C, "_ensureCUDADeviceGuardSet", None)
+    if ensure is not None and not torch.cuda.is_available():
+        ensure()
