@@ -24,6 +24,7 @@ from .aot_cache import compiler_of, serving
 from .compiled_graph import CompiledGraph
 from .counters import counters
 from .partition import cut, cut_with_eager_numbers
+from .rare_collections import rare_collections
 from .torch_inside import hold_device_guard
 
 hold_device_guard()  # of the thread that names the backend, before any thread traces
@@ -62,6 +63,13 @@ def _count_recompile() -> None:
         counters.add("recompiles")
 
 
+def _open_early(example_inputs: Sequence[object]) -> None:
+    devices = [value.device for value in example_inputs if isinstance(value, torch.Tensor)]
+    for device in sorted(devices, key=lambda device: device.type != "cuda")[:1]:
+        if device.type in ("cpu", "cuda"):
+            service.open_early(device)
+
+
 def kiln(
     module: fx.GraphModule,
     example_inputs: Sequence[object],
@@ -80,6 +88,7 @@ def kiln(
     if disabled():
         return module.forward
     service.load_library()
+    _open_early(example_inputs)
     _count_recompile()
     if any(isinstance(value, (list, tuple, dict)) for value in example_inputs):
         return flatten_graph_inputs(module, example_inputs, lambda m, e: _aot(m, e, values))
@@ -95,7 +104,7 @@ def _aot(
 
         return compiler_of(compile_)
 
-    with serving(values):
+    with serving(values), rare_collections():
         called = aot_module_simplified(
             module,
             example_inputs,

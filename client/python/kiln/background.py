@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
+from typing import TypeVar
 
 from . import _native
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 # A compile that is waited for longer is told of, and again after as long.
 _QUIET_SECONDS = 5.0
@@ -33,24 +38,46 @@ def _forget(done: Future) -> None:
         _running.discard(done)
 
 
-def in_background(work: Callable[[], object]) -> Future:
-    """Runs `work` on a thread that does not keep the program from ending."""
+def _on_a_thread(work: Callable[[], object], ended: Callable[[Future], None]) -> Future:
+    """What `work` gives, run on a thread that does not keep the program from ending. `ended` is
+    called before anybody who waits goes on."""
     done: Future = Future()
 
     def run() -> None:
         try:
             result = work()
         except BaseException as error:  # handed to whoever waits
-            _forget(done)
+            ended(done)
             done.set_exception(error)
         else:
-            _forget(done)
+            ended(done)
             done.set_result(result)
 
-    with _lock:
-        _running.add(done)
     threading.Thread(target=run, name="kiln-compile", daemon=True).start()
     return done
+
+
+def in_background(work: Callable[[], object]) -> Future:
+    """Runs a graph's compile beside the program."""
+    with _lock:
+        done = _on_a_thread(work, _forget)
+        _running.add(done)
+    return done
+
+
+def side_by_side(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """What `work` gives for each item, in order, each on a thread of its own. Raises what the first
+    of those that failed raised."""
+    if len(items) < 2:
+        return [work(item) for item in items]
+    given = [_on_a_thread(functools.partial(work, item), lambda _: None) for item in items]
+    wait(given)
+    return [done.result() for done in given]
+
+
+def begin(work: Callable[[], object]) -> None:
+    """Starts what a compile is going to wait for; whoever needs it finds out how it ended."""
+    _on_a_thread(work, lambda _: None)
 
 
 def wait_for_all() -> None:

@@ -15,7 +15,7 @@ from torch import fx
 
 from . import _native, service, wire
 from .artifacts import count_unsigned
-from .background import finished, in_background
+from .background import finished, in_background, side_by_side
 from .config import OPTIONS
 from .counters import add_artifact, counters
 from .fx_export import Exported, export, value_of
@@ -74,6 +74,15 @@ class SegmentRefused(Exception):
             # A pass refuses an operator, and has other numbers: all of its uses go to PyTorch.
             refused = [n.name for n in exported.nodes if str(n.target) == found.group()]
             self.nodes = dict.fromkeys(refused, str(self))
+
+
+def _joined(refusals: list[SegmentRefused]) -> SegmentRefused:
+    """One that names the nodes of all; one that names none, and ends the matter, before them."""
+    first = min(refusals, key=lambda refusal: len(refusal.nodes))
+    if first.nodes:
+        for refusal in refusals:
+            first.nodes.update(refusal.nodes)
+    return first
 
 
 def _shape_env_of(module: fx.GraphModule) -> object | None:
@@ -227,18 +236,24 @@ class CompiledGraph(OutputCode):
 
     def _compile(self, exported: list[Exported]) -> list[object]:
         session = service.session_of(self.device)
-        callables = []
-        for segment in exported:
+
+        def compile_(segment: Exported) -> object:
             try:
-                callables.append(_native.compile(session, segment.graph, self.options))
+                return _native.compile(session, segment.graph, self.options)
             except _native.Error as error:
-                raise SegmentRefused(error, segment) from None
-        return callables
+                return SegmentRefused(error, segment)
+
+        made = side_by_side(compile_, exported)
+        refusals = [one for one in made if isinstance(one, SegmentRefused)]
+        if refusals:
+            raise _joined(refusals)
+        return made
 
     def _compile_recipe(self) -> list[object]:
         """Compiles what came from a cache: its artifacts are the service's to find."""
         session = service.session_of(self.device)
-        return [_native.compile(session, s.graph, self.options) for s in kiln_steps(self.recipe)]
+        segments = kiln_steps(self.recipe)
+        return side_by_side(lambda s: _native.compile(session, s.graph, self.options), segments)
 
     def _settle(self) -> Callable[[list], Sequence]:
         """Waits for the compile, and asks again without what was refused. Raises REFUSALS."""

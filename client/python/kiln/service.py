@@ -28,6 +28,7 @@ from pathlib import Path
 import torch
 
 from . import _native
+from .background import begin
 
 _FOLDER = Path(__file__).resolve().parent / "_bin"
 _FALLBACK_LOCAL_WORKER, _LOCAL_ONLY = 1, 2
@@ -284,3 +285,10 @@ def session_of(device: torch.device) -> object:
             load_library()
             _sessions[key] = _open_session(device)
         return _sessions[key]
+
+
+def open_early(device: torch.device) -> None:
+    """Opens a device's session beside the program, and starts the daemon: a graph is traced for
+    seconds before its compile needs them."""
+    if (device.type, device.index or 0) not in _sessions and _process == 0:
+        begin(lambda: session_of(device))

@@ -21,7 +21,7 @@ import torch
 from torch import fx
 
 from .fx_export import Segment, check_tensor, free_symbols, is_random, is_symbolic, value_of
-from .joint_nodes import is_view
+from .input_views import set_apart
 from .symbols import bounds_of
 from .words import Unsupported
 
@@ -90,21 +90,6 @@ def _refusal(node: fx.Node, device: torch.device, shape_env: object | None) -> s
     return None
 
 
-def _views_of_inputs(graph: fx.Graph) -> set[fx.Node]:
-    """The views on the way from an input to a result: PyTorch makes them, so that they alias."""
-    found: set[fx.Node] = set()
-    (output,) = (node for node in graph.nodes if node.op == "output")
-    for result in output.all_input_nodes:
-        path: list[fx.Node] = []
-        node = result
-        while is_view(node) or node.target is operator.getitem:
-            path.append(node)
-            node = node.args[0]
-        if node.op in ("placeholder", "get_attr"):
-            found.update(path)
-    return found
-
-
 class _Planner:
     def __init__(
         self,
@@ -118,8 +103,8 @@ class _Planner:
         self._shape_env = shape_env
         self._random_on_host = random_on_host
         self._refused = refused
+        self._views = set_apart(graph)
         self._order = {node: number for number, node in enumerate(graph.nodes)}
-        self._views = _views_of_inputs(graph)
         self._level: dict[fx.Node, int] = {}
         # Of what uses a node: on Kiln's levels, on PyTorch's.
         self._least: dict[fx.Node, tuple[int, int]] = {}
