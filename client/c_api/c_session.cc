@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "client/c_api/c_handles.h"
 #include "client/c_api/c_status.h"
@@ -93,6 +94,8 @@ absl::StatusOr<SessionOptions> OptionsOf(const KilnSessionOptions& given) {
   options.local_worker.program = Text(given.worker_program);
   options.local_worker.scratch_root =
       given.scratch_folder == nullptr ? "/tmp" : given.scratch_folder;
+  options.local_worker.environment =
+      absl::StrSplit(Text(given.worker_environment), '\n', absl::SkipEmpty());
   options.device.kind =
       given.device == KILN_CUDA ? DeviceKind::kCuda : DeviceKind::kCpu;
   options.device.ordinal = given.ordinal;

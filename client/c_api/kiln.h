@@ -127,6 +127,9 @@ typedef struct KilnSessionOptions {
    * so by several at once. May be NULL. */
   void (*on_progress)(void* context, const KilnProgress* progress);
   void* progress_context; /* must live as long as session and callables */
+  /* What a local worker gets beside PATH, HOME, LANG and TMPDIR: lines of
+   * NAME=value, as KILN_HOST_CC=/usr/bin/clang++. NULL: nothing. */
+  const char* worker_environment;
 } KilnSessionOptions;
 
 KilnStatus* kiln_session_open(const KilnSessionOptions* options,

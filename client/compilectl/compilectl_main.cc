@@ -6,11 +6,13 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -29,6 +31,15 @@ namespace {
 constexpr char kFooter[] =
     "Exit codes: 0 done, 1 refused or failed, 2 used wrongly.\n"
     "Environment: KILN_SOCKET, the daemon's socket.";
+
+// Whether this program came with the Python package: kiln/_bin/compilectl.
+bool IsInWheel() {
+  std::error_code error;
+  const std::filesystem::path folder =
+      std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  return folder.filename() == "_bin" &&
+         std::filesystem::exists(folder.parent_path() / "__init__.py", error);
+}
 
 struct Flags {
   std::string socket;
@@ -292,12 +303,16 @@ class Program {
 
   Outcome Doctor() {
     ASSIGN_OR_RETURN(const DaemonAddress address, AddressOf(flags_));
-    const std::vector<Finding> findings =
-        Examine({.daemon = address,
-                 .data_folder = flags_.data_folder,
-                 .default_data_folder = DefaultDataFolder(),
-                 .path = Environment("PATH"),
-                 .library_path = Environment("KILN_CUDA_LIBRARY_PATH")});
+    const std::vector<Finding> findings = Examine(
+        {.daemon = address,
+         .data_folder = flags_.data_folder,
+         .default_data_folder = DefaultDataFolder(),
+         .path = Environment("PATH"),
+         .host_compiler = Environment("KILN_HOST_CC"),
+         .library_path = Environment("KILN_CUDA_LIBRARY_PATH"),
+         .from_wheel = IsInWheel(),
+         .starts_itself = IsInWheel() && Environment("KILN_ADDR").empty() &&
+                          flags_.tcp.empty()});
     anything_bad_ = AnythingBad(findings);
     return DoctorText(findings, FormatOf(flags_));
   }

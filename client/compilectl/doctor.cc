@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -12,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/compilectl/admin_call.h"
 #include "nlohmann/json.hpp"
@@ -26,9 +29,21 @@ namespace fs = std::filesystem;
 // would be.
 constexpr absl::string_view kEarliest = "2025-01-01T00:00:00+00:00";
 
-constexpr char kInstallNvrtc[] = "deploy/install_deps.sh, then ./kiln daemon";
-constexpr char kInstallHostCompiler[] =
-    "apt-get install g++  # or deploy/install_deps.sh";
+constexpr size_t kColumns = 80;
+
+const char* InstallNvrtc(const DoctorOptions& options) {
+  return options.from_wheel ? "pip install 'nvidia-cuda-nvrtc==13.*' && "
+                              "compilectl drain"
+                            : "deploy/install_deps.sh, then ./kiln daemon";
+}
+
+const char* InstallHostCompiler(const DoctorOptions& options) {
+  return options.from_wheel
+             ? "apt-get install g++  # or KILN_HOST_CC=/path/of/g++"
+             : "apt-get install g++  # or deploy/install_deps.sh";
+}
+
+constexpr char kStartsItself[] = "the first compile starts the daemon";
 
 std::optional<std::string> OnPath(absl::string_view program,
                                   absl::string_view path) {
@@ -41,6 +56,14 @@ std::optional<std::string> OnPath(absl::string_view program,
 
 Finding HostCompiler(const DoctorOptions& options) {
   Finding out{.subject = "host compiler"};
+  if (!options.host_compiler.empty()) {
+    out.found = options.host_compiler;
+    if (access(out.found.c_str(), X_OK) == 0) return out;
+    out.health = Health::kBad;
+    absl::StrAppend(&out.found, " of KILN_HOST_CC: no program");
+    out.remedy = "unset KILN_HOST_CC  # or name another";
+    return out;
+  }
   for (const char* name : {"g++", "clang++-14", "clang++"}) {
     const std::optional<std::string> found = OnPath(name, options.path);
     if (!found.has_value()) continue;
@@ -49,18 +72,19 @@ Finding HostCompiler(const DoctorOptions& options) {
   }
   out.health = Health::kBad;
   out.found = "none: no CPU kernel can be built";
-  out.remedy = kInstallHostCompiler;
+  out.remedy = InstallHostCompiler(options);
   return out;
 }
 
 // Of one that the daemon's workers found, or miss: "g++ missing: ...".
-Finding WorkerToolchain(const std::string& toolchain) {
+Finding WorkerToolchain(const DoctorOptions& options,
+                        const std::string& toolchain) {
   Finding out{.subject = "worker toolchain", .found = toolchain};
   if (!absl::StrContains(toolchain, " missing: ")) return out;
   // As of this machine itself: NVRTC is for CUDA, a host compiler is for all.
   const bool nvrtc = absl::StartsWith(toolchain, "nvrtc ");
   out.health = nvrtc ? Health::kAbsent : Health::kBad;
-  out.remedy = nvrtc ? kInstallNvrtc : kInstallHostCompiler;
+  out.remedy = nvrtc ? InstallNvrtc(options) : InstallHostCompiler(options);
   return out;
 }
 
@@ -88,14 +112,20 @@ Finding Nvrtc(const DoctorOptions& options) {
   return Library(options, "NVRTC", kName,
                  "CUDA kernels need it; KILN_CUDA_LIBRARY_PATH names its "
                  "folder to kilnd",
-                 kInstallNvrtc);
+                 InstallNvrtc(options));
 }
 
-Finding Socket(const DaemonAddress& daemon) {
+Finding Socket(const DoctorOptions& options) {
+  const DaemonAddress& daemon = options.daemon;
   Finding out{.subject = "socket", .found = daemon.Text()};
   if (daemon.socket.empty()) return out;
   struct stat info = {};
-  if (stat(daemon.socket.c_str(), &info) != 0) {
+  if (stat(daemon.socket.c_str(), &info) != 0 && errno == ENOENT &&
+      options.starts_itself) {
+    out.health = Health::kAbsent;
+    absl::StrAppend(&out.found, ": not there yet");
+    out.remedy = kStartsItself;
+  } else if (stat(daemon.socket.c_str(), &info) != 0) {
     out.health = Health::kBad;
     absl::StrAppend(&out.found, ": ", std::generic_category().message(errno));
     out.remedy = absl::StrCat("kilnd --socket ", daemon.socket);
@@ -124,7 +154,8 @@ struct DaemonAnswer {
   std::string data_folder;  // empty: nobody answered, or an older daemon
 };
 
-absl::StatusOr<DaemonAnswer> AskDaemon(const DaemonAddress& address) {
+absl::StatusOr<DaemonAnswer> AskDaemon(const DoctorOptions& options) {
+  const DaemonAddress& address = options.daemon;
   ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
                    OpenDaemonChannel(address));
   const AdminClient client(channel, address.connect_timeout);
@@ -142,21 +173,25 @@ absl::StatusOr<DaemonAnswer> AskDaemon(const DaemonAddress& address) {
       {.subject = "daemon",
        .found = absl::StrCat(workers.workers_size(), " workers")});
   for (const std::string& toolchain : workers.toolchains()) {
-    answer.findings.push_back(WorkerToolchain(toolchain));
+    answer.findings.push_back(WorkerToolchain(options, toolchain));
   }
   return answer;
 }
 
-DaemonAnswer Daemon(const DaemonAddress& address) {
-  absl::StatusOr<DaemonAnswer> answer = AskDaemon(address);
+DaemonAnswer Daemon(const DoctorOptions& options) {
+  absl::StatusOr<DaemonAnswer> answer = AskDaemon(options);
   if (answer.ok()) return *std::move(answer);
-  DaemonAnswer none;
-  none.findings.push_back(
-      {.subject = "daemon",
-       .health = Health::kBad,
-       .found = std::string(answer.status().message()),
-       .remedy = absl::StrCat("kilnd --socket ", address.socket)});
-  return none;
+  Finding none{.subject = "daemon", .health = Health::kBad};
+  none.found = std::string(answer.status().message());
+  if (options.starts_itself) {
+    none.health = Health::kAbsent;
+    none.remedy = kStartsItself;
+  } else if (options.daemon.socket.empty()) {
+    none.remedy = "compilectl doctor  # on its machine";
+  } else {
+    none.remedy = absl::StrCat("kilnd --socket ", options.daemon.socket);
+  }
+  return {.findings = {std::move(none)}};
 }
 
 // The nearest folder above `folder` that is there, or `folder`.
@@ -232,6 +267,22 @@ Finding Clock(absl::Time now) {
   return out;
 }
 
+// `text` in lines of at most `width`, broken at spaces; a longer word is whole.
+std::vector<std::string> Lines(absl::string_view text, size_t width) {
+  std::vector<std::string> lines(1);
+  for (const absl::string_view word : absl::StrSplit(text, ' ')) {
+    if (!lines.back().empty()) {
+      if (lines.back().size() + 1 + word.size() > width) {
+        lines.emplace_back();
+      } else {
+        lines.back() += ' ';
+      }
+    }
+    absl::StrAppend(&lines.back(), word);
+  }
+  return lines;
+}
+
 absl::string_view HealthWord(Health health) {
   switch (health) {
     case Health::kGood:
@@ -259,9 +310,9 @@ std::vector<Finding> Examine(const DoctorOptions& options) {
       Library(options, "oneDNN", "libdnnl.so.2",
               "matrix products and convolutions on the CPU are slow without it",
               "apt-get install libdnnl2"),
-      Socket(options.daemon),
+      Socket(options),
   };
-  const DaemonAnswer daemon = Daemon(options.daemon);
+  const DaemonAnswer daemon = Daemon(options);
   for (auto& finding : DataFolder(options, daemon)) {
     findings.push_back(std::move(finding));
   }
@@ -283,12 +334,25 @@ std::string DoctorText(const std::vector<Finding>& findings,
     }
     return JsonText({{"findings", std::move(rows)}});
   }
-  Table table({"SUBJECT", "HEALTH", "FOUND", "TYPE"});
+  size_t subjects = 0;
   for (const Finding& finding : findings) {
-    table.Add({finding.subject, std::string(HealthWord(finding.health)),
-               finding.found, finding.remedy});
+    subjects = std::max(subjects, finding.subject.size());
   }
-  return table.Text("nothing was looked at");
+  std::string text;
+  for (const Finding& finding : findings) {
+    const std::string start =
+        absl::StrFormat("%-8s%-*s  ", HealthWord(finding.health),
+                        static_cast<int>(subjects), finding.subject);
+    const std::string below(start.size(), ' ');
+    const std::string broken =
+        absl::StrJoin(Lines(finding.found, kColumns - start.size()),
+                      absl::StrCat("\n", below));
+    absl::StrAppend(&text, start, broken, "\n");
+    if (!finding.remedy.empty()) {
+      absl::StrAppend(&text, below, "-> ", finding.remedy, "\n");
+    }
+  }
+  return text;
 }
 
 bool AnythingBad(const std::vector<Finding>& findings) {

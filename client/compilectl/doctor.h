@@ -39,8 +39,14 @@ struct DoctorOptions {
   std::string default_data_folder;
   // Folders looked into for programs, as PATH lists them.
   std::string path;
+  // The host compiler that KILN_HOST_CC names; empty: one on `path`.
+  std::string host_compiler;
   // Folders looked into first for NVRTC, as KILN_CUDA_LIBRARY_PATH lists them.
   std::string library_path;
+  // The reader has the Python package alone: what to type is pip's.
+  bool from_wheel = false;
+  // The first compile starts the daemon, so that none is not wrong.
+  bool starts_itself = false;
   // What the machine says, so that a test can be a machine in trouble.
   std::function<bool(const std::string& library)> can_load = CanLoad;
   absl::Time now = absl::Now();
@@ -57,7 +63,8 @@ struct DoctorOptions {
 // is a finding.
 std::vector<Finding> Examine(const DoctorOptions& options);
 
-// The findings as a table, or JSON.
+// The findings for people, in lines of at most 80 columns where words let it:
+// what to type stands below, unbroken, behind "-> ". Or JSON.
 std::string DoctorText(const std::vector<Finding>& findings,
                        OutputFormat format);
 

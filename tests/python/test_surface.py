@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 import kiln
+from processes import end_daemons
 
 
 def call(fn, *args, **options):
@@ -121,3 +122,40 @@ def test_the_programs_are_at_hand():
     done = subprocess.run([sys.executable, "-m", "kiln", "version"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("kiln 0.")
+
+
+def test_doctor_says_in_lines_of_a_terminal_what_pip_can_do(tmp_path):
+    (tmp_path / "bin").mkdir()  # without a compiler
+    done = subprocess.run(
+        [sys.executable, "-m", "kiln", "doctor"],
+        env={**os.environ, "KILN_CACHE_DIR": str(tmp_path / "none"), "PATH": str(tmp_path / "bin")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "-> apt-get install g++  # or KILN_HOST_CC=" in done.stdout
+    assert "deploy/" not in done.stdout and "./kiln" not in done.stdout
+    assert "-> the first compile starts the daemon" in done.stdout
+    wide = [line for line in done.stdout.splitlines() if len(line) > 80 and "->" not in line]
+    assert all(len(max(line.split(), key=len)) > 50 for line in wide), done.stdout  # a path
+
+
+@pytest.mark.parametrize("daemon", ["its own", "none"])
+def test_the_host_compiler_that_is_named_compiles(tmp_path, daemon):
+    compiler = tmp_path / "g++"
+    called = tmp_path / "called"
+    compiler.write_text(f'#!/bin/sh\necho "$@" >>{called}\nexec /usr/bin/g++ "$@"\n')
+    compiler.chmod(0o755)
+    folders = {
+        "KILN_CACHE_DIR": str(tmp_path / "kiln"),
+        "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "torch"),
+    }
+    if daemon == "none":
+        folders["KILN_ADDR"] = "unix:/nowhere/kilnd.sock"
+    try:
+        done = run_python(ADD, KILN_HOST_CC=str(compiler), **folders)
+    finally:
+        end_daemons(tmp_path / "kiln")
+    assert done.returncode == 0, done.stderr
+    assert "[1.0, 1.0]" in done.stdout
+    assert "-shared" in called.read_text()

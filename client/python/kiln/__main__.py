@@ -1,7 +1,7 @@
 """python -m kiln: the C++ tools of the wheel.
 
 python -m kiln doctor              looks whether compiles can work here
-python -m kiln cache WORDS...      what the cache holds: ls, show KEY, purge
+python -m kiln cache WORDS...      what the cache holds: ls, show KEY, purge --all --yes
 python -m kiln ctl WORDS...        compilectl on the daemon in use: stats, jobs, ...
 python -m kiln version
 """
@@ -24,7 +24,8 @@ def compilectl(words: list[str] | None = None) -> None:
     elif not {"--socket", "--tcp"} & set(given):
         keys = service.public_keys() or [b""]
         given = ["--tcp", address, "--public-key", keys[0].hex(), *given]
-    os.execv(path, [path, *given])
+    # Doctor looks where a daemon's workers would.
+    os.execve(path, [path, *given], service.daemon_environment())
 
 
 def main() -> int:

@@ -37,6 +37,11 @@ _START_SECONDS = 20.0
 _PROBE_SECONDS = 1.0
 _COMPILE_DEADLINE_MS = 120_000
 _IDLE_EXIT_S = 900
+# What compilers and drivers are found by.
+_FOR_WORKERS = (
+    *("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES"),
+    *("KILN_CUDA_LIBRARY_PATH", "KILN_HOST_CC", "KILN_NVRTC"),
+)
 
 _lock = threading.Lock()
 _loading = threading.Lock()  # taken after _lock
@@ -184,7 +189,7 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _daemon_environment() -> dict[str, str]:
+def daemon_environment() -> dict[str, str]:
     """This process's own, with the folders where PyTorch's wheels keep CUDA's libraries."""
     environment = dict(os.environ)
     site = Path(torch.__file__).resolve().parent.parent
@@ -202,7 +207,7 @@ def _start_daemon(path: Path) -> None:
     with open(folder / "kilnd.log", "ab") as log:
         daemon = subprocess.Popen(
             command,
-            env=_daemon_environment(),
+            env=daemon_environment(),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -253,6 +258,12 @@ def shelf() -> object:
     return _shelf
 
 
+def _worker_environment() -> str:
+    """What this process's own worker is handed, as kilnd hands it to its own: lines."""
+    environment = daemon_environment()
+    return "\n".join(f"{n}={environment[n]}" for n in _FOR_WORKERS if environment.get(n))
+
+
 def _open_session(device: torch.device) -> object:
     keys, address = public_keys(), _address()
     by_socket = address is not None and is_socket(address)
@@ -273,6 +284,7 @@ def _open_session(device: torch.device) -> object:
         torch.get_num_threads() if device.type == "cpu" else 0,
         _COMPILE_DEADLINE_MS,
         _shelf,
+        _worker_environment(),
     )
 
 

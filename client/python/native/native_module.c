@@ -3,7 +3,8 @@
  *   load(path, tensor_class)             opens libkiln.so; before all else
  *   new_shelf() -> shelf                 artifacts that travel, as in kiln.h
  *   open_session(socket, tcp, public_keys, fallback, worker, scratch, device,
- *                ordinal, threads, deadline_ms, shelf) -> session
+ *                ordinal, threads, deadline_ms, shelf,
+ *                worker_environment) -> session
  *   save(shelf) -> bytes                 the bundle of what sessions used
  *   load_bundle(shelf, [sessions], bytes) -> number of artifacts
  *   bundle_devices(bytes) -> int         bits 1 << device

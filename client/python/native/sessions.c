@@ -56,10 +56,10 @@ PyObject* kiln_py_open_session(PyObject* self, PyObject* args) {
   const char* keys;
   Py_ssize_t keys_length;
   PyObject* shelf;
-  if (!PyArg_ParseTuple(args, "zzy#izziiiLO", &options.socket, &options.tcp,
+  if (!PyArg_ParseTuple(args, "zzy#izziiiLOz", &options.socket, &options.tcp,
                         &keys, &keys_length, &fallback, &options.worker_program,
                         &options.scratch_folder, &device, &ordinal, &threads,
-                        &deadline_ms, &shelf)) {
+                        &deadline_ms, &shelf, &options.worker_environment)) {
     return NULL;
   }
   options.public_keys = (const uint8_t*)keys;

@@ -99,6 +99,38 @@ TEST_F(Doctor, AMachineWithoutACompilerIsTold) {
             "apt-get install g++");
 }
 
+TEST_F(Doctor, ACompilerThatIsNamedIsTheOneThatIsLookedAt) {
+  options_.path = folder_.path();
+  options_.host_compiler = "/bin/sh";
+  EXPECT_EQ(FindingOf(options_, "host compiler").health, Health::kGood);
+  EXPECT_EQ(FindingOf(options_, "host compiler").found, "/bin/sh");
+  options_.host_compiler = "/nowhere/g++";
+  ExpectBad(FindingOf(options_, "host compiler"),
+            "/nowhere/g++ of KILN_HOST_CC: no program", "unset KILN_HOST_CC");
+}
+
+TEST_F(Doctor, WhoHasThePythonPackageAloneIsToldWhatPipCanDo) {
+  options_.from_wheel = true;
+  options_.path = folder_.path();
+  options_.can_load = [](const std::string&) { return false; };
+  EXPECT_EQ(FindingOf(options_, "NVRTC").remedy,
+            "pip install 'nvidia-cuda-nvrtc==13.*' && compilectl drain");
+  for (const Finding& finding : Examine(options_)) {
+    EXPECT_EQ(finding.remedy.find("deploy/"), std::string::npos)
+        << finding.remedy;
+  }
+}
+
+TEST_F(Doctor, ADaemonThatTheFirstCompileStartsIsNotWrong) {
+  options_.starts_itself = true;
+  for (const char* subject : {"socket", "daemon"}) {
+    const Finding finding = FindingOf(options_, subject);
+    EXPECT_EQ(finding.health, Health::kAbsent) << subject;
+    EXPECT_EQ(finding.remedy, "the first compile starts the daemon");
+  }
+  EXPECT_FALSE(AnythingBad(Examine(options_)));
+}
+
 // Fine without: the CPU needs none of it.
 TEST_F(Doctor, LibrariesThatTheLoaderLacksAreAbsent) {
   options_.can_load = [](const std::string&) { return false; };
@@ -163,6 +195,23 @@ TEST_F(Doctor, AFullDiskIsBad) {
 TEST_F(Doctor, AClockThatStandsInThePastIsBad) {
   options_.now = absl::UnixEpoch();
   ExpectBad(FindingOf(options_, "clock"), "1970", "timedatectl set-ntp true");
+}
+
+TEST_F(Doctor, LinesAreBrokenAndWhatToTypeStandsBelow) {
+  EXPECT_EQ(DoctorText({{.subject = "clock", .found = "now"},
+                        {.subject = "CUDA driver",
+                         .health = Health::kBad,
+                         .found = "one two three four five six seven eight "
+                                  "nine ten eleven twelve thirteen",
+                         .remedy = "type this; it is long and stays on a line "
+                                   "of its own to be copied"}},
+                       OutputFormat::kTable),
+            "good    clock        now\n"
+            "BAD     CUDA driver  one two three four five six seven eight nine "
+            "ten eleven\n"
+            "                     twelve thirteen\n"
+            "                     -> type this; it is long and stays on a line "
+            "of its own to be copied\n");
 }
 
 TEST_F(Doctor, TheSameAsJson) {
