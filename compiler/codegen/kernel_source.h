@@ -42,7 +42,8 @@ absl::StatusOr<KernelSource> WriteKernel(const PlannedKernel& kernel,
                                          const Target& target);
 
 // The kernels of a graph as translation units: content-defined groups, so that
-// most units survive a change of the list, each with the prelude in front.
+// most units survive a change of the list, each with the prelude in front. Long
+// kernels for CUDA are units of their own, and come first.
 struct UnitSource {
   std::string source;
   std::vector<std::string> symbols;

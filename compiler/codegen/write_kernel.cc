@@ -17,12 +17,16 @@ namespace {
 // Kernels in a unit: on average, and at most. Workers build units side by side,
 // so small units end sooner; but a unit's floor is 16 ms for NVRTC, whose kernels
 // take some 40 ms each, and 60 ms for g++, whose kernels take 20.
+// A kernel whose text is long is a unit of its own: those of GPT-2 that draw
+// random numbers or reduce rows have 2,500 bytes and more and take NVRTC 130 to
+// 300 ms each, and three of them in one unit were what its forward waited for.
 struct UnitSize {
   uint32_t mean;
   size_t most;
+  size_t alone;  // bytes of a kernel's text
 };
-constexpr UnitSize kNvrtcUnit = {.mean = 2, .most = 4};
-constexpr UnitSize kHostUnit = {.mean = 6, .most = 12};
+constexpr UnitSize kNvrtcUnit = {.mean = 2, .most = 4, .alone = 2400};
+constexpr UnitSize kHostUnit = {.mean = 6, .most = 12, .alone = SIZE_MAX};
 
 // The digest's last digits, as every symbol ends with them.
 bool EndsUnit(const std::string& symbol, UnitSize size) {
@@ -46,6 +50,27 @@ UnitSource MakeUnit(absl::Span<const KernelSource* const> kernels,
     unit.source = PreludeFor(body, CpuPrelude(), lanes) + body;
   }
   return unit;
+}
+
+// Each once, by digest, so that neither the order nor the neighbours of a kernel
+// in its graph decide where it goes.
+std::vector<const KernelSource*> SortedByDigest(
+    const std::vector<KernelSource>& kernels) {
+  std::vector<const KernelSource*> sorted;
+  for (const KernelSource& kernel : kernels) sorted.push_back(&kernel);
+  const auto key = [](const KernelSource* k) {
+    return absl::string_view(k->symbol).substr(k->symbol.size() - 12);
+  };
+  std::sort(sorted.begin(), sorted.end(),
+            [&](const KernelSource* a, const KernelSource* b) {
+              return key(a) != key(b) ? key(a) < key(b) : a->symbol < b->symbol;
+            });
+  sorted.erase(std::unique(sorted.begin(), sorted.end(),
+                           [](const KernelSource* a, const KernelSource* b) {
+                             return a->symbol == b->symbol;
+                           }),
+               sorted.end());
+  return sorted;
 }
 
 }  // namespace
@@ -72,33 +97,27 @@ absl::StatusOr<KernelSource> WriteKernel(const PlannedKernel& kernel,
 
 std::vector<UnitSource> GroupIntoUnits(const std::vector<KernelSource>& kernels,
                                        const Target& target) {
-  // By digest, so that neither the order nor the neighbours of a kernel in its
-  // graph decide where it goes.
-  std::vector<const KernelSource*> sorted;
-  for (const KernelSource& kernel : kernels) sorted.push_back(&kernel);
-  const auto key = [](const KernelSource* k) {
-    return absl::string_view(k->symbol).substr(k->symbol.size() - 12);
-  };
-  std::sort(sorted.begin(), sorted.end(),
-            [&](const KernelSource* a, const KernelSource* b) {
-              return key(a) != key(b) ? key(a) < key(b) : a->symbol < b->symbol;
-            });
-  sorted.erase(std::unique(sorted.begin(), sorted.end(),
-                           [](const KernelSource* a, const KernelSource* b) {
-                             return a->symbol == b->symbol;
-                           }),
-               sorted.end());
   const UnitSize size =
       target.kind == TargetKind::kCuda ? kNvrtcUnit : kHostUnit;
+  const std::vector<const KernelSource*> sorted = SortedByDigest(kernels);
   std::vector<UnitSource> units;
+  // Those that take longest first: a worker that begins with one ends in time.
+  std::vector<const KernelSource*> shared;
+  for (const KernelSource* kernel : sorted) {
+    if (kernel->text.size() < size.alone) {
+      shared.push_back(kernel);
+    } else {
+      units.push_back(MakeUnit({kernel}, target));
+    }
+  }
   size_t first = 0;
-  for (size_t i = 0; i < sorted.size(); ++i) {
-    const bool last = i + 1 == sorted.size();
-    if (!last && !EndsUnit(sorted[i]->symbol, size) &&
+  for (size_t i = 0; i < shared.size(); ++i) {
+    const bool last = i + 1 == shared.size();
+    if (!last && !EndsUnit(shared[i]->symbol, size) &&
         i - first + 1 < size.most)
       continue;
     units.push_back(
-        MakeUnit(absl::MakeSpan(sorted.data() + first, i + 1 - first), target));
+        MakeUnit(absl::MakeSpan(shared.data() + first, i + 1 - first), target));
     first = i + 1;
   }
   return units;

@@ -1,6 +1,7 @@
 """What a caller sees beside values: mutation, aliases, layouts, random numbers, sizes."""
 
 import copy
+import gc
 from concurrent.futures import Future
 
 import pytest
@@ -348,3 +349,25 @@ def test_the_mask_is_one_whichever_of_the_two_graphs_runs_in_eager_mode(refused,
         y.sum().backward()
     assert torch.equal(x.grad, y.detach())
     assert 300 < (y == 0).sum() < 700
+
+
+def test_the_garbage_collector_looks_seldom_while_graphs_are_traced_and_as_before_after_it():
+    seen = []
+
+    @torch.library.custom_op("kiln_tests::watched", mutates_args=())
+    def watched(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    @watched.register_fake
+    def _(x):
+        seen.append(gc.get_threshold()[0])
+        return torch.empty_like(x)
+
+    before = gc.get_threshold()
+    for _ in range(2):  # reset forgets what hears of compiles; so it is told again
+        for size in (3, 4):
+            torch.compile(lambda x: watched(x) + 1, backend="kiln", dynamic=False)(torch.ones(size))
+            assert gc.get_threshold() == before
+        assert max(seen) > 100 * before[0]
+        seen.clear()
+        torch._dynamo.reset()

@@ -24,9 +24,10 @@ from .aot_cache import compiler_of, serving
 from .compiled_graph import CompiledGraph
 from .counters import counters
 from .partition import cut, cut_with_eager_numbers
-from .rare_collections import rare_collections
+from .rare_collections import collect_rarely
 from .torch_inside import hold_device_guard
 
+collect_rarely()
 hold_device_guard()  # of the thread that names the backend, before any thread traces
 
 _numbers = itertools.count()
@@ -88,6 +89,7 @@ def kiln(
     if disabled():
         return module.forward
     service.load_library()
+    collect_rarely()
     _open_early(example_inputs)
     _count_recompile()
     if any(isinstance(value, (list, tuple, dict)) for value in example_inputs):
@@ -104,7 +106,7 @@ def _aot(
 
         return compiler_of(compile_)
 
-    with serving(values), rare_collections():
+    with serving(values):
         called = aot_module_simplified(
             module,
             example_inputs,

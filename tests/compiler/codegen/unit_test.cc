@@ -99,6 +99,23 @@ TEST(GroupIntoUnits, MostUnitsSurviveAChangedList) {
   EXPECT_LE(changed, 2u);
 }
 
+TEST(GroupIntoUnits, ALongCudaKernelHasAUnitOfItsOwnBeforeTheOthers) {
+  for (const char* name : {"sm_90", "x86-64-v3"}) {
+    std::vector<KernelSource> kernels;
+    for (int i = 0; i < 20; ++i)
+      kernels.push_back(Write(Scale(64, 1.0 + i), name));
+    KernelSource& longest = kernels[3];
+    longest.text.append(3000, ' ');
+    const auto units = GroupIntoUnits(kernels, TargetOf(name));
+    const std::vector<std::string> alone = {longest.symbol};
+    const bool cuda = absl::string_view(name) == "sm_90";
+    EXPECT_EQ(units[0].symbols == alone, cuda) << name;
+    size_t symbols = 0;
+    for (const UnitSource& unit : units) symbols += unit.symbols.size();
+    EXPECT_EQ(symbols, 20u) << name;
+  }
+}
+
 TEST(WriteKernel, WideAccessesNeedAlignmentAndDivisibility) {
   NestCase c = Scale(1024, 2);
   c.kernel.tiling.vector_width = 4;
