@@ -17,6 +17,7 @@
 #include "proto/key/graph_limits.h"
 #include "runtime/executor.h"
 #include "runtime/input_view.h"
+#include "runtime/memory_events.h"
 
 struct KilnResults {
   std::vector<kiln::OutputValue> values;
@@ -118,6 +119,8 @@ class LentAllocator : public Allocator {
 };
 
 // A caller that wants to know when inputs are his again.
+static_assert(KILN_LEAST_INPUT_BYTES == kLeastInput);
+
 class CallerObserver : public InputObserver {
  public:
   explicit CallerObserver(const KilnRunOptions& options) : options_(options) {}

@@ -295,6 +295,9 @@ typedef struct KilnAllocator {
   void (*release)(void* context, void* memory, int64_t bytes, void* stream);
 } KilnAllocator;
 
+/* A shorter input is not worth a call when a run is done with it. */
+enum { KILN_LEAST_INPUT_BYTES = 1 << 20 };
+
 typedef struct KilnRunOptions {
   size_t struct_size;
   uint64_t seed;
@@ -303,8 +306,8 @@ typedef struct KilnRunOptions {
    * the library's own. */
   const KilnAllocator* allocator;
   /* Since here a smaller struct_size is fine: what it leaves out is zero.
-   * Told, on the thread that runs, of each tensor input of a mebibyte or more
-   * that no result views (and of others, where a size is not known), once all
+   * Told, on the thread that runs, of each tensor input of
+   * KILN_LEAST_INPUT_BYTES or more that no result views (and of others, where a size is not known), once all
    * work that reads it is on `stream`: who owns it alone may free it then, so
    * that what the run allocates later takes its memory. May be NULL. */
   void (*on_input_done)(void* context, int32_t input);

@@ -1,4 +1,4 @@
-#include "compiler/codegen/cpu_combined.h"
+#include "compiler/codegen/combined_dialects.h"
 
 #include <string>
 #include <utility>

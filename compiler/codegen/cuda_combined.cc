@@ -1,4 +1,4 @@
-#include "compiler/codegen/cuda_combined.h"
+#include "compiler/codegen/combined_dialects.h"
 
 #include <string>
 #include <utility>

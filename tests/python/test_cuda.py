@@ -10,6 +10,7 @@ from torch.utils._pytree import tree_map
 
 import kiln
 from model_zoo import Case, zoo
+from optimizers import FOREACH, SHAPES, assert_a_step_is_few_kernels
 from training import assert_trains_alike
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
@@ -141,30 +142,9 @@ def test_training_under_autocast_is_no_worse_than_twice_inductors_error():
     assert error["kiln"] <= 2 * error["inductor"], error
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda weights: torch.optim.SGD(weights, lr=0.1, momentum=0.9, foreach=True),
-        lambda weights: torch.optim.Adam(weights, foreach=True),
-        lambda weights: torch.optim.AdamW(weights, foreach=True),
-    ],
-    ids=["sgd_with_momentum", "adam", "adamw"],
-)
+@pytest.mark.parametrize("make", FOREACH.values(), ids=FOREACH)
 def test_an_optimizers_step_is_few_kernels_however_many_parameters_it_has(make):
-    shapes = [(n, 64) for n in range(1, 17)] + [(3 * n,) for n in range(1, 17)] + [(1024, 1025)]
-    parameters = [torch.randn(shape, device="cuda", requires_grad=True) for shape in shapes]
-    theirs = [p.detach().clone().requires_grad_() for p in parameters]
-    mine, eager = make(parameters), make(theirs)
-    step = torch.compile(mine.step, backend="kiln")
-    for _ in range(4):
-        for p, q in zip(parameters, theirs):
-            p.grad = torch.randn_like(p)
-            q.grad = p.grad.clone()
-        kiln.metrics.reset()
-        step()
-        eager.step()
-        assert kiln.metrics.generated_kernel_count <= 4
-    torch.testing.assert_close(parameters, theirs)
+    assert_a_step_is_few_kernels(make, [*SHAPES, (1024, 1025)], "cuda")
 
 
 def test_work_on_two_devices_in_one_graph_is_done_on_each():

@@ -12,6 +12,7 @@ from torch import nn
 import kiln
 from kiln import _native
 from kiln.compiled_graph import CompiledGraph, recording
+from optimizers import FOREACH, SHAPES, assert_a_step_is_few_kernels
 
 
 def compiled(fn, **options):
@@ -268,32 +269,9 @@ def test_an_optimizer_step_can_be_compiled(optimizer):
     torch.testing.assert_close(run("kiln"), run(None), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda weights: torch.optim.SGD(weights, lr=0.1, momentum=0.9, foreach=True),
-        lambda weights: torch.optim.Adam(weights, foreach=True),
-        lambda weights: torch.optim.AdamW(weights, foreach=True, amsgrad=True),
-    ],
-    ids=["sgd_with_momentum", "adam", "adamw_amsgrad"],
-)
+@pytest.mark.parametrize("make", FOREACH.values(), ids=FOREACH)
 def test_an_optimizers_step_is_few_kernels_however_many_parameters_it_has(make):
-    torch.manual_seed(0)
-    shapes = [(n, 64) for n in range(1, 17)] + [(3 * n,) for n in range(1, 17)]
-    weights = [torch.randn(shape, requires_grad=True) for shape in shapes]
-    theirs = [weight.detach().clone().requires_grad_() for weight in weights]
-    mine, eager = make(weights), make(theirs)
-    step = torch.compile(mine.step, backend="kiln")
-    for _ in range(4):
-        for weight, other in zip(weights, theirs):
-            weight.grad = torch.randn_like(weight)
-            other.grad = weight.grad.clone()
-        kiln.metrics.reset()
-        step()
-        eager.step()
-        assert kiln.metrics.generated_kernel_count <= 4
-    # As in the test above.
-    torch.testing.assert_close(weights, theirs, rtol=1e-5, atol=1e-5)
+    assert_a_step_is_few_kernels(make, SHAPES)
 
 
 def test_a_run_lets_go_of_large_inputs_that_nothing_reads_any_more():

@@ -22,7 +22,7 @@ from .fx_export import Exported, export, value_of
 from .program import eager_form, make_program, untraced
 from .recipe import Recipe, kiln_steps, write_recipe
 from .steps import device_of, make_plan
-from .switches import deterministic, switches
+from .switches import switches
 from .torch_inside import BypassAOTAutogradCache, FXGraphCacheMiss, OutputCode
 from .words import Unsupported
 
@@ -103,7 +103,7 @@ def wire_options(options: dict[str, object]) -> bytes:
         if option.field == 0:
             continue
         if name == "deterministic":
-            value = value or deterministic()
+            value = value or torch.are_deterministic_algorithms_enabled()
         write = wire.text if isinstance(value, str) else wire.uint
         fields += write(option.field, value if isinstance(value, str) else int(value))
     return wire.data(1, fields)

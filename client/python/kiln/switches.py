@@ -35,8 +35,3 @@ _SWITCHES: dict[int, Callable[[], bool]] = {
 def switches() -> dict[int, bool]:
     """The switches as they are now, by field."""
     return {field: bool(read()) for field, read in _SWITCHES.items()}
-
-
-def deterministic() -> bool:
-    """Whether ``torch.use_deterministic_algorithms`` asks for what the option of that name does."""
-    return torch.are_deterministic_algorithms_enabled()

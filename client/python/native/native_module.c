@@ -25,8 +25,9 @@
 #include "client/python/native/tensors.h"
 
 static const char kCallable[] = "kiln.callable";
-enum { kInline = 32 };             /* inputs without an allocation */
-enum { kLargeElements = 1 << 18 }; /* of an input worth taking the GIL for */
+enum { kInline = 32 }; /* inputs without an allocation */
+/* Of an input worth taking the GIL for, four bytes each. */
+enum { kLargeElements = KILN_LEAST_INPUT_BYTES / 4 };
 
 static PyObject* error_class;
 /* In a child that was forked: the threads that an end would wait for are not
