@@ -3,6 +3,11 @@
 A call keeps its values in numbered places: its inputs first, then constants, then what steps give.
 A recipe says which step takes what from where, and which places nobody needs afterwards, so that
 tensors die as early as they do in eager mode.
+
+What is decided here: the step after which a value dies (the last that uses it, unless it is a
+result); where a call reads each symbol (an input that is the integer, else the size, stride or
+offset of the first tensor that shows it alone); and the strides that PyTorch's result must have
+where a segment was compiled for them.
 """
 
 from __future__ import annotations

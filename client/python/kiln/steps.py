@@ -9,6 +9,11 @@ tensors that the Kiln segments around it give and take. Nodes are put into as fe
 dependencies allow: levels alternate, even ones Kiln's, odd ones PyTorch's, and each node stands on
 the lowest level that its inputs let it. So the cut is linear in the graph, and operators on
 unrelated paths share a level.
+
+What is decided here: who runs a node. PyTorch does what the wire cannot say (_refusal: no ATen
+operator, sizes found in data, another device, an integer that may be negative), what the service
+has refused, random numbers under ``fallback_random``, and views of inputs that are results; Kiln
+all else. A mutation comes after all that reads what it writes.
 """
 
 from __future__ import annotations
