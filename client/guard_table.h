@@ -76,7 +76,6 @@ class CompiledGuards {
 
   bool HoldInputs(absl::Span<const InputView> inputs,
                   bool with_alignment) const;
-  bool HoldDims(const Due& due, const InputView& tensor) const;
   // Values of the symbols in the order of the plan; false when out of range.
   bool BindSymbols(absl::Span<const InputView> inputs,
                    absl::Span<int64_t> values) const;

@@ -79,6 +79,10 @@ class Binder {
       }
       buffer_wave_.push_back(wave);
       if (allocated) continue;
+      if (buffer.kind == PlanBuffer::Kind::kInput) {
+        bound_.inputs.push_back({static_cast<int32_t>(i), buffer.index});
+        continue;
+      }
       bound_.waves[wave].buffers.push_back(static_cast<int32_t>(i));
     }
   }

@@ -64,14 +64,22 @@ using BoundStep = std::variant<BoundLaunch, BoundExtern, BoundCopy, BoundFill,
 // known, wave i after the plan's i-th bind step.
 struct Wave {
   std::vector<ExprId> expressions;
-  // Inputs, constants and the arena's, whose place is known from here on.
+  // Constants and the arena's, whose place is known from here on.
   std::vector<int32_t> buffers;
+};
+
+// A buffer that is an input. Apart from the other buffers, since there may be
+// hundreds of them.
+struct BoundInput {
+  int32_t buffer = 0;
+  int32_t input = 0;
 };
 
 struct BoundPlan {
   const Plan* plan = nullptr;
   // One for each expression; constants are in place already.
   std::vector<int64_t> values;
+  std::vector<BoundInput> inputs;
   std::vector<Wave> waves;  // at least wave 0
   std::vector<BoundStep> steps;
   MemoryEvents memory;

@@ -105,8 +105,9 @@ absl::Status Executor::RunPlan(absl::Span<const InputView> inputs,
   RETURN_IF_ERROR(look == Look::kAtInputs
                       ? CheckInputs(plan, inputs, frame.values)
                       : CheckAddresses(inputs));
-  RETURN_IF_ERROR(PlaceWave(*plan_, 0, inputs, options, frame, *artifact_));
-  return RunSteps(*plan_, inputs, options, frame, *artifact_);
+  PlaceInputs(*plan_, inputs, frame);
+  RETURN_IF_ERROR(PlaceWave(*plan_, 0, options, frame, *artifact_));
+  return RunSteps(*plan_, options, frame, *artifact_);
 }
 
 absl::StatusOr<std::vector<OutputValue>> Executor::RunOnFrame(

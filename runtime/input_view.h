@@ -12,24 +12,24 @@ namespace kiln {
 
 // One input of a call, as its caller keeps it: the one form in which guards and
 // runs see inputs. Nothing is copied but numbers, since a call may have hundreds
-// of inputs and a few nanoseconds for each. On the device that runs. Good as long
-// as what it was made of.
+// of inputs and a few nanoseconds for each; so no member has a value of its own,
+// and who makes one sets them all. On the device that runs. Good as long as what
+// it was made of.
 struct InputView {
-  bool is_tensor = false;
-  DType dtype = DType::kFloat32;
-  int32_t rank = 0;
-  void* data = nullptr;              // the first element
-  const int64_t* sizes = nullptr;    // `rank` of them
-  const int64_t* strides = nullptr;  // in elements, likewise
-  // An integer's value; a tensor's storage_offset.
-  int64_t number = 0;
+  bool is_tensor;
+  DType dtype;
+  int32_t rank;
+  void* data;              // the first element
+  const int64_t* sizes;    // `rank` of them
+  const int64_t* strides;  // in elements, likewise
+  int64_t number;          // an integer's value; a tensor's storage_offset
   // Knows owner and storage. Null: the caller keeps the memory alive, which
   // aliases nothing else.
-  const Tensor* tensor = nullptr;
+  const Tensor* tensor;
 };
 
 inline InputView ViewOf(const InputValue& input) {
-  InputView view;
+  InputView view = {};
   const auto* tensor = std::get_if<Tensor>(&input);
   if (tensor == nullptr) {
     view.number = std::get<int64_t>(input);

@@ -54,14 +54,9 @@ bool IsDense(const StridedView& view, int64_t elements) {
 // Runs one step of a call.
 class StepRunner {
  public:
-  StepRunner(const BoundPlan& plan, absl::Span<const InputView> inputs,
-             const RunOptions& options, CallFrame& frame,
+  StepRunner(const BoundPlan& plan, const RunOptions& options, CallFrame& frame,
              const LoadedArtifact& artifact)
-      : plan_(plan),
-        inputs_(inputs),
-        options_(options),
-        frame_(frame),
-        artifact_(artifact) {}
+      : plan_(plan), options_(options), frame_(frame), artifact_(artifact) {}
 
   absl::Status operator()(const BoundLaunch& launch) {
     KernelLaunch out;
@@ -71,11 +66,7 @@ class StepRunner {
       out.block[i] = launch.block[i];
     }
     out.grid[0] = std::min(out.grid[0], launch.most_blocks);
-    for (size_t i = 0; i < launch.pointers.size(); ++i) {
-      const BoundPointer& pointer = launch.pointers[i];
-      frame_.pointers[i] =
-          frame_.bases[pointer.buffer] + frame_.values[pointer.offset_bytes];
-    }
+    SetPointers(launch);
     for (size_t i = 0; i < launch.scalars.size(); ++i) {
       const ExprId id = launch.scalars[i];
       frame_.scalars[i] = id == BoundLaunch::kSeed
@@ -134,7 +125,7 @@ class StepRunner {
   absl::Status operator()(const BoundBind& step) {
     frame_.symbols[step.symbol] = frame_.values[step.value];
     EvaluateWave(plan_, step.wave, frame_);
-    return PlaceWave(plan_, step.wave, inputs_, options_, frame_, artifact_);
+    return PlaceWave(plan_, step.wave, options_, frame_, artifact_);
   }
 
   // Who computed the last library call.
@@ -143,9 +134,18 @@ class StepRunner {
  private:
   Device& device() const { return artifact_.device(); }
 
+  // Of hundreds of pointers at times.
+  void SetPointers(const BoundLaunch& launch) {
+    void** out = frame_.pointers.data();
+    char* const* const bases = frame_.bases.data();
+    const int64_t* const values = frame_.values.data();
+    for (const BoundPointer& pointer : launch.pointers) {
+      *out++ = bases[pointer.buffer] + values[pointer.offset_bytes];
+    }
+  }
+
   absl::string_view library_;
   const BoundPlan& plan_;
-  const absl::Span<const InputView> inputs_;
   const RunOptions& options_;
   CallFrame& frame_;
   const LoadedArtifact& artifact_;
@@ -250,8 +250,15 @@ void EvaluateWave(const BoundPlan& plan, int32_t wave, CallFrame& frame) {
   }
 }
 
+void PlaceInputs(const BoundPlan& plan, absl::Span<const InputView> inputs,
+                 CallFrame& frame) {
+  char** const bases = frame.bases.data();
+  for (const BoundInput& bound : plan.inputs) {
+    bases[bound.buffer] = static_cast<char*>(inputs[bound.input].data);
+  }
+}
+
 absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
-                       absl::Span<const InputView> inputs,
                        const RunOptions& options, CallFrame& frame,
                        const LoadedArtifact& artifact) {
   if (wave == 0) {
@@ -261,9 +268,6 @@ absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
   for (const int32_t number : plan.waves[wave].buffers) {
     const PlanBuffer& buffer = plan.plan->buffers[number];
     switch (buffer.kind) {
-      case PlanBuffer::Kind::kInput:
-        frame.bases[number] = static_cast<char*>(inputs[buffer.index].data);
-        break;
       case PlanBuffer::Kind::kConstant:
         frame.bases[number] =
             static_cast<char*>(artifact.constants()[buffer.index]);
@@ -271,18 +275,18 @@ absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
       case PlanBuffer::Kind::kArena:
         frame.bases[number] = frame.arena + frame.values[buffer.offset];
         break;
+      case PlanBuffer::Kind::kInput:
       case PlanBuffer::Kind::kOutput:
       case PlanBuffer::Kind::kOwn:
-        break;  // when a step needs it
+        break;  // elsewhere: once, or when a step needs it
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status RunSteps(const BoundPlan& plan, absl::Span<const InputView> inputs,
-                      const RunOptions& options, CallFrame& frame,
-                      const LoadedArtifact& artifact) {
-  StepRunner runner(plan, inputs, options, frame, artifact);
+absl::Status RunSteps(const BoundPlan& plan, const RunOptions& options,
+                      CallFrame& frame, const LoadedArtifact& artifact) {
+  StepRunner runner(plan, options, frame, artifact);
   MemoryWalk memory(plan, options, frame);
   memory.InputsDone(-1);
   int32_t number = 0;

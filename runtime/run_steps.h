@@ -14,12 +14,15 @@ namespace kiln {
 // Evaluates the expressions of wave `wave`. Their symbols are bound in `frame`.
 void EvaluateWave(const BoundPlan& plan, int32_t wave, CallFrame& frame);
 
-// Finds the places of the wave's buffers: of wave 0 the arena too. Outputs are
-// allocated.
+// Writes down the places of the buffers that are inputs.
+void PlaceInputs(const BoundPlan& plan, absl::Span<const InputView> inputs,
+                 CallFrame& frame);
+
+// Finds the places of the wave's other buffers: of wave 0 the arena too. Outputs
+// are allocated when a step needs them.
 //
 // RESOURCE_EXHAUSTED  no memory for an output or the arena
 absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
-                       absl::Span<const InputView> inputs,
                        const RunOptions& options, CallFrame& frame,
                        const LoadedArtifact& artifact);
 
@@ -27,9 +30,8 @@ absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
 //
 // GUARD_FAILED  an assertion of the plan, in its own words
 // INTERNAL      the device or a library refused
-absl::Status RunSteps(const BoundPlan& plan, absl::Span<const InputView> inputs,
-                      const RunOptions& options, CallFrame& frame,
-                      const LoadedArtifact& artifact);
+absl::Status RunSteps(const BoundPlan& plan, const RunOptions& options,
+                      CallFrame& frame, const LoadedArtifact& artifact);
 
 }  // namespace kiln
 

@@ -7,8 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
+#include "absl/container/fixed_array.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "client/c_api/c_graph.h"
 #include "client/c_api/c_handles.h"
 #include "client/c_api/c_status.h"
@@ -66,37 +67,37 @@ bool IsSound(const KilnValue& value) {
 
 // What runs see of a value, which IsSound.
 InputView ViewOf(const KilnValue& value) {
-  InputView view;
   if (value.kind == KILN_INTEGER) {
-    view.number = value.integer;
-    return view;
+    InputView integer = {};
+    integer.number = value.integer;
+    return integer;
   }
-  view.is_tensor = true;
-  view.dtype = static_cast<DType>(value.dtype);
-  view.rank = value.rank;
-  view.data = value.data;
-  view.sizes = value.sizes;
-  view.strides = value.strides;
-  return view;
+  return {.is_tensor = true,
+          .dtype = static_cast<DType>(value.dtype),
+          .rank = value.rank,
+          .data = value.data,
+          .sizes = value.sizes,
+          .strides = value.strides,
+          .number = 0,
+          .tensor = nullptr};
 }
 
-// A call's inputs; no allocation for as many as most graphs have.
-using InputViews = absl::InlinedVector<InputView, 16>;
-
-absl::StatusOr<InputViews> InputsOf(const Callable& callable,
-                                    const KilnValue* inputs, int32_t count) {
+absl::Status CheckCount(const Callable& callable, const KilnValue* inputs,
+                        int32_t count) {
   RETURN_IF_ERROR(CheckArray("inputs", inputs, count));
   const int64_t due = callable.num_inputs();
-  RETURN_IF_ERROR(CheckRange("number of inputs", count, due, due));
-  InputViews views;
-  views.reserve(count);
-  for (int32_t i = 0; i < count; ++i) {
+  return CheckRange("number of inputs", count, due, due);
+}
+
+// A view of each of `inputs`.
+absl::Status SetViews(const KilnValue* inputs, absl::Span<InputView> views) {
+  for (size_t i = 0; i < views.size(); ++i) {
     if (!IsSound(inputs[i])) {
       return Annotate(CheckValue(inputs[i]), absl::StrCat("input ", i));
     }
-    views.push_back(ViewOf(inputs[i]));
+    views[i] = ViewOf(inputs[i]);
   }
-  return views;
+  return absl::OkStatus();
 }
 
 // Memory that the caller of one run lends.
@@ -197,8 +198,12 @@ KilnStatus* kiln_run_with(KilnCallable* callable, const KilnValue* inputs,
   if (sound.ok())
     sound = kiln::CheckGiven("results: where to put them", results);
   if (!sound.ok()) return kiln::StatusOf(sound);
-  const auto views = kiln::InputsOf(*callable->callable, inputs, count);
-  if (!views.ok()) return kiln::StatusOf(views.status());
+  sound = kiln::CheckCount(*callable->callable, inputs, count);
+  if (!sound.ok()) return kiln::StatusOf(sound);
+  // As many as most graphs have, without an allocation.
+  absl::FixedArray<kiln::InputView, 32> views(count);
+  sound = kiln::SetViews(inputs, absl::MakeSpan(views));
+  if (!sound.ok()) return kiln::StatusOf(sound);
   KilnRunOptions known = {};
   std::memcpy(&known, given, std::min(sizeof(known), given->struct_size));
   kiln::RunOptions options;
@@ -211,7 +216,7 @@ KilnStatus* kiln_run_with(KilnCallable* callable, const KilnValue* inputs,
   }
   kiln::CallerObserver observer(known);
   if (known.on_input_done != nullptr) options.inputs = &observer;
-  auto outputs = callable->callable->RunViews(*views, options);
+  auto outputs = callable->callable->RunViews(views, options);
   if (!outputs.ok()) return kiln::StatusOf(outputs.status());
   if (lent != nullptr) {
     for (kiln::OutputValue& value : *outputs) kiln::KeepAlive(lent, value);

@@ -132,7 +132,7 @@ def test_what_was_compiled_without_a_daemon_is_left_out_with_a_warning(tmp_path)
 
 def test_a_long_compile_tells_of_its_graphs_and_kernels(monkeypatch, capfd):
     monkeypatch.setattr(background, "_QUIET_SECONDS", 0.005)
-    salt = {"cache_tag": f"progress {service.process_number()}", "no_fusion": True}
+    salt = {"cache_tag": f"progress {service.process}", "no_fusion": True}
 
     def fn(x):
         for i in range(12):

@@ -19,11 +19,11 @@ from .background import finished, in_background, side_by_side
 from .config import OPTIONS
 from .counters import add_artifact, counters
 from .fx_export import Exported, export, value_of
-from .program import eager_form, make_program, untraced
+from .program import eager_form, make_program
 from .recipe import Recipe, kiln_steps, write_recipe
 from .steps import device_of, make_plan
 from .switches import switches
-from .torch_inside import BypassAOTAutogradCache, FXGraphCacheMiss, OutputCode
+from .torch_inside import BypassAOTAutogradCache, FXGraphCacheMiss, OutputCode, untraced
 from .words import Unsupported
 
 # The service has no names, only the numbers of a segment's nodes. It tells of all that it refuses
@@ -163,22 +163,22 @@ class CompiledGraph(OutputCode):
         self._run: Callable[[list], Sequence] | None = None
         self._program: Callable[[list], Sequence] | None = None
         self._settling = threading.Lock()
-        self._process = service.process_number()
+        self._process = service.process
         for recorder in _recorders:
             recorder.append(self)
 
     @untraced
     def __call__(self, args: list) -> Sequence:
         run = self._run
-        if run is None or self._process != service.process_number():
+        if run is None or self._process != service.process:
             run = self.wait()
         return run(args)
 
     def wait(self) -> Callable[[list], Sequence]:
         """What runs the graph, once the compile has ended. Raises under ``KILN_STRICT=1``."""
-        if self._process != service.process_number():
+        if self._process != service.process:
             self._fall_back("the process was forked after the compile")
-            self._process = service.process_number()
+            self._process = service.process
         elif self._run is None:
             try:
                 self._run = self._settle()

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
-import torch._dynamo
 from torch import fx
 
 from . import _native
 from .philox import numbers_of
 from .recipe import Fixed, HostRecipe, KilnRecipe, Place, Recipe, Sized
-
-
-def untraced(function: Callable) -> Callable:
-    """`function`, whose own frame Dynamo leaves alone. Costs a call nothing."""
-    return torch._dynamo.disable(function, recursive=False)
+from .torch_inside import untraced
 
 
 def eager_form(target: object) -> object:
@@ -103,19 +98,18 @@ class Program:
         return [get(values) for get in self._results]
 
 
-class DirectProgram:
+def _direct_program(step: KilnRecipe, callable_: object) -> Callable[[list], list]:
     """A recipe that is one segment of all inputs, in order, whose results are all results: no
-    values need to be kept."""
-
-    def __init__(self, step: KilnRecipe, callable_: object) -> None:
-        self._callable = callable_
-        self._has_random = step.has_random
+    values need to be kept. A function, since an object's ``__call__`` costs more."""
+    run_native, has_random = _native.run, step.has_random
 
     @untraced
-    def __call__(self, args: list) -> list:
-        results = _native.run(self._callable, args, draw_seed() if self._has_random else 0)
+    def run(args: list) -> list:
+        results = run_native(callable_, args, draw_seed() if has_random else 0)
         args.clear()
         return results
+
+    return run
 
 
 def _of_plain_tangents(
@@ -151,5 +145,5 @@ def _make_program(recipe: Recipe, callables: Sequence[object]) -> Callable[[list
             and [Place(place) for place in step.gives] == recipe.results
         )
         if direct:
-            return DirectProgram(step, callables[0])
+            return _direct_program(step, callables[0])
     return Program(recipe, callables)

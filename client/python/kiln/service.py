@@ -47,17 +47,14 @@ _lock = threading.Lock()
 _loading = threading.Lock()  # taken after _lock
 _sessions: dict[tuple[str, int], object] = {}
 _shelf: object | None = None
-_process = 0
-
-
-def process_number() -> int:
-    """Another one in a child that was forked: threads and connections are not there any more."""
-    return _process
+# Another number in a child that was forked: threads and connections are not there any more. Read
+# by every call, so no function.
+process = 0
 
 
 def _after_fork() -> None:
-    global _process, _lock, _loading
-    _process += 1
+    global process, _lock, _loading
+    process += 1
     _lock, _loading = threading.Lock(), threading.Lock()
     _native.abandon()
 
@@ -249,7 +246,7 @@ def _address() -> str | None:
 
 def refuse_forked() -> None:
     """OSError in a child that was forked."""
-    if _process > 0:
+    if process > 0:
         raise OSError("the process was forked, and compiles in its parent's place; use spawn")
 
 

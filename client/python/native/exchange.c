@@ -2,15 +2,6 @@
 
 #include "client/python/native/reading.h"
 
-static const DlpackExchange* theirs;
-
-/* Their own words of what cannot be read. */
-static int Look(void* object, DlpackTensor* out) {
-  if (kiln_reading_look(object, out) == 0) return 0;
-  PyErr_Clear();
-  return theirs->look(object, out);
-}
-
 const DlpackExchange* kiln_exchange_of(PyObject* tensor_class) {
   static DlpackExchange table;
   PyObject* capsule =
@@ -20,7 +11,8 @@ const DlpackExchange* kiln_exchange_of(PyObject* tensor_class) {
     if (kiln_reading_learn(tensor_class) != 0) return NULL;
     return kiln_exchange_of_functions();
   }
-  theirs = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+  const DlpackExchange* theirs =
+      PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
   Py_DECREF(capsule); /* the table lives as long as the process */
   if (theirs == NULL) return NULL;
   if (theirs->version.major != kDlpackMajor || theirs->look == NULL) {
@@ -31,6 +23,6 @@ const DlpackExchange* kiln_exchange_of(PyObject* tensor_class) {
   if (kiln_reading_learn(tensor_class) != 0) PyErr_Clear();
   if (!kiln_reading_is_direct()) return theirs;
   table = *theirs;
-  table.look = &Look;
+  table.look = &kiln_reading_look;
   return &table;
 }

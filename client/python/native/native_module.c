@@ -206,21 +206,7 @@ static void OnInputDone(void* context, int32_t index) {
 static PyObject* RunOn(KilnCallable* callable, PyObject* inputs,
                        KilnValue* values, Py_ssize_t count, uint64_t seed) {
   DlpackDevice device = {-1, 0};
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    DlpackDevice one;
-    if (kiln_tensors_read(PyList_GetItem(inputs, i), &values[i], &one) != 0) {
-      return NULL;
-    }
-    if (device.type == -1) device = one;
-    if (one.type != -1 &&
-        (one.type != device.type || one.ordinal != device.ordinal)) {
-      PyErr_Format(PyExc_TypeError,
-                   "input %zd: on another device than those "
-                   "before it",
-                   i);
-      return NULL;
-    }
-  }
+  if (kiln_tensors_read(inputs, count, values, &device) != 0) return NULL;
   if (device.type == -1) device.type = kDlpackCpu;
   KilnRunOptions options = {.struct_size = sizeof(options), .seed = seed};
   KilnAllocator allocator;

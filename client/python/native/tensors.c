@@ -100,18 +100,13 @@ static int IsTensor(PyObject* item) {
   return 1;
 }
 
-int kiln_tensors_read(PyObject* item, KilnValue* value, DlpackDevice* device) {
-  memset(value, 0, sizeof(*value));
-  if (PyLong_Check(item)) {
-    value->kind = KILN_INTEGER;
-    value->integer = PyLong_AsLongLong(item);
-    device->type = -1;
-    return value->integer == -1 && PyErr_Occurred() ? -1 : 0;
-  }
-  if (!IsTensor(item)) {
-    PyErr_Format(PyExc_TypeError, "due a tensor or an int: %R", Py_TYPE(item));
-    return -1;
-  }
+static int ReadInteger(PyObject* item, KilnValue* value) {
+  value->kind = KILN_INTEGER;
+  value->integer = PyLong_AsLongLong(item);
+  return value->integer == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+static int ReadTensor(PyObject* item, KilnValue* value, DlpackDevice* device) {
   DlpackTensor tensor;
   if (exchange->look(item, &tensor) != 0) return -1;
   const int dtype = DTypeOf(tensor.type);
@@ -127,6 +122,37 @@ int kiln_tensors_read(PyObject* item, KilnValue* value, DlpackDevice* device) {
   value->sizes = tensor.sizes;
   value->strides = tensor.strides;
   *device = tensor.device;
+  return 0;
+}
+
+/* Whether a tensor on `one` may stand behind those on `device`, which it decides
+ * if it is the first. */
+static int IsBeside(DlpackDevice one, DlpackDevice* device) {
+  if (device->type == -1) *device = one;
+  return one.type == device->type && one.ordinal == device->ordinal;
+}
+
+int kiln_tensors_read(PyObject* list, Py_ssize_t count, KilnValue* values,
+                      DlpackDevice* device) {
+  device->type = -1;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* item = PyList_GetItem(list, i);
+    if (item == NULL) return -1;
+    DlpackDevice one;
+    if (IsTensor(item)) {
+      if (ReadTensor(item, &values[i], &one) != 0) return -1;
+      if (IsBeside(one, device)) continue;
+      PyErr_Format(PyExc_TypeError,
+                   "input %zd: on another device than those before it", i);
+      return -1;
+    }
+    if (!PyLong_Check(item)) {
+      PyErr_Format(PyExc_TypeError, "due a tensor or an int: %R",
+                   Py_TYPE(item));
+      return -1;
+    }
+    if (ReadInteger(item, &values[i]) != 0) return -1;
+  }
   return 0;
 }
 

@@ -15,10 +15,13 @@
  * when it has none that we know. */
 int kiln_tensors_learn(PyObject* tensor_class);
 
-/* Describes `item`, a tensor or an int, in `value`; sizes and strides are the
- * tensor's own, good while it lives and is not resized. `device` is -1 for an
- * int. -1 with a TypeError for anything else, or a dtype Kiln has not. */
-int kiln_tensors_read(PyObject* item, KilnValue* value, DlpackDevice* device);
+/* Describes the `count` items of `list`, tensors and ints, in `values`; sizes and
+ * strides are the tensors' own, good while they live and are not resized.
+ * `device` is that of all tensors, type -1 without one. -1 with a TypeError for
+ * anything else, a dtype Kiln has not, or a tensor on another device than those
+ * before it. */
+int kiln_tensors_read(PyObject* list, Py_ssize_t count, KilnValue* values,
+                      DlpackDevice* device);
 
 /* The current stream of a CUDA device. -1 with an exception set. */
 int kiln_tensors_stream(int ordinal, void** stream);
