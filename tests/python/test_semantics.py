@@ -118,6 +118,29 @@ def test_a_parameter_whose_data_moves_is_read_where_it_is():
         assert_same(called(x), model(x))
 
 
+def test_inputs_are_where_they_are_at_each_call_whoever_else_owns_them():
+    class Held(torch.Tensor):
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+    def fn(x, y):
+        return x * 2 + y
+
+    called = compiled(fn)
+    alone, plain, held = nn.Parameter(torch.randn(4)), torch.randn(4), torch.randn(4)
+    alone.requires_grad_(False)
+    for x in (alone, plain, held.as_subclass(Held), plain[:], nn.Parameter(plain, False)):
+        for y in (torch.randn(4), torch.randn(8)[::2]):
+            assert_same(called(x, y), fn(x, y))
+    for _ in range(3):
+        alone.data = torch.randn(4)
+        assert_same(called(alone, plain), fn(alone, plain))
+        alone.set_(torch.randn(8)[4:])
+        assert_same(called(alone, plain), fn(alone, plain))
+        del alone
+        alone = nn.Parameter(torch.randn(4), False)  # where the last one was, most likely
+        assert_same(called(alone, plain), fn(alone, plain))
+
+
 def test_dropout_repeats_by_the_seed_and_not_without_it():
     called = compiled(lambda x: F.dropout(x, 0.5))
     x = torch.ones(1000)

@@ -45,7 +45,7 @@ static int32_t cpu_type, cuda_type, strided;
 static Py_ssize_t handle_place = -1; /* in bytes from an object's start */
 
 static int Refuse(const char* what) {
-  PyErr_Format(PyExc_TypeError, "a tensor without %s that Kiln can use", what);
+  PyErr_Format(PyExc_RuntimeError, "a tensor without %s", what);
   return -1;
 }
 
@@ -60,14 +60,18 @@ static void* AskForHandle(PyObject* tensor) {
 
 static int ReadDevice(Handle tensor, DlpackDevice* out) {
   int32_t type = -1;
-  if (torch.get_device_type(tensor, &type) != 0) return Refuse("a device");
-  out->type = type == cuda_type ? kDlpackCuda : kDlpackCpu;
+  const int known = torch.get_device_type(tensor, &type) == 0;
   out->ordinal = 0;
-  if (type == cpu_type) return 0;
-  if (type != cuda_type || torch.get_device_index(tensor, &out->ordinal) != 0) {
-    return Refuse("a device");
+  if (known && type == cpu_type) {
+    out->type = kDlpackCpu;
+    return 0;
   }
-  return 0;
+  out->type = kDlpackCuda;
+  if (known && type == cuda_type &&
+      torch.get_device_index(tensor, &out->ordinal) == 0) {
+    return 0;
+  }
+  return Refuse("a device that is a CPU or CUDA");
 }
 
 int kiln_reading_look(void* object, DlpackTensor* out) {
@@ -82,16 +86,16 @@ int kiln_reading_look(void* object, DlpackTensor* out) {
   int32_t dtype = -1, layout = -1;
   /* First: of what has another layout the functions below make an exception. */
   if (torch.get_layout(tensor, &layout) != 0 || layout != strided) {
-    return Refuse("a layout");
+    return Refuse("strided storage");
   }
   if (ReadDevice(tensor, &out->device) != 0) return -1;
   if (torch.get_dim(tensor, &rank) != 0 ||
       torch.get_sizes(tensor, &out->sizes) != 0 ||
       torch.get_strides(tensor, &out->strides) != 0 ||
       torch.get_dtype(tensor, &dtype) != 0) {
-    return Refuse("sizes");
+    return Refuse("sizes and strides");
   }
-  if (torch.get_data_ptr(tensor, &out->data) != 0) return Refuse("memory");
+  if (torch.get_data_ptr(tensor, &out->data) != 0) return Refuse("storage");
   const DlpackType unknown = {0, 0, 0};
   out->type = dtype >= 0 && dtype < kMostTypes ? type_of[dtype] : unknown;
   out->rank = (int32_t)rank;
@@ -140,42 +144,46 @@ static int FindFunctions(void) {
   return 0;
 }
 
-/* The only place whose word is the handle of each of `tensors`, among the first
- * `size` bytes of the objects; -1 when there is none, or more than one. */
-static Py_ssize_t FindPlace(PyObject* const* tensors, int count,
+enum { kSamples = 3 };
+
+/* The only place, among the first `size` bytes of the objects, whose word is
+ * each one's handle; -1 when there is none, or more than one. */
+static Py_ssize_t FindPlace(PyObject* const* tensors, void* const* handles,
                             Py_ssize_t size) {
   Py_ssize_t found = -1;
   const Py_ssize_t word = (Py_ssize_t)sizeof(void*);
   for (Py_ssize_t at = (Py_ssize_t)sizeof(PyObject); at + word <= size;
        at += word) {
-    int alike = 1;
-    for (int i = 0; alike && i < count; ++i) {
-      void* held;
-      memcpy(&held, (const char*)tensors[i] + at, sizeof(held));
-      alike = held != NULL && held == AskForHandle(tensors[i]);
+    int alike = 0;
+    for (int i = 0; i < kSamples; ++i) {
+      alike +=
+          memcmp((const char*)tensors[i] + at, &handles[i], sizeof(void*)) == 0;
     }
-    if (alike && found >= 0) return -1;
-    if (alike) found = at;
+    if (alike == kSamples && found >= 0) return -1;
+    if (alike == kSamples) found = at;
   }
   return found;
 }
 
 /* As FindPlace, of tensors made for it. An exception means -1. */
 static Py_ssize_t PlaceIn(PyObject* tensor_class) {
-  enum { kTensors = 3 };
-  PyObject* tensors[kTensors];
+  PyObject* tensors[kSamples];
+  void* handles[kSamples];
   int made = 0;
-  while (made < kTensors) {
+  while (made < kSamples) {
     tensors[made] = PyObject_CallFunction(tensor_class, NULL);
     if (tensors[made] == NULL) break;
+    handles[made] = AskForHandle(tensors[made]);
     ++made;
+    if (handles[made - 1] == NULL) break;
   }
-  PyObject* size = PyObject_GetAttrString(tensor_class, "__basicsize__");
   Py_ssize_t place = -1;
-  if (made == kTensors && size != NULL) {
-    place = FindPlace(tensors, made, PyLong_AsSsize_t(size));
+  if (!PyErr_Occurred()) {
+    PyObject* size = PyObject_GetAttrString(tensor_class, "__basicsize__");
+    if (size != NULL)
+      place = FindPlace(tensors, handles, PyLong_AsSsize_t(size));
+    Py_XDECREF(size);
   }
-  Py_XDECREF(size);
   while (made > 0) Py_DECREF(tensors[--made]);
   return PyErr_Occurred() ? -1 : place;
 }
