@@ -299,5 +299,5 @@ def session_of(device: torch.device) -> object:
 def open_early(device: torch.device) -> None:
     """Opens a device's session beside the program, and starts the daemon: a graph is traced for
     seconds before its compile needs them."""
-    if (device.type, device.index or 0) not in _sessions and _process == 0:
+    if (device.type, device.index or 0) not in _sessions and process == 0:
         begin(lambda: session_of(device))
