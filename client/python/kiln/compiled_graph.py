@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import re
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 
 import torch
 from torch import fx
@@ -18,13 +17,15 @@ from .artifacts import count_unsigned
 from .background import finished, in_background, side_by_side
 from .config import OPTIONS
 from .counters import add_artifact, counters
+from .eager_segment import EagerSegment, strict
 from .fx_export import Exported, export, value_of
 from .program import eager_form, make_program
-from .recipe import Recipe, kiln_steps, write_recipe
+from .recipe import Recipe, kiln_steps, write_eager, write_recipe
 from .steps import device_of, make_plan
 from .switches import switches
+from .telling import tell
 from .torch_inside import BypassAOTAutogradCache, FXGraphCacheMiss, OutputCode, untraced
-from .words import Unsupported
+from .words import Unsupported, words_of
 
 # The service has no names, only the numbers of a segment's nodes. It tells of all that it refuses
 # at once: "node #3, node #9: words | node #5: words" (compiler/graph/refusals.h).
@@ -38,19 +39,6 @@ REFUSALS = (_native.Error, Unsupported, LookupError, OSError, ImportError, Value
 _telling = threading.Lock()
 _told: set[str] = set()
 _recorders: list[list[CompiledGraph]] = []
-
-
-def strict() -> bool:
-    """Whether a graph that Kiln refuses is an error (``KILN_STRICT=1``)."""
-    return os.environ.get("KILN_STRICT", "0") not in ("", "0")
-
-
-def words_of(error: Exception) -> str:
-    """An error in words, with its reason where Kiln gave one."""
-    if isinstance(error, _native.Error):
-        _, reason, message = error.args
-        return f"{reason}: {message}" if reason else message
-    return str(error) if isinstance(error, Unsupported) else f"{type(error).__name__}: {error}"
 
 
 class SegmentRefused(Exception):
@@ -115,7 +103,7 @@ def _tell_of_worker(said: str) -> None:
         new = said and said not in _told
         _told.add(said)
     if new:
-        warnings.warn(f"kiln: compiled in this process's own worker, since the daemon: {said}")
+        tell(f"compiled in this process's own worker, since the daemon: {said}")
 
 
 def count_compile(callable_: object) -> None:
@@ -189,12 +177,13 @@ class CompiledGraph(OutputCode):
         return self._run
 
     def _fall_back(self, why: str) -> None:
-        if self.module is None:
-            # It came from a cache, which keeps no graph that eager mode could run.
-            raise RuntimeError(f"kiln: graph {self.name}: {why}; enable_autograd_cache=False helps")
         self.refusal = why
         counters.add("eager_graphs")
-        warnings.warn(f"kiln: graph {self.name} runs in eager mode: {why}", stacklevel=3)
+        tell(f"graph {self.name} runs in eager mode: {why}")
+        if self.module is None:  # it came from a cache
+            eager = self._in_pytorch()
+            self._run = make_program(self.recipe, [None] * len(eager), eager)
+            return
         for node in self.module.graph.nodes:
             node.target = eager_form(node.target)
         self.module.recompile()
@@ -232,6 +221,7 @@ class CompiledGraph(OutputCode):
                 self._refused[error.node.name] = words_of(error)
                 continue
             self.recipe, self.hosts = write_recipe(self.module, plan, exported), plan.hosts
+            self._parts = [(s, e.symbols) for s, e in zip(plan.segments, exported)]
             return exported
 
     def _compile(self, exported: list[Exported]) -> list[object]:
@@ -273,7 +263,14 @@ class CompiledGraph(OutputCode):
         counters.add("host_kernels", len(self.hosts))
         for callable_ in callables:
             count_compile(callable_)
-        return make_program(self.recipe, callables)
+        return make_program(self.recipe, callables, self._in_pytorch())
+
+    def _in_pytorch(self) -> list[EagerSegment]:
+        """The segments, as PyTorch runs them. Nothing is written until one is run."""
+        if self.module is None:
+            steps = kiln_steps(self.recipe)
+            return [EagerSegment(self.name, partial(pickle.loads, s.eager)) for s in steps]
+        return [EagerSegment(self.name, partial(write_eager, *part)) for part in self._parts]
 
     # What follows is the interface of PyTorch's OutputCode.
 
@@ -286,14 +283,15 @@ class CompiledGraph(OutputCode):
         """Waits for the compile. A graph that was refused is not cached. Called on a copy."""
         try:
             self._origin._settle()
-            self.recipe, self.hosts = self._origin.recipe, self._origin.hosts
         except REFUSALS as error:
             raise BypassAOTAutogradCache(f"kiln: {words_of(error)}") from None
-        if self.hosts:
-            try:
-                pickle.dumps(self.recipe)
-            except Exception as error:  # anything may be an operator's argument
-                raise BypassAOTAutogradCache(f"kiln: a host kernel: {error}") from None
+        self.recipe, self.hosts = self._origin.recipe, self._origin.hosts
+        try:
+            for step, part in zip(kiln_steps(self.recipe), self._origin._parts):
+                step.eager = pickle.dumps(write_eager(*part))
+            pickle.dumps(self.recipe)
+        except Exception as error:  # anything may be an operator's argument
+            raise BypassAOTAutogradCache(f"kiln: an operator: {error}") from None
 
     _KEPT = ("_boxed_call", "name", "hosts", "recipe", "device", "options")
 

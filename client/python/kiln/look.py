@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import torch
 
 from . import _native
-from .compiled_graph import REFUSALS, CompiledGraph, recording, words_of
+from .compiled_graph import REFUSALS, CompiledGraph, recording
+from .words import words_of
 
 _PLAN, _SOURCES = 1, 2
 

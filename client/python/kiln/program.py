@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import torch
 from torch import fx
 
 from . import _native
 from .philox import numbers_of
-from .recipe import Fixed, HostRecipe, KilnRecipe, Place, Recipe, Sized
+from .recipe import Bound, Fixed, HostRecipe, KilnRecipe, Place, Recipe, bound
 from .torch_inside import untraced
 
 
@@ -28,9 +29,30 @@ def draw_seed() -> int:
     return int(torch.empty((), dtype=torch.int64).random_())
 
 
-def _bind_segment(step: KilnRecipe, callable_: object) -> Callable[[list], None]:
+class Eager(Protocol):
+    """PyTorch in a segment's place (eager_segment.py)."""
+
+    unserved: set
+
+    def knows(self, inputs: list) -> bool: ...
+
+    def run(self, inputs: list) -> list: ...
+
+    def rescue(self, error: _native.Error, inputs: list) -> list: ...
+
+
+def _runner(callable_: object | None, eager: Eager) -> Callable[[object, list, int], list]:
+    """What runs a callable; PyTorch, where there is none."""
+    if callable_ is None:
+        return untraced(lambda callable_, inputs, seed: eager.run(inputs))
+    return _native.run
+
+
+def _bind_segment(
+    step: KilnRecipe, callable_: object | None, eager: Eager
+) -> Callable[[list], None]:
     takes, gives, symbols, has_random = step.takes, step.gives, step.symbols, step.has_random
-    run_native = _native.run
+    run_native = _runner(callable_, eager)
     # Only the run holds them from here on, and it lets go of the large ones when it has read them.
     last_used = [place for place in step.drops if place in takes]
 
@@ -41,7 +63,13 @@ def _bind_segment(step: KilnRecipe, callable_: object) -> Callable[[list], None]
             inputs.append(source.read(values))
         for place in last_used:
             values[place] = None
-        results = run_native(callable_, inputs, draw_seed() if has_random else 0)
+        if eager.unserved and eager.knows(inputs):
+            results = eager.run(inputs)
+        else:
+            try:
+                results = run_native(callable_, inputs, draw_seed() if has_random else 0)
+            except _native.Error as error:
+                results = eager.rescue(error, inputs)
         for place, result in zip(gives, results):
             values[place] = result
 
@@ -50,14 +78,15 @@ def _bind_segment(step: KilnRecipe, callable_: object) -> Callable[[list], None]
 
 def _bind_host(step: HostRecipe) -> Callable[[list], None]:
     strides, target = step.strides, eager_form(step.target)
+    given = fx.node.map_aggregate((step.args, step.kwargs), bound)
 
     @untraced
     def run(values: list) -> None:
         @untraced
         def value_of(item: object) -> object:
-            return item.get(values) if isinstance(item, (Place, Fixed, Sized)) else item
+            return item.get(values) if isinstance(item, (Place, Fixed, Bound)) else item
 
-        args, kwargs = fx.node.map_aggregate((step.args, step.kwargs), value_of)
+        args, kwargs = fx.node.map_aggregate(given, value_of)
         result = target(*args, **kwargs)
         if isinstance(result, torch.Tensor) and _is_lazy_view(result):
             result = result.resolve_neg().resolve_conj()
@@ -73,17 +102,19 @@ def _bind_host(step: HostRecipe) -> Callable[[list], None]:
 class Program:
     """Calls the steps of a recipe. Thread-safe: a call's values are its own."""
 
-    def __init__(self, recipe: Recipe, callables: Sequence[object]) -> None:
-        pending = iter(callables)
+    def __init__(
+        self, recipe: Recipe, callables: Sequence[object | None], eager: Sequence[Eager] = ()
+    ) -> None:
+        pending = zip(callables, eager)
         self._steps = []
         for step in recipe.steps:
             if isinstance(step, KilnRecipe):
-                self._steps.append((_bind_segment(step, next(pending)), step.drops))
+                self._steps.append((_bind_segment(step, *next(pending)), step.drops))
             else:
                 self._steps.append((_bind_host(step), step.drops))
         self._padding = [None] * (recipe.places - recipe.inputs)
         self._constants = recipe.constants
-        self._results = [item.get for item in recipe.results]
+        self._results = [bound(item).get for item in recipe.results]
 
     @untraced
     def __call__(self, args: list) -> list:
@@ -98,14 +129,22 @@ class Program:
         return [get(values) for get in self._results]
 
 
-def _direct_program(step: KilnRecipe, callable_: object) -> Callable[[list], list]:
+def _direct_program(
+    step: KilnRecipe, callable_: object | None, eager: Eager
+) -> Callable[[list], list]:
     """A recipe that is one segment of all inputs, in order, whose results are all results: no
     values need to be kept. A function, since an object's ``__call__`` costs more."""
-    run_native, has_random = _native.run, step.has_random
+    run_native, has_random = _runner(callable_, eager), step.has_random
 
     @untraced
     def run(args: list) -> list:
-        results = run_native(callable_, args, draw_seed() if has_random else 0)
+        if eager.unserved and eager.knows(args):
+            results = eager.run(args)
+        else:
+            try:
+                results = run_native(callable_, args, draw_seed() if has_random else 0)
+            except _native.Error as error:
+                results = eager.rescue(error, args)
         args.clear()
         return results
 
@@ -129,13 +168,17 @@ def _of_plain_tangents(
     return run
 
 
-def make_program(recipe: Recipe, callables: Sequence[object]) -> Callable[[list], list]:
-    """The quickest program for a recipe."""
-    program = _make_program(recipe, callables)
+def make_program(
+    recipe: Recipe, callables: Sequence[object | None], eager: Sequence[Eager]
+) -> Callable[[list], list]:
+    """The quickest program for a recipe. A segment without a callable is PyTorch's."""
+    program = _make_program(recipe, callables, eager)
     return _of_plain_tangents(program, recipe.tangents) if recipe.tangents else program
 
 
-def _make_program(recipe: Recipe, callables: Sequence[object]) -> Callable[[list], list]:
+def _make_program(
+    recipe: Recipe, callables: Sequence[object | None], eager: Sequence[Eager]
+) -> Callable[[list], list]:
     if len(recipe.steps) == 1 and isinstance(recipe.steps[0], KilnRecipe):
         step = recipe.steps[0]
         direct = (
@@ -145,5 +188,5 @@ def _make_program(recipe: Recipe, callables: Sequence[object]) -> Callable[[list
             and [Place(place) for place in step.gives] == recipe.results
         )
         if direct:
-            return _direct_program(step, callables[0])
-    return Program(recipe, callables)
+            return _direct_program(step, callables[0], eager[0])
+    return Program(recipe, callables, eager)

@@ -12,12 +12,14 @@ where a segment was compiled for them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import sympy
 import torch
 from torch import fx
+from torch.utils._sympy.printers import PythonPrinter
 
 from .fx_export import Exported, Segment, is_symbolic, value_of
 from .steps import HostStep, Plan, mutates
@@ -73,13 +75,26 @@ class Sized:
     expr: sympy.Expr
     sources: tuple[tuple[sympy.Symbol, Source], ...]
 
-    def get(self, values: Sequence) -> int | bool:
-        known = {symbol: sympy.Integer(source.read(values)) for symbol, source in self.sources}
-        result = self.expr.xreplace(known)
-        return bool(result) if result.is_Boolean else int(result)
-
     def places(self) -> set[int]:
         return {source.place for _, source in self.sources}
+
+
+class Bound:
+    """A Sized that is compiled to a Python function: a call runs no sympy."""
+
+    def __init__(self, sized: Sized) -> None:
+        self._sources = [source for _, source in sized.sources]
+        names = ", ".join(str(symbol) for symbol, _ in sized.sources)
+        text = PythonPrinter().doprint(sized.expr)
+        self._function = eval(f"lambda {names}: {text}", {"math": math, "torch": torch})
+
+    def get(self, values: Sequence) -> int | float | bool:
+        return self._function(*[source.read(values) for source in self._sources])
+
+
+def bound(item: object) -> object:
+    """What a call asks for an item's value."""
+    return Bound(item) if isinstance(item, Sized) else item
 
 
 Item = Place | Fixed | Sized
@@ -95,6 +110,7 @@ class KilnRecipe:
     symbols: list[Source]  # inputs by value, after the tensors
     has_random: bool
     drops: list[int] = field(default_factory=list)
+    eager: bytes | None = None  # in a cache: the pickled write_eager of the segment
 
 
 @dataclass
@@ -145,26 +161,29 @@ def kiln_steps(recipe: Recipe) -> list[KilnRecipe]:
 
 
 class _Writer:
-    def __init__(self, module: fx.GraphModule, plan: Plan) -> None:
-        self._compiled_from = {node for segment in plan.segments for node in segment.inputs}
-        self._places: dict[fx.Node, int] = {}
+    """``inputs``: the nodes of a call's inputs, in order; ``read_compiled``: those whose values a
+    segment reads."""
+
+    def __init__(self, inputs: Sequence[fx.Node], read_compiled: Iterable[fx.Node]) -> None:
+        self._read_compiled = set(read_compiled)
+        self._places: dict[fx.Node | sympy.Symbol, int] = {}
         self._sources: dict[sympy.Symbol, Source] = {}
-        inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
         for node in inputs:
             self._learn(node, self._place(node))
-        self.inputs = len(inputs)
-        # As AOTAutograd names them.
-        self.tangents = [i for i, node in enumerate(inputs) if node.name.startswith("tangents")]
-        self.constants = [
-            (self._place(node), _attribute(module, node.target))
-            for node in module.graph.nodes
-            if node.op == "get_attr"
-        ]
+
+    def constants(self, module: fx.GraphModule) -> list[tuple[int, object]]:
+        """A graph's constants, each with its place."""
+        found = module.graph.find_nodes(op="get_attr")
+        return [(self._place(node), _attribute(module, node.target)) for node in found]
+
+    def add_symbol(self, symbol: sympy.Symbol) -> None:
+        """The next input is the value of a symbol."""
+        self._sources[symbol] = Source(self._place(symbol))
 
     def count(self) -> int:
         return len(self._places)
 
-    def _place(self, node: fx.Node) -> int:
+    def _place(self, node: fx.Node | sympy.Symbol) -> int:
         return self._places.setdefault(node, len(self._places))
 
     def _learn(self, node: fx.Node, place: int) -> None:
@@ -201,7 +220,7 @@ class _Writer:
         args, kwargs = fx.node.map_arg((node.args, node.kwargs), self.item)
         place = self._place(node)
         self._learn(node, place)
-        strides = _fixed_strides(node) if node in self._compiled_from else None
+        strides = _fixed_strides(node) if node in self._read_compiled else None
         return HostRecipe(node.target, args, dict(kwargs), place, strides=strides)
 
     def item(self, value: object) -> Item:
@@ -252,22 +271,44 @@ def _used(step: KilnRecipe | HostRecipe) -> set[int]:
     return {step.gives}.union(*(item.places() for item in items_of([step.args, step.kwargs])))
 
 
-def write_recipe(module: fx.GraphModule, plan: Plan, exported: Sequence[Exported]) -> Recipe:
-    """The recipe of a plan. ``exported``: its segments, in order. LookupError for a symbol or
-    value that nothing gives."""
-    writer = _Writer(module, plan)
-    pending = iter(exported)
-    steps = [
-        writer.segment(step, next(pending)) if isinstance(step, Segment) else writer.host(step)
-        for step in plan.steps
-    ]
-    (output,) = (node for node in module.graph.nodes if node.op == "output")
-    results = [writer.item(item) for item in output.args[0]]
+def _finish(
+    writer: _Writer, steps: list[KilnRecipe | HostRecipe], results: list[Item], inputs: int
+) -> Recipe:
+    """A recipe whose values go when nobody needs them any more."""
     needed = set().union(*(item.places() for item in results))
     for step in reversed(steps):
         used = _used(step)
         step.drops = sorted(used - needed)
         needed |= used
-    return Recipe(
-        writer.inputs, writer.count(), writer.constants, steps, results, writer.tangents
-    )
+    return Recipe(inputs, writer.count(), [], steps, results)
+
+
+def write_recipe(module: fx.GraphModule, plan: Plan, exported: Sequence[Exported]) -> Recipe:
+    """The recipe of a plan. ``exported``: its segments, in order. LookupError for a symbol or
+    value that nothing gives."""
+    inputs = module.graph.find_nodes(op="placeholder")
+    writer = _Writer(inputs, (node for segment in plan.segments for node in segment.inputs))
+    constants = writer.constants(module)
+    pending = iter(exported)
+    steps = [
+        writer.segment(step, next(pending)) if isinstance(step, Segment) else writer.host(step)
+        for step in plan.steps
+    ]
+    (output,) = module.graph.find_nodes(op="output")
+    results = [writer.item(item) for item in output.args[0]]
+    recipe = _finish(writer, steps, results, len(inputs))
+    recipe.constants = constants
+    # As AOTAutograd names them.
+    recipe.tangents = [i for i, node in enumerate(inputs) if node.name.startswith("tangents")]
+    return recipe
+
+
+def write_eager(segment: Segment, symbols: Sequence[sympy.Symbol]) -> Recipe:
+    """What PyTorch runs in a segment's place: of its tensors, and of the values of ``symbols`` after
+    them, the same results. Errors: as of write_recipe."""
+    writer = _Writer(segment.inputs, segment.outputs)
+    for symbol in symbols:
+        writer.add_symbol(symbol)
+    inputs = writer.count()
+    steps = [writer.host(HostStep(node)) for node in segment.nodes]
+    return _finish(writer, steps, [writer.item(node) for node in segment.outputs], inputs)

@@ -1,8 +1,10 @@
-"""PyTorch's words in the wire's: dtypes, devices, memory formats (proto/graph.proto)."""
+"""PyTorch's words in the wire's: dtypes, devices, memory formats (proto/graph.proto); errors in words."""
 
 from __future__ import annotations
 
 import torch
+
+from . import _native
 
 
 class Unsupported(Exception):
@@ -11,6 +13,24 @@ class Unsupported(Exception):
     def __init__(self, what: str, node: torch.fx.Node | None = None) -> None:
         super().__init__(what)
         self.node = node
+
+
+def _sentence(error: _native.Error) -> str:
+    if len(error.args) != 3:
+        return RuntimeError.__str__(error)
+    _, reason, message = error.args
+    return f"{reason}: {message}" if reason else message
+
+
+# The class is made in C, where a method of Python's is a page.
+_native.Error.__str__ = _sentence
+
+
+def words_of(error: Exception) -> str:
+    """An error in words, with its reason where Kiln gave one."""
+    if isinstance(error, (_native.Error, Unsupported)):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
 
 
 # The enumerators of kiln.wire.DType that Kiln computes with.

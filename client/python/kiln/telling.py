@@ -1,0 +1,46 @@
+"""Warnings that point at the user's line."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+# Whose frames are not the user's: this package's, PyTorch's, and the standard library's threads.
+_INSIDE = tuple(
+    str(folder) + "/" for folder in (Path(__file__).parent, Path(torch.__file__).parent)
+) + (threading.__file__, contextlib.__file__)
+
+_asked = threading.local()
+
+
+def user_line() -> tuple[str, int]:
+    """File and line of the user's code that this thread works for."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith((*_INSIDE, "<eval_with_key>")):
+            return name, frame.f_lineno
+        frame = frame.f_back
+    return getattr(_asked, "line", ("kiln", 0))
+
+
+@contextlib.contextmanager
+def working_for(line: tuple[str, int]) -> Iterator[None]:
+    """In which a thread without a line of the user's works for that one."""
+    _asked.line = line
+    try:
+        yield
+    finally:
+        del _asked.line
+
+
+def tell(message: str) -> None:
+    """Warns, at the user's line."""
+    name, number = user_line()
+    warnings.warn_explicit(f"kiln: {message}", UserWarning, name, number)
