@@ -30,6 +30,8 @@ QUICK = {
     "test_models.py": ["[gpt2]", "[resnet]", "[mlp_layernorm]", "dynamic_shapes", "comparison"],
     "test_service.py": ["second_process", "refused_graph", "killed", "forked"],
     "test_threads.py": ["share", "differentiate", "alone"],
+    "test_fallbacks.py": ["warm", "sentence", "sympy"],
+    "test_fork.py": ["warm"],
     "test_forms.py": ["[vmap]", "accumulate", "recompile", "marked", "found_in_data"],
     "test_operators.py": 29,
     "test_operator_gradients.py": 41,

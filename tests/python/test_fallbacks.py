@@ -1,4 +1,4 @@
-"""What a program does when compiles cannot be had any more: it goes on in PyTorch, and says so once."""
+"""When compiles cannot be had any more a program goes on in PyTorch, and says so once."""
 
 import pytest
 import sympy
@@ -33,7 +33,8 @@ def step(f, x):
 
 step(called, torch.randn(6, 16))
 folder = os.environ["KILN_CACHE_DIR"]
-pids = subprocess.run(["pgrep", "-f", f"kilnd .*--data-folder {folder}"], capture_output=True, text=True)
+words = ["pgrep", "-f", f"kilnd .*--data-folder {folder}"]
+pids = subprocess.run(words, capture_output=True, text=True)
 for pid in pids.stdout.split(): os.kill(int(pid), signal.SIGKILL)
 told, said = [], ""
 shifted = torch.randn(6 * 16 + 1)[1:].view(6, 16)
@@ -102,3 +103,19 @@ def test_a_size_of_a_host_kernel_is_computed_without_sympy(monkeypatch):
         monkeypatch.setattr(sympy.Basic, name, lambda *_: pytest.fail("sympy in a call"))
     assert size.get([7, torch.empty(2, 5)]) == 11
     assert size.get([2, torch.empty(2, 3)]) == 3
+
+
+NO_DAEMON = """
+import json, warnings, torch
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    torch.compile(lambda x: x * 3 + 1, backend="kiln")(torch.ones(3))
+print(json.dumps([(str(w.message), w.filename, w.lineno) for w in seen if "kiln" in str(w.message)]))
+"""
+
+
+def test_a_warning_of_a_compile_beside_the_program_names_the_programs_line(folders):
+    told, _ = answer_of(start(NO_DAEMON, KILN_ADDR="unix:/nowhere/kilnd.sock", **folders))
+    ((words, file, line),) = told
+    assert "no daemon answers" in words
+    assert (file, line) == ("<string>", 5)

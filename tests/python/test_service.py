@@ -1,4 +1,4 @@
-"""The daemon, from the program's side: warm starts, many ranks, an early death, forks, threads."""
+"""The daemon, from the program's side: warm starts, many ranks, an early death, threads."""
 
 import os
 import subprocess

@@ -12,11 +12,11 @@ other devices is refused as a whole.
 from __future__ import annotations
 
 import threading
-import warnings
 
 import torch
 
 from . import _native, background, service
+from .telling import tell
 
 _CPU, _CUDA = 1, 2  # bits of _native.bundle_devices
 
@@ -39,10 +39,7 @@ def save_artifacts() -> bytes:
     service.load_library()
     background.wait_for_all()
     if _unsigned:
-        warnings.warn(
-            f"kiln: save_artifacts: left out {_unsigned} that were compiled without a daemon",
-            stacklevel=2,
-        )
+        tell(f"save_artifacts: left out {_unsigned} that were compiled without a daemon")
     return _native.save(service.shelf())
 
 

@@ -12,6 +12,7 @@ from concurrent.futures import Future, wait
 from typing import TypeVar
 
 from . import _native
+from .telling import user_line, working_for
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -42,10 +43,12 @@ def _on_a_thread(work: Callable[[], object], ended: Callable[[Future], None]) ->
     """What `work` gives, run on a thread that does not keep the program from ending. `ended` is
     called before anybody who waits goes on."""
     done: Future = Future()
+    line = user_line()
 
     def run() -> None:
         try:
-            result = work()
+            with working_for(line):
+                result = work()
         except BaseException as error:  # handed to whoever waits
             ended(done)
             done.set_exception(error)

@@ -165,9 +165,8 @@ class CompiledGraph(OutputCode):
     def wait(self) -> Callable[[list], Sequence]:
         """What runs the graph, once the compile has ended. Raises under ``KILN_STRICT=1``."""
         if self._process != service.process:
-            self._fall_back("the process was forked after the compile")
-            self._process = service.process
-        elif self._run is None:
+            self._enter_child()
+        if self._run is None:
             try:
                 self._run = self._settle()
             except REFUSALS as error:
@@ -175,6 +174,13 @@ class CompiledGraph(OutputCode):
                     raise
                 self._fall_back(words_of(error))
         return self._run
+
+    def _enter_child(self) -> None:
+        """In a forked child: the threads that kernels run on are the parent's, and so is the one
+        that waits for a compile."""
+        self._process = service.process
+        self._settling = threading.Lock()
+        self._fall_back("the process was forked after the compile")
 
     def _fall_back(self, why: str) -> None:
         self.refusal = why

@@ -1,8 +1,8 @@
 """A segment in PyTorch's hands: for calls that no artifact serves when no other can be had.
 
-A segment's artifacts serve the inputs that their guards let through. For others one more is compiled,
-in the middle of a call; when that fails (no daemon and no worker any more, say), PyTorch runs the
-segment's operators on this call's inputs, after one warning a graph that says why.
+A segment's artifacts serve the inputs that their guards let through. For others one more is
+compiled, in the middle of a call; when that fails (no daemon and no worker any more, say), PyTorch
+runs the segment's operators on this call's inputs, after one warning a graph that says why.
 """
 
 from __future__ import annotations
@@ -85,6 +85,7 @@ class EagerSegment:
             raise error
         if not self.unserved:
             counters.add("eager_graphs")
-            tell(f"graph {self._graph}: a part runs in eager mode for some inputs: {words_of(error)}")
+            why = words_of(error)
+            tell(f"graph {self._graph}: a part runs in eager mode for some inputs: {why}")
         self.unserved.add(_class_of(inputs))
         return self.run(inputs)

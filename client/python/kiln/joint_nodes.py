@@ -1,4 +1,4 @@
-"""Nodes of a joint graph of forward and backward, before it is cut: which are there, and new ones."""
+"""Nodes of a joint graph, before it is cut: what is known of them, and new ones."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@
     drop_unsaved(forward, names)
 
 The cut takes inputs for something that is there in the backward too, and computes again from them;
-of one that the forward has written meanwhile (a buffer's moving average) it would get other numbers.
-So what the backward needs of such an input is read from a copy, made first of all, that is never
+of one that the forward has written meanwhile (a buffer's moving average) it would get other
+numbers. So what the backward needs of such an input is read from a copy, made first of all, that is never
 computed again: the cut saves the copy, or what is made of it.
 """
 
@@ -77,7 +77,7 @@ def keep_first_values(module: fx.GraphModule, num_fwd_outputs: int) -> set[str]:
 
 
 def drop_unsaved(forward: fx.GraphModule, copies: set[str]) -> None:
-    """Takes out of a forward the copies that are not saved: it reads its inputs before it writes."""
+    """Takes out of a forward the copies that are not saved: it reads inputs before it writes."""
     graph = forward.graph
     (output,) = graph.find_nodes(op="output")
     leaving = storages(output.all_input_nodes)

@@ -304,8 +304,8 @@ def write_recipe(module: fx.GraphModule, plan: Plan, exported: Sequence[Exported
 
 
 def write_eager(segment: Segment, symbols: Sequence[sympy.Symbol]) -> Recipe:
-    """What PyTorch runs in a segment's place: of its tensors, and of the values of ``symbols`` after
-    them, the same results. Errors: as of write_recipe."""
+    """What PyTorch runs in a segment's place: of its tensors, and of the values of ``symbols``
+    after them, the same results. Errors: as of write_recipe."""
     writer = _Writer(segment.inputs, segment.outputs)
     for symbol in symbols:
         writer.add_symbol(symbol)

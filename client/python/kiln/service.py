@@ -21,7 +21,6 @@ import socket
 import subprocess
 import threading
 import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +28,7 @@ import torch
 
 from . import _native
 from .background import begin
+from .telling import tell
 
 _FOLDER = Path(__file__).resolve().parent / "_bin"
 _FALLBACK_LOCAL_WORKER, _LOCAL_ONLY = 1, 2
@@ -235,12 +235,12 @@ def _address() -> str | None:
         try:
             return f"unix:{own_daemon()}"
         except OSError as error:
-            warnings.warn(f"kiln: no daemon: {error}; compiling in this process's own worker")
+            tell(f"no daemon: {error}; compiling in this process's own worker")
             return None
     for address in _named_addresses(named):
         if _answers(address):
             return address
-    warnings.warn(f"kiln: no daemon answers at {named}; compiling in this process's own worker")
+    tell(f"no daemon answers at {named}; compiling in this process's own worker")
     return None
 
 

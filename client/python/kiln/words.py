@@ -1,4 +1,4 @@
-"""PyTorch's words in the wire's: dtypes, devices, memory formats (proto/graph.proto); errors in words."""
+"""PyTorch's words in the wire's (dtypes, devices, memory formats), and errors in words."""
 
 from __future__ import annotations
 
