@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -40,6 +42,42 @@ def test_a_patch_lasts_for_its_block_or_its_function():
         assert inside() == 3
         assert kiln.config.max_fusion_size == 2
     assert kiln.config.max_fusion_size == 64
+
+
+def test_a_patch_that_ends_takes_back_what_it_set_and_nothing_else():
+    first, second = kiln.config.patch(max_fusion_size=2), kiln.config.patch(no_fusion=True)
+    third = kiln.config.patch(max_fusion_size=3)
+    for patch in (first, second, third):
+        patch.__enter__()
+    kiln.config.cache_tag = "set meanwhile"
+    try:
+        first.__exit__(None, None, None)
+        assert (kiln.config.max_fusion_size, kiln.config.no_fusion) == (3, True)
+        third.__exit__(None, None, None)
+        assert (kiln.config.max_fusion_size, kiln.config.no_fusion) == (64, True)
+        assert kiln.config.snapshot()["cache_tag"] == "set meanwhile"
+    finally:
+        second.__exit__(None, None, None)
+        kiln.config.cache_tag = ""
+    assert not kiln.config.no_fusion
+
+
+def test_patches_of_two_threads_leave_each_others_values():
+    begun, ended = threading.Event(), threading.Event()
+
+    def work():
+        with kiln.config.patch(no_fusion=True):
+            begun.set()
+            assert ended.wait(60)
+            return kiln.config.no_fusion
+
+    with ThreadPoolExecutor(1) as pool:
+        with kiln.config.patch(max_fusion_size=2):
+            done = pool.submit(work)
+            assert begun.wait(60)
+        ended.set()
+        assert done.result()
+    assert (kiln.config.max_fusion_size, kiln.config.no_fusion) == (64, False)
 
 
 def test_options_reach_the_compiler():
@@ -81,6 +119,18 @@ def test_a_cache_tag_is_part_of_the_key():
     for tag in ("one", "two"):
         call(lambda x: torch.sin(x) * 4.25, x, options={"cache_tag": tag})
     assert kiln.counters["compiles"] == 2
+
+
+def test_explain_tells_what_is_refused_where_strict_makes_it_an_error():
+    assert os.environ["KILN_STRICT"] == "1"
+    fn, x = lambda x: x * 2, torch.ones(2)
+    with kiln.config.patch(max_fusion_size=100000):
+        with pytest.warns(UserWarning, match="eager mode"):
+            told = kiln.explain(fn, x)
+        (graph,) = told.graphs
+        assert "max_fusion_size" in graph.refusal and "max_fusion_size" in str(told)
+        with pytest.raises(kiln.KilnError, match="max_fusion_size"):
+            call(fn, x)
 
 
 def test_get_code_gives_plan_and_sources():

@@ -38,7 +38,7 @@ REFUSALS = (_native.Error, Unsupported, LookupError, OSError, ImportError, Value
 
 _telling = threading.Lock()
 _told: set[str] = set()
-_recorders: list[list[CompiledGraph]] = []
+_recorders: list[recording] = []
 
 
 class SegmentRefused(Exception):
@@ -152,8 +152,9 @@ class CompiledGraph(OutputCode):
         self._program: Callable[[list], Sequence] | None = None
         self._settling = threading.Lock()
         self._process = service.process
+        self._forgiven = any(recorder.forgiving for recorder in _recorders)
         for recorder in _recorders:
-            recorder.append(self)
+            recorder.seen.append(self)
 
     @untraced
     def __call__(self, args: list) -> Sequence:
@@ -163,14 +164,15 @@ class CompiledGraph(OutputCode):
         return run(args)
 
     def wait(self) -> Callable[[list], Sequence]:
-        """What runs the graph, once the compile has ended. Raises under ``KILN_STRICT=1``."""
+        """What runs the graph, once the compile has ended. Raises under ``KILN_STRICT=1``,
+        unless it is only looked at."""
         if self._process != service.process:
             self._enter_child()
         if self._run is None:
             try:
                 self._run = self._settle()
             except REFUSALS as error:
-                if strict():
+                if strict() and not self._forgiven:
                     raise
                 self._fall_back(words_of(error))
         return self._run
@@ -324,12 +326,16 @@ class CompiledGraph(OutputCode):
 
 
 class recording:
-    """Collects the graphs that are compiled in a block."""
+    """Collects the graphs that are compiled in a block. ``forgiving``: one that Kiln refuses runs in
+    eager mode, under ``KILN_STRICT=1`` too."""
+
+    def __init__(self, forgiving: bool = False) -> None:
+        self.forgiving = forgiving
+        self.seen: list[CompiledGraph] = []
 
     def __enter__(self) -> list[CompiledGraph]:
-        self._seen: list[CompiledGraph] = []
-        _recorders.append(self._seen)
-        return self._seen
+        _recorders.append(self)
+        return self.seen
 
     def __exit__(self, *_: object) -> None:
-        _recorders.remove(self._seen)
+        _recorders.remove(self)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 import types
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -88,40 +89,48 @@ def _from_environment() -> dict[str, object]:
 
 
 class _Config(types.ModuleType):
-    """This module: attributes are options."""
+    """This module: attributes are options. What a patch set lies above what was there, the last one
+    begun on top; a patch that ends takes its own away, wherever it lies by then."""
 
     def __getattr__(self, name: str) -> object:
-        values = self.__dict__["_values"]
-        if name not in values:
-            raise AttributeError(f"kiln.config.{name}: there is no such option")
-        return values[name]
+        for layer in reversed(self.__dict__["_layers"]):
+            if name in layer:
+                return layer[name]
+        raise AttributeError(f"kiln.config.{name}: there is no such option")
 
     def __setattr__(self, name: str, value: object) -> None:
         if name.startswith("__"):
             super().__setattr__(name, value)
             return
-        self.__dict__["_values"][name] = _checked(name, value)
+        value = _checked(name, value)
+        with _lock:
+            next(layer for layer in reversed(_layers) if name in layer)[name] = value
 
     def snapshot(self, **changes: object) -> dict[str, object]:
         """All options as they are now, with `changes`."""
-        values = dict(self.__dict__["_values"])
+        with _lock:
+            values = {name: value for layer in _layers for name, value in layer.items()}
         for name, value in changes.items():
             values[name] = _checked(name, value)
         return values
 
     @contextlib.contextmanager
     def patch(self, **changes: object) -> Iterator[None]:
-        """Sets options for a block, or, as a decorator, for each call of a function."""
-        before = self.snapshot()
-        after = self.snapshot(**changes)
-        self.__dict__["_values"] = after
+        """Sets options for a block, or, as a decorator, for each call of a function. They hold in
+        all threads; what others set meanwhile stays when it ends."""
+        global _layers
+        layer = {name: _checked(name, value) for name, value in changes.items()}
+        with _lock:
+            _layers = [*_layers, layer]
         try:
             yield
         finally:
-            self.__dict__["_values"] = before
+            with _lock:
+                _layers = [other for other in _layers if other is not layer]
 
 
-_values = {name: option.default for name, option in OPTIONS.items()}
-_values.update(NOT_BUILT)
-_values.update(_from_environment())
+_lock = threading.Lock()
+_layers = [
+    {name: option.default for name, option in OPTIONS.items()} | NOT_BUILT | _from_environment()
+]
 sys.modules[__name__].__class__ = _Config

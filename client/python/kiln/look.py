@@ -52,10 +52,13 @@ class Explanation:
         return "\n".join(lines) or "no graph was compiled"
 
 
-def _compiled(fn: Callable, args: tuple, kwargs: dict) -> list[CompiledGraph]:
-    """The graphs of one call of `fn`, each compiled or refused."""
+def _compiled(
+    fn: Callable, args: tuple, kwargs: dict, forgiving: bool = False
+) -> list[CompiledGraph]:
+    """The graphs of one call of `fn`, each compiled or refused. ``forgiving``: also under
+    ``KILN_STRICT=1``, which has a refused one raise otherwise."""
     torch._dynamo.reset()
-    with recording() as graphs:
+    with recording(forgiving) as graphs:
         torch.compile(fn, backend="kiln")(*args, **kwargs)
     for graph in graphs:
         try:
@@ -68,9 +71,9 @@ def _compiled(fn: Callable, args: tuple, kwargs: dict) -> list[CompiledGraph]:
 
 def explain(fn: Callable, *args: object, **kwargs: object) -> Explanation:
     """Calls `fn` under the backend, anew, and tells what became of its graphs. Forgets what
-    Dynamo had compiled."""
+    Dynamo had compiled. A refused graph is told of under ``KILN_STRICT=1`` too."""
     out = Explanation()
-    for graph in _compiled(fn, args, kwargs):
+    for graph in _compiled(fn, args, kwargs, forgiving=True):
         out.graphs.append(GraphReport(graph.name, graph.segments, graph.hosts, graph.refusal))
     return out
 
