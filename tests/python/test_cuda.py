@@ -85,7 +85,7 @@ def test_the_work_is_put_on_the_current_stream():
     torch.cuda.synchronize()
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
-        torch.cuda._sleep(50_000_000)
+        torch.cuda._sleep(2_000_000_000)
         x.fill_(3)
         got = called(x)
         done = stream.record_event()

@@ -84,7 +84,7 @@ del got
 said["given back"] = torch.cuda.memory_allocated() == before
 stream = torch.cuda.Stream()
 with torch.cuda.stream(stream):
-    torch.cuda._sleep(50_000_000)
+    torch.cuda._sleep(2_000_000_000)
     x.fill_(0)
     got = called(x)
     done = stream.record_event()
