@@ -2,6 +2,7 @@
 of training, sizes that are fixed, marked or found in data."""
 
 import copy
+import math
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import kiln
+from kiln import program
 from kiln.compiled_graph import recording
 
 
@@ -164,6 +166,57 @@ def test_a_marked_dimension_is_dynamic_from_the_first_size_on():
         return x
 
     assert assert_serves(compiled(fn), fn, (5, 9, 33, 64), marked) == (1, 0)
+
+
+def enlarged(mode, **others):
+    return lambda x: F.interpolate(x * 2, scale_factor=2.5, mode=mode, **others) + 1
+
+
+# {name: (what is compiled, why an operator is left to PyTorch)}
+FRACTIONS = {
+    "nearest": (enlarged("nearest"), None),
+    "bilinear": (enlarged("bilinear"), None),
+    "twice": (lambda x: F.interpolate(enlarged("nearest")(x), scale_factor=0.7) * 3, None),
+    "ceil": (lambda x: (x * 2)[..., : math.ceil(x.shape[-1] / 3)] + 1, None),
+    "sqrt": (lambda x: (x * 2)[..., : int(math.sqrt(x.shape[-1]))] + 1, None),
+    "number": (lambda x: x.relu() * int(x.shape[-1] * 0.3) + int(x.shape[-2] * 0.3), None),
+    "host": (enlarged("bilinear", antialias=True), "_upsample_bilinear2d_aa"),
+    "negative": (lambda x: x.relu() * int(3 - x.shape[-1] * 0.5) + 1, "may be negative"),
+}
+
+
+@pytest.mark.parametrize("name", FRACTIONS)
+def test_sizes_that_are_fractions_of_sizes_are_one_compile_for_all(name):
+    fn, why = FRACTIONS[name]
+    called = compiled(fn, dynamic=True)
+    with recording() as graphs:
+        for height, width in ((6, 7), (9, 13), (8, 20)):
+            x = torch.randn(2, 3, height, width, dtype=torch.float64, requires_grad=True)
+            y = x.detach().clone().requires_grad_()
+            got, due = called(x), fn(y)
+            assert_same(got, due)
+            got.square().sum().backward()
+            due.square().sum().backward()
+            assert_same(x.grad, y.grad)
+    assert len(graphs) == 2
+    assert all(graph.segments >= 1 for graph in graphs)
+    told = list(graphs[0].hosts.values())
+    assert [why in words for words in told] == [True] * (why is not None)
+
+
+def test_a_size_that_is_a_fraction_of_a_size_is_there_where_pytorch_takes_over(monkeypatch):
+    def fn(x):
+        return torch.arange(int(x.shape[0] * 0.7)) * 2 + x.sum()
+
+    def lost(*_):
+        raise kiln.KilnError(14, "", "no worker")
+
+    monkeypatch.setenv("KILN_STRICT", "0")
+    monkeypatch.setattr(program._native, "run", lost)
+    called = compiled(fn, dynamic=True)
+    with pytest.warns(UserWarning, match="runs in eager mode for some inputs: no worker"):
+        assert_same(called(torch.ones(10)), fn(torch.ones(10)))
+    assert_same(called(torch.ones(13)), fn(torch.ones(13)))
 
 
 def head(x, n):

@@ -20,7 +20,7 @@ import torch
 from torch import fx
 
 from . import wire
-from .symbols import SymbolTable, expression_of
+from .symbols import SymbolTable, atoms_of, expression_of, is_atom
 from .words import Unsupported, device_number, dtype_number, memory_format_number
 
 # What PyTorch's allocators promise of an address, in bytes, and the wire takes.
@@ -42,7 +42,7 @@ class Exported:
     """A wire graph. A call's inputs: the segment's, then the value of each of ``symbols``."""
 
     graph: bytes
-    symbols: list[sympy.Symbol]
+    symbols: list[sympy.Expr]  # atoms (symbols.py)
     has_random: bool
     nodes: list[fx.Node]  # those that became the wire's, in order
 
@@ -62,18 +62,18 @@ def is_random(node: fx.Node) -> bool:
     return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 
-def free_symbols(value: object) -> set[sympy.Symbol]:
-    """The symbols in the sizes of a tensor, or in a symbolic integer."""
+def atoms_in(value: object) -> set[sympy.Expr]:
+    """The atoms (symbols.py) of the sizes of a tensor, or of a symbolic integer."""
     if isinstance(value, torch.Tensor):
         parts = [*value.size(), *value.stride(), value.storage_offset()]
     elif isinstance(value, (list, tuple)):
-        return set().union(*(free_symbols(item) for item in value)) if value else set()
+        return set().union(*map(atoms_in, value))
     else:
         parts = [value]
-    found: set[sympy.Symbol] = set()
+    found: set[sympy.Expr] = set()
     for part in parts:
         if isinstance(part, torch.SymInt):
-            found |= part.node.expr.free_symbols
+            found |= atoms_of(part.node.expr)
     return found
 
 
@@ -114,21 +114,21 @@ class _Exporter:
         )
         return Exported(graph, missing, self.has_random, self._written)
 
-    def _number_symbols(self) -> list[sympy.Symbol]:
+    def _number_symbols(self) -> list[sympy.Expr]:
         """Numbers all symbols; gives those that no input has bare, to be passed by value."""
-        used: dict[sympy.Symbol, None] = {}
-        bare: set[sympy.Symbol] = set()
+        used: dict[sympy.Expr, None] = {}
+        bare: set[sympy.Expr] = set()
         for node in self._segment.inputs:
             tensor = value_of(node)
             for part in (*tensor.size(), *tensor.stride(), tensor.storage_offset()):
                 if isinstance(part, torch.SymInt):
                     expr = part.node.expr
-                    used |= dict.fromkeys(sorted(expr.free_symbols, key=str))
-                    if expr.is_Symbol:
+                    used |= dict.fromkeys(sorted(atoms_of(expr), key=str))
+                    if is_atom(expr):
                         bare.add(expr)
         for node in self._segment.nodes:
             for value in (value_of(node), *map(value_of, node.all_input_nodes)):
-                used |= dict.fromkeys(sorted(free_symbols(value), key=str))
+                used |= dict.fromkeys(sorted(atoms_in(value), key=str))
         self._symbols.add(used)
         return [symbol for symbol in used if symbol not in bare]
 
@@ -160,7 +160,7 @@ class _Exporter:
         self._named[node] = self._value()
         return out
 
-    def _scalar(self, symbol: sympy.Symbol) -> bytes:
+    def _scalar(self, symbol: sympy.Expr) -> bytes:
         self._value()  # scalars take a number too
         return wire.text(1, str(symbol)) + wire.data(3, self._symbols.expr(symbol))
 

@@ -51,7 +51,8 @@ def _runner(callable_: object | None, eager: Eager) -> Callable[[object, list, i
 def _bind_segment(
     step: KilnRecipe, callable_: object | None, eager: Eager
 ) -> Callable[[list], None]:
-    takes, gives, symbols, has_random = step.takes, step.gives, step.symbols, step.has_random
+    takes, gives, has_random = step.takes, step.gives, step.has_random
+    symbols = [bound(source) for source in step.symbols]
     run_native = _runner(callable_, eager)
     # Only the run holds them from here on, and it lets go of the large ones when it has read them.
     last_used = [place for place in step.drops if place in takes]

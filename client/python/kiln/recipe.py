@@ -6,7 +6,8 @@ tensors die as early as they do in eager mode.
 
 What is decided here: the step after which a value dies (the last that uses it, unless it is a
 result); where a call reads each symbol (an input that is the integer, else the size, stride or
-offset of the first tensor that shows it alone); and the strides that PyTorch's result must have
+offset of the first tensor that shows it alone; a size that the wire cannot say is computed of the
+symbols in it where no tensor shows it); and the strides that PyTorch's result must have
 where a segment was compiled for them.
 """
 
@@ -23,6 +24,7 @@ from torch.utils._sympy.printers import PythonPrinter
 
 from .fx_export import Exported, Segment, is_symbolic, value_of
 from .steps import HostStep, Plan, mutates
+from .symbols import atoms_of, is_atom
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,9 @@ class Source:
         if self.kind == "size":
             return held.shape[self.dim]
         return held.stride(self.dim) if self.kind == "stride" else held.storage_offset()
+
+    def places(self) -> set[int]:
+        return {self.place}
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,9 @@ class Bound:
         self._function = eval(f"lambda {names}: {text}", {"math": math, "torch": torch})
 
     def get(self, values: Sequence) -> int | float | bool:
+        return self.read(values)
+
+    def read(self, values: Sequence) -> int | float | bool:
         return self._function(*[source.read(values) for source in self._sources])
 
 
@@ -107,7 +115,7 @@ class KilnRecipe:
     graph: bytes
     takes: list[int]
     gives: list[int]
-    symbols: list[Source]  # inputs by value, after the tensors
+    symbols: list[Source | Sized]  # inputs by value, after the tensors
     has_random: bool
     drops: list[int] = field(default_factory=list)
     eager: bytes | None = None  # in a cache: the pickled write_eager of the segment
@@ -166,8 +174,8 @@ class _Writer:
 
     def __init__(self, inputs: Sequence[fx.Node], read_compiled: Iterable[fx.Node]) -> None:
         self._read_compiled = set(read_compiled)
-        self._places: dict[fx.Node | sympy.Symbol, int] = {}
-        self._sources: dict[sympy.Symbol, Source] = {}
+        self._places: dict[fx.Node | sympy.Expr, int] = {}
+        self._sources: dict[sympy.Expr, Source] = {}  # of atoms
         for node in inputs:
             self._learn(node, self._place(node))
 
@@ -176,18 +184,18 @@ class _Writer:
         found = module.graph.find_nodes(op="get_attr")
         return [(self._place(node), _attribute(module, node.target)) for node in found]
 
-    def add_symbol(self, symbol: sympy.Symbol) -> None:
-        """The next input is the value of a symbol."""
-        self._sources[symbol] = Source(self._place(symbol))
+    def add_atom(self, atom: sympy.Expr) -> None:
+        """The next input is the value of an atom."""
+        self._sources[atom] = Source(self._place(atom))
 
     def count(self) -> int:
         return len(self._places)
 
-    def _place(self, node: fx.Node | sympy.Symbol) -> int:
+    def _place(self, node: fx.Node | sympy.Expr) -> int:
         return self._places.setdefault(node, len(self._places))
 
     def _learn(self, node: fx.Node, place: int) -> None:
-        """Remembers the symbols that stand alone in what a node gives."""
+        """Remembers the atoms that stand alone in what a node gives."""
         value = value_of(node)
         found: list[tuple[object, Source]] = []
         if isinstance(value, torch.Tensor):
@@ -197,19 +205,35 @@ class _Writer:
         elif isinstance(value, torch.SymInt):
             found.append((value, Source(place)))
         for part, source in found:
-            if isinstance(part, torch.SymInt) and part.node.expr.is_Symbol:
-                symbol = part.node.expr
-                if symbol not in self._sources or source.kind == "value":
-                    self._sources[symbol] = source
+            if isinstance(part, torch.SymInt) and is_atom(part.node.expr):
+                atom = part.node.expr
+                if atom not in self._sources or source.kind == "value":
+                    self._sources[atom] = source
 
     def _source(self, symbol: sympy.Symbol) -> Source:
         if symbol not in self._sources:
             raise LookupError(f"symbol {symbol}: no input is it")
         return self._sources[symbol]
 
+    def _sized(self, expr: sympy.Expr) -> Sized:
+        """An expression over what is there: atoms that stand somewhere are read, not computed."""
+        found = [atom for atom in self._sources if not atom.is_Symbol and expr.has(atom)]
+        names = {a: sympy.Symbol(f"size_{i}", integer=True) for i, a in enumerate(found)}
+        sources = {name: self._sources[atom] for atom, name in names.items()}
+        expr = expr.xreplace(names)
+        for symbol in expr.free_symbols - sources.keys():
+            sources[symbol] = self._source(symbol)
+        return Sized(expr, tuple((s, sources[s]) for s in sorted(expr.free_symbols, key=str)))
+
+    def _atom(self, atom: sympy.Expr) -> Source | Sized:
+        """What a call passes for an atom."""
+        if atom.is_Symbol or atom in self._sources:
+            return self._source(atom)
+        return self._sized(atom)
+
     def segment(self, segment: Segment, exported: Exported) -> KilnRecipe:
         takes = [self._places[node] for node in segment.inputs]
-        symbols = [self._source(symbol) for symbol in exported.symbols]
+        symbols = [self._atom(atom) for atom in exported.symbols]
         gives = [self._place(node) for node in segment.outputs]
         for node, place in zip(segment.outputs, gives):
             self._learn(node, place)
@@ -235,8 +259,7 @@ class _Writer:
         held = value_of(value)
         if isinstance(held, (int, float)):
             return Fixed(held)
-        symbols = sorted(held.node.expr.free_symbols, key=str)
-        return Sized(held.node.expr, tuple((symbol, self._source(symbol)) for symbol in symbols))
+        return self._sized(held.node.expr)
 
 
 def _fixed_strides(node: fx.Node) -> tuple[int, ...] | None:
@@ -267,7 +290,7 @@ def items_of(args: object) -> Iterable[Item]:
 
 def _used(step: KilnRecipe | HostRecipe) -> set[int]:
     if isinstance(step, KilnRecipe):
-        return {*step.takes, *step.gives, *(source.place for source in step.symbols)}
+        return {*step.takes, *step.gives}.union(*(source.places() for source in step.symbols))
     return {step.gives}.union(*(item.places() for item in items_of([step.args, step.kwargs])))
 
 
@@ -303,12 +326,12 @@ def write_recipe(module: fx.GraphModule, plan: Plan, exported: Sequence[Exported
     return recipe
 
 
-def write_eager(segment: Segment, symbols: Sequence[sympy.Symbol]) -> Recipe:
-    """What PyTorch runs in a segment's place: of its tensors, and of the values of ``symbols``
+def write_eager(segment: Segment, atoms: Sequence[sympy.Expr]) -> Recipe:
+    """What PyTorch runs in a segment's place: of its tensors, and of the values of ``atoms``
     after them, the same results. Errors: as of write_recipe."""
     writer = _Writer(segment.inputs, segment.outputs)
-    for symbol in symbols:
-        writer.add_symbol(symbol)
+    for atom in atoms:
+        writer.add_atom(atom)
     inputs = writer.count()
     steps = [writer.host(HostStep(node)) for node in segment.nodes]
     return _finish(writer, steps, [writer.item(node) for node in segment.outputs], inputs)

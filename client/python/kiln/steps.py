@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import fx
 
-from .fx_export import Segment, check_tensor, free_symbols, is_random, is_symbolic, value_of
+from .fx_export import Segment, atoms_in, check_tensor, is_random, is_symbolic, value_of
 from .input_views import set_apart
 from .symbols import bounds_of
 from .words import Unsupported
@@ -89,9 +89,9 @@ def _refusal(node: fx.Node, device: torch.device, shape_env: object | None) -> s
             return f"{node.target}: a tensor on {tensor.device}, in a graph on {device}"
     # The compiler's symbols are sizes. PyTorch's may be any integer that a program computes with.
     values = [value, *map(value_of, node.all_input_nodes)]
-    for symbol in sorted(set().union(*map(free_symbols, values)), key=str):
-        if bounds_of(symbol, shape_env)[0] < 0:
-            return f"{node.target}: {symbol} is an integer that may be negative"
+    for atom in sorted(set().union(*map(atoms_in, values)), key=str):
+        if bounds_of(atom, shape_env)[0] < 0:
+            return f"{node.target}: {atom} is an integer that may be negative"
     return None
 
 
