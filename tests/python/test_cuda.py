@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 import torch.nn.functional as F
+import torch.utils.checkpoint
 from torch.utils._pytree import tree_map
 
 import kiln
@@ -117,6 +118,54 @@ def test_a_seed_repeats_a_run_and_the_backward_has_the_forwards_mask():
     torch.manual_seed(7)
     assert torch.equal(called(x), first)
     assert not torch.equal(called(x), first)
+
+
+def dropped(x):
+    return F.dropout(x, 0.5, training=True)
+
+
+@pytest.mark.parametrize("seeded", [torch.manual_seed, torch.cuda.manual_seed])
+def test_a_seed_of_the_gpus_generator_repeats_a_run_and_the_cpus_does_not_change_it(seeded):
+    called = torch.compile(dropped, backend="kiln")
+    x = torch.ones(1000, device="cuda")
+    seeded(7)
+    first, second = called(x), called(x)
+    assert not torch.equal(first, second)
+    seeded(7)
+    torch.rand(3)
+    assert torch.equal(called(x), first)
+    assert torch.equal(called(x), second)
+    seeded(8)
+    assert not torch.equal(called(x), first)
+
+
+def test_a_state_of_the_gpus_generator_that_is_put_back_repeats_a_run():
+    called = torch.compile(dropped, backend="kiln")
+    x = torch.ones(1000, device="cuda")
+    called(x)
+    state = torch.cuda.get_rng_state()
+    due = called(x), torch.rand(3, device="cuda"), called(x)
+    torch.cuda.set_rng_state(state)
+    torch.testing.assert_close((called(x), torch.rand(3, device="cuda"), called(x)), due)
+
+
+def test_a_checkpoint_around_a_compiled_call_draws_its_mask_again():
+    called = torch.compile(dropped, backend="kiln")
+    x = torch.ones(1000, device="cuda", requires_grad=True)
+    called(x)
+    got = torch.utils.checkpoint.checkpoint(called, x * 1, use_reentrant=False)
+    got.sum().backward()
+    assert torch.equal(x.grad, got.detach())
+
+
+def test_drawing_a_seed_does_not_wait_for_the_gpu():
+    called = torch.compile(dropped, backend="kiln")
+    x = torch.ones(1000, device="cuda")
+    called(x)
+    torch.cuda.synchronize()
+    torch.cuda._sleep(200_000_000)
+    called(x)
+    assert not torch.cuda.current_stream().query()  # it stands behind the sleep
 
 
 def test_training_under_autocast_is_no_worse_than_twice_inductors_error():

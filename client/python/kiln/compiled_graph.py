@@ -21,6 +21,7 @@ from .eager_segment import EagerSegment, strict
 from .fx_export import Exported, export, value_of
 from .program import eager_form, make_program
 from .recipe import Recipe, kiln_steps, write_eager, write_recipe
+from .run_seeds import draw_on_host, seeds_of
 from .steps import device_of, make_plan
 from .switches import switches
 from .telling import tell
@@ -103,7 +104,8 @@ def _tell_of_worker(said: str) -> None:
         new = said and said not in _told
         _told.add(said)
     if new:
-        tell(f"compiled in this process's own worker, since the daemon: {said}")
+        own = f"kiln {service.version()}, build {service.build_number()[:8]}"
+        tell(f"compiled in this process's own worker, since the daemon: {said} (here: {own})")
 
 
 def count_compile(callable_: object) -> None:
@@ -190,7 +192,7 @@ class CompiledGraph(OutputCode):
         tell(f"graph {self.name} runs in eager mode: {why}")
         if self.module is None:  # it came from a cache
             eager = self._in_pytorch()
-            self._run = make_program(self.recipe, [None] * len(eager), eager)
+            self._run = make_program(self.recipe, [None] * len(eager), eager, draw_on_host)
             return
         for node in self.module.graph.nodes:
             node.target = eager_form(node.target)
@@ -271,7 +273,7 @@ class CompiledGraph(OutputCode):
         counters.add("host_kernels", len(self.hosts))
         for callable_ in callables:
             count_compile(callable_)
-        return make_program(self.recipe, callables, self._in_pytorch())
+        return make_program(self.recipe, callables, self._in_pytorch(), seeds_of(self.device))
 
     def _in_pytorch(self) -> list[EagerSegment]:
         """The segments, as PyTorch runs them. Nothing is written until one is run."""
@@ -326,8 +328,8 @@ class CompiledGraph(OutputCode):
 
 
 class recording:
-    """Collects the graphs that are compiled in a block. ``forgiving``: one that Kiln refuses runs in
-    eager mode, under ``KILN_STRICT=1`` too."""
+    """Collects the graphs that are compiled in a block. ``forgiving``: one that Kiln refuses runs
+    in eager mode, under ``KILN_STRICT=1`` too."""
 
     def __init__(self, forgiving: bool = False) -> None:
         self.forgiving = forgiving

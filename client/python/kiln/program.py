@@ -11,6 +11,7 @@ from torch import fx
 from . import _native
 from .philox import numbers_of
 from .recipe import Bound, Fixed, HostRecipe, KilnRecipe, Place, Recipe, bound
+from .run_seeds import draw_on_host
 from .torch_inside import untraced
 
 
@@ -22,11 +23,6 @@ def eager_form(target: object) -> object:
 def _is_lazy_view(tensor: torch.Tensor) -> bool:
     """Whether the memory of a tensor holds other numbers than it stands for."""
     return tensor.is_neg() or tensor.is_conj()
-
-
-def draw_seed() -> int:
-    """A seed of PyTorch's own generator: ``torch.manual_seed`` makes runs repeat."""
-    return int(torch.empty((), dtype=torch.int64).random_())
 
 
 class Eager(Protocol):
@@ -49,7 +45,7 @@ def _runner(callable_: object | None, eager: Eager) -> Callable[[object, list, i
 
 
 def _bind_segment(
-    step: KilnRecipe, callable_: object | None, eager: Eager
+    step: KilnRecipe, callable_: object | None, eager: Eager, draw: Callable[[], int]
 ) -> Callable[[list], None]:
     takes, gives, has_random = step.takes, step.gives, step.has_random
     symbols = [bound(source) for source in step.symbols]
@@ -68,7 +64,7 @@ def _bind_segment(
             results = eager.run(inputs)
         else:
             try:
-                results = run_native(callable_, inputs, draw_seed() if has_random else 0)
+                results = run_native(callable_, inputs, draw() if has_random else 0)
             except _native.Error as error:
                 results = eager.rescue(error, inputs)
         for place, result in zip(gives, results):
@@ -104,13 +100,17 @@ class Program:
     """Calls the steps of a recipe. Thread-safe: a call's values are its own."""
 
     def __init__(
-        self, recipe: Recipe, callables: Sequence[object | None], eager: Sequence[Eager] = ()
+        self,
+        recipe: Recipe,
+        callables: Sequence[object | None],
+        eager: Sequence[Eager] = (),
+        draw: Callable[[], int] = draw_on_host,
     ) -> None:
         pending = zip(callables, eager)
         self._steps = []
         for step in recipe.steps:
             if isinstance(step, KilnRecipe):
-                self._steps.append((_bind_segment(step, *next(pending)), step.drops))
+                self._steps.append((_bind_segment(step, *next(pending), draw), step.drops))
             else:
                 self._steps.append((_bind_host(step), step.drops))
         self._padding = [None] * (recipe.places - recipe.inputs)
@@ -131,7 +131,7 @@ class Program:
 
 
 def _direct_program(
-    step: KilnRecipe, callable_: object | None, eager: Eager
+    step: KilnRecipe, callable_: object | None, eager: Eager, draw: Callable[[], int]
 ) -> Callable[[list], list]:
     """A recipe that is one segment of all inputs, in order, whose results are all results: no
     values need to be kept. A function, since an object's ``__call__`` costs more."""
@@ -143,7 +143,7 @@ def _direct_program(
             results = eager.run(args)
         else:
             try:
-                results = run_native(callable_, args, draw_seed() if has_random else 0)
+                results = run_native(callable_, args, draw() if has_random else 0)
             except _native.Error as error:
                 results = eager.rescue(error, args)
         args.clear()
@@ -170,15 +170,22 @@ def _of_plain_tangents(
 
 
 def make_program(
-    recipe: Recipe, callables: Sequence[object | None], eager: Sequence[Eager]
+    recipe: Recipe,
+    callables: Sequence[object | None],
+    eager: Sequence[Eager],
+    draw: Callable[[], int],
 ) -> Callable[[list], list]:
-    """The quickest program for a recipe. A segment without a callable is PyTorch's."""
-    program = _make_program(recipe, callables, eager)
+    """The quickest program for a recipe. A segment without a callable is PyTorch's. ``draw`` gives
+    the seed of a run (run_seeds.py)."""
+    program = _make_program(recipe, callables, eager, draw)
     return _of_plain_tangents(program, recipe.tangents) if recipe.tangents else program
 
 
 def _make_program(
-    recipe: Recipe, callables: Sequence[object | None], eager: Sequence[Eager]
+    recipe: Recipe,
+    callables: Sequence[object | None],
+    eager: Sequence[Eager],
+    draw: Callable[[], int],
 ) -> Callable[[list], list]:
     if len(recipe.steps) == 1 and isinstance(recipe.steps[0], KilnRecipe):
         step = recipe.steps[0]
@@ -189,5 +196,5 @@ def _make_program(
             and [Place(place) for place in step.gives] == recipe.results
         )
         if direct:
-            return _direct_program(step, callables[0], eager[0])
-    return Program(recipe, callables, eager)
+            return _direct_program(step, callables[0], eager[0], draw)
+    return Program(recipe, callables, eager, draw)

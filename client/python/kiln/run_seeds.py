@@ -1,0 +1,75 @@
+"""Seeds of runs, from PyTorch's generator of the device that a graph runs on.
+
+    draw = seeds_of(torch.device("cuda", 0))
+    seed = draw()       # in each run; the generator's state makes it repeat
+
+What makes eager mode's numbers repeat on a device makes these repeat: ``torch.manual_seed``,
+``torch.cuda.manual_seed``, the state that a checkpoint or ``fork_rng`` puts back.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+
+from .torch_inside import untraced
+
+_WORD = (1 << 64) - 1
+_STEP = 4  # offsets of CUDA's generators are multiples of it
+_GOLDEN = 0x9E3779B97F4A7C15  # splitmix64's increment
+
+_advancing = threading.Lock()
+
+
+class Philox(Protocol):
+    """What is asked of a CUDA generator. All of it is kept on the host: nothing waits for a GPU."""
+
+    def initial_seed(self) -> int: ...
+
+    def get_offset(self) -> int: ...
+
+    def set_offset(self, offset: int) -> object: ...
+
+
+@untraced
+def _mixed(word: int) -> int:
+    """splitmix64's last step: words that differ in a bit differ in half of them."""
+    word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & _WORD
+    word = (word ^ word >> 27) * 0x94D049BB133111EB & _WORD
+    return word ^ word >> 31
+
+
+@untraced
+def draw_on_host() -> int:
+    """A seed of the CPU's generator."""
+    return int(torch.empty((), dtype=torch.int64).random_())
+
+
+@untraced
+def draw_of(generator: Philox) -> int:
+    """A seed of a CUDA generator's, which goes on as if an operator had drawn. Thread-safe among
+    those that draw here."""
+    with _advancing:
+        seed, offset = generator.initial_seed(), generator.get_offset()
+        generator.set_offset(offset + _STEP & _WORD)
+    # As draw_on_host has it, not negative.
+    return _mixed(_mixed(seed + _GOLDEN & _WORD) + offset * _GOLDEN & _WORD) >> 1
+
+
+def seeds_of(device: torch.device) -> Callable[[], int]:
+    """What draws the seed of a run on a device. While a CUDA graph is captured it is the CPU's
+    generator: the offset of the device's own is not to be read then."""
+    if device.type != "cuda":
+        return draw_on_host
+    index = device.index or 0
+
+    @untraced
+    def draw() -> int:
+        if torch.cuda.is_current_stream_capturing():
+            return draw_on_host()
+        return draw_of(torch.cuda.default_generators[index])
+
+    return draw
