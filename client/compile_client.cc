@@ -21,7 +21,7 @@ bool ConnectionLost(const absl::Status& status) {
   return absl::IsUnavailable(status) && !ReasonOf(status).has_value();
 }
 
-absl::StatusOr<PublicKey> AskForKey(
+absl::StatusOr<wire::DescribeReply> AskWhoItIs(
     const std::shared_ptr<grpc::Channel>& channel,
     const DaemonAddress& address) {
   const auto stub = wire::CompileService::NewStub(channel);
@@ -37,7 +37,15 @@ absl::StatusOr<PublicKey> AskForKey(
     return absl::UnavailableError(outcome.message());
   }
   RETURN_IF_ERROR(outcome);
-  return PublicKey::FromBytes(reply.public_key());
+  return reply;
+}
+
+std::string BuildOf(const wire::DescribeReply& said) {
+  constexpr size_t kShown = 4;
+  return absl::StrCat(
+      "kilnd ", said.version(), ", build ",
+      absl::BytesToHexString(
+          absl::string_view(said.build_identity()).substr(0, kShown)));
 }
 
 // The keys that artifacts of a daemon are verified with, which says of itself
@@ -130,10 +138,13 @@ absl::StatusOr<std::unique_ptr<CompileClient>> CompileClient::Connect(
   ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel,
                    OpenDaemonChannel(address));
   // Also with a known key: a daemon that does not answer is no daemon.
-  ASSIGN_OR_RETURN(const PublicKey said, AskForKey(channel, address));
-  ASSIGN_OR_RETURN(std::vector<PublicKey> keys, KeysOf(address, said));
-  return std::unique_ptr<CompileClient>(
-      new CompileClient(address, std::move(keys), std::move(channel)));
+  ASSIGN_OR_RETURN(const wire::DescribeReply said,
+                   AskWhoItIs(channel, address));
+  ASSIGN_OR_RETURN(const PublicKey key,
+                   PublicKey::FromBytes(said.public_key()));
+  ASSIGN_OR_RETURN(std::vector<PublicKey> keys, KeysOf(address, key));
+  return std::unique_ptr<CompileClient>(new CompileClient(
+      address, std::move(keys), BuildOf(said), std::move(channel)));
 }
 
 absl::StatusOr<CompileOutcome> CompileClient::Compile(

@@ -67,13 +67,16 @@ class CompileClient {
 
   // Whose artifacts may be taken from this daemon.
   const std::vector<PublicKey>& public_keys() const { return public_keys_; }
+  // The daemon's version and build, for people: "kilnd 0.1.0, build 1a2b3c4d".
+  const std::string& build() const { return build_; }
   const DaemonAddress& address() const { return address_; }
 
  private:
   CompileClient(DaemonAddress address, std::vector<PublicKey> public_keys,
-                std::shared_ptr<grpc::Channel> channel)
+                std::string build, std::shared_ptr<grpc::Channel> channel)
       : address_(std::move(address)),
         public_keys_(std::move(public_keys)),
+        build_(std::move(build)),
         channel_(std::move(channel)) {}
 
   std::shared_ptr<grpc::Channel> channel() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -82,6 +85,7 @@ class CompileClient {
 
   const DaemonAddress address_;
   const std::vector<PublicKey> public_keys_;
+  const std::string build_;
   mutable Mutex mu_;
   std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);
 };

@@ -31,6 +31,12 @@ bool DaemonIsNotThere(const absl::Status& status) {
          ReasonOf(status) == ErrorReason::kNoToolchain;
 }
 
+// An option that this daemon does not know or allow. One of another build may
+// say so of what is due here; the local worker, of this build, knows.
+bool KnowsOtherOptions(const absl::Status& status) {
+  return ReasonOf(status) == ErrorReason::kBadOption;
+}
+
 // What the daemon gave is not what was asked for, or not its own.
 bool DaemonLies(const absl::Status& status) {
   const std::optional<ErrorReason> reason = ReasonOf(status);
@@ -135,7 +141,11 @@ absl::StatusOr<CompileOutcome> Session::AskDaemon(
       options_.on_progress(request.graph().name(), progress);
     };
   }
-  return client->Compile(request, call);
+  absl::StatusOr<CompileOutcome> answer = client->Compile(request, call);
+  if (KnowsOtherOptions(answer.status())) {
+    return Annotate(answer.status(), client->build());
+  }
+  return answer;
 }
 
 absl::StatusOr<CompileOutcome> Session::CompileOnly(
@@ -148,7 +158,8 @@ absl::StatusOr<CompileOutcome> Session::CompileOnly(
     report.daemon_status = answer.status();
   }
   if (!answer.ok() && local_worker_ != nullptr &&
-      DaemonIsNotThere(answer.status())) {
+      (DaemonIsNotThere(answer.status()) ||
+       KnowsOtherOptions(answer.status()))) {
     answer = AskLocalWorker(request, report);
   }
   if (!answer.ok()) return answer;

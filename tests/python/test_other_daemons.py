@@ -1,6 +1,7 @@
 """Daemons of other versions, met by a process that has a gRPC of its own."""
 
 import pytest
+from kiln import service
 from processes import answer_of, start
 
 # Serves what a daemon of another version may say, with PyTorch's, gRPC's and Kiln's libraries in
@@ -27,13 +28,24 @@ answers = {
         "Lookup": wire.uint(1, HIT) + wire.data(2, foreign),
     },
     "says what nobody can read": {"Describe": b"\\xff\\xff\\xff", "Lookup": b"\\xff"},
+    "knows an option less": {
+        "Describe": described + wire.data(3, bytes.fromhex("c0ffee00")),
+        "Lookup": wire.uint(1, MISS),
+    },
 }[kind]
 asked = []
+
+def refuse_option(request, context):
+    context.set_trailing_metadata((("kiln-reason", "BAD_OPTION"),))
+    words = "options.artifact: field 13 is not known to this build"
+    context.abort(grpc.StatusCode.INVALID_ARGUMENT, words)
 
 class Daemon(grpc.GenericRpcHandler):
     def service(self, call):
         name = call.method.rpartition("/")[2]
         asked.append(name)
+        if kind == "knows an option less" and name == "Compile":
+            return grpc.unary_stream_rpc_method_handler(refuse_option)
         if name not in answers:
             return None  # UNIMPLEMENTED
         return grpc.unary_unary_rpc_method_handler(lambda request, context: answers[name])
@@ -72,6 +84,7 @@ server.stop(None)
         ("has lost a call", "UNIMPLEMENTED"),
         ("has artifacts of its own", "ARTIFACT_"),
         ("says what nobody can read", "UNIMPLEMENTED"),
+        ("knows an option less", "BAD_OPTION: kilnd 99.0.0, build c0ffee00: "),
     ],
 )
 def test_beside_a_daemon_of_another_version_the_own_worker_compiles_after_a_warning(
@@ -83,3 +96,4 @@ def test_beside_a_daemon_of_another_version_the_own_worker_compiles_after_a_warn
     assert done["local_compiles"] == done["compiles"] == 2
     assert len(done["told"]) == 1, done["told"]
     assert "own worker" in done["told"][0] and word in done["told"][0]
+    assert f"(here: kiln {service.version()}, build " in done["told"][0]
