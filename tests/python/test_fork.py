@@ -63,3 +63,90 @@ def test_a_forked_child_runs_in_pytorch_after_one_warning_also_what_came_from_a_
     assert (done["status"], done["right"]) == (0, True)
     (words,) = done["told"]
     assert "runs in eager mode: the process was forked after the compile" in words
+
+
+# Forked while other threads hold each lock of a module, and the collector is held back.
+NEW_GRAPHS = """
+import gc, json, os, signal, sys, threading, warnings
+import torch
+import kiln
+torch.set_num_threads(1)
+usual = gc.get_threshold()
+
+def first(x):
+    return torch.tanh(x) + 3
+
+def fn(x):
+    return torch.relu(x) * 2 + x.shape[0]
+
+x = torch.randn(8, 32)
+torch.compile(first, backend="kiln")(x)
+modules = "artifacts aot_cache background compiled_graph counters service".split()
+locks = [
+    lock
+    for name in modules
+    for lock in vars(sys.modules["kiln." + name]).values()
+    if hasattr(lock, "_at_fork_reinit")
+]
+held, over = threading.Event(), threading.Event()
+
+def hold():
+    for lock in locks: lock.acquire()
+    held.set()
+    over.wait()
+    for lock in locks: lock.release()
+
+holder = threading.Thread(target=hold)
+holder.start()
+held.wait()
+kiln.rare_collections._begin(None)
+reader, writer = os.pipe()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    # Autograd's threads, which start together, break PyTorch's own pool that the fork left else.
+    torch.set_num_threads(1)
+    said, right, told = "", [], []
+    collected = gc.get_threshold()
+    called = torch.compile(fn, backend="kiln")
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        try:
+            right = [torch.equal(called(x), fn(x)) for _ in range(20)]
+            y = x.clone().requires_grad_()
+            called(y).sum().backward()
+            right.append(torch.equal(y.grad, (x > 0) * 2.0))
+        except OSError as error:
+            said = str(error)
+    told = [str(w.message) for w in seen if "kiln" in str(w.message)]
+    answer = {"said": said, "right": right, "told": told, "usual": collected == usual}
+    os.write(writer, json.dumps({**answer, **kiln.counters}).encode())
+    os._exit(0)
+over.set()
+holder.join()
+kiln.rare_collections._end(None)
+os.close(writer)
+said = os.read(reader, 1 << 16).decode()
+status = os.waitpid(child, 0)[1]
+right = torch.equal(torch.compile(fn, backend="kiln")(x), fn(x))  # the parent goes on
+answer = {"status": status, "parent": right, "locks": len(locks)}
+print(json.dumps({**answer, **json.loads(said or "{}")}))
+"""
+REFUSED = "the process was forked, and compiles in its parent's place; use spawn"
+
+
+def test_a_new_graph_in_a_forked_child_runs_in_pytorch_after_a_warning_whatever_is_locked(folders):
+    done, _ = answer_of(start(NEW_GRAPHS, KILN_STRICT="0", **folders))
+    assert (done["status"], done["parent"], done["locks"]) == (0, True, 7)
+    assert done["right"] == [True] * 21 and done["usual"]
+    # Without gradients, with them, and the gradients.
+    assert [words.partition(": ")[2].partition(": ")[2] for words in done["told"]] == [
+        f"OSError: {REFUSED}"
+    ] * 3
+    assert done["eager_graphs"] == 3
+
+
+def test_a_new_graph_in_a_forked_child_is_an_error_when_strict(folders):
+    done, _ = answer_of(start(NEW_GRAPHS, KILN_STRICT="1", **folders))
+    assert (done["status"], done["parent"], done["said"]) == (0, True, REFUSED)
+    assert "eager_graphs" not in done

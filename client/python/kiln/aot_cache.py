@@ -20,6 +20,7 @@ from torch._inductor import codecache
 
 from . import service
 from .compiled_graph import CompiledGraph, wire_options
+from .forked import open_in_child
 from .torch_inside import (
     CACHE_SWITCHES,
     donates_buffers,
@@ -42,7 +43,7 @@ def _tag(options: dict[str, object]) -> str:
 
 
 # For those that call the backend themselves: what is patched is put back in order.
-_turn = threading.RLock()
+_turn = open_in_child(threading.RLock())
 
 
 def _nothing() -> None:

@@ -16,11 +16,12 @@ import threading
 import torch
 
 from . import _native, background, service
+from .forked import open_in_child
 from .telling import tell
 
 _CPU, _CUDA = 1, 2  # bits of _native.bundle_devices
 
-_lock = threading.Lock()
+_lock = open_in_child(threading.Lock())
 _unsigned = 0
 
 

@@ -12,6 +12,7 @@ from concurrent.futures import Future, wait
 from typing import TypeVar
 
 from . import _native
+from .forked import open_in_child
 from .telling import user_line, working_for
 
 Item = TypeVar("Item")
@@ -20,18 +21,9 @@ Result = TypeVar("Result")
 # A compile that is waited for longer is told of, and again after as long.
 _QUIET_SECONDS = 5.0
 
-_lock = threading.Lock()
+_lock = open_in_child(threading.Lock())
 _running: set[Future] = set()
-
-
-def _after_fork() -> None:
-    # Threads, and what they held, are the parent's.
-    global _lock
-    _lock = threading.Lock()
-    _running.clear()
-
-
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(after_in_child=_running.clear)  # they are the parent's
 
 
 def _forget(done: Future) -> None:

@@ -18,6 +18,7 @@ from .background import finished, in_background, side_by_side
 from .config import OPTIONS
 from .counters import add_artifact, counters
 from .eager_segment import EagerSegment, strict
+from .forked import open_in_child
 from .fx_export import Exported, export, value_of
 from .program import eager_form, make_program
 from .recipe import Recipe, kiln_steps, write_eager, write_recipe
@@ -37,7 +38,7 @@ _COUNTERS, _DAEMON = 3, 4  # texts of a callable
 # What a compile may end with without being a mistake of ours.
 REFUSALS = (_native.Error, Unsupported, LookupError, OSError, ImportError, ValueError)
 
-_telling = threading.Lock()
+_telling = open_in_child(threading.Lock())
 _told: set[str] = set()
 _recorders: list[recording] = []
 
@@ -207,6 +208,7 @@ class CompiledGraph(OutputCode):
     def _ask(self) -> None:
         """Writes the graph here, where Dynamo's shapes hold still, and has it compiled beside."""
         try:
+            service.refuse_forked()
             exported = self._write()
         except REFUSALS as error:
             self._done = Future()

@@ -9,7 +9,9 @@ from __future__ import annotations
 import collections
 import threading
 
-_lock = threading.Lock()
+from .forked import open_in_child
+
+_lock = open_in_child(threading.Lock())
 
 
 class Counters(collections.Counter):

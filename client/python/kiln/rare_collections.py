@@ -8,6 +8,7 @@ first step of a 12-layer GPT-2.
 from __future__ import annotations
 
 import gc
+import os
 
 from torch._dynamo.callback import callback_handler
 
@@ -29,6 +30,10 @@ def _end(_: object) -> None:
     if _before is not None:
         gc.set_threshold(*_before)
         _before = None
+
+
+# A compile that another thread of the parent was in has no end in a child.
+os.register_at_fork(after_in_child=lambda: _end(None))
 
 
 def collect_rarely() -> None:

@@ -28,6 +28,7 @@ import torch
 
 from . import _native
 from .background import begin
+from .forked import open_in_child
 from .telling import tell
 
 _FOLDER = Path(__file__).resolve().parent / "_bin"
@@ -43,8 +44,8 @@ _FOR_WORKERS = (
     *("KILN_CUDA_LIBRARY_PATH", "KILN_HOST_CC", "KILN_NVRTC"),
 )
 
-_lock = threading.Lock()
-_loading = threading.Lock()  # taken after _lock
+_lock = open_in_child(threading.Lock())
+_loading = open_in_child(threading.Lock())  # taken after _lock
 _sessions: dict[tuple[str, int], object] = {}
 _shelf: object | None = None
 # Another number in a child that was forked: threads and connections are not there any more. Read
@@ -53,9 +54,8 @@ process = 0
 
 
 def _after_fork() -> None:
-    global process, _lock, _loading
+    global process
     process += 1
-    _lock, _loading = threading.Lock(), threading.Lock()
     _native.abandon()
 
 
