@@ -372,7 +372,11 @@ absl::Status Callable::Specialize(absl::Span<const InputView> inputs) {
           mismatch.symbols[s]);
     }
   }
-  return CompileFor(request);
+  RETURN_IF_ERROR(CompileFor(request));
+  std::string why = now->guards->entry(now->guards->size() - 1).WhyNot(inputs);
+  MutexLock lock(&mu_);
+  failed_guards_.push_back(std::move(why));
+  return absl::OkStatus();
 }
 
 absl::Status Callable::Swap(int index, const wire::SignedArtifact& artifact) {
@@ -407,6 +411,11 @@ CompileReport Callable::report() const {
 }
 
 int Callable::compiles() const { return entries()->guards->size(); }
+
+std::vector<std::string> Callable::failed_guards() const {
+  MutexLock lock(&mu_);
+  return failed_guards_;
+}
 
 std::shared_ptr<const Executor> Callable::executor() const {
   return entries()->slots[0]->Acquire();

@@ -193,6 +193,9 @@ class Callable {
   CompileReport report() const ABSL_LOCKS_EXCLUDED(mu_);
   // Artifacts compiled or fetched so far: one, unless guards failed.
   int compiles() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Why each artifact but the first was compiled: the guard of the one before it
+  // that failed for a run's inputs.
+  std::vector<std::string> failed_guards() const ABSL_LOCKS_EXCLUDED(mu_);
   // Of the first artifact; for those that show plans and counters.
   std::shared_ptr<const Executor> executor() const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -229,6 +232,7 @@ class Callable {
   mutable Mutex mu_;
   std::shared_ptr<const Entries> entries_ ABSL_GUARDED_BY(mu_);
   CompileReport report_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::string> failed_guards_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace kiln

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/c_api/c_handles.h"
 #include "client/c_api/c_status.h"
 #include "client/c_api/kiln.h"
@@ -59,6 +60,8 @@ std::string TextOf(const Callable& callable, KilnText what) {
       return CountersText(compiled);
     case KILN_TEXT_DAEMON:
       return DaemonText(callable.report());
+    case KILN_TEXT_GUARDS:
+      return absl::StrJoin(callable.failed_guards(), "\n");
   }
   return "";
 }

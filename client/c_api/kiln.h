@@ -266,8 +266,10 @@ typedef enum KilnText {
   KILN_TEXT_PLAN = 1,     /* the launch plan with its kernels */
   KILN_TEXT_SOURCES = 2,  /* what was written for the compilers */
   KILN_TEXT_COUNTERS = 3, /* a line each: name, blank, number */
-  KILN_TEXT_DAEMON = 4    /* why a local worker compiled the latest artifact:
+  KILN_TEXT_DAEMON = 4,   /* why a local worker compiled the latest artifact:
                              what the daemon said; "" when it was not asked */
+  KILN_TEXT_GUARDS = 5    /* a line for each artifact but the first: the guard
+                             of the one before it that failed for a run */
 } KilnText;
 
 /* Writes at most `size` bytes with the closing NUL; gives the length of the

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "gtest/gtest.h"
 #include "proto/base/signature.h"
 #include "proto/base/status.h"
@@ -73,6 +74,8 @@ TEST(Session, AGuardThatFailsIsForbiddenAndAnotherArtifactMade) {
   const auto odd = (*callable)->Run(Input(9));
   EXPECT_TRUE(odd.ok()) << odd.status();
   EXPECT_EQ((*callable)->compiles(), 2);
+  ASSERT_EQ((*callable)->failed_guards().size(), 1);
+  EXPECT_TRUE(absl::StartsWith((*callable)->failed_guards()[0], "guard "));
   EXPECT_TRUE((*callable)->Run(Input(11)).ok());
   EXPECT_TRUE((*callable)->Run(Input(12)).ok());
   EXPECT_EQ((*callable)->compiles(), 2);

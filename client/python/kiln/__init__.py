@@ -10,6 +10,7 @@ from ._native import Error as KilnError
 from .artifacts import load_artifacts, save_artifacts
 from .counters import counters, metrics
 from .look import explain, get_code
+from .recompiles import recompile_reasons
 
 __all__ = [
     "KilnError",
@@ -19,5 +20,6 @@ __all__ = [
     "get_code",
     "load_artifacts",
     "metrics",
+    "recompile_reasons",
     "save_artifacts",
 ]

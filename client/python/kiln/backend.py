@@ -17,14 +17,13 @@ from torch import fx
 from torch._decomp import get_decompositions
 from torch._dynamo.utils import flatten_graph_inputs
 from torch._functorch.aot_autograd import aot_module_simplified
-from torch._guards import CompileContext
 
 from . import config, service
 from .aot_cache import compiler_of, serving
 from .compiled_graph import CompiledGraph
-from .counters import counters
 from .partition import cut, cut_with_eager_numbers
 from .rare_collections import collect_rarely
+from .recompiles import note_dynamo
 from .torch_inside import hold_device_guard
 
 collect_rarely()
@@ -57,13 +56,6 @@ def disabled() -> bool:
     return os.environ.get("KILN_DISABLE", "0") not in ("", "0")
 
 
-def _count_recompile() -> None:
-    # The first compile of a frame is number 0.
-    compile_id = CompileContext.current_compile_id()
-    if compile_id is not None and compile_id.frame_compile_id:
-        counters.add("recompiles")
-
-
 def _open_early(example_inputs: Sequence[object]) -> None:
     devices = [value.device for value in example_inputs if isinstance(value, torch.Tensor)]
     for device in sorted(devices, key=lambda device: device.type != "cuda")[:1]:
@@ -91,7 +83,7 @@ def kiln(
     service.load_library()
     collect_rarely()
     _open_early(example_inputs)
-    _count_recompile()
+    note_dynamo()
     if any(isinstance(value, (list, tuple, dict)) for value in example_inputs):
         return flatten_graph_inputs(module, example_inputs, lambda m, e: _aot(m, e, values))
     return _aot(module, example_inputs, values)

@@ -22,10 +22,11 @@ from .forked import open_in_child
 from .fx_export import Exported, export, value_of
 from .program import eager_form, make_program
 from .recipe import Recipe, kiln_steps, write_eager, write_recipe
+from .recompiles import watch
 from .run_seeds import draw_on_host, seeds_of
 from .steps import device_of, make_plan
 from .switches import switches
-from .telling import tell
+from .telling import tell, user_line
 from .torch_inside import BypassAOTAutogradCache, FXGraphCacheMiss, OutputCode, untraced
 from .words import Unsupported, words_of
 
@@ -155,6 +156,8 @@ class CompiledGraph(OutputCode):
         self._program: Callable[[list], Sequence] | None = None
         self._settling = threading.Lock()
         self._process = service.process
+        self.line = user_line()
+        watch(self)
         self._forgiven = any(recorder.forgiving for recorder in _recorders)
         for recorder in _recorders:
             recorder.seen.append(self)

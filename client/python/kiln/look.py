@@ -9,6 +9,7 @@ import torch
 
 from . import _native
 from .compiled_graph import REFUSALS, CompiledGraph, recording
+from .recompiles import Recompile, of_graph, traced_again
 from .words import words_of
 
 _PLAN, _SOURCES = 1, 2
@@ -26,9 +27,10 @@ class GraphReport:
 
 @dataclass
 class Explanation:
-    """What became of a call's graphs. ``print`` it."""
+    """What became of a call's graphs, and what was compiled more than once in it. ``print`` it."""
 
     graphs: list[GraphReport] = field(default_factory=list)
+    recompiles: list[Recompile] = field(default_factory=list)
 
     @property
     def host_kernels(self) -> dict[str, str]:
@@ -49,6 +51,7 @@ class Explanation:
                 f"{graph.name}: {graph.segments} compiled, {len(graph.host_kernels)} host kernels"
             )
             lines += [f"  {node}: {why}" for node, why in graph.host_kernels.items()]
+        lines += map(str, self.recompiles)
         return "\n".join(lines) or "no graph was compiled"
 
 
@@ -72,9 +75,12 @@ def _compiled(
 def explain(fn: Callable, *args: object, **kwargs: object) -> Explanation:
     """Calls `fn` under the backend, anew, and tells what became of its graphs. Forgets what
     Dynamo had compiled. A refused graph is told of under ``KILN_STRICT=1`` too."""
-    out = Explanation()
-    for graph in _compiled(fn, args, kwargs, forgiving=True):
+    out, before = Explanation(), traced_again()
+    graphs = _compiled(fn, args, kwargs, forgiving=True)
+    out.recompiles = [one for one in traced_again() if not any(one is old for old in before)]
+    for graph in graphs:
         out.graphs.append(GraphReport(graph.name, graph.segments, graph.hosts, graph.refusal))
+        out.recompiles += of_graph(graph)
     return out
 
 

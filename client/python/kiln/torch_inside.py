@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import functools
 import math
+import types
 from collections.abc import Mapping
 
 import sympy
 import torch
+from torch._dynamo import utils as _dynamo_utils
 from torch._dynamo.decorators import skip as untraced
 from torch._functorch import config as _config
 from torch._functorch._aot_autograd import graph_compile
@@ -26,6 +28,7 @@ __all__ = [
     "OutputCode",
     "donates_buffers",
     "graph_compile",
+    "guard_failures",
     "hints_of",
     "hold_device_guard",
     "keeps_any_backend",
@@ -57,6 +60,12 @@ def donates_buffers() -> bool:
     """Whether AOTAutograd refuses a second backward of a graph whose saved tensors a compiler may
     write to. Kiln writes to none."""
     return hasattr(graph_compile, "collect_bw_donated_buffer_idxs")
+
+
+def guard_failures() -> dict[types.CodeType, list[str]]:
+    """{frame's code: "frame/version: guard", and the user's stack} of all guards of Dynamo's that
+    failed, as it told, since it was reset. In a recompile it tells one a version that there is."""
+    return dict(_dynamo_utils.guard_failures)
 
 
 def hints_of(shape_env: object) -> Mapping[sympy.Symbol, sympy.Expr]:

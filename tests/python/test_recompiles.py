@@ -1,0 +1,83 @@
+"""kiln.recompile_reasons: which frame, or which graph, was compiled again, and what guard failed."""
+
+import logging
+
+import torch
+
+import kiln
+from kiln.recompiles import Recompile
+
+
+def new_reasons(before):
+    return kiln.recompile_reasons()[len(before) :]
+
+
+def test_a_frame_that_dynamo_traces_again_is_named_with_the_guard_that_failed(caplog):
+    def scaled(x, factor):
+        return x * 2 if factor == "two" else x * 3 if factor == "three" else x * 4
+
+    called = torch.compile(scaled, backend="kiln")
+    before = kiln.recompile_reasons()
+    kiln.counters.clear()
+    with caplog.at_level(logging.INFO, logger="kiln"):
+        called(torch.ones(3), "two")
+        assert new_reasons(before) == []
+        called(torch.ones(3), "three")
+        called(torch.ones(3), "four")
+    one, other = new_reasons(before)
+    assert kiln.counters["recompiles"] == 2
+    for reason in (one, other):
+        first = scaled.__code__.co_firstlineno
+        assert reason.frame == f"scaled ({__file__}:{first})" and reason.graph is None
+    assert len(one.guards) == 1 and "factor" in one.guards[0] and "two" in one.guards[0]
+    assert len(other.guards) == 2  # the latest version's first
+    assert "three" in other.guards[0] and "two" in other.guards[1]
+    assert [record.getMessage() for record in caplog.records] == [str(one), str(other)]
+
+
+def test_a_frame_of_another_size_says_so():
+    called = torch.compile(lambda x: x.sin() + 1, backend="kiln")
+    before = kiln.recompile_reasons()
+    called(torch.ones(3, 4))
+    called(torch.ones(3, 5))
+    (reason,) = new_reasons(before)
+    assert "size mismatch" in reason.guards[0] and "4" in reason.guards[0]
+
+
+def test_a_graph_of_which_kiln_compiles_another_artifact_says_which_guard_failed():
+    called = torch.compile(lambda x: x * 2 + 1, backend="kiln")
+    memory = torch.zeros(65)
+    assert memory.data_ptr() % 64 == 0
+    called(memory[:64])
+    before = kiln.recompile_reasons()
+    got = called(memory[1:])
+    assert got.tolist() == [1.0] * 64
+    (reason,) = new_reasons(before)
+    assert reason.graph.startswith("inference_") and __file__ in reason.frame
+    assert "input 0: address not a multiple of" in reason.guards[0]
+    assert "compiled again" in str(reason)
+
+
+def test_explain_tells_of_what_one_call_compiles_again():
+    def inner(x):
+        return x.cos() * 3
+
+    def fn(x, y):
+        first = inner(x)
+        torch._dynamo.graph_break()
+        return [first, *map(inner, (x, y))]
+
+    def outer(x, y):
+        torch._dynamo.graph_break()
+        return fn(x, y), fn(y, x)
+
+    x, y = torch.ones(2), torch.ones(2, dtype=torch.float64)
+    told = kiln.explain(outer, x, y)
+    assert any(again.frame.startswith("fn (") for again in told.recompiles), told.recompiles
+    assert any("dtype mismatch" in again.guards[0] for again in told.recompiles)
+    assert all(str(again) in str(told) for again in told.recompiles)
+    assert kiln.explain(inner, x).recompiles == []
+
+
+def test_a_reason_without_a_guard_says_that_none_is_named():
+    assert str(Recompile("f (x.py:1)", ())) == "f (x.py:1): traced again: no guard is named"
