@@ -1,4 +1,4 @@
-"""kiln.recompile_reasons: which frame, or which graph, was compiled again, and what guard failed."""
+"""kiln.recompile_reasons: what was compiled again, a frame or a graph, and what guard failed."""
 
 import logging
 
