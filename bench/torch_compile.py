@@ -1,20 +1,22 @@
 """torch.compile of four models: Kiln and Inductor in one run, cold and warm.
 
-usage: ./kiln bench torch_compile [MODEL...] [--device cpu|cuda] [--kinds cold,warm] [--steps N]
+usage: ./kiln bench torch_compile [MODEL...] [--device cpu|cuda] [--kinds cold,warm] [--warm-runs N] [--steps N]
 
 Models: gpt2 bert resnet50 llama. On a GPU they are large and all are run; on the CPU (the default where there is no GPU)
 they are small, in float32, and gpt2 alone is run unless others are named.
 
-For each model and backend two new processes run one after the other on one set of cache folders, empty
-before the first: "cold" and "warm". A process makes the model, runs one eager step (so that libraries are
-open and memory is there), then times the import of Kiln, torch.compile and the first step to its end, and the
-median of later steps. Every figure is printed with the ratio Kiln / Inductor. Needs torch, transformers and
-torchvision, and the wheel of Kiln; no network: weights are random.
+For each model and backend new processes run on one set of cache folders, empty before the first: one "cold",
+then three "warm", in turns with the other backend's, of which the one of the median first step counts. A process
+makes the model, runs one eager step (so that libraries are open and memory is there), then times the import of
+Kiln, torch.compile and the first step to its end, and the median of later steps. Every figure is printed with the
+ratio Kiln / Inductor. Needs torch, transformers and torchvision, and the wheel of Kiln; no network: weights are
+random.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import statistics
@@ -175,36 +177,56 @@ def kiln_figures(graphs: list, kiln) -> dict[str, object]:
     }
 
 
-def measure(
-    name: str, backend: str, device: str, kinds: list[str], steps: int
-) -> dict[str, dict]:
+def start(name: str, backend: str, device: str, steps: int, folder: str) -> dict | None:
+    """The figures of one process on the cache folders below `folder`; None, and words, when it fails."""
+    environment = dict(
+        os.environ,
+        TORCHINDUCTOR_CACHE_DIR=f"{folder}/torch",
+        TRITON_CACHE_DIR=f"{folder}/triton",
+        KILN_CACHE_DIR=f"{folder}/kiln",
+        XDG_RUNTIME_DIR=folder,
+    )
+    command = [sys.executable, __file__, "--child", name, backend, "--steps", str(steps)]
+    command += ["--device", device]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    lines = [line for line in run.stdout.splitlines() if line.startswith("FIGURES ")]
+    if not lines:
+        print(f"{name} {backend} FAILED\n{run.stdout[-1500:]}{run.stderr[-3000:]}", flush=True)
+        return None
+    for line in run.stderr.splitlines():
+        if "kiln" in line:
+            print(f"  {line[:200]}")
+    return json.loads(lines[-1].removeprefix("FIGURES "))
+
+
+def measure(name: str, device: str, runs: dict[str, int], steps: int) -> dict[str, dict] | None:
+    """{kind: {backend: figures}}. ``runs``: processes of each kind, which take turns; of several the
+    figures are those of the one whose first step took the median time."""
     found: dict[str, dict] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        environment = dict(
-            os.environ,
-            TORCHINDUCTOR_CACHE_DIR=f"{folder}/torch",
-            TRITON_CACHE_DIR=f"{folder}/triton",
-            KILN_CACHE_DIR=f"{folder}/kiln",
-            XDG_RUNTIME_DIR=folder,
-        )
-        for kind in kinds:
-            command = [sys.executable, __file__, "--child", name, backend, "--steps", str(steps)]
-            command += ["--device", device]
-            run = subprocess.run(command, env=environment, capture_output=True, text=True)
-            lines = [x for x in run.stdout.splitlines() if x.startswith("FIGURES ")]
-            if not lines:
-                print(f"{name} {backend} {kind} FAILED\n{run.stdout[-1500:]}{run.stderr[-3000:]}")
-                break
-            found[kind] = json.loads(lines[-1].removeprefix("FIGURES "))
-            for line in run.stderr.splitlines():
-                if "kiln" in line:
-                    print(f"  {line[:200]}")
+    with contextlib.ExitStack() as folders:
+        folder = {b: folders.enter_context(tempfile.TemporaryDirectory()) for b in BACKENDS}
+        for kind, count in runs.items():
+            seen: dict[str, list[dict]] = {backend: [] for backend in BACKENDS}
+            for turn in range(count):
+                for backend in BACKENDS[:: 1 if turn % 2 == 0 else -1]:
+                    figures = start(name, backend, device, steps, folder[backend])
+                    if figures is None:
+                        return None
+                    seen[backend].append(figures)
+            found[kind] = {backend: _middle(figures) for backend, figures in seen.items()}
     return found
 
 
-def compare(name: str, found: dict[str, dict], kind: str) -> None:
+def _middle(runs: list[dict]) -> dict:
+    """The run of the median first step, and the first steps of all."""
+    runs = sorted(runs, key=lambda figures: figures["first_step_s"])
+    all_ = [round(figures["first_step_s"], 2) for figures in runs]
+    return {**runs[(len(runs) - 1) // 2], **({"first_steps_s": all_} if len(all_) > 1 else {})}
+
+
+def compare(name: str, kind: str, found: dict[str, dict]) -> None:
     """Prints one kind of start of a model, under both backends."""
-    theirs, ours = (found[backend][kind] for backend in BACKENDS)
+    theirs, ours = (found[backend] for backend in BACKENDS)
     figures = [figure for figure in ("first_step_s", "step_ms", "peak_mib") if figure in ours]
     for figure in figures:
         ratio = ours[figure] / theirs[figure]
@@ -214,6 +236,8 @@ def compare(name: str, found: dict[str, dict], kind: str) -> None:
             flush=True,
         )
     rest = {k: ours[k] for k in ours if k not in figures}
+    if "first_steps_s" in theirs:
+        rest["inductors_first_steps_s"] = theirs["first_steps_s"]
     print(f"{name:9} {kind:5} {json.dumps(rest)}", flush=True)
 
 
@@ -240,6 +264,7 @@ def main() -> int:
     parser.add_argument("models", nargs="*", metavar="MODEL", help="; ".join(MODELS))
     parser.add_argument("--device", choices=("cpu", "cuda"))
     parser.add_argument("--kinds", default="cold,warm")
+    parser.add_argument("--warm-runs", type=int, default=3, help="processes of each backend")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--child", nargs=2, metavar=("MODEL", "BACKEND"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -249,15 +274,17 @@ def main() -> int:
     unknown = [name for name in options.models if name not in MODELS]
     if unknown:
         parser.error(f"{unknown[0]} is no model here: due {', '.join(MODELS)}")
-    device, kinds = device_of(options.device), options.kinds.split(",")
+    kinds = options.kinds.split(",")
+    if kinds not in (["cold"], ["cold", "warm"]):
+        parser.error(f"--kinds {options.kinds}: due cold, or cold,warm")
+    runs = {kind: options.warm_runs if kind == "warm" else 1 for kind in kinds}
+    device = device_of(options.device)
     failed = 0
     for name in options.models or (list(MODELS) if device == "cuda" else ["gpt2"]):
-        found = {b: measure(name, b, device, kinds, options.steps) for b in BACKENDS}
-        for kind in kinds:
-            if all(kind in found[b] for b in BACKENDS):
-                compare(name, found, kind)
-            else:
-                failed = 1
+        found = measure(name, device, runs, options.steps)
+        for kind, figures in (found or {}).items():
+            compare(name, kind, figures)
+        failed |= found is None
     return failed
 
 
