@@ -21,6 +21,8 @@ import types
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from .forked import open_in_child
+
 
 class _Option(NamedTuple):
     default: object
@@ -129,7 +131,7 @@ class _Config(types.ModuleType):
                 _layers = [other for other in _layers if other is not layer]
 
 
-_lock = threading.Lock()
+_lock = open_in_child(threading.Lock())
 _layers = [
     {name: option.default for name, option in OPTIONS.items()} | NOT_BUILT | _from_environment()
 ]

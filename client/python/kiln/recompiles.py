@@ -20,13 +20,14 @@ from torch._guards import CompileContext
 
 from . import _native
 from .counters import counters
+from .forked import open_in_child
 from .torch_inside import guard_failures
 
 _GUARDS = 5  # a text of a callable
 _KEPT = 1000  # of Dynamo's, the latest
 
 _log = logging.getLogger("kiln")
-_lock = threading.Lock()
+_lock = open_in_child(threading.Lock())
 _traced_again: collections.deque[Recompile] = collections.deque(maxlen=_KEPT)
 _numbers = itertools.count()
 
@@ -44,8 +45,8 @@ _graphs: weakref.WeakValueDictionary[int, Graph] = weakref.WeakValueDictionary()
 
 def _after_fork() -> None:
     # The parent's graphs are not to be asked in a child.
-    global _lock, _graphs
-    _lock, _graphs = threading.Lock(), weakref.WeakValueDictionary()
+    global _graphs
+    _graphs = weakref.WeakValueDictionary()
 
 
 os.register_at_fork(after_in_child=_after_fork)

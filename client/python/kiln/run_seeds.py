@@ -15,13 +15,14 @@ from typing import Protocol
 
 import torch
 
+from .forked import open_in_child
 from .torch_inside import untraced
 
 _WORD = (1 << 64) - 1
 _STEP = 4  # offsets of CUDA's generators are multiples of it
 _GOLDEN = 0x9E3779B97F4A7C15  # splitmix64's increment
 
-_advancing = threading.Lock()
+_advancing = open_in_child(threading.Lock())
 
 
 class Philox(Protocol):
