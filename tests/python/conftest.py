@@ -1,4 +1,4 @@
-"""Each test session has a daemon and a cache of its own, and nothing falls back unseen.
+"""Each test session has a daemon and caches of its own, and nothing falls back unseen.
 
 --shard 2/4   a part of the tests: every fourth, from the second on
 --quick       the most telling tests: QUICK
@@ -15,6 +15,7 @@ import pytest
 # Before kiln is imported by an entry point: the environment is read at the first compile.
 _FOLDER = tempfile.mkdtemp(prefix="kiln-test-")
 os.environ["KILN_CACHE_DIR"] = _FOLDER
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{_FOLDER}/torch"  # AOTAutograd's cache is there too
 os.environ["KILN_STRICT"] = "1"
 os.environ["HF_HUB_OFFLINE"] = "1"
 # A shell leaves interrupts ignored in what it starts beside itself; a test sends one.
