@@ -30,6 +30,8 @@ import torch  # noqa: E402
 QUICK = {
     "test_models.py": ["[gpt2]", "[resnet]", "[mlp_layernorm]", "dynamic_shapes", "comparison"],
     "test_service.py": ["second_process", "refused_graph", "killed", "forked"],
+    "test_travel.py": ["same_daemon", "cut_short", "long_compile"],
+    "test_distributed.py": ["whole_batch"],
     "test_threads.py": ["share", "differentiate", "alone"],
     "test_fallbacks.py": ["warm", "sentence", "sympy"],
     "test_fork.py": ["warm"],
