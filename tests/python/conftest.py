@@ -25,6 +25,8 @@ if threading.current_thread() is threading.main_thread():
 import operator_tally  # noqa: E402
 import torch  # noqa: E402
 
+from processes import end_daemons  # noqa: E402
+
 # {file: words, one of which is in a test's name}; a number: every so many tests. Files that are not
 # here run whole.
 QUICK = {
@@ -108,3 +110,13 @@ def pytest_unconfigure(config):
     for pid in found.stdout.split():
         os.kill(int(pid), signal.SIGTERM)
     shutil.rmtree(_FOLDER, ignore_errors=True)
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """A cache of Kiln's and one of AOTAutograd's that are empty, as the environment of a process."""
+    yield {
+        "KILN_CACHE_DIR": str(tmp_path / "kiln"),
+        "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "torch"),
+    }
+    end_daemons(tmp_path / "kiln")

@@ -8,7 +8,7 @@ from torch.utils._sympy.functions import FloorDiv
 import kiln
 from kiln import recipe
 from kiln.torch_inside import keeps_any_backend
-from processes import answer_of, end_daemons, start
+from processes import answer_of, start
 
 # Compiles for aligned inputs with a daemon; then neither it nor a worker is there, and inputs come
 # that are aligned otherwise.
@@ -48,15 +48,6 @@ with warnings.catch_warnings(record=True) as seen:
 told = [(str(w.message), w.filename) for w in seen if "kiln" in str(w.message)]
 print(json.dumps({"told": told, "said": said, **kiln.counters}))
 """
-
-
-@pytest.fixture
-def folders(tmp_path):
-    yield {
-        "KILN_CACHE_DIR": str(tmp_path / "kiln"),
-        "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "torch"),
-    }
-    end_daemons(tmp_path / "kiln")
 
 
 @pytest.mark.parametrize("start_of", ["cold", "warm"])

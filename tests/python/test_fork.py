@@ -3,7 +3,7 @@
 import pytest
 
 from kiln.torch_inside import keeps_any_backend
-from processes import answer_of, end_daemons, start
+from processes import answer_of, start
 
 PROGRAM = """
 import json, os, signal, warnings
@@ -41,15 +41,6 @@ status = os.waitpid(child, 0)[1]
 called(x, w, k).sum().backward()  # the parent goes on
 print(json.dumps({"status": status, **json.loads(said or "{}")}))
 """
-
-
-@pytest.fixture
-def folders(tmp_path):
-    yield {
-        "KILN_CACHE_DIR": str(tmp_path / "kiln"),
-        "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "torch"),
-    }
-    end_daemons(tmp_path / "kiln")
 
 
 @pytest.mark.parametrize("start_of", ["cold", "warm"])

@@ -11,7 +11,7 @@ import torch
 import kiln
 from kiln import service
 from kiln.torch_inside import keeps_any_backend
-from processes import answer_of, daemons, end_daemons, start, stats_of, without_privilege
+from processes import answer_of, daemons, start, stats_of, without_privilege
 
 TRAIN = """
 import json, sys, torch, torch.nn as nn, torch.nn.functional as F
@@ -67,16 +67,6 @@ for number in range(6):
 print(json.dumps({"losses": losses, "due": due, "killed": killed, "before": before,
                   **kiln.counters}))
 """
-
-
-@pytest.fixture
-def folders(tmp_path):
-    """A cache of Kiln's and one of AOTAutograd's that are empty."""
-    yield {
-        "KILN_CACHE_DIR": str(tmp_path / "kiln"),
-        "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "torch"),
-    }
-    end_daemons(tmp_path / "kiln")
 
 
 def test_a_second_process_compiles_nothing_and_traces_nothing(folders):

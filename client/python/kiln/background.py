@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 import threading
@@ -20,6 +19,8 @@ Result = TypeVar("Result")
 
 # A compile that is waited for longer is told of, and again after as long.
 _QUIET_SECONDS = 5.0
+# Of one graph's segments: the daemon bounds the calls that wait, and a graph may have hundreds.
+_MOST_THREADS = 8
 
 _lock = open_in_child(threading.Lock())
 _running: set[Future] = set()
@@ -61,13 +62,20 @@ def in_background(work: Callable[[], object]) -> Future:
 
 
 def side_by_side(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """What `work` gives for each item, in order, each on a thread of its own. Raises what the first
-    of those that failed raised."""
-    if len(items) < 2:
+    """What `work` gives for each item, in order, on a few threads. Raises what one that failed
+    raised."""
+    lanes = min(len(items), _MOST_THREADS)
+    if lanes < 2:
         return [work(item) for item in items]
-    given = [_on_a_thread(functools.partial(work, item), lambda _: None) for item in items]
+    given = [
+        _on_a_thread(lambda mine=items[lane::lanes]: [work(item) for item in mine], lambda _: None)
+        for lane in range(lanes)
+    ]
     wait(given)
-    return [done.result() for done in given]
+    results: list = [None] * len(items)
+    for lane, done in enumerate(given):
+        results[lane::lanes] = done.result()
+    return results
 
 
 def begin(work: Callable[[], object]) -> None:

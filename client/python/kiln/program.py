@@ -44,12 +44,34 @@ def _runner(callable_: object | None, eager: Eager) -> Callable[[object, list, i
     return _native.run
 
 
+def _direct_program(
+    step: KilnRecipe, callable_: object | None, eager: Eager, draw: Callable[[], int]
+) -> Callable[[list], list]:
+    """A segment, given its inputs, which it empties. A whole program where the segment is all of a
+    recipe. A function, since an object's ``__call__`` costs more."""
+    run_native, has_random = _runner(callable_, eager), step.has_random
+
+    @untraced
+    def run(args: list) -> list:
+        if eager.unserved and eager.knows(args):
+            results = eager.run(args)
+        else:
+            try:
+                results = run_native(callable_, args, draw() if has_random else 0)
+            except _native.Error as error:
+                results = eager.rescue(error, args)
+        args.clear()
+        return results
+
+    return run
+
+
 def _bind_segment(
     step: KilnRecipe, callable_: object | None, eager: Eager, draw: Callable[[], int]
 ) -> Callable[[list], None]:
-    takes, gives, has_random = step.takes, step.gives, step.has_random
+    takes, gives = step.takes, step.gives
     symbols = [bound(source) for source in step.symbols]
-    run_native = _runner(callable_, eager)
+    run_segment = _direct_program(step, callable_, eager, draw)
     # Only the run holds them from here on, and it lets go of the large ones when it has read them.
     last_used = [place for place in step.drops if place in takes]
 
@@ -60,14 +82,7 @@ def _bind_segment(
             inputs.append(source.read(values))
         for place in last_used:
             values[place] = None
-        if eager.unserved and eager.knows(inputs):
-            results = eager.run(inputs)
-        else:
-            try:
-                results = run_native(callable_, inputs, draw() if has_random else 0)
-            except _native.Error as error:
-                results = eager.rescue(error, inputs)
-        for place, result in zip(gives, results):
+        for place, result in zip(gives, run_segment(inputs)):
             values[place] = result
 
     return run
@@ -130,28 +145,6 @@ class Program:
         return [get(values) for get in self._results]
 
 
-def _direct_program(
-    step: KilnRecipe, callable_: object | None, eager: Eager, draw: Callable[[], int]
-) -> Callable[[list], list]:
-    """A recipe that is one segment of all inputs, in order, whose results are all results: no
-    values need to be kept. A function, since an object's ``__call__`` costs more."""
-    run_native, has_random = _runner(callable_, eager), step.has_random
-
-    @untraced
-    def run(args: list) -> list:
-        if eager.unserved and eager.knows(args):
-            results = eager.run(args)
-        else:
-            try:
-                results = run_native(callable_, args, draw() if has_random else 0)
-            except _native.Error as error:
-                results = eager.rescue(error, args)
-        args.clear()
-        return results
-
-    return run
-
-
 def _of_plain_tangents(
     program: Callable[[list], list], tangents: list[int]
 ) -> Callable[[list], list]:
@@ -195,6 +188,6 @@ def _make_program(
             and step.takes == list(range(recipe.inputs))
             and [Place(place) for place in step.gives] == recipe.results
         )
-        if direct:
+        if direct:  # no values need to be kept
             return _direct_program(step, callables[0], eager[0], draw)
     return Program(recipe, callables, eager, draw)
