@@ -42,11 +42,14 @@ def _language_step(model, rows: int, length: int, vocabulary: int):
     return step
 
 
-def _placed(model, device: str):
-    """In bfloat16 on a GPU; the CPU's is float32."""
+def _made(make, device: str):
+    """What `make` makes, on the device from the start (a billion random weights take a GPU no time); in
+    bfloat16 on a GPU, the CPU's is float32."""
     import torch
 
-    return model.to(device, torch.bfloat16 if device == "cuda" else torch.float32)
+    with torch.device(device):
+        model = make()
+    return model.to(torch.bfloat16 if device == "cuda" else torch.float32)
 
 
 def gpt2(device: str):
@@ -54,7 +57,7 @@ def gpt2(device: str):
 
     small = dict(n_embd=64, n_layer=2, n_head=4, vocab_size=512, n_positions=128)
     config = transformers.GPT2Config(use_cache=False, **({} if device == "cuda" else small))
-    model = _placed(transformers.GPT2LMHeadModel(config), device).train()
+    model = _made(lambda: transformers.GPT2LMHeadModel(config), device).train()
     rows, length = (8, 1024) if device == "cuda" else (4, 64)
     return model, _language_step(model, rows, length, config.vocab_size)
 
@@ -63,7 +66,7 @@ def bert(device: str):
     import transformers
 
     config = transformers.BertConfig(**({} if device == "cuda" else _SMALL))
-    model = _placed(transformers.BertForMaskedLM(config), device).train()
+    model = _made(lambda: transformers.BertForMaskedLM(config), device).train()
     rows, length = (16, 512) if device == "cuda" else (4, 64)
     return model, _language_step(model, rows, length, config.vocab_size)
 
@@ -72,7 +75,8 @@ def resnet50(device: str):
     import torch
     import torchvision
 
-    model = torchvision.models.resnet50().to(device).train()
+    with torch.device(device):
+        model = torchvision.models.resnet50().train()
     rows, edge = (64, 224) if device == "cuda" else (2, 64)
     images = torch.randn(rows, 3, edge, edge, device=device)
     labels = torch.randint(0, 1000, (rows,), device=device)
@@ -98,7 +102,7 @@ def llama(device: str):
     config = transformers.LlamaConfig(
         num_key_value_heads=words["num_attention_heads"], use_cache=False, **words
     )
-    model = _placed(transformers.LlamaForCausalLM(config), device).eval()
+    model = _made(lambda: transformers.LlamaForCausalLM(config), device).eval()
     shape = (4, 1024) if device == "cuda" else (4, 64)
     ids = torch.randint(0, config.vocab_size, shape, device=device)
 
@@ -188,7 +192,9 @@ def start(name: str, backend: str, device: str, steps: int, folder: str) -> dict
     )
     command = [sys.executable, __file__, "--child", name, backend, "--steps", str(steps)]
     command += ["--device", device]
+    begun = time.perf_counter()
     run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    took = time.perf_counter() - begun
     lines = [line for line in run.stdout.splitlines() if line.startswith("FIGURES ")]
     if not lines:
         print(f"{name} {backend} FAILED\n{run.stdout[-1500:]}{run.stderr[-3000:]}", flush=True)
@@ -196,7 +202,12 @@ def start(name: str, backend: str, device: str, steps: int, folder: str) -> dict
     for line in run.stderr.splitlines():
         if "kiln" in line:
             print(f"  {line[:200]}")
-    return json.loads(lines[-1].removeprefix("FIGURES "))
+    figures = json.loads(lines[-1].removeprefix("FIGURES "))
+    print(
+        f"  {name} {backend}: first step {figures['first_step_s']:.2f} s, in a process of {took:.0f} s",
+        flush=True,
+    )
+    return figures
 
 
 def measure(name: str, device: str, runs: dict[str, int], steps: int) -> dict[str, dict] | None:

@@ -97,21 +97,38 @@ void CompiledGuards::AddDims(const Plan& plan, const std::vector<ExprId>& dims,
   }
 }
 
+bool CompiledGuards::IsVery(const Due& due, const InputView& input) const {
+  if (!input.is_tensor || !due.is_tensor || input.dtype != due.dtype ||
+      input.rank != due.rank ||
+      (reinterpret_cast<uintptr_t>(input.data) & due.alignment_mask) != 0) {
+    return false;
+  }
+  const int64_t* const sizes = dims_.data() + due.dims;
+  const int64_t* const strides = sizes + due.rank;
+  int64_t other = 0;
+  for (int32_t d = 0; d < due.rank; ++d) {
+    other |= (input.sizes[d] ^ sizes[d]) | (input.strides[d] ^ strides[d]);
+  }
+  return other == 0;
+}
+
+bool CompiledGuards::HoldInput(const Due& due, const InputView& input,
+                               bool with_alignment) const {
+  if (input.is_tensor != due.is_tensor) return false;
+  if (!due.is_tensor) return input.number == due.scalar || due.scalar == kAny;
+  return input.dtype == due.dtype && input.rank == due.rank &&
+         !(with_alignment && Misaligned(input, due.alignment_mask)) &&
+         HoldDims(input, dims_.data() + due.dims, kAny);
+}
+
 bool CompiledGuards::HoldInputs(absl::Span<const InputView> inputs,
                                 bool with_alignment) const {
-  for (size_t i = 0; i < due_.size(); ++i) {
-    const Due& due = due_[i];
-    const InputView& input = inputs[i];
-    if (input.is_tensor != due.is_tensor) return false;
-    if (!due.is_tensor) {
-      if (input.number != due.scalar && due.scalar != kAny) return false;
-      continue;
-    }
-    if (input.dtype != due.dtype || input.rank != due.rank ||
-        (with_alignment && Misaligned(input, due.alignment_mask)) ||
-        !HoldDims(input, dims_.data() + due.dims, kAny)) {
+  const InputView* input = inputs.data();
+  for (const Due& due : due_) {
+    if (!IsVery(due, *input) && !HoldInput(due, *input, with_alignment)) {
       return false;
     }
+    ++input;
   }
   return true;
 }

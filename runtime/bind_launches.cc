@@ -33,6 +33,7 @@ class Binder {
           Annotate(status, absl::StrCat("step ", bound_.steps.size())));
     }
     bound_.memory = EventsOf(plan_, KnownFrom());
+    FindWholeResults();
     // Outputs are read when all steps are done.
     return std::move(bound_);
   }
@@ -85,6 +86,31 @@ class Binder {
       }
       bound_.waves[wave].buffers.push_back(static_cast<int32_t>(i));
     }
+  }
+
+  void FindWholeResults() {
+    std::vector<int32_t> views(plan_.buffers.size(), 0);
+    bound_.whole_results.resize(plan_.buffers.size());
+    for (size_t i = 0; i < plan_.outputs.size(); ++i) {
+      const auto* view = std::get_if<PlanView>(&plan_.outputs[i]);
+      if (view == nullptr) continue;
+      bound_.whole_results[view->buffer] =
+          ++views[view->buffer] == 1 && IsWhole(*view)
+              ? WholeResult{static_cast<int32_t>(i), view}
+              : WholeResult{};
+    }
+  }
+
+  // Whether a view starts where its buffer does, and is known at the start.
+  bool IsWhole(const PlanView& view) const {
+    const SymProgram& offset = plan_.expressions[view.offset].program;
+    const auto is_early = [this](ExprId id) {
+      return expression_wave_[id] == 0;
+    };
+    return plan_.buffers[view.buffer].kind == PlanBuffer::Kind::kOutput &&
+           offset.is_constant() && offset.Evaluate({}) == 0 &&
+           std::all_of(view.sizes.begin(), view.sizes.end(), is_early) &&
+           std::all_of(view.strides.begin(), view.strides.end(), is_early);
   }
 
   // For each buffer the first step before which its wave has come.

@@ -75,6 +75,12 @@ struct BoundInput {
   int32_t input = 0;
 };
 
+// A result that is all of its buffer, and known once the inputs are.
+struct WholeResult {
+  int32_t output = -1;  // none
+  const PlanView* view = nullptr;
+};
+
 struct BoundPlan {
   const Plan* plan = nullptr;
   // One for each expression; constants are in place already.
@@ -83,7 +89,8 @@ struct BoundPlan {
   std::vector<Wave> waves;  // at least wave 0
   std::vector<BoundStep> steps;
   MemoryEvents memory;
-  size_t most_pointers = 0;  // of any launch
+  std::vector<WholeResult> whole_results;  // by buffer
+  size_t most_pointers = 0;                // of any launch
   size_t most_scalars = 0;
 };
 

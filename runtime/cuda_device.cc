@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "absl/container/inlined_vector.h"
+#include "absl/container/fixed_array.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 #include "runtime/cuda_copy_kernel.h"
@@ -252,15 +252,20 @@ absl::Status CudaDevice::Launch(const KernelLaunch& launch, Stream stream) {
                               kCudaMaxDynamicSharedBytes,
                               static_cast<int>(launch.shared_bytes));
   }
-  // The driver takes the address of each argument. All of the 4096 bytes that a
-  // kernel may take (kernel_plan.h) fit without an allocation.
-  absl::InlinedVector<void*, 512> arguments;
+  // All parameters of our kernels have 8 bytes, so they lie side by side as the
+  // kernel takes them; the address of each, which the driver takes too, costs a
+  // launch with 200 of them a quarter more. All of the 4096 bytes that a kernel
+  // may take (kernel_plan.h) fit without an allocation.
+  absl::FixedArray<uint64_t, 512> packed(launch.order.size());
+  uint64_t* place = packed.data();
   for (const int32_t at : launch.order) {
-    const void* const argument =
-        at >= 0 ? static_cast<const void*>(&launch.buffers[at])
-                : static_cast<const void*>(&launch.scalars[~at]);
-    arguments.push_back(const_cast<void*>(argument));
+    *place++ = at >= 0 ? reinterpret_cast<uintptr_t>(launch.buffers.data()[at])
+                       : static_cast<uint64_t>(launch.scalars.data()[~at]);
   }
+  size_t packed_bytes = packed.size() * sizeof(uint64_t);
+  void* arguments[] = {kCudaPackedArguments, packed.data(),
+                       kCudaPackedArgumentsBytes, &packed_bytes,
+                       kCudaPackedArgumentsEnd};
   CUlaunchAttribute cluster{};
   cluster.id = kCudaAttributeClusterDimension;
   cluster.value.clusterDim = {launch.cluster, 1, 1};
@@ -276,7 +281,7 @@ absl::Status CudaDevice::Launch(const KernelLaunch& launch, Stream stream) {
   config.attrs = &cluster;
   config.numAttrs = launch.cluster > 0 ? 1 : 0;
   KILN_CUDA_RETURN_IF_ERROR(*driver_, cuLaunchKernelEx, &config, function,
-                            arguments.data(), nullptr);
+                            nullptr, arguments);
   return absl::OkStatus();
 }
 

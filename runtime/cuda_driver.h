@@ -42,6 +42,10 @@ inline constexpr int kCudaMaxDynamicSharedBytes = 8;  // of a function
 inline constexpr int kCudaPoolReleaseThreshold = 4;
 inline constexpr unsigned kCudaEventDisableTiming = 2;
 inline constexpr unsigned kCudaAttributeClusterDimension = 4;
+// Keys among the `extra` of a launch: the parameters as one block of memory.
+inline void* const kCudaPackedArgumentsEnd = nullptr;
+inline void* const kCudaPackedArguments = reinterpret_cast<void*>(1);
+inline void* const kCudaPackedArgumentsBytes = reinterpret_cast<void*>(2);
 
 struct CUlaunchAttribute {
   unsigned id;

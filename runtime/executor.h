@@ -30,6 +30,27 @@ class InputObserver {
   virtual void Done(int32_t input) = 0;
 };
 
+// What a result is, before it is there.
+struct ResultMeta {
+  DType dtype = DType::kFloat32;
+  absl::Span<const int64_t> sizes;
+  absl::Span<const int64_t> strides;  // in elements
+};
+
+// Makes results that are the caller's own from the start, such as a framework's
+// tensors. Called on the thread that runs.
+class ResultMaker {
+ public:
+  virtual ~ResultMaker() = default;
+
+  // The first element of tensor result number `index`, aligned as an Allocator's
+  // memory, with room for what `like` spans. The caller keeps it while work of
+  // the run is on its stream, also when the run fails. Null: the run allocates.
+  // Not asked for results that are empty or share memory with others, nor for
+  // those whose sizes a step finds out.
+  virtual void* Make(int32_t index, const ResultMeta& like) = 0;
+};
+
 struct RunOptions {
   // For the graph's random operators: equal seeds give equal results.
   uint64_t seed = 0;
@@ -40,6 +61,8 @@ struct RunOptions {
   Allocator* allocator = nullptr;
   // Null: nobody wants to know.
   InputObserver* inputs = nullptr;
+  // Null: all results are allocated.
+  ResultMaker* results = nullptr;
   // When not null every step is timed, which waits for the device after each.
   Trace* trace = nullptr;
 };

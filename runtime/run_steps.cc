@@ -183,12 +183,34 @@ absl::Status RunTraced(const BoundStep& step, StepRunner& runner,
   return absl::OkStatus();
 }
 
+// A caller's own result, `bytes` of memory; null where he makes none.
+void* MakeResult(const WholeResult& result, int64_t bytes,
+                 const RunOptions& options, const CallFrame& frame) {
+  if (options.results == nullptr || result.output < 0) return nullptr;
+  KnownView known;
+  WorkOut(*result.view, frame, known);
+  int64_t last = 0;
+  for (size_t i = 0; i < known.sizes.size(); ++i) {
+    last += (known.sizes[i] - 1) * known.strides[i];
+  }
+  // A padded one is larger than its elements span.
+  if ((last + 1) * known.view.element_bytes != bytes) return nullptr;
+  return options.results->Make(
+      result.output, {result.view->dtype, known.sizes, known.strides});
+}
+
 // Of an output, or of a temporary with memory of its own.
 absl::Status Take(const BoundPlan& plan, int32_t number,
                   const RunOptions& options, CallFrame& frame) {
   const int64_t bytes = frame.values[plan.plan->buffers[number].bytes];
   frame.bases[number] = nullptr;
   if (bytes <= 0) return absl::OkStatus();
+  void* const made =
+      MakeResult(plan.whole_results[number], bytes, options, frame);
+  if (made != nullptr) {
+    frame.bases[number] = static_cast<char*>(made);
+    return absl::OkStatus();
+  }
   Allocator* const allocator = options.allocator != nullptr
                                    ? options.allocator
                                    : &frame.device->allocator();

@@ -59,10 +59,9 @@ bool IsSound(const KilnValue& value) {
        (value.sizes == nullptr || value.strides == nullptr))) {
     return false;
   }
-  for (int32_t d = 0; d < value.rank; ++d) {
-    if (value.sizes[d] < 0) return false;
-  }
-  return true;
+  int64_t negative = 0;
+  for (int32_t d = 0; d < value.rank; ++d) negative |= value.sizes[d];
+  return negative >= 0;
 }
 
 // What runs see of a value, which IsSound.
@@ -91,11 +90,13 @@ absl::Status CheckCount(const Callable& callable, const KilnValue* inputs,
 
 // A view of each of `inputs`.
 absl::Status SetViews(const KilnValue* inputs, absl::Span<InputView> views) {
-  for (size_t i = 0; i < views.size(); ++i) {
-    if (!IsSound(inputs[i])) {
-      return Annotate(CheckValue(inputs[i]), absl::StrCat("input ", i));
+  const KilnValue* input = inputs;
+  for (InputView& view : views) {
+    if (!IsSound(*input)) {
+      return Annotate(CheckValue(*input),
+                      absl::StrCat("input ", input - inputs));
     }
-    views[i] = ViewOf(inputs[i]);
+    view = ViewOf(*input++);
   }
   return absl::OkStatus();
 }
@@ -127,6 +128,24 @@ class CallerObserver : public InputObserver {
   explicit CallerObserver(const KilnRunOptions& options) : options_(options) {}
   void Done(int32_t input) override {
     options_.on_input_done(options_.input_context, input);
+  }
+
+ private:
+  const KilnRunOptions& options_;
+};
+
+// A caller that makes results himself.
+class CallerMaker : public ResultMaker {
+ public:
+  explicit CallerMaker(const KilnRunOptions& options) : options_(options) {}
+  void* Make(int32_t index, const ResultMeta& like) override {
+    KilnValue value = {};
+    value.kind = KILN_TENSOR;
+    value.dtype = static_cast<KilnDType>(like.dtype);
+    value.rank = static_cast<int32_t>(like.sizes.size());
+    value.sizes = like.sizes.data();
+    value.strides = like.strides.data();
+    return options_.make_result(options_.result_context, index, &value);
   }
 
  private:
@@ -216,6 +235,8 @@ KilnStatus* kiln_run_with(KilnCallable* callable, const KilnValue* inputs,
   }
   kiln::CallerObserver observer(known);
   if (known.on_input_done != nullptr) options.inputs = &observer;
+  kiln::CallerMaker maker(known);
+  if (known.make_result != nullptr) options.results = &maker;
   auto outputs = callable->callable->RunViews(views, options);
   if (!outputs.ok()) return kiln::StatusOf(outputs.status());
   if (lent != nullptr) {

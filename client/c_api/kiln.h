@@ -314,6 +314,16 @@ typedef struct KilnRunOptions {
    * that what the run allocates later takes its memory. May be NULL. */
   void (*on_input_done)(void* context, int32_t input);
   void* input_context;
+  /* Makes tensor result `index`, which will be `like` (whose data is NULL): an
+   * object of the caller's own, for example a framework's tensor. Gives the
+   * address of its first element, aligned as an allocator's memory, with room for
+   * what its sizes and strides span; the caller keeps it while work of the run is
+   * on the stream, also when the run fails. NULL: the run takes memory as for the
+   * results that this is not asked for: empty ones, those that share memory with
+   * others or an input, and those whose sizes a step finds out. On the thread
+   * that runs. May be NULL. */
+  void* (*make_result)(void* context, int32_t index, const KilnValue* like);
+  void* result_context;
 } KilnRunOptions;
 
 /* kiln_run with options that may grow. */
@@ -328,7 +338,8 @@ void kiln_results_free(KilnResults* results); /* NULL is fine */
 /* Keeps the memory of one result, apart from the others. */
 typedef struct KilnMemory KilnMemory;
 /* A share in the memory of a tensor result, which outlives the results. NULL
- * when the caller keeps it alive: no tensor, or a view of an input. */
+ * when the caller keeps it alive: no tensor, a view of an input, or what
+ * make_result made. */
 KilnMemory* kiln_results_share(const KilnResults* results, int32_t index);
 void kiln_memory_free(KilnMemory* memory); /* NULL is fine */
 

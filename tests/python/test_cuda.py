@@ -107,6 +107,34 @@ def test_results_live_in_memory_of_pytorchs_allocator():
     assert torch.cuda.memory_allocated() == before
 
 
+def test_a_results_memory_waits_for_the_streams_that_are_recorded():
+    called = torch.compile(lambda x: torch.relu(x) + 1, backend="kiln")
+    x = torch.ones(1 << 20, device="cuda")
+    called(x)
+    side = torch.cuda.Stream()
+    got = called(x)
+    address = got.data_ptr()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(200_000_000)
+        kept = got + 1
+    got.record_stream(side)
+    del got
+    others = [torch.zeros_like(x) for _ in range(4)]
+    assert address not in [other.data_ptr() for other in others]
+    side.synchronize()
+    assert bool((kept == 3).all())
+
+
+def test_a_results_storage_can_be_freed_and_filled_again():
+    called = torch.compile(lambda x: torch.relu(x) + 1, backend="kiln")
+    got = called(torch.ones(1000, device="cuda"))
+    assert got.untyped_storage().nbytes() == 4000
+    got.untyped_storage().resize_(0)
+    got.untyped_storage().resize_(4000)
+    assert bool((got.fill_(2) == 2).all())
+
+
 def test_a_seed_repeats_a_run_and_the_backward_has_the_forwards_mask():
     called = torch.compile(lambda x: F.dropout(x, 0.5, training=True), backend="kiln")
     x = torch.ones(1000, device="cuda", requires_grad=True)

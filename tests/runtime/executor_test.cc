@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
@@ -126,6 +127,72 @@ TEST(Executor, MemoryIsTakenWhenAStepNeedsItAndGivenBackWhenNoneDoes) {
                 ElementsAre("take 32", "done with 0", "take 16", "free 32"));
   }
   EXPECT_EQ(ledger.lines.back(), "free 16");
+}
+
+// Makes results in memory of its own, and writes down which.
+class Maker : public ResultMaker {
+ public:
+  void* Make(int32_t index, const ResultMeta& like) override {
+    lines.push_back(absl::StrCat(index, ": ", ShortName(like.dtype), "[",
+                                 absl::StrJoin(like.sizes, ","), "] by ",
+                                 absl::StrJoin(like.strides, ",")));
+    return has_memory ? memory : nullptr;
+  }
+
+  bool has_memory = true;
+  std::vector<std::string> lines;
+  alignas(64) float memory[64] = {};
+};
+
+TEST(Executor, AResultIsWrittenWhereItsMakerSays) {
+  const auto executor = LoadPlan(kTwoAdds);
+  Maker maker;
+  RunOptions options;
+  options.results = &maker;
+  const auto outputs = RunOk(*executor, {FloatTensor({3}, {1, 2, 3})}, options);
+  const Tensor& y = std::get<Tensor>(outputs[0]);
+  EXPECT_EQ(y.data, maker.memory);
+  EXPECT_EQ(y.owner, nullptr);
+  EXPECT_THAT(FloatValues(y), ElementsAre(4, 5, 6));
+  EXPECT_THAT(maker.lines, ElementsAre("0: f32[3] by 1"));
+}
+
+TEST(Executor, AResultThatItsMakerDoesNotMakeIsAllocated) {
+  const auto executor = LoadPlan(kTwoAdds);
+  Maker maker;
+  maker.has_memory = false;
+  RunOptions options;
+  options.results = &maker;
+  const auto outputs = RunOk(*executor, {FloatTensor({3}, {1, 2, 3})}, options);
+  EXPECT_THAT(FloatValues(std::get<Tensor>(outputs[0])), ElementsAre(4, 5, 6));
+  RunOk(*executor, {FloatTensor({0}, {})}, options);  // nobody is asked
+  EXPECT_EQ(maker.lines.size(), 1);
+}
+
+// Runs a plan of one float result more, or one that lies in more memory.
+void ExpectNobodyIsAskedToMake(const std::string& plan) {
+  const auto executor = LoadPlan(plan);
+  ASSERT_NE(executor, nullptr);
+  Maker maker;
+  RunOptions options;
+  options.results = &maker;
+  const auto outputs = RunOk(*executor, {FloatTensor({3}, {1, 2, 3})}, options);
+  EXPECT_THAT(FloatValues(std::get<Tensor>(outputs[0])), ElementsAre(4, 5, 6));
+  EXPECT_THAT(maker.lines, testing::IsEmpty());
+}
+
+TEST(Executor, ResultsThatShareMemoryAreAllocated) {
+  ExpectNobodyIsAskedToMake(
+      absl::StrCat(kTwoAdds, R"(outputs { view { buffer: 2 dtype: DTYPE_FLOAT32
+        sizes { value: 1 } strides { value: 1 } offset { value: 1 } } })"));
+}
+
+TEST(Executor, AResultWithPaddingIsAllocated) {
+  std::string plan = kTwoAdds;
+  const std::string length = "value: 4";
+  const size_t at = plan.find(length, plan.find("KIND_OUTPUT"));
+  ASSERT_NE(at, std::string::npos);
+  ExpectNobodyIsAskedToMake(plan.replace(at, length.size(), "value: 8"));
 }
 
 TEST(Executor, ThreadsRunAtOnceWithoutMixingTheirMemory) {

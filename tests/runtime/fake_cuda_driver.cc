@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "runtime/cuda_copy_kernel.h"
 #include "runtime/cuda_driver.h"
@@ -122,9 +123,31 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
   return kernel == kNoKernel ? kCudaErrorNotFound : 0;
 }
 CUresult cuFuncSetAttribute(CUfunction, int, int) { return 0; }
+
+// The address of each argument of a launch that packs them.
+std::vector<void*> Unpacked(void** extra) {
+  std::vector<void*> addresses;
+  if (extra[0] != kCudaPackedArguments ||
+      extra[2] != kCudaPackedArgumentsBytes ||
+      extra[4] != kCudaPackedArgumentsEnd) {
+    return addresses;
+  }
+  const size_t bytes = *static_cast<const size_t*>(extra[3]);
+  for (size_t at = 0; at < bytes; at += 8) {
+    addresses.push_back(static_cast<char*>(extra[1]) + at);
+  }
+  return addresses;
+}
+
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function,
-                          void** arguments, void**) {
+                          void** arguments, void** extra) {
   NEEDS_CONTEXT;
+  std::vector<void*> unpacked;
+  if (arguments == nullptr) {
+    unpacked = Unpacked(extra);
+    if (unpacked.empty()) return kInvalidValue;
+    arguments = unpacked.data();
+  }
   const uint64_t blocks =
       uint64_t{config->gridDimX} * config->gridDimY * config->gridDimZ;
   const uint64_t threads =

@@ -23,6 +23,6 @@ const DlpackExchange* kiln_exchange_of(PyObject* tensor_class) {
   if (kiln_reading_learn(tensor_class) != 0) PyErr_Clear();
   if (!kiln_reading_is_direct()) return theirs;
   table = *theirs;
-  table.look = &kiln_reading_look;
+  table.look = NULL;
   return &table;
 }

@@ -104,7 +104,6 @@ const DlpackExchange* kiln_exchange_of_functions(void) {
   table.version.major = kDlpackMajor;
   table.allocate = &Allocate;
   table.wrap = &Wrap;
-  table.look = &kiln_reading_look;
   table.stream = &Stream;
   return &table;
 }

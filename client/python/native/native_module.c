@@ -21,6 +21,7 @@
  *
  * Compiles and runs do not hold the GIL. Built for the stable ABI of 3.10. */
 #include "client/python/native/library.h"
+#include "client/python/native/results.h"
 #include "client/python/native/sessions.h"
 #include "client/python/native/tensors.h"
 
@@ -142,10 +143,12 @@ static PyObject* Text(PyObject* self, PyObject* args) {
   return text;
 }
 
-/* A tensor over result `index`. One that views an input keeps them all. */
+/* Result `index`, a tensor. One that views an input keeps them all. */
 static PyObject* GiveTensor(const KilnResults* results, int32_t index,
                             const KilnValue* value, PyObject* inputs,
-                            DlpackDevice device) {
+                            DlpackDevice device, const KilnMade* made) {
+  PyObject* own = kiln_made_get(made, index);
+  if (own != NULL || PyErr_Occurred()) return own;
   KilnMemory* memory = kiln_library.kiln_results_share(results, index);
   PyObject* keep = memory == NULL ? PyList_AsTuple(inputs) : NULL;
   if (memory == NULL && keep == NULL) return NULL;
@@ -156,7 +159,7 @@ static PyObject* GiveTensor(const KilnResults* results, int32_t index,
 
 /* The results as Python objects. */
 static PyObject* Give(const KilnResults* results, PyObject* inputs,
-                      DlpackDevice device) {
+                      DlpackDevice device, const KilnMade* made) {
   const int32_t count = kiln_library.kiln_results_count(results);
   PyObject* out = PyList_New(count);
   for (int32_t i = 0; out != NULL && i < count; ++i) {
@@ -165,7 +168,7 @@ static PyObject* Give(const KilnResults* results, PyObject* inputs,
     if (value.kind == KILN_INTEGER) {
       item = PyLong_FromLongLong(value.integer);
     } else if (value.kind == KILN_TENSOR) {
-      item = GiveTensor(results, i, &value, inputs, device);
+      item = GiveTensor(results, i, &value, inputs, device, made);
     } else {
       item = Py_None;
       Py_INCREF(item);
@@ -201,33 +204,50 @@ static void OnInputDone(void* context, int32_t index) {
   PyGILState_Release(state);
 }
 
-/* Runs on `values`. The device of a call is that of its first tensor; one
- * without a tensor is the CPU's. */
+/* Runs on `values`, which are on `device`. */
 static PyObject* RunOn(KilnCallable* callable, PyObject* inputs,
-                       KilnValue* values, Py_ssize_t count, uint64_t seed) {
-  DlpackDevice device = {-1, 0};
-  if (kiln_tensors_read(inputs, count, values, &device) != 0) return NULL;
-  if (device.type == -1) device.type = kDlpackCpu;
-  KilnRunOptions options = {.struct_size = sizeof(options), .seed = seed};
-  KilnAllocator allocator;
-  if (device.type == kDlpackCuda) {
-    if (kiln_tensors_stream(device.ordinal, &options.stream) != 0) return NULL;
-    kiln_tensors_lend(device.ordinal, &allocator);
-    options.allocator = &allocator;
-  }
+                       const KilnValue* values, Py_ssize_t count,
+                       DlpackDevice device, KilnRunOptions* options,
+                       const KilnMade* made) {
   Given given = {inputs, values};
-  options.on_input_done = &OnInputDone;
-  options.input_context = &given;
+  options->on_input_done = &OnInputDone;
+  options->input_context = &given;
   KilnResults* results = NULL;
   KilnStatus* status;
   Py_BEGIN_ALLOW_THREADS;
-  status = kiln_library.kiln_run_with(callable, values, (int32_t)count,
-                                      &options, &results);
+  status = kiln_library.kiln_run_with(callable, values, (int32_t)count, options,
+                                      &results);
   kiln_py_compile_ended(); /* a guard may have failed */
   Py_END_ALLOW_THREADS;
   if (status != NULL) return kiln_py_raise(status);
-  PyObject* out = Give(results, inputs, device);
+  PyObject* out = Give(results, inputs, device, made);
   kiln_library.kiln_results_free(results);
+  return out;
+}
+
+/* Reads the inputs into `values` and runs. The device of a call is that of its
+ * first tensor; one without a tensor is the CPU's. */
+static PyObject* ReadAndRun(KilnCallable* callable, PyObject* inputs,
+                            KilnValue* values, Py_ssize_t count,
+                            uint64_t seed) {
+  DlpackDevice device = {-1, 0};
+  if (kiln_tensors_read(callable, inputs, count, values, &device) != 0) {
+    return NULL;
+  }
+  KilnRunOptions options = {.struct_size = sizeof(options), .seed = seed};
+  KilnMade made = {.room = 0};
+  if (device.type != kDlpackCuda) {
+    device.type = kDlpackCpu;
+    return RunOn(callable, inputs, values, count, device, &options, &made);
+  }
+  KilnAllocator allocator;
+  if (kiln_tensors_stream(device.ordinal, &options.stream) != 0) return NULL;
+  kiln_tensors_lend(device.ordinal, &allocator);
+  options.allocator = &allocator;
+  kiln_made_offer(&made, device.ordinal, &options);
+  PyObject* out =
+      RunOn(callable, inputs, values, count, device, &options, &made);
+  kiln_made_free(&made);
   return out;
 }
 
@@ -248,7 +268,7 @@ static PyObject* Run(PyObject* self, PyObject* const* args, Py_ssize_t given) {
     values = PyMem_Malloc((size_t)count * sizeof(KilnValue));
     if (values == NULL) return PyErr_NoMemory();
   }
-  PyObject* out = RunOn(callable, args[1], values, count, seed);
+  PyObject* out = ReadAndRun(callable, args[1], values, count, seed);
   if (values != inline_values) PyMem_Free(values);
   return out;
 }

@@ -21,24 +21,32 @@ static struct {
   GetNumber get_device_index;
 } torch;
 
-/* libtorch's numbers of element types, and DLPack's. */
+/* What Kiln calls an element type, by libtorch's number of it; 0: nothing. */
 enum { kMostTypes = 64 };
-static DlpackType type_of[kMostTypes];
+static uint8_t dtype_of[kMostTypes];
+static int32_t number_of[KILN_FLOAT64 + 1];
 static const struct {
   const char* name;
-  DlpackType type;
+  KilnDType dtype;
 } kTypes[] = {
-    {"dtype_bool", {kDlpackBool, 8, 1}},
-    {"dtype_uint8", {kDlpackUInt, 8, 1}},
-    {"dtype_int8", {kDlpackInt, 8, 1}},
-    {"dtype_int16", {kDlpackInt, 16, 1}},
-    {"dtype_int32", {kDlpackInt, 32, 1}},
-    {"dtype_int64", {kDlpackInt, 64, 1}},
-    {"dtype_float16", {kDlpackFloat, 16, 1}},
-    {"dtype_bfloat16", {kDlpackBfloat, 16, 1}},
-    {"dtype_float32", {kDlpackFloat, 32, 1}},
-    {"dtype_float64", {kDlpackFloat, 64, 1}},
+    {"dtype_bool", KILN_BOOL},       {"dtype_uint8", KILN_UINT8},
+    {"dtype_int8", KILN_INT8},       {"dtype_int16", KILN_INT16},
+    {"dtype_int32", KILN_INT32},     {"dtype_int64", KILN_INT64},
+    {"dtype_float16", KILN_FLOAT16}, {"dtype_bfloat16", KILN_BFLOAT16},
+    {"dtype_float32", KILN_FLOAT32}, {"dtype_float64", KILN_FLOAT64},
 };
+
+/* Tensors that were read lately. One that has the memory it had is where it was,
+ * and strided: PyTorch may give it other sizes, strides and types, and other
+ * memory, which is elsewhere. A tensor made later at the same address of the C++
+ * object and of the memory has that device too, and one without strides or
+ * memory fails when it is asked for them. */
+enum { kSeen = 1024 };
+static struct Seen {
+  const void* object; /* in C++ */
+  const void* data;   /* not NULL */
+  DlpackDevice device;
+} seen[kSeen]; /* the GIL guards it */
 
 static PyObject* cdata_name;
 static int32_t cpu_type, cuda_type, strided;
@@ -74,7 +82,40 @@ static int ReadDevice(Handle tensor, DlpackDevice* out) {
   return Refuse("a device that is a CPU or CUDA");
 }
 
-int kiln_reading_look(void* object, DlpackTensor* out) {
+/* Where `tensor` is, which has the address `data` if it has one that can be
+ * asked. Before that address: of what has another layout the functions make an
+ * exception, which libtorch prints. */
+static int ReadPlace(Handle tensor, void** data, DlpackDevice* device) {
+  int32_t layout = -1;
+  if (torch.get_layout(tensor, &layout) != 0 || layout != strided) {
+    return Refuse("strided storage");
+  }
+  if (ReadDevice(tensor, device) != 0) return -1;
+  if (torch.get_data_ptr(tensor, data) != 0) return Refuse("storage");
+  return 0;
+}
+
+/* As ReadPlace, of a tensor that was perhaps seen before. */
+static inline int RecallPlace(Handle tensor, struct Seen* row, void** data,
+                              DlpackDevice* device) {
+  const void* const object = *(void**)tensor;
+  if (row->object == object) {
+    if (torch.get_data_ptr(tensor, data) != 0) return Refuse("storage");
+    if (*data == row->data) {
+      *device = row->device;
+      return 0;
+    }
+  }
+  if (ReadPlace(tensor, data, device) != 0) return -1;
+  if (*data == NULL) return 0;
+  row->object = object;
+  row->data = *data;
+  row->device = *device;
+  return 0;
+}
+
+int kiln_reading_read(PyObject* object, uintptr_t use, KilnValue* value,
+                      DlpackDevice* device) {
   void* asked = NULL;
   Handle tensor = (char*)object + handle_place;
   if (handle_place < 0) {
@@ -82,26 +123,34 @@ int kiln_reading_look(void* object, DlpackTensor* out) {
     if (asked == NULL) return -1;
     tensor = &asked;
   }
-  int64_t rank = 0;
-  int32_t dtype = -1, layout = -1;
-  /* First: of what has another layout the functions below make an exception. */
-  if (torch.get_layout(tensor, &layout) != 0 || layout != strided) {
-    return Refuse("strided storage");
+  if (RecallPlace(tensor, &seen[use % kSeen], &value->data, device) != 0) {
+    return -1;
   }
-  if (ReadDevice(tensor, &out->device) != 0) return -1;
+  int64_t rank = 0;
+  int32_t dtype = -1;
   if (torch.get_dim(tensor, &rank) != 0 ||
-      torch.get_sizes(tensor, &out->sizes) != 0 ||
-      torch.get_strides(tensor, &out->strides) != 0 ||
+      torch.get_sizes(tensor, (int64_t**)&value->sizes) != 0 ||
+      torch.get_strides(tensor, (int64_t**)&value->strides) != 0 ||
       torch.get_dtype(tensor, &dtype) != 0) {
     return Refuse("sizes and strides");
   }
-  if (torch.get_data_ptr(tensor, &out->data) != 0) return Refuse("storage");
-  const DlpackType unknown = {0, 0, 0};
-  out->type = dtype >= 0 && dtype < kMostTypes ? type_of[dtype] : unknown;
-  out->rank = (int32_t)rank;
-  out->byte_offset = 0;
-  return 0;
+  value->kind = KILN_TENSOR;
+  value->rank = (int32_t)rank;
+  value->dtype = (uint32_t)dtype < kMostTypes ? dtype_of[dtype] : 0;
+  if (value->dtype != 0) return 0;
+  PyErr_Format(PyExc_TypeError, "a tensor of libtorch's element type %d",
+               (int)dtype);
+  return -1;
 }
+
+void kiln_reading_prefetch(const void* object) {
+  if (handle_place < 0) return;
+  const char* const tensor = *(char**)((char*)object + handle_place);
+  /* Of its some 200 bytes. */
+  for (int line = 0; line < 4; ++line) __builtin_prefetch(tensor + 64 * line);
+}
+
+int32_t kiln_reading_number_of(KilnDType dtype) { return number_of[dtype]; }
 
 int kiln_reading_is_direct(void) { return handle_place >= 0; }
 
@@ -139,7 +188,8 @@ static int FindFunctions(void) {
     int32_t (*number)(void);
     if (!kiln_reading_find(kTypes[i].name, &number)) return -1;
     const int32_t place = number();
-    if (place >= 0 && place < kMostTypes) type_of[place] = kTypes[i].type;
+    number_of[kTypes[i].dtype] = place;
+    if (place >= 0 && place < kMostTypes) dtype_of[place] = kTypes[i].dtype;
   }
   return 0;
 }

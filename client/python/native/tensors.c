@@ -6,19 +6,14 @@
 #include "client/python/native/exchange.h"
 #include "client/python/native/lending.h"
 #include "client/python/native/library.h"
+#include "client/python/native/reading.h"
+#include "client/python/native/results.h"
 
 static const DlpackExchange* exchange;
 static PyTypeObject* tensor_type;    /* the class itself */
 static PyTypeObject* parameter_type; /* its commonest subclass seen so far */
-
-int kiln_tensors_learn(PyObject* tensor_class) {
-  if (exchange != NULL) return 0;
-  exchange = kiln_exchange_of(tensor_class);
-  if (exchange == NULL) return -1;
-  Py_INCREF(tensor_class);
-  tensor_type = (PyTypeObject*)tensor_class;
-  return 0;
-}
+/* Describes a tensor: kiln_reading_read, or ReadByTable. */
+static int (*read_tensor)(PyObject*, uintptr_t, KilnValue*, DlpackDevice*);
 
 /* A KilnDType, or 0 for a type Kiln has not. */
 static int DTypeOf(DlpackType type) {
@@ -106,7 +101,9 @@ static int ReadInteger(PyObject* item, KilnValue* value) {
   return value->integer == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
-static int ReadTensor(PyObject* item, KilnValue* value, DlpackDevice* device) {
+static int ReadByTable(PyObject* item, uintptr_t use, KilnValue* value,
+                       DlpackDevice* device) {
+  (void)use; /* the table remembers nothing */
   DlpackTensor tensor;
   if (exchange->look(item, &tensor) != 0) return -1;
   const int dtype = DTypeOf(tensor.type);
@@ -125,22 +122,50 @@ static int ReadTensor(PyObject* item, KilnValue* value, DlpackDevice* device) {
   return 0;
 }
 
-/* Whether a tensor on `one` may stand behind those on `device`, which it decides
- * if it is the first. */
-static int IsBeside(DlpackDevice one, DlpackDevice* device) {
-  if (device->type == -1) *device = one;
-  return one.type == device->type && one.ordinal == device->ordinal;
+int kiln_tensors_learn(PyObject* tensor_class) {
+  if (exchange != NULL) return 0;
+  exchange = kiln_exchange_of(tensor_class);
+  if (exchange == NULL) return -1;
+  if (kiln_made_learn() != 0) PyErr_Clear(); /* then all cross by the table */
+  read_tensor = exchange->look != NULL ? &ReadByTable : &kiln_reading_read;
+  Py_INCREF(tensor_class);
+  tensor_type = (PyTypeObject*)tensor_class;
+  return 0;
 }
 
-int kiln_tensors_read(PyObject* list, Py_ssize_t count, KilnValue* values,
-                      DlpackDevice* device) {
+/* Whether a tensor on `one` may stand behind those on `device`, which it decides
+ * if it is the first. */
+static inline int IsBeside(DlpackDevice one, DlpackDevice* device) {
+  if (one.type == device->type && one.ordinal == device->ordinal) return 1;
+  if (device->type != -1) return 0;
+  *device = one;
+  return 1;
+}
+
+/* Tensors between the one that is read and the one that is fetched: what one
+ * reading waits for a cache in. */
+enum { kAhead = 3 };
+
+int kiln_tensors_read(const void* user, PyObject* list, Py_ssize_t count,
+                      KilnValue* values, DlpackDevice* device) {
+  /* Callables lie some hundred bytes apart: most have numbers of their own. */
+  const uintptr_t first_use = (uintptr_t)user / 8;
   device->type = -1;
   for (Py_ssize_t i = 0; i < count; ++i) {
-    PyObject* item = PyList_GetItem(list, i);
-    if (item == NULL) return -1;
+    values[i].data = PyList_GetItem(list, i); /* for the second look */
+    if (values[i].data == NULL) return -1;
+    __builtin_prefetch(values[i].data);
+  }
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    if (i + kAhead < count && IsTensor(values[i + kAhead].data)) {
+      kiln_reading_prefetch(values[i + kAhead].data);
+    }
+    PyObject* item = values[i].data;
     DlpackDevice one;
     if (IsTensor(item)) {
-      if (ReadTensor(item, &values[i], &one) != 0) return -1;
+      if (read_tensor(item, first_use + (uintptr_t)i, &values[i], &one) != 0) {
+        return -1;
+      }
       if (IsBeside(one, device)) continue;
       PyErr_Format(PyExc_TypeError,
                    "input %zd: on another device than those before it", i);

@@ -15,13 +15,14 @@
  * when it has none that we know. */
 int kiln_tensors_learn(PyObject* tensor_class);
 
-/* Describes the `count` items of `list`, tensors and ints, in `values`; sizes and
+/* Describes the `count` items of `list`, tensors and ints, in `values`, for a
+ * call of the callable at `user`, which is only an address here; sizes and
  * strides are the tensors' own, good while they live and are not resized.
  * `device` is that of all tensors, type -1 without one. -1 with a TypeError for
  * anything else, a dtype Kiln has not, or a tensor on another device than those
  * before it. */
-int kiln_tensors_read(PyObject* list, Py_ssize_t count, KilnValue* values,
-                      DlpackDevice* device);
+int kiln_tensors_read(const void* user, PyObject* list, Py_ssize_t count,
+                      KilnValue* values, DlpackDevice* device);
 
 /* The current stream of a CUDA device. -1 with an exception set. */
 int kiln_tensors_stream(int ordinal, void** stream);

@@ -67,6 +67,13 @@ class Results : public testing::Test {
   }
 
   KilnStatus* Run(const KilnAllocator* allocator, KilnResults** results) {
+    KilnRunOptions options = {};
+    options.struct_size = sizeof(options);
+    options.allocator = allocator;
+    return RunWith(options, results);
+  }
+
+  KilnStatus* RunWith(const KilnRunOptions& options, KilnResults** results) {
     static const int64_t size = kElements;
     static const int64_t stride = 1;
     for (int i = 0; i < kElements; ++i) x_[i] = static_cast<float>(i);
@@ -77,9 +84,6 @@ class Results : public testing::Test {
     input.data = x_;
     input.sizes = &size;
     input.strides = &stride;
-    KilnRunOptions options = {};
-    options.struct_size = sizeof(options);
-    options.allocator = allocator;
     return kiln_run_with(callable_, &input, 1, &options, results);
   }
 
@@ -126,6 +130,40 @@ TEST_F(Results, AnAllocatorWithoutMemoryIsAnError) {
   EXPECT_EQ(kiln_status_code(status), 8);  // RESOURCE_EXHAUSTED
   kiln_status_free(status);
   EXPECT_EQ(results, nullptr);
+}
+
+// Makes the second result in memory of its own.
+struct Own {
+  alignas(64) float square[kElements] = {};
+  int asked = 0;
+};
+
+void* MakeSquare(void* context, int32_t index, const KilnValue* like) {
+  auto* own = static_cast<Own*>(context);
+  ++own->asked;
+  EXPECT_EQ(like->dtype, KILN_FLOAT32);
+  EXPECT_EQ(like->rank, 1);
+  EXPECT_EQ(like->sizes[0], kElements);
+  EXPECT_EQ(like->strides[0], 1);
+  return index == 1 ? own->square : nullptr;
+}
+
+TEST_F(Results, AResultThatTheCallerMadeIsWrittenThereAndStaysHis) {
+  Own own;
+  KilnRunOptions options = {};
+  options.struct_size = sizeof(options);
+  options.make_result = &MakeSquare;
+  options.result_context = &own;
+  KilnResults* results = nullptr;
+  ASSERT_EQ(RunWith(options, &results), nullptr);
+  EXPECT_EQ(own.asked, 2);
+  EXPECT_EQ(kiln_results_get(results, 1).data, own.square);
+  EXPECT_EQ(kiln_results_share(results, 1), nullptr);
+  const auto* sum =
+      static_cast<const float*>(kiln_results_get(results, 0).data);
+  EXPECT_EQ(sum[3], 6.0f);
+  kiln_results_free(results);
+  EXPECT_EQ(own.square[3], 9.0f);
 }
 
 TEST_F(Results, ACallableTellsHowItWasMade) {
