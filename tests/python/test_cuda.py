@@ -110,17 +110,21 @@ def test_results_live_in_memory_of_pytorchs_allocator():
 def test_a_results_memory_waits_for_the_streams_that_are_recorded():
     called = torch.compile(lambda x: torch.relu(x) + 1, backend="kiln")
     x = torch.ones(1 << 20, device="cuda")
-    called(x)
     side = torch.cuda.Stream()
+    # CUDA loads a kernel at its first use, and may wait for all streams.
+    torch.zeros_like(x).add_(called(x) + 1)
+    torch.cuda.synchronize()
     got = called(x)
     address = got.data_ptr()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
-        torch.cuda._sleep(200_000_000)
+        torch.cuda._sleep(2_000_000_000)
         kept = got + 1
+        done = side.record_event()
     got.record_stream(side)
     del got
     others = [torch.zeros_like(x) for _ in range(4)]
+    assert not done.query()
     assert address not in [other.data_ptr() for other in others]
     side.synchronize()
     assert bool((kept == 3).all())
