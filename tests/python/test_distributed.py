@@ -28,9 +28,9 @@ START = f"""
 import json, sys, torch, torch.distributed as dist
 from torch import nn
 import kiln
-rank, store = int(sys.argv[1]), sys.argv[2]
+rank, store, ranks = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 torch.set_num_threads(1)
-dist.init_process_group("gloo", init_method=f"file://{{store}}", rank=rank, world_size={RANKS})
+dist.init_process_group("gloo", init_method=f"file://{{store}}", rank=rank, world_size=ranks)
 {MODEL}
 """
 
@@ -46,6 +46,50 @@ for step in range(3):
     optimizer.step()
 dist.barrier()
 print(json.dumps({"grads": grads, **kiln.counters}))
+dist.destroy_process_group()
+"""
+
+# Of 1.6 MB: Dynamo compiles each of the two buckets, of 1 MB and of the rest, by itself.
+LARGE = START + """
+import copy
+from torch.nn.parallel import DistributedDataParallel
+
+class Large(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.n = nn.Linear(12, 512), nn.BatchNorm1d(512)
+        self.b, self.c = nn.Linear(512, 512), nn.Linear(512, 256)
+    def forward(self, x):
+        return self.c(torch.relu(self.b(torch.relu(self.n(self.a(x))))))
+
+def steps(model, called):
+    optimizer, seen = torch.optim.SGD(model.parameters(), 0.1), []
+    for step in range(3):
+        optimizer.zero_grad()
+        result = called(torch.randn(8, 12, generator=torch.Generator().manual_seed(10 * step + rank)))
+        result.square().mean().backward()
+        seen += [result.detach(), *(p.grad.clone() for p in model.parameters())]
+        optimizer.step()
+    return [*seen, *map(torch.clone, model.buffers())]
+
+def compiled(model):
+    return torch.compile(model, backend="kiln")
+
+torch.manual_seed(0)
+first, second, third = Large(), Large(), Large()
+second.load_state_dict(first.state_dict()), third.load_state_dict(first.state_dict())
+due = steps(first, DistributedDataParallel(first))
+graphs = []
+for model, nested in [
+    (second, lambda: compiled(DistributedDataParallel(second))),
+    (third, lambda: DistributedDataParallel(compiled(third))),
+]:
+    torch._dynamo.reset()
+    before = kiln.counters.get("compiles", 0) + kiln.counters.get("cache_hit", 0)
+    torch.testing.assert_close(steps(model, nested()), due)
+    graphs.append(kiln.counters.get("compiles", 0) + kiln.counters.get("cache_hit", 0) - before)
+dist.barrier()
+print(json.dumps({"graphs": graphs, **kiln.counters}))
 dist.destroy_process_group()
 """
 
@@ -76,16 +120,17 @@ def run_ranks(tmp_path):
     Gives what they say and the daemon's counters."""
     folders = {"KILN_CACHE_DIR": str(tmp_path / "kiln")}
 
-    def run(text):
+    def run(text, count=RANKS):
         ranks = [
             start(
                 text,
                 str(rank),
                 str(tmp_path / "store"),
+                str(count),
                 **folders,
                 TORCHINDUCTOR_CACHE_DIR=str(tmp_path / f"torch{rank}"),
             )
-            for rank in range(RANKS)
+            for rank in range(count)
         ]
         answers = [answer_of(rank)[0] for rank in ranks]
         return answers, stats_of(folders)
@@ -118,6 +163,14 @@ def test_data_parallel_ranks_have_the_gradients_of_the_whole_batch(run_ranks):
     assert sum(answer.get("compiles", 0) for answer in answers) == 2
     assert all("eager_graphs" not in answer for answer in answers)
     assert stats["jobs.started"] == stats["jobs.done"] == 2
+
+
+def test_models_that_dynamo_cuts_into_buckets_train_inside_and_around_data_parallel(run_ranks):
+    answers, _ = run_ranks(LARGE, count=2)
+    for answer in answers:
+        # Forwards and backwards of the buckets, in both nestings.
+        assert answer["graphs"] == [4, 4]
+        assert "eager_graphs" not in answer
 
 
 def test_functional_collectives_are_host_kernels_of_a_whole_graph(run_ranks):

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import fx
 from torch._decomp import get_decompositions
+from torch._dynamo.utils import counters as dynamo_counters
 from torch._dynamo.utils import flatten_graph_inputs
 from torch._functorch.aot_autograd import aot_module_simplified
 
@@ -98,6 +99,9 @@ def _aot(
 
         return compiler_of(compile_)
 
+    # Dynamo's DDPOptimizer cuts a model into buckets, and asks this count whether AOTAutograd made
+    # what it got. If so it makes the first call of each, which gives fake tensors, itself.
+    dynamo_counters["aot_autograd"]["total"] += 1
     with serving(values):
         called = aot_module_simplified(
             module,
@@ -109,4 +113,5 @@ def _aot(
             partition_fn=cut_with_eager_numbers if values["fallback_random"] else cut,
             keep_inference_input_mutations=True,
         )
+    dynamo_counters["aot_autograd"]["ok"] += 1
     return torch._dynamo.disable(called, reason="it is compiled")
