@@ -1,5 +1,8 @@
 """Operators that Kiln does not compile run in PyTorch, in their places, and are told of."""
 
+import copy
+
+import pytest
 import torch
 from torch import nn
 
@@ -178,3 +181,99 @@ def test_a_size_that_is_found_in_data_is_there_before_a_kernel_that_needs_it():
     with torch._dynamo.config.patch(capture_scalar_outputs=True):
         for n in map(torch.tensor, (7, 3, 20)):
             torch.testing.assert_close(called(x, n), head(x, n))
+
+
+def inverse_of_transposed(x):
+    y = torch.linalg.inv(x.t())
+    x.add_(1)
+    return y
+
+
+def singular_values_of_columns(x):
+    y = torch.linalg.svdvals(x.view(2, 8)[:, ::2])
+    x.zero_()
+    return y
+
+
+def halves(x):
+    upper, lower = x.split(2)
+    y = torch.linalg.svdvals(upper.t()), torch.linalg.svdvals(lower)
+    upper.zero_()
+    return y
+
+
+def spectrum_of_pairs(x):
+    y = torch.fft.fft(torch.view_as_complex(x.view(8, 2))).abs()
+    x.mul_(2)
+    return y
+
+
+def transposed_after_a_host_kernel(x):
+    turned = x.t()
+    y = turned * torch.linalg.det(x)
+    x.add_(1)
+    return y
+
+
+def rows_after_a_host_kernel(x):
+    row = x.view(16)
+    scale = torch.linalg.det(x * 2)
+    y = torch.relu(row) * scale
+    x.copy_(x.t() * scale)
+    return y, x + 1
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        inverse_of_transposed,
+        singular_values_of_columns,
+        halves,
+        spectrum_of_pairs,
+        transposed_after_a_host_kernel,
+        rows_after_a_host_kernel,
+    ],
+    ids=lambda fn: fn.__name__,
+)
+def test_views_of_an_input_are_read_before_the_input_is_written(fn):
+    x = torch.randn(4, 4) + 4 * torch.eye(4)
+    written = x.clone()
+    due, got = fn(x), torch.compile(fn, backend="kiln")(written)
+    torch.testing.assert_close(got, due, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(written, x, rtol=1e-4, atol=1e-4)
+    assert kiln.explain(fn, x).host_kernels
+
+
+def test_inputs_that_share_memory_are_read_before_it_is_written():
+    def fn(x, part):
+        y = torch.linalg.inv(part.t())
+        x.add_(1)
+        return y * 2, part + 1
+
+    x = torch.randn(5, 4) + 4 * torch.eye(5, 4)
+    written = x.clone()
+    due, got = fn(x, x[:4]), torch.compile(fn, backend="kiln")(written, written[:4])
+    torch.testing.assert_close(got, due, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(written, x)
+
+
+def test_a_buffer_that_a_host_kernel_reads_through_a_view_is_written_after_it():
+    class Filter(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.randn(4, 4))
+            self.register_buffer("taps", torch.randn(4, 4))
+
+        def forward(self, x):
+            y = torch.fft.fft(self.taps.t()).abs() * self.scale * x
+            self.taps.mul_(0.5)
+            return y * self.taps
+
+    eager = Filter()
+    model = copy.deepcopy(eager)
+    called = torch.compile(model, backend="kiln")
+    for x in torch.randn(3, 4, 4):
+        eager(x).square().sum().backward()
+        called(x).square().sum().backward()
+        torch.testing.assert_close(model.taps, eager.taps)
+        torch.testing.assert_close(model.scale.grad, eager.scale.grad, rtol=1e-4, atol=1e-4)

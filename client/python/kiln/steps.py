@@ -13,13 +13,13 @@ unrelated paths share a level.
 What is decided here: who runs a node. PyTorch does what the wire cannot say (_refusal: no ATen
 operator, sizes found in data, another device, an integer that may be negative), what the service
 has refused, random numbers under ``fallback_random``, and views of inputs that are results; Kiln
-all else. A mutation comes after all that reads what it writes.
+all else. A mutation comes after all that reads what it writes, also through views.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -27,6 +27,7 @@ from torch import fx
 
 from .fx_export import Segment, atoms_in, check_tensor, is_random, is_symbolic, value_of
 from .input_views import set_apart
+from .joint_nodes import is_view
 from .symbols import bounds_of
 from .words import Unsupported
 
@@ -129,11 +130,32 @@ class _Planner:
         return why is not None
 
     def _lowest(self, node: fx.Node, host: bool) -> int:
-        before = list(node.all_input_nodes)
-        if mutates(node):
-            # Whoever reads the tensor reads it first.
-            before += [user for user in node.args[0].users if user is not node]
-        return self._after(before)[host]
+        lowest = self._after(node.all_input_nodes)[host]
+        if not mutates(node):
+            return lowest
+        # Whoever reads the tensor reads it first.
+        there = (self._least_write(*read)[host] for read in self._reads(node.args[0]))
+        return max([lowest, *there])
+
+    def _reads(
+        self, source: fx.Node, viewed: int | None = None
+    ) -> Iterator[tuple[fx.Node, int | None]]:
+        """The nodes planned so far that read the memory of `source`, also through views of it, and
+        of these the level of the first, which is the lowest."""
+        for user in source.users:
+            if user not in self._level:
+                continue
+            yield user, viewed
+            if user.args[:1] == (source,) and (is_view(user) or user.target is operator.getitem):
+                yield from self._reads(user, self._level[user] if viewed is None else viewed)
+
+    def _least_write(self, reader: fx.Node, viewed: int | None) -> tuple[int, int]:
+        """The lowest levels on which what `reader` reads may be written."""
+        kiln, host = self._least[reader]
+        # A segment that takes a tensor and a view of it does not know that they share memory, and
+        # may write the one before it has read the other.
+        apart = viewed is not None and viewed != self._level[reader] == kiln
+        return kiln + 2 * apart, host
 
     def _after(self, sources: Iterable[fx.Node]) -> tuple[int, int]:
         """The lowest levels, Kiln's and PyTorch's, on which all of `sources` are there."""
