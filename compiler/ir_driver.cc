@@ -248,18 +248,18 @@ absl::Status RunWord(absl::string_view word, Ir& ir, const PassEnv& env,
   std::vector<Pass<Graph>> passes;
   for (const Pass<Graph>& pass : GraphPipeline()) {
     // A pass that stands in the pipeline twice runs once when it is named.
-    const bool again = word != kWholePipeline && !passes.empty();
-    if ((pass.name == word || word == kWholePipeline) && !again) {
-      passes.push_back(pass);
-    }
+    if (pass.name == word && passes.empty()) passes.push_back(pass);
   }
-  if (passes.empty()) {
+  if (passes.empty() && word != kWholePipeline) {
     return absl::InvalidArgumentError(
         absl::StrCat("pass ", word, ": not known; known are ",
                      absl::StrJoin(KnownWords(), ", ")));
   }
   Graph* graph = std::get_if<Graph>(&ir);
   if (graph == nullptr) return Annotate(WrongLevel("graph"), word);
+  if (word == kWholePipeline) {
+    return RunGraphPipeline(*graph, env, records, options);
+  }
   return RunPasses<Graph>(passes, *graph, env, kGraphInspection, records,
                           options);
 }

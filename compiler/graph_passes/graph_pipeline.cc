@@ -9,6 +9,7 @@
 #include "compiler/graph_passes/remove_dead_nodes.h"
 #include "compiler/graph_passes/rewrite_algebra.h"
 #include "compiler/graph_passes/scatter_upon_const.h"
+#include "compiler/graph_passes/separate_results.h"
 #include "compiler/pass/graph_inspection.h"
 #include "proto/base/status.h"
 
@@ -42,9 +43,13 @@ constexpr Pass<Graph> kGraphPipeline[] = {
 absl::Span<const Pass<Graph>> GraphPipeline() { return kGraphPipeline; }
 
 absl::Status RunGraphPipeline(Graph& graph, const PassEnv& env,
-                              std::vector<PassRecord>& records) {
+                              std::vector<PassRecord>& records,
+                              const PassRunOptions& options) {
+  const ResultMemories due = MemoriesOfResults(graph);
+  RETURN_IF_ERROR(RunPasses<Graph>(kGraphPipeline, graph, env, kGraphInspection,
+                                   records, options));
   RETURN_IF_ERROR(
-      RunPasses<Graph>(kGraphPipeline, graph, env, kGraphInspection, records));
+      Annotate(SeparateResults(graph, due).status(), "separate_results"));
   return VerifyLowerable(graph);
 }
 

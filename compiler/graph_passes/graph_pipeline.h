@@ -11,15 +11,20 @@
 namespace kiln {
 
 // The passes over graphs, in order; graph_pipeline.cc says why in that order.
+// The whole of them is RunGraphPipeline: separate_results needs to know what the
+// graph was before the first.
 absl::Span<const Pass<Graph>> GraphPipeline();
 
 // Runs them all. Afterwards the graph is functional and holds nothing but
-// kView, kLower and kExtern operators (VerifyLowerable).
+// kView, kLower and kExtern operators (VerifyLowerable), and its outputs share
+// memory where those of the given graph do, and nowhere else
+// (separate_results.h).
 //
 // Errors: UNSUPPORTED_OP names an operator that cannot be taken apart; INTERNAL
 // is ours.
 absl::Status RunGraphPipeline(Graph& graph, const PassEnv& env,
-                              std::vector<PassRecord>& records);
+                              std::vector<PassRecord>& records,
+                              const PassRunOptions& options = {});
 
 // What the pipeline promises those after it, besides graph_verifier.h:
 //
