@@ -1,5 +1,5 @@
 """The forms that a program takes around torch.compile: function transforms, inference mode, steps
-of training, sizes that are fixed, marked or found in data."""
+of training, sizes that are fixed, marked or found in data, floats that change."""
 
 import copy
 import math
@@ -251,3 +251,24 @@ def test_nonzero_is_a_host_kernel_between_two_segments():
     (graph,) = graphs
     assert graph.segments == 2
     assert any("aten.nonzero.default" in why for why in graph.hosts.values())
+
+
+FLOATS = {
+    "arithmetic": lambda x, d: x * d + x / d,
+    "lerp": lambda x, d: (torch.lerp(x, x * 2, d), x / d),
+    "full": lambda x, d: torch.full((3,), d) + x[0] * d,
+    "clamp": lambda x, d: x.clamp(max=d) * (d // 2),
+}
+
+
+@pytest.mark.parametrize("fn", FLOATS.values(), ids=FLOATS)
+@pytest.mark.parametrize("trains", [False, True], ids=["inference", "training"])
+def test_a_float_argument_counts_in_each_call(fn, trains):
+    x = torch.rand(3, requires_grad=trains)
+    called = compiled(fn)
+    for d in (2.0, 3.5, -4.0, 7.25, 3.5, 0.125):
+        got, due = called(x, d), fn(x, d)
+        assert_same(got, due)
+        if trains:
+            results = ([got], [due]) if torch.is_tensor(got) else (got, due)
+            assert_same(*(torch.autograd.grad([r.sum() for r in rs], x) for rs in results))

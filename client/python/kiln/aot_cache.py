@@ -1,6 +1,6 @@
 """AOTAutograd's own cache, made to keep what this backend compiles.
 
-    with serving(options):
+    with serving(options, module):
         aot_module_simplified(..., fw_compiler=compiler_of(compile_forward), ...)
 
 An entry holds a graph's recipe and no artifact: those are the service's to keep.
@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterator
 from unittest import mock
 
 import torch
+from torch import fx
 from torch._functorch.aot_autograd import SerializableAOTDispatchCompiler
 from torch._inductor import codecache
+from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from . import service
 from .compiled_graph import CompiledGraph, wire_options
@@ -54,9 +56,19 @@ def _none(*_: object) -> list[int]:
     return []
 
 
+def _takes_floats(module: fx.GraphModule) -> bool:
+    """Whether an argument of Dynamo's graph is a changing float. Where an operator takes it as a
+    number AOTAutograd makes a constant of its value, under a guard of which the cache's entries
+    know nothing: an entry would be found again for every other value."""
+    values = [node.meta.get("example_value") for node in module.graph.nodes]
+    numbers = [value.node._expr for value in values if isinstance(value, torch.SymFloat)]
+    return any(symbol_is_type(s, SymT.FLOAT) for n in numbers for s in n.free_symbols)
+
+
 @contextlib.contextmanager
-def serving(options: dict[str, object]) -> Iterator[None]:
-    """Under which AOTAutograd keeps what is compiled with `options`, and finds it again.
+def serving(options: dict[str, object], module: fx.GraphModule) -> Iterator[None]:
+    """Under which AOTAutograd keeps what is compiled of `module`, Dynamo's graph, with `options`,
+    and finds it again; of a graph with floats among its arguments it keeps nothing.
 
     Its key asks for the passes that users gave Inductor's code generators, and imports all of these
     for it: more time than the rest of a warm start, for code that Kiln does not use. Compiles of one
@@ -70,7 +82,9 @@ def serving(options: dict[str, object]) -> Iterator[None]:
             patch = mock.patch.object(graph_compile, "collect_bw_donated_buffer_idxs", _none)
             stack.enter_context(patch)
         stack.enter_context(torch.compiler.config.patch(cache_key_tag=tag))
-        if keeps_any_backend():
+        if _takes_floats(module):
+            stack.enter_context(torch._functorch.config.patch(enable_autograd_cache=False))
+        elif keeps_any_backend():
             switches = dict.fromkeys(CACHE_SWITCHES, True)
             stack.enter_context(torch._functorch.config.patch(switches))
         if registers_code_generators():

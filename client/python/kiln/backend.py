@@ -102,7 +102,7 @@ def _aot(
     # Dynamo's DDPOptimizer cuts a model into buckets, and asks this count whether AOTAutograd made
     # what it got. If so it makes the first call of each, which gives fake tensors, itself.
     dynamo_counters["aot_autograd"]["total"] += 1
-    with serving(values):
+    with serving(values, module):
         called = aot_module_simplified(
             module,
             example_inputs,
