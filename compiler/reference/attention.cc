@@ -80,7 +80,11 @@ Attended Attend(const Attention& a) {
         p[c] = a.Score(b, r, c);
         top = std::fmax(top, p[c]);
       }
+      // A row that sees nothing: weights of 0, a logsumexp of 0.
+      const bool blind = top == -INFINITY;
+      if (blind) top = 0;
       for (double& v : p) sum += v = std::exp(v - top);
+      if (blind) sum = 1;
       out.logsumexp.f[b * a.rows + r] = top + std::log(sum);
       for (int64_t c = 0; c < a.columns; ++c) {
         for (int64_t e = 0; e < a.value_width; ++e) {

@@ -119,9 +119,21 @@ Attended Attend(Decomposition& d, const Dialect& dialect,
   Emitter& e = d.e;
   const DimVector sizes = e.meta(d.Tensor("query")).sizes;
   const ValueId scores = Scores(d, dialect);
-  const ValueId top = e.Amax(scores, {3}, Keep::kYes);
+  DimVector rows = e.meta(scores).sizes;
+  if (rows[3].Is(0)) {  // nobody sees anything
+    rows[3] = 1;
+    DimVector output = sizes;
+    output[3] = e.meta(d.Tensor("value")).sizes[3];
+    return {e.Full(output, 0.0, DType::kFloat32),
+            e.Full(rows, 0.0, DType::kFloat32)};
+  }
+  const ValueId largest = e.Amax(scores, {3}, Keep::kYes);
+  // A row that sees nothing has weights of 0 and, as eager mode has it, a
+  // logsumexp of 0: its weights in the backward are 0, too.
+  const ValueId blind = e.Eq(largest, -INFINITY);
+  const ValueId top = e.Where(blind, 0.0, largest);
   const ValueId exp = e.Exp(e.Sub(scores, top));
-  const ValueId sum = e.Sum(exp, {3}, Keep::kYes);
+  const ValueId sum = e.Where(blind, 1.0, e.Sum(exp, {3}, Keep::kYes));
   const ValueId p = Narrowed(d, dialect, Dropped(d, e.Div(exp, sum), seed));
   return {Unheads(e, e.Bmm(p, Factor(d, dialect, "value")), sizes),
           e.Add(top, e.Log(sum))};

@@ -79,6 +79,21 @@ TEST_F(Reference, ARowOfMinusInfinitySoftmaxesToNan) {
   for (double v : Run(y).f) EXPECT_TRUE(std::isnan(v));
 }
 
+// As PyTorch's kernel for the CPU has it.
+TEST_F(Reference, ARowOfAttentionThatSeesNothingIsZeroAndSoIsItsLogsumexp) {
+  const ValueId q = Add("aten.view.default", {x_, Argument::List{1, 1, 2, 3}});
+  const ValueId mask =
+      Add("aten.full.default", {Argument::List{1, 1, 2, 2}, false});
+  const OpDef& op =
+      KnownOp("aten._scaled_dot_product_flash_attention_for_cpu.default");
+  const auto results = graph_.AddNode(op, {q, q, q, 0.0, false, mask});
+  ASSERT_TRUE(results.ok()) << results.status();
+  graph_.outputs.push_back({(*results)[1], {}});
+  EXPECT_EQ(Run((*results)[0]).f, std::vector<double>(2, 0));
+  EXPECT_EQ(Load(std::get<RefTensor>(outcome_->outputs[1])).f,
+            std::vector<double>(6, 0));
+}
+
 TEST(HalfBits, EveryF16SurvivesTheWayThroughFloat) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const float value = FloatFromF16Bits(static_cast<uint16_t>(bits));

@@ -142,6 +142,22 @@ TEST(PlanMeaning, HalvesAreComputedInFloat) {
       })");
 }
 
+// Random inputs of integers are 0 or 1, so some rows see some columns, and the
+// last sees none.
+TEST(PlanMeaning, ARowOfAttentionThatSeesNothingIsZeroAndSoAreItsGradients) {
+  ExpectMeansTheSame(R"(
+      graph @g()(%q: f32[1, 2, 4, 8], %k: f32[1, 2, 3, 8], %i: i64[1, 1, 4, 3],
+               %g: f32[1, 2, 4, 8]) -> (%y, %l, %a, %b, %c) {
+        %rows = prims.iota(4, 0, 1, i64, cpu, false)
+        %column = view(%rows, [4, 1])
+        %early = lt.Scalar(%column, 3)
+        %some = eq.Scalar(%i, 1)
+        %m = logical_and(%some, %early)
+        %y, %l = _scaled_dot_product_flash_attention_for_cpu(%q, %k, %k, 0.0, false, %m)
+        %a, %b, %c = _scaled_dot_product_flash_attention_for_cpu_backward(%g, %q, %k, %k, %y, %l, 0.0, false, %m)
+      })");
+}
+
 // What optimizers do beside the members' own arithmetic: Adam's corrections,
 // its maximum, and the clipping of gradients.
 TEST(PlanMeaning, ListsMeetNumbersAndSingleTensors) {
