@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 import torch.nn.functional as F
+from torch._dynamo.exc import BackendCompilerFailed
 
 import kiln
 from processes import end_daemons
@@ -94,9 +95,38 @@ def test_options_reach_the_compiler():
     assert kiln.metrics.num_bytes_accessed > 0
 
 
-def test_an_option_out_of_bounds_is_an_error_with_its_name():
-    with pytest.raises(kiln.KilnError, match="max_fusion_size"):
-        call(lambda x: x + 1, torch.randn(3), options={"max_fusion_size": 100000})
+BOUNDS = {"max_fusion_size": (1, 4096), "persistent_max_row": (0, 1 << 20)}
+
+
+@pytest.mark.parametrize("strict", ["0", "1"])
+@pytest.mark.parametrize("name, bounds", BOUNDS.items(), ids=BOUNDS)
+def test_an_option_out_of_bounds_is_an_error_with_its_name(name, bounds, strict, monkeypatch):
+    monkeypatch.setenv("KILN_STRICT", strict)
+    least, most = bounds
+    for value in (-1, least - 1, most + 1, 1 << 32, 1 << 70):
+        words = f"kiln.config.{name}: found {value}, due {least} to {most}"
+        with pytest.raises(ValueError, match=words):
+            setattr(kiln.config, name, value)
+        with pytest.raises(BackendCompilerFailed, match=words):
+            call(lambda x: x + 1, torch.randn(3), options={name: value})
+    for value in bounds:  # of the compiler too
+        kiln.counters.clear()
+        call(lambda x: x + 1, torch.randn(3), options={name: value, "cache_tag": strict})
+        assert kiln.counters["compiles"] == 1
+
+
+def test_a_cache_tag_that_is_too_long_is_an_error_with_its_name():
+    with pytest.raises(ValueError, match="kiln.config.cache_tag: found 258 bytes, due at most 256"):
+        kiln.config.cache_tag = "é" * 129
+    with kiln.config.patch(cache_tag="é" * 128):
+        call(lambda x: x + 1, torch.randn(3))
+
+
+def test_the_names_of_config_are_its_options():
+    names = dir(kiln.config)
+    assert {"max_fusion_size", "cache_tag", "max_autotune", "patch", "snapshot"} <= {*names}
+    for name in names:
+        getattr(kiln.config, name)
 
 
 def test_a_mode_that_is_not_built_is_refused_by_name():
@@ -121,9 +151,12 @@ def test_a_cache_tag_is_part_of_the_key():
     assert kiln.counters["compiles"] == 2
 
 
-def test_explain_tells_what_is_refused_where_strict_makes_it_an_error():
+def test_explain_tells_what_is_refused_where_strict_makes_it_an_error(monkeypatch):
     assert os.environ["KILN_STRICT"] == "1"
     fn, x = lambda x: x * 2, torch.ones(2)
+    # What this package takes and the compiler does not.
+    option = kiln.config.OPTIONS["max_fusion_size"]._replace(most=100000)
+    monkeypatch.setitem(kiln.config.OPTIONS, "max_fusion_size", option)
     with kiln.config.patch(max_fusion_size=100000):
         with pytest.warns(UserWarning, match="eager mode"):
             told = kiln.explain(fn, x)
@@ -162,10 +195,18 @@ def test_kiln_disable_is_eager_mode():
     assert "KilnError" not in done.stderr and "no daemon" not in done.stderr
 
 
-def test_kiln_options_that_are_wrong_are_one_clear_error():
-    done = run_python(ADD, KILN_OPTIONS="nonsense=1")
+@pytest.mark.parametrize(
+    "words, due",
+    [
+        ("nonsense=1", "kiln.config.nonsense: there is no such option"),
+        ("max_fusion_size=-1", "kiln.config.max_fusion_size: found -1, due 1 to 4096"),
+        ("max_fusion_size=many", "KILN_OPTIONS: max_fusion_size: found 'many', due a number"),
+    ],
+)
+def test_kiln_options_that_are_wrong_are_one_clear_error(words, due):
+    done = run_python(ADD, KILN_OPTIONS=words)
     assert done.returncode != 0
-    assert "kiln.config.nonsense: there is no such option" in done.stderr
+    assert due in done.stderr
 
 
 def test_the_programs_are_at_hand():

@@ -8,7 +8,7 @@
 
 An option is read when a graph is compiled. ``torch.compile(..., options={...})`` sets it for one
 model, ``KILN_OPTIONS="name=value,name=value"`` for a process. Every option is known by name: one
-that is not, or whose pass is not built yet, is refused, never ignored.
+that is not, or whose pass is not built yet, is refused, never ignored; so is a value out of bounds.
 """
 
 from __future__ import annotations
@@ -28,15 +28,19 @@ class _Option(NamedTuple):
     default: object
     field: int  # of kiln.wire.ArtifactOptions; 0: the client's own
     meaning: str
+    least: int = 0  # of an integer; these bounds are the compiler's too (compile_options_from_wire)
+    most: int = 0  # of an integer, or of a text's bytes
 
 
 OPTIONS = {
-    "max_fusion_size": _Option(64, 1, "the most loops in one kernel"),
-    "persistent_max_row": _Option(0, 2, "elements of a row kept in registers; 0: by target"),
+    "max_fusion_size": _Option(64, 1, "the most loops in one kernel", 1, 4096),
+    "persistent_max_row": _Option(
+        0, 2, "elements of a row kept in registers; 0: by target", 0, 1 << 20
+    ),
     "deterministic": _Option(False, 3, "equal inputs give equal results on every device"),
     "emulate_precision_casts": _Option(False, 7, "round half types after each operator"),
     "no_fusion": _Option(False, 8, "one kernel a loop, for debugging"),
-    "cache_tag": _Option("", 9, "a word of your own in every key"),
+    "cache_tag": _Option("", 9, "a word of your own in every key", 0, 256),
     "fallback_random": _Option(False, 0, "random operators run in PyTorch"),
 }
 
@@ -54,7 +58,8 @@ NOT_BUILT = {
 
 
 def _checked(name: str, value: object) -> object:
-    """The value to keep. AttributeError, NotImplementedError, TypeError with the name in it."""
+    """The value to keep. AttributeError, NotImplementedError, TypeError, ValueError with the name in
+    it."""
     if name in NOT_BUILT:
         if value != NOT_BUILT[name]:
             raise NotImplementedError(f"kiln.config.{name} = {value!r}: not built yet")
@@ -65,7 +70,18 @@ def _checked(name: str, value: object) -> object:
     if type(value) is not type(option.default):
         due = type(option.default).__name__
         raise TypeError(f"kiln.config.{name}: found {value!r}, due {due}")
+    _check_bounds(name, option, value)
     return value
+
+
+def _check_bounds(name: str, option: _Option, value: object) -> None:
+    if isinstance(value, str):
+        size = len(value.encode(errors="replace"))
+        if size > option.most:
+            raise ValueError(f"kiln.config.{name}: found {size} bytes, due at most {option.most}")
+    elif not isinstance(value, bool) and not option.least <= value <= option.most:
+        due = f"{option.least} to {option.most}"
+        raise ValueError(f"kiln.config.{name}: found {value}, due {due}")
 
 
 def _parsed(name: str, text: str) -> object:
@@ -75,7 +91,12 @@ def _parsed(name: str, text: str) -> object:
         if text.lower() not in words:
             raise ValueError(f"KILN_OPTIONS: {name}: found {text!r}, due 0 or 1")
         return words[text.lower()]
-    return int(text) if isinstance(default, int) else text
+    if not isinstance(default, int):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"KILN_OPTIONS: {name}: found {text!r}, due a number") from None
 
 
 def _from_environment() -> dict[str, object]:
@@ -99,6 +120,9 @@ class _Config(types.ModuleType):
             if name in layer:
                 return layer[name]
         raise AttributeError(f"kiln.config.{name}: there is no such option")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(type(self)), *OPTIONS, *NOT_BUILT})
 
     def __setattr__(self, name: str, value: object) -> None:
         if name.startswith("__"):

@@ -25,7 +25,9 @@ def _varint(value: int) -> bytes:
 
 
 def uint(number: int, value: int) -> bytes:
-    """A field of type uint32, uint64, bool or enum."""
+    """A field of type uint32, uint64, bool or enum. OverflowError below 0 and beyond 64 bits."""
+    if not 0 <= value < 1 << 64:
+        raise OverflowError(f"{value} does not fit 64 bits without a sign")
     return _varint(number << 3 | _VARINT) + _varint(value)
 
 

@@ -46,6 +46,9 @@ class Wire(unittest.TestCase):
         for value in (1 << 63, -(1 << 63) - 1):
             with self.assertRaises(OverflowError):
                 wire.sint(2, value)
+        for value in (-1, 1 << 64):
+            with self.assertRaises(OverflowError):
+                wire.uint(4, value)
 
     def test_floats_are_read_back(self):
         for value, text in (
