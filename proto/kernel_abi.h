@@ -13,6 +13,13 @@
 
 extern "C" {
 
+// What a kernel found in its data that is no index of what it indexes.
+struct KilnBadIndex {
+  int64_t found;  // not 0: there was one; the other members tell of one of them
+  int64_t index;  // as the data has it
+  int64_t size;   // of the dimension
+};
+
 // Lent to a kernel for one call.
 struct KilnCpuRuntime {
   // Threads that parallel_for may use at once, >= 1. No result depends on it.
@@ -24,6 +31,9 @@ struct KilnCpuRuntime {
                        int64_t grain,
                        void (*body)(void* context, int64_t begin, int64_t end),
                        void* context);
+  // Null, or zeros. A kernel that meets an index out of bounds touches nothing
+  // there, goes on, and says so here: what it wrote is then worth nothing.
+  struct KilnBadIndex* bad_index;
 };
 
 // `buffers`: the LaunchStep's buffer arguments in order, offsets applied.

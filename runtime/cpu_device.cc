@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 #include "runtime/shared_object.h"
 
@@ -127,9 +128,15 @@ absl::StatusOr<std::unique_ptr<Marker>> CpuDevice::MakeMarker() {
 }
 
 absl::Status CpuDevice::Launch(const KernelLaunch& launch, Stream) {
+  KilnBadIndex bad = {};
+  LentThreads lent = lent_;
+  lent.bad_index = &bad;
   reinterpret_cast<KilnCpuKernel>(launch.kernel)(launch.buffers.data(),
-                                                 launch.scalars.data(), &lent_);
-  return absl::OkStatus();
+                                                 launch.scalars.data(), &lent);
+  if (bad.found == 0) return absl::OkStatus();
+  return absl::OutOfRangeError(
+      absl::StrCat("index out of bounds: index ", bad.index,
+                   " of a dimension of size ", bad.size));
 }
 
 absl::Status CpuDevice::Copy(const StridedView& from, const StridedView& to,

@@ -29,6 +29,8 @@ absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
 // Puts all steps on the stream, in order.
 //
 // GUARD_FAILED  an assertion of the plan, in its own words
+// OUT_OF_RANGE  the data held an index that is out of bounds; on the CPU only:
+//               a GPU stops with its own error, which the next wait shows
 // INTERNAL      the device or a library refused
 absl::Status RunSteps(const BoundPlan& plan, const RunOptions& options,
                       CallFrame& frame, const LoadedArtifact& artifact);

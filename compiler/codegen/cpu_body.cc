@@ -96,6 +96,21 @@ absl::Status CpuBody::IndexValue(ScalarId id) {
   return absl::OkStatus();
 }
 
+// An index outside is written down once, in the caller's words, and 0 takes its
+// place.
+void CpuBody::IndexCheck(ScalarId id) {
+  const ScalarNode& node = nest.body[id];
+  const bool lanes = IsLanes(id);
+  std::string text = absl::StrCat(
+      node.op == ScalarOp::kWrapIndex ? "k_wrap_index" : "k_check_index",
+      lanes ? "_lanes(" : "(");
+  for (ScalarId arg : node.args)
+    absl::StrAppend(&text, Operand(arg, lanes), ", ");
+  if (node.args.size() < 3)
+    absl::StrAppend(&text, lanes ? "k_splat_b(true), " : "true, ");
+  Define(id, absl::StrCat(text, lanes ? "m, " : "", "a.bad_index)"));
+}
+
 void CpuBody::GatherLanes(ScalarId id) {
   const ScalarNode& node = nest.body[id];
   const std::string name = Fresh("t");

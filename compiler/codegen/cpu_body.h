@@ -57,6 +57,7 @@ class CpuBody : public KernelBody {
   std::string SqrtText(DType dtype, const std::string& of) const override;
   absl::Status Load(ScalarId id) override;
   absl::Status IndexValue(ScalarId id) override;
+  void IndexCheck(ScalarId id) override;
   void Define(ScalarId id, const std::string& value) override;
   void GatherLanes(ScalarId id);
   std::string PerLane(const SymExpr& e) const;

@@ -204,7 +204,9 @@ class CpuKernelWriter {
               kSymbolPlaceholder,
               "(void* const* buffers, const long long* scalars, "
               "const KilnCpuRuntime* runtime)");
-    out_.Line("KilnArguments a = {buffers, scalars};");
+    out_.Line(
+        "KilnArguments a = {buffers, scalars, runtime == 0 ? 0 : "
+        "runtime->bad_index};");
     int scalars = 0;
     for (const KernelParam& param : facts_.params)
       if (param.kind == KernelParam::Kind::kScalar) {

@@ -1,10 +1,9 @@
-#include "compiler/codegen/combined_dialects.h"
-
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/c_writer.h"
+#include "compiler/codegen/combined_dialects.h"
 #include "compiler/codegen/cpu_codegen.h"
 #include "compiler/codegen/kernel_body.h"
 #include "proto/base/status.h"
@@ -43,6 +42,7 @@ void WriteDealer(const std::vector<Row>& rows, CWriter& out) {
   out.Line("void* const* buffers;");
   out.Line("const long long* scalars;");
   out.Line("const long long* ends;");
+  out.Line("KilnBadIndex* bad_index;");
   out.Close(";");
   out.Open("static void ", kSymbolPlaceholder,
            "_part(void* context, long long begin, long long end)");
@@ -54,7 +54,7 @@ void WriteDealer(const std::vector<Row>& rows, CWriter& out) {
     out.Open("if (begin < last)");
     out.Line("const KilnArguments a = {",
              At("c.buffers", row.first_buffer, row.buffers), ", ",
-             At("c.scalars", row.first_scalar, row.scalars), "};");
+             At("c.scalars", row.first_scalar, row.scalars), ", c.bad_index};");
     out.Line(row.name,
              "(a, begin < first ? 0 : begin - first, k_least(end, last) - "
              "first);");
@@ -82,7 +82,9 @@ void WriteEntry(const std::vector<Row>& rows, CWriter& out) {
     out.Line("ends[", row.first_part, " + k] = items;");
     out.Close();
   }
-  out.Line(kSymbolPlaceholder, "_context c = {buffers, scalars, ends};");
+  out.Line(kSymbolPlaceholder,
+           "_context c = {buffers, scalars, ends, runtime == 0 ? 0 : "
+           "runtime->bad_index};");
   out.Line("k_share(runtime, items, points, ", kCpuGrainPoints, ", ",
            kSymbolPlaceholder, "_part, &c);");
   out.Close();

@@ -17,6 +17,12 @@ constexpr PreludePart kParts[] = {
     {"K_FN", "", R"(#define K_FN static inline __attribute__((always_inline))
 )"},
     // The same as proto/kernel_abi.h; a test holds the two together.
+    {"KilnBadIndex", "", R"(struct KilnBadIndex {
+  long long found;
+  long long index;
+  long long size;
+};
+)"},
     {"KilnCpuRuntime", "", R"(struct KilnCpuRuntime {
   long long threads;
   void (*parallel_for)(const KilnCpuRuntime* self, long long count,
@@ -24,11 +30,13 @@ constexpr PreludePart kParts[] = {
                        void (*body)(void* context, long long begin,
                                     long long end),
                        void* context);
+  KilnBadIndex* bad_index;
 };
 )"},
     {"KilnArguments", "", R"(struct KilnArguments {
   void* const* buffers;
   const long long* scalars;
+  KilnBadIndex* bad_index;
 };
 )"},
     {"k_least", "",
@@ -103,6 +111,52 @@ K_FN V k_keep(int m, V next, V old) {
     {"k_iota_i64", "",
      R"(K_FN kv_i64 k_iota_i64(long long first, long long step) {
   return first + step * __builtin_convertvector(k_number(), kv_i64);
+}
+)"},
+    // The first to come stays; all threads are done before it is read.
+    {"k_outside", "",
+     R"(static __attribute__((noinline, cold)) void k_outside(KilnBadIndex* bad, long long i, long long n) {
+  if (bad == 0 || __atomic_exchange_n(&bad->found, 1, __ATOMIC_RELAXED) != 0) return;
+  bad->index = i;
+  bad->size = n;
+}
+)"},
+    {"k_check_index", "",
+     R"(K_FN long long k_check_index(long long i, long long n, bool asked, KilnBadIndex* bad) {
+  if (__builtin_expect((unsigned long long)i < (unsigned long long)n, 1)) return i;
+  if (asked) k_outside(bad, i, n);
+  return 0;
+}
+)"},
+    {"k_wrap_index", "",
+     R"(K_FN long long k_wrap_index(long long i, long long n, bool asked, KilnBadIndex* bad) {
+  const long long at = i < 0 ? i + n : i;
+  if (__builtin_expect((unsigned long long)at < (unsigned long long)n, 1)) return at;
+  if (asked) k_outside(bad, i, n);
+  return 0;
+}
+)"},
+    {"k_inside_lanes", "",
+     R"(static __attribute__((noinline, cold)) void k_outside_lanes(KilnBadIndex* bad, const long long* i, const long long* n, const int* outside) {
+  for (int l = 0; l < K_LANES; ++l)
+    if (outside[l]) return k_outside(bad, i[l], n[l]);
+}
+K_FN kv_i64 k_inside_lanes(kv_i64 at, kv_i64 i, kv_i64 n, kv_b asked, int m, KilnBadIndex* bad) {
+  const kv_b inside = k_mask((at >= kv_i64{}) & (at < n));
+  const kv_b outside = k_not(inside) & asked & k_mask(k_number() < m);
+  if (__builtin_expect(k_any(outside), 0))
+    k_outside_lanes(bad, (const long long*)&i, (const long long*)&n, (const int*)&outside);
+  return k_where(inside, at, kv_i64{});
+}
+)"},
+    {"k_check_index_lanes", "",
+     R"(K_FN kv_i64 k_check_index_lanes(kv_i64 i, kv_i64 n, kv_b asked, int m, KilnBadIndex* bad) {
+  return k_inside_lanes(i, i, n, asked, m, bad);
+}
+)"},
+    {"k_wrap_index_lanes", "",
+     R"(K_FN kv_i64 k_wrap_index_lanes(kv_i64 i, kv_i64 n, kv_b asked, int m, KilnBadIndex* bad) {
+  return k_inside_lanes(k_where(k_mask(i < kv_i64{}), i + n, i), i, n, asked, m, bad);
 }
 )"},
     {"k_load_$T", kInMemory,

@@ -63,6 +63,22 @@ absl::Status CudaBody::IndexValue(ScalarId id) {
   return absl::OkStatus();
 }
 
+// The text that the device prints when it stops the grid.
+void CudaBody::IndexCheck(ScalarId id) {
+  const ScalarNode& node = nest.body[id];
+  const bool wrap = node.op == ScalarOp::kWrapIndex;
+  const ScalarNode& size = nest.body[node.args[1]];
+  const std::string below = size.op == ScalarOp::kConstant
+                                ? absl::StrCat(size.number.i)
+                                : Index(size.index[0]);
+  std::string text = absl::StrCat(wrap ? "k_wrap_index(" : "k_check_index(");
+  for (ScalarId arg : node.args) absl::StrAppend(&text, Text(arg), ", ");
+  if (node.args.size() < 3) absl::StrAppend(&text, "true, ");
+  Define(id, absl::StrCat(text, "\"index out of bounds: ", wrap ? "-" : "",
+                          wrap ? below : "0", " <= index < ", below, "\", \"",
+                          kSymbolPlaceholder, "\")"));
+}
+
 absl::Status CudaBody::Load(ScalarId id) {
   const ScalarNode& node = nest.body[id];
   const std::string cell = absl::StrCat(BufferName(node.buffer), "[",

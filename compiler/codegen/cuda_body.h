@@ -56,6 +56,7 @@ class CudaBody : public KernelBody {
   std::string SqrtText(DType dtype, const std::string& of) const override;
   absl::Status Load(ScalarId id) override;
   absl::Status IndexValue(ScalarId id) override;
+  void IndexCheck(ScalarId id) override;
   void Define(ScalarId id, const std::string& value) override;
   bool IsWide(BufferId buffer, const SymExpr& offset) const;
   bool IsWideRandom(const ScalarNode& node) const;

@@ -42,6 +42,26 @@ K_FN void k_store(T* p, const T (&from)[V]) {
   for (int i = 0; i < kCount; ++i) ((k_bytes<kStep>*)p)[i] = x[i];
 }
 )"},
+    // Prints and stops the grid: the context ends with "device-side assert".
+    {"k_outside", "",
+     R"(extern "C" __device__ void __assertfail(const char* message, const char* file, unsigned int line, const char* function, unsigned long size);
+static __device__ __noinline__ void k_outside(const char* message, const char* kernel) {
+  __assertfail(message, "kiln", 0, kernel, 1);
+  __trap();
+}
+)"},
+    {"k_check_index", "",
+     R"(K_FN long long k_check_index(long long i, long long n, bool asked, const char* message, const char* kernel) {
+  if ((unsigned long long)i < (unsigned long long)n) return i;
+  if (asked) k_outside(message, kernel);
+  return 0;
+}
+)"},
+    {"k_wrap_index", "",
+     R"(K_FN long long k_wrap_index(long long i, long long n, bool asked, const char* message, const char* kernel) {
+  return k_check_index(i < 0 ? i + n : i, n, asked, message, kernel);
+}
+)"},
     {"k_load_part", "", R"(template <class T, int V>
 K_FN void k_load_part(const T* p, int m, T (&to)[V]) {
   if (m == V) {

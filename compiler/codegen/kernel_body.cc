@@ -65,6 +65,10 @@ absl::Status KernelBody::Node(ScalarId id) {
       return Load(id);
     case ScalarOp::kIndex:
       return IndexValue(id);
+    case ScalarOp::kCheckIndex:
+    case ScalarOp::kWrapIndex:
+      IndexCheck(id);
+      return absl::OkStatus();
     case ScalarOp::kRandom:
       Define(id, absl::StrCat("k_random_f32(", Text(node.args[0]), ", ",
                               Argument(node.args[1], id), ", ", StreamName(id),

@@ -83,6 +83,8 @@ class KernelBody {
   virtual std::string SqrtText(DType dtype, const std::string& of) const = 0;
   virtual absl::Status Load(ScalarId id) = 0;
   virtual absl::Status IndexValue(ScalarId id) = 0;
+  // kCheckIndex and kWrapIndex.
+  virtual void IndexCheck(ScalarId id) = 0;
   // Declares the value under a fresh name.
   virtual void Define(ScalarId id, const std::string& value) = 0;
 

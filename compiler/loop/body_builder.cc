@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/hash/hash.h"
+#include "compiler/sym/sym_simplify.h"
 
 namespace kiln {
 
@@ -172,6 +173,80 @@ SymExpr BodyBuilder::AsIndex(ScalarId id) const {
   return SymExpr::Indirect(id);
 }
 
+// Not complete: false when it is not plain to see.
+bool BodyBuilder::ProvesNonNegative(ScalarId id) const {
+  const ScalarNode& node = body_[id];
+  switch (node.op) {
+    case ScalarOp::kConstant:
+      return !IsFloat(node.dtype) && node.number.i >= 0;
+    case ScalarOp::kIndex:
+      return shapes_ != nullptr &&
+             ProveNonNegative(node.index[0], {*shapes_, extents_});
+    case ScalarOp::kCheckIndex:
+    case ScalarOp::kWrapIndex:
+      return true;
+    case ScalarOp::kWhere:
+      return ProvesNonNegative(node.args[1]) && ProvesNonNegative(node.args[2]);
+    case ScalarOp::kMinimum:
+      return ProvesNonNegative(node.args[0]) && ProvesNonNegative(node.args[1]);
+    case ScalarOp::kMaximum:
+      return ProvesNonNegative(node.args[0]) || ProvesNonNegative(node.args[1]);
+    case ScalarOp::kRemainder:  // has the sign of the divisor
+      return ProvesNonNegative(node.args[1]);
+    case ScalarOp::kCast:
+      return node.dtype == DType::kInt64 &&
+             !IsFloat(body_[node.args[0]].dtype) &&
+             ProvesNonNegative(node.args[0]);
+    default:  // nothing is known of the others
+      return false;
+  }
+}
+
+bool BodyBuilder::ProvesBelow(ScalarId id, ScalarId size) const {
+  const ScalarNode& node = body_[id];
+  const SymExpr below = AsIndex(size);
+  const auto is_less = [&](const SymExpr& e) {
+    if (e.is_constant() && below.is_constant())
+      return e.constant() < below.constant();
+    return shapes_ != nullptr && ProveLt(e, below, {*shapes_, extents_});
+  };
+  switch (node.op) {
+    case ScalarOp::kConstant:
+      return !IsFloat(node.dtype) && is_less(node.number.i);
+    case ScalarOp::kIndex:
+      return is_less(node.index[0]);
+    case ScalarOp::kCheckIndex:
+    case ScalarOp::kWrapIndex:
+      return node.args[1] == size;
+    case ScalarOp::kWhere:
+      return ProvesBelow(node.args[1], size) && ProvesBelow(node.args[2], size);
+    case ScalarOp::kMinimum:
+      return ProvesBelow(node.args[0], size) || ProvesBelow(node.args[1], size);
+    case ScalarOp::kMaximum:
+      return ProvesBelow(node.args[0], size) && ProvesBelow(node.args[1], size);
+    case ScalarOp::kRemainder: {  // below its divisor, when that is above 0
+      const SymExpr divisor = AsIndex(node.args[1]);
+      return divisor.is_constant() && divisor.constant() > 0 &&
+             is_less(divisor.constant() - 1);
+    }
+    case ScalarOp::kCast:
+      return node.dtype == DType::kInt64 &&
+             !IsFloat(body_[node.args[0]].dtype) &&
+             ProvesBelow(node.args[0], size);
+    default:  // nothing is known of the others
+      return false;
+  }
+}
+
+ScalarId BodyBuilder::CheckIndex(ScalarOp op, ScalarId index, ScalarId size,
+                                 ScalarId mask) {
+  if (ProvesNonNegative(index) && ProvesBelow(index, size)) return index;
+  ScalarNode node{op, DType::kInt64};
+  node.args = {index, size};
+  if (mask != Store::kNoMask) node.args.push_back(mask);
+  return Add(std::move(node));
+}
+
 std::vector<ScalarNode> BodyBuilder::Take() {
   hashes_.clear();
   return std::move(body_);
@@ -215,6 +290,13 @@ std::vector<ScalarId> CopyBody(const std::vector<ScalarNode>& body,
       }
       const std::optional<ScalarId> other = replace(node);
       ids[i] = other.has_value() ? *other : to.Add(std::move(node));
+    } else if (IsIndexCheck(old.op)) {
+      ScalarId only = node.args.size() > 2 ? node.args[2] : Store::kNoMask;
+      if (mask != Store::kNoMask) {
+        only =
+            only == Store::kNoMask ? mask : to.Op(ScalarOp::kAnd, mask, only);
+      }
+      ids[i] = to.CheckIndex(node.op, node.args[0], node.args[1], only);
     } else if (old.op == ScalarOp::kIndex) {
       ids[i] = to.Index(node.index[0]);
     } else if (old.op == ScalarOp::kCast) {

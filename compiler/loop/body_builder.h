@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "compiler/loop/loop_nest.h"
 #include "compiler/loop/scalar_expr.h"
+#include "compiler/sym/shape_env.h"
 
 namespace kiln {
 
@@ -54,6 +55,17 @@ class BodyBuilder {
   ScalarId Reduce(ReduceOp reduce, DType dtype,
                   absl::Span<const ScalarId> args);
 
+  // `index` where kCheckIndex or kWrapIndex finds it inside of `size`, under
+  // `mask` if that is not Store::kNoMask. No node when it cannot be outside.
+  ScalarId CheckIndex(ScalarOp op, ScalarId index, ScalarId size,
+                      ScalarId mask);
+  // What the axes of the nest run over, for knowing what cannot be outside.
+  // Both must outlive this.
+  void KnowExtents(absl::Span<const SymExpr> extents, const ShapeEnv& shapes) {
+    extents_ = extents;
+    shapes_ = &shapes;
+  }
+
   // An i64 (or narrower) node as part of an index: a constant or kIndex gives
   // its own expression, else it is an indirect variable.
   SymExpr AsIndex(ScalarId node) const;
@@ -65,6 +77,11 @@ class BodyBuilder {
   std::vector<ScalarNode> Take();
 
  private:
+  bool ProvesNonNegative(ScalarId id) const;
+  bool ProvesBelow(ScalarId id, ScalarId size) const;
+
+  absl::Span<const SymExpr> extents_;
+  const ShapeEnv* shapes_ = nullptr;
   std::vector<ScalarNode> body_;
   std::vector<uint64_t> hashes_;  // one a node
 };

@@ -150,7 +150,7 @@ NotInlinedBecause Inliner::Judge(const LoopNest& nest, size_t step) const {
         }
       }
     } else if (node.op != ScalarOp::kConstant && node.op != ScalarOp::kIndex &&
-               node.op != ScalarOp::kCast) {
+               node.op != ScalarOp::kCast && !IsIndexCheck(node.op)) {
       ++ops;
     }
     if (IsCostly(node.op)) ++costly;
@@ -224,6 +224,7 @@ LoopNest Inliner::TakeIn(LoopNest nest) {
     }
   };
   BodyBuilder body;
+  body.KnowExtents(extents, program_.shapes);
   const auto replace = [&](const ScalarNode& load) -> std::optional<ScalarId> {
     if (!producers_[load.buffer].inlined) return std::nullopt;
     const LoopNest& producer = producers_[load.buffer].nest;

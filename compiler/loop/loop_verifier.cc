@@ -158,6 +158,13 @@ class NestVerifier {
     if (IsComparison(node.op) && node.dtype != DType::kBool) {
       return Broken("L4", At(id), "a comparison that is no bool");
     }
+    if (IsIndexCheck(node.op)) {
+      for (size_t k = 0; k < node.args.size(); ++k) {
+        if (k == 2) return bool_due(2);
+        if (nest_.body[node.args[k]].dtype == DType::kInt64) continue;
+        return Broken("L4", At(id), absl::StrCat("t", node.args[k], " no i64"));
+      }
+    }
     if (node.op == ScalarOp::kWhere) return bool_due(0);
     if (node.op == ScalarOp::kLoad && !node.args.empty()) return bool_due(0);
     return absl::OkStatus();

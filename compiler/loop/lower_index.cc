@@ -10,24 +10,14 @@
 
 namespace kiln {
 
-// An index tensor's value as an index below `size`; negative ones count from
-// the end when `wrap`.
 SymExpr IndexAt(NestWriter& nest, ValueId v, const DimVector& at,
-                const SymExpr& size, bool wrap) {
-  BodyBuilder& b = nest.body;
-  const ScalarId raw = nest.LoadBroadcast(v, at, DType::kInt64);
-  SymExpr known = b.AsIndex(raw);
-  if (!wrap || known.is_constant()) return known;
-  const ScalarId zero = b.Int(DType::kInt64, 0);
-  const ScalarId wrapped = b.Op(ScalarOp::kAdd, raw, b.Index(size));
-  return b.AsIndex(b.Where(b.Op(ScalarOp::kLt, raw, zero), wrapped, raw));
+                const SymExpr& size, IndexRange range) {
+  return nest.IndexInto(size, nest.LoadBroadcast(v, at, DType::kInt64), range);
 }
 
-absl::StatusOr<IndexedAccess> PlaceIndices(NestWriter& nest,
-                                           const GraphLowering& g,
-                                           const Argument::List& indices,
-                                           const DimVector& base_sizes,
-                                           const DimVector& at) {
+absl::StatusOr<IndexedAccess> PlaceIndices(
+    NestWriter& nest, const GraphLowering& g, const Argument::List& indices,
+    const DimVector& base_sizes, const DimVector& at, IndexRange range) {
   // The tensors broadcast together; their dimensions stand where the first
   // one stands, or in front when slices lie between them.
   int rank = 0;
@@ -53,8 +43,8 @@ absl::StatusOr<IndexedAccess> PlaceIndices(NestWriter& nest,
   size_t k = 0;
   for (size_t d = 0; d < base_sizes.size(); ++d) {
     if (d < indices.size() && !indices[d].is_none()) {
-      access.index.push_back(IndexAt(nest, indices[d].value(), index_at,
-                                     base_sizes[d], /*wrap=*/true));
+      access.index.push_back(
+          IndexAt(nest, indices[d].value(), index_at, base_sizes[d], range));
     } else {
       // A sliced dimension of 1 has index 0 in the result too.
       access.index.push_back(rest[k++]);
@@ -63,14 +53,19 @@ absl::StatusOr<IndexedAccess> PlaceIndices(NestWriter& nest,
   return access;
 }
 
+IndexRange RangeOf(ScalarOp row) {
+  return row == ScalarOp::kWrapIndex ? IndexRange::kWrapped
+                                     : IndexRange::kTrusted;
+}
+
 namespace {
 
-absl::Status Index(NodeLowering& n, ScalarOp) {
+absl::Status Index(NodeLowering& n, ScalarOp op) {
   NestWriter nest = n.Write();
   const DimVector at = nest.Iterate(n.result_meta().sizes);
-  ASSIGN_OR_RETURN(
-      const IndexedAccess access,
-      PlaceIndices(nest, n.g, n.arg(1).list(), n.meta(0).sizes, at));
+  ASSIGN_OR_RETURN(const IndexedAccess access,
+                   PlaceIndices(nest, n.g, n.arg(1).list(), n.meta(0).sizes, at,
+                                RangeOf(op)));
   nest.Store(n.result(), at, nest.Load(n.tensor(0), access.index));
   nest.Finish();
   return absl::OkStatus();
@@ -86,7 +81,8 @@ absl::Status IndexSelect(NodeLowering& n, ScalarOp) {
         static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(sizes.size())));
     DimVector place;
     if (n.meta(2).rank() > 0) place.push_back(at[dim]);
-    from[dim] = IndexAt(nest, n.tensor(2), place, sizes[dim], false);
+    from[dim] =
+        IndexAt(nest, n.tensor(2), place, sizes[dim], IndexRange::kInside);
   }
   nest.Store(n.result(), at, nest.Load(n.tensor(0), from));
   nest.Finish();
@@ -98,8 +94,8 @@ absl::Status Embedding(NodeLowering& n, ScalarOp) {
   NestWriter nest = n.Write();
   const DimVector at = nest.Iterate(n.result_meta().sizes);
   const DimVector place(at.begin(), at.end() - 1);
-  const SymExpr row =
-      IndexAt(nest, n.tensor(1), place, n.meta(0).sizes[0], false);
+  const SymExpr row = IndexAt(nest, n.tensor(1), place, n.meta(0).sizes[0],
+                              IndexRange::kInside);
   nest.Store(n.result(), at, nest.Load(n.tensor(0), {row, at.back()}));
   nest.Finish();
   return absl::OkStatus();
@@ -122,7 +118,7 @@ absl::Status Gather(NodeLowering& n, ScalarOp) {
     for (size_t d = 0; d < from.size(); ++d) {
       if (sizes[d].Is(1)) from[d] = 0;
     }
-    from[dim] = IndexAt(nest, n.tensor(2), at, sizes[dim], false);
+    from[dim] = IndexAt(nest, n.tensor(2), at, sizes[dim], IndexRange::kInside);
   }
   nest.Store(n.result(), at, nest.Load(n.tensor(0), from));
   nest.Finish();
@@ -346,7 +342,7 @@ constexpr LowerRow kRows[] = {
     {"aten.diagonal_scatter.default", DiagonalScatter},
     {"aten.diagonal_backward.default", DiagonalBackward},
     {"aten.diag_embed.default", DiagEmbed},
-    {"aten.index.Tensor", Index},
+    {"aten.index.Tensor", Index, ScalarOp::kWrapIndex},
     {"aten._unsafe_index.Tensor", Index},
     {"aten.index_select.default", IndexSelect},
     {"aten.embedding.default", Embedding},

@@ -68,7 +68,7 @@ absl::Status RefuseBool(const NodeLowering& n, bool accumulate) {
 }
 
 // index_put(self, indices, values, accumulate).
-absl::Status IndexPut(NodeLowering& n, ScalarOp) {
+absl::Status IndexPut(NodeLowering& n, ScalarOp op) {
   const bool accumulate = n.node.args.size() > 3 && BoolOf(n.arg(3));
   RETURN_IF_ERROR(RefuseBool(n, accumulate));
   const ScatterTarget target = PrepareTarget(n, n.tensor(0), accumulate);
@@ -100,7 +100,7 @@ absl::Status IndexPut(NodeLowering& n, ScalarOp) {
   NestWriter nest = n.Write();
   const DimVector at = nest.Iterate(shape);
   ASSIGN_OR_RETURN(const IndexedAccess access,
-                   PlaceIndices(nest, n.g, indices, sizes, at));
+                   PlaceIndices(nest, n.g, indices, sizes, at, RangeOf(op)));
   const ScalarId value =
       nest.LoadBroadcast(n.tensor(2), at, ComputeType(n.result_meta().dtype));
   nest.StoreTo(target.buffer, access.index, value,
@@ -123,7 +123,7 @@ absl::Status Scatter(NodeLowering& n, ScalarOp op) {
   if (!sizes.empty()) {
     const auto dim =
         static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(sizes.size())));
-    to[dim] = IndexAt(nest, n.tensor(2), at, sizes[dim], false);
+    to[dim] = IndexAt(nest, n.tensor(2), at, sizes[dim], IndexRange::kInside);
   }
   ScalarId value;
   if (n.arg(3).is_value()) {
@@ -157,7 +157,8 @@ absl::Status IndexAdd(NodeLowering& n, ScalarOp) {
         static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(sizes.size())));
     DimVector place;
     if (n.meta(2).rank() > 0) place.push_back(at[dim]);
-    to[dim] = IndexAt(nest, n.tensor(2), place, sizes[dim], false);
+    to[dim] =
+        IndexAt(nest, n.tensor(2), place, sizes[dim], IndexRange::kInside);
   }
   ScalarId value = nest.LoadAs(n.tensor(3), at, type);
   const double alpha = n.node.args.size() > 4 ? NumberOf(n.arg(4)) : 1;
@@ -190,8 +191,10 @@ absl::Status EmbeddingBackward(NodeLowering& n, ScalarOp) {
   if (!n.g.shapes().KnownLt(padding, 0)) {
     mask = b.Op(ScalarOp::kNe, raw, b.Index(padding));
   }
-  nest.StoreTo(target.buffer, {b.AsIndex(raw), at.back()}, value,
-               StoreMode::kAtomicAdd, mask);
+  const SymExpr row =
+      nest.IndexInto(n.result_meta().sizes[0], raw, IndexRange::kInside);
+  nest.StoreTo(target.buffer, {row, at.back()}, value, StoreMode::kAtomicAdd,
+               mask);
   nest.Finish();
   FinishTarget(n, target);
   return absl::OkStatus();
@@ -224,7 +227,7 @@ absl::Status AsStridedScatter(NodeLowering& n, ScalarOp) {
 
 constexpr LowerRow kRows[] = {
     {"aten.as_strided_scatter.default", AsStridedScatter},
-    {"aten.index_put.default", IndexPut},
+    {"aten.index_put.default", IndexPut, ScalarOp::kWrapIndex},
     {"aten._unsafe_index_put.default", IndexPut},
     {"aten.scatter.src", Scatter, ScalarOp::kWhere},
     {"aten.scatter.value", Scatter, ScalarOp::kWhere},

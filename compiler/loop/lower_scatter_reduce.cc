@@ -96,7 +96,10 @@ Meant ReadMeant(NestWriter& nest, const NodeLowering& n, const DimVector& at,
         as, bounded ? nest.MaskedLoad(v, place, inside) : nest.Load(v, place));
   };
   ScalarId hit = inside;
-  const ScalarId place = load(n.tensor(2), index_at, DType::kInt64);
+  const ScalarId place = b.CheckIndex(
+      ScalarOp::kCheckIndex, load(n.tensor(2), index_at, DType::kInt64),
+      b.Index(sizes.empty() ? SymExpr(1) : sizes[dim]),
+      bounded ? inside : Store::kNoMask);
   const ScalarId mine =
       sizes.empty() ? b.Int(DType::kInt64, 0) : b.Index(at[dim]);
   hit = b.Op(ScalarOp::kAnd, hit, b.Op(ScalarOp::kEq, place, mine));

@@ -136,6 +136,7 @@ ScalarId NestWriter::MaskedLoad(ValueId v, const DimVector& at, ScalarId mask) {
   DimVector index;
   for (const SymExpr& e : placed.index) index.push_back(Compose(e, at));
   const DType dtype = g_.program.buffers[placed.buffer].dtype;
+  mask = Guarded(mask);
   if (mask == kiln::Store::kNoMask) {
     return body.Load(placed.buffer, dtype, std::move(index));
   }
@@ -151,6 +152,30 @@ ScalarId NestWriter::LoadBroadcast(ValueId v, const DimVector& at,
     own.push_back(sizes[d].Is(1) ? SymExpr(0) : at[skip + d]);
   }
   return LoadAs(v, own, dtype);
+}
+
+SymExpr NestWriter::IndexInto(const SymExpr& size, ScalarId index,
+                              IndexRange range) {
+  const ScalarId zero = body.Int(DType::kInt64, 0);
+  const ScalarId count = body.Index(size);
+  if (range == IndexRange::kTrusted) {
+    const ScalarId wrapped = body.Op(ScalarOp::kAdd, index, count);
+    return body.AsIndex(
+        body.Where(body.Op(ScalarOp::kLt, index, zero), wrapped, index));
+  }
+  if (!g_.shapes().KnownLt(0, size)) {
+    not_empty_ = Guarded(body.Op(ScalarOp::kGt, count, zero));
+  }
+  return body.AsIndex(body.CheckIndex(range == IndexRange::kWrapped
+                                          ? ScalarOp::kWrapIndex
+                                          : ScalarOp::kCheckIndex,
+                                      index, count, kiln::Store::kNoMask));
+}
+
+ScalarId NestWriter::Guarded(ScalarId mask) {
+  if (not_empty_ == kiln::Store::kNoMask) return mask;
+  if (mask == kiln::Store::kNoMask) return not_empty_;
+  return body.Op(ScalarOp::kAnd, not_empty_, mask);
 }
 
 absl::StatusOr<ScalarId> NestWriter::Operand(const Argument& argument,
@@ -188,7 +213,7 @@ void NestWriter::StoreTo(BufferId buffer, DimVector at, ScalarId value,
                     body.Cast(DType::kFloat32, value));
   }
   stores_.push_back(
-      {buffer, std::move(at), body.Cast(dtype, value), mode, mask});
+      {buffer, std::move(at), body.Cast(dtype, value), mode, Guarded(mask)});
 }
 
 void NestWriter::Finish() {

@@ -57,6 +57,13 @@ struct GraphLowering {
 // Index 0 for dimensions of size 1, Axis(k) for dimension k else.
 DimVector OwnAxes(const DimVector& sizes);
 
+// What an index tensor's values may be.
+enum class IndexRange : uint8_t {
+  kInside,   // [0, size)
+  kWrapped,  // [-size, size): negative ones count from the end
+  kTrusted,  // the latter, and known to be inside: not looked at
+};
+
 // One node's nest in the making.
 class NestWriter {
  public:
@@ -75,6 +82,10 @@ class NestWriter {
   ScalarId MaskedLoad(ValueId v, const DimVector& at, ScalarId mask);
   // Broadcast to an index of higher or equal rank, as PyTorch broadcasts.
   ScalarId LoadBroadcast(ValueId v, const DimVector& at, DType dtype);
+
+  // A loaded index as an index of a dimension of `size`. What is loaded and
+  // stored from here on may depend on it.
+  SymExpr IndexInto(const SymExpr& size, ScalarId index, IndexRange range);
 
   // A number argument, or a tensor argument broadcast, as `dtype`.
   absl::StatusOr<ScalarId> Operand(const Argument& argument,
@@ -95,11 +106,14 @@ class NestWriter {
 
  private:
   SymExpr Compose(const SymExpr& index, const DimVector& at) const;
+  // `mask`, and that no dimension which an index looks into is empty.
+  ScalarId Guarded(ScalarId mask);
 
   GraphLowering& g_;
   std::string origin_;
   std::vector<Axis> axes_;
   std::vector<kiln::Store> stores_;
+  ScalarId not_empty_ = kiln::Store::kNoMask;
 };
 
 // One node being lowered: what a family's function is given.
@@ -139,21 +153,22 @@ absl::Span<const LowerRow> CatLowerings();
 absl::Span<const LowerRow> PoolLowerings();
 absl::Span<const LowerRow> RandomLowerings();
 
-// An index tensor's value at `at` (broadcast) as an index below `size`;
-// negative ones count from the end when `wrap`.
+// An index tensor's value at `at` (broadcast) as an index of a dimension of
+// `size`.
 SymExpr IndexAt(NestWriter& nest, ValueId v, const DimVector& at,
-                const SymExpr& size, bool wrap);
+                const SymExpr& size, IndexRange range);
+
+// Of the operators that index by lists: kWrapIndex looks, others trust.
+IndexRange RangeOf(ScalarOp row);
 
 // Where index.Tensor and index_put reach: one expression a dimension of the
 // base, for element `at` of the result (or of the values).
 struct IndexedAccess {
   DimVector index;
 };
-absl::StatusOr<IndexedAccess> PlaceIndices(NestWriter& nest,
-                                           const GraphLowering& g,
-                                           const Argument::List& indices,
-                                           const DimVector& base_sizes,
-                                           const DimVector& at);
+absl::StatusOr<IndexedAccess> PlaceIndices(
+    NestWriter& nest, const GraphLowering& g, const Argument::List& indices,
+    const DimVector& base_sizes, const DimVector& at, IndexRange range);
 
 // Operators of Handling::kView: places the results on the input's buffer.
 absl::Status LowerView(NodeLowering& n);

@@ -88,6 +88,8 @@ constexpr OpText kOps[] = {
     {ScalarOp::kWhere, "where"},
     {ScalarOp::kCast, "cast"},
     {ScalarOp::kBitcast, "bitcast"},
+    {ScalarOp::kCheckIndex, "check_index"},
+    {ScalarOp::kWrapIndex, "wrap_index"},
     {ScalarOp::kReduce, "reduce"},
     {ScalarOp::kReduceResult, "reduce_result"},
     {ScalarOp::kScan, "scan"},
@@ -138,6 +140,10 @@ bool IsComparison(ScalarOp op) {
 bool IsReduction(ScalarOp op) {
   return op == ScalarOp::kReduce || op == ScalarOp::kReduceResult ||
          op == ScalarOp::kScan;
+}
+
+bool IsIndexCheck(ScalarOp op) {
+  return op == ScalarOp::kCheckIndex || op == ScalarOp::kWrapIndex;
 }
 
 bool IsCostly(ScalarOp op) {

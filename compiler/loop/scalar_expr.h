@@ -110,6 +110,14 @@ enum class ScalarOp : uint8_t {
   kCast,  // C's rules; float to bool is != 0; to a half type rounds to nearest even
   kBitcast,
 
+  // An index out of memory as the index of a dimension. args: the index and the
+  // dimension's size, both i64[, mask]. Where the index lies outside and the
+  // mask, if any, is true, the run ends with an error; the value then is 0, so
+  // that nothing outside is touched before. A size that may be 0 has no index:
+  // what such a value leads to must be masked.
+  kCheckIndex,  // inside: [0, size)
+  kWrapIndex,   // inside: [-size, size); negative ones count from the end
+
   // Over the nest's reduction axes: result is the same for all of them.
   // args: one value (two for kArgMax/kArgMin with an explicit index).
   kReduce,  // `reduce` says how; several results are read by kReduceResult
@@ -165,6 +173,8 @@ std::optional<ReduceOp> ReduceOpFromName(absl::string_view name);
 bool IsComparison(ScalarOp op);
 // kReduce, kReduceResult and kScan: what depends on other points of the nest.
 bool IsReduction(ScalarOp op);
+// kCheckIndex and kWrapIndex.
+bool IsIndexCheck(ScalarOp op);
 // Worth computing once: tens of instructions an element.
 bool IsCostly(ScalarOp op);
 

@@ -326,6 +326,30 @@ TEST(Executor, AnAssertionThatFailsSpeaksItsOwnWords) {
   EXPECT_THAT(outputs.status().message(), HasSubstr("at least one row"));
 }
 
+// The kernel is named, and nothing after it runs; the next call is as the first.
+TEST(Executor, AnIndexOutOfBoundsEndsItsCallAlone) {
+  const auto executor = LoadPlan(R"(
+    symbols { name: "i" source { kind: KIND_SCALAR input: 0 } }
+    inputs { scalar { code { op: SYM_OP_SYMBOL } } }
+    buffers { kind: KIND_OUTPUT name: "y" bytes { value: 16 } }
+    kernels { symbol: "test_count" label: "kiln_poi_fused_scatter_0" }
+    steps { fill { to { buffer: 0 dtype: DTYPE_FLOAT32 sizes { value: 4 } strides { value: 1 } } } }
+    steps { launch { kernel: 0 args { buffer { buffer: 0 } } args { scalar { code { op: SYM_OP_SYMBOL } } }
+      grid { value: 1 } grid { value: 1 } grid { value: 1 } block: 1 block: 1 block: 1 } }
+    outputs { view { buffer: 0 dtype: DTYPE_FLOAT32 sizes { value: 4 } strides { value: 1 } } }
+  )");
+  for (int calls = 0; calls < 2; ++calls) {
+    const auto outputs = RunOk(*executor, {int64_t{3}});
+    EXPECT_THAT(FloatValues(std::get<Tensor>(outputs[0])),
+                ElementsAre(0, 0, 0, 1));
+    const auto refused = executor->Run({{int64_t{7}}}, {});
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kOutOfRange);
+    EXPECT_EQ(refused.status().message(),
+              "kiln_poi_fused_scatter_0: index out of bounds: index 7 of a "
+              "dimension of size 4");
+  }
+}
+
 TEST(Executor, KernelsGetTheSeedOfTheRun) {
   const auto executor = LoadPlan(R"(
     buffers { kind: KIND_OUTPUT name: "y" bytes { value: 8 } }

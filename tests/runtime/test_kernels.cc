@@ -29,4 +29,14 @@ void test_seed(void* const* buffers, const int64_t* scalars,
   static_cast<int64_t*>(buffers[0])[0] = scalars[0];
 }
 
+// buffers: to; scalars: an index. Adds one to the cell of four that it names.
+void test_count(void* const* buffers, const int64_t* scalars,
+                const KilnCpuRuntime* runtime) {
+  if (scalars[0] >= 0 && scalars[0] < 4) {
+    ++static_cast<float*>(buffers[0])[scalars[0]];
+  } else {
+    *runtime->bad_index = {1, scalars[0], 4};
+  }
+}
+
 }  // extern "C"

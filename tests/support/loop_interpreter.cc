@@ -304,6 +304,17 @@ class NestRun {
     }
   }
 
+  static absl::StatusOr<Cell> Checked(const ScalarNode& node,
+                                      const Cell* args) {
+    const int64_t size = args[1].i;
+    int64_t index = args[0].i;
+    if (node.op == ScalarOp::kWrapIndex && index < 0) index += size;
+    if (index >= 0 && index < size) return Cell{0, index};
+    if (node.args.size() > 2 && args[2].i == 0) return Cell{0, 0};
+    return absl::OutOfRangeError(
+        absl::StrCat("index out of bounds: ", args[0].i, " of ", size));
+  }
+
   absl::StatusOr<Cell> Compute(const ScalarNode& node, int64_t r) {
     switch (node.op) {
       case ScalarOp::kConstant:
@@ -329,6 +340,7 @@ class NestRun {
         for (size_t k = 0; k < node.args.size(); ++k) {
           args[k] = ValueAt(node.args[k], r);
         }
+        if (IsIndexCheck(node.op)) return Checked(node, args);
         const DType dtype = nest_.body[node.args[0]].dtype;
         return ComputeScalar(node, dtype,
                              absl::MakeSpan(args, node.args.size()));

@@ -26,9 +26,6 @@ void Backwards(const KilnCpuRuntime*, int64_t count, int64_t grain,
     body(context, begin, std::min(begin + grain, count));
 }
 
-constexpr KilnCpuRuntime kOneThread = {1, &Backwards};
-constexpr KilnCpuRuntime kManyThreads = {4, &Backwards};
-
 }  // namespace
 
 uint32_t NestCase::Axis(SymExpr extent, bool reduction) {
@@ -232,8 +229,8 @@ NestCase::Trial NestCase::Interpret() const {
   trial.expected = FilledMemory(trial.counts);
   for (auto& bytes : trial.expected) run.memory.push_back(bytes.data());
   for (const PlannedKernel& part : parts)
-    InterpretNest(part.nest, buffers, run);
-  if (parts.empty()) InterpretNest(kernel.nest, buffers, run);
+    trial.inside &= InterpretNest(part.nest, buffers, run);
+  if (parts.empty()) trial.inside = InterpretNest(kernel.nest, buffers, run);
   return trial;
 }
 
@@ -285,7 +282,9 @@ void NestCase::RunOn(const std::string& level, double tolerance) {
   ASSERT_NE(entry, nullptr);
 
   const Trial trial = Interpret();
-  const auto call = [&](const KilnCpuRuntime& runtime) {
+  const auto call = [&](int64_t threads) {
+    KilnBadIndex bad = {};
+    const KilnCpuRuntime runtime = {threads, &Backwards, &bad};
     auto memory = FilledMemory(trial.counts);
     std::vector<void*> pointers;
     std::vector<int64_t> scalars;
@@ -303,10 +302,11 @@ void NestCase::RunOn(const std::string& level, double tolerance) {
       }
     }
     entry(pointers.data(), scalars.data(), &runtime);
+    EXPECT_EQ(bad.found == 0, trial.inside) << level << ": index " << bad.index;
     return memory;
   };
-  const auto found = call(kOneThread);
-  EXPECT_EQ(found, call(kManyThreads)) << level << ": threads change results";
+  const auto found = call(1);
+  EXPECT_EQ(found, call(4)) << level << ": threads change results";
   Compare(trial, found, level, tolerance);
   if (testing::Test::HasFailure()) ADD_FAILURE() << units[0].source;
 }

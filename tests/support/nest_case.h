@@ -70,6 +70,7 @@ class NestCase {
   struct Trial {
     std::vector<int64_t> counts;  // elements of each buffer
     std::vector<std::vector<char>> expected;
+    bool inside = true;  // every index that the nest checks
   };
   absl::StatusOr<KernelSource> Source(const Target& target) const;
   Trial Interpret() const;

@@ -23,7 +23,10 @@ class Interpreter {
     at_.assign(nest.axes.size(), 0);
   }
 
-  void Run() { Outer(0); }
+  bool Run() {
+    Outer(0);
+    return inside_;
+  }
 
  private:
   int64_t Value(const SymExpr& e) {
@@ -174,6 +177,13 @@ class Interpreter {
     const DType from = nest_.body[node.args[0]].dtype;
     AnyScalar v;
     switch (node.op) {
+      case ScalarOp::kWrapIndex:
+        if (a[0].i < 0) a[0].i += a[1].i;
+        [[fallthrough]];
+      case ScalarOp::kCheckIndex:
+        if (a[0].i >= 0 && a[0].i < a[1].i) return a[0];
+        inside_ &= node.args.size() > 2 && a[2].i == 0;
+        return v;
       case ScalarOp::kWhere:
         return a[0].i != 0 ? a[1] : a[2];
       case ScalarOp::kCast:
@@ -327,15 +337,16 @@ class Interpreter {
   std::vector<int64_t> extents_;
   std::vector<int64_t> at_;
   size_t outer_ = 0;
+  bool inside_ = true;
   // Of the reductions at this outer point.
   std::vector<std::pair<ScalarId, std::pair<AnyScalar, AnyScalar>>> results_;
 };
 
 }  // namespace
 
-void InterpretNest(const LoopNest& nest, const std::vector<Buffer>& buffers,
+bool InterpretNest(const LoopNest& nest, const std::vector<Buffer>& buffers,
                    const NestRun& run) {
-  Interpreter(nest, buffers, run).Run();
+  return Interpreter(nest, buffers, run).Run();
 }
 
 }  // namespace kiln

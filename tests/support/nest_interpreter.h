@@ -18,7 +18,8 @@ struct NestRun {
   uint64_t seed = 0;
 };
 
-void InterpretNest(const LoopNest& nest, const std::vector<Buffer>& buffers,
+// Whether every index that was checked lay inside.
+bool InterpretNest(const LoopNest& nest, const std::vector<Buffer>& buffers,
                    const NestRun& run);
 
 }  // namespace kiln

@@ -28,7 +28,7 @@ _REASONS = {
     "ARTIFACT_INCOMPATIBLE", "ARTIFACT_CORRUPT", "ARTIFACT_UNTRUSTED", "GUARD_FAILED", "STORAGE",
     "PERMISSION",
 }  # fmt: skip
-_DEADLINE_EXCEEDED, _ABORTED, _UNIMPLEMENTED, _UNAVAILABLE = 4, 10, 12, 14
+_DEADLINE_EXCEEDED, _ABORTED, _OUT_OF_RANGE, _UNIMPLEMENTED, _UNAVAILABLE = 4, 10, 11, 12, 14
 _CODES = {_DEADLINE_EXCEEDED, _ABORTED, _UNIMPLEMENTED, _UNAVAILABLE}
 # What guards ask of an address.
 _ALIGNMENT = 64
@@ -44,6 +44,12 @@ def _was_refused(error: _native.Error, inputs: list) -> bool:
     code, reason, _ = error.args
     refused = reason in _REASONS or (not reason and code in _CODES)
     return refused and all(value is not None for value in inputs)
+
+
+def _tells_of_an_index(error: _native.Error) -> bool:
+    """Whether a kernel met an index that is out of bounds: the caller's mistake, as in PyTorch."""
+    code, reason, _ = error.args
+    return code == _OUT_OF_RANGE and not reason
 
 
 def _class_of(inputs: list) -> tuple:
@@ -80,7 +86,10 @@ class EagerSegment:
 
     def rescue(self, error: _native.Error, inputs: list) -> list:
         """The results of a run that ended with `error`, which is raised again when it may not be
-        run otherwise: under ``KILN_STRICT=1``, or when it had begun."""
+        run otherwise: under ``KILN_STRICT=1``, or when it had begun. An index out of bounds is an
+        ``IndexError``."""
+        if _tells_of_an_index(error):
+            raise IndexError(error.args[2]) from None
         if strict() or not _was_refused(error, inputs):
             raise error
         if not self.unserved:

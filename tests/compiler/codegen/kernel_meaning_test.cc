@@ -167,6 +167,57 @@ TEST_P(Kernel, ScattersThroughAnIndexAlongTheVector) {
   Check(c, 0);
 }
 
+// Inside: alone, along the vector, counted from the end, and under a mask.
+TEST_P(Kernel, LooksAtLoadedIndices) {
+  NestCase c;
+  const uint32_t i = c.Axis(11), j = c.Axis(40);
+  const BufferId ids = c.In(DType::kInt64, {11}), w = c.In(kF32, {5, 5});
+  const BufferId columns = c.In(DType::kInt64, {40}), z = c.Out(kF32, {11, 40});
+  const ScalarId five = c.Constant(DType::kInt64, 5);
+  const ScalarId row = c.Op(ScalarOp::kCheckIndex, {c.Load(ids, {A(i)}), five});
+  const ScalarId from_end =
+      c.Op(ScalarOp::kSub, {c.Load(columns, {A(j)}), five});
+  const ScalarId column = c.Op(ScalarOp::kWrapIndex, {from_end, five});
+  const ScalarId first =
+      c.Op(ScalarOp::kLt, {c.Index(A(j)), c.Constant(DType::kInt64, 0)});
+  const ScalarId unasked =
+      c.Op(ScalarOp::kCheckIndex,
+           {c.Op(ScalarOp::kAdd, {c.Index(A(j)), five}), five, first});
+  c.Store(
+      z, {A(i), A(j)},
+      c.Op(ScalarOp::kAdd,
+           {c.Load(w, {SymExpr::Indirect(row), SymExpr::Indirect(column)}),
+            c.Load(w, {SymExpr::Indirect(unasked), SymExpr::Indirect(row)})}));
+  Check(c, 0);
+}
+
+// On the CPU alone: a GPU ends the process's use of it.
+TEST(CpuKernel, TouchesNothingOutsideAndSaysSo) {
+  for (const ScalarOp op : {ScalarOp::kCheckIndex, ScalarOp::kWrapIndex}) {
+    NestCase c;
+    const uint32_t i = c.Axis(1003);
+    const BufferId ids = c.In(DType::kInt64, {1003}), w = c.In(kF32, {3});
+    const BufferId z = c.Out(kF32, {1003}), sums = c.Out(kF32, {3});
+    const ScalarId three = c.Constant(DType::kInt64, 3);
+    const ScalarId far = c.Op(
+        ScalarOp::kMul, {c.Load(ids, {A(i)}), c.Constant(DType::kInt64, -1e8)});
+    const SymExpr at = SymExpr::Indirect(c.Op(op, {far, three}));
+    c.Store(z, {A(i)}, c.Load(w, {at}));
+    c.Store(sums, {at}, c.Constant(kF32, 1), StoreMode::kAtomicAdd);
+    c.CheckOnCpu(0);
+  }
+}
+
+TEST(CpuKernel, OneIndexOutsideAmongRowsIsFound) {
+  NestCase c;
+  const uint32_t i = c.Axis(50), j = c.Axis(40);
+  const BufferId w = c.In(kF32, {49, 40}), z = c.Out(kF32, {50, 40});
+  const ScalarId row = c.Op(ScalarOp::kCheckIndex,
+                            {c.Index(A(i)), c.Constant(DType::kInt64, 49)});
+  c.Store(z, {A(i), A(j)}, c.Load(w, {SymExpr::Indirect(row), A(j)}));
+  c.CheckOnCpu(0);
+}
+
 void Softmax(NestCase& c, DType dtype, int64_t rows, int64_t columns) {
   const uint32_t i = c.Axis(rows), r = c.Axis(columns, true);
   const BufferId x = c.In(dtype, {rows, columns});
