@@ -26,7 +26,7 @@ absl::StatusOr<wire::DescribeReply> AskWhoItIs(
     const DaemonAddress& address) {
   const auto stub = wire::CompileService::NewStub(channel);
   grpc::ClientContext context;
-  SetDeadline(context, absl::Now() + address.connect_timeout);
+  SetDeadline(context, absl::Now() + address.answer_timeout);
   wire::DescribeReply reply;
   const grpc::Status status =
       stub->Describe(&context, wire::DescribeRequest(), &reply);

@@ -36,9 +36,12 @@ struct DaemonAddress {
   // Who may sign its artifacts. Empty: whoever it says, over the checked
   // socket.
   std::vector<PublicKey> public_keys;
-  // How long to wait for the daemon to be there and to say who it is. Too short
-  // and a busy daemon is passed over; too long and a hung one holds its caller.
+  // How long to wait for somebody to listen at the socket.
   absl::Duration connect_timeout = absl::Seconds(1);
+  // How long to wait for a daemon that listens to say who it is; over TCP for
+  // the connection too. Too short and a busy daemon is passed over, with its
+  // cache; too long and a hung one holds its caller.
+  absl::Duration answer_timeout = absl::Seconds(10);
   // Larger messages are refused. Artifacts of big models take some 10 MiB.
   int64_t max_message_bytes = int64_t{256} << 20;
 

@@ -158,7 +158,7 @@ absl::StatusOr<DaemonAnswer> AskDaemon(const DoctorOptions& options) {
   const DaemonAddress& address = options.daemon;
   ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
                    OpenDaemonChannel(address));
-  const AdminClient client(channel, address.connect_timeout);
+  const AdminClient client(channel, address.answer_timeout);
   ASSIGN_OR_RETURN(
       const wire::WorkersReply workers,
       AdminCall<wire::WorkersReply>(client, &wire::AdminService::Stub::Workers,

@@ -43,7 +43,6 @@ SessionOptions OptionsOf(const CorpusRun& run, const std::string& socket,
                           .scratch_root = scratch,
                           .environment = run.worker_environment};
   options.daemon.socket = socket;
-  options.daemon.connect_timeout = absl::Seconds(5);
   // Big graphs on a small, busy machine: correctness waits, speed is measured
   // elsewhere.
   options.compile_deadline = absl::Minutes(10);

@@ -22,7 +22,7 @@ namespace {
 DaemonAddress AddressOf(const TestDaemon& daemon) {
   DaemonAddress address;
   address.socket = daemon.config().socket;
-  address.connect_timeout = absl::Seconds(60);
+  address.answer_timeout = absl::Seconds(60);
   return address;
 }
 
@@ -176,9 +176,21 @@ TEST(CompileClient, ADaemonThatSaysNothingIsNone) {
   DaemonAddress address = AddressOf(daemon);
   address.socket += "x";
   const SilentSocket silent(address.socket);
-  address.connect_timeout = absl::Milliseconds(100);
+  address.answer_timeout = absl::Milliseconds(100);
   const absl::Status status = CompileClient::Connect(address).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+}
+
+TEST(CompileClient, ADaemonThatListensMayBeSlowerToAnswerThanToListen) {
+  TestDaemon daemon;
+  DaemonAddress address = AddressOf(daemon);
+  // Over before it begins: one that listens is connected to all the same.
+  address.connect_timeout = -absl::Seconds(1);
+  const auto client = CompileClient::Connect(address);
+  ASSERT_TRUE(client.ok()) << client.status();
+  const absl::Status answer =
+      (*client)->Compile(FakeRequest({"fake.units.1"}), {}).status();
+  EXPECT_TRUE(answer.ok()) << answer;
 }
 
 TEST(CompileClient, TcpNeedsAKeyOfItsOwn) {

@@ -77,7 +77,7 @@ class LargeConstants : public testing::Test {
   std::shared_ptr<Session> Open(const std::shared_ptr<ArtifactShelf>& shelf) {
     SessionOptions options;
     options.daemon.socket = daemon_.config().socket;
-    options.daemon.connect_timeout = absl::Seconds(60);
+    options.daemon.answer_timeout = absl::Seconds(60);
     options.device.threads = 1;
     options.shelf = shelf;
     auto session = Session::Open(options);

@@ -33,7 +33,7 @@ class Bundles : public testing::Test {
                                 std::vector<PublicKey> trusted = {}) {
     SessionOptions options;
     options.daemon.socket = daemon.config().socket;
-    options.daemon.connect_timeout = absl::Seconds(60);
+    options.daemon.answer_timeout = absl::Seconds(60);
     options.device.kind = DeviceKind::kNull;
     options.trusted_keys = std::move(trusted);
     options.shelf = std::move(shelf);

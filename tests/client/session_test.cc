@@ -23,7 +23,7 @@ std::string FakeWorker() {
 SessionOptions OptionsFor(const TestDaemon& daemon) {
   SessionOptions options;
   options.daemon.socket = daemon.config().socket;
-  options.daemon.connect_timeout = absl::Seconds(60);
+  options.daemon.answer_timeout = absl::Seconds(60);
   options.device.kind = DeviceKind::kNull;
   options.local_worker = {.program = FakeWorker(),
                           .scratch_root = testing::TempDir()};

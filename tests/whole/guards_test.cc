@@ -31,7 +31,7 @@ class GuardsTest : public testing::Test {
   std::shared_ptr<Session> Open() {
     SessionOptions options;
     options.daemon.socket = daemon_.config().socket;
-    options.daemon.connect_timeout = absl::Seconds(60);
+    options.daemon.answer_timeout = absl::Seconds(60);
     auto session = Session::Open(options);
     EXPECT_TRUE(session.ok()) << session.status();
     return session.ok() ? *session : nullptr;

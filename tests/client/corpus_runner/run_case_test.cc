@@ -39,7 +39,7 @@ class RunCase : public testing::Test {
   void SetUp() override {
     SessionOptions options;
     options.daemon.socket = daemon_.config().socket;
-    options.daemon.connect_timeout = absl::Seconds(60);
+    options.daemon.answer_timeout = absl::Seconds(60);
     options.device.kind = DeviceKind::kNull;
     auto session = Session::Open(options);
     ASSERT_TRUE(session.ok()) << session.status();
