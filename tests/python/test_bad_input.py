@@ -198,7 +198,11 @@ def test_a_model_with_two_hundred_parameters_is_served():
         torch.testing.assert_close(run(model, x), model(x))
 
 
-def test_an_interrupt_while_a_compile_is_waited_for_leaves_the_next_call_good(monkeypatch):
+@pytest.mark.parametrize("cached", [True, False], ids=["cached", "uncached"])
+@pytest.mark.parametrize("trains", [True, False], ids=["training", "inference"])
+def test_an_interrupt_while_a_compile_is_waited_for_leaves_the_next_call_good(
+    trains, cached, monkeypatch
+):
     begun, held = threading.Event(), threading.Event()
     compile_ = _native.compile
 
@@ -209,18 +213,23 @@ def test_an_interrupt_while_a_compile_is_waited_for_leaves_the_next_call_good(mo
 
     monkeypatch.setattr(_native, "compile", slow)
     called = torch.compile(lambda x: x * 7 + 2, backend="kiln")
+    x = torch.ones(2, requires_grad=trains)
 
     def interrupt():
         begun.wait()
         _interrupt_main()
 
-    # Nothing is traced anew in the call that counts: AOTAutograd's cache waits for compiles too.
-    with torch._functorch.config.patch(enable_autograd_cache=False):
+    # With AOTAutograd's cache compiles are waited for in Dynamo, to be kept; without, in the call.
+    with torch._functorch.config.patch(enable_autograd_cache=cached):
         threading.Thread(target=interrupt, daemon=True).start()
         with pytest.raises(KeyboardInterrupt):
-            called(torch.ones(2))
+            called(x)
         held.set()
-        assert called(torch.ones(2)).tolist() == [9.0, 9.0]
+        for _ in range(2):
+            result = called(x)
+            assert result.tolist() == [9.0, 9.0]
+            if trains:
+                assert torch.autograd.grad(result.sum(), x)[0].tolist() == [7.0, 7.0]
 
 
 def _interrupt_main():
@@ -228,9 +237,13 @@ def _interrupt_main():
     main = threading.main_thread().ident
     import sys
 
-    while "wait" not in [frame.f_code.co_name for frame in _frames(sys._current_frames()[main])]:
+    while "finished" not in _names(sys._current_frames()[main]):
         time.sleep(0.01)
     signal.pthread_kill(main, signal.SIGINT)
+
+
+def _names(frame):
+    return [frame.f_code.co_name for frame in _frames(frame)]
 
 
 def _frames(frame):
