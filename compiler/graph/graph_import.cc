@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/bind_arguments.h"
+#include "compiler/graph/call_limits.h"
 #include "compiler/graph/infer_meta.h"
 #include "compiler/graph/layout_rules.h"
 #include "compiler/graph/op_table.h"
@@ -349,6 +350,7 @@ class GraphImporter {
     ASSIGN_OR_RETURN(
         const ValueIds results,
         graph_.AddNode(*op, std::move(bound), TextName(wire.name())));
+    RETURN_IF_ERROR(CheckCall(graph_, graph_.nodes().back()));
     if (wire.results_size() != 0 &&
         wire.results_size() != static_cast<int>(results.size())) {
       return Malformed(absl::StrCat(op->name, ": found ", wire.results_size(),

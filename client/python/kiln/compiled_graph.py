@@ -44,9 +44,22 @@ _told: set[str] = set()
 _recorders: list[recording] = []
 
 
+def _meant(reason: str, message: str, nodes: list[fx.Node]) -> list[fx.Node]:
+    """The nodes of a segment that a refusal may mean that numbers none, since passes had other
+    numbers: those of the operator it names; or else those with a word of it, as the names of
+    kernels have it (``kiln_poi_fused_add_exp_0``: add and exp); or else all."""
+    found = _OPERATOR.search(message)
+    named = [node for node in nodes if found and str(node.target) == found.group()]
+    if named or reason != "UNSUPPORTED_OP":
+        return named
+    word = r"(?<![a-z0-9]){}(?![a-z0-9])"
+    return [n for n in nodes if re.search(word.format(n.target._opname), message)] or nodes
+
+
 class SegmentRefused(Exception):
     """What the service said of one segment: ``error``, and ``nodes``, {name: why} of the FX nodes
-    that it does not compile, where it named nodes or an operator."""
+    that PyTorch is to run: those that it named, or may have meant when it refused what passes had
+    made of them."""
 
     def __init__(self, error: _native.Error, exported: Exported) -> None:
         super().__init__(words_of(error))
@@ -60,11 +73,9 @@ class SegmentRefused(Exception):
             for number in _NODE.findall(words):
                 why = words[words.rindex("node #") :].partition(": ")[2]
                 self.nodes[exported.nodes[int(number)].name] = why
-        found = _OPERATOR.search(message)
-        if not self.nodes and found:
-            # A pass refuses an operator, and has other numbers: all of its uses go to PyTorch.
-            refused = [n.name for n in exported.nodes if str(n.target) == found.group()]
-            self.nodes = dict.fromkeys(refused, str(self))
+        if not self.nodes:
+            meant = _meant(reason, message, exported.nodes)
+            self.nodes = dict.fromkeys([node.name for node in meant], str(self))
 
 
 def _joined(refusals: list[SegmentRefused]) -> SegmentRefused:
