@@ -120,3 +120,13 @@ def folders(tmp_path):
         "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "torch"),
     }
     end_daemons(tmp_path / "kiln")
+
+
+@pytest.fixture
+def refused_options(monkeypatch):
+    """Options that the service refuses, and the client here lets through."""
+    from kiln import config
+
+    loose = config.OPTIONS["max_fusion_size"]._replace(most=1 << 20)
+    monkeypatch.setitem(config.OPTIONS, "max_fusion_size", loose)
+    return {"max_fusion_size": 100000}

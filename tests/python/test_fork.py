@@ -123,12 +123,15 @@ right = torch.equal(torch.compile(fn, backend="kiln")(x), fn(x))  # the parent g
 answer = {"status": status, "parent": right, "locks": len(locks)}
 print(json.dumps({**answer, **json.loads(said or "{}")}))
 """
+# With a GPU in sight Dynamo asks CUDA for its generator's state before any backend is called, which
+# PyTorch refuses in a forked child.
+ON_A_CPU = {"CUDA_VISIBLE_DEVICES": ""}
 REFUSED = "the process was forked, and compiles in its parent's place; use spawn"
 
 
 def test_a_new_graph_in_a_forked_child_runs_in_pytorch_after_a_warning_whatever_is_locked(folders):
-    done, _ = answer_of(start(NEW_GRAPHS, KILN_STRICT="0", **folders))
-    assert (done["status"], done["parent"], done["locks"]) == (0, True, 10)
+    done, errors = answer_of(start(NEW_GRAPHS, KILN_STRICT="0", **ON_A_CPU, **folders))
+    assert (done["status"], done["parent"], done["locks"]) == (0, True, 10), errors
     assert done["right"] == [True] * 21 and done["usual"]
     # Without gradients, with them, and the gradients.
     assert [words.partition(": ")[2].partition(": ")[2] for words in done["told"]] == [
@@ -138,6 +141,7 @@ def test_a_new_graph_in_a_forked_child_runs_in_pytorch_after_a_warning_whatever_
 
 
 def test_a_new_graph_in_a_forked_child_is_an_error_when_strict(folders):
-    done, _ = answer_of(start(NEW_GRAPHS, KILN_STRICT="1", **folders))
-    assert (done["status"], done["parent"], done["said"]) == (0, True, REFUSED)
+    done, errors = answer_of(start(NEW_GRAPHS, KILN_STRICT="1", **ON_A_CPU, **folders))
+    assert (done["status"], done["parent"]) == (0, True), errors
+    assert done["said"] == REFUSED
     assert "eager_graphs" not in done

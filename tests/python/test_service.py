@@ -185,16 +185,17 @@ def test_a_child_that_was_forked_runs_in_eager_mode_after_a_warning(monkeypatch)
     assert called(x).tolist() == [3.0] * 3
 
 
-def test_a_refused_graph_is_an_error_when_strict_and_eager_with_one_warning_when_not(monkeypatch):
+def test_a_refused_graph_is_an_error_when_strict_and_eager_with_one_warning_when_not(
+    monkeypatch, refused_options
+):
     def fn(x):
         return x * 2
 
-    bad = {"max_fusion_size": 100000}
     with pytest.raises(kiln.KilnError, match="max_fusion_size"):
-        torch.compile(fn, backend="kiln", options=bad)(torch.ones(2))
+        torch.compile(fn, backend="kiln", options=refused_options)(torch.ones(2))
     torch._dynamo.reset()
     monkeypatch.setenv("KILN_STRICT", "0")
-    called = torch.compile(fn, backend="kiln", options=bad)
+    called = torch.compile(fn, backend="kiln", options=refused_options)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         for _ in range(3):
