@@ -136,27 +136,32 @@ K_FN V k_keep(int m, V next, V old) {
   return 0;
 }
 )"},
-    {"k_inside_lanes", "",
-     R"(static __attribute__((noinline, cold)) void k_outside_lanes(KilnBadIndex* bad, const long long* i, const long long* n, const int* outside) {
-  for (int l = 0; l < K_LANES; ++l)
-    if (outside[l]) return k_outside(bad, i[l], n[l]);
+    // Lanes that are not real may seem outside: the slow way looks again. The
+    // sign of `out` says so: of the index, or of the last one less it.
+    {"k_inside_lanes", "", R"(static __attribute__((noinline, cold)) void k_outside_lanes(KilnBadIndex* bad, const long long* i, const long long* n, const long long* out, const int* asked, int m) {
+  for (int l = 0; l < m; ++l)
+    if (out[l] < 0 && asked[l]) return k_outside(bad, i[l], n[l]);
 }
 K_FN kv_i64 k_inside_lanes(kv_i64 at, kv_i64 i, kv_i64 n, kv_b asked, int m, KilnBadIndex* bad) {
-  const kv_b inside = k_mask((at >= kv_i64{}) & (at < n));
-  const kv_b outside = k_not(inside) & asked & k_mask(k_number() < m);
-  if (__builtin_expect(k_any(outside), 0))
-    k_outside_lanes(bad, (const long long*)&i, (const long long*)&n, (const int*)&outside);
-  return k_where(inside, at, kv_i64{});
+  typedef long long half __attribute__((vector_size(sizeof(long long) * K_LANES / 2)));
+  const kv_i64 out = at | (n - 1 - at);
+  half a, b;
+  __builtin_memcpy(&a, &out, sizeof(a));
+  __builtin_memcpy(&b, (const char*)&out + sizeof(a), sizeof(b));
+  a |= b;
+  long long any = 0;
+  for (int l = 0; l < K_LANES / 2; ++l) any |= a[l];
+  if (__builtin_expect(any >= 0, 1)) return at;
+  k_outside_lanes(bad, (const long long*)&i, (const long long*)&n, (const long long*)&out, (const int*)&asked, m);
+  return at & ~(out >> 63);
 }
 )"},
-    {"k_check_index_lanes", "",
-     R"(K_FN kv_i64 k_check_index_lanes(kv_i64 i, kv_i64 n, kv_b asked, int m, KilnBadIndex* bad) {
+    {"k_check_index_lanes", "", R"(K_FN kv_i64 k_check_index_lanes(kv_i64 i, kv_i64 n, kv_b asked, int m, KilnBadIndex* bad) {
   return k_inside_lanes(i, i, n, asked, m, bad);
 }
 )"},
-    {"k_wrap_index_lanes", "",
-     R"(K_FN kv_i64 k_wrap_index_lanes(kv_i64 i, kv_i64 n, kv_b asked, int m, KilnBadIndex* bad) {
-  return k_inside_lanes(k_where(k_mask(i < kv_i64{}), i + n, i), i, n, asked, m, bad);
+    {"k_wrap_index_lanes", "", R"(K_FN kv_i64 k_wrap_index_lanes(kv_i64 i, kv_i64 n, kv_b asked, int m, KilnBadIndex* bad) {
+  return k_inside_lanes(i + (n & (i < 0)), i, n, asked, m, bad);
 }
 )"},
     {"k_load_$T", kInMemory,
