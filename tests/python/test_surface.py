@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,7 +13,9 @@ import torch.nn.functional as F
 from torch._dynamo.exc import BackendCompilerFailed
 
 import kiln
-from processes import end_daemons
+from processes import daemons, end_daemons
+
+PAGE = Path(__file__).resolve().parents[2] / "client" / "python" / "README.md"
 
 
 def call(fn, *args, **options):
@@ -198,9 +201,12 @@ def test_kiln_disable_is_eager_mode():
 @pytest.mark.parametrize(
     "words, due",
     [
-        ("nonsense=1", "kiln.config.nonsense: there is no such option"),
-        ("max_fusion_size=-1", "kiln.config.max_fusion_size: found -1, due 1 to 4096"),
+        ("nonsense=1", "KILN_OPTIONS: nonsense: there is no such option"),
+        ("max_fusion_size=-1", "KILN_OPTIONS: max_fusion_size: found -1, due 1 to 4096"),
         ("max_fusion_size=many", "KILN_OPTIONS: max_fusion_size: found 'many', due a number"),
+        ("no_fusion=maybe", "KILN_OPTIONS: no_fusion: found 'maybe', due 0 or 1"),
+        ("max_autotune=1", "KILN_OPTIONS: max_autotune: True is not built yet"),
+        ("no_fusion", "KILN_OPTIONS: found 'no_fusion', due name=value"),
     ],
 )
 def test_kiln_options_that_are_wrong_are_one_clear_error(words, due):
@@ -209,10 +215,63 @@ def test_kiln_options_that_are_wrong_are_one_clear_error(words, due):
     assert due in done.stderr
 
 
+def test_kiln_disable_is_eager_mode_whatever_the_options_are():
+    done = run_python(ADD, KILN_DISABLE="1", KILN_OPTIONS="nonsense=1")
+    assert done.returncode == 0, done.stderr
+    assert "[1.0, 1.0]" in done.stdout
+
+
+def test_the_page_tells_of_every_option_with_its_default_and_bounds():
+    rows = [line.split(" | ") for line in PAGE.read_text().splitlines() if line.startswith("| `")]
+    told = {row[0].strip("| `"): row[1:3] for row in rows if len(row) == 4}
+    due = {}
+    for name, option in kiln.config.OPTIONS.items():
+        bounds = "" if isinstance(option.default, bool) else f"{option.least} to {option.most}"
+        if isinstance(option.default, str):
+            bounds = f"at most {option.most} bytes"
+        due[name] = [f'`"{option.default}"`' if option.default == "" else f"`{option.default}`"]
+        due[name].append(bounds)
+    assert told == due
+
+
 def test_the_programs_are_at_hand():
     done = subprocess.run([sys.executable, "-m", "kiln", "version"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("kiln 0.")
+
+
+def run_kiln(*words, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "kiln", *words],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("words", [["ls"], ["purge", "--all", "--yes"]], ids=["ls", "purge"])
+def test_the_cache_is_shown_and_purged_when_no_daemon_runs(folders, words):
+    done = run_kiln("cache", *words, **folders)
+    assert done.returncode == 0, done.stderr
+    assert len(daemons(folders["KILN_CACHE_DIR"])) == 1
+
+
+def test_a_daemon_that_is_named_is_not_started_for_the_cache(folders):
+    done = run_kiln("cache", "ls", KILN_ADDR="unix:/nowhere/kilnd.sock", **folders)
+    assert done.returncode == 1
+    assert "kilnd at /nowhere/kilnd.sock" in done.stderr
+    assert daemons(folders["KILN_CACHE_DIR"]) == []
+    done = run_kiln("cache", "ls", KILN_ADDR="gopher", **folders)
+    assert done.returncode == 1
+    assert done.stderr.endswith("kiln: KILN_ADDR: found 'gopher', due unix:/PATH or HOST:PORT\n")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_command_without_its_words_lists_them():
+    done = run_kiln("cache")
+    assert done.returncode == 2
+    assert "kiln: cache: due words after it" in done.stderr
+    assert "ls, show KEY, explain KEY, purge" in done.stderr
 
 
 def test_doctor_says_in_lines_of_a_terminal_what_pip_can_do(tmp_path):

@@ -1,8 +1,8 @@
 """python -m kiln: the C++ tools of the wheel.
 
 python -m kiln doctor              looks whether compiles can work here
-python -m kiln cache WORDS...      what the cache holds: ls, show KEY, purge --all --yes
-python -m kiln ctl WORDS...        compilectl on the daemon in use: stats, jobs, ...
+python -m kiln cache WORDS...      what the cache holds: ls, show KEY, explain KEY, purge --all
+python -m kiln ctl WORDS...        compilectl on the daemon in use: stats, jobs, ...; --help: all
 python -m kiln version
 """
 
@@ -28,21 +28,39 @@ def compilectl(words: list[str] | None = None) -> None:
     os.execve(path, [path, *given], service.daemon_environment())
 
 
-def main() -> int:
-    """The command line; the exit status."""
-    words = sys.argv[1:]
+def _start_own_daemon(words: list[str]) -> None:
+    """The cache is asked of the daemon: the user's own is started, if it is the one to ask."""
+    named = any(os.environ.get(name) for name in ("KILN_ADDR", "KILN_SOCKET"))
+    if not named and not any(word.startswith(("--socket", "--tcp", "--help")) for word in words):
+        service.own_daemon()
+
+
+def _run(words: list[str]) -> int:
     if words[:1] == ["doctor"]:
         compilectl([*words, "--data-folder", str(service.data_folder())])
-    if words[:1] in (["cache"], ["ctl"]):
+    if words[:1] in (["cache"], ["ctl"]) and words[1:]:
+        if words[0] == "cache":
+            _start_own_daemon(words[1:])
         compilectl(words[1:])
     if words[:1] == ["version"]:
         print(f"kiln {service.version()}")
         return 0
     asked = words[:1] in (["help"], ["--help"], ["-h"])
-    if words and not asked:
+    if words[:1] in (["cache"], ["ctl"]):
+        print(f"kiln: {words[0]}: due words after it", file=sys.stderr)
+    elif words and not asked:
         print(f"kiln: {words[0]}: no such command", file=sys.stderr)
     print(__doc__.strip(), file=sys.stdout if asked else sys.stderr)
     return 0 if asked else 2
+
+
+def main() -> int:
+    """The command line; the exit status."""
+    try:
+        return _run(sys.argv[1:])
+    except (OSError, ValueError) as error:  # no daemon can be started; a wrong KILN_ADDR
+        print(f"kiln: {error}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ each waits for its own.
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable, Sequence
 
 import torch
@@ -52,11 +51,6 @@ _DECOMPOSED = get_decompositions(
 )
 
 
-def disabled() -> bool:
-    """Whether ``KILN_DISABLE=1`` turns the backend into eager mode."""
-    return os.environ.get("KILN_DISABLE", "0") not in ("", "0")
-
-
 def _open_early(example_inputs: Sequence[object]) -> None:
     devices = [value.device for value in example_inputs if isinstance(value, torch.Tensor)]
     for device in sorted(devices, key=lambda device: device.type != "cuda")[:1]:
@@ -79,7 +73,7 @@ def kiln(
     if mode not in (None, "default"):
         raise NotImplementedError(f"kiln: mode {mode!r}: not built yet")
     values = config.snapshot(**(options or {}))
-    if disabled():
+    if config.disabled():
         return module.forward
     service.load_library()
     collect_rarely()

@@ -57,20 +57,25 @@ NOT_BUILT = {
 }
 
 
-def _checked(name: str, value: object) -> object:
-    """The value to keep. AttributeError, NotImplementedError, TypeError, ValueError with the name in
-    it."""
+def disabled() -> bool:
+    """Whether ``KILN_DISABLE=1`` turns the backend into eager mode."""
+    return os.environ.get("KILN_DISABLE", "0") not in ("", "0")
+
+
+def _checked(name: str, value: object, where: str = "kiln.config.") -> object:
+    """The value to keep. AttributeError, NotImplementedError, TypeError, ValueError that begin with
+    where it was set and the name."""
     if name in NOT_BUILT:
         if value != NOT_BUILT[name]:
-            raise NotImplementedError(f"kiln.config.{name} = {value!r}: not built yet")
+            raise NotImplementedError(f"{where}{name}: {value!r} is not built yet")
         return value
     option = OPTIONS.get(name)
     if option is None:
-        raise AttributeError(f"kiln.config.{name}: there is no such option")
+        raise AttributeError(f"{where}{name}: there is no such option")
     if type(value) is not type(option.default):
         due = type(option.default).__name__
-        raise TypeError(f"kiln.config.{name}: found {value!r}, due {due}")
-    _check_bounds(name, option, value)
+        raise TypeError(f"{where}{name}: found {value!r}, due {due}")
+    _check_bounds(where + name, option, value)
     return value
 
 
@@ -78,10 +83,9 @@ def _check_bounds(name: str, option: _Option, value: object) -> None:
     if isinstance(value, str):
         size = len(value.encode(errors="replace"))
         if size > option.most:
-            raise ValueError(f"kiln.config.{name}: found {size} bytes, due at most {option.most}")
+            raise ValueError(f"{name}: found {size} bytes, due at most {option.most}")
     elif not isinstance(value, bool) and not option.least <= value <= option.most:
-        due = f"{option.least} to {option.most}"
-        raise ValueError(f"kiln.config.{name}: found {value}, due {due}")
+        raise ValueError(f"{name}: found {value}, due {option.least} to {option.most}")
 
 
 def _parsed(name: str, text: str) -> object:
@@ -100,14 +104,16 @@ def _parsed(name: str, text: str) -> object:
 
 
 def _from_environment() -> dict[str, object]:
-    found = {}
+    found: dict[str, object] = {}
+    if disabled():  # what turns Kiln off works whatever else is set
+        return found
     for word in os.environ.get("KILN_OPTIONS", "").split(","):
         if not word.strip():
             continue
         name, mark, text = (part.strip() for part in word.partition("="))
         if not mark:
             raise ValueError(f"KILN_OPTIONS: found {word!r}, due name=value")
-        found[name] = _checked(name, _parsed(name, text))
+        found[name] = _checked(name, _parsed(name, text), "KILN_OPTIONS: ")
     return found
 
 
