@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <thread>
@@ -62,14 +63,18 @@ absl::StatusOr<Sample> Planned(std::string text, const Target& target) {
   return sample;
 }
 
-// Object code of all units, in their order; each thread has a toolchain.
+// Object code of all units, in their order; each thread has a toolchain and a
+// folder for it.
 std::vector<absl::StatusOr<BuiltObject>> Build(
     const std::vector<UnitSource>& units, const Target& target) {
   std::vector<absl::StatusOr<BuiltObject>> built(units.size());
   std::vector<std::thread> threads;
   for (size_t first = 0; first < kThreads; ++first) {
     threads.emplace_back([&, first] {
-      auto toolchain = MakeHostCcToolchain({.scratch_dir = testing::TempDir()});
+      const std::string scratch =
+          absl::StrCat(testing::TempDir(), "/builder_", first);
+      std::filesystem::create_directories(scratch);
+      auto toolchain = MakeHostCcToolchain({.scratch_dir = scratch});
       for (size_t u = first; u < units.size(); u += kThreads)
         built[u] = toolchain->Build(units[u].source, UnitFlags(target));
     });
