@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import typing
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -130,6 +131,35 @@ def test_the_names_of_config_are_its_options():
     assert {"max_fusion_size", "cache_tag", "max_autotune", "patch", "snapshot"} <= {*names}
     for name in names:
         getattr(kiln.config, name)
+
+
+def test_every_option_is_known_to_type_checkers_with_its_type():
+    defaults = {name: option.default for name, option in kiln.config.OPTIONS.items()}
+    defaults |= kiln.config.NOT_BUILT
+    known = typing.get_type_hints(kiln.config)
+    assert {name: known.get(name) for name in defaults} == {n: type(v) for n, v in defaults.items()}
+    assert {name for name, kind in known.items() if kind in (int, bool, str)} == {*defaults}
+    for name in ("patch", "snapshot"):
+        assert name in vars(kiln.config)
+
+
+def test_a_counter_that_there_is_not_is_an_error_with_those_that_are():
+    with pytest.raises(KeyError, match="nonsense.*compiles, cache_hit"):
+        kiln.counters["nonsense"]
+    for name in kiln.counters.NAMES:
+        assert kiln.counters[name] >= 0
+        assert f"``{name}``" in type(kiln.counters).__doc__
+    kiln.counters.clear()
+    assert kiln.counters["compiles"] == 0 and not kiln.counters
+
+
+def test_metrics_show_their_numbers():
+    kiln.metrics.reset()
+    kiln.metrics.add("launch_count", 3)
+    assert "launch_count=3" in str(kiln.metrics) and "extern_call_count=0" in str(kiln.metrics)
+    assert set(typing.get_type_hints(type(kiln.metrics))) == {*vars(kiln.metrics)}
+    kiln.metrics.reset()
+    assert "launch_count=0" in str(kiln.metrics)
 
 
 def test_a_mode_that_is_not_built_is_refused_by_name():

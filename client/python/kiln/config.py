@@ -117,6 +117,48 @@ def _from_environment() -> dict[str, object]:
     return found
 
 
+# The options as attributes, for type checkers and editors. They have no values here: _layers has.
+max_fusion_size: int
+persistent_max_row: int
+deterministic: bool
+emulate_precision_casts: bool
+no_fusion: bool
+cache_tag: str
+fallback_random: bool
+inplace_padding: bool
+can_inplace_pad_graph_input: bool
+force_shape_pad: bool
+shape_padding: bool
+comprehensive_padding: bool
+max_autotune: bool
+split_reductions: bool
+trace: bool
+
+
+def snapshot(**changes: object) -> dict[str, object]:
+    """All options as they are now, with `changes`."""
+    with _lock:
+        values = {name: value for layer in _layers for name, value in layer.items()}
+    for name, value in changes.items():
+        values[name] = _checked(name, value)
+    return values
+
+
+@contextlib.contextmanager
+def patch(**changes: object) -> Iterator[None]:
+    """Sets options for a block, or, as a decorator, for each call of a function. They hold in
+    all threads; what others set meanwhile stays when it ends."""
+    global _layers
+    layer = {name: _checked(name, value) for name, value in changes.items()}
+    with _lock:
+        _layers = [*_layers, layer]
+    try:
+        yield
+    finally:
+        with _lock:
+            _layers = [other for other in _layers if other is not layer]
+
+
 class _Config(types.ModuleType):
     """This module: attributes are options. What a patch set lies above what was there, the last one
     begun on top; a patch that ends takes its own away, wherever it lies by then."""
@@ -137,28 +179,6 @@ class _Config(types.ModuleType):
         value = _checked(name, value)
         with _lock:
             next(layer for layer in reversed(_layers) if name in layer)[name] = value
-
-    def snapshot(self, **changes: object) -> dict[str, object]:
-        """All options as they are now, with `changes`."""
-        with _lock:
-            values = {name: value for layer in _layers for name, value in layer.items()}
-        for name, value in changes.items():
-            values[name] = _checked(name, value)
-        return values
-
-    @contextlib.contextmanager
-    def patch(self, **changes: object) -> Iterator[None]:
-        """Sets options for a block, or, as a decorator, for each call of a function. They hold in
-        all threads; what others set meanwhile stays when it ends."""
-        global _layers
-        layer = {name: _checked(name, value) for name, value in changes.items()}
-        with _lock:
-            _layers = [*_layers, layer]
-        try:
-            yield
-        finally:
-            with _lock:
-                _layers = [other for other in _layers if other is not layer]
 
 
 _lock = open_in_child(threading.Lock())

@@ -1,12 +1,13 @@
 """What this process's compiles came to.
 
-``kiln.counters`` is a dict of numbers; ``kiln.counters.clear()`` starts anew, and a name that was
-not counted is 0. ``kiln.metrics`` sums up what the compiled graphs are made of.
+``kiln.counters`` is a dict of numbers; ``kiln.counters.clear()`` starts anew, what was not counted is
+0, and a name of nothing is a KeyError. ``kiln.metrics`` sums up what the compiled graphs are made of.
 """
 
 from __future__ import annotations
 
 import collections
+import dataclasses
 import threading
 
 from .forked import open_in_child
@@ -14,7 +15,7 @@ from .forked import open_in_child
 _lock = open_in_child(threading.Lock())
 
 
-class Counters(collections.Counter):
+class Counters(collections.Counter[str]):
     """Counts by name; thread-safe to add to.
 
     ``compiles``: graphs that the service compiled for us. ``cache_hit``: served from its cache, or
@@ -28,35 +29,44 @@ class Counters(collections.Counter):
     """
 
     OF_ARTIFACTS = ("pattern_matches", "scatter_upon_const_tensor")
+    NAMES = (
+        *("compiles", "cache_hit", "cache_miss", "recompiles", "host_kernels", "eager_graphs"),
+        *("local_compiles", *OF_ARTIFACTS),
+    )
+
+    def __missing__(self, name: str) -> int:
+        if name not in self.NAMES:
+            raise KeyError(f"kiln.counters: found {name!r}, due one of {', '.join(self.NAMES)}")
+        return 0
 
     def add(self, name: str, number: int = 1) -> None:
         with _lock:
             self[name] += number
 
 
+@dataclasses.dataclass(eq=False)
 class Metrics:
     """Sums over the graphs compiled since ``reset()``."""
 
-    NAMES = (
-        "num_bytes_accessed",
-        "generated_kernel_count",
-        "extern_call_count",
-        "launch_count",
-        "num_comprehensive_padding",
-    )
-
-    def __init__(self) -> None:
-        self.reset()
+    num_bytes_accessed: int = 0
+    generated_kernel_count: int = 0
+    extern_call_count: int = 0
+    launch_count: int = 0
+    num_comprehensive_padding: int = 0
 
     def reset(self) -> None:
         """All numbers to 0."""
         with _lock:
-            for name in self.NAMES:
+            for name in self.names():
                 setattr(self, name, 0)
 
     def add(self, name: str, number: int) -> None:
         with _lock:
             setattr(self, name, getattr(self, name) + number)
+
+    def names(self) -> list[str]:
+        """Of the numbers."""
+        return [field.name for field in dataclasses.fields(self)]
 
 
 counters = Counters()
@@ -68,7 +78,7 @@ def add_artifact(text: str) -> None:
     of, to ``counters`` what its passes did."""
     for line in text.splitlines():
         name, number = line.rsplit(" ", 1)
-        if name in metrics.NAMES:
+        if name in metrics.names():
             metrics.add(name, int(number))
         elif name in counters.OF_ARTIFACTS and int(number):
             counters.add(name, int(number))
