@@ -19,7 +19,7 @@ def without_privilege():
     """What stands before a command for whom a folder's mode is to count; root needs it."""
     if os.geteuid() != 0:
         return []
-    return ["setpriv", "--inh-caps=-dac_override", "--bounding-set=-dac_override"]
+    return ["setpriv", "--inh-caps=-dac_override,-dac_read_search", "--bounding-set=-dac_override,-dac_read_search"]
 
 
 def start(text, *words, before=(), **environment):

@@ -138,6 +138,31 @@ def test_without_any_daemon_a_worker_of_the_process_compiles_after_a_warning(fol
     assert errors.count("no daemon answers at unix:/nowhere/kilnd.sock") == 1
 
 
+def test_a_worker_of_the_process_leaves_no_file_behind(folders, tmp_path):
+    (tmp_path / "temp").mkdir()
+    without = {"KILN_ADDR": "unix:/nowhere/kilnd.sock", "TMPDIR": str(tmp_path / "temp")}
+    count = "import os; seen = os.listdir(os.environ['TMPDIR'])"
+    fork = "child = os.fork(); sys.exit() if child == 0 else os.waitpid(child, 0)"
+    after = "left = os.listdir(os.environ['TMPDIR']); print(json.dumps([seen, left]))"
+    (seen, left), _ = answer_of(start("\n".join([TRAIN, count, fork, after]), **folders, **without))
+    assert [name for name in seen if name.startswith("kiln-")]
+    assert left == seen
+    assert os.listdir(tmp_path / "temp") == []
+
+
+def test_why_no_daemon_can_be_reached_is_told_of_each_address(folders, tmp_path):
+    socket = tmp_path / "shut" / "kilnd.sock"
+    socket.parent.mkdir(mode=0o000)
+    process = start(
+        TRAIN,
+        before=without_privilege(),
+        KILN_ADDR=f"unix:{socket},unix:/nowhere/kilnd.sock",
+        **folders,
+    )
+    _, errors = answer_of(process)
+    assert f"at unix:{socket} (Permission denied), unix:/nowhere/kilnd.sock (No such" in errors
+
+
 def test_the_first_daemon_of_a_list_that_answers_is_taken(folders):
     own = service.own_daemon()
     done, errors = answer_of(

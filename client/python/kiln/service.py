@@ -10,6 +10,7 @@ vouches for, and whose artifacts are taken out of bundles (artifacts.py).
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import functools
@@ -17,8 +18,10 @@ import hashlib
 import importlib.metadata
 import os
 import re
+import shutil
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -162,8 +165,8 @@ def build_number() -> str:
     return digest.hexdigest()
 
 
-def _answers(address: str) -> bool:
-    """Whether somebody listens there."""
+def _refusal(address: str) -> str | None:
+    """Why nobody can be reached there; None when somebody listens."""
     try:
         if is_socket(address):
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -172,9 +175,14 @@ def _answers(address: str) -> bool:
         else:
             host, _, port = address.rpartition(":")
             socket.create_connection((host.strip("[]"), int(port)), _PROBE_SECONDS).close()
-    except OSError:
-        return False
-    return True
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def _answers(address: str) -> bool:
+    """Whether somebody listens there."""
+    return _refusal(address) is None
 
 
 @contextlib.contextmanager
@@ -237,10 +245,13 @@ def _address() -> str | None:
         except OSError as error:
             tell(f"no daemon: {error}; compiling in this process's own worker")
             return None
+    told = []
     for address in _named_addresses(named):
-        if _answers(address):
+        refusal = _refusal(address)
+        if refusal is None:
             return address
-    tell(f"no daemon answers at {named}; compiling in this process's own worker")
+        told.append(f"{address} ({refusal})")
+    tell(f"no daemon answers at {', '.join(told)}; compiling in this process's own worker")
     return None
 
 
@@ -253,6 +264,25 @@ def refuse_forked() -> None:
 def shelf() -> object:
     """The artifacts that this process used, and those it was handed. After load_library."""
     return _shelf
+
+
+def _remove(folder: str) -> None:
+    if process == 0:  # a forked child leaves its parent's
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _worker_folder(alone: bool) -> str | None:
+    """Where this process's own worker keeps its files; None: the library's choice. A worker that
+    compiles everything gets a folder that goes when the program ends, since Dynamo keeps callables,
+    and so their session, beyond that."""
+    try:
+        if not alone:
+            return tempfile.gettempdir()
+        folder = tempfile.mkdtemp(prefix="kiln-")
+    except OSError:  # what asks for the worker tells of it
+        return None
+    atexit.register(_remove, folder)
+    return folder
 
 
 def _worker_environment() -> str:
@@ -275,7 +305,7 @@ def _open_session(device: torch.device) -> object:
         b"".join(keys),
         _LOCAL_ONLY if address is None else _FALLBACK_LOCAL_WORKER,
         program("kiln-worker"),
-        None,
+        _worker_folder(address is None),
         _DEVICES[device.type],
         device.index or 0,
         torch.get_num_threads() if device.type == "cpu" else 0,
