@@ -32,7 +32,7 @@ constexpr absl::string_view kEarliest = "2025-01-01T00:00:00+00:00";
 constexpr size_t kColumns = 80;
 
 const char* InstallNvrtc(const DoctorOptions& options) {
-  return options.from_wheel ? "pip install 'nvidia-cuda-nvrtc==13.*' && "
+  return options.from_wheel ? "pip install 'nvidia-cuda-nvrtc>=13.0,<13.1' && "
                               "compilectl drain"
                             : "deploy/install_deps.sh, then ./kiln daemon";
 }
@@ -204,19 +204,20 @@ fs::path NearestThere(const std::string& folder) {
   return there;
 }
 
-Finding FolderAccess(const std::string& folder, const fs::path& there,
-                     bool daemon_uses_it) {
+Finding FolderAccess(const DoctorOptions& options, const std::string& folder,
+                     const fs::path& there, bool daemon_uses_it) {
+  const char* const another =
+      options.from_wheel ? "another KILN_CACHE_DIR" : "another --data-folder";
   Finding out{.subject = "data folder", .found = folder};
   std::error_code error;
   if (!fs::is_directory(there, error)) {
     out.health = Health::kBad;
     absl::StrAppend(&out.found, ": not a folder");
-    out.remedy = "another --data-folder";
+    out.remedy = another;
   } else if (access(there.c_str(), W_OK) != 0) {
     out.health = Health::kBad;
     absl::StrAppend(&out.found, ": not writable");
-    out.remedy =
-        absl::StrCat("chown $USER ", folder, "  # or another --data-folder");
+    out.remedy = absl::StrCat("chown $USER ", folder, "  # or ", another);
   } else if (!fs::exists(folder, error) && daemon_uses_it) {
     out.health = Health::kBad;
     absl::StrAppend(&out.found, ": removed under a daemon that runs");
@@ -224,7 +225,9 @@ Finding FolderAccess(const std::string& folder, const fs::path& there,
   } else if (!fs::exists(folder, error)) {
     out.health = Health::kAbsent;
     absl::StrAppend(&out.found, ": not there yet");
-    out.remedy = absl::StrCat("kilnd --data-folder ", folder, "  # makes it");
+    out.remedy = options.starts_itself ? "the first compile makes it"
+                                       : absl::StrCat("kilnd --data-folder ",
+                                                      folder, "  # makes it");
   }
   return out;
 }
@@ -252,7 +255,7 @@ std::vector<Finding> DataFolder(const DoctorOptions& options,
     disk.health = Health::kBad;
     disk.remedy = "compilectl purge --older-than 7d";
   }
-  return {FolderAccess(folder, there, daemons), disk};
+  return {FolderAccess(options, folder, there, daemons), disk};
 }
 
 Finding Clock(absl::Time now) {

@@ -114,11 +114,27 @@ TEST_F(Doctor, WhoHasThePythonPackageAloneIsToldWhatPipCanDo) {
   options_.path = folder_.path();
   options_.can_load = [](const std::string&) { return false; };
   EXPECT_EQ(FindingOf(options_, "NVRTC").remedy,
-            "pip install 'nvidia-cuda-nvrtc==13.*' && compilectl drain");
+            "pip install 'nvidia-cuda-nvrtc>=13.0,<13.1' && compilectl drain");
   for (const Finding& finding : Examine(options_)) {
     EXPECT_EQ(finding.remedy.find("deploy/"), std::string::npos)
         << finding.remedy;
   }
+}
+
+TEST_F(Doctor, AFolderIsSpokenOfAsWhoAsksNamesIt) {
+  options_.data_folder = absl::StrCat(folder_.path(), "/new");
+  EXPECT_EQ(
+      FindingOf(options_, "data folder").remedy,
+      absl::StrCat("kilnd --data-folder ", folder_.path(), "/new  # makes it"));
+  options_.starts_itself = true;
+  EXPECT_EQ(FindingOf(options_, "data folder").remedy,
+            "the first compile makes it");
+  options_.data_folder = absl::StrCat(folder_.path(), "/file");
+  std::ofstream(options_.data_folder) << "no folder";
+  EXPECT_EQ(FindingOf(options_, "data folder").remedy, "another --data-folder");
+  options_.from_wheel = true;
+  EXPECT_EQ(FindingOf(options_, "data folder").remedy,
+            "another KILN_CACHE_DIR");
 }
 
 TEST_F(Doctor, ADaemonThatTheFirstCompileStartsIsNotWrong) {
