@@ -304,6 +304,45 @@ def test_a_command_without_its_words_lists_them():
     assert "ls, show KEY, explain KEY, purge" in done.stderr
 
 
+# Runs `python -m kiln` with PyTorch out of reach, and its package not installed.
+WITHOUT_TORCH = """
+import importlib.metadata, runpy, sys
+sys.modules["torch"] = None
+known = importlib.metadata.version
+def version(name):
+    if name == "torch":
+        raise importlib.metadata.PackageNotFoundError(name)
+    return known(name)
+importlib.metadata.version = version
+import kiln
+kiln.config.max_fusion_size = 3
+sys.argv[1:] = [WORD]
+runpy.run_module("kiln", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    "word, due",
+    [("version", "kiln 0."), ("doctor", "-> pip install torch numpy\ngood    host compiler")],
+)
+def test_the_programs_are_at_hand_without_pytorch(word, due, folders):
+    done = run_python(WITHOUT_TORCH.replace("WORD", repr(word)), **folders)
+    assert done.returncode == 0, done.stderr
+    assert due in done.stdout
+
+
+def test_pytorch_is_imported_by_what_needs_it():
+    names = "[getattr(kiln, name) for name in kiln.__all__]"
+    done = run_python(
+        "import sys, kiln, kiln.__main__; print('torch' in sys.modules, *kiln.__all__);"
+        f"{names}; print('torch' in sys.modules, *dir(kiln))"
+    )
+    assert done.returncode == 0, done.stderr
+    before, after = (line.split() for line in done.stdout.splitlines())
+    assert (before[0], after[0]) == ("False", "True")
+    assert {*before[1:]} <= {*after[1:]}
+
+
 def test_doctor_says_in_lines_of_a_terminal_what_pip_can_do(tmp_path):
     (tmp_path / "bin").mkdir()  # without a compiler
     done = subprocess.run(

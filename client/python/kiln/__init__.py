@@ -3,14 +3,22 @@
 ``kiln.config`` options, ``kiln.counters`` and ``kiln.metrics`` numbers, ``kiln.explain`` and
 ``kiln.get_code`` what was compiled; ``kiln.save_artifacts`` and ``kiln.load_artifacts`` take it to
 another machine.
+
+Without PyTorch there are options, numbers and ``python -m kiln``; what needs it imports it then.
 """
 
+import importlib
+from typing import TYPE_CHECKING
+
 from . import config
+from . import service as service  # before any fork, which it counts
 from ._native import Error as KilnError
-from .artifacts import load_artifacts, save_artifacts
 from .counters import counters, metrics
-from .look import explain, get_code
-from .recompiles import recompile_reasons
+
+if TYPE_CHECKING:
+    from .artifacts import load_artifacts, save_artifacts
+    from .look import explain, get_code
+    from .recompiles import recompile_reasons
 
 __all__ = [
     "KilnError",
@@ -23,3 +31,22 @@ __all__ = [
     "recompile_reasons",
     "save_artifacts",
 ]
+
+# What imports PyTorch, and where it is.
+_LATE = {
+    "explain": "look",
+    "get_code": "look",
+    "load_artifacts": "artifacts",
+    "recompile_reasons": "recompiles",
+    "save_artifacts": "artifacts",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{_LATE[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})

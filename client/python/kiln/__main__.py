@@ -8,6 +8,7 @@ python -m kiln version
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import sys
 
@@ -35,8 +36,19 @@ def _start_own_daemon(words: list[str]) -> None:
         service.own_daemon()
 
 
+def _tell_of_pytorch() -> None:
+    """A row as compilectl's, which knows no Python."""
+    try:
+        row = f"good    PyTorch        {importlib.metadata.version('torch')}"
+    except importlib.metadata.PackageNotFoundError:
+        row = f"absent  PyTorch        nothing can be compiled\n{'':23}-> pip install torch numpy"
+    print(row, flush=True)
+
+
 def _run(words: list[str]) -> int:
     if words[:1] == ["doctor"]:
+        if not words[1:]:
+            _tell_of_pytorch()
         compilectl([*words, "--data-folder", str(service.data_folder())])
     if words[:1] in (["cache"], ["ctl"]) and words[1:]:
         if words[0] == "cache":

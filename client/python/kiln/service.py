@@ -16,6 +16,7 @@ import fcntl
 import functools
 import hashlib
 import importlib.metadata
+import importlib.util
 import os
 import re
 import shutil
@@ -26,13 +27,15 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-
-import torch
+from typing import TYPE_CHECKING
 
 from . import _native
 from .background import begin
 from .forked import open_in_child
 from .telling import tell
+
+if TYPE_CHECKING:  # python -m kiln does without
+    import torch
 
 _FOLDER = Path(__file__).resolve().parent / "_bin"
 _FALLBACK_LOCAL_WORKER, _LOCAL_ONLY = 1, 2
@@ -72,6 +75,8 @@ def program(name: str) -> str:
 
 def load_library() -> None:
     """Opens libkiln.so, once a process. ImportError when torch has no way for tensors to cross."""
+    import torch
+
     global _shelf
     with _loading:
         if _shelf is None:
@@ -197,7 +202,8 @@ def _locked(path: Path) -> Iterator[None]:
 def daemon_environment() -> dict[str, str]:
     """This process's own, with the folders where PyTorch's wheels keep CUDA's libraries."""
     environment = dict(os.environ)
-    site = Path(torch.__file__).resolve().parent.parent
+    torch_ = importlib.util.find_spec("torch")
+    site = Path(torch_.origin).resolve().parent.parent if torch_ else _FOLDER.parent.parent
     folders = sorted(str(folder) for folder in site.glob("nvidia/*/lib"))
     if folders:
         environment.setdefault("KILN_CUDA_LIBRARY_PATH", ":".join(folders))
@@ -292,6 +298,8 @@ def _worker_environment() -> str:
 
 
 def _open_session(device: torch.device) -> object:
+    import torch
+
     keys, address = public_keys(), _address()
     by_socket = address is not None and is_socket(address)
     if address is not None and not by_socket and not keys:

@@ -7,13 +7,14 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
-import torch
+_torch = find_spec("torch")  # not imported: python -m kiln does without
 
 # Whose frames are not the user's: this package's, PyTorch's, and the standard library's threads.
 _INSIDE = tuple(
-    str(folder) + "/" for folder in (Path(__file__).parent, Path(torch.__file__).parent)
+    str(Path(file).parent) + "/" for file in (__file__, _torch.origin if _torch else __file__)
 ) + (threading.__file__, contextlib.__file__)
 
 _asked = threading.local()
