@@ -78,6 +78,9 @@ def fresh_dynamo():
     """No test sees another's compiled code or random numbers."""
     torch._dynamo.reset()
     torch.manual_seed(0)
+    # Threads that trace at once with a `dynamic` of their own restore Dynamo's switches in any order.
+    torch._dynamo.config.assume_static_by_default = True
+    torch._dynamo.config.automatic_dynamic_shapes = True
     yield
     torch._dynamo.reset()
 
