@@ -42,13 +42,18 @@ bool IsEmpty(const StridedView& view) {
   return std::find(view.sizes.begin(), view.sizes.end(), 0) != view.sizes.end();
 }
 
-// Whether the elements lie side by side, in any order of dimensions.
-bool IsDense(const StridedView& view, int64_t elements) {
+// Elements from the first to the last, of a view that has some.
+int64_t SpannedElements(const StridedView& view) {
   int64_t last = 0;
   for (size_t i = 0; i < view.sizes.size(); ++i) {
     last += (view.sizes[i] - 1) * view.strides[i];
   }
-  return last + 1 == elements;
+  return last + 1;
+}
+
+// Whether the elements lie side by side, in any order of dimensions.
+bool IsDense(const StridedView& view, int64_t elements) {
+  return SpannedElements(view) == elements;
 }
 
 // Runs one step of a call.
@@ -189,12 +194,10 @@ void* MakeResult(const WholeResult& result, int64_t bytes,
   if (options.results == nullptr || result.output < 0) return nullptr;
   KnownView known;
   WorkOut(*result.view, frame, known);
-  int64_t last = 0;
-  for (size_t i = 0; i < known.sizes.size(); ++i) {
-    last += (known.sizes[i] - 1) * known.strides[i];
-  }
   // A padded one is larger than its elements span.
-  if ((last + 1) * known.view.element_bytes != bytes) return nullptr;
+  if (SpannedElements(known.view) * known.view.element_bytes != bytes) {
+    return nullptr;
+  }
   return options.results->Make(
       result.output, {result.view->dtype, known.sizes, known.strides});
 }
