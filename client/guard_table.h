@@ -74,8 +74,8 @@ class CompiledGuards {
     int64_t scalar;  // or kAny
   };
 
-  // Whether a tensor has the very numbers that are due, as nearly all have: a
-  // third of the cost of HoldInput, which says what else will do.
+  // Whether a tensor has the very numbers that are due, as nearly all have.
+  // HoldInput costs more, and says what else will do.
   bool IsVery(const Due& due, const InputView& input) const;
   bool HoldInput(const Due& due, const InputView& input,
                  bool with_alignment) const;
