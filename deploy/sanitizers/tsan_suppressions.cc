@@ -20,6 +20,7 @@ extern "C" const char* __tsan_default_suppressions() {
          "called_from_lib:libprotobuf.so\n"
          "called_from_lib:librocksdb.so\n"
          "race:libabsl_cord.so\n"
+         "race:libabsl_cord_internal.so\n"
          "race:libabsl_graphcycles_internal.so\n"
          "race:libabsl_random_internal_pool_urbg.so\n"
          "race:libabsl_status.so\n"
