@@ -69,6 +69,17 @@ bool StoresWhatIsRead(const FusionUnit& first, const FusionUnit& second) {
   return false;
 }
 
+// Whether both together load and store too much for one kernel. One that is
+// large already takes in a reader of its result that adds little: that saves a
+// launch and the way through memory, and asks for few more registers.
+bool AccessTooMuch(const FusionUnit& first, const FusionUnit& second,
+                   const FusionLimits& limits) {
+  const size_t each = first.accesses.size() + second.accesses.size();
+  if (each <= limits.accesses) return false;
+  return second.accesses.size() > limits.accesses_of_reader ||
+         !StoresWhatIsRead(first, second);
+}
+
 // Buffers that one writes and the other touches: at the same place only.
 FusionVerdict JudgePlaces(const FusionUnit& first, const FusionUnit& second,
                           const Alignment& alignment,
@@ -102,7 +113,7 @@ FusionVerdict JudgeFusion(const FusionUnit& first, const FusionUnit& second,
   if (first.scans || second.scans) return {ApartBecause::kScan, ""};
   if (first.nests + second.nests > limits.nests ||
       first.nest.body.size() + second.nest.body.size() > limits.body ||
-      first.accesses.size() + second.accesses.size() > limits.accesses) {
+      AccessTooMuch(first, second, limits)) {
     return {ApartBecause::kTooLarge,
             absl::StrCat(first.nests, " and ", second.nests, " nests, ",
                          first.nest.body.size() + second.nest.body.size(),

@@ -38,6 +38,8 @@ struct FusionLimits {
   int nests = 64;
   size_t body = 1500;     // nodes
   size_t accesses = 120;  // loads and stores
+  // Beyond that, what a reader of the first one's result may add to it.
+  size_t accesses_of_reader = 4;
 };
 
 // `first` runs before `second` where one depends on the other. Whether another

@@ -22,13 +22,13 @@ struct Fused {
   FusionReport report;
 };
 
-Fused Fuse(const std::string& steps, int nests = 64) {
+Fused Fuse(const std::string& steps, const FusionLimits& limits = {}) {
   auto program = ParseLoopProgram(kBuffers + steps + "}\n");
   EXPECT_TRUE(program.ok()) << program.status();
   if (!program.ok()) return {};
   FusionOptions options;
   options.explain = true;
-  options.limits.nests = nests;
+  options.limits = limits;
   Fused fused{*std::move(program), {}};
   fused.report = FuseLoops(fused.program, *TargetFromName("sm_90"), options);
   return fused;
@@ -137,8 +137,34 @@ TEST(FuseLoops, TheLimitOfNestsIsKept) {
     b[i0, i1] = t1
   }
 )",
-           /*nests=*/1);
+           {.nests = 1});
   EXPECT_EQ(OnlyGround(fused), ApartBecause::kTooLarge);
+}
+
+TEST(FuseLoops, ALargeNestTakesInASmallReaderOfItsResultAlone) {
+  constexpr FusionLimits kFull = {.accesses = 3};
+  const std::string reader = R"(  nest neg [i0 in 4, i1 in 8] {
+    t0 = load f32 a[i0, i1]
+    t1 = neg f32 t0
+    b[i0, i1] = t1
+  }
+)";
+  EXPECT_EQ(Fuse(kExp + reader, kFull).program.steps.size(), 1);
+  EXPECT_EQ(
+      OnlyGround(Fuse(kExp + reader, {.accesses = 3, .accesses_of_reader = 1})),
+      ApartBecause::kTooLarge);
+  const std::string neighbour = R"(  nest exp [i0 in 4, i1 in 8] {
+    t0 = load f32 x[i0, i1]
+    t1 = exp f32 t0
+    b[i0, i1] = t1
+  }
+  nest neg [i0 in 4, i1 in 8] {
+    t0 = load f32 x[i0, i1]
+    t1 = neg f32 t0
+    e[8 * i0 + i1] = t1
+  }
+)";
+  EXPECT_EQ(OnlyGround(Fuse(neighbour, kFull)), ApartBecause::kTooLarge);
 }
 
 TEST(FuseLoops, ALibraryCallBetweenKeepsApart) {
