@@ -1,31 +1,14 @@
 #include <stdlib.h>
 
 #include "client/python/native/exchange.h"
+#include "client/python/native/making.h"
 #include "client/python/native/reading.h"
 
-/* libtorch's functions for AOTInductor, as in reading.c: those that make
- * tensors and know streams. */
-typedef void* Handle;
-
-static struct {
-  int32_t (*get_data_ptr)(Handle, void**);
-  int32_t (*delete_tensor_object)(Handle);
-  int32_t (*empty_strided)(int64_t rank, const int64_t* sizes,
-                           const int64_t* strides, int32_t dtype,
-                           int32_t device_type, int32_t ordinal, Handle* out);
-  int32_t (*device_type_cuda)(void);
-  int32_t (*dtype_uint8)(void);
-  /* Of a libtorch with CUDA only. */
-  int32_t (*get_current_cuda_stream)(int32_t ordinal, void** out);
-} torch;
+/* libtorch's, as in reading.c. Of one with CUDA only. */
+static int32_t (*get_current_cuda_stream)(int32_t ordinal, void** out);
 
 static const char kName[] = "dltensor_versioned";
 static PyObject* from_dlpack; /* torch._C._from_dlpack */
-
-static int Refuse(const char* what) {
-  PyErr_Format(PyExc_RuntimeError, "libtorch: aoti_torch_%s failed", what);
-  return -1;
-}
 
 /* DlpackExchange.wrap. */
 static int Wrap(DlpackManaged* tensor, void** object) {
@@ -44,7 +27,7 @@ static int Wrap(DlpackManaged* tensor, void** object) {
 }
 
 static void Free(DlpackManaged* managed) {
-  torch.delete_tensor_object(managed->context);
+  kiln_making_free(managed->context);
   free(managed);
 }
 
@@ -53,49 +36,39 @@ static int Allocate(DlpackTensor* like, DlpackManaged** out, void* context,
                     void (*set_error)(void*, const char*, const char*)) {
   const int64_t stride = 1;
   DlpackManaged* managed = calloc(1, sizeof(DlpackManaged));
-  if (managed == NULL ||
-      torch.empty_strided(1, like->sizes, &stride, torch.dtype_uint8(),
-                          torch.device_type_cuda(), like->device.ordinal,
-                          &managed->context) != 0) {
+  if (managed != NULL) {
+    managed->context =
+        kiln_making_new(like->device.ordinal, KILN_UINT8, 1, like->sizes,
+                        &stride, &managed->tensor.data);
+  }
+  if (managed == NULL || managed->context == NULL) {
     free(managed);
     set_error(context, "RuntimeError", "libtorch gave no memory");
     return -1;
   }
   managed->deleter = &Free;
   managed->tensor.device = like->device;
-  if (torch.get_data_ptr(managed->context, &managed->tensor.data) != 0) {
-    Free(managed);
-    set_error(context, "RuntimeError", "libtorch gave no address");
-    return -1;
-  }
   *out = managed;
   return 0;
 }
 
 /* DlpackExchange.stream. */
 static int Stream(int32_t device_type, int32_t ordinal, void** out) {
-  if (device_type != kDlpackCuda || torch.get_current_cuda_stream == NULL ||
-      torch.get_current_cuda_stream(ordinal, out) != 0) {
-    return Refuse("get_current_cuda_stream");
+  if (device_type == kDlpackCuda && get_current_cuda_stream != NULL &&
+      get_current_cuda_stream(ordinal, out) == 0) {
+    return 0;
   }
-  return 0;
-}
-
-static int FindFunctions(void) {
-#define KILN_FIND(name) kiln_reading_find(#name, &torch.name)
-  if (!KILN_FIND(get_data_ptr) || !KILN_FIND(delete_tensor_object) ||
-      !KILN_FIND(empty_strided) || !KILN_FIND(device_type_cuda) ||
-      !KILN_FIND(dtype_uint8)) {
-    return -1;
-  }
-  if (!KILN_FIND(get_current_cuda_stream)) PyErr_Clear();
-#undef KILN_FIND
-  return 0;
+  PyErr_SetString(PyExc_RuntimeError,
+                  "libtorch: aoti_torch_get_current_cuda_stream failed");
+  return -1;
 }
 
 const DlpackExchange* kiln_exchange_of_functions(void) {
   static DlpackExchange table;
-  if (FindFunctions() != 0) return NULL;
+  if (kiln_making_learn() != 0) return NULL;
+  if (!kiln_reading_find("get_current_cuda_stream", &get_current_cuda_stream)) {
+    PyErr_Clear();
+  }
   PyObject* module = PyImport_ImportModule("torch._C");
   if (module == NULL) return NULL;
   from_dlpack = PyObject_GetAttrString(module, "_from_dlpack");

@@ -51,6 +51,7 @@ static struct Seen {
 static PyObject* cdata_name;
 static int32_t cpu_type, cuda_type, strided;
 static Py_ssize_t handle_place = -1; /* in bytes from an object's start */
+static int has_functions;
 
 static int Refuse(const char* what) {
   PyErr_Format(PyExc_RuntimeError, "a tensor without %s", what);
@@ -150,7 +151,9 @@ void kiln_reading_prefetch(const void* object) {
   for (int line = 0; line < 4; ++line) __builtin_prefetch(tensor + 64 * line);
 }
 
-int32_t kiln_reading_number_of(KilnDType dtype) { return number_of[dtype]; }
+int32_t kiln_reading_number_of(KilnDType dtype) {
+  return has_functions ? number_of[dtype] : -1;
+}
 
 int kiln_reading_is_direct(void) { return handle_place >= 0; }
 
@@ -240,6 +243,7 @@ static Py_ssize_t PlaceIn(PyObject* tensor_class) {
 
 int kiln_reading_learn(PyObject* tensor_class) {
   if (FindFunctions() != 0) return -1;
+  has_functions = 1;
   cdata_name = PyUnicode_InternFromString("_cdata");
   if (cdata_name == NULL) return -1;
   handle_place = PlaceIn(tensor_class);

@@ -29,16 +29,18 @@ int kiln_reading_is_direct(void);
 
 /* Describes `object`, a tensor, as it is at this moment, in `value`; its sizes
  * and strides are the tensor's own. `use`: a number of this input of this
- * callable; that it had the same tensor in its last call saves a little. -1 with an exception: RuntimeError for one
- * without strides or memory, or on a device that is neither CPU nor CUDA,
- * TypeError for a dtype that Kiln has not. Needs the GIL. */
+ * callable; that it had the same tensor in its last call saves a little. -1 with
+ * an exception: RuntimeError for one without strides or memory, or on a device
+ * that is neither CPU nor CUDA, TypeError for a dtype that Kiln has not. Needs
+ * the GIL. */
 int kiln_reading_read(PyObject* object, uintptr_t use, KilnValue* value,
                       DlpackDevice* device);
 
 /* Has the C++ object of a tensor brought near, for a call that reads hundreds. */
 void kiln_reading_prefetch(const void* object);
 
-/* libtorch's number of an element type. */
+/* libtorch's number of an element type; -1 before kiln_reading_learn, or when
+ * that failed. */
 int32_t kiln_reading_number_of(KilnDType dtype);
 
 /* Finds a function of libtorch, which `place` points to; 0, with an ImportError,

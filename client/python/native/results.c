@@ -5,31 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/python/native/reading.h"
-
-typedef void* Handle;
-
-static struct {
-  int32_t (*get_data_ptr)(Handle, void**);
-  int32_t (*delete_tensor_object)(Handle);
-  int32_t (*empty_strided)(int64_t rank, const int64_t* sizes,
-                           const int64_t* strides, int32_t dtype,
-                           int32_t device_type, int32_t ordinal, Handle* out);
-  int32_t (*device_type_cuda)(void);
-} torch;
+#include "client/python/native/making.h"
 
 /* PyTorch's function for extensions that makes a Python object of a C++ tensor:
  * PyObject* THPVariable_Wrap(const at::TensorBase&). NULL: not there. */
-static PyObject* (*wrap)(Handle tensor);
+static PyObject* (*wrap)(void* tensor);
 static const char kWrap[] = "_Z16THPVariable_WrapRKN2at10TensorBaseE";
 
 int kiln_made_learn(void) {
-#define KILN_FIND(name) kiln_reading_find(#name, &torch.name)
-  if (!KILN_FIND(get_data_ptr) || !KILN_FIND(delete_tensor_object) ||
-      !KILN_FIND(empty_strided) || !KILN_FIND(device_type_cuda)) {
-    return -1;
-  }
-#undef KILN_FIND
+  if (kiln_making_learn() != 0) return -1;
   void* library = dlopen("libtorch_python.so", RTLD_LAZY | RTLD_NOLOAD);
   if (library != NULL) *(void**)&wrap = dlsym(library, kWrap);
   if (wrap != NULL) return 0;
@@ -55,20 +39,10 @@ static int Reserve(KilnMade* made, int32_t index) {
  * run asks for it once more, as for other results, and says so. */
 static void* Make(void* context, int32_t index, const KilnValue* like) {
   KilnMade* made = context;
-  Handle tensor = NULL;
+  if (!Reserve(made, index)) return NULL;
   void* data = NULL;
-  if (!Reserve(made, index) ||
-      torch.empty_strided(like->rank, like->sizes, like->strides,
-                          kiln_reading_number_of(like->dtype),
-                          torch.device_type_cuda(), made->ordinal,
-                          &tensor) != 0) {
-    return NULL;
-  }
-  if (torch.get_data_ptr(tensor, &data) != 0) {
-    torch.delete_tensor_object(tensor);
-    return NULL;
-  }
-  made->tensors[index] = tensor;
+  made->tensors[index] = kiln_making_new(made->ordinal, like->dtype, like->rank,
+                                         like->sizes, like->strides, &data);
   return data;
 }
 
@@ -89,7 +63,7 @@ PyObject* kiln_made_get(const KilnMade* made, int32_t index) {
 
 void kiln_made_free(KilnMade* made) {
   for (int i = 0; i < made->room; ++i) {
-    if (made->tensors[i] != NULL) torch.delete_tensor_object(made->tensors[i]);
+    if (made->tensors[i] != NULL) kiln_making_free(made->tensors[i]);
   }
   if (made->tensors != made->few) free(made->tensors);
 }
