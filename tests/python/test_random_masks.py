@@ -32,6 +32,13 @@ def gradient(y, *inputs):
     return torch.autograd.grad(y, inputs, torch.ones_like(y))
 
 
+def gradient_of_sum(y, x):
+    """By ``backward``: a reentrant checkpoint has no other."""
+    x.grad = None
+    y.sum().backward()
+    return x.grad
+
+
 def bytes_beside(saved, *inputs):
     """Bytes saved that no input holds."""
     known = {tensor.untyped_storage().data_ptr() for tensor in inputs}
@@ -181,6 +188,15 @@ def test_a_checkpointed_dropout_needs_no_host_kernel():
         y.sum().backward()
     assert len(graphs) == 2 and not any(graph.hosts for graph in graphs)
     assert not any(tensor.dtype == torch.bool for tensor in saved)
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_checkpoint_around_a_compiled_call_draws_its_mask_again(reentrant):
+    called = compiled(lambda a: F.dropout(a.sin().exp(), 0.5))
+    x = torch.ones(100, 100, requires_grad=True)
+    for _ in range(2):
+        y = torch.utils.checkpoint.checkpoint(called, x, use_reentrant=reentrant)
+        torch.testing.assert_close(gradient_of_sum(y, x), y.detach() * torch.cos(x))
 
 
 def test_a_checkpoint_reads_random_numbers_of_outside_without_saving_them():
