@@ -162,6 +162,7 @@ class Binder {
     }
     out.shared_bytes = launch.shared_bytes;
     out.cluster = launch.cluster;
+    out.programmatic_dependent_launch = launch.programmatic_dependent_launch;
     bound_.most_pointers = std::max(bound_.most_pointers, out.pointers.size());
     bound_.most_scalars = std::max(bound_.most_scalars, out.scalars.size());
     bound_.steps.push_back(std::move(out));

@@ -38,6 +38,7 @@ struct BoundLaunch {
   uint32_t block[3] = {1, 1, 1};
   uint32_t shared_bytes = 0;
   uint32_t cluster = 0;
+  bool programmatic_dependent_launch = false;
 };
 
 struct BoundExtern {

@@ -38,6 +38,31 @@ absl::Status CheckGrid(const KernelLaunch& launch) {
   return absl::OkStatus();
 }
 
+// What a launch asks for beyond its grid.
+class LaunchAttributes {
+ public:
+  explicit LaunchAttributes(const KernelLaunch& launch) {
+    if (launch.cluster > 0) {
+      Add(kCudaAttributeClusterDimension).clusterDim = {launch.cluster, 1, 1};
+    }
+    if (launch.programmatic_dependent_launch) {
+      Add(kCudaAttributeProgrammaticStreamSerialization)
+          .programmaticStreamSerializationAllowed = 1;
+    }
+  }
+  CUlaunchAttribute* data() { return list_; }
+  unsigned count() const { return count_; }
+
+ private:
+  CUlaunchAttributeValue& Add(unsigned id) {
+    list_[count_].id = id;
+    return list_[count_++].value;
+  }
+
+  CUlaunchAttribute list_[2] = {};
+  unsigned count_ = 0;
+};
+
 // A cubin is an ELF file. The driver takes other bytes for the text of PTX and
 // reads them to their NUL, so they never get there.
 bool LooksLikeCubin(absl::string_view image) {
@@ -266,9 +291,7 @@ absl::Status CudaDevice::Launch(const KernelLaunch& launch, Stream stream) {
   void* arguments[] = {kCudaPackedArguments, packed.data(),
                        kCudaPackedArgumentsBytes, &packed_bytes,
                        kCudaPackedArgumentsEnd};
-  CUlaunchAttribute cluster{};
-  cluster.id = kCudaAttributeClusterDimension;
-  cluster.value.clusterDim = {launch.cluster, 1, 1};
+  LaunchAttributes attributes(launch);
   CUlaunchConfig config{};
   config.gridDimX = static_cast<unsigned>(launch.grid[0]);
   config.gridDimY = static_cast<unsigned>(launch.grid[1]);
@@ -278,8 +301,8 @@ absl::Status CudaDevice::Launch(const KernelLaunch& launch, Stream stream) {
   config.blockDimZ = launch.block[2];
   config.sharedMemBytes = launch.shared_bytes;
   config.hStream = StreamOf(stream);
-  config.attrs = &cluster;
-  config.numAttrs = launch.cluster > 0 ? 1 : 0;
+  config.attrs = attributes.data();
+  config.numAttrs = attributes.count();
   KILN_CUDA_RETURN_IF_ERROR(*driver_, cuLaunchKernelEx, &config, function,
                             nullptr, arguments);
   return absl::OkStatus();

@@ -42,20 +42,24 @@ inline constexpr int kCudaMaxDynamicSharedBytes = 8;  // of a function
 inline constexpr int kCudaPoolReleaseThreshold = 4;
 inline constexpr unsigned kCudaEventDisableTiming = 2;
 inline constexpr unsigned kCudaAttributeClusterDimension = 4;
+inline constexpr unsigned kCudaAttributeProgrammaticStreamSerialization = 6;
 // Keys among the `extra` of a launch: the parameters as one block of memory.
 inline void* const kCudaPackedArgumentsEnd = nullptr;
 inline void* const kCudaPackedArguments = reinterpret_cast<void*>(1);
 inline void* const kCudaPackedArgumentsBytes = reinterpret_cast<void*>(2);
 
+union CUlaunchAttributeValue {
+  char bytes[64];
+  struct {
+    unsigned x, y, z;
+  } clusterDim;
+  int programmaticStreamSerializationAllowed;
+};
+
 struct CUlaunchAttribute {
   unsigned id;
   char pad[4];
-  union {
-    char bytes[64];
-    struct {
-      unsigned x, y, z;
-    } clusterDim;
-  } value;
+  CUlaunchAttributeValue value;
 };
 
 struct CUlaunchConfig {

@@ -91,6 +91,7 @@ struct KernelLaunch {
   uint32_t block[3] = {1, 1, 1};
   uint32_t shared_bytes = 0;
   uint32_t cluster = 0;  // blocks a cluster along x; 0: none
+  bool programmatic_dependent_launch = false;  // CUDA
 };
 
 // A strided window, with its numbers known.

@@ -87,6 +87,7 @@ struct PlanLaunch {
   uint32_t shared_bytes = 0;
   uint32_t cluster = 0;
   uint32_t blocks_per_multiprocessor = 0;  // 0: no bound
+  bool programmatic_dependent_launch = false;
 };
 
 struct PlanAttribute {

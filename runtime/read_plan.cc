@@ -249,6 +249,7 @@ class PlanReader {
     launch.shared_bytes = from.shared_bytes();
     launch.cluster = from.cluster();
     launch.blocks_per_multiprocessor = from.blocks_per_multiprocessor();
+    launch.programmatic_dependent_launch = from.programmatic_dependent_launch();
     for (const wire::KernelArg& arg : from.args()) {
       PlanArg out;
       if (arg.has_buffer()) {

@@ -86,6 +86,7 @@ class StepRunner {
     out.order = launch.order;
     out.shared_bytes = launch.shared_bytes;
     out.cluster = launch.cluster;
+    out.programmatic_dependent_launch = launch.programmatic_dependent_launch;
     return device().Launch(out, options_.stream);
   }
 

@@ -70,6 +70,7 @@ class CudaKernelWriter {
     } else {
       out_.Open("extern \"C\" __global__ void __launch_bounds__(",
                 shape_.threads, ") ", kSymbolPlaceholder, "(", params, ")");
+      if (source_.waits_for_work_before) out_.Line("k_wait_for_work_before();");
     }
     for (int s = 0; s < scalars; ++s)
       out_.Line("const ", body_.index_type(), " s", s, " = (",

@@ -122,6 +122,7 @@ class CombinedWriter {
       absl::StrAppend(&params, params.empty() ? "" : ", ", "long long n", i);
     out_.Open("extern \"C\" __global__ void __launch_bounds__(",
               source_.block[0], ") ", kSymbolPlaceholder, "(", params, ")");
+    if (source_.waits_for_work_before) out_.Line("k_wait_for_work_before();");
     for (const std::string& line : ends_) out_.Line(line);
     size_t first = 0;
     for (size_t b = 0; b < bodies_.size(); ++b) {

@@ -11,6 +11,11 @@ constexpr char kInts[] = "u8 i8 i16 i32 i64";
 constexpr PreludePart kParts[] = {
     {"K_FN", "", R"(#define K_FN static __device__ __forceinline__
 )"},
+    // Before all else, by every thread: what kernels before it on the stream
+    // have written is seen from here on (PTX ISA, "griddepcontrol").
+    {"k_wait_for_work_before", "",
+     R"(K_FN void k_wait_for_work_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+)"},
     // T elements of N bytes move in accesses of up to 16 bytes.
     {"k_bytes", "", R"(template <int N> struct k_bytes;
 template <> struct __attribute__((aligned(16))) k_bytes<16> { unsigned int x[4]; };

@@ -33,6 +33,8 @@ struct KernelSource {
   uint32_t blocks_per_multiprocessor = 0;
   uint32_t block[3] = {1, 1, 1};
   uint32_t shared_bytes = 0;
+  // As LaunchStep.programmatic_dependent_launch.
+  bool waits_for_work_before = false;
 };
 
 // Writes `kernel` for `target`. Pure. `buffers` are the plan's.

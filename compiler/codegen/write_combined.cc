@@ -24,6 +24,7 @@ absl::StatusOr<KernelSource> WriteCombinedKernel(
     return absl::InternalError("a part that is not pointwise");
   }
   KernelSource source;
+  source.waits_for_work_before = target.dependent_launch;
   if (target.kind == TargetKind::kCuda) {
     RETURN_IF_ERROR(WriteCudaCombined(bodies, buffers, source));
   } else {

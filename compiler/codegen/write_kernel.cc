@@ -82,6 +82,7 @@ absl::StatusOr<KernelSource> WriteKernel(const PlannedKernel& kernel,
   ASSIGN_OR_RETURN(NestFacts facts, FactsOf(kernel.nest, buffers, shapes));
   KernelSource source;
   source.params = facts.params;
+  source.waits_for_work_before = target.dependent_launch;
   if (target.kind == TargetKind::kCuda) {
     RETURN_IF_ERROR(WriteCudaKernel(kernel, buffers, shapes, target,
                                     std::move(facts), source));

@@ -37,6 +37,7 @@ absl::StatusOr<Target> TargetFromName(absl::string_view name) {
     if (arch.name != name) continue;
     target.kind = TargetKind::kCuda;
     target.compute_capability = arch.compute_capability;
+    target.dependent_launch = arch.compute_capability >= 90;
     return target;
   }
   return MakeError(ErrorReason::kBadTarget,

@@ -27,6 +27,9 @@ struct Target {
   int64_t max_threads_per_block = 1024;
   int64_t shared_bytes_per_block = 48 << 10;  // without opting in
   int64_t registers_per_thread = 255;
+  // A kernel may be launched before the work ahead of it on its stream has
+  // ended, and wait for that itself.
+  bool dependent_launch = false;
 };
 
 // "sm_80", "sm_90", "sm_90a", "sm_100", "x86-64", "x86-64-v2", "x86-64-v3",

@@ -210,6 +210,8 @@ class PlanBuilder {
     launch.set_shared_bytes(kernel.source.shared_bytes);
     launch.set_blocks_per_multiprocessor(
         kernel.source.blocks_per_multiprocessor);
+    launch.set_programmatic_dependent_launch(
+        kernel.source.waits_for_work_before);
     return absl::OkStatus();
   }
 

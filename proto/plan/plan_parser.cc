@@ -221,6 +221,8 @@ void PlanParser::Launch() {
   }
   if (in_.Take("shared")) launch.set_shared_bytes(in_.Unsigned());
   if (in_.Take("cluster")) launch.set_cluster(in_.Unsigned());
+  launch.set_programmatic_dependent_launch(
+      in_.Take("programmatic_dependent_launch"));
   if (in_.Take("blocks_per_multiprocessor")) {
     launch.set_blocks_per_multiprocessor(in_.Unsigned());
   }

@@ -152,6 +152,9 @@ std::string LaunchText(const wire::LaunchStep& launch) {
   if (launch.cluster() != 0) {
     absl::StrAppend(&out, " cluster ", launch.cluster());
   }
+  if (launch.programmatic_dependent_launch()) {
+    absl::StrAppend(&out, " programmatic_dependent_launch");
+  }
   if (launch.blocks_per_multiprocessor() != 0) {
     absl::StrAppend(&out, " blocks_per_multiprocessor ",
                     launch.blocks_per_multiprocessor());

@@ -26,9 +26,9 @@
 //     arena 8192 bytes, peak live 8192
 //   }
 //
-// A launch goes on with "shared 64", "cluster 2" and "blocks_per_multiprocessor
-// 32" where they are not 0. A
-// symbol that is not called s and its number has its name in quotes behind it.
+// A launch goes on with "shared 64", "cluster 2",
+// "programmatic_dependent_launch" and "blocks_per_multiprocessor 32" where they
+// are not 0. A symbol that is not called s and its number has its name in quotes behind it.
 // Blanks and newlines separate; a line that begins with // is a comment.
 
 #include <string>

@@ -95,6 +95,44 @@ def test_the_work_is_put_on_the_current_stream():
     assert bool((got == 4096 * 6 + 1).all())
 
 
+def means_and_rest(x):
+    """Three kernels at least, each reads what the one before it wrote."""
+    scaled = (x @ x).mul(0.5).relu()
+    return scaled.sum(0) + scaled.mean(1), scaled.T.contiguous()
+
+
+def test_kernels_that_are_launched_early_see_what_is_written_before_them():
+    called = torch.compile(means_and_rest, backend="kiln")
+    x = torch.zeros(512, 512, device="cuda")
+    seen = []
+    for number in range(100):  # nothing waits for the device in between
+        x.fill_(number)
+        seen.append(called(x))
+        x.neg_()
+    for number, (sums, rest) in enumerate(seen):
+        product = 512.0 * number * number / 2
+        assert bool((sums == 513 * product).all()), number
+        assert bool((rest == product).all()), number
+
+
+def test_a_call_in_a_cuda_graph_is_repeated_with_it():
+    called = torch.compile(means_and_rest, backend="kiln")
+    x = torch.ones(512, 512, device="cuda")
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        called(x)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        x.add_(1)
+        sums, rest = called(x)
+    for number in range(2, 6):
+        graph.replay()
+        product = 512.0 * number * number / 2
+        assert bool((sums == 513 * product).all() & (rest == product).all())
+
+
 def test_results_live_in_memory_of_pytorchs_allocator():
     called = torch.compile(lambda x: torch.softmax(x @ x, -1).exp(), backend="kiln")
     x = torch.randn(1024, 1024, device="cuda")

@@ -116,6 +116,18 @@ TEST(GroupIntoUnits, ALongCudaKernelHasAUnitOfItsOwnBeforeTheOthers) {
   }
 }
 
+TEST(WriteKernel, ACudaKernelWaitsFirstForTheWorkBeforeItWhereItsTargetLetsIt) {
+  const NestCase c = Scale(64, 2);
+  const KernelSource waits = Write(c, "sm_90");
+  EXPECT_TRUE(waits.waits_for_work_before);
+  EXPECT_TRUE(
+      absl::StrContains(waits.text, ") {\n  k_wait_for_work_before();\n"))
+      << waits.text;
+  const KernelSource does_not = Write(c, "sm_89");
+  EXPECT_FALSE(does_not.waits_for_work_before);
+  EXPECT_FALSE(absl::StrContains(does_not.text, "k_wait_for_work_before"));
+}
+
 TEST(WriteKernel, WideAccessesNeedAlignmentAndDivisibility) {
   NestCase c = Scale(1024, 2);
   c.kernel.tiling.vector_width = 4;
@@ -149,6 +161,7 @@ TEST(WriteKernel, GoldenPointwiseCuda) {
       absl::StrCat(R"(extern "C" __global__ void __launch_bounds__(256) )",
                    source.symbol,
                    R"((const float* p0, float* p1) {
+  k_wait_for_work_before();
   for (unsigned int first = ((unsigned int)blockIdx.x * 256 + threadIdx.x) * 4; first < (unsigned int)1000; first += (unsigned int)gridDim.x * 1024) {
     const int i0 = (int)first;
     float l0[4];
