@@ -22,6 +22,7 @@ from . import config, service
 from .aot_cache import compiler_of, serving
 from .compiled_graph import CompiledGraph
 from .partition import cut, cut_with_eager_numbers
+from .random_seeds import draw_from_seeds
 from .rare_collections import collect_rarely
 from .recompiles import note_dynamo
 from .torch_inside import hold_device_guard
@@ -89,6 +90,8 @@ def _aot(
 ) -> Callable[..., object]:
     def compile_graph(kind: str) -> Callable[..., CompiledGraph]:
         def compile_(module: fx.GraphModule, example_inputs: Sequence[object]) -> CompiledGraph:
+            if kind == "inference" and not values["fallback_random"]:
+                draw_from_seeds(module)
             return CompiledGraph(module, f"{kind}_{next(_numbers)}", values)
 
         return compiler_of(compile_)

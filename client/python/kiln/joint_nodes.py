@@ -48,9 +48,9 @@ def is_view(node: fx.Node) -> bool:
     return info is not None and not info.is_write
 
 
-def needed_by_backward(graph: fx.Graph, num_fwd_outputs: int) -> set[fx.Node]:
-    """The nodes of the forward from which a path leads to one that the forward does not need. What
-    is written to an input is the forward's."""
+def of_forward(graph: fx.Graph, num_fwd_outputs: int | None) -> set[fx.Node]:
+    """What the forward's results are made of: the first of the graph's, or all. What is written to
+    an input is one of them."""
     (output,) = graph.find_nodes(op="output")
     pending = [node for node in output.args[0][:num_fwd_outputs] if isinstance(node, fx.Node)]
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default):
@@ -62,6 +62,13 @@ def needed_by_backward(graph: fx.Graph, num_fwd_outputs: int) -> set[fx.Node]:
         if node not in forward:
             forward.add(node)
             pending += node.all_input_nodes
+    return forward
+
+
+def needed_by_backward(graph: fx.Graph, num_fwd_outputs: int) -> set[fx.Node]:
+    """The nodes of the forward from which a path leads to one that the forward does not need."""
+    (output,) = graph.find_nodes(op="output")
+    forward = of_forward(graph, num_fwd_outputs)
     leads: set[fx.Node] = set()
     for node in reversed(graph.nodes):
         users = [user for user in node.users if user is not output]

@@ -1,14 +1,16 @@
-"""Random numbers of a joint graph that the backward draws again instead of saving.
+"""Random numbers of a forward that its backward draws again instead of having them saved.
 
     draw_from_seeds(joint_module, num_fwd_outputs)
+    draw_from_seeds(inference_module)
 
-A random operator of the forward whose numbers the backward needs (a dropout's mask) becomes numbers
-drawn from a seed: one 0-d integer a graph and device, to which each operator adds its own number,
-and that is another key of Philox. Each call of the forward draws the seed and saves it; the numbers
-are marked as to be computed again, so the cut saves no mask.
+A random operator of the forward (a dropout) becomes numbers drawn from a seed: one 0-d integer a
+graph and device, to which each operator adds its own number, and that is another key of Philox. Each
+call of the forward draws the seed and saves it; the numbers are marked as to be computed again, so
+the cut saves no mask. A graph without a backward draws the same numbers from the same state of the
+generator: a reentrant checkpoint runs one, and the other for the gradient.
 
-Left alone, with numbers of their own: what only the forward or only the backward reads, results
-that would be laid out otherwise, and operators that are not in the table below.
+Left alone, with numbers of their own: what only the backward reads, results that would be laid out
+otherwise, and operators that are not in the table below.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from torch._guards import detect_fake_mode
 from torch.utils.checkpoint import CheckpointPolicy
 
 from .fx_export import value_of
-from .joint_nodes import call, needed_by_backward, same_layout
+from .joint_nodes import call, of_forward, same_layout
 from .torch_inside import must_recompute
 
 _aten, _prims = torch.ops.aten, torch.ops.prims
@@ -175,11 +177,14 @@ def _apply_mask(node: fx.Node) -> None:
         _replace(node, [emit.call(_aten.mul.Tensor, kept, scale)])
 
 
-def draw_from_seeds(module: fx.GraphModule, num_fwd_outputs: int) -> None:
-    """Rewrites the random operators of a joint graph of forward and backward, in place."""
+def draw_from_seeds(module: fx.GraphModule, num_fwd_outputs: int | None = None) -> None:
+    """Rewrites the random operators of a joint graph of forward and backward, in place; or of a
+    graph whose results are all the forward's."""
     graph = module.graph
-    shared = needed_by_backward(graph, num_fwd_outputs)
-    found = [node for node in graph.nodes if node.target in _FROM_SEED and node in shared]
+    if not any(node.target in _FROM_SEED for node in graph.nodes):
+        return
+    forward = of_forward(graph, num_fwd_outputs)
+    found = [node for node in graph.nodes if node.target in _FROM_SEED and node in forward]
     if not found:
         return
     seeds = _Seeds(graph)
