@@ -35,8 +35,12 @@ def same_layout(mine: torch.Tensor, due: torch.Tensor) -> bool:
 
 def storages(nodes: Iterable[fx.Node]) -> set[int]:
     """What the tensors of nodes are in, one number each."""
-    values = (value_of(node) for node in nodes)
-    return {v.untyped_storage()._cdata for v in values if isinstance(v, torch.Tensor)}
+    found = set()
+    for value in map(value_of, nodes):
+        for tensor in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided:
+                found.add(tensor.untyped_storage()._cdata)
+    return found
 
 
 def is_view(node: fx.Node) -> bool:

@@ -15,6 +15,7 @@ import torch
 from torch import fx
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
+from .equal_nodes import merge_equal
 from .fx_export import value_of
 from .joint_nodes import same_layout, storages
 from .mutated_inputs import drop_unsaved, keep_first_values
@@ -39,6 +40,7 @@ def cut_with_eager_numbers(
     """The same, with PyTorch's random operators as they are (the option ``fallback_random``)."""
     _drop_copies(joint.graph)
     shrink_pool_indices(joint)
+    merge_equal(joint.graph)
     copies = keep_first_values(joint, num_fwd_outputs)
     forward, backward = min_cut_rematerialization_partition(
         joint, inputs, num_fwd_outputs=num_fwd_outputs, **others
