@@ -96,12 +96,13 @@ def test_while_a_graph_is_captured_and_on_the_cpu_seeds_are_the_cpus(generators,
 @pytest.mark.parametrize("results", [[Place(1)], [Place(1), Place(0)]], ids=["direct", "steps"])
 def test_a_program_runs_what_is_random_with_the_seeds_that_it_is_given(monkeypatch, results):
     class Served:
-        unserved = ()
+        unserved = rescue = None
+
+    def segment(callable_, unserved, instead, rescue, draw):
+        return lambda inputs: [taken.append(draw() if draw else 0) or inputs[0]]
 
     taken = []
-    monkeypatch.setattr(
-        program._native, "run", lambda callable_, inputs, seed: [taken.append(seed) or inputs[0]]
-    )
+    monkeypatch.setattr(program._native, "segment", segment)
     for has_random in (True, False):
         step = KilnRecipe(b"", [0], [1], [], has_random)
         recipe = Recipe(1, 2, [], [step], results)

@@ -37,33 +37,26 @@ class Eager(Protocol):
     def rescue(self, error: _native.Error, inputs: list) -> list: ...
 
 
-def _runner(callable_: object | None, eager: Eager) -> Callable[[object, list, int], list]:
-    """What runs a callable; PyTorch, where there is none."""
-    if callable_ is None:
-        return untraced(lambda callable_, inputs, seed: eager.run(inputs))
-    return _native.run
-
-
 def _direct_program(
     step: KilnRecipe, callable_: object | None, eager: Eager, draw: Callable[[], int]
 ) -> Callable[[list], list]:
     """A segment, given its inputs, which it empties. A whole program where the segment is all of a
-    recipe. A function, since an object's ``__call__`` costs more."""
-    run_native, has_random = _runner(callable_, eager), step.has_random
+    recipe. In PyTorch, where there is no callable."""
 
     @untraced
     def run(args: list) -> list:
-        if eager.unserved and eager.knows(args):
-            results = eager.run(args)
-        else:
-            try:
-                results = run_native(callable_, args, draw() if has_random else 0)
-            except _native.Error as error:
-                results = eager.rescue(error, args)
+        results = eager.run(args)
         args.clear()
         return results
 
-    return run
+    @untraced
+    def instead(args: list) -> list | None:
+        return eager.run(args) if eager.knows(args) else None
+
+    if callable_ is None:
+        return run
+    seed = draw if step.has_random else None
+    return _native.segment(callable_, eager.unserved, instead, eager.rescue, seed)
 
 
 def _bind_segment(

@@ -16,12 +16,15 @@
  *                                        which loses the large tensors once
  *                                        nothing reads them; results: tensors,
  *                                        ints, None
+ *   segment(callable, unserved, instead, rescue, draw) -> function   as in
+ *                                        segment.h
  *   abandon()                            in a forked child: nothing is ended
  *   Error(code, reason, message)         what all of them raise
  *
  * Compiles and runs do not hold the GIL. Built for the stable ABI of 3.10. */
 #include "client/python/native/library.h"
 #include "client/python/native/results.h"
+#include "client/python/native/segment.h"
 #include "client/python/native/sessions.h"
 #include "client/python/native/tensors.h"
 
@@ -30,7 +33,7 @@ enum { kInline = 32 }; /* inputs without an allocation */
 /* Of an input worth taking the GIL for, four bytes each. */
 enum { kLargeElements = KILN_LEAST_INPUT_BYTES / 4 };
 
-static PyObject* error_class;
+PyObject* kiln_py_error_class;
 /* In a child that was forked: the threads that an end would wait for are not
  * there, so nothing is ended. */
 static int abandoned;
@@ -50,7 +53,7 @@ PyObject* kiln_py_raise(KilnStatus* status) {
                                   kiln_library.kiln_status_reason(status),
                                   kiln_library.kiln_status_message(status));
   kiln_library.kiln_status_free(status);
-  if (words != NULL) PyErr_SetObject(error_class, words);
+  if (words != NULL) PyErr_SetObject(kiln_py_error_class, words);
   Py_XDECREF(words);
   return NULL;
 }
@@ -251,26 +254,30 @@ static PyObject* ReadAndRun(KilnCallable* callable, PyObject* inputs,
   return out;
 }
 
-static PyObject* Run(PyObject* self, PyObject* const* args, Py_ssize_t given) {
-  (void)self;
-  if (given != 3 || !PyList_Check(args[1])) {
-    PyErr_SetString(PyExc_TypeError, "due: callable, list of inputs, seed");
-    return NULL;
-  }
-  KilnCallable* callable = PyCapsule_GetPointer(args[0], kCallable);
+PyObject* kiln_py_run(PyObject* capsule, PyObject* inputs, uint64_t seed) {
+  KilnCallable* callable = PyCapsule_GetPointer(capsule, kCallable);
   if (callable == NULL) return NULL;
-  const uint64_t seed = PyLong_AsUnsignedLongLongMask(args[2]);
-  if (PyErr_Occurred()) return NULL;
-  const Py_ssize_t count = PyList_Size(args[1]);
+  const Py_ssize_t count = PyList_Size(inputs);
   KilnValue inline_values[kInline];
   KilnValue* values = inline_values;
   if (count > kInline) {
     values = PyMem_Malloc((size_t)count * sizeof(KilnValue));
     if (values == NULL) return PyErr_NoMemory();
   }
-  PyObject* out = ReadAndRun(callable, args[1], values, count, seed);
+  PyObject* out = ReadAndRun(callable, inputs, values, count, seed);
   if (values != inline_values) PyMem_Free(values);
   return out;
+}
+
+static PyObject* Run(PyObject* self, PyObject* const* args, Py_ssize_t given) {
+  (void)self;
+  if (given != 3 || !PyList_Check(args[1])) {
+    PyErr_SetString(PyExc_TypeError, "due: callable, list of inputs, seed");
+    return NULL;
+  }
+  const uint64_t seed = PyLong_AsUnsignedLongLongMask(args[2]);
+  if (PyErr_Occurred()) return NULL;
+  return kiln_py_run(args[0], args[1], seed);
 }
 
 static PyMethodDef methods[] = {
@@ -292,6 +299,8 @@ static PyMethodDef methods[] = {
      "the daemon said when a local worker compiled (4)."},
     {"run", (PyCFunction)(void (*)(void)) & Run, METH_FASTCALL,
      "Runs a callable on a list of inputs."},
+    {"segment", (PyCFunction)(void (*)(void)) & kiln_py_segment, METH_FASTCALL,
+     "A function that runs a callable, with PyTorch beside."},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT,
@@ -307,12 +316,12 @@ static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT,
 PyMODINIT_FUNC PyInit__native(void) {
   PyObject* module = PyModule_Create(&module_def);
   if (module == NULL) return NULL;
-  error_class = PyErr_NewExceptionWithDoc(
+  kiln_py_error_class = PyErr_NewExceptionWithDoc(
       "kiln.KilnError", "What Kiln answered: (code, reason, message).",
       PyExc_RuntimeError, NULL);
-  Py_XINCREF(error_class);
-  if (error_class == NULL ||
-      PyModule_AddObject(module, "Error", error_class) != 0) {
+  Py_XINCREF(kiln_py_error_class);
+  if (kiln_py_error_class == NULL ||
+      PyModule_AddObject(module, "Error", kiln_py_error_class) != 0) {
     Py_DECREF(module);
     return NULL;
   }
