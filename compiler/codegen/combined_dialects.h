@@ -19,8 +19,8 @@ absl::Status WriteCpuCombined(const std::vector<CombinedBody>& bodies,
                               const std::vector<Buffer>& buffers,
                               KernelSource& source);
 
-// Grid and block too; waits_for_work_before is set already. INTERNAL when parts differ in threads, or have more
-// arguments than kMaxKernelArguments.
+// Grid and block too; waits_for_work_before is set already. INTERNAL when parts
+// differ in threads, or have more arguments than kMaxKernelArguments.
 absl::Status WriteCudaCombined(const std::vector<CombinedBody>& bodies,
                                const std::vector<Buffer>& buffers,
                                KernelSource& source);

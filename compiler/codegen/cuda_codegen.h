@@ -22,7 +22,8 @@
 namespace kiln {
 
 // Fills text (with kSymbolPlaceholder for the name), grid with its bound, block
-// and shared_bytes of `source`, whose waits_for_work_before is set already. UNSUPPORTED_OP names what the writer lacks.
+// and shared_bytes of `source`, whose waits_for_work_before is set already.
+// UNSUPPORTED_OP names what the writer lacks.
 absl::Status WriteCudaKernel(const PlannedKernel& kernel,
                              const std::vector<Buffer>& buffers,
                              const ShapeEnv& shapes, const Target& target,

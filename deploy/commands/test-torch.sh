@@ -80,4 +80,4 @@ install "$folder-tests" --no-deps --force-reinstall "$wheel"
 named=
 for word in "$@"; do [[ -e ${word%%::*} ]] && named=1; done
 [[ -n $named ]] || set -- tests/python "$@"
-exec "$folder-tests/bin/python" -m pytest -p no:cacheprovider -q "$@"
+exec "$folder-tests/bin/python" -m pytest -p no:cacheprovider -q --show-capture=stderr "$@"

@@ -28,8 +28,9 @@
 //
 // A launch goes on with "shared 64", "cluster 2",
 // "programmatic_dependent_launch" and "blocks_per_multiprocessor 32" where they
-// are not 0. A symbol that is not called s and its number has its name in quotes behind it.
-// Blanks and newlines separate; a line that begins with // is a comment.
+// are not 0. A symbol that is not called s and its number has its name in
+// quotes behind it. Blanks and newlines separate; a line that begins with // is
+// a comment.
 
 #include <string>
 

@@ -108,10 +108,10 @@ def test_an_option_out_of_bounds_is_an_error_with_its_name(name, bounds, strict,
     monkeypatch.setenv("KILN_STRICT", strict)
     least, most = bounds
     for value in (-1, least - 1, most + 1, 1 << 32, 1 << 70):
-        words = f"kiln.config.{name}: found {value}, due {least} to {most}"
-        with pytest.raises(ValueError, match=words):
+        words = f"{name}: found {value}, due {least} to {most}"
+        with pytest.raises(ValueError, match=f"kiln.config.{words}"):
             setattr(kiln.config, name, value)
-        with pytest.raises(BackendCompilerFailed, match=words):
+        with pytest.raises(BackendCompilerFailed, match=f"options: {words}"):
             call(lambda x: x + 1, torch.randn(3), options={name: value})
     for value in bounds:  # of the compiler too
         kiln.counters.clear()
@@ -165,6 +165,10 @@ def test_metrics_show_their_numbers():
 def test_a_mode_that_is_not_built_is_refused_by_name():
     with pytest.raises(Exception, match="reduce-overhead"):
         call(lambda x: x + 1, torch.randn(3), mode="reduce-overhead")
+    with pytest.raises(Exception, match="mode 'nonsense': there is no such mode; due default"):
+        call(lambda x: x + 1, torch.randn(3), mode="nonsense")
+    with pytest.raises(Exception, match="options: sise: there is no such option; due one of"):
+        call(lambda x: x + 1, torch.randn(3), options={"sise": 1})
 
 
 def test_the_same_graph_again_is_a_cache_hit():
@@ -217,6 +221,14 @@ def run_python(text, **environment):
 ADD = 'import torch; print(torch.compile(lambda x: x + 1, backend="kiln")(torch.zeros(2)).tolist())'
 
 
+@pytest.mark.parametrize("name", ["KILN_DISABLE", "KILN_STRICT"])
+def test_a_switch_is_0_or_1(name):
+    done = run_python(ADD, **{name: "no"})
+    assert done.returncode != 0
+    assert f"{name}: found 'no', due 0 or 1" in done.stderr
+    assert run_python(ADD, **{name: "false"}).returncode == 0
+
+
 def test_kiln_disable_is_eager_mode():
     done = run_python(
         ADD + "; import sys; print('kiln._native' in sys.modules)",
@@ -237,6 +249,7 @@ def test_kiln_disable_is_eager_mode():
         ("no_fusion=maybe", "KILN_OPTIONS: no_fusion: found 'maybe', due 0 or 1"),
         ("max_autotune=1", "KILN_OPTIONS: max_autotune: True is not built yet"),
         ("no_fusion", "KILN_OPTIONS: found 'no_fusion', due name=value"),
+        ("max_fusion_sise=8", "KILN_OPTIONS: max_fusion_sise: there is no such option; did you mean"),
     ],
 )
 def test_kiln_options_that_are_wrong_are_one_clear_error(words, due):

@@ -21,6 +21,7 @@ from torch._functorch.aot_autograd import aot_module_simplified
 from . import config, service
 from .aot_cache import compiler_of, serving
 from .compiled_graph import CompiledGraph
+from .eager_segment import strict
 from .partition import cut, cut_with_eager_numbers
 from .random_seeds import draw_from_seeds
 from .rare_collections import collect_rarely
@@ -31,6 +32,7 @@ collect_rarely()
 hold_device_guard()  # of the thread that names the backend, before any thread traces
 
 _numbers = itertools.count()
+_MODES_NOT_BUILT = ("reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 _aten = torch.ops.aten
 # Taken apart before a joint graph is cut in two, since the cut computes pointwise operators again
@@ -71,10 +73,13 @@ def kiln(
     ``options``: those of ``kiln.config``, for this model. ``mode``: "default" or None; others are
     refused by name.
     """
-    if mode not in (None, "default"):
+    if mode in _MODES_NOT_BUILT:
         raise NotImplementedError(f"kiln: mode {mode!r}: not built yet")
+    if mode not in (None, "default"):
+        raise ValueError(f"kiln: mode {mode!r}: there is no such mode; due default")
     values = config.snapshot(**(options or {}))
-    if config.disabled():
+    strict()  # a wrong word is told of now, not when a graph is refused
+    if config.switched_on("KILN_DISABLE"):
         return module.forward
     service.load_library()
     collect_rarely()

@@ -14,6 +14,7 @@ that is not, or whose pass is not built yet, is refused, never ignored; so is a 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import sys
 import threading
@@ -57,9 +58,24 @@ NOT_BUILT = {
 }
 
 
-def disabled() -> bool:
-    """Whether ``KILN_DISABLE=1`` turns the backend into eager mode."""
-    return os.environ.get("KILN_DISABLE", "0") not in ("", "0")
+_BOOLEANS = {"1": True, "true": True, "0": False, "false": False}
+
+
+def switched_on(name: str) -> bool:
+    """The value of an environment variable that is 0 or 1, "false" or "true"; 0 when it is not set.
+    ValueError for other words."""
+    text = os.environ.get(name) or "0"
+    if text.lower() not in _BOOLEANS:
+        raise ValueError(f"{name}: found {text!r}, due 0 or 1")
+    return _BOOLEANS[text.lower()]
+
+
+def _unknown(where: str, name: str) -> AttributeError:
+    """With what is near; or all there are."""
+    names = sorted({*OPTIONS, *NOT_BUILT})
+    near = difflib.get_close_matches(name, names, n=1)
+    due = f"did you mean {near[0]}?" if near else f"due one of {', '.join(names)}"
+    return AttributeError(f"{where}{name}: there is no such option; {due}")
 
 
 def _checked(name: str, value: object, where: str = "kiln.config.") -> object:
@@ -71,7 +87,7 @@ def _checked(name: str, value: object, where: str = "kiln.config.") -> object:
         return value
     option = OPTIONS.get(name)
     if option is None:
-        raise AttributeError(f"{where}{name}: there is no such option")
+        raise _unknown(where, name)
     if type(value) is not type(option.default):
         due = type(option.default).__name__
         raise TypeError(f"{where}{name}: found {value!r}, due {due}")
@@ -91,10 +107,9 @@ def _check_bounds(name: str, option: _Option, value: object) -> None:
 def _parsed(name: str, text: str) -> object:
     default = OPTIONS[name].default if name in OPTIONS else NOT_BUILT.get(name)
     if isinstance(default, bool):
-        words = {"1": True, "true": True, "0": False, "false": False}
-        if text.lower() not in words:
+        if text.lower() not in _BOOLEANS:
             raise ValueError(f"KILN_OPTIONS: {name}: found {text!r}, due 0 or 1")
-        return words[text.lower()]
+        return _BOOLEANS[text.lower()]
     if not isinstance(default, int):
         return text
     try:
@@ -105,7 +120,7 @@ def _parsed(name: str, text: str) -> object:
 
 def _from_environment() -> dict[str, object]:
     found: dict[str, object] = {}
-    if disabled():  # what turns Kiln off works whatever else is set
+    if switched_on("KILN_DISABLE"):  # what turns Kiln off works whatever else is set
         return found
     for word in os.environ.get("KILN_OPTIONS", "").split(","):
         if not word.strip():
@@ -136,11 +151,11 @@ trace: bool
 
 
 def snapshot(**changes: object) -> dict[str, object]:
-    """All options as they are now, with `changes`."""
+    """All options as they are now, with `changes`, the ``options`` of a model."""
     with _lock:
         values = {name: value for layer in _layers for name, value in layer.items()}
     for name, value in changes.items():
-        values[name] = _checked(name, value)
+        values[name] = _checked(name, value, "options: ")
     return values
 
 
@@ -167,7 +182,7 @@ class _Config(types.ModuleType):
         for layer in reversed(self.__dict__["_layers"]):
             if name in layer:
                 return layer[name]
-        raise AttributeError(f"kiln.config.{name}: there is no such option")
+        raise _unknown("kiln.config.", name)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(type(self)), *OPTIONS, *NOT_BUILT})

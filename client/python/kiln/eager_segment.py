@@ -7,13 +7,13 @@ runs the segment's operators on this call's inputs, after one warning a graph th
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 
 import torch
 
 from . import _native
+from .config import switched_on
 from .counters import counters
 from .program import Program
 from .recipe import Recipe
@@ -36,7 +36,7 @@ _ALIGNMENT = 64
 
 def strict() -> bool:
     """Whether a graph that Kiln refuses is an error (``KILN_STRICT=1``)."""
-    return os.environ.get("KILN_STRICT", "0") not in ("", "0")
+    return switched_on("KILN_STRICT")
 
 
 def _was_refused(error: _native.Error, inputs: list) -> bool:
