@@ -159,7 +159,8 @@ class GraphImporter {
     return absl::OkStatus();
   }
 
-  // A symbol's value is read from the first input that is just it.
+  // A symbol's value is read from the first input that is just it; from an
+  // offset only where nothing else is it: some callers have addresses alone.
   absl::Status FindSources() {
     std::vector<bool> found(num_symbols(), false);
     const auto see = [&](const SymExpr& e, SymbolSource source) {
@@ -182,7 +183,10 @@ class GraphImporter {
       for (uint32_t d = 0; d < meta.strides.size(); ++d) {
         see(meta.strides[d], {Kind::kStride, i, d});
       }
-      see(meta.offset, {Kind::kOffset, i, 0});
+    }
+    for (uint32_t i = 0; i < graph_.inputs.size(); ++i) {
+      const auto* id = std::get_if<ValueId>(&graph_.inputs[i].what);
+      if (id != nullptr) see(graph_.meta(*id).offset, {Kind::kOffset, i, 0});
     }
     for (uint32_t i = 0; i < num_symbols(); ++i) {
       if (!found[i]) {

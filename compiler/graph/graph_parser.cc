@@ -336,7 +336,7 @@ class GraphParser {
     return absl::StrCat("%", name);
   }
 
-  // A symbol is found in the first input that is just it.
+  // As in graph_import.cc.
   void FindSources() {
     std::vector<bool> found(graph_.shapes.symbols.size(), false);
     const auto see = [&](const SymExpr& e, SymbolSource source) {
@@ -358,7 +358,11 @@ class GraphParser {
       for (uint32_t d = 0; d < meta.strides.size(); ++d) {
         see(meta.strides[d], {SymbolSource::Kind::kStride, i, d});
       }
-      see(meta.offset, {SymbolSource::Kind::kOffset, i, 0});
+    }
+    for (uint32_t i = 0; i < graph_.inputs.size(); ++i) {
+      const auto* id = std::get_if<ValueId>(&graph_.inputs[i].what);
+      if (id == nullptr) continue;
+      see(graph_.meta(*id).offset, {SymbolSource::Kind::kOffset, i, 0});
     }
   }
 

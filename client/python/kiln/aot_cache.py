@@ -1,6 +1,6 @@
 """AOTAutograd's own cache, made to keep what this backend compiles.
 
-    with serving(options, module):
+    with serving(options, module, example_inputs):
         aot_module_simplified(..., fw_compiler=compiler_of(compile_forward), ...)
 
 An entry holds a graph's recipe and no artifact: those are the service's to keep.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from unittest import mock
 
 import torch
@@ -38,9 +38,24 @@ def compiler_of(compile_: Callable[..., CompiledGraph]) -> Callable[..., Compile
     return SerializableAOTDispatchCompiler(CompiledGraph, compile_) if kept else compile_
 
 
-def _tag(options: dict[str, object]) -> str:
-    """What an entry is good for: this backend, build and options, none of which its key knows."""
+def shared_storages(example_inputs: Sequence[object]) -> list[tuple[int, ...]]:
+    """The places of inputs that lie in one storage, of each storage with more than one.
+
+    AOTAutograd makes another graph of inputs that are written and overlap, and asks in each call
+    whether they do; its cache knows of neither. So an entry is for those that share storages alike,
+    and where such inputs are written none is kept (CompiledGraph.unkept)."""
+    places: dict[int, list[int]] = {}
+    for place, value in enumerate(example_inputs):
+        if isinstance(value, torch.Tensor) and value.layout == torch.strided:
+            places.setdefault(value.untyped_storage()._cdata, []).append(place)
+    return [tuple(group) for group in places.values() if len(group) > 1]
+
+
+def _tag(options: dict[str, object], example_inputs: Sequence[object]) -> str:
+    """What an entry is good for: this backend, build and options, and inputs that share storages
+    alike, none of which its key knows."""
     words = [service.build_number(), wire_options(options).hex(), str(options["fallback_random"])]
+    words += map(str, shared_storages(example_inputs))
     return "kiln-" + hashlib.sha256(" ".join(words).encode()).hexdigest()[:32]
 
 
@@ -66,7 +81,9 @@ def _takes_floats(module: fx.GraphModule) -> bool:
 
 
 @contextlib.contextmanager
-def serving(options: dict[str, object], module: fx.GraphModule) -> Iterator[None]:
+def serving(
+    options: dict[str, object], module: fx.GraphModule, example_inputs: Sequence[object]
+) -> Iterator[None]:
     """Under which AOTAutograd keeps what is compiled of `module`, Dynamo's graph, with `options`,
     and finds it again; of a graph with floats among its arguments it keeps nothing.
 
@@ -76,7 +93,7 @@ def serving(options: dict[str, object], module: fx.GraphModule) -> Iterator[None
 
     No buffer is told to be donated, which is for compilers that write to saved tensors: a backward
     may be run twice (``retain_graph=True``)."""
-    tag = torch.compiler.config.cache_key_tag + _tag(options)
+    tag = torch.compiler.config.cache_key_tag + _tag(options, example_inputs)
     with _turn, contextlib.ExitStack() as stack:
         if donates_buffers():
             patch = mock.patch.object(graph_compile, "collect_bw_donated_buffer_idxs", _none)

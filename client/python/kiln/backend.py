@@ -19,14 +19,14 @@ from torch._dynamo.utils import flatten_graph_inputs
 from torch._functorch.aot_autograd import aot_module_simplified
 
 from . import config, service
-from .aot_cache import compiler_of, serving
+from .aot_cache import compiler_of, serving, shared_storages
 from .compiled_graph import CompiledGraph
 from .eager_segment import strict
 from .partition import cut, cut_with_eager_numbers
 from .random_seeds import draw_from_seeds
 from .rare_collections import collect_rarely
 from .recompiles import note_dynamo
-from .torch_inside import hold_device_guard
+from .torch_inside import hold_device_guard, writes_inputs
 
 collect_rarely()
 hold_device_guard()  # of the thread that names the backend, before any thread traces
@@ -97,14 +97,17 @@ def _aot(
         def compile_(module: fx.GraphModule, example_inputs: Sequence[object]) -> CompiledGraph:
             if kind == "inference" and not values["fallback_random"]:
                 draw_from_seeds(module)
-            return CompiledGraph(module, f"{kind}_{next(_numbers)}", values)
+            graph = CompiledGraph(module, f"{kind}_{next(_numbers)}", values)
+            graph.unkept = shares and writes_inputs()
+            return graph
 
         return compiler_of(compile_)
 
     # Dynamo's DDPOptimizer cuts a model into buckets, and asks this count whether AOTAutograd made
     # what it got. If so it makes the first call of each, which gives fake tensors, itself.
     dynamo_counters["aot_autograd"]["total"] += 1
-    with serving(values, module):
+    shares = bool(shared_storages(example_inputs))
+    with serving(values, module, example_inputs):
         called = aot_module_simplified(
             module,
             example_inputs,

@@ -154,6 +154,7 @@ class CompiledGraph(OutputCode):
         self.recipe: Recipe | None = None
         self.callables: list[object] = []
         self.refusal: str | None = None
+        self.unkept = False  # whether a cache may not keep it (aot_cache.py)
         self.device = device_of(module.graph)
         self.options = wire_options(options)
         self._random_on_host = bool(options["fallback_random"])
@@ -311,6 +312,8 @@ class CompiledGraph(OutputCode):
             self._origin._settle()
         except REFUSALS as error:
             raise BypassAOTAutogradCache(f"kiln: {words_of(error)}") from None
+        if self._origin.unkept:
+            raise BypassAOTAutogradCache("kiln: inputs that are written share memory")
         self.recipe, self.hosts = self._origin.recipe, self._origin.hosts
         try:
             for step, part in zip(kiln_steps(self.recipe), self._origin._parts):

@@ -8,6 +8,11 @@
 A segment is a run of operator nodes with the nodes whose tensors go in and come out; a graph that
 Kiln compiles whole is one segment. Symbolic integers are no nodes on the wire: where one is used
 its expression stands.
+
+What is decided here: which layouts the graph names. An input's address is that of its first
+element, wherever in its storage it lies, so its storage offset is none of the graph's, and views at
+other offsets are one graph. An operator that counts from the storage's start (_counts_from_storage)
+needs the offsets: then those of the inputs stand as they are.
 """
 
 from __future__ import annotations
@@ -63,9 +68,9 @@ def is_random(node: fx.Node) -> bool:
 
 
 def atoms_in(value: object) -> set[sympy.Expr]:
-    """The atoms (symbols.py) of the sizes of a tensor, or of a symbolic integer."""
+    """The atoms (symbols.py) of the sizes and strides of a tensor, or of a symbolic integer."""
     if isinstance(value, torch.Tensor):
-        parts = [*value.size(), *value.stride(), value.storage_offset()]
+        parts = [*value.size(), *value.stride()]
     elif isinstance(value, (list, tuple)):
         return set().union(*map(atoms_in, value))
     else:
@@ -87,6 +92,18 @@ def check_tensor(tensor: torch.Tensor) -> None:
         raise Unsupported("a quantized tensor, or a view that conjugates or negates")
 
 
+def _counts_from_storage(node: fx.Node) -> bool:
+    """Whether an operator takes a place in the storage of its operand, as ``as_strided`` does."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    names = [argument.name for argument in node.target._schema.arguments]
+    if "storage_offset" not in names:
+        return False
+    place = names.index("storage_offset")
+    given = node.args[place] if place < len(node.args) else node.kwargs.get("storage_offset")
+    return given is not None
+
+
 class _Exporter:
     def __init__(self, segment: Segment, shape_env: object | None) -> None:
         self._segment = segment
@@ -95,6 +112,7 @@ class _Exporter:
         self._named: dict[fx.Node, bytes] = {}
         self._several: dict[fx.Node, list[bytes]] = {}
         self._device: torch.device | None = None
+        self._names_offsets = any(map(_counts_from_storage, segment.nodes))
         self.has_random = False
         self._written: list[fx.Node] = []
 
@@ -120,19 +138,25 @@ class _Exporter:
         bare: set[sympy.Expr] = set()
         for node in self._segment.inputs:
             tensor = value_of(node)
-            for part in (*tensor.size(), *tensor.stride(), tensor.storage_offset()):
+            for part in (*tensor.size(), *tensor.stride()):
                 if isinstance(part, torch.SymInt):
                     expr = part.node.expr
                     used |= dict.fromkeys(sorted(atoms_of(expr), key=str))
                     if is_atom(expr):
                         bare.add(expr)
+            # Of which a call has none: it has addresses.
+            used |= dict.fromkeys(sorted(atoms_in(self._offset(tensor)), key=str))
         for node in self._segment.nodes:
             for value in (value_of(node), *map(value_of, node.all_input_nodes)):
                 used |= dict.fromkeys(sorted(atoms_in(value), key=str))
         self._symbols.add(used)
         return [symbol for symbol in used if symbol not in bare]
 
-    def _meta(self, tensor: torch.Tensor) -> bytes:
+    def _offset(self, tensor: torch.Tensor) -> int | torch.SymInt:
+        """What the graph says of where an input lies in its storage."""
+        return tensor.storage_offset() if self._names_offsets else 0
+
+    def _meta(self, tensor: torch.Tensor, offset: int | torch.SymInt = 0) -> bytes:
         check_tensor(tensor)
         if self._device is None:
             self._device = tensor.device
@@ -142,7 +166,7 @@ class _Exporter:
             wire.uint(1, dtype_number(tensor.dtype))
             + wire.each(2, map(self._symbols.expr, tensor.size()))
             + wire.each(3, map(self._symbols.expr, tensor.stride()))
-            + wire.data(4, self._symbols.expr(tensor.storage_offset()))
+            + wire.data(4, self._symbols.expr(offset))
             + wire.uint(5, device_number(tensor.device))
         )
 
@@ -153,7 +177,7 @@ class _Exporter:
 
     def _input(self, node: fx.Node) -> bytes:
         tensor = value_of(node)
-        out = wire.text(1, node.name) + wire.data(2, self._meta(tensor))
+        out = wire.text(1, node.name) + wire.data(2, self._meta(tensor, self._offset(tensor)))
         offset = expression_of(tensor.storage_offset())
         if isinstance(offset, int) and offset * tensor.element_size() % _ALLOCATOR_ALIGNMENT == 0:
             out += wire.uint(4, _ALLOCATOR_ALIGNMENT)

@@ -194,14 +194,16 @@ class _Writer:
     def _place(self, node: fx.Node | sympy.Expr) -> int:
         return self._places.setdefault(node, len(self._places))
 
-    def _learn(self, node: fx.Node, place: int) -> None:
-        """Remembers the atoms that stand alone in what a node gives."""
+    def _learn(self, node: fx.Node, place: int, has_offset: bool = True) -> None:
+        """Remembers the atoms that stand alone in what a node gives. ``has_offset``: whether a call
+        finds it at the offset in its storage that PyTorch names."""
         value = value_of(node)
         found: list[tuple[object, Source]] = []
         if isinstance(value, torch.Tensor):
             found += [(size, Source(place, "size", d)) for d, size in enumerate(value.size())]
             found += [(step, Source(place, "stride", d)) for d, step in enumerate(value.stride())]
-            found.append((value.storage_offset(), Source(place, "offset")))
+            if has_offset:
+                found.append((value.storage_offset(), Source(place, "offset")))
         elif isinstance(value, torch.SymInt):
             found.append((value, Source(place)))
         for part, source in found:
@@ -236,7 +238,7 @@ class _Writer:
         symbols = [self._atom(atom) for atom in exported.symbols]
         gives = [self._place(node) for node in segment.outputs]
         for node, place in zip(segment.outputs, gives):
-            self._learn(node, place)
+            self._learn(node, place, has_offset=False)  # it lies where Kiln laid it
         return KilnRecipe(exported.graph, takes, gives, symbols, exported.has_random)
 
     def host(self, step: HostStep) -> HostRecipe:

@@ -17,6 +17,7 @@ from torch._dynamo.decorators import skip as untraced
 from torch._functorch import config as _config
 from torch._functorch._aot_autograd import graph_compile
 from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache, FXGraphCacheMiss
+from torch._guards import TracingContext
 from torch._inductor import codecache
 from torch._inductor.output_code import OutputCode
 from torch.utils.checkpoint import CheckpointPolicy
@@ -35,6 +36,7 @@ __all__ = [
     "must_recompute",
     "registers_code_generators",
     "untraced",
+    "writes_inputs",
 ]
 
 # ``untraced`` marks a function, whose own frame Dynamo then leaves alone. ``torch._dynamo.disable``
@@ -60,6 +62,14 @@ def donates_buffers() -> bool:
     """Whether AOTAutograd refuses a second backward of a graph whose saved tensors a compiler may
     write to. Kiln writes to none."""
     return hasattr(graph_compile, "collect_bw_donated_buffer_idxs")
+
+
+def writes_inputs() -> bool:
+    """Of the graph that AOTAutograd has compiled now: whether it writes to inputs, also when it
+    has returned. True when that is not known."""
+    context = TracingContext.try_get()
+    known = context.fw_metadata if context is not None else None
+    return known is None or any(info.mutates_data for info in known.input_info)
 
 
 def guard_failures() -> dict[types.CodeType, list[str]]:

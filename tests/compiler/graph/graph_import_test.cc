@@ -232,6 +232,25 @@ TEST(GraphImport, SymbolsHaveSourcesAndHintsWithinBounds) {
   ExpectRefused(graph, kMalformed, "symbol number 3, due below 1");
 }
 
+TEST(GraphImport, ASymbolIsReadFromAnOffsetOnlyWhereNothingElseIsIt) {
+  wire::Graph graph = Sound();
+  graph.add_symbols()->set_hint(4);
+  *graph.mutable_inputs(0)->mutable_tensor()->mutable_storage_offset() =
+      Symbol(0);
+  auto imported = ImportGraph(graph);
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_EQ(imported->shapes.symbols[0].source.kind,
+            SymbolSource::Kind::kOffset);
+
+  *graph.add_inputs()->mutable_scalar() = Symbol(0);
+  graph.mutable_outputs(0)->set_value(2);
+  imported = ImportGraph(graph);
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_EQ(imported->shapes.symbols[0].source.kind,
+            SymbolSource::Kind::kScalar);
+  EXPECT_EQ(imported->shapes.symbols[0].source.input, 1);
+}
+
 TEST(GraphImport, AForbiddenGuardIsDecidedAgainst) {
   // y = x[:, 0:s0] for x: f32[s0, s1].
   wire::Graph graph = Sound();
