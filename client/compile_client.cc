@@ -5,6 +5,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "client/daemon_status.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/base/status.h"
 #include "proto/compile_service.grpc.pb.h"
@@ -14,12 +15,6 @@ namespace kiln {
 namespace {
 
 using Stub = wire::CompileService::Stub;
-
-// A call that failed since its connection is gone, and that a new connection
-// may carry. An UNAVAILABLE with a reason is the daemon's own word.
-bool ConnectionLost(const absl::Status& status) {
-  return absl::IsUnavailable(status) && !ReasonOf(status).has_value();
-}
 
 absl::StatusOr<wire::DescribeReply> AskWhoItIs(
     const std::shared_ptr<grpc::Channel>& channel,

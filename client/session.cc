@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/daemon_status.h"
 #include "client/large_constants.h"
 #include "proto/base/status.h"
 #include "proto/key/request_digest.h"
@@ -15,35 +16,6 @@
 
 namespace kiln {
 namespace {
-
-// UNIMPLEMENTED in gRPC's own word: what answers has no such call. A daemon of
-// another version, or another service altogether.
-bool SpeaksOtherwise(const absl::Status& status) {
-  return absl::IsUnimplemented(status) && !ReasonOf(status).has_value();
-}
-
-// No daemon, or none that can do it now: what a fallback is for. A request
-// that is wrong in itself is wrong everywhere.
-bool DaemonIsNotThere(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
-         absl::IsResourceExhausted(status) || absl::IsAborted(status) ||
-         SpeaksOtherwise(status) ||
-         ReasonOf(status) == ErrorReason::kNoToolchain;
-}
-
-// An option that this daemon does not know or allow. One of another build may
-// say so of what is due here; the local worker, of this build, knows.
-bool KnowsOtherOptions(const absl::Status& status) {
-  return ReasonOf(status) == ErrorReason::kBadOption;
-}
-
-// What the daemon gave is not what was asked for, or not its own.
-bool DaemonLies(const absl::Status& status) {
-  const std::optional<ErrorReason> reason = ReasonOf(status);
-  return reason == ErrorReason::kArtifactCorrupt ||
-         reason == ErrorReason::kArtifactUntrusted ||
-         reason == ErrorReason::kArtifactIncompatible;
-}
 
 // A signature says who made an artifact, and not that it is what was asked for.
 absl::Status CheckAnswers(const ArtifactView& view,
@@ -148,6 +120,18 @@ absl::StatusOr<CompileOutcome> Session::AskDaemon(
   return answer;
 }
 
+bool Session::FindAnother() {
+  if (!options_.find_daemon) return false;
+  const std::optional<DaemonAddress> found = options_.find_daemon();
+  if (!found.has_value()) return false;
+  absl::StatusOr<std::shared_ptr<CompileClient>> client =
+      CompileClient::Connect(*found);
+  if (!client.ok()) return false;
+  MutexLock lock(&mu_);
+  client_.swap(*client);
+  return true;
+}
+
 absl::StatusOr<CompileOutcome> Session::CompileOnly(
     const wire::CompileRequest& request, CompileReport& report) {
   const absl::Time start = absl::Now();
@@ -155,6 +139,9 @@ absl::StatusOr<CompileOutcome> Session::CompileOnly(
       absl::UnavailableError("the daemon is not asked");
   if (!options_.local_only) {
     answer = AskDaemon(request, start + options_.compile_deadline);
+    if (DaemonIsGone(answer.status()) && FindAnother()) {
+      answer = AskDaemon(request, absl::Now() + options_.compile_deadline);
+    }
     report.daemon_status = answer.status();
   }
   if (!answer.ok() && local_worker_ != nullptr &&

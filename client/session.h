@@ -58,6 +58,12 @@ struct SessionOptions {
   // function, since only the caller knows where people look. May be empty.
   std::function<void(const std::string& graph, const wire::Progress&)>
       on_progress;
+  // Called when the daemon is gone, before the fallback, on the thread that
+  // waits for the compile; so by several at once. Gives where one is now, which
+  // is asked from then on: the same place, where one was started again, or
+  // another. A function, since only the caller knows how daemons are started.
+  // May be empty.
+  std::function<std::optional<DaemonAddress>()> find_daemon;
 };
 
 // What one compile took and where it was done.
@@ -145,6 +151,8 @@ class Session : public std::enable_shared_from_this<Session> {
       const wire::CompileRequest& request, CompileReport& report);
   absl::StatusOr<CompileOutcome> AskDaemon(const wire::CompileRequest& request,
                                            absl::Time deadline);
+  // Connects to a daemon in the place of one that is gone. False without.
+  bool FindAnother() ABSL_LOCKS_EXCLUDED(mu_);
 
   const SessionOptions options_;
   const OpenedDevice device_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -66,6 +67,17 @@ void CallThreads::Loop() {
     call = nullptr;
     MutexLock lock(&mu_);
     --running_;
+    if (running_ == 0) idle_.SignalAll();
+  }
+}
+
+void CallThreads::WaitUntilIdle(absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  MutexLock lock(&mu_);
+  while (running_ > 0) {
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) return;
+    idle_.WaitFor(&mu_, left);
   }
 }
 

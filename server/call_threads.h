@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "proto/base/mutex.h"
 
 namespace kiln {
@@ -32,6 +33,9 @@ class CallThreads {
   // RESOURCE_EXHAUSTED QUEUE_FULL when `limit` calls run; `call` is dropped.
   absl::Status Run(std::function<void()> call) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Returns when no call runs, or when `timeout` has passed.
+  void WaitUntilIdle(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
+
  private:
   void Loop() ABSL_LOCKS_EXCLUDED(mu_);
   // Joins threads that ended by themselves.
@@ -40,6 +44,7 @@ class CallThreads {
   const int64_t limit_;
   Mutex mu_;
   CondVar changed_;
+  CondVar idle_;
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
   int64_t running_ ABSL_GUARDED_BY(mu_) = 0;  // calls, begun or about to
   int64_t threads_alive_ ABSL_GUARDED_BY(mu_) = 0;

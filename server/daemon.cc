@@ -211,7 +211,10 @@ bool Daemon::Drain() {
   const bool emptied = jobs_.WaitUntilEmpty(config_.drain_timeout);
   if (!emptied) pool_->End();
   // Answers are on their way out: calls under way get what is left of the time.
-  door_->Shut(std::max(kAnswerGrace, deadline - absl::Now()));
+  // A client that is merely connected gets none of it, since whoever starts a
+  // daemon meanwhile waits for the lock of this one.
+  threads_->WaitUntilIdle(deadline - absl::Now());
+  door_->Shut(kAnswerGrace);
   LogInfo("drain.done", {{"jobs_left", !emptied}});
   return emptied;
 }

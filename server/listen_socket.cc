@@ -23,17 +23,33 @@ absl::Status Refuse(const std::string& path, absl::string_view what) {
       absl::StrCat("socket ", path, ": ", what, ": ", strerror(errno)));
 }
 
-absl::StatusOr<int> TakeLock(const std::string& path) {
-  const std::string lock = absl::StrCat(path, ".lock");
-  const int fd = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0) return Refuse(path, absl::StrCat("can't open ", lock));
-  if (flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
-  close(fd);
-  return MakeError(
-      ErrorReason::kStorage,
-      absl::StrCat("socket ", path,
-                   ": another kilnd listens on it; stop that one, or name "
-                   "another path with --socket"));
+// Whether the file behind `fd` is still the one at `path`: its last holder
+// removes it.
+bool IsAt(int fd, const std::string& path) {
+  struct stat held = {};
+  struct stat there = {};
+  return fstat(fd, &held) == 0 && stat(path.c_str(), &there) == 0 &&
+         held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+}
+
+absl::StatusOr<int> TakeLock(const std::string& path, const std::string& lock) {
+  while (true) {
+    const int fd = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) return Refuse(path, absl::StrCat("can't open ", lock));
+    const bool taken = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (taken && IsAt(fd, lock)) return fd;
+    close(fd);
+    if (taken) continue;
+    return MakeError(
+        ErrorReason::kStorage,
+        absl::StrCat("socket ", path,
+                     ": another kilnd listens on it; stop that one, or name "
+                     "another path with --socket"));
+  }
+}
+
+std::string LockOf(const std::string& path) {
+  return absl::StrCat(path, ".lock");
 }
 
 }  // namespace
@@ -48,7 +64,7 @@ absl::StatusOr<ListenSocket> ListenSocket::Open(const std::string& path) {
   }
   memcpy(address.sun_path, path.data(), path.size());
 
-  ASSIGN_OR_RETURN(const int lock_fd, TakeLock(path));
+  ASSIGN_OR_RETURN(const int lock_fd, TakeLock(path, LockOf(path)));
   // Ours by the lock: what lies there was left by one that was killed.
   unlink(path.c_str());
   ListenSocket listening(
@@ -79,6 +95,7 @@ ListenSocket::~ListenSocket() {
     unlink(path_.c_str());
     close(fd_);
   }
+  unlink(LockOf(path_).c_str());
   close(lock_fd_);
 }
 

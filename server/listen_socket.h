@@ -11,7 +11,7 @@ namespace kiln {
 // `path`.lock, held by flock for as long as this lives. A socket file that a
 // killed daemon left behind is removed; a living daemon's is never touched.
 //
-// Move-only; removes the socket file when destroyed.
+// Move-only; removes the socket file and the lock's when destroyed.
 class ListenSocket {
  public:
   // STORAGE, naming the path: another daemon holds it, or the folder is absent

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -9,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "client/c_api/c_handles.h"
 #include "client/c_api/c_status.h"
 #include "client/c_api/kiln.h"
@@ -81,6 +84,28 @@ void Tell(const KilnSessionOptions& given, const std::string& graph,
   given.on_progress(given.progress_context, &told);
 }
 
+// Where the caller says that a daemon is now; trusted as `known` is.
+std::optional<DaemonAddress> Find(const KilnSessionOptions& given,
+                                  const SessionOptions& known) {
+  std::array<char, KILN_ADDRESS_BYTES> text = {};
+  if (given.find_daemon(given.find_context, text.data(), text.size()) == 0) {
+    return std::nullopt;
+  }
+  text.back() = '\0';
+  DaemonAddress address = known.daemon;
+  address.socket.clear();
+  address.tcp.clear();
+  address.public_keys.clear();
+  absl::string_view place(text.data());
+  if (absl::ConsumePrefix(&place, "unix:")) {
+    address.socket = std::string(place);
+  } else {
+    address.tcp = std::string(place);
+    address.public_keys = known.trusted_keys;
+  }
+  return address;
+}
+
 absl::StatusOr<SessionOptions> OptionsOf(const KilnSessionOptions& given) {
   SessionOptions options;
   ASSIGN_OR_RETURN(options.trusted_keys, KeysOf(given));
@@ -108,6 +133,11 @@ absl::StatusOr<SessionOptions> OptionsOf(const KilnSessionOptions& given) {
     options.on_progress = [given](const std::string& graph,
                                   const wire::Progress& progress) {
       Tell(given, graph, progress);
+    };
+  }
+  if (given.find_daemon != nullptr) {
+    options.find_daemon = [given, known = options] {
+      return Find(given, known);
     };
   }
   return options;

@@ -130,7 +130,15 @@ typedef struct KilnSessionOptions {
   /* What a local worker gets beside PATH, HOME, LANG and TMPDIR: lines of
    * NAME=value, as KILN_HOST_CC=/usr/bin/clang++. NULL: nothing. */
   const char* worker_environment;
+  /* Called when the daemon is gone, before the fallback, on the thread that
+   * compiles or runs: so by several at once. May start a daemon. Writes where
+   * one is now, "unix:/path" or "host:port", to `address`, and gives 1: it is
+   * asked, now and from then on. 0: nowhere. May be NULL. */
+  int32_t (*find_daemon)(void* context, char* address, size_t size);
+  void* find_context; /* must live as long as session and callables */
 } KilnSessionOptions;
+
+enum { KILN_ADDRESS_BYTES = 1024 }; /* room in `address`, its end included */
 
 KilnStatus* kiln_session_open(const KilnSessionOptions* options,
                               KilnSession** session);

@@ -90,6 +90,7 @@ class Daemon:
         while not service._answers(self.address):
             assert self._process.poll() is None, self.log.read_text()
             time.sleep(0.02)
+        self.pid = self._process.pid
         self.key = self.ask("version")["public_key"]
 
     def ask(self, *words):

@@ -36,6 +36,7 @@ folder = os.environ["KILN_CACHE_DIR"]
 words = ["pgrep", "-f", f"kilnd .*--data-folder {folder}"]
 pids = subprocess.run(words, capture_output=True, text=True)
 for pid in pids.stdout.split(): os.kill(int(pid), signal.SIGKILL)
+service.program = lambda name: "/nowhere/" + name
 told, said = [], ""
 shifted = torch.randn(6 * 16 + 1)[1:].view(6, 16)
 with warnings.catch_warnings(record=True) as seen:

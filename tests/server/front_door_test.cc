@@ -103,6 +103,14 @@ TEST(FrontDoor, ASecondDaemonOnTheSocketIsRefusedByItsPath) {
   EXPECT_EQ(AskHealth(absl::StrCat("unix:", d.path)), "SERVING");
 }
 
+TEST(FrontDoor, ADaemonThatIsRefusedTheSocketLeavesTheOthersLock) {
+  Door d;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(ReasonOf(ListenSocket::Open(d.path).status()),
+              ErrorReason::kStorage);
+  }
+}
+
 TEST(FrontDoor, ASocketFileThatAKilledDaemonLeftIsReplaced) {
   Door d(getuid(), /*stale_file=*/true);
   EXPECT_EQ(AskHealth(absl::StrCat("unix:", d.path)), "SERVING");

@@ -8,9 +8,16 @@ Without PyTorch there are options, numbers and ``python -m kiln``; what needs it
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING
 
-from . import config
+try:
+    from . import config
+except (AttributeError, NotImplementedError, TypeError, ValueError) as error:  # of KILN_OPTIONS
+    by_name = sys.argv[0:1] == ["-m"] and "kiln" in sys.orig_argv
+    if not by_name and not "".join(sys.argv[0:1]).endswith("/compilectl"):
+        raise
+    sys.exit(f"kiln: {error}")  # the tools end with a line
 from . import service as service  # before any fork, which it counts
 from ._native import Error as KilnError
 from .counters import counters, metrics

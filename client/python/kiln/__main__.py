@@ -29,11 +29,19 @@ def compilectl(words: list[str] | None = None) -> None:
     os.execve(path, [path, *given], service.daemon_environment())
 
 
+def _named() -> bool:
+    """Whether a daemon is named, which may be anybody's."""
+    return any(os.environ.get(name) for name in ("KILN_ADDR", "KILN_SOCKET"))
+
+
 def _start_own_daemon(words: list[str]) -> None:
     """The cache is asked of the daemon: the user's own is started, if it is the one to ask."""
-    named = any(os.environ.get(name) for name in ("KILN_ADDR", "KILN_SOCKET"))
-    if not named and not any(word.startswith(("--socket", "--tcp", "--help")) for word in words):
+    if any(word.startswith(("--socket", "--tcp", "--help")) for word in words):
+        return
+    if not _named():
         service.own_daemon()
+    elif not os.environ.get("KILN_SOCKET"):
+        service.check_trusted(service.address_in_use())
 
 
 def _tell_of_pytorch() -> None:
@@ -49,7 +57,9 @@ def _run(words: list[str]) -> int:
     if words[:1] == ["doctor"]:
         if not words[1:]:
             _tell_of_pytorch()
-        compilectl([*words, "--data-folder", str(service.data_folder())])
+        # Another's daemon keeps its data elsewhere.
+        own = [] if _named() else ["--data-folder", str(service.data_folder())]
+        compilectl([*words, *own])
     if words[:1] in (["cache"], ["ctl"]) and words[1:]:
         if words[0] == "cache":
             _start_own_daemon(words[1:])

@@ -2,7 +2,8 @@
 
 Where a daemon is: ``KILN_ADDR`` (``unix:/path``, ``host:port``, or a list of those, the first that
 answers); without it a daemon of the user's own, started at the first use and idle-stopped by
-itself. When no daemon answers, a session compiles in a worker process of its own.
+itself, and started again by a compile that finds it gone. When no daemon answers, a session
+compiles in a worker process of its own.
 
 ``KILN_PUBLIC_KEY``: who may sign for a daemon behind ``host:port``, whose identity nothing else
 vouches for, and whose artifacts are taken out of bundles (artifacts.py).
@@ -44,6 +45,10 @@ _START_SECONDS = 20.0
 _PROBE_SECONDS = 1.0
 _COMPILE_DEADLINE_MS = 120_000
 _IDLE_EXIT_S = 900
+_LOG = "kilnd.log"
+# What a kilnd says that finds its folder another's, and how long before it is tried again.
+_HELD = ("its LOCK is held by another", "another kilnd listens")
+_HELD_SECONDS = 0.3
 # What compilers and drivers are found by.
 _FOR_WORKERS = (
     *("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES"),
@@ -145,6 +150,15 @@ def public_keys() -> list[bytes]:
     return keys
 
 
+def check_trusted(address: str) -> None:
+    """ValueError for a ``host:port`` without a key that may sign there."""
+    if not is_socket(address) and not public_keys():
+        raise ValueError(
+            f"KILN_ADDR: {address} takes KILN_PUBLIC_KEY, the daemon's key as `compilectl version` "
+            "tells it beside the daemon"
+        )
+
+
 def address_in_use() -> str:
     """The address that compiles would ask; nothing is started."""
     named = _named_addresses(os.environ.get("KILN_ADDR", ""))
@@ -193,8 +207,12 @@ def _answers(address: str) -> bool:
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """One process at a time: ranks that start together start one daemon."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with open(path, "w", encoding="utf-8") as file:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = open(path, "w", encoding="utf-8")
+    except OSError as error:
+        raise OSError(f"XDG_RUNTIME_DIR: {path.parent} {_cannot_be_written(error)}") from None
+    with file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -210,13 +228,16 @@ def daemon_environment() -> dict[str, str]:
     return environment
 
 
-def _start_daemon(path: Path) -> None:
-    folder = data_folder()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+def _launch(path: Path, folder: Path) -> subprocess.Popen:
     command = [program("kilnd"), "--socket", str(path), "--data-folder", str(folder)]
     command += ["--idle-exit-s", str(_IDLE_EXIT_S)]
-    with open(folder / "kilnd.log", "ab") as log:
-        daemon = subprocess.Popen(
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        log = open(folder / _LOG, "ab")
+    except OSError as error:
+        raise OSError(f"KILN_CACHE_DIR: {folder} {_cannot_be_written(error)}") from None
+    with log:
+        return subprocess.Popen(
             command,
             env=daemon_environment(),
             stdin=subprocess.DEVNULL,
@@ -224,10 +245,37 @@ def _start_daemon(path: Path) -> None:
             stderr=log,
             start_new_session=True,
         )
-    deadline = time.monotonic() + _START_SECONDS
+
+
+def _cannot_be_written(error: OSError) -> str:
+    return f"cannot be written ({error.strerror or error}): name another folder"
+
+
+def _size_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _said(log: Path, begin: int) -> str:
+    """Why a kilnd did not start, which is the last that it said."""
+    lines = log.read_bytes()[begin:].decode(errors="replace").splitlines()
+    return next((line for line in reversed(lines) if line.startswith("kilnd: ")), "")
+
+
+def _start_daemon(path: Path) -> None:
+    folder, deadline = data_folder(), time.monotonic() + _START_SECONDS
+    log = folder / _LOG
+    begin = _size_of(log)
+    daemon = _launch(path, folder)
     while not _answers(f"unix:{path}"):
-        if daemon.poll() is not None or time.monotonic() > deadline:
-            raise OSError(f"kilnd did not start; {folder / 'kilnd.log'} says why")
+        late = time.monotonic() > deadline
+        said = "" if daemon.poll() is None else _said(log, begin)
+        if said and any(words in said for words in _HELD) and not late:
+            time.sleep(_HELD_SECONDS)  # one that ends answers nobody any more
+            begin = _size_of(log)
+            daemon = _launch(path, folder)
+        elif late or daemon.poll() is not None:
+            why = f" ({said})" if said else ""
+            raise OSError(f"kilnd did not start; {log} says why{why}")
         time.sleep(0.02)
 
 
@@ -242,23 +290,39 @@ def own_daemon() -> str:
     return str(path)
 
 
-def _address() -> str | None:
-    """The address to use; None, after a warning, when there is no daemon."""
+def _find() -> str:
+    """The address of a daemon that answers. OSError when there is none."""
     named = os.environ.get("KILN_ADDR")
     if not named:
         try:
             return f"unix:{own_daemon()}"
         except OSError as error:
-            tell(f"no daemon: {error}; compiling in this process's own worker")
-            return None
+            raise OSError(f"no daemon: {error}") from None
     told = []
     for address in _named_addresses(named):
         refusal = _refusal(address)
         if refusal is None:
             return address
         told.append(f"{address} ({refusal})")
-    tell(f"no daemon answers at {', '.join(told)}; compiling in this process's own worker")
-    return None
+    raise OSError(f"no daemon answers at {', '.join(told)}")
+
+
+def _address() -> str | None:
+    """The address to use; None, after a warning, when there is no daemon."""
+    try:
+        return _find()
+    except OSError as error:
+        tell(f"{error}; compiling in this process's own worker")
+        return None
+
+
+def _find_again() -> str | None:
+    """Where to ask in place of a session's daemon that is gone; the library calls it, on the
+    threads that compile. Whoever compiles without it tells why."""
+    try:
+        return _find()
+    except (OSError, ValueError):  # a KILN_ADDR that was changed since
+        return None
 
 
 def refuse_forked() -> None:
@@ -277,13 +341,10 @@ def _remove(folder: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _worker_folder(alone: bool) -> str | None:
-    """Where this process's own worker keeps its files; None: the library's choice. A worker that
-    compiles everything gets a folder that goes when the program ends, since Dynamo keeps callables,
-    and so their session, beyond that."""
+def _worker_folder() -> str | None:
+    """Where this process's own worker keeps its files; None: the library's choice. It goes when
+    the program ends, since Dynamo keeps callables, and so their session, beyond that."""
     try:
-        if not alone:
-            return tempfile.gettempdir()
         folder = tempfile.mkdtemp(prefix="kiln-")
     except OSError:  # what asks for the worker tells of it
         return None
@@ -302,24 +363,22 @@ def _open_session(device: torch.device) -> object:
 
     keys, address = public_keys(), _address()
     by_socket = address is not None and is_socket(address)
-    if address is not None and not by_socket and not keys:
-        raise ValueError(
-            f"KILN_ADDR: {address} takes KILN_PUBLIC_KEY, the daemon's key as `compilectl version` "
-            "tells it beside the daemon"
-        )
+    if address is not None:
+        check_trusted(address)
     return _native.open_session(
         path_of(address) if by_socket else None,
         None if by_socket else address,
         b"".join(keys),
         _LOCAL_ONLY if address is None else _FALLBACK_LOCAL_WORKER,
         program("kiln-worker"),
-        _worker_folder(address is None),
+        _worker_folder(),
         _DEVICES[device.type],
         device.index or 0,
         torch.get_num_threads() if device.type == "cpu" else 0,
         _COMPILE_DEADLINE_MS,
         _shelf,
         _worker_environment(),
+        _find_again,
     )
 
 

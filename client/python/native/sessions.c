@@ -1,6 +1,7 @@
 #include "client/python/native/sessions.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "client/python/native/library.h"
 
@@ -23,6 +24,28 @@ static void SetOwn(long done, long total) {
 static void OnProgress(void* context, const KilnProgress* progress) {
   (void)context;
   if (progress->stage == KILN_BUILDING) SetOwn(progress->done, progress->total);
+}
+
+/* Copies an address with its end. 0: it is none, or has no room. */
+static int32_t CopyAddress(PyObject* found, char* address, size_t size) {
+  if (found == Py_None) return 0;
+  Py_ssize_t length = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(found, &length);
+  if (text == NULL || (size_t)length >= size) return 0;
+  memcpy(address, text, (size_t)length + 1);
+  return 1;
+}
+
+/* KilnSessionOptions.find_daemon: asks the function that is its context. Called
+ * without the GIL. */
+static int32_t FindDaemon(void* context, char* address, size_t size) {
+  PyGILState_STATE state = PyGILState_Ensure();
+  PyObject* found = PyObject_CallObject(context, NULL);
+  const int32_t there = found ? CopyAddress(found, address, size) : 0;
+  Py_XDECREF(found);
+  if (PyErr_Occurred()) PyErr_WriteUnraisable(context);
+  PyGILState_Release(state);
+  return there;
 }
 
 void kiln_py_compile_ended(void) {
@@ -56,10 +79,12 @@ PyObject* kiln_py_open_session(PyObject* self, PyObject* args) {
   const char* keys;
   Py_ssize_t keys_length;
   PyObject* shelf;
-  if (!PyArg_ParseTuple(args, "zzy#izziiiLOz", &options.socket, &options.tcp,
+  PyObject* find_daemon;
+  if (!PyArg_ParseTuple(args, "zzy#izziiiLOzO", &options.socket, &options.tcp,
                         &keys, &keys_length, &fallback, &options.worker_program,
                         &options.scratch_folder, &device, &ordinal, &threads,
-                        &deadline_ms, &shelf, &options.worker_environment)) {
+                        &deadline_ms, &shelf, &options.worker_environment,
+                        &find_daemon)) {
     return NULL;
   }
   options.public_keys = (const uint8_t*)keys;
@@ -72,6 +97,10 @@ PyObject* kiln_py_open_session(PyObject* self, PyObject* args) {
   options.on_progress = &OnProgress;
   options.shelf = PyCapsule_GetPointer(shelf, kShelf);
   if (options.shelf == NULL) return NULL;
+  /* Kept for good, since callables are, beyond the session's own end. */
+  Py_INCREF(find_daemon);
+  options.find_daemon = &FindDaemon;
+  options.find_context = find_daemon;
   KilnSession* session = NULL;
   KilnStatus* status;
   Py_BEGIN_ALLOW_THREADS;

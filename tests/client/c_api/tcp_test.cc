@@ -13,13 +13,16 @@
 namespace kiln {
 namespace {
 
+void WithRealWorker(Config& config) {
+  config.worker_program = std::filesystem::absolute("compiler/kiln-worker");
+}
+
 class CTcp : public testing::Test {
  protected:
   CTcp()
       : daemon_([](Config& config) {
           config.tcp = "127.0.0.1:0";
-          config.worker_program =
-              std::filesystem::absolute("compiler/kiln-worker");
+          WithRealWorker(config);
         }),
         address_(absl::StrCat("127.0.0.1:", daemon_.daemon().tcp_port())) {
     grpc::ClientContext context;
@@ -99,6 +102,40 @@ TEST_F(CTcp, ASessionCompilesThroughAPortAndHearsOfItsKernels) {
   EXPECT_EQ(daemon_.count(Count::kPlans), 1);
   EXPECT_FALSE(heard.stages.empty());
   EXPECT_EQ(heard.kernels, 1);
+}
+
+// What a caller knows of daemons that are started in the place of others.
+struct Next {
+  std::string address;
+  int asked = 0;
+};
+
+int32_t FindNext(void* context, char* address, size_t size) {
+  Next& next = *static_cast<Next*>(context);
+  ++next.asked;
+  EXPECT_EQ(size, static_cast<size_t>(KILN_ADDRESS_BYTES));
+  if (next.address.size() >= size) return 0;
+  std::memcpy(address, next.address.c_str(), next.address.size() + 1);
+  return 1;
+}
+
+TEST_F(CTcp, ASessionGoesOnWithTheDaemonThatItsCallerFinds) {
+  TestDaemon second(WithRealWorker);
+  KilnSessionOptions options = Options();
+  Next next;
+  options.find_daemon = &FindNext;
+  options.find_context = &next;
+  KilnSession* session = nullptr;
+  ASSERT_EQ(Take(kiln_session_open(&options, &session)), "");
+  daemon_.Stop();
+  next.address = std::string(KILN_ADDRESS_BYTES, 'x');
+  EXPECT_NE(Compile(session), "");
+  next.address = "unix:" + second.config().socket;
+  EXPECT_EQ(Compile(session), "");
+  EXPECT_EQ(Compile(session), "");
+  kiln_session_close(session);
+  EXPECT_EQ(next.asked, 2);
+  EXPECT_EQ(second.count(Count::kPlans), 1);
 }
 
 TEST_F(CTcp, ADaemonThatSignsWithAnotherKeyIsRefusedAtTheDoor) {

@@ -1,0 +1,46 @@
+#include "client/daemon_status.h"
+
+#include <optional>
+
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+// UNIMPLEMENTED in gRPC's own word: what answers has no such call. A daemon of
+// another version, or another service altogether.
+bool SpeaksOtherwise(const absl::Status& status) {
+  return absl::IsUnimplemented(status) && !ReasonOf(status).has_value();
+}
+
+}  // namespace
+
+bool ConnectionLost(const absl::Status& status) {
+  return (absl::IsUnavailable(status) || absl::IsCancelled(status)) &&
+         !ReasonOf(status).has_value();
+}
+
+bool DaemonIsGone(const absl::Status& status) {
+  return ConnectionLost(status) || ReasonOf(status) == ErrorReason::kDraining;
+}
+
+bool DaemonIsNotThere(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsCancelled(status) ||
+         absl::IsDeadlineExceeded(status) ||
+         absl::IsResourceExhausted(status) || absl::IsAborted(status) ||
+         SpeaksOtherwise(status) ||
+         ReasonOf(status) == ErrorReason::kNoToolchain;
+}
+
+bool KnowsOtherOptions(const absl::Status& status) {
+  return ReasonOf(status) == ErrorReason::kBadOption;
+}
+
+bool DaemonLies(const absl::Status& status) {
+  const std::optional<ErrorReason> reason = ReasonOf(status);
+  return reason == ErrorReason::kArtifactCorrupt ||
+         reason == ErrorReason::kArtifactUntrusted ||
+         reason == ErrorReason::kArtifactIncompatible;
+}
+
+}  // namespace kiln
