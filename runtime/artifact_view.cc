@@ -49,7 +49,9 @@ absl::Status CheckSigner(const wire::SignedArtifact& sealed,
       ErrorReason::kArtifactUntrusted,
       absl::StrCat("artifact: signed by key ",
                    absl::BytesToHexString(sealed.key_id()), ", none of the ",
-                   trust.public_keys.size(), " trusted keys"));
+                   trust.public_keys.size(),
+                   " trusted keys; KILN_PUBLIC_KEY takes its signer's, which "
+                   "`compilectl version` tells beside the daemon that signed"));
 }
 
 absl::Status CheckFormat(const wire::Artifact& artifact) {

@@ -115,20 +115,29 @@ Finding Nvrtc(const DoctorOptions& options) {
                  InstallNvrtc(options));
 }
 
+// For whom the daemon that is named is not.
+const char* AnotherDaemon(const DoctorOptions& options) {
+  return options.from_wheel
+             ? "unset KILN_ADDR  # for a daemon of your own"
+             : "start a kilnd of your own, or --socket another one";
+}
+
 Finding Socket(const DoctorOptions& options) {
   const DaemonAddress& daemon = options.daemon;
   Finding out{.subject = "socket", .found = daemon.Text()};
   if (daemon.socket.empty()) return out;
   struct stat info = {};
-  if (stat(daemon.socket.c_str(), &info) != 0 && errno == ENOENT &&
-      options.starts_itself) {
+  const int error = stat(daemon.socket.c_str(), &info) == 0 ? 0 : errno;
+  if (error == ENOENT && options.starts_itself) {
     out.health = Health::kAbsent;
     absl::StrAppend(&out.found, ": not there yet");
     out.remedy = kStartsItself;
-  } else if (stat(daemon.socket.c_str(), &info) != 0) {
+  } else if (error != 0) {
     out.health = Health::kBad;
-    absl::StrAppend(&out.found, ": ", std::generic_category().message(errno));
-    out.remedy = absl::StrCat("kilnd --socket ", daemon.socket);
+    absl::StrAppend(&out.found, ": ", std::generic_category().message(error));
+    out.remedy = error == EACCES
+                     ? AnotherDaemon(options)
+                     : absl::StrCat("kilnd --socket ", daemon.socket);
   } else if (!S_ISSOCK(info.st_mode)) {
     out.health = Health::kBad;
     absl::StrAppend(&out.found, ": not a socket");
@@ -137,7 +146,7 @@ Finding Socket(const DoctorOptions& options) {
     out.health = Health::kBad;
     absl::StrAppend(&out.found, ": owned by user ", info.st_uid, ", due ",
                     geteuid());
-    out.remedy = "start a kilnd of your own, or --socket another one";
+    out.remedy = AnotherDaemon(options);
   } else if ((info.st_mode & 077) != 0) {
     out.health = Health::kBad;
     absl::StrAppend(&out.found,
@@ -146,6 +155,10 @@ Finding Socket(const DoctorOptions& options) {
     out.remedy = absl::StrCat("chmod 0600 ", daemon.socket);
   }
   return out;
+}
+
+bool MayNotReach(const std::string& socket) {
+  return access(socket.c_str(), W_OK) != 0 && errno == EACCES;
 }
 
 // What a daemon says of itself.
@@ -188,6 +201,8 @@ DaemonAnswer Daemon(const DoctorOptions& options) {
     none.remedy = kStartsItself;
   } else if (options.daemon.socket.empty()) {
     none.remedy = "compilectl doctor  # on its machine";
+  } else if (MayNotReach(options.daemon.socket)) {
+    none.remedy = AnotherDaemon(options);
   } else {
     none.remedy = absl::StrCat("kilnd --socket ", options.daemon.socket);
   }
@@ -204,6 +219,13 @@ fs::path NearestThere(const std::string& folder) {
   return there;
 }
 
+// Whether a folder can be made in `there`. Modes alone do not tell: a file system
+// may be for reading, or make none, as /proc.
+bool CanHoldFolders(const fs::path& there) {
+  std::string name = (there / ".kiln-doctor-XXXXXX").string();
+  return mkdtemp(name.data()) != nullptr && rmdir(name.c_str()) == 0;
+}
+
 Finding FolderAccess(const DoctorOptions& options, const std::string& folder,
                      const fs::path& there, bool daemon_uses_it) {
   const char* const another =
@@ -214,7 +236,7 @@ Finding FolderAccess(const DoctorOptions& options, const std::string& folder,
     out.health = Health::kBad;
     absl::StrAppend(&out.found, ": not a folder");
     out.remedy = another;
-  } else if (access(there.c_str(), W_OK) != 0) {
+  } else if (access(there.c_str(), W_OK | X_OK) != 0) {
     out.health = Health::kBad;
     absl::StrAppend(&out.found, ": not writable");
     out.remedy = absl::StrCat("chown $USER ", folder, "  # or ", another);
@@ -222,6 +244,11 @@ Finding FolderAccess(const DoctorOptions& options, const std::string& folder,
     out.health = Health::kBad;
     absl::StrAppend(&out.found, ": removed under a daemon that runs");
     out.remedy = "compilectl drain  # then start kilnd again";
+  } else if (!fs::exists(folder, error) &&
+             (fs::is_symlink(folder, error) || !CanHoldFolders(there))) {
+    out.health = Health::kBad;
+    absl::StrAppend(&out.found, ": cannot be made");
+    out.remedy = another;
   } else if (!fs::exists(folder, error)) {
     out.health = Health::kAbsent;
     absl::StrAppend(&out.found, ": not there yet");

@@ -4,6 +4,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "proto/base/status.h"
 
 namespace kiln {
 
@@ -17,6 +18,14 @@ template <typename T>
 CLI::Option* AddTo(CLI::App* app, absl::string_view names, T& value,
                    absl::string_view help) {
   return app->add_option(std::string(names), value, std::string(help));
+}
+
+// Says what was wrong, in a line. The exit code.
+int Refuse(const CLI::App& app, absl::string_view what,
+           absl::string_view help) {
+  std::cerr << app.get_name() << ": " << ReasonName(ErrorReason::kBadOption)
+            << ": " << what << "; " << help << "\n";
+  return 2;
 }
 
 }  // namespace
@@ -137,12 +146,14 @@ std::optional<int> CommandLine::Parse(int argc, const char* const* argv) {
     const std::vector<std::string> left = impl_->app.remaining();
     if (!impl_->commands.empty() && command().empty() && !left.empty() &&
         end.get_exit_code() != 0 && left[0].front() != '-') {
-      std::cerr << impl_->app.get_name() << ": " << left[0]
-                << ": no such command; --help lists them\n";
-      return 2;
+      return Refuse(impl_->app, absl::StrCat(left[0], ": no such command"),
+                    "--help lists them");
     }
     // Thrown for --help and --version too, with code 0.
-    return impl_->app.exit(end, std::cout, std::cerr) == 0 ? 0 : 2;
+    if (end.get_exit_code() == 0) {
+      return impl_->app.exit(end, std::cout, std::cerr);
+    }
+    return Refuse(impl_->app, end.what(), "--help tells what is due");
   }
   return std::nullopt;
 }

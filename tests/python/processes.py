@@ -63,6 +63,16 @@ def stats_of(folders):
     }
 
 
+def run_kiln(*words, **environment):
+    """``python -m kiln``, once it has ended."""
+    return subprocess.run(
+        [sys.executable, "-m", "kiln", *words],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
 def ctl(*words, **environment):
     """What ``python -m kiln ctl`` says, parsed."""
     done = subprocess.run(

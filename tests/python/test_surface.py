@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch._dynamo.exc import BackendCompilerFailed
 
 import kiln
-from processes import daemons, end_daemons
+from processes import daemons, end_daemons, run_kiln
 
 PAGE = Path(__file__).resolve().parents[2] / "client" / "python" / "README.md"
 
@@ -281,15 +281,6 @@ def test_the_programs_are_at_hand():
     done = subprocess.run([sys.executable, "-m", "kiln", "version"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("kiln 0.")
-
-
-def run_kiln(*words, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "kiln", *words],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-    )
 
 
 @pytest.mark.parametrize("words", [["ls"], ["purge", "--all", "--yes"]], ids=["ls", "purge"])

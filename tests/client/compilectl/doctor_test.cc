@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "gtest/gtest.h"
@@ -200,6 +201,46 @@ TEST_F(Doctor, ADataFolderThatIsAFileIsBad) {
   std::ofstream(options_.data_folder) << "no folder";
   ExpectBad(FindingOf(options_, "data folder"), "not a folder",
             "--data-folder");
+}
+
+TEST_F(Doctor, AFolderThatCannotBeMadeIsBad) {
+  options_.data_folder = folder_.path() + "/link";
+  ASSERT_EQ(symlink("/nowhere/at/all", options_.data_folder.c_str()), 0);
+  ExpectBad(FindingOf(options_, "data folder"), "/link: cannot be made",
+            "another --data-folder");
+  options_.data_folder = "/proc/kiln";  // where nobody makes folders
+  options_.from_wheel = true;
+  EXPECT_EQ(FindingOf(options_, "data folder").health, Health::kBad);
+  EXPECT_NE(
+      FindingOf(options_, "data folder").remedy.find("another KILN_CACHE_DIR"),
+      std::string::npos);
+}
+
+TEST_F(Doctor, WhoLooksForAFolderLeavesNone) {
+  options_.data_folder = folder_.path() + "/new";
+  EXPECT_EQ(FindingOf(options_, "data folder").health, Health::kAbsent);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+}
+
+TEST_F(Doctor, ASocketThatMayNotBeReachedIsLeftForOnesOwn) {
+  ASSERT_EQ(mkdir((folder_.path() + "/shut").c_str(), 0700), 0);
+  options_.daemon.socket = folder_.path() + "/shut/kilnd.sock";
+  MakeSocket(0600);
+  ASSERT_EQ(chmod((folder_.path() + "/shut").c_str(), 0), 0);
+  ASSERT_EQ(chmod(folder_.path().c_str(), 0755), 0);
+  options_.from_wheel = true;
+  // Root may go anywhere, so a child looks as nobody.
+  EXPECT_EXIT(
+      {
+        if (geteuid() == 0 && setuid(65534) != 0) exit(2);
+        for (const char* subject : {"socket", "daemon"}) {
+          ExpectBad(FindingOf(options_, subject), "Permission denied",
+                    "unset KILN_ADDR");
+        }
+        exit(HasFailure() ? 1 : 0);
+      },
+      testing::ExitedWithCode(0), "");
+  ASSERT_EQ(chmod((folder_.path() + "/shut").c_str(), 0700), 0);
 }
 
 TEST_F(Doctor, AFullDiskIsBad) {

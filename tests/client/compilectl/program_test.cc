@@ -112,7 +112,7 @@ TEST_F(Compilectl, WhatIsUsedWronglyEndsWithTwo) {
             "compilectl: BAD_OPTION: show: found an empty key, due its first "
             "digits; compilectl ls lists keys\n");
   EXPECT_EQ(RunCompilectl({"bogus"}).err,
-            "compilectl: bogus: no such command; --help lists them\n");
+            "compilectl: BAD_OPTION: bogus: no such command; --help lists them\n");
 }
 
 TEST_F(Compilectl, WhatCannotBeExplainedIsNamed) {

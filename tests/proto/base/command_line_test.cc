@@ -74,6 +74,24 @@ TEST(CommandLine, ExactlyOneCommandIsDueAndSharesTheProgramsOptions) {
   EXPECT_EQ(Parse(line, {"show"}), 2);
 }
 
+TEST(CommandLine, AFaultIsToldInOneLineWithItsReason) {
+  for (const auto& [words, due] :
+       {std::pair(std::vector<const char*>{"--nosuch"},
+                  "program: BAD_OPTION: .*--nosuch.*"),
+        {{"--count", "many"}, "program: BAD_OPTION: .*--count.*many.*"},
+        {{"--count"}, "program: BAD_OPTION: .*--count.*"}}) {
+    CommandLine line(Description());
+    std::optional<int64_t> count;
+    line.arguments().Option("--count", count, "");
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(Parse(line, words), 2);
+    const std::string told = testing::internal::GetCapturedStderr();
+    EXPECT_THAT(told, testing::MatchesRegex(std::string(due) +
+                                            "; --help tells what is due\n"));
+    EXPECT_EQ(told.find('\n'), told.size() - 1) << told;
+  }
+}
+
 TEST(CommandLine, AWordThatIsNoCommandIsNamed) {
   CommandLine line(Description());
   line.AddCommand("show", "");
