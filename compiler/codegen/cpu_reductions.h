@@ -15,13 +15,13 @@ namespace kiln {
 inline constexpr int kColumnStrip = 4;
 
 // The vector axis of `body` is the last reduced one. Lanes are joined at the
-// end of a pass, in a fixed tree; float sums of long rows go in two levels. In
+// end of a pass, in a fixed tree; float sums over many points go in blocks. In
 // the text, the outer axes are i0, i1, ...
 absl::Status WriteCpuRows(CpuBody& body, const KernelTiling& tiling);
 
 // The vector axis of `body` is the last outer one, or none. Every lane reduces
-// its own column, kColumnStrip vectors side by side. In the text, the item's
-// part of that axis is [v0, v1).
+// its own column, kColumnStrip vectors side by side, its float sums in blocks
+// too. In the text, the item's part of that axis is [v0, v1).
 absl::Status WriteCpuColumns(CpuBody& body);
 
 }  // namespace kiln

@@ -5,12 +5,18 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "proto/base/status.h"
 
 namespace kiln {
 namespace {
 
 constexpr int kWarp = 32;
+
+// A thread that adds more floats than this to one another adds them in blocks
+// of so many, whose sums it adds as doubles: 2^24 ones are as far as a float32
+// counts.
+constexpr int64_t kSumBlock = 512;
 
 class CudaReductionWriter {
  public:
@@ -48,6 +54,36 @@ class CudaReductionWriter {
     return body_.width > 1 ? absl::StrCat(" * ", body_.width) : "";
   }
 
+  // One thread adds or multiplies all points there are: in doubles.
+  bool IsWide(ScalarId id) const {
+    const ScalarNode& node = nest_.body[id];
+    return shape_.mapping == Mapping::kSerial &&
+           node.dtype == DType::kFloat32 &&
+           (node.reduce == ReduceOp::kSum || node.reduce == ReduceOp::kProd);
+  }
+  std::string WideText(ScalarId id) const {
+    return IsWide(id) ? absl::StrCat("((float)", accumulator_[id], ")")
+                      : accumulator_[id];
+  }
+
+  bool IsSum(ScalarId id) const {
+    const ScalarNode& node = nest_.body[id];
+    return node.reduce == ReduceOp::kSum && node.dtype == DType::kFloat32;
+  }
+
+  // "float b[2]; for (int e ...) b[e] = 0;", without the loop when `count` is
+  // empty.
+  void DeclareEach(absl::string_view type, const std::string& name,
+                   const std::string& count, const std::string& start) {
+    if (count.empty()) {
+      out_.Line(type, " ", name, " = ", start, ";");
+      return;
+    }
+    out_.Line(type, " ", name, count, ";");
+    out_.Line("for (int e = 0; e < ", body_.width, "; ++e) ", name,
+              "[e] = ", start, ";");
+  }
+
   absl::Status Declare(const std::vector<ScalarId>& reduces,
                        const std::string& count) {
     for (ScalarId id : reduces) {
@@ -59,15 +95,66 @@ class CudaReductionWriter {
         type = absl::StrCat("k_pair<", type, ">");
         start = absl::StrCat("{", start, ", 9223372036854775807ll}");
       }
-      if (count.empty()) {
-        out_.Line(type, " ", accumulator_[id], " = ", start, ";");
-      } else {
-        out_.Line(type, " ", accumulator_[id], count, ";");
-        out_.Line("for (int e = 0; e < ", body_.width, "; ++e) ",
-                  accumulator_[id], "[e] = ", start, ";");
-      }
+      if (IsWide(id)) type = "double";
+      DeclareEach(type, accumulator_[id], count, start);
     }
     return absl::OkStatus();
+  }
+
+  // --- Float sums of many points a thread, in blocks.
+
+  // Opens "for (r = first; r < limit; r += step)". When a thread takes many
+  // points and a sum is among the reductions: in blocks.
+  void OpenPoints(const KernelPass& pass, const std::string& first,
+                  int64_t step, const std::string& count) {
+    const char* type = body_.index_type();
+    const std::string n = Number(shape_.reduced_points);
+    blocks_.clear();
+    const int64_t points = body_.shapes.Range(shape_.reduced_points).max;
+    // Without `count` the elements side by side go into one sum.
+    const int64_t block =
+        step * (count.empty() ? kSumBlock / body_.width : kSumBlock);
+    for (ScalarId id : pass.reduces)
+      if (IsSum(id) && points > block) blocks_.push_back(id);
+    if (blocks_.empty()) {
+      out_.Open("for (", type, " r = ", first, "; r < ", n, "; r += ", step,
+                ")");
+      return;
+    }
+    for (ScalarId id : blocks_) {
+      total_[id] = body_.Fresh("d");
+      DeclareEach("double", total_[id], count, "0.0");
+    }
+    out_.Open("for (long long part = ", first, "; part < ", n,
+              "; part += ", block, ")");
+    out_.Line("const ", type, " part_end = (", type, ")(part + ", block, " < ",
+              n, " ? part + ", block, " : ", n, ");");
+    for (ScalarId id : blocks_)
+      Each(count, absl::StrCat(accumulator_[id], "$ = 0.0f;"));
+    out_.Open("for (", type, " r = (", type, ")part; r < part_end; r += ", step,
+              ")");
+  }
+
+  void ClosePoints(const std::string& count) {
+    out_.Close();
+    if (blocks_.empty()) return;
+    for (ScalarId id : blocks_)
+      Each(count,
+           absl::StrCat(total_[id], "$ += (double)", accumulator_[id], "$;"));
+    out_.Close();
+    for (ScalarId id : blocks_)
+      Each(count,
+           absl::StrCat(accumulator_[id], "$ = (float)", total_[id], "$;"));
+  }
+
+  // A statement for all elements side by side, `$` where their number goes.
+  void Each(const std::string& count, const std::string& statement) {
+    if (count.empty()) {
+      out_.Line(absl::StrReplaceAll(statement, {{"$", ""}}));
+    } else {
+      out_.Line("for (int e = 0; e < ", body_.width, "; ++e) ",
+                absl::StrReplaceAll(statement, {{"$", "[e]"}}));
+    }
   }
 
   // `at` is "" or "[e]".
@@ -98,7 +185,9 @@ class CudaReductionWriter {
   void Name(ScalarId id, const std::string& at) {
     const std::string a = absl::StrCat(accumulator_[id], at);
     const bool tuple = IsTupleReduction(nest_.body[id].reduce);
-    body_.SetText(id, tuple ? absl::StrCat(a, ".value") : a);
+    body_.SetText(id, tuple        ? absl::StrCat(a, ".value")
+                      : IsWide(id) ? WideText(id)
+                                   : a);
     for (ScalarId other = id + 1; other < nest_.body.size(); ++other) {
       const ScalarNode& node = nest_.body[other];
       if (node.op != ScalarOp::kReduceResult || node.args[0] != id) continue;
@@ -185,7 +274,6 @@ class CudaReductionWriter {
 
   absl::Status RowPass(const KernelPass& pass) {
     const char* type = body_.index_type();
-    const std::string n = Number(shape_.reduced_points);
     const int64_t step = int64_t{shape_.per_row} * body_.width;
     bool guarded = false;
     const std::string times = Times();
@@ -195,10 +283,9 @@ class CudaReductionWriter {
       out_.Line("const ", type, " r = (k * ", shape_.per_row, " + t)", times,
                 ";");
       guarded = shape_.reduced_points.constant() % step != 0;
-      if (guarded) out_.Open("if (r < ", n, ")");
+      if (guarded) out_.Open("if (r < ", Number(shape_.reduced_points), ")");
     } else {
-      out_.Open("for (", type, " r = t", times, "; r < ", n, "; r += ", step,
-                ")");
+      OpenPoints(pass, absl::StrCat("t", times), step, "");
     }
     SplitPoint(body_, "r", facts_.num_outer, facts_.num_axes);
     for (ScalarId id : pass.kept) body_.SetText(id, KeptCell(id));
@@ -213,7 +300,11 @@ class CudaReductionWriter {
     };
     RETURN_IF_ERROR(body_.WriteGroup({pass.inside, pass.stores, then, live_}));
     if (guarded) out_.Close();
-    out_.Close();
+    if (shape_.keep) {
+      out_.Close();
+    } else {
+      ClosePoints("");
+    }
     return absl::OkStatus();
   }
 
@@ -236,8 +327,7 @@ class CudaReductionWriter {
     for (const KernelPass& pass : passes_.passes) {
       RETURN_IF_ERROR(ColumnValues(pass.before));
       RETURN_IF_ERROR(Declare(pass.reduces, count));
-      out_.Open("for (", type, " r = y; r < ", Number(shape_.reduced_points),
-                "; r += ", shape_.rows, ")");
+      OpenPoints(pass, "y", shape_.rows, count);
       SplitPoint(body_, "r", facts_.num_outer, facts_.num_axes);
       const auto then = [&](bool lanes) -> absl::Status {
         if (lanes != (body_.width > 1)) return absl::OkStatus();
@@ -247,7 +337,7 @@ class CudaReductionWriter {
       };
       RETURN_IF_ERROR(
           body_.WriteGroup({pass.inside, pass.stores, then, live_}));
-      out_.Close();
+      ClosePoints(count);
       for (ScalarId id : pass.reduces) {
         ASSIGN_OR_RETURN(const std::string join, JoinerText(nest_.body[id]));
         out_.Line("k_down<", shape_.per_row, ", ", shape_.rows, ">(",
@@ -325,7 +415,7 @@ class CudaReductionWriter {
         continue;
       }
       RETURN_IF_ERROR(Step(id, ""));
-      body_.SetText(id, accumulator_[id]);
+      body_.SetText(id, WideText(id));
     }
     for (ScalarId id : pass.reduces) RETURN_IF_ERROR(Step(id, ""));
     static const std::vector<ScalarId> kNone;
@@ -344,6 +434,8 @@ class CudaReductionWriter {
   std::string live_;  // condition that this thread's stores count; "": always
   std::vector<std::string> accumulator_ =
       std::vector<std::string>(nest_.body.size());
+  std::vector<ScalarId> blocks_;  // sums of this pass that go in blocks
+  std::vector<std::string> total_ = std::vector<std::string>(nest_.body.size());
   std::vector<std::string> kept_ = std::vector<std::string>(nest_.body.size());
 };
 

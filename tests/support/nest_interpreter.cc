@@ -162,9 +162,9 @@ class Interpreter {
         const int64_t here = at_.back();
         v = Start(node);
         for (at_.back() = 0; at_.back() <= here; ++at_.back())
-          v = Normal(node.dtype, Combine(node, v, Eval(node.args[0])));
+          v = Combine(node, v, Eval(node.args[0]));  // in double, as a sum is
         at_.back() = here;
-        return v;
+        return Normal(node.dtype, v);
       }
       default:
         return Normal(node.dtype, Operation(node));
