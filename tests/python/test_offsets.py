@@ -1,5 +1,5 @@
-"""Inputs that lie somewhere in a storage: batches, halves and windows of a larger tensor, and those
-that overlap there."""
+"""Tensors that lie somewhere in a storage: inputs that are batches, halves and windows of a larger
+tensor, or overlap there, and results that are in one."""
 
 import pytest
 import torch
@@ -123,11 +123,19 @@ def assert_writes(called, take):
     assert_same(mine, due)
 
 
+def parts(first, second):
+    return lambda b: (b[slice(*first)], b[slice(*second)])
+
+
+OVERLAPPING, OTHERS, APART, ALL = (
+    parts(*each)
+    for each in (((6,), (4, 10)), ((5,), (3, 8)), ((4,), (4, 8)), ((5,), (5, 10)))
+)
 OVERLAPS = {
-    "sizes": [lambda b: (b[:6], b[4:]), lambda b: (b[:5], b[3:8])],
-    "apart_then_not": [lambda b: (b[:4], b[4:8]), lambda b: (b[:5], b[5:]), lambda b: (b[:5], b[3:8])],
-    "not_then_apart": [lambda b: (b[:5], b[3:8]), lambda b: (b[:4], b[4:8]), lambda b: (b[:5], b[5:])],
-}  # fmt: skip
+    "sizes": [OVERLAPPING, OTHERS],
+    "apart_then_not": [APART, ALL, OTHERS],
+    "not_then_apart": [OTHERS, APART, ALL],
+}
 
 
 @pytest.mark.parametrize("strict", ["0", "1"])
@@ -141,12 +149,65 @@ def test_inputs_that_overlap_are_written_in_eager_modes_order(takes, strict, mon
 
 @pytest.mark.parametrize("dynamic", [None, True], ids=["fixed", "dynamic"])
 def test_a_cached_graph_of_separate_inputs_serves_none_that_share_memory(dynamic):
-    for take in (
-        lambda b: (b, b * 1),
-        lambda b: (b, b[:]),
-        lambda b: (b[:5], b[5:]),
-        lambda b: (b[:5], b[3:8]),
-        lambda b: (b[:5], b[5:]),
-    ):
+    for take in (lambda b: (b, b * 1), lambda b: (b, b[:]), ALL, OTHERS, ALL):
         torch._dynamo.reset()  # and traces anew, or finds it in AOTAutograd's cache
         assert_writes(compiled(written, dynamic=dynamic), take)
+
+
+def of_one(fn):
+    """`fn`, of a tensor that is made in the graph."""
+    return lambda x: fn(x.sin())
+
+
+# {name: (what is compiled, the operators that are left to PyTorch)}
+RESULTS = {
+    "whole": (of_one(lambda z: (z, z[1:], z.t())), set()),
+    "parts": (of_one(lambda z: (z[0], z[1:], z.view(-1)[5:])), set()),
+    "several": (lambda x: (lambda y, z: (y, z[2:], z, y[1:]))(x.sin(), x.cos()), set()),
+    "picked": (of_one(lambda z: z.split(2, 1) + z.unbind(1)), set()),
+    "read": (of_one(lambda z: (z, z[1:], z[1:] * 2, z[1:].t() + z[0, 0])), set()),
+    "apart": (lambda x: (x.max(0)[0], x.max(0)[1], x.sum(1), x.sum(1, True), x.sum(1)[1:]), set()),
+    "one": (of_one(lambda z: (z[1:].t() * 2, z.clone(), z)), set()),
+    "host": (
+        lambda x: (lambda z: (z, z[1:], z[0] * 2))((x.T @ x / 9).matrix_exp()),
+        {"linalg_matrix_exp"},
+    ),
+}
+
+
+def storage_of(tensor):
+    return tensor.untyped_storage().data_ptr()
+
+
+def assert_same_storages(got, due):
+    """Equal numbers and layouts, and whatever shares a storage in `due` shares one in `got`."""
+    assert_same(got, due)
+    for mine, wanted in zip(got, due, strict=True):
+        assert mine.stride() == wanted.stride()
+        beside = [storage_of(each) == storage_of(wanted) for each in due]
+        assert [storage_of(each) == storage_of(mine) for each in got] == beside
+        if sum(beside) > 1:
+            assert mine.storage_offset() == wanted.storage_offset()
+            assert mine.untyped_storage().nbytes() == wanted.untyped_storage().nbytes()
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["fixed", "dynamic"])
+@pytest.mark.parametrize("fn, left", RESULTS.values(), ids=RESULTS)
+def test_results_share_storages_as_eager_modes_do(fn, left, dynamic):
+    called = compiled(fn, dynamic=dynamic)
+    with recording() as graphs:
+        for x in (torch.randn(6, 4), torch.randn(9 if dynamic else 6, 4)):
+            assert_same_storages(called(x), fn(x))
+    (graph,) = graphs
+    assert graph.segments == 1 + len(left) and graph.hosts.keys() == left
+
+
+def test_results_with_gradients_share_storages():
+    fn = RESULTS["read"][0]
+    x = torch.randn(3, 4, requires_grad=True)
+    y = x.detach().clone().requires_grad_()
+    got, due = compiled(fn)(x), fn(y)
+    assert_same_storages(got, due)
+    sum(each.square().sum() for each in got).backward()
+    sum(each.square().sum() for each in due).backward()
+    assert_same(x.grad, y.grad)

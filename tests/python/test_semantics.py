@@ -82,6 +82,8 @@ def test_results_that_alias_each_other_do_so():
     a, b = compiled(lambda x: (lambda y: (y, y[2:]))(x * 2))(torch.randn(6))
     a[3] = 7.0
     assert b[1] == 7.0
+    assert b.storage_offset() == 2
+    assert a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
 
 
 @pytest.mark.parametrize("layout", ["transposed", "sliced", "expanded", "channels_last", "offset"])

@@ -95,9 +95,10 @@ def _aot(
 ) -> Callable[..., object]:
     def compile_graph(kind: str) -> Callable[..., CompiledGraph]:
         def compile_(module: fx.GraphModule, example_inputs: Sequence[object]) -> CompiledGraph:
-            if kind == "inference" and not values["fallback_random"]:
+            is_inference = kind == "inference"
+            if is_inference and not values["fallback_random"]:
                 draw_from_seeds(module)
-            graph = CompiledGraph(module, f"{kind}_{next(_numbers)}", values)
+            graph = CompiledGraph(module, f"{kind}_{next(_numbers)}", values, is_inference)
             graph.unkept = shares and writes_inputs()
             return graph
 

@@ -142,7 +142,13 @@ class CompiledGraph(OutputCode):
 
     AOTAutograd's cache keeps its recipe, not its artifacts: those are the service's to keep."""
 
-    def __init__(self, module: fx.GraphModule, name: str, options: dict[str, object]) -> None:
+    def __init__(
+        self,
+        module: fx.GraphModule,
+        name: str,
+        options: dict[str, object],
+        is_inference: bool = False,
+    ) -> None:
         super().__init__()
         # Of the instance: Dynamo's wrappers copy an instance's attributes, not its class's.
         self._boxed_call = True
@@ -158,6 +164,7 @@ class CompiledGraph(OutputCode):
         self.device = device_of(module.graph)
         self.options = wire_options(options)
         self._random_on_host = bool(options["fallback_random"])
+        self._is_inference = is_inference
         self._shape_env = _shape_env_of(module)
         self._refused: dict[str, str] = {}
         self._begin()
@@ -235,7 +242,11 @@ class CompiledGraph(OutputCode):
         """The segments, with the refused operators left to PyTorch."""
         while True:
             plan = make_plan(
-                self.module.graph, self._refused, self._shape_env, self._random_on_host
+                self.module.graph,
+                self._refused,
+                self._shape_env,
+                self._random_on_host,
+                self._is_inference,
             )
             try:
                 exported = [

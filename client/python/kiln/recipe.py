@@ -8,7 +8,7 @@ What is decided here: the step after which a value dies (the last that uses it, 
 result); where a call reads each symbol (an input that is the integer, else the size, stride or
 offset of the first tensor that shows it alone; a size that the wire cannot say is computed of the
 symbols in it where no tensor shows it); and the strides that PyTorch's result must have
-where a segment was compiled for them.
+where a segment was compiled for them or a view is made of it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from torch import fx
 from torch.utils._sympy.printers import PythonPrinter
 
 from .fx_export import Exported, Segment, is_symbolic, value_of
+from .joint_nodes import is_view
 from .steps import HostStep, Plan, mutates
 from .symbols import atoms_of, is_atom
 
@@ -125,8 +126,8 @@ class KilnRecipe:
 class HostRecipe:
     """An operator that PyTorch runs. In ``args`` and ``kwargs`` an Item stands for a value.
 
-    ``strides``: those that a segment was compiled for. PyTorch's own word on the layout of a
-    result is not always true (of FFTs, for one)."""
+    ``strides``: those that what reads it was made for. PyTorch's own word on the layout of a result
+    is not always true (of FFTs, for one)."""
 
     target: object
     args: tuple
@@ -169,11 +170,11 @@ def kiln_steps(recipe: Recipe) -> list[KilnRecipe]:
 
 
 class _Writer:
-    """``inputs``: the nodes of a call's inputs, in order; ``read_compiled``: those whose values a
-    segment reads."""
+    """``inputs``: the nodes of a call's inputs, in order; ``laid_out``: those whose values have to
+    have the strides that PyTorch said, since a segment reads them or a view is made of them."""
 
-    def __init__(self, inputs: Sequence[fx.Node], read_compiled: Iterable[fx.Node]) -> None:
-        self._read_compiled = set(read_compiled)
+    def __init__(self, inputs: Sequence[fx.Node], laid_out: Iterable[fx.Node]) -> None:
+        self._laid_out = set(laid_out)
         self._places: dict[fx.Node | sympy.Expr, int] = {}
         self._sources: dict[sympy.Expr, Source] = {}  # of atoms
         for node in inputs:
@@ -246,7 +247,7 @@ class _Writer:
         args, kwargs = fx.node.map_arg((node.args, node.kwargs), self.item)
         place = self._place(node)
         self._learn(node, place)
-        strides = _fixed_strides(node) if node in self._read_compiled else None
+        strides = _fixed_strides(node) if node in self._laid_out else None
         return HostRecipe(node.target, args, dict(kwargs), place, strides=strides)
 
     def item(self, value: object) -> Item:
@@ -312,7 +313,11 @@ def write_recipe(module: fx.GraphModule, plan: Plan, exported: Sequence[Exported
     """The recipe of a plan. ``exported``: its segments, in order. LookupError for a symbol or
     value that nothing gives."""
     inputs = module.graph.find_nodes(op="placeholder")
-    writer = _Writer(inputs, (node for segment in plan.segments for node in segment.inputs))
+    laid_out = [node for segment in plan.segments for node in segment.inputs]
+    for step in plan.steps:
+        if isinstance(step, HostStep) and is_view(step.node) and step.node.name not in plan.hosts:
+            laid_out += step.node.all_input_nodes  # one that was set apart (result_views.py)
+    writer = _Writer(inputs, laid_out)
     constants = writer.constants(module)
     pending = iter(exported)
     steps = [

@@ -12,8 +12,9 @@ unrelated paths share a level.
 
 What is decided here: who runs a node. PyTorch does what the wire cannot say (_refusal: no ATen
 operator, sizes found in data, another device, an integer that may be negative), what the service
-has refused, random numbers under ``fallback_random``, and views of inputs that are results; Kiln
-all else. A mutation comes after all that reads what it writes, also through views.
+has refused, random numbers under ``fallback_random``, and results that are views of inputs or of
+each other (result_views.py); Kiln all else. A mutation comes after all that reads what it writes,
+also through views.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ import torch
 from torch import fx
 
 from .fx_export import Segment, atoms_in, check_tensor, is_random, is_symbolic, value_of
-from .input_views import set_apart
 from .joint_nodes import is_view
+from .result_views import set_apart
 from .symbols import bounds_of
 from .words import Unsupported
 
@@ -103,13 +104,14 @@ class _Planner:
         refused: dict[str, str],
         shape_env: object | None,
         random_on_host: bool,
+        is_inference: bool,
     ) -> None:
         self._graph = graph
         self._device = device_of(graph)
         self._shape_env = shape_env
         self._random_on_host = random_on_host
         self._refused = refused
-        self._views = set_apart(graph)
+        self._views = set_apart(graph, is_inference)
         self._order = {node: number for number, node in enumerate(graph.nodes)}
         self._level: dict[fx.Node, int] = {}
         # Of what uses a node: on Kiln's levels, on PyTorch's.
@@ -215,7 +217,9 @@ def make_plan(
     refused: dict[str, str],
     shape_env: object | None = None,
     random_on_host: bool = False,
+    is_inference: bool = False,
 ) -> Plan:
     """Plans a graph. ``refused``: the nodes that the service would not take, with its words.
-    ``shape_env``: knows the bounds of the graph's symbols."""
-    return _Planner(graph, refused, shape_env, random_on_host).plan()
+    ``shape_env``: knows the bounds of the graph's symbols. ``is_inference``: no backward is made
+    from it."""
+    return _Planner(graph, refused, shape_env, random_on_host, is_inference).plan()
