@@ -1,6 +1,7 @@
 """A program whose daemon goes, and programs that start while one is going."""
 
 import fcntl
+import os
 import time
 from pathlib import Path
 
@@ -31,7 +32,8 @@ import kiln
 torch.compile(lambda x: torch.sin(x) + 3, backend="kiln")(torch.ones(8))
 print(json.dumps({**kiln.counters}))
 """
-HERE = {"PYTHONPATH": str(Path(__file__).parent)}
+_PATHS = [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]
+HERE = {"PYTHONPATH": os.pathsep.join(filter(None, _PATHS))}
 
 
 def wait_until(reached):
