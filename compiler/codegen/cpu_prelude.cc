@@ -138,7 +138,8 @@ K_FN V k_keep(int m, V next, V old) {
 )"},
     // Lanes that are not real may seem outside: the slow way looks again. The
     // sign of `out` says so: of the index, or of the last one less it.
-    {"k_inside_lanes", "", R"(static __attribute__((noinline, cold)) void k_outside_lanes(KilnBadIndex* bad, const long long* i, const long long* n, const long long* out, const int* asked, int m) {
+    {"k_inside_lanes", "",
+     R"(static __attribute__((noinline, cold)) void k_outside_lanes(KilnBadIndex* bad, const long long* i, const long long* n, const long long* out, const int* asked, int m) {
   for (int l = 0; l < m; ++l)
     if (out[l] < 0 && asked[l]) return k_outside(bad, i[l], n[l]);
 }
@@ -156,11 +157,13 @@ K_FN kv_i64 k_inside_lanes(kv_i64 at, kv_i64 i, kv_i64 n, kv_b asked, int m, Kil
   return at & ~(out >> 63);
 }
 )"},
-    {"k_check_index_lanes", "", R"(K_FN kv_i64 k_check_index_lanes(kv_i64 i, kv_i64 n, kv_b asked, int m, KilnBadIndex* bad) {
+    {"k_check_index_lanes", "",
+     R"(K_FN kv_i64 k_check_index_lanes(kv_i64 i, kv_i64 n, kv_b asked, int m, KilnBadIndex* bad) {
   return k_inside_lanes(i, i, n, asked, m, bad);
 }
 )"},
-    {"k_wrap_index_lanes", "", R"(K_FN kv_i64 k_wrap_index_lanes(kv_i64 i, kv_i64 n, kv_b asked, int m, KilnBadIndex* bad) {
+    {"k_wrap_index_lanes", "",
+     R"(K_FN kv_i64 k_wrap_index_lanes(kv_i64 i, kv_i64 n, kv_b asked, int m, KilnBadIndex* bad) {
   return k_inside_lanes(i + (n & (i < 0)), i, n, asked, m, bad);
 }
 )"},

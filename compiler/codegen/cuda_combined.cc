@@ -1,11 +1,10 @@
-#include "compiler/codegen/combined_dialects.h"
-
 #include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/c_writer.h"
+#include "compiler/codegen/combined_dialects.h"
 #include "compiler/codegen/cuda_codegen.h"
 #include "compiler/codegen/kernel_body.h"
 #include "proto/base/status.h"

@@ -111,8 +111,9 @@ TEST_F(Compilectl, WhatIsUsedWronglyEndsWithTwo) {
   EXPECT_EQ(Ask({"show", ""}).err,
             "compilectl: BAD_OPTION: show: found an empty key, due its first "
             "digits; compilectl ls lists keys\n");
-  EXPECT_EQ(RunCompilectl({"bogus"}).err,
-            "compilectl: BAD_OPTION: bogus: no such command; --help lists them\n");
+  EXPECT_EQ(
+      RunCompilectl({"bogus"}).err,
+      "compilectl: BAD_OPTION: bogus: no such command; --help lists them\n");
 }
 
 TEST_F(Compilectl, WhatCannotBeExplainedIsNamed) {
