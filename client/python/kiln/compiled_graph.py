@@ -27,7 +27,7 @@ from .run_seeds import draw_on_host, seeds_of
 from .steps import device_of, make_plan
 from .switches import switches
 from .telling import tell, user_line
-from .torch_inside import BypassAOTAutogradCache, FXGraphCacheMiss, OutputCode, untraced
+from .torch_inside import BypassAOTAutogradCache, FXGraphCacheMiss, OutputCode
 from .words import Unsupported, words_of
 
 # The service has no names, only the numbers of a segment's nodes. It tells of all that it refuses
@@ -135,10 +135,11 @@ def count_compile(callable_: object) -> None:
     add_artifact(_native.text(callable_, _COUNTERS))
 
 
-class CompiledGraph(OutputCode):
+class CompiledGraph(_native.Called, OutputCode):
     """A graph that is being compiled, or is. Called with the list of its inputs, which it empties,
-    as AOTAutograd's calling convention has it. A call waits for the compile; a graph that Kiln
-    refuses runs in eager mode, after a warning.
+    as AOTAutograd's calling convention has it: `_run` is called, and while there is none (None, or
+    its parent's in a forked child) what `wait` returns. A call waits for the compile; a graph that
+    Kiln refuses runs in eager mode, after a warning.
 
     AOTAutograd's cache keeps its recipe, not its artifacts: those are the service's to keep."""
 
@@ -180,13 +181,6 @@ class CompiledGraph(OutputCode):
         self._forgiven = any(recorder.forgiving for recorder in _recorders)
         for recorder in _recorders:
             recorder.seen.append(self)
-
-    @untraced
-    def __call__(self, args: list) -> Sequence:
-        run = self._run
-        if run is None or self._process != service.process:
-            run = self.wait()
-        return run(args)
 
     def wait(self) -> Callable[[list], Sequence]:
         """What runs the graph, once the compile has ended. Raises under ``KILN_STRICT=1``,

@@ -59,8 +59,7 @@ _lock = open_in_child(threading.Lock())
 _loading = open_in_child(threading.Lock())  # taken after _lock
 _sessions: dict[tuple[str, int], object] = {}
 _shelf: object | None = None
-# Another number in a child that was forked: threads and connections are not there any more. Read
-# by every call, so no function.
+# Another number in a child that was forked: threads and connections are not there any more.
 process = 0
 
 

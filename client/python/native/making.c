@@ -1,5 +1,6 @@
 #include "client/python/native/making.h"
 
+#include "client/python/native/empty_on_cuda.h"
 #include "client/python/native/reading.h"
 
 /* libtorch's functions for AOTInductor, as in reading.c. */
@@ -19,6 +20,7 @@ int kiln_making_learn(void) {
     PyErr_SetString(PyExc_ImportError, "libtorch: no numbers of its types");
     return -1;
   }
+  kiln_empty_on_cuda_learn(); /* without it the function below serves */
 #define KILN_FIND(name) kiln_reading_find(#name, &torch.name)
   return KILN_FIND(get_data_ptr) && KILN_FIND(delete_tensor_object) &&
                  KILN_FIND(empty_strided) && KILN_FIND(device_type_cuda)
@@ -30,8 +32,10 @@ int kiln_making_learn(void) {
 void* kiln_making_new(int ordinal, KilnDType dtype, int64_t rank,
                       const int64_t* sizes, const int64_t* strides,
                       void** data) {
-  Handle tensor = NULL;
-  if (torch.empty_strided(rank, sizes, strides, kiln_reading_number_of(dtype),
+  const int32_t number = kiln_reading_number_of(dtype);
+  Handle tensor = kiln_empty_on_cuda(ordinal, number, rank, sizes, strides);
+  if (tensor == NULL &&
+      torch.empty_strided(rank, sizes, strides, number,
                           torch.device_type_cuda(), ordinal, &tensor) != 0) {
     return NULL;
   }

@@ -20,10 +20,12 @@
  *                                        ints, None
  *   segment(callable, unserved, instead, rescue, draw) -> function   as in
  *                                        segment.h
+ *   Called                               a class, as in called.h
  *   abandon()                            in a forked child: nothing is ended
  *   Error(code, reason, message)         what all of them raise
  *
  * Compiles and runs do not hold the GIL. Built for the stable ABI of 3.10. */
+#include "client/python/native/called.h"
 #include "client/python/native/library.h"
 #include "client/python/native/results.h"
 #include "client/python/native/segment.h"
@@ -36,8 +38,8 @@ enum { kInline = 32 }; /* inputs without an allocation */
 enum { kLargeElements = KILN_LEAST_INPUT_BYTES / 4 };
 
 PyObject* kiln_py_error_class;
-/* In a child that was forked: the threads that an end would wait for are not
- * there, so nothing is ended. */
+/* Not 0 in a child that was forked, another number in each: the threads that an
+ * end would wait for are not there, so nothing is ended. */
 static int abandoned;
 
 int kiln_py_abandoned(void) { return abandoned; }
@@ -45,7 +47,7 @@ int kiln_py_abandoned(void) { return abandoned; }
 static PyObject* Abandon(PyObject* self, PyObject* nothing) {
   (void)self;
   (void)nothing;
-  abandoned = 1;
+  ++abandoned;
   Py_RETURN_NONE;
 }
 
@@ -315,6 +317,14 @@ static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT,
                                         NULL,
                                         NULL};
 
+/* Takes `object`, which may be NULL with an exception set. */
+static int Add(PyObject* module, const char* name, PyObject* object) {
+  if (object == NULL) return -1;
+  const int failed = PyModule_AddObject(module, name, object);
+  if (failed != 0) Py_DECREF(object);
+  return failed;
+}
+
 PyMODINIT_FUNC PyInit__native(void) {
   PyObject* module = PyModule_Create(&module_def);
   if (module == NULL) return NULL;
@@ -322,8 +332,8 @@ PyMODINIT_FUNC PyInit__native(void) {
       "kiln.KilnError", "What Kiln answered: (code, reason, message).",
       PyExc_RuntimeError, NULL);
   Py_XINCREF(kiln_py_error_class);
-  if (kiln_py_error_class == NULL ||
-      PyModule_AddObject(module, "Error", kiln_py_error_class) != 0) {
+  if (Add(module, "Error", kiln_py_error_class) != 0 ||
+      Add(module, "Called", kiln_py_called()) != 0) {
     Py_DECREF(module);
     return NULL;
   }
