@@ -1,5 +1,8 @@
 """Calls that Kiln leaves to PyTorch for their dtype, or since they are an error in eager mode."""
 
+import pathlib
+import resource
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -47,6 +50,25 @@ def test_an_empty_reduction_is_an_error_after_others_were_none():
     with pytest.raises(RuntimeError, match="numel"):
         called(torch.randn(0))
     assert called(torch.zeros(4)) == 1
+
+
+@pytest.fixture
+def little_memory():
+    """A gigabyte more than there is now."""
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (1 << 30), limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+def test_results_that_memory_cannot_hold_are_an_error_of_one_call(request):
+    called = torch.compile(lambda x: x.exp() + 1, backend="kiln", dynamic=True)
+    assert (called(torch.zeros(8)) == 2).all()
+    request.getfixturevalue("little_memory")
+    with pytest.raises(torch.OutOfMemoryError, match="8589934592 bytes"):
+        called(torch.zeros(1).expand(1 << 31))
+    assert (called(torch.zeros(9)) == 2).all()
 
 
 def test_the_median_of_no_elements_is_no_number():

@@ -145,6 +145,13 @@ def test_results_live_in_memory_of_pytorchs_allocator():
     assert torch.cuda.memory_allocated() == before
 
 
+def test_results_that_memory_cannot_hold_are_an_error_of_one_call():
+    called = torch.compile(lambda x: x.exp() + 1, backend="kiln", dynamic=True)
+    with pytest.raises(torch.OutOfMemoryError, match="4398046511104 bytes"):
+        called(torch.zeros(1, device="cuda", dtype=torch.float64).expand(1 << 39))
+    assert (called(torch.zeros(8, device="cuda")) == 2).all()
+
+
 def test_a_results_memory_waits_for_the_streams_that_are_recorded():
     called = torch.compile(lambda x: torch.relu(x) + 1, backend="kiln")
     x = torch.ones(1 << 20, device="cuda")

@@ -28,7 +28,8 @@ _REASONS = {
     "ARTIFACT_INCOMPATIBLE", "ARTIFACT_CORRUPT", "ARTIFACT_UNTRUSTED", "GUARD_FAILED", "STORAGE",
     "PERMISSION",
 }  # fmt: skip
-_DEADLINE_EXCEEDED, _ABORTED, _OUT_OF_RANGE, _UNIMPLEMENTED, _UNAVAILABLE = 4, 10, 11, 12, 14
+_DEADLINE_EXCEEDED, _RESOURCE_EXHAUSTED, _ABORTED, _OUT_OF_RANGE = 4, 8, 10, 11
+_UNIMPLEMENTED, _UNAVAILABLE = 12, 14
 _CODES = {_DEADLINE_EXCEEDED, _ABORTED, _UNIMPLEMENTED, _UNAVAILABLE}
 # What guards ask of an address.
 _ALIGNMENT = 64
@@ -46,10 +47,15 @@ def _was_refused(error: _native.Error, inputs: list) -> bool:
     return refused and all(value is not None for value in inputs)
 
 
-def _tells_of_an_index(error: _native.Error) -> bool:
-    """Whether a kernel met an index that is out of bounds: the caller's mistake, as in PyTorch."""
-    code, reason, _ = error.args
-    return code == _OUT_OF_RANGE and not reason
+# What is PyTorch's own error: an index out of bounds that a kernel met, and memory that is not there.
+_AS_IN_PYTORCH = {_OUT_OF_RANGE: IndexError, _RESOURCE_EXHAUSTED: torch.OutOfMemoryError}
+
+
+def _as_in_pytorch(error: _native.Error) -> Exception | None:
+    """What eager mode raises in the error's place."""
+    code, reason, message = error.args
+    kind = None if reason else _AS_IN_PYTORCH.get(code)
+    return kind and kind(message)
 
 
 def _class_of(inputs: list) -> tuple:
@@ -87,9 +93,10 @@ class EagerSegment:
     def rescue(self, error: _native.Error, inputs: list) -> list:
         """The results of a run that ended with `error`, which is raised again when it may not be
         run otherwise: under ``KILN_STRICT=1``, or when it had begun. An index out of bounds is an
-        ``IndexError``."""
-        if _tells_of_an_index(error):
-            raise IndexError(error.args[2]) from None
+        ``IndexError``, memory that is not there a ``torch.OutOfMemoryError``."""
+        meant = _as_in_pytorch(error)
+        if meant is not None:
+            raise meant from None
         if strict() or not _was_refused(error, inputs):
             raise error
         if not self.unserved:
