@@ -8,6 +8,7 @@
 #include "proto/base/status.h"
 #include "runtime/extern_kernels/cublaslt.h"
 #include "runtime/extern_kernels/cudnn.h"
+#include "runtime/extern_kernels/prepared_calls.h"
 
 namespace kiln {
 namespace {
@@ -20,6 +21,15 @@ class CudaExterns final : public ExternLibrary {
 
   absl::StatusOr<std::shared_ptr<const PreparedCall>> Prepare(
       const ExternProblem& problem) override {
+    if (auto call = prepared_.Find(problem)) return call;
+    ASSIGN_OR_RETURN(auto call, PrepareAnew(problem));
+    prepared_.Add(problem, call);
+    return call;
+  }
+
+ private:
+  absl::StatusOr<std::shared_ptr<const PreparedCall>> PrepareAnew(
+      const ExternProblem& problem) {
     if (std::holds_alternative<OrderProblem>(problem)) {
       return MakeError(ErrorReason::kUnsupportedOp,
                        absl::StrCat(Describe(problem), ": on CUDA"));
@@ -35,7 +45,6 @@ class CudaExterns final : public ExternLibrary {
                           std::get<ConvolutionProblem>(problem));
   }
 
- private:
   // Opening takes long, but whoever waits here needs the same library.
   absl::StatusOr<std::shared_ptr<const CublasLt>> Matrices()
       ABSL_LOCKS_EXCLUDED(mu_) {
@@ -57,6 +66,7 @@ class CudaExterns final : public ExternLibrary {
 
   const std::shared_ptr<CudaDevice> device_;
   const std::vector<std::string> folders_;
+  PreparedCalls prepared_;
   Mutex mu_;
   std::optional<absl::StatusOr<std::shared_ptr<const CublasLt>>> matrices_
       ABSL_GUARDED_BY(mu_);

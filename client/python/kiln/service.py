@@ -267,12 +267,13 @@ def _start_daemon(path: Path) -> None:
     daemon = _launch(path, folder)
     while not _answers(f"unix:{path}"):
         late = time.monotonic() > deadline
-        said = "" if daemon.poll() is None else _said(log, begin)
-        if said and any(words in said for words in _HELD) and not late:
+        ended = daemon.poll() is not None
+        said = _said(log, begin) if ended else ""
+        if any(words in said for words in _HELD) and not late:
             time.sleep(_HELD_SECONDS)  # one that ends answers nobody any more
             begin = _size_of(log)
             daemon = _launch(path, folder)
-        elif late or daemon.poll() is not None:
+        elif late or ended:
             why = f" ({said})" if said else ""
             raise OSError(f"kilnd did not start; {log} says why{why}")
         time.sleep(0.02)
