@@ -29,7 +29,7 @@ absl::StatusOr<wire::DescribeReply> AskWhoItIs(
       StatusOfCall(status, context, absl::StrCat("kilnd at ", address.Text()));
   // A daemon that does not say who it is in time is as good as none.
   if (absl::IsDeadlineExceeded(outcome)) {
-    return absl::UnavailableError(outcome.message());
+    return MarkSilent(absl::UnavailableError(outcome.message()));
   }
   RETURN_IF_ERROR(outcome);
   return reply;
@@ -63,7 +63,7 @@ absl::StatusOr<std::vector<PublicKey>> KeysOf(const DaemonAddress& address,
 
 // The artifact under the request's digest; empty on a miss of any kind.
 absl::StatusOr<std::optional<CompileOutcome>> LookUp(
-    Stub& stub, const CanonicalRequest& request, const CompileCall& call) {
+    Stub& stub, const CanonicalRequest& request, absl::Time deadline) {
   wire::LookupRequest lookup;
   lookup.set_request_digest(request.digest.total.ToBytes());
   for (const int64_t value : request.values) {
@@ -71,10 +71,12 @@ absl::StatusOr<std::optional<CompileOutcome>> LookUp(
   }
   *lookup.mutable_target() = request.request.target();
   grpc::ClientContext context;
-  SetDeadline(context, call.deadline);
+  SetDeadline(context, deadline);
   wire::LookupReply reply;
-  const grpc::Status status = stub.Lookup(&context, lookup, &reply);
-  RETURN_IF_ERROR(StatusOfCall(status, context, "lookup"));
+  const absl::Status status =
+      StatusOfCall(stub.Lookup(&context, lookup, &reply), context, "lookup");
+  if (absl::IsDeadlineExceeded(status)) return MarkSilent(status);
+  RETURN_IF_ERROR(status);
   if (reply.outcome() != wire::LookupReply::OUTCOME_HIT) return std::nullopt;
   CompileOutcome answer;
   answer.artifact = std::move(*reply.mutable_artifact());
@@ -115,13 +117,15 @@ absl::StatusOr<CompileOutcome> SendGraph(Stub& stub,
   return absl::InternalError("compile: the daemon ended without a result");
 }
 
+// A compile may take its time; what the daemon has it says within `patience`.
 absl::StatusOr<CompileOutcome> CompileOver(
     const std::shared_ptr<grpc::Channel>& channel,
     const CanonicalRequest& canonical, const wire::CompileRequest& request,
-    const CompileCall& call) {
+    const CompileCall& call, absl::Duration patience) {
   const auto stub = wire::CompileService::NewStub(channel);
   ASSIGN_OR_RETURN(std::optional<CompileOutcome> found,
-                   LookUp(*stub, canonical, call));
+                   LookUp(*stub, canonical,
+                          std::min(call.deadline, absl::Now() + patience)));
   if (found.has_value()) return *std::move(found);
   return SendGraph(*stub, request, call);
 }
@@ -148,10 +152,11 @@ absl::StatusOr<CompileOutcome> CompileClient::Compile(
                    CanonicalizeRequest(request));
   const std::shared_ptr<grpc::Channel> first = channel();
   absl::StatusOr<CompileOutcome> answer =
-      CompileOver(first, canonical, request, call);
+      CompileOver(first, canonical, request, call, address_.answer_timeout);
   if (ConnectionLost(answer.status())) {
     RETURN_IF_ERROR(Reconnect(first));
-    answer = CompileOver(channel(), canonical, request, call);
+    answer = CompileOver(channel(), canonical, request, call,
+                         address_.answer_timeout);
   }
   if (answer.ok()) answer->request_digest = canonical.digest.total;
   return answer;

@@ -52,7 +52,7 @@ struct CompileCall {
 class CompileClient {
  public:
   // Connects and learns who signs. UNAVAILABLE when no daemon answers within
-  // the address's answer_timeout; ARTIFACT_UNTRUSTED when one behind TCP signs
+  // the address's answer_timeout (DaemonIsSilent); ARTIFACT_UNTRUSTED when one behind TCP signs
   // with none of the address's keys; else the errors of OpenDaemonChannel.
   static absl::StatusOr<std::unique_ptr<CompileClient>> Connect(
       const DaemonAddress& address);
@@ -60,7 +60,8 @@ class CompileClient {
   // Errors: those of CompileService.Compile, with their reason; those of
   // CanonicalizeRequest, before anything is sent; UNAVAILABLE when the daemon
   // is gone (a broken connection is opened again, once);
-  // DEADLINE_EXCEEDED, in time.
+  // DEADLINE_EXCEEDED, in time: after answer_timeout where the daemon has not
+  // said by then whether it has the artifact (DaemonIsSilent).
   absl::StatusOr<CompileOutcome> Compile(const wire::CompileRequest& request,
                                          const CompileCall& call)
       ABSL_LOCKS_EXCLUDED(mu_);

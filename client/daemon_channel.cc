@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "client/daemon_status.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/create_channel_posix.h"
 #include "grpcpp/grpcpp.h"
@@ -65,9 +66,8 @@ absl::StatusOr<Descriptor> ConnectTo(const std::string& path,
       return fd;
     }
     // EAGAIN: somebody listens and is behind with accepting.
-    if (errno != EAGAIN || absl::Now() >= deadline) {
-      return NotThere(path, errno);
-    }
+    if (errno != EAGAIN) return NotThere(path, errno);
+    if (absl::Now() >= deadline) return MarkSilent(NotThere(path, EAGAIN));
     poll(nullptr, 0, static_cast<int>(absl::ToInt64Milliseconds(kRetryPause)));
   }
 }

@@ -38,9 +38,9 @@ struct DaemonAddress {
   std::vector<PublicKey> public_keys;
   // How long to wait for somebody to listen at the socket.
   absl::Duration connect_timeout = absl::Seconds(1);
-  // How long to wait for a daemon that listens to say who it is; over TCP for
-  // the connection too. Too short and a busy daemon is passed over, with its
-  // cache; too long and a hung one holds its caller.
+  // How long to wait for a daemon that listens to say who it is, or what it has;
+  // over TCP for the connection too. Too short and a busy daemon is passed over,
+  // with its cache; too long and a hung one holds its caller.
   absl::Duration answer_timeout = absl::Seconds(10);
   // Larger messages are refused. Artifacts of big models take some 10 MiB.
   int64_t max_message_bytes = int64_t{256} << 20;
@@ -54,7 +54,8 @@ struct DaemonAddress {
 // another. TCP connects lazily and again.
 //
 // Errors:
-//   UNAVAILABLE        nobody listens, within connect_timeout
+//   UNAVAILABLE        nobody listens, or who does takes no connection within
+//                      connect_timeout (DaemonIsSilent)
 //   PERMISSION_DENIED  PERMISSION  the socket's other end is another user's
 //   INVALID_ARGUMENT   BAD_OPTION  no address; TCP without a public key
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenDaemonChannel(

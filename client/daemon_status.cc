@@ -2,10 +2,13 @@
 
 #include <optional>
 
+#include "absl/strings/cord.h"
 #include "proto/base/status.h"
 
 namespace kiln {
 namespace {
+
+constexpr char kSilentUrl[] = "kiln.silent";
 
 // UNIMPLEMENTED in gRPC's own word: what answers has no such call. A daemon of
 // another version, or another service altogether.
@@ -17,7 +20,16 @@ bool SpeaksOtherwise(const absl::Status& status) {
 
 bool ConnectionLost(const absl::Status& status) {
   return (absl::IsUnavailable(status) || absl::IsCancelled(status)) &&
-         !ReasonOf(status).has_value();
+         !ReasonOf(status).has_value() && !DaemonIsSilent(status);
+}
+
+absl::Status MarkSilent(absl::Status status) {
+  status.SetPayload(kSilentUrl, absl::Cord());
+  return status;
+}
+
+bool DaemonIsSilent(const absl::Status& status) {
+  return status.GetPayload(kSilentUrl).has_value();
 }
 
 bool DaemonIsGone(const absl::Status& status) {

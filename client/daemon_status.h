@@ -13,6 +13,12 @@ namespace kiln {
 // With a reason it is the daemon's own word.
 bool ConnectionLost(const absl::Status& status);
 
+// A daemon that takes connections and does not answer: stopped, stuck, or on a
+// machine that is cut off. Another connection would find no other. Callers mark
+// it where they know what they waited for; code and message stay.
+absl::Status MarkSilent(absl::Status status);
+bool DaemonIsSilent(const absl::Status& status);
+
 // That daemon serves nobody any more: the connection is lost, or it drains.
 bool DaemonIsGone(const absl::Status& status);
 

@@ -71,15 +71,11 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Open(SessionOptions options) {
                             : TargetOf(device.device->traits());
   std::shared_ptr<Session> session(
       new Session(std::move(options), std::move(device), std::move(target)));
-  if (session->options_.local_only) return session;
-  absl::StatusOr<std::unique_ptr<CompileClient>> client =
-      CompileClient::Connect(session->options_.daemon);
-  if (client.ok()) {
-    MutexLock lock(&session->mu_);
-    session->client_ = *std::move(client);
-  } else if (session->local_worker_ == nullptr ||
-             !DaemonIsNotThere(client.status())) {
-    return client.status();
+  if (session->daemon_ == nullptr) return session;
+  const absl::Status reached = session->daemon_->Connect();
+  if (!reached.ok() &&
+      (session->local_worker_ == nullptr || !DaemonIsNotThere(reached))) {
+    return reached;
   }
   return session;
 }
@@ -92,44 +88,15 @@ Session::Session(SessionOptions options, OpenedDevice device,
   if (options_.local_only || options_.fallback == Fallback::kLocalWorker) {
     local_worker_ = std::make_unique<LocalWorker>(options_.local_worker);
   }
-}
-
-absl::StatusOr<CompileOutcome> Session::AskDaemon(
-    const wire::CompileRequest& request, absl::Time deadline) {
-  std::shared_ptr<CompileClient> client;
-  {
-    MutexLock lock(&mu_);
-    client = client_;
-  }
-  if (client == nullptr) {
-    // It may have come up since.
-    ASSIGN_OR_RETURN(client, CompileClient::Connect(options_.daemon));
-    MutexLock lock(&mu_);
-    client_ = client;
-  }
-  CompileCall call = {.deadline = deadline};
-  if (options_.on_progress) {
-    call.on_progress = [&](const wire::Progress& progress) {
-      options_.on_progress(request.graph().name(), progress);
-    };
-  }
-  absl::StatusOr<CompileOutcome> answer = client->Compile(request, call);
-  if (KnowsOtherOptions(answer.status())) {
-    return Annotate(answer.status(), client->build());
-  }
-  return answer;
-}
-
-bool Session::FindAnother() {
-  if (!options_.find_daemon) return false;
-  const std::optional<DaemonAddress> found = options_.find_daemon();
-  if (!found.has_value()) return false;
-  absl::StatusOr<std::shared_ptr<CompileClient>> client =
-      CompileClient::Connect(*found);
-  if (!client.ok()) return false;
-  MutexLock lock(&mu_);
-  client_.swap(*client);
-  return true;
+  if (options_.local_only) return;
+  daemon_ = std::make_unique<DaemonLink>(DaemonLinkOptions{
+      .daemon = options_.daemon,
+      .compile_deadline = options_.compile_deadline,
+      // Without a local worker there is nobody else to ask.
+      .silence_pause = local_worker_ == nullptr ? absl::ZeroDuration()
+                                                : options_.silence_pause,
+      .on_progress = options_.on_progress,
+      .find_daemon = options_.find_daemon});
 }
 
 absl::StatusOr<CompileOutcome> Session::CompileOnly(
@@ -137,11 +104,8 @@ absl::StatusOr<CompileOutcome> Session::CompileOnly(
   const absl::Time start = absl::Now();
   absl::StatusOr<CompileOutcome> answer =
       absl::UnavailableError("the daemon is not asked");
-  if (!options_.local_only) {
-    answer = AskDaemon(request, start + options_.compile_deadline);
-    if (DaemonIsGone(answer.status()) && FindAnother()) {
-      answer = AskDaemon(request, absl::Now() + options_.compile_deadline);
-    }
+  if (daemon_ != nullptr) {
+    answer = daemon_->Compile(request);
     report.daemon_status = answer.status();
   }
   if (!answer.ok() && local_worker_ != nullptr &&
@@ -213,9 +177,8 @@ absl::StatusOr<std::shared_ptr<const Executor>> Session::Load(
 TrustPolicy Session::Trust() const {
   TrustPolicy trust;
   trust.public_keys = options_.trusted_keys;
-  MutexLock lock(&mu_);
-  if (client_ == nullptr) return trust;
-  for (const PublicKey& key : client_->public_keys()) {
+  if (daemon_ == nullptr) return trust;
+  for (const PublicKey& key : daemon_->public_keys()) {
     trust.public_keys.push_back(key);
   }
   return trust;

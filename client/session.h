@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "client/artifact_shelf.h"
 #include "client/compile_client.h"
+#include "client/daemon_link.h"
 #include "client/guard_table.h"
 #include "client/local_worker.h"
 #include "client/turn.h"
@@ -58,11 +59,16 @@ struct SessionOptions {
   // function, since only the caller knows where people look. May be empty.
   std::function<void(const std::string& graph, const wire::Progress&)>
       on_progress;
-  // Called when the daemon is gone, before the fallback, on the thread that
-  // waits for the compile; so by several at once. Gives where one is now, which
-  // is asked from then on: the same place, where one was started again, or
-  // another. A function, since only the caller knows how daemons are started.
-  // May be empty.
+  // How long a daemon that did not answer is asked no more, where a local worker
+  // compiles in its place; then one compile asks it again. Too short and a hung
+  // daemon holds the program again and again; too long and its cache is missed
+  // when it is back.
+  absl::Duration silence_pause = absl::Minutes(1);
+  // Called when the daemon is gone or does not answer, before the fallback, on
+  // the thread that waits for the compile; so by several at once. Gives where one
+  // is now, which is asked from then on: the same place, where one was started
+  // again, or another. A function, since only the caller knows how daemons are
+  // started. May be empty.
   std::function<std::optional<DaemonAddress>()> find_daemon;
 };
 
@@ -133,7 +139,7 @@ class Session : public std::enable_shared_from_this<Session> {
   friend class Callable;
 
   // The daemon's keys, once it was reached, and those of the options.
-  TrustPolicy Trust() const ABSL_LOCKS_EXCLUDED(mu_);
+  TrustPolicy Trust() const;
   // What came in a bundle for this request, loaded; null without, or when it
   // cannot be loaded here: a bundle may be useless and is never in the way.
   std::shared_ptr<const Executor> LoadFromShelf(
@@ -149,19 +155,13 @@ class Session : public std::enable_shared_from_this<Session> {
       const wire::CompileRequest& request, CompileReport& report);
   absl::StatusOr<CompileOutcome> AskLocalWorker(
       const wire::CompileRequest& request, CompileReport& report);
-  absl::StatusOr<CompileOutcome> AskDaemon(const wire::CompileRequest& request,
-                                           absl::Time deadline);
-  // Connects to a daemon in the place of one that is gone. False without.
-  bool FindAnother() ABSL_LOCKS_EXCLUDED(mu_);
 
   const SessionOptions options_;
   const OpenedDevice device_;
   const wire::Target target_;
   std::unique_ptr<LocalWorker> local_worker_;  // null without one
+  std::unique_ptr<DaemonLink> daemon_;         // null with local_only
   mutable std::atomic<int64_t> refused_artifacts_ = 0;
-  mutable Mutex mu_;
-  // Null until the daemon was reached.
-  std::shared_ptr<CompileClient> client_ ABSL_GUARDED_BY(mu_);
 };
 
 // A compiled graph. Thread-safe: any number of threads may be in Run.

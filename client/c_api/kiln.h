@@ -130,10 +130,11 @@ typedef struct KilnSessionOptions {
   /* What a local worker gets beside PATH, HOME, LANG and TMPDIR: lines of
    * NAME=value, as KILN_HOST_CC=/usr/bin/clang++. NULL: nothing. */
   const char* worker_environment;
-  /* Called when the daemon is gone, before the fallback, on the thread that
-   * compiles or runs: so by several at once. May start a daemon. Writes where
-   * one is now, "unix:/path" or "host:port", to `address`, and gives 1: it is
-   * asked, now and from then on. 0: nowhere. May be NULL. */
+  /* Called when the daemon is gone, or takes connections and does not answer,
+   * before the fallback, on the thread that compiles or runs: so by several at
+   * once. May start a daemon. Writes where one is now, "unix:/path" or
+   * "host:port", to `address`, and gives 1: it is asked, now and from then on,
+   * unless it is the one that does not answer. 0: nowhere. May be NULL. */
   int32_t (*find_daemon)(void* context, char* address, size_t size);
   void* find_context; /* must live as long as session and callables */
 } KilnSessionOptions;

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "absl/strings/match.h"
+#include "client/daemon_status.h"
 #include "gtest/gtest.h"
 #include "proto/base/digest.h"
 #include "proto/base/status.h"
@@ -154,16 +155,17 @@ TEST(CompileClient, AnotherUsersDaemonIsNotTrusted) {
             ErrorReason::kPermission);
 }
 
-// Listens, and never says a word.
+// Listens, and never says a word. Its queue holds one connection more than
+// `backlog`.
 class SilentSocket {
  public:
-  explicit SilentSocket(const std::string& path)
+  explicit SilentSocket(const std::string& path, int backlog = 4)
       : fd_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_un name = {};
     name.sun_family = AF_UNIX;
     std::memcpy(name.sun_path, path.data(), path.size());
     EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&name), sizeof(name)), 0);
-    EXPECT_EQ(listen(fd_, 4), 0);
+    EXPECT_EQ(listen(fd_, backlog), 0);
   }
   ~SilentSocket() { close(fd_); }
 
@@ -179,6 +181,22 @@ TEST(CompileClient, ADaemonThatSaysNothingIsNone) {
   address.answer_timeout = absl::Milliseconds(100);
   const absl::Status status = CompileClient::Connect(address).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_TRUE(DaemonIsSilent(status)) << status;
+}
+
+TEST(CompileClient, ADaemonThatTakesNoMoreConnectionsIsAsSilent) {
+  TestDaemon daemon;
+  DaemonAddress address = AddressOf(daemon);
+  address.socket += "x";
+  const SilentSocket silent(address.socket, /*backlog=*/0);
+  address.answer_timeout = absl::Milliseconds(100);
+  address.connect_timeout = absl::Milliseconds(100);
+  // One waits to be taken, for as long as it is open.
+  const auto waiting = OpenDaemonChannel(address);
+  ASSERT_TRUE(waiting.ok()) << waiting.status();
+  const absl::Status status = CompileClient::Connect(address).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_TRUE(DaemonIsSilent(status)) << status;
 }
 
 TEST(CompileClient, ADaemonThatListensMayBeSlowerToAnswerThanToListen) {

@@ -5,6 +5,7 @@ import os
 import time
 from pathlib import Path
 
+import pytest
 from processes import answer_of, daemon_with_port, daemons, end_daemons, start, stats_of
 
 # Compiles; ends the daemons that it is told of; then compiles on four threads at once.
@@ -31,6 +32,55 @@ import json, torch
 import kiln
 torch.compile(lambda x: torch.sin(x) + 3, backend="kiln")(torch.ones(8))
 print(json.dumps({**kiln.counters}))
+"""
+# Compiles four graphs, one after another, beside a daemon that does not answer: from the first word
+# on, or once it has said who it is.
+SILENT = """
+import json, os, socket, sys, tempfile, threading, warnings
+from concurrent import futures
+import grpc, torch
+import kiln
+from kiln import wire
+
+asked, end = [], threading.Event()
+
+class Daemon(grpc.GenericRpcHandler):
+    def service(self, call):
+        name = call.method.rpartition("/")[2]
+        asked.append(name)
+        return grpc.unary_unary_rpc_method_handler(self.who if name == "Describe" else self.wait)
+    def who(self, request, context):
+        return wire.text(1, "0.1.0") + wire.data(2, bytes(range(32)))
+    def wait(self, request, context):
+        end.wait()
+        return b""
+
+def take(listener):
+    while True:
+        asked.append(listener.accept()[0])
+
+with tempfile.TemporaryDirectory(prefix="kiln-") as folder:
+    path = f"{folder}/kilnd.sock"
+    if sys.argv[1] == "a word":
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(path)
+        listener.listen()
+        threading.Thread(target=take, args=(listener,), daemon=True).start()
+    else:
+        server = grpc.server(futures.ThreadPoolExecutor(4), handlers=[Daemon()])
+        server.add_insecure_port(f"unix:{path}")
+        server.start()
+    os.environ["KILN_ADDR"] = f"unix:{path}"
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for n in range(4):
+            fn = eval(f"lambda x: torch.sin(x) * {n}.5")  # code that Dynamo has not seen
+            got = torch.compile(fn, backend="kiln")(torch.ones(8))
+            torch.testing.assert_close(got, fn(torch.ones(8)))
+    end.set()
+told = [str(warning.message) for warning in seen if "kiln" in str(warning.message)]
+asked = [word if isinstance(word, str) else "connection" for word in asked]
+print(json.dumps({"asked": asked, "told": told, **kiln.counters}))
 """
 _PATHS = [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]
 HERE = {"PYTHONPATH": os.pathsep.join(filter(None, _PATHS))}
@@ -84,3 +134,19 @@ def test_daemons_that_ended_leave_neither_a_socket_nor_its_lock(folders, tmp_pat
     end_daemons(tmp_path / "kiln")
     wait_until(lambda: not daemons(tmp_path / "kiln"))
     assert not list((tmp_path / "kiln").glob("*.sock*"))
+
+
+@pytest.mark.parametrize(
+    ("silent_about", "due"),
+    [
+        ("a word", ["connection", "connection"]),  # whether somebody listens; who that is
+        ("what it has", ["Describe", "Lookup"]),
+    ],
+)
+def test_a_daemon_that_does_not_answer_is_asked_by_one_compile_of_many(folders, silent_about, due):
+    done, _ = answer_of(start(SILENT, silent_about, **folders))
+    assert done["asked"] == due
+    assert done["local_compiles"] == done["compiles"] == 4
+    assert len(done["told"]) == 1, done["told"]
+    assert "own worker" in done["told"][0]
+    assert "does not answer; it is asked again after 1m" in done["told"][0]

@@ -193,6 +193,8 @@ def _refusal(address: str) -> str | None:
         else:
             host, _, port = address.rpartition(":")
             socket.create_connection((host.strip("[]"), int(port)), _PROBE_SECONDS).close()
+    except BlockingIOError:  # it is behind with taking connections
+        return None
     except OSError as error:
         return error.strerror or str(error)
     return None
