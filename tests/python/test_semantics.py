@@ -249,6 +249,33 @@ def test_a_negative_integer_trains_as_in_eager_mode():
         assert_same(x.grad, twin.grad)
 
 
+@pytest.mark.parametrize("trains", [True, False])
+def test_a_trace_under_one_autocast_does_not_serve_another(trains):
+    model = torch.nn.Linear(8, 8)
+    called = torch.compile(model, backend="kiln")
+    x = torch.randn(2, 8)
+    with torch.set_grad_enabled(trains):
+        for dtype in (torch.bfloat16, torch.float16, torch.bfloat16):
+            with torch.autocast("cpu", dtype):
+                result = called(x)
+                assert result.dtype == dtype
+                torch.testing.assert_close(result, model(x), rtol=0.01, atol=0.01)
+        assert called(x).dtype == torch.float32
+
+
+def test_a_trace_with_one_default_dtype_does_not_serve_another():
+    called = torch.compile(lambda x: x.double() * torch.ones(3), backend="kiln")
+    mixed = torch.compile(lambda x: (x > 0) * torch.full((3,), 0.5), backend="kiln")
+    default = torch.get_default_dtype()
+    try:
+        for dtype in (torch.float32, torch.float64, torch.bfloat16):
+            torch.set_default_dtype(dtype)
+            assert called(torch.ones(3)).dtype == torch.float64
+            assert mixed(torch.ones(3, dtype=torch.int64)).dtype == dtype
+    finally:
+        torch.set_default_dtype(default)
+
+
 def test_autocast_trains_as_in_eager_mode():
     model = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 4))
     twin = copy.deepcopy(model)

@@ -51,10 +51,25 @@ def shared_storages(example_inputs: Sequence[object]) -> list[tuple[int, ...]]:
     return [tuple(group) for group in places.values() if len(group) > 1]
 
 
+def _state_of_tracing() -> Iterator[object]:
+    """What PyTorch traces by that stands in no graph: of autocast the key has one bit, of the
+    others nothing."""
+    for device in ("cpu", "cuda"):
+        yield device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
+    yield torch.is_autocast_cache_enabled()
+    yield torch.get_default_dtype()
+    yield torch.get_default_device()
+    # By which it chooses what attention is made of.
+    cuda = torch.backends.cuda
+    yield cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled()
+    yield cuda.math_sdp_enabled(), cuda.cudnn_sdp_enabled()
+
+
 def _tag(options: dict[str, object], example_inputs: Sequence[object]) -> str:
-    """What an entry is good for: this backend, build and options, and inputs that share storages
-    alike, none of which its key knows."""
+    """What an entry is good for: this backend, build and options, PyTorch's state, and inputs that
+    share storages alike, none of which its key knows."""
     words = [service.build_number(), wire_options(options).hex(), str(options["fallback_random"])]
+    words += map(str, _state_of_tracing())
     words += map(str, shared_storages(example_inputs))
     return "kiln-" + hashlib.sha256(" ".join(words).encode()).hexdigest()[:32]
 
