@@ -22,10 +22,11 @@ def without_privilege():
     return ["setpriv", "--inh-caps=-dac_override,-dac_read_search", "--bounding-set=-dac_override,-dac_read_search"]
 
 
-def start(text, *words, before=(), **environment):
+def start(text, *words, before=(), stdin=None, **environment):
     return subprocess.Popen(
         [*before, sys.executable, "-W", "always", "-c", text, *words],
         env={**os.environ, **environment},
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

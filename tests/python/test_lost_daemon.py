@@ -1,7 +1,10 @@
 """A program whose daemon goes, and programs that start while one is going."""
 
 import fcntl
+import json
 import os
+import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -31,6 +34,16 @@ ONCE = """
 import json, torch
 import kiln
 torch.compile(lambda x: torch.sin(x) + 3, backend="kiln")(torch.ones(8))
+print(json.dumps({**kiln.counters}))
+"""
+# Compiles before there is a daemon; tells of it; waits for the word that there is one; compiles again.
+EARLY = """
+import json, torch
+import kiln
+torch.compile(lambda x: torch.sin(x) + 3, backend="kiln")(torch.ones(8))
+print(json.dumps({**kiln.counters}), flush=True)
+input()
+torch.compile(lambda x: torch.cos(x) + 3, backend="kiln")(torch.ones(8))
 print(json.dumps({**kiln.counters}))
 """
 # Compiles four graphs, one after another, beside a daemon that does not answer: from the first word
@@ -125,6 +138,23 @@ def test_a_program_that_starts_while_a_daemon_ends_gets_one_of_its_own(folders, 
     done, errors = answer_of(program)
     assert done["compiles"] == 1
     assert "local_compiles" not in done, errors
+
+
+def test_a_named_daemon_that_comes_up_later_is_asked_from_then_on(folders, tmp_path):
+    path = Path(tempfile.mkdtemp(prefix="kiln-")) / "kilnd.sock"  # short enough for a socket
+    program = start(EARLY, stdin=subprocess.PIPE, KILN_ADDR=f"unix:{path}", **folders)
+    first = json.loads(program.stdout.readline())
+    assert (first["compiles"], first["local_compiles"]) == (1, 1)
+    with daemon_with_port() as daemon:
+        path.symlink_to(daemon.socket)
+        out, errors = program.communicate("\n", timeout=300)
+        assert program.returncode == 0, errors
+        second = json.loads(out.splitlines()[-1])
+        assert (second["compiles"], second["local_compiles"]) == (2, 1)
+        assert daemon.jobs() == 1
+    assert errors.count("own worker") == 1, errors
+    path.unlink()
+    path.parent.rmdir()
 
 
 def test_daemons_that_ended_leave_neither_a_socket_nor_its_lock(folders, tmp_path):

@@ -113,6 +113,8 @@ def wire_options(options: dict[str, object]) -> bytes:
 
 def _tell_of_worker(said: str) -> None:
     """Warns, once for each word of the daemon, that it was not the one that compiled."""
+    if service.told_of_absence and said.startswith("UNAVAILABLE"):
+        return
     with _telling:
         new = said and said not in _told
         _told.add(said)

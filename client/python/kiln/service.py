@@ -309,12 +309,17 @@ def _find() -> str:
     raise OSError(f"no daemon answers at {', '.join(told)}")
 
 
+told_of_absence = False  # whether the user knows that there was no daemon
+
+
 def _address() -> str | None:
     """The address to use; None, after a warning, when there is no daemon."""
+    global told_of_absence
     try:
         return _find()
     except OSError as error:
         tell(f"{error}; compiling in this process's own worker")
+        told_of_absence = True
         return None
 
 
@@ -364,9 +369,11 @@ def _open_session(device: torch.device) -> object:
     import torch
 
     keys, address = public_keys(), _address()
-    by_socket = address is not None and is_socket(address)
     if address is not None:
         check_trusted(address)
+    else:  # one that was named is asked by each compile, since it may come up
+        address = next(iter(_named_addresses(os.environ.get("KILN_ADDR", ""))), None)
+    by_socket = address is not None and is_socket(address)
     return _native.open_session(
         path_of(address) if by_socket else None,
         None if by_socket else address,
