@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 
-#include <new>
+#include <exception>
+
+#include "client/python/native/refusal.h"
 
 namespace {
 
@@ -35,22 +37,25 @@ constexpr char kName[] =
 
 }  // namespace
 
-void kiln_empty_on_cuda_learn() {
+int kiln_empty_on_cuda_learn() {
   void* const library = dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return;
+  if (library == nullptr) return 0;
   empty_strided = reinterpret_cast<EmptyStrided>(dlsym(library, kName));
+  return empty_strided != nullptr;
 }
 
 void* kiln_empty_on_cuda(int ordinal, int32_t dtype, int64_t rank,
                          const int64_t* sizes, const int64_t* strides) {
-  if (empty_strided == nullptr) return nullptr;
   const size_t length = static_cast<size_t>(rank);
   const OptionalDevice device = {kCuda, static_cast<int8_t>(ordinal), true};
   try {
     const Tensor made = empty_strided({sizes, length}, {strides, length},
                                       static_cast<ScalarType>(dtype), device);
     return new void*(made.impl);
+  } catch (const std::exception& error) {
+    kiln_refusal_note(error.what());
   } catch (...) {
-    return nullptr;
+    kiln_refusal_note("libtorch: an exception without words");
   }
+  return nullptr;
 }

@@ -14,12 +14,12 @@ extern "C" {
  *
  * It is C++, found by its mangled name, which torch 2.9 to 2.15 have alike. */
 
-/* Looks for it in the loaded libtorch_cuda. */
-void kiln_empty_on_cuda_learn(void);
+/* Looks for it in the loaded libtorch_cuda. Whether it is there. */
+int kiln_empty_on_cuda_learn(void);
 
 /* A C++ handle, as aoti_torch_empty_strided gives one; NULL when the function
- * is not there or threw, without memory for instance. `dtype` is libtorch's
- * number. Needs no GIL. */
+ * threw, for want of memory mostly: refusal.h has its words. `dtype` is
+ * libtorch's number. Only when the function is there. Needs no GIL. */
 void* kiln_empty_on_cuda(int ordinal, int32_t dtype, int64_t rank,
                          const int64_t* sizes, const int64_t* strides);
 

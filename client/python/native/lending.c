@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "client/python/native/refusal.h"
+
 /* kiln.h gives back an address, the framework wants its own handle: a table of
  * what is lent, by address. Lists hang in a fixed number of buckets, more than
  * there are results alive in most programs. */
@@ -23,11 +25,10 @@ static Loan** BucketOf(const void* memory) {
   return &loans[((uintptr_t)memory >> 9) % kBuckets];
 }
 
-/* The framework's words are dropped: NULL says enough. */
-static void DropError(void* context, const char* kind, const char* message) {
+static void Refused(void* context, const char* kind, const char* message) {
   (void)context;
   (void)kind;
-  (void)message;
+  kiln_refusal_note(message);
 }
 
 static void* Allocate(void* context, int64_t bytes, void* stream) {
@@ -41,7 +42,7 @@ static void* Allocate(void* context, int64_t bytes, void* stream) {
   like.type.bits = 8;
   like.type.lanes = 1;
   like.sizes = &bytes;
-  if (framework->allocate(&like, &loan->owner, NULL, &DropError) != 0) {
+  if (framework->allocate(&like, &loan->owner, NULL, &Refused) != 0) {
     free(loan);
     return NULL;
   }

@@ -27,6 +27,7 @@
  * Compiles and runs do not hold the GIL. Built for the stable ABI of 3.10. */
 #include "client/python/native/called.h"
 #include "client/python/native/library.h"
+#include "client/python/native/refusal.h"
 #include "client/python/native/results.h"
 #include "client/python/native/segment.h"
 #include "client/python/native/sessions.h"
@@ -211,6 +212,17 @@ static void OnInputDone(void* context, int32_t index) {
   PyGILState_Release(state);
 }
 
+/* Raises what ended a run. Always NULL. */
+static PyObject* RaiseOfRun(KilnStatus* status) {
+  enum { kResourceExhausted = 8 };
+  if (kiln_library.kiln_status_code(status) != kResourceExhausted ||
+      !kiln_refusal_raise()) {
+    return kiln_py_raise(status);
+  }
+  kiln_library.kiln_status_free(status);
+  return NULL;
+}
+
 /* Runs on `values`, which are on `device`. */
 static PyObject* RunOn(KilnCallable* callable, PyObject* inputs,
                        const KilnValue* values, Py_ssize_t count,
@@ -221,12 +233,13 @@ static PyObject* RunOn(KilnCallable* callable, PyObject* inputs,
   options->input_context = &given;
   KilnResults* results = NULL;
   KilnStatus* status;
+  kiln_refusal_forget();
   Py_BEGIN_ALLOW_THREADS;
   status = kiln_library.kiln_run_with(callable, values, (int32_t)count, options,
                                       &results);
   kiln_py_compile_ended(); /* a guard may have failed */
   Py_END_ALLOW_THREADS;
-  if (status != NULL) return kiln_py_raise(status);
+  if (status != NULL) return RaiseOfRun(status);
   PyObject* out = Give(results, inputs, device, made);
   kiln_library.kiln_results_free(results);
   return out;

@@ -1,0 +1,37 @@
+#include "client/python/native/refusal.h"
+
+#define Py_LIMITED_API 0x030A0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local char noted[4096];
+
+void kiln_refusal_forget(void) { noted[0] = '\0'; }
+
+void kiln_refusal_note(const char* words) {
+  snprintf(noted, sizeof(noted), "%s", words);
+}
+
+/* A new reference; NULL with an exception set. All of PyTorch's messages of
+ * missing memory have these words. */
+static PyObject* ClassOf(const char* words) {
+  if (strstr(words, "out of memory") == NULL) {
+    Py_INCREF(PyExc_RuntimeError);
+    return PyExc_RuntimeError;
+  }
+  PyObject* torch = PyImport_ImportModule("torch");
+  if (torch == NULL) return NULL;
+  PyObject* class = PyObject_GetAttrString(torch, "OutOfMemoryError");
+  Py_DECREF(torch);
+  return class;
+}
+
+int kiln_refusal_raise(void) {
+  if (noted[0] == '\0') return 0;
+  PyObject* class = ClassOf(noted);
+  if (class != NULL) PyErr_SetString(class, noted);
+  Py_XDECREF(class);
+  return 1;
+}

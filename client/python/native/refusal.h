@@ -1,0 +1,27 @@
+#ifndef KILN_CLIENT_PYTHON_NATIVE_REFUSAL_H_
+#define KILN_CLIENT_PYTHON_NATIVE_REFUSAL_H_
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the framework said when it gave a run no memory: the run itself knows
+ * only that there was none. A run asks on the thread that called it, and so the
+ * words are that thread's.
+ *
+ * Before a run. */
+void kiln_refusal_forget(void);
+
+/* Keeps `words`, in place of those before. Needs no GIL. */
+void kiln_refusal_note(const char* words);
+
+/* Raises what the framework would have: torch.OutOfMemoryError, or for an error
+ * that only came to light there (a device-side assert) RuntimeError. 0 when
+ * nothing was noted. Needs the GIL. */
+int kiln_refusal_raise(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* KILN_CLIENT_PYTHON_NATIVE_REFUSAL_H_ */
