@@ -33,6 +33,8 @@ _UNIMPLEMENTED, _UNAVAILABLE = 12, 14
 _CODES = {_DEADLINE_EXCEEDED, _ABORTED, _UNIMPLEMENTED, _UNAVAILABLE}
 # What guards ask of an address.
 _ALIGNMENT = 64
+# Classes of inputs that are remembered: sizes that change with every batch are no end of them.
+_MOST_UNSERVED = 1000
 
 
 def strict() -> bool:
@@ -103,5 +105,7 @@ class EagerSegment:
             counters.add("eager_graphs")
             why = words_of(error)
             tell(f"graph {self._graph}: a part runs in eager mode for some inputs: {why}")
+        if len(self.unserved) >= _MOST_UNSERVED:
+            self.unserved.clear()
         self.unserved.add(_class_of(inputs))
         return self.run(inputs)
