@@ -47,10 +47,10 @@ absl::Status CheckSigner(const wire::SignedArtifact& sealed,
   }
   return MakeError(
       ErrorReason::kArtifactUntrusted,
-      absl::StrCat("artifact: signed by key ",
+      absl::StrCat("artifact: signed by the key with the id ",
                    absl::BytesToHexString(sealed.key_id()), ", none of the ",
                    trust.public_keys.size(),
-                   " trusted keys; KILN_PUBLIC_KEY takes its signer's, which "
+                   " trusted keys; KILN_PUBLIC_KEY takes that key, which "
                    "`compilectl version` tells beside the daemon that signed"));
 }
 

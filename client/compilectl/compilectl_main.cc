@@ -33,12 +33,27 @@ constexpr char kFooter[] =
     "Environment: KILN_SOCKET, the daemon's socket.";
 
 // Whether this program came with the Python package: kiln/_bin/compilectl.
+std::filesystem::path OwnFolder() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+}
+
 bool IsInWheel() {
   std::error_code error;
-  const std::filesystem::path folder =
-      std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  const std::filesystem::path folder = OwnFolder();
   return folder.filename() == "_bin" &&
          std::filesystem::exists(folder.parent_path() / "__init__.py", error);
+}
+
+// What to type for a daemon: in a wheel no PATH has it, in the tree a command
+// builds it.
+std::string KilndCommand() {
+  std::error_code error;
+  const std::filesystem::path folder = OwnFolder();
+  if (IsInWheel()) return (folder / "kilnd").string();
+  const std::filesystem::path tree = folder.parent_path().parent_path();
+  return std::filesystem::exists(tree / "server", error) ? "./kiln daemon"
+                                                         : "kilnd";
 }
 
 struct Flags {
@@ -311,6 +326,7 @@ class Program {
          .host_compiler = Environment("KILN_HOST_CC"),
          .library_path = Environment("KILN_CUDA_LIBRARY_PATH"),
          .from_wheel = IsInWheel(),
+         .kilnd = KilndCommand(),
          .starts_itself = IsInWheel() && Environment("KILN_ADDR").empty() &&
                           flags_.tcp.empty()});
     anything_bad_ = AnythingBad(findings);

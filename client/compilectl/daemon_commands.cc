@@ -11,6 +11,7 @@
 #include "client/compilectl/target_of.h"
 #include "client/version.h"
 #include "nlohmann/json.hpp"
+#include "proto/base/signature.h"
 #include "proto/base/status.h"
 #include "proto/compile_service.grpc.pb.h"
 
@@ -172,15 +173,20 @@ absl::StatusOr<std::string> VersionCommand(
     if (reply.ok()) said = *std::move(reply);
   }
   const std::string key = absl::BytesToHexString(said.public_key());
+  const auto parsed = PublicKey::FromBytes(said.public_key());
+  const std::string id =
+      parsed.ok() ? absl::BytesToHexString(parsed->key_id()) : "";
   if (format == OutputFormat::kJson) {
     return JsonText({{"compilectl", kVersion},
                      {"kilnd", said.version()},
-                     {"public_key", key}});
+                     {"public_key", key},
+                     {"key_id", id}});
   }
   return absl::StrCat("compilectl ", kVersion, "\nkilnd      ",
                       said.version().empty()
                           ? absl::StrCat("not there: ", absent)
-                          : absl::StrCat(said.version(), "\npublic key ", key),
+                          : absl::StrCat(said.version(), "\npublic key ", key,
+                                         "\nkey id     ", id),
                       "\n");
 }
 

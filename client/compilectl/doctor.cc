@@ -137,7 +137,7 @@ Finding Socket(const DoctorOptions& options) {
     absl::StrAppend(&out.found, ": ", std::generic_category().message(error));
     out.remedy = error == EACCES
                      ? AnotherDaemon(options)
-                     : absl::StrCat("kilnd --socket ", daemon.socket);
+                     : absl::StrCat(options.kilnd, " --socket ", daemon.socket);
   } else if (!S_ISSOCK(info.st_mode)) {
     out.health = Health::kBad;
     absl::StrAppend(&out.found, ": not a socket");
@@ -204,7 +204,8 @@ DaemonAnswer Daemon(const DoctorOptions& options) {
   } else if (MayNotReach(options.daemon.socket)) {
     none.remedy = AnotherDaemon(options);
   } else {
-    none.remedy = absl::StrCat("kilnd --socket ", options.daemon.socket);
+    none.remedy =
+        absl::StrCat(options.kilnd, " --socket ", options.daemon.socket);
   }
   return {.findings = {std::move(none)}};
 }
@@ -364,7 +365,8 @@ std::string DoctorText(const std::vector<Finding>& findings,
     }
     return JsonText({{"findings", std::move(rows)}});
   }
-  size_t subjects = 0;
+  // The longest there is: `python -m kiln doctor` puts a row above these.
+  size_t subjects = absl::string_view("worker toolchain").size();
   for (const Finding& finding : findings) {
     subjects = std::max(subjects, finding.subject.size());
   }

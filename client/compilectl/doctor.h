@@ -45,6 +45,8 @@ struct DoctorOptions {
   std::string library_path;
   // The reader has the Python package alone: what to type is pip's.
   bool from_wheel = false;
+  // What to type for a daemon, before its flags.
+  std::string kilnd = "kilnd";
   // The first compile starts the daemon, so that none is not wrong.
   bool starts_itself = false;
   // What the machine says, so that a test can be a machine in trouble.

@@ -2,7 +2,7 @@
 # Looks at a daemon and tells it what to do: compilectl of this tree.
 #
 # usage: ./kiln ctl [COMPILECTL ARGUMENT...]      (bazel-bin/client/compilectl/compilectl --help lists them)
-# The same as bazel-bin/client/compilectl/compilectl; it is built when it is not there.
+# That program, told of the NVRTC in build/nvrtc; it is built when it is not there.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 program=$root/bazel-bin/client/compilectl/compilectl

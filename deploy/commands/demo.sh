@@ -119,6 +119,7 @@ cat <<TEXT
   ./kiln bench kernels                     kernels a graph, against Inductor
   ./kiln test                              all tests
   ./kiln daemon                            a daemon of your own; ./kiln ctl looks at it
+  ./kiln wheel                             torch.compile(model, backend="kiln"): client/python/README.md
   README.md                                how to use the client, from C++ and from C
 TEXT
 if [[ $failed -ne 0 ]]; then

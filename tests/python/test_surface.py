@@ -304,7 +304,7 @@ def test_a_daemon_that_is_named_is_not_started_for_the_cache(folders):
 def test_a_command_without_its_words_lists_them():
     done = run_kiln("cache")
     assert done.returncode == 2
-    assert "kiln: cache: due words after it" in done.stderr
+    assert "kiln: cache: due a command, as below" in done.stderr
     assert "ls, show KEY, explain KEY, purge" in done.stderr
 
 

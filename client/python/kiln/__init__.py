@@ -19,8 +19,8 @@ except (AttributeError, NotImplementedError, TypeError, ValueError) as error:  #
         raise
     sys.exit(f"kiln: {error}")  # the tools end with a line
 from . import service as service  # before any fork, which it counts
-from ._native import Error as KilnError
 from .counters import counters, metrics
+from .errors import KilnError
 
 if TYPE_CHECKING:
     from .artifacts import load_artifacts, save_artifacts
@@ -50,10 +50,12 @@ _LATE = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return service.version()
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f".{_LATE[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE})
+    return sorted([*__all__, "__version__"])

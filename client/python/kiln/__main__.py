@@ -3,7 +3,10 @@
 python -m kiln doctor              looks whether compiles can work here
 python -m kiln cache WORDS...      what the cache holds: ls, show KEY, explain KEY, purge --all
 python -m kiln ctl WORDS...        compilectl on the daemon in use: stats, jobs, ...; --help: all
-python -m kiln version
+python -m kiln version             of this package; ctl version: the daemon's, and its public key
+python -m kiln help
+
+The daemon in use is KILN_ADDR's, or your own. Exit status: 0 done, 1 failed, 2 used wrongly.
 """
 
 from __future__ import annotations
@@ -47,9 +50,9 @@ def _start_own_daemon(words: list[str]) -> None:
 def _tell_of_pytorch() -> None:
     """A row as compilectl's, which knows no Python."""
     try:
-        row = f"good    PyTorch        {importlib.metadata.version('torch')}"
+        row = f"good    PyTorch           {importlib.metadata.version('torch')}"
     except importlib.metadata.PackageNotFoundError:
-        row = f"absent  PyTorch        nothing can be compiled\n{'':23}-> pip install torch numpy"
+        row = f"absent  PyTorch           nothing can be compiled\n{'':26}-> pip install torch numpy"
     print(row, flush=True)
 
 
@@ -64,12 +67,12 @@ def _run(words: list[str]) -> int:
         if words[0] == "cache":
             _start_own_daemon(words[1:])
         compilectl(words[1:])
-    if words[:1] == ["version"]:
+    if words[:1] in (["version"], ["--version"]):
         print(f"kiln {service.version()}")
         return 0
     asked = words[:1] in (["help"], ["--help"], ["-h"])
     if words[:1] in (["cache"], ["ctl"]):
-        print(f"kiln: {words[0]}: due words after it", file=sys.stderr)
+        print(f"kiln: {words[0]}: due a command, as below", file=sys.stderr)
     elif words and not asked:
         print(f"kiln: {words[0]}: no such command", file=sys.stderr)
     print(__doc__.strip(), file=sys.stdout if asked else sys.stderr)

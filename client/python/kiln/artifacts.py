@@ -50,6 +50,9 @@ def load_artifacts(bundle: bytes) -> int:
 
     ``KilnError`` when the bundle, or one artifact in it, is not sound, not trusted or not for this
     machine: then nothing of it is taken."""
+    if not isinstance(bundle, (bytes, bytearray, memoryview)):
+        kind = type(bundle).__name__
+        raise TypeError(f"load_artifacts: found {kind}, due the bytes of a bundle: read_bytes()")
     service.refuse_forked()
     service.load_library()
     devices = _native.bundle_devices(bundle)

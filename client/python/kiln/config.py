@@ -184,6 +184,9 @@ class _Config(types.ModuleType):
                 return layer[name]
         raise _unknown("kiln.config.", name)
 
+    def __repr__(self) -> str:
+        return f"<kiln.config: {', '.join(f'{name}={getattr(self, name)!r}' for name in OPTIONS)}>"
+
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(type(self)), *OPTIONS, *NOT_BUILT})
 

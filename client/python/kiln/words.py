@@ -15,17 +15,6 @@ class Unsupported(Exception):
         self.node = node
 
 
-def _sentence(error: _native.Error) -> str:
-    if len(error.args) != 3:
-        return RuntimeError.__str__(error)
-    _, reason, message = error.args
-    return f"{reason}: {message}" if reason else message
-
-
-# The class is made in C, where a method of Python's is a page.
-_native.Error.__str__ = _sentence
-
-
 def words_of(error: Exception) -> str:
     """An error in words, with its reason where Kiln gave one."""
     if isinstance(error, (_native.Error, Unsupported)):

@@ -122,6 +122,7 @@ TEST_F(Commands, ABigPurgeIsAskedAbout) {
 TEST_F(Commands, VersionAlsoWithoutADaemon) {
   Has(Text(VersionCommand(*admin_, OutputFormat::kTable)), "kilnd      0.");
   Has(Text(VersionCommand(*admin_, OutputFormat::kTable)), "\npublic key ");
+  Has(Text(VersionCommand(*admin_, OutputFormat::kTable)), "\nkey id     ");
   Has(Text(VersionCommand(absl::UnavailableError("nobody"),
                           OutputFormat::kTable)),
       "not there: nobody");

@@ -263,12 +263,12 @@ TEST_F(Doctor, LinesAreBrokenAndWhatToTypeStandsBelow) {
                          .remedy = "type this; it is long and stays on a line "
                                    "of its own to be copied"}},
                        OutputFormat::kTable),
-            "good    clock        now\n"
-            "BAD     CUDA driver  one two three four five six seven eight nine "
-            "ten eleven\n"
-            "                     twelve thirteen\n"
-            "                     -> type this; it is long and stays on a line "
-            "of its own to be copied\n");
+            "good    clock             now\n"
+            "BAD     CUDA driver       one two three four five six seven eight "
+            "nine ten\n"
+            "                          eleven twelve thirteen\n"
+            "                          -> type this; it is long and stays on a "
+            "line of its own to be copied\n");
 }
 
 TEST_F(Doctor, TheSameAsJson) {
