@@ -10,15 +10,13 @@ namespace {
 // What to write in place of symbols. No key occurs in a value.
 class Fixed {
  public:
-  explicit Fixed(const ShapeEnv& shapes) {
+  explicit Fixed(const ShapeEnv& shapes) : shapes_(shapes) {
     for (const Guard& guard : shapes.guards()) {
       if (guard.op != GuardOp::kEq) continue;
       const SymExpr left = Write(guard.left), right = Write(guard.right);
       if (!Replace(right, left)) Replace(left, right);
     }
   }
-
-  bool empty() const { return values_.empty(); }
 
   SymExpr Write(const SymExpr& e) const {
     if (e.is_constant() || values_.empty()) return e;
@@ -29,9 +27,18 @@ class Fixed {
     });
   }
 
-  DimVector Write(const DimVector& dims) const {
+  // An expression may be 1 where none of its symbols is a number.
+  DimVector WriteSizes(const DimVector& sizes) const {
     DimVector out;
-    for (const SymExpr& e : dims) out.push_back(Write(e));
+    for (const SymExpr& e : sizes) {
+      out.push_back(shapes_.KnownOne(e) ? SymExpr(1) : Write(e));
+    }
+    return out;
+  }
+
+  DimVector WriteStrides(const DimVector& strides) const {
+    DimVector out;
+    for (const SymExpr& e : strides) out.push_back(Write(e));
     return out;
   }
 
@@ -48,6 +55,7 @@ class Fixed {
     return true;
   }
 
+  const ShapeEnv& shapes_;
   std::map<uint32_t, SymExpr> values_;
 };
 
@@ -70,18 +78,18 @@ bool FixArgument(const ShapeEnv& shapes, Argument& arg) {
 }  // namespace
 
 std::optional<Graph> FixSymbols(const Graph& graph) {
+  if (graph.shapes.symbols.empty()) return std::nullopt;
   const Fixed fixed(graph.shapes);
-  if (fixed.empty()) return std::nullopt;
   Graph out = graph;
   for (uint32_t i = 0; i < out.num_values(); ++i) {
     TensorMeta meta = out.meta({i});
-    meta.sizes = fixed.Write(meta.sizes);
-    meta.strides = fixed.Write(meta.strides);
+    meta.sizes = fixed.WriteSizes(meta.sizes);
+    meta.strides = fixed.WriteStrides(meta.strides);
     meta.offset = fixed.Write(meta.offset);
     out.SetMeta({i}, std::move(meta));
   }
   for (GraphOutput& output : out.outputs) {
-    output.strides = fixed.Write(output.strides);
+    output.strides = fixed.WriteStrides(output.strides);
   }
   return out;
 }

@@ -92,51 +92,72 @@ absl::StatusOr<IndexPlan> PlanIndices(const InferInput& in) {
   return plan;
 }
 
-// index.Tensor(self, indices). Dimensions that are indexed become those of the
-// indices; they stand where the first was when side by side, else in front.
-absl::StatusOr<TensorMetas> InferIndex(const InferInput& in) {
-  const TensorMeta& self = in.tensor(0);
-  ASSIGN_OR_RETURN(const IndexPlan plan, PlanIndices(in));
-  const Argument::List& indices = in.args[1].list();
+// What the indices pick of self. Dimensions that are indexed become those of
+// the indices; they stand where the first was when side by side, else in front.
+struct Picked {
   DimVector sizes, self_strides;
-  const size_t at = plan.adjacent ? plan.first : 0;
+  size_t at;  // where the dimensions of the indices stand
+};
+
+Picked PickedBy(const IndexPlan& plan, const InferInput& in) {
+  const TensorMeta& self = in.tensor(0);
+  const Argument::List& indices = in.args[1].list();
+  Picked picked;
+  picked.at = plan.adjacent ? plan.first : 0;
   const auto put_indices = [&] {
     for (const SymExpr& size : plan.broadcast) {
-      sizes.push_back(size);
-      self_strides.push_back(0);
+      picked.sizes.push_back(size);
+      picked.self_strides.push_back(0);
     }
   };
-  if (at == 0) put_indices();
+  if (picked.at == 0) put_indices();
   for (int d = 0; d < self.rank(); ++d) {
     const bool indexed =
         d < static_cast<int>(indices.size()) && !indices[d].is_none();
     if (indexed) {
-      if (at > 0 && d == plan.first) put_indices();
+      if (picked.at > 0 && d == plan.first) put_indices();
       continue;
     }
-    sizes.push_back(self.sizes[d]);
-    self_strides.push_back(self.strides[d]);
+    picked.sizes.push_back(self.sizes[d]);
+    picked.self_strides.push_back(self.strides[d]);
   }
-  std::vector<DimVector> operands = {std::move(self_strides)};
-  for (const Argument& index : indices) {
+  return picked;
+}
+
+// index.Tensor(self, indices).
+absl::StatusOr<TensorMetas> InferIndex(const InferInput& in) {
+  ASSIGN_OR_RETURN(const IndexPlan plan, PlanIndices(in));
+  Picked picked = PickedBy(plan, in);
+  std::vector<DimVector> operands = {std::move(picked.self_strides)};
+  for (const Argument& index : in.args[1].list()) {
     if (index.is_none()) continue;
     const TensorMeta& meta = in.meta_of(index);
-    DimVector strides(sizes.size(), 0);
-    const size_t shift = at + plan.broadcast.size() - meta.sizes.size();
+    DimVector strides(picked.sizes.size(), 0);
+    const size_t shift = picked.at + plan.broadcast.size() - meta.sizes.size();
     for (size_t d = 0; d < meta.sizes.size(); ++d) {
-      if (!meta.sizes[d].Is(1)) strides[shift + d] = meta.strides[d];
+      if (!in.shapes.KnownOne(meta.sizes[d]))
+        strides[shift + d] = meta.strides[d];
     }
     operands.push_back(std::move(strides));
   }
   TensorMeta meta;
-  meta.dtype = self.dtype;
-  meta.strides = IterationStrides(sizes, operands, in.shapes);
-  meta.sizes = std::move(sizes);
+  meta.dtype = in.tensor(0).dtype;
+  meta.strides = IterationStrides(picked.sizes, operands, in.shapes);
+  meta.sizes = std::move(picked.sizes);
   return TensorMetas{std::move(meta)};
 }
 
+// index_put(self, indices, values): values go with what the indices pick.
 absl::StatusOr<TensorMetas> InferIndexPut(const InferInput& in) {
-  RETURN_IF_ERROR(PlanIndices(in).status());
+  ASSIGN_OR_RETURN(const IndexPlan plan, PlanIndices(in));
+  const DimVector due = PickedBy(plan, in).sizes;
+  const DimVector& values = in.tensor(2).sizes;
+  ASSIGN_OR_RETURN(const DimVector sizes,
+                   BroadcastSizes({&due, &values}, in.shapes));
+  if (!SameSizes(sizes, due, in.shapes)) {
+    return Malformed(
+        absl::StrCat("values ", ToText(in.tensor(2)), ", due ", ToText(due)));
+  }
   return LikeSelf(in);
 }
 

@@ -29,11 +29,13 @@ bool IsEmpty(const TensorMeta& meta) {
 
 // The strides of an operand as an iteration over `rank` dimensions of `sizes`
 // sees them: 0 where it is broadcast.
-DimVector BroadcastStrides(const TensorMeta& operand, const DimVector& sizes) {
+DimVector BroadcastStrides(const TensorMeta& operand, const DimVector& sizes,
+                           const ShapeEnv& shapes) {
   DimVector strides(sizes.size(), 0);
   const size_t shift = sizes.size() - operand.sizes.size();
   for (size_t d = 0; d < operand.sizes.size(); ++d) {
-    const bool broadcast = operand.sizes[d].Is(1) && !sizes[d + shift].Is(1);
+    const bool broadcast =
+        shapes.KnownOne(operand.sizes[d]) && !sizes[d + shift].Is(1);
     if (!broadcast) strides[d + shift] = operand.strides[d];
   }
   return strides;
@@ -210,7 +212,7 @@ DimVector ElementwiseStrides(const DimVector& sizes,
   std::vector<DimVector> strides;
   strides.reserve(operands.size());
   for (const TensorMeta* operand : operands) {
-    strides.push_back(BroadcastStrides(*operand, sizes));
+    strides.push_back(BroadcastStrides(*operand, sizes, shapes));
   }
   return IterationStrides(sizes, strides, shapes);
 }

@@ -109,6 +109,12 @@ bool ShapeEnv::KnownLe(const SymExpr& a, const SymExpr& b) const {
   return Least(b - a, taken_) >= 0;
 }
 
+// What is known holds at the hints: most sizes are told by those.
+bool ShapeEnv::KnownOne(const SymExpr& size) const {
+  if (size.is_constant()) return size.constant() == 1;
+  return Hint(size) == 1 && KnownEq(size, 1);
+}
+
 void ShapeEnv::Forbid(const Guard& guard) {
   forbidden_.AddNegation(guard.op, guard.left, guard.right);
 }

@@ -65,6 +65,8 @@ class ShapeEnv {
   bool KnownNe(const SymExpr& a, const SymExpr& b) const;
   bool KnownLt(const SymExpr& a, const SymExpr& b) const;
   bool KnownLe(const SymExpr& a, const SymExpr& b) const;
+  // Whatever its form: `s0 - s0 // 2` is 1 once a guard says so.
+  bool KnownOne(const SymExpr& size) const;
 
   // The guard may not be relied on: its negation is true of the call that asks,
   // and so at the hints.

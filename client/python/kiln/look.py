@@ -62,7 +62,11 @@ def _compiled(
     ``KILN_STRICT=1``, which has a refused one raise otherwise."""
     torch._dynamo.reset()
     with recording(forgiving) as graphs:
-        torch.compile(fn, backend="kiln")(*args, **kwargs)
+        # What torch.compile gave knows its own dynamic= and options.
+        if hasattr(fn, "_torchdynamo_orig_callable"):
+            fn(*args, **kwargs)
+        if not graphs:
+            torch.compile(fn, backend="kiln")(*args, **kwargs)
     for graph in graphs:
         try:
             graph.wait()
@@ -86,7 +90,9 @@ def explain(fn: Callable, *args: object, **kwargs: object) -> Explanation:
 
 def get_code(fn: Callable, *args: object, **kwargs: object) -> list[str]:
     """Calls `fn` under the backend, anew, and gives the plan and the kernels' sources of each
-    segment that was compiled. A backward is among them where the call asked for one."""
+    segment that was compiled. A backward is among them where the call asked for one. What
+    ``torch.compile`` gave is called as it is, so with its ``dynamic=``; of another function the
+    sizes are this call's."""
     return [
         _native.text(callable_, _PLAN) + "\n" + _native.text(callable_, _SOURCES)
         for graph in _compiled(fn, args, kwargs)

@@ -38,13 +38,13 @@ Parts Linear(Decomposition& d) {
 }
 
 // Leading sizes of both, broadcast.
-DimVector BatchSizes(const DimVector& a, const DimVector& b) {
+DimVector BatchSizes(Emitter& e, const DimVector& a, const DimVector& b) {
   const size_t in_a = a.size() - 2, in_b = b.size() - 2;
   DimVector out(std::max(in_a, in_b), SymExpr(1));
   for (size_t k = 0; k < in_a; ++k) out[out.size() - in_a + k] = a[k];
   for (size_t k = 0; k < in_b; ++k) {
     SymExpr& size = out[out.size() - in_b + k];
-    if (size.Is(1)) size = b[k];
+    if (e.graph().shapes.KnownOne(size)) size = b[k];
   }
   return out;
 }
@@ -60,7 +60,7 @@ ValueId Batched(Emitter& e, ValueId x, const DimVector& batch) {
 }
 
 ValueId BatchedProduct(Emitter& e, ValueId a, ValueId b) {
-  const DimVector batch = BatchSizes(e.meta(a).sizes, e.meta(b).sizes);
+  const DimVector batch = BatchSizes(e, e.meta(a).sizes, e.meta(b).sizes);
   DimVector sizes = batch;
   sizes.push_back(e.meta(a).sizes[e.rank(a) - 2]);
   sizes.push_back(e.meta(b).sizes[e.rank(b) - 1]);

@@ -127,5 +127,18 @@ TEST(ShapeEnv, ASizeThatIsNotOneTakesNoGuardToSaySo) {
   EXPECT_EQ(shapes.guards().size(), 1u);
 }
 
+TEST(ShapeEnv, AnExpressionThatWasDecidedToBeOneIsKnownToBe) {
+  ShapeEnv shapes = TwoSymbols();
+  shapes.symbols[1].hint = 3;
+  const SymExpr m = SymExpr::Symbol(1);
+  const SymExpr part = m - FloorDiv(m + 1, 2);
+  EXPECT_TRUE(shapes.KnownOne(1));
+  EXPECT_FALSE(shapes.KnownOne(2));
+  EXPECT_FALSE(shapes.KnownOne(part));  // by the hints alone
+  EXPECT_TRUE(shapes.DecideIsOne(part, "broadcast"));
+  EXPECT_TRUE(shapes.KnownOne(part));
+  EXPECT_FALSE(shapes.KnownOne(m));
+}
+
 }  // namespace
 }  // namespace kiln
