@@ -52,7 +52,8 @@ class Atoms {
  private:
   std::vector<Weight> WeightsOf(Side side, const LinearForm& address) const;
   bool Unify(Atom a, Atom b);
-  bool Split(Atom atom, const SymExpr& inner);
+  // By value: `inner` is one of extents_ as a rule, which grows here.
+  bool Split(Atom atom, SymExpr inner);
   void Rename(Atom from, absl::Span<const Atom> to);
 
   const ShapeEnv& shapes_;
@@ -71,12 +72,12 @@ void Atoms::Rename(Atom from, absl::Span<const Atom> to) {
   }
 }
 
-bool Atoms::Split(Atom atom, const SymExpr& inner) {
+bool Atoms::Split(Atom atom, SymExpr inner) {
   const auto outer = ExactQuotient(extents_[atom], inner);
   if (!outer.has_value()) return false;
   const Atom high = static_cast<Atom>(extents_.size());
   extents_.push_back(*outer);
-  extents_.push_back(inner);
+  extents_.push_back(std::move(inner));
   const Atom parts[] = {high, high + 1};
   Rename(atom, parts);
   return true;

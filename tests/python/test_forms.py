@@ -254,6 +254,23 @@ def test_nonzero_is_a_host_kernel_between_two_segments():
     assert any("aten.nonzero.default" in why for why in graph.hosts.values())
 
 
+def test_gradients_of_elements_that_a_mask_chose():
+    def fn(x, w):
+        chosen = x[x > 1]
+        columns = chosen.unsqueeze(1) * w.expand(chosen.shape[0], 1)
+        return (chosen * w).sum() * chosen.shape[0], columns.exp()
+
+    def gradients(run, values):
+        leaves = torch.tensor(values, requires_grad=True), torch.tensor(3.0, requires_grad=True)
+        total, columns = run(*leaves)
+        return total, columns, *torch.autograd.grad(total + columns.sum(), leaves)
+
+    called = compiled(fn)
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        for values in ([1.0, 2.0, 3.0], [0.0, 2.0, 1.0], [2.0, 3.0, 4.0]):
+            assert_same(gradients(called, values), gradients(fn, values))
+
+
 FLOATS = {
     "arithmetic": lambda x, d: x * d + x / d,
     "lerp": lambda x, d: (torch.lerp(x, x * 2, d), x / d),

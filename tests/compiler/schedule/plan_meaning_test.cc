@@ -1,5 +1,7 @@
 // Loops, fusion and plans mean what the graph means.
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "compiler/schedule/kernel_plan_text.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/plan_check.h"
@@ -131,6 +133,26 @@ TEST(PlanMeaning, SymbolicRows) {
         %s = sum.dim_IntList(%y, [0])
       })";
   ExpectMeansTheSame(kText);
+}
+
+// The gradients of a masked product. With no element chosen, sizes are written
+// as 0 here and as N there.
+TEST(PlanMeaning, SizesThatAreFoundInDataMayBeNone) {
+  for (const absl::string_view hint : {"0", "1", "2", "3"}) {
+    ExpectMeansTheSame(absl::StrCat("graph @g(N in [0, 3] = ", hint, R"()(
+          %w: f32[], %e: f32[N, 1], %s: f32[], %t: f32[N, 1])
+          -> (%a, %n, %y, %z) {
+        %a = mul.Tensor(%t, %e)
+        %v = expand(%w, [N, 1])
+        %b = mul.Tensor(%a, %v)
+        %c = squeeze.dim(%b, 1)
+        %m = mul.Tensor(%s, N)
+        %n = expand(%m, [N])
+        %d = mul.Tensor(%n, %w)
+        %y = add.Tensor(%c, %d)
+        %z = new_zeros(%y, [3])
+      })"));
+  }
 }
 
 TEST(PlanMeaning, HalvesAreComputedInFloat) {
