@@ -28,6 +28,8 @@ namespace fs = std::filesystem;
 // worker.proto: where a worker finds its socket.
 constexpr int kWorkerSocket = 3;
 constexpr size_t kStderrTailBytes = 2000;
+// How long one whose socket closed may take to be seen as ended.
+constexpr absl::Duration kExitGrace = absl::Milliseconds(500);
 
 absl::Status CannotStart(absl::string_view why) {
   return MakeError(ErrorReason::kNoToolchain,
@@ -56,6 +58,14 @@ absl::StatusOr<Child> StartWorker(const LocalWorkerOptions& options,
   child.output_file = LogPath(folder);
   child.descriptors = {{.ours = worker_end, .childs = kWorkerSocket}};
   return Child::Start(child);
+}
+
+// What a worker does for a request, in words.
+std::string WorkOf(const wire::CompileRequest& request,
+                   absl::string_view stage) {
+  const std::string& name = request.graph().name();
+  return name.empty() ? std::string(stage)
+                      : absl::StrCat("graph ", name, ": ", stage);
 }
 
 wire::SignedArtifact Unsigned(std::string bytes) {
@@ -96,8 +106,9 @@ absl::StatusOr<CompileOutcome> LocalWorker::CompileLocked(
 
   wire::WorkRequest plan_request;
   *plan_request.mutable_plan()->mutable_compile() = canonical.request;
-  ASSIGN_OR_RETURN(wire::WorkReply planned,
-                   Ask(std::move(plan_request), deadline));
+  ASSIGN_OR_RETURN(
+      wire::WorkReply planned,
+      Ask(std::move(plan_request), WorkOf(request, "planning"), deadline));
   if (!planned.has_plan()) {
     return absl::InternalError("local worker: due a plan");
   }
@@ -109,8 +120,9 @@ absl::StatusOr<CompileOutcome> LocalWorker::CompileLocked(
     wire::WorkRequest build_request;
     *build_request.mutable_build()->mutable_unit() = unit;
     *build_request.mutable_build()->mutable_target() = request.target();
-    ASSIGN_OR_RETURN(wire::WorkReply built,
-                     Ask(std::move(build_request), deadline));
+    ASSIGN_OR_RETURN(
+        wire::WorkReply built,
+        Ask(std::move(build_request), WorkOf(request, "building"), deadline));
     if (!built.has_build()) {
       return absl::InternalError("local worker: due an object");
     }
@@ -151,6 +163,14 @@ absl::Status LocalWorker::EnsureStarted() {
   return absl::OkStatus();
 }
 
+std::string LocalWorker::PostMortem() {
+  const bool killed = !child_->EndsWithin(kExitGrace);
+  const std::string how = HowItEnded(child_->End());
+  const std::string tail = StderrTail(folder_);
+  return absl::StrCat(killed ? "killed" : how,
+                      tail.empty() ? "; stderr is empty" : "; stderr: ", tail);
+}
+
 void LocalWorker::Stop() {
   if (socket_ >= 0) close(socket_);
   socket_ = -1;
@@ -161,6 +181,7 @@ void LocalWorker::Stop() {
 }
 
 absl::StatusOr<wire::WorkReply> LocalWorker::Ask(wire::WorkRequest request,
+                                                 absl::string_view work,
                                                  absl::Time deadline) {
   request.set_id(next_id_++);
   const FrameOptions options = {.deadline = deadline};
@@ -177,14 +198,16 @@ absl::StatusOr<wire::WorkReply> LocalWorker::Ask(wire::WorkRequest request,
     return reply;
   }
   // The stream is out of step: the process goes, the next compile starts anew.
-  const std::string tail = StderrTail(folder_);
-  Stop();
+  const std::string subject = absl::StrCat("local worker: ", work);
   if (absl::IsDeadlineExceeded(frame.status())) {
-    return Annotate(frame.status(), "local worker");
+    Stop();
+    return Annotate(frame.status(), subject);
   }
-  return MakeError(ErrorReason::kWorkerDied,
-                   absl::StrCat("local worker: ", frame.status().message(),
-                                tail.empty() ? "" : "; stderr: ", tail));
+  const std::string end = PostMortem();
+  Stop();
+  return MakeError(
+      ErrorReason::kWorkerDied,
+      absl::StrCat(subject, ": ", frame.status().message(), "; ", end));
 }
 
 }  // namespace kiln

@@ -9,6 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/compile_client.h"
 #include "client/turn.h"
@@ -44,7 +45,8 @@ class LocalWorker {
   //
   // Errors: those of CanonicalizeRequest and of the worker, with their reason;
   //   NO_TOOLCHAIN       the program cannot be started
-  //   WORKER_DIED        it ended in the middle, with the tail of its stderr
+  //   WORKER_DIED        it ended in the middle: over which graph, at what and
+  //                      how, with the tail of its stderr
   //   DEADLINE_EXCEEDED  in time; the process is ended, its work lost
   absl::StatusOr<CompileOutcome> Compile(const wire::CompileRequest& request,
                                          const CompileCall& call)
@@ -52,8 +54,12 @@ class LocalWorker {
 
  private:
   absl::Status EnsureStarted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // How it ended, killed if it has not; with the tail of its stderr.
+  std::string PostMortem() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Stop() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // `work`, for people: "graph forward_0: planning".
   absl::StatusOr<wire::WorkReply> Ask(wire::WorkRequest request,
+                                      absl::string_view work,
                                       absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<CompileOutcome> CompileLocked(

@@ -17,7 +17,9 @@ namespace kiln {
 namespace {
 
 WorkLabel LabelOf(const CompileOrder& order) {
-  return {.key = order.key.digest, .toolchain = order.toolchain};
+  return {.key = order.key.digest,
+          .graph_name = order.graph_name,
+          .toolchain = order.toolchain};
 }
 
 }  // namespace

@@ -38,6 +38,14 @@ absl::string_view StateFor(const wire::WorkRequest& request) {
   return "idle";
 }
 
+// "job 1f09ab: graph forward_0: ".
+std::string JobWords(const WorkLabel& label) {
+  const std::string job = absl::StrCat("job ", label.key.ShortHex(), ": ");
+  return label.graph_name.empty()
+             ? job
+             : absl::StrCat(job, "graph ", label.graph_name, ": ");
+}
+
 constexpr absl::string_view kFolderName = "worker";
 
 // Removes what a daemon before this one left. What can't be removed is in
@@ -336,15 +344,16 @@ void WorkerPool::RunOnce(int index, std::shared_ptr<PendingWork> work) {
   counters_.Add(hung ? Count::kWorkersHung : Count::kWorkersDied);
   LogWarning("worker.died", {{"worker", index},
                              {"key", work->label_.key.ShortHex()},
+                             {"graph", work->label_.graph_name},
                              {"stage", StateFor(work->request_)},
                              {"hung", hung},
                              {"error", reply.status().ToString()}});
-  Retry(std::move(work),
-        MakeError(ErrorReason::kWorkerDied,
-                  absl::StrCat("job ", work->label_.key.ShortHex(), ": ",
-                               kMaxAttempts, " workers ended while ",
-                               StateFor(work->request_),
-                               "; the last: ", reply.status().message())));
+  Retry(
+      std::move(work),
+      MakeError(ErrorReason::kWorkerDied,
+                absl::StrCat(JobWords(work->label_), kMaxAttempts,
+                             " workers ended while ", StateFor(work->request_),
+                             "; the last: ", reply.status().message())));
 }
 
 void WorkerPool::Retry(std::shared_ptr<PendingWork> work, absl::Status last) {

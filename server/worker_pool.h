@@ -23,7 +23,8 @@ namespace kiln {
 
 // What goes with a request.
 struct WorkLabel {
-  Digest key;  // of the job, for people
+  Digest key;              // of the job, for people
+  std::string graph_name;  // likewise
   // ToolchainText of the build that the answer is stored under; a worker with
   // other compilers may not answer. Empty: any may.
   std::string toolchain;

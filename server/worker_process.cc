@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,7 +30,7 @@ constexpr int kChildSocketFd = 3;
 constexpr absl::string_view kStderrName = "stderr.log";
 constexpr int64_t kTailBytes = 2048;
 // How long a worker whose socket closed may take to be seen as ended.
-constexpr int kExitGraceMs = 500;
+constexpr absl::Duration kExitGrace = absl::Milliseconds(500);
 // A start is some 50 ms; this is for a machine on its knees.
 constexpr absl::Duration kHelloWall = absl::Seconds(20);
 
@@ -43,16 +42,6 @@ void SetLimit(pid_t pid, __rlimit_resource what, int64_t value) {
   // Fails only for a process that has ended, and that is seen at the next read.
   prlimit(pid, what, &limit, nullptr);
 }
-
-// A descriptor that becomes readable when the process ends. By number: the
-// header of glibc 2.36 declares it without C linkage.
-int OpenPidfd(pid_t pid) {
-  return static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-}
-
-// Past libc, as it was opened: ThreadSanitizer keeps a history by descriptor
-// number, and a close without the open is held against the number's last owner.
-void ClosePidfd(int pidfd) { syscall(SYS_close, pidfd); }
 
 // A folder that nobody has had, with its parents. Mode 0700.
 absl::StatusOr<std::string> NewFolder(const std::string& prefix) {
@@ -225,17 +214,10 @@ void WorkerProcess::LimitCpu() {
 }
 
 std::string WorkerProcess::PostMortem() {
-  // One whose socket closed is about to end by itself: let it, so that its own
-  // signal is told and not ours.
-  const int pidfd = OpenPidfd(pid());
-  if (pidfd >= 0) {
-    pollfd entry = {.fd = socket_fd_, .events = 0, .revents = 0};
-    const bool closed = poll(&entry, 1, 0) > 0 && (entry.revents & POLLHUP);
-    entry = {.fd = pidfd, .events = POLLIN, .revents = 0};
-    poll(&entry, 1, closed ? kExitGraceMs : 0);
-    ClosePidfd(pidfd);
-  }
-  const bool killed = Alive();
+  pollfd entry = {.fd = socket_fd_, .events = 0, .revents = 0};
+  const bool closed = poll(&entry, 1, 0) > 0 && (entry.revents & POLLHUP);
+  const bool killed =
+      !child_.EndsWithin(closed ? kExitGrace : absl::ZeroDuration());
   const int ended = child_.End();
   const std::string tail = TailOf(absl::StrCat(scratch_, "/", kStderrName));
   return absl::StrCat(

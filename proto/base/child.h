@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace kiln {
 
@@ -66,6 +67,10 @@ class Child {
   // True once it has ended by itself. It is left unreaped, so that the number
   // of its group stays its own until End.
   bool HasEnded() const;
+
+  // HasEnded, which it has at most `grace` to become: one whose socket closed is
+  // about to end, and its own signal is to be told, not ours.
+  bool EndsWithin(absl::Duration grace) const;
 
   // Kills what still runs of it, its group too: also when the leader has ended
   // by itself and left a compiler. Then reaps. Gives the status of waitpid;

@@ -265,7 +265,7 @@ class CompiledGraph(_native.Called, OutputCode):
             try:
                 return _native.compile(session, segment.graph, self.options)
             except _native.Error as error:
-                return SegmentRefused(error, segment)
+                return SegmentRefused(service.with_log(error), segment)
 
         made = side_by_side(compile_, exported)
         refusals = [one for one in made if isinstance(one, SegmentRefused)]

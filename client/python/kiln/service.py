@@ -46,6 +46,8 @@ _PROBE_SECONDS = 1.0
 _COMPILE_DEADLINE_MS = 120_000
 _IDLE_EXIT_S = 900
 _LOG = "kilnd.log"
+# Errors that a worker's end leaves.
+_ENDED = ("WORKER_DIED", "JOB_POISONED")
 # What a kilnd says that finds its folder another's, and how long before it is tried again.
 _HELD = ("its LOCK is held by another", "another kilnd listens")
 _HELD_SECONDS = 0.3
@@ -227,6 +229,15 @@ def daemon_environment() -> dict[str, str]:
     if folders:
         environment.setdefault("KILN_CUDA_LIBRARY_PATH", ":".join(folders))
     return environment
+
+
+def with_log(error: _native.Error) -> _native.Error:
+    """An error, with where the user's own daemon tells more of a worker that ended."""
+    code, reason, message = error.args
+    log = data_folder() / _LOG
+    if reason not in _ENDED or os.environ.get("KILN_ADDR") or not log.exists():
+        return error
+    return _native.Error(code, reason, f"{message}; the daemon's log: {log}")
 
 
 def _launch(path: Path, folder: Path) -> subprocess.Popen:
