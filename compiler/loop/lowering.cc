@@ -135,8 +135,9 @@ ScalarId NestWriter::MaskedLoad(ValueId v, const DimVector& at, ScalarId mask) {
   const PlacedValue& placed = g_.values[v.index];
   DimVector index;
   for (const SymExpr& e : placed.index) index.push_back(Compose(e, at));
-  const DType dtype = g_.program.buffers[placed.buffer].dtype;
-  mask = Guarded(mask);
+  const Buffer& buffer = g_.program.buffers[placed.buffer];
+  const DType dtype = buffer.dtype;
+  mask = HasElements(buffer, Guarded(mask));
   if (mask == kiln::Store::kNoMask) {
     return body.Load(placed.buffer, dtype, std::move(index));
   }
@@ -176,6 +177,19 @@ ScalarId NestWriter::Guarded(ScalarId mask) {
   if (not_empty_ == kiln::Store::kNoMask) return mask;
   if (mask == kiln::Store::kNoMask) return not_empty_;
   return body.Op(ScalarOp::kAnd, not_empty_, mask);
+}
+
+ScalarId NestWriter::HasElements(const Buffer& buffer, ScalarId mask) {
+  if (buffer.kind != BufferKind::kInput) return mask;
+  for (size_t d = 0; d < buffer.sizes.size(); ++d) {
+    const SymExpr& size = buffer.sizes[d];
+    if (!buffer.strides[d].Is(0) || g_.shapes().KnownLt(0, size)) continue;
+    const ScalarId some =
+        body.Op(ScalarOp::kGt, body.Index(size), body.Int(DType::kInt64, 0));
+    mask = mask == kiln::Store::kNoMask ? some
+                                        : body.Op(ScalarOp::kAnd, some, mask);
+  }
+  return mask;
 }
 
 absl::StatusOr<ScalarId> NestWriter::Operand(const Argument& argument,

@@ -108,6 +108,10 @@ class NestWriter {
   SymExpr Compose(const SymExpr& index, const DimVector& at) const;
   // `mask`, and that no dimension which an index looks into is empty.
   ScalarId Guarded(ScalarId mask);
+  // `mask`, and that no dimension along which `buffer` stands still is empty:
+  // an address that no axis moves is read where the axis runs over nothing too,
+  // and an input without elements has no memory.
+  ScalarId HasElements(const Buffer& buffer, ScalarId mask);
 
   GraphLowering& g_;
   std::string origin_;
