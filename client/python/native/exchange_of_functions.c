@@ -43,7 +43,7 @@ static int Allocate(DlpackTensor* like, DlpackManaged** out, void* context,
   }
   if (managed == NULL || managed->context == NULL) {
     free(managed);
-    set_error(context, "RuntimeError", "libtorch gave no memory");
+    set_error(context, "RuntimeError", "libtorch: out of memory");
     return -1;
   }
   managed->deleter = &Free;

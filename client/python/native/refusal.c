@@ -11,7 +11,11 @@ static _Thread_local char noted[4096];
 void kiln_refusal_forget(void) { noted[0] = '\0'; }
 
 void kiln_refusal_note(const char* words) {
+  if (noted[0] != '\0') return;
   snprintf(noted, sizeof(noted), "%s", words);
+  /* As in Python: without the frames of C++. */
+  char* frames = strstr(noted, "\nException raised from ");
+  if (frames != NULL) *frames = '\0';
 }
 
 /* A new reference; NULL with an exception set. All of PyTorch's messages of

@@ -12,7 +12,8 @@ extern "C" {
  * Before a run. */
 void kiln_refusal_forget(void);
 
-/* Keeps `words`, in place of those before. Needs no GIL. */
+/* Keeps `words`, the first of a run: who passes a refusal on knows less of it.
+ * Needs no GIL. */
 void kiln_refusal_note(const char* words);
 
 /* Raises what the framework would have: torch.OutOfMemoryError, or for an error
