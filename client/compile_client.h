@@ -52,7 +52,8 @@ struct CompileCall {
 class CompileClient {
  public:
   // Connects and learns who signs. UNAVAILABLE when no daemon answers within
-  // the address's answer_timeout (DaemonIsSilent); ARTIFACT_UNTRUSTED when one behind TCP signs
+  // the address's answer_timeout (DaemonIsSilent); ARTIFACT_UNTRUSTED when one
+  // behind TCP signs
   // with none of the address's keys; else the errors of OpenDaemonChannel.
   static absl::StatusOr<std::unique_ptr<CompileClient>> Connect(
       const DaemonAddress& address);
