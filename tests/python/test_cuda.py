@@ -147,8 +147,9 @@ def test_results_live_in_memory_of_pytorchs_allocator():
 
 def test_results_that_memory_cannot_hold_are_an_error_of_one_call():
     called = torch.compile(lambda x: x.exp() + 1, backend="kiln", dynamic=True)
-    with pytest.raises(torch.OutOfMemoryError, match=r"Tried to allocate 4096.00 GiB"):
-        called(torch.zeros(1, device="cuda", dtype=torch.float64).expand(1 << 39))
+    for _ in range(2):  # PyTorch has a dispatch mode around a graph's first call
+        with pytest.raises(torch.OutOfMemoryError, match=r"Tried to allocate 4096.00 GiB"):
+            called(torch.zeros(1, device="cuda", dtype=torch.float64).expand(1 << 39))
     assert (called(torch.zeros(8, device="cuda")) == 2).all()
 
 

@@ -43,6 +43,7 @@ static void* Allocate(void* context, int64_t bytes, void* stream) {
   like.type.lanes = 1;
   like.sizes = &bytes;
   if (framework->allocate(&like, &loan->owner, NULL, &Refused) != 0) {
+    kiln_refusal_note_raised();
     free(loan);
     return NULL;
   }

@@ -2,6 +2,7 @@
 
 #include "client/python/native/empty_on_cuda.h"
 #include "client/python/native/reading.h"
+#include "client/python/native/refusal.h"
 
 /* libtorch's functions for AOTInductor, as in reading.c. */
 typedef void* Handle;
@@ -72,6 +73,7 @@ void* kiln_making_new(int ordinal, KilnDType dtype, int64_t rank,
   if (tensor == NULL &&
       torch.empty_strided(rank, sizes, strides, number,
                           torch.device_type_cuda(), ordinal, &tensor) != 0) {
+    kiln_refusal_note_raised();
     return NULL;
   }
   if (torch.get_data_ptr(tensor, data) == 0) return tensor;

@@ -18,6 +18,22 @@ void kiln_refusal_note(const char* words) {
   if (frames != NULL) *frames = '\0';
 }
 
+void kiln_refusal_note_raised(void) {
+  const PyGILState_STATE state = PyGILState_Ensure();
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyObject* told = value != NULL ? PyObject_Str(value) : NULL;
+  const char* words =
+      told != NULL ? PyUnicode_AsUTF8AndSize(told, NULL) : NULL;
+  if (words != NULL) kiln_refusal_note(words);
+  PyErr_Clear(); /* words that could not be told */
+  Py_XDECREF(told);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+  PyGILState_Release(state);
+}
+
 /* A new reference; NULL with an exception set. All of PyTorch's messages of
  * missing memory have these words. */
 static PyObject* ClassOf(const char* words) {

@@ -16,6 +16,11 @@ void kiln_refusal_forget(void);
  * Needs no GIL. */
 void kiln_refusal_note(const char* words);
 
+/* Keeps the words of the exception that a refused request left set, if any, and
+ * clears it: a dispatch mode has Python between the request and the memory. The
+ * run goes on, and may yet be given memory. Takes the GIL. */
+void kiln_refusal_note_raised(void);
+
 /* Raises what the framework would have: torch.OutOfMemoryError, or for an error
  * that only came to light there (a device-side assert) RuntimeError. 0 when
  * nothing was noted. Needs the GIL. */
