@@ -2,9 +2,10 @@
 # Installs the wheel beside PyTorch and runs the tests of the Python package.
 #
 # usage: ./kiln test-torch [--torch VERSION] [PYTEST ARGUMENT...]      (default: all of tests/python)
-#        ./kiln test-torch --quick                    the most telling tests, in 8 minutes on 2 cores
+#        ./kiln test-torch --quick                    the most telling tests, in 5 minutes on 2 cores
 #        ./kiln test-torch tests/python --shard 2/4   a part: every fourth test, from the second on
 #        ./kiln test-torch --torch 2.9.1 --quick      the same beside another PyTorch, from 2.9.0 on
+# All of them, and the quick ones, are shared by KILN_TEST_WORKERS processes (default: as many as there are cores, 8 at most).
 # Of operators, --tally FILE adds what became of them to FILE, and prints what all of FILE comes to.
 # PyTorch 2.11 comes from PyPI into build/torch (--torch 2.9.1: build/torch-2.9.1), unless KILN_TORCH_PYTHON names the
 # python of a virtual environment that has it: half a minute and 2 GB where there is no GPU (deploy/torch/cuda_stand_ins.py
@@ -62,7 +63,7 @@ make_tests() {
   "$1" -m venv "$tests"
   "$1" -c 'import site; print(site.getsitepackages()[0])' \
     >"$("$tests/bin/python" -c 'import site; print(site.getsitepackages()[0])')/torch.pth"
-  install "$tests" huggingface-hub tokenizers regex pyyaml packaging tqdm requests pillow pytest expecttest grpcio
+  install "$tests" huggingface-hub tokenizers regex pyyaml packaging tqdm requests pillow pytest pytest-xdist expecttest grpcio
   install "$tests" --no-deps transformers timm "$(torchvision)"
   echo "$1 $version" >"$tests/of"
 }
@@ -79,5 +80,8 @@ install "$folder-tests" --no-deps --force-reinstall "$wheel"
 # Words that name no test are for all of them.
 named=
 for word in "$@"; do [[ -e ${word%%::*} ]] && named=1; done
-[[ -n $named ]] || set -- tests/python "$@"
+if [[ -z $named ]]; then
+  cores=$(nproc)
+  set -- tests/python -n "${KILN_TEST_WORKERS:-$((cores > 8 ? 8 : cores))}" "$@"
+fi
 exec "$folder-tests/bin/python" -m pytest -p no:cacheprovider -q --show-capture=stderr "$@"

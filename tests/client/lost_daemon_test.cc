@@ -1,5 +1,4 @@
 #include <atomic>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "proto/base/signature.h"
 #include "proto/base/status.h"
+#include "tests/support/null_session.h"
 #include "tests/support/short_folder.h"
 #include "tests/support/test_daemon.h"
 
@@ -17,29 +17,9 @@
 namespace kiln {
 namespace {
 
-SessionOptions OptionsFor(const std::string& socket) {
-  SessionOptions options;
-  options.daemon.socket = socket;
-  options.daemon.answer_timeout = absl::Seconds(60);
-  options.device.kind = DeviceKind::kNull;
-  options.fallback = Fallback::kLocalWorker;
-  options.local_worker = {
-      .program = std::filesystem::absolute("tests/support/fake_worker"),
-      .scratch_root = testing::TempDir()};
-  return options;
-}
-
-// The report of a compile of the fake graph of `order`.
-CompileReport ReportOf(const std::shared_ptr<Session>& session,
-                       const std::string& order) {
-  const auto callable = session->Compile(FakeRequest({order}).graph());
-  EXPECT_TRUE(callable.ok()) << callable.status();
-  return callable.ok() ? (*callable)->report() : CompileReport();
-}
-
 TEST(LostDaemon, OneThatWasStartedInItsPlaceIsAskedBeforeALocalWorker) {
   TestDaemon daemon;
-  SessionOptions options = OptionsFor(daemon.config().socket);
+  SessionOptions options = NullSessionOptions(daemon.config().socket);
   int asked = 0;
   options.find_daemon = [&] {
     ++asked;
@@ -62,7 +42,7 @@ TEST(LostDaemon, OneThatWasStartedInItsPlaceIsAskedBeforeALocalWorker) {
 TEST(LostDaemon, OneInAnotherPlaceIsAskedFromThenOnAndItsSignatureTaken) {
   TestDaemon first;
   TestDaemon second;
-  SessionOptions options = OptionsFor(first.config().socket);
+  SessionOptions options = NullSessionOptions(first.config().socket);
   int asked = 0;
   options.find_daemon = [&] {
     ++asked;
@@ -82,7 +62,7 @@ TEST(LostDaemon, OneInAnotherPlaceIsAskedFromThenOnAndItsSignatureTaken) {
 
 TEST(LostDaemon, WithoutAnotherALocalWorkerCompiles) {
   TestDaemon daemon;
-  SessionOptions options = OptionsFor(daemon.config().socket);
+  SessionOptions options = NullSessionOptions(daemon.config().socket);
   int asked = 0;
   options.find_daemon = [&]() -> std::optional<DaemonAddress> {
     ++asked;
@@ -100,7 +80,7 @@ TEST(LostDaemon, WithoutAnotherALocalWorkerCompiles) {
 
 TEST(LostDaemon, NoneIsLookedForWhileOneAnswersThatItCannot) {
   TestDaemon daemon;
-  SessionOptions options = OptionsFor(daemon.config().socket);
+  SessionOptions options = NullSessionOptions(daemon.config().socket);
   int asked = 0;
   options.find_daemon = [&] {
     ++asked;
@@ -142,7 +122,7 @@ TEST(LostDaemon, OneThatCancelsWhatItIsAskedIsGone) {
   builder.RegisterService(&ending);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
 
-  const auto local = Session::Open(OptionsFor(socket));
+  const auto local = Session::Open(NullSessionOptions(socket));
   ASSERT_TRUE(local.ok()) << local.status();
   const CompileReport report = ReportOf(*local, "fake.units.1");
   EXPECT_TRUE(report.by_local_worker);
@@ -150,7 +130,7 @@ TEST(LostDaemon, OneThatCancelsWhatItIsAskedIsGone) {
   EXPECT_EQ(ending.lookups, 2);  // again over a new connection
 
   TestDaemon daemon;
-  SessionOptions options = OptionsFor(socket);
+  SessionOptions options = NullSessionOptions(socket);
   options.find_daemon = [&] {
     DaemonAddress address = options.daemon;
     address.socket = daemon.config().socket;

@@ -12,6 +12,7 @@
 #include "client/session.h"
 #include "gtest/gtest.h"
 #include "proto/base/child.h"
+#include "tests/support/null_session.h"
 #include "tests/support/short_folder.h"
 #include "tests/support/test_daemon.h"
 
@@ -53,15 +54,9 @@ class Kilnd {
 };
 
 SessionOptions OptionsFor(const std::string& socket) {
-  SessionOptions options;
-  options.daemon.socket = socket;
+  SessionOptions options = NullSessionOptions(socket);
   // What a silent daemon costs, and time enough for one that goes on.
   options.daemon.answer_timeout = absl::Seconds(5);
-  options.device.kind = DeviceKind::kNull;
-  options.fallback = Fallback::kLocalWorker;
-  options.local_worker = {
-      .program = std::filesystem::absolute("tests/support/fake_worker"),
-      .scratch_root = testing::TempDir()};
   options.silence_pause = absl::InfiniteDuration();
   return options;
 }
@@ -70,14 +65,6 @@ std::shared_ptr<Session> Open(const SessionOptions& options) {
   auto session = Session::Open(options);
   EXPECT_TRUE(session.ok()) << session.status();
   return *std::move(session);
-}
-
-// The report of a compile of the fake graph of `order`.
-CompileReport ReportOf(const std::shared_ptr<Session>& session,
-                       const std::string& order) {
-  const auto callable = session->Compile(FakeRequest({order}).graph());
-  EXPECT_TRUE(callable.ok()) << callable.status();
-  return callable.ok() ? (*callable)->report() : CompileReport();
 }
 
 TEST(SilentDaemon, IsLeftAloneByTheCompilesAfterTheOneItDidNotAnswer) {
