@@ -38,6 +38,9 @@ std::string PutOfBools(const InferInput& call) {
   return call.flag(accumulate) ? SumOfBools(call) : "";
 }
 
+constexpr char kOfElements[] = "a reduction of elements";
+constexpr char kNoElements[] = "no elements to choose from";
+
 // Whether one of the dims that argument `at` names has no elements; absent or
 // empty it names all.
 bool IsEmpty(const InferInput& call, size_t at) {
@@ -51,8 +54,7 @@ bool IsEmpty(const InferInput& call, size_t at) {
   const auto reduced = DimMask(dims, self.rank());
   if (!reduced.ok()) return false;  // inference says it
   for (int d = 0; d < self.rank(); ++d) {
-    if ((*reduced)[d] &&
-        !call.shapes.DecideLt(0, self.sizes[d], "a reduction of elements")) {
+    if ((*reduced)[d] && !call.shapes.DecideLt(0, self.sizes[d], kOfElements)) {
       return true;
     }
   }
@@ -61,17 +63,35 @@ bool IsEmpty(const InferInput& call, size_t at) {
 
 template <size_t dims>
 std::string OfSome(const InferInput& call) {
-  return IsEmpty(call, dims) ? "no elements to choose from" : "";
+  return IsEmpty(call, dims) ? kNoElements : "";
 }
 // No such argument: over all dims.
 constexpr LimitFn kOfAll = OfSome<~size_t{0}>;
 
 // Norms of infinite or negative order choose an element, the others sum.
+bool Chooses(const InferInput& norm) {
+  const double* order = std::get_if<double>(&norm.args[1].v);
+  return order != nullptr && (std::isinf(*order) || *order < 0);
+}
+
 template <size_t dims>
 std::string Norm(const InferInput& call) {
-  const double* order = std::get_if<double>(&call.args[1].v);
-  const bool chooses = order != nullptr && (std::isinf(*order) || *order < 0);
-  return chooses ? OfSome<dims>(call) : "";
+  return Chooses(call) ? OfSome<dims>(call) : "";
+}
+
+// A list's: of all elements of each member.
+std::string Norms(const InferInput& call) {
+  for (const TensorMeta* member : call.tensors(0)) {
+    if (!IsFloat(member->dtype)) {
+      return absl::StrCat("dtype ", ShortName(member->dtype));
+    }
+    for (const SymExpr& size : member->sizes) {
+      if (Chooses(call) && !call.shapes.DecideLt(0, size, kOfElements)) {
+        return kNoElements;
+      }
+    }
+  }
+  return "";
 }
 
 bool IsZero(const InferInput& call, const Argument& number) {
@@ -130,6 +150,7 @@ constexpr LimitRow kRows[] = {
     {"aten.aminmax.default", OfSome<1>},
     {"aten.linalg_vector_norm.default", Norm<2>},
     {"aten.norm.ScalarOpt_dim", Norm<2>},
+    {"aten._foreach_norm.Scalar", Norms},
 
     {"aten.floor_divide.default", Divisor},
     {"aten.floor_divide.Scalar", Divisor},

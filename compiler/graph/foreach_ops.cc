@@ -60,6 +60,17 @@ absl::StatusOr<TensorMetas> InferForeach(const InferInput& in) {
   return metas;
 }
 
+// _foreach_norm(self, ord, dtype): a number of each member.
+absl::StatusOr<TensorMetas> InferNorms(const InferInput& in) {
+  TensorMetas metas;
+  for (const TensorMeta* member : in.tensors(0)) {
+    TensorMeta meta;
+    meta.dtype = in.dtype(2).value_or(member->dtype);
+    metas.push_back(std::move(meta));
+  }
+  return metas;
+}
+
 constexpr absl::string_view kUnary = "(Tensor[] self) -> Tensor[]";
 constexpr absl::string_view kScalar =
     "(Tensor[] self, Scalar scalar) -> Tensor[]";
@@ -97,6 +108,9 @@ constexpr OpRow kRows[] = {
     {"aten._foreach_lerp.Scalar",
      "(Tensor[] self, Tensor[] tensors1, Scalar weight) -> Tensor[]",
      InferForeach, kDecompose},
+    {"aten._foreach_norm.Scalar",
+     "(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]",
+     InferNorms, kDecompose},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/graph/type_promotion.h"
 #include "compiler/loop/lowering.h"
 
@@ -28,18 +29,24 @@ absl::InlinedVector<int64_t, 4> ConstantInts(const Argument& list) {
   return ints;
 }
 
-double NumberOf(const Argument& number) {
+std::optional<double> LiteralOf(const Argument& number) {
   if (const auto* f = std::get_if<double>(&number.v)) return *f;
   if (const auto* b = std::get_if<bool>(&number.v)) return *b ? 1 : 0;
-  if (const auto* e = std::get_if<SymExpr>(&number.v)) {
-    return e->is_constant() ? static_cast<double>(e->constant()) : 0;
-  }
-  return 0;
+  const auto* e = std::get_if<SymExpr>(&number.v);
+  if (e == nullptr || !e->is_constant()) return std::nullopt;
+  return static_cast<double>(e->constant());
+}
+
+double NodeLowering::Number(size_t i, double otherwise) const {
+  if (i >= node.args.size() || arg(i).is_none()) return otherwise;
+  if (const std::optional<double> literal = LiteralOf(arg(i))) return *literal;
+  return static_cast<double>(g.program.shapes.Specialize(
+      arg(i).sym(),
+      absl::StrCat(node.op->name, " ", node.op->schema.params[i].name)));
 }
 
 bool BoolOf(const Argument& argument) {
-  if (const auto* b = std::get_if<bool>(&argument.v)) return *b;
-  return NumberOf(argument) != 0;
+  return LiteralOf(argument).value_or(0) != 0;
 }
 
 namespace {

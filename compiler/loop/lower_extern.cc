@@ -114,9 +114,8 @@ absl::Status ProductPlus(NodeLowering& n, absl::string_view name) {
   call.inputs = {BiasOperand(n, 0, n.result_meta().sizes), MatrixOperand(n, 1),
                  MatrixOperand(n, 2)};
   call.outputs = {ResultView(n, 0)};
-  const size_t args = n.node.args.size();
-  call.attributes.push_back({"alpha", args > 4 ? NumberOf(n.arg(4)) : 1.0});
-  call.attributes.push_back({"beta", args > 3 ? NumberOf(n.arg(3)) : 1.0});
+  call.attributes.push_back({"alpha", n.Number(4, 1)});
+  call.attributes.push_back({"beta", n.Number(3, 1)});
   AddActivation(n, 5, call);
   return Push(n, std::move(call), n.g.options.allow_tf32);
 }

@@ -190,8 +190,7 @@ absl::Status ConstantPad(NodeLowering& n, ScalarOp) {
     }
   }
   const DType type = ComputeType(n.result_meta().dtype);
-  const ScalarId fill =
-      b.Float(type, n.node.args.size() > 2 ? NumberOf(n.arg(2)) : 0);
+  const ScalarId fill = b.Float(type, n.Number(2));
   const ScalarId value =
       b.Cast(type, b.node(inside).op == ScalarOp::kConstant
                        ? nest.Load(n.tensor(0), from)

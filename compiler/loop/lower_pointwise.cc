@@ -97,17 +97,16 @@ absl::Status Binary(NodeLowering& n, ScalarOp op) {
 // aten.add(self, other, alpha) and aten.sub.
 absl::Status WithAlpha(NodeLowering& n, ScalarOp op) {
   const DType type = ResultType(n);
-  const Argument alpha = n.node.args.size() > 2 ? n.arg(2) : Argument(1);
+  const double alpha = n.Number(2, 1);
   return Elementwise(n, 2, type, [&](BodyBuilder& b, Args x) {
-    const double a = NumberOf(alpha);
-    if (a == 1) return Arithmetic(b, op, x[0], x[1]);
-    return b.Op(op, x[0], b.Op(ScalarOp::kMul, x[1], b.Float(type, a)));
+    if (alpha == 1) return Arithmetic(b, op, x[0], x[1]);
+    return b.Op(op, x[0], b.Op(ScalarOp::kMul, x[1], b.Float(type, alpha)));
   });
 }
 
 absl::Status ReversedSub(NodeLowering& n, ScalarOp) {
   const DType type = ResultType(n);
-  const double alpha = n.node.args.size() > 2 ? NumberOf(n.arg(2)) : 1;
+  const double alpha = n.Number(2, 1);
   return Elementwise(n, 2, type, [&](BodyBuilder& b, Args x) {
     ScalarId self = x[0];
     if (alpha != 1) self = b.Op(ScalarOp::kMul, self, b.Float(type, alpha));
@@ -223,7 +222,7 @@ ScalarId PowerBy(BodyBuilder& b, DType type, ScalarId x, double exponent) {
 
 absl::Status PowScalar(NodeLowering& n, ScalarOp) {
   const DType type = ResultType(n);
-  const double exponent = NumberOf(n.arg(1));
+  const double exponent = n.Number(1);
   return Elementwise(n, 1, type, [=](BodyBuilder& b, Args x) {
     return PowerBy(b, type, x[0], exponent);
   });
@@ -249,7 +248,7 @@ absl::Status Lerp(NodeLowering& n, ScalarOp) {
 // self + value * t1 (* or /) t2.
 absl::Status AddCombined(NodeLowering& n, ScalarOp op) {
   const DType type = ResultType(n);
-  const double value = n.node.args.size() > 3 ? NumberOf(n.arg(3)) : 1;
+  const double value = n.Number(3, 1);
   return Elementwise(n, 3, type, [=](BodyBuilder& b, Args x) {
     ScalarId term = x[1];
     if (value != 1) term = b.Op(ScalarOp::kMul, b.Float(type, value), term);

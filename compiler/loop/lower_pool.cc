@@ -210,7 +210,7 @@ absl::StatusOr<Average> ReadAverage(const NodeLowering& n, size_t first) {
     average.count_padding = BoolOf(n.arg(first + 4));
   if (n.node.args.size() > first + 5 && !n.arg(first + 5).is_none()) {
     average.overridden = true;
-    average.divisor = NumberOf(n.arg(first + 5));
+    average.divisor = n.Number(first + 5);
   }
   return average;
 }
@@ -306,7 +306,7 @@ SymExpr NearestPlace(NestWriter& nest, const SymExpr& at, const SymExpr& from,
   const SymExpr exact = FloorDiv(at * from, to);
   const bool given = !scale.is_none();
   if (!from.is_constant() || !to.is_constant()) return exact;
-  const float ratio = given ? static_cast<float>(1.0 / NumberOf(scale))
+  const float ratio = given ? static_cast<float>(1.0 / *LiteralOf(scale))
                             : static_cast<float>(from.constant()) /
                                   static_cast<float>(to.constant());
   const auto place = [&](int64_t i) {

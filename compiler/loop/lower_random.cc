@@ -38,7 +38,7 @@ absl::Status Dropout(NodeLowering& n, ScalarOp) {
   NestWriter nest = n.Write();
   BodyBuilder& b = nest.body;
   const DimVector at = nest.Iterate(m.sizes);
-  const double p = NumberOf(n.arg(1));
+  const double p = n.Number(1);
   const bool train = n.arg(2).is_none() || BoolOf(n.arg(2));
   const ScalarId x = nest.LoadAs(n.tensor(0), at, type);
   ScalarId keep = b.Bool(true), out = x;
@@ -68,7 +68,7 @@ absl::Status DropoutBackward(NodeLowering& n, ScalarOp) {
   const ScalarId mask = nest.LoadAs(n.tensor(1), at, type);
   nest.Store(n.result(), at,
              b.Op(ScalarOp::kMul, b.Op(ScalarOp::kMul, grad, mask),
-                  b.Float(type, NumberOf(n.arg(2)))));
+                  b.Float(type, n.Number(2))));
   nest.Finish();
   return absl::OkStatus();
 }

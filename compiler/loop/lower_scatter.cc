@@ -20,7 +20,7 @@ bool IsZeros(const GraphLowering& g, ValueId v) {
     return true;
   }
   return (op == "aten.full.default" || op == "aten.full_like.default") &&
-         NumberOf(node.args[1]) == 0;
+         LiteralOf(node.args[1]) == 0.0;
 }
 
 // The buffer that a scatter writes, with `self` in it already. Half types
@@ -134,7 +134,7 @@ absl::Status Scatter(NodeLowering& n, ScalarOp op) {
     }
     value = nest.LoadAs(n.tensor(3), from, type);
   } else {
-    value = nest.body.Float(type, NumberOf(n.arg(3)));
+    value = nest.body.Float(type, n.Number(3));
   }
   nest.StoreTo(target.buffer, to, value,
                accumulate ? StoreMode::kAtomicAdd : StoreMode::kSet);
@@ -161,7 +161,7 @@ absl::Status IndexAdd(NodeLowering& n, ScalarOp) {
         IndexAt(nest, n.tensor(2), place, sizes[dim], IndexRange::kInside);
   }
   ScalarId value = nest.LoadAs(n.tensor(3), at, type);
-  const double alpha = n.node.args.size() > 4 ? NumberOf(n.arg(4)) : 1;
+  const double alpha = n.Number(4, 1);
   if (alpha != 1) {
     value = nest.body.Op(ScalarOp::kMul, value, nest.body.Float(type, alpha));
   }

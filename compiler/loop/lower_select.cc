@@ -118,8 +118,7 @@ absl::Status NanToNum(NodeLowering& n, ScalarOp) {
     if (n.result_meta().dtype == DType::kFloat16) largest = 65504;
     if (n.result_meta().dtype == DType::kBFloat16) largest = 0x1.FEp127;
     const auto number = [&](size_t k, double fallback) {
-      const bool given = n.node.args.size() > k && !n.arg(k).is_none();
-      return b.Float(type, given ? NumberOf(n.arg(k)) : fallback);
+      return b.Float(type, n.Number(k, fallback));
     };
     const double infinity = std::numeric_limits<double>::infinity();
     const ScalarId zero = number(1, 0), high = number(2, largest),

@@ -133,6 +133,9 @@ struct NodeLowering {
   const TensorMeta& result_meta(size_t i = 0) const {
     return g.meta(node.results[i]);
   }
+  // A number that the code has to know, `otherwise` where none is given: a
+  // symbol is fixed at its hint, by a guard.
+  double Number(size_t i, double otherwise = 0) const;
   NestWriter Write() const { return NestWriter(g, origin); }
 };
 
@@ -186,7 +189,8 @@ DType PromoteArguments(const Graph& graph, absl::Span<const Argument> args);
 int64_t WrapDim(const Argument& dim, int rank);
 // Ints of a list (or one int) argument that must be constant.
 absl::InlinedVector<int64_t, 4> ConstantInts(const Argument& list);
-double NumberOf(const Argument& number);  // int, float or bool
+// An int, float or bool; none for a symbol.
+std::optional<double> LiteralOf(const Argument& number);
 bool BoolOf(const Argument& argument);
 
 }  // namespace kiln

@@ -252,6 +252,17 @@ RefResults VectorNorm(RefCall& call) {
       call, [p](const std::vector<double>& g) { return NormOf(g, p); });
 }
 
+RefResults Norms(RefCall& call) {
+  const double p = call.Has("ord") ? call.Float("ord") : 2;
+  RefResults results;
+  for (const RefTensor& member : call.Tensors("self")) {
+    Elements y = Elements::Floats({});
+    y.f[0] = NormOf(Load(member).AsFloats().f, p);
+    results.push_back(call.Make(static_cast<int>(results.size()), y));
+  }
+  return results;
+}
+
 RefResults NormP(RefCall& call) {
   const double p = call.Has("p") ? call.Float("p") : 2;
   return FloatReduction(
@@ -303,6 +314,7 @@ constexpr ReferenceRow kRows[] = {
     {"aten.std_mean.correction", StdMean},
     {"aten.logsumexp.default", Logsumexp},
     {"aten.linalg_vector_norm.default", VectorNorm},
+    {"aten._foreach_norm.Scalar", Norms},
     {"aten.norm.ScalarOpt_dim", NormP},
     {"aten.norm.ScalarOpt_dim_dtype", NormP},
     {"aten.norm.Scalar", NormP},

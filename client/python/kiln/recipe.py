@@ -30,13 +30,13 @@ from .symbols import atoms_of, is_atom
 
 @dataclass(frozen=True)
 class Source:
-    """Where an integer of a call is: a value of its own, or a number of a tensor's layout."""
+    """Where a number of a call is: a value of its own, or a number of a tensor's layout."""
 
     place: int
     kind: str = "value"  # "size", "stride", "offset"
     dim: int = 0
 
-    def read(self, values: Sequence) -> int:
+    def read(self, values: Sequence) -> int | float:
         held = values[self.place]
         if self.kind == "value":
             return held
@@ -205,17 +205,17 @@ class _Writer:
             found += [(step, Source(place, "stride", d)) for d, step in enumerate(value.stride())]
             if has_offset:
                 found.append((value.storage_offset(), Source(place, "offset")))
-        elif isinstance(value, torch.SymInt):
+        elif isinstance(value, (torch.SymInt, torch.SymFloat)):
             found.append((value, Source(place)))
         for part, source in found:
-            if isinstance(part, torch.SymInt) and is_atom(part.node.expr):
+            if isinstance(part, (torch.SymInt, torch.SymFloat)) and is_atom(part.node.expr):
                 atom = part.node.expr
                 if atom not in self._sources or source.kind == "value":
                     self._sources[atom] = source
 
     def _source(self, symbol: sympy.Symbol) -> Source:
         if symbol not in self._sources:
-            raise LookupError(f"symbol {symbol}: no input is it")
+            raise LookupError(f"the number {symbol} is no value of the graph's")
         return self._sources[symbol]
 
     def _sized(self, expr: sympy.Expr) -> Sized:

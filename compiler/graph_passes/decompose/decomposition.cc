@@ -33,14 +33,24 @@ DimVector Decomposition::Ints(absl::string_view name) const {
 }
 
 int64_t Decomposition::Int(absl::string_view name) const {
-  return Get(name).sym().constant();
+  return Fixed(Get(name).sym(), name);
+}
+
+int64_t Decomposition::Fixed(const SymExpr& number,
+                             absl::string_view name) const {
+  return e.graph().shapes.Specialize(number, absl::StrCat(op_.name, " ", name));
+}
+
+std::vector<int64_t> Decomposition::FixedInts(absl::string_view name) const {
+  std::vector<int64_t> ints;
+  for (const SymExpr& number : Ints(name)) ints.push_back(Fixed(number, name));
+  return ints;
 }
 
 std::vector<int64_t> Decomposition::Dims(absl::string_view name,
                                          int rank) const {
   std::vector<int64_t> dims;
-  for (const SymExpr& e : Ints(name)) {
-    const int64_t d = e.constant();
+  for (const int64_t d : FixedInts(name)) {
     if (rank > 0) dims.push_back(d < 0 ? d + rank : d);
   }
   if (dims.empty()) dims = DimRange(0, rank);
@@ -57,7 +67,7 @@ double Decomposition::Float(absl::string_view name) const {
   const Argument& arg = Get(name);
   if (const double* f = std::get_if<double>(&arg.v)) return *f;
   if (const bool* b = std::get_if<bool>(&arg.v)) return *b;
-  return static_cast<double>(arg.sym().constant());
+  return static_cast<double>(Fixed(arg.sym(), name));
 }
 
 bool Decomposition::Bool(absl::string_view name) const {

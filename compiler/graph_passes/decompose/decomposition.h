@@ -48,12 +48,15 @@ class Decomposition {
   ValueId Compute(absl::string_view name) { return e.Compute(Tensor(name)); }
   std::vector<ValueId> Tensors(absl::string_view name) const;
   DimVector Ints(absl::string_view name) const;
-  int64_t Int(absl::string_view name) const;  // a constant
+  // As these numbers are read, so the artifact is: a symbol is fixed at its
+  // hint, by a guard.
+  std::vector<int64_t> FixedInts(absl::string_view name) const;
+  int64_t Int(absl::string_view name) const;
   // A dim or a list of dims of a tensor of `rank`, in [0, rank), ascending.
   // Absent or empty: all.
   std::vector<int64_t> Dims(absl::string_view name, int rank) const;
   int64_t Dim(absl::string_view name, int rank) const;
-  double Float(absl::string_view name) const;
+  double Float(absl::string_view name) const;  // fixed too
   bool Bool(absl::string_view name) const;
   std::vector<bool> Bools(absl::string_view name) const;
   absl::string_view String(absl::string_view name) const;  // "" when absent
@@ -64,6 +67,8 @@ class Decomposition {
   Parts Unsupported(absl::string_view what);
 
  private:
+  int64_t Fixed(const SymExpr& number, absl::string_view name) const;
+
   const OpDef& op_;
   absl::Span<const Argument> args_;
   absl::Span<const TensorMeta> results_;

@@ -41,15 +41,16 @@ Parts Roll(Decomposition& d) {
   for (const SymExpr& size : sizes) {
     if (!size.is_constant()) return d.Unsupported("symbolic sizes");
   }
-  const DimVector shifts = d.Ints("shifts"), dims = d.Ints("dims");
+  const std::vector<int64_t> shifts = d.FixedInts("shifts");
+  const std::vector<int64_t> dims = d.FixedInts("dims");
   if (dims.empty()) {
     const ValueId flat = e.Reshape(x, {Product(sizes)});
-    return {e.Reshape(RolledBy(e, flat, 0, shifts[0].constant()), sizes)};
+    return {e.Reshape(RolledBy(e, flat, 0, shifts[0]), sizes)};
   }
   ValueId y = x;
   for (size_t k = 0; k < dims.size(); ++k) {
-    const int64_t dim = dims[k].constant();
-    y = RolledBy(e, y, dim < 0 ? dim + e.rank(x) : dim, shifts[k].constant());
+    const int64_t dim = dims[k] < 0 ? dims[k] + e.rank(x) : dims[k];
+    y = RolledBy(e, y, dim, shifts[k]);
   }
   return {y};
 }

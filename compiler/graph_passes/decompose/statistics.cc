@@ -11,11 +11,12 @@ namespace {
 using Keep = Emitter::Keep;
 
 // "dtype" asks for a type to compute in; else f32, or f64 for f64.
-ValueId Source(Decomposition& d) {
-  const ValueId x = d.Tensor("self");
+ValueId Source(Decomposition& d, ValueId x) {
   const DType* asked = std::get_if<DType>(&d.Get("dtype").v);
   return d.e.Compute(asked == nullptr ? x : d.e.ToDType(x, *asked));
 }
+
+ValueId Source(Decomposition& d) { return Source(d, d.Tensor("self")); }
 
 std::vector<int64_t> DimsOf(Decomposition& d, ValueId x) {
   return d.Dims("dim", d.e.rank(x));
@@ -80,6 +81,17 @@ Parts VectorNorm(Decomposition& d) {
                d.Keepdim())};
 }
 
+// A list's: of all elements of each member.
+Parts Norms(Decomposition& d) {
+  Parts parts;
+  for (const ValueId member : d.Tensors("self")) {
+    const ValueId x = Source(d, member);
+    parts.push_back(Norm(d.e, x, d.Float("ord"), DimRange(0, d.e.rank(x)),
+                         Emitter::Keep::kNo));
+  }
+  return parts;
+}
+
 Parts NormP(Decomposition& d) {
   const ValueId x = Source(d);
   return {
@@ -135,6 +147,7 @@ constexpr DecomposeRow kRows[] = {
     {"aten.var_mean.correction", VarMean},
     {"aten.std_mean.correction", StdMean},
     {"aten.linalg_vector_norm.default", VectorNorm},
+    {"aten._foreach_norm.Scalar", Norms},
     {"aten.norm.ScalarOpt_dim", NormP},
     {"aten.logsumexp.default", Logsumexp},
 };
