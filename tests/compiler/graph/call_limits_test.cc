@@ -53,6 +53,19 @@ TEST(CallLimits, NothingIsChosenForEmptyResultsAndSumsHaveAValue) {
   EXPECT_NE(RefusalOf("f32[0, 5]", "linalg_vector_norm(%x, -1.0)"), "");
 }
 
+TEST(CallLimits, ListsOfNormsAreRefusedForTheirMembers) {
+  const auto norms = [](absl::string_view last, absl::string_view order) {
+    return RefusalOf(absl::StrCat("graph @g()(%x: f32[4], %z: ", last,
+                                  ") -> (%a, %b) {\n  %a, %b = "
+                                  "_foreach_norm.Scalar([%x, %z], ",
+                                  order, ")\n}\n"));
+  };
+  EXPECT_EQ(norms("f32[0, 5]", "2"), "");
+  EXPECT_EQ(norms("f32[0, 5]", "inf"),
+            "aten._foreach_norm.Scalar: no elements to choose from");
+  EXPECT_EQ(norms("i64[5]", "2"), "aten._foreach_norm.Scalar: dtype i64");
+}
+
 TEST(CallLimits, AReductionOverASymbolTakesAGuardThatThereIsSomething) {
   Graph graph;
   EXPECT_EQ(RefusalOf(R"(
