@@ -43,7 +43,9 @@ absl::StatusOr<std::vector<wire::SignedArtifact>> ReadBundle(
   const size_t known = kMark.size() - 1;
   if (bytes.size() < kHeaderBytes ||
       bytes.substr(0, known) != kMark.substr(0, known)) {
-    return Corrupt(absl::StrCat("its ", bytes.size(), " bytes are none"));
+    return Corrupt(
+        absl::StrCat("its ", bytes.size(),
+                     " bytes do not begin as those of a saved bundle do"));
   }
   if (bytes[known] != kMark[known]) {
     return MakeError(ErrorReason::kArtifactIncompatible,

@@ -234,7 +234,7 @@ KilnStatus* kiln_graph_parse(const void* bytes, size_t length,
     return kiln::StatusOf(kiln::MakeError(
         kiln::ErrorReason::kMalformedGraph,
         absl::StrCat("graph: found ", length,
-                     " bytes that are none, due a kiln.wire.Graph")));
+                     " bytes, due a serialized kiln.wire.Graph")));
   }
   for (const kiln::wire::Input& input : parsed->graph.inputs()) {
     if (input.has_tensor()) parsed->device = input.tensor().device();

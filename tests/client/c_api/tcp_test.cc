@@ -223,7 +223,9 @@ TEST_F(CTcp, BytesThatAreNoBundleAreRefused) {
   int32_t count = 7;
   const std::string said =
       Take(kiln_shelf_load(shelf, nullptr, 0, "nonsense", 8, &count));
-  EXPECT_EQ(said, "ARTIFACT_CORRUPT: bundle: its 8 bytes are none");
+  EXPECT_EQ(said,
+            "ARTIFACT_CORRUPT: bundle: its 8 bytes do not begin as those of a "
+            "saved bundle do");
   EXPECT_EQ(count, 7);
   EXPECT_EQ(Take(kiln_shelf_load(nullptr, nullptr, 0, "", 0, &count)),
             "BAD_OPTION: shelf: found NULL, due one");
