@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+import warnings
 
 import pytest
 import torch
@@ -44,15 +45,33 @@ def test_compressed_sparse_rows_run_in_pytorch():
     torch.testing.assert_close(run(fn, a, x), fn(a, x))
 
 
-def test_a_layout_whose_memory_nobody_can_see_runs_in_pytorch_or_is_one_clear_error():
-    # In most versions Dynamo's own stand-ins take it for a dense tensor; in torch 2.15 they do not.
-    x = torch.randn(2, 3)
-    try:
-        got = run(lambda a: torch.relu(a.to_dense()) * 2, x.to_mkldnn())
-    except RuntimeError as error:
-        assert "storage" in str(error)
-    else:
-        torch.testing.assert_close(got, torch.relu(x) * 2)
+def test_a_layout_whose_memory_nobody_can_see_runs_in_pytorch_after_a_warning(monkeypatch):
+    def fn(a, y):
+        return torch.relu(a.to_dense()) * y
+
+    x, y = torch.randn(2, 3), torch.tensor(2.0, requires_grad=True)
+    hidden, why = x.to_mkldnn(), "input l_a_ has layout _mkldnn, due strided: to_dense()"
+    with pytest.raises(kiln.KilnError, match=f"UNSUPPORTED_OP: graph dynamo_.*: {why}"):
+        run(fn, hidden, y)
+    with pytest.warns(UserWarning, match=why):
+        (graph,) = kiln.explain(fn, hidden, y).graphs
+    assert graph.segments == 0 and graph.refusal.startswith(why)
+
+    monkeypatch.setenv("KILN_STRICT", "0")
+    torch._dynamo.reset()
+    kiln.counters.clear()
+    called = torch.compile(fn, backend="kiln")
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            got = called(hidden, y)
+            torch.testing.assert_close(got, torch.relu(x) * 2)
+        torch.testing.assert_close(torch.autograd.grad(got.sum(), y)[0], torch.relu(x).sum())
+    (told,) = [str(one.message) for one in seen if "kiln" in str(one.message)]
+    assert told.startswith("kiln: graph dynamo_") and f"runs in eager mode: {why}" in told
+    assert (kiln.counters["eager_graphs"], kiln.counters["compiles"]) == (1, 0)
+    torch.testing.assert_close(called(x, y), torch.relu(x) * 2)  # a dense one is compiled
+    assert kiln.counters["compiles"] + kiln.counters["cache_hit"] > 0
 
 
 def test_complex_inputs_run_in_pytorch():
@@ -220,6 +239,8 @@ def test_an_interrupt_while_a_compile_is_waited_for_leaves_the_next_call_good(
         _interrupt_main()
 
     # With AOTAutograd's cache compiles are waited for in Dynamo, to be kept; without, in the call.
+    kiln.counters.clear()
+    before = kiln.recompile_reasons()
     with torch._functorch.config.patch(enable_autograd_cache=cached):
         threading.Thread(target=interrupt, daemon=True).start()
         with pytest.raises(KeyboardInterrupt):
@@ -230,6 +251,8 @@ def test_an_interrupt_while_a_compile_is_waited_for_leaves_the_next_call_good(
             assert result.tolist() == [9.0, 9.0]
             if trains:
                 assert torch.autograd.grad(result.sum(), x)[0].tolist() == [7.0, 7.0]
+    # No guard had failed: the trace that was interrupted began again.
+    assert kiln.counters["recompiles"] == 0 and kiln.recompile_reasons() == before
 
 
 def _interrupt_main():

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 
 import kiln
+from kiln.counters import add_artifact
 
 PASSES = ("pattern_matches", "scatter_upon_const_tensor")
 
@@ -86,3 +87,15 @@ def test_a_cache_hit_counts_what_its_compile_did():
     assert (kiln.counters["compiles"], kiln.counters["cache_hit"]) == (0, 1)
     kiln.counters.clear()
     assert [kiln.counters[name] for name in PASSES] == [0, 0]
+
+
+def test_the_counters_that_were_asked_for_are_there_and_padding_is_none():
+    x, w = torch.randn(5, 7), torch.randn(7, 3)
+    counted(lambda x: torch.relu(x @ w), x)
+    kiln.counters["scatter_upon_const_tensor"], kiln.counters["pattern_matches"]
+    assert kiln.counters["inplace_padding"] == kiln.metrics.num_comprehensive_padding == 0
+    compiled = kiln.counters["cache_miss"] + kiln.counters["cache_hit"]
+    assert compiled == 1 and kiln.counters["compiles"] <= 1 and kiln.counters["recompiles"] == 0
+    add_artifact("inplace_padding 2\npattern_matches 0\n")
+    assert kiln.counters["inplace_padding"] == 2
+    kiln.counters.clear()

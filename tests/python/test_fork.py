@@ -53,7 +53,7 @@ def test_a_forked_child_runs_in_pytorch_after_one_warning_also_what_came_from_a_
         assert not keeps_any_backend() or "compiles" not in done
     assert (done["status"], done["right"]) == (0, True)
     (words,) = done["told"]
-    assert "runs in eager mode: the process was forked after the compile" in words
+    assert "runs in eager mode: the process was forked after the compile: start children" in words
 
 
 # Forked while other threads hold each lock of a module, and the collector is held back.
@@ -126,7 +126,10 @@ print(json.dumps({**answer, **json.loads(said or "{}")}))
 # With a GPU in sight Dynamo asks CUDA for its generator's state before any backend is called, which
 # PyTorch refuses in a forked child.
 ON_A_CPU = {"CUDA_VISIBLE_DEVICES": ""}
-REFUSED = "the process was forked, and compiles in its parent's place; use spawn"
+REFUSED = (
+    "this process is a forked child, and cannot use its parent's kiln session, whose threads and "
+    "connections are not here: start children with multiprocessing's spawn or forkserver"
+)
 
 
 def test_a_new_graph_in_a_forked_child_runs_in_pytorch_after_a_warning_whatever_is_locked(folders):

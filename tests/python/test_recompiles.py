@@ -1,6 +1,7 @@
 """kiln.recompile_reasons: what was compiled again, a frame or a graph, and what guard failed."""
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
@@ -77,6 +78,39 @@ def test_explain_tells_of_what_one_call_compiles_again():
     assert any("dtype mismatch" in again.guards[0] for again in told.recompiles)
     assert all(str(again) in str(told) for again in told.recompiles)
     assert kiln.explain(inner, x).recompiles == []
+
+
+def test_a_frame_that_lost_what_it_guarded_is_traced_again_for_that():
+    class Held(torch.nn.Module):
+        def forward(self, x):
+            return x * 5 - 1
+
+    def fn(x, held):
+        return held(x)
+
+    called, x = torch.compile(fn, backend="kiln"), torch.ones(3)
+    before = kiln.recompile_reasons()
+    kiln.counters.clear()
+    called(x, Held())
+    assert new_reasons(before) == []
+    called(x.double(), Held())
+    (reason,) = new_reasons(before)
+    assert kiln.counters["recompiles"] == 1 and reason.frame.startswith("fn (") and reason.guards
+
+
+def test_threads_that_compile_count_their_own_recompiles():
+    def fn(x, word):
+        return x + len(word)
+
+    before = kiln.recompile_reasons()
+    kiln.counters.clear()
+    called = torch.compile(fn, backend="kiln")
+    called(torch.ones(3), "a")
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda word: called(torch.ones(3), word), ["bb", "ccc"]))
+    again = new_reasons(before)
+    assert kiln.counters["recompiles"] == len(again) == 2
+    assert all("word" in one.guards[-1] for one in again)
 
 
 def test_a_reason_without_a_guard_says_that_none_is_named():

@@ -81,6 +81,20 @@ def test_a_second_process_compiles_nothing_and_traces_nothing(folders):
     assert (warm["loss"], warm["grad"]) == (cold["loss"], cold["grad"])
 
 
+def test_a_daemon_that_outlives_its_program_is_no_warning(folders):
+    _, errors = answer_of(start(TRAIN, **folders))  # -W always
+    assert len(daemons(folders["KILN_CACHE_DIR"])) == 1
+    assert "ResourceWarning" not in errors
+
+
+def test_a_daemon_that_ended_is_waited_for_when_another_is_started(monkeypatch, tmp_path):
+    monkeypatch.setattr(service, "_launched", [])
+    monkeypatch.setattr(service, "program", lambda name: "/bin/true")
+    for _ in range(2):
+        service._launch(tmp_path / "socket", tmp_path).wait()
+    assert len(service._launched) == 1
+
+
 def test_a_warm_start_imports_no_code_generator_of_inductors(folders):
     answer_of(start(TRAIN, **folders))
     warm, _ = answer_of(start(TRAIN, **folders))

@@ -209,6 +209,20 @@ def test_get_code_gives_plan_and_sources():
     assert 'extern "C"' in code
 
 
+@pytest.mark.parametrize("look", [kiln.explain, kiln.get_code], ids=["explain", "get_code"])
+def test_what_cannot_be_called_is_not_looked_at(look):
+    with pytest.raises(TypeError, match=f"kiln.{look.__name__}: found 3, due a function or module"):
+        look(3)
+
+
+def test_get_code_says_when_nothing_was_compiled():
+    x = torch.ones(3)
+    with pytest.warns(UserWarning, match="kiln: get_code: no graph was compiled"):
+        assert kiln.get_code(lambda x: x, x) == []
+    with pytest.warns(UserWarning, match="get_code: PyTorch runs all .* kiln.explain says why"):
+        assert kiln.get_code(lambda x: torch.fft.fft(x), x) == []
+
+
 def run_python(text, **environment):
     return subprocess.run(
         [sys.executable, "-c", text],

@@ -2,8 +2,8 @@
 
 Dynamo gives a graph; AOTAutograd makes functional ATen graphs of it, forward and backward; each
 becomes a CompiledGraph. Compiles run beside the program, on threads that do not hold the GIL: a
-forward and its backward, requested one after the other, are compiled at once, and the first call of
-each waits for its own.
+forward and its backward, requested one after the other, are compiled at once. AOTAutograd's cache
+waits for both to keep them; without it the first call of each waits for its own.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from .partition import cut, cut_with_eager_numbers
 from .random_seeds import draw_from_seeds
 from .rare_collections import collect_rarely
 from .recompiles import note_dynamo
+from .refused_graph import ground_of, run_in_pytorch
 from .torch_inside import hold_device_guard, writes_inputs
 
 collect_rarely()
@@ -85,6 +86,9 @@ def kiln(
     collect_rarely()
     _open_early(example_inputs)
     note_dynamo()
+    why = ground_of(module, example_inputs)
+    if why is not None:
+        return run_in_pytorch(module, f"dynamo_{next(_numbers)}", why)
     if any(isinstance(value, (list, tuple, dict)) for value in example_inputs):
         return flatten_graph_inputs(module, example_inputs, lambda m, e: _aot(m, e, values))
     return _aot(module, example_inputs, values)

@@ -180,9 +180,7 @@ class CompiledGraph(_native.Called, OutputCode):
         self._process = service.process
         self.line = user_line()
         watch(self)
-        self._forgiven = any(recorder.forgiving for recorder in _recorders)
-        for recorder in _recorders:
-            recorder.seen.append(self)
+        self._forgiven = record(self)
 
     def wait(self) -> Callable[[list], Sequence]:
         """What runs the graph, once the compile has ended. Raises under ``KILN_STRICT=1``,
@@ -203,7 +201,7 @@ class CompiledGraph(_native.Called, OutputCode):
         that waits for a compile."""
         self._process = service.process
         self._settling = threading.Lock()
-        self._fall_back("the process was forked after the compile")
+        self._fall_back(f"the process was forked after the compile: {service.SPAWN}")
 
     def _fall_back(self, why: str) -> None:
         self.refusal = why
@@ -351,6 +349,14 @@ class CompiledGraph(_native.Called, OutputCode):
             self._run = self._settle()
         except REFUSALS:
             raise FXGraphCacheMiss from None
+
+
+def record(graph: object) -> bool:
+    """Shows a graph, a CompiledGraph or what is seen in place of one, to whoever collects; gives
+    whether one that Kiln refuses is forgiven."""
+    for recorder in _recorders:
+        recorder.seen.append(graph)
+    return any(recorder.forgiving for recorder in _recorders)
 
 
 class recording:

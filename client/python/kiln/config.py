@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
+import inspect
 import os
 import sys
 import threading
 import types
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Mapping
+from typing import NamedTuple, TypeVar
 
 from .forked import open_in_child
 
@@ -159,19 +161,98 @@ def snapshot(**changes: object) -> dict[str, object]:
     return values
 
 
-@contextlib.contextmanager
-def patch(**changes: object) -> Iterator[None]:
-    """Sets options for a block, or, as a decorator, for each call of a function. They hold in
-    all threads; what others set meanwhile stays when it ends."""
-    global _layers
-    layer = {name: _checked(name, value) for name, value in changes.items()}
-    with _lock:
-        _layers = [*_layers, layer]
-    try:
-        yield
-    finally:
+_NOT_GIVEN = object()
+_PATCH = "kiln.config.patch"
+_Function = TypeVar("_Function", bound=Callable[..., object])
+
+
+def _changes(first: object, value: object, named: dict[str, object]) -> dict[str, object]:
+    """What a patch is to set, by name."""
+    if value is not _NOT_GIVEN:
+        first = {first: value}
+    elif first is _NOT_GIVEN:
+        first = {}
+    if not isinstance(first, Mapping) or not all(isinstance(name, str) for name in first):
+        due = "a dict of names and values, a name and its value, or name=value"
+        raise TypeError(f"{_PATCH}: found {first!r}, due {due}")
+    return {name: _checked(name, value) for name, value in {**first, **named}.items()}
+
+
+def _check_decorated(function: object) -> None:
+    """TypeError for what cannot be called with options in force until it has ended."""
+    if isinstance(function, type):
+        found, hint = f"the class {function.__qualname__}", "decorate its methods"
+    elif isinstance(function, (staticmethod, classmethod)):
+        kind = type(function).__name__
+        found, hint = f"a {kind}", f"write @{kind} above the patch"
+    elif inspect.isasyncgenfunction(function):
+        found = f"the asynchronous generator {function.__qualname__}"
+        hint = f"write `with {_PATCH}(...):` in it"
+    elif not callable(function):
+        found, hint = repr(function), "or write `with`"
+    else:
+        return
+    raise TypeError(f"{_PATCH}: found {found}, due a function; {hint}")
+
+
+class patch(contextlib.ContextDecorator):
+    """Sets options for a block, or, as a decorator, for each call of a function:
+
+        with kiln.config.patch(max_fusion_size=1): ...
+        @kiln.config.patch({"max_fusion_size": 1})  # or ("max_fusion_size", 1), as PyTorch's own
+        def one_kernel_each(): ...
+
+    They hold in all threads; what others set meanwhile stays when it ends. One patch serves many
+    blocks, also within each other. Of an ``async def`` they hold while its body is run, awaits
+    too; of a generator from its first item until it ends or is closed, also between the items.
+
+    AttributeError, NotImplementedError, TypeError, ValueError here for an option that is wrong;
+    TypeError for a class, or what else is no function, under the decorator."""
+
+    def __init__(
+        self, first: object = _NOT_GIVEN, value: object = _NOT_GIVEN, /, **changes: object
+    ) -> None:
+        self._changes = _changes(first, value, changes)
+        self._begun: list[tuple[int, dict[str, object]]] = []  # by which thread, and its layer
+
+    def __repr__(self) -> str:
+        return f"{_PATCH}({self._changes})"
+
+    def __enter__(self) -> None:
+        global _layers
+        layer = dict(self._changes)
         with _lock:
+            self._begun.append((threading.get_ident(), layer))
+            _layers = [*_layers, layer]
+
+    def __exit__(self, *_: object) -> None:
+        global _layers
+        thread = threading.get_ident()
+        with _lock:
+            # The last that this thread began; or, where another one did, the last of all.
+            ended = max(range(len(self._begun)), key=lambda i: (self._begun[i][0] == thread, i))
+            _, layer = self._begun.pop(ended)
             _layers = [other for other in _layers if other is not layer]
+
+    def __call__(self, function: _Function) -> _Function:
+        _check_decorated(function)
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def awaited(*args: object, **kwargs: object) -> object:
+                with patch(self._changes):
+                    return await function(*args, **kwargs)
+
+            return awaited
+        if inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def generated(*args: object, **kwargs: object) -> Generator:
+                with patch(self._changes):
+                    return (yield from function(*args, **kwargs))
+
+            return generated
+        return super().__call__(function)
 
 
 class _Config(types.ModuleType):
@@ -197,6 +278,18 @@ class _Config(types.ModuleType):
         value = _checked(name, value)
         with _lock:
             next(layer for layer in reversed(_layers) if name in layer)[name] = value
+
+    def __delattr__(self, name: str) -> None:
+        if name.startswith("__"):
+            super().__delattr__(name)
+            return
+        if name not in OPTIONS and name not in NOT_BUILT:
+            raise _unknown("kiln.config.", name)
+        default = OPTIONS[name].default if name in OPTIONS else NOT_BUILT[name]
+        raise AttributeError(
+            f"kiln.config.{name}: an option cannot be deleted; set it to its default, {default!r}, "
+            f"or for a time with {_PATCH}"
+        )
 
 
 _lock = open_in_child(threading.Lock())

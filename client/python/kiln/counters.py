@@ -25,10 +25,11 @@ class Counters(collections.Counter[str]):
 
     Of what graphs are made of, for an artifact of the cache too: ``pattern_matches``, patterns of
     operators that the service replaced; ``scatter_upon_const_tensor``, those of them that scatter
-    a number into a tensor of one number.
+    a number into a tensor of one number; ``inplace_padding``, buffers that were padded in place,
+    which no pass does yet.
     """
 
-    OF_ARTIFACTS = ("pattern_matches", "scatter_upon_const_tensor")
+    OF_ARTIFACTS = ("pattern_matches", "scatter_upon_const_tensor", "inplace_padding")
     NAMES = (
         *("compiles", "cache_hit", "cache_miss", "recompiles", "host_kernels", "eager_graphs"),
         *("local_compiles", *OF_ARTIFACTS),

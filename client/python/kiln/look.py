@@ -10,6 +10,7 @@ import torch
 from . import _native
 from .compiled_graph import REFUSALS, CompiledGraph, recording
 from .recompiles import Recompile, of_graph, traced_again
+from .telling import tell
 from .words import words_of
 
 _PLAN, _SOURCES = 1, 2
@@ -76,9 +77,15 @@ def _compiled(
     return graphs
 
 
+def _check_callable(caller: str, fn: object) -> None:
+    if not callable(fn):
+        raise TypeError(f"kiln.{caller}: found {fn!r}, due a function or module, then its arguments")
+
+
 def explain(fn: Callable, *args: object, **kwargs: object) -> Explanation:
     """Calls `fn` under the backend, anew, and tells what became of its graphs. Forgets what
     Dynamo had compiled. A refused graph is told of under ``KILN_STRICT=1`` too."""
+    _check_callable("explain", fn)
     out, before = Explanation(), traced_again()
     graphs = _compiled(fn, args, kwargs, forgiving=True)
     out.recompiles = [one for one in traced_again() if not any(one is old for old in before)]
@@ -92,9 +99,16 @@ def get_code(fn: Callable, *args: object, **kwargs: object) -> list[str]:
     """Calls `fn` under the backend, anew, and gives the plan and the kernels' sources of each
     segment that was compiled. A backward is among them where the call asked for one. What
     ``torch.compile`` gave is called as it is, so with its ``dynamic=``; of another function the
-    sizes are this call's."""
-    return [
+    sizes are this call's. An empty list, after a warning, where nothing was compiled."""
+    _check_callable("get_code", fn)
+    graphs = _compiled(fn, args, kwargs)
+    found = [
         _native.text(callable_, _PLAN) + "\n" + _native.text(callable_, _SOURCES)
-        for graph in _compiled(fn, args, kwargs)
+        for graph in graphs
         for callable_ in graph.callables
     ]
+    if not graphs:
+        tell("get_code: no graph was compiled: Dynamo found no operator on a tensor in the call")
+    elif not found:
+        tell("get_code: PyTorch runs all of what was called; kiln.explain says why")
+    return found

@@ -16,12 +16,10 @@ import weakref
 from dataclasses import dataclass
 from typing import Protocol
 
-from torch._guards import CompileContext
-
 from . import _native
 from .counters import counters
 from .forked import open_in_child
-from .torch_inside import guard_failures
+from .torch_inside import why_traced_again
 
 _GUARDS = 5  # a text of a callable
 _KEPT = 1000  # of Dynamo's, the latest
@@ -67,34 +65,29 @@ class Recompile:
         return f"{self.frame}: {what}: {'; '.join(self.guards) or 'no guard is named'}"
 
 
-def _latest(failures: list[str]) -> tuple[str, ...]:
-    """The guards that failed in the last recompile of a frame: one a version, each told of as
-    "compile id: guard", with the user's stack after it."""
-    found: dict[str, str] = {}
-    for failure in reversed(failures):
-        version, _, guard = failure.partition(": ")
-        if version in found:
-            break
-        found[version] = guard.partition("\n")[0]
-    return tuple(guard for _, guard in sorted(found.items(), key=_number_of, reverse=True))
+def _latest_first(failures: list[str]) -> tuple[str, ...]:
+    """The guards that failed, one a version, each told of as "compile id: guard", with the user's
+    stack after it."""
+    found = [failure.partition(": ") for failure in failures]
+    found.sort(key=lambda parts: _number_of(parts[0]), reverse=True)
+    return tuple(guard.partition("\n")[0] for _, _, guard in found if guard)
 
 
-def _number_of(item: tuple[str, str]) -> int:
-    return int(item[0].rpartition("/")[2].partition("_")[0])
+def _number_of(version: str) -> int:
+    return int(version.rpartition("/")[2].partition("_")[0])
 
 
 def note_dynamo() -> None:
-    """Called in each compile of a frame: counts it, and keeps why, if it is not the first."""
-    compile_id = CompileContext.current_compile_id()
-    if compile_id is None or not compile_id.frame_compile_id:
+    """Called in each compile of a frame: counts it, and keeps why, if there was a version of the
+    frame whose guards failed. A trace that begins again, since the one before was interrupted, is
+    none."""
+    why = why_traced_again()
+    if why is None:
         return
     counters.add("recompiles")
-    frame, guards = f"frame {compile_id.frame_id}", ()
-    for code, failures in guard_failures().items():
-        if failures and failures[-1].startswith(f"{compile_id.frame_id}/"):
-            frame = f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})"
-            guards = _latest(failures)
-    again = Recompile(frame, guards)
+    code, failures = why
+    frame = f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})"
+    again = Recompile(frame, _latest_first(failures))
     with _lock:
         _traced_again.append(again)
     _log.info("%s", again)

@@ -60,6 +60,7 @@ _FOR_WORKERS = (
 _lock = open_in_child(threading.Lock())
 _loading = open_in_child(threading.Lock())  # taken after _lock
 _sessions: dict[tuple[str, int], object] = {}
+_launched: list[subprocess.Popen] = []  # the daemons that this process started, until they end
 _shelf: object | None = None
 # Another number in a child that was forked: threads and connections are not there any more.
 process = 0
@@ -249,7 +250,7 @@ def _launch(path: Path, folder: Path) -> subprocess.Popen:
     except OSError as error:
         raise OSError(f"KILN_CACHE_DIR: {folder} {_cannot_be_written(error)}") from None
     with log:
-        return subprocess.Popen(
+        daemon = subprocess.Popen(
             command,
             env=daemon_environment(),
             stdin=subprocess.DEVNULL,
@@ -257,6 +258,16 @@ def _launch(path: Path, folder: Path) -> subprocess.Popen:
             stderr=log,
             start_new_session=True,
         )
+    _launched[:] = [one for one in _launched if one.poll() is None] + [daemon]
+    return daemon
+
+
+@atexit.register
+def _let_go() -> None:
+    """The program ends, its daemons do not: nobody waits for them, as Popen would have it."""
+    for daemon in _launched:
+        if daemon.poll() is None:
+            daemon.returncode = 0
 
 
 def _cannot_be_written(error: OSError) -> str:
@@ -343,10 +354,17 @@ def _find_again() -> str | None:
         return None
 
 
+# What to do about what a fork left.
+SPAWN = "start children with multiprocessing's spawn or forkserver"
+
+
 def refuse_forked() -> None:
     """OSError in a child that was forked."""
     if process > 0:
-        raise OSError("the process was forked, and compiles in its parent's place; use spawn")
+        raise OSError(
+            "this process is a forked child, and cannot use its parent's kiln session, whose threads "
+            f"and connections are not here: {SPAWN}"
+        )
 
 
 def shelf() -> object:

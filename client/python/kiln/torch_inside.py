@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 import types
 from collections.abc import Mapping
 
 import sympy
 import torch
-from torch._dynamo import utils as _dynamo_utils
+from torch._dynamo import convert_frame
 from torch._dynamo.decorators import skip as untraced
 from torch._functorch import config as _config
 from torch._functorch._aot_autograd import graph_compile
@@ -29,13 +30,13 @@ __all__ = [
     "OutputCode",
     "donates_buffers",
     "graph_compile",
-    "guard_failures",
     "hints_of",
     "hold_device_guard",
     "keeps_any_backend",
     "must_recompute",
     "registers_code_generators",
     "untraced",
+    "why_traced_again",
     "writes_inputs",
 ]
 
@@ -72,10 +73,23 @@ def writes_inputs() -> bool:
     return known is None or any(info.mutates_data for info in known.input_info)
 
 
-def guard_failures() -> dict[types.CodeType, list[str]]:
-    """{frame's code: "frame/version: guard", and the user's stack} of all guards of Dynamo's that
-    failed, as it told, since it was reset. In a recompile it tells one a version that there is."""
-    return dict(_dynamo_utils.guard_failures)
+def why_traced_again() -> tuple[types.CodeType, list[str]] | None:
+    """Of the compile by Dynamo that this thread is in: the frame's code, and for each version that
+    there is "frame/version: guard", and the user's stack. None when Dynamo has no version of it: of
+    the first compile, and of one that begins again since the one before was not finished.
+
+    Read where Dynamo keeps it while it compiles: what it records beside that tells of the outermost
+    compile alone, or leaves out versions that ended with what they guarded."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "_compile" and code.co_filename == convert_frame.__file__:
+            known = frame.f_locals
+            if known.get("recompile_reason") is None:
+                return None
+            return known["code"], list(known["reasons"])
+        frame = frame.f_back
+    return None
 
 
 def hints_of(shape_env: object) -> Mapping[sympy.Symbol, sympy.Expr]:

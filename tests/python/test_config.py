@@ -1,0 +1,180 @@
+"""kiln.config.patch in all its forms, and what is refused of it."""
+
+import asyncio
+import threading
+from contextlib import ExitStack
+
+import pytest
+import torch
+
+import kiln
+from kiln import config
+
+USUAL = config.OPTIONS["max_fusion_size"].default
+
+
+def now():
+    return config.max_fusion_size
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left():
+    yield
+    assert (now(), config.no_fusion) == (USUAL, False)
+
+
+def test_a_patch_is_used_again_and_within_itself():
+    patch = config.patch(max_fusion_size=2)
+    for _ in range(2):
+        with patch:
+            assert now() == 2
+        assert now() == USUAL
+    with patch:
+        config.max_fusion_size = 5
+        with patch:
+            assert now() == 2
+        assert now() == 5
+
+
+def test_a_patch_of_two_threads_ends_each_ones_own():
+    patch, begun, ended = config.patch(max_fusion_size=2), threading.Event(), threading.Event()
+    seen = []
+
+    def work():
+        with patch:
+            config.max_fusion_size = 7
+            begun.set()
+            assert ended.wait(60)
+            seen.append(now())
+
+    other = threading.Thread(target=work)
+    with patch:
+        other.start()
+        assert begun.wait(60)
+    ended.set()
+    other.join()
+    assert seen == [7]
+
+
+def test_a_patch_that_another_thread_ends_is_over():
+    patch = config.patch(max_fusion_size=2)
+    patch.__enter__()
+    other = threading.Thread(target=patch.__exit__, args=(None, None, None))
+    other.start()
+    other.join()
+    assert now() == USUAL
+
+
+def test_a_patch_holds_while_a_generators_body_runs():
+    @config.patch(max_fusion_size=2)
+    def numbers(first):
+        got = yield first, now()
+        yield got, now()
+        return "end"
+
+    with ExitStack() as stack:
+        made = numbers(3)
+        stack.callback(made.close)
+        assert now() == USUAL
+        assert next(made) == (3, 2)
+        assert made.send("sent") == ("sent", 2)
+        with pytest.raises(StopIteration, match="end"):
+            next(made)
+        assert now() == USUAL
+    left = numbers(4)
+    next(left)
+    left.close()
+    assert (now(), numbers.__name__) == (USUAL, "numbers")
+
+
+def test_a_patch_holds_while_a_coroutines_body_runs():
+    patch = config.patch(max_fusion_size=2)
+
+    @patch
+    async def number(first):
+        before = now()
+        await asyncio.sleep(0)
+        return first, before, now()
+
+    async def both():
+        return await asyncio.gather(number(1), number(2))
+
+    assert asyncio.run(both()) == [(1, 2, 2), (2, 2, 2)]
+    assert asyncio.iscoroutinefunction(number)
+
+
+async def _items():
+    yield 1
+
+
+class _Class:
+    pass
+
+
+@pytest.mark.parametrize(
+    "what, words",
+    [
+        (_Class, "found the class _Class, due a function; decorate its methods"),
+        (_items, "found the asynchronous generator _items, due a function; write `with kiln"),
+        (staticmethod(now), "found a staticmethod, due a function; write @staticmethod above"),
+        (classmethod(now), "found a classmethod, due a function; write @classmethod above"),
+        (3, "found 3, due a function"),
+    ],
+    ids=["class", "asynchronous generator", "staticmethod", "classmethod", "number"],
+)
+def test_what_a_patch_cannot_decorate_is_refused(what, words):
+    with pytest.raises(TypeError, match=f"kiln.config.patch: {words}"):
+        config.patch(max_fusion_size=2)(what)
+
+
+def test_a_patch_that_is_wrong_is_told_of_where_it_is_made():
+    with pytest.raises(AttributeError, match="kiln.config.max_fusion_sise: .* did you mean max_fus"):
+        config.patch(max_fusion_sise=2)
+    with pytest.raises(ValueError, match="kiln.config.max_fusion_size: found 0, due 1 to 4096"):
+        config.patch(max_fusion_size=0)
+    with pytest.raises(TypeError, match="kiln.config.max_fusion_size: found None, due int"):
+        config.patch("max_fusion_size", None)
+    with pytest.raises(NotImplementedError, match="kiln.config.max_autotune"):
+        config.patch({"max_autotune": True})
+    for wrong in ("max_fusion_size", 3, None, {3: 4}, ["max_fusion_size"]):
+        with pytest.raises(TypeError, match=r"kiln.config.patch: found .*, due a dict of names"):
+            config.patch(wrong)
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        config.patch({"max_fusion_size": 2, "no_fusion": True}),
+        config.patch({"max_fusion_size": 2}, no_fusion=True),
+        config.patch("max_fusion_size", 2, no_fusion=True),
+    ],
+    ids=["dict", "dict and keyword", "name and value"],
+)
+def test_a_patch_takes_the_forms_of_pytorchs_own(patch):
+    with patch:
+        assert (now(), config.no_fusion) == (2, True)
+    assert "max_fusion_size" in repr(patch)
+
+
+def test_an_option_is_not_deleted():
+    for name, default in (("max_fusion_size", "64"), ("max_autotune", "False")):
+        words = f"kiln.config.{name}: an option cannot be deleted; set it to its default, {default}"
+        with pytest.raises(AttributeError, match=words):
+            delattr(config, name)
+    with pytest.raises(AttributeError, match="kiln.config.nonsense: there is no such option"):
+        del config.nonsense
+
+
+def test_a_function_under_a_patch_is_compiled_with_it():
+    @config.patch(no_fusion=True)
+    def fn(x):
+        return torch.relu(x).sum(1) + torch.nn.functional.gelu(x).sum(1)
+
+    x = torch.randn(8, 8)
+    kiln.metrics.reset()
+    fused = torch.compile(fn.__wrapped__, backend="kiln")(x)
+    before = kiln.metrics.generated_kernel_count
+    torch._dynamo.reset()
+    kiln.metrics.reset()
+    torch.testing.assert_close(torch.compile(fn, backend="kiln")(x), fused)
+    assert kiln.metrics.generated_kernel_count > before > 0
