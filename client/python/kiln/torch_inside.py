@@ -87,7 +87,7 @@ def why_traced_again() -> tuple[types.CodeType, list[str]] | None:
             known = frame.f_locals
             if known.get("recompile_reason") is None:
                 return None
-            return known["code"], list(known["reasons"])
+            return known["code"], list(known.get("reasons", ()))
         frame = frame.f_back
     return None
 
