@@ -76,7 +76,7 @@ def test_the_comparison_fails_for_a_gradient_that_is_a_thousandth_too_large():
     right = aot_autograd(fw_compiler=same)
     wrong = aot_autograd(fw_compiler=same, bw_compiler=a_thousandth_too_large)
     assert_trains_alike(Mlp(nn.LayerNorm), [batch], square_loss, backend=right)
-    with pytest.raises(AssertionError, match="step 0: gradient of"):
+    with pytest.raises(AssertionError, match="step 0: .*gradient of"):
         assert_trains_alike(Mlp(nn.LayerNorm), [batch], square_loss, backend=wrong)
 
 
@@ -86,5 +86,5 @@ def test_the_comparison_fails_for_results_and_written_inputs_that_are_a_thousand
     for name, where in (("cached_attention_infer", "result 0"), ("adam_step_infer", "input")):
         case = ZOO[name]()
         assert_infers_alike(case.model, [case.batch], backend=right)
-        with pytest.raises(AssertionError, match=f"batch 0: {where}"):
+        with pytest.raises(AssertionError, match=f"batch 0: .*{where}"):
             assert_infers_alike(case.model, [case.batch], backend=wrong)

@@ -115,9 +115,9 @@ def _excess(found, due, allowed):
 
 
 def _assert_none(excess, where):
-    for name, over in excess.items():
-        worst = float(over.max()) if over.numel() else 0.0
-        assert worst <= 0, f"{where}: {name} is off by {worst:.1e} more than it may be"
+    worst = {name: float(over.max()) for name, over in excess.items() if over.numel()}
+    wrong = [f"{name} is off by {most:.1e}" for name, most in worst.items() if most > 0]
+    assert not wrong, f"{where}: {', '.join(wrong)} more than they may be"
 
 
 def _jumps(model, batch, loss_of, due):
