@@ -9,8 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-# `loss` None: inference only, and the model's results are compared.
-Case = namedtuple("Case", "model batch loss")
+# `loss` None: inference only, and the model's results and its inputs afterwards are compared.
+# `ties`: see assert_trains_alike.
+Case = namedtuple("Case", "model batch loss ties", defaults=[False])
 
 EAGER = dict(attn_implementation="eager")
 SDPA = dict(attn_implementation="sdpa")
@@ -228,7 +229,9 @@ class UNet(nn.Module):
         wide = self.start(x)
         low = self.down(F.avg_pool2d(wide, 2))
         angle = t[:, None] * torch.exp(torch.arange(8, device=x.device) * -0.5)
-        time = self.time(torch.cat([angle.sin(), angle.cos()], -1))
+        # The embedding is made in float32, whatever the model is in.
+        waves = torch.cat([angle.sin(), angle.cos()], -1).to(self.time.weight.dtype)
+        time = self.time(waves)
         low = self.middle(low + time[:, :, None, None])
         return self.end(self.up(torch.cat([F.interpolate(low, scale_factor=2.0), wide], 1)))
 
@@ -250,8 +253,36 @@ class Recommender(nn.Module):
         return torch.sigmoid(self.top(torch.cat([x, products[:, i, j]], 1)))
 
 
+class AdamStep(nn.Module):
+    """Adam over lists of tensors, which it changes in place."""
+
+    def forward(self, weights, gradients, means, squares):
+        torch._foreach_mul_(means, 0.9)
+        torch._foreach_add_(means, gradients, alpha=0.1)
+        torch._foreach_mul_(squares, 0.999)
+        torch._foreach_addcmul_(squares, gradients, gradients, 0.001)
+        roots = torch._foreach_add(torch._foreach_sqrt(squares), 1e-8)
+        torch._foreach_addcdiv_(weights, means, roots, -0.01)
+        return torch.stack([weight.sum() for weight in weights])
+
+
+class CachedAttention(nn.Module):
+    """Attention of the newest word to those before it, whose keys and values are kept."""
+
+    def __init__(self, width=16):
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
+
+    def forward(self, x, keys, values, place):
+        keys.index_copy_(1, place, self.key(x))
+        values[:, place] = self.value(x)
+        scores = self.query(x) @ keys.mT * x.shape[-1] ** -0.5
+        later = torch.arange(keys.shape[1], device=x.device) > place
+        return scores.masked_fill(later, -torch.inf).softmax(-1) @ values
+
+
 def _timm():
-    from timm.models import efficientnet, metaformer, mlp_mixer
+    from timm.models import efficientnet, metaformer, mlp_mixer, xcit
 
     blocks = [
         ["ds_r1_k3_s1_e1_c8_se0.25"],
@@ -291,7 +322,23 @@ def _timm():
             _pictures(),
             class_loss,
         ),
+        "xcit": lambda: Case(
+            xcit.Xcit(
+                num_classes=10, img_size=32, patch_size=8, embed_dim=32, depth=2, num_heads=4
+            ),
+            _pictures(),
+            class_loss,
+        ),
     }
+
+
+def _lists():
+    return [torch.rand(size) for size in (40, 257, 3)]
+
+
+def _labels_with_gaps():
+    labels = torch.randint(0, 101, (3, 8))
+    return labels.masked_fill(torch.rand(3, 8) < 0.3, -100)  # cross entropy's ignore_index
 
 
 def _own():
@@ -300,7 +347,12 @@ def _own():
         "mlp_batchnorm": lambda: Case(Mlp(nn.BatchNorm1d), (torch.randn(13, 20),), square_loss),
         "linear_cross_entropy": lambda: Case(
             LinearCrossEntropy(24, 101),
-            (torch.randn(3, 8, 24), torch.randint(0, 101, (3, 8))),
+            (torch.randn(3, 8, 24, requires_grad=True), torch.randint(0, 101, (3, 8))),
+            direct_loss,
+        ),
+        "linear_cross_entropy_ignore": lambda: Case(
+            LinearCrossEntropy(24, 101),
+            (torch.randn(3, 8, 24, requires_grad=True), _labels_with_gaps()),
             direct_loss,
         ),
         "unet": lambda: Case(UNet(), (torch.randn(2, 3, 16, 16), torch.rand(2)), square_loss),
@@ -311,6 +363,12 @@ def _own():
         ),
         "recommender": lambda: Case(
             Recommender(), (torch.randn(5, 10), torch.randint(0, 50, (5, 3, 4))), square_loss
+        ),
+        "adam_step_infer": lambda: Case(AdamStep(), tuple(_lists() for _ in range(4)), None),
+        "cached_attention_infer": lambda: Case(
+            CachedAttention(),
+            (torch.randn(2, 1, 16), *torch.randn(2, 2, 10, 16), torch.tensor([4])),
+            None,
         ),
     }
 
@@ -327,7 +385,7 @@ def zoo():
     # Two pictures of 32 pixels leave its last batch norms two numbers each to norm, and then eager
     # mode differs from itself in float64 by a fifth after three steps.
     cases["resnet"] = lambda: Case(
-        _transformer(VISION["resnet"], True), _pictures(64, 8), picture_loss
+        _transformer(VISION["resnet"], True), _pictures(64, 8), picture_loss, ties=True
     )
     for name, row in VISION_INFERENCE.items():
         cases[name] = lambda row=row: Case(

@@ -7,7 +7,7 @@ from torch._dynamo.backends.common import aot_autograd
 
 import kiln
 from model_zoo import Mlp, square_loss, zoo
-from training import assert_trains_alike
+from training import assert_infers_alike, assert_trains_alike
 
 ZOO = zoo()
 # Kiln compiles all of these: PyTorch runs nothing in them. With the two of changing sizes below
@@ -35,13 +35,9 @@ def test_a_model_gives_what_eager_mode_gives(name):
     case = ZOO[name]()
     kiln.counters.clear()
     if case.loss is not None:
-        assert_trains_alike(case.model, [case.batch], case.loss)
+        assert_trains_alike(case.model, [case.batch], case.loss, ties=case.ties)
     else:
-        compiled = torch.compile(case.model, backend="kiln")
-        with torch.no_grad():
-            torch.testing.assert_close(
-                compiled(**case.batch).logits, case.model(**case.batch).logits, rtol=1e-4, atol=1e-4
-            )
+        assert_infers_alike(case.model, [case.batch])
     if name in WHOLE:
         assert_nothing_is_left_to_pytorch()
 
@@ -56,35 +52,39 @@ def test_a_model_with_dynamic_shapes_trains_as_in_eager_mode():
 
 def test_a_language_model_with_dynamic_shapes_infers_as_in_eager_mode():
     model = ZOO["gpt2"]().model.eval()
-    called = torch.compile(model, backend="kiln", dynamic=True)
+    sizes = ((2, 24), (3, 17), (5, 40))
     kiln.counters.clear()
-    with torch.no_grad():
-        for rows, length in ((2, 24), (3, 17), (5, 40)):
-            ids = torch.randint(3, 90, (rows, length))
-            torch.testing.assert_close(
-                called(input_ids=ids).logits, model(input_ids=ids).logits, rtol=1e-4, atol=1e-4
-            )
+    assert_infers_alike(
+        model, [{"input_ids": torch.randint(3, 90, size)} for size in sizes], dynamic=True
+    )
     assert_nothing_is_left_to_pytorch()
 
 
-def test_the_comparison_fails_for_a_gradient_that_is_a_hundredth_too_large():
-    def right(module, _):
-        return module
+def same(module, _):
+    return module
 
-    def wrong(module, _):
-        def run(*inputs):
-            return [t * 1.01 if isinstance(t, torch.Tensor) else t for t in module(*inputs)]
 
-        return run
+def a_thousandth_too_large(module, _):
+    def run(*inputs):
+        return [t * 1.001 if isinstance(t, torch.Tensor) else t for t in module(*inputs)]
 
+    return run
+
+
+def test_the_comparison_fails_for_a_gradient_that_is_a_thousandth_too_large():
     batch = (torch.randn(13, 20),)
-    assert_trains_alike(
-        Mlp(nn.LayerNorm), [batch], square_loss, backend=aot_autograd(fw_compiler=right)
-    )
-    with pytest.raises(AssertionError, match="step 0: gradient of"):
-        assert_trains_alike(
-            Mlp(nn.LayerNorm),
-            [batch],
-            square_loss,
-            backend=aot_autograd(fw_compiler=right, bw_compiler=wrong),
-        )
+    right = aot_autograd(fw_compiler=same)
+    wrong = aot_autograd(fw_compiler=same, bw_compiler=a_thousandth_too_large)
+    assert_trains_alike(Mlp(nn.LayerNorm), [batch], square_loss, backend=right)
+    with pytest.raises(AssertionError, match="step 0: .*gradient of"):
+        assert_trains_alike(Mlp(nn.LayerNorm), [batch], square_loss, backend=wrong)
+
+
+def test_the_comparison_fails_for_results_and_written_inputs_that_are_a_thousandth_too_large():
+    right = aot_autograd(fw_compiler=same)
+    wrong = aot_autograd(fw_compiler=a_thousandth_too_large)
+    for name, where in (("cached_attention_infer", "result 0"), ("adam_step_infer", "input")):
+        case = ZOO[name]()
+        assert_infers_alike(case.model, [case.batch], backend=right)
+        with pytest.raises(AssertionError, match=f"batch 0: .*{where}"):
+            assert_infers_alike(case.model, [case.batch], backend=wrong)
