@@ -29,6 +29,7 @@ __all__ = [
     "FXGraphCacheMiss",
     "OutputCode",
     "donates_buffers",
+    "frame_in_compile",
     "graph_compile",
     "hints_of",
     "hold_device_guard",
@@ -36,7 +37,6 @@ __all__ = [
     "must_recompute",
     "registers_code_generators",
     "untraced",
-    "why_traced_again",
     "writes_inputs",
 ]
 
@@ -73,10 +73,9 @@ def writes_inputs() -> bool:
     return known is None or any(info.mutates_data for info in known.input_info)
 
 
-def why_traced_again() -> tuple[types.CodeType, list[str]] | None:
-    """Of the compile by Dynamo that this thread is in: the frame's code, and for each version that
-    there is "frame/version: guard", and the user's stack. None when Dynamo has no version of it: of
-    the first compile, and of one that begins again since the one before was not finished.
+def frame_in_compile() -> tuple[types.CodeType, list[str]] | None:
+    """Of the compile by Dynamo that this thread is in: the frame's code, and for each version of it
+    whose guards failed "frame/version: guard", and the user's stack. None outside of one.
 
     Read where Dynamo keeps it while it compiles: what it records beside that tells of the outermost
     compile alone, or leaves out versions that ended with what they guarded."""
@@ -85,9 +84,8 @@ def why_traced_again() -> tuple[types.CodeType, list[str]] | None:
         code = frame.f_code
         if code.co_name == "_compile" and code.co_filename == convert_frame.__file__:
             known = frame.f_locals
-            if known.get("recompile_reason") is None:
-                return None
-            return known["code"], list(known.get("reasons", ()))
+            failed = known.get("recompile_reason") is not None
+            return known["code"], list(known.get("reasons", ())) if failed else []
         frame = frame.f_back
     return None
 
