@@ -30,7 +30,7 @@ from processes import end_daemons  # noqa: E402
 # {file: words, one of which is in a test's name}; a number: every so many tests. Files that are not
 # here run whole.
 QUICK = {
-    "test_models.py": ["[gpt2]", "[resnet]", "[mlp_layernorm]", "dynamic_shapes", "comparison"],
+    "test_models.py": ["[gpt2]", "[resnet_infer]", "[mlp_layernorm]", "dynamic_shapes", "comparison"],
     "test_service.py": ["second_process", "refused_graph", "killed", "forked"],
     "test_travel.py": ["same_daemon", "cut_short", "long_compile"],
     "test_distributed.py": ["whole_batch"],
@@ -38,6 +38,16 @@ QUICK = {
     "test_fallbacks.py": ["warm", "sentence", "sympy"],
     "test_fork.py": ["warm"],
     "test_forms.py": ["[vmap]", "accumulate", "recompile", "marked", "found_in_data"],
+    "test_accuracy.py": 4,
+    "test_broadcast_sizes.py": 4,
+    "test_call_limits.py": 4,
+    "test_distinct_results.py": 4,
+    "test_indices.py": 5,
+    "test_lost_daemon.py": 3,
+    "test_numbers.py": 3,
+    "test_offsets.py": 5,
+    "test_random_masks.py": 4,
+    "test_saved_tensors.py": 4,
     "test_operators.py": 29,
     "test_operator_gradients.py": 41,
 }
