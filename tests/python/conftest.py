@@ -9,6 +9,7 @@ import os
 import signal
 import tempfile
 import threading
+import types
 
 import pytest
 
@@ -103,7 +104,31 @@ def tally(request):
     path = request.config.getoption("--tally")
     if path:
         operator_tally.append(path, seen)
-    operator_tally.check_share(seen)
+    if hasattr(request.config, "workeroutput"):  # one of several processes
+        rows = [outcome.as_dict() for outcome in seen]
+        request.config.workeroutput.setdefault("tally", []).extend(rows)
+    else:
+        operator_tally.check_share(seen)
+
+
+_parts = []  # of all processes
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    _parts.extend(getattr(node, "workeroutput", {}).get("tally", []))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    """Judges together what several processes saw."""
+    for kind in {row["kind"] for row in _parts}:
+        seen = [types.SimpleNamespace(**row) for row in _parts if row["kind"] == kind]
+        try:
+            operator_tally.check_share(seen)
+        except AssertionError as error:
+            print(f"\n{kind}: too many operators needed a host kernel: {error} did not")
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter, config):
