@@ -190,6 +190,7 @@ def start(name: str, backend: str, device: str, steps: int, folder: str) -> dict
         KILN_CACHE_DIR=f"{folder}/kiln",
         XDG_RUNTIME_DIR=folder,
     )
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # no user's process compiles all it imports
     command = [sys.executable, __file__, "--child", name, backend, "--steps", str(steps)]
     command += ["--device", device]
     begun = time.perf_counter()

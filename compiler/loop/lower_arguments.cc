@@ -8,27 +8,6 @@
 
 namespace kiln {
 
-int64_t WrapDim(const Argument& dim, int rank) {
-  int64_t d = dim.sym().is_constant() ? dim.sym().constant() : 0;
-  if (rank == 0) rank = 1;
-  if (d < 0) d += rank;
-  return std::clamp<int64_t>(d, 0, rank - 1);
-}
-
-absl::InlinedVector<int64_t, 4> ConstantInts(const Argument& list) {
-  absl::InlinedVector<int64_t, 4> ints;
-  if (!list.is_list()) {
-    if (const auto* e = std::get_if<SymExpr>(&list.v)) {
-      ints.push_back(e->is_constant() ? e->constant() : 0);
-    }
-    return ints;
-  }
-  for (const Argument& item : list.list()) {
-    ints.push_back(item.sym().is_constant() ? item.sym().constant() : 0);
-  }
-  return ints;
-}
-
 std::optional<double> LiteralOf(const Argument& number) {
   if (const auto* f = std::get_if<double>(&number.v)) return *f;
   if (const auto* b = std::get_if<bool>(&number.v)) return *b ? 1 : 0;
@@ -37,12 +16,48 @@ std::optional<double> LiteralOf(const Argument& number) {
   return static_cast<double>(e->constant());
 }
 
+namespace {
+
+// `number`, in argument i of `n`'s node: a guard sees to it.
+int64_t Fixed(const NodeLowering& n, const SymExpr& number, size_t i) {
+  if (number.is_constant()) return number.constant();
+  const std::string origin =
+      absl::StrCat(n.node.op->name, " ", n.node.op->schema.params[i].name);
+  return n.g.program.shapes.Specialize(number, origin);
+}
+
+}  // namespace
+
 double NodeLowering::Number(size_t i, double otherwise) const {
   if (i >= node.args.size() || arg(i).is_none()) return otherwise;
   if (const std::optional<double> literal = LiteralOf(arg(i))) return *literal;
-  return static_cast<double>(g.program.shapes.Specialize(
-      arg(i).sym(),
-      absl::StrCat(node.op->name, " ", node.op->schema.params[i].name)));
+  return static_cast<double>(Fixed(*this, arg(i).sym(), i));
+}
+
+int64_t NodeLowering::Int(size_t i) const {
+  return Fixed(*this, arg(i).sym(), i);
+}
+
+absl::InlinedVector<int64_t, 4> NodeLowering::Ints(size_t i) const {
+  absl::InlinedVector<int64_t, 4> ints;
+  if (const auto* one = std::get_if<SymExpr>(&arg(i).v)) {
+    ints.push_back(Fixed(*this, *one, i));
+  }
+  if (!arg(i).is_list()) return ints;
+  for (const Argument& item : arg(i).list()) {
+    ints.push_back(Fixed(*this, item.sym(), i));
+  }
+  return ints;
+}
+
+absl::InlinedVector<size_t, 4> NodeLowering::Dims(size_t i, size_t rank) const {
+  const auto size = static_cast<int64_t>(std::max<size_t>(rank, 1));
+  absl::InlinedVector<size_t, 4> dims;
+  for (const int64_t d : Ints(i)) {
+    dims.push_back(static_cast<size_t>(
+        std::clamp<int64_t>(d < 0 ? d + size : d, 0, size - 1)));
+  }
+  return dims;
 }
 
 bool BoolOf(const Argument& argument) {

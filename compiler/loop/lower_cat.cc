@@ -66,8 +66,7 @@ void WriteParts(NodeLowering& n, absl::Span<const Part> parts, size_t dim) {
 
 absl::Status Cat(NodeLowering& n, ScalarOp) {
   const TensorMeta& m = n.result_meta();
-  const auto dim = static_cast<size_t>(
-      n.node.args.size() > 1 ? WrapDim(n.arg(1), m.rank()) : 0);
+  const size_t dim = n.node.args.size() > 1 ? n.Dim(1, m.sizes.size()) : 0;
   std::vector<Part> parts;
   SymExpr start = 0;
   for (const Argument& item : n.arg(0).list()) {

@@ -77,8 +77,7 @@ absl::Status IndexSelect(NodeLowering& n, ScalarOp) {
   const DimVector& sizes = n.meta(0).sizes;
   DimVector from = at;
   if (!sizes.empty()) {
-    const auto dim =
-        static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(sizes.size())));
+    const size_t dim = n.Dim(1, sizes.size());
     DimVector place;
     if (n.meta(2).rank() > 0) place.push_back(at[dim]);
     from[dim] =
@@ -113,8 +112,7 @@ absl::Status Gather(NodeLowering& n, ScalarOp) {
   }
   DimVector from = at;
   if (!sizes.empty()) {
-    const auto dim =
-        static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(sizes.size())));
+    const size_t dim = n.Dim(1, sizes.size());
     for (size_t d = 0; d < from.size(); ++d) {
       if (sizes[d].Is(1)) from[d] = 0;
     }
@@ -130,9 +128,7 @@ absl::Status Flip(NodeLowering& n, ScalarOp) {
   const DimVector& sizes = n.result_meta().sizes;
   const DimVector at = nest.Iterate(sizes);
   DimVector from = at;
-  for (const int64_t d : ConstantInts(n.arg(1))) {
-    const auto dim = static_cast<size_t>(
-        WrapDim(Argument(d), static_cast<int>(sizes.size())));
+  for (const size_t dim : n.Dims(1, sizes.size())) {
     from[dim] = sizes[dim] - 1 - at[dim];
   }
   nest.Store(n.result(), at, nest.Load(n.tensor(0), from));
@@ -248,8 +244,7 @@ absl::Status SliceScatter(NodeLowering& n, ScalarOp) {
   NestWriter nest = n.Write();
   const DimVector& sizes = n.result_meta().sizes;
   const DimVector at = nest.Iterate(sizes);
-  const auto dim =
-      static_cast<size_t>(WrapDim(n.arg(2), static_cast<int>(sizes.size())));
+  const size_t dim = n.Dim(2, sizes.size());
   const InSlice part = PlaceInSlice(nest, n, at[dim], n.arg(3), n.arg(5).sym(),
                                     sizes[dim], n.meta(1).sizes[dim]);
   DimVector source_at = at;
@@ -263,8 +258,7 @@ absl::Status SliceBackward(NodeLowering& n, ScalarOp) {
   NestWriter nest = n.Write();
   const DimVector& sizes = n.result_meta().sizes;
   const DimVector at = nest.Iterate(sizes);
-  const auto dim =
-      static_cast<size_t>(WrapDim(n.arg(2), static_cast<int>(sizes.size())));
+  const size_t dim = n.Dim(2, sizes.size());
   const InSlice part = PlaceInSlice(nest, n, at[dim], n.arg(3), n.arg(5).sym(),
                                     sizes[dim], n.meta(0).sizes[dim]);
   DimVector source_at = at;
@@ -280,8 +274,7 @@ absl::Status SelectOver(NodeLowering& n, std::optional<ValueId> self,
   NestWriter nest = n.Write();
   const DimVector& sizes = n.result_meta().sizes;
   const DimVector at = nest.Iterate(sizes);
-  const auto dim =
-      static_cast<size_t>(WrapDim(n.arg(2), static_cast<int>(sizes.size())));
+  const size_t dim = n.Dim(2, sizes.size());
   SymExpr index = n.arg(3).sym();
   if (n.g.shapes().KnownLt(index, 0)) index += sizes[dim];
   BodyBuilder& b = nest.body;
@@ -306,18 +299,16 @@ absl::Status DiagonalOver(NodeLowering& n, std::optional<ValueId> self,
                           ValueId source, size_t offset_arg) {
   NestWriter nest = n.Write();
   const DimVector& sizes = n.result_meta().sizes;
-  const int rank = static_cast<int>(sizes.size());
   const DimVector at = nest.Iterate(sizes);
-  const SymExpr& offset = n.arg(offset_arg).sym();
-  const auto a = static_cast<size_t>(WrapDim(n.arg(offset_arg + 1), rank));
-  const auto b = static_cast<size_t>(WrapDim(n.arg(offset_arg + 2), rank));
+  const int64_t offset = n.Int(offset_arg);
+  const size_t a = n.Dim(offset_arg + 1, sizes.size());
+  const size_t b = n.Dim(offset_arg + 2, sizes.size());
   DimVector source_at;
   for (size_t d = 0; d < at.size(); ++d) {
     if (d != a && d != b) source_at.push_back(at[d]);
   }
-  const bool above = !n.g.shapes().KnownLt(offset, 0);
   source_at.push_back(n.g.meta(source).sizes.back().Is(1) ? SymExpr(0)
-                      : above                             ? at[a]
+                      : offset >= 0                       ? at[a]
                                                           : at[b]);
   const ScalarId inside = nest.body.Op(
       ScalarOp::kEq, nest.body.Index(at[b] - at[a]), nest.body.Index(offset));

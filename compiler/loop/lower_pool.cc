@@ -20,8 +20,8 @@ struct Window {
   int64_t kernel[2], stride[2], padding[2], dilation[2] = {1, 1};
 };
 
-void Pair(const Argument& list, int64_t (&out)[2]) {
-  const auto ints = ConstantInts(list);
+void Pair(const NodeLowering& n, size_t argument, int64_t (&out)[2]) {
+  const auto ints = n.Ints(argument);
   if (ints.empty()) return;
   out[0] = ints[0];
   out[1] = ints.size() > 1 ? ints[1] : ints[0];
@@ -30,13 +30,13 @@ void Pair(const Argument& list, int64_t (&out)[2]) {
 absl::StatusOr<Window> ReadWindow(const NodeLowering& n, size_t kernel_arg,
                                   bool dilated) {
   Window w;
-  Pair(n.arg(kernel_arg), w.kernel);
+  Pair(n, kernel_arg, w.kernel);
   w.stride[0] = w.kernel[0];
   w.stride[1] = w.kernel[1];
   w.padding[0] = w.padding[1] = 0;
-  Pair(n.arg(kernel_arg + 1), w.stride);
-  Pair(n.arg(kernel_arg + 2), w.padding);
-  if (dilated) Pair(n.arg(kernel_arg + 3), w.dilation);
+  Pair(n, kernel_arg + 1, w.stride);
+  Pair(n, kernel_arg + 2, w.padding);
+  if (dilated) Pair(n, kernel_arg + 3, w.dilation);
   if (w.kernel[0] * w.kernel[1] > kMaxWindow) {
     return MakeError(ErrorReason::kUnsupportedOp,
                      absl::StrCat(n.node.op->name, ": a window of ",

@@ -51,29 +51,25 @@ Reduced IterateReduced(const NodeLowering& n,
 }
 
 // None or an empty list: all dimensions.
-std::vector<bool> ReducedDims(const NodeLowering& n, const Argument* dims) {
-  const int rank = n.meta(0).rank();
-  std::vector<bool> reduced(static_cast<size_t>(rank), false);
-  if (dims == nullptr || dims->is_none() ||
-      (dims->is_list() && dims->list().empty())) {
-    reduced.assign(reduced.size(), true);
-    return reduced;
-  }
-  for (const int64_t dim : ConstantInts(*dims)) {
-    if (rank > 0) {
-      reduced[static_cast<size_t>(WrapDim(Argument(dim), rank))] = true;
-    }
+std::vector<bool> ReducedDims(const NodeLowering& n,
+                              std::optional<size_t> argument) {
+  const size_t rank = n.meta(0).sizes.size();
+  if (!argument.has_value()) return std::vector<bool>(rank, true);
+  const auto dims = n.Dims(*argument, rank);
+  std::vector<bool> reduced(rank, dims.empty());
+  for (const size_t dim : dims) {
+    if (rank > 0) reduced[dim] = true;
   }
   return reduced;
 }
 
 // The dimension argument: the first parameter named dim or dims.
-const Argument* DimArgument(const NodeLowering& n) {
+std::optional<size_t> DimArgument(const NodeLowering& n) {
   const auto& params = n.node.op->schema.params;
   for (size_t i = 0; i < params.size() && i < n.node.args.size(); ++i) {
-    if (params[i].name == "dim" || params[i].name == "dims") return &n.arg(i);
+    if (params[i].name == "dim" || params[i].name == "dims") return i;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 ReduceOp ReduceOf(ScalarOp op) {
@@ -146,7 +142,7 @@ Extreme ArgReduce(Reduced& r, const NodeLowering& n, ScalarOp op) {
 
 // max.dim, min.dim: the value and where it stood.
 absl::Status ValueAndIndex(NodeLowering& n, ScalarOp op) {
-  Reduced r = IterateReduced(n, ReducedDims(n, &n.arg(1)));
+  Reduced r = IterateReduced(n, ReducedDims(n, 1));
   const Extreme extreme = ArgReduce(r, n, op);
   r.nest.Store(n.result(0), r.result_at, extreme.value);
   r.nest.Store(n.result(1), r.result_at, extreme.index);
@@ -156,7 +152,7 @@ absl::Status ValueAndIndex(NodeLowering& n, ScalarOp op) {
 
 // argmax, argmin: over one dimension, or over all, flattened.
 absl::Status IndexOnly(NodeLowering& n, ScalarOp op) {
-  Reduced r = IterateReduced(n, ReducedDims(n, &n.arg(1)));
+  Reduced r = IterateReduced(n, ReducedDims(n, 1));
   r.nest.Store(n.result(), r.result_at, ArgReduce(r, n, op).index);
   r.nest.Finish();
   return absl::OkStatus();
@@ -179,8 +175,7 @@ absl::Status Scan(NodeLowering& n, ScalarOp op) {
     nest.Finish();
     return absl::OkStatus();
   }
-  const auto dim =
-      static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(sizes.size())));
+  const size_t dim = n.Dim(1, sizes.size());
   DimVector outer = sizes;
   outer.erase(outer.begin() + static_cast<std::ptrdiff_t>(dim));
   DimVector at = nest.Iterate(outer);
@@ -199,8 +194,7 @@ absl::Status Scan(NodeLowering& n, ScalarOp op) {
 // so far whose value is the extreme (or NaN, which stays one).
 absl::Status RunningExtreme(NodeLowering& n, ScalarOp op) {
   const DimVector& sizes = n.meta(0).sizes;
-  const auto dim =
-      static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(sizes.size())));
+  const size_t dim = n.Dim(1, sizes.size());
   const bool single = sizes.empty() || sizes[dim].Is(1);
   DType type = ComputeType(n.meta(0).dtype);
   if (type == DType::kBool) type = DType::kInt32;

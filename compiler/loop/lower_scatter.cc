@@ -121,8 +121,7 @@ absl::Status Scatter(NodeLowering& n, ScalarOp op) {
   const DimVector& sizes = n.meta(0).sizes;
   DimVector to = at;
   if (!sizes.empty()) {
-    const auto dim =
-        static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(sizes.size())));
+    const size_t dim = n.Dim(1, sizes.size());
     to[dim] = IndexAt(nest, n.tensor(2), at, sizes[dim], IndexRange::kInside);
   }
   ScalarId value;
@@ -153,8 +152,7 @@ absl::Status IndexAdd(NodeLowering& n, ScalarOp) {
   const DimVector& sizes = n.meta(0).sizes;
   DimVector to = at;
   if (!sizes.empty()) {
-    const auto dim =
-        static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(sizes.size())));
+    const size_t dim = n.Dim(1, sizes.size());
     DimVector place;
     if (n.meta(2).rank() > 0) place.push_back(at[dim]);
     to[dim] =

@@ -111,8 +111,7 @@ absl::Status ScatterReduce(NodeLowering& n, ScalarOp) {
   ASSIGN_OR_RETURN(const Combine combine, CombineNamed(n, n.arg(4)));
   const bool include_self = BoolOf(n.arg(5));
   const DimVector& sizes = n.meta(0).sizes;
-  const auto dim =
-      static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(sizes.size())));
+  const size_t dim = n.Dim(1, sizes.size());
   const DimVector& listed = n.meta(2).sizes;
   SymExpr count = 1;
   if (!listed.empty()) count = listed.size() == 1 ? listed[0] : listed[dim];

@@ -28,23 +28,17 @@ absl::StatusOr<DimVector> Reshape(NodeLowering& n, size_t r) {
 }
 
 absl::StatusOr<DimVector> Permute(NodeLowering& n, size_t r) {
-  const auto dims = ConstantInts(n.arg(1));
   const DimVector own = Own(n, r);
+  const auto dims = n.Dims(1, own.size());
   DimVector at(own.size());
-  const int rank = static_cast<int>(own.size());
-  for (int k = 0; k < rank; ++k) {
-    at[static_cast<size_t>(WrapDim(dims[static_cast<size_t>(k)], rank))] =
-        own[static_cast<size_t>(k)];
-  }
+  for (size_t k = 0; k < own.size(); ++k) at[dims[k]] = own[k];
   return at;
 }
 
 absl::StatusOr<DimVector> Transpose(NodeLowering& n, size_t r) {
   DimVector at = Own(n, r);
   if (at.size() < 2) return at;
-  const int rank = static_cast<int>(at.size());
-  std::swap(at[static_cast<size_t>(WrapDim(n.arg(1), rank))],
-            at[static_cast<size_t>(WrapDim(n.arg(2), rank))]);
+  std::swap(at[n.Dim(1, at.size())], at[n.Dim(2, at.size())]);
   return at;
 }
 
@@ -69,16 +63,14 @@ absl::StatusOr<DimVector> Expand(NodeLowering& n, size_t r) {
 // order.
 absl::StatusOr<DimVector> Unsqueeze(NodeLowering& n, size_t r) {
   DimVector at = Own(n, r);
-  const int rank = static_cast<int>(at.size());
-  at.erase(at.begin() + WrapDim(n.arg(1), rank));
+  at.erase(at.begin() + static_cast<std::ptrdiff_t>(n.Dim(1, at.size())));
   return at;
 }
 
 absl::StatusOr<DimVector> Select(NodeLowering& n, size_t r) {
   DimVector at = Own(n, r);
   const DimVector& sizes = n.meta(0).sizes;
-  const auto dim =
-      static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(sizes.size())));
+  const size_t dim = n.Dim(1, sizes.size());
   SymExpr index = n.arg(2).sym();
   if (n.g.shapes().KnownLt(index, 0)) index += sizes[dim];
   at.insert(at.begin() + static_cast<std::ptrdiff_t>(dim), index);
@@ -101,8 +93,7 @@ SymExpr SliceStart(NodeLowering& n, const Argument& start,
 
 absl::StatusOr<DimVector> Slice(NodeLowering& n, size_t r) {
   DimVector at = Own(n, r);
-  const auto dim =
-      static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(at.size())));
+  const size_t dim = n.Dim(1, at.size());
   const SymExpr step = n.node.args.size() > 4 ? n.arg(4).sym() : SymExpr(1);
   at[dim] = at[dim] * step + SliceStart(n, n.arg(2), n.meta(0).sizes[dim]);
   return at;
@@ -110,8 +101,7 @@ absl::StatusOr<DimVector> Slice(NodeLowering& n, size_t r) {
 
 absl::StatusOr<DimVector> Narrow(NodeLowering& n, size_t r) {
   DimVector at = Own(n, r);
-  const auto dim =
-      static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(at.size())));
+  const size_t dim = n.Dim(1, at.size());
   at[dim] += SliceStart(n, n.arg(2), n.meta(0).sizes[dim]);
   return at;
 }
@@ -119,8 +109,7 @@ absl::StatusOr<DimVector> Narrow(NodeLowering& n, size_t r) {
 // split, chunk, split_with_sizes: part r begins where the parts before end.
 absl::StatusOr<DimVector> Split(NodeLowering& n, size_t r) {
   DimVector at = Own(n, r);
-  const auto dim =
-      static_cast<size_t>(WrapDim(n.arg(2), static_cast<int>(at.size())));
+  const size_t dim = n.Dim(2, at.size());
   for (size_t before = 0; before < r; ++before) {
     at[dim] += n.result_meta(before).sizes[dim];
   }
@@ -129,8 +118,8 @@ absl::StatusOr<DimVector> Split(NodeLowering& n, size_t r) {
 
 absl::StatusOr<DimVector> Unbind(NodeLowering& n, size_t r) {
   DimVector at = Own(n, r);
-  const int rank = n.meta(0).rank();
-  at.insert(at.begin() + WrapDim(n.arg(1), rank),
+  const size_t dim = n.Dim(1, n.meta(0).sizes.size());
+  at.insert(at.begin() + static_cast<std::ptrdiff_t>(dim),
             SymExpr(static_cast<int64_t>(r)));
   return at;
 }
@@ -141,20 +130,17 @@ absl::StatusOr<DimVector> Unfold(NodeLowering& n, size_t) {
   const SymExpr within = at.back();
   at.pop_back();
   if (at.empty()) return at;
-  const auto dim =
-      static_cast<size_t>(WrapDim(n.arg(1), static_cast<int>(at.size())));
+  const size_t dim = n.Dim(1, at.size());
   at[dim] = at[dim] * n.arg(3).sym() + within;
   return at;
 }
 
 absl::StatusOr<DimVector> Diagonal(NodeLowering& n, size_t r) {
   const DimVector own = Own(n, r);
-  const int rank = n.meta(0).rank();
-  const int64_t offset =
-      n.arg(1).sym().is_constant() ? n.arg(1).sym().constant() : 0;
-  const auto first = static_cast<size_t>(WrapDim(n.arg(2), rank));
-  const auto second = static_cast<size_t>(WrapDim(n.arg(3), rank));
-  DimVector at(static_cast<size_t>(rank));
+  DimVector at(n.meta(0).sizes.size());
+  const int64_t offset = n.Int(1);
+  const size_t first = n.Dim(2, at.size());
+  const size_t second = n.Dim(3, at.size());
   size_t k = 0;
   for (size_t d = 0; d < at.size(); ++d) {
     if (d != first && d != second) at[d] = own[k++];

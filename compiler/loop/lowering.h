@@ -136,6 +136,12 @@ struct NodeLowering {
   // A number that the code has to know, `otherwise` where none is given: a
   // symbol is fixed at its hint, by a guard.
   double Number(size_t i, double otherwise = 0) const;
+  int64_t Int(size_t i) const;
+  // Of a list, or of one; none: nothing is given.
+  absl::InlinedVector<int64_t, 4> Ints(size_t i) const;
+  // As Ints, dimensions of `rank`, wrapped; rank 0 counts as 1.
+  absl::InlinedVector<size_t, 4> Dims(size_t i, size_t rank) const;
+  size_t Dim(size_t i, size_t rank) const { return Dims(i, rank).front(); }
   NestWriter Write() const { return NestWriter(g, origin); }
 };
 
@@ -185,10 +191,6 @@ absl::Status LowerExtern(NodeLowering& n);
 // PyTorch's result type of tensors, 0-dim tensors and numbers.
 DType PromoteArguments(const Graph& graph, absl::Span<const Argument> args);
 
-// A dimension argument, wrapped; rank 0 counts as 1.
-int64_t WrapDim(const Argument& dim, int rank);
-// Ints of a list (or one int) argument that must be constant.
-absl::InlinedVector<int64_t, 4> ConstantInts(const Argument& list);
 // An int, float or bool; none for a symbol.
 std::optional<double> LiteralOf(const Argument& number);
 bool BoolOf(const Argument& argument);

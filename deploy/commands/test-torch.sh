@@ -13,6 +13,7 @@
 # goes into a folder of the same name with -tests, which sees the other environment.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+unset PYTHONDONTWRITEBYTECODE # many processes would each compile PyTorch's modules, twice a process's start
 
 version=2.11.0
 folder=build/torch

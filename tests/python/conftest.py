@@ -32,25 +32,27 @@ from processes import end_daemons  # noqa: E402
 # here run whole.
 QUICK = {
     "test_models.py": ["[gpt2]", "[resnet_infer]", "[mlp_layernorm]", "dynamic_shapes", "comparison"],
-    "test_service.py": ["second_process", "refused_graph", "killed", "forked"],
+    "test_service.py": ["second_process", "refused_graph", "again[9]", "forked"],
+    "test_other_daemons.py": ["knows"],
+    "test_versions.py": ["layouts", "allocator"],
     "test_travel.py": ["same_daemon", "cut_short", "long_compile"],
     "test_distributed.py": ["whole_batch"],
     "test_threads.py": ["share", "differentiate", "alone"],
     "test_fallbacks.py": ["warm", "sentence", "sympy"],
     "test_fork.py": ["warm"],
     "test_forms.py": ["[vmap]", "accumulate", "recompile", "marked", "found_in_data"],
-    "test_accuracy.py": 4,
-    "test_broadcast_sizes.py": 4,
-    "test_call_limits.py": 4,
-    "test_distinct_results.py": 4,
-    "test_indices.py": 5,
+    "test_accuracy.py": 2,
+    "test_broadcast_sizes.py": 2,
+    "test_call_limits.py": 2,
+    "test_distinct_results.py": 2,
+    "test_indices.py": 3,
     "test_lost_daemon.py": 3,
-    "test_numbers.py": 3,
-    "test_offsets.py": 5,
-    "test_random_masks.py": 4,
-    "test_saved_tensors.py": 4,
-    "test_operators.py": 29,
-    "test_operator_gradients.py": 41,
+    "test_numbers.py": 2,
+    "test_offsets.py": 3,
+    "test_random_masks.py": 2,
+    "test_saved_tensors.py": 2,
+    "test_operators.py": 19,
+    "test_operator_gradients.py": 29,
 }
 
 
@@ -127,7 +129,7 @@ def pytest_sessionfinish(session):
         try:
             operator_tally.check_share(seen)
         except AssertionError as error:
-            print(f"\n{kind}: too many operators needed a host kernel: {error} did not")
+            print(f"\n{kind}: {error}")
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

@@ -68,7 +68,10 @@ def check_share(outcomes):
     asked = [outcome for outcome in outcomes if outcome.verdict == "right" and outcome.graphs]
     whole = sum(not outcome.hosts for outcome in asked)
     if len(asked) >= LEAST_SEEN:
-        assert 100 * whole >= LEAST_WHOLE_PERCENT * len(asked), f"{whole} of {len(asked)}"
+        assert 100 * whole >= LEAST_WHOLE_PERCENT * len(asked), (
+            f"{whole} of {len(asked)} operators ran without a host kernel, "
+            f"due {LEAST_WHOLE_PERCENT} %"
+        )
 
 
 if __name__ == "__main__":

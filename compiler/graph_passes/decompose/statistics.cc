@@ -86,8 +86,8 @@ Parts Norms(Decomposition& d) {
   Parts parts;
   for (const ValueId member : d.Tensors("self")) {
     const ValueId x = Source(d, member);
-    parts.push_back(Norm(d.e, x, d.Float("ord"), DimRange(0, d.e.rank(x)),
-                         Emitter::Keep::kNo));
+    parts.push_back(
+        Norm(d.e, x, d.Float("ord"), DimRange(0, d.e.rank(x)), Keep::kNo));
   }
   return parts;
 }
