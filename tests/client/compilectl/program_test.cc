@@ -4,10 +4,12 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/client/compilectl/relu_case.h"
@@ -51,6 +53,19 @@ class Compilectl : public testing::Test {
     const Json document = Json::parse(run.out, nullptr, /*throw=*/false);
     EXPECT_FALSE(document.is_discarded()) << words[0] << ":\n" << run.out;
     return document;
+  }
+
+  // The processes of the workers, all started: one that is not has the pid 0,
+  // which for kill() is everybody here.
+  std::vector<pid_t> StartedWorkers() {
+    for (;;) {
+      std::vector<pid_t> pids;
+      for (const Json& worker : AskJson({"workers"})["workers"]) {
+        pids.push_back(worker["pid"].get<pid_t>());
+      }
+      if (std::find(pids.begin(), pids.end(), 0) == pids.end()) return pids;
+      absl::SleepFor(absl::Milliseconds(10));
+    }
   }
 
   size_t Entries() { return AskJson({"ls"})["entries"].size(); }
@@ -200,11 +215,7 @@ TEST_F(Compilectl, TuneSaysWhichVariantWon) {
 }
 
 TEST_F(Compilectl, TuneThatOutlastsItsTimeoutSaysSo) {
-  const Json said = AskJson({"workers"});
-  std::vector<pid_t> stopped;
-  for (const Json& worker : said["workers"]) {
-    stopped.push_back(worker["pid"].get<pid_t>());
-  }
+  const std::vector<pid_t> stopped = StartedWorkers();
   for (const pid_t pid : stopped) ASSERT_EQ(kill(pid, SIGSTOP), 0);
   const ProgramRun run = Ask({"tune", "--rows", "64", "--columns", "512",
                               "--arch", "x86-64-v3", "--timeout", "1"});
