@@ -59,8 +59,9 @@ class Compilectl : public testing::Test {
   // which for kill() is everybody here.
   std::vector<pid_t> StartedWorkers() {
     for (;;) {
+      const Json said = AskJson({"workers"});
       std::vector<pid_t> pids;
-      for (const Json& worker : AskJson({"workers"})["workers"]) {
+      for (const Json& worker : said["workers"]) {
         pids.push_back(worker["pid"].get<pid_t>());
       }
       if (std::find(pids.begin(), pids.end(), 0) == pids.end()) return pids;
