@@ -45,7 +45,8 @@ torch_tests() {
   local python=${KILN_PYTHON:-python3} words=() cores
   "$python" -m pip install --quiet --no-index --no-deps --no-compile --no-cache-dir --target "$work/site" "$here"/*.whl ||
     exit 1
-  export PYTHONPATH="$work/site${PYTHONPATH:+:$PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+  unset PYTHONDONTWRITEBYTECODE # each of many processes would compile PyTorch's modules
+  export PYTHONPATH="$work/site${PYTHONPATH:+:$PYTHONPATH}" PYTHONPYCACHEPREFIX="$work/bytecode" PYTHONUNBUFFERED=1
   "$python" - <<'P' || exit 1
 import importlib.metadata as m, sys, torch
 def version(name):

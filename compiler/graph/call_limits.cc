@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/layout_rules.h"
 #include "compiler/graph/op_table.h"
+#include "compiler/graph/type_promotion.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -70,8 +71,11 @@ constexpr LimitFn kOfAll = OfSome<~size_t{0}>;
 
 // Norms of infinite or negative order choose an element, the others sum.
 bool Chooses(const InferInput& norm) {
-  const double* order = std::get_if<double>(&norm.args[1].v);
-  return order != nullptr && (std::isinf(*order) || *order < 0);
+  const Argument& order = norm.args[1];
+  if (const double* number = std::get_if<double>(&order.v)) {
+    return std::isinf(*number) || *number < 0;
+  }
+  return std::holds_alternative<SymExpr>(order.v) && norm.integer(1) < 0;
 }
 
 template <size_t dims>
@@ -81,9 +85,14 @@ std::string Norm(const InferInput& call) {
 
 // A list's: of all elements of each member.
 std::string Norms(const InferInput& call) {
-  for (const TensorMeta* member : call.tensors(0)) {
-    if (!IsFloat(member->dtype)) {
-      return absl::StrCat("dtype ", ShortName(member->dtype));
+  const std::vector<const TensorMeta*> members = call.tensors(0);
+  if (members.empty()) return "no tensors";
+  if (std::holds_alternative<bool>(call.args[1].v)) return "a boolean order";
+  for (const TensorMeta* member : members) {
+    const DType to = call.dtype(2).value_or(member->dtype);
+    if (!IsFloat(member->dtype) || PromoteTypes(member->dtype, to) != to) {
+      return absl::StrCat("dtype ", ShortName(member->dtype), " as ",
+                          ShortName(to));
     }
     for (const SymExpr& size : member->sizes) {
       if (Chooses(call) && !call.shapes.DecideLt(0, size, kOfElements)) {

@@ -132,12 +132,22 @@ absl::StatusOr<TensorMetas> InferTril(const InferInput& in) {
   return TensorMetas{ContiguousMeta(self.dtype, self.sizes)};
 }
 
-// slice_backward(grad_output, input_sizes, dim, start, end, step),
-// select_backward(grad_output, input_sizes, dim, index), and so on.
-absl::StatusOr<TensorMetas> InferViewBackward(const InferInput& in) {
+// slice_backward(grad_output, input_sizes, dim, start, end, step)
+absl::StatusOr<TensorMetas> InferSliceBackward(const InferInput& in) {
   DimVector sizes = in.ints(1);
+  ASSIGN_OR_RETURN(const int dim,
+                   WrapDim(in.integer(2), static_cast<int>(sizes.size())));
   RETURN_IF_ERROR(
-      WrapDim(in.integer(2), static_cast<int>(sizes.size())).status());
+      BoundsOfSlice(in.args[3], in.args[4], in.args[5], sizes[dim], in.shapes)
+          .status());
+  return TensorMetas{ContiguousMeta(in.tensor(0).dtype, std::move(sizes))};
+}
+// select_backward(grad_output, input_sizes, dim, index)
+absl::StatusOr<TensorMetas> InferSelectBackward(const InferInput& in) {
+  DimVector sizes = in.ints(1);
+  ASSIGN_OR_RETURN(const int dim,
+                   WrapDim(in.integer(2), static_cast<int>(sizes.size())));
+  RETURN_IF_ERROR(WrapIndex(in.sym(3), sizes[dim], in.shapes).status());
   return TensorMetas{ContiguousMeta(in.tensor(0).dtype, std::move(sizes))};
 }
 absl::StatusOr<TensorMetas> InferDiagonalBackward(const InferInput& in) {
@@ -164,6 +174,7 @@ absl::StatusOr<TensorMetas> InferSliceScatter(const InferInput& in) {
 absl::StatusOr<TensorMetas> InferSelectScatter(const InferInput& in) {
   const TensorMeta& self = in.tensor(0);
   ASSIGN_OR_RETURN(const int dim, WrapDim(in.integer(2), self.rank()));
+  RETURN_IF_ERROR(WrapIndex(in.sym(3), self.sizes[dim], in.shapes).status());
   DimVector due = self.sizes;
   due.erase(due.begin() + dim);
   if (!SameSizes(in.tensor(1).sizes, due, in.shapes)) {
@@ -194,11 +205,11 @@ constexpr OpRow kRows[] = {
     {"aten.slice_backward.default",
      "(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt "
      "end, SymInt step) -> Tensor",
-     InferViewBackward, kLower},
+     InferSliceBackward, kLower},
     {"aten.select_backward.default",
      "(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> "
      "Tensor",
-     InferViewBackward, kLower},
+     InferSelectBackward, kLower},
     {"aten.diagonal_backward.default",
      "(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int "
      "dim2) -> Tensor",

@@ -34,6 +34,15 @@ double NodeLowering::Number(size_t i, double otherwise) const {
   return static_cast<double>(Fixed(*this, arg(i).sym(), i));
 }
 
+ScalarId NodeLowering::Constant(BodyBuilder& body, DType type, size_t i,
+                                double otherwise) const {
+  const bool given = i < node.args.size();
+  if (given && !IsFloat(type) && std::holds_alternative<SymExpr>(arg(i).v)) {
+    return body.Int(type, Int(i));
+  }
+  return body.Float(type, Number(i, otherwise));
+}
+
 int64_t NodeLowering::Int(size_t i) const {
   return Fixed(*this, arg(i).sym(), i);
 }

@@ -132,7 +132,7 @@ std::vector<SymExpr> Ints(const Argument& list, size_t count) {
 void AddGeometry(ExternCall& call, const NodeLowering& n, size_t first,
                  size_t spatial) {
   call.attributes.push_back({"dilation", Ints(n.arg(first + 2), spatial)});
-  call.attributes.push_back({"groups", n.arg(first + 5).sym().constant()});
+  call.attributes.push_back({"groups", n.Int(first + 5)});
   call.attributes.push_back(
       {"output_padding", Ints(n.arg(first + 4), spatial)});
   call.attributes.push_back({"padding", Ints(n.arg(first + 1), spatial)});

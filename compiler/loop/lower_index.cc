@@ -186,7 +186,7 @@ absl::Status ConstantPad(NodeLowering& n, ScalarOp) {
     }
   }
   const DType type = ComputeType(n.result_meta().dtype);
-  const ScalarId fill = b.Float(type, n.Number(2));
+  const ScalarId fill = n.Constant(b, type, 2);
   const ScalarId value =
       b.Cast(type, b.node(inside).op == ScalarOp::kConstant
                        ? nest.Load(n.tensor(0), from)

@@ -97,19 +97,22 @@ absl::Status Binary(NodeLowering& n, ScalarOp op) {
 // aten.add(self, other, alpha) and aten.sub.
 absl::Status WithAlpha(NodeLowering& n, ScalarOp op) {
   const DType type = ResultType(n);
-  const double alpha = n.Number(2, 1);
+  const bool plain = n.Number(2, 1) == 1;
   return Elementwise(n, 2, type, [&](BodyBuilder& b, Args x) {
-    if (alpha == 1) return Arithmetic(b, op, x[0], x[1]);
-    return b.Op(op, x[0], b.Op(ScalarOp::kMul, x[1], b.Float(type, alpha)));
+    if (plain) return Arithmetic(b, op, x[0], x[1]);
+    const ScalarId alpha = n.Constant(b, type, 2);
+    return b.Op(op, x[0], b.Op(ScalarOp::kMul, x[1], alpha));
   });
 }
 
 absl::Status ReversedSub(NodeLowering& n, ScalarOp) {
   const DType type = ResultType(n);
-  const double alpha = n.Number(2, 1);
+  const bool plain = n.Number(2, 1) == 1;
   return Elementwise(n, 2, type, [&](BodyBuilder& b, Args x) {
     ScalarId self = x[0];
-    if (alpha != 1) self = b.Op(ScalarOp::kMul, self, b.Float(type, alpha));
+    if (!plain) {
+      self = b.Op(ScalarOp::kMul, self, n.Constant(b, type, 2));
+    }
     return b.Op(ScalarOp::kSub, x[1], self);
   });
 }
@@ -248,10 +251,10 @@ absl::Status Lerp(NodeLowering& n, ScalarOp) {
 // self + value * t1 (* or /) t2.
 absl::Status AddCombined(NodeLowering& n, ScalarOp op) {
   const DType type = ResultType(n);
-  const double value = n.Number(3, 1);
-  return Elementwise(n, 3, type, [=](BodyBuilder& b, Args x) {
+  const bool plain = n.Number(3, 1) == 1;
+  return Elementwise(n, 3, type, [&](BodyBuilder& b, Args x) {
     ScalarId term = x[1];
-    if (value != 1) term = b.Op(ScalarOp::kMul, b.Float(type, value), term);
+    if (!plain) term = b.Op(ScalarOp::kMul, n.Constant(b, type, 3), term);
     return b.Op(ScalarOp::kAdd, x[0], b.Op(op, term, x[2]));
   });
 }

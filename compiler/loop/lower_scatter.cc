@@ -133,7 +133,7 @@ absl::Status Scatter(NodeLowering& n, ScalarOp op) {
     }
     value = nest.LoadAs(n.tensor(3), from, type);
   } else {
-    value = nest.body.Float(type, n.Number(3));
+    value = n.Constant(nest.body, type, 3);
   }
   nest.StoreTo(target.buffer, to, value,
                accumulate ? StoreMode::kAtomicAdd : StoreMode::kSet);
@@ -159,9 +159,8 @@ absl::Status IndexAdd(NodeLowering& n, ScalarOp) {
         IndexAt(nest, n.tensor(2), place, sizes[dim], IndexRange::kInside);
   }
   ScalarId value = nest.LoadAs(n.tensor(3), at, type);
-  const double alpha = n.Number(4, 1);
-  if (alpha != 1) {
-    value = nest.body.Op(ScalarOp::kMul, value, nest.body.Float(type, alpha));
+  if (n.Number(4, 1) != 1) {
+    value = nest.body.Op(ScalarOp::kMul, value, n.Constant(nest.body, type, 4));
   }
   nest.StoreTo(target.buffer, to, value, StoreMode::kAtomicAdd);
   nest.Finish();

@@ -136,6 +136,9 @@ struct NodeLowering {
   // A number that the code has to know, `otherwise` where none is given: a
   // symbol is fixed at its hint, by a guard.
   double Number(size_t i, double otherwise = 0) const;
+  // The same in the code, of that type; an integer's digits are all kept.
+  ScalarId Constant(BodyBuilder& body, DType type, size_t i,
+                    double otherwise = 0) const;
   int64_t Int(size_t i) const;
   // Of a list, or of one; none: nothing is given.
   absl::InlinedVector<int64_t, 4> Ints(size_t i) const;

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import pytest
 import torch
@@ -103,8 +103,56 @@ def test_a_patch_holds_while_a_coroutines_body_runs():
     assert asyncio.iscoroutinefunction(number)
 
 
+def test_a_patch_holds_while_an_object_is_called_whose_call_is_a_coroutine_or_a_generator():
+    class Numbers:
+        def __call__(self):
+            yield now()
+
+    class Number:
+        async def __call__(self):
+            await asyncio.sleep(0)
+            return now()
+
+    patch = config.patch(max_fusion_size=2)
+    assert list(patch(Numbers())()) == [2]
+    assert asyncio.run(patch(Number())()) == 2
+
+
+def test_a_patch_of_two_tasks_ends_each_ones_own():
+    patch = config.patch(max_fusion_size=2)
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def first():
+        with patch:
+            await begun.wait()
+        ended.set()
+
+    async def second():
+        with patch:
+            config.max_fusion_size = 9
+            begun.set()
+            await ended.wait()
+            return now()
+
+    async def both():
+        return (await asyncio.gather(first(), second()))[1]
+
+    assert asyncio.run(both()) == 9
+    assert now() == USUAL
+
+
+def test_a_block_that_has_not_begun_does_not_end():
+    with pytest.raises(RuntimeError, match="kiln.config.patch: a block ends that has not begun"):
+        config.patch(max_fusion_size=2).__exit__(None, None, None)
+
+
 async def _items():
     yield 1
+
+
+@contextmanager
+def _block():
+    yield
 
 
 class _Class:
@@ -116,11 +164,12 @@ class _Class:
     [
         (_Class, "found the class _Class, due a function; decorate its methods"),
         (_items, "found the asynchronous generator _items, due a function; write `with kiln"),
+        (_block, "found the context manager _block, due a function; decorate the generator"),
         (staticmethod(now), "found a staticmethod, due a function; write @staticmethod above"),
         (classmethod(now), "found a classmethod, due a function; write @classmethod above"),
         (3, "found 3, due a function"),
     ],
-    ids=["class", "asynchronous generator", "staticmethod", "classmethod", "number"],
+    ids=["class", "asynchronous generator", "context manager", "staticmethod", "classmethod", "number"],
 )
 def test_what_a_patch_cannot_decorate_is_refused(what, words):
     with pytest.raises(TypeError, match=f"kiln.config.patch: {words}"):
@@ -139,6 +188,9 @@ def test_a_patch_that_is_wrong_is_told_of_where_it_is_made():
     for wrong in ("max_fusion_size", 3, None, {3: 4}, ["max_fusion_size"]):
         with pytest.raises(TypeError, match=r"kiln.config.patch: found .*, due a dict of names"):
             config.patch(wrong)
+    for wrong in (3, ["max_fusion_size"], {"max_fusion_size": 1}):
+        with pytest.raises(TypeError, match=r"kiln.config.patch: found .*, due a dict of names"):
+            config.patch(wrong, 2)
 
 
 @pytest.mark.parametrize(

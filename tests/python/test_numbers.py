@@ -58,6 +58,72 @@ def test_a_number_that_changes_is_taken_as_it_is_in_each_call(name):
         torch.testing.assert_close(called(x, i, k), fn(x, i, k))
 
 
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_number_that_a_size_gives_is_compiled_as_it_is_in_each_call(name):
+    def fn(x, i, s):
+        return KNOWN[name](x, i, s.shape[0])
+
+    called = torch.compile(fn, backend="kiln", fullgraph=True)
+    x, i = torch.randn(6), torch.randint(-9, 9, (6,))
+    kiln.counters.clear()
+    for k in (3, 4, 2, 5):
+        s = torch.ones(k, 2)
+        torch._dynamo.maybe_mark_dynamic(s, 0)
+        torch.testing.assert_close(called(x, i, s), fn(x, i, s))
+    assert kiln.counters["host_kernels"] == 0
+
+
+def with_column(x, k):
+    x[:, k] = x[:, 0] * 10
+    return x
+
+
+PLACED = {
+    "select_scatter": lambda x, k: torch.select_scatter(x, x[:, 1] * 10, 1, k),
+    "select": lambda x, k: x.select(1, k) + 1,
+    "slice_scatter": lambda x, k: torch.slice_scatter(x, x[:, :1] * 10, 1, k, k + 1 or None),
+    "a written column": lambda x, k: with_column(x.clone(), k),
+    "diagonal_scatter": lambda x, k: torch.diagonal_scatter(x, x.diagonal(k) * 10, k),
+    "roll": lambda x, k: x.roll(k, 1),
+    "triu": lambda x, k: x.triu(k) + x.tril(-k),
+}
+
+
+@pytest.mark.parametrize("name", PLACED)
+@pytest.mark.parametrize("order", [(2, 1, -1, -2, 0), (-2, 1, 0, -1, 2)], ids=["front", "back"])
+def test_a_place_from_either_end_is_where_it_is_in_each_call(name, order):
+    def fn(x, s):
+        return PLACED[name](x, s.shape[0] - 4)
+
+    called = torch.compile(fn, backend="kiln", dynamic=True)
+    x = torch.randn(4, 5, requires_grad=True)
+    for k in order:
+        s = torch.ones(4 + k, 2)
+        got, due = called(x, s), fn(x, s)
+        torch.testing.assert_close(got, due)
+        weight = torch.randn_like(due)
+        torch.testing.assert_close(*(torch.autograd.grad((y * weight).sum(), x) for y in (got, due)))
+
+
+@pytest.mark.parametrize("k", [2**53 + 1, -(2**60) - 3])
+def test_no_digit_of_an_integer_is_lost(k):
+    def fn(z):
+        return (
+            z.add(z, alpha=k),
+            z.sub(z, alpha=k),
+            torch.rsub(z, z, alpha=k),
+            z.scatter(0, PLACES, k),
+            z.index_add(0, PLACES, z[:2] + 1, alpha=k),
+            torch.addcmul(z, z, z, value=k),
+            z.index_fill(0, PLACES, k),
+            z.where(z > 3, k),
+            F.pad(z, (1, 1), value=k),
+        )
+
+    z = torch.arange(12)
+    torch.testing.assert_close(torch.compile(fn, backend="kiln")(z), fn(z), rtol=0, atol=0)
+
+
 def test_a_size_is_a_number_found_in_data_that_was_no_integer():
     def up_to_the_largest(x):
         return torch.arange(int(x.max().item())) + 1

@@ -168,14 +168,37 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 
 def _changes(first: object, value: object, named: dict[str, object]) -> dict[str, object]:
     """What a patch is to set, by name."""
-    if value is not _NOT_GIVEN:
-        first = {first: value}
+    if value is not _NOT_GIVEN and isinstance(first, str):
+        first, value = {first: value}, _NOT_GIVEN
     elif first is _NOT_GIVEN:
         first = {}
-    if not isinstance(first, Mapping) or not all(isinstance(name, str) for name in first):
+    names = first if isinstance(first, Mapping) and value is _NOT_GIVEN else [None]
+    if not all(isinstance(name, str) for name in names):
         due = "a dict of names and values, a name and its value, or name=value"
         raise TypeError(f"{_PATCH}: found {first!r}, due {due}")
     return {name: _checked(name, value) for name, value in {**first, **named}.items()}
+
+
+# All functions that contextlib made of a generator have one code.
+_MANAGERS = tuple(
+    make(lambda: (yield)).__code__
+    for make in (contextlib.contextmanager, contextlib.asynccontextmanager)
+)
+
+
+def _body_of(function: Callable[..., object]) -> Callable[..., object]:
+    """What a call of it runs: of an object its ``__call__``."""
+    is_one = inspect.isroutine(function) or isinstance(function, functools.partial)
+    return function if is_one else type(function).__call__
+
+
+def _where() -> tuple[int, object]:
+    """The thread, and of asyncio the task."""
+    asyncio = sys.modules.get("asyncio")
+    try:
+        return threading.get_ident(), asyncio.current_task() if asyncio else None
+    except RuntimeError:  # no event loop runs
+        return threading.get_ident(), None
 
 
 def _check_decorated(function: object) -> None:
@@ -185,8 +208,11 @@ def _check_decorated(function: object) -> None:
     elif isinstance(function, (staticmethod, classmethod)):
         kind = type(function).__name__
         found, hint = f"a {kind}", f"write @{kind} above the patch"
-    elif inspect.isasyncgenfunction(function):
-        found = f"the asynchronous generator {function.__qualname__}"
+    elif getattr(function, "__code__", None) in _MANAGERS:
+        found = f"the context manager {function.__qualname__}"
+        hint = "decorate the generator, below contextlib's decorator"
+    elif callable(function) and inspect.isasyncgenfunction(_body_of(function)):
+        found = f"the asynchronous generator {getattr(function, '__qualname__', function)}"
         hint = f"write `with {_PATCH}(...):` in it"
     elif not callable(function):
         found, hint = repr(function), "or write `with`"
@@ -213,7 +239,7 @@ class patch(contextlib.ContextDecorator):
         self, first: object = _NOT_GIVEN, value: object = _NOT_GIVEN, /, **changes: object
     ) -> None:
         self._changes = _changes(first, value, changes)
-        self._begun: list[tuple[int, dict[str, object]]] = []  # by which thread, and its layer
+        self._begun: list[tuple[tuple[int, object], dict[str, object]]] = []  # where, and its layer
 
     def __repr__(self) -> str:
         return f"{_PATCH}({self._changes})"
@@ -222,21 +248,23 @@ class patch(contextlib.ContextDecorator):
         global _layers
         layer = dict(self._changes)
         with _lock:
-            self._begun.append((threading.get_ident(), layer))
+            self._begun.append((_where(), layer))
             _layers = [*_layers, layer]
 
     def __exit__(self, *_: object) -> None:
         global _layers
-        thread = threading.get_ident()
+        here = _where()
         with _lock:
-            # The last that this thread began; or, where another one did, the last of all.
-            ended = max(range(len(self._begun)), key=lambda i: (self._begun[i][0] == thread, i))
+            if not self._begun:
+                raise RuntimeError(f"{_PATCH}: a block ends that has not begun")
+            # The last that this thread or task began; or, where another one did, the last of all.
+            ended = max(range(len(self._begun)), key=lambda i: (self._begun[i][0] == here, i))
             _, layer = self._begun.pop(ended)
             _layers = [other for other in _layers if other is not layer]
 
     def __call__(self, function: _Function) -> _Function:
         _check_decorated(function)
-        if inspect.iscoroutinefunction(function):
+        if inspect.iscoroutinefunction(_body_of(function)):
 
             @functools.wraps(function)
             async def awaited(*args: object, **kwargs: object) -> object:
@@ -244,7 +272,7 @@ class patch(contextlib.ContextDecorator):
                     return await function(*args, **kwargs)
 
             return awaited
-        if inspect.isgeneratorfunction(function):
+        if inspect.isgeneratorfunction(_body_of(function)):
 
             @functools.wraps(function)
             def generated(*args: object, **kwargs: object) -> Generator:

@@ -183,8 +183,8 @@ Parts Turn(Decomposition& d) {
   Emitter& e = d.e;
   const ValueId x = d.Tensor("self");
   const int64_t turns = ((d.Int("k") % 4) + 4) % 4;
-  const DimVector dims = d.Ints("dims");
-  const int64_t a = dims[0].constant(), b = dims[1].constant();
+  const std::vector<int64_t> dims = d.FixedInts("dims");
+  const int64_t a = dims[0], b = dims[1];
   if (turns == 0) return {e.Contiguous(x)};
   if (turns == 2) return {e.Call(kFlip, {x, ListArgument(dims)})};
   const int64_t flipped[] = {turns == 1 ? b : a};
