@@ -2,7 +2,7 @@
 # Installs the wheel beside PyTorch and runs the tests of the Python package.
 #
 # usage: ./kiln test-torch [--torch VERSION] [PYTEST ARGUMENT...]      (default: all of tests/python)
-#        ./kiln test-torch --quick                    the most telling tests, in 8 minutes on 2 cores
+#        ./kiln test-torch --quick                    the most telling tests, in 5 minutes on 2 cores
 #        ./kiln test-torch tests/python --shard 2/4   a part: every fourth test, from the second on
 #        ./kiln test-torch --torch 2.9.1 --quick      the same beside another PyTorch, from 2.9.0 on
 # All of them, and the quick ones, are shared by KILN_TEST_WORKERS processes (default: as many as there are cores, 8 at most).

@@ -58,7 +58,7 @@ QUICK = {
 
 def pytest_addoption(parser):
     parser.addoption("--shard", metavar="I/N", help="every Nth test, from the Ith on")
-    parser.addoption("--quick", action="store_true", help="the most telling tests, in 8 minutes")
+    parser.addoption("--quick", action="store_true", help="the most telling tests, in 5 minutes")
     parser.addoption("--tally", metavar="FILE", help="where to add what became of operators")
 
 
