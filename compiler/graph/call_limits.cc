@@ -89,8 +89,11 @@ std::string Norms(const InferInput& call) {
   if (members.empty()) return "no tensors";
   if (std::holds_alternative<bool>(call.args[1].v)) return "a boolean order";
   for (const TensorMeta* member : members) {
+    if (!IsFloat(member->dtype)) {
+      return absl::StrCat("dtype ", ShortName(member->dtype));
+    }
     const DType to = call.dtype(2).value_or(member->dtype);
-    if (!IsFloat(member->dtype) || PromoteTypes(member->dtype, to) != to) {
+    if (PromoteTypes(member->dtype, to) != to) {
       return absl::StrCat("dtype ", ShortName(member->dtype), " as ",
                           ShortName(to));
     }

@@ -132,11 +132,16 @@ absl::StatusOr<TensorMetas> InferTril(const InferInput& in) {
   return TensorMetas{ContiguousMeta(self.dtype, self.sizes)};
 }
 
+// The dimension of `sizes` that argument 2 names.
+absl::StatusOr<int> PlacedDim(const InferInput& in, const DimVector& sizes) {
+  if (sizes.empty()) return Malformed("a place in a tensor of rank 0");
+  return WrapDim(in.integer(2), static_cast<int>(sizes.size()));
+}
+
 // slice_backward(grad_output, input_sizes, dim, start, end, step)
 absl::StatusOr<TensorMetas> InferSliceBackward(const InferInput& in) {
   DimVector sizes = in.ints(1);
-  ASSIGN_OR_RETURN(const int dim,
-                   WrapDim(in.integer(2), static_cast<int>(sizes.size())));
+  ASSIGN_OR_RETURN(const int dim, PlacedDim(in, sizes));
   RETURN_IF_ERROR(
       BoundsOfSlice(in.args[3], in.args[4], in.args[5], sizes[dim], in.shapes)
           .status());
@@ -145,8 +150,7 @@ absl::StatusOr<TensorMetas> InferSliceBackward(const InferInput& in) {
 // select_backward(grad_output, input_sizes, dim, index)
 absl::StatusOr<TensorMetas> InferSelectBackward(const InferInput& in) {
   DimVector sizes = in.ints(1);
-  ASSIGN_OR_RETURN(const int dim,
-                   WrapDim(in.integer(2), static_cast<int>(sizes.size())));
+  ASSIGN_OR_RETURN(const int dim, PlacedDim(in, sizes));
   RETURN_IF_ERROR(WrapIndex(in.sym(3), sizes[dim], in.shapes).status());
   return TensorMetas{ContiguousMeta(in.tensor(0).dtype, std::move(sizes))};
 }
@@ -157,7 +161,7 @@ absl::StatusOr<TensorMetas> InferDiagonalBackward(const InferInput& in) {
 // slice_scatter(self, src, dim, start, end, step)
 absl::StatusOr<TensorMetas> InferSliceScatter(const InferInput& in) {
   const TensorMeta& self = in.tensor(0);
-  ASSIGN_OR_RETURN(const int dim, WrapDim(in.integer(2), self.rank()));
+  ASSIGN_OR_RETURN(const int dim, PlacedDim(in, self.sizes));
   ASSIGN_OR_RETURN(const SliceBounds bounds,
                    BoundsOfSlice(in.args[3], in.args[4], in.args[5],
                                  self.sizes[dim], in.shapes));
@@ -173,7 +177,7 @@ absl::StatusOr<TensorMetas> InferSliceScatter(const InferInput& in) {
 }
 absl::StatusOr<TensorMetas> InferSelectScatter(const InferInput& in) {
   const TensorMeta& self = in.tensor(0);
-  ASSIGN_OR_RETURN(const int dim, WrapDim(in.integer(2), self.rank()));
+  ASSIGN_OR_RETURN(const int dim, PlacedDim(in, self.sizes));
   RETURN_IF_ERROR(WrapIndex(in.sym(3), self.sizes[dim], in.shapes).status());
   DimVector due = self.sizes;
   due.erase(due.begin() + dim);
