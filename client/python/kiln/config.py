@@ -168,12 +168,11 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 
 def _changes(first: object, value: object, named: dict[str, object]) -> dict[str, object]:
     """What a patch is to set, by name."""
-    if value is not _NOT_GIVEN and isinstance(first, str):
-        first, value = {first: value}, _NOT_GIVEN
+    if value is not _NOT_GIVEN:
+        first = {first: value} if isinstance(first, str) else (first, value)
     elif first is _NOT_GIVEN:
         first = {}
-    names = first if isinstance(first, Mapping) and value is _NOT_GIVEN else [None]
-    if not all(isinstance(name, str) for name in names):
+    if not isinstance(first, Mapping) or not all(isinstance(name, str) for name in first):
         due = "a dict of names and values, a name and its value, or name=value"
         raise TypeError(f"{_PATCH}: found {first!r}, due {due}")
     return {name: _checked(name, value) for name, value in {**first, **named}.items()}
