@@ -6,11 +6,20 @@ Models: gpt2 bert resnet50 llama. On a GPU they are large and all are run; on th
 they are small, in float32, and gpt2 alone is run unless others are named.
 
 For each model and backend new processes run on one set of cache folders, empty before the first: one "cold",
-then three "warm", in turns with the other backend's, of which the one of the median first step counts. A process
-makes the model, runs one eager step (so that libraries are open and memory is there), then times the import of
-Kiln, torch.compile and the first step to its end, and the median of later steps. Every figure is printed with the
-ratio Kiln / Inductor. Needs torch, transformers and torchvision, and the wheel of Kiln; no network: weights are
-random.
+then three "warm", of which the one of the median first step counts. The backends take turns, also in who goes
+first. A process makes the model, runs one eager step (so that libraries are open and memory is there), then times
+the import of Kiln, torch.compile and the first step to its end, and the median of later steps. Every figure is
+printed with the ratio Kiln / Inductor. Needs torch, transformers and torchvision, and the wheel of Kiln; no
+network: weights are random.
+
+Four figures tell what Kiln's service did. A compile lasts from the request to the loaded artifact, and compiles
+overlap: compile_wall_s is the time with at least one under way, compile_sum_s their sum, longest_compile_s the
+longest without its load, load_sum_s the sum of the loads. Tracing goes on beside compiles, so the first step does
+not wait for all of compile_wall_s.
+
+Without compiled bytecode each process also compiles the modules of PyTorch that it imports, which makes first steps
+longer. Where PyTorch was installed without, set PYTHONPYCACHEPREFIX to a folder and fill it with python -m
+compileall. The first line printed is the command with all variables that the figures depend on.
 """
 
 from __future__ import annotations
@@ -24,6 +33,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from environment import command_line, has_bytecode, machine
 
 BACKENDS = ("inductor", "kiln")
 
@@ -139,13 +150,13 @@ def child(name: str, backend: str, device: str, steps: int) -> None:
     _wait(device)
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
-    graphs = []
+    graphs, spans = [], []
     begun = time.perf_counter()
     if backend == "kiln":
         import kiln
         from kiln.compiled_graph import recording
 
-        graphs = recording().__enter__()
+        graphs, spans = recording().__enter__(), record_compiles()
     called = torch.compile(model, backend=backend)
     first = step(called)
     _wait(device)
@@ -160,19 +171,50 @@ def child(name: str, backend: str, device: str, steps: int) -> None:
     if device == "cuda":
         figures["peak_mib"] = torch.cuda.max_memory_allocated() / 2**20
     if backend == "kiln":
-        figures.update(kiln_figures(graphs, kiln))
+        figures.update(kiln_figures(graphs, spans, kiln))
     print("FIGURES " + json.dumps(figures), flush=True)
 
 
-def kiln_figures(graphs: list, kiln) -> dict[str, object]:
+def record_compiles() -> list[tuple[float, float]]:
+    """A list that fills with the begin and the end of each segment's compile, in seconds. A compile
+    goes from the request to the loaded artifact; several run at once."""
+    from kiln import _native
+
+    spans: list[tuple[float, float]] = []
+    compile_segment = _native.compile
+
+    def timed(*args: object) -> object:
+        begun = time.perf_counter()
+        try:
+            return compile_segment(*args)
+        finally:
+            spans.append((begun, time.perf_counter()))
+
+    _native.compile = timed
+    return spans
+
+
+def covered(spans: list[tuple[float, float]]) -> float:
+    """The seconds that lie in at least one span."""
+    total, until = 0.0, 0.0
+    for begin, end in sorted(spans):
+        total += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    return total
+
+
+def kiln_figures(graphs: list, spans: list[tuple[float, float]], kiln) -> dict[str, object]:
     """What the service did for these graphs."""
     from kiln import _native
 
     reports = [_native.report(c) for graph in graphs for c in graph.callables]
     return {
-        "service_s": max((r["compile_us"] for r in reports), default=0) / 1e6,
-        "load_s": sum(r["load_us"] for r in reports) / 1e6,
+        "compile_wall_s": covered(spans),
+        "compile_sum_s": sum(end - begin for begin, end in spans),
+        "longest_compile_s": max((r["compile_us"] for r in reports), default=0) / 1e6,
+        "load_sum_s": sum(r["load_us"] for r in reports) / 1e6,
         "graphs": len(graphs),
+        "segments": len(spans),
         "refused": [g.refusal for g in graphs if g.refusal],
         "hosts": sorted({why for g in graphs for why in g.hosts.values()}),
         "compiles": kiln.counters["compiles"],
@@ -211,20 +253,24 @@ def start(name: str, backend: str, device: str, steps: int, folder: str) -> dict
     return figures
 
 
-def measure(name: str, device: str, runs: dict[str, int], steps: int) -> dict[str, dict] | None:
-    """{kind: {backend: figures}}. ``runs``: processes of each kind, which take turns; of several the
-    figures are those of the one whose first step took the median time."""
+def measure(
+    name: str, device: str, runs: dict[str, int], steps: int, turn: int
+) -> dict[str, dict] | None:
+    """{kind: {backend: figures}}. ``runs``: processes of each kind; of several the figures are those
+    of the one whose first step took the median time. Inductor goes first where ``turn``, which
+    counts pairs of processes, is even."""
     found: dict[str, dict] = {}
     with contextlib.ExitStack() as folders:
         folder = {b: folders.enter_context(tempfile.TemporaryDirectory()) for b in BACKENDS}
         for kind, count in runs.items():
             seen: dict[str, list[dict]] = {backend: [] for backend in BACKENDS}
-            for turn in range(count):
+            for _ in range(count):
                 for backend in BACKENDS[:: 1 if turn % 2 == 0 else -1]:
                     figures = start(name, backend, device, steps, folder[backend])
                     if figures is None:
                         return None
                     seen[backend].append(figures)
+                turn += 1
             found[kind] = {backend: _middle(figures) for backend, figures in seen.items()}
     return found
 
@@ -290,10 +336,16 @@ def main() -> int:
     if kinds not in (["cold"], ["cold", "warm"]):
         parser.error(f"--kinds {options.kinds}: due cold, or cold,warm")
     runs = {kind: options.warm_runs if kind == "warm" else 1 for kind in kinds}
+    print(f"command: {command_line()}", flush=True)
     device = device_of(options.device)
+    print("; ".join(f"{name} {value}" for name, value in machine(device).items()), flush=True)
+    if not has_bytecode():
+        print(
+            "PyTorch has no compiled bytecode here: first steps are slower (see --help)", flush=True
+        )
     failed = 0
-    for name in options.models or (list(MODELS) if device == "cuda" else ["gpt2"]):
-        found = measure(name, device, runs, options.steps)
+    for turn, name in enumerate(options.models or (list(MODELS) if device == "cuda" else ["gpt2"])):
+        found = measure(name, device, runs, options.steps, turn)
         for kind, figures in (found or {}).items():
             compare(name, kind, figures)
         failed |= found is None

@@ -23,12 +23,6 @@
 namespace kiln {
 namespace {
 
-ScheduleOptions ScheduleOptionsOf(const CompileOptions& options) {
-  return {.max_fusion_size = options.artifact.max_fusion_size,
-          .no_fusion = options.artifact.no_fusion,
-          .persistent_max_row = options.artifact.persistent_max_row};
-}
-
 // A level that breaks its own rules is our bug. Looked for on request: graphs
 // and loops together cost a twentieth of the planning.
 template <typename Ir>
@@ -62,17 +56,17 @@ absl::StatusOr<CompiledGraph> CompileGraph(const wire::PlanRequest& request) {
   steps.Done("import_graph", graph.nodes().size());
   RETURN_IF_ERROR(VerifyIfAsked(VerifyGraph, graph, options));
 
-  RETURN_IF_ERROR(
-      RunGraphPipeline(graph, PassEnv{target, options}, out.records));
+  const PassEnv env{target, options};
+  RETURN_IF_ERROR(RunGraphPipeline(graph, env, out.records));
   steps.Restart();
 
   ASSIGN_OR_RETURN(LoopProgram loops, LowerGraph(graph, options.artifact));
   steps.Done("lower_graph", loops.steps.size());
   RETURN_IF_ERROR(VerifyIfAsked(VerifyLoops, loops, options));
   steps.Restart();
-  ASSIGN_OR_RETURN(KernelPlan plan, PlanKernels(std::move(loops), target,
-                                                ScheduleOptionsOf(options)));
-  steps.Done("plan_kernels", plan.steps.size());
+  ASSIGN_OR_RETURN(KernelPlan plan,
+                   PlanKernels(std::move(loops), env, out.records));
+  steps.Restart();
   ASSIGN_OR_RETURN(std::vector<std::string> tuned,
                    ApplyTuning(plan, TunedChoicesOf(request), target));
   steps.Restart();

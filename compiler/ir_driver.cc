@@ -15,17 +15,13 @@
 #include "compiler/graph/graph_verifier.h"
 #include "compiler/graph/text_cursor.h"
 #include "compiler/graph_passes/graph_pipeline.h"
-#include "compiler/loop/inline_producers.h"
 #include "compiler/loop/loop_text.h"
 #include "compiler/loop/loop_verifier.h"
 #include "compiler/loop/lower_graph.h"
 #include "compiler/pass/graph_inspection.h"
-#include "compiler/schedule/fuse_loops.h"
 #include "compiler/schedule/kernel_plan_text.h"
 #include "compiler/schedule/kernel_plan_verifier.h"
-#include "compiler/schedule/plan_buffers.h"
 #include "compiler/schedule/plan_pipeline.h"
-#include "compiler/schedule/reduction_plan.h"
 #include "proto/base/status.h"
 #include "proto/plan/plan_text.h"
 #include "proto/plan/plan_verifier.h"
@@ -58,13 +54,6 @@ absl::StatusOr<KernelPlan*> PlanOf(Ir& ir) {
   return LevelOf<KernelPlan>(ir, "kernel plan");
 }
 
-ScheduleOptions ScheduleOptionsOf(const PassEnv& env) {
-  const ArtifactOptions& artifact = env.options.artifact;
-  return {.max_fusion_size = artifact.max_fusion_size,
-          .no_fusion = artifact.no_fusion,
-          .persistent_max_row = artifact.persistent_max_row};
-}
-
 absl::StatusOr<Ir> Lower(Ir ir, const PassEnv& env) {
   ASSIGN_OR_RETURN(const Graph* graph, GraphOf(ir));
   ASSIGN_OR_RETURN(LoopProgram program,
@@ -72,65 +61,25 @@ absl::StatusOr<Ir> Lower(Ir ir, const PassEnv& env) {
   return Ir(std::move(program));
 }
 
-// Loops stay loops: verified, as graph passes are by their runner.
-absl::StatusOr<Ir> Verified(Ir ir) {
-  RETURN_IF_ERROR(VerifyLoops(std::get<LoopProgram>(ir)));
-  return ir;
-}
-
-absl::StatusOr<Ir> Inline(Ir ir, const PassEnv& env) {
-  ASSIGN_OR_RETURN(LoopProgram * program, LoopsOf(ir));
-  InlineProducers(*program, env.target, InlineLimits{});
-  return Verified(std::move(ir));
-}
-
-absl::StatusOr<Ir> Fuse(Ir ir, const PassEnv& env) {
-  ASSIGN_OR_RETURN(LoopProgram * program, LoopsOf(ir));
-  FuseLoops(*program, env.target,
-            {.limits = {.nests = env.options.artifact.max_fusion_size}});
-  return Verified(std::move(ir));
-}
-
-absl::StatusOr<Ir> Split(Ir ir, const PassEnv& env) {
-  ASSIGN_OR_RETURN(LoopProgram * program, LoopsOf(ir));
-  SplitLongReductions(*program, env.target, SplitLimits());
-  return Verified(std::move(ir));
-}
-
 absl::StatusOr<Ir> Flatten(Ir ir, const PassEnv&) {
   ASSIGN_OR_RETURN(LoopProgram * program, LoopsOf(ir));
   return Ir(FlattenAddresses(std::move(*program)));
 }
 
-absl::StatusOr<Ir> Order(Ir ir, const PassEnv&) {
-  ASSIGN_OR_RETURN(KernelPlan * plan, PlanOf(ir));
-  OrderLoops(*plan);
-  return ir;
+absl::StatusOr<Ir> ExplainTiling(Ir ir, const PassEnv& env) {
+  ASSIGN_OR_RETURN(const KernelPlan* plan, PlanOf(ir));
+  ASSIGN_OR_RETURN(std::string text, ExplainVariants(*plan, env));
+  return Ir(SourceText{std::move(text)});
 }
 
-absl::StatusOr<Ir> Tile(Ir ir, const PassEnv& env) {
-  ASSIGN_OR_RETURN(KernelPlan * plan, PlanOf(ir));
-  ChooseTilings(*plan, env.target, ScheduleOptionsOf(env));
-  return ir;
-}
-
-absl::StatusOr<Ir> Combine(Ir ir, const PassEnv&) {
-  ASSIGN_OR_RETURN(KernelPlan * plan, PlanOf(ir));
-  CombineKernels(*plan);
-  return ir;
-}
-
-absl::StatusOr<Ir> PlaceBuffers(Ir ir, const PassEnv& env) {
-  ASSIGN_OR_RETURN(KernelPlan * plan, PlanOf(ir));
-  PlanBuffers(*plan, MostInArena(env.target));
-  RETURN_IF_ERROR(VerifyKernelPlan(*plan));
-  return ir;
+absl::StatusOr<Ir> ExplainFused(Ir ir, const PassEnv& env) {
+  ASSIGN_OR_RETURN(LoopProgram * program, LoopsOf(ir));
+  return Ir(SourceText{ExplainFusion(std::move(*program), env)});
 }
 
 absl::StatusOr<Ir> Plan(Ir ir, const PassEnv& env) {
   ASSIGN_OR_RETURN(LoopProgram * program, LoopsOf(ir));
-  ASSIGN_OR_RETURN(KernelPlan plan, PlanKernels(std::move(*program), env.target,
-                                                ScheduleOptionsOf(env)));
+  ASSIGN_OR_RETURN(KernelPlan plan, PlanKernels(std::move(*program), env));
   RETURN_IF_ERROR(VerifyKernelPlan(plan));
   return Ir(std::move(plan));
 }
@@ -140,9 +89,8 @@ absl::StatusOr<Ir> Emit(Ir ir, const PassEnv& env) {
   ASSIGN_OR_RETURN(const Graph* graph, GraphOf(ir));
   ASSIGN_OR_RETURN(LoopProgram program,
                    LowerGraph(*graph, env.options.artifact));
-  ASSIGN_OR_RETURN(
-      const KernelPlan plan,
-      PlanKernels(std::move(program), env.target, ScheduleOptionsOf(env)));
+  ASSIGN_OR_RETURN(const KernelPlan plan,
+                   PlanKernels(std::move(program), env));
   ASSIGN_OR_RETURN(std::vector<KernelSource> sources,
                    WriteKernels(plan, env.target));
   const std::vector<UnitSource> units = GroupIntoUnits(sources, env.target);
@@ -172,13 +120,13 @@ absl::StatusOr<Ir> Write(Ir ir, const PassEnv& env) {
   return Ir(std::move(out));
 }
 
-constexpr Step kSteps[] = {
-    {"lower_graph", Lower},         {"inline_producers", Inline},
-    {"fuse_loops", Fuse},           {"split_long_reductions", Split},
-    {"flatten_addresses", Flatten}, {"order_loops", Order},
-    {"choose_tilings", Tile},       {"combine_kernels", Combine},
-    {"plan_buffers", PlaceBuffers}, {"plan_kernels", Plan},
-    {"write_kernels", Write},       {"emit_plan", Emit}};
+constexpr Step kSteps[] = {{"lower_graph", Lower},
+                           {"flatten_addresses", Flatten},
+                           {"plan_kernels", Plan},
+                           {"explain_tiling", ExplainTiling},
+                           {"explain_fusion", ExplainFused},
+                           {"write_kernels", Write},
+                           {"emit_plan", Emit}};
 
 constexpr absl::string_view kWholePipeline = "graph_pipeline";
 
@@ -245,6 +193,18 @@ absl::Status RunWord(absl::string_view word, Ir& ir, const PassEnv& env,
     if (env.options.diagnostic.dump_passes) records.back().dump = PrintIr(ir);
     return absl::OkStatus();
   }
+  for (const Pass<LoopProgram>& pass : LoopPipeline()) {
+    if (pass.name != word) continue;
+    ASSIGN_OR_RETURN(LoopProgram * program, LoopsOf(ir));
+    return RunPasses<LoopProgram>({pass}, *program, env, kLoopInspection,
+                                  records, options);
+  }
+  for (const Pass<KernelPlan>& pass : KernelPipeline()) {
+    if (pass.name != word) continue;
+    ASSIGN_OR_RETURN(KernelPlan * plan, PlanOf(ir));
+    return RunPasses<KernelPlan>({pass}, *plan, env, kPlanInspection, records,
+                                 options);
+  }
   std::vector<Pass<Graph>> passes;
   for (const Pass<Graph>& pass : GraphPipeline()) {
     // A pass that stands in the pipeline twice runs once when it is named.
@@ -277,6 +237,12 @@ std::vector<std::string> GraphPassNames() {
 std::vector<std::string> KnownWords() {
   std::vector<std::string> words = GraphPassNames();
   words.push_back(std::string(kWholePipeline));
+  for (const Pass<LoopProgram>& pass : LoopPipeline()) {
+    words.push_back(std::string(pass.name));
+  }
+  for (const Pass<KernelPlan>& pass : KernelPipeline()) {
+    words.push_back(std::string(pass.name));
+  }
   for (const Step& step : kSteps) words.push_back(std::string(step.word));
   return words;
 }

@@ -38,10 +38,9 @@ std::string PrintIr(const Ir& ir);
 //   a pass of graph_pipeline.cc    Graph -> Graph
 //   graph_pipeline                 all of them
 //   lower_graph                    Graph -> LoopProgram
-//   inline_producers, fuse_loops,
-//   split_long_reductions          LoopProgram -> LoopProgram
+//   inline_producers, fuse_loops   LoopProgram -> LoopProgram
 //   flatten_addresses              LoopProgram -> KernelPlan
-//   order_loops, choose_tilings,
+//   order_loops, choose_variants,
 //   plan_buffers                   KernelPlan -> KernelPlan
 //   plan_kernels                   LoopProgram -> KernelPlan: all of them
 //   write_kernels                  KernelPlan -> SourceText

@@ -36,6 +36,9 @@ constexpr absl::string_view kUsage = R"(kiln-opt FILE [PASS...] [options]
   --case=NAME     which case of a corpus file; without it the first
   --emit=LEVEL    graph, loops, kernels, plan, cuda or cpu: runs all that leads
                   there from a graph
+  --explain-tiling   instead of a level: the variants that each kernel may have,
+                  with their prices, the chosen one marked by a star
+  --explain-fusion   the pairs of loops that share no kernel, and why
   --target=NAME   sm_90, x86-64-v3, ...; without it x86-64-v3, or sm_90 for cuda
   --skip=A,B      leaves passes out
   --run           runs the graph with the reference interpreter instead of
@@ -73,6 +76,8 @@ absl::StatusOr<Config> ReadFlags(int argc, char** argv) {
       if (!absl::SimpleAtoi(arg, &config.seed)) {
         return absl::InvalidArgumentError(absl::StrCat("--seed=", arg));
       }
+    } else if (arg == "--explain-tiling" || arg == "--explain-fusion") {
+      config.emit = std::string(arg.substr(2));
     } else if (arg == "--run") {
       config.run = true;
     } else if (arg == "--dump") {
@@ -110,6 +115,13 @@ absl::Status AddWordsFor(absl::string_view level, Config& config) {
       {"plan", {"graph_pipeline", "emit_plan"}},
       {"cuda",
        {"graph_pipeline", "lower_graph", "plan_kernels", "write_kernels"}},
+      {"explain-tiling",
+       {"graph_pipeline", "lower_graph", "drop_dead_stores",
+        "inline_producers", "fuse_loops", "flatten_addresses", "order_loops",
+        "explain_tiling"}},
+      {"explain-fusion",
+       {"graph_pipeline", "lower_graph", "drop_dead_stores",
+        "inline_producers", "explain_fusion"}},
       {"cpu",
        {"graph_pipeline", "lower_graph", "plan_kernels", "write_kernels"}}};
   for (const Level& row : levels) {

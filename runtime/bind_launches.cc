@@ -73,7 +73,7 @@ class Binder {
       int32_t wave = 0;
       const bool allocated = buffer.kind == PlanBuffer::Kind::kOutput ||
                              buffer.kind == PlanBuffer::Kind::kOwn;
-      if (allocated) {
+      if (allocated || buffer.kind == PlanBuffer::Kind::kCounters) {
         wave = expression_wave_[buffer.bytes];
       } else if (buffer.kind == PlanBuffer::Kind::kArena) {
         wave = expression_wave_[buffer.offset];

@@ -15,7 +15,10 @@ CallFrame::CallFrame(const BoundPlan& plan, std::shared_ptr<Device> on)
       pointers(plan.most_pointers),
       scalars(plan.most_scalars) {}
 
-CallFrame::~CallFrame() { FreeArena(stream); }
+CallFrame::~CallFrame() {
+  FreeArena(stream);
+  FreeCounters(stream);
+}
 
 absl::Status CallFrame::ReserveArena(int64_t bytes, Stream on,
                                      Allocator* from) {
@@ -28,6 +31,22 @@ absl::Status CallFrame::ReserveArena(int64_t bytes, Stream on,
   arena_bytes = bytes;
   lender = from;
   return absl::OkStatus();
+}
+
+absl::Status CallFrame::ReserveCounters(int64_t bytes, Stream on) {
+  if (bytes <= counter_bytes) return absl::OkStatus();
+  FreeCounters(on);
+  ASSIGN_OR_RETURN(void* const memory, device->allocator().Allocate(bytes, on));
+  counters = static_cast<char*>(memory);
+  counter_bytes = bytes;
+  return device->Fill(counters, 1, bytes, 0, on);
+}
+
+void CallFrame::FreeCounters(Stream on) {
+  if (counters == nullptr) return;
+  device->allocator().Free(counters, counter_bytes, on);
+  counters = nullptr;
+  counter_bytes = 0;
 }
 
 void CallFrame::ReturnLentArena(Stream on) {
@@ -70,10 +89,11 @@ void FramePool::Return(std::unique_ptr<CallFrame> frame, Stream stream) {
     frame->owners[take.subject].reset();
   }
   frame->ReturnLentArena(stream);
-  // Without its mark the arena could be handed to another stream too early. What
-  // was lent is the lender's to order.
+  // Without its mark the frame's memory could be handed to another stream too
+  // early. What was lent is the lender's to order.
   const bool marked =
-      frame->arena == nullptr || frame->finished->Record(stream).ok();
+      (frame->arena == nullptr && frame->counters == nullptr) ||
+      frame->finished->Record(stream).ok();
   if (!marked) return;
   for (std::atomic<CallFrame*>& slot : waiting_) {
     CallFrame* empty = nullptr;

@@ -27,6 +27,12 @@ struct CallFrame {
   // RESOURCE_EXHAUSTED  no memory on the device
   absl::Status ReserveArena(int64_t bytes, Stream stream, Allocator* lender);
 
+  // Sees to `bytes` of counters: memory of the device's own that is zero before a
+  // call and that each call leaves at zero.
+  //
+  // RESOURCE_EXHAUSTED  no memory on the device
+  absl::Status ReserveCounters(int64_t bytes, Stream stream);
+
   // Gives back what a lender lent, once all work of the call is on `stream`.
   void ReturnLentArena(Stream stream);
 
@@ -39,12 +45,15 @@ struct CallFrame {
   std::vector<int64_t> scalars;               // likewise
   char* arena = nullptr;
   int64_t arena_bytes = 0;
+  char* counters = nullptr;
+  int64_t counter_bytes = 0;
   Allocator* lender = nullptr;       // of the arena; null: the device's own
   Stream stream = nullptr;           // that the last call used
   std::unique_ptr<Marker> finished;  // the end of that call
 
  private:
   void FreeArena(Stream on);
+  void FreeCounters(Stream on);
 };
 
 // Frames that wait for their next call: at most kKept, each with its arena, if

@@ -64,6 +64,7 @@ struct PlanBuffer {
     kArena,     // at `offset` bytes in the arena
     kOwn,       // allocated for the steps that touch it
     kConstant,  // number `index` of Plan::constants
+    kCounters,  // zero before each launch and after it
   };
   Kind kind = Kind::kArena;
   int32_t index = 0;

@@ -177,6 +177,9 @@ class PlanReader {
         case wire::PlanBuffer::KIND_CONSTANT:
           buffer.kind = PlanBuffer::Kind::kConstant;
           break;
+        case wire::PlanBuffer::KIND_COUNTERS:
+          buffer.kind = PlanBuffer::Kind::kCounters;
+          break;
         default:  // an open enum of the wire
           return Corrupt(absl::StrCat("buffer ", from.name(), ": no kind"));
       }

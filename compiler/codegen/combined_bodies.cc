@@ -50,7 +50,7 @@ absl::StatusOr<std::vector<CombinedBody>> BodiesOf(
   for (const PlannedKernel& part : combined.parts) {
     ASSIGN_OR_RETURN(const NestFacts facts,
                      FactsOf(part.nest, buffers, shapes));
-    const KernelFingerprint fingerprint(part.nest, part.tiling, buffers,
+    const KernelFingerprint fingerprint(part, buffers,
                                         FingerprintSizes::kFirstOpen);
     const auto [at, added] =
         found.emplace(fingerprint.bytes() + (facts.index32 ? "i" : "l"),

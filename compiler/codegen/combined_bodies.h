@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/codegen/nest_facts.h"
+#include "compiler/schedule/nest_facts.h"
 #include "compiler/schedule/kernel_plan.h"
 
 namespace kiln {

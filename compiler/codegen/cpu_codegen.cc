@@ -5,23 +5,22 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/cpu_body.h"
 #include "compiler/codegen/cpu_reductions.h"
-#include "compiler/codegen/kernel_passes.h"
+#include "compiler/schedule/kernel_passes.h"
 #include "proto/base/status.h"
 
 namespace kiln {
 namespace {
 
-// Elements of the vector axis in one item of a pointwise kernel.
-constexpr int64_t kPointwiseBlock = 4096;
-// Rows of a tile: with 16 lanes or fewer a line that was read is used whole.
-constexpr int64_t kTileRows = 64;
-constexpr int64_t kTileColumns = 64;
 class CpuKernelWriter {
  public:
   CpuKernelWriter(const PlannedKernel& kernel,
                   const std::vector<Buffer>& buffers, const ShapeEnv& shapes,
                   const NestFacts& facts)
-      : tiling_(kernel.tiling),
+      : variant_(kernel.variant),
+        rows_(std::get_if<CpuRows>(&variant_)),
+        columns_(std::get_if<CpuColumns>(&variant_)),
+        tiles_(std::get_if<CpuTiles>(&variant_)),
+        points_(std::get_if<CpuPoints>(&variant_)),
         facts_(facts),
         nest_(kernel.nest),
         body_(kernel.nest, facts, buffers, shapes),
@@ -48,15 +47,19 @@ class CpuKernelWriter {
  private:
   // The items from `begin` on.
   absl::Status Items() {
+    if (rows_ == nullptr && columns_ == nullptr && tiles_ == nullptr &&
+        points_ == nullptr) {
+      return absl::InternalError(absl::StrCat("found variant \"",
+                                              VariantName(variant_),
+                                              "\", expected one for the CPU"));
+    }
     body_.Start();
-    by_rows_ = tiling_.mapping == Mapping::kRow && facts_.reduced != 0 &&
-               !facts_.has_scan;
-    if (by_rows_) {
+    if (rows_ != nullptr) {
       body_.vector_axis = facts_.num_axes - 1;
     } else if (facts_.num_outer > 0) {
       body_.vector_axis = facts_.num_outer - 1;
     }
-    passes_ = PlanPasses(nest_, facts_, BetweenPasses::kComputeAgain);
+    passes_ = PlanPasses(nest_, facts_, {});
     Parameters();
     ChooseItems();
     out_.Open("for (long long w = begin; w < end; ++w)");
@@ -94,19 +97,17 @@ class CpuKernelWriter {
   // Cuts the outer axes into items: each a point of all outer axes but the
   // vector axis, of which it takes a block; a tile takes a block of two axes.
   void ChooseItems() {
-    if (by_rows_ || body_.vector_axis == CpuBody::kNoAxis) {
+    if (rows_ != nullptr || body_.vector_axis == CpuBody::kNoAxis) {
       block_ = 0;
-    } else if (facts_.reduced != 0) {
-      block_ = -kColumnStrip;  // in vectors
+    } else if (columns_ != nullptr) {
+      block_ = -columns_->strip;  // in vectors
     } else {
-      block_ = IsTile() ? kTileColumns : kPointwiseBlock;
+      block_ = tiles_ != nullptr ? tiles_->columns : points_->block;
     }
   }
 
-  bool IsTile() const {
-    return tiling_.mapping == Mapping::kTile2d && tiling_.tile_axis >= 0 &&
-           facts_.reduced == 0 &&
-           tiling_.tile_axis + 1 < static_cast<int>(facts_.num_outer);
+  bool IsTiled(uint32_t axis) const {
+    return tiles_ != nullptr && static_cast<int>(axis) == tiles_->axis;
   }
 
   // Elements of the vector axis in an item, as text.
@@ -120,8 +121,8 @@ class CpuKernelWriter {
     if (block_ != 0 && axis == body_.vector_axis)
       return absl::StrCat("k_ceildiv(", body_.Extent(axis), ", ", BlockText(),
                           ")");
-    if (IsTile() && static_cast<int>(axis) == tiling_.tile_axis)
-      return absl::StrCat("k_ceildiv(", body_.Extent(axis), ", ", kTileRows,
+    if (IsTiled(axis))
+      return absl::StrCat("k_ceildiv(", body_.Extent(axis), ", ", tiles_->rows,
                           ")");
     return body_.Extent(axis);
   }
@@ -136,8 +137,8 @@ class CpuKernelWriter {
       const std::string name = CpuBody::AxisName(axis);
       if (block_ != 0 && axis == body_.vector_axis) {
         Range("v", part, BlockText(), body_.Extent(axis));
-      } else if (IsTile() && static_cast<int>(axis) == tiling_.tile_axis) {
-        Range("y", part, absl::StrCat(kTileRows), body_.Extent(axis));
+      } else if (IsTiled(axis)) {
+        Range("y", part, absl::StrCat(tiles_->rows), body_.Extent(axis));
       } else {
         out_.Line("const long long ", name, " = ", part, ";");
       }
@@ -154,15 +155,14 @@ class CpuKernelWriter {
 
   absl::Status Item() {
     SplitItem();
-    if (by_rows_) return WriteCpuRows(body_, tiling_);
-    if (facts_.reduced != 0) return WriteCpuColumns(body_);
+    if (rows_ != nullptr) return WriteCpuRows(body_, *rows_);
+    if (columns_ != nullptr) return WriteCpuColumns(body_, *columns_);
     return Points();
   }
 
   absl::Status Points() {
-    const bool tile = IsTile();
-    if (tile) {
-      const std::string i = CpuBody::AxisName(tiling_.tile_axis);
+    if (tiles_ != nullptr) {
+      const std::string i = CpuBody::AxisName(tiles_->axis);
       out_.Open("for (long long ", i, " = y0; ", i, " < y1; ++", i, ")");
     }
     RETURN_IF_ERROR(body_.Nodes(passes_.last, false));
@@ -180,7 +180,7 @@ class CpuKernelWriter {
     if (body_.AnyStill(passes_.last_stores) &&
         body_.vector_axis != CpuBody::kNoAxis)
       out_.Close();
-    if (tile) out_.Close();
+    if (tiles_ != nullptr) out_.Close();
     return absl::OkStatus();
   }
 
@@ -226,13 +226,17 @@ class CpuKernelWriter {
     out_.Close();
   }
 
-  const KernelTiling tiling_;
+  const KernelVariant variant_;
+  // The one that it is; the others are null.
+  const CpuRows* const rows_;
+  const CpuColumns* const columns_;
+  const CpuTiles* const tiles_;
+  const CpuPoints* const points_;
   const NestFacts& facts_;
   const LoopNest& nest_;
   CpuBody body_;
   CWriter& out_;
   KernelPasses passes_;
-  bool by_rows_ = false;
   int64_t block_ =
       0;  // of the vector axis: elements, or minus vectors; 0: none
 };

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/codegen/nest_facts.h"
+#include "compiler/schedule/nest_facts.h"
 #include "compiler/config/target.h"
 #include "compiler/schedule/kernel_plan.h"
 

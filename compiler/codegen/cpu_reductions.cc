@@ -6,15 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/cpu_accumulators.h"
-#include "compiler/codegen/kernel_passes.h"
+#include "compiler/schedule/kernel_passes.h"
 #include "proto/base/status.h"
 
 namespace kiln {
 namespace {
 
-// Vectors of a row that are reduced side by side, and the row from which on.
-constexpr int kSideBySide = 2;
-constexpr int64_t kShortRow = 256;
 // Reduced points in a block of a float sum: each lane adds at most some hundred
 // of them, along a row or down its column. Fewer than one block's are summed as
 // they come.
@@ -27,15 +24,16 @@ constexpr size_t kShortBody = 12;
 
 class ReductionWriter {
  public:
-  ReductionWriter(CpuBody& body, const KernelTiling& tiling, bool by_rows)
+  // By rows `side_by_side` is how many vectors of a row, else of a strip.
+  ReductionWriter(CpuBody& body, int side_by_side, bool by_rows)
       : body_(body),
-        tiling_(tiling),
+        side_by_side_(side_by_side),
         by_rows_(by_rows),
         nest_(body.nest),
         facts_(body.facts),
         out_(body.out),
         sums_(body, by_rows),
-        passes_(PlanPasses(nest_, facts_, BetweenPasses::kComputeAgain)) {}
+        passes_(PlanPasses(nest_, facts_, {})) {}
 
   absl::Status Rows() {
     for (const KernelPass& pass : passes_.passes) {
@@ -58,7 +56,7 @@ class ReductionWriter {
       RETURN_IF_ERROR(StripValues(pass.before));
       StartBlocks(pass);
       for (ScalarId id : pass.reduces)
-        sums_.Declare(id, body_.IsLanes(id) ? kColumnStrip : 1, blocks_);
+        sums_.Declare(id, body_.IsLanes(id) ? side_by_side_ : 1, blocks_);
       RETURN_IF_ERROR(ColumnPass(pass));
       for (ScalarId id : pass.reduces) sums_.Columns(id);
     }
@@ -151,14 +149,7 @@ class ReductionWriter {
   // Vectors of the row that a pass reduces side by side, so that one addition
   // need not wait for the one before.
   int SideBySide(const KernelPass& pass) const {
-    for (ScalarId id : pass.reduces)
-      if (IsTuple(nest_.body[id].reduce)) return 1;
-    if (pass.reduces.empty()) return 1;
-    const SymExpr& extent = facts_.extents[facts_.num_axes - 1];
-    const int count =
-        tiling_.accumulators > 0 ? tiling_.accumulators : kSideBySide;
-    const bool is_short = extent.is_constant() && extent.constant() < kShortRow;
-    return is_short ? 1 : count;
+    return pass.reduces.empty() ? 1 : side_by_side_;
   }
 
   // A span of the row: groups of vectors, then what is left.
@@ -225,7 +216,7 @@ class ReductionWriter {
     for (ScalarId id : lanes) {
       names.push_back(body_.Fresh("x"));
       out_.Line(LaneTypeName(nest_.body[id].dtype), " ", names.back(), "[",
-                kColumnStrip, "];");
+                side_by_side_, "];");
     }
     OpenStrip();
     for (ScalarId id : lanes) RETURN_IF_ERROR(body_.Node(id));
@@ -242,7 +233,7 @@ class ReductionWriter {
     for (uint32_t axis = facts_.num_outer; axis < last; ++axis) OpenLoop(axis);
     for (ScalarId id : pass.inside)
       if (nest_.body[id].op == ScalarOp::kScan)
-        sums_.Declare(id, body_.IsLanes(id) ? kColumnStrip : 1, false);
+        sums_.Declare(id, body_.IsLanes(id) ? side_by_side_ : 1, false);
     const Span block = OpenBlock();
     OpenLoop(last, block);
     RETURN_IF_ERROR(PointNodes(pass.inside, false));
@@ -250,7 +241,7 @@ class ReductionWriter {
     RETURN_IF_ERROR(ColumnSteps(pass.reduces, false));
     if (HasLanes()) {
       if (!facts_.has_scan && pass.inside.size() <= kShortBody)
-        out_.Line("#pragma GCC unroll ", kColumnStrip);
+        out_.Line("#pragma GCC unroll ", side_by_side_);
       OpenStrip();
       RETURN_IF_ERROR(PointNodes(pass.inside, true));
       RETURN_IF_ERROR(ColumnSteps(pass.reduces, true));
@@ -285,7 +276,7 @@ class ReductionWriter {
   }
 
   CpuBody& body_;
-  const KernelTiling& tiling_;
+  const int side_by_side_;
   const bool by_rows_;
   const LoopNest& nest_;
   const NestFacts& facts_;
@@ -298,12 +289,12 @@ class ReductionWriter {
 
 }  // namespace
 
-absl::Status WriteCpuRows(CpuBody& body, const KernelTiling& tiling) {
-  return ReductionWriter(body, tiling, true).Rows();
+absl::Status WriteCpuRows(CpuBody& body, const CpuRows& variant) {
+  return ReductionWriter(body, variant.accumulators, true).Rows();
 }
 
-absl::Status WriteCpuColumns(CpuBody& body) {
-  return ReductionWriter(body, KernelTiling(), false).Columns();
+absl::Status WriteCpuColumns(CpuBody& body, const CpuColumns& variant) {
+  return ReductionWriter(body, variant.strip, false).Columns();
 }
 
 }  // namespace kiln

@@ -6,23 +6,19 @@
 
 #include "absl/status/status.h"
 #include "compiler/codegen/cpu_body.h"
-#include "compiler/schedule/kernel_plan.h"
+#include "compiler/schedule/kernel_variant.h"
 
 namespace kiln {
-
-// Neighbouring vectors that a reduction along columns works on at a time: one
-// or two cache lines of a row.
-inline constexpr int kColumnStrip = 4;
 
 // The vector axis of `body` is the last reduced one. Lanes are joined at the
 // end of a pass, in a fixed tree; float sums over many points go in blocks. In
 // the text, the outer axes are i0, i1, ...
-absl::Status WriteCpuRows(CpuBody& body, const KernelTiling& tiling);
+absl::Status WriteCpuRows(CpuBody& body, const CpuRows& variant);
 
 // The vector axis of `body` is the last outer one, or none. Every lane reduces
-// its own column, kColumnStrip vectors side by side, its float sums in blocks
+// its own column, `strip` vectors side by side, its float sums in blocks
 // too. In the text, the item's part of that axis is [v0, v1).
-absl::Status WriteCpuColumns(CpuBody& body);
+absl::Status WriteCpuColumns(CpuBody& body, const CpuColumns& variant);
 
 }  // namespace kiln
 

@@ -3,45 +3,87 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/loop/index_expr.h"
 #include "proto/base/status.h"
 
 namespace kiln {
 namespace {
 
-// The widest single access to global memory up to sm_90 (CUDA C++ Programming
-// Guide, "Device Memory Accesses").
-constexpr int64_t kMaxAccessBytes = 16;
-
 // Elements that one Philox counter gives numbers to.
 constexpr int kRandomQuad = 4;
 
-bool IsGathered(const ScalarNode& node) { return node.op == ScalarOp::kLoad; }
+bool IsLeaf(ScalarOp op) {
+  return op == ScalarOp::kConstant || op == ScalarOp::kSeed ||
+         op == ScalarOp::kIndex || op == ScalarOp::kLoad || IsReduction(op);
+}
 
 }  // namespace
 
-// Whether the group's elements may be moved in accesses of up to 16 bytes.
-bool CudaBody::IsWide(BufferId id, const SymExpr& offset) const {
-  const Buffer& buffer = buffers[id];
-  const int64_t bytes =
-      std::min(width * SizeInBytes(buffer.dtype), kMaxAccessBytes);
-  return MotionOf(offset, vector_axis, facts) == Motion::kContiguous &&
-         RestIsMultiple(offset, vector_axis, width) &&
-         buffer.alignment_bytes % bytes == 0;
+void CudaBody::SetVectors(const Vectors& of) {
+  vectors = of;
+  ahead_.assign(nest.body.size(), false);
+  lanes_.assign(nest.body.size(), false);
+  if (vectors.width == 1) return;
+  for (ScalarId id = 0; id < nest.body.size(); ++id) {
+    const ScalarNode& node = nest.body[id];
+    if (!IsLanes(facts.axes[id])) continue;
+    bool lanes = IsLeaf(node.op);
+    if (node.op == ScalarOp::kLoad)
+      lanes = MotionOf(facts.load_offset[id], vectors.axis, facts) !=
+              Motion::kStill;
+    for (ScalarId arg : node.args) lanes = lanes || lanes_[arg];
+    lanes_[id] = lanes && !IsUniform(id);
+  }
+}
+
+// Whether the comparison has one answer for a whole group: both sides count in
+// steps of the group's width.
+bool CudaBody::IsUniform(ScalarId id) const {
+  const ScalarNode& node = nest.body[id];
+  if (!IsComparison(node.op) || node.args.size() != 2) return false;
+  const ScalarNode& index = nest.body[node.args[0]];
+  const ScalarNode& bound = nest.body[node.args[1]];
+  if (index.op != ScalarOp::kIndex ||
+      MotionOf(index.index[0], vectors.axis, facts) != Motion::kContiguous ||
+      HasIndirect(index.index[0]) ||
+      !DiffersByMultiple(index.index[0] - SymExpr::Axis(vectors.axis),
+                         vectors.rest, vectors.width)) {
+    return false;
+  }
+  SymExpr limit;
+  if (bound.op == ScalarOp::kConstant && !IsFloat(bound.dtype)) {
+    limit = bound.number.i;
+  } else if (bound.op == ScalarOp::kIndex && !lanes_[node.args[1]]) {
+    limit = bound.index[0];
+  } else {
+    return false;
+  }
+  switch (node.op) {
+    case ScalarOp::kLt:
+    case ScalarOp::kGe:
+      return IsMultiple(limit, vectors.width);
+    case ScalarOp::kLe:
+    case ScalarOp::kGt:
+      return IsMultiple(limit + 1, vectors.width);
+    default:  // equal to one neighbour, not to the others
+      return false;
+  }
 }
 
 // Whether the group's numbers are those of whole counters.
 bool CudaBody::IsWideRandom(const ScalarNode& node) const {
   const ScalarNode& index = nest.body[node.args[1]];
-  return !IsLanes(node.args[0]) && index.op == ScalarOp::kIndex &&
-         width % kRandomQuad == 0 &&
-         MotionOf(index.index[0], vector_axis, facts) == Motion::kContiguous &&
-         RestIsMultiple(index.index[0], vector_axis, kRandomQuad);
+  return !lanes_[node.args[0]] && index.op == ScalarOp::kIndex &&
+         vectors.width % kRandomQuad == 0 &&
+         MotionOf(index.index[0], vectors.axis, facts) == Motion::kContiguous &&
+         DiffersByMultiple(index.index[0] - SymExpr::Axis(vectors.axis),
+                           vectors.rest, kRandomQuad);
 }
 
 std::string CudaBody::At(const SymExpr& e) const {
   if (!in_loop_) return Index(e);
   return Index(e, [&](Var var) -> std::string {
-    if (var.kind == Var::Kind::kAxis && var.index == vector_axis)
+    if (var.kind == Var::Kind::kAxis && var.index == vectors.axis)
       return absl::StrCat("(", AxisName(var.index), " + e)");
     return "";
   });
@@ -80,6 +122,7 @@ void CudaBody::IndexCheck(ScalarId id) {
 }
 
 absl::Status CudaBody::Load(ScalarId id) {
+  if (ahead_[id]) return absl::OkStatus();
   const ScalarNode& node = nest.body[id];
   const std::string cell = absl::StrCat(BufferName(node.buffer), "[",
                                         At(facts.load_offset[id]), "]");
@@ -90,40 +133,104 @@ absl::Status CudaBody::Load(ScalarId id) {
   return absl::OkStatus();
 }
 
+bool CudaBody::MayLoadAhead(ScalarId id) const {
+  const ScalarNode& node = nest.body[id];
+  return node.op == ScalarOp::kLoad && node.args.empty() &&
+         !HasIndirect(facts.load_offset[id]);
+}
+
+std::string CudaBody::PackType(ScalarId load) const {
+  return absl::StrCat("k_pack<", CTypeName(nest.body[load].dtype), ", ",
+                      IsLanes(load) ? vectors.width : 1, ">");
+}
+
+// The whole group at the load's address, as an expression.
+std::string CudaBody::WideLoadText(ScalarId id) const {
+  const ScalarNode& node = nest.body[id];
+  const std::string type =
+      absl::StrCat("<", CTypeName(node.dtype), ", ", vectors.width, ">(");
+  const std::string from = absl::StrCat(BufferName(node.buffer), " + ",
+                                        Index(facts.load_offset[id]));
+  return vectors.cut ? absl::StrCat("k_load_part", type, from, ", lo, hi)")
+                     : absl::StrCat("k_load", type, from, ")");
+}
+
+void CudaBody::LoadAhead(ScalarId load, const std::string& pack) {
+  const ScalarNode& node = nest.body[load];
+  const SymExpr& offset = facts.load_offset[load];
+  if (!IsLanes(load)) {
+    out.Line("k_put(", pack, ", 0, ", BufferName(node.buffer), "[",
+             Index(offset), "]);");
+  } else if (IsWideAccess(buffers[node.buffer], offset, vectors, facts)) {
+    out.Line(pack, " = ", WideLoadText(load), ";");
+  } else {
+    out.Line("#pragma unroll");
+    out.Open("for (int e = 0; e < ", vectors.width, "; ++e)");
+    in_loop_ = true;
+    out.Line(InsideText(true), "k_put(", pack, ", e, ", BufferName(node.buffer),
+             "[", At(offset), "]);");
+    in_loop_ = false;
+    out.Close();
+  }
+}
+
+void CudaBody::ReadFrom(ScalarId load, const std::string& pack) {
+  ahead_[load] = true;
+  SetText(load, absl::StrCat("k_at(", pack, IsLanes(load) ? ", e)" : ", 0)"));
+}
+
 void CudaBody::WideLoad(ScalarId id) {
   const ScalarNode& node = nest.body[id];
   const std::string name = Fresh("l");
-  out.Line(CTypeName(node.dtype), " ", name, "[", width, "];");
-  const std::string from = absl::StrCat(BufferName(node.buffer), " + ",
-                                        Index(facts.load_offset[id]));
-  const std::string load =
-      cut ? absl::StrCat("k_load_part(", from, ", m, ", name, ");")
-          : absl::StrCat("k_load(", from, ", ", name, ");");
   if (node.args.empty()) {
-    out.Line(load);
+    out.Line("const ", PackType(id), " ", name, " = ", WideLoadText(id), ";");
   } else {
-    out.Line("if (", Text(node.args[0]), ") ", load);
+    out.Line(PackType(id), " ", name, ";");
+    out.Line("if (", Text(node.args[0]), ") ", name, " = ", WideLoadText(id),
+             ";");
     out.Line("else k_fill(", name, ", ", ConstantText(node.dtype, node.number),
              ");");
   }
-  SetText(id, absl::StrCat(name, "[e]"));
+  SetText(id, absl::StrCat("k_at(", name, ", e)"));
 }
 
 void CudaBody::WideRandom(ScalarId id) {
   const ScalarNode& node = nest.body[id];
   const std::string name = Fresh("l");
-  out.Line("float ", name, "[", width, "];");
+  out.Line("float ", name, "[", vectors.width, "];");
   out.Line("k_random_row(", Text(node.args[0]), ", ",
            Index(nest.body[node.args[1]].index[0]), ", ", StreamName(id), ", ",
            name, ");");
   SetText(id, absl::StrCat(name, "[e]"));
 }
 
+std::string CudaBody::InsideText(bool lanes) const {
+  return lanes && vectors.cut ? "if (e >= lo && e < hi) " : "";
+}
+
+ScalarId CudaBody::StoredFloat(uint32_t store) const {
+  const ScalarId value = nest.stores[store].value;
+  const ScalarNode& node = nest.body[value];
+  const bool rounds = node.op == ScalarOp::kCast && IsHalf(node.dtype) &&
+                      nest.body[node.args[0]].dtype == DType::kFloat32 &&
+                      lanes_[node.args[0]];
+  return rounds ? node.args[0] : value;
+}
+
 absl::Status CudaBody::WriteGroup(const Group& group) {
-  for (ScalarId id : group.nodes)
-    if (!IsLanes(id)) RETURN_IF_ERROR(Node(id));
+  for (ScalarId id : group.nodes) {
+    if (lanes_[id]) continue;
+    // One answer for the group is that of its first neighbour.
+    if (vectors.width > 1 && IsComparison(nest.body[id].op)) {
+      for (ScalarId arg : nest.body[id].args)
+        if (lanes_[arg])
+          SetText(arg, absl::StrCat("(long long)",
+                                    Index(nest.body[arg].index[0])));
+    }
+    RETURN_IF_ERROR(Node(id));
+  }
   RETURN_IF_ERROR(group.then(false));
-  if (width == 1 || vector_axis == kNoAxis) {
+  if (vectors.width == 1) {
     if (!group.store_if.empty() && !group.stores.empty())
       out.Open("if (", group.store_if, ")");
     for (uint32_t s : group.stores) RETURN_IF_ERROR(Store(s));
@@ -131,41 +238,47 @@ absl::Status CudaBody::WriteGroup(const Group& group) {
     return absl::OkStatus();
   }
 
-  std::vector<bool> wide(nest.body.size(), false);
+  std::vector<bool> done(nest.body.size(), false);
   for (ScalarId id : group.nodes) {
     const ScalarNode& node = nest.body[id];
-    if (!IsLanes(id)) continue;
+    if (!lanes_[id]) continue;
     if (node.op == ScalarOp::kRandom && IsWideRandom(node)) {
-      wide[id] = true;
+      done[id] = true;
       WideRandom(id);
       continue;
     }
-    if (!IsGathered(node)) continue;
-    const bool mask_varies = !node.args.empty() && IsLanes(node.args[0]);
-    if (mask_varies || !IsWide(node.buffer, facts.load_offset[id])) continue;
-    wide[id] = true;
+    if (node.op != ScalarOp::kLoad || ahead_[id]) continue;
+    const bool mask_varies = !node.args.empty() && lanes_[node.args[0]];
+    if (mask_varies || !IsWideAccess(buffers[node.buffer],
+                                     facts.load_offset[id], vectors, facts))
+      continue;
+    done[id] = true;
     WideLoad(id);
   }
   std::vector<std::string> wide_store(nest.stores.size());
   for (uint32_t s : group.stores) {
     const struct Store& store = nest.stores[s];
-    const bool mask_varies =
-        store.mask != Store::kNoMask && IsLanes(store.mask);
+    const bool mask_varies = store.mask != Store::kNoMask && lanes_[store.mask];
     if (mask_varies || store.mode != StoreMode::kSet ||
-        !IsWide(store.buffer, facts.store_offset[s]))
+        !IsWideAccess(buffers[store.buffer], facts.store_offset[s], vectors,
+                      facts))
       continue;
     wide_store[s] = Fresh("w");
-    out.Line(CTypeName(buffers[store.buffer].dtype), " ", wide_store[s], "[",
-             width, "];");
+    if (StoredFloat(s) != store.value) {
+      out.Line("float ", wide_store[s], "[", vectors.width, "];");
+    } else {
+      out.Line("k_pack<", CTypeName(buffers[store.buffer].dtype), ", ",
+               vectors.width, "> ", wide_store[s], " = {};");
+    }
   }
 
   out.Line("#pragma unroll");
-  out.Open("for (int e = 0; e < ", width, "; ++e)");
-  if (cut) out.Open("if (e < m)");
+  out.Open("for (int e = 0; e < ", vectors.width, "; ++e)");
+  if (vectors.cut) out.Open(InsideText(true));
   in_loop_ = true;
-  RETURN_IF_ERROR(Neighbour(group, wide, wide_store));
+  RETURN_IF_ERROR(Neighbour(group, done, wide_store));
   in_loop_ = false;
-  if (cut) out.Close();
+  if (vectors.cut) out.Close();
   out.Close();
   WideStores(group, wide_store);
   return absl::OkStatus();
@@ -173,20 +286,25 @@ absl::Status CudaBody::WriteGroup(const Group& group) {
 
 // What is done for each neighbour.
 absl::Status CudaBody::Neighbour(const Group& group,
-                                 const std::vector<bool>& wide,
+                                 const std::vector<bool>& done,
                                  const std::vector<std::string>& wide_store) {
   for (ScalarId id : group.nodes)
-    if (IsLanes(id) && !wide[id]) RETURN_IF_ERROR(Node(id));
+    if (lanes_[id] && !done[id]) RETURN_IF_ERROR(Node(id));
   RETURN_IF_ERROR(group.then(true));
   for (uint32_t s : group.stores) {
     if (!wide_store[s].empty()) {
-      out.Line(wide_store[s], "[e] = ", Text(nest.stores[s].value), ";");
+      const ScalarId value = StoredFloat(s);
+      if (value != nest.stores[s].value) {
+        out.Line(wide_store[s], "[e] = ", Text(value), ";");
+      } else {
+        out.Line("k_put(", wide_store[s], ", e, ", Text(value), ");");
+      }
       continue;
     }
     if (!group.store_if.empty()) out.Open("if (", group.store_if, ")");
-    // The same for all neighbours: the first writes.
+    // The same for all neighbours: the first that exists writes.
     const bool once = !IsLanes(facts.store_axes[s]);
-    if (once) out.Open("if (e == 0)");
+    if (once) out.Open("if (e == ", vectors.cut ? "lo" : "0", ")");
     RETURN_IF_ERROR(Store(s));
     if (once) out.Close();
     if (!group.store_if.empty()) out.Close();
@@ -206,10 +324,15 @@ void CudaBody::WideStores(const Group& group,
     if (!condition.empty()) condition = absl::StrCat("if (", condition, ") ");
     const std::string to = absl::StrCat(BufferName(store.buffer), " + ",
                                         Index(facts.store_offset[s]));
-    if (cut) {
-      out.Line(condition, "k_store_part(", to, ", m, ", wide_store[s], ");");
+    const std::string what =
+        StoredFloat(s) == store.value
+            ? wide_store[s]
+            : absl::StrCat("k_round_", TypeEnding(buffers[store.buffer].dtype),
+                           "(", wide_store[s], ")");
+    if (vectors.cut) {
+      out.Line(condition, "k_store_part(", to, ", lo, hi, ", what, ");");
     } else {
-      out.Line(condition, "k_store(", to, ", ", wide_store[s], ");");
+      out.Line(condition, "k_store(", to, ", ", what, ");");
     }
   }
 }
@@ -232,28 +355,6 @@ absl::Status CudaBody::Store(uint32_t index) {
   out.Line(guard, "k_atomic_add_", TypeEnding(dtype), "(&", at, ", ",
            Text(store.value), ");");
   return absl::OkStatus();
-}
-
-bool IsTupleReduction(ReduceOp op) {
-  return op == ReduceOp::kArgMax || op == ReduceOp::kArgMin;
-}
-
-std::string TupleStepName(const ScalarNode& reduce) {
-  return absl::StrCat(
-      reduce.reduce == ReduceOp::kArgMax ? "k_argmax_" : "k_argmin_",
-      TypeEnding(reduce.dtype));
-}
-
-absl::StatusOr<std::string> JoinerText(const ScalarNode& reduce) {
-  const absl::string_view type = CTypeName(reduce.dtype);
-  if (IsTupleReduction(reduce.reduce))
-    return absl::StrCat("[](k_pair<", type, "> a, k_pair<", type, "> b) { ",
-                        TupleStepName(reduce),
-                        "(a.value, a.index, b.value, b.index); return a; }");
-  ASSIGN_OR_RETURN(const std::string next,
-                   CombineText(reduce.reduce, reduce.dtype, "a", "b"));
-  return absl::StrCat("[](", type, " a, ", type, " b) { return (", type, ")(",
-                      next, "); }");
 }
 
 }  // namespace kiln

@@ -1,11 +1,12 @@
 #ifndef KILN_COMPILER_CODEGEN_CUDA_BODY_H_
 #define KILN_COMPILER_CODEGEN_CUDA_BODY_H_
 
-// Writes the statements of a CUDA kernel for a group of `width` neighbours on
-// the vector axis: first what they share, then wide loads and rows of random
+// Writes the statements of a CUDA kernel for one group of neighbours on the
+// vector axis: first what they share, then wide loads and rows of random
 // numbers, then a loop over the neighbours, then wide stores.
 //
-// In the text, `i<v>` is the first of the neighbours and `e` counts them.
+// In the text, `i<v>` is the first of the neighbours, `e` counts them, and where
+// groups may be partial those from `lo` to `hi` exist.
 
 #include <string>
 #include <vector>
@@ -14,28 +15,36 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compiler/codegen/kernel_body.h"
+#include "compiler/schedule/nest_facts.h"
 
 namespace kiln {
 
 class CudaBody : public KernelBody {
  public:
-  using KernelBody::KernelBody;
+  CudaBody(const LoopNest& nest, const NestFacts& facts,
+           const std::vector<Buffer>& buffers, const ShapeEnv& shapes)
+      : KernelBody(nest, facts, buffers, shapes) {
+    SetVectors({});
+  }
 
-  static constexpr uint32_t kNoAxis = ~0u;
-  uint32_t vector_axis = kNoAxis;
-  int width = 1;
-  // Whether fewer than `width` neighbours may exist; then `m` is their count.
-  bool cut = false;
   // A device function for one of several parts of a kernel: `block` counts the
   // part's own blocks, and there are as many as it needs.
   bool is_part = false;
 
+  Vectors vectors;
+  void SetVectors(const Vectors& of);
+
   // Whether a value differs between the neighbours of a group.
   bool IsLanes(AxisSet axes) const {
-    return width > 1 && vector_axis != kNoAxis &&
-           (axes & AxisBit(vector_axis)) != 0;
+    return vectors.width > 1 && (axes & AxisBit(vectors.axis)) != 0;
   }
-  bool IsLanes(ScalarId id) const { return IsLanes(facts.axes[id]); }
+  bool IsLanes(ScalarId id) const { return lanes_[id]; }
+
+  // Points of an axis; of the vector axis its groups.
+  SymExpr Steps(uint32_t axis) const {
+    return axis == vectors.axis ? GroupsAlong(vectors, facts)
+                                : facts.extents[axis];
+  }
 
   // What one group computes and writes.
   struct Group {
@@ -47,6 +56,27 @@ class CudaBody : public KernelBody {
     std::string store_if;  // a condition; empty: always
   };
   absl::Status WriteGroup(const Group& group);
+  // A store that is not of a group.
+  absl::Status StoreOne(uint32_t store) { return Store(store); }
+
+  // --- Loads ahead of their use: groups of one load in a k_pack each.
+
+  // Whether the load can be done before the other values of its group: it has
+  // no mask and no loaded index.
+  bool MayLoadAhead(ScalarId id) const;
+  // "k_pack<float, 4>".
+  std::string PackType(ScalarId load) const;
+  // Loads this thread's group into `pack`.
+  void LoadAhead(ScalarId load, const std::string& pack);
+  // From now on the load's value is read from `pack`.
+  void ReadFrom(ScalarId load, const std::string& pack);
+  // From now on the load's value is `cell`, an expression of the neighbour.
+  void ReadCell(ScalarId load, const std::string& cell) {
+    ahead_[load] = true;
+    SetText(load, cell);
+  }
+  // Its value is loaded where it is used.
+  void ForgetAhead(ScalarId load) { ahead_[load] = false; }
 
  private:
   Dialect DialectOf(ScalarId) const override { return Dialect::kCuda; }
@@ -58,27 +88,27 @@ class CudaBody : public KernelBody {
   absl::Status IndexValue(ScalarId id) override;
   void IndexCheck(ScalarId id) override;
   void Define(ScalarId id, const std::string& value) override;
-  bool IsWide(BufferId buffer, const SymExpr& offset) const;
   bool IsWideRandom(const ScalarNode& node) const;
+  bool IsUniform(ScalarId id) const;
   std::string At(const SymExpr& e) const;  // of neighbour `e` in the loop
+  // A condition, as "if (...) ", under which a value of `axes` exists.
+  std::string InsideText(bool lanes) const;
   absl::Status Store(uint32_t index);
-  absl::Status Neighbour(const Group& group, const std::vector<bool>& wide,
+  absl::Status Neighbour(const Group& group, const std::vector<bool>& done,
                          const std::vector<std::string>& wide_store);
   void WideStores(const Group& group,
                   const std::vector<std::string>& wide_store);
+  std::string WideLoadText(ScalarId id) const;
   void WideLoad(ScalarId id);
   void WideRandom(ScalarId id);
+  // The float that a store of halves rounds, if the rounding can be left to the
+  // wide store; else its own value.
+  ScalarId StoredFloat(uint32_t store) const;
 
+  std::vector<bool> lanes_;
+  std::vector<bool> ahead_;
   bool in_loop_ = false;
 };
-
-// Reductions whose accumulator is a k_pair of value and index.
-bool IsTupleReduction(ReduceOp op);
-// "k_argmax_f32": what takes one step of such a reduction.
-std::string TupleStepName(const ScalarNode& reduce);
-// A function object that joins two accumulators of `reduce`. UNSUPPORTED_OP
-// when its type has none.
-absl::StatusOr<std::string> JoinerText(const ScalarNode& reduce);
 
 }  // namespace kiln
 

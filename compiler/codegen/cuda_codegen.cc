@@ -4,10 +4,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/cuda_body.h"
-#include "compiler/codegen/cuda_reductions.h"
-#include "compiler/codegen/cuda_shape.h"
+#include "compiler/codegen/cuda_columns.h"
+#include "compiler/codegen/cuda_grid.h"
+#include "compiler/codegen/cuda_rows.h"
 #include "compiler/codegen/cuda_tiles.h"
-#include "compiler/codegen/kernel_passes.h"
+#include "compiler/codegen/load_ahead.h"
+#include "compiler/schedule/kernel_passes.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -18,7 +20,7 @@ class CudaKernelWriter {
   CudaKernelWriter(const PlannedKernel& kernel,
                    const std::vector<Buffer>& buffers, const ShapeEnv& shapes,
                    const NestFacts& facts, KernelSource& source)
-      : tiling_(kernel.tiling),
+      : kernel_(kernel),
         nest_(kernel.nest),
         facts_(facts),
         source_(source),
@@ -28,15 +30,12 @@ class CudaKernelWriter {
   // `function`: the name of a part's device function; empty: a kernel.
   absl::Status Run(absl::string_view function = "") {
     body_.is_part = !function.empty();
-    shape_ = ChooseCudaShape(tiling_, body_);
-    passes_ = PlanPasses(
-        nest_, facts_,
-        shape_.keep ? BetweenPasses::kKeep : BetweenPasses::kComputeAgain);
     Header(function);
-    ASSIGN_OR_RETURN(const CudaGrid grid, Body());
+    ASSIGN_OR_RETURN(const CudaGrid grid, std::visit(
+        [&](const auto& variant) { return Body(variant); }, kernel_.variant));
     out_.Close();
     source_.text = out_.Take();
-    source_.block[0] = static_cast<uint32_t>(shape_.threads);
+    source_.block[0] = static_cast<uint32_t>(ThreadsOf(kernel_.variant));
     source_.grid = {grid.blocks, 1, 1};
     source_.blocks_per_multiprocessor = grid.blocks_per_multiprocessor;
     return absl::OkStatus();
@@ -48,28 +47,35 @@ class CudaKernelWriter {
     std::vector<bool> written(body_.buffers.size(), false);
     for (const Store& store : nest_.stores) written[store.buffer] = true;
     int scalars = 0;
+    const auto add = [&](const auto&... parts) {
+      absl::StrAppend(&params, params.empty() ? "" : ", ", parts...);
+    };
     for (const KernelParam& param : facts_.params) {
-      absl::StrAppend(&params, params.empty() ? "" : ", ");
       switch (param.kind) {
         case KernelParam::Kind::kBuffer:
-          absl::StrAppend(&params, written[param.buffer] ? "" : "const ",
-                          CTypeName(body_.buffers[param.buffer].dtype), "* ",
-                          body_.BufferName(param.buffer));
+          add(written[param.buffer] ? "" : "const ",
+              CTypeName(body_.buffers[param.buffer].dtype), "* ",
+              body_.BufferName(param.buffer));
           break;
         case KernelParam::Kind::kScalar:
-          absl::StrAppend(&params, "long long n", scalars++);
+          add("long long n", scalars++);
           break;
         case KernelParam::Kind::kSeed:
-          absl::StrAppend(&params, "unsigned long long n", scalars);
+          add("unsigned long long n", scalars);
           break;
       }
+    }
+    if (kernel_.workspace.partials != kNoBuffer) {
+      add("unsigned char* w");
+      add("unsigned* counters");
     }
     if (body_.is_part) {
       out_.Open("static __device__ __forceinline__ void ", function, "(",
                 params, params.empty() ? "" : ", ", "unsigned block)");
     } else {
       out_.Open("extern \"C\" __global__ void __launch_bounds__(",
-                shape_.threads, ") ", kSymbolPlaceholder, "(", params, ")");
+                ThreadsOf(kernel_.variant), ") ", kSymbolPlaceholder, "(",
+                params, ")");
       if (source_.waits_for_work_before) out_.Line("k_wait_for_work_before();");
     }
     for (int s = 0; s < scalars; ++s)
@@ -79,49 +85,98 @@ class CudaKernelWriter {
       out_.Line("const long long seed = (long long)n", scalars, ";");
   }
 
-  absl::StatusOr<CudaGrid> Body() {
-    switch (shape_.mapping) {
-      case Mapping::kPointwise:
-        return Points();
-      case Mapping::kTile2d: {
-        CudaGrid grid;
-        RETURN_IF_ERROR(
-            WriteCudaTiles(body_, tiling_.tile_axis, passes_, grid.blocks));
-        return grid;
-      }
-      case Mapping::kRow:
-      case Mapping::kColumn:
-      case Mapping::kSerial:
-        return WriteCudaReduction(body_, shape_, passes_);
-    }
-    return absl::InternalError("a kernel without a mapping");
+  Vectors VectorsOn(uint32_t axis, int width, bool peel) const {
+    return MakeVectors(nest_, facts_, body_.buffers, body_.shapes, axis, width,
+                       peel);
   }
 
-  // A group of neighbours a thread, in a grid-stride loop.
-  absl::StatusOr<CudaGrid> Points() {
-    const std::string n = body_.Index(shape_.outer_points);
-    const int64_t each = int64_t{shape_.threads} * body_.width;
+  absl::StatusOr<CudaGrid> Body(const CudaTiles& v) {
+    CudaGrid grid;
+    RETURN_IF_ERROR(WriteCudaTiles(
+        body_, v, PlanPasses(nest_, facts_, {}), grid.blocks));
+    return grid;
+  }
+  absl::StatusOr<CudaGrid> Body(const CudaRows& v) {
+    body_.SetVectors(VectorsOn(facts_.num_axes - 1, v.vector, v.peel != 0));
+    const std::vector<bool> hold =
+        v.held == 0 ? std::vector<bool>()
+                    : ValuesToHold(nest_, facts_, v.hold_costly != 0);
+    return WriteCudaRows(body_, v, PlanPasses(nest_, facts_, hold));
+  }
+  absl::StatusOr<CudaGrid> Body(const CudaColumns& v) {
+    if (facts_.num_outer > 0)
+      body_.SetVectors(VectorsOn(facts_.num_outer - 1, v.vector, false));
+    return WriteCudaColumns(body_, v, PlanPasses(nest_, facts_, {}));
+  }
+  absl::StatusOr<CudaGrid> Body(const CudaSerial& v) {
+    return WriteCudaSerial(body_, v, PlanPasses(nest_, facts_, {}));
+  }
+
+  // `unroll` groups a thread, in a grid-stride loop.
+  absl::StatusOr<CudaGrid> Body(const CudaPoints& v) {
+    if (facts_.num_outer > 0)
+      body_.SetVectors(
+          VectorsOn(facts_.num_outer - 1, v.vector, v.peel != 0));
+    const KernelPasses passes = PlanPasses(nest_, facts_, {});
+    const SymExpr groups = PointsOf(body_, 0, facts_.num_outer);
+    const std::string limit = body_.Index(groups);
+    const int64_t each = int64_t{v.threads} * v.unroll;
     OpenGridLoop(body_, "first",
-                 GlobalThread(body_, shape_.threads, body_.width), n, each);
-    if (body_.cut)
-      out_.Line("const int m = ", n, " - first < ", body_.width, " ? (int)(", n,
-                " - first) : ", body_.width, ";");
-    SplitPoint(body_, "first", 0, facts_.num_outer);
+                 absl::StrCat("(unsigned ", body_.index_type(), ")",
+                              body_.is_part ? "block" : "blockIdx.x", " * ",
+                              each, " + threadIdx.x"),
+                 limit, each);
+    const std::vector<std::string> nothing_kept(nest_.body.size());
+    LoadsAhead ahead(body_, passes.last, nothing_kept);
+    if (v.unroll > 1 && !ahead.loads().empty()) {
+      ahead.Declare(v.unroll);
+      OpenGroup(v, limit);
+      ahead.Load("u");
+      CloseGroup(v);
+      OpenGroup(v, limit);
+      ahead.Read("u");
+    } else {
+      OpenGroup(v, limit);
+    }
     const auto nothing = [](bool) { return absl::OkStatus(); };
     RETURN_IF_ERROR(
-        body_.WriteGroup({passes_.last, passes_.last_stores, nothing, ""}));
+        body_.WriteGroup({passes.last, passes.last_stores, nothing, ""}));
+    CloseGroup(v);
     out_.Close();
-    return LoopGrid(CeilDiv(shape_.outer_points, each), shape_.threads);
+    return LoopGrid(CeilDiv(groups, each), v.threads);
   }
 
-  const KernelTiling tiling_;
+  void OpenGroup(const CudaPoints& v, const std::string& limit) {
+    if (v.unroll == 1) {
+      SplitPoint(body_, "first", 0, facts_.num_outer);
+      return;
+    }
+    const std::string type = absl::StrCat("unsigned ", body_.index_type());
+    out_.Line("#pragma unroll");
+    out_.Open("for (int u = 0; u < ", v.unroll, "; ++u)");
+    out_.Line("const ", type, " g = first + u * ", v.threads, ";");
+    out_.Open("if (g < (", type, ")", limit, ")");
+    SplitPoint(body_, "g", 0, facts_.num_outer);
+  }
+  void CloseGroup(const CudaPoints& v) {
+    if (v.unroll == 1) return;
+    out_.Close();
+    out_.Close();
+  }
+
+  template <typename Other>
+  absl::StatusOr<CudaGrid> Body(const Other&) {
+    return absl::InternalError(absl::StrCat(
+        "kernel ", kernel_.label, ": found variant \"",
+        VariantName(kernel_.variant), "\", expected one for CUDA"));
+  }
+
+  const PlannedKernel& kernel_;
   const LoopNest& nest_;
   const NestFacts& facts_;
   KernelSource& source_;
   CudaBody body_;
   CWriter& out_;
-  CudaShape shape_;
-  KernelPasses passes_;
 };
 
 }  // namespace

@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "compiler/codegen/kernel_source.h"
-#include "compiler/codegen/nest_facts.h"
+#include "compiler/schedule/nest_facts.h"
 #include "compiler/config/target.h"
 #include "compiler/schedule/kernel_plan.h"
 

@@ -16,35 +16,89 @@ constexpr PreludePart kParts[] = {
     {"k_wait_for_work_before", "",
      R"(K_FN void k_wait_for_work_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 )"},
-    // T elements of N bytes move in accesses of up to 16 bytes.
-    {"k_bytes", "", R"(template <int N> struct k_bytes;
-template <> struct __attribute__((aligned(16))) k_bytes<16> { unsigned int x[4]; };
-template <> struct __attribute__((aligned(8))) k_bytes<8> { unsigned int x[2]; };
-template <> struct __attribute__((aligned(4))) k_bytes<4> { unsigned int x[1]; };
-template <> struct __attribute__((aligned(2))) k_bytes<2> { unsigned short x[1]; };
-template <class To, class From>
-K_FN To k_as(const From& from) {
-  To to;
-  memcpy(&to, &from, sizeof(to));
+    // V neighbours of type T as 32-bit words, so that halves take half a register
+    // each while they wait. Indices must be constants once loops are unrolled.
+    {"k_pack", "", R"(template <class T, int V>
+struct k_pack {
+  enum { kBytes = V * sizeof(T), kWords = (kBytes + 3) / 4 };
+  unsigned x[kWords];
+};
+template <class T, int V>
+K_FN T k_at(const k_pack<T, V>& p, int e) {
+  if constexpr (sizeof(T) == 8) {
+    const unsigned long long bits = (unsigned long long)p.x[2 * e + 1] << 32 | p.x[2 * e];
+    T value;
+    memcpy(&value, &bits, 8);
+    return value;
+  } else if constexpr (sizeof(T) == 4) {
+    T value;
+    memcpy(&value, &p.x[e], 4);
+    return value;
+  } else if constexpr (sizeof(T) == 2) {
+    return (T)(unsigned short)(p.x[e / 2] >> (e % 2 * 16));
+  } else {
+    return (T)(unsigned char)(p.x[e / 4] >> (e % 4 * 8));
+  }
+}
+template <class T, int V>
+K_FN void k_put(k_pack<T, V>& p, int e, T value) {
+  if constexpr (sizeof(T) == 8) {
+    unsigned long long bits;
+    memcpy(&bits, &value, 8);
+    p.x[2 * e] = (unsigned)bits;
+    p.x[2 * e + 1] = (unsigned)(bits >> 32);
+  } else if constexpr (sizeof(T) == 4) {
+    memcpy(&p.x[e], &value, 4);
+  } else if constexpr (sizeof(T) == 2) {
+    const unsigned mask = 0xffffu << (e % 2 * 16);
+    p.x[e / 2] = (p.x[e / 2] & ~mask) | (unsigned)(unsigned short)value << (e % 2 * 16);
+  } else {
+    const unsigned mask = 0xffu << (e % 4 * 8);
+    p.x[e / 4] = (p.x[e / 4] & ~mask) | (unsigned)(unsigned char)value << (e % 4 * 8);
+  }
+}
+)"},
+    {"k_at", "", "/* k_pack */"},
+    {"k_put", "", "/* k_pack */"},
+    // Packs move in accesses of up to 16 bytes.
+    {"k_words", "", R"(template <int N> struct k_words;
+template <> struct __attribute__((aligned(16))) k_words<4> { unsigned x[4]; };
+template <> struct __attribute__((aligned(8))) k_words<2> { unsigned x[2]; };
+template <> struct __attribute__((aligned(4))) k_words<1> { unsigned x[1]; };
+)"},
+    {"k_load", "", R"(template <class T, int V>
+K_FN k_pack<T, V> k_load(const T* p) {
+  k_pack<T, V> to;
+  if constexpr (k_pack<T, V>::kBytes % 4 != 0) {
+#pragma unroll
+    for (int e = 0; e < V; ++e) k_put(to, e, p[e]);
+  } else {
+    enum { kStep = (int)k_pack<T, V>::kWords < 4 ? (int)k_pack<T, V>::kWords : 4 };
+#pragma unroll
+    for (int i = 0; i < k_pack<T, V>::kWords; i += kStep) {
+      const k_words<kStep> w = *((const k_words<kStep>*)p + i / kStep);
+#pragma unroll
+      for (int j = 0; j < kStep; ++j) to.x[i + j] = w.x[j];
+    }
+  }
   return to;
 }
 )"},
-    {"k_load", "", R"(template <class T, int V>
-K_FN void k_load(const T* p, T (&to)[V]) {
-  enum { kBytes = V * sizeof(T), kStep = kBytes < 16 ? kBytes : 16, kCount = kBytes / kStep };
-  k_bytes<kStep> x[kCount];
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) x[i] = ((const k_bytes<kStep>*)p)[i];
-  memcpy(to, x, sizeof(to));
-}
-)"},
     {"k_store", "", R"(template <class T, int V>
-K_FN void k_store(T* p, const T (&from)[V]) {
-  enum { kBytes = V * sizeof(T), kStep = kBytes < 16 ? kBytes : 16, kCount = kBytes / kStep };
-  k_bytes<kStep> x[kCount];
-  memcpy(x, from, sizeof(from));
+K_FN void k_store(T* p, const k_pack<T, V>& from) {
+  if constexpr (k_pack<T, V>::kBytes % 4 != 0) {
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) ((k_bytes<kStep>*)p)[i] = x[i];
+    for (int e = 0; e < V; ++e) p[e] = k_at(from, e);
+  } else {
+    enum { kStep = (int)k_pack<T, V>::kWords < 4 ? (int)k_pack<T, V>::kWords : 4 };
+#pragma unroll
+    for (int i = 0; i < k_pack<T, V>::kWords; i += kStep) {
+      k_words<kStep> w;
+#pragma unroll
+      for (int j = 0; j < kStep; ++j) w.x[j] = from.x[i + j];
+      *((k_words<kStep>*)p + i / kStep) = w;
+    }
+  }
 }
 )"},
     // Prints and stops the grid: the context ends with "device-side assert".
@@ -67,32 +121,48 @@ static __device__ __noinline__ void k_outside(const char* message, const char* k
   return k_check_index(i < 0 ? i + n : i, n, asked, message, kernel);
 }
 )"},
+    // Of the neighbours from lo to hi; the others are 0.
     {"k_load_part", "", R"(template <class T, int V>
-K_FN void k_load_part(const T* p, int m, T (&to)[V]) {
-  if (m == V) {
-    k_load(p, to);
-  } else {
+K_FN k_pack<T, V> k_load_part(const T* p, int lo, int hi) {
+  if (lo == 0 && hi == V) return k_load<T, V>(p);
+  k_pack<T, V> to = {};
 #pragma unroll
-    for (int e = 0; e < V; ++e)
-      if (e < m) to[e] = p[e];
-  }
+  for (int e = 0; e < V; ++e)
+    if (e >= lo && e < hi) k_put(to, e, p[e]);
+  return to;
 }
 )"},
     {"k_store_part", "", R"(template <class T, int V>
-K_FN void k_store_part(T* p, int m, const T (&from)[V]) {
-  if (m == V) {
+K_FN void k_store_part(T* p, int lo, int hi, const k_pack<T, V>& from) {
+  if (lo == 0 && hi == V) {
     k_store(p, from);
   } else {
 #pragma unroll
     for (int e = 0; e < V; ++e)
-      if (e < m) p[e] = from[e];
+      if (e >= lo && e < hi) p[e] = k_at(from, e);
   }
 }
 )"},
     {"k_fill", "", R"(template <class T, int V>
-K_FN void k_fill(T (&to)[V], T value) {
+K_FN void k_fill(k_pack<T, V>& to, T value) {
 #pragma unroll
-  for (int e = 0; e < V; ++e) to[e] = value;
+  for (int e = 0; e < V; ++e) k_put(to, e, value);
+}
+)"},
+    {"k_round_bf16", "", R"(template <int V>
+K_FN k_pack<unsigned short, V> k_round_bf16(const float (&x)[V]) {
+  k_pack<unsigned short, V> to = {};
+#pragma unroll
+  for (int e = 0; e < V; e += 2) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(to.x[e / 2]) : "f"(x[e + 1]), "f"(x[e]));
+  return to;
+}
+)"},
+    {"k_round_f16", "", R"(template <int V>
+K_FN k_pack<unsigned short, V> k_round_f16(const float (&x)[V]) {
+  k_pack<unsigned short, V> to = {};
+#pragma unroll
+  for (int e = 0; e < V; e += 2) asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(to.x[e / 2]) : "f"(x[e + 1]), "f"(x[e]));
+  return to;
 }
 )"},
 
@@ -221,34 +291,48 @@ K_FN To k_bitcast(From x) {
   return ($C)y;
 }
 )"},
-    {"k_pair", "", R"(template <class T>
+    // A value and where it stands.
+    {"k_pair", "", R"(template <class T, class I>
 struct k_pair {
   T value;
-  long long index;
+  I index;
 };
 )"},
-    {"k_argmax_$T", "i32 i64 f32 f64",
-     R"(K_FN void k_argmax_$T($C& a, long long& i, $C b, long long j) {
+    // The first of equals, NaN before all.
+    {"k_argmax", "", R"(template <class T, class I>
+K_FN void k_argmax(T& a, I& i, T b, I j) {
   const bool an = a != a, bn = b != b, first = j < i;
-  if (b > a || (b == a && first) || (bn && (!an || first))) a = b, i = j;
+  if (an == bn ? b > a || ((b == a || an) && first) : bn) a = b, i = j;
 }
 )"},
-    {"k_argmin_$T", "i32 i64 f32 f64",
-     R"(K_FN void k_argmin_$T($C& a, long long& i, $C b, long long j) {
+    {"k_argmin", "", R"(template <class T, class I>
+K_FN void k_argmin(T& a, I& i, T b, I j) {
   const bool an = a != a, bn = b != b, first = j < i;
-  if (b < a || (b == a && first) || (bn && (!an || first))) a = b, i = j;
+  if (an == bn ? b < a || ((b == a || an) && first) : bn) a = b, i = j;
+}
+)"},
+    // The same for positions that only grow.
+    {"k_argmax_next", "", R"(template <class T, class I>
+K_FN void k_argmax_next(T& a, I& i, T b, I j) {
+  if (i > j || (!(b <= a) && a == a)) a = b, i = j;
+}
+)"},
+    {"k_argmin_next", "", R"(template <class T, class I>
+K_FN void k_argmin_next(T& a, I& i, T b, I j) {
+  if (i > j || (!(b >= a) && a == a)) a = b, i = j;
 }
 )"},
 
     // Joins over threads, always in the same order.
-    {"k_shuffle", "", R"(template <class T>
+    {"k_shuffle", "", R"(/* k_pair */
+template <class T>
 K_FN T k_shuffle(T x, int distance) { return __shfl_xor_sync(0xffffffffu, x, distance); }
 K_FN bool k_shuffle(bool x, int distance) { return __shfl_xor_sync(0xffffffffu, (int)x, distance) != 0; }
 K_FN unsigned char k_shuffle(unsigned char x, int distance) { return (unsigned char)__shfl_xor_sync(0xffffffffu, (int)x, distance); }
 K_FN signed char k_shuffle(signed char x, int distance) { return (signed char)__shfl_xor_sync(0xffffffffu, (int)x, distance); }
 K_FN short k_shuffle(short x, int distance) { return (short)__shfl_xor_sync(0xffffffffu, (int)x, distance); }
-template <class T>
-K_FN k_pair<T> k_shuffle(k_pair<T> x, int distance) { return {k_shuffle(x.value, distance), k_shuffle(x.index, distance)}; }
+template <class T, class I>
+K_FN k_pair<T, I> k_shuffle(k_pair<T, I> x, int distance) { return {k_shuffle(x.value, distance), k_shuffle(x.index, distance)}; }
 )"},
     {"k_across", "",
      R"(// Over the kRow neighbouring threads of a row; all of them get the result.
@@ -262,30 +346,53 @@ K_FN T k_across(T x, F join) {
     const int warp = (int)threadIdx.x / 32;
     if (threadIdx.x % 32 == 0) parts[warp] = x;
     __syncthreads();
-    const int first = (int)threadIdx.x / kRow * (kRow / 32);
-    x = parts[first];
+    // Each warp of the row joins the parts of all: as many as a power of two.
+    x = parts[(int)threadIdx.x / kRow * (kRow / 32) + (int)threadIdx.x % (kRow / 32)];
 #pragma unroll
-    for (int w = 1; w < kRow / 32; ++w) x = join(x, parts[first + w]);
+    for (int distance = kRow / 64; distance > 0; distance /= 2)
+      x = join(x, k_shuffle(x, distance));
   }
   return x;
 }
 )"},
     {"k_down", "",
      R"(// Over the kRows threads below one another; all of them get the results.
+// `shared` has room for V values a thread.
 template <int kColumns, int kRows, class T, int V, class F>
-K_FN void k_down(T (&x)[V], F join) {
+K_FN void k_down(void* shared, T (&x)[V], F join) {
   if constexpr (kRows > 1) {
-    __shared__ T parts[V][kColumns * kRows];
+    T* parts = (T*)shared;
+    enum { kThreads = kColumns * kRows };
 #pragma unroll
-    for (int e = 0; e < V; ++e) parts[e][threadIdx.x] = x[e];
-    __syncthreads();
-    const int column = (int)threadIdx.x % kColumns;
+    for (int e = 0; e < V; ++e) parts[e * kThreads + threadIdx.x] = x[e];
 #pragma unroll
-    for (int e = 0; e < V; ++e) {
-      x[e] = parts[e][column];
-      for (int y = 1; y < kRows; ++y) x[e] = join(x[e], parts[e][y * kColumns + column]);
+    for (int rows = kRows / 2; rows > 0; rows /= 2) {
+      __syncthreads();
+      if (threadIdx.x < rows * kColumns) {
+#pragma unroll
+        for (int e = 0; e < V; ++e) {
+          T* p = parts + e * kThreads + threadIdx.x;
+          *p = join(*p, p[rows * kColumns]);
+        }
+      }
     }
+    __syncthreads();
+#pragma unroll
+    for (int e = 0; e < V; ++e) x[e] = parts[e * kThreads + threadIdx.x % kColumns];
+    __syncthreads();
   }
+}
+)"},
+    // Whether this block is the last of `parts` that count up `counter`, which is
+    // 0 before the first and after the last. Writes of all of them are seen then.
+    {"k_last_block", "", R"(K_FN bool k_last_block(unsigned* counter, unsigned parts) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) last = atomicInc(counter, parts - 1) == parts - 1;
+  __syncthreads();
+  __threadfence();
+  return last;
 }
 )"},
 

@@ -4,166 +4,170 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/schedule/tile_accesses.h"
 #include "proto/base/status.h"
 
 namespace kiln {
 namespace {
 
-constexpr int kTile = 32;  // a warp reads a row of it
-constexpr int kStep = kTileThreads / kTile;
-// Shared memory of one kernel, all tiles together.
-constexpr int64_t kMaxTileBytes = 40 << 10;
-constexpr int64_t kCellsOfTile = kTile * (kTile + 1);
-
-// Along the tile's other axis, and through nothing that was loaded.
-bool IsAcross(const CudaBody& body, uint32_t across, const SymExpr& offset) {
-  const NestFacts& facts = body.facts;
-  if (MotionOf(offset, across, facts) != Motion::kContiguous) return false;
-  if (MotionOf(offset, facts.num_outer - 1, facts) != Motion::kStrided)
-    return false;
-  bool direct = true;
-  offset.VisitVars(
-      [&](Var var) { direct &= var.kind != Var::Kind::kIndirect; });
-  return direct;
-}
-
-bool IsAcrossLoad(const CudaBody& body, uint32_t across, ScalarId id) {
-  const ScalarNode& node = body.nest.body[id];
-  return node.op == ScalarOp::kLoad && node.args.empty() &&
-         IsAcross(body, across, body.facts.load_offset[id]);
-}
-
-bool IsAcrossStore(const CudaBody& body, uint32_t across, uint32_t s) {
-  const Store& store = body.nest.stores[s];
-  return store.mode == StoreMode::kSet && store.mask == Store::kNoMask &&
-         IsAcross(body, across, body.facts.store_offset[s]);
-}
-
 class TileWriter {
  public:
-  TileWriter(CudaBody& body, int tile_axis)
-      : body_(body),
+  TileWriter(CudaBody& body, const CudaTiles& variant)
+      : v_(variant),
+        body_(body),
         facts_(body.facts),
         nest_(body.nest),
         out_(body.out),
-        across_(static_cast<uint32_t>(tile_axis)),
-        last_(body.facts.num_outer - 1) {}
+        across_(static_cast<uint32_t>(variant.axis)),
+        last_(body.facts.num_outer - 1),
+        side_(variant.edge / variant.vector) {}
 
   absl::Status Run(const KernelPasses& passes, SymExpr& grid) {
+    const TileAccesses tiled = AccessesAcross(nest_, facts_, body_.buffers,
+                                              across_, v_.edge);
     Place(grid);
     std::vector<std::string> loads(nest_.body.size());
     std::vector<std::string> stores(nest_.stores.size());
-    for (ScalarId id : passes.last)
-      if (IsAcrossLoad(id) && Take(nest_.body[id].dtype))
-        loads[id] = Tile(nest_.body[id].dtype);
-    for (uint32_t s : passes.last_stores)
-      if (IsAcrossStore(s) && Take(Dtype(s))) stores[s] = Tile(Dtype(s));
+    for (ScalarId id : tiled.loads) loads[id] = Tile(nest_.body[id].dtype);
+    for (uint32_t s : tiled.stores) stores[s] = Tile(Dtype(s));
 
-    OpenAcross();
-    for (ScalarId id : passes.last)
-      if (!loads[id].empty())
-        out_.Line(loads[id],
-                  "[y + k][x] = ", body_.BufferName(nest_.body[id].buffer), "[",
-                  body_.Index(facts_.load_offset[id]), "];");
-    CloseBoth();
+    LoadAcross(tiled.loads, loads);
     out_.Line("__syncthreads();");
 
+    body_.SetVectors({last_, v_.vector, 0, false});
     OpenAlong();
-    for (ScalarId id : passes.last) {
-      if (loads[id].empty()) {
-        RETURN_IF_ERROR(body_.Node(id));
-      } else {
-        body_.SetText(id, absl::StrCat(loads[id], "[x][y + k]"));
-      }
-    }
+    for (ScalarId id : tiled.loads)
+      body_.ReadCell(id, absl::StrCat(loads[id], "[x * ", v_.vector, " + ",
+                                      v_.vector > 1 ? "e" : "0", "][y + k]"));
     std::vector<uint32_t> plain;
-    for (uint32_t s : passes.last_stores) {
-      if (stores[s].empty()) {
-        plain.push_back(s);
-      } else {
-        out_.Line(stores[s], "[x][y + k] = ", body_.Text(nest_.stores[s].value),
-                  ";");
-      }
-    }
-    static const std::vector<ScalarId> kNone;
-    RETURN_IF_ERROR(body_.WriteGroup(
-        {kNone, plain, [](bool) { return absl::OkStatus(); }, ""}));
+    for (uint32_t s : passes.last_stores)
+      if (stores[s].empty()) plain.push_back(s);
+    const auto then = [&](bool lanes) {
+      if (lanes != (v_.vector > 1)) return absl::OkStatus();
+      for (uint32_t s : tiled.stores)
+        out_.Line(stores[s], "[x * ", v_.vector, " + ",
+                  v_.vector > 1 ? "e" : "0", "][y + k] = ",
+                  body_.Text(nest_.stores[s].value), ";");
+      return absl::OkStatus();
+    };
+    RETURN_IF_ERROR(body_.WriteGroup({passes.last, plain, then, ""}));
     CloseBoth();
 
-    if (plain.size() == passes.last_stores.size()) return absl::OkStatus();
+    if (tiled.stores.empty()) return absl::OkStatus();
     out_.Line("__syncthreads();");
-    OpenAcross();
-    for (uint32_t s : passes.last_stores)
-      if (!stores[s].empty())
-        out_.Line(body_.BufferName(nest_.stores[s].buffer), "[",
-                  body_.Index(facts_.store_offset[s]), "] = ", stores[s],
-                  "[y + k][x];");
-    CloseBoth();
+    StoreAcross(tiled.stores, stores);
     return absl::OkStatus();
   }
 
  private:
-  bool IsAcrossLoad(ScalarId id) const {
-    return kiln::IsAcrossLoad(body_, across_, id);
-  }
-  bool IsAcrossStore(uint32_t s) const {
-    return kiln::IsAcrossStore(body_, across_, s);
-  }
   DType Dtype(uint32_t s) const {
     return body_.buffers[nest_.stores[s].buffer].dtype;
   }
 
-  bool Take(DType dtype) {
-    const int64_t bytes = kCellsOfTile * SizeInBytes(dtype);
-    if (used_bytes_ + bytes > kMaxTileBytes) return false;
-    used_bytes_ += bytes;
-    return true;
-  }
-  // One column more than the tile has, so that a column's cells lie in
+  // A word more a row than the tile has, so that a column's cells lie in
   // different banks.
   std::string Tile(DType dtype) {
     const std::string name = body_.Fresh("s_");
-    out_.Line("__shared__ ", CTypeName(dtype), " ", name, "[", kTile, "][",
-              kTile + 1, "];");
+    const int64_t pad = std::max<int64_t>(1, 4 / SizeInBytes(dtype));
+    out_.Line("__shared__ ", CTypeName(dtype), " ", name, "[", v_.edge, "][",
+              v_.edge + pad, "];");
     return name;
   }
 
   // The block's tile and its place on the other axes.
   void Place(SymExpr& grid) {
     const char* type = body_.index_type();
-    out_.Line("const int x = (int)threadIdx.x % ", kTile, ";");
-    out_.Line("const int y = (int)threadIdx.x / ", kTile, ";");
-    out_.Line(type, " q = (", type, ")blockIdx.x;");
+    out_.Line("const int x = (int)threadIdx.x % ", side_, ";");
+    out_.Line("const int y = (int)threadIdx.x / ", side_, ";");
+    out_.Line("unsigned q = blockIdx.x;");
     grid = 1;
     for (uint32_t axis = facts_.num_outer; axis-- > 0;) {
       const bool tiled = axis == last_ || axis == across_;
       const SymExpr count =
-          tiled ? CeilDiv(facts_.extents[axis], kTile) : facts_.extents[axis];
+          tiled ? CeilDiv(facts_.extents[axis], v_.edge) : facts_.extents[axis];
       grid = grid * count;
-      const std::string n = body_.Index(count);
-      const std::string part = axis == 0 ? "q" : absl::StrCat("q % ", n);
+      const std::string n = absl::StrCat("(unsigned)", body_.Index(count));
+      const std::string part = axis == 0 ? "q" : absl::StrCat("(q % ", n, ")");
       if (tiled) {
-        out_.Line("const ", type, " first", axis, " = (", part, ") * ", kTile,
-                  ";");
+        out_.Line("const ", type, " first", axis, " = (", type, ")", part,
+                  " * ", v_.edge, ";");
       } else {
-        out_.Line("const ", type, " ", CudaBody::AxisName(axis), " = ", part,
-                  ";");
+        out_.Line("const ", type, " ", CudaBody::AxisName(axis), " = (", type,
+                  ")", part, ";");
       }
       if (axis > 0) out_.Line("q /= ", n, ";");
     }
   }
 
-  // Threads side by side run along the other axis.
-  void OpenAcross() { Open("x", "y + k"); }
-  // Threads side by side run along the last axis.
-  void OpenAlong() { Open("y + k", "x"); }
+  // --- Threads side by side run along the other axis.
 
-  void Open(const char* across, const char* along) {
+  void OpenAcross() { Open(absl::StrCat("x * ", v_.vector), "y + k"); }
+
+  void LoadAcross(const std::vector<ScalarId>& ids,
+                  const std::vector<std::string>& tiles) {
+    if (ids.empty()) return;
+    body_.SetVectors({across_, v_.vector, 0, false});
+    // All loads are under way before the first is put into shared memory.
+    std::vector<std::string> packs;
+    for (ScalarId id : ids) {
+      packs.push_back(body_.Fresh("l"));
+      out_.Line(body_.PackType(id), " ", packs.back(), "[", Steps(), "] = {};");
+    }
+    OpenAcross();
+    for (size_t i = 0; i < ids.size(); ++i)
+      body_.LoadAhead(ids[i], absl::StrCat(packs[i], "[k / ", Rows(), "]"));
+    CloseBoth();
+    OpenAcross();
+    for (size_t i = 0; i < ids.size(); ++i) {
+      out_.Line("#pragma unroll");
+      out_.Line("for (int j = 0; j < ", v_.vector, "; ++j) ", tiles[ids[i]],
+                "[y + k][x * ", v_.vector, " + j] = k_at(", packs[i], "[k / ",
+                Rows(), "], j);");
+    }
+    CloseBoth();
+  }
+
+  void StoreAcross(const std::vector<uint32_t>& ids,
+                   const std::vector<std::string>& tiles) {
+    body_.SetVectors({across_, v_.vector, 0, false});
+    OpenAcross();
+    for (uint32_t s : ids) {
+      const SymExpr& offset = facts_.store_offset[s];
+      const Buffer& buffer = body_.buffers[nest_.stores[s].buffer];
+      const std::string to = absl::StrCat(
+          body_.BufferName(nest_.stores[s].buffer), " + ", body_.Index(offset));
+      const std::string cell =
+          absl::StrCat(tiles[s], "[y + k][x * ", v_.vector, " + j]");
+      if (IsWideAccess(buffer, offset, body_.vectors, facts_) &&
+          v_.vector > 1) {
+        const std::string pack = body_.Fresh("w");
+        out_.Line("k_pack<", CTypeName(buffer.dtype), ", ", v_.vector, "> ",
+                  pack, " = {};");
+        out_.Line("#pragma unroll");
+        out_.Line("for (int j = 0; j < ", v_.vector, "; ++j) k_put(", pack,
+                  ", j, ", cell, ");");
+        out_.Line("k_store(", to, ", ", pack, ");");
+      } else {
+        out_.Line("#pragma unroll");
+        out_.Line("for (int j = 0; j < ", v_.vector, "; ++j) (", to, ")[j] = ",
+                  cell, ";");
+      }
+    }
+    CloseBoth();
+  }
+
+  // --- Threads side by side run along the last axis.
+  void OpenAlong() { Open("y + k", absl::StrCat("x * ", v_.vector)); }
+
+  int Rows() const { return kTileThreads / side_; }
+  int Steps() const { return v_.edge / Rows(); }
+
+  void Open(const std::string& across, const std::string& along) {
     const char* type = body_.index_type();
     const std::string a = CudaBody::AxisName(across_);
     const std::string l = CudaBody::AxisName(last_);
     out_.Line("#pragma unroll");
-    out_.Open("for (int k = 0; k < ", kTile, "; k += ", kStep, ")");
+    out_.Open("for (int k = 0; k < ", v_.edge, "; k += ", Rows(), ")");
     out_.Line("const ", type, " ", a, " = first", across_, " + ", across, ";");
     out_.Line("const ", type, " ", l, " = first", last_, " + ", along, ";");
     out_.Open("if (", a, " < ", body_.Index(facts_.extents[across_]), " && ", l,
@@ -174,32 +178,21 @@ class TileWriter {
     out_.Close();
   }
 
+  const CudaTiles& v_;
   CudaBody& body_;
   const NestFacts& facts_;
   const LoopNest& nest_;
   CWriter& out_;
   const uint32_t across_;
   const uint32_t last_;
-  int64_t used_bytes_ = 0;
+  const int side_;  // threads side by side
 };
 
 }  // namespace
 
-bool WantsTiles(const CudaBody& body, int tile_axis) {
-  if (tile_axis < 0 ||
-      static_cast<uint32_t>(tile_axis) + 1 >= body.facts.num_outer)
-    return false;
-  const auto across = static_cast<uint32_t>(tile_axis);
-  for (ScalarId id = 0; id < body.nest.body.size(); ++id)
-    if (IsAcrossLoad(body, across, id)) return true;
-  for (uint32_t s = 0; s < body.nest.stores.size(); ++s)
-    if (IsAcrossStore(body, across, s)) return true;
-  return false;
-}
-
-absl::Status WriteCudaTiles(CudaBody& body, int tile_axis,
+absl::Status WriteCudaTiles(CudaBody& body, const CudaTiles& variant,
                             const KernelPasses& passes, SymExpr& grid) {
-  return TileWriter(body, tile_axis).Run(passes, grid);
+  return TileWriter(body, variant).Run(passes, grid);
 }
 
 }  // namespace kiln

@@ -7,19 +7,14 @@
 
 #include "absl/status/status.h"
 #include "compiler/codegen/cuda_body.h"
-#include "compiler/codegen/kernel_passes.h"
+#include "compiler/schedule/kernel_passes.h"
+#include "compiler/schedule/kernel_variant.h"
 
 namespace kiln {
 
-inline constexpr int kTileThreads = 256;
-
-// Whether a tile of `tile_axis` and the last axis is worth it: some access
-// runs along `tile_axis`.
-bool WantsTiles(const CudaBody& body, int tile_axis);
-
-// The kernel's statements, for kTileThreads threads a block and a width of 1.
-// Sets `grid` to the count of blocks.
-absl::Status WriteCudaTiles(CudaBody& body, int tile_axis,
+// The kernel's statements, for kTileThreads threads a block. Sets `grid` to the
+// count of blocks.
+absl::Status WriteCudaTiles(CudaBody& body, const CudaTiles& variant,
                             const KernelPasses& passes, SymExpr& grid);
 
 }  // namespace kiln

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compiler/codegen/c_writer.h"
-#include "compiler/codegen/nest_facts.h"
+#include "compiler/schedule/nest_facts.h"
 #include "compiler/codegen/scalar_text.h"
 #include "compiler/loop/loop_nest.h"
 #include "compiler/sym/shape_env.h"

@@ -18,7 +18,8 @@ absl::string_view Kind(const PlannedKernel& kernel) {
       std::any_of(kernel.nest.axes.begin(), kernel.nest.axes.end(),
                   [](const Axis& axis) { return axis.reduction; });
   if (!reduces) return "poi";
-  return kernel.tiling.persistent ? "per" : "red";
+  const auto* rows = std::get_if<CudaRows>(&kernel.variant);
+  return rows != nullptr && rows->held > 0 ? "per" : "red";
 }
 
 // Only what may stand in a C identifier.

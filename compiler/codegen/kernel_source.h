@@ -10,16 +10,9 @@
 #include "absl/status/statusor.h"
 #include "compiler/config/target.h"
 #include "compiler/schedule/kernel_plan.h"
+#include "compiler/schedule/nest_facts.h"
 
 namespace kiln {
-
-// One parameter of a kernel, in signature order.
-struct KernelParam {
-  enum class Kind : uint8_t { kBuffer, kScalar, kSeed };
-  Kind kind;
-  BufferId buffer = 0;  // kBuffer: of the plan
-  SymExpr scalar = 0;   // kScalar: over symbols only
-};
 
 struct KernelSource {
   std::string

@@ -16,7 +16,9 @@ absl::StatusOr<KernelSource> WriteCombinedKernel(
   ASSIGN_OR_RETURN(const std::vector<CombinedBody> bodies,
                    BodiesOf(combined, buffers, shapes));
   for (const CombinedBody& body : bodies) {
-    if (body.kernel.tiling.mapping == Mapping::kPointwise &&
+    const KernelVariant& variant = body.kernel.variant;
+    if ((std::holds_alternative<CudaPoints>(variant) ||
+         std::holds_alternative<CpuPoints>(variant)) &&
         body.facts.reduced == 0 && !body.facts.has_scan &&
         !body.facts.has_atomic && !body.facts.uses_seed) {
       continue;

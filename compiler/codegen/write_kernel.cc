@@ -7,7 +7,7 @@
 #include "compiler/codegen/kernel_body.h"
 #include "compiler/codegen/kernel_names.h"
 #include "compiler/codegen/kernel_source.h"
-#include "compiler/codegen/nest_facts.h"
+#include "compiler/schedule/nest_facts.h"
 #include "compiler/codegen/prelude.h"
 #include "proto/base/status.h"
 
@@ -86,6 +86,11 @@ absl::StatusOr<KernelSource> WriteKernel(const PlannedKernel& kernel,
   if (target.kind == TargetKind::kCuda) {
     RETURN_IF_ERROR(WriteCudaKernel(kernel, buffers, shapes, target,
                                     std::move(facts), source));
+    if (kernel.workspace.partials != kNoBuffer) {
+      using Kind = KernelParam::Kind;
+      source.params.push_back({Kind::kBuffer, kernel.workspace.partials, 0});
+      source.params.push_back({Kind::kBuffer, kernel.workspace.counters, 0});
+    }
   } else {
     ASSIGN_OR_RETURN(source.text,
                      WriteCpuKernel(kernel, buffers, shapes, std::move(facts)));

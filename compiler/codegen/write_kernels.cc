@@ -55,7 +55,7 @@ absl::StatusOr<std::vector<KernelSource>> WriteKernels(const KernelPlan& plan,
     }
     const auto* kernel = std::get_if<PlannedKernel>(&step);
     if (kernel == nullptr) continue;
-    KernelFingerprint fingerprint(kernel->nest, kernel->tiling, plan.buffers,
+    KernelFingerprint fingerprint(*kernel, plan.buffers,
                                   FingerprintSizes::kKept);
     auto at = written.find(fingerprint.bytes());
     if (at == written.end()) {

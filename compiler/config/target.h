@@ -22,11 +22,18 @@ struct Target {
   bool avx512_bf16 = false;
   bool amx_bf16 = false;
 
-  // CUDA. Source: CUDA C++ Programming Guide, "Compute Capabilities".
+  // CUDA. Source: CUDA C++ Programming Guide, "Compute Capabilities". What the
+  // cost model reckons with is the largest chip of the name: a smaller one runs
+  // the same code.
   int compute_capability = 0;  // 90
   int64_t max_threads_per_block = 1024;
   int64_t shared_bytes_per_block = 48 << 10;  // without opting in
   int64_t registers_per_thread = 255;
+  int multiprocessors = 132;
+  int threads_per_multiprocessor = 2048;
+  int64_t registers_per_multiprocessor = 64 << 10;
+  double memory_bytes_per_ns = 4190;  // of a copy, read and written
+  double cycles_per_ns = 1.7;
   // A kernel may be launched before the work ahead of it on its stream has
   // ended, and wait for that itself.
   bool dependent_launch = false;

@@ -139,6 +139,9 @@ class PlanBuilder {
       case BufferKind::kOutput:
         out.set_kind(wire::PlanBuffer::KIND_OUTPUT);
         break;
+      case BufferKind::kCounters:
+        out.set_kind(wire::PlanBuffer::KIND_COUNTERS);
+        break;
       case BufferKind::kTemporary:
         out.set_kind(own >= 0 ? wire::PlanBuffer::KIND_OWN
                               : wire::PlanBuffer::KIND_ARENA);

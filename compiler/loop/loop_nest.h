@@ -50,7 +50,13 @@ struct LoopNest {
   std::vector<Store> stores;
 };
 
-enum class BufferKind : uint8_t { kInput, kConstant, kTemporary, kOutput };
+enum class BufferKind : uint8_t {
+  kInput,
+  kConstant,
+  kTemporary,
+  kOutput,
+  kCounters,  // of a plan's kernels: zero before and after each launch
+};
 
 // Named memory. Temporaries are dense; an output has the strides its caller
 // must see. Two buffers never overlap but as `alias_of` says.

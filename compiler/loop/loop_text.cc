@@ -101,6 +101,8 @@ absl::string_view KindName(BufferKind kind) {
       return "tmp";
     case BufferKind::kOutput:
       return "out";
+    case BufferKind::kCounters:
+      return "counters";
   }
   return "?";
 }

@@ -46,6 +46,8 @@ bool StatementReader::TakeBuffer(LineReader& in) {
     buffer.kind = BufferKind::kTemporary;
   } else if (in.Take("out ")) {
     buffer.kind = BufferKind::kOutput;
+  } else if (in.Take("counters ")) {
+    buffer.kind = BufferKind::kCounters;
   } else {
     return false;
   }

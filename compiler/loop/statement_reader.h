@@ -33,13 +33,15 @@ class StatementReader {
   bool in_nest() const { return in_nest_; }
   std::optional<LoopNest> ReadNestLine(LineReader& in);
 
+  // The name of a buffer that was declared.
+  BufferId ReadBufferName(LineReader& in);
+
   // Without their first word, too.
   ExternCall ReadExtern(LineReader& in);
   Fill ReadFill(LineReader& in);
   ProgramOutput ReadReturn(LineReader& in);
 
  private:
-  BufferId ReadBufferName(LineReader& in);
   View ReadView(LineReader& in);
   std::vector<View> ReadViews(LineReader& in);
   Attribute ReadAttribute(LineReader& in);

@@ -19,10 +19,14 @@ namespace {
 constexpr size_t kOpenGroups = 16;
 // 16 bytes, the widest access, of elements as wide as the widest.
 constexpr int64_t kAccessBytes = 16;
+constexpr int kThreadsOfPart = 256;
 constexpr int kNowhere = -1;
 
 bool IsPlain(const PlannedKernel& kernel) {
-  if (kernel.tiling.mapping != Mapping::kPointwise) return false;
+  if (!std::holds_alternative<CudaPoints>(kernel.variant) &&
+      !std::holds_alternative<CpuPoints>(kernel.variant)) {
+    return false;
+  }
   for (const ScalarNode& node : kernel.nest.body) {
     if (IsReduction(node.op) || node.op == ScalarOp::kRandom ||
         node.op == ScalarOp::kSeed) {
@@ -34,25 +38,30 @@ bool IsPlain(const PlannedKernel& kernel) {
       [](const Store& store) { return store.mode == StoreMode::kSet; });
 }
 
-// As a part: with one axis, the width does not hang on its size.
-KernelTiling TilingOfPart(const PlannedKernel& kernel,
-                          const std::vector<Buffer>& buffers) {
-  KernelTiling tiling = kernel.tiling;
-  if (kernel.nest.axes.size() != 1) return tiling;
+// As a part: with one axis, the width does not hang on its size, and a thread
+// takes one group.
+KernelVariant VariantOfPart(const PlannedKernel& kernel,
+                            const std::vector<Buffer>& buffers) {
+  KernelVariant variant = kernel.variant;
+  auto* points = std::get_if<CudaPoints>(&variant);
+  if (points == nullptr) return variant;
+  points->unroll = 1;
+  points->threads = kThreadsOfPart;
+  if (kernel.nest.axes.size() != 1) return variant;
   int64_t widest = 1;
   VisitStepBuffers(kernel.nest, [&](BufferId b, bool) {
     widest = std::max(widest, SizeInBytes(buffers[b].dtype));
   });
-  tiling.vector_width =
+  points->vector =
       static_cast<int>(std::clamp<int64_t>(kAccessBytes / widest, 1, 8));
-  tiling.elements_per_thread = tiling.vector_width;
-  return tiling;
+  points->peel = 0;
+  return variant;
 }
 
 struct Group {
   int position = 0;  // of its first part, in the plan's steps
   std::vector<size_t> steps;
-  std::vector<KernelTiling> tilings;
+  std::vector<KernelVariant> variants;
   absl::flat_hash_set<std::string> bodies;
   absl::flat_hash_set<BufferId> buffers;
   size_t scalars = 0;
@@ -61,7 +70,7 @@ struct Group {
 
 // What is asked of one kernel before it joins.
 struct Candidate {
-  KernelTiling tiling;
+  KernelVariant variant;
   std::string body;
   std::vector<BufferId> buffers;
   size_t scalars = 0;           // arguments that are no buffers, at most
@@ -144,10 +153,10 @@ class Combiner {
 
   Candidate MakeCandidate(const PlannedKernel& kernel) const {
     Candidate c;
-    c.tiling = TilingOfPart(kernel, plan_.buffers);
-    const KernelFingerprint fingerprint(kernel.nest, c.tiling, plan_.buffers,
+    c.variant = VariantOfPart(kernel, plan_.buffers);
+    const KernelFingerprint fingerprint(kernel.nest, plan_.buffers,
                                         FingerprintSizes::kFirstOpen);
-    c.body = fingerprint.bytes();
+    c.body = fingerprint.bytes() + ToText(c.variant);
     c.buffers = fingerprint.buffers();
     absl::flat_hash_set<uint32_t> symbols;
     const auto look = [&](const SymExpr& e) {
@@ -185,7 +194,6 @@ class Combiner {
 
   bool Fits(const Candidate& c, const Group& group, int after) const {
     if (after >= group.position ||
-        group.tilings[0].threads != c.tiling.threads ||
         group.held_bytes + HeldBytes(c, group) > limits_.held_bytes) {
       return false;
     }
@@ -222,7 +230,7 @@ class Combiner {
     // The first part does not move; counted all the same, to be on the safe side.
     into->held_bytes +=
         into->steps.empty() ? c.temporary_bytes : HeldBytes(c, *into);
-    into->tilings.push_back(c.tiling);
+    into->variants.push_back(c.variant);
     into->steps.push_back(s);
     return into->position;
   }
@@ -237,7 +245,7 @@ class Combiner {
         PlannedStep& step = plan_.steps[group.steps[p]];
         all.parts.push_back(std::move(std::get<PlannedKernel>(step)));
         all.parts.back().label.clear();
-        all.parts.back().tiling = group.tilings[p];
+        all.parts.back().variant = group.variants[p];
         gone[group.steps[p]] = p > 0;
       }
       combined += static_cast<int>(all.parts.size());

@@ -36,6 +36,10 @@ template <typename Visit>
 void VisitStepBuffers(const PlannedStep& step, Visit visit) {
   for (const PlannedKernel& kernel : KernelsOf(step)) {
     VisitStepBuffers(kernel.nest, visit);
+    for (const BufferId id :
+         {kernel.workspace.partials, kernel.workspace.counters}) {
+      if (id != kNoBuffer) visit(id, true);
+    }
   }
   if (const auto* call = std::get_if<ExternCall>(&step)) {
     VisitStepBuffers(*call, visit);

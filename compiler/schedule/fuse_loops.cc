@@ -228,7 +228,7 @@ std::vector<uint32_t> Fuser::ManyAlike() const {
         unit.outer_points > kSmallPoints) {
       continue;
     }
-    alike[KernelFingerprint(unit.nest, {}, program_.buffers,
+    alike[KernelFingerprint(unit.nest, program_.buffers,
                             FingerprintSizes::kFirstOpen)
               .bytes()]
         .push_back(g);

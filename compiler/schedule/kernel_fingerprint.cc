@@ -4,12 +4,21 @@
 
 namespace kiln {
 
+KernelFingerprint::KernelFingerprint(const PlannedKernel& kernel,
+                                     const std::vector<Buffer>& buffers,
+                                     FingerprintSizes sizes)
+    : KernelFingerprint(kernel.nest, buffers, sizes) {
+  AddText(ToText(kernel.variant));
+  for (const BufferId id :
+       {kernel.workspace.partials, kernel.workspace.counters}) {
+    if (id != kNoBuffer) AddBuffer(id);
+  }
+}
+
 KernelFingerprint::KernelFingerprint(const LoopNest& nest,
-                                     const KernelTiling& tiling,
                                      const std::vector<Buffer>& buffers,
                                      FingerprintSizes sizes)
     : buffers_(buffers), sizes_(sizes) {
-  AddTiling(tiling);
   if (sizes == FingerprintSizes::kKept) {
     AddInt(nest.origins.size());
     for (const std::string& origin : nest.origins) AddText(origin);
@@ -84,17 +93,6 @@ void KernelFingerprint::AddNode(const ScalarNode& node) {
   for (const ScalarId arg : node.args) AddInt(arg);
   if (node.op == ScalarOp::kLoad) AddBuffer(node.buffer);
   AddDims(node.index);
-}
-
-void KernelFingerprint::AddTiling(const KernelTiling& tiling) {
-  AddInt(static_cast<int>(tiling.mapping));
-  AddInt(tiling.vector_width);
-  AddInt(tiling.threads);
-  AddInt(tiling.rows_per_block);
-  AddInt(tiling.persistent);
-  AddInt(tiling.elements_per_thread);
-  AddInt(tiling.accumulators);
-  AddInt(tiling.tile_axis);
 }
 
 }  // namespace kiln

@@ -24,8 +24,11 @@ enum class FingerprintSizes : uint8_t {
 class KernelFingerprint {
  public:
   // `buffers` are the plan's.
-  KernelFingerprint(const LoopNest& nest, const KernelTiling& tiling,
+  KernelFingerprint(const PlannedKernel& kernel,
                     const std::vector<Buffer>& buffers, FingerprintSizes sizes);
+  // Of a nest that has no variant yet.
+  KernelFingerprint(const LoopNest& nest, const std::vector<Buffer>& buffers,
+                    FingerprintSizes sizes);
 
   const std::string& bytes() const { return bytes_; }
   // The buffers named, in order of first use.
@@ -40,7 +43,7 @@ class KernelFingerprint {
   void AddDims(const DimVector& dims);
   void AddBuffer(BufferId id);
   void AddNode(const ScalarNode& node);
-  void AddTiling(const KernelTiling& tiling);
+  void AddNest(const LoopNest& nest);
 
   const std::vector<Buffer>& buffers_;
   const FingerprintSizes sizes_;

@@ -19,7 +19,8 @@ absl::string_view KindOf(const PlannedStep& step) {
   const auto* kernel = std::get_if<PlannedKernel>(&step);
   if (kernel == nullptr) return "for";
   if (!HasReduction(kernel->nest)) return "poi";
-  return kernel->tiling.persistent ? "per" : "red";
+  const auto* rows = std::get_if<CudaRows>(&kernel->variant);
+  return rows != nullptr && rows->held > 0 ? "per" : "red";
 }
 
 std::string LabelOf(const PlannedStep& step, size_t number) {

@@ -13,37 +13,28 @@
 
 #include "absl/types/span.h"
 #include "compiler/loop/loop_nest.h"
+#include "compiler/schedule/kernel_variant.h"
 
 namespace kiln {
 
-// How a kernel's iteration space is dealt out.
-enum class Mapping : uint8_t {
-  kPointwise,  // all axes flattened to one; neighbours on the last axis
-  kTile2d,  // two axes in square tiles: one is contiguous for some accesses, the other for the rest
-  kRow,  // reduction over contiguous elements: a block (or warp, or part of one) a row
-  kColumn,  // reduction whose neighbours are non-reduction elements: threads side by side on those
-  kSerial,  // one thread an outer point, reduction axes in a plain loop: small or irregular (scans)
-};
-
-struct KernelTiling {
-  Mapping mapping = Mapping::kPointwise;
-  int vector_width = 1;    // elements an access on the contiguous axis
-  int threads = 256;       // a block (CUDA)
-  int rows_per_block = 1;  // kRow, kColumn (CUDA)
-  bool persistent =
-      false;  // kRow: the row is held in registers between its passes
-  int elements_per_thread = 1;
-  // kRow (CPU): vectors of a row reduced side by side; 0: the writer's choice.
-  int accumulators = 0;
-  int tile_axis =
-      -1;  // kTile2d: the second tiled axis (the first is the last axis)
-  friend bool operator==(const KernelTiling&, const KernelTiling&) = default;
+// Memory that a kernel needs beside what its nest names, as buffers of the plan.
+inline constexpr BufferId kNoBuffer = ~0u;
+struct Workspace {
+  // Partial results of the blocks that share an outer point, as bytes: for each
+  // reduction, in the order of the body, one accumulator for each part and outer
+  // point.
+  BufferId partials = kNoBuffer;
+  // One 32-bit counter for each group of blocks that share their outer points.
+  // Zero before the kernel and after it.
+  BufferId counters = kNoBuffer;
+  friend bool operator==(const Workspace&, const Workspace&) = default;
 };
 
 struct PlannedKernel {
   LoopNest nest;  // fused; axes merged where every access allows
-  KernelTiling tiling;
+  KernelVariant variant;
   std::string label;  // "kiln_poi_fused_add_relu_0"
+  Workspace workspace;
 };
 
 // Arguments that a CUDA kernel may have: 4096 bytes of pointers and 64-bit

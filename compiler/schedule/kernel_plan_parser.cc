@@ -13,26 +13,21 @@ namespace kiln {
 
 namespace {
 
-KernelTiling ReadTiling(LineReader& in) {
-  KernelTiling tiling;
+KernelVariant ReadVariant(LineReader& in) {
   const absl::string_view place = in.rest();
-  const auto mapping = MappingFromName(in.Word("a mapping"));
-  if (!mapping.has_value()) in.FailAt(place, "a mapping");
-  tiling.mapping = mapping.value_or(Mapping::kPointwise);
-  const auto number = [&in](absl::string_view word) {
-    in.Expect(word);
-    return static_cast<int>(in.Int());
-  };
-  tiling.vector_width = number("vector");
-  tiling.threads = number("threads");
-  tiling.rows_per_block = number("rows");
-  tiling.elements_per_thread = number("each");
-  tiling.persistent = in.Take("persistent");
-  if (in.Take("accumulators")) {
-    tiling.accumulators = static_cast<int>(in.Int());
+  KernelVariant variant;
+  bool found = false;
+  for (const absl::string_view name : VariantNames()) {
+    if (found || !in.Take(name)) continue;
+    found = true;
+    variant = VariantFromName(name);
   }
-  if (in.Take("tile i")) tiling.tile_axis = static_cast<int>(in.Int());
-  return tiling;
+  if (!found) in.FailAt(place, "a variant");
+  for (const VariantField& field : FieldsOf(variant)) {
+    in.Expect(field.name);
+    *field.value = static_cast<int>(in.Int());
+  }
+  return variant;
 }
 
 class PlanParser {
@@ -95,7 +90,11 @@ void PlanParser::Statement(LineReader& in) {
       return;
     }
     kernel_.label = std::move(label);
-    kernel_.tiling = ReadTiling(in);
+    kernel_.variant = ReadVariant(in);
+    if (in.Take("workspace")) {
+      kernel_.workspace.partials = statements_.ReadBufferName(in);
+      kernel_.workspace.counters = statements_.ReadBufferName(in);
+    }
     in.Expect("{");
     place_ = Place::kKernel;
   } else if (in.Take("extern ")) {
@@ -138,7 +137,7 @@ void PlanParser::KernelLine(LineReader& in) {
 void PlanParser::PartLine(LineReader& in) {
   if (in.Take("part ")) {
     kernel_ = PlannedKernel();
-    kernel_.tiling = ReadTiling(in);
+    kernel_.variant = ReadVariant(in);
     in.Expect("{");
     place_ = Place::kKernel;
   } else {

@@ -7,55 +7,27 @@ namespace kiln {
 
 namespace {
 
-struct MappingRow {
-  Mapping mapping;
-  absl::string_view name;
-};
-constexpr MappingRow kMappings[] = {{Mapping::kPointwise, "pointwise"},
-                                    {Mapping::kTile2d, "tile2d"},
-                                    {Mapping::kRow, "row"},
-                                    {Mapping::kColumn, "column"},
-                                    {Mapping::kSerial, "serial"}};
+std::string ToText(const Workspace& workspace,
+                   const std::vector<Buffer>& buffers) {
+  if (workspace.partials == kNoBuffer) return "";
+  return absl::StrCat(" workspace ", buffers[workspace.partials].name, " ",
+                      buffers[workspace.counters].name);
+}
 
 }  // namespace
 
-absl::string_view MappingName(Mapping mapping) {
-  return kMappings[static_cast<size_t>(mapping)].name;
-}
-
-std::optional<Mapping> MappingFromName(absl::string_view name) {
-  for (const MappingRow& row : kMappings) {
-    if (row.name == name) return row.mapping;
-  }
-  return std::nullopt;
-}
-
-std::string ToText(const KernelTiling& tiling) {
-  std::string out =
-      absl::StrCat(MappingName(tiling.mapping), " vector ", tiling.vector_width,
-                   " threads ", tiling.threads, " rows ", tiling.rows_per_block,
-                   " each ", tiling.elements_per_thread);
-  if (tiling.persistent) absl::StrAppend(&out, " persistent");
-  if (tiling.accumulators != 0) {
-    absl::StrAppend(&out, " accumulators ", tiling.accumulators);
-  }
-  if (tiling.tile_axis >= 0) {
-    absl::StrAppend(&out, " tile i", tiling.tile_axis);
-  }
-  return out;
-}
-
 std::string ToText(const PlannedKernel& kernel,
                    const std::vector<Buffer>& buffers) {
-  return absl::StrCat("  kernel ", kernel.label, " ", ToText(kernel.tiling),
-                      " {\n", ToText(kernel.nest, buffers, 4), "  }\n");
+  return absl::StrCat("  kernel ", kernel.label, " ", ToText(kernel.variant),
+                      ToText(kernel.workspace, buffers), " {\n",
+                      ToText(kernel.nest, buffers, 4), "  }\n");
 }
 
 std::string ToText(const CombinedKernel& kernel,
                    const std::vector<Buffer>& buffers) {
   std::string out = absl::StrCat("  kernel ", kernel.label, " {\n");
   for (const PlannedKernel& part : kernel.parts) {
-    absl::StrAppend(&out, "    part ", ToText(part.tiling), " {\n",
+    absl::StrAppend(&out, "    part ", ToText(part.variant), " {\n",
                     ToText(part.nest, buffers, 6), "    }\n");
   }
   return absl::StrCat(out, "  }\n");

@@ -8,14 +8,14 @@
 //     in x : f32[512*s0] index 0
 //     tmp buf1 : f32[512*s0] at 0 bytes 2048*s0
 //     out buf2 : f32[512*s0]
-//     kernel kiln_per_fused_amax_sub_0 row vector 4 threads 128 rows 2 each 8 persistent {
+//     kernel kiln_per_fused_amax_sub_0 cuda rows vector 4 lanes 64 rows 2 held 2 ... {
 //       nest amax+sub [i0 in s0, reduce i1 in 512] { … }
 //     }
 //     kernel kiln_for_fused_add_1 {
-//       part pointwise vector 4 threads 256 rows 1 each 4 {
+//       part cuda points vector 4 unroll 1 threads 256 peel 0 {
 //         nest add [i0 in 64] { … }
 //       }
-//       part pointwise … { … }
+//       part cuda points … { … }
 //     }
 //     extern mm from mm (view buf1 f32 […] …; …) -> (…)
 //     fill buf3 = 0
@@ -24,11 +24,10 @@
 //     arena 2048*s0 bytes, peak live 131072
 //   }
 //
-// A tiling goes on with "accumulators 4" and "tile i0" where it has them. A
-// buffer without "at" has no place in the arena; its bytes are those of its
+// The numbers of a variant: kernel_variant.h. A kernel that has a workspace names
+// its two buffers behind it: "workspace buf3 counters". A buffer without "at" has no place in the arena; its bytes are those of its
 // elements. Statements of loops and what the text leaves out: loop_text.h.
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,10 +42,6 @@ std::string ToText(const PlannedKernel& kernel,
                    const std::vector<Buffer>& buffers);
 std::string ToText(const CombinedKernel& kernel,
                    const std::vector<Buffer>& buffers);
-std::string ToText(const KernelTiling& tiling);
-
-absl::string_view MappingName(Mapping mapping);  // "pointwise", "row"
-std::optional<Mapping> MappingFromName(absl::string_view name);
 
 // Reads what ToText writes. INVALID_ARGUMENT with line, column, what was found
 // and what was due. Verifies nothing: kernel_plan_verifier.h does.

@@ -17,6 +17,10 @@ namespace kiln {
 
 namespace {
 
+// Of a block, on every architecture. Source: CUDA C++ Programming Guide,
+// "Technical Specifications per Compute Capability".
+constexpr int kMaxThreads = 1024;
+
 absl::Status Broken(absl::string_view rule, absl::string_view where,
                     absl::string_view what) {
   return absl::InternalError(absl::StrCat(rule, " at ", where, ": ", what));
@@ -98,10 +102,12 @@ absl::Status VerifyCombined(const CombinedKernel& combined,
   std::vector<size_t> writer(plan.buffers.size(), kNobody);
   for (size_t p = 0; p < combined.parts.size(); ++p) {
     const PlannedKernel& part = combined.parts[p];
-    if (part.tiling.mapping != Mapping::kPointwise ||
-        part.tiling.threads != combined.parts[0].tiling.threads) {
+    const bool points = std::holds_alternative<CudaPoints>(part.variant) ||
+                        std::holds_alternative<CpuPoints>(part.variant);
+    if (!points || part.variant.index() != combined.parts[0].variant.index() ||
+        ThreadsOf(part.variant) != ThreadsOf(combined.parts[0].variant)) {
       return Broken("K7", combined.label,
-                    absl::StrCat("found part ", p, " ", ToText(part.tiling)));
+                    absl::StrCat("found part ", p, " ", ToText(part.variant)));
     }
     for (const Store& store : part.nest.stores) {
       size_t& by = writer[store.buffer];
@@ -128,21 +134,53 @@ absl::Status VerifyCombined(const CombinedKernel& combined,
   return absl::OkStatus();
 }
 
-absl::Status VerifyTiling(const PlannedKernel& kernel) {
-  const KernelTiling& tiling = kernel.tiling;
-  const int width = tiling.vector_width;
-  if (width < 1 || (width & (width - 1)) != 0 || tiling.threads < 1 ||
-      tiling.rows_per_block < 1 || tiling.elements_per_thread < 1 ||
-      (tiling.tile_axis >= 0 &&
-       tiling.tile_axis + 1 >= static_cast<int>(kernel.nest.axes.size()))) {
-    return Broken("K5", kernel.label, "numbers out of range");
+bool IsPowerOfTwo(int n) { return n > 0 && (n & (n - 1)) == 0; }
+
+// What is wrong with the numbers of a variant; empty: nothing.
+std::string WrongNumber(const KernelVariant& variant, const LoopNest& nest) {
+  KernelVariant copy = variant;
+  for (const VariantField& field : FieldsOf(copy)) {
+    const bool may_be_none = field.name == "axis" || field.name == "peel" ||
+                             field.name == "held" ||
+                             field.name == "hold_costly";
+    const bool powers = field.name == "vector" || field.name == "lanes" ||
+                        field.name == "across" || field.name == "down";
+    if (*field.value < (may_be_none ? 0 : 1) ||
+        (powers && !IsPowerOfTwo(*field.value))) {
+      return absl::StrCat("found ", field.name, " ", *field.value);
+    }
+  }
+  if (ThreadsOf(variant) > kMaxThreads) {
+    return absl::StrCat("found ", ThreadsOf(variant), " threads a block");
+  }
+  const int* axis = nullptr;
+  if (const auto* v = std::get_if<CudaTiles>(&variant)) axis = &v->axis;
+  if (const auto* v = std::get_if<CpuTiles>(&variant)) axis = &v->axis;
+  if (axis != nullptr && *axis + 1 >= static_cast<int>(nest.axes.size())) {
+    return absl::StrCat("found axis ", *axis);
+  }
+  return "";
+}
+
+absl::Status VerifyVariant(const PlannedKernel& kernel) {
+  const KernelVariant& variant = kernel.variant;
+  if (const std::string wrong = WrongNumber(variant, kernel.nest);
+      !wrong.empty()) {
+    return Broken("K5", kernel.label, wrong);
+  }
+  if ((PartsOf(variant) > 1) != (kernel.workspace.partials != kNoBuffer)) {
+    return Broken("K8", kernel.label,
+                  absl::StrCat("found ", PartsOf(variant), " parts and ",
+                               PartsOf(variant) > 1 ? "no" : "a",
+                               " workspace"));
   }
   const bool reduces = HasReduction(kernel.nest);
-  const bool for_points = tiling.mapping == Mapping::kPointwise ||
-                          tiling.mapping == Mapping::kTile2d;
-  const bool for_reductions =
-      tiling.mapping == Mapping::kRow || tiling.mapping == Mapping::kColumn;
-  if ((reduces && for_points) || (!reduces && for_reductions)) {
+  const bool for_points = std::holds_alternative<CudaPoints>(variant) ||
+                          std::holds_alternative<CudaTiles>(variant) ||
+                          std::holds_alternative<CpuPoints>(variant) ||
+                          std::holds_alternative<CpuTiles>(variant);
+  if (std::holds_alternative<Unmapped>(variant)) return absl::OkStatus();
+  if (reduces == for_points) {
     return Broken("K6", kernel.label,
                   reduces ? "a reduction mapped as points"
                           : "points mapped as a reduction");
@@ -173,7 +211,7 @@ absl::Status VerifyKernelPlan(const KernelPlan& plan) {
       RETURN_IF_ERROR(once(kernel->label));
     }
     for (const PlannedKernel& kernel : KernelsOf(step)) {
-      RETURN_IF_ERROR(VerifyTiling(kernel));
+      RETURN_IF_ERROR(VerifyVariant(kernel));
       RETURN_IF_ERROR(VerifyNest(kernel.nest, plan.buffers, plan.shapes));
     }
   }

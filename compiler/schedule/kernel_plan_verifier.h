@@ -17,12 +17,13 @@ namespace kiln {
 //       sharing memory of their own, but for one that takes the memory of an
 //       operand of its kernel in place.
 //   K4  Labels are unique.
-//   K5  A tiling has positive numbers, a power of two as vector width, and a
-//       tile axis, if any, that is an axis but not the last.
-//   K6  A kernel with reduction axes is not kPointwise or kTile2d; one without
-//       is not kRow or kColumn.
+//   K5  The numbers of a variant are positive, or 0 where that means none; what
+//       threads are shared by is a power of two, a block has at most 1024
+//       threads, and a tile's axis is one but not the last.
+//   K6  Only a kernel with reduction axes has a variant for reductions.
 //   K7  A combined kernel has two parts or more, pointwise with as many threads
 //       a block, and none touches what another one writes.
+//   K8  A kernel has a workspace just when blocks share its outer points.
 //
 // INTERNAL with the number, what was found and what was due. Quadratic in
 // temporaries.

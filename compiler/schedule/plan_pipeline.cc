@@ -2,15 +2,20 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler/loop/inline_producers.h"
+#include "compiler/loop/loop_text.h"
 #include "compiler/loop/loop_transforms.h"
-#include "compiler/schedule/choose_tiling.h"
+#include "compiler/loop/loop_verifier.h"
+#include "compiler/schedule/choose_variant.h"
 #include "compiler/schedule/combine_nests.h"
 #include "compiler/schedule/fuse_loops.h"
 #include "compiler/schedule/kernel_labels.h"
+#include "compiler/schedule/kernel_plan_text.h"
 #include "compiler/schedule/loop_order.h"
 #include "compiler/schedule/plan_buffers.h"
-#include "compiler/schedule/reduction_plan.h"
+#include "proto/base/status.h"
 
 namespace kiln {
 
@@ -29,7 +34,116 @@ Buffer Flat(Buffer buffer) {
   return buffer;
 }
 
+// --- Passes over loops.
+
+absl::StatusOr<Changed> RunDropDeadStores(LoopProgram& program,
+                                          const PassEnv&) {
+  DropDeadStores(program);
+  return Changed::kYes;
+}
+
+absl::StatusOr<Changed> RunInlineProducers(LoopProgram& program,
+                                           const PassEnv& env) {
+  if (env.options.artifact.no_fusion) return Changed::kNo;
+  InlineProducers(program, env.target, InlineLimits());
+  return Changed::kYes;
+}
+
+FusionOptions FusionOptionsOf(const PassEnv& env) {
+  return {.limits = {.nests = env.options.artifact.max_fusion_size}};
+}
+
+absl::StatusOr<Changed> RunFuseLoops(LoopProgram& program, const PassEnv& env) {
+  if (env.options.artifact.no_fusion) return Changed::kNo;
+  FuseLoops(program, env.target, FusionOptionsOf(env));
+  return Changed::kYes;
+}
+
+constexpr Pass<LoopProgram> kLoopPasses[] = {
+    {"drop_dead_stores", RunDropDeadStores},
+    // Before fusion: a producer that is computed where it is read is no nest.
+    {"inline_producers", RunInlineProducers},
+    {"fuse_loops", RunFuseLoops},
+};
+
+// --- Passes over kernels.
+
+absl::StatusOr<Changed> RunOrderLoops(KernelPlan& plan, const PassEnv&) {
+  for (PlannedStep& step : plan.steps) {
+    auto* kernel = std::get_if<PlannedKernel>(&step);
+    if (kernel == nullptr) continue;
+    // Merging after ordering: what lies in a row becomes one axis.
+    kernel->nest = MergeAxes(OrderAxes(kernel->nest, plan.buffers, plan.shapes),
+                             plan.shapes);
+  }
+  return Changed::kYes;
+}
+
+absl::StatusOr<VariantChoice> Choose(const PlannedKernel& kernel,
+                                     const KernelPlan& plan, const PassEnv& env,
+                                     bool explain) {
+  return ChooseVariant(kernel.nest, plan.buffers, plan.shapes, env.target,
+                       env.options.artifact.persistent_max_row, explain);
+}
+
+absl::StatusOr<Changed> RunChooseVariants(KernelPlan& plan,
+                                          const PassEnv& env) {
+  for (PlannedStep& step : plan.steps) {
+    auto* kernel = std::get_if<PlannedKernel>(&step);
+    if (kernel == nullptr) continue;
+    ASSIGN_OR_RETURN(VariantChoice choice, Choose(*kernel, plan, env, false));
+    kernel->variant = std::move(choice.variant);
+  }
+  LabelKernels(plan);
+  return Changed::kYes;
+}
+
+absl::StatusOr<Changed> RunCombineKernels(KernelPlan& plan,
+                                          const PassEnv& env) {
+  if (env.options.artifact.no_fusion ||
+      CombineNests(plan, CombineLimits()) == 0) {
+    return Changed::kNo;
+  }
+  LabelKernels(plan);
+  return Changed::kYes;
+}
+
+absl::StatusOr<Changed> RunAddWorkspaces(KernelPlan& plan, const PassEnv&) {
+  AddWorkspaces(plan);
+  return Changed::kYes;
+}
+
+absl::StatusOr<Changed> RunPlanBuffers(KernelPlan& plan, const PassEnv& env) {
+  PlanBuffers(plan, MostInArena(env.target));
+  return Changed::kYes;
+}
+
+constexpr Pass<KernelPlan> kKernelPasses[] = {
+    {"order_loops", RunOrderLoops},
+    {"choose_variants", RunChooseVariants},
+    // After variants: only pointwise kernels share a launch.
+    {"combine_kernels", RunCombineKernels},
+    // Before memory is placed: partial results need some.
+    {"add_workspaces", RunAddWorkspaces},
+    {"plan_buffers", RunPlanBuffers},
+};
+
 }  // namespace
+
+const IrInspection<LoopProgram> kLoopInspection = {
+    [](const LoopProgram& program) { return ToText(program); }, VerifyLoops,
+    [](const LoopProgram& program) {
+      return static_cast<int64_t>(program.steps.size());
+    }};
+const IrInspection<KernelPlan> kPlanInspection = {
+    [](const KernelPlan& plan) { return ToText(plan); },
+    [](const KernelPlan&) { return absl::OkStatus(); },
+    [](const KernelPlan& plan) {
+      return static_cast<int64_t>(plan.steps.size());
+    }};
+
+absl::Span<const Pass<LoopProgram>> LoopPipeline() { return kLoopPasses; }
+absl::Span<const Pass<KernelPlan>> KernelPipeline() { return kKernelPasses; }
 
 KernelPlan FlattenAddresses(LoopProgram program) {
   KernelPlan plan;
@@ -42,7 +156,7 @@ KernelPlan FlattenAddresses(LoopProgram program) {
     if (auto* nest = std::get_if<LoopNest>(&step)) {
       FlattenAddresses(*nest, program.buffers);
       plan.steps.push_back(
-          PlannedKernel{std::move(*nest), {.mapping = Mapping::kSerial}, ""});
+          PlannedKernel{.nest = std::move(*nest)});
     } else if (auto* call = std::get_if<ExternCall>(&step)) {
       plan.steps.push_back(std::move(*call));
     } else {
@@ -54,49 +168,51 @@ KernelPlan FlattenAddresses(LoopProgram program) {
   return plan;
 }
 
-void OrderLoops(KernelPlan& plan) {
-  for (PlannedStep& step : plan.steps) {
-    auto* kernel = std::get_if<PlannedKernel>(&step);
-    if (kernel == nullptr) continue;
-    // Merging after ordering: what lies in a row becomes one axis.
-    kernel->nest = MergeAxes(OrderAxes(kernel->nest, plan.buffers, plan.shapes),
-                             plan.shapes);
-  }
-}
-
-void ChooseTilings(KernelPlan& plan, const Target& target,
-                   const ScheduleOptions& options) {
-  const int64_t max_row =
-      options.persistent_max_row > 0 ? options.persistent_max_row : 4096;
-  for (PlannedStep& step : plan.steps) {
-    auto* kernel = std::get_if<PlannedKernel>(&step);
-    if (kernel == nullptr) continue;
-    kernel->tiling =
-        ChooseTiling(kernel->nest, plan.buffers, plan.shapes, target, max_row);
-  }
-  LabelKernels(plan);
-}
-
-void CombineKernels(KernelPlan& plan) {
-  if (CombineNests(plan, CombineLimits()) > 0) LabelKernels(plan);
+absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program, const PassEnv& env,
+                                       std::vector<PassRecord>& records) {
+  RETURN_IF_ERROR(
+      RunPasses(LoopPipeline(), program, env, kLoopInspection, records));
+  KernelPlan plan = FlattenAddresses(std::move(program));
+  RETURN_IF_ERROR(
+      RunPasses(KernelPipeline(), plan, env, kPlanInspection, records));
+  return plan;
 }
 
 absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program,
-                                       const Target& target,
-                                       const ScheduleOptions& options) {
-  DropDeadStores(program);
-  if (!options.no_fusion) {
-    InlineProducers(program, target, InlineLimits());
-    FuseLoops(program, target, {.limits = {.nests = options.max_fusion_size}});
-    // After fusion: sums that share a kernel share both stages.
-    SplitLongReductions(program, target, SplitLimits());
+                                       const PassEnv& env) {
+  std::vector<PassRecord> records;
+  return PlanKernels(std::move(program), env, records);
+}
+
+absl::StatusOr<std::string> ExplainVariants(const KernelPlan& plan,
+                                            const PassEnv& env) {
+  std::string out;
+  for (const PlannedStep& step : plan.steps) {
+    const auto* kernel = std::get_if<PlannedKernel>(&step);
+    if (kernel == nullptr) continue;
+    ASSIGN_OR_RETURN(const VariantChoice choice,
+                     Choose(*kernel, plan, env, true));
+    absl::StrAppend(&out, "kernel ", absl::StrJoin(kernel->nest.origins, "+"),
+                    "\n");
+    for (const VariantChoice::Priced& priced : choice.candidates) {
+      absl::StrAppend(&out, priced.variant == choice.variant ? "* " : "  ",
+                      ToText(priced.variant), ": ", ToText(priced.price), "\n");
+    }
   }
-  KernelPlan plan = FlattenAddresses(std::move(program));
-  OrderLoops(plan);
-  ChooseTilings(plan, target, options);
-  if (!options.no_fusion) CombineKernels(plan);
-  PlanBuffers(plan, MostInArena(target));
-  return plan;
+  return out;
+}
+
+std::string ExplainFusion(LoopProgram program, const PassEnv& env) {
+  FusionOptions options = FusionOptionsOf(env);
+  options.explain = true;
+  std::string out;
+  for (const ApartPair& pair : FuseLoops(program, env.target, options).apart) {
+    absl::StrAppend(&out, pair.first, " | ", pair.second, ": ",
+                    ApartName(pair.because),
+                    pair.detail.empty() ? "" : absl::StrCat(", ", pair.detail),
+                    "\n");
+  }
+  return out;
 }
 
 }  // namespace kiln

@@ -1,49 +1,50 @@
 #ifndef KILN_COMPILER_SCHEDULE_PLAN_PIPELINE_H_
 #define KILN_COMPILER_SCHEDULE_PLAN_PIPELINE_H_
 
+#include <string>
+#include <vector>
+
 #include "absl/status/statusor.h"
-#include "compiler/config/target.h"
+#include "absl/types/span.h"
 #include "compiler/loop/loop_nest.h"
+#include "compiler/pass/pass_runner.h"
 #include "compiler/schedule/kernel_plan.h"
 
 namespace kiln {
 
-struct ScheduleOptions {
-  // Nests in one kernel. Higher: fewer launches, more registers.
-  int max_fusion_size = 64;
-  // One kernel a nest, nothing inlined: for debugging.
-  bool no_fusion = false;
-  // Elements of a row kept in registers between its passes; 0: by target.
-  int64_t persistent_max_row = 0;
-};
+// The passes over loops and over kernels, in order; plan_pipeline.cc says why in
+// that order. kiln-opt walks the same tables.
+absl::Span<const Pass<LoopProgram>> LoopPipeline();
+absl::Span<const Pass<KernelPlan>> KernelPipeline();
 
-// A loop program as kernels: producers inlined, nests fused, axes merged and
-// ordered, each kernel tiled, kernels that share nothing put into one launch,
-// temporaries placed in the arena.
-//
-// In the plan, buffers are flat: one dimension, stride 1, as long as their
-// memory; a load or store has one index, the element's address. Views of
-// library calls and outputs keep their shapes.
+// How the runner looks at them. A plan is verified by the caller when it is whole:
+// on the way it breaks the verifier's rules.
+extern const IrInspection<LoopProgram> kLoopInspection;
+extern const IrInspection<KernelPlan> kPlanInspection;
+
+// Between the two: a kernel for each nest, over flat buffers, unmapped, and
+// without places in the arena. Flat buffers have one dimension, stride 1, and
+// are as long as their memory; a load or store then has one index, the
+// element's address. Views of library calls and outputs keep their shapes.
+KernelPlan FlattenAddresses(LoopProgram program);
+
+// A loop program as kernels, all the way.
 //
 // Errors: INTERNAL when a step breaks an invariant of loop_verifier.h.
 //
 // Pure: equal arguments give equal plans.
-absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program,
-                                       const Target& target,
-                                       const ScheduleOptions& options);
+absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program, const PassEnv& env,
+                                       std::vector<PassRecord>& records);
+absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program, const PassEnv& env);
 
-// The steps of PlanKernels that stand between its loops and its memory, for
-// kiln-opt and tests; each leaves the rest as it was.
+// For each kernel of a plan whose loops are in order: its candidates with their
+// prices, the one that choose_variants takes marked by a star.
+absl::StatusOr<std::string> ExplainVariants(const KernelPlan& plan,
+                                            const PassEnv& env);
 
-// A kernel a nest, over flat buffers; serial, and without places in the arena.
-KernelPlan FlattenAddresses(LoopProgram program);
-// Each kernel's axes by loop_order.h, then merged.
-void OrderLoops(KernelPlan& plan);
-// Each kernel's tiling by choose_tiling.h, and its label.
-void ChooseTilings(KernelPlan& plan, const Target& target,
-                   const ScheduleOptions& options);
-// Kernels that share a launch by combine_nests.h, and the labels.
-void CombineKernels(KernelPlan& plan);
+// For a program whose producers are inlined: each pair of nests that fuse_loops
+// leaves apart, and why.
+std::string ExplainFusion(LoopProgram program, const PassEnv& env);
 
 }  // namespace kiln
 

@@ -25,6 +25,12 @@ std::string KeyOf(const PlannedKernel& kernel, const ShapeEnv& shapes,
   return "";
 }
 
+// Whether a decision is for it. Rows that several blocks share are not tuned.
+bool MapsRows(const KernelVariant& variant) {
+  return std::holds_alternative<CpuRows>(variant) ||
+         (std::holds_alternative<CudaRows>(variant) && PartsOf(variant) == 1);
+}
+
 absl::Status CheckDecision(const TunedChoice& decision, const Target& target) {
   if (!IsRowKey(decision.key, target)) {
     return MakeError(
@@ -55,14 +61,14 @@ absl::StatusOr<std::vector<std::string>> ApplyTuning(
   std::map<std::string, std::string> looked_up;
   for (PlannedStep& step : plan.steps) {
     auto* kernel = std::get_if<PlannedKernel>(&step);
-    if (kernel == nullptr || kernel->tiling.mapping != Mapping::kRow) continue;
+    if (kernel == nullptr || !MapsRows(kernel->variant)) continue;
     const std::string key = KeyOf(*kernel, plan.shapes, target);
     if (key.empty()) continue;
     std::string& found = looked_up[key];
     for (const TunedChoice& decision : decisions) {
       if (decision.key != key) continue;
       found = decision.choice;
-      Apply(*RowChoiceFromText(decision.choice), kernel->tiling);
+      Apply(*RowChoiceFromText(decision.choice), kernel->variant);
     }
   }
   std::vector<std::string> lines;

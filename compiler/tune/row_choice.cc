@@ -55,13 +55,21 @@ std::vector<RowChoice> RowChoices(const Target& target) {
           {.threads = 512, .rows = 1}, {.threads = 1024, .rows = 1}};
 }
 
-void Apply(const RowChoice& choice, KernelTiling& tiling) {
-  if (choice.accumulators > 0) {
-    tiling.accumulators = choice.accumulators;
+void Apply(const RowChoice& choice, KernelVariant& variant) {
+  if (auto* rows = std::get_if<CpuRows>(&variant)) {
+    rows->accumulators = choice.accumulators;
     return;
   }
-  tiling.threads = choice.threads * choice.rows;
-  tiling.rows_per_block = choice.rows;
+  auto& rows = std::get<CudaRows>(variant);
+  if (rows.held > 0) {
+    // The same groups, shared by other threads.
+    const int groups = rows.held * rows.lanes;
+    const bool together = rows.unroll > 1;
+    rows.held = (groups + choice.threads - 1) / choice.threads;
+    rows.unroll = together ? rows.held : 1;
+  }
+  rows.lanes = choice.threads;
+  rows.rows = choice.rows;
 }
 
 std::string RowKey(DType dtype, int64_t rows, int64_t columns,

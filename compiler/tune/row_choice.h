@@ -32,8 +32,8 @@ std::optional<RowChoice> RowChoiceFromText(absl::string_view text);
 // All that are tried, the expected one first. A function of the target alone.
 std::vector<RowChoice> RowChoices(const Target& target);
 
-// Takes the choice over into a tiling of Mapping::kRow.
-void Apply(const RowChoice& choice, KernelTiling& tiling);
+// Takes the choice over into a variant that maps rows, of the choice's target.
+void Apply(const RowChoice& choice, KernelVariant& variant);
 
 // What a decision is filed under: "row_reduction/f32/2^12x2^10/sm_90". Sizes
 // count as the next power of two.

@@ -11,6 +11,8 @@ namespace kiln {
 namespace {
 
 constexpr int kRepeats = 21;
+// Of a row that is kept in registers.
+constexpr int64_t kMostHeldGroups = 16 * 128;
 
 Buffer FlatBuffer(const char* name, BufferKind kind, DType dtype,
                   int64_t elements) {
@@ -91,11 +93,18 @@ PlannedKernel RowKernel(const RowQuestion& question, const RowChoice& choice,
   store.index.push_back(address);
   store.value = out;
 
-  kernel.tiling.mapping = Mapping::kRow;
-  const auto widest = static_cast<int>(16 / SizeInBytes(question.dtype));
-  kernel.tiling.vector_width = question.columns % widest == 0 ? widest : 1;
-  kernel.tiling.persistent = target.kind == TargetKind::kCuda;
-  Apply(choice, kernel.tiling);
+  if (target.kind == TargetKind::kCpu) {
+    kernel.variant = CpuRows{};
+  } else {
+    const auto widest = static_cast<int>(16 / SizeInBytes(question.dtype));
+    CudaRows rows{.vector = question.columns % widest == 0 ? widest : 1,
+                  .lanes = 32};
+    const int64_t groups = question.columns / rows.vector;
+    if (groups <= kMostHeldGroups)
+      rows.held = static_cast<int>((groups + rows.lanes - 1) / rows.lanes);
+    kernel.variant = rows;
+  }
+  Apply(choice, kernel.variant);
   return kernel;
 }
 

@@ -161,6 +161,7 @@ class PlanVerifier {
         return absl::OkStatus();
       case wire::PlanBuffer::KIND_OUTPUT:
       case wire::PlanBuffer::KIND_OWN:
+      case wire::PlanBuffer::KIND_COUNTERS:
         if (bytes && *bytes < 0) {
           return broken("R3", absl::StrCat(": ", *bytes, " bytes"));
         }
@@ -299,7 +300,8 @@ class PlanVerifier {
           Annotate(View(output.view()), absl::StrCat("output ", i)));
       const wire::PlanBuffer& buffer = plan_.buffers(output.view().buffer());
       if (buffer.kind() == wire::PlanBuffer::KIND_ARENA ||
-          buffer.kind() == wire::PlanBuffer::KIND_OWN) {
+          buffer.kind() == wire::PlanBuffer::KIND_OWN ||
+          buffer.kind() == wire::PlanBuffer::KIND_COUNTERS) {
         return Broken("R7",
                       absl::StrCat("output ", i, ": views ", buffer.name(),
                                    ", which is given back"));

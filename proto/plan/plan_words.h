@@ -31,7 +31,8 @@ inline constexpr EnumWord<wire::PlanBuffer::Kind> kBufferKinds[] = {
     {wire::PlanBuffer::KIND_OUTPUT, "output"},
     {wire::PlanBuffer::KIND_ARENA, "arena"},
     {wire::PlanBuffer::KIND_CONSTANT, "constant"},
-    {wire::PlanBuffer::KIND_OWN, "own"}};
+    {wire::PlanBuffer::KIND_OWN, "own"},
+    {wire::PlanBuffer::KIND_COUNTERS, "counters"}};
 
 inline constexpr EnumWord<wire::DeviceType> kDevices[] = {
     {wire::DEVICE_TYPE_CPU, "cpu"}, {wire::DEVICE_TYPE_CUDA, "cuda"}};

@@ -107,7 +107,7 @@ absl::StatusOr<std::string> CountCase(const CorpusCase& c,
   const LoopProgram copy = program;
   const auto t2 = std::clock();
   ASSIGN_OR_RETURN(const KernelPlan plan,
-                   PlanKernels(std::move(program), target, {}));
+                   PlanKernels(std::move(program), PassEnv{target, {}}));
   const double planning = Milliseconds(t2);
   if (arguments.text) std::printf("%s", ToText(plan).c_str());
   if (arguments.explain) {

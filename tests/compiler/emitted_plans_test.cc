@@ -44,7 +44,7 @@ void ExpectLevelsReadBack(const wire::Graph& wire, const Target& target) {
   const auto loops_again = ParseLoopProgram(loops_text);
   ASSERT_TRUE(loops_again.ok()) << loops_again.status();
   EXPECT_TRUE(ToText(*loops_again) == loops_text) << "loops";
-  const auto plan = PlanKernels(*std::move(loops), target, {});
+  const auto plan = PlanKernels(*std::move(loops), PassEnv{target, {}});
   ASSERT_TRUE(plan.ok()) << plan.status();
   const std::string plan_text = ToText(*plan);
   const auto plan_again = ParseKernelPlan(plan_text);

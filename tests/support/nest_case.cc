@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -12,6 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/kernel_source.h"
 #include "compiler/codegen/write_combined.h"
+#include "compiler/schedule/choose_variant.h"
+#include "compiler/schedule/variant_candidates.h"
 #include "compiler/toolchain/host_cc_toolchain.h"
 #include "proto/kernel_abi.h"
 #include "tests/support/nest_interpreter.h"
@@ -201,7 +204,10 @@ std::vector<std::vector<char>> NestCase::FilledMemory(
       v.f = static_cast<double>(state % 8192) / 1024 - 4;
       v.i = static_cast<int64_t>(state % integer_limit);
       if (dtype == DType::kBool) v.i = state & 1;
-      if (buffers[b].kind == BufferKind::kOutput) v = {};
+      if (buffers[b].kind == BufferKind::kOutput ||
+          buffers[b].kind == BufferKind::kCounters) {
+        v = {};
+      }
       WriteElement(dtype, memory.back().data(), e, v);
     }
   }
@@ -217,8 +223,109 @@ void NestCase::CheckOnCpu(double tolerance) {
 void NestCase::EndPart() { parts.push_back(std::exchange(kernel, {})); }
 
 absl::StatusOr<KernelSource> NestCase::Source(const Target& target) const {
-  if (parts.empty()) return WriteKernel(kernel, buffers, shapes, target);
-  return WriteCombinedKernel({parts, "combined"}, buffers, shapes, target);
+  const auto on_target = [&](PlannedKernel of) {
+    if (target.kind == TargetKind::kCpu &&
+        std::holds_alternative<CudaPoints>(of.variant)) {
+      of.variant = CpuPoints{};
+    }
+    if (std::holds_alternative<Unmapped>(of.variant)) {
+      const auto choice =
+          ChooseVariant(of.nest, buffers, shapes, target, 0, false);
+      if (choice.ok()) of.variant = choice->variant;
+    }
+    return of;
+  };
+  if (parts.empty()) {
+    return WriteKernel(on_target(kernel), buffers, shapes, target);
+  }
+  CombinedKernel combined{{}, "combined"};
+  for (const PlannedKernel& part : parts)
+    combined.parts.push_back(on_target(part));
+  return WriteCombinedKernel(combined, buffers, shapes, target);
+}
+
+namespace {
+
+// What a variant does, without how much of it.
+std::string FeaturesOf(const KernelVariant& variant) {
+  std::string features(VariantName(variant));
+  KernelVariant copy = variant;
+  for (const VariantField& field : FieldsOf(copy)) {
+    const int v = *field.value;
+    const bool lanes = field.name == "lanes" || field.name == "down";
+    const bool counted = field.name == "rows" || field.name == "threads" ||
+                         field.name == "across" || field.name == "strip";
+    if (counted) continue;
+    absl::StrAppend(&features, " ", field.name, " ",
+                    field.name == "vector" ? v
+                    : lanes                ? (v > 32) + (v > 1)
+                                           : (v > 0) + (v > 1));
+  }
+  return features;
+}
+
+}  // namespace
+
+std::vector<KernelVariant> NestCase::Variants(const Target& target) const {
+  const auto facts = FactsOf(kernel.nest, buffers, shapes);
+  EXPECT_TRUE(facts.ok()) << facts.status();
+  if (!facts.ok()) return {};
+  const NestCosts costs(kernel.nest, *facts, buffers, shapes, target);
+  std::vector<KernelVariant> all = CandidatesFor(costs, 0);
+  const bool cuda = target.kind == TargetKind::kCuda;
+  if (cuda && facts->reduced != 0) {
+    all.push_back(CudaSerial{.threads = 64});
+    if (costs.MaySplit()) {
+      for (KernelVariant variant : CandidatesFor(costs, 0)) {
+        auto* rows = std::get_if<CudaRows>(&variant);
+        if (rows != nullptr && rows->held == 0) {
+          rows->parts = 3;
+          all.push_back(variant);
+        }
+        if (auto* columns = std::get_if<CudaColumns>(&variant)) {
+          columns->parts = 3;
+          all.push_back(variant);
+        }
+      }
+    }
+  }
+  std::vector<KernelVariant> chosen;
+  std::vector<std::string> seen;
+  for (KernelVariant& variant : all) {
+    if (!costs.PriceOf(variant).fits) continue;
+    std::string features = FeaturesOf(variant);
+    if (std::find(seen.begin(), seen.end(), features) != seen.end()) continue;
+    seen.push_back(std::move(features));
+    chosen.push_back(std::move(variant));
+  }
+  return chosen;
+}
+
+void NestCase::CheckVariants(TargetKind kind, double tolerance) {
+  const auto target =
+      TargetFromName(kind == TargetKind::kCpu ? "x86-64-v3" : "sm_90");
+  ASSERT_TRUE(target.ok());
+  const std::vector<kiln::Buffer> plain = buffers;
+  for (const KernelVariant& variant : Variants(*target)) {
+    SCOPED_TRACE(ToText(variant));
+    KernelPlan plan;
+    plan.buffers = plain;
+    plan.placements.resize(plain.size());
+    plan.steps.push_back(kernel);
+    std::get<PlannedKernel>(plan.steps[0]).variant = variant;
+    AddWorkspaces(plan);
+    const PlannedKernel before = kernel;
+    kernel = std::get<PlannedKernel>(plan.steps[0]);
+    buffers = plan.buffers;
+    if (kind == TargetKind::kCpu) {
+      CheckOnCpu(tolerance);
+    } else {
+      CheckOnCuda(tolerance);
+    }
+    kernel = before;
+    buffers = plain;
+    if (testing::Test::HasFailure() || testing::Test::IsSkipped()) return;
+  }
 }
 
 NestCase::Trial NestCase::Interpret() const {
@@ -239,6 +346,7 @@ void NestCase::Compare(const Trial& trial,
                        const std::string& where, double tolerance) const {
   int wrong = 0;
   for (size_t b = 0; b < buffers.size(); ++b) {
+    if (b == kernel.workspace.partials) continue;
     const DType dtype = buffers[b].dtype;
     for (int64_t e = 0; e < trial.counts[b] && wrong < 5; ++e) {
       const AnyScalar x = ReadElement(dtype, found[b].data(), e);

@@ -66,7 +66,14 @@ class NestCase {
   // where NVRTC is missing.
   void CheckOnCuda(double tolerance);
 
-  // Used by the two checks.
+  // Both for each of Variants, which `kernel.variant` becomes in turn.
+  void CheckVariants(TargetKind kind, double tolerance);
+  // The variants that the schedule may give `kernel`, thinned out so that each
+  // combination of features stands for all; and of reductions those that it takes
+  // only for large sizes.
+  std::vector<KernelVariant> Variants(const Target& target) const;
+
+  // Used by the checks.
   struct Trial {
     std::vector<int64_t> counts;  // elements of each buffer
     std::vector<std::vector<char>> expected;

@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <tuple>
-
 #include "compiler/config/target.h"
 #include "tests/support/nest_case.h"
 
@@ -26,22 +24,7 @@ constexpr double kBF16Rounding = 4e-3;
 class Kernel : public testing::TestWithParam<TargetKind> {
  protected:
   static void Check(NestCase& c, double tolerance) {
-    if (GetParam() == TargetKind::kCpu) {
-      c.CheckOnCpu(tolerance);
-      return;
-    }
-    // Widths and shares of a block that a scheduler might choose.
-    const KernelTiling asked = c.kernel.tiling;
-    for (const auto& [width, threads, rows, persistent] :
-         {std::tuple(1, 128, 1, false), std::tuple(4, 128, 8, true),
-          std::tuple(8, 64, 2, false), std::tuple(2, 256, 1, true)}) {
-      c.kernel.tiling = asked;
-      c.kernel.tiling.vector_width = width;
-      c.kernel.tiling.threads = threads;
-      c.kernel.tiling.rows_per_block = rows;
-      c.kernel.tiling.persistent = persistent;
-      c.CheckOnCuda(tolerance);
-    }
+    c.CheckVariants(GetParam(), tolerance);
   }
 };
 
@@ -91,7 +74,6 @@ TEST_P(Kernel, TransposesInTiles) {
   c.Store(
       z, {A(i), A(j)},
       c.Op(ScalarOp::kAdd, {c.Load(x, {A(i), A(j)}), c.Load(y, {A(i), A(j)})}));
-  c.kernel.tiling = {.mapping = Mapping::kTile2d, .tile_axis = 0};
   Check(c, 0);
 }
 
@@ -105,7 +87,6 @@ TEST_P(Kernel, TransposesOnTheWayOut) {
                             c.Load(y, {A(b), A(j), A(i)})});
   c.Store(z, {A(b), A(j), A(i)}, c.Cast(kBF16, v));
   c.Store(w, {A(b), A(i), A(j)}, v);
-  c.kernel.tiling = {.mapping = Mapping::kTile2d, .tile_axis = 1};
   Check(c, 0);
 }
 
@@ -232,19 +213,17 @@ void Softmax(NestCase& c, DType dtype, int64_t rows, int64_t columns) {
 TEST_P(Kernel, SoftmaxOfRowsTakesThreePasses) {
   NestCase c;
   Softmax(c, kBF16, 9, 77);
-  c.kernel.tiling = {.mapping = Mapping::kRow};
   Check(c, kBF16Rounding);
 }
 
 TEST_P(Kernel, SoftmaxOfLongRows) {
   NestCase c;
   Softmax(c, kF32, 2, 9001);
-  c.kernel.tiling = {.mapping = Mapping::kRow, .persistent = true};
   Check(c, kFewRoundings);
 }
 
 TEST_P(Kernel, SoftmaxDownColumnsAndBySerialThreads) {
-  for (Mapping mapping : {Mapping::kColumn, Mapping::kSerial}) {
+  {
     NestCase c;
     const uint32_t i = c.Axis(3), j = c.Axis(41), r = c.Axis(19, true);
     const BufferId x = c.In(kF32, {3, 19, 41}), z = c.Out(kF32, {3, 19, 41});
@@ -254,13 +233,12 @@ TEST_P(Kernel, SoftmaxDownColumnsAndBySerialThreads) {
              {c.Op(ScalarOp::kSub, {v, c.Reduce(ReduceOp::kMax, v)})});
     c.Store(z, {A(i), A(r), A(j)},
             c.Op(ScalarOp::kDiv, {e, c.Reduce(ReduceOp::kSum, e)}));
-    c.kernel.tiling = {.mapping = mapping};
     Check(c, kFewRoundings);
   }
 }
 
 TEST_P(Kernel, SumsAndMeansOverTwoAxesWithAnEpilogue) {
-  for (Mapping mapping : {Mapping::kRow, Mapping::kColumn, Mapping::kSerial}) {
+  {
     NestCase c;
     const uint32_t i = c.Axis(6), r = c.Axis(5, true), q = c.Axis(29, true);
     const BufferId x = c.In(kF32, {5, 6, 29}), w = c.In(kF32, {5});
@@ -271,13 +249,12 @@ TEST_P(Kernel, SumsAndMeansOverTwoAxesWithAnEpilogue) {
     c.Store(z, {A(i)},
             c.Op(ScalarOp::kMul, {sum, c.Constant(kF32, 1.0 / 145)}));
     c.Store(n, {A(i)}, c.Second(c.Reduce(ReduceOp::kArgMax, v)));
-    c.kernel.tiling = {.mapping = mapping};
     Check(c, kSums);
   }
 }
 
 TEST_P(Kernel, ReducesEverythingToOneNumber) {
-  for (Mapping mapping : {Mapping::kRow, Mapping::kSerial}) {
+  {
     NestCase c;
     const uint32_t r = c.Axis(1001, true);
     const BufferId x = c.In(kF32, {1001}), z = c.Out(kF32, {});
@@ -288,7 +265,6 @@ TEST_P(Kernel, ReducesEverythingToOneNumber) {
             c.Reduce(ReduceOp::kAny,
                      c.Op(ScalarOp::kGt, {v, c.Constant(kF32, 3.99)})));
     c.Store(most, {}, c.Reduce(ReduceOp::kMin, v));
-    c.kernel.tiling = {.mapping = mapping};
     Check(c, kSums);
   }
 }
@@ -298,7 +274,6 @@ TEST_P(Kernel, RunsACumulativeSum) {
   const uint32_t i = c.Axis(13), r = c.Axis(21, true);
   const BufferId x = c.In(kF32, {13, 21}), z = c.Out(kF32, {13, 21});
   c.Store(z, {A(i), A(r)}, c.Scan(ReduceOp::kSum, c.Load(x, {A(i), A(r)})));
-  c.kernel.tiling = {.mapping = Mapping::kSerial};
   Check(c, kSums);
 }
 
@@ -319,7 +294,6 @@ TEST_P(Kernel, LayerNormKeepsItsRowStatistics) {
           c.Op(ScalarOp::kMul,
                {c.Op(ScalarOp::kMul, {d, scale}), c.Load(w, {A(r)})}));
   c.Store(rstd, {A(i), 0}, scale);
-  c.kernel.tiling = {.mapping = Mapping::kRow};
   Check(c, 1e-6);
 }
 
@@ -373,7 +347,7 @@ void AddParameter(NestCase& c, BufferId rate, DType dtype, SymExpr size) {
   const ScalarId now = c.Op(ScalarOp::kSub, {old, by});
   c.Store(p, {A(i)}, c.Cast(dtype, now));
   c.Store(s, {A(i)}, c.Op(ScalarOp::kMul, {now, now}));
-  c.kernel.tiling.vector_width = dtype == kF32 ? 4 : 8;
+  c.kernel.variant = CudaPoints{.vector = dtype == kF32 ? 4 : 8};
   c.EndPart();
 }
 
@@ -416,13 +390,14 @@ TEST_P(Kernel, PartsMayHaveSeveralAxesOrNone) {
     const BufferId b = c.In(kF32, {12}), z = c.Out(kF32, {rows, 12});
     c.Store(z, {A(i), A(j)},
             c.Op(ScalarOp::kAdd, {c.Load(x, {A(i), A(j)}), c.Load(b, {A(j)})}));
-    c.kernel.tiling.vector_width = 4;
+    c.kernel.variant = CudaPoints{.vector = 4};
     c.EndPart();
   }
   for (int step = 0; step < 3; ++step) {
     const BufferId t = c.Buffer(BufferKind::kInput, kF32, {1});
     c.Store(t, {0},
             c.Op(ScalarOp::kAdd, {c.Load(t, {0}), c.Constant(kF32, 1)}));
+    c.kernel.variant = CudaPoints{};
     c.EndPart();
   }
   CheckParts(c, GetParam());

@@ -20,11 +20,7 @@ constexpr double kFewRoundings = 2.4e-7;
 class LongSums : public testing::TestWithParam<TargetKind> {
  protected:
   static void Check(NestCase& c) {
-    if (GetParam() == TargetKind::kCpu) {
-      c.CheckOnCpu(kFewRoundings);
-    } else {
-      c.CheckOnCuda(kFewRoundings);
-    }
+    c.CheckVariants(GetParam(), kFewRoundings);
   }
 };
 
@@ -51,7 +47,6 @@ void SumDown(NestCase& c, int64_t columns, std::vector<SymExpr> reduced) {
 TEST_P(LongSums, DownColumns) {
   NestCase c;
   SumDown(c, 5, {100003});
-  c.kernel.tiling = {.mapping = Mapping::kColumn, .rows_per_block = 8};
   Check(c);
 }
 
@@ -61,7 +56,6 @@ TEST_P(LongSums, DownColumnsOverTwoAxes) {
   for (const auto& reduced : shapes) {
     NestCase c;
     SumDown(c, 3, reduced);
-    c.kernel.tiling = {.mapping = Mapping::kColumn, .rows_per_block = 8};
     Check(c);
   }
 }
@@ -70,15 +64,12 @@ TEST_P(LongSums, DownAsManyRowsAsASymbolSays) {
   NestCase c;
   const SymExpr rows = c.Symbol(70001);
   SumDown(c, 4, {rows});
-  c.kernel.tiling = {
-      .mapping = Mapping::kColumn, .vector_width = 4, .rows_per_block = 8};
   Check(c);
 }
 
 TEST_P(LongSums, ByOneThreadEach) {
   NestCase c;
   SumDown(c, 3, {40, 2503});
-  c.kernel.tiling = {.mapping = Mapping::kSerial};
   Check(c);
 }
 
@@ -95,7 +86,6 @@ TEST_P(LongSums, AlongRows) {
     const ScalarId v = NearThousand(
         c, x, {SymExpr::Axis(r), SymExpr::Axis(i), SymExpr::Axis(q)});
     c.Store(z, {SymExpr::Axis(i)}, c.Reduce(ReduceOp::kSum, v));
-    c.kernel.tiling = {.mapping = Mapping::kRow, .threads = 128};
     Check(c);
   }
 }
@@ -106,7 +96,6 @@ TEST_P(LongSums, OfEverythingWithoutAColumn) {
   const BufferId x = c.In(kF32, {100003}), z = c.Out(kF32, {});
   c.Store(z, {},
           c.Reduce(ReduceOp::kSum, NearThousand(c, x, {SymExpr::Axis(r)})));
-  c.kernel.tiling = {.mapping = Mapping::kSerial};
   Check(c);
 }
 
@@ -116,7 +105,6 @@ TEST_P(LongSums, Running) {
   const DimVector at = {SymExpr::Axis(i), SymExpr::Axis(r)};
   const BufferId x = c.In(kF32, {3, 2003}), z = c.Out(kF32, {3, 2003});
   c.Store(z, at, c.Scan(ReduceOp::kSum, NearThousand(c, x, at)));
-  c.kernel.tiling = {.mapping = Mapping::kSerial};
   Check(c);
 }
 
@@ -125,7 +113,6 @@ TEST_P(LongSums, RunningAlongTheOnlyAxis) {
   const DimVector at = {SymExpr::Axis(c.Axis(3001, true))};
   const BufferId x = c.In(kF32, {3001}), z = c.Out(kF32, {3001});
   c.Store(z, at, c.Scan(ReduceOp::kSum, NearThousand(c, x, at)));
-  c.kernel.tiling = {.mapping = Mapping::kSerial};
   Check(c);
 }
 

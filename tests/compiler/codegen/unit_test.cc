@@ -51,7 +51,7 @@ TEST(KernelNames, SayWhatAKernelDoesAndAreShort) {
   const uint32_t r = c.Axis(4, true);
   (void)r;
   EXPECT_TRUE(absl::StartsWith(KernelStem(c.kernel), "kiln_red_"));
-  c.kernel.tiling.persistent = true;
+  c.kernel.variant = CudaRows{.held = 2};
   EXPECT_TRUE(absl::StartsWith(KernelStem(c.kernel), "kiln_per_"));
 }
 
@@ -130,18 +130,18 @@ TEST(WriteKernel, ACudaKernelWaitsFirstForTheWorkBeforeItWhereItsTargetLetsIt) {
 
 TEST(WriteKernel, WideAccessesNeedAlignmentAndDivisibility) {
   NestCase c = Scale(1024, 2);
-  c.kernel.tiling.vector_width = 4;
-  EXPECT_TRUE(absl::StrContains(Write(c, "sm_90").text, "k_load("));
+  c.kernel.variant = CudaPoints{.vector = 4};
+  EXPECT_TRUE(absl::StrContains(Write(c, "sm_90").text, "k_load<"));
   c.buffers[0].alignment_bytes = 4;
-  EXPECT_FALSE(absl::StrContains(Write(c, "sm_90").text, "k_load("));
+  EXPECT_FALSE(absl::StrContains(Write(c, "sm_90").text, "k_load<"));
   EXPECT_TRUE(absl::StrContains(Write(c, "sm_90").text, "k_store("));
   c.buffers[0].alignment_bytes = 16;
   c.buffers[0].offset = 2;
-  EXPECT_FALSE(absl::StrContains(Write(c, "sm_90").text, "k_load("));
+  EXPECT_FALSE(absl::StrContains(Write(c, "sm_90").text, "k_load<"));
   // A tail: whole groups wide, the last one by element.
   NestCase odd = Scale(1023, 2);
-  odd.kernel.tiling.vector_width = 4;
-  EXPECT_TRUE(absl::StrContains(Write(odd, "sm_90").text, "k_load_part("));
+  odd.kernel.variant = CudaPoints{.vector = 4};
+  EXPECT_TRUE(absl::StrContains(Write(odd, "sm_90").text, "k_load_part<"));
 }
 
 TEST(WriteKernel, IndicesAreWideOnlyWhenTheyMustBe) {
@@ -154,7 +154,7 @@ TEST(WriteKernel, IndicesAreWideOnlyWhenTheyMustBe) {
 // The whole text, so that a change of style is seen.
 TEST(WriteKernel, GoldenPointwiseCuda) {
   NestCase c = Scale(1000, 0.5);
-  c.kernel.tiling.vector_width = 4;
+  c.kernel.variant = CudaPoints{.vector = 4};
   const KernelSource source = Write(c, "sm_90");
   EXPECT_EQ(
       source.text,

@@ -109,7 +109,7 @@ KernelPlan PlanOf(absl::string_view graph_text, absl::string_view target) {
   const auto program = LowerGraph(*graph);
   EXPECT_TRUE(program.ok()) << program.status();
   if (!program.ok()) return {};
-  const auto plan = PlanKernels(*program, *TargetFromName(target), {});
+  const auto plan = PlanKernels(*program, PassEnv{*TargetFromName(target), {}});
   EXPECT_TRUE(plan.ok()) << plan.status();
   return plan.ok() ? *plan : KernelPlan();
 }
@@ -133,8 +133,9 @@ void ExpectMeansTheSame(absl::string_view graph_text) {
              "loops", ToText(*program));
   for (const char* target : {"sm_90", "x86-64-v3"}) {
     for (const bool no_fusion : {true, false}) {
-      const auto plan = PlanKernels(*program, *TargetFromName(target),
-                                    {.no_fusion = no_fusion});
+      PassEnv on{*TargetFromName(target), {}};
+      on.options.artifact.no_fusion = no_fusion;
+      const auto plan = PlanKernels(*program, on);
       ASSERT_TRUE(plan.ok()) << plan.status();
       EXPECT_EQ(VerifyKernelPlan(*plan), absl::OkStatus()) << ToText(*plan);
       ExpectSame(RunPlan(*plan, lowerable.constants, inputs), *due, tolerance,

@@ -90,11 +90,11 @@ TEST(ApplyTuning, ADecisionChangesTheKernelsItIsForAndEveryLookUpIsNamed) {
   // Looked up and not there: named all the same.
   EXPECT_THAT(*ApplyTuning(plan, {}, target), ElementsAre(mine.key + " "));
   EXPECT_THAT(*ApplyTuning(plan, {other}, target), ElementsAre(mine.key + " "));
-  const auto& tiling = std::get<PlannedKernel>(plan.steps[0]).tiling;
-  EXPECT_EQ(tiling.threads, 128);
+  const KernelVariant& variant = std::get<PlannedKernel>(plan.steps[0]).variant;
+  EXPECT_EQ(ThreadsOf(variant), 128);
   EXPECT_THAT(*ApplyTuning(plan, {mine, other}, target),
               ElementsAre(mine.key + " threads=256 rows=1"));
-  EXPECT_EQ(tiling.threads, 256);
+  EXPECT_EQ(ThreadsOf(variant), 256);
 }
 
 TEST(ApplyTuning, AChoiceThatNoKernelCanHaveIsRefused) {

@@ -1,17 +1,17 @@
-#ifndef KILN_COMPILER_CODEGEN_KERNEL_PASSES_H_
-#define KILN_COMPILER_CODEGEN_KERNEL_PASSES_H_
+#ifndef KILN_COMPILER_SCHEDULE_KERNEL_PASSES_H_
+#define KILN_COMPILER_SCHEDULE_KERNEL_PASSES_H_
 
 // Orders a fused nest for one walk over its outer points: reductions whose
 // input needs the result of another reduction come a pass over the reduced
 // axes later (softmax: the maximum, the sum, the division).
 //
 // A value over the reduced axes that several passes need is computed again in
-// each, from memory, or kept from the pass that computed it first.
+// each, or kept from the pass that computed it first. The caller says which.
 
 #include <cstdint>
 #include <vector>
 
-#include "compiler/codegen/nest_facts.h"
+#include "compiler/schedule/nest_facts.h"
 #include "compiler/loop/loop_nest.h"
 
 namespace kiln {
@@ -33,13 +33,21 @@ struct KernelPasses {
   std::vector<uint32_t> last_stores;
 };
 
-enum class BetweenPasses : uint8_t { kComputeAgain, kKeep };
-
 // All stores at reduced points stand in the last pass, so that no load of a
 // buffer that a store overwrites in place comes after it.
+//
+//   keep  one flag a node: whether its value is kept for later passes; empty:
+//         no value is
 KernelPasses PlanPasses(const LoopNest& nest, const NestFacts& facts,
-                        BetweenPasses between);
+                        const std::vector<bool>& keep);
+
+// Values that CudaRows keeps in registers between passes: everything loaded
+// without a mask and without a loaded index, and with `costly` also the results
+// of operations that cost tens of instructions (scalar_expr.h, IsCostly). One
+// flag a node; flags of values that one pass reads alone mean nothing.
+std::vector<bool> ValuesToHold(const LoopNest& nest, const NestFacts& facts,
+                               bool costly);
 
 }  // namespace kiln
 
-#endif  // KILN_COMPILER_CODEGEN_KERNEL_PASSES_H_
+#endif  // KILN_COMPILER_SCHEDULE_KERNEL_PASSES_H_

@@ -1,19 +1,26 @@
-#ifndef KILN_COMPILER_CODEGEN_NEST_FACTS_H_
-#define KILN_COMPILER_CODEGEN_NEST_FACTS_H_
+#ifndef KILN_COMPILER_SCHEDULE_NEST_FACTS_H_
+#define KILN_COMPILER_SCHEDULE_NEST_FACTS_H_
 
-// What the writers of kernels need to know of a nest: which value depends on
-// which loop, how many reductions lie beneath it, where accesses lie in
-// memory, what the kernel's parameters are. Decides nothing.
+// Facts about a nest that the cost model and the writers of kernels share: which
+// value depends on which loop, how many reductions lie beneath it, where
+// accesses lie in memory, what the kernel's parameters are. Decides nothing.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/codegen/kernel_source.h"
 #include "compiler/loop/loop_nest.h"
 
 namespace kiln {
+
+// One parameter of a kernel, in signature order.
+struct KernelParam {
+  enum class Kind : uint8_t { kBuffer, kScalar, kSeed };
+  Kind kind;
+  BufferId buffer = 0;  // kBuffer: of the plan
+  SymExpr scalar = 0;   // kScalar: over symbols only
+};
 
 // A set of axes of a nest, a bit each. A nest has at most 64.
 using AxisSet = uint64_t;
@@ -80,6 +87,40 @@ bool RestIsMultiple(const SymExpr& offset, uint32_t axis, int64_t elements);
 // Whether `extent` is a multiple of `elements` whatever the symbols are.
 bool IsMultiple(const SymExpr& extent, int64_t elements);
 
+// Whether a - b is a multiple of `elements` for all values of the variables.
+bool DiffersByMultiple(const SymExpr& a, const SymExpr& b, int64_t elements);
+
+// The groups of neighbours that a kernel moves at once: `width` elements on
+// `axis`.
+struct Vectors {
+  static constexpr uint32_t kNoAxis = ~0u;
+  uint32_t axis = kNoAxis;
+  int width = 1;
+  // Groups begin where axis + `rest` is a multiple of `width`, so that accesses
+  // whose other terms differ from `rest` by a multiple of it are aligned.
+  SymExpr rest = 0;
+  // Whether groups may be partial: the axis' extent is no multiple of `width`,
+  // or `rest` is none.
+  bool cut = false;
+};
+
+// The vectors of `width` elements on `axis` for `nest`. With `peel` the rest is
+// that of the accesses that move most bytes; without, 0.
+Vectors MakeVectors(const LoopNest& nest, const NestFacts& facts,
+                    const std::vector<Buffer>& buffers, const ShapeEnv& shapes,
+                    uint32_t axis, int width, bool peel);
+
+// Whether a whole group at `offset` of `buffer` may be moved in accesses of up to
+// 16 bytes.
+//
+// Source: 16 bytes is the widest single access to global memory up to sm_90
+// (CUDA C++ Programming Guide, "Device Memory Accesses").
+bool IsWideAccess(const Buffer& buffer, const SymExpr& offset,
+                  const Vectors& vectors, const NestFacts& facts);
+
+// Groups of `vectors` along their axis.
+SymExpr GroupsAlong(const Vectors& vectors, const NestFacts& facts);
+
 }  // namespace kiln
 
-#endif  // KILN_COMPILER_CODEGEN_NEST_FACTS_H_
+#endif  // KILN_COMPILER_SCHEDULE_NEST_FACTS_H_

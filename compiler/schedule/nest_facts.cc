@@ -1,4 +1,4 @@
-#include "compiler/codegen/nest_facts.h"
+#include "compiler/schedule/nest_facts.h"
 
 #include <algorithm>
 
@@ -256,6 +256,94 @@ bool IsMultiple(const SymExpr& extent, int64_t elements) {
   for (const SymExpr::Term& term : extent.sum().terms)
     if (term.coefficient % elements != 0) return false;
   return true;
+}
+
+bool DiffersByMultiple(const SymExpr& a, const SymExpr& b, int64_t elements) {
+  return IsMultiple(a - b, elements);
+}
+
+namespace {
+
+constexpr int64_t kMaxAccessBytes = 16;
+
+// Whether groups may begin at multiples of the width in this rest: it names
+// axes and symbols only, and never falls below 0 or depends on the group.
+bool MayAlignBy(const SymExpr& rest, uint32_t axis, const NestFacts& facts) {
+  if (rest.is_constant()) return rest.constant() >= 0;
+  bool plain = true;
+  rest.VisitVars([&](Var var) {
+    plain &= var.kind != Var::Kind::kIndirect && !Moves(var, axis, facts);
+  });
+  return plain;
+}
+
+}  // namespace
+
+Vectors MakeVectors(const LoopNest& nest, const NestFacts& facts,
+                    const std::vector<Buffer>& buffers, const ShapeEnv& shapes,
+                    uint32_t axis, int width, bool peel) {
+  Vectors vectors{axis, width, 0, false};
+  if (axis == Vectors::kNoAxis || width == 1) return vectors;
+  const SymExpr& extent = facts.extents[axis];
+  if (peel) {
+    // The rest that most bytes agree on; the first of equals.
+    struct Class {
+      SymExpr rest;
+      int64_t bytes = 0;
+    };
+    std::vector<Class> classes;
+    const auto add = [&](BufferId id, const SymExpr& offset, AxisSet axes) {
+      if (MotionOf(offset, axis, facts) != Motion::kContiguous) return;
+      const SymExpr rest = offset - SymExpr::Axis(axis);
+      if (!MayAlignBy(rest, axis, facts)) return;
+      int64_t bytes = SizeInBytes(buffers[id].dtype);
+      for (uint32_t a = 0; a < facts.num_axes; ++a) {
+        if (axes & AxisBit(a)) bytes *= std::max<int64_t>(1, shapes.Hint(facts.extents[a]));
+      }
+      for (Class& c : classes) {
+        if (!DiffersByMultiple(c.rest, rest, width)) continue;
+        c.bytes += bytes;
+        return;
+      }
+      classes.push_back({rest, bytes});
+    };
+    for (ScalarId id = 0; id < nest.body.size(); ++id) {
+      if (nest.body[id].op == ScalarOp::kLoad)
+        add(nest.body[id].buffer, facts.load_offset[id], facts.axes[id]);
+    }
+    for (size_t s = 0; s < nest.stores.size(); ++s)
+      add(nest.stores[s].buffer, facts.store_offset[s], facts.store_axes[s]);
+    const Class* best = nullptr;
+    for (const Class& c : classes)
+      if (best == nullptr || c.bytes > best->bytes) best = &c;
+    if (best != nullptr && !IsMultiple(best->rest, width))
+      vectors.rest = best->rest;
+  }
+  vectors.cut = !IsMultiple(extent, width) || !IsMultiple(vectors.rest, width);
+  return vectors;
+}
+
+bool IsWideAccess(const Buffer& buffer, const SymExpr& offset,
+                  const Vectors& vectors, const NestFacts& facts) {
+  const int64_t bytes =
+      std::min(vectors.width * SizeInBytes(buffer.dtype), kMaxAccessBytes);
+  if (vectors.axis == Vectors::kNoAxis ||
+      MotionOf(offset, vectors.axis, facts) != Motion::kContiguous ||
+      buffer.alignment_bytes % bytes != 0) {
+    return false;
+  }
+  if (vectors.rest.Is(0))
+    return RestIsMultiple(offset, vectors.axis, vectors.width);
+  return DiffersByMultiple(offset - SymExpr::Axis(vectors.axis), vectors.rest,
+                           vectors.width);
+}
+
+SymExpr GroupsAlong(const Vectors& vectors, const NestFacts& facts) {
+  const SymExpr& extent = facts.extents[vectors.axis];
+  if (vectors.width == 1) return extent;
+  // A group more where the first one may be partial.
+  const int64_t more = IsMultiple(vectors.rest, vectors.width) ? 0 : vectors.width - 1;
+  return CeilDiv(extent + more, vectors.width);
 }
 
 }  // namespace kiln

@@ -1,8 +1,9 @@
-#include "compiler/codegen/kernel_passes.h"
+#include "compiler/schedule/kernel_passes.h"
 
 #include <algorithm>
 
 #include "absl/functional/function_ref.h"
+#include "compiler/loop/index_expr.h"
 
 namespace kiln {
 namespace {
@@ -20,10 +21,11 @@ void VisitInputs(const ScalarNode& node, absl::FunctionRef<void(ScalarId)> f) {
 
 class Planner {
  public:
-  Planner(const LoopNest& nest, const NestFacts& facts, BetweenPasses between)
+  Planner(const LoopNest& nest, const NestFacts& facts,
+          const std::vector<bool>& keep)
       : nest_(nest),
         facts_(facts),
-        keep_(between == BetweenPasses::kKeep),
+        keep_(keep),
         outer_done_(nest.body.size(), false),
         live_(nest.body.size(), false) {}
 
@@ -99,7 +101,7 @@ class Planner {
       seen[id] = true;
       if (!facts_.IsReduced(id)) {
         outer.push_back(id);
-      } else if (keep_ && facts_.stage[id] < p && WorthKeeping(id)) {
+      } else if (!keep_.empty() && keep_[id] && facts_.stage[id] < p) {
         pass.kept.push_back(id);
         auto& keeps = plan_.passes[facts_.stage[id]].keeps;
         if (std::find(keeps.begin(), keeps.end(), id) == keeps.end())
@@ -111,11 +113,6 @@ class Planner {
     }
     std::sort(pass.inside.begin(), pass.inside.end());
     std::sort(pass.kept.begin(), pass.kept.end());
-  }
-
-  bool WorthKeeping(ScalarId id) const {
-    const ScalarNode& node = nest_.body[id];
-    return node.op != ScalarOp::kIndex && node.op != ScalarOp::kConstant;
   }
 
   // Adds `id` and what it reads to `list`, unless computed already. Reductions
@@ -135,7 +132,7 @@ class Planner {
 
   const LoopNest& nest_;
   const NestFacts& facts_;
-  const bool keep_;
+  const std::vector<bool>& keep_;
   std::vector<bool> outer_done_;
   std::vector<bool> live_;
   KernelPasses plan_;
@@ -144,8 +141,23 @@ class Planner {
 }  // namespace
 
 KernelPasses PlanPasses(const LoopNest& nest, const NestFacts& facts,
-                        BetweenPasses between) {
-  return Planner(nest, facts, between).Run();
+                        const std::vector<bool>& keep) {
+  return Planner(nest, facts, keep).Run();
+}
+
+std::vector<bool> ValuesToHold(const LoopNest& nest, const NestFacts& facts,
+                               bool costly) {
+  std::vector<bool> hold(nest.body.size(), false);
+  for (ScalarId id = 0; id < nest.body.size(); ++id) {
+    const ScalarNode& node = nest.body[id];
+    if (!facts.IsReduced(id)) continue;
+    if (node.op == ScalarOp::kLoad) {
+      hold[id] = node.args.empty() && !HasIndirect(facts.load_offset[id]);
+    } else {
+      hold[id] = costly && IsCostly(node.op);
+    }
+  }
+  return hold;
 }
 
 }  // namespace kiln

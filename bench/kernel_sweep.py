@@ -1,0 +1,218 @@
+"""Generated kernels at many sizes: Inductor against Kiln on a GPU.
+
+usage: ./kiln bench kernel_sweep [--points N] [--seed S] [--part I/N] [--json FILE]
+
+A point is a family (softmax, LayerNorm, sums, argmax, cross entropy, concatenation, ...), a row
+length, a number of rows and a dtype; one in five has symbolic sizes. A seed always gives the same
+points. They go through all 270 pairs of a family and a length before one is repeated. The main
+tensor has 1 to 512 MB. Times are taken as by gpu_kernels: the median of 7 calls after 2 warm-ups.
+The exit status is 1 when a result of Kiln is wrong or when Kiln fails at a point.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import math
+import os
+import random
+import re
+import sys
+
+from environment import command_line, machine
+
+BACKENDS = ("inductor", "kiln")
+LENGTHS = (
+    *(64, 100, 127, 256, 768, 1000, 1024, 2047, 4096, 5000, 8192, 11008, 16384, 32000),
+    *(50257, 65536, 131072, 262144),
+)
+DTYPES = {"float32": 4, "float16": 2, "bfloat16": 2}
+LEAST_BYTES, MOST_BYTES, MOST_ROWS = 1e6, 512e6, 1e6
+# The shares of points with fixed sizes, with all sizes symbolic (dynamic=True), and with a symbolic
+# number of rows (mark_dynamic).
+DYNAMIC = {"": 0.8, "all": 0.1, "rows": 0.1}
+SLOW = 0.9
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    family: str
+    rows: int
+    length: int
+    dtype: str
+    dynamic: str
+
+    @property
+    def name(self) -> str:
+        symbolic = f", {self.dynamic} symbolic" if self.dynamic else ""
+        return f"{self.family} {self.rows} x {self.length} {self.dtype}{symbolic}"
+
+
+def make_points(count: int, seed: int, families: list[str]) -> list[Point]:
+    """The points of a seed. Each round pairs every family with another length."""
+    draw = random.Random(seed)
+    lengths = draw.sample(LENGTHS, len(LENGTHS))
+    points: list[Point] = []
+    for shift in itertools.count():
+        pairs = [
+            (family, lengths[(place + shift) % len(lengths)])
+            for place, family in enumerate(families)
+        ]
+        for family, length in draw.sample(pairs, len(pairs)):
+            if len(points) == count:
+                return points
+            dtype = draw.choice(list(DTYPES))
+            points.append(
+                Point(
+                    family,
+                    _rows(draw, length, DTYPES[dtype]),
+                    length,
+                    dtype,
+                    draw.choices(list(DYNAMIC), list(DYNAMIC.values()))[0],
+                )
+            )
+
+
+def _rows(draw: random.Random, length: int, itemsize: int) -> int:
+    """From 1 to a million, evenly by the logarithm, so that a tensor is neither tiny nor huge."""
+    least = max(1.0, LEAST_BYTES / (length * itemsize))
+    most = min(MOST_ROWS, MOST_BYTES / (length * itemsize))
+    return max(1, round(math.exp(draw.uniform(math.log(least), math.log(most)))))
+
+
+def measure_point(point: Point, order: list[str], clock, options) -> dict:
+    """A row of figures."""
+    import torch
+
+    from kernel_families import Maker, sweep_family
+    from kernel_timing import Case, measure_backend
+
+    row = {"name": point.name, **dataclasses.asdict(point), "backends": {}}
+    family = sweep_family(point.family, point.rows, point.length, getattr(torch, point.dtype))
+    try:
+        case = Case(family, Maker(options.device, options.tiny))
+    except Exception as error:  # out of memory, say; the other points go on
+        row["backends"]["kiln"] = {"error": f"its inputs: {error}".splitlines()[0]}
+        return row
+    if point.dynamic == "rows":
+        for tensor in case.inputs:
+            if tensor.shape[0] == case.inputs[0].shape[0]:
+                torch._dynamo.maybe_mark_dynamic(tensor, 0)
+    dynamic = {"": False, "all": True, "rows": None}[point.dynamic]
+    for backend in order:
+        row["backends"][backend] = measure_backend(case, backend, clock, dynamic)
+    return row
+
+
+def print_row(row: dict) -> None:
+    from kernel_timing import cell, milliseconds, notes_of
+
+    theirs, ours = (milliseconds(row["backends"].get(backend)) for backend in BACKENDS)
+    size = next((f["bytes"] for f in row["backends"].values() if "bytes" in f), 0)
+    print(
+        f"{row['name']:60} {size / 1e6:7.0f} {cell(theirs):>8} {cell(ours):>8} "
+        f"{cell(theirs / ours, '.2f'):>6}  {'; '.join(notes_of(row))}",
+        flush=True,
+    )
+
+
+def print_summary(rows: list[dict]) -> None:
+    from kernel_timing import geometric_mean, milliseconds
+
+    ratios = {}
+    for row in rows:
+        theirs, ours = (milliseconds(row["backends"].get(backend)) for backend in BACKENDS)
+        if not math.isnan(theirs / ours):
+            ratios[row["name"]] = theirs / ours
+    if ratios:
+        values = list(ratios.values())
+        slow = [ratio for ratio in values if ratio < SLOW]
+        print(
+            f"Inductor / Kiln: geometric mean {geometric_mean(values):.3f} of {len(values)} points "
+            f"({geometric_mean(values, 2.0):.3f} with each capped at 2); "
+            f"below {SLOW}: {len(slow)}, {len(slow) / len(values):.1%}"
+        )
+        for title, chosen in (("by family", "family"), ("by length", "length")):
+            groups: dict = {}
+            for row in rows:
+                if row["name"] in ratios:
+                    groups.setdefault(row[chosen], []).append(ratios[row["name"]])
+            means = [f"{key} {geometric_mean(groups[key]):.2f}" for key in sorted(groups)]
+            print(f"{title}: {', '.join(means)}")
+        print("the worst ten:")
+        for name in sorted(ratios, key=ratios.get)[:10]:
+            print(f"  {ratios[name]:.2f}  {name}")
+    for backend in BACKENDS:
+        seconds = [row["backends"].get(backend, {}).get("compile_s", 0.0) for row in rows]
+        print(f"first calls with their compiles, {backend}: {sum(seconds):.0f} s in all")
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--points", type=int, default=320, help="of the whole sweep")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--part", default="1/1", metavar="I/N", help="every N-th from the I-th")
+    parser.add_argument("--families", default="", metavar="REGEX", help="those whose name matches")
+    parser.add_argument("--backends", default=",".join(BACKENDS), help="which to measure")
+    parser.add_argument("--repeats", type=int, default=7, help="calls whose median counts")
+    parser.add_argument("--json", metavar="FILE", help="write all figures, after each point")
+    parser.add_argument("--peer", metavar="FILE", help="Inductor's figures: a --json of before")
+    parser.add_argument("--list", action="store_true", help="print the points and end")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--tiny", action="store_true", help="small sizes, for tests")
+    options = parser.parse_args()
+    part = re.fullmatch(r"(\d+)/(\d+)", options.part)
+    if not part or not 1 <= int(part[1]) <= int(part[2]):
+        parser.error(f"--part {options.part}: expected I/N with I from 1 to N")
+    options.part = (int(part[1]), int(part[2]))
+    options.backends = options.backends.split(",")
+    unknown = [b for b in options.backends if b not in BACKENDS]
+    if unknown:
+        parser.error(f"--backends: expected some of {', '.join(BACKENDS)}, got {unknown[0]!r}")
+    return options
+
+
+def main() -> int:
+    options = parse()
+    command = command_line()
+    os.environ.setdefault("KILN_STRICT", "1")  # a graph in eager mode is no figure of Kiln's
+    import torch
+
+    from kernel_families import SWEEP
+    from kernel_timing import CpuClock, GpuClock, failures, read_peer, warm_inductor, write_json
+
+    families = [name for name in SWEEP if re.search(options.families, name)]
+    first, parts = options.part
+    points = make_points(options.points, options.seed, families)[first - 1 :: parts]
+    if options.list:
+        print("\n".join(point.name for point in points))
+        return 0
+    if options.device == "cuda" and not torch.cuda.is_available():
+        sys.exit("kiln bench kernel_sweep: PyTorch finds no GPU here")
+    if "inductor" in options.backends:
+        warm_inductor()
+    clock = (GpuClock if options.device == "cuda" else CpuClock)(options.repeats, 2)
+    facts = {"command": command, **machine(options.device)}
+    peer = read_peer(options.peer)
+    print("; ".join(f"{name} {value}" for name, value in facts.items()))
+    print(f"{'point':60} {'MB':>7} {'inductor':>8} {'kiln':>8} {'I/K':>6}", flush=True)
+    rows: list[dict] = []
+    for number, point in enumerate(points):
+        order = options.backends[:: 1 if number % 2 == 0 else -1]
+        row = measure_point(point, order, clock, options)
+        row["backends"] = {**peer.get(point.name, {}), **row["backends"]}
+        rows.append(row)
+        print_row(row)
+        write_json(options.json, facts, rows)
+        clock.release()
+    print_summary(rows)
+    bad = failures(rows)
+    print(f"wrong or failed with Kiln: {', '.join(bad) if bad else 'none'}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

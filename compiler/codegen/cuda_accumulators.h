@@ -1,0 +1,118 @@
+#ifndef KILN_COMPILER_CODEGEN_CUDA_ACCUMULATORS_H_
+#define KILN_COMPILER_CODEGEN_CUDA_ACCUMULATORS_H_
+
+// Writes what the reductions of a CUDA kernel keep while they run: a<n>, a value
+// or a tuple of a thread, and how those of several threads and blocks are
+// joined. Always in one order, which the variant and the sizes fix.
+//
+// A float that is added to a sum far larger than itself is lost in its
+// rounding: 2^24 ones are as far as a float32 counts. A thread that adds many
+// floats adds them in blocks, whose sums it adds as doubles.
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compiler/codegen/cuda_body.h"
+#include "compiler/schedule/kernel_passes.h"
+#include "compiler/schedule/kernel_plan.h"
+
+namespace kiln {
+
+class CudaAccumulators {
+ public:
+  // How a mapping's threads add.
+  enum class Kind : uint8_t {
+    kShared,  // many threads share an outer point
+    kAlone,   // one thread has it all: float sums and products are doubles
+  };
+  // `body` must outlive this.
+  CudaAccumulators(CudaBody& body, Kind kind)
+      : body_(body),
+        nest_(body.nest),
+        out_(body.out),
+        kind_(kind),
+        names_(nest_.body.size()),
+        totals_(nest_.body.size()) {}
+
+  // Declares them with what they start from, `count` side by side; 0: one, that
+  // is no array.
+  absl::Status Declare(const std::vector<ScalarId>& ids, int count);
+  // One more value. `at` is "" or "[e]".
+  absl::Status Step(ScalarId id, const std::string& at);
+  // How the result is read from here on.
+  void Name(ScalarId id, const std::string& at);
+  // A running value, of a scan, at this point.
+  void NameRunning(ScalarId id);
+  const std::string& name(ScalarId id) const { return names_[id]; }
+
+  // --- A loop over many points: "for (T r = first; r < limit; r += step)".
+
+  // Opens it. When a thread may make more than `most_steps` of its steps, and a
+  // float sum is among `reduces`, in blocks of so many.
+  struct Steps {
+    std::string first, limit;  // as text
+    SymExpr points;  // between them, at most
+    int64_t step = 1;
+    int64_t most_steps = 1;
+  };
+  void OpenLoop(const std::vector<ScalarId>& reduces, const Steps& steps,
+                int count);
+  void CloseLoop(int count);
+
+  // --- Joins.
+
+  // Over the `lanes` neighbouring threads of a row, of `threads` a block.
+  absl::Status JoinAcross(const std::vector<ScalarId>& ids, int lanes,
+                          int threads);
+  // Over `down` threads below one another, `across` side by side, through the
+  // kernel's array `parts`.
+  absl::Status JoinDown(const std::vector<ScalarId>& ids, int across, int down);
+  // Declares `parts`, for JoinDown of any reduction of the nest.
+  void DeclareParts(int across, int down);
+
+  // Puts a part's accumulators into the workspace `w` at `point`, an expression
+  // of the outer point, when `condition` holds.
+  void StorePartials(const std::vector<ScalarId>& ids, const SymExpr& points,
+                     int parts, const std::string& point, int count,
+                     const std::string& condition);
+  // Adds the parts' accumulators, this thread every `stride`-th from `first` on,
+  // to fresh ones.
+  absl::Status LoadPartials(const std::vector<ScalarId>& ids,
+                            const SymExpr& points, int parts,
+                            const std::string& point, int count,
+                            const std::string& first, int stride,
+                            const std::string& condition);
+
+ private:
+  bool IsFloatSum(ScalarId id) const;
+  // Added up as a double all along.
+  bool IsDouble(ScalarId id) const;
+  std::string TypeOf(ScalarId id) const;
+  std::string StartOf(ScalarId id) const;
+  // A function object that joins two accumulators.
+  absl::StatusOr<std::string> Joiner(ScalarId id) const;
+  std::string IndexTypeOf(const ScalarNode& node) const;
+  // A part's accumulator in the workspace.
+  std::string PartialCell(ScalarId id, const SymExpr& points, int parts,
+                          const std::string& part,
+                          const std::string& point) const;
+  // A statement for all that stand side by side, `$` where their number goes.
+  void Each(int count, const std::string& statement);
+
+  CudaBody& body_;
+  const LoopNest& nest_;
+  CWriter& out_;
+  const Kind kind_;
+  std::vector<std::string> names_;
+  std::vector<std::string> totals_;
+  std::vector<ScalarId> blocks_;  // sums of the open loop that go in blocks
+};
+
+// Whether the accumulator of a reduction is a pair of value and index.
+bool IsTupleReduction(ReduceOp op);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_CODEGEN_CUDA_ACCUMULATORS_H_

@@ -1,0 +1,268 @@
+#include "compiler/codegen/cuda_columns.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/codegen/cuda_accumulators.h"
+#include "compiler/codegen/load_ahead.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+// Floats that a thread adds to one another before it goes on with a double.
+constexpr int64_t kSumBlock = 512;
+
+class ColumnsWriter {
+ public:
+  ColumnsWriter(CudaBody& body, const CudaColumns& variant,
+                const KernelPasses& passes)
+      : v_(variant),
+        body_(body),
+        nest_(body.nest),
+        facts_(body.facts),
+        out_(body.out),
+        passes_(passes),
+        sums_(body, CudaAccumulators::Kind::kShared),
+        points_(PointsOf(body, facts_.num_outer, facts_.num_axes)),
+        columns_(PointsOf(body, 0, facts_.num_outer)),
+        nothing_kept_(nest_.body.size()) {}
+
+  absl::StatusOr<CudaGrid> Run() {
+    CudaGrid grid;
+    const SymExpr blocks = CeilDiv(columns_, int64_t{v_.across});
+    grid.blocks = blocks * v_.parts;
+    Place(blocks);
+    for (const KernelPass& pass : passes_.passes) {
+      RETURN_IF_ERROR(ColumnValues(pass.before));
+      RETURN_IF_ERROR(sums_.Declare(pass.reduces, Count()));
+      RETURN_IF_ERROR(Pass(pass));
+      RETURN_IF_ERROR(sums_.JoinDown(pass.reduces, v_.across, v_.down));
+      if (v_.parts > 1) RETURN_IF_ERROR(JoinParts(pass, blocks));
+      for (ScalarId id : pass.reduces) sums_.Name(id, At());
+    }
+    RETURN_IF_ERROR(body_.WriteGroup(
+        {passes_.last, passes_.last_stores, &Nothing, "y == 0 && live"}));
+    return grid;
+  }
+
+ private:
+  static absl::Status Nothing(bool) { return absl::OkStatus(); }
+  int Count() const { return body_.vectors.width; }
+  std::string At() const { return body_.vectors.width > 1 ? "[e]" : "[0]"; }
+
+  void Place(const SymExpr& blocks) {
+    const char* type = body_.index_type();
+    sums_.DeclareParts(v_.across, v_.down);
+    out_.Line("const int y = (int)threadIdx.x / ", v_.across, ";");
+    std::string block = "blockIdx.x";
+    if (v_.parts > 1) {
+      const std::string n = body_.Index(blocks);
+      out_.Line("const unsigned part = blockIdx.x / (unsigned)", n, ";");
+      out_.Line("const unsigned block = blockIdx.x % (unsigned)", n, ";");
+      block = "block";
+      const SymExpr length = CeilDiv(points_, int64_t{v_.parts});
+      out_.Line("const ", type, " part_first = (", type, ")part * ",
+                body_.Index(length), ";");
+      out_.Line("const ", type, " part_end = part_first + ",
+                body_.Index(length), " < ", body_.Index(points_),
+                " ? part_first + ", body_.Index(length), " : ",
+                body_.Index(points_), ";");
+    }
+    out_.Line("const ", type, " column = (", type, ")", block, " * ", v_.across,
+              " + (int)threadIdx.x % ", v_.across, ";");
+    out_.Line("const bool live = column < ", body_.Index(columns_), ";");
+    out_.Line("const ", type, " p = live ? column : 0;");
+    SplitPoint(body_, "p", 0, facts_.num_outer);
+  }
+
+  // Values of the columns themselves, once before a pass.
+  absl::Status ColumnValues(const std::vector<ScalarId>& nodes) {
+    std::vector<ScalarId> lanes;
+    for (ScalarId id : nodes)
+      if (body_.IsLanes(id)) lanes.push_back(id);
+    std::vector<std::string> names;
+    for (ScalarId id : lanes) {
+      names.push_back(body_.Fresh("x"));
+      out_.Line(CTypeName(nest_.body[id].dtype), " ", names.back(), "[",
+                body_.vectors.width, "];");
+    }
+    const auto then = [&](bool is_lanes) {
+      for (size_t k = 0; is_lanes && k < lanes.size(); ++k)
+        out_.Line(names[k], "[e] = ", body_.Text(lanes[k]), ";");
+      return absl::OkStatus();
+    };
+    static const std::vector<uint32_t> kNone;
+    RETURN_IF_ERROR(body_.WriteGroup({nodes, kNone, then, ""}));
+    for (size_t k = 0; k < lanes.size(); ++k)
+      body_.SetText(lanes[k], absl::StrCat(names[k], "[e]"));
+    return absl::OkStatus();
+  }
+
+  absl::Status Pass(const KernelPass& pass) {
+    const bool split = v_.parts > 1;
+    const std::string limit = split ? "part_end" : body_.Index(points_);
+    const int64_t step = int64_t{v_.down} * v_.unroll;
+    sums_.OpenLoop(pass.reduces,
+                   {split ? "part_first + y" : "y", limit,
+                    split ? CeilDiv(points_, int64_t{v_.parts}) : points_, step,
+                    std::max<int64_t>(1, kSumBlock / v_.unroll)},
+                   Count());
+    LoadsAhead ahead(body_, pass.inside, nothing_kept_);
+    const bool together = v_.unroll > 1 && !ahead.loads().empty();
+    if (together) {
+      ahead.Declare(v_.unroll);
+      OpenPoint(limit);
+      ahead.Load("u");
+      ClosePoint();
+    }
+    OpenPoint(limit);
+    if (together) ahead.Read("u");
+    const auto then = [&](bool lanes) -> absl::Status {
+      if (lanes != (body_.vectors.width > 1)) return absl::OkStatus();
+      for (ScalarId id : pass.reduces) RETURN_IF_ERROR(sums_.Step(id, At()));
+      return absl::OkStatus();
+    };
+    RETURN_IF_ERROR(body_.WriteGroup({pass.inside, pass.stores, then, "live"}));
+    ClosePoint();
+    ahead.Forget();
+    sums_.CloseLoop(Count());
+    return absl::OkStatus();
+  }
+
+  void OpenPoint(const std::string& limit) {
+    const char* type = body_.index_type();
+    if (v_.unroll == 1) {
+      out_.Open();
+      SplitPoint(body_, "r", facts_.num_outer, facts_.num_axes);
+      return;
+    }
+    out_.Line("#pragma unroll");
+    out_.Open("for (int u = 0; u < ", v_.unroll, "; ++u)");
+    out_.Line("const ", type, " g = r + u * ", v_.down, ";");
+    out_.Open("if (g < ", limit, ")");
+    SplitPoint(body_, "g", facts_.num_outer, facts_.num_axes);
+  }
+  void ClosePoint() {
+    out_.Close();
+    if (v_.unroll > 1) out_.Close();
+  }
+
+  // The last block of its columns adds the parts; the others are done.
+  absl::Status JoinParts(const KernelPass& pass, const SymExpr& blocks) {
+    // A point's cell: where the group begins, in elements.
+    SymExpr points = 1, first = 0;
+    for (uint32_t axis = 0; axis < facts_.num_outer; ++axis) {
+      points = points * facts_.extents[axis];
+      first = first * facts_.extents[axis] + SymExpr::Axis(axis);
+    }
+    const std::string point =
+        facts_.num_outer == 0 ? "0" : body_.Index(first);
+    sums_.StorePartials(pass.reduces, points, v_.parts, point, Count(),
+                        "y == 0 && live");
+    out_.Line("if (!k_last_block(counters + block, ", v_.parts, "u)) return;");
+    RETURN_IF_ERROR(sums_.LoadPartials(pass.reduces, points, v_.parts, point,
+                                       Count(), "y", v_.down, "live"));
+    return sums_.JoinDown(pass.reduces, v_.across, v_.down);
+  }
+
+  const CudaColumns& v_;
+  CudaBody& body_;
+  const LoopNest& nest_;
+  const NestFacts& facts_;
+  CWriter& out_;
+  const KernelPasses& passes_;
+  CudaAccumulators sums_;
+  const SymExpr points_;   // that are reduced
+  const SymExpr columns_;  // groups of outer points
+  const std::vector<std::string> nothing_kept_;
+};
+
+class SerialWriter {
+ public:
+  SerialWriter(CudaBody& body, const CudaSerial& variant,
+               const KernelPasses& passes)
+      : v_(variant),
+        body_(body),
+        nest_(body.nest),
+        facts_(body.facts),
+        out_(body.out),
+        passes_(passes),
+        sums_(body, CudaAccumulators::Kind::kAlone) {}
+
+  absl::StatusOr<CudaGrid> Run() {
+    const SymExpr points = PointsOf(body_, 0, facts_.num_outer);
+    OpenGridLoop(body_, "first",
+                 absl::StrCat("(unsigned ", body_.index_type(),
+                              ")blockIdx.x * ", v_.threads, " + threadIdx.x"),
+                 body_.Index(points), v_.threads);
+    SplitPoint(body_, "first", 0, facts_.num_outer);
+    for (const KernelPass& pass : passes_.passes) {
+      for (ScalarId id : pass.before) RETURN_IF_ERROR(body_.Node(id));
+      RETURN_IF_ERROR(sums_.Declare(pass.reduces, 0));
+      RETURN_IF_ERROR(Pass(pass));
+      for (ScalarId id : pass.reduces) sums_.Name(id, "");
+    }
+    RETURN_IF_ERROR(
+        body_.WriteGroup({passes_.last, passes_.last_stores, &Nothing, ""}));
+    out_.Close();
+    return LoopGrid(CeilDiv(points, int64_t{v_.threads}), v_.threads);
+  }
+
+ private:
+  static absl::Status Nothing(bool) { return absl::OkStatus(); }
+
+  absl::Status Pass(const KernelPass& pass) {
+    const uint32_t last = facts_.num_axes - 1;
+    for (uint32_t axis = facts_.num_outer; axis <= last; ++axis) {
+      if (axis == last) {
+        std::vector<ScalarId> scans;
+        for (ScalarId id : pass.inside)
+          if (nest_.body[id].op == ScalarOp::kScan) scans.push_back(id);
+        RETURN_IF_ERROR(sums_.Declare(scans, 0));
+      }
+      const std::string i = CudaBody::AxisName(axis);
+      out_.Open("for (", body_.index_type(), " ", i, " = 0; ", i, " < ",
+                body_.Index(facts_.extents[axis]), "; ++", i, ")");
+    }
+    for (ScalarId id : pass.inside) {
+      if (nest_.body[id].op != ScalarOp::kScan) {
+        RETURN_IF_ERROR(body_.Node(id));
+        continue;
+      }
+      RETURN_IF_ERROR(sums_.Step(id, ""));
+      sums_.NameRunning(id);
+    }
+    for (ScalarId id : pass.reduces) RETURN_IF_ERROR(sums_.Step(id, ""));
+    static const std::vector<ScalarId> kNone;
+    RETURN_IF_ERROR(body_.WriteGroup({kNone, pass.stores, &Nothing, ""}));
+    for (uint32_t axis = facts_.num_outer; axis <= last; ++axis) out_.Close();
+    return absl::OkStatus();
+  }
+
+  const CudaSerial& v_;
+  CudaBody& body_;
+  const LoopNest& nest_;
+  const NestFacts& facts_;
+  CWriter& out_;
+  const KernelPasses& passes_;
+  CudaAccumulators sums_;
+};
+
+}  // namespace
+
+absl::StatusOr<CudaGrid> WriteCudaColumns(CudaBody& body,
+                                          const CudaColumns& variant,
+                                          const KernelPasses& passes) {
+  return ColumnsWriter(body, variant, passes).Run();
+}
+
+absl::StatusOr<CudaGrid> WriteCudaSerial(CudaBody& body,
+                                         const CudaSerial& variant,
+                                         const KernelPasses& passes) {
+  return SerialWriter(body, variant, passes).Run();
+}
+
+}  // namespace kiln

@@ -1,0 +1,28 @@
+#ifndef KILN_COMPILER_CODEGEN_CUDA_COLUMNS_H_
+#define KILN_COMPILER_CODEGEN_CUDA_COLUMNS_H_
+
+#include "absl/status/statusor.h"
+#include "compiler/codegen/cuda_grid.h"
+#include "compiler/schedule/kernel_passes.h"
+#include "compiler/schedule/kernel_variant.h"
+
+namespace kiln {
+
+// The statements of a CudaColumns kernel: a block takes `across` groups of outer
+// points, `down` threads on each, and its part of the reduced points. `body` has
+// the variant's vectors.
+//
+// UNSUPPORTED_OP names a reduction that its type has not.
+absl::StatusOr<CudaGrid> WriteCudaColumns(CudaBody& body,
+                                          const CudaColumns& variant,
+                                          const KernelPasses& passes);
+
+// The statements of a CudaSerial kernel: a thread an outer point, the reduced
+// axes as loops. `body` has no vectors.
+absl::StatusOr<CudaGrid> WriteCudaSerial(CudaBody& body,
+                                         const CudaSerial& variant,
+                                         const KernelPasses& passes);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_CODEGEN_CUDA_COLUMNS_H_

@@ -1,0 +1,50 @@
+#ifndef KILN_COMPILER_CODEGEN_CUDA_GRID_H_
+#define KILN_COMPILER_CODEGEN_CUDA_GRID_H_
+
+// The blocks of a CUDA kernel, and how a thread finds its points.
+
+#include <cstdint>
+#include <string>
+
+#include "compiler/codegen/cuda_body.h"
+
+namespace kiln {
+
+// The blocks of a launch.
+struct CudaGrid {
+  SymExpr blocks = 1;
+  // The kernel is a loop that any number of blocks can share: a device that
+  // runs fewer at once is given at most this many a multiprocessor. 0: each
+  // block has its own part, all must be launched.
+  uint32_t blocks_per_multiprocessor = 0;
+};
+
+// A grid for `blocks` blocks of a loop. Four times the threads that a
+// multiprocessor holds: one such round keeps it busy, the others even out
+// blocks that end early; more would only start blocks for less work each.
+CudaGrid LoopGrid(const SymExpr& blocks, int threads);
+
+// Opens "for (T name = first; name < limit; name += each * gridDim.x)". `first`
+// is of the thread or of the block. The counter is unsigned: its last step may
+// pass the greatest index, by no more than what a grid takes at once. A part of
+// a combined kernel goes through it at most once: an `if`.
+void OpenGridLoop(CudaBody& body, const std::string& name,
+                  const std::string& first, const std::string& limit,
+                  int64_t each);
+
+// The number of points of the axes [first, last), those of the vector axis
+// counted in groups.
+SymExpr PointsOf(const CudaBody& body, uint32_t first, uint32_t last);
+
+// Declares the axes [first, last) from a point's number as PointsOf counts, the
+// last axis fastest. Of the vector axis: its first element in the group, and
+// where groups may be partial `lo` and `hi`, between which its elements exist.
+//
+//   whole  a condition under which the group is known to be whole, evaluated
+//          by the compiler; empty: unknown
+void SplitPoint(CudaBody& body, const std::string& number, uint32_t first,
+                uint32_t last, const std::string& whole = "");
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_CODEGEN_CUDA_GRID_H_

@@ -1,0 +1,313 @@
+#include "compiler/codegen/cuda_rows.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/codegen/cuda_accumulators.h"
+#include "compiler/codegen/load_ahead.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+constexpr int kWarp = 32;
+// Floats that a thread adds to one another before it goes on with a double.
+constexpr int64_t kSumBlock = 512;
+
+class RowsWriter {
+ public:
+  RowsWriter(CudaBody& body, const CudaRows& variant,
+             const KernelPasses& passes)
+      : v_(variant),
+        body_(body),
+        nest_(body.nest),
+        facts_(body.facts),
+        out_(body.out),
+        passes_(passes),
+        sums_(body, CudaAccumulators::Kind::kShared),
+        groups_(PointsOf(body, facts_.num_outer, facts_.num_axes)),
+        rows_(PointsOf(body, 0, facts_.num_outer)),
+        kept_(nest_.body.size()) {}
+
+  absl::StatusOr<CudaGrid> Run() {
+    out_.Line("const int t = (int)threadIdx.x % ", v_.lanes, ";");
+    CudaGrid grid;
+    if (v_.parts > 1) {
+      OpenPart();
+      grid.blocks = CeilDiv(rows_, int64_t{v_.rows}) * v_.parts;
+    } else {
+      OpenRows();
+      grid = LoopGrid(CeilDiv(rows_, int64_t{v_.rows}), v_.lanes * v_.rows);
+    }
+    SplitPoint(body_, "row", 0, facts_.num_outer);
+    RETURN_IF_ERROR(HoldRow());
+    for (const KernelPass& pass : passes_.passes) {
+      for (ScalarId id : pass.before) RETURN_IF_ERROR(body_.Node(id));
+      RETURN_IF_ERROR(sums_.Declare(pass.reduces, 0));
+      RETURN_IF_ERROR(Pass(pass));
+      RETURN_IF_ERROR(
+          sums_.JoinAcross(pass.reduces, v_.lanes, v_.lanes * v_.rows));
+      if (v_.parts > 1) RETURN_IF_ERROR(JoinParts(pass));
+      for (ScalarId id : pass.reduces) sums_.Name(id, "");
+    }
+    for (ScalarId id : passes_.last) RETURN_IF_ERROR(body_.Node(id));
+    RETURN_IF_ERROR(StoreResults());
+    // The next row's parts go where this row's may still be read.
+    if (v_.lanes > kWarp && v_.parts == 1) out_.Line("__syncthreads();");
+    out_.Close();
+    return grid;
+  }
+
+ private:
+  static absl::Status Nothing(bool) { return absl::OkStatus(); }
+
+  // Declares `row` from the number of the block's first.
+  void DeclareRow(const std::string& first) {
+    const char* type = body_.index_type();
+    if (v_.rows == 1) {
+      out_.Line("const ", type, " row = (", type, ")", first, ";");
+      return;
+    }
+    const bool guarded = !IsMultiple(rows_, v_.rows);
+    out_.Line("const ", type, " block_row = (", type, ")", first,
+              " + (int)threadIdx.x / ", v_.lanes, ";");
+    // A row too many does another row's work and writes nothing.
+    if (guarded) {
+      out_.Line("const bool live = block_row < ", body_.Index(rows_), ";");
+      live_ = "live";
+    }
+    out_.Line("const ", type,
+              " row = ", guarded ? "live ? block_row : 0" : "block_row", ";");
+  }
+
+  void OpenRows() {
+    OpenGridLoop(body_, "first",
+                 absl::StrCat("(unsigned ", body_.index_type(), ")blockIdx.x",
+                              v_.rows == 1 ? "" : absl::StrCat(" * ", v_.rows)),
+                 body_.Index(rows_), v_.rows);
+    DeclareRow("first");
+  }
+
+  // One of several blocks on the same rows.
+  void OpenPart() {
+    const char* type = body_.index_type();
+    out_.Open();
+    out_.Line("const unsigned part = blockIdx.x % ", v_.parts, "u;");
+    DeclareRow(absl::StrCat("(blockIdx.x / ", v_.parts, "u",
+                            v_.rows == 1 ? "" : absl::StrCat(" * ", v_.rows),
+                            ")"));
+    // Equal stretches of the row's groups.
+    const SymExpr length = CeilDiv(groups_, int64_t{v_.parts});
+    out_.Line("const ", type, " part_first = (", type, ")part * ",
+              body_.Index(length), ";");
+  }
+
+  // The last block of a row adds the parts; the others are done.
+  absl::Status JoinParts(const KernelPass& pass) {
+    const std::string live = live_.empty() ? "" : absl::StrCat(" && ", live_);
+    sums_.StorePartials(pass.reduces, rows_, v_.parts, "row", 0,
+                        absl::StrCat("t == 0", live));
+    out_.Line("if (!k_last_block(counters + blockIdx.x / ", v_.parts, "u, ",
+              v_.parts, "u)) return;");
+    RETURN_IF_ERROR(sums_.LoadPartials(pass.reduces, rows_, v_.parts, "row", 0,
+                                       "t", v_.lanes,
+                                       live_.empty() ? "true" : live_));
+    return sums_.JoinAcross(pass.reduces, v_.lanes, v_.lanes * v_.rows);
+  }
+
+  // Stores that do not move with the reduced axes, by one thread of the row.
+  absl::Status StoreResults() {
+    std::string condition = "t == 0";
+    if (!live_.empty()) absl::StrAppend(&condition, " && ", live_);
+    out_.Open("if (", condition, ")");
+    for (uint32_t s : passes_.last_stores)
+      RETURN_IF_ERROR(body_.StoreOne(s));
+    out_.Close();
+    return absl::OkStatus();
+  }
+
+  // --- What stays in registers between passes.
+
+  absl::Status HoldRow() {
+    if (v_.held == 0) return absl::OkStatus();
+    std::vector<ScalarId> loads;
+    for (const KernelPass& pass : passes_.passes) {
+      for (ScalarId id : pass.keeps) {
+        kept_[id] = body_.Fresh("c");
+        if (nest_.body[id].op == ScalarOp::kLoad) {
+          out_.Line(body_.PackType(id), " ", kept_[id], "[", v_.held, "] = {};");
+          loads.push_back(id);
+        } else {
+          out_.Line(CTypeName(nest_.body[id].dtype), " ", kept_[id], "[",
+                    v_.held * body_.vectors.width, "];");
+        }
+      }
+    }
+    if (loads.empty()) return absl::OkStatus();
+    // All loads of a thread are under way before it uses the first.
+    OpenHeld();
+    for (ScalarId id : loads)
+      body_.LoadAhead(id, absl::StrCat(kept_[id], "[k]"));
+    CloseHeld();
+    for (ScalarId id : loads)
+      body_.ReadFrom(id, absl::StrCat(kept_[id], "[k]"));
+    return absl::OkStatus();
+  }
+
+  std::string KeptCell(ScalarId id) const {
+    if (body_.vectors.width == 1) return absl::StrCat(kept_[id], "[k]");
+    // What all elements of a group share stands once, in its first cell.
+    return absl::StrCat(kept_[id], "[k * ", body_.vectors.width,
+                        body_.IsLanes(id) ? " + e]" : "]");
+  }
+
+  // "for k: if (r < groups)", and the group's axes.
+  void OpenHeld() {
+    const char* type = body_.index_type();
+    out_.Line("#pragma unroll");
+    out_.Open("for (int k = 0; k < ", v_.held, "; ++k)");
+    out_.Line("const ", type, " r = k * ", v_.lanes, " + t;");
+    held_guarded_ = !(groups_.is_constant() &&
+                      groups_.constant() == int64_t{v_.held} * v_.lanes);
+    if (held_guarded_) out_.Open("if (r < ", body_.Index(groups_), ")");
+    SplitPoint(body_, "r", facts_.num_outer, facts_.num_axes, Whole());
+  }
+  void CloseHeld() {
+    if (held_guarded_) out_.Close();
+    out_.Close();
+  }
+
+  // When a group of a held row is whole for every thread.
+  std::string Whole() const {
+    const SymExpr& extent = facts_.extents[facts_.num_axes - 1];
+    if (!body_.vectors.cut || !extent.is_constant() ||
+        facts_.num_axes - facts_.num_outer != 1) {
+      return "";
+    }
+    const int64_t step = int64_t{v_.lanes} * body_.vectors.width;
+    return absl::StrCat(body_.vectors.rest.Is(0) ? "" : "k > 0 && ", "(k + 1) * ",
+                        step, " <= ", extent.constant());
+  }
+
+  // --- A pass over the row.
+
+  absl::Status Pass(const KernelPass& pass) {
+    return v_.held > 0 ? HeldPass(pass) : LoopPass(pass);
+  }
+
+  absl::Status Body(const KernelPass& pass) {
+    const auto then = [&](bool lanes) -> absl::Status {
+      for (ScalarId id : pass.keeps) {
+        if (nest_.body[id].op == ScalarOp::kLoad) continue;
+        if (body_.IsLanes(id) == lanes ||
+            (!lanes && body_.vectors.width == 1))
+          out_.Line(KeptCell(id), " = ", body_.Text(id), ";");
+      }
+      if (lanes == (body_.vectors.width > 1))
+        for (ScalarId id : pass.reduces)
+          RETURN_IF_ERROR(sums_.Step(id, ""));
+      return absl::OkStatus();
+    };
+    return body_.WriteGroup({pass.inside, pass.stores, then, live_});
+  }
+
+  absl::Status HeldPass(const KernelPass& pass) {
+    // What only this pass loads, all groups at once where there is room.
+    LoadsAhead ahead(body_, pass.inside, kept_);
+    const bool together = v_.unroll > 1 && !ahead.loads().empty();
+    if (together) {
+      ahead.Declare(v_.held);
+      OpenHeld();
+      ahead.Load("k");
+      CloseHeld();
+    }
+    OpenHeld();
+    for (ScalarId id : pass.kept)
+      if (nest_.body[id].op != ScalarOp::kLoad)
+        body_.SetText(id, KeptCell(id));
+    if (together) ahead.Read("k");
+    RETURN_IF_ERROR(Body(pass));
+    CloseHeld();
+    ahead.Forget();
+    return absl::OkStatus();
+  }
+
+  absl::Status LoopPass(const KernelPass& pass) {
+    const char* type = body_.index_type();
+    const bool part = v_.parts > 1;
+    const std::string first = part ? "part_first + t" : "t";
+    const int64_t step = int64_t{v_.lanes} * v_.unroll;
+    const int64_t most = std::max<int64_t>(
+        1, kSumBlock / (int64_t{body_.vectors.width} * v_.unroll));
+    std::string limit = body_.Index(groups_);
+    if (part) {
+      const std::string length =
+          body_.Index(CeilDiv(groups_, int64_t{v_.parts}));
+      out_.Line("const ", type, " part_end = part_first + ", length, " < ",
+                limit, " ? part_first + ", length, " : ", limit, ";");
+      limit = "part_end";
+    }
+    sums_.OpenLoop(pass.reduces,
+                   {first, limit, part ? CeilDiv(groups_, int64_t{v_.parts}) : groups_,
+                    step, most},
+                   0);
+    LoadsAhead ahead(body_, pass.inside, kept_);
+    if (v_.unroll > 1 && !ahead.loads().empty()) {
+      ahead.Declare(v_.unroll);
+      OpenUnrolled(limit);
+      ahead.Load("u");
+      CloseUnrolled();
+      OpenUnrolled(limit);
+      ahead.Read("u");
+    } else {
+      OpenUnrolled(limit);
+    }
+    RETURN_IF_ERROR(Body(pass));
+    CloseUnrolled();
+    ahead.Forget();
+    sums_.CloseLoop(0);
+    return absl::OkStatus();
+  }
+
+  void OpenUnrolled(const std::string& limit) {
+    const char* type = body_.index_type();
+    if (v_.unroll == 1) {
+      out_.Open();
+      SplitPoint(body_, "r", facts_.num_outer, facts_.num_axes);
+      return;
+    }
+    out_.Line("#pragma unroll");
+    out_.Open("for (int u = 0; u < ", v_.unroll, "; ++u)");
+    out_.Line("const ", type, " g = r + u * ", v_.lanes, ";");
+    out_.Open("if (g < ", limit, ")");
+    SplitPoint(body_, "g", facts_.num_outer, facts_.num_axes);
+  }
+  void CloseUnrolled() {
+    out_.Close();
+    if (v_.unroll > 1) out_.Close();
+  }
+
+  const CudaRows& v_;
+  CudaBody& body_;
+  const LoopNest& nest_;
+  const NestFacts& facts_;
+  CWriter& out_;
+  const KernelPasses& passes_;
+  CudaAccumulators sums_;
+  const SymExpr groups_;  // of a row
+  const SymExpr rows_;
+  std::string live_;  // condition that this thread's stores count; "": always
+  std::vector<std::string> kept_;
+  bool held_guarded_ = false;
+};
+
+}  // namespace
+
+absl::StatusOr<CudaGrid> WriteCudaRows(CudaBody& body, const CudaRows& variant,
+                                       const KernelPasses& passes) {
+  return RowsWriter(body, variant, passes).Run();
+}
+
+}  // namespace kiln

@@ -1,0 +1,20 @@
+#ifndef KILN_COMPILER_CODEGEN_CUDA_ROWS_H_
+#define KILN_COMPILER_CODEGEN_CUDA_ROWS_H_
+
+#include "absl/status/statusor.h"
+#include "compiler/codegen/cuda_grid.h"
+#include "compiler/schedule/kernel_passes.h"
+#include "compiler/schedule/kernel_variant.h"
+
+namespace kiln {
+
+// The statements of a CudaRows kernel: a loop over the outer points, `lanes`
+// threads on each. `body` has the variant's vectors.
+//
+// UNSUPPORTED_OP names a reduction that its type has not.
+absl::StatusOr<CudaGrid> WriteCudaRows(CudaBody& body, const CudaRows& variant,
+                                       const KernelPasses& passes);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_CODEGEN_CUDA_ROWS_H_

@@ -1,0 +1,123 @@
+#ifndef KILN_COMPILER_SCHEDULE_COST_MODEL_H_
+#define KILN_COMPILER_SCHEDULE_COST_MODEL_H_
+
+// What a kernel is expected to take, under each way of mapping it. All choices
+// of the schedule are made by this price: variants (choose_variant.h) and
+// fusions (fuse_loops.h).
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/config/target.h"
+#include "compiler/schedule/kernel_passes.h"
+#include "compiler/schedule/kernel_variant.h"
+#include "compiler/schedule/nest_facts.h"
+
+namespace kiln {
+
+// Nanoseconds on the target, launch not included. Comparable between kernels of
+// one target; no promise in absolute terms.
+struct Price {
+  double ns = 0;
+  // The parts that decide it: the largest counts most.
+  double memory_ns = 0;   // bytes moved, at the memory's bandwidth
+  double issue_ns = 0;    // instructions, at the chip's rate
+  double latency_ns = 0;  // rounds of blocks, each as long as its dependent steps
+  double bytes = 0;       // moved, counted in whole sectors
+  int registers = 0;      // a thread, estimated (CUDA)
+  bool fits = true;       // whether registers and shared memory suffice
+};
+// "12.3 us (memory 12.1, issue 3.2, latency 5.0; 48 MB, 40 registers)".
+std::string ToText(const Price& price);
+
+// What pricing asks of a nest again and again, gathered once. Sizes behind
+// symbols count by their hints.
+class NestCosts {
+ public:
+  // `nest`'s addresses are flat and its axes in their final order. All arguments
+  // must outlive this.
+  NestCosts(const LoopNest& nest, const NestFacts& facts,
+            const std::vector<Buffer>& buffers, const ShapeEnv& shapes,
+            const Target& target);
+
+  Price PriceOf(const KernelVariant& variant) const;
+
+  const LoopNest& nest() const { return nest_; }
+  const NestFacts& facts() const { return facts_; }
+  const std::vector<Buffer>& buffers() const { return buffers_; }
+  const ShapeEnv& shapes() const { return shapes_; }
+  const Target& target() const { return target_; }
+  const KernelPasses& passes() const { return passes_; }
+
+  // Points, at least 1.
+  int64_t outer() const { return outer_; }
+  int64_t reduced() const { return reduced_; }
+  int64_t extent(uint32_t axis) const { return extents_[axis]; }
+  // Whether an access is contiguous along the axis, and the widest vector on it
+  // for which the narrowest of them takes 16 bytes; 1: none is.
+  int WidestVector(uint32_t axis) const;
+  // Whether all accesses that are contiguous along the axis may be moved in
+  // vectors of `width`, without peeling.
+  bool AllWide(uint32_t axis, int width) const;
+  // Whether the reduction may be shared by several blocks: it has one pass.
+  bool MaySplit() const;
+  bool HasCostlyToHold() const { return has_costly_; }
+
+ private:
+  struct Access {
+    BufferId buffer = 0;
+    int64_t bytes = 0;  // of an element
+    AxisSet axes = 0;   // that it moves with
+    const SymExpr* offset = nullptr;
+    bool store = false;
+    bool plain = true;    // no mask, no loaded index
+    bool reduced = false;  // at each reduced point
+    int passes = 1;       // that read it, when nothing is held
+    int held_passes = 1;  // when what may be held is
+    double points = 1;    // distinct ones
+  };
+
+  void AddAccess(BufferId buffer, const SymExpr& offset, AxisSet axes,
+                 bool plain, bool reduced, bool store, ScalarId id);
+  void CountWork();
+  // Bytes that an access moves when threads side by side run along `axis`.
+  double BytesAlong(const Access& access, uint32_t axis, int run) const;
+  // Accesses of warps, in sectors, for one access of each of its points.
+  double Sectors(const Access& access, const Vectors& vectors) const;
+  double Issue(const Vectors& vectors, bool held, bool costly_held) const;
+  int PackWords(const Vectors& vectors, bool only_held) const;
+  Vectors VectorsFor(uint32_t axis, int width, bool peel) const;
+  int Resident(int threads, int registers) const;
+  Price Finish(Price price) const;
+
+  Price PriceCuda(const CudaPoints& v) const;
+  Price PriceCuda(const CudaTiles& v) const;
+  Price PriceCuda(const CudaRows& v) const;
+  Price PriceCuda(const CudaColumns& v) const;
+  Price PriceCuda(const CudaSerial& v) const;
+  Price PriceCpu(uint32_t vector_axis, double overhead_ns) const;
+
+  const LoopNest& nest_;
+  const NestFacts& facts_;
+  const std::vector<Buffer>& buffers_;
+  const ShapeEnv& shapes_;
+  const Target& target_;
+  const KernelPasses passes_;
+  std::vector<int64_t> extents_;
+  int64_t outer_ = 1;
+  int64_t reduced_ = 1;
+  std::vector<Access> accesses_;
+  // Instructions but loads and stores: at each point of the inner loops (all
+  // passes), those of costly values that could be held, and once an outer point.
+  double work_ = 0;
+  double costly_again_ = 0;
+  double outer_work_ = 0;
+  int reductions_ = 0;
+  int reducing_passes_ = 0;
+  bool has_costly_ = false;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_SCHEDULE_COST_MODEL_H_

@@ -1,0 +1,113 @@
+#include "compiler/schedule/kernel_variant.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace kiln {
+
+namespace {
+
+constexpr absl::string_view kNames[] = {
+    "unmapped",   "cuda points", "cuda tiles", "cuda rows", "cuda columns",
+    "cuda serial", "cpu points",  "cpu tiles",  "cpu rows",  "cpu columns"};
+static_assert(std::size(kNames) == std::variant_size_v<KernelVariant>);
+
+std::vector<VariantField> Fields(Unmapped&) { return {}; }
+std::vector<VariantField> Fields(CudaPoints& v) {
+  return {{"vector", &v.vector},
+          {"unroll", &v.unroll},
+          {"threads", &v.threads},
+          {"peel", &v.peel}};
+}
+std::vector<VariantField> Fields(CudaTiles& v) {
+  return {{"axis", &v.axis}, {"edge", &v.edge}, {"vector", &v.vector}};
+}
+std::vector<VariantField> Fields(CudaRows& v) {
+  return {{"vector", &v.vector},
+          {"lanes", &v.lanes},
+          {"rows", &v.rows},
+          {"held", &v.held},
+          {"hold_costly", &v.hold_costly},
+          {"unroll", &v.unroll},
+          {"parts", &v.parts},
+          {"peel", &v.peel}};
+}
+std::vector<VariantField> Fields(CudaColumns& v) {
+  return {{"vector", &v.vector},
+          {"across", &v.across},
+          {"down", &v.down},
+          {"unroll", &v.unroll},
+          {"parts", &v.parts}};
+}
+std::vector<VariantField> Fields(CudaSerial& v) {
+  return {{"threads", &v.threads}};
+}
+std::vector<VariantField> Fields(CpuPoints& v) { return {{"block", &v.block}}; }
+std::vector<VariantField> Fields(CpuTiles& v) {
+  return {{"axis", &v.axis}, {"rows", &v.rows}, {"columns", &v.columns}};
+}
+std::vector<VariantField> Fields(CpuRows& v) {
+  return {{"accumulators", &v.accumulators}};
+}
+std::vector<VariantField> Fields(CpuColumns& v) {
+  return {{"strip", &v.strip}};
+}
+
+template <size_t... Is>
+KernelVariant MakeVariant(size_t index, std::index_sequence<Is...>) {
+  KernelVariant variant;
+  ((Is == index ? (void)variant.emplace<Is>() : (void)0), ...);
+  return variant;
+}
+
+}  // namespace
+
+absl::string_view VariantName(const KernelVariant& variant) {
+  return kNames[variant.index()];
+}
+
+KernelVariant VariantFromName(absl::string_view name) {
+  for (size_t i = 0; i < std::size(kNames); ++i) {
+    if (kNames[i] != name) continue;
+    return MakeVariant(
+        i, std::make_index_sequence<std::variant_size_v<KernelVariant>>());
+  }
+  return Unmapped{};
+}
+
+absl::Span<const absl::string_view> VariantNames() { return kNames; }
+
+std::vector<VariantField> FieldsOf(KernelVariant& variant) {
+  return std::visit([](auto& v) { return Fields(v); }, variant);
+}
+
+std::string ToText(const KernelVariant& variant) {
+  std::string out(VariantName(variant));
+  KernelVariant copy = variant;
+  for (const VariantField& field : FieldsOf(copy)) {
+    absl::StrAppend(&out, " ", field.name, " ", *field.value);
+  }
+  return out;
+}
+
+int ThreadsOf(const KernelVariant& variant) {
+  if (const auto* v = std::get_if<CudaPoints>(&variant)) return v->threads;
+  if (std::holds_alternative<CudaTiles>(variant)) return kTileThreads;
+  if (const auto* v = std::get_if<CudaRows>(&variant)) {
+    return v->lanes * v->rows;
+  }
+  if (const auto* v = std::get_if<CudaColumns>(&variant)) {
+    return v->across * v->down;
+  }
+  if (const auto* v = std::get_if<CudaSerial>(&variant)) return v->threads;
+  return 1;
+}
+
+int PartsOf(const KernelVariant& variant) {
+  if (const auto* v = std::get_if<CudaRows>(&variant)) return v->parts;
+  if (const auto* v = std::get_if<CudaColumns>(&variant)) return v->parts;
+  return 1;
+}
+
+}  // namespace kiln

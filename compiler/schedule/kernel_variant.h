@@ -1,0 +1,145 @@
+#ifndef KILN_COMPILER_SCHEDULE_KERNEL_VARIANT_H_
+#define KILN_COMPILER_SCHEDULE_KERNEL_VARIANT_H_
+
+// How a kernel's iteration space is shared out: one struct for each target and
+// mapping, with every number that the writer of the kernel needs. The schedule
+// fills it in; codegen transcribes it and chooses nothing.
+//
+// Words used below. A *group* is `vector` neighbours on the vector axis, moved
+// in one access of up to 16 bytes. An *outer point* is a point of the axes that
+// are not reduced, a *reduced point* one of those that are.
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace kiln {
+
+// Before choose_variants has run.
+struct Unmapped {
+  friend bool operator==(const Unmapped&, const Unmapped&) = default;
+};
+
+// --- CUDA.
+
+// No reduction. A thread takes `unroll` groups, `threads` groups apart, whose
+// loads are issued together. The vector axis is the last one.
+struct CudaPoints {
+  int vector = 1;
+  int unroll = 1;
+  int threads = 256;  // a block
+  // 1: groups begin where memory is aligned, not where rows do. The first and
+  // the last group of a row may be partial. For rows of any length.
+  int peel = 0;
+  friend bool operator==(const CudaPoints&, const CudaPoints&) = default;
+};
+
+// No reduction; some accesses are contiguous along `axis`, the others along the
+// last axis. A block of kTileThreads threads moves a square tile of both through
+// shared memory.
+inline constexpr int kTileThreads = 256;
+struct CudaTiles {
+  int axis = 0;
+  int edge = 32;  // elements of a side
+  int vector = 1;
+  friend bool operator==(const CudaTiles&, const CudaTiles&) = default;
+};
+
+// A reduction along contiguous elements: `lanes` neighbouring threads take one
+// outer point. The vector axis is the last reduced one.
+struct CudaRows {
+  int vector = 1;
+  int lanes = 32;  // threads of a row, a power of two
+  int rows = 1;    // that a block works on at once
+  // Groups a thread keeps in registers, so that memory is read once: all of its
+  // share of a row. 0: each pass over the row reads it again.
+  int held = 0;
+  int hold_costly = 0;  // 1: results of exp and the like are kept as well
+  int unroll = 1;  // groups whose loads are issued together when held is 0
+  // Blocks that share a row. The last one to finish adds their partial results
+  // in the order of their numbers.
+  int parts = 1;
+  int peel = 0;  // as CudaPoints.peel
+  friend bool operator==(const CudaRows&, const CudaRows&) = default;
+};
+
+// A reduction whose contiguous elements belong to different outer points:
+// threads stand side by side on those. The vector axis is the last outer one.
+struct CudaColumns {
+  int vector = 1;
+  int across = 32;  // groups of columns side by side in a block
+  int down = 8;     // threads that share a group of columns
+  int unroll = 1;   // reduced points whose loads are issued together
+  int parts = 1;    // as CudaRows.parts
+  friend bool operator==(const CudaColumns&, const CudaColumns&) = default;
+};
+
+// One thread for each outer point; reduced axes are plain loops.
+struct CudaSerial {
+  int threads = 256;
+  friend bool operator==(const CudaSerial&, const CudaSerial&) = default;
+};
+
+// --- CPU. An item is what one thread does without a break; items are fixed by
+// shapes, so no result depends on the number of threads.
+
+// No reduction; an item is `block` elements of the last axis.
+struct CpuPoints {
+  int block = 4096;
+  friend bool operator==(const CpuPoints&, const CpuPoints&) = default;
+};
+
+// No reduction; an item is `rows` of `axis` by `columns` of the last axis.
+struct CpuTiles {
+  int axis = 0;
+  int rows = 64;
+  int columns = 64;
+  friend bool operator==(const CpuTiles&, const CpuTiles&) = default;
+};
+
+// Vectors run along the last reduced axis; an item is one outer point.
+struct CpuRows {
+  int accumulators = 2;  // vectors that are reduced side by side
+  friend bool operator==(const CpuRows&, const CpuRows&) = default;
+};
+
+// Vectors run along the last outer axis; an item is `strip` of them.
+struct CpuColumns {
+  int strip = 4;
+  friend bool operator==(const CpuColumns&, const CpuColumns&) = default;
+};
+
+using KernelVariant =
+    std::variant<Unmapped, CudaPoints, CudaTiles, CudaRows, CudaColumns,
+                 CudaSerial, CpuPoints, CpuTiles, CpuRows, CpuColumns>;
+
+// One number of a variant, by name: what the printer, the parser and the
+// fingerprint walk.
+struct VariantField {
+  absl::string_view name;
+  int* value;
+};
+
+// "cuda rows"; "unmapped".
+absl::string_view VariantName(const KernelVariant& variant);
+// The variant of that name with its defaults; Unmapped for an unknown one.
+KernelVariant VariantFromName(absl::string_view name);
+// All names, in the order of the alternatives.
+absl::Span<const absl::string_view> VariantNames();
+// In the order of the text. The pointers live as long as `variant` does.
+std::vector<VariantField> FieldsOf(KernelVariant& variant);
+
+// "cuda rows vector 8 lanes 128 rows 1 held 4 ...".
+std::string ToText(const KernelVariant& variant);
+
+// Threads of a block; 1 for a CPU's.
+int ThreadsOf(const KernelVariant& variant);
+// Blocks that share an outer point; 1 for those that have none to share.
+int PartsOf(const KernelVariant& variant);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_SCHEDULE_KERNEL_VARIANT_H_

@@ -1,0 +1,39 @@
+#ifndef KILN_COMPILER_SCHEDULE_REDUCE_OPS_H_
+#define KILN_COMPILER_SCHEDULE_REDUCE_OPS_H_
+
+// What a reduction's accumulator takes in memory, and where the partial results
+// of a kernel's parts stand in its workspace.
+
+#include <cstdint>
+
+#include "compiler/loop/loop_nest.h"
+#include "compiler/loop/scalar_expr.h"
+
+namespace kiln {
+
+// Bytes of one partial result of a kReduce node: its value, and for tuples 16,
+// which holds any of them.
+inline int64_t AccumulatorBytes(const ScalarNode& reduce) {
+  const bool tuple = reduce.reduce == ReduceOp::kArgMax ||
+                     reduce.reduce == ReduceOp::kArgMin;
+  return tuple ? 16 : SizeInBytes(reduce.dtype);
+}
+
+// Where the partial results of reduction `id` begin, in bytes, a multiple of 16:
+// behind those of the reductions before it in the body, each with one cell for
+// every part and outer point. With the body's length as `id`: all bytes.
+inline SymExpr PartialsBefore(const LoopNest& nest, ScalarId id,
+                              const SymExpr& points, int parts) {
+  SymExpr bytes = 0;
+  for (ScalarId other = 0; other < id; ++other) {
+    const ScalarNode& node = nest.body[other];
+    if (node.op != ScalarOp::kReduce) continue;
+    bytes = bytes +
+            CeilDiv(points * (parts * AccumulatorBytes(node)), 16) * 16;
+  }
+  return bytes;
+}
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_SCHEDULE_REDUCE_OPS_H_

@@ -1,0 +1,26 @@
+#ifndef KILN_COMPILER_SCHEDULE_TILE_ACCESSES_H_
+#define KILN_COMPILER_SCHEDULE_TILE_ACCESSES_H_
+
+// Which accesses of a pointwise nest go through shared memory when it is tiled.
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/schedule/nest_facts.h"
+
+namespace kiln {
+
+// Accesses that are contiguous along one axis and strided along the last, as far
+// as their tiles fit into 40 KB of shared memory together.
+struct TileAccesses {
+  std::vector<ScalarId> loads;   // without a mask or a loaded index
+  std::vector<uint32_t> stores;  // plain ones
+  bool empty() const { return loads.empty() && stores.empty(); }
+};
+TileAccesses AccessesAcross(const LoopNest& nest, const NestFacts& facts,
+                            const std::vector<Buffer>& buffers, uint32_t across,
+                            int edge);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_SCHEDULE_TILE_ACCESSES_H_
