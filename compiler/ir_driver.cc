@@ -120,12 +120,27 @@ absl::StatusOr<Ir> Write(Ir ir, const PassEnv& env) {
   return Ir(std::move(out));
 }
 
+// The translation units as a toolchain is given them, each with its prelude.
+absl::StatusOr<Ir> Units(Ir ir, const PassEnv& env) {
+  ASSIGN_OR_RETURN(const KernelPlan* plan, PlanOf(ir));
+  ASSIGN_OR_RETURN(const std::vector<KernelSource> sources,
+                   WriteKernels(*plan, env.target));
+  SourceText out;
+  for (const UnitSource& unit : GroupIntoUnits(sources, env.target)) {
+    absl::StrAppend(&out.text, "// unit of ",
+                    absl::StrJoin(unit.symbols, ", "), "\n", unit.source,
+                    "\n");
+  }
+  return Ir(std::move(out));
+}
+
 constexpr Step kSteps[] = {{"lower_graph", Lower},
                            {"flatten_addresses", Flatten},
                            {"plan_kernels", Plan},
                            {"explain_tiling", ExplainTiling},
                            {"explain_fusion", ExplainFused},
                            {"write_kernels", Write},
+                           {"write_units", Units},
                            {"emit_plan", Emit}};
 
 constexpr absl::string_view kWholePipeline = "graph_pipeline";
@@ -238,7 +253,8 @@ std::vector<std::string> KnownWords() {
   std::vector<std::string> words = GraphPassNames();
   words.push_back(std::string(kWholePipeline));
   for (const Pass<LoopProgram>& pass : LoopPipeline()) {
-    words.push_back(std::string(pass.name));
+    if (std::find(words.begin(), words.end(), pass.name) == words.end())
+      words.push_back(std::string(pass.name));
   }
   for (const Pass<KernelPlan>& pass : KernelPipeline()) {
     words.push_back(std::string(pass.name));

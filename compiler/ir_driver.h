@@ -43,7 +43,7 @@ std::string PrintIr(const Ir& ir);
 //   order_loops, choose_variants,
 //   plan_buffers                   KernelPlan -> KernelPlan
 //   plan_kernels                   LoopProgram -> KernelPlan: all of them
-//   write_kernels                  KernelPlan -> SourceText
+//   write_kernels, write_units     KernelPlan -> SourceText
 //   emit_plan                      Graph -> LaunchPlan, all the way
 //
 // Verifies after each graph pass, and that it says truly whether it changed

@@ -117,11 +117,13 @@ absl::Status AddWordsFor(absl::string_view level, Config& config) {
        {"graph_pipeline", "lower_graph", "plan_kernels", "write_kernels"}},
       {"explain-tiling",
        {"graph_pipeline", "lower_graph", "drop_dead_stores",
-        "inline_producers", "fuse_loops", "flatten_addresses", "order_loops",
+        "inline_producers", "fold_one_hot_sums", "inline_producers",
+        "fuse_loops", "flatten_addresses", "order_loops",
         "explain_tiling"}},
       {"explain-fusion",
        {"graph_pipeline", "lower_graph", "drop_dead_stores",
-        "inline_producers", "explain_fusion"}},
+        "inline_producers", "fold_one_hot_sums", "inline_producers",
+        "explain_fusion"}},
       {"cpu",
        {"graph_pipeline", "lower_graph", "plan_kernels", "write_kernels"}}};
   for (const Level& row : levels) {

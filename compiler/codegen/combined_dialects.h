@@ -23,7 +23,7 @@ absl::Status WriteCpuCombined(const std::vector<CombinedBody>& bodies,
 // differ in threads, or have more arguments than kMaxKernelArguments.
 absl::Status WriteCudaCombined(const std::vector<CombinedBody>& bodies,
                                const std::vector<Buffer>& buffers,
-                               KernelSource& source);
+                               const Target& target, KernelSource& source);
 
 }  // namespace kiln
 

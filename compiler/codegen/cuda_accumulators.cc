@@ -9,9 +9,42 @@
 
 namespace kiln {
 
-bool IsTupleReduction(ReduceOp op) {
-  return op == ReduceOp::kArgMax || op == ReduceOp::kArgMin;
+namespace {
+
+// How the accumulator of a tuple reduction is written: its C type with $T for
+// the value's and $I for the index', what it starts from, how one more value or
+// another accumulator is taken in ($a, $b; $v, $i of the value), and its members.
+struct TupleRow {
+  ReduceOp op;
+  const char* type;
+  const char* start;
+  const char* next;
+  const char* join;
+  const char* members[3];
+};
+constexpr TupleRow kTuples[] = {
+    {ReduceOp::kArgMax, "k_pair<$T, $I>", "{$0, $M}",
+     "k_argmax$N($a.value, $a.index, $v, $i);",
+     "k_argmax(a.value, a.index, b.value, b.index); return a;",
+     {"$a.value", "((long long)$a.index)"}},
+    {ReduceOp::kArgMin, "k_pair<$T, $I>", "{$0, $M}",
+     "k_argmin$N($a.value, $a.index, $v, $i);",
+     "k_argmin(a.value, a.index, b.value, b.index); return a;",
+     {"$a.value", "((long long)$a.index)"}},
+    {ReduceOp::kSoftmax, "k_softmax", "{-k_inf_f32(), 0.0f}",
+     "k_softmax_next($a, $v);", "return k_softmax_join(a, b);",
+     {"$a.max", "k_softmax_sum($a)"}},
+    {ReduceOp::kMoments, "k_moments", "{}", "k_moments_next($a, $v);",
+     "return k_moments_join(a, b);", {"($a.mean * $a.n)", "$a.mean", "$a.squares"}},
+};
+
+const TupleRow& RowOf(ReduceOp op) {
+  for (const TupleRow& row : kTuples)
+    if (row.op == op) return row;
+  return kTuples[0];
 }
+
+}  // namespace
 
 bool CudaAccumulators::IsFloatSum(ScalarId id) const {
   const ScalarNode& node = nest_.body[id];
@@ -24,37 +57,47 @@ bool CudaAccumulators::IsDouble(ScalarId id) const {
          (node.reduce == ReduceOp::kSum || node.reduce == ReduceOp::kProd);
 }
 
-// Positions that the reduction counts itself fit the kernel's index type.
+// Whether the position is that of the reduced point, which threads meet in order.
+bool CudaAccumulators::CountsPoints(const ScalarNode& node) const {
+  if (node.args.size() == 1) return true;
+  const ScalarNode& index = nest_.body[node.args[1]];
+  return index.op == ScalarOp::kIndex &&
+         index.index[0] == body_.ReducedPosition();
+}
+
+// Such positions fit the kernel's index type.
 std::string CudaAccumulators::IndexTypeOf(const ScalarNode& node) const {
-  return node.args.size() == 1 ? body_.index_type() : "long long";
+  return CountsPoints(node) ? body_.index_type() : "long long";
 }
 
 std::string CudaAccumulators::TypeOf(ScalarId id) const {
   const ScalarNode& node = nest_.body[id];
   if (IsDouble(id)) return "double";
   if (!IsTupleReduction(node.reduce)) return std::string(CTypeName(node.dtype));
-  return absl::StrCat("k_pair<", CTypeName(node.dtype), ", ", IndexTypeOf(node),
-                      ">");
+  return absl::StrReplaceAll(
+      RowOf(node.reduce).type,
+      {{"$T", CTypeName(node.dtype)}, {"$I", IndexTypeOf(node)}});
 }
 
 std::string CudaAccumulators::StartOf(ScalarId id) const {
   const ScalarNode& node = nest_.body[id];
-  const std::string start = IdentityText(node.reduce, node.dtype);
-  if (!IsTupleReduction(node.reduce)) return start;
-  return absl::StrCat("{", start, ", ",
-                      IndexTypeOf(node) == "int" ? "2147483647"
-                                                 : "9223372036854775807ll",
-                      "}");
+  if (!IsTupleReduction(node.reduce))
+    return IdentityText(node.reduce, node.dtype);
+  return absl::StrReplaceAll(
+      RowOf(node.reduce).start,
+      {{"$0", IsArgReduction(node.reduce)
+                  ? IdentityText(node.reduce, node.dtype)
+                  : ""},
+       {"$M", IndexTypeOf(node) == "int" ? "2147483647"
+                                         : "9223372036854775807ll"}});
 }
 
 absl::StatusOr<std::string> CudaAccumulators::Joiner(ScalarId id) const {
   const ScalarNode& node = nest_.body[id];
   const std::string type = TypeOf(id);
   if (IsTupleReduction(node.reduce)) {
-    return absl::StrCat(
-        "[](", type, " a, ", type, " b) { ",
-        node.reduce == ReduceOp::kArgMax ? "k_argmax" : "k_argmin",
-        "(a.value, a.index, b.value, b.index); return a; }");
+    return absl::StrCat("[](", type, " a, ", type, " b) { ",
+                        RowOf(node.reduce).join, " }");
   }
   ASSIGN_OR_RETURN(const std::string next,
                    CombineText(node.reduce, node.dtype, "a", "b"));
@@ -92,42 +135,84 @@ absl::Status CudaAccumulators::Step(ScalarId id, const std::string& at) {
   const ScalarNode& node = nest_.body[id];
   const std::string a = absl::StrCat(names_[id], at);
   if (IsTupleReduction(node.reduce)) {
-    const bool counts = node.args.size() == 1;
+    const bool counts = CountsPoints(node);
     std::string position;
-    if (counts) {
+    if (IsArgReduction(node.reduce) && counts) {
       position = body_.Index(body_.ReducedPosition());
       const bool along = body_.vectors.width > 1 &&
                          body_.vectors.axis + 1 == body_.facts.num_axes;
       if (along) absl::StrAppend(&position, " + e");
-    } else {
+    } else if (IsArgReduction(node.reduce)) {
       position = body_.Text(node.args[1]);
     }
     // A thread that counts meets positions in their order.
-    out_.Line(node.reduce == ReduceOp::kArgMax ? "k_argmax" : "k_argmin",
-              counts ? "_next(" : "(", a, ".value, ", a, ".index, ",
-              body_.Text(node.args[0]), ", (", IndexTypeOf(node), ")(",
-              position, "));");
+    out_.Line(absl::StrReplaceAll(
+        RowOf(node.reduce).next,
+        {{"$N", counts ? "_next" : ""},
+         {"$a", a},
+         {"$v", body_.Text(node.args[0])},
+         {"$i", absl::StrCat("(", IndexTypeOf(node), ")(", position, ")")}}));
     return absl::OkStatus();
+  }
+  const ScalarId value = node.args[0];
+  if (IsFloatSum(id) && !IsDouble(id) && body_.facts.IsReduced(value)) {
+    const std::vector<ScalarId> factors = body_.FusedFactors(value, id);
+    if (!factors.empty()) {
+      out_.Line(a, " = fmaf(", body_.Text(factors[0]), ", ",
+                body_.Text(factors[1]), ", ", a, ");");
+      return absl::OkStatus();
+    }
   }
   ASSIGN_OR_RETURN(
       const std::string next,
-      CombineText(node.reduce, node.dtype, a, body_.Text(node.args[0])));
+      CombineText(node.reduce, node.dtype, a, body_.Text(value)));
   out_.Line(a, " = ", next, ";");
   return absl::OkStatus();
 }
 
 void CudaAccumulators::Name(ScalarId id, const std::string& at) {
   const std::string a = absl::StrCat(names_[id], at);
-  const bool tuple = IsTupleReduction(nest_.body[id].reduce);
-  body_.SetText(id, tuple          ? absl::StrCat(a, ".value")
-                    : IsDouble(id) ? absl::StrCat("((float)", a, ")")
-                                   : a);
+  const ReduceOp op = nest_.body[id].reduce;
+  if (!IsTupleReduction(op)) {
+    body_.SetText(id, IsDouble(id) ? absl::StrCat("((float)", a, ")") : a);
+    return;
+  }
+  const auto member = [&](int64_t number) {
+    return absl::StrReplaceAll(RowOf(op).members[number],
+                               {{"$a", a}});
+  };
+  body_.SetText(id, member(0));
   for (ScalarId other = id + 1; other < nest_.body.size(); ++other) {
     const ScalarNode& node = nest_.body[other];
-    if (node.op != ScalarOp::kReduceResult || node.args[0] != id) continue;
-    body_.SetText(other, node.number.i == 0
-                             ? absl::StrCat(a, ".value")
-                             : absl::StrCat("((long long)", a, ".index)"));
+    if (node.op == ScalarOp::kReduceResult && node.args[0] == id)
+      body_.SetText(other, member(node.number.i));
+  }
+}
+
+bool CudaAccumulators::InGroups(ScalarId id) const {
+  return nest_.body[id].reduce == ReduceOp::kSoftmax &&
+         body_.vectors.width > 1;
+}
+
+void CudaAccumulators::BeginGroup(ScalarId id) {
+  groups_[id] = body_.Fresh("g");
+  out_.Line("float ", groups_[id], "[", body_.vectors.width, "];");
+  if (body_.vectors.cut)
+    Each(body_.vectors.width, absl::StrCat(groups_[id], "$ = -k_inf_f32();"));
+}
+
+void CudaAccumulators::GroupStep(ScalarId id) {
+  out_.Line(groups_[id], "[e] = ", body_.Text(nest_.body[id].args[0]), ";");
+}
+
+void CudaAccumulators::EndGroup(ScalarId id) {
+  out_.Line("k_softmax_group(", names_[id], ", ", groups_[id], ");");
+}
+
+void CudaAccumulators::EndPass(const std::vector<ScalarId>& ids, int count) {
+  for (ScalarId id : ids) {
+    if (nest_.body[id].reduce == ReduceOp::kMoments)
+      Each(count, absl::StrCat("k_moments_end(", names_[id], "$);"));
   }
 }
 
@@ -143,7 +228,8 @@ void CudaAccumulators::OpenLoop(const std::vector<ScalarId>& reduces,
   const int64_t block = steps.step * steps.most_steps;
   blocks_.clear();
   for (ScalarId id : reduces)
-    if (IsFloatSum(id) && !IsDouble(id) &&
+    if (((IsFloatSum(id) && !IsDouble(id)) ||
+         nest_.body[id].reduce == ReduceOp::kMoments) &&
         body_.shapes.Range(steps.points).max > block)
       blocks_.push_back(id);
   if (blocks_.empty()) {
@@ -152,6 +238,7 @@ void CudaAccumulators::OpenLoop(const std::vector<ScalarId>& reduces,
     return;
   }
   for (ScalarId id : blocks_) {
+    if (!IsFloatSum(id)) continue;
     totals_[id] = body_.Fresh("d");
     out_.Line("double ", totals_[id],
               count == 0 ? " = 0.0" : absl::StrCat("[", count, "]"), ";");
@@ -162,7 +249,7 @@ void CudaAccumulators::OpenLoop(const std::vector<ScalarId>& reduces,
   out_.Line("const ", type, " block_end = (", type, ")(block + ", block, " < ",
             limit, " ? block + ", block, " : ", limit, ");");
   for (ScalarId id : blocks_)
-    Each(count, absl::StrCat(names_[id], "$ = 0.0f;"));
+    if (IsFloatSum(id)) Each(count, absl::StrCat(names_[id], "$ = 0.0f;"));
   out_.Open("for (", type, " r = (", type, ")block; r < block_end; r += ",
             steps.step, ")");
 }
@@ -171,10 +258,14 @@ void CudaAccumulators::CloseLoop(int count) {
   out_.Close();
   if (blocks_.empty()) return;
   for (ScalarId id : blocks_)
-    Each(count, absl::StrCat(totals_[id], "$ += (double)", names_[id], "$;"));
+    Each(count,
+         IsFloatSum(id)
+             ? absl::StrCat(totals_[id], "$ += (double)", names_[id], "$;")
+             : absl::StrCat("k_moments_end(", names_[id], "$);"));
   out_.Close();
   for (ScalarId id : blocks_)
-    Each(count, absl::StrCat(names_[id], "$ = (float)", totals_[id], "$;"));
+    if (IsFloatSum(id))
+      Each(count, absl::StrCat(names_[id], "$ = (float)", totals_[id], "$;"));
 }
 
 absl::Status CudaAccumulators::JoinAcross(const std::vector<ScalarId>& ids,

@@ -34,13 +34,23 @@ class CudaAccumulators {
         out_(body.out),
         kind_(kind),
         names_(nest_.body.size()),
-        totals_(nest_.body.size()) {}
+        totals_(nest_.body.size()),
+        groups_(nest_.body.size()) {}
 
   // Declares them with what they start from, `count` side by side; 0: one, that
   // is no array.
   absl::Status Declare(const std::vector<ScalarId>& ids, int count);
   // One more value. `at` is "" or "[e]".
   absl::Status Step(ScalarId id, const std::string& at);
+  // The same of all neighbours of a group, which go into one accumulator: for
+  // reductions that combine a group at once (InGroups), before its loop, at each
+  // neighbour and behind the loop.
+  bool InGroups(ScalarId id) const;
+  void BeginGroup(ScalarId id);
+  void GroupStep(ScalarId id);
+  void EndGroup(ScalarId id);
+  // After all values of a pass, before any join.
+  void EndPass(const std::vector<ScalarId>& ids, int count);
   // How the result is read from here on.
   void Name(ScalarId id, const std::string& at);
   // A running value, of a scan, at this point.
@@ -93,6 +103,7 @@ class CudaAccumulators {
   std::string StartOf(ScalarId id) const;
   // A function object that joins two accumulators.
   absl::StatusOr<std::string> Joiner(ScalarId id) const;
+  bool CountsPoints(const ScalarNode& node) const;
   std::string IndexTypeOf(const ScalarNode& node) const;
   // A part's accumulator in the workspace.
   std::string PartialCell(ScalarId id, const SymExpr& points, int parts,
@@ -107,11 +118,9 @@ class CudaAccumulators {
   const Kind kind_;
   std::vector<std::string> names_;
   std::vector<std::string> totals_;
+  std::vector<std::string> groups_;
   std::vector<ScalarId> blocks_;  // sums of the open loop that go in blocks
 };
-
-// Whether the accumulator of a reduction is a pair of value and index.
-bool IsTupleReduction(ReduceOp op);
 
 }  // namespace kiln
 

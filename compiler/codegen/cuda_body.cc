@@ -9,6 +9,9 @@
 namespace kiln {
 namespace {
 
+// Values of a group that is written twice, for whole and for partial groups.
+constexpr size_t kShortBody = 40;
+
 // Elements that one Philox counter gives numbers to.
 constexpr int kRandomQuad = 4;
 
@@ -98,6 +101,39 @@ void CudaBody::Define(ScalarId id, const std::string& value) {
 
 std::string CudaBody::SqrtText(DType dtype, const std::string& of) const {
   return absl::StrCat(dtype == DType::kFloat64 ? "sqrt(" : "sqrtf(", of, ")");
+}
+
+std::vector<ScalarId> CudaBody::FusedFactors(ScalarId product,
+                                             ScalarId user) const {
+  const ScalarNode& node = nest.body[product];
+  if (!facts.approximate[product] || !facts.approximate[user] ||
+      node.dtype != DType::kFloat32) {
+    return {};
+  }
+  if (node.op == ScalarOp::kMul) return {node.args[0], node.args[1]};
+  if (node.op == ScalarOp::kSquare) return {node.args[0], node.args[0]};
+  return {};
+}
+
+std::string CudaBody::FusedText(ScalarId id) const {
+  const ScalarNode& node = nest.body[id];
+  if ((node.op != ScalarOp::kAdd && node.op != ScalarOp::kSub) ||
+      node.dtype != DType::kFloat32) {
+    return "";
+  }
+  for (const int k : {0, 1}) {
+    const ScalarId product = node.args[k], other = node.args[1 - k];
+    // Written in the same loop, where its factors have names.
+    if (facts.axes[product] != facts.axes[id]) continue;
+    const std::vector<ScalarId> factors = FusedFactors(product, id);
+    if (factors.empty()) continue;
+    const bool minus_product = node.op == ScalarOp::kSub && k == 1;
+    const bool minus_other = node.op == ScalarOp::kSub && k == 0;
+    return absl::StrCat("fmaf(", minus_product ? "-" : "", Text(factors[0]),
+                        ", ", Text(factors[1]), ", ", minus_other ? "-" : "",
+                        Text(other), ")");
+  }
+  return "";
 }
 
 absl::Status CudaBody::IndexValue(ScalarId id) {
@@ -217,7 +253,15 @@ ScalarId CudaBody::StoredFloat(uint32_t store) const {
   return rounds ? node.args[0] : value;
 }
 
-absl::Status CudaBody::WriteGroup(const Group& group) {
+// Whether the group's additions are one instruction, or a few.
+bool CudaBody::AddsWide(uint32_t index) const {
+  const DType dtype = buffers[nest.stores[index].buffer].dtype;
+  return vector_atomics && !vectors.cut &&
+         (dtype == DType::kFloat32 || IsHalf(dtype));
+}
+
+// What all neighbours share.
+absl::Status CudaBody::Shared(const Group& group) {
   for (ScalarId id : group.nodes) {
     if (lanes_[id]) continue;
     // One answer for the group is that of its first neighbour.
@@ -229,15 +273,11 @@ absl::Status CudaBody::WriteGroup(const Group& group) {
     }
     RETURN_IF_ERROR(Node(id));
   }
-  RETURN_IF_ERROR(group.then(false));
-  if (vectors.width == 1) {
-    if (!group.store_if.empty() && !group.stores.empty())
-      out.Open("if (", group.store_if, ")");
-    for (uint32_t s : group.stores) RETURN_IF_ERROR(Store(s));
-    if (!group.store_if.empty() && !group.stores.empty()) out.Close();
-    return absl::OkStatus();
-  }
+  return absl::OkStatus();
+}
 
+// Wide loads and rows of random numbers; one flag a node says which are done.
+std::vector<bool> CudaBody::WideValues(const Group& group) {
   std::vector<bool> done(nest.body.size(), false);
   for (ScalarId id : group.nodes) {
     const ScalarNode& node = nest.body[id];
@@ -255,32 +295,69 @@ absl::Status CudaBody::WriteGroup(const Group& group) {
     done[id] = true;
     WideLoad(id);
   }
-  std::vector<std::string> wide_store(nest.stores.size());
+  return done;
+}
+
+// Declares what wide stores are gathered in: one name a store, empty for others.
+std::vector<std::string> CudaBody::WideStoreNames(const Group& group) {
+  std::vector<std::string> names(nest.stores.size());
   for (uint32_t s : group.stores) {
     const struct Store& store = nest.stores[s];
     const bool mask_varies = store.mask != Store::kNoMask && lanes_[store.mask];
-    if (mask_varies || store.mode != StoreMode::kSet ||
+    if (mask_varies || (store.mode != StoreMode::kSet && !AddsWide(s)) ||
         !IsWideAccess(buffers[store.buffer], facts.store_offset[s], vectors,
                       facts))
       continue;
-    wide_store[s] = Fresh("w");
+    names[s] = Fresh("w");
     if (StoredFloat(s) != store.value) {
-      out.Line("float ", wide_store[s], "[", vectors.width, "];");
+      out.Line("float ", names[s], "[", vectors.width, "] = {};");
     } else {
       out.Line("k_pack<", CTypeName(buffers[store.buffer].dtype), ", ",
-               vectors.width, "> ", wide_store[s], " = {};");
+               vectors.width, "> ", names[s], " = {};");
     }
   }
+  return names;
+}
 
+absl::Status CudaBody::WriteGroup(const Group& group) {
+  RETURN_IF_ERROR(Shared(group));
+  if (vectors.width == 1) {
+    RETURN_IF_ERROR(group.then(Place::kNeighbour));
+    if (!group.store_if.empty() && !group.stores.empty())
+      out.Open("if (", group.store_if, ")");
+    for (uint32_t s : group.stores) RETURN_IF_ERROR(Store(s));
+    if (!group.store_if.empty() && !group.stores.empty()) out.Close();
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(group.then(Place::kBefore));
+  const std::vector<bool> done = WideValues(group);
+  const std::vector<std::string> wide_store = WideStoreNames(group);
+  // A whole group, nearly every one, is spared the question at each neighbour.
+  const bool twice = vectors.cut && group.nodes.size() <= kShortBody;
+  if (twice) {
+    out.Open("if (lo == 0 && hi == ", vectors.width, ")");
+    RETURN_IF_ERROR(Neighbours(group, done, wide_store, false));
+    out.Else();
+  }
+  RETURN_IF_ERROR(Neighbours(group, done, wide_store, vectors.cut));
+  if (twice) out.Close();
+  RETURN_IF_ERROR(group.then(Place::kBehind));
+  WideStores(group, wide_store);
+  return absl::OkStatus();
+}
+
+absl::Status CudaBody::Neighbours(const Group& group,
+                                  const std::vector<bool>& done,
+                                  const std::vector<std::string>& wide_store,
+                                  bool guarded) {
   out.Line("#pragma unroll");
   out.Open("for (int e = 0; e < ", vectors.width, "; ++e)");
-  if (vectors.cut) out.Open(InsideText(true));
+  if (guarded) out.Open(InsideText(true));
   in_loop_ = true;
   RETURN_IF_ERROR(Neighbour(group, done, wide_store));
   in_loop_ = false;
-  if (vectors.cut) out.Close();
+  if (guarded) out.Close();
   out.Close();
-  WideStores(group, wide_store);
   return absl::OkStatus();
 }
 
@@ -290,7 +367,7 @@ absl::Status CudaBody::Neighbour(const Group& group,
                                  const std::vector<std::string>& wide_store) {
   for (ScalarId id : group.nodes)
     if (lanes_[id] && !done[id]) RETURN_IF_ERROR(Node(id));
-  RETURN_IF_ERROR(group.then(true));
+  RETURN_IF_ERROR(group.then(Place::kNeighbour));
   for (uint32_t s : group.stores) {
     if (!wide_store[s].empty()) {
       const ScalarId value = StoredFloat(s);
@@ -329,7 +406,11 @@ void CudaBody::WideStores(const Group& group,
             ? wide_store[s]
             : absl::StrCat("k_round_", TypeEnding(buffers[store.buffer].dtype),
                            "(", wide_store[s], ")");
-    if (vectors.cut) {
+    if (store.mode == StoreMode::kAtomicAdd) {
+      out.Line(condition, "k_atomic_add_wide_",
+               TypeEnding(buffers[store.buffer].dtype), "(", to, ", ", what,
+               ");");
+    } else if (vectors.cut) {
       out.Line(condition, "k_store_part(", to, ", lo, hi, ", what, ");");
     } else {
       out.Line(condition, "k_store(", to, ", ", what, ");");

@@ -31,6 +31,9 @@ class CudaBody : public KernelBody {
   // part's own blocks, and there are as many as it needs.
   bool is_part = false;
 
+  // Whether the target adds vectors atomically.
+  bool vector_atomics = false;
+
   Vectors vectors;
   void SetVectors(const Vectors& of);
 
@@ -46,18 +49,27 @@ class CudaBody : public KernelBody {
                                 : facts.extents[axis];
   }
 
+  // Places of a group's statements. A group of one has only the middle one.
+  enum class Place : uint8_t {
+    kBefore,     // once, after the values that all neighbours share
+    kNeighbour,  // at each neighbour, after its values and before its stores
+    kBehind,     // once, after the loop over neighbours
+  };
   // What one group computes and writes.
   struct Group {
     const std::vector<ScalarId>& nodes;
     const std::vector<uint32_t>& stores;
-    // In the loop, after the values and before the stores. `lanes` tells which
-    // of the two places this is: once a group, or at each neighbour.
-    absl::FunctionRef<absl::Status(bool lanes)> then;
+    // What the caller adds at each of the places below.
+    absl::FunctionRef<absl::Status(Place)> then;
     std::string store_if;  // a condition; empty: always
   };
   absl::Status WriteGroup(const Group& group);
   // A store that is not of a group.
   absl::Status StoreOne(uint32_t store) { return Store(store); }
+
+  // The factors of a product that may be fused into a sum with `user`, so that it
+  // is rounded once; empty: it may not.
+  std::vector<ScalarId> FusedFactors(ScalarId product, ScalarId user) const;
 
   // --- Loads ahead of their use: groups of one load in a k_pack each.
 
@@ -79,7 +91,10 @@ class CudaBody : public KernelBody {
   void ForgetAhead(ScalarId load) { ahead_[load] = false; }
 
  private:
-  Dialect DialectOf(ScalarId) const override { return Dialect::kCuda; }
+  Dialect DialectOf(ScalarId id) const override {
+    return facts.approximate[id] ? Dialect::kCudaApproximate : Dialect::kCuda;
+  }
+  std::string FusedText(ScalarId id) const override;
   std::string Argument(ScalarId id, ScalarId) const override {
     return Text(id);
   }
@@ -89,11 +104,18 @@ class CudaBody : public KernelBody {
   void IndexCheck(ScalarId id) override;
   void Define(ScalarId id, const std::string& value) override;
   bool IsWideRandom(const ScalarNode& node) const;
+  bool AddsWide(uint32_t index) const;
   bool IsUniform(ScalarId id) const;
   std::string At(const SymExpr& e) const;  // of neighbour `e` in the loop
   // A condition, as "if (...) ", under which a value of `axes` exists.
   std::string InsideText(bool lanes) const;
   absl::Status Store(uint32_t index);
+  absl::Status Shared(const Group& group);
+  std::vector<bool> WideValues(const Group& group);
+  std::vector<std::string> WideStoreNames(const Group& group);
+  absl::Status Neighbours(const Group& group, const std::vector<bool>& done,
+                          const std::vector<std::string>& wide_store,
+                          bool guarded);
   absl::Status Neighbour(const Group& group, const std::vector<bool>& done,
                          const std::vector<std::string>& wide_store);
   void WideStores(const Group& group,

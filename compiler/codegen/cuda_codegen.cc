@@ -19,13 +19,16 @@ class CudaKernelWriter {
  public:
   CudaKernelWriter(const PlannedKernel& kernel,
                    const std::vector<Buffer>& buffers, const ShapeEnv& shapes,
-                   const NestFacts& facts, KernelSource& source)
+                   const Target& target, const NestFacts& facts,
+                   KernelSource& source)
       : kernel_(kernel),
         nest_(kernel.nest),
         facts_(facts),
         source_(source),
         body_(kernel.nest, facts, buffers, shapes),
-        out_(body_.out) {}
+        out_(body_.out) {
+    body_.vector_atomics = target.vector_atomics;
+  }
 
   // `function`: the name of a part's device function; empty: a kernel.
   absl::Status Run(absl::string_view function = "") {
@@ -138,7 +141,7 @@ class CudaKernelWriter {
     } else {
       OpenGroup(v, limit);
     }
-    const auto nothing = [](bool) { return absl::OkStatus(); };
+    const auto nothing = [](CudaBody::Place) { return absl::OkStatus(); };
     RETURN_IF_ERROR(
         body_.WriteGroup({passes.last, passes.last_stores, nothing, ""}));
     CloseGroup(v);
@@ -185,14 +188,16 @@ absl::Status WriteCudaKernel(const PlannedKernel& kernel,
                              const std::vector<Buffer>& buffers,
                              const ShapeEnv& shapes, const Target& target,
                              NestFacts facts, KernelSource& source) {
-  return CudaKernelWriter(kernel, buffers, shapes, facts, source).Run();
+  return CudaKernelWriter(kernel, buffers, shapes, target, facts, source).Run();
 }
 
 absl::Status WriteCudaFunction(const PlannedKernel& kernel,
                                const std::vector<Buffer>& buffers,
-                               const ShapeEnv& shapes, const NestFacts& facts,
-                               absl::string_view name, KernelSource& source) {
-  return CudaKernelWriter(kernel, buffers, shapes, facts, source).Run(name);
+                               const ShapeEnv& shapes, const Target& target,
+                               const NestFacts& facts, absl::string_view name,
+                               KernelSource& source) {
+  return CudaKernelWriter(kernel, buffers, shapes, target, facts, source)
+      .Run(name);
 }
 
 }  // namespace kiln

@@ -3,11 +3,10 @@
 
 // Writes a kernel as header-free CUDA C++. kernel_abi.h says how it is called.
 //
-// A thread takes KernelTiling::vector_width neighbours on the contiguous axis
-// and moves them in accesses of up to 16 bytes, where the address of the first
-// is a multiple of the access for all symbols; else element by element. All
-// loads of those neighbours are written before what uses them, so that they
-// are in flight together. Pointwise and row kernels are grid-stride loops whose
+// A thread takes groups of neighbours on the variant's vector axis and moves them
+// in accesses of up to 16 bytes, where the address of the first is a multiple of
+// the access for all symbols; else element by element. All loads of a group are
+// written before what uses them, so that they are in flight together. Pointwise and row kernels are grid-stride loops whose
 // grid is cut to the device at launch (LaunchStep.blocks_per_multiprocessor).
 // Results are a function of shapes alone: no order
 // depends on the chip, and nothing is added atomically but where a store says
@@ -35,8 +34,9 @@ absl::Status WriteCudaKernel(const PlannedKernel& kernel,
 // `source`. Errors: as WriteCudaKernel.
 absl::Status WriteCudaFunction(const PlannedKernel& kernel,
                                const std::vector<Buffer>& buffers,
-                               const ShapeEnv& shapes, const NestFacts& facts,
-                               absl::string_view name, KernelSource& source);
+                               const ShapeEnv& shapes, const Target& target,
+                               const NestFacts& facts, absl::string_view name,
+                               KernelSource& source);
 
 }  // namespace kiln
 

@@ -39,6 +39,7 @@ class ColumnsWriter {
       RETURN_IF_ERROR(ColumnValues(pass.before));
       RETURN_IF_ERROR(sums_.Declare(pass.reduces, Count()));
       RETURN_IF_ERROR(Pass(pass));
+      sums_.EndPass(pass.reduces, Count());
       RETURN_IF_ERROR(sums_.JoinDown(pass.reduces, v_.across, v_.down));
       if (v_.parts > 1) RETURN_IF_ERROR(JoinParts(pass, blocks));
       for (ScalarId id : pass.reduces) sums_.Name(id, At());
@@ -49,7 +50,7 @@ class ColumnsWriter {
   }
 
  private:
-  static absl::Status Nothing(bool) { return absl::OkStatus(); }
+  static absl::Status Nothing(CudaBody::Place) { return absl::OkStatus(); }
   int Count() const { return body_.vectors.width; }
   std::string At() const { return body_.vectors.width > 1 ? "[e]" : "[0]"; }
 
@@ -89,8 +90,9 @@ class ColumnsWriter {
       out_.Line(CTypeName(nest_.body[id].dtype), " ", names.back(), "[",
                 body_.vectors.width, "];");
     }
-    const auto then = [&](bool is_lanes) {
-      for (size_t k = 0; is_lanes && k < lanes.size(); ++k)
+    const auto then = [&](CudaBody::Place place) {
+      const bool here = place == CudaBody::Place::kNeighbour;
+      for (size_t k = 0; here && k < lanes.size(); ++k)
         out_.Line(names[k], "[e] = ", body_.Text(lanes[k]), ";");
       return absl::OkStatus();
     };
@@ -120,8 +122,8 @@ class ColumnsWriter {
     }
     OpenPoint(limit);
     if (together) ahead.Read("u");
-    const auto then = [&](bool lanes) -> absl::Status {
-      if (lanes != (body_.vectors.width > 1)) return absl::OkStatus();
+    const auto then = [&](CudaBody::Place place) -> absl::Status {
+      if (place != CudaBody::Place::kNeighbour) return absl::OkStatus();
       for (ScalarId id : pass.reduces) RETURN_IF_ERROR(sums_.Step(id, At()));
       return absl::OkStatus();
     };
@@ -203,6 +205,7 @@ class SerialWriter {
       for (ScalarId id : pass.before) RETURN_IF_ERROR(body_.Node(id));
       RETURN_IF_ERROR(sums_.Declare(pass.reduces, 0));
       RETURN_IF_ERROR(Pass(pass));
+      sums_.EndPass(pass.reduces, 0);
       for (ScalarId id : pass.reduces) sums_.Name(id, "");
     }
     RETURN_IF_ERROR(
@@ -212,7 +215,7 @@ class SerialWriter {
   }
 
  private:
-  static absl::Status Nothing(bool) { return absl::OkStatus(); }
+  static absl::Status Nothing(CudaBody::Place) { return absl::OkStatus(); }
 
   absl::Status Pass(const KernelPass& pass) {
     const uint32_t last = facts_.num_axes - 1;

@@ -22,8 +22,9 @@ struct Part {
 class CombinedWriter {
  public:
   CombinedWriter(const std::vector<CombinedBody>& bodies,
-                 const std::vector<Buffer>& buffers, KernelSource& source)
-      : bodies_(bodies), buffers_(buffers), source_(source) {}
+                 const std::vector<Buffer>& buffers, const Target& target,
+                 KernelSource& source)
+      : bodies_(bodies), buffers_(buffers), target_(target), source_(source) {}
 
   absl::Status Run() {
     NameArguments();
@@ -32,7 +33,7 @@ class CombinedWriter {
       const CombinedBody& body = bodies_[b];
       KernelSource function;
       RETURN_IF_ERROR(WriteCudaFunction(body.kernel, buffers_, body.shapes,
-                                        body.facts, FunctionName(b), function));
+                                        target_, body.facts, FunctionName(b), function));
       absl::StrAppend(&functions, function.text);
       if (b > 0 && function.block[0] != source_.block[0])
         return absl::InternalError("parts with other threads a block");
@@ -176,6 +177,7 @@ class CombinedWriter {
 
   const std::vector<CombinedBody>& bodies_;
   const std::vector<Buffer>& buffers_;
+  const Target& target_;
   KernelSource& source_;
   CWriter out_;
   std::vector<BufferId> order_;
@@ -191,8 +193,8 @@ class CombinedWriter {
 
 absl::Status WriteCudaCombined(const std::vector<CombinedBody>& bodies,
                                const std::vector<Buffer>& buffers,
-                               KernelSource& source) {
-  return CombinedWriter(bodies, buffers, source).Run();
+                               const Target& target, KernelSource& source) {
+  return CombinedWriter(bodies, buffers, target, source).Run();
 }
 
 }  // namespace kiln

@@ -1,6 +1,7 @@
-// CUDA's prelude: wide accesses, half types by bits and PTX, joins across the
-// threads of a row or a column, what C++ has not as its operators.
+// CUDA's prelude: wide accesses, half types by bits and PTX, what C++ has not as
+// its operators.
 
+#include "compiler/codegen/cuda_prelude_joins.h"
 #include "compiler/codegen/prelude.h"
 
 namespace kiln {
@@ -60,6 +61,14 @@ K_FN void k_put(k_pack<T, V>& p, int e, T value) {
 )"},
     {"k_at", "", "/* k_pack */"},
     {"k_put", "", "/* k_pack */"},
+    // Hides from the compiler what it knows of the pack's value.
+    {"k_forget", "", R"(/* k_pack */
+template <class T, int V>
+K_FN void k_forget(k_pack<T, V>& p) {
+#pragma unroll
+  for (int i = 0; i < k_pack<T, V>::kWords; ++i) asm volatile("" : "+r"(p.x[i]));
+}
+)"},
     // Packs move in accesses of up to 16 bytes.
     {"k_words", "", R"(template <int N> struct k_words;
 template <> struct __attribute__((aligned(16))) k_words<4> { unsigned x[4]; };
@@ -208,13 +217,58 @@ K_FN To k_bitcast(From x) {
     {"k_nan_f64", "",
      R"(K_FN double k_nan_f64() { return __longlong_as_double(0x7ff8000000000000ll); }
 )"},
+    // Of full range, within 2 ulp (PTX ISA, "div.full", "sqrt.approx").
+    {"k_near_divide", "", R"(K_FN float k_near_divide(float a, float b) {
+  float y;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+)"},
+    {"k_near_sqrt", "", R"(K_FN float k_near_sqrt(float x) {
+  float y;
+  asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+)"},
+    // Its series near 0, where the difference would lose digits.
+    {"k_near_tanh", "", R"(/* k_near_divide */
+K_FN float k_near_tanh(float x) {
+  const float s = x * x;
+  const float series = fmaf(fmaf(fmaf(fmaf(0.021869489f, s, -0.053968254f), s, 0.13333334f), s, -0.33333334f) * s, x, x);
+  const float far = 1.0f - k_near_divide(2.0f, 1.0f + __expf(2.0f * x));
+  return fabsf(x) < 0.35f ? series : far;
+}
+)"},
+    // Its series near 0; beyond, Abramowitz and Stegun 7.1.26, within 1.5e-7.
+    {"k_near_erf", "", R"(/* k_near_divide */
+K_FN float k_near_erf(float x) {
+  const float s = x * x;
+  const float series = x * fmaf(fmaf(fmaf(fmaf(0.0052239776f, s, -0.026866171f), s, 0.11283792f), s, -0.37612639f), s, 1.1283792f);
+  const float t = k_near_divide(1.0f, fmaf(0.3275911f, fabsf(x), 1.0f));
+  const float tail = t * fmaf(fmaf(fmaf(fmaf(1.061405429f, t, -1.453152027f), t, 1.421413741f), t, -0.284496736f), t, 0.254829592f);
+  const float far = copysignf(fmaf(-tail, __expf(-s), 1.0f), x);
+  return fabsf(x) < 0.4f ? series : far;
+}
+)"},
     {"k_not", "", R"(K_FN bool k_not(bool a) { return !a; }
 )"},
-    {"k_maximum_$T", "f32 f64",
-     R"(K_FN $C k_maximum_$T($C a, $C b) { return a > b || a != a ? a : b; }
+    {"k_maximum_f32", "", R"(K_FN float k_maximum_f32(float a, float b) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
 )"},
-    {"k_minimum_$T", "f32 f64",
-     R"(K_FN $C k_minimum_$T($C a, $C b) { return a < b || a != a ? a : b; }
+    {"k_minimum_f32", "", R"(K_FN float k_minimum_f32(float a, float b) {
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+)"},
+    {"k_maximum_f64", "",
+     R"(K_FN double k_maximum_f64(double a, double b) { return a > b || a != a ? a : b; }
+)"},
+    {"k_minimum_f64", "",
+     R"(K_FN double k_minimum_f64(double a, double b) { return a < b || a != a ? a : b; }
 )"},
     {"k_maximum_$T", kInts,
      R"(K_FN $C k_maximum_$T($C a, $C b) { return a > b ? a : b; }
@@ -291,111 +345,6 @@ K_FN To k_bitcast(From x) {
   return ($C)y;
 }
 )"},
-    // A value and where it stands.
-    {"k_pair", "", R"(template <class T, class I>
-struct k_pair {
-  T value;
-  I index;
-};
-)"},
-    // The first of equals, NaN before all.
-    {"k_argmax", "", R"(template <class T, class I>
-K_FN void k_argmax(T& a, I& i, T b, I j) {
-  const bool an = a != a, bn = b != b, first = j < i;
-  if (an == bn ? b > a || ((b == a || an) && first) : bn) a = b, i = j;
-}
-)"},
-    {"k_argmin", "", R"(template <class T, class I>
-K_FN void k_argmin(T& a, I& i, T b, I j) {
-  const bool an = a != a, bn = b != b, first = j < i;
-  if (an == bn ? b < a || ((b == a || an) && first) : bn) a = b, i = j;
-}
-)"},
-    // The same for positions that only grow.
-    {"k_argmax_next", "", R"(template <class T, class I>
-K_FN void k_argmax_next(T& a, I& i, T b, I j) {
-  if (i > j || (!(b <= a) && a == a)) a = b, i = j;
-}
-)"},
-    {"k_argmin_next", "", R"(template <class T, class I>
-K_FN void k_argmin_next(T& a, I& i, T b, I j) {
-  if (i > j || (!(b >= a) && a == a)) a = b, i = j;
-}
-)"},
-
-    // Joins over threads, always in the same order.
-    {"k_shuffle", "", R"(/* k_pair */
-template <class T>
-K_FN T k_shuffle(T x, int distance) { return __shfl_xor_sync(0xffffffffu, x, distance); }
-K_FN bool k_shuffle(bool x, int distance) { return __shfl_xor_sync(0xffffffffu, (int)x, distance) != 0; }
-K_FN unsigned char k_shuffle(unsigned char x, int distance) { return (unsigned char)__shfl_xor_sync(0xffffffffu, (int)x, distance); }
-K_FN signed char k_shuffle(signed char x, int distance) { return (signed char)__shfl_xor_sync(0xffffffffu, (int)x, distance); }
-K_FN short k_shuffle(short x, int distance) { return (short)__shfl_xor_sync(0xffffffffu, (int)x, distance); }
-template <class T, class I>
-K_FN k_pair<T, I> k_shuffle(k_pair<T, I> x, int distance) { return {k_shuffle(x.value, distance), k_shuffle(x.index, distance)}; }
-)"},
-    {"k_across", "",
-     R"(// Over the kRow neighbouring threads of a row; all of them get the result.
-template <int kRow, int kThreads, class T, class F>
-K_FN T k_across(T x, F join) {
-#pragma unroll
-  for (int distance = (kRow < 32 ? kRow : 32) / 2; distance > 0; distance /= 2)
-    x = join(x, k_shuffle(x, distance));
-  if constexpr (kRow > 32) {
-    __shared__ T parts[kThreads / 32];
-    const int warp = (int)threadIdx.x / 32;
-    if (threadIdx.x % 32 == 0) parts[warp] = x;
-    __syncthreads();
-    // Each warp of the row joins the parts of all: as many as a power of two.
-    x = parts[(int)threadIdx.x / kRow * (kRow / 32) + (int)threadIdx.x % (kRow / 32)];
-#pragma unroll
-    for (int distance = kRow / 64; distance > 0; distance /= 2)
-      x = join(x, k_shuffle(x, distance));
-  }
-  return x;
-}
-)"},
-    {"k_down", "",
-     R"(// Over the kRows threads below one another; all of them get the results.
-// `shared` has room for V values a thread.
-template <int kColumns, int kRows, class T, int V, class F>
-K_FN void k_down(void* shared, T (&x)[V], F join) {
-  if constexpr (kRows > 1) {
-    T* parts = (T*)shared;
-    enum { kThreads = kColumns * kRows };
-#pragma unroll
-    for (int e = 0; e < V; ++e) parts[e * kThreads + threadIdx.x] = x[e];
-#pragma unroll
-    for (int rows = kRows / 2; rows > 0; rows /= 2) {
-      __syncthreads();
-      if (threadIdx.x < rows * kColumns) {
-#pragma unroll
-        for (int e = 0; e < V; ++e) {
-          T* p = parts + e * kThreads + threadIdx.x;
-          *p = join(*p, p[rows * kColumns]);
-        }
-      }
-    }
-    __syncthreads();
-#pragma unroll
-    for (int e = 0; e < V; ++e) x[e] = parts[e * kThreads + threadIdx.x % kColumns];
-    __syncthreads();
-  }
-}
-)"},
-    // Whether this block is the last of `parts` that count up `counter`, which is
-    // 0 before the first and after the last. Writes of all of them are seen then.
-    {"k_last_block", "", R"(K_FN bool k_last_block(unsigned* counter, unsigned parts) {
-  __shared__ bool last;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) last = atomicInc(counter, parts - 1) == parts - 1;
-  __syncthreads();
-  __threadfence();
-  return last;
-}
-)"},
-
     {"k_atomic_add_$T", "i32 f32 f64",
      R"(K_FN void k_atomic_add_$T($C* p, $C x) { atomicAdd(p, x); }
 )"},
@@ -412,6 +361,33 @@ K_FN void k_down(void* shared, T (&x)[V], F join) {
     const unsigned short sum = k_f32_to_$T(k_$T_to_f32((unsigned short)(seen >> shift)) + k_$T_to_f32(x));
     old = atomicCAS(word, seen, (seen & ~(0xffffu << shift)) | (unsigned int)sum << shift);
   } while (old != seen);
+}
+)"},
+    // Whole groups in one instruction for 16 bytes (PTX ISA, "red").
+    {"k_atomic_add_wide_f32", "", R"(/* k_pack */
+template <int V>
+K_FN void k_atomic_add_wide_f32(float* p, const k_pack<float, V>& x) {
+  if constexpr (V % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < V; i += 4)
+      asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(p + i), "f"(k_at(x, i)), "f"(k_at(x, i + 1)), "f"(k_at(x, i + 2)), "f"(k_at(x, i + 3)) : "memory");
+  } else {
+    asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(p), "f"(k_at(x, 0)), "f"(k_at(x, 1)) : "memory");
+  }
+}
+)"},
+    {"k_atomic_add_wide_$T", "bf16 f16", R"(/* k_pack */
+template <int V>
+K_FN void k_atomic_add_wide_$T(unsigned short* p, const k_pack<unsigned short, V>& x) {
+  if constexpr (V % 8 == 0) {
+#pragma unroll
+    for (int i = 0; i < V / 2; i += 4)
+      asm volatile("red.global.add.noftz.v4.$Tx2 [%0], {%1, %2, %3, %4};" ::"l"(p + 2 * i), "r"(x.x[i]), "r"(x.x[i + 1]), "r"(x.x[i + 2]), "r"(x.x[i + 3]) : "memory");
+  } else {
+#pragma unroll
+    for (int i = 0; i < V / 2; ++i)
+      asm volatile("red.global.add.noftz.$Tx2 [%0], %1;" ::"l"(p + 2 * i), "r"(x.x[i]) : "memory");
+  }
 }
 )"},
     // The same numbers as the CPU's prelude gives.
@@ -460,7 +436,10 @@ K_FN void k_random_row(long long seed, long long first, unsigned long long strea
 }  // namespace
 
 std::vector<PreludePart> CudaPrelude() {
-  return std::vector<PreludePart>(std::begin(kParts), std::end(kParts));
+  std::vector<PreludePart> parts(std::begin(kParts), std::end(kParts));
+  const absl::Span<const PreludePart> joins = CudaJoins();
+  parts.insert(parts.end(), joins.begin(), joins.end());
+  return parts;
 }
 
 }  // namespace kiln

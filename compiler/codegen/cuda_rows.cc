@@ -47,6 +47,7 @@ class RowsWriter {
       for (ScalarId id : pass.before) RETURN_IF_ERROR(body_.Node(id));
       RETURN_IF_ERROR(sums_.Declare(pass.reduces, 0));
       RETURN_IF_ERROR(Pass(pass));
+      sums_.EndPass(pass.reduces, 0);
       RETURN_IF_ERROR(
           sums_.JoinAcross(pass.reduces, v_.lanes, v_.lanes * v_.rows));
       if (v_.parts > 1) RETURN_IF_ERROR(JoinParts(pass));
@@ -61,7 +62,7 @@ class RowsWriter {
   }
 
  private:
-  static absl::Status Nothing(bool) { return absl::OkStatus(); }
+  static absl::Status Nothing(CudaBody::Place) { return absl::OkStatus(); }
 
   // Declares `row` from the number of the block's first.
   void DeclareRow(const std::string& first) {
@@ -198,16 +199,25 @@ class RowsWriter {
   }
 
   absl::Status Body(const KernelPass& pass) {
-    const auto then = [&](bool lanes) -> absl::Status {
+    using Place = CudaBody::Place;
+    const auto then = [&](Place place) -> absl::Status {
       for (ScalarId id : pass.keeps) {
         if (nest_.body[id].op == ScalarOp::kLoad) continue;
-        if (body_.IsLanes(id) == lanes ||
-            (!lanes && body_.vectors.width == 1))
+        const bool once = body_.vectors.width > 1 && !body_.IsLanes(id);
+        if (place == (once ? Place::kBefore : Place::kNeighbour))
           out_.Line(KeptCell(id), " = ", body_.Text(id), ";");
       }
-      if (lanes == (body_.vectors.width > 1))
-        for (ScalarId id : pass.reduces)
+      for (ScalarId id : pass.reduces) {
+        const bool in_groups = sums_.InGroups(id);
+        if (place == Place::kBefore && in_groups) sums_.BeginGroup(id);
+        if (place == Place::kBehind && in_groups) sums_.EndGroup(id);
+        if (place != Place::kNeighbour) continue;
+        if (in_groups) {
+          sums_.GroupStep(id);
+        } else {
           RETURN_IF_ERROR(sums_.Step(id, ""));
+        }
+      }
       return absl::OkStatus();
     };
     return body_.WriteGroup({pass.inside, pass.stores, then, live_});
@@ -224,9 +234,15 @@ class RowsWriter {
       CloseHeld();
     }
     OpenHeld();
-    for (ScalarId id : pass.kept)
-      if (nest_.body[id].op != ScalarOp::kLoad)
+    for (ScalarId id : pass.kept) {
+      if (nest_.body[id].op != ScalarOp::kLoad) {
         body_.SetText(id, KeptCell(id));
+      } else if (IsHalf(nest_.body[id].dtype)) {
+        // Else the compiler would keep what an earlier pass made of it, in twice
+        // the registers.
+        out_.Line("k_forget(", kept_[id], "[k]);");
+      }
+    }
     if (together) ahead.Read("k");
     RETURN_IF_ERROR(Body(pass));
     CloseHeld();

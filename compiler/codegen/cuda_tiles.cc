@@ -42,8 +42,8 @@ class TileWriter {
     std::vector<uint32_t> plain;
     for (uint32_t s : passes.last_stores)
       if (stores[s].empty()) plain.push_back(s);
-    const auto then = [&](bool lanes) {
-      if (lanes != (v_.vector > 1)) return absl::OkStatus();
+    const auto then = [&](CudaBody::Place place) {
+      if (place != CudaBody::Place::kNeighbour) return absl::OkStatus();
       for (uint32_t s : tiled.stores)
         out_.Line(stores[s], "[x * ", v_.vector, " + ",
                   v_.vector > 1 ? "e" : "0", "][y + k] = ",

@@ -97,6 +97,11 @@ absl::Status KernelBody::Operation(ScalarId id) {
       return absl::OkStatus();
     }
   }
+  const std::string fused = FusedText(id);
+  if (!fused.empty()) {
+    Define(id, fused);
+    return absl::OkStatus();
+  }
   ASSIGN_OR_RETURN(const std::string text,
                    OperationText(node, from, args, DialectOf(id)));
   Define(id, text);

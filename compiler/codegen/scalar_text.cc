@@ -108,6 +108,29 @@ constexpr OpRow kRows[] = {
     {ScalarOp::kShiftRight, "", "", "$0 >> $1", ""},
 };
 
+// What Dialect::kCudaApproximate writes in another way, of float32. Relative
+// errors: division and reciprocal 2 ulp, exp 2 ulp + 2^-22 times its argument,
+// tanh and erf 2^-20.
+struct ApproximateRow {
+  ScalarOp op;
+  const char* text;
+};
+constexpr ApproximateRow kApproximate[] = {
+    {ScalarOp::kDiv, "k_near_divide($0, $1)"},
+    {ScalarOp::kReciprocal, "k_near_divide(1.0f, $0)"},
+    {ScalarOp::kSqrt, "k_near_sqrt($0)"},
+    {ScalarOp::kExp, "__expf($0)"},
+    {ScalarOp::kSigmoid, "k_near_divide(1.0f, 1.0f + __expf(-$0))"},
+    {ScalarOp::kTanh, "k_near_tanh($0)"},
+    {ScalarOp::kErf, "k_near_erf($0)"},
+};
+
+const char* ApproximateText(ScalarOp op) {
+  for (const ApproximateRow& row : kApproximate)
+    if (row.op == op) return row.text;
+  return nullptr;
+}
+
 const OpRow* RowOf(ScalarOp op) {
   for (const OpRow& row : kRows)
     if (row.op == op) return &row;
@@ -155,6 +178,10 @@ bool GivesMask(ScalarOp op) {
 bool IsOrder(ScalarOp op) {
   return op == ScalarOp::kLt || op == ScalarOp::kLe || op == ScalarOp::kGt ||
          op == ScalarOp::kGe;
+}
+
+bool IsCuda(Dialect dialect) {
+  return dialect == Dialect::kCuda || dialect == Dialect::kCudaApproximate;
 }
 
 absl::Status Unsupported(ScalarOp op, DType type) {
@@ -318,9 +345,13 @@ absl::StatusOr<std::string> OperationText(const ScalarNode& node, DType from,
   }
   const char* pattern = type == DType::kBool ? row->bools
                         : !IsFloat(type)     ? row->integers
-                        : dialect != Dialect::kCuda && *row->floats_cpu != '\0'
+                        : !IsCuda(dialect) && *row->floats_cpu != '\0'
                             ? row->floats_cpu
                             : row->floats;
+  if (dialect == Dialect::kCudaApproximate && type == DType::kFloat32 &&
+      ApproximateText(node.op) != nullptr) {
+    pattern = ApproximateText(node.op);
+  }
   if (*pattern == '\0') return Unsupported(node.op, from);
   std::string text = Expand(pattern, type, wide);
   if (GivesMask(node.op))
@@ -359,6 +390,8 @@ absl::StatusOr<std::string> CombineText(ReduceOp op, DType dtype,
     case ReduceOp::kNone:
     case ReduceOp::kArgMax:
     case ReduceOp::kArgMin:
+    case ReduceOp::kSoftmax:
+    case ReduceOp::kMoments:
       break;
   }
   return MakeError(
@@ -400,6 +433,8 @@ std::string IdentityText(ReduceOp op, DType dtype) {
     case ReduceOp::kSum:
     case ReduceOp::kAny:
     case ReduceOp::kXor:
+    case ReduceOp::kSoftmax:
+    case ReduceOp::kMoments:
       return number(0, 0);
   }
   return "";

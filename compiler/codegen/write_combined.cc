@@ -28,7 +28,7 @@ absl::StatusOr<KernelSource> WriteCombinedKernel(
   KernelSource source;
   source.waits_for_work_before = target.dependent_launch;
   if (target.kind == TargetKind::kCuda) {
-    RETURN_IF_ERROR(WriteCudaCombined(bodies, buffers, source));
+    RETURN_IF_ERROR(WriteCudaCombined(bodies, buffers, target, source));
   } else {
     RETURN_IF_ERROR(WriteCpuCombined(bodies, buffers, source));
   }

@@ -50,6 +50,7 @@ absl::StatusOr<Target> TargetFromName(absl::string_view name) {
     target.threads_per_multiprocessor = arch.threads_per_multiprocessor;
     target.memory_bytes_per_ns = arch.memory_bytes_per_ns;
     target.cycles_per_ns = arch.cycles_per_ns;
+    target.vector_atomics = arch.compute_capability >= 90;
     target.dependent_launch = arch.compute_capability >= 90;
     return target;
   }

@@ -34,6 +34,8 @@ struct Target {
   int64_t registers_per_multiprocessor = 64 << 10;
   double memory_bytes_per_ns = 4190;  // of a copy, read and written
   double cycles_per_ns = 1.7;
+  // red.global.add of vectors of float32 and of halves (PTX ISA, "red").
+  bool vector_atomics = false;
   // A kernel may be launched before the work ahead of it on its stream has
   // ended, and wait for that itself.
   bool dependent_launch = false;

@@ -97,7 +97,8 @@ constexpr OpText kOps[] = {
 
 constexpr absl::string_view kReductions[] = {"none",   "sum",   "prod", "max",
                                              "min",    "any",   "all",  "xor",
-                                             "argmax", "argmin"};
+                                             "argmax", "argmin", "softmax",
+                                             "moments"};
 
 constexpr bool InOrder() {
   for (int i = 0; i <= static_cast<int>(ScalarOp::kScan); ++i) {

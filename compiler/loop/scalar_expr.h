@@ -126,8 +126,12 @@ enum class ScalarOp : uint8_t {
   kScan,
 };
 
-// How a reduction combines. Tuples: kArgMax, kArgMin: (value, i64 index, the
-// first of equals, NaN first).
+// How a reduction combines. Tuples, whose further members kReduceResult reads:
+//   kArgMax, kArgMin  (value, i64 index): the first of equals, NaN first
+//   kSoftmax          (max, sum of exp(x - max))
+//   kMoments          (sum, mean, sum of squared differences from the mean)
+// The last two are float32 and stand for two reductions of which the second
+// needs the first: one pass over the data does for both.
 enum class ReduceOp : uint8_t {
   kNone,
   kSum,
@@ -139,7 +143,19 @@ enum class ReduceOp : uint8_t {
   kXor,
   kArgMax,
   kArgMin,
+  kSoftmax,
+  kMoments,
 };
+
+// kArgMax and kArgMin.
+inline bool IsArgReduction(ReduceOp op) {
+  return op == ReduceOp::kArgMax || op == ReduceOp::kArgMin;
+}
+// Those with more than one member.
+inline bool IsTupleReduction(ReduceOp op) {
+  return IsArgReduction(op) || op == ReduceOp::kSoftmax ||
+         op == ReduceOp::kMoments;
+}
 
 // A constant's bits, by the node's dtype: float types hold `f`, others `i`.
 union Number {

@@ -1,6 +1,7 @@
 #ifndef KILN_COMPILER_SCHEDULE_CHOOSE_VARIANT_H_
 #define KILN_COMPILER_SCHEDULE_CHOOSE_VARIANT_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,11 +15,15 @@ namespace kiln {
 struct VariantChoice {
   KernelVariant variant;
   Price price;
+  // The nest in another form (one_pass_form.h), when that is what was priced.
+  std::optional<LoopNest> form;
   // All candidates with their prices, the chosen one among them; filled when
   // asked for.
   struct Priced {
     KernelVariant variant;
     Price price;
+    bool one_pass = false;
+    bool chosen = false;
   };
   std::vector<Priced> candidates;
 };

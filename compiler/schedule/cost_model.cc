@@ -6,28 +6,24 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/loop/index_expr.h"
-#include "compiler/schedule/reduce_ops.h"
-#include "compiler/schedule/tile_accesses.h"
 
 namespace kiln {
 
 namespace {
 
-// Numbers of the H200, measured on copies and reductions of 4 KB to 1 GB; other
-// chips are alike in them.
-constexpr double kSector = 32;        // bytes
-constexpr double kLoadNs = 750;       // a load that misses L2, under load
-constexpr double kJoinWarpNs = 60;    // a shuffle tree
-constexpr double kJoinBlockNs = 180;  // two barriers and a second tree
-constexpr double kJoinPartsNs = 2200; // fence, counter, partial results
-constexpr double kL2Factor = 0.55;    // of the memory's time, for a second read
-constexpr double kL2Bytes = 24e6;     // that may be relied on
-constexpr double kSectorsPerCycle = 2.5;  // that a multiprocessor moves from L2
-constexpr int kLanesPerCycle = 128;   // of a multiprocessor
-constexpr int kBaseRegisters = 26;
+constexpr double kSector = 32;       // bytes
+constexpr double kSpecialCycles = 8;  // of the special function unit
+constexpr int kCpuOverlap = 40;      // as so many warps: an out-of-order core
 
 // Instructions of an operation, without loads and stores.
-double InstructionsOf(const ScalarNode& node) {
+double InstructionsOf(const ScalarNode& node, bool approximate) {
+  if (approximate) {
+    if (node.op == ScalarOp::kExp || node.op == ScalarOp::kSqrt) return 4;
+    if (node.op == ScalarOp::kDiv || node.op == ScalarOp::kReciprocal) return 6;
+    if (node.op == ScalarOp::kSigmoid) return 9;
+    if (node.op == ScalarOp::kTanh) return 14;
+    if (node.op == ScalarOp::kErf) return 20;
+  }
   switch (node.op) {
     case ScalarOp::kConstant:
     case ScalarOp::kIndex:
@@ -43,9 +39,10 @@ double InstructionsOf(const ScalarNode& node) {
     case ScalarOp::kRandom:
       return 24;
     case ScalarOp::kReduce:
-      return node.reduce == ReduceOp::kArgMax || node.reduce == ReduceOp::kArgMin
-                 ? 6
-                 : 1;
+      if (IsArgReduction(node.reduce)) return 6;
+      return node.reduce == ReduceOp::kSoftmax   ? 7
+             : node.reduce == ReduceOp::kMoments ? 5
+                                                 : 1;
     case ScalarOp::kErf:
     case ScalarOp::kTanh:
       return 22;
@@ -54,7 +51,23 @@ double InstructionsOf(const ScalarNode& node) {
   }
 }
 
-double CeilDivide(double a, double b) { return std::ceil(a / b); }
+// Of these, how many go to the special function unit, which takes eight times as
+// long as the others but works beside them.
+double SpecialOf(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::kSigmoid:
+    case ScalarOp::kTanh:
+    case ScalarOp::kErf:
+      return 2;
+    case ScalarOp::kDiv:
+    case ScalarOp::kReciprocal:
+    case ScalarOp::kRsqrt:
+    case ScalarOp::kSqrt:
+      return 1;
+    default:  // a question about few
+      return IsCostly(op) ? 1 : 0;
+  }
+}
 
 }  // namespace
 
@@ -93,6 +106,7 @@ NestCosts::NestCosts(const LoopNest& nest, const NestFacts& facts,
     AddAccess(store.buffer, facts.store_offset[s], facts.store_axes[s],
               store.mask == Store::kNoMask && store.mode == StoreMode::kSet,
               facts.StoreIsReduced(s), true, 0);
+    accesses_.back().atomic = store.mode == StoreMode::kAtomicAdd;
   }
   CountWork();
 }
@@ -131,20 +145,24 @@ void NestCosts::AddAccess(BufferId buffer, const SymExpr& offset, AxisSet axes,
   accesses_.push_back(access);
 }
 
+double NestCosts::Instructions(ScalarId id) const {
+  return InstructionsOf(nest_.body[id], facts_.approximate[id]);
+}
+
 void NestCosts::CountWork() {
   for (const KernelPass& pass : passes_.passes) {
     for (ScalarId id : pass.inside) {
       const ScalarNode& node = nest_.body[id];
-      const double cost = InstructionsOf(node);
-      work_ += cost;
+      work_ += Instructions(id);
+      special_ += SpecialOf(node.op);
       if (IsCostly(node.op) && facts_.stage[id] + 1u < passes_.passes.size()) {
         has_costly_ = true;
       }
     }
     for (ScalarId id : pass.before)
-      outer_work_ += InstructionsOf(nest_.body[id]);
+      outer_work_ += Instructions(id);
     for (ScalarId id : pass.reduces) {
-      work_ += InstructionsOf(nest_.body[id]);
+      work_ += Instructions(id);
       ++reductions_;
     }
     reducing_passes_ += !pass.reduces.empty();
@@ -154,14 +172,19 @@ void NestCosts::CountWork() {
         PlanPasses(nest_, facts_, ValuesToHold(nest_, facts_, true));
     double work = 0;
     for (const KernelPass& pass : held.passes) {
-      for (ScalarId id : pass.inside) work += InstructionsOf(nest_.body[id]);
-      for (ScalarId id : pass.reduces) work += InstructionsOf(nest_.body[id]);
+      for (ScalarId id : pass.inside) work += Instructions(id);
+      for (ScalarId id : pass.reduces) work += Instructions(id);
     }
     costly_again_ = work_ - work;
+    special_again_ = special_;
+    for (const KernelPass& pass : held.passes)
+      for (ScalarId id : pass.inside)
+        special_again_ -= SpecialOf(nest_.body[id].op);
   }
   for (ScalarId id : passes_.last) {
-    (facts_.num_axes > facts_.num_outer ? outer_work_ : work_) +=
-        InstructionsOf(nest_.body[id]);
+    const bool inner = facts_.num_axes == facts_.num_outer;
+    (inner ? work_ : outer_work_) += Instructions(id);
+    if (inner) special_ += SpecialOf(nest_.body[id].op);
   }
 }
 
@@ -221,7 +244,7 @@ double NestCosts::BytesAlong(const Access& access, uint32_t axis,
       for (uint32_t a = 0; a < facts_.num_axes; ++a)
         elsewhere |= MotionOf(*access.offset, a, facts_) == Motion::kContiguous;
       const double waste = kSector / static_cast<double>(access.bytes);
-      return elsewhere ? bytes * (1 + kL2Factor * waste / 2) : bytes * waste;
+      return elsewhere ? bytes * (1 + kL2TimeFactor * waste) : bytes * waste;
     }
   }
   return bytes;
@@ -240,8 +263,15 @@ double NestCosts::Sectors(const Access& access, const Vectors& vectors) const {
     if (access.reduced) all *= static_cast<double>(reduced_);
     return all / lanes_still;
   }
-  if (motion == Motion::kContiguous)
-    return points * static_cast<double>(access.bytes) / kSector;
+  if (motion == Motion::kContiguous) {
+    // Element by element, a warp touches all sectors of its groups each time.
+    const bool apart = access.atomic && vectors.width > 1 &&
+                       !(target_.vector_atomics &&
+                         IsWideAccess(buffers_[access.buffer], *access.offset,
+                                      vectors, facts_));
+    return points * static_cast<double>(access.bytes) / kSector *
+           (apart ? vectors.width : 1);
+  }
   return points;
 }
 
@@ -274,7 +304,9 @@ double NestCosts::Issue(const Vectors& vectors, bool held,
   total += inner * per_point + static_cast<double>(outer_) * outer_work_;
   // Finding a point's axes.
   total += inner / vectors.width * 4;
-  return total;
+  const double special =
+      special_ - (held && costly_held ? special_again_ : 0);
+  return std::max(total, inner * special * kSpecialCycles);
 }
 
 // 32-bit registers that a group of each load takes.
@@ -300,11 +332,14 @@ int NestCosts::Resident(int threads, int registers) const {
       std::min(by_threads, by_registers), 1, 32));
 }
 
-Price NestCosts::Finish(Price price) const {
+Price NestCosts::Finish(Price price, int warps, double lockstep) const {
   const double worst =
       std::max({price.memory_ns, price.issue_ns, price.latency_ns});
   const double sum = price.memory_ns + price.issue_ns + price.latency_ns;
-  price.ns = worst + 0.12 * (sum - worst);
+  // Warps that compute while others wait for memory: measured on softmax and on
+  // column sums with 12 to 64 of them.
+  const double apart = std::clamp(4.8 / warps, 0.08, 0.5);
+  price.ns = worst + std::max(apart, lockstep) * (sum - worst);
   return price;
 }
 
@@ -321,247 +356,9 @@ Price NestCosts::PriceOf(const KernelVariant& variant) const {
   if (std::holds_alternative<CpuTiles>(variant)) {
     Price price = PriceCpu(last_outer, 0);
     price.memory_ns /= 2;  // lines that were read are used whole
-    return Finish(price);
+    return Finish(price, kCpuOverlap);
   }
   return PriceCpu(last_outer, 0);
-}
-
-Price NestCosts::PriceCuda(const CudaPoints& v) const {
-  const uint32_t axis =
-      facts_.num_outer > 0 ? facts_.num_outer - 1 : Vectors::kNoAxis;
-  const Vectors vectors = VectorsFor(axis, v.vector, v.peel != 0);
-  Price price;
-  double sectors = 0;
-  bool gathers = false;
-  for (const Access& access : accesses_) {
-    price.bytes += BytesAlong(access, axis, 32 * v.vector);
-    sectors += Sectors(access, vectors);
-    gathers |= !access.plain && !access.store;
-  }
-  price.registers =
-      kBaseRegisters + v.unroll * PackWords(vectors, false) + 2 * v.vector;
-  price.fits = price.registers <= 128;
-  const double chip = target_.multiprocessors * target_.cycles_per_ns;
-  price.memory_ns = std::max(price.bytes / target_.memory_bytes_per_ns,
-                             sectors / (kSectorsPerCycle * chip));
-  price.issue_ns = Issue(vectors, false, false) / (chip * kLanesPerCycle);
-  const double groups =
-      static_cast<double>(outer_) / static_cast<double>(v.vector);
-  const double slots =
-      target_.multiprocessors * Resident(v.threads, price.registers);
-  const double blocks = CeilDivide(groups, double(v.threads) * v.unroll);
-  price.latency_ns = std::max(1.0, blocks / slots) * kLoadNs *
-                     (gathers ? 2 * v.unroll : 1);
-  return Finish(price);
-}
-
-Price NestCosts::PriceCuda(const CudaTiles& v) const {
-  const uint32_t last = facts_.num_outer - 1;
-  const auto across = static_cast<uint32_t>(v.axis);
-  const Vectors vectors = VectorsFor(last, v.vector, false);
-  const TileAccesses tiled =
-      AccessesAcross(nest_, facts_, buffers_, across, v.edge);
-  const auto is_tiled = [&](const Access& access) {
-    for (ScalarId id : tiled.loads)
-      if (access.offset == &facts_.load_offset[id]) return true;
-    for (uint32_t s : tiled.stores)
-      if (access.offset == &facts_.store_offset[s]) return true;
-    return false;
-  };
-  Price price;
-  double sectors = 0, cells = 0;
-  int words = 0;
-  for (const Access& access : accesses_) {
-    const bool through = is_tiled(access);
-    price.bytes += through ? BytesAlong(access, across, v.edge)
-                           : BytesAlong(access, last, v.edge);
-    sectors += through ? access.points * double(access.bytes) / kSector
-                       : Sectors(access, vectors);
-    if (through) {
-      cells += 2 * access.points;
-      words += static_cast<int>((access.bytes * v.vector + 3) / 4);
-    }
-  }
-  const int steps = v.edge * v.edge / (kTileThreads * v.vector);
-  price.registers = kBaseRegisters + words * steps + 2 * v.vector;
-  price.fits = price.registers <= 128;
-  const double chip = target_.multiprocessors * target_.cycles_per_ns;
-  // Edges that stand over the ends of the axes.
-  const double over =
-      CeilDivide(double(extents_[last]), v.edge) * v.edge / double(extents_[last]) *
-      CeilDivide(double(extents_[across]), v.edge) * v.edge /
-      double(extents_[across]);
-  price.memory_ns =
-      std::max(price.bytes / target_.memory_bytes_per_ns,
-               (sectors / kSectorsPerCycle + cells / 32) / chip) * 1.05;
-  price.issue_ns =
-      (Issue(vectors, false, false) + 3 * cells) / (chip * kLanesPerCycle) * over;
-  const double blocks =
-      static_cast<double>(outer_) * over / (double(v.edge) * v.edge);
-  const double slots =
-      target_.multiprocessors * Resident(kTileThreads, price.registers);
-  price.latency_ns =
-      std::max(1.0, blocks / slots) * (kLoadNs + 2 * kJoinBlockNs);
-  return Finish(price);
-}
-
-Price NestCosts::PriceCuda(const CudaRows& v) const {
-  const uint32_t axis = facts_.num_axes - 1;
-  const Vectors vectors = VectorsFor(axis, v.vector, v.peel != 0);
-  const bool held = v.held > 0;
-  const int threads = v.lanes * v.rows;
-  Price price;
-  double sectors = 0, row_bytes = 0;
-  for (const Access& access : accesses_) {
-    const double once =
-        access.reduced ? BytesAlong(access, axis, v.lanes * v.vector)
-                       : access.points * double(access.bytes);
-    price.bytes += once;
-    row_bytes += once;
-    const int again = (held ? access.held_passes : access.passes) - 1;
-    if (again > 0) price.bytes += once * again;
-    sectors += Sectors(access, vectors) * (1 + std::max(again, 0));
-  }
-  const int held_words = PackWords(vectors, true);
-  const int all_words = PackWords(vectors, false);
-  price.registers = kBaseRegisters + 4 * reductions_ + 2 * v.vector;
-  if (held) {
-    price.registers += v.held * held_words +
-                       (v.hold_costly != 0 ? v.held * v.vector : 0) +
-                       (v.unroll > 1 ? v.held * (all_words - held_words)
-                                     : all_words - held_words);
-  } else {
-    price.registers += v.unroll * all_words;
-  }
-  price.fits = int64_t{price.registers} * threads <=
-                   target_.registers_per_multiprocessor &&
-               price.registers <= 168;
-  const int resident = Resident(threads, price.registers);
-  const double slots = double(target_.multiprocessors) * resident;
-  const double blocks = CeilDivide(double(outer_), v.rows) * v.parts;
-  // A second pass over rows that are still in L2.
-  const double live = row_bytes / std::max<double>(1, double(outer_) / v.rows) *
-                      std::min(blocks, slots);
-  const double again = price.bytes - row_bytes;
-  const double from_memory =
-      live < kL2Bytes ? row_bytes + kL2Factor * again : price.bytes;
-  const double chip = target_.multiprocessors * target_.cycles_per_ns;
-  price.memory_ns = std::max(from_memory / target_.memory_bytes_per_ns,
-                             sectors / (kSectorsPerCycle * chip));
-  // Lanes beyond the row's end do nothing.
-  const double groups =
-      double(reduced_) / v.vector + (vectors.rest.Is(0) ? 0 : 1);
-  const double steps = CeilDivide(groups / v.parts, v.lanes);
-  const double idle = steps * v.lanes / std::max(1.0, groups / v.parts);
-  price.issue_ns = Issue(vectors, held, v.hold_costly != 0) * idle /
-                   (chip * kLanesPerCycle);
-  // Every thread of the row does what belongs to the row as a whole.
-  price.issue_ns += double(outer_) * v.lanes *
-                    (outer_work_ + 12.0 * reductions_ + 12) /
-                    (chip * kLanesPerCycle);
-  const double passes = static_cast<double>(passes_.passes.size());
-  const double join = v.lanes > 32 ? kJoinBlockNs : kJoinWarpNs;
-  double block_ns = reducing_passes_ * join + 150;
-  if (held) {
-    block_ns += kLoadNs + (all_words > held_words && passes > 1 ? 300 : 0);
-    // Groups whose loads wait for one another.
-    if (held_words == 0 && v.unroll == 1) block_ns += (steps - 1) * kLoadNs;
-  } else {
-    block_ns += CeilDivide(steps, v.unroll) * passes * kLoadNs;
-  }
-  if (v.parts > 1) block_ns += kJoinPartsNs;
-  const double rounds = blocks / slots;
-  price.latency_ns =
-      (v.parts > 1 && rounds < 3 ? std::ceil(rounds) : std::max(1.0, rounds)) *
-      block_ns;
-  return Finish(price);
-}
-
-Price NestCosts::PriceCuda(const CudaColumns& v) const {
-  const uint32_t axis =
-      facts_.num_outer > 0 ? facts_.num_outer - 1 : Vectors::kNoAxis;
-  const Vectors vectors = VectorsFor(axis, v.vector, false);
-  const int threads = v.across * v.down;
-  Price price;
-  double sectors = 0, once = 0;
-  for (const Access& access : accesses_) {
-    const double bytes = BytesAlong(access, axis, v.across * v.vector);
-    once += bytes;
-    price.bytes += bytes * access.passes;
-    sectors += Sectors(access, vectors) * access.passes;
-  }
-  int accumulators = 0;
-  int64_t most = 0;
-  for (const ScalarNode& node : nest_.body) {
-    if (node.op != ScalarOp::kReduce) continue;
-    accumulators += static_cast<int>(AccumulatorBytes(node) / 4);
-    most = std::max(most, AccumulatorBytes(node));
-  }
-  price.registers = kBaseRegisters + v.unroll * PackWords(vectors, false) +
-                    v.vector * (accumulators + 1);
-  price.fits = price.registers <= 168 &&
-               int64_t{price.registers} * threads <=
-                   target_.registers_per_multiprocessor &&
-               most * threads * v.vector <= target_.shared_bytes_per_block;
-  const double columns =
-      CeilDivide(double(outer_), double(v.vector) * v.across);
-  const double blocks = columns * v.parts;
-  const double slots =
-      double(target_.multiprocessors) * Resident(threads, price.registers);
-  const double chip = target_.multiprocessors * target_.cycles_per_ns;
-  if (v.parts > 1)
-    price.bytes += 2.0 * v.parts * double(outer_) * 4 * accumulators;
-  // A last round that few blocks fill costs as much as a full one.
-  const double rounds = blocks / slots;
-  const double uneven =
-      rounds <= 1 ? 1 : rounds < 6 ? std::ceil(rounds) / rounds : 1.05;
-  const double across_idle =
-      columns * v.across * v.vector / std::max(1.0, double(outer_));
-  price.memory_ns = std::max(price.bytes / target_.memory_bytes_per_ns,
-                             sectors / (kSectorsPerCycle * chip)) *
-                    uneven;
-  // A chip that is not full does not reach its bandwidth.
-  const double busy = std::min(1.0, blocks / target_.multiprocessors);
-  price.issue_ns = Issue(vectors, false, false) * across_idle /
-                   (chip * kLanesPerCycle * busy) * uneven;
-  const double passes = static_cast<double>(passes_.passes.size());
-  const double steps =
-      CeilDivide(double(reduced_) / v.parts, double(v.down) * v.unroll);
-  double block_ns = steps * passes * kLoadNs + 150 +
-                    reductions_ * kJoinBlockNs * std::log2(std::max(2, v.down)) / 2;
-  if (v.parts > 1) {
-    block_ns += kJoinPartsNs +
-                CeilDivide(double(v.parts), double(v.down) * 4) * kLoadNs;
-  }
-  price.latency_ns = (rounds < 6 ? std::ceil(rounds) : rounds) * block_ns;
-  return Finish(price);
-}
-
-Price NestCosts::PriceCuda(const CudaSerial& v) const {
-  const uint32_t axis =
-      facts_.num_outer > 0 ? facts_.num_outer - 1 : Vectors::kNoAxis;
-  const Vectors vectors{axis, 1, 0, false};
-  Price price;
-  double sectors = 0;
-  for (const Access& access : accesses_) {
-    price.bytes += BytesAlong(access, axis, 32) * access.passes;
-    sectors += Sectors(access, vectors) * access.passes;
-  }
-  price.registers = kBaseRegisters + 4 * reductions_;
-  const double chip = target_.multiprocessors * target_.cycles_per_ns;
-  price.memory_ns = std::max(price.bytes / target_.memory_bytes_per_ns,
-                             sectors / (kSectorsPerCycle * chip));
-  const double slots = double(target_.multiprocessors) *
-                       Resident(v.threads, price.registers);
-  const double blocks = CeilDivide(double(outer_), v.threads);
-  const double busy = std::min(1.0, blocks / target_.multiprocessors);
-  price.issue_ns =
-      Issue(vectors, false, false) / (chip * kLanesPerCycle * busy);
-  price.latency_ns = std::max(1.0, blocks / slots) *
-                     (double(reduced_) * kLoadNs / 3 *
-                          static_cast<double>(passes_.passes.size()) +
-                      kLoadNs);
-  return Finish(price);
 }
 
 // One core with vectors of the target's width. Source of the numbers: loops over
@@ -595,7 +392,7 @@ Price NestCosts::PriceCpu(uint32_t vector_axis, double overhead_ns) const {
       (gathered + inner * work_ / lanes + double(outer_) * outer_work_) /
       kOperationsPerNs;
   price.latency_ns = double(outer_) * overhead_ns;
-  return Finish(price);
+  return Finish(price, kCpuOverlap);
 }
 
 }  // namespace kiln

@@ -16,6 +16,9 @@
 
 namespace kiln {
 
+// A read that L2 serves, in terms of one from memory. Measured on the H200.
+inline constexpr double kL2TimeFactor = 0.55;
+
 // Nanoseconds on the target, launch not included. Comparable between kernels of
 // one target; no promise in absolute terms.
 struct Price {
@@ -71,6 +74,7 @@ class NestCosts {
     AxisSet axes = 0;   // that it moves with
     const SymExpr* offset = nullptr;
     bool store = false;
+    bool atomic = false;
     bool plain = true;    // no mask, no loaded index
     bool reduced = false;  // at each reduced point
     int passes = 1;       // that read it, when nothing is held
@@ -81,6 +85,7 @@ class NestCosts {
   void AddAccess(BufferId buffer, const SymExpr& offset, AxisSet axes,
                  bool plain, bool reduced, bool store, ScalarId id);
   void CountWork();
+  double Instructions(ScalarId id) const;
   // Bytes that an access moves when threads side by side run along `axis`.
   double BytesAlong(const Access& access, uint32_t axis, int run) const;
   // Accesses of warps, in sectors, for one access of each of its points.
@@ -89,7 +94,23 @@ class NestCosts {
   int PackWords(const Vectors& vectors, bool only_held) const;
   Vectors VectorsFor(uint32_t axis, int width, bool peel) const;
   int Resident(int threads, int registers) const;
-  Price Finish(Price price) const;
+  // `warps`: resident on a multiprocessor; few of them overlap less. `lockstep`:
+  // the share of the lesser parts that cannot overlap the greatest.
+  Price Finish(Price price, int warps, double lockstep = 0) const;
+
+  // Bytes that a row kernel moves for the first time and again, sectors of warps,
+  // and whether some are gathered.
+  struct RowTraffic {
+    double once = 0;
+    double again = 0;
+    double sectors = 0;
+    bool gathers = false;
+  };
+  RowTraffic TrafficOf(const CudaRows& v, const Vectors& vectors) const;
+  int RowRegisters(const CudaRows& v, const Vectors& vectors) const;
+  double RowBlockNs(const CudaRows& v, const Vectors& vectors, double steps,
+                    bool gathers) const;
+  double Unevenness(double blocks, double slots) const;
 
   Price PriceCuda(const CudaPoints& v) const;
   Price PriceCuda(const CudaTiles& v) const;
@@ -112,6 +133,8 @@ class NestCosts {
   // passes), those of costly values that could be held, and once an outer point.
   double work_ = 0;
   double costly_again_ = 0;
+  double special_ = 0;  // of work_, for the special function unit
+  double special_again_ = 0;
   double outer_work_ = 0;
   int reductions_ = 0;
   int reducing_passes_ = 0;

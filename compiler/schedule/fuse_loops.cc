@@ -7,10 +7,12 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "compiler/loop/body_builder.h"
 #include "compiler/schedule/dependencies.h"
 #include "compiler/schedule/kernel_fingerprint.h"
+#include "compiler/schedule/nest_price.h"
 
 namespace kiln {
 
@@ -25,8 +27,13 @@ constexpr int64_t kSmallPoints = 1 << 16;
 // combine_nests.h often cannot take them from their places.
 constexpr size_t kManyAlike = 8;
 
+// What both of two nests read is a reason to join them from this size on: less
+// stays in caches anyway.
+constexpr int64_t kLeastShared = 1 << 12;
+
 struct Group {
   FusionUnit unit;
+  double price_ns = -1;  // of its nest; below 0: not asked yet
   bool fusable = false;
   int version = 0;
 };
@@ -54,6 +61,7 @@ class Fuser {
       : program_(program),
         target_(target),
         options_(options),
+        pricer_(program, target),
         dependencies_(program.steps, program.buffers.size()),
         users_(program.buffers.size()),
         private_(program.buffers.size()) {}
@@ -66,6 +74,12 @@ class Fuser {
   void QueuePairs(uint32_t g, bool forward);
   int64_t Score(const Group& a, const Group& b) const;
   bool TryMerge(uint32_t a, uint32_t b);
+  // Whether one kernel of both costs less than the two; else says why in
+  // `verdict`.
+  bool Pays(Group& first, Group& second, const LoopNest& merged,
+            FusionVerdict& verdict);
+  double PriceOf(Group& group);
+  void TakeMerged(uint32_t a, uint32_t b, LoopNest merged, int nests);
   void FuseSharers();
   std::vector<uint32_t> ManyAlike() const;
   void FuseSmall();
@@ -74,6 +88,7 @@ class Fuser {
   LoopProgram& program_;
   const Target& target_;
   const FusionOptions& options_;
+  NestPricer pricer_;
   Dependencies dependencies_;
   std::vector<Group> groups_;
   // Groups that touch a buffer, in order; merged ones leave it.
@@ -109,9 +124,11 @@ int64_t Fuser::Score(const Group& a, const Group& b) const {
     if (x.buffer == counted) continue;
     for (const NestAccess& y : b.unit.accesses) {
       if (x.buffer != y.buffer) continue;
-      const bool vanishes = (x.store || y.store) && private_[x.buffer] &&
-                            users_[x.buffer].size() == 2;
-      score += vanishes ? 2 * x.bytes : x.bytes;
+      const bool passes = x.store || y.store;
+      const bool vanishes =
+          passes && private_[x.buffer] && users_[x.buffer].size() == 2;
+      if (passes || x.bytes >= kLeastShared)
+        score += vanishes ? 2 * x.bytes : x.bytes;
       counted = x.buffer;
       break;
     }
@@ -142,9 +159,26 @@ void Fuser::QueuePairs(uint32_t g, bool forward) {
   for (const uint32_t other : others) {
     if (!groups_[other].fusable || other == g) continue;
     const uint32_t a = std::min(g, other), b = std::max(g, other);
-    queue_.push({Score(groups_[a], groups_[b]), a, b, groups_[a].version,
-                 groups_[b].version});
+    const int64_t score = Score(groups_[a], groups_[b]);
+    if (score == 0) continue;
+    queue_.push({score, a, b, groups_[a].version, groups_[b].version});
   }
+}
+
+double Fuser::PriceOf(Group& group) {
+  if (group.price_ns < 0) group.price_ns = pricer_.PriceOf(group.unit.nest);
+  return group.price_ns;
+}
+
+bool Fuser::Pays(Group& first, Group& second, const LoopNest& merged,
+                 FusionVerdict& verdict) {
+  const double apart = PriceOf(first) + PriceOf(second);
+  const double together = pricer_.PriceOf(merged);
+  if (together <= apart) return true;
+  verdict.because = ApartBecause::kCostsMore;
+  verdict.detail = absl::StrFormat("%.1f us against %.1f", together / 1e3,
+                                   apart / 1e3);
+  return false;
 }
 
 bool Fuser::TryMerge(uint32_t a, uint32_t b) {
@@ -158,6 +192,14 @@ bool Fuser::TryMerge(uint32_t a, uint32_t b) {
   if (verdict.fuse() && dependencies_.SomethingBetween(a, b)) {
     verdict.because = ApartBecause::kCycle;
   }
+  LoopNest merged;
+  if (verdict.fuse()) {
+    merged = MergeNests(first, second, verdict.alignment, program_.buffers,
+                        program_.shapes);
+    // Points only gain by it; a reduction decides how all is mapped.
+    if (first.reduces || second.reduces)
+      Pays(groups_[a], groups_[b], merged, verdict);
+  }
   if (!verdict.fuse()) {
     if (options_.explain) {
       report_.apart.push_back({absl::StrJoin(first.nest.origins, "+"),
@@ -166,9 +208,13 @@ bool Fuser::TryMerge(uint32_t a, uint32_t b) {
     }
     return false;
   }
-  LoopNest merged = MergeNests(first, second, verdict.alignment,
-                               program_.buffers, program_.shapes);
   const int nests = first.nests + second.nests;
+  TakeMerged(a, b, std::move(merged), nests);
+  return true;
+}
+
+// The merged nest in the place of both.
+void Fuser::TakeMerged(uint32_t a, uint32_t b, LoopNest merged, int nests) {
   const uint32_t into = std::min(a, b), gone = std::max(a, b);
   const auto leave = [&](uint32_t g, const FusionUnit& unit) {
     for (const NestAccess& access : unit.accesses) {
@@ -177,8 +223,8 @@ bool Fuser::TryMerge(uint32_t a, uint32_t b) {
       if (at != users.end() && *at == g) users.erase(at);
     }
   };
-  leave(a, first);
-  leave(b, second);
+  leave(a, groups_[a].unit);
+  leave(b, groups_[b].unit);
   // What nobody else touches now is no memory any more.
   merged.stores.erase(std::remove_if(merged.stores.begin(), merged.stores.end(),
                                      [&](const Store& store) {
@@ -191,6 +237,7 @@ bool Fuser::TryMerge(uint32_t a, uint32_t b) {
   groups_[gone].fusable = false;
   ++groups_[gone].version;
   ++groups_[into].version;
+  groups_[into].price_ns = -1;
   groups_[into].unit = MakeFusionUnit(std::move(merged), nests,
                                       program_.buffers, program_.shapes);
   for (const NestAccess& access : groups_[into].unit.accesses) {
@@ -199,7 +246,6 @@ bool Fuser::TryMerge(uint32_t a, uint32_t b) {
     if (at == users.end() || *at != into) users.insert(at, into);
   }
   ++report_.merges;
-  return true;
 }
 
 void Fuser::FuseSharers() {

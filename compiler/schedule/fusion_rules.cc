@@ -25,18 +25,12 @@ absl::string_view ApartName(ApartBecause because) {
       return "writes twice";
     case ApartBecause::kAtomicIntoReduction:
       return "atomic into reduction";
-    case ApartBecause::kReductionSplit:
-      return "reduction split";
+    case ApartBecause::kCostsMore:
+      return "costs more";
     case ApartBecause::kCycle:
       return "cycle";
   }
   return "?";
-}
-
-bool WantsSplit(int64_t outer, int64_t reduced, const Target& target) {
-  // Enough work to pay for a second launch, and too few blocks to share it.
-  return target.kind == TargetKind::kCuda && reduced >= 4096 &&
-         outer * reduced >= (int64_t{1} << 22) && outer <= 512;
 }
 
 namespace {
@@ -121,18 +115,6 @@ FusionVerdict JudgeFusion(const FusionUnit& first, const FusionUnit& second,
   }
   if ((first.atomic && second.reduces) || (second.atomic && first.reduces)) {
     return {ApartBecause::kAtomicIntoReduction, ""};
-  }
-  const FusionUnit& reducer = first.reduces ? first : second;
-  // Neither what walks the reduced points nor a reduction that builds on this
-  // one could follow it into two stages.
-  const bool follows =
-      first.reduces && second.reduces && StoresWhatIsRead(first, second);
-  const FusionUnit& other = first.reduces ? second : first;
-  const bool walks =
-      !other.reduces && other.outer_points != reducer.outer_points;
-  if ((walks || follows) &&
-      WantsSplit(reducer.outer_points, reducer.reduced_points, target)) {
-    return {ApartBecause::kReductionSplit, SpaceText(reducer)};
   }
   std::optional<Alignment> alignment = AlignAxes(first, second, shapes);
   if (!alignment.has_value()) {

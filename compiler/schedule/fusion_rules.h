@@ -19,7 +19,7 @@ enum class ApartBecause : uint8_t {
   kReadsElsewhere,  // what one writes, the other reads at another place
   kWritesTwice,     // both write one buffer
   kAtomicIntoReduction,
-  kReductionSplit,  // the reduction is better cut over many blocks
+  kCostsMore,  // one kernel is dearer than the two (cost_model.h)
   kCycle,           // a third kernel must run between the two
 };
 
@@ -53,10 +53,6 @@ FusionVerdict JudgeFusion(const FusionUnit& first, const FusionUnit& second,
 LoopNest MergeNests(const FusionUnit& first, const FusionUnit& second,
                     const Alignment& alignment,
                     const std::vector<Buffer>& buffers, const ShapeEnv& shapes);
-
-// Whether a reduction of `reduced` elements for each of `outer` results leaves
-// most of a device idle unless it is cut in two stages.
-bool WantsSplit(int64_t outer, int64_t reduced, const Target& target);
 
 }  // namespace kiln
 

@@ -14,6 +14,8 @@ namespace kiln {
 
 enum class FingerprintSizes : uint8_t {
   kKept,
+  // The same without the operators that a kernel came from, which name it.
+  kSizesOnly,
   // The extent of the first axis is an argument, and how long buffers are does
   // not count: parameters of an optimizer, each of its own shape, are equal.
   kFirstOpen,

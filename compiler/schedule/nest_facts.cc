@@ -39,6 +39,7 @@ class Gatherer {
     if (facts_.uses_seed)
       facts_.params.push_back({KernelParam::Kind::kSeed, 0, 0});
     facts_.index32 = fits32_;
+    FindApproximate();
     return std::move(facts_);
   }
 
@@ -72,6 +73,43 @@ class Gatherer {
 
   ValueRange Range(const SymExpr& e) const {
     return RangeWithin(e, {shapes_, facts_.extents});
+  }
+
+  // From the stores back to what they are made of.
+  void FindApproximate() {
+    std::vector<bool> exact(nest_.body.size(), false);
+    const auto exact_index = [&](const DimVector& index) {
+      for (const SymExpr& e : index) {
+        if (e.is_constant()) continue;
+        e.VisitVars([&](Var var) {
+          if (var.kind == Var::Kind::kIndirect) exact[var.index] = true;
+        });
+      }
+    };
+    for (const Store& store : nest_.stores) {
+      if (!IsHalf(buffers_[store.buffer].dtype)) exact[store.value] = true;
+      if (store.mask != Store::kNoMask) exact[store.mask] = true;
+      exact_index(store.index);
+    }
+    facts_.approximate.assign(nest_.body.size(), false);
+    for (const ScalarNode& node : nest_.body) {
+      if (node.op == ScalarOp::kRoundBFloat16 ||
+          node.op == ScalarOp::kRoundFloat16) {
+        return;
+      }
+    }
+    for (ScalarId id = static_cast<ScalarId>(nest_.body.size()); id-- > 0;) {
+      const ScalarNode& node = nest_.body[id];
+      exact_index(node.index);
+      // A comparison turns a last place into another answer, and so does an
+      // integer made of a float; a rounding to a half type hides it.
+      const bool decides = node.dtype == DType::kBool || !IsFloat(node.dtype) ||
+                           IsArgReduction(node.reduce);
+      const bool rounds = node.op == ScalarOp::kCast && IsHalf(node.dtype);
+      if (decides || (exact[id] && !rounds))
+        for (ScalarId arg : node.args) exact[arg] = true;
+      facts_.approximate[id] = node.dtype == DType::kFloat32 && !exact[id];
+    }
   }
 
   void NoteSymbols(const SymExpr& e) {

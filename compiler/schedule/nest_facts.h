@@ -46,6 +46,11 @@ struct NestFacts {
   // indirect nodes. Else 0.
   std::vector<SymExpr> load_offset;
 
+  // Whether the value reaches memory only through a rounding to a half type, so
+  // that a few units of a float32's last place are hidden. Never true where the
+  // nest rounds in between as eager mode does.
+  std::vector<bool> approximate;
+
   // One a store.
   std::vector<AxisSet> store_axes;  // of value, index and mask
   std::vector<uint16_t> store_stage;

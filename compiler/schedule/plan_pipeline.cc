@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/loop/fold_one_hot_sums.h"
 #include "compiler/loop/inline_producers.h"
 #include "compiler/loop/loop_text.h"
 #include "compiler/loop/loop_transforms.h"
@@ -11,28 +13,18 @@
 #include "compiler/schedule/choose_variant.h"
 #include "compiler/schedule/combine_nests.h"
 #include "compiler/schedule/fuse_loops.h"
+#include "compiler/schedule/kernel_fingerprint.h"
 #include "compiler/schedule/kernel_labels.h"
 #include "compiler/schedule/kernel_plan_text.h"
 #include "compiler/schedule/loop_order.h"
+#include "compiler/schedule/nest_price.h"
+#include "compiler/schedule/one_pass_form.h"
 #include "compiler/schedule/plan_buffers.h"
 #include "proto/base/status.h"
 
 namespace kiln {
 
 namespace {
-
-// One dimension, as long as the memory that the strides reach.
-Buffer Flat(Buffer buffer) {
-  SymExpr span = 1;
-  bool empty = false;
-  for (size_t d = 0; d < buffer.sizes.size(); ++d) {
-    empty |= buffer.sizes[d].Is(0);
-    span += (buffer.sizes[d] - 1) * buffer.strides[d];
-  }
-  buffer.sizes = {empty ? SymExpr(0) : span};
-  buffer.strides = {1};
-  return buffer;
-}
 
 // --- Passes over loops.
 
@@ -49,6 +41,12 @@ absl::StatusOr<Changed> RunInlineProducers(LoopProgram& program,
   return Changed::kYes;
 }
 
+absl::StatusOr<Changed> RunFoldOneHotSums(LoopProgram& program,
+                                          const PassEnv& env) {
+  if (env.options.artifact.no_fusion) return Changed::kNo;
+  return Changed::Patterns(FoldOneHotSums(program));
+}
+
 FusionOptions FusionOptionsOf(const PassEnv& env) {
   return {.limits = {.nests = env.options.artifact.max_fusion_size}};
 }
@@ -62,6 +60,9 @@ absl::StatusOr<Changed> RunFuseLoops(LoopProgram& program, const PassEnv& env) {
 constexpr Pass<LoopProgram> kLoopPasses[] = {
     {"drop_dead_stores", RunDropDeadStores},
     // Before fusion: a producer that is computed where it is read is no nest.
+    {"inline_producers", RunInlineProducers},
+    // Needs the sum's terms in its own nest; leaves a producer to inline.
+    {"fold_one_hot_sums", RunFoldOneHotSums},
     {"inline_producers", RunInlineProducers},
     {"fuse_loops", RunFuseLoops},
 };
@@ -88,11 +89,23 @@ absl::StatusOr<VariantChoice> Choose(const PlannedKernel& kernel,
 
 absl::StatusOr<Changed> RunChooseVariants(KernelPlan& plan,
                                           const PassEnv& env) {
+  // The layers of a model have equal kernels.
+  absl::flat_hash_map<std::string, VariantChoice> known;
   for (PlannedStep& step : plan.steps) {
     auto* kernel = std::get_if<PlannedKernel>(&step);
     if (kernel == nullptr) continue;
-    ASSIGN_OR_RETURN(VariantChoice choice, Choose(*kernel, plan, env, false));
-    kernel->variant = std::move(choice.variant);
+    const auto [at, added] = known.emplace(
+        KernelFingerprint(kernel->nest, plan.buffers,
+                          FingerprintSizes::kSizesOnly)
+            .bytes(),
+        VariantChoice());
+    if (added) {
+      ASSIGN_OR_RETURN(at->second, Choose(*kernel, plan, env, false));
+    }
+    kernel->variant = at->second.variant;
+    // Of this kernel's own buffers.
+    if (at->second.form.has_value())
+      kernel->nest = OnePassForm(kernel->nest).value();
   }
   LabelKernels(plan);
   return Changed::kYes;
@@ -150,7 +163,7 @@ KernelPlan FlattenAddresses(LoopProgram program) {
   plan.name = std::move(program.name);
   plan.outputs = std::move(program.outputs);
   plan.mutated_inputs = std::move(program.mutated_inputs);
-  for (Buffer& buffer : program.buffers) plan.buffers.push_back(Flat(buffer));
+  for (Buffer& buffer : program.buffers) plan.buffers.push_back(FlatBuffer(buffer));
   plan.placements.resize(plan.buffers.size());
   for (LoopStep& step : program.steps) {
     if (auto* nest = std::get_if<LoopNest>(&step)) {
@@ -195,8 +208,9 @@ absl::StatusOr<std::string> ExplainVariants(const KernelPlan& plan,
     absl::StrAppend(&out, "kernel ", absl::StrJoin(kernel->nest.origins, "+"),
                     "\n");
     for (const VariantChoice::Priced& priced : choice.candidates) {
-      absl::StrAppend(&out, priced.variant == choice.variant ? "* " : "  ",
-                      ToText(priced.variant), ": ", ToText(priced.price), "\n");
+      absl::StrAppend(&out, priced.chosen ? "* " : "  ",
+                      ToText(priced.variant), priced.one_pass ? " one pass" : "",
+                      ": ", ToText(priced.price), "\n");
     }
   }
   return out;

@@ -11,12 +11,11 @@
 
 namespace kiln {
 
-// Bytes of one partial result of a kReduce node: its value, and for tuples 16,
-// which holds any of them.
+// Bytes of one partial result of a kReduce node, in memory and while threads are
+// joined: at least those of its accumulator in the CUDA prelude.
 inline int64_t AccumulatorBytes(const ScalarNode& reduce) {
-  const bool tuple = reduce.reduce == ReduceOp::kArgMax ||
-                     reduce.reduce == ReduceOp::kArgMin;
-  return tuple ? 16 : SizeInBytes(reduce.dtype);
+  if (reduce.reduce == ReduceOp::kMoments) return 32;
+  return IsTupleReduction(reduce.reduce) ? 16 : SizeInBytes(reduce.dtype);
 }
 
 // Where the partial results of reduction `id` begin, in bytes, a multiple of 16:

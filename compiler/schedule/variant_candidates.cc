@@ -12,6 +12,7 @@ namespace {
 // Groups that a thread keeps at most: every one is written out.
 constexpr int64_t kMostHeld = 16;
 constexpr int kMostThreads = 1024;
+constexpr int64_t kMostHeldElements = kMostHeld * 8 * kMostThreads;
 constexpr int kWarp = 32;
 // Parts of one outer point; the last block adds them all.
 constexpr int64_t kMostParts = 1024;
@@ -95,64 +96,68 @@ void AddPoints(const NestCosts& costs, std::vector<KernelVariant>& out) {
   }
 }
 
+// The longest row that a kernel may meet.
+int64_t LongestRow(const NestCosts& costs) {
+  SymExpr row = 1;
+  for (uint32_t a = costs.facts().num_outer; a < costs.facts().num_axes; ++a)
+    row = row * costs.facts().extents[a];
+  return row.is_constant() ? costs.reduced() : costs.shapes().Range(row).max;
+}
+
+// Rows of `most_groups` groups at most, kept in registers.
+void AddHeldRows(const NestCosts& costs, CudaRows v, int64_t most_groups,
+                 std::vector<KernelVariant>& out) {
+  const int64_t held = CeilDivide(most_groups, v.lanes);
+  if (held > kMostHeld) return;
+  v.held = static_cast<int>(held);
+  out.push_back(v);
+  if (held > 1) {
+    v.unroll = static_cast<int>(held);
+    out.push_back(v);
+  }
+  if (costs.HasCostlyToHold()) {
+    v.hold_costly = 1;
+    out.push_back(v);
+  }
+}
+
+// Rows that each pass reads again.
+void AddLoopedRows(const NestCosts& costs, CudaRows v, int64_t groups,
+                   std::vector<KernelVariant>& out) {
+  for (const int unroll : {1, 4}) {
+    v.unroll = unroll;
+    v.parts = 1;
+    out.push_back(v);
+    if (!costs.MaySplit() || v.lanes < 128) continue;
+    const int64_t blocks = CeilDivide(costs.outer(), v.rows);
+    for (const int blocks_each : {2, 4, 8}) {
+      v.parts = PartsFor(costs, blocks, groups, int64_t{4} * v.lanes,
+                         blocks_each);
+      if (v.parts > 1) out.push_back(v);
+    }
+  }
+}
+
 void AddRows(const NestCosts& costs, int64_t max_row,
              std::vector<KernelVariant>& out) {
-  const uint32_t last = costs.facts().num_axes - 1;
-  const bool constant_row = [&] {
-    for (uint32_t a = costs.facts().num_outer; a <= last; ++a)
-      if (!costs.facts().extents[a].is_constant()) return false;
-    return true;
-  }();
-  // What is held is as long as the longest row.
-  SymExpr row = 1;
-  for (uint32_t a = costs.facts().num_outer; a <= last; ++a)
-    row = row * costs.facts().extents[a];
-  const int64_t longest =
-      constant_row ? costs.reduced() : costs.shapes().Range(row).max;
-  for (const Width& width : WidthsOn(costs, last)) {
+  const int64_t longest = LongestRow(costs);
+  const bool may_hold =
+      (max_row == 0 || longest <= max_row) && longest <= kMostHeldElements;
+  for (const Width& width : WidthsOn(costs, costs.facts().num_axes - 1)) {
     const int64_t groups =
         CeilDivide(costs.reduced(), width.vector) + width.peel;
-    const int64_t most_groups =
-        longest > (int64_t{1} << 40)
-            ? longest
-            : CeilDivide(longest, width.vector) + width.peel;
     for (int lanes = 1; lanes <= kMostThreads; lanes *= 2) {
       if (lanes > PowerOfTwoAtLeast(groups)) break;
-      const int rows = std::max(1, 128 / lanes);
-      const int64_t held = CeilDivide(most_groups, lanes);
-      const bool may_hold = max_row == 0 || longest <= max_row;
-      if (held <= kMostHeld && may_hold) {
-        CudaRows v{.vector = width.vector,
-                   .lanes = lanes,
-                   .rows = rows,
-                   .held = static_cast<int>(held),
-                   .peel = width.peel};
-        out.push_back(v);
-        if (held > 1) {
-          v.unroll = static_cast<int>(held);
-          out.push_back(v);
-        }
-        if (costs.HasCostlyToHold()) {
-          v.hold_costly = 1;
-          out.push_back(v);
-        }
+      const CudaRows v{.vector = width.vector,
+                       .lanes = lanes,
+                       .rows = std::max(1, 128 / lanes),
+                       .peel = width.peel};
+      if (may_hold) {
+        AddHeldRows(costs, v, CeilDivide(longest, width.vector) + width.peel,
+                    out);
       }
-      if (lanes < kWarp || (groups <= lanes && lanes > kWarp)) continue;
-      for (const int unroll : {1, 4}) {
-        CudaRows v{.vector = width.vector,
-                   .lanes = lanes,
-                   .rows = rows,
-                   .unroll = unroll,
-                   .peel = width.peel};
-        out.push_back(v);
-        if (!costs.MaySplit() || lanes < 128) continue;
-        const int64_t blocks = CeilDivide(costs.outer(), rows);
-        for (const int blocks_each : {2, 8}) {
-          v.parts = PartsFor(costs, blocks, groups, int64_t{4} * lanes,
-                             blocks_each);
-          if (v.parts > 1) out.push_back(v);
-        }
-      }
+      if (lanes == kWarp || (lanes > kWarp && groups > lanes))
+        AddLoopedRows(costs, v, groups, out);
     }
   }
 }
@@ -166,19 +171,20 @@ void AddColumns(const NestCosts& costs, std::vector<KernelVariant>& out) {
                        !costs.AllWide(outer - 1, plain))) {
     plain /= 2;
   }
-  for (int vector = plain; vector >= 1; vector /= 2) {
-    if (vector < plain && vector * 4 < plain) break;
+  for (const int vector : {plain, plain / 2}) {
+    if (vector < 1) break;
     const int64_t groups = CeilDivide(costs.outer(), vector);
-    for (int across = 4; across <= 64; across *= 2) {
-      if (across > 4 && across / 2 >= groups) break;
+    for (const int across : {8, 16, 32}) {
+      if (across > 8 && across / 2 >= groups) break;
       for (const int threads : {128, 256, 512}) {
-        const int down = threads / across;
-        if (down > PowerOfTwoAtLeast(costs.reduced())) continue;
-        for (const int unroll : {1, 2, 4, 8}) {
+        const int down = static_cast<int>(std::min<int64_t>(
+            threads / across, PowerOfTwoAtLeast(costs.reduced())));
+        if (down * across < threads / 2) continue;
+        for (const int unroll : {1, 4}) {
           CudaColumns v{vector, across, down, unroll, 1};
           out.push_back(v);
           if (!costs.MaySplit()) continue;
-          for (const int blocks_each : {1, 2, 4}) {
+          for (const int blocks_each : {1, 3}) {
             v.parts = PartsFor(costs, CeilDivide(groups, across),
                                costs.reduced(), int64_t{down} * unroll,
                                blocks_each);
@@ -206,13 +212,12 @@ void AddCpu(const NestCosts& costs, std::vector<KernelVariant>& out) {
   if (!facts.has_scan) {
     bool tuple = false;
     for (const ScalarNode& node : costs.nest().body)
-      tuple |= node.reduce == ReduceOp::kArgMax ||
-               node.reduce == ReduceOp::kArgMin;
+      tuple |= IsTupleReduction(node.reduce);
     const SymExpr& row = facts.extents[facts.num_axes - 1];
     const bool is_short = row.is_constant() && row.constant() < kShortCpuRow;
     out.push_back(CpuRows{.accumulators = tuple || is_short ? 1 : 2});
   }
-  out.push_back(CpuColumns{});
+  if (facts.num_outer > 0 || facts.has_scan) out.push_back(CpuColumns{});
 }
 
 }  // namespace

@@ -29,19 +29,61 @@ END
 
 expect 0 '%amax = amax\(' rows.ir --emit=graph
 expect 0 '^  nest amax \[i0 in s0, reduce i1 in 8\]' rows.ir --emit=loops
-expect 0 '^  kernel kiln_per_fused_add_amax_sub_exp_sum_div_0 row' rows.ir --emit=kernels
+expect 0 '^  kernel kiln_red_fused_add_amax_sub_exp_sum_div_0 cpu rows accumulators 1 \{$' rows.ir --emit=kernels
+expect 0 '^  kernel kiln_per_fused_add_amax_sub_exp_sum_div_0 cuda rows vector [24] lanes .* held [1-9].* parts 1 peel 0 \{$' \
+  rows.ir --emit=kernels --target=sm_90
 expect 0 '^  launch k0 grid \[' rows.ir --emit=plan
-expect 0 'void kiln_per_fused_' rows.ir --emit=cpu
+expect 0 'void kiln_red_fused_' rows.ir --emit=cpu
 expect 0 '__global__' rows.ir --emit=cuda
 
-# Each level reads back what was printed of it.
-for level in graph loops kernels plan; do
-  "$OPT" rows.ir --emit="$level" > "$level.ir"
-  "$OPT" "$level.ir" > again.ir || fail "$level is not read back"
-  cmp -s "$level.ir" again.ir || fail "$level reads back as another text"
+cat > long.ir <<'END'
+graph @long()(%x: f32[16777216]) -> (%y) {
+  %y = sum(%x)
+}
+END
+
+# Each level reads back what was printed of it: of a GPU's blocks that share a sum too.
+for case in long:sm_90 rows:sm_90 rows:x86-64-v3; do
+  for level in graph loops kernels plan; do
+    "$OPT" "${case%:*}.ir" --emit="$level" --target="${case#*:}" > "$level.ir"
+    "$OPT" "$level.ir" > again.ir || fail "$level of $case is not read back"
+    cmp -s "$level.ir" again.ir || fail "$level of $case reads back as another text"
+  done
 done
-expect 0 '^  kernel kiln_per_fused' loops.ir plan_kernels
-expect 0 'void kiln_per_fused' kernels.ir write_kernels
+expect 0 '^  kernel kiln_red_fused' loops.ir plan_kernels
+expect 0 'void kiln_red_fused' kernels.ir write_kernels
+expect 0 '^  counters counters : i32\[1\]$' long.ir --emit=kernels --target=sm_90
+expect 0 '^  kernel kiln_red_fused_sum_0 cuda rows .* workspace partials[0-9]+ counters \{$' long.ir --emit=kernels --target=sm_90
+expect 0 '^  buffer b[0-9]+ "counters" counters bytes 4$' long.ir --emit=plan --target=sm_90
+
+# The variants of each kernel with their prices, of which one has the star.
+expect 0 '^kernel add\+amax\+sub\+exp\+sum\+div$' rows.ir --explain-tiling
+expect 0 '^\* cpu rows accumulators 1: [0-9.]+ us \(memory [0-9.]+, issue [0-9.]+, latency [0-9.]+; [0-9.]+ MB\)$' \
+  rows.ir --explain-tiling
+expect 0 '^  cpu columns strip 4: [0-9.]+ us \(' rows.ir --explain-tiling
+[[ "$(grep -c '^\* ' out.txt)" == 1 ]] || fail "due one star in: $(cat out.txt)"
+expect 0 '^\* cuda rows vector .*: [0-9.]+ us \(memory .* [0-9]+ registers\)$' rows.ir --explain-tiling --target=sm_90
+expect 0 '^  cuda serial threads 256: [0-9.]+ us \(' rows.ir --explain-tiling --target=sm_90
+[[ "$(grep -c '^\* ' out.txt)" == 1 ]] || fail "due one star in: $(cat out.txt)"
+# What it stars is what a plan has.
+"$OPT" long.ir --explain-tiling --target=sm_90 | sed -n 's/^\* \(.*\): .*/\1/p' > star.txt
+expect 0 " kiln_red_fused_sum_0 $(cat star.txt) workspace " long.ir --emit=kernels --target=sm_90
+
+# The pairs that share no kernel, each with its ground.
+cat > apart.ir <<'END'
+graph @apart()(%x: f32[64, 8]) -> (%z, %y) {
+  %s = cumsum(%x, 1)
+  %y = exp(%s)
+  %m = _softmax(%x, 1, false)
+  %z = flip(%m, [1])
+}
+END
+for target in x86-64-v3 sm_90; do
+  expect 0 '^cumsum \| exp: scan$' apart.ir --explain-fusion --target="$target"
+done
+expect 0 '^[a-z+]+ \| div\+flip: reads elsewhere, buf[0-9]+$' apart.ir --explain-fusion
+"$OPT" rows.ir --explain-fusion > out.txt || fail "kiln-opt rows.ir --explain-fusion"
+[[ ! -s out.txt ]] || fail "all of rows.ir is one kernel, but: $(cat out.txt)"
 
 expect 0 'f32\[6, 8\]' rows.ir --run
 expect 0 ' ms  functionalize' rows.ir --emit=graph --time
@@ -65,8 +107,13 @@ expect 2 'sm_12345|target' rows.ir --target=sm_12345x
 echo 'graph @bad()(%x: f32[2]) -> (%y) { %y = rely(%x) }' > bad.ir
 expect 2 "line 1: found 'rely\(%x\) }', due an operator" bad.ir
 sed 's/kernel kiln/colonel kiln/' kernels.ir > bad_plan.ir
-expect 2 "line [0-9]+ column 3: found 'colonel kiln_per_fused_add_ama', due in, const" bad_plan.ir
-sed 's/row vector 4/row vector 3/; s/row vector 8/row vector 3/' kernels.ir > broken_plan.ir
-expect 1 'K5 at kiln_per_fused' broken_plan.ir
+expect 2 "line [0-9]+ column 3: found 'colonel kiln_red_fused_add_ama', due in, const" bad_plan.ir
+sed 's/cpu rows accumulators 1/cpu rows accumulators 0/' kernels.ir > broken_plan.ir
+expect 1 'K5 at kiln_red_fused_add_amax_sub_exp_sum_div_0: found accumulators 0' broken_plan.ir
+"$OPT" rows.ir --emit=kernels --target=sm_90 > cuda_kernels.ir
+sed 's/cuda rows vector [0-9]*/cuda rows vector 3/' cuda_kernels.ir > broken_plan.ir
+expect 1 'K5 at kiln_per_fused_add_amax_sub_exp_sum_div_0: found vector 3' broken_plan.ir
+sed 's/ parts 1 / parts 2 /' cuda_kernels.ir > broken_plan.ir
+expect 1 'K8 at kiln_per_fused_add_amax_sub_exp_sum_div_0: found 2 parts and no workspace' broken_plan.ir
 
 exit "$failed"

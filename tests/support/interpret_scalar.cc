@@ -334,7 +334,7 @@ std::vector<Cell> EmptyReduction(ReduceOp op, DType dtype) {
     case ReduceOp::kArgMin:
       return {{inf, WrapTo(dtype, high)}, {0, 0}};
     default:
-      return {{0, 0}, {0, 0}, {0, 0}};
+      return {{0, 0}, {0, 0}, {0, 0}, {0, 0}};
   }
 }
 
@@ -342,6 +342,13 @@ void Combine(ReduceOp op, DType dtype, bool first, absl::Span<const Cell> next,
              std::vector<Cell>& total) {
   if (first) {
     total.assign(next.begin(), next.end());
+    if (op == ReduceOp::kSoftmax) {
+      total.push_back({std::isfinite(total[0].f) ? 1.0 : NAN, 0});
+    } else if (op == ReduceOp::kMoments) {
+      total.push_back(total[0]);
+      total.push_back({0, 0});
+      total.push_back({1, 0});
+    }
     return;
   }
   Cell& t = total[0];
@@ -379,6 +386,20 @@ void Combine(ReduceOp op, DType dtype, bool first, absl::Span<const Cell> next,
           (equal && next[1].i < total[1].i)) {
         total.assign(next.begin(), next.end());
       }
+      return;
+    }
+    case ReduceOp::kSoftmax: {
+      const double max = std::isnan(n.f) || n.f > t.f ? n.f : t.f;
+      total[1].f = total[1].f * std::exp(t.f - max) + std::exp(n.f - max);
+      t.f = max;
+      return;
+    }
+    case ReduceOp::kMoments: {
+      const double count = total[3].f + 1, apart = n.f - total[1].f;
+      t.f += n.f;
+      total[1].f += apart / count;
+      total[2].f += apart * (n.f - total[1].f);
+      total[3].f = count;
       return;
     }
     case ReduceOp::kNone:

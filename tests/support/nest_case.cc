@@ -231,7 +231,10 @@ absl::StatusOr<KernelSource> NestCase::Source(const Target& target) const {
     if (std::holds_alternative<Unmapped>(of.variant)) {
       const auto choice =
           ChooseVariant(of.nest, buffers, shapes, target, 0, false);
-      if (choice.ok()) of.variant = choice->variant;
+      if (choice.ok()) {
+        of.variant = choice->variant;
+        if (choice->form.has_value()) of.nest = *choice->form;
+      }
     }
     return of;
   };

@@ -156,6 +156,15 @@ class Interpreter {
       case ScalarOp::kReduce:
         return Reduce(id).first;
       case ScalarOp::kReduceResult:
+        if (nest_.body[node.args[0]].reduce == ReduceOp::kMoments &&
+            node.number.i == 1) {
+          double points = 1;
+          for (size_t a = outer_; a < extents_.size(); ++a)
+            points *= static_cast<double>(extents_[a]);
+          v = Reduce(node.args[0]).first;
+          v.f /= points;
+          return Normal(node.dtype, v);
+        }
         return node.number.i == 0 ? Reduce(node.args[0]).first
                                   : Reduce(node.args[0]).second;
       case ScalarOp::kScan: {
@@ -295,6 +304,29 @@ class Interpreter {
     return v;
   }
 
+  // Both members of kSoftmax and kMoments, as two reductions.
+  std::pair<AnyScalar, AnyScalar> SecondPass(const ScalarNode& node,
+                                             const std::vector<int64_t>& here) {
+    const bool softmax = node.reduce == ReduceOp::kSoftmax;
+    AnyScalar first, second;
+    double count = 0;
+    first.f = softmax ? -INFINITY : 0;
+    ForReduced(outer_, [&] {
+      const double x = Eval(node.args[0]).f;
+      first.f = softmax ? (std::isnan(x) || x > first.f ? x : first.f)
+                        : first.f + x;
+      ++count;
+    });
+    second.f = 0;
+    const double from = softmax ? first.f : first.f / count;
+    ForReduced(outer_, [&] {
+      const double x = Eval(node.args[0]).f - from;
+      second.f += softmax ? std::exp(x) : x * x;
+    });
+    at_ = here;
+    return {Normal(node.dtype, first), Normal(node.dtype, second)};
+  }
+
   // The value and, for tuples, the second member.
   std::pair<AnyScalar, AnyScalar> Reduce(ScalarId id) {
     for (const auto& [done, result] : results_)
@@ -304,9 +336,9 @@ class Interpreter {
     std::optional<std::pair<AnyScalar, AnyScalar>> best;
     AnyScalar sum = Start(node);
     int64_t position = 0;
-    const bool tuple =
-        node.reduce == ReduceOp::kArgMax || node.reduce == ReduceOp::kArgMin;
+    const bool tuple = IsArgReduction(node.reduce);
     ForReduced(outer_, [&] {
+      if (IsTupleReduction(node.reduce) && !tuple) return;
       const AnyScalar x = Eval(node.args[0]);
       if (!tuple) {
         sum = Combine(node, sum, x);  // in double: closer than any order
@@ -327,6 +359,10 @@ class Interpreter {
     at_ = here;
     std::pair<AnyScalar, AnyScalar> result = {Normal(node.dtype, sum), {}};
     if (best) result = *best;
+    if (node.reduce == ReduceOp::kSoftmax ||
+        node.reduce == ReduceOp::kMoments) {
+      result = SecondPass(node, here);
+    }
     results_.push_back({id, result});
     return result;
   }

@@ -35,8 +35,7 @@ NestCase Scale(int64_t n, double factor) {
 }
 
 KernelSource Write(const NestCase& c, absl::string_view target) {
-  const auto source =
-      WriteKernel(c.kernel, c.buffers, c.shapes, TargetOf(target));
+  const auto source = c.Source(TargetOf(target));
   EXPECT_TRUE(source.ok()) << source.status();
   return *source;
 }
@@ -162,15 +161,14 @@ TEST(WriteKernel, GoldenPointwiseCuda) {
                    source.symbol,
                    R"((const float* p0, float* p1) {
   k_wait_for_work_before();
-  for (unsigned int first = ((unsigned int)blockIdx.x * 256 + threadIdx.x) * 4; first < (unsigned int)1000; first += (unsigned int)gridDim.x * 1024) {
-    const int i0 = (int)first;
-    float l0[4];
-    k_load(p0 + i0, l0);
-    float w1[4];
+  for (unsigned int first = (unsigned int)blockIdx.x * 256 + threadIdx.x; first < (unsigned int)250; first += (unsigned int)gridDim.x * 256) {
+    const int i0 = (int)((first)) * 4;
+    const k_pack<float, 4> l0 = k_load<float, 4>(p0 + i0);
+    k_pack<float, 4> w1 = {};
     #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const float t2 = (l0[e] * 0.5f);
-      w1[e] = t2;
+      const float t2 = (k_at(l0, e) * 0.5f);
+      k_put(w1, e, t2);
     }
     k_store(p1 + i0, w1);
   }

@@ -1,5 +1,9 @@
 #include "compiler/codegen/write_kernels.h"
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/kernel_plan_text.h"
 #include "gtest/gtest.h"
@@ -7,10 +11,11 @@
 namespace kiln {
 namespace {
 
-std::string DropoutKernel(absl::string_view label, absl::string_view from,
-                          absl::string_view to, int stream) {
-  return absl::StrCat("  kernel ", label,
-                      " pointwise vector 1 threads 256 rows 1 each 1 {\n"
+std::string DropoutKernel(absl::string_view label, absl::string_view variant,
+                          absl::string_view from, absl::string_view to,
+                          int stream) {
+  return absl::StrCat("  kernel ", label, " ", variant,
+                      " {\n"
                       "    nest native_dropout [i0 in 64] {\n"
                       "      t0 = seed i64\n"
                       "      t1 = index i64 i0\n"
@@ -21,13 +26,16 @@ std::string DropoutKernel(absl::string_view label, absl::string_view from,
 }
 
 TEST(WriteKernels, LayersThatDrawFromOtherStreamsShareAKernel) {
-  const auto plan = ParseKernelPlan(absl::StrCat(
-      "plan @g() {\n  in x : f32[64] index 0\n  out y : f32[64]\n"
-      "  out z : f32[64]\n",
-      DropoutKernel("first", "x", "y", 3), DropoutKernel("second", "y", "z", 8),
-      "  arena 0 bytes, peak live 0\n}\n"));
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  for (const char* target : {"sm_90", "x86-64-v3"}) {
+  for (const auto& [target, variant] :
+       {std::pair("sm_90", "cuda points vector 1 unroll 1 threads 256 peel 0"),
+        std::pair("x86-64-v3", "cpu points block 4096")}) {
+    const auto plan = ParseKernelPlan(absl::StrCat(
+        "plan @g() {\n  in x : f32[64] index 0\n  out y : f32[64]\n"
+        "  out z : f32[64]\n",
+        DropoutKernel("first", variant, "x", "y", 3),
+        DropoutKernel("second", variant, "y", "z", 8),
+        "  arena 0 bytes, peak live 0\n}\n"));
+    ASSERT_TRUE(plan.ok()) << plan.status();
     const auto sources = WriteKernels(*plan, *TargetFromName(target));
     ASSERT_TRUE(sources.ok()) << sources.status();
     ASSERT_EQ(sources->size(), 2u);

@@ -2,9 +2,12 @@
 
 #include <string>
 #include <utility>
+#include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "compiler/schedule/kernel_plan_verifier.h"
+#include "compiler/schedule/kernel_variant.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/plan_check.h"
@@ -19,7 +22,7 @@ constexpr char kTwoKernels[] = R"(plan @g(s0 in [2, 64] hint 8) {
   tmp a : f32[s0] at 0 bytes 64
   tmp b : f32[s0] at 64 bytes 64
   out y : f32[4*s0]
-  kernel sum row vector 4 threads 128 rows 2 each 8 persistent accumulators 2 {
+  kernel sum cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 1 unroll 1 parts 1 peel 0 {
     nest sum [i0 in s0, reduce i1 in 4] {
       t0 = load f32 x[4*i0 + i1]
       t1 = reduce f32 t0 by sum
@@ -27,7 +30,7 @@ constexpr char kTwoKernels[] = R"(plan @g(s0 in [2, 64] hint 8) {
       b[i0] = t1
     }
   }
-  kernel add tile2d vector 1 threads 256 rows 1 each 4 tile i0 {
+  kernel add cuda tiles axis 0 edge 32 vector 1 {
     nest add [i0 in s0, i1 in 4] {
       t0 = load f32 a[i0]
       t1 = load f32 b[i0]
@@ -98,12 +101,18 @@ TEST(KernelPlanText, SaysWhereItFoundWhatAndWhatWasDue) {
            BadText{"plan @g", "plane @g",
                    "line 1 column 1: found 'plane @g(s0 in [2, 64] hint 8)', "
                    "due 'plan @'"},
-           BadText{"sum row vector", "sum rows vector",
-                   "line 6 column 14: found 'rows vector 4 threads 128 rows', "
-                   "due a mapping"},
-           BadText{"threads 128", "threads many",
-                   "line 6 column 35: found 'many rows 2 each 8 persistent ', "
+           BadText{"sum cuda rows", "sum cuda row",
+                   "line 6 column 14: found 'cuda row vector 4 lanes 64 row', "
+                   "due a variant"},
+           BadText{"lanes 64", "lanes many",
+                   "line 6 column 39: found 'many rows 2 held 8 hold_costly', "
                    "due an integer"},
+           BadText{"rows 2 held 8", "held 8",
+                   "line 6 column 42: found 'held 8 hold_costly 1 unroll 1 ', "
+                   "due 'rows'"},
+           BadText{"peel 0 {", "peel 0 workspace a q {",
+                   "line 6 column 106: found 'q {', due a buffer that is "
+                   "declared above"},
            BadText{"load f32 a[i0]", "load f32 q[i0]",
                    "line 16 column 21: found 'q[i0]', due a buffer that is "
                    "declared above"},
@@ -148,14 +157,47 @@ TEST(KernelPlanVerifier, P4LabelsAreUnique) {
   ExpectBreaks("K4", Changed("kernel add", "kernel sum"));
 }
 
-TEST(KernelPlanVerifier, P5TilingsHaveNumbersInRange) {
-  ExpectBreaks("K5", Changed("row vector 4", "row vector 3"));
-  ExpectBreaks("K5", Changed("tile i0", "tile i1"));
+TEST(KernelPlanVerifier, P5VariantsHaveNumbersInRange) {
+  for (const auto& [from, to] :
+       {std::pair("rows vector 4", "rows vector 3"),
+        std::pair("lanes 64", "lanes 48"), std::pair("lanes 64", "lanes 0"),
+        std::pair("lanes 64 rows 2", "lanes 1024 rows 2"),
+        std::pair("held 8", "held -1"), std::pair("unroll 1", "unroll 0"),
+        std::pair("parts 1", "parts 0"), std::pair("peel 0", "peel -1"),
+        std::pair("axis 0", "axis 1"), std::pair("axis 0", "axis -1"),
+        std::pair("edge 32", "edge 0"),
+        std::pair("cuda tiles axis 0 edge 32 vector 1",
+                  "cpu tiles axis 1 rows 64 columns 64")}) {
+    ExpectBreaks("K5", Changed(from, to));
+  }
+  // All that a block may have, and none kept in registers.
+  ExpectReadsBack(Changed("lanes 64 rows 2 held 8", "lanes 512 rows 2 held 0"));
 }
 
 TEST(KernelPlanVerifier, P6ReductionsAndPointsAreMappedAsSuch) {
-  ExpectBreaks("K6", Changed("sum row", "sum pointwise"));
-  ExpectBreaks("K6", Changed("tile2d", "column"));
+  constexpr char kRows[] =
+      "cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 1 unroll 1 "
+      "parts 1 peel 0";
+  constexpr char kTiles[] = "cuda tiles axis 0 edge 32 vector 1";
+  for (const char* points :
+       {"cuda points vector 4 unroll 1 threads 256 peel 0",
+        "cuda tiles axis 0 edge 32 vector 1", "cpu points block 4096",
+        "cpu tiles axis 0 rows 64 columns 64"}) {
+    ExpectBreaks("K6", Changed(kRows, points));
+    ExpectReadsBack(Changed(kTiles, points));
+  }
+  for (const char* reduction :
+       {"cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 0 unroll 1 "
+        "parts 1 peel 0",
+        "cuda columns vector 1 across 32 down 8 unroll 1 parts 1",
+        "cuda serial threads 256", "cpu rows accumulators 2",
+        "cpu columns strip 4"}) {
+    ExpectBreaks("K6", Changed(kTiles, reduction));
+    ExpectReadsBack(Changed(kRows, reduction));
+  }
+  // Before choose_variants.
+  ExpectReadsBack(Changed(kRows, "unmapped"));
+  ExpectReadsBack(Changed(kTiles, "unmapped"));
 }
 
 TEST(KernelPlanVerifier, NestsKeepTheRulesOfLoops) {
@@ -166,14 +208,14 @@ constexpr char kCombined[] = R"(plan @g() {
   in x : f32[8] index 0
   in y : f32[3] index 1
   kernel kiln_for_fused_exp_0 {
-    part pointwise vector 4 threads 256 rows 1 each 4 {
+    part cuda points vector 4 unroll 1 threads 256 peel 0 {
       nest exp [i0 in 8] {
         t0 = load f32 x[i0]
         t1 = exp f32 t0
         x[i0] = t1
       }
     }
-    part pointwise vector 4 threads 256 rows 1 each 4 {
+    part cuda points vector 4 unroll 1 threads 256 peel 0 {
       nest exp [i0 in 3] {
         t0 = load f32 y[i0]
         t1 = exp f32 t0
@@ -181,7 +223,7 @@ constexpr char kCombined[] = R"(plan @g() {
       }
     }
   }
-  kernel kiln_poi_fused_neg_1 pointwise vector 4 threads 256 rows 1 each 4 {
+  kernel kiln_poi_fused_neg_1 cuda points vector 4 unroll 1 threads 256 peel 0 {
     nest neg [i0 in 8] {
       t0 = load f32 x[i0]
       t1 = neg f32 t0
@@ -202,13 +244,96 @@ TEST(KernelPlanVerifier, PartsThatMeetAreNotedByTheirRule) {
   for (const auto& [from, to] :
        {std::pair("load f32 y[i0]", "load f32 x[i0]"),
         std::pair("        y[i0] = t1", "        x[i0] = t1"),
-        std::pair("threads 256 rows 1 each 4 {\n      nest exp [i0 in 3]",
-                  "threads 128 rows 1 each 4 {\n      nest exp [i0 in 3]")}) {
+        std::pair("threads 256 peel 0 {\n      nest exp [i0 in 3]",
+                  "threads 128 peel 0 {\n      nest exp [i0 in 3]"),
+        std::pair("cuda points vector 4 unroll 1 threads 256 peel 0 {\n      "
+                  "nest exp [i0 in 3]",
+                  "cpu points block 4096 {\n      nest exp [i0 in 3]")}) {
+    ASSERT_THAT(kCombined, HasSubstr(from));
     const auto plan =
         ParseKernelPlan(absl::StrReplaceAll(kCombined, {{from, to}}));
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_THAT(std::string(VerifyKernelPlan(*plan).message()),
                 HasSubstr("K7"));
+  }
+}
+
+constexpr char kShared[] = R"(plan @g() {
+  in x : f32[524288] index 0
+  out y : f32[2]
+  counters counters : i32[1]
+  tmp partials : u8[64] at 0 bytes 64
+  kernel sum cuda rows vector 4 lanes 256 rows 1 held 0 hold_costly 0 unroll 4 parts 8 peel 0 workspace partials counters {
+    nest sum [i0 in 2, reduce i1 in 262144] {
+      t0 = load f32 x[262144*i0 + i1]
+      t1 = reduce f32 t0 by sum
+      y[i0] = t1
+    }
+  }
+  return view y f32 [2] strides [1] offset 0
+  arena 64 bytes, peak live 64
+}
+)";
+
+TEST(KernelPlanText, AKernelWithAWorkspaceReadsBack) {
+  ExpectReadsBack(kShared);
+  const auto plan = ParseKernelPlan(kShared);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const auto& kernel = std::get<PlannedKernel>(plan->steps[0]);
+  EXPECT_EQ(PartsOf(kernel.variant), 8);
+  EXPECT_EQ(kernel.workspace, (Workspace{.partials = 3, .counters = 2}));
+  EXPECT_EQ(plan->buffers[2].kind, BufferKind::kCounters);
+  EXPECT_EQ(plan->buffers[3].kind, BufferKind::kTemporary);
+}
+
+TEST(KernelPlanVerifier, P8AWorkspaceGoesWithSharedOuterPoints) {
+  const auto changed = [](absl::string_view from, absl::string_view to) {
+    EXPECT_THAT(kShared, HasSubstr(std::string(from)));
+    return absl::StrReplaceAll(kShared, {{from, to}});
+  };
+  ExpectBreaks("K8", changed(" workspace partials counters", ""));
+  ExpectBreaks("K8", changed("parts 8", "parts 1"));
+  ExpectBreaks("K8", changed("cuda rows vector 4 lanes 256 rows 1 held 0 "
+                             "hold_costly 0 unroll 4 parts 8 peel 0",
+                             "cuda serial threads 256"));
+  ExpectBreaks("K8", Changed("parts 1", "parts 2"));
+  ExpectReadsBack(
+      changed("cuda rows vector 4 lanes 256 rows 1 held 0 "
+              "hold_costly 0 unroll 4 parts 8 peel 0",
+              "cuda columns vector 1 across 4 down 32 unroll 1 "
+              "parts 8"));
+}
+
+TEST(KernelPlanVerifier, AWorkspaceLiesInTheArenaWhileItsKernelRuns) {
+  ExpectBreaks("K2", absl::StrReplaceAll(kShared, {{" at 0 bytes 64", ""}}));
+  ExpectBreaks(
+      "K3", absl::StrReplaceAll(kShared, {{"  out y : f32[2]\n",
+                                           "  tmp y : f32[2] at 32 bytes 64\n"},
+                                          {"arena 64", "arena 128"}}));
+}
+
+// Every number is another one than its default and than its neighbours.
+TEST(KernelPlanText, EachVariantReadsBackByNameWithAllItsNumbers) {
+  EXPECT_EQ(VariantNames().size(), std::variant_size_v<KernelVariant>);
+  for (const absl::string_view name : VariantNames()) {
+    KernelVariant variant = VariantFromName(name);
+    EXPECT_EQ(VariantName(variant), name);
+    std::string text(name);
+    int number = 101;
+    for (const VariantField& field : FieldsOf(variant)) {
+      *field.value = number++;
+      absl::StrAppend(&text, " ", field.name, " ", *field.value);
+    }
+    EXPECT_EQ(ToText(variant), text);
+    const std::string plan_text = absl::StrCat(
+        "plan @g() {\n  in x : f32[8] index 0\n  kernel k ", text,
+        " {\n    nest exp [i0 in 8] {\n      t0 = load f32 x[i0]\n"
+        "      x[i0] = t0\n    }\n  }\n  arena 0 bytes, peak live 0\n}\n");
+    const auto plan = ParseKernelPlan(plan_text);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(ToText(*plan), plan_text);
+    EXPECT_TRUE(std::get<PlannedKernel>(plan->steps[0]).variant == variant)
+        << plan_text;
   }
 }
 

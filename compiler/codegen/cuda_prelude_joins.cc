@@ -1,0 +1,197 @@
+#include "compiler/codegen/cuda_prelude_joins.h"
+
+namespace kiln {
+namespace {
+
+constexpr PreludePart kParts[] = {
+    // A value and where it stands.
+    {"k_pair", "", R"(template <class T, class I>
+struct k_pair {
+  T value;
+  I index;
+};
+)"},
+    // The first of equals, NaN before all.
+    {"k_argmax", "", R"(template <class T, class I>
+K_FN void k_argmax(T& a, I& i, T b, I j) {
+  const bool an = a != a, bn = b != b, first = j < i;
+  if (an == bn ? b > a || ((b == a || an) && first) : bn) a = b, i = j;
+}
+)"},
+    {"k_argmin", "", R"(template <class T, class I>
+K_FN void k_argmin(T& a, I& i, T b, I j) {
+  const bool an = a != a, bn = b != b, first = j < i;
+  if (an == bn ? b < a || ((b == a || an) && first) : bn) a = b, i = j;
+}
+)"},
+    // The same for positions that only grow.
+    {"k_argmax_next", "", R"(template <class T, class I>
+K_FN void k_argmax_next(T& a, I& i, T b, I j) {
+  if (i > j || (!(b <= a) && a == a)) a = b, i = j;
+}
+)"},
+    {"k_argmin_next", "", R"(template <class T, class I>
+K_FN void k_argmin_next(T& a, I& i, T b, I j) {
+  if (i > j || (!(b >= a) && a == a)) a = b, i = j;
+}
+)"},
+
+    // The greatest, and the sum of exp(x - greatest), as values come.
+    {"k_softmax", "", R"(struct k_softmax {
+  float max, sum;
+};
+)"},
+    {"k_softmax_next", "", R"(/* k_softmax k_maximum_f32 k_inf_f32 */
+K_FN void k_softmax_next(k_softmax& a, float x) {
+  const float apart = x - a.max;
+  const float less = expf(-fabsf(apart));
+  if (x != -k_inf_f32() || a.max != -k_inf_f32()) a.sum = apart > 0 ? a.sum * less + 1.0f : a.sum + less;
+  a.max = k_maximum_f32(a.max, x);
+}
+)"},
+    {"k_softmax_group", "", R"(/* k_softmax k_maximum_f32 k_inf_f32 */
+template <int V>
+K_FN void k_softmax_group(k_softmax& a, const float (&x)[V]) {
+  float max = a.max;
+#pragma unroll
+  for (int e = 0; e < V; ++e) max = k_maximum_f32(max, x[e]);
+  if (max == -k_inf_f32()) return;
+  float sum = a.sum * k_exp2(1.4426950409f * (a.max - max));
+#pragma unroll
+  for (int e = 0; e < V; ++e) sum += k_exp2(1.4426950409f * (x[e] - max));
+  a = {max, sum};
+}
+)"},
+    // Within 2 ulp, and 1 ulp for each 2^22 of its argument's magnitude.
+    {"k_exp2", "", R"(K_FN float k_exp2(float x) {
+  float y;
+  asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+)"},
+    {"k_softmax_join", "", R"(/* k_softmax k_maximum_f32 k_inf_f32 */
+K_FN k_softmax k_softmax_join(k_softmax a, k_softmax b) {
+  const float max = k_maximum_f32(a.max, b.max);
+  if (max == -k_inf_f32()) return {max, 0.0f};
+  return {max, a.sum * expf(a.max - max) + b.sum * expf(b.max - max)};
+}
+)"},
+    // Of nothing but -infinity there is no sum.
+    {"k_softmax_sum", "", R"(/* k_softmax k_inf_f32 k_nan_f32 */
+K_FN float k_softmax_sum(k_softmax a) { return a.max == -k_inf_f32() ? k_nan_f32() : a.sum; }
+)"},
+    // Mean and squared differences of n values. Values come as differences from
+    // the first of a block, whose sums are joined at its end (Chan, Golub, LeVeque).
+    {"k_moments", "", R"(struct k_moments {
+  float mean, squares, n;
+  float first, sum, sum_of_squares, count;
+};
+)"},
+    {"k_moments_next", "", R"(/* k_moments k_inf_f32 */
+K_FN void k_moments_next(k_moments& a, float x) {
+  if (a.count == 0.0f) a.first = fabsf(x) < k_inf_f32() ? x : 0.0f;
+  const float apart = x - a.first;
+  a.sum += apart;
+  a.sum_of_squares = fmaf(apart, apart, a.sum_of_squares);
+  a.count += 1.0f;
+}
+)"},
+    {"k_moments_join", "", R"(/* k_moments */
+K_FN k_moments k_moments_join(k_moments a, k_moments b) {
+  const float n = a.n + b.n;
+  if (n == 0.0f) return {};
+  const float apart = b.mean - a.mean, share = b.n / n;
+  return {a.mean * (a.n / n) + b.mean * share, a.squares + b.squares + apart * apart * a.n * share, n, 0.0f, 0.0f, 0.0f, 0.0f};
+}
+)"},
+    {"k_moments_end", "", R"(/* k_moments k_moments_join k_maximum_f32 */
+K_FN void k_moments_end(k_moments& a) {
+  if (a.count == 0.0f) return;
+  const float mean = a.sum / a.count;
+  const k_moments block = {a.first + mean, k_maximum_f32(fmaf(-mean, a.sum, a.sum_of_squares), 0.0f), a.count, 0.0f, 0.0f, 0.0f, 0.0f};
+  const k_moments before = {a.mean, a.squares, a.n, 0.0f, 0.0f, 0.0f, 0.0f};
+  a = k_moments_join(before, block);
+}
+)"},
+
+    // Joins over threads, always in the same order.
+    {"k_shuffle", "", R"(/* k_pair k_softmax k_moments */
+template <class T>
+K_FN T k_shuffle(T x, int distance) { return __shfl_xor_sync(0xffffffffu, x, distance); }
+K_FN bool k_shuffle(bool x, int distance) { return __shfl_xor_sync(0xffffffffu, (int)x, distance) != 0; }
+K_FN unsigned char k_shuffle(unsigned char x, int distance) { return (unsigned char)__shfl_xor_sync(0xffffffffu, (int)x, distance); }
+K_FN signed char k_shuffle(signed char x, int distance) { return (signed char)__shfl_xor_sync(0xffffffffu, (int)x, distance); }
+K_FN short k_shuffle(short x, int distance) { return (short)__shfl_xor_sync(0xffffffffu, (int)x, distance); }
+K_FN k_softmax k_shuffle(k_softmax x, int distance) { return {k_shuffle(x.max, distance), k_shuffle(x.sum, distance)}; }
+K_FN k_moments k_shuffle(k_moments x, int distance) { return {k_shuffle(x.mean, distance), k_shuffle(x.squares, distance), k_shuffle(x.n, distance), 0.0f, 0.0f, 0.0f, 0.0f}; }
+template <class T, class I>
+K_FN k_pair<T, I> k_shuffle(k_pair<T, I> x, int distance) { return {k_shuffle(x.value, distance), k_shuffle(x.index, distance)}; }
+)"},
+    {"k_across", "",
+     R"(// Over the kRow neighbouring threads of a row; all of them get the result.
+template <int kRow, int kThreads, class T, class F>
+K_FN T k_across(T x, F join) {
+#pragma unroll
+  for (int distance = (kRow < 32 ? kRow : 32) / 2; distance > 0; distance /= 2)
+    x = join(x, k_shuffle(x, distance));
+  if constexpr (kRow > 32) {
+    __shared__ T parts[kThreads / 32];
+    const int warp = (int)threadIdx.x / 32;
+    if (threadIdx.x % 32 == 0) parts[warp] = x;
+    __syncthreads();
+    // Each warp of the row joins the parts of all: as many as a power of two.
+    x = parts[(int)threadIdx.x / kRow * (kRow / 32) + (int)threadIdx.x % (kRow / 32)];
+#pragma unroll
+    for (int distance = kRow / 64; distance > 0; distance /= 2)
+      x = join(x, k_shuffle(x, distance));
+  }
+  return x;
+}
+)"},
+    {"k_down", "",
+     R"(// Over the kRows threads below one another; all of them get the results.
+// `shared` has room for V values a thread.
+template <int kColumns, int kRows, class T, int V, class F>
+K_FN void k_down(void* shared, T (&x)[V], F join) {
+  if constexpr (kRows > 1) {
+    T* parts = (T*)shared;
+    enum { kThreads = kColumns * kRows };
+#pragma unroll
+    for (int e = 0; e < V; ++e) parts[e * kThreads + threadIdx.x] = x[e];
+#pragma unroll
+    for (int rows = kRows / 2; rows > 0; rows /= 2) {
+      __syncthreads();
+      if (threadIdx.x < rows * kColumns) {
+#pragma unroll
+        for (int e = 0; e < V; ++e) {
+          T* p = parts + e * kThreads + threadIdx.x;
+          *p = join(*p, p[rows * kColumns]);
+        }
+      }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int e = 0; e < V; ++e) x[e] = parts[e * kThreads + threadIdx.x % kColumns];
+    __syncthreads();
+  }
+}
+)"},
+    // Whether this block is the last of `parts` that count up `counter`, which is
+    // 0 before the first and after the last. Writes of all of them are seen then.
+    {"k_last_block", "", R"(K_FN bool k_last_block(unsigned* counter, unsigned parts) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) last = atomicInc(counter, parts - 1) == parts - 1;
+  __syncthreads();
+  __threadfence();
+  return last;
+}
+)"},
+};
+
+}  // namespace
+
+absl::Span<const PreludePart> CudaJoins() { return kParts; }
+
+}  // namespace kiln

@@ -1,0 +1,306 @@
+// Prices of CUDA's variants: cost_model.h.
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/schedule/cost_model.h"
+#include "compiler/schedule/reduce_ops.h"
+#include "compiler/schedule/tile_accesses.h"
+
+namespace kiln {
+
+namespace {
+
+// Of the H200, fitted to what ./kiln bench gpu_kernels measures; other chips are
+// alike in them.
+constexpr double kSector = 32;        // bytes
+constexpr double kLoadNs = 750;       // a load that misses L2, under load
+constexpr double kJoinWarpNs = 60;    // a shuffle tree
+constexpr double kJoinBlockNs = 180;  // two barriers and a second tree
+constexpr double kJoinPartsNs = 2200; // fence, counter, partial results
+constexpr double kL2Bytes = 24e6;     // that may be relied on
+constexpr double kSectorsPerCycle = 2.5;  // that a multiprocessor moves from L2
+constexpr int kLanesPerCycle = 128;   // of a multiprocessor
+constexpr int kBaseRegisters = 20;
+
+double CeilDivide(double a, double b) { return std::ceil(a / b); }
+
+}  // namespace
+
+Price NestCosts::PriceCuda(const CudaPoints& v) const {
+  const uint32_t axis =
+      facts_.num_outer > 0 ? facts_.num_outer - 1 : Vectors::kNoAxis;
+  const Vectors vectors = VectorsFor(axis, v.vector, v.peel != 0);
+  Price price;
+  double sectors = 0;
+  bool gathers = false;
+  for (const Access& access : accesses_) {
+    price.bytes += BytesAlong(access, axis, 32 * v.vector);
+    sectors += Sectors(access, vectors);
+    gathers |= !access.plain && !access.store;
+  }
+  price.registers =
+      kBaseRegisters + v.unroll * PackWords(vectors, false) + 2 * v.vector;
+  price.fits = price.registers <= 128;
+  const double chip = target_.multiprocessors * target_.cycles_per_ns;
+  price.memory_ns = std::max(price.bytes / target_.memory_bytes_per_ns,
+                             sectors / (kSectorsPerCycle * chip));
+  price.issue_ns = Issue(vectors, false, false) / (chip * kLanesPerCycle);
+  const double groups =
+      static_cast<double>(outer_) / static_cast<double>(v.vector);
+  const double slots =
+      target_.multiprocessors * Resident(v.threads, price.registers);
+  const double blocks = CeilDivide(groups, double(v.threads) * v.unroll);
+  price.latency_ns = std::max(1.0, blocks / slots) * kLoadNs *
+                     (gathers ? 2 * v.unroll : 1);
+  return Finish(
+      price, Resident(v.threads, price.registers) * v.threads / 32);
+}
+
+Price NestCosts::PriceCuda(const CudaTiles& v) const {
+  const uint32_t last = facts_.num_outer - 1;
+  const auto across = static_cast<uint32_t>(v.axis);
+  const Vectors vectors = VectorsFor(last, v.vector, false);
+  const TileAccesses tiled =
+      AccessesAcross(nest_, facts_, buffers_, across, v.edge);
+  const auto is_tiled = [&](const Access& access) {
+    for (ScalarId id : tiled.loads)
+      if (access.offset == &facts_.load_offset[id]) return true;
+    for (uint32_t s : tiled.stores)
+      if (access.offset == &facts_.store_offset[s]) return true;
+    return false;
+  };
+  Price price;
+  double sectors = 0, cells = 0;
+  int words = 0;
+  for (const Access& access : accesses_) {
+    const bool through = is_tiled(access);
+    price.bytes += through ? BytesAlong(access, across, v.edge)
+                           : BytesAlong(access, last, v.edge);
+    sectors += through ? access.points * double(access.bytes) / kSector
+                       : Sectors(access, vectors);
+    if (through) {
+      cells += 2 * access.points;
+      words += static_cast<int>((access.bytes * v.vector + 3) / 4);
+    }
+  }
+  const int steps = v.edge * v.edge / (kTileThreads * v.vector);
+  price.registers = kBaseRegisters + words * steps + 2 * v.vector;
+  price.fits = price.registers <= 128;
+  const double chip = target_.multiprocessors * target_.cycles_per_ns;
+  // Edges that stand over the ends of the axes.
+  const double over =
+      CeilDivide(double(extents_[last]), v.edge) * v.edge / double(extents_[last]) *
+      CeilDivide(double(extents_[across]), v.edge) * v.edge /
+      double(extents_[across]);
+  price.memory_ns =
+      std::max(price.bytes / target_.memory_bytes_per_ns,
+               (sectors / kSectorsPerCycle + cells / 32) / chip) * 1.05;
+  price.issue_ns =
+      (Issue(vectors, false, false) + 3 * cells) / (chip * kLanesPerCycle) * over;
+  const double blocks =
+      static_cast<double>(outer_) * over / (double(v.edge) * v.edge);
+  const double slots =
+      target_.multiprocessors * Resident(kTileThreads, price.registers);
+  price.latency_ns =
+      std::max(1.0, blocks / slots) * (kLoadNs + 2 * kJoinBlockNs);
+  return Finish(
+      price, Resident(kTileThreads, price.registers) * kTileThreads / 32);
+}
+
+// Blocks that each have their own part: the last round is as long as the others,
+// and a multiprocessor that got one more than the rest ends later.
+double NestCosts::Unevenness(double blocks, double slots) const {
+  const double rounds = blocks / slots;
+  if (rounds >= 6) return 1.05;
+  if (rounds > 1) return std::ceil(rounds) / rounds;
+  const double each = blocks / target_.multiprocessors;
+  return each < 1 ? 1 : 1 + 0.5 * (std::ceil(each) / each - 1);
+}
+
+NestCosts::RowTraffic NestCosts::TrafficOf(const CudaRows& v,
+                                           const Vectors& vectors) const {
+  RowTraffic traffic;
+  for (const Access& access : accesses_) {
+    traffic.gathers |= access.reduced && !access.plain && !access.store;
+    const double once =
+        access.reduced ? BytesAlong(access, vectors.axis, v.lanes * v.vector)
+                       : access.points * double(access.bytes);
+    const int again =
+        std::max(0, (v.held > 0 ? access.held_passes : access.passes) - 1);
+    traffic.once += once;
+    traffic.again += once * again;
+    traffic.sectors += Sectors(access, vectors) * (1 + again);
+  }
+  return traffic;
+}
+
+int NestCosts::RowRegisters(const CudaRows& v, const Vectors& vectors) const {
+  const int held_words = PackWords(vectors, true);
+  const int all_words = PackWords(vectors, false);
+  const int base = kBaseRegisters + 2 * reductions_ + 3 * v.vector / 2;
+  if (v.held == 0) return base + v.unroll * all_words;
+  const int others = all_words - held_words;
+  return base + v.held * held_words + (v.unroll > 1 ? v.held : 1) * others +
+         (v.hold_costly != 0 ? v.held * v.vector : 0);
+}
+
+// How long a block takes for its rows when it has the memory to itself: steps
+// that wait for one another.
+double NestCosts::RowBlockNs(const CudaRows& v, const Vectors& vectors,
+                             double steps, bool gathers) const {
+  const double passes = static_cast<double>(passes_.passes.size());
+  const double join = v.lanes > 32 ? kJoinBlockNs : kJoinWarpNs;
+  double ns = reducing_passes_ * join + 150;
+  if (v.held > 0) {
+    const int held_words = PackWords(vectors, true);
+    const bool others = PackWords(vectors, false) > held_words;
+    ns += kLoadNs + (others && passes > 1 ? 300 : 0);
+    // Groups whose loads wait for one another.
+    if (held_words == 0 && v.unroll == 1) ns += (steps - 1) * kLoadNs;
+  } else {
+    // What is gathered comes one group after another.
+    ns += CeilDivide(steps, gathers ? 1 : v.unroll) * passes * kLoadNs *
+          (gathers ? 2 : 1);
+  }
+  return v.parts > 1 ? ns + kJoinPartsNs : ns;
+}
+
+Price NestCosts::PriceCuda(const CudaRows& v) const {
+  const Vectors vectors =
+      VectorsFor(facts_.num_axes - 1, v.vector, v.peel != 0);
+  const bool held = v.held > 0;
+  const int threads = v.lanes * v.rows;
+  const RowTraffic traffic = TrafficOf(v, vectors);
+  Price price;
+  price.bytes = traffic.once + traffic.again;
+  price.registers = RowRegisters(v, vectors);
+  price.fits = int64_t{price.registers} * threads <=
+                   target_.registers_per_multiprocessor &&
+               price.registers <= 168;
+  const int resident = Resident(threads, price.registers);
+  const double slots = double(target_.multiprocessors) * resident;
+  const double blocks = CeilDivide(double(outer_), v.rows) * v.parts;
+  // A second pass over rows that are still in L2.
+  const double live = traffic.once /
+                      std::max<double>(1, double(outer_) / v.rows) *
+                      std::min(blocks, slots);
+  const double from_memory = traffic.once + traffic.again *
+                             (live < kL2Bytes ? kL2TimeFactor : 1);
+  const double chip = target_.multiprocessors * target_.cycles_per_ns;
+  const double uneven = v.parts > 1 ? Unevenness(blocks, slots) : 1;
+  price.memory_ns = std::max(from_memory / target_.memory_bytes_per_ns,
+                             traffic.sectors / (kSectorsPerCycle * chip)) *
+                    uneven;
+  // Lanes beyond the row's end do nothing.
+  const double groups =
+      (double(reduced_) / v.vector + (vectors.rest.Is(0) ? 0 : 1)) / v.parts;
+  const double steps = CeilDivide(groups, v.lanes);
+  const double idle = steps * v.lanes / std::max(1.0, groups);
+  // Every thread of the row does what belongs to the row as a whole.
+  const double for_rows = double(outer_) * v.lanes *
+                          (outer_work_ + 12.0 * reductions_ + 12);
+  price.issue_ns =
+      (Issue(vectors, held, v.hold_costly != 0) * idle + for_rows) /
+      (chip * kLanesPerCycle);
+  const double rounds = blocks / slots;
+  price.latency_ns =
+      (v.parts > 1 && rounds < 3 ? std::ceil(rounds) : std::max(1.0, rounds)) *
+      RowBlockNs(v, vectors, steps, traffic.gathers);
+  // All threads of a row wait for one another at each join: only other rows use
+  // the memory meanwhile.
+  const double lockstep =
+      v.lanes > 32 && reducing_passes_ + (held ? 1 : 0) > 1
+          ? 0.75 / (resident * std::max(1, v.rows))
+          : 0;
+  return Finish(price, resident * threads / 32, lockstep);
+}
+
+Price NestCosts::PriceCuda(const CudaColumns& v) const {
+  const uint32_t axis =
+      facts_.num_outer > 0 ? facts_.num_outer - 1 : Vectors::kNoAxis;
+  const Vectors vectors = VectorsFor(axis, v.vector, false);
+  const int threads = v.across * v.down;
+  Price price;
+  double sectors = 0, once = 0;
+  for (const Access& access : accesses_) {
+    const double bytes = BytesAlong(access, axis, v.across * v.vector);
+    once += bytes;
+    price.bytes += bytes * access.passes;
+    sectors += Sectors(access, vectors) * access.passes;
+  }
+  int accumulators = 0;
+  int64_t most = 0;
+  for (const ScalarNode& node : nest_.body) {
+    if (node.op != ScalarOp::kReduce) continue;
+    accumulators += static_cast<int>(AccumulatorBytes(node) / 4);
+    most = std::max(most, AccumulatorBytes(node));
+  }
+  price.registers = kBaseRegisters + v.unroll * PackWords(vectors, false) +
+                    v.vector * (accumulators + 1);
+  price.fits = price.registers <= 168 &&
+               int64_t{price.registers} * threads <=
+                   target_.registers_per_multiprocessor &&
+               most * threads * v.vector <= target_.shared_bytes_per_block;
+  const double columns =
+      CeilDivide(double(outer_), double(v.vector) * v.across);
+  const double blocks = columns * v.parts;
+  const double slots =
+      double(target_.multiprocessors) * Resident(threads, price.registers);
+  const double chip = target_.multiprocessors * target_.cycles_per_ns;
+  if (v.parts > 1)
+    price.bytes += 2.0 * v.parts * double(outer_) * 4 * accumulators;
+  const double rounds = blocks / slots;
+  const double uneven = Unevenness(blocks, slots);
+  const double across_idle =
+      columns * v.across * v.vector / std::max(1.0, double(outer_));
+  price.memory_ns = std::max(price.bytes / target_.memory_bytes_per_ns,
+                             sectors / (kSectorsPerCycle * chip)) *
+                    uneven;
+  // A chip that is not full does not reach its bandwidth.
+  const double busy = std::min(1.0, blocks / target_.multiprocessors);
+  price.issue_ns = Issue(vectors, false, false) * across_idle /
+                   (chip * kLanesPerCycle * busy) * uneven;
+  const double passes = static_cast<double>(passes_.passes.size());
+  const double steps =
+      CeilDivide(double(reduced_) / v.parts, double(v.down) * v.unroll);
+  double block_ns = steps * passes * kLoadNs + 150 +
+                    reductions_ * kJoinBlockNs * std::log2(std::max(2, v.down)) / 2;
+  if (v.parts > 1) {
+    block_ns += kJoinPartsNs +
+                CeilDivide(double(v.parts), double(v.down) * 4) * kLoadNs;
+  }
+  price.latency_ns = (rounds < 6 ? std::ceil(rounds) : rounds) * block_ns;
+  return Finish(
+      price, Resident(threads, price.registers) * threads / 32);
+}
+
+Price NestCosts::PriceCuda(const CudaSerial& v) const {
+  const uint32_t axis =
+      facts_.num_outer > 0 ? facts_.num_outer - 1 : Vectors::kNoAxis;
+  const Vectors vectors{axis, 1, 0, false};
+  Price price;
+  double sectors = 0;
+  for (const Access& access : accesses_) {
+    price.bytes += BytesAlong(access, axis, 32) * access.passes;
+    sectors += Sectors(access, vectors) * access.passes;
+  }
+  price.registers = kBaseRegisters + 4 * reductions_;
+  const double chip = target_.multiprocessors * target_.cycles_per_ns;
+  price.memory_ns = std::max(price.bytes / target_.memory_bytes_per_ns,
+                             sectors / (kSectorsPerCycle * chip));
+  const double slots = double(target_.multiprocessors) *
+                       Resident(v.threads, price.registers);
+  const double blocks = CeilDivide(double(outer_), v.threads);
+  const double busy = std::min(1.0, blocks / target_.multiprocessors);
+  price.issue_ns =
+      Issue(vectors, false, false) / (chip * kLanesPerCycle * busy);
+  price.latency_ns = std::max(1.0, blocks / slots) *
+                     (double(reduced_) * kLoadNs / 3 *
+                          static_cast<double>(passes_.passes.size()) +
+                      kLoadNs);
+  return Finish(
+      price, Resident(v.threads, price.registers) * v.threads / 32);
+}
+
+}  // namespace kiln

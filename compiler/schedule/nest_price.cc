@@ -1,0 +1,45 @@
+#include "compiler/schedule/nest_price.h"
+
+#include <utility>
+
+#include "compiler/loop/loop_transforms.h"
+#include "compiler/schedule/choose_variant.h"
+#include "compiler/schedule/kernel_fingerprint.h"
+#include "compiler/schedule/loop_order.h"
+
+namespace kiln {
+
+Buffer FlatBuffer(Buffer buffer) {
+  SymExpr span = 1;
+  bool empty = false;
+  for (size_t d = 0; d < buffer.sizes.size(); ++d) {
+    empty |= buffer.sizes[d].Is(0);
+    span += (buffer.sizes[d] - 1) * buffer.strides[d];
+  }
+  buffer.sizes = {empty ? SymExpr(0) : span};
+  buffer.strides = {1};
+  return buffer;
+}
+
+NestPricer::NestPricer(const LoopProgram& program, const Target& target)
+    : program_(program), target_(target) {
+  for (const Buffer& buffer : program.buffers)
+    flat_.push_back(FlatBuffer(buffer));
+}
+
+double NestPricer::PriceOf(LoopNest nest) {
+  std::string print =
+      KernelFingerprint(nest, program_.buffers, FingerprintSizes::kSizesOnly)
+          .bytes();
+  const auto [at, added] = known_.emplace(std::move(print), 0);
+  if (!added) return at->second;
+  FlattenAddresses(nest, program_.buffers);
+  nest = MergeAxes(OrderAxes(nest, flat_, program_.shapes), program_.shapes);
+  const absl::StatusOr<VariantChoice> choice = ChooseVariant(
+      nest, flat_, program_.shapes, target_, /*max_row=*/0, /*explain=*/false);
+  // A nest that breaks a rule is found by the verifier, not here.
+  at->second = kLaunchNs + (choice.ok() ? choice->price.ns : 0);
+  return at->second;
+}
+
+}  // namespace kiln

@@ -1,0 +1,41 @@
+#ifndef KILN_COMPILER_SCHEDULE_NEST_PRICE_H_
+#define KILN_COMPILER_SCHEDULE_NEST_PRICE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "compiler/config/target.h"
+#include "compiler/loop/loop_nest.h"
+
+namespace kiln {
+
+// What one kernel of its own costs beside its work: a launch that waits for the
+// kernel before it. Measured on the H200 with programmatic dependent launches.
+inline constexpr double kLaunchNs = 2000;
+
+// `buffer` as a plan has it: one dimension, stride 1, as long as the memory that
+// its strides reach.
+Buffer FlatBuffer(Buffer buffer);
+
+// Prices nests of one program, as the kernels that they would be by themselves:
+// their loops in order, with the cheapest variant.
+class NestPricer {
+ public:
+  // `program` must outlive this; its buffers may not change.
+  NestPricer(const LoopProgram& program, const Target& target);
+
+  // Nanoseconds, launch included. Nests that are equal but for their buffers, as
+  // in the layers of a model, are priced once.
+  double PriceOf(LoopNest nest);
+
+ private:
+  const LoopProgram& program_;
+  const Target& target_;
+  std::vector<Buffer> flat_;
+  absl::flat_hash_map<std::string, double> known_;  // by fingerprint
+};
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_SCHEDULE_NEST_PRICE_H_

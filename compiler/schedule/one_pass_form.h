@@ -1,0 +1,25 @@
+#ifndef KILN_COMPILER_SCHEDULE_ONE_PASS_FORM_H_
+#define KILN_COMPILER_SCHEDULE_ONE_PASS_FORM_H_
+
+#include <optional>
+
+#include "compiler/loop/loop_nest.h"
+#include "compiler/sym/shape_env.h"
+
+namespace kiln {
+
+// `nest` with pairs of float32 reductions, of which the second needs the first,
+// as one tuple reduction each:
+//
+//   max of x, sum of exp(x - max)                      kSoftmax
+//   sum of x, sum of (x - sum / n)^2 for n points      kMoments
+//
+// None where there is no such pair. Other reductions and what follows stay as
+// they are. Results differ by roundings alone.
+//
+// Pure. Linear in the body, times its reductions.
+std::optional<LoopNest> OnePassForm(const LoopNest& nest);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_SCHEDULE_ONE_PASS_FORM_H_
