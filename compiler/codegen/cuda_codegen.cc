@@ -7,6 +7,8 @@
 #include "compiler/codegen/cuda_columns.h"
 #include "compiler/codegen/cuda_grid.h"
 #include "compiler/codegen/cuda_rows.h"
+#include "compiler/codegen/cuda_scans.h"
+#include "compiler/codegen/cuda_sorts.h"
 #include "compiler/codegen/cuda_tiles.h"
 #include "compiler/codegen/load_ahead.h"
 #include "compiler/schedule/kernel_passes.h"
@@ -110,6 +112,15 @@ class CudaKernelWriter {
     if (facts_.num_outer > 0)
       body_.SetVectors(VectorsOn(facts_.num_outer - 1, v.vector, false));
     return WriteCudaColumns(body_, v, PlanPasses(nest_, facts_, {}));
+  }
+  absl::StatusOr<CudaGrid> Body(const CudaScans& v) {
+    body_.SetVectors(VectorsOn(facts_.num_axes - 1, v.vector, v.peel != 0));
+    return WriteCudaScans(body_, v);
+  }
+  absl::StatusOr<CudaGrid> Body(const CudaSorts& v) {
+    body_.SetVectors(VectorsOn(facts_.num_axes - 1, v.vector, false));
+    source_.shared_bytes = static_cast<uint32_t>(v.capacity) * 8;
+    return WriteCudaSorts(body_, v);
   }
   absl::StatusOr<CudaGrid> Body(const CudaSerial& v) {
     return WriteCudaSerial(body_, v, PlanPasses(nest_, facts_, {}));

@@ -148,6 +148,78 @@ K_FN T k_across(T x, F join) {
   return x;
 }
 )"},
+    // A value as a number that compares as it does, before its place: NaN is the
+    // largest, both zeros are one. Descending: the other way round.
+    {"k_sort_key_f32", "", R"(template <bool kDescending>
+K_FN unsigned long long k_sort_key_f32(float x, unsigned place) {
+  const unsigned bits = __float_as_uint(x + 0.0f);
+  const unsigned order = x != x ? 0xffffffffu : bits ^ ((bits >> 31) != 0 ? 0xffffffffu : 0x80000000u);
+  return (unsigned long long)(kDescending ? ~order : order) << 32 | place;
+}
+)"},
+    {"k_sort_key_$T", "bf16 f16", R"(/* k_sort_key_f32 */
+template <bool kDescending>
+K_FN unsigned long long k_sort_key_$T(unsigned short x, unsigned place) { return k_sort_key_f32<kDescending>(k_$T_to_f32(x), place); }
+)"},
+    {"k_sort_key_$T", "u8 i8 i16 i32 b", R"(template <bool kDescending>
+K_FN unsigned long long k_sort_key_$T($C x, unsigned place) {
+  const unsigned order = (unsigned)(int)x ^ 0x80000000u;
+  return (unsigned long long)(kDescending ? ~order : order) << 32 | place;
+}
+)"},
+    // Ascending, by a bitonic network: the same exchanges whatever the keys are.
+    // Begins and ends with a barrier.
+    {"k_sort", "", R"(template <int kCount, int kThreads>
+K_FN void k_sort(unsigned long long* keys) {
+#pragma unroll 1
+  for (int size = 2; size <= kCount; size *= 2) {
+#pragma unroll 1
+    for (int apart = size / 2; apart > 0; apart /= 2) {
+      __syncthreads();
+      for (int c = (int)threadIdx.x; c < kCount / 2; c += kThreads) {
+        const int low = 2 * c - (c & (apart - 1)), high = low + apart;
+        const unsigned long long a = keys[low], b = keys[high];
+        if ((a > b) == ((low & size) == 0)) keys[low] = b, keys[high] = a;
+      }
+    }
+  }
+  __syncthreads();
+}
+)"},
+    {"k_scan", "",
+     R"(// What the threads before this one in its row have, joined in their order; `all`:
+// what all kRow of them have.
+template <int kRow, int kThreads, class T, class F>
+K_FN T k_scan(T x, T none, T& all, F join) {
+  enum { kLanes = kRow < 32 ? kRow : 32 };
+  const int lane = (int)threadIdx.x % kLanes;
+  T sum = x;
+#pragma unroll
+  for (int distance = 1; distance < kLanes; distance *= 2) {
+    const T other = __shfl_up_sync(0xffffffffu, sum, distance, kLanes);
+    if (lane >= distance) sum = join(other, sum);
+  }
+  const T shifted = __shfl_up_sync(0xffffffffu, sum, 1, kLanes);
+  T before = lane == 0 ? none : shifted;
+  all = __shfl_sync(0xffffffffu, sum, kLanes - 1, kLanes);
+  if constexpr (kRow > 32) {
+    __shared__ T parts[kThreads / 32];
+    const int warp = (int)threadIdx.x / 32, first = (int)threadIdx.x / kRow * (kRow / 32);
+    __syncthreads();
+    if (lane == 0) parts[warp] = all;
+    __syncthreads();
+    T mine = none, total = none;
+#pragma unroll
+    for (int w = 0; w < kRow / 32; ++w) {
+      if (first + w == warp) mine = total;
+      total = join(total, parts[first + w]);
+    }
+    before = join(mine, before);
+    all = total;
+  }
+  return before;
+}
+)"},
     {"k_down", "",
      R"(// Over the kRows threads below one another; all of them get the results.
 // `shared` has room for V values a thread.

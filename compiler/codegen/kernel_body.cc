@@ -77,6 +77,7 @@ absl::Status KernelBody::Node(ScalarId id) {
     case ScalarOp::kReduce:
     case ScalarOp::kReduceResult:
     case ScalarOp::kScan:
+    case ScalarOp::kSort:
       return absl::InternalError(
           absl::StrCat("node ", id, ": a reduction among plain values"));
     default:

@@ -82,6 +82,14 @@ absl::StatusOr<TensorMetas> InferOrder(const InferInput& in) {
   return ValuesAndPlaces(
       ContiguousMeta(x.dtype, DimVector{x.sizes[0], in.sym(1)}));
 }
+// prims.sort_rows(x, count, largest): of each row of x[M, N] where its first `count`
+// values stand, ascending or descending; as prims.order's "sort".
+absl::StatusOr<TensorMetas> InferSortRows(const InferInput& in) {
+  const TensorMeta& x = in.tensor(0);
+  if (x.rank() != 2) return Malformed("sort_rows: a matrix is due");
+  return TensorMetas{
+      ContiguousMeta(DType::kInt64, DimVector{x.sizes[0], in.sym(1)})};
+}
 // median.dim(self, dim, keepdim)
 absl::StatusOr<TensorMetas> InferMedianDim(const InferInput& in) {
   ASSIGN_OR_RETURN(TensorMeta values, WithoutDim(in, 1, 2));
@@ -155,6 +163,8 @@ constexpr OpRow kRows[] = {
      "(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor "
      "values, Tensor indices)",
      InferKth, kDecompose},
+    {"prims.sort_rows.default",
+     "(Tensor x, SymInt count, bool largest) -> Tensor", InferSortRows, kLower},
     {"prims.order.default",
      "(Tensor x, SymInt count, SymInt k, bool largest, str how) -> (Tensor "
      "values, Tensor places)",

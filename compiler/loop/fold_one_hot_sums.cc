@@ -72,7 +72,8 @@ class OneHotFolder {
   bool MayFold() const {
     bool any = false;
     for (const ScalarNode& node : nest_.body) {
-      if (node.op == ScalarOp::kScan || node.op == ScalarOp::kReduceResult)
+      if (node.op == ScalarOp::kScan || node.op == ScalarOp::kSort ||
+          node.op == ScalarOp::kReduceResult)
         return false;
       if (node.op != ScalarOp::kReduce) continue;
       if (node.reduce != ReduceOp::kSum || !IsFloat(node.dtype) ||

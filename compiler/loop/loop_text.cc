@@ -67,10 +67,12 @@ std::string NodeText(const ScalarNode& node,
           absl::StrAppend(text, "t", id);
         }));
   }
-  if (node.op == ScalarOp::kReduce || node.op == ScalarOp::kScan) {
+  if (node.op == ScalarOp::kReduce || node.op == ScalarOp::kScan ||
+      node.op == ScalarOp::kSort) {
     absl::StrAppend(&out, " by ", ReduceOpName(node.reduce));
   }
-  if (node.op == ScalarOp::kReduceResult || node.op == ScalarOp::kRandom) {
+  if (node.op == ScalarOp::kReduceResult || node.op == ScalarOp::kRandom ||
+      node.op == ScalarOp::kSort) {
     absl::StrAppend(&out, " number ", node.number.i);
   }
   return out;

@@ -124,10 +124,11 @@ class NestVerifier {
         break;
       case ScalarOp::kReduce:
       case ScalarOp::kScan:
+      case ScalarOp::kSort:
         if (!reduces_ || node.reduce == ReduceOp::kNone) {
           return Broken("L5", At(id), "a reduction of nothing");
         }
-        reduced = node.op == ScalarOp::kScan;
+        reduced = node.op != ScalarOp::kReduce;
         break;
       case ScalarOp::kReduceResult:
         if (nest_.body[node.args[0]].op != ScalarOp::kReduce) {

@@ -190,6 +190,32 @@ absl::Status Scan(NodeLowering& n, ScalarOp op) {
   return absl::OkStatus();
 }
 
+// prims.sort_rows: of each row where its first values stand in order.
+absl::Status SortRows(NodeLowering& n, ScalarOp) {
+  const DimVector& sizes = n.meta(0).sizes;
+  const SymExpr count = n.result_meta().sizes[1];
+  NestWriter nest = n.Write();
+  const DimVector row = nest.Iterate({sizes[0]});
+  const DimVector along = nest.Iterate({sizes[1]}, /*reduction=*/true);
+  ScalarId value = nest.Load(n.tensor(0), {row[0], along[0]});
+  if (IsHalf(nest.body.dtype(value)))
+    value = nest.body.Cast(DType::kFloat32, value);
+  ScalarNode sort{ScalarOp::kSort, DType::kInt64,
+                  BoolOf(n.arg(2)) ? ReduceOp::kMax : ReduceOp::kMin};
+  sort.number.i = count == sizes[1] || !count.is_constant() ? 0 : count.constant();
+  sort.args.push_back(value);
+  const ScalarId place = nest.body.Add(std::move(sort));
+  if (count == sizes[1]) {
+    nest.Store(n.result(), {row[0], along[0]}, place);
+  } else {
+    nest.Store(n.result(), {row[0], along[0]}, place, StoreMode::kSet,
+               nest.body.Op(ScalarOp::kLt, nest.body.Index(along[0]),
+                            nest.body.Index(count)));
+  }
+  nest.Finish();
+  return absl::OkStatus();
+}
+
 // cummax and cummin: the running extreme, then where it stands: the last place
 // so far whose value is the extreme (or NaN, which stays one).
 absl::Status RunningExtreme(NodeLowering& n, ScalarOp op) {
@@ -256,6 +282,7 @@ constexpr LowerRow kRows[] = {
     {"aten.min.dim", ValueAndIndex, ScalarOp::kMinimum},
     {"aten.argmax.default", IndexOnly, ScalarOp::kMaximum},
     {"aten.argmin.default", IndexOnly, ScalarOp::kMinimum},
+    {"prims.sort_rows.default", SortRows, ScalarOp::kMaximum},
     {"aten.cumsum.default", Scan, ScalarOp::kAdd},
     {"aten.cumprod.default", Scan, ScalarOp::kMul},
 };

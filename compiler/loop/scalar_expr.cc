@@ -93,6 +93,7 @@ constexpr OpText kOps[] = {
     {ScalarOp::kReduce, "reduce"},
     {ScalarOp::kReduceResult, "reduce_result"},
     {ScalarOp::kScan, "scan"},
+    {ScalarOp::kSort, "sort"},
 };
 
 constexpr absl::string_view kReductions[] = {"none",   "sum",   "prod", "max",
@@ -101,7 +102,7 @@ constexpr absl::string_view kReductions[] = {"none",   "sum",   "prod", "max",
                                              "moments"};
 
 constexpr bool InOrder() {
-  for (int i = 0; i <= static_cast<int>(ScalarOp::kScan); ++i) {
+  for (int i = 0; i <= static_cast<int>(ScalarOp::kSort); ++i) {
     if (static_cast<int>(kOps[i].op) != i) return false;
   }
   return true;
@@ -140,7 +141,7 @@ bool IsComparison(ScalarOp op) {
 
 bool IsReduction(ScalarOp op) {
   return op == ScalarOp::kReduce || op == ScalarOp::kReduceResult ||
-         op == ScalarOp::kScan;
+         op == ScalarOp::kScan || op == ScalarOp::kSort;
 }
 
 bool IsIndexCheck(ScalarOp op) {

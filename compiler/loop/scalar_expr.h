@@ -124,6 +124,11 @@ enum class ScalarOp : uint8_t {
   kReduceResult,  // args: a kReduce; `number.i`: which member of its tuple (0 is kReduce itself)
   // Inclusive running combine along the last reduction axis.
   kScan,
+  // An i64: where the value stood that stands here once those along the last
+  // reduction axis are in order, ascending for kMin, descending for kMax. NaN is
+  // the largest, equals keep their order. `number.i` places are asked for, from
+  // the first on; 0: all.
+  kSort,
 };
 
 // How a reduction combines. Tuples, whose further members kReduceResult reads:
@@ -187,7 +192,8 @@ std::optional<ScalarOp> ScalarOpFromName(absl::string_view name);
 std::optional<ReduceOp> ReduceOpFromName(absl::string_view name);
 
 bool IsComparison(ScalarOp op);
-// kReduce, kReduceResult and kScan: what depends on other points of the nest.
+// kReduce, kReduceResult, kScan and kSort: what depends on other points of the
+// nest.
 bool IsReduction(ScalarOp op);
 // kCheckIndex and kWrapIndex.
 bool IsIndexCheck(ScalarOp op);

@@ -136,6 +136,26 @@ std::vector<int64_t> Arranged(const Elements& x, const int64_t* row,
   return how == "kth" ? std::vector<int64_t>{order[call.Int("k")]} : order;
 }
 
+// prims.sort_rows: where the first values of each row stand.
+RefResults SortRows(RefCall& call) {
+  const Elements x = call.Load("x");
+  const Rows rows = CutAlong(x.sizes, 1);
+  const int64_t count = call.Int("count");
+  const bool largest = call.Bool("largest");
+  Elements places = Elements::Ints({x.sizes[0], count});
+  for (size_t r = 0; r < rows.members.size(); ++r) {
+    const std::vector<int64_t>& row = rows.members[r];
+    std::vector<int64_t> order(row.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      return Before(x, row[a], row[b], largest);
+    });
+    for (int64_t c = 0; c < count; ++c)
+      places.i[static_cast<int64_t>(r) * count + c] = order[c];
+  }
+  return {call.Make(0, places)};
+}
+
 RefResults OrderRows(RefCall& call) {
   const Elements x = call.Load("x");
   const Rows rows = CutAlong(x.sizes, 1);
@@ -282,6 +302,7 @@ constexpr ReferenceRow kRows[] = {
     {"aten.cummax.default", RunningExtreme<true>},
     {"aten.cummin.default", RunningExtreme<false>},
     {"prims.order.default", OrderRows},
+    {"prims.sort_rows.default", SortRows},
     {"aten.sort.default", Sort},
     {"aten.sort.stable", Sort},
     {"aten.topk.default", Topk},

@@ -214,12 +214,56 @@ bool NestCosts::AllWide(uint32_t axis, int width) const {
   return true;
 }
 
+bool NestCosts::LoadsWide(uint32_t axis, int width) const {
+  const Vectors vectors = VectorsFor(axis, width, false);
+  if (vectors.cut) return false;
+  for (const Access& access : accesses_) {
+    if (!access.store &&
+        MotionOf(*access.offset, axis, facts_) == Motion::kContiguous &&
+        !IsWideAccess(buffers_[access.buffer], *access.offset, vectors, facts_))
+      return false;
+  }
+  return true;
+}
+
 bool NestCosts::MaySplit() const {
   if (passes_.passes.size() != 1 || passes_.passes[0].reduces.empty() ||
       facts_.has_scan) {
     return false;
   }
   return true;
+}
+
+bool NestCosts::MayScan() const {
+  if (facts_.num_axes != facts_.num_outer + 1) return false;
+  std::vector<bool> beneath(nest_.body.size(), false);  // a scan lies
+  for (ScalarId id = 0; id < nest_.body.size(); ++id) {
+    const ScalarNode& node = nest_.body[id];
+    if (node.op == ScalarOp::kReduce || node.op == ScalarOp::kReduceResult ||
+        node.op == ScalarOp::kSort) {
+      return false;
+    }
+    for (const ScalarId arg : node.args) beneath[id] = beneath[id] || beneath[arg];
+    if (node.op != ScalarOp::kScan) continue;
+    if (beneath[id] || IsTupleReduction(node.reduce)) return false;
+    beneath[id] = true;
+  }
+  for (size_t s = 0; s < nest_.stores.size(); ++s)
+    if (!facts_.StoreIsReduced(s)) return false;
+  return true;
+}
+
+const ScalarNode* NestCosts::OnlySort() const {
+  if (facts_.num_axes != facts_.num_outer + 1) return nullptr;
+  const ScalarNode* sort = nullptr;
+  for (const ScalarNode& node : nest_.body) {
+    if (node.op == ScalarOp::kReduce || node.op == ScalarOp::kScan)
+      return nullptr;
+    if (node.op != ScalarOp::kSort) continue;
+    if (sort != nullptr) return nullptr;
+    sort = &node;
+  }
+  return sort;
 }
 
 // Bytes of memory, in sectors. A strided access that is contiguous along another
@@ -348,6 +392,8 @@ Price NestCosts::PriceOf(const KernelVariant& variant) const {
   if (const auto* v = std::get_if<CudaTiles>(&variant)) return PriceCuda(*v);
   if (const auto* v = std::get_if<CudaRows>(&variant)) return PriceCuda(*v);
   if (const auto* v = std::get_if<CudaColumns>(&variant)) return PriceCuda(*v);
+  if (const auto* v = std::get_if<CudaScans>(&variant)) return PriceCuda(*v);
+  if (const auto* v = std::get_if<CudaSorts>(&variant)) return PriceCuda(*v);
   if (const auto* v = std::get_if<CudaSerial>(&variant)) return PriceCuda(*v);
   const uint32_t last_outer =
       facts_.num_outer > 0 ? facts_.num_outer - 1 : Vectors::kNoAxis;

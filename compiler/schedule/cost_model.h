@@ -63,8 +63,16 @@ class NestCosts {
   // Whether all accesses that are contiguous along the axis may be moved in
   // vectors of `width`, without peeling.
   bool AllWide(uint32_t axis, int width) const;
+  // The same of the loads alone.
+  bool LoadsWide(uint32_t axis, int width) const;
   // Whether the reduction may be shared by several blocks: it has one pass.
   bool MaySplit() const;
+  // Whether many threads may share a scan: along one axis, none of another's
+  // result, without other reductions.
+  bool MayScan() const;
+  // The nest's kSort, where it is its only reduction and sorts along its only
+  // reduced axis; else null.
+  const ScalarNode* OnlySort() const;
   bool HasCostlyToHold() const { return has_costly_; }
 
  private:
@@ -116,6 +124,8 @@ class NestCosts {
   Price PriceCuda(const CudaTiles& v) const;
   Price PriceCuda(const CudaRows& v) const;
   Price PriceCuda(const CudaColumns& v) const;
+  Price PriceCuda(const CudaScans& v) const;
+  Price PriceCuda(const CudaSorts& v) const;
   Price PriceCuda(const CudaSerial& v) const;
   Price PriceCpu(uint32_t vector_axis, double overhead_ns) const;
 

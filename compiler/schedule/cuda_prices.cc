@@ -20,6 +20,7 @@ constexpr double kJoinBlockNs = 180;  // two barriers and a second tree
 constexpr double kJoinPartsNs = 2200; // fence, counter, partial results
 constexpr double kL2Bytes = 24e6;     // that may be relied on
 constexpr double kSectorsPerCycle = 2.5;  // that a multiprocessor moves from L2
+constexpr int64_t kSharedBytes = 227 << 10;  // of a multiprocessor
 constexpr int kLanesPerCycle = 128;   // of a multiprocessor
 constexpr int kBaseRegisters = 20;
 
@@ -273,6 +274,69 @@ Price NestCosts::PriceCuda(const CudaColumns& v) const {
   price.latency_ns = (rounds < 6 ? std::ceil(rounds) : rounds) * block_ns;
   return Finish(
       price, Resident(threads, price.registers) * threads / 32);
+}
+
+Price NestCosts::PriceCuda(const CudaScans& v) const {
+  const uint32_t axis = facts_.num_axes - 1;
+  const Vectors vectors = VectorsFor(axis, v.vector, v.peel != 0);
+  const int threads = v.lanes * v.rows;
+  Price price;
+  double sectors = 0;
+  for (const Access& access : accesses_) {
+    price.bytes += BytesAlong(access, axis, v.lanes * v.vector);
+    sectors += Sectors(access, vectors);
+  }
+  price.registers = kBaseRegisters + 12 + PackWords(vectors, false) +
+                    3 * v.vector;
+  const int resident = Resident(threads, price.registers);
+  const double chip = target_.multiprocessors * target_.cycles_per_ns;
+  price.memory_ns = std::max(price.bytes / target_.memory_bytes_per_ns,
+                             sectors / (kSectorsPerCycle * chip));
+  // A group's own steps, and a shuffle tree of doubles for each thread.
+  const double groups =
+      double(reduced_) / v.vector + (vectors.rest.Is(0) ? 0 : 1);
+  const double tiles = CeilDivide(groups, v.lanes);
+  price.issue_ns = (Issue(vectors, false, false) +
+                    double(outer_) * tiles * v.lanes * (5.0 * v.vector + 70)) /
+                   (chip * kLanesPerCycle);
+  const double rounds = CeilDivide(double(outer_), v.rows) /
+                        (double(target_.multiprocessors) * resident);
+  const double join = v.lanes > 32 ? 2 * kJoinBlockNs : 2 * kJoinWarpNs;
+  price.latency_ns = std::max(1.0, rounds) * (tiles * (kLoadNs + join) + 150);
+  return Finish(price, resident * threads / 32,
+                v.lanes > 32 ? 0.75 / (resident * v.rows) : 0);
+}
+
+Price NestCosts::PriceCuda(const CudaSorts& v) const {
+  const uint32_t axis = facts_.num_axes - 1;
+  const Vectors vectors = VectorsFor(axis, v.vector, false);
+  Price price;
+  for (const Access& access : accesses_)
+    price.bytes += BytesAlong(access, axis, v.threads * v.vector);
+  price.registers = 32;
+  const double chip = target_.multiprocessors * target_.cycles_per_ns;
+  price.memory_ns = price.bytes / target_.memory_bytes_per_ns;
+  // A bitonic network: log2 (log2 + 1) / 2 stages of half as many exchanges, 16
+  // instructions each. A stream is sorted twice as a rule.
+  const double bits = std::log2(double(v.capacity));
+  const bool streams = v.capacity < reduced_;
+  const double exchanges =
+      bits * (bits + 1) / 2 * v.capacity / 2 * (streams ? 2 : 1);
+  price.issue_ns = (Issue(vectors, false, false) +
+                    double(outer_) * (exchanges * 16 + double(reduced_) * 8)) /
+                   (chip * kLanesPerCycle);
+  const int64_t shared = int64_t{v.capacity} * 8;
+  const int resident = static_cast<int>(std::clamp<int64_t>(
+      std::min<int64_t>(target_.threads_per_multiprocessor / v.threads,
+                        kSharedBytes / shared),
+      1, 32));
+  price.fits = shared <= kSharedBytes;
+  const double tiles = CeilDivide(double(reduced_), double(v.threads) * v.vector);
+  const double stages = bits * (bits + 1) / 2;
+  price.latency_ns =
+      std::max(1.0, double(outer_) / (target_.multiprocessors * resident)) *
+      (kLoadNs * (streams ? tiles : 2) + stages * 40);
+  return Finish(price, resident * v.threads / 32);
 }
 
 Price NestCosts::PriceCuda(const CudaSerial& v) const {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr absl::string_view kNames[] = {
     "unmapped",   "cuda points", "cuda tiles", "cuda rows", "cuda columns",
-    "cuda serial", "cpu points",  "cpu tiles",  "cpu rows",  "cpu columns"};
+    "cuda scans", "cuda sorts", "cuda serial", "cpu points",  "cpu tiles",  "cpu rows",  "cpu columns"};
 static_assert(std::size(kNames) == std::variant_size_v<KernelVariant>);
 
 std::vector<VariantField> Fields(Unmapped&) { return {}; }
@@ -39,6 +39,18 @@ std::vector<VariantField> Fields(CudaColumns& v) {
           {"down", &v.down},
           {"unroll", &v.unroll},
           {"parts", &v.parts}};
+}
+std::vector<VariantField> Fields(CudaScans& v) {
+  return {{"vector", &v.vector},
+          {"lanes", &v.lanes},
+          {"rows", &v.rows},
+          {"peel", &v.peel}};
+}
+std::vector<VariantField> Fields(CudaSorts& v) {
+  return {{"vector", &v.vector},
+          {"threads", &v.threads},
+          {"capacity", &v.capacity},
+          {"places", &v.places}};
 }
 std::vector<VariantField> Fields(CudaSerial& v) {
   return {{"threads", &v.threads}};
@@ -100,6 +112,10 @@ int ThreadsOf(const KernelVariant& variant) {
   if (const auto* v = std::get_if<CudaColumns>(&variant)) {
     return v->across * v->down;
   }
+  if (const auto* v = std::get_if<CudaScans>(&variant)) {
+    return v->lanes * v->rows;
+  }
+  if (const auto* v = std::get_if<CudaSorts>(&variant)) return v->threads;
   if (const auto* v = std::get_if<CudaSerial>(&variant)) return v->threads;
   return 1;
 }

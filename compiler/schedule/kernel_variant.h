@@ -77,6 +77,29 @@ struct CudaColumns {
   friend bool operator==(const CudaColumns&, const CudaColumns&) = default;
 };
 
+// Scans along contiguous elements, without other reductions: `lanes` neighbouring
+// threads take one outer point from its first element to its last. The vector
+// axis is the last reduced one, which is the only one.
+struct CudaScans {
+  int vector = 1;
+  int lanes = 32;  // a power of two
+  int rows = 1;    // outer points that a block works on at once
+  int peel = 0;    // as CudaPoints.peel
+  friend bool operator==(const CudaScans&, const CudaScans&) = default;
+};
+
+// A kSort along the only reduced axis: a block an outer point. Keys with their
+// places stand in shared memory and are sorted there; where only the first places
+// are asked for, what cannot be among them is left out, and the rest is sorted
+// whenever the memory is full.
+struct CudaSorts {
+  int vector = 1;
+  int threads = 256;
+  int capacity = 1024;  // keys in shared memory, a power of two
+  int places = 1024;    // asked for, at most
+  friend bool operator==(const CudaSorts&, const CudaSorts&) = default;
+};
+
 // One thread for each outer point; reduced axes are plain loops.
 struct CudaSerial {
   int threads = 256;
@@ -114,7 +137,8 @@ struct CpuColumns {
 
 using KernelVariant =
     std::variant<Unmapped, CudaPoints, CudaTiles, CudaRows, CudaColumns,
-                 CudaSerial, CpuPoints, CpuTiles, CpuRows, CpuColumns>;
+                 CudaScans, CudaSorts, CudaSerial, CpuPoints, CpuTiles, CpuRows,
+                 CpuColumns>;
 
 // One number of a variant, by name: what the printer, the parser and the
 // fingerprint walk.

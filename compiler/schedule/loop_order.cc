@@ -65,7 +65,7 @@ LoopNest OrderAxes(const LoopNest& nest, const std::vector<Buffer>& buffers,
                    const ShapeEnv& shapes) {
   const bool scans =
       std::any_of(nest.body.begin(), nest.body.end(),
-                  [](const ScalarNode& n) { return n.op == ScalarOp::kScan; });
+                  [](const ScalarNode& n) { return n.op == ScalarOp::kScan || n.op == ScalarOp::kSort; });
   if (scans || nest.axes.size() < 2) return nest;
   const std::vector<Strides> strides = StridesOf(nest, buffers, shapes);
   std::vector<uint32_t> order;

@@ -155,7 +155,7 @@ class Gatherer {
       axes &= ~facts_.reduced;
       ++stage;
     }
-    if (node.op == ScalarOp::kScan) {
+    if (node.op == ScalarOp::kScan || node.op == ScalarOp::kSort) {
       facts_.has_scan = true;
       axes |= AxisBit(facts_.num_axes - 1);
     }

@@ -14,6 +14,12 @@ constexpr int64_t kMostHeld = 16;
 constexpr int kMostThreads = 1024;
 constexpr int64_t kMostHeldElements = kMostHeld * 8 * kMostThreads;
 constexpr int kWarp = 32;
+// Of a sort: what 227 KB of shared memory hold at 8 bytes a key, as a power of
+// two; first places that are kept while a row goes by; rows that are worth it.
+constexpr int64_t kMostSorted = 16384;
+constexpr int64_t kMostPlaces = 1024;
+constexpr int64_t kStreamedRow = 2048;
+constexpr int kStreamThreads = 128;
 // Parts of one outer point; the last block adds them all.
 constexpr int64_t kMostParts = 1024;
 // Short rows of a CPU are not worth a second accumulator.
@@ -162,6 +168,44 @@ void AddRows(const NestCosts& costs, int64_t max_row,
   }
 }
 
+void AddScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
+  if (!costs.MayScan()) return;
+  for (const Width& width : WidthsOn(costs, costs.facts().num_axes - 1)) {
+    const int64_t groups =
+        CeilDivide(costs.reduced(), width.vector) + width.peel;
+    for (const int lanes : {32, 128, 256, 512, 1024}) {
+      if (lanes > std::max<int64_t>(kWarp, PowerOfTwoAtLeast(groups))) break;
+      out.push_back(CudaScans{width.vector, lanes, std::max(1, 128 / lanes),
+                              width.peel});
+    }
+  }
+}
+
+// All of a row in shared memory, or the first places of a longer one.
+void AddSorts(const NestCosts& costs, std::vector<KernelVariant>& out) {
+  const ScalarNode* sort = costs.OnlySort();
+  if (sort == nullptr) return;
+  const int64_t longest = LongestRow(costs);
+  const int64_t places =
+      sort->number.i > 0 ? std::min(sort->number.i, longest) : longest;
+  const uint32_t last = costs.facts().num_axes - 1;
+  for (const int vector : {4, 2, 1}) {
+    if (!costs.LoadsWide(last, vector)) continue;
+    if (places <= kMostPlaces && longest > kStreamedRow) {
+      const int64_t tile = int64_t{kStreamThreads} * vector;
+      out.push_back(CudaSorts{
+          vector, kStreamThreads,
+          static_cast<int>(PowerOfTwoAtLeast(places + std::max<int64_t>(tile, 512))),
+          static_cast<int>(places)});
+    }
+    if (longest > kMostSorted) continue;
+    const auto capacity = static_cast<int>(PowerOfTwoAtLeast(longest));
+    out.push_back(CudaSorts{vector,
+                            std::clamp(capacity / 8, kWarp, kMostThreads),
+                            std::max(capacity, 2), static_cast<int>(places)});
+  }
+}
+
 void AddColumns(const NestCosts& costs, std::vector<KernelVariant>& out) {
   const uint32_t outer = costs.facts().num_outer;
   if (outer == 0) return;
@@ -238,6 +282,11 @@ std::vector<KernelVariant> CandidatesFor(const NestCosts& costs,
     AddRows(costs, max_row, out);
     AddColumns(costs, out);
   }
+  if (costs.OnlySort() != nullptr) {
+    AddSorts(costs, out);
+    return out;
+  }
+  if (facts.has_scan) AddScans(costs, out);
   if (facts.has_scan || costs.reduced() <= 64) {
     out.push_back(CudaSerial{});
     out.push_back(CudaSerial{.threads = 64});

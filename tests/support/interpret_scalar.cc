@@ -1,3 +1,4 @@
+#include <numeric>
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -336,6 +337,20 @@ std::vector<Cell> EmptyReduction(ReduceOp op, DType dtype) {
     default:
       return {{0, 0}, {0, 0}, {0, 0}, {0, 0}};
   }
+}
+
+std::vector<int64_t> Sorted(ReduceOp order, DType dtype,
+                            absl::Span<const Cell> row) {
+  std::vector<int64_t> places(row.size());
+  std::iota(places.begin(), places.end(), 0);
+  const bool up = order == ReduceOp::kMin;
+  std::stable_sort(places.begin(), places.end(), [&](int64_t a, int64_t b) {
+    const Cell& low = row[static_cast<size_t>(up ? a : b)];
+    const Cell& high = row[static_cast<size_t>(up ? b : a)];
+    if (!IsFloat(dtype)) return low.i < high.i;
+    return std::isnan(high.f) ? !std::isnan(low.f) : low.f < high.f;
+  });
+  return places;
 }
 
 void Combine(ReduceOp op, DType dtype, bool first, absl::Span<const Cell> next,

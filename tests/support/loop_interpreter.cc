@@ -1,5 +1,7 @@
 #include "tests/support/loop_interpreter.h"
 
+#include <cmath>
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -267,6 +269,10 @@ class NestRun {
         ScanNode(i);
         continue;
       }
+      if (node.op == ScalarOp::kSort) {
+        SortNode(i);
+        continue;
+      }
       const int64_t points = reduces_[i] ? reduced_points_ : 1;
       values_[i].resize(static_cast<size_t>(points));
       for (int64_t r = 0; r < points; ++r) {
@@ -289,6 +295,19 @@ class NestRun {
       Combine(node.reduce, node.dtype, r == 0, next, total);
     }
     values_[id] = {total[0]};
+  }
+
+  // The only reduced axis is sorted.
+  void SortNode(ScalarId id) {
+    const ScalarNode& node = nest_.body[id];
+    reduces_[id] = true;
+    std::vector<Cell> cells;
+    for (int64_t r = 0; r < reduced_points_; ++r)
+      cells.push_back(ValueAt(node.args[0], r));
+    const DType dtype = nest_.body[node.args[0]].dtype;
+    values_[id].clear();
+    for (const int64_t place : Sorted(node.reduce, dtype, cells))
+      values_[id].push_back({0, place});
   }
 
   void ScanNode(ScalarId id) {

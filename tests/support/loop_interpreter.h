@@ -31,6 +31,9 @@ Cell ComputeScalar(const ScalarNode& node, DType arg_dtype,
 void Combine(ReduceOp op, DType dtype, bool first, absl::Span<const Cell> next,
              std::vector<Cell>& total);
 std::vector<Cell> EmptyReduction(ReduceOp op, DType dtype);
+// Where the values of `row` stand in order: kSort.
+std::vector<int64_t> Sorted(ReduceOp order, DType dtype,
+                            absl::Span<const Cell> row);
 
 // A strided window on somebody's memory, sizes known.
 struct MemoryView {

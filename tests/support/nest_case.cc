@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/kernel_source.h"
 #include "compiler/codegen/write_combined.h"
 #include "compiler/schedule/choose_variant.h"
+#include "compiler/schedule/one_pass_form.h"
 #include "compiler/schedule/variant_candidates.h"
 #include "compiler/toolchain/host_cc_toolchain.h"
 #include "proto/kernel_abi.h"
@@ -171,6 +173,14 @@ ScalarId NestCase::Scan(ReduceOp reduce, ScalarId value) {
   return id;
 }
 
+ScalarId NestCase::Sort(ReduceOp order, ScalarId value, int64_t places) {
+  ScalarNode& node = Add(ScalarOp::kSort, DType::kInt64);
+  node.reduce = order;
+  node.number.i = places;
+  node.args = {value};
+  return Last();
+}
+
 void NestCase::Store(BufferId buffer, DimVector index, ScalarId value,
                      StoreMode mode, ScalarId mask) {
   kernel.nest.stores.push_back({buffer, std::move(index), value, mode, mask});
@@ -276,7 +286,7 @@ std::vector<KernelVariant> NestCase::Variants(const Target& target) const {
   const NestCosts costs(kernel.nest, *facts, buffers, shapes, target);
   std::vector<KernelVariant> all = CandidatesFor(costs, 0);
   const bool cuda = target.kind == TargetKind::kCuda;
-  if (cuda && facts->reduced != 0) {
+  if (cuda && facts->reduced != 0 && costs.OnlySort() == nullptr) {
     all.push_back(CudaSerial{.threads = 64});
     if (costs.MaySplit()) {
       for (KernelVariant variant : CandidatesFor(costs, 0)) {
@@ -305,6 +315,16 @@ std::vector<KernelVariant> NestCase::Variants(const Target& target) const {
 }
 
 void NestCase::CheckVariants(TargetKind kind, double tolerance) {
+  CheckForms(kind, tolerance);
+  if (kind == TargetKind::kCpu) return;
+  std::optional<LoopNest> form = OnePassForm(kernel.nest);
+  if (!form.has_value()) return;
+  const LoopNest plain = std::exchange(kernel.nest, *std::move(form));
+  CheckForms(kind, tolerance);
+  kernel.nest = plain;
+}
+
+void NestCase::CheckForms(TargetKind kind, double tolerance) {
   const auto target =
       TargetFromName(kind == TargetKind::kCpu ? "x86-64-v3" : "sm_90");
   ASSERT_TRUE(target.ok());

@@ -42,6 +42,8 @@ class NestCase {
   ScalarId Reduce(ReduceOp reduce, ScalarId value);
   ScalarId Second(ScalarId reduce);  // the index of kArgMax
   ScalarId Scan(ReduceOp reduce, ScalarId value);
+  // kSort: the first `places`, or 0 for all.
+  ScalarId Sort(ReduceOp order, ScalarId value, int64_t places);
   void Store(BufferId buffer, DimVector index, ScalarId value,
              StoreMode mode = StoreMode::kSet,
              ScalarId mask = kiln::Store::kNoMask);
@@ -66,7 +68,8 @@ class NestCase {
   // where NVRTC is missing.
   void CheckOnCuda(double tolerance);
 
-  // Both for each of Variants, which `kernel.variant` becomes in turn.
+  // One of the two for each of Variants, which `kernel.variant` becomes in turn; on
+  // CUDA also for those of the nest's one-pass form, if it has one.
   void CheckVariants(TargetKind kind, double tolerance);
   // The variants that the schedule may give `kernel`, thinned out so that each
   // combination of features stands for all; and of reductions those that it takes
@@ -92,6 +95,7 @@ class NestCase {
   ScalarNode& Add(ScalarOp op, DType dtype);
   ScalarId Last() const;
   int64_t Elements(const kiln::Buffer& buffer) const;
+  void CheckForms(TargetKind kind, double tolerance);
   void RunOn(const std::string& level, double tolerance);
   std::vector<int64_t> symbol_values_;
 };

@@ -1,5 +1,7 @@
 #include "tests/support/nest_interpreter.h"
 
+#include <numeric>
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -94,7 +96,7 @@ class Interpreter {
     const ScalarNode& node = nest_.body[id];
     if (node.op == ScalarOp::kReduce || node.op == ScalarOp::kReduceResult)
       return false;
-    if (node.op == ScalarOp::kScan) return true;
+    if (node.op == ScalarOp::kScan || node.op == ScalarOp::kSort) return true;
     bool reduced = false;
     for (ScalarId arg : node.args) reduced |= Reduced(arg);
     for (const SymExpr& index : node.index) reduced |= Reduced(index);
@@ -167,6 +169,26 @@ class Interpreter {
         }
         return node.number.i == 0 ? Reduce(node.args[0]).first
                                   : Reduce(node.args[0]).second;
+      case ScalarOp::kSort: {
+        const int64_t here = at_.back();
+        std::vector<double> values;
+        for (at_.back() = 0; at_.back() < extents_.back(); ++at_.back()) {
+          const AnyScalar x = Eval(node.args[0]);
+          values.push_back(IsFloat(nest_.body[node.args[0]].dtype)
+                               ? x.f
+                               : static_cast<double>(x.i));
+        }
+        at_.back() = here;
+        std::vector<int64_t> places(values.size());
+        std::iota(places.begin(), places.end(), 0);
+        std::stable_sort(places.begin(), places.end(), [&](int64_t a, int64_t b) {
+          const bool up = node.reduce == ReduceOp::kMin;
+          const double low = values[up ? a : b], high = values[up ? b : a];
+          return std::isnan(high) ? !std::isnan(low) : low < high;
+        });
+        v.i = places[static_cast<size_t>(here)];
+        return v;
+      }
       case ScalarOp::kScan: {
         const int64_t here = at_.back();
         v = Start(node);

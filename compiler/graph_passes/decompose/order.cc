@@ -1,7 +1,7 @@
-// On the CPU sorting is a library call, row by row. On CUDA the place of an
-// element is the number of elements that come before it: n * n comparisons along
-// the dimension, all independent, in one fused nest, right for the sizes that
-// models sort (experts of a router, candidates of a beam).
+// On the CPU sorting is a library call, row by row. On CUDA a kernel sorts rows
+// that fit its shared memory, or finds the first of longer ones
+// (prims.sort_rows). For 64-bit values and other long rows the place of an element
+// is the number of elements that come before it: n * n comparisons.
 
 #include <utility>
 
@@ -87,7 +87,39 @@ Ordered CallOrder(Emitter& e, ValueId x, int64_t dim, SymExpr count, SymExpr k,
           swapped(e.Reshape(both[1], sizes))};
 }
 
+// What a kernel sorts: keys of 32 bits, rows in shared memory; of longer rows the
+// first places. The numbers are those of schedule/variant_candidates.cc.
+bool MaySortRows(Emitter& e, ValueId x, int64_t dim, const SymExpr& count) {
+  constexpr int64_t kMostSorted = 16384, kMostPlaces = 1024;
+  const SymExpr& size = e.meta(x).sizes[dim];
+  return SizeInBytes(e.dtype(x)) <= 4 &&
+         (e.graph().shapes.Range(size).max <= kMostSorted ||
+          (count.is_constant() && count.constant() > 0 && count.constant() <= kMostPlaces));
+}
+
+// The first `count` of each row in order.
+Ordered SortRows(Emitter& e, ValueId x, int64_t dim, SymExpr count,
+                 bool descending) {
+  static const OpDef& kSortRows = KnownOp("prims.sort_rows.default");
+  const int64_t last = e.rank(x) - 1;
+  const auto swapped = [&](ValueId v) {
+    return dim == last ? v : e.Transpose(v, dim, last);
+  };
+  const ValueId moved = swapped(x);
+  DimVector sizes = e.meta(moved).sizes;
+  SymExpr rows = 1;
+  for (int64_t d = 0; d < last; ++d) rows = rows * sizes[d];
+  const ValueId matrix = e.Reshape(moved, {rows, sizes[last]});
+  const ValueId places = e.Call(kSortRows, {matrix, count, descending});
+  sizes[last] = count;
+  const ValueId where = swapped(e.Reshape(places, sizes));
+  return {Gather(e, x, dim, where), where};
+}
+
 Ordered Order(Emitter& e, ValueId x, int64_t dim, bool descending) {
+  const SymExpr count = e.meta(x).sizes[dim];
+  if (MaySortRows(e, x, dim, count))
+    return SortRows(e, x, dim, count, descending);
   static const OpDef& kScatter = KnownOp("aten.scatter.src");
   const DimVector sizes = e.meta(x).sizes;
   const ValueId origin =
@@ -136,6 +168,9 @@ Parts Topk(Decomposition& d) {
   if (HasLibrary(d)) {
     return WithSizes(d, CallOrder(e, x, dim, k, 0, d.Bool("largest"),
                                   d.Bool("sorted") ? "top" : "top_unsorted"));
+  }
+  if (MaySortRows(e, x, dim, k)) {
+    return WithSizes(d, SortRows(e, x, dim, k, d.Bool("largest")));
   }
   const Ordered all = Order(e, x, dim, d.Bool("largest"));
   return WithSizes(d, {e.Slice(all.values, dim, 0, k, 1),

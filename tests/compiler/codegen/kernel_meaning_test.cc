@@ -277,6 +277,53 @@ TEST_P(Kernel, RunsACumulativeSum) {
   Check(c, kSums);
 }
 
+// Rows shorter than a warp, of no multiple of a vector, and of several tiles; what
+// is scanned is computed, and so is what is stored.
+TEST_P(Kernel, RunsSumsAndProductsAlongRows) {
+  for (int64_t columns : {5, 77, 1003, 5000}) {
+    NestCase c;
+    const uint32_t i = c.Axis(7), r = c.Axis(columns, true);
+    const BufferId x = c.In(kBF16, {7, columns}), y = c.In(kF32, {7, columns});
+    const BufferId z = c.Out(kF32, {7, columns});
+    const BufferId most = c.Out(kF32, {7, columns});
+    const ScalarId v = c.Cast(kF32, c.Load(x, {A(i), A(r)}));
+    const ScalarId w = c.Load(y, {A(i), A(r)});
+    const ScalarId sum =
+        c.Scan(ReduceOp::kSum, c.Op(ScalarOp::kMul, {v, w}));
+    c.Store(z, {A(i), A(r)}, c.Op(ScalarOp::kSub, {sum, w}));
+    c.Store(most, {A(i), A(r)}, c.Scan(ReduceOp::kMax, v));
+    Check(c, kSums);
+  }
+}
+
+// Many values are equal, so that it shows whether their order is kept. On the CPU
+// a library sorts.
+TEST(CudaKernel, SortsRowsAndKeepsTheOrderOfEquals) {
+  for (const auto& [columns, places] :
+       {std::pair<int64_t, int64_t>(1, 0), {5, 0}, {300, 0}, {1024, 0},
+        {300, 7}, {5000, 20}, {9000, 600}}) {
+    // Each size in a type and an order of its own.
+    static constexpr DType kTypes[] = {kF32, kBF16, DType::kInt32,
+                                       DType::kUInt8};
+    const DType dtype = kTypes[(columns + places) % 4];
+    const ReduceOp order = columns % 3 == 0 ? ReduceOp::kMax : ReduceOp::kMin;
+    NestCase c;
+    c.integer_limit = 100;
+    const int64_t count = places == 0 ? columns : places;
+    const uint32_t i = c.Axis(3), r = c.Axis(columns, true);
+    const BufferId x = c.In(dtype, {3, columns});
+    const BufferId z = c.Out(DType::kInt64, {3, count});
+    ScalarId v = c.Load(x, {A(i), A(r)});
+    if (dtype == kBF16) v = c.Cast(kF32, v);
+    const ScalarId place = c.Sort(order, v, places);
+    const ScalarId asked = c.Op(
+        ScalarOp::kLt,
+        {c.Index(A(r)), c.Constant(DType::kInt64, double(count))});
+    c.Store(z, {A(i), A(r)}, place, StoreMode::kSet, asked);
+    c.CheckVariants(TargetKind::kCuda, 0);
+  }
+}
+
 TEST_P(Kernel, LayerNormKeepsItsRowStatistics) {
   NestCase c;
   const uint32_t i = c.Axis(5), r = c.Axis(100, true);

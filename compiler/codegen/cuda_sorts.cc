@@ -1,0 +1,212 @@
+#include "compiler/codegen/cuda_sorts.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+class SortsWriter {
+ public:
+  SortsWriter(CudaBody& body, const CudaSorts& variant)
+      : v_(variant),
+        body_(body),
+        nest_(body.nest),
+        facts_(body.facts),
+        out_(body.out),
+        groups_(PointsOf(body, facts_.num_outer, facts_.num_axes)),
+        rows_(PointsOf(body, 0, facts_.num_outer)) {}
+
+  absl::StatusOr<CudaGrid> Run() {
+    FindNodes();
+    const ScalarNode& value = nest_.body[nest_.body[sort_].args[0]];
+    if (SizeInBytes(value.dtype) > 4) {
+      return MakeError(
+          ErrorReason::kUnsupportedOp,
+          absl::StrCat("sort of ", ShortName(value.dtype), " on CUDA"));
+    }
+    const char* type = body_.index_type();
+    const SymExpr& size = facts_.extents[facts_.num_axes - 1];
+    out_.Line("extern __shared__ unsigned long long keys[];");
+    out_.Line("const int t = (int)threadIdx.x;");
+    OpenGridLoop(body_, "first",
+                 absl::StrCat("(unsigned ", type, ")blockIdx.x"),
+                 body_.Index(rows_), 1);
+    out_.Line("const ", type, " row = (", type, ")first;");
+    SplitPoint(body_, "row", 0, facts_.num_outer);
+    for (ScalarId id : outer_) RETURN_IF_ERROR(body_.Node(id));
+    const ValueRange range = body_.shapes.Range(size);
+    if (range.max <= v_.capacity) {
+      RETURN_IF_ERROR(WholeRow(size));
+    } else {
+      RETURN_IF_ERROR(Stream());
+    }
+    RETURN_IF_ERROR(Places(size));
+    // The next row's keys go where this row's are still read.
+    out_.Line("__syncthreads();");
+    out_.Close();
+    return LoopGrid(rows_, v_.threads);
+  }
+
+ private:
+  // Those that are free of the sorted axis, those that the sort needs, and those
+  // that stores need.
+  void FindNodes() {
+    std::vector<bool> sorted(nest_.body.size(), false);
+    std::vector<bool> stored(nest_.body.size(), false);
+    for (ScalarId id = 0; id < nest_.body.size(); ++id)
+      if (nest_.body[id].op == ScalarOp::kSort) sort_ = id;
+    sorted[nest_.body[sort_].args[0]] = true;
+    for (const struct Store& store : nest_.stores) {
+      stored[store.value] = true;
+      if (store.mask != Store::kNoMask) stored[store.mask] = true;
+      MarkIndex(store.index, stored);
+    }
+    for (ScalarId id = static_cast<ScalarId>(nest_.body.size()); id-- > 0;) {
+      if (id == sort_) continue;
+      for (std::vector<bool>* set : {&sorted, &stored}) {
+        if (!(*set)[id]) continue;
+        for (ScalarId arg : nest_.body[id].args) (*set)[arg] = true;
+        MarkIndex(nest_.body[id].index, *set);
+      }
+    }
+    for (ScalarId id = 0; id < nest_.body.size(); ++id) {
+      if (id == sort_) continue;
+      if (!facts_.IsReduced(id)) {
+        if (sorted[id] || stored[id]) outer_.push_back(id);
+        continue;
+      }
+      if (sorted[id]) sorted_.push_back(id);
+      if (stored[id]) stored_.push_back(id);
+    }
+  }
+
+  static void MarkIndex(const DimVector& index, std::vector<bool>& set) {
+    for (const SymExpr& e : index) {
+      if (e.is_constant()) continue;
+      e.VisitVars([&](Var var) {
+        if (var.kind == Var::Kind::kIndirect) set[var.index] = true;
+      });
+    }
+  }
+
+  // The key of the value at this neighbour.
+  std::string Key() const {
+    const ScalarNode& sort = nest_.body[sort_];
+    const DType dtype = nest_.body[sort.args[0]].dtype;
+    const std::string place =
+        absl::StrCat(CudaBody::AxisName(facts_.num_axes - 1),
+                     body_.vectors.width > 1 ? " + e" : "");
+    return absl::StrCat("k_sort_key_", TypeEnding(dtype), "<",
+                        sort.reduce == ReduceOp::kMax ? "true" : "false", ">(",
+                        body_.Text(sort.args[0]), ", (unsigned)(", place, "))");
+  }
+
+  template <typename F>
+  absl::Status Group(F at_neighbour) {
+    SplitPoint(body_, "r", facts_.num_outer, facts_.num_axes);
+    const auto then = [&](CudaBody::Place place) {
+      if (place == CudaBody::Place::kNeighbour) at_neighbour();
+      return absl::OkStatus();
+    };
+    static const std::vector<uint32_t> kNone;
+    return body_.WriteGroup({sorted_, kNone, then, ""});
+  }
+
+  absl::Status WholeRow(const SymExpr& size) {
+    const char* type = body_.index_type();
+    const std::string place =
+        absl::StrCat(CudaBody::AxisName(facts_.num_axes - 1),
+                     body_.vectors.width > 1 ? " + e" : "");
+    out_.Line("for (int i = (int)", body_.Index(size), " + t; i < ",
+              v_.capacity, "; i += ", v_.threads, ") keys[i] = ~0ull;");
+    out_.Open("for (", type, " r = t; r < ", body_.Index(groups_),
+              "; r += ", v_.threads, ")");
+    RETURN_IF_ERROR(Group(
+        [&] { out_.Line("keys[", place, "] = ", Key(), ";"); }));
+    out_.Close();
+    out_.Line("k_sort<", v_.capacity, ", ", v_.threads, ">(keys);");
+    return absl::OkStatus();
+  }
+
+  // Keys above the last of the places that are kept so far go nowhere.
+  absl::Status Stream() {
+    const char* type = body_.index_type();
+    out_.Line("__shared__ int filled;");
+    out_.Line("if (t == 0) filled = 0;");
+    out_.Line("__syncthreads();");
+    out_.Line("unsigned long long most = ~0ull;");
+    out_.Open("for (", type, " tile = 0; tile < ", body_.Index(groups_),
+              "; tile += ", v_.threads, ")");
+    out_.Line("const ", type, " r = tile + t;");
+    out_.Open("if (r < ", body_.Index(groups_), ")");
+    RETURN_IF_ERROR(Group([&] {
+      const std::string key = body_.Fresh("k");
+      out_.Line("const unsigned long long ", key, " = ", Key(), ";");
+      out_.Line("if (", key, " < most) keys[atomicAdd(&filled, 1)] = ", key,
+                ";");
+    }));
+    out_.Close();
+    out_.Line("__syncthreads();");
+    out_.Open("if (filled > ",
+              v_.capacity - v_.threads * body_.vectors.width, ")");
+    Keep();
+    out_.Line("most = keys[", v_.places - 1, "];");
+    out_.Close();
+    out_.Line("__syncthreads();");
+    out_.Close();
+    Keep();
+    return absl::OkStatus();
+  }
+
+  // Sorts what is there, and keeps the places that are asked for.
+  void Keep() {
+    out_.Line("for (int i = filled + t; i < ", v_.capacity, "; i += ",
+              v_.threads, ") keys[i] = ~0ull;");
+    out_.Line("k_sort<", v_.capacity, ", ", v_.threads, ">(keys);");
+    out_.Line("if (t == 0 && filled > ", v_.places, ") filled = ", v_.places,
+              ";");
+    out_.Line("__syncthreads();");
+  }
+
+  // Each place's stores, one by one.
+  absl::Status Places(const SymExpr& size) {
+    const char* type = body_.index_type();
+    const std::string axis = CudaBody::AxisName(facts_.num_axes - 1);
+    body_.SetVectors({facts_.num_axes - 1, 1, 0, false});
+    const std::string n = body_.Index(size);
+    out_.Open("for (", type, " ", axis, " = t; ", axis, " < ", v_.places,
+              " && ", axis, " < ", n, "; ", axis, " += ", v_.threads, ")");
+    body_.SetText(sort_, absl::StrCat("((long long)(unsigned)keys[", axis,
+                                      "])"));
+    std::vector<uint32_t> stores;
+    for (uint32_t s = 0; s < nest_.stores.size(); ++s) stores.push_back(s);
+    RETURN_IF_ERROR(body_.WriteGroup(
+        {stored_, stores,
+         [](CudaBody::Place) { return absl::OkStatus(); }, ""}));
+    out_.Close();
+    return absl::OkStatus();
+  }
+
+  const CudaSorts& v_;
+  CudaBody& body_;
+  const LoopNest& nest_;
+  const NestFacts& facts_;
+  CWriter& out_;
+  const SymExpr groups_;  // of a row
+  const SymExpr rows_;
+  ScalarId sort_ = 0;
+  std::vector<ScalarId> outer_, sorted_, stored_;
+};
+
+}  // namespace
+
+absl::StatusOr<CudaGrid> WriteCudaSorts(CudaBody& body,
+                                        const CudaSorts& variant) {
+  return SortsWriter(body, variant).Run();
+}
+
+}  // namespace kiln
