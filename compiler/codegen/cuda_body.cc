@@ -1,9 +1,11 @@
 #include "compiler/codegen/cuda_body.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/loop/index_expr.h"
+#include "compiler/sym/sym_simplify.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -115,7 +117,56 @@ std::vector<ScalarId> CudaBody::FusedFactors(ScalarId product,
   return {};
 }
 
+std::string CudaBody::IndexComparison(ScalarId id) const {
+  const ScalarNode& node = nest.body[id];
+  if (!facts.index32 || !IsComparison(node.op) || node.args.size() != 2)
+    return "";
+  std::string sides[2];
+  for (int k = 0; k < 2; ++k) {
+    const ScalarNode& side = nest.body[node.args[k]];
+    if (side.op == ScalarOp::kConstant && side.dtype == DType::kInt64 &&
+        std::abs(side.number.i) < (int64_t{1} << 30)) {
+      sides[k] = absl::StrCat(side.number.i);
+    } else if (side.op == ScalarOp::kIndex && !HasIndirect(side.index[0])) {
+      // An index of a masked access may lie a little outside of what fits.
+      const ValueRange range =
+          RangeWithin(side.index[0], {shapes, facts.extents});
+      if (range.min < -(int64_t{1} << 30) || range.max > (int64_t{1} << 30))
+        return "";
+      sides[k] = At(side.index[0]);
+    } else {
+      return "";
+    }
+  }
+  const char* op = nullptr;
+  switch (node.op) {
+    case ScalarOp::kLt:
+      op = " < ";
+      break;
+    case ScalarOp::kLe:
+      op = " <= ";
+      break;
+    case ScalarOp::kGt:
+      op = " > ";
+      break;
+    case ScalarOp::kGe:
+      op = " >= ";
+      break;
+    case ScalarOp::kEq:
+      op = " == ";
+      break;
+    case ScalarOp::kNe:
+      op = " != ";
+      break;
+    default:  // no comparison of numbers
+      return "";
+  }
+  return absl::StrCat("(", sides[0], op, sides[1], ")");
+}
+
 std::string CudaBody::FusedText(ScalarId id) const {
+  std::string comparison = IndexComparison(id);
+  if (!comparison.empty()) return comparison;
   const ScalarNode& node = nest.body[id];
   if ((node.op != ScalarOp::kAdd && node.op != ScalarOp::kSub) ||
       node.dtype != DType::kFloat32) {

@@ -80,7 +80,8 @@ class KernelBody {
   virtual Dialect DialectOf(ScalarId id) const = 0;
   // The value of `id` as an argument of `user`.
   virtual std::string Argument(ScalarId id, ScalarId user) const = 0;
-  // A sum with one of its terms, a product, in one rounding; empty: as it stands.
+  // Another way to write the operation that the dialect prefers: a sum with one of
+  // its terms, a product, in one rounding; empty: as it stands.
   virtual std::string FusedText(ScalarId) const { return ""; }
   virtual std::string SqrtText(DType dtype, const std::string& of) const = 0;
   virtual absl::Status Load(ScalarId id) = 0;

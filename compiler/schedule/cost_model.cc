@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/loop/index_expr.h"
@@ -120,6 +121,7 @@ void NestCosts::AddAccess(BufferId buffer, const SymExpr& offset, AxisSet axes,
   access.store = store;
   access.plain = plain;
   access.reduced = reduced;
+  access.gathered = HasIndirect(offset);
   for (uint32_t a = 0; a < facts_.num_axes; ++a) {
     // What does not move along an axis is read once for all of its points.
     if ((axes & AxisBit(a)) == 0 ||
@@ -266,6 +268,38 @@ const ScalarNode* NestCosts::OnlySort() const {
   return sort;
 }
 
+namespace {
+
+// Elements that an access moves with one step along an axis; 0: unknown.
+int64_t StrideOf(const SymExpr& offset, uint32_t axis) {
+  const auto form = AsLinear(offset);
+  if (!form.has_value()) return 0;
+  const SymExpr stride = form->CoefficientOf(axis);
+  return stride.is_constant() ? std::abs(stride.constant()) : 0;
+}
+
+}  // namespace
+
+double NestCosts::BytesOnce(uint32_t axis, int run) const {
+  absl::flat_hash_map<BufferId, double> read;
+  double bytes = 0;
+  for (const Access& access : accesses_) {
+    const double moved = BytesAlong(access, axis, run);
+    if (access.store || access.gathered) {
+      bytes += moved;
+      continue;
+    }
+    double& sum = read[access.buffer];
+    double size = static_cast<double>(access.bytes);
+    for (const SymExpr& extent : buffers_[access.buffer].sizes)
+      size *= static_cast<double>(std::max<int64_t>(1, shapes_.Hint(extent)));
+    // At least what one access moves, in its sectors.
+    sum = std::max(std::min(sum + moved, size), std::max(sum, moved));
+  }
+  for (const auto& [buffer, moved] : read) bytes += moved;
+  return bytes;
+}
+
 // Bytes of memory, in sectors. A strided access that is contiguous along another
 // axis finds its sector in L2 when the neighbours come.
 double NestCosts::BytesAlong(const Access& access, uint32_t axis,
@@ -284,6 +318,10 @@ double NestCosts::BytesAlong(const Access& access, uint32_t axis,
     }
     case Motion::kStrided:
     case Motion::kIrregular: {
+      const int64_t stride = StrideOf(*access.offset, axis);
+      // Neighbours share sectors: what lies between comes along.
+      if (stride > 0 && stride * access.bytes < kSector)
+        return bytes * static_cast<double>(stride);
       bool elsewhere = false;
       for (uint32_t a = 0; a < facts_.num_axes; ++a)
         elsewhere |= MotionOf(*access.offset, a, facts_) == Motion::kContiguous;
@@ -306,6 +344,11 @@ double NestCosts::Sectors(const Access& access, const Vectors& vectors) const {
     double all = static_cast<double>(outer_);
     if (access.reduced) all *= static_cast<double>(reduced_);
     return all / lanes_still;
+  }
+  if (motion == Motion::kStrided) {
+    const int64_t stride = StrideOf(*access.offset, vectors.axis);
+    const double apart = double(stride) * vectors.width * double(access.bytes);
+    if (stride > 0) return points * std::min(1.0, apart / kSector);
   }
   if (motion == Motion::kContiguous) {
     // Element by element, a warp touches all sectors of its groups each time.

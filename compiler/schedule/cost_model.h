@@ -84,6 +84,7 @@ class NestCosts {
     bool store = false;
     bool atomic = false;
     bool plain = true;    // no mask, no loaded index
+    bool gathered = false;  // through a loaded index
     bool reduced = false;  // at each reduced point
     int passes = 1;       // that read it, when nothing is held
     int held_passes = 1;  // when what may be held is
@@ -96,6 +97,9 @@ class NestCosts {
   double Instructions(ScalarId id) const;
   // Bytes that an access moves when threads side by side run along `axis`.
   double BytesAlong(const Access& access, uint32_t axis, int run) const;
+  // The same of all accesses once, each buffer counted no more than it has:
+  // windows that overlap are read from caches.
+  double BytesOnce(uint32_t axis, int run) const;
   // Accesses of warps, in sectors, for one access of each of its points.
   double Sectors(const Access& access, const Vectors& vectors) const;
   double Issue(const Vectors& vectors, bool held, bool costly_held) const;

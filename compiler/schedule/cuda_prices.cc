@@ -36,10 +36,10 @@ Price NestCosts::PriceCuda(const CudaPoints& v) const {
   double sectors = 0;
   bool gathers = false;
   for (const Access& access : accesses_) {
-    price.bytes += BytesAlong(access, axis, 32 * v.vector);
     sectors += Sectors(access, vectors);
-    gathers |= !access.plain && !access.store;
+    gathers |= access.gathered && !access.store;
   }
+  price.bytes = BytesOnce(axis, 32 * v.vector);
   price.registers =
       kBaseRegisters + v.unroll * PackWords(vectors, false) + 2 * v.vector;
   price.fits = price.registers <= 128;
@@ -123,7 +123,7 @@ NestCosts::RowTraffic NestCosts::TrafficOf(const CudaRows& v,
                                            const Vectors& vectors) const {
   RowTraffic traffic;
   for (const Access& access : accesses_) {
-    traffic.gathers |= access.reduced && !access.plain && !access.store;
+    traffic.gathers |= access.reduced && access.gathered && !access.store;
     const double once =
         access.reduced ? BytesAlong(access, vectors.axis, v.lanes * v.vector)
                        : access.points * double(access.bytes);

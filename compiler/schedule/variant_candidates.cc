@@ -82,6 +82,11 @@ void AddPoints(const NestCosts& costs, std::vector<KernelVariant>& out) {
     }
   }
   const int widest = costs.WidestVector(last);
+  // Where accesses stride along the axis, narrow groups lie closer together.
+  for (const int vector : {2, 1}) {
+    if (vector < widest && costs.AllWide(last, vector))
+      out.push_back(CudaPoints{vector, 1, 256, 0});
+  }
   for (uint32_t axis = 0; axis < last; ++axis) {
     if (costs.extent(axis) < 16 || costs.extent(last) < 16) continue;
     for (const int edge : {64, 32}) {

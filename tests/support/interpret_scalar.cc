@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/reference/half_bits.h"
 #include "compiler/reference/special_functions.h"
 #include "tests/support/loop_interpreter.h"
@@ -337,6 +338,16 @@ std::vector<Cell> EmptyReduction(ReduceOp op, DType dtype) {
     default:
       return {{0, 0}, {0, 0}, {0, 0}, {0, 0}};
   }
+}
+
+absl::StatusOr<Cell> CheckedIndex(const ScalarNode& node, const Cell* args) {
+  const int64_t size = args[1].i;
+  int64_t index = args[0].i;
+  if (node.op == ScalarOp::kWrapIndex && index < 0) index += size;
+  if (index >= 0 && index < size) return Cell{0, index};
+  if (node.args.size() > 2 && args[2].i == 0) return Cell{0, 0};
+  return absl::OutOfRangeError(
+      absl::StrCat("index out of bounds: ", args[0].i, " of ", size));
 }
 
 std::vector<int64_t> Sorted(ReduceOp order, DType dtype,

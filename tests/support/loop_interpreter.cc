@@ -301,12 +301,12 @@ class NestRun {
   void SortNode(ScalarId id) {
     const ScalarNode& node = nest_.body[id];
     reduces_[id] = true;
-    std::vector<Cell> cells;
+    std::vector<Cell> row;
     for (int64_t r = 0; r < reduced_points_; ++r)
-      cells.push_back(ValueAt(node.args[0], r));
-    const DType dtype = nest_.body[node.args[0]].dtype;
+      row.push_back(ValueAt(node.args[0], r));
     values_[id].clear();
-    for (const int64_t place : Sorted(node.reduce, dtype, cells))
+    for (const int64_t place :
+         Sorted(node.reduce, nest_.body[node.args[0]].dtype, row))
       values_[id].push_back({0, place});
   }
 
@@ -321,17 +321,6 @@ class NestRun {
               total);
       values_[id][static_cast<size_t>(r)] = total[0];
     }
-  }
-
-  static absl::StatusOr<Cell> Checked(const ScalarNode& node,
-                                      const Cell* args) {
-    const int64_t size = args[1].i;
-    int64_t index = args[0].i;
-    if (node.op == ScalarOp::kWrapIndex && index < 0) index += size;
-    if (index >= 0 && index < size) return Cell{0, index};
-    if (node.args.size() > 2 && args[2].i == 0) return Cell{0, 0};
-    return absl::OutOfRangeError(
-        absl::StrCat("index out of bounds: ", args[0].i, " of ", size));
   }
 
   absl::StatusOr<Cell> Compute(const ScalarNode& node, int64_t r) {
@@ -359,7 +348,7 @@ class NestRun {
         for (size_t k = 0; k < node.args.size(); ++k) {
           args[k] = ValueAt(node.args[k], r);
         }
-        if (IsIndexCheck(node.op)) return Checked(node, args);
+        if (IsIndexCheck(node.op)) return CheckedIndex(node, args);
         const DType dtype = nest_.body[node.args[0]].dtype;
         return ComputeScalar(node, dtype,
                              absl::MakeSpan(args, node.args.size()));

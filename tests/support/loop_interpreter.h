@@ -31,6 +31,8 @@ Cell ComputeScalar(const ScalarNode& node, DType arg_dtype,
 void Combine(ReduceOp op, DType dtype, bool first, absl::Span<const Cell> next,
              std::vector<Cell>& total);
 std::vector<Cell> EmptyReduction(ReduceOp op, DType dtype);
+// kCheckIndex and kWrapIndex. OUT_OF_RANGE for an index outside.
+absl::StatusOr<Cell> CheckedIndex(const ScalarNode& node, const Cell* args);
 // Where the values of `row` stand in order: kSort.
 std::vector<int64_t> Sorted(ReduceOp order, DType dtype,
                             absl::Span<const Cell> row);
