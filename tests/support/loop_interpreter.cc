@@ -1,7 +1,6 @@
 #include "tests/support/loop_interpreter.h"
 
 #include <cmath>
-#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -265,12 +264,8 @@ class NestRun {
             totals_[node.args[0]][static_cast<size_t>(node.number.i)]};
         continue;
       }
-      if (node.op == ScalarOp::kScan) {
-        ScanNode(i);
-        continue;
-      }
-      if (node.op == ScalarOp::kSort) {
-        SortNode(i);
+      if (node.op == ScalarOp::kScan || node.op == ScalarOp::kSort) {
+        node.op == ScalarOp::kScan ? ScanNode(i) : SortNode(i);
         continue;
       }
       const int64_t points = reduces_[i] ? reduced_points_ : 1;
