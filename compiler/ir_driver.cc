@@ -89,8 +89,7 @@ absl::StatusOr<Ir> Emit(Ir ir, const PassEnv& env) {
   ASSIGN_OR_RETURN(const Graph* graph, GraphOf(ir));
   ASSIGN_OR_RETURN(LoopProgram program,
                    LowerGraph(*graph, env.options.artifact));
-  ASSIGN_OR_RETURN(const KernelPlan plan,
-                   PlanKernels(std::move(program), env));
+  ASSIGN_OR_RETURN(const KernelPlan plan, PlanKernels(std::move(program), env));
   ASSIGN_OR_RETURN(std::vector<KernelSource> sources,
                    WriteKernels(plan, env.target));
   const std::vector<UnitSource> units = GroupIntoUnits(sources, env.target);
@@ -127,21 +126,17 @@ absl::StatusOr<Ir> Units(Ir ir, const PassEnv& env) {
                    WriteKernels(*plan, env.target));
   SourceText out;
   for (const UnitSource& unit : GroupIntoUnits(sources, env.target)) {
-    absl::StrAppend(&out.text, "// unit of ",
-                    absl::StrJoin(unit.symbols, ", "), "\n", unit.source,
-                    "\n");
+    absl::StrAppend(&out.text, "// unit of ", absl::StrJoin(unit.symbols, ", "),
+                    "\n", unit.source, "\n");
   }
   return Ir(std::move(out));
 }
 
-constexpr Step kSteps[] = {{"lower_graph", Lower},
-                           {"flatten_addresses", Flatten},
-                           {"plan_kernels", Plan},
-                           {"explain_tiling", ExplainTiling},
-                           {"explain_fusion", ExplainFused},
-                           {"write_kernels", Write},
-                           {"write_units", Units},
-                           {"emit_plan", Emit}};
+constexpr Step kSteps[] = {
+    {"lower_graph", Lower},           {"flatten_addresses", Flatten},
+    {"plan_kernels", Plan},           {"explain_tiling", ExplainTiling},
+    {"explain_fusion", ExplainFused}, {"write_kernels", Write},
+    {"write_units", Units},           {"emit_plan", Emit}};
 
 constexpr absl::string_view kWholePipeline = "graph_pipeline";
 

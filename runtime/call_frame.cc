@@ -91,9 +91,8 @@ void FramePool::Return(std::unique_ptr<CallFrame> frame, Stream stream) {
   frame->ReturnLentArena(stream);
   // Without its mark the frame's memory could be handed to another stream too
   // early. What was lent is the lender's to order.
-  const bool marked =
-      (frame->arena == nullptr && frame->counters == nullptr) ||
-      frame->finished->Record(stream).ok();
+  const bool marked = (frame->arena == nullptr && frame->counters == nullptr) ||
+                      frame->finished->Record(stream).ok();
   if (!marked) return;
   for (std::atomic<CallFrame*>& slot : waiting_) {
     CallFrame* empty = nullptr;

@@ -302,8 +302,8 @@ absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
         frame.bases[number] = frame.arena + frame.values[buffer.offset];
         break;
       case PlanBuffer::Kind::kCounters:
-        RETURN_IF_ERROR(frame.ReserveCounters(frame.values[buffer.bytes],
-                                              options.stream));
+        RETURN_IF_ERROR(
+            frame.ReserveCounters(frame.values[buffer.bytes], options.stream));
         frame.bases[number] = frame.counters;
         break;
       case PlanBuffer::Kind::kInput:

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/schedule/nest_facts.h"
 #include "compiler/config/target.h"
 #include "compiler/schedule/kernel_plan.h"
+#include "compiler/schedule/nest_facts.h"
 
 namespace kiln {
 

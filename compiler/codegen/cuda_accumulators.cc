@@ -23,19 +23,30 @@ struct TupleRow {
   const char* members[3];
 };
 constexpr TupleRow kTuples[] = {
-    {ReduceOp::kArgMax, "k_pair<$T, $I>", "{$0, $M}",
+    {ReduceOp::kArgMax,
+     "k_pair<$T, $I>",
+     "{$0, $M}",
      "k_argmax$N($a.value, $a.index, $v, $i);",
      "k_argmax(a.value, a.index, b.value, b.index); return a;",
      {"$a.value", "((long long)$a.index)"}},
-    {ReduceOp::kArgMin, "k_pair<$T, $I>", "{$0, $M}",
+    {ReduceOp::kArgMin,
+     "k_pair<$T, $I>",
+     "{$0, $M}",
      "k_argmin$N($a.value, $a.index, $v, $i);",
      "k_argmin(a.value, a.index, b.value, b.index); return a;",
      {"$a.value", "((long long)$a.index)"}},
-    {ReduceOp::kSoftmax, "k_softmax", "{-k_inf_f32(), 0.0f}",
-     "k_softmax_next($a, $v);", "return k_softmax_join(a, b);",
+    {ReduceOp::kSoftmax,
+     "k_softmax",
+     "{-k_inf_f32(), 0.0f}",
+     "k_softmax_next($a, $v);",
+     "return k_softmax_join(a, b);",
      {"$a.max", "k_softmax_sum($a)"}},
-    {ReduceOp::kMoments, "k_moments", "{}", "k_moments_next($a, $v);",
-     "return k_moments_join(a, b);", {"($a.mean * $a.n)", "$a.mean", "$a.squares"}},
+    {ReduceOp::kMoments,
+     "k_moments",
+     "{}",
+     "k_moments_next($a, $v);",
+     "return k_moments_join(a, b);",
+     {"($a.mean * $a.n)", "$a.mean", "$a.squares"}},
 };
 
 const TupleRow& RowOf(ReduceOp op) {
@@ -88,8 +99,8 @@ std::string CudaAccumulators::StartOf(ScalarId id) const {
       {{"$0", IsArgReduction(node.reduce)
                   ? IdentityText(node.reduce, node.dtype)
                   : ""},
-       {"$M", IndexTypeOf(node) == "int" ? "2147483647"
-                                         : "9223372036854775807ll"}});
+       {"$M",
+        IndexTypeOf(node) == "int" ? "2147483647" : "9223372036854775807ll"}});
 }
 
 absl::StatusOr<std::string> CudaAccumulators::Joiner(ScalarId id) const {
@@ -124,9 +135,10 @@ absl::Status CudaAccumulators::Declare(const std::vector<ScalarId>& ids,
       continue;
     }
     out_.Line(TypeOf(id), " ", names_[id], "[", count, "];");
-    Each(count, IsTupleReduction(nest_.body[id].reduce)
-                    ? absl::StrCat(names_[id], "$ = ", TypeOf(id), StartOf(id), ";")
-                    : absl::StrCat(names_[id], "$ = ", StartOf(id), ";"));
+    Each(count,
+         IsTupleReduction(nest_.body[id].reduce)
+             ? absl::StrCat(names_[id], "$ = ", TypeOf(id), StartOf(id), ";")
+             : absl::StrCat(names_[id], "$ = ", StartOf(id), ";"));
   }
   return absl::OkStatus();
 }
@@ -163,9 +175,8 @@ absl::Status CudaAccumulators::Step(ScalarId id, const std::string& at) {
       return absl::OkStatus();
     }
   }
-  ASSIGN_OR_RETURN(
-      const std::string next,
-      CombineText(node.reduce, node.dtype, a, body_.Text(value)));
+  ASSIGN_OR_RETURN(const std::string next,
+                   CombineText(node.reduce, node.dtype, a, body_.Text(value)));
   out_.Line(a, " = ", next, ";");
   return absl::OkStatus();
 }
@@ -178,8 +189,7 @@ void CudaAccumulators::Name(ScalarId id, const std::string& at) {
     return;
   }
   const auto member = [&](int64_t number) {
-    return absl::StrReplaceAll(RowOf(op).members[number],
-                               {{"$a", a}});
+    return absl::StrReplaceAll(RowOf(op).members[number], {{"$a", a}});
   };
   body_.SetText(id, member(0));
   for (ScalarId other = id + 1; other < nest_.body.size(); ++other) {
@@ -190,8 +200,7 @@ void CudaAccumulators::Name(ScalarId id, const std::string& at) {
 }
 
 bool CudaAccumulators::InGroups(ScalarId id) const {
-  return nest_.body[id].reduce == ReduceOp::kSoftmax &&
-         body_.vectors.width > 1;
+  return nest_.body[id].reduce == ReduceOp::kSoftmax && body_.vectors.width > 1;
 }
 
 void CudaAccumulators::BeginGroup(ScalarId id) {
@@ -250,8 +259,8 @@ void CudaAccumulators::OpenLoop(const std::vector<ScalarId>& reduces,
             limit, " ? block + ", block, " : ", limit, ");");
   for (ScalarId id : blocks_)
     if (IsFloatSum(id)) Each(count, absl::StrCat(names_[id], "$ = 0.0f;"));
-  out_.Open("for (", type, " r = (", type, ")block; r < block_end; r += ",
-            steps.step, ")");
+  out_.Open("for (", type, " r = (", type,
+            ")block; r < block_end; r += ", steps.step, ")");
 }
 
 void CudaAccumulators::CloseLoop(int count) {
@@ -315,8 +324,7 @@ void CudaAccumulators::StorePartials(const std::vector<ScalarId>& ids,
                                      const std::string& condition) {
   out_.Open("if (", condition, ")");
   for (ScalarId id : ids) {
-    const std::string cell =
-        PartialCell(id, points, parts, "part", point);
+    const std::string cell = PartialCell(id, points, parts, "part", point);
     if (count == 0) {
       out_.Line(cell, " = ", names_[id], ";");
       continue;
@@ -331,16 +339,19 @@ void CudaAccumulators::StorePartials(const std::vector<ScalarId>& ids,
   out_.Close();
 }
 
-absl::Status CudaAccumulators::LoadPartials(
-    const std::vector<ScalarId>& ids, const SymExpr& points, int parts,
-    const std::string& point, int count, const std::string& first, int stride,
-    const std::string& condition) {
+absl::Status CudaAccumulators::LoadPartials(const std::vector<ScalarId>& ids,
+                                            const SymExpr& points, int parts,
+                                            const std::string& point, int count,
+                                            const std::string& first,
+                                            int stride,
+                                            const std::string& condition) {
   for (ScalarId id : ids) {
     if (count == 0) {
       out_.Line(names_[id], " = ", TypeOf(id), "(",
                 StartOf(id)[0] == '{' ? "" : "", StartOf(id), ");");
     } else {
-      Each(count, absl::StrCat(names_[id], "$ = ", TypeOf(id), StartOf(id)[0] == '{'
+      Each(count, absl::StrCat(names_[id], "$ = ", TypeOf(id),
+                               StartOf(id)[0] == '{'
                                    ? StartOf(id)
                                    : absl::StrCat("(", StartOf(id), ")"),
                                ";"));
@@ -359,12 +370,12 @@ absl::Status CudaAccumulators::LoadPartials(
       continue;
     }
     out_.Line("#pragma unroll");
-    out_.Line("for (int e = 0; e < ", count, "; ++e) ",
-              body_.vectors.cut ? "if (e >= lo && e < hi) " : "", names_[id],
-              "[e] = ", joiner, "(", names_[id], "[e], ",
-              PartialCell(id, points, parts, "q",
-                          absl::StrCat("(", point, " + e)")),
-              ");");
+    out_.Line(
+        "for (int e = 0; e < ", count, "; ++e) ",
+        body_.vectors.cut ? "if (e >= lo && e < hi) " : "", names_[id],
+        "[e] = ", joiner, "(", names_[id], "[e], ",
+        PartialCell(id, points, parts, "q", absl::StrCat("(", point, " + e)")),
+        ");");
   }
   out_.Close();
   out_.Close();

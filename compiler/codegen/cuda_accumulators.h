@@ -63,7 +63,7 @@ class CudaAccumulators {
   // float sum is among `reduces`, in blocks of so many.
   struct Steps {
     std::string first, limit;  // as text
-    SymExpr points;  // between them, at most
+    SymExpr points;            // between them, at most
     int64_t step = 1;
     int64_t most_steps = 1;
   };

@@ -319,8 +319,8 @@ absl::Status CudaBody::Shared(const Group& group) {
     if (vectors.width > 1 && IsComparison(nest.body[id].op)) {
       for (ScalarId arg : nest.body[id].args)
         if (lanes_[arg])
-          SetText(arg, absl::StrCat("(long long)",
-                                    Index(nest.body[arg].index[0])));
+          SetText(arg,
+                  absl::StrCat("(long long)", Index(nest.body[arg].index[0])));
     }
     RETURN_IF_ERROR(Node(id));
   }

@@ -36,8 +36,10 @@ class CudaKernelWriter {
   absl::Status Run(absl::string_view function = "") {
     body_.is_part = !function.empty();
     Header(function);
-    ASSIGN_OR_RETURN(const CudaGrid grid, std::visit(
-        [&](const auto& variant) { return Body(variant); }, kernel_.variant));
+    ASSIGN_OR_RETURN(
+        const CudaGrid grid,
+        std::visit([&](const auto& variant) { return Body(variant); },
+                   kernel_.variant));
     out_.Close();
     source_.text = out_.Take();
     source_.block[0] = static_cast<uint32_t>(ThreadsOf(kernel_.variant));
@@ -97,8 +99,8 @@ class CudaKernelWriter {
 
   absl::StatusOr<CudaGrid> Body(const CudaTiles& v) {
     CudaGrid grid;
-    RETURN_IF_ERROR(WriteCudaTiles(
-        body_, v, PlanPasses(nest_, facts_, {}), grid.blocks));
+    RETURN_IF_ERROR(
+        WriteCudaTiles(body_, v, PlanPasses(nest_, facts_, {}), grid.blocks));
     return grid;
   }
   absl::StatusOr<CudaGrid> Body(const CudaRows& v) {
@@ -129,8 +131,7 @@ class CudaKernelWriter {
   // `unroll` groups a thread, in a grid-stride loop.
   absl::StatusOr<CudaGrid> Body(const CudaPoints& v) {
     if (facts_.num_outer > 0)
-      body_.SetVectors(
-          VectorsOn(facts_.num_outer - 1, v.vector, v.peel != 0));
+      body_.SetVectors(VectorsOn(facts_.num_outer - 1, v.vector, v.peel != 0));
     const KernelPasses passes = PlanPasses(nest_, facts_, {});
     const SymExpr groups = PointsOf(body_, 0, facts_.num_outer);
     const std::string limit = body_.Index(groups);

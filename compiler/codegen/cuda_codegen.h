@@ -14,9 +14,9 @@
 
 #include "absl/status/status.h"
 #include "compiler/codegen/kernel_source.h"
-#include "compiler/schedule/nest_facts.h"
 #include "compiler/config/target.h"
 #include "compiler/schedule/kernel_plan.h"
+#include "compiler/schedule/nest_facts.h"
 
 namespace kiln {
 

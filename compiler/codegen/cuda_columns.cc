@@ -160,8 +160,7 @@ class ColumnsWriter {
       points = points * facts_.extents[axis];
       first = first * facts_.extents[axis] + SymExpr::Axis(axis);
     }
-    const std::string point =
-        facts_.num_outer == 0 ? "0" : body_.Index(first);
+    const std::string point = facts_.num_outer == 0 ? "0" : body_.Index(first);
     sums_.StorePartials(pass.reduces, points, v_.parts, point, Count(),
                         "y == 0 && live");
     out_.Line("if (!k_last_block(counters + block, ", v_.parts, "u)) return;");

@@ -33,7 +33,8 @@ class CombinedWriter {
       const CombinedBody& body = bodies_[b];
       KernelSource function;
       RETURN_IF_ERROR(WriteCudaFunction(body.kernel, buffers_, body.shapes,
-                                        target_, body.facts, FunctionName(b), function));
+                                        target_, body.facts, FunctionName(b),
+                                        function));
       absl::StrAppend(&functions, function.text);
       if (b > 0 && function.block[0] != source_.block[0])
         return absl::InternalError("parts with other threads a block");

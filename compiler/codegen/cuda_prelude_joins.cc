@@ -250,7 +250,8 @@ K_FN void k_down(void* shared, T (&x)[V], F join) {
 )"},
     // Whether this block is the last of `parts` that count up `counter`, which is
     // 0 before the first and after the last. Writes of all of them are seen then.
-    {"k_last_block", "", R"(K_FN bool k_last_block(unsigned* counter, unsigned parts) {
+    {"k_last_block", "",
+     R"(K_FN bool k_last_block(unsigned* counter, unsigned parts) {
   __shared__ bool last;
   __threadfence();
   __syncthreads();

@@ -123,8 +123,7 @@ class RowsWriter {
     std::string condition = "t == 0";
     if (!live_.empty()) absl::StrAppend(&condition, " && ", live_);
     out_.Open("if (", condition, ")");
-    for (uint32_t s : passes_.last_stores)
-      RETURN_IF_ERROR(body_.StoreOne(s));
+    for (uint32_t s : passes_.last_stores) RETURN_IF_ERROR(body_.StoreOne(s));
     out_.Close();
     return absl::OkStatus();
   }
@@ -138,7 +137,8 @@ class RowsWriter {
       for (ScalarId id : pass.keeps) {
         kept_[id] = body_.Fresh("c");
         if (nest_.body[id].op == ScalarOp::kLoad) {
-          out_.Line(body_.PackType(id), " ", kept_[id], "[", v_.held, "] = {};");
+          out_.Line(body_.PackType(id), " ", kept_[id], "[", v_.held,
+                    "] = {};");
           loads.push_back(id);
         } else {
           out_.Line(CTypeName(nest_.body[id].dtype), " ", kept_[id], "[",
@@ -188,8 +188,8 @@ class RowsWriter {
       return "";
     }
     const int64_t step = int64_t{v_.lanes} * body_.vectors.width;
-    return absl::StrCat(body_.vectors.rest.Is(0) ? "" : "k > 0 && ", "(k + 1) * ",
-                        step, " <= ", extent.constant());
+    return absl::StrCat(body_.vectors.rest.Is(0) ? "" : "k > 0 && ",
+                        "(k + 1) * ", step, " <= ", extent.constant());
   }
 
   // --- A pass over the row.
@@ -265,10 +265,11 @@ class RowsWriter {
                 limit, " ? part_first + ", length, " : ", limit, ";");
       limit = "part_end";
     }
-    sums_.OpenLoop(pass.reduces,
-                   {first, limit, part ? CeilDiv(groups_, int64_t{v_.parts}) : groups_,
-                    step, most},
-                   0);
+    sums_.OpenLoop(
+        pass.reduces,
+        {first, limit, part ? CeilDiv(groups_, int64_t{v_.parts}) : groups_,
+         step, most},
+        0);
     LoadsAhead ahead(body_, pass.inside, kept_);
     if (v_.unroll > 1 && !ahead.loads().empty()) {
       ahead.Declare(v_.unroll);

@@ -64,8 +64,8 @@ class ScansWriter {
   absl::StatusOr<std::string> Combined(ScalarId id, const std::string& a,
                                        const std::string& b) const {
     const ScalarNode& node = nest_.body[id];
-    return CombineText(node.reduce,
-                       IsWide(id) ? DType::kFloat64 : node.dtype, a, b);
+    return CombineText(node.reduce, IsWide(id) ? DType::kFloat64 : node.dtype,
+                       a, b);
   }
 
   // What is free of the scanned axis, what scans need, and what stores need.
@@ -190,8 +190,8 @@ class ScansWriter {
     std::vector<uint32_t> stores;
     for (uint32_t s = 0; s < nest_.stores.size(); ++s) stores.push_back(s);
     RETURN_IF_ERROR(body_.WriteGroup(
-        {stored_, stores,
-         [](CudaBody::Place) { return absl::OkStatus(); }, "live"}));
+        {stored_, stores, [](CudaBody::Place) { return absl::OkStatus(); },
+         "live"}));
     out_.Close();
     out_.Close();
     return absl::OkStatus();

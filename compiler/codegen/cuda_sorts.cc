@@ -125,8 +125,8 @@ class SortsWriter {
               v_.capacity, "; i += ", v_.threads, ") keys[i] = ~0ull;");
     out_.Open("for (", type, " r = t; r < ", body_.Index(groups_),
               "; r += ", v_.threads, ")");
-    RETURN_IF_ERROR(Group(
-        [&] { out_.Line("keys[", place, "] = ", Key(), ";"); }));
+    RETURN_IF_ERROR(
+        Group([&] { out_.Line("keys[", place, "] = ", Key(), ";"); }));
     out_.Close();
     out_.Line("k_sort<", v_.capacity, ", ", v_.threads, ">(keys);");
     return absl::OkStatus();
@@ -151,8 +151,8 @@ class SortsWriter {
     }));
     out_.Close();
     out_.Line("__syncthreads();");
-    out_.Open("if (filled > ",
-              v_.capacity - v_.threads * body_.vectors.width, ")");
+    out_.Open("if (filled > ", v_.capacity - v_.threads * body_.vectors.width,
+              ")");
     Keep();
     out_.Line("most = keys[", v_.places - 1, "];");
     out_.Close();
@@ -164,8 +164,8 @@ class SortsWriter {
 
   // Sorts what is there, and keeps the places that are asked for.
   void Keep() {
-    out_.Line("for (int i = filled + t; i < ", v_.capacity, "; i += ",
-              v_.threads, ") keys[i] = ~0ull;");
+    out_.Line("for (int i = filled + t; i < ", v_.capacity,
+              "; i += ", v_.threads, ") keys[i] = ~0ull;");
     out_.Line("k_sort<", v_.capacity, ", ", v_.threads, ">(keys);");
     out_.Line("if (t == 0 && filled > ", v_.places, ") filled = ", v_.places,
               ";");
@@ -180,13 +180,13 @@ class SortsWriter {
     const std::string n = body_.Index(size);
     out_.Open("for (", type, " ", axis, " = t; ", axis, " < ", v_.places,
               " && ", axis, " < ", n, "; ", axis, " += ", v_.threads, ")");
-    body_.SetText(sort_, absl::StrCat("((long long)(unsigned)keys[", axis,
-                                      "])"));
+    body_.SetText(sort_,
+                  absl::StrCat("((long long)(unsigned)keys[", axis, "])"));
     std::vector<uint32_t> stores;
     for (uint32_t s = 0; s < nest_.stores.size(); ++s) stores.push_back(s);
     RETURN_IF_ERROR(body_.WriteGroup(
-        {stored_, stores,
-         [](CudaBody::Place) { return absl::OkStatus(); }, ""}));
+        {stored_, stores, [](CudaBody::Place) { return absl::OkStatus(); },
+         ""}));
     out_.Close();
     return absl::OkStatus();
   }

@@ -23,8 +23,8 @@ class TileWriter {
         side_(variant.edge / variant.vector) {}
 
   absl::Status Run(const KernelPasses& passes, SymExpr& grid) {
-    const TileAccesses tiled = AccessesAcross(nest_, facts_, body_.buffers,
-                                              across_, v_.edge);
+    const TileAccesses tiled =
+        AccessesAcross(nest_, facts_, body_.buffers, across_, v_.edge);
     Place(grid);
     std::vector<std::string> loads(nest_.body.size());
     std::vector<std::string> stores(nest_.stores.size());
@@ -46,8 +46,8 @@ class TileWriter {
       if (place != CudaBody::Place::kNeighbour) return absl::OkStatus();
       for (uint32_t s : tiled.stores)
         out_.Line(stores[s], "[x * ", v_.vector, " + ",
-                  v_.vector > 1 ? "e" : "0", "][y + k] = ",
-                  body_.Text(nest_.stores[s].value), ";");
+                  v_.vector > 1 ? "e" : "0",
+                  "][y + k] = ", body_.Text(nest_.stores[s].value), ";");
       return absl::OkStatus();
     };
     RETURN_IF_ERROR(body_.WriteGroup({passes.last, plain, then, ""}));
@@ -149,8 +149,8 @@ class TileWriter {
         out_.Line("k_store(", to, ", ", pack, ");");
       } else {
         out_.Line("#pragma unroll");
-        out_.Line("for (int j = 0; j < ", v_.vector, "; ++j) (", to, ")[j] = ",
-                  cell, ";");
+        out_.Line("for (int j = 0; j < ", v_.vector, "; ++j) (", to,
+                  ")[j] = ", cell, ";");
       }
     }
     CloseBoth();

@@ -13,9 +13,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compiler/codegen/c_writer.h"
-#include "compiler/schedule/nest_facts.h"
 #include "compiler/codegen/scalar_text.h"
 #include "compiler/loop/loop_nest.h"
+#include "compiler/schedule/nest_facts.h"
 #include "compiler/sym/shape_env.h"
 
 namespace kiln {

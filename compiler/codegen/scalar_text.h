@@ -17,9 +17,9 @@
 namespace kiln {
 
 enum class Dialect : uint8_t {
-  kCuda,      // one value a thread
+  kCuda,             // one value a thread
   kCudaApproximate,  // the same within 2^-18 of its value, for results that are rounded to half types
-  kCpu,       // one value
+  kCpu,              // one value
   kCpuLanes,  // a GNU vector of values, K_LANES long; bool is 0 or -1 in i32
 };
 

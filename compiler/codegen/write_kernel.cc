@@ -7,8 +7,8 @@
 #include "compiler/codegen/kernel_body.h"
 #include "compiler/codegen/kernel_names.h"
 #include "compiler/codegen/kernel_source.h"
-#include "compiler/schedule/nest_facts.h"
 #include "compiler/codegen/prelude.h"
+#include "compiler/schedule/nest_facts.h"
 #include "proto/base/status.h"
 
 namespace kiln {

@@ -96,8 +96,7 @@ class OneHotFolder {
     const ScalarNode& node = nest_.body[id];
     switch (node.op) {
       case ScalarOp::kCast:
-        return IsFloat(node.dtype) &&
-               IsFloat(nest_.body[node.args[0]].dtype) &&
+        return IsFloat(node.dtype) && IsFloat(nest_.body[node.args[0]].dtype) &&
                IsOneHot(node.args[0]);
       case ScalarOp::kNeg:
         return IsOneHot(node.args[0]);
@@ -126,8 +125,7 @@ class OneHotFolder {
   }
   bool IsAxis(ScalarId id) const {
     const ScalarNode& node = nest_.body[id];
-    return node.op == ScalarOp::kIndex &&
-           node.index[0] == SymExpr::Axis(axis_);
+    return node.op == ScalarOp::kIndex && node.index[0] == SymExpr::Axis(axis_);
   }
 
   // The number that the axis is compared with, as a new node.
@@ -165,13 +163,11 @@ class OneHotFolder {
 
   ScalarId FoldedSum(const ScalarNode& sum) {
     const ScalarId number = NumberOf(sum.args[0]);
-    const ScalarId inside =
-        body_.Op(ScalarOp::kAnd,
-                 body_.Op(ScalarOp::kGe, number, body_.Int(DType::kInt64, 0)),
-                 body_.Op(ScalarOp::kLt, number,
-                          body_.Index(nest_.axes[axis_].extent)));
-    return body_.Where(inside,
-                       body_.Cast(sum.dtype, ValueAt(sum.args[0])),
+    const ScalarId inside = body_.Op(
+        ScalarOp::kAnd,
+        body_.Op(ScalarOp::kGe, number, body_.Int(DType::kInt64, 0)),
+        body_.Op(ScalarOp::kLt, number, body_.Index(nest_.axes[axis_].extent)));
+    return body_.Where(inside, body_.Cast(sum.dtype, ValueAt(sum.args[0])),
                        body_.Float(sum.dtype, 0));
   }
 

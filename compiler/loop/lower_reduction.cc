@@ -202,7 +202,8 @@ absl::Status SortRows(NodeLowering& n, ScalarOp) {
     value = nest.body.Cast(DType::kFloat32, value);
   ScalarNode sort{ScalarOp::kSort, DType::kInt64,
                   BoolOf(n.arg(2)) ? ReduceOp::kMax : ReduceOp::kMin};
-  sort.number.i = count == sizes[1] || !count.is_constant() ? 0 : count.constant();
+  sort.number.i =
+      count == sizes[1] || !count.is_constant() ? 0 : count.constant();
   sort.args.push_back(value);
   const ScalarId place = nest.body.Add(std::move(sort));
   if (count == sizes[1]) {

@@ -96,10 +96,9 @@ constexpr OpText kOps[] = {
     {ScalarOp::kSort, "sort"},
 };
 
-constexpr absl::string_view kReductions[] = {"none",   "sum",   "prod", "max",
-                                             "min",    "any",   "all",  "xor",
-                                             "argmax", "argmin", "softmax",
-                                             "moments"};
+constexpr absl::string_view kReductions[] = {
+    "none", "sum", "prod",   "max",    "min",     "any",
+    "all",  "xor", "argmax", "argmin", "softmax", "moments"};
 
 constexpr bool InOrder() {
   for (int i = 0; i <= static_cast<int>(ScalarOp::kSort); ++i) {

@@ -47,9 +47,9 @@ absl::StatusOr<VariantChoice> ChooseVariant(const LoopNest& nest,
                                             const Target& target,
                                             int64_t max_row, bool explain) {
   VariantChoice choice;
-  RETURN_IF_ERROR(Consider(nest, buffers, shapes, target, max_row, false,
-                           explain, choice)
-                      .status());
+  RETURN_IF_ERROR(
+      Consider(nest, buffers, shapes, target, max_row, false, explain, choice)
+          .status());
   if (target.kind == TargetKind::kCuda) {
     std::optional<LoopNest> form = OnePassForm(nest);
     if (form.has_value()) {
@@ -108,9 +108,8 @@ SymExpr BlockGroups(const PlannedKernel& kernel) {
     ++outer;
   for (uint32_t a = 0; a < outer; ++a) {
     const SymExpr& extent = kernel.nest.axes[a].extent;
-    groups = groups * (a + 1 == outer
-                           ? CeilDiv(extent, int64_t{columns.vector})
-                           : extent);
+    groups = groups * (a + 1 == outer ? CeilDiv(extent, int64_t{columns.vector})
+                                      : extent);
   }
   return CeilDiv(groups, int64_t{columns.across});
 }
@@ -134,9 +133,9 @@ void AddWorkspaces(KernelPlan& plan) {
       plan, "counters", BufferKind::kCounters, DType::kInt32, counters);
   for (PlannedKernel* kernel : split) {
     kernel->workspace.counters = counter_buffer;
-    kernel->workspace.partials = AddBuffer(
-        plan, absl::StrCat("partials", plan.buffers.size()),
-        BufferKind::kTemporary, DType::kUInt8, PartialBytes(*kernel));
+    kernel->workspace.partials =
+        AddBuffer(plan, absl::StrCat("partials", plan.buffers.size()),
+                  BufferKind::kTemporary, DType::kUInt8, PartialBytes(*kernel));
   }
 }
 

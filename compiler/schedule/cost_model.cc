@@ -12,9 +12,9 @@ namespace kiln {
 
 namespace {
 
-constexpr double kSector = 32;       // bytes
+constexpr double kSector = 32;        // bytes
 constexpr double kSpecialCycles = 8;  // of the special function unit
-constexpr int kCpuOverlap = 40;      // as so many warps: an out-of-order core
+constexpr int kCpuOverlap = 40;       // as so many warps: an out-of-order core
 
 // Instructions of an operation, without loads and stores.
 double InstructionsOf(const ScalarNode& node, bool approximate) {
@@ -139,8 +139,8 @@ void NestCosts::AddAccess(BufferId buffer, const SymExpr& offset, AxisSet axes,
   if (!store && reduced) {
     access.passes = 0;
     for (const KernelPass& pass : passes_.passes)
-      access.passes += std::binary_search(pass.inside.begin(),
-                                          pass.inside.end(), id);
+      access.passes +=
+          std::binary_search(pass.inside.begin(), pass.inside.end(), id);
     access.passes = std::max(access.passes, 1);
     access.held_passes = plain ? 1 : access.passes;
   }
@@ -161,8 +161,7 @@ void NestCosts::CountWork() {
         has_costly_ = true;
       }
     }
-    for (ScalarId id : pass.before)
-      outer_work_ += Instructions(id);
+    for (ScalarId id : pass.before) outer_work_ += Instructions(id);
     for (ScalarId id : pass.reduces) {
       work_ += Instructions(id);
       ++reductions_;
@@ -245,7 +244,8 @@ bool NestCosts::MayScan() const {
         node.op == ScalarOp::kSort) {
       return false;
     }
-    for (const ScalarId arg : node.args) beneath[id] = beneath[id] || beneath[arg];
+    for (const ScalarId arg : node.args)
+      beneath[id] = beneath[id] || beneath[arg];
     if (node.op != ScalarOp::kScan) continue;
     if (beneath[id] || IsTupleReduction(node.reduce)) return false;
     beneath[id] = true;
@@ -334,10 +334,9 @@ double NestCosts::BytesAlong(const Access& access, uint32_t axis,
 
 double NestCosts::Sectors(const Access& access, const Vectors& vectors) const {
   double points = access.points;
-  const Motion motion =
-      vectors.axis == Vectors::kNoAxis
-          ? Motion::kStill
-          : MotionOf(*access.offset, vectors.axis, facts_);
+  const Motion motion = vectors.axis == Vectors::kNoAxis
+                            ? Motion::kStill
+                            : MotionOf(*access.offset, vectors.axis, facts_);
   // A warp that reads one element for all its lanes moves one sector.
   const double lanes_still = 32.0 * vectors.width;
   if (motion == Motion::kStill) {
@@ -372,16 +371,14 @@ double NestCosts::Issue(const Vectors& vectors, bool held,
   double per_point = work_ - (held && costly_held ? costly_again_ : 0);
   if (vectors.cut && vectors.width > 1) per_point += 1.5;
   for (const Access& access : accesses_) {
-    const double all = access.reduced || !reduces
-                           ? inner
-                           : static_cast<double>(outer_);
+    const double all =
+        access.reduced || !reduces ? inner : static_cast<double>(outer_);
     const int passes = held ? access.held_passes : access.passes;
     const bool lanes =
         vectors.axis != Vectors::kNoAxis && vectors.width > 1 &&
         MotionOf(*access.offset, vectors.axis, facts_) != Motion::kStill;
-    const bool wide =
-        lanes && IsWideAccess(buffers_[access.buffer], *access.offset, vectors,
-                              facts_);
+    const bool wide = lanes && IsWideAccess(buffers_[access.buffer],
+                                            *access.offset, vectors, facts_);
     // A conversion an element; an address and an access for each vector.
     const double each =
         wide || !lanes ? 5.0 / vectors.width : 3.0 + 2.0 / vectors.width;
@@ -391,8 +388,7 @@ double NestCosts::Issue(const Vectors& vectors, bool held,
   total += inner * per_point + static_cast<double>(outer_) * outer_work_;
   // Finding a point's axes.
   total += inner / vectors.width * 4;
-  const double special =
-      special_ - (held && costly_held ? special_again_ : 0);
+  const double special = special_ - (held && costly_held ? special_again_ : 0);
   return std::max(total, inner * special * kSpecialCycles);
 }
 
@@ -405,8 +401,8 @@ int NestCosts::PackWords(const Vectors& vectors, bool only_held) const {
     const bool lanes =
         vectors.axis != Vectors::kNoAxis &&
         MotionOf(*access.offset, vectors.axis, facts_) != Motion::kStill;
-    words += static_cast<int>(
-        (access.bytes * (lanes ? vectors.width : 1) + 3) / 4);
+    words +=
+        static_cast<int>((access.bytes * (lanes ? vectors.width : 1) + 3) / 4);
   }
   return words;
 }
@@ -415,8 +411,8 @@ int NestCosts::Resident(int threads, int registers) const {
   const int64_t by_threads = target_.threads_per_multiprocessor / threads;
   const int64_t by_registers =
       target_.registers_per_multiprocessor / (int64_t{registers} * threads);
-  return static_cast<int>(std::clamp<int64_t>(
-      std::min(by_threads, by_registers), 1, 32));
+  return static_cast<int>(
+      std::clamp<int64_t>(std::min(by_threads, by_registers), 1, 32));
 }
 
 Price NestCosts::Finish(Price price, int warps, double lockstep) const {

@@ -24,12 +24,13 @@ inline constexpr double kL2TimeFactor = 0.55;
 struct Price {
   double ns = 0;
   // The parts that decide it: the largest counts most.
-  double memory_ns = 0;   // bytes moved, at the memory's bandwidth
-  double issue_ns = 0;    // instructions, at the chip's rate
-  double latency_ns = 0;  // rounds of blocks, each as long as its dependent steps
-  double bytes = 0;       // moved, counted in whole sectors
-  int registers = 0;      // a thread, estimated (CUDA)
-  bool fits = true;       // whether registers and shared memory suffice
+  double memory_ns = 0;  // bytes moved, at the memory's bandwidth
+  double issue_ns = 0;   // instructions, at the chip's rate
+  double latency_ns =
+      0;              // rounds of blocks, each as long as its dependent steps
+  double bytes = 0;   // moved, counted in whole sectors
+  int registers = 0;  // a thread, estimated (CUDA)
+  bool fits = true;   // whether registers and shared memory suffice
 };
 // "12.3 us (memory 12.1, issue 3.2, latency 5.0; 48 MB, 40 registers)".
 std::string ToText(const Price& price);
@@ -83,12 +84,12 @@ class NestCosts {
     const SymExpr* offset = nullptr;
     bool store = false;
     bool atomic = false;
-    bool plain = true;    // no mask, no loaded index
+    bool plain = true;      // no mask, no loaded index
     bool gathered = false;  // through a loaded index
-    bool reduced = false;  // at each reduced point
-    int passes = 1;       // that read it, when nothing is held
-    int held_passes = 1;  // when what may be held is
-    double points = 1;    // distinct ones
+    bool reduced = false;   // at each reduced point
+    int passes = 1;         // that read it, when nothing is held
+    int held_passes = 1;    // when what may be held is
+    double points = 1;      // distinct ones
   };
 
   void AddAccess(BufferId buffer, const SymExpr& offset, AxisSet axes,

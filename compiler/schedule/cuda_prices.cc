@@ -13,15 +13,15 @@ namespace {
 
 // Of the H200, fitted to what ./kiln bench gpu_kernels measures; other chips are
 // alike in them.
-constexpr double kSector = 32;        // bytes
-constexpr double kLoadNs = 750;       // a load that misses L2, under load
-constexpr double kJoinWarpNs = 60;    // a shuffle tree
-constexpr double kJoinBlockNs = 180;  // two barriers and a second tree
-constexpr double kJoinPartsNs = 2200; // fence, counter, partial results
-constexpr double kL2Bytes = 24e6;     // that may be relied on
+constexpr double kSector = 32;            // bytes
+constexpr double kLoadNs = 750;           // a load that misses L2, under load
+constexpr double kJoinWarpNs = 60;        // a shuffle tree
+constexpr double kJoinBlockNs = 180;      // two barriers and a second tree
+constexpr double kJoinPartsNs = 2200;     // fence, counter, partial results
+constexpr double kL2Bytes = 24e6;         // that may be relied on
 constexpr double kSectorsPerCycle = 2.5;  // that a multiprocessor moves from L2
 constexpr int64_t kSharedBytes = 227 << 10;  // of a multiprocessor
-constexpr int kLanesPerCycle = 128;   // of a multiprocessor
+constexpr int kLanesPerCycle = 128;          // of a multiprocessor
 constexpr int kBaseRegisters = 20;
 
 double CeilDivide(double a, double b) { return std::ceil(a / b); }
@@ -52,10 +52,9 @@ Price NestCosts::PriceCuda(const CudaPoints& v) const {
   const double slots =
       target_.multiprocessors * Resident(v.threads, price.registers);
   const double blocks = CeilDivide(groups, double(v.threads) * v.unroll);
-  price.latency_ns = std::max(1.0, blocks / slots) * kLoadNs *
-                     (gathers ? 2 * v.unroll : 1);
-  return Finish(
-      price, Resident(v.threads, price.registers) * v.threads / 32);
+  price.latency_ns =
+      std::max(1.0, blocks / slots) * kLoadNs * (gathers ? 2 * v.unroll : 1);
+  return Finish(price, Resident(v.threads, price.registers) * v.threads / 32);
 }
 
 Price NestCosts::PriceCuda(const CudaTiles& v) const {
@@ -90,23 +89,23 @@ Price NestCosts::PriceCuda(const CudaTiles& v) const {
   price.fits = price.registers <= 128;
   const double chip = target_.multiprocessors * target_.cycles_per_ns;
   // Edges that stand over the ends of the axes.
-  const double over =
-      CeilDivide(double(extents_[last]), v.edge) * v.edge / double(extents_[last]) *
-      CeilDivide(double(extents_[across]), v.edge) * v.edge /
-      double(extents_[across]);
-  price.memory_ns =
-      std::max(price.bytes / target_.memory_bytes_per_ns,
-               (sectors / kSectorsPerCycle + cells / 32) / chip) * 1.05;
-  price.issue_ns =
-      (Issue(vectors, false, false) + 3 * cells) / (chip * kLanesPerCycle) * over;
+  const double over = CeilDivide(double(extents_[last]), v.edge) * v.edge /
+                      double(extents_[last]) *
+                      CeilDivide(double(extents_[across]), v.edge) * v.edge /
+                      double(extents_[across]);
+  price.memory_ns = std::max(price.bytes / target_.memory_bytes_per_ns,
+                             (sectors / kSectorsPerCycle + cells / 32) / chip) *
+                    1.05;
+  price.issue_ns = (Issue(vectors, false, false) + 3 * cells) /
+                   (chip * kLanesPerCycle) * over;
   const double blocks =
       static_cast<double>(outer_) * over / (double(v.edge) * v.edge);
   const double slots =
       target_.multiprocessors * Resident(kTileThreads, price.registers);
   price.latency_ns =
       std::max(1.0, blocks / slots) * (kLoadNs + 2 * kJoinBlockNs);
-  return Finish(
-      price, Resident(kTileThreads, price.registers) * kTileThreads / 32);
+  return Finish(price,
+                Resident(kTileThreads, price.registers) * kTileThreads / 32);
 }
 
 // Blocks that each have their own part: the last round is as long as the others,
@@ -186,8 +185,8 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
   const double live = traffic.once /
                       std::max<double>(1, double(outer_) / v.rows) *
                       std::min(blocks, slots);
-  const double from_memory = traffic.once + traffic.again *
-                             (live < kL2Bytes ? kL2TimeFactor : 1);
+  const double from_memory =
+      traffic.once + traffic.again * (live < kL2Bytes ? kL2TimeFactor : 1);
   const double chip = target_.multiprocessors * target_.cycles_per_ns;
   const double uneven = v.parts > 1 ? Unevenness(blocks, slots) : 1;
   price.memory_ns = std::max(from_memory / target_.memory_bytes_per_ns,
@@ -199,8 +198,8 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
   const double steps = CeilDivide(groups, v.lanes);
   const double idle = steps * v.lanes / std::max(1.0, groups);
   // Every thread of the row does what belongs to the row as a whole.
-  const double for_rows = double(outer_) * v.lanes *
-                          (outer_work_ + 12.0 * reductions_ + 12);
+  const double for_rows =
+      double(outer_) * v.lanes * (outer_work_ + 12.0 * reductions_ + 12);
   price.issue_ns =
       (Issue(vectors, held, v.hold_costly != 0) * idle + for_rows) /
       (chip * kLanesPerCycle);
@@ -210,10 +209,9 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
       RowBlockNs(v, vectors, steps, traffic.gathers);
   // All threads of a row wait for one another at each join: only other rows use
   // the memory meanwhile.
-  const double lockstep =
-      v.lanes > 32 && reducing_passes_ + (held ? 1 : 0) > 1
-          ? 0.75 / (resident * std::max(1, v.rows))
-          : 0;
+  const double lockstep = v.lanes > 32 && reducing_passes_ + (held ? 1 : 0) > 1
+                              ? 0.75 / (resident * std::max(1, v.rows))
+                              : 0;
   return Finish(price, resident * threads / 32, lockstep);
 }
 
@@ -265,15 +263,15 @@ Price NestCosts::PriceCuda(const CudaColumns& v) const {
   const double passes = static_cast<double>(passes_.passes.size());
   const double steps =
       CeilDivide(double(reduced_) / v.parts, double(v.down) * v.unroll);
-  double block_ns = steps * passes * kLoadNs + 150 +
-                    reductions_ * kJoinBlockNs * std::log2(std::max(2, v.down)) / 2;
+  double block_ns =
+      steps * passes * kLoadNs + 150 +
+      reductions_ * kJoinBlockNs * std::log2(std::max(2, v.down)) / 2;
   if (v.parts > 1) {
     block_ns += kJoinPartsNs +
                 CeilDivide(double(v.parts), double(v.down) * 4) * kLoadNs;
   }
   price.latency_ns = (rounds < 6 ? std::ceil(rounds) : rounds) * block_ns;
-  return Finish(
-      price, Resident(threads, price.registers) * threads / 32);
+  return Finish(price, Resident(threads, price.registers) * threads / 32);
 }
 
 Price NestCosts::PriceCuda(const CudaScans& v) const {
@@ -286,8 +284,8 @@ Price NestCosts::PriceCuda(const CudaScans& v) const {
     price.bytes += BytesAlong(access, axis, v.lanes * v.vector);
     sectors += Sectors(access, vectors);
   }
-  price.registers = kBaseRegisters + 12 + PackWords(vectors, false) +
-                    3 * v.vector;
+  price.registers =
+      kBaseRegisters + 12 + PackWords(vectors, false) + 3 * v.vector;
   const int resident = Resident(threads, price.registers);
   const double chip = target_.multiprocessors * target_.cycles_per_ns;
   price.memory_ns = std::max(price.bytes / target_.memory_bytes_per_ns,
@@ -331,7 +329,8 @@ Price NestCosts::PriceCuda(const CudaSorts& v) const {
                         kSharedBytes / shared),
       1, 32));
   price.fits = shared <= kSharedBytes;
-  const double tiles = CeilDivide(double(reduced_), double(v.threads) * v.vector);
+  const double tiles =
+      CeilDivide(double(reduced_), double(v.threads) * v.vector);
   const double stages = bits * (bits + 1) / 2;
   price.latency_ns =
       std::max(1.0, double(outer_) / (target_.multiprocessors * resident)) *
@@ -353,8 +352,8 @@ Price NestCosts::PriceCuda(const CudaSerial& v) const {
   const double chip = target_.multiprocessors * target_.cycles_per_ns;
   price.memory_ns = std::max(price.bytes / target_.memory_bytes_per_ns,
                              sectors / (kSectorsPerCycle * chip));
-  const double slots = double(target_.multiprocessors) *
-                       Resident(v.threads, price.registers);
+  const double slots =
+      double(target_.multiprocessors) * Resident(v.threads, price.registers);
   const double blocks = CeilDivide(double(outer_), v.threads);
   const double busy = std::min(1.0, blocks / target_.multiprocessors);
   price.issue_ns =
@@ -363,8 +362,7 @@ Price NestCosts::PriceCuda(const CudaSerial& v) const {
                      (double(reduced_) * kLoadNs / 3 *
                           static_cast<double>(passes_.passes.size()) +
                       kLoadNs);
-  return Finish(
-      price, Resident(v.threads, price.registers) * v.threads / 32);
+  return Finish(price, Resident(v.threads, price.registers) * v.threads / 32);
 }
 
 }  // namespace kiln

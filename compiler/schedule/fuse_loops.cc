@@ -176,8 +176,8 @@ bool Fuser::Pays(Group& first, Group& second, const LoopNest& merged,
   const double together = pricer_.PriceOf(merged);
   if (together <= apart) return true;
   verdict.because = ApartBecause::kCostsMore;
-  verdict.detail = absl::StrFormat("%.1f us against %.1f", together / 1e3,
-                                   apart / 1e3);
+  verdict.detail =
+      absl::StrFormat("%.1f us against %.1f", together / 1e3, apart / 1e3);
   return false;
 }
 

@@ -20,7 +20,7 @@ enum class ApartBecause : uint8_t {
   kWritesTwice,     // both write one buffer
   kAtomicIntoReduction,
   kCostsMore,  // one kernel is dearer than the two (cost_model.h)
-  kCycle,           // a third kernel must run between the two
+  kCycle,      // a third kernel must run between the two
 };
 
 absl::string_view ApartName(ApartBecause because);

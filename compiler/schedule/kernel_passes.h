@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "compiler/schedule/nest_facts.h"
 #include "compiler/loop/loop_nest.h"
+#include "compiler/schedule/nest_facts.h"
 
 namespace kiln {
 

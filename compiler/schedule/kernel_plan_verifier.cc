@@ -169,10 +169,10 @@ absl::Status VerifyVariant(const PlannedKernel& kernel) {
     return Broken("K5", kernel.label, wrong);
   }
   if ((PartsOf(variant) > 1) != (kernel.workspace.partials != kNoBuffer)) {
-    return Broken("K8", kernel.label,
-                  absl::StrCat("found ", PartsOf(variant), " parts and ",
-                               PartsOf(variant) > 1 ? "no" : "a",
-                               " workspace"));
+    return Broken(
+        "K8", kernel.label,
+        absl::StrCat("found ", PartsOf(variant), " parts and ",
+                     PartsOf(variant) > 1 ? "no" : "a", " workspace"));
   }
   const bool reduces = HasReduction(kernel.nest);
   const bool for_points = std::holds_alternative<CudaPoints>(variant) ||

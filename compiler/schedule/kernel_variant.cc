@@ -9,8 +9,9 @@ namespace kiln {
 namespace {
 
 constexpr absl::string_view kNames[] = {
-    "unmapped",   "cuda points", "cuda tiles", "cuda rows", "cuda columns",
-    "cuda scans", "cuda sorts", "cuda serial", "cpu points",  "cpu tiles",  "cpu rows",  "cpu columns"};
+    "unmapped",     "cuda points", "cuda tiles", "cuda rows",
+    "cuda columns", "cuda scans",  "cuda sorts", "cuda serial",
+    "cpu points",   "cpu tiles",   "cpu rows",   "cpu columns"};
 static_assert(std::size(kNames) == std::variant_size_v<KernelVariant>);
 
 std::vector<VariantField> Fields(Unmapped&) { return {}; }

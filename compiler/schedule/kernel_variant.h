@@ -58,7 +58,7 @@ struct CudaRows {
   // share of a row. 0: each pass over the row reads it again.
   int held = 0;
   int hold_costly = 0;  // 1: results of exp and the like are kept as well
-  int unroll = 1;  // groups whose loads are issued together when held is 0
+  int unroll = 1;       // groups whose loads are issued together when held is 0
   // Blocks that share a row. The last one to finish adds their partial results
   // in the order of their numbers.
   int parts = 1;

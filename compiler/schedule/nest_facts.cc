@@ -336,7 +336,8 @@ Vectors MakeVectors(const LoopNest& nest, const NestFacts& facts,
       if (!MayAlignBy(rest, axis, facts)) return;
       int64_t bytes = SizeInBytes(buffers[id].dtype);
       for (uint32_t a = 0; a < facts.num_axes; ++a) {
-        if (axes & AxisBit(a)) bytes *= std::max<int64_t>(1, shapes.Hint(facts.extents[a]));
+        if (axes & AxisBit(a))
+          bytes *= std::max<int64_t>(1, shapes.Hint(facts.extents[a]));
       }
       for (Class& c : classes) {
         if (!DiffersByMultiple(c.rest, rest, width)) continue;
@@ -380,7 +381,8 @@ SymExpr GroupsAlong(const Vectors& vectors, const NestFacts& facts) {
   const SymExpr& extent = facts.extents[vectors.axis];
   if (vectors.width == 1) return extent;
   // A group more where the first one may be partial.
-  const int64_t more = IsMultiple(vectors.rest, vectors.width) ? 0 : vectors.width - 1;
+  const int64_t more =
+      IsMultiple(vectors.rest, vectors.width) ? 0 : vectors.width - 1;
   return CeilDiv(extent + more, vectors.width);
 }
 

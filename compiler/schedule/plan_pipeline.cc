@@ -94,11 +94,11 @@ absl::StatusOr<Changed> RunChooseVariants(KernelPlan& plan,
   for (PlannedStep& step : plan.steps) {
     auto* kernel = std::get_if<PlannedKernel>(&step);
     if (kernel == nullptr) continue;
-    const auto [at, added] = known.emplace(
-        KernelFingerprint(kernel->nest, plan.buffers,
-                          FingerprintSizes::kSizesOnly)
-            .bytes(),
-        VariantChoice());
+    const auto [at, added] =
+        known.emplace(KernelFingerprint(kernel->nest, plan.buffers,
+                                        FingerprintSizes::kSizesOnly)
+                          .bytes(),
+                      VariantChoice());
     if (added) {
       ASSIGN_OR_RETURN(at->second, Choose(*kernel, plan, env, false));
     }
@@ -163,13 +163,13 @@ KernelPlan FlattenAddresses(LoopProgram program) {
   plan.name = std::move(program.name);
   plan.outputs = std::move(program.outputs);
   plan.mutated_inputs = std::move(program.mutated_inputs);
-  for (Buffer& buffer : program.buffers) plan.buffers.push_back(FlatBuffer(buffer));
+  for (Buffer& buffer : program.buffers)
+    plan.buffers.push_back(FlatBuffer(buffer));
   plan.placements.resize(plan.buffers.size());
   for (LoopStep& step : program.steps) {
     if (auto* nest = std::get_if<LoopNest>(&step)) {
       FlattenAddresses(*nest, program.buffers);
-      plan.steps.push_back(
-          PlannedKernel{.nest = std::move(*nest)});
+      plan.steps.push_back(PlannedKernel{.nest = std::move(*nest)});
     } else if (auto* call = std::get_if<ExternCall>(&step)) {
       plan.steps.push_back(std::move(*call));
     } else {
@@ -208,9 +208,9 @@ absl::StatusOr<std::string> ExplainVariants(const KernelPlan& plan,
     absl::StrAppend(&out, "kernel ", absl::StrJoin(kernel->nest.origins, "+"),
                     "\n");
     for (const VariantChoice::Priced& priced : choice.candidates) {
-      absl::StrAppend(&out, priced.chosen ? "* " : "  ",
-                      ToText(priced.variant), priced.one_pass ? " one pass" : "",
-                      ": ", ToText(priced.price), "\n");
+      absl::StrAppend(&out, priced.chosen ? "* " : "  ", ToText(priced.variant),
+                      priced.one_pass ? " one pass" : "", ": ",
+                      ToText(priced.price), "\n");
     }
   }
   return out;
@@ -221,10 +221,9 @@ std::string ExplainFusion(LoopProgram program, const PassEnv& env) {
   options.explain = true;
   std::string out;
   for (const ApartPair& pair : FuseLoops(program, env.target, options).apart) {
-    absl::StrAppend(&out, pair.first, " | ", pair.second, ": ",
-                    ApartName(pair.because),
-                    pair.detail.empty() ? "" : absl::StrCat(", ", pair.detail),
-                    "\n");
+    absl::StrAppend(
+        &out, pair.first, " | ", pair.second, ": ", ApartName(pair.because),
+        pair.detail.empty() ? "" : absl::StrCat(", ", pair.detail), "\n");
   }
   return out;
 }

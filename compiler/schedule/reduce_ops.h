@@ -27,8 +27,7 @@ inline SymExpr PartialsBefore(const LoopNest& nest, ScalarId id,
   for (ScalarId other = 0; other < id; ++other) {
     const ScalarNode& node = nest.body[other];
     if (node.op != ScalarOp::kReduce) continue;
-    bytes = bytes +
-            CeilDiv(points * (parts * AccumulatorBytes(node)), 16) * 16;
+    bytes = bytes + CeilDiv(points * (parts * AccumulatorBytes(node)), 16) * 16;
   }
   return bytes;
 }

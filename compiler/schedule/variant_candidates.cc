@@ -90,14 +90,13 @@ void AddPoints(const NestCosts& costs, std::vector<KernelVariant>& out) {
   for (uint32_t axis = 0; axis < last; ++axis) {
     if (costs.extent(axis) < 16 || costs.extent(last) < 16) continue;
     for (const int edge : {64, 32}) {
-      const TileAccesses tiled = AccessesAcross(
-          costs.nest(), costs.facts(), costs.buffers(), axis, edge);
+      const TileAccesses tiled = AccessesAcross(costs.nest(), costs.facts(),
+                                                costs.buffers(), axis, edge);
       if (tiled.empty()) continue;
       for (int vector = std::max(widest, costs.WidestVector(axis)); vector >= 1;
            vector /= 2) {
-        const bool whole =
-            IsMultiple(costs.facts().extents[axis], vector) &&
-            IsMultiple(costs.facts().extents[last], vector);
+        const bool whole = IsMultiple(costs.facts().extents[axis], vector) &&
+                           IsMultiple(costs.facts().extents[last], vector);
         const int side = edge / vector;
         if ((vector > 1 && !whole) || side < 8 || kTileThreads / side > edge)
           continue;
@@ -142,8 +141,8 @@ void AddLoopedRows(const NestCosts& costs, CudaRows v, int64_t groups,
     if (!costs.MaySplit() || v.lanes < 128) continue;
     const int64_t blocks = CeilDivide(costs.outer(), v.rows);
     for (const int blocks_each : {2, 4, 8}) {
-      v.parts = PartsFor(costs, blocks, groups, int64_t{4} * v.lanes,
-                         blocks_each);
+      v.parts =
+          PartsFor(costs, blocks, groups, int64_t{4} * v.lanes, blocks_each);
       if (v.parts > 1) out.push_back(v);
     }
   }
@@ -180,8 +179,8 @@ void AddScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
         CeilDivide(costs.reduced(), width.vector) + width.peel;
     for (const int lanes : {32, 128, 256, 512, 1024}) {
       if (lanes > std::max<int64_t>(kWarp, PowerOfTwoAtLeast(groups))) break;
-      out.push_back(CudaScans{width.vector, lanes, std::max(1, 128 / lanes),
-                              width.peel});
+      out.push_back(
+          CudaScans{width.vector, lanes, std::max(1, 128 / lanes), width.peel});
     }
   }
 }
@@ -198,10 +197,10 @@ void AddSorts(const NestCosts& costs, std::vector<KernelVariant>& out) {
     if (!costs.LoadsWide(last, vector)) continue;
     if (places <= kMostPlaces && longest > kStreamedRow) {
       const int64_t tile = int64_t{kStreamThreads} * vector;
-      out.push_back(CudaSorts{
-          vector, kStreamThreads,
-          static_cast<int>(PowerOfTwoAtLeast(places + std::max<int64_t>(tile, 512))),
-          static_cast<int>(places)});
+      out.push_back(CudaSorts{vector, kStreamThreads,
+                              static_cast<int>(PowerOfTwoAtLeast(
+                                  places + std::max<int64_t>(tile, 512))),
+                              static_cast<int>(places)});
     }
     if (longest > kMostSorted) continue;
     const auto capacity = static_cast<int>(PowerOfTwoAtLeast(longest));
@@ -234,9 +233,9 @@ void AddColumns(const NestCosts& costs, std::vector<KernelVariant>& out) {
           out.push_back(v);
           if (!costs.MaySplit()) continue;
           for (const int blocks_each : {1, 3}) {
-            v.parts = PartsFor(costs, CeilDivide(groups, across),
-                               costs.reduced(), int64_t{down} * unroll,
-                               blocks_each);
+            v.parts =
+                PartsFor(costs, CeilDivide(groups, across), costs.reduced(),
+                         int64_t{down} * unroll, blocks_each);
             if (v.parts > 1) out.push_back(v);
           }
         }

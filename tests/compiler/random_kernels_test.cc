@@ -58,7 +58,8 @@ absl::StatusOr<Sample> Planned(std::string text, const Target& target) {
   std::vector<PassRecord> records;
   RETURN_IF_ERROR(RunGraphPipeline(sample.graph, PassEnv{target, {}}, records));
   ASSIGN_OR_RETURN(LoopProgram loops, LowerGraph(sample.graph, {}));
-  ASSIGN_OR_RETURN(sample.plan, PlanKernels(std::move(loops), PassEnv{target, {}}));
+  ASSIGN_OR_RETURN(sample.plan,
+                   PlanKernels(std::move(loops), PassEnv{target, {}}));
   ASSIGN_OR_RETURN(sample.sources, WriteKernels(sample.plan, target));
   return sample;
 }

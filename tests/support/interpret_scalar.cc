@@ -1,8 +1,8 @@
-#include <numeric>
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/reference/half_bits.h"

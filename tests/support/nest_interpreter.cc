@@ -1,11 +1,11 @@
 #include "tests/support/nest_interpreter.h"
 
-#include <numeric>
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <optional>
 
 #include "tests/support/scalar_ops.h"
@@ -181,11 +181,12 @@ class Interpreter {
         at_.back() = here;
         std::vector<int64_t> places(values.size());
         std::iota(places.begin(), places.end(), 0);
-        std::stable_sort(places.begin(), places.end(), [&](int64_t a, int64_t b) {
-          const bool up = node.reduce == ReduceOp::kMin;
-          const double low = values[up ? a : b], high = values[up ? b : a];
-          return std::isnan(high) ? !std::isnan(low) : low < high;
-        });
+        std::stable_sort(
+            places.begin(), places.end(), [&](int64_t a, int64_t b) {
+              const bool up = node.reduce == ReduceOp::kMin;
+              const double low = values[up ? a : b], high = values[up ? b : a];
+              return std::isnan(high) ? !std::isnan(low) : low < high;
+            });
         v.i = places[static_cast<size_t>(here)];
         return v;
       }
@@ -335,8 +336,8 @@ class Interpreter {
     first.f = softmax ? -INFINITY : 0;
     ForReduced(outer_, [&] {
       const double x = Eval(node.args[0]).f;
-      first.f = softmax ? (std::isnan(x) || x > first.f ? x : first.f)
-                        : first.f + x;
+      first.f =
+          softmax ? (std::isnan(x) || x > first.f ? x : first.f) : first.f + x;
       ++count;
     });
     second.f = 0;

@@ -94,7 +94,8 @@ bool MaySortRows(Emitter& e, ValueId x, int64_t dim, const SymExpr& count) {
   const SymExpr& size = e.meta(x).sizes[dim];
   return SizeInBytes(e.dtype(x)) <= 4 &&
          (e.graph().shapes.Range(size).max <= kMostSorted ||
-          (count.is_constant() && count.constant() > 0 && count.constant() <= kMostPlaces));
+          (count.is_constant() && count.constant() > 0 &&
+           count.constant() <= kMostPlaces));
 }
 
 // The first `count` of each row in order.

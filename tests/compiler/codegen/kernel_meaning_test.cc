@@ -288,8 +288,7 @@ TEST_P(Kernel, RunsSumsAndProductsAlongRows) {
     const BufferId most = c.Out(kF32, {7, columns});
     const ScalarId v = c.Cast(kF32, c.Load(x, {A(i), A(r)}));
     const ScalarId w = c.Load(y, {A(i), A(r)});
-    const ScalarId sum =
-        c.Scan(ReduceOp::kSum, c.Op(ScalarOp::kMul, {v, w}));
+    const ScalarId sum = c.Scan(ReduceOp::kSum, c.Op(ScalarOp::kMul, {v, w}));
     c.Store(z, {A(i), A(r)}, c.Op(ScalarOp::kSub, {sum, w}));
     c.Store(most, {A(i), A(r)}, c.Scan(ReduceOp::kMax, v));
     Check(c, kSums);
@@ -299,9 +298,13 @@ TEST_P(Kernel, RunsSumsAndProductsAlongRows) {
 // Many values are equal, so that it shows whether their order is kept. On the CPU
 // a library sorts.
 TEST(CudaKernel, SortsRowsAndKeepsTheOrderOfEquals) {
-  for (const auto& [columns, places] :
-       {std::pair<int64_t, int64_t>(1, 0), {5, 0}, {300, 0}, {1024, 0},
-        {300, 7}, {5000, 20}, {9000, 600}}) {
+  for (const auto& [columns, places] : {std::pair<int64_t, int64_t>(1, 0),
+                                        {5, 0},
+                                        {300, 0},
+                                        {1024, 0},
+                                        {300, 7},
+                                        {5000, 20},
+                                        {9000, 600}}) {
     // Each size in a type and an order of its own.
     static constexpr DType kTypes[] = {kF32, kBF16, DType::kInt32,
                                        DType::kUInt8};
@@ -316,9 +319,9 @@ TEST(CudaKernel, SortsRowsAndKeepsTheOrderOfEquals) {
     ScalarId v = c.Load(x, {A(i), A(r)});
     if (dtype == kBF16) v = c.Cast(kF32, v);
     const ScalarId place = c.Sort(order, v, places);
-    const ScalarId asked = c.Op(
-        ScalarOp::kLt,
-        {c.Index(A(r)), c.Constant(DType::kInt64, double(count))});
+    const ScalarId asked =
+        c.Op(ScalarOp::kLt,
+             {c.Index(A(r)), c.Constant(DType::kInt64, double(count))});
     c.Store(z, {A(i), A(r)}, place, StoreMode::kSet, asked);
     c.CheckVariants(TargetKind::kCuda, 0);
   }

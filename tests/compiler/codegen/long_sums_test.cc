@@ -19,9 +19,7 @@ constexpr double kFewRoundings = 2.4e-7;
 
 class LongSums : public testing::TestWithParam<TargetKind> {
  protected:
-  static void Check(NestCase& c) {
-    c.CheckVariants(GetParam(), kFewRoundings);
-  }
+  static void Check(NestCase& c) { c.CheckVariants(GetParam(), kFewRoundings); }
 };
 
 ScalarId NearThousand(NestCase& c, BufferId x, DimVector at) {
