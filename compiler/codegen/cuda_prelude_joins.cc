@@ -167,23 +167,49 @@ K_FN unsigned long long k_sort_key_$T($C x, unsigned place) {
   return (unsigned long long)(kDescending ? ~order : order) << 32 | place;
 }
 )"},
-    // Ascending, by a bitonic network: the same exchanges whatever the keys are.
-    // Begins and ends with a barrier.
-    {"k_sort", "", R"(template <int kCount, int kThreads>
-K_FN void k_sort(unsigned long long* keys) {
+    // The first `count` keys, ascending, by a bitonic network: the same exchanges
+    // whatever the keys are. Those behind them, up to the next power of two, are
+    // overwritten. Begins and ends with a barrier.
+    {"k_sort", "", R"(template <int kThreads>
+K_FN void k_sort(unsigned long long* keys, int count) {
+  int all = 2;
+  while (all < count) all *= 2;
+  for (int i = count + (int)threadIdx.x; i < all; i += kThreads) keys[i] = ~0ull;
 #pragma unroll 1
-  for (int size = 2; size <= kCount; size *= 2) {
+  for (int size = 2; size <= all; size *= 2) {
+    int apart = size / 2;
+    // Two stages at a time: four keys are read and written once for both.
 #pragma unroll 1
-    for (int apart = size / 2; apart > 0; apart /= 2) {
+    for (; apart > 1; apart /= 4) {
       __syncthreads();
-      for (int c = (int)threadIdx.x; c < kCount / 2; c += kThreads) {
-        const int low = 2 * c - (c & (apart - 1)), high = low + apart;
-        const unsigned long long a = keys[low], b = keys[high];
-        if ((a > b) == ((low & size) == 0)) keys[low] = b, keys[high] = a;
+      const int half = apart / 2;
+      for (int c = (int)threadIdx.x; c < all / 4; c += kThreads) {
+        const int i = 4 * c - 3 * (c & (half - 1));
+        unsigned long long k[4] = {keys[i], keys[i + half], keys[i + apart], keys[i + apart + half]};
+        const bool up = (i & size) == 0;
+        k_order(k[0], k[2], up);
+        k_order(k[1], k[3], up);
+        k_order(k[0], k[1], up);
+        k_order(k[2], k[3], up);
+        keys[i] = k[0];
+        keys[i + half] = k[1];
+        keys[i + apart] = k[2];
+        keys[i + apart + half] = k[3];
       }
     }
+    if (apart == 0) continue;
+    __syncthreads();
+    for (int c = (int)threadIdx.x; c < all / 2; c += kThreads)
+      k_order(keys[2 * c], keys[2 * c + 1], (2 * c & size) == 0);
   }
   __syncthreads();
+}
+)"},
+    {"k_order", "",
+     R"(K_FN void k_order(unsigned long long& a, unsigned long long& b, bool up) {
+  const unsigned long long low = a < b ? a : b, high = a < b ? b : a;
+  a = up ? low : high;
+  b = up ? high : low;
 }
 )"},
     {"k_scan", "",

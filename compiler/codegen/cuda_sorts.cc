@@ -1,13 +1,18 @@
 #include "compiler/codegen/cuda_sorts.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/codegen/load_ahead.h"
 #include "proto/base/status.h"
 
 namespace kiln {
 namespace {
+
+// Keys of a stream that are worth a sort.
+constexpr int kLeastSorted = 128;
 
 class SortsWriter {
  public:
@@ -121,14 +126,13 @@ class SortsWriter {
     const std::string place =
         absl::StrCat(CudaBody::AxisName(facts_.num_axes - 1),
                      body_.vectors.width > 1 ? " + e" : "");
-    out_.Line("for (int i = (int)", body_.Index(size), " + t; i < ",
-              v_.capacity, "; i += ", v_.threads, ") keys[i] = ~0ull;");
     out_.Open("for (", type, " r = t; r < ", body_.Index(groups_),
               "; r += ", v_.threads, ")");
     RETURN_IF_ERROR(
         Group([&] { out_.Line("keys[", place, "] = ", Key(), ";"); }));
     out_.Close();
-    out_.Line("k_sort<", v_.capacity, ", ", v_.threads, ">(keys);");
+    out_.Line("__syncthreads();");
+    out_.Line("k_sort<", v_.threads, ">(keys, (int)", body_.Index(size), ");");
     return absl::OkStatus();
   }
 
@@ -139,22 +143,37 @@ class SortsWriter {
     out_.Line("if (t == 0) filled = 0;");
     out_.Line("__syncthreads();");
     out_.Line("unsigned long long most = ~0ull;");
-    out_.Open("for (", type, " tile = 0; tile < ", body_.Index(groups_),
-              "; tile += ", v_.threads, ")");
-    out_.Line("const ", type, " r = tile + t;");
-    out_.Open("if (r < ", body_.Index(groups_), ")");
+    const int step = v_.threads * v_.unroll;
+    out_.Open("for (", type, " tile = t; tile < ", body_.Index(groups_),
+              " + t; tile += ", step, ")");
+    const std::vector<std::string> nothing_kept(nest_.body.size());
+    LoadsAhead ahead(body_, sorted_, nothing_kept);
+    if (!ahead.loads().empty()) {
+      ahead.Declare(v_.unroll);
+      OpenGroup();
+      SplitPoint(body_, "r", facts_.num_outer, facts_.num_axes);
+      ahead.Load("u");
+      CloseGroup();
+    }
+    OpenGroup();
+    if (!ahead.loads().empty()) ahead.Read("u");
     RETURN_IF_ERROR(Group([&] {
       const std::string key = body_.Fresh("k");
       out_.Line("const unsigned long long ", key, " = ", Key(), ";");
       out_.Line("if (", key, " < most) keys[atomicAdd(&filled, 1)] = ", key,
                 ";");
     }));
-    out_.Close();
+    CloseGroup();
     out_.Line("__syncthreads();");
-    out_.Open("if (filled > ", v_.capacity - v_.threads * body_.vectors.width,
+    // There is room for one more tile; but the sooner less is let in, the shorter
+    // is what has to be sorted.
+    out_.Open("if (filled > ",
+              std::min(v_.capacity - step * body_.vectors.width,
+                       std::max(4 * v_.places, kLeastSorted)),
               ")");
     Keep();
-    out_.Line("most = keys[", v_.places - 1, "];");
+    out_.Line("if (filled == ", v_.places, ") most = keys[", v_.places - 1,
+              "];");
     out_.Close();
     out_.Line("__syncthreads();");
     out_.Close();
@@ -162,11 +181,21 @@ class SortsWriter {
     return absl::OkStatus();
   }
 
+  void OpenGroup() {
+    const char* type = body_.index_type();
+    out_.Line("#pragma unroll");
+    out_.Open("for (int u = 0; u < ", v_.unroll, "; ++u)");
+    out_.Line("const ", type, " r = tile + u * ", v_.threads, ";");
+    out_.Open("if (r < ", body_.Index(groups_), ")");
+  }
+  void CloseGroup() {
+    out_.Close();
+    out_.Close();
+  }
+
   // Sorts what is there, and keeps the places that are asked for.
   void Keep() {
-    out_.Line("for (int i = filled + t; i < ", v_.capacity,
-              "; i += ", v_.threads, ") keys[i] = ~0ull;");
-    out_.Line("k_sort<", v_.capacity, ", ", v_.threads, ">(keys);");
+    out_.Line("k_sort<", v_.threads, ">(keys, filled);");
     out_.Line("if (t == 0 && filled > ", v_.places, ") filled = ", v_.places,
               ";");
     out_.Line("__syncthreads();");

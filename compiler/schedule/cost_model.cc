@@ -42,7 +42,7 @@ double InstructionsOf(const ScalarNode& node, bool approximate) {
     case ScalarOp::kReduce:
       if (IsArgReduction(node.reduce)) return 6;
       return node.reduce == ReduceOp::kSoftmax   ? 7
-             : node.reduce == ReduceOp::kMoments ? 5
+             : node.reduce == ReduceOp::kMoments ? 9
                                                  : 1;
     case ScalarOp::kErf:
     case ScalarOp::kTanh:
@@ -165,6 +165,7 @@ void NestCosts::CountWork() {
     for (ScalarId id : pass.reduces) {
       work_ += Instructions(id);
       ++reductions_;
+      moments_ += nest_.body[id].reduce == ReduceOp::kMoments;
     }
     reducing_passes_ += !pass.reduces.empty();
   }

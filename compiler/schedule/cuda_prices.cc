@@ -151,7 +151,8 @@ double NestCosts::RowBlockNs(const CudaRows& v, const Vectors& vectors,
                              double steps, bool gathers) const {
   const double passes = static_cast<double>(passes_.passes.size());
   const double join = v.lanes > 32 ? kJoinBlockNs : kJoinWarpNs;
-  double ns = reducing_passes_ * join + 150;
+  // Three values and divisions at each step of a join of moments.
+  double ns = (reducing_passes_ + 3 * moments_) * join + 150;
   if (v.held > 0) {
     const int held_words = PackWords(vectors, true);
     const bool others = PackWords(vectors, false) > held_words;
@@ -199,7 +200,8 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
   const double idle = steps * v.lanes / std::max(1.0, groups);
   // Every thread of the row does what belongs to the row as a whole.
   const double for_rows =
-      double(outer_) * v.lanes * (outer_work_ + 12.0 * reductions_ + 12);
+      double(outer_) * v.lanes *
+      (outer_work_ + 12.0 * reductions_ + 120.0 * moments_ + 12);
   price.issue_ns =
       (Issue(vectors, held, v.hold_costly != 0) * idle + for_rows) /
       (chip * kLanesPerCycle);
@@ -210,7 +212,7 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
   // All threads of a row wait for one another at each join: only other rows use
   // the memory meanwhile.
   const double lockstep = v.lanes > 32 && reducing_passes_ + (held ? 1 : 0) > 1
-                              ? 0.75 / (resident * std::max(1, v.rows))
+                              ? 0.4 / (resident * std::max(1, v.rows))
                               : 0;
   return Finish(price, resident * threads / 32, lockstep);
 }
@@ -314,14 +316,13 @@ Price NestCosts::PriceCuda(const CudaSorts& v) const {
   price.registers = 32;
   const double chip = target_.multiprocessors * target_.cycles_per_ns;
   price.memory_ns = price.bytes / target_.memory_bytes_per_ns;
-  // A bitonic network: log2 (log2 + 1) / 2 stages of half as many exchanges, 16
-  // instructions each. A stream is sorted twice as a rule.
+  // A bitonic network: log2 (log2 + 1) / 2 stages of half as many exchanges, each
+  // as long as some 20 instructions. A stream is sorted by tiles at first.
   const double bits = std::log2(double(v.capacity));
   const bool streams = v.capacity < reduced_;
-  const double exchanges =
-      bits * (bits + 1) / 2 * v.capacity / 2 * (streams ? 2 : 1);
+  const double exchanges = bits * (bits + 1) / 2 * v.capacity / 2;
   price.issue_ns = (Issue(vectors, false, false) +
-                    double(outer_) * (exchanges * 16 + double(reduced_) * 8)) /
+                    double(outer_) * (exchanges * 20 + double(reduced_) * 8)) /
                    (chip * kLanesPerCycle);
   const int64_t shared = int64_t{v.capacity} * 8;
   const int resident = static_cast<int>(std::clamp<int64_t>(
@@ -330,11 +331,11 @@ Price NestCosts::PriceCuda(const CudaSorts& v) const {
       1, 32));
   price.fits = shared <= kSharedBytes;
   const double tiles =
-      CeilDivide(double(reduced_), double(v.threads) * v.vector);
+      CeilDivide(double(reduced_), double(v.threads) * v.vector * v.unroll);
   const double stages = bits * (bits + 1) / 2;
   price.latency_ns =
       std::max(1.0, double(outer_) / (target_.multiprocessors * resident)) *
-      (kLoadNs * (streams ? tiles : 2) + stages * 40);
+      ((kLoadNs + 3 * kJoinBlockNs) * (streams ? tiles : 2) + stages * 40);
   return Finish(price, resident * v.threads / 32);
 }
 

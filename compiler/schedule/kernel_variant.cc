@@ -50,6 +50,7 @@ std::vector<VariantField> Fields(CudaScans& v) {
 std::vector<VariantField> Fields(CudaSorts& v) {
   return {{"vector", &v.vector},
           {"threads", &v.threads},
+          {"unroll", &v.unroll},
           {"capacity", &v.capacity},
           {"places", &v.places}};
 }

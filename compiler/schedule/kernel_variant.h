@@ -95,6 +95,7 @@ struct CudaScans {
 struct CudaSorts {
   int vector = 1;
   int threads = 256;
+  int unroll = 1;       // groups whose loads are issued together
   int capacity = 1024;  // keys in shared memory, a power of two
   int places = 1024;    // asked for, at most
   friend bool operator==(const CudaSorts&, const CudaSorts&) = default;

@@ -193,19 +193,20 @@ void AddSorts(const NestCosts& costs, std::vector<KernelVariant>& out) {
   const int64_t places =
       sort->number.i > 0 ? std::min(sort->number.i, longest) : longest;
   const uint32_t last = costs.facts().num_axes - 1;
-  for (const int vector : {4, 2, 1}) {
-    if (!costs.LoadsWide(last, vector)) continue;
+  for (const int vector : {8, 4, 2, 1}) {
+    if (vector > costs.extent(last) || !costs.LoadsWide(last, vector)) continue;
     if (places <= kMostPlaces && longest > kStreamedRow) {
-      const int64_t tile = int64_t{kStreamThreads} * vector;
-      out.push_back(CudaSorts{vector, kStreamThreads,
-                              static_cast<int>(PowerOfTwoAtLeast(
-                                  places + std::max<int64_t>(tile, 512))),
-                              static_cast<int>(places)});
+      const int unroll = vector == 1 ? 2 : 1;
+      const int64_t tile = int64_t{kStreamThreads} * vector * unroll;
+      out.push_back(
+          CudaSorts{vector, kStreamThreads, unroll,
+                    static_cast<int>(PowerOfTwoAtLeast(places + tile)),
+                    static_cast<int>(places)});
     }
     if (longest > kMostSorted) continue;
     const auto capacity = static_cast<int>(PowerOfTwoAtLeast(longest));
     out.push_back(CudaSorts{vector,
-                            std::clamp(capacity / 8, kWarp, kMostThreads),
+                            std::clamp(capacity / 8, kWarp, kMostThreads), 1,
                             std::max(capacity, 2), static_cast<int>(places)});
   }
 }

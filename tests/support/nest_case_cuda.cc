@@ -27,7 +27,11 @@ struct Driver {
   int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned,
                 unsigned, unsigned, void*, void**, void**) = nullptr;
   int (*synchronize)() = nullptr;
+  int (*set_attribute)(void*, int, int) = nullptr;
 };
+
+// CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES.
+constexpr int kMaxDynamicSharedBytes = 8;
 
 template <typename F>
 bool Find(void* library, const char* name, F& f) {
@@ -51,7 +55,8 @@ const Driver* TheDriver() {
         !Find(library, "cuMemcpyHtoD_v2", d->to_device) ||
         !Find(library, "cuMemcpyDtoH_v2", d->to_host) ||
         !Find(library, "cuLaunchKernel", d->launch) ||
-        !Find(library, "cuCtxSynchronize", d->synchronize))
+        !Find(library, "cuCtxSynchronize", d->synchronize) ||
+        !Find(library, "cuFuncSetAttribute", d->set_attribute))
       return nullptr;
     int device = 0;
     void* context = nullptr;
@@ -112,6 +117,9 @@ void NestCase::CheckOnCuda(double tolerance) {
   unsigned grid[3];
   for (int d = 0; d < 3; ++d)
     grid[d] = static_cast<unsigned>(Value(source->grid[d]));
+  ASSERT_EQ(driver->set_attribute(function, kMaxDynamicSharedBytes,
+                                  static_cast<int>(source->shared_bytes)),
+            0);
   ASSERT_EQ(driver->launch(function, grid[0], grid[1], grid[2],
                            source->block[0], source->block[1], source->block[2],
                            source->shared_bytes, nullptr, args.data(), nullptr),
