@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
+#include "compiler/codegen/scanned_nodes.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -21,10 +21,10 @@ class ScansWriter {
         groups_(PointsOf(body, facts_.num_outer, facts_.num_axes)),
         rows_(PointsOf(body, 0, facts_.num_outer)),
         width_(body.vectors.width),
+        nodes_(NodesOfScans(body.nest, body.facts)),
         cells_(nest_.body.size()) {}
 
   absl::StatusOr<CudaGrid> Run() {
-    SortNodes();
     const char* type = body_.index_type();
     out_.Line("const int t = (int)threadIdx.x % ", v_.lanes, ";");
     OpenGridLoop(body_, "first",
@@ -35,13 +35,13 @@ class ScansWriter {
     out_.Line("const bool live = block_row < ", body_.Index(rows_), ";");
     out_.Line("const ", type, " row = live ? block_row : 0;");
     SplitPoint(body_, "row", 0, facts_.num_outer);
-    for (ScalarId id : outer_) RETURN_IF_ERROR(body_.Node(id));
-    for (ScalarId id : scans_)
+    for (ScalarId id : nodes_.outer) RETURN_IF_ERROR(body_.Node(id));
+    for (ScalarId id : nodes_.ops)
       out_.Line(CarryType(id), " carry", id, " = ", Identity(id), ";");
     out_.Open("for (", type, " tile = 0; tile < ", body_.Index(groups_),
               "; tile += ", v_.lanes, ")");
     RETURN_IF_ERROR(Values());
-    for (ScalarId id : scans_) RETURN_IF_ERROR(Join(id));
+    for (ScalarId id : nodes_.ops) RETURN_IF_ERROR(Join(id));
     RETURN_IF_ERROR(Stores());
     out_.Close();
     out_.Close();
@@ -68,51 +68,6 @@ class ScansWriter {
                        a, b);
   }
 
-  // What is free of the scanned axis, what scans need, and what stores need.
-  void SortNodes() {
-    std::vector<bool> scanned(nest_.body.size(), false);
-    std::vector<bool> stored(nest_.body.size(), false);
-    const auto mark = [&](ScalarId id, std::vector<bool>& set) {
-      set[id] = true;
-    };
-    for (ScalarId id = 0; id < nest_.body.size(); ++id)
-      if (nest_.body[id].op == ScalarOp::kScan) {
-        scans_.push_back(id);
-        mark(nest_.body[id].args[0], scanned);
-      }
-    for (const struct Store& store : nest_.stores) {
-      mark(store.value, stored);
-      if (store.mask != Store::kNoMask) mark(store.mask, stored);
-      MarkIndex(store.index, stored);
-    }
-    for (ScalarId id = static_cast<ScalarId>(nest_.body.size()); id-- > 0;) {
-      const ScalarNode& node = nest_.body[id];
-      for (std::vector<bool>* set : {&scanned, &stored}) {
-        if (!(*set)[id] || node.op == ScalarOp::kScan) continue;
-        for (ScalarId arg : node.args) mark(arg, *set);
-        MarkIndex(node.index, *set);
-      }
-    }
-    for (ScalarId id = 0; id < nest_.body.size(); ++id) {
-      if (nest_.body[id].op == ScalarOp::kScan) continue;
-      if (!facts_.IsReduced(id)) {
-        if (scanned[id] || stored[id]) outer_.push_back(id);
-        continue;
-      }
-      if (scanned[id]) scanned_.push_back(id);
-      if (stored[id]) stored_.push_back(id);
-    }
-  }
-
-  static void MarkIndex(const DimVector& index, std::vector<bool>& set) {
-    for (const SymExpr& e : index) {
-      if (e.is_constant()) continue;
-      e.VisitVars([&](Var var) {
-        if (var.kind == Var::Kind::kIndirect) set[var.index] = true;
-      });
-    }
-  }
-
   void OpenGroup() {
     const char* type = body_.index_type();
     out_.Line("const ", type, " r = tile + t;");
@@ -126,7 +81,7 @@ class ScansWriter {
 
   // The group's own values; past the row's end what changes nothing.
   absl::Status Values() {
-    for (ScalarId id : scans_) {
+    for (ScalarId id : nodes_.ops) {
       cells_[id] = body_.Fresh("s");
       const ScalarNode& node = nest_.body[id];
       out_.Line(CTypeName(node.dtype), " ", cells_[id], "[", width_, "];");
@@ -138,12 +93,12 @@ class ScansWriter {
     OpenGroup();
     const auto then = [&](CudaBody::Place place) {
       if (place != CudaBody::Place::kNeighbour) return absl::OkStatus();
-      for (ScalarId id : scans_)
+      for (ScalarId id : nodes_.ops)
         out_.Line(Cell(id), " = ", body_.Text(nest_.body[id].args[0]), ";");
       return absl::OkStatus();
     };
     static const std::vector<uint32_t> kNone;
-    RETURN_IF_ERROR(body_.WriteGroup({scanned_, kNone, then, ""}));
+    RETURN_IF_ERROR(body_.WriteGroup({nodes_.inputs, kNone, then, ""}));
     out_.Close();
     out_.Close();
     return absl::OkStatus();
@@ -186,12 +141,12 @@ class ScansWriter {
   absl::Status Stores() {
     out_.Open();
     OpenGroup();
-    for (ScalarId id : scans_) body_.SetText(id, Cell(id));
+    for (ScalarId id : nodes_.ops) body_.SetText(id, Cell(id));
     std::vector<uint32_t> stores;
     for (uint32_t s = 0; s < nest_.stores.size(); ++s) stores.push_back(s);
     RETURN_IF_ERROR(body_.WriteGroup(
-        {stored_, stores, [](CudaBody::Place) { return absl::OkStatus(); },
-         "live"}));
+        {nodes_.stored, stores,
+         [](CudaBody::Place) { return absl::OkStatus(); }, "live"}));
     out_.Close();
     out_.Close();
     return absl::OkStatus();
@@ -205,8 +160,8 @@ class ScansWriter {
   const SymExpr groups_;  // of a row
   const SymExpr rows_;
   const int width_;
+  const ScannedNodes nodes_;
   std::vector<std::string> cells_;  // arrays of the scans' values
-  std::vector<ScalarId> scans_, outer_, scanned_, stored_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/load_ahead.h"
+#include "compiler/codegen/scanned_nodes.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -23,10 +24,11 @@ class SortsWriter {
         facts_(body.facts),
         out_(body.out),
         groups_(PointsOf(body, facts_.num_outer, facts_.num_axes)),
-        rows_(PointsOf(body, 0, facts_.num_outer)) {}
+        rows_(PointsOf(body, 0, facts_.num_outer)),
+        nodes_(NodesOfScans(body.nest, body.facts)),
+        sort_(nodes_.ops[0]) {}
 
   absl::StatusOr<CudaGrid> Run() {
-    FindNodes();
     const ScalarNode& value = nest_.body[nest_.body[sort_].args[0]];
     if (SizeInBytes(value.dtype) > 4) {
       return MakeError(
@@ -42,7 +44,7 @@ class SortsWriter {
                  body_.Index(rows_), 1);
     out_.Line("const ", type, " row = (", type, ")first;");
     SplitPoint(body_, "row", 0, facts_.num_outer);
-    for (ScalarId id : outer_) RETURN_IF_ERROR(body_.Node(id));
+    for (ScalarId id : nodes_.outer) RETURN_IF_ERROR(body_.Node(id));
     const ValueRange range = body_.shapes.Range(size);
     if (range.max <= v_.capacity) {
       RETURN_IF_ERROR(WholeRow(size));
@@ -57,47 +59,6 @@ class SortsWriter {
   }
 
  private:
-  // Those that are free of the sorted axis, those that the sort needs, and those
-  // that stores need.
-  void FindNodes() {
-    std::vector<bool> sorted(nest_.body.size(), false);
-    std::vector<bool> stored(nest_.body.size(), false);
-    for (ScalarId id = 0; id < nest_.body.size(); ++id)
-      if (nest_.body[id].op == ScalarOp::kSort) sort_ = id;
-    sorted[nest_.body[sort_].args[0]] = true;
-    for (const struct Store& store : nest_.stores) {
-      stored[store.value] = true;
-      if (store.mask != Store::kNoMask) stored[store.mask] = true;
-      MarkIndex(store.index, stored);
-    }
-    for (ScalarId id = static_cast<ScalarId>(nest_.body.size()); id-- > 0;) {
-      if (id == sort_) continue;
-      for (std::vector<bool>* set : {&sorted, &stored}) {
-        if (!(*set)[id]) continue;
-        for (ScalarId arg : nest_.body[id].args) (*set)[arg] = true;
-        MarkIndex(nest_.body[id].index, *set);
-      }
-    }
-    for (ScalarId id = 0; id < nest_.body.size(); ++id) {
-      if (id == sort_) continue;
-      if (!facts_.IsReduced(id)) {
-        if (sorted[id] || stored[id]) outer_.push_back(id);
-        continue;
-      }
-      if (sorted[id]) sorted_.push_back(id);
-      if (stored[id]) stored_.push_back(id);
-    }
-  }
-
-  static void MarkIndex(const DimVector& index, std::vector<bool>& set) {
-    for (const SymExpr& e : index) {
-      if (e.is_constant()) continue;
-      e.VisitVars([&](Var var) {
-        if (var.kind == Var::Kind::kIndirect) set[var.index] = true;
-      });
-    }
-  }
-
   // The key of the value at this neighbour.
   std::string Key() const {
     const ScalarNode& sort = nest_.body[sort_];
@@ -118,7 +79,7 @@ class SortsWriter {
       return absl::OkStatus();
     };
     static const std::vector<uint32_t> kNone;
-    return body_.WriteGroup({sorted_, kNone, then, ""});
+    return body_.WriteGroup({nodes_.inputs, kNone, then, ""});
   }
 
   absl::Status WholeRow(const SymExpr& size) {
@@ -147,7 +108,7 @@ class SortsWriter {
     out_.Open("for (", type, " tile = t; tile < ", body_.Index(groups_),
               " + t; tile += ", step, ")");
     const std::vector<std::string> nothing_kept(nest_.body.size());
-    LoadsAhead ahead(body_, sorted_, nothing_kept);
+    LoadsAhead ahead(body_, nodes_.inputs, nothing_kept);
     if (!ahead.loads().empty()) {
       ahead.Declare(v_.unroll);
       OpenGroup();
@@ -214,8 +175,8 @@ class SortsWriter {
     std::vector<uint32_t> stores;
     for (uint32_t s = 0; s < nest_.stores.size(); ++s) stores.push_back(s);
     RETURN_IF_ERROR(body_.WriteGroup(
-        {stored_, stores, [](CudaBody::Place) { return absl::OkStatus(); },
-         ""}));
+        {nodes_.stored, stores,
+         [](CudaBody::Place) { return absl::OkStatus(); }, ""}));
     out_.Close();
     return absl::OkStatus();
   }
@@ -227,8 +188,8 @@ class SortsWriter {
   CWriter& out_;
   const SymExpr groups_;  // of a row
   const SymExpr rows_;
-  ScalarId sort_ = 0;
-  std::vector<ScalarId> outer_, sorted_, stored_;
+  const ScannedNodes nodes_;
+  const ScalarId sort_;
 };
 
 }  // namespace
