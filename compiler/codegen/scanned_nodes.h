@@ -11,9 +11,10 @@ namespace kiln {
 // The nodes of a nest that scans or sorts along its reduced axis, by when they
 // are computed. Each list is in order; a node may stand in the last two both.
 struct ScannedNodes {
-  std::vector<ScalarId> ops;     // kScan and kSort
-  std::vector<ScalarId> outer;   // once an outer point
-  std::vector<ScalarId> inputs;  // what the operations take, at each reduced point
+  std::vector<ScalarId> ops;    // kScan and kSort
+  std::vector<ScalarId> outer;  // once an outer point
+  std::vector<ScalarId>
+      inputs;  // what the operations take, at each reduced point
   std::vector<ScalarId> stored;  // what is stored, once their results are there
 };
 ScannedNodes NodesOfScans(const LoopNest& nest, const NestFacts& facts);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "compiler/graph/sort_limits.h"
 #include "compiler/schedule/tile_accesses.h"
 
 namespace kiln {
@@ -14,10 +15,8 @@ constexpr int64_t kMostHeld = 16;
 constexpr int kMostThreads = 1024;
 constexpr int64_t kMostHeldElements = kMostHeld * 8 * kMostThreads;
 constexpr int kWarp = 32;
-// Of a sort: what 227 KB of shared memory hold at 8 bytes a key, as a power of
-// two; first places that are kept while a row goes by; rows that are worth it.
-constexpr int64_t kMostSorted = 16384;
-constexpr int64_t kMostPlaces = 1024;
+// Rows from here on are worth the kernel that keeps the first places while a row
+// goes by.
 constexpr int64_t kStreamedRow = 2048;
 constexpr int kStreamThreads = 128;
 // Parts of one outer point; the last block adds them all.

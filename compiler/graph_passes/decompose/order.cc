@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "compiler/graph/op_table.h"
+#include "compiler/graph/sort_limits.h"
 #include "compiler/graph_passes/decompose/decomposition.h"
 
 namespace kiln {
@@ -88,9 +89,8 @@ Ordered CallOrder(Emitter& e, ValueId x, int64_t dim, SymExpr count, SymExpr k,
 }
 
 // What a kernel sorts: keys of 32 bits, rows in shared memory; of longer rows the
-// first places. The numbers are those of schedule/variant_candidates.cc.
+// first places.
 bool MaySortRows(Emitter& e, ValueId x, int64_t dim, const SymExpr& count) {
-  constexpr int64_t kMostSorted = 16384, kMostPlaces = 1024;
   const SymExpr& size = e.meta(x).sizes[dim];
   return SizeInBytes(e.dtype(x)) <= 4 &&
          (e.graph().shapes.Range(size).max <= kMostSorted ||

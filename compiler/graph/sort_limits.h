@@ -1,0 +1,20 @@
+#ifndef KILN_COMPILER_GRAPH_SORT_LIMITS_H_
+#define KILN_COMPILER_GRAPH_SORT_LIMITS_H_
+
+#include <cstdint>
+
+namespace kiln {
+
+// What prims.sort_rows takes on CUDA. A graph pass asks before it emits the
+// operator; the schedule asks again which kernels can do it.
+
+// Places of a row that is sorted whole: what 227 KB of shared memory hold at
+// 8 bytes a key, as a power of two.
+inline constexpr int64_t kMostSorted = 16384;
+
+// First places that are kept while a row of any length goes by.
+inline constexpr int64_t kMostPlaces = 1024;
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_GRAPH_SORT_LIMITS_H_
