@@ -112,44 +112,17 @@ class ColumnsWriter {
                     split ? CeilDiv(points_, int64_t{v_.parts}) : points_, step,
                     std::max<int64_t>(1, kSumBlock / v_.unroll)},
                    Count());
-    LoadsAhead ahead(body_, pass.inside, nothing_kept_);
-    const bool together = v_.unroll > 1 && !ahead.loads().empty();
-    if (together) {
-      ahead.Declare(v_.unroll);
-      OpenPoint(limit);
-      ahead.Load("u");
-      ClosePoint();
-    }
-    OpenPoint(limit);
-    if (together) ahead.Read("u");
     const auto then = [&](CudaBody::Place place) -> absl::Status {
       if (place != CudaBody::Place::kNeighbour) return absl::OkStatus();
       for (ScalarId id : pass.reduces) RETURN_IF_ERROR(sums_.Step(id, At()));
       return absl::OkStatus();
     };
-    RETURN_IF_ERROR(body_.WriteGroup({pass.inside, pass.stores, then, "live"}));
-    ClosePoint();
-    ahead.Forget();
+    RETURN_IF_ERROR(WriteUnrolled(
+        body_, {v_.unroll, v_.down, limit}, pass.inside, nothing_kept_, [&] {
+          return body_.WriteGroup({pass.inside, pass.stores, then, "live"});
+        }));
     sums_.CloseLoop(Count());
     return absl::OkStatus();
-  }
-
-  void OpenPoint(const std::string& limit) {
-    const char* type = body_.index_type();
-    if (v_.unroll == 1) {
-      out_.Open();
-      SplitPoint(body_, "r", facts_.num_outer, facts_.num_axes);
-      return;
-    }
-    out_.Line("#pragma unroll");
-    out_.Open("for (int u = 0; u < ", v_.unroll, "; ++u)");
-    out_.Line("const ", type, " g = r + u * ", v_.down, ";");
-    out_.Open("if (g < ", limit, ")");
-    SplitPoint(body_, "g", facts_.num_outer, facts_.num_axes);
-  }
-  void ClosePoint() {
-    out_.Close();
-    if (v_.unroll > 1) out_.Close();
   }
 
   // The last block of its columns adds the parts; the others are done.

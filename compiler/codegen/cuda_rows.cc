@@ -270,40 +270,11 @@ class RowsWriter {
         {first, limit, part ? CeilDiv(groups_, int64_t{v_.parts}) : groups_,
          step, most},
         0);
-    LoadsAhead ahead(body_, pass.inside, kept_);
-    if (v_.unroll > 1 && !ahead.loads().empty()) {
-      ahead.Declare(v_.unroll);
-      OpenUnrolled(limit);
-      ahead.Load("u");
-      CloseUnrolled();
-      OpenUnrolled(limit);
-      ahead.Read("u");
-    } else {
-      OpenUnrolled(limit);
-    }
-    RETURN_IF_ERROR(Body(pass));
-    CloseUnrolled();
-    ahead.Forget();
+    RETURN_IF_ERROR(WriteUnrolled(body_, {v_.unroll, v_.lanes, limit},
+                                  pass.inside, kept_,
+                                  [&] { return Body(pass); }));
     sums_.CloseLoop(0);
     return absl::OkStatus();
-  }
-
-  void OpenUnrolled(const std::string& limit) {
-    const char* type = body_.index_type();
-    if (v_.unroll == 1) {
-      out_.Open();
-      SplitPoint(body_, "r", facts_.num_outer, facts_.num_axes);
-      return;
-    }
-    out_.Line("#pragma unroll");
-    out_.Open("for (int u = 0; u < ", v_.unroll, "; ++u)");
-    out_.Line("const ", type, " g = r + u * ", v_.lanes, ";");
-    out_.Open("if (g < ", limit, ")");
-    SplitPoint(body_, "g", facts_.num_outer, facts_.num_axes);
-  }
-  void CloseUnrolled() {
-    out_.Close();
-    if (v_.unroll > 1) out_.Close();
   }
 
   const CudaRows& v_;

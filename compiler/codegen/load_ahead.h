@@ -4,9 +4,12 @@
 // The loads of several groups that a thread issues together, before it uses the
 // first: each in an array of packs, a pack a group.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "compiler/codegen/cuda_body.h"
 
 namespace kiln {
@@ -53,6 +56,21 @@ class LoadsAhead {
   std::vector<ScalarId> loads_;
   std::vector<std::string> names_;
 };
+
+// What a thread takes in one step of a loop over `r`: `unroll` points (or groups
+// of them), `stride` apart, as far as they are below `limit`.
+struct UnrolledPoints {
+  int unroll;
+  int64_t stride;
+  std::string limit;
+};
+
+// Writes `step` at each of them, over the axes that are reduced. Of more than one,
+// the loads of `nodes` that have no name in `kept` are issued together before.
+absl::Status WriteUnrolled(CudaBody& body, const UnrolledPoints& points,
+                           const std::vector<ScalarId>& nodes,
+                           const std::vector<std::string>& kept,
+                           absl::FunctionRef<absl::Status()> step);
 
 }  // namespace kiln
 

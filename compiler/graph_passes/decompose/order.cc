@@ -66,26 +66,49 @@ bool HasLibrary(const Decomposition& d) {
   return d.target().kind == TargetKind::kCpu;
 }
 
+// The rows of a tensor along one of its dimensions, as a matrix.
+class RowsAlong {
+ public:
+  RowsAlong(Emitter& e, ValueId x, int64_t dim)
+      : e_(e), dim_(dim), last_(e.rank(x) - 1) {
+    const ValueId moved = Swapped(x);
+    sizes_ = e.meta(moved).sizes;
+    SymExpr rows = 1;
+    for (int64_t d = 0; d < last_; ++d) rows = rows * sizes_[d];
+    matrix_ = e.Reshape(moved, {rows, sizes_[last_]});
+  }
+
+  ValueId matrix() const { return matrix_; }
+
+  // A matrix of as many rows, `count` long each, in the tensor's shape again.
+  ValueId Back(ValueId matrix, const SymExpr& count) const {
+    DimVector sizes = sizes_;
+    sizes[last_] = count;
+    return Swapped(e_.Reshape(matrix, sizes));
+  }
+
+ private:
+  ValueId Swapped(ValueId v) const {
+    return dim_ == last_ ? v : e_.Transpose(v, dim_, last_);
+  }
+
+  Emitter& e_;
+  const int64_t dim_, last_;
+  DimVector sizes_;
+  ValueId matrix_;
+};
+
 // One call of the library on the rows of `x` along `dim`; `count` of each stay.
 // Sizes by value: those of a graph that grows move.
 Ordered CallOrder(Emitter& e, ValueId x, int64_t dim, SymExpr count, SymExpr k,
                   bool largest, absl::string_view how) {
   static const OpDef& kOrder = KnownOp("prims.order.default");
-  const int64_t last = e.rank(x) - 1;
-  const auto swapped = [&](ValueId v) {
-    return dim == last ? v : e.Transpose(v, dim, last);
-  };
-  const ValueId moved = swapped(x);
-  DimVector sizes = e.meta(moved).sizes;
-  SymExpr rows = 1;
-  for (int64_t d = 0; d < last; ++d) rows = rows * sizes[d];
-  const ValueId matrix = e.Reshape(moved, {rows, sizes[last]});
+  const RowsAlong rows(e, x, dim);
   const auto both =
-      e.CallAll(kOrder, {matrix, count, k, largest, std::string(how)});
-  if (both.size() < 2) return {matrix, matrix};  // refused: e.status() says why
-  sizes[last] = count;
-  return {swapped(e.Reshape(both[0], sizes)),
-          swapped(e.Reshape(both[1], sizes))};
+      e.CallAll(kOrder, {rows.matrix(), count, k, largest, std::string(how)});
+  if (both.size() < 2)  // refused: e.status() says why
+    return {rows.matrix(), rows.matrix()};
+  return {rows.Back(both[0], count), rows.Back(both[1], count)};
 }
 
 // What a kernel sorts: keys of 32 bits, rows in shared memory; of longer rows the
@@ -102,18 +125,9 @@ bool MaySortRows(Emitter& e, ValueId x, int64_t dim, const SymExpr& count) {
 Ordered SortRows(Emitter& e, ValueId x, int64_t dim, SymExpr count,
                  bool descending) {
   static const OpDef& kSortRows = KnownOp("prims.sort_rows.default");
-  const int64_t last = e.rank(x) - 1;
-  const auto swapped = [&](ValueId v) {
-    return dim == last ? v : e.Transpose(v, dim, last);
-  };
-  const ValueId moved = swapped(x);
-  DimVector sizes = e.meta(moved).sizes;
-  SymExpr rows = 1;
-  for (int64_t d = 0; d < last; ++d) rows = rows * sizes[d];
-  const ValueId matrix = e.Reshape(moved, {rows, sizes[last]});
-  const ValueId places = e.Call(kSortRows, {matrix, count, descending});
-  sizes[last] = count;
-  const ValueId where = swapped(e.Reshape(places, sizes));
+  const RowsAlong rows(e, x, dim);
+  const ValueId places = e.Call(kSortRows, {rows.matrix(), count, descending});
+  const ValueId where = rows.Back(places, count);
   return {Gather(e, x, dim, where), where};
 }
 
