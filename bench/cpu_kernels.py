@@ -20,7 +20,7 @@ import os
 import re
 import sys
 
-from environment import command_line, machine
+from environment import chosen_backends, command_line, machine
 
 BACKENDS = ("eager", "inductor", "kiln")
 CAP = 3.0
@@ -99,10 +99,7 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--tiny", action="store_true", help="small sizes, for tests")
     options = parser.parse_args()
-    options.backends = options.backends.split(",")
-    unknown = [b for b in options.backends if b not in BACKENDS]
-    if unknown:
-        parser.error(f"--backends: expected some of {', '.join(BACKENDS)}, got {unknown[0]!r}")
+    options.backends = chosen_backends(parser, options.backends, BACKENDS)
     return options
 
 

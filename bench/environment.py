@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import os
 import platform
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -25,6 +27,15 @@ def command_line(environment: dict[str, str] | None = None) -> str:
     seen = os.environ if environment is None else environment
     variables = [f"{name}={shlex.quote(seen[name])}" for name in _VARIABLES if name in seen]
     return " ".join([*variables, "python", *map(shlex.quote, sys.argv)])
+
+
+def chosen_backends(parser: argparse.ArgumentParser, names: str, known: Sequence[str]) -> list[str]:
+    """The backends that --backends names, with commas between; an error of the parser's else."""
+    backends = names.split(",")
+    unknown = [backend for backend in backends if backend not in known]
+    if unknown:
+        parser.error(f"--backends: expected some of {', '.join(known)}, got {unknown[0]!r}")
+    return backends
 
 
 def has_bytecode() -> bool:

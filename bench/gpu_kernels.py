@@ -24,7 +24,7 @@ import re
 import statistics
 import sys
 
-from environment import command_line, machine
+from environment import chosen_backends, command_line, machine
 
 BACKENDS = ("eager", "inductor", "kiln")
 # Of a family's bytes, from which on its share of a copy counts in the summary.
@@ -142,10 +142,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--tiny", action="store_true", help="small sizes, for tests")
     options = parser.parse_args()
-    options.backends = options.backends.split(",")
-    unknown = [b for b in options.backends if b not in BACKENDS]
-    if unknown:
-        parser.error(f"--backends: expected some of {', '.join(BACKENDS)}, got {unknown[0]!r}")
+    options.backends = chosen_backends(parser, options.backends, BACKENDS)
     if options.profile and options.device == "cpu":
         parser.error("--profile needs a GPU")
     try:

@@ -1,8 +1,7 @@
 """The kernel families that the benchmarks measure, as data.
 
-GPU has the families of table 2 of shared/facts/gpu_profile.md without products, attention and
-convolution; CPU has those of table 4; sweep_family() makes one of any size. Sizes are those of the
-tables. Where a table gives none, one was chosen that fits its times at the bandwidth of a copy.
+GPU has those of training on a GPU, without products, attention and convolution; CPU has those of
+the CPU; sweep_family() makes one of any size.
 """
 
 from __future__ import annotations

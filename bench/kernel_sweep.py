@@ -20,7 +20,7 @@ import random
 import re
 import sys
 
-from environment import command_line, machine
+from environment import chosen_backends, command_line, machine
 
 BACKENDS = ("inductor", "kiln")
 LENGTHS = (
@@ -168,10 +168,7 @@ def parse() -> argparse.Namespace:
     if not part or not 1 <= int(part[1]) <= int(part[2]):
         parser.error(f"--part {options.part}: expected I/N with I from 1 to N")
     options.part = (int(part[1]), int(part[2]))
-    options.backends = options.backends.split(",")
-    unknown = [b for b in options.backends if b not in BACKENDS]
-    if unknown:
-        parser.error(f"--backends: expected some of {', '.join(BACKENDS)}, got {unknown[0]!r}")
+    options.backends = chosen_backends(parser, options.backends, BACKENDS)
     return options
 
 

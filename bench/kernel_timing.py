@@ -1,9 +1,9 @@
 """What the kernel benchmarks share: clocks, the comparison with a reference, tables and summaries.
 
-A GPU is timed as shared/facts/gpu_profile.md describes: one whole compiled call lies between two
-CUDA events; before it 256 MB are written, which empties the L2 cache, and a kernel sleeps on the
-device until the host has queued the call. The figure is the median of several calls after a few
-that do not count. The CPU is timed by the wall clock.
+On a GPU one whole compiled call lies between two CUDA events; before it 256 MB are written, which
+empties the L2 cache, and a kernel sleeps on the device until the host has queued the call. The
+figure is the median of several calls after a few that do not count. The CPU is timed by the wall
+clock.
 """
 
 from __future__ import annotations
