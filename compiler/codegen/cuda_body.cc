@@ -355,7 +355,7 @@ std::vector<std::string> CudaBody::WideStoreNames(const Group& group) {
   for (uint32_t s : group.stores) {
     const struct Store& store = nest.stores[s];
     const bool mask_varies = store.mask != Store::kNoMask && lanes_[store.mask];
-    if (mask_varies || (store.mode != StoreMode::kSet && !AddsWide(s)) ||
+    if (mask_varies || (store.mode == StoreMode::kAtomicAdd && !AddsWide(s)) ||
         !IsWideAccess(buffers[store.buffer], facts.store_offset[s], vectors,
                       facts))
       continue;
@@ -477,7 +477,7 @@ absl::Status CudaBody::Store(uint32_t index) {
   const std::string guard = store.mask == Store::kNoMask
                                 ? ""
                                 : absl::StrCat("if (", Text(store.mask), ") ");
-  if (store.mode == StoreMode::kSet) {
+  if (store.mode != StoreMode::kAtomicAdd) {
     out.Line(guard, at, " = ", Text(store.value), ";");
     return absl::OkStatus();
   }

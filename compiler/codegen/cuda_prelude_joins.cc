@@ -274,6 +274,30 @@ K_FN void k_down(void* shared, T (&x)[V], F join) {
   }
 }
 )"},
+    // Adds the values of a block's rows, of LANES threads each, to those of its first
+    // row, in order; V values of all rows at a time.
+    {"k_add_rows", "", R"(template <int LANES, int ROWS, int V, class T, int N>
+K_FN void k_add_rows(T (&x)[N]) {
+  __shared__ T others[(ROWS - 1) * V * LANES];
+  const int t = (int)threadIdx.x % LANES, row = (int)threadIdx.x / LANES;
+#pragma unroll
+  for (int k = 0; k < N; k += V) {
+    __syncthreads();
+    if (row > 0) {
+#pragma unroll
+      for (int e = 0; e < V; ++e) others[((row - 1) * V + e) * LANES + t] = x[k + e];
+    }
+    __syncthreads();
+    if (row == 0) {
+#pragma unroll
+      for (int r = 0; r + 1 < ROWS; ++r) {
+#pragma unroll
+        for (int e = 0; e < V; ++e) x[k + e] += others[(r * V + e) * LANES + t];
+      }
+    }
+  }
+}
+)"},
     // Whether this block is the last of `parts` that count up `counter`, which is
     // 0 before the first and after the last. Writes of all of them are seen then.
     {"k_last_block", "",

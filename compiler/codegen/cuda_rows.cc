@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/cuda_accumulators.h"
 #include "compiler/codegen/load_ahead.h"
+#include "compiler/codegen/stretch_sums.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -27,6 +28,7 @@ class RowsWriter {
         out_(body.out),
         passes_(passes),
         sums_(body, CudaAccumulators::Kind::kShared),
+        columns_(body, variant),
         groups_(PointsOf(body, facts_.num_outer, facts_.num_axes)),
         rows_(PointsOf(body, 0, facts_.num_outer)),
         kept_(nest_.body.size()) {}
@@ -34,7 +36,10 @@ class RowsWriter {
   absl::StatusOr<CudaGrid> Run() {
     out_.Line("const int t = (int)threadIdx.x % ", v_.lanes, ";");
     CudaGrid grid;
-    if (v_.parts > 1) {
+    if (v_.stretch > 0) {
+      OpenStretch();
+      grid.blocks = CeilDiv(rows_, int64_t{v_.stretch});
+    } else if (v_.parts > 1) {
       OpenPart();
       grid.blocks = CeilDiv(rows_, int64_t{v_.rows}) * v_.parts;
     } else {
@@ -42,7 +47,7 @@ class RowsWriter {
       grid = LoopGrid(CeilDiv(rows_, int64_t{v_.rows}), v_.lanes * v_.rows);
     }
     SplitPoint(body_, "row", 0, facts_.num_outer);
-    RETURN_IF_ERROR(HoldRow());
+    HoldRow();
     for (const KernelPass& pass : passes_.passes) {
       for (ScalarId id : pass.before) RETURN_IF_ERROR(body_.Node(id));
       RETURN_IF_ERROR(sums_.Declare(pass.reduces, 0));
@@ -58,25 +63,26 @@ class RowsWriter {
     // The next row's parts go where this row's may still be read.
     if (v_.lanes > kWarp && v_.parts == 1) out_.Line("__syncthreads();");
     out_.Close();
+    if (v_.stretch > 0) RETURN_IF_ERROR(CloseStretch());
     return grid;
   }
 
  private:
   static absl::Status Nothing(CudaBody::Place) { return absl::OkStatus(); }
 
-  // Declares `row` from the number of the block's first.
-  void DeclareRow(const std::string& first) {
+  // Declares `row` from the number of the block's first, below `end`.
+  void DeclareRow(const std::string& first, const std::string& end,
+                  bool guarded) {
     const char* type = body_.index_type();
     if (v_.rows == 1) {
       out_.Line("const ", type, " row = (", type, ")", first, ";");
       return;
     }
-    const bool guarded = !IsMultiple(rows_, v_.rows);
     out_.Line("const ", type, " block_row = (", type, ")", first,
               " + (int)threadIdx.x / ", v_.lanes, ";");
     // A row too many does another row's work and writes nothing.
     if (guarded) {
-      out_.Line("const bool live = block_row < ", body_.Index(rows_), ";");
+      out_.Line("const bool live = block_row < ", end, ";");
       live_ = "live";
     }
     out_.Line("const ", type,
@@ -88,7 +94,40 @@ class RowsWriter {
                  absl::StrCat("(unsigned ", body_.index_type(), ")blockIdx.x",
                               v_.rows == 1 ? "" : absl::StrCat(" * ", v_.rows)),
                  body_.Index(rows_), v_.rows);
-    DeclareRow("first");
+    DeclareRow("first", body_.Index(rows_), !IsMultiple(rows_, v_.rows));
+  }
+
+  // A block takes the rows of one stretch. What all rows share it loads once.
+  void OpenStretch() {
+    const char* type = body_.index_type();
+    columns_.Declare();
+    std::vector<ScalarId> shared;
+    for (ScalarId id : HeldLoads()) {
+      AxisSet outer = facts_.axes[id] & ~facts_.reduced;
+      if (outer == 0) shared.push_back(id);
+    }
+    Hold(shared);
+    const std::string rows = body_.Index(rows_);
+    out_.Line("const ", type, " stretch = (", type, ")blockIdx.x * ",
+              v_.stretch, ";");
+    out_.Line("const ", type, " stretch_end = ", rows, " - stretch < ",
+              v_.stretch, " ? ", rows, " : stretch + ", v_.stretch, ";");
+    out_.Open("for (", type,
+              " first = stretch; first < stretch_end; first += ", v_.rows, ")");
+    DeclareRow("first", "stretch_end", true);
+  }
+
+  // Stores what the threads have added.
+  absl::Status CloseStretch() {
+    columns_.JoinRows();
+    out_.Open(v_.rows > 1 ? absl::StrCat("if (threadIdx.x < ", v_.lanes, ")")
+                          : "");
+    SplitPoint(body_, "stretch", 0, facts_.num_outer);
+    OpenHeld();
+    RETURN_IF_ERROR(columns_.Store());
+    CloseHeld();
+    out_.Close();
+    return absl::OkStatus();
   }
 
   // One of several blocks on the same rows.
@@ -96,9 +135,10 @@ class RowsWriter {
     const char* type = body_.index_type();
     out_.Open();
     out_.Line("const unsigned part = blockIdx.x % ", v_.parts, "u;");
-    DeclareRow(absl::StrCat("(blockIdx.x / ", v_.parts, "u",
-                            v_.rows == 1 ? "" : absl::StrCat(" * ", v_.rows),
-                            ")"));
+    DeclareRow(
+        absl::StrCat("(blockIdx.x / ", v_.parts, "u",
+                     v_.rows == 1 ? "" : absl::StrCat(" * ", v_.rows), ")"),
+        body_.Index(rows_), !IsMultiple(rows_, v_.rows));
     // Equal stretches of the row's groups.
     const SymExpr length = CeilDiv(groups_, int64_t{v_.parts});
     out_.Line("const ", type, " part_first = (", type, ")part * ",
@@ -130,31 +170,46 @@ class RowsWriter {
 
   // --- What stays in registers between passes.
 
-  absl::Status HoldRow() {
-    if (v_.held == 0) return absl::OkStatus();
+  // Loads whose values stay.
+  std::vector<ScalarId> HeldLoads() const {
     std::vector<ScalarId> loads;
     for (const KernelPass& pass : passes_.passes) {
-      for (ScalarId id : pass.keeps) {
-        kept_[id] = body_.Fresh("c");
-        if (nest_.body[id].op == ScalarOp::kLoad) {
-          out_.Line(body_.PackType(id), " ", kept_[id], "[", v_.held,
-                    "] = {};");
-          loads.push_back(id);
-        } else {
-          out_.Line(CTypeName(nest_.body[id].dtype), " ", kept_[id], "[",
-                    v_.held * body_.vectors.width, "];");
-        }
-      }
+      for (ScalarId id : pass.keeps)
+        if (nest_.body[id].op == ScalarOp::kLoad) loads.push_back(id);
     }
-    if (loads.empty()) return absl::OkStatus();
-    // All loads of a thread are under way before it uses the first.
+    return loads;
+  }
+
+  // Declares the loads' packs and fills them: all loads of a thread are under way
+  // before it uses the first.
+  void Hold(const std::vector<ScalarId>& loads) {
+    if (loads.empty()) return;
+    for (ScalarId id : loads) {
+      kept_[id] = body_.Fresh("c");
+      out_.Line(body_.PackType(id), " ", kept_[id], "[", v_.held, "] = {};");
+    }
     OpenHeld();
     for (ScalarId id : loads)
       body_.LoadAhead(id, absl::StrCat(kept_[id], "[k]"));
     CloseHeld();
     for (ScalarId id : loads)
       body_.ReadFrom(id, absl::StrCat(kept_[id], "[k]"));
-    return absl::OkStatus();
+  }
+
+  void HoldRow() {
+    if (v_.held == 0) return;
+    for (const KernelPass& pass : passes_.passes) {
+      for (ScalarId id : pass.keeps) {
+        if (nest_.body[id].op == ScalarOp::kLoad) continue;
+        kept_[id] = body_.Fresh("c");
+        out_.Line(CTypeName(nest_.body[id].dtype), " ", kept_[id], "[",
+                  v_.held * body_.vectors.width, "];");
+      }
+    }
+    std::vector<ScalarId> loads;
+    for (ScalarId id : HeldLoads())
+      if (kept_[id].empty()) loads.push_back(id);
+    Hold(loads);
   }
 
   std::string KeptCell(ScalarId id) const {
@@ -218,9 +273,14 @@ class RowsWriter {
           RETURN_IF_ERROR(sums_.Step(id, ""));
         }
       }
+      if (place == Place::kNeighbour && &pass == &passes_.passes.back())
+        columns_.Add(live_);
       return absl::OkStatus();
     };
-    return body_.WriteGroup({pass.inside, pass.stores, then, live_});
+    std::vector<uint32_t> stores;
+    for (uint32_t s : pass.stores)
+      if (!columns_.Has(s)) stores.push_back(s);
+    return body_.WriteGroup({pass.inside, stores, then, live_});
   }
 
   absl::Status HeldPass(const KernelPass& pass) {
@@ -284,6 +344,7 @@ class RowsWriter {
   CWriter& out_;
   const KernelPasses& passes_;
   CudaAccumulators sums_;
+  StretchSums columns_;
   const SymExpr groups_;  // of a row
   const SymExpr rows_;
   std::string live_;  // condition that this thread's stores count; "": always

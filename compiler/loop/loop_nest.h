@@ -29,6 +29,9 @@ struct Axis {
 enum class StoreMode : uint8_t {
   kSet,
   kAtomicAdd,  // several iterations may meet; order is not fixed
+  // Iterations that meet are added in an order that the kernel's variant fixes;
+  // what no iteration reaches becomes 0. See Store::stretch.
+  kSum,
 };
 
 // One write a point of the nest, or a point of its non-reduction axes when
@@ -40,6 +43,10 @@ struct Store {
   StoreMode mode = StoreMode::kSet;
   static constexpr ScalarId kNoMask = ~0u;
   ScalarId mask = kNoMask;  // bool node; false: not written
+  // kSum: the buffer is [stretches, columns], and the first index is the number
+  // of the outer point, as the nest counts them, divided by `stretch`. Stretches
+  // of outer points are added apart, so that blocks can share them.
+  int64_t stretch = 0;
 };
 
 struct LoopNest {

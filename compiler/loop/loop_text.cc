@@ -155,6 +155,9 @@ std::string ToText(const LoopNest& nest, const std::vector<Buffer>& buffers,
     absl::StrAppend(&out, pad, "  ", Access(buffers, store.buffer, store.index),
                     store.mode == StoreMode::kAtomicAdd ? " += t" : " = t",
                     store.value);
+    if (store.mode == StoreMode::kSum) {
+      absl::StrAppend(&out, " summed over ", store.stretch);
+    }
     if (store.mask != Store::kNoMask) {
       absl::StrAppend(&out, " where t", store.mask);
     }

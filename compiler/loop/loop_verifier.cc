@@ -190,10 +190,26 @@ class NestVerifier {
     RETURN_IF_ERROR(VerifyIndex(store.index,
                                 static_cast<ScalarId>(nest_.body.size()), where,
                                 index_reduced));
+    if (store.mode == StoreMode::kSum) return VerifySum(store, where);
     if (!index_reduced && reduced_[store.value] &&
         store.mode == StoreMode::kSet && store.mask == Store::kNoMask) {
       return Broken("L7", where,
                     "one place for the values of all reduced points");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status VerifySum(const Store& store, absl::string_view where) {
+    const DType dtype = buffers_[store.buffer].dtype;
+    if (dtype != DType::kFloat32 && dtype != DType::kFloat64) {
+      return Broken("L11", where, "a sum that is no float32 or float64");
+    }
+    if (store.mask != Store::kNoMask) {
+      return Broken("L11", where, "a sum with a mask");
+    }
+    if (store.stretch < 1) {
+      return Broken("L11", where,
+                    absl::StrCat("stretches of ", store.stretch, " points"));
     }
     return absl::OkStatus();
   }

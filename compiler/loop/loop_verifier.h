@@ -26,6 +26,8 @@ namespace kiln {
 //   L9  Views of calls and outputs name buffers of the program and have a
 //       stride for each size.
 //   L10 A temporary is written before it is read.
+//   L11 A kSum store is of float32 or float64, has no mask, and stretches of at
+//       least one point.
 //
 // INTERNAL with the number, the step, what was found and what was due. Linear,
 // but for L8: quadratic in the accesses of one nest.

@@ -138,6 +138,10 @@ void StatementReader::ReadStore(LineReader& in) {
     in.Expect("=");
   }
   store.value = in.Node();
+  if (in.Take("summed over ")) {
+    store.mode = StoreMode::kSum;
+    store.stretch = in.Int();
+  }
   if (in.Take("where ")) store.mask = in.Node();
   nest_.stores.push_back(std::move(store));
 }

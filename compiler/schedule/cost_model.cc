@@ -108,6 +108,7 @@ NestCosts::NestCosts(const LoopNest& nest, const NestFacts& facts,
               store.mask == Store::kNoMask && store.mode == StoreMode::kSet,
               facts.StoreIsReduced(s), true, 0);
     accesses_.back().atomic = store.mode == StoreMode::kAtomicAdd;
+    column_sums_ += store.mode == StoreMode::kSum;
   }
   CountWork();
 }

@@ -152,7 +152,8 @@ class NestCosts {
   double special_again_ = 0;
   double outer_work_ = 0;
   int reductions_ = 0;
-  int moments_ = 0;  // of the reductions
+  int moments_ = 0;      // of the reductions
+  int column_sums_ = 0;  // kSum stores
   int reducing_passes_ = 0;
   bool has_costly_ = false;
 };

@@ -138,7 +138,8 @@ NestCosts::RowTraffic NestCosts::TrafficOf(const CudaRows& v,
 int NestCosts::RowRegisters(const CudaRows& v, const Vectors& vectors) const {
   const int held_words = PackWords(vectors, true);
   const int all_words = PackWords(vectors, false);
-  const int base = kBaseRegisters + 2 * reductions_ + 3 * v.vector / 2;
+  const int base = kBaseRegisters + 2 * reductions_ + 3 * v.vector / 2 +
+                   (v.stretch > 0 ? column_sums_ * v.held * v.vector : 0);
   if (v.held == 0) return base + v.unroll * all_words;
   const int others = all_words - held_words;
   return base + v.held * held_words + (v.unroll > 1 ? v.held : 1) * others +
@@ -181,7 +182,9 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
                price.registers <= 168;
   const int resident = Resident(threads, price.registers);
   const double slots = double(target_.multiprocessors) * resident;
-  const double blocks = CeilDivide(double(outer_), v.rows) * v.parts;
+  const double blocks = v.stretch > 0
+                            ? CeilDivide(double(outer_), v.stretch)
+                            : CeilDivide(double(outer_), v.rows) * v.parts;
   // A second pass over rows that are still in L2.
   const double live = traffic.once /
                       std::max<double>(1, double(outer_) / v.rows) *
@@ -189,7 +192,8 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
   const double from_memory =
       traffic.once + traffic.again * (live < kL2Bytes ? kL2TimeFactor : 1);
   const double chip = target_.multiprocessors * target_.cycles_per_ns;
-  const double uneven = v.parts > 1 ? Unevenness(blocks, slots) : 1;
+  const double uneven =
+      v.parts > 1 || v.stretch > 0 ? Unevenness(blocks, slots) : 1;
   price.memory_ns = std::max(from_memory / target_.memory_bytes_per_ns,
                              traffic.sectors / (kSectorsPerCycle * chip)) *
                     uneven;
@@ -207,8 +211,9 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
       (chip * kLanesPerCycle);
   const double rounds = blocks / slots;
   price.latency_ns =
-      (v.parts > 1 && rounds < 3 ? std::ceil(rounds) : std::max(1.0, rounds)) *
-      RowBlockNs(v, vectors, steps, traffic.gathers);
+      (uneven > 1 && rounds < 3 ? std::ceil(rounds) : std::max(1.0, rounds)) *
+      RowBlockNs(v, vectors, steps, traffic.gathers) *
+      (v.stretch > 0 ? CeilDivide(v.stretch, v.rows) : 1);
   // All threads of a row wait for one another at each join: only other rows use
   // the memory meanwhile.
   const double lockstep = v.lanes > 32 && reducing_passes_ + (held ? 1 : 0) > 1

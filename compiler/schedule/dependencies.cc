@@ -68,6 +68,31 @@ void Dependencies::Merge(uint32_t a, uint32_t b) {
   last_step_[a] = std::max(last_step_[a], last_step_[b]);
 }
 
+void Dependencies::Inherit(uint32_t g, const Set& more) {
+  Set& set = ancestors_[g];
+  for (size_t w = 0; w < set.size(); ++w) set[w] |= more[w];
+}
+
+void Dependencies::Precede(uint32_t a, uint32_t b) {
+  for (const uint32_t step : direct_[b]) {
+    if (group_of_[step] != a && group_of_[step] != b)
+      direct_[a].push_back(step);
+  }
+  direct_[b].push_back(a);
+  const auto bit = [](Set& set, uint32_t g) -> uint64_t& {
+    return set[g / 64];
+  };
+  Set before_a = ancestors_[a];
+  for (size_t w = 0; w < before_a.size(); ++w) before_a[w] |= ancestors_[b][w];
+  bit(before_a, a) &= ~(uint64_t{1} << (a % 64));
+  ancestors_[a] = before_a;
+  bit(before_a, a) |= uint64_t{1} << (a % 64);
+  for (uint32_t g = 0; g < ancestors_.size(); ++g) {
+    if (g == b || (g != a && (Before(a, g) || Before(b, g))))
+      Inherit(g, before_a);
+  }
+}
+
 std::vector<uint32_t> Dependencies::Order() const {
   const size_t n = group_of_.size();
   std::vector<std::vector<uint32_t>> after(n);

@@ -66,12 +66,18 @@ class Dependencies {
   // `b` joins `a`. They may not have something between.
   void Merge(uint32_t a, uint32_t b);
 
+  // From now on group `a` runs before group `b`, and after all that `b` ran after.
+  // `b` may not run before `a`, nor may they have something between.
+  void Precede(uint32_t a, uint32_t b);
+
   // Groups in an order that keeps all this: the one whose steps came first in
   // the program goes first when several may.
   std::vector<uint32_t> Order() const;
 
  private:
   using Set = std::vector<uint64_t>;
+
+  void Inherit(uint32_t g, const Set& more);
 
   std::vector<Set> ancestors_;
   std::vector<std::vector<uint32_t>>

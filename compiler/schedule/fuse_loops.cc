@@ -2,25 +2,19 @@
 
 #include <algorithm>
 #include <map>
-#include <queue>
-#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "compiler/loop/body_builder.h"
-#include "compiler/schedule/dependencies.h"
+#include "compiler/schedule/fuser.h"
 #include "compiler/schedule/kernel_fingerprint.h"
-#include "compiler/schedule/nest_price.h"
 
 namespace kiln {
 
 namespace {
 
-// How many of a buffer's other users a group is paired with: the nearest on
-// each side. A buffer that all layers read would make pairs without end.
-constexpr size_t kNeighbours = 12;
 // Kernels over more points than this are worth their own launch.
 constexpr int64_t kSmallPoints = 1 << 16;
 // Nests of equal bodies that are fewer stand in the layers of a model, where
@@ -31,72 +25,7 @@ constexpr size_t kManyAlike = 8;
 // stays in caches anyway.
 constexpr int64_t kLeastShared = 1 << 12;
 
-struct Group {
-  FusionUnit unit;
-  double price_ns = -1;  // of its nest; below 0: not asked yet
-  bool fusable = false;
-  int version = 0;
-};
-
-// A pair worth looking at; a larger score first, then the closer pair, then
-// the earlier one.
-struct Candidate {
-  int64_t score;
-  uint32_t a, b;
-  int version_a, version_b;
-
-  friend bool operator<(const Candidate& x, const Candidate& y) {
-    const auto key = [](const Candidate& c) {
-      return std::tuple(c.score, -static_cast<int64_t>(c.b - c.a),
-                        -static_cast<int64_t>(c.a));
-    };
-    return key(x) < key(y);
-  }
-};
-
-class Fuser {
- public:
-  Fuser(LoopProgram& program, const Target& target,
-        const FusionOptions& options)
-      : program_(program),
-        target_(target),
-        options_(options),
-        pricer_(program, target),
-        dependencies_(program.steps, program.buffers.size()),
-        users_(program.buffers.size()),
-        private_(program.buffers.size()) {}
-
-  FusionReport Run();
-
- private:
-  void MakeGroups();
-  // Queues `g` with its neighbours; only those after it when `forward`.
-  void QueuePairs(uint32_t g, bool forward);
-  int64_t Score(const Group& a, const Group& b) const;
-  bool TryMerge(uint32_t a, uint32_t b);
-  // Whether one kernel of both costs less than the two; else says why in
-  // `verdict`.
-  bool Pays(Group& first, Group& second, const LoopNest& merged,
-            FusionVerdict& verdict);
-  double PriceOf(Group& group);
-  void TakeMerged(uint32_t a, uint32_t b, LoopNest merged, int nests);
-  void FuseSharers();
-  std::vector<uint32_t> ManyAlike() const;
-  void FuseSmall();
-  void WriteBack();
-
-  LoopProgram& program_;
-  const Target& target_;
-  const FusionOptions& options_;
-  NestPricer pricer_;
-  Dependencies dependencies_;
-  std::vector<Group> groups_;
-  // Groups that touch a buffer, in order; merged ones leave it.
-  std::vector<std::vector<uint32_t>> users_;
-  std::vector<bool> private_;  // temporaries that only nests touch
-  std::priority_queue<Candidate> queue_;
-  FusionReport report_;
-};
+}  // namespace
 
 void Fuser::MakeGroups() {
   for (size_t b = 0; b < private_.size(); ++b) {
@@ -117,7 +46,7 @@ void Fuser::MakeGroups() {
   }
 }
 
-int64_t Fuser::Score(const Group& a, const Group& b) const {
+int64_t Fuser::Score(const FusionGroup& a, const FusionGroup& b) const {
   int64_t score = 0;
   BufferId counted = ~0u;
   for (const NestAccess& x : a.unit.accesses) {
@@ -136,7 +65,7 @@ int64_t Fuser::Score(const Group& a, const Group& b) const {
   return score;
 }
 
-void Fuser::QueuePairs(uint32_t g, bool forward) {
+std::vector<uint32_t> Fuser::NeighboursOf(uint32_t g, bool forward) const {
   std::vector<uint32_t> others;
   BufferId last = ~0u;
   for (const NestAccess& access : groups_[g].unit.accesses) {
@@ -156,7 +85,11 @@ void Fuser::QueuePairs(uint32_t g, bool forward) {
   }
   std::sort(others.begin(), others.end());
   others.erase(std::unique(others.begin(), others.end()), others.end());
-  for (const uint32_t other : others) {
+  return others;
+}
+
+void Fuser::QueuePairs(uint32_t g, bool forward) {
+  for (const uint32_t other : NeighboursOf(g, forward)) {
     if (!groups_[other].fusable || other == g) continue;
     const uint32_t a = std::min(g, other), b = std::max(g, other);
     const int64_t score = Score(groups_[a], groups_[b]);
@@ -165,13 +98,13 @@ void Fuser::QueuePairs(uint32_t g, bool forward) {
   }
 }
 
-double Fuser::PriceOf(Group& group) {
+double Fuser::PriceOf(FusionGroup& group) {
   if (group.price_ns < 0) group.price_ns = pricer_.PriceOf(group.unit.nest);
   return group.price_ns;
 }
 
-bool Fuser::Pays(Group& first, Group& second, const LoopNest& merged,
-                 FusionVerdict& verdict) {
+bool Fuser::Pays(FusionGroup& first, FusionGroup& second,
+                 const LoopNest& merged, FusionVerdict& verdict) {
   const double apart = PriceOf(first) + PriceOf(second);
   const double together = pricer_.PriceOf(merged);
   if (together <= apart) return true;
@@ -201,11 +134,7 @@ bool Fuser::TryMerge(uint32_t a, uint32_t b) {
       Pays(groups_[a], groups_[b], merged, verdict);
   }
   if (!verdict.fuse()) {
-    if (options_.explain) {
-      report_.apart.push_back({absl::StrJoin(first.nest.origins, "+"),
-                               absl::StrJoin(second.nest.origins, "+"),
-                               verdict.because, verdict.detail});
-    }
+    NoteApart(first, second, verdict);
     return false;
   }
   const int nests = first.nests + second.nests;
@@ -213,26 +142,47 @@ bool Fuser::TryMerge(uint32_t a, uint32_t b) {
   return true;
 }
 
+void Fuser::NoteApart(const FusionUnit& first, const FusionUnit& second,
+                      const FusionVerdict& verdict) {
+  if (!options_.explain) return;
+  report_.apart.push_back({absl::StrJoin(first.nest.origins, "+"),
+                           absl::StrJoin(second.nest.origins, "+"),
+                           verdict.because, verdict.detail});
+}
+
+void Fuser::Leave(uint32_t g) {
+  for (const NestAccess& access : groups_[g].unit.accesses) {
+    std::vector<uint32_t>& users = users_[access.buffer];
+    const auto at = std::lower_bound(users.begin(), users.end(), g);
+    if (at != users.end() && *at == g) users.erase(at);
+  }
+}
+
+void Fuser::Enter(uint32_t g) {
+  for (const NestAccess& access : groups_[g].unit.accesses) {
+    std::vector<uint32_t>& users = users_[access.buffer];
+    const auto at = std::lower_bound(users.begin(), users.end(), g);
+    if (at == users.end() || *at != g) users.insert(at, g);
+  }
+}
+
+// What nobody else touches now is no memory any more.
+void Fuser::DropUnread(LoopNest& nest) const {
+  nest.stores.erase(std::remove_if(nest.stores.begin(), nest.stores.end(),
+                                   [&](const Store& store) {
+                                     return private_[store.buffer] &&
+                                            users_[store.buffer].empty();
+                                   }),
+                    nest.stores.end());
+  DropDeadNodes(nest);
+}
+
 // The merged nest in the place of both.
 void Fuser::TakeMerged(uint32_t a, uint32_t b, LoopNest merged, int nests) {
   const uint32_t into = std::min(a, b), gone = std::max(a, b);
-  const auto leave = [&](uint32_t g, const FusionUnit& unit) {
-    for (const NestAccess& access : unit.accesses) {
-      std::vector<uint32_t>& users = users_[access.buffer];
-      const auto at = std::lower_bound(users.begin(), users.end(), g);
-      if (at != users.end() && *at == g) users.erase(at);
-    }
-  };
-  leave(a, groups_[a].unit);
-  leave(b, groups_[b].unit);
-  // What nobody else touches now is no memory any more.
-  merged.stores.erase(std::remove_if(merged.stores.begin(), merged.stores.end(),
-                                     [&](const Store& store) {
-                                       return private_[store.buffer] &&
-                                              users_[store.buffer].empty();
-                                     }),
-                      merged.stores.end());
-  DropDeadNodes(merged);
+  Leave(a);
+  Leave(b);
+  DropUnread(merged);
   dependencies_.Merge(into, gone);
   groups_[gone].fusable = false;
   ++groups_[gone].version;
@@ -240,11 +190,7 @@ void Fuser::TakeMerged(uint32_t a, uint32_t b, LoopNest merged, int nests) {
   groups_[into].price_ns = -1;
   groups_[into].unit = MakeFusionUnit(std::move(merged), nests,
                                       program_.buffers, program_.shapes);
-  for (const NestAccess& access : groups_[into].unit.accesses) {
-    std::vector<uint32_t>& users = users_[access.buffer];
-    const auto at = std::lower_bound(users.begin(), users.end(), into);
-    if (at == users.end() || *at != into) users.insert(at, into);
-  }
+  Enter(into);
   ++report_.merges;
 }
 
@@ -253,7 +199,7 @@ void Fuser::FuseSharers() {
     if (groups_[g].fusable) QueuePairs(g, /*forward=*/true);
   }
   while (!queue_.empty()) {
-    const Candidate c = queue_.top();
+    const FusionCandidate c = queue_.top();
     queue_.pop();
     if (groups_[c.a].version != c.version_a ||
         groups_[c.b].version != c.version_b || !groups_[c.a].fusable ||
@@ -294,7 +240,7 @@ void Fuser::FuseSmall() {
   const std::vector<uint32_t> kinds = ManyAlike();
   std::map<std::pair<int64_t, int64_t>, std::vector<uint32_t>> by_space;
   for (uint32_t g = 0; g < groups_.size(); ++g) {
-    const Group& group = groups_[g];
+    const FusionGroup& group = groups_[g];
     if (!group.fusable || group.unit.scans) continue;
     if (group.unit.outer_points * group.unit.reduced_points > kSmallPoints) {
       continue;
@@ -331,12 +277,11 @@ void Fuser::WriteBack() {
 FusionReport Fuser::Run() {
   MakeGroups();
   FuseSharers();
+  FuseColumnSums();
   FuseSmall();
   WriteBack();
   return std::move(report_);
 }
-
-}  // namespace
 
 FusionReport FuseLoops(LoopProgram& program, const Target& target,
                        const FusionOptions& options) {

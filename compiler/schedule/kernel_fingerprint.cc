@@ -38,6 +38,7 @@ KernelFingerprint::KernelFingerprint(const LoopNest& nest,
     AddInt(store.value);
     AddInt(static_cast<int>(store.mode));
     AddInt(store.mask);
+    AddInt(store.stretch);
   }
 }
 

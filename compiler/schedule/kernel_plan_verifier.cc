@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/loop/loop_transforms.h"
 #include "compiler/loop/loop_verifier.h"
+#include "compiler/schedule/column_sums.h"
 #include "compiler/schedule/dependencies.h"
 #include "compiler/schedule/inplace_reuse.h"
 #include "compiler/schedule/kernel_plan_text.h"
@@ -142,7 +143,8 @@ std::string WrongNumber(const KernelVariant& variant, const LoopNest& nest) {
   for (const VariantField& field : FieldsOf(copy)) {
     const bool may_be_none = field.name == "axis" || field.name == "peel" ||
                              field.name == "held" ||
-                             field.name == "hold_costly";
+                             field.name == "hold_costly" ||
+                             field.name == "stages" || field.name == "stretch";
     const bool powers = field.name == "vector" || field.name == "lanes" ||
                         field.name == "across" || field.name == "down";
     if (*field.value < (may_be_none ? 0 : 1) ||
@@ -162,6 +164,23 @@ std::string WrongNumber(const KernelVariant& variant, const LoopNest& nest) {
   return "";
 }
 
+absl::Status VerifyStretch(const PlannedKernel& kernel) {
+  const int64_t due = StretchOf(kernel.nest);
+  const auto* rows = std::get_if<CudaRows>(&kernel.variant);
+  const int64_t found = rows == nullptr ? 0 : rows->stretch;
+  if (due != found) {
+    return Broken(
+        "K9", kernel.label,
+        absl::StrCat("found a stretch of ", found, " rows, due ", due));
+  }
+  if (found > 0 && (rows->held == 0 || rows->parts != 1 || rows->peel != 0)) {
+    return Broken("K9", kernel.label,
+                  absl::StrCat("found held ", rows->held, ", parts ",
+                               rows->parts, ", peel ", rows->peel));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status VerifyVariant(const PlannedKernel& kernel) {
   const KernelVariant& variant = kernel.variant;
   if (const std::string wrong = WrongNumber(variant, kernel.nest);
@@ -174,6 +193,7 @@ absl::Status VerifyVariant(const PlannedKernel& kernel) {
         absl::StrCat("found ", PartsOf(variant), " parts and ",
                      PartsOf(variant) > 1 ? "no" : "a", " workspace"));
   }
+  RETURN_IF_ERROR(VerifyStretch(kernel));
   const bool reduces = HasReduction(kernel.nest);
   const bool for_points = std::holds_alternative<CudaPoints>(variant) ||
                           std::holds_alternative<CudaTiles>(variant) ||

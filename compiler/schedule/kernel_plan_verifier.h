@@ -24,6 +24,8 @@ namespace kiln {
 //   K7  A combined kernel has two parts or more, pointwise with as many threads
 //       a block, and none touches what another one writes.
 //   K8  A kernel has a workspace just when blocks share its outer points.
+//   K9  A kernel with kSum stores is a row kernel of their stretch that holds its
+//       rows whole; another one has no stretch.
 //
 // INTERNAL with the number, what was found and what was due. Quadratic in
 // temporaries.

@@ -32,7 +32,9 @@ std::vector<VariantField> Fields(CudaRows& v) {
           {"hold_costly", &v.hold_costly},
           {"unroll", &v.unroll},
           {"parts", &v.parts},
-          {"peel", &v.peel}};
+          {"peel", &v.peel},
+          {"stages", &v.stages},
+          {"stretch", &v.stretch}};
 }
 std::vector<VariantField> Fields(CudaColumns& v) {
   return {{"vector", &v.vector},

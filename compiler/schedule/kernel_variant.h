@@ -63,6 +63,13 @@ struct CudaRows {
   // in the order of their numbers.
   int parts = 1;
   int peel = 0;  // as CudaPoints.peel
+  // 0: held values stand in registers. Else in shared memory, which has room for
+  // so many rows of the block; all but one of them are on their way while that
+  // one is worked on.
+  int stages = 0;
+  // Rows that a block takes one after the other, all of one stretch of the nest's
+  // kSum stores, which its threads add in registers. 0: there are none.
+  int stretch = 0;
   friend bool operator==(const CudaRows&, const CudaRows&) = default;
 };
 

@@ -1,6 +1,8 @@
 #include "compiler/schedule/nest_price.h"
 
+#include <limits>
 #include <utility>
+#include <variant>
 
 #include "compiler/loop/loop_transforms.h"
 #include "compiler/schedule/choose_variant.h"
@@ -38,7 +40,13 @@ double NestPricer::PriceOf(LoopNest nest) {
   const absl::StatusOr<VariantChoice> choice = ChooseVariant(
       nest, flat_, program_.shapes, target_, /*max_row=*/0, /*explain=*/false);
   // A nest that breaks a rule is found by the verifier, not here.
-  at->second = kLaunchNs + (choice.ok() ? choice->price.ns : 0);
+  if (!choice.ok()) {
+    at->second = kLaunchNs;
+  } else if (std::holds_alternative<Unmapped>(choice->variant)) {
+    at->second = std::numeric_limits<double>::infinity();
+  } else {
+    at->second = kLaunchNs + choice->price.ns;
+  }
   return at->second;
 }
 

@@ -25,7 +25,13 @@ class NestPricer {
   // `program` must outlive this; its buffers may not change.
   NestPricer(const LoopProgram& program, const Target& target);
 
-  // Nanoseconds, launch included. Nests that are equal but for their buffers, as
+  // The program has got one more buffer.
+  void AddBuffer(const Buffer& buffer) { flat_.push_back(FlatBuffer(buffer)); }
+
+  // The last one is gone again.
+  void DropBuffer() { flat_.pop_back(); }
+
+  // Nanoseconds, launch included; infinite where no kernel can be made of it. Nests that are equal but for their buffers, as
   // in the layers of a model, are priced once.
   double PriceOf(LoopNest nest);
 

@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "compiler/graph/sort_limits.h"
+#include "compiler/schedule/column_sums.h"
 #include "compiler/schedule/tile_accesses.h"
 
 namespace kiln {
@@ -171,6 +172,30 @@ void AddRows(const NestCosts& costs, int64_t max_row,
   }
 }
 
+// Rows whose values are also summed over stretches of rows: a thread keeps its
+// columns, so that groups stand at the same columns of all rows.
+void AddStretches(const NestCosts& costs, int64_t stretch,
+                  std::vector<KernelVariant>& out) {
+  if (!StretchesAreInOrder(costs.nest(), costs.facts(), costs.shapes())) return;
+  const int64_t longest = LongestRow(costs);
+  if (longest > kMostHeldElements) return;
+  for (const Width& width : WidthsOn(costs, costs.facts().num_axes - 1)) {
+    if (width.peel != 0) continue;
+    const int64_t groups = CeilDivide(longest, width.vector);
+    for (int lanes = kWarp; lanes <= kMostThreads; lanes *= 2) {
+      if (lanes > kWarp && lanes > PowerOfTwoAtLeast(groups)) break;
+      for (const int threads : {128, 256, 512}) {
+        if (lanes > threads && threads != 512) continue;
+        const CudaRows v{.vector = width.vector,
+                         .lanes = lanes,
+                         .rows = std::max(1, threads / lanes),
+                         .stretch = static_cast<int>(stretch)};
+        AddHeldRows(costs, v, groups, out);
+      }
+    }
+  }
+}
+
 void AddScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
   if (!costs.MayScan()) return;
   for (const Width& width : WidthsOn(costs, costs.facts().num_axes - 1)) {
@@ -280,6 +305,10 @@ std::vector<KernelVariant> CandidatesFor(const NestCosts& costs,
   const NestFacts& facts = costs.facts();
   if (facts.reduced == 0) {
     AddPoints(costs, out);
+    return out;
+  }
+  if (const int64_t stretch = StretchOf(costs.nest()); stretch > 0) {
+    AddStretches(costs, stretch, out);
     return out;
   }
   if (!facts.has_scan) {

@@ -171,6 +171,14 @@ class NestRun {
   absl::Status AllPoints() {
     int64_t count = 1;
     for (const int64_t extent : outer_) count *= extent;
+    // What no point reaches is 0.
+    for (const struct Store& store : nest_.stores) {
+      if (store.mode != StoreMode::kSum) continue;
+      std::memset(
+          memory_[store.buffer].first, 0,
+          static_cast<size_t>(memory_[store.buffer].elements *
+                              SizeInBytes(buffers_[store.buffer].dtype)));
+    }
     for (int64_t p = 0; p < count; ++p) {
       SetDigits(p, outer_, 0);
       absl::Status status = OnePoint();
@@ -365,7 +373,7 @@ class NestRun {
         absl::StatusOr<char*> at = Address(store.buffer, store.index, r);
         if (!at.ok()) return at.status();
         Cell value = ValueAt(store.value, r);
-        if (store.mode == StoreMode::kAtomicAdd) {
+        if (store.mode != StoreMode::kSet) {
           const Cell old = ReadCell(dtype, *at);
           value.f += old.f;
           value.i += old.i;

@@ -15,6 +15,7 @@
 #include "compiler/codegen/kernel_source.h"
 #include "compiler/codegen/write_combined.h"
 #include "compiler/schedule/choose_variant.h"
+#include "compiler/schedule/column_sums.h"
 #include "compiler/schedule/one_pass_form.h"
 #include "compiler/schedule/variant_candidates.h"
 #include "compiler/toolchain/host_cc_toolchain.h"
@@ -186,6 +187,21 @@ void NestCase::Store(BufferId buffer, DimVector index, ScalarId value,
   kernel.nest.stores.push_back({buffer, std::move(index), value, mode, mask});
 }
 
+void NestCase::Sum(BufferId buffer, SymExpr column, ScalarId value,
+                   int64_t stretch) {
+  SymExpr row = 0;
+  for (size_t a = 0; a < kernel.nest.axes.size(); ++a) {
+    const kiln::Axis& axis = kernel.nest.axes[a];
+    if (!axis.reduction)
+      row = row * axis.extent + SymExpr::Axis(static_cast<uint32_t>(a));
+  }
+  kernel.nest.stores.push_back({.buffer = buffer,
+                                .index = {FloorDiv(row, stretch), column},
+                                .value = value,
+                                .mode = StoreMode::kSum,
+                                .stretch = stretch});
+}
+
 int64_t NestCase::Value(const SymExpr& e) const {
   return e.Evaluate([&](Var var) { return symbol_values_[var.index]; });
 }
@@ -268,7 +284,9 @@ std::string FeaturesOf(const KernelVariant& variant) {
     const bool lanes = field.name == "lanes" || field.name == "down";
     const bool counted = field.name == "rows" || field.name == "threads" ||
                          field.name == "across" || field.name == "strip";
-    if (counted) continue;
+    const auto* in_rows = std::get_if<CudaRows>(&variant);
+    const bool stretches = in_rows != nullptr && in_rows->stretch > 0;
+    if (counted && !stretches) continue;
     absl::StrAppend(&features, " ", field.name, " ",
                     field.name == "vector" ? v
                     : lanes                ? (v > 32) + (v > 1)
@@ -286,7 +304,8 @@ std::vector<KernelVariant> NestCase::Variants(const Target& target) const {
   const NestCosts costs(kernel.nest, *facts, buffers, shapes, target);
   std::vector<KernelVariant> all = CandidatesFor(costs, 0);
   const bool cuda = target.kind == TargetKind::kCuda;
-  if (cuda && facts->reduced != 0 && costs.OnlySort() == nullptr) {
+  if (cuda && facts->reduced != 0 && costs.OnlySort() == nullptr &&
+      StretchOf(kernel.nest) == 0) {
     all.push_back(CudaSerial{.threads = 64});
     if (costs.MaySplit()) {
       for (KernelVariant variant : CandidatesFor(costs, 0)) {

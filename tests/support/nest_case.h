@@ -47,6 +47,9 @@ class NestCase {
   void Store(BufferId buffer, DimVector index, ScalarId value,
              StoreMode mode = StoreMode::kSet,
              ScalarId mask = kiln::Store::kNoMask);
+  // A sum over stretches of outer points, at `column` of `buffer` [stretches,
+  // columns].
+  void Sum(BufferId buffer, SymExpr column, ScalarId value, int64_t stretch);
 
   // `kernel` becomes a part of a combined kernel, and an empty one its follower:
   // the checks are then of all parts together, `kernel` left out.

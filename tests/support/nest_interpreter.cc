@@ -26,6 +26,16 @@ class Interpreter {
   }
 
   bool Run() {
+    // What no point reaches is 0.
+    for (const Store& store : nest_.stores) {
+      if (store.mode != StoreMode::kSum) continue;
+      int64_t elements = 1;
+      for (const SymExpr& size : buffers_[store.buffer].sizes)
+        elements *= Value(size);
+      std::memset(run_.memory[store.buffer], 0,
+                  static_cast<size_t>(
+                      elements * SizeInBytes(buffers_[store.buffer].dtype)));
+    }
     Outer(0);
     return inside_;
   }
@@ -73,7 +83,7 @@ class Interpreter {
       const DType dtype = buffers_[w.store->buffer].dtype;
       void* memory = run_.memory[w.store->buffer];
       AnyScalar value = w.value;
-      if (w.store->mode == StoreMode::kAtomicAdd) {
+      if (w.store->mode != StoreMode::kSet) {
         const AnyScalar old = ReadElement(dtype, memory, w.element);
         value.f += old.f;
         value.i += old.i;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "compiler/config/target.h"
 #include "tests/support/nest_case.h"
 
@@ -324,6 +326,43 @@ TEST(CudaKernel, SortsRowsAndKeepsTheOrderOfEquals) {
              {c.Index(A(r)), c.Constant(DType::kInt64, double(count))});
     c.Store(z, {A(i), A(r)}, place, StoreMode::kSet, asked);
     c.CheckVariants(TargetKind::kCuda, 0);
+  }
+}
+
+// The backward pass of a layer norm: the rows' gradients, and the weights' as sums
+// over rows. Stretches that end within the block's rows, at them, and a single one.
+TEST(CudaKernel, SumsColumnsOfStretchesBesideRows) {
+  for (const auto& [rows, columns, stretch] :
+       {std::tuple<int64_t, int64_t, int64_t>(37, 96, 5),
+        {64, 1000, 16},
+        {9, 33, 40},
+        {300, 2048, 100}}) {
+    for (const DType dtype : {kF32, kBF16}) {
+      NestCase c;
+      const uint32_t n = c.Axis(2), i = c.Axis(rows), r = c.Axis(columns, true);
+      const DimVector sizes = {2, rows, columns};
+      const BufferId x = c.In(dtype, sizes), dy = c.In(dtype, sizes);
+      const BufferId w = c.In(dtype, {columns});
+      const BufferId z = c.Out(dtype, sizes);
+      const SymExpr stretches = CeilDiv(2 * rows, stretch);
+      const BufferId dw = c.Out(kF32, {stretches, columns});
+      const BufferId db = c.Out(kF32, {stretches, columns});
+      const DimVector at = {A(n), A(i), A(r)};
+      const auto load = [&](BufferId buffer, DimVector index) {
+        const ScalarId v = c.Load(buffer, std::move(index));
+        return dtype == kF32 ? v : c.Cast(kF32, v);
+      };
+      const ScalarId g = load(dy, at), v = load(x, at);
+      const ScalarId gw = c.Op(ScalarOp::kMul, {g, load(w, {A(r)})});
+      const ScalarId sum = c.Reduce(ReduceOp::kSum, gw);
+      const ScalarId scaled =
+          c.Op(ScalarOp::kDiv, {sum, c.Constant(kF32, double(columns))});
+      const ScalarId dx = c.Op(ScalarOp::kSub, {gw, scaled});
+      c.Store(z, at, dtype == kF32 ? dx : c.Cast(kBF16, dx));
+      c.Sum(dw, A(r), c.Op(ScalarOp::kMul, {g, v}), stretch);
+      c.Sum(db, A(r), g, stretch);
+      c.CheckVariants(TargetKind::kCuda, dtype == kF32 ? kSums : kBF16Rounding);
+    }
   }
 }
 

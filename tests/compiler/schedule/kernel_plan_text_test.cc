@@ -22,7 +22,7 @@ constexpr char kTwoKernels[] = R"(plan @g(s0 in [2, 64] hint 8) {
   tmp a : f32[s0] at 0 bytes 64
   tmp b : f32[s0] at 64 bytes 64
   out y : f32[4*s0]
-  kernel sum cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 1 unroll 1 parts 1 peel 0 {
+  kernel sum cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 1 unroll 1 parts 1 peel 0 stages 0 stretch 0 {
     nest sum [i0 in s0, reduce i1 in 4] {
       t0 = load f32 x[4*i0 + i1]
       t1 = reduce f32 t0 by sum
@@ -177,7 +177,7 @@ TEST(KernelPlanVerifier, P5VariantsHaveNumbersInRange) {
 TEST(KernelPlanVerifier, P6ReductionsAndPointsAreMappedAsSuch) {
   constexpr char kRows[] =
       "cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 1 unroll 1 "
-      "parts 1 peel 0";
+      "parts 1 peel 0 stages 0 stretch 0";
   constexpr char kTiles[] = "cuda tiles axis 0 edge 32 vector 1";
   for (const char* points :
        {"cuda points vector 4 unroll 1 threads 256 peel 0",
@@ -188,7 +188,7 @@ TEST(KernelPlanVerifier, P6ReductionsAndPointsAreMappedAsSuch) {
   }
   for (const char* reduction :
        {"cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 0 unroll 1 "
-        "parts 1 peel 0",
+        "parts 1 peel 0 stages 0 stretch 0",
         "cuda columns vector 1 across 32 down 8 unroll 1 parts 1",
         "cuda serial threads 256", "cpu rows accumulators 2",
         "cpu columns strip 4"}) {
@@ -263,7 +263,7 @@ constexpr char kShared[] = R"(plan @g() {
   out y : f32[2]
   counters counters : i32[1]
   tmp partials : u8[64] at 0 bytes 64
-  kernel sum cuda rows vector 4 lanes 256 rows 1 held 0 hold_costly 0 unroll 4 parts 8 peel 0 workspace partials counters {
+  kernel sum cuda rows vector 4 lanes 256 rows 1 held 0 hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 workspace partials counters {
     nest sum [i0 in 2, reduce i1 in 262144] {
       t0 = load f32 x[262144*i0 + i1]
       t1 = reduce f32 t0 by sum
@@ -293,13 +293,14 @@ TEST(KernelPlanVerifier, P8AWorkspaceGoesWithSharedOuterPoints) {
   };
   ExpectBreaks("K8", changed(" workspace partials counters", ""));
   ExpectBreaks("K8", changed("parts 8", "parts 1"));
-  ExpectBreaks("K8", changed("cuda rows vector 4 lanes 256 rows 1 held 0 "
-                             "hold_costly 0 unroll 4 parts 8 peel 0",
-                             "cuda serial threads 256"));
+  ExpectBreaks(
+      "K8", changed("cuda rows vector 4 lanes 256 rows 1 held 0 "
+                    "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0",
+                    "cuda serial threads 256"));
   ExpectBreaks("K8", Changed("parts 1", "parts 2"));
   ExpectReadsBack(
       changed("cuda rows vector 4 lanes 256 rows 1 held 0 "
-              "hold_costly 0 unroll 4 parts 8 peel 0",
+              "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0",
               "cuda columns vector 1 across 4 down 32 unroll 1 "
               "parts 8"));
 }

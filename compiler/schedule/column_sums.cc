@@ -1,0 +1,216 @@
+#include "compiler/schedule/column_sums.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/loop/body_builder.h"
+#include "compiler/loop/index_expr.h"
+#include "compiler/loop/loop_transforms.h"
+
+namespace kiln {
+
+namespace {
+
+// The number of a point of the axes [first, last), the last axis fastest.
+SymExpr PointNumber(const std::vector<Axis>& axes, uint32_t first,
+                    uint32_t last) {
+  SymExpr number = 0;
+  for (uint32_t a = first; a < last; ++a)
+    number = number * axes[a].extent + SymExpr::Axis(a);
+  return number;
+}
+
+SymExpr PointsOf(const std::vector<Axis>& axes, uint32_t first, uint32_t last) {
+  SymExpr points = 1;
+  for (uint32_t a = first; a < last; ++a) points = points * axes[a].extent;
+  return points;
+}
+
+bool IsFloatSum(const ScalarNode& node) {
+  return node.op == ScalarOp::kReduce && node.reduce == ReduceOp::kSum &&
+         (node.dtype == DType::kFloat32 || node.dtype == DType::kFloat64);
+}
+
+bool CanBeTakenApart(const LoopNest& nest) {
+  if (NumOuterAxes(nest) == 0 || !HasReduction(nest)) return false;
+  std::vector<bool> beneath(nest.body.size(), false);  // a sum's result lies
+  for (ScalarId id = 0; id < nest.body.size(); ++id) {
+    const ScalarNode& node = nest.body[id];
+    for (ScalarId arg : node.args) beneath[id] = beneath[id] || beneath[arg];
+    if (node.op == ScalarOp::kScan || node.op == ScalarOp::kSort ||
+        node.op == ScalarOp::kReduceResult) {
+      return false;
+    }
+    if (node.op != ScalarOp::kReduce) continue;
+    if (!IsFloatSum(node) || beneath[id] ||
+        nest.body[node.args[0]].dtype != node.dtype) {
+      return false;
+    }
+    beneath[id] = true;
+  }
+  return std::all_of(
+      nest.stores.begin(), nest.stores.end(),
+      [](const Store& store) { return store.mode == StoreMode::kSet; });
+}
+
+// Nodes and stores that move with the reduced axes.
+class Movement {
+ public:
+  explicit Movement(const LoopNest& nest)
+      : nest_(nest),
+        outer_(NumOuterAxes(nest)),
+        moves_(nest.body.size(), false) {
+    for (ScalarId id = 0; id < nest.body.size(); ++id) {
+      const ScalarNode& node = nest.body[id];
+      if (node.op == ScalarOp::kReduce) continue;
+      for (ScalarId arg : node.args) moves_[id] = moves_[id] || moves_[arg];
+      for (const SymExpr& e : node.index) moves_[id] = moves_[id] || Moves(e);
+    }
+  }
+
+  bool Moves(const Store& store) const {
+    bool moves = moves_[store.value] ||
+                 (store.mask != Store::kNoMask && moves_[store.mask]);
+    for (const SymExpr& e : store.index) moves = moves || Moves(e);
+    return moves;
+  }
+
+ private:
+  bool Moves(const SymExpr& e) const {
+    bool moves = false;
+    e.VisitVars([&](Var var) {
+      if (var.kind == Var::Kind::kAxis) moves |= var.index >= outer_;
+      if (var.kind == Var::Kind::kIndirect) moves |= moves_[var.index];
+    });
+    return moves;
+  }
+
+  const LoopNest& nest_;
+  const uint32_t outer_;
+  std::vector<bool> moves_;
+};
+
+Buffer PartialSums(DType dtype, const SymExpr& stretches,
+                   const SymExpr& columns, BufferId id) {
+  Buffer buffer;
+  buffer.name = absl::StrCat("buf", id);
+  buffer.dtype = dtype;
+  buffer.sizes = {stretches, columns};
+  buffer.strides = {columns, 1};
+  return buffer;
+}
+
+}  // namespace
+
+std::optional<ColumnSums> TakeColumnSumsApart(const LoopNest& nest,
+                                              int64_t stretch,
+                                              BufferId first_buffer,
+                                              const ShapeEnv& shapes) {
+  if (!CanBeTakenApart(nest)) return std::nullopt;
+  const uint32_t outer = NumOuterAxes(nest);
+  const auto all = static_cast<uint32_t>(nest.axes.size());
+  const SymExpr columns = PointsOf(nest.axes, 0, outer);
+  const SymExpr column = PointNumber(nest.axes, 0, outer);
+  const SymExpr stretches = CeilDiv(PointsOf(nest.axes, outer, all), stretch);
+
+  ColumnSums out;
+  LoopNest adds = nest;
+  adds.stores.clear();
+  const Movement movement(nest);
+  for (const Store& store : nest.stores)
+    if (movement.Moves(store)) adds.stores.push_back(store);
+
+  out.finishes.origins = nest.origins;
+  out.finishes.axes.assign(nest.axes.begin(), nest.axes.begin() + outer);
+  out.finishes.axes.push_back({stretches, true});
+  std::vector<ScalarId> finished(nest.body.size());
+  for (ScalarId id = 0; id < nest.body.size(); ++id) {
+    ScalarNode node = nest.body[id];
+    for (ScalarId& arg : node.args) arg = finished[arg];
+    for (SymExpr& e : node.index) {
+      e = e.Substitute([&](Var var) {
+        if (var.kind == Var::Kind::kIndirect) var.index = finished[var.index];
+        return SymExpr::Of(var);
+      });
+    }
+    if (node.op == ScalarOp::kReduce) {
+      const BufferId partials =
+          first_buffer + static_cast<BufferId>(out.partials.size());
+      out.partials.push_back(
+          PartialSums(node.dtype, stretches, columns, partials));
+      adds.stores.push_back({.buffer = partials,
+                             .index = {0, column},
+                             .value = nest.body[id].args[0],
+                             .mode = StoreMode::kSum,
+                             .stretch = stretch});
+      ScalarNode load{ScalarOp::kLoad, node.dtype};
+      load.buffer = partials;
+      load.index = {SymExpr::Axis(outer), column};
+      node.args[0] = static_cast<ScalarId>(out.finishes.body.size());
+      out.finishes.body.push_back(std::move(load));
+    }
+    finished[id] = static_cast<ScalarId>(out.finishes.body.size());
+    out.finishes.body.push_back(std::move(node));
+  }
+  for (Store store : nest.stores) {
+    if (movement.Moves(store)) continue;
+    store.value = finished[store.value];
+    if (store.mask != Store::kNoMask) store.mask = finished[store.mask];
+    for (SymExpr& e : store.index) {
+      e = e.Substitute([&](Var var) {
+        if (var.kind == Var::Kind::kIndirect) var.index = finished[var.index];
+        return SymExpr::Of(var);
+      });
+    }
+    out.finishes.stores.push_back(std::move(store));
+  }
+  if (out.finishes.stores.empty()) return std::nullopt;
+  DropDeadNodes(out.finishes);
+  DropDeadNodes(adds);
+
+  // Rows first, as the nest has them that this one is for.
+  std::vector<Axis> axes;
+  std::vector<SymExpr> values(all);
+  for (uint32_t k = 0; k < all; ++k) {
+    const uint32_t from = k < all - outer ? outer + k : k - (all - outer);
+    axes.push_back({nest.axes[from].extent, false});
+    values[from] = SymExpr::Axis(k);
+  }
+  out.adds = ReplaceAxes(adds, std::move(axes), values, shapes);
+  return out;
+}
+
+void SetStretches(LoopNest& nest) {
+  const SymExpr row = PointNumber(nest.axes, 0, NumOuterAxes(nest));
+  for (Store& store : nest.stores) {
+    if (store.mode == StoreMode::kSum)
+      store.index[0] = FloorDiv(row, store.stretch);
+  }
+}
+
+int64_t StretchOf(const LoopNest& nest) {
+  for (const Store& store : nest.stores)
+    if (store.mode == StoreMode::kSum) return store.stretch;
+  return 0;
+}
+
+bool StretchesAreInOrder(const LoopNest& nest, const NestFacts& facts,
+                         const ShapeEnv& shapes) {
+  const int64_t stretch = StretchOf(nest);
+  const SymExpr row = PointNumber(nest.axes, 0, facts.num_outer);
+  const SymExpr columns = PointsOf(nest.axes, facts.num_outer, facts.num_axes);
+  const SymExpr column =
+      PointNumber(nest.axes, facts.num_outer, facts.num_axes);
+  const SymExpr due = SimplifyIndex(
+      FloorDiv(row, stretch) * columns + column, facts.extents, shapes);
+  return std::all_of(nest.stores.begin(), nest.stores.end(),
+                     [&](const Store& store) {
+                       return store.mode != StoreMode::kSum ||
+                              (store.stretch == stretch &&
+                               SimplifyIndex(store.index[0], facts.extents,
+                                             shapes) == due);
+                     });
+}
+
+}  // namespace kiln

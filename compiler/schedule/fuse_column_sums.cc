@@ -1,0 +1,164 @@
+// Fuser's part for sums over rows beside kernels that walk those rows.
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "compiler/schedule/column_sums.h"
+#include "compiler/schedule/fuser.h"
+
+namespace kiln {
+
+namespace {
+
+// Stretches for so many blocks on each multiprocessor are tried.
+constexpr int64_t kBlocksEach[] = {2, 3, 4};
+// A thread adds so many floats to one another at most (cuda_rows.cc).
+constexpr int64_t kMostRows = 512;
+
+}  // namespace
+
+void Fuser::AddPartials(const std::vector<Buffer>& partials) {
+  for (const Buffer& buffer : partials) {
+    pricer_.AddBuffer(buffer);
+    program_.buffers.push_back(buffer);
+    private_.push_back(true);
+    users_.emplace_back();
+  }
+}
+
+void Fuser::DropPartials(size_t count) {
+  for (size_t k = 0; k < count; ++k) {
+    pricer_.DropBuffer();
+    program_.buffers.pop_back();
+    private_.pop_back();
+    users_.pop_back();
+  }
+}
+
+// `columns`' sums by the kernel of `rows`; none where that cannot be, with the
+// ground in `verdict`.
+std::optional<Fuser::RowsWithSums> Fuser::GiveSums(uint32_t rows,
+                                                   uint32_t columns,
+                                                   int64_t stretch,
+                                                   FusionVerdict& verdict) {
+  const FusionUnit& first = groups_[rows].unit;
+  std::optional<ColumnSums> apart = TakeColumnSumsApart(
+      groups_[columns].unit.nest, stretch,
+      static_cast<BufferId>(program_.buffers.size()), program_.shapes);
+  if (!apart.has_value()) {
+    verdict.because = ApartBecause::kIterationDiffers;
+    return std::nullopt;
+  }
+  AddPartials(apart->partials);
+  const FusionUnit adds =
+      MakeFusionUnit(std::move(apart->adds), groups_[columns].unit.nests,
+                     program_.buffers, program_.shapes);
+  verdict = JudgeFusion(first, adds, program_.buffers, program_.shapes, target_,
+                        options_.limits);
+  std::optional<RowsWithSums> out;
+  if (verdict.fuse()) {
+    out.emplace();
+    out->merged = MergeNests(first, adds, verdict.alignment, program_.buffers,
+                             program_.shapes);
+    SetStretches(out->merged);
+    out->ns = pricer_.PriceOf(out->merged) + pricer_.PriceOf(apart->finishes);
+    out->finishes = std::move(apart->finishes);
+    out->partials = apart->partials;
+  }
+  DropPartials(apart->partials.size());
+  return out;
+}
+
+void Fuser::TakeRowsWithSums(uint32_t rows, uint32_t columns,
+                             RowsWithSums given) {
+  const int nests = groups_[rows].unit.nests + groups_[columns].unit.nests;
+  AddPartials(given.partials);
+  Leave(rows);
+  Leave(columns);
+  groups_[columns].unit = MakeFusionUnit(std::move(given.finishes), 1,
+                                         program_.buffers, program_.shapes);
+  Enter(columns);
+  DropUnread(given.merged);
+  groups_[rows].unit = MakeFusionUnit(std::move(given.merged), nests,
+                                      program_.buffers, program_.shapes);
+  Enter(rows);
+  dependencies_.Precede(rows, columns);
+  for (const uint32_t g : {rows, columns}) {
+    ++groups_[g].version;
+    groups_[g].price_ns = -1;
+  }
+  ++report_.merges;
+}
+
+bool Fuser::TryColumnSums(uint32_t rows, uint32_t columns) {
+  FusionVerdict verdict;
+  std::optional<RowsWithSums> best;
+  if (dependencies_.Before(columns, rows) ||
+      dependencies_.SomethingBetween(rows, columns)) {
+    verdict.because = ApartBecause::kCycle;
+  } else {
+    const int64_t known = StretchOf(groups_[rows].unit.nest);
+    for (const int64_t blocks : kBlocksEach) {
+      const int64_t all = blocks * target_.multiprocessors;
+      const int64_t stretch =
+          known > 0 ? known
+                    : std::clamp<int64_t>(
+                          (groups_[rows].unit.outer_points + all - 1) / all, 1,
+                          kMostRows);
+      std::optional<RowsWithSums> given =
+          GiveSums(rows, columns, stretch, verdict);
+      if (given.has_value() && (!best.has_value() || given->ns < best->ns))
+        best = std::move(given);
+      if (known > 0 || !verdict.fuse()) break;
+    }
+  }
+  if (best.has_value()) {
+    const double apart = PriceOf(groups_[rows]) + PriceOf(groups_[columns]);
+    if (best->ns <= apart) {
+      TakeRowsWithSums(rows, columns, *std::move(best));
+      return true;
+    }
+    verdict.because = ApartBecause::kCostsMore;
+    verdict.detail =
+        absl::StrFormat("%.1f us against %.1f", best->ns / 1e3, apart / 1e3);
+  }
+  NoteApart(groups_[rows].unit, groups_[columns].unit, verdict);
+  return false;
+}
+
+void Fuser::FuseColumnSums() {
+  if (target_.kind != TargetKind::kCuda) return;
+  struct Pair {
+    int64_t score;
+    uint32_t rows, columns;
+  };
+  std::vector<Pair> pairs;
+  for (uint32_t columns = 0; columns < groups_.size(); ++columns) {
+    const FusionUnit& unit = groups_[columns].unit;
+    if (!groups_[columns].fusable || !unit.reduces || unit.scans) continue;
+    for (const uint32_t rows : NeighboursOf(columns, /*forward=*/false)) {
+      const FusionUnit& other = groups_[rows].unit;
+      if (!groups_[rows].fusable || rows == columns || !other.reduces ||
+          other.outer_points != unit.reduced_points ||
+          other.reduced_points != unit.outer_points) {
+        continue;
+      }
+      const int64_t score = Score(groups_[rows], groups_[columns]);
+      if (score > 0) pairs.push_back({score, rows, columns});
+    }
+  }
+  std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
+    return a.score > b.score;
+  });
+  // One that has given its sums away reduces over stretches, not over rows.
+  std::vector<bool> given(groups_.size(), false);
+  for (const Pair& pair : pairs) {
+    if (given[pair.columns] || given[pair.rows]) continue;
+    given[pair.columns] = TryColumnSums(pair.rows, pair.columns);
+  }
+}
+
+}  // namespace kiln
