@@ -28,10 +28,11 @@ void StretchSums::Declare() {
 }
 
 void StretchSums::Add(const std::string& live) {
-  const std::string guard = live.empty() ? "" : absl::StrCat("if (", live, ") ");
+  const std::string guard =
+      live.empty() ? "" : absl::StrCat("if (", live, ") ");
   for (uint32_t s : stores_) {
-    body_.out.Line(guard, Cell(s), " += ",
-                   body_.Text(body_.nest.stores[s].value), ";");
+    body_.out.Line(guard, Cell(s),
+                   " += ", body_.Text(body_.nest.stores[s].value), ";");
   }
 }
 
@@ -44,8 +45,7 @@ void StretchSums::JoinRows() {
 }
 
 absl::Status StretchSums::Store() {
-  for (uint32_t s : stores_)
-    body_.SetText(body_.nest.stores[s].value, Cell(s));
+  for (uint32_t s : stores_) body_.SetText(body_.nest.stores[s].value, Cell(s));
   const auto nothing = [](CudaBody::Place) { return absl::OkStatus(); };
   return body_.WriteGroup({{}, stores_, nothing, ""});
 }

@@ -202,15 +202,14 @@ bool StretchesAreInOrder(const LoopNest& nest, const NestFacts& facts,
   const SymExpr columns = PointsOf(nest.axes, facts.num_outer, facts.num_axes);
   const SymExpr column =
       PointNumber(nest.axes, facts.num_outer, facts.num_axes);
-  const SymExpr due = SimplifyIndex(
-      FloorDiv(row, stretch) * columns + column, facts.extents, shapes);
-  return std::all_of(nest.stores.begin(), nest.stores.end(),
-                     [&](const Store& store) {
-                       return store.mode != StoreMode::kSum ||
-                              (store.stretch == stretch &&
-                               SimplifyIndex(store.index[0], facts.extents,
-                                             shapes) == due);
-                     });
+  const SymExpr due = SimplifyIndex(FloorDiv(row, stretch) * columns + column,
+                                    facts.extents, shapes);
+  return std::all_of(
+      nest.stores.begin(), nest.stores.end(), [&](const Store& store) {
+        return store.mode != StoreMode::kSum ||
+               (store.stretch == stretch &&
+                SimplifyIndex(store.index[0], facts.extents, shapes) == due);
+      });
 }
 
 }  // namespace kiln

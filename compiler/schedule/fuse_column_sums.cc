@@ -150,9 +150,9 @@ void Fuser::FuseColumnSums() {
       if (score > 0) pairs.push_back({score, rows, columns});
     }
   }
-  std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
-    return a.score > b.score;
-  });
+  std::stable_sort(
+      pairs.begin(), pairs.end(),
+      [](const Pair& a, const Pair& b) { return a.score > b.score; });
   // One that has given its sums away reduces over stretches, not over rows.
   std::vector<bool> given(groups_.size(), false);
   for (const Pair& pair : pairs) {

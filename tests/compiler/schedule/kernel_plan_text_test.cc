@@ -110,8 +110,8 @@ TEST(KernelPlanText, SaysWhereItFoundWhatAndWhatWasDue) {
            BadText{"rows 2 held 8", "held 8",
                    "line 6 column 42: found 'held 8 hold_costly 1 unroll 1 ', "
                    "due 'rows'"},
-           BadText{"peel 0 {", "peel 0 workspace a q {",
-                   "line 6 column 106: found 'q {', due a buffer that is "
+           BadText{"stretch 0 {", "stretch 0 workspace a q {",
+                   "line 6 column 125: found 'q {', due a buffer that is "
                    "declared above"},
            BadText{"load f32 a[i0]", "load f32 q[i0]",
                    "line 16 column 21: found 'q[i0]', due a buffer that is "
@@ -298,6 +298,7 @@ TEST(KernelPlanVerifier, P8AWorkspaceGoesWithSharedOuterPoints) {
                     "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0",
                     "cuda serial threads 256"));
   ExpectBreaks("K8", Changed("parts 1", "parts 2"));
+  ExpectBreaks("K9", Changed("stretch 0", "stretch 5"));
   ExpectReadsBack(
       changed("cuda rows vector 4 lanes 256 rows 1 held 0 "
               "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0",
