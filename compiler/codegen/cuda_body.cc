@@ -261,6 +261,26 @@ void CudaBody::LoadAhead(ScalarId load, const std::string& pack) {
   }
 }
 
+void CudaBody::CopyAhead(ScalarId load, const std::string& pack) {
+  const ScalarNode& node = nest.body[load];
+  const SymExpr& offset = facts.load_offset[load];
+  const int64_t bytes = vectors.width * SizeInBytes(node.dtype);
+  if (!IsLanes(load) || bytes < 4 ||
+      !IsWideAccess(buffers[node.buffer], offset, vectors, facts)) {
+    LoadAhead(load, pack);
+    return;
+  }
+  const std::string copy =
+      absl::StrCat("k_copy<", bytes, ">(&", pack, ", ", BufferName(node.buffer),
+                   " + ", Index(offset), ");");
+  if (!vectors.cut) {
+    out.Line(copy);
+    return;
+  }
+  out.Line("if (lo == 0 && hi == ", vectors.width, ") ", copy);
+  out.Line("else ", pack, " = ", WideLoadText(load), ";");
+}
+
 void CudaBody::ReadFrom(ScalarId load, const std::string& pack) {
   ahead_[load] = true;
   SetText(load, absl::StrCat("k_at(", pack, IsLanes(load) ? ", e)" : ", 0)"));

@@ -33,6 +33,7 @@ class CudaBody : public KernelBody {
 
   // Whether the target adds vectors atomically.
   bool vector_atomics = false;
+  int64_t shared_bytes_per_multiprocessor = 0;  // of the target
 
   Vectors vectors;
   void SetVectors(const Vectors& of);
@@ -80,6 +81,8 @@ class CudaBody : public KernelBody {
   std::string PackType(ScalarId load) const;
   // Loads this thread's group into `pack`.
   void LoadAhead(ScalarId load, const std::string& pack);
+  // The same into shared memory, asynchronously where it is a wide access.
+  void CopyAhead(ScalarId load, const std::string& pack);
   // From now on the load's value is read from `pack`.
   void ReadFrom(ScalarId load, const std::string& pack);
   // From now on the load's value is `cell`, an expression of the neighbour.

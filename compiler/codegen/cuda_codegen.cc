@@ -30,6 +30,8 @@ class CudaKernelWriter {
         body_(kernel.nest, facts, buffers, shapes),
         out_(body_.out) {
     body_.vector_atomics = target.vector_atomics;
+    body_.shared_bytes_per_multiprocessor =
+        target.shared_bytes_per_multiprocessor;
   }
 
   // `function`: the name of a part's device function; empty: a kernel.
@@ -45,6 +47,7 @@ class CudaKernelWriter {
     source_.block[0] = static_cast<uint32_t>(ThreadsOf(kernel_.variant));
     source_.grid = {grid.blocks, 1, 1};
     source_.blocks_per_multiprocessor = grid.blocks_per_multiprocessor;
+    source_.shared_bytes = static_cast<uint32_t>(grid.shared_bytes);
     return absl::OkStatus();
   }
 
@@ -121,8 +124,9 @@ class CudaKernelWriter {
   }
   absl::StatusOr<CudaGrid> Body(const CudaSorts& v) {
     body_.SetVectors(VectorsOn(facts_.num_axes - 1, v.vector, false));
-    source_.shared_bytes = static_cast<uint32_t>(v.capacity) * 8;
-    return WriteCudaSorts(body_, v);
+    ASSIGN_OR_RETURN(CudaGrid grid, WriteCudaSorts(body_, v));
+    grid.shared_bytes = int64_t{v.capacity} * 8;
+    return grid;
   }
   absl::StatusOr<CudaGrid> Body(const CudaSerial& v) {
     return WriteCudaSerial(body_, v, PlanPasses(nest_, facts_, {}));

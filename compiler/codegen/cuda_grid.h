@@ -17,6 +17,8 @@ struct CudaGrid {
   // runs fewer at once is given at most this many a multiprocessor. 0: each
   // block has its own part, all must be launched.
   uint32_t blocks_per_multiprocessor = 0;
+  // Dynamic shared memory of a block.
+  int64_t shared_bytes = 0;
 };
 
 // A grid for `blocks` blocks of a loop. Four times the threads that a

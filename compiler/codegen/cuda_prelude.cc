@@ -69,6 +69,43 @@ K_FN void k_forget(k_pack<T, V>& p) {
   for (int i = 0; i < k_pack<T, V>::kWords; ++i) asm volatile("" : "+r"(p.x[i]));
 }
 )"},
+    // A copy to shared memory that goes on by itself, in steps of up to 16 bytes.
+    // Copies end in the order of their batches: k_copies_wait<N> waits until at
+    // most N of them are under way.
+    {"k_copy", "", R"(template <int kBytes>
+K_FN void k_copy(void* to, const void* from) {
+  const unsigned at = (unsigned)__cvta_generic_to_shared(to);
+  if constexpr (kBytes % 16 == 0) {
+#pragma unroll
+    for (int b = 0; b < kBytes; b += 16)
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at + b), "l"((const char*)from + b) : "memory");
+  } else {
+    static_assert(kBytes == 4 || kBytes == 8);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(kBytes) : "memory");
+  }
+}
+)"},
+    {"k_copies_end", "",
+     R"(K_FN void k_copies_end() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+)"},
+    {"k_copies_wait", "", R"(template <int N>
+K_FN void k_copies_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+)"},
+    // A pack out of memory that is aligned for it, in the fewest accesses.
+    {"k_own", "", R"(/* k_pack k_words */
+template <class T, int V>
+K_FN k_pack<T, V> k_own(const k_pack<T, V>& from) {
+  enum { kStep = (int)k_pack<T, V>::kWords < 4 ? (int)k_pack<T, V>::kWords : 4 };
+  k_pack<T, V> to;
+#pragma unroll
+  for (int i = 0; i < k_pack<T, V>::kWords; i += kStep) {
+    const k_words<kStep> w = *((const k_words<kStep>*)from.x + i / kStep);
+#pragma unroll
+    for (int j = 0; j < kStep; ++j) to.x[i + j] = w.x[j];
+  }
+  return to;
+}
+)"},
     // Packs move in accesses of up to 16 bytes.
     {"k_words", "", R"(template <int N> struct k_words;
 template <> struct __attribute__((aligned(16))) k_words<4> { unsigned x[4]; };

@@ -7,7 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/cuda_accumulators.h"
 #include "compiler/codegen/load_ahead.h"
+#include "compiler/codegen/staged_loads.h"
 #include "compiler/codegen/stretch_sums.h"
+#include "compiler/config/target.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -29,27 +31,21 @@ class RowsWriter {
         passes_(passes),
         sums_(body, CudaAccumulators::Kind::kShared),
         columns_(body, variant),
+        staged_(body, variant, passes, LoadsToStage()),
         groups_(PointsOf(body, facts_.num_outer, facts_.num_axes)),
         rows_(PointsOf(body, 0, facts_.num_outer)),
-        kept_(nest_.body.size()) {}
+        kept_(nest_.body.size()) {
+    for (ScalarId id : LoadsToStage()) kept_[id] = "staged";
+  }
 
   absl::StatusOr<CudaGrid> Run() {
     out_.Line("const int t = (int)threadIdx.x % ", v_.lanes, ";");
-    CudaGrid grid;
-    if (v_.stretch > 0) {
-      OpenStretch();
-      grid.blocks = CeilDiv(rows_, int64_t{v_.stretch});
-    } else if (v_.parts > 1) {
-      OpenPart();
-      grid.blocks = CeilDiv(rows_, int64_t{v_.rows}) * v_.parts;
-    } else {
-      OpenRows();
-      grid = LoopGrid(CeilDiv(rows_, int64_t{v_.rows}), v_.lanes * v_.rows);
-    }
+    const CudaGrid grid = Open();
     SplitPoint(body_, "row", 0, facts_.num_outer);
     HoldRow();
     for (const KernelPass& pass : passes_.passes) {
-      for (ScalarId id : pass.before) RETURN_IF_ERROR(body_.Node(id));
+      for (ScalarId id : pass.before)
+        if (!staged_.Has(id)) RETURN_IF_ERROR(body_.Node(id));
       RETURN_IF_ERROR(sums_.Declare(pass.reduces, 0));
       RETURN_IF_ERROR(Pass(pass));
       sums_.EndPass(pass.reduces, 0);
@@ -62,6 +58,8 @@ class RowsWriter {
     RETURN_IF_ERROR(StoreResults());
     // The next row's parts go where this row's may still be read.
     if (v_.lanes > kWarp && v_.parts == 1) out_.Line("__syncthreads();");
+    if (v_.stages > 1)
+      out_.Line("stage = stage == ", v_.stages - 1, " ? 0 : stage + 1;");
     out_.Close();
     if (v_.stretch > 0) RETURN_IF_ERROR(CloseStretch());
     return grid;
@@ -89,33 +87,110 @@ class RowsWriter {
               " row = ", guarded ? "live ? block_row : 0" : "block_row", ";");
   }
 
-  void OpenRows() {
-    OpenGridLoop(body_, "first",
-                 absl::StrCat("(unsigned ", body_.index_type(), ")blockIdx.x",
-                              v_.rows == 1 ? "" : absl::StrCat(" * ", v_.rows)),
-                 body_.Index(rows_), v_.rows);
-    DeclareRow("first", body_.Index(rows_), !IsMultiple(rows_, v_.rows));
+  // Opens the loop over the block's rows, and declares `row`.
+  CudaGrid Open() {
+    CudaGrid grid;
+    const int threads = v_.lanes * v_.rows;
+    if (v_.parts > 1) {
+      OpenPart();
+      grid.blocks = CeilDiv(rows_, int64_t{v_.rows}) * v_.parts;
+      return grid;
+    }
+    RowLoop loop;
+    if (v_.stretch > 0) {
+      loop = StretchLoop();
+      grid.blocks = CeilDiv(rows_, int64_t{v_.stretch});
+    } else {
+      loop = GridLoop();
+      grid = LoopGrid(CeilDiv(rows_, int64_t{v_.rows}), threads);
+    }
+    if (v_.stages > 0) {
+      grid.shared_bytes = staged_.bytes();
+      // Blocks that go from row to row, as many as there is room for.
+      grid.blocks_per_multiprocessor =
+          std::min<uint32_t>(grid.blocks_per_multiprocessor,
+                             static_cast<uint32_t>(std::max<int64_t>(
+                                 1, body_.shared_bytes_per_multiprocessor /
+                                        (staged_.bytes() + kSharedOfBlock))));
+      staged_.Declare();
+      CopyFirstRows(loop);
+    }
+    out_.Open("for (", loop.type, " first = ", loop.first, "; first < ",
+              loop.end, "; first += ", loop.step, ")");
+    if (v_.stages > 0) CopyRowAhead(loop);
+    DeclareRow("first", loop.end, loop.guarded);
+    return grid;
+  }
+
+  struct RowLoop {
+    std::string type, first, end, step;
+    bool guarded;  // whether a block's last rows may be too many
+  };
+
+  // Blocks take rows in turn.
+  RowLoop GridLoop() {
+    const std::string type = absl::StrCat("unsigned ", body_.index_type());
+    const std::string rows = v_.rows == 1 ? "" : absl::StrCat(" * ", v_.rows);
+    return {type, absl::StrCat("(", type, ")blockIdx.x", rows),
+            absl::StrCat("(", type, ")", body_.Index(rows_)),
+            absl::StrCat("(", type, ")gridDim.x", rows),
+            !IsMultiple(rows_, v_.rows)};
   }
 
   // A block takes the rows of one stretch. What all rows share it loads once.
-  void OpenStretch() {
-    const char* type = body_.index_type();
+  RowLoop StretchLoop() {
+    const std::string type = body_.index_type();
     columns_.Declare();
     std::vector<ScalarId> shared;
-    for (ScalarId id : HeldLoads()) {
-      AxisSet outer = facts_.axes[id] & ~facts_.reduced;
-      if (outer == 0) shared.push_back(id);
-    }
+    for (ScalarId id : HeldLoads())
+      if (IsOfAllRows(id)) shared.push_back(id);
     Hold(shared);
     const std::string rows = body_.Index(rows_);
     out_.Line("const ", type, " stretch = (", type, ")blockIdx.x * ",
               v_.stretch, ";");
     out_.Line("const ", type, " stretch_end = ", rows, " - stretch < ",
               v_.stretch, " ? ", rows, " : stretch + ", v_.stretch, ";");
-    out_.Open("for (", type,
-              " first = stretch; first < stretch_end; first += ", v_.rows, ")");
-    DeclareRow("first", "stretch_end", true);
+    return {type, "stretch", "stretch_end", absl::StrCat(v_.rows), true};
   }
+
+  // --- Copies to shared memory.
+
+  // Begins the copies of the rows from number `next` on into `stage`.
+  void CopyRows(const RowLoop& loop, const std::string& next,
+                const std::string& stage) {
+    out_.Line("const ", loop.type, " next = ", next, ";");
+    out_.Open("if (next < ", loop.end, ")");
+    DeclareRow("next", loop.end, loop.guarded);
+    SplitPoint(body_, "row", 0, facts_.num_outer);
+    staged_.CopyRow(stage);
+    OpenHeld();
+    staged_.CopyGroup(stage);
+    CloseHeld();
+    out_.Close();
+    out_.Line("k_copies_end();");
+  }
+
+  void CopyFirstRows(const RowLoop& loop) {
+    if (v_.stages == 1) return;
+    out_.Line("int stage = 0;");
+    out_.Open("for (int s = 0; s < ", v_.stages - 1, "; ++s)");
+    CopyRows(loop, absl::StrCat(loop.first, " + s * ", loop.step), "s");
+    out_.Close();
+  }
+
+  void CopyRowAhead(const RowLoop& loop) {
+    out_.Open("");
+    const int ahead = v_.stages - 1;
+    if (ahead == 0) {
+      CopyRows(loop, "first", "0");
+    } else {
+      out_.Line("const int to = stage == 0 ? ", ahead, " : stage - 1;");
+      CopyRows(loop, absl::StrCat("first + ", ahead, " * ", loop.step), "to");
+    }
+    out_.Close();
+  }
+
+  std::string Stage() const { return v_.stages > 1 ? "stage" : "0"; }
 
   // Stores what the threads have added.
   absl::Status CloseStretch() {
@@ -180,6 +255,18 @@ class RowsWriter {
     return loads;
   }
 
+  bool IsOfAllRows(ScalarId load) const {
+    return (facts_.axes[load] & ~facts_.reduced) == 0;
+  }
+  // Those of them that stand in shared memory.
+  std::vector<ScalarId> LoadsToStage() const {
+    std::vector<ScalarId> loads;
+    if (v_.stages == 0) return loads;
+    for (ScalarId id : HeldLoads())
+      if (v_.stretch == 0 || !IsOfAllRows(id)) loads.push_back(id);
+    return loads;
+  }
+
   // Declares the loads' packs and fills them: all loads of a thread are under way
   // before it uses the first.
   void Hold(const std::vector<ScalarId>& loads) {
@@ -210,6 +297,9 @@ class RowsWriter {
     for (ScalarId id : HeldLoads())
       if (kept_[id].empty()) loads.push_back(id);
     Hold(loads);
+    if (v_.stages == 0) return;
+    out_.Line("k_copies_wait<", v_.stages - 1, ">();");
+    staged_.ReadRow(Stage());
   }
 
   std::string KeptCell(ScalarId id) const {
@@ -222,7 +312,9 @@ class RowsWriter {
   // "for k: if (r < groups)", and the group's axes.
   void OpenHeld() {
     const char* type = body_.index_type();
-    out_.Line("#pragma unroll");
+    // Values in registers are reached by constant numbers alone.
+    const bool in_registers = v_.stages == 0 || v_.stretch > 0;
+    out_.Line("#pragma unroll", in_registers ? "" : " 4");
     out_.Open("for (int k = 0; k < ", v_.held, "; ++k)");
     out_.Line("const ", type, " r = k * ", v_.lanes, " + t;");
     held_guarded_ = !(groups_.is_constant() &&
@@ -294,7 +386,10 @@ class RowsWriter {
       CloseHeld();
     }
     OpenHeld();
+    staged_.ReadGroup(pass.inside, Stage());
+    staged_.ReadGroup(pass.kept, Stage());
     for (ScalarId id : pass.kept) {
+      if (staged_.Has(id)) continue;
       if (nest_.body[id].op != ScalarOp::kLoad) {
         body_.SetText(id, KeptCell(id));
       } else if (IsHalf(nest_.body[id].dtype)) {
@@ -345,6 +440,7 @@ class RowsWriter {
   const KernelPasses& passes_;
   CudaAccumulators sums_;
   StretchSums columns_;
+  StagedLoads staged_;
   const SymExpr groups_;  // of a row
   const SymExpr rows_;
   std::string live_;  // condition that this thread's stores count; "": always

@@ -24,14 +24,16 @@ struct CudaArch {
   int threads_per_multiprocessor;
   double memory_bytes_per_ns;
   double cycles_per_ns;
+  int64_t shared_bytes;  // of a multiprocessor
 };
-constexpr CudaArch kCudaArchs[] = {{"sm_80", 80, 108, 2048, 1830, 1.4},
-                                   {"sm_86", 86, 84, 1536, 690, 1.8},
-                                   {"sm_89", 89, 142, 1536, 780, 2.5},
-                                   {"sm_90", 90, 132, 2048, 4190, 1.7},
-                                   {"sm_90a", 90, 132, 2048, 4190, 1.7},
-                                   {"sm_100", 100, 148, 2048, 7000, 1.8},
-                                   {"sm_100a", 100, 148, 2048, 7000, 1.8}};
+constexpr CudaArch kCudaArchs[] = {
+    {"sm_80", 80, 108, 2048, 1830, 1.4, 164 << 10},
+    {"sm_86", 86, 84, 1536, 690, 1.8, 100 << 10},
+    {"sm_89", 89, 142, 1536, 780, 2.5, 100 << 10},
+    {"sm_90", 90, 132, 2048, 4190, 1.7, 228 << 10},
+    {"sm_90a", 90, 132, 2048, 4190, 1.7, 228 << 10},
+    {"sm_100", 100, 148, 2048, 7000, 1.8, 228 << 10},
+    {"sm_100a", 100, 148, 2048, 7000, 1.8, 228 << 10}};
 
 }  // namespace
 
@@ -52,6 +54,7 @@ absl::StatusOr<Target> TargetFromName(absl::string_view name) {
     target.threads_per_multiprocessor = arch.threads_per_multiprocessor;
     target.memory_bytes_per_ns = arch.memory_bytes_per_ns;
     target.cycles_per_ns = arch.cycles_per_ns;
+    target.shared_bytes_per_multiprocessor = arch.shared_bytes;
     target.vector_atomics = arch.compute_capability >= 90;
     target.dependent_launch = arch.compute_capability >= 90;
     return target;

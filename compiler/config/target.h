@@ -13,6 +13,9 @@ enum class TargetKind : uint8_t { kCpu, kCuda };
 
 // What code is made for, and the numbers decisions hang on. A function of its
 // name alone: the machine that compiles is never asked.
+// What a block takes of a multiprocessor's shared memory besides its own.
+inline constexpr int64_t kSharedOfBlock = 1 << 10;
+
 struct Target {
   TargetKind kind = TargetKind::kCpu;
   std::string name;  // "sm_90", "x86-64-v3"
@@ -32,6 +35,8 @@ struct Target {
   int multiprocessors = 132;
   int threads_per_multiprocessor = 2048;
   int64_t registers_per_multiprocessor = 64 << 10;
+  // A block can have all but kSharedOfBlock of it, when it opts in.
+  int64_t shared_bytes_per_multiprocessor = 228 << 10;
   double memory_bytes_per_ns = 4190;  // of a copy, read and written
   double cycles_per_ns = 1.7;
   // red.global.add of vectors of float32 and of halves (PTX ISA, "red").

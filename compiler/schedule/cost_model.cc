@@ -417,14 +417,16 @@ int NestCosts::Resident(int threads, int registers) const {
       std::clamp<int64_t>(std::min(by_threads, by_registers), 1, 32));
 }
 
-Price NestCosts::Finish(Price price, int warps, double lockstep) const {
+Price NestCosts::Finish(Price price, int warps, double lockstep,
+                        double most_apart) const {
   const double worst =
       std::max({price.memory_ns, price.issue_ns, price.latency_ns});
   const double sum = price.memory_ns + price.issue_ns + price.latency_ns;
   // Warps that compute while others wait for memory: measured on softmax and on
   // column sums with 12 to 64 of them.
   const double apart = std::clamp(4.8 / warps, 0.08, 0.5);
-  price.ns = worst + std::max(apart, lockstep) * (sum - worst);
+  price.ns =
+      worst + std::min(most_apart, std::max(apart, lockstep)) * (sum - worst);
   return price;
 }
 

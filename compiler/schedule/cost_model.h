@@ -107,9 +107,11 @@ class NestCosts {
   int PackWords(const Vectors& vectors, bool only_held) const;
   Vectors VectorsFor(uint32_t axis, int width, bool peel) const;
   int Resident(int threads, int registers) const;
-  // `warps`: resident on a multiprocessor; few of them overlap less. `lockstep`:
-  // the share of the lesser parts that cannot overlap the greatest.
-  Price Finish(Price price, int warps, double lockstep = 0) const;
+  // `warps`: resident on a multiprocessor; few of them overlap less. The share of
+  // the lesser parts that cannot overlap the greatest is at least `lockstep` and
+  // at most `most_apart`.
+  Price Finish(Price price, int warps, double lockstep = 0,
+               double most_apart = 1) const;
 
   // Bytes that a row kernel moves for the first time and again, sectors of warps,
   // and whether some are gathered.
@@ -121,6 +123,7 @@ class NestCosts {
   };
   RowTraffic TrafficOf(const CudaRows& v, const Vectors& vectors) const;
   int RowRegisters(const CudaRows& v, const Vectors& vectors) const;
+  double StagedBytes(const CudaRows& v, const Vectors& vectors) const;
   double RowBlockNs(const CudaRows& v, const Vectors& vectors, double steps,
                     bool gathers) const;
   double Unevenness(double blocks, double slots) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "compiler/schedule/cost_model.h"
 #include "compiler/schedule/reduce_ops.h"
@@ -20,9 +21,20 @@ constexpr double kJoinBlockNs = 180;      // two barriers and a second tree
 constexpr double kJoinPartsNs = 2200;     // fence, counter, partial results
 constexpr double kL2Bytes = 24e6;         // that may be relied on
 constexpr double kSectorsPerCycle = 2.5;  // that a multiprocessor moves from L2
-constexpr int64_t kSharedBytes = 227 << 10;  // of a multiprocessor
-constexpr int kLanesPerCycle = 128;          // of a multiprocessor
+constexpr int kLanesPerCycle = 128;       // of a multiprocessor
 constexpr int kBaseRegisters = 20;
+// Instructions of a thread for a row that stands in shared memory, and for each
+// of its groups.
+constexpr double kStageRow = 150;
+constexpr double kStageGroup = 15;
+constexpr double kStagePartialGroup = 80;  // that may be partial
+// How long a thread takes for a group of a staged row, all passes.
+constexpr double kStageGroupNs = 60;
+// The share of the lesser of memory and instructions that still counts while the
+// next rows are copied.
+constexpr double kStagedApart = 0.15;
+// Shared memory that a kernel's joins may take at most.
+constexpr int64_t kSharedOfStatic = 10 << 10;
 
 double CeilDivide(double a, double b) { return std::ceil(a / b); }
 
@@ -141,9 +153,15 @@ int NestCosts::RowRegisters(const CudaRows& v, const Vectors& vectors) const {
   const int base = kBaseRegisters + 2 * reductions_ + 3 * v.vector / 2 +
                    (v.stretch > 0 ? column_sums_ * v.held * v.vector : 0);
   if (v.held == 0) return base + v.unroll * all_words;
+  if (v.stages > 0) return base + 2 * all_words;
   const int others = all_words - held_words;
   return base + v.held * held_words + (v.unroll > 1 ? v.held : 1) * others +
          (v.hold_costly != 0 ? v.held * v.vector : 0);
+}
+
+// Shared memory of a block that stages its rows.
+double NestCosts::StagedBytes(const CudaRows& v, const Vectors& vectors) const {
+  return 4.0 * PackWords(vectors, true) * v.held * v.lanes * v.rows * v.stages;
 }
 
 // How long a block takes for its rows when it has the memory to itself: steps
@@ -154,6 +172,11 @@ double NestCosts::RowBlockNs(const CudaRows& v, const Vectors& vectors,
   const double join = v.lanes > 32 ? kJoinBlockNs : kJoinWarpNs;
   // Three values and divisions at each step of a join of moments.
   double ns = (reducing_passes_ + 3 * moments_) * join + 150;
+  if (v.stages > 0) {
+    // Copies of later rows are under way meanwhile.
+    return v.stages == 1 ? ns + kLoadNs + v.held * kStageGroupNs
+                         : std::max(ns, kLoadNs / (v.stages - 1));
+  }
   if (v.held > 0) {
     const int held_words = PackWords(vectors, true);
     const bool others = PackWords(vectors, false) > held_words;
@@ -180,7 +203,13 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
   price.fits = int64_t{price.registers} * threads <=
                    target_.registers_per_multiprocessor &&
                price.registers <= 168;
-  const int resident = Resident(threads, price.registers);
+  int resident = Resident(threads, price.registers);
+  if (v.stages > 0) {
+    const double shared = StagedBytes(v, vectors) + double(kSharedOfBlock);
+    const double room = double(target_.shared_bytes_per_multiprocessor);
+    price.fits = price.fits && shared <= room - double(kSharedOfStatic);
+    resident = std::clamp(int(room / shared), 1, resident);
+  }
   const double slots = double(target_.multiprocessors) * resident;
   const double blocks = v.stretch > 0
                             ? CeilDivide(double(outer_), v.stretch)
@@ -203,9 +232,13 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
   const double steps = CeilDivide(groups, v.lanes);
   const double idle = steps * v.lanes / std::max(1.0, groups);
   // Every thread of the row does what belongs to the row as a whole.
+  const double staging = v.stages > 0 ? kStageRow : 0;
   const double for_rows =
       double(outer_) * v.lanes *
-      (outer_work_ + 12.0 * reductions_ + 120.0 * moments_ + 12);
+          (outer_work_ + 12.0 * reductions_ + 120.0 * moments_ + 12 + staging) +
+      (v.stages > 0 ? double(outer_) * groups *
+                          (vectors.cut ? kStagePartialGroup : kStageGroup)
+                    : 0);
   price.issue_ns =
       (Issue(vectors, held, v.hold_costly != 0) * idle + for_rows) /
       (chip * kLanesPerCycle);
@@ -214,6 +247,19 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
       (uneven > 1 && rounds < 3 ? std::ceil(rounds) : std::max(1.0, rounds)) *
       RowBlockNs(v, vectors, steps, traffic.gathers) *
       (v.stretch > 0 ? CeilDivide(v.stretch, v.rows) : 1);
+  if (v.stages > 0) {
+    const double latency = std::exchange(price.latency_ns, 0);
+    if (v.stages == 1) {
+      // While a block copies its row, only others work.
+      price.memory_ns += latency * std::min(1.0, 4.0 / (resident * resident));
+      return Finish(price, resident * threads / 32);
+    }
+    // A block waits for no load but its first.
+    price = Finish(price, resident * threads / 32, kStagedApart, kStagedApart);
+    price.latency_ns = latency;
+    price.ns = std::max(price.ns, latency);
+    return price;
+  }
   // All threads of a row wait for one another at each join: only other rows use
   // the memory meanwhile.
   const double lockstep = v.lanes > 32 && reducing_passes_ + (held ? 1 : 0) > 1
@@ -332,9 +378,10 @@ Price NestCosts::PriceCuda(const CudaSorts& v) const {
   const int64_t shared = int64_t{v.capacity} * 8;
   const int resident = static_cast<int>(std::clamp<int64_t>(
       std::min<int64_t>(target_.threads_per_multiprocessor / v.threads,
-                        kSharedBytes / shared),
+                        target_.shared_bytes_per_multiprocessor / shared),
       1, 32));
-  price.fits = shared <= kSharedBytes;
+  price.fits =
+      shared + kSharedOfBlock <= target_.shared_bytes_per_multiprocessor;
   const double tiles =
       CeilDivide(double(reduced_), double(v.threads) * v.vector * v.unroll);
   const double stages = bits * (bits + 1) / 2;

@@ -16,6 +16,11 @@ constexpr int64_t kMostHeld = 16;
 constexpr int kMostThreads = 1024;
 constexpr int64_t kMostHeldElements = kMostHeld * 8 * kMostThreads;
 constexpr int kWarp = 32;
+// Copies to shared memory that go on by themselves (cp.async).
+constexpr int kAsyncCopies = 80;
+constexpr int kLeastStagedLanes = 128;
+// Shorter rows stand in registers.
+constexpr int64_t kLeastStagedRow = 16384;
 // Rows from here on are worth the kernel that keeps the first places while a row
 // goes by.
 constexpr int64_t kStreamedRow = 2048;
@@ -114,6 +119,16 @@ int64_t LongestRow(const NestCosts& costs) {
   return row.is_constant() ? costs.reduced() : costs.shapes().Range(row).max;
 }
 
+// The same in shared memory. A block that goes down a stretch copies the next row
+// meanwhile; otherwise other blocks make use of the memory.
+void AddStagedRows(const NestCosts& costs, CudaRows v, int64_t most_groups,
+                   std::vector<KernelVariant>& out) {
+  if (costs.target().compute_capability < kAsyncCopies) return;
+  v.held = static_cast<int>(CeilDivide(most_groups, v.lanes));
+  v.stages = v.stretch > 0 ? 2 : 1;
+  out.push_back(v);
+}
+
 // Rows of `most_groups` groups at most, kept in registers.
 void AddHeldRows(const NestCosts& costs, CudaRows v, int64_t most_groups,
                  std::vector<KernelVariant>& out) {
@@ -163,8 +178,12 @@ void AddRows(const NestCosts& costs, int64_t max_row,
                        .rows = std::max(1, 128 / lanes),
                        .peel = width.peel};
       if (may_hold) {
-        AddHeldRows(costs, v, CeilDivide(longest, width.vector) + width.peel,
-                    out);
+        const int64_t most = CeilDivide(longest, width.vector) + width.peel;
+        AddHeldRows(costs, v, most, out);
+        if (lanes >= kLeastStagedLanes && longest >= kLeastStagedRow &&
+            costs.passes().passes.size() > 1) {
+          AddStagedRows(costs, v, most, out);
+        }
       }
       if (lanes == kWarp || (lanes > kWarp && groups > lanes))
         AddLoopedRows(costs, v, groups, out);
@@ -191,6 +210,7 @@ void AddStretches(const NestCosts& costs, int64_t stretch,
                          .rows = std::max(1, threads / lanes),
                          .stretch = static_cast<int>(stretch)};
         AddHeldRows(costs, v, groups, out);
+        AddStagedRows(costs, v, groups, out);
       }
     }
   }

@@ -342,7 +342,7 @@ TEST(CudaKernel, SumsColumnsOfStretchesBesideRows) {
       const uint32_t n = c.Axis(2), i = c.Axis(rows), r = c.Axis(columns, true);
       const DimVector sizes = {2, rows, columns};
       const BufferId x = c.In(dtype, sizes), dy = c.In(dtype, sizes);
-      const BufferId w = c.In(dtype, {columns});
+      const BufferId w = c.In(dtype, {columns}), m = c.In(kF32, {2, rows});
       const BufferId z = c.Out(dtype, sizes);
       const SymExpr stretches = CeilDiv(2 * rows, stretch);
       const BufferId dw = c.Out(kF32, {stretches, columns});
@@ -357,12 +357,38 @@ TEST(CudaKernel, SumsColumnsOfStretchesBesideRows) {
       const ScalarId sum = c.Reduce(ReduceOp::kSum, gw);
       const ScalarId scaled =
           c.Op(ScalarOp::kDiv, {sum, c.Constant(kF32, double(columns))});
-      const ScalarId dx = c.Op(ScalarOp::kSub, {gw, scaled});
+      const ScalarId shift =
+          c.Op(ScalarOp::kMul, {scaled, c.Load(m, {A(n), A(i)})});
+      const ScalarId dx = c.Op(ScalarOp::kSub, {gw, shift});
       c.Store(z, at, dtype == kF32 ? dx : c.Cast(kBF16, dx));
       c.Sum(dw, A(r), c.Op(ScalarOp::kMul, {g, v}), stretch);
       c.Sum(db, A(r), g, stretch);
       c.CheckVariants(TargetKind::kCuda, dtype == kF32 ? kSums : kBF16Rounding);
     }
+  }
+}
+
+// Rows that stand in shared memory between passes, aligned and not.
+TEST(CudaKernel, StagesLongRowsInSharedMemory) {
+  for (const auto& [columns, dtype] : {std::pair<int64_t, DType>(16384, kF32),
+                                       {20001, kBF16},
+                                       {32768, kBF16}}) {
+    NestCase c;
+    const uint32_t i = c.Axis(3), r = c.Axis(columns, true);
+    const BufferId x = c.In(dtype, {3, columns}), m = c.In(kF32, {3});
+    const BufferId z = c.Out(dtype, {3, columns});
+    const ScalarId at = c.Load(x, {A(i), A(r)});
+    const ScalarId v =
+        c.Op(ScalarOp::kMul,
+             {dtype == kF32 ? at : c.Cast(kF32, at), c.Load(m, {A(i)})});
+    const ScalarId most = c.Reduce(ReduceOp::kMax, v);
+    const ScalarId apart = c.Op(ScalarOp::kSub, {v, most});
+    const ScalarId sum =
+        c.Reduce(ReduceOp::kSum, c.Op(ScalarOp::kExp, {apart}));
+    const ScalarId out =
+        c.Op(ScalarOp::kSub, {apart, c.Op(ScalarOp::kLog, {sum})});
+    c.Store(z, {A(i), A(r)}, dtype == kF32 ? out : c.Cast(dtype, out));
+    c.CheckVariants(TargetKind::kCuda, dtype == kF32 ? kSums : kBF16Rounding);
   }
 }
 

@@ -1,0 +1,60 @@
+#ifndef KILN_COMPILER_CODEGEN_STAGED_LOADS_H_
+#define KILN_COMPILER_CODEGEN_STAGED_LOADS_H_
+
+// Rows on their way to shared memory while earlier ones are worked on (CudaRows,
+// `stages`). A thread copies what it reads itself, asynchronously, so that no
+// barrier is needed: its groups of the row, and the row's own values.
+//
+// Memory is cut into a slot for each thread, group and stage; consecutive threads
+// have consecutive slots.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/codegen/cuda_body.h"
+#include "compiler/schedule/kernel_passes.h"
+#include "compiler/schedule/kernel_variant.h"
+
+namespace kiln {
+
+class StagedLoads {
+ public:
+  // Stages the loads of `held` and, of those that the passes read once a row,
+  // what can be copied. All arguments but `held` must outlive this.
+  StagedLoads(CudaBody& body, const CudaRows& variant,
+              const KernelPasses& passes, const std::vector<ScalarId>& held);
+
+  bool Has(ScalarId load) const { return !slots_[load].empty(); }
+
+  // Dynamic shared memory of a block.
+  int64_t bytes() const { return bytes_; }
+
+  // Declares the thread's first slots.
+  void Declare();
+  // Begins the copies into `stage`: of the row's own values, its axes being
+  // declared, and of the held group `k`.
+  void CopyRow(const std::string& stage);
+  void CopyGroup(const std::string& stage);
+  // Reads them back from `stage`; of the held group `k` the loads among `ids`.
+  void ReadRow(const std::string& stage);
+  void ReadGroup(const std::vector<ScalarId>& ids, const std::string& stage);
+
+ private:
+  int64_t SlotBytes(ScalarId load) const;
+  int Threads() const { return variant_.lanes * variant_.rows; }
+  std::string GroupSlot(ScalarId load, const std::string& stage) const;
+  std::string RowSlot(ScalarId load, const std::string& stage) const;
+
+  CudaBody& body_;
+  const CudaRows& variant_;
+  std::vector<ScalarId> groups_;
+  std::vector<ScalarId> of_row_;
+  std::vector<std::string> slots_;  // a pointer's name a node; empty: not staged
+  std::vector<int64_t> first_byte_;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_CODEGEN_STAGED_LOADS_H_
