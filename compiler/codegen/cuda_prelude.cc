@@ -261,6 +261,23 @@ K_FN To k_bitcast(From x) {
   return y;
 }
 )"},
+    // Of numbers from 1 on.
+    {"k_near_inverse", "", R"(K_FN float k_near_inverse(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+)"},
+    // Results below 2^-126 are 0.
+    {"k_exp2", "", R"(K_FN float k_exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+)"},
+    {"k_near_exp", "", R"(/* k_exp2 */
+K_FN float k_near_exp(float x) { return k_exp2(x * 1.4426950409f); }
+)"},
     {"k_near_sqrt", "", R"(K_FN float k_near_sqrt(float x) {
   float y;
   asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -268,22 +285,22 @@ K_FN To k_bitcast(From x) {
 }
 )"},
     // Its series near 0, where the difference would lose digits.
-    {"k_near_tanh", "", R"(/* k_near_divide */
+    {"k_near_tanh", "", R"(/* k_near_inverse k_near_exp */
 K_FN float k_near_tanh(float x) {
   const float s = x * x;
   const float series = fmaf(fmaf(fmaf(fmaf(0.021869489f, s, -0.053968254f), s, 0.13333334f), s, -0.33333334f) * s, x, x);
-  const float far = 1.0f - k_near_divide(2.0f, 1.0f + __expf(2.0f * x));
+  const float far = fmaf(-2.0f, k_near_inverse(1.0f + k_near_exp(2.0f * x)), 1.0f);
   return fabsf(x) < 0.35f ? series : far;
 }
 )"},
     // Its series near 0; beyond, Abramowitz and Stegun 7.1.26, within 1.5e-7.
-    {"k_near_erf", "", R"(/* k_near_divide */
+    {"k_near_erf", "", R"(/* k_near_inverse k_near_exp */
 K_FN float k_near_erf(float x) {
   const float s = x * x;
   const float series = x * fmaf(fmaf(fmaf(fmaf(0.0052239776f, s, -0.026866171f), s, 0.11283792f), s, -0.37612639f), s, 1.1283792f);
-  const float t = k_near_divide(1.0f, fmaf(0.3275911f, fabsf(x), 1.0f));
+  const float t = k_near_inverse(fmaf(0.3275911f, fabsf(x), 1.0f));
   const float tail = t * fmaf(fmaf(fmaf(fmaf(1.061405429f, t, -1.453152027f), t, 1.421413741f), t, -0.284496736f), t, 0.254829592f);
-  const float far = copysignf(fmaf(-tail, __expf(-s), 1.0f), x);
+  const float far = copysignf(fmaf(-tail, k_near_exp(-s), 1.0f), x);
   return fabsf(x) < 0.4f ? series : far;
 }
 )"},

@@ -63,12 +63,6 @@ K_FN void k_softmax_group(k_softmax& a, const float (&x)[V]) {
 }
 )"},
     // Within 2 ulp, and 1 ulp for each 2^22 of its argument's magnitude.
-    {"k_exp2", "", R"(K_FN float k_exp2(float x) {
-  float y;
-  asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-)"},
     {"k_softmax_join", "", R"(/* k_softmax k_maximum_f32 k_inf_f32 */
 K_FN k_softmax k_softmax_join(k_softmax a, k_softmax b) {
   const float max = k_maximum_f32(a.max, b.max);

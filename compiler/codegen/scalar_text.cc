@@ -119,8 +119,8 @@ constexpr ApproximateRow kApproximate[] = {
     {ScalarOp::kDiv, "k_near_divide($0, $1)"},
     {ScalarOp::kReciprocal, "k_near_divide(1.0f, $0)"},
     {ScalarOp::kSqrt, "k_near_sqrt($0)"},
-    {ScalarOp::kExp, "__expf($0)"},
-    {ScalarOp::kSigmoid, "k_near_divide(1.0f, 1.0f + __expf(-$0))"},
+    {ScalarOp::kExp, "k_near_exp($0)"},
+    {ScalarOp::kSigmoid, "k_near_inverse(1.0f + k_near_exp(-$0))"},
     {ScalarOp::kTanh, "k_near_tanh($0)"},
     {ScalarOp::kErf, "k_near_erf($0)"},
 };

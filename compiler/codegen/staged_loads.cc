@@ -61,9 +61,9 @@ void StagedLoads::Declare() {
 std::string StagedLoads::GroupSlot(ScalarId load,
                                    const std::string& stage) const {
   const std::string group =
-      variant_.stages == 1 ? "k"
-                           : absl::StrCat("(", stage, " * ", variant_.held,
-                                          " + k)");
+      variant_.stages == 1
+          ? "k"
+          : absl::StrCat("(", stage, " * ", variant_.held, " + k)");
   return absl::StrCat(slots_[load], "[", group, " * ", Threads(), "]");
 }
 

@@ -50,7 +50,8 @@ class StagedLoads {
   const CudaRows& variant_;
   std::vector<ScalarId> groups_;
   std::vector<ScalarId> of_row_;
-  std::vector<std::string> slots_;  // a pointer's name a node; empty: not staged
+  std::vector<std::string>
+      slots_;  // a pointer's name a node; empty: not staged
   std::vector<int64_t> first_byte_;
   int64_t bytes_ = 0;
 };
