@@ -278,11 +278,15 @@ void CudaAccumulators::CloseLoop(int count) {
 }
 
 absl::Status CudaAccumulators::JoinAcross(const std::vector<ScalarId>& ids,
-                                          int lanes, int threads) {
+                                          const RowThreads& row) {
   for (ScalarId id : ids) {
     ASSIGN_OR_RETURN(const std::string join, Joiner(id));
-    out_.Line(names_[id], " = k_across<", lanes, ", ", threads, ">(",
+    out_.Line(names_[id], " = k_across<", row.lanes, ", ", row.threads, ">(",
               names_[id], ", ", join, ");");
+    if (row.cluster > 1) {
+      out_.Line(names_[id], " = k_across_cluster<", row.cluster, ">(",
+                names_[id], ", ", join, ");");
+    }
   }
   return absl::OkStatus();
 }

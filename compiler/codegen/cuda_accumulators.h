@@ -73,9 +73,14 @@ class CudaAccumulators {
 
   // --- Joins.
 
-  // Over the `lanes` neighbouring threads of a row, of `threads` a block.
-  absl::Status JoinAcross(const std::vector<ScalarId>& ids, int lanes,
-                          int threads);
+  // Over the neighbouring threads of a row, and the blocks of its cluster.
+  struct RowThreads {
+    int lanes;    // of a row
+    int threads;  // of a block
+    int cluster;  // blocks
+  };
+  absl::Status JoinAcross(const std::vector<ScalarId>& ids,
+                          const RowThreads& row);
   // Over `down` threads below one another, `across` side by side, through the
   // kernel's array `parts`.
   absl::Status JoinDown(const std::vector<ScalarId>& ids, int across, int down);

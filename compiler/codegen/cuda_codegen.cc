@@ -84,8 +84,8 @@ class CudaKernelWriter {
                 params, params.empty() ? "" : ", ", "unsigned block)");
     } else {
       out_.Open("extern \"C\" __global__ void __launch_bounds__(",
-                ThreadsOf(kernel_.variant), ") ", kSymbolPlaceholder, "(",
-                params, ")");
+                ThreadsOf(kernel_.variant), ") ", ClusterText(),
+                kSymbolPlaceholder, "(", params, ")");
       if (source_.waits_for_work_before) out_.Line("k_wait_for_work_before();");
     }
     for (int s = 0; s < scalars; ++s)
@@ -93,6 +93,12 @@ class CudaKernelWriter {
                 body_.index_type(), ")n", s, ";");
     if (facts_.uses_seed)
       out_.Line("const long long seed = (long long)n", scalars, ";");
+  }
+
+  std::string ClusterText() const {
+    const auto* rows = std::get_if<CudaRows>(&kernel_.variant);
+    if (rows == nullptr || rows->cluster == 1) return "";
+    return absl::StrCat("__cluster_dims__(", rows->cluster, ", 1, 1) ");
   }
 
   Vectors VectorsOn(uint32_t axis, int width, bool peel) const {

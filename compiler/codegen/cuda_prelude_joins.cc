@@ -142,6 +142,34 @@ K_FN T k_across(T x, F join) {
   return x;
 }
 )"},
+    {"k_cluster_sync", "", R"(K_FN void k_cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\n barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+)"},
+    // Over the blocks of a cluster, in their order. Each block's threads bring the
+    // block's value. No block may end, or come here again for the same join, before
+    // another k_cluster_sync.
+    {"k_across_cluster", "", R"(/* k_cluster_sync */
+template <int kBlocks, class T, class F>
+K_FN T k_across_cluster(T x, F join) {
+  enum { kWords = (int)(sizeof(T) + 3) / 4 };
+  __shared__ __align__(8) unsigned part[kWords];
+  if (threadIdx.x == 0) *(T*)part = x;
+  k_cluster_sync();
+  const unsigned here = (unsigned)__cvta_generic_to_shared(part);
+#pragma unroll
+  for (int b = 0; b < kBlocks; ++b) {
+    unsigned there;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(b));
+    alignas(8) unsigned words[kWords];
+#pragma unroll
+    for (int i = 0; i < kWords; ++i)
+      asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(words[i]) : "r"(there + 4 * i) : "memory");
+    x = b == 0 ? *(T*)words : join(x, *(T*)words);
+  }
+  return x;
+}
+)"},
     // A value as a number that compares as it does, before its place: NaN is the
     // largest, both zeros are one. Descending: the other way round.
     {"k_sort_key_f32", "", R"(template <bool kDescending>

@@ -49,15 +49,18 @@ class RowsWriter {
       RETURN_IF_ERROR(sums_.Declare(pass.reduces, 0));
       RETURN_IF_ERROR(Pass(pass));
       sums_.EndPass(pass.reduces, 0);
-      RETURN_IF_ERROR(
-          sums_.JoinAcross(pass.reduces, v_.lanes, v_.lanes * v_.rows));
+      RETURN_IF_ERROR(sums_.JoinAcross(
+          pass.reduces, {v_.lanes, v_.lanes * v_.rows, v_.cluster}));
       if (v_.parts > 1) RETURN_IF_ERROR(JoinParts(pass));
       for (ScalarId id : pass.reduces) sums_.Name(id, "");
     }
     for (ScalarId id : passes_.last) RETURN_IF_ERROR(body_.Node(id));
     RETURN_IF_ERROR(StoreResults());
     // The next row's parts go where this row's may still be read.
-    if (v_.lanes > kWarp && v_.parts == 1) out_.Line("__syncthreads();");
+    if (v_.lanes > kWarp && v_.parts == 1 && v_.cluster == 1)
+      out_.Line("__syncthreads();");
+    // Others may still read this block's results.
+    if (v_.cluster > 1) out_.Line("k_cluster_sync();");
     if (v_.stages > 1)
       out_.Line("stage = stage == ", v_.stages - 1, " ? 0 : stage + 1;");
     out_.Close();
@@ -91,9 +94,9 @@ class RowsWriter {
   CudaGrid Open() {
     CudaGrid grid;
     const int threads = v_.lanes * v_.rows;
-    if (v_.parts > 1) {
+    if (Shares() > 1) {
       OpenPart();
-      grid.blocks = CeilDiv(rows_, int64_t{v_.rows}) * v_.parts;
+      grid.blocks = CeilDiv(rows_, int64_t{v_.rows}) * Shares();
       return grid;
     }
     RowLoop loop;
@@ -205,19 +208,24 @@ class RowsWriter {
     return absl::OkStatus();
   }
 
-  // One of several blocks on the same rows.
+  // Blocks on the same rows.
+  int Shares() const { return std::max(v_.parts, v_.cluster); }
+
   void OpenPart() {
     const char* type = body_.index_type();
+    const int shares = Shares();
     out_.Open();
-    out_.Line("const unsigned part = blockIdx.x % ", v_.parts, "u;");
+    out_.Line("const unsigned part = blockIdx.x % ", shares, "u;");
     DeclareRow(
-        absl::StrCat("(blockIdx.x / ", v_.parts, "u",
+        absl::StrCat("(blockIdx.x / ", shares, "u",
                      v_.rows == 1 ? "" : absl::StrCat(" * ", v_.rows), ")"),
         body_.Index(rows_), !IsMultiple(rows_, v_.rows));
     // Equal stretches of the row's groups.
-    const SymExpr length = CeilDiv(groups_, int64_t{v_.parts});
-    out_.Line("const ", type, " part_first = (", type, ")part * ",
-              body_.Index(length), ";");
+    const std::string length = body_.Index(CeilDiv(groups_, int64_t{shares}));
+    const std::string groups = body_.Index(groups_);
+    out_.Line("const ", type, " part_first = (", type, ")part * ", length, ";");
+    out_.Line("const ", type, " part_end = part_first + ", length, " < ",
+              groups, " ? part_first + ", length, " : ", groups, ";");
   }
 
   // The last block of a row adds the parts; the others are done.
@@ -230,12 +238,12 @@ class RowsWriter {
     RETURN_IF_ERROR(sums_.LoadPartials(pass.reduces, rows_, v_.parts, "row", 0,
                                        "t", v_.lanes,
                                        live_.empty() ? "true" : live_));
-    return sums_.JoinAcross(pass.reduces, v_.lanes, v_.lanes * v_.rows);
+    return sums_.JoinAcross(pass.reduces, {v_.lanes, v_.lanes * v_.rows, 1});
   }
 
   // Stores that do not move with the reduced axes, by one thread of the row.
   absl::Status StoreResults() {
-    std::string condition = "t == 0";
+    std::string condition = v_.cluster > 1 ? "t == 0 && part == 0" : "t == 0";
     if (!live_.empty()) absl::StrAppend(&condition, " && ", live_);
     out_.Open("if (", condition, ")");
     for (uint32_t s : passes_.last_stores) RETURN_IF_ERROR(body_.StoreOne(s));
@@ -316,10 +324,14 @@ class RowsWriter {
     const bool in_registers = v_.stages == 0 || v_.stretch > 0;
     out_.Line("#pragma unroll", in_registers ? "" : " 4");
     out_.Open("for (int k = 0; k < ", v_.held, "; ++k)");
-    out_.Line("const ", type, " r = k * ", v_.lanes, " + t;");
-    held_guarded_ = !(groups_.is_constant() &&
-                      groups_.constant() == int64_t{v_.held} * v_.lanes);
-    if (held_guarded_) out_.Open("if (r < ", body_.Index(groups_), ")");
+    const bool part = Shares() > 1;
+    out_.Line("const ", type, " r = ", part ? "part_first + " : "", "k * ",
+              v_.lanes, " + t;");
+    held_guarded_ =
+        !(groups_.is_constant() &&
+          groups_.constant() == int64_t{v_.held} * v_.lanes * Shares());
+    if (held_guarded_)
+      out_.Open("if (r < ", part ? "part_end" : body_.Index(groups_), ")");
     SplitPoint(body_, "r", facts_.num_outer, facts_.num_axes, Whole());
   }
   void CloseHeld() {
@@ -330,7 +342,7 @@ class RowsWriter {
   // When a group of a held row is whole for every thread.
   std::string Whole() const {
     const SymExpr& extent = facts_.extents[facts_.num_axes - 1];
-    if (!body_.vectors.cut || !extent.is_constant() ||
+    if (!body_.vectors.cut || !extent.is_constant() || Shares() > 1 ||
         facts_.num_axes - facts_.num_outer != 1) {
       return "";
     }
@@ -406,24 +418,16 @@ class RowsWriter {
   }
 
   absl::Status LoopPass(const KernelPass& pass) {
-    const char* type = body_.index_type();
-    const bool part = v_.parts > 1;
+    const bool part = Shares() > 1;
     const std::string first = part ? "part_first + t" : "t";
     const int64_t step = int64_t{v_.lanes} * v_.unroll;
     const int64_t most = std::max<int64_t>(
         1, kSumBlock / (int64_t{body_.vectors.width} * v_.unroll));
     std::string limit = body_.Index(groups_);
-    if (part) {
-      const std::string length =
-          body_.Index(CeilDiv(groups_, int64_t{v_.parts}));
-      out_.Line("const ", type, " part_end = part_first + ", length, " < ",
-                limit, " ? part_first + ", length, " : ", limit, ";");
-      limit = "part_end";
-    }
+    if (part) limit = "part_end";
     sums_.OpenLoop(
         pass.reduces,
-        {first, limit, part ? CeilDiv(groups_, int64_t{v_.parts}) : groups_,
-         step, most},
+        {first, limit, CeilDiv(groups_, int64_t{Shares()}), step, most},
         0);
     RETURN_IF_ERROR(WriteUnrolled(body_, {v_.unroll, v_.lanes, limit},
                                   pass.inside, kept_,

@@ -19,6 +19,8 @@ constexpr double kLoadNs = 750;           // a load that misses L2, under load
 constexpr double kJoinWarpNs = 60;        // a shuffle tree
 constexpr double kJoinBlockNs = 180;      // two barriers and a second tree
 constexpr double kJoinPartsNs = 2200;     // fence, counter, partial results
+constexpr double kJoinClusterNs = 400;    // a barrier of a cluster and its reads
+constexpr double kClusterNs = 250;        // to start and end each of its blocks
 constexpr double kL2Bytes = 24e6;         // that may be relied on
 constexpr double kSectorsPerCycle = 2.5;  // that a multiprocessor moves from L2
 constexpr int kLanesPerCycle = 128;       // of a multiprocessor
@@ -175,6 +177,9 @@ double NestCosts::RowBlockNs(const CudaRows& v, const Vectors& vectors,
   const double join = v.lanes > 32 ? kJoinBlockNs : kJoinWarpNs;
   // Three values and divisions at each step of a join of moments.
   double ns = (reducing_passes_ + 3 * moments_) * join + 150;
+  if (v.cluster > 1)
+    ns += kClusterNs * (1 + v.cluster) +
+          (reductions_ + moments_) * kJoinClusterNs;
   if (v.stages > 0) {
     // Copies of later rows are under way meanwhile.
     return v.stages == 1 ? ns + kLoadNs + v.held * kStageGroupNs
@@ -216,10 +221,10 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
   const double slots = double(target_.multiprocessors) * resident;
   const double blocks = v.stretch > 0
                             ? CeilDivide(double(outer_), v.stretch)
-                            : CeilDivide(double(outer_), v.rows) * v.parts;
+                            : CeilDivide(double(outer_), v.rows) * v.parts * v.cluster;
   // A second pass over rows that are still in L2.
   const double live = traffic.once /
-                      std::max<double>(1, double(outer_) / v.rows) *
+                      std::max<double>(1, double(outer_) * v.cluster / v.rows) *
                       std::min(blocks, slots);
   const double from_memory =
       traffic.once + traffic.again * (live < kL2Bytes ? kL2TimeFactor : 1);
@@ -231,13 +236,14 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
                     uneven;
   // Lanes beyond the row's end do nothing.
   const double groups =
-      (double(reduced_) / v.vector + (vectors.rest.Is(0) ? 0 : 1)) / v.parts;
+      (double(reduced_) / v.vector + (vectors.rest.Is(0) ? 0 : 1)) /
+      (v.parts * v.cluster);
   const double steps = CeilDivide(groups, v.lanes);
   const double idle = steps * v.lanes / std::max(1.0, groups);
   // Every thread of the row does what belongs to the row as a whole.
   const double staging = v.stages > 0 ? kStageRow : 0;
   const double for_rows =
-      double(outer_) * v.lanes *
+      double(outer_) * v.lanes * v.cluster *
           (outer_work_ + 12.0 * reductions_ + 120.0 * moments_ + 12 + staging) +
       (v.stages > 0 ? double(outer_) * groups *
                           (vectors.cut ? kStagePartialGroup : kStageGroup)
@@ -250,6 +256,11 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
       (uneven > 1 && rounds < 3 ? std::ceil(rounds) : std::max(1.0, rounds)) *
       RowBlockNs(v, vectors, steps, traffic.gathers) *
       (v.stretch > 0 ? CeilDivide(v.stretch, v.rows) : 1);
+  if (v.cluster > 1) {
+    // Its blocks start together, and go through the phases of a row together.
+    price.memory_ns += std::exchange(price.latency_ns, 0);
+    return Finish(price, resident * threads / 32);
+  }
   if (v.stages > 0) {
     const double latency = std::exchange(price.latency_ns, 0);
     if (v.stages == 1) {

@@ -20,6 +20,9 @@ namespace {
 
 // Of a block, on every architecture. Source: CUDA C++ Programming Guide,
 // "Technical Specifications per Compute Capability".
+// Blocks of a cluster on every chip that has them. Source: CUDA C++ Programming
+// Guide, "Thread Block Clusters".
+constexpr int kMostClustered = 8;
 constexpr int kMaxThreads = 1024;
 
 absl::Status Broken(absl::string_view rule, absl::string_view where,
@@ -146,7 +149,8 @@ std::string WrongNumber(const KernelVariant& variant, const LoopNest& nest) {
                              field.name == "hold_costly" ||
                              field.name == "stages" || field.name == "stretch";
     const bool powers = field.name == "vector" || field.name == "lanes" ||
-                        field.name == "across" || field.name == "down";
+                        field.name == "across" || field.name == "down" ||
+                        field.name == "cluster";
     if (*field.value < (may_be_none ? 0 : 1) ||
         (powers && !IsPowerOfTwo(*field.value))) {
       return absl::StrCat("found ", field.name, " ", *field.value);
@@ -172,6 +176,14 @@ absl::Status VerifyStretch(const PlannedKernel& kernel) {
     return Broken(
         "K9", kernel.label,
         absl::StrCat("found a stretch of ", found, " rows, due ", due));
+  }
+  if (rows != nullptr && rows->cluster > 1 &&
+      (rows->rows != 1 || rows->parts != 1 || found != 0 ||
+       rows->cluster > kMostClustered)) {
+    return Broken("K10", kernel.label,
+                  absl::StrCat("found a cluster of ", rows->cluster, ", rows ",
+                               rows->rows, ", parts ", rows->parts,
+                               ", stretch ", found));
   }
   if (found > 0 && (rows->held == 0 || rows->parts != 1 || rows->peel != 0)) {
     return Broken("K9", kernel.label,

@@ -26,6 +26,8 @@ namespace kiln {
 //   K8  A kernel has a workspace just when blocks share its outer points.
 //   K9  A kernel with kSum stores is a row kernel of their stretch that holds its
 //       rows whole; another one has no stretch.
+//   K10 A cluster of blocks shares one row at a time, in no other way, and has at
+//       most eight of them.
 //
 // INTERNAL with the number, what was found and what was due. Quadratic in
 // temporaries.

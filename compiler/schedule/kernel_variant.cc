@@ -34,7 +34,8 @@ std::vector<VariantField> Fields(CudaRows& v) {
           {"parts", &v.parts},
           {"peel", &v.peel},
           {"stages", &v.stages},
-          {"stretch", &v.stretch}};
+          {"stretch", &v.stretch},
+          {"cluster", &v.cluster}};
 }
 std::vector<VariantField> Fields(CudaColumns& v) {
   return {{"vector", &v.vector},

@@ -70,6 +70,9 @@ struct CudaRows {
   // Rows that a block takes one after the other, all of one stretch of the nest's
   // kSum stores, which its threads add in registers. 0: there are none.
   int stretch = 0;
+  // Blocks that share a row and read each other's results, so that a row goes
+  // through all of its passes at once: a thread block cluster.
+  int cluster = 1;
   friend bool operator==(const CudaRows&, const CudaRows&) = default;
 };
 

@@ -18,6 +18,8 @@ constexpr int64_t kMostHeldElements = kMostHeld * 8 * kMostThreads;
 constexpr int kWarp = 32;
 // Copies to shared memory that go on by themselves (cp.async).
 constexpr int kAsyncCopies = 80;
+// Blocks that read each other's shared memory.
+constexpr int kClusters = 90;
 constexpr int kLeastStagedLanes = 128;
 // Shorter rows stand in registers.
 constexpr int64_t kLeastStagedRow = 16384;
@@ -163,12 +165,36 @@ void AddLoopedRows(const NestCosts& costs, CudaRows v, int64_t groups,
   }
 }
 
+// Rows that several blocks hold together.
+void AddClusters(const NestCosts& costs, const Width& width, int64_t longest,
+                 int64_t max_row, std::vector<KernelVariant>& out) {
+  if (costs.target().compute_capability < kClusters ||
+      costs.reduced() < kLeastStagedRow || costs.passes().passes.size() < 2) {
+    return;
+  }
+  const int64_t most = CeilDivide(longest, width.vector) + width.peel;
+  for (const int lanes : {256, 512, 1024}) {
+    for (const int cluster : {2, 4, 8}) {
+      CudaRows v{.vector = width.vector,
+                 .lanes = lanes,
+                 .peel = width.peel,
+                 .cluster = cluster};
+      const bool may_hold = (max_row == 0 || longest <= max_row) &&
+                            longest <= kMostHeldElements * cluster;
+      if (may_hold) AddHeldRows(costs, v, CeilDivide(most, cluster), out);
+      v.unroll = 4;
+      if (!may_hold && cluster == 8) out.push_back(v);
+    }
+  }
+}
+
 void AddRows(const NestCosts& costs, int64_t max_row,
              std::vector<KernelVariant>& out) {
   const int64_t longest = LongestRow(costs);
   const bool may_hold =
       (max_row == 0 || longest <= max_row) && longest <= kMostHeldElements;
   for (const Width& width : WidthsOn(costs, costs.facts().num_axes - 1)) {
+    AddClusters(costs, width, longest, max_row, out);
     const int64_t groups =
         CeilDivide(costs.reduced(), width.vector) + width.peel;
     for (int lanes = 1; lanes <= kMostThreads; lanes *= 2) {

@@ -30,7 +30,7 @@ END
 expect 0 '%amax = amax\(' rows.ir --emit=graph
 expect 0 '^  nest amax \[i0 in s0, reduce i1 in 8\]' rows.ir --emit=loops
 expect 0 '^  kernel kiln_red_fused_add_amax_sub_exp_sum_div_0 cpu rows accumulators 1 \{$' rows.ir --emit=kernels
-expect 0 '^  kernel kiln_per_fused_add_amax_sub_exp_sum_div_0 cuda rows vector [24] lanes .* held [1-9].* parts 1 peel 0 stages 0 stretch 0 \{$' \
+expect 0 '^  kernel kiln_per_fused_add_amax_sub_exp_sum_div_0 cuda rows vector [24] lanes .* held [1-9].* parts 1 peel 0 stages 0 stretch 0 cluster 1 \{$' \
   rows.ir --emit=kernels --target=sm_90
 expect 0 '^  launch k0 grid \[' rows.ir --emit=plan
 expect 0 'void kiln_red_fused_' rows.ir --emit=cpu

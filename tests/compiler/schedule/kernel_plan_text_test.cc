@@ -22,7 +22,7 @@ constexpr char kTwoKernels[] = R"(plan @g(s0 in [2, 64] hint 8) {
   tmp a : f32[s0] at 0 bytes 64
   tmp b : f32[s0] at 64 bytes 64
   out y : f32[4*s0]
-  kernel sum cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 1 unroll 1 parts 1 peel 0 stages 0 stretch 0 {
+  kernel sum cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 1 unroll 1 parts 1 peel 0 stages 0 stretch 0 cluster 1 {
     nest sum [i0 in s0, reduce i1 in 4] {
       t0 = load f32 x[4*i0 + i1]
       t1 = reduce f32 t0 by sum
@@ -110,8 +110,8 @@ TEST(KernelPlanText, SaysWhereItFoundWhatAndWhatWasDue) {
            BadText{"rows 2 held 8", "held 8",
                    "line 6 column 42: found 'held 8 hold_costly 1 unroll 1 ', "
                    "due 'rows'"},
-           BadText{"stretch 0 {", "stretch 0 workspace a q {",
-                   "line 6 column 125: found 'q {', due a buffer that is "
+           BadText{"cluster 1 {", "cluster 1 workspace a q {",
+                   "line 6 column 135: found 'q {', due a buffer that is "
                    "declared above"},
            BadText{"load f32 a[i0]", "load f32 q[i0]",
                    "line 16 column 21: found 'q[i0]', due a buffer that is "
@@ -177,7 +177,7 @@ TEST(KernelPlanVerifier, P5VariantsHaveNumbersInRange) {
 TEST(KernelPlanVerifier, P6ReductionsAndPointsAreMappedAsSuch) {
   constexpr char kRows[] =
       "cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 1 unroll 1 "
-      "parts 1 peel 0 stages 0 stretch 0";
+      "parts 1 peel 0 stages 0 stretch 0 cluster 1";
   constexpr char kTiles[] = "cuda tiles axis 0 edge 32 vector 1";
   for (const char* points :
        {"cuda points vector 4 unroll 1 threads 256 peel 0",
@@ -188,7 +188,7 @@ TEST(KernelPlanVerifier, P6ReductionsAndPointsAreMappedAsSuch) {
   }
   for (const char* reduction :
        {"cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 0 unroll 1 "
-        "parts 1 peel 0 stages 0 stretch 0",
+        "parts 1 peel 0 stages 0 stretch 0 cluster 1",
         "cuda columns vector 1 across 32 down 8 unroll 1 parts 1",
         "cuda serial threads 256", "cpu rows accumulators 2",
         "cpu columns strip 4"}) {
@@ -263,7 +263,7 @@ constexpr char kShared[] = R"(plan @g() {
   out y : f32[2]
   counters counters : i32[1]
   tmp partials : u8[64] at 0 bytes 64
-  kernel sum cuda rows vector 4 lanes 256 rows 1 held 0 hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 workspace partials counters {
+  kernel sum cuda rows vector 4 lanes 256 rows 1 held 0 hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 cluster 1 workspace partials counters {
     nest sum [i0 in 2, reduce i1 in 262144] {
       t0 = load f32 x[262144*i0 + i1]
       t1 = reduce f32 t0 by sum
@@ -295,13 +295,14 @@ TEST(KernelPlanVerifier, P8AWorkspaceGoesWithSharedOuterPoints) {
   ExpectBreaks("K8", changed("parts 8", "parts 1"));
   ExpectBreaks(
       "K8", changed("cuda rows vector 4 lanes 256 rows 1 held 0 "
-                    "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0",
+                    "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 cluster 1",
                     "cuda serial threads 256"));
   ExpectBreaks("K8", Changed("parts 1", "parts 2"));
   ExpectBreaks("K9", Changed("stretch 0", "stretch 5"));
+  ExpectBreaks("K10", Changed("cluster 1", "cluster 2"));  // of two rows a block
   ExpectReadsBack(
       changed("cuda rows vector 4 lanes 256 rows 1 held 0 "
-              "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0",
+              "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 cluster 1",
               "cuda columns vector 1 across 4 down 32 unroll 1 "
               "parts 8"));
 }
