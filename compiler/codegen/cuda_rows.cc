@@ -427,8 +427,7 @@ class RowsWriter {
     if (part) limit = "part_end";
     sums_.OpenLoop(
         pass.reduces,
-        {first, limit, CeilDiv(groups_, int64_t{Shares()}), step, most},
-        0);
+        {first, limit, CeilDiv(groups_, int64_t{Shares()}), step, most}, 0);
     RETURN_IF_ERROR(WriteUnrolled(body_, {v_.unroll, v_.lanes, limit},
                                   pass.inside, kept_,
                                   [&] { return Body(pass); }));

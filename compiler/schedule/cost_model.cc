@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -50,6 +51,11 @@ double InstructionsOf(const ScalarNode& node, bool approximate) {
     default:  // a question about few; the others take one or two
       return IsCostly(node.op) ? 14 : 1;
   }
+}
+
+int64_t StrideOf(const LinearForm& form, uint32_t axis) {
+  const SymExpr stride = form.CoefficientOf(axis);
+  return stride.is_constant() ? std::abs(stride.constant()) : 0;
 }
 
 // Of these, how many go to the special function unit, which takes eight times as
@@ -123,12 +129,13 @@ void NestCosts::AddAccess(BufferId buffer, const SymExpr& offset, AxisSet axes,
   access.plain = plain;
   access.reduced = reduced;
   access.gathered = HasIndirect(offset);
+  const std::optional<LinearForm> form = AsLinear(offset);
   for (uint32_t a = 0; a < facts_.num_axes; ++a) {
+    access.motion.push_back(MotionOf(offset, a, facts_));
+    access.stride.push_back(form.has_value() ? StrideOf(*form, a) : 0);
     // What does not move along an axis is read once for all of its points.
-    if ((axes & AxisBit(a)) == 0 ||
-        MotionOf(offset, a, facts_) == Motion::kStill) {
+    if ((axes & AxisBit(a)) == 0 || access.motion[a] == Motion::kStill)
       continue;
-    }
     access.axes |= AxisBit(a);
     access.points *= static_cast<double>(extents_[a]);
   }
@@ -195,22 +202,38 @@ int NestCosts::WidestVector(uint32_t axis) const {
   int64_t narrowest = 16;
   bool any = false;
   for (const Access& access : accesses_) {
-    if (MotionOf(*access.offset, axis, facts_) != Motion::kContiguous) continue;
+    if (MotionAlong(access, axis) != Motion::kContiguous) continue;
     any = true;
     narrowest = std::min(narrowest, access.bytes);
   }
   return any ? static_cast<int>(std::clamp<int64_t>(16 / narrowest, 1, 8)) : 1;
 }
 
-Vectors NestCosts::VectorsFor(uint32_t axis, int width, bool peel) const {
-  return MakeVectors(nest_, facts_, buffers_, shapes_, axis, width, peel);
+const NestCosts::PricedVectors& NestCosts::VectorsFor(uint32_t axis, int width,
+                                                      bool peel) const {
+  for (const PricedVectors& known : vectors_) {
+    if (known.on_axis == axis && known.width == width && known.peel == peel)
+      return known;
+  }
+  vectors_.push_back(
+      {MakeVectors(nest_, facts_, buffers_, shapes_, axis, width, peel), axis,
+       peel});
+  return vectors_.back();
+}
+
+// Lane instructions, all points and passes.
+double NestCosts::Issue(const PricedVectors& vectors, bool held,
+                        bool costly_held) const {
+  double& known = vectors.issue[held ? 1 + costly_held : 0];
+  if (known < 0) known = CountIssue(vectors, held, costly_held);
+  return known;
 }
 
 bool NestCosts::AllWide(uint32_t axis, int width) const {
-  const Vectors vectors = VectorsFor(axis, width, false);
+  const PricedVectors& vectors = VectorsFor(axis, width, false);
   if (vectors.cut) return false;
   for (const Access& access : accesses_) {
-    if (MotionOf(*access.offset, axis, facts_) != Motion::kContiguous) continue;
+    if (MotionAlong(access, axis) != Motion::kContiguous) continue;
     if (!IsWideAccess(buffers_[access.buffer], *access.offset, vectors, facts_))
       return false;
   }
@@ -218,15 +241,22 @@ bool NestCosts::AllWide(uint32_t axis, int width) const {
 }
 
 bool NestCosts::LoadsWide(uint32_t axis, int width) const {
-  const Vectors vectors = VectorsFor(axis, width, false);
+  const PricedVectors& vectors = VectorsFor(axis, width, false);
   if (vectors.cut) return false;
   for (const Access& access : accesses_) {
-    if (!access.store &&
-        MotionOf(*access.offset, axis, facts_) == Motion::kContiguous &&
+    if (!access.store && MotionAlong(access, axis) == Motion::kContiguous &&
         !IsWideAccess(buffers_[access.buffer], *access.offset, vectors, facts_))
       return false;
   }
   return true;
+}
+
+bool NestCosts::LoadsForOnePass() const {
+  for (const Access& access : accesses_) {
+    if (!access.store && access.plain && access.reduced && access.passes < 2)
+      return true;
+  }
+  return false;
 }
 
 bool NestCosts::MaySplit() const {
@@ -273,12 +303,6 @@ const ScalarNode* NestCosts::OnlySort() const {
 namespace {
 
 // Elements that an access moves with one step along an axis; 0: unknown.
-int64_t StrideOf(const SymExpr& offset, uint32_t axis) {
-  const auto form = AsLinear(offset);
-  if (!form.has_value()) return 0;
-  const SymExpr stride = form->CoefficientOf(axis);
-  return stride.is_constant() ? std::abs(stride.constant()) : 0;
-}
 
 }  // namespace
 
@@ -308,7 +332,7 @@ double NestCosts::BytesAlong(const Access& access, uint32_t axis,
                              int run) const {
   const double bytes = access.points * static_cast<double>(access.bytes);
   if (axis == Vectors::kNoAxis) return bytes;
-  switch (MotionOf(*access.offset, axis, facts_)) {
+  switch (MotionAlong(access, axis)) {
     case Motion::kStill:
       return bytes;
     case Motion::kContiguous: {
@@ -320,13 +344,13 @@ double NestCosts::BytesAlong(const Access& access, uint32_t axis,
     }
     case Motion::kStrided:
     case Motion::kIrregular: {
-      const int64_t stride = StrideOf(*access.offset, axis);
+      const int64_t stride = access.stride[axis];
       // Neighbours share sectors: what lies between comes along.
       if (stride > 0 && stride * access.bytes < kSector)
         return bytes * static_cast<double>(stride);
       bool elsewhere = false;
       for (uint32_t a = 0; a < facts_.num_axes; ++a)
-        elsewhere |= MotionOf(*access.offset, a, facts_) == Motion::kContiguous;
+        elsewhere |= MotionAlong(access, a) == Motion::kContiguous;
       const double waste = kSector / static_cast<double>(access.bytes);
       return elsewhere ? bytes * (1 + kL2TimeFactor * waste) : bytes * waste;
     }
@@ -336,9 +360,7 @@ double NestCosts::BytesAlong(const Access& access, uint32_t axis,
 
 double NestCosts::Sectors(const Access& access, const Vectors& vectors) const {
   double points = access.points;
-  const Motion motion = vectors.axis == Vectors::kNoAxis
-                            ? Motion::kStill
-                            : MotionOf(*access.offset, vectors.axis, facts_);
+  const Motion motion = MotionAlong(access, vectors.axis);
   // A warp that reads one element for all its lanes moves one sector.
   const double lanes_still = 32.0 * vectors.width;
   if (motion == Motion::kStill) {
@@ -347,7 +369,7 @@ double NestCosts::Sectors(const Access& access, const Vectors& vectors) const {
     return all / lanes_still;
   }
   if (motion == Motion::kStrided) {
-    const int64_t stride = StrideOf(*access.offset, vectors.axis);
+    const int64_t stride = access.stride[vectors.axis];
     const double apart = double(stride) * vectors.width * double(access.bytes);
     if (stride > 0) return points * std::min(1.0, apart / kSector);
   }
@@ -363,9 +385,8 @@ double NestCosts::Sectors(const Access& access, const Vectors& vectors) const {
   return points;
 }
 
-// Lane instructions, all points and passes.
-double NestCosts::Issue(const Vectors& vectors, bool held,
-                        bool costly_held) const {
+double NestCosts::CountIssue(const Vectors& vectors, bool held,
+                             bool costly_held) const {
   const bool reduces = facts_.num_axes > facts_.num_outer;
   const double inner =
       static_cast<double>(outer_) * static_cast<double>(reduced_);
@@ -376,9 +397,8 @@ double NestCosts::Issue(const Vectors& vectors, bool held,
     const double all =
         access.reduced || !reduces ? inner : static_cast<double>(outer_);
     const int passes = held ? access.held_passes : access.passes;
-    const bool lanes =
-        vectors.axis != Vectors::kNoAxis && vectors.width > 1 &&
-        MotionOf(*access.offset, vectors.axis, facts_) != Motion::kStill;
+    const bool lanes = vectors.axis != Vectors::kNoAxis && vectors.width > 1 &&
+                       MotionAlong(access, vectors.axis) != Motion::kStill;
     const bool wide = lanes && IsWideAccess(buffers_[access.buffer],
                                             *access.offset, vectors, facts_);
     // A conversion an element; an address and an access for each vector.
@@ -400,9 +420,8 @@ int NestCosts::PackWords(const Vectors& vectors, bool only_held) const {
   for (const Access& access : accesses_) {
     if (access.store || !access.plain) continue;
     if (only_held && (!access.reduced || access.passes < 2)) continue;
-    const bool lanes =
-        vectors.axis != Vectors::kNoAxis &&
-        MotionOf(*access.offset, vectors.axis, facts_) != Motion::kStill;
+    const bool lanes = vectors.axis != Vectors::kNoAxis &&
+                       MotionAlong(access, vectors.axis) != Motion::kStill;
     words +=
         static_cast<int>((access.bytes * (lanes ? vectors.width : 1) + 3) / 4);
   }
@@ -464,9 +483,7 @@ Price NestCosts::PriceCpu(uint32_t vector_axis, double overhead_ns) const {
   double gathered = 0;
   for (const Access& access : accesses_) {
     const double bytes = access.points * double(access.bytes);
-    const Motion motion = vector_axis == Vectors::kNoAxis
-                              ? Motion::kStill
-                              : MotionOf(*access.offset, vector_axis, facts_);
+    const Motion motion = MotionAlong(access, vector_axis);
     const bool strided =
         motion == Motion::kStrided || motion == Motion::kIrregular;
     price.bytes += bytes * access.passes *

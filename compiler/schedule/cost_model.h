@@ -6,9 +6,11 @@
 // fusions (fuse_loops.h).
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "compiler/config/target.h"
 #include "compiler/schedule/kernel_passes.h"
 #include "compiler/schedule/kernel_variant.h"
@@ -36,7 +38,7 @@ struct Price {
 std::string ToText(const Price& price);
 
 // What pricing asks of a nest again and again, gathered once. Sizes behind
-// symbols count by their hints.
+// symbols count by their hints. For one thread.
 class NestCosts {
  public:
   // `nest`'s addresses are flat and its axes in their final order. All arguments
@@ -75,6 +77,8 @@ class NestCosts {
   // reduced axis; else null.
   const ScalarNode* OnlySort() const;
   bool HasCostlyToHold() const { return has_costly_; }
+  // Whether a value is loaded at reduced points for one pass alone.
+  bool LoadsForOnePass() const;
 
  private:
   struct Access {
@@ -82,6 +86,10 @@ class NestCosts {
     int64_t bytes = 0;  // of an element
     AxisSet axes = 0;   // that it moves with
     const SymExpr* offset = nullptr;
+    // One an axis: how the offset moves, and by how many elements where that is a
+    // constant; else 0.
+    absl::InlinedVector<Motion, 4> motion;
+    absl::InlinedVector<int64_t, 4> stride;
     bool store = false;
     bool atomic = false;
     bool plain = true;      // no mask, no loaded index
@@ -92,6 +100,9 @@ class NestCosts {
     double points = 1;      // distinct ones
   };
 
+  static Motion MotionAlong(const Access& access, uint32_t axis) {
+    return axis == Vectors::kNoAxis ? Motion::kStill : access.motion[axis];
+  }
   void AddAccess(BufferId buffer, const SymExpr& offset, AxisSet axes,
                  bool plain, bool reduced, bool store, ScalarId id);
   void CountWork();
@@ -103,9 +114,19 @@ class NestCosts {
   double BytesOnce(uint32_t axis, int run) const;
   // Accesses of warps, in sectors, for one access of each of its points.
   double Sectors(const Access& access, const Vectors& vectors) const;
-  double Issue(const Vectors& vectors, bool held, bool costly_held) const;
+  // Vectors with what candidates of the same ask for again.
+  struct PricedVectors : Vectors {
+    uint32_t on_axis = 0;
+    bool peel = false;
+    // Instructions: all, with held values, and with held costly ones too; below
+    // 0: not counted yet.
+    mutable double issue[3] = {-1, -1, -1};
+  };
+  double Issue(const PricedVectors& vectors, bool held, bool costly_held) const;
+  double CountIssue(const Vectors& vectors, bool held, bool costly_held) const;
   int PackWords(const Vectors& vectors, bool only_held) const;
-  Vectors VectorsFor(uint32_t axis, int width, bool peel) const;
+  // Lives as long as this.
+  const PricedVectors& VectorsFor(uint32_t axis, int width, bool peel) const;
   int Resident(int threads, int registers) const;
   // `warps`: resident on a multiprocessor; few of them overlap less. The share of
   // the lesser parts that cannot overlap the greatest is at least `lockstep` and
@@ -159,6 +180,7 @@ class NestCosts {
   int column_sums_ = 0;  // kSum stores
   int reducing_passes_ = 0;
   bool has_costly_ = false;
+  mutable std::deque<PricedVectors> vectors_;
 };
 
 }  // namespace kiln

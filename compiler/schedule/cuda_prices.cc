@@ -14,14 +14,14 @@ namespace {
 
 // Of the H200, fitted to what ./kiln bench gpu_kernels measures; other chips are
 // alike in them.
-constexpr double kSector = 32;            // bytes
-constexpr double kLoadNs = 750;           // a load that misses L2, under load
-constexpr double kJoinWarpNs = 60;        // a shuffle tree
-constexpr double kJoinBlockNs = 180;      // two barriers and a second tree
-constexpr double kJoinPartsNs = 2200;     // fence, counter, partial results
-constexpr double kJoinClusterNs = 400;    // a barrier of a cluster and its reads
-constexpr double kClusterNs = 250;        // to start and end each of its blocks
-constexpr double kL2Bytes = 24e6;         // that may be relied on
+constexpr double kSector = 32;          // bytes
+constexpr double kLoadNs = 750;         // a load that misses L2, under load
+constexpr double kJoinWarpNs = 60;      // a shuffle tree
+constexpr double kJoinBlockNs = 180;    // two barriers and a second tree
+constexpr double kJoinPartsNs = 2200;   // fence, counter, partial results
+constexpr double kJoinClusterNs = 400;  // a barrier of a cluster and its reads
+constexpr double kClusterNs = 250;      // to start and end each of its blocks
+constexpr double kL2Bytes = 24e6;       // that may be relied on
 constexpr double kSectorsPerCycle = 2.5;  // that a multiprocessor moves from L2
 constexpr int kLanesPerCycle = 128;       // of a multiprocessor
 constexpr int kBaseRegisters = 20;
@@ -48,7 +48,7 @@ double CeilDivide(double a, double b) { return std::ceil(a / b); }
 Price NestCosts::PriceCuda(const CudaPoints& v) const {
   const uint32_t axis =
       facts_.num_outer > 0 ? facts_.num_outer - 1 : Vectors::kNoAxis;
-  const Vectors vectors = VectorsFor(axis, v.vector, v.peel != 0);
+  const PricedVectors& vectors = VectorsFor(axis, v.vector, v.peel != 0);
   Price price;
   double sectors = 0;
   bool gathers = false;
@@ -77,7 +77,7 @@ Price NestCosts::PriceCuda(const CudaPoints& v) const {
 Price NestCosts::PriceCuda(const CudaTiles& v) const {
   const uint32_t last = facts_.num_outer - 1;
   const auto across = static_cast<uint32_t>(v.axis);
-  const Vectors vectors = VectorsFor(last, v.vector, false);
+  const PricedVectors& vectors = VectorsFor(last, v.vector, false);
   const TileAccesses tiled =
       AccessesAcross(nest_, facts_, buffers_, across, v.edge);
   const auto is_tiled = [&](const Access& access) {
@@ -201,7 +201,7 @@ double NestCosts::RowBlockNs(const CudaRows& v, const Vectors& vectors,
 }
 
 Price NestCosts::PriceCuda(const CudaRows& v) const {
-  const Vectors vectors =
+  const PricedVectors& vectors =
       VectorsFor(facts_.num_axes - 1, v.vector, v.peel != 0);
   const bool held = v.held > 0;
   const int threads = v.lanes * v.rows;
@@ -220,9 +220,9 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
     resident = std::clamp(int(room / shared), 1, resident);
   }
   const double slots = double(target_.multiprocessors) * resident;
-  const double blocks = v.stretch > 0
-                            ? CeilDivide(double(outer_), v.stretch)
-                            : CeilDivide(double(outer_), v.rows) * v.parts * v.cluster;
+  const double blocks =
+      v.stretch > 0 ? CeilDivide(double(outer_), v.stretch)
+                    : CeilDivide(double(outer_), v.rows) * v.parts * v.cluster;
   // A second pass over rows that are still in L2.
   const double live = traffic.once /
                       std::max<double>(1, double(outer_) * v.cluster / v.rows) *
@@ -286,7 +286,7 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
 Price NestCosts::PriceCuda(const CudaColumns& v) const {
   const uint32_t axis =
       facts_.num_outer > 0 ? facts_.num_outer - 1 : Vectors::kNoAxis;
-  const Vectors vectors = VectorsFor(axis, v.vector, false);
+  const PricedVectors& vectors = VectorsFor(axis, v.vector, false);
   const int threads = v.across * v.down;
   Price price;
   double sectors = 0, once = 0;
@@ -345,7 +345,7 @@ Price NestCosts::PriceCuda(const CudaColumns& v) const {
 
 Price NestCosts::PriceCuda(const CudaScans& v) const {
   const uint32_t axis = facts_.num_axes - 1;
-  const Vectors vectors = VectorsFor(axis, v.vector, v.peel != 0);
+  const PricedVectors& vectors = VectorsFor(axis, v.vector, v.peel != 0);
   const int threads = v.lanes * v.rows;
   Price price;
   double sectors = 0;
@@ -376,7 +376,7 @@ Price NestCosts::PriceCuda(const CudaScans& v) const {
 
 Price NestCosts::PriceCuda(const CudaSorts& v) const {
   const uint32_t axis = facts_.num_axes - 1;
-  const Vectors vectors = VectorsFor(axis, v.vector, false);
+  const PricedVectors& vectors = VectorsFor(axis, v.vector, false);
   Price price;
   for (const Access& access : accesses_)
     price.bytes += BytesAlong(access, axis, v.threads * v.vector);
@@ -410,7 +410,7 @@ Price NestCosts::PriceCuda(const CudaSorts& v) const {
 Price NestCosts::PriceCuda(const CudaSerial& v) const {
   const uint32_t axis =
       facts_.num_outer > 0 ? facts_.num_outer - 1 : Vectors::kNoAxis;
-  const Vectors vectors{axis, 1, 0, false};
+  const PricedVectors& vectors = VectorsFor(axis, 1, false);
   Price price;
   double sectors = 0;
   for (const Access& access : accesses_) {

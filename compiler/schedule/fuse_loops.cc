@@ -17,6 +17,9 @@ namespace {
 
 // Kernels over more points than this are worth their own launch.
 constexpr int64_t kSmallPoints = 1 << 16;
+// Two kernels that touch no more than this take as long as their launches, which
+// one of them saves: no price is asked.
+constexpr int64_t kLaunchBound = 128 << 10;
 // Nests of equal bodies that are fewer stand in the layers of a model, where
 // combine_nests.h often cannot take them from their places.
 constexpr size_t kManyAlike = 8;
@@ -105,6 +108,7 @@ double Fuser::PriceOf(FusionGroup& group) {
 
 bool Fuser::Pays(FusionGroup& first, FusionGroup& second,
                  const LoopNest& merged, FusionVerdict& verdict) {
+  if (first.unit.bytes + second.unit.bytes <= kLaunchBound) return true;
   const double apart = PriceOf(first) + PriceOf(second);
   const double together = pricer_.PriceOf(merged);
   if (together <= apart) return true;

@@ -46,6 +46,7 @@ FusionUnit MakeFusionUnit(LoopNest nest, int nests,
                                        !atomic && store.mask == Store::kNoMask,
                                        buffers, shapes));
   }
+  for (const NestAccess& access : unit.accesses) unit.bytes += access.bytes;
   unit.nest = std::move(nest);
   return unit;
 }

@@ -27,6 +27,7 @@ struct FusionUnit {
   LoopNest nest;
   int nests = 1;  // that went into it
   std::vector<NestAccess> accesses;
+  int64_t bytes = 0;           // of its buffers, one for each access
   int64_t outer_points = 1;    // at the hints
   int64_t reduced_points = 1;  // 1 without reduction axes
   bool reduces = false;

@@ -180,10 +180,10 @@ absl::Status VerifyStretch(const PlannedKernel& kernel) {
   if (rows != nullptr && rows->cluster > 1 &&
       (rows->rows != 1 || rows->parts != 1 || found != 0 ||
        rows->cluster > kMostClustered)) {
-    return Broken("K10", kernel.label,
-                  absl::StrCat("found a cluster of ", rows->cluster, ", rows ",
-                               rows->rows, ", parts ", rows->parts,
-                               ", stretch ", found));
+    return Broken(
+        "K10", kernel.label,
+        absl::StrCat("found a cluster of ", rows->cluster, ", rows ",
+                     rows->rows, ", parts ", rows->parts, ", stretch ", found));
   }
   if (found > 0 && (rows->held == 0 || rows->parts != 1 || rows->peel != 0)) {
     return Broken("K9", kernel.label,

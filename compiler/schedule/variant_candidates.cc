@@ -138,7 +138,7 @@ void AddHeldRows(const NestCosts& costs, CudaRows v, int64_t most_groups,
   if (held > kMostHeld) return;
   v.held = static_cast<int>(held);
   out.push_back(v);
-  if (held > 1) {
+  if (held > 1 && costs.LoadsForOnePass()) {
     v.unroll = static_cast<int>(held);
     out.push_back(v);
   }
@@ -281,6 +281,33 @@ void AddSorts(const NestCosts& costs, std::vector<KernelVariant>& out) {
   }
 }
 
+// `v` with the loads of one step or of several together, and its columns shared by
+// some blocks or by none.
+void AddColumns(const NestCosts& costs, CudaColumns v, int64_t groups,
+                std::vector<KernelVariant>& out) {
+  const int64_t blocks = CeilDivide(groups, v.across);
+  const int64_t steps = CeilDivide(costs.reduced(), v.down);
+  v.unroll = steps >= 4 ? 4 : 1;
+  int before = 1;
+  if (costs.MaySplit()) {
+    for (const int blocks_each : {1, 3}) {
+      v.parts = PartsFor(costs, blocks, costs.reduced(),
+                         int64_t{v.down} * v.unroll, blocks_each);
+      if (v.parts > before) out.push_back(v);
+      before = std::max(before, v.parts);
+    }
+  }
+  // Alone where that fills the chip, or little is left to share.
+  if (before > 1 && blocks < costs.target().multiprocessors && steps >= 16)
+    return;
+  v.parts = 1;
+  out.push_back(v);
+  if (v.unroll > 1 && steps < 16) {
+    v.unroll = 1;
+    out.push_back(v);
+  }
+}
+
 void AddColumns(const NestCosts& costs, std::vector<KernelVariant>& out) {
   const uint32_t outer = costs.facts().num_outer;
   if (outer == 0) return;
@@ -299,17 +326,7 @@ void AddColumns(const NestCosts& costs, std::vector<KernelVariant>& out) {
         const int down = static_cast<int>(std::min<int64_t>(
             threads / across, PowerOfTwoAtLeast(costs.reduced())));
         if (down * across < threads / 2) continue;
-        for (const int unroll : {1, 4}) {
-          CudaColumns v{vector, across, down, unroll, 1};
-          out.push_back(v);
-          if (!costs.MaySplit()) continue;
-          for (const int blocks_each : {1, 3}) {
-            v.parts =
-                PartsFor(costs, CeilDivide(groups, across), costs.reduced(),
-                         int64_t{down} * unroll, blocks_each);
-            if (v.parts > 1) out.push_back(v);
-          }
-        }
+        AddColumns(costs, {vector, across, down, 1, 1}, groups, out);
       }
     }
   }

@@ -294,17 +294,20 @@ TEST(KernelPlanVerifier, P8AWorkspaceGoesWithSharedOuterPoints) {
   ExpectBreaks("K8", changed(" workspace partials counters", ""));
   ExpectBreaks("K8", changed("parts 8", "parts 1"));
   ExpectBreaks(
-      "K8", changed("cuda rows vector 4 lanes 256 rows 1 held 0 "
-                    "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 cluster 1",
-                    "cuda serial threads 256"));
+      "K8",
+      changed(
+          "cuda rows vector 4 lanes 256 rows 1 held 0 "
+          "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 cluster 1",
+          "cuda serial threads 256"));
   ExpectBreaks("K8", Changed("parts 1", "parts 2"));
   ExpectBreaks("K9", Changed("stretch 0", "stretch 5"));
-  ExpectBreaks("K10", Changed("cluster 1", "cluster 2"));  // of two rows a block
-  ExpectReadsBack(
-      changed("cuda rows vector 4 lanes 256 rows 1 held 0 "
-              "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 cluster 1",
-              "cuda columns vector 1 across 4 down 32 unroll 1 "
-              "parts 8"));
+  ExpectBreaks("K10",
+               Changed("cluster 1", "cluster 2"));  // of two rows a block
+  ExpectReadsBack(changed(
+      "cuda rows vector 4 lanes 256 rows 1 held 0 "
+      "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 cluster 1",
+      "cuda columns vector 1 across 4 down 32 unroll 1 "
+      "parts 8"));
 }
 
 TEST(KernelPlanVerifier, AWorkspaceLiesInTheArenaWhileItsKernelRuns) {
