@@ -35,10 +35,10 @@ double NestPricer::PriceOf(LoopNest nest) {
   if (!added) return at->second;
   FlattenAddresses(nest, program_.buffers);
   nest = MergeAxes(OrderAxes(nest, flat_, program_.shapes), program_.shapes);
-  const absl::StatusOr<VariantChoice> choice = ChooseVariant(
-      nest, flat_, program_.shapes, target_, /*max_row=*/0, /*explain=*/false);
+  const absl::StatusOr<VariantChoice> choice =
+      ChooseVariant(nest, flat_, program_.shapes, target_, ChoiceOptions());
   // A nest that breaks a rule is found by the verifier, not here.
-  at->second = kLaunchNs + (choice.ok() ? choice->price.ns : 0);
+  at->second = kLaunchNs + (choice.ok() ? choice->config.price.ns : 0);
   return at->second;
 }
 

@@ -1,0 +1,102 @@
+#include "compiler/schedule/config_space.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/schedule/one_pass_form.h"
+#include "compiler/schedule/tuning_key.h"
+#include "compiler/schedule/variant_candidates.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+bool SameChoice(const Config& a, const Config& b) {
+  return a.one_pass == b.one_pass && a.variant == b.variant;
+}
+
+// One that does not fit is taken only where none does.
+bool IsCheaper(const Config& a, const Config& b) {
+  return a.price.fits != b.price.fits ? a.price.fits : a.price.ns < b.price.ns;
+}
+
+}  // namespace
+
+std::string ToText(const Config& config) {
+  return absl::StrCat(ToText(config.variant),
+                      config.one_pass ? " one pass" : "");
+}
+
+absl::StatusOr<ConfigSpace> ConfigSpace::Of(const LoopNest& nest,
+                                            const std::vector<Buffer>& buffers,
+                                            const ShapeEnv& shapes,
+                                            const Target& target,
+                                            int64_t max_row) {
+  ASSIGN_OR_RETURN(NestFacts facts, FactsOf(nest, buffers, shapes));
+  ConfigSpace space(nest, buffers, shapes, target, std::move(facts));
+  space.Add(NestCosts(nest, space.facts_, buffers, shapes, target), max_row,
+            false);
+  if (target.kind != TargetKind::kCuda) return space;
+  const std::optional<LoopNest> form = OnePassForm(nest);
+  if (!form.has_value()) return space;
+  ASSIGN_OR_RETURN(const NestFacts of_form, FactsOf(*form, buffers, shapes));
+  space.Add(NestCosts(*form, of_form, buffers, shapes, target), max_row, true);
+  return space;
+}
+
+void ConfigSpace::Add(const NestCosts& costs, int64_t max_row, bool one_pass) {
+  for (KernelVariant& variant : CandidatesFor(costs, max_row)) {
+    const Price price = costs.PriceOf(variant);
+    configs_.push_back({std::move(variant), one_pass, price});
+    if (IsCheaper(configs_.back(), configs_[cheapest_]))
+      cheapest_ = configs_.size() - 1;
+  }
+}
+
+std::string ConfigSpace::Key() const {
+  bool choice = false, shared = false;
+  for (const Config& config : configs_) {
+    choice |= config.price.fits && !SameChoice(config, cheapest());
+    shared |= PartsOf(config.variant) > 1;
+  }
+  if (!choice || !cheapest().price.fits) return "";
+  return TuningKey(nest_, facts_, buffers_, shapes_, target_,
+                   shared ? OuterSizes::kExact : OuterSizes::kClasses);
+}
+
+std::vector<Config> ConfigSpace::WorthMeasuring() const {
+  std::vector<Config> chosen;
+  for (const Config& config : configs_) {
+    const bool worth = config.price.fits &&
+                       config.price.ns <= cheapest().price.ns * kWorthMeasuring;
+    const bool again =
+        std::any_of(chosen.begin(), chosen.end(), [&](const Config& other) {
+          return SameChoice(config, other);
+        });
+    if (worth && !again) chosen.push_back(config);
+  }
+  std::stable_sort(chosen.begin(), chosen.end(), IsCheaper);
+  if (chosen.size() > kMostMeasured) chosen.resize(kMostMeasured);
+  return chosen;
+}
+
+absl::StatusOr<Config> ConfigSpace::Find(absl::string_view text) const {
+  for (const Config& config : configs_) {
+    if (ToText(config) != text) continue;
+    if (config.price.fits) return config;
+    return MakeError(ErrorReason::kBadOption,
+                     absl::StrCat("tuning decision \"", text,
+                                  "\": does not fit the ", target_.name));
+  }
+  return MakeError(
+      ErrorReason::kBadOption,
+      absl::StrCat("tuning decision \"", absl::CEscape(text),
+                   "\": is none of the kernel's ", configs_.size(),
+                   " configurations, of which the cheapest is \"",
+                   ToText(cheapest()), "\""));
+}
+
+}  // namespace kiln
