@@ -54,11 +54,10 @@ absl::StatusOr<CompiledGraph> CompileGraph(const wire::PlanRequest& request) {
   steps.Done("write_kernels", sources.size());
   const std::vector<UnitSource> units = GroupIntoUnits(sources, env.target);
   steps.Done("group_into_units", units.size());
-  ASSIGN_OR_RETURN(
-      out.plan,
-      BuildCompilePlan(lowered.graph, plan,
-                       DescribeKernels(plan, std::move(sources)), units,
-                       env.target, UnitFlags(env.target)));
+  ASSIGN_OR_RETURN(out.plan,
+                   BuildCompilePlan(lowered.graph, plan,
+                                    DescribeKernels(plan, std::move(sources)),
+                                    units, env.target, UnitFlags(env.target)));
   steps.Done("build_compile_plan",
              static_cast<size_t>(out.plan.plan().steps_size()));
   RETURN_IF_ERROR(VerifyEmitted(out.plan));

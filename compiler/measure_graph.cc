@@ -16,9 +16,8 @@ absl::StatusOr<wire::TuningDecision> MeasureGraph(
   std::vector<PassRecord> records;
   ASSIGN_OR_RETURN(LoweredRequest lowered,
                    LowerRequest(request.compile(), records));
-  ASSIGN_OR_RETURN(
-      const KernelPlan plan,
-      PlanNests(std::move(lowered.loops), lowered.env, records));
+  ASSIGN_OR_RETURN(const KernelPlan plan,
+                   PlanNests(std::move(lowered.loops), lowered.env, records));
   ASSIGN_OR_RETURN(
       const Measurement measured,
       MeasureKernel(

@@ -12,9 +12,10 @@ namespace kiln {
 absl::StatusOr<wire::CompileRequest> RequestOf(const CaseOptions& options) {
   const size_t jsonl = options.subject.find(".jsonl");
   if (jsonl == std::string::npos) {
-    return MakeError(ErrorReason::kBadOption,
-                     absl::StrCat("found \"", options.subject,
-                                  "\", a corpus file FILE.jsonl[:CASE] is due"));
+    return MakeError(
+        ErrorReason::kBadOption,
+        absl::StrCat("found \"", options.subject,
+                     "\", a corpus file FILE.jsonl[:CASE] is due"));
   }
   const std::string file = options.subject.substr(0, jsonl + 6);
   const size_t colon = options.subject.find(':', jsonl);

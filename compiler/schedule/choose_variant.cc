@@ -25,7 +25,7 @@ absl::StatusOr<VariantChoice> ChooseVariant(const LoopNest& nest,
     const auto found = options.tuning->find(choice.key);
     if (!choice.key.empty() && found != options.tuning->end()) {
       choice.decision = found->second;
-      absl::StatusOr<Config> tuned = space.Find(choice.decision);
+      absl::StatusOr<KernelConfig> tuned = space.Find(choice.decision);
       if (tuned.ok()) {
         choice.config = *std::move(tuned);
       } else {
@@ -36,7 +36,7 @@ absl::StatusOr<VariantChoice> ChooseVariant(const LoopNest& nest,
   if (choice.config.one_pass) choice.form = OnePassForm(nest);
   if (!options.explain) return choice;
   const std::string chosen = ToText(choice.config);
-  for (const Config& config : space.configs())
+  for (const KernelConfig& config : space.configs())
     choice.configs.push_back({config, ToText(config) == chosen});
   return choice;
 }

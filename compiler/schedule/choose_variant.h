@@ -14,7 +14,7 @@
 namespace kiln {
 
 struct VariantChoice {
-  Config config;
+  KernelConfig config;
   // The nest in another form (one_pass_form.h), when that is what was chosen.
   std::optional<LoopNest> form;
   // What decisions about the kernel are filed under, and the one in force; each
@@ -26,7 +26,7 @@ struct VariantChoice {
   // All configurations with their prices, the chosen one among them; filled when
   // asked for.
   struct Priced {
-    Config config;
+    KernelConfig config;
     bool chosen = false;
   };
   std::vector<Priced> configs;

@@ -14,18 +14,18 @@
 namespace kiln {
 namespace {
 
-bool SameChoice(const Config& a, const Config& b) {
+bool SameChoice(const KernelConfig& a, const KernelConfig& b) {
   return a.one_pass == b.one_pass && a.variant == b.variant;
 }
 
 // One that does not fit is taken only where none does.
-bool IsCheaper(const Config& a, const Config& b) {
+bool IsCheaper(const KernelConfig& a, const KernelConfig& b) {
   return a.price.fits != b.price.fits ? a.price.fits : a.price.ns < b.price.ns;
 }
 
 }  // namespace
 
-std::string ToText(const Config& config) {
+std::string ToText(const KernelConfig& config) {
   return absl::StrCat(ToText(config.variant),
                       config.one_pass ? " one pass" : "");
 }
@@ -57,25 +57,22 @@ void ConfigSpace::Add(const NestCosts& costs, int64_t max_row, bool one_pass) {
 }
 
 std::string ConfigSpace::Key() const {
-  bool choice = false, shared = false;
-  for (const Config& config : configs_) {
-    choice |= config.price.fits && !SameChoice(config, cheapest());
-    shared |= PartsOf(config.variant) > 1;
-  }
-  if (!choice || !cheapest().price.fits) return "";
-  return TuningKey(nest_, facts_, buffers_, shapes_, target_,
-                   shared ? OuterSizes::kExact : OuterSizes::kClasses);
+  const bool choice =
+      std::any_of(configs_.begin(), configs_.end(), [&](const auto& config) {
+        return config.price.fits && !SameChoice(config, cheapest());
+      });
+  if (!choice) return "";
+  return TuningKey(nest_, facts_, buffers_, shapes_, target_);
 }
 
-std::vector<Config> ConfigSpace::WorthMeasuring() const {
-  std::vector<Config> chosen;
-  for (const Config& config : configs_) {
+std::vector<KernelConfig> ConfigSpace::WorthMeasuring() const {
+  std::vector<KernelConfig> chosen;
+  for (const KernelConfig& config : configs_) {
     const bool worth = config.price.fits &&
                        config.price.ns <= cheapest().price.ns * kWorthMeasuring;
-    const bool again =
-        std::any_of(chosen.begin(), chosen.end(), [&](const Config& other) {
-          return SameChoice(config, other);
-        });
+    const bool again = std::any_of(
+        chosen.begin(), chosen.end(),
+        [&](const KernelConfig& other) { return SameChoice(config, other); });
     if (worth && !again) chosen.push_back(config);
   }
   std::stable_sort(chosen.begin(), chosen.end(), IsCheaper);
@@ -83,20 +80,19 @@ std::vector<Config> ConfigSpace::WorthMeasuring() const {
   return chosen;
 }
 
-absl::StatusOr<Config> ConfigSpace::Find(absl::string_view text) const {
-  for (const Config& config : configs_) {
+absl::StatusOr<KernelConfig> ConfigSpace::Find(absl::string_view text) const {
+  for (const KernelConfig& config : configs_) {
     if (ToText(config) != text) continue;
     if (config.price.fits) return config;
     return MakeError(ErrorReason::kBadOption,
                      absl::StrCat("tuning decision \"", text,
                                   "\": does not fit the ", target_.name));
   }
-  return MakeError(
-      ErrorReason::kBadOption,
-      absl::StrCat("tuning decision \"", absl::CEscape(text),
-                   "\": is none of the kernel's ", configs_.size(),
-                   " configurations, of which the cheapest is \"",
-                   ToText(cheapest()), "\""));
+  return MakeError(ErrorReason::kBadOption,
+                   absl::StrCat("tuning decision \"", absl::CEscape(text),
+                                "\": is none of the kernel's ", configs_.size(),
+                                " configurations, of which the cheapest is \"",
+                                ToText(cheapest()), "\""));
 }
 
 }  // namespace kiln

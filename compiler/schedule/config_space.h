@@ -17,7 +17,7 @@
 
 namespace kiln {
 
-struct Config {
+struct KernelConfig {
   KernelVariant variant;
   // Whether it is of the nest's other form (one_pass_form.h).
   bool one_pass = false;
@@ -26,7 +26,7 @@ struct Config {
 
 // The variant's text, with " one pass" behind it for the other form. Decisions
 // are kept in these words.
-std::string ToText(const Config& config);
+std::string ToText(const KernelConfig& config);
 
 // Configurations that a measurement compares, at most, and how much dearer than
 // the cheapest one the model may expect them to be.
@@ -49,31 +49,25 @@ class ConfigSpace {
 
   // In the order of CandidatesFor, those of the one-pass form last. At least
   // one.
-  const std::vector<Config>& configs() const { return configs_; }
+  const std::vector<KernelConfig>& configs() const { return configs_; }
   // The cheapest of those that fit, the first of equals; the cheapest of all
   // where none fits.
-  const Config& cheapest() const { return configs_[cheapest_]; }
+  const KernelConfig& cheapest() const { return configs_[cheapest_]; }
 
-  // What decisions about the kernel are filed under, without blanks:
-  // "reduce/f32/2^12x2^10/5f0c9a31d2b7/sm_90". Names, for people, the work, the
-  // dtype read first, outer by reduced points as powers of two and the target;
-  // the digest covers all that the configurations and their order depend on.
-  // Sizes count exactly along reduced axes, and along the others where several
-  // blocks may share a point; else by their class. Symbols count by their hints.
-  //
-  // Empty where there is no choice: fewer than two configurations fit.
+  // What decisions about the kernel are filed under (tuning_key.h). Empty where
+  // there is no choice: fewer than two configurations fit.
   //
   // A function of the nest and the target: no decision changes a key.
   std::string Key() const;
 
   // What a measurement compares: the cheapest that fit, cheapest first, each
   // once.
-  std::vector<Config> WorthMeasuring() const;
+  std::vector<KernelConfig> WorthMeasuring() const;
 
   // The configuration that a decision names in ToText's words. BAD_OPTION says
   // why a decision cannot be taken: it names none of the configurations, or one
   // that does not fit.
-  absl::StatusOr<Config> Find(absl::string_view text) const;
+  absl::StatusOr<KernelConfig> Find(absl::string_view text) const;
 
  private:
   ConfigSpace(const LoopNest& nest, const std::vector<Buffer>& buffers,
@@ -91,7 +85,7 @@ class ConfigSpace {
   const ShapeEnv& shapes_;
   const Target& target_;
   const NestFacts facts_;
-  std::vector<Config> configs_;
+  std::vector<KernelConfig> configs_;
   size_t cheapest_ = 0;
 };
 

@@ -228,8 +228,7 @@ absl::StatusOr<std::string> ExplainVariants(const KernelPlan& plan,
                      Choose(*kernel, plan, env, true));
     absl::StrAppend(&out, "kernel ", absl::StrJoin(kernel->nest.origins, "+"),
                     "\n");
-    if (!choice.key.empty())
-      absl::StrAppend(&out, "  key ", choice.key, "\n");
+    if (!choice.key.empty()) absl::StrAppend(&out, "  key ", choice.key, "\n");
     if (!choice.ignored.empty()) {
       absl::StrAppend(&out, "  ignored: ", choice.ignored, "\n");
     } else if (!choice.decision.empty()) {

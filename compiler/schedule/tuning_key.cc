@@ -11,6 +11,9 @@ namespace {
 // decides nothing.
 constexpr int64_t kWidest = 16;
 constexpr size_t kDigestDigits = 12;
+// Results of a reduction of which several blocks may share one: fewer than fill
+// the largest chip.
+constexpr int64_t kFewResults = int64_t{1} << 16;
 
 // The exponent of the next power of two.
 int ClassOf(int64_t n) {
@@ -31,13 +34,11 @@ class KeyWriter {
             const std::vector<Buffer>& buffers, const ShapeEnv& shapes)
       : nest_(nest), facts_(facts), buffers_(buffers), shapes_(shapes) {}
 
-  std::string Digits(const Target& target, OuterSizes outer_sizes) {
+  std::string Digits(const Target& target, bool exact) {
     // The version rises when equal words come to mean other configurations.
     sha_.AddField("kiln configurations 1").AddField(target.name);
     sha_.AddNumber(nest_.axes.size());
-    for (const Axis& axis : nest_.axes) {
-      AddExtent(axis, axis.reduction || outer_sizes == OuterSizes::kExact);
-    }
+    for (const Axis& axis : nest_.axes) AddExtent(axis, exact);
     sha_.AddNumber(nest_.body.size());
     for (ScalarId id = 0; id < nest_.body.size(); ++id) AddNode(id);
     sha_.AddNumber(nest_.stores.size());
@@ -58,7 +59,7 @@ class KeyWriter {
   void AddExtent(const Axis& axis, bool exact) {
     const SymExpr& extent = axis.extent;
     Add(axis.reduction).Add(extent.is_constant());
-    if (extent.is_constant() && exact) {
+    if (extent.is_constant() && (exact || axis.reduction)) {
       Add(extent.constant());
       return;
     }
@@ -127,17 +128,17 @@ DType DTypeOf(const LoopNest& nest, const std::vector<Buffer>& buffers) {
 
 std::string TuningKey(const LoopNest& nest, const NestFacts& facts,
                       const std::vector<Buffer>& buffers,
-                      const ShapeEnv& shapes, const Target& target,
-                      OuterSizes outer_sizes) {
+                      const ShapeEnv& shapes, const Target& target) {
   SymExpr outer = 1, reduced = 1;
   for (const Axis& axis : nest.axes) {
     SymExpr& points = axis.reduction ? reduced : outer;
     points = points * axis.extent;
   }
+  const bool exact = facts.reduced != 0 && shapes.Hint(outer) < kFewResults;
   return absl::StrCat(
       WorkOf(nest, facts), "/", ShortName(DTypeOf(nest, buffers)), "/2^",
       ClassOf(shapes.Hint(outer)), "x2^", ClassOf(shapes.Hint(reduced)), "/",
-      KeyWriter(nest, facts, buffers, shapes).Digits(target, outer_sizes), "/",
+      KeyWriter(nest, facts, buffers, shapes).Digits(target, exact), "/",
       target.name);
 }
 

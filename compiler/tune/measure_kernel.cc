@@ -68,12 +68,12 @@ absl::StatusOr<double> SecondsOf(const KernelPlan& plan, const Target& target,
   return stopwatch.MedianSeconds(timed, repeats);
 }
 
-absl::StatusOr<std::vector<Config>> ConfigsFor(
+absl::StatusOr<std::vector<KernelConfig>> ConfigsFor(
     const ConfigSpace& space, const std::vector<std::string>& choices) {
   if (choices.empty()) return space.WorthMeasuring();
-  std::vector<Config> configs;
+  std::vector<KernelConfig> configs;
   for (const std::string& choice : choices) {
-    ASSIGN_OR_RETURN(Config config, space.Find(choice));
+    ASSIGN_OR_RETURN(KernelConfig config, space.Find(choice));
     configs.push_back(std::move(config));
   }
   return configs;
@@ -90,13 +90,14 @@ absl::StatusOr<const PlannedKernel*> KernelOfKey(const KernelPlan& plan,
     ASSIGN_OR_RETURN(const ConfigSpace space, ConfigsOf(*kernel, plan, env));
     if (space.Key() == key) return kernel;
   }
-  return MakeError(ErrorReason::kBadOption,
-                   absl::StrCat("measure: no kernel of the graph has the key \"",
-                                absl::CEscape(key), "\""));
+  return MakeError(
+      ErrorReason::kBadOption,
+      absl::StrCat("measure: no kernel of the graph has the key \"",
+                   absl::CEscape(key), "\""));
 }
 
 KernelPlan PlanOfOne(const KernelPlan& plan, const PlannedKernel& kernel,
-                     const Config& config) {
+                     const KernelConfig& config) {
   KernelPlan one;
   one.name = plan.name;
   one.shapes = plan.shapes;
@@ -111,20 +112,17 @@ KernelPlan PlanOfOne(const KernelPlan& plan, const PlannedKernel& kernel,
   return one;
 }
 
-absl::StatusOr<Measurement> MeasureKernel(const KernelPlan& plan,
-                                          const PassEnv& env,
-                                          absl::string_view key,
-                                          const MeasureOptions& options,
-                                          Toolchain& toolchain,
-                                          Stopwatch& stopwatch) {
+absl::StatusOr<Measurement> MeasureKernel(
+    const KernelPlan& plan, const PassEnv& env, absl::string_view key,
+    const MeasureOptions& options, Toolchain& toolchain, Stopwatch& stopwatch) {
   ASSIGN_OR_RETURN(const PlannedKernel* kernel, KernelOfKey(plan, env, key));
   ASSIGN_OR_RETURN(const ConfigSpace space, ConfigsOf(*kernel, plan, env));
-  ASSIGN_OR_RETURN(const std::vector<Config> configs,
+  ASSIGN_OR_RETURN(const std::vector<KernelConfig> configs,
                    ConfigsFor(space, options.choices));
   Measurement out;
   out.key = std::string(key);
   double best = 0;
-  for (const Config& config : configs) {
+  for (const KernelConfig& config : configs) {
     const absl::StatusOr<double> seconds = SecondsOf(
         PlanOfOne(plan, *kernel, config), env.target,
         options.repeats > 0 ? options.repeats : kRepeats, toolchain, stopwatch);

@@ -35,7 +35,7 @@ absl::StatusOr<const PlannedKernel*> KernelOfKey(const KernelPlan& plan,
 // `kernel` of `plan` alone, in the given configuration, with the workspace that
 // it needs there.
 KernelPlan PlanOfOne(const KernelPlan& plan, const PlannedKernel& kernel,
-                     const Config& config);
+                     const KernelConfig& config);
 
 // Writes the kernel of `key` in each configuration, builds all and times them,
 // with symbols at their hints.
@@ -46,12 +46,9 @@ KernelPlan PlanOfOne(const KernelPlan& plan, const PlannedKernel& kernel,
 // Errors: of KernelOfKey; BAD_OPTION for a choice that is no configuration of
 // the kernel; those of `toolchain` and `stopwatch`, with the key and the
 // configuration in front.
-absl::StatusOr<Measurement> MeasureKernel(const KernelPlan& plan,
-                                          const PassEnv& env,
-                                          absl::string_view key,
-                                          const MeasureOptions& options,
-                                          Toolchain& toolchain,
-                                          Stopwatch& stopwatch);
+absl::StatusOr<Measurement> MeasureKernel(
+    const KernelPlan& plan, const PassEnv& env, absl::string_view key,
+    const MeasureOptions& options, Toolchain& toolchain, Stopwatch& stopwatch);
 
 }  // namespace kiln
 

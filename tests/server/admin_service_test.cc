@@ -198,9 +198,9 @@ TEST(AdminService, ATuningThatCannotBeIsRefused) {
   const absl::Status no_device =
       Tune(d, FakeRequest({"fake.row.key", "fake.measure_error.NO_DEVICE"}));
   EXPECT_EQ(ReasonOf(no_device), ErrorReason::kNoDevice);
-  EXPECT_EQ(ReasonOf(Tune(d, FakeRequest({"fake.row.key",
-                                          "fake.measure_die.any"}))),
-            ErrorReason::kWorkerDied);
+  EXPECT_EQ(
+      ReasonOf(Tune(d, FakeRequest({"fake.row.key", "fake.measure_die.any"}))),
+      ErrorReason::kWorkerDied);
   EXPECT_EQ(d.count(Count::kTuned), 0);
   ExpectWellAndEmpty(d);
 }

@@ -107,8 +107,8 @@ TEST(Tuning, APoolMeasuresTheChoicesThatItIsGiven) {
   ASSERT_TRUE(reply.ok()) << reply.status();
   const wire::TuningDecision& decision = (*reply)->measure();
   EXPECT_EQ(decision.key(), measure.key());
-  EXPECT_THAT(decision.choices(), ElementsAre("cpu rows accumulators 4",
-                                              "cpu columns strip 4"));
+  EXPECT_THAT(decision.choices(),
+              ElementsAre("cpu rows accumulators 4", "cpu columns strip 4"));
   EXPECT_THAT(decision.seconds(), ElementsAre(Gt(0), Gt(0)));
   EXPECT_THAT(decision.choices(), Contains(decision.choice()));
 

@@ -214,8 +214,7 @@ std::string TunableCase() {
 }
 
 TEST_F(Compilectl, TuneSaysWhichChoiceWon) {
-  const Json document =
-      AskJson({"tune", TunableCase(), "--arch", "x86-64-v3"});
+  const Json document = AskJson({"tune", TunableCase(), "--arch", "x86-64-v3"});
   ASSERT_EQ(document["kernels"].size(), 1);
   const Json& kernel = document["kernels"][0];
   EXPECT_EQ(kernel["key"], "points/key");
@@ -238,8 +237,8 @@ TEST_F(Compilectl, TuneNamesTheFileThatIsNone) {
 TEST_F(Compilectl, TuneThatOutlastsItsTimeoutSaysSo) {
   const std::vector<pid_t> stopped = StartedWorkers();
   for (const pid_t pid : stopped) ASSERT_EQ(kill(pid, SIGSTOP), 0);
-  const ProgramRun run = Ask({"tune", TunableCase(), "--arch", "x86-64-v3",
-                              "--timeout", "1"});
+  const ProgramRun run =
+      Ask({"tune", TunableCase(), "--arch", "x86-64-v3", "--timeout", "1"});
   for (const pid_t pid : stopped) kill(pid, SIGCONT);
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_EQ(run.err.find("compilectl: DEADLINE_EXCEEDED: tune: not measured "

@@ -17,8 +17,8 @@ inline std::string WriteReluCase(const std::string& folder,
   std::ofstream(path)
       << R"({"name": "r", "kind": "op", "nodes": [{"name": "x", "op": )"
       << R"("placeholder", "target": "x", "args": [], "kwargs": {}, "meta": )"
-      << meta << R"(}, {"name": "y", "op": "call_function", "target": ")"
-      << op << R"(", "args": [{"node": "x"}], "kwargs": {}, )"
+      << meta << R"(}, {"name": "y", "op": "call_function", "target": ")" << op
+      << R"(", "args": [{"node": "x"}], "kwargs": {}, )"
       << R"("meta": )" << meta << R"(}, {"name": "output", "op": "output", )"
       << R"("args": [[{"node": "y"}]]}], "constants": {}, "inputs": [)" << meta
       << "]}\n";

@@ -150,7 +150,7 @@ TEST(ChooseVariant, TakesTheFirstOfTheCheapestAndSaysSoWhenAsked) {
       ASSERT_TRUE(told.ok()) << told.status();
       EXPECT_TRUE(quiet->configs.empty());
       EXPECT_EQ(ToText(quiet->config), ToText(told->config));
-      const Config* best = nullptr;
+      const KernelConfig* best = nullptr;
       for (const VariantChoice::Priced& priced : told->configs) {
         if (priced.config.price.fits &&
             (best == nullptr || priced.config.price.ns < best->price.ns)) {
