@@ -39,11 +39,16 @@ absl::StatusOr<ConfigSpace> ConfigSpace::Of(const LoopNest& nest,
   ConfigSpace space(nest, buffers, shapes, target, std::move(facts));
   space.Add(NestCosts(nest, space.facts_, buffers, shapes, target), max_row,
             false);
-  if (target.kind != TargetKind::kCuda) return space;
-  const std::optional<LoopNest> form = OnePassForm(nest);
-  if (!form.has_value()) return space;
-  ASSIGN_OR_RETURN(const NestFacts of_form, FactsOf(*form, buffers, shapes));
-  space.Add(NestCosts(*form, of_form, buffers, shapes, target), max_row, true);
+  const std::optional<LoopNest> form =
+      target.kind == TargetKind::kCuda ? OnePassForm(nest) : std::nullopt;
+  if (form.has_value()) {
+    ASSIGN_OR_RETURN(const NestFacts of_form, FactsOf(*form, buffers, shapes));
+    space.Add(NestCosts(*form, of_form, buffers, shapes, target), max_row,
+              true);
+  }
+  if (space.configs_.empty()) {
+    space.configs_.push_back({.variant = Unmapped{}, .price = {.fits = false}});
+  }
   return space;
 }
 

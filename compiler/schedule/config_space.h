@@ -47,8 +47,8 @@ class ConfigSpace {
                                         const ShapeEnv& shapes,
                                         const Target& target, int64_t max_row);
 
-  // In the order of CandidatesFor, those of the one-pass form last. At least
-  // one.
+  // In the order of CandidatesFor, those of the one-pass form last. Never empty:
+  // a nest without candidates has Unmapped, which does not fit.
   const std::vector<KernelConfig>& configs() const { return configs_; }
   // The cheapest of those that fit, the first of equals; the cheapest of all
   // where none fits.
