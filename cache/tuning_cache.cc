@@ -15,7 +15,7 @@ namespace {
 // is filed under another.
 Digest StoreKey(const std::string& target, const std::string& key) {
   return Sha256()
-      .AddField("kiln tuning 1")
+      .AddField("kiln tuning 2")
       .AddField(target)
       .AddField(key)
       .Finish();

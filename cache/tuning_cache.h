@@ -19,8 +19,9 @@ namespace kiln {
 // must not reach an artifact.
 using TuningDecisions = std::vector<wire::TuningDecision>;
 
-// The winners of tuning runs, one for each target and key (op, shape class,
-// device class, policy). Few and small: all are kept in memory.
+// The winners of measurements, one for each target and key. A key is a word of
+// the compiler's for kernels that one decision is for; the cache reads nothing
+// into it. Few and small: all are kept in memory.
 //
 // Thread-safe.
 class TuningCache {

@@ -13,14 +13,14 @@ absl::string_view OrNone(absl::string_view choice) {
 
 }  // namespace
 
-absl::string_view ChoiceFor(absl::string_view row,
+absl::string_view ChoiceFor(absl::string_view key,
                             const TuningDecisions& decisions) {
   const auto found = std::lower_bound(
-      decisions.begin(), decisions.end(), row,
+      decisions.begin(), decisions.end(), key,
       [](const wire::TuningDecision& decision, absl::string_view wanted) {
         return decision.key() < wanted;
       });
-  if (found == decisions.end() || found->key() != row) return "";
+  if (found == decisions.end() || found->key() != key) return "";
   return found->choice();
 }
 
@@ -28,13 +28,13 @@ std::string TuningDifference(absl::string_view line,
                              const TuningDecisions& decisions) {
   const size_t space = line.find(' ');
   if (space == absl::string_view::npos) {
-    return absl::StrCat("`", line, "`: no row and choice");
+    return absl::StrCat("`", line, "`: no key and choice");
   }
-  const absl::string_view row = line.substr(0, space);
+  const absl::string_view key = line.substr(0, space);
   const absl::string_view used = line.substr(space + 1);
-  const absl::string_view now = ChoiceFor(row, decisions);
+  const absl::string_view now = ChoiceFor(key, decisions);
   if (used == now) return "";
-  return absl::StrCat(row, ": ", OrNone(now), " against ", OrNone(used));
+  return absl::StrCat(key, ": ", OrNone(now), " against ", OrNone(used));
 }
 
 }  // namespace kiln

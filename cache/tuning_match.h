@@ -9,29 +9,29 @@
 namespace kiln {
 
 // Tuning decisions stand with entries, as guards do, and not in the key: a key
-// is computed before anything is compiled, when nobody knows yet which rows of
+// is computed before anything is compiled, when nobody knows yet which keys of
 // the tuning table a graph meets. Were all decisions for a target in the key,
 // one more measurement would make every entry of that target unreachable.
 //
-// So a plan names every row that it looked up, whether a decision was there or
-// not (CompilePlan.tuned); an entry keeps that list, and is served only while
-// each of its rows has the choice that it had then. Which rows are looked up
-// follows from the graph, target and options alone, never from a decision.
+// So a plan names every tuning key that it looked up, whether a decision was
+// there or not (CompilePlan.tuned); an entry keeps that list, and is served only
+// while each of its keys has the decision that it had then. Which keys are looked
+// up follows from the graph, target and options alone, never from a decision.
 // Hence equal (key, hint class, decisions in force) find an equal list, and
 // equal bytes. A decision for a row that an entry does not
 // name leaves it alone; one that is taken back makes the old entry good again.
 
-// Is each line of `tuned`, "ROW CHOICE" or "ROW ", what `decisions` say now? A
+// Is each line of `tuned`, "KEY CHOICE" or "KEY ", what `decisions` say now? A
 // line without a space is of no version that we know: the entry is not served.
 template <typename Lines>
 bool TuningHolds(const Lines& tuned, const TuningDecisions& decisions);
 
-// What is in force for the row: its choice, or empty.
-absl::string_view ChoiceFor(absl::string_view row,
+// What is in force for the tuning key: its choice, or empty.
+absl::string_view ChoiceFor(absl::string_view key,
                             const TuningDecisions& decisions);
 
-// Why an entry with the line is not served: "row_reduction/...: accumulators=4
-// against (none)"; empty when it holds.
+// Why an entry with the line is not served: "reduce/...: cpu rows
+// accumulators 4 against (none)"; empty when it holds.
 std::string TuningDifference(absl::string_view line,
                              const TuningDecisions& decisions);
 

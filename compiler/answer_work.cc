@@ -4,8 +4,8 @@
 
 #include "compiler/compiler.h"
 #include "compiler/config/target_from_wire.h"
+#include "compiler/measure_graph.h"
 #include "compiler/toolchain/object_symbols.h"
-#include "compiler/tune/tuning_from_wire.h"
 #include "proto/base/status.h"
 #include "proto/base/work_error.h"
 
@@ -76,19 +76,11 @@ absl::Status Answer(WorkBench& bench, const wire::WorkRequest& request,
     case wire::WorkRequest::kBuild:
       return Build(bench, request.build(), *reply.mutable_build());
     case wire::WorkRequest::kMeasure: {
+      const wire::Target& target = request.measure().compile().target();
       ASSIGN_OR_RETURN(
           *reply.mutable_measure(),
-          AnswerMeasure(request.measure(),
-                        ToolchainFor(bench, request.measure().target()),
-                        *bench.stopwatch));
-      return absl::OkStatus();
-    }
-    case wire::WorkRequest::kTuneRow: {
-      ASSIGN_OR_RETURN(
-          *reply.mutable_measure(),
-          AnswerTuneRow(request.tune_row(),
-                        ToolchainFor(bench, request.tune_row().target()),
-                        *bench.stopwatch));
+          MeasureGraph(request.measure(), ToolchainFor(bench, target),
+                       *bench.stopwatch));
       return absl::OkStatus();
     }
     case wire::WorkRequest::KIND_NOT_SET:

@@ -18,7 +18,7 @@ struct WorkBench {
   std::string build_identity;  // 32 bytes: SHA-256 of the worker's binary
 };
 
-// Answers one request: says hello, plans a graph, builds a unit, tunes a row
+// Answers one request: says hello, plans a graph, builds a unit, measures a
 // kernel. Every failure is a WorkError in the reply; the worker lives on.
 //
 // One thread. What it keeps between requests (a loaded NVRTC) changes no

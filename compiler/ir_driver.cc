@@ -96,7 +96,7 @@ absl::StatusOr<Ir> Emit(Ir ir, const PassEnv& env) {
   ASSIGN_OR_RETURN(
       const wire::CompilePlan compiled,
       BuildCompilePlan(*graph, plan, DescribeKernels(plan, std::move(sources)),
-                       units, env.target, {}, {}));
+                       units, env.target, {}));
   RETURN_IF_ERROR(VerifyLaunchPlan(compiled, compiled.units_size()));
   return Ir(compiled.plan());
 }

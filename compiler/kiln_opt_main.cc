@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "compiler/config/target.h"
+#include "compiler/config/tuning_table.h"
 #include "compiler/graph/graph_import.h"
 #include "compiler/ir_driver.h"
 #include "compiler/kiln_opt_run.h"
@@ -37,9 +38,11 @@ constexpr absl::string_view kUsage = R"(kiln-opt FILE [PASS...] [options]
   --emit=LEVEL    graph, loops, kernels, plan, cuda or cpu: runs all that leads
                   there from a graph
   --explain-tiling   instead of a level: the variants that each kernel may have,
-                  with their prices, the chosen one marked by a star
+                  with their prices, the chosen one marked by a star; in front
+                  the key of its tuning decisions and the decision in force
   --explain-fusion   the pairs of loops that share no kernel, and why
   --target=NAME   sm_90, x86-64-v3, ...; without it x86-64-v3, or sm_90 for cuda
+  --tune="KEY CHOICE"   a tuning decision; may be given again
   --skip=A,B      leaves passes out
   --run           runs the graph with the reference interpreter instead of
                   printing it, and compares where the case has results
@@ -56,9 +59,24 @@ struct Config {
   std::vector<std::string> words;
   std::string case_name, emit, target;
   PassRunOptions run_options;
+  TuningTable tuning;
   bool run = false, dump = false, time = false, help = false;
   uint64_t seed = 0;
 };
+
+// "KEY CHOICE", as a CompilePlan names a decision.
+absl::Status ReadDecision(absl::string_view text, TuningTable& tuning) {
+  const std::pair<std::string, std::string> decision =
+      absl::StrSplit(text, absl::MaxSplits(' ', 1));
+  if (decision.first.empty() || decision.second.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tune=", text,
+                     ": due a key of --explain-tiling, a blank and a "
+                     "variant"));
+  }
+  tuning[decision.first] = decision.second;
+  return absl::OkStatus();
+}
 
 absl::StatusOr<Config> ReadFlags(int argc, char** argv) {
   Config config;
@@ -72,6 +90,8 @@ absl::StatusOr<Config> ReadFlags(int argc, char** argv) {
       config.target = std::string(arg);
     } else if (absl::ConsumePrefix(&arg, "--skip=")) {
       config.run_options.skip = absl::StrSplit(arg, ',', absl::SkipEmpty());
+    } else if (absl::ConsumePrefix(&arg, "--tune=")) {
+      RETURN_IF_ERROR(ReadDecision(arg, config.tuning));
     } else if (absl::ConsumePrefix(&arg, "--seed=")) {
       if (!absl::SimpleAtoi(arg, &config.seed)) {
         return absl::InvalidArgumentError(absl::StrCat("--seed=", arg));
@@ -210,6 +230,7 @@ absl::Status Main(int argc, char** argv) {
   RETURN_IF_ERROR(CheckSkip(config.run_options.skip));
   PassEnv env;
   ASSIGN_OR_RETURN(env.target, ReadTarget(config));
+  env.tuning = config.tuning;
   env.options.diagnostic = {.dump_passes = config.dump, .verify_passes = true};
   ASSIGN_OR_RETURN(Loaded loaded, Load(config));
   std::vector<PassRecord> records;

@@ -104,7 +104,7 @@ done
 if [ $# -eq 0 ]; then set -- "$tree/tests/corpus/models"; fi
 part corpus "$here/bin/kiln-corpus" "$@" --device cuda --kilnd "$bin/kilnd" --worker "$bin/kiln-worker"
 
-# One row kernel's variants, timed by a worker on this GPU; the winner goes into the tuning cache.
+# The kernels of one small graph, each in several configurations, timed by a worker on this GPU; the winners go into the tuning cache.
 tune() {
   local status=0
   printf '[workers]\nprogram = "%s"\ncount = 1\nenv = ["KILN_CUDA_LIBRARY_PATH=%s"]\n' "$bin/kiln-worker" \
@@ -115,7 +115,7 @@ tune() {
     if "${ctl[@]}" stats >/dev/null 2>&1; then break; fi
     sleep 0.1
   done
-  "${ctl[@]}" tune --device "${KILN_TUNE_DEVICE:-cuda}" --arch "${KILN_TUNE_ARCH:-sm_90}" || { status=1; cat "$work/kilnd.log"; }
+  "${ctl[@]}" --timeout 600 tune "$tree/tests/corpus/ops/native_layer_norm.jsonl" --device "${KILN_TUNE_DEVICE:-cuda}" --arch "${KILN_TUNE_ARCH:-sm_90}" || { status=1; cat "$work/kilnd.log"; }
   kill "$daemon" && wait "$daemon"
   return $status
 }

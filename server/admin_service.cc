@@ -156,8 +156,8 @@ ServerUnaryReactor* AdminService::Tune(CallbackServerContext* context,
                                        const wire::TuneRequest* request,
                                        wire::TuneReply* reply) {
   return OnThread(rooms_.threads, context, reply, [this, request] {
-    return TuneRow(*request, rooms_.pool, rooms_.cache.tuning(),
-                   rooms_.counters);
+    return TuneGraph(*request, rooms_.pool, rooms_.cache.tuning(),
+                     rooms_.counters);
   });
 }
 

@@ -10,19 +10,10 @@
 #include "proto/base/status.h"
 #include "proto/key/request_digest.h"
 #include "server/cache_look.h"
+#include "server/order_label.h"
 #include "server/signer.h"
 
 namespace kiln {
-
-namespace {
-
-WorkLabel LabelOf(const CompileOrder& order) {
-  return {.key = order.key.digest,
-          .graph_name = order.graph_name,
-          .toolchain = order.toolchain};
-}
-
-}  // namespace
 
 // The story of one job: plan, build, assemble, sign, store.
 absl::StatusOr<CompiledArtifact> CompileJob::Run(Job& job) {

@@ -1,76 +1,84 @@
 #include "server/tune_flow.h"
 
-#include <optional>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "proto/base/digest.h"
-#include "proto/base/dtype.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
+#include "server/compile_order.h"
+#include "server/order_label.h"
 
 namespace kiln {
 namespace {
 
-constexpr int64_t kMaxElements = int64_t{1} << 40;
-
-absl::StatusOr<wire::TuneRowRequest> RowRequestOf(
-    const wire::TuneRequest& request) {
-  if (request.target().kind_case() == wire::Target::KIND_NOT_SET) {
-    return MakeError(ErrorReason::kBadTarget, "tune: no target");
+// The keys of the order's kernels: those that its plan looks up. A plan made
+// without decisions looks up the same.
+absl::StatusOr<std::vector<std::string>> KeysOf(const CompileOrder& order,
+                                                WorkerPool& pool) {
+  wire::WorkRequest work;
+  *work.mutable_plan()->mutable_compile() = order.request;
+  const auto pending = pool.Submit(std::move(work), LabelOf(order));
+  ASSIGN_OR_RETURN(const wire::WorkReply* reply, pending->Wait());
+  if (!reply->has_plan()) {
+    return absl::InternalError("worker: its reply to a plan request is none");
   }
-  const std::optional<DType> dtype = DTypeFromTorchName(request.dtype());
-  if (!dtype.has_value()) {
-    return MakeError(ErrorReason::kBadOption,
-                     absl::StrCat("tune: found dtype \"", request.dtype(),
-                                  "\", one as float32 is due"));
+  std::vector<std::string> keys;
+  for (const std::string& line : reply->plan().tuned()) {
+    keys.push_back(line.substr(0, line.find(' ')));
   }
-  const int64_t rows = request.rows();
-  const int64_t columns = request.columns();
-  if (rows < 1 || columns < 1 || columns >= kMaxElements / rows) {
-    return MakeError(ErrorReason::kBadOption,
-                     absl::StrCat("tune: found ", rows, " rows of ", columns,
-                                  " elements, 1 to 2^40 elements are due"));
-  }
-  wire::TuneRowRequest row;
-  *row.mutable_target() = request.target();
-  row.set_rows(rows);
-  row.set_columns(columns);
-  row.set_dtype(ToWire(*dtype));
-  return row;
+  return keys;
 }
 
-wire::TuneReply ReplyOf(const wire::TuningDecision& decision) {
-  wire::TuneReply reply;
-  reply.set_key(decision.key());
-  reply.set_choice(decision.choice());
-  *reply.mutable_choices() = decision.choices();
-  *reply.mutable_seconds() = decision.seconds();
-  return reply;
+absl::StatusOr<wire::TuningDecision> Measure(const CompileOrder& order,
+                                             const std::string& key,
+                                             WorkerPool& pool) {
+  wire::WorkRequest work;
+  *work.mutable_measure()->mutable_compile() = order.request;
+  work.mutable_measure()->set_key(key);
+  const auto pending = pool.Submit(std::move(work), LabelOf(order));
+  ASSIGN_OR_RETURN(const wire::WorkReply* reply, pending->Wait());
+  if (!reply->has_measure() || reply->measure().key() != key ||
+      reply->measure().choice().empty()) {
+    return absl::InternalError(absl::StrCat(
+        "worker: its reply to a measurement of ", key, " is no decision"));
+  }
+  return reply->measure();
 }
 
 }  // namespace
 
-absl::StatusOr<wire::TuneReply> TuneRow(const wire::TuneRequest& request,
-                                        WorkerPool& pool, TuningCache& tuning,
-                                        Counters& counters) {
-  wire::WorkRequest work;
-  ASSIGN_OR_RETURN(*work.mutable_tune_row(), RowRequestOf(request));
-  const auto pending = pool.Submit(std::move(work));
-  ASSIGN_OR_RETURN(const wire::WorkReply* reply, pending->Wait());
-  if (!reply->has_measure() || reply->measure().key().empty()) {
-    return absl::InternalError("worker: its reply to a tuning is no decision");
+absl::StatusOr<wire::TuneReply> TuneGraph(const wire::TuneRequest& request,
+                                          WorkerPool& pool, TuningCache& tuning,
+                                          Counters& counters) {
+  const wire::Target& target = request.compile().target();
+  if (target.kind_case() == wire::Target::KIND_NOT_SET) {
+    return MakeError(ErrorReason::kBadTarget, "tune: no target");
   }
-  const wire::TuningDecision& decision = reply->measure();
-  const absl::Status stored = tuning.Insert(request.target(), decision);
-  if (!stored.ok()) {
-    counters.Add(Count::kCacheStoreFailed);
-    LogWarning("tuning.store_failed", {{"error", stored.ToString()}});
+  ASSIGN_OR_RETURN(const std::shared_ptr<const CompileOrder> order,
+                   MakeOrder(request.compile(), *pool.build(), tuning));
+  ASSIGN_OR_RETURN(const std::vector<std::string> keys, KeysOf(*order, pool));
+  wire::TuneReply reply;
+  for (const std::string& key : keys) {
+    ASSIGN_OR_RETURN(const wire::TuningDecision decision,
+                     Measure(*order, key, pool));
+    const absl::Status stored = tuning.Insert(target, decision);
+    if (!stored.ok()) {
+      counters.Add(Count::kCacheStoreFailed);
+      LogWarning("tuning.store_failed", {{"error", stored.ToString()}});
+    }
+    counters.Add(Count::kTuned);
+    LogInfo("tuning.done",
+            {{"key", decision.key()}, {"choice", decision.choice()}});
+    wire::TunedKernel& kernel = *reply.add_kernels();
+    kernel.set_key(decision.key());
+    kernel.set_choice(decision.choice());
+    *kernel.mutable_choices() = decision.choices();
+    *kernel.mutable_seconds() = decision.seconds();
   }
-  counters.Add(Count::kTuned);
-  LogInfo("tuning.done",
-          {{"key", decision.key()}, {"choice", decision.choice()}});
-  return ReplyOf(decision);
+  return reply;
 }
 
 }  // namespace kiln

@@ -9,20 +9,19 @@
 
 namespace kiln {
 
-// Has one worker measure the variants of a row reduction and keeps the winner:
-// plans made from now on for that target use it, and entries that were made
-// without it, of graphs that meet its row, are served no more.
-// Blocks while a worker measures.
+// Has workers measure the kernels of a graph, one key after another so that no
+// measurement disturbs another one, and keeps each winner as it comes: plans
+// made from then on for that target use it, and entries that were made without
+// it, of graphs that meet its key, are served no more. Blocks until all are
+// measured.
 //
 // Errors:
-//   INVALID_ARGUMENT BAD_OPTION  rows or columns below 1 or 2^40 elements, a
-//                                dtype that is not computed with
 //   INVALID_ARGUMENT BAD_TARGET  no target
 //   FAILED_PRECONDITION NO_DEVICE  the workers' machine has none such
-//   and those of PendingWork::Wait
-absl::StatusOr<wire::TuneReply> TuneRow(const wire::TuneRequest& request,
-                                        WorkerPool& pool, TuningCache& tuning,
-                                        Counters& counters);
+//   and those of MakeOrder, of planning and of PendingWork::Wait
+absl::StatusOr<wire::TuneReply> TuneGraph(const wire::TuneRequest& request,
+                                          WorkerPool& pool, TuningCache& tuning,
+                                          Counters& counters);
 
 }  // namespace kiln
 

@@ -29,7 +29,6 @@ absl::string_view StateFor(const wire::WorkRequest& request) {
     case wire::WorkRequest::kBuild:
       return "building";
     case wire::WorkRequest::kMeasure:
-    case wire::WorkRequest::kTuneRow:
       return "measuring";
     case wire::WorkRequest::kHello:
     case wire::WorkRequest::KIND_NOT_SET:

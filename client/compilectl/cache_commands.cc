@@ -12,10 +12,8 @@
 #include "client/compilectl/admin_call.h"
 #include "client/compilectl/commands.h"
 #include "client/compilectl/show_text.h"
-#include "client/compilectl/target_of.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/status.h"
-#include "proto/corpus/corpus_case.h"
 
 namespace kiln {
 namespace {
@@ -71,26 +69,6 @@ Json EntriesJson(
   Json out = Json::array();
   for (const wire::Entry& entry : entries) out.push_back(EntryJson(entry));
   return out;
-}
-
-// The request for a case of a corpus file: "FILE.jsonl" or "FILE.jsonl:CASE".
-absl::StatusOr<wire::CompileRequest> RequestOf(const ExplainOptions& options) {
-  const size_t jsonl = options.subject.find(".jsonl");
-  const std::string file = options.subject.substr(0, jsonl + 6);
-  const size_t colon = options.subject.find(':', jsonl);
-  const std::string name =
-      colon == std::string::npos ? "" : options.subject.substr(colon + 1);
-  ASSIGN_OR_RETURN(const std::vector<CorpusCase> cases, ReadCorpusFile(file));
-  for (const CorpusCase& test_case : cases) {
-    if (!name.empty() && test_case.name != name) continue;
-    RETURN_IF_ERROR(test_case.readable);
-    wire::CompileRequest request;
-    *request.mutable_graph() = test_case.graph;
-    ASSIGN_OR_RETURN(*request.mutable_target(),
-                     TargetOf(options.device, options.arch));
-    return request;
-  }
-  return absl::NotFoundError(absl::StrCat(file, ": no case ", name));
 }
 
 absl::Status CheckKey(absl::string_view command, const std::string& key) {
@@ -231,7 +209,7 @@ absl::StatusOr<std::string> ShowCommand(const AdminClient& daemon,
 }
 
 absl::StatusOr<std::string> ExplainCommand(const AdminClient& daemon,
-                                           const ExplainOptions& options,
+                                           const CaseOptions& options,
                                            OutputFormat format) {
   RETURN_IF_ERROR(CheckSubject(options.subject));
   wire::ExplainRequest request;

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/compilectl/answer.h"
+#include "client/compilectl/case_request.h"
 #include "client/daemon_channel.h"
 
 // The commands of compilectl, one function each. A function asks the daemon and
@@ -56,18 +57,10 @@ absl::StatusOr<std::string> ShowCommand(const AdminClient& daemon,
                                         const std::string& key_prefix,
                                         ShowWhat what, OutputFormat format);
 
-struct ExplainOptions {
-  // A key's first digits, or a corpus file: "gpt2.jsonl" (its first case),
-  // "gpt2.jsonl:gpt2_train.bwd1".
-  std::string subject;
-  // What a graph is asked for: "cpu" or "cuda".
-  std::string device = "cpu";
-  std::string arch;  // "sm_90", "x86-64-v3"; empty: sm_90, this machine's
-};
-
-// The nearest entry, and the first part of the key that differs.
+// The nearest entry, and the first part of the key that differs. The subject may
+// also be a key's first digits.
 absl::StatusOr<std::string> ExplainCommand(const AdminClient& daemon,
-                                           const ExplainOptions& options,
+                                           const CaseOptions& options,
                                            OutputFormat format);
 
 struct PurgeOptions {
@@ -93,17 +86,10 @@ absl::StatusOr<std::string> PurgeCommand(
     const std::function<bool(const std::string& question)>& confirm,
     OutputFormat format);
 
-struct TuneOptions {
-  std::string device = "cpu";
-  std::string arch;
-  int64_t rows = 4096;
-  int64_t columns = 1024;
-  std::string dtype = "float32";
-};
-
-// Measures the variants of one row kernel; the winner is used from now on.
+// Measures the configurations of the graph's kernels; each winner is used from
+// now on.
 absl::StatusOr<std::string> TuneCommand(const AdminClient& daemon,
-                                        const TuneOptions& options,
+                                        const CaseOptions& options,
                                         OutputFormat format);
 
 // Versions of this program and of the daemon, if one is there, with the public

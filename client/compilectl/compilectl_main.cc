@@ -69,9 +69,9 @@ struct Flags {
   int64_t limit = 0;
   bool kernels = false;
   bool sources = false;
-  ExplainOptions explain;
+  CaseOptions explain;
   PurgeOptions purge;
-  TuneOptions tune;
+  CaseOptions tune;
 };
 
 // What a command gives: the text for standard output, or why there is none.
@@ -246,12 +246,12 @@ class Program {
       return WorkersCommand(daemon, FormatOf(flags_));
     });
     Arguments& tune = AddWithDaemon(
-        "tune", "measure a row kernel, keep the winner", [this](auto& daemon) {
+        "tune", "measure a graph's kernels, keep the winners",
+        [this](auto& daemon) {
           return TuneCommand(daemon, flags_.tune, FormatOf(flags_));
         });
-    tune.Option("--rows", flags_.tune.rows, "of the row kernel");
-    tune.Option("--columns", flags_.tune.columns, "elements of a row");
-    tune.Option("--dtype", flags_.tune.dtype, "of its elements");
+    tune.Word("GRAPH", flags_.tune.subject, Arguments::Due::kRequired,
+              "a corpus file FILE.jsonl[:CASE]");
     tune.Option("--device", flags_.tune.device, "cpu or cuda");
     tune.Option("--arch", flags_.tune.arch, "sm_90, x86-64-v3");
     AddWithDaemon("drain", "finish what runs, then end", [this](auto& daemon) {

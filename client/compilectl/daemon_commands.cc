@@ -8,7 +8,6 @@
 #include "absl/time/time.h"
 #include "client/compilectl/admin_call.h"
 #include "client/compilectl/commands.h"
-#include "client/compilectl/target_of.h"
 #include "client/version.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/signature.h"
@@ -125,42 +124,63 @@ absl::StatusOr<std::string> WorkersCommand(const AdminClient& daemon,
   return text;
 }
 
+namespace {
+
+Json TunedJson(const wire::TunedKernel& kernel) {
+  const int count = std::min(kernel.choices_size(), kernel.seconds_size());
+  Json choices = Json::array();
+  for (int i = 0; i < count; ++i) {
+    choices.push_back(
+        {{"choice", kernel.choices(i)}, {"seconds", kernel.seconds(i)}});
+  }
+  return {{"key", kernel.key()},
+          {"choice", kernel.choice()},
+          {"choices", std::move(choices)}};
+}
+
+std::string TunedText(const wire::TunedKernel& kernel) {
+  const int count = std::min(kernel.choices_size(), kernel.seconds_size());
+  Table table({"CHOICE", "MICROSECONDS", ""});
+  for (int i = 0; i < count; ++i) {
+    table.Add({kernel.choices(i),
+               absl::StrFormat("%.2f", kernel.seconds(i) * 1e6),
+               kernel.choices(i) == kernel.choice() ? "winner" : ""});
+  }
+  return absl::StrCat(kernel.key(), "\n", table.Text("no choices"));
+}
+
+}  // namespace
+
 absl::StatusOr<std::string> TuneCommand(const AdminClient& daemon,
-                                        const TuneOptions& options,
+                                        const CaseOptions& options,
                                         OutputFormat format) {
   wire::TuneRequest request;
-  ASSIGN_OR_RETURN(*request.mutable_target(),
-                   TargetOf(options.device, options.arch));
-  request.set_rows(options.rows);
-  request.set_columns(options.columns);
-  request.set_dtype(options.dtype);
+  absl::StatusOr<wire::CompileRequest> compile = RequestOf(options);
+  if (!compile.ok()) return Annotate(compile.status(), "tune");
+  *request.mutable_compile() = *std::move(compile);
   const absl::StatusOr<wire::TuneReply> answer =
       AdminCall<wire::TuneReply>(daemon, &Admin::Tune, request);
   if (absl::IsDeadlineExceeded(answer.status())) {
     return absl::DeadlineExceededError(absl::StrCat(
         "tune: not measured within ", absl::FormatDuration(daemon.timeout()),
-        "; the daemon goes on and keeps the winner; --timeout waits longer"));
+        "; the daemon goes on and keeps the winners; --timeout waits longer"));
   }
   if (!answer.ok()) return answer.status();
-  const wire::TuneReply& reply = *answer;
-  const int count = std::min(reply.choices_size(), reply.seconds_size());
   if (format == OutputFormat::kJson) {
-    Json variants = Json::array();
-    for (int i = 0; i < count; ++i) {
-      variants.push_back(
-          {{"choice", reply.choices(i)}, {"seconds", reply.seconds(i)}});
+    Json kernels = Json::array();
+    for (const wire::TunedKernel& kernel : answer->kernels()) {
+      kernels.push_back(TunedJson(kernel));
     }
-    return JsonText({{"key", reply.key()},
-                     {"choice", reply.choice()},
-                     {"variants", std::move(variants)}});
+    return JsonText({{"kernels", std::move(kernels)}});
   }
-  Table table({"CHOICE", "MICROSECONDS", ""});
-  for (int i = 0; i < count; ++i) {
-    table.Add({reply.choices(i),
-               absl::StrFormat("%.2f", reply.seconds(i) * 1e6),
-               reply.choices(i) == reply.choice() ? "winner" : ""});
+  if (answer->kernels().empty()) {
+    return std::string("no kernel of the graph has a choice\n");
   }
-  return absl::StrCat(reply.key(), "\n", table.Text("no variants"));
+  std::string text;
+  for (const wire::TunedKernel& kernel : answer->kernels()) {
+    absl::StrAppend(&text, TunedText(kernel));
+  }
+  return text;
 }
 
 absl::StatusOr<std::string> VersionCommand(

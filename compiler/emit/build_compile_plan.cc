@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/emit/sym_to_wire.h"
 #include "proto/base/assemble.h"
@@ -52,8 +53,7 @@ void AddConstants(const Graph& graph, wire::CompilePlan& out) {
 absl::StatusOr<wire::CompilePlan> BuildCompilePlan(
     const Graph& graph, const KernelPlan& plan,
     absl::Span<const EmittedKernel> kernels, absl::Span<const UnitSource> units,
-    const Target& target, absl::Span<const std::string> flags,
-    std::vector<std::string> tuned) {
+    const Target& target, absl::Span<const std::string> flags) {
   wire::CompilePlan out;
   ASSIGN_OR_RETURN(*out.mutable_plan(),
                    BuildLaunchPlan(graph, plan, kernels, units));
@@ -71,7 +71,8 @@ absl::StatusOr<wire::CompilePlan> BuildCompilePlan(
     *out.mutable_guards()->add_symbols() = ToWire(guard);
   AddCounters(plan, kernels, out);
   AddConstants(graph, out);
-  for (std::string& line : tuned) out.add_tuned(std::move(line));
+  for (const auto& [key, choice] : plan.tuned)
+    out.add_tuned(absl::StrCat(key, " ", choice));
   return out;
 }
 

@@ -13,10 +13,10 @@
 namespace kiln {
 
 // What a worker's planning gives: the LaunchPlan, the units in module order,
-// the guards that were taken, the counters, the constants.
+// the guards that were taken, the counters, the constants, the tuning decisions
+// that were looked up.
 //
 //   flags  of the toolchain, the same for every unit
-//   tuned  what was looked up of the tuning table (ApplyTuning)
 //
 // Counters of every plan, sorted by name:
 //   extern_call_count, generated_kernel_count (distinct), launch_count
@@ -26,8 +26,7 @@ namespace kiln {
 absl::StatusOr<wire::CompilePlan> BuildCompilePlan(
     const Graph& graph, const KernelPlan& plan,
     absl::Span<const EmittedKernel> kernels, absl::Span<const UnitSource> units,
-    const Target& target, absl::Span<const std::string> flags,
-    std::vector<std::string> tuned);
+    const Target& target, absl::Span<const std::string> flags);
 
 // Adds a counter for each record, "pass_03_fold_epilogues": what that pass or
 // step left, numbered in order of running. Without times, which differ. And:

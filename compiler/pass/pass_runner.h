@@ -23,6 +23,7 @@
 #include "absl/types/span.h"
 #include "compiler/config/compile_options.h"
 #include "compiler/config/target.h"
+#include "compiler/config/tuning_table.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -54,6 +55,7 @@ inline constexpr Changed Changed::kYes = Changed(true, 0);
 struct PassEnv {
   Target target;
   CompileOptions options;
+  TuningTable tuning = {};  // decisions in force for the target
 };
 
 template <typename Ir>

@@ -6,63 +6,38 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/one_pass_form.h"
 #include "compiler/schedule/reduce_ops.h"
-#include "compiler/schedule/variant_candidates.h"
 #include "proto/base/status.h"
 
 namespace kiln {
-
-namespace {
-
-// Takes the cheapest variant of `nest` over if it is cheaper than the choice so
-// far; gives whether it is.
-absl::StatusOr<bool> Consider(const LoopNest& nest,
-                              const std::vector<Buffer>& buffers,
-                              const ShapeEnv& shapes, const Target& target,
-                              int64_t max_row, bool one_pass, bool explain,
-                              VariantChoice& choice) {
-  ASSIGN_OR_RETURN(const NestFacts facts, FactsOf(nest, buffers, shapes));
-  const NestCosts costs(nest, facts, buffers, shapes, target);
-  bool taken = false;
-  for (KernelVariant& variant : CandidatesFor(costs, max_row)) {
-    const Price price = costs.PriceOf(variant);
-    if (explain) choice.candidates.push_back({variant, price, one_pass});
-    // One that does not fit is taken only where none does.
-    const bool first = std::holds_alternative<Unmapped>(choice.variant);
-    const bool better =
-        first || (price.fits != choice.price.fits ? price.fits
-                                                  : price.ns < choice.price.ns);
-    if (!better) continue;
-    taken = true;
-    choice.variant = std::move(variant);
-    choice.price = price;
-  }
-  return taken;
-}
-
-}  // namespace
 
 absl::StatusOr<VariantChoice> ChooseVariant(const LoopNest& nest,
                                             const std::vector<Buffer>& buffers,
                                             const ShapeEnv& shapes,
                                             const Target& target,
-                                            int64_t max_row, bool explain) {
+                                            const ChoiceOptions& options) {
+  ASSIGN_OR_RETURN(
+      const ConfigSpace space,
+      ConfigSpace::Of(nest, buffers, shapes, target, options.max_row));
   VariantChoice choice;
-  RETURN_IF_ERROR(
-      Consider(nest, buffers, shapes, target, max_row, false, explain, choice)
-          .status());
-  if (target.kind == TargetKind::kCuda) {
-    std::optional<LoopNest> form = OnePassForm(nest);
-    if (form.has_value()) {
-      ASSIGN_OR_RETURN(const bool taken,
-                       Consider(*form, buffers, shapes, target, max_row, true,
-                                explain, choice));
-      if (taken) choice.form = std::move(form);
+  choice.config = space.cheapest();
+  if (options.tuning != nullptr) {
+    choice.key = space.Key();
+    const auto found = options.tuning->find(choice.key);
+    if (!choice.key.empty() && found != options.tuning->end()) {
+      choice.decision = found->second;
+      absl::StatusOr<KernelConfig> tuned = space.Find(choice.decision);
+      if (tuned.ok()) {
+        choice.config = *std::move(tuned);
+      } else {
+        choice.ignored = std::string(tuned.status().message());
+      }
     }
   }
-  for (VariantChoice::Priced& priced : choice.candidates) {
-    priced.chosen = priced.variant == choice.variant &&
-                    priced.one_pass == choice.form.has_value();
-  }
+  if (choice.config.one_pass) choice.form = OnePassForm(nest);
+  if (!options.explain) return choice;
+  const std::string chosen = ToText(choice.config);
+  for (const KernelConfig& config : space.configs())
+    choice.configs.push_back({config, ToText(config) == chosen});
   return choice;
 }
 

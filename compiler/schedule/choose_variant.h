@@ -7,46 +7,57 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/config/target.h"
-#include "compiler/schedule/cost_model.h"
+#include "compiler/config/tuning_table.h"
+#include "compiler/schedule/config_space.h"
 #include "compiler/schedule/kernel_plan.h"
 
 namespace kiln {
 
 struct VariantChoice {
-  KernelVariant variant;
-  Price price;
-  // The nest in another form (one_pass_form.h), when that is what was priced.
+  KernelConfig config;
+  // The nest in another form (one_pass_form.h), when that is what was chosen.
   std::optional<LoopNest> form;
-  // All candidates with their prices, the chosen one among them; filled when
+  // What decisions about the kernel are filed under, and the one in force; each
+  // empty when there is none. Filled when `tuning` is given.
+  std::string key;
+  std::string decision;
+  // Why the decision was not taken; empty when it was, and when there is none.
+  std::string ignored;
+  // All configurations with their prices, the chosen one among them; filled when
   // asked for.
   struct Priced {
-    KernelVariant variant;
-    Price price;
-    bool one_pass = false;
+    KernelConfig config;
     bool chosen = false;
   };
-  std::vector<Priced> candidates;
+  std::vector<Priced> configs;
+};
+
+struct ChoiceOptions {
+  int64_t max_row = 0;  // as CandidatesFor
+  // Decisions in force. Null: the price alone decides, as for a fusion's price,
+  // which must not hang on what was measured.
+  const TuningTable* tuning = nullptr;
+  bool explain = false;  // whether to keep all configurations
 };
 
 // How the iteration space of `nest`, whose addresses are flat and whose axes
-// are merged and in their final order, is shared out: the cheapest of
-// variant_candidates.h by cost_model.h, the first of equals.
+// are merged and in their final order, is shared out. Of its configurations
+// (config_space.h) that which a tuning decision names; without one the cheapest
+// by cost_model.h, the first of equals. A decision that names none of them, or
+// one that does not fit, is ignored.
 //
 // Decides: everything that kernel_variant.h names.
 // Leaves alone: axes and their order (loop_order.h).
 //
-//   max_row  as CandidatesFor
-//   explain  whether to keep all candidates
-//
 // Errors: of FactsOf.
 //
-// Pure; a function of sizes (hints where they hold symbols), dtypes, strides and
-// the target.
+// Pure; a function of sizes (hints where they hold symbols), dtypes, strides, the
+// target and the decision.
 absl::StatusOr<VariantChoice> ChooseVariant(const LoopNest& nest,
                                             const std::vector<Buffer>& buffers,
                                             const ShapeEnv& shapes,
                                             const Target& target,
-                                            int64_t max_row, bool explain);
+                                            const ChoiceOptions& options);
 
 // Adds the buffers that the kernels' variants need beside those of their nests,
 // and notes them in each kernel's workspace. Counters are shared by all kernels

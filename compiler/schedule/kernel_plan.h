@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "compiler/config/tuning_table.h"
 #include "compiler/loop/loop_nest.h"
 #include "compiler/schedule/kernel_variant.h"
 
@@ -82,6 +83,12 @@ struct KernelPlan {
   std::vector<PlannedStep> steps;
   std::vector<ProgramOutput> outputs;
   std::vector<uint32_t> mutated_inputs;
+  // The tuning decisions that were asked for: the key of every kernel that has a
+  // choice, whether a decision was there or not, and the decision in force, empty
+  // where none was. Which keys there are does not depend on decisions, so that an
+  // artifact can be told to be out of date by one that it never met. Not in the
+  // plan's text.
+  TuningTable tuned;
   SymExpr arena_bytes = 0;
   int64_t peak_live_bytes = 0;  // at the hints
 };

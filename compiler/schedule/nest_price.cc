@@ -37,15 +37,15 @@ double NestPricer::PriceOf(LoopNest nest) {
   if (!added) return at->second;
   FlattenAddresses(nest, program_.buffers);
   nest = MergeAxes(OrderAxes(nest, flat_, program_.shapes), program_.shapes);
-  const absl::StatusOr<VariantChoice> choice = ChooseVariant(
-      nest, flat_, program_.shapes, target_, /*max_row=*/0, /*explain=*/false);
+  const absl::StatusOr<VariantChoice> choice =
+      ChooseVariant(nest, flat_, program_.shapes, target_, ChoiceOptions());
   // A nest that breaks a rule is found by the verifier, not here.
   if (!choice.ok()) {
     at->second = kLaunchNs;
-  } else if (std::holds_alternative<Unmapped>(choice->variant)) {
+  } else if (std::holds_alternative<Unmapped>(choice->config.variant)) {
     at->second = std::numeric_limits<double>::infinity();
   } else {
-    at->second = kLaunchNs + choice->price.ns;
+    at->second = kLaunchNs + choice->config.price.ns;
   }
   return at->second;
 }

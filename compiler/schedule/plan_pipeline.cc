@@ -84,7 +84,9 @@ absl::StatusOr<VariantChoice> Choose(const PlannedKernel& kernel,
                                      const KernelPlan& plan, const PassEnv& env,
                                      bool explain) {
   return ChooseVariant(kernel.nest, plan.buffers, plan.shapes, env.target,
-                       env.options.artifact.persistent_max_row, explain);
+                       {.max_row = env.options.artifact.persistent_max_row,
+                        .tuning = &env.tuning,
+                        .explain = explain});
 }
 
 absl::StatusOr<Changed> RunChooseVariants(KernelPlan& plan,
@@ -101,8 +103,10 @@ absl::StatusOr<Changed> RunChooseVariants(KernelPlan& plan,
                       VariantChoice());
     if (added) {
       ASSIGN_OR_RETURN(at->second, Choose(*kernel, plan, env, false));
+      const VariantChoice& choice = at->second;
+      if (!choice.key.empty()) plan.tuned[choice.key] = choice.decision;
     }
-    kernel->variant = at->second.variant;
+    kernel->variant = at->second.config.variant;
     // Of this kernel's own buffers.
     if (at->second.form.has_value())
       kernel->nest = OnePassForm(kernel->nest).value();
@@ -140,6 +144,7 @@ constexpr Pass<KernelPlan> kKernelPasses[] = {
     {"add_workspaces", RunAddWorkspaces},
     {"plan_buffers", RunPlanBuffers},
 };
+constexpr size_t kPassesBeforeVariants = 1;
 
 }  // namespace
 
@@ -181,13 +186,22 @@ KernelPlan FlattenAddresses(LoopProgram program) {
   return plan;
 }
 
-absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program, const PassEnv& env,
-                                       std::vector<PassRecord>& records) {
+absl::StatusOr<KernelPlan> PlanNests(LoopProgram program, const PassEnv& env,
+                                     std::vector<PassRecord>& records) {
   RETURN_IF_ERROR(
       RunPasses(LoopPipeline(), program, env, kLoopInspection, records));
   KernelPlan plan = FlattenAddresses(std::move(program));
-  RETURN_IF_ERROR(
-      RunPasses(KernelPipeline(), plan, env, kPlanInspection, records));
+  RETURN_IF_ERROR(RunPasses(KernelPipeline().first(kPassesBeforeVariants), plan,
+                            env, kPlanInspection, records));
+  return plan;
+}
+
+absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program, const PassEnv& env,
+                                       std::vector<PassRecord>& records) {
+  ASSIGN_OR_RETURN(KernelPlan plan,
+                   PlanNests(std::move(program), env, records));
+  RETURN_IF_ERROR(RunPasses(KernelPipeline().subspan(kPassesBeforeVariants),
+                            plan, env, kPlanInspection, records));
   return plan;
 }
 
@@ -195,6 +209,13 @@ absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program,
                                        const PassEnv& env) {
   std::vector<PassRecord> records;
   return PlanKernels(std::move(program), env, records);
+}
+
+absl::StatusOr<ConfigSpace> ConfigsOf(const PlannedKernel& kernel,
+                                      const KernelPlan& plan,
+                                      const PassEnv& env) {
+  return ConfigSpace::Of(kernel.nest, plan.buffers, plan.shapes, env.target,
+                         env.options.artifact.persistent_max_row);
 }
 
 absl::StatusOr<std::string> ExplainVariants(const KernelPlan& plan,
@@ -207,10 +228,15 @@ absl::StatusOr<std::string> ExplainVariants(const KernelPlan& plan,
                      Choose(*kernel, plan, env, true));
     absl::StrAppend(&out, "kernel ", absl::StrJoin(kernel->nest.origins, "+"),
                     "\n");
-    for (const VariantChoice::Priced& priced : choice.candidates) {
-      absl::StrAppend(&out, priced.chosen ? "* " : "  ", ToText(priced.variant),
-                      priced.one_pass ? " one pass" : "", ": ",
-                      ToText(priced.price), "\n");
+    if (!choice.key.empty()) absl::StrAppend(&out, "  key ", choice.key, "\n");
+    if (!choice.ignored.empty()) {
+      absl::StrAppend(&out, "  ignored: ", choice.ignored, "\n");
+    } else if (!choice.decision.empty()) {
+      absl::StrAppend(&out, "  tuned: ", choice.decision, "\n");
+    }
+    for (const VariantChoice::Priced& priced : choice.configs) {
+      absl::StrAppend(&out, priced.chosen ? "* " : "  ", ToText(priced.config),
+                      ": ", ToText(priced.config.price), "\n");
     }
   }
   return out;

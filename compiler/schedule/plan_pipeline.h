@@ -8,6 +8,7 @@
 #include "absl/types/span.h"
 #include "compiler/loop/loop_nest.h"
 #include "compiler/pass/pass_runner.h"
+#include "compiler/schedule/config_space.h"
 #include "compiler/schedule/kernel_plan.h"
 
 namespace kiln {
@@ -37,8 +38,21 @@ absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program, const PassEnv& env,
                                        std::vector<PassRecord>& records);
 absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program, const PassEnv& env);
 
-// For each kernel of a plan whose loops are in order: its candidates with their
-// prices, the one that choose_variants takes marked by a star.
+// The same up to where kernels get their variants: what a measurement starts
+// from.
+absl::StatusOr<KernelPlan> PlanNests(LoopProgram program, const PassEnv& env,
+                                     std::vector<PassRecord>& records);
+
+// The configurations of a kernel of such a plan. The arguments must outlive
+// them.
+absl::StatusOr<ConfigSpace> ConfigsOf(const PlannedKernel& kernel,
+                                      const KernelPlan& plan,
+                                      const PassEnv& env);
+
+// For each kernel of a plan whose loops are in order: the key of its tuning
+// decisions, the decision in force and why it is ignored if it is, and its
+// configurations with their prices, the one that choose_variants takes marked
+// by a star.
 absl::StatusOr<std::string> ExplainVariants(const KernelPlan& plan,
                                             const PassEnv& env);
 

@@ -351,7 +351,13 @@ void AddCpu(const NestCosts& costs, std::vector<KernelVariant>& out) {
       tuple |= IsTupleReduction(node.reduce);
     const SymExpr& row = facts.extents[facts.num_axes - 1];
     const bool is_short = row.is_constant() && row.constant() < kShortCpuRow;
-    out.push_back(CpuRows{.accumulators = tuple || is_short ? 1 : 2});
+    const int expected = tuple || is_short ? 1 : 2;
+    out.push_back(CpuRows{.accumulators = expected});
+    // Equal in price: a measurement tells them apart.
+    for (const int other : {1, 2, 4}) {
+      if (other != expected && !tuple)
+        out.push_back(CpuRows{.accumulators = other});
+    }
   }
   if (facts.num_outer > 0 || facts.has_scan) out.push_back(CpuColumns{});
 }

@@ -69,6 +69,22 @@ expect 0 '^  cuda serial threads 256: [0-9.]+ us \(' rows.ir --explain-tiling --
 "$OPT" long.ir --explain-tiling --target=sm_90 | sed -n 's/^\* \(.*\): .*/\1/p' > star.txt
 expect 0 " kiln_red_fused_sum_0 $(cat star.txt) workspace " long.ir --emit=kernels --target=sm_90
 
+# A tuning decision stands above the price, before memory is placed; one that is out of date is ignored, and said so.
+tuned() { "$OPT" long.ir --target=sm_90 "--tune=$1" "${@:2}" > out.txt || fail "kiln-opt long.ir --tune=$1"; }
+"$OPT" long.ir --explain-tiling --target=sm_90 > out.txt
+LONG="$(sed -n 's/^  key //p' out.txt)"
+[[ "$LONG" == reduce/f32/2^0x2^24/*/sm_90 ]] || fail "due a key in: $(cat out.txt)"
+WHOLE="$(sed -n 's/^  \(cuda rows .* parts 1 .*\): .*/\1/p' out.txt | head -1)"
+tuned "$LONG $WHOLE" --explain-tiling
+grep -q "^\* $WHOLE: " out.txt && grep -q "^  tuned: $WHOLE\$" out.txt || fail "due $WHOLE in: $(cat out.txt)"
+tuned "$LONG $WHOLE" --emit=kernels
+grep -q " $WHOLE {" out.txt || fail "due $WHOLE in: $(cat out.txt)"
+! grep -q partials out.txt || fail "due no workspace in: $(cat out.txt)"
+tuned "$LONG cuda rows with wings" --explain-tiling
+grep -q '^  ignored: tuning decision "cuda rows with wings": is none of ' out.txt || fail "due a ground in: $(cat out.txt)"
+grep -q "^\* $(cat star.txt): " out.txt || fail "due $(cat star.txt) in: $(cat out.txt)"
+expect 2 '--tune=nothing: due a key of --explain-tiling, a blank and a variant' long.ir --tune=nothing
+
 # The pairs that share no kernel, each with its ground.
 cat > apart.ir <<'END'
 graph @apart()(%x: f32[64, 8]) -> (%z, %y) {

@@ -106,7 +106,7 @@ absl::StatusOr<wire::SignedArtifact> Assembled(
       wire::CompilePlan plan,
       BuildCompilePlan(sample.graph, sample.plan,
                        DescribeKernels(sample.plan, sample.sources), needed,
-                       target, UnitFlags(target), {}));
+                       target, UnitFlags(target)));
   std::vector<wire::ObjectCode> objects;
   for (size_t u = 0; u < needed.size(); ++u) {
     wire::ObjectCode& object = objects.emplace_back();

@@ -179,18 +179,36 @@ TEST(AdminService, APurgeOfADeviceThatIsNoneIsRefused) {
   EXPECT_EQ(ListOf(d).entries_size(), 1);
 }
 
-TEST(AdminService, ATuningOfNonsenseIsRefused) {
-  TestDaemon d;
+absl::Status Tune(TestDaemon& d, const wire::CompileRequest& compile) {
   wire::TuneRequest tune;
-  tune.mutable_target()->mutable_cpu()->set_level("x86-64-v3");
-  tune.set_rows(int64_t{1} << 40);
-  tune.set_columns(int64_t{1} << 40);
-  tune.set_dtype("float32");
+  *tune.mutable_compile() = compile;
   grpc::ClientContext context;
   wire::TuneReply reply;
   const grpc::Status status = d.client().admin().Tune(&context, tune, &reply);
-  EXPECT_EQ(ReasonOf(FromGrpc(context, status)), ErrorReason::kBadOption);
+  return FromGrpc(context, status);
+}
+
+TEST(AdminService, ATuningThatCannotBeIsRefused) {
+  TestDaemon d;
+  wire::CompileRequest nowhere = FakeRequest({"fake.row.key"});
+  nowhere.clear_target();
+  EXPECT_EQ(ReasonOf(Tune(d, nowhere)), ErrorReason::kBadTarget);
+  EXPECT_EQ(ReasonOf(Tune(d, FakeRequest({"fake.error.UNSUPPORTED_OP"}))),
+            ErrorReason::kUnsupportedOp);
+  const absl::Status no_device =
+      Tune(d, FakeRequest({"fake.row.key", "fake.measure_error.NO_DEVICE"}));
+  EXPECT_EQ(ReasonOf(no_device), ErrorReason::kNoDevice);
+  EXPECT_EQ(
+      ReasonOf(Tune(d, FakeRequest({"fake.row.key", "fake.measure_die.any"}))),
+      ErrorReason::kWorkerDied);
+  EXPECT_EQ(d.count(Count::kTuned), 0);
   ExpectWellAndEmpty(d);
+}
+
+TEST(AdminService, AGraphWithoutChoicesIsTunedAtOnce) {
+  TestDaemon d;
+  EXPECT_EQ(Tune(d, FakeRequest({"fake.salt.none"})), absl::OkStatus());
+  EXPECT_EQ(d.count(Count::kTuned), 0);
 }
 
 TEST(AdminService, DrainEndsTheDaemon) {

@@ -388,24 +388,24 @@ TEST(Daemon, ASecondDaemonIsToldThePath) {
   ExpectWellAndEmpty(d);
 }
 
-TEST(Daemon, ADecisionTouchesTheEntriesThatMeetItsRowAlone) {
+TEST(Daemon, ADecisionTouchesTheEntriesThatMeetItsKeyAlone) {
   TestDaemon d;
   const wire::CompileRequest meets =
-      FakeRequest({"fake.row.row_reduction/64x768/fake"});
-  const wire::CompileRequest other = FakeRequest({"fake.row.another_row"});
+      FakeRequest({"fake.row.reduce/64x768/fake"});
+  const wire::CompileRequest other = FakeRequest({"fake.row.another_key"});
   const CompileAnswer before = d.client().Compile(meets);
   ASSERT_TRUE(d.client().Compile(other).status.ok());
   grpc::ClientContext context;
   wire::TuneRequest tune;
-  *tune.mutable_target() = meets.target();
-  tune.set_rows(64);
-  tune.set_columns(768);
-  tune.set_dtype("float32");
+  *tune.mutable_compile() = meets;
   wire::TuneReply reply;
   const grpc::Status status = d.client().admin().Tune(&context, tune, &reply);
   ASSERT_TRUE(status.ok()) << status.error_message();
-  EXPECT_EQ(reply.choice(), "rows=4");
-  EXPECT_EQ(reply.choices_size(), 2);
+  ASSERT_EQ(reply.kernels_size(), 1);
+  const wire::TunedKernel& tuned = reply.kernels(0);
+  EXPECT_EQ(tuned.key(), "reduce/64x768/fake");
+  EXPECT_EQ(tuned.choice(), "rows=4");
+  EXPECT_EQ(tuned.choices_size(), 2);
 
   EXPECT_EQ(d.client().Compile(other).result.served_from(),
             CompileResult::SERVED_FROM_CACHE);
@@ -417,7 +417,7 @@ TEST(Daemon, ADecisionTouchesTheEntriesThatMeetItsRowAlone) {
   wire::Artifact artifact;
   ASSERT_TRUE(artifact.ParseFromString(after.result.artifact().artifact()));
   ASSERT_EQ(artifact.compiled().tuned_size(), 1);
-  EXPECT_EQ(artifact.compiled().tuned(0), absl::StrCat(reply.key(), " rows=4"));
+  EXPECT_EQ(artifact.compiled().tuned(0), absl::StrCat(tuned.key(), " rows=4"));
   // Kept: also for the daemon's next life.
   d.Restart();
   EXPECT_EQ(d.client().Lookup(LookupFor(meets))->artifact().artifact(),

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "client/graph_builder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -15,6 +16,10 @@ namespace {
 
 using ::kiln::wire::CompileResult;
 using testing::Contains;
+using testing::Each;
+using testing::ElementsAre;
+using testing::Gt;
+using testing::StartsWith;
 
 constexpr DType kF32 = DType::kFloat32;
 constexpr int64_t kRows = 64;
@@ -53,7 +58,7 @@ wire::Artifact Compile(TestDaemon& d, const wire::CompileRequest& request,
   return artifact;
 }
 
-TEST(Tuning, TheWinnerIsKeptAndTheNextCompileOfItsRowUsesIt) {
+TEST(Tuning, TheWinnerIsKeptAndTheNextCompileOfItsKeyUsesIt) {
   TestDaemon d(UseRealWorker);
   const auto before =
       Compile(d, RowSums(kColumns), CompileResult::SERVED_FROM_COMPILE);
@@ -62,68 +67,60 @@ TEST(Tuning, TheWinnerIsKeptAndTheNextCompileOfItsRowUsesIt) {
 
   grpc::ClientContext context;
   wire::TuneRequest tune;
-  tune.mutable_target()->mutable_cpu()->set_level("x86-64-v3");
-  tune.set_rows(kRows);
-  tune.set_columns(kColumns);
-  tune.set_dtype("float32");
+  *tune.mutable_compile() = RowSums(kColumns);
   wire::TuneReply reply;
   const grpc::Status status = d.client().admin().Tune(&context, tune, &reply);
   ASSERT_TRUE(status.ok()) << status.error_message();
-  EXPECT_GT(reply.choices_size(), 1);
-  EXPECT_EQ(reply.seconds_size(), reply.choices_size());
-  EXPECT_THAT(reply.choices(), Contains(reply.choice()));
-  EXPECT_EQ(before.compiled().tuned(0), absl::StrCat(reply.key(), " "));
+  ASSERT_EQ(reply.kernels_size(), 1);
+  const wire::TunedKernel& tuned = reply.kernels(0);
+  EXPECT_THAT(tuned.key(), StartsWith("reduce/f32/2^6x2^10/"));
+  EXPECT_GT(tuned.choices_size(), 1);
+  EXPECT_EQ(tuned.seconds_size(), tuned.choices_size());
+  EXPECT_THAT(tuned.seconds(), Each(Gt(0)));
+  EXPECT_THAT(tuned.choices(), Contains(tuned.choice()));
+  EXPECT_EQ(before.compiled().tuned(0), absl::StrCat(tuned.key(), " "));
 
   const auto after =
       Compile(d, RowSums(kColumns), CompileResult::SERVED_FROM_COMPILE);
   ASSERT_EQ(after.compiled().tuned_size(), 1);
   EXPECT_EQ(after.compiled().tuned(0),
-            absl::StrCat(reply.key(), " ", reply.choice()));
+            absl::StrCat(tuned.key(), " ", tuned.choice()));
   Compile(d, RowSums(kColumns), CompileResult::SERVED_FROM_CACHE);
-  // Rows of another length are another row of the table.
+  // Rows of another length have another key.
   Compile(d, RowSums(8 * kColumns), CompileResult::SERVED_FROM_CACHE);
 }
 
-TEST(Tuning, APoolMeasuresVariantsThatItIsGiven) {
+TEST(Tuning, APoolMeasuresTheChoicesThatItIsGiven) {
   TestDaemon d(UseRealWorker);
   const auto made =
       Compile(d, RowSums(kColumns), CompileResult::SERVED_FROM_COMPILE);
-  const wire::CompilePlan& compiled = made.compiled();
-  ASSERT_EQ(compiled.units_size(), 1);
+  ASSERT_EQ(made.compiled().tuned_size(), 1);
   wire::WorkRequest request;
   wire::MeasureRequest& measure = *request.mutable_measure();
-  measure.set_key("row_sums");
-  measure.mutable_target()->mutable_cpu()->set_level("x86-64-v3");
-  for (const char* choice : {"one", "the same"}) {
-    *measure.add_variants() = compiled.units(0);
-    measure.add_choices(choice);
-    wire::LaunchStep& launch = *measure.add_launches();
-    for (const wire::PlanStep& step : compiled.plan().steps()) {
-      if (step.has_launch()) launch = step.launch();
-    }
-    // Number 0 is the unit's first kernel, and the buffers are ours.
-    launch.set_kernel(0);
-    uint32_t buffer = 0;
-    for (wire::KernelArg& arg : *launch.mutable_args()) {
-      if (arg.has_buffer()) arg.mutable_buffer()->set_buffer(buffer++);
-    }
-    ASSERT_EQ(buffer, 2u);
-  }
-  measure.add_buffer_bytes(kRows * kColumns * 4);
-  measure.add_buffer_bytes(kRows * 4);
+  *measure.mutable_compile() = RowSums(kColumns);
+  measure.set_key(
+      std::string(absl::StripSuffix(made.compiled().tuned(0), " ")));
+  measure.add_choices("cpu rows accumulators 4");
+  measure.add_choices("cpu columns strip 4");
   const auto good = d.daemon().pool().Submit(request);
   const auto reply = good->Wait();
   ASSERT_TRUE(reply.ok()) << reply.status();
   const wire::TuningDecision& decision = (*reply)->measure();
-  EXPECT_EQ(decision.key(), "row_sums");
-  ASSERT_EQ(decision.seconds_size(), 2);
-  EXPECT_GT(decision.seconds(0), 0);
+  EXPECT_EQ(decision.key(), measure.key());
+  EXPECT_THAT(decision.choices(),
+              ElementsAre("cpu rows accumulators 4", "cpu columns strip 4"));
+  EXPECT_THAT(decision.seconds(), ElementsAre(Gt(0), Gt(0)));
   EXPECT_THAT(decision.choices(), Contains(decision.choice()));
 
-  measure.mutable_buffer_bytes()->RemoveLast();
-  const auto bad = d.daemon().pool().Submit(request);
-  EXPECT_EQ(ReasonOf(bad->Wait().status()), ErrorReason::kBadOption);
-  measure.mutable_target()->mutable_cuda()->set_arch("sm_10");
+  measure.add_choices("cpu rows accumulators 1000");
+  const auto bad_choice = d.daemon().pool().Submit(request);
+  EXPECT_EQ(ReasonOf(bad_choice->Wait().status()), ErrorReason::kBadOption);
+  measure.clear_choices();
+  measure.set_key("reduce/f32/2^6x2^10/no_such_key/x86-64-v3");
+  const auto bad_key = d.daemon().pool().Submit(request);
+  EXPECT_EQ(ReasonOf(bad_key->Wait().status()), ErrorReason::kBadOption);
+  measure.mutable_compile()->mutable_target()->mutable_cuda()->set_arch(
+      "sm_10");
   const auto nowhere = d.daemon().pool().Submit(request);
   EXPECT_EQ(ReasonOf(nowhere->Wait().status()), ErrorReason::kBadTarget);
 }

@@ -6,7 +6,7 @@
 //   fake.units.N           the plan has N translation units (default 1)
 //   fake.salt.TEXT         nothing; makes another graph
 //   fake.shared.TEXT       the units are those of every graph with this text
-//   fake.row.KEY           the plan looks up this row of the tuning table
+//   fake.row.KEY           the plan looks up this key of the tuning table
 //   fake.error.REASON      an error with this reason
 //   fake.die.any           aborts while planning, with words on stderr
 //   fake.die_once.TAG      aborts the first time only
@@ -22,6 +22,7 @@
 //   fake.guard_mod.N       relies on symbol 0 being a multiple of N, unless
 //                          that is forbidden
 //   fake.build_...         die, die_once, hang, error, gate: while building
+//   fake.measure_...       likewise while measuring
 //   fake.build_pad.N       the object has N bytes more
 //
 // What is to happen once is remembered by a file beside its scratch folder. A
@@ -252,10 +253,16 @@ absl::StatusOr<wire::ObjectCode> Build(const wire::BuildRequest& request) {
   return object;
 }
 
-wire::TuningDecision Tune(const wire::TuneRowRequest& request) {
+// The second of two choices wins.
+absl::StatusOr<wire::TuningDecision> Measure(
+    const wire::MeasureRequest& request) {
+  for (const Order& order : OrdersOf(request.compile().graph())) {
+    absl::string_view word = order.word;
+    if (!absl::ConsumePrefix(&word, "measure_")) continue;
+    RETURN_IF_ERROR(Obey({std::string(word), order.argument}));
+  }
   wire::TuningDecision decision;
-  decision.set_key(absl::StrCat("row_reduction/", request.rows(), "x",
-                                request.columns(), "/fake"));
+  decision.set_key(request.key());
   decision.set_choice("rows=4");
   for (const double seconds : {3e-6, 1e-6}) decision.add_seconds(seconds);
   for (const char* choice : {"rows=1", "rows=4"}) decision.add_choices(choice);
@@ -302,8 +309,8 @@ int Serve() {
     if (request.has_build()) {
       Put(Build(request.build()), *reply.mutable_build(), reply);
     }
-    if (request.has_tune_row()) {
-      *reply.mutable_measure() = Tune(request.tune_row());
+    if (request.has_measure()) {
+      Put(Measure(request.measure()), *reply.mutable_measure(), reply);
     }
     if (!WriteFrame(kSocketFd, reply.SerializeAsString()).ok()) return 0;
   }

@@ -256,9 +256,9 @@ absl::StatusOr<KernelSource> NestCase::Source(const Target& target) const {
     }
     if (std::holds_alternative<Unmapped>(of.variant)) {
       const auto choice =
-          ChooseVariant(of.nest, buffers, shapes, target, 0, false);
+          ChooseVariant(of.nest, buffers, shapes, target, ChoiceOptions());
       if (choice.ok()) {
-        of.variant = choice->variant;
+        of.variant = choice->config.variant;
         if (choice->form.has_value()) of.nest = *choice->form;
       }
     }

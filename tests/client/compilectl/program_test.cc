@@ -112,7 +112,7 @@ TEST_F(Compilectl, WhatIsUsedWronglyEndsWithTwo) {
                                     {"stats", "--timeout", "1e300"},
                                     {"version", "--timeout", "inf"},
                                     {"doctor", "--timeout", "0"},
-                                    {"tune", "--device", "tpu"},
+                                    {"tune"},
                                     {"completion", "fish"},
                                     {"show", ""},
                                     {"explain", ""}};
@@ -208,18 +208,37 @@ TEST_F(Compilectl, ABigPurgeWithoutATerminalWantsYes) {
   EXPECT_EQ(Entries(), 0);
 }
 
-TEST_F(Compilectl, TuneSaysWhichVariantWon) {
-  const Json document = AskJson(
-      {"tune", "--rows", "64", "--columns", "256", "--arch", "x86-64-v3"});
-  EXPECT_NE(document["choice"], "");
-  EXPECT_FALSE(document["variants"].empty());
+// A graph with one kernel to tune, by the fake worker.
+std::string TunableCase() {
+  return WriteReluCase(testing::TempDir(), "fake.row.points/key");
+}
+
+TEST_F(Compilectl, TuneSaysWhichChoiceWon) {
+  const Json document = AskJson({"tune", TunableCase(), "--arch", "x86-64-v3"});
+  ASSERT_EQ(document["kernels"].size(), 1);
+  const Json& kernel = document["kernels"][0];
+  EXPECT_EQ(kernel["key"], "points/key");
+  EXPECT_EQ(kernel["choice"], "rows=4");
+  EXPECT_EQ(kernel["choices"].size(), 2);
+  const ProgramRun run = Ask({"tune", TunableCase(), "--arch", "x86-64-v3"});
+  EXPECT_NE(run.out.find("winner"), std::string::npos) << run.out;
+}
+
+TEST_F(Compilectl, TuneNamesTheFileThatIsNone) {
+  const ProgramRun key = Ask({"tune", "9c41d2"});
+  EXPECT_EQ(key.exit_code, 2);
+  EXPECT_NE(key.err.find("tune: found \"9c41d2\""), std::string::npos)
+      << key.err;
+  const ProgramRun absent = Ask({"tune", "/nonexist.jsonl"});
+  EXPECT_EQ(absent.exit_code, 1);
+  EXPECT_NE(absent.err.find("/nonexist"), std::string::npos) << absent.err;
 }
 
 TEST_F(Compilectl, TuneThatOutlastsItsTimeoutSaysSo) {
   const std::vector<pid_t> stopped = StartedWorkers();
   for (const pid_t pid : stopped) ASSERT_EQ(kill(pid, SIGSTOP), 0);
-  const ProgramRun run = Ask({"tune", "--rows", "64", "--columns", "512",
-                              "--arch", "x86-64-v3", "--timeout", "1"});
+  const ProgramRun run =
+      Ask({"tune", TunableCase(), "--arch", "x86-64-v3", "--timeout", "1"});
   for (const pid_t pid : stopped) kill(pid, SIGCONT);
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_EQ(run.err.find("compilectl: DEADLINE_EXCEEDED: tune: not measured "

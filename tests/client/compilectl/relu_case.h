@@ -6,8 +6,10 @@
 
 namespace kiln {
 
-// Writes a corpus file of one case, relu of four floats, and gives its path.
-inline std::string WriteReluCase(const std::string& folder) {
+// Writes a corpus file of one case, an operator (relu) of four floats, and gives
+// its path.
+inline std::string WriteReluCase(const std::string& folder,
+                                 const std::string& op = "aten.relu.default") {
   const std::string path = folder + "/relu.jsonl";
   const std::string meta =
       R"({"shape": [4], "stride": [1], "dtype": "float32", "device": "cpu",)"
@@ -15,8 +17,8 @@ inline std::string WriteReluCase(const std::string& folder) {
   std::ofstream(path)
       << R"({"name": "r", "kind": "op", "nodes": [{"name": "x", "op": )"
       << R"("placeholder", "target": "x", "args": [], "kwargs": {}, "meta": )"
-      << meta << R"(}, {"name": "y", "op": "call_function", "target": )"
-      << R"("aten.relu.default", "args": [{"node": "x"}], "kwargs": {}, )"
+      << meta << R"(}, {"name": "y", "op": "call_function", "target": ")" << op
+      << R"(", "args": [{"node": "x"}], "kwargs": {}, )"
       << R"("meta": )" << meta << R"(}, {"name": "output", "op": "output", )"
       << R"("args": [[{"node": "y"}]]}], "constants": {}, "inputs": [)" << meta
       << "]}\n";

@@ -142,26 +142,26 @@ TEST(ChooseVariant, TakesTheFirstOfTheCheapestAndSaysSoWhenAsked) {
     const Target target = *TargetFromName(name);
     for (size_t s = 0; s < plan.steps.size(); ++s) {
       const LoopNest& nest = KernelAt(plan, s).nest;
-      const auto quiet =
-          ChooseVariant(nest, plan.buffers, plan.shapes, target, 0, false);
-      const auto told =
-          ChooseVariant(nest, plan.buffers, plan.shapes, target, 0, true);
+      const auto quiet = ChooseVariant(nest, plan.buffers, plan.shapes, target,
+                                       ChoiceOptions());
+      const auto told = ChooseVariant(nest, plan.buffers, plan.shapes, target,
+                                      {.explain = true});
       ASSERT_TRUE(quiet.ok()) << quiet.status();
       ASSERT_TRUE(told.ok()) << told.status();
-      EXPECT_TRUE(quiet->candidates.empty());
-      EXPECT_TRUE(quiet->variant == told->variant);
-      const VariantChoice::Priced* best = nullptr;
-      for (const VariantChoice::Priced& priced : told->candidates) {
-        if (priced.price.fits &&
-            (best == nullptr || priced.price.ns < best->price.ns)) {
-          best = &priced;
+      EXPECT_TRUE(quiet->configs.empty());
+      EXPECT_EQ(ToText(quiet->config), ToText(told->config));
+      const KernelConfig* best = nullptr;
+      for (const VariantChoice::Priced& priced : told->configs) {
+        if (priced.config.price.fits &&
+            (best == nullptr || priced.config.price.ns < best->price.ns)) {
+          best = &priced.config;
         }
       }
       ASSERT_NE(best, nullptr) << ToText(nest, plan.buffers, 0);
-      EXPECT_EQ(ToText(told->variant), ToText(best->variant));
-      EXPECT_EQ(told->price.ns, best->price.ns);
+      EXPECT_EQ(ToText(told->config), ToText(*best));
+      EXPECT_EQ(told->config.price.ns, best->price.ns);
       // One for the target, and for a reduction.
-      EXPECT_EQ(ToText(told->variant).substr(0, 3),
+      EXPECT_EQ(ToText(told->config).substr(0, 3),
                 target.kind == TargetKind::kCpu ? "cpu" : "cud");
     }
   }

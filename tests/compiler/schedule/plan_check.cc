@@ -14,6 +14,7 @@
 #include "compiler/schedule/kernel_plan_verifier.h"
 #include "compiler/schedule/plan_pipeline.h"
 #include "gtest/gtest.h"
+#include "proto/base/status.h"
 #include "tests/support/loop_interpreter.h"
 
 namespace kiln {
@@ -110,6 +111,37 @@ KernelPlan PlanOf(absl::string_view graph_text, absl::string_view target) {
   EXPECT_TRUE(program.ok()) << program.status();
   if (!program.ok()) return {};
   const auto plan = PlanKernels(*program, PassEnv{*TargetFromName(target), {}});
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return plan.ok() ? *plan : KernelPlan();
+}
+
+namespace {
+
+absl::StatusOr<LoopProgram> LoopsOf(absl::string_view graph_text,
+                                    const PassEnv& env) {
+  ASSIGN_OR_RETURN(Graph graph, ParseGraph(graph_text));
+  std::vector<PassRecord> records;
+  RETURN_IF_ERROR(RunGraphPipeline(graph, env, records));
+  return LowerGraph(graph, env.options.artifact);
+}
+
+}  // namespace
+
+KernelPlan PlanWith(absl::string_view graph_text, const PassEnv& env) {
+  auto program = LoopsOf(graph_text, env);
+  EXPECT_TRUE(program.ok()) << program.status() << graph_text;
+  if (!program.ok()) return {};
+  const auto plan = PlanKernels(*std::move(program), env);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return plan.ok() ? *plan : KernelPlan();
+}
+
+KernelPlan NestsWith(absl::string_view graph_text, const PassEnv& env) {
+  auto program = LoopsOf(graph_text, env);
+  EXPECT_TRUE(program.ok()) << program.status() << graph_text;
+  if (!program.ok()) return {};
+  std::vector<PassRecord> records;
+  const auto plan = PlanNests(*std::move(program), env, records);
   EXPECT_TRUE(plan.ok()) << plan.status();
   return plan.ok() ? *plan : KernelPlan();
 }

@@ -8,6 +8,7 @@
 #include "compiler/graph/graph.h"
 // Before the reference, whose function Store would hide its struct.
 #include "compiler/loop/loop_nest.h"
+#include "compiler/pass/pass_runner.h"
 #include "compiler/reference/run_reference.h"
 #include "compiler/schedule/kernel_plan.h"
 
@@ -16,6 +17,11 @@ namespace kiln {
 // The plan for a graph text on "sm_90" or a CPU level; a failed expectation
 // and an empty plan when there is none.
 KernelPlan PlanOf(absl::string_view graph_text, absl::string_view target);
+
+// The same under any options and tuning decisions, after the graph's passes; and
+// up to where its kernels get their variants.
+KernelPlan PlanWith(absl::string_view graph_text, const PassEnv& env);
+KernelPlan NestsWith(absl::string_view graph_text, const PassEnv& env);
 
 // Inputs of the sizes that the hints say: floats in [-2, 2), integers 0 or 1.
 // Equal graphs get equal inputs.

@@ -1,0 +1,37 @@
+#include "client/compilectl/case_request.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/compilectl/target_of.h"
+#include "proto/base/status.h"
+#include "proto/corpus/corpus_case.h"
+
+namespace kiln {
+
+absl::StatusOr<wire::CompileRequest> RequestOf(const CaseOptions& options) {
+  const size_t jsonl = options.subject.find(".jsonl");
+  if (jsonl == std::string::npos) {
+    return MakeError(
+        ErrorReason::kBadOption,
+        absl::StrCat("found \"", options.subject,
+                     "\", a corpus file FILE.jsonl[:CASE] is due"));
+  }
+  const std::string file = options.subject.substr(0, jsonl + 6);
+  const size_t colon = options.subject.find(':', jsonl);
+  const std::string name =
+      colon == std::string::npos ? "" : options.subject.substr(colon + 1);
+  ASSIGN_OR_RETURN(const std::vector<CorpusCase> cases, ReadCorpusFile(file));
+  for (const CorpusCase& test_case : cases) {
+    if (!name.empty() && test_case.name != name) continue;
+    RETURN_IF_ERROR(test_case.readable);
+    wire::CompileRequest request;
+    *request.mutable_graph() = test_case.graph;
+    ASSIGN_OR_RETURN(*request.mutable_target(),
+                     TargetOf(options.device, options.arch));
+    return request;
+  }
+  return absl::NotFoundError(absl::StrCat(file, ": no case ", name));
+}
+
+}  // namespace kiln

@@ -1,0 +1,103 @@
+#include "compiler/schedule/config_space.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/schedule/one_pass_form.h"
+#include "compiler/schedule/tuning_key.h"
+#include "compiler/schedule/variant_candidates.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+bool SameChoice(const KernelConfig& a, const KernelConfig& b) {
+  return a.one_pass == b.one_pass && a.variant == b.variant;
+}
+
+// One that does not fit is taken only where none does.
+bool IsCheaper(const KernelConfig& a, const KernelConfig& b) {
+  return a.price.fits != b.price.fits ? a.price.fits : a.price.ns < b.price.ns;
+}
+
+}  // namespace
+
+std::string ToText(const KernelConfig& config) {
+  return absl::StrCat(ToText(config.variant),
+                      config.one_pass ? " one pass" : "");
+}
+
+absl::StatusOr<ConfigSpace> ConfigSpace::Of(const LoopNest& nest,
+                                            const std::vector<Buffer>& buffers,
+                                            const ShapeEnv& shapes,
+                                            const Target& target,
+                                            int64_t max_row) {
+  ASSIGN_OR_RETURN(NestFacts facts, FactsOf(nest, buffers, shapes));
+  ConfigSpace space(nest, buffers, shapes, target, std::move(facts));
+  space.Add(NestCosts(nest, space.facts_, buffers, shapes, target), max_row,
+            false);
+  const std::optional<LoopNest> form =
+      target.kind == TargetKind::kCuda ? OnePassForm(nest) : std::nullopt;
+  if (form.has_value()) {
+    ASSIGN_OR_RETURN(const NestFacts of_form, FactsOf(*form, buffers, shapes));
+    space.Add(NestCosts(*form, of_form, buffers, shapes, target), max_row,
+              true);
+  }
+  if (space.configs_.empty()) {
+    space.configs_.push_back({.variant = Unmapped{}, .price = {.fits = false}});
+  }
+  return space;
+}
+
+void ConfigSpace::Add(const NestCosts& costs, int64_t max_row, bool one_pass) {
+  for (KernelVariant& variant : CandidatesFor(costs, max_row)) {
+    const Price price = costs.PriceOf(variant);
+    configs_.push_back({std::move(variant), one_pass, price});
+    if (IsCheaper(configs_.back(), configs_[cheapest_]))
+      cheapest_ = configs_.size() - 1;
+  }
+}
+
+std::string ConfigSpace::Key() const {
+  const bool choice =
+      std::any_of(configs_.begin(), configs_.end(), [&](const auto& config) {
+        return config.price.fits && !SameChoice(config, cheapest());
+      });
+  if (!choice) return "";
+  return TuningKey(nest_, facts_, buffers_, shapes_, target_);
+}
+
+std::vector<KernelConfig> ConfigSpace::WorthMeasuring() const {
+  std::vector<KernelConfig> chosen;
+  for (const KernelConfig& config : configs_) {
+    const bool worth = config.price.fits &&
+                       config.price.ns <= cheapest().price.ns * kWorthMeasuring;
+    const bool again = std::any_of(
+        chosen.begin(), chosen.end(),
+        [&](const KernelConfig& other) { return SameChoice(config, other); });
+    if (worth && !again) chosen.push_back(config);
+  }
+  std::stable_sort(chosen.begin(), chosen.end(), IsCheaper);
+  if (chosen.size() > kMostMeasured) chosen.resize(kMostMeasured);
+  return chosen;
+}
+
+absl::StatusOr<KernelConfig> ConfigSpace::Find(absl::string_view text) const {
+  for (const KernelConfig& config : configs_) {
+    if (ToText(config) != text) continue;
+    if (config.price.fits) return config;
+    return MakeError(ErrorReason::kBadOption,
+                     absl::StrCat("tuning decision \"", text,
+                                  "\": does not fit the ", target_.name));
+  }
+  return MakeError(ErrorReason::kBadOption,
+                   absl::StrCat("tuning decision \"", absl::CEscape(text),
+                                "\": is none of the kernel's ", configs_.size(),
+                                " configurations, of which the cheapest is \"",
+                                ToText(cheapest()), "\""));
+}
+
+}  // namespace kiln

@@ -1,0 +1,30 @@
+#ifndef KILN_COMPILER_SCHEDULE_TUNING_KEY_H_
+#define KILN_COMPILER_SCHEDULE_TUNING_KEY_H_
+
+#include <string>
+#include <vector>
+
+#include "compiler/config/target.h"
+#include "compiler/schedule/nest_facts.h"
+
+namespace kiln {
+
+// What tuning decisions about `nest` are filed under, without blanks:
+// "reduce/f32/2^12x2^10/5f0c9a31d2b7/sm_90". For people it names the work, the
+// dtype that is read first, the points that are not reduced and those that are as
+// powers of two, and the target. The digest covers all that the configurations
+// and their order depend on: operators, dtypes, how addresses move and are
+// aligned, sizes.
+//
+// Sizes count by their class, the next power of two, and by what vectors divide
+// them; exactly along reduced axes, and along the others where a reduction has
+// so few results that blocks may share one. Symbols count by their hints.
+//
+// Pure; equal in every process.
+std::string TuningKey(const LoopNest& nest, const NestFacts& facts,
+                      const std::vector<Buffer>& buffers,
+                      const ShapeEnv& shapes, const Target& target);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_SCHEDULE_TUNING_KEY_H_

@@ -1,0 +1,193 @@
+#include "compiler/schedule/config_space.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "compiler/schedule/choose_variant.h"
+#include "compiler/schedule/kernel_plan_text.h"
+#include "compiler/schedule/kernel_plan_verifier.h"
+#include "compiler/schedule/plan_pipeline.h"
+#include "proto/base/status.h"
+#include "tests/compiler/schedule/plan_check.h"
+
+namespace kiln {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+using testing::StartsWith;
+
+// Sums of 4096 rows, after `changes`.
+std::string Rows(
+    const std::vector<std::pair<std::string, std::string>>& changes = {}) {
+  return absl::StrReplaceAll(R"(graph @rows()(%x: f32[4096, 1000]) -> (%y) {
+  %y = sum.dim_IntList(%x, [1], false)
+}
+)",
+                             changes);
+}
+
+// One for each way of mapping a kernel.
+const std::vector<std::string>& Families() {
+  static const auto& families = *new std::vector<std::string>{
+      "graph @points()(%x: f32[1000, 1000]) -> (%y) {\n"
+      "  %y = relu(%x)\n}\n",
+      "graph @tiles()(%x: f32[1024, 512], %w: f32[512, 1024]) -> (%y) {\n"
+      "  %t = permute(%x, [1, 0])\n  %y = add.Tensor(%w, %t)\n}\n",
+      Rows(),
+      "graph @columns()(%x: f32[4096, 1000]) -> (%y) {\n"
+      "  %y = sum.dim_IntList(%x, [0], false)\n}\n",
+      "graph @scans()(%x: f32[64, 5000]) -> (%y) {\n"
+      "  %y = cumsum(%x, 1)\n}\n",
+      "graph @sorts()(%x: f32[64, 1000]) -> (%v, %i) {\n"
+      "  %v, %i = sort(%x)\n}\n",
+      "graph @softmax()(%x: f32[512, 5000]) -> (%y) {\n"
+      "  %y = _softmax(%x, 1, false)\n}\n"};
+  return families;
+}
+
+PassEnv EnvOf(absl::string_view target, TuningTable tuning = {}) {
+  return PassEnv{*TargetFromName(target), {}, std::move(tuning)};
+}
+
+// The key of a graph's first kernel.
+std::string KeyOf(const std::string& graph, absl::string_view target) {
+  const PassEnv env = EnvOf(target);
+  const KernelPlan plan = NestsWith(graph, env);
+  const auto space =
+      ConfigsOf(std::get<PlannedKernel>(plan.steps.at(0)), plan, env);
+  EXPECT_TRUE(space.ok()) << space.status();
+  return space->Key();
+}
+
+TEST(TuningKey, NamesTheWorkItsSizesAndTheTarget) {
+  EXPECT_THAT(KeyOf(Rows(), "sm_90"), StartsWith("reduce/f32/2^12x2^10/"));
+  EXPECT_THAT(KeyOf(Rows(), "x86-64-v3"), testing::EndsWith("/x86-64-v3"));
+  const char* works[] = {"points", "points", "reduce", "reduce",
+                         "scan",   "sort",   "reduce"};
+  for (size_t f = 0; f < Families().size(); ++f) {
+    const std::string key = KeyOf(Families()[f], "sm_90");
+    EXPECT_THAT(key, StartsWith(absl::StrCat(works[f], "/f32/2^")));
+    EXPECT_THAT(key, Not(HasSubstr(" ")));
+  }
+}
+
+TEST(TuningKey, EqualWorkHasEqualKeysAndOtherWorkOthers) {
+  const std::string key = KeyOf(Rows(), "sm_90");
+  // Names do not count, nor does the count of rows within its class.
+  EXPECT_EQ(KeyOf(Rows({{"@rows", "@other"}, {"%x", "%input"}}), "sm_90"), key);
+  EXPECT_EQ(KeyOf(Rows({{"4096", "100000"}}), "sm_90"),
+            KeyOf(Rows({{"4096", "99968"}}), "sm_90"));
+  std::set<std::string> keys = {key, KeyOf(Rows(), "sm_80")};
+  for (const auto& [from, to] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"4096", "8192"},
+           {"1000", "1001"},
+           {"1000", "2000"},
+           {"f32", "bf16"},
+           {"sum.dim_IntList(%x, [1], false)", "amax(%x, [1], false)"}}) {
+    EXPECT_TRUE(keys.insert(KeyOf(Rows({{from, to}}), "sm_90")).second)
+        << from << " as " << to;
+  }
+}
+
+TEST(TuningKey, ResultsThatBlocksMayShareCountExactly) {
+  EXPECT_NE(KeyOf(Rows({{"4096", "12"}}), "sm_90"),
+            KeyOf(Rows({{"4096", "13"}}), "sm_90"));
+}
+
+TEST(ConfigSpace, WhatIsWorthMeasuringFitsAndStartsWithTheCheapest) {
+  for (const std::string& graph : Families()) {
+    const PassEnv env = EnvOf("sm_90");
+    const KernelPlan plan = NestsWith(graph, env);
+    const auto& kernel = std::get<PlannedKernel>(plan.steps[0]);
+    const auto space = ConfigsOf(kernel, plan, env);
+    ASSERT_TRUE(space.ok()) << space.status();
+    const std::vector<KernelConfig> worth = space->WorthMeasuring();
+    ASSERT_THAT(worth, Not(IsEmpty()));
+    EXPECT_LE(worth.size(), kMostMeasured);
+    EXPECT_EQ(ToText(worth[0]), ToText(space->cheapest()));
+    std::set<std::string> texts;
+    for (const KernelConfig& config : worth) {
+      EXPECT_TRUE(config.price.fits);
+      EXPECT_LE(config.price.ns, worth[0].price.ns * kWorthMeasuring);
+      EXPECT_TRUE(texts.insert(ToText(config)).second) << ToText(config);
+      // What is measured may be decided.
+      EXPECT_EQ(ToText(*space->Find(ToText(config))), ToText(config));
+    }
+  }
+}
+
+TEST(ChooseVariants, ADecisionIsTakenInEveryFamilyAndChangesNoKey) {
+  for (const std::string& graph : Families()) {
+    const PassEnv env = EnvOf("sm_90");
+    const KernelPlan nests = NestsWith(graph, env);
+    const auto& kernel = std::get<PlannedKernel>(nests.steps[0]);
+    const auto space = ConfigsOf(kernel, nests, env);
+    ASSERT_TRUE(space.ok()) << space.status();
+    for (const KernelConfig& config : space->WorthMeasuring()) {
+      const TuningTable tuning = {{space->Key(), ToText(config)}};
+      const KernelPlan plan = PlanWith(graph, EnvOf("sm_90", tuning));
+      EXPECT_EQ(plan.tuned.at(space->Key()), ToText(config)) << graph;
+      EXPECT_EQ(VerifyKernelPlan(plan), absl::OkStatus()) << ToText(plan);
+      EXPECT_THAT(ToText(plan), HasSubstr(ToText(config.variant)));
+    }
+  }
+}
+
+TEST(ChooseVariants, ADecisionComesBeforeMemoryIsPlaced) {
+  // A few long rows: the model has blocks share each.
+  const std::string graph = Rows({{"4096", "4"}, {"1000", "1000000"}});
+  const KernelPlan shared = PlanWith(graph, EnvOf("sm_90"));
+  ASSERT_GT(PartsOf(std::get<PlannedKernel>(shared.steps[0]).variant), 1);
+  ASSERT_FALSE(shared.tuned.empty());
+  const std::string key = shared.tuned.begin()->first;
+
+  const std::string whole =
+      "cuda rows vector 4 lanes 1024 rows 1 held 0 hold_costly 0 unroll 4 "
+      "parts 1 peel 0";
+  const KernelPlan plan = PlanWith(graph, EnvOf("sm_90", {{key, whole}}));
+  const auto& kernel = std::get<PlannedKernel>(plan.steps[0]);
+  EXPECT_EQ(ToText(kernel.variant), whole);
+  EXPECT_EQ(kernel.workspace, Workspace());
+  EXPECT_EQ(plan.buffers.size() + 2, shared.buffers.size());
+  EXPECT_EQ(VerifyKernelPlan(plan), absl::OkStatus()) << ToText(plan);
+}
+
+TEST(ChooseVariants, ADecisionThatIsNoConfigurationIsIgnoredWithItsGround) {
+  const std::string plain = ToText(PlanWith(Rows(), EnvOf("sm_90")));
+  const std::string key = KeyOf(Rows(), "sm_90");
+  for (const std::string& bad : std::vector<std::string>{
+           "threads=128 rows=1", "cuda rows vector 3 lanes 7", "unmapped",
+           "cpu rows accumulators 2", "\n\x01 swirl", ""}) {
+    const PassEnv env = EnvOf("sm_90", {{key, bad}});
+    const KernelPlan plan = PlanWith(Rows(), env);
+    EXPECT_EQ(ToText(plan), plain);
+    // Named as it was met: an artifact is up to date while it is in force.
+    EXPECT_EQ(plan.tuned.at(key), bad);
+    const auto told = ExplainVariants(NestsWith(Rows(), env), env);
+    ASSERT_TRUE(told.ok()) << told.status();
+    EXPECT_THAT(*told, HasSubstr(absl::StrCat("  key ", key, "\n")));
+    EXPECT_THAT(*told, HasSubstr("\n  ignored: tuning decision \""));
+  }
+}
+
+TEST(ChooseVariants, DecisionsAboutOtherKernelsChangeNothing) {
+  const KernelPlan plan =
+      PlanWith(Rows(), EnvOf("sm_90", {{"", "cuda serial threads 64"},
+                                       {"reduce/f32/2^12x2^10/other/sm_90",
+                                        "cuda serial threads 64"}}));
+  EXPECT_EQ(ToText(plan), ToText(PlanWith(Rows(), EnvOf("sm_90"))));
+  EXPECT_EQ(plan.tuned.begin()->second, "");
+}
+
+}  // namespace
+}  // namespace kiln
