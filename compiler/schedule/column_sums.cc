@@ -101,6 +101,106 @@ Buffer PartialSums(DType dtype, const SymExpr& stretches,
   return buffer;
 }
 
+// Takes a nest apart that can be.
+class Split {
+ public:
+  Split(const LoopNest& nest, int64_t stretch, BufferId first_buffer,
+        const ShapeEnv& shapes)
+      : nest_(nest),
+        stretch_(stretch),
+        first_buffer_(first_buffer),
+        shapes_(shapes),
+        outer_(NumOuterAxes(nest)),
+        all_(static_cast<uint32_t>(nest.axes.size())),
+        columns_(PointsOf(nest.axes, 0, outer_)),
+        column_(PointNumber(nest.axes, 0, outer_)),
+        movement_(nest),
+        finished_(nest.body.size()) {}
+
+  ColumnSums Run() {
+    LoopNest adds = nest_;
+    adds.stores.clear();
+    for (const Store& store : nest_.stores)
+      if (movement_.Moves(store)) adds.stores.push_back(store);
+    FinishBody(adds);
+    FinishStores();
+    DropDeadNodes(out_.finishes);
+    DropDeadNodes(adds);
+    // Rows first, as the nest has them that this one is for.
+    std::vector<Axis> axes;
+    std::vector<SymExpr> values(all_);
+    for (uint32_t k = 0; k < all_; ++k) {
+      const uint32_t from =
+          k < all_ - outer_ ? outer_ + k : k - (all_ - outer_);
+      axes.push_back({nest_.axes[from].extent, false});
+      values[from] = SymExpr::Axis(k);
+    }
+    out_.adds = ReplaceAxes(adds, std::move(axes), values, shapes_);
+    return std::move(out_);
+  }
+
+ private:
+  // Each reduction reads one of the partial sums that `adds` leaves.
+  void FinishBody(LoopNest& adds) {
+    LoopNest& finishes = out_.finishes;
+    const SymExpr stretches =
+        CeilDiv(PointsOf(nest_.axes, outer_, all_), stretch_);
+    finishes.origins = nest_.origins;
+    finishes.axes.assign(nest_.axes.begin(), nest_.axes.begin() + outer_);
+    finishes.axes.push_back({stretches, true});
+    for (ScalarId id = 0; id < nest_.body.size(); ++id) {
+      ScalarNode node = nest_.body[id];
+      for (ScalarId& arg : node.args) arg = finished_[arg];
+      for (SymExpr& e : node.index) e = Finished(e);
+      if (node.op == ScalarOp::kReduce) {
+        const BufferId partials =
+            first_buffer_ + static_cast<BufferId>(out_.partials.size());
+        out_.partials.push_back(
+            PartialSums(node.dtype, stretches, columns_, partials));
+        adds.stores.push_back({.buffer = partials,
+                               .index = {0, column_},
+                               .value = nest_.body[id].args[0],
+                               .mode = StoreMode::kSum,
+                               .stretch = stretch_});
+        ScalarNode load{ScalarOp::kLoad, node.dtype};
+        load.buffer = partials;
+        load.index = {SymExpr::Axis(outer_), column_};
+        node.args[0] = static_cast<ScalarId>(finishes.body.size());
+        finishes.body.push_back(std::move(load));
+      }
+      finished_[id] = static_cast<ScalarId>(finishes.body.size());
+      finishes.body.push_back(std::move(node));
+    }
+  }
+
+  void FinishStores() {
+    for (Store store : nest_.stores) {
+      if (movement_.Moves(store)) continue;
+      store.value = finished_[store.value];
+      if (store.mask != Store::kNoMask) store.mask = finished_[store.mask];
+      for (SymExpr& e : store.index) e = Finished(e);
+      out_.finishes.stores.push_back(std::move(store));
+    }
+  }
+
+  SymExpr Finished(const SymExpr& e) const {
+    return e.Substitute([&](Var var) {
+      if (var.kind == Var::Kind::kIndirect) var.index = finished_[var.index];
+      return SymExpr::Of(var);
+    });
+  }
+
+  const LoopNest& nest_;
+  const int64_t stretch_;
+  const BufferId first_buffer_;
+  const ShapeEnv& shapes_;
+  const uint32_t outer_, all_;  // axes
+  const SymExpr columns_, column_;
+  const Movement movement_;
+  std::vector<ScalarId> finished_;  // nodes of the nest, in the finishing one
+  ColumnSums out_;
+};
+
 }  // namespace
 
 std::optional<ColumnSums> TakeColumnSumsApart(const LoopNest& nest,
@@ -108,76 +208,8 @@ std::optional<ColumnSums> TakeColumnSumsApart(const LoopNest& nest,
                                               BufferId first_buffer,
                                               const ShapeEnv& shapes) {
   if (!CanBeTakenApart(nest)) return std::nullopt;
-  const uint32_t outer = NumOuterAxes(nest);
-  const auto all = static_cast<uint32_t>(nest.axes.size());
-  const SymExpr columns = PointsOf(nest.axes, 0, outer);
-  const SymExpr column = PointNumber(nest.axes, 0, outer);
-  const SymExpr stretches = CeilDiv(PointsOf(nest.axes, outer, all), stretch);
-
-  ColumnSums out;
-  LoopNest adds = nest;
-  adds.stores.clear();
-  const Movement movement(nest);
-  for (const Store& store : nest.stores)
-    if (movement.Moves(store)) adds.stores.push_back(store);
-
-  out.finishes.origins = nest.origins;
-  out.finishes.axes.assign(nest.axes.begin(), nest.axes.begin() + outer);
-  out.finishes.axes.push_back({stretches, true});
-  std::vector<ScalarId> finished(nest.body.size());
-  for (ScalarId id = 0; id < nest.body.size(); ++id) {
-    ScalarNode node = nest.body[id];
-    for (ScalarId& arg : node.args) arg = finished[arg];
-    for (SymExpr& e : node.index) {
-      e = e.Substitute([&](Var var) {
-        if (var.kind == Var::Kind::kIndirect) var.index = finished[var.index];
-        return SymExpr::Of(var);
-      });
-    }
-    if (node.op == ScalarOp::kReduce) {
-      const BufferId partials =
-          first_buffer + static_cast<BufferId>(out.partials.size());
-      out.partials.push_back(
-          PartialSums(node.dtype, stretches, columns, partials));
-      adds.stores.push_back({.buffer = partials,
-                             .index = {0, column},
-                             .value = nest.body[id].args[0],
-                             .mode = StoreMode::kSum,
-                             .stretch = stretch});
-      ScalarNode load{ScalarOp::kLoad, node.dtype};
-      load.buffer = partials;
-      load.index = {SymExpr::Axis(outer), column};
-      node.args[0] = static_cast<ScalarId>(out.finishes.body.size());
-      out.finishes.body.push_back(std::move(load));
-    }
-    finished[id] = static_cast<ScalarId>(out.finishes.body.size());
-    out.finishes.body.push_back(std::move(node));
-  }
-  for (Store store : nest.stores) {
-    if (movement.Moves(store)) continue;
-    store.value = finished[store.value];
-    if (store.mask != Store::kNoMask) store.mask = finished[store.mask];
-    for (SymExpr& e : store.index) {
-      e = e.Substitute([&](Var var) {
-        if (var.kind == Var::Kind::kIndirect) var.index = finished[var.index];
-        return SymExpr::Of(var);
-      });
-    }
-    out.finishes.stores.push_back(std::move(store));
-  }
+  ColumnSums out = Split(nest, stretch, first_buffer, shapes).Run();
   if (out.finishes.stores.empty()) return std::nullopt;
-  DropDeadNodes(out.finishes);
-  DropDeadNodes(adds);
-
-  // Rows first, as the nest has them that this one is for.
-  std::vector<Axis> axes;
-  std::vector<SymExpr> values(all);
-  for (uint32_t k = 0; k < all; ++k) {
-    const uint32_t from = k < all - outer ? outer + k : k - (all - outer);
-    axes.push_back({nest.axes[from].extent, false});
-    values[from] = SymExpr::Axis(k);
-  }
-  out.adds = ReplaceAxes(adds, std::move(axes), values, shapes);
   return out;
 }
 

@@ -21,6 +21,9 @@ namespace kiln {
 // A read that L2 serves, in terms of one from memory. Measured on the H200.
 inline constexpr double kL2TimeFactor = 0.55;
 
+// A CPU's out-of-order core overlaps as so many warps.
+inline constexpr int kCpuOverlap = 40;
+
 // Nanoseconds on the target, launch not included. Comparable between kernels of
 // one target; no promise in absolute terms.
 struct Price {
@@ -144,6 +147,13 @@ class NestCosts {
   };
   RowTraffic TrafficOf(const CudaRows& v, const Vectors& vectors) const;
   int RowRegisters(const CudaRows& v, const Vectors& vectors) const;
+  // Blocks that a multiprocessor holds; fills in registers and whether it fits.
+  int ResidentRows(const CudaRows& v, const PricedVectors& vectors,
+                   Price& price) const;
+  // Lane instructions, of which a block's threads take `groups` a row.
+  double RowIssue(const CudaRows& v, const PricedVectors& vectors,
+                  double groups) const;
+  Price FinishRows(Price price, const CudaRows& v, int resident) const;
   double StagedBytes(const CudaRows& v, const Vectors& vectors) const;
   double RowBlockNs(const CudaRows& v, const Vectors& vectors, double steps,
                     bool gathers) const;

@@ -171,14 +171,6 @@ class NestRun {
   absl::Status AllPoints() {
     int64_t count = 1;
     for (const int64_t extent : outer_) count *= extent;
-    // What no point reaches is 0.
-    for (const struct Store& store : nest_.stores) {
-      if (store.mode != StoreMode::kSum) continue;
-      std::memset(
-          memory_[store.buffer].first, 0,
-          static_cast<size_t>(memory_[store.buffer].elements *
-                              SizeInBytes(buffers_[store.buffer].dtype)));
-    }
     for (int64_t p = 0; p < count; ++p) {
       SetDigits(p, outer_, 0);
       absl::Status status = OnePoint();
@@ -396,6 +388,9 @@ class NestRun {
 };
 
 absl::Status Run::Nest(const LoopNest& nest) {
+  // What no point reaches is 0.
+  for (const struct Store& s : nest.stores)
+    if (s.mode == StoreMode::kSum) FillBuffer({s.buffer, {}}).IgnoreError();
   return NestRun(nest, buffers_, memory_, symbols_).AllPoints();
 }
 
@@ -446,11 +441,8 @@ RefOutcome Run::Outcome(const std::vector<ProgramOutput>& outputs,
     }
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (std::holds_alternative<RefTensor>(inputs[i])) {
-      outcome.inputs.push_back(input_copies_[i]);
-    } else {
-      outcome.inputs.push_back(inputs[i]);
-    }
+    const bool tensor = std::holds_alternative<RefTensor>(inputs[i]);
+    outcome.inputs.push_back(tensor ? RefValue(input_copies_[i]) : inputs[i]);
   }
   return outcome;
 }

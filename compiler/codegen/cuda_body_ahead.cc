@@ -1,0 +1,77 @@
+// CudaBody's loads ahead of their use.
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/codegen/cuda_body.h"
+#include "compiler/loop/index_expr.h"
+
+namespace kiln {
+
+bool CudaBody::MayLoadAhead(ScalarId id) const {
+  const ScalarNode& node = nest.body[id];
+  return node.op == ScalarOp::kLoad && node.args.empty() &&
+         !HasIndirect(facts.load_offset[id]);
+}
+
+std::string CudaBody::PackType(ScalarId load) const {
+  return absl::StrCat("k_pack<", CTypeName(nest.body[load].dtype), ", ",
+                      IsLanes(load) ? vectors.width : 1, ">");
+}
+
+// The whole group at the load's address, as an expression.
+std::string CudaBody::WideLoadText(ScalarId id) const {
+  const ScalarNode& node = nest.body[id];
+  const std::string type =
+      absl::StrCat("<", CTypeName(node.dtype), ", ", vectors.width, ">(");
+  const std::string from = absl::StrCat(BufferName(node.buffer), " + ",
+                                        Index(facts.load_offset[id]));
+  return vectors.cut ? absl::StrCat("k_load_part", type, from, ", lo, hi)")
+                     : absl::StrCat("k_load", type, from, ")");
+}
+
+void CudaBody::LoadAhead(ScalarId load, const std::string& pack) {
+  const ScalarNode& node = nest.body[load];
+  const SymExpr& offset = facts.load_offset[load];
+  if (!IsLanes(load)) {
+    out.Line("k_put(", pack, ", 0, ", BufferName(node.buffer), "[",
+             Index(offset), "]);");
+  } else if (IsWideAccess(buffers[node.buffer], offset, vectors, facts)) {
+    out.Line(pack, " = ", WideLoadText(load), ";");
+  } else {
+    out.Line("#pragma unroll");
+    out.Open("for (int e = 0; e < ", vectors.width, "; ++e)");
+    in_loop_ = true;
+    out.Line(InsideText(true), "k_put(", pack, ", e, ", BufferName(node.buffer),
+             "[", At(offset), "]);");
+    in_loop_ = false;
+    out.Close();
+  }
+}
+
+void CudaBody::CopyAhead(ScalarId load, const std::string& pack) {
+  const ScalarNode& node = nest.body[load];
+  const SymExpr& offset = facts.load_offset[load];
+  const int64_t bytes = vectors.width * SizeInBytes(node.dtype);
+  if (!IsLanes(load) || bytes < 4 ||
+      !IsWideAccess(buffers[node.buffer], offset, vectors, facts)) {
+    LoadAhead(load, pack);
+    return;
+  }
+  const std::string copy =
+      absl::StrCat("k_copy<", bytes, ">(&", pack, ", ", BufferName(node.buffer),
+                   " + ", Index(offset), ");");
+  if (!vectors.cut) {
+    out.Line(copy);
+    return;
+  }
+  out.Line("if (lo == 0 && hi == ", vectors.width, ") ", copy);
+  out.Line("else ", pack, " = ", WideLoadText(load), ";");
+}
+
+void CudaBody::ReadFrom(ScalarId load, const std::string& pack) {
+  ahead_[load] = true;
+  SetText(load, absl::StrCat("k_at(", pack, IsLanes(load) ? ", e)" : ", 0)"));
+}
+
+}  // namespace kiln

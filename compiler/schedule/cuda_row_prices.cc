@@ -1,0 +1,207 @@
+// Prices of CUDA's row kernels: cost_model.h.
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/schedule/cost_model.h"
+#include "compiler/schedule/cuda_costs.h"
+
+namespace kiln {
+
+namespace {
+
+constexpr double kJoinClusterNs = 400;  // a barrier of a cluster and its reads
+constexpr double kClusterNs = 250;      // to start and end each of its blocks
+constexpr double kL2Bytes = 24e6;       // that may be relied on
+// Instructions of a thread for a row that stands in shared memory, and for each
+// of its groups.
+constexpr double kStageRow = 150;
+constexpr double kStageGroup = 15;
+constexpr double kStagePartialGroup = 80;  // that may be partial
+// How long a thread takes for a group of a staged row, all passes.
+constexpr double kStageGroupNs = 60;
+// The share of the lesser of memory and instructions that still counts while the
+// next rows are copied.
+constexpr double kStagedApart = 0.15;
+// Shared memory that a kernel's joins may take at most.
+constexpr int64_t kSharedOfStatic = 10 << 10;
+
+}  // namespace
+
+// Blocks that each have their own part: the last round is as long as the others,
+// and a multiprocessor that got one more than the rest ends later.
+double NestCosts::Unevenness(double blocks, double slots) const {
+  const double rounds = blocks / slots;
+  if (rounds >= 6) return 1.05;
+  if (rounds > 1) return std::ceil(rounds) / rounds;
+  const double each = blocks / target_.multiprocessors;
+  return each < 1 ? 1 : 1 + 0.5 * (std::ceil(each) / each - 1);
+}
+
+NestCosts::RowTraffic NestCosts::TrafficOf(const CudaRows& v,
+                                           const Vectors& vectors) const {
+  RowTraffic traffic;
+  for (const Access& access : accesses_) {
+    traffic.gathers |= access.reduced && access.gathered && !access.store;
+    const double once =
+        access.reduced ? BytesAlong(access, vectors.axis, v.lanes * v.vector)
+                       : access.points * double(access.bytes);
+    const int again =
+        std::max(0, (v.held > 0 ? access.held_passes : access.passes) - 1);
+    traffic.once += once;
+    traffic.again += once * again;
+    traffic.sectors += Sectors(access, vectors) * (1 + again);
+  }
+  return traffic;
+}
+
+int NestCosts::RowRegisters(const CudaRows& v, const Vectors& vectors) const {
+  const int held_words = PackWords(vectors, true);
+  const int all_words = PackWords(vectors, false);
+  const int base = kBaseRegisters + 2 * reductions_ + 3 * v.vector / 2 +
+                   (v.stretch > 0 ? column_sums_ * v.held * v.vector : 0);
+  if (v.held == 0) return base + v.unroll * all_words;
+  if (v.stages > 0) return base + 2 * all_words;
+  if (v.cluster > 1) return kBaseRegisters + 2 + v.held * held_words;
+  const int others = all_words - held_words;
+  return base + v.held * held_words + (v.unroll > 1 ? v.held : 1) * others +
+         (v.hold_costly != 0 ? v.held * v.vector : 0);
+}
+
+// Shared memory of a block that stages its rows.
+double NestCosts::StagedBytes(const CudaRows& v, const Vectors& vectors) const {
+  return 4.0 * PackWords(vectors, true) * v.held * v.lanes * v.rows * v.stages;
+}
+
+// How long a block takes for its rows when it has the memory to itself: steps
+// that wait for one another.
+double NestCosts::RowBlockNs(const CudaRows& v, const Vectors& vectors,
+                             double steps, bool gathers) const {
+  const double passes = static_cast<double>(passes_.passes.size());
+  const double join = v.lanes > 32 ? kJoinBlockNs : kJoinWarpNs;
+  // Three values and divisions at each step of a join of moments.
+  double ns = (reducing_passes_ + 3 * moments_) * join + 150;
+  if (v.cluster > 1)
+    ns += kClusterNs * (1 + v.cluster) +
+          (reductions_ + moments_) * kJoinClusterNs;
+  if (v.stages > 0) {
+    // Copies of later rows are under way meanwhile.
+    return v.stages == 1 ? ns + kLoadNs + v.held * kStageGroupNs
+                         : std::max(ns, kLoadNs / (v.stages - 1));
+  }
+  if (v.held > 0) {
+    const int held_words = PackWords(vectors, true);
+    const bool others = PackWords(vectors, false) > held_words;
+    ns += kLoadNs + (others && passes > 1 ? 300 : 0);
+    // Groups whose loads wait for one another.
+    if (held_words == 0 && v.unroll == 1) ns += (steps - 1) * kLoadNs;
+  } else {
+    // What is gathered comes one group after another.
+    ns += CeilDivide(steps, gathers ? 1 : v.unroll) * passes * kLoadNs *
+          (gathers ? 2 : 1);
+  }
+  return v.parts > 1 ? ns + kJoinPartsNs : ns;
+}
+
+int NestCosts::ResidentRows(const CudaRows& v, const PricedVectors& vectors,
+                            Price& price) const {
+  const int threads = v.lanes * v.rows;
+  price.registers = RowRegisters(v, vectors);
+  price.fits = int64_t{price.registers} * threads <=
+                   target_.registers_per_multiprocessor &&
+               price.registers <= 168;
+  const int resident = Resident(threads, price.registers);
+  if (v.stages == 0) return resident;
+  const double shared = StagedBytes(v, vectors) + double(kSharedOfBlock);
+  const double room = double(target_.shared_bytes_per_multiprocessor);
+  price.fits = price.fits && shared <= room - double(kSharedOfStatic);
+  return std::clamp(int(room / shared), 1, resident);
+}
+
+double NestCosts::RowIssue(const CudaRows& v, const PricedVectors& vectors,
+                           double groups) const {
+  // Lanes beyond the row's end do nothing.
+  const double steps = CeilDivide(groups, v.lanes);
+  const double idle = steps * v.lanes / std::max(1.0, groups);
+  double issue =
+      Issue(vectors, v.held > 0, v.hold_costly != 0) * idle;
+  // Every thread of the row does what belongs to the row as a whole.
+  const double threads = double(outer_) * v.lanes * v.cluster;
+  issue +=
+      threads * (outer_work_ + 12.0 * reductions_ + 120.0 * moments_ + 12);
+  if (v.stages > 0) {
+    issue += threads * kStageRow +
+             double(outer_) * groups *
+                 (vectors.cut ? kStagePartialGroup : kStageGroup);
+  }
+  return issue;
+}
+
+// The parts of `price` together. Few warps, and those that wait for one another,
+// overlap less.
+Price NestCosts::FinishRows(Price price, const CudaRows& v,
+                            int resident) const {
+  const int warps = resident * v.lanes * v.rows / 32;
+  if (v.cluster > 1) {
+    // Its blocks start together, and go through the phases of a row together.
+    price.memory_ns += std::exchange(price.latency_ns, 0);
+    return Finish(price, warps);
+  }
+  if (v.stages == 1) {
+    // While a block copies its row, only others work.
+    price.memory_ns += std::exchange(price.latency_ns, 0) *
+                       std::min(1.0, 4.0 / (resident * resident));
+    return Finish(price, warps);
+  }
+  if (v.stages > 1) {
+    // A block waits for no load but its first.
+    const double latency = std::exchange(price.latency_ns, 0);
+    price = Finish(price, warps, kStagedApart, kStagedApart);
+    price.latency_ns = latency;
+    price.ns = std::max(price.ns, latency);
+    return price;
+  }
+  // All threads of a row wait for one another at each join: only other rows use
+  // the memory meanwhile.
+  const bool waits =
+      v.lanes > 32 && reducing_passes_ + (v.held > 0 ? 1 : 0) > 1;
+  return Finish(price, warps,
+                waits ? 0.4 / (resident * std::max(1, v.rows)) : 0);
+}
+
+Price NestCosts::PriceCuda(const CudaRows& v) const {
+  const PricedVectors& vectors =
+      VectorsFor(facts_.num_axes - 1, v.vector, v.peel != 0);
+  const RowTraffic traffic = TrafficOf(v, vectors);
+  Price price;
+  price.bytes = traffic.once + traffic.again;
+  const int resident = ResidentRows(v, vectors, price);
+  const double slots = double(target_.multiprocessors) * resident;
+  const double blocks =
+      v.stretch > 0 ? CeilDivide(double(outer_), v.stretch)
+                    : CeilDivide(double(outer_), v.rows) * v.parts * v.cluster;
+  // A second pass over rows that are still in L2.
+  const double live = traffic.once /
+                      std::max<double>(1, double(outer_) * v.cluster / v.rows) *
+                      std::min(blocks, slots);
+  const double from_memory =
+      traffic.once + traffic.again * (live < kL2Bytes ? kL2TimeFactor : 1);
+  const double chip = target_.multiprocessors * target_.cycles_per_ns;
+  const double uneven =
+      v.parts > 1 || v.stretch > 0 ? Unevenness(blocks, slots) : 1;
+  price.memory_ns = std::max(from_memory / target_.memory_bytes_per_ns,
+                             traffic.sectors / (kSectorsPerCycle * chip)) *
+                    uneven;
+  const double groups =
+      (double(reduced_) / v.vector + (vectors.rest.Is(0) ? 0 : 1)) /
+      (v.parts * v.cluster);
+  price.issue_ns = RowIssue(v, vectors, groups) / (chip * kLanesPerCycle);
+  const double rounds = blocks / slots;
+  price.latency_ns =
+      (uneven > 1 && rounds < 3 ? std::ceil(rounds) : std::max(1.0, rounds)) *
+      RowBlockNs(v, vectors, CeilDivide(groups, v.lanes), traffic.gathers) *
+      (v.stretch > 0 ? CeilDivide(v.stretch, v.rows) : 1);
+  return FinishRows(price, v, resident);
+}
+
+}  // namespace kiln

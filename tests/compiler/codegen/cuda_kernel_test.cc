@@ -1,0 +1,119 @@
+// Generated kernels that only CUDA has, against the interpreter: on a GPU where
+// there is one (without one NVRTC must still accept them).
+
+#include <gtest/gtest.h>
+
+#include <tuple>
+
+#include "compiler/config/target.h"
+#include "tests/support/nest_case.h"
+
+namespace kiln {
+namespace {
+
+SymExpr A(uint32_t axis) { return SymExpr::Axis(axis); }
+
+constexpr DType kF32 = DType::kFloat32;
+constexpr DType kBF16 = DType::kBFloat16;
+// Sums of a thousand floats in [-4, 4], in any order.
+constexpr double kSums = 2e-4;
+// bf16 results: half a unit of their last place, 2^-8.
+constexpr double kBF16Rounding = 4e-3;
+
+// Many values are equal, so that it shows whether their order is kept. On the CPU
+// a library sorts.
+TEST(CudaKernel, SortsRowsAndKeepsTheOrderOfEquals) {
+  for (const auto& [columns, places] : {std::pair<int64_t, int64_t>(1, 0),
+                                        {5, 0},
+                                        {300, 0},
+                                        {1024, 0},
+                                        {300, 7},
+                                        {5000, 20},
+                                        {9000, 600}}) {
+    // Each size in a type and an order of its own.
+    static constexpr DType kTypes[] = {kF32, kBF16, DType::kInt32,
+                                       DType::kUInt8};
+    const DType dtype = kTypes[(columns + places) % 4];
+    const ReduceOp order = columns % 3 == 0 ? ReduceOp::kMax : ReduceOp::kMin;
+    NestCase c;
+    c.integer_limit = 100;
+    const int64_t count = places == 0 ? columns : places;
+    const uint32_t i = c.Axis(3), r = c.Axis(columns, true);
+    const BufferId x = c.In(dtype, {3, columns});
+    const BufferId z = c.Out(DType::kInt64, {3, count});
+    ScalarId v = c.Load(x, {A(i), A(r)});
+    if (dtype == kBF16) v = c.Cast(kF32, v);
+    const ScalarId place = c.Sort(order, v, places);
+    const ScalarId asked =
+        c.Op(ScalarOp::kLt,
+             {c.Index(A(r)), c.Constant(DType::kInt64, double(count))});
+    c.Store(z, {A(i), A(r)}, place, StoreMode::kSet, asked);
+    c.CheckVariants(TargetKind::kCuda, 0);
+  }
+}
+
+// The backward pass of a layer norm: the rows' gradients, and the weights' as sums
+// over rows. Stretches that end within the block's rows, at them, and a single one.
+TEST(CudaKernel, SumsColumnsOfStretchesBesideRows) {
+  for (const auto& [rows, columns, stretch] :
+       {std::tuple<int64_t, int64_t, int64_t>(37, 96, 5),
+        {64, 1000, 16},
+        {9, 33, 40},
+        {300, 2048, 100}}) {
+    for (const DType dtype : {kF32, kBF16}) {
+      NestCase c;
+      const uint32_t n = c.Axis(2), i = c.Axis(rows), r = c.Axis(columns, true);
+      const DimVector sizes = {2, rows, columns};
+      const BufferId x = c.In(dtype, sizes), dy = c.In(dtype, sizes);
+      const BufferId w = c.In(dtype, {columns}), m = c.In(kF32, {2, rows});
+      const BufferId z = c.Out(dtype, sizes);
+      const SymExpr stretches = CeilDiv(2 * rows, stretch);
+      const BufferId dw = c.Out(kF32, {stretches, columns});
+      const BufferId db = c.Out(kF32, {stretches, columns});
+      const DimVector at = {A(n), A(i), A(r)};
+      const auto load = [&](BufferId buffer, DimVector index) {
+        const ScalarId v = c.Load(buffer, std::move(index));
+        return dtype == kF32 ? v : c.Cast(kF32, v);
+      };
+      const ScalarId g = load(dy, at), v = load(x, at);
+      const ScalarId gw = c.Op(ScalarOp::kMul, {g, load(w, {A(r)})});
+      const ScalarId sum = c.Reduce(ReduceOp::kSum, gw);
+      const ScalarId scaled =
+          c.Op(ScalarOp::kDiv, {sum, c.Constant(kF32, double(columns))});
+      const ScalarId shift =
+          c.Op(ScalarOp::kMul, {scaled, c.Load(m, {A(n), A(i)})});
+      const ScalarId dx = c.Op(ScalarOp::kSub, {gw, shift});
+      c.Store(z, at, dtype == kF32 ? dx : c.Cast(kBF16, dx));
+      c.Sum(dw, A(r), c.Op(ScalarOp::kMul, {g, v}), stretch);
+      c.Sum(db, A(r), g, stretch);
+      c.CheckVariants(TargetKind::kCuda, dtype == kF32 ? kSums : kBF16Rounding);
+    }
+  }
+}
+
+// Rows that stand in shared memory between passes, aligned and not.
+TEST(CudaKernel, StagesLongRowsInSharedMemory) {
+  for (const auto& [columns, dtype] : {std::pair<int64_t, DType>(16384, kF32),
+                                       {20001, kBF16},
+                                       {32768, kBF16}}) {
+    NestCase c;
+    const uint32_t i = c.Axis(3), r = c.Axis(columns, true);
+    const BufferId x = c.In(dtype, {3, columns}), m = c.In(kF32, {3});
+    const BufferId z = c.Out(dtype, {3, columns});
+    const ScalarId at = c.Load(x, {A(i), A(r)});
+    const ScalarId v =
+        c.Op(ScalarOp::kMul,
+             {dtype == kF32 ? at : c.Cast(kF32, at), c.Load(m, {A(i)})});
+    const ScalarId most = c.Reduce(ReduceOp::kMax, v);
+    const ScalarId apart = c.Op(ScalarOp::kSub, {v, most});
+    const ScalarId sum =
+        c.Reduce(ReduceOp::kSum, c.Op(ScalarOp::kExp, {apart}));
+    const ScalarId out =
+        c.Op(ScalarOp::kSub, {apart, c.Op(ScalarOp::kLog, {sum})});
+    c.Store(z, {A(i), A(r)}, dtype == kF32 ? out : c.Cast(dtype, out));
+    c.CheckVariants(TargetKind::kCuda, dtype == kF32 ? kSums : kBF16Rounding);
+  }
+}
+
+}  // namespace
+}  // namespace kiln
