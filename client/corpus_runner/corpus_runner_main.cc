@@ -27,12 +27,14 @@ namespace kiln {
 namespace {
 
 constexpr char kWhat[] =
-    "Compiles and runs every case of the corpus files at PATH (NAME.jsonl, or "
-    "a\nfolder), and compares with the stored results. A line a case: ok, "
-    "compiled (there\nis nothing to compare with), WRONG, UNIMPLEMENTED or "
-    "FAILED; last \"N passed, N\nfailed, N unimplemented\". Those that were "
-    "only compiled are among the passed; a\nline before the last says how "
-    "many.";
+    "Compiles, runs and compares every case of the corpus files at PATH "
+    "(NAME.jsonl, or\na folder): results with the stored ones, and what a case "
+    "expects "
+    "of its compile\n(kernels, bytes, matches) with what was counted. A line a "
+    "case: "
+    "ok, compiled (no\nresults are stored), WRONG, UNIMPLEMENTED or FAILED; "
+    "last \"N passed, N failed,\nN unimplemented\". Those that were only "
+    "compiled are among the passed; a line\nbefore the last says how many.";
 
 constexpr char kFooter[] =
     "Exit codes: 0 nothing failed, 1 something did or no case was found, "
