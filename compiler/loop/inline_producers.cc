@@ -210,6 +210,7 @@ LoopNest Inliner::TakeIn(LoopNest nest) {
   if (!any) return nest;
   LoopNest result;
   result.axes = nest.axes;
+  result.merged = nest.merged;
   const std::vector<SymExpr> extents = ExtentsOf(nest);
   std::vector<SymExpr> same;
   for (uint32_t k = 0; k < nest.axes.size(); ++k) {

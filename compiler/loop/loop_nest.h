@@ -48,6 +48,9 @@ struct LoopNest {
   std::vector<Axis> axes;
   std::vector<ScalarNode> body;
   std::vector<Store> stores;
+  // Further nests that fusion merged into it. Metrics ask; no kernel depends on
+  // it, and no text has it.
+  int merged = 0;
 };
 
 enum class BufferKind : uint8_t {
