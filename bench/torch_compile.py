@@ -218,7 +218,8 @@ def kiln_figures(graphs: list, spans: list[tuple[float, float]], kiln) -> dict[s
         "refused": [g.refusal for g in graphs if g.refusal],
         "hosts": sorted({why for g in graphs for why in g.hosts.values()}),
         "compiles": kiln.counters["compiles"],
-        "kernels": kiln.metrics.generated_kernel_count,
+        "launches": kiln.metrics.launch_count,
+        "distinct_kernels": kiln.metrics.generated_kernel_count,
         "library_calls": kiln.metrics.extern_call_count,
     }
 
