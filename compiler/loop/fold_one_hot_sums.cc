@@ -36,6 +36,7 @@ class OneHotFolder {
     }
     LoopNest out;
     out.origins = nest_.origins;
+    out.inlined = nest_.inlined;
     out.merged = nest_.merged;
     out.axes.assign(nest_.axes.begin(), nest_.axes.begin() + axis_);
     for (Store store : nest_.stores) {
