@@ -135,6 +135,9 @@ void Define(Arguments& line, Flags& flags) {
               "NAME=VALUE, handed to workers; may be repeated");
   line.Option("--library-folder", flags.run.library_folders,
               "looked into for cuBLAS, cuDNN and oneDNN; may be repeated");
+  line.Option("--cuda-dtypes", flags.run.cuda_dtypes,
+              "file of results that have another dtype on CUDA than on the "
+              "CPU (tests/corpus/cuda_dtypes.json)");
   line.Option("--jobs", flags.run.jobs, "files at once; 0: one a core");
   line.Option("--threads", flags.run.threads,
               "CPU threads a kernel may use; 0: one a core");
