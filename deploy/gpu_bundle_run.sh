@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs Kiln's corpus and GPU tests on this machine's GPU, with the libraries of the bundle; a table ends it.
 #
-# usage: run.sh [CORPUS_PATH...]     (default: tests/corpus/models of the tree this folder stands in)
+# usage: run.sh [CORPUS_PATH...]     (default: models and operator samples, tests/corpus of the tree this folder stands in)
 #        run.sh --torch [PYTEST ARGUMENT...]
 # --torch runs tests/python of that tree instead (all, or what the arguments name there) with the wheel of the bundle beside
 # this machine's PyTorch: python3, or KILN_PYTHON, must have torch and pytest, and for all models transformers and timm; with
@@ -101,8 +101,17 @@ for test in "$here"/tests/*; do
   part "$(basename "$test")" "$test" --gtest_brief=1
 done
 
-if [ $# -eq 0 ]; then set -- "$tree/tests/corpus/models"; fi
-part corpus "$here/bin/kiln-corpus" "$@" --device cuda --kilnd "$bin/kilnd" --worker "$bin/kiln-worker"
+# Samples were recorded on the CPU: cuda_dtypes.json says which results have another dtype on CUDA.
+corpus() {
+  "$here/bin/kiln-corpus" "$@" --device cuda --cuda-dtypes "$tree/tests/corpus/cuda_dtypes.json" \
+    --kilnd "$bin/kilnd" --worker "$bin/kiln-worker"
+}
+if [ $# -eq 0 ]; then
+  part "corpus: models" corpus "$tree/tests/corpus/models"
+  part "corpus: operators" corpus "$tree/tests/corpus/ops"
+else
+  part corpus corpus "$@"
+fi
 
 # The kernels of one small graph, each in several configurations, timed by a worker on this GPU; the winners go into the tuning cache.
 tune() {

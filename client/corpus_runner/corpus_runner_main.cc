@@ -27,12 +27,14 @@ namespace kiln {
 namespace {
 
 constexpr char kWhat[] =
-    "Compiles and runs every case of the corpus files at PATH (NAME.jsonl, or "
-    "a\nfolder), and compares with the stored results. A line a case: ok, "
-    "compiled (there\nis nothing to compare with), WRONG, UNIMPLEMENTED or "
-    "FAILED; last \"N passed, N\nfailed, N unimplemented\". Those that were "
-    "only compiled are among the passed; a\nline before the last says how "
-    "many.";
+    "Compiles, runs and compares every case of the corpus files at PATH "
+    "(NAME.jsonl, or\na folder): results with the stored ones, and what a case "
+    "expects "
+    "of its compile\n(kernels, bytes, matches) with what was counted. A line a "
+    "case: "
+    "ok, compiled (no\nresults are stored), WRONG, UNIMPLEMENTED or FAILED; "
+    "last \"N passed, N failed,\nN unimplemented\". Those that were only "
+    "compiled are among the passed; a line\nbefore the last says how many.";
 
 constexpr char kFooter[] =
     "Exit codes: 0 nothing failed, 1 something did or no case was found, "
@@ -133,6 +135,9 @@ void Define(Arguments& line, Flags& flags) {
               "NAME=VALUE, handed to workers; may be repeated");
   line.Option("--library-folder", flags.run.library_folders,
               "looked into for cuBLAS, cuDNN and oneDNN; may be repeated");
+  line.Option("--cuda-dtypes", flags.run.cuda_dtypes,
+              "file of results that have another dtype on CUDA than on the "
+              "CPU (tests/corpus/cuda_dtypes.json)");
   line.Option("--jobs", flags.run.jobs, "files at once; 0: one a core");
   line.Option("--threads", flags.run.threads,
               "CPU threads a kernel may use; 0: one a core");

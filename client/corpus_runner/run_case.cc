@@ -8,7 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "client/corpus_runner/check_expect.h"
 #include "client/corpus_runner/device_tensors.h"
 #include "client/corpus_runner/retarget_graph.h"
 #include "client/large_constants.h"
@@ -211,7 +213,8 @@ struct CompiledGraph {
   absl::Status status;
   CompileReport report;
   std::optional<PlanFigures> figures;
-  std::shared_ptr<Callable> callable;  // null with kCompileOnly
+  std::vector<std::string> differences;  // from what its first case expects
+  std::shared_ptr<Callable> callable;    // null with kCompileOnly
 };
 
 // The figures at the sizes the graph was captured with.
@@ -232,9 +235,19 @@ PlanFigures FiguresAtHints(const wire::Artifact& artifact,
   return FiguresOf(artifact, hints, classes);
 }
 
-CompiledGraph CompileGraph(Session& session, const wire::Graph& graph,
-                           const wire::CompileOptions& options, bool load) {
+// Takes what is counted and expected of an artifact.
+void LookAt(const wire::Artifact& artifact, const CorpusCase& test_case,
+            CompiledGraph& out) {
+  out.figures = FiguresAtHints(artifact, test_case.graph);
+  out.differences = ExpectDifferences(test_case.expect, artifact, *out.figures);
+}
+
+CompiledGraph CompileGraph(Session& session, const CorpusCase& test_case,
+                           wire::CompileOptions options, bool load) {
   CompiledGraph out;
+  const wire::Graph& graph = test_case.graph;
+  out.status = ApplyExpectedOptions(test_case.expect, options);
+  if (!out.status.ok()) return out;
   if (load) {
     absl::StatusOr<std::shared_ptr<Callable>> callable =
         session.Compile(graph, options);
@@ -242,8 +255,8 @@ CompiledGraph CompileGraph(Session& session, const wire::Graph& graph,
     if (callable.ok()) {
       out.callable = *std::move(callable);
       out.report = out.callable->report();
-      out.figures = FiguresAtHints(
-          out.callable->executor()->artifact().view().message(), graph);
+      LookAt(out.callable->executor()->artifact().view().message(), test_case,
+             out);
     }
     return out;
   }
@@ -259,9 +272,20 @@ CompiledGraph CompileGraph(Session& session, const wire::Graph& graph,
   out.status = answer.status();
   wire::Artifact artifact;
   if (answer.ok() && artifact.ParseFromString(answer->artifact.artifact())) {
-    out.figures = FiguresAtHints(artifact, graph);
+    LookAt(artifact, test_case, out);
   }
   return out;
+}
+
+// Results that differ say more than figures do, and stand first.
+void FailOn(const std::vector<std::string>& differences, CaseResult& result) {
+  if (differences.empty()) return;
+  const std::string words = absl::StrCat("expected of its compile: ",
+                                         absl::StrJoin(differences, "; "));
+  const bool passed =
+      result.verdict == Verdict::kOk || result.verdict == Verdict::kCompiled;
+  result.detail = passed ? words : absl::StrCat(result.detail, "; ", words);
+  if (passed) result.verdict = Verdict::kFailed;
 }
 
 }  // namespace
@@ -302,8 +326,7 @@ std::vector<CaseResult> RunCases(Session& session,
     };
     if (compiled.find(base) == compiled.end()) {
       say("asking for its kernels");
-      compiled[base] =
-          CompileGraph(session, test_case.graph, options.compile, load);
+      compiled[base] = CompileGraph(session, test_case, options.compile, load);
     }
     const CompiledGraph& graph = compiled[base];
     result.compile = graph.report;
@@ -320,6 +343,7 @@ std::vector<CaseResult> RunCases(Session& session,
       results.push_back(RunAndCompare(session, *graph.callable, test_case,
                                       options.repeats, std::move(result)));
     }
+    if (graph.status.ok()) FailOn(graph.differences, results.back());
   }
   return results;
 }

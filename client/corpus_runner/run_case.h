@@ -62,7 +62,9 @@ struct CaseOptions {
 
 // Runs the cases of one file, in order. Cases that share a graph ("x" and
 // "x@1") share one callable, and the second fails when it took another compile.
-// Cases without data are compiled and not run: kCompiled at best.
+// Cases without data are compiled and not run: kCompiled at best. What a case
+// expects of its compile (check_expect.h) is compared, and a difference is
+// kFailed.
 std::vector<CaseResult> RunCases(Session& session,
                                  std::vector<CorpusCase> cases,
                                  const CaseOptions& options);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/corpus_runner/cuda_dtypes.h"
 #include "client/corpus_runner/private_daemon.h"
 #include "client/corpus_runner/progress_line.h"
 #include "proto/base/mutex.h"
@@ -107,7 +108,7 @@ class FileQueue {
 };
 
 std::vector<CaseResult> RunFile(Session& session, const std::string& path,
-                                const CorpusRun& run,
+                                const CorpusRun& run, const CudaDTypes& dtypes,
                                 std::optional<ProgressLine>& line) {
   absl::StatusOr<std::vector<CorpusCase>> cases = ReadCorpusFile(path);
   if (!cases.ok()) {
@@ -124,6 +125,10 @@ std::vector<CaseResult> RunFile(Session& session, const std::string& path,
                                          test_case.name != run.only_case;
                                 }),
                  cases->end());
+  }
+  for (CorpusCase& test_case : *cases) {
+    if (run.device != "cuda" || !test_case.readable.ok()) continue;
+    test_case.readable = ApplyCudaDTypes(dtypes, test_case);
   }
   CaseOptions options;
   if (run.device == "cuda-compile") options.mode = CaseMode::kCompileOnly;
@@ -148,6 +153,10 @@ absl::StatusOr<std::vector<CaseResult>> RunFiles(const CorpusRun& run,
                      ListCorpusFiles(path));
     files.insert(files.end(), found.begin(), found.end());
   }
+  CudaDTypes dtypes;
+  if (!run.cuda_dtypes.empty()) {
+    ASSIGN_OR_RETURN(dtypes, ReadCudaDTypes(run.cuda_dtypes));
+  }
   SessionOptions options = OptionsOf(run, socket, scratch);
   std::optional<ProgressLine> line;
   if (run.progress) {
@@ -171,7 +180,7 @@ absl::StatusOr<std::vector<CaseResult>> RunFiles(const CorpusRun& run,
   for (int t = 0; t < threads; ++t) {
     pool.emplace_back([&] {
       for (int i = queue.Next(); i >= 0; i = queue.Next()) {
-        queue.Finish(i, RunFile(*session, queue.file(i), run, line));
+        queue.Finish(i, RunFile(*session, queue.file(i), run, dtypes, line));
       }
     });
   }

@@ -27,6 +27,10 @@ struct CorpusRun {
   std::vector<std::string> worker_environment;  // NAME=VALUE
   std::vector<std::string> library_folders;
 
+  // What cuda_dtypes.h reads, for "cuda"; empty: results have the recorded
+  // dtypes there too.
+  std::string cuda_dtypes;
+
   std::string cache_tag;  // part of the key
   int64_t repeats = 0;    // times so many more runs of each case
   int64_t jobs = 0;       // files at once; 0: one a core
@@ -39,7 +43,7 @@ struct CorpusRun {
 // folder for the daemon and its workers. A file that can't be read is a case
 // that failed.
 //
-// Errors: no such path; no daemon or worker; no such device.
+// Errors: no such path, or none that can be read; no daemon or worker; no such device.
 absl::StatusOr<std::vector<CaseResult>> RunCorpus(const CorpusRun& run,
                                                   const std::string& scratch);
 

@@ -395,12 +395,15 @@ K_FN void k_argmin_$T(kv_$T& a, kv_i64& i, kv_$T b, kv_i64 j, int m) {
 }
 )"},
     // Philox4x32-10: key = seed, counter = (quad, stream); 24 bits of each of
-    // the four words are the numbers of the elements 4 quad to 4 quad + 3.
+    // the four words are the numbers of the elements 4 quad to 4 quad + 3. The
+    // upper half of `number` is added to the seed, the lower is the stream
+    // (RandomNumber).
     {"k_philox", "",
-     R"(K_FN void k_philox(long long seed, unsigned long long quad, unsigned long long stream, float* to) {
-  unsigned k0 = (unsigned)seed, k1 = (unsigned)((unsigned long long)seed >> 32);
+     R"(K_FN void k_philox(long long seed, unsigned long long quad, unsigned long long number, float* to) {
+  const unsigned long long key = (unsigned long long)seed + (number >> 32);
+  unsigned k0 = (unsigned)key, k1 = (unsigned)(key >> 32);
   unsigned c0 = (unsigned)quad, c1 = (unsigned)(quad >> 32);
-  unsigned c2 = (unsigned)stream, c3 = (unsigned)(stream >> 32);
+  unsigned c2 = (unsigned)number, c3 = 0;
   for (int round = 0; round < 10; ++round) {
     const unsigned long long a = 0xD2511F53ull * c0, b = 0xCD9E8D57ull * c2;
     const unsigned n0 = (unsigned)(b >> 32) ^ c1 ^ k0;
@@ -419,21 +422,21 @@ K_FN void k_argmin_$T(kv_$T& a, kv_i64& i, kv_$T b, kv_i64 j, int m) {
 }
 )"},
     {"k_random_f32", "",
-     R"(K_FN float k_random_f32(long long seed, long long index, unsigned long long stream) {
+     R"(K_FN float k_random_f32(long long seed, long long index, unsigned long long number) {
   float quad[4];
-  k_philox(seed, (unsigned long long)index >> 2, stream, quad);
+  k_philox(seed, (unsigned long long)index >> 2, number, quad);
   return quad[index & 3];
 }
-K_FN kv_f32 k_random_f32(long long seed, kv_i64 index, unsigned long long stream) {
+K_FN kv_f32 k_random_f32(long long seed, kv_i64 index, unsigned long long number) {
   kv_f32 r;
   const long long first = index[0];
   if ((first & 3) == 0 && index[K_LANES - 1] - first == K_LANES - 1) {
     float row[K_LANES];
-    for (int l = 0; l < K_LANES; l += 4) k_philox(seed, (unsigned long long)(first + l) >> 2, stream, row + l);
+    for (int l = 0; l < K_LANES; l += 4) k_philox(seed, (unsigned long long)(first + l) >> 2, number, row + l);
     for (int l = 0; l < K_LANES; ++l) r[l] = row[l];
     return r;
   }
-  for (int l = 0; l < K_LANES; ++l) r[l] = k_random_f32(seed, (long long)index[l], stream);
+  for (int l = 0; l < K_LANES; ++l) r[l] = k_random_f32(seed, (long long)index[l], number);
   return r;
 }
 )"},

@@ -446,10 +446,11 @@ K_FN void k_atomic_add_wide_$T(unsigned short* p, const k_pack<unsigned short, V
 )"},
     // The same numbers as the CPU's prelude gives.
     {"k_philox", "",
-     R"(K_FN void k_philox(long long seed, unsigned long long quad, unsigned long long stream, unsigned (&c)[4]) {
-  unsigned k0 = (unsigned)seed, k1 = (unsigned)((unsigned long long)seed >> 32);
+     R"(K_FN void k_philox(long long seed, unsigned long long quad, unsigned long long number, unsigned (&c)[4]) {
+  const unsigned long long key = (unsigned long long)seed + (number >> 32);
+  unsigned k0 = (unsigned)key, k1 = (unsigned)(key >> 32);
   c[0] = (unsigned)quad, c[1] = (unsigned)(quad >> 32);
-  c[2] = (unsigned)stream, c[3] = (unsigned)(stream >> 32);
+  c[2] = (unsigned)number, c[3] = 0;
 #pragma unroll
   for (int round = 0; round < 10; ++round) {
     const unsigned n0 = __umulhi(0xCD9E8D57u, c[2]) ^ c[1] ^ k0;
@@ -465,9 +466,9 @@ K_FN void k_atomic_add_wide_$T(unsigned short* p, const k_pack<unsigned short, V
 K_FN float k_uniform(unsigned x) { return (float)(x >> 8) * 5.9604644775390625e-08f; }
 )"},
     {"k_random_f32", "",
-     R"(K_FN float k_random_f32(long long seed, long long index, unsigned long long stream) {
+     R"(K_FN float k_random_f32(long long seed, long long index, unsigned long long number) {
   unsigned c[4];
-  k_philox(seed, (unsigned long long)index >> 2, stream, c);
+  k_philox(seed, (unsigned long long)index >> 2, number, c);
   const int word = (int)index & 3;
   return k_uniform(word == 0 ? c[0] : word == 1 ? c[1] : word == 2 ? c[2] : c[3]);
 }
@@ -475,11 +476,11 @@ K_FN float k_uniform(unsigned x) { return (float)(x >> 8) * 5.9604644775390625e-
     // Of neighbours, from a multiple of four on: four a counter.
     {"k_random_row", "",
      R"(template <int V>
-K_FN void k_random_row(long long seed, long long first, unsigned long long stream, float (&to)[V]) {
+K_FN void k_random_row(long long seed, long long first, unsigned long long number, float (&to)[V]) {
 #pragma unroll
   for (int i = 0; i < V; i += 4) {
     unsigned c[4];
-    k_philox(seed, (unsigned long long)(first + i) >> 2, stream, c);
+    k_philox(seed, (unsigned long long)(first + i) >> 2, number, c);
 #pragma unroll
     for (int j = 0; j < 4; ++j) to[i + j] = k_uniform(c[j]);
   }

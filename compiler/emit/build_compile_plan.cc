@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/emit/sym_to_wire.h"
+#include "compiler/schedule/metrics.h"
 #include "proto/base/assemble.h"
 #include "proto/base/status.h"
 
@@ -18,21 +19,12 @@ void AddCounter(wire::CompilePlan& out, absl::string_view name, int64_t value) {
 }
 
 // In order of name.
-void AddCounters(const KernelPlan& plan,
-                 absl::Span<const EmittedKernel> kernels,
-                 wire::CompilePlan& out) {
-  int64_t externs = 0, launches = 0, bytes = 0;
-  for (const PlannedStep& step : plan.steps) {
-    ++(std::holds_alternative<ExternCall>(step) ? externs : launches);
-  }
-  for (const EmittedKernel& kernel : kernels) {
-    bytes += plan.shapes.Hint(kernel.facts.bytes_read) +
-             plan.shapes.Hint(kernel.facts.bytes_written);
-  }
-  AddCounter(out, "extern_call_count", externs);
+void AddCounters(const KernelPlan& plan, wire::CompilePlan& out) {
+  const LaunchCounts counts = CountLaunches(plan);
+  AddCounter(out, "extern_call_count", counts.externs);
   AddCounter(out, "generated_kernel_count", out.plan().kernels_size());
-  AddCounter(out, "launch_count", launches);
-  AddCounter(out, "num_bytes_accessed", bytes);
+  AddCounter(out, "launch_count", counts.launches());
+  AddCounter(out, "num_bytes_accessed", counts.bytes);
 }
 
 void AddConstants(const Graph& graph, wire::CompilePlan& out) {
@@ -69,7 +61,7 @@ absl::StatusOr<wire::CompilePlan> BuildCompilePlan(
   }
   for (const Guard& guard : plan.shapes.guards())
     *out.mutable_guards()->add_symbols() = ToWire(guard);
-  AddCounters(plan, kernels, out);
+  AddCounters(plan, out);
   AddConstants(graph, out);
   for (const auto& [key, choice] : plan.tuned)
     out.add_tuned(absl::StrCat(key, " ", choice));

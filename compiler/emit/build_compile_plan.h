@@ -20,7 +20,8 @@ namespace kiln {
 //
 // Counters of every plan, sorted by name:
 //   extern_call_count, generated_kernel_count (distinct), launch_count
-//   (launches and fills), num_bytes_accessed (at the hints)
+//   (launches and fills), num_bytes_accessed
+//   (LaunchCounts.bytes, at the hints)
 //
 // Errors: of BuildLaunchPlan. Pure.
 absl::StatusOr<wire::CompilePlan> BuildCompilePlan(

@@ -36,6 +36,8 @@ class OneHotFolder {
     }
     LoopNest out;
     out.origins = nest_.origins;
+    out.inlined = nest_.inlined;
+    out.merged = nest_.merged;
     out.axes.assign(nest_.axes.begin(), nest_.axes.begin() + axis_);
     for (Store store : nest_.stores) {
       for (SymExpr& e : store.index) e = RewriteIndex(e, axes, ids_, body_);

@@ -1,6 +1,7 @@
 #include "compiler/loop/inline_producers.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -27,6 +28,9 @@ struct BufferUses {
 struct Producer {
   bool inlined = false;
   LoopNest nest;
+  size_t step = 0;
+  int loops = 1;                 // before it took any in
+  std::vector<BufferId> within;  // what it took in, and itself; in order
 };
 
 class Inliner {
@@ -47,6 +51,9 @@ class Inliner {
   // The nest with loads of inlined buffers replaced; the same if there are
   // none.
   LoopNest TakeIn(LoopNest nest);
+  // The producers that come into `nest`, by their buffers, and theirs; in order.
+  // Those that are too many for it go back to their places.
+  std::vector<BufferId> Incoming(const LoopNest& nest);
   ScalarId PutInPlace(const LoopNest& producer, const ScalarNode& load,
                       absl::Span<const SymExpr> extents, BodyBuilder& body);
 
@@ -55,6 +62,8 @@ class Inliner {
   const InlineLimits& limits_;
   std::vector<BufferUses> uses_;
   std::vector<Producer> producers_;
+  std::vector<std::optional<LoopStep>> steps_;  // what is left in each place
+  std::vector<BufferId> taken_;                 // into the nest in hand
 };
 
 void Inliner::CountUses() {
@@ -123,6 +132,14 @@ std::optional<std::vector<SymExpr>> AxesAt(const LoopNest& nest,
   return values;
 }
 
+// A constant or a place, which is no loop of its own where it is read.
+bool IsFree(const LoopNest& nest) {
+  return std::none_of(nest.body.begin(), nest.body.end(),
+                      [](const ScalarNode& node) {
+                        return node.op == ScalarOp::kLoad || IsCostly(node.op);
+                      });
+}
+
 NotInlinedBecause Inliner::Judge(const LoopNest& nest, size_t step) const {
   if (nest.stores.size() != 1 || HasReduction(nest) ||
       nest.stores[0].mode != StoreMode::kSet ||
@@ -159,7 +176,7 @@ NotInlinedBecause Inliner::Judge(const LoopNest& nest, size_t step) const {
   if (static_cast<int>(nest.body.size()) > limits_.body) {
     return NotInlinedBecause::kBodyTooLarge;
   }
-  if (loads == 0 && costly == 0) return NotInlinedBecause::kInlined;
+  if (IsFree(nest)) return NotInlinedBecause::kInlined;
   const bool repeated =
       uses.most_points_hint > program_.shapes.Hint(PointCount(nest));
   if (uses.loads > 1) {
@@ -202,14 +219,38 @@ ScalarId Inliner::PutInPlace(const LoopNest& producer, const ScalarNode& load,
   return body.Cast(dtype, value);
 }
 
+std::vector<BufferId> Inliner::Incoming(const LoopNest& nest) {
+  std::vector<BufferId> all;
+  const auto loops = [&](const std::vector<BufferId>& producers) {
+    int sum = nest.loops();
+    for (const BufferId b : producers) sum += producers_[b].loops;
+    return sum;
+  };
+  for (const ScalarNode& node : nest.body) {
+    if (node.op != ScalarOp::kLoad || !producers_[node.buffer].inlined)
+      continue;
+    Producer& producer = producers_[node.buffer];
+    std::vector<BufferId> with;
+    std::set_union(all.begin(), all.end(), producer.within.begin(),
+                   producer.within.end(), std::back_inserter(with));
+    if (loops(with) <= limits_.loops) {
+      all = std::move(with);
+    } else {
+      producer.inlined = false;
+      steps_[producer.step] = std::move(producer.nest);
+    }
+  }
+  return all;
+}
+
 LoopNest Inliner::TakeIn(LoopNest nest) {
-  const bool any = std::any_of(
-      nest.body.begin(), nest.body.end(), [&](const ScalarNode& node) {
-        return node.op == ScalarOp::kLoad && producers_[node.buffer].inlined;
-      });
-  if (!any) return nest;
+  taken_ = Incoming(nest);
+  if (taken_.empty()) return nest;
   LoopNest result;
   result.axes = nest.axes;
+  result.inlined = nest.inlined;
+  for (const BufferId b : taken_) result.inlined += producers_[b].loops;
+  result.merged = nest.merged;
   const std::vector<SymExpr> extents = ExtentsOf(nest);
   std::vector<SymExpr> same;
   for (uint32_t k = 0; k < nest.axes.size(); ++k) {
@@ -247,24 +288,28 @@ LoopNest Inliner::TakeIn(LoopNest nest) {
 
 void Inliner::Run() {
   CountUses();
-  std::vector<LoopStep> kept;
-  kept.reserve(program_.steps.size());
+  steps_.resize(program_.steps.size());
   for (size_t s = 0; s < program_.steps.size(); ++s) {
     auto* nest = std::get_if<LoopNest>(&program_.steps[s]);
     if (nest == nullptr) {
-      kept.push_back(std::move(program_.steps[s]));
+      steps_[s] = std::move(program_.steps[s]);
       continue;
     }
+    const int loops = IsFree(*nest) ? 0 : nest->loops();
     LoopNest whole = TakeIn(std::move(*nest));
     if (Judge(whole, s) == NotInlinedBecause::kInlined) {
-      Producer& producer = producers_[whole.stores[0].buffer];
-      producer.inlined = true;
-      producer.nest = std::move(whole);
+      const BufferId buffer = whole.stores[0].buffer;
+      taken_.insert(std::lower_bound(taken_.begin(), taken_.end(), buffer),
+                    buffer);
+      producers_[buffer] = {true, std::move(whole), s, loops, taken_};
     } else {
-      kept.push_back(std::move(whole));
+      steps_[s] = std::move(whole);
     }
   }
-  program_.steps = std::move(kept);
+  program_.steps.clear();
+  for (std::optional<LoopStep>& step : steps_) {
+    if (step.has_value()) program_.steps.push_back(*std::move(step));
+  }
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ struct InlineLimits {
   int ops_when_shared = 30;
   int loads_when_repeated = 4;  // read at more points than it has elements
   int body = 400;               // nodes of a nest that takes producers in
+  int loops = 64;               // in one nest, producers of producers too
 };
 
 // Why a nest stays a nest of its own.
@@ -30,7 +31,8 @@ enum class NotInlinedBecause : uint8_t {
 };
 
 // Puts each pointwise nest whose result is only read by nests in place of
-// those reads, through any index and into masked reads, and drops it.
+// those reads, through any index and into masked reads, and drops it. It stays
+// where a reader would come to more than `limits.loops`.
 //
 // Linear in nodes of the resulting bodies.
 void InlineProducers(LoopProgram& program, const Target& target,

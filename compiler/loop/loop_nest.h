@@ -55,6 +55,12 @@ struct LoopNest {
   std::vector<Axis> axes;
   std::vector<ScalarNode> body;
   std::vector<Store> stores;
+  // Further nests that are computed in it where they are read, and that fusion
+  // merged into it. Limits and metrics ask; no text has them.
+  int inlined = 0;
+  int merged = 0;
+
+  int loops() const { return 1 + inlined + merged; }
 };
 
 enum class BufferKind : uint8_t {

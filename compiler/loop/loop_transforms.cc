@@ -35,6 +35,8 @@ LoopNest ReplaceAxes(const LoopNest& nest, std::vector<Axis> axes,
                      absl::Span<const SymExpr> values, const ShapeEnv& shapes) {
   LoopNest result;
   result.origins = nest.origins;
+  result.inlined = nest.inlined;
+  result.merged = nest.merged;
   result.axes = std::move(axes);
   const std::vector<SymExpr> extents = ExtentsOf(result);
   BodyBuilder body;

@@ -1,9 +1,12 @@
 // Random numbers: Philox by element number, one stream a node, so that a
-// result depends on the run's seed alone.
+// result depends on the run's seed alone. Nodes that draw from a seed of the
+// graph's own add a number to it.
 
 #include <cmath>
+#include <limits>
 #include <string>
 
+#include "compiler/graph/op_table.h"
 #include "compiler/loop/lowering.h"
 #include "proto/base/status.h"
 
@@ -11,15 +14,16 @@ namespace kiln {
 
 namespace {
 
-// Uniform in [0, 1): the number of element `at` in a stream of `seed`.
-ScalarId Draw(NestWriter& nest, ScalarId seed, int64_t stream,
+// Uniform in [0, 1): the number of element `at` in a stream of `seed`;
+// `number` as of RandomNumber.
+ScalarId Draw(NestWriter& nest, ScalarId seed, int64_t number,
               const DimVector& sizes, const DimVector& at) {
   BodyBuilder& b = nest.body;
   SymExpr linear = 0;
   for (size_t d = 0; d < sizes.size(); ++d) linear = linear * sizes[d] + at[d];
   ScalarNode random{ScalarOp::kRandom, DType::kFloat32};
   random.args = {seed, b.Index(linear)};
-  random.number.i = stream;
+  random.number.i = number;
   return b.Add(std::move(random));
 }
 
@@ -28,7 +32,7 @@ ScalarId Uniform(NestWriter& nest, GraphLowering& g, const DimVector& sizes,
                  const DimVector& at) {
   const ScalarId seed =
       nest.body.Add(ScalarNode{ScalarOp::kSeed, DType::kInt64});
-  return Draw(nest, seed, g.random_streams++, sizes, at);
+  return Draw(nest, seed, RandomNumber(g.random_streams++, 0), sizes, at);
 }
 
 // native_dropout(input, p, train) -> (output, mask of what stays).
@@ -122,6 +126,31 @@ absl::Status Seed(NodeLowering& n, ScalarOp) {
   return absl::OkStatus();
 }
 
+// A seed as a tensor and a number that is added to it.
+struct NumberedSeed {
+  ValueId seed;
+  int64_t added = 0;
+};
+
+// What `v` is the sum of, where a node adds a number that fits RandomNumber.
+NumberedSeed TakeApart(const GraphLowering& g, ValueId v) {
+  static const OpDef& kAdd = KnownOp("aten.add.Tensor");
+  const uint32_t producer = g.graph.value(v).node;
+  if (producer == Value::kNoNode) return {v};
+  const Node& node = g.graph.nodes()[producer];
+  if (node.op != &kAdd || !node.args[0].is_value() ||
+      g.meta(node.args[0].value()).dtype != DType::kInt64 ||
+      LiteralOf(node.args[2]) != 1) {
+    return {v};
+  }
+  const auto* number = std::get_if<SymExpr>(&node.args[1].v);
+  if (number == nullptr || !number->is_constant() || number->constant() < 0 ||
+      number->constant() > std::numeric_limits<int32_t>::max()) {
+    return {v};
+  }
+  return {node.args[0].value(), number->constant()};
+}
+
 // prims.inductor_random(size, seed, mode): numbers of a seed, uniform ("rand",
 // of its stream 0) or normal ("randn", of its streams 0 and 1).
 absl::Status RandomOfSeed(NodeLowering& n, ScalarOp) {
@@ -134,9 +163,14 @@ absl::Status RandomOfSeed(NodeLowering& n, ScalarOp) {
   NestWriter nest = n.Write();
   const DimVector& sizes = n.result_meta().sizes;
   const DimVector at = nest.Iterate(sizes);
-  const ScalarId seed = nest.Load(n.tensor(1), {});
-  ScalarId drawn = Draw(nest, seed, 0, sizes, at);
-  if (normal) drawn = Normal(nest.body, drawn, Draw(nest, seed, 1, sizes, at));
+  // What the node adds is an argument of the kernel: equal dropouts are one.
+  const NumberedSeed from = TakeApart(n.g, n.tensor(1));
+  const ScalarId seed = nest.Load(from.seed, {});
+  const auto draw = [&](int64_t stream) {
+    return Draw(nest, seed, RandomNumber(stream, from.added), sizes, at);
+  };
+  ScalarId drawn = draw(0);
+  if (normal) drawn = Normal(nest.body, drawn, draw(1));
   nest.Store(n.result(), at, drawn);
   nest.Finish();
   return absl::OkStatus();

@@ -30,7 +30,7 @@ enum class ScalarOp : uint8_t {
   kIndex,     // value of `index[0]`, an i64
   kLoad,  // buffer[index...]; args: [] or [mask]: where mask is false nothing is read and the value is `number`
   kSeed,  // the run's seed, an i64 holding the 64 bits
-  kRandom,  // args: seed, i64 index; `number.i` is the stream; uniform f32 in [0, 1): Philox4x32-10
+  kRandom,  // args: seed, i64 index; `number.i`: RandomNumber; uniform f32 in [0, 1): Philox4x32-10
 
   // Arithmetic. Integers wrap.
   kAdd,
@@ -184,6 +184,13 @@ struct ScalarNode {
            a.buffer == b.buffer && a.index == b.index;
   }
 };
+
+// What tells the random operators of a graph apart, an argument of their kernel,
+// so that equal ones are one: the stream of a seed, and what is added to the
+// seed before. Both fit 31 bits.
+constexpr int64_t RandomNumber(int64_t stream, int64_t added_to_seed) {
+  return stream | added_to_seed << 32;
+}
 
 // "add", "maximum", "reduce": as in loop text and kernel names.
 absl::string_view ScalarOpName(ScalarOp op);

@@ -63,6 +63,7 @@ struct Group {
   std::vector<size_t> steps;
   std::vector<KernelVariant> variants;
   absl::flat_hash_set<std::string> bodies;
+  int loops = 0;  // of all bodies
   absl::flat_hash_set<BufferId> buffers;
   size_t scalars = 0;
   int64_t held_bytes = 0;
@@ -72,6 +73,7 @@ struct Group {
 struct Candidate {
   KernelVariant variant;
   std::string body;
+  int loops = 0;
   std::vector<BufferId> buffers;
   size_t scalars = 0;           // arguments that are no buffers, at most
   int64_t temporary_bytes = 0;  // written
@@ -157,6 +159,7 @@ class Combiner {
     const KernelFingerprint fingerprint(kernel.nest, plan_.buffers,
                                         FingerprintSizes::kFirstOpen);
     c.body = fingerprint.bytes() + ToText(c.variant);
+    c.loops = kernel.nest.loops();
     c.buffers = fingerprint.buffers();
     absl::flat_hash_set<uint32_t> symbols;
     const auto look = [&](const SymExpr& e) {
@@ -210,7 +213,10 @@ class Combiner {
       for (const size_t g : open_) {
         Group& group = groups_[g];
         if (into != nullptr || group.bodies.contains(c.body) != equal) continue;
-        if (!equal && group.bodies.size() >= limits_.bodies) continue;
+        if (!equal && (group.bodies.size() >= limits_.bodies ||
+                       group.loops + c.loops > limits_.loops)) {
+          continue;
+        }
         if (Fits(c, group, after)) into = &group;
       }
     }
@@ -224,7 +230,7 @@ class Combiner {
       into = &groups_.emplace_back();
       into->position = static_cast<int>(s);
     }
-    into->bodies.insert(std::move(c.body));
+    if (into->bodies.insert(std::move(c.body)).second) into->loops += c.loops;
     into->buffers.insert(c.buffers.begin(), c.buffers.end());
     into->scalars += c.scalars;
     // The first part does not move; counted all the same, to be on the safe side.

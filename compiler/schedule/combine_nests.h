@@ -12,6 +12,8 @@ struct CombineLimits {
   // Different bodies: each is compiled, and the kernel takes the registers of
   // the greediest.
   size_t bodies = 4;
+  // Loops of different bodies together; equal parts are one loop of the code.
+  int loops = 64;
   // Kernels over more points than this are worth their own launch, at the
   // hints: as in fuse_loops.
   int64_t small_points = 1 << 16;

@@ -43,8 +43,9 @@ void Fuser::MakeGroups() {
     });
     if (auto* nest = std::get_if<LoopNest>(&step)) {
       groups_[s].fusable = true;
-      groups_[s].unit = MakeFusionUnit(std::move(*nest), 1, program_.buffers,
-                                       program_.shapes);
+      const int nests = nest->loops();
+      groups_[s].unit = MakeFusionUnit(std::move(*nest), nests,
+                                       program_.buffers, program_.shapes);
     }
   }
 }

@@ -165,6 +165,8 @@ LoopNest MergeNests(const FusionUnit& first, const FusionUnit& second,
                     const ShapeEnv& shapes) {
   LoopNest merged;
   merged.axes = alignment.axes;
+  merged.inlined = first.nest.inlined + second.nest.inlined;
+  merged.merged = first.nest.merged + second.nest.merged + 1;
   TakeOrigins(first.nest, merged);
   TakeOrigins(second.nest, merged);
   BodyBuilder body;

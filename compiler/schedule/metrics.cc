@@ -1,6 +1,10 @@
 #include "compiler/schedule/metrics.h"
 
+#include <algorithm>
+#include <limits>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "compiler/loop/loop_transforms.h"
 
@@ -11,6 +15,123 @@ namespace {
 SymExpr AtMost(const SymExpr& accessed, const SymExpr& elements) {
   return Min(accessed, elements);
 }
+
+// Charges the steps of a plan one by one, in order.
+class ByteCounter {
+ public:
+  explicit ByteCounter(const KernelPlan& plan)
+      : plan_(plan), written_(plan.buffers.size(), 0) {}
+
+  int64_t BytesOf(const PlannedStep& step) {
+    charges_.clear();
+    writes_.clear();
+    if (const auto kernels = KernelsOf(step); !kernels.empty()) {
+      const bool whole = kernels.size() > 1 || kernels[0].nest.merged > 0;
+      for (const PlannedKernel& kernel : kernels)
+        ChargeNest(kernel.nest, whole);
+    } else if (const auto* call = std::get_if<ExternCall>(&step)) {
+      for (const View& view : call->inputs) Read(view.buffer, kWhole);
+      for (const View& view : call->outputs)
+        Write(view.buffer, Elements(view.sizes), Elements(view.sizes));
+    } else {
+      const BufferId buffer = std::get<Fill>(step).buffer;
+      Write(buffer, kWhole, Elements(plan_.buffers[buffer].sizes));
+    }
+    return Sum();
+  }
+
+ private:
+  static constexpr int64_t kWhole = std::numeric_limits<int64_t>::max();
+
+  // Elements accessed, as the name that is read or written anew, and as the
+  // name of the data that is changed.
+  struct Charge {
+    int64_t accessed = 0;
+    int64_t changed = 0;
+  };
+
+  int64_t Elements(const DimVector& sizes) const {
+    return plan_.shapes.Hint(Product(sizes));
+  }
+  static int64_t Plus(int64_t a, int64_t b) {
+    return a > kWhole - b ? kWhole : a + b;
+  }
+
+  bool HasData(BufferId b) const {
+    const Buffer& buffer = plan_.buffers[b];
+    return buffer.kind == BufferKind::kInput ||
+           written_[b] >= std::max<int64_t>(1, Elements(buffer.sizes));
+  }
+
+  void Read(BufferId b, int64_t elements) {
+    Charge& charge = charges_[b];
+    charge.accessed = Plus(charge.accessed, elements);
+  }
+  // `anew`: elements that had no data before where the buffer had none.
+  void Write(BufferId b, int64_t elements, int64_t anew) {
+    Read(b, elements);
+    if (HasData(b)) {
+      charges_[b].changed = Plus(charges_[b].changed, elements);
+    }
+    writes_.emplace_back(b, anew);
+  }
+
+  void ChargeNest(const LoopNest& nest, bool whole) {
+    const int64_t points = whole ? kWhole : plan_.shapes.Hint(PointCount(nest));
+    for (size_t i = 0; i < nest.body.size(); ++i) {
+      const ScalarNode& node = nest.body[i];
+      if (node.op != ScalarOp::kLoad) continue;
+      // A place that is loaded twice, under two masks, is one.
+      const bool again = std::any_of(
+          nest.body.begin(), nest.body.begin() + static_cast<ptrdiff_t>(i),
+          [&](const ScalarNode& other) {
+            return other.op == ScalarOp::kLoad && other.buffer == node.buffer &&
+                   other.index == node.index;
+          });
+      if (!again) Read(node.buffer, points);
+    }
+    for (const Store& store : nest.stores)
+      Write(store.buffer, points, Reached(nest, store));
+  }
+
+  // Elements that the store writes, each once: the points of the axes that its
+  // index names. 0 where data decide.
+  int64_t Reached(const LoopNest& nest, const Store& store) const {
+    if (store.mode != StoreMode::kSet || store.mask != Store::kNoMask) return 0;
+    std::vector<bool> named(nest.axes.size(), false);
+    bool by_data = false;
+    for (const SymExpr& e : store.index) {
+      e.VisitVars([&](Var var) {
+        by_data |= var.kind == Var::Kind::kIndirect;
+        if (var.kind == Var::Kind::kAxis) named[var.index] = true;
+      });
+    }
+    SymExpr elements = by_data ? 0 : 1;
+    for (size_t k = 0; k < named.size(); ++k) {
+      if (named[k]) elements *= nest.axes[k].extent;
+    }
+    return plan_.shapes.Hint(elements);
+  }
+
+  int64_t Sum() {
+    int64_t bytes = 0;
+    for (const auto& [id, charge] : charges_) {
+      const Buffer& buffer = plan_.buffers[id];
+      if (buffer.kind == BufferKind::kConstant) continue;
+      const int64_t size = Elements(buffer.sizes);
+      bytes += SizeInBytes(buffer.dtype) * (std::min(charge.accessed, size) +
+                                            std::min(charge.changed, size));
+    }
+    for (const auto& [id, anew] : writes_) written_[id] += anew;
+    return bytes;
+  }
+
+  const KernelPlan& plan_;
+  std::vector<int64_t> written_;  // elements of each buffer, by earlier steps
+  // Of the step in hand.
+  std::map<BufferId, Charge> charges_;
+  std::vector<std::pair<BufferId, int64_t>> writes_;
+};
 
 }  // namespace
 
@@ -49,11 +170,11 @@ KernelBytes BytesOf(absl::Span<const PlannedKernel> kernels,
 
 LaunchCounts CountLaunches(const KernelPlan& plan) {
   LaunchCounts counts;
+  ByteCounter counter(plan);
   for (const PlannedStep& step : plan.steps) {
-    if (const auto kernels = KernelsOf(step); !kernels.empty()) {
+    counts.bytes += counter.BytesOf(step);
+    if (!KernelsOf(step).empty()) {
       ++counts.kernels;
-      const KernelBytes bytes = BytesOf(kernels, plan.buffers);
-      counts.bytes += plan.shapes.Hint(bytes.read + bytes.written);
     } else if (std::holds_alternative<ExternCall>(step)) {
       ++counts.externs;
     } else {

@@ -13,10 +13,9 @@ struct KernelBytes {
   SymExpr written = 0;
 };
 
-// The bytes that a kernel moves, by Inductor's model (num_bytes_accessed): each
-// buffer is charged once, with its accesses (one a point of the nest for each
-// load) or its size, whichever is less. A buffer that is loaded and stored
-// counts as written.
+// The bytes that a kernel moves, at most: each buffer once, with its accesses
+// (one a point of the nest for each load and store) or its size, whichever is
+// less. A buffer that is loaded and stored counts as written.
 KernelBytes BytesOf(const LoopNest& nest, const std::vector<Buffer>& buffers);
 
 // Of kernels that share a launch: a buffer that several of them read is
@@ -25,11 +24,23 @@ KernelBytes BytesOf(absl::Span<const PlannedKernel> kernels,
                     const std::vector<Buffer>& buffers);
 
 // What a plan asks of the device a run.
+//
+// `bytes` is Inductor's num_bytes_accessed, which its users' tests assert: of
+// each step the buffers that it reads or writes, each charged once.
+//   a nest of its own       as many elements as it has points, for each place
+//                           that it loads or stores; the whole buffer at most
+//   merged nests, kernels   whole buffers
+//   that share a launch
+//   a library call          whole operands, and its results
+//   a fill                  its buffer
+// What writes over data (an input, or a buffer that earlier steps have written
+// all of) is charged twice: as what it writes, and as what it changes.
+// Constants are not charged.
 struct LaunchCounts {
   int64_t kernels = 0;
   int64_t fills = 0;
   int64_t externs = 0;
-  int64_t bytes = 0;  // of kernels, at the hints
+  int64_t bytes = 0;  // at the hints
 
   int64_t launches() const { return kernels + fills; }
 };

@@ -37,7 +37,8 @@ absl::StatusOr<Changed> RunDropDeadStores(LoopProgram& program,
 absl::StatusOr<Changed> RunInlineProducers(LoopProgram& program,
                                            const PassEnv& env) {
   if (env.options.artifact.no_fusion) return Changed::kNo;
-  InlineProducers(program, env.target, InlineLimits());
+  InlineProducers(program, env.target,
+                  {.loops = env.options.artifact.max_fusion_size});
   return Changed::kYes;
 }
 
@@ -117,8 +118,9 @@ absl::StatusOr<Changed> RunChooseVariants(KernelPlan& plan,
 
 absl::StatusOr<Changed> RunCombineKernels(KernelPlan& plan,
                                           const PassEnv& env) {
-  if (env.options.artifact.no_fusion ||
-      CombineNests(plan, CombineLimits()) == 0) {
+  const ArtifactOptions& options = env.options.artifact;
+  const CombineLimits limits = {.loops = options.max_fusion_size};
+  if (options.no_fusion || CombineNests(plan, limits) == 0) {
     return Changed::kNo;
   }
   LabelKernels(plan);

@@ -54,8 +54,8 @@ struct CorpusCase {
   // One an input: a layout, or an integer.
   std::vector<std::variant<int64_t, CorpusInputSpec>> specs;
 
-  // What the seeds expect ("kernels", "num_bytes_accessed"), as JSON text;
-  // empty elsewhere.
+  // What the seeds expect of a compile ("kernels", "num_bytes_accessed", ...;
+  // client/corpus_runner/check_expect.h), as JSON text; empty elsewhere.
   std::string expect;
 };
 

@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_map
 
 import kiln
 from model_zoo import Case, zoo
-from optimizers import FOREACH, SHAPES, assert_a_step_is_few_kernels
+from optimizers import FOREACH, SHAPES, assert_a_step_is_few_launches
 from training import assert_infers_alike, assert_trains_alike, outcome
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
@@ -270,8 +270,8 @@ def test_training_under_autocast_is_no_worse_than_twice_inductors_error():
 
 
 @pytest.mark.parametrize("make", FOREACH.values(), ids=FOREACH)
-def test_an_optimizers_step_is_few_kernels_however_many_parameters_it_has(make):
-    assert_a_step_is_few_kernels(make, [*SHAPES, (1024, 1025)], "cuda")
+def test_an_optimizers_step_is_few_launches_however_many_parameters_it_has(make):
+    assert_a_step_is_few_launches(make, [*SHAPES, (1024, 1025)], "cuda")
 
 
 def test_work_on_two_devices_in_one_graph_is_done_on_each():

@@ -145,11 +145,11 @@ ScalarId NestCase::Cast(DType dtype, ScalarId value) {
   return Last();
 }
 
-ScalarId NestCase::Random(int64_t stream, ScalarId index) {
+ScalarId NestCase::Random(int64_t number, ScalarId index) {
   Add(ScalarOp::kSeed, DType::kInt64);
   const ScalarId seed = Last();
   ScalarNode& node = Add(ScalarOp::kRandom, DType::kFloat32);
-  node.number.i = stream;
+  node.number.i = number;
   node.args = {seed, index};
   return Last();
 }

@@ -38,7 +38,7 @@ class NestCase {
   ScalarId Index(SymExpr index);
   ScalarId Op(ScalarOp op, std::vector<ScalarId> args);
   ScalarId Cast(DType dtype, ScalarId value);
-  ScalarId Random(int64_t stream, ScalarId index);
+  ScalarId Random(int64_t number, ScalarId index);
   ScalarId Reduce(ReduceOp reduce, ScalarId value);
   ScalarId Second(ScalarId reduce);  // the index of kArgMax
   ScalarId Scan(ReduceOp reduce, ScalarId value);

@@ -163,7 +163,8 @@ class Interpreter {
         v.i = static_cast<int64_t>(run_.seed);
         return v;
       case ScalarOp::kRandom:
-        v.f = Philox(run_.seed, Eval(node.args[1]).i, node.number.i);
+        v.f = Philox(run_.seed + (node.number.i >> 32), Eval(node.args[1]).i,
+                     node.number.i & 0xffffffff);
         return v;
       case ScalarOp::kReduce:
         return Reduce(id).first;

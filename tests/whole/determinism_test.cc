@@ -266,7 +266,7 @@ TEST_F(Determinism, AHitBringsSourcesCountersAndMetricsOfTheCompile) {
     const auto counters = CountersOf(first.compiled());
     EXPECT_EQ(CountersOf(second.compiled()), counters);
     for (absl::string_view name :
-         {"generated_kernel_count", "num_bytes_accessed",
+         {"generated_kernel_count", "launch_count", "num_bytes_accessed",
           "pass_00_import_graph", "pass_04_decompose_composites",
           "pass_17_choose_variants"}) {
       ASSERT_TRUE(counters.count(std::string(name))) << name;

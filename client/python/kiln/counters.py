@@ -47,7 +47,12 @@ class Counters(collections.Counter[str]):
 
 @dataclasses.dataclass(eq=False)
 class Metrics:
-    """Sums over the graphs compiled since ``reset()``."""
+    """Sums over the graphs compiled since ``reset()``.
+
+    ``generated_kernel_count``: distinct kernels, each compiled once however often a graph launches
+    it. ``launch_count``: launches of a call, fills of memory among them. ``extern_call_count``:
+    library calls. ``num_bytes_accessed``: bytes that a call reads and writes, by Inductor's model.
+    """
 
     num_bytes_accessed: int = 0
     generated_kernel_count: int = 0

@@ -57,7 +57,7 @@ class _Emitter:
         """Float32 numbers, "rand" or "randn", laid out as the tensor ``like``, and of its sizes."""
         sizes = self._sizes(like) if sizes is None else sizes
         order = _memory_order(value_of(like))
-        # The addition becomes a part of the kernel that draws.
+        # The number becomes an argument of the kernel that draws, so that equal operators are one.
         seed = self.call(_aten.add.Tensor, self._seed, self._number) if self._number else self._seed
         inner = [sizes[dim] for dim in order]
         drawn = self.call(_prims.inductor_random.default, inner, seed, mode)

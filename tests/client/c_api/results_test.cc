@@ -181,6 +181,7 @@ TEST_F(Results, ACallableTellsHowItWasMade) {
   EXPECT_EQ(std::string(text).size(), length);
   EXPECT_NE(std::string(text).find("generated_kernel_count 1\n"),
             std::string::npos);
+  EXPECT_NE(std::string(text).find("launch_count 1\n"), std::string::npos);
   // A buffer that is too short is filled, and the length told all the same.
   EXPECT_EQ(kiln_callable_text(callable_, KILN_TEXT_COUNTERS, text, 10),
             length);

@@ -34,8 +34,8 @@ double ToleranceOf(const Graph& graph);
 void ExpectClose(const RefValue& got, const RefValue& due, double tolerance,
                  const std::string& where);
 
-// Expects the graph's loops after all graph passes, and its plans for CUDA and CPU with and without
-// fusion, run point by point, to give what the reference gives.
+// Expects the graph's loops after all graph passes, and its plans for CUDA and CPU without fusion, with kernels of
+// at most 3 loops and as usual, run point by point, to give what the reference gives.
 void ExpectMeansTheSame(absl::string_view graph_text);
 
 int NumKernels(const KernelPlan& plan);
