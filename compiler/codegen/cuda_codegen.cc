@@ -56,7 +56,9 @@ class CudaKernelWriter {
     std::string params;
     std::vector<bool> written(body_.buffers.size(), false);
     for (const Store& store : nest_.stores) written[store.buffer] = true;
-    int scalars = 0;
+    // Of each scalar argument whether it tells random operators apart: those are
+    // constants of a kernel (write_kernels.cc), and need all of their 64 bits.
+    std::vector<bool> numbers;
     const auto add = [&](const auto&... parts) {
       absl::StrAppend(&params, params.empty() ? "" : ", ", parts...);
     };
@@ -68,10 +70,11 @@ class CudaKernelWriter {
               body_.BufferName(param.buffer));
           break;
         case KernelParam::Kind::kScalar:
-          add("long long n", scalars++);
+          add("long long n", numbers.size());
+          numbers.push_back(param.scalar.is_constant());
           break;
         case KernelParam::Kind::kSeed:
-          add("unsigned long long n", scalars);
+          add("unsigned long long n", numbers.size());
           break;
       }
     }
@@ -88,11 +91,12 @@ class CudaKernelWriter {
                 kSymbolPlaceholder, "(", params, ")");
       if (source_.waits_for_work_before) out_.Line("k_wait_for_work_before();");
     }
-    for (int s = 0; s < scalars; ++s)
-      out_.Line("const ", body_.index_type(), " s", s, " = (",
-                body_.index_type(), ")n", s, ";");
+    for (size_t s = 0; s < numbers.size(); ++s) {
+      const char* type = numbers[s] ? "long long" : body_.index_type();
+      out_.Line("const ", type, " s", s, " = (", type, ")n", s, ";");
+    }
     if (facts_.uses_seed)
-      out_.Line("const long long seed = (long long)n", scalars, ";");
+      out_.Line("const long long seed = (long long)n", numbers.size(), ";");
   }
 
   std::string ClusterText() const {

@@ -9,7 +9,7 @@ StretchSums::StretchSums(CudaBody& body, const CudaRows& variant)
   for (uint32_t s = 0; s < names_.size(); ++s) {
     if (body.nest.stores[s].mode != StoreMode::kSum) continue;
     stores_.push_back(s);
-    names_[s] = body.Fresh("s");
+    names_[s] = body.Fresh("sum");
   }
 }
 

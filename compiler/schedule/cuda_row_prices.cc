@@ -123,12 +123,10 @@ double NestCosts::RowIssue(const CudaRows& v, const PricedVectors& vectors,
   // Lanes beyond the row's end do nothing.
   const double steps = CeilDivide(groups, v.lanes);
   const double idle = steps * v.lanes / std::max(1.0, groups);
-  double issue =
-      Issue(vectors, v.held > 0, v.hold_costly != 0) * idle;
+  double issue = Issue(vectors, v.held > 0, v.hold_costly != 0) * idle;
   // Every thread of the row does what belongs to the row as a whole.
   const double threads = double(outer_) * v.lanes * v.cluster;
-  issue +=
-      threads * (outer_work_ + 12.0 * reductions_ + 120.0 * moments_ + 12);
+  issue += threads * (outer_work_ + 12.0 * reductions_ + 120.0 * moments_ + 12);
   if (v.stages > 0) {
     issue += threads * kStageRow +
              double(outer_) * groups *
