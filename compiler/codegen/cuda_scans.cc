@@ -82,7 +82,7 @@ class ScansWriter {
   // The group's own values; past the row's end what changes nothing.
   absl::Status Values() {
     for (ScalarId id : nodes_.ops) {
-      cells_[id] = body_.Fresh("s");
+      cells_[id] = body_.Fresh("run");
       const ScalarNode& node = nest_.body[id];
       out_.Line(CTypeName(node.dtype), " ", cells_[id], "[", width_, "];");
       out_.Line("#pragma unroll");

@@ -25,9 +25,11 @@ Price NestCosts::PriceCuda(const CudaPoints& v) const {
   Price price;
   double sectors = 0;
   bool gathers = false;
+  bool waits = false;  // loads that are not issued ahead, group after group
   for (const Access& access : accesses_) {
     sectors += Sectors(access, vectors);
     gathers |= access.gathered && !access.store;
+    waits |= !access.plain && !access.store;
   }
   price.bytes = BytesOnce(axis, 32 * v.vector);
   price.registers =
@@ -42,8 +44,8 @@ Price NestCosts::PriceCuda(const CudaPoints& v) const {
   const double slots =
       target_.multiprocessors * Resident(v.threads, price.registers);
   const double blocks = CeilDivide(groups, double(v.threads) * v.unroll);
-  price.latency_ns =
-      std::max(1.0, blocks / slots) * kLoadNs * (gathers ? 2 * v.unroll : 1);
+  price.latency_ns = std::max(1.0, blocks / slots) * kLoadNs *
+                     (gathers ? 2 : 1) * (waits ? v.unroll : 1);
   return Finish(price, Resident(v.threads, price.registers) * v.threads / 32);
 }
 

@@ -93,6 +93,9 @@ double NestCosts::RowBlockNs(const CudaRows& v, const Vectors& vectors,
     const int held_words = PackWords(vectors, true);
     const bool others = PackWords(vectors, false) > held_words;
     ns += kLoadNs + (others && passes > 1 ? 300 : 0);
+    // Few blocks are there to hide loads that wait for one another.
+    if (v.cluster > 1 && v.unroll == 1 && LoadsForOnePass())
+      ns += (steps - 1) * kLoadNs / 2;
     // Groups whose loads wait for one another.
     if (held_words == 0 && v.unroll == 1) ns += (steps - 1) * kLoadNs;
   } else {
@@ -196,7 +199,8 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
   price.issue_ns = RowIssue(v, vectors, groups) / (chip * kLanesPerCycle);
   const double rounds = blocks / slots;
   price.latency_ns =
-      (uneven > 1 && rounds < 3 ? std::ceil(rounds) : std::max(1.0, rounds)) *
+      ((uneven > 1 || v.cluster > 1) && rounds < 4 ? std::ceil(rounds)
+                                                   : std::max(1.0, rounds)) *
       RowBlockNs(v, vectors, CeilDivide(groups, v.lanes), traffic.gathers) *
       (v.stretch > 0 ? CeilDivide(v.stretch, v.rows) : 1);
   return FinishRows(price, v, resident);
