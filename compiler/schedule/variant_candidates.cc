@@ -16,6 +16,8 @@ constexpr int64_t kMostHeld = 16;
 constexpr int kMostThreads = 1024;
 constexpr int64_t kMostHeldElements = kMostHeld * 8 * kMostThreads;
 constexpr int kWarp = 32;
+// Columns that a thread sums over a stretch, at most.
+constexpr int64_t kMostSummed = 32;
 // Copies to shared memory that go on by themselves (cp.async).
 constexpr int kAsyncCopies = 80;
 // Blocks that read each other's shared memory.
@@ -231,6 +233,8 @@ void AddStretches(const NestCosts& costs, int64_t stretch,
       if (lanes > kWarp && lanes > PowerOfTwoAtLeast(groups)) break;
       for (const int threads : {128, 256, 512}) {
         if (lanes > threads && threads != 512) continue;
+        // Every element that a thread sums is written out, in each pass.
+        if (CeilDivide(groups, lanes) * width.vector > kMostSummed) continue;
         const CudaRows v{.vector = width.vector,
                          .lanes = lanes,
                          .rows = std::max(1, threads / lanes),
