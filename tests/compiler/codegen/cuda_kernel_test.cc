@@ -93,6 +93,30 @@ TEST(CudaKernel, SumsColumnsOfStretchesBesideRows) {
   }
 }
 
+// Symbols are s0, s1, ... in a kernel's text: nothing else may be called so.
+TEST(CudaKernel, SizesOfScansAndStretchesMayBeSymbols) {
+  NestCase scan;
+  const SymExpr rows = scan.Symbol(5), columns = scan.Symbol(300);
+  const uint32_t i = scan.Axis(rows), r = scan.Axis(columns, true);
+  const BufferId x = scan.In(kBF16, {rows, columns});
+  const BufferId z = scan.Out(kBF16, {rows, columns});
+  const ScalarId v = scan.Cast(kF32, scan.Load(x, {A(i), A(r)}));
+  scan.Store(z, {A(i), A(r)}, scan.Cast(kBF16, scan.Scan(ReduceOp::kSum, v)));
+  scan.CheckVariants(TargetKind::kCuda, kBF16Unit);
+
+  NestCase sums;
+  const SymExpr count = sums.Symbol(70);
+  const uint32_t j = sums.Axis(count), c = sums.Axis(256, true);
+  const BufferId y = sums.In(kF32, {count, 256});
+  const BufferId norms = sums.Out(kF32, {count});
+  const BufferId partial = sums.Out(kF32, {CeilDiv(count, 16), 256});
+  const ScalarId w = sums.Load(y, {A(j), A(c)});
+  sums.Store(norms, {A(j)},
+             sums.Reduce(ReduceOp::kSum, sums.Op(ScalarOp::kSquare, {w})));
+  sums.Sum(partial, A(c), w, 16);
+  sums.CheckVariants(TargetKind::kCuda, kSums);
+}
+
 // Rows that stand in shared memory between passes, aligned and not.
 TEST(CudaKernel, StagesLongRowsInSharedMemory) {
   for (const auto& [columns, dtype] : {std::pair<int64_t, DType>(16384, kF32),
