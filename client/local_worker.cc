@@ -87,8 +87,8 @@ LocalWorker::~LocalWorker() {
 
 absl::StatusOr<CompileOutcome> LocalWorker::Compile(
     const wire::CompileRequest& request, const CompileCall& call) {
-  ASSIGN_OR_RETURN(const Turn::Taken taken,
-                   turn_.Take(call.deadline, "local worker"));
+  ASSIGN_OR_RETURN(const TimedLock::Taken taken,
+                   lock_.Take(call.deadline, "local worker"));
   MutexLock lock(&mu_);
   return CompileLocked(request, call.deadline);
 }

@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/compile_client.h"
-#include "client/turn.h"
+#include "client/timed_lock.h"
 #include "proto/base/child.h"
 #include "proto/base/mutex.h"
 #include "proto/worker.pb.h"
@@ -67,7 +67,7 @@ class LocalWorker {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const LocalWorkerOptions options_;
-  Turn turn_;  // taken before mu_, which nobody has to wait for then
+  TimedLock lock_;  // taken before mu_, which nobody has to wait for then
   Mutex mu_;
   std::optional<Child> child_ ABSL_GUARDED_BY(mu_);  // with its compilers
   int socket_ ABSL_GUARDED_BY(mu_) = -1;

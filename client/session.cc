@@ -296,7 +296,7 @@ absl::Status Callable::Specialize(absl::Span<const InputView> inputs) {
   const SessionOptions& options = session_->options_;
   const absl::Time deadline =
       absl::Now() + options.compile_deadline + options.local_deadline;
-  ASSIGN_OR_RETURN(const Turn::Taken taken,
+  ASSIGN_OR_RETURN(const TimedLock::Taken taken,
                    specializing_.Take(deadline, "another artifact"));
   const std::shared_ptr<const Entries> now = entries();
   if (now->guards->Find(inputs) >= 0) return absl::OkStatus();

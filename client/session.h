@@ -19,7 +19,7 @@
 #include "client/daemon_link.h"
 #include "client/guard_table.h"
 #include "client/local_worker.h"
-#include "client/turn.h"
+#include "client/timed_lock.h"
 #include "proto/base/mutex.h"
 #include "runtime/artifact_view.h"
 #include "runtime/executor.h"
@@ -236,7 +236,7 @@ class Callable {
   // The large ones, which are the request's last inputs. Before entries_, so
   // that it goes after them: unloading waits for the runs that read it.
   const std::vector<InputValue> constants_;
-  Turn specializing_;  // one specialization at a time; taken before mu_
+  TimedLock specializing_;  // one specialization at a time; taken before mu_
   mutable Mutex mu_;
   std::shared_ptr<const Entries> entries_ ABSL_GUARDED_BY(mu_);
   CompileReport report_ ABSL_GUARDED_BY(mu_);

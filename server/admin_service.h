@@ -10,7 +10,7 @@
 #include "grpcpp/grpcpp.h"
 #include "proto/admin_service.grpc.pb.h"
 #include "server/call_threads.h"
-#include "server/compile_order.h"
+#include "server/compile_task.h"
 #include "server/counters.h"
 #include "server/job_table.h"
 #include "server/pass_times.h"

@@ -11,7 +11,7 @@
 #include "proto/base/log.h"
 #include "proto/base/status.h"
 #include "proto/key/request_digest.h"
-#include "server/compile_order.h"
+#include "server/compile_task.h"
 
 namespace kiln {
 namespace {
@@ -56,7 +56,7 @@ absl::StatusOr<Asked> AskedBy(const ArtifactCache& cache,
                               const BuildIdentity& build,
                               const wire::ExplainRequest& request) {
   if (request.has_request()) {
-    ASSIGN_OR_RETURN(const std::shared_ptr<const CompileOrder> order,
+    ASSIGN_OR_RETURN(const std::shared_ptr<const CompileTask> order,
                      MakeOrder(request.request(), build, tuning));
     return Asked{order->key.parts, GraphLines(order->request.graph()),
                  order->tuning};

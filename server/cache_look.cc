@@ -71,8 +71,7 @@ absl::StatusOr<CompiledArtifact> MadeBefore(CacheAnswer hit) {
   return made;
 }
 
-wire::CompileResult ResultFromCache(const CompileOrder& order,
-                                    CacheAnswer hit) {
+wire::CompileResult ResultFromCache(const CompileTask& order, CacheAnswer hit) {
   wire::CompileResult result;
   *result.mutable_artifact() = std::move(hit.artifact);
   result.set_served_from(wire::CompileResult::SERVED_FROM_CACHE);
@@ -80,7 +79,7 @@ wire::CompileResult ResultFromCache(const CompileOrder& order,
   return result;
 }
 
-wire::CompileResult ResultFromJob(const CompileOrder& order,
+wire::CompileResult ResultFromJob(const CompileTask& order,
                                   const JobShare& share) {
   const CompiledArtifact& built = *share.built;
   wire::CompileResult result;

@@ -7,7 +7,7 @@
 #include "absl/types/span.h"
 #include "cache/artifact_cache.h"
 #include "proto/compile_service.pb.h"
-#include "server/compile_order.h"
+#include "server/compile_task.h"
 #include "server/counters.h"
 #include "server/job_table.h"
 
@@ -28,8 +28,8 @@ CacheAnswer LookInCache(ArtifactCache& cache, const Digest& key,
 // A hit as a job's outcome. DATA_LOSS ARTIFACT_CORRUPT when it is no Artifact.
 absl::StatusOr<CompiledArtifact> MadeBefore(CacheAnswer hit);
 
-wire::CompileResult ResultFromCache(const CompileOrder& order, CacheAnswer hit);
-wire::CompileResult ResultFromJob(const CompileOrder& order,
+wire::CompileResult ResultFromCache(const CompileTask& order, CacheAnswer hit);
+wire::CompileResult ResultFromJob(const CompileTask& order,
                                   const JobShare& share);
 wire::LookupReply LookupReplyOf(CacheAnswer answer);
 

@@ -45,7 +45,7 @@ absl::StatusOr<wire::CompileResult> CompileFlow::Serve(
 }
 
 absl::StatusOr<wire::CompileResult> CompileFlow::ServeBySizes(
-    const CompileOrder& order, std::shared_ptr<Waiter> waiter,
+    const CompileTask& order, std::shared_ptr<Waiter> waiter,
     ProgressSink& sink) {
   ASSIGN_OR_RETURN(OrderPtr again,
                    OrderBySizes(order, *pool_.build(), tuning_));
@@ -54,7 +54,7 @@ absl::StatusOr<wire::CompileResult> CompileFlow::ServeBySizes(
 }
 
 absl::StatusOr<wire::CompileResult> CompileFlow::ServeWithout(
-    const CompileOrder& order, const wire::GuardSet& guards,
+    const CompileTask& order, const wire::GuardSet& guards,
     std::shared_ptr<Waiter> waiter, ProgressSink& sink) {
   ASSIGN_OR_RETURN(OrderPtr again,
                    OrderWithout(order, guards, *pool_.build(), tuning_));

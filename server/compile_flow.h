@@ -7,7 +7,7 @@
 #include "cache/artifact_cache.h"
 #include "cache/tuning_cache.h"
 #include "proto/compile_service.pb.h"
-#include "server/compile_order.h"
+#include "server/compile_task.h"
 #include "server/counters.h"
 #include "server/job_table.h"
 #include "server/waiter.h"
@@ -41,16 +41,16 @@ class CompileFlow {
   absl::StatusOr<wire::LookupReply> Lookup(const wire::LookupRequest& request);
 
  private:
-  using OrderPtr = std::shared_ptr<const CompileOrder>;
+  using OrderPtr = std::shared_ptr<const CompileTask>;
 
   absl::StatusOr<wire::CompileResult> Serve(OrderPtr order,
                                             std::shared_ptr<Waiter> waiter,
                                             ProgressSink& sink);
   absl::StatusOr<wire::CompileResult> ServeWithout(
-      const CompileOrder& order, const wire::GuardSet& guards,
+      const CompileTask& order, const wire::GuardSet& guards,
       std::shared_ptr<Waiter> waiter, ProgressSink& sink);
   absl::StatusOr<wire::CompileResult> ServeBySizes(
-      const CompileOrder& order, std::shared_ptr<Waiter> waiter,
+      const CompileTask& order, std::shared_ptr<Waiter> waiter,
       ProgressSink& sink);
 
   const WorkerPool& pool_;  // says who compiles

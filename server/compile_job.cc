@@ -17,7 +17,7 @@ namespace kiln {
 
 // The story of one job: plan, build, assemble, sign, store.
 absl::StatusOr<CompiledArtifact> CompileJob::Run(Job& job) {
-  const CompileOrder& order = *job.order;
+  const CompileTask& order = *job.order;
   const absl::Time begun = absl::Now();
   // The same job may have ended between the caller's look and its joining.
   CacheAnswer cached =
@@ -78,7 +78,7 @@ absl::StatusOr<BuiltUnits> CompileJob::Build(Job& job,
 // A cache that cannot store is slow, not wrong.
 void CompileJob::Store(Job& job, const CompiledArtifact& made,
                        const wire::CompilePlan& plan) {
-  const CompileOrder& order = *job.order;
+  const CompileTask& order = *job.order;
   NewEntry entry;
   entry.key = order.key;
   entry.artifact = *made.artifact;

@@ -4,7 +4,7 @@
 #include "absl/status/statusor.h"
 #include "cache/artifact_cache.h"
 #include "proto/base/signature.h"
-#include "server/compile_order.h"
+#include "server/compile_task.h"
 #include "server/counters.h"
 #include "server/job_table.h"
 #include "server/pass_times.h"

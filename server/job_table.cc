@@ -6,12 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "proto/base/status.h"
-#include "server/compile_order.h"
+#include "server/compile_task.h"
 
 namespace kiln {
 
 absl::StatusOr<JobShare> JobTable::RunOnce(
-    const Digest& key, std::shared_ptr<const CompileOrder> order,
+    const Digest& key, std::shared_ptr<const CompileTask> order,
     absl::string_view graph_name, const std::shared_ptr<Waiter>& waiter,
     ProgressSink& sink) {
   ASSIGN_OR_RETURN(const JobRole role,
@@ -29,9 +29,10 @@ absl::StatusOr<JobShare> JobTable::RunOnce(
   }
 }
 
-absl::StatusOr<JobRole> JobTable::Join(
-    const Digest& key, std::shared_ptr<const CompileOrder> order,
-    absl::string_view graph_name, std::shared_ptr<Waiter> waiter) {
+absl::StatusOr<JobRole> JobTable::Join(const Digest& key,
+                                       std::shared_ptr<const CompileTask> order,
+                                       absl::string_view graph_name,
+                                       std::shared_ptr<Waiter> waiter) {
   RETURN_IF_ERROR(waiter->StillWaits());
   MutexLock lock(&mu_);
   if (draining_) {

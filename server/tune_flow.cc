@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
-#include "server/compile_order.h"
+#include "server/compile_task.h"
 #include "server/order_label.h"
 
 namespace kiln {
@@ -16,7 +16,7 @@ namespace {
 
 // The keys of the order's kernels: those that its plan looks up. A plan made
 // without decisions looks up the same.
-absl::StatusOr<std::vector<std::string>> KeysOf(const CompileOrder& order,
+absl::StatusOr<std::vector<std::string>> KeysOf(const CompileTask& order,
                                                 WorkerPool& pool) {
   wire::WorkRequest work;
   *work.mutable_plan()->mutable_compile() = order.request;
@@ -32,7 +32,7 @@ absl::StatusOr<std::vector<std::string>> KeysOf(const CompileOrder& order,
   return keys;
 }
 
-absl::StatusOr<wire::TuningDecision> Measure(const CompileOrder& order,
+absl::StatusOr<wire::TuningDecision> Measure(const CompileTask& order,
                                              const std::string& key,
                                              WorkerPool& pool) {
   wire::WorkRequest work;
@@ -57,7 +57,7 @@ absl::StatusOr<wire::TuneReply> TuneGraph(const wire::TuneRequest& request,
   if (target.kind_case() == wire::Target::KIND_NOT_SET) {
     return MakeError(ErrorReason::kBadTarget, "tune: no target");
   }
-  ASSIGN_OR_RETURN(const std::shared_ptr<const CompileOrder> order,
+  ASSIGN_OR_RETURN(const std::shared_ptr<const CompileTask> order,
                    MakeOrder(request.compile(), *pool.build(), tuning));
   ASSIGN_OR_RETURN(const std::vector<std::string> keys, KeysOf(*order, pool));
   wire::TuneReply reply;

@@ -12,7 +12,7 @@
 
 namespace kiln {
 
-// What a job makes; defined in compile_order.h. Here it is passed along only.
+// What a job makes; defined in compile_task.h. Here it is passed along only.
 struct CompiledArtifact;
 
 enum class JobStage { kQueued, kPlanning, kBuilding, kStoring };

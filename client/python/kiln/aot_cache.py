@@ -114,7 +114,7 @@ def serving(
             patch = mock.patch.object(graph_compile, "collect_bw_donated_buffer_idxs", _none)
             stack.enter_context(patch)
         stack.enter_context(torch.compiler.config.patch(cache_key_tag=tag))
-        stack.enter_context(torch._functorch.config.patch(cse=False))  # equal_nodes.py
+        stack.enter_context(torch._functorch.config.patch(cse=False))  # common_subexpressions.py
         if _takes_floats(module):
             stack.enter_context(torch._functorch.config.patch(enable_autograd_cache=False))
         elif keeps_any_backend():

@@ -15,7 +15,7 @@ import torch
 from torch import fx
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
-from .equal_nodes import merge_equal
+from .common_subexpressions import merge_equal
 from .fx_export import value_of
 from .joint_nodes import same_layout, storages
 from .mutated_inputs import drop_unsaved, keep_first_values

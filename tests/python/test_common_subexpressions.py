@@ -3,7 +3,7 @@
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from kiln.equal_nodes import merge_equal
+from kiln.common_subexpressions import merge_equal
 
 
 def merged(fn, *inputs):

@@ -1,4 +1,4 @@
-#include "client/turn.h"
+#include "client/timed_lock.h"
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -6,8 +6,8 @@
 
 namespace kiln {
 
-absl::StatusOr<Turn::Taken> Turn::Take(absl::Time deadline,
-                                       absl::string_view what) {
+absl::StatusOr<TimedLock::Taken> TimedLock::Take(absl::Time deadline,
+                                                 absl::string_view what) {
   MutexLock lock(&mu_);
   while (taken_) {
     const absl::Duration left = deadline - absl::Now();
@@ -21,7 +21,7 @@ absl::StatusOr<Turn::Taken> Turn::Take(absl::Time deadline,
   return Taken(this);
 }
 
-void Turn::End() {
+void TimedLock::End() {
   MutexLock lock(&mu_);
   taken_ = false;
   ended_.Signal();

@@ -1,5 +1,5 @@
-#ifndef KILN_CLIENT_TURN_H_
-#define KILN_CLIENT_TURN_H_
+#ifndef KILN_CLIENT_TIMED_LOCK_H_
+#define KILN_CLIENT_TIMED_LOCK_H_
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -13,27 +13,27 @@ namespace kiln {
 // each until its own deadline. A Mutex cannot end a wait.
 //
 // Thread-safe; no order among those that wait.
-class Turn {
+class TimedLock {
  public:
-  Turn() = default;
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  TimedLock() = default;
+  TimedLock(const TimedLock&) = delete;
+  TimedLock& operator=(const TimedLock&) = delete;
 
-  // Ends the turn when it goes. Move-only; the Turn outlives it.
+  // Unlocks when it goes. Move-only; the TimedLock outlives it.
   class Taken {
    public:
-    Taken(Taken&& other) noexcept : turn_(other.turn_) {
-      other.turn_ = nullptr;
+    Taken(Taken&& other) noexcept : lock_(other.lock_) {
+      other.lock_ = nullptr;
     }
     Taken& operator=(Taken&&) = delete;
     ~Taken() {
-      if (turn_ != nullptr) turn_->End();
+      if (lock_ != nullptr) lock_->End();
     }
 
    private:
-    friend class Turn;
-    explicit Taken(Turn* turn) : turn_(turn) {}
-    Turn* turn_;
+    friend class TimedLock;
+    explicit Taken(TimedLock* turn) : lock_(turn) {}
+    TimedLock* lock_;
   };
 
   // DEADLINE_EXCEEDED when others had it until then; `what` is the subject.
@@ -50,4 +50,4 @@ class Turn {
 
 }  // namespace kiln
 
-#endif  // KILN_CLIENT_TURN_H_
+#endif  // KILN_CLIENT_TIMED_LOCK_H_

@@ -1,4 +1,4 @@
-#include "client/turn.h"
+#include "client/timed_lock.h"
 
 #include <atomic>
 #include <optional>
@@ -11,8 +11,8 @@
 namespace kiln {
 namespace {
 
-TEST(Turn, OneAtATime) {
-  Turn turn;
+TEST(TimedLock, OneAtATime) {
+  TimedLock turn;
   int count = 0;  // TSan sees it when two have a turn
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {
@@ -28,9 +28,9 @@ TEST(Turn, OneAtATime) {
   EXPECT_EQ(count, 800);
 }
 
-TEST(Turn, AWaitEndsAtItsDeadlineAndNamesWhatItWasFor) {
-  Turn turn;
-  std::optional<Turn::Taken> first;
+TEST(TimedLock, AWaitEndsAtItsDeadlineAndNamesWhatItWasFor) {
+  TimedLock turn;
+  std::optional<TimedLock::Taken> first;
   first.emplace(*turn.Take(absl::InfinitePast(), "first"));
   const absl::Status status = turn.Take(absl::Now(), "second").status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status));

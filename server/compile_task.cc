@@ -1,4 +1,4 @@
-#include "server/compile_order.h"
+#include "server/compile_task.h"
 
 #include <optional>
 #include <utility>
@@ -33,12 +33,12 @@ Digest DigestOf(const TuningDecisions& decisions) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const CompileOrder>> MakeOrder(
+absl::StatusOr<std::shared_ptr<const CompileTask>> MakeOrder(
     const wire::CompileRequest& request, const BuildIdentity& build,
     const TuningCache& tuning, DecideBy decide_by) {
   ASSIGN_OR_RETURN(CanonicalRequest canonical,
                    CanonicalizeRequest(request, decide_by));
-  auto order = std::make_shared<CompileOrder>();
+  auto order = std::make_shared<CompileTask>();
   order->tuning = tuning.DecisionsFor(request.target());
   order->toolchain = build.toolchain_text;
   order->key = MakeCompileKey(canonical.digest, build);
@@ -59,16 +59,16 @@ absl::StatusOr<std::shared_ptr<const CompileOrder>> MakeOrder(
 namespace {
 
 // `request` is that of `order`, asked again for the caller's own sizes.
-absl::StatusOr<std::shared_ptr<const CompileOrder>> Again(
-    const CompileOrder& order, wire::CompileRequest request,
+absl::StatusOr<std::shared_ptr<const CompileTask>> Again(
+    const CompileTask& order, wire::CompileRequest request,
     const BuildIdentity& build, const TuningCache& tuning) {
   // The canonical request has classes for hints.
   for (int i = 0; i < request.graph().symbols_size(); ++i) {
     request.mutable_graph()->mutable_symbols(i)->set_hint(order.values[i]);
   }
-  ASSIGN_OR_RETURN(const std::shared_ptr<const CompileOrder> made,
+  ASSIGN_OR_RETURN(const std::shared_ptr<const CompileTask> made,
                    MakeOrder(request, build, tuning, DecideBy::kSizes));
-  auto again = std::make_shared<CompileOrder>(*made);
+  auto again = std::make_shared<CompileTask>(*made);
   again->graph_name = order.graph_name;
   again->refusals = order.refusals + 1;
   return again;
@@ -76,8 +76,8 @@ absl::StatusOr<std::shared_ptr<const CompileOrder>> Again(
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const CompileOrder>> OrderWithout(
-    const CompileOrder& order, const wire::GuardSet& guards,
+absl::StatusOr<std::shared_ptr<const CompileTask>> OrderWithout(
+    const CompileTask& order, const wire::GuardSet& guards,
     const BuildIdentity& build, const TuningCache& tuning) {
   const wire::GuardSet broken = GuardsBroken(guards, order.values);
   if (order.refusals >= kMaxRefusals) {
@@ -95,7 +95,7 @@ absl::StatusOr<std::shared_ptr<const CompileOrder>> OrderWithout(
 }
 
 bool ClassesMayBeAtFault(const absl::Status& refusal,
-                         const CompileOrder& order) {
+                         const CompileTask& order) {
   if (order.decided_by == DecideBy::kSizes) return false;
   const std::optional<ErrorReason> reason = ReasonOf(refusal);
   if (reason != ErrorReason::kMalformedGraph &&
@@ -110,8 +110,8 @@ bool ClassesMayBeAtFault(const absl::Status& refusal,
   return false;
 }
 
-absl::StatusOr<std::shared_ptr<const CompileOrder>> OrderBySizes(
-    const CompileOrder& order, const BuildIdentity& build,
+absl::StatusOr<std::shared_ptr<const CompileTask>> OrderBySizes(
+    const CompileTask& order, const BuildIdentity& build,
     const TuningCache& tuning) {
   return Again(order, order.request, build, tuning);
 }

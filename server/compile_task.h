@@ -1,5 +1,5 @@
-#ifndef KILN_SERVER_COMPILE_ORDER_H_
-#define KILN_SERVER_COMPILE_ORDER_H_
+#ifndef KILN_SERVER_COMPILE_TASK_H_
+#define KILN_SERVER_COMPILE_TASK_H_
 
 #include <cstdint>
 #include <memory>
@@ -20,7 +20,7 @@ namespace kiln {
 // What a caller asks for, exactly: the canonical request, what names its
 // artifact, and the caller's own sizes. Immutable once made: a job keeps the
 // order of the caller that began it.
-struct CompileOrder {
+struct CompileTask {
   wire::CompileRequest request;  // canonical form
   Digest request_digest;         // by which its caller asks
   CompileKey key;                // what decides the artifact's bytes
@@ -47,7 +47,7 @@ struct CompiledArtifact {
 };
 
 // The order for a request. Errors: those of CanonicalizeRequest.
-absl::StatusOr<std::shared_ptr<const CompileOrder>> MakeOrder(
+absl::StatusOr<std::shared_ptr<const CompileTask>> MakeOrder(
     const wire::CompileRequest& request, const BuildIdentity& build,
     const TuningCache& tuning, DecideBy decide_by = DecideBy::kClasses);
 
@@ -57,21 +57,20 @@ absl::StatusOr<std::shared_ptr<const CompileOrder>> MakeOrder(
 // FAILED_PRECONDITION GUARD_FAILED after kMaxRefusals: an artifact by a caller's
 // sizes fits them, so only a compiler that is wrong gets there.
 inline constexpr int kMaxRefusals = 2;
-absl::StatusOr<std::shared_ptr<const CompileOrder>> OrderWithout(
-    const CompileOrder& order, const wire::GuardSet& guards,
+absl::StatusOr<std::shared_ptr<const CompileTask>> OrderWithout(
+    const CompileTask& order, const wire::GuardSet& guards,
     const BuildIdentity& build, const TuningCache& tuning);
 
 // Whether the compiler may have refused the sizes' classes and not the graph:
 // s0 + s1 == s2 holds for 4, 5, 9 and not for their classes 4, 8, 16. False when
 // the order was by sizes, or they are their own classes.
-bool ClassesMayBeAtFault(const absl::Status& refusal,
-                         const CompileOrder& order);
+bool ClassesMayBeAtFault(const absl::Status& refusal, const CompileTask& order);
 
 // The same order by the caller's sizes.
-absl::StatusOr<std::shared_ptr<const CompileOrder>> OrderBySizes(
-    const CompileOrder& order, const BuildIdentity& build,
+absl::StatusOr<std::shared_ptr<const CompileTask>> OrderBySizes(
+    const CompileTask& order, const BuildIdentity& build,
     const TuningCache& tuning);
 
 }  // namespace kiln
 
-#endif  // KILN_SERVER_COMPILE_ORDER_H_
+#endif  // KILN_SERVER_COMPILE_TASK_H_
