@@ -69,8 +69,6 @@ class RowsWriter {
   }
 
  private:
-  static absl::Status Nothing(CudaBody::Place) { return absl::OkStatus(); }
-
   // Declares `row` from the number of the block's first, below `end`.
   void DeclareRow(const std::string& first, const std::string& end,
                   bool guarded) {

@@ -8,12 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/loop/index_expr.h"
+#include "compiler/schedule/cuda_costs.h"
 
 namespace kiln {
 
 namespace {
 
-constexpr double kSector = 32;        // bytes
 constexpr double kSpecialCycles = 8;  // of the special function unit
 
 // Instructions of an operation, without loads and stores.
@@ -211,12 +211,11 @@ int NestCosts::WidestVector(uint32_t axis) const {
 const NestCosts::PricedVectors& NestCosts::VectorsFor(uint32_t axis, int width,
                                                       bool peel) const {
   for (const PricedVectors& known : vectors_) {
-    if (known.on_axis == axis && known.width == width && known.peel == peel)
+    if (known.axis == axis && known.width == width && known.peel == peel)
       return known;
   }
   vectors_.push_back(
-      {MakeVectors(nest_, facts_, buffers_, shapes_, axis, width, peel), axis,
-       peel});
+      {MakeVectors(nest_, facts_, buffers_, shapes_, axis, width, peel), peel});
   return vectors_.back();
 }
 

@@ -119,7 +119,6 @@ class NestCosts {
   double Sectors(const Access& access, const Vectors& vectors) const;
   // Vectors with what candidates of the same ask for again.
   struct PricedVectors : Vectors {
-    uint32_t on_axis = 0;
     bool peel = false;
     // Instructions: all, with held values, and with held costly ones too; below
     // 0: not counted yet.

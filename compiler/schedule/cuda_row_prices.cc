@@ -23,7 +23,7 @@ constexpr double kStageGroupNs = 60;
 // The share of the lesser of memory and instructions that still counts while the
 // next rows are copied.
 constexpr double kStagedApart = 0.15;
-// Shared memory that a kernel's joins may take at most.
+// Shared memory that the joins across a row may take at most.
 constexpr int64_t kSharedOfStatic = 10 << 10;
 
 }  // namespace
@@ -68,9 +68,17 @@ int NestCosts::RowRegisters(const CudaRows& v, const Vectors& vectors) const {
          (v.hold_costly != 0 ? v.held * v.vector : 0);
 }
 
-// Shared memory of a block that stages its rows.
+// Shared memory of a block that stages its rows: what each thread holds of them,
+// the rows' own values, and the sums that the block's rows bring together.
 double NestCosts::StagedBytes(const CudaRows& v, const Vectors& vectors) const {
-  return 4.0 * PackWords(vectors, true) * v.held * v.lanes * v.rows * v.stages;
+  const double threads = double(v.lanes) * v.rows;
+  double bytes = 4.0 * PackWords(vectors, true) * v.held * v.stages;
+  for (const Access& access : accesses_) {
+    if (!access.store && access.plain && !access.reduced)
+      bytes += double(access.bytes) * v.stages;
+  }
+  const bool joins = column_sums_ > 0 && v.rows > 1;
+  return threads * (bytes + (joins ? 8.0 * v.vector : 0));
 }
 
 // How long a block takes for its rows when it has the memory to itself: steps

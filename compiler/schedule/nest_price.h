@@ -22,7 +22,8 @@ Buffer FlatBuffer(Buffer buffer);
 // their loops in order, with the cheapest variant.
 class NestPricer {
  public:
-  // `program` must outlive this; its buffers may not change.
+  // `program` must outlive this. Its buffers may not change; those that come and
+  // go at the end are told by AddBuffer and DropBuffer.
   NestPricer(const LoopProgram& program, const Target& target);
 
   // The program has got one more buffer.

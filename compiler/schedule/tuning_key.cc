@@ -45,6 +45,7 @@ class KeyWriter {
     for (size_t s = 0; s < nest_.stores.size(); ++s) {
       const Store& store = nest_.stores[s];
       Add(store.value).Add(static_cast<int>(store.mode)).Add(store.mask);
+      Add(store.stretch);
       AddAccess(store.buffer, facts_.store_offset[s]);
     }
     return sha_.Finish().Hex().substr(0, kDigestDigits);
