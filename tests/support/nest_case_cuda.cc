@@ -39,33 +39,33 @@ bool Find(void* library, const char* name, F& f) {
   return f != nullptr;
 }
 
-// The driver with a current context, or nullptr where there is no GPU.
-const Driver* TheDriver() {
-  static const Driver* driver = []() -> const Driver* {
-    void* library = dlopen("libcuda.so.1", RTLD_NOW);
-    auto* d = new Driver;
-    if (library == nullptr || !Find(library, "cuInit", d->init) ||
-        !Find(library, "cuDeviceGet", d->device_get) ||
-        !Find(library, "cuDevicePrimaryCtxRetain", d->retain) ||
-        !Find(library, "cuCtxSetCurrent", d->set_current) ||
-        !Find(library, "cuModuleLoadData", d->load) ||
-        !Find(library, "cuModuleGetFunction", d->function) ||
-        !Find(library, "cuMemAlloc_v2", d->alloc) ||
-        !Find(library, "cuMemFree_v2", d->free) ||
-        !Find(library, "cuMemcpyHtoD_v2", d->to_device) ||
-        !Find(library, "cuMemcpyDtoH_v2", d->to_host) ||
-        !Find(library, "cuLaunchKernel", d->launch) ||
-        !Find(library, "cuCtxSynchronize", d->synchronize) ||
-        !Find(library, "cuFuncSetAttribute", d->set_attribute))
-      return nullptr;
-    int device = 0;
-    void* context = nullptr;
-    if (d->init(0) != 0 || d->device_get(&device, 0) != 0 ||
-        d->retain(&context, device) != 0 || d->set_current(context) != 0)
-      return nullptr;
-    return d;
-  }();
-  return driver;
+// Where the test runs without a GPU: the folder with the emulated libraries.
+constexpr char kEmulator[] = "tests/support/cuda_emulator";
+
+// The driver of `path` with a current context, or nullptr where there is no GPU.
+const Driver* OpenDriver(const std::string& path) {
+  void* library = dlopen(path.c_str(), RTLD_NOW);
+  auto* d = new Driver;
+  if (library == nullptr || !Find(library, "cuInit", d->init) ||
+      !Find(library, "cuDeviceGet", d->device_get) ||
+      !Find(library, "cuDevicePrimaryCtxRetain", d->retain) ||
+      !Find(library, "cuCtxSetCurrent", d->set_current) ||
+      !Find(library, "cuModuleLoadData", d->load) ||
+      !Find(library, "cuModuleGetFunction", d->function) ||
+      !Find(library, "cuMemAlloc_v2", d->alloc) ||
+      !Find(library, "cuMemFree_v2", d->free) ||
+      !Find(library, "cuMemcpyHtoD_v2", d->to_device) ||
+      !Find(library, "cuMemcpyDtoH_v2", d->to_host) ||
+      !Find(library, "cuLaunchKernel", d->launch) ||
+      !Find(library, "cuCtxSynchronize", d->synchronize) ||
+      !Find(library, "cuFuncSetAttribute", d->set_attribute))
+    return nullptr;
+  int device = 0;
+  void* context = nullptr;
+  if (d->init(0) != 0 || d->device_get(&device, 0) != 0 ||
+      d->retain(&context, device) != 0 || d->set_current(context) != 0)
+    return nullptr;
+  return d;
 }
 
 }  // namespace
@@ -80,11 +80,21 @@ void NestCase::CheckOnCuda(double tolerance) {
   ASSERT_TRUE(source.ok()) << source.status();
   const std::vector<UnitSource> units = GroupIntoUnits({*source}, *target);
   ASSERT_EQ(units.size(), 1u);
-  const auto built = toolchain->Build(units[0].source, UnitFlags(*target));
+  auto built = toolchain->Build(units[0].source, UnitFlags(*target));
   ASSERT_TRUE(built.ok()) << built.status() << "\n" << units[0].source;
   EXPECT_EQ(built->log, "") << units[0].source;
-  const Driver* driver = TheDriver();
-  if (driver == nullptr) return;  // it compiles; that is all one can see here
+  static const Driver* const gpu = OpenDriver("libcuda.so.1");
+  static const Driver* const emulator =
+      gpu != nullptr ? nullptr
+                     : OpenDriver(absl::StrCat(kEmulator, "/libcuda.so.1"));
+  const Driver* driver = gpu != nullptr ? gpu : emulator;
+  ASSERT_NE(driver, nullptr) << "neither a GPU nor " << kEmulator;
+  if (gpu == nullptr) {
+    static Toolchain* emulated =
+        MakeNvrtcToolchain({.only_dir = kEmulator}).release();
+    built = emulated->Build(units[0].source, {});
+    ASSERT_TRUE(built.ok()) << built.status() << "\n" << units[0].source;
+  }
 
   const Trial trial = Interpret();
   auto memory = FilledMemory(trial.counts);

@@ -1,0 +1,266 @@
+// What CUDA C++ has beyond C++, for g++: put in front of each kernel's source by
+// the emulated NVRTC. Not compiled into any program.
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+namespace kiln_emulator {
+
+inline const Host* host = nullptr;
+inline thread_local Dim thread_place, block_place, block_extent, grid_extent;
+inline thread_local char anchor;
+
+template <class T>
+uint64_t Bits(T value) {
+  static_assert(sizeof(T) <= 8);
+  uint64_t bits = 0;
+  memcpy(&bits, &value, sizeof(T));
+  return bits;
+}
+template <class T>
+T Of(uint64_t bits) {
+  T value;
+  memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+
+
+// Calls a kernel with its parameters as the driver gets them: the address of each.
+template <class... P>
+struct Call {
+  template <int N, int... I>
+  struct Count : Count<N - 1, N - 1, I...> {};
+  template <int... I>
+  struct Count<0, I...> {
+    static void Do(void (*kernel)(P...), void** parameters) {
+      kernel(*(P*)parameters[I]...);
+    }
+  };
+};
+template <class... P>
+void CallKernel(void (*kernel)(P...), void** parameters) {
+  Call<P...>::template Count<sizeof...(P)>::Do(kernel, parameters);
+}
+
+// --- Shared memory's addresses have 32 bits: the block of the cluster (0: one's
+// own), whether the memory is dynamic, and the distance from its beginning.
+constexpr unsigned kRankShift = 25, kDynamic = 1u << 24, kMiddle = 1u << 23;
+
+inline unsigned SharedAddress(const void* p) {
+  const long long from_dynamic = (const char*)p - host->dynamic_shared();
+  if (from_dynamic >= 0 && from_dynamic < 227 << 10)
+    return kDynamic | (unsigned)from_dynamic;
+  return (unsigned)((const char*)p - &anchor + kMiddle);
+}
+inline char* SharedPointer(unsigned address) {
+  const unsigned rank = address >> kRankShift;
+  const unsigned place = address & (kDynamic - 1);
+  if (address & kDynamic) {
+    return (rank == 0 ? host->dynamic_shared()
+                      : host->dynamic_shared_of(rank - 1)) + place;
+  }
+  return (rank == 0 ? &anchor : host->anchor_of(rank - 1)) +
+         ((long long)place - (long long)kMiddle);
+}
+
+// --- Half types, rounded to nearest even.
+inline float OfBf16(unsigned short x) { return Of<float>((uint64_t)x << 16); }
+inline unsigned short ToBf16(float x) {
+  const unsigned bits = (unsigned)Bits(x);
+  if (x != x) return 0x7fff;
+  return (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+inline float OfF16(unsigned short x) { return (float)Of<_Float16>(x); }
+inline unsigned short ToF16(float x) {
+  return x != x ? 0x7fff : (unsigned short)Bits((_Float16)x);
+}
+inline unsigned Pair(unsigned short high, unsigned short low) {
+  return (unsigned)high << 16 | low;
+}
+inline float Flushed(float x) { return fabsf(x) < 0x1p-126f ? 0.0f * x : x; }
+
+inline void AddBf16Pair(unsigned* to, unsigned x) {
+  *to = Pair(ToBf16(OfBf16(*to >> 16) + OfBf16(x >> 16)),
+             ToBf16(OfBf16((unsigned short)*to) + OfBf16((unsigned short)x)));
+}
+inline void AddF16Pair(unsigned* to, unsigned x) {
+  *to = Pair(ToF16(OfF16(*to >> 16) + OfF16(x >> 16)),
+             ToF16(OfF16((unsigned short)*to) + OfF16((unsigned short)x)));
+}
+
+// --- PTX: a function for each instruction, named as it is with _ for other
+// characters, of the operands of its asm statement.
+namespace ptx {
+inline void griddepcontrol_wait() {}
+template <class T>
+void nothing(T&) {}
+inline void cp_async_cg_shared_global(unsigned to, const void* from) {
+  host->copy_later(SharedPointer(to), from, 16);
+}
+inline void cp_async_ca_shared_global(unsigned to, const void* from, int bytes) {
+  host->copy_later(SharedPointer(to), from, bytes);
+}
+inline void cp_async_commit_group() { host->end_batch(); }
+inline void cp_async_wait_group(int n) { host->wait_for_batches(n); }
+inline void cvt_rn_bf16x2_f32(unsigned& to, float high, float low) {
+  to = Pair(ToBf16(high), ToBf16(low));
+}
+inline void cvt_rn_f16x2_f32(unsigned& to, float high, float low) {
+  to = Pair(ToF16(high), ToF16(low));
+}
+inline void cvt_rn_bf16_f32(unsigned short& to, float x) { to = ToBf16(x); }
+inline void cvt_rn_f16_f32(unsigned short& to, float x) { to = ToF16(x); }
+inline void cvt_f32_f16(float& to, unsigned short x) { to = OfF16(x); }
+inline void div_full_f32(float& to, float a, float b) { to = a / b; }
+inline void rcp_approx_ftz_f32(float& to, float x) {
+  to = Flushed(1.0f / Flushed(x));
+}
+inline void ex2_approx_ftz_f32(float& to, float x) {
+  to = Flushed(exp2f(Flushed(x)));
+}
+inline void sqrt_approx_f32(float& to, float x) { to = sqrtf(x); }
+inline void rsqrt_approx_f32(float& to, float x) { to = 1.0f / sqrtf(x); }
+inline void max_NaN_f32(float& to, float a, float b) {
+  to = a != a || b != b ? __builtin_nanf("") : fmaxf(a, b);
+}
+inline void min_NaN_f32(float& to, float a, float b) {
+  to = a != a || b != b ? __builtin_nanf("") : fminf(a, b);
+}
+template <class... F>
+void AddFloats(float* to, F... x) {
+  ((*to++ += x), ...);
+}
+inline void red_global_add_v4_f32(float* to, float a, float b, float c, float d) {
+  AddFloats(to, a, b, c, d);
+}
+inline void red_global_add_v2_f32(float* to, float a, float b) {
+  AddFloats(to, a, b);
+}
+template <class... U>
+void red_global_add_noftz_v4_bf16x2(unsigned short* to, U... x) {
+  unsigned* words = (unsigned*)to;
+  (AddBf16Pair(words++, x), ...);
+}
+template <class... U>
+void red_global_add_noftz_v4_f16x2(unsigned short* to, U... x) {
+  unsigned* words = (unsigned*)to;
+  (AddF16Pair(words++, x), ...);
+}
+inline void red_global_add_noftz_bf16x2(unsigned short* to, unsigned x) {
+  AddBf16Pair((unsigned*)to, x);
+}
+inline void red_global_add_noftz_f16x2(unsigned short* to, unsigned x) {
+  AddF16Pair((unsigned*)to, x);
+}
+inline void barrier_cluster_arrive_release_aligned() { host->sync_cluster(); }
+inline void mapa_shared__cluster_u32(unsigned& to, unsigned here, unsigned rank) {
+  to = (here & ((1u << kRankShift) - 1)) | (rank + 1) << kRankShift;
+}
+inline void ld_shared__cluster_u32(unsigned& to, unsigned from) {
+  memcpy(&to, SharedPointer(from), 4);
+}
+}  // namespace ptx
+}  // namespace kiln_emulator
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __noinline__ __attribute__((noinline))
+#define __restrict__ __restrict
+#define __align__(n) __attribute__((aligned(n)))
+#define __launch_bounds__(...)
+#define __cluster_dims__(...)
+#define __shared__ static thread_local
+
+#define threadIdx kiln_emulator::thread_place
+#define blockIdx kiln_emulator::block_place
+#define blockDim kiln_emulator::block_extent
+#define gridDim kiln_emulator::grid_extent
+
+inline void __syncthreads() { kiln_emulator::host->sync_block(); }
+inline void __syncwarp(unsigned = ~0u) { kiln_emulator::host->sync_warp(); }
+inline void __threadfence() {}
+inline void __threadfence_block() {}
+
+template <class T>
+T __shfl_xor_sync(unsigned, T x, int distance, int width = 32) {
+  using namespace kiln_emulator;
+  return Of<T>(host->shuffle(Shuffle::kXor, Bits(x), distance, width));
+}
+template <class T>
+T __shfl_up_sync(unsigned, T x, int distance, int width = 32) {
+  using namespace kiln_emulator;
+  return Of<T>(host->shuffle(Shuffle::kUp, Bits(x), distance, width));
+}
+template <class T>
+T __shfl_sync(unsigned, T x, int lane, int width = 32) {
+  using namespace kiln_emulator;
+  return Of<T>(host->shuffle(Shuffle::kIndex, Bits(x), lane, width));
+}
+inline unsigned __ballot_sync(unsigned, int asked) {
+  unsigned all = 0;
+  for (int lane = 0; lane < 32; ++lane)
+    all |= (unsigned)(__shfl_sync(~0u, asked, lane) != 0) << lane;
+  return all;
+}
+inline int __any_sync(unsigned m, int asked) { return __ballot_sync(m, asked) != 0; }
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz((unsigned)x); }
+inline unsigned __umulhi(unsigned a, unsigned b) {
+  return (unsigned)((unsigned long long)a * b >> 32);
+}
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  return (unsigned long long)((unsigned __int128)a * b >> 64);
+}
+
+inline unsigned __float_as_uint(float x) { return (unsigned)kiln_emulator::Bits(x); }
+inline int __float_as_int(float x) { return (int)kiln_emulator::Bits(x); }
+inline float __uint_as_float(unsigned x) { return kiln_emulator::Of<float>(x); }
+inline float __int_as_float(int x) { return kiln_emulator::Of<float>((unsigned)x); }
+inline long long __double_as_longlong(double x) { return (long long)kiln_emulator::Bits(x); }
+inline double __longlong_as_double(long long x) { return kiln_emulator::Of<double>((uint64_t)x); }
+inline __SIZE_TYPE__ __cvta_generic_to_shared(const void* p) {
+  return kiln_emulator::SharedAddress(p);
+}
+template <class T>
+T __ldcg(const T* p) { return *p; }
+template <class T>
+T __ldcs(const T* p) { return *p; }
+template <class T>
+T __ldg(const T* p) { return *p; }
+template <class T>
+void __stcs(T* p, T x) { *p = x; }
+
+template <class T>
+T atomicAdd(T* p, T x) { const T old = *p; *p = old + x; return old; }
+template <class T>
+T atomicMax(T* p, T x) { const T old = *p; if (x > old) *p = x; return old; }
+template <class T>
+T atomicMin(T* p, T x) { const T old = *p; if (x < old) *p = x; return old; }
+template <class T>
+T atomicExch(T* p, T x) { const T old = *p; *p = x; return old; }
+template <class T>
+T atomicOr(T* p, T x) { const T old = *p; *p = old | x; return old; }
+template <class T>
+T atomicCAS(T* p, T seen, T x) { const T old = *p; if (old == seen) *p = x; return old; }
+inline unsigned atomicInc(unsigned* p, unsigned last) {
+  const unsigned old = *p;
+  *p = old >= last ? 0 : old + 1;
+  return old;
+}
+
+extern "C" inline void __assertfail(const char* message, const char*, unsigned, const char*, unsigned long) {
+  kiln_emulator::host->fail(message);
+}
+inline void __trap() { kiln_emulator::host->fail("trap"); }
+
+inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+inline double rsqrt(double x) { return 1.0 / sqrt(x); }
+
+extern "C" void kiln_emulator_enter(const kiln_emulator::Host* h, kiln_emulator::Place* place) {
+  using namespace kiln_emulator;
+  host = h;
+  *place = {&thread_place, &block_place, &block_extent, &grid_extent, &anchor};
+}
