@@ -1,5 +1,7 @@
 #include "compiler/loop/lower_graph.h"
 
+#include <algorithm>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -163,6 +165,27 @@ void FinishMutations(GraphLowering& g) {
   }
 }
 
+// 64-bit addresses cost a GPU registers and instructions: where the sizes of the
+// call that asks allow 32 bits, the artifact relies on it.
+void GuardIndices(GraphLowering& g) {
+  if (g.graph.device != DeviceType::kCuda) return;
+  constexpr int64_t kMostElements = std::numeric_limits<int32_t>::max();
+  ShapeEnv& shapes = g.program.shapes;
+  std::vector<std::pair<int64_t, SymExpr>> spans;
+  for (const Buffer& buffer : g.program.buffers) {
+    SymExpr span = 1;
+    for (size_t d = 0; d < buffer.sizes.size(); ++d)
+      span += (buffer.sizes[d] - 1) * buffer.strides[d];
+    if (!span.is_constant()) spans.emplace_back(-shapes.Hint(span), span);
+  }
+  // A guard on the largest says it of most others.
+  std::sort(spans.begin(), spans.end());
+  for (const auto& [negative_hint, span] : spans) {
+    if (-negative_hint <= kMostElements)
+      shapes.DecideLe(span, kMostElements, "indices of 32 bits");
+  }
+}
+
 // Whether two points of a nest may write one cell: the last or the sum would
 // depend on the hardware's order.
 bool MayRace(const Store& store, DType dtype) {
@@ -216,6 +239,7 @@ absl::StatusOr<LoopProgram> LowerGraph(const Graph& given,
   }
   FinishOutputs(g);
   FinishMutations(g);
+  GuardIndices(g);
   RETURN_IF_ERROR(CheckDeterministic(g));
   return std::move(g.program);
 }

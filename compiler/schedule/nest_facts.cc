@@ -58,8 +58,14 @@ class Gatherer {
       facts_.extents.push_back(axis.extent);
       total = total * axis.extent;
     }
-    Fits({&total, 1});
+    fits32_ = fits32_ && IsBelow32(Range(total), total);
     return absl::OkStatus();
+  }
+
+  // By its range, or by what guards say of its greatest value.
+  bool IsBelow32(const ValueRange& range, const SymExpr& greatest) const {
+    return range.min >= -kMax32 &&
+           (range.max <= kMax32 || shapes_.KnownLe(greatest, kMax32));
   }
 
   // Remembers whether all of `exprs` stay within 32 bits.
@@ -205,18 +211,21 @@ class Gatherer {
     }
     SymExpr offset = buffer.offset;
     ValueRange reach = Range(buffer.offset);
+    SymExpr last = buffer.offset;
     for (size_t d = 0; d < index.size(); ++d) {
       if (!index[d].Is(0) && !buffer.strides[d].Is(0))
         offset = offset + index[d] * buffer.strides[d];
       // An element that is touched lies inside the buffer, whatever the range
       // of a loaded index says.
-      const ValueRange far = Range((buffer.sizes[d] - 1) * buffer.strides[d]);
+      const SymExpr distance = (buffer.sizes[d] - 1) * buffer.strides[d];
+      const ValueRange far = Range(distance);
+      last = last + distance;
       reach.min += std::min<int64_t>(far.min, 0);
       reach.max =
           std::min(reach.max + std::max<int64_t>(far.max, 0), ValueRange::kMax);
     }
     NoteSymbols(offset);
-    fits32_ = fits32_ && reach.min >= -kMax32 && reach.max <= kMax32;
+    fits32_ = fits32_ && IsBelow32(reach, last);
     return offset;
   }
 
