@@ -1,5 +1,6 @@
 #include "compiler/schedule/plan_pipeline.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -81,6 +82,27 @@ absl::StatusOr<Changed> RunOrderLoops(KernelPlan& plan, const PassEnv&) {
   return Changed::kYes;
 }
 
+// A kernel that was chosen for few points may be hundreds of times too slow for
+// many: an artifact serves sizes of up to kFurthest times its hints.
+constexpr int64_t kFurthest = 16;
+constexpr int64_t kAlwaysNear = 512;  // points
+
+absl::StatusOr<Changed> RunGuardExtents(KernelPlan& plan, const PassEnv& env) {
+  if (env.target.kind != TargetKind::kCuda) return Changed::kNo;
+  const size_t before = plan.shapes.guards().size();
+  for (const PlannedStep& step : plan.steps) {
+    const auto* kernel = std::get_if<PlannedKernel>(&step);
+    if (kernel == nullptr) continue;
+    for (const Axis& axis : kernel->nest.axes) {
+      if (!axis.reduction || axis.extent.is_constant()) continue;
+      const int64_t hint = plan.shapes.Hint(axis.extent);
+      plan.shapes.DecideLe(axis.extent, std::max(kAlwaysNear, kFurthest * hint),
+                           "kernels chosen for sizes like the hints");
+    }
+  }
+  return plan.shapes.guards().size() > before ? Changed::kYes : Changed::kNo;
+}
+
 absl::StatusOr<VariantChoice> Choose(const PlannedKernel& kernel,
                                      const KernelPlan& plan, const PassEnv& env,
                                      bool explain) {
@@ -139,6 +161,8 @@ absl::StatusOr<Changed> RunPlanBuffers(KernelPlan& plan, const PassEnv& env) {
 
 constexpr Pass<KernelPlan> kKernelPasses[] = {
     {"order_loops", RunOrderLoops},
+    // The choice may rely on it.
+    {"guard_extents", RunGuardExtents},
     {"choose_variants", RunChooseVariants},
     // After variants: only pointwise kernels share a launch.
     {"combine_kernels", RunCombineKernels},
@@ -146,7 +170,7 @@ constexpr Pass<KernelPlan> kKernelPasses[] = {
     {"add_workspaces", RunAddWorkspaces},
     {"plan_buffers", RunPlanBuffers},
 };
-constexpr size_t kPassesBeforeVariants = 1;
+constexpr size_t kPassesBeforeVariants = 2;
 
 }  // namespace
 
