@@ -62,8 +62,11 @@ int NestCosts::RowRegisters(const CudaRows& v, const Vectors& vectors) const {
                    (v.stretch > 0 ? column_sums_ * v.held * v.vector : 0);
   if (v.held == 0) return base + v.unroll * all_words;
   if (v.stages > 0) return base + 2 * all_words;
-  if (v.cluster > 1) return kBaseRegisters + 2 + v.held * held_words;
   const int others = all_words - held_words;
+  if (v.cluster > 1) {
+    return kBaseRegisters + 2 + v.held * held_words +
+           (v.unroll > 1 ? v.held : 1) * others;
+  }
   return base + v.held * held_words + (v.unroll > 1 ? v.held : 1) * others +
          (v.hold_costly != 0 ? v.held * v.vector : 0);
 }

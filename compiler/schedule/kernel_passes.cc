@@ -147,10 +147,13 @@ KernelPasses PlanPasses(const LoopNest& nest, const NestFacts& facts,
 
 std::vector<bool> ValuesToHold(const LoopNest& nest, const NestFacts& facts,
                                bool costly) {
+  std::vector<int> readers(nest.body.size(), 0);
+  for (const KernelPass& pass : PlanPasses(nest, facts, {}).passes)
+    for (ScalarId id : pass.inside) ++readers[id];
   std::vector<bool> hold(nest.body.size(), false);
   for (ScalarId id = 0; id < nest.body.size(); ++id) {
     const ScalarNode& node = nest.body[id];
-    if (!facts.IsReduced(id)) continue;
+    if (readers[id] < 2) continue;
     if (node.op == ScalarOp::kLoad) {
       hold[id] = node.args.empty() && !HasIndirect(facts.load_offset[id]);
     } else {

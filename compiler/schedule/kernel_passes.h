@@ -41,10 +41,10 @@ struct KernelPasses {
 KernelPasses PlanPasses(const LoopNest& nest, const NestFacts& facts,
                         const std::vector<bool>& keep);
 
-// Values that CudaRows keeps in registers between passes: everything loaded
-// without a mask and without a loaded index, and with `costly` also the results
-// of operations that cost tens of instructions (scalar_expr.h, IsCostly). One
-// flag a node; flags of values that one pass reads alone mean nothing.
+// Values that CudaRows keeps between passes, of those that several passes need:
+// everything loaded without a mask and without a loaded index, and with `costly`
+// also the results of operations that cost tens of instructions (scalar_expr.h,
+// IsCostly). One flag a node.
 std::vector<bool> ValuesToHold(const LoopNest& nest, const NestFacts& facts,
                                bool costly);
 

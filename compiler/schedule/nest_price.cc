@@ -42,7 +42,8 @@ double NestPricer::PriceOf(LoopNest nest) {
   // A nest that breaks a rule is found by the verifier, not here.
   if (!choice.ok()) {
     at->second = kLaunchNs;
-  } else if (std::holds_alternative<Unmapped>(choice->config.variant)) {
+  } else if (std::holds_alternative<Unmapped>(choice->config.variant) ||
+             !choice->config.price.fits) {
     at->second = std::numeric_limits<double>::infinity();
   } else {
     at->second = kLaunchNs + choice->config.price.ns;
