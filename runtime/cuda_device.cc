@@ -19,10 +19,6 @@ CUdeviceptr Address(const void* memory) {
   return reinterpret_cast<CUdeviceptr>(memory);
 }
 
-// What a launch may use without asking: more is an attribute of the function
-// (CUDA C++ Programming Guide, "Shared Memory").
-constexpr uint32_t kUnaskedSharedBytes = 48 * 1024;
-
 // Source: CUDA C++ Programming Guide, "Technical Specifications per Compute
 // Capability", maximum dimensions of a grid.
 constexpr int64_t kMostBlocks[] = {(int64_t{1} << 31) - 1, 65535, 65535};
@@ -272,7 +268,9 @@ absl::Status CudaDevice::Launch(const KernelLaunch& launch, Stream stream) {
   RETURN_IF_ERROR(CheckGrid(launch));
   RETURN_IF_ERROR(MakeCurrent());
   const CUfunction function = static_cast<CUfunction>(launch.kernel);
-  if (launch.shared_bytes > kUnaskedSharedBytes) {
+  // Without asking a kernel may have 48 KB, of which its static shared memory is
+  // a part (CUDA C++ Programming Guide, "Shared Memory").
+  if (launch.shared_bytes > 0) {
     KILN_CUDA_RETURN_IF_ERROR(*driver_, cuFuncSetAttribute, function,
                               kCudaMaxDynamicSharedBytes,
                               static_cast<int>(launch.shared_bytes));

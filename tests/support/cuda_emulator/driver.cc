@@ -2,9 +2,11 @@
 // that a GPU does on a stream is done before the call returns.
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -26,13 +28,29 @@ constexpr int kMostShared = 227 << 10, kUnaskedShared = 48 << 10;
 
 struct Function {
   Kernel kernel;
+  int static_shared = 0;  // bytes
   int most_dynamic = kUnaskedShared;
-  int parameters = 0;
 };
 struct Module {
   void* library = nullptr;
+  int static_shared = 0;
   std::map<std::string, Function> functions;
 };
+
+// Static shared memory is thread-local memory of the shared object, beside a few
+// variables of the emulator's own.
+int ThreadLocalBytes(const char* image) {
+  Elf64_Ehdr header;
+  std::memcpy(&header, image, sizeof(header));
+  for (int i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr part;
+    std::memcpy(&part, image + header.e_phoff + i * sizeof(part), sizeof(part));
+    if (part.p_type != PT_TLS) continue;
+    constexpr int kOwn = 128;
+    return std::max(0, static_cast<int>(part.p_memsz) - kOwn);
+  }
+  return 0;
+}
 
 std::mutex g_mu;
 std::map<uint64_t, std::pair<char*, size_t>> g_memory;  // by address
@@ -78,7 +96,7 @@ int Launch(Function& function, Dim grid, Dim block, unsigned shared,
   if (threads == 0 || threads > 1024 || grid.x == 0 || grid.y == 0 ||
       grid.z == 0 || grid.y > 65535 || grid.z > 65535 ||
       grid.x % function.kernel.cluster != 0 ||
-      shared > static_cast<unsigned>(function.most_dynamic))
+      static_cast<int>(shared) > function.most_dynamic)
     return kInvalidValue;
   static std::mutex one_at_a_time;
   std::lock_guard<std::mutex> lock(one_at_a_time);
@@ -162,15 +180,13 @@ int cuModuleLoadData(void** module, const void* image) {
                   "ELF",
                   4) != 0)
     return kInvalidImage;
-  uint64_t sections_at;
-  uint16_t section_bytes, sections;
-  std::memcpy(&sections_at, bytes + 40, 8);
-  std::memcpy(&section_bytes, bytes + 58, 2);
-  std::memcpy(&sections, bytes + 60, 2);
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes, sizeof(header));
   char path[] = "/tmp/kiln-emulator-XXXXXX";
   const int file = mkstemp(path);
   if (file < 0) return kInvalidImage;
-  const size_t length = sections_at + size_t{section_bytes} * sections;
+  const size_t length =
+      header.e_shoff + size_t{header.e_shentsize} * header.e_shnum;
   const bool written =
       write(file, bytes, length) == static_cast<ssize_t>(length);
   close(file);
@@ -179,7 +195,7 @@ int cuModuleLoadData(void** module, const void* image) {
     std::fprintf(stderr, "CUDA emulator: %s\n", dlerror());
   unlink(path);
   if (library == nullptr) return kInvalidImage;
-  *module = new Module{library, {}};
+  *module = new Module{library, ThreadLocalBytes(bytes), {}};
   return 0;
 }
 int cuModuleUnload(void* module) {
@@ -192,6 +208,8 @@ int cuModuleGetFunction(void** function, void* module, const char* name) {
   Module& m = *static_cast<Module*>(module);
   const std::string prefix = "kiln_emulator_";
   Function f;
+  f.static_shared = m.static_shared;
+  f.most_dynamic = kUnaskedShared - m.static_shared;
   f.kernel.call = reinterpret_cast<void (*)(void**)>(
       dlsym(m.library, (prefix + "call_" + name).c_str()));
   f.kernel.enter = reinterpret_cast<decltype(f.kernel.enter)>(
@@ -206,9 +224,9 @@ int cuModuleGetFunction(void** function, void* module, const char* name) {
 int cuFuncSetAttribute(void* function, int attribute, int value) {
   constexpr int kMaxDynamicSharedBytes = 8;
   if (attribute != kMaxDynamicSharedBytes) return kInvalidValue;
-  if (value > kMostShared) return kInvalidValue;
-  static_cast<Function*>(function)->most_dynamic =
-      value > kUnaskedShared ? value : kUnaskedShared;
+  Function& f = *static_cast<Function*>(function);
+  if (value + f.static_shared > kMostShared) return kInvalidValue;
+  f.most_dynamic = value;
   return 0;
 }
 
