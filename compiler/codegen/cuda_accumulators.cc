@@ -94,13 +94,14 @@ std::string CudaAccumulators::StartOf(ScalarId id) const {
   const ScalarNode& node = nest_.body[id];
   if (!IsTupleReduction(node.reduce))
     return IdentityText(node.reduce, node.dtype);
-  return absl::StrReplaceAll(
-      RowOf(node.reduce).start,
-      {{"$0", IsArgReduction(node.reduce)
-                  ? IdentityText(node.reduce, node.dtype)
-                  : ""},
-       {"$M",
-        IndexTypeOf(node) == "int" ? "2147483647" : "9223372036854775807ll"}});
+  return TypeOf(id) +
+         absl::StrReplaceAll(
+             RowOf(node.reduce).start,
+             {{"$0", IsArgReduction(node.reduce)
+                         ? IdentityText(node.reduce, node.dtype)
+                         : ""},
+              {"$M", IndexTypeOf(node) == "int" ? "2147483647"
+                                                : "9223372036854775807ll"}});
 }
 
 absl::StatusOr<std::string> CudaAccumulators::Joiner(ScalarId id) const {
@@ -135,10 +136,7 @@ absl::Status CudaAccumulators::Declare(const std::vector<ScalarId>& ids,
       continue;
     }
     out_.Line(TypeOf(id), " ", names_[id], "[", count, "];");
-    Each(count,
-         IsTupleReduction(nest_.body[id].reduce)
-             ? absl::StrCat(names_[id], "$ = ", TypeOf(id), StartOf(id), ";")
-             : absl::StrCat(names_[id], "$ = ", StartOf(id), ";"));
+    Each(count, absl::StrCat(names_[id], "$ = ", StartOf(id), ";"));
   }
   return absl::OkStatus();
 }
@@ -350,15 +348,11 @@ absl::Status CudaAccumulators::LoadPartials(const std::vector<ScalarId>& ids,
                                             int stride,
                                             const std::string& condition) {
   for (ScalarId id : ids) {
+    const std::string start = StartOf(id);
     if (count == 0) {
-      out_.Line(names_[id], " = ", TypeOf(id), "(",
-                StartOf(id)[0] == '{' ? "" : "", StartOf(id), ");");
+      out_.Line(names_[id], " = ", start, ";");
     } else {
-      Each(count, absl::StrCat(names_[id], "$ = ", TypeOf(id),
-                               StartOf(id)[0] == '{'
-                                   ? StartOf(id)
-                                   : absl::StrCat("(", StartOf(id), ")"),
-                               ";"));
+      Each(count, absl::StrCat(names_[id], "$ = ", start, ";"));
     }
   }
   out_.Open("if (", condition, ")");

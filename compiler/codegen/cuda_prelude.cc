@@ -1,6 +1,6 @@
-// CUDA's prelude: wide accesses, half types by bits and PTX, what C++ has not as
-// its operators.
+// CUDA's prelude: half types by bits and PTX, what C++ has not as its operators.
 
+#include "compiler/codegen/cuda_prelude_accesses.h"
 #include "compiler/codegen/cuda_prelude_joins.h"
 #include "compiler/codegen/prelude.h"
 
@@ -16,136 +16,6 @@ constexpr PreludePart kParts[] = {
     // have written is seen from here on (PTX ISA, "griddepcontrol").
     {"k_wait_for_work_before", "",
      R"(K_FN void k_wait_for_work_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-)"},
-    // V neighbours of type T as 32-bit words, so that halves take half a register
-    // each while they wait. Indices must be constants once loops are unrolled.
-    {"k_pack", "", R"(template <class T, int V>
-struct k_pack {
-  enum { kBytes = V * sizeof(T), kWords = (kBytes + 3) / 4 };
-  unsigned x[kWords];
-};
-template <class T, int V>
-K_FN T k_at(const k_pack<T, V>& p, int e) {
-  if constexpr (sizeof(T) == 8) {
-    const unsigned long long bits = (unsigned long long)p.x[2 * e + 1] << 32 | p.x[2 * e];
-    T value;
-    memcpy(&value, &bits, 8);
-    return value;
-  } else if constexpr (sizeof(T) == 4) {
-    T value;
-    memcpy(&value, &p.x[e], 4);
-    return value;
-  } else if constexpr (sizeof(T) == 2) {
-    return (T)(unsigned short)(p.x[e / 2] >> (e % 2 * 16));
-  } else {
-    return (T)(unsigned char)(p.x[e / 4] >> (e % 4 * 8));
-  }
-}
-template <class T, int V>
-K_FN void k_put(k_pack<T, V>& p, int e, T value) {
-  if constexpr (sizeof(T) == 8) {
-    unsigned long long bits;
-    memcpy(&bits, &value, 8);
-    p.x[2 * e] = (unsigned)bits;
-    p.x[2 * e + 1] = (unsigned)(bits >> 32);
-  } else if constexpr (sizeof(T) == 4) {
-    memcpy(&p.x[e], &value, 4);
-  } else if constexpr (sizeof(T) == 2) {
-    const unsigned mask = 0xffffu << (e % 2 * 16);
-    p.x[e / 2] = (p.x[e / 2] & ~mask) | (unsigned)(unsigned short)value << (e % 2 * 16);
-  } else {
-    const unsigned mask = 0xffu << (e % 4 * 8);
-    p.x[e / 4] = (p.x[e / 4] & ~mask) | (unsigned)(unsigned char)value << (e % 4 * 8);
-  }
-}
-)"},
-    {"k_at", "", "/* k_pack */"},
-    {"k_put", "", "/* k_pack */"},
-    // Hides from the compiler what it knows of the pack's value.
-    {"k_forget", "", R"(/* k_pack */
-template <class T, int V>
-K_FN void k_forget(k_pack<T, V>& p) {
-#pragma unroll
-  for (int i = 0; i < k_pack<T, V>::kWords; ++i) asm volatile("" : "+r"(p.x[i]));
-}
-)"},
-    // A copy to shared memory that goes on by itself, in steps of up to 16 bytes.
-    // Copies end in the order of their batches: k_copies_wait<N> waits until at
-    // most N of them are under way.
-    {"k_copy", "", R"(template <int kBytes>
-K_FN void k_copy(void* to, const void* from) {
-  const unsigned at = (unsigned)__cvta_generic_to_shared(to);
-  if constexpr (kBytes % 16 == 0) {
-#pragma unroll
-    for (int b = 0; b < kBytes; b += 16)
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at + b), "l"((const char*)from + b) : "memory");
-  } else {
-    static_assert(kBytes == 4 || kBytes == 8);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(kBytes) : "memory");
-  }
-}
-)"},
-    {"k_copies_end", "",
-     R"(K_FN void k_copies_end() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-)"},
-    {"k_copies_wait", "", R"(template <int N>
-K_FN void k_copies_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
-)"},
-    // A pack out of memory that is aligned for it, in the fewest accesses.
-    {"k_own", "", R"(/* k_pack k_words */
-template <class T, int V>
-K_FN k_pack<T, V> k_own(const k_pack<T, V>& from) {
-  enum { kStep = (int)k_pack<T, V>::kWords < 4 ? (int)k_pack<T, V>::kWords : 4 };
-  k_pack<T, V> to;
-#pragma unroll
-  for (int i = 0; i < k_pack<T, V>::kWords; i += kStep) {
-    const k_words<kStep> w = *((const k_words<kStep>*)from.x + i / kStep);
-#pragma unroll
-    for (int j = 0; j < kStep; ++j) to.x[i + j] = w.x[j];
-  }
-  return to;
-}
-)"},
-    // Packs move in accesses of up to 16 bytes.
-    {"k_words", "", R"(template <int N> struct k_words;
-template <> struct __attribute__((aligned(16))) k_words<4> { unsigned x[4]; };
-template <> struct __attribute__((aligned(8))) k_words<2> { unsigned x[2]; };
-template <> struct __attribute__((aligned(4))) k_words<1> { unsigned x[1]; };
-)"},
-    {"k_load", "", R"(template <class T, int V>
-K_FN k_pack<T, V> k_load(const T* p) {
-  k_pack<T, V> to;
-  if constexpr (k_pack<T, V>::kBytes % 4 != 0) {
-#pragma unroll
-    for (int e = 0; e < V; ++e) k_put(to, e, p[e]);
-  } else {
-    enum { kStep = (int)k_pack<T, V>::kWords < 4 ? (int)k_pack<T, V>::kWords : 4 };
-#pragma unroll
-    for (int i = 0; i < k_pack<T, V>::kWords; i += kStep) {
-      const k_words<kStep> w = *((const k_words<kStep>*)p + i / kStep);
-#pragma unroll
-      for (int j = 0; j < kStep; ++j) to.x[i + j] = w.x[j];
-    }
-  }
-  return to;
-}
-)"},
-    {"k_store", "", R"(template <class T, int V>
-K_FN void k_store(T* p, const k_pack<T, V>& from) {
-  if constexpr (k_pack<T, V>::kBytes % 4 != 0) {
-#pragma unroll
-    for (int e = 0; e < V; ++e) p[e] = k_at(from, e);
-  } else {
-    enum { kStep = (int)k_pack<T, V>::kWords < 4 ? (int)k_pack<T, V>::kWords : 4 };
-#pragma unroll
-    for (int i = 0; i < k_pack<T, V>::kWords; i += kStep) {
-      k_words<kStep> w;
-#pragma unroll
-      for (int j = 0; j < kStep; ++j) w.x[j] = from.x[i + j];
-      *((k_words<kStep>*)p + i / kStep) = w;
-    }
-  }
-}
 )"},
     // Prints and stops the grid: the context ends with "device-side assert".
     {"k_outside", "",
@@ -165,34 +35,6 @@ static __device__ __noinline__ void k_outside(const char* message, const char* k
     {"k_wrap_index", "",
      R"(K_FN long long k_wrap_index(long long i, long long n, bool asked, const char* message, const char* kernel) {
   return k_check_index(i < 0 ? i + n : i, n, asked, message, kernel);
-}
-)"},
-    // Of the neighbours from lo to hi; the others are 0.
-    {"k_load_part", "", R"(template <class T, int V>
-K_FN k_pack<T, V> k_load_part(const T* p, int lo, int hi) {
-  if (lo == 0 && hi == V) return k_load<T, V>(p);
-  k_pack<T, V> to = {};
-#pragma unroll
-  for (int e = 0; e < V; ++e)
-    if (e >= lo && e < hi) k_put(to, e, p[e]);
-  return to;
-}
-)"},
-    {"k_store_part", "", R"(template <class T, int V>
-K_FN void k_store_part(T* p, int lo, int hi, const k_pack<T, V>& from) {
-  if (lo == 0 && hi == V) {
-    k_store(p, from);
-  } else {
-#pragma unroll
-    for (int e = 0; e < V; ++e)
-      if (e >= lo && e < hi) p[e] = k_at(from, e);
-  }
-}
-)"},
-    {"k_fill", "", R"(template <class T, int V>
-K_FN void k_fill(k_pack<T, V>& to, T value) {
-#pragma unroll
-  for (int e = 0; e < V; ++e) k_put(to, e, value);
 }
 )"},
     {"k_round_bf16", "", R"(template <int V>
@@ -304,6 +146,11 @@ K_FN float k_near_erf(float x) {
   return fabsf(x) < 0.4f ? series : far;
 }
 )"},
+    // Both values are read first: of `c ? a : b` the compiler would choose between
+    // the addresses of two packs, which then stand in memory.
+    {"k_where", "", R"(template <class T>
+K_FN T k_where(bool c, T a, T b) { return c ? a : b; }
+)"},
     {"k_not", "", R"(K_FN bool k_not(bool a) { return !a; }
 )"},
     {"k_maximum_f32", "", R"(K_FN float k_maximum_f32(float a, float b) {
@@ -399,51 +246,6 @@ K_FN float k_near_erf(float x) {
   return ($C)y;
 }
 )"},
-    {"k_atomic_add_$T", "i32 f32 f64",
-     R"(K_FN void k_atomic_add_$T($C* p, $C x) { atomicAdd(p, x); }
-)"},
-    {"k_atomic_add_i64", "",
-     R"(K_FN void k_atomic_add_i64(long long* p, long long x) { atomicAdd((unsigned long long*)p, (unsigned long long)x); }
-)"},
-    {"k_atomic_add_$T", "bf16 f16",
-     R"(K_FN void k_atomic_add_$T(unsigned short* p, unsigned short x) {
-  unsigned int* word = (unsigned int*)((unsigned long long)p & ~3ull);
-  const int shift = ((unsigned long long)p & 2) * 8;
-  unsigned int old = *word, seen;
-  do {
-    seen = old;
-    const unsigned short sum = k_f32_to_$T(k_$T_to_f32((unsigned short)(seen >> shift)) + k_$T_to_f32(x));
-    old = atomicCAS(word, seen, (seen & ~(0xffffu << shift)) | (unsigned int)sum << shift);
-  } while (old != seen);
-}
-)"},
-    // Whole groups in one instruction for 16 bytes (PTX ISA, "red").
-    {"k_atomic_add_wide_f32", "", R"(/* k_pack */
-template <int V>
-K_FN void k_atomic_add_wide_f32(float* p, const k_pack<float, V>& x) {
-  if constexpr (V % 4 == 0) {
-#pragma unroll
-    for (int i = 0; i < V; i += 4)
-      asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(p + i), "f"(k_at(x, i)), "f"(k_at(x, i + 1)), "f"(k_at(x, i + 2)), "f"(k_at(x, i + 3)) : "memory");
-  } else {
-    asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(p), "f"(k_at(x, 0)), "f"(k_at(x, 1)) : "memory");
-  }
-}
-)"},
-    {"k_atomic_add_wide_$T", "bf16 f16", R"(/* k_pack */
-template <int V>
-K_FN void k_atomic_add_wide_$T(unsigned short* p, const k_pack<unsigned short, V>& x) {
-  if constexpr (V % 8 == 0) {
-#pragma unroll
-    for (int i = 0; i < V / 2; i += 4)
-      asm volatile("red.global.add.noftz.v4.$Tx2 [%0], {%1, %2, %3, %4};" ::"l"(p + 2 * i), "r"(x.x[i]), "r"(x.x[i + 1]), "r"(x.x[i + 2]), "r"(x.x[i + 3]) : "memory");
-  } else {
-#pragma unroll
-    for (int i = 0; i < V / 2; ++i)
-      asm volatile("red.global.add.noftz.$Tx2 [%0], %1;" ::"l"(p + 2 * i), "r"(x.x[i]) : "memory");
-  }
-}
-)"},
     // The same numbers as the CPU's prelude gives.
     {"k_philox", "",
      R"(K_FN void k_philox(long long seed, unsigned long long quad, unsigned long long number, unsigned (&c)[4]) {
@@ -492,8 +294,8 @@ K_FN void k_random_row(long long seed, long long first, unsigned long long numbe
 
 std::vector<PreludePart> CudaPrelude() {
   std::vector<PreludePart> parts(std::begin(kParts), std::end(kParts));
-  const absl::Span<const PreludePart> joins = CudaJoins();
-  parts.insert(parts.end(), joins.begin(), joins.end());
+  for (const auto more : {CudaAccesses(), CudaJoins()})
+    parts.insert(parts.end(), more.begin(), more.end());
   return parts;
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "compiler/codegen/half_constants.h"
 #include "proto/base/status.h"
 
@@ -303,6 +304,19 @@ std::string CastText(DType from, DType to, const std::string& value,
                       LaneTypeName(to), ")");
 }
 
+namespace {
+
+std::string WhereText(DType dtype, absl::Span<const std::string> args,
+                      Dialect dialect) {
+  if (dialect == Dialect::kCpu)
+    return absl::StrCat("(", args[0], " ? ", args[1], " : ", args[2], ")");
+  const std::string type =
+      IsCuda(dialect) ? absl::StrCat("<", CTypeName(dtype), ">") : "";
+  return absl::StrCat("k_where", type, "(", absl::StrJoin(args, ", "), ")");
+}
+
+}  // namespace
+
 absl::StatusOr<std::string> OperationText(const ScalarNode& node, DType from,
                                           absl::Span<const std::string> args,
                                           Dialect dialect) {
@@ -310,10 +324,7 @@ absl::StatusOr<std::string> OperationText(const ScalarNode& node, DType from,
     case ScalarOp::kCast:
       return CastText(from, node.dtype, args[0], dialect);
     case ScalarOp::kWhere:
-      if (dialect == Dialect::kCpuLanes)
-        return absl::StrCat("k_where(", args[0], ", ", args[1], ", ", args[2],
-                            ")");
-      return absl::StrCat("(", args[0], " ? ", args[1], " : ", args[2], ")");
+      return WhereText(node.dtype, args, dialect);
     case ScalarOp::kBitcast:
       if (dialect == Dialect::kCpuLanes)
         return absl::StrCat("((", LaneTypeName(node.dtype), ")", args[0], ")");
