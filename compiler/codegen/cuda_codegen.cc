@@ -8,6 +8,7 @@
 #include "compiler/codegen/cuda_grid.h"
 #include "compiler/codegen/cuda_rows.h"
 #include "compiler/codegen/cuda_scans.h"
+#include "compiler/codegen/cuda_short_scans.h"
 #include "compiler/codegen/cuda_sorts.h"
 #include "compiler/codegen/cuda_tiles.h"
 #include "compiler/codegen/load_ahead.h"
@@ -131,6 +132,10 @@ class CudaKernelWriter {
   absl::StatusOr<CudaGrid> Body(const CudaScans& v) {
     body_.SetVectors(VectorsOn(facts_.num_axes - 1, v.vector, v.peel != 0));
     return WriteCudaScans(body_, v);
+  }
+  absl::StatusOr<CudaGrid> Body(const CudaShortScans& v) {
+    body_.SetVectors({facts_.num_axes - 1, 1, 0, false});
+    return WriteCudaShortScans(body_, v);
   }
   absl::StatusOr<CudaGrid> Body(const CudaSorts& v) {
     body_.SetVectors(VectorsOn(facts_.num_axes - 1, v.vector, false));

@@ -1,7 +1,9 @@
 // CUDA's prelude: half types by bits and PTX, what C++ has not as its operators.
 
 #include "compiler/codegen/cuda_prelude_accesses.h"
+#include "compiler/codegen/cuda_prelude_atomics.h"
 #include "compiler/codegen/cuda_prelude_joins.h"
+#include "compiler/codegen/cuda_prelude_scans.h"
 #include "compiler/codegen/prelude.h"
 
 namespace kiln {
@@ -294,7 +296,8 @@ K_FN void k_random_row(long long seed, long long first, unsigned long long numbe
 
 std::vector<PreludePart> CudaPrelude() {
   std::vector<PreludePart> parts(std::begin(kParts), std::end(kParts));
-  for (const auto more : {CudaAccesses(), CudaJoins()})
+  for (const auto more : {CudaPreludeAccesses(), CudaJoins(),
+                          CudaPreludeScans(), CudaPreludeAtomics()})
     parts.insert(parts.end(), more.begin(), more.end());
   return parts;
 }

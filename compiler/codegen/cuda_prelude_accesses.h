@@ -6,9 +6,9 @@
 
 namespace kiln {
 
-// Parts of CUDA's prelude: groups of neighbours that are loaded, stored, copied
-// and added in the fewest accesses.
-absl::Span<const PreludePart> CudaAccesses();
+// Parts of CUDA's prelude: groups of neighbours that are loaded, stored and copied
+// in the fewest accesses.
+absl::Span<const PreludePart> CudaPreludeAccesses();
 
 }  // namespace kiln
 

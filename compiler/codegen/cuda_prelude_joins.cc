@@ -234,40 +234,6 @@ K_FN void k_sort(unsigned long long* keys, int count) {
   b = up ? high : low;
 }
 )"},
-    {"k_scan", "",
-     R"(// What the threads before this one in its row have, joined in their order; `all`:
-// what all kRow of them have.
-template <int kRow, int kThreads, class T, class F>
-K_FN T k_scan(T x, T none, T& all, F join) {
-  enum { kLanes = kRow < 32 ? kRow : 32 };
-  const int lane = (int)threadIdx.x % kLanes;
-  T sum = x;
-#pragma unroll
-  for (int distance = 1; distance < kLanes; distance *= 2) {
-    const T other = __shfl_up_sync(0xffffffffu, sum, distance, kLanes);
-    if (lane >= distance) sum = join(other, sum);
-  }
-  const T shifted = __shfl_up_sync(0xffffffffu, sum, 1, kLanes);
-  T before = lane == 0 ? none : shifted;
-  all = __shfl_sync(0xffffffffu, sum, kLanes - 1, kLanes);
-  if constexpr (kRow > 32) {
-    __shared__ T parts[kThreads / 32];
-    const int warp = (int)threadIdx.x / 32, first = (int)threadIdx.x / kRow * (kRow / 32);
-    __syncthreads();
-    if (lane == 0) parts[warp] = all;
-    __syncthreads();
-    T mine = none, total = none;
-#pragma unroll
-    for (int w = 0; w < kRow / 32; ++w) {
-      if (first + w == warp) mine = total;
-      total = join(total, parts[first + w]);
-    }
-    before = join(mine, before);
-    all = total;
-  }
-  return before;
-}
-)"},
     {"k_down", "",
      R"(// Over the kRows threads below one another; all of them get the results.
 // `shared` has room for V values a thread.

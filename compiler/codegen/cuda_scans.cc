@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/codegen/scan_texts.h"
 #include "compiler/codegen/scanned_nodes.h"
+#include "compiler/schedule/reduce_ops.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -22,11 +24,20 @@ class ScansWriter {
         rows_(PointsOf(body, 0, facts_.num_outer)),
         width_(body.vectors.width),
         nodes_(NodesOfScans(body.nest, body.facts)),
+        texts_(body.nest),
+        begin_("0"),
+        end_(body.Index(groups_)),
         cells_(nest_.body.size()) {}
 
   absl::StatusOr<CudaGrid> Run() {
-    const char* type = body_.index_type();
     out_.Line("const int t = (int)threadIdx.x % ", v_.lanes, ";");
+    return v_.parts > 1 ? Shared() : Alone();
+  }
+
+ private:
+  // A block takes whole rows.
+  absl::StatusOr<CudaGrid> Alone() {
+    const char* type = body_.index_type();
     OpenGridLoop(body_, "first",
                  absl::StrCat("(unsigned ", type, ")blockIdx.x * ", v_.rows),
                  body_.Index(rows_), v_.rows);
@@ -34,44 +45,115 @@ class ScansWriter {
               ")first + (int)threadIdx.x / ", v_.lanes, ";");
     out_.Line("const bool live = block_row < ", body_.Index(rows_), ";");
     out_.Line("const ", type, " row = live ? block_row : 0;");
-    SplitPoint(body_, "row", 0, facts_.num_outer);
-    for (ScalarId id : nodes_.outer) RETURN_IF_ERROR(body_.Node(id));
+    RETURN_IF_ERROR(BeginRow());
     for (ScalarId id : nodes_.ops)
-      out_.Line(CarryType(id), " carry", id, " = ", Identity(id), ";");
-    out_.Open("for (", type, " tile = 0; tile < ", body_.Index(groups_),
-              "; tile += ", v_.lanes, ")");
-    RETURN_IF_ERROR(Values());
-    for (ScalarId id : nodes_.ops) RETURN_IF_ERROR(Join(id));
-    RETURN_IF_ERROR(Stores());
-    out_.Close();
+      out_.Line(texts_.Type(id), " carry", id, " = ", texts_.Identity(id), ";");
+    RETURN_IF_ERROR(Running());
     out_.Close();
     return LoopGrid(CeilDiv(rows_, int64_t{v_.rows}), v_.lanes * v_.rows);
   }
 
- private:
-  bool IsWide(ScalarId id) const {
-    const ScalarNode& node = nest_.body[id];
-    return node.dtype == DType::kFloat32 &&
-           (node.reduce == ReduceOp::kSum || node.reduce == ReduceOp::kProd);
+  // A block takes a part of a row: first what it comes to, then, with what the
+  // parts before it come to, its running values.
+  absl::StatusOr<CudaGrid> Shared() {
+    const char* type = body_.index_type();
+    const std::string groups = body_.Index(groups_);
+    // Whole tiles; the last parts may be empty.
+    const std::string length = body_.Index(
+        CeilDiv(CeilDiv(groups_, int64_t{v_.parts}), v_.lanes) * v_.lanes);
+    out_.Line("const unsigned block = k_ticket(counters);");
+    out_.Line("const ", type, " row = (", type, ")(block / ", v_.parts, "u);");
+    out_.Line("const unsigned part = block % ", v_.parts, "u;");
+    out_.Line("const bool live = true;");
+    out_.Line("const long long from = (long long)part * ", length, ";");
+    out_.Line("const ", type, " begin = (", type, ")(from < ", groups,
+              " ? from : ", groups, ");");
+    out_.Line("const ", type, " end = (", type, ")(from + ", length, " < ",
+              groups, " ? from + ", length, " : ", groups, ");");
+    begin_ = "begin";
+    end_ = "end";
+    RETURN_IF_ERROR(BeginRow());
+    RETURN_IF_ERROR(Totals());
+    out_.Line("const unsigned row_block = block - part;");
+    for (ScalarId id : nodes_.ops) {
+      ASSIGN_OR_RETURN(const std::string join, texts_.Joiner(id));
+      out_.Line(texts_.Type(id), " carry", id, " = k_parts_before<", v_.lanes,
+                ">(", TotalsOf(id),
+                " + row_block, counters + 2 + row_block, part, (",
+                texts_.Type(id), ")", texts_.Identity(id), ", ", join, ");");
+    }
+    RETURN_IF_ERROR(Running());
+    const SymExpr blocks = rows_ * v_.parts;
+    out_.Line("k_leave<", v_.lanes, ">(counters, (unsigned)",
+              body_.Index(blocks), ");");
+    return CudaGrid{.blocks = blocks};
   }
-  std::string CarryType(ScalarId id) const {
-    return IsWide(id) ? "double" : std::string(CTypeName(nest_.body[id].dtype));
+
+  // What the part comes to, for the parts behind it.
+  absl::Status Totals() {
+    out_.Open("if (part + 1 < ", v_.parts, "u)");
+    std::vector<std::string> totals(nest_.body.size());
+    for (ScalarId id : nodes_.ops) {
+      totals[id] = body_.Fresh("sum");
+      out_.Line(texts_.Type(id), " ", totals[id], " = ", texts_.Identity(id),
+                ";");
+    }
+    OpenTiles();
+    RETURN_IF_ERROR(Values());
+    for (ScalarId id : nodes_.ops) {
+      RETURN_IF_ERROR(ScanGroup(id));
+      ASSIGN_OR_RETURN(const std::string more,
+                       texts_.Combined(id, totals[id], LastOfGroup(id)));
+      out_.Line(totals[id], " = ", more, ";");
+    }
+    out_.Close();
+    for (ScalarId id : nodes_.ops) {
+      ASSIGN_OR_RETURN(const std::string join, texts_.Joiner(id));
+      const std::string all = body_.Fresh("b");
+      out_.Line("const ", texts_.Type(id), " ", all, " = k_across<", v_.lanes,
+                ", ", v_.lanes, ">(", totals[id], ", ", join, ");");
+      out_.Line("if (threadIdx.x == 0) ", TotalsOf(id), "[block] = ", all, ";");
+    }
+    out_.Line("if (threadIdx.x == 0) k_raise(counters + 2 + block);");
+    out_.Close();
+    return absl::OkStatus();
   }
-  std::string Identity(ScalarId id) const {
-    return IdentityText(nest_.body[id].reduce,
-                        IsWide(id) ? DType::kFloat64 : nest_.body[id].dtype);
+
+  // Where the parts' totals stand, one for each block.
+  std::string TotalsOf(ScalarId id) const {
+    SymExpr rows = 1;
+    for (uint32_t a = 0; a < facts_.num_outer; ++a)
+      rows = rows * facts_.extents[a];
+    const SymExpr before = PartialsBefore(nest_, id, rows, v_.parts);
+    return absl::StrCat(
+        "((", texts_.Type(id), "*)(w",
+        before.Is(0) ? "" : absl::StrCat(" + ", body_.Index(before)), "))");
   }
-  absl::StatusOr<std::string> Combined(ScalarId id, const std::string& a,
-                                       const std::string& b) const {
-    const ScalarNode& node = nest_.body[id];
-    return CombineText(node.reduce, IsWide(id) ? DType::kFloat64 : node.dtype,
-                       a, b);
+
+  absl::Status BeginRow() {
+    SplitPoint(body_, "row", 0, facts_.num_outer);
+    for (ScalarId id : nodes_.outer) RETURN_IF_ERROR(body_.Node(id));
+    return absl::OkStatus();
+  }
+
+  void OpenTiles() {
+    out_.Open("for (", body_.index_type(), " tile = ", begin_, "; tile < ",
+              end_, "; tile += ", v_.lanes, ")");
+  }
+
+  absl::Status Running() {
+    OpenTiles();
+    RETURN_IF_ERROR(Values());
+    for (ScalarId id : nodes_.ops) RETURN_IF_ERROR(Join(id));
+    RETURN_IF_ERROR(Stores());
+    out_.Close();
+    return absl::OkStatus();
   }
 
   void OpenGroup() {
     const char* type = body_.index_type();
     out_.Line("const ", type, " r = tile + t;");
-    out_.Open("if (r < ", body_.Index(groups_), ")");
+    out_.Open("if (r < ", end_, ")");
     SplitPoint(body_, "r", facts_.num_outer, facts_.num_axes);
   }
 
@@ -104,12 +186,10 @@ class ScansWriter {
     return absl::OkStatus();
   }
 
-  // Each value becomes the running one.
-  absl::Status Join(ScalarId id) {
+  // Each value becomes the running one of its group.
+  absl::Status ScanGroup(ScalarId id) {
     const ScalarNode& node = nest_.body[id];
     const std::string& s = cells_[id];
-    const std::string carry = absl::StrCat("carry", id);
-    const std::string type = CarryType(id);
     ASSIGN_OR_RETURN(
         const std::string next,
         CombineText(node.reduce, node.dtype, absl::StrCat(s, "[e - 1]"),
@@ -117,23 +197,38 @@ class ScansWriter {
     out_.Line("#pragma unroll");
     out_.Line("for (int e = 1; e < ", width_, "; ++e) ", s, "[e] = ", next,
               ";");
-    ASSIGN_OR_RETURN(const std::string join, Combined(id, "a", "b"));
+    return absl::OkStatus();
+  }
+
+  std::string LastOfGroup(ScalarId id) const {
+    return absl::StrCat("(", texts_.Type(id), ")", cells_[id], "[", width_ - 1,
+                        "]");
+  }
+
+  // Each value becomes the running one.
+  absl::Status Join(ScalarId id) {
+    RETURN_IF_ERROR(ScanGroup(id));
+    const std::string& s = cells_[id];
+    const std::string carry = absl::StrCat("carry", id);
+    const std::string type = texts_.Type(id);
+    ASSIGN_OR_RETURN(const std::string join, texts_.Joiner(id));
     const std::string before = body_.Fresh("b"), all = body_.Fresh("b");
     out_.Line(type, " ", all, ";");
     out_.Line("const ", type, " ", before, " = k_scan<", v_.lanes, ", ",
-              v_.lanes * v_.rows, ">((", type, ")", s, "[", width_ - 1, "], (",
-              type, ")", Identity(id), ", ", all, ", [](", type, " a, ", type,
-              " b) { return (", type, ")(", join, "); });");
-    ASSIGN_OR_RETURN(const std::string from, Combined(id, carry, before));
+              v_.lanes * v_.rows, ">(", LastOfGroup(id), ", (", type, ")",
+              texts_.Identity(id), ", ", all, ", ", join, ");");
+    ASSIGN_OR_RETURN(const std::string from,
+                     texts_.Combined(id, carry, before));
     const std::string start = body_.Fresh("b");
     out_.Line("const ", type, " ", start, " = ", from, ";");
     ASSIGN_OR_RETURN(
         const std::string running,
-        Combined(id, start, absl::StrCat("(", type, ")", s, "[e]")));
+        texts_.Combined(id, start, absl::StrCat("(", type, ")", s, "[e]")));
     out_.Line("#pragma unroll");
     out_.Line("for (int e = 0; e < ", width_, "; ++e) ", s, "[e] = (",
-              CTypeName(node.dtype), ")(", running, ");");
-    ASSIGN_OR_RETURN(const std::string carried, Combined(id, carry, all));
+              CTypeName(nest_.body[id].dtype), ")(", running, ");");
+    ASSIGN_OR_RETURN(const std::string carried,
+                     texts_.Combined(id, carry, all));
     out_.Line(carry, " = ", carried, ";");
     return absl::OkStatus();
   }
@@ -161,6 +256,8 @@ class ScansWriter {
   const SymExpr rows_;
   const int width_;
   const ScannedNodes nodes_;
+  const ScanTexts texts_;
+  std::string begin_, end_;         // the groups of a block
   std::vector<std::string> cells_;  // arrays of the scans' values
 };
 

@@ -69,9 +69,13 @@ SymExpr PartialBytes(const PlannedKernel& kernel) {
                         OuterPoints(kernel.nest), PartsOf(kernel.variant));
 }
 
-// Groups of blocks that share outer points, at most.
-SymExpr BlockGroups(const PlannedKernel& kernel) {
+// Counters of a kernel: one for each group of blocks that share outer points, at
+// most; of a scan a ticket counter, one of blocks that are done, and a flag for
+// each block.
+SymExpr Counters(const PlannedKernel& kernel) {
   const SymExpr points = OuterPoints(kernel.nest);
+  if (const auto* scans = std::get_if<CudaScans>(&kernel.variant))
+    return points * scans->parts + 2;
   if (const auto* rows = std::get_if<CudaRows>(&kernel.variant))
     return CeilDiv(points, int64_t{rows->rows});
   const auto& columns = std::get<CudaColumns>(kernel.variant);
@@ -101,8 +105,8 @@ void AddWorkspaces(KernelPlan& plan) {
   if (split.empty()) return;
   SymExpr counters = 0;
   for (const PlannedKernel* kernel : split) {
-    const SymExpr groups = BlockGroups(*kernel);
-    counters = counters.Is(0) ? groups : Max(counters, groups);
+    const SymExpr due = Counters(*kernel);
+    counters = counters.Is(0) ? due : Max(counters, due);
   }
   const BufferId counter_buffer = AddBuffer(
       plan, "counters", BufferKind::kCounters, DType::kInt32, counters);

@@ -298,12 +298,6 @@ const ScalarNode* NestCosts::OnlySort() const {
   return sort;
 }
 
-namespace {
-
-// Elements that an access moves with one step along an axis; 0: unknown.
-
-}  // namespace
-
 double NestCosts::BytesOnce(uint32_t axis, int run) const {
   absl::flat_hash_map<BufferId, double> read;
   double bytes = 0;
@@ -453,6 +447,8 @@ Price NestCosts::PriceOf(const KernelVariant& variant) const {
   if (const auto* v = std::get_if<CudaRows>(&variant)) return PriceCuda(*v);
   if (const auto* v = std::get_if<CudaColumns>(&variant)) return PriceCuda(*v);
   if (const auto* v = std::get_if<CudaScans>(&variant)) return PriceCuda(*v);
+  if (const auto* v = std::get_if<CudaShortScans>(&variant))
+    return PriceCuda(*v);
   if (const auto* v = std::get_if<CudaSorts>(&variant)) return PriceCuda(*v);
   if (const auto* v = std::get_if<CudaSerial>(&variant)) return PriceCuda(*v);
   const uint32_t last_outer =

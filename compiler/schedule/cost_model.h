@@ -163,6 +163,7 @@ class NestCosts {
   Price PriceCuda(const CudaRows& v) const;
   Price PriceCuda(const CudaColumns& v) const;
   Price PriceCuda(const CudaScans& v) const;
+  Price PriceCuda(const CudaShortScans& v) const;
   Price PriceCuda(const CudaSorts& v) const;
   Price PriceCuda(const CudaSerial& v) const;
   Price PriceCpu(uint32_t vector_axis, double overhead_ns) const;

@@ -22,11 +22,11 @@ namespace kiln {
 inline constexpr BufferId kNoBuffer = ~0u;
 struct Workspace {
   // Partial results of the blocks that share an outer point, as bytes: for each
-  // reduction, in the order of the body, one accumulator for each part and outer
-  // point.
+  // reduction or scan, in the order of the body, one accumulator for each part and
+  // outer point.
   BufferId partials = kNoBuffer;
-  // One 32-bit counter for each group of blocks that share their outer points.
-  // Zero before the kernel and after it.
+  // 32-bit counters: one for each group of blocks that share their outer points;
+  // of a scan two, and one for each block. Zero before the kernel and after it.
   BufferId counters = kNoBuffer;
   friend bool operator==(const Workspace&, const Workspace&) = default;
 };

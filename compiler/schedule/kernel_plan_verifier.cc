@@ -205,6 +205,12 @@ absl::Status VerifyVariant(const PlannedKernel& kernel) {
         absl::StrCat("found ", PartsOf(variant), " parts and ",
                      PartsOf(variant) > 1 ? "no" : "a", " workspace"));
   }
+  if (const auto* scans = std::get_if<CudaScans>(&variant);
+      scans != nullptr && scans->parts > 1 && scans->rows != 1) {
+    return Broken(
+        "K11", kernel.label,
+        absl::StrCat("found parts ", scans->parts, ", rows ", scans->rows));
+  }
   RETURN_IF_ERROR(VerifyStretch(kernel));
   const bool reduces = HasReduction(kernel.nest);
   const bool for_points = std::holds_alternative<CudaPoints>(variant) ||

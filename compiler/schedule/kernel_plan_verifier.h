@@ -28,6 +28,7 @@ namespace kiln {
 //       rows whole; another one has no stretch.
 //   K10 A cluster of blocks shares one row at a time, in no other way, and has at
 //       most eight of them.
+//   K11 Blocks that share a scan take one outer point at a time.
 //
 // INTERNAL with the number, what was found and what was due. Quadratic in
 // temporaries.

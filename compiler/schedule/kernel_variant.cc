@@ -9,9 +9,10 @@ namespace kiln {
 namespace {
 
 constexpr absl::string_view kNames[] = {
-    "unmapped",     "cuda points", "cuda tiles", "cuda rows",
-    "cuda columns", "cuda scans",  "cuda sorts", "cuda serial",
-    "cpu points",   "cpu tiles",   "cpu rows",   "cpu columns"};
+    "unmapped",     "cuda points", "cuda tiles",       "cuda rows",
+    "cuda columns", "cuda scans",  "cuda short scans", "cuda sorts",
+    "cuda serial",  "cpu points",  "cpu tiles",        "cpu rows",
+    "cpu columns"};
 static_assert(std::size(kNames) == std::variant_size_v<KernelVariant>);
 
 std::vector<VariantField> Fields(Unmapped&) { return {}; }
@@ -48,7 +49,14 @@ std::vector<VariantField> Fields(CudaScans& v) {
   return {{"vector", &v.vector},
           {"lanes", &v.lanes},
           {"rows", &v.rows},
-          {"peel", &v.peel}};
+          {"peel", &v.peel},
+          {"parts", &v.parts}};
+}
+std::vector<VariantField> Fields(CudaShortScans& v) {
+  return {{"lanes", &v.lanes},
+          {"rows", &v.rows},
+          {"run", &v.run},
+          {"unroll", &v.unroll}};
 }
 std::vector<VariantField> Fields(CudaSorts& v) {
   return {{"vector", &v.vector},
@@ -120,6 +128,9 @@ int ThreadsOf(const KernelVariant& variant) {
   if (const auto* v = std::get_if<CudaScans>(&variant)) {
     return v->lanes * v->rows;
   }
+  if (const auto* v = std::get_if<CudaShortScans>(&variant)) {
+    return v->lanes * v->rows;
+  }
   if (const auto* v = std::get_if<CudaSorts>(&variant)) return v->threads;
   if (const auto* v = std::get_if<CudaSerial>(&variant)) return v->threads;
   return 1;
@@ -128,6 +139,7 @@ int ThreadsOf(const KernelVariant& variant) {
 int PartsOf(const KernelVariant& variant) {
   if (const auto* v = std::get_if<CudaRows>(&variant)) return v->parts;
   if (const auto* v = std::get_if<CudaColumns>(&variant)) return v->parts;
+  if (const auto* v = std::get_if<CudaScans>(&variant)) return v->parts;
   return 1;
 }
 

@@ -95,7 +95,22 @@ struct CudaScans {
   int lanes = 32;  // a power of two
   int rows = 1;    // outer points that a block works on at once
   int peel = 0;    // as CudaPoints.peel
+  // Blocks that share an outer point. Each publishes what its part comes to, and
+  // joins what the parts before it come to, in the order of their numbers.
+  int parts = 1;
   friend bool operator==(const CudaScans&, const CudaScans&) = default;
+};
+
+// Scans of short rows: a block takes `rows` whole rows, which lie side by side,
+// into shared memory, element by element. There `lanes` threads share a row, each
+// with `run` neighbours, which it holds in registers.
+struct CudaShortScans {
+  int lanes = 8;  // a power of two
+  int rows = 32;
+  int run = 17;    // odd, so that runs begin in different banks
+  int unroll = 4;  // elements whose loads are issued together
+  friend bool operator==(const CudaShortScans&,
+                         const CudaShortScans&) = default;
 };
 
 // A kSort along the only reduced axis: a block an outer point. Keys with their
@@ -148,8 +163,8 @@ struct CpuColumns {
 
 using KernelVariant =
     std::variant<Unmapped, CudaPoints, CudaTiles, CudaRows, CudaColumns,
-                 CudaScans, CudaSorts, CudaSerial, CpuPoints, CpuTiles, CpuRows,
-                 CpuColumns>;
+                 CudaScans, CudaShortScans, CudaSorts, CudaSerial, CpuPoints,
+                 CpuTiles, CpuRows, CpuColumns>;
 
 // One number of a variant, by name: what the printer, the parser and the
 // fingerprint walk.

@@ -11,22 +11,29 @@
 
 namespace kiln {
 
-// Bytes of one partial result of a kReduce node, in memory and while threads are
-// joined: at least those of its accumulator in the CUDA prelude.
+// Whether a scan carries more digits on CUDA than its results have.
+inline bool IsCarriedAsDouble(const ScalarNode& scan) {
+  return scan.dtype == DType::kFloat32 &&
+         (scan.reduce == ReduceOp::kSum || scan.reduce == ReduceOp::kProd);
+}
+
+// Bytes of one partial result of a kReduce or a kScan node, in memory and while
+// threads are joined: at least those of its accumulator in the CUDA prelude.
 inline int64_t AccumulatorBytes(const ScalarNode& reduce) {
+  if (reduce.op == ScalarOp::kScan && IsCarriedAsDouble(reduce)) return 8;
   if (reduce.reduce == ReduceOp::kMoments) return 32;
   return IsTupleReduction(reduce.reduce) ? 16 : SizeInBytes(reduce.dtype);
 }
 
-// Where the partial results of reduction `id` begin, in bytes, a multiple of 16:
-// behind those of the reductions before it in the body, each with one cell for
+// Where the partial results of reduction or scan `id` begin, in bytes, a multiple
+// of 16: behind those of the ones before it in the body, each with one cell for
 // every part and outer point. With the body's length as `id`: all bytes.
 inline SymExpr PartialsBefore(const LoopNest& nest, ScalarId id,
                               const SymExpr& points, int parts) {
   SymExpr bytes = 0;
   for (ScalarId other = 0; other < id; ++other) {
     const ScalarNode& node = nest.body[other];
-    if (node.op != ScalarOp::kReduce) continue;
+    if (node.op != ScalarOp::kReduce && node.op != ScalarOp::kScan) continue;
     bytes = bytes + CeilDiv(points * (parts * AccumulatorBytes(node)), 16) * 16;
   }
   return bytes;

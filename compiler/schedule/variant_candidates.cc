@@ -31,6 +31,8 @@ constexpr int64_t kStreamedRow = 2048;
 constexpr int kStreamThreads = 128;
 // Parts of one outer point; the last block adds them all.
 constexpr int64_t kMostParts = 1024;
+// Neighbours of a short scan that a thread holds.
+constexpr int64_t kLongestRun = 33;
 // Short rows of a CPU are not worth a second accumulator.
 constexpr int64_t kShortCpuRow = 256;
 
@@ -246,6 +248,34 @@ void AddStretches(const NestCosts& costs, int64_t stretch,
   }
 }
 
+// Scans of few rows: several blocks share one, each so many tiles of it.
+void AddSharedScans(const NestCosts& costs, CudaScans v, int64_t groups,
+                    std::vector<KernelVariant>& out) {
+  if (v.rows > 1) return;
+  const int64_t multiprocessors = costs.target().multiprocessors;
+  for (int64_t tiles = 1;; tiles *= 2) {
+    const int64_t parts = CeilDivide(groups, tiles * v.lanes);
+    const int64_t blocks = costs.outer() * parts;
+    if (parts < 2 || blocks < multiprocessors / 2) return;
+    if (parts > kMostParts || blocks > 32 * multiprocessors) continue;
+    v.parts = static_cast<int>(parts);
+    out.push_back(v);
+  }
+}
+
+// Scans of many short rows.
+void AddShortScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
+  const int64_t longest = LongestRow(costs);
+  for (const int lanes : {4, 8, 16, 32}) {
+    const int64_t run = CeilDivide(longest, lanes) | 1;
+    if (run > kLongestRun || (lanes > 4 && run < 3)) continue;
+    for (const int threads : {128, 256}) {
+      out.push_back(
+          CudaShortScans{lanes, threads / lanes, static_cast<int>(run), 4});
+    }
+  }
+}
+
 void AddScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
   if (!costs.MayScan()) return;
   for (const Width& width : WidthsOn(costs, costs.facts().num_axes - 1)) {
@@ -253,10 +283,13 @@ void AddScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
         CeilDivide(costs.reduced(), width.vector) + width.peel;
     for (const int lanes : {32, 128, 256, 512, 1024}) {
       if (lanes > std::max<int64_t>(kWarp, PowerOfTwoAtLeast(groups))) break;
-      out.push_back(
-          CudaScans{width.vector, lanes, std::max(1, 128 / lanes), width.peel});
+      const CudaScans v{width.vector, lanes, std::max(1, 128 / lanes),
+                        width.peel};
+      out.push_back(v);
+      AddSharedScans(costs, v, groups, out);
     }
   }
+  AddShortScans(costs, out);
 }
 
 // All of a row in shared memory, or the first places of a longer one.

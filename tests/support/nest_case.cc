@@ -307,6 +307,12 @@ std::vector<KernelVariant> NestCase::Variants(const Target& target) const {
   if (cuda && facts->reduced != 0 && costs.OnlySort() == nullptr &&
       StretchOf(kernel.nest) == 0) {
     all.push_back(CudaSerial{.threads = 64});
+    for (KernelVariant variant : CandidatesFor(costs, 0)) {
+      auto* scans = std::get_if<CudaScans>(&variant);
+      if (scans == nullptr || scans->lanes < 128) continue;
+      scans->parts = 3;
+      all.push_back(variant);
+    }
     if (costs.MaySplit()) {
       for (KernelVariant variant : CandidatesFor(costs, 0)) {
         auto* rows = std::get_if<CudaRows>(&variant);

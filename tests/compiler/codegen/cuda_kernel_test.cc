@@ -93,6 +93,20 @@ TEST(CudaKernel, SumsColumnsOfStretchesBesideRows) {
   }
 }
 
+// Blocks that share a row add what comes before them in one order.
+TEST(CudaKernel, SharesALongScanAmongBlocks) {
+  NestCase c;
+  const SymExpr columns = c.Symbol(1555);
+  const uint32_t i = c.Axis(2), r = c.Axis(columns, true);
+  const BufferId x = c.In(DType::kInt64, {2, columns});
+  const BufferId y = c.In(kF32, {2, columns});
+  const BufferId z = c.Out(DType::kInt64, {2, columns});
+  const BufferId w = c.Out(kF32, {2, columns});
+  c.Store(z, {A(i), A(r)}, c.Scan(ReduceOp::kSum, c.Load(x, {A(i), A(r)})));
+  c.Store(w, {A(i), A(r)}, c.Scan(ReduceOp::kMin, c.Load(y, {A(i), A(r)})));
+  c.CheckVariants(TargetKind::kCuda, 0);
+}
+
 // Symbols are s0, s1, ... in a kernel's text: nothing else may be called so.
 TEST(CudaKernel, SizesOfScansAndStretchesMayBeSymbols) {
   NestCase scan;

@@ -303,6 +303,11 @@ TEST(KernelPlanVerifier, P8AWorkspaceGoesWithSharedOuterPoints) {
   ExpectBreaks("K9", Changed("stretch 0", "stretch 5"));
   ExpectBreaks("K10",
                Changed("cluster 1", "cluster 2"));  // of two rows a block
+  ExpectBreaks(
+      "K11", changed("cuda rows vector 4 lanes 256 rows 1 held 0 "
+                     "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 "
+                     "cluster 1",
+                     "cuda scans vector 4 lanes 256 rows 2 peel 0 parts 8"));
   ExpectReadsBack(changed(
       "cuda rows vector 4 lanes 256 rows 1 held 0 "
       "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 cluster 1",

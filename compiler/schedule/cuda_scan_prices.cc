@@ -1,0 +1,137 @@
+// Prices of CUDA's scans and sorts: cost_model.h.
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/schedule/cost_model.h"
+#include "compiler/schedule/cuda_costs.h"
+#include "compiler/schedule/reduce_ops.h"
+
+namespace kiln {
+
+namespace {
+
+// Instructions of a point of a short scan: finding its axes twice, its way
+// through shared memory, its sum as a double.
+constexpr double kShortScanPoint = 28;
+// Shared memory that a kernel may have without asking.
+constexpr int64_t kStaticShared = 48 << 10;
+
+}  // namespace
+
+Price NestCosts::PriceCuda(const CudaScans& v) const {
+  const uint32_t axis = facts_.num_axes - 1;
+  const PricedVectors& vectors = VectorsFor(axis, v.vector, v.peel != 0);
+  const int threads = v.lanes * v.rows;
+  // A part is read for what it comes to, and again, from L2, for its values.
+  const bool shared = v.parts > 1;
+  Price price;
+  double sectors = 0, again = 0;
+  for (const Access& access : accesses_) {
+    const double bytes = BytesAlong(access, axis, v.lanes * v.vector);
+    const bool twice = shared && !access.store && access.reduced;
+    price.bytes += bytes;
+    again += twice ? bytes : 0;
+    sectors += Sectors(access, vectors) * (twice ? 2 : 1);
+  }
+  price.registers =
+      kBaseRegisters + 12 + PackWords(vectors, false) + 3 * v.vector;
+  const int resident = Resident(threads, price.registers);
+  const double chip = target_.multiprocessors * target_.cycles_per_ns;
+  price.memory_ns = std::max(
+      (price.bytes + again * kL2TimeFactor) / target_.memory_bytes_per_ns,
+      sectors / (kSectorsPerCycle * chip));
+  // A group's own steps, and a shuffle tree of doubles for each thread.
+  const double groups =
+      double(reduced_) / v.vector + (vectors.rest.Is(0) ? 0 : 1);
+  const double tiles = CeilDivide(CeilDivide(groups, v.parts), v.lanes);
+  price.issue_ns =
+      (Issue(vectors, false, false) * (shared ? 1.5 : 1) +
+       double(outer_) * v.parts * tiles * v.lanes *
+           (5.0 * v.vector + 70 + (shared ? 2.0 * v.vector : 0))) /
+      (chip * kLanesPerCycle);
+  const double blocks = CeilDivide(double(outer_), v.rows) * v.parts;
+  const double rounds = blocks / (double(target_.multiprocessors) * resident);
+  const double join = v.lanes > 32 ? 2 * kJoinBlockNs : 2 * kJoinWarpNs;
+  double block_ns = tiles * (kLoadNs + join) + 150;
+  if (shared) {
+    block_ns += tiles * kLoadNs + kJoinPartsNs +
+                CeilDivide(double(v.parts), v.lanes) * kLoadNs;
+  }
+  price.latency_ns = std::max(1.0, rounds) * block_ns;
+  return Finish(price, resident * threads / 32,
+                v.lanes > 32 ? 0.75 / (resident * v.rows) : 0);
+}
+
+Price NestCosts::PriceCuda(const CudaShortScans& v) const {
+  const uint32_t axis = facts_.num_axes - 1;
+  const PricedVectors& vectors = VectorsFor(axis, 1, false);
+  const int threads = v.lanes * v.rows;
+  Price price;
+  double sectors = 0;
+  for (const Access& access : accesses_) {
+    price.bytes += BytesAlong(access, axis, threads);
+    sectors += Sectors(access, vectors);
+  }
+  int64_t cell = 0;
+  for (const ScalarNode& node : nest_.body)
+    if (node.op == ScalarOp::kScan) cell += SizeInBytes(node.dtype);
+  const int64_t shared = cell * v.rows * v.lanes * v.run;
+  price.registers =
+      kBaseRegisters + 16 + v.run + v.unroll * PackWords(vectors, false);
+  price.fits = shared + kSharedOfBlock <= kStaticShared;
+  const int resident = static_cast<int>(std::clamp<int64_t>(
+      target_.shared_bytes_per_multiprocessor / (shared + kSharedOfBlock), 1,
+      Resident(threads, price.registers)));
+  const double chip = target_.multiprocessors * target_.cycles_per_ns;
+  price.memory_ns = std::max(price.bytes / target_.memory_bytes_per_ns,
+                             sectors / (kSectorsPerCycle * chip));
+  const double points = double(outer_) * double(reduced_);
+  price.issue_ns =
+      (Issue(vectors, false, false) + points * kShortScanPoint +
+       double(outer_) * v.lanes * 60.0) /
+      (chip * kLanesPerCycle);
+  const double rounds = CeilDivide(double(outer_), v.rows) /
+                        (double(target_.multiprocessors) * resident);
+  const double steps =
+      CeilDivide(double(v.rows) * double(reduced_), double(threads) * v.unroll);
+  price.latency_ns =
+      std::max(1.0, rounds) *
+      (steps * 2 * kLoadNs + 3 * kJoinBlockNs + v.run * 10.0);
+  return Finish(price, resident * threads / 32, 0.75 / resident);
+}
+
+Price NestCosts::PriceCuda(const CudaSorts& v) const {
+  const uint32_t axis = facts_.num_axes - 1;
+  const PricedVectors& vectors = VectorsFor(axis, v.vector, false);
+  Price price;
+  for (const Access& access : accesses_)
+    price.bytes += BytesAlong(access, axis, v.threads * v.vector);
+  price.registers = 32;
+  const double chip = target_.multiprocessors * target_.cycles_per_ns;
+  price.memory_ns = price.bytes / target_.memory_bytes_per_ns;
+  // A bitonic network: log2 (log2 + 1) / 2 stages of half as many exchanges, each
+  // as long as some 20 instructions. A stream is sorted by tiles at first.
+  const double bits = std::log2(double(v.capacity));
+  const bool streams = v.capacity < reduced_;
+  const double exchanges = bits * (bits + 1) / 2 * v.capacity / 2;
+  price.issue_ns = (Issue(vectors, false, false) +
+                    double(outer_) * (exchanges * 20 + double(reduced_) * 8)) /
+                   (chip * kLanesPerCycle);
+  const int64_t shared = int64_t{v.capacity} * 8;
+  const int resident = static_cast<int>(std::clamp<int64_t>(
+      std::min<int64_t>(target_.threads_per_multiprocessor / v.threads,
+                        target_.shared_bytes_per_multiprocessor / shared),
+      1, 32));
+  price.fits =
+      shared + kSharedOfBlock <= target_.shared_bytes_per_multiprocessor;
+  const double tiles =
+      CeilDivide(double(reduced_), double(v.threads) * v.vector * v.unroll);
+  const double stages = bits * (bits + 1) / 2;
+  price.latency_ns =
+      std::max(1.0, double(outer_) / (target_.multiprocessors * resident)) *
+      ((kLoadNs + 3 * kJoinBlockNs) * (streams ? tiles : 2) + stages * 40);
+  return Finish(price, resident * v.threads / 32);
+}
+
+}  // namespace kiln
