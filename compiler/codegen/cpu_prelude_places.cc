@@ -1,0 +1,100 @@
+#include "compiler/codegen/cpu_prelude_places.h"
+
+namespace kiln {
+namespace {
+
+constexpr PreludePart kParts[] = {
+    // The larger value, NaN above all; of equals the smaller index.
+    {"k_argmax_$T", "i32 i64 f32 f64",
+     R"(K_FN void k_argmax_$T($C& a, long long& i, $C b, long long j) {
+  const bool an = a != a, bn = b != b, first = j < i;
+  if (b > a || (b == a && first) || (bn && (!an || first))) a = b, i = j;
+}
+K_FN void k_argmax_$T(kv_$T& a, kv_i64& i, kv_$T b, kv_i64 j, int m) {
+  const kv_b an = k_mask(a != a), bn = k_mask(b != b), first = k_mask(j < i);
+  const kv_b take = (k_mask(b > a) | (k_mask(b == a) & first) | (bn & (~an | first))) & k_mask(k_number() < m);
+  a = k_where(take, b, a);
+  i = k_where(take, j, i);
+}
+)"},
+    {"k_argmin_$T", "i32 i64 f32 f64",
+     R"(K_FN void k_argmin_$T($C& a, long long& i, $C b, long long j) {
+  const bool an = a != a, bn = b != b, first = j < i;
+  if (b < a || (b == a && first) || (bn && (!an || first))) a = b, i = j;
+}
+K_FN void k_argmin_$T(kv_$T& a, kv_i64& i, kv_$T b, kv_i64 j, int m) {
+  const kv_b an = k_mask(a != a), bn = k_mask(b != b), first = k_mask(j < i);
+  const kv_b take = (k_mask(b < a) | (k_mask(b == a) & first) | (bn & (~an | first))) & k_mask(k_number() < m);
+  a = k_where(take, b, a);
+  i = k_where(take, j, i);
+}
+)"},
+    // The same of values that come in the order of their places, K_LANES neighbours
+    // at a time. `i` holds the place of the first neighbour, so that 32 bits do
+    // beside a float; at first `a` is the worst value and `i` the first place.
+    {"k_argmax_next", "",
+     R"(template <class V, class I, class J>
+K_FN void k_argmax_next(V& a, I& i, V b, J j, int m) {
+  auto stays = (b <= a) | (a != a);
+  if (__builtin_expect(m != K_LANES, 0))
+    stays |= __builtin_convertvector(k_number(), decltype(a == a)) >= m;
+  a = stays ? a : b;
+  i = stays ? i : I{} + j;
+}
+)"},
+    // Of `count` vectors that were kept side by side, whose lanes are neighbours.
+    {"k_argmax_of", "",
+     R"(template <class T, class V, class I>
+K_FN void k_argmax_of(T& x, long long& y, const V* a, const I* i, int count) {
+  V top = a[0];
+  for (int u = 1; u < count; ++u) top = (top > a[u]) | (top != top) ? top : a[u];
+  x = top[0];
+  for (int l = 1; l < K_LANES; ++l) x = x > top[l] || x != x ? x : top[l];
+  const I lane = __builtin_convertvector(k_number(), I);
+  const auto odd = (V{} + x) != x;
+  typedef decltype(+i[0][0]) Place;
+  I first = I{} + (Place)(~0ull >> (65 - 8 * sizeof(Place)));
+  for (int u = 0; u < count; ++u) {
+    const I at = i[u] + lane;
+    first = ((a[u] == x) | (odd & (a[u] != a[u]))) & (at < first) ? at : first;
+  }
+  y = first[0];
+  for (int l = 1; l < K_LANES; ++l) y = k_least(y, first[l]);
+}
+)"},
+    {"k_argmin_next", "",
+     R"(template <class V, class I, class J>
+K_FN void k_argmin_next(V& a, I& i, V b, J j, int m) {
+  auto stays = (b >= a) | (a != a);
+  if (__builtin_expect(m != K_LANES, 0))
+    stays |= __builtin_convertvector(k_number(), decltype(a == a)) >= m;
+  a = stays ? a : b;
+  i = stays ? i : I{} + j;
+}
+)"},
+    {"k_argmin_of", "",
+     R"(template <class T, class V, class I>
+K_FN void k_argmin_of(T& x, long long& y, const V* a, const I* i, int count) {
+  V top = a[0];
+  for (int u = 1; u < count; ++u) top = (top < a[u]) | (top != top) ? top : a[u];
+  x = top[0];
+  for (int l = 1; l < K_LANES; ++l) x = x < top[l] || x != x ? x : top[l];
+  const I lane = __builtin_convertvector(k_number(), I);
+  const auto odd = (V{} + x) != x;
+  typedef decltype(+i[0][0]) Place;
+  I first = I{} + (Place)(~0ull >> (65 - 8 * sizeof(Place)));
+  for (int u = 0; u < count; ++u) {
+    const I at = i[u] + lane;
+    first = ((a[u] == x) | (odd & (a[u] != a[u]))) & (at < first) ? at : first;
+  }
+  y = first[0];
+  for (int l = 1; l < K_LANES; ++l) y = k_least(y, first[l]);
+}
+)"},
+};
+
+}  // namespace
+
+absl::Span<const PreludePart> CpuPlacesPrelude() { return kParts; }
+
+}  // namespace kiln
