@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/cpu_body.h"
 #include "compiler/codegen/cpu_reductions.h"
+#include "compiler/codegen/cpu_tiles.h"
 #include "compiler/schedule/kernel_passes.h"
 #include "proto/base/status.h"
 
@@ -157,14 +158,11 @@ class CpuKernelWriter {
     SplitItem();
     if (rows_ != nullptr) return WriteCpuRows(body_, *rows_);
     if (columns_ != nullptr) return WriteCpuColumns(body_, *columns_);
+    if (tiles_ != nullptr) return WriteCpuTiles(body_, *tiles_, passes_);
     return Points();
   }
 
   absl::Status Points() {
-    if (tiles_ != nullptr) {
-      const std::string i = CpuBody::AxisName(tiles_->axis);
-      out_.Open("for (long long ", i, " = y0; ", i, " < y1; ++", i, ")");
-    }
     RETURN_IF_ERROR(body_.Nodes(passes_.last, false));
     if (body_.vector_axis != CpuBody::kNoAxis) {
       body_.OpenLanes("v0", "v1");
@@ -180,7 +178,6 @@ class CpuKernelWriter {
     if (body_.AnyStill(passes_.last_stores) &&
         body_.vector_axis != CpuBody::kNoAxis)
       out_.Close();
-    if (tiles_ != nullptr) out_.Close();
     return absl::OkStatus();
   }
 

@@ -3,7 +3,7 @@
 // cpu_prelude_math.cc.
 
 #include "compiler/codegen/cpu_prelude_math.h"
-#include "compiler/codegen/cpu_prelude_places.h"
+#include "compiler/codegen/cpu_prelude_lanes.h"
 #include "compiler/codegen/prelude.h"
 
 namespace kiln {
@@ -423,7 +423,7 @@ K_FN kv_f32 k_random_f32(long long seed, kv_i64 index, unsigned long long number
 std::vector<PreludePart> CpuPrelude() {
   std::vector<PreludePart> parts(std::begin(kParts), std::end(kParts));
   for (absl::Span<const PreludePart> more :
-       {CpuMathPrelude(), CpuLibmPrelude(), CpuPlacesPrelude()})
+       {CpuMathPrelude(), CpuLibmPrelude(), CpuLanesPrelude()})
     parts.insert(parts.end(), more.begin(), more.end());
   return parts;
 }

@@ -1,4 +1,4 @@
-#include "compiler/codegen/cpu_prelude_places.h"
+#include "compiler/codegen/cpu_prelude_lanes.h"
 
 namespace kiln {
 namespace {
@@ -91,10 +91,33 @@ K_FN void k_argmin_of(T& x, long long& y, const V* a, const I* i, int count) {
   for (int l = 1; l < K_LANES; ++l) y = k_least(y, first[l]);
 }
 )"},
+    // Numbers of lanes, as arguments of a shuffle.
+    {"k_lanes", "", R"(template <int... I> struct k_lanes {};
+template <int N, int... I> struct k_upto : k_upto<N - 1, N - 1, I...> {};
+template <int... I> struct k_upto<0, I...> { typedef k_lanes<I...> list; };
+typedef k_upto<K_LANES>::list k_all_lanes;
+)"},
+    // A square of K_LANES vectors: halves of it change places, then quarters, ...
+    {"k_transpose", "", R"(template <int H, class V, int... I>
+K_FN void k_swap_blocks(V& a, V& b, k_lanes<I...>) {
+  const V c = __builtin_shufflevector(a, b, ((I & H) == 0 ? I : I - H + K_LANES)...);
+  b = __builtin_shufflevector(a, b, ((I & H) == 0 ? I + H : I + K_LANES)...);
+  a = c;
+}
+template <int H, class V>
+K_FN void k_transpose(V* x) {
+  if constexpr (H > 0) {
+#pragma GCC unroll 16
+    for (int i = 0; i < K_LANES; ++i)
+      if ((i & H) == 0) k_swap_blocks<H>(x[i], x[i + H], k_all_lanes());
+    k_transpose<H / 2>(x);
+  }
+}
+)"},
 };
 
 }  // namespace
 
-absl::Span<const PreludePart> CpuPlacesPrelude() { return kParts; }
+absl::Span<const PreludePart> CpuLanesPrelude() { return kParts; }
 
 }  // namespace kiln
