@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/cpu_body.h"
 #include "compiler/codegen/cpu_reductions.h"
+#include "compiler/codegen/cpu_scans.h"
 #include "compiler/codegen/cpu_tiles.h"
 #include "compiler/schedule/kernel_passes.h"
 #include "proto/base/status.h"
@@ -19,6 +20,7 @@ class CpuKernelWriter {
                   const NestFacts& facts)
       : variant_(kernel.variant),
         rows_(std::get_if<CpuRows>(&variant_)),
+        scans_(std::get_if<CpuScans>(&variant_)),
         columns_(std::get_if<CpuColumns>(&variant_)),
         tiles_(std::get_if<CpuTiles>(&variant_)),
         points_(std::get_if<CpuPoints>(&variant_)),
@@ -48,14 +50,14 @@ class CpuKernelWriter {
  private:
   // The items from `begin` on.
   absl::Status Items() {
-    if (rows_ == nullptr && columns_ == nullptr && tiles_ == nullptr &&
-        points_ == nullptr) {
+    if (rows_ == nullptr && scans_ == nullptr && columns_ == nullptr &&
+        tiles_ == nullptr && points_ == nullptr) {
       return absl::InternalError(absl::StrCat("found variant \"",
                                               VariantName(variant_),
                                               "\", expected one for the CPU"));
     }
     body_.Start();
-    if (rows_ != nullptr) {
+    if (TakesRows()) {
       body_.vector_axis = facts_.num_axes - 1;
     } else if (facts_.num_outer > 0) {
       body_.vector_axis = facts_.num_outer - 1;
@@ -98,7 +100,7 @@ class CpuKernelWriter {
   // Cuts the outer axes into items: each a point of all outer axes but the
   // vector axis, of which it takes a block; a tile takes a block of two axes.
   void ChooseItems() {
-    if (rows_ != nullptr || body_.vector_axis == CpuBody::kNoAxis) {
+    if (TakesRows() || body_.vector_axis == CpuBody::kNoAxis) {
       block_ = 0;
     } else if (columns_ != nullptr) {
       block_ = -columns_->strip;  // in vectors
@@ -106,6 +108,9 @@ class CpuKernelWriter {
       block_ = tiles_ != nullptr ? tiles_->columns : points_->block;
     }
   }
+
+  // Whether an item is an outer point.
+  bool TakesRows() const { return rows_ != nullptr || scans_ != nullptr; }
 
   bool IsTiled(uint32_t axis) const {
     return tiles_ != nullptr && static_cast<int>(axis) == tiles_->axis;
@@ -157,6 +162,7 @@ class CpuKernelWriter {
   absl::Status Item() {
     SplitItem();
     if (rows_ != nullptr) return WriteCpuRows(body_, *rows_);
+    if (scans_ != nullptr) return WriteCpuScans(body_);
     if (columns_ != nullptr) return WriteCpuColumns(body_, *columns_);
     if (tiles_ != nullptr) return WriteCpuTiles(body_, *tiles_, passes_);
     return Points();
@@ -226,6 +232,7 @@ class CpuKernelWriter {
   const KernelVariant variant_;
   // The one that it is; the others are null.
   const CpuRows* const rows_;
+  const CpuScans* const scans_;
   const CpuColumns* const columns_;
   const CpuTiles* const tiles_;
   const CpuPoints* const points_;

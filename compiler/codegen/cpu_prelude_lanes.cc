@@ -97,6 +97,42 @@ template <int N, int... I> struct k_upto : k_upto<N - 1, N - 1, I...> {};
 template <int... I> struct k_upto<0, I...> { typedef k_lanes<I...> list; };
 typedef k_upto<K_LANES>::list k_all_lanes;
 )"},
+    // Running values of the lanes and of what came before them. `f` joins two; `none`
+    // changes nothing. Lanes of eight bytes go in halves, which are registers.
+    {"k_scan_lanes", "", R"(template <int H, int N, class V, int... I>
+K_FN V k_shift_up(V v, V none, k_lanes<I...>) {
+  return __builtin_shufflevector(v, none, (I < H ? I + N : I - H)...);
+}
+template <int H, int N, class V, class F>
+K_FN V k_scan_steps(V v, V none, F f) {
+  if constexpr (H < N)
+    return k_scan_steps<2 * H, N>((V)f(k_shift_up<H, N>(v, none, typename k_upto<N>::list()), v), none, f);
+  else
+    return v;
+}
+template <int N, class V, class T, class F>
+K_FN V k_scan_part(V v, V none, T& before, F f) {
+  const V own = k_scan_steps<1, N>(v, none, f);
+  const V all = f(before - V{}, own);
+  before = f(before, (T)own[N - 1]);
+  return all;
+}
+template <class V, class T, class F>
+K_FN V k_scan_lanes(V v, V none, T& before, F f) {
+  if constexpr (sizeof(T) == 8) {
+    typedef T half __attribute__((vector_size(sizeof(V) / 2)));
+    half part[2], nothing;
+    __builtin_memcpy(part, &v, sizeof(v));
+    __builtin_memcpy(&nothing, &none, sizeof(nothing));
+    part[0] = k_scan_part<K_LANES / 2>(part[0], nothing, before, f);
+    part[1] = k_scan_part<K_LANES / 2>(part[1], nothing, before, f);
+    __builtin_memcpy(&v, part, sizeof(v));
+    return v;
+  } else {
+    return k_scan_part<K_LANES>(v, none, before, f);
+  }
+}
+)"},
     // A square of K_LANES vectors: halves of it change places, then quarters, ...
     {"k_transpose", "", R"(template <int H, class V, int... I>
 K_FN void k_swap_blocks(V& a, V& b, k_lanes<I...>) {

@@ -364,6 +364,7 @@ void AddCpu(const NestCosts& costs, std::vector<KernelVariant>& out) {
         out.push_back(CpuRows{.accumulators = other});
     }
   }
+  if (facts.has_scan && costs.MayScan()) out.push_back(CpuScans{});
   if (facts.num_outer > 0 || facts.has_scan) out.push_back(CpuColumns{});
 }
 
