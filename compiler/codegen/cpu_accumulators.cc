@@ -19,6 +19,8 @@ const char* TupleName(ReduceOp op) {
   return op == ReduceOp::kArgMax ? "k_argmax_" : "k_argmin_";
 }
 
+constexpr int64_t kMostPlace32 = (int64_t{1} << 31) - 1;
+
 std::string CountText(int count) {
   return count > 1 ? absl::StrCat("[", count, "]") : "";
 }
@@ -51,9 +53,52 @@ void CpuAccumulators::Declare(ScalarId id, int side_by_side, bool blocks) {
   if (s.blocks)
     DeclareOne(absl::StrCat("b", s.number), side_by_side, node.dtype,
                IdentityText(node.reduce, node.dtype), lanes);
-  if (IsTuple(node.reduce))
+  if (!IsTuple(node.reduce)) return;
+  s.place = lanes ? PlaceType(id) : DType::kBool;
+  if (s.place == DType::kBool) {
     DeclareOne(absl::StrCat("j", s.number), side_by_side, DType::kInt64,
                "9223372036854775807ll", lanes);
+    return;
+  }
+  const SymExpr first = Position(node).Substitute([&](Var var) {
+    const bool reduced =
+        var.kind == Var::Kind::kAxis && var.index >= body_.facts.num_outer;
+    return reduced ? SymExpr(0) : SymExpr::Of(var);
+  });
+  DeclareOne(absl::StrCat("j", s.number), side_by_side, s.place,
+             absl::StrCat(body_.Index(first), by_rows_ && side_by_side > 1
+                                                  ? " + u * K_LANES"
+                                                  : ""),
+             lanes);
+}
+
+SymExpr CpuAccumulators::Position(const ScalarNode& node) const {
+  return node.args.size() > 1 ? nest_.body[node.args[1]].index[0]
+                              : body_.ReducedPosition();
+}
+
+DType CpuAccumulators::PlaceType(ScalarId id) const {
+  const ScalarNode& node = nest_.body[id];
+  const NestFacts& facts = body_.facts;
+  const uint32_t last = facts.num_axes - 1;
+  const bool given = node.args.size() > 1;
+  if (given && (nest_.body[node.args[1]].op != ScalarOp::kIndex ||
+                facts.num_axes - facts.num_outer != 1))
+    return DType::kBool;
+  const SymExpr position = Position(node);
+  const bool in_order =
+      MotionOf(position, last, facts) == Motion::kContiguous &&
+      (by_rows_ ||
+       MotionOf(position, body_.vector_axis, facts) == Motion::kStill);
+  if (!in_order) return DType::kBool;
+  if (SizeInBytes(node.dtype) == 8) return DType::kInt64;
+  const SymExpr most = position.Substitute([&](Var var) {
+    return var.kind == Var::Kind::kAxis ? facts.extents[var.index]
+                                        : SymExpr::Of(var);
+  });
+  // Side by side they begin a few vectors further on.
+  const bool fits = body_.shapes.Range(most).max <= kMostPlace32 - (1 << 16);
+  return fits ? DType::kInt32 : DType::kBool;
 }
 
 // The running index of a kArgMax or kArgMin, as lanes or one value.
@@ -75,10 +120,17 @@ absl::StatusOr<std::string> CpuAccumulators::TupleStep(
     return MakeError(ErrorReason::kUnsupportedOp,
                      absl::StrCat("reduction ", ReduceOpName(node.reduce),
                                   " of ", ShortName(node.dtype)));
-  return absl::StrCat(TupleName(node.reduce), TypeEnding(node.dtype), "(a", n,
-                      at, ", j", n, at, ", ",
-                      body_.Operand(node.args[0], lanes), ", ",
-                      PositionText(node, lanes), count, ");");
+  const DType place = state_[id].place;
+  const std::string position =
+      place == DType::kBool
+          ? PositionText(node, lanes)
+          : absl::StrCat("(", CTypeName(place), ")(",
+                         body_.Index(Position(node)), ")");
+  return absl::StrCat(
+      TupleName(node.reduce),
+      place == DType::kBool ? TypeEnding(node.dtype) : "next", "(a", n, at,
+      ", j", n, at, ", ", body_.Operand(node.args[0], lanes), ", ", position,
+      count, ");");
 }
 
 absl::StatusOr<std::string> CpuAccumulators::Next(ScalarId id,
@@ -95,7 +147,7 @@ absl::StatusOr<std::string> CpuAccumulators::Next(ScalarId id,
 absl::Status CpuAccumulators::RowStep(ScalarId id, const std::string& at) {
   const State& s = state_[id];
   if (IsTuple(nest_.body[id].reduce)) {
-    ASSIGN_OR_RETURN(const std::string step, TupleStep(id, "", true, ", m"));
+    ASSIGN_OR_RETURN(const std::string step, TupleStep(id, at, true, ", m"));
     out_.Line(step);
     return absl::OkStatus();
   }
@@ -139,16 +191,29 @@ void CpuAccumulators::EndBlock(ScalarId id) {
 
 absl::Status CpuAccumulators::TupleAcrossLanes(ScalarId id) {
   const ScalarNode& node = nest_.body[id];
-  const std::string& n = state_[id].number;
-  out_.Open("for (int l = 1; l < K_LANES; ++l)");
-  out_.Line(CTypeName(node.dtype), " x = a", n, "[0];");
-  out_.Line("long long y = j", n, "[0];");
-  out_.Line(TupleName(node.reduce), TypeEnding(node.dtype), "(x, y, a", n,
-            "[l], j", n, "[l]);");
-  out_.Line("a", n, "[0] = x;");
-  out_.Line("j", n, "[0] = y;");
-  out_.Close();
-  Name(id, absl::StrCat("a", n, "[0]"), absl::StrCat("j", n, "[0]"), false);
+  const State& s = state_[id];
+  const std::string& n = s.number;
+  const bool many = s.side_by_side > 1;
+  const std::string x = body_.Fresh("t"), y = body_.Fresh("t");
+  const std::string step =
+      absl::StrCat(TupleName(node.reduce), TypeEnding(node.dtype));
+  if (s.place != DType::kBool) {
+    out_.Line(CTypeName(node.dtype), " ", x, ";");
+    out_.Line("long long ", y, ";");
+    out_.Line(TupleName(node.reduce), "of(", x, ", ", y, ", ", many ? "" : "&",
+              "a", n, ", ", many ? "" : "&", "j", n, ", ", s.side_by_side,
+              ");");
+  } else {
+    const char* first = many ? "[0]" : "";
+    for (int u = 1; u < s.side_by_side; ++u)
+      out_.Line(step, "(a", n, "[0], j", n, "[0], a", n, "[", u, "], j", n, "[",
+                u, "], K_LANES);");
+    out_.Line(CTypeName(node.dtype), " ", x, " = a", n, first, "[0];");
+    out_.Line("long long ", y, " = j", n, first, "[0];");
+    out_.Line("for (int l = 1; l < K_LANES; ++l) ", step, "(", x, ", ", y,
+              ", a", n, first, "[l], j", n, first, "[l]);");
+  }
+  Name(id, x, y, false);
   return absl::OkStatus();
 }
 
@@ -192,7 +257,17 @@ void CpuAccumulators::Columns(ScalarId id) {
     out_.Line(name, at, " = ", Converted(s.dtype, dtype, wide, lanes), ";");
     if (lanes) out_.Close();
   }
-  Name(id, absl::StrCat(name, at), absl::StrCat("j", s.number, at), lanes);
+  std::string places = absl::StrCat("j", s.number);
+  if (lanes && s.place == DType::kInt32) {
+    const std::string narrow = absl::StrCat(places, at);
+    places = absl::StrCat("k", s.number);
+    out_.Line("kv_i64 ", places, CountText(s.side_by_side), ";");
+    out_.Open("for (int u = 0; u < ", s.side_by_side, "; ++u)");
+    out_.Line(places, "[u] = ", Converted(s.place, DType::kInt64, narrow, true),
+              ";");
+    out_.Close();
+  }
+  Name(id, absl::StrCat(name, at), absl::StrCat(places, at), lanes);
 }
 
 void CpuAccumulators::Running(ScalarId id, bool lanes) {

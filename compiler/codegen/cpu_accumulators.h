@@ -65,6 +65,9 @@ class CpuAccumulators {
     int side_by_side = 1;
     DType dtype = DType::kFloat32;  // of a<n>
     bool blocks = false;
+    // Of j<n>, the place of the first lane: values come in the order of their
+    // places. kBool: they need not.
+    DType place = DType::kBool;
   };
 
   bool IsLanes(ScalarId id) const { return by_rows_ || body_.IsLanes(id); }
@@ -76,6 +79,9 @@ class CpuAccumulators {
   absl::StatusOr<std::string> TupleStep(ScalarId id, const std::string& at,
                                         bool lanes,
                                         const std::string& count) const;
+  // The type in which places are kept when values come in their order.
+  DType PlaceType(ScalarId id) const;
+  SymExpr Position(const ScalarNode& node) const;
   absl::Status TupleAcrossLanes(ScalarId id);
   std::string PositionText(const ScalarNode& node, bool lanes) const;
   void Name(ScalarId id, const std::string& first, const std::string& second,

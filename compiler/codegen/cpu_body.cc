@@ -8,11 +8,6 @@
 namespace kiln {
 namespace {
 
-// The ending of the functions that move a dtype between memory and lanes.
-absl::string_view MemoryEnding(DType dtype) {
-  return IsHalf(dtype) ? "u16" : TypeEnding(dtype);
-}
-
 // One value of a lane vector as memory holds it.
 std::string StoredLane(DType dtype, const std::string& lane) {
   return dtype == DType::kBool ? absl::StrCat("(", lane, " != 0)") : lane;

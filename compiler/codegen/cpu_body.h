@@ -12,6 +12,11 @@
 
 namespace kiln {
 
+// The ending of the functions that move a dtype between memory and lanes.
+inline absl::string_view MemoryEnding(DType dtype) {
+  return IsHalf(dtype) ? "u16" : TypeEnding(dtype);
+}
+
 class CpuBody : public KernelBody {
  public:
   using KernelBody::KernelBody;

@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/cpu_body.h"
 #include "compiler/codegen/cpu_reductions.h"
+#include "compiler/codegen/cpu_scans.h"
+#include "compiler/codegen/cpu_tiles.h"
 #include "compiler/schedule/kernel_passes.h"
 #include "proto/base/status.h"
 
@@ -18,6 +20,7 @@ class CpuKernelWriter {
                   const NestFacts& facts)
       : variant_(kernel.variant),
         rows_(std::get_if<CpuRows>(&variant_)),
+        scans_(std::get_if<CpuScans>(&variant_)),
         columns_(std::get_if<CpuColumns>(&variant_)),
         tiles_(std::get_if<CpuTiles>(&variant_)),
         points_(std::get_if<CpuPoints>(&variant_)),
@@ -47,14 +50,14 @@ class CpuKernelWriter {
  private:
   // The items from `begin` on.
   absl::Status Items() {
-    if (rows_ == nullptr && columns_ == nullptr && tiles_ == nullptr &&
-        points_ == nullptr) {
+    if (rows_ == nullptr && scans_ == nullptr && columns_ == nullptr &&
+        tiles_ == nullptr && points_ == nullptr) {
       return absl::InternalError(absl::StrCat("found variant \"",
                                               VariantName(variant_),
                                               "\", expected one for the CPU"));
     }
     body_.Start();
-    if (rows_ != nullptr) {
+    if (TakesRows()) {
       body_.vector_axis = facts_.num_axes - 1;
     } else if (facts_.num_outer > 0) {
       body_.vector_axis = facts_.num_outer - 1;
@@ -97,7 +100,7 @@ class CpuKernelWriter {
   // Cuts the outer axes into items: each a point of all outer axes but the
   // vector axis, of which it takes a block; a tile takes a block of two axes.
   void ChooseItems() {
-    if (rows_ != nullptr || body_.vector_axis == CpuBody::kNoAxis) {
+    if (TakesRows() || body_.vector_axis == CpuBody::kNoAxis) {
       block_ = 0;
     } else if (columns_ != nullptr) {
       block_ = -columns_->strip;  // in vectors
@@ -105,6 +108,9 @@ class CpuKernelWriter {
       block_ = tiles_ != nullptr ? tiles_->columns : points_->block;
     }
   }
+
+  // Whether an item is an outer point.
+  bool TakesRows() const { return rows_ != nullptr || scans_ != nullptr; }
 
   bool IsTiled(uint32_t axis) const {
     return tiles_ != nullptr && static_cast<int>(axis) == tiles_->axis;
@@ -156,15 +162,13 @@ class CpuKernelWriter {
   absl::Status Item() {
     SplitItem();
     if (rows_ != nullptr) return WriteCpuRows(body_, *rows_);
+    if (scans_ != nullptr) return WriteCpuScans(body_);
     if (columns_ != nullptr) return WriteCpuColumns(body_, *columns_);
+    if (tiles_ != nullptr) return WriteCpuTiles(body_, *tiles_, passes_);
     return Points();
   }
 
   absl::Status Points() {
-    if (tiles_ != nullptr) {
-      const std::string i = CpuBody::AxisName(tiles_->axis);
-      out_.Open("for (long long ", i, " = y0; ", i, " < y1; ++", i, ")");
-    }
     RETURN_IF_ERROR(body_.Nodes(passes_.last, false));
     if (body_.vector_axis != CpuBody::kNoAxis) {
       body_.OpenLanes("v0", "v1");
@@ -180,7 +184,6 @@ class CpuKernelWriter {
     if (body_.AnyStill(passes_.last_stores) &&
         body_.vector_axis != CpuBody::kNoAxis)
       out_.Close();
-    if (tiles_ != nullptr) out_.Close();
     return absl::OkStatus();
   }
 
@@ -229,6 +232,7 @@ class CpuKernelWriter {
   const KernelVariant variant_;
   // The one that it is; the others are null.
   const CpuRows* const rows_;
+  const CpuScans* const scans_;
   const CpuColumns* const columns_;
   const CpuTiles* const tiles_;
   const CpuPoints* const points_;

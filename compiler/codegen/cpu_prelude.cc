@@ -3,6 +3,7 @@
 // cpu_prelude_math.cc.
 
 #include "compiler/codegen/cpu_prelude_math.h"
+#include "compiler/codegen/cpu_prelude_lanes.h"
 #include "compiler/codegen/prelude.h"
 
 namespace kiln {
@@ -369,31 +370,6 @@ K_FN kv_$T k_sign_$T(kv_$T a) {
   return __builtin_convertvector(less - more, kv_$T);
 }
 )"},
-    // The larger value, NaN above all; of equals the smaller index.
-    {"k_argmax_$T", "i32 i64 f32 f64",
-     R"(K_FN void k_argmax_$T($C& a, long long& i, $C b, long long j) {
-  const bool an = a != a, bn = b != b, first = j < i;
-  if (b > a || (b == a && first) || (bn && (!an || first))) a = b, i = j;
-}
-K_FN void k_argmax_$T(kv_$T& a, kv_i64& i, kv_$T b, kv_i64 j, int m) {
-  const kv_b an = k_mask(a != a), bn = k_mask(b != b), first = k_mask(j < i);
-  const kv_b take = (k_mask(b > a) | (k_mask(b == a) & first) | (bn & (~an | first))) & k_mask(k_number() < m);
-  a = k_where(take, b, a);
-  i = k_where(take, j, i);
-}
-)"},
-    {"k_argmin_$T", "i32 i64 f32 f64",
-     R"(K_FN void k_argmin_$T($C& a, long long& i, $C b, long long j) {
-  const bool an = a != a, bn = b != b, first = j < i;
-  if (b < a || (b == a && first) || (bn && (!an || first))) a = b, i = j;
-}
-K_FN void k_argmin_$T(kv_$T& a, kv_i64& i, kv_$T b, kv_i64 j, int m) {
-  const kv_b an = k_mask(a != a), bn = k_mask(b != b), first = k_mask(j < i);
-  const kv_b take = (k_mask(b < a) | (k_mask(b == a) & first) | (bn & (~an | first))) & k_mask(k_number() < m);
-  a = k_where(take, b, a);
-  i = k_where(take, j, i);
-}
-)"},
     // Philox4x32-10: key = seed, counter = (quad, stream); 24 bits of each of
     // the four words are the numbers of the elements 4 quad to 4 quad + 3. The
     // upper half of `number` is added to the seed, the lower is the stream
@@ -447,7 +423,7 @@ K_FN kv_f32 k_random_f32(long long seed, kv_i64 index, unsigned long long number
 std::vector<PreludePart> CpuPrelude() {
   std::vector<PreludePart> parts(std::begin(kParts), std::end(kParts));
   for (absl::Span<const PreludePart> more :
-       {CpuMathPrelude(), CpuLibmPrelude()})
+       {CpuMathPrelude(), CpuLibmPrelude(), CpuLanesPrelude()})
     parts.insert(parts.end(), more.begin(), more.end());
   return parts;
 }

@@ -108,6 +108,20 @@ K_FN kv_$T k_fma_$T(kv_$T x, kv_$T y, kv_$T z) {
   return x;
 }
 )"},
+    {"k_madd_f32", "",
+     R"(// x * y + z, rounded once where the processor has such an instruction.
+K_FN kv_f32 k_madd_f32(kv_f32 x, kv_f32 y, kv_f32 z) {
+#ifdef __FMA__
+  for (int l = 0; l < K_LANES; ++l) x[l] = __builtin_fmaf(x[l], y[l], z[l]);
+  return x;
+#else
+  return x * y + z;
+#endif
+}
+K_FN kv_f32 k_madd_f32(kv_f32 x, kv_f32 y, float z) { return k_madd_f32(x, y, k_splat_f32(z)); }
+K_FN kv_f32 k_madd_f32(kv_f32 x, float y, float z) { return k_madd_f32(x, k_splat_f32(y), k_splat_f32(z)); }
+K_FN kv_f32 k_madd_f32(kv_f32 x, float y, kv_f32 z) { return k_madd_f32(x, k_splat_f32(y), z); }
+)"},
     {"k_scale_f32", "",
      R"(// y * 2^n for n in [-252, 252], in two exact steps and one rounding.
 K_FN kv_f32 k_scale_f32(kv_f32 y, kv_i32 n) {
@@ -117,20 +131,20 @@ K_FN kv_f32 k_scale_f32(kv_f32 y, kv_i32 n) {
 )"},
     {"k_exp_small_f32", "", R"(// exp(r) for |r| <= 0.35.
 K_FN kv_f32 k_exp_small_f32(kv_f32 r) {
-  kv_f32 p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  return p * (r * r) + r + 1.0f;
+  kv_f32 p = k_madd_f32(r, 1.9875691500e-4f, 1.3981999507e-3f);
+  p = k_madd_f32(p, r, 8.3334519073e-3f);
+  p = k_madd_f32(p, r, 4.1665795894e-2f);
+  p = k_madd_f32(p, r, 1.6666665459e-1f);
+  p = k_madd_f32(p, r, 5.0000001201e-1f);
+  return k_madd_f32(p, r * r, r) + 1.0f;
 }
 )"},
     {"k_exp_f32", "", R"(K_FN kv_f32 k_exp_f32(kv_f32 x) {
   x = x > 89.0f ? k_splat_f32(89.0f) : x;
   x = x < -105.0f ? k_splat_f32(-105.0f) : x;
-  const kv_f32 s = x * 1.44269504088896341f + 12582912.0f;
+  const kv_f32 s = k_madd_f32(x, 1.44269504088896341f, 12582912.0f);
   const kv_f32 n = s - 12582912.0f;
-  const kv_f32 r = x - n * 0.693359375f + n * 2.12194440e-4f;
+  const kv_f32 r = k_madd_f32(n, 2.12194440e-4f, k_madd_f32(n, -0.693359375f, x));
   return k_scale_f32(k_exp_small_f32(r), (kv_i32)s - 0x4b400000);
 }
 K_FN float k_exp_f32(float x) { return k_exp_f32(k_splat_f32(x))[0]; }
@@ -240,52 +254,85 @@ K_FN float k_log1p_f32(float x) { return k_log1p_f32(k_splat_f32(x))[0]; }
 }
 K_FN float k_expm1_f32(float x) { return k_expm1_f32(k_splat_f32(x))[0]; }
 )"},
-    {"k_tanh_f32", "", R"(K_FN kv_f32 k_tanh_f32(kv_f32 x) {
+    {"k_exp_minus_f32", "", R"(// exp(-x) for x in [0, 80].
+K_FN kv_f32 k_exp_minus_f32(kv_f32 x) {
+  const kv_f32 s = k_madd_f32(x, -1.44269504088896341f, 12582912.0f);
+  const kv_f32 n = s - 12582912.0f;
+  const kv_f32 r = k_madd_f32(n, 2.12194440e-4f, k_madd_f32(n, -0.693359375f, -x));
+  return k_exp_small_f32(r) * (kv_f32)(((kv_i32)s << 23) + 0x3f800000);
+}
+)"},
+    {"k_tanh_f32", "", R"(// Near 0 a fit of (tanh(t)/t - 1)/t^2 over t^2, to 9e-11; else by exp(-2t).
+K_FN kv_f32 k_tanh_f32(kv_f32 x) {
   kv_f32 a = k_abs_f32(x);
   a = a > 20.0f ? k_splat_f32(20.0f) : a;
-  const kv_f64 d = k_wide(a);
-  const kv_f64 e = k_wexp(d + d);
-  const kv_f32 far = k_narrow((e - 1.0) / (e + 1.0));
-  const kv_f32 near = k_narrow(d - d * d * d * 0.33333333333333333);
-  const kv_f32 y = k_copysign_f32(a < 1e-3f ? near : far, x);
+  const kv_f32 g = a * a;
+  kv_f32 p = k_madd_f32(g, 2.231060993e-03f, -8.267087862e-03f);
+  p = k_madd_f32(p, g, 2.173443884e-02f);
+  p = k_madd_f32(p, g, -5.395247415e-02f);
+  p = k_madd_f32(p, g, 1.333324760e-01f);
+  p = k_madd_f32(p, g, -3.333333135e-01f);
+  const kv_f32 near = k_madd_f32(p * g, a, a);
+  const kv_f32 e = k_exp_minus_f32(a + a);
+  const kv_f32 far = 1.0f - (e + e) / (1.0f + e);
+  const kv_f32 y = k_copysign_f32(a < 0.6f ? near : far, x);
   return x == x ? y : x;
 }
 K_FN float k_tanh_f32(float x) { return k_tanh_f32(k_splat_f32(x))[0]; }
 )"},
-    {"k_erf_f32", "", R"(// A fit of erf(t)/t over t^2 in [0, 16], to 6e-9.
+    {"k_erf_f32", "", R"(// Near 0 a fit of erf(t)/t - 1 over t^2, to 6e-10; else one of -log(1 - erf(t)).
 K_FN kv_f32 k_erf_f32(kv_f32 x) {
   kv_f32 a = k_abs_f32(x);
   a = a > 4.0f ? k_splat_f32(4.0f) : a;
-  const kv_f64 t = k_wide(a);
-  const kv_f64 w = t * t * 0.125 - 1.0;
-  kv_f64 p = kv_f64{} + 0.0005720870749943396;
-  p = p * w - 0.001370520459397867;
-  p = p * w + 0.0007137555935408258;
-  p = p * w - 0.0010855290424966945;
-  p = p * w + 0.005419890107063476;
-  p = p * w - 0.010073057819336628;
-  p = p * w + 0.014041012917088652;
-  p = p * w - 0.021672319502170953;
-  p = p * w + 0.033154929292090976;
-  p = p * w - 0.04601033120305868;
-  p = p * w + 0.059871730118571956;
-  p = p * w - 0.07468836514136024;
-  p = p * w + 0.09021008523535226;
-  p = p * w - 0.10771328433140187;
-  p = p * w + 0.1316750941009603;
-  p = p * w - 0.17657617392211494;
-  p = p * w + 0.35353099564340495;
-  kv_f32 y = k_narrow(p * t);
-  y = y > 1.0f ? k_splat_f32(1.0f) : y;
-  y = a >= 3.92f ? k_splat_f32(1.0f) : y;
-  y = k_copysign_f32(y, x);
+  const kv_f32 g = a * a;
+  kv_f32 p = k_madd_f32(g, 8.513102512e-05f, -8.175639086e-04f);
+  p = k_madd_f32(p, g, 5.203858949e-03f);
+  p = k_madd_f32(p, g, -2.686050907e-02f);
+  p = k_madd_f32(p, g, 1.128371507e-01f);
+  p = k_madd_f32(p, g, -3.761263490e-01f);
+  p = k_madd_f32(p, g, 1.283791661e-01f);
+  const kv_f32 near = k_madd_f32(p, a, a);
+  kv_f32 q = k_madd_f32(a, 2.062920066e-05f, -4.290846700e-04f);
+  q = k_madd_f32(q, a, 4.145062063e-03f);
+  q = k_madd_f32(q, a, -2.505115978e-02f);
+  q = k_madd_f32(q, a, 1.081749052e-01f);
+  q = k_madd_f32(q, a, 6.334420443e-01f);
+  q = k_madd_f32(q, a, 1.129468083e+00f);
+  q = k_madd_f32(q, a, -1.650076447e-04f);
+  const kv_f32 far = 1.0f - k_exp_minus_f32(q);
+  const kv_f32 y = k_copysign_f32(a < 0.9f ? near : far, x);
   return x == x ? y : x;
 }
 K_FN float k_erf_f32(float x) { return k_erf_f32(k_splat_f32(x))[0]; }
 )"},
-    {"k_wsin", "",
-     R"(// Sine, or cosine when `quarter` is 1, in double for |x| <= 2^20.
-K_FN kv_f32 k_wsin(kv_f64 x, long long quarter) {
+    {"k_turn_f32", "",
+     R"(// Sine, or cosine when `quarter` is 1, for |x| <= K_FAR. With fused products the
+// remainder by pi/2 is right to its last place, without them it takes doubles.
+#ifdef __FMA__
+#define K_FAR 131072.0f
+K_FN kv_f32 k_turn_f32(kv_f32 x, int quarter) {
+  const kv_f32 s = k_madd_f32(x, 0.63661977236758134f, 12582912.0f);
+  const kv_f32 q = s - 12582912.0f;
+  kv_f32 r = k_madd_f32(q, -1.5707963705e+00f, x);
+  r = k_madd_f32(q, 4.3711388287e-08f, r);
+  r = k_madd_f32(q, 1.7151245100e-15f, r);
+  const kv_i32 n = (kv_i32)s + quarter;
+  const kv_f32 g = r * r;
+  kv_f32 p = k_madd_f32(g, 2.717568123e-06f, -1.983925758e-04f);
+  p = k_madd_f32(p, g, 8.333329111e-03f);
+  p = k_madd_f32(p, g, -1.666666716e-01f);
+  p = k_madd_f32(p * g, r, r);
+  kv_f32 c = k_madd_f32(g, 2.442571713e-05f, -1.388725126e-03f);
+  c = k_madd_f32(c, g, 4.166664556e-02f);
+  c = k_madd_f32(c, g, -0.5f);
+  c = k_madd_f32(c, g, 1.0f);
+  const kv_i32 y = (n & 1) != 0 ? (kv_i32)c : (kv_i32)p;
+  return (kv_f32)(y ^ ((n & 2) << 30));
+}
+#else
+#define K_FAR 1048576.0f
+K_FN kv_f32 k_turn_f32(kv_f32 from, int quarter) {
+  const kv_f64 x = k_wide(from);
   const kv_f64 s = x * 0.63661977236758134 + 6755399441055744.0;
   const kv_f64 q = s - 6755399441055744.0;
   const kv_f64 r = x - q * 1.57079632673412561417 - q * 6.07710050650619224932e-11;
@@ -305,15 +352,16 @@ K_FN kv_f32 k_wsin(kv_f64 x, long long quarter) {
   const kv_f64 y = (kv_f64)((n & 1) != 0 ? (kv_i64)c : (kv_i64)p);
   return k_narrow((kv_f64)((kv_i64)y ^ ((n & 2) << 62)));
 }
+#endif
 )"},
     {"k_sin_f32", "", R"(extern "C" float sinf(float);
 static __attribute__((noinline)) void k_sin_far_f32(const float* x, float* y) {
   for (int l = 0; l < K_LANES; ++l)
-    if (!(__builtin_fabsf(x[l]) <= 1048576.0f)) y[l] = sinf(x[l]);
+    if (!(__builtin_fabsf(x[l]) <= K_FAR)) y[l] = sinf(x[l]);
 }
 K_FN kv_f32 k_sin_f32(kv_f32 x) {
-  kv_f32 y = k_wsin(k_wide(x), 0);
-  if (__builtin_expect(k_any(~k_mask(k_abs_f32(x) <= 1048576.0f)), 0)) {
+  kv_f32 y = k_turn_f32(x, 0);
+  if (__builtin_expect(k_any(~k_mask(k_abs_f32(x) <= K_FAR)), 0)) {
     float a[K_LANES], b[K_LANES];
     __builtin_memcpy(a, &x, sizeof(x));
     __builtin_memcpy(b, &y, sizeof(y));
@@ -327,11 +375,11 @@ K_FN float k_sin_f32(float x) { return k_sin_f32(k_splat_f32(x))[0]; }
     {"k_cos_f32", "", R"(extern "C" float cosf(float);
 static __attribute__((noinline)) void k_cos_far_f32(const float* x, float* y) {
   for (int l = 0; l < K_LANES; ++l)
-    if (!(__builtin_fabsf(x[l]) <= 1048576.0f)) y[l] = cosf(x[l]);
+    if (!(__builtin_fabsf(x[l]) <= K_FAR)) y[l] = cosf(x[l]);
 }
 K_FN kv_f32 k_cos_f32(kv_f32 x) {
-  kv_f32 y = k_wsin(k_wide(x), 1);
-  if (__builtin_expect(k_any(~k_mask(k_abs_f32(x) <= 1048576.0f)), 0)) {
+  kv_f32 y = k_turn_f32(x, 1);
+  if (__builtin_expect(k_any(~k_mask(k_abs_f32(x) <= K_FAR)), 0)) {
     float a[K_LANES], b[K_LANES];
     __builtin_memcpy(a, &x, sizeof(x));
     __builtin_memcpy(b, &y, sizeof(y));

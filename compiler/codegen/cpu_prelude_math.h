@@ -4,9 +4,10 @@
 // The CPU prelude's mathematics, within 2 units of the last place of float for
 // all finite results. Compilers leave expf and friends scalar; these are not.
 //
-// exp and exp2 work in float. The others work in double vectors, where plain
-// series are exact enough and only the last rounding counts. Doubles, and
-// functions that no model spends its time in, go to the C library lane by lane.
+// exp, exp2, sin, cos, tanh and erf work in float. The others work in double
+// vectors, where plain series are exact enough and only the last rounding counts.
+// Doubles, and functions that no model spends its time in, go to the C library
+// lane by lane.
 
 #include "absl/types/span.h"
 #include "compiler/codegen/prelude.h"

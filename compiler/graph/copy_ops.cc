@@ -36,6 +36,16 @@ absl::StatusOr<TensorMetas> InferConvert(const InferInput& in) {
   return TensorMetas{std::move(meta)};
 }
 
+// round_to(a, dtype): values of a half type, kept as float32. A cast there and
+// back is free to keep what it would round away.
+absl::StatusOr<TensorMetas> InferRoundTo(const InferInput& in) {
+  if (in.tensor(0).dtype != DType::kFloat32 || !IsHalf(*in.dtype(1)))
+    return MakeError(ErrorReason::kMalformedGraph,
+                     "round_to: expected a float32 tensor and a half type");
+  ASSIGN_OR_RETURN(TensorMeta meta, BroadcastMeta(in, {0}, DType::kFloat32));
+  return TensorMetas{std::move(meta)};
+}
+
 absl::StatusOr<TensorMetas> InferLiftFresh(const InferInput& in) {
   const TensorMeta& self = in.tensor(0);
   TensorMeta meta;
@@ -71,6 +81,8 @@ constexpr OpRow kRows[] = {
      InferToCopy, kLower},
     {"prims.convert_element_type.default",
      "(Tensor a, ScalarType dtype) -> Tensor", InferConvert, kLower},
+    {"prims.round_to.default", "(Tensor a, ScalarType dtype) -> Tensor",
+     InferRoundTo, kLower},
     {"aten.lift_fresh_copy.default", "(Tensor self) -> Tensor", InferLiftFresh,
      kLower},
     {"aten.native_dropout.default",

@@ -84,6 +84,21 @@ absl::Status Copy(NodeLowering& n, ScalarOp) {
   return absl::OkStatus();
 }
 
+// round_to(a, dtype).
+absl::Status RoundTo(NodeLowering& n, ScalarOp) {
+  NestWriter nest = n.Write();
+  const DimVector at = nest.Iterate(n.result_meta().sizes);
+  ASSIGN_OR_RETURN(const ScalarId value,
+                   nest.Operand(n.arg(0), at, DType::kFloat32));
+  const bool half = std::get<DType>(n.arg(1).v) == DType::kFloat16;
+  nest.Store(n.result(), at,
+             nest.body.Op(half ? ScalarOp::kRoundFloat16
+                               : ScalarOp::kRoundBFloat16,
+                          value));
+  nest.Finish();
+  return absl::OkStatus();
+}
+
 // copy(self, src): src broadcast to self, in self's type.
 absl::Status CopyFrom(NodeLowering& n, ScalarOp) {
   NestWriter nest = n.Write();
@@ -167,6 +182,7 @@ constexpr LowerRow kRows[] = {
     {"aten.tril.default", Triangle, ScalarOp::kLe},
     {"aten.triu.default", Triangle, ScalarOp::kGe},
     {"prims.convert_element_type.default", Copy},
+    {"prims.round_to.default", RoundTo},
     {"aten._to_copy.default", Copy},
     {"aten.clone.default", Copy},
     {"aten.contiguous.default", Copy},

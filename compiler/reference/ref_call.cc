@@ -107,6 +107,13 @@ Sizes RefCall::Ints(absl::string_view name) {
   return ints;
 }
 
+DType RefCall::ScalarType(absl::string_view name) {
+  const DType* const dtype = std::get_if<DType>(&Get(name).v);
+  if (dtype != nullptr) return *dtype;
+  Fail("an argument is not a dtype");
+  return DType::kFloat32;
+}
+
 double RefCall::Float(absl::string_view name) { return Number(name).F(); }
 
 RefNumber RefCall::Number(absl::string_view name) {

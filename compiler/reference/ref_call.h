@@ -75,6 +75,7 @@ class RefCall {
   bool Bool(absl::string_view name);
   std::vector<bool> Bools(absl::string_view name);
   std::string String(absl::string_view name);
+  DType ScalarType(absl::string_view name);
   bool IsNumber(absl::string_view name) const;  // not a tensor
 
   int num_results() const { return static_cast<int>(results_.size()); }

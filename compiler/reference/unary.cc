@@ -77,6 +77,13 @@ RefResults ConvertElementType(RefCall& call) {
   return {call.Make(0, call.Load("a"))};
 }
 
+RefResults RoundToHalf(RefCall& call) {
+  Elements x = call.Load("a");
+  const DType dtype = call.ScalarType("dtype");
+  for (double& v : x.f) v = RoundTo(dtype, v);
+  return {call.Make(0, x)};
+}
+
 constexpr auto kEntropy = [](double x) {
   return x > 0 ? -x * std::log(x) : x == 0 ? 0.0 : x != x ? x : -INFINITY;
 };
@@ -171,6 +178,7 @@ constexpr ReferenceRow kRows[] = {
     {"aten.detach_copy.default", Same},
     {"aten.mvlgamma.default", MultivariateLgamma},
     {"prims.convert_element_type.default", ConvertElementType},
+    {"prims.round_to.default", RoundToHalf},
 };
 
 }  // namespace

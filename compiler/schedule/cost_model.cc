@@ -454,13 +454,12 @@ Price NestCosts::PriceOf(const KernelVariant& variant) const {
   const uint32_t last_outer =
       facts_.num_outer > 0 ? facts_.num_outer - 1 : Vectors::kNoAxis;
   if (std::holds_alternative<CpuRows>(variant))
-    return PriceCpu(facts_.num_axes - 1, 20);
-  if (std::holds_alternative<CpuTiles>(variant)) {
-    Price price = PriceCpu(last_outer, 0);
-    price.memory_ns /= 2;  // lines that were read are used whole
-    return Finish(price, kCpuOverlap);
-  }
-  return PriceCpu(last_outer, 0);
+    return PriceCpu(facts_.num_axes - 1, Vectors::kNoAxis, 20);
+  if (std::holds_alternative<CpuScans>(variant))
+    return PriceCpu(facts_.num_axes - 1, Vectors::kNoAxis, 5);
+  if (const auto* v = std::get_if<CpuTiles>(&variant))
+    return PriceCpu(last_outer, static_cast<uint32_t>(v->axis), 0);
+  return PriceCpu(last_outer, Vectors::kNoAxis, 0);
 }
 
 }  // namespace kiln

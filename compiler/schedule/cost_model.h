@@ -166,7 +166,9 @@ class NestCosts {
   Price PriceCuda(const CudaShortScans& v) const;
   Price PriceCuda(const CudaSorts& v) const;
   Price PriceCuda(const CudaSerial& v) const;
-  Price PriceCpu(uint32_t vector_axis, double overhead_ns) const;
+  // `across`: the other axis of a tile, or Vectors::kNoAxis.
+  Price PriceCpu(uint32_t vector_axis, uint32_t across,
+                 double overhead_ns) const;
 
   const LoopNest& nest_;
   const NestFacts& facts_;

@@ -12,7 +12,7 @@ constexpr absl::string_view kNames[] = {
     "unmapped",     "cuda points", "cuda tiles",       "cuda rows",
     "cuda columns", "cuda scans",  "cuda short scans", "cuda sorts",
     "cuda serial",  "cpu points",  "cpu tiles",        "cpu rows",
-    "cpu columns"};
+    "cpu columns",  "cpu scans"};
 static_assert(std::size(kNames) == std::variant_size_v<KernelVariant>);
 
 std::vector<VariantField> Fields(Unmapped&) { return {}; }
@@ -75,6 +75,7 @@ std::vector<VariantField> Fields(CpuTiles& v) {
 std::vector<VariantField> Fields(CpuRows& v) {
   return {{"accumulators", &v.accumulators}};
 }
+std::vector<VariantField> Fields(CpuScans&) { return {}; }
 std::vector<VariantField> Fields(CpuColumns& v) {
   return {{"strip", &v.strip}};
 }

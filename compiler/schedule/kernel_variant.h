@@ -155,6 +155,13 @@ struct CpuRows {
   friend bool operator==(const CpuRows&, const CpuRows&) = default;
 };
 
+// Scans along contiguous elements, without other reductions: vectors run along the
+// only reduced axis, each from what the one before left; an item is one outer
+// point.
+struct CpuScans {
+  friend bool operator==(const CpuScans&, const CpuScans&) = default;
+};
+
 // Vectors run along the last outer axis; an item is `strip` of them.
 struct CpuColumns {
   int strip = 4;
@@ -164,7 +171,7 @@ struct CpuColumns {
 using KernelVariant =
     std::variant<Unmapped, CudaPoints, CudaTiles, CudaRows, CudaColumns,
                  CudaScans, CudaShortScans, CudaSorts, CudaSerial, CpuPoints,
-                 CpuTiles, CpuRows, CpuColumns>;
+                 CpuTiles, CpuRows, CpuColumns, CpuScans>;
 
 // One number of a variant, by name: what the printer, the parser and the
 // fingerprint walk.

@@ -383,19 +383,21 @@ void AddCpu(const NestCosts& costs, std::vector<KernelVariant>& out) {
     return;
   }
   if (!facts.has_scan) {
-    bool tuple = false;
+    bool compares = false;
     for (const ScalarNode& node : costs.nest().body)
-      tuple |= IsTupleReduction(node.reduce);
+      compares |= IsArgReduction(node.reduce);
     const SymExpr& row = facts.extents[facts.num_axes - 1];
     const bool is_short = row.is_constant() && row.constant() < kShortCpuRow;
-    const int expected = tuple || is_short ? 1 : 2;
+    // A comparison and the choice after it take longer than an addition.
+    const int expected = is_short ? 1 : compares ? 4 : 2;
     out.push_back(CpuRows{.accumulators = expected});
     // Equal in price: a measurement tells them apart.
     for (const int other : {1, 2, 4}) {
-      if (other != expected && !tuple)
+      if (other != expected)
         out.push_back(CpuRows{.accumulators = other});
     }
   }
+  if (facts.has_scan && costs.MayScan()) out.push_back(CpuScans{});
   if (facts.num_outer > 0 || facts.has_scan) out.push_back(CpuColumns{});
 }
 

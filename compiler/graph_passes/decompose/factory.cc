@@ -27,7 +27,8 @@ ValueId Linear(Decomposition& d) {
   const bool wide = due == DType::kFloat64 || !IsFloat(due);
   const DType type = wide ? DType::kFloat64 : DType::kFloat32;
   const int64_t steps = d.Int("steps");
-  // The ends are values of the result's dtype; so is the step of floats.
+  // The ends are values of the result's dtype; so are the step of floats and its
+  // multiples.
   const auto end = [&](absl::string_view name) {
     return e.ToDType(End(d, name, due), type);
   };
@@ -37,10 +38,15 @@ ValueId Linear(Decomposition& d) {
   const ValueId last = end("end");
   ValueId step = e.Div(e.Sub(last, first),
                        e.Full({}, static_cast<double>(steps - 1), type));
-  if (IsHalf(due)) step = e.ToDType(e.ToDType(step, due), type);
-  const ValueId front = e.Add(first, e.Mul(step, e.ToDType(at, type)));
-  const ValueId left = e.ToDType(e.Rsub(at, steps - 1), type);
-  const ValueId back = e.Sub(last, e.Mul(step, left));
+  const auto rounded = [&](ValueId v) {
+    return IsHalf(due) ? e.Call("prims.round_to.default", {v, due}) : v;
+  };
+  step = rounded(step);
+  const auto multiple = [&](ValueId count) {
+    return rounded(e.Mul(step, e.ToDType(count, type)));
+  };
+  const ValueId front = e.Add(first, multiple(at));
+  const ValueId back = e.Sub(last, multiple(e.Rsub(at, steps - 1)));
   return e.Where(e.Lt(at, steps / 2), front, back);
 }
 

@@ -1,0 +1,15 @@
+#ifndef KILN_COMPILER_CODEGEN_CPU_PRELUDE_LANES_H_
+#define KILN_COMPILER_CODEGEN_CPU_PRELUDE_LANES_H_
+
+#include "absl/types/span.h"
+#include "compiler/codegen/prelude.h"
+
+namespace kiln {
+
+// The parts of the CPU's prelude that move values between lanes: where the largest
+// and the smallest stand (cpu_accumulators.h), squares transposed (cpu_tiles.h).
+absl::Span<const PreludePart> CpuLanesPrelude();
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_CODEGEN_CPU_PRELUDE_LANES_H_
