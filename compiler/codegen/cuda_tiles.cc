@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/codegen/load_ahead.h"
 #include "compiler/schedule/tile_accesses.h"
 #include "proto/base/status.h"
 
@@ -19,8 +20,7 @@ class TileWriter {
         nest_(body.nest),
         out_(body.out),
         across_(static_cast<uint32_t>(variant.axis)),
-        last_(body.facts.num_outer - 1),
-        side_(variant.edge / variant.vector) {}
+        last_(body.facts.num_outer - 1) {}
 
   absl::Status Run(const KernelPasses& passes, SymExpr& grid) {
     const TileAccesses tiled =
@@ -31,23 +31,35 @@ class TileWriter {
     for (ScalarId id : tiled.loads) loads[id] = Tile(nest_.body[id].dtype);
     for (uint32_t s : tiled.stores) stores[s] = Tile(Dtype(s));
 
-    LoadAcross(tiled.loads, loads);
+    // All loads are under way before the first value is used.
+    body_.SetVectors({across_, v_.across, 0, false});
+    const std::vector<std::string> packs = LoadAcross(tiled.loads);
+    body_.SetVectors({last_, v_.vector, 0, false});
+    LoadsAhead ahead(body_, passes.last, loads);
+    if (!ahead.loads().empty()) {
+      ahead.Declare(Steps(v_.vector));
+      OpenAlong();
+      ahead.Load(Step(v_.vector));
+      CloseBoth();
+    }
+    body_.SetVectors({across_, v_.across, 0, false});
+    PutAcross(tiled.loads, packs, loads);
     out_.Line("__syncthreads();");
 
     body_.SetVectors({last_, v_.vector, 0, false});
     OpenAlong();
+    ahead.Read(Step(v_.vector));
     for (ScalarId id : tiled.loads)
-      body_.ReadCell(id, absl::StrCat(loads[id], "[x * ", v_.vector, " + ",
-                                      v_.vector > 1 ? "e" : "0", "][y + k]"));
+      body_.ReadCell(id, absl::StrCat(loads[id], "[", Inside(v_.vector), "][",
+                                      Beside(v_.vector), "]"));
     std::vector<uint32_t> plain;
     for (uint32_t s : passes.last_stores)
       if (stores[s].empty()) plain.push_back(s);
     const auto then = [&](CudaBody::Place place) {
       if (place != CudaBody::Place::kNeighbour) return absl::OkStatus();
       for (uint32_t s : tiled.stores)
-        out_.Line(stores[s], "[x * ", v_.vector, " + ",
-                  v_.vector > 1 ? "e" : "0",
-                  "][y + k] = ", body_.Text(nest_.stores[s].value), ";");
+        out_.Line(stores[s], "[", Inside(v_.vector), "][", Beside(v_.vector),
+                  "] = ", body_.Text(nest_.stores[s].value), ";");
       return absl::OkStatus();
     };
     RETURN_IF_ERROR(body_.WriteGroup({passes.last, plain, then, ""}));
@@ -77,8 +89,6 @@ class TileWriter {
   // The block's tile and its place on the other axes.
   void Place(SymExpr& grid) {
     const char* type = body_.index_type();
-    out_.Line("const int x = (int)threadIdx.x % ", side_, ";");
-    out_.Line("const int y = (int)threadIdx.x / ", side_, ";");
     out_.Line("unsigned q = blockIdx.x;");
     grid = 1;
     for (uint32_t axis = facts_.num_outer; axis-- > 0;) {
@@ -99,75 +109,100 @@ class TileWriter {
     }
   }
 
+  // --- Of `width` elements a thread: threads side by side, and steps until they
+  // have gone through the tile.
+
+  int Side(int width) const { return v_.edge / width; }
+  int Rows(int width) const { return kTileThreads / Side(width); }
+  int Steps(int width) const { return v_.edge / Rows(width); }
+  std::string Step(int width) const {
+    return absl::StrCat("k / ", Rows(width));
+  }
+  // Where the thread's first element stands among the tile's, in the direction
+  // of the threads side by side and in the other.
+  std::string First(int width) const {
+    return absl::StrCat("(int)threadIdx.x % ", Side(width), " * ", width);
+  }
+  std::string Inside(int width) const {
+    return absl::StrCat(First(width), width > 1 ? " + e" : "");
+  }
+  std::string Beside(int width) const {
+    return absl::StrCat("(int)threadIdx.x / ", Side(width), " + k");
+  }
+
   // --- Threads side by side run along the other axis.
 
-  void OpenAcross() { Open(absl::StrCat("x * ", v_.vector), "y + k"); }
+  void OpenAcross() { Open(v_.across, First(v_.across), Beside(v_.across)); }
 
-  void LoadAcross(const std::vector<ScalarId>& ids,
-                  const std::vector<std::string>& tiles) {
-    if (ids.empty()) return;
-    body_.SetVectors({across_, v_.vector, 0, false});
-    // All loads are under way before the first is put into shared memory.
+  // Loads into packs, whose names are returned.
+  std::vector<std::string> LoadAcross(const std::vector<ScalarId>& ids) {
     std::vector<std::string> packs;
+    if (ids.empty()) return packs;
     for (ScalarId id : ids) {
       packs.push_back(body_.Fresh("l"));
-      out_.Line(body_.PackType(id), " ", packs.back(), "[", Steps(), "] = {};");
+      out_.Line(body_.PackType(id), " ", packs.back(), "[", Steps(v_.across),
+                "] = {};");
     }
     OpenAcross();
     for (size_t i = 0; i < ids.size(); ++i)
-      body_.LoadAhead(ids[i], absl::StrCat(packs[i], "[k / ", Rows(), "]"));
+      body_.LoadAhead(ids[i],
+                      absl::StrCat(packs[i], "[", Step(v_.across), "]"));
     CloseBoth();
+    return packs;
+  }
+
+  void PutAcross(const std::vector<ScalarId>& ids,
+                 const std::vector<std::string>& packs,
+                 const std::vector<std::string>& tiles) {
+    if (ids.empty()) return;
     OpenAcross();
     for (size_t i = 0; i < ids.size(); ++i) {
       out_.Line("#pragma unroll");
-      out_.Line("for (int j = 0; j < ", v_.vector, "; ++j) ", tiles[ids[i]],
-                "[y + k][x * ", v_.vector, " + j] = k_at(", packs[i], "[k / ",
-                Rows(), "], j);");
+      out_.Line("for (int e = 0; e < ", v_.across, "; ++e) ", tiles[ids[i]],
+                "[", Beside(v_.across), "][", First(v_.across), " + e] = k_at(",
+                packs[i], "[", Step(v_.across), "], e);");
     }
     CloseBoth();
   }
 
   void StoreAcross(const std::vector<uint32_t>& ids,
                    const std::vector<std::string>& tiles) {
-    body_.SetVectors({across_, v_.vector, 0, false});
+    body_.SetVectors({across_, v_.across, 0, false});
     OpenAcross();
     for (uint32_t s : ids) {
       const SymExpr& offset = facts_.store_offset[s];
       const Buffer& buffer = body_.buffers[nest_.stores[s].buffer];
       const std::string to = absl::StrCat(
           body_.BufferName(nest_.stores[s].buffer), " + ", body_.Index(offset));
-      const std::string cell =
-          absl::StrCat(tiles[s], "[y + k][x * ", v_.vector, " + j]");
+      const std::string cell = absl::StrCat(tiles[s], "[", Beside(v_.across),
+                                            "][", First(v_.across), " + e]");
       if (IsWideAccess(buffer, offset, body_.vectors, facts_) &&
-          v_.vector > 1) {
+          v_.across > 1) {
         const std::string pack = body_.Fresh("w");
-        out_.Line("k_pack<", CTypeName(buffer.dtype), ", ", v_.vector, "> ",
+        out_.Line("k_pack<", CTypeName(buffer.dtype), ", ", v_.across, "> ",
                   pack, " = {};");
         out_.Line("#pragma unroll");
-        out_.Line("for (int j = 0; j < ", v_.vector, "; ++j) k_put(", pack,
-                  ", j, ", cell, ");");
+        out_.Line("for (int e = 0; e < ", v_.across, "; ++e) k_put(", pack,
+                  ", e, ", cell, ");");
         out_.Line("k_store(", to, ", ", pack, ");");
       } else {
         out_.Line("#pragma unroll");
-        out_.Line("for (int j = 0; j < ", v_.vector, "; ++j) (", to,
-                  ")[j] = ", cell, ";");
+        out_.Line("for (int e = 0; e < ", v_.across, "; ++e) (", to,
+                  ")[e] = ", cell, ";");
       }
     }
     CloseBoth();
   }
 
   // --- Threads side by side run along the last axis.
-  void OpenAlong() { Open("y + k", absl::StrCat("x * ", v_.vector)); }
+  void OpenAlong() { Open(v_.vector, Beside(v_.vector), First(v_.vector)); }
 
-  int Rows() const { return kTileThreads / side_; }
-  int Steps() const { return v_.edge / Rows(); }
-
-  void Open(const std::string& across, const std::string& along) {
+  void Open(int width, const std::string& across, const std::string& along) {
     const char* type = body_.index_type();
     const std::string a = CudaBody::AxisName(across_);
     const std::string l = CudaBody::AxisName(last_);
     out_.Line("#pragma unroll");
-    out_.Open("for (int k = 0; k < ", v_.edge, "; k += ", Rows(), ")");
+    out_.Open("for (int k = 0; k < ", v_.edge, "; k += ", Rows(width), ")");
     out_.Line("const ", type, " ", a, " = first", across_, " + ", across, ";");
     out_.Line("const ", type, " ", l, " = first", last_, " + ", along, ";");
     out_.Open("if (", a, " < ", body_.Index(facts_.extents[across_]), " && ", l,
@@ -185,7 +220,6 @@ class TileWriter {
   CWriter& out_;
   const uint32_t across_;
   const uint32_t last_;
-  const int side_;  // threads side by side
 };
 
 }  // namespace

@@ -173,6 +173,7 @@ void NestCosts::CountWork() {
       work_ += Instructions(id);
       ++reductions_;
       moments_ += nest_.body[id].reduce == ReduceOp::kMoments;
+      softmaxes_ += nest_.body[id].reduce == ReduceOp::kSoftmax;
     }
     reducing_passes_ += !pass.reduces.empty();
   }
@@ -366,11 +367,12 @@ double NestCosts::Sectors(const Access& access, const Vectors& vectors) const {
     if (stride > 0) return points * std::min(1.0, apart / kSector);
   }
   if (motion == Motion::kContiguous) {
-    // Element by element, a warp touches all sectors of its groups each time.
-    const bool apart = access.atomic && vectors.width > 1 &&
-                       !(target_.vector_atomics &&
-                         IsWideAccess(buffers_[access.buffer], *access.offset,
-                                      vectors, facts_));
+    // Element by element, a warp writes parts of all sectors of its groups each
+    // time; what it reads so, it finds in L1.
+    const bool wide =
+        IsWideAccess(buffers_[access.buffer], *access.offset, vectors, facts_);
+    const bool apart = access.store && vectors.width > 1 &&
+                       !(wide && (!access.atomic || target_.vector_atomics));
     return points * static_cast<double>(access.bytes) / kSector *
            (apart ? vectors.width : 1);
   }

@@ -189,6 +189,7 @@ class NestCosts {
   double outer_work_ = 0;
   int reductions_ = 0;
   int moments_ = 0;      // of the reductions
+  int softmaxes_ = 0;    // of the reductions
   int column_sums_ = 0;  // kSum stores
   int reducing_passes_ = 0;
   bool has_costly_ = false;

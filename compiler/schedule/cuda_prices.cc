@@ -53,6 +53,7 @@ Price NestCosts::PriceCuda(const CudaTiles& v) const {
   const uint32_t last = facts_.num_outer - 1;
   const auto across = static_cast<uint32_t>(v.axis);
   const PricedVectors& vectors = VectorsFor(last, v.vector, false);
+  const PricedVectors& others = VectorsFor(across, v.across, false);
   const TileAccesses tiled =
       AccessesAcross(nest_, facts_, buffers_, across, v.edge);
   const auto is_tiled = [&](const Access& access) {
@@ -64,20 +65,20 @@ Price NestCosts::PriceCuda(const CudaTiles& v) const {
   };
   Price price;
   double sectors = 0, cells = 0;
-  int words = 0;
+  // 32-bit registers of a thread's loads.
+  double words = 0;
   for (const Access& access : accesses_) {
     const bool through = is_tiled(access);
     price.bytes += through ? BytesAlong(access, across, v.edge)
                            : BytesAlong(access, last, v.edge);
-    sectors += through ? access.points * double(access.bytes) / kSector
-                       : Sectors(access, vectors);
-    if (through) {
-      cells += 2 * access.points;
-      words += static_cast<int>((access.bytes * v.vector + 3) / 4);
-    }
+    sectors += Sectors(access, through ? others : vectors);
+    if (through) cells += 2 * access.points;
+    const int width = through ? v.across : v.vector;
+    const double steps = double(v.edge) * v.edge / (kTileThreads * width);
+    if (!access.store) words += (access.bytes * width + 3) / 4 * steps;
   }
-  const int steps = v.edge * v.edge / (kTileThreads * v.vector);
-  price.registers = kBaseRegisters + words * steps + 2 * v.vector;
+  price.registers = kBaseRegisters + static_cast<int>(words) +
+                    2 * std::max(v.vector, v.across);
   price.fits = price.registers <= 128;
   const double chip = target_.multiprocessors * target_.cycles_per_ns;
   // Edges that stand over the ends of the axes.

@@ -1,6 +1,7 @@
 // Prices of CUDA's row kernels: cost_model.h.
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "compiler/schedule/cost_model.h"
@@ -10,6 +11,11 @@ namespace kiln {
 
 namespace {
 
+// Instructions of a step of a join across a warp: of a plain value, of moments
+// (divisions), of a maximum and the sum of exponentials below it.
+constexpr double kJoinStep = 2.4;
+constexpr double kMomentsStep = 26;
+constexpr double kSoftmaxStep = 18;
 constexpr double kJoinClusterNs = 400;  // a barrier of a cluster and its reads
 constexpr double kClusterNs = 250;      // to start and end each of its blocks
 constexpr double kL2Bytes = 24e6;       // that may be relied on
@@ -140,7 +146,10 @@ double NestCosts::RowIssue(const CudaRows& v, const PricedVectors& vectors,
   double issue = Issue(vectors, v.held > 0, v.hold_costly != 0) * idle;
   // Every thread of the row does what belongs to the row as a whole.
   const double threads = double(outer_) * v.lanes * v.cluster;
-  issue += threads * (outer_work_ + 12.0 * reductions_ + 120.0 * moments_ + 12);
+  const double steps_of_join = std::log2(std::max(2, std::min(v.lanes, 32)));
+  const double join = kJoinStep * (reductions_ - moments_ - softmaxes_) +
+                      kMomentsStep * moments_ + kSoftmaxStep * softmaxes_;
+  issue += threads * (outer_work_ + join * steps_of_join + 12);
   if (v.stages > 0) {
     issue += threads * kStageRow +
              double(outer_) * groups *

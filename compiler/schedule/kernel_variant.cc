@@ -23,7 +23,10 @@ std::vector<VariantField> Fields(CudaPoints& v) {
           {"peel", &v.peel}};
 }
 std::vector<VariantField> Fields(CudaTiles& v) {
-  return {{"axis", &v.axis}, {"edge", &v.edge}, {"vector", &v.vector}};
+  return {{"axis", &v.axis},
+          {"edge", &v.edge},
+          {"vector", &v.vector},
+          {"across", &v.across}};
 }
 std::vector<VariantField> Fields(CudaRows& v) {
   return {{"vector", &v.vector},

@@ -43,8 +43,9 @@ struct CudaPoints {
 inline constexpr int kTileThreads = 256;
 struct CudaTiles {
   int axis = 0;
-  int edge = 32;  // elements of a side
-  int vector = 1;
+  int edge = 32;   // elements of a side
+  int vector = 1;  // along the last axis
+  int across = 1;  // the same along `axis`
   friend bool operator==(const CudaTiles&, const CudaTiles&) = default;
 };
 

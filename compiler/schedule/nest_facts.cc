@@ -333,17 +333,19 @@ Vectors MakeVectors(const LoopNest& nest, const NestFacts& facts,
   if (axis == Vectors::kNoAxis || width == 1) return vectors;
   const SymExpr& extent = facts.extents[axis];
   if (peel) {
-    // The rest that most bytes agree on; the first of equals.
+    // The rest that most bytes agree on; the first of equals. Stores count twice:
+    // parts of a sector cost as much as all of it.
     struct Class {
       SymExpr rest;
       int64_t bytes = 0;
     };
     std::vector<Class> classes;
-    const auto add = [&](BufferId id, const SymExpr& offset, AxisSet axes) {
+    const auto add = [&](BufferId id, const SymExpr& offset, AxisSet axes,
+                         int weight) {
       if (MotionOf(offset, axis, facts) != Motion::kContiguous) return;
       const SymExpr rest = offset - SymExpr::Axis(axis);
       if (!MayAlignBy(rest, axis, facts)) return;
-      int64_t bytes = SizeInBytes(buffers[id].dtype);
+      int64_t bytes = weight * SizeInBytes(buffers[id].dtype);
       for (uint32_t a = 0; a < facts.num_axes; ++a) {
         if (axes & AxisBit(a))
           bytes *= std::max<int64_t>(1, shapes.Hint(facts.extents[a]));
@@ -357,10 +359,10 @@ Vectors MakeVectors(const LoopNest& nest, const NestFacts& facts,
     };
     for (ScalarId id = 0; id < nest.body.size(); ++id) {
       if (nest.body[id].op == ScalarOp::kLoad)
-        add(nest.body[id].buffer, facts.load_offset[id], facts.axes[id]);
+        add(nest.body[id].buffer, facts.load_offset[id], facts.axes[id], 1);
     }
     for (size_t s = 0; s < nest.stores.size(); ++s)
-      add(nest.stores[s].buffer, facts.store_offset[s], facts.store_axes[s]);
+      add(nest.stores[s].buffer, facts.store_offset[s], facts.store_axes[s], 2);
     const Class* best = nullptr;
     for (const Class& c : classes)
       if (best == nullptr || c.bytes > best->bytes) best = &c;

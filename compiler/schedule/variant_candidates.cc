@@ -79,6 +79,22 @@ int PartsFor(const NestCosts& costs, int64_t blocks, int64_t steps,
       std::min(wanted, steps / least_steps), 1, kMostParts));
 }
 
+// Widths of a tile's accesses along an axis: the widest that all of them may have,
+// and half of it. Groups are whole, and a row of threads covers the edge.
+std::vector<int> TileWidths(const NestCosts& costs, uint32_t axis, int edge) {
+  std::vector<int> widths;
+  for (int width = costs.WidestVector(axis); width >= 1; width /= 2) {
+    const int side = edge / width;
+    if (side < 8 || kTileThreads / side > edge) continue;
+    const bool whole = IsMultiple(costs.facts().extents[axis], width) &&
+                       costs.AllWide(axis, width);
+    if (width > 1 && !whole) continue;
+    widths.push_back(width);
+    if (widths.size() == 2) break;
+  }
+  return widths;
+}
+
 void AddPoints(const NestCosts& costs, std::vector<KernelVariant>& out) {
   const uint32_t outer = costs.facts().num_outer;
   if (outer == 0) {
@@ -104,14 +120,10 @@ void AddPoints(const NestCosts& costs, std::vector<KernelVariant>& out) {
       const TileAccesses tiled = AccessesAcross(costs.nest(), costs.facts(),
                                                 costs.buffers(), axis, edge);
       if (tiled.empty()) continue;
-      for (int vector = std::max(widest, costs.WidestVector(axis)); vector >= 1;
-           vector /= 2) {
-        const bool whole = IsMultiple(costs.facts().extents[axis], vector) &&
-                           IsMultiple(costs.facts().extents[last], vector);
-        const int side = edge / vector;
-        if ((vector > 1 && !whole) || side < 8 || kTileThreads / side > edge)
-          continue;
-        out.push_back(CudaTiles{static_cast<int>(axis), edge, vector});
+      for (const int vector : TileWidths(costs, last, edge)) {
+        for (const int across : TileWidths(costs, axis, edge))
+          out.push_back(
+              CudaTiles{static_cast<int>(axis), edge, vector, across});
       }
     }
   }
@@ -393,8 +405,7 @@ void AddCpu(const NestCosts& costs, std::vector<KernelVariant>& out) {
     out.push_back(CpuRows{.accumulators = expected});
     // Equal in price: a measurement tells them apart.
     for (const int other : {1, 2, 4}) {
-      if (other != expected)
-        out.push_back(CpuRows{.accumulators = other});
+      if (other != expected) out.push_back(CpuRows{.accumulators = other});
     }
   }
   if (facts.has_scan && costs.MayScan()) out.push_back(CpuScans{});
