@@ -175,24 +175,27 @@ absl::Status CpuBody::Store(uint32_t index) {
     const std::string to = absl::StrCat(pointer, " + ", Index(offset));
     std::string value = Operand(store.value, true);
     const absl::string_view ending = MemoryEnding(dtype);
+    if (store.mode == StoreMode::kAtomicMax)
+      value = absl::StrCat("k_maximum_", ending, "(k_load_", ending, "(", to,
+                           ", m), ", value, ")");
     if (store.mode == StoreMode::kAtomicAdd)
       value = absl::StrCat("k_load_", ending, "(", to, ", m) + ", value);
     out.Line("k_store_", ending, "(", to, ", ", value, ", m);");
   } else if (lanes) {
     out.Open("for (int l = 0; l < m; ++l)");
     if (masked) out.Open("if (", OneLane(store.mask), ")");
-    AtomicAdd(index, true, PerLane(offset));
+    UpdateCell(index, true, PerLane(offset));
     if (masked) out.Close();
     out.Close();
   } else {
-    AtomicAdd(index, false, Index(offset));
+    UpdateCell(index, false, Index(offset));
   }
   if (masked && (whole || !lanes)) out.Close();
   return absl::OkStatus();
 }
 
-// One cell: set or added to.
-void CpuBody::AtomicAdd(uint32_t index, bool lanes, const std::string& offset) {
+// One cell: set, added to, or raised.
+void CpuBody::UpdateCell(uint32_t index, bool lanes, const std::string& offset) {
   const struct Store& store = nest.stores[index];
   const DType dtype = buffers[store.buffer].dtype;
   const std::string cell =
@@ -202,6 +205,8 @@ void CpuBody::AtomicAdd(uint32_t index, bool lanes, const std::string& offset) {
       lane ? StoredLane(dtype, OneLane(store.value)) : Text(store.value);
   if (store.mode == StoreMode::kSet) {
     out.Line(cell, " = ", value, ";");
+  } else if (store.mode == StoreMode::kAtomicMax) {
+    out.Line("if (", cell, " < ", value, ") ", cell, " = ", value, ";");
   } else if (IsHalf(dtype)) {
     const absl::string_view e = TypeEnding(dtype);
     out.Line(cell, " = k_f32_to_", e, "(k_", e, "_to_f32(", cell, ") + k_", e,

@@ -67,7 +67,7 @@ class CpuBody : public KernelBody {
   void GatherLanes(ScalarId id);
   std::string PerLane(const SymExpr& e) const;
   std::string OneLane(ScalarId id) const;  // the value of lane `l`
-  void AtomicAdd(uint32_t store, bool lanes, const std::string& offset);
+  void UpdateCell(uint32_t store, bool lanes, const std::string& offset);
 
   std::vector<uint8_t> lanes_override_;
 };

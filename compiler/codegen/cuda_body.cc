@@ -262,6 +262,7 @@ ScalarId CudaBody::StoredFloat(uint32_t store) const {
 bool CudaBody::AddsWide(uint32_t index) const {
   const DType dtype = buffers[nest.stores[index].buffer].dtype;
   return vector_atomics && !vectors.cut &&
+         nest.stores[index].mode == StoreMode::kAtomicAdd &&
          (dtype == DType::kFloat32 || IsHalf(dtype));
 }
 
@@ -309,7 +310,7 @@ std::vector<std::string> CudaBody::WideStoreNames(const Group& group) {
   for (uint32_t s : group.stores) {
     const struct Store& store = nest.stores[s];
     const bool mask_varies = store.mask != Store::kNoMask && lanes_[store.mask];
-    if (mask_varies || (store.mode == StoreMode::kAtomicAdd && !AddsWide(s)) ||
+    if (mask_varies || (IsAtomic(store.mode) && !AddsWide(s)) ||
         !IsWideAccess(buffers[store.buffer], facts.store_offset[s], vectors,
                       facts))
       continue;
@@ -431,6 +432,11 @@ absl::Status CudaBody::Store(uint32_t index) {
   const std::string guard = store.mask == Store::kNoMask
                                 ? ""
                                 : absl::StrCat("if (", Text(store.mask), ") ");
+  if (store.mode == StoreMode::kAtomicMax) {
+    out.Line(guard, "k_atomic_max_", TypeEnding(dtype), "(&", at, ", ",
+             Text(store.value), ");");
+    return absl::OkStatus();
+  }
   if (store.mode != StoreMode::kAtomicAdd) {
     out.Line(guard, at, " = ", Text(store.value), ";");
     return absl::OkStatus();

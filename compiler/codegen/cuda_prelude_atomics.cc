@@ -7,6 +7,9 @@ constexpr PreludePart kParts[] = {
     {"k_atomic_add_$T", "i32 f32 f64",
      R"(K_FN void k_atomic_add_$T($C* p, $C x) { atomicAdd(p, x); }
 )"},
+    {"k_atomic_max_$T", "i32 i64",
+     R"(K_FN void k_atomic_max_$T($C* p, $C x) { atomicMax(p, x); }
+)"},
     {"k_atomic_add_i64", "",
      R"(K_FN void k_atomic_add_i64(long long* p, long long x) { atomicAdd((unsigned long long*)p, (unsigned long long)x); }
 )"},

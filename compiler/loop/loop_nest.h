@@ -29,10 +29,18 @@ struct Axis {
 enum class StoreMode : uint8_t {
   kSet,
   kAtomicAdd,  // several iterations may meet; order is not fixed
+  // Several iterations may meet: the greatest of their values and what was there
+  // stays, whatever their order. Of i32 and i64.
+  kAtomicMax,
   // Iterations that meet are added in an order that the kernel's variant fixes;
   // what no iteration reaches becomes 0. See Store::stretch.
   kSum,
 };
+
+// Whether several iterations may meet at one cell.
+constexpr bool IsAtomic(StoreMode mode) {
+  return mode == StoreMode::kAtomicAdd || mode == StoreMode::kAtomicMax;
+}
 
 // One write a point of the nest, or a point of its non-reduction axes when
 // neither value nor index depends on a reduction axis.

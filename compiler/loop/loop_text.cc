@@ -153,7 +153,9 @@ std::string ToText(const LoopNest& nest, const std::vector<Buffer>& buffers,
   }
   for (const Store& store : nest.stores) {
     absl::StrAppend(&out, pad, "  ", Access(buffers, store.buffer, store.index),
-                    store.mode == StoreMode::kAtomicAdd ? " += t" : " = t",
+                    store.mode == StoreMode::kAtomicAdd   ? " += t"
+                    : store.mode == StoreMode::kAtomicMax ? " max= t"
+                                                          : " = t",
                     store.value);
     if (store.mode == StoreMode::kSum) {
       absl::StrAppend(&out, " summed over ", store.stretch);

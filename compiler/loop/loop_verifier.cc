@@ -191,6 +191,11 @@ class NestVerifier {
                                 static_cast<ScalarId>(nest_.body.size()), where,
                                 index_reduced));
     if (store.mode == StoreMode::kSum) return VerifySum(store, where);
+    const DType dtype = buffers_[store.buffer].dtype;
+    if (store.mode == StoreMode::kAtomicMax && dtype != DType::kInt32 &&
+        dtype != DType::kInt64) {
+      return Broken("L12", where, "a maximum that is no i32 or i64");
+    }
     if (!index_reduced && reduced_[store.value] &&
         store.mode == StoreMode::kSet && store.mask == Store::kNoMask) {
       return Broken("L7", where,
@@ -216,7 +221,7 @@ class NestVerifier {
 
   absl::Status VerifyPlaces() {
     for (const Store& store : nest_.stores) {
-      if (store.mode == StoreMode::kAtomicAdd) continue;
+      if (IsAtomic(store.mode)) continue;
       for (ScalarId i = 0; i < nest_.body.size(); ++i) {
         const ScalarNode& node = nest_.body[i];
         if (node.op == ScalarOp::kLoad && node.buffer == store.buffer &&

@@ -28,6 +28,7 @@ namespace kiln {
 //   L10 A temporary is written before it is read.
 //   L11 A kSum store is of float32 or float64, has no mask, and stretches of at
 //       least one point.
+//   L12 A kAtomicMax store is of i32 or i64.
 //
 // INTERNAL with the number, the step, what was found and what was due. Linear,
 // but for L8: quadratic in the accesses of one nest.

@@ -186,37 +186,6 @@ void GuardIndices(GraphLowering& g) {
   }
 }
 
-// Whether two points of a nest may write one cell: the last or the sum would
-// depend on the hardware's order.
-bool MayRace(const Store& store, DType dtype) {
-  if (store.mode == StoreMode::kAtomicAdd) return IsFloat(dtype);
-  bool indirect = false;
-  for (const SymExpr& e : store.index) {
-    e.VisitVars([&](Var v) { indirect |= v.kind == Var::Kind::kIndirect; });
-  }
-  return indirect;
-}
-
-// On the CPU one thread takes all of such a nest, in order.
-absl::Status CheckDeterministic(const GraphLowering& g) {
-  if (!g.options.deterministic || g.graph.device != DeviceType::kCuda) {
-    return absl::OkStatus();
-  }
-  for (const LoopStep& step : g.program.steps) {
-    const auto* nest = std::get_if<LoopNest>(&step);
-    if (nest == nullptr) continue;
-    for (const Store& store : nest->stores) {
-      if (!MayRace(store, g.program.buffers[store.buffer].dtype)) continue;
-      return MakeError(
-          ErrorReason::kUnsupportedOp,
-          absl::StrCat(nest->origins.empty() ? "nest" : nest->origins[0],
-                       ": no deterministic form on CUDA, and the option "
-                       "deterministic asks for one"));
-    }
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 bool HasLowering(const OpDef& op) {
@@ -240,7 +209,6 @@ absl::StatusOr<LoopProgram> LowerGraph(const Graph& given,
   FinishOutputs(g);
   FinishMutations(g);
   GuardIndices(g);
-  RETURN_IF_ERROR(CheckDeterministic(g));
   return std::move(g.program);
 }
 

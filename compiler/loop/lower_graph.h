@@ -25,9 +25,9 @@ namespace kiln {
 //
 // Of the options: what a library may round is told to its calls;
 // emulate_precision_casts rounds every value of a half type where an operator
-// ends, also where the next one takes it without a store; deterministic refuses
-// scatters on CUDA whose result hangs on the hardware's order (UNSUPPORTED_OP
-// names the operator).
+// ends, also where the next one takes it without a store; deterministic
+// gives scatters on CUDA a form whose result does not hang on the hardware's order
+// (scatter_updates.h).
 //
 // Pure. Linear in nodes.
 absl::StatusOr<LoopProgram> LowerGraph(const Graph& given,

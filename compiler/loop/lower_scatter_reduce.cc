@@ -1,13 +1,14 @@
-// Scatters that combine by more than a sum. Written from the reader's side: an
-// element of the result runs over the indices of its row and combines what is
-// meant for it. No atomics, and the order is fixed; the cost is one comparison
-// for each element and index of a row.
+// Scatters that combine by more than a sum.
 
+#include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/loop/lowering.h"
+#include "compiler/loop/scatter_updates.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -17,38 +18,26 @@ namespace {
 struct Combine {
   ReduceOp reduce;
   ScalarOp with_self;  // joins the combined value and the element itself
-  double identity;     // of floats; integers take their own limits
   bool mean = false;
 };
 
 absl::StatusOr<Combine> CombineNamed(const NodeLowering& n,
                                      const Argument& name) {
-  constexpr double kInf = std::numeric_limits<double>::infinity();
   const auto* text = std::get_if<std::string>(&name.v);
   const std::string word = text == nullptr ? "" : *text;
-  if (word == "sum") return Combine{ReduceOp::kSum, ScalarOp::kAdd, 0};
-  if (word == "mean") return Combine{ReduceOp::kSum, ScalarOp::kAdd, 0, true};
-  if (word == "prod") return Combine{ReduceOp::kProd, ScalarOp::kMul, 1};
+  if (word == "sum") return Combine{ReduceOp::kSum, ScalarOp::kAdd};
+  if (word == "mean") return Combine{ReduceOp::kSum, ScalarOp::kAdd, true};
+  if (word == "prod") return Combine{ReduceOp::kProd, ScalarOp::kMul};
   if (word == "amax") {
-    return Combine{ReduceOp::kMax, ScalarOp::kMaximum, -kInf};
+    return Combine{ReduceOp::kMax, ScalarOp::kMaximum};
   }
-  if (word == "amin") return Combine{ReduceOp::kMin, ScalarOp::kMinimum, kInf};
+  if (word == "amin") return Combine{ReduceOp::kMin, ScalarOp::kMinimum};
   return MakeError(ErrorReason::kMalformedGraph,
                    absl::StrCat(n.node.op->name, ": reduce \"", word, "\""));
 }
 
-ScalarId Identity(BodyBuilder& b, DType type, const Combine& combine) {
-  if (IsFloat(type)) return b.Float(type, combine.identity);
-  const bool wide = SizeInBytes(type) == 8;
-  if (combine.reduce == ReduceOp::kMax) {
-    return b.Int(type, wide ? std::numeric_limits<int64_t>::min()
-                            : std::numeric_limits<int32_t>::min());
-  }
-  if (combine.reduce == ReduceOp::kMin) {
-    return b.Int(type, wide ? std::numeric_limits<int64_t>::max()
-                            : std::numeric_limits<int32_t>::max());
-  }
-  return b.Int(type, static_cast<int64_t>(combine.identity));
+ScalarId One(BodyBuilder& b, DType type) {
+  return IsFloat(type) ? b.Float(type, 1) : b.Int(type, 1);
 }
 
 // Small integers and booleans are combined as i32; the store wraps.
@@ -106,10 +95,10 @@ Meant ReadMeant(NestWriter& nest, const NodeLowering& n, const DimVector& at,
   return {load(n.tensor(3), source_at, type), hit};
 }
 
-// (self, dim, index, source, reduce, *, include_self)
-absl::Status ScatterReduce(NodeLowering& n, ScalarOp) {
-  ASSIGN_OR_RETURN(const Combine combine, CombineNamed(n, n.arg(4)));
-  const bool include_self = BoolOf(n.arg(5));
+// Products: an element runs over the indices of its row and combines what is
+// meant for it. No atomics, and the order is fixed; the cost is one comparison for
+// each element and index of a row.
+absl::Status ReduceAtElements(NodeLowering& n, bool include_self) {
   const DimVector& sizes = n.meta(0).sizes;
   const size_t dim = n.Dim(1, sizes.size());
   const DimVector& listed = n.meta(2).sizes;
@@ -121,26 +110,187 @@ absl::Status ScatterReduce(NodeLowering& n, ScalarOp) {
   const DimVector at = nest.Iterate(sizes);
   const DimVector along = nest.Iterate({count}, /*reduction=*/true);
   const Meant meant = ReadMeant(nest, n, at, dim, along[0], type);
-  ScalarId value = b.Where(meant.hit, meant.value, Identity(b, type, combine));
-  ScalarId hits = b.Cast(DType::kInt64, meant.hit);
+  ScalarId value = b.Where(meant.hit, meant.value, One(b, type));
+  ScalarId any = meant.hit;
   if (!count.Is(1)) {
-    value = b.Reduce(combine.reduce, type, {&value, 1});
-    hits = b.Reduce(ReduceOp::kSum, DType::kInt64, {&hits, 1});
+    value = b.Reduce(ReduceOp::kProd, type, {&value, 1});
+    any = b.Reduce(ReduceOp::kAny, DType::kBool, {&any, 1});
   }
   const ScalarId self = nest.LoadAs(n.tensor(0), at, type);
-  const ScalarId zero = b.Int(DType::kInt64, 0);
-  const ScalarId any = b.Op(ScalarOp::kGt, hits, zero);
-  if (include_self) value = b.Op(combine.with_self, self, value);
-  if (combine.mean) {
-    const ScalarId one = b.Int(DType::kInt64, 1);
-    ScalarId terms = include_self ? b.Op(ScalarOp::kAdd, hits, one)
-                                  : b.Op(ScalarOp::kMaximum, hits, one);
-    value = b.Op(IsFloat(type) ? ScalarOp::kDiv : ScalarOp::kFloorDiv, value,
-                 b.Cast(type, terms));
-  }
+  if (include_self) value = b.Op(ScalarOp::kMul, self, value);
   nest.Store(n.result(), at, b.Where(any, value, self));
   nest.Finish();
   return absl::OkStatus();
+}
+
+// The update of one index: scatter_reduce has an index for each element of the
+// source, index_reduce one for each place along `dim`.
+Update ReadUpdate(NestWriter& nest, const NodeLowering& n, DType type) {
+  const DimVector& sizes = n.meta(0).sizes;
+  const DimVector& given = n.meta(3).sizes;
+  const bool listed = n.origin == "index_reduce";
+  const DimVector& over = listed ? given : n.meta(2).sizes;
+  const DimVector at = nest.Iterate(over);
+  DimVector from = at;
+  from.resize(given.size(), 0);
+  for (size_t d = 0; d < given.size(); ++d)
+    if (given[d].Is(1)) from[d] = 0;
+  Update update{.index = at,
+                .value = nest.LoadAs(n.tensor(3), from, type),
+                .number = NumberOf(at, over)};
+  update.index.resize(sizes.size(), 0);
+  DimVector place = at;
+  if (sizes.empty()) {
+    IndexAt(nest, n.tensor(2), place, 1, IndexRange::kInside);
+    return update;
+  }
+  const size_t dim = n.Dim(1, sizes.size());
+  if (listed) {
+    place.clear();
+    if (n.meta(2).rank() > 0) place.push_back(at[dim]);
+  }
+  update.index[dim] =
+      IndexAt(nest, n.tensor(2), place, sizes[dim], IndexRange::kInside);
+  return update;
+}
+
+// How many updates each element has.
+absl::StatusOr<BufferId> CountUpdates(NodeLowering& n, WriteUpdate write) {
+  const BufferId hits = FilledCells(n, DType::kInt32, Number{.i = 0});
+  RETURN_IF_ERROR(ApplyUpdates(n, write, hits, StoreMode::kAtomicAdd,
+                               [](NestWriter& nest, const Update&) {
+                                 return nest.body.Int(DType::kInt32, 1);
+                               }));
+  return hits;
+}
+
+absl::Status SumOrMean(NodeLowering& n, bool mean, bool include_self,
+                       WriteUpdate write) {
+  ASSIGN_OR_RETURN(const UpdateSums sums, SumUpdates(n, write));
+  ASSIGN_OR_RETURN(const BufferId counts, CountUpdates(n, write));
+  NestWriter nest = n.Write();
+  BodyBuilder& b = nest.body;
+  const DimVector at = nest.Iterate(n.result_meta().sizes);
+  ScalarId value = ReadSum(nest, sums, at);
+  const DType type = b.dtype(value);
+  const ScalarId hits = nest.LoadCell(counts, at);
+  const ScalarId one = b.Int(DType::kInt32, 1);
+  const ScalarId self = nest.LoadAs(n.tensor(0), at, type);
+  if (include_self) value = b.Op(ScalarOp::kAdd, self, value);
+  if (mean) {
+    const ScalarId terms = include_self ? b.Op(ScalarOp::kAdd, hits, one)
+                                        : b.Op(ScalarOp::kMaximum, hits, one);
+    value = b.Op(IsFloat(type) ? ScalarOp::kDiv : ScalarOp::kFloorDiv, value,
+                 b.Cast(type, terms));
+  }
+  const ScalarId any = b.Op(ScalarOp::kGe, hits, one);
+  value = b.Where(any, value, self);
+  nest.Store(n.result(), at, b.Cast(CombineType(n.result_meta().dtype), value));
+  nest.Finish();
+  return absl::OkStatus();
+}
+
+// Values as integers that compare as they do: NaN is the greatest of the largest
+// and of the least. The least integer is none's.
+class OrderedKeys {
+ public:
+  OrderedKeys(DType type, bool least)
+      : type_(type),
+        least_(least),
+        // An i32 has the least integer too.
+        key_(type == DType::kFloat32 ? DType::kInt32 : DType::kInt64) {}
+
+  DType key() const { return key_; }
+  int64_t none() const {
+    return key_ == DType::kInt32 ? std::numeric_limits<int32_t>::min()
+                                 : std::numeric_limits<int64_t>::min();
+  }
+  ScalarId KeyOf(BodyBuilder& b, ScalarId value) const {
+    if (!IsFloat(type_)) {
+      const ScalarId key = b.Cast(key_, value);
+      return least_ ? b.Op(ScalarOp::kNot, key) : key;
+    }
+    const ScalarId order = Flipped(b, Bitcast(b, key_, value));
+    return b.Where(b.Op(ScalarOp::kIsNan, value), b.Int(key_, Most()),
+                   least_ ? b.Op(ScalarOp::kNot, order) : order);
+  }
+  ScalarId ValueOf(BodyBuilder& b, ScalarId key) const {
+    const ScalarId order = least_ ? b.Op(ScalarOp::kNot, key) : key;
+    if (!IsFloat(type_)) return b.Cast(type_, order);
+    return b.Where(b.Op(ScalarOp::kEq, key, b.Int(key_, Most())),
+                   b.Float(type_, NAN),
+                   Bitcast(b, type_, Flipped(b, order)));
+  }
+
+ private:
+  int64_t Most() const {
+    return key_ == DType::kInt32 ? std::numeric_limits<int32_t>::max()
+                                 : std::numeric_limits<int64_t>::max();
+  }
+  // Bits of a negative float grow as it falls.
+  ScalarId Flipped(BodyBuilder& b, ScalarId bits) const {
+    return b.Where(b.Op(ScalarOp::kLt, bits, b.Int(key_, 0)),
+                   b.Op(ScalarOp::kXor, bits, b.Int(key_, Most())), bits);
+  }
+  static ScalarId Bitcast(BodyBuilder& b, DType dtype, ScalarId value) {
+    ScalarNode node{ScalarOp::kBitcast, dtype};
+    node.args.push_back(value);
+    return b.Add(std::move(node));
+  }
+
+  const DType type_;
+  const bool least_;
+  const DType key_;
+};
+
+absl::Status Extreme(NodeLowering& n, const Combine& combine, bool include_self,
+                     WriteUpdate write) {
+  const DType type = CombineType(n.result_meta().dtype);
+  const OrderedKeys keys(type, combine.reduce == ReduceOp::kMin);
+  const BufferId extremes =
+      FilledCells(n, keys.key(), Number{.i = keys.none()});
+  RETURN_IF_ERROR(ApplyUpdates(n, write, extremes, StoreMode::kAtomicMax,
+                               [&](NestWriter& nest, const Update& update) {
+                                 return keys.KeyOf(nest.body, update.value);
+                               }));
+  // Of 64-bit integers none's is a value too.
+  std::optional<BufferId> counts;
+  if (type == DType::kInt64 && !include_self) {
+    ASSIGN_OR_RETURN(counts, CountUpdates(n, write));
+  }
+  NestWriter nest = n.Write();
+  BodyBuilder& b = nest.body;
+  const DimVector at = nest.Iterate(n.result_meta().sizes);
+  const ScalarId key = nest.LoadCell(extremes, at);
+  const ScalarId self = nest.LoadAs(n.tensor(0), at, type);
+  const ScalarId any =
+      counts.has_value()
+          ? b.Op(ScalarOp::kGt, nest.LoadCell(*counts, at),
+                 b.Int(DType::kInt32, 0))
+          : b.Op(ScalarOp::kNe, key, b.Int(keys.key(), keys.none()));
+  ScalarId value = keys.ValueOf(b, key);
+  if (include_self) value = b.Op(combine.with_self, self, value);
+  nest.Store(n.result(), at, b.Where(any, value, self));
+  nest.Finish();
+  return absl::OkStatus();
+}
+
+// (self, dim, index, source, reduce, *, include_self)
+absl::Status ScatterReduce(NodeLowering& n, ScalarOp) {
+  ASSIGN_OR_RETURN(const Combine combine, CombineNamed(n, n.arg(4)));
+  const bool include_self = BoolOf(n.arg(5));
+  if (combine.reduce == ReduceOp::kProd)
+    return ReduceAtElements(n, include_self);
+  const DType type = CombineType(n.result_meta().dtype);
+  const auto write = [&](NestWriter& nest) {
+    return absl::StatusOr<Update>(ReadUpdate(nest, n, type));
+  };
+  const bool plain_sum = combine.reduce == ReduceOp::kSum && !combine.mean;
+  if (plain_sum && include_self && n.result_meta().dtype != DType::kBool)
+    return AddToElements(n, n.tensor(0), write);
+  return combine.reduce == ReduceOp::kSum
+             ? SumOrMean(n, combine.mean, include_self, write)
+             : Extreme(n, combine, include_self, write);
 }
 
 constexpr LowerRow kRows[] = {

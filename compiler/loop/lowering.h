@@ -80,6 +80,10 @@ class NestWriter {
     return body.Cast(dtype, Load(v, at));
   }
   ScalarId MaskedLoad(ValueId v, const DimVector& at, ScalarId mask);
+  // Of a buffer that this node's nests share, in the buffer's dtype.
+  ScalarId LoadCell(BufferId buffer, const DimVector& at) {
+    return body.Load(buffer, g_.program.buffers[buffer].dtype, at);
+  }
   // Broadcast to an index of higher or equal rank, as PyTorch broadcasts.
   ScalarId LoadBroadcast(ValueId v, const DimVector& at, DType dtype);
 

@@ -112,7 +112,7 @@ NestCosts::NestCosts(const LoopNest& nest, const NestFacts& facts,
     AddAccess(store.buffer, facts.store_offset[s], facts.store_axes[s],
               store.mask == Store::kNoMask && store.mode == StoreMode::kSet,
               facts.StoreIsReduced(s), true, 0);
-    accesses_.back().atomic = store.mode == StoreMode::kAtomicAdd;
+    accesses_.back().atomic = IsAtomic(store.mode);
     column_sums_ += store.mode == StoreMode::kSum;
   }
   CountWork();

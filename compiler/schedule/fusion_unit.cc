@@ -40,7 +40,7 @@ FusionUnit MakeFusionUnit(LoopNest nest, int nests,
                                        node.args.empty(), buffers, shapes));
   }
   for (const Store& store : nest.stores) {
-    const bool atomic = store.mode == StoreMode::kAtomicAdd;
+    const bool atomic = IsAtomic(store.mode);
     unit.atomic |= atomic;
     unit.accesses.push_back(MakeAccess(store.buffer, store.index, true,
                                        !atomic && store.mask == Store::kNoMask,

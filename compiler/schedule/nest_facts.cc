@@ -189,7 +189,7 @@ class Gatherer {
       });
     }
     ASSIGN_OR_RETURN(SymExpr offset, Access(store.buffer, store.index));
-    facts_.has_atomic |= store.mode == StoreMode::kAtomicAdd;
+    facts_.has_atomic |= IsAtomic(store.mode);
     facts_.store_axes.push_back(axes);
     facts_.store_stage.push_back(stage);
     facts_.store_offset.push_back(std::move(offset));

@@ -285,11 +285,22 @@ void WriteCell(DType dtype, Cell value, char* at) {
   }
 }
 
+Cell Updated(StoreMode mode, Cell old, Cell value) {
+  if (mode == StoreMode::kAtomicMax)
+    return {value.f, std::max(value.i, old.i)};
+  return {value.f + old.f, value.i + old.i};
+}
+
 Cell ComputeScalar(const ScalarNode& node, DType arg_dtype,
                    absl::Span<const Cell> args) {
   const ScalarOp op = node.op;
   if (op == ScalarOp::kWhere) return args[0].i != 0 ? args[1] : args[2];
   if (op == ScalarOp::kCast) return CastCell(arg_dtype, node.dtype, args[0]);
+  if (op == ScalarOp::kBitcast) {
+    char bytes[8] = {};
+    WriteCell(arg_dtype, args[0], bytes);
+    return ReadCell(node.dtype, bytes);
+  }
   if (IsComparison(op)) return {0, Compare(op, arg_dtype, args[0], args[1])};
   if (op == ScalarOp::kIsNan) return {0, std::isnan(args[0].f)};
   if (op == ScalarOp::kIsInf) return {0, std::isinf(args[0].f)};

@@ -365,11 +365,8 @@ class NestRun {
         absl::StatusOr<char*> at = Address(store.buffer, store.index, r);
         if (!at.ok()) return at.status();
         Cell value = ValueAt(store.value, r);
-        if (store.mode != StoreMode::kSet) {
-          const Cell old = ReadCell(dtype, *at);
-          value.f += old.f;
-          value.i += old.i;
-        }
+        if (store.mode != StoreMode::kSet)
+          value = Updated(store.mode, ReadCell(dtype, *at), value);
         WriteCell(dtype, value, *at);
       }
     }

@@ -24,6 +24,8 @@ struct Cell {
 
 Cell ReadCell(DType dtype, const char* at);
 void WriteCell(DType dtype, Cell value, char* at);
+// What a store that adds or keeps the greatest leaves.
+Cell Updated(StoreMode mode, Cell old, Cell value);
 // One operation that is neither a leaf nor a reduction.
 Cell ComputeScalar(const ScalarNode& node, DType arg_dtype,
                    absl::Span<const Cell> args);

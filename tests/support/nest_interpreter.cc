@@ -83,7 +83,9 @@ class Interpreter {
       const DType dtype = buffers_[w.store->buffer].dtype;
       void* memory = run_.memory[w.store->buffer];
       AnyScalar value = w.value;
-      if (w.store->mode != StoreMode::kSet) {
+      if (w.store->mode == StoreMode::kAtomicMax) {
+        value.i = std::max(value.i, ReadElement(dtype, memory, w.element).i);
+      } else if (w.store->mode != StoreMode::kSet) {
         const AnyScalar old = ReadElement(dtype, memory, w.element);
         value.f += old.f;
         value.i += old.i;
@@ -238,6 +240,11 @@ class Interpreter {
           v.i = IsFloat(from) ? static_cast<int64_t>(a[0].f) : a[0].i;
         }
         return v;
+      case ScalarOp::kBitcast: {
+        char bytes[8] = {};
+        WriteElement(from, bytes, 0, a[0]);
+        return ReadElement(node.dtype, bytes, 0);
+      }
       case ScalarOp::kEq:
         v.i = IsFloat(from) ? a[0].f == a[1].f : a[0].i == a[1].i;
         return v;

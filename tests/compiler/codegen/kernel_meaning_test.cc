@@ -148,6 +148,22 @@ TEST_P(Kernel, ScattersThroughAnIndexAlongTheVector) {
   Check(c, 0);
 }
 
+// The order of the updates does not matter.
+TEST_P(Kernel, KeepsTheGreatestOfWhatMeets) {
+  NestCase c;
+  const uint32_t i = c.Axis(30), j = c.Axis(40);
+  const BufferId ids = c.In(DType::kInt64, {30});
+  const BufferId a = c.In(DType::kInt32, {30, 40});
+  const BufferId b = c.In(DType::kInt64, {30, 40});
+  const BufferId most = c.Out(DType::kInt32, {5, 40});
+  const BufferId wide = c.Out(DType::kInt64, {40});
+  const ScalarId id = c.Load(ids, {A(i)});
+  c.Store(most, {SymExpr::Indirect(id), A(j)}, c.Load(a, {A(i), A(j)}),
+          StoreMode::kAtomicMax);
+  c.Store(wide, {A(j)}, c.Load(b, {A(i), A(j)}), StoreMode::kAtomicMax);
+  Check(c, 0);
+}
+
 // Inside: alone, along the vector, counted from the end, and under a mask.
 TEST_P(Kernel, LooksAtLoadedIndices) {
   NestCase c;

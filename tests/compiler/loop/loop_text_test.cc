@@ -28,13 +28,14 @@ TEST(LoopText, ReadsBackWhatItPrints) {
   ExpectReadsBack(Lowered(R"(
       graph @g(N in [2, 64] = 6)(%x: f32[N, 8], %w: f32[8, 4], %b: f32[4],
                                  %i: i64[3], %m: f32[N])
-          -> (%y, %s, %d, %c) {
+          -> (%y, %s, %d, %c, %r) {
         %mm = addmm(%b, %x, %w)
         %y = mul.Tensor(%mm, 0.1)
         %s = sum.dim_IntList(%y, [0])
         %e = embedding(%x, %i)
         %d = embedding_dense_backward(%e, %i, 5, -1, false)
         %c = cat([%x, %x], 1)
+        %r = scatter_reduce.two(%m, 0, %i, %m, "amax")
         %n = add.Scalar(%m, 1)
         mutate %m = %n
       })"));
@@ -110,6 +111,12 @@ TEST(LoopVerifier, AKernelReadsWhatItWritesInPlaceOnly) {
   ExpectBreaks("L8", Verify("i0 in 4, i1 in 7",
                             "    t0 = load f32 c[i0, i1]\n"
                             "    c[i0, i1 + 1] = t0\n"));
+}
+
+TEST(LoopVerifier, OnlyIntegersAreRaisedAtomically) {
+  ExpectBreaks("L12", Verify("i0 in 4",
+                             "    t0 = load f32 x[i0, 0]\n"
+                             "    a[i0] max= t0\n"));
 }
 
 TEST(LoopVerifier, ATemporaryIsWrittenBeforeItIsRead) {
