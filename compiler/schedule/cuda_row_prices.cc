@@ -29,6 +29,10 @@ constexpr double kStageGroupNs = 60;
 // The share of the lesser of memory and instructions that still counts while the
 // next rows are copied.
 constexpr double kStagedApart = 0.15;
+// What both ways through a group cost more than one; in long rows that is part of
+// what a group that may be partial costs.
+constexpr double kBothWays = 1.5;
+constexpr double kBothWaysOfLong = 0.25;
 // Shared memory that the joins across a row may take at most.
 constexpr int64_t kSharedOfStatic = 10 << 10;
 
@@ -144,6 +148,11 @@ double NestCosts::RowIssue(const CudaRows& v, const PricedVectors& vectors,
   const double steps = CeilDivide(groups, v.lanes);
   const double idle = steps * v.lanes / std::max(1.0, groups);
   double issue = Issue(vectors, v.held > 0, v.hold_costly != 0) * idle;
+  // A row's first and last group are partial: their warps go both ways.
+  if (vectors.cut && vectors.width > 1) {
+    issue *= 1 + std::max(0.0, kBothWays * std::min(2.0, steps) / steps -
+                                   kBothWaysOfLong);
+  }
   // Every thread of the row does what belongs to the row as a whole.
   const double threads = double(outer_) * v.lanes * v.cluster;
   const double steps_of_join = std::log2(std::max(2, std::min(v.lanes, 32)));
