@@ -74,6 +74,27 @@ absl::StatusOr<TensorMetas> InferLayerNormBackward(const InferInput& in) {
                      OptionalLike(in, 6, MaskAt(in, 7, 2))};
 }
 
+// _fused_rms_norm(input, normalized_shape, weight, eps)
+absl::StatusOr<TensorMetas> InferRmsNorm(const InferInput& in) {
+  const TensorMeta& x = in.tensor(0);
+  ASSIGN_OR_RETURN(const size_t outer, NormalizedRank(in, 0, 1));
+  DimVector statistics = x.sizes;
+  for (size_t i = outer; i < statistics.size(); ++i) statistics[i] = 1;
+  return TensorMetas{ContiguousMeta(x.dtype, x.sizes),
+                     ContiguousMeta(IsHalf(x.dtype) ? DType::kFloat32 : x.dtype,
+                                    std::move(statistics))};
+}
+
+// _fused_rms_norm_backward(grad_out, input, normalized_shape, rstd, weight,
+// output_mask)
+absl::StatusOr<TensorMetas> InferRmsNormBackward(const InferInput& in) {
+  const TensorMeta& x = in.tensor(1);
+  RETURN_IF_ERROR(NormalizedRank(in, 1, 2).status());
+  TensorMeta grad = ContiguousMeta(x.dtype, x.sizes);
+  grad.defined = MaskAt(in, 5, 0);
+  return TensorMetas{std::move(grad), OptionalLike(in, 4, MaskAt(in, 5, 1))};
+}
+
 absl::Status CheckChannels(const InferInput& in, const TensorMeta& x,
                            std::initializer_list<size_t> params) {
   if (x.rank() < 2) return Malformed(absl::StrCat("input ", ToText(x)));
@@ -196,6 +217,14 @@ constexpr OpRow kRows[] = {
      "Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> "
      "(Tensor, Tensor, Tensor)",
      InferLayerNormBackward, kDecompose},
+    {"aten._fused_rms_norm.default",
+     "(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> "
+     "(Tensor, Tensor)",
+     InferRmsNorm, kDecompose},
+    {"aten._fused_rms_norm_backward.default",
+     "(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor rstd, "
+     "Tensor? weight, bool[2] output_mask) -> (Tensor, Tensor)",
+     InferRmsNormBackward, kDecompose},
     {"aten._native_batch_norm_legit_functional.default",
      "(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
      "running_var, bool training, float momentum, float eps) -> (Tensor, "

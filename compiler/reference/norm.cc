@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -103,6 +104,37 @@ RefResults LayerNorm(RefCall& call) {
   const Moments m = MomentsOf(x, grouping, call.Float("eps"));
   return {call.Make(0, Normalized(call, x, grouping, m)),
           Saved(call, 1, m.mean), Saved(call, 2, m.rstd)};
+}
+
+// The moments about 0 of the type that PyTorch computes in.
+Moments MomentsAboutZero(RefCall& call, const Elements& x,
+                         const Grouping& grouping) {
+  double eps = call.Tensor("input").dtype == DType::kFloat64
+                   ? std::numeric_limits<double>::epsilon()
+                   : std::numeric_limits<float>::epsilon();
+  if (call.Has("eps")) eps = call.Float("eps");
+  Moments m;
+  m.mean.assign(grouping.groups, 0);
+  m.count.assign(grouping.groups, 0);
+  m.variance.assign(grouping.groups, 0);
+  for (int64_t k = 0; k < x.count(); ++k) {
+    m.variance[grouping.group_of(k)] += x.F(k) * x.F(k);
+    m.count[grouping.group_of(k)] += 1;
+  }
+  for (int64_t g = 0; g < grouping.groups; ++g)
+    m.rstd.push_back(1 / std::sqrt(m.variance[g] / m.count[g] + eps));
+  return m;
+}
+
+RefResults RmsNorm(RefCall& call) {
+  const Elements x = call.Load("input");
+  const Grouping grouping = LayerGrouping(call, x.count());
+  const Moments m = MomentsAboutZero(call, x, grouping);
+  const Elements w = OptionalLoad(call, "weight", grouping.weights, 1);
+  Elements y = Elements::Floats(x.sizes);
+  for (int64_t k = 0; k < x.count(); ++k)
+    y.f[k] = x.F(k) * m.rstd[grouping.group_of(k)] * w.F(grouping.weight_of(k));
+  return {call.Make(0, y), Saved(call, 1, m.rstd)};
 }
 
 RefResults GroupNorm(RefCall& call) {
@@ -236,6 +268,34 @@ RefResults LayerNormBackward(RefCall& call) {
                                   SavedMoments(call, "mean", "rstd"), true));
 }
 
+RefResults RmsNormBackward(RefCall& call) {
+  const Elements g = call.Load("grad_out"), x = call.Load("input");
+  const Grouping grouping = LayerGrouping(call, x.count());
+  const Elements w = OptionalLoad(call, "weight", grouping.weights, 1);
+  const std::vector<double> rstd = call.Load("rstd").AsFloats().f;
+  const std::vector<bool> mask = call.Bools("output_mask");
+  Elements dx = Elements::Floats(x.sizes);
+  Elements dw = Elements::Floats({grouping.weights});
+  std::vector<double> dot(grouping.groups, 0);
+  for (int64_t k = 0; k < x.count(); ++k) {
+    const int64_t at = grouping.group_of(k), c = grouping.weight_of(k);
+    const double xhat = x.F(k) * rstd[at];
+    dot[at] += g.F(k) * w.F(c) * xhat / grouping.weights;
+    dw.f[c] += g.F(k) * xhat;
+  }
+  for (int64_t k = 0; k < x.count(); ++k) {
+    const int64_t at = grouping.group_of(k), c = grouping.weight_of(k);
+    dx.f[k] = rstd[at] * (g.F(k) * w.F(c) - x.F(k) * rstd[at] * dot[at]);
+  }
+  RefResults results(2);
+  if (mask[0]) results[0] = call.Make(0, dx);
+  if (mask[1] && call.result(1).defined) {
+    dw.sizes = call.result(1).sizes;
+    results[1] = call.Make(1, dw);
+  }
+  return results;
+}
+
 RefResults GroupNormBackward(RefCall& call) {
   return Masked(call, GradientsOf(call, GroupGrouping(call),
                                   SavedMoments(call, "mean", "rstd"), true));
@@ -253,6 +313,8 @@ RefResults BatchNormBackward(RefCall& call) {
 constexpr ReferenceRow kRows[] = {
     {"aten.native_layer_norm.default", LayerNorm},
     {"aten.native_layer_norm_backward.default", LayerNormBackward},
+    {"aten._fused_rms_norm.default", RmsNorm},
+    {"aten._fused_rms_norm_backward.default", RmsNormBackward},
     {"aten.native_group_norm.default", GroupNorm},
     {"aten.native_group_norm_backward.default", GroupNormBackward},
     {"aten.native_batch_norm.default", BatchNorm},

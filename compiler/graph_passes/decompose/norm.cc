@@ -4,6 +4,7 @@
 // rows and one more walk over them; a gradient's sums, over rows for x and
 // over columns for weight and bias, read the same two tensors.
 
+#include <limits>
 #include <utility>
 
 #include "compiler/graph_passes/decompose/decomposition.h"
@@ -77,6 +78,46 @@ Parts LayerNormBackward(Decomposition& d) {
     parts[1] = e.Sum(e.Mul(g, xhat), rows, Keep::kNo);
   }
   if (mask[2] && d.Has("bias")) parts[2] = e.Sum(g, rows, Keep::kNo);
+  return parts;
+}
+
+// Without an eps it is that of the type that is computed in.
+Parts RmsNorm(Decomposition& d) {
+  Emitter& e = d.e;
+  const ValueId x = d.Compute("input");
+  const DimVector shape = d.Ints("normalized_shape");
+  const int rank = e.rank(x);
+  const double least = e.meta(x).dtype == DType::kFloat64
+                           ? std::numeric_limits<double>::epsilon()
+                           : std::numeric_limits<float>::epsilon();
+  const ValueId mean = e.Mean(
+      e.Square(x), DimRange(rank - static_cast<int64_t>(shape.size()), rank),
+      Keep::kYes);
+  const ValueId rstd =
+      e.Rsqrt(e.Add(mean, d.Has("eps") ? d.Float("eps") : least));
+  ValueId y = e.Mul(x, rstd);
+  if (d.Has("weight")) y = e.Mul(y, e.View(d.Compute("weight"), shape));
+  return {y, rstd};
+}
+
+Parts RmsNormBackward(Decomposition& d) {
+  Emitter& e = d.e;
+  const ValueId g = d.Compute("grad_out"), x = d.Compute("input");
+  const ValueId rstd = d.Compute("rstd");
+  const int rank = e.rank(x);
+  const int64_t first =
+      rank - static_cast<int64_t>(d.Ints("normalized_shape").size());
+  const std::vector<bool> mask = d.Bools("output_mask");
+  const ValueId xhat = e.Mul(x, rstd);
+  Parts parts(2);
+  if (mask[0]) {
+    const ValueId gw = d.Has("weight") ? e.Mul(g, d.Compute("weight")) : g;
+    const ValueId dot =
+        e.Mean(e.Mul(gw, xhat), DimRange(first, rank), Keep::kYes);
+    parts[0] = e.Mul(e.Sub(gw, e.Mul(xhat, dot)), rstd);
+  }
+  if (mask[1] && d.Has("weight"))
+    parts[1] = e.Sum(e.Mul(g, xhat), DimRange(0, first), Keep::kNo);
   return parts;
 }
 
@@ -246,6 +287,8 @@ Parts GroupNormBackward(Decomposition& d) {
 constexpr DecomposeRow kRows[] = {
     {"aten.native_layer_norm.default", LayerNorm},
     {"aten.native_layer_norm_backward.default", LayerNormBackward},
+    {"aten._fused_rms_norm.default", RmsNorm},
+    {"aten._fused_rms_norm_backward.default", RmsNormBackward},
     {"aten._native_batch_norm_legit_functional.default", BatchNorm},
     {"aten.native_batch_norm.default", BatchNorm},
     {"aten._native_batch_norm_legit.default", BatchNorm},
