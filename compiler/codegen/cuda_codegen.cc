@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/cuda_body.h"
+#include "compiler/codegen/cuda_column_scans.h"
 #include "compiler/codegen/cuda_columns.h"
 #include "compiler/codegen/cuda_grid.h"
 #include "compiler/codegen/cuda_rows.h"
@@ -136,6 +137,9 @@ class CudaKernelWriter {
   absl::StatusOr<CudaGrid> Body(const CudaShortScans& v) {
     body_.SetVectors({facts_.num_axes - 1, 1, 0, false});
     return WriteCudaShortScans(body_, v);
+  }
+  absl::StatusOr<CudaGrid> Body(const CudaColumnScans& v) {
+    return WriteCudaColumnScans(body_, v);
   }
   absl::StatusOr<CudaGrid> Body(const CudaSorts& v) {
     body_.SetVectors(VectorsOn(facts_.num_axes - 1, v.vector, false));

@@ -74,6 +74,23 @@ K_FN T k_parts_before(const T* totals, const unsigned* flags, unsigned part, T n
   return k_across<kThreads, kThreads>(sum, join);
 }
 )"},
+    // The same for columns side by side: `totals` are the column's own, and kDown
+    // threads below one another share the parts before.
+    {"k_column_before", "", R"(/* k_down */
+template <int kAcross, int kDown, class T, class F>
+K_FN T k_column_before(const T* totals, const unsigned* flags, unsigned part, T none, F join) {
+  T sum[1] = {none};
+  for (unsigned p = threadIdx.x / kAcross; p < part; p += kDown) {
+    while (*(const volatile unsigned*)(flags + p) == 0u) {
+    }
+    __threadfence();
+    sum[0] = join(sum[0], *(const volatile T*)(totals + p));
+  }
+  __shared__ T parts[kAcross * kDown];
+  k_down<kAcross, kDown>(parts, sum, join);
+  return sum[0];
+}
+)"},
     // Ends a block. The last of all blocks sets the counters back to zero.
     {"k_leave", "", R"(/* k_last_block */
 template <int kThreads>

@@ -76,6 +76,8 @@ SymExpr Counters(const PlannedKernel& kernel) {
   const SymExpr points = OuterPoints(kernel.nest);
   if (const auto* scans = std::get_if<CudaScans>(&kernel.variant))
     return points * scans->parts + 2;
+  if (const auto* scans = std::get_if<CudaColumnScans>(&kernel.variant))
+    return CeilDiv(points, int64_t{scans->across}) * scans->parts + 2;
   if (const auto* rows = std::get_if<CudaRows>(&kernel.variant))
     return CeilDiv(points, int64_t{rows->rows});
   const auto& columns = std::get<CudaColumns>(kernel.variant);

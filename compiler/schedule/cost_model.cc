@@ -451,6 +451,8 @@ Price NestCosts::PriceOf(const KernelVariant& variant) const {
   if (const auto* v = std::get_if<CudaScans>(&variant)) return PriceCuda(*v);
   if (const auto* v = std::get_if<CudaShortScans>(&variant))
     return PriceCuda(*v);
+  if (const auto* v = std::get_if<CudaColumnScans>(&variant))
+    return PriceCuda(*v);
   if (const auto* v = std::get_if<CudaSorts>(&variant)) return PriceCuda(*v);
   if (const auto* v = std::get_if<CudaSerial>(&variant)) return PriceCuda(*v);
   const uint32_t last_outer =

@@ -164,6 +164,7 @@ class NestCosts {
   Price PriceCuda(const CudaColumns& v) const;
   Price PriceCuda(const CudaScans& v) const;
   Price PriceCuda(const CudaShortScans& v) const;
+  Price PriceCuda(const CudaColumnScans& v) const;
   Price PriceCuda(const CudaSorts& v) const;
   Price PriceCuda(const CudaSerial& v) const;
   // `across`: the other axis of a tile, or Vectors::kNoAxis.

@@ -16,6 +16,7 @@ inline constexpr double kJoinBlockNs = 180;   // two barriers and a second tree
 inline constexpr double kJoinPartsNs = 2200;  // fence, counter, partial results
 inline constexpr double kSectorsPerCycle =
     2.5;  // that a multiprocessor moves from L2
+inline constexpr double kL2Bytes = 24e6;  // that may be relied on
 inline constexpr int kLanesPerCycle = 128;  // of a multiprocessor
 inline constexpr int kBaseRegisters = 20;
 

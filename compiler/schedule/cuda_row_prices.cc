@@ -18,7 +18,6 @@ constexpr double kMomentsStep = 26;
 constexpr double kSoftmaxStep = 18;
 constexpr double kJoinClusterNs = 400;  // a barrier of a cluster and its reads
 constexpr double kClusterNs = 250;      // to start and end each of its blocks
-constexpr double kL2Bytes = 24e6;       // that may be relied on
 // Instructions of a thread for a row that stands in shared memory, and for each
 // of its groups.
 constexpr double kStageRow = 150;

@@ -17,6 +17,13 @@ constexpr double kShortScanPoint = 28;
 // Shared memory that a kernel may have without asking.
 constexpr int64_t kStaticShared = 48 << 10;
 
+// What a second read of `bytes`, by `blocks` that each read their part twice, costs
+// in terms of a first one: L2 serves it while it holds what all running blocks read.
+double SecondRead(double bytes, double blocks, double slots) {
+  const double live = bytes * std::min(1.0, slots / blocks);
+  return live < kL2Bytes ? kL2TimeFactor : 1;
+}
+
 }  // namespace
 
 Price NestCosts::PriceCuda(const CudaScans& v) const {
@@ -38,9 +45,12 @@ Price NestCosts::PriceCuda(const CudaScans& v) const {
       kBaseRegisters + 12 + PackWords(vectors, false) + 3 * v.vector;
   const int resident = Resident(threads, price.registers);
   const double chip = target_.multiprocessors * target_.cycles_per_ns;
-  price.memory_ns = std::max(
-      (price.bytes + again * kL2TimeFactor) / target_.memory_bytes_per_ns,
-      sectors / (kSectorsPerCycle * chip));
+  const double blocks = CeilDivide(double(outer_), v.rows) * v.parts;
+  const double slots = double(target_.multiprocessors) * resident;
+  price.memory_ns =
+      std::max((price.bytes + again * SecondRead(again, blocks, slots)) /
+                   target_.memory_bytes_per_ns,
+               sectors / (kSectorsPerCycle * chip));
   // A group's own steps, and a shuffle tree of doubles for each thread.
   const double groups =
       double(reduced_) / v.vector + (vectors.rest.Is(0) ? 0 : 1);
@@ -50,8 +60,7 @@ Price NestCosts::PriceCuda(const CudaScans& v) const {
        double(outer_) * v.parts * tiles * v.lanes *
            (5.0 * v.vector + 70 + (shared ? 2.0 * v.vector : 0))) /
       (chip * kLanesPerCycle);
-  const double blocks = CeilDivide(double(outer_), v.rows) * v.parts;
-  const double rounds = blocks / (double(target_.multiprocessors) * resident);
+  const double rounds = blocks / slots;
   const double join = v.lanes > 32 ? 2 * kJoinBlockNs : 2 * kJoinWarpNs;
   double block_ns = tiles * (kLoadNs + join) + 150;
   if (shared) {
@@ -99,6 +108,47 @@ Price NestCosts::PriceCuda(const CudaShortScans& v) const {
       std::max(1.0, rounds) *
       (steps * 2 * kLoadNs + 3 * kJoinBlockNs + v.run * 10.0);
   return Finish(price, resident * threads / 32, 0.75 / resident);
+}
+
+Price NestCosts::PriceCuda(const CudaColumnScans& v) const {
+  const uint32_t axis = facts_.num_outer - 1;
+  const PricedVectors& vectors = VectorsFor(axis, 1, false);
+  const int threads = v.across * v.down;
+  // Every stretch is read twice, the second time from L2.
+  Price price;
+  double sectors = 0, again = 0;
+  for (const Access& access : accesses_) {
+    const double bytes = BytesAlong(access, axis, v.across);
+    const bool twice = !access.store && access.reduced;
+    price.bytes += bytes;
+    again += twice ? bytes : 0;
+    sectors += Sectors(access, vectors) * (twice ? 2 : 1);
+  }
+  price.registers =
+      kBaseRegisters + 16 + v.unroll * PackWords(vectors, false);
+  const int resident = Resident(threads, price.registers);
+  const double chip = target_.multiprocessors * target_.cycles_per_ns;
+  const double columns = CeilDivide(double(outer_), v.across);
+  const double blocks = columns * v.parts;
+  const double slots = double(target_.multiprocessors) * resident;
+  price.memory_ns =
+      std::max((price.bytes + again * SecondRead(again, blocks, slots)) /
+                   target_.memory_bytes_per_ns,
+               sectors / (kSectorsPerCycle * chip));
+  const double idle = columns * v.across / double(outer_);
+  price.issue_ns =
+      (Issue(vectors, false, false) * 1.6 +
+       double(outer_) * double(reduced_) * 8) *
+      idle / (chip * kLanesPerCycle);
+  const double steps = CeilDivide(
+      CeilDivide(double(reduced_), double(v.parts) * v.down), v.unroll);
+  double block_ns = steps * 2 * kLoadNs + v.down * 30.0 + kJoinBlockNs;
+  if (v.parts > 1) {
+    block_ns +=
+        kJoinPartsNs + CeilDivide(double(v.parts), v.down) * kLoadNs / 2;
+  }
+  price.latency_ns = std::max(1.0, blocks / slots) * block_ns;
+  return Finish(price, resident * threads / 32);
 }
 
 Price NestCosts::PriceCuda(const CudaSorts& v) const {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr absl::string_view kNames[] = {
     "unmapped",     "cuda points", "cuda tiles",       "cuda rows",
-    "cuda columns", "cuda scans",  "cuda short scans", "cuda sorts",
+    "cuda columns", "cuda scans",  "cuda short scans", "cuda column scans", "cuda sorts",
     "cuda serial",  "cpu points",  "cpu tiles",        "cpu rows",
     "cpu columns",  "cpu scans"};
 static_assert(std::size(kNames) == std::variant_size_v<KernelVariant>);
@@ -60,6 +60,12 @@ std::vector<VariantField> Fields(CudaShortScans& v) {
           {"rows", &v.rows},
           {"run", &v.run},
           {"unroll", &v.unroll}};
+}
+std::vector<VariantField> Fields(CudaColumnScans& v) {
+  return {{"across", &v.across},
+          {"down", &v.down},
+          {"unroll", &v.unroll},
+          {"parts", &v.parts}};
 }
 std::vector<VariantField> Fields(CudaSorts& v) {
   return {{"vector", &v.vector},
@@ -135,6 +141,9 @@ int ThreadsOf(const KernelVariant& variant) {
   if (const auto* v = std::get_if<CudaShortScans>(&variant)) {
     return v->lanes * v->rows;
   }
+  if (const auto* v = std::get_if<CudaColumnScans>(&variant)) {
+    return v->across * v->down;
+  }
   if (const auto* v = std::get_if<CudaSorts>(&variant)) return v->threads;
   if (const auto* v = std::get_if<CudaSerial>(&variant)) return v->threads;
   return 1;
@@ -144,6 +153,7 @@ int PartsOf(const KernelVariant& variant) {
   if (const auto* v = std::get_if<CudaRows>(&variant)) return v->parts;
   if (const auto* v = std::get_if<CudaColumns>(&variant)) return v->parts;
   if (const auto* v = std::get_if<CudaScans>(&variant)) return v->parts;
+  if (const auto* v = std::get_if<CudaColumnScans>(&variant)) return v->parts;
   return 1;
 }
 

@@ -114,6 +114,18 @@ struct CudaShortScans {
                          const CudaShortScans&) = default;
 };
 
+// Scans down columns, of which neighbouring ones lie side by side in memory.
+// `across` threads take neighbouring columns, and `down` threads stretches of one
+// column, below one another.
+struct CudaColumnScans {
+  int across = 32;
+  int down = 8;
+  int unroll = 4;  // points of a column whose loads are issued together
+  int parts = 1;   // as CudaScans.parts
+  friend bool operator==(const CudaColumnScans&,
+                         const CudaColumnScans&) = default;
+};
+
 // A kSort along the only reduced axis: a block an outer point. Keys with their
 // places stand in shared memory and are sorted there; where only the first places
 // are asked for, what cannot be among them is left out, and the rest is sorted
@@ -171,7 +183,7 @@ struct CpuColumns {
 
 using KernelVariant =
     std::variant<Unmapped, CudaPoints, CudaTiles, CudaRows, CudaColumns,
-                 CudaScans, CudaShortScans, CudaSorts, CudaSerial, CpuPoints,
+                 CudaScans, CudaShortScans, CudaColumnScans, CudaSorts, CudaSerial, CpuPoints,
                  CpuTiles, CpuRows, CpuColumns, CpuScans>;
 
 // One number of a variant, by name: what the printer, the parser and the

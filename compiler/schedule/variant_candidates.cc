@@ -31,6 +31,8 @@ constexpr int64_t kStreamedRow = 2048;
 constexpr int kStreamThreads = 128;
 // Parts of one outer point; the last block adds them all.
 constexpr int64_t kMostParts = 1024;
+// Parts of a column's scan: each looks at all before it.
+constexpr int64_t kMostColumnParts = 128;
 // Neighbours of a short scan that a thread holds.
 constexpr int64_t kLongestRun = 33;
 // Short rows of a CPU are not worth a second accumulator.
@@ -288,8 +290,30 @@ void AddShortScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
   }
 }
 
+// Scans down columns, alone or shared by blocks.
+void AddColumnScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
+  if (costs.facts().num_outer == 0) return;
+  const int64_t multiprocessors = costs.target().multiprocessors;
+  for (const int across : {32, 64}) {
+    const int64_t columns = CeilDivide(costs.outer(), across);
+    for (const int down : {4, 8, 16}) {
+      CudaColumnScans v{across, down, 4, 1};
+      out.push_back(v);
+      for (const int blocks_each : {1, 2, 4, 16}) {
+        const int64_t parts =
+            std::min({CeilDivide(multiprocessors * blocks_each, columns),
+                      costs.reduced() / (down * v.unroll), kMostColumnParts});
+        if (parts <= v.parts) continue;
+        v.parts = static_cast<int>(parts);
+        out.push_back(v);
+      }
+    }
+  }
+}
+
 void AddScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
   if (!costs.MayScan()) return;
+  AddColumnScans(costs, out);
   for (const Width& width : WidthsOn(costs, costs.facts().num_axes - 1)) {
     const int64_t groups =
         CeilDivide(costs.reduced(), width.vector) + width.peel;

@@ -309,9 +309,10 @@ std::vector<KernelVariant> NestCase::Variants(const Target& target) const {
     all.push_back(CudaSerial{.threads = 64});
     for (KernelVariant variant : CandidatesFor(costs, 0)) {
       auto* scans = std::get_if<CudaScans>(&variant);
-      if (scans == nullptr || scans->lanes < 128) continue;
-      scans->parts = 3;
-      all.push_back(variant);
+      auto* columns = std::get_if<CudaColumnScans>(&variant);
+      if (columns != nullptr) columns->parts = 3;
+      if (scans != nullptr && scans->lanes >= 128) scans->parts = 3;
+      if (PartsOf(variant) == 3) all.push_back(variant);
     }
     if (costs.MaySplit()) {
       for (KernelVariant variant : CandidatesFor(costs, 0)) {

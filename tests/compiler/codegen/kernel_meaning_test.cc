@@ -311,6 +311,20 @@ TEST_P(Kernel, RunsSumsAndProductsAlongRows) {
   }
 }
 
+TEST_P(Kernel, RunsSumsDownColumns) {
+  NestCase c;
+  const uint32_t i = c.Axis(2), j = c.Axis(41), r = c.Axis(150, true);
+  const BufferId x = c.In(kBF16, {2, 150, 41}), y = c.In(kF32, {41});
+  const BufferId z = c.Out(kF32, {2, 150, 41});
+  const BufferId least = c.Out(kBF16, {2, 150, 41});
+  const ScalarId v = c.Cast(kF32, c.Load(x, {A(i), A(r), A(j)}));
+  const ScalarId w = c.Load(y, {A(j)});
+  const ScalarId sum = c.Scan(ReduceOp::kSum, c.Op(ScalarOp::kMul, {v, w}));
+  c.Store(z, {A(i), A(r), A(j)}, c.Op(ScalarOp::kSub, {sum, v}));
+  c.Store(least, {A(i), A(r), A(j)}, c.Cast(kBF16, c.Scan(ReduceOp::kMin, v)));
+  Check(c, kSums);
+}
+
 TEST_P(Kernel, LayerNormKeepsItsRowStatistics) {
   NestCase c;
   const uint32_t i = c.Axis(5), r = c.Axis(100, true);
