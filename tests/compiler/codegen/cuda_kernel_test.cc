@@ -6,21 +6,11 @@
 #include <tuple>
 
 #include "compiler/config/target.h"
+#include "tests/support/kernel_tolerances.h"
 #include "tests/support/nest_case.h"
 
 namespace kiln {
 namespace {
-
-SymExpr A(uint32_t axis) { return SymExpr::Axis(axis); }
-
-constexpr DType kF32 = DType::kFloat32;
-constexpr DType kBF16 = DType::kBFloat16;
-// Sums of a thousand floats in [-4, 4], in any order.
-constexpr double kSums = 2e-4;
-// bf16 results: half a unit of their last place, 2^-8; a whole one where a float
-// that is near the middle of two may be rounded to either.
-constexpr double kBF16Rounding = 4e-3;
-constexpr double kBF16Unit = 8e-3;
 
 // Many values are equal, so that it shows whether their order is kept. On the CPU
 // a library sorts.
