@@ -7,13 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/cuda_accumulators.h"
 #include "compiler/codegen/load_ahead.h"
+#include "compiler/schedule/reduce_ops.h"
 #include "proto/base/status.h"
 
 namespace kiln {
 namespace {
-
-// Floats that a thread adds to one another before it goes on with a double.
-constexpr int64_t kSumBlock = 512;
 
 class ColumnsWriter {
  public:
@@ -110,7 +108,7 @@ class ColumnsWriter {
     sums_.OpenLoop(pass.reduces,
                    {split ? "part_first + y" : "y", limit,
                     split ? CeilDiv(points_, int64_t{v_.parts}) : points_, step,
-                    std::max<int64_t>(1, kSumBlock / v_.unroll)},
+                    std::max<int64_t>(1, kMostFloatsAdded / v_.unroll)},
                    Count());
     const auto then = [&](CudaBody::Place place) -> absl::Status {
       if (place != CudaBody::Place::kNeighbour) return absl::OkStatus();

@@ -1,7 +1,6 @@
 #ifndef KILN_COMPILER_SCHEDULE_CHOOSE_VARIANT_H_
 #define KILN_COMPILER_SCHEDULE_CHOOSE_VARIANT_H_
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +14,6 @@ namespace kiln {
 
 struct VariantChoice {
   KernelConfig config;
-  // The nest in another form (one_pass_form.h), when that is what was chosen.
-  std::optional<LoopNest> form;
   // What decisions about the kernel are filed under, and the one in force; each
   // empty when there is none. Filled when `tuning` is given.
   std::string key;

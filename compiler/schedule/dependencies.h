@@ -77,6 +77,13 @@ class Dependencies {
  private:
   using Set = std::vector<uint64_t>;
 
+  static void Add(uint32_t g, Set& set) {
+    set[g / 64] |= uint64_t{1} << (g % 64);
+  }
+  static void Remove(uint32_t g, Set& set) {
+    set[g / 64] &= ~(uint64_t{1} << (g % 64));
+  }
+  // `more` come before group `g` as well.
   void Inherit(uint32_t g, const Set& more);
 
   std::vector<Set> ancestors_;

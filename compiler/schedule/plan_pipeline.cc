@@ -131,7 +131,7 @@ absl::StatusOr<Changed> RunChooseVariants(KernelPlan& plan,
     }
     kernel->variant = at->second.config.variant;
     // Of this kernel's own buffers.
-    if (at->second.form.has_value())
+    if (at->second.config.one_pass)
       kernel->nest = OnePassForm(kernel->nest).value();
   }
   LabelKernels(plan);
