@@ -14,9 +14,24 @@
 #include "compiler/schedule/column_sums.h"
 #include "compiler/schedule/one_pass_form.h"
 #include "compiler/schedule/variant_candidates.h"
+#include "tests/support/nest_batch.h"
 #include "tests/support/nest_interpreter.h"
 
 namespace kiln {
+namespace {
+
+// The CPU levels that this machine has.
+std::vector<Target> CpuLevels() {
+  std::vector<Target> levels = {*TargetFromName("x86-64")};
+  if (__builtin_cpu_supports("avx2"))
+    levels.push_back(*TargetFromName("x86-64-v3"));
+  if (__builtin_cpu_supports("avx512bw"))
+    levels.push_back(*TargetFromName("x86-64-v4"));
+  return levels;
+}
+
+}  // namespace
+
 uint32_t NestCase::Axis(SymExpr extent, bool reduction) {
   kernel.nest.axes.push_back({std::move(extent), reduction});
   return static_cast<uint32_t>(kernel.nest.axes.size() - 1);
@@ -322,30 +337,42 @@ std::vector<KernelVariant> NestCase::Variants(const Target& target) const {
   return chosen;
 }
 
-void NestCase::CheckVariants(TargetKind kind, double tolerance) {
-  CheckForms(kind, tolerance);
-  if (kind == TargetKind::kCpu) return;
-  std::optional<LoopNest> form = OnePassForm(kernel.nest);
-  if (!form.has_value()) return;
-  const LoopNest plain = std::exchange(kernel.nest, *std::move(form));
-  CheckForms(kind, tolerance);
-  kernel.nest = plain;
+// What the parts of a combined kernel are checked as: they have their variants.
+void NestCase::CheckOnCpu(double tolerance) {
+  for (const Target& level : CpuLevels())
+    CheckTogether({{*this, level.name, tolerance}}, level);
 }
 
-void NestCase::CheckForms(TargetKind kind, double tolerance) {
-  const auto target =
-      TargetFromName(kind == TargetKind::kCpu ? "x86-64-v3" : "sm_90");
-  ASSERT_TRUE(target.ok());
-  for (const KernelVariant& variant : Variants(*target)) {
-    SCOPED_TRACE(ToText(variant));
-    NestCase mapped = With(variant);
-    if (kind == TargetKind::kCpu) {
-      mapped.CheckOnCpu(tolerance);
-    } else {
-      mapped.CheckOnCuda(tolerance);
-    }
-    if (testing::Test::HasFailure() || testing::Test::IsSkipped()) return;
+void NestCase::CheckOnCuda(double tolerance) {
+  CheckTogether({{*this, "sm_90", tolerance}}, *TargetFromName("sm_90"));
+}
+
+void NestCase::CheckVariants(TargetKind kind, double tolerance) {
+  if (kind == TargetKind::kCpu) {
+    // The variants of all levels are those of one.
+    for (const Target& level : CpuLevels())
+      CheckTogether(Mapped(*TargetFromName("x86-64-v3"), tolerance), level);
+    return;
   }
+  const Target target = *TargetFromName("sm_90");
+  std::vector<MappedNest> nests = Mapped(target, tolerance);
+  std::optional<LoopNest> form = OnePassForm(kernel.nest);
+  if (form.has_value()) {
+    NestCase one_pass = *this;
+    one_pass.kernel.nest = *std::move(form);
+    for (MappedNest& nest : one_pass.Mapped(target, tolerance))
+      nests.push_back(std::move(nest));
+  }
+  CheckTogether(nests, target);
+}
+
+std::vector<MappedNest> NestCase::Mapped(const Target& target,
+                                         double tolerance) {
+  trial_ = std::make_shared<Trial>(Interpret());
+  std::vector<MappedNest> nests;
+  for (const KernelVariant& variant : Variants(target))
+    nests.push_back({With(variant), ToText(variant), tolerance});
+  return nests;
 }
 
 NestCase NestCase::With(const KernelVariant& variant) const {
@@ -365,6 +392,14 @@ NestCase::Trial NestCase::Interpret() const {
   Trial trial;
   for (const kiln::Buffer& buffer : buffers)
     trial.counts.push_back(Elements(buffer));
+  if (trial_ != nullptr) {
+    // Workspaces, which come last, are no results.
+    trial.expected = FilledMemory(trial.counts);
+    std::copy(trial_->expected.begin(), trial_->expected.end(),
+              trial.expected.begin());
+    trial.inside = trial_->inside;
+    return trial;
+  }
   NestRun run{.symbols = symbol_values_, .seed = kSeed};
   trial.expected = FilledMemory(trial.counts);
   for (auto& bytes : trial.expected) run.memory.push_back(bytes.data());

@@ -4,6 +4,7 @@
 // A nest written by hand, with its buffers, and the check that the kernel
 // written for it does what the interpreter does.
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ namespace kiln {
 inline SymExpr A(uint32_t axis) { return SymExpr::Axis(axis); }
 inline constexpr DType kF32 = DType::kFloat32;
 inline constexpr DType kBF16 = DType::kBFloat16;
+
+struct MappedNest;
 
 class NestCase {
  public:
@@ -118,9 +121,10 @@ class NestCase {
   ScalarNode& Add(ScalarOp op, DType dtype);
   ScalarId Last() const;
   int64_t Elements(const kiln::Buffer& buffer) const;
-  void CheckForms(TargetKind kind, double tolerance);
-  void RunOn(const std::string& level, double tolerance);
+  // In each of Variants, with what all of them are compared with.
+  std::vector<MappedNest> Mapped(const Target& target, double tolerance);
   std::vector<int64_t> symbol_values_;
+  std::shared_ptr<const Trial> trial_;  // what Interpret gave; null: not yet
 };
 
 // Whether kernels of sm_90 run on a GPU; else tests/support/cuda_emulator runs them.

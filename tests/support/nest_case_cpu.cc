@@ -1,11 +1,7 @@
-#include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <algorithm>
 
-#include "compiler/toolchain/host_cc_toolchain.h"
 #include "tests/support/nest_case.h"
 
 namespace kiln {
@@ -19,40 +15,6 @@ void Backwards(const KilnCpuRuntime*, int64_t count, int64_t grain,
 }
 
 }  // namespace
-
-void NestCase::CheckOnCpu(double tolerance) {
-  RunOn("x86-64", tolerance);
-  if (__builtin_cpu_supports("avx2")) RunOn("x86-64-v3", tolerance);
-  if (__builtin_cpu_supports("avx512bw")) RunOn("x86-64-v4", tolerance);
-}
-
-void NestCase::RunOn(const std::string& level, double tolerance) {
-  const auto target = TargetFromName(level);
-  ASSERT_TRUE(target.ok());
-  const auto source = Source(*target);
-  ASSERT_TRUE(source.ok()) << source.status();
-  const std::vector<UnitSource> units = GroupIntoUnits({*source}, *target);
-  ASSERT_EQ(units.size(), 1u);
-  auto toolchain = MakeHostCcToolchain({.scratch_dir = testing::TempDir()});
-  const auto built = toolchain->Build(units[0].source, UnitFlags(*target));
-  ASSERT_TRUE(built.ok()) << built.status() << "\n" << units[0].source;
-  EXPECT_EQ(built->log, "");
-
-  std::string file = testing::TempDir() + "/case_XXXXXX";
-  const int fd = mkstemp(file.data());
-  ASSERT_EQ(write(fd, built->image.data(), built->image.size()),
-            static_cast<ssize_t>(built->image.size()));
-  close(fd);
-  void* module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  ASSERT_NE(module, nullptr) << dlerror();
-  unlink(file.c_str());
-  const auto entry =
-      reinterpret_cast<KilnCpuKernel>(dlsym(module, source->symbol.c_str()));
-  ASSERT_NE(entry, nullptr);
-
-  RunOnCpu(entry, *source, level, tolerance);
-  if (testing::Test::HasFailure()) ADD_FAILURE() << units[0].source;
-}
 
 void NestCase::RunOnCpu(KilnCpuKernel entry, const KernelSource& source,
                         const std::string& where, double tolerance) const {

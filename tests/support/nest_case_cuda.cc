@@ -8,7 +8,6 @@
 #include "compiler/codegen/kernel_source.h"
 #include "compiler/toolchain/nvrtc_toolchain.h"
 #include "tests/support/nest_case.h"
-#include "tests/support/nvrtc_of_tests.h"
 
 namespace kiln {
 namespace {
@@ -81,25 +80,6 @@ const Driver* Emulator() {
 }
 
 }  // namespace
-
-void NestCase::CheckOnCuda(double tolerance) {
-  const auto target = TargetFromName("sm_90");
-  ASSERT_TRUE(target.ok());
-  static Toolchain* toolchain =
-      MakeNvrtcToolchain({.library_dirs = NvrtcFoldersOfTests()}).release();
-  KILN_LEAVE_WITHOUT_NVRTC(toolchain->Version().status());
-  const auto source = Source(*target);
-  ASSERT_TRUE(source.ok()) << source.status();
-  const std::vector<UnitSource> units = GroupIntoUnits({*source}, *target);
-  ASSERT_EQ(units.size(), 1u);
-  const auto built = toolchain->Build(units[0].source, UnitFlags(*target));
-  ASSERT_TRUE(built.ok()) << built.status() << "\n" << units[0].source;
-  EXPECT_EQ(built->log, "") << units[0].source;
-  absl::StatusOr<BuiltObject> runs = BuildToRun(*built, units[0].source);
-  ASSERT_TRUE(runs.ok()) << runs.status() << "\n" << units[0].source;
-  RunOnCuda(runs->image, *source, "sm_90", tolerance);
-  if (testing::Test::HasFailure()) ADD_FAILURE() << units[0].source;
-}
 
 bool GpuIsThere() { return Gpu() != nullptr; }
 
