@@ -10,8 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/kernel_source.h"
 #include "compiler/codegen/write_combined.h"
+#include "compiler/loop/loop_transforms.h"
 #include "compiler/schedule/choose_variant.h"
 #include "compiler/schedule/column_sums.h"
+#include "compiler/schedule/nest_price.h"
 #include "compiler/schedule/one_pass_form.h"
 #include "compiler/schedule/variant_candidates.h"
 #include "tests/support/nest_batch.h"
@@ -348,6 +350,7 @@ void NestCase::CheckOnCuda(double tolerance) {
 }
 
 void NestCase::CheckVariants(TargetKind kind, double tolerance) {
+  *this = Flat();
   if (kind == TargetKind::kCpu) {
     // The variants of all levels are those of one.
     for (const Target& level : CpuLevels())
@@ -366,12 +369,20 @@ void NestCase::CheckVariants(TargetKind kind, double tolerance) {
   CheckTogether(nests, target);
 }
 
+NestCase NestCase::Flat() const {
+  NestCase flat = *this;
+  FlattenAddresses(flat.kernel.nest, buffers);
+  for (kiln::Buffer& buffer : flat.buffers) buffer = FlatBuffer(buffer);
+  return flat;
+}
+
 std::vector<MappedNest> NestCase::Mapped(const Target& target,
                                          double tolerance) {
   trial_ = std::make_shared<Trial>(Interpret());
   std::vector<MappedNest> nests;
   for (const KernelVariant& variant : Variants(target))
     nests.push_back({With(variant), ToText(variant), tolerance});
+  EXPECT_FALSE(nests.empty()) << "no variant fits";
   return nests;
 }
 

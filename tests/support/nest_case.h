@@ -89,6 +89,8 @@ class NestCase {
   // only for large sizes.
   std::vector<KernelVariant> Variants(const Target& target) const;
 
+  // The case with addresses for indices, as the schedule has nests.
+  NestCase Flat() const;
   // All variants that `kernel` may have and that fit.
   std::vector<KernelVariant> Candidates(const Target& target) const;
   // The case with `kernel` in that variant and with the workspace it needs.

@@ -51,7 +51,7 @@ TEST(CudaKernel, SumsColumnsOfStretchesBesideRows) {
        {std::tuple<int64_t, int64_t, int64_t>(37, 96, 5),
         {64, 1000, 16},
         {9, 33, 40},
-        {300, 2048, 100}}) {
+        {130, 2048, 100}}) {
     for (const DType dtype : {kF32, kBF16}) {
       NestCase c;
       const uint32_t n = c.Axis(2), i = c.Axis(rows), r = c.Axis(columns, true);
@@ -78,7 +78,7 @@ TEST(CudaKernel, SumsColumnsOfStretchesBesideRows) {
       c.Store(z, at, dtype == kF32 ? dx : c.Cast(kBF16, dx));
       c.Sum(dw, A(r), c.Op(ScalarOp::kMul, {g, v}), stretch);
       c.Sum(db, A(r), g, stretch);
-      c.CheckVariants(TargetKind::kCuda, dtype == kF32 ? kSums : kBF16Rounding);
+      c.CheckVariants(TargetKind::kCuda, dtype == kF32 ? kSums : kBF16Unit);
     }
   }
 }
@@ -127,9 +127,9 @@ TEST(CudaKernel, StagesLongRowsInSharedMemory) {
                                        {20001, kBF16},
                                        {32768, kBF16}}) {
     NestCase c;
-    const uint32_t i = c.Axis(3), r = c.Axis(columns, true);
-    const BufferId x = c.In(dtype, {3, columns}), m = c.In(kF32, {3});
-    const BufferId z = c.Out(dtype, {3, columns});
+    const uint32_t i = c.Axis(2), r = c.Axis(columns, true);
+    const BufferId x = c.In(dtype, {2, columns}), m = c.In(kF32, {2});
+    const BufferId z = c.Out(dtype, {2, columns});
     const ScalarId at = c.Load(x, {A(i), A(r)});
     const ScalarId v =
         c.Op(ScalarOp::kMul,
