@@ -121,6 +121,19 @@ TEST(CudaKernel, SizesOfScansAndStretchesMayBeSymbols) {
   sums.CheckVariants(TargetKind::kCuda, kSums);
 }
 
+// Each run of the last axis has a partial group at either end, which needs a place
+// of its own.
+TEST(CudaKernel, HoldsTheGroupsOfRowsOverTwoAxes) {
+  NestCase c;
+  const uint32_t i = c.Axis(9), r = c.Axis(3, true), q = c.Axis(77, true);
+  const DimVector at = {A(i), A(r), A(q)};
+  const BufferId x = c.In(kBF16, {9, 3, 77}), z = c.Out(kF32, {9, 3, 77});
+  const ScalarId v = c.Cast(kF32, c.Load(x, at));
+  const ScalarId most = c.Reduce(ReduceOp::kMax, v);
+  c.Store(z, at, c.Op(ScalarOp::kSub, {v, most}));
+  c.CheckVariants(TargetKind::kCuda, 0);
+}
+
 // Rows that stand in shared memory between passes, aligned and not.
 TEST(CudaKernel, StagesLongRowsInSharedMemory) {
   for (const auto& [columns, dtype] : {std::pair<int64_t, DType>(16384, kF32),
