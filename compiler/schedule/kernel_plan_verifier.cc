@@ -102,8 +102,8 @@ absl::Status VerifyCombined(const CombinedKernel& combined,
   if (combined.parts.size() < 2) {
     return Broken("K7", combined.label, "found no second part");
   }
-  constexpr size_t kNobody = ~size_t{0};
-  std::vector<size_t> writer(plan.buffers.size(), kNobody);
+  constexpr size_t kNoWriter = ~size_t{0};
+  std::vector<size_t> writer(plan.buffers.size(), kNoWriter);
   for (size_t p = 0; p < combined.parts.size(); ++p) {
     const PlannedKernel& part = combined.parts[p];
     const bool points = std::holds_alternative<CudaPoints>(part.variant) ||
@@ -115,7 +115,7 @@ absl::Status VerifyCombined(const CombinedKernel& combined,
     }
     for (const Store& store : part.nest.stores) {
       size_t& by = writer[store.buffer];
-      if (by != kNobody && by != p) {
+      if (by != kNoWriter && by != p) {
         return Broken(
             "K7", combined.label,
             absl::StrCat("two parts write ", plan.buffers[store.buffer].name));
@@ -125,7 +125,7 @@ absl::Status VerifyCombined(const CombinedKernel& combined,
   }
   for (size_t p = 0; p < combined.parts.size(); ++p) {
     for (const ScalarNode& node : combined.parts[p].nest.body) {
-      if (node.op != ScalarOp::kLoad || writer[node.buffer] == kNobody ||
+      if (node.op != ScalarOp::kLoad || writer[node.buffer] == kNoWriter ||
           writer[node.buffer] == p) {
         continue;
       }

@@ -61,7 +61,7 @@ absl::StatusOr<Changed> RunFuseLoops(LoopProgram& program, const PassEnv& env) {
 
 constexpr Pass<LoopProgram> kLoopPasses[] = {
     {"drop_dead_stores", RunDropDeadStores},
-    // Before fusion: a producer that is computed where it is read is no nest.
+    // Before fusion: a producer that is computed where it is read is not a nest.
     {"inline_producers", RunInlineProducers},
     // Needs the sum's terms in its own nest; leaves a producer to inline.
     {"fold_one_hot_sums", RunFoldOneHotSums},
