@@ -121,7 +121,7 @@ int Report(const std::vector<std::string>& paths, const std::string& arch,
         folders.insert(folders.begin(), named);
       const auto toolchain = MakeNvrtcToolchain({.library_dirs = folders});
       std::vector<std::string> flags = UnitFlags(*TargetFromName(arch));
-      flags.push_back("--ptxas-options=-v");
+      flags.insert(flags.end(), {"--ptxas-options=-v"});
       for (size_t u = first; u < all.size(); u += found.size()) {
         const auto built = toolchain->Build(all[u].first, flags);
         if (!built.ok()) failed[first] = built.status();

@@ -173,6 +173,7 @@ std::vector<Form> CpuForms() {
       rows(1),
       rows(2),
       rows(4),
+      FormOf<CpuScans>("cpu scans", [](const CpuScans&) { return true; }),
       FormOf<CpuColumns>("cpu columns", [](const CpuColumns&) { return true; }),
       Also(FormOf<CpuColumns>("cpu columns that scan",
                               [](const CpuColumns&) { return true; }),
