@@ -51,7 +51,7 @@ TEST(CudaKernel, SumsColumnsOfStretchesBesideRows) {
        {std::tuple<int64_t, int64_t, int64_t>(37, 96, 5),
         {64, 1000, 16},
         {9, 33, 40},
-        {130, 2048, 100}}) {
+        {130, 512, 100}}) {
     for (const DType dtype : {kF32, kBF16}) {
       NestCase c;
       const uint32_t n = c.Axis(2), i = c.Axis(rows), r = c.Axis(columns, true);
@@ -136,9 +136,8 @@ TEST(CudaKernel, HoldsTheGroupsOfRowsOverTwoAxes) {
 
 // Rows that stand in shared memory between passes, aligned and not.
 TEST(CudaKernel, StagesLongRowsInSharedMemory) {
-  for (const auto& [columns, dtype] : {std::pair<int64_t, DType>(16384, kF32),
-                                       {20001, kBF16},
-                                       {32768, kBF16}}) {
+  for (const auto& [columns, dtype] :
+       {std::pair<int64_t, DType>(16384, kF32), {20001, kBF16}}) {
     NestCase c;
     const uint32_t i = c.Axis(2), r = c.Axis(columns, true);
     const BufferId x = c.In(dtype, {2, columns}), m = c.In(kF32, {2});
