@@ -16,9 +16,9 @@
 
 namespace kiln {
 
-// The artifacts that the sessions of a process used, so that they can be handed
-// to another machine, and those that came from one: what a session finds here
-// it asks no daemon for. Keeps all of them in memory until it goes.
+// Keeps the artifacts that a process's sessions have used, so that they can be copied
+// to another machine, and artifacts that came from one. A session that finds an
+// artifact here does not ask a daemon for it. All stay in memory.
 //
 // Decides: which artifact answers a request, as the daemon does: by the digest
 // of the request, then by the guards it relies on.
@@ -46,8 +46,8 @@ class ArtifactShelf {
   // kept twice. Unsigned ones are not for this.
   void AddUsed(const wire::SignedArtifact& artifact) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // What came in a bundle, answers this request and relies on nothing that
-  // these values (its canonical symbols, in order) break; null without.
+  // An artifact from a bundle that answers this request and whose guards hold for
+  // these values of its canonical symbols, in order; null if there is none.
   std::shared_ptr<const wire::SignedArtifact> Find(
       const Digest& request_digest, absl::Span<const int64_t> values) const
       ABSL_LOCKS_EXCLUDED(mu_);

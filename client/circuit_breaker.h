@@ -7,26 +7,26 @@
 
 namespace kiln {
 
-// Whether one who kept silent is asked again: after a pause, and then by one
-// caller a pause, until there is an answer.
+// Decides whether a peer that did not answer is asked again: not until a pause is
+// over, and then by one caller per pause, until it answers.
 //
-// Thread-safe. Looks at no clock: `now` is the caller's.
+// Thread-safe. Reads no clock: callers pass `now`.
 class CircuitBreaker {
  public:
   explicit CircuitBreaker(absl::Duration pause) : pause_(pause) {}
 
-  // Whether this caller may ask. The first after a pause may, and with it the
-  // next pause begins for the others.
+  // Whether this caller may ask. The first caller after a pause may, which starts
+  // the next pause for the others.
   bool MayAsk(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // What became of asking.
+  // The outcome of asking.
   void KeptSilent(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
   void Answered() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   const absl::Duration pause_;
   Mutex mu_;
-  // The end of the pause; the infinite past while everybody may ask.
+  // The end of the pause; the infinite past while all callers may ask.
   absl::Time pause_end_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
 };
 

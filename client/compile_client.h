@@ -35,7 +35,7 @@ struct CompileOutcome {
   int units_cached = 0;
 };
 
-// More than any compile should take: the end of a wait that nobody bounded.
+// Longer than any compile should take: the limit of a wait that has no other.
 inline constexpr absl::Duration kLongestCompile = absl::Minutes(10);
 
 struct CompileCall {

@@ -33,10 +33,10 @@ struct DaemonAddress {
   // "host:port"; used when `socket` is empty. No identity is checked, so public
   // keys must come from the configuration. No proxy is asked.
   std::string tcp;
-  // Who may sign its artifacts. Empty: whoever it says, over the checked
-  // socket.
+  // Keys that may sign its artifacts. Empty: the keys that the daemon names over
+  // the checked socket.
   std::vector<PublicKey> public_keys;
-  // How long to wait for somebody to listen at the socket.
+  // How long to wait for a process to listen at the socket.
   absl::Duration connect_timeout = absl::Seconds(1);
   // How long to wait for a daemon that listens to say who it is, or what it has;
   // over TCP for the connection too. Too short and a busy daemon is passed over,
@@ -54,7 +54,7 @@ struct DaemonAddress {
 // another. TCP connects lazily and again.
 //
 // Errors:
-//   UNAVAILABLE        nobody listens, or who does takes no connection within
+//   UNAVAILABLE        no process listens, or it accepts no connection within
 //                      connect_timeout (DaemonIsSilent)
 //   PERMISSION_DENIED  PERMISSION  the socket's other end is another user's
 //   INVALID_ARGUMENT   BAD_OPTION  no address; TCP without a public key

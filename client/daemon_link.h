@@ -20,7 +20,7 @@ namespace kiln {
 struct DaemonLinkOptions {
   DaemonAddress daemon;
   absl::Duration compile_deadline;
-  // How long a daemon that kept silent is left alone; zero: it is asked always.
+  // How long a daemon that did not answer is left alone. Zero: it is always asked.
   absl::Duration silence_pause;
   // As SessionOptions has them. May be empty.
   std::function<void(const std::string& graph, const wire::Progress&)>
@@ -28,10 +28,11 @@ struct DaemonLinkOptions {
   std::function<std::optional<DaemonAddress>()> find_daemon;
 };
 
-// A session's daemon, whichever that is at the time. Instead of one that is gone
-// another is asked, which find_daemon finds; instead of one that is silent
-// (daemon_status.h) another that is elsewhere. Without another, the silent one is
-// left alone for a pause, then asked by one compile a pause until it answers.
+// Tracks the daemon that a session talks to. When the connection is lost,
+// `find_daemon` supplies a replacement. When the daemon stops answering
+// (daemon_status.h), a replacement at another address is used; if there is none,
+// the daemon is left alone for `silence_pause` and then probed by one compile per
+// pause until it answers.
 //
 // Thread-safe.
 class DaemonLink {
@@ -43,27 +44,27 @@ class DaemonLink {
   // CompileClient::Connect.
   absl::Status Connect();
 
-  // Errors: those of CompileClient; at once DaemonIsSilent, as the compile before
-  // had it, while the daemon is left alone for that.
+  // Errors: those of CompileClient. While the daemon is left alone, DaemonIsSilent
+  // at once, with the words of the compile that found it silent.
   absl::StatusOr<CompileOutcome> Compile(const wire::CompileRequest& request);
 
-  // Whose artifacts may be taken from it; none before it was reached.
+  // The keys that may sign its artifacts; none until it has been reached.
   std::vector<PublicKey> public_keys() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   using Client = std::shared_ptr<CompileClient>;
 
   Client client() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Where the daemon is that is asked next.
+  // The address of the daemon that is asked next.
   std::string Place() const ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<Client> ConnectTo(const DaemonAddress& address)
       ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<CompileOutcome> Ask(const wire::CompileRequest& request);
-  // Connects to one instead of that at `place`, which is gone or silent, as `why`
-  // says. Errors: `why`; DaemonIsSilent of the one that was found.
+  // Connects to a replacement for the daemon at `place`, which is gone or silent
+  // (`why`). Errors: `why`; DaemonIsSilent if the replacement does not answer.
   absl::Status FindAnother(const std::string& place, const absl::Status& why);
-  // Notes what was heard of a daemon, and gives it on: in words that stay the
-  // same as long as it keeps silent.
+  // Records the status of a call and returns it. The message stays the same for as
+  // long as the daemon does not answer.
   absl::Status Heard(const absl::Status& status, const DaemonAddress& from)
       ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -5,32 +5,31 @@
 
 namespace kiln {
 
-// What the status of a call says of the daemon that was asked. None holds for
-// OK.
+// What the status of a call says about the daemon. Each is false for OK.
 
-// The connection is gone, and a new one may carry the call: UNAVAILABLE, or
-// CANCELLED, since no client here cancels a call and a server that ends does.
-// With a reason it is the daemon's own word.
+// The connection is lost, and the call may succeed over a new one: UNAVAILABLE or
+// CANCELLED without a reason. (A server that shuts down cancels its calls; our
+// clients never do. A status with a reason is the daemon's own answer.)
 bool ConnectionLost(const absl::Status& status);
 
-// A daemon that takes connections and does not answer: stopped, stuck, or on a
-// machine that is cut off. Another connection would find no other. Callers mark
-// it where they know what they waited for; code and message stay.
+// The daemon accepts connections but does not answer: it is stopped or stuck, or its
+// machine is unreachable, so another connection would not help. Callers mark a
+// status so where they know what they waited for; its code and message stay.
 absl::Status MarkSilent(absl::Status status);
 bool DaemonIsSilent(const absl::Status& status);
 
-// That daemon serves nobody any more: the connection is lost, or it drains.
+// The daemon serves no more calls: the connection is lost, or it is draining.
 bool DaemonIsGone(const absl::Status& status);
 
-// No daemon, or none that can do it now: what a fallback is for. A request
-// that is wrong in itself is wrong everywhere.
+// There is no daemon, or it cannot serve the request now, so a fallback may. A
+// request that is itself wrong fails everywhere.
 bool DaemonIsNotThere(const absl::Status& status);
 
-// An option that this daemon does not know or allow. One of another build may
-// say so of what is due here; the local worker, of this build, knows.
+// The daemon does not know or allow an option. A daemon of another build may lack an
+// option that this client has; the local worker is of this client's build.
 bool KnowsOtherOptions(const absl::Status& status);
 
-// What the daemon gave is not what was asked for, or not its own.
+// The daemon's artifact does not answer the request, or is not signed by it.
 bool DaemonLies(const absl::Status& status);
 
 }  // namespace kiln

@@ -27,7 +27,7 @@ absl::StatusOr<int> LoadBundle(
     absl::Span<const std::shared_ptr<Session>> sessions, ArtifactShelf& shelf);
 
 // The kinds of devices that a bundle's artifacts are for. Errors: those of
-// ReadBundle; ARTIFACT_CORRUPT for what is no artifact. Nothing else is looked
+// ReadBundle; ARTIFACT_CORRUPT for bytes that are not an artifact. Nothing else is looked
 // at, so a kind is not yet a promise.
 absl::StatusOr<std::set<DeviceKind>> DevicesOfBundle(absl::string_view bytes);
 

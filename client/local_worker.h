@@ -67,7 +67,7 @@ class LocalWorker {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const LocalWorkerOptions options_;
-  TimedLock lock_;  // taken before mu_, which nobody has to wait for then
+  TimedLock lock_;  // taken before mu_, so that no thread waits for mu_
   Mutex mu_;
   std::optional<Child> child_ ABSL_GUARDED_BY(mu_);  // with its compilers
   int socket_ ABSL_GUARDED_BY(mu_) = -1;

@@ -52,23 +52,22 @@ struct SessionOptions {
   // Where what this session uses is kept, and what came in bundles is found
   // before a daemon is asked. May be shared by sessions, or null: none.
   std::shared_ptr<ArtifactShelf> shelf;
-  // What code is made for; empty: all that the device has.
+  // The instruction level that code is compiled for. Empty: the device's own.
   std::optional<wire::Target> target;
-  // Called with the graph's name and each Progress of a daemon that compiles
-  // it, on the thread that waits for the compile; so by several at once. A
-  // function, since only the caller knows where people look. May be empty.
+  // Called with the graph's name and each Progress message of its compile, on the
+  // thread that waits for the compile, so possibly on several at once. May be
+  // empty.
   std::function<void(const std::string& graph, const wire::Progress&)>
       on_progress;
-  // How long a daemon that did not answer is asked no more, where a local worker
-  // compiles in its place; then one compile asks it again. Too short and a hung
-  // daemon holds the program again and again; too long and its cache is missed
-  // when it is back.
+  // How long a daemon that did not answer is left alone while a local worker
+  // compiles in its place; then one compile probes it. Too short: a hung daemon
+  // delays the program again and again. Too long: its cache is not used although
+  // it is back.
   absl::Duration silence_pause = absl::Minutes(1);
-  // Called when the daemon is gone or does not answer, before the fallback, on
-  // the thread that waits for the compile; so by several at once. Gives where one
-  // is now, which is asked from then on: the same place, where one was started
-  // again, or another. A function, since only the caller knows how daemons are
-  // started. May be empty.
+  // Called before the fallback when the daemon is gone or does not answer, on the
+  // thread that waits for the compile, so possibly on several at once. Returns the
+  // address of a daemon to use from then on: the same one, if it was restarted
+  // there, or another. May be empty.
   std::function<std::optional<DaemonAddress>()> find_daemon;
 };
 
@@ -90,8 +89,8 @@ class Callable;
 // graphs and makes them callable. Thread-safe; outlives its callables' use.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  // NO_DEVICE; UNAVAILABLE when there is no daemon and the fallback is kError;
-  // with kLocalWorker a missing daemon is no error.
+  // NO_DEVICE; UNAVAILABLE when there is no daemon and the fallback is kError. With
+  // kLocalWorker a missing daemon is not an error.
   static absl::StatusOr<std::shared_ptr<Session>> Open(SessionOptions options);
 
   // Compiles `graph`, loads it and gives something to call. A call whose inputs

@@ -9,17 +9,16 @@
 
 namespace kiln {
 
-// What one thread at a time may do, and may take long over: the others wait,
-// each until its own deadline. A Mutex cannot end a wait.
+// A mutex whose waiters have deadlines. Use it to serialize slow operations.
 //
-// Thread-safe; no order among those that wait.
+// Thread-safe. Waiters are served in no particular order.
 class TimedLock {
  public:
   TimedLock() = default;
   TimedLock(const TimedLock&) = delete;
   TimedLock& operator=(const TimedLock&) = delete;
 
-  // Unlocks when it goes. Move-only; the TimedLock outlives it.
+  // Unlocks when it is destroyed. Move-only; the TimedLock must outlive it.
   class Taken {
    public:
     Taken(Taken&& other) noexcept : lock_(other.lock_) {
@@ -36,7 +35,8 @@ class TimedLock {
     TimedLock* lock_;
   };
 
-  // DEADLINE_EXCEEDED when others had it until then; `what` is the subject.
+  // DEADLINE_EXCEEDED when the lock was not free by then; `what` is the subject of
+  // the message.
   absl::StatusOr<Taken> Take(absl::Time deadline, absl::string_view what)
       ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -57,7 +57,7 @@ struct CallFrame {
 };
 
 // Frames that wait for their next call: at most kKept, each with its arena, if
-// nobody lent that.
+// no caller lent memory.
 // Borrowing takes no lock. Thread-safe.
 class FramePool {
  public:

@@ -59,7 +59,7 @@ struct RunOptions {
   // Where outputs live, and the arena while the call's work runs; null: the
   // device's own. Must outlive the outputs.
   Allocator* allocator = nullptr;
-  // Null: nobody wants to know.
+  // May be null.
   InputObserver* inputs = nullptr;
   // Null: all results are allocated.
   ResultMaker* results = nullptr;

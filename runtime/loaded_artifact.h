@@ -16,7 +16,7 @@ namespace kiln {
 // destroyed, which waits for the device.
 class LoadedArtifact {
  public:
-  // ARTIFACT_CORRUPT       an image is no object code or lacks a kernel
+  // ARTIFACT_CORRUPT       an image is not object code or lacks a kernel
   // ARTIFACT_INCOMPATIBLE  an image is for another architecture
   // RESOURCE_EXHAUSTED     no memory for the constants
   static absl::StatusOr<std::shared_ptr<const LoadedArtifact>> Load(

@@ -30,7 +30,7 @@ struct MemoryEvents {
   std::vector<MemoryEvent> takes;
   std::vector<MemoryEvent> gives;
   // Tensor inputs that no result views, after the step; -1: no step touches it.
-  // Not those that are known to be shorter than kLeastInput: nobody gains.
+  // Not those that are known to be shorter than kLeastInput: it would not pay.
   std::vector<MemoryEvent> inputs_done;
 };
 

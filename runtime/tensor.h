@@ -26,7 +26,7 @@ struct Tensor {
   int64_t storage_offset = 0;  // of `data` in its storage, in elements
   DeviceKind device = DeviceKind::kCpu;
   int device_ordinal = 0;
-  // Keeps the memory alive. Null when the caller keeps it alive by himself;
+  // Keeps the memory alive. Null when the caller keeps it alive another way;
   // an output that views such an input is as short-lived as the input.
   std::shared_ptr<void> owner;
   // The start of the allocation: two tensors with equal storage alias.

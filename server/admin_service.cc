@@ -85,7 +85,7 @@ ServerUnaryReactor* AdminService::Jobs(CallbackServerContext* context,
   for (const JobView& view : rooms_.jobs.Snapshot()) {
     wire::Job& job = *reply->add_jobs();
     job.set_id(view.id);
-    job.set_compile_key(view.order->key.digest.ToBytes());
+    job.set_compile_key(view.task->key.digest.ToBytes());
     job.set_state(view.running ? "running" : "queued");
     job.set_stage(StageText(view));
     job.set_age_ms(absl::ToInt64Milliseconds(view.age));

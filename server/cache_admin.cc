@@ -56,10 +56,10 @@ absl::StatusOr<Asked> AskedBy(const ArtifactCache& cache,
                               const BuildIdentity& build,
                               const wire::ExplainRequest& request) {
   if (request.has_request()) {
-    ASSIGN_OR_RETURN(const std::shared_ptr<const CompileTask> order,
-                     MakeOrder(request.request(), build, tuning));
-    return Asked{order->key.parts, GraphLines(order->request.graph()),
-                 order->tuning};
+    ASSIGN_OR_RETURN(const std::shared_ptr<const CompileTask> task,
+                     MakeTask(request.request(), build, tuning));
+    return Asked{task->key.parts, GraphLines(task->request.graph()),
+                 task->tuning};
   }
   ASSIGN_OR_RETURN(const std::vector<EntrySummary> found,
                    cache.List(request.key_prefix_hex(), 1));

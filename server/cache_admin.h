@@ -21,7 +21,7 @@ absl::StatusOr<wire::ListReply> ListEntries(const ArtifactCache& cache,
 absl::StatusOr<wire::ShowReply> ShowEntry(const ArtifactCache& cache,
                                           const wire::ShowRequest& request);
 
-// By key prefix: as ShowEntry. By request: the errors of MakeOrder.
+// By key prefix: as ShowEntry. By request: the errors of MakeTask.
 absl::StatusOr<wire::ExplainReply> ExplainKey(
     const ArtifactCache& cache, const TuningCache& tuning,
     const BuildIdentity& build, const wire::ExplainRequest& request);

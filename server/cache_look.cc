@@ -71,20 +71,20 @@ absl::StatusOr<CompiledArtifact> MadeBefore(CacheAnswer hit) {
   return made;
 }
 
-wire::CompileResult ResultFromCache(const CompileTask& order, CacheAnswer hit) {
+wire::CompileResult ResultFromCache(const CompileTask& task, CacheAnswer hit) {
   wire::CompileResult result;
   *result.mutable_artifact() = std::move(hit.artifact);
   result.set_served_from(wire::CompileResult::SERVED_FROM_CACHE);
-  result.set_compile_key(order.key.digest.ToBytes());
+  result.set_compile_key(task.key.digest.ToBytes());
   return result;
 }
 
-wire::CompileResult ResultFromJob(const CompileTask& order,
+wire::CompileResult ResultFromJob(const CompileTask& task,
                                   const JobShare& share) {
   const CompiledArtifact& built = *share.built;
   wire::CompileResult result;
   *result.mutable_artifact() = *built.artifact;
-  result.set_compile_key(order.key.digest.ToBytes());
+  result.set_compile_key(task.key.digest.ToBytes());
   if (built.from_cache) {
     result.set_served_from(wire::CompileResult::SERVED_FROM_CACHE);
     return result;

@@ -28,8 +28,8 @@ CacheAnswer LookInCache(ArtifactCache& cache, const Digest& key,
 // A hit as a job's outcome. DATA_LOSS ARTIFACT_CORRUPT when it is no Artifact.
 absl::StatusOr<CompiledArtifact> MadeBefore(CacheAnswer hit);
 
-wire::CompileResult ResultFromCache(const CompileTask& order, CacheAnswer hit);
-wire::CompileResult ResultFromJob(const CompileTask& order,
+wire::CompileResult ResultFromCache(const CompileTask& task, CacheAnswer hit);
+wire::CompileResult ResultFromJob(const CompileTask& task,
                                   const JobShare& share);
 wire::LookupReply LookupReplyOf(CacheAnswer answer);
 

@@ -16,48 +16,46 @@ namespace kiln {
 absl::StatusOr<wire::CompileResult> CompileFlow::Run(
     const wire::CompileRequest& request, std::shared_ptr<Waiter> waiter,
     ProgressSink& sink) {
-  ASSIGN_OR_RETURN(OrderPtr order, MakeOrder(request, *pool_.build(), tuning_));
-  const LogScope scope({{"key", order->key.ShortHex()}});
-  return Serve(std::move(order), std::move(waiter), sink);
+  ASSIGN_OR_RETURN(TaskPtr task, MakeTask(request, *pool_.build(), tuning_));
+  const LogScope scope({{"key", task->key.ShortHex()}});
+  return Serve(std::move(task), std::move(waiter), sink);
 }
 
 absl::StatusOr<wire::CompileResult> CompileFlow::Serve(
-    OrderPtr order, std::shared_ptr<Waiter> waiter, ProgressSink& sink) {
-  CacheAnswer cached =
-      LookInCache(cache_, order->key.digest, order->values, *order->tuning,
-                  LookFor::kCompile, counters_);
-  if (cached.hit()) return ResultFromCache(*order, std::move(cached));
+    TaskPtr task, std::shared_ptr<Waiter> waiter, ProgressSink& sink) {
+  CacheAnswer cached = LookInCache(cache_, task->key.digest, task->values,
+                                   *task->tuning, LookFor::kCompile, counters_);
+  if (cached.hit()) return ResultFromCache(*task, std::move(cached));
   // The one line of a compile: hits, and the lookups that come before, have
   // counters.
   LogInfo("cache.lookup", {{"outcome", OutcomeName(cached.outcome)}});
 
   const absl::StatusOr<JobShare> share =
-      jobs_.RunOnce(order->job_key, order, order->graph_name, waiter, sink);
-  if (ClassesMayBeAtFault(share.status(), *order)) {
-    return ServeBySizes(*order, std::move(waiter), sink);
+      jobs_.RunOnce(task->job_key, task, task->graph_name, waiter, sink);
+  if (ClassesMayBeAtFault(share.status(), *task)) {
+    return ServeBySizes(*task, std::move(waiter), sink);
   }
   RETURN_IF_ERROR(share.status());
   // Classes of sizes shaped this artifact: mine must fit its guards too.
-  if (!GuardsHold(share->built->guards, order->values)) {
-    return ServeWithout(*order, share->built->guards, std::move(waiter), sink);
+  if (!GuardsHold(share->built->guards, task->values)) {
+    return ServeWithout(*task, share->built->guards, std::move(waiter), sink);
   }
-  return ResultFromJob(*order, *share);
+  return ResultFromJob(*task, *share);
 }
 
 absl::StatusOr<wire::CompileResult> CompileFlow::ServeBySizes(
-    const CompileTask& order, std::shared_ptr<Waiter> waiter,
+    const CompileTask& task, std::shared_ptr<Waiter> waiter,
     ProgressSink& sink) {
-  ASSIGN_OR_RETURN(OrderPtr again,
-                   OrderBySizes(order, *pool_.build(), tuning_));
+  ASSIGN_OR_RETURN(TaskPtr again, TaskBySizes(task, *pool_.build(), tuning_));
   LogInfo("classes.refused", {});
   return Serve(std::move(again), std::move(waiter), sink);
 }
 
 absl::StatusOr<wire::CompileResult> CompileFlow::ServeWithout(
-    const CompileTask& order, const wire::GuardSet& guards,
+    const CompileTask& task, const wire::GuardSet& guards,
     std::shared_ptr<Waiter> waiter, ProgressSink& sink) {
-  ASSIGN_OR_RETURN(OrderPtr again,
-                   OrderWithout(order, guards, *pool_.build(), tuning_));
+  ASSIGN_OR_RETURN(TaskPtr again,
+                   TaskWithout(task, guards, *pool_.build(), tuning_));
   LogInfo("guards.failed", {{"refusals", again->refusals}});
   return Serve(std::move(again), std::move(waiter), sink);
 }

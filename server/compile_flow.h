@@ -41,16 +41,16 @@ class CompileFlow {
   absl::StatusOr<wire::LookupReply> Lookup(const wire::LookupRequest& request);
 
  private:
-  using OrderPtr = std::shared_ptr<const CompileTask>;
+  using TaskPtr = std::shared_ptr<const CompileTask>;
 
-  absl::StatusOr<wire::CompileResult> Serve(OrderPtr order,
+  absl::StatusOr<wire::CompileResult> Serve(TaskPtr task,
                                             std::shared_ptr<Waiter> waiter,
                                             ProgressSink& sink);
   absl::StatusOr<wire::CompileResult> ServeWithout(
-      const CompileTask& order, const wire::GuardSet& guards,
+      const CompileTask& task, const wire::GuardSet& guards,
       std::shared_ptr<Waiter> waiter, ProgressSink& sink);
   absl::StatusOr<wire::CompileResult> ServeBySizes(
-      const CompileTask& order, std::shared_ptr<Waiter> waiter,
+      const CompileTask& task, std::shared_ptr<Waiter> waiter,
       ProgressSink& sink);
 
   const WorkerPool& pool_;  // says who compiles

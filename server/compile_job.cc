@@ -10,18 +10,18 @@
 #include "proto/base/status.h"
 #include "proto/key/request_digest.h"
 #include "server/cache_look.h"
-#include "server/order_label.h"
 #include "server/signer.h"
+#include "server/task_label.h"
 
 namespace kiln {
 
 // The story of one job: plan, build, assemble, sign, store.
 absl::StatusOr<CompiledArtifact> CompileJob::Run(Job& job) {
-  const CompileTask& order = *job.order;
+  const CompileTask& task = *job.task;
   const absl::Time begun = absl::Now();
   // The same job may have ended between the caller's look and its joining.
   CacheAnswer cached =
-      rooms_.cache.Lookup(order.key.digest, order.values, *order.tuning);
+      rooms_.cache.Lookup(task.key.digest, task.values, *task.tuning);
   if (cached.hit()) return MadeBefore(std::move(cached));
 
   ASSIGN_OR_RETURN(wire::CompilePlan plan, Plan(job));
@@ -32,8 +32,8 @@ absl::StatusOr<CompiledArtifact> CompileJob::Run(Job& job) {
   rooms_.jobs.Report(job, JobStage::kStoring, 0, 0);
   ASSIGN_OR_RETURN(
       std::string artifact,
-      AssembleArtifact(plan, std::move(units.objects), order.request.target(),
-                       order.key.digest, order.request_digest));
+      AssembleArtifact(plan, std::move(units.objects), task.request.target(),
+                       task.key.digest, task.request_digest));
   CompiledArtifact made = {
       .artifact = std::make_shared<const wire::SignedArtifact>(
           SignArtifact(rooms_.signer, std::move(artifact))),
@@ -52,11 +52,11 @@ absl::StatusOr<wire::CompilePlan> CompileJob::Plan(Job& job) {
   rooms_.jobs.Report(job, JobStage::kPlanning, 0, 0);
   wire::WorkRequest request;
   wire::PlanRequest& plan = *request.mutable_plan();
-  *plan.mutable_compile() = job.order->request;
-  for (const wire::TuningDecision& decision : *job.order->tuning) {
+  *plan.mutable_compile() = job.task->request;
+  for (const wire::TuningDecision& decision : *job.task->tuning) {
     *plan.add_tuning() = decision;
   }
-  const auto work = rooms_.pool.Submit(std::move(request), LabelOf(*job.order));
+  const auto work = rooms_.pool.Submit(std::move(request), LabelOf(*job.task));
   ASSIGN_OR_RETURN(const wire::WorkReply* reply, work->Wait());
   if (!reply->has_plan()) {
     return absl::InternalError("worker: its reply to a plan request is none");
@@ -69,7 +69,7 @@ absl::StatusOr<wire::CompilePlan> CompileJob::Plan(Job& job) {
 absl::StatusOr<BuiltUnits> CompileJob::Build(Job& job,
                                              const wire::CompilePlan& plan) {
   return rooms_.units.BuildAll(
-      plan, job.order->request.target(), LabelOf(*job.order),
+      plan, job.task->request.target(), LabelOf(*job.task),
       [this, &job](int done, int total) {
         rooms_.jobs.Report(job, JobStage::kBuilding, done, total);
       });
@@ -78,16 +78,16 @@ absl::StatusOr<BuiltUnits> CompileJob::Build(Job& job,
 // A cache that cannot store is slow, not wrong.
 void CompileJob::Store(Job& job, const CompiledArtifact& made,
                        const wire::CompilePlan& plan) {
-  const CompileTask& order = *job.order;
+  const CompileTask& task = *job.task;
   NewEntry entry;
-  entry.key = order.key;
+  entry.key = task.key;
   entry.artifact = *made.artifact;
   entry.guards = made.guards;
   entry.tuned.assign(plan.tuned().begin(), plan.tuned().end());
   entry.kernels = plan.plan().kernels_size();
-  entry.graph_name = order.graph_name;
-  entry.target = TargetText(order.request.target());
-  entry.graph_text = GraphLines(order.request.graph());
+  entry.graph_name = task.graph_name;
+  entry.target = TargetText(task.request.target());
+  entry.graph_text = GraphLines(task.request.graph());
   const absl::Status stored = rooms_.cache.Insert(std::move(entry));
   if (stored.ok()) return;
   rooms_.counters.Add(Count::kCacheStoreFailed);

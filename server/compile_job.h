@@ -13,7 +13,7 @@
 
 namespace kiln {
 
-// The walk of one job: from an order to a stored, signed artifact.
+// The walk of one job: from a task to a stored, signed artifact.
 // Thread-safe; one call a runner.
 class CompileJob {
  public:

@@ -33,87 +33,86 @@ Digest DigestOf(const TuningDecisions& decisions) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const CompileTask>> MakeOrder(
+absl::StatusOr<std::shared_ptr<const CompileTask>> MakeTask(
     const wire::CompileRequest& request, const BuildIdentity& build,
     const TuningCache& tuning, DecideBy decide_by) {
   ASSIGN_OR_RETURN(CanonicalRequest canonical,
                    CanonicalizeRequest(request, decide_by));
-  auto order = std::make_shared<CompileTask>();
-  order->tuning = tuning.DecisionsFor(request.target());
-  order->toolchain = build.toolchain_text;
-  order->key = MakeCompileKey(canonical.digest, build);
-  order->request_digest = canonical.digest.total;
+  auto task = std::make_shared<CompileTask>();
+  task->tuning = tuning.DecisionsFor(request.target());
+  task->toolchain = build.toolchain_text;
+  task->key = MakeCompileKey(canonical.digest, build);
+  task->request_digest = canonical.digest.total;
   // Not every decision bears on the job, but nobody knows which before it ran.
-  order->job_key = Sha256()
-                       .Add(canonical.digest.job.bytes())
-                       .Add(order->key.digest.bytes())
-                       .Add(DigestOf(*order->tuning).bytes())
-                       .Finish();
-  order->request = std::move(canonical.request);
-  order->values = std::move(canonical.values);
-  order->decided_by = canonical.decided_by;
-  order->graph_name = Printable(request.graph().name());
-  return order;
+  task->job_key = Sha256()
+                      .Add(canonical.digest.job.bytes())
+                      .Add(task->key.digest.bytes())
+                      .Add(DigestOf(*task->tuning).bytes())
+                      .Finish();
+  task->request = std::move(canonical.request);
+  task->values = std::move(canonical.values);
+  task->decided_by = canonical.decided_by;
+  task->graph_name = Printable(request.graph().name());
+  return task;
 }
 
 namespace {
 
-// `request` is that of `order`, asked again for the caller's own sizes.
+// `request` is that of `task`, asked again for the caller's own sizes.
 absl::StatusOr<std::shared_ptr<const CompileTask>> Again(
-    const CompileTask& order, wire::CompileRequest request,
+    const CompileTask& task, wire::CompileRequest request,
     const BuildIdentity& build, const TuningCache& tuning) {
   // The canonical request has classes for hints.
   for (int i = 0; i < request.graph().symbols_size(); ++i) {
-    request.mutable_graph()->mutable_symbols(i)->set_hint(order.values[i]);
+    request.mutable_graph()->mutable_symbols(i)->set_hint(task.values[i]);
   }
   ASSIGN_OR_RETURN(const std::shared_ptr<const CompileTask> made,
-                   MakeOrder(request, build, tuning, DecideBy::kSizes));
+                   MakeTask(request, build, tuning, DecideBy::kSizes));
   auto again = std::make_shared<CompileTask>(*made);
-  again->graph_name = order.graph_name;
-  again->refusals = order.refusals + 1;
+  again->graph_name = task.graph_name;
+  again->refusals = task.refusals + 1;
   return again;
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const CompileTask>> OrderWithout(
-    const CompileTask& order, const wire::GuardSet& guards,
+absl::StatusOr<std::shared_ptr<const CompileTask>> TaskWithout(
+    const CompileTask& task, const wire::GuardSet& guards,
     const BuildIdentity& build, const TuningCache& tuning) {
-  const wire::GuardSet broken = GuardsBroken(guards, order.values);
-  if (order.refusals >= kMaxRefusals) {
+  const wire::GuardSet broken = GuardsBroken(guards, task.values);
+  if (task.refusals >= kMaxRefusals) {
     return MakeError(
         ErrorReason::kGuardFailed,
-        absl::StrCat("job ", order.key.digest.ShortHex(), ": ", order.refusals,
+        absl::StrCat("job ", task.key.digest.ShortHex(), ": ", task.refusals,
                      " artifacts in turn do not fit the caller's sizes; the "
                      "last for: ",
                      broken.symbols_size() > 0 ? broken.symbols(0).origin()
                                                : "nothing it names"));
   }
-  wire::CompileRequest request = order.request;
+  wire::CompileRequest request = task.request;
   request.mutable_forbidden()->MergeFrom(broken);
-  return Again(order, std::move(request), build, tuning);
+  return Again(task, std::move(request), build, tuning);
 }
 
-bool ClassesMayBeAtFault(const absl::Status& refusal,
-                         const CompileTask& order) {
-  if (order.decided_by == DecideBy::kSizes) return false;
+bool ClassesMayBeAtFault(const absl::Status& refusal, const CompileTask& task) {
+  if (task.decided_by == DecideBy::kSizes) return false;
   const std::optional<ErrorReason> reason = ReasonOf(refusal);
   if (reason != ErrorReason::kMalformedGraph &&
       reason != ErrorReason::kUnsupportedOp &&
       reason != ErrorReason::kTooLarge) {
     return false;
   }
-  const wire::Graph& graph = order.request.graph();
+  const wire::Graph& graph = task.request.graph();
   for (int i = 0; i < graph.symbols_size(); ++i) {
-    if (graph.symbols(i).hint() != order.values[i]) return true;
+    if (graph.symbols(i).hint() != task.values[i]) return true;
   }
   return false;
 }
 
-absl::StatusOr<std::shared_ptr<const CompileTask>> OrderBySizes(
-    const CompileTask& order, const BuildIdentity& build,
+absl::StatusOr<std::shared_ptr<const CompileTask>> TaskBySizes(
+    const CompileTask& task, const BuildIdentity& build,
     const TuningCache& tuning) {
-  return Again(order, order.request, build, tuning);
+  return Again(task, task.request, build, tuning);
 }
 
 }  // namespace kiln

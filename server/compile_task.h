@@ -19,15 +19,15 @@ namespace kiln {
 
 // What a caller asks for, exactly: the canonical request, what names its
 // artifact, and the caller's own sizes. Immutable once made: a job keeps the
-// order of the caller that began it.
+// task of the caller that started it.
 struct CompileTask {
   wire::CompileRequest request;  // canonical form
   Digest request_digest;         // by which its caller asks
   CompileKey key;                // what decides the artifact's bytes
-  Digest job_key;                // of orders that one job serves
+  Digest job_key;                // tasks with equal ones share a job
   std::vector<int64_t> values;   // of the canonical symbols, in this call
   DecideBy decided_by = DecideBy::kClasses;
-  // In force for the target when the order was made; not null.
+  // In force for the target when the task was made; not null.
   std::shared_ptr<const TuningDecisions> tuning;
   std::string toolchain;   // ToolchainText of the key's build
   std::string graph_name;  // for people: short and printable
@@ -46,8 +46,8 @@ struct CompiledArtifact {
   int units_cached = 0;
 };
 
-// The order for a request. Errors: those of CanonicalizeRequest.
-absl::StatusOr<std::shared_ptr<const CompileTask>> MakeOrder(
+// The task for a request. Errors: those of CanonicalizeRequest.
+absl::StatusOr<std::shared_ptr<const CompileTask>> MakeTask(
     const wire::CompileRequest& request, const BuildIdentity& build,
     const TuningCache& tuning, DecideBy decide_by = DecideBy::kClasses);
 
@@ -57,18 +57,18 @@ absl::StatusOr<std::shared_ptr<const CompileTask>> MakeOrder(
 // FAILED_PRECONDITION GUARD_FAILED after kMaxRefusals: an artifact by a caller's
 // sizes fits them, so only a compiler that is wrong gets there.
 inline constexpr int kMaxRefusals = 2;
-absl::StatusOr<std::shared_ptr<const CompileTask>> OrderWithout(
-    const CompileTask& order, const wire::GuardSet& guards,
+absl::StatusOr<std::shared_ptr<const CompileTask>> TaskWithout(
+    const CompileTask& task, const wire::GuardSet& guards,
     const BuildIdentity& build, const TuningCache& tuning);
 
 // Whether the compiler may have refused the sizes' classes and not the graph:
 // s0 + s1 == s2 holds for 4, 5, 9 and not for their classes 4, 8, 16. False when
-// the order was by sizes, or they are their own classes.
-bool ClassesMayBeAtFault(const absl::Status& refusal, const CompileTask& order);
+// the task was planned by sizes, or the sizes are their own classes.
+bool ClassesMayBeAtFault(const absl::Status& refusal, const CompileTask& task);
 
-// The same order by the caller's sizes.
-absl::StatusOr<std::shared_ptr<const CompileTask>> OrderBySizes(
-    const CompileTask& order, const BuildIdentity& build,
+// The same task, planned by the caller's sizes.
+absl::StatusOr<std::shared_ptr<const CompileTask>> TaskBySizes(
+    const CompileTask& task, const BuildIdentity& build,
     const TuningCache& tuning);
 
 }  // namespace kiln

@@ -25,7 +25,7 @@ void JobRunners::Loop() {
 }
 
 void JobRunners::RunOne(Job& job) {
-  const LogScope scope({{"job", job.id}, {"key", job.order->key.ShortHex()}});
+  const LogScope scope({{"job", job.id}, {"key", job.task->key.ShortHex()}});
   const absl::Time begun = absl::Now();
   absl::StatusOr<CompiledArtifact> made = job_.Run(job);
   JobOutcome outcome = {.status = made.status()};

@@ -11,11 +11,11 @@
 namespace kiln {
 
 absl::StatusOr<JobShare> JobTable::RunOnce(
-    const Digest& key, std::shared_ptr<const CompileTask> order,
+    const Digest& key, std::shared_ptr<const CompileTask> task,
     absl::string_view graph_name, const std::shared_ptr<Waiter>& waiter,
     ProgressSink& sink) {
   ASSIGN_OR_RETURN(const JobRole role,
-                   Join(key, std::move(order), graph_name, waiter));
+                   Join(key, std::move(task), graph_name, waiter));
   while (true) {
     Waiter::News news = waiter->Next();
     if (!news.failure.ok()) {
@@ -30,7 +30,7 @@ absl::StatusOr<JobShare> JobTable::RunOnce(
 }
 
 absl::StatusOr<JobRole> JobTable::Join(const Digest& key,
-                                       std::shared_ptr<const CompileTask> order,
+                                       std::shared_ptr<const CompileTask> task,
                                        absl::string_view graph_name,
                                        std::shared_ptr<Waiter> waiter) {
   RETURN_IF_ERROR(waiter->StillWaits());
@@ -41,7 +41,7 @@ absl::StatusOr<JobRole> JobTable::Join(const Digest& key,
   }
   // By the name under which its workers' end was told.
   RETURN_IF_ERROR(
-      CheckNotPoisoned(key, order == nullptr ? key : order->key.digest));
+      CheckNotPoisoned(key, task == nullptr ? key : task->key.digest));
   const auto found = jobs_.find(key);
   if (found != jobs_.end()) {
     waiter->PostProgress(found->second->progress);
@@ -53,7 +53,7 @@ absl::StatusOr<JobRole> JobTable::Join(const Digest& key,
   auto job = std::make_shared<Job>(Job{.key = key,
                                        .id = id,
                                        .graph_name = std::string(graph_name),
-                                       .order = std::move(order),
+                                       .task = std::move(task),
                                        .begun = clock_.Now(),
                                        .progress = {.job = id},
                                        .waiters = {waiter}});
@@ -158,7 +158,7 @@ std::vector<JobView> JobTable::Snapshot() const {
   MutexLock lock(&mu_);
   for (const auto& [key, job] : jobs_) {
     views.push_back({.id = job->id,
-                     .order = job->order,
+                     .task = job->task,
                      .graph_name = job->graph_name,
                      .running = job->running,
                      .progress = job->progress,

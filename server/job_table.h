@@ -28,7 +28,7 @@ struct Job {
   const Digest key;
   const std::string id;  // "j-0193"
   const std::string graph_name;
-  const std::shared_ptr<const CompileTask> order;
+  const std::shared_ptr<const CompileTask> task;
   const absl::Time begun;
 
   bool running = false;
@@ -50,7 +50,7 @@ struct JobShare {
 // What `compilectl jobs` shows of one.
 struct JobView {
   std::string id;
-  std::shared_ptr<const CompileTask> order;
+  std::shared_ptr<const CompileTask> task;
   std::string graph_name;
   bool running = false;
   JobProgress progress;
@@ -80,7 +80,7 @@ class JobTable {
   //
   // Errors: those of Join, of the job, and CANCELLED, DEADLINE_EXCEEDED.
   absl::StatusOr<JobShare> RunOnce(const Digest& key,
-                                   std::shared_ptr<const CompileTask> order,
+                                   std::shared_ptr<const CompileTask> task,
                                    absl::string_view graph_name,
                                    const std::shared_ptr<Waiter>& waiter,
                                    ProgressSink& sink) ABSL_LOCKS_EXCLUDED(mu_);
@@ -95,7 +95,7 @@ class JobTable {
   //                                    since its outcome may come too late
   //   CANCELLED, DEADLINE_EXCEEDED     the waiter waits no more
   absl::StatusOr<JobRole> Join(const Digest& key,
-                               std::shared_ptr<const CompileTask> order,
+                               std::shared_ptr<const CompileTask> task,
                                absl::string_view graph_name,
                                std::shared_ptr<Waiter> waiter)
       ABSL_LOCKS_EXCLUDED(mu_);

@@ -9,18 +9,18 @@
 #include "proto/base/log.h"
 #include "proto/base/status.h"
 #include "server/compile_task.h"
-#include "server/order_label.h"
+#include "server/task_label.h"
 
 namespace kiln {
 namespace {
 
-// The keys of the order's kernels: those that its plan looks up. A plan made
+// The keys of the task's kernels: those that its plan looks up. A plan made
 // without decisions looks up the same.
-absl::StatusOr<std::vector<std::string>> KeysOf(const CompileTask& order,
+absl::StatusOr<std::vector<std::string>> KeysOf(const CompileTask& task,
                                                 WorkerPool& pool) {
   wire::WorkRequest work;
-  *work.mutable_plan()->mutable_compile() = order.request;
-  const auto pending = pool.Submit(std::move(work), LabelOf(order));
+  *work.mutable_plan()->mutable_compile() = task.request;
+  const auto pending = pool.Submit(std::move(work), LabelOf(task));
   ASSIGN_OR_RETURN(const wire::WorkReply* reply, pending->Wait());
   if (!reply->has_plan()) {
     return absl::InternalError("worker: its reply to a plan request is none");
@@ -32,13 +32,13 @@ absl::StatusOr<std::vector<std::string>> KeysOf(const CompileTask& order,
   return keys;
 }
 
-absl::StatusOr<wire::TuningDecision> Measure(const CompileTask& order,
+absl::StatusOr<wire::TuningDecision> Measure(const CompileTask& task,
                                              const std::string& key,
                                              WorkerPool& pool) {
   wire::WorkRequest work;
-  *work.mutable_measure()->mutable_compile() = order.request;
+  *work.mutable_measure()->mutable_compile() = task.request;
   work.mutable_measure()->set_key(key);
-  const auto pending = pool.Submit(std::move(work), LabelOf(order));
+  const auto pending = pool.Submit(std::move(work), LabelOf(task));
   ASSIGN_OR_RETURN(const wire::WorkReply* reply, pending->Wait());
   if (!reply->has_measure() || reply->measure().key() != key ||
       reply->measure().choice().empty()) {
@@ -57,13 +57,13 @@ absl::StatusOr<wire::TuneReply> TuneGraph(const wire::TuneRequest& request,
   if (target.kind_case() == wire::Target::KIND_NOT_SET) {
     return MakeError(ErrorReason::kBadTarget, "tune: no target");
   }
-  ASSIGN_OR_RETURN(const std::shared_ptr<const CompileTask> order,
-                   MakeOrder(request.compile(), *pool.build(), tuning));
-  ASSIGN_OR_RETURN(const std::vector<std::string> keys, KeysOf(*order, pool));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const CompileTask> task,
+                   MakeTask(request.compile(), *pool.build(), tuning));
+  ASSIGN_OR_RETURN(const std::vector<std::string> keys, KeysOf(*task, pool));
   wire::TuneReply reply;
   for (const std::string& key : keys) {
     ASSIGN_OR_RETURN(const wire::TuningDecision decision,
-                     Measure(*order, key, pool));
+                     Measure(*task, key, pool));
     const absl::Status stored = tuning.Insert(target, decision);
     if (!stored.ok()) {
       counters.Add(Count::kCacheStoreFailed);

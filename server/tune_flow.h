@@ -18,7 +18,7 @@ namespace kiln {
 // Errors:
 //   INVALID_ARGUMENT BAD_TARGET  no target
 //   FAILED_PRECONDITION NO_DEVICE  the workers' machine has none such
-//   and those of MakeOrder, of planning and of PendingWork::Wait
+//   and those of MakeTask, of planning and of PendingWork::Wait
 absl::StatusOr<wire::TuneReply> TuneGraph(const wire::TuneRequest& request,
                                           WorkerPool& pool, TuningCache& tuning,
                                           Counters& counters);

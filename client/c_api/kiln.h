@@ -161,7 +161,7 @@ size_t kiln_shelf_save(const KilnShelf* shelf, void* buffer, size_t size);
  * public_keys) and good for the device of one of `sessions`. Writes their
  * number.
  *   ARTIFACT_CORRUPT       cut short or changed
- *   ARTIFACT_UNTRUSTED     signed by nobody who is trusted
+ *   ARTIFACT_UNTRUSTED     not signed by a trusted key
  *   ARTIFACT_INCOMPATIBLE  of another version, or for other devices */
 KilnStatus* kiln_shelf_load(KilnShelf* shelf, KilnSession* const* sessions,
                             int32_t session_count, const void* bytes,

@@ -98,7 +98,7 @@ class CudaBody : public KernelBody {
     return facts.approximate[id] ? Dialect::kCudaApproximate : Dialect::kCuda;
   }
   std::string FusedText(ScalarId id) const override;
-  // A comparison of indices in the kernel's index type; empty: it is none.
+  // A comparison of indices in the kernel's index type; empty for other nodes.
   std::string IndexComparison(ScalarId id) const;
   std::string Argument(ScalarId id, ScalarId) const override {
     return Text(id);

@@ -7,13 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/cuda_accumulators.h"
 #include "compiler/codegen/load_ahead.h"
+#include "compiler/schedule/reduce_ops.h"
 #include "proto/base/status.h"
 
 namespace kiln {
 namespace {
-
-// Floats that a thread adds to one another before it goes on with a double.
-constexpr int64_t kSumBlock = 512;
 
 class ColumnsWriter {
  public:
@@ -79,11 +77,34 @@ class ColumnsWriter {
     SplitPoint(body_, "p", 0, facts_.num_outer);
   }
 
+  // Which of `nodes` others than these read.
+  std::vector<bool> ReadElsewhere(const std::vector<ScalarId>& nodes) const {
+    std::vector<bool> among(nest_.body.size()), read(nest_.body.size());
+    for (ScalarId id : nodes) among[id] = true;
+    const auto read_index = [&](const SymExpr& index) {
+      index.VisitVars([&](Var var) {
+        if (var.kind == Var::Kind::kIndirect) read[var.index] = true;
+      });
+    };
+    for (ScalarId id = 0; id < nest_.body.size(); ++id) {
+      if (among[id]) continue;
+      for (ScalarId arg : nest_.body[id].args) read[arg] = true;
+      for (const SymExpr& index : nest_.body[id].index) read_index(index);
+    }
+    for (const Store& store : nest_.stores) {
+      read[store.value] = true;
+      if (store.mask != Store::kNoMask) read[store.mask] = true;
+      for (const SymExpr& index : store.index) read_index(index);
+    }
+    return read;
+  }
+
   // Values of the columns themselves, once before a pass.
   absl::Status ColumnValues(const std::vector<ScalarId>& nodes) {
+    const std::vector<bool> read = ReadElsewhere(nodes);
     std::vector<ScalarId> lanes;
     for (ScalarId id : nodes)
-      if (body_.IsLanes(id)) lanes.push_back(id);
+      if (body_.IsLanes(id) && read[id]) lanes.push_back(id);
     std::vector<std::string> names;
     for (ScalarId id : lanes) {
       names.push_back(body_.Fresh("x"));
@@ -110,7 +131,7 @@ class ColumnsWriter {
     sums_.OpenLoop(pass.reduces,
                    {split ? "part_first + y" : "y", limit,
                     split ? CeilDiv(points_, int64_t{v_.parts}) : points_, step,
-                    std::max<int64_t>(1, kSumBlock / v_.unroll)},
+                    std::max<int64_t>(1, kMostFloatsAdded / v_.unroll)},
                    Count());
     const auto then = [&](CudaBody::Place place) -> absl::Status {
       if (place != CudaBody::Place::kNeighbour) return absl::OkStatus();

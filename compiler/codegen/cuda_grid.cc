@@ -42,18 +42,26 @@ CudaGrid LoopGrid(const SymExpr& blocks, int threads) {
                       1, kRounds * kThreadsOfMultiprocessor / threads))};
 }
 
+void OpenLoop(CudaBody& body, const std::string& name, const LoopText& loop) {
+  body.out.Open("for (", loop.type, " ", name, " = ", loop.first, "; ", name,
+                " < ", loop.end, "; ", name, " += ", loop.step, ")");
+}
+
+LoopText GridLoop(const CudaBody& body, const std::string& first,
+                  const std::string& limit, int64_t each) {
+  const std::string type = absl::StrCat("unsigned ", body.index_type());
+  return {type, first, absl::StrCat("(", type, ")", limit),
+          absl::StrCat("(", type, ")gridDim.x",
+                       each == 1 ? "" : absl::StrCat(" * ", each))};
+}
+
 void OpenGridLoop(CudaBody& body, const std::string& name,
                   const std::string& first, const std::string& limit,
                   int64_t each) {
-  const std::string type = absl::StrCat("unsigned ", body.index_type());
-  if (body.is_part) {
-    body.out.Line("const ", type, " ", name, " = ", first, ";");
-    body.out.Open("if (", name, " < (", type, ")", limit, ")");
-    return;
-  }
-  body.out.Open("for (", type, " ", name, " = ", first, "; ", name, " < (",
-                type, ")", limit, "; ", name, " += (", type, ")gridDim.x",
-                each == 1 ? "" : absl::StrCat(" * ", each), ")");
+  const LoopText loop = GridLoop(body, first, limit, each);
+  if (!body.is_part) return OpenLoop(body, name, loop);
+  body.out.Line("const ", loop.type, " ", name, " = ", loop.first, ";");
+  body.out.Open("if (", name, " < ", loop.end, ")");
 }
 
 SymExpr PointsOf(const CudaBody& body, uint32_t first, uint32_t last) {

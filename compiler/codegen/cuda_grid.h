@@ -26,10 +26,21 @@ struct CudaGrid {
 // blocks that end early; more would only start blocks for less work each.
 CudaGrid LoopGrid(const SymExpr& blocks, int threads);
 
-// Opens "for (T name = first; name < limit; name += each * gridDim.x)". `first`
-// is of the thread or of the block. The counter is unsigned: its last step may
-// pass the greatest index, by no more than what a grid takes at once. A part of
-// a combined kernel goes through it at most once: an `if`.
+// The parts of "for (type name = first; name < end; name += step)".
+struct LoopText {
+  std::string type, first, end, step;
+};
+void OpenLoop(CudaBody& body, const std::string& name, const LoopText& loop);
+
+// A loop that the blocks of a grid share: each takes `each` numbers below `limit`
+// at a time. `first` is the thread's or the block's first number. The counter is
+// unsigned: its last step may pass the greatest index, by no more than what a
+// grid takes at once.
+LoopText GridLoop(const CudaBody& body, const std::string& first,
+                  const std::string& limit, int64_t each);
+
+// Opens that loop. A part of a combined kernel goes through it at most once: an
+// `if`.
 void OpenGridLoop(CudaBody& body, const std::string& name,
                   const std::string& first, const std::string& limit,
                   int64_t each);

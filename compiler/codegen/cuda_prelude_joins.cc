@@ -70,7 +70,7 @@ K_FN k_softmax k_softmax_join(k_softmax a, k_softmax b) {
   return {max, a.sum * expf(a.max - max) + b.sum * expf(b.max - max)};
 }
 )"},
-    // Of nothing but -infinity there is no sum.
+    // A row of -infinity has no sum.
     {"k_softmax_sum", "", R"(/* k_softmax k_inf_f32 k_nan_f32 */
 K_FN float k_softmax_sum(k_softmax a) { return a.max == -k_inf_f32() ? k_nan_f32() : a.sum; }
 )"},

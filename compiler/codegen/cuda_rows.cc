@@ -10,14 +10,13 @@
 #include "compiler/codegen/staged_loads.h"
 #include "compiler/codegen/stretch_sums.h"
 #include "compiler/config/target.h"
+#include "compiler/schedule/reduce_ops.h"
 #include "proto/base/status.h"
 
 namespace kiln {
 namespace {
 
 constexpr int kWarp = 32;
-// Floats that a thread adds to one another before it goes on with a double.
-constexpr int64_t kSumBlock = 512;
 
 class RowsWriter {
  public:
@@ -97,12 +96,12 @@ class RowsWriter {
       grid.blocks = CeilDiv(rows_, int64_t{v_.rows}) * Shares();
       return grid;
     }
-    RowLoop loop;
+    LoopText loop;
     if (v_.stretch > 0) {
       loop = StretchLoop();
       grid.blocks = CeilDiv(rows_, int64_t{v_.stretch});
     } else {
-      loop = GridLoop();
+      loop = RowsInTurn();
       grid = LoopGrid(CeilDiv(rows_, int64_t{v_.rows}), threads);
     }
     if (v_.stages > 0) {
@@ -116,30 +115,24 @@ class RowsWriter {
       staged_.Declare();
       CopyFirstRows(loop);
     }
-    out_.Open("for (", loop.type, " first = ", loop.first, "; first < ",
-              loop.end, "; first += ", loop.step, ")");
+    OpenLoop(body_, "first", loop);
     if (v_.stages > 0) CopyRowAhead(loop);
-    DeclareRow("first", loop.end, loop.guarded);
+    DeclareRow("first", loop.end, last_rows_may_be_too_many_);
     return grid;
   }
 
-  struct RowLoop {
-    std::string type, first, end, step;
-    bool guarded;  // whether a block's last rows may be too many
-  };
-
   // Blocks take rows in turn.
-  RowLoop GridLoop() {
-    const std::string type = absl::StrCat("unsigned ", body_.index_type());
-    const std::string rows = v_.rows == 1 ? "" : absl::StrCat(" * ", v_.rows);
-    return {type, absl::StrCat("(", type, ")blockIdx.x", rows),
-            absl::StrCat("(", type, ")", body_.Index(rows_)),
-            absl::StrCat("(", type, ")gridDim.x", rows),
-            !IsMultiple(rows_, v_.rows)};
+  LoopText RowsInTurn() {
+    last_rows_may_be_too_many_ = !IsMultiple(rows_, v_.rows);
+    return GridLoop(
+        body_,
+        absl::StrCat("(unsigned ", body_.index_type(), ")blockIdx.x",
+                     v_.rows == 1 ? "" : absl::StrCat(" * ", v_.rows)),
+        body_.Index(rows_), v_.rows);
   }
 
   // A block takes the rows of one stretch. What all rows share it loads once.
-  RowLoop StretchLoop() {
+  LoopText StretchLoop() {
     const std::string type = body_.index_type();
     columns_.Declare();
     std::vector<ScalarId> shared;
@@ -151,17 +144,18 @@ class RowsWriter {
               v_.stretch, ";");
     out_.Line("const ", type, " stretch_end = ", rows, " - stretch < ",
               v_.stretch, " ? ", rows, " : stretch + ", v_.stretch, ";");
-    return {type, "stretch", "stretch_end", absl::StrCat(v_.rows), true};
+    last_rows_may_be_too_many_ = true;
+    return {type, "stretch", "stretch_end", absl::StrCat(v_.rows)};
   }
 
   // --- Copies to shared memory.
 
   // Begins the copies of the rows from number `next` on into `stage`.
-  void CopyRows(const RowLoop& loop, const std::string& next,
+  void CopyRows(const LoopText& loop, const std::string& next,
                 const std::string& stage) {
     out_.Line("const ", loop.type, " next = ", next, ";");
     out_.Open("if (next < ", loop.end, ")");
-    DeclareRow("next", loop.end, loop.guarded);
+    DeclareRow("next", loop.end, last_rows_may_be_too_many_);
     SplitPoint(body_, "row", 0, facts_.num_outer);
     staged_.CopyRow(stage);
     OpenHeld();
@@ -171,7 +165,7 @@ class RowsWriter {
     out_.Line("k_copies_end();");
   }
 
-  void CopyFirstRows(const RowLoop& loop) {
+  void CopyFirstRows(const LoopText& loop) {
     if (v_.stages == 1) return;
     out_.Line("int stage = 0;");
     out_.Open("for (int s = 0; s < ", v_.stages - 1, "; ++s)");
@@ -179,7 +173,7 @@ class RowsWriter {
     out_.Close();
   }
 
-  void CopyRowAhead(const RowLoop& loop) {
+  void CopyRowAhead(const LoopText& loop) {
     out_.Open("");
     const int ahead = v_.stages - 1;
     if (ahead == 0) {
@@ -420,7 +414,7 @@ class RowsWriter {
     const std::string first = part ? "part_first + t" : "t";
     const int64_t step = int64_t{v_.lanes} * v_.unroll;
     const int64_t most = std::max<int64_t>(
-        1, kSumBlock / (int64_t{body_.vectors.width} * v_.unroll));
+        1, kMostFloatsAdded / (int64_t{body_.vectors.width} * v_.unroll));
     std::string limit = body_.Index(groups_);
     if (part) limit = "part_end";
     sums_.OpenLoop(
@@ -447,6 +441,7 @@ class RowsWriter {
   std::string live_;  // condition that this thread's stores count; "": always
   std::vector<std::string> kept_;
   bool held_guarded_ = false;
+  bool last_rows_may_be_too_many_ = false;  // of a block
 };
 
 }  // namespace

@@ -339,7 +339,7 @@ absl::StatusOr<std::string> OperationText(const ScalarNode& node, DType from,
   const OpRow* row = RowOf(node.op);
   if (row == nullptr)
     return absl::InternalError(
-        absl::StrCat("scalar ", ScalarOpName(node.op), " is no operation"));
+        absl::StrCat("scalar ", ScalarOpName(node.op), " is not an operation"));
 
   std::vector<std::string> wide(args.begin(), args.end());
   DType type = from;

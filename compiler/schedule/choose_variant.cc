@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/schedule/one_pass_form.h"
 #include "compiler/schedule/reduce_ops.h"
 #include "proto/base/status.h"
 
@@ -33,7 +32,6 @@ absl::StatusOr<VariantChoice> ChooseVariant(const LoopNest& nest,
       }
     }
   }
-  if (choice.config.one_pass) choice.form = OnePassForm(nest);
   if (!options.explain) return choice;
   const std::string chosen = ToText(choice.config);
   for (const KernelConfig& config : space.configs())

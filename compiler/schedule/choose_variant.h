@@ -1,7 +1,6 @@
 #ifndef KILN_COMPILER_SCHEDULE_CHOOSE_VARIANT_H_
 #define KILN_COMPILER_SCHEDULE_CHOOSE_VARIANT_H_
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,13 +14,11 @@ namespace kiln {
 
 struct VariantChoice {
   KernelConfig config;
-  // The nest in another form (one_pass_form.h), when that is what was chosen.
-  std::optional<LoopNest> form;
-  // What decisions about the kernel are filed under, and the one in force; each
-  // empty when there is none. Filled when `tuning` is given.
+  // The key under which the kernel's tuning decisions are stored, and the decision in
+  // force; empty if there is none. Set when `tuning` is given.
   std::string key;
   std::string decision;
-  // Why the decision was not taken; empty when it was, and when there is none.
+  // Why the decision was ignored; empty if it was taken or there is none.
   std::string ignored;
   // All configurations with their prices, the chosen one among them; filled when
   // asked for.
@@ -34,8 +31,8 @@ struct VariantChoice {
 
 struct ChoiceOptions {
   int64_t max_row = 0;  // as CandidatesFor
-  // Decisions in force. Null: the price alone decides, as for a fusion's price,
-  // which must not hang on what was measured.
+  // Decisions in force. Null: the price alone decides, as it must for fusion, which may
+  // not depend on measurements.
   const TuningTable* tuning = nullptr;
   bool explain = false;  // whether to keep all configurations
 };

@@ -6,8 +6,8 @@
 namespace kiln {
 
 struct CombineLimits {
-  // Arguments of a kernel. Of the CPU's too, which has no such limit: plans
-  // then differ in less.
+  // Arguments of a kernel. The CPU has no such limit; the same number is used for it
+  // so that plans differ less between targets.
   size_t arguments = kMaxKernelArguments;
   // Different bodies: each is compiled, and the kernel takes the registers of
   // the greediest.
@@ -17,8 +17,7 @@ struct CombineLimits {
   // Kernels over more points than this are worth their own launch, at the
   // hints: as in fuse_loops.
   int64_t small_points = 1 << 16;
-  // Memory that is held longer for the sake of one combined kernel, at the
-  // hints.
+  // Bytes of memory that one combined kernel may keep alive longer, at the hints.
   int64_t held_bytes = 64 << 10;
 };
 
@@ -29,13 +28,13 @@ struct CombineLimits {
 // Decides: which kernels are parts of which, their order (that of the plan),
 // and the vector width of parts with one axis, so that those whose size is no
 // multiple of it are the same code as the others.
-// Leaves alone: everything that is no kPointwise, draws random numbers, scans
-// or adds atomically. A kernel that finds no partner is as it was.
+// Leaves alone: kernels that are not pointwise, draw random numbers, scan or add
+// atomically. A kernel without a partner is not changed.
 //
 // A part runs where the first of its kernel stood: it only joins when what it
 // waits for is done by then, so nothing else moves. That is free where either
-// few points wait for the launch (limits.small_points), or nobody reads what it
-// writes in this plan: then moving it can keep no cache from being used.
+// few points wait for the launch (limits.small_points), or no step of this plan reads
+// what it writes, so that moving it cannot cost a cache hit.
 //
 // What a part writes is held from then on: temporaries and outputs together are
 // bounded (limits.held_bytes). Inputs that are overwritten cost nothing, nor do

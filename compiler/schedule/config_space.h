@@ -28,8 +28,8 @@ struct KernelConfig {
 // are kept in these words.
 std::string ToText(const KernelConfig& config);
 
-// Configurations that a measurement compares, at most, and how much dearer than
-// the cheapest one the model may expect them to be.
+// The most configurations that a measurement compares, and the largest ratio of their
+// modelled price to the cheapest one's.
 inline constexpr size_t kMostMeasured = 12;
 inline constexpr double kWorthMeasuring = 1.5;
 
@@ -54,8 +54,8 @@ class ConfigSpace {
   // where none fits.
   const KernelConfig& cheapest() const { return configs_[cheapest_]; }
 
-  // What decisions about the kernel are filed under (tuning_key.h). Empty where
-  // there is no choice: fewer than two configurations fit.
+  // The key under which the kernel's tuning decisions are stored (tuning_key.h). Empty
+  // if fewer than two configurations fit.
   //
   // A function of the nest and the target: no decision changes a key.
   std::string Key() const;

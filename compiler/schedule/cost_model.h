@@ -18,10 +18,11 @@
 
 namespace kiln {
 
-// A read that L2 serves, in terms of one from memory. Measured on the H200.
+// The time of a read that L2 serves, relative to a read from memory. Measured on the
+// H200.
 inline constexpr double kL2TimeFactor = 0.55;
 
-// A CPU's out-of-order core overlaps as so many warps.
+// The number of warps that overlap as much as one out-of-order CPU core does.
 inline constexpr int kCpuOverlap = 40;
 
 // Nanoseconds on the target, launch not included. Comparable between kernels of
@@ -40,8 +41,8 @@ struct Price {
 // "12.3 us (memory 12.1, issue 3.2, latency 5.0; 48 MB, 40 registers)".
 std::string ToText(const Price& price);
 
-// What pricing asks of a nest again and again, gathered once. Sizes behind
-// symbols count by their hints. For one thread.
+// Facts that pricing needs repeatedly, computed once. Symbols have the values of their
+// hints. Not thread-safe.
 class NestCosts {
  public:
   // `nest`'s addresses are flat and its axes in their final order. All arguments
@@ -64,7 +65,7 @@ class NestCosts {
   int64_t reduced() const { return reduced_; }
   int64_t extent(uint32_t axis) const { return extents_[axis]; }
   // Whether an access is contiguous along the axis, and the widest vector on it
-  // for which the narrowest of them takes 16 bytes; 1: none is.
+  // for which the narrowest of them takes 16 bytes; 1 if no access is.
   int WidestVector(uint32_t axis) const;
   // Whether all accesses that are contiguous along the axis may be moved in
   // vectors of `width`, without peeling.
@@ -112,12 +113,12 @@ class NestCosts {
   double Instructions(ScalarId id) const;
   // Bytes that an access moves when threads side by side run along `axis`.
   double BytesAlong(const Access& access, uint32_t axis, int run) const;
-  // The same of all accesses once, each buffer counted no more than it has:
+  // The same for all accesses together, with no buffer counted beyond its size:
   // windows that overlap are read from caches.
   double BytesOnce(uint32_t axis, int run) const;
   // Accesses of warps, in sectors, for one access of each of its points.
   double Sectors(const Access& access, const Vectors& vectors) const;
-  // Vectors with what candidates of the same ask for again.
+  // Vectors, with results that several candidates need.
   struct PricedVectors : Vectors {
     bool peel = false;
     // Instructions: all, with held values, and with held costly ones too; below

@@ -26,10 +26,8 @@ Dependencies::Dependencies(const std::vector<LoopStep>& steps, size_t buffers) {
     std::sort(before.begin(), before.end());
     before.erase(std::unique(before.begin(), before.end()), before.end());
     for (const uint32_t p : before) {
-      for (size_t w = 0; w < ancestors_[s].size(); ++w) {
-        ancestors_[s][w] |= ancestors_[p][w];
-      }
-      ancestors_[s][p / 64] |= uint64_t{1} << (p % 64);
+      Inherit(s, ancestors_[p]);
+      Add(p, ancestors_[s]);
     }
     VisitStepBuffers(steps[s], [&](BufferId b, bool writes) {
       (writes ? writers : readers)[b].push_back(s);
@@ -48,18 +46,14 @@ bool Dependencies::SomethingBetween(uint32_t a, uint32_t b) const {
 }
 
 void Dependencies::Merge(uint32_t a, uint32_t b) {
+  Inherit(a, ancestors_[b]);
   Set& merged = ancestors_[a];
-  for (size_t w = 0; w < merged.size(); ++w) merged[w] |= ancestors_[b][w];
-  const auto clear = [&](uint32_t g) {
-    merged[g / 64] &= ~(uint64_t{1} << (g % 64));
-  };
-  clear(a);
-  clear(b);
+  Remove(a, merged);
+  Remove(b, merged);
   for (uint32_t g = 0; g < ancestors_.size(); ++g) {
     if (g == a || (!Before(a, g) && !Before(b, g))) continue;
-    Set& set = ancestors_[g];
-    for (size_t w = 0; w < set.size(); ++w) set[w] |= merged[w];
-    set[a / 64] |= uint64_t{1} << (a % 64);
+    Inherit(g, merged);
+    Add(a, ancestors_[g]);
   }
   direct_[a].insert(direct_[a].end(), direct_[b].begin(), direct_[b].end());
   for (uint32_t& group : group_of_) {
@@ -79,17 +73,13 @@ void Dependencies::Precede(uint32_t a, uint32_t b) {
       direct_[a].push_back(step);
   }
   direct_[b].push_back(a);
-  const auto bit = [](Set& set, uint32_t g) -> uint64_t& {
-    return set[g / 64];
-  };
-  Set before_a = ancestors_[a];
-  for (size_t w = 0; w < before_a.size(); ++w) before_a[w] |= ancestors_[b][w];
-  bit(before_a, a) &= ~(uint64_t{1} << (a % 64));
-  ancestors_[a] = before_a;
-  bit(before_a, a) |= uint64_t{1} << (a % 64);
+  Inherit(a, ancestors_[b]);
+  Remove(a, ancestors_[a]);  // it may have run before b already
+  Set up_to_a = ancestors_[a];
+  Add(a, up_to_a);
   for (uint32_t g = 0; g < ancestors_.size(); ++g) {
     if (g == b || (g != a && (Before(a, g) || Before(b, g))))
-      Inherit(g, before_a);
+      Inherit(g, up_to_a);
   }
 }
 

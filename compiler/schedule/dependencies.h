@@ -1,7 +1,7 @@
 #ifndef KILN_COMPILER_SCHEDULE_DEPENDENCIES_H_
 #define KILN_COMPILER_SCHEDULE_DEPENDENCIES_H_
 
-// Which step must run before which, while steps are being merged.
+// Tracks which steps must run before which while steps are merged into groups.
 
 #include <cstdint>
 #include <vector>
@@ -63,20 +63,27 @@ class Dependencies {
   // Whether a third group must run between the two.
   bool SomethingBetween(uint32_t a, uint32_t b) const;
 
-  // `b` joins `a`. They may not have something between.
+  // Merges group `b` into group `a`. No third group may have to run between them.
   void Merge(uint32_t a, uint32_t b);
 
   // From now on group `a` runs before group `b`, and after all that `b` ran after.
-  // `b` may not run before `a`, nor may they have something between.
+  // `b` may not run before `a`, and no third group may have to run between them.
   void Precede(uint32_t a, uint32_t b);
 
-  // Groups in an order that keeps all this: the one whose steps came first in
-  // the program goes first when several may.
+  // The groups in an order that respects these dependencies. Among groups that may go
+  // next, the one whose steps came first in the program does.
   std::vector<uint32_t> Order() const;
 
  private:
   using Set = std::vector<uint64_t>;
 
+  static void Add(uint32_t g, Set& set) {
+    set[g / 64] |= uint64_t{1} << (g % 64);
+  }
+  static void Remove(uint32_t g, Set& set) {
+    set[g / 64] &= ~(uint64_t{1} << (g % 64));
+  }
+  // Adds `more` to the groups that run before `g`.
   void Inherit(uint32_t g, const Set& more);
 
   std::vector<Set> ancestors_;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "compiler/schedule/column_sums.h"
 #include "compiler/schedule/fuser.h"
+#include "compiler/schedule/reduce_ops.h"
 
 namespace kiln {
 
@@ -15,8 +16,6 @@ namespace {
 
 // Stretches for so many blocks on each multiprocessor are tried.
 constexpr int64_t kBlocksEach[] = {2, 3, 4};
-// A thread adds so many floats to one another at most (cuda_rows.cc).
-constexpr int64_t kMostRows = 512;
 
 }  // namespace
 
@@ -107,7 +106,7 @@ bool Fuser::TryColumnSums(uint32_t rows, uint32_t columns) {
           known > 0 ? known
                     : std::clamp<int64_t>(
                           (groups_[rows].unit.outer_points + all - 1) / all, 1,
-                          kMostRows);
+                          kMostFloatsAdded);
       std::optional<RowsWithSums> given =
           GiveSums(rows, columns, stretch, verdict);
       if (given.has_value() && (!best.has_value() || given->ns < best->ns))

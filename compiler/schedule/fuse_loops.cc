@@ -171,7 +171,7 @@ void Fuser::Enter(uint32_t g) {
   }
 }
 
-// What nobody else touches now is no memory any more.
+// A buffer that no other group touches now needs no memory.
 void Fuser::DropUnread(LoopNest& nest) const {
   nest.stores.erase(std::remove_if(nest.stores.begin(), nest.stores.end(),
                                    [&](const Store& store) {

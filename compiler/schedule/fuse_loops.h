@@ -28,16 +28,17 @@ struct FusionOptions {
 };
 
 // Merges nests that may share a kernel, those that save most memory traffic
-// first: a value that one stores and the other reads counts twice when nobody
-// else needs it, a buffer that both read counts once. Then small nests over
-// equal spaces that share nothing, for the launches they save; but not two of
-// many that are alike (combine_nests.h).
+// first: a value that one nest stores and the other reads counts twice when no other
+// nest reads it, a buffer that both read counts once. Then small nests over equal
+// spaces that share nothing, for the launches they save; but not pairs of many
+// equal nests (combine_nests.h).
 //
-// Steps come out in an order that keeps every dependency; stores to
-// temporaries that nobody reads any more are gone.
+// The steps keep an order that respects every dependency. Stores to temporaries that
+// no step reads any more are removed.
 //
-// Candidates are the neighbours over shared buffers, so that the work is
-// linear in accesses, but for the reachability sets (a word of 64 steps a step).
+// Only nests that share a buffer are candidates, so the search is linear in the number
+// of accesses. The reachability bit sets add one 64-bit word per 64 steps, for each
+// step.
 FusionReport FuseLoops(LoopProgram& program, const Target& target,
                        const FusionOptions& options);
 

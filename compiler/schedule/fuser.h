@@ -17,7 +17,8 @@
 namespace kiln {
 
 // How many of a buffer's other users a group is paired with: the nearest on
-// each side. A buffer that all layers read would make pairs without end.
+// each side. Bounded, because a buffer that all layers read would pair every kernel with
+// every other one.
 inline constexpr size_t kNeighbours = 12;
 
 // Nests that have become one kernel.

@@ -22,8 +22,8 @@ struct InplacePair {
 std::vector<InplacePair> InplacePairs(const LoopNest& nest,
                                       const std::vector<Buffer>& buffers);
 
-// Those of kernels that share a launch: what several of them read is not for
-// one of them to overwrite.
+// The same for kernels that share a launch: an operand that several of them read may
+// not be overwritten by one of them.
 std::vector<InplacePair> InplacePairs(absl::Span<const PlannedKernel> kernels,
                                       const std::vector<Buffer>& buffers);
 

@@ -102,8 +102,8 @@ absl::Status VerifyCombined(const CombinedKernel& combined,
   if (combined.parts.size() < 2) {
     return Broken("K7", combined.label, "found no second part");
   }
-  constexpr size_t kNobody = ~size_t{0};
-  std::vector<size_t> writer(plan.buffers.size(), kNobody);
+  constexpr size_t kNoWriter = ~size_t{0};
+  std::vector<size_t> writer(plan.buffers.size(), kNoWriter);
   for (size_t p = 0; p < combined.parts.size(); ++p) {
     const PlannedKernel& part = combined.parts[p];
     const bool points = std::holds_alternative<CudaPoints>(part.variant) ||
@@ -115,7 +115,7 @@ absl::Status VerifyCombined(const CombinedKernel& combined,
     }
     for (const Store& store : part.nest.stores) {
       size_t& by = writer[store.buffer];
-      if (by != kNobody && by != p) {
+      if (by != kNoWriter && by != p) {
         return Broken(
             "K7", combined.label,
             absl::StrCat("two parts write ", plan.buffers[store.buffer].name));
@@ -125,7 +125,7 @@ absl::Status VerifyCombined(const CombinedKernel& combined,
   }
   for (size_t p = 0; p < combined.parts.size(); ++p) {
     for (const ScalarNode& node : combined.parts[p].nest.body) {
-      if (node.op != ScalarOp::kLoad || writer[node.buffer] == kNobody ||
+      if (node.op != ScalarOp::kLoad || writer[node.buffer] == kNoWriter ||
           writer[node.buffer] == p) {
         continue;
       }
@@ -193,11 +193,32 @@ absl::Status VerifyStretch(const PlannedKernel& kernel) {
   return absl::OkStatus();
 }
 
-absl::Status VerifyVariant(const PlannedKernel& kernel) {
+// Whether each group of a row that is held has a place. Every run of the last axis
+// begins a group, and with `peel` ends one.
+bool HoldsAllGroups(const CudaRows& rows, const LoopNest& nest,
+                    const ShapeEnv& shapes) {
+  SymExpr groups =
+      CeilDiv(nest.axes.back().extent, int64_t{rows.vector}) + rows.peel;
+  for (size_t a = 0; a + 1 < nest.axes.size(); ++a)
+    if (nest.axes[a].reduction) groups = groups * nest.axes[a].extent;
+  const int64_t most =
+      groups.is_constant() ? groups.constant() : shapes.Range(groups).max;
+  return int64_t{rows.held} * rows.lanes * rows.cluster >= most;
+}
+
+absl::Status VerifyVariant(const PlannedKernel& kernel,
+                           const ShapeEnv& shapes) {
   const KernelVariant& variant = kernel.variant;
   if (const std::string wrong = WrongNumber(variant, kernel.nest);
       !wrong.empty()) {
     return Broken("K5", kernel.label, wrong);
+  }
+  const auto* rows = std::get_if<CudaRows>(&variant);
+  if (rows != nullptr && rows->held > 0 && HasReduction(kernel.nest) &&
+      !HoldsAllGroups(*rows, kernel.nest, shapes)) {
+    return Broken("K5", kernel.label,
+                  absl::StrCat("held ", rows->held, " of ", rows->lanes,
+                               " lanes is not all of a row"));
   }
   if ((PartsOf(variant) > 1) != (kernel.workspace.partials != kNoBuffer)) {
     return Broken(
@@ -249,7 +270,7 @@ absl::Status VerifyKernelPlan(const KernelPlan& plan) {
       RETURN_IF_ERROR(once(kernel->label));
     }
     for (const PlannedKernel& kernel : KernelsOf(step)) {
-      RETURN_IF_ERROR(VerifyVariant(kernel));
+      RETURN_IF_ERROR(VerifyVariant(kernel, plan.shapes));
       RETURN_IF_ERROR(VerifyNest(kernel.nest, plan.buffers, plan.shapes));
     }
   }

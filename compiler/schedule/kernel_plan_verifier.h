@@ -19,7 +19,8 @@ namespace kiln {
 //   K4  Labels are unique.
 //   K5  The numbers of a variant are positive, or 0 where that means none; what
 //       threads are shared by is a power of two, a block has at most 1024
-//       threads, and a tile's axis is one but not the last.
+//       threads, a tile's axis is one but not the last, and a row that is held
+//       has a place for each of its groups.
 //   K6  Only a kernel with reduction axes has a variant for reductions.
 //   K7  A combined kernel has two parts or more, pointwise with as many threads
 //       a block, and none touches what another one writes.

@@ -64,12 +64,12 @@ struct CudaRows {
   // in the order of their numbers.
   int parts = 1;
   int peel = 0;  // as CudaPoints.peel
-  // 0: held values stand in registers. Else in shared memory, which has room for
-  // so many rows of the block; all but one of them are on their way while that
-  // one is worked on.
+  // 0: held values stand in registers. Otherwise they stand in shared memory, which
+  // has room for this many rows of the block: one is worked on while the others are
+  // being copied.
   int stages = 0;
   // Rows that a block takes one after the other, all of one stretch of the nest's
-  // kSum stores, which its threads add in registers. 0: there are none.
+  // kSum stores, which its threads add in registers. 0: the nest has no such stores.
   int stretch = 0;
   // Blocks that share a row and read each other's results, so that a row goes
   // through all of its passes at once: a thread block cluster.

@@ -10,8 +10,7 @@
 
 namespace kiln {
 
-// What one kernel of its own costs beside its work: a launch that waits for the
-// kernel before it. Measured on the H200 with programmatic dependent launches.
+// The cost of a kernel beside its work: a launch that waits for the kernel before it. Measured on the H200 with programmatic dependent launches.
 inline constexpr double kLaunchNs = 2000;
 
 // `buffer` as a plan has it: one dimension, stride 1, as long as the memory that
@@ -22,18 +21,18 @@ Buffer FlatBuffer(Buffer buffer);
 // their loops in order, with the cheapest variant.
 class NestPricer {
  public:
-  // `program` must outlive this. Its buffers may not change; those that come and
-  // go at the end are told by AddBuffer and DropBuffer.
+  // `program` must outlive this. Its buffers may not change, except that buffers may be
+  // added and removed at the end: AddBuffer and DropBuffer report that.
   NestPricer(const LoopProgram& program, const Target& target);
 
-  // The program has got one more buffer.
+  // A buffer was added to the program.
   void AddBuffer(const Buffer& buffer) { flat_.push_back(FlatBuffer(buffer)); }
 
-  // The last one is gone again.
+  // The last buffer was removed.
   void DropBuffer() { flat_.pop_back(); }
 
-  // Nanoseconds, launch included; infinite where no kernel can be made of it. Nests that are equal but for their buffers, as
-  // in the layers of a model, are priced once.
+  // Nanoseconds, launch included; infinite if the nest cannot become a kernel. Nests
+  // that differ only in their buffers, as in the layers of a model, are priced once.
   double PriceOf(LoopNest nest);
 
  private:

@@ -61,7 +61,7 @@ absl::StatusOr<Changed> RunFuseLoops(LoopProgram& program, const PassEnv& env) {
 
 constexpr Pass<LoopProgram> kLoopPasses[] = {
     {"drop_dead_stores", RunDropDeadStores},
-    // Before fusion: a producer that is computed where it is read is no nest.
+    // Before fusion: a producer that is computed where it is read is not a nest.
     {"inline_producers", RunInlineProducers},
     // Needs the sum's terms in its own nest; leaves a producer to inline.
     {"fold_one_hot_sums", RunFoldOneHotSums},
@@ -131,7 +131,7 @@ absl::StatusOr<Changed> RunChooseVariants(KernelPlan& plan,
     }
     kernel->variant = at->second.config.variant;
     // Of this kernel's own buffers.
-    if (at->second.form.has_value())
+    if (at->second.config.one_pass)
       kernel->nest = OnePassForm(kernel->nest).value();
   }
   LabelKernels(plan);

@@ -1,8 +1,8 @@
 #ifndef KILN_COMPILER_SCHEDULE_REDUCE_OPS_H_
 #define KILN_COMPILER_SCHEDULE_REDUCE_OPS_H_
 
-// What a reduction's accumulator takes in memory, and where the partial results
-// of a kernel's parts stand in its workspace.
+// How far float sums go, what a reduction's accumulator takes in memory, and where
+// the partial results of a kernel's parts stand in its workspace.
 
 #include <cstdint>
 
@@ -10,6 +10,10 @@
 #include "compiler/loop/scalar_expr.h"
 
 namespace kiln {
+
+// Floats that a CUDA thread adds to one another, at most, before it goes on with a
+// double: what they lose is a few units of a float's last place.
+inline constexpr int64_t kMostFloatsAdded = 512;
 
 // Whether a scan carries more digits on CUDA than its results have.
 inline bool IsCarriedAsDouble(const ScalarNode& scan) {

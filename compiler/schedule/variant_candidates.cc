@@ -139,6 +139,18 @@ int64_t LongestRow(const NestCosts& costs) {
   return row.is_constant() ? costs.reduced() : costs.shapes().Range(row).max;
 }
 
+// Groups of that row. Every run of the last axis begins one, and ends one.
+int64_t MostGroups(const NestCosts& costs, const Width& width) {
+  const NestFacts& facts = costs.facts();
+  const uint32_t last = facts.num_axes - 1;
+  SymExpr groups =
+      CeilDiv(facts.extents[last], int64_t{width.vector}) + width.peel;
+  for (uint32_t a = facts.num_outer; a < last; ++a)
+    groups = groups * facts.extents[a];
+  return groups.is_constant() ? groups.constant()
+                              : costs.shapes().Range(groups).max;
+}
+
 // The same in shared memory. A block that goes down a stretch copies the next row
 // meanwhile; otherwise other blocks make use of the memory.
 void AddStagedRows(const NestCosts& costs, CudaRows v, int64_t most_groups,
@@ -190,7 +202,7 @@ void AddClusters(const NestCosts& costs, const Width& width, int64_t longest,
       costs.reduced() < kLeastStagedRow || costs.passes().passes.size() < 2) {
     return;
   }
-  const int64_t most = CeilDivide(longest, width.vector) + width.peel;
+  const int64_t most = MostGroups(costs, width);
   for (const int lanes : {256, 512, 1024}) {
     for (const int cluster : {2, 4, 8}) {
       CudaRows v{.vector = width.vector,
@@ -222,7 +234,7 @@ void AddRows(const NestCosts& costs, int64_t max_row,
                        .rows = std::max(1, 128 / lanes),
                        .peel = width.peel};
       if (may_hold) {
-        const int64_t most = CeilDivide(longest, width.vector) + width.peel;
+        const int64_t most = MostGroups(costs, width);
         AddHeldRows(costs, v, most, out);
         if (lanes >= kLeastStagedLanes && longest >= kLeastStagedRow &&
             costs.passes().passes.size() > 1) {
@@ -244,7 +256,7 @@ void AddStretches(const NestCosts& costs, int64_t stretch,
   if (longest > kMostHeldElements) return;
   for (const Width& width : WidthsOn(costs, costs.facts().num_axes - 1)) {
     if (width.peel != 0) continue;
-    const int64_t groups = CeilDivide(longest, width.vector);
+    const int64_t groups = MostGroups(costs, width);
     for (int lanes = kWarp; lanes <= kMostThreads; lanes *= 2) {
       if (lanes > kWarp && lanes > PowerOfTwoAtLeast(groups)) break;
       for (const int threads : {128, 256, 512}) {

@@ -6,6 +6,7 @@
 """
 
 import os
+import pathlib
 import signal
 import tempfile
 import threading
@@ -96,6 +97,16 @@ def fresh_dynamo():
     torch._dynamo.config.automatic_dynamic_shapes = True
     yield
     torch._dynamo.reset()
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    """The folder of the benchmarks, whose modules a test may import."""
+    folder = pathlib.Path(__file__).parents[2] / "bench"
+    if not folder.exists():
+        pytest.skip("bench/ is not in the GPU bundle; CI has it")
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
 
 
 @pytest.fixture(scope="module")

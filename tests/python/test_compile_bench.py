@@ -1,19 +1,10 @@
 """bench/torch_compile.py: what it says of the service's time, and the command of a record."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
-_BENCH = Path(__file__).parents[2] / "bench"
-pytestmark = pytest.mark.skipif(
-    not _BENCH.exists(), reason="bench/ is not in the GPU bundle; CI has it"
-)
-
-
-@pytest.fixture(autouse=True)
-def bench(monkeypatch):
-    monkeypatch.syspath_prepend(str(_BENCH))
+pytestmark = pytest.mark.usefixtures("bench")
 
 
 def test_the_wall_time_of_compiles_counts_no_second_twice():

@@ -3,20 +3,11 @@
 import dataclasses
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 
-_BENCH = Path(__file__).parents[2] / "bench"
-pytestmark = pytest.mark.skipif(
-    not _BENCH.exists(), reason="bench/ is not in the GPU bundle; CI has it"
-)
-
-
-@pytest.fixture(autouse=True)
-def bench(monkeypatch):
-    monkeypatch.syspath_prepend(str(_BENCH))
+pytestmark = pytest.mark.usefixtures("bench")
 
 
 @pytest.mark.parametrize(
@@ -28,9 +19,9 @@ def bench(monkeypatch):
     ],
     ids=lambda words: words[0],
 )
-def test_small_sizes_run_and_are_right(words, tmp_path):
+def test_small_sizes_run_and_are_right(words, bench, tmp_path):
     words = [*words, "--tiny", "--repeats", "1", "--backends", "kiln"]
-    command = [sys.executable, str(_BENCH / words[0]), *words[1:], "--json", tmp_path / "figures"]
+    command = [sys.executable, str(bench / words[0]), *words[1:], "--json", tmp_path / "figures"]
     run = subprocess.run(command, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
     assert "wrong or failed with Kiln: none" in run.stdout

@@ -1,35 +1,35 @@
 #include "tests/support/nest_case.h"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/kernel_source.h"
 #include "compiler/codegen/write_combined.h"
+#include "compiler/loop/loop_transforms.h"
 #include "compiler/schedule/choose_variant.h"
 #include "compiler/schedule/column_sums.h"
+#include "compiler/schedule/nest_price.h"
 #include "compiler/schedule/one_pass_form.h"
 #include "compiler/schedule/variant_candidates.h"
-#include "compiler/toolchain/host_cc_toolchain.h"
-#include "proto/kernel_abi.h"
+#include "tests/support/nest_batch.h"
 #include "tests/support/nest_interpreter.h"
 
 namespace kiln {
 namespace {
 
-// Runs the pieces one after another from the last to the first.
-void Backwards(const KilnCpuRuntime*, int64_t count, int64_t grain,
-               void (*body)(void*, int64_t, int64_t), void* context) {
-  for (int64_t begin = (count - 1) / grain * grain; begin >= 0; begin -= grain)
-    body(context, begin, std::min(begin + grain, count));
+// The CPU levels that this machine has.
+std::vector<Target> CpuLevels() {
+  std::vector<Target> levels = {*TargetFromName("x86-64")};
+  if (__builtin_cpu_supports("avx2"))
+    levels.push_back(*TargetFromName("x86-64-v3"));
+  if (__builtin_cpu_supports("avx512bw"))
+    levels.push_back(*TargetFromName("x86-64-v4"));
+  return levels;
 }
 
 }  // namespace
@@ -240,12 +240,6 @@ std::vector<std::vector<char>> NestCase::FilledMemory(
   return memory;
 }
 
-void NestCase::CheckOnCpu(double tolerance) {
-  RunOn("x86-64", tolerance);
-  if (__builtin_cpu_supports("avx2")) RunOn("x86-64-v3", tolerance);
-  if (__builtin_cpu_supports("avx512bw")) RunOn("x86-64-v4", tolerance);
-}
-
 void NestCase::EndPart() { parts.push_back(std::exchange(kernel, {})); }
 
 absl::StatusOr<KernelSource> NestCase::Source(const Target& target) const {
@@ -259,7 +253,7 @@ absl::StatusOr<KernelSource> NestCase::Source(const Target& target) const {
           ChooseVariant(of.nest, buffers, shapes, target, ChoiceOptions());
       if (choice.ok()) {
         of.variant = choice->config.variant;
-        if (choice->form.has_value()) of.nest = *choice->form;
+        if (choice->config.one_pass) of.nest = OnePassForm(of.nest).value();
       }
     }
     return of;
@@ -297,7 +291,7 @@ std::string FeaturesOf(const KernelVariant& variant) {
 
 }  // namespace
 
-std::vector<KernelVariant> NestCase::Variants(const Target& target) const {
+std::vector<KernelVariant> NestCase::Candidates(const Target& target) const {
   const auto facts = FactsOf(kernel.nest, buffers, shapes);
   EXPECT_TRUE(facts.ok()) << facts.status();
   if (!facts.ok()) return {};
@@ -328,10 +322,16 @@ std::vector<KernelVariant> NestCase::Variants(const Target& target) const {
       }
     }
   }
+  std::vector<KernelVariant> fitting;
+  for (KernelVariant& variant : all)
+    if (costs.PriceOf(variant).fits) fitting.push_back(std::move(variant));
+  return fitting;
+}
+
+std::vector<KernelVariant> NestCase::Variants(const Target& target) const {
   std::vector<KernelVariant> chosen;
   std::vector<std::string> seen;
-  for (KernelVariant& variant : all) {
-    if (!costs.PriceOf(variant).fits) continue;
+  for (KernelVariant& variant : Candidates(target)) {
     std::string features = FeaturesOf(variant);
     if (std::find(seen.begin(), seen.end(), features) != seen.end()) continue;
     seen.push_back(std::move(features));
@@ -340,47 +340,78 @@ std::vector<KernelVariant> NestCase::Variants(const Target& target) const {
   return chosen;
 }
 
-void NestCase::CheckVariants(TargetKind kind, double tolerance) {
-  CheckForms(kind, tolerance);
-  if (kind == TargetKind::kCpu) return;
-  std::optional<LoopNest> form = OnePassForm(kernel.nest);
-  if (!form.has_value()) return;
-  const LoopNest plain = std::exchange(kernel.nest, *std::move(form));
-  CheckForms(kind, tolerance);
-  kernel.nest = plain;
+// What the parts of a combined kernel are checked as: they have their variants.
+void NestCase::CheckOnCpu(double tolerance) {
+  for (const Target& level : CpuLevels())
+    CheckTogether({{*this, level.name, tolerance}}, level);
 }
 
-void NestCase::CheckForms(TargetKind kind, double tolerance) {
-  const auto target =
-      TargetFromName(kind == TargetKind::kCpu ? "x86-64-v3" : "sm_90");
-  ASSERT_TRUE(target.ok());
-  const std::vector<kiln::Buffer> plain = buffers;
-  for (const KernelVariant& variant : Variants(*target)) {
-    SCOPED_TRACE(ToText(variant));
-    KernelPlan plan;
-    plan.buffers = plain;
-    plan.placements.resize(plain.size());
-    plan.steps.push_back(kernel);
-    std::get<PlannedKernel>(plan.steps[0]).variant = variant;
-    AddWorkspaces(plan);
-    const PlannedKernel before = kernel;
-    kernel = std::get<PlannedKernel>(plan.steps[0]);
-    buffers = plan.buffers;
-    if (kind == TargetKind::kCpu) {
-      CheckOnCpu(tolerance);
-    } else {
-      CheckOnCuda(tolerance);
-    }
-    kernel = before;
-    buffers = plain;
-    if (testing::Test::HasFailure() || testing::Test::IsSkipped()) return;
+void NestCase::CheckOnCuda(double tolerance) {
+  CheckTogether({{*this, "sm_90", tolerance}}, *TargetFromName("sm_90"));
+}
+
+void NestCase::CheckVariants(TargetKind kind, double tolerance) {
+  *this = Flat();
+  if (kind == TargetKind::kCpu) {
+    // The variants of all levels are those of one.
+    for (const Target& level : CpuLevels())
+      CheckTogether(Mapped(*TargetFromName("x86-64-v3"), tolerance), level);
+    return;
   }
+  const Target target = *TargetFromName("sm_90");
+  std::vector<MappedNest> nests = Mapped(target, tolerance);
+  std::optional<LoopNest> form = OnePassForm(kernel.nest);
+  if (form.has_value()) {
+    NestCase one_pass = *this;
+    one_pass.kernel.nest = *std::move(form);
+    for (MappedNest& nest : one_pass.Mapped(target, tolerance))
+      nests.push_back(std::move(nest));
+  }
+  CheckTogether(nests, target);
+}
+
+NestCase NestCase::Flat() const {
+  NestCase flat = *this;
+  FlattenAddresses(flat.kernel.nest, buffers);
+  for (kiln::Buffer& buffer : flat.buffers) buffer = FlatBuffer(buffer);
+  return flat;
+}
+
+std::vector<MappedNest> NestCase::Mapped(const Target& target,
+                                         double tolerance) {
+  trial_ = std::make_shared<Trial>(Interpret());
+  std::vector<MappedNest> nests;
+  for (const KernelVariant& variant : Variants(target))
+    nests.push_back({With(variant), ToText(variant), tolerance});
+  EXPECT_FALSE(nests.empty()) << "no variant fits";
+  return nests;
+}
+
+NestCase NestCase::With(const KernelVariant& variant) const {
+  KernelPlan plan;
+  plan.buffers = buffers;
+  plan.placements.resize(buffers.size());
+  plan.steps.push_back(kernel);
+  std::get<PlannedKernel>(plan.steps[0]).variant = variant;
+  AddWorkspaces(plan);
+  NestCase mapped = *this;
+  mapped.kernel = std::get<PlannedKernel>(std::move(plan.steps[0]));
+  mapped.buffers = std::move(plan.buffers);
+  return mapped;
 }
 
 NestCase::Trial NestCase::Interpret() const {
   Trial trial;
   for (const kiln::Buffer& buffer : buffers)
     trial.counts.push_back(Elements(buffer));
+  if (trial_ != nullptr) {
+    // Workspaces, which come last, are no results.
+    trial.expected = FilledMemory(trial.counts);
+    std::copy(trial_->expected.begin(), trial_->expected.end(),
+              trial.expected.begin());
+    trial.inside = trial_->inside;
+    return trial;
+  }
   NestRun run{.symbols = symbol_values_, .seed = kSeed};
   trial.expected = FilledMemory(trial.counts);
   for (auto& bytes : trial.expected) run.memory.push_back(bytes.data());
@@ -412,60 +443,6 @@ void NestCase::Compare(const Trial& trial,
                     << (IsFloat(dtype) ? y.f : y.i);
     }
   }
-}
-
-void NestCase::RunOn(const std::string& level, double tolerance) {
-  const auto target = TargetFromName(level);
-  ASSERT_TRUE(target.ok());
-  const auto source = Source(*target);
-  ASSERT_TRUE(source.ok()) << source.status();
-  const std::vector<UnitSource> units = GroupIntoUnits({*source}, *target);
-  ASSERT_EQ(units.size(), 1u);
-  auto toolchain = MakeHostCcToolchain({.scratch_dir = testing::TempDir()});
-  const auto built = toolchain->Build(units[0].source, UnitFlags(*target));
-  ASSERT_TRUE(built.ok()) << built.status() << "\n" << units[0].source;
-  EXPECT_EQ(built->log, "");
-
-  std::string file = testing::TempDir() + "/case_XXXXXX";
-  const int fd = mkstemp(file.data());
-  ASSERT_EQ(write(fd, built->image.data(), built->image.size()),
-            static_cast<ssize_t>(built->image.size()));
-  close(fd);
-  void* module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  ASSERT_NE(module, nullptr) << dlerror();
-  unlink(file.c_str());
-  const auto entry =
-      reinterpret_cast<KilnCpuKernel>(dlsym(module, source->symbol.c_str()));
-  ASSERT_NE(entry, nullptr);
-
-  const Trial trial = Interpret();
-  const auto call = [&](int64_t threads) {
-    KilnBadIndex bad = {};
-    const KilnCpuRuntime runtime = {threads, &Backwards, &bad};
-    auto memory = FilledMemory(trial.counts);
-    std::vector<void*> pointers;
-    std::vector<int64_t> scalars;
-    for (const KernelParam& param : source->params) {
-      switch (param.kind) {
-        case KernelParam::Kind::kBuffer:
-          pointers.push_back(memory[param.buffer].data());
-          break;
-        case KernelParam::Kind::kScalar:
-          scalars.push_back(Value(param.scalar));
-          break;
-        case KernelParam::Kind::kSeed:
-          scalars.push_back(static_cast<int64_t>(kSeed));
-          break;
-      }
-    }
-    entry(pointers.data(), scalars.data(), &runtime);
-    EXPECT_EQ(bad.found == 0, trial.inside) << level << ": index " << bad.index;
-    return memory;
-  };
-  const auto found = call(1);
-  EXPECT_EQ(found, call(4)) << level << ": threads change results";
-  Compare(trial, found, level, tolerance);
-  if (testing::Test::HasFailure()) ADD_FAILURE() << units[0].source;
 }
 
 }  // namespace kiln

@@ -4,6 +4,7 @@
 // A nest written by hand, with its buffers, and the check that the kernel
 // written for it does what the interpreter does.
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,17 @@
 #include "compiler/codegen/kernel_source.h"
 #include "compiler/config/target.h"
 #include "compiler/schedule/kernel_plan.h"
+#include "compiler/toolchain/toolchain.h"
+#include "proto/kernel_abi.h"
 
 namespace kiln {
+
+// What the tests write most often.
+inline SymExpr A(uint32_t axis) { return SymExpr::Axis(axis); }
+inline constexpr DType kF32 = DType::kFloat32;
+inline constexpr DType kBF16 = DType::kBFloat16;
+
+struct MappedNest;
 
 class NestCase {
  public:
@@ -67,8 +77,8 @@ class NestCase {
   // interpreter within `tolerance`, relative to 1 and to the value.
   void CheckOnCpu(double tolerance);
 
-  // The kernel for sm_90, built with NVRTC; run where a GPU is. Says SKIPPED
-  // where NVRTC is missing.
+  // The kernel for sm_90, built with NVRTC and run, by the emulator where there is
+  // no GPU. Says SKIPPED where NVRTC is missing.
   void CheckOnCuda(double tolerance);
 
   // One of the two for each of Variants, which `kernel.variant` becomes in turn; on
@@ -78,6 +88,21 @@ class NestCase {
   // combination of features stands for all; and of reductions those that it takes
   // only for large sizes.
   std::vector<KernelVariant> Variants(const Target& target) const;
+
+  // The case with addresses for indices, as the schedule has nests.
+  NestCase Flat() const;
+  // All variants that `kernel` may have and that fit.
+  std::vector<KernelVariant> Candidates(const Target& target) const;
+  // The case with `kernel` in that variant and with the workspace it needs.
+  NestCase With(const KernelVariant& variant) const;
+
+  // Run kernels that were built elsewhere, `source` being what Source gave, and
+  // compare. `where` stands in front of what is wrong.
+  void RunOnCpu(KilnCpuKernel entry, const KernelSource& source,
+                const std::string& where, double tolerance) const;
+  // `image`: what BuildToRun gave for a unit that holds the kernel.
+  void RunOnCuda(const std::string& image, const KernelSource& source,
+                 const std::string& where, double tolerance) const;
 
   // Used by the checks.
   struct Trial {
@@ -98,10 +123,19 @@ class NestCase {
   ScalarNode& Add(ScalarOp op, DType dtype);
   ScalarId Last() const;
   int64_t Elements(const kiln::Buffer& buffer) const;
-  void CheckForms(TargetKind kind, double tolerance);
-  void RunOn(const std::string& level, double tolerance);
+  // In each of Variants, with what all of them are compared with.
+  std::vector<MappedNest> Mapped(const Target& target, double tolerance);
   std::vector<int64_t> symbol_values_;
+  std::shared_ptr<const Trial> trial_;  // what Interpret gave; null: not yet
 };
+
+// Whether kernels of sm_90 run on a GPU; else tests/support/cuda_emulator runs them.
+bool GpuIsThere();
+
+// What RunOnCuda takes for a unit of which NVRTC made `cubin`: the same, or what the
+// emulator makes of `unit`, its source. Thread-safe.
+absl::StatusOr<BuiltObject> BuildToRun(const BuiltObject& cubin,
+                                       const std::string& unit);
 
 }  // namespace kiln
 

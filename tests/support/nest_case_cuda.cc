@@ -2,12 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/kernel_source.h"
 #include "compiler/toolchain/nvrtc_toolchain.h"
 #include "tests/support/nest_case.h"
-#include "tests/support/nvrtc_of_tests.h"
 
 namespace kiln {
 namespace {
@@ -68,40 +68,39 @@ const Driver* OpenDriver(const std::string& path) {
   return d;
 }
 
+const Driver* Gpu() {
+  static const Driver* const gpu = OpenDriver("libcuda.so.1");
+  return gpu;
+}
+
+const Driver* Emulator() {
+  static const Driver* const emulator =
+      OpenDriver(absl::StrCat(kEmulator, "/libcuda.so.1"));
+  return emulator;
+}
+
 }  // namespace
 
-void NestCase::CheckOnCuda(double tolerance) {
-  const auto target = TargetFromName("sm_90");
-  ASSERT_TRUE(target.ok());
-  static Toolchain* toolchain =
-      MakeNvrtcToolchain({.library_dirs = NvrtcFoldersOfTests()}).release();
-  KILN_LEAVE_WITHOUT_NVRTC(toolchain->Version().status());
-  const auto source = Source(*target);
-  ASSERT_TRUE(source.ok()) << source.status();
-  const std::vector<UnitSource> units = GroupIntoUnits({*source}, *target);
-  ASSERT_EQ(units.size(), 1u);
-  auto built = toolchain->Build(units[0].source, UnitFlags(*target));
-  ASSERT_TRUE(built.ok()) << built.status() << "\n" << units[0].source;
-  EXPECT_EQ(built->log, "") << units[0].source;
-  static const Driver* const gpu = OpenDriver("libcuda.so.1");
-  static const Driver* const emulator =
-      gpu != nullptr ? nullptr
-                     : OpenDriver(absl::StrCat(kEmulator, "/libcuda.so.1"));
-  const Driver* driver = gpu != nullptr ? gpu : emulator;
-  ASSERT_NE(driver, nullptr) << "neither a GPU nor " << kEmulator;
-  if (gpu == nullptr) {
-    static Toolchain* emulated =
-        MakeNvrtcToolchain({.only_dir = kEmulator}).release();
-    built = emulated->Build(units[0].source, {});
-    ASSERT_TRUE(built.ok()) << built.status() << "\n" << units[0].source;
-  }
+bool GpuIsThere() { return Gpu() != nullptr; }
 
+absl::StatusOr<BuiltObject> BuildToRun(const BuiltObject& cubin,
+                                       const std::string& unit) {
+  if (GpuIsThere()) return cubin;
+  thread_local const std::unique_ptr<Toolchain> emulated =
+      MakeNvrtcToolchain({.only_dir = kEmulator});
+  return emulated->Build(unit, {});
+}
+
+void NestCase::RunOnCuda(const std::string& image, const KernelSource& source,
+                         const std::string& where, double tolerance) const {
+  const Driver* driver = GpuIsThere() ? Gpu() : Emulator();
+  ASSERT_NE(driver, nullptr) << "neither a GPU nor " << kEmulator;
   const Trial trial = Interpret();
   auto memory = FilledMemory(trial.counts);
   void* module = nullptr;
   void* function = nullptr;
-  ASSERT_EQ(driver->load(&module, built->image.data()), 0);
-  ASSERT_EQ(driver->function(&function, module, source->symbol.c_str()), 0);
+  ASSERT_EQ(driver->load(&module, image.data()), 0);
+  ASSERT_EQ(driver->function(&function, module, source.symbol.c_str()), 0);
   std::vector<uint64_t> device(memory.size());
   for (size_t b = 0; b < memory.size(); ++b) {
     ASSERT_EQ(driver->alloc(&device[b], memory[b].size()), 0);
@@ -109,7 +108,7 @@ void NestCase::CheckOnCuda(double tolerance) {
               0);
   }
   std::vector<uint64_t> values;
-  for (const KernelParam& param : source->params) {
+  for (const KernelParam& param : source.params) {
     switch (param.kind) {
       case KernelParam::Kind::kBuffer:
         values.push_back(device[param.buffer]);
@@ -126,22 +125,21 @@ void NestCase::CheckOnCuda(double tolerance) {
   for (uint64_t& value : values) args.push_back(&value);
   unsigned grid[3];
   for (int d = 0; d < 3; ++d)
-    grid[d] = static_cast<unsigned>(Value(source->grid[d]));
+    grid[d] = static_cast<unsigned>(Value(source.grid[d]));
   ASSERT_EQ(driver->set_attribute(function, kMaxDynamicSharedBytes,
-                                  static_cast<int>(source->shared_bytes)),
+                                  static_cast<int>(source.shared_bytes)),
             0);
-  ASSERT_EQ(driver->launch(function, grid[0], grid[1], grid[2],
-                           source->block[0], source->block[1], source->block[2],
-                           source->shared_bytes, nullptr, args.data(), nullptr),
+  ASSERT_EQ(driver->launch(function, grid[0], grid[1], grid[2], source.block[0],
+                           source.block[1], source.block[2],
+                           source.shared_bytes, nullptr, args.data(), nullptr),
             0);
-  ASSERT_EQ(driver->synchronize(), 0) << units[0].source;
+  ASSERT_EQ(driver->synchronize(), 0) << where;
   for (size_t b = 0; b < memory.size(); ++b) {
     ASSERT_EQ(driver->to_host(memory[b].data(), device[b], memory[b].size()),
               0);
     driver->free(device[b]);
   }
-  Compare(trial, memory, "sm_90", tolerance);
-  if (testing::Test::HasFailure()) ADD_FAILURE() << units[0].source;
+  Compare(trial, memory, where, tolerance);
 }
 
 }  // namespace kiln

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 
@@ -57,6 +58,7 @@ class Interpreter {
       return;
     }
     results_.clear();
+    running_.clear();
     std::vector<bool> reduced(nest_.stores.size());
     for (size_t s = 0; s < nest_.stores.size(); ++s)
       reduced[s] = StoreIsReduced(nest_.stores[s]);
@@ -203,17 +205,31 @@ class Interpreter {
         v.i = places[static_cast<size_t>(here)];
         return v;
       }
-      case ScalarOp::kScan: {
-        const int64_t here = at_.back();
-        v = Start(node);
-        for (at_.back() = 0; at_.back() <= here; ++at_.back())
-          v = Combine(node, v, Eval(node.args[0]));  // in double, as a sum is
-        at_.back() = here;
-        return Normal(node.dtype, v);
-      }
+      case ScalarOp::kScan:
+        return Normal(node.dtype, Scan(id));
       default:
         return Normal(node.dtype, Operation(node));
     }
+  }
+
+  // In double, as a running sum is. A point behind the one that was asked for last
+  // goes on from there.
+  AnyScalar Scan(ScalarId id) {
+    const ScalarNode& node = nest_.body[id];
+    Running& last = running_[id];
+    if (last.at == at_) return last.sum;
+    std::vector<int64_t> before = at_;
+    --before.back();
+    const int64_t here = at_.back();
+    if (last.at != before) {
+      last.sum = Start(node);
+      at_.back() = 0;
+    }
+    for (; at_.back() <= here; ++at_.back())
+      last.sum = Combine(node, last.sum, Eval(node.args[0]));
+    at_.back() = here;
+    last.at = at_;
+    return last.sum;
   }
 
   AnyScalar Operation(const ScalarNode& node) {
@@ -416,6 +432,11 @@ class Interpreter {
   size_t outer_ = 0;
   bool inside_ = true;
   // Of the reductions at this outer point.
+  struct Running {
+    std::vector<int64_t> at;  // where the sum is of
+    AnyScalar sum;
+  };
+  std::map<ScalarId, Running> running_;  // of each kScan
   std::vector<std::pair<ScalarId, std::pair<AnyScalar, AnyScalar>>> results_;
 };
 

@@ -6,21 +6,11 @@
 #include <tuple>
 
 #include "compiler/config/target.h"
+#include "tests/support/kernel_tolerances.h"
 #include "tests/support/nest_case.h"
 
 namespace kiln {
 namespace {
-
-SymExpr A(uint32_t axis) { return SymExpr::Axis(axis); }
-
-constexpr DType kF32 = DType::kFloat32;
-constexpr DType kBF16 = DType::kBFloat16;
-// Sums of a thousand floats in [-4, 4], in any order.
-constexpr double kSums = 2e-4;
-// bf16 results: half a unit of their last place, 2^-8; a whole one where a float
-// that is near the middle of two may be rounded to either.
-constexpr double kBF16Rounding = 4e-3;
-constexpr double kBF16Unit = 8e-3;
 
 // Many values are equal, so that it shows whether their order is kept. On the CPU
 // a library sorts.
@@ -61,7 +51,7 @@ TEST(CudaKernel, SumsColumnsOfStretchesBesideRows) {
        {std::tuple<int64_t, int64_t, int64_t>(37, 96, 5),
         {64, 1000, 16},
         {9, 33, 40},
-        {300, 2048, 100}}) {
+        {130, 512, 100}}) {
     for (const DType dtype : {kF32, kBF16}) {
       NestCase c;
       const uint32_t n = c.Axis(2), i = c.Axis(rows), r = c.Axis(columns, true);
@@ -88,7 +78,7 @@ TEST(CudaKernel, SumsColumnsOfStretchesBesideRows) {
       c.Store(z, at, dtype == kF32 ? dx : c.Cast(kBF16, dx));
       c.Sum(dw, A(r), c.Op(ScalarOp::kMul, {g, v}), stretch);
       c.Sum(db, A(r), g, stretch);
-      c.CheckVariants(TargetKind::kCuda, dtype == kF32 ? kSums : kBF16Rounding);
+      c.CheckVariants(TargetKind::kCuda, dtype == kF32 ? kSums : kBF16Unit);
     }
   }
 }
@@ -131,15 +121,27 @@ TEST(CudaKernel, SizesOfScansAndStretchesMayBeSymbols) {
   sums.CheckVariants(TargetKind::kCuda, kSums);
 }
 
+// Each run of the last axis has a partial group at either end, which needs a place
+// of its own.
+TEST(CudaKernel, HoldsTheGroupsOfRowsOverTwoAxes) {
+  NestCase c;
+  const uint32_t i = c.Axis(9), r = c.Axis(3, true), q = c.Axis(77, true);
+  const DimVector at = {A(i), A(r), A(q)};
+  const BufferId x = c.In(kBF16, {9, 3, 77}), z = c.Out(kF32, {9, 3, 77});
+  const ScalarId v = c.Cast(kF32, c.Load(x, at));
+  const ScalarId most = c.Reduce(ReduceOp::kMax, v);
+  c.Store(z, at, c.Op(ScalarOp::kSub, {v, most}));
+  c.CheckVariants(TargetKind::kCuda, 0);
+}
+
 // Rows that stand in shared memory between passes, aligned and not.
 TEST(CudaKernel, StagesLongRowsInSharedMemory) {
-  for (const auto& [columns, dtype] : {std::pair<int64_t, DType>(16384, kF32),
-                                       {20001, kBF16},
-                                       {32768, kBF16}}) {
+  for (const auto& [columns, dtype] :
+       {std::pair<int64_t, DType>(16384, kF32), {20001, kBF16}}) {
     NestCase c;
-    const uint32_t i = c.Axis(3), r = c.Axis(columns, true);
-    const BufferId x = c.In(dtype, {3, columns}), m = c.In(kF32, {3});
-    const BufferId z = c.Out(dtype, {3, columns});
+    const uint32_t i = c.Axis(2), r = c.Axis(columns, true);
+    const BufferId x = c.In(dtype, {2, columns}), m = c.In(kF32, {2});
+    const BufferId z = c.Out(dtype, {2, columns});
     const ScalarId at = c.Load(x, {A(i), A(r)});
     const ScalarId v =
         c.Op(ScalarOp::kMul,

@@ -5,21 +5,11 @@
 #include <gtest/gtest.h>
 
 #include "compiler/config/target.h"
+#include "tests/support/kernel_tolerances.h"
 #include "tests/support/nest_case.h"
 
 namespace kiln {
 namespace {
-
-SymExpr A(uint32_t axis) { return SymExpr::Axis(axis); }
-
-constexpr DType kF32 = DType::kFloat32;
-constexpr DType kBF16 = DType::kBFloat16;
-// One float operation after another, each within half a unit: 2^-22.
-constexpr double kFewRoundings = 2.4e-7;
-// Sums of a thousand floats in [-4, 4], in any order.
-constexpr double kSums = 2e-4;
-// bf16 results: half a unit of their last place, 2^-8.
-constexpr double kBF16Rounding = 4e-3;
 
 class Kernel : public testing::TestWithParam<TargetKind> {
  protected:

@@ -8,14 +8,11 @@
 #include <vector>
 
 #include "compiler/config/target.h"
+#include "tests/support/kernel_tolerances.h"
 #include "tests/support/nest_case.h"
 
 namespace kiln {
 namespace {
-
-constexpr DType kF32 = DType::kFloat32;
-// Of the result, and of what is left of the blocks': 2^-22.
-constexpr double kFewRoundings = 2.4e-7;
 
 class LongSums : public testing::TestWithParam<TargetKind> {
  protected:

@@ -1,5 +1,6 @@
 #include "compiler/loop/loop_text.h"
 
+#include "absl/strings/str_replace.h"
 #include "compiler/graph/graph_text.h"
 #include "compiler/loop/loop_verifier.h"
 #include "compiler/loop/lower_graph.h"
@@ -47,6 +48,39 @@ TEST(LoopText, NamesTheLineItCannotRead) {
       "    t0 = load f32 b[i0]\n  }\n}\n");
   ASSERT_FALSE(program.ok());
   EXPECT_NE(program.status().message().find("line 4"), std::string::npos)
+      << program.status();
+}
+
+constexpr absl::string_view kSumsOverRows = R"(loops @sums() {
+  in x : f32[20, 8] index 0
+  tmp a : f32[20]
+  tmp s : f32[3, 8]
+  nest n [i0 in 20, reduce i1 in 8] {
+    t0 = load f32 x[i0, i1]
+    t1 = reduce f32 t0 by sum
+    t2 = isnan bool t0
+    a[i0] = t1
+    s[i0 // 7, i1] = t0 summed over 7
+  }
+  return view s f32 [3, 8] strides [8, 1] offset 0
+}
+)";
+
+TEST(LoopText, ReadsSumsOverStretchesOfRows) {
+  const std::string text(kSumsOverRows);
+  ExpectReadsBack(text);
+  const auto program = ParseLoopProgram(text);
+  ASSERT_TRUE(program.ok()) << program.status();
+  const Store& sum = std::get<LoopNest>(program->steps[0]).stores[1];
+  EXPECT_EQ(sum.mode, StoreMode::kSum);
+  EXPECT_EQ(sum.stretch, 7);
+}
+
+TEST(LoopText, AStretchIsANumber) {
+  const auto program = ParseLoopProgram(
+      absl::StrReplaceAll(kSumsOverRows, {{"over 7", "over N"}}));
+  ASSERT_FALSE(program.ok());
+  EXPECT_NE(program.status().message().find("line 10"), std::string::npos)
       << program.status();
 }
 
@@ -122,6 +156,23 @@ TEST(LoopVerifier, OnlyIntegersAreRaisedAtomically) {
 TEST(LoopVerifier, ATemporaryIsWrittenBeforeItIsRead) {
   ExpectBreaks(
       "L10", Verify("i0 in 4", "    t0 = load f32 c[i0, 0]\n    a[i0] = t0\n"));
+}
+
+// kSumsOverRows with `from` replaced.
+absl::Status VerifySums(absl::string_view from, absl::string_view to) {
+  const auto program =
+      ParseLoopProgram(absl::StrReplaceAll(kSumsOverRows, {{from, to}}));
+  EXPECT_TRUE(program.ok()) << program.status();
+  return program.ok() ? VerifyLoops(*program) : program.status();
+}
+
+TEST(LoopVerifier, StretchesAreSummedWhole) {
+  ExpectBreaks("L11", VerifySums("over 7", "over 7 where t2"));
+  ExpectBreaks("L11", VerifySums("over 7", "over 0"));
+}
+
+TEST(LoopVerifier, SumsOverStretchesAreFloats) {
+  ExpectBreaks("L11", VerifySums("f32", "i64"));
 }
 
 }  // namespace

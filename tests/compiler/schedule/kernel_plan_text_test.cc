@@ -170,6 +170,8 @@ TEST(KernelPlanVerifier, P5VariantsHaveNumbersInRange) {
                   "cpu tiles axis 1 rows 64 columns 64")}) {
     ExpectBreaks("K5", Changed(from, to));
   }
+  // A row of twice as many groups as there are places.
+  ExpectBreaks("K5", Changed("reduce i1 in 4]", "reduce i1 in 4096]"));
   // All that a block may have, and none kept in registers.
   ExpectReadsBack(Changed("lanes 64 rows 2 held 8", "lanes 512 rows 2 held 0"));
 }

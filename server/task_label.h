@@ -1,0 +1,18 @@
+#ifndef KILN_SERVER_TASK_LABEL_H_
+#define KILN_SERVER_TASK_LABEL_H_
+
+#include "server/compile_task.h"
+#include "server/worker_pool.h"
+
+namespace kiln {
+
+// What the worker pool and its logs call the work of a task.
+inline WorkLabel LabelOf(const CompileTask& task) {
+  return {.key = task.key.digest,
+          .graph_name = task.graph_name,
+          .toolchain = task.toolchain};
+}
+
+}  // namespace kiln
+
+#endif  // KILN_SERVER_TASK_LABEL_H_
