@@ -32,6 +32,8 @@ constexpr double kStagedApart = 0.15;
 // what a group that may be partial costs.
 constexpr double kBothWays = 1.5;
 constexpr double kBothWaysOfLong = 0.25;
+// Masked loads whose addresses need no registers worth counting.
+constexpr int kFewWindows = 2;
 // Shared memory that the joins across a row may take at most.
 constexpr int64_t kSharedOfStatic = 10 << 10;
 
@@ -67,7 +69,13 @@ NestCosts::RowTraffic NestCosts::TrafficOf(const CudaRows& v,
 int NestCosts::RowRegisters(const CudaRows& v, const Vectors& vectors) const {
   const int held_words = PackWords(vectors, true);
   const int all_words = PackWords(vectors, false);
-  const int base = kBaseRegisters + 2 * reductions_ + 3 * v.vector / 2 +
+  // The places of a window, each with an address for each element.
+  int windows = 0;
+  for (const Access& access : accesses_)
+    windows += !access.store && !access.plain && access.reduced;
+  const int addresses = std::max(0, windows - kFewWindows) * 3 * v.vector;
+  const int base = kBaseRegisters + addresses + 2 * reductions_ +
+                   3 * v.vector / 2 +
                    (v.stretch > 0 ? column_sums_ * v.held * v.vector : 0);
   if (v.held == 0) return base + v.unroll * all_words;
   if (v.stages > 0) return base + 2 * all_words;
