@@ -66,9 +66,8 @@ void CpuAccumulators::Declare(ScalarId id, int side_by_side, bool blocks) {
     return reduced ? SymExpr(0) : SymExpr::Of(var);
   });
   DeclareOne(absl::StrCat("j", s.number), side_by_side, s.place,
-             absl::StrCat(body_.Index(first), by_rows_ && side_by_side > 1
-                                                  ? " + u * K_LANES"
-                                                  : ""),
+             absl::StrCat(body_.Index(first),
+                          by_rows_ && side_by_side > 1 ? " + u * K_LANES" : ""),
              lanes);
 }
 
@@ -122,15 +121,14 @@ absl::StatusOr<std::string> CpuAccumulators::TupleStep(
                                   " of ", ShortName(node.dtype)));
   const DType place = state_[id].place;
   const std::string position =
-      place == DType::kBool
-          ? PositionText(node, lanes)
-          : absl::StrCat("(", CTypeName(place), ")(",
-                         body_.Index(Position(node)), ")");
-  return absl::StrCat(
-      TupleName(node.reduce),
-      place == DType::kBool ? TypeEnding(node.dtype) : "next", "(a", n, at,
-      ", j", n, at, ", ", body_.Operand(node.args[0], lanes), ", ", position,
-      count, ");");
+      place == DType::kBool ? PositionText(node, lanes)
+                            : absl::StrCat("(", CTypeName(place), ")(",
+                                           body_.Index(Position(node)), ")");
+  return absl::StrCat(TupleName(node.reduce),
+                      place == DType::kBool ? TypeEnding(node.dtype) : "next",
+                      "(a", n, at, ", j", n, at, ", ",
+                      body_.Operand(node.args[0], lanes), ", ", position, count,
+                      ");");
 }
 
 absl::StatusOr<std::string> CpuAccumulators::Next(ScalarId id,

@@ -60,6 +60,47 @@ bool CpuBody::AnyStill(const std::vector<uint32_t>& stores) const {
                      [&](uint32_t s) { return !IsLanes(facts.store_axes[s]); });
 }
 
+void CpuBody::Assume(const std::vector<ScalarId>& masks) {
+  assumed_ = masks;
+  for (ScalarId id : masks) SetText(id, "k_splat_b(true)");
+}
+
+bool CpuBody::IsPlain(const ScalarNode& load) const {
+  return load.args.empty() ||
+         std::count(assumed_.begin(), assumed_.end(), load.args[0]) != 0;
+}
+
+// An operand of a range mask in one lane.
+std::string CpuBody::MaskAt(ScalarId id, const std::string& at) const {
+  if (!IsLanes(id)) return Text(id);
+  const ScalarNode& node = nest.body[id];
+  if (node.op == ScalarOp::kIndex)
+    return absl::StrCat("(",
+                        Index(node.index[0],
+                              [&](Var var) {
+                                const bool moved =
+                                    var.kind == Var::Kind::kAxis &&
+                                    var.index == vector_axis;
+                                return moved ? absl::StrCat("(", at, ")") : "";
+                              }),
+                        ")");
+  const char* op = node.op == ScalarOp::kAnd  ? " & "
+                   : node.op == ScalarOp::kLt ? " < "
+                   : node.op == ScalarOp::kLe ? " <= "
+                   : node.op == ScalarOp::kGt ? " > "
+                                              : " >= ";
+  return absl::StrCat("(", MaskAt(node.args[0], at), op,
+                      MaskAt(node.args[1], at), ")");
+}
+
+std::string CpuBody::HoldAt(const std::vector<ScalarId>& masks,
+                            const std::string& at) const {
+  std::string text;
+  for (ScalarId id : masks)
+    absl::StrAppend(&text, text.empty() ? "" : " & ", MaskAt(id, at));
+  return text;
+}
+
 void CpuBody::OpenLanes(const std::string& from, const std::string& to) {
   const std::string i = AxisName(vector_axis);
   out.Open("for (long long ", i, " = ", from, "; ", i, " < ", to, "; ", i,
@@ -106,6 +147,87 @@ void CpuBody::IndexCheck(ScalarId id) {
   Define(id, absl::StrCat(text, lanes ? "m, " : "", "a.bad_index)"));
 }
 
+// How many elements the offset moves a lane, if that is a small constant; else 0.
+int64_t CpuBody::StepOf(const SymExpr& offset) const {
+  constexpr int64_t kMostStep = 1 << 20;
+  if (MotionOf(offset, vector_axis, facts) != Motion::kStrided) return 0;
+  const SymExpr next = offset.Substitute([&](Var var) {
+    const bool moved = var.kind == Var::Kind::kAxis && var.index == vector_axis;
+    return moved ? SymExpr::Of(var) + 1 : SymExpr::Of(var);
+  });
+  const SymExpr step = next - offset;
+  if (!step.is_constant() || std::abs(step.constant()) > kMostStep) return 0;
+  return step.constant();
+}
+
+// Whether an address is a sum of products, so that it may be computed for all lanes
+// at once, and the elements are as wide as the processor gathers.
+bool CpuBody::MayGather(const ScalarNode& node, const SymExpr& offset) const {
+  if (SizeInBytes(node.dtype) != 4 ||
+      MotionOf(offset, vector_axis, facts) == Motion::kStill)
+    return false;
+  for (const SymExpr::Term& term : offset.sum().terms) {
+    for (const SymExpr::Atom& atom : term.atoms) {
+      if (!atom.is_var()) return false;
+      if (atom.var.kind == Var::Kind::kIndirect &&
+          nest.body[atom.var.index].dtype != DType::kInt64)
+        return false;
+    }
+  }
+  return true;
+}
+
+void CpuBody::Gather(ScalarId id) {
+  const ScalarNode& node = nest.body[id];
+  const std::string at =
+      Index(facts.load_offset[id], [&](Var var) -> std::string {
+        const bool moved =
+            var.kind == Var::Kind::kAxis && var.index == vector_axis;
+        return moved ? absl::StrCat("k_iota_i64(", AxisName(var.index), ", 1)")
+                     : "";
+      });
+  const absl::string_view ending = MemoryEnding(node.dtype);
+  const bool plain = IsPlain(node);
+  const std::string mask = plain ? "" : Operand(node.args[0], true);
+  const std::string value = absl::StrCat(
+      "k_gather<kv_", ending, ">(", BufferName(node.buffer), ", ", at, ", ",
+      plain ? "" : absl::StrCat("k_bits(", mask, ") & "), "k_first_lanes(m))");
+  Define(id, plain ? value
+                   : absl::StrCat("k_where(", mask, ", ", value, ", k_splat_",
+                                  ending, "(",
+                                  ConstantText(node.dtype, node.number), "))"));
+}
+
+// A load whose lanes are no neighbours.
+void CpuBody::LoadApart(ScalarId id) {
+  const ScalarNode& node = nest.body[id];
+  const int64_t step = StepOf(facts.load_offset[id]);
+  if (step == 0 || node.dtype == DType::kBool) {
+    if (MayGather(node, facts.load_offset[id])) {
+      Gather(id);
+    } else {
+      GatherLanes(id);
+    }
+    return;
+  }
+  const absl::string_view ending = MemoryEnding(node.dtype);
+  const std::string from = absl::StrCat(BufferName(node.buffer), " + ",
+                                        Index(facts.load_offset[id]));
+  if (IsPlain(node)) {
+    Define(id,
+           step == 2
+               ? absl::StrCat("k_load_pairs<kv_", ending, ">(", from, ", m)")
+               : absl::StrCat("k_load_strided<kv_", ending, ">(", from, ", ",
+                              step, ", k_first_lanes(m))"));
+    return;
+  }
+  const std::string mask = Operand(node.args[0], true);
+  Define(id, absl::StrCat("k_where(", mask, ", k_load_strided<kv_", ending,
+                          ">(", from, ", ", step, ", k_bits(", mask,
+                          ") & k_first_lanes(m)), k_splat_", ending, "(",
+                          ConstantText(node.dtype, node.number), "))"));
+}
+
 void CpuBody::GatherLanes(ScalarId id) {
   const ScalarNode& node = nest.body[id];
   const std::string name = Fresh("t");
@@ -117,7 +239,7 @@ void CpuBody::GatherLanes(ScalarId id) {
   } else {
     value = absl::StrCat(BufferName(node.buffer), "[",
                          PerLane(facts.load_offset[id]), "]");
-    if (!node.args.empty())
+    if (!IsPlain(node))
       value = absl::StrCat(OneLane(node.args[0]), " ? ", value, " : ",
                            ConstantText(node.dtype, node.number));
   }
@@ -131,7 +253,7 @@ absl::Status CpuBody::Load(ScalarId id) {
   const ScalarNode& node = nest.body[id];
   const SymExpr& offset = facts.load_offset[id];
   const std::string pointer = BufferName(node.buffer);
-  const bool masked = !node.args.empty();
+  const bool masked = !IsPlain(node);
   const std::string fill = ConstantText(node.dtype, node.number);
   if (!IsLanes(id)) {
     const std::string cell = absl::StrCat(pointer, "[", Index(offset), "]");
@@ -140,12 +262,12 @@ absl::Status CpuBody::Load(ScalarId id) {
                    : cell);
     return absl::OkStatus();
   }
-  if (MotionOf(offset, vector_axis, facts) != Motion::kContiguous) {
-    GatherLanes(id);
-    return absl::OkStatus();
-  }
   const absl::string_view ending = MemoryEnding(node.dtype);
   const std::string from = absl::StrCat(pointer, " + ", Index(offset));
+  if (MotionOf(offset, vector_axis, facts) != Motion::kContiguous) {
+    LoadApart(id);
+    return absl::OkStatus();
+  }
   const std::string whole = absl::StrCat("k_load_", ending, "(", from, ", m)");
   if (!masked) {
     Define(id, whole);

@@ -45,6 +45,12 @@ class CpuBody : public KernelBody {
   // Whether some of them do not move with the vector axis.
   bool AnyStill(const std::vector<uint32_t>& stores) const;
 
+  // From now on `masks` hold in all lanes, or, when empty, may not.
+  void Assume(const std::vector<ScalarId>& masks);
+  // "all of `masks` hold in lane `at`", as an expression.
+  std::string HoldAt(const std::vector<ScalarId>& masks,
+                     const std::string& at) const;
+
   // "for (i<v> = from; < to) { m = ...".
   void OpenLanes(const std::string& from, const std::string& to);
 
@@ -65,11 +71,20 @@ class CpuBody : public KernelBody {
   void IndexCheck(ScalarId id) override;
   void Define(ScalarId id, const std::string& value) override;
   void GatherLanes(ScalarId id);
+  void LoadApart(ScalarId id);
+  bool MayGather(const ScalarNode& node, const SymExpr& offset) const;
+  void Gather(ScalarId id);
+  int64_t StepOf(const SymExpr& offset) const;
   std::string PerLane(const SymExpr& e) const;
   std::string OneLane(ScalarId id) const;  // the value of lane `l`
   void UpdateCell(uint32_t store, bool lanes, const std::string& offset);
 
+  // Whether the load has no mask, or one that is assumed to hold.
+  bool IsPlain(const ScalarNode& load) const;
+  std::string MaskAt(ScalarId id, const std::string& at) const;
+
   std::vector<uint8_t> lanes_override_;
+  std::vector<ScalarId> assumed_;  // masks
 };
 
 }  // namespace kiln

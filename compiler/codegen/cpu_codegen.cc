@@ -8,6 +8,7 @@
 #include "compiler/codegen/cpu_scans.h"
 #include "compiler/codegen/cpu_tiles.h"
 #include "compiler/schedule/kernel_passes.h"
+#include "compiler/schedule/vector_masks.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -172,8 +173,8 @@ class CpuKernelWriter {
     RETURN_IF_ERROR(body_.Nodes(passes_.last, false));
     if (body_.vector_axis != CpuBody::kNoAxis) {
       body_.OpenLanes("v0", "v1");
-      RETURN_IF_ERROR(body_.Nodes(passes_.last, true));
-      RETURN_IF_ERROR(body_.Stores(passes_.last_stores, true));
+      if (points_->interior == 1) RETURN_IF_ERROR(Interior());
+      RETURN_IF_ERROR(Lanes(passes_.last));
       out_.Close();
     }
     // What does not move with the vector axis is the same for all its points.
@@ -184,6 +185,29 @@ class CpuKernelWriter {
     if (body_.AnyStill(passes_.last_stores) &&
         body_.vector_axis != CpuBody::kNoAxis)
       out_.Close();
+    return absl::OkStatus();
+  }
+
+  absl::Status Lanes(const std::vector<ScalarId>& nodes) {
+    RETURN_IF_ERROR(body_.Nodes(nodes, true));
+    return body_.Stores(passes_.last_stores, true);
+  }
+
+  // A vector for all of which the range masks hold.
+  absl::Status Interior() {
+    const std::vector<ScalarId> masks =
+        RangeMasks(nest_, facts_, body_.vector_axis);
+    const std::string i = CpuBody::AxisName(body_.vector_axis);
+    out_.Open("if ((", body_.HoldAt(masks, i), ") && (",
+              body_.HoldAt(masks, absl::StrCat(i, " + m - 1")), "))");
+    std::vector<ScalarId> nodes;
+    for (ScalarId id : passes_.last)
+      if (!std::count(masks.begin(), masks.end(), id)) nodes.push_back(id);
+    body_.Assume(masks);
+    RETURN_IF_ERROR(Lanes(nodes));
+    body_.Assume({});
+    out_.Line("continue;");
+    out_.Close();
     return absl::OkStatus();
   }
 

@@ -2,8 +2,8 @@
 // and cut vectors, integer operations. Mathematics stands in
 // cpu_prelude_math.cc.
 
-#include "compiler/codegen/cpu_prelude_math.h"
 #include "compiler/codegen/cpu_prelude_lanes.h"
+#include "compiler/codegen/cpu_prelude_math.h"
 #include "compiler/codegen/prelude.h"
 
 namespace kiln {
@@ -169,18 +169,12 @@ K_FN kv_i64 k_inside_lanes(kv_i64 at, kv_i64 i, kv_i64 n, kv_b asked, int m, Kil
 }
 )"},
     {"k_load_$T", kInMemory,
-     R"(static __attribute__((noinline)) void k_load_part_$T(const $C* p, int m, $C* to) {
-  for (int l = 0; l < m; ++l) to[l] = p[l];
-}
-K_FN kv_$T k_load_$T(const $C* p, int m) {
+     R"(K_FN kv_$T k_load_$T(const $C* p, int m) {
   kv_$T v = {};
-  if (__builtin_expect(m == K_LANES, 1)) {
+  if (__builtin_expect(m == K_LANES, 1))
     __builtin_memcpy(&v, p, sizeof(v));
-  } else {
-    $C part[K_LANES] = {};
-    k_load_part_$T(p, m, part);
-    __builtin_memcpy(&v, part, sizeof(v));
-  }
+  else
+    v = k_load_some<kv_$T>(p, k_first_lanes(m));
   return v;
 }
 )"},
@@ -190,12 +184,12 @@ K_FN kv_$T k_load_$T(const $C* p, int m) {
 )"},
     {"k_load_masked_$T", kInMemory,
      R"(K_FN kv_$T k_load_masked_$T(const $C* p, int m, kv_b mask, $C fill) {
-  $C part[K_LANES];
-  for (int l = 0; l < K_LANES; ++l) part[l] = fill;
-  for (int l = 0; l < m; ++l)
-    if (mask[l]) part[l] = p[l];
+  const k_lane_bits due = k_bits(mask) & k_first_lanes(m);
   kv_$T v;
-  __builtin_memcpy(&v, part, sizeof(v));
+  if (due == k_first_lanes(K_LANES))
+    __builtin_memcpy(&v, p, sizeof(v));
+  else
+    v = k_where(mask, k_load_some<kv_$T>(p, due), k_splat_$T(fill));
   return v;
 }
 )"},
@@ -205,17 +199,11 @@ K_FN kv_$T k_load_$T(const $C* p, int m) {
 }
 )"},
     {"k_store_$T", kInMemory,
-     R"(static __attribute__((noinline)) void k_store_part_$T($C* p, int m, const $C* from) {
-  for (int l = 0; l < m; ++l) p[l] = from[l];
-}
-K_FN void k_store_$T($C* p, kv_$T v, int m) {
-  if (__builtin_expect(m == K_LANES, 1)) {
+     R"(K_FN void k_store_$T($C* p, kv_$T v, int m) {
+  if (__builtin_expect(m == K_LANES, 1))
     __builtin_memcpy(p, &v, sizeof(v));
-  } else {
-    $C part[K_LANES];
-    __builtin_memcpy(part, &v, sizeof(v));
-    k_store_part_$T(p, m, part);
-  }
+  else
+    k_store_some(p, v, k_first_lanes(m));
 }
 )"},
     {"k_store_b", "", R"(K_FN void k_store_b(bool* p, kv_b v, int m) {

@@ -4,6 +4,162 @@ namespace kiln {
 namespace {
 
 constexpr PreludePart kParts[] = {
+    // Which lanes are meant, a bit each.
+    {"k_lane_bits", "", R"(typedef unsigned short k_lane_bits;
+)"},
+    {"k_first_lanes", "",
+     R"(K_FN k_lane_bits k_first_lanes(int m) { return (k_lane_bits)((1u << m) - 1); }
+)"},
+    {"k_bits", "", R"(K_FN k_lane_bits k_bits(kv_b c) {
+#ifdef __AVX512DQ__
+  return (k_lane_bits)__builtin_ia32_cvtd2mask512(c);
+#else
+  typedef float floats __attribute__((vector_size(sizeof(c))));
+#ifdef __AVX__
+  return (k_lane_bits)__builtin_ia32_movmskps256((floats)c);
+#else
+  return (k_lane_bits)__builtin_ia32_movmskps((floats)c);
+#endif
+#endif
+}
+)"},
+    // Some lanes of what stands at `p`, the others 0: no other memory is touched.
+    {"k_load_some", "", R"(template <class V, class T>
+static __attribute__((noinline)) void k_load_each(const T* p, unsigned due, T* to) {
+  for (int l = 0; l < K_LANES; ++l)
+    if (due >> l & 1) to[l] = p[l];
+}
+template <class V, class T>
+K_FN V k_load_some(const T* p, k_lane_bits due) {
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+  typedef float floats __attribute__((vector_size(64)));
+  typedef double doubles __attribute__((vector_size(64)));
+  typedef short shorts __attribute__((vector_size(32)));
+  typedef char chars __attribute__((vector_size(16)));
+#ifdef __clang__
+  typedef shorts at_shorts;
+  typedef chars at_chars;
+#else
+  typedef short at_shorts;
+  typedef char at_chars;
+#endif
+  if constexpr (sizeof(T) == 4) {
+    return (V)__builtin_ia32_loadups512_mask((const float*)p, floats{}, due);
+  } else if constexpr (sizeof(T) == 8) {
+    const doubles part[2] = {__builtin_ia32_loadupd512_mask((const double*)p, doubles{}, (unsigned char)due),
+                             __builtin_ia32_loadupd512_mask((const double*)p + 8, doubles{}, (unsigned char)(due >> 8))};
+    V v;
+    __builtin_memcpy(&v, part, sizeof(v));
+    return v;
+  } else if constexpr (sizeof(T) == 2) {
+    return (V)__builtin_ia32_loaddquhi256_mask((const at_shorts*)p, shorts{}, due);
+  } else {
+    return (V)__builtin_ia32_loaddquqi128_mask((const at_chars*)p, chars{}, due);
+  }
+#else
+  T part[K_LANES] = {};
+  k_load_each<V>(p, due, part);
+  V v;
+  __builtin_memcpy(&v, part, sizeof(v));
+  return v;
+#endif
+}
+)"},
+    {"k_store_some", "", R"(template <class T>
+static __attribute__((noinline)) void k_store_each(T* p, unsigned due, const T* from) {
+  for (int l = 0; l < K_LANES; ++l)
+    if (due >> l & 1) p[l] = from[l];
+}
+template <class V, class T>
+K_FN void k_store_some(T* p, V v, k_lane_bits due) {
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+  typedef float floats __attribute__((vector_size(64)));
+  typedef double doubles __attribute__((vector_size(64)));
+  typedef short shorts __attribute__((vector_size(32)));
+  typedef char chars __attribute__((vector_size(16)));
+#ifdef __clang__
+  typedef shorts at_shorts;
+  typedef chars at_chars;
+#else
+  typedef short at_shorts;
+  typedef char at_chars;
+#endif
+  if constexpr (sizeof(T) == 4) {
+    __builtin_ia32_storeups512_mask((float*)p, (floats)v, due);
+  } else if constexpr (sizeof(T) == 8) {
+    doubles part[2];
+    __builtin_memcpy(part, &v, sizeof(v));
+    __builtin_ia32_storeupd512_mask((double*)p, part[0], (unsigned char)due);
+    __builtin_ia32_storeupd512_mask((double*)p + 8, part[1], (unsigned char)(due >> 8));
+  } else if constexpr (sizeof(T) == 2) {
+    __builtin_ia32_storedquhi256_mask((at_shorts*)p, (shorts)v, due);
+  } else {
+    __builtin_ia32_storedquqi128_mask((at_chars*)p, (chars)v, due);
+  }
+#else
+  T part[K_LANES];
+  __builtin_memcpy(part, &v, sizeof(v));
+  k_store_each(p, due, part);
+#endif
+}
+)"},
+    // Every other element: two vectors, the second of which ends with the last one.
+    {"k_load_pairs", "", R"(template <class V, class T, int... I>
+K_FN V k_first_of_pairs(const T* p, int m, k_lanes<I...>) {
+  V a, b;
+  if (__builtin_expect(m == K_LANES, 1)) {
+    __builtin_memcpy(&a, p, sizeof(a));
+    __builtin_memcpy(&b, p + K_LANES - 1, sizeof(b));
+  } else {
+    const int all = 2 * m - 1;
+    a = k_load_some<V>(p, k_first_lanes(all < K_LANES ? all : K_LANES));
+    b = k_load_some<V>(p + K_LANES - 1, k_first_lanes(all < K_LANES ? 0 : all - K_LANES + 1));
+  }
+  return __builtin_shufflevector(a, b, (2 * I < K_LANES ? 2 * I : 2 * I + 1)...);
+}
+template <class V, class T>
+K_FN V k_load_pairs(const T* p, int m) { return k_first_of_pairs<V>(p, m, k_all_lanes()); }
+)"},
+    // Some of the elements that stand `step` apart, the others 0.
+    {"k_load_strided", "", R"(template <class V, class T>
+K_FN V k_load_strided(const T* p, int step, k_lane_bits due) {
+#ifdef __AVX512F__
+  if constexpr (sizeof(T) == 4) {
+    typedef float floats __attribute__((vector_size(64)));
+    typedef int ints __attribute__((vector_size(64)));
+    return (V)__builtin_ia32_gathersiv16sf(floats{}, (const float*)p, (ints)(k_number() * step), due, 4);
+  }
+#endif
+  T part[K_LANES] = {};
+  for (int l = 0; l < K_LANES; ++l)
+    if (due >> l & 1) part[l] = p[(long long)l * step];
+  V v;
+  __builtin_memcpy(&v, part, sizeof(v));
+  return v;
+}
+)"},
+    // Some of the elements at `at`, the others 0.
+    {"k_gather", "", R"(template <class V, class T>
+K_FN V k_gather(const T* p, kv_i64 at, k_lane_bits due) {
+  static_assert(sizeof(T) == 4);
+  V v;
+#ifdef __AVX512F__
+  typedef float floats __attribute__((vector_size(32)));
+  typedef long long longs __attribute__((vector_size(64)));
+  longs half[2];
+  __builtin_memcpy(half, &at, sizeof(at));
+  const floats part[2] = {__builtin_ia32_gatherdiv16sf(floats{}, (const float*)p, half[0], (unsigned char)due, 4),
+                          __builtin_ia32_gatherdiv16sf(floats{}, (const float*)p, half[1], (unsigned char)(due >> 8), 4)};
+  __builtin_memcpy(&v, part, sizeof(v));
+#else
+  T part[K_LANES] = {};
+  for (int l = 0; l < K_LANES; ++l)
+    if (due >> l & 1) part[l] = p[at[l]];
+  __builtin_memcpy(&v, part, sizeof(v));
+#endif
+  return v;
+}
+)"},
     // The larger value, NaN above all; of equals the smaller index.
     {"k_argmax_$T", "i32 i64 f32 f64",
      R"(K_FN void k_argmax_$T($C& a, long long& i, $C b, long long j) {
@@ -134,6 +290,7 @@ K_FN V k_scan_lanes(V v, V none, T& before, F f) {
 }
 )"},
     // A square of K_LANES vectors: halves of it change places, then quarters, ...
+    // Vectors of eight-byte lanes are no registers, and go through memory.
     {"k_transpose", "", R"(template <int H, class V, int... I>
 K_FN void k_swap_blocks(V& a, V& b, k_lanes<I...>) {
   const V c = __builtin_shufflevector(a, b, ((I & H) == 0 ? I : I - H + K_LANES)...);
@@ -142,7 +299,13 @@ K_FN void k_swap_blocks(V& a, V& b, k_lanes<I...>) {
 }
 template <int H, class V>
 K_FN void k_transpose(V* x) {
-  if constexpr (H > 0) {
+  if constexpr (sizeof(V) > 4 * K_LANES) {
+    long long from[K_LANES][K_LANES], to[K_LANES][K_LANES];
+    __builtin_memcpy(from, x, sizeof(from));
+    for (int i = 0; i < K_LANES; ++i)
+      for (int j = 0; j < K_LANES; ++j) to[i][j] = from[j][i];
+    __builtin_memcpy(x, to, sizeof(to));
+  } else if constexpr (H > 0) {
 #pragma GCC unroll 16
     for (int i = 0; i < K_LANES; ++i)
       if ((i & H) == 0) k_swap_blocks<H>(x[i], x[i + H], k_all_lanes());

@@ -262,7 +262,8 @@ K_FN kv_f32 k_exp_minus_f32(kv_f32 x) {
   return k_exp_small_f32(r) * (kv_f32)(((kv_i32)s << 23) + 0x3f800000);
 }
 )"},
-    {"k_tanh_f32", "", R"(// Near 0 a fit of (tanh(t)/t - 1)/t^2 over t^2, to 9e-11; else by exp(-2t).
+    {"k_tanh_f32", "",
+     R"(// Near 0 a fit of (tanh(t)/t - 1)/t^2 over t^2, to 9e-11; else by exp(-2t).
 K_FN kv_f32 k_tanh_f32(kv_f32 x) {
   kv_f32 a = k_abs_f32(x);
   a = a > 20.0f ? k_splat_f32(20.0f) : a;
@@ -280,7 +281,8 @@ K_FN kv_f32 k_tanh_f32(kv_f32 x) {
 }
 K_FN float k_tanh_f32(float x) { return k_tanh_f32(k_splat_f32(x))[0]; }
 )"},
-    {"k_erf_f32", "", R"(// Near 0 a fit of erf(t)/t - 1 over t^2, to 6e-10; else one of -log(1 - erf(t)).
+    {"k_erf_f32", "",
+     R"(// Near 0 a fit of erf(t)/t - 1 over t^2, to 6e-10; else one of -log(1 - erf(t)).
 K_FN kv_f32 k_erf_f32(kv_f32 x) {
   kv_f32 a = k_abs_f32(x);
   a = a > 4.0f ? k_splat_f32(4.0f) : a;

@@ -144,10 +144,10 @@ bool IsPowerOfTwo(int n) { return n > 0 && (n & (n - 1)) == 0; }
 std::string WrongNumber(const KernelVariant& variant, const LoopNest& nest) {
   KernelVariant copy = variant;
   for (const VariantField& field : FieldsOf(copy)) {
-    const bool may_be_none = field.name == "axis" || field.name == "peel" ||
-                             field.name == "held" ||
-                             field.name == "hold_costly" ||
-                             field.name == "stages" || field.name == "stretch";
+    const bool may_be_none =
+        field.name == "axis" || field.name == "peel" || field.name == "held" ||
+        field.name == "hold_costly" || field.name == "stages" ||
+        field.name == "stretch" || field.name == "interior";
     const bool powers = field.name == "vector" || field.name == "lanes" ||
                         field.name == "across" || field.name == "down" ||
                         field.name == "cluster";

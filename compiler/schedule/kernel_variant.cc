@@ -77,7 +77,9 @@ std::vector<VariantField> Fields(CudaSorts& v) {
 std::vector<VariantField> Fields(CudaSerial& v) {
   return {{"threads", &v.threads}};
 }
-std::vector<VariantField> Fields(CpuPoints& v) { return {{"block", &v.block}}; }
+std::vector<VariantField> Fields(CpuPoints& v) {
+  return {{"block", &v.block}, {"interior", &v.interior}};
+}
 std::vector<VariantField> Fields(CpuTiles& v) {
   return {{"axis", &v.axis}, {"rows", &v.rows}, {"columns", &v.columns}};
 }

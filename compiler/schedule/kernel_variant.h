@@ -151,6 +151,9 @@ struct CudaSerial {
 // No reduction; an item is `block` elements of the last axis.
 struct CpuPoints {
   int block = 4096;
+  // 1: vectors whose range masks all hold have a body of their own, without masks
+  // (vector_masks.h).
+  int interior = 0;
   friend bool operator==(const CpuPoints&, const CpuPoints&) = default;
 };
 

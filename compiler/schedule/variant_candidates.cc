@@ -6,6 +6,7 @@
 #include "compiler/graph/sort_limits.h"
 #include "compiler/schedule/column_sums.h"
 #include "compiler/schedule/tile_accesses.h"
+#include "compiler/schedule/vector_masks.h"
 
 namespace kiln {
 
@@ -420,6 +421,13 @@ void AddColumns(const NestCosts& costs, std::vector<KernelVariant>& out) {
 void AddCpu(const NestCosts& costs, std::vector<KernelVariant>& out) {
   const NestFacts& facts = costs.facts();
   if (facts.reduced == 0) {
+    if (facts.num_outer > 0) {
+      const std::vector<ScalarId> masks =
+          RangeMasks(costs.nest(), facts, facts.num_outer - 1);
+      if (!masks.empty() &&
+          HoldInTheMiddle(masks, costs.nest(), facts, costs.shapes()))
+        out.push_back(CpuPoints{.interior = 1});
+    }
     out.push_back(CpuPoints{});
     for (int axis = 0; axis + 1 < static_cast<int>(facts.num_outer); ++axis) {
       const auto a = static_cast<uint32_t>(axis);

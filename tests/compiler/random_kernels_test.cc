@@ -7,11 +7,15 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <initializer_list>
+#include <map>
+#include <random>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/write_kernels.h"
 #include "compiler/emit/build_compile_plan.h"
@@ -168,8 +172,23 @@ absl::StatusOr<std::vector<RefValue>> Run(const wire::SignedArtifact& sealed,
   return got;
 }
 
-void ExpectComputed(const std::vector<std::string>& texts) {
-  const Target target = *TargetFromName("x86-64-v3");
+// How many kernels have each variant, by its text; with " argmax" behind it where
+// they look for a place.
+using Counts = std::map<std::string, int>;
+
+void Count(const KernelPlan& plan, Counts& counts) {
+  for (const auto& step : plan.steps) {
+    const auto* kernel = std::get_if<PlannedKernel>(&step);
+    if (kernel == nullptr) continue;
+    std::string words = ToText(kernel->variant);
+    for (const ScalarNode& node : kernel->nest.body)
+      if (IsArgReduction(node.reduce)) words += " argmax";
+    ++counts[words];
+  }
+}
+
+void ExpectComputed(const std::vector<std::string>& texts, const Target& target,
+                    Counts& counts) {
   std::vector<Sample> samples;
   std::vector<KernelSource> sources;
   for (const std::string& text : texts) {
@@ -177,6 +196,7 @@ void ExpectComputed(const std::vector<std::string>& texts) {
     ASSERT_TRUE(sample.ok()) << sample.status() << "\n" << text;
     sources.insert(sources.end(), sample->sources.begin(),
                    sample->sources.end());
+    Count(sample->plan, counts);
     samples.push_back(*std::move(sample));
   }
   const std::vector<UnitSource> units = GroupIntoUnits(sources, target);
@@ -194,6 +214,14 @@ void ExpectComputed(const std::vector<std::string>& texts) {
                   "output " + std::to_string(k) + "\n" + sample.text);
     }
   }
+}
+
+Counts ExpectComputed(const std::vector<std::string>& texts,
+                      absl::string_view level = "x86-64-v3") {
+  const Target target = *TargetFromName(level);
+  Counts counts;
+  ExpectComputed(texts, target, counts);
+  return counts;
 }
 
 TEST(RandomKernels, ComputeWhatTheReferenceComputes) {
@@ -219,6 +247,108 @@ TEST(SortedRows, ComputeWhatTheReferenceComputes) {
       "  %l = log(%x)\n"  // of negative numbers: NaN
       "  %v, %i = sort(%l)\n}\n");
   ExpectComputed(texts);
+}
+
+// --- Each of the CPU's mappings, in many shapes and dtypes.
+
+constexpr int kNests = 215;
+
+std::string BestLevel() {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx512bw") &&
+                 __builtin_cpu_supports("avx512vl")
+             ? "x86-64-v4"
+             : "x86-64-v3";
+}
+
+// Kernels whose variant has this text in it.
+int CountOf(const Counts& counts, absl::string_view words) {
+  int found = 0;
+  for (const auto& [variant, count] : counts)
+    if (absl::StrContains(variant, words)) found += count;
+  return found;
+}
+
+class Numbers {
+ public:
+  explicit Numbers(uint32_t seed) : random_(seed) {}
+  int From(int least, int most) {
+    return std::uniform_int_distribution<int>(least, most)(random_);
+  }
+  const char* Of(std::initializer_list<const char*> words) {
+    return words.begin()[From(0, static_cast<int>(words.size()) - 1)];
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+TEST(CpuMappings, ScansOfRows) {
+  Numbers random(1);
+  std::vector<std::string> texts;
+  for (int k = 0; k < kNests; ++k) {
+    const int rows = random.From(2, 9), length = random.From(20, 90);
+    const char* dtype = random.Of({"f32", "f32", "bf16", "f16", "f64", "i64"});
+    const char* call = random.Of({"cumsum", "cumprod"});
+    texts.push_back(absl::StrCat("graph @g()(%x: ", dtype, "[", rows, ", ",
+                                 length, "]) -> (%y) {\n  %s = mul.Tensor(%x, ",
+                                 "%x)\n  %y = ", call, "(%s, 1)\n}\n"));
+  }
+  EXPECT_GE(CountOf(ExpectComputed(texts, BestLevel()), "cpu scans"), 200);
+}
+
+TEST(CpuMappings, TilesThatTranspose) {
+  Numbers random(2);
+  std::vector<std::string> texts;
+  for (int k = 0; k < kNests; ++k) {
+    const int a = random.From(16, 80), b = random.From(16, 80);
+    const char* x =
+        random.Of({"f32", "bf16", "f16", "f64", "i64", "i32", "u8"});
+    const char* z = random.Of({"f32", "bf16", "f64"});
+    texts.push_back(absl::StrCat(
+        "graph @g()(%x: ", x, "[", a, ", ", b, "], %z: ", z, "[", b, ", ", a,
+        "]) -> (%y) {\n  %t = t(%x)\n  %y = add.Tensor(%z, %t)\n}\n"));
+  }
+  EXPECT_GE(CountOf(ExpectComputed(texts, BestLevel()), "cpu tiles"), 200);
+}
+
+TEST(CpuMappings, InteriorsOfWindowsAndPads) {
+  Numbers random(3);
+  std::vector<std::string> texts;
+  for (int k = 0; k < kNests; ++k) {
+    const int h = random.From(8, 40), w = random.From(8, 90);
+    const int window = random.From(2, 3), step = random.From(1, 3);
+    const char* dtype = random.Of({"f32", "f32", "bf16", "f16", "f64"});
+    std::string text =
+        absl::StrCat("graph @g()(%x: ", dtype, "[2, 3, ", h, ", ", w, "]) -> ");
+    if (k % 3 == 0) {
+      absl::StrAppend(&text, "(%y) {\n  %y = constant_pad_nd(%x, [",
+                      random.From(1, 4), ", ", random.From(0, 9), ", 1, 0], ",
+                      "0.5)\n}\n");
+    } else {
+      absl::StrAppend(&text, "(%y, %i) {\n  %y, %i = max_pool2d_with_indices(",
+                      "%x, [", window, ", ", window, "], [", step, ", ", step,
+                      "], [1, 1])\n}\n");
+    }
+    texts.push_back(std::move(text));
+  }
+  EXPECT_GE(CountOf(ExpectComputed(texts, BestLevel()), "interior 1"), 200);
+}
+
+// Rounded, so that many are equal; the logarithm of a negative number is NaN.
+TEST(CpuMappings, PlacesOfTheLargestAndTheSmallest) {
+  Numbers random(4);
+  std::vector<std::string> texts;
+  for (int k = 0; k < kNests; ++k) {
+    const int rows = random.From(1, 40), length = random.From(1, 200);
+    const char* dtype = random.Of({"f32", "f32", "bf16", "f64"});
+    texts.push_back(absl::StrCat(
+        "graph @g()(%x: ", dtype, "[", rows, ", ", length,
+        "]) -> (%y) {\n  %r = ", random.Of({"round", "neg", "log", "sign"}),
+        "(%x)\n  %y = ", random.Of({"argmax", "argmin"}), "(%r, ",
+        random.Of({"0", "1", "1"}), ")\n}\n"));
+  }
+  EXPECT_GE(CountOf(ExpectComputed(texts, BestLevel()), "argmax"), 200);
 }
 
 // Uniform and normal numbers, and those of the next seed, in rows that are no

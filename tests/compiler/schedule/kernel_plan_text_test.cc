@@ -181,10 +181,10 @@ TEST(KernelPlanVerifier, P6ReductionsAndPointsAreMappedAsSuch) {
       "cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 1 unroll 1 "
       "parts 1 peel 0 stages 0 stretch 0 cluster 1";
   constexpr char kTiles[] = "cuda tiles axis 0 edge 32 vector 1 across 1";
-  for (const char* points :
-       {"cuda points vector 4 unroll 1 threads 256 peel 0",
-        "cuda tiles axis 0 edge 32 vector 1 across 1", "cpu points block 4096",
-        "cpu tiles axis 0 rows 64 columns 64"}) {
+  for (const char* points : {"cuda points vector 4 unroll 1 threads 256 peel 0",
+                             "cuda tiles axis 0 edge 32 vector 1 across 1",
+                             "cpu points block 4096 interior 0",
+                             "cpu tiles axis 0 rows 64 columns 64"}) {
     ExpectBreaks("K6", Changed(kRows, points));
     ExpectReadsBack(Changed(kTiles, points));
   }
@@ -248,9 +248,10 @@ TEST(KernelPlanVerifier, PartsThatMeetAreNotedByTheirRule) {
         std::pair("        y[i0] = t1", "        x[i0] = t1"),
         std::pair("threads 256 peel 0 {\n      nest exp [i0 in 3]",
                   "threads 128 peel 0 {\n      nest exp [i0 in 3]"),
-        std::pair("cuda points vector 4 unroll 1 threads 256 peel 0 {\n      "
-                  "nest exp [i0 in 3]",
-                  "cpu points block 4096 {\n      nest exp [i0 in 3]")}) {
+        std::pair(
+            "cuda points vector 4 unroll 1 threads 256 peel 0 {\n      "
+            "nest exp [i0 in 3]",
+            "cpu points block 4096 interior 0 {\n      nest exp [i0 in 3]")}) {
     ASSERT_THAT(kCombined, HasSubstr(from));
     const auto plan =
         ParseKernelPlan(absl::StrReplaceAll(kCombined, {{from, to}}));
