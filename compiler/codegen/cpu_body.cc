@@ -160,54 +160,12 @@ int64_t CpuBody::StepOf(const SymExpr& offset) const {
   return step.constant();
 }
 
-// Whether an address is a sum of products, so that it may be computed for all lanes
-// at once, and the elements are as wide as the processor gathers.
-bool CpuBody::MayGather(const ScalarNode& node, const SymExpr& offset) const {
-  if (SizeInBytes(node.dtype) != 4 ||
-      MotionOf(offset, vector_axis, facts) == Motion::kStill)
-    return false;
-  for (const SymExpr::Term& term : offset.sum().terms) {
-    for (const SymExpr::Atom& atom : term.atoms) {
-      if (!atom.is_var()) return false;
-      if (atom.var.kind == Var::Kind::kIndirect &&
-          nest.body[atom.var.index].dtype != DType::kInt64)
-        return false;
-    }
-  }
-  return true;
-}
-
-void CpuBody::Gather(ScalarId id) {
-  const ScalarNode& node = nest.body[id];
-  const std::string at =
-      Index(facts.load_offset[id], [&](Var var) -> std::string {
-        const bool moved =
-            var.kind == Var::Kind::kAxis && var.index == vector_axis;
-        return moved ? absl::StrCat("k_iota_i64(", AxisName(var.index), ", 1)")
-                     : "";
-      });
-  const absl::string_view ending = MemoryEnding(node.dtype);
-  const bool plain = IsPlain(node);
-  const std::string mask = plain ? "" : Operand(node.args[0], true);
-  const std::string value = absl::StrCat(
-      "k_gather<kv_", ending, ">(", BufferName(node.buffer), ", ", at, ", ",
-      plain ? "" : absl::StrCat("k_bits(", mask, ") & "), "k_first_lanes(m))");
-  Define(id, plain ? value
-                   : absl::StrCat("k_where(", mask, ", ", value, ", k_splat_",
-                                  ending, "(",
-                                  ConstantText(node.dtype, node.number), "))"));
-}
-
 // A load whose lanes are no neighbours.
 void CpuBody::LoadApart(ScalarId id) {
   const ScalarNode& node = nest.body[id];
   const int64_t step = StepOf(facts.load_offset[id]);
   if (step == 0 || node.dtype == DType::kBool) {
-    if (MayGather(node, facts.load_offset[id])) {
-      Gather(id);
-    } else {
-      GatherLanes(id);
-    }
+    GatherLanes(id);
     return;
   }
   const absl::string_view ending = MemoryEnding(node.dtype);
@@ -317,7 +275,8 @@ absl::Status CpuBody::Store(uint32_t index) {
 }
 
 // One cell: set, added to, or raised.
-void CpuBody::UpdateCell(uint32_t index, bool lanes, const std::string& offset) {
+void CpuBody::UpdateCell(uint32_t index, bool lanes,
+                         const std::string& offset) {
   const struct Store& store = nest.stores[index];
   const DType dtype = buffers[store.buffer].dtype;
   const std::string cell =

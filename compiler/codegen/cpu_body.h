@@ -72,8 +72,6 @@ class CpuBody : public KernelBody {
   void Define(ScalarId id, const std::string& value) override;
   void GatherLanes(ScalarId id);
   void LoadApart(ScalarId id);
-  bool MayGather(const ScalarNode& node, const SymExpr& offset) const;
-  void Gather(ScalarId id);
   int64_t StepOf(const SymExpr& offset) const;
   std::string PerLane(const SymExpr& e) const;
   std::string OneLane(ScalarId id) const;  // the value of lane `l`

@@ -138,28 +138,6 @@ K_FN V k_load_strided(const T* p, int step, k_lane_bits due) {
   return v;
 }
 )"},
-    // Some of the elements at `at`, the others 0.
-    {"k_gather", "", R"(template <class V, class T>
-K_FN V k_gather(const T* p, kv_i64 at, k_lane_bits due) {
-  static_assert(sizeof(T) == 4);
-  V v;
-#ifdef __AVX512F__
-  typedef float floats __attribute__((vector_size(32)));
-  typedef long long longs __attribute__((vector_size(64)));
-  longs half[2];
-  __builtin_memcpy(half, &at, sizeof(at));
-  const floats part[2] = {__builtin_ia32_gatherdiv16sf(floats{}, (const float*)p, half[0], (unsigned char)due, 4),
-                          __builtin_ia32_gatherdiv16sf(floats{}, (const float*)p, half[1], (unsigned char)(due >> 8), 4)};
-  __builtin_memcpy(&v, part, sizeof(v));
-#else
-  T part[K_LANES] = {};
-  for (int l = 0; l < K_LANES; ++l)
-    if (due >> l & 1) part[l] = p[at[l]];
-  __builtin_memcpy(&v, part, sizeof(v));
-#endif
-  return v;
-}
-)"},
     // The larger value, NaN above all; of equals the smaller index.
     {"k_argmax_$T", "i32 i64 f32 f64",
      R"(K_FN void k_argmax_$T($C& a, long long& i, $C b, long long j) {
@@ -290,7 +268,6 @@ K_FN V k_scan_lanes(V v, V none, T& before, F f) {
 }
 )"},
     // A square of K_LANES vectors: halves of it change places, then quarters, ...
-    // Vectors of eight-byte lanes are no registers, and go through memory.
     {"k_transpose", "", R"(template <int H, class V, int... I>
 K_FN void k_swap_blocks(V& a, V& b, k_lanes<I...>) {
   const V c = __builtin_shufflevector(a, b, ((I & H) == 0 ? I : I - H + K_LANES)...);
@@ -299,13 +276,7 @@ K_FN void k_swap_blocks(V& a, V& b, k_lanes<I...>) {
 }
 template <int H, class V>
 K_FN void k_transpose(V* x) {
-  if constexpr (sizeof(V) > 4 * K_LANES) {
-    long long from[K_LANES][K_LANES], to[K_LANES][K_LANES];
-    __builtin_memcpy(from, x, sizeof(from));
-    for (int i = 0; i < K_LANES; ++i)
-      for (int j = 0; j < K_LANES; ++j) to[i][j] = from[j][i];
-    __builtin_memcpy(x, to, sizeof(to));
-  } else if constexpr (H > 0) {
+  if constexpr (H > 0) {
 #pragma GCC unroll 16
     for (int i = 0; i < K_LANES; ++i)
       if ((i & H) == 0) k_swap_blocks<H>(x[i], x[i + H], k_all_lanes());
