@@ -46,7 +46,7 @@ class TileWriter {
   }
 
   std::string Square(DType dtype) {
-    const std::string name = body_.Fresh("s");
+    const std::string name = body_.Fresh("square");
     out_.Line(LaneTypeName(dtype), " ", name, "[K_LANES];");
     return name;
   }

@@ -142,6 +142,12 @@ std::vector<Form> CudaForms() {
                         [](const CudaScans& v) { return v.parts > 1; }),
       FormOf<CudaShortScans>("cuda short scans",
                              [](const CudaShortScans&) { return true; }),
+      FormOf<CudaColumnScans>(
+          "cuda column scans",
+          [](const CudaColumnScans& v) { return v.parts == 1; }),
+      FormOf<CudaColumnScans>(
+          "cuda column scans in parts",
+          [](const CudaColumnScans& v) { return v.parts > 1; }),
       FormOf<CudaSorts>("cuda sorts of the first places",
                         [](const CudaSorts& v) { return v.places <= 20; }),
       FormOf<CudaSorts>("cuda sorts",
