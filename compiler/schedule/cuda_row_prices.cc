@@ -34,6 +34,7 @@ constexpr double kBothWays = 1.5;
 constexpr double kBothWaysOfLong = 0.25;
 // Masked loads whose addresses need no registers worth counting.
 constexpr int kFewWindows = 2;
+constexpr double kOthersNs = 300;  // of loads from L2
 // Shared memory that the joins across a row may take at most.
 constexpr int64_t kSharedOfStatic = 10 << 10;
 
@@ -120,7 +121,11 @@ double NestCosts::RowBlockNs(const CudaRows& v, const Vectors& vectors,
   if (v.held > 0) {
     const int held_words = PackWords(vectors, true);
     const bool others = PackWords(vectors, false) > held_words;
-    ns += kLoadNs + (others && passes > 1 ? 300 : 0);
+    // Loads of the last pass wait for the store of the group before, unless they
+    // are issued together.
+    if (others && passes > 1)
+      ns += kOthersNs * (v.unroll > 1 || v.stretch > 0 ? 1 : steps);
+    ns += kLoadNs;
     // Few blocks are there to hide loads that wait for one another.
     if (v.cluster > 1 && v.unroll == 1 && LoadsForOnePass())
       ns += (steps - 1) * kLoadNs / 2;
