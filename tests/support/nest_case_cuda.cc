@@ -18,6 +18,7 @@ struct Driver {
   int (*device_get)(int*, int) = nullptr;
   int (*retain)(void**, int) = nullptr;
   int (*set_current)(void*) = nullptr;
+  void* context = nullptr;
   int (*load)(void**, const void*) = nullptr;
   int (*function)(void**, void*, const char*) = nullptr;
   int (*alloc)(uint64_t*, size_t) = nullptr;
@@ -61,9 +62,8 @@ const Driver* OpenDriver(const std::string& path) {
       !Find(library, "cuFuncSetAttribute", d->set_attribute))
     return nullptr;
   int device = 0;
-  void* context = nullptr;
   if (d->init(0) != 0 || d->device_get(&device, 0) != 0 ||
-      d->retain(&context, device) != 0 || d->set_current(context) != 0)
+      d->retain(&d->context, device) != 0 || d->set_current(d->context) != 0)
     return nullptr;
   return d;
 }
@@ -99,6 +99,8 @@ void NestCase::RunOnCuda(const std::string& image, const KernelSource& source,
   auto memory = FilledMemory(trial.counts);
   void* module = nullptr;
   void* function = nullptr;
+  // Each thread has a current context of its own.
+  ASSERT_EQ(driver->set_current(driver->context), 0);
   ASSERT_EQ(driver->load(&module, image.data()), 0);
   ASSERT_EQ(driver->function(&function, module, source.symbol.c_str()), 0);
   std::vector<uint64_t> device(memory.size());
