@@ -27,16 +27,6 @@ wire::TensorMeta ToWire(const TensorMeta& meta) {
   return out;
 }
 
-// Elements from a buffer's first to behind its last.
-SymExpr SpanElements(const DimVector& sizes, const DimVector& strides) {
-  SymExpr span = 1;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d].Is(0)) return 0;
-    span += (sizes[d] - 1) * strides[d];
-  }
-  return span.is_constant() ? span : Max(span, 0);
-}
-
 class PlanBuilder {
  public:
   PlanBuilder(const Graph& graph, const KernelPlan& plan,
@@ -127,8 +117,10 @@ class PlanBuilder {
     wire::PlanBuffer& out = *out_.add_buffers();
     out.set_name(buffer.name);
     out.set_index(buffer.index);
-    *out.mutable_bytes() = kiln::ToWire(
-        SpanElements(buffer.sizes, buffer.strides) * SizeInBytes(buffer.dtype));
+    const SymExpr elements = SpanElements(buffer.sizes, buffer.strides);
+    *out.mutable_bytes() =
+        kiln::ToWire((elements.is_constant() ? elements : Max(elements, 0)) *
+                     SizeInBytes(buffer.dtype));
     switch (buffer.kind) {
       case BufferKind::kInput:
         out.set_kind(wire::PlanBuffer::KIND_INPUT);

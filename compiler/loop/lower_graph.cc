@@ -173,9 +173,7 @@ void GuardIndices(GraphLowering& g) {
   ShapeEnv& shapes = g.program.shapes;
   std::vector<std::pair<int64_t, SymExpr>> spans;
   for (const Buffer& buffer : g.program.buffers) {
-    SymExpr span = 1;
-    for (size_t d = 0; d < buffer.sizes.size(); ++d)
-      span += (buffer.sizes[d] - 1) * buffer.strides[d];
+    const SymExpr span = SpanElements(buffer.sizes, buffer.strides);
     if (!span.is_constant()) spans.emplace_back(-shapes.Hint(span), span);
   }
   // A guard on the largest says it of most others.

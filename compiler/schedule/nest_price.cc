@@ -12,13 +12,7 @@
 namespace kiln {
 
 Buffer FlatBuffer(Buffer buffer) {
-  SymExpr span = 1;
-  bool empty = false;
-  for (size_t d = 0; d < buffer.sizes.size(); ++d) {
-    empty |= buffer.sizes[d].Is(0);
-    span += (buffer.sizes[d] - 1) * buffer.strides[d];
-  }
-  buffer.sizes = {empty ? SymExpr(0) : span};
+  buffer.sizes = {SpanElements(buffer.sizes, buffer.strides)};
   buffer.strides = {1};
   return buffer;
 }

@@ -343,6 +343,15 @@ SymExpr Product(const DimVector& dims) {
   return product;
 }
 
+SymExpr SpanElements(const DimVector& sizes, const DimVector& strides) {
+  SymExpr span = 1;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d].Is(0)) return 0;
+    span += (sizes[d] - 1) * strides[d];
+  }
+  return span;
+}
+
 bool DivideTerm(const Term& term, const Term& divisor, Term* quotient) {
   if (divisor.coefficient == 0 || term.coefficient % divisor.coefficient != 0) {
     return false;

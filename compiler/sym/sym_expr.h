@@ -155,6 +155,10 @@ using DimVector = absl::InlinedVector<SymExpr, 4>;
 // The product of all; 1 for none.
 SymExpr Product(const DimVector& dims);
 
+// Elements from a strided tensor's first to behind its last. 0 where an extent is
+// the constant 0; for a symbolic extent that is 0 it may be below 0.
+SymExpr SpanElements(const DimVector& sizes, const DimVector& strides);
+
 }  // namespace kiln
 
 #endif  // KILN_COMPILER_SYM_SYM_EXPR_H_
