@@ -150,6 +150,12 @@ ScalarId BodyBuilder::Cast(DType dtype, ScalarId value) {
   return Add(std::move(node));
 }
 
+ScalarId BodyBuilder::Bitcast(DType dtype, ScalarId value) {
+  ScalarNode node{ScalarOp::kBitcast, dtype};
+  node.args.push_back(value);
+  return Add(std::move(node));
+}
+
 ScalarId BodyBuilder::Reduce(ReduceOp reduce, DType dtype,
                              absl::Span<const ScalarId> args) {
   ScalarNode node{ScalarOp::kReduce, dtype};

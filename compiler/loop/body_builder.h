@@ -52,6 +52,8 @@ class BodyBuilder {
     return Op(ScalarOp::kWhere, args);
   }
   ScalarId Cast(DType dtype, ScalarId value);
+  // The bits of `value` as a `dtype` of its size.
+  ScalarId Bitcast(DType dtype, ScalarId value);
   ScalarId Reduce(ReduceOp reduce, DType dtype,
                   absl::Span<const ScalarId> args);
 

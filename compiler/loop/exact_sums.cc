@@ -13,10 +13,6 @@ constexpr int kUnitBits = 31;
 // One of the positive infinities, and of the negative ones, that meet.
 constexpr int64_t kPositive = 1;
 constexpr int64_t kNegative = int64_t{1} << 32;
-// Exponents of float64.
-constexpr int kMantissa64 = 52;
-constexpr int kBias64 = 1023;
-
 // A float's parts.
 struct Format {
   DType bits;     // an integer of its size
@@ -24,15 +20,10 @@ struct Format {
   int special;    // the exponent of infinities and NaN
   int bias;
 };
+constexpr Format kSingle = {DType::kInt32, 23, 255, 127};
+constexpr Format kDouble = {DType::kInt64, 52, 2047, 1023};
 Format FormatOf(DType dtype) {
-  return dtype == DType::kFloat32 ? Format{DType::kInt32, 23, 255, 127}
-                                  : Format{DType::kInt64, 52, 2047, 1023};
-}
-
-ScalarId Bitcast(BodyBuilder& b, DType dtype, ScalarId value) {
-  ScalarNode node{ScalarOp::kBitcast, dtype};
-  node.args.push_back(value);
-  return b.Add(std::move(node));
+  return dtype == DType::kFloat32 ? kSingle : kDouble;
 }
 
 // The exponent field of an element's largest magnitude, an i64 of at least the
@@ -56,12 +47,12 @@ Exponent ExponentAt(NestWriter& nest, const ExactSums& sums,
 
 // 2^(plus + sign * (field - bias)) as a float64.
 ScalarId Power(BodyBuilder& b, ScalarId field, int sign, int plus, int bias) {
-  const ScalarId base = b.Int(DType::kInt64, kBias64 + plus - sign * bias);
+  const ScalarId base = b.Int(DType::kInt64, kDouble.bias + plus - sign * bias);
   const ScalarId exponent =
       b.Op(sign > 0 ? ScalarOp::kAdd : ScalarOp::kSub, base, field);
-  return Bitcast(b, DType::kFloat64,
-                 b.Op(ScalarOp::kShiftLeft, exponent,
-                      b.Int(DType::kInt64, kMantissa64)));
+  return b.Bitcast(DType::kFloat64,
+                   b.Op(ScalarOp::kShiftLeft, exponent,
+                        b.Int(DType::kInt64, kDouble.mantissa)));
 }
 
 // How many units of an element an update has; `part` 1: of the second kind.
@@ -111,8 +102,8 @@ absl::StatusOr<ExactSums> AddExactly(NodeLowering& n, WriteUpdate write) {
   RETURN_IF_ERROR(ApplyUpdates(
       n, write, sums.largest, StoreMode::kAtomicMax,
       [&](NestWriter& nest, const Update& update) {
-        return Bitcast(nest.body, format.bits,
-                       nest.body.Op(ScalarOp::kAbs, update.value));
+        return nest.body.Bitcast(format.bits,
+                                 nest.body.Op(ScalarOp::kAbs, update.value));
       }));
   const int parts = sums.dtype == DType::kFloat64 ? 2 : 1;
   for (int part = 0; part < parts; ++part) {

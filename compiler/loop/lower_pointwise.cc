@@ -165,14 +165,9 @@ ScalarId NextHalf(BodyBuilder& b, DType half, ScalarId x, ScalarId to) {
       b.Op(ScalarOp::kEq, b.Cast(i32, b.Op(ScalarOp::kGt, x, zero)),
            b.Cast(i32, up));
   const bool brain = half == DType::kBFloat16;
-  const auto bitcast = [&](DType dtype, ScalarId value) {
-    ScalarNode node{ScalarOp::kBitcast, dtype};
-    node.args.push_back(value);
-    return b.Add(std::move(node));
-  };
   const ScalarId place = b.Int(i32, brain ? 1 << 16 : 1 << 13);
   const ScalarId step = b.Where(grows, place, b.Op(ScalarOp::kNeg, place));
-  ScalarId next = bitcast(f32, b.Op(ScalarOp::kAdd, bitcast(i32, x), step));
+  ScalarId next = b.Bitcast(f32, b.Op(ScalarOp::kAdd, b.Bitcast(i32, x), step));
   const ScalarId least = b.Float(f32, brain ? 0x1p-133 : 0x1p-24);
   const ScalarId tiny = b.Where(up, least, b.Op(ScalarOp::kNeg, least));
   if (brain) {

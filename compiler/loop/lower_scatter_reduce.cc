@@ -210,7 +210,7 @@ class OrderedKeys {
       const ScalarId key = b.Cast(key_, value);
       return least_ ? b.Op(ScalarOp::kNot, key) : key;
     }
-    const ScalarId order = Flipped(b, Bitcast(b, key_, value));
+    const ScalarId order = Flipped(b, b.Bitcast(key_, value));
     return b.Where(b.Op(ScalarOp::kIsNan, value), b.Int(key_, Most()),
                    least_ ? b.Op(ScalarOp::kNot, order) : order);
   }
@@ -219,7 +219,7 @@ class OrderedKeys {
     if (!IsFloat(type_)) return b.Cast(type_, order);
     return b.Where(b.Op(ScalarOp::kEq, key, b.Int(key_, Most())),
                    b.Float(type_, NAN),
-                   Bitcast(b, type_, Flipped(b, order)));
+                   b.Bitcast(type_, Flipped(b, order)));
   }
 
  private:
@@ -232,12 +232,6 @@ class OrderedKeys {
     return b.Where(b.Op(ScalarOp::kLt, bits, b.Int(key_, 0)),
                    b.Op(ScalarOp::kXor, bits, b.Int(key_, Most())), bits);
   }
-  static ScalarId Bitcast(BodyBuilder& b, DType dtype, ScalarId value) {
-    ScalarNode node{ScalarOp::kBitcast, dtype};
-    node.args.push_back(value);
-    return b.Add(std::move(node));
-  }
-
   const DType type_;
   const bool least_;
   const DType key_;
