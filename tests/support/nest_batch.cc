@@ -1,9 +1,6 @@
 #include "tests/support/nest_batch.h"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <map>
@@ -13,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/toolchain/host_cc_toolchain.h"
 #include "compiler/toolchain/nvrtc_toolchain.h"
+#include "runtime/shared_object.h"
 #include "tests/support/nvrtc_of_tests.h"
 
 namespace kiln {
@@ -53,31 +51,15 @@ std::vector<absl::StatusOr<BuiltObject>> BuildAll(
   return built;
 }
 
-// The shared object `image` in this process; null, with a failure, where it cannot
-// be loaded.
-void* Load(const std::string& image) {
-  std::string file = testing::TempDir() + "/case_XXXXXX";
-  const int fd = mkstemp(file.data());
-  EXPECT_EQ(write(fd, image.data(), image.size()),
-            static_cast<ssize_t>(image.size()));
-  close(fd);
-  void* module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  EXPECT_NE(module, nullptr) << dlerror();
-  unlink(file.c_str());
-  return module;
-}
-
 // The CPU kernel `symbol` of `image`, checked while it is loaded.
 void RunOnCpu(const MappedNest& nest, const KernelSource& source,
               const std::string& image) {
-  void* module = Load(image);
-  if (module == nullptr) return;
-  const auto entry =
-      reinterpret_cast<KilnCpuKernel>(dlsym(module, source.symbol.c_str()));
-  EXPECT_NE(entry, nullptr) << source.symbol;
-  if (entry != nullptr)
-    nest.nest.RunOnCpu(entry, source, nest.what, nest.tolerance);
-  dlclose(module);
+  const auto module = LoadSharedObject(image);
+  ASSERT_TRUE(module.ok()) << module.status();
+  const auto entry = (*module)->FindKernel(source.symbol);
+  ASSERT_TRUE(entry.ok()) << entry.status();
+  nest.nest.RunOnCpu(reinterpret_cast<KilnCpuKernel>(*entry), source, nest.what,
+                     nest.tolerance);
 }
 
 }  // namespace

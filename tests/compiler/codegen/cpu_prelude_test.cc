@@ -1,14 +1,12 @@
 // The CPU prelude's mathematics against long double, over the whole line of
 // floats in steps; and its copy of the kernel ABI.
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,6 +15,7 @@
 #include "compiler/toolchain/host_cc_toolchain.h"
 #include "proto/kernel_abi.h"
 #include "runtime/extern_kernels/half_float.h"
+#include "runtime/shared_object.h"
 
 namespace kiln {
 namespace {
@@ -36,7 +35,7 @@ const Function kFunctions[] = {
     {"floor", std::floor}, {"ceil", std::ceil}, {"rint", std::rint},
 };
 
-std::string Build(const std::string& level, const std::string& body) {
+std::unique_ptr<Module> Build(const std::string& level, const std::string& body) {
   const auto target = TargetFromName(level);
   EXPECT_TRUE(target.ok());
   const std::pair<absl::string_view, std::string> lanes[] = {
@@ -45,19 +44,18 @@ std::string Build(const std::string& level, const std::string& body) {
   auto toolchain = MakeHostCcToolchain({.scratch_dir = testing::TempDir()});
   const auto built = toolchain->Build(source, UnitFlags(*target));
   EXPECT_TRUE(built.ok()) << built.status();
-  return built.ok() ? built->image : "";
+  if (!built.ok()) return nullptr;
+  auto module = LoadSharedObject(built->image);
+  EXPECT_TRUE(module.ok()) << module.status();
+  return module.ok() ? *std::move(module) : nullptr;
 }
 
-void* Open(const std::string& image) {
-  std::string file = testing::TempDir() + "/prelude_XXXXXX";
-  const int fd = mkstemp(file.data());
-  EXPECT_EQ(write(fd, image.data(), image.size()),
-            static_cast<ssize_t>(image.size()));
-  close(fd);
-  void* module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  EXPECT_NE(module, nullptr) << dlerror();
-  unlink(file.c_str());
-  return module;
+// The function `name` of type `F` (a pointer) in `module`.
+template <class F>
+F Find(const Module& module, const std::string& name) {
+  const auto entry = module.FindKernel(name);
+  EXPECT_TRUE(entry.ok()) << entry.status();
+  return entry.ok() ? reinterpret_cast<F>(*entry) : nullptr;
 }
 
 // Distance in units of the last place of the exact value's float.
@@ -99,13 +97,13 @@ void CheckLevel(const std::string& level) {
         "  for (long i = 0; i < n; i += K_LANES)\n",
         "    k_store_f32(y + i, k_", f.name,
         "_f32(k_load_f32(x + i, K_LANES)), K_LANES);\n}\n");
-  void* module = Open(Build(level, body));
+  const auto module = Build(level, body);
   ASSERT_NE(module, nullptr);
   const std::vector<float> x = ManyFloats();
   std::vector<float> y(x.size());
   for (const Function& f : kFunctions) {
-    const auto run = reinterpret_cast<void (*)(const float*, float*, long)>(
-        dlsym(module, absl::StrCat("f_", f.name).c_str()));
+    const auto run = Find<void (*)(const float*, float*, long)>(
+        *module, absl::StrCat("f_", f.name));
     ASSERT_NE(run, nullptr) << f.name;
     run(x.data(), y.data(), static_cast<long>(x.size()));
     double worst = 0;
@@ -132,7 +130,7 @@ TEST(CpuPrelude, PowersAreWithinTwoUnitsAndKnowTheirSpecialCases) {
       "float* x, const float* e, float* y, long n) {\n  for (long i = 0; i < "
       "n; i += K_LANES) k_store_f32(y + i, k_pow_f32(k_load_f32(x + i, "
       "K_LANES), k_load_f32(e + i, K_LANES)), K_LANES);\n}\n";
-  void* module = Open(Build("x86-64", body));
+  const auto module = Build("x86-64", body);
   ASSERT_NE(module, nullptr);
   std::vector<float> x, e;
   for (float base : {0.0f, -0.0f, 1.0f, -1.0f, 2.0f, -2.0f, 0.3f, 1e-40f, 3e38f,
@@ -146,8 +144,10 @@ TEST(CpuPrelude, PowersAreWithinTwoUnitsAndKnowTheirSpecialCases) {
     e.push_back(1);
   }
   std::vector<float> y(x.size());
-  reinterpret_cast<void (*)(const float*, const float*, float*, long)>(dlsym(
-      module, "f"))(x.data(), e.data(), y.data(), static_cast<long>(x.size()));
+  const auto power =
+      Find<void (*)(const float*, const float*, float*, long)>(*module, "f");
+  ASSERT_NE(power, nullptr);
+  power(x.data(), e.data(), y.data(), static_cast<long>(x.size()));
   for (size_t i = 0; i < x.size(); ++i)
     EXPECT_LE(Ulps(y[i], std::pow(Wide{x[i]}, Wide{e[i]})), 2.0)
         << x[i] << " ^ " << e[i] << " gives " << y[i];
@@ -164,14 +164,18 @@ void CheckHalves(const std::string& level) {
       "float* x, unsigned short* h, long n) {\n  for (long i = 0; i < n; i += "
       "K_LANES) k_store_u16(h + i, k_f32_to_f16(k_load_f32(x + i, K_LANES)), "
       "K_LANES);\n}\n";
-  void* module = Open(Build(level, body));
+  const auto module = Build(level, body);
   ASSERT_NE(module, nullptr);
   std::vector<uint16_t> halves(1 << 16);
   for (size_t i = 0; i < halves.size(); ++i)
     halves[i] = static_cast<uint16_t>(i);
   std::vector<float> wide(halves.size());
-  reinterpret_cast<void (*)(const uint16_t*, float*, long)>(dlsym(module, "f"))(
-      halves.data(), wide.data(), static_cast<long>(halves.size()));
+  const auto widen =
+      Find<void (*)(const uint16_t*, float*, long)>(*module, "f");
+  const auto round =
+      Find<void (*)(const float*, uint16_t*, long)>(*module, "g");
+  ASSERT_TRUE(widen != nullptr && round != nullptr);
+  widen(halves.data(), wide.data(), static_cast<long>(halves.size()));
   for (size_t i = 0; i < halves.size(); ++i) {
     const float due = FloatOfFloat16(halves[i]);
     if (std::isnan(due)) {
@@ -183,8 +187,7 @@ void CheckHalves(const std::string& level) {
   }
   const std::vector<float> floats = ManyFloats();
   std::vector<uint16_t> narrow(floats.size());
-  reinterpret_cast<void (*)(const float*, uint16_t*, long)>(dlsym(module, "g"))(
-      floats.data(), narrow.data(), static_cast<long>(floats.size()));
+  round(floats.data(), narrow.data(), static_cast<long>(floats.size()));
   for (size_t i = 0; i < floats.size(); ++i) {
     if (std::isnan(floats[i])) {
       ASSERT_TRUE(std::isnan(FloatOfFloat16(narrow[i]))) << level;
@@ -209,7 +212,7 @@ TEST(CpuPrelude, TheAbiIsTheOneOfKernelAbiH) {
       "  r->parallel_for(r, 10, 3, [](void* c, long long b, long long e) { "
       "*(long long*)c += e - b; }, to);\n"
       "  return r->threads;\n}\n";
-  void* module = Open(Build("x86-64", body));
+  const auto module = Build("x86-64", body);
   ASSERT_NE(module, nullptr);
   const KilnCpuRuntime runtime = {
       7, [](const KilnCpuRuntime* self, int64_t count, int64_t grain,
@@ -219,9 +222,10 @@ TEST(CpuPrelude, TheAbiIsTheOneOfKernelAbiH) {
         piece(context, 0, count);
       }};
   int64_t sum = 0;
-  EXPECT_EQ(reinterpret_cast<int64_t (*)(const KilnCpuRuntime*, void*)>(
-                dlsym(module, "f"))(&runtime, &sum),
-            7);
+  const auto call =
+      Find<int64_t (*)(const KilnCpuRuntime*, void*)>(*module, "f");
+  ASSERT_NE(call, nullptr);
+  EXPECT_EQ(call(&runtime, &sum), 7);
   EXPECT_EQ(sum, 10);
 }
 
