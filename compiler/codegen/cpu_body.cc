@@ -241,6 +241,9 @@ absl::Status CpuBody::Load(ScalarId id) {
 
 absl::Status CpuBody::Store(uint32_t index) {
   const struct Store& store = nest.stores[index];
+  if (store.mode == StoreMode::kSum)
+    return MakeError(ErrorReason::kUnsupportedOp,
+                     "sums over stretches of rows in a CPU kernel");
   const SymExpr& offset = facts.store_offset[index];
   const std::string pointer = BufferName(store.buffer);
   const DType dtype = buffers[store.buffer].dtype;

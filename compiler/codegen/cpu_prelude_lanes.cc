@@ -23,15 +23,9 @@ constexpr PreludePart kParts[] = {
 #endif
 }
 )"},
-    // Some lanes of what stands at `p`, the others 0: no other memory is touched.
-    {"k_load_some", "", R"(template <class V, class T>
-static __attribute__((noinline)) void k_load_each(const T* p, unsigned due, T* to) {
-  for (int l = 0; l < K_LANES; ++l)
-    if (due >> l & 1) to[l] = p[l];
-}
-template <class V, class T>
-K_FN V k_load_some(const T* p, k_lane_bits due) {
-#if defined(__AVX512BW__) && defined(__AVX512VL__)
+    // What AVX-512's intrinsics load and store under a mask.
+    {"k_masked", "", R"(#if defined(__AVX512BW__) && defined(__AVX512VL__)
+struct k_masked {
   typedef float floats __attribute__((vector_size(64)));
   typedef double doubles __attribute__((vector_size(64)));
   typedef short shorts __attribute__((vector_size(32)));
@@ -43,18 +37,30 @@ K_FN V k_load_some(const T* p, k_lane_bits due) {
   typedef short at_shorts;
   typedef char at_chars;
 #endif
+};
+#endif
+)"},
+    // Some lanes of what stands at `p`, the others 0: no other memory is touched.
+    {"k_load_some", "", R"(template <class V, class T>
+static __attribute__((noinline)) void k_load_each(const T* p, unsigned due, T* to) {
+  for (int l = 0; l < K_LANES; ++l)
+    if (due >> l & 1) to[l] = p[l];
+}
+template <class V, class T>
+K_FN V k_load_some(const T* p, k_lane_bits due) {
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
   if constexpr (sizeof(T) == 4) {
-    return (V)__builtin_ia32_loadups512_mask((const float*)p, floats{}, due);
+    return (V)__builtin_ia32_loadups512_mask((const float*)p, k_masked::floats{}, due);
   } else if constexpr (sizeof(T) == 8) {
-    const doubles part[2] = {__builtin_ia32_loadupd512_mask((const double*)p, doubles{}, (unsigned char)due),
-                             __builtin_ia32_loadupd512_mask((const double*)p + 8, doubles{}, (unsigned char)(due >> 8))};
+    const k_masked::doubles part[2] = {__builtin_ia32_loadupd512_mask((const double*)p, k_masked::doubles{}, (unsigned char)due),
+                             __builtin_ia32_loadupd512_mask((const double*)p + 8, k_masked::doubles{}, (unsigned char)(due >> 8))};
     V v;
     __builtin_memcpy(&v, part, sizeof(v));
     return v;
   } else if constexpr (sizeof(T) == 2) {
-    return (V)__builtin_ia32_loaddquhi256_mask((const at_shorts*)p, shorts{}, due);
+    return (V)__builtin_ia32_loaddquhi256_mask((const k_masked::at_shorts*)p, k_masked::shorts{}, due);
   } else {
-    return (V)__builtin_ia32_loaddquqi128_mask((const at_chars*)p, chars{}, due);
+    return (V)__builtin_ia32_loaddquqi128_mask((const k_masked::at_chars*)p, k_masked::chars{}, due);
   }
 #else
   T part[K_LANES] = {};
@@ -73,28 +79,17 @@ static __attribute__((noinline)) void k_store_each(T* p, unsigned due, const T* 
 template <class V, class T>
 K_FN void k_store_some(T* p, V v, k_lane_bits due) {
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
-  typedef float floats __attribute__((vector_size(64)));
-  typedef double doubles __attribute__((vector_size(64)));
-  typedef short shorts __attribute__((vector_size(32)));
-  typedef char chars __attribute__((vector_size(16)));
-#ifdef __clang__
-  typedef shorts at_shorts;
-  typedef chars at_chars;
-#else
-  typedef short at_shorts;
-  typedef char at_chars;
-#endif
   if constexpr (sizeof(T) == 4) {
-    __builtin_ia32_storeups512_mask((float*)p, (floats)v, due);
+    __builtin_ia32_storeups512_mask((float*)p, (k_masked::floats)v, due);
   } else if constexpr (sizeof(T) == 8) {
-    doubles part[2];
+    k_masked::doubles part[2];
     __builtin_memcpy(part, &v, sizeof(v));
     __builtin_ia32_storeupd512_mask((double*)p, part[0], (unsigned char)due);
     __builtin_ia32_storeupd512_mask((double*)p + 8, part[1], (unsigned char)(due >> 8));
   } else if constexpr (sizeof(T) == 2) {
-    __builtin_ia32_storedquhi256_mask((at_shorts*)p, (shorts)v, due);
+    __builtin_ia32_storedquhi256_mask((k_masked::at_shorts*)p, (k_masked::shorts)v, due);
   } else {
-    __builtin_ia32_storedquqi128_mask((at_chars*)p, (chars)v, due);
+    __builtin_ia32_storedquqi128_mask((k_masked::at_chars*)p, (k_masked::chars)v, due);
   }
 #else
   T part[K_LANES];
