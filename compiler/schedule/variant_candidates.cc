@@ -123,8 +123,9 @@ void AddPoints(const NestCosts& costs, std::vector<KernelVariant>& out) {
       const TileAccesses tiled = AccessesAcross(costs.nest(), costs.facts(),
                                                 costs.buffers(), axis, edge);
       if (tiled.empty()) continue;
+      const std::vector<int> across_widths = TileWidths(costs, axis, edge);
       for (const int vector : TileWidths(costs, last, edge)) {
-        for (const int across : TileWidths(costs, axis, edge))
+        for (const int across : across_widths)
           out.push_back(
               CudaTiles{static_cast<int>(axis), edge, vector, across});
       }
