@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -182,18 +183,19 @@ int cuModuleLoadData(void** module, const void* image) {
     return kInvalidImage;
   Elf64_Ehdr header;
   std::memcpy(&header, bytes, sizeof(header));
-  char path[] = "/tmp/kiln-emulator-XXXXXX";
-  const int file = mkstemp(path);
+  std::string path =
+      std::filesystem::temp_directory_path() / "kiln-emulator-XXXXXX";
+  const int file = mkstemp(path.data());
   if (file < 0) return kInvalidImage;
   const size_t length =
       header.e_shoff + size_t{header.e_shentsize} * header.e_shnum;
   const bool written =
       write(file, bytes, length) == static_cast<ssize_t>(length);
   close(file);
-  void* library = written ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+  void* library = written ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
   if (library == nullptr)
     std::fprintf(stderr, "CUDA emulator: %s\n", dlerror());
-  unlink(path);
+  unlink(path.c_str());
   if (library == nullptr) return kInvalidImage;
   *module = new Module{library, ThreadLocalBytes(bytes), {}};
   return 0;

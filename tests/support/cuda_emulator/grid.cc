@@ -83,7 +83,7 @@ class BlockRunner {
   ~BlockRunner() { munmap(stacks_, kStackBytes * kMostThreads); }
 
   std::string Run(Dim block, Dim grid, Dim extent, size_t shared_bytes,
-                  void** parameters, Cluster* cluster, unsigned rank);
+                  void** parameters, Cluster* cluster);
 
  private:
   static const Host kHost;
@@ -113,7 +113,6 @@ class BlockRunner {
   Fiber* current_ = nullptr;
   void** parameters_ = nullptr;
   Cluster* cluster_ = nullptr;
-  unsigned rank_ = 0;
   std::string error_;
 };
 
@@ -136,7 +135,6 @@ const Host BlockRunner::kHost = {
         },
     .dynamic_shared_of =
         [](unsigned rank) { return Mine().cluster_->blocks[rank]->Shared(); },
-    .cluster_rank = [] { return Mine().rank_; },
     .copy_later =
         [](void* to, const void* from, int bytes) {
           Mine().current_->batch.push_back({to, from, bytes});
@@ -254,11 +252,10 @@ bool BlockRunner::Release() {
 
 std::string BlockRunner::Run(Dim block, Dim grid, Dim extent,
                              size_t shared_bytes, void** parameters,
-                             Cluster* cluster, unsigned rank) {
+                             Cluster* cluster) {
   t_runner = this;
   parameters_ = parameters;
   cluster_ = cluster;
-  rank_ = rank;
   count_ = extent.x * extent.y * extent.z;
   *place_.block = block;
   *place_.grid_size = grid;
@@ -320,7 +317,7 @@ std::string RunCluster(const Kernel& kernel, Dim grid, Dim block,
       }
       const std::string error =
           runner.Run({first + rank, 0, 0}, grid, block, shared_bytes,
-                     parameters, &cluster, rank);
+                     parameters, &cluster);
       cluster.Leave();
       {
         std::unique_lock<std::mutex> lock(ready);
@@ -352,7 +349,7 @@ std::string RunGrid(const Kernel& kernel, Dim grid, Dim block,
     for (unsigned y = 0; y < grid.y; ++y)
       for (unsigned x = 0; x < grid.x && error.empty(); ++x)
         error = runner.Run({x, y, z}, grid, block, dynamic_shared_bytes,
-                           parameters, nullptr, 0);
+                           parameters, nullptr);
   return error;
 }
 

@@ -36,7 +36,6 @@ struct Host {
   // Memory of the same name in block `rank` of the cluster.
   char* (*anchor_of)(unsigned rank);
   char* (*dynamic_shared_of)(unsigned rank);
-  unsigned (*cluster_rank)();
   // Copies are done as late as a GPU might: when they are waited for.
   void (*copy_later)(void* to, const void* from, int bytes);
   void (*end_batch)();

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -35,9 +36,9 @@ constexpr char kFlags[] =
     "-fsanitize-undefined-trap-on-error";
 
 bool Build(Program& program) {
-  char folder[] = "/tmp/kiln-emulator-XXXXXX";
-  if (mkdtemp(folder) == nullptr) return false;
-  const std::string at = folder;
+  std::string at =
+      std::filesystem::temp_directory_path() / "kiln-emulator-XXXXXX";
+  if (mkdtemp(at.data()) == nullptr) return false;
   std::ofstream(at + "/k.cc") << kiln_emulator::kDeviceText
                               << kiln_emulator::TranslateToHost(program.source);
   const std::string command = std::string("g++ ") + kFlags + " -o " + at +
@@ -47,7 +48,7 @@ bool Build(Program& program) {
   if (!built) program.log = Contents(at + "/log");
   for (const char* name : {"/k.cc", "/k.so", "/log"})
     unlink((at + name).c_str());
-  rmdir(folder);
+  rmdir(at.c_str());
   return built;
 }
 
