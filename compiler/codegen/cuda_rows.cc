@@ -144,7 +144,8 @@ class RowsWriter {
               v_.stretch, ";");
     out_.Line("const ", type, " stretch_end = ", rows, " - stretch < ",
               v_.stretch, " ? ", rows, " : stretch + ", v_.stretch, ";");
-    last_rows_may_be_too_many_ = true;
+    last_rows_may_be_too_many_ =
+        v_.stretch % v_.rows != 0 || !IsMultiple(rows_, v_.rows);
     return {type, "stretch", "stretch_end", absl::StrCat(v_.rows)};
   }
 
