@@ -15,7 +15,7 @@ struct WorkBench {
   std::unique_ptr<Toolchain> host;   // C++ for the CPU
   std::unique_ptr<Toolchain> nvrtc;  // CUDA
   std::unique_ptr<Stopwatch> stopwatch;
-  std::string build_identity;  // 32 bytes: SHA-256 of the worker's binary
+  std::string build_identity;  // 32 bytes: SHA-256 of the compiler's sources
 };
 
 // Answers one request: says hello, plans a graph, builds a unit, measures a

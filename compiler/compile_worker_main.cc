@@ -10,21 +10,20 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "compiler/answer_work.h"
+#include "compiler/compiler_sources.h"
 #include "compiler/parent_watch.h"
 #include "compiler/toolchain/host_cc_toolchain.h"
 #include "compiler/toolchain/nvrtc_toolchain.h"
-#include "proto/base/digest.h"
 #include "proto/base/frame.h"
 #include "proto/base/status.h"
 #include "runtime/cpu_device.h"
@@ -39,13 +38,6 @@ constexpr int kSocketFd = 3;
 std::string Environment(const char* name, const char* otherwise) {
   const char* value = getenv(name);
   return value != nullptr ? value : otherwise;
-}
-
-std::string OwnDigest() {
-  std::ifstream file("/proc/self/exe", std::ios::binary);
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  return Sha256Of(bytes.str()).ToBytes();
 }
 
 // Times kernels with the runtime's devices, opened when first needed.
@@ -150,7 +142,7 @@ WorkBench MakeBench() {
                                     .scratch_dir = Environment("TMPDIR", ".")});
   bench.stopwatch = std::make_unique<RuntimeStopwatch>(nvrtc.library_dirs);
   bench.nvrtc = MakeNvrtcToolchain(std::move(nvrtc));
-  bench.build_identity = OwnDigest();
+  bench.build_identity = absl::HexStringToBytes(kCompilerSources);
   return bench;
 }
 

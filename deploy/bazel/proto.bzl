@@ -35,6 +35,8 @@ def kiln_proto_library(name, src, deps = [], grpc = False, visibility = None):
         name = name,
         srcs = [o for o in outs if o.endswith(".cc")],
         hdrs = [o for o in outs if o.endswith(".h")],
+        # What it is made of, for source_digest.
+        textual_hdrs = [src],
         # Generated code is not ours to keep free of warnings.
         copts = ["-w"],
         visibility = visibility,

@@ -39,6 +39,10 @@ BUILDS = {
 }
 
 
+# Headers that a rule writes (deploy/bazel/source_digest.bzl).
+GENERATED = {"compiler/compiler_sources.h"}
+
+
 class Arrows(unittest.TestCase):
     def test_no_include_points_upwards(self):
         faults = []
@@ -136,6 +140,8 @@ class Arrows(unittest.TestCase):
         for source in CODE:
             for target in arrows.includes_of(read(source)):
                 if target.split("/")[0] not in arrows.ROOMS or ".pb." in target:
+                    continue
+                if target in GENERATED:
                     continue
                 if not os.path.exists(os.path.join(ROOT, target)):
                     faults.append(f"{source} includes {target}, which is not there")
