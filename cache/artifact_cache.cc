@@ -80,6 +80,13 @@ std::vector<KeyPart> PartsOf(const wire::CacheGroup& group) {
   return parts;
 }
 
+bool Serves(const wire::CacheEntry& entry, const EntryQuery& query) {
+  const uint32_t driver = query.driver_cuda_version;
+  return (driver == 0 || entry.least_driver_cuda_version() <= driver) &&
+         GuardsHold(entry.guards(), query.values) &&
+         TuningHolds(entry.tuned(), query.decisions);
+}
+
 bool HasWord(absl::string_view text, absl::string_view word) {
   for (const absl::string_view part : absl::StrSplit(text, ' ')) {
     if (part == word) return true;
@@ -104,8 +111,7 @@ absl::string_view OutcomeName(CacheOutcome outcome) {
 }
 
 CacheAnswer ArtifactCache::Lookup(const Digest& compile_key,
-                                  absl::Span<const int64_t> values,
-                                  const TuningDecisions& decisions) {
+                                  const EntryQuery& query) {
   absl::StatusOr<wire::CacheGroup> group =
       ReadGroup(stores_.serve, compile_key);
   CacheAnswer answer;
@@ -122,8 +128,7 @@ CacheAnswer ArtifactCache::Lookup(const Digest& compile_key,
     return answer;
   }
   for (wire::CacheEntry& entry : *group->mutable_entries()) {
-    if (!GuardsHold(entry.guards(), values)) continue;
-    if (!TuningHolds(entry.tuned(), decisions)) continue;
+    if (!Serves(entry, query)) continue;
     stores_.usage.Touch(compile_key);
     answer.outcome = CacheOutcome::kHit;
     answer.artifact = std::move(*entry.mutable_artifact());
@@ -157,6 +162,7 @@ absl::Status ArtifactCache::Insert(NewEntry entry) {
   }
   first->set_created_unix_ms(absl::ToUnixMillis(stores_.clock.Now()));
   first->set_kernels(entry.kernels);
+  first->set_least_driver_cuda_version(entry.least_driver_cuda_version);
 
   // Two writers of one key would lose an entry.
   const KeyClaims::Claim claim(claims_, key);

@@ -27,8 +27,8 @@ namespace kiln {
 enum class CacheOutcome {
   kHit,
   kMiss,       // nothing under the key
-  kGuardMiss,  // entries, but none whose guards hold for these values and
-               // whose tuning is the one in force
+  kGuardMiss,  // entries, but none that serves this caller: guards, tuning or
+               // driver
   kBroken,     // something was there and was not sound; it is gone now
 };
 
@@ -43,6 +43,17 @@ struct CacheAnswer {
   bool hit() const { return outcome == CacheOutcome::kHit; }
 };
 
+// What an entry must be to serve this caller.
+struct EntryQuery {
+  // Of the canonical symbols: the entry's guards hold for them.
+  absl::Span<const int64_t> values;
+  // In force now: the entry's tuning is theirs (tuning_match.h).
+  const TuningDecisions& decisions;
+  // The CUDA version that the caller's driver runs, as 13000: at least what the
+  // entry needs. 0: not known, and every entry will do.
+  uint32_t driver_cuda_version = 0;
+};
+
 // What the leader of a job stores.
 struct NewEntry {
   CompileKey key;
@@ -50,6 +61,7 @@ struct NewEntry {
   wire::GuardSet guards;           // over canonical symbols
   std::vector<std::string> tuned;  // CompilePlan.tuned
   int kernels = 0;
+  uint32_t least_driver_cuda_version = 0;  // as Artifact's
   std::string graph_name;
   std::string target;      // TargetText
   std::string graph_text;  // GraphLines of the canonical graph
@@ -113,11 +125,8 @@ class ArtifactCache {
 
   explicit ArtifactCache(const Stores& stores) : stores_(stores) {}
 
-  // The first entry whose guards hold for `values` (canonical symbols) and
-  // whose tuning is that of `decisions` (tuning_match.h).
-  CacheAnswer Lookup(const Digest& compile_key,
-                     absl::Span<const int64_t> values,
-                     const TuningDecisions& decisions);
+  // The first entry of the key that serves the query.
+  CacheAnswer Lookup(const Digest& compile_key, const EntryQuery& query);
 
   // Puts the entry in front of the others of its key. One with equal guards
   // and tuning is replaced. UNAVAILABLE STORAGE as BlobStore::Put.

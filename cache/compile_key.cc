@@ -8,8 +8,7 @@ namespace kiln {
 namespace {
 
 std::string TextOf(const KeyPart& part) {
-  constexpr size_t kShown = 200;
-  return part.text.empty() ? "(none)" : part.text.substr(0, kShown);
+  return part.text.empty() ? "(none)" : part.text;
 }
 
 const KeyPart* Find(const std::vector<KeyPart>& parts,
@@ -22,21 +21,25 @@ const KeyPart* Find(const std::vector<KeyPart>& parts,
 
 }  // namespace
 
-Digest CompileKeyDigest(const Digest& request_total,
-                        const BuildIdentity& build) {
+Digest CompileKeyDigest(const Digest& request_total, const BuildIdentity& build,
+                        const wire::Target& target) {
   return Sha256()
-      .AddField("kiln compile key 2")
+      .AddField("kiln compile key 3")
       .Add(request_total.bytes())
-      .Add(build.worker.bytes())
-      .Add(build.toolchain.bytes())
+      .Add(build.compiler.bytes())
+      .AddField(build.ToolchainFor(target))
       .Finish();
 }
 
 CompileKey MakeCompileKey(const RequestDigest& request,
-                          const BuildIdentity& build) {
-  CompileKey key = {request.parts, CompileKeyDigest(request.total, build)};
-  key.parts.push_back({"worker", build.worker, build.worker_text});
-  key.parts.push_back({"toolchain", build.toolchain, build.toolchain_text});
+                          const BuildIdentity& build,
+                          const wire::Target& target) {
+  CompileKey key = {request.parts,
+                    CompileKeyDigest(request.total, build, target)};
+  const std::string& toolchain = build.ToolchainFor(target);
+  key.parts.push_back({"compiler", build.compiler, build.compiler_text});
+  key.parts.push_back({"toolchain", Sha256Of(toolchain),
+                       toolchain.substr(0, kMaxPartText)});
   return key;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "proto/artifact.pb.h"
 #include "proto/base/digest.h"
 #include "proto/key/request_digest.h"
 
@@ -11,16 +12,23 @@ namespace kiln {
 
 // Who would compile: two builds never share artifacts.
 struct BuildIdentity {
-  Digest worker;               // of the worker's binary
-  Digest toolchain;            // of the compilers' names and versions
-  std::string worker_text;     // "kiln-worker 0.1 5f0c12", for people
-  std::string toolchain_text;  // "g++ 12.2.0, nvrtc 13.0"
+  Digest compiler;            // of the compiler's sources
+  std::string compiler_text;  // "kiln-worker 5f0c12", for people
+  // The compilers that code for a target is built with, with their versions:
+  // "g++ 12.2.0" and "nvrtc NVRTC 13.0"; "none" where there is none.
+  std::string cpu_toolchain;
+  std::string cuda_toolchain;
+
+  const std::string& ToolchainFor(const wire::Target& target) const {
+    return target.has_cuda() ? cuda_toolchain : cpu_toolchain;
+  }
 };
 
 // What decides the bytes of an artifact, part by named part: the request's
-// parts (proto/key/request_digest.h), then `worker` and `toolchain`. Guards and
-// tuning decisions stand with the entries (tuning_match.h says why). Two requests with equal keys get the same artifact, so a missing part is a wrong
-// answer to a stranger, and a part too many is a slow one.
+// parts (proto/key/request_digest.h), then `compiler` and `toolchain`, the one
+// of the request's target. Guards and tuning decisions stand with the entries
+// (tuning_match.h says why). Two requests with equal keys get the same artifact:
+// a missing part is a wrong answer to a stranger, a part too many a slow one.
 struct CompileKey {
   std::vector<KeyPart> parts;
   Digest digest;
@@ -29,12 +37,14 @@ struct CompileKey {
 };
 
 // The digest alone, from the total of a request's digest: what Lookup has.
-Digest CompileKeyDigest(const Digest& request_total,
-                        const BuildIdentity& build);
+Digest CompileKeyDigest(const Digest& request_total, const BuildIdentity& build,
+                        const wire::Target& target);
 
-// MakeCompileKey(r, b).digest == CompileKeyDigest(r.total, b).
+// MakeCompileKey(r, b, t).digest == CompileKeyDigest(r.total, b, t). `target`
+// is the request's.
 CompileKey MakeCompileKey(const RequestDigest& request,
-                          const BuildIdentity& build);
+                          const BuildIdentity& build,
+                          const wire::Target& target);
 
 // The first part in which two keys differ, with both texts.
 struct KeyDifference {

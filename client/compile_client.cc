@@ -70,6 +70,8 @@ absl::StatusOr<std::optional<CompileOutcome>> LookUp(
     lookup.mutable_values()->add_values(value);
   }
   *lookup.mutable_target() = request.request.target();
+  lookup.set_cache_namespace(request.request.cache_namespace());
+  lookup.set_driver_cuda_version(request.request.driver_cuda_version());
   grpc::ClientContext context;
   SetDeadline(context, deadline);
   wire::LookupReply reply;

@@ -218,12 +218,24 @@ absl::StatusOr<std::shared_ptr<const Executor>> Session::LoadTrusting(
   return executor;
 }
 
-absl::StatusOr<std::shared_ptr<Callable>> Session::Compile(
-    const wire::Graph& graph, const wire::CompileOptions& options) {
+absl::StatusOr<wire::CompileRequest> Session::RequestFor(
+    const wire::Graph& graph, const wire::CompileOptions& options) const {
   wire::CompileRequest request;
   ASSIGN_OR_RETURN(*request.mutable_graph(), WithLargeConstantsAsInputs(graph));
   *request.mutable_target() = target_;
   *request.mutable_options() = options;
+  request.set_cache_namespace(options_.cache_namespace);
+  // Another machine's driver may be another.
+  if (!options_.target.has_value()) {
+    request.set_driver_cuda_version(static_cast<uint32_t>(
+        device_.device->traits().driver_cuda_version));
+  }
+  return request;
+}
+
+absl::StatusOr<std::shared_ptr<Callable>> Session::Compile(
+    const wire::Graph& graph, const wire::CompileOptions& options) {
+  ASSIGN_OR_RETURN(wire::CompileRequest request, RequestFor(graph, options));
   ASSIGN_OR_RETURN(std::vector<InputValue> constants,
                    UploadLargeConstants(graph, device_));
   std::shared_ptr<Callable> callable(new Callable(

@@ -52,6 +52,9 @@ struct SessionOptions {
   // Where what this session uses is kept, and what came in bundles is found
   // before a daemon is asked. May be shared by sessions, or null: none.
   std::shared_ptr<ArtifactShelf> shelf;
+  // Whose artifacts are asked for (proto/key/cache_namespace.h). Empty:
+  // "default".
+  std::string cache_namespace;
   // The instruction level that code is compiled for. Empty: the device's own.
   std::optional<wire::Target> target;
   // Called with the graph's name and each Progress message of its compile, on the
@@ -104,8 +107,12 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::StatusOr<std::shared_ptr<Callable>> Compile(
       const wire::Graph& graph, const wire::CompileOptions& options = {});
 
-  // The compile alone: nothing is loaded. For targets that are not here. A
-  // request holds no large constants: WithLargeConstantsAsInputs.
+  // What Compile asks for: for this session's target, namespace and driver, with
+  // large constants as inputs. Errors: of such constants.
+  absl::StatusOr<wire::CompileRequest> RequestFor(
+      const wire::Graph& graph, const wire::CompileOptions& options) const;
+
+  // The compile alone: nothing is loaded. For targets that are not here.
   absl::StatusOr<CompileOutcome> CompileOnly(
       const wire::CompileRequest& request, CompileReport& report);
 

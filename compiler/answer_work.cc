@@ -58,6 +58,7 @@ absl::Status Build(WorkBench& bench, const wire::BuildRequest& request,
   object.set_unit_digest(unit.digest());
   object.set_image(std::move(built.image));
   object.set_log(std::move(built.log));
+  object.set_least_driver_cuda_version(built.least_driver_cuda_version);
   return absl::OkStatus();
 }
 

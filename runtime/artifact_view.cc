@@ -92,6 +92,7 @@ absl::StatusOr<ArtifactView> ArtifactView::Parse(
   }
   RETURN_IF_ERROR(CheckFormat(*artifact));
   RETURN_IF_ERROR(CheckTarget(artifact->target(), device));
+  RETURN_IF_ERROR(CheckDriver(artifact->least_driver_cuda_version(), device));
   ArtifactView view;
   ASSIGN_OR_RETURN(Plan plan, ReadPlan(*artifact));
   ASSIGN_OR_RETURN(view.guards_, ReadGuards(artifact->compiled()));

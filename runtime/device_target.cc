@@ -69,13 +69,6 @@ absl::Status CheckCuda(const wire::CudaTarget& target,
   if (major != traits.compute_major || !minor_fits) {
     return Incompatible(target.arch(), traits);
   }
-  if (target.driver_cuda_version() >
-      static_cast<uint32_t>(traits.driver_cuda_version)) {
-    return Incompatible(
-        absl::StrCat("CUDA ", target.driver_cuda_version(),
-                     " (this driver runs ", traits.driver_cuda_version, ")"),
-        traits);
-  }
   return absl::OkStatus();
 }
 
@@ -89,7 +82,6 @@ wire::Target TargetOf(const DeviceTraits& traits) {
     // plain code serves more devices.
     cuda.set_arch(
         absl::StrCat("sm_", traits.compute_major, traits.compute_minor));
-    cuda.set_driver_cuda_version(traits.driver_cuda_version);
     return target;
   }
   wire::CpuTarget& cpu = *target.mutable_cpu();
@@ -116,6 +108,19 @@ absl::Status CheckTarget(const wire::Target& target,
   }
   return MakeError(ErrorReason::kArtifactCorrupt,
                    "artifact: names no target, one is due");
+}
+
+absl::Status CheckDriver(uint32_t least_cuda_version,
+                         const DeviceTraits& traits) {
+  if (traits.kind != DeviceKind::kCuda ||
+      least_cuda_version <= static_cast<uint32_t>(traits.driver_cuda_version)) {
+    return absl::OkStatus();
+  }
+  return Incompatible(
+      absl::StrCat("drivers of CUDA ", least_cuda_version,
+                   " and later (this one runs ", traits.driver_cuda_version,
+                   ")"),
+      traits);
 }
 
 }  // namespace kiln

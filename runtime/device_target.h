@@ -1,6 +1,8 @@
 #ifndef KILN_RUNTIME_DEVICE_TARGET_H_
 #define KILN_RUNTIME_DEVICE_TARGET_H_
 
+#include <cstdint>
+
 #include "absl/status/status.h"
 #include "runtime/device.h"
 
@@ -19,12 +21,16 @@ wire::Target TargetOf(const DeviceTraits& traits);
 //   cpu   the level and both extensions must not exceed the device's
 //   cuda  "sm_XY" runs on compute capability X.Z with Z >= Y; "sm_XYa" on X.Y
 //         alone (CUDA C++ Programming Guide, "Binary Compatibility" and
-//         "Feature Set Compiler Targets"); the driver must run the CUDA version
-//         the code was made for, if that is known
+//         "Feature Set Compiler Targets")
 //   null  everything
 //
 // ARTIFACT_INCOMPATIBLE naming both sides. Pure.
 absl::Status CheckTarget(const wire::Target& target,
+                         const DeviceTraits& traits);
+
+// Whether the device's driver runs code that needs this CUDA version, as 13000.
+// ARTIFACT_INCOMPATIBLE naming both. Pure.
+absl::Status CheckDriver(uint32_t least_cuda_version,
                          const DeviceTraits& traits);
 
 }  // namespace kiln

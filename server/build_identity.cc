@@ -8,24 +8,42 @@ namespace {
 
 constexpr absl::string_view kNvrtc = "nvrtc";
 
-}  // namespace
+bool IsForCuda(const wire::Toolchain& tool) { return tool.name() == kNvrtc; }
 
-std::string ToolchainText(const wire::HelloReply& hello) {
+// Of the compilers that were found, those for which `chosen` is true.
+template <typename Chosen>
+std::string TextOf(const wire::HelloReply& hello, Chosen chosen) {
   std::string text;
   for (const wire::Toolchain& tool : hello.toolchains()) {
-    if (!tool.missing().empty()) continue;
+    if (!tool.missing().empty() || !chosen(tool)) continue;
     absl::StrAppend(&text, text.empty() ? "" : ", ", tool.name(), " ",
                     tool.version());
   }
   return text.empty() ? "none" : text;
 }
 
+}  // namespace
+
+std::string ToolchainText(const wire::HelloReply& hello) {
+  return TextOf(hello, [](const wire::Toolchain&) { return true; });
+}
+
+std::string ToolchainFor(const wire::HelloReply& hello,
+                         const wire::Target& target) {
+  return TextOf(hello, [&](const wire::Toolchain& tool) {
+    return IsForCuda(tool) == target.has_cuda();
+  });
+}
+
 BuildIdentity BuildIdentityOf(const wire::HelloReply& hello) {
+  wire::Target cpu, cuda;
+  cpu.mutable_cpu();
+  cuda.mutable_cuda();
   BuildIdentity build;
-  build.worker = Sha256Of(hello.build_identity());
-  build.worker_text = absl::StrCat("kiln-worker ", build.worker.ShortHex());
-  build.toolchain_text = ToolchainText(hello);
-  build.toolchain = Sha256Of(build.toolchain_text);
+  build.compiler = Sha256Of(hello.build_identity());
+  build.compiler_text = absl::StrCat("kiln-worker ", build.compiler.ShortHex());
+  build.cpu_toolchain = ToolchainFor(hello, cpu);
+  build.cuda_toolchain = ToolchainFor(hello, cuda);
   return build;
 }
 
@@ -37,7 +55,7 @@ wire::DescribeReply DescriptionOf(const wire::HelloReply& hello,
   bool cuda = false;
   for (const wire::Toolchain& tool : hello.toolchains()) {
     if (!tool.missing().empty()) continue;
-    (tool.name() == kNvrtc ? cuda : cpu) = true;
+    (IsForCuda(tool) ? cuda : cpu) = true;
   }
   wire::DescribeReply reply;
   reply.set_version(std::string(version));

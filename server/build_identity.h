@@ -17,8 +17,12 @@ namespace kiln {
 // "none".
 std::string ToolchainText(const wire::HelloReply& hello);
 
-// The part of every compile key that says who compiles: the worker's program,
-// and the compilers it found, with their versions.
+// Those of them that build for a target: "nvrtc 13.0"; "none".
+std::string ToolchainFor(const wire::HelloReply& hello,
+                         const wire::Target& target);
+
+// The parts of every compile key that say who compiles: the compiler, and what
+// it builds with.
 BuildIdentity BuildIdentityOf(const wire::HelloReply& hello);
 
 // What Describe answers: with the targets for which a compiler was found.

@@ -41,10 +41,9 @@ wire::LookupReply::Outcome ToWire(CacheOutcome outcome) {
 }  // namespace
 
 CacheAnswer LookInCache(ArtifactCache& cache, const Digest& key,
-                        absl::Span<const int64_t> values,
-                        const TuningDecisions& tuning, LookFor look_for,
+                        const EntryQuery& query, LookFor look_for,
                         Counters& counters) {
-  CacheAnswer answer = cache.Lookup(key, values, tuning);
+  CacheAnswer answer = cache.Lookup(key, query);
   const bool comes_again = look_for == LookFor::kLookup &&
                            (answer.outcome == CacheOutcome::kMiss ||
                             answer.outcome == CacheOutcome::kGuardMiss);
@@ -65,6 +64,7 @@ absl::StatusOr<CompiledArtifact> MadeBefore(CacheAnswer hit) {
   }
   CompiledArtifact made;
   made.guards = std::move(*artifact.mutable_compiled()->mutable_guards());
+  made.least_driver_cuda_version = artifact.least_driver_cuda_version();
   made.artifact =
       std::make_shared<const wire::SignedArtifact>(std::move(hit.artifact));
   made.from_cache = true;

@@ -21,8 +21,7 @@ enum class LookFor { kLookup, kCompile };
 
 // Looks, counts and logs the outcome: once a call.
 CacheAnswer LookInCache(ArtifactCache& cache, const Digest& key,
-                        absl::Span<const int64_t> values,
-                        const TuningDecisions& tuning, LookFor look_for,
+                        const EntryQuery& query, LookFor look_for,
                         Counters& counters);
 
 // A hit as a job's outcome. DATA_LOSS ARTIFACT_CORRUPT when it is no Artifact.

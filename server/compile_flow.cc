@@ -7,9 +7,27 @@
 #include "cache/guard_match.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
+#include "proto/key/cache_namespace.h"
 #include "server/cache_look.h"
 
 namespace kiln {
+namespace {
+
+// What this daemon's toolchain makes may be too new for a caller's driver.
+absl::Status CheckDriver(const CompileTask& task,
+                         const CompiledArtifact& made) {
+  const uint32_t driver = task.request.driver_cuda_version();
+  if (driver == 0 || made.least_driver_cuda_version <= driver)
+    return absl::OkStatus();
+  return MakeError(
+      ErrorReason::kArtifactIncompatible,
+      absl::StrCat("graph ", task.graph_name, ": built with ", task.toolchain,
+                   ", which needs a driver of CUDA ",
+                   made.least_driver_cuda_version, " and later; yours runs ",
+                   driver));
+}
+
+}  // namespace
 
 // The story of one compile request. Read this first; each line is a room.
 // What a job does once it runs is told in compile_job.cc.
@@ -23,8 +41,8 @@ absl::StatusOr<wire::CompileResult> CompileFlow::Run(
 
 absl::StatusOr<wire::CompileResult> CompileFlow::Serve(
     TaskPtr task, std::shared_ptr<Waiter> waiter, ProgressSink& sink) {
-  CacheAnswer cached = LookInCache(cache_, task->key.digest, task->values,
-                                   *task->tuning, LookFor::kCompile, counters_);
+  CacheAnswer cached = LookInCache(cache_, task->key.digest, task->query(),
+                                   LookFor::kCompile, counters_);
   if (cached.hit()) return ResultFromCache(*task, std::move(cached));
   // The one line of a compile: hits, and the lookups that come before, have
   // counters.
@@ -40,6 +58,7 @@ absl::StatusOr<wire::CompileResult> CompileFlow::Serve(
   if (!GuardsHold(share->built->guards, task->values)) {
     return ServeWithout(*task, share->built->guards, std::move(waiter), sink);
   }
+  RETURN_IF_ERROR(CheckDriver(*task, *share->built));
   return ResultFromJob(*task, *share);
 }
 
@@ -71,9 +90,13 @@ absl::StatusOr<wire::LookupReply> CompileFlow::Lookup(
         absl::StrCat("request_digest: found ", request.request_digest().size(),
                      " bytes, 32 are due"));
   }
+  RETURN_IF_ERROR(NamespaceNamed(request.cache_namespace()).status());
+  if (request.target().kind_case() == wire::Target::KIND_NOT_SET)
+    return MakeError(ErrorReason::kBadTarget, "target: not set");
+  const auto tuning = tuning_.DecisionsFor(request.target());
   return LookupReplyOf(LookInCache(
-      cache_, CompileKeyDigest(*total, *pool_.build()),
-      request.values().values(), *tuning_.DecisionsFor(request.target()),
+      cache_, CompileKeyDigest(*total, *pool_.build(), request.target()),
+      {request.values().values(), *tuning, request.driver_cuda_version()},
       LookFor::kLookup, counters_));
 }
 

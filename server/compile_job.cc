@@ -20,8 +20,7 @@ absl::StatusOr<CompiledArtifact> CompileJob::Run(Job& job) {
   const CompileTask& task = *job.task;
   const absl::Time begun = absl::Now();
   // The same job may have ended between the caller's look and its joining.
-  CacheAnswer cached =
-      rooms_.cache.Lookup(task.key.digest, task.values, *task.tuning);
+  CacheAnswer cached = rooms_.cache.Lookup(task.key.digest, task.query());
   if (cached.hit()) return MadeBefore(std::move(cached));
 
   ASSIGN_OR_RETURN(wire::CompilePlan plan, Plan(job));
@@ -30,6 +29,7 @@ absl::StatusOr<CompiledArtifact> CompileJob::Run(Job& job) {
   const absl::Time built = absl::Now();
 
   rooms_.jobs.Report(job, JobStage::kStoring, 0, 0);
+  const uint32_t least_driver = LeastDriver(units.objects);
   ASSIGN_OR_RETURN(
       std::string artifact,
       AssembleArtifact(plan, std::move(units.objects), task.request.target(),
@@ -38,6 +38,7 @@ absl::StatusOr<CompiledArtifact> CompileJob::Run(Job& job) {
       .artifact = std::make_shared<const wire::SignedArtifact>(
           SignArtifact(rooms_.signer, std::move(artifact))),
       .guards = plan.guards(),
+      .least_driver_cuda_version = least_driver,
       .queued = begun - job.begun,
       .planned = planned - begun,
       .built = built - planned,
@@ -85,6 +86,7 @@ void CompileJob::Store(Job& job, const CompiledArtifact& made,
   entry.guards = made.guards;
   entry.tuned.assign(plan.tuned().begin(), plan.tuned().end());
   entry.kernels = plan.plan().kernels_size();
+  entry.least_driver_cuda_version = made.least_driver_cuda_version;
   entry.graph_name = task.graph_name;
   entry.target = TargetText(task.request.target());
   entry.graph_text = GraphLines(task.request.graph());

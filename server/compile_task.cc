@@ -40,8 +40,8 @@ absl::StatusOr<std::shared_ptr<const CompileTask>> MakeTask(
                    CanonicalizeRequest(request, decide_by));
   auto task = std::make_shared<CompileTask>();
   task->tuning = tuning.DecisionsFor(request.target());
-  task->toolchain = build.toolchain_text;
-  task->key = MakeCompileKey(canonical.digest, build);
+  task->toolchain = build.ToolchainFor(request.target());
+  task->key = MakeCompileKey(canonical.digest, build, request.target());
   task->request_digest = canonical.digest.total;
   // Not every decision bears on the job, but nobody knows which before it ran.
   task->job_key = Sha256()

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "cache/artifact_cache.h"
 #include "cache/compile_key.h"
 #include "cache/tuning_cache.h"
 #include "proto/base/digest.h"
@@ -29,8 +30,12 @@ struct CompileTask {
   DecideBy decided_by = DecideBy::kClasses;
   // In force for the target when the task was made; not null.
   std::shared_ptr<const TuningDecisions> tuning;
-  std::string toolchain;   // ToolchainText of the key's build
+  std::string toolchain;   // BuildIdentity::ToolchainFor its target
   std::string graph_name;  // for people: short and printable
+
+  EntryQuery query() const {
+    return {values, *tuning, request.driver_cuda_version()};
+  }
   int refusals = 0;  // artifacts whose guards did not hold for this caller
 };
 
@@ -38,6 +43,7 @@ struct CompileTask {
 struct CompiledArtifact {
   std::shared_ptr<const wire::SignedArtifact> artifact;
   wire::GuardSet guards;
+  uint32_t least_driver_cuda_version = 0;  // as Artifact's
   bool from_cache = false;  // another job had stored it meanwhile
   absl::Duration queued;
   absl::Duration planned;

@@ -10,6 +10,7 @@ namespace kiln {
 inline WorkLabel LabelOf(const CompileTask& task) {
   return {.key = task.key.digest,
           .graph_name = task.graph_name,
+          .target = task.request.target(),
           .toolchain = task.toolchain};
 }
 

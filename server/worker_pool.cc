@@ -264,32 +264,31 @@ absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerPool::Ready(int index) {
 
 bool WorkerPool::UpToDate(WorkerProcess& process) {
   if (!process.HasFolder()) return false;
-  const std::string toolchain = ToolchainText(process.hello());
+  const std::string toolchains = ToolchainText(process.hello());
   MutexLock lock(&mu_);
-  return toolchain == build_->toolchain_text;
+  return toolchains == ToolchainText(identity_);
 }
 
 absl::Status WorkerPool::TakeIdentity(const wire::HelloReply& hello) {
   auto build = std::make_shared<const BuildIdentity>(BuildIdentityOf(hello));
+  const std::string now = ToolchainText(hello);
   std::string before;
   {
     MutexLock lock(&mu_);
-    if (build_ != nullptr && build_->worker != build->worker) {
+    if (build_ != nullptr && build_->compiler != build->compiler) {
       return MakeError(
           ErrorReason::kNoToolchain,
           absl::StrCat("worker ", limits_.program,
-                       ": the program on disk is another than at the "
+                       ": the program on disk is another compiler than at the "
                        "daemon's start; restart kilnd"));
     }
-    if (build_ != nullptr) before = build_->toolchain_text;
-    if (before == build->toolchain_text) return absl::OkStatus();
+    if (build_ != nullptr) before = ToolchainText(identity_);
+    if (before == now) return absl::OkStatus();
     identity_ = hello;
     build_ = build;
   }
-  if (!before.empty()) {
-    LogWarning("toolchain.replaced",
-               {{"before", before}, {"now", build->toolchain_text}});
-  }
+  if (!before.empty())
+    LogWarning("toolchain.replaced", {{"before", before}, {"now", now}});
   return absl::OkStatus();
 }
 
@@ -312,12 +311,13 @@ void WorkerPool::RunOnce(int index, std::shared_ptr<PendingWork> work) {
   if (!process.ok()) return Retry(std::move(work), process.status());
   // A start put another state in its place.
   SetState(index, StateFor(work->request_), work->label_.key);
-  const std::string toolchain = ToolchainText((*process)->hello());
-  if (!work->label_.toolchain.empty() && work->label_.toolchain != toolchain) {
+  const WorkLabel& label = work->label_;
+  const std::string toolchain = ToolchainFor((*process)->hello(), label.target);
+  if (!label.toolchain.empty() && label.toolchain != toolchain) {
     return work->Answer(MakeError(
         ErrorReason::kWorkerDied,
-        absl::StrCat("job ", work->label_.key.ShortHex(), ": begun for ",
-                     work->label_.toolchain, ", found ", toolchain,
+        absl::StrCat("job ", label.key.ShortHex(), ": begun for ",
+                     label.toolchain, ", found ", toolchain,
                      ": the compilers were replaced; ask again")));
   }
   absl::StatusOr<wire::WorkReply> reply = RunOn(**process, index, *work);

@@ -25,8 +25,9 @@ namespace kiln {
 struct WorkLabel {
   Digest key;              // of the job, for people
   std::string graph_name;  // likewise
-  // ToolchainText of the build that the answer is stored under; a worker with
-  // other compilers may not answer. Empty: any may.
+  wire::Target target;     // what the request's code is for
+  // The target's compilers in the build that the answer is stored under; a
+  // worker with others may not answer. Empty: any may.
   std::string toolchain;
 };
 

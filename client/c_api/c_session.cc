@@ -19,6 +19,7 @@
 #include "proto/base/signature.h"
 #include "proto/base/status.h"
 #include "proto/compile_service.pb.h"
+#include "proto/key/cache_namespace.h"
 #include "runtime/thread_pool.h"
 
 // Sessions, and the artifacts that travel between them.
@@ -50,6 +51,7 @@ absl::Status CheckOptions(const KilnSessionOptions& given) {
       CheckAtLeast("compile_deadline_ms", given.compile_deadline_ms, 0));
   RETURN_IF_ERROR(
       CheckArray("public_keys", given.public_keys, given.public_key_count));
+  RETURN_IF_ERROR(NamespaceNamed(Text(given.cache_namespace)).status());
   if (given.fallback != KILN_FALLBACK_ERROR) {
     RETURN_IF_ERROR(CheckGiven("worker_program", given.worker_program));
   }
@@ -112,6 +114,7 @@ absl::StatusOr<SessionOptions> OptionsOf(const KilnSessionOptions& given) {
   options.daemon.socket = Text(given.socket);
   options.daemon.tcp = Text(given.tcp);
   if (given.tcp != nullptr) options.daemon.public_keys = options.trusted_keys;
+  options.cache_namespace = Text(given.cache_namespace);
   options.local_only = given.fallback == KILN_LOCAL_ONLY;
   if (given.fallback == KILN_FALLBACK_LOCAL_WORKER) {
     options.fallback = Fallback::kLocalWorker;

@@ -137,6 +137,9 @@ typedef struct KilnSessionOptions {
    * unless it is the one that does not answer. 0: nowhere. May be NULL. */
   int32_t (*find_daemon)(void* context, char* address, size_t size);
   void* find_context; /* must live as long as session and callables */
+  /* Whose artifacts are asked for: 1 to 63 of a-z, 0-9, '-', '_' and '.'. NULL or
+   * "": "default". */
+  const char* cache_namespace;
 } KilnSessionOptions;
 
 enum { KILN_ADDRESS_BYTES = 1024 }; /* room in `address`, its end included */

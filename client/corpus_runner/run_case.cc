@@ -260,15 +260,12 @@ CompiledGraph CompileGraph(Session& session, const CorpusCase& test_case,
     }
     return out;
   }
-  wire::CompileRequest request;
-  absl::StatusOr<wire::Graph> small = WithLargeConstantsAsInputs(graph);
-  out.status = small.status();
-  if (!small.ok()) return out;
-  *request.mutable_graph() = *std::move(small);
-  *request.mutable_target() = session.target();
-  *request.mutable_options() = options;
+  const absl::StatusOr<wire::CompileRequest> request =
+      session.RequestFor(graph, options);
+  out.status = request.status();
+  if (!request.ok()) return out;
   const absl::StatusOr<CompileOutcome> answer =
-      session.CompileOnly(request, out.report);
+      session.CompileOnly(*request, out.report);
   out.status = answer.status();
   wire::Artifact artifact;
   if (answer.ok() && artifact.ParseFromString(answer->artifact.artifact())) {

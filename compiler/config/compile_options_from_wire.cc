@@ -8,7 +8,6 @@ namespace {
 
 constexpr uint32_t kMaxFusionSize = 4096;
 constexpr uint32_t kMaxPersistentRow = 1 << 20;
-constexpr size_t kMaxCacheTag = 256;
 
 absl::Status BadOption(absl::string_view name, uint64_t found, uint64_t most) {
   return MakeError(
@@ -27,10 +26,6 @@ absl::StatusOr<CompileOptions> CompileOptionsFromWire(
   if (from.persistent_max_row() > kMaxPersistentRow) {
     return BadOption("persistent_max_row", from.persistent_max_row(),
                      kMaxPersistentRow);
-  }
-  if (from.cache_tag().size() > kMaxCacheTag) {
-    return BadOption("cache_tag, in bytes", from.cache_tag().size(),
-                     kMaxCacheTag);
   }
   CompileOptions options;
   if (from.max_fusion_size() != 0) {

@@ -10,7 +10,7 @@ namespace kiln {
 // Zero on the wire is the default.
 //
 // Errors:
-//   BAD_OPTION  a number out of range, a cache_tag above 256 bytes
+//   BAD_OPTION  a number out of range
 absl::StatusOr<CompileOptions> CompileOptionsFromWire(
     const wire::CompileOptions& wire);
 

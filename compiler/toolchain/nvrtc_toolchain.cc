@@ -140,7 +140,9 @@ class NvrtcToolchain final : public Toolchain {
     RETURN_IF_ERROR(Check(api_.cubin_size(program, &bytes), "nvrtc cubin"));
     std::string image(bytes, '\0');
     RETURN_IF_ERROR(Check(api_.cubin(program, image.data()), "nvrtc cubin"));
-    return BuiltObject{std::move(image), std::move(log)};
+    // Any driver of the same major release loads a cubin (CUDA Compatibility,
+    // "Minor Version Compatibility").
+    return BuiltObject{std::move(image), std::move(log), kMajor * 1000};
   }
 
   NvrtcConfig config_;

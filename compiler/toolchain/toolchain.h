@@ -6,6 +6,7 @@
 // Equal sources and flags give equal bytes on one toolchain version, in any
 // process, working directory and locale: artifacts depend on it.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ namespace kiln {
 struct BuiltObject {
   std::string image;  // a shared object, or a cubin
   std::string log;    // the compiler's warnings; empty for our own sources
+  // The CUDA version that a driver must at least run to load it, as 13000; 0:
+  // no driver is needed.
+  uint32_t least_driver_cuda_version = 0;
 };
 
 class Toolchain {

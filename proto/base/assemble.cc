@@ -113,6 +113,7 @@ absl::StatusOr<std::string> AssembleArtifact(
   artifact.set_compile_key(compile_key.ToBytes());
   artifact.set_request_digest(request_digest.ToBytes());
   *artifact.mutable_target() = target;
+  artifact.set_least_driver_cuda_version(LeastDriver(objects));
   artifact.set_interface_digest(InterfaceDigest(compiled.plan()).ToBytes());
   for (const wire::TranslationUnit& unit : compiled.units()) {
     const auto found = by_unit.find(unit.digest());
@@ -134,6 +135,13 @@ absl::StatusOr<std::string> AssembleArtifact(
   }
   *artifact.mutable_compiled() = std::move(compiled);
   return DeterministicBytes(artifact);
+}
+
+uint32_t LeastDriver(const std::vector<wire::ObjectCode>& objects) {
+  uint32_t least = 0;
+  for (const wire::ObjectCode& object : objects)
+    least = std::max(least, object.least_driver_cuda_version());
+  return least;
 }
 
 }  // namespace kiln

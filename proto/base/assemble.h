@@ -15,7 +15,7 @@ namespace kiln {
 // that both get the same bytes.
 
 // Readers refuse any other. Raised with every change of Artifact's meaning.
-inline constexpr uint32_t kArtifactFormatVersion = 2;
+inline constexpr uint32_t kArtifactFormatVersion = 3;
 
 // What names a translation unit: SHA-256 of its language, source and flags.
 // The target is not in it; the unit cache's key adds it and the toolchain.
@@ -41,6 +41,10 @@ absl::StatusOr<std::string> AssembleArtifact(
     wire::CompilePlan compiled, std::vector<wire::ObjectCode> objects,
     const wire::Target& target, const Digest& compile_key,
     const Digest& request_digest);
+
+// The CUDA version that a driver must at least run for all of the objects, as
+// 13000; 0: they need no driver. Pure.
+uint32_t LeastDriver(const std::vector<wire::ObjectCode>& objects);
 
 // Bytes of a message that are a function of its fields alone. What is hashed
 // or signed is serialized here.

@@ -4,12 +4,12 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/base/assemble.h"
 #include "proto/base/status.h"
 #include "proto/base/sym_eval.h"
+#include "proto/key/cache_namespace.h"
 
 namespace kiln {
 namespace {
@@ -131,19 +131,20 @@ RequestDigest DigestOf(const wire::CompileRequest& request,
   RequestDigest digest;
   digest.parts = {
       {"schema", Sha256Of(kKeySchema), std::string(kKeySchema)},
+      {"namespace", Sha256Of(request.cache_namespace()),
+       request.cache_namespace()},
       {"graph", graph_digest, GraphText(request.graph())},
       {"target", Sha256Of(DeterministicBytes(request.target())),
        TargetText(request.target())},
       {"options", Sha256Of(DeterministicBytes(options)),
        options.ShortDebugString()},
-      {"host_kernels", DigestOfStrings(request.host_kernels()),
-       absl::StrJoin(request.host_kernels(), " ")},
       {"plugins", DigestOfStrings(request.plugins()),
        absl::StrJoin(request.plugins(), " ")},
       HintsPart(request.graph()),
   };
   Sha256 total;
-  for (const KeyPart& part : digest.parts) {
+  for (KeyPart& part : digest.parts) {
+    if (part.text.size() > kMaxPartText) part.text.resize(kMaxPartText);
     total.AddField(part.name).Add(part.digest.bytes());
   }
   digest.total = total.Finish();
@@ -153,11 +154,7 @@ RequestDigest DigestOf(const wire::CompileRequest& request,
 }  // namespace
 
 std::string TargetText(const wire::Target& target) {
-  if (target.has_cuda()) {
-    const uint32_t version = target.cuda().driver_cuda_version();
-    return absl::StrCat("cuda ", target.cuda().arch(),
-                        version == 0 ? "" : absl::StrCat(" driver=", version));
-  }
+  if (target.has_cuda()) return absl::StrCat("cuda ", target.cuda().arch());
   if (!target.has_cpu()) return "none";
   return absl::StrCat("cpu ", target.cpu().level(),
                       target.cpu().avx512_bf16() ? " avx512_bf16" : "",
@@ -168,7 +165,7 @@ bool IsTargetWord(absl::string_view word) {
   constexpr absl::string_view kOthers[] = {"cuda", "cpu", "avx512_bf16",
                                            "amx_bf16"};
   return Contains(kOthers, word) || Contains(kCudaArchs, word) ||
-         Contains(kCpuLevels, word) || absl::StartsWith(word, "driver=");
+         Contains(kCpuLevels, word);
 }
 
 absl::StatusOr<CanonicalRequest> CanonicalizeRequest(
@@ -183,6 +180,14 @@ absl::StatusOr<CanonicalRequest> CanonicalizeRequest(
                      absl::StrCat("plugin ", given.plugins(0).substr(0, 60),
                                   ": no plugin is known to this build"));
   }
+  const std::string& tag = given.options().artifact().cache_tag();
+  if (tag.size() > kMaxCacheTag) {
+    return MakeError(ErrorReason::kBadOption,
+                     absl::StrCat("cache_tag: found ", tag.size(),
+                                  " bytes, due at most ", kMaxCacheTag));
+  }
+  ASSIGN_OR_RETURN(const std::string cache_namespace,
+                   NamespaceNamed(given.cache_namespace()));
   ASSIGN_OR_RETURN(CanonicalGraph graph, CanonicalizeGraph(given.graph()));
   CanonicalRequest canonical;
   for (const int original : graph.symbols.original_of) {
@@ -194,13 +199,8 @@ absl::StatusOr<CanonicalRequest> CanonicalizeRequest(
   RETURN_IF_ERROR(CanonicalGuards(given.assumptions(), graph.symbols).status());
   ASSIGN_OR_RETURN(*request.mutable_forbidden(),
                    CanonicalGuards(given.forbidden(), graph.symbols));
-  std::vector<std::string> kernels(given.host_kernels().begin(),
-                                   given.host_kernels().end());
-  std::sort(kernels.begin(), kernels.end());
-  kernels.erase(std::unique(kernels.begin(), kernels.end()), kernels.end());
-  for (std::string& kernel : kernels) {
-    request.add_host_kernels(std::move(kernel));
-  }
+  request.set_cache_namespace(cache_namespace);
+  request.set_driver_cuda_version(given.driver_cuda_version());
   *request.mutable_graph() = std::move(graph.graph);
   // The key is by classes, whatever decides.
   canonical.digest = DigestOf(request, graph.digest);

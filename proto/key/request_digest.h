@@ -16,13 +16,18 @@ namespace kiln {
 // client looks up by the total, the daemon computes it again before it stores.
 
 // Raised with every change of what the parts mean.
-inline constexpr absl::string_view kKeySchema = "kiln key 2";
+inline constexpr absl::string_view kKeySchema = "kiln key 3";
+
+// Bytes of a part's text at most, and of a user's own cache_tag.
+inline constexpr size_t kMaxPartText = 200;
+inline constexpr size_t kMaxCacheTag = 256;
 
 // One named part of a key, so that people can be told why two keys differ.
 struct KeyPart {
   std::string name;
   Digest digest;
-  std::string text;  // short, for people; equal digests have equal texts
+  // For people: at most kMaxPartText bytes. Equal digests have equal texts.
+  std::string text;
 
   friend bool operator==(const KeyPart& a, const KeyPart& b) {
     return a.name == b.name && a.digest == b.digest;
@@ -32,16 +37,17 @@ struct KeyPart {
 // Parts, always these and in this order:
 //
 //   schema        kKeySchema
+//   namespace     whose artifacts these are (cache_namespace.h)
 //   graph         canonical graph, without hints
-//   target        architecture or instruction level, driver's CUDA version
+//   target        architecture or instruction level
 //   options       CompileOptions.artifact, every field
-//   host_kernels  operators that the client runs itself, as a set
 //   plugins       pass plugins, in order
 //   hints         HintClass of each symbol
 //
 // Not here, on purpose: sizes behind symbols (guards test them at lookup),
 // names (canonical form drops them), diagnostics (they cannot reach an
-// artifact), forbidden guards (entries under one key differ in their guards).
+// artifact), forbidden guards (entries under one key differ in their guards),
+// the caller's driver (it decides no byte; an entry says which ones it needs).
 // Assumptions neither, and so nothing is made of them: see CanonicalRequest.
 struct RequestDigest {
   std::vector<KeyPart> parts;
@@ -63,8 +69,8 @@ enum class DecideBy {
 
 // A request in canonical form: what is planned.
 struct CanonicalRequest {
-  // With the canonical graph, host kernels sorted and once each. Hints are
-  // classes or sizes, as `decided_by` says. Diagnostics stay as they were.
+  // With the canonical graph and the namespace's name. Hints are classes or
+  // sizes, as `decided_by` says. Diagnostics and the driver stay as they were.
   //
   // Forbidden guards are over canonical symbols, sorted, once each, without
   // their origins: what a client calls things reaches no artifact. Assumptions
@@ -85,7 +91,9 @@ struct CanonicalRequest {
 // Errors: those of CanonicalizeGraph, and
 //   INVALID_ARGUMENT  BAD_TARGET       no target, an architecture or level
 //                                      that is not known
-//   INVALID_ARGUMENT  BAD_OPTION       an option this build does not know
+//   INVALID_ARGUMENT  BAD_OPTION       an option this build does not know, a
+//                                      cache_tag above kMaxCacheTag, a name that
+//                                      is no namespace's
 //   INVALID_ARGUMENT  MALFORMED_GRAPH  an unsound guard
 //   UNIMPLEMENTED     UNSUPPORTED_OP   a plugin: none is known yet
 absl::StatusOr<CanonicalRequest> CanonicalizeRequest(

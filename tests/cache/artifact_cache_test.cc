@@ -12,12 +12,12 @@
 namespace kiln {
 namespace {
 
-const BuildIdentity kBuild = {Sha256Of("worker"), Sha256Of("toolchain"), "w1",
-                              "g++ 12"};
+const BuildIdentity kBuild = {Sha256Of("compiler"), "c1", "g++ 12", "nvrtc 13"};
 
 CompileKey KeyOf(const wire::CompileRequest& request,
                  const BuildIdentity& build = kBuild) {
-  return MakeCompileKey(CanonicalizeRequest(request)->digest, build);
+  return MakeCompileKey(CanonicalizeRequest(request)->digest, build,
+                        request.target());
 }
 
 // s0 <= limit
@@ -50,7 +50,7 @@ class ArtifactCacheTest : public testing::Test {
     return cache_.Insert(std::move(entry));
   }
   CacheAnswer Lookup(const wire::CompileRequest& request, int64_t rows = 10) {
-    return cache_.Lookup(KeyOf(request).digest, {rows}, decisions_);
+    return cache_.Lookup(KeyOf(request).digest, {{rows}, decisions_});
   }
 
   // A choice is in force from now on.
@@ -107,7 +107,7 @@ TEST_F(ArtifactCacheTest, GuardsChooseAmongTheEntriesOfAKey) {
 
 TEST_F(ArtifactCacheTest, AGuardWithoutAValueDoesNotHold) {
   ASSERT_TRUE(Insert(request_, "bytes", AtMost(1000)).ok());
-  EXPECT_EQ(cache_.Lookup(KeyOf(request_).digest, {}, {}).outcome,
+  EXPECT_EQ(cache_.Lookup(KeyOf(request_).digest, {{}, {}}).outcome,
             CacheOutcome::kGuardMiss);
 }
 
@@ -230,14 +230,31 @@ TEST_F(ArtifactCacheTest, TheNearestEntryExplainsTheFirstDifference) {
             "target: cpu x86-64-v3 against cuda sm_90");
 }
 
+TEST_F(ArtifactCacheTest, AnEntryServesDriversThatRunItsCode) {
+  NewEntry entry;
+  entry.key = KeyOf(request_);
+  entry.artifact.set_artifact("bytes");
+  entry.least_driver_cuda_version = 13000;
+  ASSERT_TRUE(cache_.Insert(std::move(entry)).ok());
+  const auto outcome = [&](uint32_t driver) {
+    return cache_.Lookup(KeyOf(request_).digest, {{}, {}, driver}).outcome;
+  };
+  EXPECT_EQ(outcome(13000), CacheOutcome::kHit);
+  EXPECT_EQ(outcome(13010), CacheOutcome::kHit);
+  EXPECT_EQ(outcome(12090), CacheOutcome::kGuardMiss);
+  EXPECT_EQ(outcome(0), CacheOutcome::kHit);
+}
+
 TEST(CompileKey, TheBuildIsInItAndLookupCanComputeItsDigest) {
+  const wire::Target cpu = SampleRequest().target();
   const RequestDigest digest = CanonicalizeRequest(SampleRequest())->digest;
-  const CompileKey key = MakeCompileKey(digest, kBuild);
-  EXPECT_EQ(key.digest, CompileKeyDigest(digest.total, kBuild));
+  const CompileKey key = MakeCompileKey(digest, kBuild, cpu);
+  EXPECT_EQ(key.digest, CompileKeyDigest(digest.total, kBuild, cpu));
   BuildIdentity newer = kBuild;
-  newer.toolchain = Sha256Of("g++ 13");
-  newer.toolchain_text = "g++ 13";
-  const CompileKey other = MakeCompileKey(digest, newer);
+  newer.cuda_toolchain = "nvrtc 14";
+  EXPECT_EQ(MakeCompileKey(digest, newer, cpu).digest, key.digest);
+  newer.cpu_toolchain = "g++ 13";
+  const CompileKey other = MakeCompileKey(digest, newer, cpu);
   EXPECT_NE(other.digest, key.digest);
   EXPECT_EQ(DiffKeys(key.parts, other.parts).detail,
             "toolchain: g++ 12 against g++ 13");

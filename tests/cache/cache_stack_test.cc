@@ -70,7 +70,7 @@ TEST_F(CacheStackTest, EverythingOutlivesARestart) {
   }
   const auto stack = Open();
   EXPECT_EQ(
-      stack->artifacts().Lookup(Sha256Of("a"), {}, {}).artifact.artifact(),
+      stack->artifacts().Lookup(Sha256Of("a"), {{}, {}}).artifact.artifact(),
       "bytes");
   EXPECT_EQ(stack->units().Lookup(unit)->image(), "image");
   EXPECT_EQ(stack->units().Lookup(unit)->log(), "");
@@ -107,8 +107,8 @@ TEST(TuningCache, ADecisionOfAnotherVersionIsPassedBy) {
 TEST_F(CacheStackTest, ASecondLookupIsServedFromMemory) {
   { ASSERT_TRUE(Open()->artifacts().Insert(Entry("a", "bytes")).ok()); }
   const auto stack = Open();
-  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {}, {}).hit());
-  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {}, {}).hit());
+  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {{}, {}}).hit());
+  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {{}, {}}).hit());
   EXPECT_EQ(Counter(*stack, "cache.artifacts.disk_reads"), 1);
 }
 
@@ -116,15 +116,15 @@ TEST_F(CacheStackTest, AFlippedBitIsAMissACounterAndAQuarantinedRecord) {
   { ASSERT_TRUE(Open()->artifacts().Insert(Entry("a", "bytes")).ok()); }
   Spoil(RocksDbTable::kArtifacts, Sha256Of("a"));
   const auto stack = Open();
-  EXPECT_EQ(stack->artifacts().Lookup(Sha256Of("a"), {}, {}).outcome,
+  EXPECT_EQ(stack->artifacts().Lookup(Sha256Of("a"), {{}, {}}).outcome,
             CacheOutcome::kBroken);
-  EXPECT_EQ(stack->artifacts().Lookup(Sha256Of("a"), {}, {}).outcome,
+  EXPECT_EQ(stack->artifacts().Lookup(Sha256Of("a"), {{}, {}}).outcome,
             CacheOutcome::kMiss);
   EXPECT_EQ(Counter(*stack, "cache.broken"), 1);
   EXPECT_EQ(Counter(*stack, "cache.quarantine.records"), 1);
   EXPECT_EQ(Counter(*stack, "cache.artifacts.keys"), 0);
   ASSERT_TRUE(stack->artifacts().Insert(Entry("a", "again")).ok());
-  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {}, {}).hit());
+  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {{}, {}}).hit());
 }
 
 TEST_F(CacheStackTest, ABrokenUnitIsBuiltAgain) {
@@ -142,7 +142,7 @@ TEST_F(CacheStackTest, RecordsOfAStrangerAreNotBelieved) {
   const auto stack =
       CacheStack::Open(options_, *SigningKey::Generate(), {}, clock_);
   ASSERT_TRUE(stack.ok());
-  EXPECT_EQ((*stack)->artifacts().Lookup(Sha256Of("a"), {}, {}).outcome,
+  EXPECT_EQ((*stack)->artifacts().Lookup(Sha256Of("a"), {{}, {}}).outcome,
             CacheOutcome::kBroken);
 }
 
@@ -157,7 +157,7 @@ TEST_F(CacheStackTest, TheDiskStaysWithinItsBudget) {
   }
   EXPECT_LE(Counter(*stack, "cache.artifacts.bytes"), 10000);
   EXPECT_GT(Counter(*stack, "cache.artifacts.evicted"), 0);
-  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("19"), {}, {}).hit());
+  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("19"), {{}, {}}).hit());
 }
 
 TEST_F(CacheStackTest, ASecondDaemonOnTheFolderIsRefused) {
@@ -170,7 +170,7 @@ TEST_F(CacheStackTest, WithoutAFolderItIsOfMemoryAlone) {
   options_.folder = "";
   const auto stack = Open();
   ASSERT_TRUE(stack->artifacts().Insert(Entry("a", "bytes")).ok());
-  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {}, {}).hit());
+  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {{}, {}}).hit());
 }
 
 // One bit of a file, behind everybody's back.
@@ -217,7 +217,7 @@ class DamagedDatabase : public CacheStackTest {
     const auto stack = Open();
     ASSERT_NE(stack, nullptr);
     EXPECT_TRUE(stack->artifacts().Insert(Entry("b", "other")).ok());
-    EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("b"), {}, {}).hit());
+    EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("b"), {{}, {}}).hit());
     put_aside_ = Counter(*stack, "cache.put_aside");
   }
 

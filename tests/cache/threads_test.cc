@@ -29,7 +29,7 @@ TEST(CacheThreads, ManyMayLookUpInsertListAndPurgeAtOnce) {
         entry.key.digest = key;
         entry.artifact.set_artifact(std::string(100, 'x'));
         EXPECT_TRUE((*stack)->artifacts().Insert(std::move(entry)).ok());
-        const CacheAnswer answer = (*stack)->artifacts().Lookup(key, {}, {});
+        const CacheAnswer answer = (*stack)->artifacts().Lookup(key, {{}, {}});
         EXPECT_TRUE(!answer.hit() || answer.artifact.artifact().size() == 100);
         wire::ObjectCode object;
         object.set_image("image");

@@ -93,9 +93,7 @@ TEST(CompileClient, AMessageOverALimitIsTooLargeWithBothNumbers) {
                          Row{careful, 1 << 20, "524288"}}) {
     const auto client = CompileClient::Connect(row.address);
     ASSERT_TRUE(client.ok()) << client.status();
-    wire::CompileRequest request = FakeRequest({"fake.salt.a"});
-    request.mutable_options()->mutable_artifact()->set_cache_tag(
-        std::string(row.bytes, 'x'));
+    const wire::CompileRequest request = RequestOfBytes(row.bytes);
     const absl::Status status = (*client)->Compile(request, {}).status();
     EXPECT_EQ(ReasonOf(status), ErrorReason::kTooLarge) << status;
     EXPECT_TRUE(absl::StartsWith(status.message(), "compile: ")) << status;

@@ -96,7 +96,7 @@ TEST(ArtifactView, AnotherFormatVersionIsIncompatible) {
   artifact.set_format_version(99);
   const absl::Status status = Parsed(Seal(artifact), TrustsUnsigned());
   EXPECT_EQ(ReasonOf(status), ErrorReason::kArtifactIncompatible);
-  EXPECT_THAT(status.message(), HasSubstr("format version 99, 2 is due"));
+  EXPECT_THAT(status.message(), HasSubstr("format version 99, 3 is due"));
 }
 
 TEST(ArtifactView, AnotherDeviceIsIncompatible) {
@@ -131,18 +131,21 @@ TEST(DeviceTarget, ADeviceTakesWhatItHasAndNoMore) {
   EXPECT_FALSE(cpu_takes("x86-64-v4", false));
   EXPECT_FALSE(cpu_takes("x86-64-v3", true));
   EXPECT_FALSE(cpu_takes("armv9", false));
-  const auto gpu_takes = [&](const char* arch, uint32_t cuda) {
+  const auto gpu_takes = [&](const char* arch) {
     wire::Target target;
     target.mutable_cuda()->set_arch(arch);
-    target.mutable_cuda()->set_driver_cuda_version(cuda);
     return CheckTarget(target, gpu).ok();
   };
-  EXPECT_TRUE(gpu_takes("sm_90", 0));
-  EXPECT_TRUE(gpu_takes("sm_90a", 13000));
-  EXPECT_FALSE(gpu_takes("sm_90", 13010));
-  EXPECT_FALSE(gpu_takes("sm_80", 0));
-  EXPECT_FALSE(gpu_takes("sm_100", 0));
-  EXPECT_FALSE(gpu_takes("90", 0));
+  EXPECT_TRUE(gpu_takes("sm_90"));
+  EXPECT_TRUE(gpu_takes("sm_90a"));
+  EXPECT_FALSE(gpu_takes("sm_80"));
+  EXPECT_FALSE(gpu_takes("sm_100"));
+  EXPECT_FALSE(gpu_takes("90"));
+  EXPECT_TRUE(CheckDriver(0, gpu).ok());
+  EXPECT_TRUE(CheckDriver(13000, gpu).ok());
+  EXPECT_TRUE(CheckDriver(13000, cpu).ok());
+  EXPECT_EQ(ReasonOf(CheckDriver(14000, gpu)),
+            ErrorReason::kArtifactIncompatible);
 }
 
 struct BrokenPlan {

@@ -105,15 +105,10 @@ TEST(BadInput, ARequestThatCanNeverWorkIsRefusedWithItsSubject) {
 
 TEST(BadInput, AMessageOverTheLimitIsRefused) {
   TestDaemon d([](Config& config) { config.max_message_bytes = 64 << 10; });
-  wire::CompileRequest request = FakeRequest({"fake.salt.a"});
-  request.mutable_options()->mutable_artifact()->set_cache_tag(
-      std::string(100 << 10, 'x'));
-  EXPECT_EQ(ReasonOf(d.client().Compile(request).status),
+  EXPECT_EQ(ReasonOf(d.client().Compile(RequestOfBytes(100 << 10)).status),
             ErrorReason::kTooLarge);
   // Far over it, gRPC says so before the daemon has the bytes.
-  request.mutable_options()->mutable_artifact()->set_cache_tag(
-      std::string(1 << 20, 'x'));
-  EXPECT_EQ(d.client().Compile(request).status.code(),
+  EXPECT_EQ(d.client().Compile(RequestOfBytes(1 << 20)).status.code(),
             absl::StatusCode::kResourceExhausted);
   ExpectNothingHappened(d);
 }

@@ -16,7 +16,6 @@
 #include "gtest/gtest.h"
 #include "proto/base/signature.h"
 #include "proto/base/status.h"
-#include "proto/key/request_digest.h"
 #include "tests/support/health_client.h"
 #include "tests/support/test_daemon.h"
 
@@ -52,17 +51,6 @@ uint32_t WaitersOf(TestDaemon& d) {
   const wire::JobsReply jobs = JobsOf(d);
   for (const wire::Job& job : jobs.jobs()) waiters += job.waiters();
   return waiters;
-}
-
-wire::LookupRequest LookupFor(const wire::CompileRequest& request) {
-  const auto canonical = CanonicalizeRequest(request);
-  wire::LookupRequest lookup;
-  lookup.set_request_digest(canonical->digest.total.ToBytes());
-  for (const int64_t value : canonical->values) {
-    lookup.mutable_values()->add_values(value);
-  }
-  *lookup.mutable_target() = request.target();
-  return lookup;
 }
 
 TEST(Daemon, AMissThatIsLookedUpAndThenCompiledIsOne) {

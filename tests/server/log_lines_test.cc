@@ -7,7 +7,6 @@
 #include "gtest/gtest.h"
 #include "proto/base/log.h"
 #include "proto/base/mutex.h"
-#include "proto/key/request_digest.h"
 #include "tests/support/test_daemon.h"
 
 namespace kiln {
@@ -45,12 +44,7 @@ TEST(LogLines, ACompileSaysOnceThatTheCacheHadItNot) {
   {
     TestDaemon d;
     const wire::CompileRequest request = FakeRequest({"fake.salt.a"});
-    const auto canonical = CanonicalizeRequest(request);
-    ASSERT_TRUE(canonical.ok()) << canonical.status();
-    wire::LookupRequest lookup;
-    lookup.set_request_digest(canonical->digest.total.ToBytes());
-    *lookup.mutable_target() = request.target();
-    const auto missed = d.client().Lookup(lookup);
+    const auto missed = d.client().Lookup(LookupFor(request));
     ASSERT_TRUE(missed.ok()) << missed.status();
     EXPECT_EQ(missed->outcome(), wire::LookupReply::OUTCOME_MISS);
     ASSERT_TRUE(d.client().Compile(request).status.ok());

@@ -61,7 +61,7 @@ class UnitBuilderTest : public testing::Test {
     unit.set_source(source);
     unit.set_digest(UnitDigest(unit).ToBytes());
     return builder_->BuildAll(plan, {},
-                              {.toolchain = pool_->build()->toolchain_text},
+                              {.toolchain = pool_->build()->cpu_toolchain},
                               [](int, int) {});
   }
 

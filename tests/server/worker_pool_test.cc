@@ -259,14 +259,14 @@ void ReplaceToolchain(const std::string& version) {
 
 TEST(WorkerPool, WorkBegunForCompilersThatWereReplacedIsRefused) {
   Pool p(1);
-  const std::string before = p.pool->build()->toolchain_text;
+  const std::string before = p.pool->build()->cpu_toolchain;
   EXPECT_TRUE(p.Submit("fake.salt.a", before)->Wait().ok());
   ReplaceToolchain("1.0");
   Kill(p, 0);
   const absl::Status late = p.Submit("fake.salt.a", before)->Wait().status();
   EXPECT_EQ(ReasonOf(late), ErrorReason::kWorkerDied) << late;
   EXPECT_TRUE(absl::StrContains(late.message(), "replaced")) << late;
-  const std::string now = p.pool->build()->toolchain_text;
+  const std::string now = p.pool->build()->cpu_toolchain;
   EXPECT_EQ(now, "g++ 1.0");
   EXPECT_EQ(p.pool->identity().toolchains(0).version(), "1.0");
   EXPECT_TRUE(p.Submit("fake.salt.a", now)->Wait().ok());
@@ -297,7 +297,7 @@ TEST(WorkerPool, WorkersWithTheOldCompilersMakeWay) {
   ReplaceToolchain("1.0");
   Kill(p, 0);
   UseBoth(p, "b");  // the first tells of the new compilers
-  EXPECT_EQ(p.pool->build()->toolchain_text, "g++ 1.0");
+  EXPECT_EQ(p.pool->build()->cpu_toolchain, "g++ 1.0");
   UseBoth(p, "c");  // and the second has made way
   EXPECT_EQ(p.pool->Snapshot()[0].restarts, 1);
   EXPECT_EQ(p.pool->Snapshot()[1].restarts, 1);

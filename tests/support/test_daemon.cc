@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
+#include "proto/key/request_digest.h"
 #include "tests/support/raw_call.h"
 #include "tests/support/worker_memory.h"
 
@@ -57,6 +58,27 @@ wire::CompileRequest FakeRequest(const std::vector<std::string>& ops,
   }
   graph.add_outputs()->set_value(static_cast<uint32_t>(graph.nodes_size()));
   return request;
+}
+
+wire::CompileRequest RequestOfBytes(int bytes) {
+  constexpr int kTrace = 16 << 10;
+  wire::CompileRequest request =
+      FakeRequest(std::vector<std::string>(bytes / kTrace + 1, "fake.salt.a"));
+  for (wire::Node& node : *request.mutable_graph()->mutable_nodes())
+    node.set_stack_trace(std::string(kTrace, 'x'));
+  return request;
+}
+
+wire::LookupRequest LookupFor(const wire::CompileRequest& request) {
+  const auto canonical = CanonicalizeRequest(request);
+  wire::LookupRequest lookup;
+  lookup.set_request_digest(canonical->digest.total.ToBytes());
+  for (const int64_t value : canonical->values) {
+    lookup.mutable_values()->add_values(value);
+  }
+  *lookup.mutable_target() = request.target();
+  lookup.set_cache_namespace(request.cache_namespace());
+  return lookup;
 }
 
 absl::Status FromGrpc(const grpc::ClientContext& context,

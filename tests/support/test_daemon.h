@@ -25,6 +25,12 @@ Config TestConfig(const std::string& folder);
 wire::CompileRequest FakeRequest(const std::vector<std::string>& ops,
                                  int64_t s0 = 8);
 
+// A sound request of about `bytes` bytes.
+wire::CompileRequest RequestOfBytes(int bytes);
+
+// What looks for the request's artifact.
+wire::LookupRequest LookupFor(const wire::CompileRequest& request);
+
 // What one Compile call gave.
 struct CompileAnswer {
   absl::Status status;  // with its reason, from the trailer

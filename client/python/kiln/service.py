@@ -417,6 +417,7 @@ def _open_session(device: torch.device) -> object:
         _shelf,
         _worker_environment(),
         _find_again,
+        os.environ.get("KILN_NAMESPACE"),
     )
 
 

@@ -4,7 +4,7 @@
  *   new_shelf() -> shelf                 artifacts that travel, as in kiln.h
  *   open_session(socket, tcp, public_keys, fallback, worker, scratch, device,
  *                ordinal, threads, deadline_ms, shelf,
- *                worker_environment, find_daemon) -> session
+ *                worker_environment, find_daemon, namespace) -> session
  *                find_daemon() -> str or None: called on threads that compile
  *                or run, when the daemon is gone
  *   save(shelf) -> bytes                 the bundle of what sessions used

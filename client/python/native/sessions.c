@@ -80,11 +80,11 @@ PyObject* kiln_py_open_session(PyObject* self, PyObject* args) {
   Py_ssize_t keys_length;
   PyObject* shelf;
   PyObject* find_daemon;
-  if (!PyArg_ParseTuple(args, "zzy#izziiiLOzO", &options.socket, &options.tcp,
+  if (!PyArg_ParseTuple(args, "zzy#izziiiLOzOz", &options.socket, &options.tcp,
                         &keys, &keys_length, &fallback, &options.worker_program,
                         &options.scratch_folder, &device, &ordinal, &threads,
                         &deadline_ms, &shelf, &options.worker_environment,
-                        &find_daemon)) {
+                        &find_daemon, &options.cache_namespace)) {
     return NULL;
   }
   options.public_keys = (const uint8_t*)keys;

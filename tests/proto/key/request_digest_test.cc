@@ -72,8 +72,8 @@ TEST(RequestDigest, EachPartStandsUnderItsName) {
   std::vector<std::string> names;
   for (const KeyPart& part : base.digest.parts) names.push_back(part.name);
   EXPECT_EQ(names,
-            (std::vector<std::string>{"schema", "graph", "target", "options",
-                                      "host_kernels", "plugins", "hints"}));
+            (std::vector<std::string>{"schema", "namespace", "graph", "target",
+                                      "options", "plugins", "hints"}));
 
   const auto differing = [&base](const wire::CompileRequest& request) {
     std::string different;
@@ -93,8 +93,8 @@ TEST(RequestDigest, EachPartStandsUnderItsName) {
   request.mutable_target()->mutable_cpu()->set_avx512_bf16(true);
   EXPECT_EQ(differing(request), "target ");
   request = SampleRequest();
-  request.add_host_kernels("aten.linalg_qr.default");
-  EXPECT_EQ(differing(request), "host_kernels ");
+  request.set_cache_namespace("team-a");
+  EXPECT_EQ(differing(request), "namespace ");
   request = SampleRequest();
   request.mutable_graph()->mutable_symbols(1)->set_hint(1000);
   EXPECT_EQ(differing(request), "hints ");
@@ -108,13 +108,36 @@ TEST(RequestDigest, HintsOfOneClassShareAKeyAndKeepTheirValues) {
   EXPECT_EQ(Canonical(nine).request.graph().symbols(0).hint(), 16);
 }
 
-TEST(RequestDigest, HostKernelsAreASet) {
-  wire::CompileRequest a = SampleRequest();
-  a.add_host_kernels("x");
-  a.add_host_kernels("y");
-  wire::CompileRequest b = SampleRequest();
-  for (const char* name : {"y", "x", "y"}) b.add_host_kernels(name);
-  EXPECT_EQ(KeyOf(a), KeyOf(b));
+TEST(RequestDigest, NamespacesAreShortWordsAndTheEmptyOneHasAName) {
+  EXPECT_EQ(Canonical(SampleRequest()).request.cache_namespace(), "default");
+  wire::CompileRequest named = SampleRequest();
+  named.set_cache_namespace("default");
+  EXPECT_EQ(KeyOf(named), KeyOf(SampleRequest()));
+  for (const std::string& name :
+       {std::string("Team"), std::string("../a"), std::string("a b"),
+        std::string(".a"), std::string("a\nb"), std::string(64, 'a')}) {
+    named.set_cache_namespace(name);
+    EXPECT_EQ(ReasonOf(CanonicalizeRequest(named).status()),
+              ErrorReason::kBadOption)
+        << name;
+  }
+}
+
+TEST(RequestDigest, TheCallersDriverIsNotInIt) {
+  wire::CompileRequest request = SampleRequest();
+  request.set_driver_cuda_version(12080);
+  EXPECT_EQ(KeyOf(request), KeyOf(SampleRequest()));
+}
+
+TEST(RequestDigest, TextsAreBounded) {
+  wire::CompileRequest request = SampleRequest();
+  wire::ArtifactOptions& options = *request.mutable_options()->mutable_artifact();
+  options.set_cache_tag(std::string(kMaxCacheTag, 'x'));
+  for (const KeyPart& part : Canonical(request).digest.parts)
+    EXPECT_LE(part.text.size(), kMaxPartText) << part.name;
+  options.set_cache_tag(std::string(kMaxCacheTag + 1, 'x'));
+  EXPECT_EQ(ReasonOf(CanonicalizeRequest(request).status()),
+            ErrorReason::kBadOption);
 }
 
 TEST(RequestDigest, GuardsFollowTheirSymbolsAndChangeTheJobAlone) {
