@@ -45,23 +45,14 @@ std::string Decompress(absl::string_view packed) {
 Digest EntryId(const Digest& key, const wire::GuardSet& guards,
                const std::vector<std::string>& tuned) {
   Sha256 sha;
-  sha.AddField("kiln entry 1").Add(key.bytes());
+  sha.AddField("kiln entry 2").Add(key.bytes());
   sha.AddField(DeterministicBytes(guards)).AddNumber(tuned.size());
   for (const std::string& decision : tuned) sha.AddField(decision);
   return sha.Finish();
 }
 
-// The stored group, or why there is none to be had.
-absl::StatusOr<wire::CacheGroup> ReadGroup(const BlobStore& store,
-                                           const Digest& key) {
-  ASSIGN_OR_RETURN(const Blob blob, store.Get(key));
-  wire::CacheGroup group;
-  if (!group.ParseFromString(*blob) || group.compile_key() != key.bytes()) {
-    return MakeError(ErrorReason::kArtifactCorrupt,
-                     absl::StrCat("entries of key ", key.ShortHex(),
-                                  ": no CacheGroup of that key"));
-  }
-  return group;
+Digest IdOf(const wire::EntryFacts& entry) {
+  return Digest::FromBytes(entry.entry_id()).value_or(Digest());
 }
 
 bool IsBroken(const absl::Status& status) {
@@ -70,9 +61,9 @@ bool IsBroken(const absl::Status& status) {
          reason == ErrorReason::kArtifactUntrusted;
 }
 
-std::vector<KeyPart> PartsOf(const wire::CacheGroup& group) {
+std::vector<KeyPart> PartsOf(const wire::KeyFacts& key) {
   std::vector<KeyPart> parts;
-  for (const wire::CacheKeyPart& part : group.parts()) {
+  for (const wire::CacheKeyPart& part : key.parts()) {
     parts.push_back({part.name(),
                      Digest::FromBytes(part.digest()).value_or(Digest()),
                      part.text()});
@@ -80,11 +71,46 @@ std::vector<KeyPart> PartsOf(const wire::CacheGroup& group) {
   return parts;
 }
 
-bool Serves(const wire::CacheEntry& entry, const EntryQuery& query) {
+bool Serves(const wire::EntryFacts& entry, const EntryQuery& query) {
   const uint32_t driver = query.driver_cuda_version;
   return (driver == 0 || entry.least_driver_cuda_version() <= driver) &&
          GuardsHold(entry.guards(), query.values) &&
          TuningHolds(entry.tuned(), query.decisions);
+}
+
+// The graph's part of a key; nullptr where it has none.
+const KeyPart* GraphPart(const std::vector<KeyPart>& parts) {
+  const auto found =
+      std::find_if(parts.begin(), parts.end(),
+                   [](const KeyPart& part) { return part.name == "graph"; });
+  return found == parts.end() ? nullptr : &*found;
+}
+
+wire::CacheEntry RecordOf(NewEntry entry, const Digest& id, absl::Time now) {
+  wire::CacheEntry record;
+  wire::KeyFacts& key = *record.mutable_key();
+  key.set_compile_key(entry.key.digest.ToBytes());
+  key.set_cache_namespace(entry.cache_namespace);
+  for (const KeyPart& part : entry.key.parts) {
+    wire::CacheKeyPart& out = *key.add_parts();
+    out.set_name(part.name);
+    out.set_digest(part.digest.ToBytes());
+    out.set_text(part.text);
+  }
+  key.set_graph_name(entry.graph_name);
+  key.set_target(entry.target);
+  wire::EntryFacts& facts = *record.mutable_facts();
+  facts.set_entry_id(id.ToBytes());
+  *facts.mutable_guards() = std::move(entry.guards);
+  for (std::string& decision : entry.tuned)
+    facts.add_tuned(std::move(decision));
+  facts.set_least_driver_cuda_version(entry.least_driver_cuda_version);
+  facts.set_created_unix_ms(absl::ToUnixMillis(now));
+  facts.set_build_ms(absl::ToInt64Milliseconds(entry.build));
+  facts.set_artifact_bytes(entry.artifact.artifact().size());
+  facts.set_kernels(entry.kernels);
+  *record.mutable_artifact() = std::move(entry.artifact);
+  return record;
 }
 
 bool HasWord(absl::string_view text, absl::string_view word) {
@@ -110,112 +136,122 @@ absl::string_view OutcomeName(CacheOutcome outcome) {
   return "?";
 }
 
+absl::StatusOr<wire::CacheEntry> ArtifactCache::ReadEntry(
+    const BlobStore& entries, const Digest& key, const Digest& entry_id) const {
+  ASSIGN_OR_RETURN(const Blob blob, entries.Get(entry_id));
+  wire::CacheEntry entry;
+  if (!entry.ParseFromString(*blob) ||
+      entry.key().compile_key() != key.bytes() ||
+      entry.facts().entry_id() != entry_id.bytes()) {
+    return MakeError(ErrorReason::kArtifactCorrupt,
+                     absl::StrCat("entry ", entry_id.ShortHex(), " of key ",
+                                  key.ShortHex(), ": another's, or none"));
+  }
+  return entry;
+}
+
 CacheAnswer ArtifactCache::Lookup(const Digest& compile_key,
                                   const EntryQuery& query) {
-  absl::StatusOr<wire::CacheGroup> group =
-      ReadGroup(stores_.serve, compile_key);
+  const absl::StatusOr<wire::KeyIndex> index = indexes_.Read(compile_key);
   CacheAnswer answer;
-  if (!group.ok()) {
-    if (absl::IsNotFound(group.status())) return answer;
-    if (IsBroken(group.status())) {
+  if (!index.ok()) {
+    if (absl::IsNotFound(index.status())) return answer;
+    if (IsBroken(index.status())) {
       answer.outcome = CacheOutcome::kBroken;
-      IgnoreBecause(stores_.serve.Delete(compile_key),
+      IgnoreBecause(stores_.indexes.serve.Delete(compile_key),
                     "the next lookup finds it broken again");
     } else {
       LogWarning("cache.read_failed", {{"key", compile_key.ShortHex()},
-                                       {"error", group.status().ToString()}});
+                                       {"error", index.status().ToString()}});
     }
-    return answer;
-  }
-  for (wire::CacheEntry& entry : *group->mutable_entries()) {
-    if (!Serves(entry, query)) continue;
-    stores_.usage.Touch(compile_key);
-    answer.outcome = CacheOutcome::kHit;
-    answer.artifact = std::move(*entry.mutable_artifact());
-    answer.entry_id = Digest::FromBytes(entry.entry_id()).value_or(Digest());
     return answer;
   }
   answer.outcome = CacheOutcome::kGuardMiss;
+  for (const wire::EntryFacts& facts : index->entries()) {
+    if (!Serves(facts, query)) continue;
+    const Digest id = IdOf(facts);
+    absl::StatusOr<wire::CacheEntry> entry =
+        ReadEntry(stores_.entries.serve, compile_key, id);
+    if (entry.ok()) {
+      stores_.usage.Touch(id);
+      answer.outcome = CacheOutcome::kHit;
+      answer.artifact = std::move(*entry->mutable_artifact());
+      answer.entry_id = id;
+      return answer;
+    }
+    // Evicted, or unsound: the index says what is there.
+    if (IsBroken(entry.status())) {
+      answer.outcome = CacheOutcome::kBroken;
+      IgnoreBecause(stores_.entries.serve.Delete(id),
+                    "the next lookup finds it broken again");
+    } else if (!absl::IsNotFound(entry.status())) {
+      LogWarning("cache.read_failed", {{"key", compile_key.ShortHex()},
+                                       {"error", entry.status().ToString()}});
+      continue;
+    }
+    IgnoreBecause(indexes_.Drop(compile_key, id),
+                  "the next lookup finds it gone again");
+  }
   return answer;
 }
 
-absl::Status ArtifactCache::Insert(NewEntry entry) {
-  const Digest& key = entry.key.digest;
-  const Digest id = EntryId(key, entry.guards, entry.tuned);
-  wire::CacheGroup next;
-  next.set_compile_key(key.ToBytes());
-  for (const KeyPart& part : entry.key.parts) {
-    wire::CacheKeyPart* out = next.add_parts();
-    out->set_name(part.name);
-    out->set_digest(part.digest.ToBytes());
-    out->set_text(part.text);
+// The graph's text is for people: a cache without it explains less.
+void ArtifactCache::StoreGraph(const NewEntry& entry) {
+  const KeyPart* graph = GraphPart(entry.key.parts);
+  if (graph == nullptr || entry.graph_text.empty() ||
+      stores_.graphs.Get(graph->digest).ok()) {
+    return;
   }
-  next.set_graph_name(entry.graph_name);
-  next.set_target(entry.target);
-  next.set_graph_text(Compress(entry.graph_text));
-  wire::CacheEntry* first = next.add_entries();
-  first->set_entry_id(id.ToBytes());
-  *first->mutable_artifact() = std::move(entry.artifact);
-  *first->mutable_guards() = std::move(entry.guards);
-  for (std::string& decision : entry.tuned) {
-    first->add_tuned(std::move(decision));
-  }
-  first->set_created_unix_ms(absl::ToUnixMillis(stores_.clock.Now()));
-  first->set_kernels(entry.kernels);
-  first->set_least_driver_cuda_version(entry.least_driver_cuda_version);
-
-  // Two writers of one key would lose an entry.
-  const KeyClaims::Claim claim(claims_, key);
-  absl::StatusOr<wire::CacheGroup> before = ReadGroup(stores_.serve, key);
-  if (before.ok()) {
-    for (wire::CacheEntry& old : *before->mutable_entries()) {
-      if (next.entries_size() == kMaxEntriesPerKey) break;
-      if (old.entry_id() == id.bytes()) continue;
-      *next.add_entries() = std::move(old);
-    }
-  }
-  return stores_.serve.Put(key, DeterministicBytes(next));
+  IgnoreBecause(stores_.graphs.Put(graph->digest, Compress(entry.graph_text)),
+                "the artifact is what matters");
 }
 
-absl::Status ArtifactCache::ForEachGroup(absl::string_view key_prefix_hex,
-                                         const VisitGroup& visit) const {
-  const std::string prefix = absl::AsciiStrToLower(key_prefix_hex);
-  std::vector<Digest> keys;
-  RETURN_IF_ERROR(stores_.inspect.Scan([&](const Digest& key, int64_t) {
-    if (prefix.empty() || key.Hex().compare(0, prefix.size(), prefix) == 0) {
-      keys.push_back(key);
-    }
-    return absl::OkStatus();
-  }));
-  std::sort(keys.begin(), keys.end());
-  for (const Digest& key : keys) {
-    const absl::StatusOr<wire::CacheGroup> group =
-        ReadGroup(stores_.inspect, key);
-    if (!group.ok()) {
-      const bool gone = absl::IsNotFound(group.status());
-      if (gone || IsBroken(group.status())) continue;
-      return group.status();
-    }
-    RETURN_IF_ERROR(visit(key, *group));
+absl::Status ArtifactCache::Insert(NewEntry entry) {
+  StoreGraph(entry);
+  const Digest id = EntryId(entry.key.digest, entry.guards, entry.tuned);
+  const wire::CacheEntry record =
+      RecordOf(std::move(entry), id, stores_.clock.Now());
+  // First what the index will name: whoever finds it there finds the entry.
+  RETURN_IF_ERROR(stores_.entries.serve.Put(id, DeterministicBytes(record)));
+  wire::KeyIndex added;
+  *added.mutable_key() = record.key();
+  *added.add_entries() = record.facts();
+  ASSIGN_OR_RETURN(const std::vector<Digest> dropped, indexes_.Add(added));
+  for (const Digest& old : dropped) {
+    RETURN_IF_ERROR(stores_.entries.serve.Delete(old));
+    stores_.usage.Forget(old);
   }
   return absl::OkStatus();
 }
 
+void ArtifactCache::BeforeEviction(const Digest& entry_id) {
+  const absl::StatusOr<Blob> blob = stores_.entries.inspect.Get(entry_id);
+  wire::CacheEntry entry;
+  if (!blob.ok() || !entry.ParseFromString(**blob)) return;
+  const auto key = Digest::FromBytes(entry.key().compile_key());
+  if (!key.has_value()) return;
+  IgnoreBecause(indexes_.Drop(*key, entry_id),
+                "the next lookup finds it gone");
+  stores_.usage.Forget(entry_id);
+}
+
 EntrySummary ArtifactCache::Summary(const Digest& key,
-                                    const wire::CacheGroup& group,
-                                    const wire::CacheEntry& entry) const {
+                                    const wire::KeyFacts& facts,
+                                    const wire::EntryFacts& entry) const {
   EntrySummary summary;
   summary.compile_key = key;
-  summary.entry_id = Digest::FromBytes(entry.entry_id()).value_or(Digest());
-  summary.parts = PartsOf(group);
+  summary.entry_id = IdOf(entry);
+  summary.parts = PartsOf(facts);
   summary.guards = GuardTexts(entry.guards());
   summary.tuned.assign(entry.tuned().begin(), entry.tuned().end());
-  summary.graph_name = group.graph_name();
-  summary.target = group.target();
-  summary.bytes = entry.artifact().artifact().size();
-  summary.kernels = entry.kernels();
+  summary.cache_namespace = facts.cache_namespace();
+  summary.graph_name = facts.graph_name();
+  summary.target = facts.target();
+  summary.bytes = static_cast<int64_t>(entry.artifact_bytes());
+  summary.kernels = static_cast<int>(entry.kernels());
   summary.created = absl::FromUnixMillis(entry.created_unix_ms());
-  summary.last_used = std::max(summary.created, stores_.usage.LastUsed(key));
+  summary.last_used =
+      std::max(summary.created, stores_.usage.LastUsed(summary.entry_id));
   return summary;
 }
 
@@ -223,14 +259,14 @@ absl::StatusOr<std::vector<EntrySummary>> ArtifactCache::List(
     absl::string_view key_prefix_hex, int limit) const {
   std::vector<EntrySummary> entries;
   // Cancelled is the way out of the walk once there are enough.
-  const absl::Status walked = ForEachGroup(
+  const absl::Status walked = indexes_.ForEach(
       key_prefix_hex,
-      [&](const Digest& key, const wire::CacheGroup& group) -> absl::Status {
-        for (const wire::CacheEntry& entry : group.entries()) {
+      [&](const Digest& key, const wire::KeyIndex& index) -> absl::Status {
+        for (const wire::EntryFacts& entry : index.entries()) {
           if (limit > 0 && static_cast<int>(entries.size()) == limit) {
             return absl::CancelledError();
           }
-          entries.push_back(Summary(key, group, entry));
+          entries.push_back(Summary(key, index.key(), entry));
         }
         return absl::OkStatus();
       });
@@ -238,17 +274,23 @@ absl::StatusOr<std::vector<EntrySummary>> ArtifactCache::List(
   return entries;
 }
 
-absl::StatusOr<wire::CacheGroup> ArtifactCache::Show(
+absl::StatusOr<ShownEntry> ArtifactCache::Show(
     absl::string_view key_prefix_hex) const {
-  std::optional<wire::CacheGroup> found;
-  RETURN_IF_ERROR(ForEachGroup(
+  std::optional<ShownEntry> found;
+  RETURN_IF_ERROR(indexes_.ForEach(
       key_prefix_hex,
-      [&](const Digest&, const wire::CacheGroup& group) -> absl::Status {
+      [&](const Digest& key, const wire::KeyIndex& index) -> absl::Status {
         if (found.has_value()) {
           return absl::InvalidArgumentError(absl::StrCat(
               "key ", key_prefix_hex, ": fits several; give more digits"));
         }
-        found = group;
+        if (index.entries().empty()) return absl::OkStatus();
+        found.emplace();
+        found->summary = Summary(key, index.key(), index.entries(0));
+        ASSIGN_OR_RETURN(wire::CacheEntry entry,
+                         ReadEntry(stores_.entries.inspect, key,
+                                   found->summary.entry_id));
+        found->artifact = std::move(*entry.mutable_artifact());
         return absl::OkStatus();
       }));
   if (found.has_value()) return *std::move(found);
@@ -262,63 +304,62 @@ absl::StatusOr<PurgeOutcome> ArtifactCache::Purge(const PurgeQuery& query) {
   PurgeOutcome outcome;
   if (!narrowed && !query.all) return outcome;
   const absl::Time now = stores_.clock.Now();
-  std::vector<Digest> victims;
-  RETURN_IF_ERROR(ForEachGroup(
+  RETURN_IF_ERROR(indexes_.ForEach(
       query.key_prefix_hex,
-      [&](const Digest& key, const wire::CacheGroup& group) {
-        if (!query.device.empty() && !HasWord(group.target(), query.device)) {
+      [&](const Digest& key, const wire::KeyIndex& index) {
+        if (!query.device.empty() &&
+            !HasWord(index.key().target(), query.device)) {
           return absl::OkStatus();
         }
-        std::vector<EntrySummary> entries;
-        for (const wire::CacheEntry& entry : group.entries()) {
-          entries.push_back(Summary(key, group, entry));
-          const absl::Duration unused = now - entries.back().last_used;
-          if (query.unused_for.has_value() && unused < *query.unused_for) {
-            return absl::OkStatus();
-          }
-        }
-        victims.push_back(key);
-        for (EntrySummary& entry : entries) {
+        for (const wire::EntryFacts& facts : index.entries()) {
+          EntrySummary entry = Summary(key, index.key(), facts);
+          const absl::Duration unused = now - entry.last_used;
+          if (query.unused_for.has_value() && unused < *query.unused_for)
+            continue;
           outcome.bytes += entry.bytes;
           outcome.victims.push_back(std::move(entry));
         }
         return absl::OkStatus();
       }));
   if (query.dry_run) return outcome;
-  for (const Digest& key : victims) {
-    // An entry that is being added to the group survives it, or goes with it.
-    const KeyClaims::Claim claim(claims_, key);
-    RETURN_IF_ERROR(stores_.serve.Delete(key));
-    stores_.usage.Forget(key);
+  for (const EntrySummary& victim : outcome.victims) {
+    // Out of the index first: whoever finds it there finds the entry.
+    RETURN_IF_ERROR(indexes_.Drop(victim.compile_key, victim.entry_id));
+    RETURN_IF_ERROR(stores_.entries.serve.Delete(victim.entry_id));
+    stores_.usage.Forget(victim.entry_id);
   }
   return outcome;
 }
 
 absl::StatusOr<std::optional<NearestEntry>> ArtifactCache::Nearest(
     const std::vector<KeyPart>& asked, absl::string_view graph_text) const {
+  const KeyPart* graph = GraphPart(asked);
   std::optional<NearestEntry> nearest;
   int best = -1;
-  RETURN_IF_ERROR(
-      ForEachGroup("", [&](const Digest& key, const wire::CacheGroup& group) {
-        if (group.entries_size() == 0) return absl::OkStatus();
-        const std::vector<KeyPart> parts = PartsOf(group);
+  RETURN_IF_ERROR(indexes_.ForEach(
+      "", [&](const Digest& key, const wire::KeyIndex& index) {
+        if (index.entries().empty()) return absl::OkStatus();
+        const std::vector<KeyPart> parts = PartsOf(index.key());
         KeyDifference difference = DiffKeys(asked, parts);
-        const bool same_graph = std::any_of(
-            asked.begin(), asked.end(), [&parts](const KeyPart& part) {
-              return part.name == "graph" &&
-                     std::find(parts.begin(), parts.end(), part) != parts.end();
-            });
+        const KeyPart* other = GraphPart(parts);
+        const bool same_graph =
+            graph != nullptr && other != nullptr && *graph == *other;
         const int score = difference.parts_equal + (same_graph ? 1000 : 0);
         if (score <= best) return absl::OkStatus();
         best = score;
-        nearest = NearestEntry{Summary(key, group, group.entries(0)),
+        nearest = NearestEntry{Summary(key, index.key(), index.entries(0)),
                                std::move(difference), ""};
-        if (!same_graph) {
-          nearest->graph_difference =
-              FirstDifferentLine(graph_text, Decompress(group.graph_text()));
-        }
         return absl::OkStatus();
       }));
+  if (!nearest.has_value()) return nearest;
+  const KeyPart* other = GraphPart(nearest->entry.parts);
+  if (other == nullptr || (graph != nullptr && *graph == *other))
+    return nearest;
+  const absl::StatusOr<Blob> text = stores_.graphs.Get(other->digest);
+  if (text.ok()) {
+    nearest->graph_difference =
+        FirstDifferentLine(graph_text, Decompress(**text));
+  }
   return nearest;
 }
 

@@ -2,7 +2,6 @@
 #define KILN_CACHE_ARTIFACT_CACHE_H_
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,7 +12,7 @@
 #include "absl/types/span.h"
 #include "cache/blob_store.h"
 #include "cache/compile_key.h"
-#include "cache/key_claims.h"
+#include "cache/key_index.h"
 #include "cache/tuning_cache.h"
 #include "cache/usage_log.h"
 #include "proto/artifact.pb.h"
@@ -62,6 +61,8 @@ struct NewEntry {
   std::vector<std::string> tuned;  // CompilePlan.tuned
   int kernels = 0;
   uint32_t least_driver_cuda_version = 0;  // as Artifact's
+  absl::Duration build;  // planning and building
+  std::string cache_namespace;
   std::string graph_name;
   std::string target;      // TargetText
   std::string graph_text;  // GraphLines of the canonical graph
@@ -74,6 +75,7 @@ struct EntrySummary {
   std::vector<KeyPart> parts;
   std::vector<std::string> guards;
   std::vector<std::string> tuned;
+  std::string cache_namespace;
   std::string graph_name;
   std::string target;
   int64_t bytes = 0;  // of its artifact
@@ -82,7 +84,12 @@ struct EntrySummary {
   absl::Time last_used;
 };
 
-// Which keys to forget. Conditions are joined by "and"; with none of them set
+struct ShownEntry {
+  EntrySummary summary;
+  wire::SignedArtifact artifact;
+};
+
+// Which entries to forget. Conditions are joined by "and"; with none of them set
 // nothing is chosen, unless `all`.
 struct PurgeQuery {
   std::string key_prefix_hex;
@@ -106,24 +113,32 @@ struct NearestEntry {
 
 // Remembers artifacts by compile key. One key may have several entries, which
 // differ in their guards or their tuning; the one stored last is tried first.
+// An entry is one record that never changes; which entries a key has stands in a
+// small record of its own (key_index.h). Only lookups that hit and Show read an
+// artifact.
 //
 // A cache may be slow, never wrong: whatever cannot be read or understood is a
 // miss. Thread-safe.
 class ArtifactCache {
  public:
+  // A table, and the same blobs without the memory tier, which a walk over all
+  // must not fill.
+  struct Table {
+    BlobStore& serve;
+    BlobStore& inspect;
+  };
   // All outlive the cache.
   struct Stores {
-    BlobStore& serve;    // what lookups and writes go through
-    BlobStore& inspect;  // the same blobs without the memory tier, which a
-                         // List must not fill
-    UsageLog& usage;
+    Table entries;      // by entry id
+    Table indexes;      // by compile key
+    BlobStore& graphs;  // by digest of the canonical graph: its lines
+    UsageLog& usage;    // of entries
     const Clock& clock;
   };
 
-  // At most this many entries under one key; the oldest gives way.
-  static constexpr int kMaxEntriesPerKey = 16;
-
-  explicit ArtifactCache(const Stores& stores) : stores_(stores) {}
+  explicit ArtifactCache(const Stores& stores)
+      : stores_(stores),
+        indexes_(stores.indexes.serve, stores.indexes.inspect) {}
 
   // The first entry of the key that serves the query.
   CacheAnswer Lookup(const Digest& compile_key, const EntryQuery& query);
@@ -132,13 +147,17 @@ class ArtifactCache {
   // and tuning is replaced. UNAVAILABLE STORAGE as BlobStore::Put.
   absl::Status Insert(NewEntry entry);
 
+  // Takes an entry out of its key's index, before the store of entries evicts
+  // it. One that cannot be read stays there until a lookup misses it.
+  void BeforeEviction(const Digest& entry_id);
+
   // By key, then in order of service. `limit` 0: all. Broken keys are left out.
   absl::StatusOr<std::vector<EntrySummary>> List(
       absl::string_view key_prefix_hex, int limit) const;
 
   // The one entry (the first of its key) under the prefix.
   //   NOT_FOUND, or INVALID_ARGUMENT when the prefix fits several keys
-  absl::StatusOr<wire::CacheGroup> Show(absl::string_view key_prefix_hex) const;
+  absl::StatusOr<ShownEntry> Show(absl::string_view key_prefix_hex) const;
 
   absl::StatusOr<PurgeOutcome> Purge(const PurgeQuery& query);
 
@@ -148,15 +167,15 @@ class ArtifactCache {
       const std::vector<KeyPart>& asked, absl::string_view graph_text) const;
 
  private:
-  using VisitGroup =
-      std::function<absl::Status(const Digest& key, const wire::CacheGroup&)>;
-  absl::Status ForEachGroup(absl::string_view key_prefix_hex,
-                            const VisitGroup& visit) const;
-  EntrySummary Summary(const Digest& key, const wire::CacheGroup& group,
-                       const wire::CacheEntry& entry) const;
+  absl::StatusOr<wire::CacheEntry> ReadEntry(const BlobStore& entries,
+                                             const Digest& key,
+                                             const Digest& entry_id) const;
+  EntrySummary Summary(const Digest& key, const wire::KeyFacts& facts,
+                       const wire::EntryFacts& entry) const;
+  void StoreGraph(const NewEntry& entry);
 
   const Stores stores_;
-  KeyClaims claims_;  // of groups: each is read, changed and written by one
+  KeyIndexes indexes_;
 };
 
 }  // namespace kiln

@@ -83,6 +83,7 @@ absl::Status BoundedBlobStore::Evict() {
   }
   for (const Digest& victim :
        ChooseVictims(std::move(entries), budget_bytes_)) {
+    if (before_eviction_) before_eviction_(victim);
     RETURN_IF_ERROR(Delete(victim));
     MutexLock lock(&mu_);
     ++evicted_;

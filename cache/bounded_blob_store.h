@@ -2,7 +2,9 @@
 #define KILN_CACHE_BOUNDED_BLOB_STORE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <utility>
 
 #include "cache/blob_store.h"
 #include "cache/key_claims.h"
@@ -22,6 +24,12 @@ class BoundedBlobStore final : public BlobStore {
   // `inner` and `usage` outlive this. All writes to `inner` go through here.
   BoundedBlobStore(BlobStore& inner, UsageLog& usage, int64_t budget_bytes)
       : inner_(inner), usage_(usage), budget_bytes_(budget_bytes) {}
+
+  // Called with each key that is about to be evicted, without a lock. To be set
+  // before the store is used.
+  void CallBeforeEviction(std::function<void(const Digest&)> call) {
+    before_eviction_ = std::move(call);
+  }
 
   // Learns what `inner` holds, and brings it within the budget.
   absl::Status Load() ABSL_LOCKS_EXCLUDED(mu_);
@@ -47,6 +55,7 @@ class BoundedBlobStore final : public BlobStore {
   BlobStore& inner_;
   UsageLog& usage_;
   const int64_t budget_bytes_;
+  std::function<void(const Digest&)> before_eviction_;  // or empty
   KeyClaims claims_;  // of keys being put or deleted
   mutable Mutex mu_;
   std::map<Digest, int64_t> sizes_ ABSL_GUARDED_BY(mu_);

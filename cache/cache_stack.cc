@@ -22,12 +22,15 @@ namespace kiln {
 namespace {
 
 constexpr int64_t kQuarantineBytes = int64_t{64} << 20;
+// Of all graphs' texts, for people; and of indexes held ready in memory.
+constexpr int64_t kGraphBytes = int64_t{256} << 20;
+constexpr int64_t kIndexMemoryBytes = int64_t{8} << 20;
 
 // The ground: tables of a database, or of memory when there is no folder.
 struct Tables {
   std::unique_ptr<RocksDb> db;  // outlives the stores
-  std::unique_ptr<BlobStore> artifacts, artifact_usage, units, unit_usage,
-      tuning, quarantine;
+  std::unique_ptr<BlobStore> entries, entry_usage, indexes, graphs, units,
+      unit_usage, tuning, quarantine;
 };
 
 absl::StatusOr<Tables> OpenTables(const CacheOptions& options) {
@@ -42,8 +45,10 @@ absl::StatusOr<Tables> OpenTables(const CacheOptions& options) {
     if (tables.db != nullptr) return tables.db->Store(table);
     return std::make_unique<MemoryBlobStore>();
   };
-  tables.artifacts = open(RocksDbTable::kArtifacts);
-  tables.artifact_usage = open(RocksDbTable::kArtifactUsage);
+  tables.entries = open(RocksDbTable::kEntries);
+  tables.entry_usage = open(RocksDbTable::kEntryUsage);
+  tables.indexes = open(RocksDbTable::kIndexes);
+  tables.graphs = open(RocksDbTable::kGraphs);
   tables.units = open(RocksDbTable::kUnits);
   tables.unit_usage = open(RocksDbTable::kUnitUsage);
   tables.tuning = open(RocksDbTable::kTuning);
@@ -115,31 +120,64 @@ struct CacheStack::Layers {
       : tables(std::move(ground)),
         quarantine_usage(nullptr, clock),
         quarantine(*tables.quarantine, quarantine_usage, kQuarantineBytes),
-        artifact_usage(tables.artifact_usage.get(), clock),
-        artifact_meter(*tables.artifacts),
-        artifact_bound(artifact_meter, artifact_usage, options.artifact_bytes),
-        artifact_verified(artifact_bound, quarantine, signer, trusted),
-        memory_bound(memory, artifact_usage, options.memory_bytes),
-        artifact_tiers(memory_bound, artifact_verified),
+        entry_usage(tables.entry_usage.get(), clock),
+        entry_meter(*tables.entries),
+        entry_bound(entry_meter, entry_usage, options.artifact_bytes),
+        entry_verified(entry_bound, quarantine, signer, trusted),
+        memory_bound(memory, entry_usage, options.memory_bytes),
+        entry_tiers(memory_bound, entry_verified),
+        index_verified(*tables.indexes, quarantine, signer, trusted),
+        index_usage(nullptr, clock),
+        index_memory_bound(index_memory, index_usage, kIndexMemoryBytes),
+        index_tiers(index_memory_bound, index_verified),
+        graph_usage(nullptr, clock),
+        graph_bound(*tables.graphs, graph_usage, kGraphBytes),
+        graph_verified(graph_bound, quarantine, signer, trusted),
         unit_usage(tables.unit_usage.get(), clock),
         unit_meter(*tables.units),
         unit_bound(unit_meter, unit_usage, options.unit_bytes),
         unit_verified(unit_bound, quarantine, signer, trusted),
         tuning_verified(*tables.tuning, quarantine, signer, trusted),
-        artifacts({artifact_tiers, artifact_verified, artifact_usage, clock}),
+        artifacts({.entries = {entry_tiers, entry_verified},
+                   .indexes = {index_tiers, index_verified},
+                   .graphs = graph_verified,
+                   .usage = entry_usage,
+                   .clock = clock}),
         units(unit_verified, unit_usage),
-        tuning(tuning_verified) {}
+        tuning(tuning_verified) {
+    entry_bound.CallBeforeEviction(
+        [this](const Digest& id) { artifacts.BeforeEviction(id); });
+    unit_bound.CallBeforeEviction(
+        [this](const Digest& key) { unit_usage.Forget(key); });
+  }
+
+  int64_t Sum(int64_t (VerifiedBlobStore::*count)() const) const {
+    int64_t sum = 0;
+    for (const VerifiedBlobStore* store :
+         {&entry_verified, &index_verified, &graph_verified, &unit_verified,
+          &tuning_verified})
+      sum += (store->*count)();
+    return sum;
+  }
 
   const Tables tables;
   UsageLog quarantine_usage;
   BoundedBlobStore quarantine;
-  UsageLog artifact_usage;
-  MeteredBlobStore artifact_meter;
-  BoundedBlobStore artifact_bound;
-  VerifiedBlobStore artifact_verified;
+  UsageLog entry_usage;
+  MeteredBlobStore entry_meter;
+  BoundedBlobStore entry_bound;
+  VerifiedBlobStore entry_verified;
   MemoryBlobStore memory;
   BoundedBlobStore memory_bound;
-  TieredBlobStore artifact_tiers;
+  TieredBlobStore entry_tiers;
+  VerifiedBlobStore index_verified;
+  UsageLog index_usage;
+  MemoryBlobStore index_memory;
+  BoundedBlobStore index_memory_bound;
+  TieredBlobStore index_tiers;
+  UsageLog graph_usage;
+  BoundedBlobStore graph_bound;
+  VerifiedBlobStore graph_verified;
   UsageLog unit_usage;
   MeteredBlobStore unit_meter;
   BoundedBlobStore unit_bound;
@@ -168,7 +206,8 @@ absl::StatusOr<std::unique_ptr<CacheStack>> CacheStack::OpenSound(
   auto layers = std::make_unique<Layers>(options, std::move(tables), signer,
                                          also_trusted, clock);
   RETURN_IF_ERROR(layers->quarantine.Load());
-  RETURN_IF_ERROR(LoadBounded(layers->artifact_usage, layers->artifact_bound));
+  RETURN_IF_ERROR(LoadBounded(layers->entry_usage, layers->entry_bound));
+  RETURN_IF_ERROR(layers->graph_bound.Load());
   RETURN_IF_ERROR(LoadBounded(layers->unit_usage, layers->unit_bound));
   RETURN_IF_ERROR(layers->tuning.Load());
   return std::unique_ptr<CacheStack>(new CacheStack(std::move(layers)));
@@ -184,12 +223,12 @@ UnitCache& CacheStack::units() { return layers_->units; }
 TuningCache& CacheStack::tuning() { return layers_->tuning; }
 
 std::vector<std::pair<std::string, int64_t>> CacheStack::Counters() const {
-  const StoreCounts artifacts = layers_->artifact_meter.counts();
+  const StoreCounts artifacts = layers_->entry_meter.counts();
   const StoreCounts units = layers_->unit_meter.counts();
   std::vector<std::pair<std::string, int64_t>> counters = {
-      {"cache.artifacts.bytes", layers_->artifact_bound.bytes()},
-      {"cache.artifacts.keys", layers_->artifact_bound.blobs()},
-      {"cache.artifacts.evicted", layers_->artifact_bound.evicted()},
+      {"cache.artifacts.bytes", layers_->entry_bound.bytes()},
+      {"cache.artifacts.entries", layers_->entry_bound.blobs()},
+      {"cache.artifacts.evicted", layers_->entry_bound.evicted()},
       {"cache.artifacts.disk_reads", artifacts.gets},
       {"cache.artifacts.disk_read_bytes", artifacts.bytes_read},
       {"cache.artifacts.disk_writes", artifacts.puts},
@@ -205,9 +244,8 @@ std::vector<std::pair<std::string, int64_t>> CacheStack::Counters() const {
       {"cache.units.disk_writes", units.puts},
       {"cache.units.disk_failures", units.failures},
       {"cache.tuning.decisions", layers_->tuning.size()},
-      {"cache.broken", layers_->artifact_verified.broken() +
-                           layers_->unit_verified.broken() +
-                           layers_->tuning_verified.broken()},
+      {"cache.broken", layers_->Sum(&VerifiedBlobStore::broken)},
+      {"cache.other_versions", layers_->Sum(&VerifiedBlobStore::other_versions)},
       {"cache.put_aside", put_aside_},
       {"cache.quarantine.records", layers_->quarantine.blobs()},
       {"cache.quarantine.bytes", layers_->quarantine.bytes()},

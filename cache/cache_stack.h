@@ -32,7 +32,9 @@ struct CacheOptions {
 
 // All stores of one daemon, opened and joined:
 //
-//   artifacts -> tiered(bounded(memory), verified(bounded(metered(rocksdb))))
+//   entries   -> tiered(bounded(memory), verified(bounded(metered(rocksdb))))
+//   indexes   -> tiered(bounded(memory), verified(rocksdb))
+//   graphs    -> verified(bounded(rocksdb))
 //   units     -> verified(bounded(metered(rocksdb)))
 //   tuning    -> verified(rocksdb)
 //

@@ -66,11 +66,6 @@ absl::StatusOr<std::string> OpenRecord(const Digest& key,
   }
   const absl::string_view head = record.substr(0, kSumAt);
   if (Number(head.substr(0, 4)) != kMagic) return Corrupt(key, "magic");
-  const uint64_t version = Number(head.substr(4, 4));
-  if (version != kRecordVersion) {
-    return Corrupt(key, absl::StrCat("version ", version, ", this build reads ",
-                                     kRecordVersion));
-  }
   const uint64_t due = record.size() - kPayloadAt - kTrailerBytes;
   if (Number(head.substr(8, 8)) != due) {
     return Corrupt(key, absl::StrCat("length says ", Number(head.substr(8, 8)),
@@ -83,6 +78,13 @@ absl::StatusOr<std::string> OpenRecord(const Digest& key,
   }
   if (stored_key != key.bytes()) {
     return Corrupt(key, "it was stored under another key");
+  }
+  const uint64_t version = Number(head.substr(4, 4));
+  if (version != kRecordVersion) {
+    return MakeError(ErrorReason::kArtifactIncompatible,
+                     absl::StrCat("record ", key.ShortHex(), ": version ",
+                                  version, ", this build reads ",
+                                  kRecordVersion));
   }
   const absl::string_view signed_part = record.substr(0, kPayloadAt + due);
   const absl::string_view signature =

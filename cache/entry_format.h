@@ -14,7 +14,7 @@ namespace kiln {
 // A record as it lies in a store. Integers are little-endian.
 //
 //   magic      u32   0x524e4c4b ("KLNR")
-//   version    u32   kRecordVersion; any other is refused, never guessed at
+//   version    u32   kRecordVersion
 //   length     u64   bytes of payload; the record ends 72 bytes after it
 //   xxh3       u64   XXH3-64 of magic, version, length, key and payload
 //   key        32    what it is stored under: a record does not move
@@ -23,8 +23,10 @@ namespace kiln {
 //                    bytes before it
 //   key_id     8     whose signature
 //
-// Any one flipped bit, a cut, an added byte, another key or signer: refused.
-inline constexpr uint32_t kRecordVersion = 1;
+// Any one flipped bit, a cut, an added byte, another key or signer: refused. The
+// fields up to the payload mean the same in every version, so that a record of
+// another build is told from a damaged one and can be left alone.
+inline constexpr uint32_t kRecordVersion = 2;
 
 std::string SealRecord(const Digest& key, absl::string_view payload,
                        const SigningKey& signer);
@@ -32,8 +34,9 @@ std::string SealRecord(const Digest& key, absl::string_view payload,
 // The payload of a sound record.
 //
 // Errors:
-//   DATA_LOSS           ARTIFACT_CORRUPT    magic, version, length, checksum,
-//                                           or it belongs to another key
+//   DATA_LOSS           ARTIFACT_CORRUPT    magic, length, checksum, or it
+//                                           belongs to another key
+//   FAILED_PRECONDITION ARTIFACT_INCOMPATIBLE  a whole record of another version
 //   PERMISSION_DENIED   ARTIFACT_UNTRUSTED  a signer that is not in `trusted`,
 //                                           or a wrong signature
 absl::StatusOr<std::string> OpenRecord(const Digest& key,

@@ -17,8 +17,10 @@ namespace kiln {
 // What a database keeps apart. The letters are the first byte of every key on
 // disk: never reused.
 enum class RocksDbTable : char {
-  kArtifacts = 'a',
-  kArtifactUsage = 'A',
+  kEntries = 'e',
+  kEntryUsage = 'E',
+  kIndexes = 'x',
+  kGraphs = 'g',
   kUnits = 'u',
   kUnitUsage = 'U',
   kTuning = 't',

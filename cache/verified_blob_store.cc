@@ -29,6 +29,10 @@ absl::StatusOr<Blob> VerifiedBlobStore::Get(const Digest& key) const {
     return record;
   }
   absl::StatusOr<std::string> payload = OpenRecord(key, **record, trusted_);
+  if (ReasonOf(payload.status()) == ErrorReason::kArtifactIncompatible) {
+    ++other_versions_;
+    return absl::NotFoundError(payload.status().message());
+  }
   if (!payload.ok()) {
     Quarantine(key, *record, payload.status());
     return std::move(payload).status();
@@ -49,6 +53,14 @@ void VerifiedBlobStore::Quarantine(const Digest& key, const Blob& record,
 
 absl::Status VerifiedBlobStore::Put(const Digest& key,
                                     absl::string_view bytes) {
+  const absl::StatusOr<Blob> before = inner_.Get(key);
+  if (before.ok()) {
+    const absl::Status opened = OpenRecord(key, **before, trusted_).status();
+    if (ReasonOf(opened) == ErrorReason::kArtifactIncompatible) {
+      ++other_versions_;
+      return opened;
+    }
+  }
   return inner_.Put(key, SealRecord(key, bytes, signer_));
 }
 

@@ -13,7 +13,8 @@ namespace kiln {
 // what was put, or an error.
 //
 // A record that is not sound is moved to `quarantine`, counted and logged; the
-// next Get of its key finds nothing. Thread-safe when the stores are.
+// next Get of its key finds nothing. A sound one of another version is another
+// build's: it is counted and left where it is. Thread-safe when the stores are.
 class VerifiedBlobStore final : public BlobStore {
  public:
   // The stores outlive this. Records of `signer` and of `also_trusted` are
@@ -22,8 +23,11 @@ class VerifiedBlobStore final : public BlobStore {
                     std::vector<PublicKey> also_trusted);
 
   // DATA_LOSS ARTIFACT_CORRUPT or PERMISSION_DENIED ARTIFACT_UNTRUSTED for a
-  // record that is not sound, beside what `inner` says.
+  // record that is not sound, NOT_FOUND for one of another version, beside what
+  // `inner` says.
   absl::StatusOr<Blob> Get(const Digest& key) const override;
+  // FAILED_PRECONDITION ARTIFACT_INCOMPATIBLE where a record of another version
+  // stands, beside what `inner` says.
   absl::Status Put(const Digest& key, absl::string_view bytes) override;
   absl::Status Delete(const Digest& key) override;
   // `bytes` is of the record. Nothing is verified.
@@ -32,6 +36,8 @@ class VerifiedBlobStore final : public BlobStore {
 
   // Records found broken since this was made.
   int64_t broken() const { return broken_; }
+  // Times that one of another version was met.
+  int64_t other_versions() const { return other_versions_; }
 
  private:
   void Quarantine(const Digest& key, const Blob& record,
@@ -42,6 +48,7 @@ class VerifiedBlobStore final : public BlobStore {
   const SigningKey signer_;
   std::vector<PublicKey> trusted_;
   mutable std::atomic<int64_t> broken_{0};
+  mutable std::atomic<int64_t> other_versions_{0};
 };
 
 }  // namespace kiln

@@ -30,6 +30,7 @@ wire::Entry ToWire(const EntrySummary& summary) {
   wire::Entry entry;
   entry.set_compile_key(summary.compile_key.ToBytes());
   entry.set_entry_id(summary.entry_id.ToBytes());
+  entry.set_cache_namespace(summary.cache_namespace);
   entry.set_graph_name(summary.graph_name);
   entry.set_target(summary.target);
   entry.set_bytes(static_cast<uint64_t>(summary.bytes));
@@ -96,18 +97,14 @@ absl::StatusOr<wire::ListReply> ListEntries(const ArtifactCache& cache,
 
 absl::StatusOr<wire::ShowReply> ShowEntry(const ArtifactCache& cache,
                                           const wire::ShowRequest& request) {
-  ASSIGN_OR_RETURN(const wire::CacheGroup group,
+  ASSIGN_OR_RETURN(const ShownEntry shown,
                    cache.Show(request.key_prefix_hex()));
-  const std::string prefix = request.key_prefix_hex();
-  ASSIGN_OR_RETURN(const std::vector<EntrySummary> found,
-                   cache.List(prefix, 1));
   wire::ShowReply reply;
-  if (!found.empty()) *reply.mutable_entry() = ToWire(found.front());
-  if (group.entries().empty() || !reply.mutable_artifact()->ParseFromString(
-                                     group.entries(0).artifact().artifact())) {
-    return MakeError(
-        ErrorReason::kArtifactCorrupt,
-        absl::StrCat("key ", prefix, ": its entry is no Artifact"));
+  *reply.mutable_entry() = ToWire(shown.summary);
+  if (!reply.mutable_artifact()->ParseFromString(shown.artifact.artifact())) {
+    return MakeError(ErrorReason::kArtifactCorrupt,
+                     absl::StrCat("key ", request.key_prefix_hex(),
+                                  ": its entry is no Artifact"));
   }
   return reply;
 }

@@ -87,6 +87,8 @@ void CompileJob::Store(Job& job, const CompiledArtifact& made,
   entry.tuned.assign(plan.tuned().begin(), plan.tuned().end());
   entry.kernels = plan.plan().kernels_size();
   entry.least_driver_cuda_version = made.least_driver_cuda_version;
+  entry.build = made.planned + made.built;
+  entry.cache_namespace = task.request.cache_namespace();
   entry.graph_name = task.graph_name;
   entry.target = TargetText(task.request.target());
   entry.graph_text = GraphLines(task.request.graph());

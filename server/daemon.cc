@@ -96,7 +96,8 @@ absl::Status Daemon::OpenStores(const std::string& folder) {
                    LoadOrMakeSigningKey(absl::StrCat(folder, "/signing.key")));
   signer_ = std::make_unique<const SigningKey>(key);
   CacheOptions options;
-  options.folder = absl::StrCat(folder, "/cache");
+  // Builds before record version 2 have theirs in "cache", which stays as it is.
+  options.folder = absl::StrCat(folder, "/records");
   options.artifact_bytes = config_.cache_budget_bytes;
   options.memory_bytes = config_.memory_tier_bytes;
   options.min_free_bytes = config_.min_free_bytes;

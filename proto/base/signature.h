@@ -14,7 +14,7 @@ namespace kiln {
 // prefix says what kind of thing is vouched for, so that a signature of one
 // kind is worthless as another.
 inline constexpr absl::string_view kArtifactSigningPrefix = "kiln artifact 1\n";
-inline constexpr absl::string_view kRecordSigningPrefix = "kiln record 1\n";
+inline constexpr absl::string_view kRecordSigningPrefix = "kiln record 2\n";
 
 inline constexpr int kSignatureBytes = 64;
 inline constexpr int kKeyIdBytes = 8;

@@ -71,8 +71,13 @@ class ArtifactCacheTest : public testing::Test {
   TuningDecisions decisions_;  // in force
   MemoryBlobStore memory_;
   FaultyBlobStore store_{memory_};
+  MemoryBlobStore indexes_, graphs_;
   UsageLog usage_{nullptr, clock_};
-  ArtifactCache cache_{{store_, store_, usage_, clock_}};
+  ArtifactCache cache_{{.entries = {store_, store_},
+                        .indexes = {indexes_, indexes_},
+                        .graphs = graphs_,
+                        .usage = usage_,
+                        .clock = clock_}};
   const wire::CompileRequest request_ = SampleRequest();
 };
 
@@ -143,21 +148,97 @@ TEST_F(ArtifactCacheTest, AnEntryWhoseTuningCannotBeReadIsNotServed) {
 }
 
 TEST_F(ArtifactCacheTest, AKeyKeepsABoundedNumberOfEntries) {
-  for (int i = 0; i < 2 * ArtifactCache::kMaxEntriesPerKey; ++i) {
+  for (int i = 0; i < 2 * kMaxEntriesPerKey; ++i) {
     ASSERT_TRUE(Insert(request_, "bytes", AtMost(i)).ok());
   }
-  EXPECT_EQ(cache_.List("", 0)->size(),
-            size_t{ArtifactCache::kMaxEntriesPerKey});
+  EXPECT_EQ(cache_.List("", 0)->size(), size_t{kMaxEntriesPerKey});
+  int records = 0;
+  ASSERT_TRUE(memory_
+                  .Scan([&records](const Digest&, int64_t) {
+                    ++records;
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  EXPECT_EQ(records, kMaxEntriesPerKey);
 }
 
-TEST_F(ArtifactCacheTest, WhatIsNoGroupOfItsKeyIsBrokenAndThenGone) {
+TEST_F(ArtifactCacheTest, WhatIsNoIndexOfItsKeyIsBrokenAndThenGone) {
   ASSERT_TRUE(Insert(OtherOp(), "bytes").ok());
-  const Blob other = *memory_.Get(KeyOf(OtherOp()).digest);
-  ASSERT_TRUE(memory_.Put(KeyOf(request_).digest, *other).ok());
+  const Blob other = *indexes_.Get(KeyOf(OtherOp()).digest);
+  ASSERT_TRUE(indexes_.Put(KeyOf(request_).digest, *other).ok());
   EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kBroken);
   EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kMiss);
-  ASSERT_TRUE(memory_.Put(KeyOf(request_).digest, "no message").ok());
+  ASSERT_TRUE(indexes_.Put(KeyOf(request_).digest, "no message").ok());
   EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kBroken);
+}
+
+TEST_F(ArtifactCacheTest, AnEntryThatIsAnothersIsBrokenAndTheNextOneServes) {
+  ASSERT_TRUE(Insert(OtherOp(), "another's").ok());
+  const Digest others = cache_.List("", 0)->at(0).entry_id;
+  ASSERT_TRUE(Insert(request_, "any size").ok());
+  ASSERT_TRUE(Insert(request_, "small", AtMost(16)).ok());
+  const Digest small = Lookup(request_).entry_id;
+  ASSERT_TRUE(memory_.Put(small, **memory_.Get(others)).ok());
+  EXPECT_EQ(Lookup(request_).artifact.artifact(), "any size");
+  EXPECT_TRUE(absl::IsNotFound(memory_.Get(small).status()));
+  EXPECT_EQ(cache_.List("", 0)->size(), 2u);
+}
+
+TEST_F(ArtifactCacheTest, AnEntryThatIsGoneLeavesTheIndex) {
+  ASSERT_TRUE(Insert(request_, "bytes").ok());
+  const Digest id = Lookup(request_).entry_id;
+  ASSERT_TRUE(memory_.Delete(id).ok());  // as by a crash in between
+  EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kGuardMiss);
+  EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kMiss);
+
+  ASSERT_TRUE(Insert(request_, "bytes").ok());
+  cache_.BeforeEviction(id);
+  EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kMiss);
+  EXPECT_EQ(cache_.List("", 0)->size(), 0u);
+}
+
+TEST_F(ArtifactCacheTest, OnlyAHitAndShowReadAnArtifact) {
+  ASSERT_TRUE(Insert(request_, "bytes").ok());
+  ASSERT_TRUE(Insert(OtherOp(), "bytes").ok());
+  store_.gets = 0;
+  EXPECT_EQ(cache_.List("", 0)->size(), 2u);
+  EXPECT_TRUE(cache_.Nearest(KeyOf(OnCuda()).parts, "x")->has_value());
+  EXPECT_EQ(cache_.Purge({.all = true, .dry_run = true})->victims.size(), 2u);
+  EXPECT_EQ(Lookup(OnCuda()).outcome, CacheOutcome::kMiss);
+  EXPECT_EQ(store_.gets, 0);
+  EXPECT_TRUE(Lookup(request_).hit());
+  EXPECT_EQ(store_.gets, 1);
+}
+
+TEST(KeyIndex, TwoIndexesOfAKeyMergeByUnion) {
+  const auto index = [](std::vector<std::pair<char, int64_t>> entries) {
+    wire::KeyIndex made;
+    made.mutable_key()->set_graph_name("g");
+    for (const auto& [name, created] : entries) {
+      wire::EntryFacts& entry = *made.add_entries();
+      entry.set_entry_id(std::string(Digest::kBytes, name));
+      entry.set_created_unix_ms(created);
+    }
+    return made;
+  };
+  const auto names = [](const wire::KeyIndex& merged) {
+    std::string all;
+    for (const wire::EntryFacts& entry : merged.entries())
+      all += entry.entry_id()[0];
+    return all;
+  };
+  std::vector<Digest> dropped;
+  const wire::KeyIndex a = index({{'a', 5}, {'b', 3}, {'c', 1}});
+  const wire::KeyIndex b = index({{'d', 4}, {'b', 3}});
+  EXPECT_EQ(names(UnionOf(a, b, dropped)), "adbc");
+  EXPECT_EQ(names(UnionOf(b, a, dropped)), "adbc");
+  EXPECT_EQ(names(UnionOf(a, a, dropped)), "abc");
+  EXPECT_TRUE(dropped.empty());
+  wire::KeyIndex many;
+  for (char c = 'a'; c < 'a' + kMaxEntriesPerKey + 2; ++c)
+    many.MergeFrom(index({{c, c}}));
+  EXPECT_EQ(UnionOf(many, b, dropped).entries_size(), kMaxEntriesPerKey);
+  EXPECT_EQ(dropped.size(), 2u);
 }
 
 TEST_F(ArtifactCacheTest, AFullDiskIsSaidAndLosesNothing) {
@@ -178,7 +259,7 @@ TEST_F(ArtifactCacheTest, ListAndShowFindByPrefix) {
   EXPECT_EQ((*listed)[0].guards, (std::vector<std::string>{"s0 <= 7 (test)"}));
   EXPECT_EQ((*listed)[0].bytes, 5);
   EXPECT_EQ(cache_.List("", 1)->size(), 1u);
-  EXPECT_EQ(cache_.Show(hex)->entries(0).artifact().artifact(), "bytes");
+  EXPECT_EQ(cache_.Show(hex)->artifact.artifact(), "bytes");
   EXPECT_TRUE(absl::IsNotFound(cache_.Show("ffff0000ffff").status()));
   EXPECT_TRUE(absl::IsInvalidArgument(cache_.Show("").status()));
 }

@@ -45,7 +45,7 @@ using Maker = void (*)(Standing&);
 void MakeMemory(Standing& s) { s.store = std::make_unique<MemoryBlobStore>(); }
 void MakeRocksDb(Standing& s) {
   s.db = *RocksDb::Open(NewFolder());
-  s.store = s.db->Store(RocksDbTable::kArtifacts);
+  s.store = s.db->Store(RocksDbTable::kEntries);
 }
 void MakeTiered(Standing& s) {
   s.store = std::make_unique<TieredBlobStore>(s.near, s.far);

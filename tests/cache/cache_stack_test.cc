@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -35,14 +36,27 @@ class CacheStackTest : public testing::Test {
     const auto rows = stack.Counters();
     return std::map<std::string, int64_t>(rows.begin(), rows.end()).at(name);
   }
-  // Flips one bit of a stored record, behind the cache's back.
-  void Spoil(RocksDbTable table, const Digest& key) {
+  // Changes each record of a table, behind the cache's back.
+  void Change(RocksDbTable table, std::function<void(std::string&)> change) {
     const auto db = RocksDb::Open(options_.folder);
     ASSERT_TRUE(db.ok()) << db.status();
     const auto store = (*db)->Store(table);
-    std::string record = **store->Get(key);
-    record[record.size() / 2] ^= 1;
-    ASSERT_TRUE(store->Put(key, record).ok());
+    std::vector<Digest> keys;
+    ASSERT_TRUE(store
+                    ->Scan([&keys](const Digest& key, int64_t) {
+                      keys.push_back(key);
+                      return absl::OkStatus();
+                    })
+                    .ok());
+    for (const Digest& key : keys) {
+      std::string record = **store->Get(key);
+      change(record);
+      ASSERT_TRUE(store->Put(key, record).ok());
+    }
+  }
+  void Spoil(RocksDbTable table) {
+    Change(table,
+           [](std::string& record) { record[record.size() / 2] ^= 1; });
   }
 
   CacheOptions options_ = {
@@ -114,7 +128,7 @@ TEST_F(CacheStackTest, ASecondLookupIsServedFromMemory) {
 
 TEST_F(CacheStackTest, AFlippedBitIsAMissACounterAndAQuarantinedRecord) {
   { ASSERT_TRUE(Open()->artifacts().Insert(Entry("a", "bytes")).ok()); }
-  Spoil(RocksDbTable::kArtifacts, Sha256Of("a"));
+  Spoil(RocksDbTable::kEntries);
   const auto stack = Open();
   EXPECT_EQ(stack->artifacts().Lookup(Sha256Of("a"), {{}, {}}).outcome,
             CacheOutcome::kBroken);
@@ -122,7 +136,7 @@ TEST_F(CacheStackTest, AFlippedBitIsAMissACounterAndAQuarantinedRecord) {
             CacheOutcome::kMiss);
   EXPECT_EQ(Counter(*stack, "cache.broken"), 1);
   EXPECT_EQ(Counter(*stack, "cache.quarantine.records"), 1);
-  EXPECT_EQ(Counter(*stack, "cache.artifacts.keys"), 0);
+  EXPECT_EQ(Counter(*stack, "cache.artifacts.entries"), 0);
   ASSERT_TRUE(stack->artifacts().Insert(Entry("a", "again")).ok());
   EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {{}, {}}).hit());
 }
@@ -131,7 +145,7 @@ TEST_F(CacheStackTest, ABrokenUnitIsBuiltAgain) {
   wire::ObjectCode object;
   object.set_image("image");
   { ASSERT_TRUE(Open()->units().Insert(Sha256Of("u"), object).ok()); }
-  Spoil(RocksDbTable::kUnits, Sha256Of("u"));
+  Spoil(RocksDbTable::kUnits);
   const auto stack = Open();
   EXPECT_FALSE(stack->units().Lookup(Sha256Of("u")).has_value());
   EXPECT_EQ(Counter(*stack, "cache.broken"), 1);
@@ -157,6 +171,9 @@ TEST_F(CacheStackTest, TheDiskStaysWithinItsBudget) {
   }
   EXPECT_LE(Counter(*stack, "cache.artifacts.bytes"), 10000);
   EXPECT_GT(Counter(*stack, "cache.artifacts.evicted"), 0);
+  // What was evicted is in no list.
+  EXPECT_EQ(stack->artifacts().List("", 0)->size(),
+            static_cast<size_t>(Counter(*stack, "cache.artifacts.entries")));
   EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("19"), {{}, {}}).hit());
 }
 

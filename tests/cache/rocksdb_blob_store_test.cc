@@ -27,16 +27,16 @@ TEST_F(RocksDbTest, BlobsOutliveTheProcessThatPutThem) {
     const auto db = RocksDb::Open(folder_);
     ASSERT_TRUE(db.ok()) << db.status();
     ASSERT_TRUE(
-        (*db)->Store(RocksDbTable::kArtifacts)->Put(kKey, "bytes").ok());
+        (*db)->Store(RocksDbTable::kEntries)->Put(kKey, "bytes").ok());
   }
   const auto db = RocksDb::Open(folder_);
   ASSERT_TRUE(db.ok()) << db.status();
-  EXPECT_EQ(**(*db)->Store(RocksDbTable::kArtifacts)->Get(kKey), "bytes");
+  EXPECT_EQ(**(*db)->Store(RocksDbTable::kEntries)->Get(kKey), "bytes");
 }
 
 TEST_F(RocksDbTest, TablesAreApart) {
   const auto db = RocksDb::Open(folder_);
-  const auto artifacts = (*db)->Store(RocksDbTable::kArtifacts);
+  const auto artifacts = (*db)->Store(RocksDbTable::kEntries);
   const auto units = (*db)->Store(RocksDbTable::kUnits);
   ASSERT_TRUE(artifacts->Put(kKey, "bytes").ok());
   EXPECT_TRUE(absl::IsNotFound(units->Get(kKey).status()));
@@ -67,7 +67,7 @@ TEST_F(RocksDbTest, AFolderThatCannotBeMadeIsStorage) {
 TEST_F(RocksDbTest, AFullDiskIsStorageAndWhatWasThereStays) {
   {
     const auto db = RocksDb::Open(folder_);
-    const auto store = (*db)->Store(RocksDbTable::kArtifacts);
+    const auto store = (*db)->Store(RocksDbTable::kEntries);
     ASSERT_TRUE(store->Put(kKey, "before").ok());
     // More than any disk has left.
     const absl::Status full =
@@ -82,7 +82,7 @@ TEST_F(RocksDbTest, AFullDiskIsStorageAndWhatWasThereStays) {
   const auto db =
       RocksDb::Open(folder_, {.min_free_bytes = free_bytes - (64 << 20)});
   ASSERT_TRUE(db.ok()) << db.status();
-  const auto store = (*db)->Store(RocksDbTable::kArtifacts);
+  const auto store = (*db)->Store(RocksDbTable::kEntries);
   const absl::Status full = store->Put(kKey, std::string(128 << 20, 'x'));
   EXPECT_EQ(ReasonOf(full), ErrorReason::kStorage) << full;
   EXPECT_EQ(**store->Get(kKey), "before");

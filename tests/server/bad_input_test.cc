@@ -136,7 +136,7 @@ void FlipABit(const std::string& folder) {
   const auto db = RocksDb::Open(folder);
   ASSERT_TRUE(db.ok()) << db.status();
   const std::unique_ptr<BlobStore> store =
-      (*db)->Store(RocksDbTable::kArtifacts);
+      (*db)->Store(RocksDbTable::kEntries);
   const absl::Status scanned =
       store->Scan([&store](const Digest& key, int64_t) {
         ASSIGN_OR_RETURN(const Blob blob, store->Get(key));
@@ -153,7 +153,7 @@ TEST(BadInput, ABrokenRecordIsCountedAndCompiledAgain) {
   const CompileAnswer first = d.client().Compile(request);
   ASSERT_TRUE(first.status.ok()) << first.status;
   d.Stop();
-  FlipABit(absl::StrCat(d.config().data_folder, "/cache"));
+  FlipABit(absl::StrCat(d.config().data_folder, "/records"));
   d.Restart();
   const CompileAnswer again = d.client().Compile(request);
   ASSERT_TRUE(again.status.ok()) << again.status;

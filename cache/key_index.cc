@@ -1,0 +1,116 @@
+#include "cache/key_index.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "proto/base/assemble.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+absl::StatusOr<wire::KeyIndex> ReadFrom(const BlobStore& store,
+                                        const Digest& key) {
+  ASSIGN_OR_RETURN(const Blob blob, store.Get(key));
+  wire::KeyIndex index;
+  if (!index.ParseFromString(*blob) ||
+      index.key().compile_key() != key.bytes()) {
+    return MakeError(ErrorReason::kArtifactCorrupt,
+                     absl::StrCat("entries of key ", key.ShortHex(),
+                                  ": no KeyIndex of that key"));
+  }
+  return index;
+}
+
+}  // namespace
+
+wire::KeyIndex UnionOf(const wire::KeyIndex& a, const wire::KeyIndex& b,
+                       std::vector<Digest>& dropped) {
+  std::vector<const wire::EntryFacts*> all;
+  std::set<std::string> ids;
+  for (const wire::KeyIndex* index : {&a, &b}) {
+    for (const wire::EntryFacts& entry : index->entries())
+      if (ids.insert(entry.entry_id()).second) all.push_back(&entry);
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const wire::EntryFacts* x, const wire::EntryFacts* y) {
+                     return x->created_unix_ms() > y->created_unix_ms();
+                   });
+  wire::KeyIndex merged;
+  *merged.mutable_key() = a.key();
+  for (const wire::EntryFacts* entry : all) {
+    if (merged.entries_size() < kMaxEntriesPerKey) {
+      *merged.add_entries() = *entry;
+    } else if (const auto id = Digest::FromBytes(entry->entry_id())) {
+      dropped.push_back(*id);
+    }
+  }
+  return merged;
+}
+
+absl::StatusOr<wire::KeyIndex> KeyIndexes::Read(const Digest& key) const {
+  return ReadFrom(serve_, key);
+}
+
+absl::StatusOr<std::vector<Digest>> KeyIndexes::Add(
+    const wire::KeyIndex& added) {
+  const auto key = Digest::FromBytes(added.key().compile_key());
+  if (!key.has_value()) return absl::InternalError("index: of no key");
+  const KeyClaims::Claim claim(claims_, *key);
+  const absl::StatusOr<wire::KeyIndex> before = ReadFrom(serve_, *key);
+  std::vector<Digest> dropped;
+  const wire::KeyIndex merged = UnionOf(
+      added, before.ok() ? *before : wire::KeyIndex::default_instance(),
+      dropped);
+  RETURN_IF_ERROR(serve_.Put(*key, DeterministicBytes(merged)));
+  return dropped;
+}
+
+absl::Status KeyIndexes::Drop(const Digest& key, const Digest& entry_id) {
+  const KeyClaims::Claim claim(claims_, key);
+  absl::StatusOr<wire::KeyIndex> index = ReadFrom(serve_, key);
+  if (absl::IsNotFound(index.status())) return absl::OkStatus();
+  if (!index.ok()) return serve_.Delete(key);
+  auto& entries = *index->mutable_entries();
+  const auto gone = std::remove_if(
+      entries.begin(), entries.end(), [&](const wire::EntryFacts& entry) {
+        return entry.entry_id() == entry_id.bytes();
+      });
+  if (gone == entries.end()) return absl::OkStatus();
+  entries.erase(gone, entries.end());
+  if (entries.empty()) return serve_.Delete(key);
+  return serve_.Put(key, DeterministicBytes(*index));
+}
+
+absl::Status KeyIndexes::ForEach(
+    absl::string_view key_prefix_hex,
+    absl::FunctionRef<absl::Status(const Digest&, const wire::KeyIndex&)> visit)
+    const {
+  const std::string prefix = absl::AsciiStrToLower(key_prefix_hex);
+  std::vector<Digest> keys;
+  RETURN_IF_ERROR(inspect_.Scan([&](const Digest& key, int64_t) {
+    if (prefix.empty() || key.Hex().compare(0, prefix.size(), prefix) == 0) {
+      keys.push_back(key);
+    }
+    return absl::OkStatus();
+  }));
+  std::sort(keys.begin(), keys.end());
+  for (const Digest& key : keys) {
+    const absl::StatusOr<wire::KeyIndex> index = ReadFrom(inspect_, key);
+    if (index.ok()) {
+      RETURN_IF_ERROR(visit(key, *index));
+      continue;
+    }
+    // Gone meanwhile, or unsound: there is nothing to visit.
+    if (!absl::IsNotFound(index.status()) &&
+        ReasonOf(index.status()) != ErrorReason::kArtifactCorrupt &&
+        ReasonOf(index.status()) != ErrorReason::kArtifactUntrusted) {
+      return index.status();
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kiln
