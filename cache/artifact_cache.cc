@@ -42,15 +42,6 @@ std::string Decompress(absl::string_view packed) {
   return ZSTD_isError(got) ? "" : text;
 }
 
-Digest EntryId(const Digest& key, const wire::GuardSet& guards,
-               const std::vector<std::string>& tuned) {
-  Sha256 sha;
-  sha.AddField("kiln entry 2").Add(key.bytes());
-  sha.AddField(DeterministicBytes(guards)).AddNumber(tuned.size());
-  for (const std::string& decision : tuned) sha.AddField(decision);
-  return sha.Finish();
-}
-
 Digest IdOf(const wire::EntryFacts& entry) {
   return Digest::FromBytes(entry.entry_id()).value_or(Digest());
 }
@@ -121,6 +112,15 @@ bool HasWord(absl::string_view text, absl::string_view word) {
 }
 
 }  // namespace
+
+Digest EntryId(const Digest& key, const wire::GuardSet& guards,
+               absl::Span<const std::string> tuned) {
+  Sha256 sha;
+  sha.AddField("kiln entry 2").Add(key.bytes());
+  sha.AddField(DeterministicBytes(guards)).AddNumber(tuned.size());
+  for (const std::string& decision : tuned) sha.AddField(decision);
+  return sha.Finish();
+}
 
 absl::string_view OutcomeName(CacheOutcome outcome) {
   switch (outcome) {

@@ -68,6 +68,10 @@ struct NewEntry {
   std::string graph_text;  // GraphLines of the canonical graph
 };
 
+// Names an entry: a function of its key, its guards and its tuning.
+Digest EntryId(const Digest& compile_key, const wire::GuardSet& guards,
+               absl::Span<const std::string> tuned);
+
 // One entry, without its bytes.
 struct EntrySummary {
   Digest compile_key;

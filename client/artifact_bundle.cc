@@ -14,7 +14,7 @@ namespace kiln {
 namespace {
 
 // The last character is the format's number.
-constexpr absl::string_view kMark = "KILNBND1";
+constexpr absl::string_view kMark = "KILNBND2";
 constexpr size_t kHeaderBytes = kMark.size() + Digest::kBytes;
 
 absl::Status Corrupt(absl::string_view what) {

@@ -16,6 +16,7 @@
 #include "proto/base/assemble.h"
 #include "proto/base/digest.h"
 #include "proto/base/frame.h"
+#include "proto/base/seal.h"
 #include "proto/base/status.h"
 #include "proto/base/work_error.h"
 #include "proto/key/request_digest.h"
@@ -66,13 +67,6 @@ std::string WorkOf(const wire::CompileRequest& request,
   const std::string& name = request.graph().name();
   return name.empty() ? std::string(stage)
                       : absl::StrCat("graph ", name, ": ", stage);
-}
-
-wire::SignedArtifact Unsigned(std::string bytes) {
-  wire::SignedArtifact out;
-  out.set_xxh3(Xxh3_64(bytes));
-  out.set_artifact(std::move(bytes));
-  return out;
 }
 
 }  // namespace
@@ -135,7 +129,7 @@ absl::StatusOr<CompileOutcome> LocalWorker::CompileLocked(
       AssembleArtifact(std::move(*planned.mutable_plan()), std::move(objects),
                        request.target(), canonical.digest.total,
                        canonical.digest.total));
-  answer.artifact = Unsigned(std::move(bytes));
+  answer.artifact = UnsignedArtifact(std::move(bytes));
   return answer;
 }
 

@@ -1,13 +1,13 @@
 #include "runtime/artifact_view.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "proto/artifact.pb.h"
 #include "proto/base/assemble.h"
-#include "proto/base/digest.h"
+#include "proto/base/seal.h"
 #include "proto/base/status.h"
 #include "runtime/device_target.h"
 #include "runtime/read_plan.h"
@@ -20,38 +20,16 @@ absl::Status Corrupt(absl::string_view what) {
                    absl::StrCat("artifact: ", what));
 }
 
-absl::Status CheckSum(const wire::SignedArtifact& sealed) {
-  const uint64_t found = Xxh3_64(sealed.artifact());
-  if (found == sealed.xxh3()) return absl::OkStatus();
-  return Corrupt(absl::StrCat("checksum of its ", sealed.artifact().size(),
-                              " bytes is ", absl::Hex(found), ", ",
-                              absl::Hex(sealed.xxh3()), " is due"));
-}
-
-absl::Status CheckSigner(const wire::SignedArtifact& sealed,
-                         const TrustPolicy& trust) {
-  if (sealed.signature().empty()) {
-    if (trust.unsigned_artifacts == TrustPolicy::Unsigned::kAllow) {
-      return absl::OkStatus();
-    }
-    return MakeError(
-        ErrorReason::kArtifactUntrusted,
-        absl::StrCat("artifact: not signed, a signature by one of ",
-                     trust.public_keys.size(), " trusted keys is due"));
+// Empty for an unsigned one, where those are allowed.
+absl::StatusOr<std::optional<wire::ArtifactEnvelope>> CheckSigner(
+    const wire::SignedArtifact& sealed, const TrustPolicy& trust) {
+  if (sealed.signature().empty() &&
+      trust.unsigned_artifacts == TrustPolicy::Unsigned::kAllow) {
+    return std::nullopt;
   }
-  for (const PublicKey& key : trust.public_keys) {
-    if (key.key_id() != sealed.key_id()) continue;
-    return Annotate(key.Verify(kArtifactSigningPrefix, sealed.artifact(),
-                               sealed.signature()),
-                    "artifact");
-  }
-  return MakeError(
-      ErrorReason::kArtifactUntrusted,
-      absl::StrCat("artifact: signed by the key with the id ",
-                   absl::BytesToHexString(sealed.key_id()), ", none of the ",
-                   trust.public_keys.size(),
-                   " trusted keys; KILN_PUBLIC_KEY takes that key, which "
-                   "`compilectl version` tells beside the daemon that signed"));
+  ASSIGN_OR_RETURN(wire::ArtifactEnvelope envelope,
+                   OpenSeal(sealed, trust.public_keys));
+  return envelope;
 }
 
 absl::Status CheckFormat(const wire::Artifact& artifact) {
@@ -84,11 +62,17 @@ absl::StatusOr<std::vector<PlanGuard>> ReadGuards(
 absl::StatusOr<ArtifactView> ArtifactView::Parse(
     const wire::SignedArtifact& sealed, const TrustPolicy& trust,
     const DeviceTraits& device) {
-  RETURN_IF_ERROR(CheckSum(sealed));
-  RETURN_IF_ERROR(CheckSigner(sealed, trust));
+  RETURN_IF_ERROR(CheckArtifactSum(sealed));
+  ASSIGN_OR_RETURN(const std::optional<wire::ArtifactEnvelope> envelope,
+                   CheckSigner(sealed, trust));
   auto artifact = std::make_shared<wire::Artifact>();
   if (!artifact->ParseFromString(sealed.artifact())) {
     return Corrupt("its bytes are no Artifact message");
+  }
+  if (envelope.has_value() &&
+      envelope->compile_key() != artifact->compile_key()) {
+    return MakeError(ErrorReason::kArtifactUntrusted,
+                     "artifact: its envelope is for another compile key");
   }
   RETURN_IF_ERROR(CheckFormat(*artifact));
   RETURN_IF_ERROR(CheckTarget(artifact->target(), device));

@@ -40,7 +40,8 @@ BuildIdentity BuildIdentityOf(const wire::HelloReply& hello) {
   cpu.mutable_cpu();
   cuda.mutable_cuda();
   BuildIdentity build;
-  build.compiler = Sha256Of(hello.build_identity());
+  build.compiler = Digest::FromBytes(hello.build_identity())
+                       .value_or(Sha256Of(hello.build_identity()));
   build.compiler_text = absl::StrCat("kiln-worker ", build.compiler.ShortHex());
   build.cpu_toolchain = ToolchainFor(hello, cpu);
   build.cuda_toolchain = ToolchainFor(hello, cuda);

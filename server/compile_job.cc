@@ -2,18 +2,36 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "cache/explain.h"
 #include "proto/base/assemble.h"
 #include "proto/base/log.h"
+#include "proto/base/seal.h"
 #include "proto/base/status.h"
 #include "proto/key/request_digest.h"
 #include "server/cache_look.h"
-#include "server/signer.h"
 #include "server/task_label.h"
 
 namespace kiln {
+namespace {
+
+wire::ArtifactEnvelope EnvelopeOf(const CompileTask& task,
+                                  const wire::CompilePlan& plan) {
+  const std::vector<std::string> tuned(plan.tuned().begin(),
+                                       plan.tuned().end());
+  wire::ArtifactEnvelope envelope;
+  envelope.set_cache_namespace(task.request.cache_namespace());
+  envelope.set_compile_key(task.key.digest.ToBytes());
+  envelope.set_entry_id(
+      EntryId(task.key.digest, plan.guards(), tuned).ToBytes());
+  envelope.set_build(task.build.ToBytes());
+  envelope.set_made_unix_ms(absl::ToUnixMillis(absl::Now()));
+  return envelope;
+}
+
+}  // namespace
 
 // The story of one job: plan, build, assemble, sign, store.
 absl::StatusOr<CompiledArtifact> CompileJob::Run(Job& job) {
@@ -35,8 +53,8 @@ absl::StatusOr<CompiledArtifact> CompileJob::Run(Job& job) {
       AssembleArtifact(plan, std::move(units.objects), task.request.target(),
                        task.key.digest, task.request_digest));
   CompiledArtifact made = {
-      .artifact = std::make_shared<const wire::SignedArtifact>(
-          SignArtifact(rooms_.signer, std::move(artifact))),
+      .artifact = std::make_shared<const wire::SignedArtifact>(SealArtifact(
+          rooms_.signer, EnvelopeOf(task, plan), std::move(artifact))),
       .guards = plan.guards(),
       .least_driver_cuda_version = least_driver,
       .queued = begun - job.begun,

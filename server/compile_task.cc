@@ -43,6 +43,7 @@ absl::StatusOr<std::shared_ptr<const CompileTask>> MakeTask(
   task->toolchain = build.ToolchainFor(request.target());
   task->key = MakeCompileKey(canonical.digest, build, request.target());
   task->request_digest = canonical.digest.total;
+  task->build = build.compiler;
   // Not every decision bears on the job, but nobody knows which before it ran.
   task->job_key = Sha256()
                       .Add(canonical.digest.job.bytes())

@@ -25,6 +25,7 @@ struct CompileTask {
   wire::CompileRequest request;  // canonical form
   Digest request_digest;         // by which its caller asks
   CompileKey key;                // what decides the artifact's bytes
+  Digest build;                  // BuildIdentity::compiler of the key
   Digest job_key;                // tasks with equal ones share a job
   std::vector<int64_t> values;   // of the canonical symbols, in this call
   DecideBy decided_by = DecideBy::kClasses;

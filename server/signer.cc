@@ -10,7 +10,6 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "proto/base/digest.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -70,15 +69,6 @@ absl::StatusOr<SigningKey> LoadOrMakeSigningKey(const std::string& path) {
   if (fd < 0) return Refuse(ErrorReason::kStorage, path, strerror(errno));
   const absl::Cleanup close_it = [fd] { close(fd); };
   return Read(path, fd);
-}
-
-wire::SignedArtifact SignArtifact(const SigningKey& key, std::string artifact) {
-  wire::SignedArtifact signed_artifact;
-  signed_artifact.set_xxh3(Xxh3_64(artifact));
-  signed_artifact.set_signature(key.Sign(kArtifactSigningPrefix, artifact));
-  signed_artifact.set_key_id(key.public_key().key_id());
-  signed_artifact.set_artifact(std::move(artifact));
-  return signed_artifact;
 }
 
 }  // namespace kiln

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "proto/artifact.pb.h"
 #include "proto/base/signature.h"
 
 namespace kiln {
@@ -15,9 +14,6 @@ namespace kiln {
 // STORAGE, naming the path: it can't be read or written. PERMISSION: others
 // than its owner may read or write it. ARTIFACT_UNTRUSTED: it holds no key.
 absl::StatusOr<SigningKey> LoadOrMakeSigningKey(const std::string& path);
-
-// An artifact's serialized bytes with their checksum and signature.
-wire::SignedArtifact SignArtifact(const SigningKey& key, std::string artifact);
 
 }  // namespace kiln
 

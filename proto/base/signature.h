@@ -13,7 +13,7 @@ namespace kiln {
 // Ed25519 signatures (OpenSSL) over `prefix` + the SHA-256 of the bytes. The
 // prefix says what kind of thing is vouched for, so that a signature of one
 // kind is worthless as another.
-inline constexpr absl::string_view kArtifactSigningPrefix = "kiln artifact 1\n";
+inline constexpr absl::string_view kArtifactSigningPrefix = "kiln artifact 2\n";
 inline constexpr absl::string_view kRecordSigningPrefix = "kiln record 2\n";
 
 inline constexpr int kSignatureBytes = 64;

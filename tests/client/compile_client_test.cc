@@ -11,6 +11,7 @@
 #include "client/daemon_status.h"
 #include "gtest/gtest.h"
 #include "proto/base/digest.h"
+#include "proto/base/seal.h"
 #include "proto/base/status.h"
 #include "tests/support/test_daemon.h"
 
@@ -54,10 +55,7 @@ TEST(CompileClient, WhatItGetsIsSignedByTheKeyItLearned) {
   const auto answer = client->Compile(FakeRequest({"fake.units.1"}), {});
   ASSERT_TRUE(answer.ok()) << answer.status();
   ASSERT_EQ(client->public_keys().size(), 1);
-  EXPECT_TRUE(client->public_keys()[0]
-                  .Verify(kArtifactSigningPrefix, answer->artifact.artifact(),
-                          answer->artifact.signature())
-                  .ok());
+  EXPECT_TRUE(OpenSeal(answer->artifact, client->public_keys()).ok());
 }
 
 TEST(CompileClient, AnErrorKeepsItsReason) {

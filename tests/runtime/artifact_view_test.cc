@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "proto/artifact.pb.h"
 #include "proto/base/digest.h"
-#include "proto/base/signature.h"
+#include "proto/base/seal.h"
 #include "proto/base/status.h"
 #include "runtime/cpu_device.h"
 #include "runtime/device_target.h"
@@ -25,10 +25,9 @@ SigningKey NewKey() {
 
 wire::SignedArtifact SealedBy(const SigningKey& key,
                               const wire::Artifact& artifact) {
-  wire::SignedArtifact sealed = Seal(artifact);
-  sealed.set_signature(key.Sign(kArtifactSigningPrefix, sealed.artifact()));
-  sealed.set_key_id(key.public_key().key_id());
-  return sealed;
+  wire::ArtifactEnvelope envelope;
+  envelope.set_compile_key(artifact.compile_key());
+  return SealArtifact(key, envelope, artifact.SerializeAsString());
 }
 
 absl::Status Parsed(const wire::SignedArtifact& sealed,
@@ -60,6 +59,19 @@ TEST(ArtifactView, WithoutATrustedSignatureItIsUntrusted) {
   auto wrong = SealedBy(key, artifact);
   wrong.set_signature(key.Sign(kArtifactSigningPrefix, "other bytes"));
   EXPECT_EQ(ReasonOf(Parsed(wrong, trust)), ErrorReason::kArtifactUntrusted);
+  // A sound envelope around other bytes, and one for another key.
+  wire::Artifact other = artifact;
+  other.set_request_digest(std::string(32, 'o'));
+  auto foreign = SealedBy(key, artifact);
+  foreign.set_artifact(other.SerializeAsString());
+  foreign.set_xxh3(Xxh3_64(foreign.artifact()));
+  EXPECT_EQ(ReasonOf(Parsed(foreign, trust)), ErrorReason::kArtifactUntrusted);
+  wire::ArtifactEnvelope for_another;
+  for_another.set_compile_key(std::string(32, 'k'));
+  EXPECT_EQ(ReasonOf(Parsed(SealArtifact(key, for_another,
+                                         artifact.SerializeAsString()),
+                            trust)),
+            ErrorReason::kArtifactUntrusted);
   TrustPolicy either = trust;
   either.unsigned_artifacts = TrustPolicy::Unsigned::kAllow;
   EXPECT_EQ(ReasonOf(Parsed(wrong, either)), ErrorReason::kArtifactUntrusted);

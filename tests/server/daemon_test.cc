@@ -14,7 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "proto/base/signature.h"
+#include "proto/base/seal.h"
 #include "proto/base/status.h"
 #include "tests/support/health_client.h"
 #include "tests/support/test_daemon.h"
@@ -97,9 +97,12 @@ TEST(Daemon, AnArtifactIsSignedByTheKeyThatDescribeTells) {
   ASSERT_TRUE(key.ok());
   const CompileAnswer answer = d.client().Compile(FakeRequest({"fake.salt.a"}));
   const wire::SignedArtifact& made = answer.result.artifact();
-  EXPECT_TRUE(
-      key->Verify(kArtifactSigningPrefix, made.artifact(), made.signature())
-          .ok());
+  const auto envelope = OpenSeal(made, {*key});
+  ASSERT_TRUE(envelope.ok()) << envelope.status();
+  EXPECT_EQ(envelope->cache_namespace(), "default");
+  EXPECT_EQ(envelope->compile_key(), answer.result.compile_key());
+  EXPECT_EQ(envelope->build(), about.build_identity());
+  EXPECT_GT(envelope->made_unix_ms(), 0);
 }
 
 TEST(Daemon, HealthAndReflectionAnswer) {
