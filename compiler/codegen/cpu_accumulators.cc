@@ -45,7 +45,8 @@ void CpuAccumulators::Declare(ScalarId id, int side_by_side, bool blocks) {
   s = {body_.Fresh(""), side_by_side, node.dtype, blocks && IsFloatSum(id)};
   const bool runs =
       node.op == ScalarOp::kScan &&
-      (node.reduce == ReduceOp::kSum || node.reduce == ReduceOp::kProd);
+      (node.reduce == ReduceOp::kSum || node.reduce == ReduceOp::kProd ||
+       node.reduce == ReduceOp::kLogSumExp);
   if (IsFloat(node.dtype) && (s.blocks || runs)) s.dtype = DType::kFloat64;
   const bool lanes = IsLanes(id);
   DeclareOne(absl::StrCat("a", s.number), side_by_side, s.dtype,

@@ -263,6 +263,8 @@ absl::Status CpuBody::Store(uint32_t index) {
                            ", m), ", value, ")");
     if (store.mode == StoreMode::kAtomicAdd)
       value = absl::StrCat("k_load_", ending, "(", to, ", m) + ", value);
+    if (store.mode == StoreMode::kAtomicMul)
+      value = absl::StrCat("k_load_", ending, "(", to, ", m) * ", value);
     out.Line("k_store_", ending, "(", to, ", ", value, ", m);");
   } else if (lanes) {
     out.Open("for (int l = 0; l < m; ++l)");
@@ -277,7 +279,7 @@ absl::Status CpuBody::Store(uint32_t index) {
   return absl::OkStatus();
 }
 
-// One cell: set, added to, or raised.
+// One cell: set, added to, raised or multiplied.
 void CpuBody::UpdateCell(uint32_t index, bool lanes,
                          const std::string& offset) {
   const struct Store& store = nest.stores[index];
@@ -291,6 +293,8 @@ void CpuBody::UpdateCell(uint32_t index, bool lanes,
     out.Line(cell, " = ", value, ";");
   } else if (store.mode == StoreMode::kAtomicMax) {
     out.Line("if (", cell, " < ", value, ") ", cell, " = ", value, ";");
+  } else if (store.mode == StoreMode::kAtomicMul) {
+    out.Line(cell, " *= ", value, ";");
   } else if (IsHalf(dtype)) {
     const absl::string_view e = TypeEnding(dtype);
     out.Line(cell, " = k_f32_to_", e, "(k_", e, "_to_f32(", cell, ") + k_", e,

@@ -262,6 +262,40 @@ K_FN V k_scan_lanes(V v, V none, T& before, F f) {
   }
 }
 )"},
+    // Running logarithms of sums of exponentials, and what is carried: the greatest
+    // term, and the sum relative to it. k_logaddexp joins two logarithms.
+    {"k_lse_$T", "f32 f64",
+     R"(/* k_maximum_$T k_exp_$T k_log_$T */
+struct k_lse_$T {
+  $C max;
+  double sum;
+};
+K_FN kv_$T k_scan_lse(kv_$T x, k_lse_$T& before) {
+  kv_$T max = x, last = x;
+  for (int l = 0; l < K_LANES; ++l) {
+    last[l] = l == 0 ? before.max : max[l - 1];
+    max[l] = k_maximum_$T(last[l], x[l]);
+  }
+  const kv_$T none = {};
+  const kv_$T less = k_exp_$T(last == max ? none : last - max);
+  const kv_$T own = k_exp_$T(x == max ? none : x - max);
+  kv_$T sums = none;
+  for (int l = 0; l < K_LANES; ++l) {
+    before.sum = before.sum * less[l] + own[l];
+    sums[l] = ($C)before.sum;
+  }
+  before.max = max[K_LANES - 1];
+  return max + k_log_$T(sums);
+}
+)"},
+    {"k_logaddexp_$T", "f32 f64", R"(/* k_maximum_$T k_exp_$T k_log1p_$T */
+K_FN $C k_logaddexp_$T($C a, $C b) { return k_maximum_$T(a, b) + k_log1p_$T(k_exp_$T(a == b ? ($C)0 : a > b ? b - a : a - b)); }
+K_FN kv_$T k_logaddexp_$T(kv_$T a, kv_$T b) {
+  const kv_$T none = {};
+  const kv_$T apart = a > b ? b - a : a - b;
+  return k_maximum_$T(a, b) + k_log1p_$T(k_exp_$T(a == b ? none : apart));
+}
+)"},
     // A square of K_LANES vectors: halves of it change places, then quarters, ...
     {"k_transpose", "", R"(template <int H, class V, int... I>
 K_FN void k_swap_blocks(V& a, V& b, k_lanes<I...>) {

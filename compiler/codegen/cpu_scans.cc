@@ -24,6 +24,13 @@ class ScanWriter {
     std::vector<std::string> carried;
     for (ScalarId id : nodes_.ops) {
       carried.push_back(body_.Fresh("c"));
+      if (IsPair(id)) {
+        out_.Line("k_lse_", TypeEnding(nest_.body[id].dtype), " ",
+                  carried.back(), " = {",
+                  IdentityText(nest_.body[id].reduce, nest_.body[id].dtype),
+                  ", 0.0};");
+        continue;
+      }
       out_.Line("auto ", carried.back(), " = ", Identity(id), "[0];");
     }
     body_.OpenLanes("0", body_.Extent(body_.vector_axis));
@@ -40,6 +47,10 @@ class ScanWriter {
   }
 
  private:
+  bool IsPair(ScalarId id) const {
+    return nest_.body[id].reduce == ReduceOp::kLogSumExp;
+  }
+
   // In which running values are kept.
   DType Kept(ScalarId id) const {
     const ScalarNode& node = nest_.body[id];
@@ -54,11 +65,27 @@ class ScanWriter {
                         IdentityText(nest_.body[id].reduce, kept), ")");
   }
 
+  // `x` and `y` joined, for single values and for lanes, of which those of eight
+  // bytes come in halves.
+  static absl::StatusOr<std::string> Join(ReduceOp reduce, DType kept) {
+    const bool extreme = reduce == ReduceOp::kMax || reduce == ReduceOp::kMin;
+    if (!extreme || SizeInBytes(kept) < 8)
+      return CombineText(reduce, kept, "x", "y");
+    return absl::StrCat("(x ", reduce == ReduceOp::kMax ? ">" : "<",
+                        " y) | (x != x) ? x : y");
+  }
+
   absl::Status Scan(ScalarId id, const std::string& carried) {
     const ScalarNode& node = nest_.body[id];
+    if (IsPair(id)) {
+      const std::string sums = body_.Fresh("t");
+      out_.Line("const ", LaneTypeName(node.dtype), " ", sums, " = k_scan_lse(",
+                body_.Operand(node.args[0], true), ", ", carried, ");");
+      body_.SetText(id, sums);
+      return absl::OkStatus();
+    }
     const DType kept = Kept(id);
-    ASSIGN_OR_RETURN(const std::string join,
-                     CombineText(node.reduce, kept, "x", "y"));
+    ASSIGN_OR_RETURN(const std::string join, Join(node.reduce, kept));
     const std::string value =
         CastText(node.dtype, kept, body_.Operand(node.args[0], true),
                  Dialect::kCpuLanes);

@@ -22,7 +22,7 @@ class TileWriter {
         along_(CpuBody::AxisName(body.vector_axis)),
         across_(CpuBody::AxisName(variant.axis)),
         tiled_(AccessesAcross(nest_, facts_, body.buffers,
-                              static_cast<uint32_t>(variant.axis), 1)) {}
+                              static_cast<uint32_t>(variant.axis), 1, 1)) {}
 
   absl::Status Run() {
     out_.Open("for (long long y = y0; y < y1; y += K_LANES)");

@@ -65,7 +65,8 @@ bool CudaAccumulators::IsFloatSum(ScalarId id) const {
 bool CudaAccumulators::IsDouble(ScalarId id) const {
   const ScalarNode& node = nest_.body[id];
   return kind_ == Kind::kAlone && node.dtype == DType::kFloat32 &&
-         (node.reduce == ReduceOp::kSum || node.reduce == ReduceOp::kProd);
+         (node.reduce == ReduceOp::kSum || node.reduce == ReduceOp::kProd ||
+          node.reduce == ReduceOp::kLogSumExp);
 }
 
 // Whether the position is that of the reduced point, which threads meet in order.

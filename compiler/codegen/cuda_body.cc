@@ -432,9 +432,11 @@ absl::Status CudaBody::Store(uint32_t index) {
   const std::string guard = store.mask == Store::kNoMask
                                 ? ""
                                 : absl::StrCat("if (", Text(store.mask), ") ");
-  if (store.mode == StoreMode::kAtomicMax) {
-    out.Line(guard, "k_atomic_max_", TypeEnding(dtype), "(&", at, ", ",
-             Text(store.value), ");");
+  if (store.mode == StoreMode::kAtomicMax ||
+      store.mode == StoreMode::kAtomicMul) {
+    const bool raises = store.mode == StoreMode::kAtomicMax;
+    out.Line(guard, raises ? "k_atomic_max_" : "k_atomic_mul_",
+             TypeEnding(dtype), "(&", at, ", ", Text(store.value), ");");
     return absl::OkStatus();
   }
   if (store.mode != StoreMode::kAtomicAdd) {

@@ -6,14 +6,17 @@
 #include "compiler/codegen/cuda_body.h"
 #include "compiler/codegen/cuda_column_scans.h"
 #include "compiler/codegen/cuda_columns.h"
+#include "compiler/codegen/cuda_counts.h"
 #include "compiler/codegen/cuda_grid.h"
 #include "compiler/codegen/cuda_rows.h"
 #include "compiler/codegen/cuda_scans.h"
 #include "compiler/codegen/cuda_short_scans.h"
 #include "compiler/codegen/cuda_sorts.h"
+#include "compiler/codegen/cuda_tallies.h"
 #include "compiler/codegen/cuda_tiles.h"
 #include "compiler/codegen/load_ahead.h"
 #include "compiler/schedule/kernel_passes.h"
+#include "compiler/schedule/row_counts.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -146,6 +149,20 @@ class CudaKernelWriter {
     ASSIGN_OR_RETURN(CudaGrid grid, WriteCudaSorts(body_, v));
     grid.shared_bytes = int64_t{v.capacity} * 8;
     return grid;
+  }
+  absl::StatusOr<CudaGrid> Body(const CudaTallies& v) {
+    body_.SetVectors({facts_.num_axes - 1, 1, 0, false});
+    return WriteCudaTallies(body_, v);
+  }
+  absl::StatusOr<CudaGrid> Body(const CudaCounts& v) {
+    body_.SetVectors(VectorsOn(facts_.num_outer - 1, v.vector, false));
+    const std::optional<RowCounts> counts = RowCountsOf(nest_, facts_);
+    if (!counts.has_value() || counts->cells > v.cells) {
+      return absl::InternalError(
+          absl::StrCat("kernel ", kernel_.label, ": counts of ", v.cells,
+                       " cells, which it does not have"));
+    }
+    return WriteCudaCounts(body_, v, *counts);
   }
   absl::StatusOr<CudaGrid> Body(const CudaSerial& v) {
     return WriteCudaSerial(body_, v, PlanPasses(nest_, facts_, {}));

@@ -10,7 +10,7 @@ namespace {
 // Of sm_80, sm_90 and sm_100; others hold fewer. Source: CUDA C++ Programming
 // Guide, "Technical Specifications per Compute Capability".
 constexpr int kThreadsOfMultiprocessor = 2048;
-constexpr int kRounds = 4;
+constexpr int kRounds = 64;
 
 // The vector axis from the number of its group.
 void VectorAxis(CudaBody& body, const std::string& group,

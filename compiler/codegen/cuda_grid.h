@@ -21,9 +21,10 @@ struct CudaGrid {
   int64_t shared_bytes = 0;
 };
 
-// A grid for `blocks` blocks of a loop. Four times the threads that a
-// multiprocessor holds: one such round keeps it busy, the others even out
-// blocks that end early; more would only start blocks for less work each.
+// A grid for `blocks` blocks of a loop, at most 64 times the threads that a
+// multiprocessor holds. Memory is fastest when no block goes around the loop
+// twice: on an H200 sums of 162 to 1,400 MB take 3 to 5 % longer with 4 times as
+// many threads as it holds. Beyond 64 starting blocks costs as much as it saves.
 CudaGrid LoopGrid(const SymExpr& blocks, int threads);
 
 // The parts of "for (type name = first; name < end; name += step)".

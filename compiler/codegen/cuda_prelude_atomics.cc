@@ -10,6 +10,24 @@ constexpr PreludePart kParts[] = {
     {"k_atomic_max_$T", "i32 i64",
      R"(K_FN void k_atomic_max_$T($C* p, $C x) { atomicMax(p, x); }
 )"},
+    {"k_atomic_mul", "", R"(template <class W, class T>
+K_FN void k_atomic_mul(T* p, T x) {
+  union { W word; T value; } now;
+  W old = *(volatile W*)p, seen;
+  do {
+    seen = old;
+    now.word = seen;
+    now.value *= x;
+    old = atomicCAS((W*)p, seen, now.word);
+  } while (old != seen);
+}
+)"},
+    {"k_atomic_mul_$T", "i32 f32",
+     R"(K_FN void k_atomic_mul_$T($C* p, $C x) { k_atomic_mul<unsigned>(p, x); }
+)"},
+    {"k_atomic_mul_$T", "i64 f64",
+     R"(K_FN void k_atomic_mul_$T($C* p, $C x) { k_atomic_mul<unsigned long long>(p, x); }
+)"},
     {"k_atomic_add_i64", "",
      R"(K_FN void k_atomic_add_i64(long long* p, long long x) { atomicAdd((unsigned long long*)p, (unsigned long long)x); }
 )"},

@@ -74,6 +74,12 @@ K_FN k_softmax k_softmax_join(k_softmax a, k_softmax b) {
     {"k_softmax_sum", "", R"(/* k_softmax k_inf_f32 k_nan_f32 */
 K_FN float k_softmax_sum(k_softmax a) { return a.max == -k_inf_f32() ? k_nan_f32() : a.sum; }
 )"},
+    // log(exp(a) + exp(b)).
+    {"k_logaddexp_$T", "f32 f64", R"(K_FN $C k_logaddexp_$T($C a, $C b) {
+  const $C apart = a == b ? ($C)0 : a > b ? b - a : a - b;
+  return k_maximum_$T(a, b) + log1p$S(exp$S(apart));
+}
+)"},
     // Mean and squared differences of n values. Values come as differences from
     // the first of a block, whose sums are joined at its end (Chan, Golub, LeVeque).
     {"k_moments", "", R"(struct k_moments {

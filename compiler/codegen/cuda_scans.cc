@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/codegen/load_ahead.h"
 #include "compiler/codegen/scan_texts.h"
 #include "compiler/codegen/scanned_nodes.h"
 #include "compiler/schedule/reduce_ops.h"
@@ -23,6 +24,7 @@ class ScansWriter {
         groups_(PointsOf(body, facts_.num_outer, facts_.num_axes)),
         rows_(PointsOf(body, 0, facts_.num_outer)),
         width_(body.vectors.width),
+        tile_(variant.lanes * variant.unroll),
         nodes_(NodesOfScans(body.nest, body.facts)),
         texts_(body.nest),
         begin_("0"),
@@ -60,7 +62,7 @@ class ScansWriter {
     const std::string groups = body_.Index(groups_);
     // Whole tiles; the last parts may be empty.
     const std::string length = body_.Index(
-        CeilDiv(CeilDiv(groups_, int64_t{v_.parts}), v_.lanes) * v_.lanes);
+        CeilDiv(CeilDiv(groups_, int64_t{v_.parts}), tile_) * tile_);
     out_.Line("const unsigned block = k_ticket(counters);");
     out_.Line("const ", type, " row = (", type, ")(block / ", v_.parts, "u);");
     out_.Line("const unsigned part = block % ", v_.parts, "u;");
@@ -101,10 +103,10 @@ class ScansWriter {
     OpenTiles();
     RETURN_IF_ERROR(Values());
     for (ScalarId id : nodes_.ops) {
-      RETURN_IF_ERROR(ScanGroup(id));
+      RETURN_IF_ERROR(ScanGroups(id));
       ASSIGN_OR_RETURN(const std::string more,
                        texts_.Combined(id, totals[id], LastOfGroup(id)));
-      out_.Line(totals[id], " = ", more, ";");
+      EachGroup(totals[id], " = ", more, ";");
     }
     out_.Close();
     for (ScalarId id : nodes_.ops) {
@@ -138,7 +140,15 @@ class ScansWriter {
 
   void OpenTiles() {
     out_.Open("for (", body_.index_type(), " tile = ", begin_, "; tile < ",
-              end_, "; tile += ", v_.lanes, ")");
+              end_, "; tile += ", tile_, ")");
+    out_.Line("const ", body_.index_type(), " r = tile + t;");
+  }
+
+  // A statement for each of the thread's groups.
+  template <typename... Args>
+  void EachGroup(const Args&... args) {
+    out_.Line("#pragma unroll");
+    out_.Line("for (int u = 0; u < ", v_.unroll, "; ++u) ", args...);
   }
 
   absl::Status Running() {
@@ -150,29 +160,43 @@ class ScansWriter {
     return absl::OkStatus();
   }
 
-  void OpenGroup() {
-    const char* type = body_.index_type();
-    out_.Line("const ", type, " r = tile + t;");
+  // A statement for each element of them, from the `first` of a group on.
+  template <typename... Args>
+  void EachElement(int first, const Args&... args) {
+    out_.Line("#pragma unroll");
+    out_.Open("for (int u = 0; u < ", v_.unroll, "; ++u)");
+    out_.Line("#pragma unroll");
+    out_.Line("for (int e = ", first, "; e < ", width_, "; ++e) ", args...);
+    out_.Close();
+  }
+
+  // At each of the thread's groups that the row has. The loads of `nodes` are issued
+  // together before.
+  absl::Status AtGroups(const std::vector<ScalarId>& nodes,
+                        absl::FunctionRef<absl::Status()> step) {
     out_.Open("if (r < ", end_, ")");
-    SplitPoint(body_, "r", facts_.num_outer, facts_.num_axes);
+    RETURN_IF_ERROR(WriteUnrolled(body_, {v_.unroll, v_.lanes, end_}, nodes,
+                                  std::vector<std::string>(nest_.body.size()),
+                                  step));
+    out_.Close();
+    return absl::OkStatus();
   }
 
   std::string Cell(ScalarId id) const {
-    return absl::StrCat(cells_[id], width_ > 1 ? "[e]" : "[0]");
+    return absl::StrCat(cells_[id], v_.unroll > 1 ? "[u]" : "[0]",
+                        width_ > 1 ? "[e]" : "[0]");
   }
 
-  // The group's own values; past the row's end what changes nothing.
+  // The groups' own values; past the row's end what changes nothing.
   absl::Status Values() {
     for (ScalarId id : nodes_.ops) {
       cells_[id] = body_.Fresh("run");
       const ScalarNode& node = nest_.body[id];
-      out_.Line(CTypeName(node.dtype), " ", cells_[id], "[", width_, "];");
-      out_.Line("#pragma unroll");
-      out_.Line("for (int e = 0; e < ", width_, "; ++e) ", cells_[id],
-                "[e] = ", IdentityText(node.reduce, node.dtype), ";");
+      out_.Line(CTypeName(node.dtype), " ", cells_[id], "[", v_.unroll, "][",
+                width_, "];");
+      EachElement(0, cells_[id],
+                  "[u][e] = ", IdentityText(node.reduce, node.dtype), ";");
     }
-    out_.Open();
-    OpenGroup();
     const auto then = [&](CudaBody::Place place) {
       if (place != CudaBody::Place::kNeighbour) return absl::OkStatus();
       for (ScalarId id : nodes_.ops)
@@ -180,71 +204,59 @@ class ScansWriter {
       return absl::OkStatus();
     };
     static const std::vector<uint32_t> kNone;
-    RETURN_IF_ERROR(body_.WriteGroup({nodes_.inputs, kNone, then, ""}));
-    out_.Close();
-    out_.Close();
-    return absl::OkStatus();
+    return AtGroups(nodes_.inputs, [&] {
+      return body_.WriteGroup({nodes_.inputs, kNone, then, ""});
+    });
   }
 
   // Each value becomes the running one of its group.
-  absl::Status ScanGroup(ScalarId id) {
+  absl::Status ScanGroups(ScalarId id) {
     const ScalarNode& node = nest_.body[id];
     const std::string& s = cells_[id];
     ASSIGN_OR_RETURN(
         const std::string next,
-        CombineText(node.reduce, node.dtype, absl::StrCat(s, "[e - 1]"),
-                    absl::StrCat(s, "[e]")));
-    out_.Line("#pragma unroll");
-    out_.Line("for (int e = 1; e < ", width_, "; ++e) ", s, "[e] = ", next,
-              ";");
+        CombineText(node.reduce, node.dtype, absl::StrCat(s, "[u][e - 1]"),
+                    absl::StrCat(s, "[u][e]")));
+    EachElement(1, s, "[u][e] = ", next, ";");
     return absl::OkStatus();
   }
 
   std::string LastOfGroup(ScalarId id) const {
-    return absl::StrCat("(", texts_.Type(id), ")", cells_[id], "[", width_ - 1,
-                        "]");
+    return absl::StrCat("(", texts_.Type(id), ")", cells_[id], "[u][",
+                        width_ - 1, "]");
   }
 
   // Each value becomes the running one.
   absl::Status Join(ScalarId id) {
-    RETURN_IF_ERROR(ScanGroup(id));
+    RETURN_IF_ERROR(ScanGroups(id));
     const std::string& s = cells_[id];
     const std::string carry = absl::StrCat("carry", id);
     const std::string type = texts_.Type(id);
     ASSIGN_OR_RETURN(const std::string join, texts_.Joiner(id));
-    const std::string before = body_.Fresh("b"), all = body_.Fresh("b");
-    out_.Line(type, " ", all, ";");
-    out_.Line("const ", type, " ", before, " = k_scan<", v_.lanes, ", ",
-              v_.lanes * v_.rows, ">(", LastOfGroup(id), ", (", type, ")",
-              texts_.Identity(id), ", ", all, ", ", join, ");");
-    ASSIGN_OR_RETURN(const std::string from,
-                     texts_.Combined(id, carry, before));
-    const std::string start = body_.Fresh("b");
-    out_.Line("const ", type, " ", start, " = ", from, ";");
+    const std::string before = body_.Fresh("b");
+    out_.Line(type, " ", before, "[", v_.unroll, "];");
+    EachGroup(before, "[u] = ", LastOfGroup(id), ";");
+    out_.Line(carry, " = k_scan<", v_.lanes, ", ", v_.lanes * v_.rows, ">(",
+              before, ", ", carry, ", (", type, ")", texts_.Identity(id), ", ",
+              join, ");");
     ASSIGN_OR_RETURN(
         const std::string running,
-        texts_.Combined(id, start, absl::StrCat("(", type, ")", s, "[e]")));
-    out_.Line("#pragma unroll");
-    out_.Line("for (int e = 0; e < ", width_, "; ++e) ", s, "[e] = (",
-              CTypeName(nest_.body[id].dtype), ")(", running, ");");
-    ASSIGN_OR_RETURN(const std::string carried,
-                     texts_.Combined(id, carry, all));
-    out_.Line(carry, " = ", carried, ";");
+        texts_.Combined(id, before + "[u]",
+                        absl::StrCat("(", type, ")", s, "[u][e]")));
+    EachElement(0, s, "[u][e] = (", CTypeName(nest_.body[id].dtype), ")(",
+                running, ");");
     return absl::OkStatus();
   }
 
   absl::Status Stores() {
-    out_.Open();
-    OpenGroup();
     for (ScalarId id : nodes_.ops) body_.SetText(id, Cell(id));
     std::vector<uint32_t> stores;
     for (uint32_t s = 0; s < nest_.stores.size(); ++s) stores.push_back(s);
-    RETURN_IF_ERROR(body_.WriteGroup(
-        {nodes_.stored, stores,
-         [](CudaBody::Place) { return absl::OkStatus(); }, "live"}));
-    out_.Close();
-    out_.Close();
-    return absl::OkStatus();
+    return AtGroups(nodes_.stored, [&] {
+      return body_.WriteGroup({nodes_.stored, stores,
+                               [](CudaBody::Place) { return absl::OkStatus(); },
+                               "live"});
+    });
   }
 
   const CudaScans& v_;
@@ -255,6 +267,7 @@ class ScansWriter {
   const SymExpr groups_;  // of a row
   const SymExpr rows_;
   const int width_;
+  const int tile_;  // groups
   const ScannedNodes nodes_;
   const ScanTexts texts_;
   std::string begin_, end_;         // the groups of a block

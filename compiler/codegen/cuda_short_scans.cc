@@ -125,8 +125,8 @@ class ShortScansWriter {
     out_.Line(CTypeName(node.dtype), " ", run, "[", v_.run, "];");
     out_.Line("#pragma unroll");
     out_.Line("for (int e = 0; e < ", v_.run, "; ++e) ", run,
-              "[e] = e < count ? ", cells, "[from + e] : ",
-              IdentityText(node.reduce, node.dtype), ";");
+              "[e] = e < count ? ", cells,
+              "[from + e] : ", IdentityText(node.reduce, node.dtype), ";");
     ASSIGN_OR_RETURN(
         const std::string next,
         CombineText(node.reduce, node.dtype, absl::StrCat(run, "[e - 1]"),
@@ -135,14 +135,15 @@ class ShortScansWriter {
     out_.Line("for (int e = 1; e < ", v_.run, "; ++e) ", run, "[e] = ", next,
               ";");
     ASSIGN_OR_RETURN(const std::string join, texts_.Joiner(id));
-    const std::string before = body_.Fresh("b"), all = body_.Fresh("b");
-    out_.Line(type, " ", all, ";");
-    out_.Line("const ", type, " ", before, " = k_scan<", v_.lanes, ", ",
-              threads_, ">((", type, ")", run, "[", v_.run - 1, "], (", type,
-              ")", texts_.Identity(id), ", ", all, ", ", join, ");");
-    ASSIGN_OR_RETURN(
-        const std::string running,
-        texts_.Combined(id, before, absl::StrCat("(", type, ")", run, "[e]")));
+    const std::string before = body_.Fresh("b");
+    const std::string none = absl::StrCat("(", type, ")", texts_.Identity(id));
+    out_.Line(type, " ", before, "[1] = {(", type, ")", run, "[", v_.run - 1,
+              "]};");
+    out_.Line("k_scan<", v_.lanes, ", ", threads_, ">(", before, ", ", none,
+              ", ", none, ", ", join, ");");
+    ASSIGN_OR_RETURN(const std::string running,
+                     texts_.Combined(id, before + "[0]",
+                                     absl::StrCat("(", type, ")", run, "[e]")));
     out_.Line("#pragma unroll");
     out_.Line("for (int e = 0; e < ", v_.run, "; ++e) if (e < count) ", cells,
               "[from + e] = (", CTypeName(node.dtype), ")(", running, ");");

@@ -105,27 +105,25 @@ class SortsWriter {
     out_.Line("__syncthreads();");
     out_.Line("unsigned long long most = ~0ull;");
     const int step = v_.threads * v_.unroll;
-    out_.Open("for (", type, " tile = t; tile < ", body_.Index(groups_),
-              " + t; tile += ", step, ")");
     const std::vector<std::string> nothing_kept(nest_.body.size());
     LoadsAhead ahead(body_, nodes_.inputs, nothing_kept);
-    if (!ahead.loads().empty()) {
-      ahead.Declare(v_.unroll);
-      OpenGroup();
-      SplitPoint(body_, "r", facts_.num_outer, facts_.num_axes);
-      ahead.Load("u");
-      CloseGroup();
-    }
-    OpenGroup();
+    ahead.Declare(v_.unroll);
+    LoadTile(ahead, "t");
+    out_.Open("for (", type, " tile = t; tile < ", body_.Index(groups_),
+              " + t; tile += ", step, ")");
+    out_.Line("bool adds = false;");
+    OpenGroup("tile");
     if (!ahead.loads().empty()) ahead.Read("u");
     RETURN_IF_ERROR(Group([&] {
       const std::string key = body_.Fresh("k");
       out_.Line("const unsigned long long ", key, " = ", Key(), ";");
       out_.Line("if (", key, " < most) keys[atomicAdd(&filled, 1)] = ", key,
-                ";");
+                ", adds = true;");
     }));
     CloseGroup();
-    out_.Line("__syncthreads();");
+    // On its way while the block waits and sorts.
+    LoadTile(ahead, absl::StrCat("tile + ", step));
+    out_.Line("if (!__syncthreads_or(adds)) continue;");
     // There is room for one more tile; but the sooner less is let in, the shorter
     // is what has to be sorted.
     out_.Open("if (filled > ",
@@ -142,11 +140,20 @@ class SortsWriter {
     return absl::OkStatus();
   }
 
-  void OpenGroup() {
+  void LoadTile(LoadsAhead& ahead, const std::string& first) {
+    if (ahead.loads().empty()) return;
+    OpenGroup(first);
+    SplitPoint(body_, "r", facts_.num_outer, facts_.num_axes);
+    ahead.Load("u");
+    CloseGroup();
+  }
+
+  // At each of the thread's groups of the tile whose first one is `first`.
+  void OpenGroup(const std::string& first) {
     const char* type = body_.index_type();
     out_.Line("#pragma unroll");
     out_.Open("for (int u = 0; u < ", v_.unroll, "; ++u)");
-    out_.Line("const ", type, " r = tile + u * ", v_.threads, ";");
+    out_.Line("const ", type, " r = ", first, " + u * ", v_.threads, ";");
     out_.Open("if (r < ", body_.Index(groups_), ")");
   }
   void CloseGroup() {

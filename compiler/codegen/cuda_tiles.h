@@ -2,7 +2,7 @@
 #define KILN_COMPILER_CODEGEN_CUDA_TILES_H_
 
 // Writes a pointwise kernel whose accesses run along two different axes: a
-// block takes a square tile of both, and what runs along the other axis goes
+// block takes a tile of both, and what runs along the other axis goes
 // through shared memory, so that every access to global memory is coalesced.
 
 #include "absl/status/status.h"

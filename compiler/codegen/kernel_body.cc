@@ -78,6 +78,7 @@ absl::Status KernelBody::Node(ScalarId id) {
     case ScalarOp::kReduceResult:
     case ScalarOp::kScan:
     case ScalarOp::kSort:
+    case ScalarOp::kTally:
       return absl::InternalError(
           absl::StrCat("node ", id, ": a reduction among plain values"));
     default:

@@ -398,6 +398,10 @@ absl::StatusOr<std::string> CombineText(ReduceOp op, DType dtype,
       return absl::StrCat(a, " & ", b);
     case ReduceOp::kXor:
       return absl::StrCat(a, " ^ ", b);
+    case ReduceOp::kLogSumExp:
+      if (!IsFloat(dtype)) break;
+      return absl::StrCat("k_logaddexp_", TypeEnding(dtype), "(", a, ", ", b,
+                          ")");
     case ReduceOp::kNone:
     case ReduceOp::kArgMax:
     case ReduceOp::kArgMin:
@@ -436,6 +440,7 @@ std::string IdentityText(ReduceOp op, DType dtype) {
       return number(1, dtype == DType::kBool || op == ReduceOp::kProd ? 1 : -1);
     case ReduceOp::kMax:
     case ReduceOp::kArgMax:
+    case ReduceOp::kLogSumExp:
       return number(-infinity, least);
     case ReduceOp::kMin:
     case ReduceOp::kArgMin:

@@ -12,17 +12,26 @@ DType ScanTexts::DTypeOf(ScalarId scan) const {
   return IsCarriedAsDouble(node) ? DType::kFloat64 : node.dtype;
 }
 
+bool ScanTexts::IsPair(ScalarId scan) const {
+  return nest_.body[scan].reduce == ReduceOp::kLogSumExp;
+}
+
 std::string ScanTexts::Type(ScalarId scan) const {
+  if (IsPair(scan))
+    return absl::StrCat("k_lse_", TypeEnding(nest_.body[scan].dtype));
   return std::string(CTypeName(DTypeOf(scan)));
 }
 
 std::string ScanTexts::Identity(ScalarId scan) const {
-  return IdentityText(nest_.body[scan].reduce, DTypeOf(scan));
+  const std::string identity =
+      IdentityText(nest_.body[scan].reduce, DTypeOf(scan));
+  return IsPair(scan) ? absl::StrCat(Type(scan), "(", identity, ")") : identity;
 }
 
 absl::StatusOr<std::string> ScanTexts::Combined(ScalarId scan,
                                                 const std::string& a,
                                                 const std::string& b) const {
+  if (IsPair(scan)) return absl::StrCat("k_lse_join(", a, ", ", b, ")");
   return CombineText(nest_.body[scan].reduce, DTypeOf(scan), a, b);
 }
 

@@ -9,7 +9,9 @@
 namespace kiln {
 
 // What a kScan carries from one point to the next on CUDA, as text. Float sums
-// and products are carried as doubles.
+// and products are carried as doubles, a logarithm of a sum as the greatest term and
+// the sum relative to it: such a pair is made from a value, and gives one back, by
+// casts.
 class ScanTexts {
  public:
   // `nest` must outlive this.
@@ -26,6 +28,7 @@ class ScanTexts {
 
  private:
   DType DTypeOf(ScalarId scan) const;
+  bool IsPair(ScalarId scan) const;
 
   const LoopNest& nest_;
 };

@@ -3,10 +3,6 @@
 namespace kiln {
 namespace {
 
-bool IsScan(const ScalarNode& node) {
-  return node.op == ScalarOp::kScan || node.op == ScalarOp::kSort;
-}
-
 void MarkIndex(const DimVector& index, std::vector<bool>& set) {
   for (const SymExpr& e : index) {
     if (e.is_constant()) continue;
@@ -23,7 +19,7 @@ ScannedNodes NodesOfScans(const LoopNest& nest, const NestFacts& facts) {
   std::vector<bool> taken(nest.body.size(), false);
   std::vector<bool> stored(nest.body.size(), false);
   for (ScalarId id = 0; id < nest.body.size(); ++id) {
-    if (!IsScan(nest.body[id])) continue;
+    if (!IsAlongRow(nest.body[id].op)) continue;
     nodes.ops.push_back(id);
     taken[nest.body[id].args[0]] = true;
   }
@@ -34,7 +30,7 @@ ScannedNodes NodesOfScans(const LoopNest& nest, const NestFacts& facts) {
   }
   // From users back to what they read; an operation's result is there.
   for (ScalarId id = static_cast<ScalarId>(nest.body.size()); id-- > 0;) {
-    if (IsScan(nest.body[id])) continue;
+    if (IsAlongRow(nest.body[id].op)) continue;
     for (std::vector<bool>* set : {&taken, &stored}) {
       if (!(*set)[id]) continue;
       for (ScalarId arg : nest.body[id].args) (*set)[arg] = true;
@@ -42,7 +38,7 @@ ScannedNodes NodesOfScans(const LoopNest& nest, const NestFacts& facts) {
     }
   }
   for (ScalarId id = 0; id < nest.body.size(); ++id) {
-    if (IsScan(nest.body[id])) continue;
+    if (IsAlongRow(nest.body[id].op)) continue;
     if (!facts.IsReduced(id)) {
       if (taken[id] || stored[id]) nodes.outer.push_back(id);
       continue;

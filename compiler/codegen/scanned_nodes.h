@@ -11,7 +11,7 @@ namespace kiln {
 // The nodes of a nest that scans or sorts along its reduced axis, by when they
 // are computed. Each list is in order; a node may stand in the last two both.
 struct ScannedNodes {
-  std::vector<ScalarId> ops;    // kScan and kSort
+  std::vector<ScalarId> ops;    // kScan, kSort and kTally
   std::vector<ScalarId> outer;  // once an outer point
   std::vector<ScalarId>
       inputs;  // what the operations take, at each reduced point

@@ -5,6 +5,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "compiler/codegen/write_combined.h"
+#include "compiler/graph/refused_nodes.h"
+#include "compiler/loop/loop_transforms.h"
 #include "compiler/schedule/kernel_fingerprint.h"
 #include "proto/base/status.h"
 
@@ -39,36 +41,68 @@ KernelSource WithArguments(const Written& written,
   return source;
 }
 
+// Of the client's graph, those that a step computes.
+std::vector<uint32_t> ClientNodesOf(const PlannedStep& step) {
+  LoopNest all;
+  for (const PlannedKernel& part : KernelsOf(step)) TakeOrigins(part.nest, all);
+  return all.client_nodes;
+}
+
+// The sources of a plan's kernels, equal ones written once.
+class KernelsWriter {
+ public:
+  KernelsWriter(const KernelPlan& plan, const Target& target)
+      : plan_(plan), target_(target) {}
+
+  absl::StatusOr<KernelSource> Write(const CombinedKernel& all) {
+    absl::StatusOr<KernelSource> source =
+        WriteCombinedKernel(all, plan_.buffers, plan_.shapes, target_);
+    if (!source.ok()) return Annotate(source.status(), all.label);
+    return source;
+  }
+
+  absl::StatusOr<KernelSource> Write(const PlannedKernel& kernel) {
+    KernelFingerprint fingerprint(kernel, plan_.buffers,
+                                  FingerprintSizes::kKept);
+    auto at = written_.find(fingerprint.bytes());
+    if (at == written_.end()) {
+      absl::StatusOr<KernelSource> source =
+          WriteKernel(kernel, plan_.buffers, plan_.shapes, target_);
+      if (!source.ok()) return Annotate(source.status(), kernel.label);
+      at = written_
+               .emplace(fingerprint.bytes(),
+                        Written{*std::move(source), fingerprint.buffers()})
+               .first;
+    }
+    return WithArguments(at->second, fingerprint);
+  }
+
+ private:
+  const KernelPlan& plan_;
+  const Target& target_;
+  absl::flat_hash_map<std::string, Written> written_;
+};
+
 }  // namespace
 
 absl::StatusOr<std::vector<KernelSource>> WriteKernels(const KernelPlan& plan,
                                                        const Target& target) {
   std::vector<KernelSource> sources;
-  absl::flat_hash_map<std::string, Written> written;
+  KernelsWriter writer(plan, target);
+  RefusedNodes refused;
   for (const PlannedStep& step : plan.steps) {
-    if (const auto* all = std::get_if<CombinedKernel>(&step)) {
-      absl::StatusOr<KernelSource> source =
-          WriteCombinedKernel(*all, plan.buffers, plan.shapes, target);
-      if (!source.ok()) return Annotate(source.status(), all->label);
+    if (KernelsOf(step).empty()) continue;
+    const auto* all = std::get_if<CombinedKernel>(&step);
+    absl::StatusOr<KernelSource> source =
+        all != nullptr ? writer.Write(*all)
+                       : writer.Write(std::get<PlannedKernel>(step));
+    if (source.ok()) {
       sources.push_back(*std::move(source));
-      continue;
+    } else if (!refused.Take(ClientNodesOf(step), source.status())) {
+      return source.status();
     }
-    const auto* kernel = std::get_if<PlannedKernel>(&step);
-    if (kernel == nullptr) continue;
-    KernelFingerprint fingerprint(*kernel, plan.buffers,
-                                  FingerprintSizes::kKept);
-    auto at = written.find(fingerprint.bytes());
-    if (at == written.end()) {
-      absl::StatusOr<KernelSource> source =
-          WriteKernel(*kernel, plan.buffers, plan.shapes, target);
-      if (!source.ok()) return Annotate(source.status(), kernel->label);
-      at = written
-               .emplace(fingerprint.bytes(),
-                        Written{*std::move(source), fingerprint.buffers()})
-               .first;
-    }
-    sources.push_back(WithArguments(at->second, fingerprint));
   }
+  RETURN_IF_ERROR(refused.ToStatus());
   return sources;
 }
 

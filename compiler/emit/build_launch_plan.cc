@@ -224,6 +224,8 @@ class PlanBuilder {
   void AddExtern(const ExternCall& call) {
     wire::ExternStep& out = *out_.add_steps()->mutable_extern_call();
     out.set_name(call.name);
+    out.mutable_client_nodes()->Assign(call.client_nodes.begin(),
+                                       call.client_nodes.end());
     for (const View& view : call.inputs) *out.add_inputs() = ToWireView(view);
     for (const View& view : call.outputs) *out.add_outputs() = ToWireView(view);
     for (const Attribute& attribute : call.attributes) {

@@ -162,11 +162,12 @@ const OpDef& KnownOp(absl::string_view name) {
   return *op;
 }
 
-absl::Status UnknownOp(absl::string_view name) {
+absl::Status UnknownOp(absl::string_view name, bool look_for_near) {
   // Distance is quadratic: a hostile name is compared by its start.
   const absl::string_view shown = name.substr(0, 100);
   std::vector<std::pair<size_t, absl::string_view>> near;
   for (const OpDef& op : Table().ops) {
+    if (!look_for_near) break;
     const size_t distance = Distance(shown, op.name);
     if (distance <= shown.size() / 3) near.push_back({distance, op.name});
   }

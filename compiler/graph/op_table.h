@@ -30,8 +30,9 @@ const OpDef* FindOp(absl::string_view name);
 // the process with its name.
 const OpDef& KnownOp(absl::string_view name);
 
-// UNSUPPORTED_OP for a name that is not in the table, with the nearest names.
-absl::Status UnknownOp(absl::string_view name);
+// UNSUPPORTED_OP for a name that is not in the table, with the nearest names
+// where they are to be looked for, which takes long.
+absl::Status UnknownOp(absl::string_view name, bool look_for_near = true);
 
 // All operators, by OpDef::index.
 absl::Span<const OpDef> AllOps();

@@ -90,7 +90,15 @@ absl::StatusOr<TensorMetas> InferSortRows(const InferInput& in) {
   return TensorMetas{
       ContiguousMeta(DType::kInt64, DimVector{x.sizes[0], in.sym(1)})};
 }
-// median.dim(self, dim, keepdim)
+// prims.sort_values(x, count, largest): the same with the values, of rows of any
+// length.
+absl::StatusOr<TensorMetas> InferSortValues(const InferInput& in) {
+  const TensorMeta& x = in.tensor(0);
+  if (x.rank() != 2) return Malformed("sort_values: a matrix is due");
+  return ValuesAndPlaces(
+      ContiguousMeta(x.dtype, DimVector{x.sizes[0], in.sym(1)}));
+}
+// median.dim(self, dim, keepdim) and mode
 absl::StatusOr<TensorMetas> InferMedianDim(const InferInput& in) {
   ASSIGN_OR_RETURN(TensorMeta values, WithoutDim(in, 1, 2));
   return ValuesAndPlaces(std::move(values));
@@ -165,6 +173,9 @@ constexpr OpRow kRows[] = {
      InferKth, kDecompose},
     {"prims.sort_rows.default",
      "(Tensor x, SymInt count, bool largest) -> Tensor", InferSortRows, kLower},
+    {"prims.sort_values.default",
+     "(Tensor x, SymInt count, bool largest) -> (Tensor values, Tensor places)",
+     InferSortValues, kLower},
     {"prims.order.default",
      "(Tensor x, SymInt count, SymInt k, bool largest, str how) -> (Tensor "
      "values, Tensor places)",
@@ -174,10 +185,14 @@ constexpr OpRow kRows[] = {
     {"aten.nanmedian.default", "(Tensor self) -> Tensor", InferMedian,
      kDecompose},
     {"aten.nanmedian.dim", kMedianDim, InferMedianDim, kDecompose},
+    {"aten.mode.default",
+     "(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor "
+     "indices)",
+     InferMedianDim, kDecompose},
     {"aten.cummax.default", kExtreme, InferRunningExtreme, kLower},
     {"aten.cummin.default", kExtreme, InferRunningExtreme, kLower},
     {"aten.logcumsumexp.default", "(Tensor self, int dim) -> Tensor",
-     InferLogCumSumExp, kDecompose},
+     InferLogCumSumExp, kLower},
     {"aten.searchsorted.Tensor",
      "(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool "
      "right=False, str? side=None, Tensor? sorter=None) -> Tensor",

@@ -6,7 +6,8 @@
 namespace kiln {
 
 // What prims.sort_rows takes on CUDA. A graph pass asks before it emits the
-// operator; the schedule asks again which kernels can do it.
+// operator, and emits prims.sort_values for other rows; the schedule asks again
+// which kernels can do it.
 
 // Places of a row that is sorted whole: what 227 KB of shared memory hold at
 // 8 bytes a key, as a power of two.

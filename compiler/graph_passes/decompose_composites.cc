@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/op_table.h"
+#include "compiler/graph/refused_nodes.h"
 #include "compiler/graph_passes/decompose/decomposition.h"
 #include "compiler/graph_passes/emitter.h"
 #include "proto/base/status.h"
@@ -42,7 +43,8 @@ bool NeedsDecomposition(const Node& node) {
 // Writes the parts of the i-th old node, and makes each result what it was:
 // its dtype, and the strides that views of it rely on.
 absl::Status Decompose(GraphRewriter& rewriter, uint32_t i,
-                       const Target& target, Emitter& e) {
+                       const Target& target) {
+  Emitter e(rewriter.graph());
   const Node& node = rewriter.old_node(i);
   const DecomposeRow* row = FindDecomposition(*node.op);
   if (row == nullptr) {
@@ -74,6 +76,16 @@ absl::Status Decompose(GraphRewriter& rewriter, uint32_t i,
   return absl::OkStatus();
 }
 
+// Values in place of a refused node's results, so that the nodes after it can be
+// looked at. The graph is of no other use.
+void StandIn(GraphRewriter& rewriter, uint32_t i) {
+  std::vector<ValueId> results;
+  for (const ValueId id : rewriter.old_node(i).results) {
+    results.push_back(rewriter.graph().AddInput("", rewriter.old_meta(id), 1));
+  }
+  rewriter.Replace(i, results);
+}
+
 }  // namespace
 
 const DecomposeRow* FindDecomposition(const OpDef& op) {
@@ -87,14 +99,19 @@ absl::StatusOr<Changed> DecomposeComposites(Graph& graph, const PassEnv& env) {
   for (const Node& node : graph.nodes()) any = any || NeedsDecomposition(node);
   if (!any) return Changed::kNo;
   GraphRewriter rewriter(graph);
-  Emitter e(graph);
+  RefusedNodes refused;
   for (uint32_t i = 0; i < rewriter.num_old_nodes(); ++i) {
-    if (NeedsDecomposition(rewriter.old_node(i))) {
-      RETURN_IF_ERROR(Decompose(rewriter, i, env.target, e));
-    } else {
+    const Node& node = rewriter.old_node(i);
+    if (!NeedsDecomposition(node)) {
       rewriter.Keep(i);
+      continue;
     }
+    const absl::Status status = Decompose(rewriter, i, env.target);
+    if (status.ok()) continue;
+    if (!refused.Take(node.client_nodes, status)) return status;
+    StandIn(rewriter, i);
   }
+  RETURN_IF_ERROR(refused.ToStatus());
   rewriter.Finish();
   return Changed::kYes;
 }

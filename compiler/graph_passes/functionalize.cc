@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/op_table.h"
+#include "compiler/graph/refused_nodes.h"
 #include "compiler/graph_passes/emitter.h"
 #include "compiler/graph_passes/undo_view.h"
 #include "proto/base/status.h"
@@ -59,12 +60,23 @@ class Functionalizer {
       current_[v] = ValueId{v};
     }
     for (uint32_t i = 0; i < rewriter_.num_old_nodes(); ++i) {
-      RETURN_IF_ERROR(Visit(i));
+      const absl::Status status = Visit(i);
+      if (!status.ok()) return Refused(i, status);
+      rewriter_.Attribute(i);
     }
     return Close();
   }
 
  private:
+  // What comes after a node that could not be written is not known.
+  absl::Status Refused(uint32_t i, const absl::Status& status) {
+    RefusedNodes refused;
+    if (!refused.Take(rewriter_.old_node(i).client_nodes, status))
+      return status;
+    if (i + 1 < rewriter_.num_old_nodes()) refused.SetMore();
+    return refused.ToStatus();
+  }
+
   // Inputs and constants come first, then the results of each node.
   uint32_t CountOldValues() {
     num_inputs_ = rewriter_.graph().num_values();

@@ -35,7 +35,7 @@ class OneHotFolder {
       }
     }
     LoopNest out;
-    out.origins = nest_.origins;
+    TakeOrigins(nest_, out);
     out.inlined = nest_.inlined;
     out.merged = nest_.merged;
     out.axes.assign(nest_.axes.begin(), nest_.axes.begin() + axis_);
@@ -74,8 +74,7 @@ class OneHotFolder {
   bool MayFold() const {
     bool any = false;
     for (const ScalarNode& node : nest_.body) {
-      if (node.op == ScalarOp::kScan || node.op == ScalarOp::kSort ||
-          node.op == ScalarOp::kReduceResult)
+      if (IsAlongRow(node.op) || node.op == ScalarOp::kReduceResult)
         return false;
       if (node.op != ScalarOp::kReduce) continue;
       if (node.reduce != ReduceOp::kSum || !IsFloat(node.dtype) ||

@@ -256,25 +256,17 @@ LoopNest Inliner::TakeIn(LoopNest nest) {
   for (uint32_t k = 0; k < nest.axes.size(); ++k) {
     same.push_back(SymExpr::Axis(k));
   }
-  const auto take_origins = [&](const std::vector<std::string>& origins) {
-    for (const std::string& origin : origins) {
-      if (std::find(result.origins.begin(), result.origins.end(), origin) ==
-          result.origins.end()) {
-        result.origins.push_back(origin);
-      }
-    }
-  };
   BodyBuilder body;
   body.KnowExtents(extents, program_.shapes);
   const auto replace = [&](const ScalarNode& load) -> std::optional<ScalarId> {
     if (!producers_[load.buffer].inlined) return std::nullopt;
     const LoopNest& producer = producers_[load.buffer].nest;
-    take_origins(producer.origins);
+    TakeOrigins(producer, result);
     return PutInPlace(producer, load, extents, body);
   };
   const std::vector<ScalarId> ids =
       CopyBody(nest.body, same, Store::kNoMask, replace, body);
-  take_origins(nest.origins);
+  TakeOrigins(nest, result);
   for (Store& store : nest.stores) {
     for (SymExpr& e : store.index) e = RewriteIndex(e, same, ids, body);
     store.value = ids[store.value];

@@ -32,6 +32,9 @@ enum class StoreMode : uint8_t {
   // Several iterations may meet: the greatest of their values and what was there
   // stays, whatever their order. Of i32 and i64.
   kAtomicMax,
+  // Several iterations may meet; what was there is multiplied by their values, in no
+  // fixed order. Of types of 32 and 64 bits.
+  kAtomicMul,
   // Iterations that meet are added in an order that the kernel's variant fixes;
   // what no iteration reaches becomes 0. See Store::stretch.
   kSum,
@@ -39,7 +42,8 @@ enum class StoreMode : uint8_t {
 
 // Whether several iterations may meet at one cell.
 constexpr bool IsAtomic(StoreMode mode) {
-  return mode == StoreMode::kAtomicAdd || mode == StoreMode::kAtomicMax;
+  return mode == StoreMode::kAtomicAdd || mode == StoreMode::kAtomicMax ||
+         mode == StoreMode::kAtomicMul;
 }
 
 // One write a point of the nest, or a point of its non-reduction axes when
@@ -60,6 +64,9 @@ struct Store {
 struct LoopNest {
   std::vector<std::string>
       origins;  // operators it came from, in order: "add", "native_layer_norm"
+  // Of the client's graph (Node::client_nodes), those that it came from, in order.
+  // No text has them, and no kernel depends on them.
+  std::vector<uint32_t> client_nodes;
   std::vector<Axis> axes;
   std::vector<ScalarNode> body;
   std::vector<Store> stores;
@@ -112,6 +119,7 @@ struct Attribute {
 struct ExternCall {
   std::string name;  // "addmm"
   std::string origin;
+  std::vector<uint32_t> client_nodes;  // as a nest's
   std::vector<View> inputs;
   std::vector<View> outputs;
   std::vector<Attribute> attributes;

@@ -72,7 +72,7 @@ std::string NodeText(const ScalarNode& node,
     absl::StrAppend(&out, " by ", ReduceOpName(node.reduce));
   }
   if (node.op == ScalarOp::kReduceResult || node.op == ScalarOp::kRandom ||
-      node.op == ScalarOp::kSort) {
+      node.op == ScalarOp::kSort || node.op == ScalarOp::kTally) {
     absl::StrAppend(&out, " number ", node.number.i);
   }
   return out;
@@ -155,6 +155,7 @@ std::string ToText(const LoopNest& nest, const std::vector<Buffer>& buffers,
     absl::StrAppend(&out, pad, "  ", Access(buffers, store.buffer, store.index),
                     store.mode == StoreMode::kAtomicAdd   ? " += t"
                     : store.mode == StoreMode::kAtomicMax ? " max= t"
+                    : store.mode == StoreMode::kAtomicMul ? " *= t"
                                                           : " = t",
                     store.value);
     if (store.mode == StoreMode::kSum) {

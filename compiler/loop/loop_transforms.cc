@@ -31,10 +31,25 @@ SymExpr PointCount(const LoopNest& nest) {
   return count;
 }
 
+void TakeOrigins(const LoopNest& from, LoopNest& into) {
+  for (const std::string& origin : from.origins) {
+    if (std::find(into.origins.begin(), into.origins.end(), origin) ==
+        into.origins.end()) {
+      into.origins.push_back(origin);
+    }
+  }
+  std::vector<uint32_t> all;
+  all.reserve(into.client_nodes.size() + from.client_nodes.size());
+  std::set_union(into.client_nodes.begin(), into.client_nodes.end(),
+                 from.client_nodes.begin(), from.client_nodes.end(),
+                 std::back_inserter(all));
+  into.client_nodes = std::move(all);
+}
+
 LoopNest ReplaceAxes(const LoopNest& nest, std::vector<Axis> axes,
                      absl::Span<const SymExpr> values, const ShapeEnv& shapes) {
   LoopNest result;
-  result.origins = nest.origins;
+  TakeOrigins(nest, result);
   result.inlined = nest.inlined;
   result.merged = nest.merged;
   result.axes = std::move(axes);

@@ -12,6 +12,9 @@
 
 namespace kiln {
 
+// Whatever `from` came from, `into` comes from too.
+void TakeOrigins(const LoopNest& from, LoopNest& into);
+
 // `nest` over `axes`, with its old axis k replaced by values[k], an expression
 // over the new axes. Every index is simplified with the new extents. The body
 // is written anew, so that nodes that became equal are one.

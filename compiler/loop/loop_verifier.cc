@@ -130,6 +130,15 @@ class NestVerifier {
         }
         reduced = node.op != ScalarOp::kReduce;
         break;
+      case ScalarOp::kTally:
+        if (!reduces_ || node.number.i < 1 || node.dtype != DType::kInt32 ||
+            nest_.body[node.args[0]].dtype != DType::kInt32) {
+          return Broken("L5", At(id),
+                        absl::StrCat("a tally in ", ShortName(node.dtype),
+                                     " of ", node.number.i, " values"));
+        }
+        reduced = true;
+        break;
       case ScalarOp::kReduceResult:
         if (nest_.body[node.args[0]].op != ScalarOp::kReduce) {
           return Broken("L5", At(id), "a result of no reduction");
@@ -195,6 +204,10 @@ class NestVerifier {
     if (store.mode == StoreMode::kAtomicMax && dtype != DType::kInt32 &&
         dtype != DType::kInt64) {
       return Broken("L12", where, "a maximum that is no i32 or i64");
+    }
+    if (store.mode == StoreMode::kAtomicMul && SizeInBytes(dtype) < 4) {
+      return Broken("L12", where,
+                    absl::StrCat("a product in ", ShortName(dtype)));
     }
     if (!index_reduced && reduced_[store.value] &&
         store.mode == StoreMode::kSet && store.mask == Store::kNoMask) {

@@ -16,8 +16,9 @@ namespace kiln {
 //   L4  Types: a load and a store have the buffer's dtype; half types appear at
 //       loads, casts and choices of them only; comparisons, masks and
 //       conditions are bool; an index node is an integer.
-//   L5  kReduce and kScan stand in a nest with a reduction axis and name how
-//       they combine; kReduceResult reads a kReduce.
+//   L5  Reductions stand in a nest with a reduction axis; kReduce, kScan and
+//       kSort name how they combine; kReduceResult reads a kReduce; kTally is an
+//       i32 of i32 values and says how many there are.
 //   L6  Every nest stores something.
 //   L7  What is stored at an index without reduction axes does not depend on
 //       them either.
@@ -28,7 +29,8 @@ namespace kiln {
 //   L10 A temporary is written before it is read.
 //   L11 A kSum store is of float32 or float64, has no mask, and stretches of at
 //       least one point.
-//   L12 A kAtomicMax store is of i32 or i64.
+//   L12 A kAtomicMax store is of i32 or i64, a kAtomicMul store of a type of 32 or
+//       64 bits.
 //
 // INTERNAL with the number, the step, what was found and what was due. Linear,
 // but for L8: quadratic in the accesses of one nest.

@@ -85,6 +85,8 @@ void AddPrecision(const ArtifactOptions& options, bool allow_tf32,
 absl::Status Push(NodeLowering& n, ExternCall call, bool allow_tf32) {
   AddPrecision(n.g.options, allow_tf32, call);
   call.origin = n.origin;
+  call.client_nodes.assign(n.node.client_nodes.begin(),
+                           n.node.client_nodes.end());
   n.g.program.steps.push_back(std::move(call));
   return absl::OkStatus();
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/fix_symbols.h"
 #include "compiler/graph/op_table.h"
+#include "compiler/graph/refused_nodes.h"
 #include "compiler/loop/lowering.h"
 #include "proto/base/status.h"
 
@@ -24,7 +25,7 @@ const std::vector<LowerRow>& LowerTable() {
     for (const auto family :
          {PointwiseLowerings(), SelectLowerings(), ReductionLowerings(),
           FactoryLowerings(), IndexLowerings(), ScatterLowerings(),
-          CatLowerings(), PoolLowerings(), RandomLowerings(),
+          CatLowerings(), PoolLowerings(), RandomLowerings(), SortLowerings(),
           ScatterReduceLowerings()}) {
       for (const LowerRow& row : family) by_name.emplace(row.name, row);
     }
@@ -108,6 +109,23 @@ absl::Status LowerNode(GraphLowering& g, const Node& node) {
                    absl::StrCat(node.op->name, ": no lowering"));
 }
 
+// Lowers all nodes, or tells of all that have no lowering.
+absl::Status LowerNodes(GraphLowering& g) {
+  RefusedNodes refused;
+  for (const Node& node : g.graph.nodes()) {
+    g.client_nodes = node.client_nodes;
+    const absl::Status status = LowerNode(g, node);
+    if (status.ok()) continue;
+    if (!refused.Take(node.client_nodes, status)) return status;
+    // Memory for whoever reads them: the nodes after it are to be looked at.
+    for (const ValueId result : node.results) {
+      if (!g.values[result.index].placed) g.PlaceResult(result);
+    }
+  }
+  g.client_nodes.clear();
+  return refused.ToStatus();
+}
+
 // Whether the view shows the strides that the caller must see.
 bool HasStrides(const View& view, const DimVector& strides) {
   for (size_t d = 0; d < strides.size(); ++d) {
@@ -174,7 +192,12 @@ void GuardIndices(GraphLowering& g) {
   std::vector<std::pair<int64_t, SymExpr>> spans;
   for (const Buffer& buffer : g.program.buffers) {
     const SymExpr span = SpanElements(buffer.sizes, buffer.strides);
-    if (!span.is_constant()) spans.emplace_back(-shapes.Hint(span), span);
+    if (span.is_constant()) continue;
+    // First each size, whose range becomes narrow: a loop's counter goes up to it.
+    for (const SymExpr& size : buffer.sizes)
+      if (shapes.Hint(size) <= kMostElements)
+        shapes.DecideLe(size, kMostElements, "indices of 32 bits");
+    spans.emplace_back(-shapes.Hint(span), span);
   }
   // A guard on the largest says it of most others.
   std::sort(spans.begin(), spans.end());
@@ -201,9 +224,7 @@ absl::StatusOr<LoopProgram> LowerGraph(const Graph& given,
   g.values.resize(graph.num_values());
   CountUses(g);
   PlaceInputs(g);
-  for (const Node& node : graph.nodes()) {
-    RETURN_IF_ERROR(LowerNode(g, node));
-  }
+  RETURN_IF_ERROR(LowerNodes(g));
   FinishOutputs(g);
   FinishMutations(g);
   GuardIndices(g);

@@ -45,31 +45,51 @@ absl::StatusOr<Window> ReadWindow(const NodeLowering& n, size_t kernel_arg,
   return w;
 }
 
-// The load of `v` at row h and column w of its planes, where they lie inside.
+// A row or a column of a plane, and on which sides it may lie outside.
+struct Place {
+  SymExpr at;
+  bool before = true;
+  bool beyond = true;
+};
+
+// The load of `v` at a row and a column of its planes, where they lie inside.
 struct Cell {
   ScalarId value;
   ScalarId inside;
+  bool bounded;  // it may lie outside
 };
 
 Cell LoadCell(NestWriter& nest, const NodeLowering& n, ValueId v, DimVector at,
-              const SymExpr& h, const SymExpr& w, bool bounded) {
+              const Place& h, const Place& w) {
   BodyBuilder& b = nest.body;
   const DimVector& sizes = n.g.meta(v).sizes;
   const size_t rank = sizes.size();
-  at[rank - 2] = h;
-  at[rank - 1] = w;
+  at[rank - 2] = h.at;
+  at[rank - 1] = w.at;
   const DType type = ComputeType(n.g.meta(v).dtype);
-  if (!bounded) return {nest.LoadAs(v, at, type), b.Bool(true)};
+  const bool bounded = h.before || h.beyond || w.before || w.beyond;
+  if (!bounded) return {nest.LoadAs(v, at, type), b.Bool(true), false};
   ScalarId inside = b.Bool(true);
+  const auto require = [&](ScalarOp op, const Place& place, ScalarId bound) {
+    inside = b.Op(ScalarOp::kAnd, inside, b.Op(op, b.Index(place.at), bound));
+  };
   for (const auto& [place, size] :
        {std::pair(h, sizes[rank - 2]), std::pair(w, sizes[rank - 1])}) {
-    const ScalarId p = b.Index(place);
-    inside = b.Op(ScalarOp::kAnd, inside,
-                  b.Op(ScalarOp::kGe, p, b.Int(DType::kInt64, 0)));
-    inside =
-        b.Op(ScalarOp::kAnd, inside, b.Op(ScalarOp::kLt, p, b.Index(size)));
+    if (place.before) require(ScalarOp::kGe, place, b.Int(DType::kInt64, 0));
+    if (place.beyond) require(ScalarOp::kLt, place, b.Index(size));
   }
-  return {b.Cast(type, nest.MaskedLoad(v, at, inside)), inside};
+  return {b.Cast(type, nest.MaskedLoad(v, at, inside)), inside, true};
+}
+
+// Cell `i` along a dimension of the window at `at`, of `windows` in a plane of
+// `size`. `k`: the dimension among the last two.
+Place CellOfWindow(const NodeLowering& n, const Window& w, int k,
+                   const SymExpr& at, int64_t i, const SymExpr& windows,
+                   const SymExpr& size) {
+  const int64_t first = i * w.dilation[k] - w.padding[k];
+  const SymExpr last = (windows - 1) * w.stride[k] + first;
+  return {at * w.stride[k] + first, first < 0,
+          !n.g.shapes().KnownLt(last, size)};
 }
 
 // Whether a window may reach outside of the input.
@@ -77,11 +97,9 @@ bool ReachesOut(const NodeLowering& n, const Window& w, const TensorMeta& in,
                 const TensorMeta& out) {
   for (int k = 0; k < 2; ++k) {
     const size_t d = static_cast<size_t>(in.rank() - 2 + k);
-    const SymExpr last = (out.sizes[d] - 1) * w.stride[k] - w.padding[k] +
-                         (w.kernel[k] - 1) * w.dilation[k];
-    if (w.padding[k] > 0 || !n.g.shapes().KnownLt(last, in.sizes[d])) {
-      return true;
-    }
+    const Place end =
+        CellOfWindow(n, w, k, 0, w.kernel[k] - 1, out.sizes[d], in.sizes[d]);
+    if (w.padding[k] > 0 || end.beyond) return true;
   }
   return false;
 }
@@ -94,24 +112,24 @@ absl::Status MaxPool(NodeLowering& n, ScalarOp) {
   BodyBuilder& b = nest.body;
   const DimVector at = nest.Iterate(n.result_meta().sizes);
   const size_t rank = at.size();
-  const bool bounded = ReachesOut(n, w, n.meta(0), n.result_meta());
+  const DimVector& windows = n.result_meta().sizes;
+  const DimVector& plane = n.meta(0).sizes;
   const DType type = ComputeType(n.meta(0).dtype);
   ScalarId best = 0, place = 0, found = 0;
   bool first = true;
   for (int64_t i = 0; i < w.kernel[0]; ++i) {
     for (int64_t j = 0; j < w.kernel[1]; ++j) {
-      const SymExpr row =
-          at[rank - 2] * w.stride[0] - w.padding[0] + i * w.dilation[0];
-      const SymExpr column =
-          at[rank - 1] * w.stride[1] - w.padding[1] + j * w.dilation[1];
-      const Cell cell =
-          LoadCell(nest, n, n.tensor(0), at, row, column, bounded);
+      const Place row = CellOfWindow(n, w, 0, at[rank - 2], i,
+                                     windows[rank - 2], plane[rank - 2]);
+      const Place column = CellOfWindow(n, w, 1, at[rank - 1], j,
+                                        windows[rank - 1], plane[rank - 1]);
+      const Cell cell = LoadCell(nest, n, n.tensor(0), at, row, column);
       const ScalarId low =
           IsFloat(type)
               ? b.Float(type, -std::numeric_limits<double>::infinity())
               : b.Int(type, -(int64_t{1} << (8 * SizeInBytes(type) - 1)));
       const ScalarId value = b.Where(cell.inside, cell.value, low);
-      const ScalarId here = b.Index(row * n.meta(0).sizes[rank - 1] + column);
+      const ScalarId here = b.Index(row.at * plane[rank - 1] + column.at);
       if (first) {
         best = value;
         place = here;
@@ -123,15 +141,17 @@ absl::Status MaxPool(NodeLowering& n, ScalarOp) {
       if (IsFloat(type)) {
         better = b.Op(ScalarOp::kOr, better, b.Op(ScalarOp::kIsNan, value));
       }
-      if (bounded) {
+      if (cell.bounded) {
         // The first cell inside counts, be it the least there is.
         const ScalarId opens =
             b.Op(ScalarOp::kAnd, cell.inside, b.Op(ScalarOp::kNot, found));
         better = b.Op(ScalarOp::kOr, opens,
                       b.Op(ScalarOp::kAnd, cell.inside, better));
-        found = b.Op(ScalarOp::kOr, found, cell.inside);
+      } else {
+        better = b.Op(ScalarOp::kOr, b.Op(ScalarOp::kNot, found), better);
       }
-      best = b.Where(better, value, best);
+      found = b.Op(ScalarOp::kOr, found, cell.inside);
+      best = b.Op(ScalarOp::kMaximum, best, value);
       place = b.Where(better, here, place);
     }
   }
@@ -166,8 +186,8 @@ absl::Status MaxPoolBackward(NodeLowering& n, ScalarOp) {
           FloorDiv(at[rank - 2] + w.padding[0], w.stride[0]) - i;
       const SymExpr column =
           FloorDiv(at[rank - 1] + w.padding[1], w.stride[1]) - j;
-      const Cell index = LoadCell(nest, n, n.tensor(7), at, row, column, true);
-      const Cell grad = LoadCell(nest, n, n.tensor(0), at, row, column, true);
+      const Cell index = LoadCell(nest, n, n.tensor(7), at, {row}, {column});
+      const Cell grad = LoadCell(nest, n, n.tensor(0), at, {row}, {column});
       const ScalarId named =
           b.Op(ScalarOp::kAnd, index.inside,
                b.Op(ScalarOp::kEq, b.Cast(DType::kInt64, index.value), here));
@@ -240,10 +260,13 @@ absl::Status AvgPool(NodeLowering& n, ScalarOp) {
   ScalarId sum = b.Int(type, 0);
   for (int64_t i = 0; i < w.kernel[0]; ++i) {
     for (int64_t j = 0; j < w.kernel[1]; ++j) {
-      const Cell cell =
-          LoadCell(nest, n, n.tensor(0), at,
-                   at[rank - 2] * w.stride[0] - w.padding[0] + i,
-                   at[rank - 1] * w.stride[1] - w.padding[1] + j, bounded);
+      const Cell cell = LoadCell(nest, n, n.tensor(0), at,
+                                 CellOfWindow(n, w, 0, at[rank - 2], i,
+                                              n.result_meta().sizes[rank - 2],
+                                              n.meta(0).sizes[rank - 2]),
+                                 CellOfWindow(n, w, 1, at[rank - 1], j,
+                                              n.result_meta().sizes[rank - 1],
+                                              n.meta(0).sizes[rank - 1]));
       const ScalarId value = b.Where(cell.inside, cell.value, b.Int(type, 0));
       sum = i == 0 && j == 0 ? value : b.Op(ScalarOp::kAdd, sum, value);
     }
@@ -273,7 +296,7 @@ absl::Status AvgPoolBackward(NodeLowering& n, ScalarOp) {
           FloorDiv(at[rank - 2] + w.padding[0], w.stride[0]) - i;
       const SymExpr column =
           FloorDiv(at[rank - 1] + w.padding[1], w.stride[1]) - j;
-      const Cell grad = LoadCell(nest, n, n.tensor(0), at, row, column, true);
+      const Cell grad = LoadCell(nest, n, n.tensor(0), at, {row}, {column});
       // The window must reach this far: kernel > place - start.
       ScalarId covers = grad.inside;
       for (const auto& [place, start, kernel] :

@@ -159,14 +159,14 @@ absl::Status IndexOnly(NodeLowering& n, ScalarOp op) {
 }
 
 // The running combine of `value` along the last axis of the nest.
-ScalarId Running(BodyBuilder& b, ScalarOp op, ScalarId value) {
-  ScalarNode scan{ScalarOp::kScan, b.dtype(value), ReduceOf(op)};
+ScalarId Running(BodyBuilder& b, ReduceOp reduce, ScalarId value) {
+  ScalarNode scan{ScalarOp::kScan, b.dtype(value), reduce};
   scan.args.push_back(value);
   return b.Add(std::move(scan));
 }
 
-// cumsum and cumprod: inclusive, along one dimension.
-absl::Status Scan(NodeLowering& n, ScalarOp op) {
+// Inclusive, along one dimension.
+absl::Status ScanBy(NodeLowering& n, ReduceOp reduce) {
   const DimVector& sizes = n.meta(0).sizes;
   const DType type = ComputeType(n.result_meta().dtype);
   NestWriter nest = n.Write();
@@ -183,38 +183,19 @@ absl::Status Scan(NodeLowering& n, ScalarOp op) {
   at.insert(at.begin() + static_cast<std::ptrdiff_t>(dim), along[0]);
   ScalarId value = nest.LoadAs(n.tensor(0), at, type);
   if (!sizes[dim].Is(1)) {
-    value = Running(nest.body, op, value);
+    value = Running(nest.body, reduce, value);
   }
   nest.Store(n.result(), at, value);
   nest.Finish();
   return absl::OkStatus();
 }
 
-// prims.sort_rows: of each row where its first values stand in order.
-absl::Status SortRows(NodeLowering& n, ScalarOp) {
-  const DimVector& sizes = n.meta(0).sizes;
-  const SymExpr count = n.result_meta().sizes[1];
-  NestWriter nest = n.Write();
-  const DimVector row = nest.Iterate({sizes[0]});
-  const DimVector along = nest.Iterate({sizes[1]}, /*reduction=*/true);
-  ScalarId value = nest.Load(n.tensor(0), {row[0], along[0]});
-  if (IsHalf(nest.body.dtype(value)))
-    value = nest.body.Cast(DType::kFloat32, value);
-  ScalarNode sort{ScalarOp::kSort, DType::kInt64,
-                  BoolOf(n.arg(2)) ? ReduceOp::kMax : ReduceOp::kMin};
-  sort.number.i =
-      count == sizes[1] || !count.is_constant() ? 0 : count.constant();
-  sort.args.push_back(value);
-  const ScalarId place = nest.body.Add(std::move(sort));
-  if (count == sizes[1]) {
-    nest.Store(n.result(), {row[0], along[0]}, place);
-  } else {
-    nest.Store(n.result(), {row[0], along[0]}, place, StoreMode::kSet,
-               nest.body.Op(ScalarOp::kLt, nest.body.Index(along[0]),
-                            nest.body.Index(count)));
-  }
-  nest.Finish();
-  return absl::OkStatus();
+// cumsum and cumprod.
+absl::Status Scan(NodeLowering& n, ScalarOp op) {
+  return ScanBy(n, ReduceOf(op));
+}
+absl::Status LogCumSumExp(NodeLowering& n, ScalarOp) {
+  return ScanBy(n, ReduceOp::kLogSumExp);
 }
 
 // cummax and cummin: the running extreme, then where it stands: the last place
@@ -238,7 +219,7 @@ absl::Status RunningExtreme(NodeLowering& n, ScalarOp op) {
   NestWriter first = n.Write();
   DimVector at = iterate(first);
   ScalarId value = first.LoadAs(n.tensor(0), at, type);
-  if (!single) value = Running(first.body, op, value);
+  if (!single) value = Running(first.body, ReduceOf(op), value);
   first.StoreTo(extremes, at, value);
   first.Finish();
 
@@ -255,7 +236,7 @@ absl::Status RunningExtreme(NodeLowering& n, ScalarOp op) {
       reached = b.Op(ScalarOp::kOr, reached, b.Op(ScalarOp::kIsNan, x));
     }
     const ScalarId here = b.Where(reached, b.Index(at[dim]), place);
-    place = Running(b, ScalarOp::kMaximum, here);
+    place = Running(b, ReduceOp::kMax, here);
   }
   second.Store(n.result(1), at, place);
   second.Finish();
@@ -283,9 +264,9 @@ constexpr LowerRow kRows[] = {
     {"aten.min.dim", ValueAndIndex, ScalarOp::kMinimum},
     {"aten.argmax.default", IndexOnly, ScalarOp::kMaximum},
     {"aten.argmin.default", IndexOnly, ScalarOp::kMinimum},
-    {"prims.sort_rows.default", SortRows, ScalarOp::kMaximum},
     {"aten.cumsum.default", Scan, ScalarOp::kAdd},
     {"aten.cumprod.default", Scan, ScalarOp::kMul},
+    {"aten.logcumsumexp.default", LogCumSumExp},
 };
 
 }  // namespace

@@ -1,13 +1,11 @@
 // Scatters that combine by more than a sum.
 
-#include <cmath>
-#include <limits>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/loop/lowering.h"
+#include "compiler/loop/ordered_keys.h"
 #include "compiler/loop/scatter_updates.h"
 #include "proto/base/status.h"
 
@@ -95,9 +93,9 @@ Meant ReadMeant(NestWriter& nest, const NodeLowering& n, const DimVector& at,
   return {load(n.tensor(3), source_at, type), hit};
 }
 
-// Products: an element runs over the indices of its row and combines what is
-// meant for it. No atomics, and the order is fixed; the cost is one comparison for
-// each element and index of a row.
+// Products of floats in a fixed order: an element runs over the indices of its row
+// and combines what is meant for it. The cost is one comparison for each element
+// and index of a row.
 absl::Status ReduceAtElements(NodeLowering& n, bool include_self) {
   const DimVector& sizes = n.meta(0).sizes;
   const size_t dim = n.Dim(1, sizes.size());
@@ -164,6 +162,39 @@ absl::StatusOr<BufferId> CountUpdates(NodeLowering& n, WriteUpdate write) {
   return hits;
 }
 
+// Products in any order. Cells start with the element itself, or with 1.
+absl::Status Multiply(NodeLowering& n, bool include_self, WriteUpdate write) {
+  const DimVector& sizes = n.result_meta().sizes;
+  const DType type = CombineType(n.result_meta().dtype);
+  const BufferId cells = n.g.AddBuffer(BufferKind::kTemporary, type, sizes,
+                                       ContiguousStrides(sizes));
+  NestWriter start = n.Write();
+  const DimVector first = start.Iterate(sizes);
+  start.StoreTo(cells, first,
+                include_self ? start.LoadAs(n.tensor(0), first, type)
+                             : One(start.body, type));
+  start.Finish();
+  RETURN_IF_ERROR(ApplyUpdates(
+      n, write, cells, StoreMode::kAtomicMul,
+      [](NestWriter&, const Update& update) { return update.value; }));
+  std::optional<BufferId> counts;
+  if (!include_self) {
+    ASSIGN_OR_RETURN(counts, CountUpdates(n, write));
+  }
+  NestWriter nest = n.Write();
+  BodyBuilder& b = nest.body;
+  const DimVector at = nest.Iterate(sizes);
+  ScalarId value = nest.LoadCell(cells, at);
+  if (counts.has_value()) {
+    const ScalarId any = b.Op(ScalarOp::kGt, nest.LoadCell(*counts, at),
+                              b.Int(DType::kInt32, 0));
+    value = b.Where(any, value, nest.LoadAs(n.tensor(0), at, type));
+  }
+  nest.Store(n.result(), at, value);
+  nest.Finish();
+  return absl::OkStatus();
+}
+
 absl::Status SumOrMean(NodeLowering& n, bool mean, bool include_self,
                        WriteUpdate write) {
   ASSIGN_OR_RETURN(const UpdateSums sums, SumUpdates(n, write));
@@ -189,53 +220,6 @@ absl::Status SumOrMean(NodeLowering& n, bool mean, bool include_self,
   nest.Finish();
   return absl::OkStatus();
 }
-
-// Values as integers that compare as they do: NaN is the greatest of the largest
-// and of the least. The least integer is none's.
-class OrderedKeys {
- public:
-  OrderedKeys(DType type, bool least)
-      : type_(type),
-        least_(least),
-        // An i32 has the least integer too.
-        key_(type == DType::kFloat32 ? DType::kInt32 : DType::kInt64) {}
-
-  DType key() const { return key_; }
-  int64_t none() const {
-    return key_ == DType::kInt32 ? std::numeric_limits<int32_t>::min()
-                                 : std::numeric_limits<int64_t>::min();
-  }
-  ScalarId KeyOf(BodyBuilder& b, ScalarId value) const {
-    if (!IsFloat(type_)) {
-      const ScalarId key = b.Cast(key_, value);
-      return least_ ? b.Op(ScalarOp::kNot, key) : key;
-    }
-    const ScalarId order = Flipped(b, b.Bitcast(key_, value));
-    return b.Where(b.Op(ScalarOp::kIsNan, value), b.Int(key_, Most()),
-                   least_ ? b.Op(ScalarOp::kNot, order) : order);
-  }
-  ScalarId ValueOf(BodyBuilder& b, ScalarId key) const {
-    const ScalarId order = least_ ? b.Op(ScalarOp::kNot, key) : key;
-    if (!IsFloat(type_)) return b.Cast(type_, order);
-    return b.Where(b.Op(ScalarOp::kEq, key, b.Int(key_, Most())),
-                   b.Float(type_, NAN),
-                   b.Bitcast(type_, Flipped(b, order)));
-  }
-
- private:
-  int64_t Most() const {
-    return key_ == DType::kInt32 ? std::numeric_limits<int32_t>::max()
-                                 : std::numeric_limits<int64_t>::max();
-  }
-  // Bits of a negative float grow as it falls.
-  ScalarId Flipped(BodyBuilder& b, ScalarId bits) const {
-    return b.Where(b.Op(ScalarOp::kLt, bits, b.Int(key_, 0)),
-                   b.Op(ScalarOp::kXor, bits, b.Int(key_, Most())), bits);
-  }
-  const DType type_;
-  const bool least_;
-  const DType key_;
-};
 
 absl::Status Extreme(NodeLowering& n, const Combine& combine, bool include_self,
                      WriteUpdate write) {
@@ -273,15 +257,19 @@ absl::Status Extreme(NodeLowering& n, const Combine& combine, bool include_self,
 absl::Status ScatterReduce(NodeLowering& n, ScalarOp) {
   ASSIGN_OR_RETURN(const Combine combine, CombineNamed(n, n.arg(4)));
   const bool include_self = BoolOf(n.arg(5));
-  if (combine.reduce == ReduceOp::kProd)
-    return ReduceAtElements(n, include_self);
   const DType type = CombineType(n.result_meta().dtype);
+  const bool order_matters = IsFloat(type) && n.g.options.deterministic &&
+                             n.g.graph.device == DeviceType::kCuda;
+  if (combine.reduce == ReduceOp::kProd && order_matters)
+    return ReduceAtElements(n, include_self);
   const auto write = [&](NestWriter& nest) {
     return absl::StatusOr<Update>(ReadUpdate(nest, n, type));
   };
   const bool plain_sum = combine.reduce == ReduceOp::kSum && !combine.mean;
   if (plain_sum && include_self && n.result_meta().dtype != DType::kBool)
     return AddToElements(n, n.tensor(0), write);
+  if (combine.reduce == ReduceOp::kProd)
+    return Multiply(n, include_self, write);
   return combine.reduce == ReduceOp::kSum
              ? SumOrMean(n, combine.mean, include_self, write)
              : Extreme(n, combine, include_self, write);

@@ -234,6 +234,7 @@ void NestWriter::Finish() {
   if (stores_.empty()) return;
   LoopNest nest;
   nest.origins.push_back(origin_);
+  nest.client_nodes.assign(g_.client_nodes.begin(), g_.client_nodes.end());
   nest.axes = std::move(axes_);
   nest.stores = std::move(stores_);
   nest.body = body.Take();

@@ -38,6 +38,8 @@ struct GraphLowering {
   std::vector<DimVector>
       output_strides;  // wanted of a value; empty: its meta's
   int64_t random_streams = 0;
+  // Of the node that is being lowered: whatever is written is for them.
+  ClientNodes client_nodes;
 
   GraphLowering(const Graph& g, const ArtifactOptions& o)
       : graph(g), options(o) {}
@@ -172,6 +174,7 @@ absl::Span<const LowerRow> ScatterReduceLowerings();
 absl::Span<const LowerRow> CatLowerings();
 absl::Span<const LowerRow> PoolLowerings();
 absl::Span<const LowerRow> RandomLowerings();
+absl::Span<const LowerRow> SortLowerings();
 
 // An index tensor's value at `at` (broadcast) as an index of a dimension of
 // `size`.

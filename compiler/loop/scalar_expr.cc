@@ -94,14 +94,15 @@ constexpr OpText kOps[] = {
     {ScalarOp::kReduceResult, "reduce_result"},
     {ScalarOp::kScan, "scan"},
     {ScalarOp::kSort, "sort"},
+    {ScalarOp::kTally, "tally"},
 };
 
 constexpr absl::string_view kReductions[] = {
-    "none", "sum", "prod",   "max",    "min",     "any",
-    "all",  "xor", "argmax", "argmin", "softmax", "moments"};
+    "none", "sum",       "prod",   "max",    "min",     "any",    "all",
+    "xor",  "logsumexp", "argmax", "argmin", "softmax", "moments"};
 
 constexpr bool InOrder() {
-  for (int i = 0; i <= static_cast<int>(ScalarOp::kSort); ++i) {
+  for (int i = 0; i <= static_cast<int>(ScalarOp::kTally); ++i) {
     if (static_cast<int>(kOps[i].op) != i) return false;
   }
   return true;
@@ -140,7 +141,12 @@ bool IsComparison(ScalarOp op) {
 
 bool IsReduction(ScalarOp op) {
   return op == ScalarOp::kReduce || op == ScalarOp::kReduceResult ||
-         op == ScalarOp::kScan || op == ScalarOp::kSort;
+         IsAlongRow(op);
+}
+
+bool IsAlongRow(ScalarOp op) {
+  return op == ScalarOp::kScan || op == ScalarOp::kSort ||
+         op == ScalarOp::kTally;
 }
 
 bool IsIndexCheck(ScalarOp op) {

@@ -129,6 +129,9 @@ enum class ScalarOp : uint8_t {
   // the largest, equals keep their order. `number.i` places are asked for, from
   // the first on; 0: all.
   kSort,
+  // An i32: how many points before this one along the last reduction axis have
+  // the same value, an i32 in [0, `number.i`).
+  kTally,
 };
 
 // How a reduction combines. Tuples, whose further members kReduceResult reads:
@@ -146,6 +149,7 @@ enum class ReduceOp : uint8_t {
   kAny,
   kAll,
   kXor,
+  kLogSumExp,  // log(exp(a) + exp(b)), of float32 and float64
   kArgMax,
   kArgMin,
   kSoftmax,
@@ -199,9 +203,12 @@ std::optional<ScalarOp> ScalarOpFromName(absl::string_view name);
 std::optional<ReduceOp> ReduceOpFromName(absl::string_view name);
 
 bool IsComparison(ScalarOp op);
-// kReduce, kReduceResult, kScan and kSort: what depends on other points of the
-// nest.
+// kReduce, kReduceResult and those of IsAlongRow: what depends on other points of
+// the nest.
 bool IsReduction(ScalarOp op);
+// kScan, kSort and kTally: each point of the last reduction axis has a result of
+// its own, which depends on the others.
+bool IsAlongRow(ScalarOp op);
 // kCheckIndex and kWrapIndex.
 bool IsIndexCheck(ScalarOp op);
 // Worth computing once: tens of instructions an element.

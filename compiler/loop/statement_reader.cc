@@ -134,6 +134,8 @@ void StatementReader::ReadStore(LineReader& in) {
   store.index = in.Dims();
   if (in.Take("+=")) {
     store.mode = StoreMode::kAtomicAdd;
+  } else if (in.Take("*=")) {
+    store.mode = StoreMode::kAtomicMul;
   } else if (in.Take("max=")) {
     store.mode = StoreMode::kAtomicMax;
   } else {

@@ -8,6 +8,7 @@
 
 #include "compiler/reference/reference_table.h"
 #include "compiler/reference/rows.h"
+#include "compiler/reference/special_functions.h"
 
 namespace kiln {
 namespace {
@@ -28,13 +29,6 @@ RefResults Scan(RefCall& call) {
     }
   }
   return {call.Make(0, x)};
-}
-
-double LogAdd(double a, double b) {
-  if (std::isnan(a) || std::isnan(b)) return NAN;
-  const double top = std::fmax(a, b);
-  if (std::isinf(top)) return top;
-  return top + std::log(std::exp(a - top) + std::exp(b - top));
 }
 
 // The running extreme and where it was; the last of equals, NaN for good.
@@ -136,9 +130,8 @@ std::vector<int64_t> Arranged(const Elements& x, const int64_t* row,
   return how == "kth" ? std::vector<int64_t>{order[call.Int("k")]} : order;
 }
 
-// prims.sort_rows: where the first values of each row stand.
-RefResults SortRows(RefCall& call) {
-  const Elements x = call.Load("x");
+// Where the first values of each row of x stand.
+Elements FirstPlaces(RefCall& call, const Elements& x) {
   const Rows rows = CutAlong(x.sizes, 1);
   const int64_t count = call.Int("count");
   const bool largest = call.Bool("largest");
@@ -153,7 +146,22 @@ RefResults SortRows(RefCall& call) {
     for (int64_t c = 0; c < count; ++c)
       places.i[static_cast<int64_t>(r) * count + c] = order[c];
   }
-  return {call.Make(0, places)};
+  return places;
+}
+
+// prims.sort_rows
+RefResults SortRows(RefCall& call) {
+  return {call.Make(0, FirstPlaces(call, call.Load("x")))};
+}
+
+// prims.sort_values: the values first.
+RefResults SortValues(RefCall& call) {
+  const Elements x = call.Load("x");
+  const Elements places = FirstPlaces(call, x);
+  Elements y = x.Like(places.sizes);
+  for (int64_t k = 0; k < y.count(); ++k)
+    y.Take(k, x, k / places.sizes[1] * x.sizes[1] + places.i[k]);
+  return {call.Make(0, y), call.Make(1, places)};
 }
 
 RefResults OrderRows(RefCall& call) {
@@ -246,6 +254,31 @@ RefResults Median(RefCall& call) {
   return Selected(call, x, {all}, MiddleOf<ignore_nan>);
 }
 
+// The place, in ascending order, at which the longest run of equals ends.
+int64_t LongestRun(const Elements& x, const std::vector<int64_t>& members,
+                   RefCall&) {
+  std::vector<double> row;
+  for (int64_t k : members) row.push_back(x.F(k));
+  std::sort(row.begin(), row.end(), [](double a, double b) {
+    return std::isnan(b) ? !std::isnan(a) : a < b;
+  });
+  int64_t best = 0, longest = 0, length = 0;
+  for (size_t k = 0; k < row.size(); ++k) {
+    length = k > 0 && row[k] == row[k - 1] ? length + 1 : 1;
+    if (length > longest) {
+      longest = length;
+      best = static_cast<int64_t>(k);
+    }
+  }
+  return best;
+}
+
+RefResults Mode(RefCall& call) {
+  const Elements x = call.Load("self");
+  return Selected(call, x, CutAlong(x.sizes, call.Int("dim")).members,
+                  LongestRun);
+}
+
 // Where each value would be put into its row so that it stays in order.
 RefResults Searched(RefCall& call, const Elements& sorted,
                     const std::vector<int64_t>& order, const Elements& values,
@@ -288,6 +321,7 @@ RefResults Bucketize(RefCall& call) {
 
 constexpr ReferenceRow kRows[] = {
     {"aten.kthvalue.default", KthValue},
+    {"aten.mode.default", Mode},
     {"aten.median.default", Median<false>},
     {"aten.median.dim", MedianDim<false>},
     {"aten.nanmedian.default", Median<true>},
@@ -298,11 +332,12 @@ constexpr ReferenceRow kRows[] = {
     {"aten.bucketize.Scalar", Bucketize},
     {"aten.cumsum.default", Scan<[](auto a, auto b) { return a + b; }>},
     {"aten.cumprod.default", Scan<[](auto a, auto b) { return a * b; }>},
-    {"aten.logcumsumexp.default", Scan<LogAdd>},
+    {"aten.logcumsumexp.default", Scan<LogAddExp>},
     {"aten.cummax.default", RunningExtreme<true>},
     {"aten.cummin.default", RunningExtreme<false>},
     {"prims.order.default", OrderRows},
     {"prims.sort_rows.default", SortRows},
+    {"prims.sort_values.default", SortValues},
     {"aten.sort.default", Sort},
     {"aten.sort.stable", Sort},
     {"aten.topk.default", Topk},

@@ -75,6 +75,13 @@ double ActivationOf(absl::string_view name, double x) {
   return x < 0 ? 0 : x;
 }
 
+double LogAddExp(double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return NAN;
+  const double top = std::fmax(a, b);
+  if (std::isinf(top)) return top;
+  return top + std::log(std::exp(a - top) + std::exp(b - top));
+}
+
 double NormalCdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 
 double NormalDensity(double x) {

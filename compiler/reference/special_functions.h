@@ -21,6 +21,9 @@ double Digamma(double x);
 // numbers: as easy as 1, 2, 3" (2011).
 double PhiloxUniform(uint64_t seed, uint64_t index, uint64_t stream);
 
+// log(exp(a) + exp(b)).
+double LogAddExp(double a, double b);
+
 // The tanh form of GELU.
 double GeluTanh(double x);
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/reduce_ops.h"
+#include "compiler/schedule/tally_tiles.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -61,7 +62,15 @@ SymExpr OuterPoints(const LoopNest& nest) {
   return points;
 }
 
+// Tiles of all rows.
+SymExpr Tiles(const PlannedKernel& kernel, const CudaTallies& tallies) {
+  return OuterPoints(kernel.nest) *
+         TilesOf(tallies, kernel.nest.axes.back().extent);
+}
+
 SymExpr PartialBytes(const PlannedKernel& kernel) {
+  if (const auto* tallies = std::get_if<CudaTallies>(&kernel.variant))
+    return Tiles(kernel, *tallies) * WorkspaceOf(*tallies);
   return PartialsBefore(kernel.nest,
                         static_cast<ScalarId>(kernel.nest.body.size()),
                         OuterPoints(kernel.nest), PartsOf(kernel.variant));
@@ -72,6 +81,8 @@ SymExpr PartialBytes(const PlannedKernel& kernel) {
 // each block.
 SymExpr Counters(const PlannedKernel& kernel) {
   const SymExpr points = OuterPoints(kernel.nest);
+  if (const auto* tallies = std::get_if<CudaTallies>(&kernel.variant))
+    return Tiles(kernel, *tallies) + 2;
   if (const auto* scans = std::get_if<CudaScans>(&kernel.variant))
     return points * scans->parts + 2;
   if (const auto* scans = std::get_if<CudaColumnScans>(&kernel.variant))
@@ -99,7 +110,7 @@ void AddWorkspaces(KernelPlan& plan) {
   std::vector<PlannedKernel*> split;
   for (PlannedStep& step : plan.steps) {
     auto* kernel = std::get_if<PlannedKernel>(&step);
-    if (kernel != nullptr && PartsOf(kernel->variant) > 1)
+    if (kernel != nullptr && HasWorkspace(kernel->variant))
       split.push_back(kernel);
   }
   if (split.empty()) return;

@@ -38,8 +38,7 @@ bool CanBeTakenApart(const LoopNest& nest) {
   for (ScalarId id = 0; id < nest.body.size(); ++id) {
     const ScalarNode& node = nest.body[id];
     for (ScalarId arg : node.args) beneath[id] = beneath[id] || beneath[arg];
-    if (node.op == ScalarOp::kScan || node.op == ScalarOp::kSort ||
-        node.op == ScalarOp::kReduceResult) {
+    if (IsAlongRow(node.op) || node.op == ScalarOp::kReduceResult) {
       return false;
     }
     if (node.op != ScalarOp::kReduce) continue;
@@ -145,7 +144,7 @@ class Split {
     LoopNest& finishes = out_.finishes;
     const SymExpr stretches =
         CeilDiv(PointsOf(nest_.axes, outer_, all_), stretch_);
-    finishes.origins = nest_.origins;
+    TakeOrigins(nest_, finishes);
     finishes.axes.assign(nest_.axes.begin(), nest_.axes.begin() + outer_);
     finishes.axes.push_back({stretches, true});
     for (ScalarId id = 0; id < nest_.body.size(); ++id) {

@@ -44,6 +44,8 @@ double InstructionsOf(const ScalarNode& node, bool approximate) {
       return node.reduce == ReduceOp::kSoftmax   ? 7
              : node.reduce == ReduceOp::kMoments ? 9
                                                  : 1;
+    case ScalarOp::kScan:
+      return node.reduce == ReduceOp::kLogSumExp ? 60 : 1;
     case ScalarOp::kErf:
     case ScalarOp::kTanh:
       return 22;
@@ -272,7 +274,7 @@ bool NestCosts::MayScan() const {
   for (ScalarId id = 0; id < nest_.body.size(); ++id) {
     const ScalarNode& node = nest_.body[id];
     if (node.op == ScalarOp::kReduce || node.op == ScalarOp::kReduceResult ||
-        node.op == ScalarOp::kSort) {
+        node.op == ScalarOp::kSort || node.op == ScalarOp::kTally) {
       return false;
     }
     for (const ScalarId arg : node.args)
@@ -286,17 +288,15 @@ bool NestCosts::MayScan() const {
   return true;
 }
 
-const ScalarNode* NestCosts::OnlySort() const {
+const ScalarNode* NestCosts::OnlyReduction(ScalarOp op) const {
   if (facts_.num_axes != facts_.num_outer + 1) return nullptr;
-  const ScalarNode* sort = nullptr;
+  const ScalarNode* only = nullptr;
   for (const ScalarNode& node : nest_.body) {
-    if (node.op == ScalarOp::kReduce || node.op == ScalarOp::kScan)
-      return nullptr;
-    if (node.op != ScalarOp::kSort) continue;
-    if (sort != nullptr) return nullptr;
-    sort = &node;
+    if (!IsReduction(node.op)) continue;
+    if (node.op != op || only != nullptr) return nullptr;
+    only = &node;
   }
-  return sort;
+  return only;
 }
 
 double NestCosts::BytesOnce(uint32_t axis, int run) const {
@@ -373,8 +373,15 @@ double NestCosts::Sectors(const Access& access, const Vectors& vectors) const {
         IsWideAccess(buffers_[access.buffer], *access.offset, vectors, facts_);
     const bool apart = access.store && vectors.width > 1 &&
                        !(wide && (!access.atomic || target_.vector_atomics));
-    return points * static_cast<double>(access.bytes) / kSector *
-           (apart ? vectors.width : 1);
+    double sectors = points * static_cast<double>(access.bytes) / kSector;
+    if (access.atomic) {
+      // An addition moves 16 bytes a lane at most: wider groups come back to the
+      // same sectors.
+      const double pieces = vectors.width * double(access.bytes) / 16;
+      sectors *= kAddedSectors;
+      if (!apart && pieces > 1) sectors *= 1 + kSplitAddition * (pieces - 1);
+    }
+    return sectors * (apart ? vectors.width : 1);
   }
   return points;
 }
@@ -435,9 +442,8 @@ Price NestCosts::Finish(Price price, int warps, double lockstep,
   const double worst =
       std::max({price.memory_ns, price.issue_ns, price.latency_ns});
   const double sum = price.memory_ns + price.issue_ns + price.latency_ns;
-  // Warps that compute while others wait for memory: measured on softmax and on
-  // column sums with 12 to 64 of them.
-  const double apart = std::clamp(4.8 / warps, 0.08, 0.5);
+  // Warps that compute while others wait for memory.
+  const double apart = std::clamp(4.7 / warps, 0.13, 0.72);
   price.ns =
       worst + std::min(most_apart, std::max(apart, lockstep)) * (sum - worst);
   return price;
@@ -454,6 +460,8 @@ Price NestCosts::PriceOf(const KernelVariant& variant) const {
   if (const auto* v = std::get_if<CudaColumnScans>(&variant))
     return PriceCuda(*v);
   if (const auto* v = std::get_if<CudaSorts>(&variant)) return PriceCuda(*v);
+  if (const auto* v = std::get_if<CudaTallies>(&variant)) return PriceCuda(*v);
+  if (const auto* v = std::get_if<CudaCounts>(&variant)) return PriceCuda(*v);
   if (const auto* v = std::get_if<CudaSerial>(&variant)) return PriceCuda(*v);
   const uint32_t last_outer =
       facts_.num_outer > 0 ? facts_.num_outer - 1 : Vectors::kNoAxis;

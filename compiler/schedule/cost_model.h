@@ -77,9 +77,9 @@ class NestCosts {
   // Whether many threads may share a scan: along one axis, none of another's
   // result, without other reductions.
   bool MayScan() const;
-  // The nest's kSort, where it is its only reduction and sorts along its only
-  // reduced axis; else null.
-  const ScalarNode* OnlySort() const;
+  // The nest's kSort or kTally, where it is the nest's only reduction and there is
+  // one reduced axis; else null.
+  const ScalarNode* OnlyReduction(ScalarOp op) const;
   bool HasCostlyToHold() const { return has_costly_; }
   // Whether a value is loaded at reduced points for one pass alone.
   bool LoadsForOnePass() const;
@@ -151,22 +151,27 @@ class NestCosts {
   int ResidentRows(const CudaRows& v, const PricedVectors& vectors,
                    Price& price) const;
   // Lane instructions, of which a block's threads take `groups` a row.
+  bool StoresRows() const;  // at reduced points
   double RowIssue(const CudaRows& v, const PricedVectors& vectors,
                   double groups) const;
   Price FinishRows(Price price, const CudaRows& v, int resident) const;
   double StagedBytes(const CudaRows& v, const Vectors& vectors) const;
-  double RowBlockNs(const CudaRows& v, const Vectors& vectors, double steps,
-                    bool gathers) const;
+  double RowBlockNs(const CudaRows& v, const PricedVectors& vectors,
+                    double steps, bool gathers) const;
   double Unevenness(double blocks, double slots) const;
 
   Price PriceCuda(const CudaPoints& v) const;
   Price PriceCuda(const CudaTiles& v) const;
   Price PriceCuda(const CudaRows& v) const;
+  double ColumnBlockNs(const CudaColumns& v,
+                       const PricedVectors& vectors) const;
   Price PriceCuda(const CudaColumns& v) const;
   Price PriceCuda(const CudaScans& v) const;
   Price PriceCuda(const CudaShortScans& v) const;
   Price PriceCuda(const CudaColumnScans& v) const;
   Price PriceCuda(const CudaSorts& v) const;
+  Price PriceCuda(const CudaTallies& v) const;
+  Price PriceCuda(const CudaCounts& v) const;
   Price PriceCuda(const CudaSerial& v) const;
   // `across`: the other axis of a tile, or Vectors::kNoAxis.
   Price PriceCpu(uint32_t vector_axis, uint32_t across,

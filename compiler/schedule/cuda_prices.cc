@@ -15,6 +15,18 @@ namespace {
 // Of columns whose loads are issued for one step only: measured on GELU's backward
 // with its bias sums, 125 us against 87.
 constexpr double kStepApart = 0.3;
+// Of points whose groups may be partial: what both ways through one cost more
+// than one.
+constexpr double kPartialPoints = 0.41;
+// How long a thread takes for an instruction of its own group, behind its loads.
+constexpr double kPointNs = 0.56;
+// How long a thread of columns takes for a step: its loads, and each instruction.
+constexpr double kColumnLoadNs = 340;
+constexpr double kColumnNs = 0.46;
+// Its loads wait for one another where the rows' number is a symbol.
+constexpr double kSymbolicLoads = 5;
+// How much of the places that the last round leaves empty counts.
+constexpr double kLastRound = 0.1;
 
 }  // namespace
 
@@ -28,6 +40,8 @@ Price NestCosts::PriceCuda(const CudaPoints& v) const {
   bool waits = false;  // loads that are not issued ahead, group after group
   for (const Access& access : accesses_) {
     sectors += Sectors(access, vectors);
+    if (access.atomic && MotionAlong(access, axis) == Motion::kIrregular)
+      sectors += kAtomicSectors * double(outer_);
     gathers |= access.gathered && !access.store;
     waits |= !access.plain && !access.store;
   }
@@ -38,14 +52,28 @@ Price NestCosts::PriceCuda(const CudaPoints& v) const {
   const double chip = target_.multiprocessors * target_.cycles_per_ns;
   price.memory_ns = std::max(price.bytes / target_.memory_bytes_per_ns,
                              sectors / (kSectorsPerCycle * chip));
-  price.issue_ns = Issue(vectors, false, false) / (chip * kLanesPerCycle);
+  const double issue = Issue(vectors, false, false);
+  const bool partial = vectors.cut && vectors.width > 1;
+  price.issue_ns =
+      issue * (partial ? 1 + kPartialPoints : 1) / (chip * kLanesPerCycle);
   const double groups =
       static_cast<double>(outer_) / static_cast<double>(v.vector);
   const double slots =
       target_.multiprocessors * Resident(v.threads, price.registers);
   const double blocks = CeilDivide(groups, double(v.threads) * v.unroll);
-  price.latency_ns = std::max(1.0, blocks / slots) * kLoadNs *
-                     (gathers ? 2 : 1) * (waits ? v.unroll : 1);
+  // The last round of blocks is as long as the others.
+  if (blocks > slots && blocks < 6 * slots) {
+    const double rounds = blocks / slots;
+    price.memory_ns *= 1 + kLastRound * (std::ceil(rounds) / rounds - 1);
+  }
+  price.latency_ns = std::max(1.0, blocks / slots) *
+                     (kLoadNs * (gathers ? 2 : 1) * (waits ? v.unroll : 1) +
+                      kPointNs * issue / double(outer_) * v.vector * v.unroll);
+  for (const Access& access : accesses_) {
+    if (!access.atomic) continue;
+    price.latency_ns =
+        std::max(price.latency_ns, double(outer_) / access.points * kAtomicNs);
+  }
   return Finish(price, Resident(v.threads, price.registers) * v.threads / 32);
 }
 
@@ -55,7 +83,7 @@ Price NestCosts::PriceCuda(const CudaTiles& v) const {
   const PricedVectors& vectors = VectorsFor(last, v.vector, false);
   const PricedVectors& others = VectorsFor(across, v.across, false);
   const TileAccesses tiled =
-      AccessesAcross(nest_, facts_, buffers_, across, v.edge);
+      AccessesAcross(nest_, facts_, buffers_, across, v.edge, v.depth);
   const auto is_tiled = [&](const Access& access) {
     for (ScalarId id : tiled.loads)
       if (access.offset == &facts_.load_offset[id]) return true;
@@ -69,12 +97,12 @@ Price NestCosts::PriceCuda(const CudaTiles& v) const {
   double words = 0;
   for (const Access& access : accesses_) {
     const bool through = is_tiled(access);
-    price.bytes += through ? BytesAlong(access, across, v.edge)
+    price.bytes += through ? BytesAlong(access, across, v.depth)
                            : BytesAlong(access, last, v.edge);
     sectors += Sectors(access, through ? others : vectors);
     if (through) cells += 2 * access.points;
     const int width = through ? v.across : v.vector;
-    const double steps = double(v.edge) * v.edge / (kTileThreads * width);
+    const double steps = double(v.edge) * v.depth / (kTileThreads * width);
     if (!access.store) words += (access.bytes * width + 3) / 4 * steps;
   }
   price.registers = kBaseRegisters + static_cast<int>(words) +
@@ -84,7 +112,7 @@ Price NestCosts::PriceCuda(const CudaTiles& v) const {
   // Edges that stand over the ends of the axes.
   const double over = CeilDivide(double(extents_[last]), v.edge) * v.edge /
                       double(extents_[last]) *
-                      CeilDivide(double(extents_[across]), v.edge) * v.edge /
+                      CeilDivide(double(extents_[across]), v.depth) * v.depth /
                       double(extents_[across]);
   price.memory_ns = std::max(price.bytes / target_.memory_bytes_per_ns,
                              (sectors / kSectorsPerCycle + cells / 32) / chip) *
@@ -92,13 +120,32 @@ Price NestCosts::PriceCuda(const CudaTiles& v) const {
   price.issue_ns = (Issue(vectors, false, false) + 3 * cells) /
                    (chip * kLanesPerCycle) * over;
   const double blocks =
-      static_cast<double>(outer_) * over / (double(v.edge) * v.edge);
+      static_cast<double>(outer_) * over / (double(v.edge) * v.depth);
   const double slots =
       target_.multiprocessors * Resident(kTileThreads, price.registers);
   price.latency_ns =
       std::max(1.0, blocks / slots) * (kLoadNs + 2 * kJoinBlockNs);
   return Finish(price,
                 Resident(kTileThreads, price.registers) * kTileThreads / 32);
+}
+
+// How long a block of columns takes when it has the memory to itself.
+double NestCosts::ColumnBlockNs(const CudaColumns& v,
+                                const PricedVectors& vectors) const {
+  const double steps =
+      CeilDivide(double(reduced_) / v.parts, double(v.down) * v.unroll);
+  const bool symbolic = !facts_.extents.back().is_constant();
+  const double loads_ns = static_cast<double>(passes_.passes.size()) *
+                          kColumnLoadNs * (symbolic ? kSymbolicLoads : 1);
+  const double instructions = Issue(vectors, false, false) /
+                              (double(outer_) * double(reduced_)) * v.vector *
+                              v.unroll;
+  const double ns =
+      steps * (loads_ns + kColumnNs * instructions) + 150 +
+      reductions_ * kJoinBlockNs * std::log2(std::max(2, v.down)) / 2;
+  if (v.parts == 1) return ns;
+  return ns + kJoinPartsNs +
+         CeilDivide(double(v.parts), double(v.down) * 4) * kLoadNs;
 }
 
 Price NestCosts::PriceCuda(const CudaColumns& v) const {
@@ -146,17 +193,8 @@ Price NestCosts::PriceCuda(const CudaColumns& v) const {
   const double busy = std::min(1.0, blocks / target_.multiprocessors);
   price.issue_ns = Issue(vectors, false, false) * across_idle /
                    (chip * kLanesPerCycle * busy) * uneven;
-  const double passes = static_cast<double>(passes_.passes.size());
-  const double steps =
-      CeilDivide(double(reduced_) / v.parts, double(v.down) * v.unroll);
-  double block_ns =
-      steps * passes * kLoadNs + 150 +
-      reductions_ * kJoinBlockNs * std::log2(std::max(2, v.down)) / 2;
-  if (v.parts > 1) {
-    block_ns += kJoinPartsNs +
-                CeilDivide(double(v.parts), double(v.down) * 4) * kLoadNs;
-  }
-  price.latency_ns = (rounds < 6 ? std::ceil(rounds) : rounds) * block_ns;
+  price.latency_ns =
+      (rounds < 6 ? std::ceil(rounds) : rounds) * ColumnBlockNs(v, vectors);
   return Finish(price, Resident(threads, price.registers) * threads / 32,
                 v.unroll == 1 ? kStepApart : 0);
 }

@@ -13,28 +13,51 @@ namespace {
 
 // Instructions of a step of a join across a warp: of a plain value, of moments
 // (divisions), of a maximum and the sum of exponentials below it.
-constexpr double kJoinStep = 2.4;
+constexpr double kJoinStep = 1.5;
 constexpr double kMomentsStep = 26;
-constexpr double kSoftmaxStep = 18;
-constexpr double kJoinClusterNs = 400;  // a barrier of a cluster and its reads
-constexpr double kClusterNs = 250;      // to start and end each of its blocks
+constexpr double kSoftmaxStep = 41;
+constexpr double kJoinClusterNs = 780;   // a barrier of a cluster and its reads
+constexpr double kStartClusterNs = 400;  // to start and end a cluster
+constexpr double kClusterNs = 380;       // the same for each of its blocks
+// A load of the last pass that waits for another one, in a cluster.
+constexpr double kClusterLoadNs = 380;
+// What phases of a cluster cost that nothing overlaps: where groups are whole,
+// where they may be partial.
+constexpr double kClusterApart = 0.65;
+constexpr double kPartialClusterApart = 0.8;
 // Instructions of a thread for a row that stands in shared memory, and for each
 // of its groups.
-constexpr double kStageRow = 150;
-constexpr double kStageGroup = 15;
+constexpr double kStageRow = 180;
+constexpr double kStageGroup = 13;
 constexpr double kStagePartialGroup = 80;  // that may be partial
-// How long a thread takes for a group of a staged row, all passes.
-constexpr double kStageGroupNs = 60;
+// How long a thread takes for an element of a staged row, all passes, and for a
+// group that may be partial.
+constexpr double kStageElementNs = 3.7;
+constexpr double kStagePartialNs = 600;
 // The share of the lesser of memory and instructions that still counts while the
 // next rows are copied.
 constexpr double kStagedApart = 0.15;
 // What both ways through a group cost more than one; in long rows that is part of
-// what a group that may be partial costs.
-constexpr double kBothWays = 1.5;
-constexpr double kBothWaysOfLong = 0.25;
+// what a group that may be partial costs. Of rows that stand in registers: the
+// same, what a store that may be partial adds, and how long a group takes.
+constexpr double kBothWays = 2.1;
+constexpr double kBothWaysOfLong = 0.4;
+constexpr double kHeldBothWays = 1.1;
+constexpr double kHeldBothWaysOfLong = 0.1;
+constexpr double kHeldPartialStores = 2;
+constexpr double kHeldPartialNs = 160;
 // Masked loads whose addresses need no registers worth counting.
 constexpr int kFewWindows = 2;
-constexpr double kOthersNs = 300;  // of loads from L2
+constexpr double kOthersNs = 390;  // of loads from L2
+// How much of what a multiprocessor with more blocks than others has to do more
+// counts: of instructions, of memory.
+constexpr double kUnevenIssue = 0.58;
+constexpr double kUnevenMemory = 0.31;
+// What memory loses when blocks read many long rows at a time, each of them in
+// pages of its own: from kFewRows on, all of it at four times as many.
+constexpr double kManyRows = 0.5;
+constexpr double kFewRows = 1300;
+constexpr double kLongRowBytes = 32 << 10;
 // Shared memory that the joins across a row may take at most.
 constexpr int64_t kSharedOfStatic = 10 << 10;
 
@@ -47,7 +70,7 @@ double NestCosts::Unevenness(double blocks, double slots) const {
   if (rounds >= 6) return 1.05;
   if (rounds > 1) return std::ceil(rounds) / rounds;
   const double each = blocks / target_.multiprocessors;
-  return each < 1 ? 1 : 1 + 0.5 * (std::ceil(each) / each - 1);
+  return each < 1 ? 1 : 1 + kUnevenMemory * (std::ceil(each) / each - 1);
 }
 
 NestCosts::RowTraffic NestCosts::TrafficOf(const CudaRows& v,
@@ -79,7 +102,7 @@ int NestCosts::RowRegisters(const CudaRows& v, const Vectors& vectors) const {
                    3 * v.vector / 2 +
                    (v.stretch > 0 ? column_sums_ * v.held * v.vector : 0);
   if (v.held == 0) return base + v.unroll * all_words;
-  if (v.stages > 0) return base + 2 * all_words;
+  if (v.stages > 0) return base + all_words;
   const int others = all_words - held_words;
   if (v.cluster > 1) {
     return kBaseRegisters + 2 + v.held * held_words +
@@ -104,19 +127,22 @@ double NestCosts::StagedBytes(const CudaRows& v, const Vectors& vectors) const {
 
 // How long a block takes for its rows when it has the memory to itself: steps
 // that wait for one another.
-double NestCosts::RowBlockNs(const CudaRows& v, const Vectors& vectors,
+double NestCosts::RowBlockNs(const CudaRows& v, const PricedVectors& vectors,
                              double steps, bool gathers) const {
   const double passes = static_cast<double>(passes_.passes.size());
   const double join = v.lanes > 32 ? kJoinBlockNs : kJoinWarpNs;
   // Three values and divisions at each step of a join of moments.
   double ns = (reducing_passes_ + 3 * moments_) * join + 150;
   if (v.cluster > 1)
-    ns += kClusterNs * (1 + v.cluster) +
+    ns += kStartClusterNs + kClusterNs * v.cluster +
           (reductions_ + moments_) * kJoinClusterNs;
   if (v.stages > 0) {
     // Copies of later rows are under way meanwhile.
-    return v.stages == 1 ? ns + kLoadNs + v.held * kStageGroupNs
-                         : std::max(ns, kLoadNs / (v.stages - 1));
+    if (v.stages > 1) return std::max(ns, kLoadNs / (v.stages - 1));
+    const bool others = PackWords(vectors, false) > PackWords(vectors, true);
+    return ns + kLoadNs +
+           v.held * (kStageElementNs * v.vector + (others ? kOthersNs : 0) +
+                     (vectors.cut ? kStagePartialNs : 0));
   }
   if (v.held > 0) {
     const int held_words = PackWords(vectors, true);
@@ -126,9 +152,10 @@ double NestCosts::RowBlockNs(const CudaRows& v, const Vectors& vectors,
     if (others && passes > 1)
       ns += kOthersNs * (v.unroll > 1 || v.stretch > 0 ? 1 : steps);
     ns += kLoadNs;
+    if (vectors.cut && vectors.width > 1) ns += kHeldPartialNs * steps;
     // Few blocks are there to hide loads that wait for one another.
     if (v.cluster > 1 && v.unroll == 1 && LoadsForOnePass())
-      ns += (steps - 1) * kLoadNs / 2;
+      ns += (steps - 1) * kClusterLoadNs;
     // Groups whose loads wait for one another.
     if (held_words == 0 && v.unroll == 1) ns += (steps - 1) * kLoadNs;
   } else {
@@ -154,6 +181,12 @@ int NestCosts::ResidentRows(const CudaRows& v, const PricedVectors& vectors,
   return std::clamp(int(room / shared), 1, resident);
 }
 
+bool NestCosts::StoresRows() const {
+  return std::any_of(
+      accesses_.begin(), accesses_.end(),
+      [](const Access& access) { return access.store && access.reduced; });
+}
+
 double NestCosts::RowIssue(const CudaRows& v, const PricedVectors& vectors,
                            double groups) const {
   // Lanes beyond the row's end do nothing.
@@ -162,8 +195,12 @@ double NestCosts::RowIssue(const CudaRows& v, const PricedVectors& vectors,
   double issue = Issue(vectors, v.held > 0, v.hold_costly != 0) * idle;
   // A row's first and last group are partial: their warps go both ways.
   if (vectors.cut && vectors.width > 1) {
-    issue *= 1 + std::max(0.0, kBothWays * std::min(2.0, steps) / steps -
-                                   kBothWaysOfLong);
+    const bool registers = v.held > 0 && v.stages == 0;
+    const double ways =
+        registers ? kHeldBothWays + (StoresRows() ? kHeldPartialStores : 0)
+                  : kBothWays;
+    const double of_long = registers ? kHeldBothWaysOfLong : kBothWaysOfLong;
+    issue *= 1 + std::max(0.0, ways * std::min(2.0, steps) / steps - of_long);
   }
   // Every thread of the row does what belongs to the row as a whole.
   const double threads = double(outer_) * v.lanes * v.cluster;
@@ -186,7 +223,8 @@ Price NestCosts::FinishRows(Price price, const CudaRows& v,
   const int warps = resident * v.lanes * v.rows / 32;
   if (v.cluster > 1) {
     // Its blocks start together, and go through the phases of a row together.
-    price.memory_ns += std::exchange(price.latency_ns, 0);
+    price.memory_ns += std::exchange(price.latency_ns, 0) *
+                       (v.peel != 0 ? kPartialClusterApart : kClusterApart);
     return Finish(price, warps);
   }
   if (v.stages == 1) {
@@ -208,7 +246,7 @@ Price NestCosts::FinishRows(Price price, const CudaRows& v,
   const bool waits =
       v.lanes > 32 && reducing_passes_ + (v.held > 0 ? 1 : 0) > 1;
   return Finish(price, warps,
-                waits ? 0.4 / (resident * std::max(1, v.rows)) : 0);
+                waits ? 0.31 / (resident * std::max(1, v.rows)) : 0);
 }
 
 Price NestCosts::PriceCuda(const CudaRows& v) const {
@@ -226,25 +264,40 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
   const double live = traffic.once /
                       std::max<double>(1, double(outer_) * v.cluster / v.rows) *
                       std::min(blocks, slots);
+  const double missed =
+      std::clamp((live - kL2Bytes) / (kL2NoBytes - kL2Bytes), 0.0, 1.0);
   const double from_memory =
-      traffic.once + traffic.again * (live < kL2Bytes ? kL2TimeFactor : 1);
+      traffic.once +
+      traffic.again * (kL2TimeFactor + (1 - kL2TimeFactor) * missed);
   const double chip = target_.multiprocessors * target_.cycles_per_ns;
   const double uneven =
       v.parts > 1 || v.stretch > 0 ? Unevenness(blocks, slots) : 1;
+  const double row_bytes = traffic.once / std::max<double>(1, double(outer_));
+  const double at_a_time = std::min(blocks, slots) * v.rows / v.cluster;
+  const double many = std::clamp(std::log2(at_a_time / kFewRows) / 2, 0.0, 1.0);
+  const double streams =
+      1 + kManyRows * many * std::min(1.0, row_bytes / kLongRowBytes);
   price.memory_ns = std::max(from_memory / target_.memory_bytes_per_ns,
                              traffic.sectors / (kSectorsPerCycle * chip)) *
-                    uneven;
+                    uneven * streams;
   const double groups =
       (double(reduced_) / v.vector + (vectors.rest.Is(0) ? 0 : 1)) /
       (v.parts * v.cluster);
-  price.issue_ns = RowIssue(v, vectors, groups) / (chip * kLanesPerCycle);
+  const double each = blocks / target_.multiprocessors;
+  const double busy =
+      each < 8 ? 1 + kUnevenIssue * (std::ceil(each) / each - 1) : 1;
+  price.issue_ns =
+      RowIssue(v, vectors, groups) / (chip * kLanesPerCycle) * busy;
   const double rounds = blocks / slots;
+  const double one_after_another = (uneven > 1 || v.cluster > 1) && rounds < 4
+                                       ? std::ceil(rounds)
+                                       : std::max(1.0, rounds);
   price.latency_ns =
-      ((uneven > 1 || v.cluster > 1) && rounds < 4 ? std::ceil(rounds)
-                                                   : std::max(1.0, rounds)) *
+      one_after_another *
       RowBlockNs(v, vectors, CeilDivide(groups, v.lanes), traffic.gathers) *
       (v.stretch > 0 ? CeilDivide(v.stretch, v.rows) : 1);
-  return FinishRows(price, v, resident);
+  return FinishRows(price, v,
+                    std::clamp(static_cast<int>(std::ceil(each)), 1, resident));
 }
 
 }  // namespace kiln

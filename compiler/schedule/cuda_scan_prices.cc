@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/schedule/candidate_sizes.h"
 #include "compiler/schedule/cost_model.h"
 #include "compiler/schedule/cuda_costs.h"
 #include "compiler/schedule/reduce_ops.h"
@@ -13,7 +14,28 @@ namespace {
 
 // Instructions of a point of a short scan: finding its axes twice, its way
 // through shared memory, its sum as a double.
-constexpr double kShortScanPoint = 28;
+constexpr double kShortScanPoint = 25;
+// Groups of a scan that are loaded together, with what their loads wait for. The
+// same, from L2, of blocks that share a row.
+constexpr double kScanLoadNs = 1080;
+constexpr double kScanAgainNs = 550;
+// How long one more of those groups takes for an element, and each of a row's warps
+// in the join of a group.
+constexpr double kScanElementNs = 19;
+constexpr double kScanWarpNs = 21;
+// To start a block, to find the parts of a row before it.
+constexpr double kScanBlockNs = 790;
+constexpr double kScanPartsNs = 5500;
+constexpr double kScanPartNs = 25;  // for each of them
+// Instructions of a group and of each of its elements: a shuffle tree of doubles.
+constexpr double kScanGroup = 37;
+constexpr double kScanElement = 2.7;
+// How much of what the last round of blocks leaves empty counts.
+constexpr double kScanLastRound = 0.8;
+// The same of a short scan, there and back.
+constexpr double kShortScanLoadNs = 640;
+// What groups that may be partial cost a scan.
+constexpr double kPartialScan = 1.5;
 // Shared memory that a kernel may have without asking.
 constexpr int64_t kStaticShared = 48 << 10;
 
@@ -41,8 +63,7 @@ Price NestCosts::PriceCuda(const CudaScans& v) const {
     again += twice ? bytes : 0;
     sectors += Sectors(access, vectors) * (twice ? 2 : 1);
   }
-  price.registers =
-      kBaseRegisters + 12 + PackWords(vectors, false) + 3 * v.vector;
+  price.registers = kBaseRegisters + 2 * v.vector * v.unroll;
   const int resident = Resident(threads, price.registers);
   const double chip = target_.multiprocessors * target_.cycles_per_ns;
   const double blocks = CeilDivide(double(outer_), v.rows) * v.parts;
@@ -51,25 +72,30 @@ Price NestCosts::PriceCuda(const CudaScans& v) const {
       std::max((price.bytes + again * SecondRead(again, blocks, slots)) /
                    target_.memory_bytes_per_ns,
                sectors / (kSectorsPerCycle * chip));
-  // A group's own steps, and a shuffle tree of doubles for each thread.
   const double groups =
       double(reduced_) / v.vector + (vectors.rest.Is(0) ? 0 : 1);
-  const double tiles = CeilDivide(CeilDivide(groups, v.parts), v.lanes);
+  const double tiles =
+      CeilDivide(CeilDivide(groups, v.parts), double(v.lanes) * v.unroll);
+  const double partial = vectors.cut && vectors.width > 1 ? kPartialScan : 1;
   price.issue_ns =
-      (Issue(vectors, false, false) * (shared ? 1.5 : 1) +
-       double(outer_) * v.parts * tiles * v.lanes *
-           (5.0 * v.vector + 70 + (shared ? 2.0 * v.vector : 0))) /
+      (Issue(vectors, false, false) * (shared ? 1.5 : 1) * partial / 2 +
+       double(outer_) * v.parts * tiles * v.unroll * v.lanes *
+           (kScanElement * v.vector * (shared ? 1.4 : 1) + kScanGroup)) /
       (chip * kLanesPerCycle);
-  const double rounds = blocks / slots;
-  const double join = v.lanes > 32 ? 2 * kJoinBlockNs : 2 * kJoinWarpNs;
-  double block_ns = tiles * (kLoadNs + join) + 150;
+  const double warps = std::max(1, v.lanes / kWarp);
+  double block_ns = tiles * (kScanLoadNs * partial +
+                             kScanElementNs * v.vector * (v.unroll - 1) +
+                             kScanWarpNs * warps * v.unroll) +
+                    kScanBlockNs;
   if (shared) {
-    block_ns += tiles * kLoadNs + kJoinPartsNs +
+    block_ns += tiles * kScanAgainNs + kScanPartsNs + kScanPartNs * v.parts +
                 CeilDivide(double(v.parts), v.lanes) * kLoadNs;
   }
-  price.latency_ns = std::max(1.0, rounds) * block_ns;
+  const double rounds = std::max(1.0, blocks / slots);
+  const double rest = rounds < 4 ? std::ceil(rounds) - rounds : 0;
+  price.latency_ns = (rounds + kScanLastRound * rest) * block_ns;
   return Finish(price, resident * threads / 32,
-                v.lanes > 32 ? 0.75 / (resident * v.rows) : 0);
+                v.lanes > kWarp ? 0.47 / (resident * v.rows) : 0);
 }
 
 Price NestCosts::PriceCuda(const CudaShortScans& v) const {
@@ -96,17 +122,15 @@ Price NestCosts::PriceCuda(const CudaShortScans& v) const {
   price.memory_ns = std::max(price.bytes / target_.memory_bytes_per_ns,
                              sectors / (kSectorsPerCycle * chip));
   const double points = double(outer_) * double(reduced_);
-  price.issue_ns =
-      (Issue(vectors, false, false) + points * kShortScanPoint +
-       double(outer_) * v.lanes * 60.0) /
-      (chip * kLanesPerCycle);
+  price.issue_ns = (Issue(vectors, false, false) + points * kShortScanPoint +
+                    double(outer_) * v.lanes * 60.0) /
+                   (chip * kLanesPerCycle);
   const double rounds = CeilDivide(double(outer_), v.rows) /
                         (double(target_.multiprocessors) * resident);
   const double steps =
       CeilDivide(double(v.rows) * double(reduced_), double(threads) * v.unroll);
-  price.latency_ns =
-      std::max(1.0, rounds) *
-      (steps * 2 * kLoadNs + 3 * kJoinBlockNs + v.run * 10.0);
+  price.latency_ns = std::max(1.0, rounds) * (steps * kShortScanLoadNs +
+                                              3 * kJoinBlockNs + v.run * 10.0);
   return Finish(price, resident * threads / 32, 0.75 / resident);
 }
 
@@ -124,8 +148,7 @@ Price NestCosts::PriceCuda(const CudaColumnScans& v) const {
     again += twice ? bytes : 0;
     sectors += Sectors(access, vectors) * (twice ? 2 : 1);
   }
-  price.registers =
-      kBaseRegisters + 16 + v.unroll * PackWords(vectors, false);
+  price.registers = kBaseRegisters + 16 + v.unroll * PackWords(vectors, false);
   const int resident = Resident(threads, price.registers);
   const double chip = target_.multiprocessors * target_.cycles_per_ns;
   const double columns = CeilDivide(double(outer_), v.across);
@@ -136,10 +159,9 @@ Price NestCosts::PriceCuda(const CudaColumnScans& v) const {
                    target_.memory_bytes_per_ns,
                sectors / (kSectorsPerCycle * chip));
   const double idle = columns * v.across / double(outer_);
-  price.issue_ns =
-      (Issue(vectors, false, false) * 1.6 +
-       double(outer_) * double(reduced_) * 8) *
-      idle / (chip * kLanesPerCycle);
+  price.issue_ns = (Issue(vectors, false, false) * 1.6 +
+                    double(outer_) * double(reduced_) * 8) *
+                   idle / (chip * kLanesPerCycle);
   const double steps = CeilDivide(
       CeilDivide(double(reduced_), double(v.parts) * v.down), v.unroll);
   double block_ns = steps * 2 * kLoadNs + v.down * 30.0 + kJoinBlockNs;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/loop/body_builder.h"
+#include "compiler/loop/loop_transforms.h"
 
 namespace kiln {
 
@@ -145,15 +146,6 @@ void TakeStores(const LoopNest& nest, const std::vector<SymExpr>& values,
     store.value = ids[old.value];
     if (old.mask != Store::kNoMask) store.mask = ids[old.mask];
     into.stores.push_back(std::move(store));
-  }
-}
-
-void TakeOrigins(const LoopNest& nest, LoopNest& into) {
-  for (const std::string& origin : nest.origins) {
-    if (std::find(into.origins.begin(), into.origins.end(), origin) ==
-        into.origins.end()) {
-      into.origins.push_back(origin);
-    }
   }
 }
 

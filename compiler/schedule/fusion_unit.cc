@@ -34,7 +34,7 @@ FusionUnit MakeFusionUnit(LoopNest nest, int nests,
     unit.reduces |= axis.reduction;
   }
   for (const ScalarNode& node : nest.body) {
-    unit.scans |= node.op == ScalarOp::kScan || node.op == ScalarOp::kSort;
+    unit.scans |= IsAlongRow(node.op);
     if (node.op != ScalarOp::kLoad) continue;
     unit.accesses.push_back(MakeAccess(node.buffer, node.index, false,
                                        node.args.empty(), buffers, shapes));

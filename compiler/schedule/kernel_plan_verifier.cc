@@ -206,6 +206,22 @@ bool HoldsAllGroups(const CudaRows& rows, const LoopNest& nest,
   return int64_t{rows.held} * rows.lanes * rows.cluster >= most;
 }
 
+absl::Status VerifyTallies(const PlannedKernel& kernel) {
+  const auto* tallies = std::get_if<CudaTallies>(&kernel.variant);
+  for (const ScalarNode& node : kernel.nest.body) {
+    if (node.op != ScalarOp::kTally || tallies == nullptr) continue;
+    if (tallies->values == node.number.i &&
+        tallies->threads >= tallies->values && tallies->threads % 32 == 0) {
+      continue;
+    }
+    return Broken(
+        "K12", kernel.label,
+        absl::StrCat("found ", tallies->threads, " threads for ",
+                     tallies->values, " values, due ", node.number.i));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status VerifyVariant(const PlannedKernel& kernel,
                            const ShapeEnv& shapes) {
   const KernelVariant& variant = kernel.variant;
@@ -220,12 +236,13 @@ absl::Status VerifyVariant(const PlannedKernel& kernel,
                   absl::StrCat("held ", rows->held, " of ", rows->lanes,
                                " lanes is not all of a row"));
   }
-  if ((PartsOf(variant) > 1) != (kernel.workspace.partials != kNoBuffer)) {
-    return Broken(
-        "K8", kernel.label,
-        absl::StrCat("found ", PartsOf(variant), " parts and ",
-                     PartsOf(variant) > 1 ? "no" : "a", " workspace"));
+  const bool shares = HasWorkspace(variant);
+  if (shares != (kernel.workspace.partials != kNoBuffer)) {
+    return Broken("K8", kernel.label,
+                  absl::StrCat("found ", PartsOf(variant), " parts and ",
+                               shares ? "no" : "a", " workspace"));
   }
+  RETURN_IF_ERROR(VerifyTallies(kernel));
   if (const auto* scans = std::get_if<CudaScans>(&variant);
       scans != nullptr && scans->parts > 1 && scans->rows != 1) {
     return Broken(
@@ -236,6 +253,7 @@ absl::Status VerifyVariant(const PlannedKernel& kernel,
   const bool reduces = HasReduction(kernel.nest);
   const bool for_points = std::holds_alternative<CudaPoints>(variant) ||
                           std::holds_alternative<CudaTiles>(variant) ||
+                          std::holds_alternative<CudaCounts>(variant) ||
                           std::holds_alternative<CpuPoints>(variant) ||
                           std::holds_alternative<CpuTiles>(variant);
   if (std::holds_alternative<Unmapped>(variant)) return absl::OkStatus();

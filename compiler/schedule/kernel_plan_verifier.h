@@ -30,6 +30,7 @@ namespace kiln {
 //   K10 A cluster of blocks shares one row at a time, in no other way, and has at
 //       most eight of them.
 //   K11 Blocks that share a scan take one outer point at a time.
+//   K12 A tally has the nest's number of values, and a thread for each.
 //
 // INTERNAL with the number, what was found and what was due. Quadratic in
 // temporaries.

@@ -9,10 +9,11 @@ namespace kiln {
 namespace {
 
 constexpr absl::string_view kNames[] = {
-    "unmapped",     "cuda points", "cuda tiles",       "cuda rows",
-    "cuda columns", "cuda scans",  "cuda short scans", "cuda column scans", "cuda sorts",
-    "cuda serial",  "cpu points",  "cpu tiles",        "cpu rows",
-    "cpu columns",  "cpu scans"};
+    "unmapped",     "cuda points",  "cuda tiles",       "cuda rows",
+    "cuda columns", "cuda scans",   "cuda short scans", "cuda column scans",
+    "cuda sorts",   "cuda tallies", "cuda counts",      "cuda serial",
+    "cpu points",   "cpu tiles",    "cpu rows",         "cpu columns",
+    "cpu scans"};
 static_assert(std::size(kNames) == std::variant_size_v<KernelVariant>);
 
 std::vector<VariantField> Fields(Unmapped&) { return {}; }
@@ -25,6 +26,7 @@ std::vector<VariantField> Fields(CudaPoints& v) {
 std::vector<VariantField> Fields(CudaTiles& v) {
   return {{"axis", &v.axis},
           {"edge", &v.edge},
+          {"depth", &v.depth},
           {"vector", &v.vector},
           {"across", &v.across}};
 }
@@ -49,11 +51,8 @@ std::vector<VariantField> Fields(CudaColumns& v) {
           {"parts", &v.parts}};
 }
 std::vector<VariantField> Fields(CudaScans& v) {
-  return {{"vector", &v.vector},
-          {"lanes", &v.lanes},
-          {"rows", &v.rows},
-          {"peel", &v.peel},
-          {"parts", &v.parts}};
+  return {{"vector", &v.vector}, {"lanes", &v.lanes},   {"rows", &v.rows},
+          {"peel", &v.peel},     {"unroll", &v.unroll}, {"parts", &v.parts}};
 }
 std::vector<VariantField> Fields(CudaShortScans& v) {
   return {{"lanes", &v.lanes},
@@ -73,6 +72,16 @@ std::vector<VariantField> Fields(CudaSorts& v) {
           {"unroll", &v.unroll},
           {"capacity", &v.capacity},
           {"places", &v.places}};
+}
+std::vector<VariantField> Fields(CudaTallies& v) {
+  return {{"threads", &v.threads}, {"run", &v.run}, {"values", &v.values}};
+}
+std::vector<VariantField> Fields(CudaCounts& v) {
+  return {{"vector", &v.vector},
+          {"threads", &v.threads},
+          {"unroll", &v.unroll},
+          {"steps", &v.steps},
+          {"cells", &v.cells}};
 }
 std::vector<VariantField> Fields(CudaSerial& v) {
   return {{"threads", &v.threads}};
@@ -147,6 +156,8 @@ int ThreadsOf(const KernelVariant& variant) {
     return v->across * v->down;
   }
   if (const auto* v = std::get_if<CudaSorts>(&variant)) return v->threads;
+  if (const auto* v = std::get_if<CudaTallies>(&variant)) return v->threads;
+  if (const auto* v = std::get_if<CudaCounts>(&variant)) return v->threads;
   if (const auto* v = std::get_if<CudaSerial>(&variant)) return v->threads;
   return 1;
 }
@@ -157,6 +168,10 @@ int PartsOf(const KernelVariant& variant) {
   if (const auto* v = std::get_if<CudaScans>(&variant)) return v->parts;
   if (const auto* v = std::get_if<CudaColumnScans>(&variant)) return v->parts;
   return 1;
+}
+
+bool HasWorkspace(const KernelVariant& variant) {
+  return PartsOf(variant) > 1 || std::holds_alternative<CudaTallies>(variant);
 }
 
 }  // namespace kiln

@@ -38,13 +38,14 @@ struct CudaPoints {
 };
 
 // No reduction; some accesses are contiguous along `axis`, the others along the
-// last axis. A block of kTileThreads threads moves a square tile of both through
-// shared memory.
+// last axis. A block of kTileThreads threads moves a tile of both through shared
+// memory.
 inline constexpr int kTileThreads = 256;
 struct CudaTiles {
   int axis = 0;
-  int edge = 32;   // elements of a side
-  int vector = 1;  // along the last axis
+  int edge = 32;   // elements of the tile along the last axis
+  int depth = 32;  // elements of the tile along `axis`
+  int vector = 1;  // elements of an access along the last axis
   int across = 1;  // the same along `axis`
   friend bool operator==(const CudaTiles&, const CudaTiles&) = default;
 };
@@ -96,6 +97,7 @@ struct CudaScans {
   int lanes = 32;  // a power of two
   int rows = 1;    // outer points that a block works on at once
   int peel = 0;    // as CudaPoints.peel
+  int unroll = 1;  // groups of a thread whose loads are issued together
   // Blocks that share an outer point. Each publishes what its part comes to, and
   // joins what the parts before it come to, in the order of their numbers.
   int parts = 1;
@@ -137,6 +139,27 @@ struct CudaSorts {
   int capacity = 1024;  // keys in shared memory, a power of two
   int places = 1024;    // asked for, at most
   friend bool operator==(const CudaSorts&, const CudaSorts&) = default;
+};
+
+// A kTally along the only reduced axis, whose stores are all at reduced points: a
+// block takes a tile of `threads` times `run` points of an outer point.
+struct CudaTallies {
+  int threads = 256;  // as many as values at least
+  int run = 8;        // points of a thread
+  int values = 256;   // different ones
+  friend bool operator==(const CudaTallies&, const CudaTallies&) = default;
+};
+
+// Sums of integers into few cells of each row (row_counts.h), no reduction: a block
+// adds `threads` times `unroll` times `steps` groups of a row in shared memory.
+// The vector axis is the last one.
+struct CudaCounts {
+  int vector = 1;
+  int threads = 256;
+  int unroll = 4;  // groups whose loads are issued together
+  int steps = 4;
+  int cells = 256;  // of a row
+  friend bool operator==(const CudaCounts&, const CudaCounts&) = default;
 };
 
 // One thread for each outer point; reduced axes are plain loops.
@@ -186,8 +209,9 @@ struct CpuColumns {
 
 using KernelVariant =
     std::variant<Unmapped, CudaPoints, CudaTiles, CudaRows, CudaColumns,
-                 CudaScans, CudaShortScans, CudaColumnScans, CudaSorts, CudaSerial, CpuPoints,
-                 CpuTiles, CpuRows, CpuColumns, CpuScans>;
+                 CudaScans, CudaShortScans, CudaColumnScans, CudaSorts,
+                 CudaTallies, CudaCounts, CudaSerial, CpuPoints, CpuTiles,
+                 CpuRows, CpuColumns, CpuScans>;
 
 // One number of a variant, by name: what the printer, the parser and the
 // fingerprint walk.
@@ -210,8 +234,11 @@ std::string ToText(const KernelVariant& variant);
 
 // Threads of a block; 1 for a CPU's.
 int ThreadsOf(const KernelVariant& variant);
-// Blocks that share an outer point; 1 for those that have none to share.
+// Blocks that share an outer point; 1 for those that have none to share, and for
+// CudaTallies, whose number depends on sizes.
 int PartsOf(const KernelVariant& variant);
+// Whether blocks of a kernel join their results through a workspace.
+bool HasWorkspace(const KernelVariant& variant);
 
 }  // namespace kiln
 

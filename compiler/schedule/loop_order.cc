@@ -64,9 +64,8 @@ bool Outside(uint32_t a, uint32_t b, const std::vector<Strides>& strides) {
 LoopNest OrderAxes(const LoopNest& nest, const std::vector<Buffer>& buffers,
                    const ShapeEnv& shapes) {
   const bool scans =
-      std::any_of(nest.body.begin(), nest.body.end(), [](const ScalarNode& n) {
-        return n.op == ScalarOp::kScan || n.op == ScalarOp::kSort;
-      });
+      std::any_of(nest.body.begin(), nest.body.end(),
+                  [](const ScalarNode& n) { return IsAlongRow(n.op); });
   if (scans || nest.axes.size() < 2) return nest;
   const std::vector<Strides> strides = StridesOf(nest, buffers, shapes);
   std::vector<uint32_t> order;

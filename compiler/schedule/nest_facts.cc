@@ -161,7 +161,7 @@ class Gatherer {
       axes &= ~facts_.reduced;
       ++stage;
     }
-    if (node.op == ScalarOp::kScan || node.op == ScalarOp::kSort) {
+    if (IsAlongRow(node.op)) {
       facts_.has_scan = true;
       axes |= AxisBit(facts_.num_axes - 1);
     }

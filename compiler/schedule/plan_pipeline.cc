@@ -83,8 +83,9 @@ absl::StatusOr<Changed> RunOrderLoops(KernelPlan& plan, const PassEnv&) {
 }
 
 // A kernel that was chosen for few points may be hundreds of times too slow for
-// many: an artifact serves sizes of up to kFurthest times its hints.
-constexpr int64_t kFurthest = 16;
+// many, and one for many several times too slow for few: an artifact serves sizes
+// within a factor of kFurthest around its hints.
+constexpr int64_t kFurthest = 8;
 constexpr int64_t kAlwaysNear = 512;  // points
 
 absl::StatusOr<Changed> RunGuardExtents(KernelPlan& plan, const PassEnv& env) {
@@ -96,8 +97,12 @@ absl::StatusOr<Changed> RunGuardExtents(KernelPlan& plan, const PassEnv& env) {
     for (const Axis& axis : kernel->nest.axes) {
       if (!axis.reduction || axis.extent.is_constant()) continue;
       const int64_t hint = plan.shapes.Hint(axis.extent);
+      constexpr absl::string_view kOrigin =
+          "kernels chosen for sizes like the hints";
       plan.shapes.DecideLe(axis.extent, std::max(kAlwaysNear, kFurthest * hint),
-                           "kernels chosen for sizes like the hints");
+                           kOrigin);
+      if (hint / kFurthest > kAlwaysNear)
+        plan.shapes.DecideLe(hint / kFurthest, axis.extent, kOrigin);
     }
   }
   return plan.shapes.guards().size() > before ? Changed::kYes : Changed::kNo;

@@ -25,6 +25,7 @@ inline bool IsCarriedAsDouble(const ScalarNode& scan) {
 // threads are joined: at least those of its accumulator in the CUDA prelude.
 inline int64_t AccumulatorBytes(const ScalarNode& reduce) {
   if (reduce.op == ScalarOp::kScan && IsCarriedAsDouble(reduce)) return 8;
+  if (reduce.reduce == ReduceOp::kLogSumExp) return 16;
   if (reduce.reduce == ReduceOp::kMoments) return 32;
   return IsTupleReduction(reduce.reduce) ? 16 : SizeInBytes(reduce.dtype);
 }

@@ -12,7 +12,7 @@ constexpr int64_t kMaxTileBytes = 40 << 10;
 
 TileAccesses AccessesAcross(const LoopNest& nest, const NestFacts& facts,
                             const std::vector<Buffer>& buffers, uint32_t across,
-                            int edge) {
+                            int edge, int depth) {
   TileAccesses found;
   if (across + 1 >= facts.num_outer) return found;
   const uint32_t last = facts.num_outer - 1;
@@ -24,7 +24,7 @@ TileAccesses AccessesAcross(const LoopNest& nest, const NestFacts& facts,
       return false;
     }
     const int64_t bytes =
-        int64_t{edge} * (edge + 4) * SizeInBytes(buffers[buffer].dtype);
+        int64_t{edge} * (depth + 4) * SizeInBytes(buffers[buffer].dtype);
     if (used + bytes > kMaxTileBytes) return false;
     used += bytes;
     return true;

@@ -19,7 +19,7 @@ struct TileAccesses {
 };
 TileAccesses AccessesAcross(const LoopNest& nest, const NestFacts& facts,
                             const std::vector<Buffer>& buffers, uint32_t across,
-                            int edge);
+                            int edge, int depth);
 
 }  // namespace kiln
 

@@ -111,8 +111,10 @@ class KeyWriter {
 };
 
 absl::string_view WorkOf(const LoopNest& nest, const NestFacts& facts) {
-  for (const ScalarNode& node : nest.body)
+  for (const ScalarNode& node : nest.body) {
     if (node.op == ScalarOp::kSort) return "sort";
+    if (node.op == ScalarOp::kTally) return "tally";
+  }
   if (facts.has_scan) return "scan";
   return facts.reduced != 0 ? "reduce" : "points";
 }

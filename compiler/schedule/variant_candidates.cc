@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "compiler/graph/sort_limits.h"
+#include "compiler/schedule/candidate_sizes.h"
 #include "compiler/schedule/column_sums.h"
+#include "compiler/schedule/scan_candidates.h"
 #include "compiler/schedule/tile_accesses.h"
 #include "compiler/schedule/vector_masks.h"
 
@@ -14,9 +15,7 @@ namespace {
 
 // Groups that a thread keeps at most: every one is written out.
 constexpr int64_t kMostHeld = 16;
-constexpr int kMostThreads = 1024;
 constexpr int64_t kMostHeldElements = kMostHeld * 8 * kMostThreads;
-constexpr int kWarp = 32;
 // Columns that a thread sums over a stretch, at most.
 constexpr int64_t kMostSummed = 32;
 // Copies to shared memory that go on by themselves (cp.async).
@@ -26,51 +25,8 @@ constexpr int kClusters = 90;
 constexpr int kLeastStagedLanes = 128;
 // Shorter rows stand in registers.
 constexpr int64_t kLeastStagedRow = 16384;
-// Rows from here on are worth the kernel that keeps the first places while a row
-// goes by.
-constexpr int64_t kStreamedRow = 2048;
-constexpr int kStreamThreads = 128;
-// Parts of one outer point; the last block adds them all.
-constexpr int64_t kMostParts = 1024;
-// Parts of a column's scan: each looks at all before it.
-constexpr int64_t kMostColumnParts = 128;
-// Neighbours of a short scan that a thread holds.
-constexpr int64_t kLongestRun = 33;
 // Short rows of a CPU are not worth a second accumulator.
 constexpr int64_t kShortCpuRow = 256;
-
-// A width of vectors and whether groups are peeled for it.
-struct Width {
-  int vector;
-  int peel;
-};
-
-// The widest vector that needs no peeling; and with peeling the widest of all.
-std::vector<Width> WidthsOn(const NestCosts& costs, uint32_t axis) {
-  std::vector<Width> widths;
-  const int widest = costs.WidestVector(axis);
-  const auto fits = [&](int v) {
-    return v <= std::max<int64_t>(1, costs.extent(axis));
-  };
-  int plain = widest;
-  while (plain > 1 && !(fits(plain) && costs.AllWide(axis, plain))) plain /= 2;
-  widths.push_back({plain, 0});
-  // Half as wide: less to a thread where there is little to do.
-  if (plain == widest && plain > 2) widths.push_back({plain / 2, 0});
-  if (plain < widest && fits(2 * widest)) {
-    widths.push_back({widest, 1});
-    if (widest > 4) widths.push_back({widest / 2, 1});
-  }
-  return widths;
-}
-
-int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-int64_t PowerOfTwoAtLeast(int64_t n) {
-  int64_t p = 1;
-  while (p < n) p *= 2;
-  return p;
-}
 
 // Parts that give the chip about two blocks a multiprocessor, none shorter than
 // `least_steps` of its `steps`.
@@ -82,13 +38,22 @@ int PartsFor(const NestCosts& costs, int64_t blocks, int64_t steps,
       std::min(wanted, steps / least_steps), 1, kMostParts));
 }
 
+// Elements of a tile along the last axis and along the other.
+constexpr std::pair<int, int> kTileShapes[] = {
+    {64, 64}, {64, 32}, {32, 64}, {32, 32}};
+
+// Elements of a tile whose accesses have one each.
+constexpr int kMostSingles = 64 * 32;
+
 // Widths of a tile's accesses along an axis: the widest that all of them may have,
-// and half of it. Groups are whole, and a row of threads covers the edge.
-std::vector<int> TileWidths(const NestCosts& costs, uint32_t axis, int edge) {
+// and half of it. Groups are whole, and threads side by side cover the `edge` of
+// the tile; none of them is left over where the tile is `beside` rows of them.
+std::vector<int> TileWidths(const NestCosts& costs, uint32_t axis, int edge,
+                            int beside) {
   std::vector<int> widths;
   for (int width = costs.WidestVector(axis); width >= 1; width /= 2) {
     const int side = edge / width;
-    if (side < 8 || kTileThreads / side > edge) continue;
+    if (side < 8 || kTileThreads / side > beside) continue;
     const bool whole = IsMultiple(costs.facts().extents[axis], width) &&
                        costs.AllWide(axis, width);
     if (width > 1 && !whole) continue;
@@ -119,26 +84,22 @@ void AddPoints(const NestCosts& costs, std::vector<KernelVariant>& out) {
   }
   for (uint32_t axis = 0; axis < last; ++axis) {
     if (costs.extent(axis) < 16 || costs.extent(last) < 16) continue;
-    for (const int edge : {64, 32}) {
-      const TileAccesses tiled = AccessesAcross(costs.nest(), costs.facts(),
-                                                costs.buffers(), axis, edge);
+    for (const auto& [edge, depth] : kTileShapes) {
+      const TileAccesses tiled = AccessesAcross(
+          costs.nest(), costs.facts(), costs.buffers(), axis, edge, depth);
       if (tiled.empty()) continue;
-      const std::vector<int> across_widths = TileWidths(costs, axis, edge);
-      for (const int vector : TileWidths(costs, last, edge)) {
-        for (const int across : across_widths)
+      const std::vector<int> across_widths =
+          TileWidths(costs, axis, depth, edge);
+      for (const int vector : TileWidths(costs, last, edge, depth)) {
+        for (const int across : across_widths) {
+          // Many steps of single elements keep too many registers.
+          if (edge * depth > kMostSingles && vector * across == 1) continue;
           out.push_back(
-              CudaTiles{static_cast<int>(axis), edge, vector, across});
+              CudaTiles{static_cast<int>(axis), edge, depth, vector, across});
+        }
       }
     }
   }
-}
-
-// The longest row that a kernel may meet.
-int64_t LongestRow(const NestCosts& costs) {
-  SymExpr row = 1;
-  for (uint32_t a = costs.facts().num_outer; a < costs.facts().num_axes; ++a)
-    row = row * costs.facts().extents[a];
-  return row.is_constant() ? costs.reduced() : costs.shapes().Range(row).max;
 }
 
 // Groups of that row. Every run of the last axis begins one, and ends one.
@@ -276,98 +237,6 @@ void AddStretches(const NestCosts& costs, int64_t stretch,
   }
 }
 
-// Scans of few rows: several blocks share one, each so many tiles of it.
-void AddSharedScans(const NestCosts& costs, CudaScans v, int64_t groups,
-                    std::vector<KernelVariant>& out) {
-  if (v.rows > 1) return;
-  const int64_t multiprocessors = costs.target().multiprocessors;
-  for (int64_t tiles = 1;; tiles *= 2) {
-    const int64_t parts = CeilDivide(groups, tiles * v.lanes);
-    const int64_t blocks = costs.outer() * parts;
-    if (parts < 2 || blocks < multiprocessors / 2) return;
-    if (parts > kMostParts || blocks > 32 * multiprocessors) continue;
-    v.parts = static_cast<int>(parts);
-    out.push_back(v);
-  }
-}
-
-// Scans of many short rows.
-void AddShortScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
-  const int64_t longest = LongestRow(costs);
-  for (const int lanes : {4, 8, 16, 32}) {
-    const int64_t run = CeilDivide(longest, lanes) | 1;
-    if (run > kLongestRun || (lanes > 4 && run < 3)) continue;
-    for (const int threads : {128, 256}) {
-      out.push_back(
-          CudaShortScans{lanes, threads / lanes, static_cast<int>(run), 4});
-    }
-  }
-}
-
-// Scans down columns, alone or shared by blocks.
-void AddColumnScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
-  if (costs.facts().num_outer == 0) return;
-  const int64_t multiprocessors = costs.target().multiprocessors;
-  for (const int across : {32, 64}) {
-    const int64_t columns = CeilDivide(costs.outer(), across);
-    for (const int down : {4, 8, 16}) {
-      CudaColumnScans v{across, down, 4, 1};
-      out.push_back(v);
-      for (const int blocks_each : {1, 2, 4, 16}) {
-        const int64_t parts =
-            std::min({CeilDivide(multiprocessors * blocks_each, columns),
-                      costs.reduced() / (down * v.unroll), kMostColumnParts});
-        if (parts <= v.parts) continue;
-        v.parts = static_cast<int>(parts);
-        out.push_back(v);
-      }
-    }
-  }
-}
-
-void AddScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
-  if (!costs.MayScan()) return;
-  AddColumnScans(costs, out);
-  for (const Width& width : WidthsOn(costs, costs.facts().num_axes - 1)) {
-    const int64_t groups =
-        CeilDivide(costs.reduced(), width.vector) + width.peel;
-    for (const int lanes : {32, 128, 256, 512, 1024}) {
-      if (lanes > std::max<int64_t>(kWarp, PowerOfTwoAtLeast(groups))) break;
-      const CudaScans v{width.vector, lanes, std::max(1, 128 / lanes),
-                        width.peel};
-      out.push_back(v);
-      AddSharedScans(costs, v, groups, out);
-    }
-  }
-  AddShortScans(costs, out);
-}
-
-// All of a row in shared memory, or the first places of a longer one.
-void AddSorts(const NestCosts& costs, std::vector<KernelVariant>& out) {
-  const ScalarNode* sort = costs.OnlySort();
-  if (sort == nullptr) return;
-  const int64_t longest = LongestRow(costs);
-  const int64_t places =
-      sort->number.i > 0 ? std::min(sort->number.i, longest) : longest;
-  const uint32_t last = costs.facts().num_axes - 1;
-  for (const int vector : {8, 4, 2, 1}) {
-    if (vector > costs.extent(last) || !costs.LoadsWide(last, vector)) continue;
-    if (places <= kMostPlaces && longest > kStreamedRow) {
-      const int unroll = vector == 1 ? 2 : 1;
-      const int64_t tile = int64_t{kStreamThreads} * vector * unroll;
-      out.push_back(
-          CudaSorts{vector, kStreamThreads, unroll,
-                    static_cast<int>(PowerOfTwoAtLeast(places + tile)),
-                    static_cast<int>(places)});
-    }
-    if (longest > kMostSorted) continue;
-    const auto capacity = static_cast<int>(PowerOfTwoAtLeast(longest));
-    out.push_back(CudaSorts{vector,
-                            std::clamp(capacity / 8, kWarp, kMostThreads), 1,
-                            std::max(capacity, 2), static_cast<int>(places)});
-  }
-}
-
 // `v` with the loads of one step or of several together, and its columns shared by
 // some blocks or by none.
 void AddColumns(const NestCosts& costs, CudaColumns v, int64_t groups,
@@ -434,7 +303,8 @@ void AddCpu(const NestCosts& costs, std::vector<KernelVariant>& out) {
       const auto a = static_cast<uint32_t>(axis);
       if (costs.extent(a) < 16 || costs.extent(facts.num_outer - 1) < 16)
         continue;
-      if (!AccessesAcross(costs.nest(), facts, costs.buffers(), a, 1).empty())
+      if (!AccessesAcross(costs.nest(), facts, costs.buffers(), a, 1, 1)
+               .empty())
         out.push_back(CpuTiles{.axis = axis});
     }
     return;
@@ -469,6 +339,7 @@ std::vector<KernelVariant> CandidatesFor(const NestCosts& costs,
   const NestFacts& facts = costs.facts();
   if (facts.reduced == 0) {
     AddPoints(costs, out);
+    AddCounts(costs, out);
     return out;
   }
   if (const int64_t stretch = StretchOf(costs.nest()); stretch > 0) {
@@ -479,8 +350,12 @@ std::vector<KernelVariant> CandidatesFor(const NestCosts& costs,
     AddRows(costs, max_row, out);
     AddColumns(costs, out);
   }
-  if (costs.OnlySort() != nullptr) {
+  if (costs.OnlyReduction(ScalarOp::kSort) != nullptr) {
     AddSorts(costs, out);
+    return out;
+  }
+  if (costs.OnlyReduction(ScalarOp::kTally) != nullptr) {
+    AddTallies(costs, out);
     return out;
   }
   if (facts.has_scan) AddScans(costs, out);

@@ -104,6 +104,8 @@ std::vector<Form> CudaForms() {
       {"cuda points combined", IsCombined},
       FormOf<CudaTiles>("cuda tiles",
                         [](const CudaTiles& v) { return v.vector == 1; }),
+      FormOf<CudaTiles>("cuda tiles that are no squares",
+                        [](const CudaTiles& v) { return v.edge != v.depth; }),
       FormOf<CudaTiles>("cuda tiles of vectors",
                         [](const CudaTiles& v) { return v.vector > 1; }),
       FormOf<R>("cuda rows, several a warp",
@@ -134,6 +136,10 @@ std::vector<Form> CudaForms() {
                           [](const CudaColumns& v) { return v.parts == 1; }),
       FormOf<CudaColumns>("cuda columns in parts",
                           [](const CudaColumns& v) { return v.parts > 1; }),
+      FormOf<CudaScans>("cuda scans, several a warp",
+                        [](const CudaScans& v) { return v.lanes < 32; }),
+      FormOf<CudaScans>("cuda scans of several groups",
+                        [](const CudaScans& v) { return v.unroll > 1; }),
       FormOf<CudaScans>("cuda scans, a warp each",
                         [](const CudaScans& v) { return v.lanes == 32; }),
       FormOf<CudaScans>("cuda scans, a block each",
@@ -152,6 +158,14 @@ std::vector<Form> CudaForms() {
                         [](const CudaSorts& v) { return v.places <= 20; }),
       FormOf<CudaSorts>("cuda sorts",
                         [](const CudaSorts& v) { return v.places > 20; }),
+      FormOf<CudaTallies>("cuda tallies, a warp each",
+                          [](const CudaTallies& v) { return v.threads == 32; }),
+      FormOf<CudaTallies>("cuda tallies",
+                          [](const CudaTallies& v) { return v.values > 32; }),
+      FormOf<CudaCounts>("cuda counts",
+                         [](const CudaCounts& v) { return v.vector == 1; }),
+      FormOf<CudaCounts>("cuda counts of vectors",
+                         [](const CudaCounts& v) { return v.vector > 1; }),
       FormOf<CudaSerial>("cuda serial", [](const CudaSerial&) { return true; }),
       Also(FormOf<CudaSerial>("cuda serial scans",
                               [](const CudaSerial&) { return true; }),
@@ -195,6 +209,7 @@ std::vector<MappedNest> AllMapped(const RandomNest& random, uint64_t seed,
   // On the CPU a library sorts, and no kernel sums columns beside its rows.
   if (target.kind == TargetKind::kCpu &&
       (HasOp(random.nest, ScalarOp::kSort) ||
+       HasOp(random.nest, ScalarOp::kTally) ||
        StretchOf(random.nest.kernel.nest) > 0)) {
     return all;
   }

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -286,8 +287,8 @@ void WriteCell(DType dtype, Cell value, char* at) {
 }
 
 Cell Updated(StoreMode mode, Cell old, Cell value) {
-  if (mode == StoreMode::kAtomicMax)
-    return {value.f, std::max(value.i, old.i)};
+  if (mode == StoreMode::kAtomicMax) return {value.f, std::max(value.i, old.i)};
+  if (mode == StoreMode::kAtomicMul) return {value.f * old.f, value.i * old.i};
   return {value.f + old.f, value.i + old.i};
 }
 
@@ -361,6 +362,13 @@ absl::StatusOr<Cell> CheckedIndex(const ScalarNode& node, const Cell* args) {
       absl::StrCat("index out of bounds: ", args[0].i, " of ", size));
 }
 
+std::vector<int64_t> Tallied(absl::Span<const Cell> row) {
+  std::vector<int64_t> before;
+  std::map<int64_t, int64_t> seen;
+  for (const Cell& cell : row) before.push_back(seen[cell.i]++);
+  return before;
+}
+
 std::vector<int64_t> Sorted(ReduceOp order, DType dtype,
                             absl::Span<const Cell> row) {
   std::vector<int64_t> places(row.size());
@@ -412,6 +420,9 @@ void Combine(ReduceOp op, DType dtype, bool first, absl::Span<const Cell> next,
       return binary(ScalarOp::kAnd);
     case ReduceOp::kXor:
       return binary(ScalarOp::kXor);
+    case ReduceOp::kLogSumExp:
+      t.f = LogAddExp(t.f, n.f);
+      return;
     case ReduceOp::kArgMax:
     case ReduceOp::kArgMin: {
       const bool nan = IsFloat(dtype) && std::isnan(n.f);

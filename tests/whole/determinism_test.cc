@@ -169,7 +169,10 @@ TEST_F(Determinism, ACompilerThatWritesAnythingElseEachTimeIsSeen) {
   const std::string compiler = folder.path() + "/g++";
   std::ofstream(compiler) << "#!/bin/sh\n"
                              "exec g++ \"$@\" -Wl,--build-id=uuid\n";
-  fs::permissions(compiler, fs::perms::owner_all);
+  // Workers are other users where the daemon is root.
+  for (const std::string& path : {compiler, folder.path()}) {
+    fs::permissions(path, fs::perms(0755));
+  }
   const std::vector<wire::CompileRequest> one(requests_->begin(),
                                               requests_->begin() + 1);
   const std::vector<std::string> environment = {

@@ -1,7 +1,7 @@
 // On the CPU sorting is a library call, row by row. On CUDA a kernel sorts rows
 // that fit its shared memory, or finds the first of longer ones
-// (prims.sort_rows). For 64-bit values and other long rows the place of an element
-// is the number of elements that come before it: n * n comparisons.
+// (prims.sort_rows). Rows of 64-bit values and other long ones are sorted digit by
+// digit (prims.sort_values). Ranks, medians and modes are read from a sort.
 
 #include <utility>
 
@@ -14,43 +14,9 @@ namespace {
 
 using Keep = Emitter::Keep;
 
-// 0, 1, ... along `dim` of a tensor of `rank`, other dims being 1.
-ValueId PlacesAlong(Emitter& e, const SymExpr& size, int64_t dim, int rank) {
-  DimVector sizes(rank, 1);
-  sizes[dim] = size;
-  return e.View(e.Iota(size, DType::kInt64), sizes);
-}
-
 // What is compared: booleans as integers.
 ValueId Comparable(Emitter& e, ValueId x) {
   return e.dtype(x) == DType::kBool ? e.ToDType(x, DType::kInt32) : x;
-}
-
-ValueId Or(Emitter& e, ValueId a, ValueId b) {
-  return e.Call("aten.logical_or.default", {a, b});
-}
-
-// How many elements of its row come before each element: NaN is the largest,
-// equals keep their order. An i64 of x's sizes.
-ValueId PlaceOf(Emitter& e, ValueId x, int64_t dim, bool descending) {
-  const SymExpr size = e.meta(x).sizes[dim];
-  const int rank = e.rank(x);
-  const bool floating = IsFloat(e.dtype(x));
-  const ValueId key = Comparable(e, x);
-  const ValueId mine = e.Unsqueeze(key, dim + 1);
-  const ValueId other = e.Unsqueeze(key, dim);
-  ValueId before = descending ? e.Gt(other, mine) : e.Lt(other, mine);
-  ValueId equal = e.Eq(other, mine);
-  if (floating) {
-    const ValueId my_nan = e.Ne(mine, mine), its_nan = e.Ne(other, other);
-    before = Or(e, before,
-                descending ? e.And(its_nan, e.Not(my_nan))
-                           : e.And(e.Not(its_nan), my_nan));
-    equal = Or(e, equal, e.And(its_nan, my_nan));
-  }
-  const ValueId earlier = e.Lt(PlacesAlong(e, size, dim + 1, rank + 1),
-                               PlacesAlong(e, size, dim, rank + 1));
-  return e.Sum(Or(e, before, e.And(equal, earlier)), {dim + 1}, Keep::kNo);
 }
 
 ValueId Gather(Emitter& e, ValueId x, int64_t dim, ValueId places) {
@@ -111,14 +77,19 @@ Ordered CallOrder(Emitter& e, ValueId x, int64_t dim, SymExpr count, SymExpr k,
   return {rows.Back(both[0], count), rows.Back(both[1], count)};
 }
 
-// What a kernel sorts: keys of 32 bits, rows in shared memory; of longer rows the
-// first places.
+// What one kernel sorts: keys of 32 bits, rows in shared memory; of longer rows the
+// first places. Rows that are short at the hints stay so, by a guard.
 bool MaySortRows(Emitter& e, ValueId x, int64_t dim, const SymExpr& count) {
+  if (SizeInBytes(e.dtype(x)) > 4) return false;
+  if (count.is_constant() && count.constant() > 0 &&
+      count.constant() <= kMostPlaces) {
+    return true;
+  }
+  ShapeEnv& shapes = e.graph().shapes;
   const SymExpr& size = e.meta(x).sizes[dim];
-  return SizeInBytes(e.dtype(x)) <= 4 &&
-         (e.graph().shapes.Range(size).max <= kMostSorted ||
-          (count.is_constant() && count.constant() > 0 &&
-           count.constant() <= kMostPlaces));
+  return shapes.Range(size).max <= kMostSorted ||
+         (shapes.Hint(size) <= kMostSorted &&
+          shapes.DecideLe(size, kMostSorted, "sort of short rows"));
 }
 
 // The first `count` of each row in order.
@@ -131,26 +102,36 @@ Ordered SortRows(Emitter& e, ValueId x, int64_t dim, SymExpr count,
   return {Gather(e, x, dim, where), where};
 }
 
-Ordered Order(Emitter& e, ValueId x, int64_t dim, bool descending) {
-  const SymExpr count = e.meta(x).sizes[dim];
-  if (MaySortRows(e, x, dim, count))
-    return SortRows(e, x, dim, count, descending);
-  static const OpDef& kScatter = KnownOp("aten.scatter.src");
-  const DimVector sizes = e.meta(x).sizes;
-  const ValueId origin =
-      e.Expand(PlacesAlong(e, sizes[dim], dim, e.rank(x)), sizes);
-  const ValueId places =
-      e.Call(kScatter, {e.Full(sizes, 0, DType::kInt64), dim,
-                        PlaceOf(e, x, dim, descending), origin});
+// The first `count` of each row in order, of rows of any length.
+Ordered SortValues(Emitter& e, ValueId x, int64_t dim, SymExpr count,
+                   bool descending) {
+  static const OpDef& kSortValues = KnownOp("prims.sort_values.default");
+  const RowsAlong rows(e, x, dim);
+  const auto both = e.CallAll(kSortValues, {rows.matrix(), count, descending});
+  if (both.size() < 2)  // refused: e.status() says why
+    return {rows.matrix(), rows.matrix()};
+  return {rows.Back(both[0], count), rows.Back(both[1], count)};
+}
+
+Ordered First(Emitter& e, ValueId x, int64_t dim, SymExpr count,
+              bool descending) {
+  return MaySortRows(e, x, dim, count)
+             ? SortRows(e, x, dim, count, descending)
+             : SortValues(e, x, dim, count, descending);
+}
+
+// The element at `place` of each row in ascending order, among the first `count`;
+// size 1 stays. `place` has x's sizes, but 1 along `dim`.
+Ordered At(Emitter& e, ValueId x, int64_t dim, SymExpr count, ValueId place) {
+  const ValueId sorted = First(e, x, dim, count, false).places;
+  const ValueId places = Gather(e, sorted, dim, place);
   return {Gather(e, x, dim, places), places};
 }
 
-// The element that stands at `place` when each row is ascending; size 1 stays.
-Ordered At(Emitter& e, ValueId x, int64_t dim, Operand place) {
-  const ValueId hit = e.Eq(PlaceOf(e, x, dim, false), std::move(place));
-  const ValueId here = PlacesAlong(e, e.meta(x).sizes[dim], dim, e.rank(x));
-  const ValueId none = e.Full({}, 0, DType::kInt64);
-  const ValueId places = e.Sum(e.Where(hit, here, none), {dim}, Keep::kYes);
+// The last of the first `count` of each row in ascending order.
+Ordered LastOf(Emitter& e, ValueId x, int64_t dim, SymExpr count) {
+  const ValueId sorted = First(e, x, dim, count, false).places;
+  const ValueId places = e.Slice(sorted, dim, count - 1, count, 1);
   return {Gather(e, x, dim, places), places};
 }
 
@@ -172,7 +153,8 @@ Parts Sort(Decomposition& d) {
     return WithSizes(d, CallOrder(d.e, x, dim, d.e.meta(x).sizes[dim], 0,
                                   descending, "sort"));
   }
-  return WithSizes(d, Order(d.e, x, dim, descending));
+  const SymExpr count = d.e.meta(x).sizes[dim];
+  return WithSizes(d, First(d.e, x, dim, count, descending));
 }
 
 Parts Topk(Decomposition& d) {
@@ -184,22 +166,17 @@ Parts Topk(Decomposition& d) {
     return WithSizes(d, CallOrder(e, x, dim, k, 0, d.Bool("largest"),
                                   d.Bool("sorted") ? "top" : "top_unsorted"));
   }
-  if (MaySortRows(e, x, dim, k)) {
-    return WithSizes(d, SortRows(e, x, dim, k, d.Bool("largest")));
-  }
-  const Ordered all = Order(e, x, dim, d.Bool("largest"));
-  return WithSizes(d, {e.Slice(all.values, dim, 0, k, 1),
-                       e.Slice(all.places, dim, 0, k, 1)});
+  return WithSizes(d, First(e, x, dim, k, d.Bool("largest")));
 }
 
 Parts KthValue(Decomposition& d) {
   Emitter& e = d.e;
   const ValueId x = AsRow(e, d.Tensor("self"));
   const int64_t dim = d.Dim("dim", e.rank(x));
-  const SymExpr place = d.Get("k").sym() - 1;
+  const SymExpr k = d.Get("k").sym();
   if (HasLibrary(d))
-    return WithSizes(d, CallOrder(e, x, dim, 1, place, false, "kth"));
-  return WithSizes(d, At(e, x, dim, place));
+    return WithSizes(d, CallOrder(e, x, dim, 1, k - 1, false, "kth"));
+  return WithSizes(d, LastOf(e, x, dim, k));
 }
 
 // The lower of two in the middle. A row with NaN gives its first NaN, which
@@ -211,15 +188,16 @@ Ordered Median(Decomposition& d, ValueId x, int64_t dim, bool ignore_nan) {
                      ignore_nan ? "nanmedian" : "median");
   }
   const SymExpr size = e.meta(x).sizes[dim];
-  if (!IsFloat(e.dtype(x))) return At(e, x, dim, FloorDiv(size - 1, 2));
+  const SymExpr half = FloorDiv(size + 1, 2);
+  if (!IsFloat(e.dtype(x))) return LastOf(e, x, dim, half);
   const ValueId numbers = e.Sum(e.Eq(x, x), {dim}, Keep::kYes);
   if (!ignore_nan) {
-    const ValueId middle = e.Full({}, FloorDiv(size - 1, 2), DType::kInt64);
-    return At(e, x, dim, e.Where(e.Lt(numbers, size), numbers, middle));
+    const ValueId middle = e.Full({}, half - 1, DType::kInt64);
+    return At(e, x, dim, size, e.Where(e.Lt(numbers, size), numbers, middle));
   }
   static const OpDef& kDivide = KnownOp("aten.div.Scalar_mode");
   const ValueId last = e.Call("aten.clamp_min.default", {e.Sub(numbers, 1), 0});
-  return At(e, x, dim, e.Call(kDivide, {last, 2, std::string("floor")}));
+  return At(e, x, dim, half, e.Call(kDivide, {last, 2, std::string("floor")}));
 }
 
 template <bool ignore_nan>
@@ -236,22 +214,31 @@ Parts MedianOfAll(Decomposition& d) {
   return {e.View(Median(d, row, 0, ignore_nan).values, {})};
 }
 
-// log(sum over j <= i of exp(x[j] - top)) + top, with the running maximum.
-Parts LogCumSumExp(Decomposition& d) {
+// The value of the longest run once a row is in order, the least of several, and
+// the last place where it stood.
+Parts Mode(Decomposition& d) {
   Emitter& e = d.e;
-  const ValueId x = AsRow(e, d.Compute("self"));
-  const int rank = e.rank(x);
-  const int64_t dim = d.Dim("dim", rank);
+  const ValueId x = AsRow(e, d.Tensor("self"));
+  const int64_t dim = d.Dim("dim", e.rank(x));
   const SymExpr size = e.meta(x).sizes[dim];
-  const ValueId top = e.Call("aten.cummax.default", {x, dim});
-  // An infinite top is not subtracted: infinity less itself is no number.
-  const ValueId finite = e.Where(e.Call("aten.isinf.default", {top}), 0.0, top);
-  const ValueId reached = e.Le(PlacesAlong(e, size, dim + 1, rank + 1),
-                               PlacesAlong(e, size, dim, rank + 1));
-  const ValueId terms =
-      e.Exp(e.Sub(e.Unsqueeze(x, dim), e.Unsqueeze(finite, dim + 1)));
-  const ValueId sum = e.Sum(e.Where(reached, terms, 0.0), {dim + 1}, Keep::kNo);
-  return {e.Reshape(e.Add(e.Log(sum), finite), d.result(0).sizes)};
+  const Ordered sorted = HasLibrary(d)
+                             ? CallOrder(e, x, dim, size, 0, false, "sort")
+                             : First(e, x, dim, size, false);
+  const ValueId before =
+      e.Call("aten.cat.default",
+             {Argument::List{e.Slice(sorted.values, dim, 0, 1, 1),
+                             e.Slice(sorted.values, dim, 0, size - 1, 1)},
+              dim});
+  DimVector along(e.rank(x), 1);
+  along[dim] = size;
+  const ValueId here = e.View(e.Iota(size, DType::kInt64), along);
+  const ValueId begins =
+      e.Where(e.Ne(sorted.values, before), here, e.Full({}, 0, DType::kInt64));
+  const ValueId length =
+      e.Sub(here, e.Call("aten.cummax.default", {begins, dim}));
+  const ValueId longest = e.Call("aten.argmax.default", {length, dim, true});
+  return WithSizes(d, {Gather(e, sorted.values, dim, longest),
+                       Gather(e, sorted.places, dim, longest)});
 }
 
 // How many of `sorted` (along its last dim) come before each of `values`; with
@@ -297,11 +284,11 @@ constexpr DecomposeRow kRows[] = {
     {"aten.sort.stable", Sort},
     {"aten.topk.default", Topk},
     {"aten.kthvalue.default", KthValue},
+    {"aten.mode.default", Mode},
     {"aten.median.default", MedianOfAll<false>},
     {"aten.median.dim", MedianDim<false>},
     {"aten.nanmedian.default", MedianOfAll<true>},
     {"aten.nanmedian.dim", MedianDim<true>},
-    {"aten.logcumsumexp.default", LogCumSumExp},
     {"aten.searchsorted.Tensor", SearchSorted},
     {"aten.searchsorted.Scalar", SearchSorted},
     {"aten.bucketize.Tensor", Bucketize},

@@ -154,6 +154,22 @@ TEST_P(Kernel, KeepsTheGreatestOfWhatMeets) {
   Check(c, 0);
 }
 
+TEST_P(Kernel, MultipliesWhatIsThere) {
+  NestCase c;
+  c.integer_limit = 3;
+  const uint32_t i = c.Axis(30), j = c.Axis(40);
+  const BufferId ids = c.In(DType::kInt64, {30});
+  const ScalarId id = c.Load(ids, {A(i)});
+  for (const DType dtype :
+       {DType::kInt32, DType::kInt64, kF32, DType::kFloat64}) {
+    const BufferId x = c.In(dtype, {30, 40});
+    const BufferId y = c.Buffer(BufferKind::kTemporary, dtype, {5, 40});
+    c.Store(y, {SymExpr::Indirect(id), A(j)}, c.Load(x, {A(i), A(j)}),
+            StoreMode::kAtomicMul);
+  }
+  Check(c, 1e-5);
+}
+
 // Inside: alone, along the vector, counted from the end, and under a mask.
 TEST_P(Kernel, LooksAtLoadedIndices) {
   NestCase c;

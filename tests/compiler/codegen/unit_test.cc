@@ -176,7 +176,7 @@ TEST(WriteKernel, GoldenPointwiseCuda) {
 )"));
   EXPECT_EQ(source.grid[0], SymExpr(1));
   // Four times the 2048 threads of a multiprocessor.
-  EXPECT_EQ(source.blocks_per_multiprocessor, 32u);
+  EXPECT_EQ(source.blocks_per_multiprocessor, 512u);
   EXPECT_EQ(source.block[0], 256u);
 }
 

@@ -132,6 +132,18 @@ TEST(LoopVerifier, ReductionsNeedAReducedAxis) {
                             "    a[i0] = t1\n"));
 }
 
+TEST(LoopVerifier, ATallyCountsIntegersAndSaysHowMany) {
+  ExpectBreaks("L5", Verify("i0 in 4, reduce i1 in 8",
+                            "    t0 = load f32 x[i0, i1]\n"
+                            "    t1 = tally i32 t0 number 16\n"
+                            "    a[i0] = t0\n"));
+  ExpectBreaks("L5", Verify("i0 in 4, reduce i1 in 8",
+                            "    t0 = load f32 x[i0, i1]\n"
+                            "    t1 = cast i32 t0\n"
+                            "    t2 = tally i32 t1 number 0\n"
+                            "    a[i0] = t0\n"));
+}
+
 TEST(LoopVerifier, ANestStoresSomething) {
   ExpectBreaks("L6", Verify("i0 in 4", "    t0 = load f32 x[i0, 0]\n"));
 }

@@ -30,7 +30,7 @@ constexpr char kTwoKernels[] = R"(plan @g(s0 in [2, 64] hint 8) {
       b[i0] = t1
     }
   }
-  kernel add cuda tiles axis 0 edge 32 vector 1 across 1 {
+  kernel add cuda tiles axis 0 edge 32 depth 32 vector 1 across 1 {
     nest add [i0 in s0, i1 in 4] {
       t0 = load f32 a[i0]
       t1 = load f32 b[i0]
@@ -166,7 +166,7 @@ TEST(KernelPlanVerifier, P5VariantsHaveNumbersInRange) {
         std::pair("parts 1", "parts 0"), std::pair("peel 0", "peel -1"),
         std::pair("axis 0", "axis 1"), std::pair("axis 0", "axis -1"),
         std::pair("edge 32", "edge 0"),
-        std::pair("cuda tiles axis 0 edge 32 vector 1 across 1",
+        std::pair("cuda tiles axis 0 edge 32 depth 32 vector 1 across 1",
                   "cpu tiles axis 1 rows 64 columns 64")}) {
     ExpectBreaks("K5", Changed(from, to));
   }
@@ -180,11 +180,13 @@ TEST(KernelPlanVerifier, P6ReductionsAndPointsAreMappedAsSuch) {
   constexpr char kRows[] =
       "cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 1 unroll 1 "
       "parts 1 peel 0 stages 0 stretch 0 cluster 1";
-  constexpr char kTiles[] = "cuda tiles axis 0 edge 32 vector 1 across 1";
-  for (const char* points : {"cuda points vector 4 unroll 1 threads 256 peel 0",
-                             "cuda tiles axis 0 edge 32 vector 1 across 1",
-                             "cpu points block 4096 interior 0",
-                             "cpu tiles axis 0 rows 64 columns 64"}) {
+  constexpr char kTiles[] =
+      "cuda tiles axis 0 edge 32 depth 32 vector 1 across 1";
+  for (const char* points :
+       {"cuda points vector 4 unroll 1 threads 256 peel 0",
+        "cuda tiles axis 0 edge 32 depth 32 vector 1 across 1",
+        "cpu points block 4096 interior 0",
+        "cpu tiles axis 0 rows 64 columns 64"}) {
     ExpectBreaks("K6", Changed(kRows, points));
     ExpectReadsBack(Changed(kTiles, points));
   }
@@ -310,12 +312,25 @@ TEST(KernelPlanVerifier, P8AWorkspaceGoesWithSharedOuterPoints) {
       "K11", changed("cuda rows vector 4 lanes 256 rows 1 held 0 "
                      "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 "
                      "cluster 1",
-                     "cuda scans vector 4 lanes 256 rows 2 peel 0 parts 8"));
+                     "cuda scans vector 4 lanes 256 rows 2 peel 0 unroll 1 parts 8"));
   ExpectReadsBack(changed(
       "cuda rows vector 4 lanes 256 rows 1 held 0 "
       "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 cluster 1",
       "cuda columns vector 1 across 4 down 32 unroll 1 "
       "parts 8"));
+}
+
+TEST(KernelPlanVerifier, ATallyHasAThreadForEachValue) {
+  const auto with = [](absl::string_view variant) {
+    return absl::StrReplaceAll(
+        kShared,
+        {{"t1 = reduce f32 t0 by sum", "t1 = tally i32 t0 number 64"},
+         {"cuda rows vector 4 lanes 256 rows 1 held 0 "
+          "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 cluster 1",
+          variant}});
+  };
+  ExpectBreaks("K12", with("cuda tallies threads 32 run 4 values 64"));
+  ExpectBreaks("K12", with("cuda tallies threads 256 run 4 values 256"));
 }
 
 TEST(KernelPlanVerifier, AWorkspaceLiesInTheArenaWhileItsKernelRuns) {

@@ -25,7 +25,6 @@ T Of(uint64_t bits) {
   return value;
 }
 
-
 // Calls a kernel with its parameters as the driver gets them: the address of each.
 template <class... P>
 struct Call {
@@ -58,7 +57,8 @@ inline char* SharedPointer(unsigned address) {
   const unsigned place = address & (kDynamic - 1);
   if (address & kDynamic) {
     return (rank == 0 ? host->dynamic_shared()
-                      : host->dynamic_shared_of(rank - 1)) + place;
+                      : host->dynamic_shared_of(rank - 1)) +
+           place;
   }
   return (rank == 0 ? &anchor : host->anchor_of(rank - 1)) +
          ((long long)place - (long long)kMiddle);
@@ -98,7 +98,8 @@ void nothing(T&) {}
 inline void cp_async_cg_shared_global(unsigned to, const void* from) {
   host->copy_later(SharedPointer(to), from, 16);
 }
-inline void cp_async_ca_shared_global(unsigned to, const void* from, int bytes) {
+inline void cp_async_ca_shared_global(unsigned to, const void* from,
+                                      int bytes) {
   host->copy_later(SharedPointer(to), from, bytes);
 }
 inline void cp_async_commit_group() { host->end_batch(); }
@@ -120,7 +121,6 @@ inline void ex2_approx_ftz_f32(float& to, float x) {
   to = Flushed(exp2f(Flushed(x)));
 }
 inline void sqrt_approx_f32(float& to, float x) { to = sqrtf(x); }
-inline void rsqrt_approx_f32(float& to, float x) { to = 1.0f / sqrtf(x); }
 inline void max_NaN_f32(float& to, float a, float b) {
   to = a != a || b != b ? __builtin_nanf("") : fmaxf(a, b);
 }
@@ -131,7 +131,8 @@ template <class... F>
 void AddFloats(float* to, F... x) {
   ((*to++ += x), ...);
 }
-inline void red_global_add_v4_f32(float* to, float a, float b, float c, float d) {
+inline void red_global_add_v4_f32(float* to, float a, float b, float c,
+                                  float d) {
   AddFloats(to, a, b, c, d);
 }
 inline void red_global_add_v2_f32(float* to, float a, float b) {
@@ -154,7 +155,8 @@ inline void red_global_add_noftz_f16x2(unsigned short* to, unsigned x) {
   AddF16Pair((unsigned*)to, x);
 }
 inline void barrier_cluster_arrive_release_aligned() { host->sync_cluster(); }
-inline void mapa_shared__cluster_u32(unsigned& to, unsigned here, unsigned rank) {
+inline void mapa_shared__cluster_u32(unsigned& to, unsigned here,
+                                     unsigned rank) {
   to = (here & ((1u << kRankShift) - 1)) | (rank + 1) << kRankShift;
 }
 inline void ld_shared__cluster_u32(unsigned& to, unsigned from) {
@@ -179,9 +181,17 @@ inline void ld_shared__cluster_u32(unsigned& to, unsigned from) {
 #define gridDim kiln_emulator::grid_extent
 
 inline void __syncthreads() { kiln_emulator::host->sync_block(); }
+inline int __syncthreads_or(int asked) {
+  static thread_local int any;  // as shared memory
+  __syncthreads();
+  if (threadIdx.x == 0) any = 0;
+  __syncthreads();
+  if (asked != 0) any = 1;
+  __syncthreads();
+  return any;
+}
 inline void __syncwarp(unsigned = ~0u) { kiln_emulator::host->sync_warp(); }
 inline void __threadfence() {}
-inline void __threadfence_block() {}
 
 template <class T>
 T __shfl_xor_sync(unsigned, T x, int distance, int width = 32) {
@@ -199,59 +209,58 @@ T __shfl_sync(unsigned, T x, int lane, int width = 32) {
   return Of<T>(host->shuffle(Shuffle::kIndex, Bits(x), lane, width));
 }
 inline unsigned __ballot_sync(unsigned, int asked) {
-  unsigned all = 0;
-  for (int lane = 0; lane < 32; ++lane)
-    all |= (unsigned)(__shfl_sync(~0u, asked, lane) != 0) << lane;
+  unsigned all = (unsigned)(asked != 0) << threadIdx.x % 32;
+  for (int distance = 1; distance < 32; distance *= 2)
+    all |= __shfl_xor_sync(~0u, all, distance);
   return all;
 }
-inline int __any_sync(unsigned m, int asked) { return __ballot_sync(m, asked) != 0; }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
-inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz((unsigned)x); }
 inline unsigned __umulhi(unsigned a, unsigned b) {
   return (unsigned)((unsigned long long)a * b >> 32);
 }
-inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
-  return (unsigned long long)((unsigned __int128)a * b >> 64);
-}
 
-inline unsigned __float_as_uint(float x) { return (unsigned)kiln_emulator::Bits(x); }
+inline unsigned __float_as_uint(float x) {
+  return (unsigned)kiln_emulator::Bits(x);
+}
 inline int __float_as_int(float x) { return (int)kiln_emulator::Bits(x); }
 inline float __uint_as_float(unsigned x) { return kiln_emulator::Of<float>(x); }
-inline float __int_as_float(int x) { return kiln_emulator::Of<float>((unsigned)x); }
-inline long long __double_as_longlong(double x) { return (long long)kiln_emulator::Bits(x); }
-inline double __longlong_as_double(long long x) { return kiln_emulator::Of<double>((uint64_t)x); }
+inline long long __double_as_longlong(double x) {
+  return (long long)kiln_emulator::Bits(x);
+}
+inline double __longlong_as_double(long long x) {
+  return kiln_emulator::Of<double>((uint64_t)x);
+}
 inline __SIZE_TYPE__ __cvta_generic_to_shared(const void* p) {
   return kiln_emulator::SharedAddress(p);
 }
-template <class T>
-T __ldcg(const T* p) { return *p; }
-template <class T>
-T __ldcs(const T* p) { return *p; }
-template <class T>
-T __ldg(const T* p) { return *p; }
-template <class T>
-void __stcs(T* p, T x) { *p = x; }
 
 template <class T>
-T atomicAdd(T* p, T x) { const T old = *p; *p = old + x; return old; }
+T atomicAdd(T* p, T x) {
+  const T old = *p;
+  *p = old + x;
+  return old;
+}
 template <class T>
-T atomicMax(T* p, T x) { const T old = *p; if (x > old) *p = x; return old; }
+T atomicMax(T* p, T x) {
+  const T old = *p;
+  if (x > old) *p = x;
+  return old;
+}
 template <class T>
-T atomicMin(T* p, T x) { const T old = *p; if (x < old) *p = x; return old; }
-template <class T>
-T atomicExch(T* p, T x) { const T old = *p; *p = x; return old; }
-template <class T>
-T atomicOr(T* p, T x) { const T old = *p; *p = old | x; return old; }
-template <class T>
-T atomicCAS(T* p, T seen, T x) { const T old = *p; if (old == seen) *p = x; return old; }
+T atomicCAS(T* p, T seen, T x) {
+  const T old = *p;
+  if (old == seen) *p = x;
+  return old;
+}
 inline unsigned atomicInc(unsigned* p, unsigned last) {
   const unsigned old = *p;
   *p = old >= last ? 0 : old + 1;
   return old;
 }
 
-extern "C" inline void __assertfail(const char* message, const char*, unsigned, const char*, unsigned long) {
+extern "C" inline void __assertfail(const char* message, const char*, unsigned,
+                                    const char*, unsigned long) {
   kiln_emulator::host->fail(message);
 }
 inline void __trap() { kiln_emulator::host->fail("trap"); }
@@ -259,7 +268,8 @@ inline void __trap() { kiln_emulator::host->fail("trap"); }
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 
-extern "C" void kiln_emulator_enter(const kiln_emulator::Host* h, kiln_emulator::Place* place) {
+extern "C" void kiln_emulator_enter(const kiln_emulator::Host* h,
+                                    kiln_emulator::Place* place) {
   using namespace kiln_emulator;
   host = h;
   *place = {&thread_place, &block_place, &block_extent, &grid_extent, &anchor};

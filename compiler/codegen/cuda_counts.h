@@ -1,0 +1,18 @@
+#ifndef KILN_COMPILER_CODEGEN_CUDA_COUNTS_H_
+#define KILN_COMPILER_CODEGEN_CUDA_COUNTS_H_
+
+#include "absl/status/statusor.h"
+#include "compiler/codegen/cuda_grid.h"
+#include "compiler/schedule/kernel_variant.h"
+#include "compiler/schedule/row_counts.h"
+
+namespace kiln {
+
+// The statements of a CudaCounts kernel: a block adds its points in shared memory,
+// then what it has to the row's cells. `body` has the variant's vectors.
+absl::StatusOr<CudaGrid> WriteCudaCounts(CudaBody& body, const CudaCounts& v,
+                                         const RowCounts& counts);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_CODEGEN_CUDA_COUNTS_H_

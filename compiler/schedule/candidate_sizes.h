@@ -1,0 +1,40 @@
+#ifndef KILN_COMPILER_SCHEDULE_CANDIDATE_SIZES_H_
+#define KILN_COMPILER_SCHEDULE_CANDIDATE_SIZES_H_
+
+// Numbers that the lists of candidates share: variant_candidates.cc and
+// scan_candidates.cc.
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/schedule/cost_model.h"
+
+namespace kiln {
+
+inline constexpr int kMostThreads = 1024;
+inline constexpr int kWarp = 32;
+// Parts of one outer point; the last block adds them all.
+inline constexpr int64_t kMostParts = 1024;
+
+// A width of vectors and whether groups are peeled for it.
+struct Width {
+  int vector;
+  int peel;
+};
+
+// The widest vector that needs no peeling; and with peeling the widest of all.
+std::vector<Width> WidthsOn(const NestCosts& costs, uint32_t axis);
+
+inline int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t PowerOfTwoAtLeast(int64_t n) {
+  int64_t p = 1;
+  while (p < n) p *= 2;
+  return p;
+}
+
+// The longest row that a kernel may meet.
+int64_t LongestRow(const NestCosts& costs);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_SCHEDULE_CANDIDATE_SIZES_H_

@@ -1,0 +1,157 @@
+#include "compiler/schedule/scan_candidates.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "compiler/graph/sort_limits.h"
+#include "compiler/schedule/candidate_sizes.h"
+#include "compiler/schedule/row_counts.h"
+
+namespace kiln {
+
+namespace {
+
+// Rows from here on are worth the kernel that keeps the first places while a row
+// goes by.
+constexpr int64_t kStreamedRow = 2048;
+constexpr int kStreamThreads = 128;
+// Parts of a column's scan: each looks at all before it.
+constexpr int64_t kMostColumnParts = 128;
+// Cells that a block counts in shared memory.
+constexpr int64_t kMostCounted = 4096;
+// Neighbours of a short scan that a thread holds.
+constexpr int64_t kLongestRun = 33;
+
+// Scans of few rows: several blocks share one, each so many tiles of it.
+void AddSharedScans(const NestCosts& costs, CudaScans v, int64_t groups,
+                    std::vector<KernelVariant>& out) {
+  if (v.rows > 1) return;
+  const int64_t multiprocessors = costs.target().multiprocessors;
+  for (int64_t tiles = 1;; tiles *= 2) {
+    const int64_t parts = CeilDivide(groups, tiles * v.lanes * v.unroll);
+    const int64_t blocks = costs.outer() * parts;
+    if (parts < 2 || blocks < multiprocessors / 2) return;
+    if (parts > kMostParts || blocks > 32 * multiprocessors) continue;
+    v.parts = static_cast<int>(parts);
+    out.push_back(v);
+  }
+}
+
+// Scans of many short rows.
+void AddShortScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
+  const int64_t longest = LongestRow(costs);
+  for (const int lanes : {4, 8, 16, 32}) {
+    const int64_t run = CeilDivide(longest, lanes) | 1;
+    if (run > kLongestRun || (lanes > 4 && run < 3)) continue;
+    for (const int threads : {128, 256}) {
+      out.push_back(
+          CudaShortScans{lanes, threads / lanes, static_cast<int>(run), 4});
+    }
+  }
+}
+
+// Scans down columns, alone or shared by blocks.
+void AddColumnScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
+  if (costs.facts().num_outer == 0) return;
+  const int64_t multiprocessors = costs.target().multiprocessors;
+  for (const int across : {32, 64}) {
+    const int64_t columns = CeilDivide(costs.outer(), across);
+    for (const int down : {4, 8, 16}) {
+      CudaColumnScans v{across, down, 4, 1};
+      out.push_back(v);
+      for (const int blocks_each : {1, 2, 4, 16}) {
+        const int64_t parts =
+            std::min({CeilDivide(multiprocessors * blocks_each, columns),
+                      costs.reduced() / (down * v.unroll), kMostColumnParts});
+        if (parts <= v.parts) continue;
+        v.parts = static_cast<int>(parts);
+        out.push_back(v);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void AddScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
+  if (!costs.MayScan()) return;
+  AddColumnScans(costs, out);
+  for (const Width& width : WidthsOn(costs, costs.facts().num_axes - 1)) {
+    const int64_t groups =
+        CeilDivide(costs.reduced(), width.vector) + width.peel;
+    for (const int lanes : {4, 8, 16, 32, 128, 256, 512, 1024}) {
+      if (lanes > std::max<int64_t>(4, PowerOfTwoAtLeast(groups))) break;
+      for (const int unroll : {1, 2, 4}) {
+        if (unroll > 1 && groups <= lanes * unroll / 2) break;
+        // A part of a warp that goes on for long has its warp wait.
+        if (lanes < kWarp && groups > lanes * unroll) continue;
+        const CudaScans v{width.vector, lanes,  std::max(1, 128 / lanes),
+                          width.peel,   unroll, 1};
+        out.push_back(v);
+        if (lanes >= kWarp) AddSharedScans(costs, v, groups, out);
+      }
+    }
+  }
+  AddShortScans(costs, out);
+}
+
+// All of a row in shared memory, or the first places of a longer one.
+void AddSorts(const NestCosts& costs, std::vector<KernelVariant>& out) {
+  const ScalarNode* sort = costs.OnlyReduction(ScalarOp::kSort);
+  // A key with its place has 64 bits.
+  if (SizeInBytes(costs.nest().body[sort->args[0]].dtype) > 4) return;
+  const int64_t longest = LongestRow(costs);
+  const int64_t places =
+      sort->number.i > 0 ? std::min(sort->number.i, longest) : longest;
+  const uint32_t last = costs.facts().num_axes - 1;
+  for (const int vector : {8, 4, 2, 1}) {
+    if (vector > costs.extent(last) || !costs.LoadsWide(last, vector)) continue;
+    if (places <= kMostPlaces && longest > kStreamedRow) {
+      const int unroll = vector == 1 ? 2 : 1;
+      const int64_t tile = int64_t{kStreamThreads} * vector * unroll;
+      out.push_back(
+          CudaSorts{vector, kStreamThreads, unroll,
+                    static_cast<int>(PowerOfTwoAtLeast(places + tile)),
+                    static_cast<int>(places)});
+    }
+    if (longest > kMostSorted) continue;
+    const auto capacity = static_cast<int>(PowerOfTwoAtLeast(longest));
+    out.push_back(CudaSorts{vector,
+                            std::clamp(capacity / 8, kWarp, kMostThreads), 1,
+                            std::max(capacity, 2), static_cast<int>(places)});
+  }
+}
+
+// Tiles of few points where rows are short, and of many where they are long.
+void AddTallies(const NestCosts& costs, std::vector<KernelVariant>& out) {
+  const ScalarNode* tally = costs.OnlyReduction(ScalarOp::kTally);
+  if (tally->number.i > kMostThreads) return;
+  for (size_t s = 0; s < costs.nest().stores.size(); ++s) {
+    if (costs.nest().stores[s].mode != StoreMode::kSet ||
+        !costs.facts().StoreIsReduced(s))
+      return;
+  }
+  const auto values = static_cast<int>(tally->number.i);
+  for (const int threads : {32, 64, 128, 256, 512, 1024}) {
+    if (threads < values) continue;
+    for (const int run : {4, 8, 16})
+      out.push_back(CudaTallies{threads, run, values});
+  }
+}
+
+// Sums into few cells of a row, in shared memory first.
+void AddCounts(const NestCosts& costs, std::vector<KernelVariant>& out) {
+  const std::optional<RowCounts> counts =
+      RowCountsOf(costs.nest(), costs.facts());
+  if (!counts.has_value() || counts->cells > kMostCounted) return;
+  const uint32_t last = costs.facts().num_outer - 1;
+  for (const int vector : {8, 4, 2, 1}) {
+    if (vector > costs.extent(last) || !costs.LoadsWide(last, vector)) continue;
+    for (const int steps : {1, 4, 16}) {
+      out.push_back(CudaCounts{vector, 256, vector > 2 ? 1 : 4, steps,
+                               static_cast<int>(counts->cells)});
+    }
+  }
+}
+
+}  // namespace kiln
