@@ -1,7 +1,5 @@
 #include "cache/artifact_cache.h"
 
-#include <zstd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -13,6 +11,7 @@
 #include "cache/tuning_match.h"
 #include "proto/base/assemble.h"
 #include "proto/base/log.h"
+#include "proto/base/packed_bytes.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -20,30 +19,17 @@ namespace {
 
 constexpr size_t kMaxGraphText = size_t{64} << 20;
 
-std::string Compress(absl::string_view text) {
-  std::string packed(ZSTD_compressBound(text.size()), '\0');
-  const size_t size = ZSTD_compress(packed.data(), packed.size(), text.data(),
-                                    text.size(), /*compressionLevel=*/1);
-  packed.resize(ZSTD_isError(size) ? 0 : size);
-  return packed;
-}
-
-// Empty for what is no compressed text: only explanations suffer.
-std::string Decompress(absl::string_view packed) {
-  const unsigned long long size =
-      ZSTD_getFrameContentSize(packed.data(), packed.size());
-  if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN ||
-      size > kMaxGraphText) {
-    return "";
-  }
-  std::string text(size, '\0');
-  const size_t got =
-      ZSTD_decompress(text.data(), text.size(), packed.data(), packed.size());
-  return ZSTD_isError(got) ? "" : text;
-}
-
 Digest IdOf(const wire::EntryFacts& entry) {
   return Digest::FromBytes(entry.entry_id()).value_or(Digest());
+}
+
+// The compiler's sources; zero for a key that does not say.
+Digest BuildOf(const wire::KeyFacts& key) {
+  for (const wire::CacheKeyPart& part : key.parts()) {
+    if (part.name() == "compiler")
+      return Digest::FromBytes(part.digest()).value_or(Digest());
+  }
+  return Digest();
 }
 
 bool IsBroken(const absl::Status& status) {
@@ -67,6 +53,19 @@ bool Serves(const wire::EntryFacts& entry, const EntryQuery& query) {
   return (driver == 0 || entry.least_driver_cuda_version() <= driver) &&
          GuardsHold(entry.guards(), query.values) &&
          TuningHolds(entry.tuned(), query.decisions);
+}
+
+// ARTIFACT_UNTRUSTED when the artifact's signer does not count in its namespace.
+// One that is not signed is refused by whoever gets it.
+absl::Status CheckSigner(const wire::CacheEntry& entry,
+                         const TrustedKeys& trusted) {
+  if (entry.artifact().signature().empty()) return absl::OkStatus();
+  wire::ArtifactEnvelope envelope;
+  if (!envelope.ParseFromString(entry.artifact().envelope())) {
+    return MakeError(ErrorReason::kArtifactUntrusted,
+                     "entry: its artifact's envelope is none");
+  }
+  return trusted.CheckCounts(envelope.signer(), entry.key().cache_namespace());
 }
 
 // The graph's part of a key; nullptr where it has none.
@@ -111,16 +110,12 @@ bool HasWord(absl::string_view text, absl::string_view word) {
   return false;
 }
 
-}  // namespace
-
-Digest EntryId(const Digest& key, const wire::GuardSet& guards,
-               absl::Span<const std::string> tuned) {
-  Sha256 sha;
-  sha.AddField("kiln entry 2").Add(key.bytes());
-  sha.AddField(DeterministicBytes(guards)).AddNumber(tuned.size());
-  for (const std::string& decision : tuned) sha.AddField(decision);
-  return sha.Finish();
+// An empty name means every namespace.
+bool IsOf(const wire::KeyFacts& key, absl::string_view cache_namespace) {
+  return cache_namespace.empty() || key.cache_namespace() == cache_namespace;
 }
+
+}  // namespace
 
 absl::string_view OutcomeName(CacheOutcome outcome) {
   switch (outcome) {
@@ -150,6 +145,40 @@ absl::StatusOr<wire::CacheEntry> ArtifactCache::ReadEntry(
   return entry;
 }
 
+std::optional<ReadyHit> ArtifactCache::LookupInMemory(const Digest& compile_key,
+                                                      const EntryQuery& query) {
+  if (stores_.indexes.memory == nullptr || stores_.entries.memory == nullptr)
+    return std::nullopt;
+  const auto index_record = stores_.indexes.memory->Get(compile_key);
+  if (!index_record.ok()) return std::nullopt;
+  const auto index = ready_indexes_.Get(
+      compile_key, *index_record, [&compile_key](const Blob& record) {
+        return ReadIndexRecord(compile_key, *record);
+      });
+  if (!index.ok() || !IsOf((*index)->key(), query.cache_namespace))
+    return std::nullopt;
+  for (const wire::EntryFacts& facts : (*index)->entries()) {
+    if (!Serves(facts, query)) continue;
+    const Digest id = IdOf(facts);
+    const auto record = stores_.entries.memory->Get(id);
+    if (!record.ok()) return std::nullopt;
+    const auto entry = ready_entries_.Get(id, *record, [&](const Blob& bytes) {
+      return ReadReadyEntry(*bytes, compile_key, id);
+    });
+    if (!entry.ok() ||
+        (!(*entry)->signer.empty() &&
+         !stores_.keys.trusted()
+              ->CheckCounts((*entry)->signer, query.cache_namespace)
+              .ok()))
+      return std::nullopt;
+    stores_.ledger.Touch(id);
+    return ReadyHit{
+        *record, absl::string_view(**record).substr((*entry)->artifact_begin,
+                                                    (*entry)->artifact_bytes)};
+  }
+  return std::nullopt;
+}
+
 CacheAnswer ArtifactCache::Lookup(const Digest& compile_key,
                                   const EntryQuery& query) {
   const absl::StatusOr<wire::KeyIndex> index = indexes_.Read(compile_key);
@@ -166,14 +195,20 @@ CacheAnswer ArtifactCache::Lookup(const Digest& compile_key,
     }
     return answer;
   }
+  if (!IsOf(index->key(), query.cache_namespace)) return answer;
   answer.outcome = CacheOutcome::kGuardMiss;
   for (const wire::EntryFacts& facts : index->entries()) {
     if (!Serves(facts, query)) continue;
     const Digest id = IdOf(facts);
     absl::StatusOr<wire::CacheEntry> entry =
         ReadEntry(stores_.entries.serve, compile_key, id);
+    // What lies in memory was verified when it came there.
     if (entry.ok()) {
-      stores_.usage.Touch(id);
+      const absl::Status counts = CheckSigner(*entry, *stores_.keys.trusted());
+      if (!counts.ok()) entry = counts;
+    }
+    if (entry.ok()) {
+      stores_.ledger.Touch(id);
       answer.outcome = CacheOutcome::kHit;
       answer.artifact = std::move(*entry->mutable_artifact());
       answer.entry_id = id;
@@ -202,37 +237,119 @@ void ArtifactCache::StoreGraph(const NewEntry& entry) {
       stores_.graphs.Get(graph->digest).ok()) {
     return;
   }
-  IgnoreBecause(stores_.graphs.Put(graph->digest, Compress(entry.graph_text)),
+  IgnoreBecause(stores_.graphs.Put(graph->digest, Pack(entry.graph_text)),
                 "the artifact is what matters");
 }
 
 absl::Status ArtifactCache::Insert(NewEntry entry) {
   StoreGraph(entry);
-  const Digest id = EntryId(entry.key.digest, entry.guards, entry.tuned);
+  const Digest key = entry.key.digest;
+  const Digest id = EntryId(key, entry.guards, entry.tuned);
   const wire::CacheEntry record =
       RecordOf(std::move(entry), id, stores_.clock.Now());
+  const auto payload =
+      std::make_shared<const std::string>(DeterministicBytes(record));
   // First what the index will name: whoever finds it there finds the entry.
-  RETURN_IF_ERROR(stores_.entries.serve.Put(id, DeterministicBytes(record)));
+  absl::Status stored =
+      NoteEntry(record, static_cast<int64_t>(payload->size()));
+  if (stored.ok()) stored = stores_.entries.serve.Put(id, *payload);
+  if (stored.ok()) stored = Name(record);
+  if (stores_.far != nullptr)
+    stores_.far->PutEntry(key, record.key().cache_namespace(), record.facts(),
+                          payload);
+  return stored;
+}
+
+absl::Status ArtifactCache::Name(const wire::CacheEntry& entry) {
   wire::KeyIndex added;
-  *added.mutable_key() = record.key();
-  *added.add_entries() = record.facts();
+  *added.mutable_key() = entry.key();
+  *added.add_entries() = entry.facts();
+  // Whoever stores under a key works with its build.
+  stores_.ledger.NameLiveBuild(BuildOf(entry.key()));
   ASSIGN_OR_RETURN(const std::vector<Digest> dropped, indexes_.Add(added));
   for (const Digest& old : dropped) {
     RETURN_IF_ERROR(stores_.entries.serve.Delete(old));
-    stores_.usage.Forget(old);
   }
   return absl::OkStatus();
 }
 
-void ArtifactCache::BeforeEviction(const Digest& entry_id) {
-  const absl::StatusOr<Blob> blob = stores_.entries.inspect.Get(entry_id);
+// Noted before it is stored: what a crash leaves between has a row and no record,
+// and the next start sees that.
+absl::Status ArtifactCache::NoteEntry(const wire::CacheEntry& entry,
+                                      int64_t record_bytes) {
+  StoredFacts facts;
+  facts.bytes = record_bytes;
+  facts.rebuild = absl::Milliseconds(entry.facts().build_ms());
+  facts.cache_namespace = entry.key().cache_namespace();
+  facts.compile_key =
+      Digest::FromBytes(entry.key().compile_key()).value_or(Digest());
+  facts.build = BuildOf(entry.key());
+  return stores_.ledger.Add(IdOf(entry.facts()), facts);
+}
+
+ArtifactCache::FarAnswer ArtifactCache::LookupFar(const Digest& compile_key,
+                                                  const EntryQuery& query,
+                                                  SteadyTime deadline) {
+  FarAnswer far;
+  if (stores_.far == nullptr) return far;
+  std::optional<FarTier::Entry> found = stores_.far->FindEntry(
+      compile_key,
+      [&query](const wire::EntryFacts& facts) { return Serves(facts, query); },
+      deadline);
+  if (!found.has_value() || !IsOf(found->entry.key(), query.cache_namespace))
+    return far;
+  far.answer.outcome = CacheOutcome::kHit;
+  far.answer.entry_id = IdOf(found->entry.facts());
+  far.answer.artifact = std::move(*found->entry.mutable_artifact());
+  far.found = *std::move(found);
+  return far;
+}
+
+void ArtifactCache::KeepNear(const FarTier::Entry& found) {
+  const absl::Status stored = StoreRecord(found.entry, found.record);
+  if (stored.ok()) return;
+  LogWarning("cache.store_failed", {{"error", stored.ToString()}});
+}
+
+absl::Status ArtifactCache::StoreRecord(const wire::CacheEntry& entry,
+                                        absl::string_view record) {
+  RETURN_IF_ERROR(NoteEntry(entry, static_cast<int64_t>(record.size())));
+  RETURN_IF_ERROR(stores_.records->PutRecord(IdOf(entry.facts()), record));
+  return Name(entry);
+}
+
+absl::Status ArtifactCache::Evict(const Digest& entry_id) {
+  const absl::StatusOr<StoredFacts> facts = stores_.ledger.FactsOf(entry_id);
+  if (facts.ok()) {
+    IgnoreBecause(indexes_.Drop(facts->compile_key, entry_id),
+                  "the next lookup finds it gone");
+  }
+  return stores_.entries.serve.Delete(entry_id);
+}
+
+absl::Status ArtifactCache::Note(const Digest& entry_id) {
+  ASSIGN_OR_RETURN(const Blob blob, stores_.entries.inspect.Get(entry_id));
   wire::CacheEntry entry;
-  if (!blob.ok() || !entry.ParseFromString(**blob)) return;
-  const auto key = Digest::FromBytes(entry.key().compile_key());
-  if (!key.has_value()) return;
-  IgnoreBecause(indexes_.Drop(*key, entry_id),
-                "the next lookup finds it gone");
-  stores_.usage.Forget(entry_id);
+  if (!entry.ParseFromString(*blob))
+    return stores_.entries.inspect.Delete(entry_id);
+  return NoteEntry(entry, static_cast<int64_t>(blob->size()));
+}
+
+absl::Status ArtifactCache::Unname(const Digest& compile_key,
+                                   const Digest& entry_id) {
+  return indexes_.Drop(compile_key, entry_id);
+}
+
+absl::StatusOr<std::vector<EntrySummary>> ArtifactCache::SetPinned(
+    absl::string_view key_prefix_hex, absl::string_view cache_namespace,
+    bool pinned) {
+  ASSIGN_OR_RETURN(std::vector<EntrySummary> entries,
+                   List(key_prefix_hex, /*limit=*/0, cache_namespace));
+  for (EntrySummary& entry : entries) {
+    RETURN_IF_ERROR(stores_.ledger.SetPinned(entry.entry_id, pinned));
+    entry.pinned = pinned;
+  }
+  return entries;
 }
 
 EntrySummary ArtifactCache::Summary(const Digest& key,
@@ -251,17 +368,20 @@ EntrySummary ArtifactCache::Summary(const Digest& key,
   summary.kernels = static_cast<int>(entry.kernels());
   summary.created = absl::FromUnixMillis(entry.created_unix_ms());
   summary.last_used =
-      std::max(summary.created, stores_.usage.LastUsed(summary.entry_id));
+      std::max(summary.created, stores_.ledger.LastUsed(summary.entry_id));
+  summary.pinned = stores_.ledger.IsPinned(summary.entry_id);
   return summary;
 }
 
 absl::StatusOr<std::vector<EntrySummary>> ArtifactCache::List(
-    absl::string_view key_prefix_hex, int limit) const {
+    absl::string_view key_prefix_hex, int limit,
+    absl::string_view cache_namespace) const {
   std::vector<EntrySummary> entries;
   // Cancelled is the way out of the walk once there are enough.
   const absl::Status walked = indexes_.ForEach(
       key_prefix_hex,
       [&](const Digest& key, const wire::KeyIndex& index) -> absl::Status {
+        if (!IsOf(index.key(), cache_namespace)) return absl::OkStatus();
         for (const wire::EntryFacts& entry : index.entries()) {
           if (limit > 0 && static_cast<int>(entries.size()) == limit) {
             return absl::CancelledError();
@@ -275,11 +395,12 @@ absl::StatusOr<std::vector<EntrySummary>> ArtifactCache::List(
 }
 
 absl::StatusOr<ShownEntry> ArtifactCache::Show(
-    absl::string_view key_prefix_hex) const {
+    absl::string_view key_prefix_hex, absl::string_view cache_namespace) const {
   std::optional<ShownEntry> found;
   RETURN_IF_ERROR(indexes_.ForEach(
       key_prefix_hex,
       [&](const Digest& key, const wire::KeyIndex& index) -> absl::Status {
+        if (!IsOf(index.key(), cache_namespace)) return absl::OkStatus();
         if (found.has_value()) {
           return absl::InvalidArgumentError(absl::StrCat(
               "key ", key_prefix_hex, ": fits several; give more digits"));
@@ -287,9 +408,9 @@ absl::StatusOr<ShownEntry> ArtifactCache::Show(
         if (index.entries().empty()) return absl::OkStatus();
         found.emplace();
         found->summary = Summary(key, index.key(), index.entries(0));
-        ASSIGN_OR_RETURN(wire::CacheEntry entry,
-                         ReadEntry(stores_.entries.inspect, key,
-                                   found->summary.entry_id));
+        ASSIGN_OR_RETURN(
+            wire::CacheEntry entry,
+            ReadEntry(stores_.entries.inspect, key, found->summary.entry_id));
         found->artifact = std::move(*entry.mutable_artifact());
         return absl::OkStatus();
       }));
@@ -303,10 +424,11 @@ absl::StatusOr<PurgeOutcome> ArtifactCache::Purge(const PurgeQuery& query) {
                         query.unused_for.has_value() || !query.device.empty();
   PurgeOutcome outcome;
   if (!narrowed && !query.all) return outcome;
-  const absl::Time now = stores_.clock.Now();
+  const absl::Time now = stores_.ledger.Now();
   RETURN_IF_ERROR(indexes_.ForEach(
       query.key_prefix_hex,
       [&](const Digest& key, const wire::KeyIndex& index) {
+        if (!IsOf(index.key(), query.cache_namespace)) return absl::OkStatus();
         if (!query.device.empty() &&
             !HasWord(index.key().target(), query.device)) {
           return absl::OkStatus();
@@ -326,19 +448,20 @@ absl::StatusOr<PurgeOutcome> ArtifactCache::Purge(const PurgeQuery& query) {
     // Out of the index first: whoever finds it there finds the entry.
     RETURN_IF_ERROR(indexes_.Drop(victim.compile_key, victim.entry_id));
     RETURN_IF_ERROR(stores_.entries.serve.Delete(victim.entry_id));
-    stores_.usage.Forget(victim.entry_id);
   }
   return outcome;
 }
 
 absl::StatusOr<std::optional<NearestEntry>> ArtifactCache::Nearest(
-    const std::vector<KeyPart>& asked, absl::string_view graph_text) const {
+    const std::vector<KeyPart>& asked, absl::string_view graph_text,
+    absl::string_view cache_namespace) const {
   const KeyPart* graph = GraphPart(asked);
   std::optional<NearestEntry> nearest;
   int best = -1;
-  RETURN_IF_ERROR(indexes_.ForEach(
-      "", [&](const Digest& key, const wire::KeyIndex& index) {
-        if (index.entries().empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(
+      indexes_.ForEach("", [&](const Digest& key, const wire::KeyIndex& index) {
+        if (index.entries().empty() || !IsOf(index.key(), cache_namespace))
+          return absl::OkStatus();
         const std::vector<KeyPart> parts = PartsOf(index.key());
         KeyDifference difference = DiffKeys(asked, parts);
         const KeyPart* other = GraphPart(parts);
@@ -357,8 +480,9 @@ absl::StatusOr<std::optional<NearestEntry>> ArtifactCache::Nearest(
     return nearest;
   const absl::StatusOr<Blob> text = stores_.graphs.Get(other->digest);
   if (text.ok()) {
-    nearest->graph_difference =
-        FirstDifferentLine(graph_text, Decompress(**text));
+    // Without the text only this explanation suffers.
+    nearest->graph_difference = FirstDifferentLine(
+        graph_text, Unpack(**text, kMaxGraphText).value_or(""));
   }
   return nearest;
 }

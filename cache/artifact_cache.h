@@ -12,11 +12,17 @@
 #include "absl/types/span.h"
 #include "cache/blob_store.h"
 #include "cache/compile_key.h"
+#include "cache/entry_id.h"
+#include "cache/far/far_tier.h"
 #include "cache/key_index.h"
+#include "cache/ledger.h"
+#include "cache/read_once.h"
+#include "cache/ready_entry.h"
 #include "cache/tuning_cache.h"
-#include "cache/usage_log.h"
+#include "cache/verified_blob_store.h"
 #include "proto/artifact.pb.h"
 #include "proto/base/clock.h"
+#include "proto/base/key_ring.h"
 #include "proto/cache_entry.pb.h"
 #include "proto/guard.pb.h"
 
@@ -51,6 +57,8 @@ struct EntryQuery {
   // The CUDA version that the caller's driver runs, as 13000: at least what the
   // entry needs. 0: not known, and every entry will do.
   uint32_t driver_cuda_version = 0;
+  // The entry's own. Empty: any.
+  absl::string_view cache_namespace = "";
 };
 
 // What the leader of a job stores.
@@ -61,16 +69,12 @@ struct NewEntry {
   std::vector<std::string> tuned;  // CompilePlan.tuned
   int kernels = 0;
   uint32_t least_driver_cuda_version = 0;  // as Artifact's
-  absl::Duration build;  // planning and building
+  absl::Duration build;                    // planning and building
   std::string cache_namespace;
   std::string graph_name;
   std::string target;      // TargetText
   std::string graph_text;  // GraphLines of the canonical graph
 };
-
-// Names an entry: a function of its key, its guards and its tuning.
-Digest EntryId(const Digest& compile_key, const wire::GuardSet& guards,
-               absl::Span<const std::string> tuned);
 
 // One entry, without its bytes.
 struct EntrySummary {
@@ -86,6 +90,7 @@ struct EntrySummary {
   int kernels = 0;
   absl::Time created;
   absl::Time last_used;
+  bool pinned = false;
 };
 
 struct ShownEntry {
@@ -99,6 +104,7 @@ struct PurgeQuery {
   std::string key_prefix_hex;
   std::optional<absl::Duration> unused_for;  // at least that long
   std::string device;                        // a word of the target: "cuda"
+  std::string cache_namespace;               // empty: of all
   bool all = false;
   bool dry_run = false;  // choose and count, forget nothing
 };
@@ -130,45 +136,110 @@ class ArtifactCache {
   struct Table {
     BlobStore& serve;
     BlobStore& inspect;
+    const BlobStore* memory =
+        nullptr;  // what of it is in memory; null: nothing
   };
+  // How many records are kept as they were read, beside their bytes: some KiB each.
+  static constexpr int64_t kReadyRecords = 4096;
+
   // All outlive the cache.
   struct Stores {
     Table entries;      // by entry id
     Table indexes;      // by compile key
     BlobStore& graphs;  // by digest of the canonical graph: its lines
-    UsageLog& usage;    // of entries
+    Ledger& ledger;     // of entries
     const Clock& clock;
+    const KeyRing& keys;
+    // A tier behind all these; null: none. Where records of other daemons go; null:
+    // none are stored.
+    FarTier* far = nullptr;
+    VerifiedBlobStore* records = nullptr;  // of entries
   };
 
   explicit ArtifactCache(const Stores& stores)
       : stores_(stores),
-        indexes_(stores.indexes.serve, stores.indexes.inspect) {}
+        indexes_(stores.indexes.serve, stores.indexes.inspect),
+        ready_indexes_(kReadyRecords),
+        ready_entries_(kReadyRecords) {}
 
-  // The first entry of the key that serves the query.
+  // The first entry of the key that serves the query, of those that are near.
   CacheAnswer Lookup(const Digest& compile_key, const EntryQuery& query);
 
+  // The same, of what lies in memory alone: reads no disk, waits for nobody and
+  // copies nothing. Empty tells nothing.
+  std::optional<ReadyHit> LookupInMemory(const Digest& compile_key,
+                                         const EntryQuery& query);
+
+  // What the far tier gave: a hit with what KeepNear takes, or a miss.
+  struct FarAnswer {
+    CacheAnswer answer;
+    FarTier::Entry found;  // without its artifact
+  };
+
+  // For a query that nothing near serves: asks the far tier, which may wait until
+  // the deadline.
+  FarAnswer LookupFar(const Digest& compile_key, const EntryQuery& query,
+                      SteadyTime deadline);
+
+  // Stores what LookupFar found, for the next who ask. A call of its own, since
+  // those who ask now need not wait for the disk.
+  void KeepNear(const FarTier::Entry& found);
+
   // Puts the entry in front of the others of its key. One with equal guards
-  // and tuning is replaced. UNAVAILABLE STORAGE as BlobStore::Put.
+  // and tuning is replaced. The far tier gets it too, some time later, also when it
+  // can't be stored near. UNAVAILABLE STORAGE as BlobStore::Put.
   absl::Status Insert(NewEntry entry);
 
-  // Takes an entry out of its key's index, before the store of entries evicts
-  // it. One that cannot be read stays there until a lookup misses it.
-  void BeforeEviction(const Digest& entry_id);
+  // What another daemon signed: `record` is sealed, and `entry` is what is in it.
+  // Stored as it is, so that who vouched for it stays known. Errors as Insert.
+  absl::Status StoreRecord(const wire::CacheEntry& entry,
+                           absl::string_view record);
 
-  // By key, then in order of service. `limit` 0: all. Broken keys are left out.
+  // The entries of a key that are near, without their artifacts. NOT_FOUND;
+  // ARTIFACT_CORRUPT as KeyIndexes::Read.
+  absl::StatusOr<wire::KeyIndex> ReadIndex(const Digest& compile_key) const {
+    return indexes_.Read(compile_key);
+  }
+
+  // Takes an entry away that the ledger knows, out of its key's index first. Errors
+  // as BlobStore::Delete.
+  absl::Status Evict(const Digest& entry_id);
+
+  // Notes an entry in the ledger that is in the store and not there.
+  absl::Status Note(const Digest& entry_id);
+
+  // For a scrub: the key of a stored entry names it, or one does not name any more
+  // what is not there. Errors as BlobStore::Put.
+  absl::Status Name(const wire::CacheEntry& entry);
+  absl::Status Unname(const Digest& compile_key, const Digest& entry_id);
+
+  // Entries of the keys under the prefix stay when the store is full, or no longer
+  // do. As many as there are; one of them may still give way to sixteen younger
+  // ones of its key, and to a purge. Errors as RowTable::Put.
+  absl::StatusOr<std::vector<EntrySummary>> SetPinned(
+      absl::string_view key_prefix_hex, absl::string_view cache_namespace,
+      bool pinned);
+
+  // By key, then in order of service. `limit` 0: all; `cache_namespace` empty: of
+  // all. Broken keys are left out.
   absl::StatusOr<std::vector<EntrySummary>> List(
-      absl::string_view key_prefix_hex, int limit) const;
+      absl::string_view key_prefix_hex, int limit,
+      absl::string_view cache_namespace = "") const;
 
-  // The one entry (the first of its key) under the prefix.
+  // The one entry (the first of its key) under the prefix; `cache_namespace` as
+  // in List.
   //   NOT_FOUND, or INVALID_ARGUMENT when the prefix fits several keys
-  absl::StatusOr<ShownEntry> Show(absl::string_view key_prefix_hex) const;
+  absl::StatusOr<ShownEntry> Show(absl::string_view key_prefix_hex,
+                                  absl::string_view cache_namespace = "") const;
 
   absl::StatusOr<PurgeOutcome> Purge(const PurgeQuery& query);
 
   // The entry most like the asked key: an equal graph first, then most equal
-  // parts, then the smallest key. Empty when the cache is.
+  // parts, then the smallest key. Empty when the cache is. Of one namespace, or of
+  // all when it is empty.
   absl::StatusOr<std::optional<NearestEntry>> Nearest(
-      const std::vector<KeyPart>& asked, absl::string_view graph_text) const;
+      const std::vector<KeyPart>& asked, absl::string_view graph_text,
+      absl::string_view cache_namespace = "") const;
 
  private:
   absl::StatusOr<wire::CacheEntry> ReadEntry(const BlobStore& entries,
@@ -177,9 +248,12 @@ class ArtifactCache {
   EntrySummary Summary(const Digest& key, const wire::KeyFacts& facts,
                        const wire::EntryFacts& entry) const;
   void StoreGraph(const NewEntry& entry);
+  absl::Status NoteEntry(const wire::CacheEntry& entry, int64_t record_bytes);
 
   const Stores stores_;
   KeyIndexes indexes_;
+  ReadOnce<wire::KeyIndex> ready_indexes_;
+  ReadOnce<ReadyEntry> ready_entries_;
 };
 
 }  // namespace kiln

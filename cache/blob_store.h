@@ -35,11 +35,20 @@ class BlobStore {
   // OK also when absent.
   virtual absl::Status Delete(const Digest& key) = 0;
 
-  // Visits each key once, in no order. A non-OK from `visit` ends the scan and
-  // is returned. `visit` may call this store.
-  virtual absl::Status Scan(
+  // Visits each key from `from` on once, in ascending order, with the number of its
+  // bytes. What is damaged is passed by. A non-OK from `visit` ends the scan and is
+  // returned. `visit` may call this store.
+  virtual absl::Status ScanFrom(
+      const Digest& from,
       absl::FunctionRef<absl::Status(const Digest& key, int64_t bytes)> visit)
       const = 0;
+
+  // All keys.
+  absl::Status Scan(
+      absl::FunctionRef<absl::Status(const Digest& key, int64_t bytes)> visit)
+      const {
+    return ScanFrom(Digest(), visit);
+  }
 };
 
 }  // namespace kiln

@@ -4,91 +4,102 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "cache/eviction_policy.h"
 #include "proto/base/status.h"
 
 namespace kiln {
+namespace {
 
-absl::Status BoundedBlobStore::Load() {
-  std::map<Digest, int64_t> sizes;
-  int64_t total = 0;
-  RETURN_IF_ERROR(inner_.Scan([&](const Digest& key, int64_t bytes) {
-    sizes[key] = bytes;
-    total += bytes;
+// Keys that one Put may delete.
+constexpr size_t kMostDeleted = 16;
+
+}  // namespace
+
+absl::Status BoundedBlobStore::Recount() {
+  int64_t bytes = 0, blobs = 0;
+  RETURN_IF_ERROR(inner_.Scan([&](const Digest&, int64_t size) {
+    bytes += size;
+    ++blobs;
     return absl::OkStatus();
   }));
-  {
-    MutexLock lock(&mu_);
-    sizes_.swap(sizes);
-    bytes_ = total;
-  }
-  return Evict();
+  MutexLock lock(&mu_);
+  bytes_ = bytes;
+  blobs_ = blobs;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Blob> BoundedBlobStore::Get(const Digest& key) const {
   return inner_.Get(key);
 }
 
+int64_t BoundedBlobStore::SizeOf(const Digest& key) const {
+  const absl::StatusOr<Blob> blob = inner_.Get(key);
+  return blob.ok() ? static_cast<int64_t>((*blob)->size()) : -1;
+}
+
+void BoundedBlobStore::Count(int64_t before, int64_t after) {
+  MutexLock lock(&mu_);
+  bytes_ += std::max<int64_t>(after, 0) - std::max<int64_t>(before, 0);
+  blobs_ += (after >= 0 ? 1 : 0) - (before >= 0 ? 1 : 0);
+}
+
 absl::Status BoundedBlobStore::Put(const Digest& key, absl::string_view bytes) {
-  const int64_t size = bytes.size();
+  const auto size = static_cast<int64_t>(bytes.size());
   if (size > budget_bytes_) {
     return MakeError(ErrorReason::kTooLarge,
                      absl::StrCat("blob ", key.ShortHex(), ": ", size,
                                   " bytes, the budget is ", budget_bytes_));
   }
-  ASSIGN_OR_RETURN(const bool over, PutOne(key, bytes));
-  usage_.Touch(key);
-  if (over) {
-    IgnoreBecause(Evict(), "the blob is stored; the next Put evicts again");
+  {
+    const KeyClaims::Claim claim(claims_, key);
+    const int64_t before = SizeOf(key);
+    RETURN_IF_ERROR(inner_.Put(key, bytes));
+    Count(before, size);
   }
+  IgnoreBecause(MakeRoom(),
+                "the blob is stored; the next Put makes room again");
   return absl::OkStatus();
-}
-
-absl::StatusOr<bool> BoundedBlobStore::PutOne(const Digest& key,
-                                              absl::string_view bytes) {
-  const KeyClaims::Claim claim(claims_, key);
-  RETURN_IF_ERROR(inner_.Put(key, bytes));
-  MutexLock lock(&mu_);
-  int64_t& stored = sizes_[key];
-  bytes_ += static_cast<int64_t>(bytes.size()) - stored;
-  stored = static_cast<int64_t>(bytes.size());
-  return bytes_ > budget_bytes_;
 }
 
 absl::Status BoundedBlobStore::Delete(const Digest& key) {
   const KeyClaims::Claim claim(claims_, key);
+  const int64_t before = SizeOf(key);
   RETURN_IF_ERROR(inner_.Delete(key));
-  MutexLock lock(&mu_);
-  const auto found = sizes_.find(key);
-  if (found == sizes_.end()) return absl::OkStatus();
-  bytes_ -= found->second;
-  sizes_.erase(found);
+  if (before >= 0) Count(before, -1);
   return absl::OkStatus();
 }
 
-absl::Status BoundedBlobStore::Scan(
-    absl::FunctionRef<absl::Status(const Digest&, int64_t)> visit) const {
-  return inner_.Scan(visit);
-}
-
-absl::Status BoundedBlobStore::Evict() {
-  std::vector<Evictable> entries;
+absl::Status BoundedBlobStore::MakeRoom() {
+  Digest from;
+  int64_t over = 0;
   {
     MutexLock lock(&mu_);
-    entries.reserve(sizes_.size());
-    for (const auto& [key, bytes] : sizes_) entries.push_back({key, bytes});
+    over = bytes_ - budget_bytes_;
+    from = next_;
   }
-  for (Evictable& entry : entries) {
-    entry.last_used = usage_.LastUsed(entry.key);
-  }
-  for (const Digest& victim :
-       ChooseVictims(std::move(entries), budget_bytes_)) {
-    if (before_eviction_) before_eviction_(victim);
-    RETURN_IF_ERROR(Delete(victim));
-    MutexLock lock(&mu_);
-    ++evicted_;
-  }
+  if (over <= 0) return absl::OkStatus();
+  std::vector<Digest> victims;
+  Digest next;
+  const absl::Status scanned =
+      inner_.ScanFrom(from, [&](const Digest& key, int64_t bytes) {
+        next = key;
+        if (over <= 0 || victims.size() == kMostDeleted)
+          return absl::CancelledError();
+        victims.push_back(key);
+        over -= bytes;
+        return absl::OkStatus();
+      });
+  const bool at_the_end = scanned.ok();
+  if (!scanned.ok() && !absl::IsCancelled(scanned)) return scanned;
+  for (const Digest& victim : victims) RETURN_IF_ERROR(Delete(victim));
+  MutexLock lock(&mu_);
+  next_ = at_the_end ? Digest() : next;
   return absl::OkStatus();
+}
+
+absl::Status BoundedBlobStore::ScanFrom(
+    const Digest& from,
+    absl::FunctionRef<absl::Status(const Digest&, int64_t)> visit) const {
+  return inner_.ScanFrom(from, visit);
 }
 
 int64_t BoundedBlobStore::bytes() const {
@@ -98,12 +109,7 @@ int64_t BoundedBlobStore::bytes() const {
 
 int64_t BoundedBlobStore::blobs() const {
   MutexLock lock(&mu_);
-  return sizes_.size();
-}
-
-int64_t BoundedBlobStore::evicted() const {
-  MutexLock lock(&mu_);
-  return evicted_;
+  return blobs_;
 }
 
 }  // namespace kiln

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 
@@ -59,7 +58,7 @@ std::string SealRecord(const Digest& key, absl::string_view payload,
 
 absl::StatusOr<std::string> OpenRecord(const Digest& key,
                                        absl::string_view record,
-                                       const std::vector<PublicKey>& trusted) {
+                                       const TrustedKeys& trusted) {
   if (record.size() < kPayloadAt + kTrailerBytes) {
     return Corrupt(key, absl::StrCat(record.size(), " bytes, at least ",
                                      kPayloadAt + kTrailerBytes));
@@ -81,26 +80,24 @@ absl::StatusOr<std::string> OpenRecord(const Digest& key,
   }
   const uint64_t version = Number(head.substr(4, 4));
   if (version != kRecordVersion) {
-    return MakeError(ErrorReason::kArtifactIncompatible,
-                     absl::StrCat("record ", key.ShortHex(), ": version ",
-                                  version, ", this build reads ",
-                                  kRecordVersion));
+    return MakeError(
+        ErrorReason::kArtifactIncompatible,
+        absl::StrCat("record ", key.ShortHex(), ": version ", version,
+                     ", this build reads ", kRecordVersion));
   }
   const absl::string_view signed_part = record.substr(0, kPayloadAt + due);
   const absl::string_view signature =
       record.substr(kPayloadAt + due, kSignatureBytes);
-  const absl::string_view key_id = record.substr(record.size() - kKeyIdBytes);
-  for (const PublicKey& known : trusted) {
-    if (known.key_id() != key_id) continue;
-    RETURN_IF_ERROR(
-        Annotate(known.Verify(kRecordSigningPrefix, signed_part, signature),
-                 absl::StrCat("record ", key.ShortHex())));
-    return std::string(payload);
-  }
-  return MakeError(ErrorReason::kArtifactUntrusted,
-                   absl::StrCat("record ", key.ShortHex(), ": signed by ",
-                                absl::BytesToHexString(key_id),
-                                ", which is not trusted here"));
+  const std::string subject = absl::StrCat("record ", key.ShortHex());
+  const absl::StatusOr<PublicKey> signer = trusted.Find(SignerOfRecord(record));
+  RETURN_IF_ERROR(Annotate(signer.status(), subject));
+  RETURN_IF_ERROR(Annotate(
+      signer->Verify(kRecordSigningPrefix, signed_part, signature), subject));
+  return std::string(payload);
+}
+
+absl::string_view SignerOfRecord(absl::string_view record) {
+  return record.substr(record.size() - kKeyIdBytes);
 }
 
 }  // namespace kiln

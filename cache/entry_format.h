@@ -2,12 +2,12 @@
 #define KILN_CACHE_ENTRY_FORMAT_H_
 
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/digest.h"
 #include "proto/base/signature.h"
+#include "proto/base/trusted_keys.h"
 
 namespace kiln {
 
@@ -39,9 +39,15 @@ std::string SealRecord(const Digest& key, absl::string_view payload,
 //   FAILED_PRECONDITION ARTIFACT_INCOMPATIBLE  a whole record of another version
 //   PERMISSION_DENIED   ARTIFACT_UNTRUSTED  a signer that is not in `trusted`,
 //                                           or a wrong signature
+//
+// Of a signer it asks only that it counts somewhere: in which namespace is asked
+// by whoever knows the payload (SignerOfRecord).
 absl::StatusOr<std::string> OpenRecord(const Digest& key,
                                        absl::string_view record,
-                                       const std::vector<PublicKey>& trusted);
+                                       const TrustedKeys& trusted);
+
+// Of a record that OpenRecord took: the id of the key that signed it.
+absl::string_view SignerOfRecord(absl::string_view record);
 
 }  // namespace kiln
 

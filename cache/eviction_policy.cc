@@ -1,25 +1,36 @@
 #include "cache/eviction_policy.h"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 namespace kiln {
 
-std::vector<Digest> ChooseVictims(std::vector<Evictable> entries,
-                                  int64_t budget_bytes) {
-  int64_t total = 0;
-  for (const Evictable& entry : entries) total += entry.bytes;
-  if (total <= budget_bytes) return {};
-  std::sort(entries.begin(), entries.end(),
-            [](const Evictable& a, const Evictable& b) {
-              if (a.last_used != b.last_used) return a.last_used < b.last_used;
-              return a.key < b.key;
-            });
-  const int64_t goal = budget_bytes / 10 * 9;
-  std::vector<Digest> victims;
-  for (const Evictable& entry : entries) {
-    if (total <= goal) break;
-    victims.push_back(entry.key);
-    total -= entry.bytes;
+double Worth(const Evictable& stored) {
+  const double bytes = static_cast<double>(std::max<int64_t>(stored.bytes, 1));
+  const absl::Duration unused =
+      std::max(stored.unused, absl::ZeroDuration()) + absl::Hours(1);
+  const absl::Duration rebuild =
+      std::max(stored.rebuild, absl::Milliseconds(1));
+  return absl::ToDoubleSeconds(rebuild) / bytes / absl::ToDoubleHours(unused);
+}
+
+std::vector<Evictable> ChooseVictims(std::vector<Evictable> stored,
+                                     Excess excess) {
+  using Rank = std::tuple<bool, double, Digest>;
+  std::vector<std::pair<Rank, size_t>> order;
+  order.reserve(stored.size());
+  for (size_t i = 0; i < stored.size(); ++i) {
+    order.push_back(
+        {Rank{!stored[i].stale, Worth(stored[i]), stored[i].key}, i});
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<Evictable> victims;
+  for (const auto& [rank, i] : order) {
+    if (excess.bytes <= 0 && excess.count <= 0) break;
+    excess.bytes -= stored[i].bytes;
+    --excess.count;
+    victims.push_back(std::move(stored[i]));
   }
   return victims;
 }

@@ -9,20 +9,34 @@
 
 namespace kiln {
 
+// Something stored that may go.
 struct Evictable {
   Digest key;
   int64_t bytes = 0;
-  absl::Time last_used;
+  absl::Duration rebuild;  // what it took to make
+  absl::Duration unused;   // since its last use
+  bool stale = false;      // of a build that no longer exists
 };
 
-// The least recently used of `entries` whose going brings their sum to at most
-// nine tenths of `budget_bytes`; none while the sum is within the budget. The
-// tenth is so that a full store does not choose anew for every write. Equal
-// times go by key.
+// What its bytes are worth: seconds of rebuilding that a byte saves, for each hour
+// that it lay unused (a millisecond, and an hour, at least). So of two that are equally dear the one
+// used longer ago goes, and of two used together the one that is cheaper to make
+// again for its size.
+double Worth(const Evictable& stored);
+
+// What is to go: at least so many bytes, and so many in number.
+struct Excess {
+  int64_t bytes = 0;
+  int64_t count = 0;
+};
+
+// The first of `stored` in the order of going whose leaving takes the excess away;
+// all of them when that is not enough. Stale ones go first, then by worth, then by
+// key.
 //
 // Pure. n log n.
-std::vector<Digest> ChooseVictims(std::vector<Evictable> entries,
-                                  int64_t budget_bytes);
+std::vector<Evictable> ChooseVictims(std::vector<Evictable> stored,
+                                     Excess excess);
 
 }  // namespace kiln
 

@@ -9,22 +9,29 @@
 #include "proto/base/status.h"
 
 namespace kiln {
+
 namespace {
 
 absl::StatusOr<wire::KeyIndex> ReadFrom(const BlobStore& store,
                                         const Digest& key) {
   ASSIGN_OR_RETURN(const Blob blob, store.Get(key));
-  wire::KeyIndex index;
-  if (!index.ParseFromString(*blob) ||
-      index.key().compile_key() != key.bytes()) {
+  ASSIGN_OR_RETURN(const auto index, ReadIndexRecord(key, *blob));
+  return *index;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const wire::KeyIndex>> ReadIndexRecord(
+    const Digest& key, const std::string& record) {
+  auto index = std::make_shared<wire::KeyIndex>();
+  if (!index->ParseFromString(record) ||
+      index->key().compile_key() != key.bytes()) {
     return MakeError(ErrorReason::kArtifactCorrupt,
                      absl::StrCat("entries of key ", key.ShortHex(),
                                   ": no KeyIndex of that key"));
   }
   return index;
 }
-
-}  // namespace
 
 wire::KeyIndex UnionOf(const wire::KeyIndex& a, const wire::KeyIndex& b,
                        std::vector<Digest>& dropped) {
@@ -61,9 +68,9 @@ absl::StatusOr<std::vector<Digest>> KeyIndexes::Add(
   const KeyClaims::Claim claim(claims_, *key);
   const absl::StatusOr<wire::KeyIndex> before = ReadFrom(serve_, *key);
   std::vector<Digest> dropped;
-  const wire::KeyIndex merged = UnionOf(
-      added, before.ok() ? *before : wire::KeyIndex::default_instance(),
-      dropped);
+  const wire::KeyIndex merged =
+      UnionOf(added, before.ok() ? *before : wire::KeyIndex::default_instance(),
+              dropped);
   RETURN_IF_ERROR(serve_.Put(*key, DeterministicBytes(merged)));
   return dropped;
 }

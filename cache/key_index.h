@@ -1,6 +1,7 @@
 #ifndef KILN_CACHE_KEY_INDEX_H_
 #define KILN_CACHE_KEY_INDEX_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,20 +10,22 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "cache/blob_store.h"
+#include "cache/entry_id.h"
 #include "cache/key_claims.h"
 #include "proto/base/digest.h"
 #include "proto/cache_entry.pb.h"
 
 namespace kiln {
 
-// At most this many entries under one key; the oldest gives way.
-inline constexpr int kMaxEntriesPerKey = 16;
-
 // The entries of both, each once, the youngest first; equally old ones keep their
 // order, `a`'s in front. At most kMaxEntriesPerKey: the ids of those that give way
 // are appended to `dropped`. `a` and `b` are of one key. Pure.
 wire::KeyIndex UnionOf(const wire::KeyIndex& a, const wire::KeyIndex& b,
                        std::vector<Digest>& dropped);
+
+// The key's record, read. ARTIFACT_CORRUPT for what is no index of the key.
+absl::StatusOr<std::shared_ptr<const wire::KeyIndex>> ReadIndexRecord(
+    const Digest& key, const std::string& record);
 
 // Which entries each compile key has, as small records apart from the artifacts.
 //

@@ -32,12 +32,14 @@ absl::Status MemoryBlobStore::Delete(const Digest& key) {
   return absl::OkStatus();
 }
 
-absl::Status MemoryBlobStore::Scan(
+absl::Status MemoryBlobStore::ScanFrom(
+    const Digest& from,
     absl::FunctionRef<absl::Status(const Digest&, int64_t)> visit) const {
   std::vector<std::pair<Digest, int64_t>> rows;
   {
     MutexLock lock(&mu_);
-    for (const auto& [key, blob] : blobs_) rows.emplace_back(key, blob->size());
+    for (auto row = blobs_.lower_bound(from); row != blobs_.end(); ++row)
+      rows.emplace_back(row->first, row->second->size());
   }
   for (const auto& [key, bytes] : rows) RETURN_IF_ERROR(visit(key, bytes));
   return absl::OkStatus();

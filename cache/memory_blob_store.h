@@ -16,8 +16,9 @@ class MemoryBlobStore final : public BlobStore {
   absl::Status Put(const Digest& key, absl::string_view bytes) override
       ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Delete(const Digest& key) override ABSL_LOCKS_EXCLUDED(mu_);
-  absl::Status Scan(absl::FunctionRef<absl::Status(const Digest&, int64_t)>
-                        visit) const override ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status ScanFrom(const Digest& from,
+                        absl::FunctionRef<absl::Status(const Digest&, int64_t)>
+                            visit) const override ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   mutable Mutex mu_;

@@ -31,9 +31,10 @@ absl::Status MeteredBlobStore::Delete(const Digest& key) {
   return status;
 }
 
-absl::Status MeteredBlobStore::Scan(
+absl::Status MeteredBlobStore::ScanFrom(
+    const Digest& from,
     absl::FunctionRef<absl::Status(const Digest&, int64_t)> visit) const {
-  return inner_.Scan(visit);
+  return inner_.ScanFrom(from, visit);
 }
 
 StoreCounts MeteredBlobStore::counts() const {

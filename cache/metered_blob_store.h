@@ -26,8 +26,9 @@ class MeteredBlobStore final : public BlobStore {
   absl::StatusOr<Blob> Get(const Digest& key) const override;
   absl::Status Put(const Digest& key, absl::string_view bytes) override;
   absl::Status Delete(const Digest& key) override;
-  absl::Status Scan(absl::FunctionRef<absl::Status(const Digest&, int64_t)>
-                        visit) const override;
+  absl::Status ScanFrom(const Digest& from,
+                        absl::FunctionRef<absl::Status(const Digest&, int64_t)>
+                            visit) const override;
 
   // Each number is right; they are not of one moment.
   StoreCounts counts() const;

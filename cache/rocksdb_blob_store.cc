@@ -1,63 +1,21 @@
 #include "cache/rocksdb_blob_store.h"
 
-#include <errno.h>
 #include <rocksdb/db.h>
-#include <rocksdb/options.h>
-#include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
-#include <string.h>
-#include <sys/statvfs.h>
 
 #include <filesystem>
 #include <system_error>
-#include <utility>
 
-#include "absl/strings/match.h"
+#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "cache/rocksdb_counters.h"
+#include "cache/rocksdb_handle.h"
+#include "cache/rocksdb_options.h"
+#include "cache/rocksdb_scan.h"
 #include "proto/base/status.h"
 
 namespace kiln {
 namespace {
-
-absl::Status StorageError(absl::string_view folder,
-                          const rocksdb::Status& status) {
-  const std::string text = status.ToString();
-  if (absl::StrContains(text, "LOCK")) {
-    return MakeError(
-        ErrorReason::kStorage,
-        absl::StrCat("database ", folder, ": its LOCK is held by another ",
-                     "process; stop that one or use another folder (", text,
-                     ")"));
-  }
-  return MakeError(ErrorReason::kStorage,
-                   absl::StrCat("database ", folder, ": ", text));
-}
-
-// The same where RocksDB's own checksums may have found damage.
-absl::Status ReadError(absl::string_view folder,
-                       const rocksdb::Status& status) {
-  if (!status.IsCorruption()) return StorageError(folder, status);
-  return MakeError(ErrorReason::kArtifactCorrupt,
-                   absl::StrCat("database ", folder, ": ", status.ToString()));
-}
-
-// Is there room for `bytes` more, with the reserve left over?
-absl::Status CheckRoom(const std::string& folder, int64_t bytes,
-                       const RocksDbOptions& options) {
-  struct statvfs room;
-  if (statvfs(folder.c_str(), &room) != 0) {
-    return MakeError(ErrorReason::kStorage,
-                     absl::StrCat("database ", folder, ": ", strerror(errno)));
-  }
-  const int64_t free_bytes =
-      static_cast<int64_t>(room.f_bavail) * static_cast<int64_t>(room.f_frsize);
-  if (free_bytes - bytes >= options.min_free_bytes) return absl::OkStatus();
-  return MakeError(
-      ErrorReason::kStorage,
-      absl::StrCat("database ", folder, ": the disk has ", free_bytes,
-                   " bytes free; ", bytes, " to write and ",
-                   options.min_free_bytes, " kept in reserve"));
-}
 
 std::string LittleEndian(uint64_t number) {
   std::string bytes;
@@ -65,7 +23,7 @@ std::string LittleEndian(uint64_t number) {
   return bytes;
 }
 
-int64_t FromLittleEndian(const rocksdb::Slice& bytes) {
+int64_t FromLittleEndian(absl::string_view bytes) {
   uint64_t number = 0;
   for (size_t i = 0; i < bytes.size() && i < 8; ++i) {
     number |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i]))
@@ -74,100 +32,136 @@ int64_t FromLittleEndian(const rocksdb::Slice& bytes) {
   return static_cast<int64_t>(number);
 }
 
+std::string RowKey(const std::string& prefix, const Digest& key) {
+  return absl::StrCat(prefix, key.bytes());
+}
+
+// What both kinds of tables do with a database.
+class Access {
+ public:
+  Access(RocksDbHandle& handle, bool sync_each, std::atomic<bool>& written)
+      : handle_(handle), sync_each_(sync_each), written_(written) {}
+
+  absl::Status Get(const std::string& key, const Digest& digest,
+                   std::string& value) const {
+    const auto open = handle_.Current();
+    const rocksdb::Status status = open->db->Get({}, key, &value);
+    if (status.ok()) return absl::OkStatus();
+    if (status.IsNotFound())
+      return absl::NotFoundError(absl::StrCat("blob ", digest.ShortHex()));
+    return Annotate(ReadError(handle_.folder(), status),
+                    absl::StrCat("record ", digest.ShortHex()));
+  }
+
+  absl::Status Write(rocksdb::WriteBatch& batch) {
+    RETURN_IF_ERROR(
+        handle_.CheckWritable(static_cast<int64_t>(batch.GetDataSize())));
+    const auto open = handle_.Current();
+    rocksdb::WriteOptions options;
+    options.sync = sync_each_;
+    written_ = true;
+    return handle_.Wrote(open->db->Write(options, &batch));
+  }
+
+  absl::Status Scan(
+      const std::string& prefix, const Digest& from,
+      absl::FunctionRef<absl::Status(const Digest&, absl::string_view)> visit)
+      const {
+    const auto open = handle_.Current();
+    return ScanRows(*open->db, handle_.folder(), prefix, from, visit);
+  }
+
+ private:
+  RocksDbHandle& handle_;
+  const bool sync_each_;
+  std::atomic<bool>& written_;
+};
+
 class RocksDbBlobStore final : public BlobStore {
  public:
-  RocksDbBlobStore(rocksdb::DB& db, std::string folder,
-                   const RocksDbOptions& options, RocksDbTable table)
-      : db_(db),
-        folder_(std::move(folder)),
-        options_(options),
+  RocksDbBlobStore(Access rows, RocksDbTable table)
+      : rows_(rows),
         values_({static_cast<char>(table), 'v'}),
         index_({static_cast<char>(table), 'i'}) {}
 
   absl::StatusOr<Blob> Get(const Digest& key) const override {
     auto bytes = std::make_shared<std::string>();
-    const rocksdb::Status status =
-        db_.Get({}, absl::StrCat(values_, key.bytes()), bytes.get());
-    if (status.ok()) return Blob(std::move(bytes));
-    if (status.IsNotFound()) {
-      return absl::NotFoundError(absl::StrCat("blob ", key.ShortHex()));
-    }
-    return Annotate(ReadError(folder_, status),
-                    absl::StrCat("record ", key.ShortHex()));
+    RETURN_IF_ERROR(rows_.Get(RowKey(values_, key), key, *bytes));
+    return Blob(std::move(bytes));
   }
 
   absl::Status Put(const Digest& key, absl::string_view bytes) override {
-    RETURN_IF_ERROR(CheckRoom(folder_, bytes.size(), options_));
     rocksdb::WriteBatch batch;
-    batch.Put(absl::StrCat(values_, key.bytes()),
-              rocksdb::Slice(bytes.data(), bytes.size()));
-    batch.Put(absl::StrCat(index_, key.bytes()), LittleEndian(bytes.size()));
-    return Write(batch);
+    batch.Put(RowKey(values_, key), rocksdb::Slice(bytes.data(), bytes.size()));
+    batch.Put(RowKey(index_, key), LittleEndian(bytes.size()));
+    return rows_.Write(batch);
   }
 
   absl::Status Delete(const Digest& key) override {
     rocksdb::WriteBatch batch;
-    batch.Delete(absl::StrCat(values_, key.bytes()));
-    batch.Delete(absl::StrCat(index_, key.bytes()));
-    return Write(batch);
+    batch.Delete(RowKey(values_, key));
+    batch.Delete(RowKey(index_, key));
+    return rows_.Write(batch);
   }
 
-  absl::Status Scan(absl::FunctionRef<absl::Status(const Digest&, int64_t)>
-                        visit) const override {
-    const std::unique_ptr<rocksdb::Iterator> row(db_.NewIterator({}));
-    for (row->Seek(index_); row->Valid() && row->key().starts_with(index_);
-         row->Next()) {
-      const rocksdb::Slice key = row->key();
-      const auto digest = Digest::FromBytes(absl::string_view(
-          key.data() + index_.size(), key.size() - index_.size()));
-      if (!digest.has_value()) continue;
-      RETURN_IF_ERROR(visit(*digest, FromLittleEndian(row->value())));
-    }
-    if (!row->status().ok()) return ReadError(folder_, row->status());
-    return absl::OkStatus();
+  absl::Status ScanFrom(const Digest& from,
+                        absl::FunctionRef<absl::Status(const Digest&, int64_t)>
+                            visit) const override {
+    return rows_.Scan(index_, from,
+                      [&visit](const Digest& key, absl::string_view bytes) {
+                        return visit(key, FromLittleEndian(bytes));
+                      });
   }
 
  private:
-  absl::Status Write(rocksdb::WriteBatch& batch) {
-    const rocksdb::Status status = db_.Write({}, &batch);
-    return status.ok() ? absl::OkStatus() : StorageError(folder_, status);
-  }
-
-  rocksdb::DB& db_;
-  const std::string folder_;
-  const RocksDbOptions options_;
+  Access rows_;
   const std::string values_;
   const std::string index_;
 };
 
-// Sized for a daemon that stands at 60 MB: large values go to blob files and
-// pass through no block cache.
-rocksdb::Options DatabaseOptions() {
-  rocksdb::Options options;
-  options.create_if_missing = true;
-  options.write_buffer_size = size_t{8} << 20;
-  options.max_write_buffer_number = 2;
-  options.max_background_jobs = 2;
-  options.max_open_files = 256;
-  options.enable_blob_files = true;
-  options.min_blob_size = 4096;
-  options.enable_blob_garbage_collection = true;
-  options.info_log_level = rocksdb::WARN_LEVEL;
-  options.keep_log_file_num = 2;
-  options.max_log_file_size = size_t{4} << 20;
-  rocksdb::BlockBasedTableOptions table;
-  table.block_cache = rocksdb::NewLRUCache(size_t{8} << 20);
-  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-  return options;
-}
+class RocksDbRows final : public RowTable {
+ public:
+  RocksDbRows(Access rows, RocksDbTable table)
+      : rows_(rows), prefix_({static_cast<char>(table), 'r'}) {}
+
+  absl::StatusOr<std::string> Get(const Digest& key) const override {
+    std::string row;
+    RETURN_IF_ERROR(rows_.Get(RowKey(prefix_, key), key, row));
+    return row;
+  }
+
+  absl::Status Put(const RowTable::Rows& rows) override {
+    rocksdb::WriteBatch batch;
+    for (const auto& [key, row] : rows) batch.Put(RowKey(prefix_, key), row);
+    return rows_.Write(batch);
+  }
+
+  absl::Status Delete(const Digest& key) override {
+    rocksdb::WriteBatch batch;
+    batch.Delete(RowKey(prefix_, key));
+    return rows_.Write(batch);
+  }
+
+  absl::Status Visit(
+      absl::FunctionRef<absl::Status(const Digest&, absl::string_view)> visit)
+      const override {
+    return rows_.Scan(prefix_, Digest(), visit);
+  }
+
+ private:
+  Access rows_;
+  const std::string prefix_;
+};
 
 }  // namespace
 
-RocksDb::RocksDb(std::string folder, const RocksDbOptions& options,
-                 std::unique_ptr<rocksdb::DB> db)
-    : folder_(std::move(folder)), options_(options), db_(std::move(db)) {}
+RocksDb::RocksDb(std::unique_ptr<RocksDbHandle> handle)
+    : handle_(std::move(handle)) {}
 
-RocksDb::~RocksDb() { db_->Close().PermitUncheckedError(); }
+RocksDb::~RocksDb() {
+  syncer_.reset();
+  Sync();
+}
 
 absl::StatusOr<std::unique_ptr<RocksDb>> RocksDb::Open(
     const std::string& folder, const RocksDbOptions& options) {
@@ -182,20 +176,80 @@ absl::StatusOr<std::unique_ptr<RocksDb>> RocksDb::Open(
     std::filesystem::permissions(folder, std::filesystem::perms::owner_all,
                                  error);
   }
-  RETURN_IF_ERROR(CheckRoom(folder, /*bytes=*/0, options));
-  rocksdb::DB* db = nullptr;
-  rocksdb::Status status = rocksdb::DB::Open(DatabaseOptions(), folder, &db);
-  // The folder is there: what is missing is a file that another one names.
-  if (status.IsPathNotFound()) {
-    status = rocksdb::Status::Corruption(status.ToString());
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<RocksDbHandle> handle,
+      RocksDbHandle::Open(folder, options.min_free_bytes, options.env));
+  auto opened = absl::WrapUnique(new RocksDb(std::move(handle)));
+  opened->sync_each_ = options.sync_every <= absl::ZeroDuration();
+  if (!opened->sync_each_) {
+    opened->syncer_.emplace(
+        options.sync_every,
+        [db = opened.get()](const std::atomic<bool>&) { db->Sync(); });
   }
-  if (!status.ok()) return ReadError(folder, status);
-  return std::unique_ptr<RocksDb>(
-      new RocksDb(folder, options, std::unique_ptr<rocksdb::DB>(db)));
+  return opened;
+}
+
+void RocksDb::Sync() {
+  if (!written_.exchange(false)) return;
+  const auto open = handle_->Current();
+  if (!open->writable) return;
+  IgnoreBecause(handle_->Wrote(open->db->SyncWAL()),
+                "it is logged, and the next write is refused");
 }
 
 std::unique_ptr<BlobStore> RocksDb::Store(RocksDbTable table) {
-  return std::make_unique<RocksDbBlobStore>(*db_, folder_, options_, table);
+  return std::make_unique<RocksDbBlobStore>(
+      Access(*handle_, sync_each_, written_), table);
+}
+
+std::unique_ptr<RowTable> RocksDb::Rows(RocksDbTable table) {
+  return std::make_unique<RocksDbRows>(Access(*handle_, sync_each_, written_),
+                                       table);
+}
+
+bool RocksDb::writable() const { return handle_->writable(); }
+
+void RocksDb::LookAtTables() { handle_->LookAtTables(); }
+
+bool RocksDb::damaged() const { return handle_->damaged(); }
+
+absl::Status RocksDb::Mend(const std::atomic<bool>& stop) {
+  return handle_->Mend(stop);
+}
+
+void RocksDb::Recover() { handle_->Recover(); }
+
+int64_t RocksDb::PhysicalBytes() const {
+  const auto open = handle_->Current();
+  // Builds before wrote large values to files of their own.
+  uint64_t tables = 0, blobs = 0;
+  open->db->GetIntProperty(rocksdb::DB::Properties::kTotalSstFilesSize,
+                           &tables);
+  open->db->GetIntProperty(rocksdb::DB::Properties::kTotalBlobFileSize, &blobs);
+  return static_cast<int64_t>(tables + blobs);
+}
+
+absl::Status RocksDb::Compact(const std::atomic<bool>& stop) {
+  const auto open = handle_->Current();
+  RETURN_IF_ERROR(handle_->CheckWritable(0));
+  std::atomic<bool> canceled{false};
+  std::optional<Ticker> watch;
+  watch.emplace(absl::Milliseconds(100), [&](const std::atomic<bool>&) {
+    if (stop) canceled = true;
+  });
+  rocksdb::CompactRangeOptions options;
+  options.exclusive_manual_compaction = false;
+  options.bottommost_level_compaction =
+      rocksdb::BottommostLevelCompaction::kForceOptimized;
+  options.canceled = &canceled;
+  const rocksdb::Status status =
+      open->db->CompactRange(options, nullptr, nullptr);
+  if (status.IsIncomplete()) return absl::CancelledError("compact: stopped");
+  return status.ok() ? absl::OkStatus() : ReadError(handle_->folder(), status);
+}
+
+std::vector<std::pair<std::string, int64_t>> RocksDb::Counters() const {
+  return CountersOf(*handle_->Current()->db);
 }
 
 }  // namespace kiln

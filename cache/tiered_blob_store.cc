@@ -33,9 +33,10 @@ absl::Status TieredBlobStore::Delete(const Digest& key) {
   return far_.Delete(key);
 }
 
-absl::Status TieredBlobStore::Scan(
+absl::Status TieredBlobStore::ScanFrom(
+    const Digest& from,
     absl::FunctionRef<absl::Status(const Digest&, int64_t)> visit) const {
-  return far_.Scan(visit);
+  return far_.ScanFrom(from, visit);
 }
 
 }  // namespace kiln

@@ -22,8 +22,9 @@ class TieredBlobStore final : public BlobStore {
   absl::Status Put(const Digest& key, absl::string_view bytes) override;
   absl::Status Delete(const Digest& key) override;
   // Of far.
-  absl::Status Scan(absl::FunctionRef<absl::Status(const Digest&, int64_t)>
-                        visit) const override;
+  absl::Status ScanFrom(const Digest& from,
+                        absl::FunctionRef<absl::Status(const Digest&, int64_t)>
+                            visit) const override;
 
  private:
   BlobStore& near_;

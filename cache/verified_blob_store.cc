@@ -9,26 +9,23 @@
 
 namespace kiln {
 
-VerifiedBlobStore::VerifiedBlobStore(BlobStore& inner, BlobStore& quarantine,
-                                     SigningKey signer,
-                                     std::vector<PublicKey> also_trusted)
-    : inner_(inner),
-      quarantine_(quarantine),
-      signer_(std::move(signer)),
-      trusted_(std::move(also_trusted)) {
-  trusted_.insert(trusted_.begin(), signer_.public_key());
+absl::StatusOr<Blob> VerifiedBlobStore::Get(const Digest& key) const {
+  ASSIGN_OR_RETURN(Record found, GetRecord(key));
+  return Blob(std::make_shared<const std::string>(std::move(found.payload)));
 }
 
-absl::StatusOr<Blob> VerifiedBlobStore::Get(const Digest& key) const {
+absl::StatusOr<VerifiedBlobStore::Record> VerifiedBlobStore::GetRecord(
+    const Digest& key) const {
   absl::StatusOr<Blob> record = inner_.Get(key);
   if (!record.ok()) {
     // The store's own checksum may have found it first.
     if (absl::IsDataLoss(record.status())) {
       Quarantine(key, std::make_shared<const std::string>(), record.status());
     }
-    return record;
+    return record.status();
   }
-  absl::StatusOr<std::string> payload = OpenRecord(key, **record, trusted_);
+  absl::StatusOr<std::string> payload =
+      OpenRecord(key, **record, *keys_->trusted());
   if (ReasonOf(payload.status()) == ErrorReason::kArtifactIncompatible) {
     ++other_versions_;
     return absl::NotFoundError(payload.status().message());
@@ -37,7 +34,12 @@ absl::StatusOr<Blob> VerifiedBlobStore::Get(const Digest& key) const {
     Quarantine(key, *record, payload.status());
     return std::move(payload).status();
   }
-  return Blob(std::make_shared<const std::string>(*std::move(payload)));
+  return Record{*std::move(record), *std::move(payload)};
+}
+
+absl::StatusOr<std::string> VerifiedBlobStore::Peek(const Digest& key) const {
+  ASSIGN_OR_RETURN(const Blob record, inner_.Get(key));
+  return OpenRecord(key, *record, *keys_->trusted());
 }
 
 void VerifiedBlobStore::Quarantine(const Digest& key, const Blob& record,
@@ -53,24 +55,35 @@ void VerifiedBlobStore::Quarantine(const Digest& key, const Blob& record,
 
 absl::Status VerifiedBlobStore::Put(const Digest& key,
                                     absl::string_view bytes) {
+  RETURN_IF_ERROR(CheckReplaceable(key));
+  return inner_.Put(key, SealRecord(key, bytes, *keys_->SignerOf("")));
+}
+
+absl::Status VerifiedBlobStore::PutRecord(const Digest& key,
+                                          absl::string_view record) {
+  RETURN_IF_ERROR(CheckReplaceable(key));
+  return inner_.Put(key, record);
+}
+
+absl::Status VerifiedBlobStore::CheckReplaceable(const Digest& key) const {
   const absl::StatusOr<Blob> before = inner_.Get(key);
-  if (before.ok()) {
-    const absl::Status opened = OpenRecord(key, **before, trusted_).status();
-    if (ReasonOf(opened) == ErrorReason::kArtifactIncompatible) {
-      ++other_versions_;
-      return opened;
-    }
-  }
-  return inner_.Put(key, SealRecord(key, bytes, signer_));
+  if (!before.ok()) return absl::OkStatus();
+  const absl::Status opened =
+      OpenRecord(key, **before, *keys_->trusted()).status();
+  if (ReasonOf(opened) != ErrorReason::kArtifactIncompatible)
+    return absl::OkStatus();
+  ++other_versions_;
+  return opened;
 }
 
 absl::Status VerifiedBlobStore::Delete(const Digest& key) {
   return inner_.Delete(key);
 }
 
-absl::Status VerifiedBlobStore::Scan(
+absl::Status VerifiedBlobStore::ScanFrom(
+    const Digest& from,
     absl::FunctionRef<absl::Status(const Digest&, int64_t)> visit) const {
-  return inner_.Scan(visit);
+  return inner_.ScanFrom(from, visit);
 }
 
 }  // namespace kiln

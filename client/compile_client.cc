@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/random/random.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/compile_events.h"
 #include "client/daemon_status.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/base/status.h"
+#include "proto/base/steady_time.h"
 #include "proto/compile_service.grpc.pb.h"
 #include "proto/key/request_digest.h"
 
@@ -16,12 +20,15 @@ namespace {
 
 using Stub = wire::CompileService::Stub;
 
+// Between two tries at a daemon whose queue is full.
+constexpr absl::Duration kLongestPause = absl::Seconds(10);
+
 absl::StatusOr<wire::DescribeReply> AskWhoItIs(
     const std::shared_ptr<grpc::Channel>& channel,
     const DaemonAddress& address) {
   const auto stub = wire::CompileService::NewStub(channel);
   grpc::ClientContext context;
-  SetDeadline(context, absl::Now() + address.answer_timeout);
+  SetDeadline(context, SteadyIn(address.answer_timeout));
   wire::DescribeReply reply;
   const grpc::Status status =
       stub->Describe(&context, wire::DescribeRequest(), &reply);
@@ -43,27 +50,44 @@ std::string BuildOf(const wire::DescribeReply& said) {
           absl::string_view(said.build_identity()).substr(0, kShown)));
 }
 
-// The keys that artifacts of a daemon are verified with, which says of itself
-// that it signs with `said`. Over TCP its word is worth nothing: with another
-// key than the configured ones all that it gives would be refused one by one.
-absl::StatusOr<std::vector<PublicKey>> KeysOf(const DaemonAddress& address,
-                                              const PublicKey& said) {
-  const std::vector<PublicKey>& due = address.public_keys;
-  if (due.empty()) return std::vector<PublicKey>{said};
-  if (!address.socket.empty() ||
-      std::find(due.begin(), due.end(), said) != due.end()) {
-    return due;
+absl::StatusOr<TrustedKeys> KeysSaid(const wire::DescribeReply& reply) {
+  ASSIGN_OR_RETURN(const PublicKey own,
+                   PublicKey::FromBytes(reply.public_key()));
+  TrustedKeys keys = {own};
+  for (const wire::TrustedKey& told : reply.trusted_keys()) {
+    ASSIGN_OR_RETURN(const PublicKey key,
+                     PublicKey::FromBytes(told.public_key()));
+    keys.Add(key, told.cache_namespace());
   }
+  return keys;
+}
+
+// The keys that artifacts of a daemon are verified with, which says of itself who
+// signs there. Of a daemon whose socket was checked that is enough. Else keys are
+// configured, and its word can only take one away: a daemon that signs with none
+// of them would be refused artifact by artifact.
+absl::StatusOr<TrustedKeys> KeysOf(const DaemonAddress& address,
+                                   const wire::DescribeReply& reply) {
+  ASSIGN_OR_RETURN(const TrustedKeys said, KeysSaid(reply));
+  TrustedKeys keys = said;
+  if (!address.public_keys.empty()) keys = address.public_keys;
+  for (const std::string& id : reply.revoked_key_ids()) keys.Revoke(id);
+  const std::vector<TrustedKeys::Row> left = keys.rows();
+  const bool meets = std::any_of(left.begin(), left.end(),
+                                 [&said](const TrustedKeys::Row& row) {
+                                   return said.Find(row.key.key_id()).ok();
+                                 });
+  if (meets || !address.socket.empty()) return keys;
   return MakeError(
       ErrorReason::kArtifactUntrusted,
       absl::StrCat("kilnd at ", address.Text(), ": signs with key ",
-                   absl::BytesToHexString(said.bytes()), ", none of the ",
-                   due.size(), " that are trusted"));
+                   absl::BytesToHexString(reply.public_key()), ", none of the ",
+                   address.public_keys.size(), " that are trusted"));
 }
 
 // The artifact under the request's digest; empty on a miss of any kind.
 absl::StatusOr<std::optional<CompileOutcome>> LookUp(
-    Stub& stub, const CanonicalRequest& request, absl::Time deadline) {
+    Stub& stub, const CanonicalRequest& request, SteadyTime deadline) {
   wire::LookupRequest lookup;
   lookup.set_request_digest(request.digest.total.ToBytes());
   for (const int64_t value : request.values) {
@@ -98,38 +122,23 @@ CompileOutcome AnswerOf(wire::CompileResult result) {
   return answer;
 }
 
-absl::StatusOr<CompileOutcome> SendGraph(Stub& stub,
-                                         const wire::CompileRequest& request,
-                                         const CompileCall& call) {
-  grpc::ClientContext context;
-  SetDeadline(context, call.deadline);
-  const auto reader = stub.Compile(&context, request);
-  std::optional<CompileOutcome> answer;
-  wire::CompileEvent event;
-  while (reader->Read(&event)) {
-    if (event.has_result()) {
-      answer = AnswerOf(std::move(*event.mutable_result()));
-    } else if (event.has_progress() && call.on_progress) {
-      call.on_progress(event.progress());
-    }
-  }
-  const grpc::Status status = reader->Finish();
-  RETURN_IF_ERROR(StatusOfCall(status, context, "compile"));
-  if (answer.has_value()) return *std::move(answer);
-  return absl::InternalError("compile: the daemon ended without a result");
-}
-
-// A compile may take its time; what the daemon has it says within `patience`.
+// A compile may take its time; what the daemon has it says soon.
 absl::StatusOr<CompileOutcome> CompileOver(
     const std::shared_ptr<grpc::Channel>& channel,
     const CanonicalRequest& canonical, const wire::CompileRequest& request,
-    const CompileCall& call, absl::Duration patience) {
+    const CompileCall& call, const DaemonAddress& address) {
   const auto stub = wire::CompileService::NewStub(channel);
-  ASSIGN_OR_RETURN(std::optional<CompileOutcome> found,
-                   LookUp(*stub, canonical,
-                          std::min(call.deadline, absl::Now() + patience)));
+  ASSIGN_OR_RETURN(
+      std::optional<CompileOutcome> found,
+      LookUp(*stub, canonical,
+             std::min(call.deadline, SteadyIn(address.answer_timeout))));
   if (found.has_value()) return *std::move(found);
-  return SendGraph(*stub, request, call);
+  ASSIGN_OR_RETURN(wire::CompileResult result,
+                   CompileAndWait(*stub, request,
+                                  {.deadline = call.deadline,
+                                   .longest_silence = address.longest_silence,
+                                   .on_progress = call.on_progress}));
+  return AnswerOf(std::move(result));
 }
 
 }  // namespace
@@ -141,9 +150,7 @@ absl::StatusOr<std::unique_ptr<CompileClient>> CompileClient::Connect(
   // Also with a known key: a daemon that does not answer is no daemon.
   ASSIGN_OR_RETURN(const wire::DescribeReply said,
                    AskWhoItIs(channel, address));
-  ASSIGN_OR_RETURN(const PublicKey key,
-                   PublicKey::FromBytes(said.public_key()));
-  ASSIGN_OR_RETURN(std::vector<PublicKey> keys, KeysOf(address, key));
+  ASSIGN_OR_RETURN(TrustedKeys keys, KeysOf(address, said));
   return std::unique_ptr<CompileClient>(new CompileClient(
       address, std::move(keys), BuildOf(said), std::move(channel)));
 }
@@ -152,16 +159,44 @@ absl::StatusOr<CompileOutcome> CompileClient::Compile(
     const wire::CompileRequest& request, const CompileCall& call) {
   ASSIGN_OR_RETURN(const CanonicalRequest canonical,
                    CanonicalizeRequest(request));
+  absl::BitGen random;
+  for (int tries = 0;; ++tries) {
+    absl::StatusOr<CompileOutcome> answer = Ask(canonical, request, call);
+    if (answer.ok()) answer->request_digest = canonical.digest.total;
+    const std::optional<absl::Duration> delay = RetryDelayOf(answer.status());
+    if (!delay.has_value()) return answer;
+    // Each rank waits another time: they were refused all at once.
+    const absl::Duration pause = std::min(
+        kLongestPause, *delay * absl::Uniform(random, 0.5, 1.5) *
+                           static_cast<double>(1 << std::min(tries, 10)));
+    if (TimeLeft(call.deadline) <= pause) return answer;
+    absl::SleepFor(pause);
+  }
+}
+
+absl::StatusOr<CompileOutcome> CompileClient::Ask(
+    const CanonicalRequest& canonical, const wire::CompileRequest& request,
+    const CompileCall& call) {
   const std::shared_ptr<grpc::Channel> first = channel();
   absl::StatusOr<CompileOutcome> answer =
-      CompileOver(first, canonical, request, call, address_.answer_timeout);
-  if (ConnectionLost(answer.status())) {
-    RETURN_IF_ERROR(Reconnect(first));
-    answer = CompileOver(channel(), canonical, request, call,
-                         address_.answer_timeout);
-  }
-  if (answer.ok()) answer->request_digest = canonical.digest.total;
-  return answer;
+      CompileOver(first, canonical, request, call, address_);
+  if (!ConnectionLost(answer.status())) return answer;
+  RETURN_IF_ERROR(Reconnect(first));
+  return CompileOver(channel(), canonical, request, call, address_);
+}
+
+TrustedKeys CompileClient::keys() const {
+  MutexLock lock(&mu_);
+  return keys_;
+}
+
+absl::Status CompileClient::RefreshKeys() {
+  ASSIGN_OR_RETURN(const wire::DescribeReply said,
+                   AskWhoItIs(channel(), address_));
+  ASSIGN_OR_RETURN(TrustedKeys keys, KeysOf(address_, said));
+  MutexLock lock(&mu_);
+  keys_ = std::move(keys);
+  return absl::OkStatus();
 }
 
 std::shared_ptr<grpc::Channel> CompileClient::channel() const {

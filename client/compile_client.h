@@ -4,18 +4,18 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/daemon_channel.h"
 #include "proto/base/digest.h"
 #include "proto/base/mutex.h"
-#include "proto/base/signature.h"
+#include "proto/base/steady_time.h"
+#include "proto/base/trusted_keys.h"
 #include "proto/compile_service.pb.h"
+#include "proto/key/request_digest.h"
 
 namespace kiln {
 
@@ -39,7 +39,7 @@ struct CompileOutcome {
 inline constexpr absl::Duration kLongestCompile = absl::Minutes(10);
 
 struct CompileCall {
-  absl::Time deadline = absl::Now() + kLongestCompile;
+  SteadyTime deadline = SteadyIn(kLongestCompile);
   // Called on the calling thread for each Progress of the daemon. A function,
   // since only the caller knows where people look. May be empty.
   std::function<void(const wire::Progress&)> on_progress;
@@ -61,34 +61,43 @@ class CompileClient {
   // Errors: those of CompileService.Compile, with their reason; those of
   // CanonicalizeRequest, before anything is sent; UNAVAILABLE when the daemon
   // is gone (a broken connection is opened again, once);
+  // QUEUE_FULL when the daemon had no place until the deadline: it is asked again,
+  // after pauses that grow and differ from caller to caller;
   // DEADLINE_EXCEEDED, in time: after answer_timeout where the daemon has not
   // said by then whether it has the artifact (DaemonIsSilent).
   absl::StatusOr<CompileOutcome> Compile(const wire::CompileRequest& request,
                                          const CompileCall& call)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Whose artifacts may be taken from this daemon.
-  const std::vector<PublicKey>& public_keys() const { return public_keys_; }
+  // Whose artifacts may be taken from this daemon, as it said last.
+  TrustedKeys keys() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Asks the daemon for its keys again: it may have others, or have revoked some.
+  // Errors: those of Connect; the keys stay what they were then.
+  absl::Status RefreshKeys() ABSL_LOCKS_EXCLUDED(mu_);
   // The daemon's version and build, for people: "kilnd 0.1.0, build 1a2b3c4d".
   const std::string& build() const { return build_; }
   const DaemonAddress& address() const { return address_; }
 
  private:
-  CompileClient(DaemonAddress address, std::vector<PublicKey> public_keys,
-                std::string build, std::shared_ptr<grpc::Channel> channel)
+  CompileClient(DaemonAddress address, TrustedKeys keys, std::string build,
+                std::shared_ptr<grpc::Channel> channel)
       : address_(std::move(address)),
-        public_keys_(std::move(public_keys)),
         build_(std::move(build)),
+        keys_(std::move(keys)),
         channel_(std::move(channel)) {}
 
+  absl::StatusOr<CompileOutcome> Ask(const CanonicalRequest& canonical,
+                                     const wire::CompileRequest& request,
+                                     const CompileCall& call)
+      ABSL_LOCKS_EXCLUDED(mu_);
   std::shared_ptr<grpc::Channel> channel() const ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Reconnect(const std::shared_ptr<grpc::Channel>& broken)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   const DaemonAddress address_;
-  const std::vector<PublicKey> public_keys_;
   const std::string build_;
   mutable Mutex mu_;
+  TrustedKeys keys_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);
 };
 

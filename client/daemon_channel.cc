@@ -18,7 +18,11 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/create_channel_posix.h"
 #include "grpcpp/grpcpp.h"
+#include "proto/base/grpc_deadline.h"
+#include "proto/base/refusal.h"
+#include "proto/base/rpc_details.h"
 #include "proto/base/status.h"
+#include "proto/base/steady_time.h"
 
 namespace kiln {
 namespace {
@@ -48,7 +52,7 @@ absl::Status NotThere(const std::string& path, int error) {
 }
 
 absl::StatusOr<Descriptor> ConnectTo(const std::string& path,
-                                     absl::Time deadline) {
+                                     SteadyTime deadline) {
   sockaddr_un name = {};
   name.sun_family = AF_UNIX;
   if (path.size() >= sizeof(name.sun_path)) {
@@ -67,7 +71,7 @@ absl::StatusOr<Descriptor> ConnectTo(const std::string& path,
     }
     // EAGAIN: somebody listens and is behind with accepting.
     if (errno != EAGAIN) return NotThere(path, errno);
-    if (absl::Now() >= deadline) return MarkSilent(NotThere(path, EAGAIN));
+    if (SteadyNow() >= deadline) return MarkSilent(NotThere(path, EAGAIN));
     poll(nullptr, 0, static_cast<int>(absl::ToInt64Milliseconds(kRetryPause)));
   }
 }
@@ -90,9 +94,22 @@ grpc::ChannelArguments ArgumentsFor(const DaemonAddress& address) {
       static_cast<int>(std::min<int64_t>(address.max_message_bytes, INT32_MAX));
   arguments.SetMaxReceiveMessageSize(limit);
   arguments.SetMaxSendMessageSize(limit);
+  // Refusals of a large graph (rpc_details.h), with the rest of a trailer.
+  arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE,
+                   static_cast<int>(2 * kMostRefusalBytes));
   // A daemon stands on a private network, where the environment's proxy for the
   // web has no business.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  if (!address.socket.empty()) return arguments;
+  // What was sent and is not acknowledged for so long costs the connection, and
+  // another is tried soon: after a long silence of the network TCP itself tries
+  // again minutes later. Longer than longest_silence, which tells more.
+  constexpr int kUnheardMs = 20'000;
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kUnheardMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kUnheardMs);
+  constexpr int kReconnectMs = 5'000;
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kReconnectMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMs);
   return arguments;
 }
 
@@ -135,12 +152,12 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenDaemonChannel(
                        absl::StrCat("daemon at ", address.tcp,
                                     ": a public key is due for TCP"));
     }
-    return grpc::CreateCustomChannel(
-        address.tcp, grpc::InsecureChannelCredentials(), arguments);
+    ASSIGN_OR_RETURN(const auto credentials,
+                     CredentialsFor(address.tcp, address.tls));
+    return grpc::CreateCustomChannel(address.tcp, credentials, arguments);
   }
-  ASSIGN_OR_RETURN(
-      Descriptor fd,
-      ConnectTo(address.socket, absl::Now() + address.connect_timeout));
+  ASSIGN_OR_RETURN(Descriptor fd, ConnectTo(address.socket,
+                                            SteadyIn(address.connect_timeout)));
   RETURN_IF_ERROR(CheckPeer(fd.get(), address.socket,
                             address.socket_owner.value_or(geteuid())));
   return grpc::CreateCustomInsecureChannelFromFd(address.Text(), fd.Release(),
@@ -157,16 +174,24 @@ absl::Status StatusOfCall(const grpc::Status& status,
   if (row != trailer.end()) {
     const std::optional<ErrorReason> reason = ReasonFromName(
         absl::string_view(row->second.data(), row->second.size()));
-    if (reason.has_value()) return MakeError(*reason, message);
+    if (reason.has_value()) {
+      const absl::Status error =
+          WithRefusalsIn(status.error_details(), MakeError(*reason, message));
+      const auto delay = RetryDelayIn(status.error_details());
+      return delay.has_value() ? MarkRetry(error, *delay) : error;
+    }
   }
   if (const auto over = MessageOverLimit(status, what)) return *over;
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                       message);
 }
 
-void SetDeadline(grpc::ClientContext& context, absl::Time deadline) {
-  if (deadline == absl::InfiniteFuture()) return;
-  context.set_deadline(absl::ToChronoTime(deadline));
+void TakeRefusals(grpc::ClientContext& context) {
+  context.AddMetadata(kDetailBytesHeader, absl::StrCat(kMostRefusalBytes));
+}
+
+void SetDeadline(grpc::ClientContext& context, SteadyTime deadline) {
+  if (deadline != kNever) context.set_deadline(ToGrpcDeadline(deadline));
 }
 
 }  // namespace kiln

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "client/daemon_status.h"
 #include "proto/base/status.h"
+#include "proto/base/steady_time.h"
 
 namespace kiln {
 
@@ -15,7 +15,7 @@ absl::Status DaemonLink::Connect() {
 
 absl::StatusOr<CompileOutcome> DaemonLink::Compile(
     const wire::CompileRequest& request) {
-  if (!breaker_.MayAsk(absl::Now())) {
+  if (!breaker_.MayAsk(SteadyNow())) {
     MutexLock lock(&mu_);
     return silence_;
   }
@@ -28,9 +28,15 @@ absl::StatusOr<CompileOutcome> DaemonLink::Compile(
   return Ask(request);
 }
 
-std::vector<PublicKey> DaemonLink::public_keys() const {
+TrustedKeys DaemonLink::keys() const {
   const Client now = client();
-  return now == nullptr ? std::vector<PublicKey>() : now->public_keys();
+  return now == nullptr ? TrustedKeys() : now->keys();
+}
+
+absl::Status DaemonLink::RefreshKeys() {
+  const Client now = client();
+  if (now == nullptr || !breaker_.MayAsk(SteadyNow())) return absl::OkStatus();
+  return Heard(now->RefreshKeys(), now->address());
 }
 
 DaemonLink::Client DaemonLink::client() const {
@@ -59,7 +65,7 @@ absl::StatusOr<CompileOutcome> DaemonLink::Ask(
     // It may have come up since.
     ASSIGN_OR_RETURN(client, ConnectTo(options_.daemon));
   }
-  CompileCall call = {.deadline = absl::Now() + options_.compile_deadline};
+  CompileCall call = {.deadline = SteadyIn(options_.compile_deadline)};
   call.on_progress = [&](const wire::Progress& progress) {
     breaker_.Answered();
     if (options_.on_progress) {
@@ -99,7 +105,7 @@ absl::Status DaemonLink::Heard(const absl::Status& status,
   }
   MutexLock lock(&mu_);
   silence_ = MarkSilent(absl::Status(status.code(), words));
-  breaker_.KeptSilent(absl::Now());
+  breaker_.KeptSilent(SteadyNow());
   return silence_;
 }
 

@@ -5,14 +5,13 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client/circuit_breaker.h"
 #include "client/compile_client.h"
+#include "proto/base/circuit_breaker.h"
 #include "proto/base/mutex.h"
 
 namespace kiln {
@@ -49,7 +48,10 @@ class DaemonLink {
   absl::StatusOr<CompileOutcome> Compile(const wire::CompileRequest& request);
 
   // The keys that may sign its artifacts; none until it has been reached.
-  std::vector<PublicKey> public_keys() const ABSL_LOCKS_EXCLUDED(mu_);
+  TrustedKeys keys() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Asks the daemon for them again, unless it has not been reached or is left
+  // alone. On an error the keys stay what they were.
+  absl::Status RefreshKeys() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   using Client = std::shared_ptr<CompileClient>;

@@ -1,6 +1,7 @@
 #include "client/daemon_status.h"
 
 #include <optional>
+#include <string>
 
 #include "absl/strings/cord.h"
 #include "proto/base/status.h"
@@ -9,6 +10,7 @@ namespace kiln {
 namespace {
 
 constexpr char kSilentUrl[] = "kiln.silent";
+constexpr char kRetryUrl[] = "kiln.retry";
 
 // UNIMPLEMENTED in gRPC's own word: what answers has no such call. A daemon of
 // another version, or another service altogether.
@@ -30,6 +32,20 @@ absl::Status MarkSilent(absl::Status status) {
 
 bool DaemonIsSilent(const absl::Status& status) {
   return status.GetPayload(kSilentUrl).has_value();
+}
+
+absl::Status MarkRetry(absl::Status status, absl::Duration delay) {
+  status.SetPayload(kRetryUrl, absl::Cord(absl::FormatDuration(delay)));
+  return status;
+}
+
+std::optional<absl::Duration> RetryDelayOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kRetryUrl);
+  absl::Duration delay;
+  if (!payload.has_value() ||
+      !absl::ParseDuration(std::string(*payload), &delay))
+    return std::nullopt;
+  return delay;
 }
 
 bool DaemonIsGone(const absl::Status& status) {

@@ -1,7 +1,10 @@
 #ifndef KILN_CLIENT_DAEMON_STATUS_H_
 #define KILN_CLIENT_DAEMON_STATUS_H_
 
+#include <optional>
+
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 
 namespace kiln {
 
@@ -17,6 +20,11 @@ bool ConnectionLost(const absl::Status& status);
 // status so where they know what they waited for; its code and message stay.
 absl::Status MarkSilent(absl::Status status);
 bool DaemonIsSilent(const absl::Status& status);
+
+// When a daemon that had no place for a call wants it again. Empty: it did not say
+// so, and trying again is no use.
+absl::Status MarkRetry(absl::Status status, absl::Duration delay);
+std::optional<absl::Duration> RetryDelayOf(const absl::Status& status);
 
 // The daemon serves no more calls: the connection is lost, or it is draining.
 bool DaemonIsGone(const absl::Status& status);

@@ -48,6 +48,9 @@ absl::StatusOr<int> LoadBundle(
     absl::Span<const std::shared_ptr<Session>> sessions, ArtifactShelf& shelf) {
   ASSIGN_OR_RETURN(std::vector<wire::SignedArtifact> artifacts,
                    ReadBundle(bytes));
+  // Bundles last: their signer may have been revoked since the daemon was reached.
+  for (const std::shared_ptr<Session>& session : sessions)
+    session->RefreshTrust();
   std::vector<ArtifactShelf::Entry> entries;
   for (size_t i = 0; i < artifacts.size(); ++i) {
     absl::StatusOr<ArtifactShelf::Entry> entry =

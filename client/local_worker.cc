@@ -1,15 +1,5 @@
 #include "client/local_worker.h"
 
-#include <stdlib.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,48 +8,18 @@
 #include "proto/base/frame.h"
 #include "proto/base/seal.h"
 #include "proto/base/status.h"
+#include "proto/base/steady_time.h"
 #include "proto/base/work_error.h"
 #include "proto/key/request_digest.h"
 
 namespace kiln {
 namespace {
 
-namespace fs = std::filesystem;
-
-// worker.proto: where a worker finds its socket.
-constexpr int kWorkerSocket = 3;
-constexpr size_t kStderrTailBytes = 2000;
-// How long one whose socket closed may take to be seen as ended.
-constexpr absl::Duration kExitGrace = absl::Milliseconds(500);
-
-absl::Status CannotStart(absl::string_view why) {
-  return MakeError(ErrorReason::kNoToolchain,
-                   absl::StrCat("local worker ", why));
-}
-
-std::string LogPath(const std::string& folder) { return folder + "/stderr"; }
-
-std::string StderrTail(const std::string& folder) {
-  std::ifstream in(LogPath(folder), std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  const std::string all = text.str();
-  return all.substr(all.size() - std::min(all.size(), kStderrTailBytes));
-}
-
-absl::StatusOr<Child> StartWorker(const LocalWorkerOptions& options,
-                                  const std::string& folder, int worker_end) {
-  ChildOptions child;
-  child.program = options.program;
-  child.env = {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + folder, "LANG=C",
-               "TMPDIR=" + folder};
-  child.env.insert(child.env.end(), options.environment.begin(),
-                   options.environment.end());
-  child.folder = folder;
-  child.output_file = LogPath(folder);
-  child.descriptors = {{.ours = worker_end, .childs = kWorkerSocket}};
-  return Child::Start(child);
-}
+// A start is some 50 ms; this is for a machine on its knees.
+constexpr absl::Duration kStartPatience = absl::Seconds(20);
+// What a compile may take before its worker makes way; the process's own limit
+// is twice as much. The same as a daemon's defaults.
+constexpr absl::Duration kCpu = absl::Seconds(600);
 
 // What a worker does for a request, in words.
 std::string WorkOf(const wire::CompileRequest& request,
@@ -76,7 +36,7 @@ LocalWorker::LocalWorker(LocalWorkerOptions options)
 
 LocalWorker::~LocalWorker() {
   MutexLock lock(&mu_);
-  Stop();
+  child_.reset();
 }
 
 absl::StatusOr<CompileOutcome> LocalWorker::Compile(
@@ -87,8 +47,21 @@ absl::StatusOr<CompileOutcome> LocalWorker::Compile(
   return CompileLocked(request, call.deadline);
 }
 
+absl::StatusOr<wire::HelloReply> LocalWorker::Hello(SteadyTime deadline) {
+  ASSIGN_OR_RETURN(const TimedLock::Taken taken,
+                   lock_.Take(deadline, "local worker"));
+  MutexLock lock(&mu_);
+  RETURN_IF_ERROR(EnsureStarted());
+  wire::WorkRequest request;
+  request.mutable_hello();
+  ASSIGN_OR_RETURN(wire::WorkReply reply,
+                   Ask(std::move(request), "hello", deadline));
+  if (reply.has_hello()) return std::move(*reply.mutable_hello());
+  return absl::InternalError("local worker: due a hello");
+}
+
 absl::StatusOr<CompileOutcome> LocalWorker::CompileLocked(
-    const wire::CompileRequest& request, absl::Time deadline) {
+    const wire::CompileRequest& request, SteadyTime deadline) {
   // It has one caller, whose sizes decide.
   ASSIGN_OR_RETURN(CanonicalRequest canonical,
                    CanonicalizeRequest(request, DecideBy::kSizes));
@@ -96,7 +69,7 @@ absl::StatusOr<CompileOutcome> LocalWorker::CompileLocked(
   CompileOutcome answer;
   answer.served_from = wire::CompileResult::SERVED_FROM_COMPILE;
   answer.request_digest = canonical.digest.total;
-  const absl::Time start = absl::Now();
+  const SteadyTime start = SteadyNow();
 
   wire::WorkRequest plan_request;
   *plan_request.mutable_plan()->mutable_compile() = canonical.request;
@@ -106,8 +79,8 @@ absl::StatusOr<CompileOutcome> LocalWorker::CompileLocked(
   if (!planned.has_plan()) {
     return absl::InternalError("local worker: due a plan");
   }
-  const absl::Time planned_at = absl::Now();
-  answer.planned = planned_at - start;
+  const SteadyTime planned_at = SteadyNow();
+  answer.planned = Between(start, planned_at);
 
   std::vector<wire::ObjectCode> objects;
   for (const wire::TranslationUnit& unit : planned.plan().units()) {
@@ -122,7 +95,7 @@ absl::StatusOr<CompileOutcome> LocalWorker::CompileLocked(
     }
     objects.push_back(std::move(*built.mutable_build()));
   }
-  answer.built = absl::Now() - planned_at;
+  answer.built = Since(planned_at);
   answer.units_built = static_cast<int>(objects.size());
   ASSIGN_OR_RETURN(
       std::string bytes,
@@ -134,54 +107,30 @@ absl::StatusOr<CompileOutcome> LocalWorker::CompileLocked(
 }
 
 absl::Status LocalWorker::EnsureStarted() {
-  if (child_.has_value()) return absl::OkStatus();
-  std::string folder = options_.scratch_root + "/kiln-worker-XXXXXX";
-  if (mkdtemp(folder.data()) == nullptr) {
-    return CannotStart(
-        absl::StrCat(options_.program, ": ", std::strerror(errno)));
-  }
-  folder_ = folder;
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    return CannotStart(
-        absl::StrCat(options_.program, ": ", std::strerror(errno)));
-  }
-  absl::StatusOr<Child> child = StartWorker(options_, folder_, ends[1]);
-  close(ends[1]);
-  socket_ = ends[0];
-  if (!child.ok()) {
-    Stop();
-    return CannotStart(child.status().message());
-  }
-  child_.emplace(*std::move(child));
-  return absl::OkStatus();
-}
-
-std::string LocalWorker::PostMortem() {
-  const bool killed = !child_->EndsWithin(kExitGrace);
-  const std::string how = HowItEnded(child_->End());
-  const std::string tail = StderrTail(folder_);
-  return absl::StrCat(killed ? "killed" : how,
-                      tail.empty() ? "; stderr is empty" : "; stderr: ", tail);
-}
-
-void LocalWorker::Stop() {
-  if (socket_ >= 0) close(socket_);
-  socket_ = -1;
+  if (child_ != nullptr && child_->UsedCpu() < kCpu) return absl::OkStatus();
   child_.reset();
-  std::error_code ignored;  // what is left lies in the caller's own temp folder
-  if (!folder_.empty()) fs::remove_all(folder_, ignored);
-  folder_.clear();
+  JailedChildOptions options = {
+      .program = options_.program,
+      .env = options_.environment,
+      .scratch_prefix = options_.scratch_root + "/kiln-worker"};
+  options.jail.memory_bytes = options_.memory_bytes;
+  options.jail.cpu_seconds = 2 * absl::ToInt64Seconds(kCpu);
+  absl::StatusOr<std::unique_ptr<JailedChild>> child =
+      JailedChild::Start(std::move(options), kStartPatience);
+  if (!child.ok()) return Annotate(child.status(), "local");
+  child_ = *std::move(child);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<wire::WorkReply> LocalWorker::Ask(wire::WorkRequest request,
                                                  absl::string_view work,
-                                                 absl::Time deadline) {
+                                                 SteadyTime deadline) {
   request.set_id(next_id_++);
   const FrameOptions options = {.deadline = deadline};
-  absl::Status sent = WriteFrame(socket_, request.SerializeAsString(), options);
+  const int socket = child_->socket_fd();
+  absl::Status sent = WriteFrame(socket, request.SerializeAsString(), options);
   absl::StatusOr<std::string> frame =
-      sent.ok() ? ReadFrame(socket_, options) : sent;
+      sent.ok() ? ReadFrame(socket, options) : sent;
   wire::WorkReply reply;
   if (frame.ok() &&
       (!reply.ParseFromString(*frame) || reply.id() != request.id())) {
@@ -194,11 +143,11 @@ absl::StatusOr<wire::WorkReply> LocalWorker::Ask(wire::WorkRequest request,
   // The stream is out of step: the process goes, the next compile starts anew.
   const std::string subject = absl::StrCat("local worker: ", work);
   if (absl::IsDeadlineExceeded(frame.status())) {
-    Stop();
+    child_.reset();
     return Annotate(frame.status(), subject);
   }
-  const std::string end = PostMortem();
-  Stop();
+  const std::string end = child_->PostMortem();
+  child_.reset();
   return MakeError(
       ErrorReason::kWorkerDied,
       absl::StrCat(subject, ": ", frame.status().message(), "; ", end));

@@ -1,8 +1,8 @@
 #ifndef KILN_CLIENT_LOCAL_WORKER_H_
 #define KILN_CLIENT_LOCAL_WORKER_H_
 
+#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +13,9 @@
 #include "absl/time/time.h"
 #include "client/compile_client.h"
 #include "client/timed_lock.h"
-#include "proto/base/child.h"
 #include "proto/base/mutex.h"
+#include "proto/base/steady_time.h"
+#include "proto/jail/jailed_child.h"
 #include "proto/worker.pb.h"
 
 namespace kiln {
@@ -24,10 +25,13 @@ struct LocalWorkerOptions {
   std::string scratch_root;  // a folder for the worker's own is made in it
   // Handed on besides PATH, HOME, LANG and TMPDIR: "LD_LIBRARY_PATH=...".
   std::vector<std::string> environment;
+  // That the worker and each of its compilers may write; 0: any.
+  int64_t memory_bytes = int64_t{16} << 30;
 };
 
 // A compile worker of this process's own: what a client falls back to when no
-// daemon answers in time. Speaks proto/worker.proto over a private socketpair.
+// daemon answers in time. Speaks proto/worker.proto over a private socketpair,
+// and is in a jail as a daemon's workers are.
 // Its artifacts are unsigned, good in this process only and never stored.
 //
 // One process, started at the first Compile and again after it died. Thread-
@@ -52,26 +56,26 @@ class LocalWorker {
                                          const CompileCall& call)
       ABSL_LOCKS_EXCLUDED(mu_);
 
+  // What the worker says of itself and of its compilers. Errors: NO_TOOLCHAIN,
+  // WORKER_DIED, DEADLINE_EXCEEDED as above.
+  absl::StatusOr<wire::HelloReply> Hello(SteadyTime deadline)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
  private:
   absl::Status EnsureStarted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // How it ended, killed if it has not; with the tail of its stderr.
-  std::string PostMortem() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Stop() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // `work`, for people: "graph forward_0: planning".
   absl::StatusOr<wire::WorkReply> Ask(wire::WorkRequest request,
                                       absl::string_view work,
-                                      absl::Time deadline)
+                                      SteadyTime deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<CompileOutcome> CompileLocked(
-      const wire::CompileRequest& request, absl::Time deadline)
+      const wire::CompileRequest& request, SteadyTime deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const LocalWorkerOptions options_;
   TimedLock lock_;  // taken before mu_, so that no thread waits for mu_
   Mutex mu_;
-  std::optional<Child> child_ ABSL_GUARDED_BY(mu_);  // with its compilers
-  int socket_ ABSL_GUARDED_BY(mu_) = -1;
-  std::string folder_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<JailedChild> child_ ABSL_GUARDED_BY(mu_);  // null: none now
   uint64_t next_id_ ABSL_GUARDED_BY(mu_) = 1;
 };
 

@@ -7,7 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "client/daemon_status.h"
 #include "client/large_constants.h"
+#include "proto/base/refusal.h"
 #include "proto/base/status.h"
+#include "proto/base/steady_time.h"
+#include "proto/key/cache_namespace.h"
 #include "proto/key/request_digest.h"
 #include "runtime/artifact_view.h"
 #include "runtime/check_inputs.h"
@@ -17,9 +20,23 @@
 namespace kiln {
 namespace {
 
+// What an artifact is asked for.
+struct Asked {
+  const Digest& request_digest;
+  const std::string& cache_namespace;
+};
+
 // A signature says who made an artifact, and not that it is what was asked for.
-absl::Status CheckAnswers(const ArtifactView& view,
-                          const Digest& request_digest) {
+absl::Status CheckAnswers(const ArtifactView& view, const Asked& asked) {
+  const Digest& request_digest = asked.request_digest;
+  // A key that counts in one namespace vouches for nothing in another. What is
+  // not signed is this process's own.
+  if (view.is_signed() && view.cache_namespace() != asked.cache_namespace) {
+    return MakeError(ErrorReason::kArtifactUntrusted,
+                     absl::StrCat("artifact: signed for namespace \"",
+                                  view.cache_namespace(), "\", \"",
+                                  asked.cache_namespace, "\" is due"));
+  }
   if (view.request_digest() == request_digest.bytes()) return absl::OkStatus();
   const auto found = Digest::FromBytes(view.request_digest());
   return MakeError(
@@ -31,11 +48,11 @@ absl::Status CheckAnswers(const ArtifactView& view,
 
 absl::StatusOr<std::shared_ptr<const Executor>> LoadOn(
     const OpenedDevice& device, const wire::SignedArtifact& artifact,
-    const Digest& request_digest, const TrustPolicy& trust) {
+    const Asked& asked, const TrustPolicy& trust) {
   ASSIGN_OR_RETURN(
       ArtifactView view,
       ArtifactView::Parse(artifact, trust, device.device->traits()));
-  RETURN_IF_ERROR(CheckAnswers(view, request_digest));
+  RETURN_IF_ERROR(CheckAnswers(view, asked));
   ASSIGN_OR_RETURN(std::shared_ptr<const LoadedArtifact> loaded,
                    LoadedArtifact::Load(std::move(view), device));
   return Executor::Create(std::move(loaded));
@@ -65,6 +82,8 @@ absl::Status CheckReplaces(const ArtifactView& now, const ArtifactView& next) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Session>> Session::Open(SessionOptions options) {
+  ASSIGN_OR_RETURN(options.cache_namespace,
+                   NamespaceNamed(options.cache_namespace));
   ASSIGN_OR_RETURN(OpenedDevice device, OpenDevice(options.device));
   wire::Target target = options.target.has_value()
                             ? *options.target
@@ -89,19 +108,26 @@ Session::Session(SessionOptions options, OpenedDevice device,
     local_worker_ = std::make_unique<LocalWorker>(options_.local_worker);
   }
   if (options_.local_only) return;
-  daemon_ = std::make_unique<DaemonLink>(DaemonLinkOptions{
+  DaemonLinkOptions link = {
       .daemon = options_.daemon,
       .compile_deadline = options_.compile_deadline,
       // Without a local worker there is nobody else to ask.
       .silence_pause = local_worker_ == nullptr ? absl::ZeroDuration()
                                                 : options_.silence_pause,
       .on_progress = options_.on_progress,
-      .find_daemon = options_.find_daemon});
+      .find_daemon = options_.find_daemon};
+  if (!options_.more_daemons.empty()) link.find_daemon = nullptr;
+  std::vector<DaemonLinkOptions> links = {link};
+  for (const DaemonAddress& daemon : options_.more_daemons) {
+    link.daemon = daemon;
+    links.push_back(link);
+  }
+  daemon_ = std::make_unique<DaemonRoutes>(std::move(links));
 }
 
 absl::StatusOr<CompileOutcome> Session::CompileOnly(
     const wire::CompileRequest& request, CompileReport& report) {
-  const absl::Time start = absl::Now();
+  const SteadyTime start = SteadyNow();
   absl::StatusOr<CompileOutcome> answer =
       absl::UnavailableError("the daemon is not asked");
   if (daemon_ != nullptr) {
@@ -114,7 +140,7 @@ absl::StatusOr<CompileOutcome> Session::CompileOnly(
     answer = AskLocalWorker(request, report);
   }
   if (!answer.ok()) return answer;
-  report.compile = absl::Now() - start;
+  report.compile = Since(start);
   report.served_from = answer->served_from;
   report.units_built = answer->units_built;
   report.units_cached = answer->units_cached;
@@ -125,24 +151,24 @@ absl::StatusOr<CompileOutcome> Session::AskLocalWorker(
     const wire::CompileRequest& request, CompileReport& report) {
   report.by_local_worker = true;
   return local_worker_->Compile(
-      request, {.deadline = absl::Now() + options_.local_deadline});
+      request, {.deadline = SteadyIn(options_.local_deadline)});
 }
 
 std::shared_ptr<const Executor> Session::LoadFromShelf(
     const wire::CompileRequest& request, CompileReport& report) const {
   if (options_.shelf == nullptr) return nullptr;
-  const absl::Time start = absl::Now();
+  const SteadyTime start = SteadyNow();
   const auto canonical = CanonicalizeRequest(request);
   if (!canonical.ok()) return nullptr;  // said again by whoever compiles
   const auto artifact =
       options_.shelf->Find(canonical->digest.total, canonical->values);
   if (artifact == nullptr) return nullptr;
-  const absl::Time found = absl::Now();
+  const SteadyTime found = SteadyNow();
   auto executor = Load(*artifact, canonical->digest.total);
   if (!executor.ok()) return nullptr;
   options_.shelf->AddUsed(*artifact);
-  report.compile = found - start;
-  report.load = absl::Now() - found;
+  report.compile = Between(start, found);
+  report.load = Since(found);
   report.served_from = wire::CompileResult::SERVED_FROM_CACHE;
   return *std::move(executor);
 }
@@ -151,11 +177,11 @@ absl::StatusOr<std::shared_ptr<const Executor>> Session::CompileAndLoad(
     const wire::CompileRequest& request, CompileReport& report) {
   if (auto executor = LoadFromShelf(request, report)) return executor;
   ASSIGN_OR_RETURN(CompileOutcome outcome, CompileOnly(request, report));
-  const absl::Time compiled = absl::Now();
+  const SteadyTime compiled = SteadyNow();
   absl::StatusOr<std::shared_ptr<const Executor>> executor =
       report.by_local_worker ? LoadOwn(outcome)
                              : Load(outcome.artifact, outcome.request_digest);
-  report.load = absl::Now() - compiled;
+  report.load = Since(compiled);
   if (executor.ok() && !report.by_local_worker && options_.shelf != nullptr) {
     options_.shelf->AddUsed(outcome.artifact);
   }
@@ -171,17 +197,29 @@ absl::StatusOr<std::shared_ptr<const Executor>> Session::CompileAndLoad(
 
 absl::StatusOr<std::shared_ptr<const Executor>> Session::Load(
     const wire::SignedArtifact& artifact, const Digest& request_digest) const {
-  return LoadTrusting(artifact, request_digest, Trust());
+  absl::StatusOr<std::shared_ptr<const Executor>> executor = LoadOn(
+      device_, artifact, {request_digest, options_.cache_namespace}, Trust());
+  if (ReasonOf(executor.status()) == ErrorReason::kArtifactUntrusted) {
+    // The daemon may have another key by now.
+    RefreshTrust();
+    executor = LoadOn(device_, artifact,
+                      {request_digest, options_.cache_namespace}, Trust());
+  }
+  if (!executor.ok()) ++refused_artifacts_;
+  return executor;
 }
 
 TrustPolicy Session::Trust() const {
   TrustPolicy trust;
-  trust.public_keys = options_.trusted_keys;
-  if (daemon_ == nullptr) return trust;
-  for (const PublicKey& key : daemon_->public_keys()) {
-    trust.public_keys.push_back(key);
-  }
+  trust.keys = options_.trusted_keys;
+  if (daemon_ != nullptr) trust.keys.Merge(daemon_->keys());
   return trust;
+}
+
+void Session::RefreshTrust() const {
+  if (daemon_ == nullptr) return;
+  IgnoreBecause(daemon_->RefreshKeys(),
+                "the keys that are known are the newest to be had");
 }
 
 absl::StatusOr<ArtifactShelf::Entry> Session::Verify(
@@ -206,14 +244,9 @@ absl::StatusOr<std::shared_ptr<const Executor>> Session::LoadOwn(
     const CompileOutcome& outcome) const {
   TrustPolicy trust;
   trust.unsigned_artifacts = TrustPolicy::Unsigned::kAllow;
-  return LoadTrusting(outcome.artifact, outcome.request_digest, trust);
-}
-
-absl::StatusOr<std::shared_ptr<const Executor>> Session::LoadTrusting(
-    const wire::SignedArtifact& artifact, const Digest& request_digest,
-    const TrustPolicy& trust) const {
   absl::StatusOr<std::shared_ptr<const Executor>> executor =
-      LoadOn(device_, artifact, request_digest, trust);
+      LoadOn(device_, outcome.artifact,
+             {outcome.request_digest, options_.cache_namespace}, trust);
   if (!executor.ok()) ++refused_artifacts_;
   return executor;
 }
@@ -225,10 +258,11 @@ absl::StatusOr<wire::CompileRequest> Session::RequestFor(
   *request.mutable_target() = target_;
   *request.mutable_options() = options;
   request.set_cache_namespace(options_.cache_namespace);
+  request.set_urgency(options_.urgency);
   // Another machine's driver may be another.
   if (!options_.target.has_value()) {
-    request.set_driver_cuda_version(static_cast<uint32_t>(
-        device_.device->traits().driver_cuda_version));
+    request.set_driver_cuda_version(
+        static_cast<uint32_t>(device_.device->traits().driver_cuda_version));
   }
   return request;
 }
@@ -246,8 +280,10 @@ absl::StatusOr<std::shared_ptr<Callable>> Session::Compile(
 
 absl::Status Callable::CompileFor(const wire::CompileRequest& request) {
   CompileReport report;
-  ASSIGN_OR_RETURN(std::shared_ptr<const Executor> executor,
-                   session_->CompileAndLoad(request, report));
+  absl::StatusOr<std::shared_ptr<const Executor>> made =
+      session_->CompileAndLoad(request, report);
+  if (!made.ok()) return NameOperators(made.status(), request.graph());
+  std::shared_ptr<const Executor> executor = *std::move(made);
   const ArtifactView& view = executor->artifact().view();
   RETURN_IF_ERROR(CheckConstantsStay(view.message().compiled().plan(),
                                      static_cast<int>(constants_.size())));
@@ -306,8 +342,8 @@ absl::StatusOr<std::vector<OutputValue>> Callable::RunAll(
 // and what failed for them may not be relied on.
 absl::Status Callable::Specialize(absl::Span<const InputView> inputs) {
   const SessionOptions& options = session_->options_;
-  const absl::Time deadline =
-      absl::Now() + options.compile_deadline + options.local_deadline;
+  const SteadyTime deadline =
+      SteadyIn(options.compile_deadline + options.local_deadline);
   ASSIGN_OR_RETURN(const TimedLock::Taken taken,
                    specializing_.Take(deadline, "another artifact"));
   const std::shared_ptr<const Entries> now = entries();

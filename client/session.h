@@ -16,7 +16,7 @@
 #include "absl/types/span.h"
 #include "client/artifact_shelf.h"
 #include "client/compile_client.h"
-#include "client/daemon_link.h"
+#include "client/daemon_routes.h"
 #include "client/guard_table.h"
 #include "client/local_worker.h"
 #include "client/timed_lock.h"
@@ -37,6 +37,10 @@ enum class Fallback {
 
 struct SessionOptions {
   DaemonAddress daemon;
+  // Other daemons that serve the same requests. Each request is asked of one of
+  // all, the same for all clients that know the same daemons, and of the next
+  // where that one is gone (daemon_routes.h); `find_daemon` is then not called.
+  std::vector<DaemonAddress> more_daemons;
   // Skips the daemon altogether; needs a local worker.
   bool local_only = false;
   Fallback fallback = Fallback::kError;
@@ -55,6 +59,8 @@ struct SessionOptions {
   // Whose artifacts are asked for (proto/key/cache_namespace.h). Empty:
   // "default".
   std::string cache_namespace;
+  // How soon its compiles are wanted; others' may come before.
+  wire::Urgency urgency = wire::URGENCY_INTERACTIVE;
   // The instruction level that code is compiled for. Empty: the device's own.
   std::optional<wire::Target> target;
   // Called with the graph's name and each Progress message of its compile, on the
@@ -122,7 +128,8 @@ class Session : public std::enable_shared_from_this<Session> {
   //   request_digest  of what was asked (CompileOutcome)
   //
   // Errors: those of artifact_view.h, loaded_artifact.h, executor.h; so
-  //   ARTIFACT_UNTRUSTED     the daemon has not signed it, whatever the fallback
+  //   ARTIFACT_UNTRUSTED     signed by no key of the daemon's that counts in the
+  //                          session's namespace, whatever the fallback
   //   ARTIFACT_INCOMPATIBLE  it answers another request, however well signed
   absl::StatusOr<std::shared_ptr<const Executor>> Load(
       const wire::SignedArtifact& artifact, const Digest& request_digest) const;
@@ -132,6 +139,10 @@ class Session : public std::enable_shared_from_this<Session> {
   // answers no request.
   absl::StatusOr<ArtifactShelf::Entry> Verify(
       wire::SignedArtifact artifact) const;
+
+  // Asks the daemon for its keys again, before what was stored elsewhere is
+  // believed. Waits for its answer_timeout at most; without a daemon the keys stay.
+  void RefreshTrust() const;
 
   // Artifacts that were not loaded so far, whatever was wrong with them.
   int64_t refused_artifacts() const { return refused_artifacts_; }
@@ -150,11 +161,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // cannot be loaded here: a bundle may be useless and is never in the way.
   std::shared_ptr<const Executor> LoadFromShelf(
       const wire::CompileRequest& request, CompileReport& report) const;
-  // An artifact is as good as who made it: a daemon by its signature, this
-  // session's own worker by the private socketpair it came over.
-  absl::StatusOr<std::shared_ptr<const Executor>> LoadTrusting(
-      const wire::SignedArtifact& artifact, const Digest& request_digest,
-      const TrustPolicy& trust) const;
+  // An artifact of this session's own worker, which came over a private
+  // socketpair: it is not signed.
   absl::StatusOr<std::shared_ptr<const Executor>> LoadOwn(
       const CompileOutcome& outcome) const;
   absl::StatusOr<std::shared_ptr<const Executor>> CompileAndLoad(
@@ -166,7 +174,7 @@ class Session : public std::enable_shared_from_this<Session> {
   const OpenedDevice device_;
   const wire::Target target_;
   std::unique_ptr<LocalWorker> local_worker_;  // null without one
-  std::unique_ptr<DaemonLink> daemon_;         // null with local_only
+  std::unique_ptr<DaemonRoutes> daemon_;       // null with local_only
   mutable std::atomic<int64_t> refused_artifacts_ = 0;
 };
 

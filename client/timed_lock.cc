@@ -2,15 +2,16 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "proto/base/steady_time.h"
 
 namespace kiln {
 
-absl::StatusOr<TimedLock::Taken> TimedLock::Take(absl::Time deadline,
+absl::StatusOr<TimedLock::Taken> TimedLock::Take(SteadyTime deadline,
                                                  absl::string_view what) {
   MutexLock lock(&mu_);
   while (taken_) {
-    const absl::Duration left = deadline - absl::Now();
+    const absl::Duration left = TimeLeft(deadline);
     if (left <= absl::ZeroDuration()) {
       return absl::DeadlineExceededError(absl::StrCat(
           what, ": its turn had not come at the deadline; others had it"));

@@ -4,8 +4,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 #include "proto/base/mutex.h"
+#include "proto/base/steady_time.h"
 
 namespace kiln {
 
@@ -37,7 +37,7 @@ class TimedLock {
 
   // DEADLINE_EXCEEDED when the lock was not free by then; `what` is the subject of
   // the message.
-  absl::StatusOr<Taken> Take(absl::Time deadline, absl::string_view what)
+  absl::StatusOr<Taken> Take(SteadyTime deadline, absl::string_view what)
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -1,11 +1,17 @@
 #include "compiler/answer_work.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/compiler.h"
 #include "compiler/config/target_from_wire.h"
 #include "compiler/measure_graph.h"
 #include "compiler/toolchain/object_symbols.h"
+#include "proto/base/object_code.h"
+#include "proto/base/refusal.h"
 #include "proto/base/status.h"
 #include "proto/base/work_error.h"
 
@@ -19,6 +25,7 @@ void Describe(Toolchain& toolchain, wire::HelloReply& hello) {
   out.set_name(std::string(toolchain.name()));
   if (version.ok()) {
     out.set_version(*version);
+    out.set_path(toolchain.path());
   } else {
     out.set_missing(std::string(version.status().message()));
   }
@@ -31,7 +38,10 @@ void SayHello(WorkBench& bench, wire::HelloReply& hello) {
 }
 
 absl::Status Plan(const wire::PlanRequest& request, wire::WorkReply& reply) {
-  ASSIGN_OR_RETURN(CompiledGraph compiled, CompileGraph(request));
+  absl::StatusOr<CompiledGraph> planned = CompileGraph(request);
+  if (!planned.ok())
+    return NameOperators(planned.status(), request.compile().graph());
+  CompiledGraph compiled = *std::move(planned);
   *reply.mutable_plan() = std::move(compiled.plan);
   for (const PassRecord& record : compiled.records) {
     wire::PassTiming& timing = *reply.add_timings();
@@ -42,16 +52,29 @@ absl::Status Plan(const wire::PlanRequest& request, wire::WorkReply& reply) {
   return absl::OkStatus();
 }
 
+// What a toolchain made and a client would refuse.
+absl::Status AsRejected(const absl::Status& status) {
+  if (status.ok()) return status;
+  return MakeError(ErrorReason::kToolchainRejected, status.message());
+}
+
 absl::Status Build(WorkBench& bench, const wire::BuildRequest& request,
                    wire::ObjectCode& object) {
   ASSIGN_OR_RETURN(const Target target, TargetFromWire(request.target()));
   const bool cuda = target.kind == TargetKind::kCuda;
   const wire::TranslationUnit& unit = request.unit();
-  const std::vector<std::string> flags(unit.flags().begin(),
-                                       unit.flags().end());
+  // Not a plan's to choose: they could name files, plugins and other programs.
+  const std::vector<std::string> flags = UnitFlags(target);
+  if (!std::equal(flags.begin(), flags.end(), unit.flags().begin(),
+                  unit.flags().end())) {
+    return MakeError(
+        ErrorReason::kBadOption,
+        absl::StrCat("unit: its flags are not those of ", target.name));
+  }
   ASSIGN_OR_RETURN(
       BuiltObject built,
       (cuda ? bench.nvrtc : bench.host)->Build(unit.source(), flags));
+  if (!cuda) RETURN_IF_ERROR(AsRejected(CheckSharedObject(built.image)));
   const std::vector<std::string> symbols(unit.symbols().begin(),
                                          unit.symbols().end());
   RETURN_IF_ERROR(CheckObjectSymbols(built.image, symbols));

@@ -1,8 +1,8 @@
 // kiln-worker: one compile process. Requests come in frames on descriptor 3 and
-// are answered one at a time, in order (proto/worker.proto). Ends with 0 when
-// the stream ends (killed by itself, with its compilers, when a request was under
-// way: parent_watch.h), with 1 when what comes is not a request, with 3 when the host
-// compiler was replaced meanwhile.
+// are answered one at a time, in order (proto/worker.proto), in a jail that is
+// shut before the first is read (enter_jail.h). Ends with 0 when the stream ends,
+// with 1 when what comes is not a request, with 2 without a jail, with 3 when the
+// host compiler was replaced meanwhile.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -17,15 +17,15 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "compiler/answer_work.h"
 #include "compiler/compiler_sources.h"
-#include "compiler/parent_watch.h"
 #include "compiler/toolchain/host_cc_toolchain.h"
 #include "compiler/toolchain/nvrtc_toolchain.h"
 #include "proto/base/frame.h"
 #include "proto/base/status.h"
+#include "proto/base/steady_time.h"
+#include "proto/jail/enter_jail.h"
 #include "runtime/cpu_device.h"
 #include "runtime/cuda_device.h"
 #include "runtime/device_target.h"
@@ -87,13 +87,12 @@ class RuntimeStopwatch final : public Stopwatch {
                                      int repeats) {
     std::vector<double> seconds;
     for (int run = -kWarmRuns; run < repeats; ++run) {
-      const absl::Time start = absl::Now();
+      const SteadyTime start = SteadyNow();
       for (int i = 0; i < kLaunchesARun; ++i)
         RETURN_IF_ERROR(device.Launch(launch, nullptr));
       RETURN_IF_ERROR(device.Synchronize(nullptr));
       if (run >= 0)
-        seconds.push_back(absl::ToDoubleSeconds(absl::Now() - start) /
-                          kLaunchesARun);
+        seconds.push_back(absl::ToDoubleSeconds(Since(start)) / kLaunchesARun);
     }
     std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2,
                      seconds.end());
@@ -147,19 +146,11 @@ WorkBench MakeBench() {
 }
 
 int Serve() {
-  if (fcntl(kSocketFd, F_SETFD, FD_CLOEXEC) != 0) {
-    std::fprintf(stderr,
-                 "kiln-worker: descriptor 3 is not open; kilnd and clients "
-                 "start this program, people do not\n");
-    return 2;
-  }
+  fcntl(kSocketFd, F_SETFD, FD_CLOEXEC);
   WorkBench bench = MakeBench();
-  // Outlives main: its thread does.
-  static ParentWatch& watch = *new ParentWatch(kSocketFd);
   while (true) {
     const absl::StatusOr<std::string> bytes = ReadFrame(kSocketFd);
     if (!bytes.ok()) return absl::IsUnavailable(bytes.status()) ? 0 : 1;
-    watch.SetWorking(true);
     wire::WorkRequest request;
     if (!request.ParseFromString(*bytes)) return 1;
     const wire::WorkReply reply = AnswerWork(bench, request);
@@ -169,7 +160,6 @@ int Serve() {
                    "first reply told of; the next worker tells of it\n");
       return 3;
     }
-    watch.SetWorking(false);
     if (!WriteFrame(kSocketFd, reply.SerializeAsString()).ok()) return 0;
   }
 }
@@ -177,4 +167,7 @@ int Serve() {
 }  // namespace
 }  // namespace kiln
 
-int main() { return kiln::Serve(); }
+int main(int argc, char** argv) {
+  kiln::EnterJail(argc, argv);
+  return kiln::Serve();
+}

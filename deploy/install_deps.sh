@@ -11,6 +11,7 @@ packages=(
   librocksdb-dev libspdlog-dev libgtest-dev libgmock-dev libbenchmark-dev
   libcli11-dev libtomlplusplus-dev nlohmann-json3-dev
   libxxhash-dev libzstd-dev libssl-dev libdnnl-dev
+  redis-server iproute2 nftables
   ca-certificates git procps python3 python3-dev python3-venv
 )
 

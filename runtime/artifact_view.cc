@@ -28,7 +28,7 @@ absl::StatusOr<std::optional<wire::ArtifactEnvelope>> CheckSigner(
     return std::nullopt;
   }
   ASSIGN_OR_RETURN(wire::ArtifactEnvelope envelope,
-                   OpenSeal(sealed, trust.public_keys));
+                   OpenSeal(sealed, trust.keys));
   return envelope;
 }
 
@@ -86,6 +86,8 @@ absl::StatusOr<ArtifactView> ArtifactView::Parse(
   }
   view.interface_digest_ = artifact->interface_digest();
   view.compile_key_ = artifact->compile_key();
+  view.is_signed_ = envelope.has_value();
+  if (envelope.has_value()) view.cache_namespace_ = envelope->cache_namespace();
   view.artifact_ = std::move(artifact);
   return view;
 }

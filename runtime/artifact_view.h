@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "proto/base/signature.h"
+#include "proto/base/trusted_keys.h"
 #include "runtime/device.h"
 #include "runtime/plan.h"
 
@@ -26,7 +26,7 @@ struct TrustPolicy {
     kAllow,  // for a client's own local worker, and tests
   };
   // From the client's configuration; never from an artifact.
-  std::vector<PublicKey> public_keys;
+  TrustedKeys keys;
   Unsigned unsigned_artifacts = Unsigned::kRefuse;
 };
 
@@ -39,7 +39,8 @@ class ArtifactView {
   // format version, the target against `device`, the structure of the plan.
   //
   // ARTIFACT_CORRUPT       checksum, protobuf or structure of the plan
-  // ARTIFACT_UNTRUSTED     no signature, an unknown signer, a wrong signature
+  // ARTIFACT_UNTRUSTED     no signature, a signer that is unknown, revoked or of
+  //                        another namespace, a wrong signature
   // ARTIFACT_INCOMPATIBLE  another format version, another device
   // UNSUPPORTED_OP         a step that the runtime does not run: host, region
   static absl::StatusOr<ArtifactView> Parse(const wire::SignedArtifact& sealed,
@@ -58,6 +59,9 @@ class ArtifactView {
   // Digest of inputs, results and mutations: a hot swap needs an equal one.
   const std::string& interface_digest() const { return interface_digest_; }
   const std::string& compile_key() const { return compile_key_; }
+  bool is_signed() const { return is_signed_; }
+  // What its signer vouches for.
+  const std::string& cache_namespace() const { return cache_namespace_; }
   // Of the request that it answers; 32 bytes, or none in what tests make.
   const std::string& request_digest() const;
   // The message itself, for those that show it (counters, sources).
@@ -70,6 +74,8 @@ class ArtifactView {
   std::vector<PlanGuard> guards_;
   std::string interface_digest_;
   std::string compile_key_;
+  bool is_signed_ = false;
+  std::string cache_namespace_;
 };
 
 }  // namespace kiln

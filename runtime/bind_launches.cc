@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/refusal.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -29,9 +31,11 @@ class Binder {
     for (const PlanStep& step : plan_.steps) {
       const absl::Status status =
           std::visit([this](const auto& s) { return Bind(s); }, step);
+      if (Refused(step, status)) continue;
       RETURN_IF_ERROR(
           Annotate(status, absl::StrCat("step ", bound_.steps.size())));
     }
+    if (!refused_.ok()) return WithRefusals(refused_, std::move(refusals_));
     bound_.memory = EventsOf(plan_, KnownFrom());
     FindWholeResults();
     // Outputs are read when all steps are done.
@@ -39,6 +43,21 @@ class Binder {
   }
 
  private:
+  // Whether no library does a step: all such are told of at once.
+  bool Refused(const PlanStep& step, const absl::Status& status) {
+    const auto* call = std::get_if<PlanExtern>(&step);
+    if (call == nullptr || call->client_nodes.empty() ||
+        ReasonOf(status) != ErrorReason::kUnsupportedOp) {
+      return false;
+    }
+    refused_.Update(status);
+    for (const uint32_t node : call->client_nodes) {
+      refusals_.refusals.push_back({node, "", ErrorReason::kUnsupportedOp,
+                                    std::string(status.message())});
+    }
+    return true;
+  }
+
   // Inputs' symbols belong to wave 0, the i-th bound one to wave i.
   void NumberSymbolWaves() {
     symbol_wave_.resize(plan_.symbols.size(), 0);
@@ -238,6 +257,8 @@ class Binder {
   const LoadedArtifact& artifact_;
   const Plan& plan_;
   BoundPlan bound_;
+  absl::Status refused_;  // the first step's
+  Refusals refusals_;
   int32_t wave_now_ = 0;
   std::vector<int32_t> symbol_wave_;
   std::vector<int32_t> expression_wave_;

@@ -100,6 +100,7 @@ struct PlanExtern {
   std::vector<PlanView> inputs;
   std::vector<PlanView> outputs;
   std::vector<PlanAttribute> attributes;
+  std::vector<uint32_t> client_nodes;  // of the request's graph
 };
 struct PlanCopy {
   PlanView from;

@@ -285,6 +285,8 @@ class PlanReader {
       ASSIGN_OR_RETURN(PlanView output, ReadView(view));
       call.outputs.push_back(std::move(output));
     }
+    call.client_nodes.assign(from.client_nodes().begin(),
+                             from.client_nodes().end());
     for (const wire::Attribute& attribute : from.attributes()) {
       PlanAttribute out;
       out.name = attribute.name();

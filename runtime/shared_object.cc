@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/object_code.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -75,6 +76,7 @@ class SharedObject final : public Module {
 
 absl::StatusOr<std::unique_ptr<Module>> LoadSharedObject(
     absl::string_view image) {
+  RETURN_IF_ERROR(CheckSharedObject(image));
   ASSIGN_OR_RETURN(MemoryFile file, MemoryFile::Of(image));
   void* const handle = dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {

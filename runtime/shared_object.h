@@ -13,7 +13,8 @@ namespace kiln {
 // written. It holds one file descriptor while loaded, because glibc takes an
 // equal path for the same object, and a descriptor's number is in the path.
 //
-// ARTIFACT_CORRUPT  the loader refuses the image: its own words
+// ARTIFACT_CORRUPT  the image is more than kernels (object_code.h), or the
+//                   loader refuses it: its own words
 // RESOURCE_EXHAUSTED  no descriptor or no memory for it
 absl::StatusOr<std::unique_ptr<Module>> LoadSharedObject(
     absl::string_view image);

@@ -18,24 +18,18 @@
 namespace kiln {
 
 absl::StatusOr<std::unique_ptr<AcceptLoop>> AcceptLoop::Start(
-    ListenSocket socket, uid_t allowed_uid, Counters& counters,
-    std::function<void(int fd)> take) {
+    std::vector<int> listening, Take take) {
   const int stop_fd = eventfd(0, EFD_CLOEXEC);
   if (stop_fd < 0) {
-    return MakeError(
-        ErrorReason::kStorage,
-        absl::StrCat("socket ", socket.path(), ": eventfd: ", strerror(errno)));
+    return MakeError(ErrorReason::kStorage,
+                     absl::StrCat("accept: eventfd: ", strerror(errno)));
   }
-  return absl::WrapUnique(new AcceptLoop(std::move(socket), allowed_uid,
-                                         counters, std::move(take), stop_fd));
+  return absl::WrapUnique(
+      new AcceptLoop(std::move(listening), std::move(take), stop_fd));
 }
 
-AcceptLoop::AcceptLoop(ListenSocket socket, uid_t allowed_uid,
-                       Counters& counters, std::function<void(int fd)> take,
-                       int stop_fd)
-    : socket_(std::move(socket)),
-      allowed_uid_(allowed_uid),
-      counters_(counters),
+AcceptLoop::AcceptLoop(std::vector<int> listening, Take take, int stop_fd)
+    : listening_(std::move(listening)),
       take_(std::move(take)),
       stop_fd_(stop_fd),
       thread_([this] { Loop(); }) {}
@@ -50,45 +44,35 @@ AcceptLoop::~AcceptLoop() {
 }
 
 void AcceptLoop::Loop() {
+  std::vector<pollfd> fds = {{.fd = stop_fd_, .events = POLLIN, .revents = 0}};
+  for (const int fd : listening_)
+    fds.push_back({.fd = fd, .events = POLLIN, .revents = 0});
   while (true) {
-    pollfd fds[] = {{.fd = socket_.fd(), .events = POLLIN, .revents = 0},
-                    {.fd = stop_fd_, .events = POLLIN, .revents = 0}};
-    if (poll(fds, 2, -1) < 0 && errno != EINTR) {
+    if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) {
       LogError("accept.ended", {{"error", strerror(errno)}});
       return;
     }
-    if (fds[1].revents != 0) return;
-    if (fds[0].revents != 0) AcceptAll();
+    if (fds[0].revents != 0) return;
+    for (size_t i = 1; i < fds.size(); ++i)
+      if (fds[i].revents != 0) AcceptAll(fds[i].fd);
   }
 }
 
-void AcceptLoop::AcceptAll() {
+void AcceptLoop::AcceptAll(int listening) {
   while (true) {
     const int fd =
-        accept4(socket_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) {
-      if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
-      // Most likely out of descriptors: give calls under way time to end
-      // instead of spinning on a socket that stays readable.
-      LogWarning("accept.failed", {{"error", strerror(errno)}});
-      pollfd stop = {.fd = stop_fd_, .events = POLLIN, .revents = 0};
-      poll(&stop, 1, 100);
-      return;
-    }
-    ucred peer = {};
-    socklen_t length = sizeof(peer);
-    const bool known =
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0;
-    if (!known || peer.uid != allowed_uid_) {
-      close(fd);
-      counters_.Add(Count::kPeersRefused);
-      LogWarning("peer.refused",
-                 {{"uid", absl::StrCat(known ? int64_t{peer.uid} : -1)},
-                  {"due", absl::StrCat(allowed_uid_)}});
+        accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0) {
+      take_(fd);
       continue;
     }
-    counters_.Add(Count::kPeersAccepted);
-    take_(fd);
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
+    // Most likely out of descriptors: give calls under way time to end instead of
+    // spinning on a socket that stays readable.
+    LogWarning("accept.failed", {{"error", strerror(errno)}});
+    pollfd stop = {.fd = stop_fd_, .events = POLLIN, .revents = 0};
+    poll(&stop, 1, 100);
+    return;
   }
 }
 

@@ -50,7 +50,6 @@ BuildIdentity BuildIdentityOf(const wire::HelloReply& hello) {
 
 wire::DescribeReply DescriptionOf(const wire::HelloReply& hello,
                                   absl::string_view version,
-                                  absl::string_view public_key,
                                   int64_t max_message_bytes) {
   bool cpu = false;
   bool cuda = false;
@@ -60,7 +59,6 @@ wire::DescribeReply DescriptionOf(const wire::HelloReply& hello,
   }
   wire::DescribeReply reply;
   reply.set_version(std::string(version));
-  reply.set_public_key(std::string(public_key));
   reply.set_build_identity(hello.build_identity());
   if (cpu) reply.add_targets("cpu");
   if (cuda) reply.add_targets("cuda");

@@ -25,10 +25,10 @@ std::string ToolchainFor(const wire::HelloReply& hello,
 // it builds with.
 BuildIdentity BuildIdentityOf(const wire::HelloReply& hello);
 
-// What Describe answers: with the targets for which a compiler was found.
+// What Describe answers but for keys: with the targets for which a compiler was
+// found.
 wire::DescribeReply DescriptionOf(const wire::HelloReply& hello,
                                   absl::string_view version,
-                                  absl::string_view public_key,
                                   int64_t max_message_bytes);
 
 }  // namespace kiln

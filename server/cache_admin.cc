@@ -31,6 +31,7 @@ wire::Entry ToWire(const EntrySummary& summary) {
   entry.set_compile_key(summary.compile_key.ToBytes());
   entry.set_entry_id(summary.entry_id.ToBytes());
   entry.set_cache_namespace(summary.cache_namespace);
+  entry.set_pinned(summary.pinned);
   entry.set_graph_name(summary.graph_name);
   entry.set_target(summary.target);
   entry.set_bytes(static_cast<uint64_t>(summary.bytes));
@@ -59,7 +60,7 @@ absl::StatusOr<Asked> AskedBy(const ArtifactCache& cache,
   if (request.has_request()) {
     ASSIGN_OR_RETURN(const std::shared_ptr<const CompileTask> task,
                      MakeTask(request.request(), build, tuning));
-    return Asked{task->key.parts, GraphLines(task->request.graph()),
+    return Asked{task->key.parts, GraphLines(task->request().graph()),
                  task->tuning};
   }
   ASSIGN_OR_RETURN(const std::vector<EntrySummary> found,
@@ -87,7 +88,8 @@ absl::StatusOr<wire::ListReply> ListEntries(const ArtifactCache& cache,
                                             const wire::ListRequest& request) {
   ASSIGN_OR_RETURN(
       const std::vector<EntrySummary> found,
-      cache.List(request.key_prefix_hex(), static_cast<int>(request.limit())));
+      cache.List(request.key_prefix_hex(), static_cast<int>(request.limit()),
+                 request.cache_namespace()));
   wire::ListReply reply;
   for (const EntrySummary& summary : found) {
     *reply.add_entries() = ToWire(summary);
@@ -97,8 +99,9 @@ absl::StatusOr<wire::ListReply> ListEntries(const ArtifactCache& cache,
 
 absl::StatusOr<wire::ShowReply> ShowEntry(const ArtifactCache& cache,
                                           const wire::ShowRequest& request) {
-  ASSIGN_OR_RETURN(const ShownEntry shown,
-                   cache.Show(request.key_prefix_hex()));
+  ASSIGN_OR_RETURN(
+      const ShownEntry shown,
+      cache.Show(request.key_prefix_hex(), request.cache_namespace()));
   wire::ShowReply reply;
   *reply.mutable_entry() = ToWire(shown.summary);
   if (!reply.mutable_artifact()->ParseFromString(shown.artifact.artifact())) {
@@ -111,10 +114,11 @@ absl::StatusOr<wire::ShowReply> ShowEntry(const ArtifactCache& cache,
 
 absl::StatusOr<wire::ExplainReply> ExplainKey(
     const ArtifactCache& cache, const TuningCache& tuning,
-    const BuildIdentity& build, const wire::ExplainRequest& request) {
+    const BuildIdentity& build, const wire::ExplainRequest& request,
+    absl::string_view among) {
   ASSIGN_OR_RETURN(const Asked asked, AskedBy(cache, tuning, build, request));
   ASSIGN_OR_RETURN(std::optional<NearestEntry> nearest,
-                   cache.Nearest(asked.parts, asked.graph_text));
+                   cache.Nearest(asked.parts, asked.graph_text, among));
   wire::ExplainReply reply;
   FillParts(asked.parts, *reply.mutable_asked());
   if (!nearest.has_value()) return reply;
@@ -141,6 +145,7 @@ absl::StatusOr<wire::PurgeReply> PurgeEntries(
     query.unused_for = absl::Milliseconds(request.older_than_ms());
   }
   query.device = request.device();
+  query.cache_namespace = request.cache_namespace();
   query.all = request.all();
   query.dry_run = request.dry_run();
   if (!query.all && query.key_prefix_hex.empty() && query.device.empty() &&
@@ -158,8 +163,9 @@ absl::StatusOr<wire::PurgeReply> PurgeEntries(
   }
   ASSIGN_OR_RETURN(PurgeOutcome outcome, cache.Purge(query));
   // Units are shared by entries and belong to none: all of them go or none.
-  const bool everything = query.all && query.key_prefix_hex.empty() &&
-                          query.device.empty() && !query.unused_for.has_value();
+  const bool everything =
+      query.all && query.key_prefix_hex.empty() && query.device.empty() &&
+      query.cache_namespace.empty() && !query.unused_for.has_value();
   if (everything) {
     ASSIGN_OR_RETURN(const int64_t bytes,
                      query.dry_run ? units.Bytes() : units.Clear());
@@ -176,6 +182,26 @@ absl::StatusOr<wire::PurgeReply> PurgeEntries(
     LogInfo("cache.purged",
             {{"entries", reply.entries()}, {"bytes", reply.bytes()}});
   }
+  return reply;
+}
+
+absl::StatusOr<wire::PinReply> PinEntries(ArtifactCache& cache,
+                                          const wire::PinRequest& request) {
+  if (request.key_prefix_hex().empty()) {
+    return MakeError(ErrorReason::kBadOption,
+                     "pin: found no key, due its first digits");
+  }
+  ASSIGN_OR_RETURN(
+      const std::vector<EntrySummary> entries,
+      cache.SetPinned(request.key_prefix_hex(), request.cache_namespace(),
+                      !request.unpin()));
+  if (entries.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("key ", request.key_prefix_hex(), ": not in the cache"));
+  }
+  wire::PinReply reply;
+  for (const EntrySummary& entry : entries)
+    *reply.add_entries() = ToWire(entry);
   return reply;
 }
 

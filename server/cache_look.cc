@@ -1,6 +1,7 @@
 #include "server/cache_look.h"
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -38,20 +39,21 @@ wire::LookupReply::Outcome ToWire(CacheOutcome outcome) {
   return wire::LookupReply::OUTCOME_UNSPECIFIED;
 }
 
+SharedBytes Serialized(const wire::CompileEvent& event) {
+  return std::make_shared<const std::string>(event.SerializeAsString());
+}
+
 }  // namespace
 
-CacheAnswer LookInCache(ArtifactCache& cache, const Digest& key,
-                        const EntryQuery& query, LookFor look_for,
-                        Counters& counters) {
-  CacheAnswer answer = cache.Lookup(key, query);
-  const bool comes_again = look_for == LookFor::kLookup &&
-                           (answer.outcome == CacheOutcome::kMiss ||
-                            answer.outcome == CacheOutcome::kGuardMiss);
-  if (!comes_again) counters.Add(CountOf(answer.outcome));
-  if (answer.outcome == CacheOutcome::kBroken) {
+void CountLook(CacheOutcome outcome, const Digest& key, LookFor look_for,
+               Counters& counters) {
+  const bool comes_again =
+      look_for == LookFor::kLookup &&
+      (outcome == CacheOutcome::kMiss || outcome == CacheOutcome::kGuardMiss);
+  if (!comes_again) counters.Add(CountOf(outcome));
+  if (outcome == CacheOutcome::kBroken) {
     LogWarning("cache.broken", {{"key", key.ShortHex()}});
   }
-  return answer;
 }
 
 absl::StatusOr<CompiledArtifact> MadeBefore(CacheAnswer hit) {
@@ -65,39 +67,39 @@ absl::StatusOr<CompiledArtifact> MadeBefore(CacheAnswer hit) {
   CompiledArtifact made;
   made.guards = std::move(*artifact.mutable_compiled()->mutable_guards());
   made.least_driver_cuda_version = artifact.least_driver_cuda_version();
-  made.artifact =
-      std::make_shared<const wire::SignedArtifact>(std::move(hit.artifact));
+  made.artifact = std::move(hit.artifact);
   made.from_cache = true;
   return made;
 }
 
-wire::CompileResult ResultFromCache(const CompileTask& task, CacheAnswer hit) {
-  wire::CompileResult result;
+SharedBytes EventOfHit(const CompileTask& task, CacheAnswer hit) {
+  wire::CompileEvent event;
+  wire::CompileResult& result = *event.mutable_result();
   *result.mutable_artifact() = std::move(hit.artifact);
   result.set_served_from(wire::CompileResult::SERVED_FROM_CACHE);
   result.set_compile_key(task.key.digest.ToBytes());
-  return result;
+  return Serialized(event);
 }
 
-wire::CompileResult ResultFromJob(const CompileTask& task,
-                                  const JobShare& share) {
-  const CompiledArtifact& built = *share.built;
-  wire::CompileResult result;
-  *result.mutable_artifact() = *built.artifact;
+void FillEvents(const CompileTask& task, CompiledArtifact& made) {
+  wire::CompileEvent event;
+  wire::CompileResult& result = *event.mutable_result();
+  *result.mutable_artifact() = made.artifact;
   result.set_compile_key(task.key.digest.ToBytes());
-  if (built.from_cache) {
+  if (made.from_cache) {
     result.set_served_from(wire::CompileResult::SERVED_FROM_CACHE);
-    return result;
+    made.leader_event = made.joined_event = Serialized(event);
+    return;
   }
-  result.set_served_from(share.role == JobRole::kLeader
-                             ? wire::CompileResult::SERVED_FROM_COMPILE
-                             : wire::CompileResult::SERVED_FROM_JOINED);
-  result.set_queue_us(absl::ToInt64Microseconds(built.queued));
-  result.set_plan_us(absl::ToInt64Microseconds(built.planned));
-  result.set_build_us(absl::ToInt64Microseconds(built.built));
-  result.set_units_built(static_cast<uint32_t>(built.units_built));
-  result.set_units_cached(static_cast<uint32_t>(built.units_cached));
-  return result;
+  result.set_queue_us(absl::ToInt64Microseconds(made.queued));
+  result.set_plan_us(absl::ToInt64Microseconds(made.planned));
+  result.set_build_us(absl::ToInt64Microseconds(made.built));
+  result.set_units_built(static_cast<uint32_t>(made.units_built));
+  result.set_units_cached(static_cast<uint32_t>(made.units_cached));
+  result.set_served_from(wire::CompileResult::SERVED_FROM_COMPILE);
+  made.leader_event = Serialized(event);
+  result.set_served_from(wire::CompileResult::SERVED_FROM_JOINED);
+  made.joined_event = Serialized(event);
 }
 
 wire::LookupReply LookupReplyOf(CacheAnswer answer) {

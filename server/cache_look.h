@@ -9,7 +9,7 @@
 #include "proto/compile_service.pb.h"
 #include "server/compile_task.h"
 #include "server/counters.h"
-#include "server/job_table.h"
+#include "server/waiter.h"
 
 namespace kiln {
 
@@ -19,17 +19,18 @@ namespace kiln {
 // then, once.
 enum class LookFor { kLookup, kCompile };
 
-// Looks, counts and logs the outcome: once a call.
-CacheAnswer LookInCache(ArtifactCache& cache, const Digest& key,
-                        const EntryQuery& query, LookFor look_for,
-                        Counters& counters);
+// Counts and logs what a look gave, near and far: once a call.
+void CountLook(CacheOutcome outcome, const Digest& key, LookFor look_for,
+               Counters& counters);
 
 // A hit as a job's outcome. DATA_LOSS ARTIFACT_CORRUPT when it is no Artifact.
 absl::StatusOr<CompiledArtifact> MadeBefore(CacheAnswer hit);
 
-wire::CompileResult ResultFromCache(const CompileTask& task, CacheAnswer hit);
-wire::CompileResult ResultFromJob(const CompileTask& task,
-                                  const JobShare& share);
+// A CompileEvent with the result of a hit.
+SharedBytes EventOfHit(const CompileTask& task, CacheAnswer hit);
+// Fills the events of what a job made for this task.
+void FillEvents(const CompileTask& task, CompiledArtifact& made);
+
 wire::LookupReply LookupReplyOf(CacheAnswer answer);
 
 }  // namespace kiln

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "proto/base/status.h"
+#include "proto/base/steady_time.h"
 
 namespace kiln {
 namespace {
@@ -72,10 +72,10 @@ void CallThreads::Loop() {
 }
 
 void CallThreads::WaitUntilIdle(absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const SteadyTime deadline = SteadyIn(timeout);
   MutexLock lock(&mu_);
   while (running_ > 0) {
-    const absl::Duration left = deadline - absl::Now();
+    const absl::Duration left = TimeLeft(deadline);
     if (left <= absl::ZeroDuration()) return;
     idle_.WaitFor(&mu_, left);
   }

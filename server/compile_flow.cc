@@ -1,6 +1,7 @@
 #include "server/compile_flow.h"
 
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,7 @@
 #include "proto/base/status.h"
 #include "proto/key/cache_namespace.h"
 #include "server/cache_look.h"
+#include "server/detached_status.h"
 
 namespace kiln {
 namespace {
@@ -16,7 +18,7 @@ namespace {
 // What this daemon's toolchain makes may be too new for a caller's driver.
 absl::Status CheckDriver(const CompileTask& task,
                          const CompiledArtifact& made) {
-  const uint32_t driver = task.request.driver_cuda_version();
+  const uint32_t driver = task.driver_cuda_version;
   if (driver == 0 || made.least_driver_cuda_version <= driver)
     return absl::OkStatus();
   return MakeError(
@@ -27,61 +29,177 @@ absl::Status CheckDriver(const CompileTask& task,
                    driver));
 }
 
+// For the audit: whose, and which.
+std::string SubjectOf(const CompileTask& task) {
+  return absl::StrCat(task.request().cache_namespace(), " ",
+                      task.key.digest.Hex(), " ", task.graph_name);
+}
+
 }  // namespace
 
 // The story of one compile request. Read this first; each line is a room.
 // What a job does once it runs is told in compile_job.cc.
-absl::StatusOr<wire::CompileResult> CompileFlow::Run(
-    const wire::CompileRequest& request, std::shared_ptr<Waiter> waiter,
-    ProgressSink& sink) {
-  ASSIGN_OR_RETURN(TaskPtr task, MakeTask(request, *pool_.build(), tuning_));
-  const LogScope scope({{"key", task->key.ShortHex()}});
-  return Serve(std::move(task), std::move(waiter), sink);
+void CompileFlow::Run(const Caller& caller, const wire::CompileRequest& request,
+                      const Call& call) {
+  const absl::Status begun = Begin(caller, request, call);
+  if (!begun.ok()) call->Answer(begun);
 }
 
-absl::StatusOr<wire::CompileResult> CompileFlow::Serve(
-    TaskPtr task, std::shared_ptr<Waiter> waiter, ProgressSink& sink) {
-  CacheAnswer cached = LookInCache(cache_, task->key.digest, task->query(),
-                                   LookFor::kCompile, counters_);
-  if (cached.hit()) return ResultFromCache(*task, std::move(cached));
+absl::Status CompileFlow::Begin(const Caller& caller,
+                                const wire::CompileRequest& request,
+                                const Call& call) {
+  ASSIGN_OR_RETURN(const std::string cache_namespace,
+                   NamespaceNamed(request.cache_namespace()));
+  RETURN_IF_ERROR(
+      gate_.Require(caller, Role::kSubmitter, cache_namespace, "compile"));
+  {
+    MutexLock lock(&call->mu_);
+    call->flow_ = this;
+    call->caller_ = caller;
+  }
+  ASSIGN_OR_RETURN(TaskPtr task, MakeTask(request, *pool_.build(), tuning_));
+  return Serve(std::move(task), call);
+}
+
+// Near, then far.
+absl::Status CompileFlow::Serve(TaskPtr task, const Call& call) {
+  CacheAnswer near = cache_.Lookup(task->key.digest, task->query());
+  if (near.hit() || far_ == nullptr)
+    return ServeFound(std::move(task), std::move(near), call);
+  FarAsk ask = {.key = task->key.digest,
+                .values = task->values,
+                .decisions = task->tuning,
+                .driver_cuda_version = task->driver_cuda_version,
+                .cache_namespace = task->request().cache_namespace()};
+  far_->Start(std::move(ask), [this, task, call, near](const CacheAnswer& far) {
+    const absl::Status served = ServeFound(task, far.hit() ? far : near, call);
+    if (!served.ok()) call->Answer(served);
+  });
+  return absl::OkStatus();
+}
+
+absl::Status CompileFlow::ServeFound(TaskPtr task, CacheAnswer cached,
+                                     const Call& call) {
+  const LogScope scope({{"key", task->key.ShortHex()}});
+  CountLook(cached.outcome, task->key.digest, LookFor::kCompile, counters_);
+  if (cached.hit()) {
+    call->Answer(EventOfHit(*task, std::move(cached)));
+    return absl::OkStatus();
+  }
   // The one line of a compile: hits, and the lookups that come before, have
   // counters.
   LogInfo("cache.lookup", {{"outcome", OutcomeName(cached.outcome)}});
 
-  const absl::StatusOr<JobShare> share =
-      jobs_.RunOnce(task->job_key, task, task->graph_name, waiter, sink);
-  if (ClassesMayBeAtFault(share.status(), *task)) {
-    return ServeBySizes(*task, std::move(waiter), sink);
+  // Before the job, which may end at once.
+  {
+    MutexLock lock(&call->mu_);
+    call->task_ = task;
   }
-  RETURN_IF_ERROR(share.status());
-  // Classes of sizes shaped this artifact: mine must fit its guards too.
-  if (!GuardsHold(share->built->guards, task->values)) {
-    return ServeWithout(*task, share->built->guards, std::move(waiter), sink);
+  ASSIGN_OR_RETURN(const TaskPtr of_job,
+                   jobs_.Join(task->job_key, task, task->graph_name, call));
+  if (of_job != task) {
+    MutexLock lock(&call->mu_);
+    if (call->task_ == task) call->task_ = SharedWith(*task, *of_job);
   }
-  RETURN_IF_ERROR(CheckDriver(*task, *share->built));
-  return ResultFromJob(*task, *share);
+  // Who went while it was put on the job could not leave it.
+  if (!call->StillWaits().ok()) Leave(*call);
+  return absl::OkStatus();
 }
 
-absl::StatusOr<wire::CompileResult> CompileFlow::ServeBySizes(
-    const CompileTask& task, std::shared_ptr<Waiter> waiter,
-    ProgressSink& sink) {
+void FlowCall::OnOutcome(JobRole role, const JobOutcome& outcome) {
+  CompileFlow* flow = nullptr;
+  {
+    MutexLock lock(&mu_);
+    flow = flow_;
+  }
+  const absl::Status went =
+      flow->GoOn(role, outcome, std::shared_ptr<FlowCall>(shared_from_this()));
+  if (!went.ok()) Answer(went);
+}
+
+// The job of the call has ended.
+absl::Status CompileFlow::GoOn(JobRole role, const JobOutcome& outcome,
+                               const Call& call) {
+  TaskPtr task;
+  Caller caller;
+  {
+    MutexLock lock(&call->mu_);
+    task = call->task_;
+    caller = call->caller_;
+  }
+  if (role == JobRole::kLeader) {
+    gate_.Record(caller, "compile", SubjectOf(*task), outcome.status);
+  }
+  if (ClassesMayBeAtFault(outcome.status, *task))
+    return ServeBySizes(*task, call);
+  if (!outcome.status.ok()) return Detached(outcome.status);
+  // Classes of sizes shaped this artifact: mine must fit its guards too.
+  const CompiledArtifact& made = *outcome.artifact;
+  if (!GuardsHold(made.guards, task->values))
+    return ServeWithout(*task, made.guards, call);
+  RETURN_IF_ERROR(CheckDriver(*task, made));
+  call->Answer(role == JobRole::kLeader ? made.leader_event
+                                        : made.joined_event);
+  return absl::OkStatus();
+}
+
+absl::Status CompileFlow::ServeBySizes(const CompileTask& task,
+                                       const Call& call) {
   ASSIGN_OR_RETURN(TaskPtr again, TaskBySizes(task, *pool_.build(), tuning_));
   LogInfo("classes.refused", {});
-  return Serve(std::move(again), std::move(waiter), sink);
+  return Serve(std::move(again), call);
 }
 
-absl::StatusOr<wire::CompileResult> CompileFlow::ServeWithout(
-    const CompileTask& task, const wire::GuardSet& guards,
-    std::shared_ptr<Waiter> waiter, ProgressSink& sink) {
+absl::Status CompileFlow::ServeWithout(const CompileTask& task,
+                                       const wire::GuardSet& guards,
+                                       const Call& call) {
   ASSIGN_OR_RETURN(TaskPtr again,
                    TaskWithout(task, guards, *pool_.build(), tuning_));
   LogInfo("guards.failed", {{"refusals", again->refusals}});
-  return Serve(std::move(again), std::move(waiter), sink);
+  return Serve(std::move(again), call);
+}
+
+void CompileFlow::Leave(FlowCall& call) {
+  TaskPtr task;
+  {
+    MutexLock lock(&call.mu_);
+    task = call.task_;
+  }
+  if (task != nullptr) jobs_.Leave(task->job_key, call);
+  call.Answer(absl::CancelledError("call: the caller has gone"));
 }
 
 // The story of one lookup.
-absl::StatusOr<wire::LookupReply> CompileFlow::Lookup(
-    const wire::LookupRequest& request) {
+void CompileFlow::Lookup(const Caller& caller,
+                         const wire::LookupRequest& request,
+                         const LookupDone& done) {
+  absl::StatusOr<FarAsk> ask = AskOf(caller, request);
+  if (!ask.ok()) return done(ask.status());
+  const Digest key = ask->key;
+  CacheAnswer near = cache_.Lookup(key, ask->query());
+  if (near.hit() || far_ == nullptr) {
+    CountLook(near.outcome, key, LookFor::kLookup, counters_);
+    return done(LookupReplyOf(std::move(near)));
+  }
+  far_->Start(*std::move(ask), [this, key, near, done](const CacheAnswer& far) {
+    const CacheAnswer& answer = far.hit() ? far : near;
+    CountLook(answer.outcome, key, LookFor::kLookup, counters_);
+    done(LookupReplyOf(answer));
+  });
+}
+
+std::optional<ReadyHit> CompileFlow::LookupInMemory(
+    const Caller& caller, const wire::LookupRequest& request) {
+  const absl::StatusOr<FarAsk> ask = AskOf(caller, request);
+  if (!ask.ok()) return std::nullopt;
+  auto found = cache_.LookupInMemory(ask->key, ask->query());
+  if (found.has_value())
+    CountLook(CacheOutcome::kHit, ask->key, LookFor::kLookup, counters_);
+  return found;
+}
+
+absl::StatusOr<FarAsk> CompileFlow::AskOf(
+    const Caller& caller, const wire::LookupRequest& request) const {
   const std::optional<Digest> total =
       Digest::FromBytes(request.request_digest());
   if (!total.has_value()) {
@@ -90,14 +208,19 @@ absl::StatusOr<wire::LookupReply> CompileFlow::Lookup(
         absl::StrCat("request_digest: found ", request.request_digest().size(),
                      " bytes, 32 are due"));
   }
-  RETURN_IF_ERROR(NamespaceNamed(request.cache_namespace()).status());
+  ASSIGN_OR_RETURN(std::string cache_namespace,
+                   NamespaceNamed(request.cache_namespace()));
+  RETURN_IF_ERROR(
+      gate_.Require(caller, Role::kReader, cache_namespace, "lookup"));
   if (request.target().kind_case() == wire::Target::KIND_NOT_SET)
     return MakeError(ErrorReason::kBadTarget, "target: not set");
-  const auto tuning = tuning_.DecisionsFor(request.target());
-  return LookupReplyOf(LookInCache(
-      cache_, CompileKeyDigest(*total, *pool_.build(), request.target()),
-      {request.values().values(), *tuning, request.driver_cuda_version()},
-      LookFor::kLookup, counters_));
+  return FarAsk{
+      .key = CompileKeyDigest(*total, *pool_.build(), request.target()),
+      .values = {request.values().values().begin(),
+                 request.values().values().end()},
+      .decisions = tuning_.DecisionsFor(request.target()),
+      .driver_cuda_version = request.driver_cuda_version(),
+      .cache_namespace = std::move(cache_namespace)};
 }
 
 }  // namespace kiln

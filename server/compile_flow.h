@@ -1,61 +1,116 @@
 #ifndef KILN_SERVER_COMPILE_FLOW_H_
 #define KILN_SERVER_COMPILE_FLOW_H_
 
+#include <functional>
 #include <memory>
+#include <optional>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cache/artifact_cache.h"
+#include "cache/ready_entry.h"
 #include "cache/tuning_cache.h"
+#include "proto/base/mutex.h"
 #include "proto/compile_service.pb.h"
+#include "server/access/gatekeeper.h"
 #include "server/compile_task.h"
 #include "server/counters.h"
+#include "server/far_lookups.h"
 #include "server/job_table.h"
 #include "server/waiter.h"
 #include "server/worker_pool.h"
 
 namespace kiln {
 
-// The walk of one request through the daemon. Thread-safe.
+class CompileFlow;
+
+// One compile call: who waits, and where the answer goes. Answered exactly once
+// for as long as its caller waits.
+class FlowCall : public Waiter, public std::enable_shared_from_this<FlowCall> {
+ public:
+  // A CompileEvent with the result, or why there is none. Later ones are dropped.
+  virtual void Answer(const absl::StatusOr<SharedBytes>& event) = 0;
+
+  std::string CallerName() const final ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(&mu_);
+    return caller_.identity;
+  }
+  void OnOutcome(JobRole role, const JobOutcome& outcome) final;
+
+ private:
+  friend class CompileFlow;
+  mutable Mutex mu_;
+  CompileFlow* flow_ ABSL_GUARDED_BY(mu_) = nullptr;
+  Caller caller_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<const CompileTask> task_ ABSL_GUARDED_BY(mu_);
+};
+
+// The walk of one request through the daemon. No thread waits in it: a call that
+// finds nothing is put on a job, whose end goes on with the walk. Thread-safe.
 class CompileFlow {
  public:
-  // All outlive this.
-  CompileFlow(const WorkerPool& pool, const TuningCache& tuning,
-              ArtifactCache& cache, JobTable& jobs, Counters& counters)
-      : pool_(pool),
+  // All outlive this. `far` is null where there is no far tier.
+  CompileFlow(const Gatekeeper& gate, const WorkerPool& pool,
+              const TuningCache& tuning, ArtifactCache& cache, FarLookups* far,
+              JobTable& jobs, Counters& counters)
+      : gate_(gate),
+        pool_(pool),
         tuning_(tuning),
         cache_(cache),
+        far_(far),
         jobs_(jobs),
         counters_(counters) {}
 
-  // Finds or makes the artifact for `request`; blocks until it is there, the
-  // waiter's deadline passes or its caller goes. `sink` hears of the job.
+  using LookupDone = std::function<void(absl::StatusOr<wire::LookupReply>)>;
+
+  // Finds or makes the artifact for `request` of `caller`, and answers `call`: at
+  // once, or when its job ends.
   //
   // Errors: those of proto/compile_service.proto.
-  absl::StatusOr<wire::CompileResult> Run(const wire::CompileRequest& request,
-                                          std::shared_ptr<Waiter> waiter,
-                                          ProgressSink& sink);
+  void Run(const Caller& caller, const wire::CompileRequest& request,
+           const std::shared_ptr<FlowCall>& call);
 
-  // Finds the artifact of a request by the request's digest. Never compiles.
+  // The caller of `call` has gone.
+  void Leave(FlowCall& call);
+
+  // Finds the artifact of a request by the request's digest. Never compiles, and
+  // never waits: `done` is called once, on this thread when the answer is near,
+  // else later on a thread of FarLookups.
   //
-  // INVALID_ARGUMENT BAD_OPTION: no digest of 32 bytes.
-  absl::StatusOr<wire::LookupReply> Lookup(const wire::LookupRequest& request);
+  // INVALID_ARGUMENT BAD_OPTION: no digest of 32 bytes. PERMISSION_DENIED
+  // PERMISSION: not for this caller.
+  void Lookup(const Caller& caller, const wire::LookupRequest& request,
+              const LookupDone& done);
+
+  // The same, of what lies in memory: a few microseconds, also on a thread that has
+  // no time. Empty: not there, or refused; Lookup says.
+  std::optional<ReadyHit> LookupInMemory(const Caller& caller,
+                                         const wire::LookupRequest& request);
 
  private:
+  friend class FlowCall;
   using TaskPtr = std::shared_ptr<const CompileTask>;
+  using Call = std::shared_ptr<FlowCall>;
 
-  absl::StatusOr<wire::CompileResult> Serve(TaskPtr task,
-                                            std::shared_ptr<Waiter> waiter,
-                                            ProgressSink& sink);
-  absl::StatusOr<wire::CompileResult> ServeWithout(
-      const CompileTask& task, const wire::GuardSet& guards,
-      std::shared_ptr<Waiter> waiter, ProgressSink& sink);
-  absl::StatusOr<wire::CompileResult> ServeBySizes(
-      const CompileTask& task, std::shared_ptr<Waiter> waiter,
-      ProgressSink& sink);
+  // Each answers the call, or puts it on a job, or gives the error to answer it
+  // with.
+  absl::Status Begin(const Caller& caller, const wire::CompileRequest& request,
+                     const Call& call);
+  absl::Status Serve(TaskPtr task, const Call& call);
+  absl::Status ServeFound(TaskPtr task, CacheAnswer found, const Call& call);
+  absl::Status GoOn(JobRole role, const JobOutcome& outcome, const Call& call);
+  absl::Status ServeWithout(const CompileTask& task,
+                            const wire::GuardSet& guards, const Call& call);
+  absl::Status ServeBySizes(const CompileTask& task, const Call& call);
+  absl::StatusOr<FarAsk> AskOf(const Caller& caller,
+                               const wire::LookupRequest& request) const;
 
+  const Gatekeeper& gate_;  // says who may
   const WorkerPool& pool_;  // says who compiles
   const TuningCache& tuning_;
   ArtifactCache& cache_;
+  FarLookups* const far_;  // or null
   JobTable& jobs_;
   Counters& counters_;
 };

@@ -4,9 +4,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cache/explain.h"
 #include "proto/base/assemble.h"
+#include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/seal.h"
 #include "proto/base/status.h"
@@ -17,12 +19,28 @@
 namespace kiln {
 namespace {
 
+// Of all units of a plan. Models have half a megabyte; more than this is a worker
+// gone wrong, and would keep a compiler busy for its whole time and memory.
+constexpr size_t kMostSourceBytes = size_t{64} << 20;
+
+absl::Status CheckSources(const wire::CompilePlan& plan,
+                          absl::string_view graph) {
+  size_t bytes = 0;
+  for (const wire::TranslationUnit& unit : plan.units())
+    bytes += unit.source().size();
+  if (bytes <= kMostSourceBytes) return absl::OkStatus();
+  return MakeError(ErrorReason::kTooLarge,
+                   absl::StrCat("graph ", graph, ": its kernels have ", bytes,
+                                " bytes of source, at most ", kMostSourceBytes,
+                                " are built"));
+}
+
 wire::ArtifactEnvelope EnvelopeOf(const CompileTask& task,
                                   const wire::CompilePlan& plan) {
   const std::vector<std::string> tuned(plan.tuned().begin(),
                                        plan.tuned().end());
   wire::ArtifactEnvelope envelope;
-  envelope.set_cache_namespace(task.request.cache_namespace());
+  envelope.set_cache_namespace(task.request().cache_namespace());
   envelope.set_compile_key(task.key.digest.ToBytes());
   envelope.set_entry_id(
       EntryId(task.key.digest, plan.guards(), tuned).ToBytes());
@@ -36,34 +54,40 @@ wire::ArtifactEnvelope EnvelopeOf(const CompileTask& task,
 // The story of one job: plan, build, assemble, sign, store.
 absl::StatusOr<CompiledArtifact> CompileJob::Run(Job& job) {
   const CompileTask& task = *job.task;
-  const absl::Time begun = absl::Now();
+  const SteadyTime begun = SteadyNow();
   // The same job may have ended between the caller's look and its joining.
   CacheAnswer cached = rooms_.cache.Lookup(task.key.digest, task.query());
-  if (cached.hit()) return MadeBefore(std::move(cached));
+  if (cached.hit()) {
+    ASSIGN_OR_RETURN(CompiledArtifact before, MadeBefore(std::move(cached)));
+    FillEvents(task, before);
+    return before;
+  }
 
   ASSIGN_OR_RETURN(wire::CompilePlan plan, Plan(job));
-  const absl::Time planned = absl::Now();
+  const SteadyTime planned = SteadyNow();
   ASSIGN_OR_RETURN(BuiltUnits units, Build(job, plan));
-  const absl::Time built = absl::Now();
+  const SteadyTime built = SteadyNow();
 
   rooms_.jobs.Report(job, JobStage::kStoring, 0, 0);
   const uint32_t least_driver = LeastDriver(units.objects);
   ASSIGN_OR_RETURN(
       std::string artifact,
-      AssembleArtifact(plan, std::move(units.objects), task.request.target(),
+      AssembleArtifact(plan, std::move(units.objects), task.request().target(),
                        task.key.digest, task.request_digest));
   CompiledArtifact made = {
-      .artifact = std::make_shared<const wire::SignedArtifact>(SealArtifact(
-          rooms_.signer, EnvelopeOf(task, plan), std::move(artifact))),
+      .artifact =
+          SealArtifact(*rooms_.keys.SignerOf(task.request().cache_namespace()),
+                       EnvelopeOf(task, plan), std::move(artifact)),
       .guards = plan.guards(),
       .least_driver_cuda_version = least_driver,
-      .queued = begun - job.begun,
-      .planned = planned - begun,
-      .built = built - planned,
+      .queued = Between(job.begun, begun),
+      .planned = Between(begun, planned),
+      .built = Between(planned, built),
       .units_built = units.built,
       .units_cached = units.cached,
   };
   Store(job, made, plan);
+  FillEvents(task, made);
   return made;
 }
 
@@ -71,7 +95,7 @@ absl::StatusOr<wire::CompilePlan> CompileJob::Plan(Job& job) {
   rooms_.jobs.Report(job, JobStage::kPlanning, 0, 0);
   wire::WorkRequest request;
   wire::PlanRequest& plan = *request.mutable_plan();
-  *plan.mutable_compile() = job.task->request;
+  *plan.mutable_compile() = job.task->request();
   for (const wire::TuningDecision& decision : *job.task->tuning) {
     *plan.add_tuning() = decision;
   }
@@ -82,13 +106,14 @@ absl::StatusOr<wire::CompilePlan> CompileJob::Plan(Job& job) {
   }
   rooms_.counters.Add(Count::kPlans);
   rooms_.pass_times.Add(*reply);
+  RETURN_IF_ERROR(CheckSources(reply->plan(), job.graph_name));
   return reply->plan();
 }
 
 absl::StatusOr<BuiltUnits> CompileJob::Build(Job& job,
                                              const wire::CompilePlan& plan) {
   return rooms_.units.BuildAll(
-      plan, job.task->request.target(), LabelOf(*job.task),
+      plan, job.task->request().target(), LabelOf(*job.task),
       [this, &job](int done, int total) {
         rooms_.jobs.Report(job, JobStage::kBuilding, done, total);
       });
@@ -100,16 +125,16 @@ void CompileJob::Store(Job& job, const CompiledArtifact& made,
   const CompileTask& task = *job.task;
   NewEntry entry;
   entry.key = task.key;
-  entry.artifact = *made.artifact;
+  entry.artifact = made.artifact;
   entry.guards = made.guards;
   entry.tuned.assign(plan.tuned().begin(), plan.tuned().end());
   entry.kernels = plan.plan().kernels_size();
   entry.least_driver_cuda_version = made.least_driver_cuda_version;
   entry.build = made.planned + made.built;
-  entry.cache_namespace = task.request.cache_namespace();
+  entry.cache_namespace = task.request().cache_namespace();
   entry.graph_name = task.graph_name;
-  entry.target = TargetText(task.request.target());
-  entry.graph_text = GraphLines(task.request.graph());
+  entry.target = TargetText(task.request().target());
+  entry.graph_text = GraphLines(task.request().graph());
   const absl::Status stored = rooms_.cache.Insert(std::move(entry));
   if (stored.ok()) return;
   rooms_.counters.Add(Count::kCacheStoreFailed);

@@ -3,7 +3,7 @@
 
 #include "absl/status/statusor.h"
 #include "cache/artifact_cache.h"
-#include "proto/base/signature.h"
+#include "proto/base/key_ring.h"
 #include "server/compile_task.h"
 #include "server/counters.h"
 #include "server/job_table.h"
@@ -23,7 +23,7 @@ class CompileJob {
     WorkerPool& pool;
     UnitBuilder& units;
     ArtifactCache& cache;
-    const SigningKey& signer;
+    const KeyRing& keys;
     Counters& counters;
     PassTimes& pass_times;
   };

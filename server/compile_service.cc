@@ -3,155 +3,116 @@
 #include <memory>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/wire_format_lite.h"
+#include "proto/base/clock.h"
 #include "proto/base/log.h"
-#include "proto/base/mutex.h"
 #include "proto/base/status.h"
+#include "proto/base/steady_time.h"
 #include "server/build_identity.h"
-#include "server/waiter.h"
+#include "server/compile_stream.h"
 #include "server/wire_status.h"
 
 namespace kiln {
 namespace {
-
-wire::Progress::Stage ToWire(JobStage stage) {
-  switch (stage) {
-    case JobStage::kQueued:
-      return wire::Progress::STAGE_QUEUED;
-    case JobStage::kPlanning:
-      return wire::Progress::STAGE_PLANNING;
-    case JobStage::kBuilding:
-      return wire::Progress::STAGE_BUILDING;
-    case JobStage::kStoring:
-      return wire::Progress::STAGE_STORING;
-  }
-  return wire::Progress::STAGE_UNSPECIFIED;
-}
 
 // A call with no more time than this left has none: gRPC's server rounds
 // deadlines up to its clock's milliseconds, so one that had passed when it came
 // in may seem to have this much.
 constexpr absl::Duration kNoTime = absl::Milliseconds(3);
 
-wire::CompileEvent EventOf(const JobProgress& progress) {
-  wire::CompileEvent event;
-  wire::Progress& wire = *event.mutable_progress();
-  wire.set_stage(ToWire(progress.stage));
-  wire.set_done(static_cast<uint32_t>(progress.done));
-  wire.set_total(static_cast<uint32_t>(progress.total));
-  wire.set_job(progress.job);
-  return event;
+// The lookups that gRPC's own threads read, in bytes: those with a digest, a target
+// and some hundred sizes. A hit in memory then costs less than another thread does.
+constexpr int64_t kReadAtOnce = 4096;
+
+// Whose artifacts the caller may meet here.
+void TellKeys(const KeyRing& keys, const Caller& caller,
+              wire::DescribeReply& reply) {
+  const PublicKey own = keys.SignerOf("")->public_key();
+  reply.set_public_key(own.bytes());
+  const std::shared_ptr<const TrustedKeys> trusted = keys.trusted();
+  for (const TrustedKeys::Row& row : trusted->rows()) {
+    if (row.key == own) continue;
+    for (const std::string& name : row.namespaces) {
+      // What namespaces there are is told to nobody else.
+      if (!name.empty() && !caller.Require(Role::kReader, name, "").ok())
+        continue;
+      wire::TrustedKey& told = *reply.add_trusted_keys();
+      told.set_public_key(row.key.bytes());
+      told.set_cache_namespace(name);
+    }
+  }
+  for (const std::string& id : trusted->revoked())
+    reply.add_revoked_key_ids(id);
 }
 
-// One Compile call: its stream and its waiter. gRPC's threads tell it of writes
-// and of the caller's going; the story of the request runs on a call thread.
-// Deletes itself when gRPC is done with it, which is after End.
-class CompileCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
-                          public ProgressSink {
- public:
-  CompileCall(grpc::CallbackServerContext* context,
-              absl::Duration write_timeout, Counters& counters)
-      : context_(context),
-        write_timeout_(write_timeout),
-        counters_(counters),
-        waiter_(std::make_shared<Waiter>(DeadlineOf(*context))) {}
-
-  void Send(const JobProgress& progress) override { Write(EventOf(progress)); }
-
-  // Sends the result, if there is one, and ends the call. Nothing may touch
-  // this afterwards.
-  void End(absl::StatusOr<wire::CompileResult> result)
-      ABSL_LOCKS_EXCLUDED(mu_) {
-    if (result.ok()) {
-      wire::CompileEvent event;
-      *event.mutable_result() = *std::move(result);
-      Write(event);
-    }
-    WaitForWrite();
-    Finish(EndCall(*context_, result.status()));
+// The reply with a hit in memory, whose artifact is not copied: its serialized
+// message stands behind all else, as a piece of its own.
+grpc::ByteBuffer EncodeHit(ReadyHit hit) {
+  using google::protobuf::internal::WireFormatLite;
+  const absl::string_view artifact = hit.artifact;
+  wire::LookupReply reply;
+  reply.set_outcome(wire::LookupReply::OUTCOME_HIT);
+  std::string head;
+  {
+    google::protobuf::io::StringOutputStream stream(&head);
+    google::protobuf::io::CodedOutputStream out(&stream);
+    reply.SerializeToCodedStream(&out);
+    out.WriteTag(
+        WireFormatLite::MakeTag(wire::LookupReply::kArtifactFieldNumber,
+                                WireFormatLite::WIRETYPE_LENGTH_DELIMITED));
+    out.WriteVarint32(static_cast<uint32_t>(artifact.size()));
   }
-
-  const std::shared_ptr<Waiter>& waiter() const { return waiter_; }
-
- private:
-  void Write(const wire::CompileEvent& event) ABSL_LOCKS_EXCLUDED(mu_) {
-    grpc::ByteBuffer bytes = Encode(event);
-    WaitForWrite();
-    {
-      MutexLock lock(&mu_);
-      if (broken_) return;
-      writing_ = true;
-      bytes_.Swap(&bytes);
-    }
-    StartWrite(&bytes_);
-  }
-
-  // One write at a time is gRPC's rule. A caller that does not read is waited
-  // for as long as a write may take; a call cancelled then ends its write.
-  void WaitForWrite() ABSL_LOCKS_EXCLUDED(mu_) {
-    if (WrittenWithin(write_timeout_)) return;
-    counters_.Add(Count::kCallsUnread);
-    LogWarning("call.unread",
-               {{"waited", absl::FormatDuration(write_timeout_)}});
-    context_->TryCancel();
-    WrittenWithin(absl::InfiniteDuration());
-  }
-
-  bool WrittenWithin(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_) {
-    const absl::Time deadline = absl::Now() + timeout;
-    MutexLock lock(&mu_);
-    while (writing_) {
-      const absl::Duration left = deadline - absl::Now();
-      if (left <= absl::ZeroDuration()) return false;
-      written_.WaitFor(&mu_, left);
-    }
-    return true;
-  }
-
-  void OnWriteDone(bool ok) override ABSL_LOCKS_EXCLUDED(mu_) {
-    MutexLock lock(&mu_);
-    writing_ = false;
-    broken_ = broken_ || !ok;
-    written_.SignalAll();
-  }
-  void OnCancel() override { waiter_->Cancel(); }
-  void OnDone() override { delete this; }
-
-  grpc::CallbackServerContext* const context_;  // outlives the call
-  const absl::Duration write_timeout_;
-  Counters& counters_;
-  const std::shared_ptr<Waiter> waiter_;
-  Mutex mu_;
-  CondVar written_;
-  bool writing_ ABSL_GUARDED_BY(mu_) = false;
-  bool broken_ ABSL_GUARDED_BY(mu_) = false;  // the caller reads no more
-  grpc::ByteBuffer bytes_;  // of the write under way; gRPC's while writing_
-};
+  const grpc::Slice slices[] = {
+      grpc::Slice(head),
+      grpc::Slice(
+          const_cast<char*>(artifact.data()), artifact.size(),
+          [](void* owner) { delete static_cast<Blob*>(owner); },
+          new Blob(std::move(hit.record)))};
+  return grpc::ByteBuffer(slices, 2);
+}
 
 }  // namespace
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* CompileService::Compile(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* bytes) {
   counters_.Add(Count::kCallsCompile);
-  auto* call = new CompileCall(context, facts_.write_timeout, counters_);
-  if (call->waiter()->deadline() <= absl::Now() + kNoTime) {
-    call->End(absl::DeadlineExceededError(
-        "call: its deadline had passed when it came in"));
-    return call;
-  }
-  auto request = std::make_shared<wire::CompileRequest>();
-  absl::Status status =
-      Decode(*bytes, facts_.max_message_bytes, "request", *request);
-  if (status.ok()) {
-    status = threads_.Run([this, call, request] {
-      call->End(flow_.Run(*request, call->waiter(), *call));
-    });
+  const std::shared_ptr<CompileStream> call =
+      CompileStream::Make(*context, flow_, calls_);
+  absl::Status status;
+  if (TimeLeft(DeadlineOf(*context)) <= kNoTime) {
+    status = absl::DeadlineExceededError(
+        "call: its deadline had passed when it came in");
+  } else {
+    status = Admit(*context, bytes, call);
   }
   if (!status.ok()) {
     counters_.Add(Count::kCallsRefused);
-    call->End(status);
+    call->Answer(status);
   }
-  return call;
+  return call.get();
+}
+
+absl::Status CompileService::Admit(grpc::CallbackServerContext& context,
+                                   const grpc::ByteBuffer* bytes,
+                                   const std::shared_ptr<CompileStream>& call) {
+  ASSIGN_OR_RETURN(Caller caller, gate_.Admit(context));
+  RETURN_IF_ERROR(calls_.CheckRoom());
+  return executor_.Run([this, bytes, call, caller = std::move(caller)] {
+    wire::CompileRequest request;
+    const absl::Status decoded =
+        Decode(*bytes, facts_.max_message_bytes, "request", request);
+    // gRPC would keep them for as long as the call waits. They are the call's.
+    const_cast<grpc::ByteBuffer*>(bytes)->Clear();
+    if (!decoded.ok()) {
+      counters_.Add(Count::kCallsRefused);
+      call->Answer(decoded);
+      return;
+    }
+    flow_.Run(caller, request, call);
+  });
 }
 
 grpc::ServerUnaryReactor* CompileService::Lookup(
@@ -159,26 +120,59 @@ grpc::ServerUnaryReactor* CompileService::Lookup(
     grpc::ByteBuffer* reply) {
   counters_.Add(Count::kCallsLookup);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  wire::LookupRequest request;
-  absl::Status status =
-      Decode(*bytes, facts_.max_message_bytes, "lookup", request);
-  if (status.ok()) {
-    const absl::StatusOr<wire::LookupReply> found = flow_.Lookup(request);
-    status = found.status();
+  const auto done = [this, context, reactor,
+                     reply](absl::StatusOr<wire::LookupReply> found) {
+    const absl::Status status = found.status();
     if (found.ok()) *reply = Encode(*found);
+    if (!status.ok()) counters_.Add(Count::kCallsRefused);
+    reactor->Finish(EndCall(*context, status));
+  };
+  const absl::StatusOr<Caller> caller = gate_.Admit(*context);
+  absl::Status begun = caller.status();
+  if (begun.ok() && bytes->Length() <= kReadAtOnce) {
+    auto found = LookUpInMemory(*caller, *bytes);
+    if (found.has_value()) {
+      *reply = EncodeHit(*std::move(found));
+      reactor->Finish(grpc::Status::OK);
+      return reactor;
+    }
   }
-  if (!status.ok()) counters_.Add(Count::kCallsRefused);
-  reactor->Finish(EndCall(*context, status));
+  if (begun.ok()) {
+    begun = executor_.Run([this, bytes, done, caller = *caller] {
+      LookUp(caller, *bytes, done);
+    });
+  }
+  if (!begun.ok()) done(begun);
   return reactor;
+}
+
+std::optional<ReadyHit> CompileService::LookUpInMemory(
+    const Caller& caller, const grpc::ByteBuffer& bytes) {
+  wire::LookupRequest request;
+  if (!Decode(bytes, kReadAtOnce, "lookup", request).ok()) return std::nullopt;
+  return flow_.LookupInMemory(caller, request);
+}
+
+void CompileService::LookUp(const Caller& caller, const grpc::ByteBuffer& bytes,
+                            const CompileFlow::LookupDone& done) {
+  wire::LookupRequest request;
+  const absl::Status decoded =
+      Decode(bytes, facts_.max_message_bytes, "lookup", request);
+  if (!decoded.ok()) return done(decoded);
+  flow_.Lookup(caller, request, done);
 }
 
 grpc::ServerUnaryReactor* CompileService::Describe(
     grpc::CallbackServerContext* context, const wire::DescribeRequest*,
     wire::DescribeReply* reply) {
-  *reply = DescriptionOf(pool_.identity(), facts_.version, facts_.public_key,
-                         facts_.max_message_bytes);
+  const absl::StatusOr<Caller> caller = gate_.Admit(*context);
+  if (caller.ok()) {
+    *reply = DescriptionOf(pool_.identity(), facts_.version,
+                           facts_.max_message_bytes);
+    TellKeys(keys_, *caller, *reply);
+  }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
+  reactor->Finish(EndCall(*context, caller.status()));
   return reactor;
 }
 

@@ -2,13 +2,19 @@
 #define KILN_SERVER_COMPILE_SERVICE_H_
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
+#include "cache/ready_entry.h"
 #include "grpcpp/grpcpp.h"
+#include "proto/base/key_ring.h"
 #include "proto/compile_service.grpc.pb.h"
-#include "server/call_threads.h"
+#include "server/access/gatekeeper.h"
+#include "server/call_executor.h"
 #include "server/compile_flow.h"
+#include "server/compile_stream.h"
 #include "server/counters.h"
 #include "server/worker_pool.h"
 
@@ -26,18 +32,21 @@ class CompileService final
   // What does not change while the daemon runs.
   struct Facts {
     std::string version;
-    std::string public_key;
     int64_t max_message_bytes = 0;
-    absl::Duration write_timeout;  // Config::write_timeout
   };
 
-  // All outlive this. `pool` says what can be built.
-  CompileService(CompileFlow& flow, CallThreads& threads, Counters& counters,
-                 const WorkerPool& pool, Facts facts)
-      : flow_(flow),
-        threads_(threads),
+  // All outlive this. `pool` says what can be built, `keys` who signs.
+  CompileService(const Gatekeeper& gate, CompileFlow& flow,
+                 CallExecutor& executor, CompileStreams& calls,
+                 Counters& counters, const WorkerPool& pool,
+                 const KeyRing& keys, Facts facts)
+      : gate_(gate),
+        flow_(flow),
+        executor_(executor),
+        calls_(calls),
         counters_(counters),
         pool_(pool),
+        keys_(keys),
         facts_(std::move(facts)) {}
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Compile(
@@ -53,10 +62,23 @@ class CompileService final
                                      wire::DescribeReply* reply) override;
 
  private:
+  // Puts a caller who may call on the executor.
+  absl::Status Admit(grpc::CallbackServerContext& context,
+                     const grpc::ByteBuffer* bytes,
+                     const std::shared_ptr<CompileStream>& call);
+  // A hit that is in memory, or nothing.
+  std::optional<ReadyHit> LookUpInMemory(const Caller& caller,
+                                         const grpc::ByteBuffer& bytes);
+  void LookUp(const Caller& caller, const grpc::ByteBuffer& bytes,
+              const CompileFlow::LookupDone& done);
+
+  const Gatekeeper& gate_;
   CompileFlow& flow_;
-  CallThreads& threads_;
+  CallExecutor& executor_;
+  CompileStreams& calls_;
   Counters& counters_;
   const WorkerPool& pool_;
+  const KeyRing& keys_;
   const Facts facts_;
 };
 

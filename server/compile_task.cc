@@ -23,6 +23,13 @@ std::string Printable(absl::string_view name) {
   return shown;
 }
 
+// A word of a later client counts as the least.
+Urgency UrgencyOf(const wire::CompileRequest& request) {
+  return request.urgency() == wire::URGENCY_INTERACTIVE  ? Urgency::kInteractive
+         : request.urgency() == wire::URGENCY_BACKGROUND ? Urgency::kBackground
+                                                         : Urgency::kPrewarm;
+}
+
 Digest DigestOf(const TuningDecisions& decisions) {
   Sha256 sha;
   for (const wire::TuningDecision& decision : decisions) {
@@ -50,11 +57,24 @@ absl::StatusOr<std::shared_ptr<const CompileTask>> MakeTask(
                       .Add(task->key.digest.bytes())
                       .Add(DigestOf(*task->tuning).bytes())
                       .Finish();
-  task->request = std::move(canonical.request);
+  task->driver_cuda_version = request.driver_cuda_version();
+  task->place = {.urgency = UrgencyOf(request),
+                 .cache_namespace = canonical.request.cache_namespace(),
+                 .bytes = static_cast<int64_t>(request.ByteSizeLong())};
+  task->shared_request = std::make_shared<const wire::CompileRequest>(
+      std::move(canonical.request));
   task->values = std::move(canonical.values);
   task->decided_by = canonical.decided_by;
   task->graph_name = Printable(request.graph().name());
   return task;
+}
+
+std::shared_ptr<const CompileTask> SharedWith(const CompileTask& task,
+                                              const CompileTask& other) {
+  auto shared = std::make_shared<CompileTask>(task);
+  shared->shared_request = other.shared_request;
+  shared->tuning = other.tuning;
+  return shared;
 }
 
 namespace {
@@ -63,6 +83,7 @@ namespace {
 absl::StatusOr<std::shared_ptr<const CompileTask>> Again(
     const CompileTask& task, wire::CompileRequest request,
     const BuildIdentity& build, const TuningCache& tuning) {
+  request.set_driver_cuda_version(task.driver_cuda_version);
   // The canonical request has classes for hints.
   for (int i = 0; i < request.graph().symbols_size(); ++i) {
     request.mutable_graph()->mutable_symbols(i)->set_hint(task.values[i]);
@@ -71,6 +92,7 @@ absl::StatusOr<std::shared_ptr<const CompileTask>> Again(
                    MakeTask(request, build, tuning, DecideBy::kSizes));
   auto again = std::make_shared<CompileTask>(*made);
   again->graph_name = task.graph_name;
+  again->place = task.place;
   again->refusals = task.refusals + 1;
   return again;
 }
@@ -90,7 +112,7 @@ absl::StatusOr<std::shared_ptr<const CompileTask>> TaskWithout(
                      broken.symbols_size() > 0 ? broken.symbols(0).origin()
                                                : "nothing it names"));
   }
-  wire::CompileRequest request = task.request;
+  wire::CompileRequest request = task.request();
   request.mutable_forbidden()->MergeFrom(broken);
   return Again(task, std::move(request), build, tuning);
 }
@@ -103,7 +125,7 @@ bool ClassesMayBeAtFault(const absl::Status& refusal, const CompileTask& task) {
       reason != ErrorReason::kTooLarge) {
     return false;
   }
-  const wire::Graph& graph = task.request.graph();
+  const wire::Graph& graph = task.request().graph();
   for (int i = 0; i < graph.symbols_size(); ++i) {
     if (graph.symbols(i).hint() != task.values[i]) return true;
   }
@@ -113,7 +135,7 @@ bool ClassesMayBeAtFault(const absl::Status& refusal, const CompileTask& task) {
 absl::StatusOr<std::shared_ptr<const CompileTask>> TaskBySizes(
     const CompileTask& task, const BuildIdentity& build,
     const TuningCache& tuning) {
-  return Again(task, task.request, build, tuning);
+  return Again(task, task.request(), build, tuning);
 }
 
 }  // namespace kiln

@@ -15,6 +15,8 @@
 #include "proto/compile_service.pb.h"
 #include "proto/key/request_digest.h"
 #include "proto/worker.pb.h"
+#include "server/job_queue.h"
+#include "server/waiter.h"
 
 namespace kiln {
 
@@ -22,27 +24,31 @@ namespace kiln {
 // artifact, and the caller's own sizes. Immutable once made: a job keeps the
 // task of the caller that started it.
 struct CompileTask {
-  wire::CompileRequest request;  // canonical form
-  Digest request_digest;         // by which its caller asks
-  CompileKey key;                // what decides the artifact's bytes
-  Digest build;                  // BuildIdentity::compiler of the key
-  Digest job_key;                // tasks with equal ones share a job
-  std::vector<int64_t> values;   // of the canonical symbols, in this call
+  // In canonical form. Callers of one job share it.
+  std::shared_ptr<const wire::CompileRequest> shared_request;
+  Digest request_digest;        // by which its caller asks
+  CompileKey key;               // what decides the artifact's bytes
+  Digest build;                 // BuildIdentity::compiler of the key
+  Digest job_key;               // tasks with equal ones share a job
+  std::vector<int64_t> values;  // of the canonical symbols, in this call
   DecideBy decided_by = DecideBy::kClasses;
   // In force for the target when the task was made; not null.
   std::shared_ptr<const TuningDecisions> tuning;
-  std::string toolchain;   // BuildIdentity::ToolchainFor its target
-  std::string graph_name;  // for people: short and printable
+  std::string toolchain;             // BuildIdentity::ToolchainFor its target
+  std::string graph_name;            // for people: short and printable
+  uint32_t driver_cuda_version = 0;  // the caller's, as CompileRequest's
+  QueuePlace place;                  // of its job, if this begins it
 
+  const wire::CompileRequest& request() const { return *shared_request; }
   EntryQuery query() const {
-    return {values, *tuning, request.driver_cuda_version()};
+    return {values, *tuning, driver_cuda_version, request().cache_namespace()};
   }
   int refusals = 0;  // artifacts whose guards did not hold for this caller
 };
 
 // What a job makes, with what it cost.
 struct CompiledArtifact {
-  std::shared_ptr<const wire::SignedArtifact> artifact;
+  wire::SignedArtifact artifact;
   wire::GuardSet guards;
   uint32_t least_driver_cuda_version = 0;  // as Artifact's
   bool from_cache = false;  // another job had stored it meanwhile
@@ -51,7 +57,16 @@ struct CompiledArtifact {
   absl::Duration built;
   int units_built = 0;
   int units_cached = 0;
+  // CompileEvents with the result for the caller who began the job, and for those
+  // who joined it.
+  SharedBytes leader_event;
+  SharedBytes joined_event;
 };
+
+// `task` with what it has in common with `other`, the task of the job that both
+// wait for (job_key is equal): ten thousand callers hold one graph.
+std::shared_ptr<const CompileTask> SharedWith(const CompileTask& task,
+                                              const CompileTask& other);
 
 // The task for a request. Errors: those of CanonicalizeRequest.
 absl::StatusOr<std::shared_ptr<const CompileTask>> MakeTask(

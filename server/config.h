@@ -2,12 +2,15 @@
 #define KILN_SERVER_CONFIG_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/access/access_rule.h"
 
 namespace kiln {
 
@@ -16,11 +19,18 @@ namespace kiln {
 // deploy/kilnd.example.toml shows every word.
 struct Config {
   // [listen]
-  // Path of the Unix socket; only its owner can connect. Empty: no socket.
+  // Path of the Unix socket; its owner can connect, and whom `access` names.
+  // Empty: no socket.
   std::string socket;
-  // "127.0.0.1:7117"; empty, the default: no TCP. Whoever reaches the port may
-  // compile: for loopback and private networks until there is mTLS.
+  // "0.0.0.0:7117"; empty, the default: no TCP. It takes TLS files, or tcp_plain.
   std::string tcp;
+  // Serves `tcp`, which is a loopback address then, without TLS: compiles and
+  // health alone, for tests and first steps. Whoever reaches the port may compile.
+  bool tcp_plain = false;
+  // PEM files of the network door; see TlsFiles.
+  std::string tls_certificate;
+  std::string tls_key;
+  std::string tls_client_ca;
   // The largest message taken, in bytes: a larger one is TOO_LARGE. One of over
   // twice as much gRPC refuses unread, with a bare RESOURCE_EXHAUSTED that our
   // clients tell as TOO_LARGE. Too low
@@ -28,8 +38,8 @@ struct Config {
   // 10,000 nodes take 4 MiB.
   int64_t max_message_bytes = int64_t{64} << 20;
   // Compile calls that may wait at once; more are refused with QUEUE_FULL.
-  // Each costs a thread with a small stack while it waits.
-  int64_t max_waiting_calls = 1024;
+  // Each costs some 20 KiB while it waits, its connection included.
+  int64_t max_waiting_calls = 16384;
   // How long a call waits for a caller that does not read what it is sent; then
   // it is cancelled. Too low cuts callers off that are stopped for a moment,
   // too high lets them sit on a thread and their artifact.
@@ -42,8 +52,19 @@ struct Config {
   // [storage]
   // Database, signing key and the workers' scratch folders. Made with 0700.
   std::string data_folder;
-  // Bytes of artifacts kept; the least recently used go first.
+  // Bytes of entries and units kept on disk. What is cheapest to compile again for
+  // its size goes first, and of that what was used longest ago.
   int64_t cache_budget_bytes = int64_t{10} << 30;
+  // Entries kept; 0: as many as there is room for.
+  int64_t cache_budget_entries = 0;
+  // What was not used for so long goes; zero: nothing for its age.
+  absl::Duration cache_unused = absl::ZeroDuration();
+  // "team-a=1073741824": bytes of the entries of a namespace; "*=..." for each that
+  // is not named.
+  std::vector<std::string> namespace_budgets;
+  // How often the disk is told to keep what was written: what a power cut may lose.
+  // Zero: with each write.
+  absl::Duration sync_every = absl::Seconds(1);
   // Bytes of artifacts kept in memory too, for hits that touch no disk.
   int64_t memory_tier_bytes = int64_t{16} << 20;
   // Bytes left free on the database's disk: with less nothing is stored, and
@@ -63,9 +84,56 @@ struct Config {
   // What one worker, and each compiler it starts, may write in memory
   // (RLIMIT_DATA); 0: no limit.
   int64_t worker_memory_bytes = int64_t{16} << 30;
+  // The weakest jail that will do: "limits", "landlock", "namespaces". Workers
+  // have the strongest that the machine grants in any case; where that is less
+  // the daemon does not start.
+  std::string worker_sandbox = "limits";
+  // Folders that workers may read besides the system's programs and libraries
+  // and those that KILN_HOST_CC, KILN_NVRTC and KILN_CUDA_LIBRARY_PATH name.
+  std::vector<std::string> worker_readable;
+
+  // [far]: a store that several daemons share
+  bool has_far() const { return !far_addresses.empty() || !far_peer.empty(); }
+  // "redis.example:6379": one Redis, or some nodes of a cluster. Empty, the
+  // default: none.
+  std::vector<std::string> far_addresses;
+  // "kilnd-1.example:7117": another daemon's TLS door, instead of `far_addresses`.
+  // It takes far_tls_ca, and a certificate or far_token_file. Empty: none.
+  std::string far_peer;
+  // PEM files. The CA of the servers' certificates: with it TLS is spoken, without
+  // it none. What the daemon shows to the servers; empty: nothing.
+  std::string far_tls_ca;
+  std::string far_tls_certificate;
+  std::string far_tls_key;
+  // AUTH: the user (empty: the default one), and a file, mode 0600, whose first
+  // line is the password. No file: no AUTH.
+  std::string far_user;
+  std::string far_password_file;
+  // What is shown to the peer: a file, mode 0600, whose first line is a token.
+  std::string far_token_file;
+  // What one look may take. Too little loses hits, and what is too much is waited
+  // for by every miss.
+  absl::Duration far_budget = absl::Milliseconds(100);
+  // How long a job waits at most while another daemon makes the same; then it is
+  // compiled here too. Zero: nobody waits, and two daemons that both lack a key
+  // compile it twice.
+  absl::Duration far_lease_wait = absl::Seconds(60);
+  // How long what is written stays there.
+  absl::Duration far_ttl = absl::Hours(14 * 24);
+  // Bytes of records that wait to be written; more are dropped.
+  int64_t far_queue_bytes = int64_t{64} << 20;
+  // Larger records are neither written nor read.
+  int64_t far_max_record_bytes = int64_t{32} << 20;
+
+  // [keys]
+  // Public keys of other daemons, 64 hexadecimal digits each, or "team-a:" and
+  // those digits: what they signed is served from the far tier too, in every
+  // namespace or in that one.
+  std::vector<std::string> trusted_keys;
 
   // [jobs]
-  int64_t queue_limit = 256;  // jobs that wait for a runner
+  // Jobs of one namespace that wait for a runner.
+  int64_t queue_limit = 256;
   // How long a job that ended two workers is refused.
   absl::Duration poison_time = absl::Minutes(5);
   // How long a drain waits for jobs under way.
@@ -74,24 +142,17 @@ struct Config {
   // [log]
   std::string log_format = "text";  // "text", "json"
   std::string log_level = "info";   // "info", "warning", "error"
+
+  // [[access]], one table a rule.
+  std::vector<AccessRule> access;
 };
-
-// Sets in `config` what `toml` names. `where` is the file's name, for messages.
-//
-// BAD_OPTION: no TOML (with line and column), an unknown table or word, a value
-// of the wrong type or not a duration ("90s", "5m").
-absl::Status ReadConfigText(absl::string_view toml, absl::string_view where,
-                            Config& config);
-
-// The same from a file. BAD_OPTION also when it can't be read, is no regular
-// file or has more than 1 MiB.
-absl::Status ReadConfigFile(const std::string& path, Config& config);
 
 // BAD_OPTION when a value is out of its range or two contradict.
 absl::Status CheckConfig(const Config& config);
 
-// The whole configuration as TOML that ReadConfigText takes.
-std::string ConfigText(const Config& config);
+// By namespace. BAD_OPTION for what is not "NAME=BYTES".
+absl::StatusOr<std::map<std::string, int64_t>> ParseNamespaceBudgets(
+    const std::vector<std::string>& budgets);
 
 }  // namespace kiln
 

@@ -1,67 +1,71 @@
 #include "server/counters.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace kiln {
 
-absl::string_view CountName(Count count) {
-  switch (count) {
-    case Count::kCacheBroken:
-      return "cache.lookups_broken";
-    case Count::kCacheGuardMisses:
-      return "cache.guard_misses";
-    case Count::kCacheHits:
-      return "cache.hits";
-    case Count::kCacheMisses:
-      return "cache.misses";
-    case Count::kCacheStoreFailed:
-      return "cache.store_failed";
-    case Count::kCallsCompile:
-      return "calls.compile";
-    case Count::kCallsLookup:
-      return "calls.lookup";
-    case Count::kCallsRefused:
-      return "calls.refused";
-    case Count::kCallsUnread:
-      return "calls.unread";
-    case Count::kJobsCancelled:
-      return "jobs.cancelled";
-    case Count::kJobsDone:
-      return "jobs.done";
-    case Count::kJobsFailed:
-      return "jobs.failed";
-    case Count::kJobsJoined:
-      return "jobs.joined";
-    case Count::kJobsPoisoned:
-      return "jobs.poisoned";
-    case Count::kJobsStarted:
-      return "jobs.started";
-    case Count::kPeersAccepted:
-      return "peers.accepted";
-    case Count::kPeersRefused:
-      return "peers.refused";
-    case Count::kPlans:
-      return "plans";
-    case Count::kQueueFull:
-      return "queue.full";
-    case Count::kTuned:
-      return "tuned";
-    case Count::kUnitsBuilt:
-      return "units.built";
-    case Count::kUnitsCached:
-      return "units.cached";
-    case Count::kUnitsJoined:
-      return "units.joined";
-    case Count::kWorkersDied:
-      return "workers.died";
-    case Count::kWorkersHung:
-      return "workers.hung";
-    case Count::kWorkersRetried:
-      return "workers.retried";
-    case Count::kWorkersStarted:
-      return "workers.started";
+namespace {
+
+struct CountRow {
+  Count count;
+  absl::string_view name;
+};
+// In the order of the enum.
+constexpr CountRow kRows[] = {
+    {Count::kCacheBroken, "cache.lookups_broken"},
+    {Count::kCacheGuardMisses, "cache.guard_misses"},
+    {Count::kCacheHits, "cache.hits"},
+    {Count::kCacheMisses, "cache.misses"},
+    {Count::kCacheStoreFailed, "cache.store_failed"},
+    {Count::kCallersRefused, "callers.refused"},
+    {Count::kCallsCompile, "calls.compile"},
+    {Count::kCallsLookup, "calls.lookup"},
+    {Count::kCallsRecords, "calls.records"},
+    {Count::kCallsRefused, "calls.refused"},
+    {Count::kCallsUnread, "calls.unread"},
+    {Count::kJobsCancelled, "jobs.cancelled"},
+    {Count::kJobsDone, "jobs.done"},
+    {Count::kJobsFailed, "jobs.failed"},
+    {Count::kJobsJoined, "jobs.joined"},
+    {Count::kJobsPoisoned, "jobs.poisoned"},
+    {Count::kJobsStarted, "jobs.started"},
+    {Count::kLeaseHitsAfterWait, "lease.hits_after_wait"},
+    {Count::kLeaseLost, "lease.lost"},
+    {Count::kLeaseSkipped, "lease.skipped"},
+    {Count::kLeaseTaken, "lease.taken"},
+    {Count::kLeaseWaited, "lease.waited"},
+    {Count::kLeaseWaitsEnded, "lease.waits_ended"},
+    {Count::kPeersAccepted, "peers.accepted"},
+    {Count::kPeersRefused, "peers.refused"},
+    {Count::kPeersTooMany, "peers.too_many"},
+    {Count::kPlans, "plans"},
+    {Count::kQueueFull, "queue.full"},
+    {Count::kRecordsGiven, "records.given"},
+    {Count::kRecordsRefused, "records.refused"},
+    {Count::kRecordsTaken, "records.taken"},
+    {Count::kTuned, "tuned"},
+    {Count::kUnitsBuilt, "units.built"},
+    {Count::kUnitsCached, "units.cached"},
+    {Count::kUnitsJoined, "units.joined"},
+    {Count::kWorkersDied, "workers.died"},
+    {Count::kWorkersHung, "workers.hung"},
+    {Count::kWorkersRetried, "workers.retried"},
+    {Count::kWorkersStarted, "workers.started"},
+};
+
+constexpr bool RowsAreInOrder() {
+  for (int i = 0; i < kCountKinds; ++i) {
+    if (kRows[i].count != static_cast<Count>(i)) return false;
   }
-  return "unknown";
+  return std::size(kRows) == kCountKinds;
+}
+static_assert(RowsAreInOrder());
+
+}  // namespace
+
+absl::string_view CountName(Count count) {
+  return kRows[static_cast<int>(count)].name;
 }
 
 std::vector<std::pair<std::string, int64_t>> Counters::Snapshot() const {

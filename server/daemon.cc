@@ -1,5 +1,6 @@
 #include "server/daemon.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,9 +13,11 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
+#include "server/open_far_store.h"
 #include "server/signer.h"
 
 namespace kiln {
@@ -23,6 +26,13 @@ namespace {
 // Runners beyond one a worker: jobs that wait for their last units while the
 // workers plan others.
 constexpr int kExtraRunners = 2;
+
+// The queue holds as many jobs as this many namespaces may have.
+constexpr int64_t kNamespacesFilled = 16;
+
+// Calls that wait for a thread to decode them, as some of one large fleet's do
+// when all its ranks start at once.
+constexpr int64_t kMostCallsNotLookedAt = 65536;
 
 // How long calls that have their answer may take to send it at the end.
 constexpr absl::Duration kAnswerGrace = absl::Seconds(2);
@@ -56,7 +66,23 @@ WorkerLimits LimitsOf(const Config& config) {
   limits.wall = config.worker_timeout;
   limits.cpu = config.worker_cpu_limit;
   limits.memory_bytes = config.worker_memory_bytes;
+  limits.sandbox.weakest = *JailLevelFromName(config.worker_sandbox);
+  limits.readable = config.worker_readable;
   return limits;
+}
+
+// How many descriptors this process may have.
+int64_t DescriptorLimit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  return static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, 1 << 20));
+}
+
+// Whether users beside the owner connect to the socket.
+bool NamesUsers(const std::vector<AccessRule>& rules) {
+  return std::any_of(rules.begin(), rules.end(), [](const AccessRule& rule) {
+    return absl::StartsWith(rule.who, "uid:");
+  });
 }
 
 int WorkersOf(const Config& config) {
@@ -66,18 +92,22 @@ int WorkersOf(const Config& config) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Config& config,
-                                                      uid_t allowed_uid) {
-  auto daemon = absl::WrapUnique(new Daemon(config));
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
+    const Config& config, uid_t owner, std::shared_ptr<const Clock> clock) {
+  auto daemon = absl::WrapUnique(new Daemon(config, std::move(clock)));
   // The socket first: a second daemon is told so before it touches anything.
   if (!config.socket.empty()) {
-    ASSIGN_OR_RETURN(ListenSocket socket, ListenSocket::Open(config.socket));
+    ASSIGN_OR_RETURN(
+        ListenSocket socket,
+        ListenSocket::Open(config.socket, NamesUsers(config.access)));
     daemon->socket_ = std::make_unique<ListenSocket>(std::move(socket));
   }
   RETURN_IF_ERROR(MakeFolder(config.data_folder));
   RETURN_IF_ERROR(daemon->OpenStores(config.data_folder));
-  RETURN_IF_ERROR(daemon->StartRooms());
-  RETURN_IF_ERROR(daemon->OpenDoor(allowed_uid));
+  RETURN_IF_ERROR(daemon->OpenAccess(owner));
+  RETURN_IF_ERROR(daemon->StartJobs());
+  daemon->MakeServices();
+  RETURN_IF_ERROR(daemon->OpenDoor());
   LogInfo("daemon.started", {{"version", kKilndVersion},
                              {"socket", config.socket},
                              {"tcp_port", daemon->tcp_port()},
@@ -86,27 +116,56 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Config& config,
   return daemon;
 }
 
-Daemon::Daemon(const Config& config)
+Daemon::Daemon(const Config& config, std::shared_ptr<const Clock> clock)
     : config_(config),
-      queue_(config.queue_limit),
-      jobs_(queue_, clock_, counters_, config.poison_time) {}
+      own_clock_(std::move(clock)),
+      clock_(*own_clock_),
+      queue_({.jobs_a_namespace = config.queue_limit,
+              .jobs = kNamespacesFilled * config.queue_limit}),
+      quarantine_(clock_, config.poison_time),
+      jobs_(queue_, clock_, counters_, quarantine_),
+      herald_(jobs_) {}
 
 absl::Status Daemon::OpenStores(const std::string& folder) {
-  ASSIGN_OR_RETURN(SigningKey key,
-                   LoadOrMakeSigningKey(absl::StrCat(folder, "/signing.key")));
-  signer_ = std::make_unique<const SigningKey>(key);
+  ASSIGN_OR_RETURN(const TrustedKeys others, ParseKeys(config_.trusted_keys));
+  ASSIGN_OR_RETURN(keys_, KeyStore::Open(folder, others, clock_));
   CacheOptions options;
   // Builds before record version 2 have theirs in "cache", which stays as it is.
   options.folder = absl::StrCat(folder, "/records");
-  options.artifact_bytes = config_.cache_budget_bytes;
+  options.budgets = {.bytes = config_.cache_budget_bytes,
+                     .entries = config_.cache_budget_entries,
+                     .unused = config_.cache_unused};
+  ASSIGN_OR_RETURN(options.budgets.namespaces,
+                   ParseNamespaceBudgets(config_.namespace_budgets));
+  options.sync_every = config_.sync_every;
   options.memory_bytes = config_.memory_tier_bytes;
   options.min_free_bytes = config_.min_free_bytes;
-  ASSIGN_OR_RETURN(cache_,
-                   CacheStack::Open(options, std::move(key), {}, clock_));
+  ASSIGN_OR_RETURN(options.far_store, OpenFarStore(config_));
+  options.far = {.budget = config_.far_budget,
+                 .queue_bytes = config_.far_queue_bytes,
+                 .max_record_bytes = config_.far_max_record_bytes};
+  ASSIGN_OR_RETURN(cache_, CacheStack::Open(options, keys_->ring(), clock_));
   return absl::OkStatus();
 }
 
-absl::Status Daemon::StartRooms() {
+absl::Status Daemon::OpenAccess(uid_t owner) {
+  const std::string& folder = config_.data_folder;
+  ASSIGN_OR_RETURN(tokens_,
+                   TokenStore::Open(absl::StrCat(folder, "/tokens"), clock_));
+  ASSIGN_OR_RETURN(audit_,
+                   AuditLog::Open(absl::StrCat(folder, "/audit.log"), clock_));
+  gate_ = std::make_unique<Gatekeeper>(
+      Gatekeeper::Rooms{.peers = peers_,
+                        .tokens = *tokens_,
+                        .audit = *audit_,
+                        .counters = counters_},
+      Gatekeeper::Options{.owner = owner,
+                          .network_is_plain = config_.tcp_plain,
+                          .rules = config_.access});
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::StartJobs() {
   ASSIGN_OR_RETURN(
       pool_, WorkerPool::Start(LimitsOf(config_), WorkersOf(config_),
                                absl::StrCat(config_.data_folder, "/scratch"),
@@ -117,43 +176,81 @@ absl::Status Daemon::StartRooms() {
                         .pool = *pool_,
                         .units = *units_,
                         .cache = cache_->artifacts(),
-                        .signer = *signer_,
+                        .keys = *keys_->ring(),
                         .counters = counters_,
                         .pass_times = pass_times_});
-  flow_ = std::make_unique<CompileFlow>(*pool_, cache_->tuning(),
-                                        cache_->artifacts(), jobs_, counters_);
+  if (config_.has_far()) {
+    far_ =
+        std::make_unique<FarLookups>(cache_->artifacts(), config_.far_budget);
+  }
+  FarTier* const tier = cache_->far();
+  if (tier != nullptr && tier->leases() != nullptr &&
+      config_.far_lease_wait > absl::ZeroDuration()) {
+    leases_ = std::make_unique<JobLeases>(
+        JobLeases::Rooms{.cache = cache_->artifacts(),
+                         .tier = *tier,
+                         .lookups = *far_,
+                         .jobs = jobs_,
+                         .queue = queue_,
+                         .counters = counters_},
+        config_.far_lease_wait);
+  }
+  flow_ = std::make_unique<CompileFlow>(*gate_, *pool_, cache_->tuning(),
+                                        cache_->artifacts(), far_.get(), jobs_,
+                                        counters_);
   runners_ = std::make_unique<JobRunners>(pool_->size() + kExtraRunners, queue_,
-                                          jobs_, *job_);
-  threads_ = std::make_unique<CallThreads>(config_.max_waiting_calls);
+                                          jobs_, *job_, leases_.get());
+  return absl::OkStatus();
+}
+
+void Daemon::MakeServices() {
+  calls_ = std::make_unique<CompileStreams>(config_.max_waiting_calls,
+                                            config_.write_timeout, counters_);
+  executor_ = std::make_unique<CallExecutor>(
+      static_cast<int>(std::max(2u, std::thread::hardware_concurrency())),
+      kMostCallsNotLookedAt);
   compile_service_ = std::make_unique<CompileService>(
-      *flow_, *threads_, counters_, *pool_,
-      CompileService::Facts{
-          .version = std::string(kKilndVersion),
-          .public_key = std::string(signer_->public_key().bytes()),
-          .max_message_bytes = config_.max_message_bytes,
-          .write_timeout = config_.write_timeout});
+      *gate_, *flow_, *executor_, *calls_, counters_, *pool_, *keys_->ring(),
+      CompileService::Facts{.version = std::string(kKilndVersion),
+                            .max_message_bytes = config_.max_message_bytes});
+  cache_service_ = std::make_unique<CacheService>(
+      *gate_, cache_->near_records(), counters_, config_.far_max_record_bytes);
   admin_service_ = std::make_unique<AdminService>(
-      AdminService::Rooms{.cache = *cache_,
+      AdminService::Rooms{.gate = *gate_,
+                          .tokens = *tokens_,
+                          .keys = *keys_,
+                          .cache = *cache_,
                           .jobs = jobs_,
+                          .quarantine = quarantine_,
                           .pool = *pool_,
-                          .threads = *threads_,
                           .counters = counters_,
                           .pass_times = pass_times_},
       AdminService::Facts{.version = std::string(kKilndVersion),
                           .data_folder = config_.data_folder},
       [this] { RequestDrain(); });
-  return absl::OkStatus();
 }
 
-absl::Status Daemon::OpenDoor(uid_t allowed_uid) {
+absl::Status Daemon::OpenDoor() {
+  DoorServices services;
+  services.socket = {compile_service_.get(), admin_service_.get(),
+                     cache_service_.get()};
+  services.network = {compile_service_.get()};
+  // Who is admin, or another daemon, shows by certificate or token, and so not on a
+  // plain port.
+  if (!config_.tcp_plain) {
+    services.network.push_back(admin_service_.get());
+    services.network.push_back(cache_service_.get());
+  }
   ASSIGN_OR_RETURN(
-      door_, FrontDoor::Open({.socket = config_.socket,
-                              .allowed_uid = allowed_uid,
-                              .tcp = config_.tcp,
-                              .max_message_bytes = config_.max_message_bytes},
-                             std::move(socket_),
-                             {compile_service_.get(), admin_service_.get()},
-                             counters_));
+      door_, FrontDoor::Open(
+                 {.tcp = config_.tcp,
+                  .tls = {.certificate = config_.tls_certificate,
+                          .key = config_.tls_key,
+                          .client_ca = config_.tls_client_ca},
+                  .max_message_bytes = config_.max_message_bytes,
+                  .connections = LimitsForDescriptors(DescriptorLimit())},
+                 std::move(socket_), services,
+                 {.gate = *gate_, .peers = peers_, .counters = counters_}));
   door_->SetServing(true);
   return absl::OkStatus();
 }
@@ -162,10 +259,12 @@ absl::Status Daemon::OpenDoor(uid_t allowed_uid) {
 // and then nobody waits for what is not going to come.
 Daemon::~Daemon() {
   jobs_.Drain();
+  if (leases_ != nullptr) leases_->End();
   queue_.Close();
   if (pool_ != nullptr) pool_->End();
   if (door_ != nullptr) door_->Shut(kAnswerGrace);
-  threads_.reset();
+  executor_.reset();
+  far_.reset();
   runners_.reset();
 }
 
@@ -174,13 +273,13 @@ void Daemon::WaitForDrainRequest() {
                                        ? absl::InfiniteDuration()
                                        : config_.idle_exit;
   auto counted = counters_.Snapshot();
-  absl::Time last_use = clock_.Now();
+  SteadyTime last_use = clock_.Steady();
   while (!DrainRequestedWithin(idle_exit / kLooksWhileIdle)) {
     auto now = counters_.Snapshot();
     if (now != counted || !jobs_.WaitUntilEmpty(absl::ZeroDuration())) {
       counted = std::move(now);
-      last_use = clock_.Now();
-    } else if (clock_.Now() - last_use >= idle_exit) {
+      last_use = clock_.Steady();
+    } else if (Between(last_use, clock_.Steady()) >= idle_exit) {
       LogInfo("daemon.idle", {{"for", absl::FormatDuration(idle_exit)}});
       return;
     }
@@ -188,10 +287,10 @@ void Daemon::WaitForDrainRequest() {
 }
 
 bool Daemon::DrainRequestedWithin(absl::Duration time) {
-  const absl::Time deadline = clock_.Now() + time;
+  const SteadyTime deadline = After(clock_.Steady(), time);
   MutexLock lock(&mu_);
   while (!draining_) {
-    const absl::Duration left = deadline - clock_.Now();
+    const absl::Duration left = Between(clock_.Steady(), deadline);
     if (left <= absl::ZeroDuration()) return false;
     drain_requested_.WaitFor(&mu_, left);
   }
@@ -208,13 +307,13 @@ bool Daemon::Drain() {
   LogInfo("drain.started");
   door_->SetServing(false);
   jobs_.Drain();
-  const absl::Time deadline = absl::Now() + config_.drain_timeout;
+  const SteadyTime deadline = After(SteadyNow(), config_.drain_timeout);
   const bool emptied = jobs_.WaitUntilEmpty(config_.drain_timeout);
   if (!emptied) pool_->End();
   // Answers are on their way out: calls under way get what is left of the time.
   // A client that is merely connected gets none of it, since whoever starts a
   // daemon meanwhile waits for the lock of this one.
-  threads_->WaitUntilIdle(deadline - absl::Now());
+  calls_->WaitUntilNone(TimeLeft(deadline));
   door_->Shut(kAnswerGrace);
   LogInfo("drain.done", {{"jobs_left", !emptied}});
   return emptied;

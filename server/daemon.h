@@ -12,19 +12,29 @@
 #include "cache/cache_stack.h"
 #include "proto/base/clock.h"
 #include "proto/base/mutex.h"
-#include "proto/base/signature.h"
+#include "server/access/audit_log.h"
+#include "server/access/gatekeeper.h"
+#include "server/access/peer_numbers.h"
+#include "server/access/token_store.h"
 #include "server/admin_service.h"
-#include "server/call_threads.h"
+#include "server/cache_service.h"
+#include "server/call_executor.h"
 #include "server/compile_flow.h"
 #include "server/compile_job.h"
 #include "server/compile_service.h"
+#include "server/compile_stream.h"
 #include "server/config.h"
 #include "server/counters.h"
+#include "server/far_lookups.h"
 #include "server/front_door.h"
+#include "server/job_herald.h"
+#include "server/job_leases.h"
 #include "server/job_queue.h"
 #include "server/job_runners.h"
 #include "server/job_table.h"
+#include "server/key_store.h"
 #include "server/pass_times.h"
+#include "server/quarantine.h"
 #include "server/unit_builder.h"
 #include "server/worker_pool.h"
 
@@ -38,13 +48,15 @@ class Daemon {
  public:
   // Starts and serves; returns once the health service says SERVING.
   // `config` has passed CheckConfig; its worker program is absolute.
-  // `allowed_uid`: who may connect to the socket.
+  // `owner`: the user who may do all over the socket.
   //
   // Errors, each naming the path: STORAGE (folder, database or socket can't be
   // had, or another daemon has it), PERMISSION, WORKER_DIED (no worker says
   // hello), BAD_OPTION (an address).
-  static absl::StatusOr<std::unique_ptr<Daemon>> Start(const Config& config,
-                                                       uid_t allowed_uid);
+  // `clock`: a test's own.
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(
+      const Config& config, uid_t owner,
+      std::shared_ptr<const Clock> clock = std::make_shared<RealClock>());
 
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
@@ -63,38 +75,51 @@ class Daemon {
 
   const Counters& counters() const { return counters_; }
   WorkerPool& pool() { return *pool_; }
+  CallExecutor& executor() { return *executor_; }
   int tcp_port() const { return door_->tcp_port(); }
 
  private:
-  explicit Daemon(const Config& config);
+  Daemon(const Config& config, std::shared_ptr<const Clock> clock);
   absl::Status OpenStores(const std::string& folder);
-  absl::Status StartRooms();
-  absl::Status OpenDoor(uid_t allowed_uid);
+  absl::Status OpenAccess(uid_t owner);
+  absl::Status StartJobs();
+  void MakeServices();
+  absl::Status OpenDoor();
   bool DrainRequestedWithin(absl::Duration time) ABSL_LOCKS_EXCLUDED(mu_);
 
   // In the order in which they are made; each uses those above it only.
   const Config config_;
-  const RealClock clock_;
+  const std::shared_ptr<const Clock> own_clock_;
+  const Clock& clock_;
+  Mutex mu_;
+  CondVar drain_requested_;
+  bool draining_ ABSL_GUARDED_BY(mu_) = false;
   Counters counters_;
   PassTimes pass_times_;
   std::unique_ptr<ListenSocket> socket_;  // until the door takes it
-  std::unique_ptr<const SigningKey> signer_;
+  std::unique_ptr<KeyStore> keys_;
+  std::unique_ptr<TokenStore> tokens_;
+  std::unique_ptr<AuditLog> audit_;
+  PeerNumbers peers_;
+  std::unique_ptr<Gatekeeper> gate_;
   std::unique_ptr<CacheStack> cache_;
   std::unique_ptr<WorkerPool> pool_;
   std::unique_ptr<UnitBuilder> units_;
   JobQueue queue_;
+  Quarantine quarantine_;
   JobTable jobs_;
   std::unique_ptr<CompileJob> job_;
+  std::unique_ptr<FarLookups> far_;    // or null
+  std::unique_ptr<JobLeases> leases_;  // or null
   std::unique_ptr<CompileFlow> flow_;
   std::unique_ptr<JobRunners> runners_;
-  std::unique_ptr<CallThreads> threads_;
+  JobHerald herald_;
+  std::unique_ptr<CompileStreams> calls_;
+  std::unique_ptr<CallExecutor> executor_;
   std::unique_ptr<CompileService> compile_service_;
+  std::unique_ptr<CacheService> cache_service_;
   std::unique_ptr<AdminService> admin_service_;
   std::unique_ptr<FrontDoor> door_;
-
-  Mutex mu_;
-  CondVar drain_requested_;
-  bool draining_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace kiln

@@ -1,5 +1,10 @@
 #include "server/front_door.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -7,64 +12,213 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/impl/server_builder_option.h"
 #include "grpcpp/server_posix.h"
+#include "proto/base/grpc_deadline.h"
+#include "proto/base/log.h"
 #include "proto/base/status.h"
-#include "server/tcp_address.h"
+#include "proto/base/steady_time.h"
+#include "proto/base/tcp_address.h"
+#include "proto/health.pb.h"
 
 namespace kiln {
+namespace {
 
-absl::StatusOr<std::unique_ptr<FrontDoor>> FrontDoor::Open(
-    const FrontDoorOptions& options, std::unique_ptr<ListenSocket> socket,
-    const std::vector<grpc::Service*>& services, Counters& counters) {
-  auto door = absl::WrapUnique(new FrontDoor());
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  grpc::ServerBuilder builder;
+// Reflection tells what a daemon has: it is a plugin of every server that gRPC
+// builds in this process, unless it is taken out.
+class WithoutReflection final : public grpc::ServerBuilderOption {
+ public:
+  void UpdateArguments(grpc::ChannelArguments*) override {}
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*
+                         plugins) override {
+    plugins->clear();
+  }
+};
+
+// Calls of one connection at once: those of a whole node's ranks.
+constexpr int kMostStreams = 1024;
+// A peer that connects and says nothing holds a descriptor for so long; one of the
+// network that said something and then nothing, for the other. A client connects
+// again.
+constexpr int kHandshakeMs = 10'000;
+constexpr int kIdleMs = 15 * 60'000;
+// What gRPC may hold of messages on their way, at all doors together. Beyond it,
+// it reads less.
+constexpr size_t kQuotaBytes = size_t{1} << 30;
+// Between two warnings of too many connections.
+constexpr absl::Duration kWarningPause = absl::Seconds(10);
+
+void Prepare(grpc::ServerBuilder& builder, const FrontDoorOptions& options,
+             const std::vector<grpc::Service*>& services,
+             const grpc::ResourceQuota& quota) {
   // Reflection alone is synchronous: one thread for it is plenty.
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetMaxReceiveMessageSize(static_cast<int>(std::min<int64_t>(
       2 * options.max_message_bytes, std::numeric_limits<int>::max())));
   builder.SetMaxSendMessageSize(-1);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  if (!options.tcp.empty()) {
-    RETURN_IF_ERROR(CheckTcpAddress(options.tcp, /*least_port=*/0));
-    builder.AddListeningPort(options.tcp, grpc::InsecureServerCredentials(),
-                             &door->tcp_port_);
-  }
+  // What is small on the wire stays so: no message is inflated before its size is
+  // looked at.
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.SetResourceQuota(quota);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             kHandshakeMs);
   for (grpc::Service* service : services) builder.RegisterService(service);
-  door->server_ = builder.BuildAndStart();
-  if (door->server_ == nullptr ||
-      (!options.tcp.empty() && door->tcp_port_ == 0)) {
-    return MakeError(
-        ErrorReason::kStorage,
-        absl::StrCat("tcp ", options.tcp,
-                     ": can't be bound; is another daemon there?"));
-  }
+}
+
+// The user at the other end, as the kernel says.
+std::optional<uid_t> UserAt(int fd) {
+  ucred peer = {};
+  socklen_t length = sizeof(peer);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
+    return std::nullopt;
+  return peer.uid;
+}
+
+void ShutServer(grpc::Server* server, SteadyTime deadline) {
+  if (server == nullptr) return;
+  server->Shutdown(ToGrpcDeadline(deadline));
+  server->Wait();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FrontDoor>> FrontDoor::Open(
+    const FrontDoorOptions& options, std::unique_ptr<ListenSocket> socket,
+    const DoorServices& services, const Rooms& rooms) {
+  auto door = absl::WrapUnique(new FrontDoor());
+  door->quota_.Resize(kQuotaBytes);
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  // Reflection shows the files that are linked in; nothing else names this one.
+  google::protobuf::LinkMessageReflection<
+      grpc::health::v1::HealthCheckRequest>();
+  if (!options.tcp.empty())
+    RETURN_IF_ERROR(
+        door->OpenNetwork(options, services.network, rooms.counters));
   if (socket != nullptr) {
-    grpc::Server* server = door->server_.get();
-    ASSIGN_OR_RETURN(
-        door->accept_loop_,
-        AcceptLoop::Start(
-            std::move(*socket), options.allowed_uid, counters,
-            [server](int fd) { grpc::AddInsecureChannelFromFd(server, fd); }));
+    RETURN_IF_ERROR(
+        door->OpenSocket(options, std::move(*socket), services.socket, rooms));
   }
   return door;
+}
+
+absl::Status FrontDoor::OpenSocket(const FrontDoorOptions& options,
+                                   ListenSocket socket,
+                                   const std::vector<grpc::Service*>& services,
+                                   const Rooms& rooms) {
+  grpc::ServerBuilder builder;
+  Prepare(builder, options, services, quota_);
+  socket_server_ = builder.BuildAndStart();
+  if (socket_server_ == nullptr)
+    return absl::InternalError("gRPC started no server for the socket");
+  at_socket_ = std::make_unique<OpenConnections>(options.connections);
+  socket_.emplace(std::move(socket));
+  ASSIGN_OR_RETURN(socket_loop_,
+                   AcceptLoop::Start({socket_->fd()}, [this, rooms](int fd) {
+                     TakeFromSocket(fd, rooms);
+                   }));
+  return absl::OkStatus();
+}
+
+void FrontDoor::TakeFromSocket(int fd, const Rooms& rooms) {
+  const std::optional<uid_t> user = UserAt(fd);
+  if (!user.has_value() || !rooms.gate.MayConnect(*user)) {
+    close(fd);
+    rooms.counters.Add(Count::kPeersRefused);
+    LogWarning("peer.refused",
+               {{"uid", user.has_value() ? int64_t{*user} : -1}});
+    return;
+  }
+  const absl::StatusOr<int> number = rooms.peers.Bind(fd, *user);
+  if (!number.ok()) {
+    LogWarning("peer.lost",
+               {{"error", std::string(number.status().message())}});
+    return;
+  }
+  // The owner may have them all: there is nobody else to keep them for.
+  const std::string peer =
+      rooms.gate.IsOwner(*user) ? "" : absl::StrCat("uid:", *user);
+  if (!Fits(*at_socket_, *number, peer, rooms.counters)) return;
+  rooms.counters.Add(Count::kPeersAccepted);
+  grpc::AddInsecureChannelFromFd(socket_server_.get(), *number);
+}
+
+bool FrontDoor::Fits(OpenConnections& door, int fd, absl::string_view peer,
+                     Counters& counters) {
+  const absl::Status added = door.Add(fd, peer);
+  if (added.ok()) return true;
+  counters.Add(Count::kPeersTooMany);
+  close(fd);
+  // Whoever sends one too many sends more.
+  const SteadyTime now = SteadyNow();
+  if (now >= next_warning_.load()) {
+    next_warning_ = After(now, kWarningPause);
+    LogWarning("peer.too_many", {{"error", std::string(added.message())}});
+  }
+  return false;
+}
+
+absl::Status FrontDoor::OpenNetwork(const FrontDoorOptions& options,
+                                    const std::vector<grpc::Service*>& services,
+                                    Counters& counters) {
+  RETURN_IF_ERROR(CheckTcpAddress(options.tcp, /*least_port=*/0));
+  const bool plain = options.tls.certificate.empty();
+  if (plain) RETURN_IF_ERROR(CheckLoopback(options.tcp));
+  if (!plain) RETURN_IF_ERROR(Annotate(CheckTlsFiles(options.tls), "TLS"));
+  grpc::ServerBuilder builder;
+  Prepare(builder, options, services, quota_);
+  builder.SetOption(std::make_unique<WithoutReflection>());
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
+  using FromFd = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  network_acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+      FromFd::FROM_FD,
+      plain ? grpc::InsecureServerCredentials() : ServerTls(options.tls));
+  network_server_ = builder.BuildAndStart();
+  if (network_server_ == nullptr)
+    return absl::InternalError("gRPC started no server for the network");
+  at_network_ = std::make_unique<OpenConnections>(options.connections);
+  ASSIGN_OR_RETURN(TcpListener listener, TcpListener::Open(options.tcp));
+  listener_.emplace(std::move(listener));
+  tcp_port_ = listener_->port();
+  ASSIGN_OR_RETURN(
+      network_loop_,
+      AcceptLoop::Start(listener_->fds(), [this, &counters](int fd) {
+        TakeFromNetwork(fd, counters);
+      }));
+  return absl::OkStatus();
+}
+
+void FrontDoor::TakeFromNetwork(int fd, Counters& counters) {
+  if (!Fits(*at_network_, fd, PeerAddress(fd), counters)) return;
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
+      connection;
+  connection.fd = fd;
+  network_acceptor_->HandleNewConnection(&connection);
 }
 
 FrontDoor::~FrontDoor() { Shut(absl::ZeroDuration()); }
 
 void FrontDoor::SetServing(bool serving) {
-  server_->GetHealthCheckService()->SetServingStatus(serving);
+  for (grpc::Server* server : {socket_server_.get(), network_server_.get()}) {
+    if (server != nullptr)
+      server->GetHealthCheckService()->SetServingStatus(serving);
+  }
 }
 
 void FrontDoor::Shut(absl::Duration grace) {
-  accept_loop_.reset();
-  if (server_ == nullptr) return;
-  server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
-  server_->Wait();
+  socket_loop_.reset();
+  network_loop_.reset();
+  socket_.reset();
+  listener_.reset();
+  const SteadyTime deadline = SteadyIn(grace);
+  ShutServer(network_server_.get(), deadline);
+  ShutServer(socket_server_.get(), deadline);
 }
 
 }  // namespace kiln

@@ -1,45 +1,69 @@
 #ifndef KILN_SERVER_FRONT_DOOR_H_
 #define KILN_SERVER_FRONT_DOOR_H_
 
-#include <sys/types.h>
-
+#include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
+#include "proto/base/steady_time.h"
 #include "server/accept_loop.h"
+#include "server/access/gatekeeper.h"
+#include "server/access/peer_numbers.h"
 #include "server/counters.h"
 #include "server/listen_socket.h"
+#include "server/open_connections.h"
+#include "server/tcp_listener.h"
+#include "server/tls_files.h"
 
 namespace kiln {
 
 struct FrontDoorOptions {
-  std::string socket;     // path; empty: none
-  uid_t allowed_uid = 0;  // who may connect to the socket
-  std::string tcp;        // "127.0.0.1:0"; empty: none
+  // "127.0.0.1:0"; empty: none.
+  std::string tcp;
+  // Of the network door; empty: plain, for tests and first steps, on a loopback
+  // address alone.
+  TlsFiles tls;
   // gRPC refuses messages over twice this; the services refuse, with a typed
   // error, those over this.
   int64_t max_message_bytes = 0;
+  // Of each door. More connections are closed at once.
+  ConnectionLimits connections = LimitsForDescriptors(1024);
 };
 
-// The gRPC server with its doors: a Unix socket whose peers are looked at
-// before gRPC sees them, and TCP where configured. Serves the given services,
-// gRPC's health service and reflection.
+// What is served at each door. The services may be the same ones.
+struct DoorServices {
+  std::vector<grpc::Service*> socket;
+  std::vector<grpc::Service*> network;
+};
+
+// The doors, a gRPC server each: the Unix socket, whose peers are looked at before
+// gRPC sees them, with reflection; and TCP where it is configured. Both have
+// gRPC's health service.
 //
 // Thread-safe once started.
 class FrontDoor {
  public:
-  // `services` and `counters` outlive the door. `socket` is open already, so
-  // that a second daemon is refused before anything is started; null: none.
+  // What the doors stand on; all outlives them. `peers` learns who is behind
+  // each connection of the socket.
+  struct Rooms {
+    const Gatekeeper& gate;
+    PeerNumbers& peers;
+    Counters& counters;
+  };
+
+  // The services outlive the doors. `socket` is open already, so that a second
+  // daemon is refused before anything is started; null: none.
   //
   // STORAGE, naming the address, when TCP can't be bound. BAD_OPTION when it is
-  // no address.
+  // no address, or plain and no loopback address, or a TLS file is bad.
   static absl::StatusOr<std::unique_ptr<FrontDoor>> Open(
       const FrontDoorOptions& options, std::unique_ptr<ListenSocket> socket,
-      const std::vector<grpc::Service*>& services, Counters& counters);
+      const DoorServices& services, const Rooms& rooms);
 
   FrontDoor(const FrontDoor&) = delete;
   FrontDoor& operator=(const FrontDoor&) = delete;
@@ -50,18 +74,43 @@ class FrontDoor {
   void SetServing(bool serving);
 
   // Takes no more connections and calls; waits for calls under way, at most
-  // `grace`, then cancels them.
+  // `grace` in all, then cancels them.
   void Shut(absl::Duration grace);
 
   // The port that TCP got; 0 without TCP.
-  int tcp_port() const { return tcp_port_; }
+  int tcp_port() const { return listener_.has_value() ? listener_->port() : 0; }
 
  private:
   FrontDoor() = default;
+  absl::Status OpenSocket(const FrontDoorOptions& options, ListenSocket socket,
+                          const std::vector<grpc::Service*>& services,
+                          const Rooms& rooms);
+  absl::Status OpenNetwork(const FrontDoorOptions& options,
+                           const std::vector<grpc::Service*>& services,
+                           Counters& counters);
 
-  std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<AcceptLoop> accept_loop_;  // hands to server_: ends first
+  // Each on the thread of its loop.
+  void TakeFromSocket(int fd, const Rooms& rooms);
+  void TakeFromNetwork(int fd, Counters& counters);
+  // Whether one more connection fits; closes it otherwise.
+  bool Fits(OpenConnections& door, int fd, absl::string_view peer,
+            Counters& counters);
+
+  grpc::ResourceQuota quota_{"kilnd"};  // of both
+  std::unique_ptr<OpenConnections> at_socket_;
+  std::unique_ptr<OpenConnections> at_network_;
+  std::unique_ptr<grpc::Server> socket_server_;
+  std::unique_ptr<grpc::Server> network_server_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor>
+      network_acceptor_;
+  std::optional<ListenSocket> socket_;
+  std::optional<TcpListener> listener_;
   int tcp_port_ = 0;
+  // Of a warning about too many connections.
+  std::atomic<SteadyTime> next_warning_{SteadyTime()};
+  // Hand to the servers what the sockets above accept: they end first.
+  std::unique_ptr<AcceptLoop> socket_loop_;
+  std::unique_ptr<AcceptLoop> network_loop_;
 };
 
 }  // namespace kiln

@@ -1,9 +1,12 @@
 #ifndef KILN_SERVER_JOB_QUEUE_H_
 #define KILN_SERVER_JOB_QUEUE_H_
 
+#include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -13,14 +16,45 @@ namespace kiln {
 
 struct Job;  // job_table.h
 
-// Jobs that wait for a runner, first come, first served. Thread-safe.
+// How soon a job is wanted.
+enum class Urgency {
+  kInteractive,  // somebody waits: a rank that trains
+  kBackground,   // wanted soon
+  kPrewarm,      // may be wanted some day
+};
+inline constexpr int kUrgencies = 3;
+
+// Where a job stands in the queue.
+struct QueuePlace {
+  Urgency urgency = Urgency::kInteractive;
+  std::string cache_namespace;
+  int64_t bytes = 0;  // of its request
+};
+
+// What a queue may hold.
+struct QueueLimits {
+  int64_t jobs_a_namespace = 256;
+  int64_t jobs = 4096;
+  int64_t bytes = int64_t{512} << 20;
+};
+
+// Jobs that wait for a runner. Of twenty-one that are popped while all three
+// urgencies wait, sixteen are interactive, four background and one prewarm: none
+// waits for ever. Among those of one urgency namespaces take turns, so that a team
+// with a thousand jobs holds another's one job up by one; a namespace's own come in
+// order. Thread-safe.
 class JobQueue {
  public:
-  // Holds at most `limit` jobs, >= 1.
-  explicit JobQueue(int64_t limit) : limit_(limit) {}
+  explicit JobQueue(QueueLimits limits) : limits_(limits) {}
 
-  // RESOURCE_EXHAUSTED QUEUE_FULL at the limit; DRAINING once closed.
-  absl::Status Push(std::shared_ptr<Job> job) ABSL_LOCKS_EXCLUDED(mu_);
+  // RESOURCE_EXHAUSTED QUEUE_FULL at a limit, naming it; DRAINING once closed.
+  absl::Status Push(std::shared_ptr<Job> job, const QueuePlace& place)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // A job that was popped and is not begun is the next of its namespace again,
+  // whatever the limits. DRAINING once closed.
+  absl::Status PutBack(std::shared_ptr<Job> job, const QueuePlace& place)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   // Waits for a job. Null once closed and empty.
   std::shared_ptr<Job> Pop() ABSL_LOCKS_EXCLUDED(mu_);
@@ -28,17 +62,53 @@ class JobQueue {
   // False when a runner has it already.
   bool Remove(const Job& job) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // A job that is queued becomes as urgent as this, if it was less.
+  void Raise(const Job& job, Urgency urgency) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // How many jobs are about to be popped up to this one, if nothing more is pushed:
+  // 1 is the next; 0: not in the queue. Jobs of lesser urgencies, which take a turn
+  // now and then, are not counted.
+  int64_t PositionOf(const Job& job) const ABSL_LOCKS_EXCLUDED(mu_);
+
   // Takes no more; what is in it is still given out.
   void Close() ABSL_LOCKS_EXCLUDED(mu_);
 
   int64_t size() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  const int64_t limit_;
+  struct Item {
+    std::shared_ptr<Job> job;
+    int64_t bytes;
+  };
+  // The jobs of one urgency.
+  struct Lane {
+    std::map<std::string, std::deque<Item>> namespaces;  // none is empty
+    std::deque<std::string> turns;                       // each of them once
+    int64_t jobs = 0;
+    int64_t pass = 0;  // the lane with the least is next
+  };
+  struct Found {
+    int lane;
+    std::string cache_namespace;
+    size_t index;
+  };
+
+  bool Find(const Job& job, Found& found) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Item Take(const Found& at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::deque<Item>& Open(int lane, const std::string& cache_namespace,
+                         int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  int64_t JobsOf(const std::string& cache_namespace) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const QueueLimits limits_;
   mutable Mutex mu_;
   CondVar changed_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
-  std::deque<std::shared_ptr<Job>> jobs_ ABSL_GUARDED_BY(mu_);
+  int64_t jobs_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t now_ ABSL_GUARDED_BY(mu_) = 0;  // the pass of the lane popped last
+  std::array<Lane, kUrgencies> lanes_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace kiln

@@ -3,14 +3,14 @@
 #include <memory>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "proto/base/clock.h"
 #include "proto/base/log.h"
 
 namespace kiln {
 
 JobRunners::JobRunners(int count, JobQueue& queue, JobTable& table,
-                       CompileJob& job)
-    : queue_(queue), table_(table), job_(job) {
+                       CompileJob& job, JobLeases* leases)
+    : queue_(queue), table_(table), job_(job), leases_(leases) {
   for (int i = 0; i < count; ++i) threads_.emplace_back([this] { Loop(); });
 }
 
@@ -20,22 +20,24 @@ JobRunners::~JobRunners() {
 
 void JobRunners::Loop() {
   while (const std::shared_ptr<Job> job = queue_.Pop()) {
+    if (leases_ != nullptr && !leases_->MayRun(job)) continue;
     if (table_.Begin(*job)) RunOne(*job);
+    if (leases_ != nullptr) leases_->Done(*job);
   }
 }
 
 void JobRunners::RunOne(Job& job) {
   const LogScope scope({{"job", job.id}, {"key", job.task->key.ShortHex()}});
-  const absl::Time begun = absl::Now();
+  const SteadyTime begun = SteadyNow();
   absl::StatusOr<CompiledArtifact> made = job_.Run(job);
   JobOutcome outcome = {.status = made.status()};
   if (made.ok()) {
     LogInfo("compile.done",
             {{"graph", job.graph_name},
-             {"queue_ms", absl::ToInt64Milliseconds(begun - job.begun)},
+             {"queue_ms", absl::ToInt64Milliseconds(Between(job.begun, begun))},
              {"plan_ms", absl::ToInt64Milliseconds(made->planned)},
              {"build_ms", absl::ToInt64Milliseconds(made->built)},
-             {"total_ms", absl::ToInt64Milliseconds(absl::Now() - job.begun)},
+             {"total_ms", absl::ToInt64Milliseconds(Since(job.begun))},
              {"units_built", made->units_built},
              {"units_cached", made->units_cached}});
     outcome.artifact =

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "server/compile_job.h"
+#include "server/job_leases.h"
 #include "server/job_queue.h"
 #include "server/job_table.h"
 
@@ -14,8 +15,9 @@ namespace kiln {
 // workers: while one job's last unit is built, the next one is planned.
 class JobRunners {
  public:
-  // All outlive the runners.
-  JobRunners(int count, JobQueue& queue, JobTable& table, CompileJob& job);
+  // All outlive the runners. `leases` is null where no daemon shares a store.
+  JobRunners(int count, JobQueue& queue, JobTable& table, CompileJob& job,
+             JobLeases* leases);
 
   JobRunners(const JobRunners&) = delete;
   JobRunners& operator=(const JobRunners&) = delete;
@@ -29,6 +31,7 @@ class JobRunners {
   JobQueue& queue_;
   JobTable& table_;
   CompileJob& job_;
+  JobLeases* const leases_;  // or null
   std::vector<std::thread> threads_;
 };
 

@@ -16,6 +16,7 @@
 #include "proto/base/mutex.h"
 #include "server/counters.h"
 #include "server/job_queue.h"
+#include "server/quarantine.h"
 #include "server/waiter.h"
 
 namespace kiln {
@@ -25,26 +26,23 @@ struct CompileTask;
 
 // One compile in flight. What is not const is the table's, under its lock.
 struct Job {
+  struct Waiting {
+    std::shared_ptr<Waiter> waiter;
+    JobRole role;
+  };
+
   const Digest key;
   const std::string id;  // "j-0193"
   const std::string graph_name;
   const std::shared_ptr<const CompileTask> task;
-  const absl::Time begun;
+  const SteadyTime begun;    // Clock::Steady
+  const std::string caller;  // who began it
 
   bool running = false;
   JobProgress progress;
-  std::vector<std::shared_ptr<Waiter>> waiters;
-};
-
-enum class JobRole {
-  kLeader,  // began the job
-  kJoined,  // found it under way
-};
-
-// What a caller got of a job.
-struct JobShare {
-  JobRole role;
-  std::shared_ptr<const CompiledArtifact> built;  // not null
+  std::vector<Waiting> waiters;
+  bool told_all = true;  // waiters have heard of `progress`
+  SteadyTime told;       // when, by Clock::Steady
 };
 
 // What `compilectl jobs` shows of one.
@@ -58,46 +56,40 @@ struct JobView {
   int waiters = 0;
 };
 
+// A job with waiters is told of at least this often.
+inline constexpr absl::Duration kHeartbeat = absl::Seconds(3);
+
 // Single flight: at most one job a key, with any number of waiters. A job
 // outlives the caller that began it; queued, it ends when the last waiter
 // leaves; running, it finishes and everybody who still waits gets the outcome.
 //
-// Thread-safe. Lock order: the table's, then the queue's, then a waiter's.
+// Thread-safe. Lock order: the table's, then the queue's or the
+// quarantine's. Waiters are told outside
+// of both.
 class JobTable {
  public:
-  // `queue`, `clock` and `counters` outlive the table. A job that ended two
-  // workers is refused for `poison_time`.
+  // All outlive the table. A job that ended two workers goes to `quarantine`.
   JobTable(JobQueue& queue, const Clock& clock, Counters& counters,
-           absl::Duration poison_time)
+           Quarantine& quarantine)
       : queue_(queue),
         clock_(clock),
         counters_(counters),
-        poison_time_(poison_time) {}
+        quarantine_(quarantine) {}
 
-  // Joins or begins the job of `key` and waits for its outcome, telling `sink`
-  // of its progress. Leaves the job when the waiter's deadline passes or its
-  // caller goes.
-  //
-  // Errors: those of Join, of the job, and CANCELLED, DEADLINE_EXCEEDED.
-  absl::StatusOr<JobShare> RunOnce(const Digest& key,
-                                   std::shared_ptr<const CompileTask> task,
-                                   absl::string_view graph_name,
-                                   const std::shared_ptr<Waiter>& waiter,
-                                   ProgressSink& sink) ABSL_LOCKS_EXCLUDED(mu_);
-
-  // Puts `waiter` on the job of `key`, which is begun if there is none. The
-  // waiter gets progress and one outcome, unless it leaves first.
+  // Puts `waiter` on the job of `key`, which is begun if there is none. The waiter
+  // gets progress and one outcome, unless it leaves first. The task of the job,
+  // which is the one given when this began it.
   //
   // Errors; the waiter is on no job then:
   //   RESOURCE_EXHAUSTED QUEUE_FULL    as job_queue.h
-  //   ABORTED            JOB_POISONED  the job ended two workers lately
+  //   ABORTED            JOB_POISONED  the job ended two workers lately, or
+  //                                    too many of the caller's did
   //   UNAVAILABLE        DRAINING      after Drain; also for a job under way,
   //                                    since its outcome may come too late
   //   CANCELLED, DEADLINE_EXCEEDED     the waiter waits no more
-  absl::StatusOr<JobRole> Join(const Digest& key,
-                               std::shared_ptr<const CompileTask> task,
-                               absl::string_view graph_name,
-                               std::shared_ptr<Waiter> waiter)
+  absl::StatusOr<std::shared_ptr<const CompileTask>> Join(
+      const Digest& key, std::shared_ptr<const CompileTask> task,
+      absl::string_view graph_name, std::shared_ptr<Waiter> waiter)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // The waiter gives up. Nothing happens when its job has ended.
@@ -107,33 +99,52 @@ class JobTable {
   bool Begin(Job& job) ABSL_LOCKS_EXCLUDED(mu_);
   void Report(Job& job, JobStage stage, int done, int total)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // The job ends: its waiters get `outcome`, and the next Join of its key
-  // begins anew.
+  // The job ends: its waiters get `outcome` on this thread, and the next Join of
+  // its key begins anew.
   void Finish(Job& job, const JobOutcome& outcome) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Tells waiters how their jobs go: of jobs that went on, and of each job every
+  // kHeartbeat. Few waiters were told by Report; many are told less often, so that
+  // telling takes a small part of the time.
+  void TellWaiters() ABSL_LOCKS_EXCLUDED(mu_);
+  // Waits until there is a job, at most `timeout`. False: there is none.
+  bool WaitForJobs(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Refuses every Join from now on. Jobs that are there go on.
   void Drain() ABSL_LOCKS_EXCLUDED(mu_);
-  // False when jobs were left after `timeout`.
+  // Until no job is there and the waiters of all have their outcome. False when
+  // `timeout` passed before.
   bool WaitUntilEmpty(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
 
   // In order of their beginning.
   std::vector<JobView> Snapshot() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  absl::Status CheckNotPoisoned(const Digest& key, const Digest& name)
+  // What the waiters of a job are to be told.
+  struct News {
+    JobProgress progress;
+    std::vector<Job::Waiting> waiters;
+  };
+  // The job's waiters count as told.
+  News NewsOf(Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static void Tell(const News& news);
+
+  // As it is now: a queued job's place changes without it.
+  JobProgress ProgressOf(const Job& job) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   JobQueue& queue_;
   const Clock& clock_;
   Counters& counters_;
-  const absl::Duration poison_time_;
+  Quarantine& quarantine_;
 
   mutable Mutex mu_;
+  CondVar begun_;
   CondVar emptied_;
   bool draining_ ABSL_GUARDED_BY(mu_) = false;
+  int64_t telling_ ABSL_GUARDED_BY(mu_) = 0;  // ended jobs' waiters, by threads
   int64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<Digest, std::shared_ptr<Job>> jobs_ ABSL_GUARDED_BY(mu_);
-  std::map<Digest, absl::Time> poisoned_until_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace kiln

@@ -4,6 +4,7 @@
 // Exit codes: 0 ended as asked, 1 could not start or left jobs behind, 2 used
 // wrongly.
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -20,20 +21,27 @@
 #include "proto/base/command_line.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
+#include "proto/jail/worker_environment.h"
 #include "server/config.h"
+#include "server/config_text.h"
 #include "server/daemon.h"
+#include "server/socket_folder.h"
 
 namespace kiln {
 namespace {
 
 constexpr char kFooter[] =
     "Exit codes: 0 ended as asked, 1 could not start or left jobs behind, "
-    "2 used wrongly.";
+    "2 used wrongly, 3 another process has the data folder or the socket.";
+
+// For whoever starts one where another ends.
+constexpr int kExitInUse = 3;
 
 struct Flags {
   std::string config_file;
   std::optional<std::string> socket;
   std::optional<std::string> tcp;
+  bool tcp_plain = false;
   std::optional<std::string> data_folder;
   std::optional<std::string> worker;
   std::optional<int64_t> workers;
@@ -60,12 +68,9 @@ void SetDefaults(Config& config) {
                      : absl::StrCat(Environment("HOME"), "/.local/state/kiln");
 }
 
-// What compilers and drivers are found by: handed on to workers unless the
-// configuration says otherwise.
+// Handed on to workers unless the configuration says otherwise.
 void PassOnEnvironment(Config& config) {
-  for (const char* name :
-       {"LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES",
-        "KILN_CUDA_LIBRARY_PATH", "KILN_HOST_CC", "KILN_NVRTC"}) {
+  for (const char* name : kWorkerEnvironment) {
     const std::string value = Environment(name);
     bool named = false;
     for (const std::string& entry : config.worker_env) {
@@ -98,6 +103,7 @@ absl::StatusOr<Config> ConfigOf(const Flags& flags) {
   }
   if (flags.socket) config.socket = *flags.socket;
   if (flags.tcp) config.tcp = *flags.tcp;
+  if (flags.tcp_plain) config.tcp_plain = true;
   if (flags.data_folder) config.data_folder = *flags.data_folder;
   if (flags.worker) config.worker_program = *flags.worker;
   if (flags.workers) config.worker_count = *flags.workers;
@@ -125,15 +131,13 @@ LogOptions LogOptionsOf(const Config& config) {
   return options;
 }
 
-// The folder of the default socket is ours to make; a named one is not.
-void MakeSocketFolder(const Config& config) {
-  const std::filesystem::path folder =
-      std::filesystem::path(config.socket).parent_path();
-  std::error_code error;
-  if (!folder.empty() && std::filesystem::create_directory(folder, error)) {
-    std::filesystem::permissions(folder, std::filesystem::perms::owner_all,
-                                 error);
-  }
+// Each connection costs a descriptor, and the usual soft limit, 1024, is there for
+// programs that use select. Workers get limits of their own.
+void RaiseDescriptorLimit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 // Serves until SIGTERM, SIGINT or AdminService.Drain.
@@ -146,13 +150,14 @@ int Serve(const Config& config) {
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
   signal(SIGPIPE, SIG_IGN);
 
-  MakeSocketFolder(config);
+  RaiseDescriptorLimit();
+  const absl::Status folder = TakeSocketFolder(config.socket);
   absl::StatusOr<std::unique_ptr<Daemon>> daemon =
-      Daemon::Start(config, geteuid());
+      folder.ok() ? Daemon::Start(config, geteuid()) : folder;
   if (!daemon.ok()) {
     fprintf(stderr, "kilnd: %s\n",
             std::string(daemon.status().message()).c_str());
-    return 1;
+    return ReasonOf(daemon.status()) == ErrorReason::kInUse ? kExitInUse : 1;
   }
   std::thread signals([&ends, &daemon] {
     int number = 0;
@@ -171,7 +176,10 @@ int Serve(const Config& config) {
 void Define(Arguments& line, Flags& flags) {
   line.Option("--config", flags.config_file, "TOML file");
   line.Option("--socket", flags.socket, "path of the Unix socket");
-  line.Option("--tcp", flags.tcp, "address to listen on as well");
+  line.Option("--tcp", flags.tcp,
+              "address to listen on as well; takes TLS files in --config");
+  line.Flag("--tcp-plain", flags.tcp_plain,
+            "--tcp, a loopback address, without TLS: compiles alone");
   line.Option("--data-folder", flags.data_folder,
               "database, key and scratch folders");
   line.Option("--worker", flags.worker, "the kiln-worker program");

@@ -34,14 +34,15 @@ bool IsAt(int fd, const std::string& path) {
 
 absl::StatusOr<int> TakeLock(const std::string& path, const std::string& lock) {
   while (true) {
-    const int fd = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    const int fd =
+        open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return Refuse(path, absl::StrCat("can't open ", lock));
     const bool taken = flock(fd, LOCK_EX | LOCK_NB) == 0;
     if (taken && IsAt(fd, lock)) return fd;
     close(fd);
     if (taken) continue;
     return MakeError(
-        ErrorReason::kStorage,
+        ErrorReason::kInUse,
         absl::StrCat("socket ", path,
                      ": another kilnd listens on it; stop that one, or name "
                      "another path with --socket"));
@@ -54,7 +55,8 @@ std::string LockOf(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<ListenSocket> ListenSocket::Open(const std::string& path) {
+absl::StatusOr<ListenSocket> ListenSocket::Open(const std::string& path,
+                                                bool for_others) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof(address.sun_path)) {
@@ -79,7 +81,8 @@ absl::StatusOr<ListenSocket> ListenSocket::Open(const std::string& path) {
       0) {
     return Refuse(path, "can't bind");
   }
-  if (chmod(path.c_str(), 0600) != 0) return Refuse(path, "can't set its mode");
+  if (chmod(path.c_str(), for_others ? 0666 : 0600) != 0)
+    return Refuse(path, "can't set its mode");
   if (listen(fd, 128) != 0) return Refuse(path, "can't listen");
   return listening;
 }

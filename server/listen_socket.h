@@ -7,7 +7,8 @@
 
 namespace kiln {
 
-// A Unix socket that listens, mode 0600, and the lock that makes it ours:
+// A Unix socket that listens, mode 0600 or, for other users too, 0666, and the
+// lock that makes it ours:
 // `path`.lock, held by flock for as long as this lives. A socket file that a
 // killed daemon left behind is removed; a living daemon's is never touched.
 //
@@ -16,7 +17,8 @@ class ListenSocket {
  public:
   // STORAGE, naming the path: another daemon holds it, or the folder is absent
   // or can't be written. BAD_OPTION: a path too long for a socket.
-  static absl::StatusOr<ListenSocket> Open(const std::string& path);
+  static absl::StatusOr<ListenSocket> Open(const std::string& path,
+                                           bool for_others = false);
 
   ListenSocket(ListenSocket&& other) noexcept;
   ListenSocket& operator=(ListenSocket&&) = delete;

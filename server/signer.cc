@@ -6,11 +6,12 @@
 
 #include <cerrno>
 #include <cstring>
-#include <utility>
+#include <optional>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
+#include "proto/key/cache_namespace.h"
 
 namespace kiln {
 namespace {
@@ -69,6 +70,29 @@ absl::StatusOr<SigningKey> LoadOrMakeSigningKey(const std::string& path) {
   if (fd < 0) return Refuse(ErrorReason::kStorage, path, strerror(errno));
   const absl::Cleanup close_it = [fd] { close(fd); };
   return Read(path, fd);
+}
+
+absl::StatusOr<TrustedKeys> ParseKeys(const std::vector<std::string>& texts) {
+  TrustedKeys keys;
+  for (const std::string& text : texts) {
+    const size_t colon = text.find(':');
+    const bool scoped = colon != std::string::npos;
+    const std::optional<Digest> bytes =
+        Digest::FromHex(scoped ? text.substr(colon + 1) : text);
+    if (!bytes.has_value()) {
+      return MakeError(ErrorReason::kBadOption,
+                       absl::StrCat("found \"", text.substr(0, 80),
+                                    "\", 64 hexadecimal digits are due, as "
+                                    "`compilectl keys list` tells them"));
+    }
+    std::string cache_namespace;
+    if (scoped) {
+      ASSIGN_OR_RETURN(cache_namespace, NamespaceNamed(text.substr(0, colon)));
+    }
+    ASSIGN_OR_RETURN(const PublicKey key, PublicKey::FromBytes(bytes->bytes()));
+    keys.Add(key, cache_namespace);
+  }
+  return keys;
 }
 
 }  // namespace kiln

@@ -2,9 +2,11 @@
 #define KILN_SERVER_SIGNER_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "proto/base/signature.h"
+#include "proto/base/trusted_keys.h"
 
 namespace kiln {
 
@@ -14,6 +16,11 @@ namespace kiln {
 // STORAGE, naming the path: it can't be read or written. PERMISSION: others
 // than its owner may read or write it. ARTIFACT_UNTRUSTED: it holds no key.
 absl::StatusOr<SigningKey> LoadOrMakeSigningKey(const std::string& path);
+
+// Public keys as people write them: 64 hexadecimal digits, and for a key that
+// counts in one namespace alone that name and a colon before them
+// ("team-a:9c41..."). BAD_OPTION for what is neither.
+absl::StatusOr<TrustedKeys> ParseKeys(const std::vector<std::string>& texts);
 
 }  // namespace kiln
 

@@ -2,7 +2,7 @@
 #define KILN_SERVER_TASK_LABEL_H_
 
 #include "server/compile_task.h"
-#include "server/worker_pool.h"
+#include "server/work_queue.h"
 
 namespace kiln {
 
@@ -10,8 +10,9 @@ namespace kiln {
 inline WorkLabel LabelOf(const CompileTask& task) {
   return {.key = task.key.digest,
           .graph_name = task.graph_name,
-          .target = task.request.target(),
-          .toolchain = task.toolchain};
+          .target = task.request().target(),
+          .toolchain = task.toolchain,
+          .cache_namespace = task.request().cache_namespace()};
 }
 
 }  // namespace kiln

@@ -19,7 +19,7 @@ namespace {
 absl::StatusOr<std::vector<std::string>> KeysOf(const CompileTask& task,
                                                 WorkerPool& pool) {
   wire::WorkRequest work;
-  *work.mutable_plan()->mutable_compile() = task.request;
+  *work.mutable_plan()->mutable_compile() = task.request();
   const auto pending = pool.Submit(std::move(work), LabelOf(task));
   ASSIGN_OR_RETURN(const wire::WorkReply* reply, pending->Wait());
   if (!reply->has_plan()) {
@@ -36,7 +36,7 @@ absl::StatusOr<wire::TuningDecision> Measure(const CompileTask& task,
                                              const std::string& key,
                                              WorkerPool& pool) {
   wire::WorkRequest work;
-  *work.mutable_measure()->mutable_compile() = task.request;
+  *work.mutable_measure()->mutable_compile() = task.request();
   work.mutable_measure()->set_key(key);
   const auto pending = pool.Submit(std::move(work), LabelOf(task));
   ASSIGN_OR_RETURN(const wire::WorkReply* reply, pending->Wait());

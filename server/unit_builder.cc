@@ -15,9 +15,14 @@ absl::StatusOr<BuiltUnits> UnitBuilder::BuildAll(
     absl::FunctionRef<void(int done, int total)> progress) {
   int total = 0;
   BuiltUnits built;
+  std::vector<Digest> keys;
+  for (const wire::TranslationUnit& unit : compiled.units())
+    keys.push_back(UnitCache::Key(UnitDigest(unit), target, label.toolchain));
+  cache_.Fetch(keys);
   std::vector<Wanted> all;
-  for (const wire::TranslationUnit& unit : compiled.units()) {
-    Wanted wanted = Ask(unit, target, label);
+  for (int i = 0; i < compiled.units_size(); ++i) {
+    const wire::TranslationUnit& unit = compiled.units(i);
+    Wanted wanted = Ask(unit, keys[i], target, label);
     ++(wanted.ours ? built.built : built.cached);
     total += unit.symbols_size();
     all.push_back(std::move(wanted));
@@ -40,10 +45,11 @@ absl::StatusOr<BuiltUnits> UnitBuilder::BuildAll(
 // A build that ends goes from the list to the cache. So the cache's "no" counts
 // only if none ended while it was asked; else it is asked again.
 UnitBuilder::Wanted UnitBuilder::Ask(const wire::TranslationUnit& unit,
+                                     const Digest& key,
                                      const wire::Target& target,
                                      const WorkLabel& label) {
   Wanted wanted;
-  wanted.key = UnitCache::Key(UnitDigest(unit), target, label.toolchain);
+  wanted.key = key;
   while (true) {
     int64_t ended = 0;
     {
@@ -63,6 +69,7 @@ UnitBuilder::Wanted UnitBuilder::Ask(const wire::TranslationUnit& unit,
     wire::WorkRequest request;
     *request.mutable_build()->mutable_unit() = unit;
     *request.mutable_build()->mutable_target() = target;
+    wanted.asked = SteadyNow();
     wanted.work = pool_.Submit(std::move(request), label);
     wanted.ours = true;
     under_way_.emplace(wanted.key, wanted.work);
@@ -94,7 +101,8 @@ absl::Status UnitBuilder::Fetch(const wire::TranslationUnit& unit,
   // Into the cache first, then off the list: see Ask.
   if (status.ok()) {
     counters_.Add(Count::kUnitsBuilt);
-    const absl::Status stored = cache_.Insert(wanted.key, wanted.object);
+    const absl::Status stored =
+        cache_.Insert(wanted.key, wanted.object, Since(wanted.asked));
     if (!stored.ok()) {
       counters_.Add(Count::kCacheStoreFailed);
       LogWarning("unit.store_failed", {{"error", stored.ToString()}});

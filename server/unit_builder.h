@@ -14,6 +14,7 @@
 #include "proto/artifact.pb.h"
 #include "proto/base/digest.h"
 #include "proto/base/mutex.h"
+#include "proto/base/steady_time.h"
 #include "server/counters.h"
 #include "server/worker_pool.h"
 
@@ -52,11 +53,13 @@ class UnitBuilder {
     Digest key;
     std::shared_ptr<PendingWork> work;  // null: the object is here
     bool ours = false;                  // we asked the pool
+    SteadyTime asked;                   // when
     wire::ObjectCode object;
   };
 
-  Wanted Ask(const wire::TranslationUnit& unit, const wire::Target& target,
-             const WorkLabel& label) ABSL_LOCKS_EXCLUDED(mu_);
+  Wanted Ask(const wire::TranslationUnit& unit, const Digest& key,
+             const wire::Target& target, const WorkLabel& label)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // Takes the build that is under way for it, if there is one.
   bool Join(Wanted& wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Fetch(const wire::TranslationUnit& unit, Wanted& wanted)

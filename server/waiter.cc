@@ -1,67 +1,38 @@
 #include "server/waiter.h"
 
-#include <utility>
-
-#include "absl/time/clock.h"
-#include "server/detached_status.h"
+#include "proto/compile_service.pb.h"
 
 namespace kiln {
+namespace {
 
-Waiter::News Waiter::Next() {
-  News news;
-  MutexLock lock(&mu_);
-  while (true) {
-    if (cancelled_) {
-      news.failure = absl::CancelledError("call: the caller has gone");
-      return news;
-    }
-    if (progress_.has_value()) {
-      news.progress = std::exchange(progress_, std::nullopt);
-      return news;
-    }
-    if (outcome_.has_value()) {
-      news.outcome = std::exchange(outcome_, std::nullopt);
-      return news;
-    }
-    const absl::Duration left = deadline_ - absl::Now();
-    if (left <= absl::ZeroDuration()) {
-      news.failure = absl::DeadlineExceededError(
-          "call: its deadline passed; the job goes on and is stored");
-      return news;
-    }
-    posted_.WaitFor(&mu_, left);
+wire::Progress::Stage ToWire(JobStage stage) {
+  switch (stage) {
+    case JobStage::kQueued:
+      return wire::Progress::STAGE_QUEUED;
+    case JobStage::kElsewhere:
+      return wire::Progress::STAGE_ELSEWHERE;
+    case JobStage::kPlanning:
+      return wire::Progress::STAGE_PLANNING;
+    case JobStage::kBuilding:
+      return wire::Progress::STAGE_BUILDING;
+    case JobStage::kStoring:
+      return wire::Progress::STAGE_STORING;
   }
+  return wire::Progress::STAGE_UNSPECIFIED;
 }
 
-void Waiter::PostProgress(const JobProgress& progress) {
-  MutexLock lock(&mu_);
-  progress_ = progress;
-  posted_.Signal();
-}
+}  // namespace
 
-void Waiter::PostOutcome(JobOutcome outcome) {
-  outcome.status = Detached(outcome.status);
-  MutexLock lock(&mu_);
-  outcome_ = std::move(outcome);
-  posted_.Signal();
-}
-
-void Waiter::Cancel() {
-  MutexLock lock(&mu_);
-  cancelled_ = true;
-  posted_.Signal();
-}
-
-absl::Status Waiter::StillWaits() const {
-  if (cancelled()) return absl::CancelledError("call: the caller has gone");
-  if (deadline_ > absl::Now()) return absl::OkStatus();
-  return absl::DeadlineExceededError(
-      "call: its deadline passed before its job was begun");
-}
-
-bool Waiter::cancelled() const {
-  MutexLock lock(&mu_);
-  return cancelled_;
+SharedBytes EventOf(const JobProgress& progress) {
+  wire::CompileEvent event;
+  wire::Progress& wire = *event.mutable_progress();
+  wire.set_stage(ToWire(progress.stage));
+  wire.set_done(static_cast<uint32_t>(progress.done));
+  wire.set_total(static_cast<uint32_t>(progress.total));
+  wire.set_job(progress.job);
+  wire.set_queue_position(static_cast<uint32_t>(progress.queue_position));
+  wire.set_age_ms(absl::ToInt64Milliseconds(progress.age));
+  return std::make_shared<const std::string>(event.SerializeAsString());
 }
 
 }  // namespace kiln

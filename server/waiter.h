@@ -1,21 +1,28 @@
 #ifndef KILN_SERVER_WAITER_H_
 #define KILN_SERVER_WAITER_H_
 
+#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "proto/base/mutex.h"
 
 namespace kiln {
 
 // What a job makes; defined in compile_task.h. Here it is passed along only.
 struct CompiledArtifact;
 
-enum class JobStage { kQueued, kPlanning, kBuilding, kStoring };
+// Bytes of a message that many callers get: encoded once, never changed.
+using SharedBytes = std::shared_ptr<const std::string>;
+
+enum class JobStage {
+  kQueued,
+  kElsewhere,  // another daemon makes it (job_leases.h)
+  kPlanning,
+  kBuilding,
+  kStoring,
+};
 
 // How far a job is.
 struct JobProgress {
@@ -23,9 +30,15 @@ struct JobProgress {
   int done = 0;     // kernels, while building
   int total = 0;    // kernels
   std::string job;  // "j-0193"
+  // While it is queued: 1 is the next to begin. Else 0.
+  int64_t queue_position = 0;
+  absl::Duration age;  // since its first caller came
 
   friend bool operator==(const JobProgress&, const JobProgress&) = default;
 };
+
+// A CompileEvent with this progress.
+SharedBytes EventOf(const JobProgress& progress);
 
 // How a job ended: `artifact` is set exactly when `status` is OK.
 struct JobOutcome {
@@ -33,50 +46,28 @@ struct JobOutcome {
   std::shared_ptr<const CompiledArtifact> artifact;
 };
 
-// Who is told of a job's progress: the caller's stream. One thread.
-class ProgressSink {
- public:
-  virtual ~ProgressSink() = default;
-  virtual void Send(const JobProgress& progress) = 0;
+enum class JobRole {
+  kLeader,  // began the job
+  kJoined,  // found it under way
 };
 
-// One caller that waits for a job: its mailbox. Jobs post into it, the caller's
-// own cancellation too; the caller's thread reads. One thread reads, any post.
+// One caller that waits for a job. It costs no thread: the job's threads tell it.
+// All functions are called from any thread and return at once.
 class Waiter {
  public:
-  // Gives up at `deadline`, by the machine's clock.
-  explicit Waiter(absl::Time deadline) : deadline_(deadline) {}
+  virtual ~Waiter() = default;
 
-  // What came in. Exactly one member is set; a `failure` is final.
-  struct News {
-    std::optional<JobProgress> progress;
-    std::optional<JobOutcome> outcome;
-    absl::Status failure;  // CANCELLED, or DEADLINE_EXCEEDED
-  };
-
-  // Waits for news. Progress that was not read in time is replaced by later
-  // progress; an outcome comes after all progress, and once.
-  News Next() ABSL_LOCKS_EXCLUDED(mu_);
-
-  void PostProgress(const JobProgress& progress) ABSL_LOCKS_EXCLUDED(mu_);
-  void PostOutcome(JobOutcome outcome) ABSL_LOCKS_EXCLUDED(mu_);
-
-  // The caller has gone.
-  void Cancel() ABSL_LOCKS_EXCLUDED(mu_);
-  bool cancelled() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Whose it is, an opaque name (quarantine.h); empty: nobody's.
+  virtual std::string CallerName() const { return ""; }
 
   // OK while the caller waits; else CANCELLED or DEADLINE_EXCEEDED.
-  absl::Status StillWaits() const ABSL_LOCKS_EXCLUDED(mu_);
+  virtual absl::Status StillWaits() const = 0;
 
-  absl::Time deadline() const { return deadline_; }
+  // How the job goes, as a CompileEvent. What was not sent on yet is replaced.
+  virtual void OnProgress(const SharedBytes& event) = 0;
 
- private:
-  const absl::Time deadline_;
-  mutable Mutex mu_;
-  CondVar posted_;
-  std::optional<JobProgress> progress_ ABSL_GUARDED_BY(mu_);
-  std::optional<JobOutcome> outcome_ ABSL_GUARDED_BY(mu_);
-  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  // The job has ended: once a Join, unless the waiter left before.
+  virtual void OnOutcome(JobRole role, const JobOutcome& outcome) = 0;
 };
 
 }  // namespace kiln

@@ -1,16 +1,55 @@
 #include "server/wire_status.h"
 
-#include <chrono>
+#include <algorithm>
+#include <optional>
 #include <string>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
+#include "grpcpp/support/proto_buffer_reader.h"
+#include "proto/base/count_fields.h"
+#include "proto/base/grpc_deadline.h"
+#include "proto/base/refusal.h"
+#include "proto/base/rpc_details.h"
 #include "proto/base/status.h"
+#include "proto/base/steady_time.h"
 
 namespace kiln {
 namespace {
 
 constexpr size_t kMaxMessageBytes = 4096;
+
+// When a caller that a queue had no place for should come again: a job takes a
+// second or two. Callers wait longer each time.
+constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
+
+absl::Status CheckFields(const grpc::ByteBuffer& bytes, absl::string_view what,
+                         const google::protobuf::Message& into) {
+  grpc::ByteBuffer read = bytes;
+  grpc::ProtoBufferReader reader(&read);
+  if (!reader.status().ok()) return absl::OkStatus();  // decoding says why
+  const std::optional<int64_t> fields =
+      CountFields(reader, *into.GetDescriptor(), kMaxFieldsDecoded);
+  if (fields.value_or(0) <= kMaxFieldsDecoded) return absl::OkStatus();
+  return MakeError(
+      ErrorReason::kTooLarge,
+      absl::StrCat(what, ": found over ", kMaxFieldsDecoded, " fields in ",
+                   bytes.Length(), " bytes, at most so many are due"));
+}
+
+// What the caller takes of refusals.
+size_t DetailBytesFor(const grpc::CallbackServerContext& context) {
+  const auto& headers = context.client_metadata();
+  const auto row = headers.find(kDetailBytesHeader);
+  size_t bytes = 0;
+  if (row == headers.end() ||
+      !absl::SimpleAtoi(
+          absl::string_view(row->second.data(), row->second.size()), &bytes)) {
+    return kDetailBytesByDefault;
+  }
+  return std::min(bytes, kMostRefusalBytes);
+}
 
 }  // namespace
 
@@ -22,18 +61,25 @@ grpc::Status EndCall(grpc::CallbackServerContext& context,
     context.AddTrailingMetadata("kiln-reason",
                                 std::string(ReasonName(*reason)));
   }
+  absl::Status cut = status;
+  if (cut.message().size() > kMaxMessageBytes) {
+    cut = WithRefusalBytes(
+        absl::Status(status.code(),
+                     status.message().substr(0, kMaxMessageBytes)),
+        RefusalBytesOf(status));
+  }
   // The numbers of the two enums are the same by design of both.
   return grpc::Status(
-      static_cast<grpc::StatusCode>(status.code()),
-      std::string(status.message().substr(0, kMaxMessageBytes)));
+      static_cast<grpc::StatusCode>(cut.code()), std::string(cut.message()),
+      RpcDetailsOf(cut,
+                   reason == ErrorReason::kQueueFull
+                       ? std::optional<absl::Duration>(kRetryDelay)
+                       : std::nullopt,
+                   DetailBytesFor(context)));
 }
 
-absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
-  const auto deadline = context.deadline();
-  if (deadline == std::chrono::system_clock::time_point::max()) {
-    return absl::InfiniteFuture();
-  }
-  return absl::FromChrono(deadline);
+SteadyTime DeadlineOf(const grpc::CallbackServerContext& context) {
+  return FromGrpcDeadline(context.raw_deadline());
 }
 
 absl::Status Decode(const grpc::ByteBuffer& bytes, int64_t max_bytes,
@@ -44,6 +90,7 @@ absl::Status Decode(const grpc::ByteBuffer& bytes, int64_t max_bytes,
                      absl::StrCat(what, ": found ", found, " bytes, at most ",
                                   max_bytes, " are due"));
   }
+  RETURN_IF_ERROR(CheckFields(bytes, what, into));
   grpc::ByteBuffer spent = bytes;  // shares the slices
   const grpc::Status parsed =
       grpc::SerializationTraits<google::protobuf::Message>::Deserialize(&spent,

@@ -6,11 +6,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "proto/base/child.h"
+#include "proto/base/steady_time.h"
+#include "proto/jail/jail_spec.h"
+#include "proto/jail/jailed_child.h"
 #include "proto/worker.pb.h"
 
 namespace kiln {
@@ -21,35 +24,35 @@ struct WorkerLimits {
   std::vector<std::string> args;
   std::vector<std::string> env;              // "NAME=value", after the base set
   absl::Duration wall = absl::Seconds(120);  // of one request
-  absl::Duration cpu = absl::Seconds(600);   // of one request, all threads
+  // What one request has, at least, over all threads; at most twice as much.
+  absl::Duration cpu = absl::Seconds(600);
   int64_t memory_bytes = int64_t{16}
                          << 30;  // that each process may write; 0: any
+  JailRange sandbox;
+  std::vector<std::string> readable;  // beside the system's own compilers
 };
 
-// One compile process: exec'ed once, then asked many times. What it is started
-// with stands in proto/worker.proto. It leads a process group of its own, so
-// that its compilers end with it.
+// One compile process in a jail, exec'ed once, then asked many times.
 //
 // It may crash, hang or talk nonsense: each is an error of one call, after
 // which the object is good for its post-mortem words and for destruction only.
 //
-// One thread, but for pid(), hello() and Interrupt(). Kills, reaps and removes
-// the scratch folder when destroyed.
+// One thread, but for pid(), hello(), report() and Interrupt(). Ended with all
+// that it started when destroyed.
 class WorkerProcess {
  public:
   // Starts it in a new folder `scratch_prefix`-XXXXXX, and waits for its hello.
-  // No two workers ever have one folder: a compiler that outlived its worker,
-  // and the daemon too, writes where nobody reads.
+  // `gpu`: it may open the machine's.
   //
   // Errors; it had no job yet, so no job is to blame:
   //   NO_TOOLCHAIN  the program can't be executed, or says nothing or nonsense
+  //   PERMISSION    the machine grants a weaker jail than limits.sandbox
   //   STORAGE       the folder can't be made
   static absl::StatusOr<std::shared_ptr<WorkerProcess>> Start(
-      const WorkerLimits& limits, const std::string& scratch_prefix);
+      const WorkerLimits& limits, bool gpu, const std::string& scratch_prefix);
 
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
-  ~WorkerProcess();
 
   // Sends one request and waits for its reply, at most the wall limit. An error
   // that the worker tells of is a reply (WorkReply.error), not an error here.
@@ -64,33 +67,32 @@ class WorkerProcess {
   }
 
   // False once it has ended, also between calls.
-  bool Alive() const { return !child_.HasEnded(); }
+  bool Alive() const { return !child_->HasEnded(); }
+
+  // True once another request could exceed the process's processor time.
+  bool IsWorn() const { return child_->UsedCpu() > limits_.cpu; }
 
   // False once its scratch folder was removed under it.
   bool HasFolder() const;
 
   // Makes a Call under way, or the next one, end with WORKER_DIED. From any
   // thread.
-  void Interrupt();
+  void Interrupt() { child_->Interrupt(); }
 
-  pid_t pid() const { return child_.pid(); }
+  pid_t pid() const { return child_->pid(); }
+  const JailReport& report() const { return child_->report(); }
   const wire::HelloReply& hello() const { return hello_; }
 
  private:
-  WorkerProcess(const WorkerLimits& limits, std::string scratch, Child child,
-                int socket_fd);
+  WorkerProcess(const WorkerLimits& limits, std::unique_ptr<JailedChild> child)
+      : limits_(limits), child_(std::move(child)) {}
   absl::StatusOr<wire::WorkReply> CallWithin(absl::Duration wall,
                                              const wire::WorkRequest& request);
   absl::StatusOr<std::string> Exchange(const std::string& request,
-                                       absl::Time deadline);
-  void LimitCpu();
-  // Kills it and says how it ended, with the tail of its stderr.
-  std::string PostMortem();
+                                       SteadyTime deadline);
 
   const WorkerLimits limits_;
-  const std::string scratch_;
-  Child child_;
-  const int socket_fd_;
+  const std::unique_ptr<JailedChild> child_;
   wire::HelloReply hello_;  // fixed once Start returns
 };
 

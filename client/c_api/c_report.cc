@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 #include "client/c_api/c_handles.h"
 #include "client/c_api/c_status.h"
 #include "client/c_api/kiln.h"
+#include "client/daemon_status.h"
 #include "proto/artifact.pb.h"
 #include "proto/base/status.h"
 #include "proto/plan/plan_text.h"
@@ -76,19 +78,27 @@ KilnStatus* kiln_callable_report(const KilnCallable* callable,
   if (sound.ok()) {
     sound = kiln::CheckAtLeast("report: struct_size",
                                static_cast<int64_t>(report->struct_size),
-                               sizeof(KilnReport));
+                               offsetof(KilnReport, daemon_lost));
   }
   if (!sound.ok()) return kiln::StatusOf(sound);
   const kiln::CompileReport found = callable->callable->report();
-  report->artifacts = callable->callable->compiles();
-  report->by_local_worker = found.by_local_worker ? 1 : 0;
-  report->served_from = found.by_local_worker
-                            ? KILN_SERVED_FROM_COMPILE
-                            : static_cast<KilnServedFrom>(found.served_from);
-  report->compile_us = absl::ToInt64Microseconds(found.compile);
-  report->load_us = absl::ToInt64Microseconds(found.load);
-  report->units_built = found.units_built;
-  report->units_cached = found.units_cached;
+  KilnReport all = {};
+  all.struct_size = report->struct_size;
+  all.artifacts = callable->callable->compiles();
+  all.by_local_worker = found.by_local_worker ? 1 : 0;
+  all.served_from = found.by_local_worker
+                        ? KILN_SERVED_FROM_COMPILE
+                        : static_cast<KilnServedFrom>(found.served_from);
+  all.compile_us = absl::ToInt64Microseconds(found.compile);
+  all.load_us = absl::ToInt64Microseconds(found.load);
+  all.units_built = found.units_built;
+  all.units_cached = found.units_cached;
+  all.daemon_lost = found.by_local_worker &&
+                            (kiln::ConnectionLost(found.daemon_status) ||
+                             kiln::DaemonIsSilent(found.daemon_status))
+                        ? 1
+                        : 0;
+  std::memcpy(report, &all, std::min(report->struct_size, sizeof(all)));
   return nullptr;
 }
 

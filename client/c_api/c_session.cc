@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -52,6 +53,8 @@ absl::Status CheckOptions(const KilnSessionOptions& given) {
   RETURN_IF_ERROR(
       CheckArray("public_keys", given.public_keys, given.public_key_count));
   RETURN_IF_ERROR(NamespaceNamed(Text(given.cache_namespace)).status());
+  RETURN_IF_ERROR(CheckRange("urgency", NumberOf(given.urgency),
+                             KILN_INTERACTIVE, KILN_PREWARM));
   if (given.fallback != KILN_FALLBACK_ERROR) {
     RETURN_IF_ERROR(CheckGiven("worker_program", given.worker_program));
   }
@@ -86,19 +89,12 @@ void Tell(const KilnSessionOptions& given, const std::string& graph,
   given.on_progress(given.progress_context, &told);
 }
 
-// Where the caller says that a daemon is now; trusted as `known` is.
-std::optional<DaemonAddress> Find(const KilnSessionOptions& given,
-                                  const SessionOptions& known) {
-  std::array<char, KILN_ADDRESS_BYTES> text = {};
-  if (given.find_daemon(given.find_context, text.data(), text.size()) == 0) {
-    return std::nullopt;
-  }
-  text.back() = '\0';
+// The daemon at "unix:/path" or "host:port", trusted as `known` is.
+DaemonAddress AddressAt(absl::string_view place, const SessionOptions& known) {
   DaemonAddress address = known.daemon;
   address.socket.clear();
   address.tcp.clear();
   address.public_keys.clear();
-  absl::string_view place(text.data());
   if (absl::ConsumePrefix(&place, "unix:")) {
     address.socket = std::string(place);
   } else {
@@ -108,13 +104,29 @@ std::optional<DaemonAddress> Find(const KilnSessionOptions& given,
   return address;
 }
 
+// Where the caller says that a daemon is now.
+std::optional<DaemonAddress> Find(const KilnSessionOptions& given,
+                                  const SessionOptions& known) {
+  std::array<char, KILN_ADDRESS_BYTES> text = {};
+  if (given.find_daemon(given.find_context, text.data(), text.size()) == 0) {
+    return std::nullopt;
+  }
+  text.back() = '\0';
+  return AddressAt(text.data(), known);
+}
+
 absl::StatusOr<SessionOptions> OptionsOf(const KilnSessionOptions& given) {
   SessionOptions options;
   ASSIGN_OR_RETURN(options.trusted_keys, KeysOf(given));
   options.daemon.socket = Text(given.socket);
   options.daemon.tcp = Text(given.tcp);
+  options.daemon.tls = {.ca = Text(given.tls_ca),
+                        .certificate = Text(given.tls_certificate),
+                        .key = Text(given.tls_key),
+                        .token_file = Text(given.token_file)};
   if (given.tcp != nullptr) options.daemon.public_keys = options.trusted_keys;
   options.cache_namespace = Text(given.cache_namespace);
+  options.urgency = static_cast<wire::Urgency>(given.urgency);
   options.local_only = given.fallback == KILN_LOCAL_ONLY;
   if (given.fallback == KILN_FALLBACK_LOCAL_WORKER) {
     options.fallback = Fallback::kLocalWorker;
@@ -137,6 +149,12 @@ absl::StatusOr<SessionOptions> OptionsOf(const KilnSessionOptions& given) {
                                   const wire::Progress& progress) {
       Tell(given, graph, progress);
     };
+  }
+  const std::string more = Text(given.more_daemons);
+  for (const absl::string_view place :
+       absl::StrSplit(more, ',', absl::SkipWhitespace())) {
+    options.more_daemons.push_back(
+        AddressAt(absl::StripAsciiWhitespace(place), options));
   }
   if (given.find_daemon != nullptr) {
     options.find_daemon = [given, known = options] {

@@ -13,7 +13,7 @@ KilnStatus* StatusOf(const absl::Status& status) {
   return new KilnStatus{
       static_cast<int>(status.code()),
       reason.has_value() ? std::string(ReasonName(*reason)) : "",
-      std::string(status.message())};
+      std::string(status.message()), RefusalsOf(status)};
 }
 
 std::string FoundDue(absl::string_view subject, int64_t found,
@@ -62,11 +62,47 @@ absl::Status CheckArray(absl::string_view subject, const void* entries,
 
 }  // namespace kiln
 
+namespace {
+
+// Null beyond the last.
+const kiln::Refusal* RefusalAt(const KilnStatus* status, int32_t index) {
+  const auto& all = status->refusals.refusals;
+  const bool there = index >= 0 && static_cast<size_t>(index) < all.size();
+  return there ? &all[static_cast<size_t>(index)] : nullptr;
+}
+
+}  // namespace
+
 int kiln_status_code(const KilnStatus* status) { return status->code; }
 const char* kiln_status_reason(const KilnStatus* status) {
   return status->reason.c_str();
 }
 const char* kiln_status_message(const KilnStatus* status) {
   return status->message.c_str();
+}
+int32_t kiln_status_refusal_count(const KilnStatus* status) {
+  return static_cast<int32_t>(status->refusals.refusals.size());
+}
+uint32_t kiln_status_refusal_node(const KilnStatus* status, int32_t index) {
+  const kiln::Refusal* refusal = RefusalAt(status, index);
+  return refusal == nullptr ? 0 : refusal->node;
+}
+const char* kiln_status_refusal_operator(const KilnStatus* status,
+                                         int32_t index) {
+  const kiln::Refusal* refusal = RefusalAt(status, index);
+  return refusal == nullptr ? "" : refusal->op.c_str();
+}
+const char* kiln_status_refusal_reason(const KilnStatus* status,
+                                       int32_t index) {
+  const kiln::Refusal* refusal = RefusalAt(status, index);
+  // The names are literals.
+  return refusal == nullptr ? "" : kiln::ReasonName(refusal->reason).data();
+}
+const char* kiln_status_refusal_text(const KilnStatus* status, int32_t index) {
+  const kiln::Refusal* refusal = RefusalAt(status, index);
+  return refusal == nullptr ? "" : refusal->text.c_str();
+}
+int kiln_status_refuses_more(const KilnStatus* status) {
+  return status->refusals.more ? 1 : 0;
 }
 void kiln_status_free(KilnStatus* status) { delete status; }

@@ -8,11 +8,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "client/c_api/kiln.h"
+#include "proto/base/refusal.h"
 
 struct KilnStatus {
   int code;
   std::string reason;
   std::string message;
+  kiln::Refusals refusals;
 };
 
 namespace kiln {

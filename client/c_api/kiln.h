@@ -37,6 +37,21 @@ int kiln_status_code(const KilnStatus* status);
 /* "UNSUPPORTED_OP" and so on (docs/errors.md); "" when there is none. */
 const char* kiln_status_reason(const KilnStatus* status);
 const char* kiln_status_message(const KilnStatus* status);
+/* The nodes of the graph that Kiln does not compile, and leaves to the caller's
+ * framework: each once, in their order. 0: the status tells of none. The others
+ * take an index below that, and give 0 or "" beyond. */
+int32_t kiln_status_refusal_count(const KilnStatus* status);
+/* The node's place among the graph's, from 0. */
+uint32_t kiln_status_refusal_node(const KilnStatus* status, int32_t index);
+/* "aten.add.Tensor" */
+const char* kiln_status_refusal_operator(const KilnStatus* status,
+                                         int32_t index);
+/* "UNSUPPORTED_OP"; "MALFORMED_GRAPH": a result is not as it was declared. */
+const char* kiln_status_refusal_reason(const KilnStatus* status, int32_t index);
+/* Why, for people. */
+const char* kiln_status_refusal_text(const KilnStatus* status, int32_t index);
+/* 1: there may be further ones, which a compile without these would tell of. */
+int kiln_status_refuses_more(const KilnStatus* status);
 void kiln_status_free(KilnStatus* status); /* NULL is fine */
 
 /* ---- Tensors ---- */
@@ -94,7 +109,8 @@ typedef enum KilnStage {
   KILN_QUEUED = 1,
   KILN_PLANNING = 2,
   KILN_BUILDING = 3, /* `done` of `total` kernels */
-  KILN_STORING = 4
+  KILN_STORING = 4,
+  KILN_ELSEWHERE = 5 /* another daemon makes it, and this one waits */
 } KilnStage;
 
 typedef struct KilnProgress {
@@ -103,6 +119,13 @@ typedef struct KilnProgress {
   int32_t done;
   int32_t total;
 } KilnProgress;
+
+/* More urgent compiles come first at a daemon; none waits for ever. */
+typedef enum KilnUrgency {
+  KILN_INTERACTIVE = 0, /* somebody waits: a rank that trains */
+  KILN_BACKGROUND = 1,
+  KILN_PREWARM = 2 /* may be wanted some day */
+} KilnUrgency;
 
 enum { KILN_PUBLIC_KEY_BYTES = 32 };
 
@@ -140,6 +163,21 @@ typedef struct KilnSessionOptions {
   /* Whose artifacts are asked for: 1 to 63 of a-z, 0-9, '-', '_' and '.'. NULL or
    * "": "default". */
   const char* cache_namespace;
+  /* How a daemon at "host:port" and this program prove themselves to each other:
+   * PEM files, and a file with a token in its first line. All are read again when
+   * they change. Without tls_ca only a loopback address is called, in plain.
+   * NULL or "": none. */
+  const char* tls_ca;          /* who signs daemons' certificates */
+  const char* tls_certificate; /* this program's own, with its key */
+  const char* tls_key;
+  const char* token_file; /* as `compilectl tokens add` makes a token */
+  KilnUrgency urgency;    /* how soon its compiles are wanted */
+  /* Other daemons that serve the same requests: "unix:/path" and "host:port",
+   * with commas between them. Each request is asked of one of all, the same for
+   * all programs that name the same daemons, and of the next where that one is
+   * gone; find_daemon is then not called. Trusted as the first is. NULL or "":
+   * none. */
+  const char* more_daemons;
 } KilnSessionOptions;
 
 enum { KILN_ADDRESS_BYTES = 1024 }; /* room in `address`, its end included */
@@ -268,6 +306,10 @@ typedef struct KilnReport {
   int64_t load_us;    /* artifact to callable */
   int32_t units_built;
   int32_t units_cached;
+  /* Since here a smaller struct_size is fine: what it leaves out is not told.
+   * 1: a local worker compiled since no daemon answered: none listens, or the
+   * connection broke. KILN_TEXT_DAEMON has the words. */
+  int32_t daemon_lost;
 } KilnReport;
 
 KilnStatus* kiln_callable_report(const KilnCallable* callable,

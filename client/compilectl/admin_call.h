@@ -5,10 +5,13 @@
 #include "client/compilectl/commands.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/admin_service.grpc.pb.h"
+#include "proto/base/status.h"
+#include "proto/base/steady_time.h"
 
 namespace kiln {
 
-// One unary call of AdminService, with the client's timeout:
+// One unary call of AdminService, with the client's timeout. A plain TCP port has
+// no such service, and its answer says nothing of that.
 //   AdminCall<wire::JobsReply>(daemon, &wire::AdminService::Stub::Jobs, request)
 template <typename Reply, typename Request>
 absl::StatusOr<Reply> AdminCall(
@@ -18,10 +21,15 @@ absl::StatusOr<Reply> AdminCall(
     const Request& request) {
   const auto stub = wire::AdminService::NewStub(daemon.channel());
   grpc::ClientContext context;
-  SetDeadline(context, absl::Now() + daemon.timeout());
+  SetDeadline(context, SteadyIn(daemon.timeout()));
   Reply reply;
   const grpc::Status status = ((*stub).*method)(&context, request, &reply);
   const absl::Status outcome = StatusOfCall(status, context, "kilnd");
+  if (absl::IsUnimplemented(outcome) && !ReasonOf(outcome).has_value()) {
+    return absl::UnimplementedError(
+        "kilnd: a plain TCP port answers no admin; ask over the daemon's Unix "
+        "socket, or over TLS with an admin's token or certificate");
+  }
   if (!outcome.ok()) return outcome;
   return reply;
 }

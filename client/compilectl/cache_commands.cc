@@ -41,12 +41,14 @@ Json EntryJson(const wire::Entry& entry) {
   for (const std::string& guard : entry.guards()) guards.push_back(guard);
   return {{"key", LongKey(entry.compile_key())},
           {"entry", LongKey(entry.entry_id())},
+          {"namespace", entry.cache_namespace()},
           {"graph", entry.graph_name()},
           {"target", entry.target()},
           {"bytes", entry.bytes()},
           {"created_unix_ms", entry.created_unix_ms()},
           {"last_used_unix_ms", entry.last_used_unix_ms()},
           {"kernels", entry.kernels()},
+          {"pinned", entry.pinned()},
           {"parts", PartsJson(entry.parts())},
           {"guards", std::move(guards)}};
 }
@@ -137,6 +139,7 @@ wire::PurgeRequest PurgeRequestOf(const PurgeOptions& options) {
   request.set_key_prefix_hex(options.key_prefix);
   request.set_older_than_ms(absl::ToInt64Milliseconds(options.older_than));
   request.set_device(options.device);
+  request.set_cache_namespace(options.cache_namespace);
   request.set_all(options.all);
   return request;
 }
@@ -164,9 +167,11 @@ absl::Status ConfirmPurge(
 
 absl::StatusOr<std::string> ListCommand(const AdminClient& daemon,
                                         const std::string& key_prefix,
+                                        const std::string& cache_namespace,
                                         uint32_t limit, OutputFormat format) {
   wire::ListRequest request;
   request.set_key_prefix_hex(key_prefix);
+  request.set_cache_namespace(cache_namespace);
   request.set_limit(limit);
   ASSIGN_OR_RETURN(const wire::ListReply reply,
                    AdminCall<wire::ListReply>(daemon, &Admin::List, request));
@@ -178,10 +183,12 @@ absl::StatusOr<std::string> ListCommand(const AdminClient& daemon,
 
 absl::StatusOr<std::string> ShowCommand(const AdminClient& daemon,
                                         const std::string& key_prefix,
+                                        const std::string& cache_namespace,
                                         ShowWhat what, OutputFormat format) {
   RETURN_IF_ERROR(CheckKey("show", key_prefix));
   wire::ShowRequest request;
   request.set_key_prefix_hex(key_prefix);
+  request.set_cache_namespace(cache_namespace);
   ASSIGN_OR_RETURN(const wire::ShowReply reply,
                    AdminCall<wire::ShowReply>(daemon, &Admin::Show, request));
   if (format == OutputFormat::kTable) return ShowText(reply, what);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -41,13 +42,21 @@ absl::StatusOr<std::string> StatsCommand(const AdminClient& daemon,
 absl::StatusOr<std::string> JobsCommand(const AdminClient& daemon,
                                         OutputFormat format);
 
-// WORKER PID STATE KEY JOBS RESTARTS MEMORY, then the toolchains.
+// WORKER PID STATE KEY JOBS RESTARTS MEMORY SANDBOX, then the toolchains.
 absl::StatusOr<std::string> WorkersCommand(const AdminClient& daemon,
                                            OutputFormat format);
+
+// KEY LEFT CALLER GRAPH WHY of jobs that ended two workers; those whose key begins
+// with `clear_prefix`, or all, may be tried again before.
+absl::StatusOr<std::string> QuarantineCommand(const AdminClient& daemon,
+                                              const std::string& clear_prefix,
+                                              bool clear_all,
+                                              OutputFormat format);
 
 // KEY TARGET GRAPH KERNELS SIZE AGE USED.
 absl::StatusOr<std::string> ListCommand(const AdminClient& daemon,
                                         const std::string& key_prefix,
+                                        const std::string& cache_namespace,
                                         uint32_t limit, OutputFormat format);
 
 enum class ShowWhat { kPlan, kKernels, kSources };
@@ -55,6 +64,7 @@ enum class ShowWhat { kPlan, kKernels, kSources };
 // One entry: its key's parts, guards, counters, and `what` of its plan.
 absl::StatusOr<std::string> ShowCommand(const AdminClient& daemon,
                                         const std::string& key_prefix,
+                                        const std::string& cache_namespace,
                                         ShowWhat what, OutputFormat format);
 
 // The nearest entry, and the first part of the key that differs. The subject may
@@ -65,8 +75,9 @@ absl::StatusOr<std::string> ExplainCommand(const AdminClient& daemon,
 
 struct PurgeOptions {
   std::string key_prefix;
-  absl::Duration older_than;  // by last use; zero: of any age
-  std::string device;         // "cpu", "cuda", "sm_90"
+  absl::Duration older_than;    // by last use; zero: of any age
+  std::string device;           // "cpu", "cuda", "sm_90"
+  std::string cache_namespace;  // empty: of all
   bool all = false;
   bool dry_run = false;
   bool yes = false;  // never asks
@@ -86,11 +97,78 @@ absl::StatusOr<std::string> PurgeCommand(
     const std::function<bool(const std::string& question)>& confirm,
     OutputFormat format);
 
+// Long work on the whole cache, which goes on while the daemon serves.
+enum class MaintainTask {
+  kScrub,    // read and verify all records, drop what is damaged
+  kVerify,   // the same, and change nothing
+  kCompact,  // rewrite the files without what was deleted
+};
+
+struct MaintainOutcome {
+  std::string text;
+  bool left_unsound = false;  // a verification found something
+};
+
+// Begins the task, or joins it when it is under way, and waits for its end; `tell`
+// gets how it goes, a line each half second.
+absl::StatusOr<MaintainOutcome> MaintainCommand(
+    const AdminClient& daemon, MaintainTask task,
+    const std::function<void(const std::string& line)>& tell,
+    OutputFormat format);
+
+// Ends the task that is under way. NOT_FOUND when it is not.
+absl::StatusOr<std::string> StopMaintainCommand(const AdminClient& daemon,
+                                                MaintainTask task,
+                                                OutputFormat format);
+
+// Entries whose key begins so stay when the cache is full, or no longer do.
+absl::StatusOr<std::string> PinCommand(const AdminClient& daemon,
+                                       const std::string& key_prefix,
+                                       const std::string& cache_namespace,
+                                       bool unpin, OutputFormat format);
+
 // Measures the configurations of the graph's kernels; each winner is used from
 // now on.
 absl::StatusOr<std::string> TuneCommand(const AdminClient& daemon,
                                         const CaseOptions& options,
                                         OutputFormat format);
+
+struct TokenOptions {
+  std::string name;
+  std::string role = "submitter";
+  std::vector<std::string> namespaces = {"default"};
+  absl::Duration life = absl::Hours(24 * 30);
+};
+
+// Makes a token for callers over TCP: the token alone, for a file. It is told this
+// once.
+absl::StatusOr<std::string> AddTokenCommand(const AdminClient& daemon,
+                                            const TokenOptions& options,
+                                            OutputFormat format);
+
+// The token is refused from now on.
+absl::StatusOr<std::string> RevokeTokenCommand(const AdminClient& daemon,
+                                               const std::string& name,
+                                               OutputFormat format);
+
+// NAME ROLE NAMESPACES MADE EXPIRES.
+absl::StatusOr<std::string> TokensCommand(const AdminClient& daemon,
+                                          OutputFormat format);
+
+// ID NAMESPACE STATE MADE REVOKED PUBLIC KEY.
+absl::StatusOr<std::string> KeysCommand(const AdminClient& daemon,
+                                        OutputFormat format);
+
+// A new key signs from now on, in one namespace or, for the empty name, in all
+// that have none of their own: the public key alone, for a configuration.
+absl::StatusOr<std::string> RotateKeyCommand(const AdminClient& daemon,
+                                             const std::string& cache_namespace,
+                                             OutputFormat format);
+
+// What the key signed is refused from now on.
+absl::StatusOr<std::string> RevokeKeyCommand(const AdminClient& daemon,
+                                             const std::string& key_hex,
+                                             OutputFormat format);
 
 // Versions of this program and of the daemon, if one is there, with the public
 // key that it says is its own.

@@ -6,13 +6,11 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -21,45 +19,29 @@
 #include "client/compilectl/commands.h"
 #include "client/compilectl/completion.h"
 #include "client/compilectl/doctor.h"
+#include "client/compilectl/installation.h"
 #include "proto/base/command_line.h"
 #include "proto/base/digest.h"
 #include "proto/base/status.h"
+#include "proto/jail/worker_environment.h"
 
 namespace kiln {
 namespace {
 
 constexpr char kFooter[] =
     "Exit codes: 0 done, 1 refused or failed, 2 used wrongly.\n"
-    "Environment: KILN_SOCKET, the daemon's socket.";
-
-// Whether this program came with the Python package: kiln/_bin/compilectl.
-std::filesystem::path OwnFolder() {
-  std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-}
-
-bool IsInWheel() {
-  std::error_code error;
-  const std::filesystem::path folder = OwnFolder();
-  return folder.filename() == "_bin" &&
-         std::filesystem::exists(folder.parent_path() / "__init__.py", error);
-}
-
-// What to type for a daemon: in a wheel no PATH has it, in the tree a command
-// builds it.
-std::string KilndCommand() {
-  std::error_code error;
-  const std::filesystem::path folder = OwnFolder();
-  if (IsInWheel()) return (folder / "kilnd").string();
-  const std::filesystem::path tree = folder.parent_path().parent_path();
-  return std::filesystem::exists(tree / "server", error) ? "./kiln daemon"
-                                                         : "kilnd";
-}
+    "Environment: KILN_SOCKET, the daemon's socket; KILN_TLS_CA, "
+    "KILN_TLS_CERTIFICATE, KILN_TLS_KEY and KILN_TOKEN_FILE, for --tcp.";
 
 struct Flags {
   std::string socket;
   std::string tcp;
   std::string public_key_hex;
+  DaemonTls tls;
+  std::string action = "ls";
+  std::string key_action = "list";
+  TokenOptions token;
+  std::string token_life;
   std::string data_folder;
   std::string format = "table";
   double timeout_seconds = 10;
@@ -72,6 +54,9 @@ struct Flags {
   CaseOptions explain;
   PurgeOptions purge;
   CaseOptions tune;
+  std::string clear;
+  bool clear_all = false;
+  bool stop = false;
 };
 
 // What a command gives: the text for standard output, or why there is none.
@@ -80,6 +65,16 @@ using Outcome = absl::StatusOr<std::string>;
 std::string Environment(const char* name) {
   const char* value = getenv(name);
   return value == nullptr ? "" : value;
+}
+
+// NAME=VALUE of what a worker may see.
+std::vector<std::string> WorkerEnvironment() {
+  std::vector<std::string> environment;
+  for (const char* name : kWorkerEnvironment) {
+    const std::string value = Environment(name);
+    if (!value.empty()) environment.push_back(absl::StrCat(name, "=", value));
+  }
+  return environment;
 }
 
 // As kilnd has it.
@@ -105,6 +100,7 @@ absl::StatusOr<DaemonAddress> AddressOf(const Flags& flags) {
     return address;
   }
   address.tcp = flags.tcp;
+  address.tls = flags.tls;
   const std::optional<Digest> raw = Digest::FromHex(flags.public_key_hex);
   if (!raw.has_value()) {
     return MakeError(ErrorReason::kBadOption,
@@ -149,28 +145,59 @@ Outcome List(const AdminClient& daemon, const Flags& flags) {
         ErrorReason::kBadOption,
         absl::StrCat("--limit ", flags.limit, ": due 0 to ", UINT32_MAX));
   }
-  return ListCommand(daemon, flags.key, static_cast<uint32_t>(flags.limit),
-                     FormatOf(flags));
+  return ListCommand(daemon, flags.key, flags.purge.cache_namespace,
+                     static_cast<uint32_t>(flags.limit), FormatOf(flags));
+}
+
+// Sets `duration` to what the option says, if it says anything. Abseil knows no
+// days, and people think in days.
+absl::Status SetDuration(absl::string_view option, const std::string& text,
+                         absl::Duration& duration) {
+  if (text.empty()) return absl::OkStatus();
+  double days = 0;
+  if (text.back() == 'd' &&
+      absl::SimpleAtod(text.substr(0, text.size() - 1), &days)) {
+    duration = absl::Hours(24 * days);
+    return absl::OkStatus();
+  }
+  if (absl::ParseDuration(text, &duration)) return absl::OkStatus();
+  return MakeError(
+      ErrorReason::kBadOption,
+      absl::StrCat(option, " ", text, ": due a duration as 90m, 12h or 7d"));
 }
 
 Outcome Purge(const AdminClient& daemon, const Flags& flags) {
   PurgeOptions options = flags.purge;
-  std::string age = flags.older_than;
-  // Abseil knows no days, and people ask in days.
-  if (!age.empty() && age.back() == 'd') {
-    double days = 0;
-    if (!absl::SimpleAtod(age.substr(0, age.size() - 1), &days)) {
-      return MakeError(ErrorReason::kBadOption,
-                       absl::StrCat("--older-than ", age,
-                                    ": due a duration as 90m, 12h or 7d"));
-    }
-    options.older_than = absl::Hours(24 * days);
-  } else if (!age.empty() && !absl::ParseDuration(age, &options.older_than)) {
-    return MakeError(ErrorReason::kBadOption,
-                     absl::StrCat("--older-than ", age,
-                                  ": due a duration as 90m, 12h or 7d"));
-  }
+  RETURN_IF_ERROR(
+      SetDuration("--older-than", flags.older_than, options.older_than));
   return PurgeCommand(daemon, options, AskOnTerminal, FormatOf(flags));
+}
+
+Outcome Tokens(const AdminClient& daemon, const Flags& flags) {
+  if (flags.action == "ls") return TokensCommand(daemon, FormatOf(flags));
+  if (flags.action == "revoke")
+    return RevokeTokenCommand(daemon, flags.token.name, FormatOf(flags));
+  if (flags.action == "add") {
+    TokenOptions options = flags.token;
+    RETURN_IF_ERROR(SetDuration("--for", flags.token_life, options.life));
+    return AddTokenCommand(daemon, options, FormatOf(flags));
+  }
+  return MakeError(ErrorReason::kBadOption,
+                   absl::StrCat("tokens: found \"", flags.action,
+                                "\", due ls, add or revoke"));
+}
+
+Outcome Keys(const AdminClient& daemon, const Flags& flags) {
+  if (flags.key_action == "list") return KeysCommand(daemon, FormatOf(flags));
+  if (flags.key_action == "rotate") {
+    return RotateKeyCommand(daemon, flags.purge.cache_namespace,
+                            FormatOf(flags));
+  }
+  if (flags.key_action == "revoke")
+    return RevokeKeyCommand(daemon, flags.key, FormatOf(flags));
+  return MakeError(ErrorReason::kBadOption,
+                   absl::StrCat("keys: found \"", flags.key_action,
+                                "\", due list, rotate or revoke"));
 }
 
 // A reason where there is one, for docs/errors.md; else the status code.
@@ -180,6 +207,11 @@ std::string ErrorText(const absl::Status& status) {
                           ? std::string(ReasonName(*reason))
                           : absl::StatusCodeToString(status.code()),
                       ": ", status.message());
+}
+
+// One line that is written over on a terminal; nothing elsewhere.
+void TellProgress(const std::string& line) {
+  if (isatty(STDERR_FILENO) == 1) std::cerr << "\r\x1b[K" << line << std::flush;
 }
 
 // The commands, each with its function and what is read for it.
@@ -195,6 +227,16 @@ class Program {
     all.Option("--tcp", flags_.tcp, "host:port instead of a socket");
     all.Option("--public-key", flags_.public_key_hex,
                "the daemon's key, for --tcp");
+    flags_.tls = {.ca = Environment("KILN_TLS_CA"),
+                  .certificate = Environment("KILN_TLS_CERTIFICATE"),
+                  .key = Environment("KILN_TLS_KEY"),
+                  .token_file = Environment("KILN_TOKEN_FILE")};
+    all.Option("--tls-ca", flags_.tls.ca, "who signs daemons' certificates");
+    all.Option("--tls-certificate", flags_.tls.certificate,
+               "your own, for --tcp");
+    all.Option("--tls-key", flags_.tls.key, "of your certificate");
+    all.Option("--token-file", flags_.tls.token_file,
+               "with your token, for --tcp");
     all.Option("--timeout", flags_.timeout_seconds,
                "seconds to wait for an answer");
     all.Choice("-o,--output", flags_.format, {"table", "json"},
@@ -202,6 +244,10 @@ class Program {
     AddDaemonCommands();
     AddCacheCommands();
     AddPurge();
+    AddMaintenance();
+    AddPins();
+    AddTokens();
+    AddKeys();
     AddLocalCommands();
   }
 
@@ -245,6 +291,7 @@ class Program {
     AddWithDaemon("workers", "worker processes", [this](auto& daemon) {
       return WorkersCommand(daemon, FormatOf(flags_));
     });
+    AddQuarantine();
     Arguments& tune = AddWithDaemon(
         "tune", "measure a graph's kernels, keep the winners",
         [this](auto& daemon) {
@@ -259,6 +306,18 @@ class Program {
     });
   }
 
+  void AddQuarantine() {
+    Arguments& quarantine = AddWithDaemon(
+        "quarantine", "jobs refused since they ended workers",
+        [this](auto& daemon) {
+          return QuarantineCommand(daemon, flags_.clear, flags_.clear_all,
+                                   FormatOf(flags_));
+        });
+    quarantine.Option("--clear", flags_.clear,
+                      "try jobs again whose key begins so");
+    quarantine.Flag("--clear-all", flags_.clear_all, "try all again");
+  }
+
   void AddCacheCommands() {
     Arguments& ls =
         AddWithDaemon("ls", "what the cache holds",
@@ -266,9 +325,10 @@ class Program {
     ls.Word("KEY", flags_.key, Arguments::Due::kOptional,
             "first digits of a key");
     ls.Option("--limit", flags_.limit, "entries at most; 0: all");
+    ls.Option("--namespace", flags_.purge.cache_namespace, "of this one alone");
     Arguments& show = AddWithDaemon(
         "show", "one entry: plan, kernels, sources", [this](auto& daemon) {
-          return ShowCommand(daemon, flags_.key,
+          return ShowCommand(daemon, flags_.key, flags_.purge.cache_namespace,
                              flags_.sources   ? ShowWhat::kSources
                              : flags_.kernels ? ShowWhat::kKernels
                                               : ShowWhat::kPlan,
@@ -276,6 +336,8 @@ class Program {
         });
     show.Word("KEY", flags_.key, Arguments::Due::kRequired,
               "first digits of a key");
+    show.Option("--namespace", flags_.purge.cache_namespace,
+                "of this one alone");
     show.Flag("--kernels", flags_.kernels, "the text of each kernel");
     show.Flag("--sources", flags_.sources, "the source of each unit");
     Arguments& explain = AddWithDaemon(
@@ -297,10 +359,82 @@ class Program {
     purge.Option("--older-than", flags_.older_than,
                  "not used for this long: 90m, 12h, 7d");
     purge.Option("--device", flags_.purge.device, "cpu, cuda or sm_90");
+    purge.Option("--namespace", flags_.purge.cache_namespace,
+                 "of this one alone");
     purge.Flag("--all", flags_.purge.all,
                "everything, object code of units too");
     purge.Flag("--dry-run", flags_.purge.dry_run, "only say what");
     purge.Flag("--yes", flags_.purge.yes, "do not ask");
+  }
+
+  void AddMaintenance() {
+    const auto add = [this](const std::string& name, const std::string& help,
+                            MaintainTask task) {
+      AddWithDaemon(name, help, [this, task](auto& daemon) {
+        return Maintain(daemon, task);
+      }).Flag("--stop", flags_.stop, "end the one that is under way");
+    };
+    add("scrub", "read and verify all records, drop damaged ones",
+        MaintainTask::kScrub);
+    add("verify", "the same, and change nothing; 1 when anything is unsound",
+        MaintainTask::kVerify);
+    add("compact", "rewrite the files without what was deleted",
+        MaintainTask::kCompact);
+  }
+
+  Outcome Maintain(const AdminClient& daemon, MaintainTask task) {
+    if (flags_.stop) return StopMaintainCommand(daemon, task, FormatOf(flags_));
+    absl::StatusOr<MaintainOutcome> outcome =
+        MaintainCommand(daemon, task, TellProgress, FormatOf(flags_));
+    TellProgress("");
+    RETURN_IF_ERROR(outcome.status());
+    anything_bad_ = outcome->left_unsound;
+    return std::move(outcome->text);
+  }
+
+  void AddPins() {
+    for (const bool unpin : {false, true}) {
+      Arguments& pin = AddWithDaemon(
+          unpin ? "unpin" : "pin",
+          unpin ? "let entries go again when the cache is full"
+                : "keep entries also when the cache is full",
+          [this, unpin](auto& daemon) {
+            return PinCommand(daemon, flags_.key, flags_.purge.cache_namespace,
+                              unpin, FormatOf(flags_));
+          });
+      pin.Word("KEY", flags_.key, Arguments::Due::kRequired,
+               "first digits of keys");
+      pin.Option("--namespace", flags_.purge.cache_namespace,
+                 "of this one alone");
+    }
+  }
+
+  void AddTokens() {
+    Arguments& tokens =
+        AddWithDaemon("tokens", "who may call over TCP: ls, add, revoke",
+                      [this](auto& daemon) { return Tokens(daemon, flags_); });
+    tokens.Word("ACTION", flags_.action, Arguments::Due::kOptional,
+                "ls, add or revoke");
+    tokens.Word("NAME", flags_.token.name, Arguments::Due::kOptional,
+                "the token's name");
+    tokens.Choice("--role", flags_.token.role,
+                  {"reader", "submitter", "publisher", "admin"},
+                  "what its holder may do");
+    tokens.Option("--namespace", flags_.token.namespaces,
+                  "where, default unless named; \"*\": everywhere");
+    tokens.Option("--for", flags_.token_life, "how long: 12h, 30d (default)");
+  }
+
+  void AddKeys() {
+    Arguments& keys =
+        AddWithDaemon("keys", "whose signatures count: list, rotate, revoke",
+                      [this](auto& daemon) { return Keys(daemon, flags_); });
+    keys.Word("ACTION", flags_.key_action, Arguments::Due::kOptional,
+              "list, rotate or revoke");
+    keys.Word("KEY", flags_.key, Arguments::Due::kOptional,
+              "of revoke: the key's id, or the public key");
+    keys.Option("--namespace", flags_.purge.cache_namespace,
+                "of rotate: of this one alone");
   }
 
   void AddLocalCommands() {
@@ -322,9 +456,7 @@ class Program {
         {.daemon = address,
          .data_folder = flags_.data_folder,
          .default_data_folder = DefaultDataFolder(),
-         .path = Environment("PATH"),
-         .host_compiler = Environment("KILN_HOST_CC"),
-         .library_path = Environment("KILN_CUDA_LIBRARY_PATH"),
+         .ask_worker = [] { return AskInstalledWorker(WorkerEnvironment()); },
          .from_wheel = IsInWheel(),
          .kilnd = KilndCommand(),
          .starts_itself = IsInWheel() && Environment("KILN_ADDR").empty() &&
@@ -334,7 +466,7 @@ class Program {
   }
 
   Flags flags_;
-  bool anything_bad_ = false;  // doctor found something
+  bool anything_bad_ = false;  // doctor or verify found something
   CommandLine line_;
   std::map<std::string, std::function<Outcome()>> run_;
 };

@@ -12,6 +12,7 @@
 #include "nlohmann/json.hpp"
 #include "proto/base/signature.h"
 #include "proto/base/status.h"
+#include "proto/base/steady_time.h"
 #include "proto/compile_service.grpc.pb.h"
 
 namespace kiln {
@@ -24,7 +25,7 @@ using Admin = wire::AdminService::Stub;
 absl::StatusOr<wire::DescribeReply> Describe(const AdminClient& daemon) {
   const auto stub = wire::CompileService::NewStub(daemon.channel());
   grpc::ClientContext context;
-  SetDeadline(context, absl::Now() + daemon.timeout());
+  SetDeadline(context, SteadyIn(daemon.timeout()));
   wire::DescribeReply reply;
   const grpc::Status status =
       stub->Describe(&context, wire::DescribeRequest(), &reply);
@@ -100,28 +101,72 @@ absl::StatusOr<std::string> WorkersCommand(const AdminClient& daemon,
                          {"key", LongKey(worker.compile_key())},
                          {"jobs_done", worker.jobs_done()},
                          {"restarts", worker.restarts()},
-                         {"resident_bytes", worker.resident_bytes()}});
+                         {"resident_bytes", worker.resident_bytes()},
+                         {"sandbox", worker.sandbox()},
+                         {"sandbox_lacks", worker.sandbox_lacks()}});
     }
     Json toolchains = Json::array();
-    for (const std::string& toolchain : reply.toolchains()) {
-      toolchains.push_back(toolchain);
+    for (const wire::Toolchain& tool : reply.toolchains()) {
+      toolchains.push_back({{"name", tool.name()},
+                            {"version", tool.version()},
+                            {"path", tool.path()},
+                            {"missing", tool.missing()}});
     }
     return JsonText({{"workers", std::move(workers)},
                      {"toolchains", std::move(toolchains)}});
   }
-  Table table({"WORKER", "PID", "STATE", "KEY", "JOBS", "RESTARTS", "MEMORY"});
+  Table table({"WORKER", "PID", "STATE", "KEY", "JOBS", "RESTARTS", "MEMORY",
+               "SANDBOX"});
   for (const wire::Worker& worker : reply.workers()) {
     table.Add({absl::StrCat(worker.index()), absl::StrCat(worker.pid()),
                worker.state(), ShortKey(worker.compile_key()),
                absl::StrCat(worker.jobs_done()),
                absl::StrCat(worker.restarts()),
-               BytesText(worker.resident_bytes())});
+               BytesText(worker.resident_bytes()), worker.sandbox()});
   }
   std::string text = table.Text("no workers");
-  for (const std::string& toolchain : reply.toolchains()) {
-    absl::StrAppend(&text, "toolchain ", toolchain, "\n");
+  for (const wire::Toolchain& tool : reply.toolchains()) {
+    absl::StrAppend(&text, "toolchain ", tool.name(), " ",
+                    tool.missing().empty()
+                        ? absl::StrCat(tool.version(), " at ", tool.path())
+                        : absl::StrCat("missing: ", tool.missing()),
+                    "\n");
   }
   return text;
+}
+
+absl::StatusOr<std::string> QuarantineCommand(const AdminClient& daemon,
+                                              const std::string& clear_prefix,
+                                              bool clear_all,
+                                              OutputFormat format) {
+  wire::QuarantineRequest request;
+  request.set_clear_prefix_hex(clear_prefix);
+  request.set_clear_all(clear_all);
+  ASSIGN_OR_RETURN(const wire::QuarantineReply reply,
+                   AdminCall<wire::QuarantineReply>(
+                       daemon, &Admin::ListQuarantine, request));
+  if (format == OutputFormat::kJson) {
+    Json jobs = Json::array();
+    for (const wire::QuarantinedJob& job : reply.jobs()) {
+      jobs.push_back({{"key", LongKey(job.compile_key())},
+                      {"graph", job.graph_name()},
+                      {"caller", job.caller()},
+                      {"left_ms", job.left_ms()},
+                      {"why", job.why()}});
+    }
+    return JsonText({{"cleared", reply.cleared()}, {"jobs", std::move(jobs)}});
+  }
+  Table table({"KEY", "LEFT", "CALLER", "GRAPH", "WHY"});
+  for (const wire::QuarantinedJob& job : reply.jobs()) {
+    table.Add({ShortKey(job.compile_key()),
+               AgeText(absl::Milliseconds(job.left_ms())), job.caller(),
+               job.graph_name(), job.why()});
+  }
+  const std::string cleared =
+      clear_all || !clear_prefix.empty()
+          ? absl::StrCat("cleared ", reply.cleared(), "\n")
+          : "";
+  return absl::StrCat(cleared, table.Text("nothing in quarantine"));
 }
 
 namespace {

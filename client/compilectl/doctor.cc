@@ -11,7 +11,6 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -45,47 +44,36 @@ const char* InstallHostCompiler(const DoctorOptions& options) {
 
 constexpr char kStartsItself[] = "the first compile starts the daemon";
 
-std::optional<std::string> OnPath(absl::string_view program,
-                                  absl::string_view path) {
-  for (const absl::string_view folder : absl::StrSplit(path, ':')) {
-    const std::string candidate = absl::StrCat(folder, "/", program);
-    if (access(candidate.c_str(), X_OK) == 0) return candidate;
-  }
-  return std::nullopt;
-}
-
-Finding HostCompiler(const DoctorOptions& options) {
-  Finding out{.subject = "host compiler"};
-  if (!options.host_compiler.empty()) {
-    out.found = options.host_compiler;
-    if (access(out.found.c_str(), X_OK) == 0) return out;
-    out.health = Health::kBad;
-    absl::StrAppend(&out.found, " of KILN_HOST_CC: no program");
-    out.remedy = "unset KILN_HOST_CC  # or name another";
+// One that a worker found, or misses.
+Finding ToolchainFinding(const DoctorOptions& options,
+                         const wire::Toolchain& tool) {
+  // NVRTC is for CUDA, a host compiler is for all.
+  const bool nvrtc = tool.name() == "nvrtc";
+  Finding out{.subject = nvrtc ? "NVRTC" : "host compiler"};
+  if (tool.missing().empty()) {
+    out.found = absl::StrCat(tool.path(), ", ", tool.version());
     return out;
   }
-  for (const char* name : {"g++", "clang++-14", "clang++"}) {
-    const std::optional<std::string> found = OnPath(name, options.path);
-    if (!found.has_value()) continue;
-    out.found = *found;
-    return out;
-  }
-  out.health = Health::kBad;
-  out.found = "none: no CPU kernel can be built";
-  out.remedy = InstallHostCompiler(options);
-  return out;
-}
-
-// Of one that the daemon's workers found, or miss: "g++ missing: ...".
-Finding WorkerToolchain(const DoctorOptions& options,
-                        const std::string& toolchain) {
-  Finding out{.subject = "worker toolchain", .found = toolchain};
-  if (!absl::StrContains(toolchain, " missing: ")) return out;
-  // As of this machine itself: NVRTC is for CUDA, a host compiler is for all.
-  const bool nvrtc = absl::StartsWith(toolchain, "nvrtc ");
+  out.found = tool.missing();
   out.health = nvrtc ? Health::kAbsent : Health::kBad;
   out.remedy = nvrtc ? InstallNvrtc(options) : InstallHostCompiler(options);
   return out;
+}
+
+// As a worker says that a daemon of this machine would start.
+std::vector<Finding> OwnToolchains(const DoctorOptions& options) {
+  const absl::StatusOr<wire::HelloReply> hello = options.ask_worker();
+  if (!hello.ok()) {
+    return {{.subject = "worker",
+             .health = Health::kBad,
+             .found = std::string(hello.status().message()),
+             .remedy = "kilnd --worker PROGRAM  # names kiln-worker"}};
+  }
+  std::vector<Finding> findings;
+  for (const wire::Toolchain& tool : hello->toolchains()) {
+    findings.push_back(ToolchainFinding(options, tool));
+  }
+  return findings;
 }
 
 Finding Library(const DoctorOptions& options, absl::string_view subject,
@@ -99,20 +87,21 @@ Finding Library(const DoctorOptions& options, absl::string_view subject,
   return out;
 }
 
-// As workers look for it: the named folders, toolkits, the loader.
-Finding Nvrtc(const DoctorOptions& options) {
-  constexpr char kName[] = "libnvrtc.so.13";
-  std::vector<std::string> folders =
-      absl::StrSplit(options.library_path, ':', absl::SkipEmpty());
-  folders.emplace_back("/usr/local/cuda/lib64");
-  for (const std::string& folder : folders) {
-    const std::string path = absl::StrCat(folder, "/", kName);
-    if (options.can_load(path)) return {.subject = "NVRTC", .found = path};
+// The weakest that a worker has.
+Finding Sandbox(const wire::WorkersReply& workers) {
+  Finding out{.subject = "worker sandbox"};
+  for (const wire::Worker& worker : workers.workers()) {
+    if (worker.sandbox().empty()) continue;  // it starts
+    out.found = worker.sandbox();
+    if (worker.sandbox_lacks().empty()) continue;
+    out.health = worker.sandbox() == "limits" ? Health::kBad : Health::kAbsent;
+    absl::StrAppend(&out.found, ", not more: ", worker.sandbox_lacks());
+    out.remedy =
+        "sysctl user.max_user_namespaces=10000  # or grant CAP_SYS_ADMIN";
+    break;
   }
-  return Library(options, "NVRTC", kName,
-                 "CUDA kernels need it; KILN_CUDA_LIBRARY_PATH names its "
-                 "folder to kilnd",
-                 InstallNvrtc(options));
+  if (out.found.empty()) out.found = "no worker runs";
+  return out;
 }
 
 // For whom the daemon that is named is not.
@@ -164,6 +153,7 @@ bool MayNotReach(const std::string& socket) {
 // What a daemon says of itself.
 struct DaemonAnswer {
   std::vector<Finding> findings;
+  std::vector<Finding> toolchains;  // empty: nobody answered
   std::string data_folder;  // empty: nobody answered, or an older daemon
 };
 
@@ -185,8 +175,15 @@ absl::StatusOr<DaemonAnswer> AskDaemon(const DoctorOptions& options) {
   answer.findings.push_back(
       {.subject = "daemon",
        .found = absl::StrCat(workers.workers_size(), " workers")});
-  for (const std::string& toolchain : workers.toolchains()) {
-    answer.findings.push_back(WorkerToolchain(options, toolchain));
+  answer.findings.push_back(Sandbox(workers));
+  for (const wire::Toolchain& tool : workers.toolchains()) {
+    answer.toolchains.push_back(ToolchainFinding(options, tool));
+  }
+  if (answer.toolchains.empty()) {
+    answer.toolchains.push_back({.subject = "host compiler",
+                                 .health = Health::kAbsent,
+                                 .found = "no worker has told of one yet",
+                                 .remedy = "compilectl doctor  # again"});
   }
   return answer;
 }
@@ -333,17 +330,20 @@ bool CanLoad(const std::string& library) {
 }
 
 std::vector<Finding> Examine(const DoctorOptions& options) {
-  std::vector<Finding> findings = {
-      HostCompiler(options),
-      Nvrtc(options),
-      Library(options, "CUDA driver", "libcuda.so.1", "no GPU can be used here",
-              "install the NVIDIA driver, where a GPU is"),
-      Library(options, "oneDNN", "libdnnl.so.2",
-              "matrix products and convolutions on the CPU are slow without it",
-              "apt-get install libdnnl2"),
-      Socket(options),
-  };
   const DaemonAnswer daemon = Daemon(options);
+  std::vector<Finding> findings =
+      daemon.toolchains.empty() ? OwnToolchains(options) : daemon.toolchains;
+  for (const Finding& finding :
+       {Library(options, "CUDA driver", "libcuda.so.1",
+                "no GPU can be used here",
+                "install the NVIDIA driver, where a GPU is"),
+        Library(
+            options, "oneDNN", "libdnnl.so.2",
+            "matrix products and convolutions on the CPU are slow without it",
+            "apt-get install libdnnl2"),
+        Socket(options)}) {
+    findings.push_back(finding);
+  }
   for (auto& finding : DataFolder(options, daemon)) {
     findings.push_back(std::move(finding));
   }

@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/compilectl/answer.h"
 #include "client/compilectl/commands.h"
+#include "proto/worker.pb.h"
 
 namespace kiln {
 
@@ -37,12 +39,9 @@ struct DoctorOptions {
   std::string data_folder;
   // The folder that a kilnd would take: judged when no daemon answers.
   std::string default_data_folder;
-  // Folders looked into for programs, as PATH lists them.
-  std::string path;
-  // The host compiler that KILN_HOST_CC names; empty: one on `path`.
-  std::string host_compiler;
-  // Folders looked into first for NVRTC, as KILN_CUDA_LIBRARY_PATH lists them.
-  std::string library_path;
+  // Asked for its compilers where no daemon tells of its workers': a worker in its
+  // jail, as a daemon that was started here would start it.
+  std::function<absl::StatusOr<wire::HelloReply>()> ask_worker;
   // The reader has the Python package alone: what to type is pip's.
   bool from_wheel = false;
   // What to type for a daemon, before its flags.
@@ -56,10 +55,10 @@ struct DoctorOptions {
   uint64_t least_free_bytes = uint64_t{1} << 30;
 };
 
-// Looks at this machine: host compilers, NVRTC, the driver, oneDNN, the
-// daemon's socket and its permissions, the clock, the daemon and its workers'
-// toolchains (no host compiler is kBad, no NVRTC kAbsent), the data folder and
-// free disk there. A folder that is not there
+// Looks at this machine: host compiler and NVRTC as a worker found them, the
+// daemon's where one answers (no host compiler is kBad, no NVRTC kAbsent), the
+// driver and oneDNN as programs load them, the daemon's socket and its permissions,
+// the clock, the daemon, the data folder and free disk there. A folder that is not there
 // yet is kAbsent, one that a daemon lost kBad. Of a daemon behind TCP the folder
 // is on another machine and not looked at. Never fails: what cannot be looked at
 // is a finding.

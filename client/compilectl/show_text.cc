@@ -13,6 +13,7 @@ std::string HeadText(const wire::ShowReply& reply) {
       absl::StrCat("key      ", LongKey(entry.compile_key()), "\ngraph    ",
                    entry.graph_name(), "\ntarget   ", entry.target(),
                    "\nsize     ", BytesText(entry.bytes()), "\n");
+  if (entry.pinned()) absl::StrAppend(&text, "pinned   yes\n");
   for (const std::string& guard : entry.guards()) {
     absl::StrAppend(&text, "guard    ", guard, "\n");
   }

@@ -76,9 +76,18 @@ absl::Status CheckFlags(const Flags& flags) {
   RETURN_IF_ERROR(
       range("--threads", flags.run.threads, ThreadPool::kMaxThreads));
   RETURN_IF_ERROR(range("--repeat", flags.run.repeats, int64_t{1} << 30));
-  if (flags.run.local && !flags.run.daemon.empty()) {
+  const bool socket = !flags.run.daemon.empty();
+  const bool tcp = !flags.run.tcp.empty();
+  if ((flags.run.local && (socket || tcp)) || (socket && tcp)) {
     return MakeError(ErrorReason::kBadOption,
-                     "--local, --daemon: found both, one is due");
+                     "--local, --daemon, --tcp: found several, one is due");
+  }
+  if (!flags.run.token_files.empty() &&
+      flags.run.token_files.size() != flags.run.tcp.size()) {
+    return MakeError(
+        ErrorReason::kBadOption,
+        absl::StrCat("--token-file: found ", flags.run.token_files.size(),
+                     ", due one for each --tcp"));
   }
   for (const std::string& entry : flags.run.worker_environment) {
     if (entry.find('=') != std::string::npos && entry[0] != '=') continue;
@@ -123,6 +132,16 @@ void Define(Arguments& line, Flags& flags) {
               "level such as x86-64-v2, all that it has by default");
   line.Option("--daemon,--socket", flags.run.daemon,
               "socket of a daemon that runs; else one is started");
+  line.Option("--tcp", flags.run.tcp,
+              "host:port of a daemon that runs; may be repeated");
+  line.Option("--token-file", flags.run.token_files,
+              "with the token for each --tcp, in their order");
+  line.Option("--tls-ca", flags.run.tls_ca,
+              "who signs those daemons' certificates");
+  line.Option("--public-key", flags.run.public_keys,
+              "of those daemons; may be repeated");
+  line.Option("--namespace", flags.run.cache_namespace,
+              "whose artifacts are asked for");
   line.Flag("--verify", flags.run.verify,
             "workers verify each level of each compile");
   line.Flag("--local", flags.run.local,

@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "client/compile_client.h"
 #include "proto/base/status.h"
+#include "proto/base/steady_time.h"
 
 extern char** environ;
 
@@ -85,11 +86,11 @@ absl::StatusOr<std::unique_ptr<PrivateDaemon>> PrivateDaemon::Start(
   const std::string socket = options.folder + "/kilnd.sock";
   WriteConfig(options, socket);
   ASSIGN_OR_RETURN(const pid_t pid, Spawn(options));
-  const absl::Time give_up = absl::Now() + kStartTimeout;
+  const SteadyTime give_up = SteadyIn(kStartTimeout);
   DaemonAddress address;
   address.socket = socket;
   absl::Status status;
-  while (absl::Now() < give_up) {
+  while (SteadyNow() < give_up) {
     status = CompileClient::Connect(address).status();
     if (status.ok()) {
       return std::unique_ptr<PrivateDaemon>(new PrivateDaemon(pid, socket));
@@ -107,9 +108,9 @@ absl::StatusOr<std::unique_ptr<PrivateDaemon>> PrivateDaemon::Start(
 
 PrivateDaemon::~PrivateDaemon() {
   kill(pid_, SIGTERM);
-  const absl::Time give_up = absl::Now() + kDrainTimeout;
+  const SteadyTime give_up = SteadyIn(kDrainTimeout);
   while (!Reap(pid_, WNOHANG)) {
-    if (absl::Now() >= give_up) {
+    if (SteadyNow() >= give_up) {
       kill(pid_, SIGKILL);
       Reap(pid_, 0);
       return;

@@ -1,6 +1,7 @@
 #include "client/corpus_runner/progress_line.h"
 
 #include "absl/strings/str_format.h"
+#include "proto/base/steady_time.h"
 
 namespace kiln {
 namespace {
@@ -17,14 +18,15 @@ ProgressLine::~ProgressLine() {
 }
 
 void ProgressLine::Show(const std::string& name, const std::string& step,
-                        absl::Time now) {
+                        SteadyTime now) {
   MutexLock lock(&mu_);
   const auto [began, first] = began_.emplace(name, now);
-  if (place_ == Place::kLog && !first && now - last_ < kLeastPause) return;
+  if (place_ == Place::kLog && !first && Between(last_, now) < kLeastPause)
+    return;
   last_ = now;
   const std::string text =
       absl::StrFormat("%s: %s (%.1f s)", name, step,
-                      absl::ToDoubleSeconds(now - began->second));
+                      absl::ToDoubleSeconds(Between(began->second, now)));
   if (place_ == Place::kTerminal) {
     absl::FPrintF(file_, "%s  %s", kClearLine, text);
   } else {

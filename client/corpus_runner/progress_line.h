@@ -6,9 +6,8 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "proto/base/mutex.h"
+#include "proto/base/steady_time.h"
 
 namespace kiln {
 
@@ -28,14 +27,14 @@ class ProgressLine {
 
   // `name` is now at `step`. The seconds shown count from its first step.
   void Show(const std::string& name, const std::string& step,
-            absl::Time now = absl::Now()) ABSL_LOCKS_EXCLUDED(mu_);
+            SteadyTime now = SteadyNow()) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   std::FILE* const file_;
   const Place place_;
   Mutex mu_;
-  std::map<std::string, absl::Time> began_ ABSL_GUARDED_BY(mu_);
-  absl::Time last_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  std::map<std::string, SteadyTime> began_ ABSL_GUARDED_BY(mu_);
+  SteadyTime last_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace kiln

@@ -15,6 +15,7 @@
 #include "client/corpus_runner/retarget_graph.h"
 #include "client/large_constants.h"
 #include "proto/base/status.h"
+#include "proto/base/steady_time.h"
 #include "proto/corpus/corpus_compare.h"
 #include "proto/key/canonical_graph.h"
 
@@ -157,10 +158,10 @@ absl::StatusOr<RunOutcome> RunOnce(Session& session, Callable& callable,
       return MakeError(ErrorReason::kUnsupportedOp, "input that is None");
     }
   }
-  const absl::Time start = absl::Now();
+  const SteadyTime start = SteadyNow();
   ASSIGN_OR_RETURN(outcome.outputs, callable.Run(outcome.inputs));
   RETURN_IF_ERROR(device.Synchronize(nullptr));
-  result.run = absl::Now() - start;
+  result.run = Since(start);
   result.ran = true;
   return outcome;
 }

@@ -13,7 +13,10 @@
 #include "client/corpus_runner/cuda_dtypes.h"
 #include "client/corpus_runner/private_daemon.h"
 #include "client/corpus_runner/progress_line.h"
+#include "client/session.h"
+#include "proto/base/digest.h"
 #include "proto/base/mutex.h"
+#include "proto/base/signature.h"
 #include "proto/base/status.h"
 #include "proto/corpus/corpus_bytes.h"
 
@@ -31,19 +34,61 @@ std::string StepText(const wire::Progress& progress) {
                           progress.total(), " kernels");
     case wire::Progress::STAGE_STORING:
       return "storing";
+    case wire::Progress::STAGE_ELSEWHERE:
+      return "being compiled by another daemon";
     default:  // of a newer daemon
       return "compiling";
   }
 }
 
-SessionOptions OptionsOf(const CorpusRun& run, const std::string& socket,
-                         const std::string& scratch) {
+absl::StatusOr<std::vector<PublicKey>> KeysOf(const CorpusRun& run) {
+  std::vector<PublicKey> keys;
+  for (const std::string& hex : run.public_keys) {
+    const std::optional<Digest> raw = Digest::FromHex(hex);
+    if (!raw.has_value()) {
+      return MakeError(ErrorReason::kBadOption,
+                       absl::StrCat("--public-key: found ", hex,
+                                    ", 64 hexadecimal digits are due"));
+    }
+    ASSIGN_OR_RETURN(PublicKey key, PublicKey::FromBytes(raw->bytes()));
+    keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+// Sets which daemons the session asks: those behind TCP, else the one at `socket`.
+absl::Status SetDaemons(const CorpusRun& run, const std::string& socket,
+                        SessionOptions& options) {
+  if (run.tcp.empty()) {
+    options.daemon.socket = socket;
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const std::vector<PublicKey> keys, KeysOf(run));
+  for (size_t i = 0; i < run.tcp.size(); ++i) {
+    DaemonAddress address;
+    address.tcp = run.tcp[i];
+    address.tls.ca = run.tls_ca;
+    if (!run.token_files.empty()) address.tls.token_file = run.token_files[i];
+    address.public_keys = keys;
+    if (i == 0) {
+      options.daemon = std::move(address);
+    } else {
+      options.more_daemons.push_back(std::move(address));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SessionOptions> OptionsOf(const CorpusRun& run,
+                                         const std::string& socket,
+                                         const std::string& scratch) {
   SessionOptions options;
+  RETURN_IF_ERROR(SetDaemons(run, socket, options));
   options.local_only = run.local;
   options.local_worker = {.program = run.worker,
                           .scratch_root = scratch,
                           .environment = run.worker_environment};
-  options.daemon.socket = socket;
+  options.cache_namespace = run.cache_namespace;
   // Big graphs on a small, busy machine: correctness waits, speed is measured
   // elsewhere.
   options.compile_deadline = absl::Minutes(10);
@@ -157,7 +202,7 @@ absl::StatusOr<std::vector<CaseResult>> RunFiles(const CorpusRun& run,
   if (!run.cuda_dtypes.empty()) {
     ASSIGN_OR_RETURN(dtypes, ReadCudaDTypes(run.cuda_dtypes));
   }
-  SessionOptions options = OptionsOf(run, socket, scratch);
+  ASSIGN_OR_RETURN(SessionOptions options, OptionsOf(run, socket, scratch));
   std::optional<ProgressLine> line;
   if (run.progress) {
     line.emplace(stderr, isatty(STDERR_FILENO) != 0
@@ -192,7 +237,7 @@ absl::StatusOr<std::vector<CaseResult>> RunFiles(const CorpusRun& run,
 
 absl::StatusOr<std::vector<CaseResult>> RunCorpus(const CorpusRun& run,
                                                   const std::string& scratch) {
-  if (run.local || !run.daemon.empty()) {
+  if (run.local || !run.daemon.empty() || !run.tcp.empty()) {
     return RunFiles(run, run.daemon, scratch);
   }
   ASSIGN_OR_RETURN(

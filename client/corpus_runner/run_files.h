@@ -21,6 +21,13 @@ struct CorpusRun {
   // The daemon that runs at this socket; empty: one of our own, unless `local`,
   // which takes a worker of this process's own.
   std::string daemon;
+  // Instead, daemons behind TCP: "host:port", each with its file of a token, or
+  // with none at all; and the keys of all.
+  std::vector<std::string> tcp;
+  std::vector<std::string> token_files;
+  std::string tls_ca;
+  std::vector<std::string> public_keys;  // 64 hexadecimal digits
+  std::string cache_namespace;           // empty: "default"
   bool local = false;
   std::string kilnd;  // the programs that are started
   std::string worker;

@@ -56,10 +56,15 @@ struct Value {
   uint32_t result = 0;  // which of its results
 };
 
+using ClientNodes = absl::InlinedVector<uint32_t, 1>;
+
 struct Node {
   const OpDef* op;
   Arguments args;
   ValueIds results;
+  // Of the client's graph, those that this one does the work of, in order. None
+  // where no client asked: in a graph that was written as text.
+  ClientNodes client_nodes;
 };
 
 class Graph {
@@ -92,6 +97,9 @@ class Graph {
   void SetMeta(ValueId id, TensorMeta meta) {
     values_[id.index].meta = std::move(meta);
   }
+
+  // For the reader of the wire: the latest node is node `number` of the client's.
+  void SetClientNode(uint32_t number) { nodes_.back().client_nodes = {number}; }
 
   // Keeps the nodes whose flag is set, in order. Says whether any went.
   bool RetainNodes(const std::vector<bool>& keep);
@@ -135,6 +143,9 @@ class GraphRewriter {
 
   ValueId Map(ValueId old) const;  // the new value of an old one
   Argument Map(const Argument& old) const;
+  // The nodes that were added since the last call do the work of the i-th old one:
+  // their client_nodes are its own. Keep and Replace say so themselves.
+  void Attribute(uint32_t i);
   // Copies the node, arguments mapped; metas are inferred anew where those of
   // its arguments have changed.
   void Keep(uint32_t i);
@@ -153,6 +164,7 @@ class GraphRewriter {
   std::vector<Node> old_nodes_;
   std::vector<Value> old_values_;
   std::vector<ValueId> map_;
+  size_t attributed_ = 0;  // of the new nodes
 };
 
 }  // namespace kiln

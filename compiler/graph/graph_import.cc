@@ -12,7 +12,7 @@
 #include "compiler/graph/infer_meta.h"
 #include "compiler/graph/layout_rules.h"
 #include "compiler/graph/op_table.h"
-#include "compiler/graph/refusals.h"
+#include "compiler/graph/refused_nodes.h"
 #include "compiler/graph/wire_values.h"
 #include "proto/base/status.h"
 #include "proto/base/sym_eval.h"
@@ -21,6 +21,8 @@ namespace kiln {
 namespace {
 
 constexpr int64_t kMaxConstantBytes = 1 << 20;
+// Operators that near ones are looked for: it takes long.
+constexpr size_t kMostNearNames = 64;
 
 class GraphImporter {
  public:
@@ -295,20 +297,26 @@ class GraphImporter {
 
   // All nodes that Kiln does not compile are told of in one error.
   absl::Status ImportNodes() {
-    Refusals refusals;
+    RefusedNodes refused;
     for (int i = 0; i < wire_.nodes_size(); ++i) {
       const size_t known = values_.size();
-      const absl::Status status = ImportNode(wire_.nodes(i));
+      const auto number = static_cast<uint32_t>(i);
+      const absl::Status status = ImportNode(number);
       if (status.ok()) continue;
-      if (ReasonOf(status) != ErrorReason::kUnsupportedOp) {
-        if (refusals.empty()) return Annotate(status, NodeName(i));
+      if (!IsRefusal(status) && refused.empty()) {
+        return Annotate(status, NodeName(i));
+      }
+      const wire::Node& wire = wire_.nodes(i);
+      if (IsRefusal(status)) {
+        refused.Add(number, wire.op(), NodeName(i), status);
+      }
+      values_.erase(values_.begin() + known, values_.end());
+      if (!IsRefusal(status) || refused.full() || !StandIn(wire)) {
+        if (i + 1 < wire_.nodes_size()) refused.SetMore();
         break;
       }
-      refusals.Add(NodeName(i), status);
-      values_.erase(values_.begin() + known, values_.end());
-      if (refusals.full() || !StandIn(wire_.nodes(i))) break;
     }
-    return refusals.ToStatus();
+    return refused.ToStatus();
   }
 
   // After a refusal: the results as the client declares them, so that the
@@ -326,14 +334,17 @@ class GraphImporter {
     return wire.results_size() > 0;
   }
 
-  // Looking for near names takes long, and one operator has many nodes.
+  // One operator has many nodes.
   absl::Status Unknown(const std::string& name) {
     const auto [place, is_new] = unknown_.try_emplace(name);
-    if (is_new) place->second = UnknownOp(name);
+    if (is_new) {
+      place->second = UnknownOp(name, unknown_.size() <= kMostNearNames);
+    }
     return place->second;
   }
 
-  absl::Status ImportNode(const wire::Node& wire) {
+  absl::Status ImportNode(uint32_t number) {
+    const wire::Node& wire = wire_.nodes(static_cast<int>(number));
     RETURN_IF_ERROR(CheckName(wire.name()));
     RETURN_IF_ERROR(CheckName(wire.op()));
     const OpDef* op = FindOp(wire.op());
@@ -354,6 +365,7 @@ class GraphImporter {
     ASSIGN_OR_RETURN(
         const ValueIds results,
         graph_.AddNode(*op, std::move(bound), TextName(wire.name())));
+    graph_.SetClientNode(number);
     RETURN_IF_ERROR(CheckCall(graph_, graph_.nodes().back()));
     if (wire.results_size() != 0 &&
         wire.results_size() != static_cast<int>(results.size())) {

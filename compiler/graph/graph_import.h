@@ -23,11 +23,12 @@ namespace kiln {
 //   TOO_LARGE        a tensor of 2^40 elements or more, a constant above 1 MiB,
 //                    a name above 1 KiB
 //   UNSUPPORTED_OP   an operator, dtype, layout or expression that Kiln does
-//                    not compute with; constants that travel apart. All nodes
-//                    of the kind are named, as refusals.h has it, as far as
-//                    they can be told: up to one whose results the client does
-//                    not declare, or that is wrong in another way, or
-//                    Refusals::kMostGroups different ones
+//                    not compute with; constants that travel apart
+//
+// What is MALFORMED_GRAPH or UNSUPPORTED_OP in nodes is told of all nodes at once,
+// as refused_nodes.h has it, with the reason of the first: up to one whose results
+// the client does not declare, or that is TOO_LARGE. Nodes keep the numbers of the
+// client's (Node::client_nodes).
 //
 // Decisions that sizes alone can make take guards (compiler/sym/shape_env.h).
 // None of `forbidden`, conditions over the graph's symbols, is relied on:

@@ -50,10 +50,18 @@ Argument GraphRewriter::Map(const Argument& old) const {
   return Argument(std::move(items));
 }
 
+void GraphRewriter::Attribute(uint32_t i) {
+  for (; attributed_ < graph_.nodes_.size(); ++attributed_) {
+    graph_.nodes_[attributed_].client_nodes = old_nodes_[i].client_nodes;
+  }
+}
+
 void GraphRewriter::Keep(uint32_t i) {
+  Attribute(i);
   const Node& old = old_nodes_[i];
   Node node;
   node.op = old.op;
+  node.client_nodes = old.client_nodes;
   node.args.reserve(old.args.size());
   for (const Argument& arg : old.args) node.args.push_back(Map(arg));
 
@@ -82,9 +90,11 @@ void GraphRewriter::Keep(uint32_t i) {
     node.results.push_back(now);
   }
   graph_.nodes_.push_back(std::move(node));
+  ++attributed_;
 }
 
 void GraphRewriter::Replace(uint32_t i, absl::Span<const ValueId> results) {
+  Attribute(i);
   const Node& old = old_nodes_[i];
   for (size_t r = 0; r < results.size() && r < old.results.size(); ++r) {
     map_[old.results[r].index] = results[r];

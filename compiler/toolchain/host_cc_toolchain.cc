@@ -94,6 +94,10 @@ class HostCcToolchain final : public Toolchain {
     return found;
   }
 
+  std::string path() const override {
+    return version_.empty() ? "" : config_.compiler;
+  }
+
   bool Replaced() override { return asked_ && Stamps() != stamps_; }
 
   absl::StatusOr<BuiltObject> Build(
@@ -198,9 +202,7 @@ class HostCcToolchain final : public Toolchain {
   absl::Status Find() {
     if (!config_.compiler.empty()) {
       if (access(config_.compiler.c_str(), X_OK) == 0) return absl::OkStatus();
-      return MakeError(ErrorReason::kNoToolchain,
-                       absl::StrCat("host compiler ", config_.compiler, ": ",
-                                    strerror(errno)));
+      return CannotRun(errno);
     }
     for (absl::string_view candidate : kNames) {
       config_.compiler = FindProgram(candidate, config_.search_path);
@@ -211,6 +213,17 @@ class HostCcToolchain final : public Toolchain {
         absl::StrCat("host compiler: none of g++, clang++ and "
                      "clang++-14 in ",
                      config_.search_path, "; type: apt-get install g++"));
+  }
+
+  absl::Status CannotRun(int error) const {
+    return MakeError(
+        ErrorReason::kNoToolchain,
+        absl::StrCat("host compiler ", config_.compiler, ": ", strerror(error),
+                     error == EACCES
+                         ? absl::StrCat(" for user ", geteuid(),
+                                        ", as whom this worker runs; let "
+                                        "everybody read and enter its folders")
+                         : ""));
   }
 
   std::vector<std::string> Env() const {

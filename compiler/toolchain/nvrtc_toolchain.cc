@@ -75,6 +75,15 @@ class NvrtcToolchain final : public Toolchain {
     return absl::StrCat("NVRTC ", major, ".", minor);
   }
 
+  // Where the loader found it, by its own search too.
+  std::string path() const override {
+    Dl_info found = {};
+    const bool known =
+        looked_ && opened_.ok() &&
+        dladdr(reinterpret_cast<const void*>(api_.version), &found) != 0;
+    return known ? found.dli_fname : "";
+  }
+
   absl::StatusOr<BuiltObject> Build(
       absl::string_view source, absl::Span<const std::string> flags) override {
     RETURN_IF_ERROR(Open());

@@ -2,11 +2,16 @@
 # Builds Kiln, starts a daemon and shows the main job: models compiled, run and compared with PyTorch.
 #
 # usage: ./kiln demo
+#        ./kiln demo cluster
+# With "cluster": three daemons behind TLS and tokens that share a Redis cluster; one is killed, a token revoked. It takes
+# a minute, and leaves nothing behind.
+#
 # What the daemon compiled stays in build/demo, so the second time most of it comes from there; remove the folder to see
 # it all compiled again.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-[[ $# -eq 0 ]] || { echo "kiln demo: takes no argument, \"$1\" was found" >&2; exit 2; }
+[[ $# -ne 1 || $1 != cluster ]] || exec deploy/demo_cluster.sh
+[[ $# -eq 0 ]] || { echo "kiln demo: takes nothing or \"cluster\", \"$1\" was found" >&2; exit 2; }
 root=$PWD
 
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }

@@ -2,9 +2,13 @@
 # Runs the random tests with new seeds, round after round, for as long as asked.
 #
 # usage: ./kiln soak [--minutes N] [--seed FIRST] [NAME...]      (default: 60 minutes, a seed of the day, all)
-#   nests    200 random nests a round in every form of every mapping, CPU and CUDA
-#   kernels  100 random graphs a round through the compiler, the host's compiler and the runtime
-#   graphs   500 random graphs a round at every level of the compiler, interpreted
+#   nests       200 random nests a round in every form of every mapping, CPU and CUDA
+#   kernels     100 random graphs a round through the compiler, the host's compiler and the runtime
+#   graphs      500 random graphs a round at every level of the compiler, interpreted
+#   kills       1,000 times kill -9 of a daemon under load a round: what it had acknowledged must be there
+#   far         one bit flipped in each of 10,000 records a round in a Redis, and in as many at a peer: none may be served
+#   partitions  the tests of partitions, with a client that is cut off for 105 seconds; takes no seed
+#   fuzz        five minutes a round of each target of ./kiln fuzz, which go on from what earlier rounds found; takes no seed
 # The first seed is that of the day (20260131000000), so that every day tries others; what fails is printed with
 # its seed, and `--seed` repeats it. A line a round says what ran, from which seed on, and for how long.
 # Exit status: 0 nothing failed, 1 something did, 2 used wrongly.
@@ -35,13 +39,16 @@ declare -A targets=(
   [nests]=//tests/compiler:random_nests_test
   [kernels]=//tests/compiler:random_kernels_test
   [graphs]=//tests/compiler/schedule:random_graphs_test
+  [kills]=//tests/server:kill_test
+  [far]=//tests/cache/far:flipped_far_test
+  [partitions]=//tests/server:partition_test
 )
-declare -A counts=([nests]=200 [kernels]=100 [graphs]=500)
+declare -A counts=([nests]=200 [kernels]=100 [graphs]=500 [kills]=1000 [far]=10000)
 names=("$@")
-[[ ${#names[@]} -gt 0 ]] || names=(nests kernels graphs)
+[[ ${#names[@]} -gt 0 ]] || names=(nests kernels graphs kills far partitions fuzz)
 for name in "${names[@]}"; do
-  if [[ -z ${targets[$name]:-} ]]; then
-    echo "kiln soak: there is no \"$name\"; nests, kernels or graphs" >&2
+  if [[ -z ${targets[$name]:-} && $name != fuzz ]]; then
+    echo "kiln soak: there is no \"$name\"; nests, kernels, graphs, kills, far, partitions or fuzz" >&2
     exit 2
   fi
 done
@@ -60,8 +67,17 @@ while [[ $SECONDS -lt $((minutes * 60)) ]]; do
   for name in "${names[@]}"; do
     begin=$SECONDS
     result=ok
+    if [[ $name == fuzz ]]; then
+      deploy/commands/fuzz.sh --seconds 300 >&2 || result=FAILED status=1
+      echo "round $round: fuzz: $result in $((SECONDS - begin)) s"
+      continue
+    fi
+    arguments=(--test_arg="$seed" --test_arg="${counts[$name]:-}")
+    [[ $name != partitions ]] || arguments=(--test_arg=105)
     bazel test "${environment[@]}" --nocache_test_results --test_timeout=86400 \
-      --test_arg="$seed" --test_arg="${counts[$name]}" "${targets[$name]}" >&2 || result=FAILED status=1
+      "${arguments[@]}" "${targets[$name]}" >&2 || result=FAILED status=1
+    if [[ $name == kills ]]; then grep -h ' kills, ' bazel-testlogs/tests/server/kill_test/test.log || true; fi
+    if [[ $name == far ]]; then grep -h ' flipped bit, ' bazel-testlogs/tests/cache/far/flipped_far_test/test.log || true; fi
     echo "round $round: $name from seed $seed: $result in $((SECONDS - begin)) s"
   done
   round=$((round + 1))

@@ -34,6 +34,7 @@ Name: {name}
 Version: {version}
 Summary: A backend of torch.compile whose compiles are done once, by a daemon, for everybody
 Requires-Python: >=3.10
+Requires-Dist: tomli>=1.1; python_version < "3.11"
 Description-Content-Type: text/markdown
 
 {readme}"""

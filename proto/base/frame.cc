@@ -9,9 +9,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "proto/base/digest.h"
 #include "proto/base/status.h"
+#include "proto/base/steady_time.h"
 
 namespace kiln {
 namespace {
@@ -33,11 +34,11 @@ absl::Status TooLarge(uint64_t bytes, int64_t max_bytes) {
 }
 
 // Waits until `fd` is ready for `events` (also when the peer hung up).
-absl::Status WaitReady(int fd, short events, absl::Time deadline) {
+absl::Status WaitReady(int fd, short events, SteadyTime deadline) {
   while (true) {
     int timeout_ms = -1;
-    if (deadline != absl::InfiniteFuture()) {
-      const absl::Duration left = deadline - absl::Now();
+    if (deadline != kNever) {
+      const absl::Duration left = TimeLeft(deadline);
       if (left <= absl::ZeroDuration()) {
         return absl::DeadlineExceededError(
             "frame: the peer was silent until the deadline");
@@ -54,7 +55,7 @@ absl::Status WaitReady(int fd, short events, absl::Time deadline) {
 
 // Reads up to `size` bytes. Fewer only when the peer closed.
 absl::StatusOr<size_t> ReadFully(int fd, char* into, size_t size,
-                                 absl::Time deadline) {
+                                 SteadyTime deadline) {
   size_t done = 0;
   while (done < size) {
     const ssize_t n = recv(fd, into + done, size - done, MSG_DONTWAIT);

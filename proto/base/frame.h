@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
+#include "proto/base/steady_time.h"
 
 namespace kiln {
 
@@ -25,7 +25,7 @@ inline constexpr int64_t kMaxFrameBytes = int64_t{256} << 20;
 
 struct FrameOptions {
   // When to give up. A worker that says nothing is hung, not slow.
-  absl::Time deadline = absl::InfiniteFuture();
+  SteadyTime deadline = kNever;
   // Larger frames are refused before anything is read or sent of them.
   int64_t max_bytes = kMaxFrameBytes;
 };

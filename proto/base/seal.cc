@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/assemble.h"
 #include "proto/base/digest.h"
@@ -47,29 +46,30 @@ absl::Status CheckArtifactSum(const wire::SignedArtifact& sealed) {
 }
 
 absl::StatusOr<wire::ArtifactEnvelope> OpenSeal(
-    const wire::SignedArtifact& sealed, absl::Span<const PublicKey> trusted) {
+    const wire::SignedArtifact& sealed, const TrustedKeys& trusted) {
   if (sealed.signature().empty()) {
-    return Untrusted(absl::StrCat("not signed, a signature by one of ",
-                                  trusted.size(), " trusted keys is due"));
+    return Untrusted("not signed, the signature of a trusted key is due");
   }
   wire::ArtifactEnvelope envelope;
   if (!envelope.ParseFromString(sealed.envelope()))
     return Untrusted("its envelope is none");
-  for (const PublicKey& key : trusted) {
-    if (key.key_id() != envelope.signer()) continue;
-    RETURN_IF_ERROR(Annotate(key.Verify(kArtifactSigningPrefix,
-                                        sealed.envelope(), sealed.signature()),
-                             "artifact"));
-    if (Sha256Of(sealed.artifact()).bytes() == envelope.artifact_digest())
-      return envelope;
-    return Untrusted("its envelope is that of another artifact");
+  const absl::StatusOr<PublicKey> signer = trusted.Find(envelope.signer());
+  if (!signer.ok()) {
+    return Untrusted(absl::StrCat(
+        signer.status().message(),
+        "; KILN_PUBLIC_KEY takes keys, which `compilectl keys list` tells "
+        "beside the daemon that signed"));
   }
-  return Untrusted(absl::StrCat(
-      "signed by the key with the id ",
-      absl::BytesToHexString(envelope.signer()), ", none of the ",
-      trusted.size(),
-      " trusted keys; KILN_PUBLIC_KEY takes that key, which `compilectl "
-      "version` tells beside the daemon that signed"));
+  RETURN_IF_ERROR(Annotate(
+      trusted.CheckCounts(envelope.signer(), envelope.cache_namespace()),
+      "artifact"));
+  RETURN_IF_ERROR(
+      Annotate(signer->Verify(kArtifactSigningPrefix, sealed.envelope(),
+                              sealed.signature()),
+               "artifact"));
+  if (Sha256Of(sealed.artifact()).bytes() == envelope.artifact_digest())
+    return envelope;
+  return Untrusted("its envelope is that of another artifact");
 }
 
 }  // namespace kiln

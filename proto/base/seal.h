@@ -5,9 +5,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "proto/artifact.pb.h"
 #include "proto/base/signature.h"
+#include "proto/base/trusted_keys.h"
 
 namespace kiln {
 
@@ -23,12 +23,13 @@ wire::SignedArtifact UnsignedArtifact(std::string artifact);
 // ARTIFACT_CORRUPT unless the checksum is that of the artifact's bytes.
 absl::Status CheckArtifactSum(const wire::SignedArtifact& sealed);
 
-// What one of `trusted` vouches for. The checksum is not looked at.
+// What one of `trusted` vouches for, in the namespace that the envelope names.
+// The checksum is not looked at.
 //
-//   ARTIFACT_UNTRUSTED  not signed, by another key, a wrong signature, or an
-//                       envelope of other bytes
+//   ARTIFACT_UNTRUSTED  not signed, by a key that does not count there, a wrong
+//                       signature, or an envelope of other bytes
 absl::StatusOr<wire::ArtifactEnvelope> OpenSeal(
-    const wire::SignedArtifact& sealed, absl::Span<const PublicKey> trusted);
+    const wire::SignedArtifact& sealed, const TrustedKeys& trusted);
 
 }  // namespace kiln
 

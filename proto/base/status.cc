@@ -42,10 +42,13 @@ constexpr ReasonRow kReasons[] = {
     {ErrorReason::kGuardFailed, "GUARD_FAILED",
      absl::StatusCode::kFailedPrecondition},
     {ErrorReason::kStorage, "STORAGE", absl::StatusCode::kUnavailable},
+    {ErrorReason::kInUse, "IN_USE", absl::StatusCode::kAlreadyExists},
     {ErrorReason::kPermission, "PERMISSION",
      absl::StatusCode::kPermissionDenied},
     {ErrorReason::kNoDevice, "NO_DEVICE",
      absl::StatusCode::kFailedPrecondition},
+    {ErrorReason::kUnauthenticated, "UNAUTHENTICATED",
+     absl::StatusCode::kUnauthenticated},
 };
 
 const ReasonRow& RowOf(ErrorReason reason) {

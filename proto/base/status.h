@@ -30,9 +30,11 @@ enum class ErrorReason {
   kArtifactCorrupt,       // DATA_LOSS: checksum or structure
   kArtifactUntrusted,  // PERMISSION_DENIED: signature or signer
   kGuardFailed,  // FAILED_PRECONDITION: the inputs are not those compiled for
-  kStorage,      // UNAVAILABLE: disk full, folder unwritable, database locked
+  kStorage,      // UNAVAILABLE: disk full, folder unwritable
+  kInUse,        // ALREADY_EXISTS: another process has the database or the socket
   kPermission,   // PERMISSION_DENIED: peer, socket or file
   kNoDevice,     // FAILED_PRECONDITION: no such device or driver here
+  kUnauthenticated,  // UNAUTHENTICATED: no token or certificate, or a bad one
 };
 
 // "MALFORMED_GRAPH". The word on the wire, in logs and in docs/errors.md.

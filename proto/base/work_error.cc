@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/refusal.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -14,10 +15,15 @@ wire::WorkError WorkErrorOf(const absl::Status& status) {
   }
   error.set_code(static_cast<uint32_t>(status.code()));
   error.set_message(std::string(status.message()));
+  if (const std::string refusals = RefusalBytesOf(status); !refusals.empty()) {
+    error.mutable_refusals()->ParseFromString(refusals);
+  }
   return error;
 }
 
-absl::Status StatusOf(const wire::WorkError& error) {
+namespace {
+
+absl::Status PlainStatusOf(const wire::WorkError& error) {
   const auto reason = ReasonFromName(error.reason());
   if (reason.has_value()) return MakeError(*reason, error.message());
   constexpr auto kLast =
@@ -29,6 +35,13 @@ absl::Status StatusOf(const wire::WorkError& error) {
   }
   return absl::Status(static_cast<absl::StatusCode>(error.code()),
                       error.message());
+}
+
+}  // namespace
+
+absl::Status StatusOf(const wire::WorkError& error) {
+  return WithRefusalBytes(PlainStatusOf(error),
+                          error.refusals().SerializeAsString());
 }
 
 }  // namespace kiln

@@ -6,7 +6,7 @@
 
 namespace kiln {
 
-// A worker's failure on the wire: it writes what the daemon, or a client with a
+// A worker's failure on the wire, with its refusals (refusal.h): it writes what the daemon, or a client with a
 // worker of its own, reads.
 
 // `status` is not OK.

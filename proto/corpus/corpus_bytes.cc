@@ -1,7 +1,5 @@
 #include "proto/corpus/corpus_bytes.h"
 
-#include <zstd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "proto/base/packed_bytes.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -19,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr unsigned long long kMaxUnpackedBytes = 1ull << 30;
+constexpr size_t kMaxUnpackedBytes = size_t{1} << 30;
 
 absl::StatusOr<std::string> ReadWhole(const std::string& path) {
   std::error_code ignored;  // what cannot be looked at cannot be opened either
@@ -35,24 +34,6 @@ absl::StatusOr<std::string> ReadWhole(const std::string& path) {
   return std::move(text).str();
 }
 
-absl::StatusOr<std::string> Unpack(const std::string& path,
-                                   const std::string& packed) {
-  const unsigned long long size =
-      ZSTD_getFrameContentSize(packed.data(), packed.size());
-  if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN ||
-      size > kMaxUnpackedBytes) {
-    return absl::DataLossError(
-        absl::StrCat(path, ": not a Zstandard frame of known size"));
-  }
-  std::string out(size, '\0');
-  const size_t got =
-      ZSTD_decompress(out.data(), out.size(), packed.data(), packed.size());
-  if (ZSTD_isError(got) || got != size) {
-    return absl::DataLossError(absl::StrCat(path, ": cannot be unpacked"));
-  }
-  return out;
-}
-
 }  // namespace
 
 absl::StatusOr<std::string> ReadCorpusBytes(const std::string& path) {
@@ -61,7 +42,9 @@ absl::StatusOr<std::string> ReadCorpusBytes(const std::string& path) {
   const std::string packed_path = absl::StrCat(path, ".zst");
   const absl::StatusOr<std::string> packed = ReadWhole(packed_path);
   if (!packed.ok()) return plain;
-  return Unpack(packed_path, *packed);
+  absl::StatusOr<std::string> whole = Unpack(*packed, kMaxUnpackedBytes);
+  RETURN_IF_ERROR(Annotate(whole.status(), packed_path));
+  return whole;
 }
 
 absl::StatusOr<std::vector<std::string>> ListCorpusFiles(

@@ -51,7 +51,9 @@ uint32_t PlanParser::Numbered(char letter, absl::string_view due) {
   const bool right = in_.NextIs(letter);
   const std::string word = in_.Word(due);
   uint32_t number = 0;
-  if (!right || !absl::SimpleAtoi(absl::string_view(word).substr(1), &number)) {
+  // A word that is not there has failed already.
+  if (!right || word.empty() ||
+      !absl::SimpleAtoi(absl::string_view(word).substr(1), &number)) {
     in_.Fail(due);
   }
   return number;
@@ -248,6 +250,12 @@ void PlanParser::Extern() {
     } else if (!in_.Take("none")) {
       attribute.set_int_value(in_.Int());
     }
+  }
+  if (!in_.Take("nodes")) return;
+  in_.Expect("[");
+  while (in_.ok() && !in_.Take("]")) {
+    call.add_client_nodes(in_.Unsigned());
+    in_.Take(",");
   }
 }
 

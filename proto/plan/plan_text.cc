@@ -186,6 +186,10 @@ std::string ExternText(const wire::ExternStep& call) {
   for (const wire::Attribute& attribute : call.attributes()) {
     absl::StrAppend(&out, " ", AttributeText(attribute));
   }
+  if (call.client_nodes_size() > 0) {
+    absl::StrAppend(&out, " nodes [", absl::StrJoin(call.client_nodes(), ", "),
+                    "]");
+  }
   return out;
 }
 

@@ -13,7 +13,7 @@
 //       from [add, relu] reads 1024*s0 writes 1024*s0
 //       | the kernel's own text, a line each
 //     launch k0 grid [s0, 1, 1] block [256, 1, 1] args [b0, b1 at 64, seed, s0*4]
-//     extern mm (b0 f32 [s0, 256] strides [256, 1] offset 0; …) -> (…) alpha=float 1
+//     extern mm (b0 f32 [s0, 256] strides [256, 1] offset 0; …) -> (…) alpha=float 1 nodes [3]
 //     copy b0 f32 […] … -> b1 f32 […] …
 //     fill b1 f32 […] … bits 0
 //     assert s0 < 7 "message"

@@ -68,16 +68,19 @@ class ArtifactCacheTest : public testing::Test {
   }
 
   FakeClock clock_;
+  const KeyRing keys_{*SigningKey::Generate()};
   TuningDecisions decisions_;  // in force
   MemoryBlobStore memory_;
   FaultyBlobStore store_{memory_};
   MemoryBlobStore indexes_, graphs_;
-  UsageLog usage_{nullptr, clock_};
+  MemoryRows facts_, uses_;
+  Ledger ledger_{facts_, uses_, clock_};
   ArtifactCache cache_{{.entries = {store_, store_},
                         .indexes = {indexes_, indexes_},
                         .graphs = graphs_,
-                        .usage = usage_,
-                        .clock = clock_}};
+                        .ledger = ledger_,
+                        .clock = clock_,
+                        .keys = keys_}};
   const wire::CompileRequest request_ = SampleRequest();
 };
 
@@ -192,7 +195,7 @@ TEST_F(ArtifactCacheTest, AnEntryThatIsGoneLeavesTheIndex) {
   EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kMiss);
 
   ASSERT_TRUE(Insert(request_, "bytes").ok());
-  cache_.BeforeEviction(id);
+  ASSERT_TRUE(cache_.Evict(id).ok());
   EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kMiss);
   EXPECT_EQ(cache_.List("", 0)->size(), 0u);
 }

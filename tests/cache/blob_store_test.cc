@@ -7,8 +7,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
+#include <vector>
 
 #include "cache/bounded_blob_store.h"
+#include "cache/forgetting_blob_store.h"
+#include "cache/lru_blob_store.h"
 #include "cache/memory_blob_store.h"
 #include "cache/metered_blob_store.h"
 #include "cache/rocksdb_blob_store.h"
@@ -35,7 +39,8 @@ std::string NewFolder() {
 struct Standing {
   FakeClock clock;
   MemoryBlobStore near, far, quarantine;
-  UsageLog usage{nullptr, clock};
+  MemoryRows facts, uses;
+  Ledger ledger{facts, uses, clock};
   std::unique_ptr<RocksDb> db;
   std::unique_ptr<BlobStore> store;
 };
@@ -54,11 +59,15 @@ void MakeMetered(Standing& s) {
   s.store = std::make_unique<MeteredBlobStore>(s.far);
 }
 void MakeBounded(Standing& s) {
-  s.store = std::make_unique<BoundedBlobStore>(s.far, s.usage, 1 << 20);
+  s.store = std::make_unique<BoundedBlobStore>(s.far, 1 << 20);
+}
+void MakeLru(Standing& s) { s.store = std::make_unique<LruBlobStore>(1 << 20); }
+void MakeForgetting(Standing& s) {
+  s.store = std::make_unique<ForgettingBlobStore>(s.far, s.ledger);
 }
 void MakeVerified(Standing& s) {
   s.store = std::make_unique<VerifiedBlobStore>(
-      s.far, s.quarantine, *SigningKey::Generate(), std::vector<PublicKey>());
+      s.far, s.quarantine, std::make_shared<KeyRing>(*SigningKey::Generate()));
 }
 
 class BlobStoreConformance : public testing::TestWithParam<Maker> {
@@ -109,6 +118,24 @@ TEST_P(BlobStoreConformance, AScanVisitsEachKeyOnceAndEndsOnAnError) {
   EXPECT_EQ(seen, 1);
 }
 
+TEST_P(BlobStoreConformance, AScanGoesInOrderFromAKeyOn) {
+  std::set<Digest> all;
+  for (int i = 0; i < 10; ++i) {
+    all.insert(Sha256Of(std::to_string(i)));
+    ASSERT_TRUE(store().Put(Sha256Of(std::to_string(i)), "bytes").ok());
+  }
+  const Digest from = *std::next(all.begin(), 4);
+  std::vector<Digest> seen;
+  ASSERT_TRUE(store()
+                  .ScanFrom(from,
+                            [&seen](const Digest& key, int64_t) {
+                              seen.push_back(key);
+                              return absl::OkStatus();
+                            })
+                  .ok());
+  EXPECT_EQ(seen, std::vector<Digest>(all.find(from), all.end()));
+}
+
 INSTANTIATE_TEST_SUITE_P(Memory, BlobStoreConformance,
                          testing::Values(&MakeMemory));
 INSTANTIATE_TEST_SUITE_P(RocksDb, BlobStoreConformance,
@@ -119,6 +146,9 @@ INSTANTIATE_TEST_SUITE_P(Metered, BlobStoreConformance,
                          testing::Values(&MakeMetered));
 INSTANTIATE_TEST_SUITE_P(Bounded, BlobStoreConformance,
                          testing::Values(&MakeBounded));
+INSTANTIATE_TEST_SUITE_P(Lru, BlobStoreConformance, testing::Values(&MakeLru));
+INSTANTIATE_TEST_SUITE_P(Forgetting, BlobStoreConformance,
+                         testing::Values(&MakeForgetting));
 INSTANTIATE_TEST_SUITE_P(Verified, BlobStoreConformance,
                          testing::Values(&MakeVerified));
 

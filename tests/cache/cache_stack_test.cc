@@ -8,6 +8,8 @@
 #include <map>
 #include <set>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "cache/memory_blob_store.h"
 #include "cache/rocksdb_blob_store.h"
 #include "cache/tuning_cache.h"
@@ -28,7 +30,7 @@ class CacheStackTest : public testing::Test {
   void SetUp() override { std::filesystem::remove_all(options_.folder); }
 
   std::unique_ptr<CacheStack> Open() {
-    auto stack = CacheStack::Open(options_, signer_, {}, clock_);
+    auto stack = CacheStack::Open(options_, keys_, clock_);
     EXPECT_TRUE(stack.ok()) << stack.status();
     return stack.ok() ? *std::move(stack) : nullptr;
   }
@@ -55,14 +57,15 @@ class CacheStackTest : public testing::Test {
     }
   }
   void Spoil(RocksDbTable table) {
-    Change(table,
-           [](std::string& record) { record[record.size() / 2] ^= 1; });
+    Change(table, [](std::string& record) { record[record.size() / 2] ^= 1; });
   }
 
   CacheOptions options_ = {
       .folder = testing::TempDir() + "/" +
-                testing::UnitTest::GetInstance()->current_test_info()->name()};
-  const SigningKey signer_ = *SigningKey::Generate();
+                testing::UnitTest::GetInstance()->current_test_info()->name(),
+      .tidy_every = absl::ZeroDuration()};
+  const std::shared_ptr<const KeyRing> keys_ =
+      std::make_shared<KeyRing>(*SigningKey::Generate());
   FakeClock clock_;
 };
 
@@ -79,7 +82,7 @@ TEST_F(CacheStackTest, EverythingOutlivesARestart) {
   {
     const auto stack = Open();
     ASSERT_TRUE(stack->artifacts().Insert(Entry("a", "bytes")).ok());
-    ASSERT_TRUE(stack->units().Insert(unit, object).ok());
+    ASSERT_TRUE(stack->units().Insert(unit, object, {}).ok());
     ASSERT_TRUE(stack->tuning().Insert(target, decision).ok());
   }
   const auto stack = Open();
@@ -144,7 +147,7 @@ TEST_F(CacheStackTest, AFlippedBitIsAMissACounterAndAQuarantinedRecord) {
 TEST_F(CacheStackTest, ABrokenUnitIsBuiltAgain) {
   wire::ObjectCode object;
   object.set_image("image");
-  { ASSERT_TRUE(Open()->units().Insert(Sha256Of("u"), object).ok()); }
+  { ASSERT_TRUE(Open()->units().Insert(Sha256Of("u"), object, {}).ok()); }
   Spoil(RocksDbTable::kUnits);
   const auto stack = Open();
   EXPECT_FALSE(stack->units().Lookup(Sha256Of("u")).has_value());
@@ -153,15 +156,15 @@ TEST_F(CacheStackTest, ABrokenUnitIsBuiltAgain) {
 
 TEST_F(CacheStackTest, RecordsOfAStrangerAreNotBelieved) {
   { ASSERT_TRUE(Open()->artifacts().Insert(Entry("a", "bytes")).ok()); }
-  const auto stack =
-      CacheStack::Open(options_, *SigningKey::Generate(), {}, clock_);
+  const auto stack = CacheStack::Open(
+      options_, std::make_shared<KeyRing>(*SigningKey::Generate()), clock_);
   ASSERT_TRUE(stack.ok());
   EXPECT_EQ((*stack)->artifacts().Lookup(Sha256Of("a"), {{}, {}}).outcome,
             CacheOutcome::kBroken);
 }
 
 TEST_F(CacheStackTest, TheDiskStaysWithinItsBudget) {
-  options_.artifact_bytes = 10000;
+  options_.budgets.bytes = 20000;
   const auto stack = Open();
   for (int i = 0; i < 20; ++i) {
     clock_.Advance(absl::Seconds(1));
@@ -169,7 +172,9 @@ TEST_F(CacheStackTest, TheDiskStaysWithinItsBudget) {
                     .Insert(Entry(std::to_string(i), std::string(1000, 'x')))
                     .ok());
   }
-  EXPECT_LE(Counter(*stack, "cache.artifacts.bytes"), 10000);
+  EXPECT_GT(Counter(*stack, "cache.artifacts.bytes"), 20000);
+  stack->Tidy();
+  EXPECT_LE(Counter(*stack, "cache.artifacts.bytes"), 20000);
   EXPECT_GT(Counter(*stack, "cache.artifacts.evicted"), 0);
   // What was evicted is in no list.
   EXPECT_EQ(stack->artifacts().List("", 0)->size(),
@@ -179,8 +184,8 @@ TEST_F(CacheStackTest, TheDiskStaysWithinItsBudget) {
 
 TEST_F(CacheStackTest, ASecondDaemonOnTheFolderIsRefused) {
   const auto first = Open();
-  const auto second = CacheStack::Open(options_, signer_, {}, clock_);
-  EXPECT_EQ(ReasonOf(second.status()), ErrorReason::kStorage);
+  const auto second = CacheStack::Open(options_, keys_, clock_);
+  EXPECT_EQ(ReasonOf(second.status()), ErrorReason::kInUse);
 }
 
 TEST_F(CacheStackTest, WithoutAFolderItIsOfMemoryAlone) {
@@ -242,8 +247,8 @@ class DamagedDatabase : public CacheStackTest {
   int64_t put_aside_ = 0;
 };
 
-TEST_F(DamagedDatabase, IsPutAsideWhicheverFileItIs) {
-  for (const char* part : {".sst", "MANIFEST", "CURRENT"}) {
+TEST_F(DamagedDatabase, IsPutAsideWhenItCannotBeOpened) {
+  for (const char* part : {"MANIFEST", "CURRENT"}) {
     std::filesystem::remove_all(parent_);
     Fill();
     const auto file = FileOf(part);
@@ -258,23 +263,35 @@ TEST_F(DamagedDatabase, IsPutAsideWhicheverFileItIs) {
   }
 }
 
-TEST_F(DamagedDatabase, OfThosePutAsideTheLastIsKept) {
-  for (int i = 0; i < 3; ++i) {
+TEST_F(DamagedDatabase, WhatWasPutAsideOutlivesASecondDamage) {
+  std::set<std::string> due = {"cache"};
+  for (int i = 1; i <= 8; ++i) {
     Fill();
     FlipBit(FileOf("CURRENT"), 8);
     ExpectServes();
+    due.insert(absl::StrCat("cache.broken-", i));
+    EXPECT_EQ(Folders(), due);
   }
-  EXPECT_EQ(Folders(), std::set<std::string>({"cache", "cache.broken-3"}));
+  // Then the disk is to be looked at; the damaged database stays as it is.
+  Fill();
+  FlipBit(FileOf("CURRENT"), 8);
+  const absl::Status refused =
+      CacheStack::Open(options_, keys_, clock_).status();
+  EXPECT_EQ(ReasonOf(refused), ErrorReason::kStorage);
+  EXPECT_TRUE(absl::StrContains(refused.message(), "look at the disk"))
+      << refused;
+  EXPECT_EQ(Folders(), due);
 }
 
 TEST_F(DamagedDatabase, AFileThatIsMissingIsDamage) {
-  for (const char* part : {".sst", "MANIFEST"}) {
-    std::filesystem::remove_all(parent_);
-    Fill();
-    std::filesystem::remove(FileOf(part));
-    ExpectServes();
-    EXPECT_EQ(put_aside_, 1) << part;
-  }
+  Fill();
+  std::filesystem::remove(FileOf("MANIFEST"));
+  ExpectServes();
+  EXPECT_EQ(put_aside_, 1);
+  Fill();
+  std::filesystem::remove(FileOf(".sst"));
+  ExpectServes();
+  EXPECT_EQ(put_aside_, 0);
 }
 
 // Some bits are of no account, and some only of the record that they are in.

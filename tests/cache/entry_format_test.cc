@@ -12,7 +12,7 @@ const Digest kKey = Sha256Of("key");
 class EntryFormatTest : public testing::Test {
  protected:
   const SigningKey signer_ = *SigningKey::Generate();
-  const std::vector<PublicKey> trusted_ = {signer_.public_key()};
+  const TrustedKeys trusted_ = {signer_.public_key()};
 };
 
 TEST_F(EntryFormatTest, WhatIsSealedOpens) {

@@ -1,8 +1,8 @@
 #include "cache/rocksdb_blob_store.h"
 
 #include <gtest/gtest.h>
-#include <sys/statvfs.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 
@@ -26,8 +26,7 @@ TEST_F(RocksDbTest, BlobsOutliveTheProcessThatPutThem) {
   {
     const auto db = RocksDb::Open(folder_);
     ASSERT_TRUE(db.ok()) << db.status();
-    ASSERT_TRUE(
-        (*db)->Store(RocksDbTable::kEntries)->Put(kKey, "bytes").ok());
+    ASSERT_TRUE((*db)->Store(RocksDbTable::kEntries)->Put(kKey, "bytes").ok());
   }
   const auto db = RocksDb::Open(folder_);
   ASSERT_TRUE(db.ok()) << db.status();
@@ -54,7 +53,7 @@ TEST_F(RocksDbTest, ASecondOpenerIsToldOfTheLock) {
   const auto first = RocksDb::Open(folder_);
   ASSERT_TRUE(first.ok());
   const absl::Status second = RocksDb::Open(folder_).status();
-  EXPECT_EQ(ReasonOf(second), ErrorReason::kStorage);
+  EXPECT_EQ(ReasonOf(second), ErrorReason::kInUse);
   EXPECT_NE(second.message().find("LOCK"), absl::string_view::npos) << second;
 }
 
@@ -64,28 +63,60 @@ TEST_F(RocksDbTest, AFolderThatCannotBeMadeIsStorage) {
   EXPECT_EQ(ReasonOf(status), ErrorReason::kStorage) << status;
 }
 
-TEST_F(RocksDbTest, AFullDiskIsStorageAndWhatWasThereStays) {
+TEST_F(RocksDbTest, UsesAsBuildsBeforeKeptThemAreForgotten) {
+  const auto old = static_cast<RocksDbTable>('E');
   {
     const auto db = RocksDb::Open(folder_);
-    const auto store = (*db)->Store(RocksDbTable::kEntries);
-    ASSERT_TRUE(store->Put(kKey, "before").ok());
-    // More than any disk has left.
-    const absl::Status full =
-        RocksDb::Open(folder_ + "2", {.min_free_bytes = int64_t{1} << 60})
-            .status();
-    EXPECT_EQ(ReasonOf(full), ErrorReason::kStorage) << full;
+    ASSERT_TRUE((*db)->Store(old)->Put(kKey, "8 bytes.").ok());
+    ASSERT_TRUE((*db)->Store(RocksDbTable::kEntries)->Put(kKey, "bytes").ok());
   }
-  struct statvfs room;
-  ASSERT_EQ(statvfs(folder_.c_str(), &room), 0);
-  const int64_t free_bytes = room.f_bavail * room.f_frsize;
-  // Room enough to open, not for what is put.
-  const auto db =
-      RocksDb::Open(folder_, {.min_free_bytes = free_bytes - (64 << 20)});
+  const auto db = RocksDb::Open(folder_);
+  EXPECT_TRUE(absl::IsNotFound((*db)->Store(old)->Get(kKey).status()));
+  EXPECT_EQ(**(*db)->Store(RocksDbTable::kEntries)->Get(kKey), "bytes");
+}
+
+// What a crash leaves of a mending, at each of its steps.
+TEST_F(RocksDbTest, AMendingThatWasCutOffIsEndedAtTheStart) {
+  const auto put = [](const std::string& folder, const std::string& bytes) {
+    const auto db = RocksDb::Open(folder);
+    ASSERT_TRUE(db.ok()) << db.status();
+    ASSERT_TRUE((*db)->Store(RocksDbTable::kEntries)->Put(kKey, bytes).ok());
+  };
+  const auto found = [this] {
+    const auto db = RocksDb::Open(folder_);
+    EXPECT_TRUE(db.ok()) << db.status();
+    EXPECT_FALSE(std::filesystem::exists(folder_ + ".mended"));
+    EXPECT_FALSE(std::filesystem::exists(folder_ + ".damaged"));
+    return **(*db)->Store(RocksDbTable::kEntries)->Get(kKey);
+  };
+  put(folder_, "damaged");
+  put(folder_ + ".mended", "half a copy");
+  EXPECT_EQ(found(), "damaged");
+  put(folder_ + ".mended", "copy");
+  std::filesystem::rename(folder_, folder_ + ".damaged");
+  EXPECT_EQ(found(), "copy");
+  put(folder_ + ".damaged", "damaged");
+  EXPECT_EQ(found(), "copy");
+}
+
+TEST_F(RocksDbTest, MendingKeepsWhatCanBeReadAndWritesGoOn) {
+  const auto db = RocksDb::Open(folder_);
   ASSERT_TRUE(db.ok()) << db.status();
   const auto store = (*db)->Store(RocksDbTable::kEntries);
-  const absl::Status full = store->Put(kKey, std::string(128 << 20, 'x'));
-  EXPECT_EQ(ReasonOf(full), ErrorReason::kStorage) << full;
-  EXPECT_EQ(**store->Get(kKey), "before");
+  const auto rows = (*db)->Rows(RocksDbTable::kLedger);
+  ASSERT_TRUE(store->Put(kKey, "bytes").ok());
+  ASSERT_TRUE(store->Put(Sha256Of("gone"), "bytes").ok());
+  ASSERT_TRUE(store->Delete(Sha256Of("gone")).ok());
+  ASSERT_TRUE(rows->Put({{kKey, "row"}}).ok());
+  const std::atomic<bool> stopped{true}, never{false};
+  EXPECT_TRUE(absl::IsCancelled((*db)->Mend(stopped)));
+  (*db)->Recover();
+  ASSERT_TRUE((*db)->Mend(never).ok());
+  EXPECT_TRUE((*db)->writable());
+  EXPECT_EQ(**store->Get(kKey), "bytes");
+  EXPECT_EQ(*rows->Get(kKey), "row");
+  EXPECT_TRUE(absl::IsNotFound(store->Get(Sha256Of("gone")).status()));
+  EXPECT_TRUE(store->Put(kKey, "more").ok());
 }
 
 }  // namespace

@@ -2,13 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "cache/bounded_blob_store.h"
-#include "cache/eviction_policy.h"
+#include "cache/lru_blob_store.h"
 #include "cache/memory_blob_store.h"
 #include "cache/metered_blob_store.h"
 #include "cache/tiered_blob_store.h"
-#include "cache/usage_log.h"
 #include "cache/verified_blob_store.h"
-#include "proto/base/clock.h"
 #include "proto/base/status.h"
 #include "tests/support/faulty_blob_store.h"
 
@@ -17,53 +15,39 @@ namespace {
 
 Digest Key(int number) { return Sha256Of(std::to_string(number)); }
 
-TEST(ChooseVictims, TheLeastRecentlyUsedGoUntilNineTenthsAreLeft) {
-  std::vector<Evictable> entries;
-  for (int i = 0; i < 10; ++i) {
-    entries.push_back({Key(i), 10, absl::FromUnixSeconds(100 - i)});
-  }
-  EXPECT_TRUE(ChooseVictims(entries, 100).empty());
-  EXPECT_EQ(ChooseVictims(entries, 99), (std::vector<Digest>{Key(9), Key(8)}));
-  EXPECT_EQ(ChooseVictims(entries, 0).size(), 10u);
-}
-
-TEST(ChooseVictims, EqualTimesGoByKey) {
-  std::vector<Evictable> entries = {{Key(1), 10, {}}, {Key(2), 10, {}}};
-  const auto victims = ChooseVictims(entries, 19);
-  std::swap(entries[0], entries[1]);
-  EXPECT_EQ(ChooseVictims(entries, 19), victims);
+TEST(LruBlobStore, TheLeastRecentlyUsedGivesWay) {
+  LruBlobStore lru(100);
+  ASSERT_TRUE(lru.Put(Key(1), std::string(40, 'x')).ok());
+  ASSERT_TRUE(lru.Put(Key(2), std::string(40, 'x')).ok());
+  ASSERT_TRUE(lru.Get(Key(1)).ok());
+  ASSERT_TRUE(lru.Put(Key(3), std::string(40, 'x')).ok());
+  EXPECT_TRUE(lru.Get(Key(1)).ok());
+  EXPECT_FALSE(lru.Get(Key(2)).ok());
+  EXPECT_TRUE(lru.Get(Key(3)).ok());
+  EXPECT_EQ(lru.bytes(), 80);
+  ASSERT_TRUE(lru.Put(Key(1), std::string(50, 'x')).ok());
+  EXPECT_EQ(lru.bytes(), 90);
+  EXPECT_EQ(ReasonOf(lru.Put(Key(4), std::string(101, 'x'))),
+            ErrorReason::kTooLarge);
 }
 
 class BoundedTest : public testing::Test {
  protected:
-  void Put(int number, int bytes) {
-    clock_.Advance(absl::Seconds(1));
-    EXPECT_TRUE(bounded_.Put(Key(number), std::string(bytes, 'x')).ok());
-  }
-  bool Has(int number) { return bounded_.Get(Key(number)).ok(); }
-
-  FakeClock clock_;
   MemoryBlobStore inner_;
-  UsageLog usage_{nullptr, clock_};
-  BoundedBlobStore bounded_{inner_, usage_, 100};
+  BoundedBlobStore bounded_{inner_, 100};
 };
 
-TEST_F(BoundedTest, TheLeastRecentlyUsedGivesWay) {
-  Put(1, 40);
-  Put(2, 40);
-  clock_.Advance(absl::Seconds(1));
-  usage_.Touch(Key(1));
-  Put(3, 40);
-  EXPECT_TRUE(Has(1));
-  EXPECT_FALSE(Has(2));
-  EXPECT_TRUE(Has(3));
-  EXPECT_EQ(bounded_.bytes(), 80);
-  EXPECT_EQ(bounded_.evicted(), 1);
+TEST_F(BoundedTest, StaysWithinItsBudgetHoweverMuchIsPut) {
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(bounded_.Put(Key(i), std::string(30, 'x')).ok());
+    EXPECT_LE(bounded_.bytes(), 100);
+  }
+  EXPECT_EQ(bounded_.blobs(), 3);
 }
 
 TEST_F(BoundedTest, ReplacingCountsOnceAndDeletingFrees) {
-  Put(1, 40);
-  Put(1, 50);
+  ASSERT_TRUE(bounded_.Put(Key(1), std::string(40, 'x')).ok());
+  ASSERT_TRUE(bounded_.Put(Key(1), std::string(50, 'x')).ok());
   EXPECT_EQ(bounded_.bytes(), 50);
   EXPECT_TRUE(bounded_.Delete(Key(1)).ok());
   EXPECT_EQ(bounded_.bytes(), 0);
@@ -75,44 +59,14 @@ TEST_F(BoundedTest, ABlobOverTheBudgetIsRefused) {
             ErrorReason::kTooLarge);
 }
 
-TEST_F(BoundedTest, WhatWasThereBeforeIsBroughtWithinTheBudget) {
+TEST_F(BoundedTest, WhatWasThereBeforeCountsOnceItWasCounted) {
   for (int i = 0; i < 5; ++i) {
     ASSERT_TRUE(inner_.Put(Key(i), std::string(40, 'x')).ok());
   }
-  ASSERT_TRUE(bounded_.Load().ok());
-  EXPECT_EQ(bounded_.bytes(), 80);
-}
-
-TEST(UsageLog, TimesComeBackAfterARestartAndStaleOnesAreDropped) {
-  FakeClock clock;
-  MemoryBlobStore store;
-  absl::Time used;
-  {
-    UsageLog log(&store, clock);
-    log.Touch(Key(1));
-    log.Touch(Key(2));
-    used = clock.Now();
-  }
-  clock.Advance(absl::Hours(5));
-  UsageLog log(&store, clock);
-  ASSERT_TRUE(log.Load().ok());
-  EXPECT_EQ(log.LastUsed(Key(1)), used);
-  log.Retain({Key(2)});
-  EXPECT_EQ(log.LastUsed(Key(1)), absl::InfinitePast());
-  EXPECT_TRUE(absl::IsNotFound(store.Get(Key(1)).status()));
-  EXPECT_EQ(log.LastUsed(Key(2)), used);
-}
-
-TEST(UsageLog, WritesAKeyAtMostOnceAnHour) {
-  FakeClock clock;
-  MemoryBlobStore inner;
-  MeteredBlobStore store(inner);
-  UsageLog log(&store, clock);
-  for (int i = 0; i < 100; ++i) log.Touch(Key(1));
-  EXPECT_EQ(store.counts().puts, 1);
-  clock.Advance(absl::Hours(1));
-  log.Touch(Key(1));
-  EXPECT_EQ(store.counts().puts, 2);
+  ASSERT_TRUE(bounded_.Recount().ok());
+  EXPECT_EQ(bounded_.bytes(), 200);
+  ASSERT_TRUE(bounded_.Put(Key(9), "x").ok());
+  EXPECT_LE(bounded_.bytes(), 100);
 }
 
 TEST(TieredBlobStore, WhatFarHasNearLearns) {
@@ -147,7 +101,8 @@ TEST(TieredBlobStore, NearThatRefusesLosesTheOldBytesToo) {
 class VerifiedTest : public testing::Test {
  protected:
   MemoryBlobStore inner_, quarantine_;
-  VerifiedBlobStore verified_{inner_, quarantine_, *SigningKey::Generate(), {}};
+  VerifiedBlobStore verified_{
+      inner_, quarantine_, std::make_shared<KeyRing>(*SigningKey::Generate())};
 };
 
 TEST_F(VerifiedTest, OneFlippedBitIsAnErrorOnceAQuarantinedRecordAndThenAMiss) {

@@ -7,7 +7,9 @@
 #include "cache/bounded_blob_store.h"
 #include "cache/cache_stack.h"
 #include "cache/memory_blob_store.h"
+#include "cache/rocksdb_blob_store.h"
 #include "cache/tiered_blob_store.h"
+#include "tests/support/short_folder.h"
 
 namespace kiln {
 namespace {
@@ -15,10 +17,11 @@ namespace {
 TEST(CacheThreads, ManyMayLookUpInsertListAndPurgeAtOnce) {
   const RealClock clock;
   // Small budgets, so that eviction is at work as well.
-  const CacheOptions options = {
-      .artifact_bytes = 4000, .unit_bytes = 2000, .memory_bytes = 1500};
-  const auto stack =
-      CacheStack::Open(options, *SigningKey::Generate(), {}, clock);
+  const CacheOptions options = {.budgets = {.bytes = 6000},
+                                .memory_bytes = 1500,
+                                .tidy_every = absl::Milliseconds(1)};
+  const auto stack = CacheStack::Open(
+      options, std::make_shared<KeyRing>(*SigningKey::Generate()), clock);
   ASSERT_TRUE(stack.ok()) << stack.status();
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 4; ++thread) {
@@ -33,7 +36,7 @@ TEST(CacheThreads, ManyMayLookUpInsertListAndPurgeAtOnce) {
         EXPECT_TRUE(!answer.hit() || answer.artifact.artifact().size() == 100);
         wire::ObjectCode object;
         object.set_image("image");
-        EXPECT_TRUE((*stack)->units().Insert(key, object).ok());
+        EXPECT_TRUE((*stack)->units().Insert(key, object, {}).ok());
         (*stack)->units().Lookup(key);
         if (i % 20 == thread) {
           EXPECT_TRUE((*stack)->artifacts().List("", 0).ok());
@@ -48,10 +51,8 @@ TEST(CacheThreads, ManyMayLookUpInsertListAndPurgeAtOnce) {
 }
 
 TEST(CacheThreads, TheSumOfABoundedStoreIsThatOfWhatItHolds) {
-  const RealClock clock;
   MemoryBlobStore inner;
-  UsageLog usage(nullptr, clock);
-  BoundedBlobStore bounded(inner, usage, 1 << 20);
+  BoundedBlobStore bounded(inner, 1 << 20);
   const Digest key = Sha256Of("one key");
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -72,6 +73,36 @@ TEST(CacheThreads, TheSumOfABoundedStoreIsThatOfWhatItHolds) {
                   })
                   .ok());
   EXPECT_EQ(bounded.bytes(), held);
+}
+
+// One of those who write at once writes for all: RocksDB merges their batches.
+TEST(CacheThreads, ManyMayWriteToADatabaseAtOnce) {
+  const ShortFolder folder;
+  const auto db = RocksDb::Open(folder.path() + "/db",
+                                {.sync_every = absl::ZeroDuration()});
+  ASSERT_TRUE(db.ok()) << db.status();
+  const auto store = (*db)->Store(RocksDbTable::kEntries);
+  const auto bytes_of = [](int t, int i) {
+    return std::string(100 * t + i, static_cast<char>('a' + t));
+  };
+  const auto key_of = [](int t, int i) {
+    return Sha256Of(std::to_string(1000 * t + i));
+  };
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 100; ++i)
+        EXPECT_TRUE(store->Put(key_of(t, i), bytes_of(t, i)).ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int t = 0; t < 8; ++t) {
+    for (int i = 0; i < 100; ++i) {
+      const auto found = store->Get(key_of(t, i));
+      ASSERT_TRUE(found.ok()) << found.status();
+      EXPECT_EQ(**found, bytes_of(t, i));
+    }
+  }
 }
 
 TEST(CacheThreads, AFetchDoesNotReviveWhatWasDeletedMeanwhile) {

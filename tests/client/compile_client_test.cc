@@ -13,6 +13,8 @@
 #include "proto/base/digest.h"
 #include "proto/base/seal.h"
 #include "proto/base/status.h"
+#include "proto/base/steady_time.h"
+#include "server/job_table.h"
 #include "tests/support/test_daemon.h"
 
 // The client against a whole daemon behind a real socket; only the worker is
@@ -54,8 +56,8 @@ TEST(CompileClient, WhatItGetsIsSignedByTheKeyItLearned) {
   const auto client = ConnectTo(daemon);
   const auto answer = client->Compile(FakeRequest({"fake.units.1"}), {});
   ASSERT_TRUE(answer.ok()) << answer.status();
-  ASSERT_EQ(client->public_keys().size(), 1);
-  EXPECT_TRUE(OpenSeal(answer->artifact, client->public_keys()).ok());
+  ASSERT_EQ(client->keys().rows().size(), 1);
+  EXPECT_TRUE(OpenSeal(answer->artifact, client->keys()).ok());
 }
 
 TEST(CompileClient, AnErrorKeepsItsReason) {
@@ -108,9 +110,71 @@ TEST(CompileClient, AHungCompileEndsAtTheDeadline) {
   const absl::Status status =
       client
           ->Compile(FakeRequest({"fake.gate.never"}),
-                    {.deadline = absl::Now() + absl::Milliseconds(100)})
+                    {.deadline = SteadyIn(absl::Milliseconds(100))})
           .status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+}
+
+TEST(CompileClient, ADaemonThatSaysNothingInACompileIsGivenUp) {
+  TestDaemon daemon;
+  DaemonAddress address = AddressOf(daemon);
+  // Less than its heartbeat: as if it had stopped.
+  address.longest_silence = absl::Milliseconds(200);
+  const auto client = CompileClient::Connect(address);
+  ASSERT_TRUE(client.ok()) << client.status();
+  const absl::Status outcome =
+      (*client)->Compile(FakeRequest({"fake.gate.go"}), {}).status();
+  EXPECT_TRUE(DaemonIsSilent(outcome)) << outcome;
+  EXPECT_TRUE(absl::IsUnavailable(outcome)) << outcome;
+  daemon.OpenGate("go");
+}
+
+TEST(CompileClient, ADaemonWithoutAPlaceIsAskedAgain) {
+  TestDaemon daemon([](Config& config) { config.max_waiting_calls = 1; });
+  const auto client = ConnectTo(daemon);
+  std::thread first([&] {
+    EXPECT_TRUE(client->Compile(FakeRequest({"fake.gate.go"}), {}).ok());
+  });
+  while (daemon.count(Count::kPlans) + daemon.count(Count::kJobsStarted) == 0)
+    std::this_thread::yield();
+  std::thread second([&] {
+    EXPECT_TRUE(client->Compile(FakeRequest({"fake.salt.b"}), {}).ok());
+  });
+  while (daemon.count(Count::kCallsRefused) == 0) std::this_thread::yield();
+  daemon.OpenGate("go");
+  first.join();
+  second.join();
+  // Not beyond its deadline.
+  std::thread third([&] {
+    EXPECT_TRUE(client->Compile(FakeRequest({"fake.gate.go2"}), {}).ok());
+  });
+  while (daemon.count(Count::kJobsStarted) < 3) std::this_thread::yield();
+  CompileCall call;
+  call.deadline = SteadyIn(absl::Milliseconds(200));
+  EXPECT_EQ(
+      ReasonOf(client->Compile(FakeRequest({"fake.salt.c"}), call).status()),
+      ErrorReason::kQueueFull);
+  daemon.OpenGate("go2");
+  third.join();
+}
+
+TEST(CompileClient, ALongCompileIsWaitedForWhileTheDaemonTellsOfIt) {
+  TestDaemon daemon;
+  DaemonAddress address = AddressOf(daemon);
+  address.longest_silence = 2 * kHeartbeat;
+  const auto client = CompileClient::Connect(address);
+  ASSERT_TRUE(client.ok()) << client.status();
+  int planning = 0;
+  CompileCall call;
+  call.on_progress = [&](const wire::Progress& progress) {
+    if (progress.stage() != wire::Progress::STAGE_PLANNING) return;
+    // The third is beyond the longest silence.
+    if (++planning == 3) daemon.OpenGate("go");
+  };
+  const absl::Status outcome =
+      (*client)->Compile(FakeRequest({"fake.gate.go"}), call).status();
+  EXPECT_TRUE(outcome.ok()) << outcome;
+  EXPECT_EQ(planning, 3);
 }
 
 TEST(CompileClient, ProgressIsHeard) {

@@ -11,6 +11,7 @@
 #include "proto/base/signature.h"
 #include "proto/base/status.h"
 #include "tests/support/test_daemon.h"
+#include "tests/support/worker_memory.h"
 
 // Two daemons, as on two machines, whose workers do as told: what sessions of
 // one used is handed to sessions of the other.
@@ -187,7 +188,8 @@ TEST_F(Bundles, WhatALocalWorkerMadeIsNotSaved) {
   options.local_only = true;
   options.local_worker = {
       .program = std::filesystem::absolute("tests/support/fake_worker"),
-      .scratch_root = testing::TempDir()};
+      .scratch_root = testing::TempDir(),
+      .memory_bytes = kTestWorkerMemoryBytes};
   options.device.kind = DeviceKind::kNull;
   options.shelf = shelf;
   const auto session = Session::Open(options);

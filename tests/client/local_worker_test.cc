@@ -12,6 +12,8 @@
 #include "proto/artifact.pb.h"
 #include "proto/base/digest.h"
 #include "proto/base/status.h"
+#include "proto/base/steady_time.h"
+#include "tests/support/worker_memory.h"
 
 namespace kiln {
 namespace {
@@ -29,7 +31,8 @@ wire::CompileRequest Order(const std::string& order) {
 
 LocalWorkerOptions FakeWorker() {
   return {.program = std::filesystem::absolute("tests/support/fake_worker"),
-          .scratch_root = testing::TempDir()};
+          .scratch_root = testing::TempDir(),
+          .memory_bytes = kTestWorkerMemoryBytes};
 }
 
 TEST(LocalWorker, PlansBuildsAndAssembles) {
@@ -78,7 +81,7 @@ TEST(LocalWorker, OneThatHangsIsEndedAtTheDeadline) {
   const absl::Status hung =
       worker
           .Compile(Order("fake.hang.any"),
-                   {.deadline = absl::Now() + absl::Milliseconds(200)})
+                   {.deadline = SteadyIn(absl::Milliseconds(200))})
           .status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(hung)) << hung;
   EXPECT_TRUE(worker.Compile(Order("fake.units.1"), {}).ok());
@@ -88,6 +91,7 @@ TEST(LocalWorker, ACompilerDoesNotOutliveTheDeadline) {
   const std::string root = testing::TempDir() + "/with_compiler";
   std::filesystem::create_directory(root);
   ASSERT_EQ(mkfifo((root + "/pipe_a").c_str(), 0600), 0);
+  ASSERT_EQ(chmod((root + "/pipe_a").c_str(), 0666), 0);  // another user's
   const int pipe =
       open((root + "/pipe_a").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   LocalWorkerOptions options = FakeWorker();
@@ -100,10 +104,9 @@ TEST(LocalWorker, ACompilerDoesNotOutliveTheDeadline) {
   absl::Status status;
   bool held = false;
   for (int seconds = 1; !held && seconds < 100; seconds *= 2) {
-    status = worker
-                 .Compile(request,
-                          {.deadline = absl::Now() + absl::Seconds(seconds)})
-                 .status();
+    status =
+        worker.Compile(request, {.deadline = SteadyIn(absl::Seconds(seconds))})
+            .status();
     ASSERT_TRUE(absl::IsDeadlineExceeded(status)) << status;
     // Its end is seen only if somebody had held the pipe.
     pollfd entry = {.fd = pipe, .events = 0, .revents = 0};

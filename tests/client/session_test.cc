@@ -9,6 +9,7 @@
 #include "proto/base/signature.h"
 #include "proto/base/status.h"
 #include "tests/support/test_daemon.h"
+#include "tests/support/worker_memory.h"
 
 // Sessions on the null device, which takes every artifact and computes nothing,
 // against a whole daemon whose worker does as told.
@@ -26,7 +27,8 @@ SessionOptions OptionsFor(const TestDaemon& daemon) {
   options.daemon.answer_timeout = absl::Seconds(60);
   options.device.kind = DeviceKind::kNull;
   options.local_worker = {.program = FakeWorker(),
-                          .scratch_root = testing::TempDir()};
+                          .scratch_root = testing::TempDir(),
+                          .memory_bytes = kTestWorkerMemoryBytes};
   return options;
 }
 

@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "gtest/gtest.h"
+#include "proto/base/steady_time.h"
 
 namespace kiln {
 namespace {
@@ -18,7 +18,7 @@ TEST(TimedLock, OneAtATime) {
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 100; ++i) {
-        const auto taken = turn.Take(absl::InfiniteFuture(), "count");
+        const auto taken = turn.Take(kNever, "count");
         ASSERT_TRUE(taken.ok());
         ++count;
       }
@@ -31,12 +31,12 @@ TEST(TimedLock, OneAtATime) {
 TEST(TimedLock, AWaitEndsAtItsDeadlineAndNamesWhatItWasFor) {
   TimedLock turn;
   std::optional<TimedLock::Taken> first;
-  first.emplace(*turn.Take(absl::InfinitePast(), "first"));
-  const absl::Status status = turn.Take(absl::Now(), "second").status();
+  first.emplace(*turn.Take(SteadyNow(), "first"));
+  const absl::Status status = turn.Take(SteadyNow(), "second").status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status));
   EXPECT_NE(status.message().find("second"), std::string::npos) << status;
   first.reset();
-  EXPECT_TRUE(turn.Take(absl::InfinitePast(), "third").ok());
+  EXPECT_TRUE(turn.Take(SteadyNow(), "third").ok());
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ for script in "$root"/deploy/commands/*.sh; do
     grep -q "^usage: ./kiln $name" <<<"$text" || fail "$name $word has no usage: $text"
   done
 done
-for name in bench corpus ctl daemon demo fmt gpu-bundle soak test test-torch tidy wheel; do
+for name in bench corpus ctl daemon demo fmt fuzz gpu-bundle soak test test-torch tidy wheel; do
   grep -q "^  $name " <<<"$listed" || fail "help does not list $name: $listed"
 done
 for word in "" --help -h; do
@@ -42,6 +42,8 @@ refused soak --nosuch 1
 refused soak --minutes
 refused soak --minutes never
 refused soak nosuch
+refused fuzz nosuch
+refused fuzz --seconds never
 refused fmt --nosuch
 refused fmt --check more
 refused tidy --nosuch

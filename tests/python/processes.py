@@ -87,15 +87,17 @@ def ctl(*words, **environment):
 
 
 class Daemon:
-    """A kilnd with a cache of its own behind a port of this machine, as on another one."""
+    """A kilnd with a cache of its own behind a port of this machine, as on another one: without
+    TLS, or as ``more`` words say."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, *more):
         with socket.socket() as probe:  # a port that is free now
             probe.bind(("127.0.0.1", 0))
             self.address = f"127.0.0.1:{probe.getsockname()[1]}"
         self.socket = str(Path(folder) / "kilnd.sock")
         self.log = Path(folder) / "log"
         words = ["--socket", self.socket, "--tcp", self.address, "--data-folder", f"{folder}/data"]
+        words += more or ["--tcp-plain"]
         with open(self.log, "wb") as log:
             self._process = subprocess.Popen([service.program("kilnd"), *words], stderr=log)
         while not service._answers(self.address):

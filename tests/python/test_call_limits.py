@@ -2,6 +2,7 @@
 
 import pathlib
 import resource
+from unittest import mock
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ import torch.nn.functional as F
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from kiln import _native
-from kiln.compiled_graph import SegmentRefused, recording
+from kiln.compiled_graph import CompiledGraph, SegmentRefused, recording
 from kiln.fx_export import Exported
 
 
@@ -121,18 +122,46 @@ def test_what_no_library_computes_runs_in_pytorch_and_the_rest_is_compiled(case)
     assert len(graph.hosts) == 1 and graph.segments >= 1
 
 
-def refused(message, reason="UNSUPPORTED_OP"):
-    """The nodes that are left to PyTorch after `message`, of a graph of sin, sin, add and mm."""
+def refused(refusals, reason="UNSUPPORTED_OP"):
+    """The nodes that are left to PyTorch after `refusals`, of a graph of sin, sin, add and mm."""
     module = make_fx(lambda x: (x.sin().sin() + 1) @ x)(torch.randn(2, 2))
     nodes = [node for node in module.graph.nodes if node.op == "call_function"]
-    error = _native.Error("UNIMPLEMENTED", reason, message)
-    return list(SegmentRefused(error, Exported(b"", [], False, nodes)).nodes)
+    error = _native.Error(12, reason, "node #2: aten.mm.default: words that nobody reads")
+    error.refusals = [_native.Refusal(refusal) for refusal in refusals]
+    return SegmentRefused(error, Exported(b"", [], False, nodes)).nodes
 
 
-def test_a_refusal_that_numbers_no_node_leaves_what_it_may_mean_to_pytorch():
-    assert refused("node #2: aten.add.Tensor: no") == ["add"]
-    assert refused("decompose_composites: aten.sin.default: no") == ["sin", "sin_1"]
-    assert refused("compile: kiln_poi_fused_exp_add_0: scalar div of i64") == ["add"]
-    assert refused("step 0: mm: dtype i8") == ["mm"]
-    assert refused("compile: no such thing") == ["sin", "sin_1", "add", "mm"]
-    assert refused("compile: no such thing", "MALFORMED_GRAPH") == []
+def test_a_refusal_leaves_the_nodes_that_it_numbers_to_pytorch():
+    sin = (1, "aten.sin.default", "UNSUPPORTED_OP", "no sin")
+    mm = (3, "aten.mm.default", "MALFORMED_GRAPH", "another shape")
+    assert refused([sin, mm]) == {"sin_1": "no sin", "mm": "another shape"}
+    assert refused([mm], "MALFORMED_GRAPH") == {"mm": "another shape"}
+
+
+def test_a_refusal_of_no_node_leaves_the_segment_to_pytorch():
+    assert list(refused([])) == ["sin", "sin_1", "add", "mm"]
+    assert refused([], "MALFORMED_GRAPH") == {}
+
+
+def test_all_that_is_refused_of_a_graph_comes_in_one_answer():
+    """Each kind by another step of the compiler, after others have changed the graph's numbers."""
+
+    def fn(x):
+        y = torch.nn.functional.silu(x).mvlgamma(100)
+        for _ in range(100):
+            y = torch.special.bessel_y1(y.cos()).mvlgamma(99)
+        return y
+
+    x = torch.rand(8) + 60
+    asked = []
+    ask = CompiledGraph._ask
+
+    def counted(graph):
+        asked.append(graph.name)
+        ask(graph)
+
+    with mock.patch.object(CompiledGraph, "_ask", counted):
+        result, graph = run(fn, x)
+    torch.testing.assert_close(result, fn(x), equal_nan=True)
+    assert len(graph.hosts) == 201
+    assert len(asked) == 3  # all nodes that are not known, then all that have no decomposition

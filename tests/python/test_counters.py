@@ -1,11 +1,16 @@
 """kiln.counters: what passes replaced, counted by each artifact that is taken, new or cached."""
 
+from unittest import mock
+
 import pytest
 import torch
 import torch.nn.functional as F
 
 import kiln
+from kiln import _native
+from kiln.compiled_graph import count_compile
 from kiln.counters import add_artifact
+from processes import ctl
 
 PASSES = ("pattern_matches", "scatter_upon_const_tensor")
 
@@ -87,6 +92,42 @@ def test_a_cache_hit_counts_what_its_compile_did():
     assert (kiln.counters["compiles"], kiln.counters["cache_hit"]) == (0, 1)
     kiln.counters.clear()
     assert [kiln.counters[name] for name in PASSES] == [0, 0]
+
+
+def served(served_from):
+    """What count_compile adds for a graph that was come by so."""
+    report = {"served_from": served_from, "by_local_worker": 0}
+    kiln.counters.clear()
+    with mock.patch.object(_native, "report", lambda _: report):
+        with mock.patch.object(_native, "text", lambda *_: ""):
+            count_compile(None)
+    return tuple(kiln.counters[name] for name in ("compiles", "cache_hit", "cache_miss"))
+
+
+def test_a_miss_is_what_the_cache_had_not():
+    assert served(1) == (0, 1, 0)  # from the cache
+    assert served(2) == (1, 0, 1)  # compiled for us
+    assert served(3) == (0, 0, 1)  # for another who had asked before
+
+
+def test_hits_and_misses_are_those_of_the_daemon():
+    def lookups():
+        found = ctl("stats")["counters"]
+        return int(found["jobs.started"]), int(found["cache.hits"])
+
+    def fn(x):
+        return (x * 1.515625).cos() - 0.25
+
+    x = torch.ones(7)
+    jobs, hits = lookups()
+    for due in ((1, 0), (1, 1), (1, 2)):
+        torch._dynamo.reset()
+        if due == (1, 0):
+            kiln.counters.clear()
+        torch.compile(fn, backend="kiln")(x)
+        assert (kiln.counters["cache_miss"], kiln.counters["cache_hit"]) == due
+        now_jobs, now_hits = lookups()
+        assert (now_jobs - jobs, now_hits - hits) == due
 
 
 def test_the_counters_that_were_asked_for_are_there_and_padding_is_none():

@@ -7,6 +7,7 @@ from torch.utils._sympy.functions import FloorDiv
 
 import kiln
 from kiln import recipe
+from kiln.expressions import plain_expression
 from kiln.torch_inside import keeps_any_backend
 from processes import answer_of, start
 
@@ -84,10 +85,8 @@ def test_an_error_of_kilns_reads_as_a_sentence(refused_options):
 
 def test_a_size_of_a_host_kernel_is_computed_without_sympy(monkeypatch):
     s, t = sympy.Symbol("s0", integer=True), sympy.Symbol("s1", integer=True)
-    sized = recipe.Sized(
-        sympy.Max(FloorDiv(s * t, 3), s + 1),
-        ((s, recipe.Source(0)), (t, recipe.Source(1, "size", 1))),
-    )
+    expression = plain_expression(sympy.Max(FloorDiv(s * t, 3), s + 1), [s, t])
+    sized = recipe.Sized(expression, (recipe.Source(0), recipe.Source(1, "size", 1)))
     size = recipe.bound(sized)
     for name in ("xreplace", "subs", "doit"):
         monkeypatch.setattr(sympy.Basic, name, lambda *_: pytest.fail("sympy in a call"))

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -45,6 +46,17 @@ print(json.dumps({**kiln.counters}), flush=True)
 input()
 torch.compile(lambda x: torch.cos(x) + 3, backend="kiln")(torch.ones(8))
 print(json.dumps({**kiln.counters}))
+"""
+# Tells how long a compile took, and of what it was warned.
+TIMED = """
+import json, time, warnings, torch
+import kiln
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    begun = time.monotonic()
+    torch.compile(lambda x: torch.sin(x) + 9.125, backend="kiln")(torch.ones(8))
+    seconds = time.monotonic() - begun
+print(json.dumps({**kiln.counters, "seconds": seconds, "told": [str(w.message) for w in seen]}))
 """
 # Compiles four graphs, one after another, beside a daemon that does not answer: from the first word
 # on, or once it has said who it is.
@@ -180,3 +192,30 @@ def test_a_daemon_that_does_not_answer_is_asked_by_one_compile_of_many(folders, 
     assert len(done["told"]) == 1, done["told"]
     assert "own worker" in done["told"][0]
     assert "does not answer; it is asked again after 1m" in done["told"][0]
+
+
+def test_a_daemon_that_stops_in_the_middle_of_a_compile_is_given_up_after_its_heartbeat(
+    folders, monkeypatch
+):
+    with tempfile.TemporaryDirectory(prefix="kiln-compiler-") as folder:
+        slow = Path(folder, "g++")  # of the daemon's workers alone
+        slow.write_text(
+            '#!/bin/sh\ncase "$1" in --version | -print*) exec g++ "$@";; esac\nsleep 1000\n'
+        )
+        slow.chmod(0o755)
+        os.chmod(folder, 0o755)
+        with monkeypatch.context() as patch:
+            patch.setenv("KILN_HOST_CC", str(slow))
+            context = daemon_with_port()
+            daemon = context.__enter__()
+        try:
+            program = start(TIMED, KILN_ADDR=f"unix:{daemon.socket}", **folders)
+            wait_until(lambda: daemon.jobs() == 1)
+            os.kill(daemon.pid, signal.SIGSTOP)
+            done, errors = answer_of(program)
+        finally:
+            os.kill(daemon.pid, signal.SIGKILL)
+            context.__exit__(None, None, None)
+    assert (done["compiles"], done["local_compiles"]) == (1, 1), errors
+    (told,) = [words for words in done["told"] if "kiln" in words]
+    assert "does not answer" in told

@@ -2,6 +2,7 @@
 
 import collections
 import logging
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -117,3 +118,25 @@ def test_threads_that_compile_count_their_own_recompiles():
 
 def test_a_reason_without_a_guard_says_that_none_is_named():
     assert str(Recompile("f (x.py:1)", ())) == "f (x.py:1): traced again: no guard is named"
+
+
+def test_threads_that_wait_for_one_first_compile_are_no_recompiles():
+    begun = threading.Barrier(4)
+
+    def fn(x):
+        return x.sin() * 2.71875 - x
+
+    called = torch.compile(fn, backend="kiln")
+    x = torch.ones(3)
+
+    def call(_):
+        begun.wait()
+        return called(x)
+
+    before = kiln.recompile_reasons()
+    kiln.counters.clear()
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(call, range(4)))
+    assert all(torch.equal(one, results[0]) for one in results)
+    assert kiln.counters["compiles"] == kiln.counters["cache_miss"] == 1
+    assert kiln.counters["recompiles"] == 0 and new_reasons(before) == []

@@ -255,3 +255,23 @@ def test_a_refused_graph_is_an_error_when_strict_and_eager_with_one_warning_when
             assert called(torch.ones(2)).tolist() == [2.0, 2.0]
     told = [str(w.message) for w in seen if "eager" in str(w.message)]
     assert len(told) == 1 and "max_fusion_size" in told[0]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root makes files of others")
+def test_a_folder_that_another_user_made_first_is_refused(tmp_path):
+    taken = tmp_path / "kiln-0"
+    taken.mkdir()
+    os.chown(taken, 65534, 65534)
+    with pytest.raises(OSError, match="user 65534"):
+        with service._locked(taken / "start.lock"):
+            pass
+
+
+def test_a_link_in_the_place_of_the_lock_cuts_nothing_short(tmp_path):
+    treasure = tmp_path / "treasure"
+    treasure.write_text("all of it")
+    (tmp_path / "start.lock").symlink_to(treasure)
+    with pytest.raises(OSError, match="name another folder"):
+        with service._locked(tmp_path / "start.lock"):
+            pass
+    assert treasure.read_text() == "all of it"

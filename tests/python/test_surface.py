@@ -1,8 +1,10 @@
 """kiln.config, kiln.counters, kiln.metrics, kiln.get_code, kiln.explain."""
 
+import contextlib
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import typing
 from concurrent.futures import ThreadPoolExecutor
@@ -356,10 +358,13 @@ def test_pytorch_is_imported_by_what_needs_it():
 
 
 def test_doctor_says_in_lines_of_a_terminal_what_pip_can_do(tmp_path):
-    (tmp_path / "bin").mkdir()  # without a compiler
     done = subprocess.run(
         [sys.executable, "-m", "kiln", "doctor"],
-        env={**os.environ, "KILN_CACHE_DIR": str(tmp_path / "none"), "PATH": str(tmp_path / "bin")},
+        env={
+            **os.environ,
+            "KILN_CACHE_DIR": str(tmp_path / "none"),
+            "KILN_HOST_CC": "/nowhere/g++",  # where a worker is told to look
+        },
         capture_output=True,
         text=True,
     )
@@ -371,12 +376,18 @@ def test_doctor_says_in_lines_of_a_terminal_what_pip_can_do(tmp_path):
     assert all(len(max(line.split(), key=len)) > 50 for line in wide), done.stdout  # a path
 
 
-@pytest.mark.parametrize("daemon", ["its own", "none"])
-def test_the_host_compiler_that_is_named_compiles(tmp_path, daemon):
-    compiler = tmp_path / "g++"
-    called = tmp_path / "called"
-    compiler.write_text(f'#!/bin/sh\necho "$@" >>{called}\nexec /usr/bin/g++ "$@"\n')
-    compiler.chmod(0o755)
+@contextlib.contextmanager
+def host_compiler(then, mode=0o755):
+    """A compiler that does `then`, where a worker with a user of its own finds it if mode lets it."""
+    with tempfile.TemporaryDirectory(prefix="kiln-compiler-") as folder:
+        compiler = Path(folder, "g++")
+        compiler.write_text(f"#!/bin/sh\n{then}\n")
+        compiler.chmod(0o755)
+        os.chmod(folder, mode)
+        yield compiler
+
+
+def compile_with(compiler, daemon, tmp_path):
     folders = {
         "KILN_CACHE_DIR": str(tmp_path / "kiln"),
         "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "torch"),
@@ -384,9 +395,32 @@ def test_the_host_compiler_that_is_named_compiles(tmp_path, daemon):
     if daemon == "none":
         folders["KILN_ADDR"] = "unix:/nowhere/kilnd.sock"
     try:
-        done = run_python(ADD, KILN_HOST_CC=str(compiler), **folders)
+        return run_python(ADD, KILN_HOST_CC=str(compiler), **folders)
     finally:
         end_daemons(tmp_path / "kiln")
+
+
+@pytest.mark.parametrize("daemon", ["its own", "none"])
+def test_the_host_compiler_that_is_named_compiles(tmp_path, daemon):
+    with host_compiler('exec /usr/bin/g++ "$@"') as compiler:
+        done = compile_with(compiler, daemon, tmp_path)
     assert done.returncode == 0, done.stderr
     assert "[1.0, 1.0]" in done.stdout
-    assert "-shared" in called.read_text()
+
+
+@pytest.mark.parametrize("daemon", ["its own", "none"])
+def test_no_other_compiler_stands_in_for_the_one_that_is_named(tmp_path, daemon):
+    refuse = 'case " $* " in *" -shared "*) echo not today >&2; exit 1;; esac\n'
+    with host_compiler(refuse + 'exec /usr/bin/g++ "$@"') as compiler:
+        done = compile_with(compiler, daemon, tmp_path)
+    assert done.returncode != 0
+    assert "TOOLCHAIN_REJECTED" in done.stderr
+    assert "not today" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a worker has its daemon's user but under root")
+def test_a_compiler_that_the_workers_user_cannot_reach_is_named_with_the_user(tmp_path):
+    with host_compiler('exec /usr/bin/g++ "$@"', mode=0o700) as compiler:
+        done = compile_with(compiler, "its own", tmp_path)
+    assert done.returncode != 0
+    assert f"NO_TOOLCHAIN: host compiler {compiler}: Permission denied for user " in done.stderr

@@ -19,7 +19,7 @@ import kiln
         (
             {"KILN_ADDR": "localhost:1", "KILN_PUBLIC_KEY": ""},
             "KILN_ADDR: localhost:1 takes KILN_PUBLIC_KEY, the daemon's key as "
-            "`compilectl version` tells it beside the daemon",
+            "`compilectl keys list` tells it beside the daemon",
         ),
         ({"KILN_OPTIONS": "nonsense=1"}, "KILN_OPTIONS: nonsense: there is no such option"),
         ({"KILN_OPTIONS": "no_fusion=5"}, "KILN_OPTIONS: no_fusion: found '5', due 0 or 1"),

@@ -62,8 +62,10 @@ TEST(AdminService, WorkersAndTheirCompilersAreListed) {
       Ask<wire::WorkersReply>(d, &Stub::Workers, wire::WorkersRequest());
   EXPECT_EQ(reply.workers_size(), 2);
   ASSERT_EQ(reply.toolchains_size(), 2);
-  EXPECT_EQ(reply.toolchains(0), "g++ 0.0 (fake)");
-  EXPECT_EQ(reply.toolchains(1), "nvrtc missing: the fake worker has none");
+  EXPECT_EQ(reply.toolchains(0).name(), "g++");
+  EXPECT_EQ(reply.toolchains(0).version(), "0.0 (fake)");
+  EXPECT_EQ(reply.toolchains(1).name(), "nvrtc");
+  EXPECT_EQ(reply.toolchains(1).missing(), "the fake worker has none");
 }
 
 TEST(AdminService, AnEntryIsListedAndShownByItsPrefix) {

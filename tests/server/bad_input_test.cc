@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -113,6 +114,42 @@ TEST(BadInput, AMessageOverTheLimitIsRefused) {
   ExpectNothingHappened(d);
 }
 
+// "VmHWM" of this process, which is the daemon too.
+int64_t MostKilobytes() {
+  std::ifstream in("/proc/self/status");
+  std::string word;
+  int64_t kilobytes = 0;
+  while (in >> word) {
+    if (word == "VmHWM:" && in >> kilobytes) break;
+  }
+  return kilobytes;
+}
+
+TEST(BadInput, SixtyMebibytesOfEmptyNodesDoNotBecomeGigabytes) {
+  TestDaemon d;
+  const int64_t before = MostKilobytes();
+  // Field 1 is the graph, the graph is of empty nodes.
+  wire::CompileRequest one;
+  one.mutable_graph()->add_nodes();
+  const std::string node = one.graph().SerializeAsString();
+  ASSERT_EQ(node.size(), 2u);
+  constexpr int kBytes = 60 << 20;
+  std::string graph;
+  graph.reserve(kBytes);
+  while (graph.size() < kBytes) graph += node;
+  std::string bytes = "\x0a";
+  for (uint32_t rest = kBytes; rest != 0; rest >>= 7)
+    bytes += static_cast<char>((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0));
+  bytes += graph;
+  const absl::Status status =
+      d.client().CallRaw("/kiln.wire.CompileService/Compile", bytes);
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kTooLarge) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "fields")) << status;
+  // The bytes themselves, at both ends.
+  EXPECT_LT(MostKilobytes() - before, 600 << 10);
+  ExpectNothingHappened(d);
+}
+
 TEST(BadInput, ALookupWithoutADigestIsRefused) {
   TestDaemon d;
   wire::LookupRequest lookup;
@@ -135,8 +172,7 @@ TEST(BadInput, AFailedJobLeavesNothingInTheCache) {
 void FlipABit(const std::string& folder) {
   const auto db = RocksDb::Open(folder);
   ASSERT_TRUE(db.ok()) << db.status();
-  const std::unique_ptr<BlobStore> store =
-      (*db)->Store(RocksDbTable::kEntries);
+  const std::unique_ptr<BlobStore> store = (*db)->Store(RocksDbTable::kEntries);
   const absl::Status scanned =
       store->Scan([&store](const Digest& key, int64_t) {
         ASSIGN_OR_RETURN(const Blob blob, store->Get(key));

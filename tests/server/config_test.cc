@@ -4,11 +4,13 @@
 
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
+#include "server/config_text.h"
 
 namespace kiln {
 namespace {
@@ -78,8 +80,149 @@ TEST(Config, ValuesOutOfRangeAreRefused) {
   EXPECT_TRUE(broken([](Config& c) { c.worker_timeout = absl::Seconds(0); }));
 }
 
+TEST(Config, TheStoragesWordsAreChecked) {
+  const auto read = [](const char* words) {
+    Config config = SoundConfig();
+    EXPECT_TRUE(
+        ReadConfigText(absl::StrCat("[storage]\n", words), "t", config).ok());
+    return CheckConfig(config);
+  };
+  EXPECT_TRUE(read("cache_budget_entries = 1000000\ncache_unused = \"720h\"\n"
+                   "namespace_budgets = [\"team-a=1000\", \"*=5\"]\n"
+                   "sync_every = \"0\"\n")
+                  .ok());
+  for (const char* bad :
+       {"cache_budget_entries = -1", "cache_unused = \"59m\"",
+        "cache_unused = \"-1h\"", "sync_every = \"-1s\"",
+        "sync_every = \"11m\"", "namespace_budgets = [\"team-a\"]",
+        "namespace_budgets = [\"=5\"]", "namespace_budgets = [\"a=0\"]",
+        "namespace_budgets = [\"A B=5\"]",
+        "namespace_budgets = [\"a=1\", \"a=2\"]"}) {
+    const absl::Status status = read(bad);
+    EXPECT_EQ(ReasonOf(status), ErrorReason::kBadOption) << bad;
+    EXPECT_TRUE(absl::StrContains(status.message(), "[storage]")) << status;
+  }
+  EXPECT_EQ(ParseNamespaceBudgets({"a=5", "*=7"})->at("*"), 7);
+}
+
+TEST(Config, TheFarTiersWordsAreChecked) {
+  struct Row {
+    const char* text;
+    const char* message;
+  };
+  const std::string key(64, 'a');
+  Config sound = SoundConfig();
+  const std::string good = absl::StrCat(
+      "[far]\naddresses = [\"redis-1:6379\", \"[::1]:7000\"]\n"
+      "budget = \"50ms\"\n[keys]\ntrusted = [\"",
+      key, "\"]\n");
+  ASSERT_TRUE(ReadConfigText(good, "t", sound).ok());
+  EXPECT_TRUE(CheckConfig(sound).ok()) << CheckConfig(sound);
+  const Row rows[] = {
+      {"[far]\naddresses = [\"redis-1\"]\n", "[far]: tcp: found \"redis-1\""},
+      {"[far]\nbudget = \"10ms\"\n", "[far]: budget: found 10ms"},
+      {"[far]\nbudget = \"1s\"\n", "50ms to 200ms is due"},
+      {"[far]\nttl = \"1s\"\n", "[far]: ttl: found 1s"},
+      {"[far]\nuser = \"kiln\"\n", "[far]: user: found without"},
+      {"[far]\ntls_key = \"k\"\n", "found one of them"},
+      {"[far]\ntls_key = \"k\"\ntls_certificate = \"c\"\n", "without tls_ca"},
+      {"[far]\nqueue_bytes = -1\n", "[far]: queue_bytes: found -1"},
+      {"[far]\nmax_record_bytes = 1\n", "[far]: max_record_bytes"},
+      {"[keys]\ntrusted = [\"abc\"]\n", "[keys] trusted: found \"abc\""},
+  };
+  for (const Row& row : rows) {
+    Config config = SoundConfig();
+    ASSERT_TRUE(ReadConfigText(row.text, "t", config).ok()) << row.text;
+    const absl::Status status = CheckConfig(config);
+    EXPECT_EQ(ReasonOf(status), ErrorReason::kBadOption) << row.text;
+    EXPECT_TRUE(absl::StrContains(status.message(), row.message)) << status;
+  }
+}
+
+TEST(Config, TcpTakesTlsOrAPlainLoopbackAddressThatIsAskedFor) {
+  struct Row {
+    const char* tcp;
+    bool plain;
+    bool certificate;
+    bool key;
+    const char* found;  // in the message; empty: it is taken
+  };
+  for (const Row& row :
+       {Row{"0.0.0.0:7117", false, false, false, "TLS is due"},
+        Row{"127.0.0.1:7117", false, false, false, "tcp_plain"},
+        Row{"0.0.0.0:7117", false, true, true, ""},
+        Row{"0.0.0.0:7117", false, true, false, "due both"},
+        Row{"0.0.0.0:7117", true, false, false, "loopback"},
+        Row{"10.0.0.1:7117", true, false, false, "loopback"},
+        Row{"example.org:7117", true, false, false, "loopback"},
+        Row{"127.0.0.1:7117", true, false, false, ""},
+        Row{"127.8.0.1:7117", true, false, false, ""},
+        Row{"localhost:7117", true, false, false, ""},
+        Row{"[::1]:7117", true, false, false, ""},
+        Row{"127.0.0.1:7117", true, true, true, "due one"}}) {
+    Config config = SoundConfig();
+    config.tcp = row.tcp;
+    config.tcp_plain = row.plain;
+    if (row.certificate) config.tls_certificate = "/tls/kilnd.crt";
+    if (row.key) config.tls_key = "/tls/kilnd.key";
+    const absl::Status status = CheckConfig(config);
+    const bool taken = *row.found == 0;
+    EXPECT_EQ(status.ok(), taken) << row.tcp << " " << row.found;
+    EXPECT_TRUE(taken || absl::StrContains(status.message(), row.found))
+        << status;
+  }
+}
+
+TEST(Config, AccessIsGrantedByRules) {
+  Config config = SoundConfig();
+  const std::string text =
+      "[[access]]\nwho = \"cert:trainer.example\"\nrole = \"submitter\"\n"
+      "namespaces = [\"team-a\", \"team-b\"]\n\n"
+      "[[access]]\nwho = \"uid:1001\"\nrole = \"reader\"\n"
+      "namespaces = [\"*\"]\n";
+  ASSERT_TRUE(ReadConfigText(text, "kilnd.toml", config).ok());
+  const std::vector<AccessRule> due = {
+      {"cert:trainer.example", {Role::kSubmitter, {"team-a", "team-b"}}},
+      {"uid:1001", {Role::kReader, {"*"}}}};
+  EXPECT_EQ(config.access, due);
+  EXPECT_TRUE(CheckConfig(config).ok());
+  Config again;
+  ASSERT_TRUE(ReadConfigText(ConfigText(config), "printed", again).ok());
+  EXPECT_EQ(again.access, due);
+}
+
+TEST(Config, ARuleThatCouldNeverHoldIsRefusedByItsLine) {
+  const auto said = [](const std::string& words) {
+    Config config = SoundConfig();
+    return std::string(
+        ReadConfigText(absl::StrCat("\n[[access]]\n", words), "k.toml", config)
+            .message());
+  };
+  const std::string rest = "role = \"reader\"\nnamespaces = [\"*\"]\n";
+  for (const char* who : {"\"\"", "\"root\"", "\"uid:x\"", "\"uid:-1\"",
+                          "\"uid:+1\"", "\"cert:\"", "7"}) {
+    EXPECT_TRUE(absl::StrContains(said(absl::StrCat("who = ", who, "\n", rest)),
+                                  "k.toml:2: [[access]] who"))
+        << who;
+  }
+  EXPECT_TRUE(absl::StrContains(
+      said("who = \"uid:1\"\nrole = \"king\"\nnamespaces = [\"*\"]"),
+      "role: reader, submitter, publisher or admin is due"));
+  EXPECT_TRUE(absl::StrContains(said("who = \"uid:1\"\nrole = \"reader\""),
+                                "namespaces: found none"));
+  EXPECT_TRUE(absl::StrContains(
+      said("who = \"plain\"\nrole = \"admin\"\nnamespaces = [\"*\"]"),
+      "more than a submitter"));
+  EXPECT_TRUE(absl::StrContains(said(absl::StrCat("what = 1\n", rest)),
+                                "what: no such word"));
+  Config config = SoundConfig();
+  EXPECT_FALSE(ReadConfigText("access = 1", "k.toml", config).ok());
+}
+
 TEST(Config, AnAddressIsAHostAndAPort) {
   Config config = SoundConfig();
+  config.tls_certificate = "/tls/kilnd.crt";
+  config.tls_key = "/tls/kilnd.key";
   for (const char* sound :
        {"127.0.0.1:7117", "localhost:1", "[::1]:65535", "a-b.example:80"}) {
     config.tcp = sound;
@@ -119,6 +262,27 @@ TEST(Config, AFileWithoutAnEndOrOfAnOddSizeIsNotRead) {
     EXPECT_EQ(ReasonOf(status), ErrorReason::kBadOption) << row.path;
     EXPECT_EQ(status.message(), absl::StrCat(row.path, row.message));
   }
+}
+
+TEST(Config, LettersBeyondAsciiStandInStringsAndCommentsAlone) {
+  for (const char* toml :
+       {"# für alle\n[storage]\ndata_folder = \"/größe\"\n",
+        "\xef\xbb\xbf[storage]\ndata_folder = '/größe'\n",
+        "[storage]\ndata_folder = \"\"\"/gr\\\"öße\"\"\"\n"}) {
+    Config config;
+    EXPECT_TRUE(ReadConfigText(toml, "t", config).ok()) << toml;
+  }
+  for (const char* toml : {"[größe]\n", "[log]\nlevel = é\n",
+                           "[log]\nlevel = \"info\" \xef\xbb\xbe\n"}) {
+    Config config;
+    const absl::Status status = ReadConfigText(toml, "t", config);
+    EXPECT_EQ(ReasonOf(status), ErrorReason::kBadOption) << toml;
+    EXPECT_TRUE(absl::StrContains(status.message(), "beyond ASCII")) << status;
+  }
+  // toml++ asserted that there is no such name.
+  Config config;
+  EXPECT_EQ(ReasonOf(ReadConfigText("[#x]\n", "t", config)),
+            ErrorReason::kBadOption);
 }
 
 }  // namespace

@@ -11,10 +11,16 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "grpcpp/grpcpp.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/base/clock.h"
 #include "proto/base/status.h"
+#include "proto/compile_service.grpc.pb.h"
+#include "server/access/audit_log.h"
+#include "server/access/gatekeeper.h"
+#include "server/access/token_store.h"
 #include "tests/support/health_client.h"
+#include "tests/support/reflection_client.h"
 #include "tests/support/short_folder.h"
 
 namespace kiln {
@@ -26,6 +32,24 @@ sockaddr_un AddressOf(const std::string& path) {
   memcpy(address.sun_path, path.data(), path.size());
   return address;
 }
+
+// What doors stand on.
+struct DoorRooms {
+  DoorRooms(const std::string& folder, uid_t owner)
+      : tokens(*TokenStore::Open(absl::StrCat(folder, "/tokens"), clock)),
+        audit(*AuditLog::Open(absl::StrCat(folder, "/audit.log"), clock)),
+        gate({peers, *tokens, *audit, counters},
+             {.owner = owner, .network_is_plain = true}) {}
+
+  FrontDoor::Rooms rooms() { return {gate, peers, counters}; }
+
+  const RealClock clock;
+  Counters counters;
+  PeerNumbers peers;
+  const std::unique_ptr<TokenStore> tokens;
+  const std::unique_ptr<AuditLog> audit;
+  const Gatekeeper gate;
+};
 
 struct Door {
   explicit Door(uid_t allowed_uid = getuid(), bool stale_file = false) {
@@ -39,12 +63,10 @@ struct Door {
     }
     auto socket = ListenSocket::Open(path);
     EXPECT_TRUE(socket.ok()) << socket.status();
-    FrontDoorOptions options = {.socket = path,
-                                .allowed_uid = allowed_uid,
-                                .max_message_bytes = 1 << 20};
+    rooms = std::make_unique<DoorRooms>(folder.path(), allowed_uid);
     auto opened = FrontDoor::Open(
-        options, std::make_unique<ListenSocket>(*std::move(socket)), {},
-        counters);
+        {.max_message_bytes = 1 << 20},
+        std::make_unique<ListenSocket>(*std::move(socket)), {}, rooms->rooms());
     EXPECT_TRUE(opened.ok()) << opened.status();
     door = *std::move(opened);
     door->SetServing(true);
@@ -52,14 +74,14 @@ struct Door {
 
   const ShortFolder folder;
   const std::string path = absl::StrCat(folder.path(), "/kilnd.sock");
-  Counters counters;
+  std::unique_ptr<DoorRooms> rooms;
   std::unique_ptr<FrontDoor> door;
 };
 
 TEST(FrontDoor, AnOwnersCallGoesThroughTheSocket) {
   Door d;
   EXPECT_EQ(AskHealth(absl::StrCat("unix:", d.path)), "SERVING");
-  EXPECT_EQ(d.counters.Get(Count::kPeersAccepted), 1);
+  EXPECT_EQ(d.rooms->counters.Get(Count::kPeersAccepted), 1);
   d.door->SetServing(false);
   EXPECT_EQ(AskHealth(absl::StrCat("unix:", d.path)), "NOT_SERVING");
 }
@@ -75,8 +97,8 @@ TEST(FrontDoor, AnotherUsersConnectionIsClosedAndCounted) {
   Door d(/*allowed_uid=*/getuid() + 1);
   EXPECT_TRUE(
       absl::StartsWith(AskHealth(absl::StrCat("unix:", d.path)), "error 14"));
-  EXPECT_EQ(d.counters.Get(Count::kPeersAccepted), 0);
-  EXPECT_GE(d.counters.Get(Count::kPeersRefused), 1);
+  EXPECT_EQ(d.rooms->counters.Get(Count::kPeersAccepted), 0);
+  EXPECT_GE(d.rooms->counters.Get(Count::kPeersRefused), 1);
 }
 
 TEST(FrontDoor, BytesThatAreNoGrpcHurtNobody) {
@@ -98,7 +120,7 @@ TEST(FrontDoor, BytesThatAreNoGrpcHurtNobody) {
 TEST(FrontDoor, ASecondDaemonOnTheSocketIsRefusedByItsPath) {
   Door d;
   const auto second = ListenSocket::Open(d.path);
-  EXPECT_EQ(ReasonOf(second.status()), ErrorReason::kStorage);
+  EXPECT_EQ(ReasonOf(second.status()), ErrorReason::kInUse);
   EXPECT_TRUE(absl::StrContains(second.status().message(), d.path));
   EXPECT_EQ(AskHealth(absl::StrCat("unix:", d.path)), "SERVING");
 }
@@ -107,7 +129,7 @@ TEST(FrontDoor, ADaemonThatIsRefusedTheSocketLeavesTheOthersLock) {
   Door d;
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(ReasonOf(ListenSocket::Open(d.path).status()),
-              ErrorReason::kStorage);
+              ErrorReason::kInUse);
   }
 }
 
@@ -123,21 +145,64 @@ TEST(FrontDoor, ShuttingRemovesTheSocket) {
 }
 
 TEST(FrontDoor, AnAddressThatIsNoneIsRefused) {
-  Counters counters;
-  const auto opened = FrontDoor::Open(
-      {.tcp = "nonsense", .max_message_bytes = 1 << 20}, nullptr, {}, counters);
+  const ShortFolder folder;
+  DoorRooms rooms(folder.path(), getuid());
+  const auto opened =
+      FrontDoor::Open({.tcp = "nonsense", .max_message_bytes = 1 << 20},
+                      nullptr, {}, rooms.rooms());
   EXPECT_EQ(ReasonOf(opened.status()), ErrorReason::kBadOption);
 }
 
-TEST(FrontDoor, TcpServesWhereItIsConfigured) {
-  Counters counters;
-  const auto opened =
-      FrontDoor::Open({.tcp = "127.0.0.1:0", .max_message_bytes = 1 << 20},
-                      nullptr, {}, counters);
+TEST(FrontDoor, PlainTcpIsForThisMachineAlone) {
+  const ShortFolder folder;
+  DoorRooms rooms(folder.path(), getuid());
+  wire::CompileService::CallbackService service;
+  const auto open = [&](const char* tcp) {
+    return FrontDoor::Open({.tcp = tcp, .max_message_bytes = 1 << 20}, nullptr,
+                           {.network = {&service}}, rooms.rooms());
+  };
+  EXPECT_EQ(ReasonOf(open("0.0.0.0:0").status()), ErrorReason::kBadOption);
+  const auto opened = open("127.0.0.1:0");
   ASSERT_TRUE(opened.ok()) << opened.status();
   (*opened)->SetServing(true);
-  EXPECT_EQ(AskHealth(absl::StrCat("127.0.0.1:", (*opened)->tcp_port())),
-            "SERVING");
+  const std::string address = absl::StrCat("127.0.0.1:", (*opened)->tcp_port());
+  EXPECT_EQ(AskHealth(address), "SERVING");
+}
+
+TEST(FrontDoor, TheSocketTellsItsServicesAndTheNetworkDoesNot) {
+  const ShortFolder folder;
+  DoorRooms rooms(folder.path(), getuid());
+  const std::string path = absl::StrCat(folder.path(), "/kilnd.sock");
+  wire::CompileService::CallbackService service;
+  auto opened = FrontDoor::Open(
+      {.tcp = "127.0.0.1:0", .max_message_bytes = 1 << 20},
+      std::make_unique<ListenSocket>(*ListenSocket::Open(path)),
+      {.socket = {&service}, .network = {&service}}, rooms.rooms());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  (*opened)->SetServing(true);
+  const auto services = ServicesAt(absl::StrCat("unix:", path));
+  ASSERT_TRUE(services.ok()) << services.status();
+  EXPECT_THAT(*services, testing::Contains("grpc.health.v1.Health"));
+  EXPECT_TRUE(absl::IsUnimplemented(
+      ServicesAt(absl::StrCat("127.0.0.1:", (*opened)->tcp_port())).status()));
+}
+
+TEST(FrontDoor, ReflectionHasTheFileOfEachServiceThatItNames) {
+  Door d;
+  const std::string address = absl::StrCat("unix:", d.path);
+  const auto file = FileAt(address, "grpc.health.v1.Health");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->package(), "grpc.health.v1");
+  ASSERT_EQ(file->service_size(), 1);
+  ASSERT_EQ(file->service(0).method_size(), 2);
+  EXPECT_EQ(file->service(0).method(0).name(), "Check");
+  EXPECT_EQ(file->service(0).method(1).name(), "Watch");
+  EXPECT_TRUE(file->service(0).method(1).server_streaming());
+  const auto services = ServicesAt(address);
+  ASSERT_TRUE(services.ok()) << services.status();
+  for (const std::string& service : *services) {
+    EXPECT_TRUE(FileAt(address, service).ok()) << service;
+  }
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ TEST(KilndMain, ASecondOneSaysWhoIsInItsWay) {
   Kilnd kilnd;
   const pid_t first = kilnd.Start({});
   kilnd.WaitUntilServing();
-  EXPECT_EQ(Kilnd::ExitOf(kilnd.Start({})), 1);
+  EXPECT_EQ(Kilnd::ExitOf(kilnd.Start({})), 3);
   EXPECT_TRUE(absl::StrContains(
       kilnd.Said(), absl::StrCat("socket ", kilnd.socket(), ": another")));
   ASSERT_EQ(kill(first, SIGTERM), 0);

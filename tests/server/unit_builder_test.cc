@@ -32,9 +32,11 @@ class InterruptedStore final : public BlobStore {
     return inner_.Put(key, bytes);
   }
   absl::Status Delete(const Digest& key) override { return inner_.Delete(key); }
-  absl::Status Scan(absl::FunctionRef<absl::Status(const Digest&, int64_t)>
-                        visit) const override {
-    return inner_.Scan(visit);
+  absl::Status ScanFrom(
+      const Digest& from,
+      absl::FunctionRef<absl::Status(const Digest&, int64_t)> visit)
+      const override {
+    return inner_.ScanFrom(from, visit);
   }
 
  private:
@@ -68,8 +70,9 @@ class UnitBuilderTest : public testing::Test {
   const RealClock clock_;
   Counters counters_;
   InterruptedStore store_;
-  UsageLog usage_{nullptr, clock_};
-  UnitCache cache_{store_, usage_};
+  MemoryRows facts_, uses_;
+  Ledger ledger_{facts_, uses_, clock_};
+  UnitCache cache_{store_, ledger_};
   std::unique_ptr<WorkerPool> pool_;
   std::unique_ptr<UnitBuilder> builder_;
 };

@@ -39,9 +39,9 @@ std::map<std::string, std::string> FilesBelow(const fs::path& folder) {
 
 void Unpack(const std::string& folder) {
   fs::create_directories(folder);
-  ASSERT_EQ(std::system(
-                absl::StrCat("tar -xzf ", kVersion1, " -C ", folder).c_str()),
-            0);
+  ASSERT_EQ(
+      std::system(absl::StrCat("tar -xzf ", kVersion1, " -C ", folder).c_str()),
+      0);
 }
 
 TEST(Upgrade, FilesOfTheBuildBeforeStayAsTheyAreAndItCanComeBack) {
@@ -106,8 +106,8 @@ TEST(Upgrade, ARecordOfAnotherVersionIsAMissAndIsLeftAlone) {
   }
   const RealClock clock;
   {
-    const auto stack =
-        CacheStack::Open(options, *SigningKey::Generate(), {}, clock);
+    const auto stack = CacheStack::Open(
+        options, std::make_shared<KeyRing>(*SigningKey::Generate()), clock);
     ASSERT_TRUE(stack.ok()) << stack.status();
     ArtifactCache& artifacts = (*stack)->artifacts();
     EXPECT_EQ(artifacts.Lookup(keys[0], {{}, {}}).outcome, CacheOutcome::kMiss);

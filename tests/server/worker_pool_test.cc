@@ -58,7 +58,8 @@ struct Pool {
     return *reply;
   }
   std::shared_ptr<PendingWork> Submit(const std::string& ops,
-                                      const std::string& toolchain = "") {
+                                      const std::string& toolchain = "",
+                                      const std::string& cache_namespace = "") {
     wire::WorkRequest request;
     wire::Graph& graph =
         *request.mutable_plan()->mutable_compile()->mutable_graph();
@@ -66,7 +67,9 @@ struct Pool {
       graph.add_nodes()->set_op(std::string(op));
     }
     return pool->Submit(std::move(request),
-                        {.key = Sha256Of(ops), .toolchain = toolchain});
+                        {.key = Sha256Of(ops),
+                         .toolchain = toolchain,
+                         .cache_namespace = cache_namespace});
   }
 
   Counters counters;
@@ -79,7 +82,8 @@ void Kill(const Pool& p, int index) {
   ASSERT_GT(pid, 0);
   ASSERT_EQ(kill(pid, SIGKILL), 0);
   siginfo_t ended;
-  ASSERT_EQ(waitid(P_PID, pid, &ended, WEXITED | WNOWAIT), 0);
+  // Of our children, who are jailers, the one whose worker it was.
+  ASSERT_EQ(waitid(P_ALL, 0, &ended, WEXITED | WNOWAIT), 0);
 }
 
 TEST(WorkerPool, AWorkerAnswers) {
@@ -200,6 +204,7 @@ class Leash {
     std::filesystem::create_directories(ScratchFolder());
     const std::string path = absl::StrCat(ScratchFolder(), "/pipe_", name);
     EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
+    EXPECT_EQ(chmod(path.c_str(), 0666), 0);  // workers are other users
     fd_ = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   }
   ~Leash() { close(fd_); }
@@ -346,6 +351,43 @@ TEST(WorkerPool, AWorkerWhoseFolderWasRemovedMakesWay) {
   EXPECT_EQ(p.pool->Snapshot()[0].restarts, 1);
   EXPECT_EQ(p.counters.Get(Count::kWorkersDied), 0);
   EXPECT_EQ(WorkerFolders().size(), 1u);
+}
+
+TEST(WorkerPool, AnotherNamespaceGetsAProcessOfItsOwn) {
+  Pool p(1);
+  ASSERT_TRUE(p.Submit("fake.salt.a", "", "red")->Wait().ok());
+  const pid_t red = p.pool->Snapshot()[0].pid;
+  ASSERT_TRUE(p.Submit("fake.salt.b", "", "red")->Wait().ok());
+  EXPECT_EQ(p.pool->Snapshot()[0].pid, red);
+  ASSERT_TRUE(p.Submit("fake.salt.a", "", "blue")->Wait().ok());
+  EXPECT_NE(p.pool->Snapshot()[0].pid, red);
+  EXPECT_EQ(p.counters.Get(Count::kWorkersDied), 0);
+}
+
+TEST(WorkerPool, ANamespacesRequestsGoToTheWorkerThatHadItBefore) {
+  Pool p(2);
+  WaitUntilBothAre(p, "idle");
+  for (int round = 0; round < 8; ++round) {
+    for (const char* whose : {"red", "blue"}) {
+      WaitUntilBothAre(p, "idle");
+      ASSERT_TRUE(p.Submit("fake.salt.a", "", whose)->Wait().ok());
+    }
+  }
+  // Each had a namespace to itself: neither was ever started anew.
+  EXPECT_EQ(p.pool->Snapshot()[0].restarts, 0);
+  EXPECT_EQ(p.pool->Snapshot()[1].restarts, 0);
+}
+
+TEST(WorkerPool, AMachineThatGrantsLessThanIsDueStartsNoWorker) {
+  Counters counters;
+  WorkerLimits limits = TestLimits();
+  limits.sandbox = {.weakest = JailLevel::kNamespaces,
+                    .strongest = JailLevel::kLandlock};
+  const auto started = WorkerPool::Start(limits, 1, ScratchFolder(), counters);
+  EXPECT_EQ(ReasonOf(started.status()), ErrorReason::kPermission)
+      << started.status();
+  EXPECT_TRUE(
+      absl::StrContains(started.status().message(), "namespaces is due"));
 }
 
 TEST(WorkerPool, AFolderThatCannotBeMadeIsStorage) {

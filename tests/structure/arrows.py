@@ -39,7 +39,7 @@ ANY_INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
 HEAVY_HEADERS = {
     "spdlog/": "proto/base/log.cc",
     "CLI/": "proto/base/command_line.cc",
-    "toml++/": "server/config.cc",
+    "toml++/": "server/config_text.cc",
 }
 
 

@@ -4,7 +4,7 @@ import os
 import re
 import unittest
 
-from tests.structure import arrows, sizes
+from tests.structure import arrows, prose, sizes
 
 ROOT = os.path.dirname(os.path.realpath("WORKSPACE"))
 SOURCES = (".h", ".cc", ".proto", ".py", ".sh", ".bzl")
@@ -190,6 +190,22 @@ class Words(unittest.TestCase):
                 faults.append(path)
         self.assertEqual(faults, [])
 
+    def test_what_lasts_is_measured_by_a_steady_clock(self):
+        wall = {  # what people read, and dates
+            "proto/base/clock.h",
+            "proto/base/log.cc",
+            "server/compile_job.cc",
+            "client/compilectl/cache_commands.cc",
+            "client/compilectl/doctor.h",
+        }
+        found = {
+            path
+            for path in CODE
+            if not path.startswith("tests/")
+            and re.search(r"absl::Now\(|system_clock::now|\bgettimeofday\b", re.sub(r"//.*", "", read(path)))
+        }
+        self.assertEqual(found, wall)
+
     def test_every_error_reason_is_explained(self):
         reasons = re.findall(
             r'\{ErrorReason::k\w+,\s*"(\w+)",\s*absl::StatusCode::k(\w+)\}',
@@ -206,7 +222,44 @@ class Words(unittest.TestCase):
         self.assertEqual(sorted(documented), sorted(due))
 
 
+class Prose(unittest.TestCase):
+    def test_the_python_client_reads_no_prose_and_keeps_no_code(self):
+        client = [f for f in FILES if f.startswith("client/python/kiln/") and f.endswith(".py")]
+        self.assertGreater(len(client), 20)
+        faults = [
+            f"{file}:{fault}"
+            for file in client
+            for fault in prose.faults_of(read(file), os.path.basename(file))
+        ]
+        self.assertEqual(faults, [], "\n".join(faults))
+
+
 class TheRulesThemselves(unittest.TestCase):
+    def test_prose_that_is_read_is_found(self):
+        for text in (
+            "import pickle",
+            "from marshal import loads",
+            "import re",
+            "eval('1')",
+            "class A:\n  def __reduce__(self): pass",
+            "'LOCK' in said",
+            "'no daemon' in str(error)",
+            "message.startswith('node #')",
+            "error.args[2].partition(': ')",
+            "_native.text(callable_, 4).startswith('UNAVAILABLE')",
+            "log.read_text().find('kilnd: ')",
+            "kernel.split('_fused_')",
+        ):
+            self.assertEqual(len(prose.faults_of(text, "x.py")), 1, text)
+        for text in (
+            "reason in REASONS",
+            "error.args[1] == 'UNSUPPORTED_OP'",
+            "node.name in error.refusals",
+            "f'{error}: {words}'",
+            "address.startswith('unix:')",
+        ):
+            self.assertEqual(prose.faults_of(text, "x.py"), [], text)
+
     """A planted fault is found."""
 
     def test_upward_includes_are_faults(self):

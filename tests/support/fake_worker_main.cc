@@ -15,6 +15,8 @@
 //   fake.garbage.any       answers with bytes that are no frame
 //   fake.eat.any           takes memory until it gets none
 //   fake.spin.any          takes processor time for ever
+//   fake.crash.any         writes to an address that is not there
+//   fake.bomb.any          forks until it may not, then hangs
 //   fake.orphan.NAME       starts a child that never ends and holds the named
 //                          pipe pipe_NAME, which lies in the folder of the gates
 //   fake.gate.NAME         answers when the file NAME lies in the folder of
@@ -27,13 +29,16 @@
 //
 // What is to happen once is remembered by a file beside its scratch folder. A
 // file `toolchain` there is the version that its compiler says it has; "none": it
-// has no compiler.
+// has no compiler. So that it may, its jail has the folder around its own too,
+// which a worker's has not.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -47,6 +52,8 @@
 #include "proto/base/frame.h"
 #include "proto/base/status.h"
 #include "proto/base/work_error.h"
+#include "proto/jail/enter_jail.h"
+#include "proto/jail/jail_spec.h"
 #include "proto/worker.pb.h"
 
 namespace kiln {
@@ -92,6 +99,12 @@ bool FirstTime(const std::string& tag) {
   while (true) turns = turns + 1;
 }
 
+[[noreturn]] void Bomb() {
+  while (fork() >= 0) {
+  }
+  Hang();
+}
+
 // The child holds the pipe's write end open, so that its end can be seen.
 void LeaveChild(const std::string& name) {
   const int pipe = open(absl::StrCat("../pipe_", name).c_str(), O_WRONLY);
@@ -114,6 +127,8 @@ absl::Status Obey(const Order& order) {
   if (order.word == "hang_once" && FirstTime(order.argument)) Hang();
   if (order.word == "eat") EatMemory();
   if (order.word == "spin") Spin();
+  if (order.word == "crash") raise(SIGSEGV);
+  if (order.word == "bomb") Bomb();
   if (order.word == "orphan") LeaveChild(order.argument);
   if (order.word == "gate") WaitForGate(order.argument);
   if (order.word == "garbage") {
@@ -291,6 +306,21 @@ void Put(absl::StatusOr<T> result, T& into, wire::WorkReply& reply) {
   *reply.mutable_error() = WorkErrorOf(result.status());
 }
 
+// With the folder of the gates in it.
+void EnterWiderJail(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  absl::StatusOr<JailSpec> spec = TakeJailWords(words);
+  if (!spec.ok()) exit(2);
+  spec->writable.push_back(
+      std::filesystem::path(spec->scratch).parent_path().string());
+  chmod(spec->writable.back().c_str(), 0777);
+  words = JailWords(*spec);
+  words.insert(words.begin(), argv[0]);
+  std::vector<char*> wider;
+  for (std::string& word : words) wider.push_back(word.data());
+  EnterJail(static_cast<int>(wider.size()), wider.data());
+}
+
 int Serve() {
   while (true) {
     const absl::StatusOr<std::string> bytes = ReadFrame(kSocketFd);
@@ -319,4 +349,7 @@ int Serve() {
 }  // namespace
 }  // namespace kiln
 
-int main() { return kiln::Serve(); }
+int main(int argc, char** argv) {
+  kiln::EnterWiderJail(argc, argv);
+  return kiln::Serve();
+}

@@ -9,10 +9,6 @@ namespace kiln {
 // "SERVING", "NOT_SERVING", or "error 14 words" with gRPC's code.
 std::string AskHealth(const std::string& address);
 
-// The names of the services that gRPC's reflection tells of, as the bytes of its
-// reply; "error CODE MESSAGE" otherwise.
-std::string AskReflection(const std::string& address);
-
 }  // namespace kiln
 
 #endif  // KILN_TESTS_SUPPORT_HEALTH_CLIENT_H_

@@ -264,8 +264,8 @@ class NestRun {
             totals_[node.args[0]][static_cast<size_t>(node.number.i)]};
         continue;
       }
-      if (node.op == ScalarOp::kScan || node.op == ScalarOp::kSort) {
-        node.op == ScalarOp::kScan ? ScanNode(i) : SortNode(i);
+      if (IsAlongRow(node.op)) {
+        node.op == ScalarOp::kScan ? ScanNode(i) : RowNode(i);
         continue;
       }
       const int64_t points = reduces_[i] ? reduced_points_ : 1;
@@ -292,17 +292,19 @@ class NestRun {
     values_[id] = {total[0]};
   }
 
-  // The only reduced axis is sorted.
-  void SortNode(ScalarId id) {
+  // kSort and kTally, along the only reduced axis.
+  void RowNode(ScalarId id) {
     const ScalarNode& node = nest_.body[id];
     reduces_[id] = true;
     std::vector<Cell> row;
     for (int64_t r = 0; r < reduced_points_; ++r)
       row.push_back(ValueAt(node.args[0], r));
     values_[id].clear();
-    for (const int64_t place :
-         Sorted(node.reduce, nest_.body[node.args[0]].dtype, row))
-      values_[id].push_back({0, place});
+    for (const int64_t number :
+         node.op == ScalarOp::kTally
+             ? Tallied(row)
+             : Sorted(node.reduce, nest_.body[node.args[0]].dtype, row))
+      values_[id].push_back({0, number});
   }
 
   void ScanNode(ScalarId id) {

@@ -38,6 +38,8 @@ absl::StatusOr<Cell> CheckedIndex(const ScalarNode& node, const Cell* args);
 // Where the values of `row` stand in order: kSort.
 std::vector<int64_t> Sorted(ReduceOp order, DType dtype,
                             absl::Span<const Cell> row);
+// How many cells before each of `row` have its value: kTally.
+std::vector<int64_t> Tallied(absl::Span<const Cell> row);
 
 // A strided window on somebody's memory, sizes known.
 struct MemoryView {

@@ -182,6 +182,13 @@ ScalarId NestCase::Sort(ReduceOp order, ScalarId value, int64_t places) {
   return Last();
 }
 
+ScalarId NestCase::Tally(ScalarId value, int64_t values) {
+  ScalarNode& node = Add(ScalarOp::kTally, DType::kInt32);
+  node.number.i = values;
+  node.args = {value};
+  return Last();
+}
+
 void NestCase::Store(BufferId buffer, DimVector index, ScalarId value,
                      StoreMode mode, ScalarId mask) {
   kernel.nest.stores.push_back({buffer, std::move(index), value, mode, mask});
@@ -291,6 +298,8 @@ std::string FeaturesOf(const KernelVariant& variant) {
 
 }  // namespace
 
+constexpr int64_t kLongestSerial = 4096;
+
 std::vector<KernelVariant> NestCase::Candidates(const Target& target) const {
   const auto facts = FactsOf(kernel.nest, buffers, shapes);
   EXPECT_TRUE(facts.ok()) << facts.status();
@@ -298,9 +307,13 @@ std::vector<KernelVariant> NestCase::Candidates(const Target& target) const {
   const NestCosts costs(kernel.nest, *facts, buffers, shapes, target);
   std::vector<KernelVariant> all = CandidatesFor(costs, 0);
   const bool cuda = target.kind == TargetKind::kCuda;
-  if (cuda && facts->reduced != 0 && costs.OnlySort() == nullptr &&
+  if (cuda && facts->reduced != 0 &&
+      costs.OnlyReduction(ScalarOp::kSort) == nullptr &&
+      costs.OnlyReduction(ScalarOp::kTally) == nullptr &&
       StretchOf(kernel.nest) == 0) {
-    all.push_back(CudaSerial{.threads = 64});
+    // A thread that adds for too long loses digits; no such kernel is chosen.
+    if (facts->has_scan || costs.reduced() <= kLongestSerial)
+      all.push_back(CudaSerial{.threads = 64});
     for (KernelVariant variant : CandidatesFor(costs, 0)) {
       auto* scans = std::get_if<CudaScans>(&variant);
       auto* columns = std::get_if<CudaColumnScans>(&variant);

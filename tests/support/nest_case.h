@@ -54,6 +54,7 @@ class NestCase {
   ScalarId Scan(ReduceOp reduce, ScalarId value);
   // kSort: the first `places`, or 0 for all.
   ScalarId Sort(ReduceOp order, ScalarId value, int64_t places);
+  ScalarId Tally(ScalarId value, int64_t values);
   void Store(BufferId buffer, DimVector index, ScalarId value,
              StoreMode mode = StoreMode::kSet,
              ScalarId mask = kiln::Store::kNoMask);

@@ -87,6 +87,10 @@ class Interpreter {
       AnyScalar value = w.value;
       if (w.store->mode == StoreMode::kAtomicMax) {
         value.i = std::max(value.i, ReadElement(dtype, memory, w.element).i);
+      } else if (w.store->mode == StoreMode::kAtomicMul) {
+        const AnyScalar old = ReadElement(dtype, memory, w.element);
+        value.f *= old.f;
+        value.i *= old.i;
       } else if (w.store->mode != StoreMode::kSet) {
         const AnyScalar old = ReadElement(dtype, memory, w.element);
         value.f += old.f;
@@ -110,7 +114,7 @@ class Interpreter {
     const ScalarNode& node = nest_.body[id];
     if (node.op == ScalarOp::kReduce || node.op == ScalarOp::kReduceResult)
       return false;
-    if (node.op == ScalarOp::kScan || node.op == ScalarOp::kSort) return true;
+    if (IsAlongRow(node.op)) return true;
     bool reduced = false;
     for (ScalarId arg : node.args) reduced |= Reduced(arg);
     for (const SymExpr& index : node.index) reduced |= Reduced(index);
@@ -205,6 +209,8 @@ class Interpreter {
         v.i = places[static_cast<size_t>(here)];
         return v;
       }
+      case ScalarOp::kTally:
+        return Tally(id);
       case ScalarOp::kScan:
         return Normal(node.dtype, Scan(id));
       default:
@@ -230,6 +236,25 @@ class Interpreter {
     at_.back() = here;
     last.at = at_;
     return last.sum;
+  }
+
+  // All of a row at once.
+  AnyScalar Tally(ScalarId id) {
+    const ScalarNode& node = nest_.body[id];
+    std::vector<int64_t> row = at_;
+    row.back() = 0;
+    Tallied& known = tallied_[id];
+    if (known.row != row) {
+      const int64_t here = at_.back();
+      known = {row, {}};
+      std::map<int64_t, int64_t> seen;
+      for (at_.back() = 0; at_.back() < extents_.back(); ++at_.back())
+        known.before.push_back(seen[Eval(node.args[0]).i]++);
+      at_.back() = here;
+    }
+    AnyScalar v;
+    v.i = known.before[static_cast<size_t>(at_.back())];
+    return v;
   }
 
   AnyScalar Operation(const ScalarNode& node) {
@@ -313,6 +338,7 @@ class Interpreter {
         v.i = -1;
         break;
       case ReduceOp::kMax:
+      case ReduceOp::kLogSumExp:
         v.f = -inf;
         v.i = INT64_MIN;
         break;
@@ -354,6 +380,12 @@ class Interpreter {
         break;
       case ReduceOp::kXor:
         v.i = a.i ^ b.i;
+        break;
+      case ReduceOp::kLogSumExp:
+        v.f = std::fmax(a.f, b.f);
+        if (!std::isinf(v.f))
+          v.f += std::log(std::exp(a.f - v.f) + std::exp(b.f - v.f));
+        if (nan) v.f = NAN;
         break;
       default:
         std::abort();
@@ -437,6 +469,11 @@ class Interpreter {
     AnyScalar sum;
   };
   std::map<ScalarId, Running> running_;  // of each kScan
+  struct Tallied {
+    std::vector<int64_t> row;
+    std::vector<int64_t> before;  // of each point
+  };
+  std::map<ScalarId, Tallied> tallied_;  // of each kTally
   std::vector<std::pair<ScalarId, std::pair<AnyScalar, AnyScalar>>> results_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/support/test_daemon.h"
+#include "tests/support/worker_memory.h"
 
 namespace kiln {
 
@@ -15,7 +16,8 @@ SessionOptions NullSessionOptions(const std::string& socket) {
   options.fallback = Fallback::kLocalWorker;
   options.local_worker = {
       .program = std::filesystem::absolute("tests/support/fake_worker"),
-      .scratch_root = testing::TempDir()};
+      .scratch_root = testing::TempDir(),
+      .memory_bytes = kTestWorkerMemoryBytes};
   return options;
 }
 

@@ -45,6 +45,12 @@ class Writer : RandomValues {
       case NestFamily::kSorts:
         Sorts();
         break;
+      case NestFamily::kTallies:
+        Tallies();
+        break;
+      case NestFamily::kCounts:
+        Counts();
+        break;
       case NestFamily::kParts:
         Parts();
         break;
@@ -298,7 +304,8 @@ class Writer : RandomValues {
     if (down) std::swap(order[order.size() - 2], order.back());
     Value v = Load(order);
     if (Chance(2)) v = Join(v, Load(order));
-    const ReduceOp op = OneOf({ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kMin});
+    const ReduceOp op = OneOf(
+        {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kLogSumExp});
     const ScalarId running = c.Scan(op, v.id);
     Allow(SumTolerance(Reduced()));
     const ScalarId out =
@@ -330,6 +337,71 @@ class Writer : RandomValues {
         {c.Index(A(r)), c.Constant(DType::kInt64, static_cast<double>(count))});
     c.Store(c.Out(DType::kInt64, {extents_[0], count}), {A(0), A(r)}, place,
             StoreMode::kSet, asked);
+  }
+
+  // Bits of `x` from `shift` on, below `values`, a power of two.
+  ScalarId Digit(ScalarId x, int64_t shift, int64_t values) {
+    NestCase& c = made_.nest;
+    const auto number = [&](int64_t n) {
+      return c.Constant(DType::kInt32, static_cast<double>(n));
+    };
+    return c.Op(
+        ScalarOp::kAnd,
+        {c.Op(ScalarOp::kShiftRight, {x, number(shift)}), number(values - 1)});
+  }
+
+  void Tallies() {
+    NestCase& c = made_.nest;
+    c.integer_limit = 2000;
+    const int64_t values = OneOf<int64_t>({2, 16, 256});
+    const int64_t columns = OneOf<int64_t>({1, 60, 128, 700, 2500, 5003});
+    AddAxis(OneOf<int64_t>({1, 2}), false);
+    c.Axis(columns, true);
+    const uint32_t r = 1;
+    const DType dtype = OneOf({DType::kInt32, DType::kInt64, DType::kUInt8});
+    const BufferId x = c.In(dtype, {extents_[0], columns});
+    const ScalarId loaded = c.Load(x, {A(0), A(r)});
+    const ScalarId digit = Digit(c.Cast(DType::kInt32, loaded), 0, values);
+    const ScalarId before = c.Tally(digit, values);
+    c.Store(c.Out(dtype, {extents_[0], values, columns}),
+            {A(0), SymExpr::Indirect(digit), SymExpr::Indirect(before)},
+            loaded);
+    if (Chance(2)) {
+      const ScalarId asked =
+          c.Op(ScalarOp::kLt, {before, c.Constant(DType::kInt32, 3)});
+      c.Store(c.Out(DType::kInt64, {extents_[0], values, 3}),
+              {A(0), SymExpr::Indirect(digit), SymExpr::Indirect(before)},
+              c.Index(A(r)), StoreMode::kSet, asked);
+    }
+    if (Chance(2))
+      c.Store(c.Out(DType::kInt32, {extents_[0], columns}), {A(0), A(r)},
+              before);
+  }
+
+  void Counts() {
+    NestCase& c = made_.nest;
+    c.integer_limit = 30000;
+    const int64_t values = OneOf<int64_t>({2, 16, 256});
+    const auto digits = 1 + static_cast<int64_t>(random_() % 3);
+    if (Chance(2)) AddAxis(Size({1, 2, 5}), false);
+    AddAxis(Size({1, 31, 128, 1000, 4099, 20001}), false);
+    const ScalarId x = c.Load(
+        Buffer(BufferKind::kInput, DType::kInt32, AllAxes()), At(AllAxes()));
+    DimVector sizes, at;
+    for (size_t a = 0; a + 1 < extents_.size(); ++a) {
+      sizes.push_back(extents_[a]);
+      at.push_back(A(static_cast<uint32_t>(a)));
+    }
+    sizes.push_back(digits);
+    sizes.push_back(values);
+    const BufferId counts = c.Out(DType::kInt32, sizes);
+    for (int64_t d = 0; d < digits; ++d) {
+      DimVector cell = at;
+      cell.push_back(d);
+      cell.push_back(SymExpr::Indirect(Digit(x, 5 * d, values)));
+      c.Store(counts, cell, c.Constant(DType::kInt32, 1),
+              StoreMode::kAtomicAdd);
+    }
   }
 };
 

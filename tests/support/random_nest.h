@@ -21,13 +21,15 @@ enum class NestFamily {
   kStretches,  // reductions along rows beside sums over stretches of rows
   kScans,      // running sums, maxima and minima, along rows and across them
   kSorts,      // all places or the first ones
+  kTallies,    // how many equals come before, and a scatter by that
+  kCounts,     // sums into few cells of each row
   kParts,      // several nests that share a launch
 };
 inline constexpr NestFamily kNestFamilies[] = {
     NestFamily::kPoints,    NestFamily::kTransposed, NestFamily::kScatters,
     NestFamily::kRows,      NestFamily::kLongRows,   NestFamily::kColumns,
     NestFamily::kStretches, NestFamily::kScans,      NestFamily::kSorts,
-    NestFamily::kParts};
+    NestFamily::kTallies,   NestFamily::kCounts,     NestFamily::kParts};
 
 struct RandomNest {
   NestCase nest;

@@ -144,10 +144,10 @@ void TestDaemon::Start(const Config& config) {
   config_ = config;
   Config named = config;
   // Any free port, which tests may ask for and configurations may not.
-  if (named.tcp == "127.0.0.1:0") named.tcp.clear();
+  if (named.tcp == "127.0.0.1:0") named.tcp = "127.0.0.1:1";
   const absl::Status checked = CheckConfig(named);
   EXPECT_TRUE(checked.ok()) << checked;
-  auto started = Daemon::Start(config, geteuid());
+  auto started = Daemon::Start(config, geteuid(), clock_);
   EXPECT_TRUE(started.ok()) << started.status();
   daemon_ = *std::move(started);
   client_ = std::make_unique<TestClient>(config.socket);

@@ -68,7 +68,9 @@ class TestDaemon {
  public:
   TestDaemon() : TestDaemon([](Config&) {}) {}
   template <typename Change>
-  explicit TestDaemon(Change change) {
+  explicit TestDaemon(Change change, std::shared_ptr<const Clock> clock =
+                                         std::make_shared<RealClock>())
+      : clock_(std::move(clock)) {
     Config config = TestConfig(folder_.path());
     change(config);
     Start(config);
@@ -93,6 +95,7 @@ class TestDaemon {
   void Start(const Config& config);
 
   ShortFolder folder_;
+  const std::shared_ptr<const Clock> clock_;
   Config config_;
   std::unique_ptr<Daemon> daemon_;
   std::unique_ptr<TestClient> client_;

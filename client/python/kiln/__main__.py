@@ -15,7 +15,7 @@ import importlib.metadata
 import os
 import sys
 
-from . import service
+from . import service, settings
 
 
 def compilectl(words: list[str] | None = None) -> None:
@@ -23,18 +23,20 @@ def compilectl(words: list[str] | None = None) -> None:
     given = sys.argv[1:] if words is None else words
     path = service.program("compilectl")
     address = service.address_in_use()
-    if service.is_socket(address):
-        os.environ.setdefault("KILN_SOCKET", service.path_of(address))
+    if settings.is_socket(address):
+        os.environ.setdefault("KILN_SOCKET", settings.path_of(address))
     elif not {"--socket", "--tcp"} & set(given):
-        keys = service.public_keys() or [b""]
+        keys = settings.public_keys() or [b""]
         given = ["--tcp", address, "--public-key", keys[0].hex(), *given]
+    for name in settings.SHOWN:
+        os.environ.setdefault(name, settings.named(name) or "")
     # Doctor looks where a daemon's workers would.
     os.execve(path, [path, *given], service.daemon_environment())
 
 
 def _named() -> bool:
     """Whether a daemon is named, which may be anybody's."""
-    return any(os.environ.get(name) for name in ("KILN_ADDR", "KILN_SOCKET"))
+    return bool(os.environ.get("KILN_SOCKET") or settings.named_addresses())
 
 
 def _start_own_daemon(words: list[str]) -> None:
@@ -44,7 +46,7 @@ def _start_own_daemon(words: list[str]) -> None:
     if not _named():
         service.own_daemon()
     elif not os.environ.get("KILN_SOCKET"):
-        service.check_trusted(service.address_in_use())
+        settings.check_trusted(service.address_in_use())
 
 
 def _tell_of_pytorch() -> None:

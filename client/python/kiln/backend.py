@@ -25,7 +25,7 @@ from .eager_segment import strict
 from .partition import cut, cut_with_eager_numbers
 from .random_seeds import draw_from_seeds
 from .rare_collections import collect_rarely
-from .recompiles import note_compiled, note_dynamo
+from .recompiles import note_dynamo
 from .refused_graph import ground_of, run_in_pytorch
 from .torch_inside import hold_device_guard, writes_inputs
 
@@ -86,9 +86,7 @@ def kiln(
     collect_rarely()
     _open_early(example_inputs)
     note_dynamo()
-    run = _compiled(module, example_inputs, values)
-    note_compiled()
-    return run
+    return _compiled(module, example_inputs, values)
 
 
 def _compiled(

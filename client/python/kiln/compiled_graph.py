@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-import re
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -20,6 +18,7 @@ from .counters import add_artifact, counters
 from .eager_segment import EagerSegment, strict
 from .forked import open_in_child
 from .fx_export import Exported, export, value_of
+from .plain_recipe import Written, from_plain, plain_of
 from .program import eager_form, make_program
 from .recipe import Recipe, kiln_steps, write_eager, write_recipe
 from .recompiles import watch
@@ -30,11 +29,7 @@ from .telling import tell, user_line
 from .torch_inside import BypassAOTAutogradCache, FXGraphCacheMiss, OutputCode
 from .words import Unsupported, words_of
 
-# The service has no names, only the numbers of a segment's nodes. It tells of all that it refuses
-# at once: "node #3, node #9: words | node #5: words" (compiler/graph/refusals.h).
-_NODE = re.compile(r"node #(\d+)")
-_OPERATOR = re.compile(r"\b(?:aten|prims)\.\w+\.\w+")
-_SERVED_FROM_COMPILE = 2
+_SERVED_FROM_CACHE, _SERVED_FROM_COMPILE = 1, 2
 _COUNTERS, _DAEMON = 3, 4  # texts of a callable
 # What a compile may end with without being a mistake of ours.
 REFUSALS = (_native.Error, Unsupported, LookupError, OSError, ImportError, ValueError)
@@ -44,38 +39,17 @@ _told: set[str] = set()
 _recorders: list[recording] = []
 
 
-def _meant(reason: str, message: str, nodes: list[fx.Node]) -> list[fx.Node]:
-    """The nodes of a segment that a refusal may mean that numbers none, since passes had other
-    numbers: those of the operator it names; or else those with a word of it, as the names of
-    kernels have it (``kiln_poi_fused_add_exp_0``: add and exp); or else all."""
-    found = _OPERATOR.search(message)
-    named = [node for node in nodes if found and str(node.target) == found.group()]
-    if named or reason != "UNSUPPORTED_OP":
-        return named
-    word = r"(?<![a-z0-9]){}(?![a-z0-9])"
-    return [n for n in nodes if re.search(word.format(n.target._opname), message)] or nodes
-
-
 class SegmentRefused(Exception):
     """What the service said of one segment: ``error``, and ``nodes``, {name: why} of the FX nodes
-    that PyTorch is to run: those that it named, or may have meant when it refused what passes had
-    made of them."""
+    that PyTorch is to run: those that it refused, by their numbers in the segment; all, where it
+    refused what is no node's."""
 
     def __init__(self, error: _native.Error, exported: Exported) -> None:
         super().__init__(words_of(error))
         self.error = error
-        self.nodes: dict[str, str] = {}
-        _, reason, message = error.args
-        # The second: a result that Kiln thinks of another shape than PyTorch does.
-        if reason not in ("UNSUPPORTED_OP", "MALFORMED_GRAPH"):
-            return
-        for words in message.split(" | "):
-            for number in _NODE.findall(words):
-                why = words[words.rindex("node #") :].partition(": ")[2]
-                self.nodes[exported.nodes[int(number)].name] = why
-        if not self.nodes:
-            meant = _meant(reason, message, exported.nodes)
-            self.nodes = dict.fromkeys([node.name for node in meant], str(self))
+        self.nodes = {exported.nodes[one.node].name: one.text for one in error.refusals}
+        if not self.nodes and error.args[1] == "UNSUPPORTED_OP":
+            self.nodes = dict.fromkeys([node.name for node in exported.nodes], str(self))
 
 
 def _joined(refusals: list[SegmentRefused]) -> SegmentRefused:
@@ -111,9 +85,9 @@ def wire_options(options: dict[str, object]) -> bytes:
     return wire.data(1, fields)
 
 
-def _tell_of_worker(said: str) -> None:
+def _tell_of_worker(said: str, daemon_lost: bool) -> None:
     """Warns, once for each word of the daemon, that it was not the one that compiled."""
-    if service.told_of_absence and said.startswith("UNAVAILABLE"):
+    if service.told_of_absence and daemon_lost:
         return
     with _telling:
         new = said and said not in _told
@@ -126,14 +100,13 @@ def _tell_of_worker(said: str) -> None:
 def count_compile(callable_: object) -> None:
     """Counts how a segment's callable was come by, and what it is made of."""
     report = _native.report(callable_)
-    made = report["served_from"] == _SERVED_FROM_COMPILE
-    counters.add("compiles" if made else "cache_hit")
-    if made:
-        counters.add("cache_miss")
+    counters.add("cache_hit" if report["served_from"] == _SERVED_FROM_CACHE else "cache_miss")
+    if report["served_from"] == _SERVED_FROM_COMPILE:
+        counters.add("compiles")
     if report["by_local_worker"]:
         counters.add("local_compiles")
         count_unsigned()
-        _tell_of_worker(_native.text(callable_, _DAEMON))
+        _tell_of_worker(_native.text(callable_, _DAEMON), bool(report["daemon_lost"]))
     add_artifact(_native.text(callable_, _COUNTERS))
 
 
@@ -301,7 +274,7 @@ class CompiledGraph(_native.Called, OutputCode):
         """The segments, as PyTorch runs them. Nothing is written until one is run."""
         if self.module is None:
             steps = kiln_steps(self.recipe)
-            return [EagerSegment(self.name, partial(pickle.loads, s.eager)) for s in steps]
+            return [EagerSegment(self.name, s.eager.read) for s in steps]
         return [EagerSegment(self.name, partial(write_eager, *part)) for part in self._parts]
 
     # What follows is the interface of PyTorch's OutputCode.
@@ -322,19 +295,23 @@ class CompiledGraph(_native.Called, OutputCode):
         self.recipe, self.hosts = self._origin.recipe, self._origin.hosts
         try:
             for step, part in zip(kiln_steps(self.recipe), self._origin._parts):
-                step.eager = pickle.dumps(write_eager(*part))
-            pickle.dumps(self.recipe)
-        except Exception as error:  # anything may be an operator's argument
+                step.eager = Written(plain_of(write_eager(*part)))
+            plain_of(self.recipe)
+        except TypeError as error:  # anything may be an operator's argument
             raise BypassAOTAutogradCache(f"kiln: an operator: {error}") from None
 
     _KEPT = ("_boxed_call", "name", "hosts", "recipe", "device", "options")
 
     def __getstate__(self) -> dict[str, object]:
-        return {key: self.__dict__[key] for key in self._KEPT}
+        """Plain data: numbers, words, bytes, and lists and dicts of these."""
+        state = {key: self.__dict__[key] for key in self._KEPT}
+        return {**state, "recipe": plain_of(self.recipe), "device": str(self.device)}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         OutputCode.__init__(self)
         self.__dict__.update(state)
+        self.recipe = from_plain(state["recipe"])
+        self.device = torch.device(state["device"])
         self.module = None
         self.segments = 0
         self.refusal = None

@@ -18,8 +18,8 @@ _lock = open_in_child(threading.Lock())
 class Counters(collections.Counter[str]):
     """Counts by name; thread-safe to add to.
 
-    ``compiles``: graphs that the service compiled for us. ``cache_hit``: served from its cache, or
-    by a compile of another's. ``cache_miss``: not so. ``recompiles``: graphs that Dynamo traced
+    ``compiles``: graphs that the service compiled for us. ``cache_hit``: served from its cache.
+    ``cache_miss``: not in its cache, so compiled for us, or for another who had asked before. ``recompiles``: graphs that Dynamo traced
     again, since a guard of its own had failed. ``host_kernels``: operators that PyTorch runs.
     ``eager_graphs``: graphs that Kiln refused. ``local_compiles``: done without a daemon.
 
@@ -83,7 +83,7 @@ def add_artifact(text: str) -> None:
     """Adds an artifact's own counters, a line each, name and number: to ``metrics`` what it is made
     of, to ``counters`` what its passes did."""
     for line in text.splitlines():
-        name, number = line.rsplit(" ", 1)
+        name, number = line.split()
         if name in metrics.names():
             metrics.add(name, int(number))
         elif name in counters.OF_ARTIFACTS and int(number):

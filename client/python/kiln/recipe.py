@@ -13,15 +13,14 @@ where a segment was compiled for them or a view is made of it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import sympy
 import torch
 from torch import fx
-from torch.utils._sympy.printers import PythonPrinter
 
+from .expressions import Plain, function_of, plain_expression
 from .fx_export import Exported, Segment, is_symbolic, value_of
 from .joint_nodes import is_view
 from .steps import HostStep, Plan, mutates
@@ -76,29 +75,27 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Sized:
-    """An expression over symbols."""
+    """An expression (expressions.py) over what is read."""
 
-    expr: sympy.Expr
-    sources: tuple[tuple[sympy.Symbol, Source], ...]
+    expression: Plain
+    sources: tuple[Source, ...]
 
     def places(self) -> set[int]:
-        return {source.place for _, source in self.sources}
+        return {source.place for source in self.sources}
 
 
 class Bound:
-    """A Sized that is compiled to a Python function: a call runs no sympy."""
+    """A Sized, made a function."""
 
     def __init__(self, sized: Sized) -> None:
-        self._sources = [source for _, source in sized.sources]
-        names = ", ".join(str(symbol) for symbol, _ in sized.sources)
-        text = PythonPrinter().doprint(sized.expr)
-        self._function = eval(f"lambda {names}: {text}", {"math": math, "torch": torch})
+        self._sources = sized.sources
+        self._function = function_of(sized.expression)
 
     def get(self, values: Sequence) -> int | float | bool:
         return self.read(values)
 
     def read(self, values: Sequence) -> int | float | bool:
-        return self._function(*[source.read(values) for source in self._sources])
+        return self._function([source.read(values) for source in self._sources])
 
 
 def bound(item: object) -> object:
@@ -119,7 +116,7 @@ class KilnRecipe:
     symbols: list[Source | Sized]  # inputs by value, after the tensors
     has_random: bool
     drops: list[int] = field(default_factory=list)
-    eager: bytes | None = None  # in a cache: the pickled write_eager of the segment
+    eager: object = None  # in a cache: the segment's write_eager, Written (plain_recipe.py)
 
 
 @dataclass
@@ -135,21 +132,6 @@ class HostRecipe:
     gives: int
     drops: list[int] = field(default_factory=list)
     strides: tuple[int, ...] | None = None
-
-    def __getstate__(self) -> dict[str, object]:
-        # PyTorch's operators cannot be pickled; their names can.
-        state = dict(self.__dict__)
-        if isinstance(self.target, torch._ops.OpOverload):
-            state["target"] = str(self.target).split(".")
-        return state
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
-        if isinstance(self.target, list):
-            held: object = torch.ops
-            for name in self.target:
-                held = getattr(held, name)
-            self.target = held
 
 
 @dataclass
@@ -226,7 +208,8 @@ class _Writer:
         expr = expr.xreplace(names)
         for symbol in expr.free_symbols - sources.keys():
             sources[symbol] = self._source(symbol)
-        return Sized(expr, tuple((s, sources[s]) for s in sorted(expr.free_symbols, key=str)))
+        symbols = sorted(expr.free_symbols, key=str)
+        return Sized(plain_expression(expr, symbols), tuple(sources[s] for s in symbols))
 
     def _atom(self, atom: sympy.Expr) -> Source | Sized:
         """What a call passes for an atom."""

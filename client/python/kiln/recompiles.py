@@ -29,7 +29,6 @@ _KEPT = 1000  # of Dynamo's, the latest
 _log = logging.getLogger("kiln")
 _lock = open_in_child(threading.Lock())
 _traced_again: collections.deque[Recompile] = collections.deque(maxlen=_KEPT)
-_compiled: set[int] = set()  # frames, by Dynamo's number
 _numbers = itertools.count()
 
 
@@ -82,32 +81,21 @@ def _number_of(version: str) -> int:
 
 def note_dynamo() -> None:
     """Called in each compile of a frame: counts it, and keeps why, when there was a version of the
-    frame. A trace that begins again, since the one before did not end, is none. Of threads that
-    waited for the first trace the next may trace again unasked: no guard is named then."""
+    frame whose guard failed. A trace that begins again, since the one before did not end, is none,
+    nor is that of a thread which waited for another's first trace: no guard has failed then."""
     compile_id = CompileContext.current_compile_id()
     known = frame_in_compile()
     if compile_id is None or known is None:
         return
     code, failures = known
-    with _lock:
-        if not compile_id.frame_compile_id:
-            _compiled.discard(compile_id.frame_id)  # Dynamo counts anew after a reset
-        if not failures and compile_id.frame_id not in _compiled:
-            return
+    if not failures:
+        return
     counters.add("recompiles")
     frame = f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})"
     again = Recompile(frame, _latest_first(failures))
     with _lock:
         _traced_again.append(again)
     _log.info("%s", again)
-
-
-def note_compiled() -> None:
-    """Called when a frame's graph has been compiled."""
-    compile_id = CompileContext.current_compile_id()
-    if compile_id is not None:
-        with _lock:
-            _compiled.add(compile_id.frame_id)
 
 
 def watch(graph: Graph) -> None:

@@ -1,12 +1,9 @@
 """The daemon and the sessions of this process.
 
-Where a daemon is: ``KILN_ADDR`` (``unix:/path``, ``host:port``, or a list of those, the first that
-answers); without it a daemon of the user's own, started at the first use and idle-stopped by
-itself, and started again by a compile that finds it gone. When no daemon answers, a session
-compiles in a worker process of its own.
-
-``KILN_PUBLIC_KEY``: who may sign for a daemon behind ``host:port``, whose identity nothing else
-vouches for, and whose artifacts are taken out of bundles (artifacts.py).
+Where a daemon is, settings.py says (``unix:/path``, ``host:port``, or a list of those: each compile
+has its own among them, and the next where that one is gone); where nothing is set, a daemon of the
+user's own, started at the first use and idle-stopped by itself, and started again by a compile that
+finds it gone. When no daemon answers, a session compiles in a worker process of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +16,6 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -30,7 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import _native
+from . import _native, settings
 from .background import begin
 from .forked import open_in_child
 from .telling import tell
@@ -48,9 +44,10 @@ _IDLE_EXIT_S = 900
 _LOG = "kilnd.log"
 # Errors that a worker's end leaves.
 _ENDED = ("WORKER_DIED", "JOB_POISONED")
-# What a kilnd says that finds its folder another's, and how long before it is tried again.
-_HELD = ("its LOCK is held by another", "another kilnd listens")
-_HELD_SECONDS = 0.3
+# What a kilnd ends with that finds its folder or socket another's (kilnd_main.cc), and how long before
+# it is tried again.
+_EXIT_IN_USE = 3
+_IN_USE_SECONDS = 0.3
 # What compilers and drivers are found by.
 _FOR_WORKERS = (
     *("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES"),
@@ -112,58 +109,9 @@ def _own_socket() -> Path:
     return base / f"kilnd-{tag}.sock"
 
 
-# A name, an IPv4 address or an IPv6 address in brackets, and a port.
-_HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):([0-9]{1,5})")
-
-
-def is_socket(address: str) -> bool:
-    """Whether an address is ``unix:/path``, not ``host:port``."""
-    return address.startswith("unix:")
-
-
-def path_of(address: str) -> str:
-    """The path of a ``unix:/path``."""
-    return address.removeprefix("unix:")
-
-
-def _named_addresses(named: str) -> list[str]:
-    """The addresses in a ``KILN_ADDR``, each ``unix:/path`` or ``host:port``; ValueError for what
-    is none."""
-    found = []
-    for word in filter(None, (part.strip() for part in named.split(","))):
-        path = path_of(word)
-        match = _HOST_PORT.fullmatch(word)
-        if path.startswith("/"):
-            found.append(f"unix:{path}")
-        elif match and 0 < int(match.group(2)) < 65536:
-            found.append(word)
-        else:
-            raise ValueError(f"KILN_ADDR: found {word!r}, due unix:/PATH or HOST:PORT")
-    return found
-
-
-def public_keys() -> list[bytes]:
-    """The keys of ``KILN_PUBLIC_KEY``; ValueError for what is none."""
-    keys = []
-    for word in filter(None, map(str.strip, os.environ.get("KILN_PUBLIC_KEY", "").split(","))):
-        if not re.fullmatch("[0-9A-Fa-f]{64}", word):
-            raise ValueError(f"KILN_PUBLIC_KEY: found {word!r}, due 64 hexadecimal digits")
-        keys.append(bytes.fromhex(word))
-    return keys
-
-
-def check_trusted(address: str) -> None:
-    """ValueError for a ``host:port`` without a key that may sign there."""
-    if not is_socket(address) and not public_keys():
-        raise ValueError(
-            f"KILN_ADDR: {address} takes KILN_PUBLIC_KEY, the daemon's key as `compilectl version` "
-            "tells it beside the daemon"
-        )
-
-
 def address_in_use() -> str:
     """The address that compiles would ask; nothing is started."""
-    named = _named_addresses(os.environ.get("KILN_ADDR", ""))
+    named = settings.named_addresses()
     if not named:
         return f"unix:{_own_socket()}"
     return next((address for address in named if _answers(address)), named[0])
@@ -189,10 +137,10 @@ def build_number() -> str:
 def _refusal(address: str) -> str | None:
     """Why nobody can be reached there; None when somebody listens."""
     try:
-        if is_socket(address):
+        if settings.is_socket(address):
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
                 probe.settimeout(_PROBE_SECONDS)
-                probe.connect(path_of(address))
+                probe.connect(settings.path_of(address))
         else:
             host, _, port = address.rpartition(":")
             socket.create_connection((host.strip("[]"), int(port)), _PROBE_SECONDS).close()
@@ -213,12 +161,16 @@ def _locked(path: Path) -> Iterator[None]:
     """One process at a time: ranks that start together start one daemon."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = open(path, "w", encoding="utf-8")
+        settings.check_own(path.parent)
+        # Nothing is cut short, and nothing opened through a link, that another user put there.
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise OSError(f"XDG_RUNTIME_DIR: {path.parent} {_cannot_be_written(error)}") from None
-    with file:
+    try:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(file)
 
 
 def daemon_environment() -> dict[str, str]:
@@ -236,7 +188,7 @@ def with_log(error: _native.Error) -> _native.Error:
     """An error, with where the user's own daemon tells more of a worker that ended."""
     code, reason, message = error.args
     log = data_folder() / _LOG
-    if reason not in _ENDED or os.environ.get("KILN_ADDR") or not log.exists():
+    if reason not in _ENDED or settings.named("KILN_ADDR") or not log.exists():
         return error
     return _native.Error(code, reason, f"{message}; the daemon's log: {log}")
 
@@ -279,9 +231,9 @@ def _size_of(path: Path) -> int:
 
 
 def _said(log: Path, begin: int) -> str:
-    """Why a kilnd did not start, which is the last that it said."""
+    """The last that a kilnd said which did not start."""
     lines = log.read_bytes()[begin:].decode(errors="replace").splitlines()
-    return next((line for line in reversed(lines) if line.startswith("kilnd: ")), "")
+    return next(filter(None, reversed(lines)), "")
 
 
 def _start_daemon(path: Path) -> None:
@@ -292,12 +244,12 @@ def _start_daemon(path: Path) -> None:
     while not _answers(f"unix:{path}"):
         late = time.monotonic() > deadline
         ended = daemon.poll() is not None
-        said = _said(log, begin) if ended else ""
-        if any(words in said for words in _HELD) and not late:
-            time.sleep(_HELD_SECONDS)  # one that ends answers nobody any more
+        if ended and daemon.returncode == _EXIT_IN_USE and not late:
+            time.sleep(_IN_USE_SECONDS)  # one that ends answers nobody any more
             begin = _size_of(log)
             daemon = _launch(path, folder)
         elif late or ended:
+            said = _said(log, begin) if ended else ""
             why = f" ({said})" if said else ""
             raise OSError(f"kilnd did not start; {log} says why{why}")
         time.sleep(0.02)
@@ -316,14 +268,14 @@ def own_daemon() -> str:
 
 def _find() -> str:
     """The address of a daemon that answers. OSError when there is none."""
-    named = os.environ.get("KILN_ADDR")
+    named = settings.trusted_addresses()
     if not named:
         try:
             return f"unix:{own_daemon()}"
         except OSError as error:
             raise OSError(f"no daemon: {error}") from None
     told = []
-    for address in _named_addresses(named):
+    for address in named:
         refusal = _refusal(address)
         if refusal is None:
             return address
@@ -397,14 +349,14 @@ def _worker_environment() -> str:
 def _open_session(device: torch.device) -> object:
     import torch
 
-    keys, address = public_keys(), _address()
-    if address is not None:
-        check_trusted(address)
-    else:  # one that was named is asked by each compile, since it may come up
-        address = next(iter(_named_addresses(os.environ.get("KILN_ADDR", ""))), None)
-    by_socket = address is not None and is_socket(address)
+    keys, address = settings.public_keys(), _address()
+    named = settings.trusted_addresses()
+    # Those that were named are all given, in their order: each compile has its own among them, also
+    # one that comes up later.
+    address, *more = named or [address]
+    by_socket = address is not None and settings.is_socket(address)
     return _native.open_session(
-        path_of(address) if by_socket else None,
+        settings.path_of(address) if by_socket else None,
         None if by_socket else address,
         b"".join(keys),
         _LOCAL_ONLY if address is None else _FALLBACK_LOCAL_WORKER,
@@ -417,7 +369,13 @@ def _open_session(device: torch.device) -> object:
         _shelf,
         _worker_environment(),
         _find_again,
-        os.environ.get("KILN_NAMESPACE"),
+        settings.named("KILN_NAMESPACE"),
+        settings.named("KILN_TLS_CA"),
+        settings.named("KILN_TLS_CERTIFICATE"),
+        settings.named("KILN_TLS_KEY"),
+        settings.named("KILN_TOKEN_FILE"),
+        settings.urgency(),
+        ",".join(more),
     )
 
 

@@ -12,6 +12,12 @@
   X(kiln_status_code)             \
   X(kiln_status_reason)           \
   X(kiln_status_message)          \
+  X(kiln_status_refusal_count)    \
+  X(kiln_status_refusal_node)     \
+  X(kiln_status_refusal_operator) \
+  X(kiln_status_refusal_reason)   \
+  X(kiln_status_refusal_text)     \
+  X(kiln_status_refuses_more)     \
   X(kiln_status_free)             \
   X(kiln_session_open)            \
   X(kiln_session_close)           \

@@ -4,7 +4,9 @@
  *   new_shelf() -> shelf                 artifacts that travel, as in kiln.h
  *   open_session(socket, tcp, public_keys, fallback, worker, scratch, device,
  *                ordinal, threads, deadline_ms, shelf,
- *                worker_environment, find_daemon, namespace) -> session
+ *                worker_environment, find_daemon, namespace, tls_ca,
+ *                tls_certificate, tls_key, token_file, urgency,
+ *                more_daemons) -> session
  *                find_daemon() -> str or None: called on threads that compile
  *                or run, when the daemon is gone
  *   save(shelf) -> bytes                 the bundle of what sessions used
@@ -22,10 +24,12 @@
  *                                        segment.h
  *   Called                               a class, as in called.h
  *   abandon()                            in a forked child: nothing is ended
- *   Error(code, reason, message)         what all of them raise
+ *   Error(code, reason, message), Refusal   what all of them raise, as in
+ *                                        errors.h
  *
  * Compiles and runs do not hold the GIL. Built for the stable ABI of 3.10. */
 #include "client/python/native/called.h"
+#include "client/python/native/errors.h"
 #include "client/python/native/library.h"
 #include "client/python/native/refusal.h"
 #include "client/python/native/results.h"
@@ -38,7 +42,6 @@ enum { kInline = 32 }; /* inputs without an allocation */
 /* Of an input worth taking the GIL for, four bytes each. */
 enum { kLargeElements = KILN_LEAST_INPUT_BYTES / 4 };
 
-PyObject* kiln_py_error_class;
 /* Not 0 in a child that was forked, another number in each: the threads that an
  * end would wait for are not there, so nothing is ended. */
 static int abandoned;
@@ -50,17 +53,6 @@ static PyObject* Abandon(PyObject* self, PyObject* nothing) {
   (void)nothing;
   ++abandoned;
   Py_RETURN_NONE;
-}
-
-/* Raises `status`, which is freed. Always NULL. */
-PyObject* kiln_py_raise(KilnStatus* status) {
-  PyObject* words = Py_BuildValue("iss", kiln_library.kiln_status_code(status),
-                                  kiln_library.kiln_status_reason(status),
-                                  kiln_library.kiln_status_message(status));
-  kiln_library.kiln_status_free(status);
-  if (words != NULL) PyErr_SetObject(kiln_py_error_class, words);
-  Py_XDECREF(words);
-  return NULL;
 }
 
 static PyObject* Load(PyObject* self, PyObject* args) {
@@ -119,12 +111,13 @@ static PyObject* Report(PyObject* self, PyObject* capsule) {
   KilnReport report = {.struct_size = sizeof(report)};
   KilnStatus* status = kiln_library.kiln_callable_report(callable, &report);
   if (status != NULL) return kiln_py_raise(status);
-  return Py_BuildValue("{si si si sL sL si si}", "artifacts", report.artifacts,
+  return Py_BuildValue("{si si si sL sL si si si}", "artifacts", report.artifacts,
                        "by_local_worker", report.by_local_worker, "served_from",
                        (int)report.served_from, "compile_us",
                        (long long)report.compile_us, "load_us",
                        (long long)report.load_us, "units_built",
-                       report.units_built, "units_cached", report.units_cached);
+                       report.units_built, "units_cached", report.units_cached,
+                       "daemon_lost", report.daemon_lost);
 }
 
 static PyObject* Text(PyObject* self, PyObject* args) {
@@ -341,11 +334,7 @@ static int Add(PyObject* module, const char* name, PyObject* object) {
 PyMODINIT_FUNC PyInit__native(void) {
   PyObject* module = PyModule_Create(&module_def);
   if (module == NULL) return NULL;
-  kiln_py_error_class = PyErr_NewExceptionWithDoc(
-      "kiln.KilnError", "What Kiln answered: (code, reason, message).",
-      PyExc_RuntimeError, NULL);
-  Py_XINCREF(kiln_py_error_class);
-  if (Add(module, "Error", kiln_py_error_class) != 0 ||
+  if (kiln_py_add_errors(module) != 0 ||
       Add(module, "Called", kiln_py_called()) != 0) {
     Py_DECREF(module);
     return NULL;

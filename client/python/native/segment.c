@@ -1,5 +1,7 @@
 #include "client/python/native/segment.h"
 
+#include "client/python/native/errors.h"
+
 /* Places in the tuple that a segment's function holds. */
 enum Part { kCallable, kUnserved, kInstead, kRescue, kDraw, kParts };
 
@@ -26,7 +28,7 @@ static PyObject* RunNative(PyObject* parts, PyObject* inputs) {
     if (PyErr_Occurred()) return NULL;
   }
   PyObject* out = kiln_py_run(PyTuple_GetItem(parts, kCallable), inputs, seed);
-  if (out != NULL || !PyErr_ExceptionMatches(kiln_py_error_class)) return out;
+  if (out != NULL || !PyErr_ExceptionMatches(kiln_py_error_class())) return out;
   return Rescued(PyTuple_GetItem(parts, kRescue), inputs);
 }
 

@@ -18,9 +18,7 @@
 PyObject* kiln_py_segment(PyObject* self, PyObject* const* args,
                           Py_ssize_t given);
 
-/* Of native_module.c: runs a callable's capsule on a list of inputs; and the
- * class of the exceptions that this ends with. */
+/* Of native_module.c: runs a callable's capsule on a list of inputs. */
 PyObject* kiln_py_run(PyObject* capsule, PyObject* inputs, uint64_t seed);
-extern PyObject* kiln_py_error_class;
 
 #endif /* KILN_CLIENT_PYTHON_NATIVE_SEGMENT_H_ */

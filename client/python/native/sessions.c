@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "client/python/native/errors.h"
 #include "client/python/native/library.h"
 
 static const char kSession[] = "kiln.session";
@@ -74,23 +75,27 @@ static void FreeSession(PyObject* capsule) {
 PyObject* kiln_py_open_session(PyObject* self, PyObject* args) {
   (void)self;
   KilnSessionOptions options = {.struct_size = sizeof(options)};
-  int fallback, device, ordinal, threads;
+  int fallback, device, ordinal, threads, urgency;
   long long deadline_ms;
   const char* keys;
   Py_ssize_t keys_length;
   PyObject* shelf;
   PyObject* find_daemon;
-  if (!PyArg_ParseTuple(args, "zzy#izziiiLOzOz", &options.socket, &options.tcp,
-                        &keys, &keys_length, &fallback, &options.worker_program,
-                        &options.scratch_folder, &device, &ordinal, &threads,
-                        &deadline_ms, &shelf, &options.worker_environment,
-                        &find_daemon, &options.cache_namespace)) {
+  if (!PyArg_ParseTuple(
+          args, "zzy#izziiiLOzOzzzzziz", &options.socket, &options.tcp, &keys,
+          &keys_length, &fallback, &options.worker_program,
+          &options.scratch_folder, &device, &ordinal, &threads, &deadline_ms,
+          &shelf, &options.worker_environment, &find_daemon,
+          &options.cache_namespace, &options.tls_ca, &options.tls_certificate,
+          &options.tls_key, &options.token_file, &urgency,
+          &options.more_daemons)) {
     return NULL;
   }
   options.public_keys = (const uint8_t*)keys;
   options.public_key_count = (int32_t)(keys_length / KILN_PUBLIC_KEY_BYTES);
   options.fallback = (KilnFallback)fallback;
   options.device = (KilnDevice)device;
+  options.urgency = (KilnUrgency)urgency;
   options.ordinal = ordinal;
   options.threads = threads;
   options.compile_deadline_ms = deadline_ms;

@@ -24,9 +24,7 @@ KilnSession* kiln_py_session(PyObject* capsule);
  * kernels counts no more. */
 void kiln_py_compile_ended(void);
 
-/* In native_module.c: raises `status`, which is freed; always NULL. And whether
- * this is a forked child, where nothing is ended. */
-PyObject* kiln_py_raise(KilnStatus* status);
+/* In native_module.c: whether this is a forked child, where nothing is ended. */
 int kiln_py_abandoned(void);
 
 #endif /* KILN_CLIENT_PYTHON_NATIVE_SESSIONS_H_ */

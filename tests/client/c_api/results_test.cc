@@ -174,6 +174,15 @@ TEST_F(Results, ACallableTellsHowItWasMade) {
   EXPECT_EQ(report.by_local_worker, 1);
   EXPECT_EQ(report.served_from, KILN_SERVED_FROM_COMPILE);
   EXPECT_EQ(report.units_built, 1);
+  EXPECT_EQ(report.daemon_lost, 0);  // none was asked
+
+  // Of a program that was built before the last member was there.
+  KilnReport older = {};
+  older.struct_size = offsetof(KilnReport, daemon_lost);
+  older.daemon_lost = 77;
+  ASSERT_EQ(kiln_callable_report(callable_, &older), nullptr);
+  EXPECT_EQ(older.units_built, 1);
+  EXPECT_EQ(older.daemon_lost, 77);
 
   char text[4096];
   const size_t length =

@@ -22,6 +22,7 @@ class CTcp : public testing::Test {
   CTcp()
       : daemon_([](Config& config) {
           config.tcp = "127.0.0.1:0";
+          config.tcp_plain = true;
           WithRealWorker(config);
         }),
         address_(absl::StrCat("127.0.0.1:", daemon_.daemon().tcp_port())) {

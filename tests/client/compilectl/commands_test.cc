@@ -44,7 +44,7 @@ class Commands : public testing::Test {
   }
 
   std::string List() {
-    return Text(ListCommand(*admin_, "", 0, OutputFormat::kTable));
+    return Text(ListCommand(*admin_, "", "", 0, OutputFormat::kTable));
   }
 
   TestDaemon daemon_;
@@ -62,24 +62,38 @@ TEST_F(Commands, JobsAndWorkers) {
   EXPECT_EQ(Text(JobsCommand(*admin_, OutputFormat::kTable)), "no jobs\n");
   Has(Text(WorkersCommand(*admin_, OutputFormat::kTable)), "toolchain ");
   Has(Text(WorkersCommand(*admin_, OutputFormat::kJson)), "\"pid\": ");
+  Has(Text(WorkersCommand(*admin_, OutputFormat::kTable)), "SANDBOX");
+}
+
+TEST_F(Commands, QuarantineIsListedAndCleared) {
+  EXPECT_EQ(Text(QuarantineCommand(*admin_, "", false, OutputFormat::kTable)),
+            "nothing in quarantine\n");
+  const auto died = daemon_.client().Compile(FakeRequest({"fake.die.any"}));
+  EXPECT_FALSE(died.status.ok());
+  Has(Text(QuarantineCommand(*admin_, "", false, OutputFormat::kTable)),
+      "dies as told");
+  Has(Text(QuarantineCommand(*admin_, "", true, OutputFormat::kTable)),
+      "cleared 1\nnothing in quarantine");
 }
 
 TEST_F(Commands, ListShowsTheEntryAndItsTarget) {
   Has(List(), "cpu x86-64-v3");
-  Has(Text(ListCommand(*admin_, "", 0, OutputFormat::kJson)),
+  Has(Text(ListCommand(*admin_, "", "", 0, OutputFormat::kJson)),
       "\"target\": \"cpu x86-64-v3\"");
 }
 
 TEST_F(Commands, ShowTakesTheFirstDigitsOfAKey) {
   const std::string list = List();
   const std::string key = list.substr(list.find('\n') + 1, 6);
-  Has(Text(ShowCommand(*admin_, key, ShowWhat::kPlan, OutputFormat::kTable)),
+  Has(Text(
+          ShowCommand(*admin_, key, "", ShowWhat::kPlan, OutputFormat::kTable)),
       "target   cpu x86-64-v3");
-  Has(Text(ShowCommand(*admin_, key, ShowWhat::kSources, OutputFormat::kTable)),
+  Has(Text(ShowCommand(*admin_, key, "", ShowWhat::kSources,
+                       OutputFormat::kTable)),
       "// unit ");
-  Has(Text(ShowCommand(*admin_, key, ShowWhat::kPlan, OutputFormat::kJson)),
+  Has(Text(ShowCommand(*admin_, key, "", ShowWhat::kPlan, OutputFormat::kJson)),
       "\"sources\": [");
-  EXPECT_FALSE(ShowCommand(*admin_, "ffffffffffff", ShowWhat::kPlan,
+  EXPECT_FALSE(ShowCommand(*admin_, "ffffffffffff", "", ShowWhat::kPlan,
                            OutputFormat::kTable)
                    .ok());
 }
@@ -129,9 +143,10 @@ TEST_F(Commands, VersionAlsoWithoutADaemon) {
 }
 
 TEST_F(Commands, DoctorFindsTheDaemonWell) {
-  for (const Finding& finding : Examine({.daemon = address_,
-                                .data_folder = daemon_.config().data_folder,
-                                .path = "/usr/bin"})) {
+  DoctorOptions options;
+  options.daemon = address_;
+  options.data_folder = daemon_.config().data_folder;
+  for (const Finding& finding : Examine(options)) {
     if (finding.subject == "daemon" || finding.subject == "socket") {
       EXPECT_EQ(finding.health, Health::kGood) << finding.found;
     }

@@ -37,7 +37,9 @@ class Doctor : public testing::Test {
   Doctor() {
     options_.daemon.socket = folder_.path() + "/kilnd.sock";
     options_.data_folder = folder_.path();
-    options_.path = "/usr/bin:/bin";
+    options_.ask_worker = [this] { return hello_; };
+    Say("g++", "12.2.0", "/usr/bin/g++");
+    Say("nvrtc", "NVRTC 13.0", "/b/libnvrtc.so.13");
     options_.can_load = [](const std::string&) { return true; };
     options_.least_free_bytes = 1;
   }
@@ -55,8 +57,18 @@ class Doctor : public testing::Test {
     ASSERT_EQ(chmod(options_.daemon.socket.c_str(), mode), 0);
   }
 
+  // What the worker tells of a compiler. Without a path it has none.
+  void Say(const std::string& name, const std::string& words,
+           const std::string& path) {
+    wire::Toolchain& tool = *hello_.add_toolchains();
+    tool.set_name(name);
+    tool.set_path(path);
+    path.empty() ? tool.set_missing(words) : tool.set_version(words);
+  }
+
   ShortFolder folder_;
   DoctorOptions options_;
+  wire::HelloReply hello_;
 };
 
 TEST_F(Doctor, WithoutADaemonItSaysHowToStartOne) {
@@ -94,25 +106,32 @@ TEST_F(Doctor, ASocketThatNobodyServesIsNoDaemon) {
   ExpectBad(FindingOf(options_, "daemon"), "refused", "kilnd --socket ");
 }
 
-TEST_F(Doctor, AMachineWithoutACompilerIsTold) {
-  options_.path = folder_.path();
-  ExpectBad(FindingOf(options_, "host compiler"), "none",
-            "apt-get install g++");
+TEST_F(Doctor, CompilersAreThoseThatAWorkerFound) {
+  EXPECT_EQ(FindingOf(options_, "host compiler").found, "/usr/bin/g++, 12.2.0");
+  EXPECT_EQ(FindingOf(options_, "NVRTC").found,
+            "/b/libnvrtc.so.13, NVRTC 13.0");
 }
 
-TEST_F(Doctor, ACompilerThatIsNamedIsTheOneThatIsLookedAt) {
-  options_.path = folder_.path();
-  options_.host_compiler = "/bin/sh";
-  EXPECT_EQ(FindingOf(options_, "host compiler").health, Health::kGood);
-  EXPECT_EQ(FindingOf(options_, "host compiler").found, "/bin/sh");
-  options_.host_compiler = "/nowhere/g++";
-  ExpectBad(FindingOf(options_, "host compiler"),
-            "/nowhere/g++ of KILN_HOST_CC: no program", "unset KILN_HOST_CC");
+TEST_F(Doctor, AMachineWithoutACompilerIsTold) {
+  hello_.clear_toolchains();
+  Say("host compiler", "none of g++ and clang++", "");
+  Say("nvrtc", "found in none of [/a]", "");
+  ExpectBad(FindingOf(options_, "host compiler"), "none of g++",
+            "apt-get install g++");
+  EXPECT_EQ(FindingOf(options_, "NVRTC").health, Health::kAbsent);
+  EXPECT_EQ(FindingOf(options_, "NVRTC").found, "found in none of [/a]");
+}
+
+TEST_F(Doctor, AWorkerThatCannotStartIsBad) {
+  options_.ask_worker = [] { return absl::NotFoundError("no such program"); };
+  ExpectBad(FindingOf(options_, "worker"), "no such program", "kilnd --worker");
 }
 
 TEST_F(Doctor, WhoHasThePythonPackageAloneIsToldWhatPipCanDo) {
   options_.from_wheel = true;
-  options_.path = folder_.path();
+  hello_.clear_toolchains();
+  Say("host compiler", "none", "");
+  Say("nvrtc", "none", "");
   options_.can_load = [](const std::string&) { return false; };
   EXPECT_EQ(FindingOf(options_, "NVRTC").remedy,
             "pip install 'nvidia-cuda-nvrtc>=13.0,<13.1' && compilectl drain");
@@ -151,20 +170,12 @@ TEST_F(Doctor, ADaemonThatTheFirstCompileStartsIsNotWrong) {
 // Fine without: the CPU needs none of it.
 TEST_F(Doctor, LibrariesThatTheLoaderLacksAreAbsent) {
   options_.can_load = [](const std::string&) { return false; };
-  for (const char* subject : {"NVRTC", "CUDA driver", "oneDNN"}) {
+  for (const char* subject : {"CUDA driver", "oneDNN"}) {
     const Finding finding = FindingOf(options_, subject);
     EXPECT_EQ(finding.health, Health::kAbsent) << subject;
     EXPECT_NE(finding.remedy, "") << subject;
   }
   EXPECT_FALSE(CanLoad("libkiln-nobody-has-this.so.7"));
-}
-
-TEST_F(Doctor, NvrtcIsLookedForWhereWorkersLook) {
-  options_.library_path = "/a:/b";
-  options_.can_load = [](const std::string& library) {
-    return library == "/b/libnvrtc.so.13";
-  };
-  EXPECT_EQ(FindingOf(options_, "NVRTC").found, "/b/libnvrtc.so.13");
 }
 
 TEST_F(Doctor, AFolderThatIsNotThereYetIsAbsent) {

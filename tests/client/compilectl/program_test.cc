@@ -175,6 +175,31 @@ TEST_F(Compilectl, AGraphThatIsNotThereIsExplainedByTheNearestEntry) {
   EXPECT_EQ(Ask({"explain", std::string(64, '0')}).exit_code, 1);
 }
 
+TEST_F(Compilectl, TheWholeCacheIsVerifiedScrubbedAndCompacted) {
+  for (const char* command : {"verify", "scrub", "compact"}) {
+    const ProgramRun run = Ask({command});
+    EXPECT_EQ(run.exit_code, 0) << command << run.err;
+    EXPECT_EQ(run.err, "") << command;
+    EXPECT_NE(run.out, "") << command;
+    EXPECT_EQ(AskJson({command})["task"], command);
+  }
+  // An entry, its index, its graph and its unit, of each of three.
+  EXPECT_GE(AskJson({"verify"})["records"], 10);
+  EXPECT_EQ(AskJson({"verify"})["damaged"], 0);
+  const ProgramRun none = Ask({"scrub", "--stop"});
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_EQ(none.err, "compilectl: NOT_FOUND: scrub: none is under way\n");
+}
+
+TEST_F(Compilectl, EntriesArePinnedByTheirKey) {
+  const std::string key = AskJson({"ls"})["entries"][0]["key"];
+  EXPECT_EQ(Ask({"pin", key}).out, "pinned 1 entry\n");
+  EXPECT_EQ(AskJson({"ls", key})["entries"][0]["pinned"], true);
+  EXPECT_EQ(AskJson({"unpin", key})["entries"][0]["pinned"], false);
+  EXPECT_EQ(Ask({"pin"}).exit_code, 2);
+  EXPECT_EQ(Ask({"pin", "ffff0000ffff"}).exit_code, 1);
+}
+
 TEST_F(Compilectl, ADryRunOfAPurgeRemovesNothing) {
   EXPECT_EQ(Ask({"purge", "--all", "--dry-run"}).exit_code, 0);
   EXPECT_EQ(Entries(), 3);
@@ -247,6 +272,14 @@ TEST_F(Compilectl, TuneThatOutlastsItsTimeoutSaysSo) {
       << run.err;
 }
 
+// The first finding of doctor about a subject.
+Json FindingIn(const Json& document, const std::string& subject) {
+  for (const Json& finding : document["findings"]) {
+    if (finding["subject"] == subject) return finding;
+  }
+  return Json::object({{"found", ""}, {"health", ""}, {"remedy", ""}});
+}
+
 // The finding of doctor about the data folder.
 Json DataFolderOf(const Json& document) {
   for (const Json& finding : document["findings"]) {
@@ -276,17 +309,43 @@ TEST_F(Compilectl, DoctorSaysThatTheWorkersHaveNoHostCompiler) {
   const ProgramRun run = Ask({"doctor", "-o", "json"});
   EXPECT_EQ(run.exit_code, 1);
   const Json document = Json::parse(run.out, nullptr, /*throw=*/false);
-  std::string health;
-  for (const Json& finding : document["findings"]) {
-    const std::string found = finding["found"];
-    if (finding["subject"] != "worker toolchain") continue;
-    health += found.substr(0, found.find(' ')) + " " +
-              finding["health"].get<std::string>() + " " +
-              finding["remedy"].get<std::string>() + "\n";
+  EXPECT_EQ(FindingIn(document, "host compiler")["health"], "BAD");
+  EXPECT_EQ(FindingIn(document, "host compiler")["remedy"],
+            "apt-get install g++  # or deploy/install_deps.sh");
+  EXPECT_EQ(FindingIn(document, "NVRTC")["health"], "absent");
+  EXPECT_EQ(FindingIn(document, "NVRTC")["remedy"],
+            "deploy/install_deps.sh, then ./kiln daemon");
+}
+
+// A compiler that nobody would look for, and no NVRTC: what doctor says of them is
+// what the daemon's workers found, whatever its own environment; without a daemon
+// what a worker finds that is started in its environment.
+TEST(CompilectlDoctor, LooksWhereWorkersLook) {
+  const std::string compiler = "KILN_HOST_CC=/usr/bin/c++";
+  const std::string nvrtc = "KILN_NVRTC=/nowhere";
+  TestDaemon daemon([&](Config& config) {
+    config.worker_program =
+        std::filesystem::absolute("compiler/kiln-worker").string();
+    config.worker_args.clear();
+    config.worker_env = {compiler, nvrtc};
+  });
+  const std::string program = std::filesystem::absolute(kProgram).string();
+  const ShortFolder folder;
+  const std::vector<Words> asked = {
+      {"env", "KILN_HOST_CC=/nowhere/g++", program, "doctor", "-o", "json",
+       "--socket", daemon.config().socket},
+      {"env", compiler, nvrtc, program, "doctor", "-o", "json", "--socket",
+       folder.path() + "/none"}};
+  for (const Words& words : asked) {
+    const ProgramRun run = RunProgram(words);
+    const Json said = Json::parse(run.out, nullptr, /*throw=*/false);
+    const std::string host = FindingIn(said, "host compiler")["found"];
+    EXPECT_EQ(host.substr(0, host.find(',')), "/usr/bin/c++") << run.out;
+    EXPECT_NE(FindingIn(said, "NVRTC")["found"].get<std::string>().find(
+                  "/nowhere"),
+              std::string::npos)
+        << run.out;
   }
-  EXPECT_EQ(health,
-            "g++ BAD apt-get install g++  # or deploy/install_deps.sh\n"
-            "nvrtc absent deploy/install_deps.sh, then ./kiln daemon\n");
 }
 
 // Without a daemon: the folder that kilnd would take.

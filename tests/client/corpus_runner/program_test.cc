@@ -43,6 +43,8 @@ TEST(KilnCorpus, OptionsThatMeanNothingAreRefusedByName) {
       {"--worker-env", "FOO"},
       {"--library-folder", "/nowhere"},
       {"--local", "--daemon", "/nowhere/sock"},
+      {"--tcp", "127.0.0.1:1", "--daemon", "/nowhere/sock"},
+      {"--token-file", "/nowhere/token"},
   };
   for (const std::vector<std::string>& words : lines) {
     const ProgramRun run = Corpus(words);

@@ -30,12 +30,12 @@ class Written {
 TEST(ProgressLine, ALogHasALineForEachChangeAtMostTwoASecond) {
   Written written;
   ProgressLine line(written.file(), ProgressLine::Place::kLog);
-  const absl::Time start = absl::UnixEpoch();
+  const SteadyTime start = SteadyNow();
   line.Show("gpt2.fwd0", "queued", start);
-  line.Show("gpt2.fwd0", "planning", start + absl::Milliseconds(100));
-  line.Show("gpt2.bwd0", "queued", start + absl::Milliseconds(200));
+  line.Show("gpt2.fwd0", "planning", After(start, absl::Milliseconds(100)));
+  line.Show("gpt2.bwd0", "queued", After(start, absl::Milliseconds(200)));
   line.Show("gpt2.fwd0", "building, 3 of 8 kernels",
-            start + absl::Milliseconds(900));
+            After(start, absl::Milliseconds(900)));
   EXPECT_EQ(written.text(),
             "  gpt2.fwd0: queued (0.0 s)\n"
             "  gpt2.bwd0: queued (0.0 s)\n"
@@ -46,8 +46,9 @@ TEST(ProgressLine, ATerminalHasOneLineThatIsEmptyAtTheEnd) {
   Written written;
   {
     ProgressLine line(written.file(), ProgressLine::Place::kTerminal);
-    line.Show("a", "queued", absl::UnixEpoch());
-    line.Show("a", "planning", absl::UnixEpoch());
+    const SteadyTime now = SteadyNow();
+    line.Show("a", "queued", now);
+    line.Show("a", "planning", now);
   }
   EXPECT_EQ(written.text(),
             "\r\033[K  a: queued (0.0 s)\r\033[K  a: planning (0.0 s)\r\033[K");

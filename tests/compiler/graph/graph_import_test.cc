@@ -9,7 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/graph_text.h"
 #include "compiler/graph/graph_verifier.h"
-#include "compiler/graph/refusals.h"
+#include "compiler/graph/refused_nodes.h"
+#include "proto/base/refusal.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -131,27 +132,45 @@ TEST(GraphImport, AllNodesThatAreNotCompiledAreNamedInOneError) {
   EXPECT_EQ(std::string(status.message()),
             "node #1, node #4: operator qqqqqqqq.one is not known | "
             "node #3: operator qqqqqqqq.two is not known");
+  const std::string one = "operator qqqqqqqq.one is not known";
+  const std::string two = "operator qqqqqqqq.two is not known";
+  EXPECT_EQ(RefusalsOf(status),
+            (Refusals{{{1, "qqqqqqqq.one", kUnsupported, one},
+                       {3, "qqqqqqqq.two", kUnsupported, two},
+                       {4, "qqqqqqqq.one", kUnsupported, one}},
+                      false}));
 }
 
-TEST(GraphImport, RefusedNodesAreToldOfUpToOneThatIsWrongOtherwise) {
+TEST(GraphImport, ANodeThatIsNotAsDeclaredIsRefusedBesideTheOthers) {
   wire::Graph graph = Chain(
       {"qqqqqqqq.one", "aten.sin.default", "qqqqqqqq.two", "aten.sin.default"});
   graph.mutable_nodes(1)->clear_args();
-  ExpectRefused(graph, kUnsupported, "node #0: operator qqqqqqqq.one");
-  EXPECT_FALSE(
-      absl::StrContains(ImportGraph(graph).status().message(), "node #2"));
-  // Without results that the client declares, what follows has no metas.
-  graph = Chain({"qqqqqqqq.one", "qqqqqqqq.two"});
-  graph.mutable_nodes(0)->clear_results();
-  EXPECT_EQ(std::string(ImportGraph(graph).status().message()),
-            "node #0: operator qqqqqqqq.one is not known");
+  const Refusals found = RefusalsOf(ImportGraph(graph).status());
+  ASSERT_EQ(found.refusals.size(), 3u);
+  EXPECT_EQ(found.refusals[1].node, 1u);
+  EXPECT_EQ(found.refusals[1].op, "aten.sin.default");
+  EXPECT_EQ(found.refusals[1].reason, kMalformed);
+  EXPECT_FALSE(found.more);
 }
 
-TEST(GraphImport, AnErrorOfManyRefusedNodesIsBoundedAndCountsTheRest) {
+TEST(GraphImport, RefusedNodesAreToldOfUpToWhereMetasAreKnown) {
+  // Without results that the client declares, what follows has no metas.
+  wire::Graph graph = Chain({"qqqqqqqq.one", "qqqqqqqq.two"});
+  graph.mutable_nodes(0)->clear_results();
+  const absl::Status status = ImportGraph(graph).status();
+  EXPECT_EQ(std::string(status.message()),
+            "node #0: operator qqqqqqqq.one is not known");
+  EXPECT_EQ(RefusalsOf(status).refusals.size(), 1u);
+  EXPECT_TRUE(RefusalsOf(status).more);
+}
+
+TEST(GraphImport, AMessageOfManyRefusedNodesIsBoundedAndCountsTheRest) {
   const absl::Status same =
-      ImportGraph(Chain(std::vector<std::string>(5000, "qqqqqqqq.one")))
+      ImportGraph(Chain(std::vector<std::string>(2000, "qqqqqqqq.one")))
           .status();
-  EXPECT_LE(same.message().size(), Refusals::kMostBytes);
+  EXPECT_LE(same.message().size(), RefusedNodes::kMostMessageBytes);
+  EXPECT_EQ(RefusalsOf(same).refusals.size(), 2000u);
+  EXPECT_FALSE(RefusalsOf(same).more);
   EXPECT_TRUE(absl::StartsWith(same.message(), "node #0, node #1, node #2,"));
   EXPECT_TRUE(absl::EndsWith(same.message(), " more")) << same;
   std::vector<std::string> ops;
@@ -159,8 +178,10 @@ TEST(GraphImport, AnErrorOfManyRefusedNodesIsBoundedAndCountsTheRest) {
     ops.push_back(absl::StrCat("qqq.", i, ".", std::string(80, 'q')));
   }
   const absl::Status different = ImportGraph(Chain(ops)).status();
-  EXPECT_LE(different.message().size(), Refusals::kMostBytes);
+  EXPECT_LE(different.message().size(), RefusedNodes::kMostMessageBytes);
   EXPECT_TRUE(absl::EndsWith(different.message(), " more")) << different;
+  EXPECT_GT(RefusalsOf(different).refusals.size(), 1000u);
+  EXPECT_TRUE(RefusalsOf(different).more);
 }
 
 TEST(GraphImport, WhatTheClientBelievesMustAgreeButForStrides) {

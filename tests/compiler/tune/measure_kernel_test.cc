@@ -29,6 +29,7 @@ constexpr char kRowSums[] =
 // Its objects are the sources.
 class EchoToolchain final : public Toolchain {
  public:
+  std::string path() const override { return "echo"; }
   absl::string_view name() const override { return "echo"; }
   absl::StatusOr<std::string> Version() override { return "1"; }
   absl::StatusOr<BuiltObject> Build(absl::string_view source,

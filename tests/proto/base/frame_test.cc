@@ -7,8 +7,8 @@
 
 #include <thread>
 
-#include "absl/time/clock.h"
 #include "proto/base/status.h"
+#include "proto/base/steady_time.h"
 
 namespace kiln {
 namespace {
@@ -113,7 +113,7 @@ TEST(Frame, OneOverTheLimitIsRefusedOnBothSides) {
 
 TEST(Frame, ASilentPeerIsLeftAtTheDeadline) {
   Pair pair;
-  const FrameOptions now = {.deadline = absl::Now()};
+  const FrameOptions now = {.deadline = SteadyNow()};
   EXPECT_EQ(ReadFrame(pair.second(), now).status().code(),
             absl::StatusCode::kDeadlineExceeded);
   const std::string large(9 << 20, 'k');

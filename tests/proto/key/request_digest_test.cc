@@ -123,9 +123,10 @@ TEST(RequestDigest, NamespacesAreShortWordsAndTheEmptyOneHasAName) {
   }
 }
 
-TEST(RequestDigest, TheCallersDriverIsNotInIt) {
+TEST(RequestDigest, TheCallersDriverAndUrgencyAreNotInIt) {
   wire::CompileRequest request = SampleRequest();
   request.set_driver_cuda_version(12080);
+  request.set_urgency(wire::URGENCY_PREWARM);
   EXPECT_EQ(KeyOf(request), KeyOf(SampleRequest()));
 }
 

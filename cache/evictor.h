@@ -1,0 +1,68 @@
+#ifndef KILN_CACHE_EVICTOR_H_
+#define KILN_CACHE_EVICTOR_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "cache/ledger.h"
+#include "proto/base/digest.h"
+
+namespace kiln {
+
+// What may be kept. 0, or nothing, where there is no bound.
+struct StorageBudgets {
+  // Of all that is on disk: entries and units with what is stored beside them.
+  int64_t bytes = int64_t{10} << 30;
+  int64_t entries = 0;
+  // What was not used for so long goes.
+  absl::Duration unused = absl::ZeroDuration();
+  // Bytes of the entries of a namespace; "*" stands for each that is not named.
+  std::map<std::string, int64_t> namespaces;
+};
+
+// Brings what is stored within its budgets, in the order of eviction_policy.h.
+//
+// Looks at some thousand records at a time: a cache of millions is never copied or
+// sorted as a whole, and each look evicts only the last of those it saw. Small
+// caches are seen whole. Once over a budget it goes on to nineteen twentieths of it,
+// so that not every write brings a round.
+//
+// For one thread.
+class Evictor {
+ public:
+  // `evict` takes a record away, with its index; the ledger forgets it by that.
+  // All outlive the evictor.
+  Evictor(Ledger& ledger, StorageBudgets budgets,
+          std::function<absl::Status(const Digest&)> evict)
+      : ledger_(ledger),
+        budgets_(std::move(budgets)),
+        evict_(std::move(evict)) {}
+
+  // One round; `more_bytes` are to go beside what is over the budgets. Ends early
+  // when `stop` is set, or with the first error of `evict`.
+  absl::Status Round(int64_t more_bytes, const std::atomic<bool>& stop);
+
+  int64_t evicted_entries() const { return evicted_entries_; }
+  int64_t evicted_units() const { return evicted_units_; }
+
+ private:
+  absl::Status EvictUnused(const std::atomic<bool>& stop);
+  absl::Status TakeAway(Excess excess, const Ledger::Filter& filter,
+                        const std::atomic<bool>& stop);
+  absl::Status Evict(const Evictable& victim);
+
+  Ledger& ledger_;
+  const StorageBudgets budgets_;
+  const std::function<absl::Status(const Digest&)> evict_;
+  int next_shard_ = 0;  // where the next look begins
+  std::atomic<int64_t> evicted_entries_{0}, evicted_units_{0};
+};
+
+}  // namespace kiln
+
+#endif  // KILN_CACHE_EVICTOR_H_

@@ -1,0 +1,142 @@
+#include "cache/far/far_tier.h"
+
+#include <algorithm>
+
+#include "cache/far/far_record.h"
+#include "proto/base/log.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+// The hint was there and its record is not, or is of no use: so many are tried.
+constexpr int kMaxRecordsRead = 3;
+
+}  // namespace
+
+FarTier::FarTier(const Options& options, std::shared_ptr<FarStore> store,
+                 std::shared_ptr<const KeyRing> keys)
+    : options_(options),
+      keys_(std::move(keys)),
+      store_(std::move(store)),
+      writer_(*store_, keys_,
+              {.queue_bytes = options.queue_bytes,
+               .max_record_bytes = options.max_record_bytes},
+              counts_) {}
+
+std::optional<FarTier::Entry> FarTier::FindEntry(
+    const Digest& key, absl::FunctionRef<bool(const wire::EntryFacts&)> serves,
+    SteadyTime deadline) {
+  const auto hints = store_->Hints(key, deadline);
+  if (!hints.ok()) {
+    CountFailure(key, hints.status());
+    return std::nullopt;
+  }
+  std::vector<wire::EntryFacts> candidates;
+  for (const FarHint& hint : *hints) {
+    auto facts = ReadHint(key, hint);
+    if (!facts.ok()) {
+      Refuse(facts.status());
+    } else if (serves(*facts)) {
+      candidates.push_back(*std::move(facts));
+    }
+  }
+  std::sort(candidates.begin(), candidates.end(),
+            [](const wire::EntryFacts& a, const wire::EntryFacts& b) {
+              return a.created_unix_ms() > b.created_unix_ms();
+            });
+  if (candidates.size() > kMaxRecordsRead) candidates.resize(kMaxRecordsRead);
+  for (const wire::EntryFacts& facts : candidates) {
+    // ReadHint compared it with a digest.
+    const Digest id = *Digest::FromBytes(facts.entry_id());
+    absl::StatusOr<std::string> record = store_->Get({key, id}, deadline);
+    if (absl::IsNotFound(record.status())) continue;
+    if (!record.ok()) {
+      CountFailure(key, record.status());
+      return std::nullopt;
+    }
+    auto entry = OpenFarEntry(key, id, *record, *keys_->trusted());
+    if (!entry.ok()) {
+      Refuse(entry.status());
+      continue;
+    }
+    // The hint's word for it is worth nothing.
+    if (!serves(entry->facts())) continue;
+    ++counts_.hits;
+    return Entry{*std::move(entry), *std::move(record)};
+  }
+  ++counts_.misses;
+  return std::nullopt;
+}
+
+std::optional<std::string> FarTier::FindUnit(const Digest& key,
+                                             SteadyTime deadline) {
+  absl::StatusOr<std::string> record =
+      store_->Get({key, std::nullopt}, deadline);
+  if (absl::IsNotFound(record.status())) {
+    ++counts_.misses;
+    return std::nullopt;
+  }
+  if (!record.ok()) {
+    CountFailure(key, record.status());
+    return std::nullopt;
+  }
+  const absl::Status sound = CheckFarUnit(key, *record, *keys_->trusted());
+  if (!sound.ok()) {
+    Refuse(sound);
+    ++counts_.misses;
+    return std::nullopt;
+  }
+  ++counts_.hits;
+  return *std::move(record);
+}
+
+void FarTier::PutEntry(const Digest& key, absl::string_view cache_namespace,
+                       const wire::EntryFacts& facts, Blob payload) {
+  std::string hint = HintOf(facts);
+  const auto id = Digest::FromBytes(facts.entry_id());
+  if (!id.has_value() || hint.size() > kMaxHintBytes) {
+    ++counts_.writes_dropped;
+    return;
+  }
+  writer_.Queue({{key, *id},
+                 std::string(cache_namespace),
+                 std::move(hint),
+                 std::move(payload)});
+}
+
+void FarTier::PutUnit(const Digest& key, Blob payload) {
+  writer_.Queue({{key, std::nullopt}, "", "", std::move(payload)});
+}
+
+void FarTier::CountFailure(const Digest& key, const absl::Status& why) {
+  if (store_->WasLeftAlone(why)) {
+    ++counts_.breaker_open;
+    return;
+  }
+  // One that is too large, or whose answer makes no sense.
+  if (absl::IsOutOfRange(why) || absl::IsDataLoss(why)) return Refuse(why);
+  ++(absl::IsDeadlineExceeded(why) ? counts_.timeouts : counts_.errors);
+  LogWarning("far.read_failed",
+             {{"key", key.ShortHex()}, {"error", why.ToString()}});
+}
+
+void FarTier::Refuse(const absl::Status& why) {
+  ++counts_.refused;
+  LogWarning("far.refused", {{"because", why.ToString()}});
+}
+
+std::vector<std::pair<std::string, int64_t>> FarTier::Counters() const {
+  return {
+      {"far.breaker_open", counts_.breaker_open},
+      {"far.errors", counts_.errors},
+      {"far.hits", counts_.hits},
+      {"far.misses", counts_.misses},
+      {"far.refused", counts_.refused},
+      {"far.timeouts", counts_.timeouts},
+      {"far.writes", counts_.writes},
+      {"far.writes_dropped", counts_.writes_dropped},
+  };
+}
+
+}  // namespace kiln

@@ -1,0 +1,68 @@
+#ifndef KILN_CACHE_FAR_REDIS_CLUSTER_H_
+#define KILN_CACHE_FAR_REDIS_CLUSTER_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "cache/far/redis_node.h"
+#include "cache/far/redis_slots.h"
+#include "proto/base/mutex.h"
+#include "proto/base/steady_time.h"
+
+namespace kiln {
+
+// Redis as a whole: one server, or a cluster whose slots are learned from any of
+// its nodes. Which of both is found out by asking. Thread-safe.
+class RedisCluster {
+ public:
+  // `seeds`: the server, or some nodes of the cluster; at least one. Connects to
+  // none of them yet.
+  RedisCluster(std::vector<HostPort> seeds, RedisOptions options);
+
+  // Runs commands that all bear on the slot of `key`, where that slot is served;
+  // they may run twice. MOVED and ASK are followed; a server that is gone leads to
+  // a new look at the slots and to another try, all before the deadline.
+  //
+  // Errors: those of the last try, as RedisNode::Run. A reply may be an error of
+  // the server's.
+  absl::StatusOr<std::vector<RespValue>> Run(
+      absl::string_view key, absl::Span<const std::string> commands,
+      SteadyTime deadline) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  using Node = std::shared_ptr<RedisNode>;
+
+  // Who serves the slot as far as is known; a seed where nothing is.
+  absl::StatusOr<Node> NodeFor(int slot, SteadyTime deadline)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  Node NodeAt(const HostPort& place) ABSL_LOCKS_EXCLUDED(mu_);
+  // Asks the nodes in turn for the slots, but `except`. OK also when it was done
+  // a moment ago.
+  absl::Status LearnSlots(const Node& except, SteadyTime deadline)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether it was this caller's turn to ask.
+  bool BeginLearning() ABSL_LOCKS_EXCLUDED(mu_);
+  void Take(SlotMap slots) ABSL_LOCKS_EXCLUDED(mu_);
+  std::vector<HostPort> Places() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  const std::vector<HostPort> seeds_;
+  const RedisOptions options_;
+  HostResolver resolver_;
+  mutable Mutex mu_;
+  // Whether any server has said who serves what. A lone server serves all slots.
+  bool known_ ABSL_GUARDED_BY(mu_) = false;
+  SteadyTime learned_ ABSL_GUARDED_BY(mu_);  // when it was asked last
+  SlotMap slots_ ABSL_GUARDED_BY(mu_);
+  std::map<HostPort, Node> nodes_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace kiln
+
+#endif  // KILN_CACHE_FAR_REDIS_CLUSTER_H_

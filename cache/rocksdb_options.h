@@ -1,0 +1,32 @@
+#ifndef KILN_CACHE_ROCKSDB_OPTIONS_H_
+#define KILN_CACHE_ROCKSDB_OPTIONS_H_
+
+#include <rocksdb/options.h>
+
+#include <atomic>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace kiln {
+
+// How our databases are opened: sized for a daemon that stands at 60 MB, its log in
+// ours, its writes in the system's hands before they are acknowledged, and a damaged
+// block no reason to stop: `damaged` is set when a compaction meets one. `env` may be
+// null: the machine's own.
+rocksdb::Options DatabaseOptions(rocksdb::Env* env,
+                                 std::shared_ptr<std::atomic<bool>> damaged);
+
+// A status of RocksDB's about the database in `folder`, as ours: UNAVAILABLE
+// STORAGE.
+absl::Status StorageError(absl::string_view folder,
+                          const rocksdb::Status& status);
+
+// The same of a read: DATA_LOSS ARTIFACT_CORRUPT where RocksDB found damage, and
+// where a file that is due is missing.
+absl::Status ReadError(absl::string_view folder, const rocksdb::Status& status);
+
+}  // namespace kiln
+
+#endif  // KILN_CACHE_ROCKSDB_OPTIONS_H_

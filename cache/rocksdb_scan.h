@@ -1,0 +1,28 @@
+#ifndef KILN_CACHE_ROCKSDB_SCAN_H_
+#define KILN_CACHE_ROCKSDB_SCAN_H_
+
+#include <rocksdb/db.h>
+
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "proto/base/digest.h"
+
+namespace kiln {
+
+// Visits the rows PREFIX DIGEST of a database from `from` on, in ascending order.
+// Where a block is damaged it goes on behind it. A non-OK from `visit` ends the scan
+// and is returned.
+//
+// UNAVAILABLE STORAGE where the disk cannot be read.
+absl::Status ScanRows(
+    rocksdb::DB& db, absl::string_view folder, const std::string& prefix,
+    const Digest& from,
+    absl::FunctionRef<absl::Status(const Digest& key, absl::string_view row)>
+        visit);
+
+}  // namespace kiln
+
+#endif  // KILN_CACHE_ROCKSDB_SCAN_H_

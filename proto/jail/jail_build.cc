@@ -1,0 +1,266 @@
+#include "proto/jail/jail_build.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "proto/base/status.h"
+#include "proto/jail/jail_identity.h"
+#include "proto/jail/jail_landlock.h"
+#include "proto/jail/jail_root.h"
+#include "proto/jail/jail_syscalls.h"
+#include "proto/jail/jail_view.h"
+
+namespace kiln {
+namespace {
+
+constexpr int kNamespaces =
+    CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
+constexpr absl::string_view kReady = "ready";
+
+absl::Status SystemError(absl::string_view what) {
+  return absl::ErrnoToStatus(errno, what);
+}
+
+// What one attempt needs on its way in.
+struct Attempt {
+  const JailSpec& spec;
+  const JailLevel level;
+  const JailView view;
+  const std::optional<uid_t> user;
+  bool own_users = false;  // a user namespace
+  int news = -1;           // the inner end
+};
+
+[[noreturn]] void GiveUp(const Attempt& attempt, const absl::Status& why) {
+  const std::string text(why.message());
+  send(attempt.news, text.data(), text.size(), MSG_NOSIGNAL);
+  _exit(1);
+}
+
+void RequireOk(const Attempt& attempt, const absl::Status& status) {
+  if (!status.ok()) GiveUp(attempt, status);
+}
+
+void WriteText(const char* path, absl::string_view text) {
+  const int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  // Refused: the mounts that want these rights say so.
+  const ssize_t ignored = write(fd, text.data(), text.size());
+  static_cast<void>(ignored);
+  close(fd);
+}
+
+// In a new user namespace this process is whom it was, and nobody else is there.
+void KeepUser(uid_t user, gid_t group) {
+  WriteText("/proc/self/setgroups", "deny");
+  WriteText("/proc/self/uid_map", absl::StrCat(user, " ", user, " 1\n"));
+  WriteText("/proc/self/gid_map", absl::StrCat(group, " ", group, " 1\n"));
+}
+
+// The last steps, in the worker itself. `ruleset`: made while all of the view
+// could be walked to; negative: none.
+void LockUp(const Attempt& attempt, int ruleset) {
+  const bool alone = attempt.user.has_value() || attempt.own_users;
+  RequireOk(attempt, LimitSelf(attempt.spec, alone));
+  const bool own_processes = attempt.level == JailLevel::kNamespaces;
+  if (ruleset >= 0) {
+    if (attempt.spec.gpu) RequireOk(attempt, AllowOwnProcess(ruleset));
+    RequireOk(attempt, KeepTo(ruleset));
+  }
+  const absl::Status filtered = RefuseSystemCalls(
+      own_processes ? OwnSessions::kAllowed : OwnSessions::kRefused,
+      attempt.spec.gpu ? Sockets::kUnconnected : Sockets::kRefused);
+  if (attempt.level >= JailLevel::kLandlock) RequireOk(attempt, filtered);
+}
+
+int RulesetFor(const Attempt& attempt) {
+  if (attempt.level < JailLevel::kLandlock) return -1;
+  const absl::StatusOr<int> ruleset = OpenRuleset(attempt.view);
+  // Without it, a root of its own says the same.
+  if (attempt.level != JailLevel::kNamespaces) {
+    RequireOk(attempt, ruleset.status());
+  }
+  return ruleset.value_or(-1);
+}
+
+void DropUser(const Attempt& attempt) {
+  RequireOk(attempt, DropRights(attempt.user));
+}
+
+// The worker tells the jailer that it is about to return; the kernel adds its
+// number.
+void SayReady(const Attempt& attempt) {
+  const bool heard =
+      send(attempt.news, kReady.data(), kReady.size(), MSG_NOSIGNAL) >= 0;
+  if (!heard) _exit(1);  // the jailer is gone
+  close(attempt.news);
+}
+
+// The first process of the namespaces: waits for the worker and takes in what it
+// leaves.
+[[noreturn]] void BeInit(const Attempt& attempt, pid_t worker) {
+  dup2(attempt.news, 0);
+  close_range(1, ~0U, 0);
+  int status = 0;
+  pid_t ended = 0;
+  while (ended != worker) {
+    ended = waitpid(-1, &status, 0);
+    if (ended < 0 && errno != EINTR) break;
+  }
+  send(0, &status, sizeof(status), MSG_NOSIGNAL);
+  _exit(0);
+}
+
+// Returns in the worker.
+void StartInside(const Attempt& attempt, uid_t user, gid_t group) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  if (attempt.own_users) KeepUser(user, group);
+  RequireOk(attempt, MakeJailRoot(attempt.view, attempt.spec.scratch));
+  const int ruleset = RulesetFor(attempt);
+  DropUser(attempt);
+  // A change of user forgets it.
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  const pid_t worker = fork();
+  if (worker < 0) GiveUp(attempt, SystemError("fork"));
+  if (worker != 0) BeInit(attempt, worker);
+  setpgid(0, 0);
+  LockUp(attempt, ruleset);
+  SayReady(attempt);
+}
+
+// Where its own user can't walk to its scratch folder from the root, it uses the
+// folder that it stands in.
+void UseScratchAsItStands(const JailSpec& spec) {
+  if (access(spec.scratch.c_str(), W_OK) == 0) return;
+  setenv("TMPDIR", ".", 1);
+  setenv("HOME", ".", 1);
+}
+
+// Returns in the worker.
+void StartHere(const Attempt& attempt) {
+  setpgid(0, 0);
+  const int ruleset = RulesetFor(attempt);
+  DropUser(attempt);
+  UseScratchAsItStands(attempt.spec);
+  // A change of user forgets it.
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  LockUp(attempt, ruleset);
+  SayReady(attempt);
+}
+
+// Like fork, into new namespaces.
+pid_t CloneInto(int namespaces) {
+  return static_cast<pid_t>(
+      syscall(SYS_clone, namespaces | SIGCHLD, nullptr, nullptr, nullptr, 0));
+}
+
+// What the inside says first, and who says it.
+absl::StatusOr<pid_t> HearWorker(int news) {
+  char text[1024];
+  char control[CMSG_SPACE(sizeof(ucred))];
+  iovec data = {.iov_base = text, .iov_len = sizeof(text)};
+  msghdr message = {};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  ssize_t bytes = -1;
+  do {
+    bytes = recvmsg(news, &message, 0);
+  } while (bytes < 0 && errno == EINTR);
+  if (bytes < 0) return SystemError("news of the worker");
+  if (bytes == 0) return absl::UnavailableError("it ended without a word");
+  const absl::string_view said(text, static_cast<size_t>(bytes));
+  if (said != kReady) return absl::UnavailableError(said);
+  ucred sender = {};
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr || header->cmsg_type != SCM_CREDENTIALS) {
+    return absl::InternalError("the worker's number is unknown");
+  }
+  std::memcpy(&sender, CMSG_DATA(header), sizeof(sender));
+  return sender.pid;
+}
+
+absl::StatusOr<JailedProcess> Fork(const JailSpec& spec, JailLevel level,
+                                   bool own_users) {
+  const uid_t us = geteuid();
+  const gid_t group = getegid();
+  Attempt attempt = {.spec = spec,
+                     .level = level,
+                     .view = ViewOf(spec),
+                     .user = own_users ? std::nullopt : OwnUser(getpid()),
+                     .own_users = own_users};
+  // The worker writes there as its own user.
+  if (us == 0 && chown(spec.scratch.c_str(), attempt.user.value_or(us),
+                       attempt.user.value_or(group)) != 0) {
+    return SystemError(spec.scratch);
+  }
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return SystemError("socketpair");
+  }
+  const int on = 1;
+  setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+  attempt.news = ends[1];
+  const bool namespaces = level == JailLevel::kNamespaces;
+  const pid_t child =
+      namespaces ? CloneInto(kNamespaces | (own_users ? CLONE_NEWUSER : 0))
+                 : fork();
+  if (child == 0) {
+    close(ends[0]);
+    namespaces ? StartInside(attempt, us, group) : StartHere(attempt);
+    return JailedProcess{.is_worker = true};
+  }
+  const int error = errno;
+  close(ends[1]);
+  if (child < 0) {
+    close(ends[0]);
+    return absl::ErrnoToStatus(error, own_users ? "user namespace" : "clone");
+  }
+  const absl::StatusOr<pid_t> worker = HearWorker(ends[0]);
+  if (!worker.ok()) {
+    close(ends[0]);
+    kill(child, SIGKILL);
+    int ignored = 0;
+    waitpid(child, &ignored, 0);
+    return worker.status();
+  }
+  if (!namespaces) {
+    close(ends[0]);
+    ends[0] = -1;
+  }
+  return JailedProcess{.child = child, .worker = *worker, .news = ends[0]};
+}
+
+}  // namespace
+
+absl::StatusOr<JailedProcess> MakeJailed(const JailSpec& spec,
+                                         JailLevel level) {
+  if (level != JailLevel::kNamespaces) {
+    return Fork(spec, level, /*own_users=*/false);
+  }
+  // A root that may do it itself gives workers users of their own; everybody
+  // else asks for a user namespace.
+  if (geteuid() == 0) {
+    absl::StatusOr<JailedProcess> made = Fork(spec, level, /*own_users=*/false);
+    if (made.ok()) return made;
+  }
+  return Fork(spec, level, /*own_users=*/true);
+}
+
+}  // namespace kiln

@@ -1,0 +1,29 @@
+#ifndef KILN_PROTO_JAIL_JAIL_IDENTITY_H_
+#define KILN_PROTO_JAIL_JAIL_IDENTITY_H_
+
+#include <sys/types.h>
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "proto/jail/jail_spec.h"
+
+namespace kiln {
+
+// A user that no other process of this machine is, while the process of number
+// `pid` lives; for a root that may become anybody. None otherwise: also in a
+// container that has too few users.
+std::optional<uid_t> OwnUser(pid_t pid);
+
+// Becomes `user`, when there is one, with no other group; then, and in any case,
+// gives up every capability for good, its children's too (no_new_privs).
+absl::Status DropRights(std::optional<uid_t> user);
+
+// Idle priority, first in line when memory ends, and the limits of `spec`, soft
+// and hard. `users_own`: nobody else's processes count against this process's
+// number of them. For the process that is to be limited.
+absl::Status LimitSelf(const JailSpec& spec, bool users_own);
+
+}  // namespace kiln
+
+#endif  // KILN_PROTO_JAIL_JAIL_IDENTITY_H_

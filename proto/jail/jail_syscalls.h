@@ -1,0 +1,31 @@
+#ifndef KILN_PROTO_JAIL_JAIL_SYSCALLS_H_
+#define KILN_PROTO_JAIL_JAIL_SYSCALLS_H_
+
+#include "absl/status/status.h"
+
+namespace kiln {
+
+enum class OwnSessions {
+  kAllowed,  // its processes have a namespace of their own, with which they end
+  kRefused,  // they end as a group, which none may leave
+};
+
+enum class Sockets {
+  kRefused,
+  // Unix sockets that carry connections, but none is made: connect says
+  // ECONNREFUSED. CUDA's driver asks so for others of its kind when it starts,
+  // and gives up where sockets are refused.
+  kUnconnected,
+};
+
+// From now on this process, and all that it starts, is refused (EPERM) what no
+// compiler does: sockets, mounts, namespaces, looking into other processes,
+// keys, kernel modules, BPF, io_uring, shared memory of System V, the clock. Not
+// to be undone. Wants no_new_privs.
+//
+// The system's error when the kernel has no filters.
+absl::Status RefuseSystemCalls(OwnSessions sessions, Sockets sockets);
+
+}  // namespace kiln
+
+#endif  // KILN_PROTO_JAIL_JAIL_SYSCALLS_H_

@@ -1,0 +1,88 @@
+#ifndef KILN_SERVER_ACCESS_GATEKEEPER_H_
+#define KILN_SERVER_ACCESS_GATEKEEPER_H_
+
+#include <sys/types.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "grpcpp/grpcpp.h"
+#include "server/access/access_rule.h"
+#include "server/access/audit_log.h"
+#include "server/access/caller.h"
+#include "server/access/peer_numbers.h"
+#include "server/access/token_store.h"
+#include "server/counters.h"
+
+namespace kiln {
+
+// Says who makes a call, from the connection it came over, and whether they may.
+//
+//   over the Unix socket   uid:N, as the kernel says; the owner may do all
+//   over TLS               token:NAME of the bearer token, if one is shown, with
+//                          the token's own grants; else cert:NAME, the first name
+//                          of the verified certificate
+//   over plain TCP         plain, a submitter in the default namespace
+//
+// What a rule grants to one of these comes on top; without any the call is
+// refused. Thread-safe.
+class Gatekeeper {
+ public:
+  // All outlive this.
+  struct Rooms {
+    const PeerNumbers& peers;
+    const TokenStore& tokens;
+    AuditLog& audit;
+    Counters& counters;
+  };
+  struct Options {
+    uid_t owner = 0;
+    // The network's door has no TLS: nobody there shows anything.
+    bool network_is_plain = false;
+    std::vector<AccessRule> rules;
+  };
+  Gatekeeper(const Rooms& rooms, Options options)
+      : rooms_(rooms), options_(std::move(options)) {}
+
+  bool IsOwner(uid_t user) const { return user == options_.owner; }
+  // Whether a user may connect to the Unix socket at all.
+  bool MayConnect(uid_t user) const;
+
+  // UNAUTHENTICATED, recorded: no token and no certificate, or a token that is
+  // not good.
+  absl::StatusOr<Caller> Admit(
+      const grpc::CallbackServerContext& context) const;
+
+  // PERMISSION_DENIED PERMISSION, recorded, unless the caller has the role there.
+  // `what`: the call, as "lookup".
+  absl::Status Require(const Caller& caller, Role role,
+                       absl::string_view cache_namespace,
+                       absl::string_view what) const;
+
+  // The same, of a role that holds in any namespace.
+  absl::Status RequireSomewhere(const Caller& caller, Role role,
+                                absl::string_view what) const;
+
+  // Records an act that changes what others see.
+  void Record(const Caller& caller, absl::string_view what,
+              absl::string_view subject, const absl::Status& outcome) const;
+
+ private:
+  // Records a refusal of Require.
+  absl::Status Judge(const Caller& caller, absl::string_view what,
+                     absl::string_view subject, absl::Status allowed) const;
+  Caller Known(std::string identity, std::vector<Grant> grants) const;
+  absl::StatusOr<Caller> Identify(
+      const grpc::CallbackServerContext& context) const;
+
+  const Rooms rooms_;
+  const Options options_;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_SERVER_ACCESS_GATEKEEPER_H_

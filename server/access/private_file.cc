@@ -1,0 +1,110 @@
+#include "server/access/private_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+absl::Status Refuse(ErrorReason reason, const std::string& path,
+                    absl::string_view what) {
+  return MakeError(reason, absl::StrCat(path, ": ", what));
+}
+
+absl::Status WriteWhole(int fd, absl::string_view bytes,
+                        const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = write(fd, bytes.data(), bytes.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return Refuse(ErrorReason::kStorage, path, strerror(errno));
+    bytes.remove_prefix(static_cast<size_t>(wrote));
+  }
+  return absl::OkStatus();
+}
+
+// The name of a new file lasts once its folder is on the disk.
+absl::Status SyncFolderOf(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const int fd = open(folder.empty() ? "." : folder.c_str(),
+                      O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return Refuse(ErrorReason::kStorage, folder, strerror(errno));
+  const absl::Cleanup close_it = [fd] { close(fd); };
+  if (fsync(fd) == 0) return absl::OkStatus();
+  return Refuse(ErrorReason::kStorage, folder, strerror(errno));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadPrivateFile(const std::string& path,
+                                            int64_t max_bytes) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0 && errno == ENOENT) {
+    return absl::NotFoundError(absl::StrCat(path, ": no such file"));
+  }
+  if (fd < 0) return Refuse(ErrorReason::kStorage, path, strerror(errno));
+  const absl::Cleanup close_it = [fd] { close(fd); };
+  struct stat info = {};
+  if (fstat(fd, &info) != 0) {
+    return Refuse(ErrorReason::kStorage, path, strerror(errno));
+  }
+  if ((info.st_mode & 0077) != 0) {
+    return Refuse(ErrorReason::kPermission, path,
+                  "others may read or write it; mode 0600 is due");
+  }
+  if (info.st_uid != geteuid()) {
+    return Refuse(
+        ErrorReason::kPermission, path,
+        absl::StrCat("is user ", info.st_uid, "'s, due ", geteuid(), "'s"));
+  }
+  if (info.st_size > max_bytes) {
+    return Refuse(ErrorReason::kStorage, path,
+                  absl::StrCat("found ", info.st_size, " bytes, at most ",
+                               max_bytes, " are due"));
+  }
+  std::string bytes(static_cast<size_t>(info.st_size), '\0');
+  size_t have = 0;
+  while (have < bytes.size()) {
+    const ssize_t got = read(fd, bytes.data() + have, bytes.size() - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      return Refuse(ErrorReason::kStorage, path,
+                    got < 0 ? strerror(errno) : "grew shorter meanwhile");
+    }
+    have += static_cast<size_t>(got);
+  }
+  return bytes;
+}
+
+absl::Status ReplacePrivateFile(const std::string& path,
+                                absl::string_view bytes) {
+  const std::string fresh = absl::StrCat(path, ".new");
+  // A new file each time: what a crash left there may have another mode.
+  unlink(fresh.c_str());
+  const int fd =
+      open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+           0600);
+  if (fd < 0) return Refuse(ErrorReason::kStorage, fresh, strerror(errno));
+  absl::Status status = WriteWhole(fd, bytes, fresh);
+  if (status.ok() && fsync(fd) != 0) {
+    status = Refuse(ErrorReason::kStorage, fresh, strerror(errno));
+  }
+  close(fd);
+  if (status.ok() && rename(fresh.c_str(), path.c_str()) != 0) {
+    status = Refuse(ErrorReason::kStorage, path, strerror(errno));
+  }
+  if (status.ok()) return SyncFolderOf(path);
+  unlink(fresh.c_str());
+  return status;
+}
+
+}  // namespace kiln

@@ -1,0 +1,205 @@
+#include "server/compile_stream.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/base/status.h"
+#include "server/detached_status.h"
+#include "server/wire_status.h"
+
+namespace kiln {
+namespace {
+
+// How often unread calls are looked for, in write timeouts.
+constexpr int kLooksATimeout = 4;
+
+// Bytes that gRPC reads where they are.
+grpc::ByteBuffer Wrapped(const SharedBytes& bytes) {
+  const grpc::Slice slice(
+      const_cast<char*>(bytes->data()), bytes->size(),
+      [](void* kept) { delete static_cast<SharedBytes*>(kept); },
+      new SharedBytes(bytes));
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+}  // namespace
+
+CompileStreams::CompileStreams(int64_t limit, absl::Duration write_timeout,
+                               Counters& counters)
+    : limit_(limit),
+      write_timeout_(write_timeout),
+      counters_(counters),
+      thread_([this] { Loop(); }) {}
+
+CompileStreams::~CompileStreams() {
+  {
+    MutexLock lock(&mu_);
+    ending_ = true;
+    changed_.SignalAll();
+  }
+  thread_.join();
+}
+
+absl::Status CompileStreams::CheckRoom() const {
+  MutexLock lock(&mu_);
+  const int64_t there = static_cast<int64_t>(calls_.size());
+  if (there <= limit_) return absl::OkStatus();
+  return MakeError(ErrorReason::kQueueFull,
+                   absl::StrCat("kilnd: found ", there - 1,
+                                " compile calls that wait, at most ", limit_,
+                                " are due; try again in a while"));
+}
+
+void CompileStreams::WaitUntilNone(absl::Duration timeout) {
+  const SteadyTime deadline = After(SteadyNow(), timeout);
+  MutexLock lock(&mu_);
+  while (!calls_.empty()) {
+    const absl::Duration left = TimeLeft(deadline);
+    if (left <= absl::ZeroDuration()) return;
+    changed_.WaitFor(&mu_, left);
+  }
+}
+
+void CompileStreams::Add(CompileStream* call) {
+  MutexLock lock(&mu_);
+  calls_.insert(call);
+}
+
+void CompileStreams::Remove(CompileStream* call) {
+  MutexLock lock(&mu_);
+  calls_.erase(call);
+  if (calls_.empty()) changed_.SignalAll();
+}
+
+void CompileStreams::Loop() {
+  while (true) {
+    std::vector<std::shared_ptr<FlowCall>> there;
+    {
+      MutexLock lock(&mu_);
+      if (!ending_) changed_.WaitFor(&mu_, write_timeout_ / kLooksATimeout);
+      if (ending_) return;
+      for (CompileStream* call : calls_) {
+        if (call->IsUnread(write_timeout_))
+          there.push_back(call->shared_from_this());
+      }
+    }
+    // Cancelling may end a call, on this thread, and take it out of the set.
+    for (const std::shared_ptr<FlowCall>& call : there) {
+      counters_.Add(Count::kCallsUnread);
+      LogWarning("call.unread",
+                 {{"waited", absl::FormatDuration(write_timeout_)}});
+      static_cast<CompileStream&>(*call).context_.TryCancel();
+    }
+  }
+}
+
+std::shared_ptr<CompileStream> CompileStream::Make(
+    grpc::CallbackServerContext& context, CompileFlow& flow,
+    CompileStreams& calls) {
+  std::shared_ptr<CompileStream> call(new CompileStream(context, flow, calls));
+  call->self_ = call;
+  calls.Add(call.get());
+  return call;
+}
+
+absl::Status CompileStream::StillWaits() const {
+  MutexLock lock(&mu_);
+  if (!cancelled_) return absl::OkStatus();
+  return absl::CancelledError("call: the caller has gone");
+}
+
+void CompileStream::OnProgress(const SharedBytes& event) {
+  {
+    MutexLock lock(&mu_);
+    if (answer_.has_value() || cancelled_) return;
+    if (writing_) {
+      progress_ = event;
+      return;
+    }
+    writing_ = true;
+    write_begun_ = SteadyNow();
+    bytes_ = Wrapped(event);
+  }
+  StartWrite(&bytes_);
+}
+
+void CompileStream::Answer(const absl::StatusOr<SharedBytes>& event) {
+  {
+    MutexLock lock(&mu_);
+    if (answer_.has_value()) return;
+    if (event.ok()) {
+      answer_.emplace(*event);
+    } else {
+      answer_.emplace(Detached(event.status()));
+    }
+    // OnWriteDone sends it.
+    if (writing_) return;
+    writing_ = true;
+    write_begun_ = SteadyNow();
+  }
+  SendAnswer();
+}
+
+// writing_ is set: nobody else writes.
+void CompileStream::SendAnswer() {
+  absl::Status status;
+  {
+    MutexLock lock(&mu_);
+    status = answer_->status();
+    if (status.ok()) bytes_ = Wrapped(**answer_);
+  }
+  if (status.ok()) {
+    StartWriteAndFinish(&bytes_, grpc::WriteOptions(), grpc::Status::OK);
+  } else {
+    Finish(EndCall(context_, status));
+  }
+}
+
+void CompileStream::OnWriteDone(bool ok) {
+  bool answered = false;
+  {
+    MutexLock lock(&mu_);
+    cancelled_ = cancelled_ || !ok;
+    answered = answer_.has_value();
+    if (!answered) {
+      if (progress_ == nullptr || cancelled_) {
+        writing_ = false;
+        return;
+      }
+      write_begun_ = SteadyNow();
+      bytes_ = Wrapped(std::exchange(progress_, nullptr));
+    }
+  }
+  if (answered) {
+    SendAnswer();
+  } else {
+    StartWrite(&bytes_);
+  }
+}
+
+void CompileStream::OnCancel() {
+  {
+    MutexLock lock(&mu_);
+    cancelled_ = true;
+  }
+  flow_.Leave(*this);
+}
+
+bool CompileStream::IsUnread(absl::Duration timeout) {
+  MutexLock lock(&mu_);
+  if (unread_ || !writing_ || Since(write_begun_) < timeout) return false;
+  unread_ = true;
+  return true;
+}
+
+void CompileStream::OnDone() {
+  calls_.Remove(this);
+  self_.reset();  // and with it, most often, this
+}
+
+}  // namespace kiln

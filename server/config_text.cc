@@ -1,0 +1,342 @@
+#include "server/config_text.h"
+
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <optional>
+#include <sstream>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/base/status.h"
+#include "server/toml_letters.h"
+// toml++ asserts that a table's name begins as one may ("[#x]"), and then refuses
+// one that does not, which is what is wanted.
+#define TOML_ASSERT(expression) static_assert(true)
+#include "toml++/toml.h"
+
+namespace kiln {
+namespace {
+
+// The example with all its comments has 4 KiB.
+constexpr uintmax_t kMaxConfigBytes = uintmax_t{1} << 20;
+
+absl::Status Refuse(absl::string_view where, absl::string_view what) {
+  return MakeError(ErrorReason::kBadOption, absl::StrCat(where, ": ", what));
+}
+
+// Where one word of the file goes.
+using Place = std::variant<std::string*, bool*, int64_t*, absl::Duration*,
+                           std::vector<std::string>*>;
+struct Word {
+  absl::string_view table;
+  absl::string_view name;
+  Place place;
+};
+
+// Every word there is, in the order in which they are printed.
+std::vector<Word> WordsOf(Config& c) {
+  std::vector<Word> words;
+  const auto table =
+      [&words](absl::string_view name,
+               std::initializer_list<std::pair<absl::string_view, Place>> all) {
+        for (const auto& [word, place] : all)
+          words.push_back({name, word, place});
+      };
+  table("listen", {{"socket", &c.socket},
+                   {"tcp", &c.tcp},
+                   {"tcp_plain", &c.tcp_plain},
+                   {"tls_certificate", &c.tls_certificate},
+                   {"tls_key", &c.tls_key},
+                   {"tls_client_ca", &c.tls_client_ca},
+                   {"max_message_bytes", &c.max_message_bytes},
+                   {"max_waiting_calls", &c.max_waiting_calls},
+                   {"write_timeout", &c.write_timeout},
+                   {"idle_exit", &c.idle_exit}});
+  table("storage", {{"data_folder", &c.data_folder},
+                    {"cache_budget_bytes", &c.cache_budget_bytes},
+                    {"cache_budget_entries", &c.cache_budget_entries},
+                    {"cache_unused", &c.cache_unused},
+                    {"namespace_budgets", &c.namespace_budgets},
+                    {"sync_every", &c.sync_every},
+                    {"memory_tier_bytes", &c.memory_tier_bytes},
+                    {"min_free_bytes", &c.min_free_bytes}});
+  table("workers", {{"program", &c.worker_program},
+                    {"args", &c.worker_args},
+                    {"env", &c.worker_env},
+                    {"count", &c.worker_count},
+                    {"timeout", &c.worker_timeout},
+                    {"cpu_limit", &c.worker_cpu_limit},
+                    {"memory_bytes", &c.worker_memory_bytes},
+                    {"sandbox", &c.worker_sandbox},
+                    {"readable", &c.worker_readable}});
+  table("far", {{"addresses", &c.far_addresses},
+                {"peer", &c.far_peer},
+                {"tls_ca", &c.far_tls_ca},
+                {"tls_certificate", &c.far_tls_certificate},
+                {"tls_key", &c.far_tls_key},
+                {"user", &c.far_user},
+                {"password_file", &c.far_password_file},
+                {"token_file", &c.far_token_file},
+                {"budget", &c.far_budget},
+                {"lease_wait", &c.far_lease_wait},
+                {"ttl", &c.far_ttl},
+                {"queue_bytes", &c.far_queue_bytes},
+                {"max_record_bytes", &c.far_max_record_bytes}});
+  table("keys", {{"trusted", &c.trusted_keys}});
+  table("jobs", {{"queue_limit", &c.queue_limit},
+                 {"poison_time", &c.poison_time},
+                 {"drain_timeout", &c.drain_timeout}});
+  table("log", {{"format", &c.log_format}, {"level", &c.log_level}});
+  return words;
+}
+
+absl::Status Set(std::vector<std::string>& list, const toml::node& node,
+                 absl::string_view where) {
+  const toml::array* array = node.as_array();
+  if (array == nullptr) return Refuse(where, "a list of strings is due");
+  std::vector<std::string> found;
+  for (const toml::node& item : *array) {
+    const auto text = item.value_exact<std::string>();
+    if (!text.has_value()) return Refuse(where, "a list of strings is due");
+    found.push_back(*text);
+  }
+  list = std::move(found);
+  return absl::OkStatus();
+}
+
+absl::Status Set(bool& flag, const toml::node& node, absl::string_view where) {
+  const auto found = node.value_exact<bool>();
+  if (!found.has_value()) return Refuse(where, "true or false is due");
+  flag = *found;
+  return absl::OkStatus();
+}
+
+absl::Status Set(int64_t& number, const toml::node& node,
+                 absl::string_view where) {
+  const auto found = node.value_exact<int64_t>();
+  if (!found.has_value()) return Refuse(where, "a whole number is due");
+  number = *found;
+  return absl::OkStatus();
+}
+
+absl::Status Set(std::string& text, const toml::node& node,
+                 absl::string_view where) {
+  const auto found = node.value_exact<std::string>();
+  if (!found.has_value()) return Refuse(where, "a string is due");
+  text = *found;
+  return absl::OkStatus();
+}
+
+absl::Status Set(absl::Duration& duration, const toml::node& node,
+                 absl::string_view where) {
+  std::string text;
+  RETURN_IF_ERROR(Set(text, node, where));
+  if (absl::ParseDuration(text, &duration)) return absl::OkStatus();
+  return Refuse(where, absl::StrCat("found \"", text,
+                                    "\", a duration as \"90s\" is due"));
+}
+
+absl::Status SetWord(const Word& word, const toml::node& node,
+                     absl::string_view where) {
+  const std::string subject = absl::StrCat(where, ":", node.source().begin.line,
+                                           ": [", word.table, "] ", word.name);
+  return std::visit([&](auto* place) { return Set(*place, node, subject); },
+                    word.place);
+}
+
+absl::Status SetTable(const std::vector<Word>& words, absl::string_view table,
+                      const toml::node& node, absl::string_view where) {
+  const toml::table* entries = node.as_table();
+  if (entries == nullptr) {
+    return Refuse(where, absl::StrCat("\"", table, "\" is no table"));
+  }
+  for (const auto& [key, value] : *entries) {
+    const std::string name(key.str());
+    const Word* match = nullptr;
+    for (const Word& word : words) {
+      if (word.table == table && word.name == name) match = &word;
+    }
+    if (match == nullptr) {
+      return Refuse(where,
+                    absl::StrCat("[", table, "] ", name, ": no such word"));
+    }
+    RETURN_IF_ERROR(SetWord(*match, value, where));
+  }
+  return absl::OkStatus();
+}
+
+std::string Quoted(absl::string_view text) {
+  std::ostringstream out;
+  out << toml::value<std::string>(std::string(text));
+  return out.str();
+}
+
+std::string Printed(const std::string& text) { return Quoted(text); }
+std::string Printed(bool flag) { return flag ? "true" : "false"; }
+std::string Printed(int64_t number) { return absl::StrCat(number); }
+std::string Printed(absl::Duration duration) {
+  return Quoted(absl::FormatDuration(duration));
+}
+std::string Printed(const std::vector<std::string>& list) {
+  return absl::StrCat("[",
+                      absl::StrJoin(list, ", ",
+                                    [](std::string* out, const std::string& s) {
+                                      out->append(Quoted(s));
+                                    }),
+                      "]");
+}
+
+// The [[access]] tables.
+absl::Status RefuseRule(const toml::node& node, absl::string_view where,
+                        absl::string_view what) {
+  return MakeError(ErrorReason::kBadOption,
+                   absl::StrCat(where, ":", node.source().begin.line,
+                                ": [[access]] ", what));
+}
+
+absl::StatusOr<std::vector<std::string>> NamesIn(const toml::node& node,
+                                                 absl::string_view where) {
+  std::vector<std::string> names;
+  const toml::array* array = node.as_array();
+  if (array == nullptr)
+    return RefuseRule(node, where, "namespaces: a list of strings is due");
+  for (const toml::node& item : *array) {
+    const auto name = item.value_exact<std::string>();
+    if (!name.has_value())
+      return RefuseRule(node, where, "namespaces: a list of strings is due");
+    names.push_back(*name);
+  }
+  return names;
+}
+
+absl::StatusOr<AccessRule> ReadRule(const toml::table& table,
+                                    absl::string_view where) {
+  AccessRule rule;
+  std::optional<Role> role;
+  for (const auto& [key, value] : table) {
+    const std::string word(key.str());
+    const std::string text = value.value_exact<std::string>().value_or("");
+    if (word == "who") {
+      rule.who = text;
+    } else if (word == "role") {
+      role = RoleNamed(text);
+    } else if (word == "namespaces") {
+      ASSIGN_OR_RETURN(rule.grant.namespaces, NamesIn(value, where));
+    } else {
+      return RefuseRule(table, where, absl::StrCat(word, ": no such word"));
+    }
+  }
+  if (!role.has_value()) {
+    return RefuseRule(table, where,
+                      "role: reader, submitter, publisher or admin is due");
+  }
+  rule.grant.role = *role;
+  RETURN_IF_ERROR(
+      Annotate(CheckAccessRule(rule),
+               absl::StrCat(where, ":", table.source().begin.line)));
+  return rule;
+}
+
+absl::Status ReadAccessRules(const toml::node& node, absl::string_view where,
+                             std::vector<AccessRule>& rules) {
+  const toml::array* list = node.as_array();
+  if (list == nullptr)
+    return RefuseRule(node, where, "a list of tables is due, as [[access]]");
+  for (const toml::node& item : *list) {
+    const toml::table* table = item.as_table();
+    if (table == nullptr)
+      return RefuseRule(item, where, "a list of tables is due, as [[access]]");
+    ASSIGN_OR_RETURN(AccessRule rule, ReadRule(*table, where));
+    rules.push_back(std::move(rule));
+  }
+  return absl::OkStatus();
+}
+
+std::string AccessRulesText(const std::vector<AccessRule>& rules) {
+  std::string text;
+  for (const AccessRule& rule : rules) {
+    absl::StrAppend(&text, "\n[[access]]\nwho = ", Quoted(rule.who),
+                    "\nrole = ", Quoted(RoleName(rule.grant.role)),
+                    "\nnamespaces = [");
+    absl::string_view between;
+    for (const std::string& name : rule.grant.namespaces) {
+      absl::StrAppend(&text, between, Quoted(name));
+      between = ", ";
+    }
+    absl::StrAppend(&text, "]\n");
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::Status ReadConfigText(absl::string_view toml, absl::string_view where,
+                            Config& config) {
+  RETURN_IF_ERROR(CheckTomlLetters(toml, where));
+  toml::table root;
+  // toml++ throws on bad text; it stops here.
+  try {
+    root = toml::parse(std::string_view(toml.data(), toml.size()));
+  } catch (const toml::parse_error& bad) {
+    return Refuse(where, absl::StrCat("line ", bad.source().begin.line,
+                                      ", column ", bad.source().begin.column,
+                                      ": ", std::string(bad.description())));
+  }
+  const std::vector<Word> words = WordsOf(config);
+  for (const auto& [key, value] : root) {
+    const std::string table(key.str());
+    if (table == "access") {
+      RETURN_IF_ERROR(ReadAccessRules(value, where, config.access));
+      continue;
+    }
+    bool known = false;
+    for (const Word& word : words) known |= word.table == table;
+    if (!known)
+      return Refuse(where, absl::StrCat("[", table, "]: no such table"));
+    RETURN_IF_ERROR(SetTable(words, table, value, where));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadConfigFile(const std::string& path, Config& config) {
+  // A device or a pipe may have no end.
+  std::error_code error;
+  if (std::filesystem::exists(path, error) &&
+      !std::filesystem::is_regular_file(path, error)) {
+    return Refuse(path, "found no regular file, one is due");
+  }
+  const uintmax_t bytes = std::filesystem::file_size(path, error);
+  if (!error && bytes > kMaxConfigBytes) {
+    return Refuse(path, absl::StrCat("found ", bytes, " bytes, at most ",
+                                     kMaxConfigBytes, " are due"));
+  }
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf())) return Refuse(path, "can't be read");
+  return ReadConfigText(text.str(), path, config);
+}
+
+std::string ConfigText(const Config& config) {
+  Config copy = config;
+  std::string text;
+  absl::string_view table;
+  for (const Word& word : WordsOf(copy)) {
+    if (word.table != table) {
+      absl::StrAppend(&text, table.empty() ? "" : "\n", "[", word.table, "]\n");
+      table = word.table;
+    }
+    absl::StrAppend(
+        &text, word.name, " = ",
+        std::visit([](const auto* place) { return Printed(*place); },
+                   word.place),
+        "\n");
+  }
+  absl::StrAppend(&text, AccessRulesText(config.access));
+  return text;
+}
+
+}  // namespace kiln

@@ -1,0 +1,222 @@
+#include "server/key_store.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/text_format.h"
+#include "proto/base/status.h"
+#include "proto/key/cache_namespace.h"
+#include "server/access/private_file.h"
+#include "server/signer.h"
+
+namespace kiln {
+namespace {
+
+constexpr int64_t kMaxFileBytes = int64_t{4} << 20;
+
+wire::DaemonKey RowOf(const PublicKey& key, absl::string_view cache_namespace) {
+  wire::DaemonKey row;
+  row.set_key_id(key.key_id());
+  row.set_public_key(key.bytes());
+  row.set_cache_namespace(std::string(cache_namespace));
+  return row;
+}
+
+// The row of the key, made when there is none.
+wire::DaemonKey& RowIn(wire::KeyFile& file, const std::string& key_id) {
+  for (wire::DaemonKey& row : *file.mutable_keys())
+    if (row.key_id() == key_id) return row;
+  wire::DaemonKey& row = *file.add_keys();
+  row.set_key_id(key_id);
+  return row;
+}
+
+absl::StatusOr<wire::KeyFile> ReadKeyFile(const std::string& path) {
+  wire::KeyFile file;
+  const absl::StatusOr<std::string> text = ReadPrivateFile(path, kMaxFileBytes);
+  if (absl::IsNotFound(text.status())) return file;
+  RETURN_IF_ERROR(text.status());
+  bool sound = google::protobuf::TextFormat::ParseFromString(*text, &file);
+  for (const wire::DaemonKey& row : file.keys()) {
+    sound = sound && row.key_id().size() == kKeyIdBytes &&
+            (row.public_key().empty() ||
+             row.public_key().size() == PublicKey::kBytes);
+  }
+  if (sound) return file;
+  return MakeError(ErrorReason::kStorage,
+                   absl::StrCat(path, ": found no list of keys"));
+}
+
+// The id that people wrote.
+absl::StatusOr<std::string> KeyIdOf(absl::string_view hex) {
+  const bool digits = std::all_of(hex.begin(), hex.end(), absl::ascii_isxdigit);
+  const std::string bytes = digits && hex.size() % 2 == 0
+                                ? absl::HexStringToBytes(hex)
+                                : std::string();
+  if (bytes.size() == kKeyIdBytes) return bytes;
+  if (bytes.size() == PublicKey::kBytes) {
+    ASSIGN_OR_RETURN(const PublicKey key, PublicKey::FromBytes(bytes));
+    return key.key_id();
+  }
+  return MakeError(ErrorReason::kBadOption,
+                   absl::StrCat("key: found \"", hex.substr(0, 80),
+                                "\", due the 16 digits of its id or the 64 of "
+                                "the public key, as `compilectl keys list` "
+                                "tells them"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<KeyStore>> KeyStore::Open(
+    const std::string& folder, const TrustedKeys& others, const Clock& clock) {
+  auto store = absl::WrapUnique(new KeyStore(folder, others, clock));
+  RETURN_IF_ERROR(store->Load());
+  return store;
+}
+
+std::string KeyStore::SecretPath(absl::string_view cache_namespace) const {
+  return cache_namespace.empty()
+             ? absl::StrCat(folder_, "/signing.key")
+             : absl::StrCat(folder_, "/signing.", cache_namespace, ".key");
+}
+
+absl::Status KeyStore::Load() {
+  MutexLock lock(&mu_);
+  ASSIGN_OR_RETURN(file_, ReadKeyFile(absl::StrCat(folder_, "/keys")));
+  TrustedKeys believed = others_;
+  std::set<std::string> revoked;
+  for (const wire::DaemonKey& row : file_.keys()) {
+    if (row.revoked_unix_ms() != 0) {
+      believed.Revoke(row.key_id());
+      revoked.insert(row.key_id());
+      continue;
+    }
+    ASSIGN_OR_RETURN(const PublicKey key,
+                     PublicKey::FromBytes(row.public_key()));
+    believed.Add(key, row.cache_namespace());
+    if (!row.cache_namespace().empty())
+      namespaces_.insert(row.cache_namespace());
+  }
+  ASSIGN_OR_RETURN(SigningKey own, LoadOrMakeSigningKey(SecretPath("")));
+  // A daemon that ended between the two steps of a revocation.
+  const bool stale = revoked.contains(own.public_key().key_id());
+  ring_ = std::make_shared<KeyRing>(std::move(own), believed);
+  if (stale) RETURN_IF_ERROR(RotateLocked("").status());
+  for (const std::string& name : namespaces_) {
+    ASSIGN_OR_RETURN(SigningKey key, LoadOrMakeSigningKey(SecretPath(name)));
+    if (revoked.contains(key.public_key().key_id())) {
+      RETURN_IF_ERROR(RotateLocked(name).status());
+    } else {
+      ring_->SetSigner(name, std::move(key));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status KeyStore::Write(const wire::KeyFile& file) const {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(file, &text);
+  return ReplacePrivateFile(absl::StrCat(folder_, "/keys"), text);
+}
+
+absl::StatusOr<PublicKey> KeyStore::Rotate(absl::string_view cache_namespace) {
+  if (!cache_namespace.empty())
+    RETURN_IF_ERROR(NamespaceNamed(cache_namespace).status());
+  MutexLock lock(&mu_);
+  return RotateLocked(cache_namespace);
+}
+
+// The list first: a key that signs is always on it, and one that is on it and has
+// no secret is harmless.
+absl::StatusOr<PublicKey> KeyStore::RotateLocked(
+    absl::string_view cache_namespace) {
+  ASSIGN_OR_RETURN(SigningKey next, SigningKey::Generate());
+  const PublicKey made = next.public_key();
+  wire::KeyFile file = file_;
+  const std::string name(cache_namespace);
+  if (cache_namespace.empty() || namespaces_.contains(name)) {
+    const PublicKey before = ring_->SignerOf(cache_namespace)->public_key();
+    wire::DaemonKey& row = RowIn(file, before.key_id());
+    row.set_public_key(before.bytes());
+    row.set_cache_namespace(name);
+  }
+  *file.add_keys() = RowOf(made, cache_namespace);
+  file.mutable_keys()->rbegin()->set_made_unix_ms(NowMs());
+  if (file.keys_size() > kMaxDaemonKeys) {
+    return MakeError(ErrorReason::kBadOption,
+                     absl::StrCat("keys: found ", file_.keys_size(),
+                                  ", at most ", kMaxDaemonKeys, " are kept"));
+  }
+  RETURN_IF_ERROR(Write(file));
+  RETURN_IF_ERROR(
+      ReplacePrivateFile(SecretPath(cache_namespace), next.secret_bytes()));
+  ring_->SetSigner(cache_namespace, std::move(next));
+  if (!name.empty()) namespaces_.insert(name);
+  file_ = std::move(file);
+  return made;
+}
+
+absl::StatusOr<std::string> KeyStore::Revoke(absl::string_view key_hex) {
+  ASSIGN_OR_RETURN(const std::string id, KeyIdOf(key_hex));
+  MutexLock lock(&mu_);
+  std::set<std::string> scopes = namespaces_;
+  scopes.insert("");
+  for (const std::string& name : scopes) {
+    if (ring_->SignerOf(name)->public_key().key_id() == id &&
+        (name.empty() || namespaces_.contains(name))) {
+      RETURN_IF_ERROR(RotateLocked(name).status());
+    }
+  }
+  wire::KeyFile file = file_;
+  wire::DaemonKey& row = RowIn(file, id);
+  if (row.revoked_unix_ms() == 0) row.set_revoked_unix_ms(NowMs());
+  if (file.keys_size() > kMaxDaemonKeys) {
+    return MakeError(ErrorReason::kBadOption,
+                     absl::StrCat("keys: found ", file_.keys_size(),
+                                  ", at most ", kMaxDaemonKeys, " are kept"));
+  }
+  RETURN_IF_ERROR(Write(file));
+  file_ = std::move(file);
+  ring_->Revoke(id);
+  return id;
+}
+
+std::vector<KeyStore::Row> KeyStore::List() const {
+  MutexLock lock(&mu_);
+  std::vector<Row> signing, believed, revoked;
+  std::set<std::string> listed;
+  const auto add_signer = [&](const std::string& name) {
+    const PublicKey key = ring_->SignerOf(name)->public_key();
+    wire::DaemonKey row = RowOf(key, name);
+    for (const wire::DaemonKey& known : file_.keys())
+      if (known.key_id() == key.key_id()) row = known;
+    listed.insert(key.key_id());
+    signing.push_back({.key = std::move(row), .signs = true});
+  };
+  add_signer("");
+  for (const std::string& name : namespaces_) add_signer(name);
+  for (const wire::DaemonKey& row : file_.keys()) {
+    if (!listed.insert(row.key_id()).second) continue;
+    (row.revoked_unix_ms() != 0 ? revoked : believed).push_back({.key = row});
+  }
+  for (const TrustedKeys::Row& other : others_.rows()) {
+    if (!listed.insert(other.key.key_id()).second) continue;
+    for (const std::string& name : other.namespaces)
+      believed.push_back({.key = RowOf(other.key, name), .foreign = true});
+  }
+  std::vector<Row> all = std::move(signing);
+  all.insert(all.end(), believed.begin(), believed.end());
+  all.insert(all.end(), revoked.begin(), revoked.end());
+  return all;
+}
+
+}  // namespace kiln

@@ -1,0 +1,93 @@
+#ifndef KILN_SERVER_KEY_STORE_H_
+#define KILN_SERVER_KEY_STORE_H_
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "proto/base/clock.h"
+#include "proto/base/key_ring.h"
+#include "proto/base/mutex.h"
+#include "proto/key_file.pb.h"
+
+namespace kiln {
+
+// Own keys, of all namespaces and times, and revocations, that a daemon keeps.
+inline constexpr int kMaxDaemonKeys = 4096;
+
+// The daemon's signing keys on disk, each in a file of mode 0600:
+//
+//   FOLDER/signing.key       signs where a namespace has no key of its own, and
+//                            what all namespaces share
+//   FOLDER/signing.NAME.key  signs in namespace NAME; made by the first rotation
+//   FOLDER/keys              which keys there have been, and which were revoked
+//
+// A rotation makes a new key; the one before is deleted and goes on being believed
+// until it is revoked. Nothing expires. Changes are on the disk before they hold.
+// Thread-safe.
+class KeyStore {
+ public:
+  // Makes signing.key at the first start. `others`: keys of the configuration.
+  // `clock`, the wall's, outlives the store.
+  //
+  // STORAGE, naming the path: it can't be read or written, or is no file of keys.
+  // PERMISSION: others than its owner may read or write it. ARTIFACT_UNTRUSTED: a
+  // key's file holds no key.
+  static absl::StatusOr<std::unique_ptr<KeyStore>> Open(
+      const std::string& folder, const TrustedKeys& others, const Clock& clock);
+
+  // The keys in force.
+  const std::shared_ptr<KeyRing>& ring() const { return ring_; }
+
+  // Makes the next key of the namespace; empty: of all that have none.
+  //
+  // BAD_OPTION: no name of a namespace, or too many keys. STORAGE as Open: the
+  // key before signs on.
+  absl::StatusOr<PublicKey> Rotate(absl::string_view cache_namespace)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The key is believed no more, whoever it belongs to; gives its id. One that
+  // signs here is replaced first. `key_hex`: 64 digits of a public key, or 16 of
+  // its id.
+  //
+  // BAD_OPTION: not such digits, or too many keys. STORAGE as Open.
+  absl::StatusOr<std::string> Revoke(absl::string_view key_hex)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  struct Row {
+    wire::DaemonKey key;
+    bool signs = false;    // the next artifact of its namespace
+    bool foreign = false;  // of the configuration
+  };
+  // Those that sign, the other believed ones, the revoked ones.
+  std::vector<Row> List() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  KeyStore(std::string folder, const TrustedKeys& others, const Clock& clock)
+      : folder_(std::move(folder)), others_(others), clock_(clock) {}
+
+  std::string SecretPath(absl::string_view cache_namespace) const;
+  absl::Status Load() ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Write(const wire::KeyFile& file) const;
+  absl::StatusOr<PublicKey> RotateLocked(absl::string_view cache_namespace)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  int64_t NowMs() const { return absl::ToUnixMillis(clock_.Now()); }
+
+  const std::string folder_;
+  const TrustedKeys others_;
+  const Clock& clock_;
+  std::shared_ptr<KeyRing> ring_;  // set by Open
+  mutable Mutex mu_;
+  wire::KeyFile file_ ABSL_GUARDED_BY(mu_);
+  // Namespaces with a key of their own.
+  std::set<std::string> namespaces_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace kiln
+
+#endif  // KILN_SERVER_KEY_STORE_H_

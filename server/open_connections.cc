@@ -1,0 +1,78 @@
+#include "server/open_connections.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+// For the database (256 files), workers, the far tier, logs and configuration.
+constexpr int64_t kOtherDescriptors = 512;
+constexpr int64_t kMostConnections = 16384;
+constexpr int64_t kFewestConnections = 16;
+
+// What tells one socket of the kernel from all others; 0: it is no socket.
+uint64_t CookieOf(int fd) {
+  uint64_t cookie = 0;
+  socklen_t length = sizeof(cookie);
+  if (getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &length) != 0) return 0;
+  return cookie;
+}
+
+}  // namespace
+
+ConnectionLimits LimitsForDescriptors(int64_t max_descriptors) {
+  const int64_t all = std::clamp((max_descriptors - kOtherDescriptors) / 2,
+                                 kFewestConnections, kMostConnections);
+  return {.all = all, .of_a_peer = all / 4};
+}
+
+absl::Status OpenConnections::Add(int fd, absl::string_view peer) {
+  MutexLock lock(&mu_);
+  // The descriptor is new: what was there before is closed.
+  const auto before = open_.find(fd);
+  if (before != open_.end()) Forget(before);
+  if (IsFull(peer)) Sweep();
+  if (IsFull(peer)) {
+    return MakeError(
+        ErrorReason::kQueueFull,
+        absl::StrCat("connection of ", peer, ": found ", CountOf(peer),
+                     " of its own and ", open_.size(), " in all, at most ",
+                     limits_.of_a_peer, " and ", limits_.all));
+  }
+  open_[fd] = {CookieOf(fd), std::string(peer)};
+  ++peers_[std::string(peer)];
+  return absl::OkStatus();
+}
+
+void OpenConnections::Sweep() {
+  for (auto socket = open_.begin(); socket != open_.end();) {
+    const auto next = std::next(socket);
+    if (CookieOf(socket->first) != socket->second.cookie) Forget(socket);
+    socket = next;
+  }
+}
+
+void OpenConnections::Forget(
+    absl::flat_hash_map<int, Socket>::iterator socket) {
+  const auto peer = peers_.find(socket->second.peer);
+  if (--peer->second == 0) peers_.erase(peer);
+  open_.erase(socket);
+}
+
+int64_t OpenConnections::CountOf(absl::string_view peer) const {
+  const auto found = peers_.find(peer);
+  return found == peers_.end() ? 0 : found->second;
+}
+
+bool OpenConnections::IsFull(absl::string_view peer) const {
+  return static_cast<int64_t>(open_.size()) >= limits_.all ||
+         (!peer.empty() && CountOf(peer) >= limits_.of_a_peer);
+}
+
+}  // namespace kiln

@@ -1,0 +1,32 @@
+#ifndef KILN_SERVER_TLS_FILES_H_
+#define KILN_SERVER_TLS_FILES_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "grpcpp/grpcpp.h"
+
+namespace kiln {
+
+// What the network door proves itself by, and who may prove themselves to it.
+// PEM files.
+struct TlsFiles {
+  std::string certificate;  // the daemon's chain, its own certificate first
+  std::string key;          // of that certificate; its owner's alone
+  // Who signs callers' certificates. Empty: callers show tokens.
+  std::string client_ca;
+};
+
+// BAD_OPTION, naming the file: one that cannot be read or has no PEM of its kind,
+// a key that is not the certificate's, or that others may read.
+absl::Status CheckTlsFiles(const TlsFiles& files);
+
+// Credentials of files that CheckTlsFiles took. The files are read again every
+// few seconds: a new certificate serves new connections, those there are live on.
+// A file that turned bad is not taken, and what was there before still serves.
+std::shared_ptr<grpc::ServerCredentials> ServerTls(const TlsFiles& files);
+
+}  // namespace kiln
+
+#endif  // KILN_SERVER_TLS_FILES_H_

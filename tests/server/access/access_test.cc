@@ -1,0 +1,267 @@
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "proto/base/clock.h"
+#include "proto/base/status.h"
+#include "server/access/audit_log.h"
+#include "server/access/caller.h"
+#include "server/access/peer_numbers.h"
+#include "server/access/private_file.h"
+#include "server/access/token_store.h"
+#include "tests/support/short_folder.h"
+
+namespace kiln {
+namespace {
+
+std::string Contents(const std::string& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+unsigned ModeOf(const std::string& path) {
+  struct stat info = {};
+  EXPECT_EQ(stat(path.c_str(), &info), 0) << path;
+  return info.st_mode & 0777;
+}
+
+TEST(Caller, ARoleHoldsInItsNamespacesAndForLesserActs) {
+  const Caller caller = {"token:ci",
+                         {{Role::kSubmitter, {"team-a"}},
+                          {Role::kReader, {std::string(kEveryNamespace)}}}};
+  EXPECT_TRUE(caller.Require(Role::kSubmitter, "team-a", "compile").ok());
+  EXPECT_TRUE(caller.Require(Role::kReader, "team-a", "lookup").ok());
+  EXPECT_TRUE(caller.Require(Role::kReader, "team-b", "lookup").ok());
+  EXPECT_TRUE(caller.Require(Role::kReader, kEveryNamespace, "x").ok());
+  EXPECT_FALSE(caller.Require(Role::kPublisher, "team-a", "tune").ok());
+  EXPECT_FALSE(caller.Require(Role::kSubmitter, kEveryNamespace, "x").ok());
+  const absl::Status refused =
+      caller.Require(Role::kSubmitter, "team-b", "compile");
+  EXPECT_EQ(ReasonOf(refused), ErrorReason::kPermission);
+  EXPECT_EQ(
+      refused.message(),
+      "compile: caller token:ci has submitter in team-a, reader in *; due "
+      "the role submitter in namespace team-b");
+  EXPECT_EQ(
+      Caller{"plain"}.Require(Role::kReader, "a", "lookup").message(),
+      "lookup: caller plain has no role; due the role reader in namespace "
+      "a");
+}
+
+struct Tokens {
+  Tokens() { Open(); }
+  void Open() {
+    auto opened = TokenStore::Open(path, clock);
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    store = *std::move(opened);
+  }
+
+  const ShortFolder folder;
+  const std::string path = absl::StrCat(folder.path(), "/tokens");
+  FakeClock clock;
+  std::unique_ptr<TokenStore> store;
+};
+
+const Grant kGrant = {Role::kSubmitter, {"team-a"}};
+
+TEST(TokenStore, WhoShowsATokenIsItsHolder) {
+  Tokens t;
+  const auto token = t.store->Make("ci", kGrant, absl::Hours(1));
+  ASSERT_TRUE(token.ok()) << token.status();
+  for (const bool again : {false, true}) {
+    if (again) t.Open();
+    const auto caller = t.store->CallerOf(*token);
+    ASSERT_TRUE(caller.ok()) << caller.status();
+    EXPECT_EQ(caller->identity, "token:ci");
+    EXPECT_EQ(caller->grants, std::vector<Grant>{kGrant});
+  }
+}
+
+TEST(TokenStore, TheFileIsItsOwnersAndHasNoSecret) {
+  Tokens t;
+  const auto token = t.store->Make("ci", kGrant, absl::Hours(1));
+  EXPECT_EQ(ModeOf(t.path), 0600u);
+  const std::string secret = token->substr(token->find('.') + 1);
+  EXPECT_EQ(secret.size(), 43u);
+  EXPECT_FALSE(absl::StrContains(Contents(t.path), secret));
+  EXPECT_EQ(t.store->List().at(0).secret_sha256(), "");
+  chmod(t.path.c_str(), 0640);
+  EXPECT_EQ(ReasonOf(TokenStore::Open(t.path, t.clock).status()),
+            ErrorReason::kPermission);
+}
+
+TEST(TokenStore, ATokenEndsWithItsTimeOrWhenItIsRevoked) {
+  Tokens t;
+  const auto first = t.store->Make("first", kGrant, absl::Hours(1));
+  const auto second = t.store->Make("second", kGrant, absl::Hours(2));
+  t.clock.Advance(absl::Hours(1));
+  const absl::Status expired = t.store->CallerOf(*first).status();
+  EXPECT_EQ(ReasonOf(expired), ErrorReason::kUnauthenticated);
+  EXPECT_EQ(expired.message(), "token first: expired at 2026-01-01T01:00:00Z");
+  EXPECT_TRUE(t.store->CallerOf(*second).ok());
+  EXPECT_TRUE(t.store->Revoke("second").ok());
+  for (const bool again : {false, true}) {
+    if (again) t.Open();
+    EXPECT_EQ(ReasonOf(t.store->CallerOf(*second).status()),
+              ErrorReason::kUnauthenticated);
+  }
+  EXPECT_TRUE(absl::IsNotFound(t.store->Revoke("second")));
+  // A revoked name is free again, and its old token still is not good.
+  EXPECT_TRUE(t.store->Make("second", kGrant, absl::Hours(2)).ok());
+  EXPECT_FALSE(t.store->CallerOf(*second).ok());
+}
+
+TEST(TokenStore, WhatIsNoTokenIsRefusedAndNotRepeated) {
+  Tokens t;
+  const auto token = t.store->Make("ci", kGrant, absl::Hours(1));
+  for (const std::string& bad :
+       {std::string(), std::string("ci"), std::string("ci."),
+        std::string(".secret"), *token + "x",
+        token->substr(0, token->size() - 1), "other" + token->substr(2),
+        "ci\n." + token->substr(3), std::string(1 << 20, '.')}) {
+    const absl::Status refused = t.store->CallerOf(bad).status();
+    EXPECT_EQ(ReasonOf(refused), ErrorReason::kUnauthenticated);
+    EXPECT_LT(refused.message().size(), 200u);
+    EXPECT_FALSE(absl::StrContains(refused.message(), "secret"));
+  }
+}
+
+TEST(TokenStore, WhatCannotBeAGoodTokenIsNotMade) {
+  Tokens t;
+  const auto reason = [&](const char* name, const Grant& grant,
+                          absl::Duration life) {
+    return ReasonOf(t.store->Make(name, grant, life).status());
+  };
+  const auto bad = ErrorReason::kBadOption;
+  EXPECT_EQ(reason("", kGrant, absl::Hours(1)), bad);
+  EXPECT_EQ(reason("A b", kGrant, absl::Hours(1)), bad);
+  EXPECT_EQ(reason("ci", kGrant, absl::ZeroDuration()), bad);
+  EXPECT_EQ(reason("ci", kGrant, absl::Hours(24 * 367)), bad);
+  EXPECT_EQ(reason("ci", {Role::kReader, {}}, absl::Hours(1)), bad);
+  EXPECT_EQ(reason("ci", {Role::kReader, {"A B"}}, absl::Hours(1)), bad);
+  EXPECT_EQ(reason("ci", {Role::kReader, {""}}, absl::Hours(1)), bad);
+  EXPECT_TRUE(t.store->List().empty());
+  EXPECT_TRUE(t.store->Make("ci", kGrant, absl::Hours(1)).ok());
+  EXPECT_EQ(reason("ci", kGrant, absl::Hours(1)), bad);
+}
+
+TEST(TokenStore, AFileThatIsNoneStopsTheDaemon) {
+  Tokens t;
+  ASSERT_TRUE(ReplacePrivateFile(t.path, "no tokens").ok());
+  EXPECT_EQ(ReasonOf(TokenStore::Open(t.path, t.clock).status()),
+            ErrorReason::kStorage);
+}
+
+TEST(TokenStore, ATokenThatCannotBeKeptIsNotMade) {
+  Tokens t;
+  // A folder in the place of the new file.
+  ASSERT_EQ(mkdir(absl::StrCat(t.path, ".new").c_str(), 0700), 0);
+  EXPECT_EQ(ReasonOf(t.store->Make("ci", kGrant, absl::Hours(1)).status()),
+            ErrorReason::kStorage);
+  EXPECT_TRUE(t.store->List().empty());
+}
+
+TEST(PrivateFile, ALinkIsNotFollowed) {
+  const ShortFolder folder;
+  const std::string target = absl::StrCat(folder.path(), "/target");
+  const std::string link = absl::StrCat(folder.path(), "/link");
+  ASSERT_TRUE(ReplacePrivateFile(target, "kept").ok());
+  ASSERT_EQ(symlink(target.c_str(), link.c_str()), 0);
+  EXPECT_EQ(ReasonOf(ReadPrivateFile(link, 100).status()),
+            ErrorReason::kStorage);
+  // Replaced, not written through.
+  EXPECT_TRUE(ReplacePrivateFile(link, "new").ok());
+  EXPECT_EQ(*ReadPrivateFile(target, 100), "kept");
+  EXPECT_EQ(*ReadPrivateFile(link, 100), "new");
+  EXPECT_EQ(ReasonOf(ReadPrivateFile(link, 2).status()), ErrorReason::kStorage);
+}
+
+int OpenSocket() { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); }
+
+TEST(PeerNumbers, ANumberIsOneUsersForGood) {
+  PeerNumbers peers;
+  const int first = OpenSocket();
+  ASSERT_EQ(*peers.Bind(first, 1000), first);
+  EXPECT_EQ(peers.UserOf(absl::StrCat("fd:", first)), 1000u);
+  close(first);
+  // The kernel gives the lowest free number: the one that was closed.
+  const int second = OpenSocket();
+  ASSERT_EQ(second, first);
+  const auto moved = peers.Bind(second, 1001);
+  ASSERT_TRUE(moved.ok()) << moved.status();
+  EXPECT_NE(*moved, first);
+  EXPECT_EQ(peers.UserOf(absl::StrCat("fd:", *moved)), 1001u);
+  EXPECT_EQ(peers.UserOf(absl::StrCat("fd:", first)), 1000u);
+  EXPECT_EQ(fcntl(first, F_GETFD), -1);
+  EXPECT_EQ(fcntl(*moved, F_GETFD), FD_CLOEXEC);
+  // The first user's number is the first user's again.
+  const int third = OpenSocket();
+  ASSERT_EQ(third, first);
+  EXPECT_EQ(*peers.Bind(third, 1000), first);
+  close(third);
+  close(*moved);
+}
+
+TEST(PeerNumbers, NamesOfOtherPeersAreNobodys) {
+  PeerNumbers peers;
+  for (const char* peer : {"", "fd:", "fd:x", "fd:7", "ipv4:127.0.0.1:7"})
+    EXPECT_EQ(peers.UserOf(peer), std::nullopt) << peer;
+}
+
+TEST(AuditLog, ALineTellsWhoDidWhatAndHowItEnded) {
+  const ShortFolder folder;
+  const std::string path = absl::StrCat(folder.path(), "/audit.log");
+  FakeClock clock;
+  auto log = AuditLog::Open(path, clock);
+  ASSERT_TRUE(log.ok()) << log.status();
+  (*log)->Record("token:ci", "purge", "a \"b\"\n", absl::OkStatus());
+  EXPECT_EQ(Contents(path),
+            "{\"time\":\"2026-01-01T00:00:00.000Z\",\"who\":\"token:ci\","
+            "\"what\":\"purge\",\"subject\":\"a \\\"b\\\"\\n\","
+            "\"outcome\":\"OK\"}\n");
+  EXPECT_EQ(ModeOf(path), 0600u);
+  // Appended, never begun anew.
+  log = AuditLog::Open(path, clock);
+  (*log)->Record("uid:1", "drain", "",
+                 MakeError(ErrorReason::kPermission, "no"));
+  EXPECT_TRUE(absl::StrContains(Contents(path), "token:ci"));
+  EXPECT_TRUE(absl::StrContains(Contents(path), "\"outcome\":\"PERMISSION\""));
+}
+
+TEST(AuditLog, AFloodOfRefusalsIsCounted) {
+  const ShortFolder folder;
+  const std::string path = absl::StrCat(folder.path(), "/audit.log");
+  FakeClock clock;
+  auto log = AuditLog::Open(path, clock);
+  const auto refuse = [&] {
+    (*log)->Record("plain", "purge", "a",
+                   MakeError(ErrorReason::kPermission, "no"));
+  };
+  for (int i = 0; i < 1000; ++i) refuse();
+  EXPECT_EQ(Contents(path).size(), Contents(path).find('\n') + 1);
+  clock.Advance(absl::Minutes(1));
+  refuse();
+  EXPECT_TRUE(absl::StrContains(Contents(path), "\"repeated\":999}"));
+  // What was done is never left out.
+  for (int i = 0; i < 3; ++i)
+    (*log)->Record("uid:0", "purge", "all", absl::OkStatus());
+  const std::string text = Contents(path);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);
+}
+
+}  // namespace
+}  // namespace kiln

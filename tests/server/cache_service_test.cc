@@ -1,0 +1,132 @@
+// Who may read a daemon's records and write into its cache, through its TLS door.
+#include "server/cache_service.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "cache/far/peer_far_store.h"
+#include "gtest/gtest.h"
+#include "proto/artifact.pb.h"
+#include "proto/base/digest.h"
+#include "proto/base/status.h"
+#include "proto/base/steady_time.h"
+#include "server/counters.h"
+#include "tests/support/test_daemon.h"
+#include "tests/support/tls_daemons.h"
+
+namespace kiln {
+namespace {
+
+SteadyTime Soon() { return SteadyIn(absl::Seconds(60)); }
+
+// In front of two daemons, of which one takes what the other made: callers reader,
+// publisher and narrow (a reader and publisher of team-a alone).
+class CacheServiceTest : public testing::Test {
+ protected:
+  CacheServiceTest()
+      : maker_([&](Config& config) { Open(config, "a"); }),
+        taker_([&](Config& config) {
+          Open(config, "b");
+          config.trusted_keys = {KeyHexOf(maker_)};
+        }) {}
+
+  void Open(Config& config, const std::string& name) {
+    tls_.OpenDoor(config, name, 0,
+                  {{"cert:reader.example", {Role::kReader, {"*"}}},
+                   {"cert:publisher.example", {Role::kPublisher, {"*"}}},
+                   {"cert:narrow.example", {Role::kPublisher, {"team-a"}}}});
+  }
+
+  std::shared_ptr<PeerFarStore> As(const std::string& caller, TestDaemon& d) {
+    auto opened = PeerFarStore::Open(
+        {.address = absl::StrCat("127.0.0.1:", d.daemon().tcp_port()),
+         .tls = tls_.TlsOf(caller),
+         .max_record_bytes = 1 << 20});
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    return *opened;
+  }
+
+  // Has the maker compile something in the namespace "default"; its name.
+  FarName Make() {
+    const CompileAnswer made = maker_.client().Compile(request_);
+    EXPECT_TRUE(made.status.ok()) << made.status;
+    wire::ArtifactEnvelope envelope;
+    EXPECT_TRUE(envelope.ParseFromString(made.result.artifact().envelope()));
+    return {*Digest::FromBytes(envelope.compile_key()),
+            *Digest::FromBytes(envelope.entry_id())};
+  }
+
+  bool TakerHasIt() {
+    const auto found = taker_.client().Lookup(LookupFor(request_));
+    EXPECT_TRUE(found.ok()) << found.status();
+    return found.ok() && found->outcome() == wire::LookupReply::OUTCOME_HIT;
+  }
+
+  const wire::CompileRequest request_ = FakeRequest({"fake.salt.a"});
+  TlsDaemons tls_;
+  TestDaemon maker_, taker_;
+};
+
+TEST_F(CacheServiceTest, AReaderReadsAndWritesNothing) {
+  const FarName name = Make();
+  const auto record = As("reader", maker_)->Get(name, Soon());
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(As("reader", maker_)->Hints(name.key, Soon())->size(), 1u);
+  EXPECT_EQ(maker_.count(Count::kRecordsGiven), 1);
+  const absl::Status put = As("reader", taker_)->Put(name, "", *record, Soon());
+  EXPECT_EQ(ReasonOf(put), ErrorReason::kPermission) << put;
+  EXPECT_TRUE(absl::StrContains(AuditOf(taker_), "put_record"));
+  EXPECT_EQ(taker_.count(Count::kRecordsTaken), 0);
+  EXPECT_FALSE(TakerHasIt());
+}
+
+TEST_F(CacheServiceTest, APublisherWritesWhatATrustedDaemonSigned) {
+  const FarName name = Make();
+  const auto record = As("publisher", maker_)->Get(name, Soon());
+  ASSERT_TRUE(record.ok()) << record.status();
+  const absl::Status put =
+      As("publisher", taker_)->Put(name, "", *record, Soon());
+  EXPECT_TRUE(put.ok()) << put;
+  EXPECT_EQ(taker_.count(Count::kRecordsTaken), 1);
+  EXPECT_TRUE(TakerHasIt());
+  // Its maker takes it back too.
+  EXPECT_TRUE(As("publisher", maker_)->Put(name, "", *record, Soon()).ok());
+}
+
+TEST_F(CacheServiceTest, AnUnsoundRecordIsRefusedAndCounted) {
+  const FarName name = Make();
+  std::string record = *As("publisher", maker_)->Get(name, Soon());
+  FarName another = name;
+  another.key = Sha256Of("another");
+  EXPECT_FALSE(As("publisher", taker_)->Put(another, "", record, Soon()).ok());
+  record[record.size() / 2] ^= 1;
+  EXPECT_FALSE(As("publisher", taker_)->Put(name, "", record, Soon()).ok());
+  EXPECT_EQ(taker_.count(Count::kRecordsRefused), 2);
+  EXPECT_EQ(taker_.count(Count::kRecordsTaken), 0);
+  EXPECT_FALSE(TakerHasIt());
+}
+
+TEST_F(CacheServiceTest, ARecordOfAnotherNamespaceIsNotThere) {
+  const FarName name = Make();
+  EXPECT_TRUE(
+      absl::IsNotFound(As("narrow", maker_)->Get(name, Soon()).status()));
+  EXPECT_TRUE(As("narrow", maker_)->Hints(name.key, Soon())->empty());
+  const auto record = As("reader", maker_)->Get(name, Soon());
+  ASSERT_TRUE(record.ok()) << record.status();
+  const absl::Status put = As("narrow", taker_)->Put(name, "", *record, Soon());
+  EXPECT_EQ(ReasonOf(put), ErrorReason::kPermission) << put;
+  EXPECT_FALSE(TakerHasIt());
+}
+
+TEST_F(CacheServiceTest, AStrangerGetsNothing) {
+  const FarName name = Make();
+  const absl::Status refused =
+      As("stranger", maker_)->Get(name, Soon()).status();
+  EXPECT_EQ(ReasonOf(refused), ErrorReason::kPermission) << refused;
+  EXPECT_EQ(maker_.count(Count::kRecordsGiven), 0);
+}
+
+}  // namespace
+}  // namespace kiln
