@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Calls a second of a cache hit over gRPC, against a bare gRPC echo of the same bytes.
+# Cache hits a second against an echo of as many raw bytes: Unix socket, and TCP with certificates.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bazel build //tests/bench:cache_hit_bench //server:kilnd //compiler:kiln-worker
