@@ -25,30 +25,76 @@ size_t BehindString(absl::string_view toml, size_t at,
   return toml.size();
 }
 
-}  // namespace
+// What stands on a line before a quote: it says whether the quote begins a
+// string. In `a = 25"` and `a = 25 = "` toml++ reads on to a bare value's end.
+class LineBefore {
+ public:
+  void Add(char letter) {
+    if (letter == '\n') {
+      *this = LineBefore();
+    } else if (letter != ' ' && letter != '\t') {
+      if (letter == '=') ++num_equals_;
+      if (letter != '[') begins_value_ = BeginsValue(letter);
+    }
+  }
 
-absl::Status CheckTomlLetters(absl::string_view toml, absl::string_view where) {
-  size_t at =
-      absl::StartsWith(toml, kByteOrderMark) ? kByteOrderMark.size() : 0;
+  bool AllowsString() const { return begins_value_; }
+
+ private:
+  bool BeginsValue(char letter) const {
+    return letter == ',' || (letter == '=' && num_equals_ == 1);
+  }
+
+  int num_equals_ = 0;
+  // At a line's start, where a key or an array goes on, and behind `=`, `,` and
+  // the `[` that follow them.
+  bool begins_value_ = true;
+};
+
+// The first letter beyond ASCII that toml++ would look at as if it were one of
+// TOML's own; npos when there is none.
+size_t FindStrayLetter(absl::string_view toml, size_t at) {
+  const auto beyond_ascii = [](char letter) { return (letter & 0x80) != 0; };
+  const auto find_letter = [&](absl::string_view part) {
+    return std::find_if(part.begin(), part.end(), beyond_ascii) - toml.begin();
+  };
+  LineBefore before;
   while (at < toml.size()) {
     const char letter = toml[at];
     if (letter == '#') {
       at = std::min(toml.size(), toml.find('\n', at));
     } else if (letter == '"' || letter == '\'') {
+      if (!before.AllowsString()) break;
       const absl::string_view three = toml.substr(at, 3);
       const bool long_one = three == "\"\"\"" || three == "'''";
+      const size_t begin = at;
       at = BehindString(toml, at, toml.substr(at, long_one ? 3 : 1));
-    } else if ((letter & 0x80) != 0) {
-      const auto line = 1 + std::count(toml.begin(), toml.begin() + at, '\n');
-      return MakeError(ErrorReason::kBadOption,
-                       absl::StrCat(where, ":", line,
-                                    ": found a letter beyond ASCII outside of "
-                                    "strings and comments, none is due"));
+      // Behind a backslash toml++ skips white space in these.
+      const size_t stray = find_letter(toml.substr(begin, at - begin));
+      if (three == "\"\"\"" && stray < at) return stray;
+      before.Add(letter);
+    } else if (beyond_ascii(letter)) {
+      return at;
     } else {
+      before.Add(letter);
       ++at;
     }
   }
-  return absl::OkStatus();
+  const size_t stray = find_letter(toml.substr(at));
+  return stray < toml.size() ? stray : absl::string_view::npos;
+}
+
+}  // namespace
+
+absl::Status CheckTomlLetters(absl::string_view toml, absl::string_view where) {
+  const size_t stray = FindStrayLetter(
+      toml, absl::StartsWith(toml, kByteOrderMark) ? kByteOrderMark.size() : 0);
+  if (stray == absl::string_view::npos) return absl::OkStatus();
+  const auto line = 1 + std::count(toml.begin(), toml.begin() + stray, '\n');
+  return MakeError(ErrorReason::kBadOption,
+                   absl::StrCat(where, ":", line,
+                                ": found a letter beyond ASCII outside of "
+                                "\"...\", '...' and comments, none is due"));
 }
 
 }  // namespace kiln

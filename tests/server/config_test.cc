@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
 #include "server/config_text.h"
+#include "server/toml_letters.h"
 
 namespace kiln {
 namespace {
@@ -268,17 +269,22 @@ TEST(Config, LettersBeyondAsciiStandInStringsAndCommentsAlone) {
   for (const char* toml :
        {"# für alle\n[storage]\ndata_folder = \"/größe\"\n",
         "\xef\xbb\xbf[storage]\ndata_folder = '/größe'\n",
-        "[storage]\ndata_folder = \"\"\"/gr\\\"öße\"\"\"\n"}) {
+        "[storage]\ndata_folder = \"/gr\\\"öße\" # groß\n"}) {
     Config config;
     EXPECT_TRUE(ReadConfigText(toml, "t", config).ok()) << toml;
   }
   for (const char* toml : {"[größe]\n", "[log]\nlevel = é\n",
-                           "[log]\nlevel = \"info\" \xef\xbb\xbe\n"}) {
+                           "[log]\nlevel = \"info\" \xef\xbb\xbe\n",
+                           "[log]\nlevel = 25\"é\"\n",
+                           "[log]\nlevel = 25 = \"é\"\n",
+                           "[log]\nlevel = 25[\"é\"]\n",
+                           "[log]\nlevel = \"\"\"\\é\"\"\"\n"}) {
     Config config;
     const absl::Status status = ReadConfigText(toml, "t", config);
     EXPECT_EQ(ReasonOf(status), ErrorReason::kBadOption) << toml;
     EXPECT_TRUE(absl::StrContains(status.message(), "beyond ASCII")) << status;
   }
+  EXPECT_TRUE(CheckTomlLetters("a = [[\"größe\"],\n  'größe']\n", "t").ok());
   // toml++ asserted that there is no such name.
   Config config;
   EXPECT_EQ(ReasonOf(ReadConfigText("[#x]\n", "t", config)),
