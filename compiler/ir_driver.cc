@@ -132,11 +132,22 @@ absl::StatusOr<Ir> Units(Ir ir, const PassEnv& env) {
   return Ir(std::move(out));
 }
 
-constexpr Step kSteps[] = {
-    {"lower_graph", Lower},           {"flatten_addresses", Flatten},
-    {"plan_kernels", Plan},           {"explain_tiling", ExplainTiling},
-    {"explain_fusion", ExplainFused}, {"write_kernels", Write},
-    {"write_units", Units},           {"emit_plan", Emit}};
+absl::StatusOr<Ir> ExplainContracted(Ir ir, const PassEnv& env) {
+  ASSIGN_OR_RETURN(LoopProgram * program, LoopsOf(ir));
+  ASSIGN_OR_RETURN(std::string text,
+                   ExplainContractions(std::move(*program), env));
+  return Ir(SourceText{std::move(text)});
+}
+
+constexpr Step kSteps[] = {{"lower_graph", Lower},
+                           {"flatten_addresses", Flatten},
+                           {"plan_kernels", Plan},
+                           {"explain_tiling", ExplainTiling},
+                           {"explain_fusion", ExplainFused},
+                           {"write_kernels", Write},
+                           {"explain_contraction", ExplainContracted},
+                           {"write_units", Units},
+                           {"emit_plan", Emit}};
 
 constexpr absl::string_view kWholePipeline = "graph_pipeline";
 

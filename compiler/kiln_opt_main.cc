@@ -41,6 +41,7 @@ constexpr absl::string_view kUsage = R"(kiln-opt FILE [PASS...] [options]
                   with their prices, the chosen one marked by a star; in front
                   the key of its tuning decisions and the decision in force
   --explain-fusion   the pairs of loops that share no kernel, and why
+  --explain-contraction   who computes each product and convolution, and why
   --target=NAME   sm_90, x86-64-v3, ...; without it x86-64-v3, or sm_90 for cuda
   --tune="KEY CHOICE"   a tuning decision; may be given again
   --skip=A,B      leaves passes out
@@ -96,7 +97,8 @@ absl::StatusOr<Config> ReadFlags(int argc, char** argv) {
       if (!absl::SimpleAtoi(arg, &config.seed)) {
         return absl::InvalidArgumentError(absl::StrCat("--seed=", arg));
       }
-    } else if (arg == "--explain-tiling" || arg == "--explain-fusion") {
+    } else if (arg == "--explain-tiling" || arg == "--explain-fusion" ||
+               arg == "--explain-contraction") {
       config.emit = std::string(arg.substr(2));
     } else if (arg == "--run") {
       config.run = true;
@@ -136,12 +138,18 @@ absl::Status AddWordsFor(absl::string_view level, Config& config) {
       {"cuda",
        {"graph_pipeline", "lower_graph", "plan_kernels", "write_kernels"}},
       {"explain-tiling",
-       {"graph_pipeline", "lower_graph", "drop_dead_stores", "inline_producers",
-        "fold_one_hot_sums", "inline_producers", "fuse_loops",
+       {"graph_pipeline", "lower_graph", "drop_dead_stores",
+        "choose_contractions", "fuse_epilogues", "inline_producers",
+        "fold_one_hot_sums", "inline_producers", "fuse_epilogues", "fuse_loops",
         "flatten_addresses", "order_loops", "explain_tiling"}},
       {"explain-fusion",
-       {"graph_pipeline", "lower_graph", "drop_dead_stores", "inline_producers",
-        "fold_one_hot_sums", "inline_producers", "explain_fusion"}},
+       {"graph_pipeline", "lower_graph", "drop_dead_stores",
+        "choose_contractions", "fuse_epilogues", "inline_producers",
+        "fold_one_hot_sums", "inline_producers", "fuse_epilogues",
+        "explain_fusion"}},
+      {"explain-contraction",
+       {"graph_pipeline", "lower_graph", "drop_dead_stores",
+        "explain_contraction"}},
       {"cpu",
        {"graph_pipeline", "lower_graph", "plan_kernels", "write_kernels"}}};
   for (const Level& row : levels) {

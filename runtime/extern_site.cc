@@ -107,21 +107,16 @@ absl::StatusOr<std::shared_ptr<const ExternSite::Shape>> ExternSite::Prepare(
   const KnownOperands inputs = OperandsOf(call_.inputs, values);
   const KnownOperands outputs = OperandsOf(call_.outputs, values);
   const KnownAttributes attributes = AttributesOf(call_.attributes, values);
-  ASSIGN_OR_RETURN(const auto parts,
+  ASSIGN_OR_RETURN(const ExternPart part,
                    ReadExternCall({call_.name, inputs.operands,
                                    outputs.operands, attributes.attributes}));
   auto shape = std::make_shared<Shape>();
   for (const ExprId id : varying_) shape->numbers.push_back(values[id]);
-  for (const ExternPart& part : parts) {
-    Prepared prepared;
-    std::copy(std::begin(part.operand), std::end(part.operand),
-              prepared.operand);
-    absl::StatusOr<std::shared_ptr<const PreparedCall>> call =
-        library_.Prepare(part.problem);
-    if (!call.ok()) return Annotate(call.status(), call_.name);
-    prepared.call = *std::move(call);
-    shape->calls.push_back(std::move(prepared));
-  }
+  std::copy(std::begin(part.operand), std::end(part.operand), shape->operand);
+  absl::StatusOr<std::shared_ptr<const PreparedCall>> call =
+      library_.Prepare(part.problem);
+  if (!call.ok()) return Annotate(call.status(), call_.name);
+  shape->call = *std::move(call);
   return std::shared_ptr<const Shape>(std::move(shape));
 }
 
@@ -156,18 +151,15 @@ absl::Status ExternSite::Run(absl::Span<const int64_t> values,
                              absl::Span<char* const> bases, Stream stream,
                              absl::string_view* served_by) const {
   ASSIGN_OR_RETURN(const std::shared_ptr<const Shape> shape, ShapeFor(values));
-  for (const Prepared& prepared : shape->calls) {
-    ExternBuffers buffers;
-    for (int i = 0; i < 4; ++i) {
-      if (prepared.operand[i] < 0) continue;
-      const PlanView& view = *views_[prepared.operand[i]];
-      buffers.operand[i] =
-          bases[view.buffer] + values[view.offset] * SizeInBytes(view.dtype);
-    }
-    RETURN_IF_ERROR(prepared.call->Run(buffers, stream));
-    if (served_by != nullptr) *served_by = prepared.call->library();
+  ExternBuffers buffers;
+  for (int i = 0; i < 4; ++i) {
+    if (shape->operand[i] < 0) continue;
+    const PlanView& view = *views_[shape->operand[i]];
+    buffers.operand[i] =
+        bases[view.buffer] + values[view.offset] * SizeInBytes(view.dtype);
   }
-  return absl::OkStatus();
+  if (served_by != nullptr) *served_by = shape->call->library();
+  return shape->call->Run(buffers, stream);
 }
 
 }  // namespace kiln

@@ -41,13 +41,10 @@ class ExternSite {
   const std::string& name() const { return call_.name; }
 
  private:
-  struct Prepared {
-    int operand[4];
-    std::shared_ptr<const PreparedCall> call;
-  };
   struct Shape {
     absl::InlinedVector<int64_t, 8> numbers;  // of varying_
-    absl::InlinedVector<Prepared, 2> calls;
+    int operand[4];
+    std::shared_ptr<const PreparedCall> call;
   };
 
   ExternSite(const PlanExtern& call, const Plan& plan, ExternLibrary& library);

@@ -29,7 +29,7 @@ absl::StatusOr<wire::CompilePlan> BuildCompilePlan(
     absl::Span<const EmittedKernel> kernels, absl::Span<const UnitSource> units,
     const Target& target, absl::Span<const std::string> flags);
 
-// Adds a counter for each record, "pass_03_fold_epilogues": what that pass or
+// Adds a counter for each record, "pass_03_decompose_composites": what that pass or
 // step left, numbered in order of running. Without times, which differ. And:
 //   pattern_matches            patterns that all passes replaced
 //   scatter_upon_const_tensor  those of the pass scatter_upon_const

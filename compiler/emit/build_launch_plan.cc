@@ -48,7 +48,7 @@ class PlanBuilder {
       if (const auto kernels = KernelsOf(step); !kernels.empty()) {
         if (next_kernel >= kernels_.size()) return CountsDiffer();
         RETURN_IF_ERROR(AddLaunch(step, kernels_[next_kernel++]));
-      } else if (const auto* call = std::get_if<ExternCall>(&step)) {
+      } else if (const auto* call = std::get_if<LibraryCall>(&step)) {
         AddExtern(*call);
       } else {
         AddFill(std::get<Fill>(step));
@@ -221,7 +221,7 @@ class PlanBuilder {
     return out;
   }
 
-  void AddExtern(const ExternCall& call) {
+  void AddExtern(const LibraryCall& call) {
     wire::ExternStep& out = *out_.add_steps()->mutable_extern_call();
     out.set_name(call.name);
     out.mutable_client_nodes()->Assign(call.client_nodes.begin(),

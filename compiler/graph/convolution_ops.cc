@@ -97,16 +97,6 @@ absl::StatusOr<TensorMetas> InferConvolution(const InferInput& in) {
       MetaInFormat(x.dtype, std::move(sizes), InChannelsLast(x, w, in.shapes))};
 }
 
-// What the last argument names is applied before the result is rounded.
-absl::StatusOr<TensorMetas> InferConvolutionActivation(const InferInput& in) {
-  const std::string& name = std::get<std::string>(in.args[9].v);
-  if (name != "relu" && name != "gelu_tanh") {
-    return Malformed(absl::StrCat("activation ", name.substr(0, 32),
-                                  ", due relu or gelu_tanh"));
-  }
-  return InferConvolution(in);
-}
-
 // convolution_backward(grad_output, input, weight, bias_sizes, ...7,
 // output_mask): the gradients of input, weight and bias that are asked for.
 absl::StatusOr<TensorMetas> InferConvolutionBackward(const InferInput& in) {
@@ -140,18 +130,13 @@ constexpr OpRow kRows[] = {
      "(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] "
      "padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, "
      "SymInt groups) -> Tensor",
-     InferConvolution, Handling::kExtern},
-    {"prims.convolution_activation.default",
-     "(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] "
-     "padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, "
-     "SymInt groups, str activation) -> Tensor",
-     InferConvolutionActivation, Handling::kExtern},
+     InferConvolution, Handling::kStep},
     {"aten.convolution_backward.default",
      "(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, "
      "SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, "
      "SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, "
      "Tensor, Tensor)",
-     InferConvolutionBackward, Handling::kExtern},
+     InferConvolutionBackward, Handling::kStep},
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Matrix products. Results are contiguous. prims.*_activation apply what their
-// last argument names, "relu" or "gelu_tanh", before the result is rounded.
+// Matrix products. Results are contiguous.
 
 #include <algorithm>
 #include <utility>
@@ -12,7 +11,7 @@
 namespace kiln {
 namespace {
 
-constexpr auto kExtern = Handling::kExtern;
+constexpr auto kStep = Handling::kStep;
 constexpr auto kDecompose = Handling::kDecompose;
 
 absl::Status CheckDTypes(const TensorMeta& a, const TensorMeta& b) {
@@ -68,22 +67,6 @@ absl::StatusOr<TensorMetas> InferAddmm(const InferInput& in) {
 }
 absl::StatusOr<TensorMetas> InferBaddbmm(const InferInput& in) {
   return WithBias(in, 3);
-}
-
-absl::Status CheckActivation(const InferInput& in, size_t arg) {
-  const std::string& name = std::get<std::string>(in.args[arg].v);
-  if (name == "relu" || name == "gelu_tanh") return absl::OkStatus();
-  return Malformed(absl::StrCat("activation ", name.substr(0, 32),
-                                ", due relu or gelu_tanh"));
-}
-
-absl::StatusOr<TensorMetas> InferMmActivation(const InferInput& in) {
-  RETURN_IF_ERROR(CheckActivation(in, 2));
-  return InferMm(in);
-}
-absl::StatusOr<TensorMetas> InferAddmmActivation(const InferInput& in) {
-  RETURN_IF_ERROR(CheckActivation(in, 5));
-  return InferAddmm(in);
 }
 
 // [M, K] x [K]
@@ -166,25 +149,17 @@ absl::StatusOr<TensorMetas> InferMatmul(const InferInput& in) {
 constexpr auto kInplace = OpRow::Inplace::kYes;
 
 constexpr OpRow kRows[] = {
-    {"aten.mm.default", "(Tensor self, Tensor mat2) -> Tensor", InferMm,
-     kExtern},
+    {"aten.mm.default", "(Tensor self, Tensor mat2) -> Tensor", InferMm, kStep},
     {"aten.bmm.default", "(Tensor self, Tensor mat2) -> Tensor", InferBmm,
-     kExtern},
+     kStep},
     {"aten.addmm.default",
      "(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar "
      "alpha=1) -> Tensor",
-     InferAddmm, kExtern, kInplace},
+     InferAddmm, kStep, kInplace},
     {"aten.baddbmm.default",
      "(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar "
      "alpha=1) -> Tensor",
-     InferBaddbmm, kExtern, kInplace},
-    {"prims.mm_activation.default",
-     "(Tensor self, Tensor mat2, str activation) -> Tensor", InferMmActivation,
-     kExtern},
-    {"prims.addmm_activation.default",
-     "(Tensor self, Tensor mat1, Tensor mat2, Scalar beta, Scalar alpha, str "
-     "activation) -> Tensor",
-     InferAddmmActivation, kExtern},
+     InferBaddbmm, kStep, kInplace},
     {"aten.mv.default", "(Tensor self, Tensor vec) -> Tensor", InferMv,
      kDecompose},
     {"aten.addmv.default",

@@ -4,7 +4,7 @@
 // A row of the operator table: what is true of an operator, and who does its
 // work. The work itself is in the rooms above, each with a table of its own
 // under the same rows: graph_passes/decompose for kDecompose, loop/lower_graph
-// for kLower, loop/lower_extern for kExtern, reference/ for all. A test holds
+// for kLower, loop/lower_contraction for kStep, reference/ for all. A test holds
 // the tables together: a row without its worker fails.
 
 #include <cstdint>
@@ -27,7 +27,7 @@ enum class Handling : uint8_t {
   kView,   // results alias an input: index arithmetic while lowering, no code
   kLower,  // a loop nest
   kDecompose,  // replaced by other operators
-  kExtern,     // a library call
+  kStep,       // a step of its own: a contraction, an order of rows
   kMutate,  // writes an input (aten.copy_ and in-place forms): functionalize removes it
 };
 

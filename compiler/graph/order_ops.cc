@@ -179,7 +179,7 @@ constexpr OpRow kRows[] = {
     {"prims.order.default",
      "(Tensor x, SymInt count, SymInt k, bool largest, str how) -> (Tensor "
      "values, Tensor places)",
-     InferOrder, Handling::kExtern},
+     InferOrder, Handling::kStep},
     {"aten.median.default", "(Tensor self) -> Tensor", InferMedian, kDecompose},
     {"aten.median.dim", kMedianDim, InferMedianDim, kDecompose},
     {"aten.nanmedian.default", "(Tensor self) -> Tensor", InferMedian,

@@ -7,7 +7,7 @@
 // and returns the first value of the graph, so a formula needs no checks
 // inside. Whoever writes a formula asks for status() once, at its end.
 //
-// Everything written is a kView, kLower or kExtern operator. Operands
+// Everything written is a kView, kLower or kStep operator. Operands
 // broadcast by themselves: no expands are written.
 
 #include <cstdint>

@@ -3,7 +3,6 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/graph_passes/decompose_composites.h"
 #include "compiler/graph_passes/fold_constants.h"
-#include "compiler/graph_passes/fold_epilogues.h"
 #include "compiler/graph_passes/functionalize.h"
 #include "compiler/graph_passes/merge_common_nodes.h"
 #include "compiler/graph_passes/remove_dead_nodes.h"
@@ -23,8 +22,6 @@ constexpr Pass<Graph> kGraphPipeline[] = {
     // What nobody needs is not worth decomposing: detach chains, saved
     // statistics.
     {"remove_dead_nodes", RemoveDeadNodes},
-    // While a gelu is one node, and before the loops that would fuse it.
-    {"fold_epilogues", FoldEpilogues},
     // Before all that looks at single operators: they know primitives only.
     {"decompose_composites", DecomposeComposites},
     // Before merging: equal constants must be equal nodes.
@@ -57,7 +54,7 @@ absl::Status VerifyLowerable(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     const Handling handling = node.op->handling;
     if (handling == Handling::kView || handling == Handling::kLower ||
-        handling == Handling::kExtern) {
+        handling == Handling::kStep) {
       continue;
     }
     return absl::InternalError(

@@ -371,4 +371,13 @@ void DropDeadNodes(LoopNest& nest) {
   }
 }
 
+void DropDeadNodes(Contraction& contraction) {
+  LoopNest nest;
+  nest.body = std::move(contraction.body);
+  nest.stores.push_back({0, {}, contraction.value});
+  DropDeadNodes(nest);
+  contraction.body = std::move(nest.body);
+  contraction.value = nest.stores[0].value;
+}
+
 }  // namespace kiln

@@ -105,8 +105,9 @@ std::vector<ScalarId> CopyBody(const std::vector<ScalarNode>& body,
 SymExpr RewriteIndex(const SymExpr& index, absl::Span<const SymExpr> axes,
                      absl::Span<const ScalarId> nodes, const BodyBuilder& to);
 
-// `nest` without the nodes that no store needs.
+// Without the nodes that no store, or no value, needs.
 void DropDeadNodes(LoopNest& nest);
+void DropDeadNodes(Contraction& contraction);
 
 }  // namespace kiln
 

@@ -9,6 +9,7 @@
 #include "compiler/loop/body_builder.h"
 #include "compiler/loop/index_expr.h"
 #include "compiler/loop/loop_transforms.h"
+#include "compiler/loop/store_axes.h"
 
 namespace kiln {
 
@@ -85,9 +86,14 @@ void Inliner::CountUses() {
         ++uses_[store.buffer].writers;
         uses_[store.buffer].writer_steps.push_back(s);
       }
-    } else if (const auto* call = std::get_if<ExternCall>(&step)) {
-      for (const View& view : call->inputs) memory(view);
-      for (const View& view : call->outputs) memory(view);
+    } else if (const auto* sums = std::get_if<Contraction>(&step)) {
+      VisitReads(*sums, memory, [&](const ScalarNode& load) {
+        uses_[load.buffer].as_memory = true;
+      });
+      memory(sums->result().view);
+    } else if (const auto* order = std::get_if<RowOrder>(&step)) {
+      for (const View* view : {&order->x, &order->values, &order->places})
+        memory(*view);
     } else {
       uses_[std::get<Fill>(step).buffer].as_memory = true;
     }
@@ -95,41 +101,6 @@ void Inliner::CountUses() {
   for (const ProgramOutput& output : program_.outputs) {
     if (const auto* view = std::get_if<View>(&output.what)) memory(*view);
   }
-}
-
-// The values of the producer's axes when element `index` of its buffer is
-// wanted; none when the store does not write each element exactly once.
-std::optional<std::vector<SymExpr>> AxesAt(const LoopNest& nest,
-                                           const Store& store,
-                                           const Buffer& buffer,
-                                           const DimVector& index) {
-  std::vector<SymExpr> values(nest.axes.size(), 0);
-  size_t found = 0;
-  for (size_t d = 0; d < store.index.size(); ++d) {
-    const auto form = AsLinear(store.index[d]);
-    if (!form.has_value() || !form->offset.Is(0)) return std::nullopt;
-    // Digits from the innermost: each weight is the product of the extents
-    // within.
-    auto terms = form->terms;
-    SymExpr weight = 1;
-    for (size_t n = terms.size(); n > 0; --n) {
-      const auto at =
-          std::find_if(terms.begin(), terms.end(),
-                       [&](const auto& term) { return term.second == weight; });
-      if (at == terms.end()) return std::nullopt;
-      const uint32_t axis = at->first;
-      const SymExpr& extent = nest.axes[axis].extent;
-      SymExpr digit = weight.Is(1) ? index[d] : FloorDiv(index[d], weight);
-      weight *= extent;
-      if (!(weight == buffer.sizes[d])) digit = Mod(digit, extent);
-      values[axis] = digit;
-      terms.erase(at);
-      ++found;
-    }
-    if (!(weight == buffer.sizes[d])) return std::nullopt;
-  }
-  if (found != nest.axes.size()) return std::nullopt;
-  return values;
 }
 
 // A constant or a place, which is no loop of its own where it is read.

@@ -10,11 +10,15 @@
 // multiplies them with strides.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "compiler/graph/argument.h"
+#include "compiler/loop/buffer.h"
+#include "compiler/loop/contraction.h"
 #include "compiler/loop/scalar_expr.h"
 #include "compiler/sym/shape_env.h"
 #include "compiler/sym/sym_expr.h"
@@ -78,59 +82,35 @@ struct LoopNest {
   int loops() const { return 1 + inlined + merged; }
 };
 
-enum class BufferKind : uint8_t {
-  kInput,
-  kConstant,
-  kTemporary,
-  kOutput,
-  kCounters,  // of a plan's kernels: zero before and after each launch
-};
-
-// Named memory. Temporaries are dense; an output has the strides its caller
-// must see. Two buffers never overlap but as `alias_of` says.
-struct Buffer {
-  std::string name;  // "buf3"; inputs and constants as in the graph
-  BufferKind kind = BufferKind::kTemporary;
-  DType dtype = DType::kFloat32;
-  DimVector sizes;
-  DimVector strides;   // elements
-  SymExpr offset = 0;  // elements, from the input's first
-  uint32_t index = 0;  // of the graph input or constant
-  // What the address of element 0 (before `offset`) is a multiple of: an
-  // input's promise; everything else is allocated on 16 bytes or more.
-  uint32_t alignment_bytes = 16;
-};
-
-// A strided window on a buffer: how outputs and extern calls see memory.
-struct View {
-  BufferId buffer = 0;
-  DType dtype = DType::kFloat32;
-  DimVector sizes;
-  DimVector strides;
-  SymExpr offset = 0;
-};
-
-struct Attribute {
-  std::string name;
-  std::variant<int64_t, double, std::string, std::vector<SymExpr>> value;
-};
-
-// A library call; what each takes is written in the runtime's contract.
-struct ExternCall {
-  std::string name;  // "addmm"
+// The first values of each row of a matrix in an order, and where they stood.
+// NaN is larger than all numbers.
+struct RowOrder {
+  enum class How : uint8_t {
+    kSort,         // all of them; equals keep their order
+    kTop,          // as many as `values` has columns
+    kTopUnsorted,  // the same, in any order
+    kKth,          // number `k`, from 0
+    kMedian,  // the lower of two in the middle; the first NaN if there is one
+    kNanMedian,  // the same of the numbers alone
+  };
+  How how = How::kSort;
+  bool largest = false;  // kSort, kTop: from the largest on
+  SymExpr k = 0;
+  View x, values, places;
   std::string origin;
   std::vector<uint32_t> client_nodes;  // as a nest's
-  std::vector<View> inputs;
-  std::vector<View> outputs;
-  std::vector<Attribute> attributes;
 };
+
+// "sort", "top_unsorted": as in prims.order, in text and in the runtime's contract.
+absl::string_view OrderName(RowOrder::How how);
+std::optional<RowOrder::How> OrderFromName(absl::string_view name);
 
 struct Fill {
   BufferId buffer;
   Number value;
 };
 
-using LoopStep = std::variant<LoopNest, ExternCall, Fill>;
+using LoopStep = std::variant<LoopNest, Contraction, RowOrder, Fill>;
 
 struct ProgramOutput {
   std::variant<NoneArgument, View, SymExpr> what;

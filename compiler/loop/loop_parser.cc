@@ -41,8 +41,12 @@ void ProgramParser::Statement(LineReader& in) {
   if (statements_.TakeBuffer(in)) return;
   if (in.Take("nest ")) {
     statements_.BeginNest(in);
-  } else if (in.Take("extern ")) {
-    program_.steps.push_back(statements_.ReadExtern(in));
+  } else if (in.Take("product ")) {
+    statements_.BeginContraction(Contraction::Form::kProduct, in);
+  } else if (in.Take("convolution ")) {
+    statements_.BeginContraction(Contraction::Form::kConvolution, in);
+  } else if (in.Take("order ")) {
+    program_.steps.push_back(statements_.ReadOrder(in));
   } else if (in.Take("fill ")) {
     program_.steps.push_back(statements_.ReadFill(in));
   } else if (in.Take("return ")) {
@@ -52,7 +56,9 @@ void ProgramParser::Statement(LineReader& in) {
   } else if (in.Take("}")) {
     place_ = Place::kBehind;
   } else {
-    in.Fail("in, const, tmp, out, nest, extern, fill, return, mutates or '}'");
+    in.Fail(
+        "in, const, tmp, out, nest, product, convolution, order, fill, return, "
+        "mutates or '}'");
   }
 }
 
@@ -60,6 +66,12 @@ void ProgramParser::Line(LineReader& in) {
   if (statements_.in_nest()) {
     auto nest = statements_.ReadNestLine(in);
     if (nest.has_value()) program_.steps.push_back(*std::move(nest));
+    return;
+  }
+  if (statements_.in_contraction()) {
+    auto contraction = statements_.ReadContractionLine(in);
+    if (contraction.has_value())
+      program_.steps.push_back(*std::move(contraction));
     return;
   }
   switch (place_) {

@@ -10,9 +10,7 @@
 
 namespace kiln {
 
-namespace {
-
-std::string Dims(const DimVector& dims) {
+std::string DimsText(const DimVector& dims) {
   return absl::StrCat("[",
                       absl::StrJoin(dims, ", ",
                                     [](std::string* out, const SymExpr& e) {
@@ -21,8 +19,7 @@ std::string Dims(const DimVector& dims) {
                       "]");
 }
 
-// Shortest text that reads back to the same double.
-std::string FloatText(double f) {
+std::string NumberText(double f) {
   if (std::isnan(f)) return "nan";
   if (std::isinf(f)) return f > 0 ? "inf" : "-inf";
   for (int digits = 6; digits <= 17; ++digits) {
@@ -32,13 +29,15 @@ std::string FloatText(double f) {
   return absl::StrFormat("%a", f);
 }
 
-std::string NumberText(DType dtype, Number number) {
-  return IsFloat(dtype) ? FloatText(number.f) : absl::StrCat(number.i);
+namespace {
+
+std::string ElementText(DType dtype, Number number) {
+  return IsFloat(dtype) ? NumberText(number.f) : absl::StrCat(number.i);
 }
 
 std::string Access(const std::vector<Buffer>& buffers, BufferId buffer,
                    const DimVector& index) {
-  return absl::StrCat(buffers[buffer].name, Dims(index));
+  return absl::StrCat(buffers[buffer].name, DimsText(index));
 }
 
 std::string NodeText(const ScalarNode& node,
@@ -47,14 +46,14 @@ std::string NodeText(const ScalarNode& node,
       absl::StrCat(ScalarOpName(node.op), " ", ShortName(node.dtype));
   switch (node.op) {
     case ScalarOp::kConstant:
-      return absl::StrCat(out, " ", NumberText(node.dtype, node.number));
+      return absl::StrCat(out, " ", ElementText(node.dtype, node.number));
     case ScalarOp::kIndex:
       return absl::StrCat(out, " ", node.index[0].ToString());
     case ScalarOp::kLoad:
       absl::StrAppend(&out, " ", Access(buffers, node.buffer, node.index));
       if (!node.args.empty()) {
         absl::StrAppend(&out, " where t", node.args[0], " else ",
-                        NumberText(node.dtype, node.number));
+                        ElementText(node.dtype, node.number));
       }
       return out;
     default:  // the rest are operations on nodes
@@ -72,23 +71,9 @@ std::string NodeText(const ScalarNode& node,
     absl::StrAppend(&out, " by ", ReduceOpName(node.reduce));
   }
   if (node.op == ScalarOp::kReduceResult || node.op == ScalarOp::kRandom ||
-      node.op == ScalarOp::kSort || node.op == ScalarOp::kTally) {
+      node.op == ScalarOp::kSort || node.op == ScalarOp::kTally ||
+      node.op == ScalarOp::kFactor) {
     absl::StrAppend(&out, " number ", node.number.i);
-  }
-  return out;
-}
-
-std::string AttributeText(const Attribute& attribute) {
-  std::string out = absl::StrCat(attribute.name, "=");
-  if (const auto* i = std::get_if<int64_t>(&attribute.value)) {
-    absl::StrAppend(&out, *i);
-  } else if (const auto* f = std::get_if<double>(&attribute.value)) {
-    absl::StrAppend(&out, "float ", FloatText(*f));
-  } else if (const auto* s = std::get_if<std::string>(&attribute.value)) {
-    absl::StrAppend(&out, "\"", *s, "\"");
-  } else {
-    const auto& ints = std::get<std::vector<SymExpr>>(attribute.value);
-    absl::StrAppend(&out, Dims(DimVector(ints.begin(), ints.end())));
   }
   return out;
 }
@@ -112,10 +97,11 @@ absl::string_view KindName(BufferKind kind) {
 }  // namespace
 
 std::string ToText(const Buffer& buffer) {
-  std::string out = absl::StrCat(KindName(buffer.kind), " ", buffer.name, " : ",
-                                 ShortName(buffer.dtype), Dims(buffer.sizes));
+  std::string out =
+      absl::StrCat(KindName(buffer.kind), " ", buffer.name, " : ",
+                   ShortName(buffer.dtype), DimsText(buffer.sizes));
   if (buffer.strides != ContiguousStrides(buffer.sizes)) {
-    absl::StrAppend(&out, " strides ", Dims(buffer.strides));
+    absl::StrAppend(&out, " strides ", DimsText(buffer.strides));
   }
   if (!buffer.offset.Is(0)) {
     absl::StrAppend(&out, " offset ", buffer.offset.ToString());
@@ -132,8 +118,9 @@ std::string ToText(const Buffer& buffer) {
 
 std::string ToText(const View& view, const std::vector<Buffer>& buffers) {
   return absl::StrCat("view ", buffers[view.buffer].name, " ",
-                      ShortName(view.dtype), " ", Dims(view.sizes), " strides ",
-                      Dims(view.strides), " offset ", view.offset.ToString());
+                      ShortName(view.dtype), " ", DimsText(view.sizes),
+                      " strides ", DimsText(view.strides), " offset ",
+                      view.offset.ToString());
 }
 
 std::string ToText(const LoopNest& nest, const std::vector<Buffer>& buffers,
@@ -178,30 +165,54 @@ std::string SymbolsText(const ShapeEnv& shapes) {
   return absl::StrCat("(", list, ")");
 }
 
-namespace {
-
-std::string ExternText(const ExternCall& call,
-                       const std::vector<Buffer>& buffers) {
-  const auto views = [&](const std::vector<View>& list) {
-    return absl::StrJoin(list, "; ", [&](std::string* out, const View& v) {
-      absl::StrAppend(out, ToText(v, buffers));
-    });
-  };
-  std::string out =
-      absl::StrCat("extern ", call.name, " from ", call.origin, " (",
-                   views(call.inputs), ") -> (", views(call.outputs), ")");
-  for (const Attribute& attribute : call.attributes) {
-    absl::StrAppend(&out, " ", AttributeText(attribute));
-  }
-  return out;
+std::string ViewsText(absl::Span<const View> views,
+                      const std::vector<Buffer>& buffers) {
+  return absl::StrCat("(",
+                      absl::StrJoin(views, "; ",
+                                    [&](std::string* out, const View& view) {
+                                      absl::StrAppend(out,
+                                                      ToText(view, buffers));
+                                    }),
+                      ")");
 }
 
-}  // namespace
-
-std::string StepText(const ExternCall& call,
+std::string StepText(const RowOrder& order,
                      const std::vector<Buffer>& buffers) {
-  return ExternText(call, buffers);
+  const View results[] = {order.values, order.places};
+  return absl::StrCat(
+      "order ", OrderName(order.how), " from ", order.origin, " largest ",
+      order.largest ? 1 : 0, " k ", order.k.ToString(), " ",
+      ViewsText({&order.x, 1}, buffers), " -> ", ViewsText(results, buffers));
 }
+
+std::string ToText(const Contraction& contraction,
+                   const std::vector<Buffer>& buffers, int indent) {
+  const std::string pad(static_cast<size_t>(indent), ' ');
+  std::string out = absl::StrCat(pad, FormName(contraction.form), " ",
+                                 absl::StrJoin(contraction.origins, "+"), " [");
+  for (size_t k = 0; k < contraction.extents.size(); ++k) {
+    absl::StrAppend(&out, k > 0 ? ", " : "", AxisName(contraction, k), " i", k,
+                    " in ", contraction.extents[k].ToString());
+  }
+  absl::StrAppend(&out, "] {\n");
+  for (size_t k = 0; k < contraction.operands.size(); ++k) {
+    const ContractionOperand& operand = contraction.operands[k];
+    absl::StrAppend(&out, pad, "  ", OperandName(k), " ",
+                    ToText(operand.view, buffers), " at ",
+                    DimsText(operand.index), "\n");
+  }
+  for (size_t t = 0; t < contraction.body.size(); ++t) {
+    absl::StrAppend(&out, pad, "  t", t, " = ",
+                    NodeText(contraction.body[t], buffers), "\n");
+  }
+  absl::StrAppend(&out, pad, "  ", OperandName(contraction.written), " = t",
+                  contraction.value, "\n");
+  if (contraction.allow_tf32) absl::StrAppend(&out, pad, "  allow tf32\n");
+  if (contraction.allow_reduced_sums)
+    absl::StrAppend(&out, pad, "  allow reduced_sums\n");
+  return absl::StrCat(out, pad, "}\n");
+}
+
 std::string StepText(const Fill& fill, const std::vector<Buffer>& buffers) {
   return absl::StrCat("fill ", buffers[fill.buffer].name, " = ", fill.value.i);
 }
@@ -225,8 +236,10 @@ std::string ToText(const LoopProgram& program) {
   for (const LoopStep& step : program.steps) {
     if (const auto* nest = std::get_if<LoopNest>(&step)) {
       absl::StrAppend(&out, ToText(*nest, program.buffers, 2));
-    } else if (const auto* call = std::get_if<ExternCall>(&step)) {
-      absl::StrAppend(&out, "  ", StepText(*call, program.buffers), "\n");
+    } else if (const auto* sums = std::get_if<Contraction>(&step)) {
+      absl::StrAppend(&out, ToText(*sums, program.buffers, 2));
+    } else if (const auto* order = std::get_if<RowOrder>(&step)) {
+      absl::StrAppend(&out, "  ", StepText(*order, program.buffers), "\n");
     } else {
       absl::StrAppend(&out, "  ",
                       StepText(std::get<Fill>(step), program.buffers), "\n");

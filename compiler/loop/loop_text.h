@@ -14,7 +14,19 @@
 //       buf1[i0, i1] = t2
 //     }
 //     nest sum [i0 in s0, reduce i1 in 256] { … t1 = reduce f32 t0 by sum … }
-//     extern mm(view buf1 f32 [s0, 256] strides [256, 1] offset 0, …) -> (…)
+//     product addmm [m i0 in s0, n i1 in 8, k i2 in 256] {
+//       a view buf1 f32 [s0, 256] strides [256, 1] offset 0 at [i0, i2]
+//       b view w f32 [256, 8] strides [1, 256] offset 0 at [i2, i1]
+//       c view buf2 f32 [s0, 8] strides [8, 1] offset 0 at [i0, i1]
+//       t0 = factor f32 number 0
+//       t1 = factor f32 number 1
+//       t2 = contract f32 t0, t1
+//       t3 = load f32 bias[i1]
+//       t4 = add f32 t3, t2
+//       c = t4
+//       allow tf32
+//     }
+//     order sort from sort largest 0 k 0 (view …) -> (view …; view …)
 //     fill buf3 = 0
 //     return view buf2 f32 [...] strides [...] offset 0
 //   }
@@ -31,6 +43,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "compiler/loop/loop_nest.h"
 
 namespace kiln {
@@ -44,8 +57,16 @@ std::string ToText(const Buffer& buffer);
 std::string SymbolsText(const ShapeEnv& shapes);  // "(s0 in … hint …, …)"
 std::string ToText(const View& view, const std::vector<Buffer>& buffers);
 
-std::string StepText(const ExternCall& call,
-                     const std::vector<Buffer>& buffers);
+std::string DimsText(const DimVector& dims);  // "[s0, 8]"
+// The shortest text that reads back to the same double.
+std::string NumberText(double f);
+// "(view …; view …)".
+std::string ViewsText(absl::Span<const View> views,
+                      const std::vector<Buffer>& buffers);
+
+std::string ToText(const Contraction& contraction,
+                   const std::vector<Buffer>& buffers, int indent);
+std::string StepText(const RowOrder& order, const std::vector<Buffer>& buffers);
 std::string StepText(const Fill& fill, const std::vector<Buffer>& buffers);
 std::string OutputText(const ProgramOutput& output,
                        const std::vector<Buffer>& buffers);

@@ -31,7 +31,10 @@ SymExpr PointCount(const LoopNest& nest) {
   return count;
 }
 
-void TakeOrigins(const LoopNest& from, LoopNest& into) {
+namespace {
+
+template <typename Step>
+void TakeOriginsOf(const LoopNest& from, Step& into) {
   for (const std::string& origin : from.origins) {
     if (std::find(into.origins.begin(), into.origins.end(), origin) ==
         into.origins.end()) {
@@ -44,6 +47,15 @@ void TakeOrigins(const LoopNest& from, LoopNest& into) {
                  from.client_nodes.begin(), from.client_nodes.end(),
                  std::back_inserter(all));
   into.client_nodes = std::move(all);
+}
+
+}  // namespace
+
+void TakeOrigins(const LoopNest& from, LoopNest& into) {
+  TakeOriginsOf(from, into);
+}
+void TakeOrigins(const LoopNest& from, Contraction& into) {
+  TakeOriginsOf(from, into);
 }
 
 LoopNest ReplaceAxes(const LoopNest& nest, std::vector<Axis> axes,

@@ -14,6 +14,7 @@ namespace kiln {
 
 // Whatever `from` came from, `into` comes from too.
 void TakeOrigins(const LoopNest& from, LoopNest& into);
+void TakeOrigins(const LoopNest& from, Contraction& into);
 
 // `nest` over `axes`, with its old axis k replaced by values[k], an expression
 // over the new axes. Every index is simplified with the new extents. The body

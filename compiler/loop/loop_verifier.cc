@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/loop/contraction_verifier.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -296,15 +297,21 @@ class WrittenVerifier {
     for (const Store& store : nest.stores) written_[store.buffer] = true;
     return absl::OkStatus();
   }
-  absl::Status Step(const ExternCall& call) {
-    for (const View& view : call.inputs) {
-      RETURN_IF_ERROR(VerifyView(view, program_, call.name));
-      RETURN_IF_ERROR(Read(view.buffer, call.name));
-    }
-    for (const View& view : call.outputs) {
-      RETURN_IF_ERROR(VerifyView(view, program_, call.name));
-      written_[view.buffer] = true;
-    }
+  absl::Status Step(const Contraction& c) {
+    const std::string where = absl::StrJoin(c.origins, "+");
+    absl::Status status;
+    const auto read = [&](BufferId b) { status.Update(Read(b, where)); };
+    VisitReads(
+        c, [&](const View& view) { read(view.buffer); },
+        [&](const ScalarNode& load) { read(load.buffer); });
+    written_[c.result().view.buffer] = true;
+    return status;
+  }
+  absl::Status Step(const RowOrder& order) {
+    for (const View* view : {&order.x, &order.values, &order.places})
+      RETURN_IF_ERROR(VerifyView(*view, program_, order.origin));
+    RETURN_IF_ERROR(Read(order.x.buffer, order.origin));
+    written_[order.values.buffer] = written_[order.places.buffer] = true;
     return absl::OkStatus();
   }
   absl::Status Step(const Fill& fill) {
@@ -330,6 +337,8 @@ absl::Status VerifyLoops(const LoopProgram& program) {
   for (const LoopStep& step : program.steps) {
     if (const auto* nest = std::get_if<LoopNest>(&step)) {
       RETURN_IF_ERROR(VerifyNest(*nest, program.buffers, program.shapes));
+    } else if (const auto* sums = std::get_if<Contraction>(&step)) {
+      RETURN_IF_ERROR(VerifyContraction(*sums, program.buffers));
     }
     RETURN_IF_ERROR(
         std::visit([&](const auto& s) { return written.Step(s); }, step));

@@ -24,13 +24,15 @@ namespace kiln {
 //       them either.
 //   L8  A buffer that a nest stores (but for sums into it) it loads at the
 //       index of its store alone.
-//   L9  Views of calls and outputs name buffers of the program and have a
+//   L9  Views of orders and outputs name buffers of the program and have a
 //       stride for each size.
 //   L10 A temporary is written before it is read.
 //   L11 A kSum store is of float32 or float64, has no mask, and stretches of at
 //       least one point.
 //   L12 A kAtomicMax store is of i32 or i64, a kAtomicMul store of a type of 32 or
 //       64 bits.
+//
+// Contractions: contraction_verifier.h.
 //
 // INTERNAL with the number, the step, what was found and what was due. Linear,
 // but for L8: quadratic in the accesses of one nest.

@@ -94,8 +94,8 @@ absl::Status LowerNode(GraphLowering& g, const Node& node) {
   switch (node.op->handling) {
     case Handling::kView:
       return LowerView(n);
-    case Handling::kExtern:
-      return LowerExtern(n);
+    case Handling::kStep:
+      return LowerStep(n);
     case Handling::kLower: {
       const LowerRow& row = LowerTable()[node.op->index];
       if (row.lower != nullptr) return row.lower(n, row.op);
@@ -210,7 +210,7 @@ void GuardIndices(GraphLowering& g) {
 }  // namespace
 
 bool HasLowering(const OpDef& op) {
-  return op.handling == Handling::kView || op.handling == Handling::kExtern ||
+  return op.handling == Handling::kView || op.handling == Handling::kStep ||
          LowerTable()[op.index].lower != nullptr;
 }
 

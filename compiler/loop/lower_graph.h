@@ -9,12 +9,13 @@
 namespace kiln {
 
 // The graph as loops: one nest a node of Handling::kLower (a few for scatters
-// and wide concatenations), a call a node of kExtern, nothing for kView, whose
-// results are index arithmetic on their input's buffer.
+// and wide concatenations), a contraction (a backward convolution: one a gradient)
+// or an order a node of kStep, nothing for kView, whose results are index
+// arithmetic on their input's buffer.
 //
 // Decides: the strides of results (the meta's; of an output those that the
-// caller must see), which operands of a library call are copied because the
-// library could not read them as they lie.
+// caller must see), which operands of a contraction are copied because no
+// library could read them as they lie.
 // Leaves alone: which nests share a kernel, where buffers lie.
 //
 // Sizes that guards have fixed are numbers here (compiler/graph/fix_symbols.h).
@@ -23,7 +24,7 @@ namespace kiln {
 // Errors: UNSUPPORTED_OP names the operator that has no lowering; one of
 // kDecompose or kMutate is such, since the graph pipeline has replaced it.
 //
-// Of the options: what a library may round is told to its calls;
+// Of the options: what a sum may round stands in its contraction;
 // emulate_precision_casts rounds every value of a half type where an operator
 // ends, also where the next one takes it without a store; deterministic
 // gives scatters on CUDA a form whose result does not hang on the hardware's order
@@ -33,7 +34,7 @@ namespace kiln {
 absl::StatusOr<LoopProgram> LowerGraph(const Graph& given,
                                        const ArtifactOptions& options = {});
 
-// Whether an operator has a lowering (kView and kExtern have). For the test
+// Whether an operator has a lowering (kView and kStep have). For the test
 // that holds the tables together.
 bool HasLowering(const OpDef& op);
 

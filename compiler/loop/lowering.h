@@ -195,8 +195,8 @@ absl::StatusOr<IndexedAccess> PlaceIndices(
 
 // Operators of Handling::kView: places the results on the input's buffer.
 absl::Status LowerView(NodeLowering& n);
-// Operators of Handling::kExtern.
-absl::Status LowerExtern(NodeLowering& n);
+// Operators of Handling::kStep.
+absl::Status LowerStep(NodeLowering& n);
 
 // PyTorch's result type of tensors, 0-dim tensors and numbers.
 DType PromoteArguments(const Graph& graph, absl::Span<const Argument> args);

@@ -95,6 +95,8 @@ constexpr OpText kOps[] = {
     {ScalarOp::kScan, "scan"},
     {ScalarOp::kSort, "sort"},
     {ScalarOp::kTally, "tally"},
+    {ScalarOp::kFactor, "factor"},
+    {ScalarOp::kContract, "contract"},
 };
 
 constexpr absl::string_view kReductions[] = {
@@ -102,7 +104,7 @@ constexpr absl::string_view kReductions[] = {
     "xor",  "logsumexp", "argmax", "argmin", "softmax", "moments"};
 
 constexpr bool InOrder() {
-  for (int i = 0; i <= static_cast<int>(ScalarOp::kTally); ++i) {
+  for (int i = 0; i <= static_cast<int>(ScalarOp::kContract); ++i) {
     if (static_cast<int>(kOps[i].op) != i) return false;
   }
   return true;

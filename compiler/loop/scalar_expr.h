@@ -132,6 +132,10 @@ enum class ScalarOp : uint8_t {
   // An i32: how many points before this one along the last reduction axis have
   // the same value, an i32 in [0, `number.i`).
   kTally,
+
+  // Of a contraction's body alone (contraction.h).
+  kFactor,  // a leaf: an element of what is read, operand `number.i` of the two
+  kContract,  // args: two; the sum of what they multiply to
 };
 
 // How a reduction combines. Tuples, whose further members kReduceResult reads:

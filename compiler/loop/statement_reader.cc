@@ -101,8 +101,8 @@ void StatementReader::ReadArguments(LineReader& in, ScalarNode& node) {
   if (in.Take("number ")) node.number.i = in.Int();
 }
 
-void StatementReader::ReadNode(LineReader& in) {
-  in.Expect(absl::StrCat("t", nest_.body.size(), " ="));
+void StatementReader::ReadNode(LineReader& in, std::vector<ScalarNode>& body) {
+  in.Expect(absl::StrCat("t", body.size(), " ="));
   const absl::string_view place = in.rest();
   const auto op = ScalarOpFromName(in.Word("an operation"));
   if (!op.has_value()) {
@@ -125,7 +125,7 @@ void StatementReader::ReadNode(LineReader& in) {
   } else {
     ReadArguments(in, node);
   }
-  nest_.body.push_back(std::move(node));
+  body.push_back(std::move(node));
 }
 
 void StatementReader::ReadStore(LineReader& in) {
@@ -161,7 +161,7 @@ std::optional<LoopNest> StatementReader::ReadNestLine(LineReader& in) {
   const bool node = line.substr(0, 1) == "t" &&
                     end != absl::string_view::npos && line[end] == ' ';
   if (node) {
-    ReadNode(in);
+    ReadNode(in, nest_.body);
   } else {
     ReadStore(in);
   }
@@ -191,36 +191,92 @@ std::vector<View> StatementReader::ReadViews(LineReader& in) {
   return views;
 }
 
-Attribute StatementReader::ReadAttribute(LineReader& in) {
-  Attribute attribute;
-  attribute.name = in.Word("an attribute");
-  in.Expect("=");
-  if (in.Take("float ")) {
-    attribute.value = in.Float();
-  } else if (in.Take("\"")) {
-    attribute.value = in.rest().substr(0, 1) == "\"" ? "" : in.Word();
-    in.Expect("\"");
-  } else if (in.rest().substr(0, 1) == "[") {
-    const DimVector dims = in.Dims();
-    attribute.value = std::vector<SymExpr>(dims.begin(), dims.end());
-  } else {
-    attribute.value = in.Int();
+RowOrder StatementReader::ReadOrder(LineReader& in) {
+  RowOrder order;
+  const absl::string_view place = in.rest();
+  const auto how = OrderFromName(in.Word("an order"));
+  if (!how.has_value()) in.FailAt(place, "an order");
+  order.how = how.value_or(RowOrder::How::kSort);
+  in.Expect("from ");
+  order.origin = in.Word("an operator");
+  in.Expect("largest ");
+  order.largest = in.Int() != 0;
+  in.Expect("k ");
+  order.k = in.Expr();
+  const absl::string_view views = in.rest();
+  const std::vector<View> inputs = ReadViews(in);
+  in.Expect("->");
+  const std::vector<View> results = ReadViews(in);
+  if (inputs.size() != 1 || results.size() != 2) {
+    in.FailAt(views, "one view, and two");
+    return order;
   }
-  return attribute;
+  order.x = inputs[0];
+  order.values = results[0];
+  order.places = results[1];
+  return order;
 }
 
-ExternCall StatementReader::ReadExtern(LineReader& in) {
-  ExternCall call;
-  call.name = in.Word("a library call");
-  in.Expect("from ");
-  call.origin = in.Word("an operator");
-  call.inputs = ReadViews(in);
-  in.Expect("->");
-  call.outputs = ReadViews(in);
-  while (in.ok() && !in.done()) {
-    call.attributes.push_back(ReadAttribute(in));
+void StatementReader::BeginContraction(Contraction::Form form, LineReader& in) {
+  contraction_ = Contraction();
+  contraction_.form = form;
+  contraction_.origins =
+      absl::StrSplit(in.Word("the operators of a contraction"), '+');
+  in.Expect("[");
+  const absl::string_view axes = in.rest();
+  // An axis' name depends on how many there are.
+  std::vector<std::string> names;
+  while (in.ok() && !in.Take("]")) {
+    names.push_back(in.Word("an axis"));
+    in.Expect(absl::StrCat("i", contraction_.extents.size(), " in "));
+    contraction_.extents.push_back(in.Expr());
+    if (!in.Take(",") && in.rest().substr(0, 1) != "]") in.Fail("',' or ']'");
   }
-  return call;
+  in.Expect("{");
+  std::string due;
+  if (!HasKnownAxes(contraction_, due)) {
+    in.FailAt(axes, due);
+    return;
+  }
+  for (size_t k = 0; k < names.size(); ++k) {
+    if (names[k] != AxisName(contraction_, k)) {
+      in.FailAt(axes, absl::StrCat("axis ", AxisName(contraction_, k), " for ",
+                                   names[k]));
+      return;
+    }
+  }
+  in_contraction_ = in.ok();
+}
+
+std::optional<Contraction> StatementReader::ReadContractionLine(
+    LineReader& in) {
+  if (in.Take("}")) {
+    in_contraction_ = false;
+    return std::move(contraction_);
+  }
+  if (in.Take("allow ")) {
+    if (in.Take("tf32")) {
+      contraction_.allow_tf32 = true;
+    } else {
+      in.Expect("reduced_sums");
+      contraction_.allow_reduced_sums = true;
+    }
+    return std::nullopt;
+  }
+  for (size_t k = 0; k < contraction_.operands.size(); ++k) {
+    if (!in.Take(absl::StrCat(OperandName(k), " "))) continue;
+    if (in.Take("=")) {
+      contraction_.written = static_cast<Contraction::Place>(k);
+      contraction_.value = in.Node();
+    } else {
+      contraction_.operands[k].view = ReadView(in);
+      in.Expect("at ");
+      contraction_.operands[k].index = in.Dims();
+    }
+    return std::nullopt;
+  }
+  ReadNode(in, contraction_.body);
+  return std::nullopt;
 }
 
 Fill StatementReader::ReadFill(LineReader& in) {

@@ -33,19 +33,24 @@ class StatementReader {
   bool in_nest() const { return in_nest_; }
   std::optional<LoopNest> ReadNestLine(LineReader& in);
 
+  // The same of "product mm [m i0 in 8, ...] {".
+  void BeginContraction(Contraction::Form form, LineReader& in);
+  bool in_contraction() const { return in_contraction_; }
+  std::optional<Contraction> ReadContractionLine(LineReader& in);
+
   // The name of a buffer that was declared.
   BufferId ReadBufferName(LineReader& in);
 
   // Without their first word, too.
-  ExternCall ReadExtern(LineReader& in);
+  RowOrder ReadOrder(LineReader& in);
   Fill ReadFill(LineReader& in);
   ProgramOutput ReadReturn(LineReader& in);
 
+  std::vector<View> ReadViews(LineReader& in);
+
  private:
   View ReadView(LineReader& in);
-  std::vector<View> ReadViews(LineReader& in);
-  Attribute ReadAttribute(LineReader& in);
-  void ReadNode(LineReader& in);
+  void ReadNode(LineReader& in, std::vector<ScalarNode>& body);
   void ReadArguments(LineReader& in, ScalarNode& node);
   void ReadStore(LineReader& in);
 
@@ -53,6 +58,8 @@ class StatementReader {
   absl::flat_hash_map<std::string, BufferId> numbers_;
   LoopNest nest_;
   bool in_nest_ = false;
+  Contraction contraction_;
+  bool in_contraction_ = false;
 };
 
 }  // namespace kiln

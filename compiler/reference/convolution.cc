@@ -89,10 +89,6 @@ RefResults Convolution(RefCall& call) {
     int64_t k = 0;
     ForEachIndex(sizes, [&](const Sizes& at) { y.f[k++] += bias.F(at[1]); });
   }
-  if (call.Has("activation")) {
-    const std::string activation = call.String("activation");
-    for (double& value : y.f) value = ActivationOf(activation, value);
-  }
   y.sizes = call.result(0).sizes;
   return {call.Make(0, y)};
 }
@@ -121,7 +117,6 @@ RefResults ConvolutionBackward(RefCall& call) {
 
 constexpr ReferenceRow kRows[] = {
     {"aten.convolution.default", Convolution},
-    {"prims.convolution_activation.default", Convolution},
     {"aten.convolution_backward.default", ConvolutionBackward},
 };
 

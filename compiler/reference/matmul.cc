@@ -54,24 +54,6 @@ Elements WithBias(RefCall& call, absl::string_view bias, Elements product) {
   return product;
 }
 
-// What prims.*_activation do last.
-Elements Activated(RefCall& call, Elements y) {
-  const std::string activation = call.String("activation");
-  for (double& value : y.f) value = ActivationOf(activation, value);
-  return y;
-}
-
-RefResults MmActivation(RefCall& call) {
-  return {call.Make(
-      0, Activated(call, Product(call.Load("self"), call.Load("mat2"))))};
-}
-
-RefResults AddmmActivation(RefCall& call) {
-  return {call.Make(0, Activated(call, WithBias(call, "self",
-                                                Product(call.Load("mat1"),
-                                                        call.Load("mat2")))))};
-}
-
 RefResults Mm(RefCall& call) {
   return {call.Make(0, Product(call.Load("self"), call.Load("mat2")))};
 }
@@ -146,18 +128,11 @@ RefResults Addr(RefCall& call) {
 }
 
 constexpr ReferenceRow kRows[] = {
-    {"aten.mm.default", Mm},
-    {"aten.bmm.default", Mm},
-    {"aten.addmm.default", Addmm},
-    {"aten.baddbmm.default", Baddbmm},
-    {"prims.mm_activation.default", MmActivation},
-    {"prims.addmm_activation.default", AddmmActivation},
-    {"aten.matmul.default", Matmul},
-    {"aten.linear.default", Linear},
-    {"aten.mv.default", Mv},
-    {"aten.dot.default", Dot},
-    {"aten.vdot.default", Dot},
-    {"aten.addmv.default", Addmv},
+    {"aten.mm.default", Mm},         {"aten.bmm.default", Mm},
+    {"aten.addmm.default", Addmm},   {"aten.baddbmm.default", Baddbmm},
+    {"aten.matmul.default", Matmul}, {"aten.linear.default", Linear},
+    {"aten.mv.default", Mv},         {"aten.dot.default", Dot},
+    {"aten.vdot.default", Dot},      {"aten.addmv.default", Addmv},
     {"aten.addr.default", Addr},
 };
 

@@ -70,11 +70,6 @@ double GeluTanh(double x) {
   return 0.5 * x * (1 + std::tanh(kScale * (x + 0.044715 * x * x * x)));
 }
 
-double ActivationOf(absl::string_view name, double x) {
-  if (name == "gelu_tanh") return GeluTanh(x);
-  return x < 0 ? 0 : x;
-}
-
 double LogAddExp(double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return NAN;
   const double top = std::fmax(a, b);

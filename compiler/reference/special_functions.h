@@ -5,8 +5,6 @@
 
 #include <cstdint>
 
-#include "absl/strings/string_view.h"
-
 namespace kiln {
 
 // The x with erf(x) = y; infinite at -1 and 1, NaN beyond.
@@ -26,9 +24,6 @@ double LogAddExp(double a, double b);
 
 // The tanh form of GELU.
 double GeluTanh(double x);
-
-// "relu" (a NaN stays one) or "gelu_tanh" of x.
-double ActivationOf(absl::string_view name, double x);
 
 // The cumulative distribution of the standard normal.
 double NormalCdf(double x);

@@ -20,7 +20,20 @@ void VisitStepBuffers(const LoopNest& nest, Visit visit) {
   for (const Store& store : nest.stores) visit(store.buffer, true);
 }
 template <typename Visit>
-void VisitStepBuffers(const ExternCall& call, Visit visit) {
+void VisitStepBuffers(const Contraction& contraction, Visit visit) {
+  VisitReads(
+      contraction, [&](const View& view) { visit(view.buffer, false); },
+      [&](const ScalarNode& load) { visit(load.buffer, false); });
+  visit(contraction.result().view.buffer, true);
+}
+template <typename Visit>
+void VisitStepBuffers(const RowOrder& order, Visit visit) {
+  visit(order.x.buffer, false);
+  visit(order.values.buffer, true);
+  visit(order.places.buffer, true);
+}
+template <typename Visit>
+void VisitStepBuffers(const LibraryCall& call, Visit visit) {
   for (const View& view : call.inputs) visit(view.buffer, false);
   for (const View& view : call.outputs) visit(view.buffer, true);
 }
@@ -41,7 +54,7 @@ void VisitStepBuffers(const PlannedStep& step, Visit visit) {
       if (id != kNoBuffer) visit(id, true);
     }
   }
-  if (const auto* call = std::get_if<ExternCall>(&step)) {
+  if (const auto* call = std::get_if<LibraryCall>(&step)) {
     VisitStepBuffers(*call, visit);
   } else if (const auto* fill = std::get_if<Fill>(&step)) {
     VisitStepBuffers(*fill, visit);

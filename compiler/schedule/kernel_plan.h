@@ -15,6 +15,7 @@
 #include "compiler/config/tuning_table.h"
 #include "compiler/loop/loop_nest.h"
 #include "compiler/schedule/kernel_variant.h"
+#include "compiler/schedule/library_call.h"
 
 namespace kiln {
 
@@ -61,7 +62,7 @@ struct BufferPlacement {
 };
 
 using PlannedStep =
-    std::variant<PlannedKernel, CombinedKernel, ExternCall, Fill>;
+    std::variant<PlannedKernel, CombinedKernel, LibraryCall, Fill>;
 
 // What a step launches: itself, or its parts; nothing of a call or a fill.
 inline absl::Span<PlannedKernel> KernelsOf(PlannedStep& step) {

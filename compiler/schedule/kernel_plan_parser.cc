@@ -30,6 +30,24 @@ KernelVariant ReadVariant(LineReader& in) {
   return variant;
 }
 
+Attribute ReadAttribute(LineReader& in) {
+  Attribute attribute;
+  attribute.name = in.Word("an attribute");
+  in.Expect("=");
+  if (in.Take("float ")) {
+    attribute.value = in.Float();
+  } else if (in.Take("\"")) {
+    attribute.value = in.rest().substr(0, 1) == "\"" ? "" : in.Word();
+    in.Expect("\"");
+  } else if (in.rest().substr(0, 1) == "[") {
+    const DimVector dims = in.Dims();
+    attribute.value = std::vector<SymExpr>(dims.begin(), dims.end());
+  } else {
+    attribute.value = in.Int();
+  }
+  return attribute;
+}
+
 class PlanParser {
  public:
   absl::StatusOr<KernelPlan> Parse(absl::string_view text);
@@ -40,6 +58,7 @@ class PlanParser {
   void Line(LineReader& in);
   void Header(LineReader& in);
   void BufferPlace(LineReader& in);
+  LibraryCall ReadCall(LineReader& in);
   void Statement(LineReader& in);
   void KernelLine(LineReader& in);
   void PartLine(LineReader& in);
@@ -78,6 +97,18 @@ void PlanParser::BufferPlace(LineReader& in) {
   plan_.placements.push_back(std::move(placement));
 }
 
+LibraryCall PlanParser::ReadCall(LineReader& in) {
+  LibraryCall call;
+  call.name = in.Word("a library call");
+  in.Expect("from ");
+  call.origin = in.Word("an operator");
+  call.inputs = statements_.ReadViews(in);
+  in.Expect("->");
+  call.outputs = statements_.ReadViews(in);
+  while (in.ok() && !in.done()) call.attributes.push_back(ReadAttribute(in));
+  return call;
+}
+
 void PlanParser::Statement(LineReader& in) {
   if (statements_.TakeBuffer(in)) {
     BufferPlace(in);
@@ -97,8 +128,8 @@ void PlanParser::Statement(LineReader& in) {
     }
     in.Expect("{");
     place_ = Place::kKernel;
-  } else if (in.Take("extern ")) {
-    plan_.steps.push_back(statements_.ReadExtern(in));
+  } else if (in.Take("call ")) {
+    plan_.steps.push_back(ReadCall(in));
   } else if (in.Take("fill ")) {
     plan_.steps.push_back(statements_.ReadFill(in));
   } else if (in.Take("mutates ")) {
@@ -112,7 +143,7 @@ void PlanParser::Statement(LineReader& in) {
     place_ = Place::kArena;
   } else {
     in.Fail(
-        "in, const, tmp, out, kernel, extern, fill, mutates, return or arena");
+        "in, const, tmp, out, kernel, call, fill, mutates, return or arena");
   }
 }
 

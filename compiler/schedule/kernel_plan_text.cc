@@ -7,6 +7,31 @@ namespace kiln {
 
 namespace {
 
+std::string AttributeText(const Attribute& attribute) {
+  std::string out = absl::StrCat(attribute.name, "=");
+  if (const auto* i = std::get_if<int64_t>(&attribute.value)) {
+    absl::StrAppend(&out, *i);
+  } else if (const auto* f = std::get_if<double>(&attribute.value)) {
+    absl::StrAppend(&out, "float ", NumberText(*f));
+  } else if (const auto* s = std::get_if<std::string>(&attribute.value)) {
+    absl::StrAppend(&out, "\"", *s, "\"");
+  } else {
+    const auto& ints = std::get<std::vector<SymExpr>>(attribute.value);
+    absl::StrAppend(&out, DimsText(DimVector(ints.begin(), ints.end())));
+  }
+  return out;
+}
+
+std::string ToText(const LibraryCall& call,
+                   const std::vector<Buffer>& buffers) {
+  std::string out = absl::StrCat("call ", call.name, " from ", call.origin, " ",
+                                 ViewsText(call.inputs, buffers), " -> ",
+                                 ViewsText(call.outputs, buffers));
+  for (const Attribute& attribute : call.attributes)
+    absl::StrAppend(&out, " ", AttributeText(attribute));
+  return out;
+}
+
 std::string ToText(const Workspace& workspace,
                    const std::vector<Buffer>& buffers) {
   if (workspace.partials == kNoBuffer) return "";
@@ -53,8 +78,8 @@ std::string ToText(const KernelPlan& plan) {
       absl::StrAppend(&out, ToText(*kernel, plan.buffers));
     } else if (const auto* all = std::get_if<CombinedKernel>(&step)) {
       absl::StrAppend(&out, ToText(*all, plan.buffers));
-    } else if (const auto* call = std::get_if<ExternCall>(&step)) {
-      absl::StrAppend(&out, "  ", StepText(*call, plan.buffers), "\n");
+    } else if (const auto* call = std::get_if<LibraryCall>(&step)) {
+      absl::StrAppend(&out, "  ", ToText(*call, plan.buffers), "\n");
     } else {
       absl::StrAppend(&out, "  ", StepText(std::get<Fill>(step), plan.buffers),
                       "\n");

@@ -17,7 +17,7 @@
 //       }
 //       part cuda points … { … }
 //     }
-//     extern mm from mm (view buf1 f32 […] …; …) -> (…)
+//     call mm from mm (view buf1 f32 […] …; …) -> (…)
 //     fill buf3 = 0
 //     mutates 0
 //     return view buf2 f32 [s0, 512] strides [512, 1] offset 0

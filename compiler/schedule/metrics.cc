@@ -29,7 +29,7 @@ class ByteCounter {
       const bool whole = kernels.size() > 1 || kernels[0].nest.merged > 0;
       for (const PlannedKernel& kernel : kernels)
         ChargeNest(kernel.nest, whole);
-    } else if (const auto* call = std::get_if<ExternCall>(&step)) {
+    } else if (const auto* call = std::get_if<LibraryCall>(&step)) {
       for (const View& view : call->inputs) Read(view.buffer, kWhole);
       for (const View& view : call->outputs)
         Write(view.buffer, Elements(view.sizes), Elements(view.sizes));
@@ -175,7 +175,7 @@ LaunchCounts CountLaunches(const KernelPlan& plan) {
     counts.bytes += counter.BytesOf(step);
     if (!KernelsOf(step).empty()) {
       ++counts.kernels;
-    } else if (std::holds_alternative<ExternCall>(step)) {
+    } else if (std::holds_alternative<LibraryCall>(step)) {
       ++counts.externs;
     } else {
       ++counts.fills;

@@ -1,6 +1,7 @@
 #include "compiler/schedule/plan_pipeline.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -11,8 +12,10 @@
 #include "compiler/loop/loop_text.h"
 #include "compiler/loop/loop_transforms.h"
 #include "compiler/loop/loop_verifier.h"
+#include "compiler/schedule/choose_contraction.h"
 #include "compiler/schedule/choose_variant.h"
 #include "compiler/schedule/combine_nests.h"
+#include "compiler/schedule/fuse_epilogues.h"
 #include "compiler/schedule/fuse_loops.h"
 #include "compiler/schedule/kernel_fingerprint.h"
 #include "compiler/schedule/kernel_labels.h"
@@ -21,6 +24,7 @@
 #include "compiler/schedule/nest_price.h"
 #include "compiler/schedule/one_pass_form.h"
 #include "compiler/schedule/plan_buffers.h"
+#include "compiler/schedule/write_calls.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -49,6 +53,18 @@ absl::StatusOr<Changed> RunFoldOneHotSums(LoopProgram& program,
   return Changed::Patterns(FoldOneHotSums(program));
 }
 
+absl::StatusOr<Changed> RunChooseContractions(LoopProgram& program,
+                                              const PassEnv& env) {
+  return Changed::Patterns(ChooseContractions(program, env.target));
+}
+
+absl::StatusOr<Changed> RunFuseEpilogues(LoopProgram& program,
+                                         const PassEnv& env) {
+  const ArtifactOptions& options = env.options.artifact;
+  if (options.no_fusion || options.emulate_precision_casts) return Changed::kNo;
+  return Changed::Patterns(FuseEpilogues(program, env.target));
+}
+
 FusionOptions FusionOptionsOf(const PassEnv& env) {
   return {.limits = {.nests = env.options.artifact.max_fusion_size}};
 }
@@ -61,13 +77,20 @@ absl::StatusOr<Changed> RunFuseLoops(LoopProgram& program, const PassEnv& env) {
 
 constexpr Pass<LoopProgram> kLoopPasses[] = {
     {"drop_dead_stores", RunDropDeadStores},
+    // Before anything is fused: loops of ours are fused as any others.
+    {"choose_contractions", RunChooseContractions},
+    // Before what follows a product is computed where it is read.
+    {"fuse_epilogues", RunFuseEpilogues},
     // Before fusion: a producer that is computed where it is read is not a nest.
     {"inline_producers", RunInlineProducers},
     // Needs the sum's terms in its own nest; leaves a producer to inline.
     {"fold_one_hot_sums", RunFoldOneHotSums},
     {"inline_producers", RunInlineProducers},
+    // An activation of many operators is one nest now.
+    {"fuse_epilogues", RunFuseEpilogues},
     {"fuse_loops", RunFuseLoops},
 };
+constexpr size_t kPassesBeforeFusion = std::size(kLoopPasses) - 1;
 
 // --- Passes over kernels.
 
@@ -206,8 +229,10 @@ KernelPlan FlattenAddresses(LoopProgram program) {
     if (auto* nest = std::get_if<LoopNest>(&step)) {
       FlattenAddresses(*nest, program.buffers);
       plan.steps.push_back(PlannedKernel{.nest = std::move(*nest)});
-    } else if (auto* call = std::get_if<ExternCall>(&step)) {
-      plan.steps.push_back(std::move(*call));
+    } else if (const auto* sums = std::get_if<Contraction>(&step)) {
+      plan.steps.push_back(CallOf(*sums, program.buffers));
+    } else if (const auto* order = std::get_if<RowOrder>(&step)) {
+      plan.steps.push_back(CallOf(*order));
     } else {
       plan.steps.push_back(std::get<Fill>(step));
     }
@@ -271,6 +296,16 @@ absl::StatusOr<std::string> ExplainVariants(const KernelPlan& plan,
     }
   }
   return out;
+}
+
+absl::StatusOr<std::string> ExplainContractions(LoopProgram program,
+                                                const PassEnv& env) {
+  std::string out =
+      ExplainContractions(program, env.target, ComputedBy::kLoops);
+  std::vector<PassRecord> records;
+  RETURN_IF_ERROR(RunPasses(LoopPipeline().first(kPassesBeforeFusion), program,
+                            env, kLoopInspection, records));
+  return out + ExplainContractions(program, env.target, ComputedBy::kLibrary);
 }
 
 std::string ExplainFusion(LoopProgram program, const PassEnv& env) {

@@ -56,6 +56,11 @@ absl::StatusOr<ConfigSpace> ConfigsOf(const PlannedKernel& kernel,
 absl::StatusOr<std::string> ExplainVariants(const KernelPlan& plan,
                                             const PassEnv& env);
 
+// For a program as it was lowered: who computes each contraction, and why; those of
+// ours first, then what fusion made of the others.
+absl::StatusOr<std::string> ExplainContractions(LoopProgram program,
+                                                const PassEnv& env);
+
 // For a program whose producers are inlined: each pair of nests that fuse_loops
 // leaves apart, and why.
 std::string ExplainFusion(LoopProgram program, const PassEnv& env);

@@ -22,11 +22,9 @@
 //   bmm        a[B,M,K], b[B,K,N]; out[B,M,N]           activation
 //   baddbmm    bias[B,M,N], a[B,M,K], b[B,K,N];         alpha, beta, activation
 //              out[B,M,N]
-//   convolution           x, w[, bias[C]]; y            stride, padding, dilation,
-//   convolution_backward  grad_y, x, w; those of        output_padding, transposed,
-//                         grad_x, grad_w that           groups; convolution
-//                         output_mask asks for, in      activation, its backward
-//                         order                         output_mask
+//   convolution  two of image, weights and result,  wanted, stride, padding,
+//              in this order[, bias[C]]; the third    dilation, groups, activation
+//   order      x[R,C]; values, places                 how, largest, k
 //
 // Matrices: out = activation(beta * bias + alpha * a @ b). alpha and beta are
 // floats, 1 when absent; with beta 0 the bias is not read, so its NaNs do not
@@ -35,12 +33,14 @@
 // is a view of the result's shape, whose strides may be 0. Zero sizes are fine:
 // K = 0 gives beta * bias.
 //
-// Convolutions: x[N,C,spatial...], w[C_out,C/groups,spatial...], or
-// w[C,C_out/groups,spatial...] when transposed; one to three spatial
-// dimensions; any dense strides, of which contiguous and channels-last are the
-// fast ones. stride, padding, dilation and output_padding are ints, one a
-// spatial dimension (one value serves all), transposed and groups an int;
-// output_mask is two ints. The size of y is the view's own.
+// Convolutions: image[N,C,spatial...], weights[C_out,C/groups,spatial...] and
+// result[N,C_out,spatial...] of a direct convolution, of which `wanted` ("result",
+// the default, "image" or "weights") is computed: each of its elements is the sum
+// of the products of the two others that go with it. A gradient and a transposed
+// convolution are such. One to three spatial dimensions; any dense strides, of which
+// contiguous and channels-last are the fast ones. stride, padding and dilation are
+// ints, one a spatial dimension (one value serves all), groups an int. bias and
+// activation are of the result or the image.
 //
 // Order, of each row of x: values and where they stood, NaN being larger than
 // all numbers. how "sort": all (C = N), equals keeping their order; "top" and
@@ -102,8 +102,7 @@ struct MatmulProblem {
 };
 
 // One of the three products of a direct convolution of an image with weights
-// into a result. A transposed convolution is the image product of the direct
-// one that has its result for an input, so no library sees a "transposed".
+// into a result.
 struct ConvolutionProblem {
   static constexpr int kMaxSpatial = 3;
   enum class Wanted { kResult, kImage, kWeights };

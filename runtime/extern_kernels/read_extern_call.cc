@@ -12,8 +12,6 @@
 namespace kiln {
 namespace {
 
-using Parts = absl::InlinedVector<ExternPart, 2>;
-
 std::string ShapeText(const ExternOperand& operand) {
   return absl::StrCat(ShortName(operand.dtype), "[",
                       absl::StrJoin(operand.sizes, ", "), "]");
@@ -172,8 +170,8 @@ absl::StatusOr<Activation> ActivationOf(absl::string_view call,
                    absl::StrCat(call, ": activation ", name));
 }
 
-absl::StatusOr<Parts> ReadMatmul(const ExternCall& call, size_t rank,
-                                 bool with_bias) {
+absl::StatusOr<ExternPart> ReadMatmul(const ExternCall& call, size_t rank,
+                                      bool with_bias) {
   RETURN_IF_ERROR(CheckCounts(call, with_bias ? 3 : 2, 1));
   RETURN_IF_ERROR(CheckDTypes(call, /*integers=*/true));
   const int a_index = with_bias ? 1 : 0;
@@ -217,152 +215,103 @@ absl::StatusOr<Parts> ReadMatmul(const ExternCall& call, size_t rank,
   part.operand[2] = problem.has_bias ? 0 : -1;
   part.operand[3] = static_cast<int>(call.inputs.size());
   part.problem = problem;
-  return Parts{part};
+  return part;
 }
 
-// Which operands of a call are the image, weights and result of the direct
-// convolution behind it.
-struct ConvolutionOperands {
-  const ExternOperand* image;
-  const ExternOperand* weights;
-  const ExternOperand* result;
-};
+using Wanted = ConvolutionProblem::Wanted;
 
-// Fills in all but what is wanted and the bias.
-absl::StatusOr<ConvolutionProblem> ReadDirect(const ExternCall& call,
-                                              const ConvolutionOperands& of,
-                                              bool transposed,
-                                              Attributes& attributes) {
-  ConvolutionProblem problem;
-  const size_t rank = of.image->sizes.size();
-  if (rank < 3 || rank > 5 || of.weights->sizes.size() != rank ||
-      of.result->sizes.size() != rank) {
-    return Contradiction(call);
-  }
-  problem.spatial = static_cast<int>(rank) - 2;
-  problem.dtype = of.image->dtype;
+absl::StatusOr<Wanted> WantedOf(absl::string_view name) {
+  if (name.empty() || name == "result") return Wanted::kResult;
+  if (name == "image") return Wanted::kImage;
+  if (name == "weights") return Wanted::kWeights;
+  return MakeError(ErrorReason::kUnsupportedOp,
+                   absl::StrCat("convolution: wanted ", name));
+}
+
+// Strides, paddings and dilations.
+absl::Status ReadWindow(Attributes& attributes, ConvolutionProblem& problem) {
+  const int spatial = problem.spatial;
+  RETURN_IF_ERROR(attributes.Ints("stride", spatial, 1, problem.stride));
+  RETURN_IF_ERROR(attributes.Ints("padding", spatial, 0, problem.padding));
+  RETURN_IF_ERROR(attributes.Ints("dilation", spatial, 1, problem.dilation));
   ASSIGN_OR_RETURN(problem.groups, attributes.Int("groups", 1));
-  RETURN_IF_ERROR(
-      attributes.Ints("stride", problem.spatial, 1, problem.stride));
-  RETURN_IF_ERROR(
-      attributes.Ints("padding", problem.spatial, 0, problem.padding));
-  RETURN_IF_ERROR(
-      attributes.Ints("dilation", problem.spatial, 1, problem.dilation));
-  ASSIGN_OR_RETURN(problem.precision, attributes.PrecisionAllowed());
-  // Where the image is the transposed convolution's result it may be larger
-  // than its windows reach.
-  int64_t beyond[ConvolutionProblem::kMaxSpatial];
-  RETURN_IF_ERROR(
-      attributes.Ints("output_padding", problem.spatial, 0, beyond));
-  problem.batch = of.image->sizes[0];
-  problem.image_channels = of.image->sizes[1];
-  problem.result_channels = of.result->sizes[1];
-  bool fits = problem.groups >= 1 && of.result->sizes[0] == problem.batch &&
-              of.weights->sizes[0] == problem.result_channels &&
-              of.weights->sizes[1] * problem.groups == problem.image_channels &&
-              problem.result_channels % problem.groups == 0;
+  return absl::OkStatus();
+}
+
+// Sizes and strides of the three arrays: false when they contradict each other.
+bool TakeArrays(const ExternOperand& image, const ExternOperand& weights,
+                const ExternOperand& result, ConvolutionProblem& problem) {
+  problem.batch = image.sizes[0];
+  problem.image_channels = image.sizes[1];
+  problem.result_channels = result.sizes[1];
+  if (problem.groups < 1 || result.sizes[0] != problem.batch ||
+      weights.sizes[0] != problem.result_channels ||
+      weights.sizes[1] * problem.groups != problem.image_channels ||
+      problem.result_channels % problem.groups != 0) {
+    return false;
+  }
   for (int i = 0; i < problem.spatial; ++i) {
-    problem.image[i] = of.image->sizes[2 + i];
-    problem.window[i] = of.weights->sizes[2 + i];
-    problem.result[i] = of.result->sizes[2 + i];
-    if (problem.stride[i] < 1 || problem.dilation[i] < 1) fits = false;
-    if (!fits) break;
+    problem.image[i] = image.sizes[2 + i];
+    problem.window[i] = weights.sizes[2 + i];
+    problem.result[i] = result.sizes[2 + i];
+    if (problem.stride[i] < 1 || problem.dilation[i] < 1) return false;
     const int64_t room = problem.image[i] + 2 * problem.padding[i] -
                          problem.dilation[i] * (problem.window[i] - 1) - 1;
-    fits =
-        room >= 0 &&
-        (transposed
-             ? (problem.result[i] - 1) * problem.stride[i] + beyond[i] == room
-             : room / problem.stride[i] + 1 == problem.result[i]);
+    if (room < 0 || room / problem.stride[i] + 1 != problem.result[i])
+      return false;
   }
-  if (!fits) return Contradiction(call);
-  std::copy(of.image->strides.begin(), of.image->strides.end(),
-            problem.image_strides);
-  std::copy(of.weights->strides.begin(), of.weights->strides.end(),
+  std::copy(image.strides.begin(), image.strides.end(), problem.image_strides);
+  std::copy(weights.strides.begin(), weights.strides.end(),
             problem.weight_strides);
-  std::copy(of.result->strides.begin(), of.result->strides.end(),
+  std::copy(result.strides.begin(), result.strides.end(),
             problem.result_strides);
-  return problem;
+  return true;
 }
 
-absl::StatusOr<Parts> ReadConvolution(const ExternCall& call) {
+absl::StatusOr<ExternPart> ReadConvolution(const ExternCall& call) {
   const bool with_bias = call.inputs.size() == 3;
   RETURN_IF_ERROR(CheckCounts(call, with_bias ? 3 : 2, 1));
   RETURN_IF_ERROR(CheckDTypes(call, /*integers=*/false));
   Attributes attributes(call.name, call.attributes);
-  ASSIGN_OR_RETURN(const int64_t transposed, attributes.Int("transposed", 0));
-  const int x = 0;
-  const int w = 1;
-  const int y = static_cast<int>(call.inputs.size());
-  ConvolutionOperands of{&call.inputs[x], &call.inputs[w], &call.outputs[0]};
-  if (transposed != 0) std::swap(of.image, of.result);
-  ASSIGN_OR_RETURN(ConvolutionProblem problem,
-                   ReadDirect(call, of, transposed != 0, attributes));
+  ConvolutionProblem problem;
+  ASSIGN_OR_RETURN(const absl::string_view wanted, attributes.Text("wanted"));
+  ASSIGN_OR_RETURN(problem.wanted, WantedOf(wanted));
+  ExternPart part;
+  const ExternOperand* arrays[3];
+  for (int place = 0, next = 0; place < 3; ++place) {
+    const bool written = place == WrittenOperand(problem.wanted);
+    part.operand[place] =
+        written ? static_cast<int>(call.inputs.size()) : next++;
+    arrays[place] =
+        written ? &call.outputs[0] : &call.inputs[part.operand[place]];
+    const size_t rank = arrays[place]->sizes.size();
+    if (rank < 3 || rank > 5 || rank != arrays[0]->sizes.size())
+      return Contradiction(call);
+  }
+  problem.spatial = static_cast<int>(arrays[0]->sizes.size()) - 2;
+  problem.dtype = call.outputs[0].dtype;
+  RETURN_IF_ERROR(ReadWindow(attributes, problem));
+  ASSIGN_OR_RETURN(problem.precision, attributes.PrecisionAllowed());
   ASSIGN_OR_RETURN(const absl::string_view activation,
                    attributes.Text("activation"));
   ASSIGN_OR_RETURN(problem.activation, ActivationOf(call.name, activation));
   RETURN_IF_ERROR(attributes.AllKnown());
-  problem.wanted = transposed != 0 ? ConvolutionProblem::Wanted::kImage
-                                   : ConvolutionProblem::Wanted::kResult;
+  if (!TakeArrays(*arrays[kImageOperand], *arrays[kWeightsOperand],
+                  *arrays[kResultOperand], problem)) {
+    return Contradiction(call);
+  }
   if (with_bias) {
     const ExternOperand& bias = call.inputs[2];
-    if (bias.sizes.size() != 1 || bias.sizes[0] != call.outputs[0].sizes[1]) {
+    if (problem.wanted == Wanted::kWeights || bias.sizes.size() != 1 ||
+        bias.sizes[0] != call.outputs[0].sizes[1]) {
       return Contradiction(call);
     }
     problem.has_bias = true;
     problem.bias_stride = bias.strides[0];
+    part.operand[kBiasOperand] = 2;
   }
-  ExternPart part;
-  part.operand[0] = transposed != 0 ? y : x;
-  part.operand[1] = w;
-  part.operand[2] = transposed != 0 ? x : y;
-  part.operand[3] = with_bias ? 2 : -1;
   part.problem = problem;
-  return Parts{part};
-}
-
-absl::StatusOr<Parts> ReadConvolutionBackward(const ExternCall& call) {
-  Attributes attributes(call.name, call.attributes);
-  int64_t mask[2];
-  RETURN_IF_ERROR(attributes.Ints("output_mask", 2, 1, mask));
-  const size_t wanted = (mask[0] != 0) + (mask[1] != 0);
-  RETURN_IF_ERROR(CheckCounts(call, 3, wanted));
-  RETURN_IF_ERROR(CheckDTypes(call, /*integers=*/false));
-  ASSIGN_OR_RETURN(const int64_t transposed, attributes.Int("transposed", 0));
-  const int grad_y = 0;
-  const int x = 1;
-  const int w = 2;
-  int next_output = 3;
-  Parts parts;
-  for (int i = 0; i < 2; ++i) {
-    if (mask[i] == 0) continue;
-    // Each gradient takes the place of what it is the gradient of.
-    ExternPart part;
-    part.operand[0] = i == 0 ? next_output : x;
-    part.operand[1] = i == 1 ? next_output : w;
-    part.operand[2] = grad_y;
-    if (transposed != 0) std::swap(part.operand[0], part.operand[2]);
-    const auto operand = [&call](int number) {
-      return number < 3 ? &call.inputs[number] : &call.outputs[number - 3];
-    };
-    ASSIGN_OR_RETURN(
-        ConvolutionProblem problem,
-        ReadDirect(call,
-                   {operand(part.operand[0]), operand(part.operand[1]),
-                    operand(part.operand[2])},
-                   transposed != 0, attributes));
-    if (i == 1) {
-      problem.wanted = ConvolutionProblem::Wanted::kWeights;
-    } else {
-      problem.wanted = transposed != 0 ? ConvolutionProblem::Wanted::kResult
-                                       : ConvolutionProblem::Wanted::kImage;
-    }
-    part.problem = problem;
-    parts.push_back(part);
-    ++next_output;
-  }
-  RETURN_IF_ERROR(attributes.AllKnown());
-  return parts;
+  return part;
 }
 
 absl::StatusOr<OrderProblem::How> HowOf(absl::string_view name) {
@@ -394,7 +343,7 @@ bool Has(const OrderProblem& p) {
   return false;
 }
 
-absl::StatusOr<Parts> ReadOrder(const ExternCall& call) {
+absl::StatusOr<ExternPart> ReadOrder(const ExternCall& call) {
   RETURN_IF_ERROR(CheckCounts(call, 1, 2));
   const ExternOperand& x = call.inputs[0];
   const ExternOperand& values = call.outputs[0];
@@ -427,20 +376,17 @@ absl::StatusOr<Parts> ReadOrder(const ExternCall& call) {
   part.operand[1] = 1;
   part.operand[2] = 2;
   part.problem = problem;
-  return Parts{part};
+  return part;
 }
 
 }  // namespace
 
-absl::StatusOr<Parts> ReadExternCall(const ExternCall& call) {
+absl::StatusOr<ExternPart> ReadExternCall(const ExternCall& call) {
   if (call.name == "mm") return ReadMatmul(call, 2, /*with_bias=*/false);
   if (call.name == "addmm") return ReadMatmul(call, 2, /*with_bias=*/true);
   if (call.name == "bmm") return ReadMatmul(call, 3, /*with_bias=*/false);
   if (call.name == "baddbmm") return ReadMatmul(call, 3, /*with_bias=*/true);
   if (call.name == "convolution") return ReadConvolution(call);
-  if (call.name == "convolution_backward") {
-    return ReadConvolutionBackward(call);
-  }
   if (call.name == "order") return ReadOrder(call);
   return MakeError(ErrorReason::kUnsupportedOp,
                    absl::StrCat("extern call ", call.name));

@@ -4,14 +4,13 @@
 #include <cstdint>
 #include <variant>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "proto/base/dtype.h"
 #include "runtime/extern_kernels/extern_kernel.h"
 
-// Turns an extern call of a plan, its numbers known, into the problems that a
+// Turns an extern call of a plan, its numbers known, into the problem that a
 // library computes. All that is said of the calls in extern_kernel.h is checked
 // here, so that libraries need not.
 
@@ -43,10 +42,8 @@ struct ExternPart {
   int operand[4] = {-1, -1, -1, -1};
 };
 
-// One part; two for a backward convolution with both gradients. See the errors
-// in extern_kernel.h. Pure.
-absl::StatusOr<absl::InlinedVector<ExternPart, 2>> ReadExternCall(
-    const ExternCall& call);
+// See the errors in extern_kernel.h. Pure.
+absl::StatusOr<ExternPart> ReadExternCall(const ExternCall& call);
 
 }  // namespace kiln
 

@@ -15,7 +15,7 @@ bool HasWorker(const OpDef& op) {
   switch (op.handling) {
     case Handling::kView:
     case Handling::kLower:
-    case Handling::kExtern:
+    case Handling::kStep:
     case Handling::kDecompose:
       // A formula may also stand in for a loop of its own.
       return FindDecomposition(op) != nullptr ||

@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "compiler/loop/loop_nest.h"
@@ -52,9 +53,18 @@ struct MemoryView {
 };
 
 // INTERNAL for a call it does not know.
-absl::Status RunExtern(const ExternCall& call,
-                       absl::Span<const MemoryView> inputs,
-                       absl::Span<const MemoryView> outputs);
+absl::Status RunCall(const LibraryCall& call,
+                     absl::Span<const MemoryView> inputs,
+                     absl::Span<const MemoryView> outputs);
+
+// A contraction on its three arrays. evaluate(e, axes): of an index; load(node,
+// axes): of a load of its body.
+void RunContraction(
+    const Contraction& contraction, absl::Span<const MemoryView> arrays,
+    absl::Span<const int64_t> extents,
+    absl::FunctionRef<int64_t(const SymExpr&, absl::Span<const int64_t>)>
+        evaluate,
+    absl::FunctionRef<Cell(const ScalarNode&, absl::Span<const int64_t>)> load);
 
 // Errors: INTERNAL when a load or store leaves its buffer, or a kernel loads
 // what it stores at another place: bugs of the compiler.

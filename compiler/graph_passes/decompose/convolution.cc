@@ -119,7 +119,6 @@ Parts ConvolutionBackward(Decomposition& d) {
 
 constexpr DecomposeRow kRows[] = {
     {"aten.convolution.default", Convolution, IsPaddedFar},
-    {"prims.convolution_activation.default", Convolution, IsPaddedFar},
     {"aten.convolution_backward.default", ConvolutionBackward,
      AsksForBiasOrIsPaddedFar},
 };

@@ -68,13 +68,6 @@ TEST(GraphPipeline, APatternIsCountedWhereItIsReplacedAndNowhereElse) {
       %z = scatter.value(%x, 1, %i, 1.5)
     })"),
             Found());
-  EXPECT_EQ(PatternsOf(R"(
-    graph @product()(%x: f32[4, 8], %w: f32[8, 3], %b: f32[3]) -> (%y) {
-      %m = mm(%x, %w)
-      %s = add.Tensor(%m, %b)
-      %y = relu(%s)
-    })"),
-            (Found{{"fold_epilogues", 1}}));
 }
 
 TEST(GraphPipeline, TwoInputsMayChangePlaces) {

@@ -42,6 +42,90 @@ TEST(LoopText, ReadsBackWhatItPrints) {
       })"));
 }
 
+TEST(LoopText, ReadsBackContractionsAndOrders) {
+  ExpectReadsBack(Lowered(R"(
+      graph @g(N in [2, 64] = 6)(%x: bf16[N, 4, 9, 9], %w: bf16[6, 2, 3, 3],
+                                 %b: bf16[6], %g: bf16[N, 6, 5, 5],
+                                 %p: i64[N, 3, 4], %q: i64[N, 4, 5])
+          -> (%y, %dx, %dw, %s, %t, %u) {
+        %y = convolution(%x, %w, %b, [2, 2], [1, 1], [1, 1], false, [0, 0], 2)
+        %dx, %dw, %db = convolution_backward(%g, %x, %w, none, [2, 2], [1, 1],
+            [1, 1], false, [0, 0], 2, [true, true, false])
+        %s = bmm(%p, %q)
+        %r = view(%s, [3*N, 5])
+        %t, %u = prims.order(%r, 5, 0, true, "sort")
+      })"));
+}
+
+// A product whose statements are replaced one at a time.
+std::string ProductWith(absl::string_view from, absl::string_view to) {
+  return absl::StrReplaceAll(R"(loops @g() {
+  in x : f32[4, 8] index 0
+  in w : f32[8, 6] index 1
+  in s : f32[4, 6, 8] index 2
+  out y : f32[4, 6]
+  product mm [m i0 in 4, n i1 in 6, k i2 in 8] {
+    a view x f32 [4, 8] strides [8, 1] offset 0 at [i0, i2]
+    b view w f32 [8, 6] strides [6, 1] offset 0 at [i2, i1]
+    c view y f32 [4, 6] strides [6, 1] offset 0 at [i0, i1]
+    t0 = factor f32 number 0
+    t1 = factor f32 number 1
+    t2 = contract f32 t0, t1
+    t3 = load f32 s[i0, i1, 0]
+    t4 = add f32 t2, t3
+    c = t4
+  }
+  return view y f32 [4, 6] strides [6, 1] offset 0
+}
+)",
+                             {{from, to}});
+}
+
+TEST(LoopText, AProductNeedsTheAxesOfItsForm) {
+  ExpectReadsBack(ProductWith("none", "none"));
+  const auto program = ParseLoopProgram(
+      ProductWith("[m i0 in 4, n i1 in 6", "[n i0 in 4, m i1 in 6"));
+  EXPECT_EQ(
+      program.status().message(),
+      "line 6 column 15: found 'n i0 in 4, m i1 in 6, k i2 in ', due axis "
+      "m for n");
+  EXPECT_EQ(
+      ParseLoopProgram(ProductWith(", k i2 in 8]", "]")).status().message(),
+      "line 6 column 15: found 'm i0 in 4, n i1 in 6] {', due axes [b,] m, "
+      "n, k");
+}
+
+TEST(LoopVerifier, NamesWhatBreaksARuleOfContractions) {
+  struct Row {
+    absl::string_view from, to, broken;
+  };
+  for (const Row& row :
+       {Row{"at [i0, i2]", "at [i0]",
+            "C2 at product mm: a: found 2 strides and 1 indices, due 2"},
+        Row{"at [i2, i1]", "at [i2, 2*i1]", "C2 at product mm: b: index 2*i1"},
+        Row{"t1 = factor f32 number 1", "t1 = constant f32 1",
+            "C3 at product mm: t2 is no sum of two factors"},
+        Row{"t1 = factor f32 number 1", "t1 = factor f32 number 2",
+            "C3 at product mm: t1: factor 2"},
+        Row{"t0 = factor f32", "t0 = factor bf16",
+            "C3 at product mm: t0: found bf16, due f32"},
+        Row{"t4 = add f32 t2, t3", "t4 = add f32 t2, t0",
+            "C4 at product mm: t4 reads a factor and the sum"},
+        Row{"s[i0, i1, 0]", "s[i0, i1, i2]",
+            "C4 at product mm: t3 loads at i2"},
+        Row{"s[i0, i1, 0]", "x[i0]",
+            "C4 at product mm: t3 loads x: found f32 at 1 indices"},
+        Row{"c = t4", "c = t3",
+            "C5 at product mm: t3 is no f32 that comes from "
+            "the sum"},
+        Row{"in w : f32[8, 6] index 1", "tmp w : f32[8, 6]",
+            "L10 at mm: reads w, which nothing wrote"}}) {
+    const auto program = ParseLoopProgram(ProductWith(row.from, row.to));
+    ASSERT_TRUE(program.ok()) << program.status() << row.to;
+    EXPECT_EQ(VerifyLoops(*program).message(), row.broken);
+  }
+}
+
 TEST(LoopText, NamesTheLineItCannotRead) {
   const auto program = ParseLoopProgram(
       "loops @g() {\n  tmp a : f32[4]\n  nest n [i0 in 4] {\n"

@@ -168,9 +168,16 @@ TEST(FuseLoops, ALargeNestTakesInASmallReaderOfItsResultAlone) {
 }
 
 TEST(FuseLoops, ALibraryCallBetweenKeepsApart) {
-  const Fused fused = Fuse(
-      std::string(kExp) +
-      R"(  extern mm from mm (view a f32 [4, 8] strides [8, 1] offset 0; view y f32 [8, 4] strides [4, 1] offset 0) -> (view s f32 [2, 2] strides [2, 1] offset 0)
+  const Fused fused = Fuse(std::string(kExp) +
+                           R"(  product mm [m i0 in 2, n i1 in 2, k i2 in 8] {
+    a view a f32 [2, 8] strides [8, 1] offset 0 at [i0, i2]
+    b view y f32 [8, 2] strides [4, 1] offset 0 at [i2, i1]
+    c view s f32 [2, 2] strides [2, 1] offset 0 at [i0, i1]
+    t0 = factor f32 number 0
+    t1 = factor f32 number 1
+    t2 = contract f32 t0, t1
+    c = t2
+  }
   nest add [i0 in 4, i1 in 8] {
     t0 = load f32 a[i0, i1]
     t1 = load f32 s[i0]

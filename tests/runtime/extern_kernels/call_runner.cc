@@ -67,17 +67,14 @@ absl::Status RunCall(ExternCall call, const std::vector<Operand*>& inputs,
   }
   call.inputs = in;
   call.outputs = out;
-  ASSIGN_OR_RETURN(const auto parts, ReadExternCall(call));
-  for (const ExternPart& part : parts) {
-    ASSIGN_OR_RETURN(const auto prepared, library.Prepare(part.problem));
-    ExternBuffers buffers;
-    for (int i = 0; i < 4; ++i) {
-      if (part.operand[i] >= 0) {
-        buffers.operand[i] = memory.address(part.operand[i]);
-      }
-    }
-    RETURN_IF_ERROR(prepared->Run(buffers, nullptr));
+  ASSIGN_OR_RETURN(const ExternPart part, ReadExternCall(call));
+  ASSIGN_OR_RETURN(const auto prepared, library.Prepare(part.problem));
+  ExternBuffers buffers;
+  for (int i = 0; i < 4; ++i) {
+    if (part.operand[i] >= 0)
+      buffers.operand[i] = memory.address(part.operand[i]);
   }
+  RETURN_IF_ERROR(prepared->Run(buffers, nullptr));
   return memory.ReadBack();
 }
 

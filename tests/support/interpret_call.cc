@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/reference/special_functions.h"
 #include "tests/support/loop_interpreter.h"
 
 namespace kiln {
@@ -23,7 +25,7 @@ void MemoryView::Set(absl::Span<const int64_t> index, Cell value) const {
 
 namespace {
 
-double FloatAttribute(const ExternCall& call, absl::string_view name,
+double FloatAttribute(const LibraryCall& call, absl::string_view name,
                       double fallback) {
   for (const Attribute& a : call.attributes) {
     if (a.name != name) continue;
@@ -35,7 +37,7 @@ double FloatAttribute(const ExternCall& call, absl::string_view name,
   return fallback;
 }
 
-std::vector<int64_t> IntsAttribute(const ExternCall& call,
+std::vector<int64_t> IntsAttribute(const LibraryCall& call,
                                    absl::string_view name) {
   std::vector<int64_t> out;
   for (const Attribute& a : call.attributes) {
@@ -47,9 +49,22 @@ std::vector<int64_t> IntsAttribute(const ExternCall& call,
   return out;
 }
 
+std::string TextAttribute(const LibraryCall& call, absl::string_view name) {
+  for (const Attribute& a : call.attributes)
+    if (a.name == name) return std::get<std::string>(a.value);
+  return "";
+}
+
+double Activated(absl::string_view activation, double x) {
+  if (activation == "relu") return x > 0 || std::isnan(x) ? x : 0;
+  if (activation != "gelu_tanh") return x;
+  return GeluTanh(x);
+}
+
 // out[b, m, n] = beta * bias + alpha * a @ b.
 void MatMul(const MemoryView& a, const MemoryView& b, const MemoryView* bias,
-            double alpha, double beta, const MemoryView& out) {
+            double alpha, double beta, absl::string_view activation,
+            const MemoryView& out) {
   const size_t r = out.sizes.size();
   const bool batched = r == 3;
   const int64_t batch = batched ? out.sizes[0] : 1;
@@ -69,8 +84,12 @@ void MatMul(const MemoryView& a, const MemoryView& b, const MemoryView* bias,
           whole += x.i * y.i;
         }
         double value = alpha * sum;
-        if (bias != nullptr && beta != 0) value += beta * bias->At(at(m, n)).f;
-        out.Set(at(m, n), {value, whole});
+        if (bias != nullptr && beta != 0) {
+          value += beta * bias->At(at(m, n)).f;
+          whole = whole * static_cast<int64_t>(alpha) +
+                  static_cast<int64_t>(beta) * bias->At(at(m, n)).i;
+        }
+        out.Set(at(m, n), {Activated(activation, value), whole});
       }
     }
   }
@@ -91,9 +110,10 @@ void Walk(const std::vector<int64_t>& sizes, Visit visit) {
   }
 }
 
-// Visits each product x[n, c, p] * w[o, c', k] that goes into y[n, o, q].
+// Visits each product of image[n, c, p] and weights[o, c', k] that goes into
+// result[n, o, q].
 template <typename Visit>
-void WalkConvolution(const ExternCall& call, const MemoryView& x,
+void WalkConvolution(const LibraryCall& call, const MemoryView& x,
                      const MemoryView& w, const MemoryView& y, Visit visit) {
   const auto stride = IntsAttribute(call, "stride");
   const auto padding = IntsAttribute(call, "padding");
@@ -117,43 +137,35 @@ void WalkConvolution(const ExternCall& call, const MemoryView& x,
   });
 }
 
-void Convolve(const ExternCall& call, absl::Span<const MemoryView> in,
-              const MemoryView& y) {
-  Walk(y.sizes, [&](const std::vector<int64_t>& yi) {
-    const int64_t channel[] = {yi[1]};
-    y.Set(yi, in.size() > 2 ? in[2].At(channel) : Cell{});
+void Convolve(const LibraryCall& call, absl::Span<const MemoryView> in,
+              const MemoryView& out) {
+  const std::string wanted = TextAttribute(call, "wanted");
+  const size_t written = wanted == "image" ? 0 : wanted == "weights" ? 1 : 2;
+  const MemoryView* arrays[3];
+  for (size_t place = 0, next = 0; place < 3; ++place)
+    arrays[place] = place == written ? &out : &in[next++];
+  // Sums of a half type are not rounded on the way.
+  std::map<std::vector<int64_t>, double> sums;
+  WalkConvolution(call, *arrays[0], *arrays[1], *arrays[2],
+                  [&](const auto& xi, const auto& wi, const auto& yi) {
+                    const std::vector<int64_t>* at[] = {&xi, &wi, &yi};
+                    double product = 1;
+                    for (size_t place = 0; place < 3; ++place) {
+                      if (place != written)
+                        product *= arrays[place]->At(*at[place]).f;
+                    }
+                    sums[*at[written]] += product;
+                  });
+  const std::string activation = TextAttribute(call, "activation");
+  Walk(out.sizes, [&](const std::vector<int64_t>& at) {
+    double value = sums[at];
+    if (in.size() > 2) value += in[2].At({at[1]}).f;
+    out.Set(at, {Activated(activation, value), 0});
   });
-  WalkConvolution(
-      call, in[0], in[1], y,
-      [&](const auto& xi, const auto& wi, const auto& yi) {
-        y.Set(yi, {y.At(yi).f + in[0].At(xi).f * in[1].At(wi).f, 0});
-      });
-}
-
-void ConvolveBackward(const ExternCall& call, absl::Span<const MemoryView> in,
-                      absl::Span<const MemoryView> out) {
-  const auto mask = IntsAttribute(call, "output_mask");
-  for (const MemoryView& view : out) {
-    Walk(view.sizes, [&](const auto& index) { view.Set(index, {}); });
-  }
-  size_t next = 0;
-  const MemoryView* grad_x = mask[0] != 0 ? &out[next++] : nullptr;
-  const MemoryView* grad_w = mask[1] != 0 ? &out[next++] : nullptr;
-  WalkConvolution(
-      call, in[1], in[2], in[0],
-      [&](const auto& xi, const auto& wi, const auto& yi) {
-        const double g = in[0].At(yi).f;
-        if (grad_x != nullptr) {
-          grad_x->Set(xi, {grad_x->At(xi).f + g * in[2].At(wi).f, 0});
-        }
-        if (grad_w != nullptr) {
-          grad_w->Set(wi, {grad_w->At(wi).f + g * in[1].At(xi).f, 0});
-        }
-      });
 }
 
 // The values of each row of `x` in order, the first of equals first.
-void OrderRows(const ExternCall& call, const MemoryView& x,
+void OrderRows(const LibraryCall& call, const MemoryView& x,
                const MemoryView& values, const MemoryView& places) {
   std::string how;
   bool largest = false;
@@ -193,18 +205,17 @@ void OrderRows(const ExternCall& call, const MemoryView& x,
 
 }  // namespace
 
-absl::Status RunExtern(const ExternCall& call,
-                       absl::Span<const MemoryView> inputs,
-                       absl::Span<const MemoryView> outputs) {
+absl::Status RunCall(const LibraryCall& call,
+                     absl::Span<const MemoryView> inputs,
+                     absl::Span<const MemoryView> outputs) {
+  const std::string activation = TextAttribute(call, "activation");
   if (call.name == "mm" || call.name == "bmm") {
-    MatMul(inputs[0], inputs[1], nullptr, 1, 0, outputs[0]);
+    MatMul(inputs[0], inputs[1], nullptr, 1, 0, activation, outputs[0]);
   } else if (call.name == "addmm" || call.name == "baddbmm") {
     MatMul(inputs[1], inputs[2], &inputs[0], FloatAttribute(call, "alpha", 1),
-           FloatAttribute(call, "beta", 1), outputs[0]);
+           FloatAttribute(call, "beta", 1), activation, outputs[0]);
   } else if (call.name == "convolution") {
     Convolve(call, inputs, outputs[0]);
-  } else if (call.name == "convolution_backward") {
-    ConvolveBackward(call, inputs, outputs);
   } else if (call.name == "order") {
     OrderRows(call, inputs[0], outputs[0], outputs[1]);
   } else {

@@ -1,0 +1,50 @@
+#ifndef KILN_COMPILER_LOOP_BUFFER_H_
+#define KILN_COMPILER_LOOP_BUFFER_H_
+
+// Memory as loops, contractions and plans see it.
+
+#include <cstdint>
+#include <string>
+
+#include "compiler/loop/scalar_expr.h"
+#include "compiler/sym/sym_expr.h"
+#include "proto/base/dtype.h"
+
+namespace kiln {
+
+enum class BufferKind : uint8_t {
+  kInput,
+  kConstant,
+  kTemporary,
+  kOutput,
+  kCounters,  // of a plan's kernels: zero before and after each launch
+};
+
+// Named memory. Temporaries are dense; an output has the strides its caller
+// must see. Two buffers never overlap.
+struct Buffer {
+  std::string name;  // "buf3"; inputs and constants as in the graph
+  BufferKind kind = BufferKind::kTemporary;
+  DType dtype = DType::kFloat32;
+  DimVector sizes;
+  DimVector strides;   // elements
+  SymExpr offset = 0;  // elements, from the input's first
+  uint32_t index = 0;  // of the graph input or constant
+  // What the address of element 0 (before `offset`) is a multiple of: an
+  // input's promise; everything else is allocated on 16 bytes or more.
+  uint32_t alignment_bytes = 16;
+};
+
+// A strided window on a buffer: how outputs, contractions and library calls see
+// memory.
+struct View {
+  BufferId buffer = 0;
+  DType dtype = DType::kFloat32;
+  DimVector sizes;
+  DimVector strides;
+  SymExpr offset = 0;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_LOOP_BUFFER_H_

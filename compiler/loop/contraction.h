@@ -1,0 +1,100 @@
+#ifndef KILN_COMPILER_LOOP_CONTRACTION_H_
+#define KILN_COMPILER_LOOP_CONTRACTION_H_
+
+// Sums of products over named axes: matrix products, convolutions and the
+// gradients of both. A contraction says what is computed; who computes it, a
+// library or loops of ours, the schedule decides.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "compiler/loop/buffer.h"
+#include "compiler/loop/scalar_expr.h"
+#include "compiler/sym/sym_expr.h"
+
+namespace kiln {
+
+// One of the three arrays: a view, and where in it a point of the axes lies, an
+// expression a dimension. What lies outside of the view counts as 0, and is not
+// written.
+struct ContractionOperand {
+  View view;
+  DimVector index;  // over Axis(k), the contraction's axes
+};
+
+// Axes have their meaning by their place, and a letter for people.
+//
+//   product      [b,] m, n, k        a[b, m, k] * b[b, k, n] = c[b, m, n]
+//   convolution  b, g, o, c, y..., w...
+//                a[b, C/g*g + c, stride * y + dilation * w - padding...]  image
+//                b[O/g*g + o, c, w...]                                    weights
+//                c[b, O/g*g + o, y...]                                    result
+//
+// One of the three is written: each of its elements is the sum, over all points
+// of the axes that lie there, of the products of the other two.
+struct Contraction {
+  enum class Form : uint8_t { kProduct, kConvolution };
+  enum Place : uint8_t { kA, kB, kC };  // of an operand
+  static constexpr int kMaxSpatial = 3;
+
+  Form form = Form::kProduct;
+  std::vector<std::string> origins;    // operators it came from, in order
+  std::vector<uint32_t> client_nodes;  // as a nest's
+  DimVector extents;                   // of the axes
+  std::array<ContractionOperand, 3> operands;
+  Place written = kC;
+
+  // What an element becomes. The factors are leaves (kFactor: number 0 is the
+  // first of the operands that are read), kContract is the sum of what its two
+  // arguments multiply to, in its dtype. What stands before it is done to each
+  // factor, what stands behind to each sum: there, loads may be indexed by the
+  // axes that the written operand's index names.
+  std::vector<ScalarNode> body;
+  ScalarId value = 0;  // in the written operand's dtype
+
+  // What may be rounded for speed.
+  bool allow_tf32 = false;          // f32 factors, to 10 bits of fraction
+  bool allow_reduced_sums = false;  // parts of a half type's sum, to that type
+
+  const ContractionOperand& result() const { return operands[written]; }
+  ContractionOperand& result() { return operands[written]; }
+  // The operand that is factor 0 or 1.
+  const ContractionOperand& factor(int number) const {
+    return operands[number + (static_cast<int>(written) <= number ? 1 : 0)];
+  }
+  bool is_batched() const { return extents.size() == 4; }      // of a product
+  size_t spatial() const { return (extents.size() - 4) / 2; }  // convolution
+};
+
+// "m", "y1": what axis k of the contraction is.
+std::string AxisName(const Contraction& contraction, size_t k);
+absl::string_view FormName(Contraction::Form form);
+absl::string_view OperandName(size_t place);  // "a", "b", "c"
+
+// Whether there are as many axes as the form has; else `due` says how many.
+bool HasKnownAxes(const Contraction& contraction, std::string& due);
+
+// The node that is the sum. A verified body has one.
+ScalarId SumOf(const Contraction& contraction);
+
+// Whether each factor goes into the sum as it is, in the sum's type.
+bool HasPlainFactors(const Contraction& contraction);
+
+// Calls visit(view) for what is read as an array, then visit(node) for each load of
+// the body.
+template <typename VisitView, typename VisitLoad>
+void VisitReads(const Contraction& contraction, VisitView view,
+                VisitLoad load) {
+  view(contraction.factor(0).view);
+  view(contraction.factor(1).view);
+  for (const ScalarNode& node : contraction.body)
+    if (node.op == ScalarOp::kLoad) load(node);
+}
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_LOOP_CONTRACTION_H_

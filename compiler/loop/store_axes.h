@@ -1,0 +1,21 @@
+#ifndef KILN_COMPILER_LOOP_STORE_AXES_H_
+#define KILN_COMPILER_LOOP_STORE_AXES_H_
+
+#include <optional>
+#include <vector>
+
+#include "compiler/loop/loop_nest.h"
+
+namespace kiln {
+
+// The values of the axes of `nest`, one an axis, at which its `store` writes
+// element `index` of `buffer`, over whatever axes `index` is; none when the store
+// does not write each element exactly once. Pure.
+std::optional<std::vector<SymExpr>> AxesAt(const LoopNest& nest,
+                                           const Store& store,
+                                           const Buffer& buffer,
+                                           const DimVector& index);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_LOOP_STORE_AXES_H_

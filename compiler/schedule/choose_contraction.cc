@@ -1,0 +1,134 @@
+#include "compiler/schedule/choose_contraction.h"
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/schedule/contraction_loops.h"
+#include "compiler/schedule/library_epilogue.h"
+
+namespace kiln {
+namespace {
+
+// cuBLASLt's max(x, 0) loses a NaN; its gelu is as good as half types are. cuDNN
+// is asked for no activation.
+bool TakesActivation(const Contraction& c, const LibraryEpilogue& epilogue,
+                     const Target& target) {
+  const DType dtype = c.result().view.dtype;
+  if (epilogue.activation.empty()) return true;
+  if (!IsFloat(dtype)) return false;
+  if (target.kind == TargetKind::kCpu) return true;
+  return c.form == Contraction::Form::kProduct &&
+         epilogue.activation == "gelu_tanh" && IsHalf(dtype);
+}
+
+absl::string_view LibraryOf(const Contraction& c, const Target& target) {
+  if (target.kind == TargetKind::kCpu) return "oneDNN";
+  return c.form == Contraction::Form::kProduct ? "cuBLASLt" : "cuDNN";
+}
+
+// Many tiny products. Source: Inductor's decompose_mm and decompose_bmm, whose
+// thresholds its users know.
+constexpr int64_t kManyProducts = 10240;
+constexpr int64_t kTiny = 32;
+
+std::string MemoryBound(const Contraction& c, const Target& target) {
+  const size_t first = c.is_batched() ? 1 : 0;
+  int64_t size[3];  // m, n, k
+  for (size_t i = 0; i < 3; ++i) {
+    const SymExpr& extent = c.extents[first + i];
+    if (!extent.is_constant()) return "";
+    size[i] = extent.constant();
+    if (size[i] == 0) return "";
+  }
+  const auto [m, n, k] = size;
+  if (k == 1) return "an outer product";
+  if (m == 1 || n == 1) return "a product with a vector";
+  if (target.kind == TargetKind::kCpu) return "";
+  const int tiny = (m < kTiny) + (n < kTiny) + (k < kTiny);
+  const bool many = c.is_batched() && c.extents[0].is_constant() &&
+                    c.extents[0].constant() >= kManyProducts && tiny >= 2;
+  const bool tall =
+      !c.is_batched() && m >= kManyProducts && n < kTiny && k < kTiny;
+  return many || tall ? "tiny products" : "";
+}
+
+}  // namespace
+
+bool LibraryTakes(const Contraction& c, const std::vector<Buffer>& buffers,
+                  const Target& target, std::string& ground) {
+  if (!HasPlainFactors(c)) {
+    ground = "what is done to a factor";
+    return false;
+  }
+  const std::optional<LibraryEpilogue> epilogue = LibraryEpilogueOf(c, buffers);
+  if (!epilogue.has_value()) {
+    ground = "what is done to the sum";
+    return false;
+  }
+  if (!TakesActivation(c, *epilogue, target)) {
+    ground = absl::StrCat(epilogue->activation, " of ",
+                          ShortName(c.result().view.dtype));
+    return false;
+  }
+  ground = std::string(LibraryOf(c, target));
+  if (epilogue->bias.has_value()) absl::StrAppend(&ground, ", bias");
+  if (!epilogue->activation.empty())
+    absl::StrAppend(&ground, ", ", epilogue->activation);
+  return true;
+}
+
+ContractionChoice ChooseContraction(const Contraction& c,
+                                    const std::vector<Buffer>& buffers,
+                                    const ShapeEnv& shapes,
+                                    const Target& target) {
+  ContractionChoice choice;
+  const bool taken = LibraryTakes(c, buffers, target, choice.ground);
+  if (c.form != Contraction::Form::kProduct) return choice;
+  const std::string bound = MemoryBound(c, target);
+  if ((taken && bound.empty()) || !NestOf(c, buffers, shapes).has_value())
+    return choice;
+  choice.by = ComputedBy::kLoops;
+  choice.ground =
+      taken ? absl::StrCat("own loops, ", bound)
+            : absl::StrCat("own loops, no library has ", choice.ground);
+  return choice;
+}
+
+int64_t ChooseContractions(LoopProgram& program, const Target& target) {
+  int64_t changed = 0;
+  for (LoopStep& step : program.steps) {
+    const auto* c = std::get_if<Contraction>(&step);
+    if (c == nullptr ||
+        ChooseContraction(*c, program.buffers, program.shapes, target).by ==
+            ComputedBy::kLibrary) {
+      continue;
+    }
+    step = NestOf(*c, program.buffers, program.shapes).value();
+    ++changed;
+  }
+  return changed;
+}
+
+std::string ExplainContractions(const LoopProgram& program,
+                                const Target& target, ComputedBy by) {
+  std::string out;
+  for (const LoopStep& step : program.steps) {
+    const auto* c = std::get_if<Contraction>(&step);
+    if (c == nullptr) continue;
+    const ContractionChoice choice =
+        ChooseContraction(*c, program.buffers, program.shapes, target);
+    if (choice.by != by) continue;
+    absl::StrAppend(&out, FormName(c->form), " ",
+                    absl::StrJoin(c->origins, "+"), " [");
+    for (size_t k = 0; k < c->extents.size(); ++k) {
+      absl::StrAppend(&out, k > 0 ? ", " : "", AxisName(*c, k), " ",
+                      c->extents[k].ToString());
+    }
+    absl::StrAppend(&out, "] ", ShortName(c->result().view.dtype), ": ",
+                    choice.ground, "\n");
+  }
+  return out;
+}
+
+}  // namespace kiln

@@ -1,0 +1,51 @@
+#ifndef KILN_COMPILER_SCHEDULE_CHOOSE_CONTRACTION_H_
+#define KILN_COMPILER_SCHEDULE_CHOOSE_CONTRACTION_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/config/target.h"
+#include "compiler/loop/contraction.h"
+#include "compiler/loop/loop_nest.h"
+#include "compiler/sym/shape_env.h"
+
+namespace kiln {
+
+// Whether one call of a library of `target` computes a verified contraction, its
+// prologue and epilogue included. `ground` says who does, or what none does.
+// Source: what runtime/extern_kernels/extern_kernel.h promises.
+bool LibraryTakes(const Contraction& contraction,
+                  const std::vector<Buffer>& buffers, const Target& target,
+                  std::string& ground);
+
+enum class ComputedBy : uint8_t {
+  kLibrary,
+  kLoops,  // a nest of ours, which fusion sees
+};
+struct ContractionChoice {
+  ComputedBy by = ComputedBy::kLibrary;
+  std::string ground;
+};
+
+// Who computes a verified contraction. Loops of ours take a product that is bound
+// by memory and not by multiplications, where a library has nothing to win and
+// fusion has: an outer product, one with a vector, many tiny ones; and what no
+// library takes. A size that is not known is no ground.
+ContractionChoice ChooseContraction(const Contraction& contraction,
+                                    const std::vector<Buffer>& buffers,
+                                    const ShapeEnv& shapes,
+                                    const Target& target);
+
+// Makes nests of the contractions that loops of ours compute; gives how many.
+// Linear in steps.
+int64_t ChooseContractions(LoopProgram& program, const Target& target);
+
+// "product mm [m 64, n 128, k 32] f32: cuBLASLt, bias", a line for each that `by`
+// computes.
+std::string ExplainContractions(const LoopProgram& program,
+                                const Target& target, ComputedBy by);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_SCHEDULE_CHOOSE_CONTRACTION_H_

@@ -1,0 +1,254 @@
+#include "compiler/schedule/fuse_epilogues.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "compiler/graph/tensor_meta.h"
+#include "compiler/loop/body_builder.h"
+#include "compiler/loop/index_expr.h"
+#include "compiler/loop/loop_transforms.h"
+#include "compiler/loop/store_axes.h"
+#include "compiler/schedule/choose_contraction.h"
+#include "compiler/schedule/dependencies.h"
+#include "compiler/schedule/library_epilogue.h"
+
+namespace kiln {
+namespace {
+
+class EpilogueFuser {
+ public:
+  EpilogueFuser(LoopProgram& program, const Target& target)
+      : program_(program), target_(target) {}
+
+  int64_t Run() {
+    int64_t fused = 0;
+    CountUses();
+    steps_.assign(std::make_move_iterator(program_.steps.begin()),
+                  std::make_move_iterator(program_.steps.end()));
+    for (size_t s = 0; s < steps_.size(); ++s) {
+      // What comes of it may take the next nest along.
+      for (size_t at = s; FuseNext(at);) ++fused;
+    }
+    program_.steps.clear();
+    for (std::optional<LoopStep>& step : steps_) {
+      if (step.has_value()) program_.steps.push_back(*std::move(step));
+    }
+    return fused;
+  }
+
+ private:
+  static constexpr size_t kNobody = ~size_t{0};
+
+  // Who touches a buffer.
+  struct Users {
+    int readers = 0;
+    int writers = 0;
+    size_t reader = kNobody;  // the last
+    bool is_seen = false;     // by the caller
+  };
+
+  void CountUses() {
+    users_.resize(program_.buffers.size());
+    for (size_t s = 0; s < program_.steps.size(); ++s) {
+      VisitStepBuffers(program_.steps[s], [&](BufferId b, bool writes) {
+        if (writes) {
+          ++users_[b].writers;
+        } else {
+          ++users_[b].readers;
+          users_[b].reader = s;
+        }
+      });
+    }
+    for (const ProgramOutput& output : program_.outputs) {
+      if (const auto* view = std::get_if<View>(&output.what))
+        users_[view->buffer].is_seen = true;
+    }
+  }
+
+  // Whether the contraction in step `at` took the nest that reads it along; it
+  // then stands in the nest's place, which `at` becomes.
+  bool FuseNext(size_t& at) {
+    if (!steps_[at].has_value()) return false;
+    const auto* contraction = std::get_if<Contraction>(&*steps_[at]);
+    if (contraction == nullptr) return false;
+    const BufferId result = contraction->result().view.buffer;
+    const Users& users = users_[result];
+    if (users.is_seen || users.readers != 1 || users.writers != 1 ||
+        program_.buffers[result].kind != BufferKind::kTemporary) {
+      return false;
+    }
+    const size_t to = users.reader;
+    const auto* nest = std::get_if<LoopNest>(&*steps_[to]);
+    if (nest == nullptr || !IsPointwise(*nest)) return false;
+    std::optional<Contraction> whole = WithEpilogue(*contraction, *nest);
+    std::string ground;
+    if (!whole.has_value() || !IsAllowed(*contraction, *whole) ||
+        !LibraryTakes(*whole, program_.buffers, target_, ground) ||
+        IsOverwrittenBetween(*contraction, at, to)) {
+      return false;
+    }
+    steps_[to] = *std::move(whole);
+    steps_[at].reset();
+    at = to;
+    return true;
+  }
+
+  static bool IsPointwise(const LoopNest& nest) {
+    return nest.stores.size() == 1 && !HasReduction(nest) &&
+           nest.stores[0].mode == StoreMode::kSet &&
+           nest.stores[0].mask == Store::kNoMask &&
+           std::none_of(nest.body.begin(), nest.body.end(),
+                        [](const ScalarNode& node) {
+                          return IsReduction(node.op) || IsIndexCheck(node.op);
+                        });
+  }
+
+  // A matrix that is added costs what it costs in a kernel, where it may be joined
+  // with more; and cuDNN adds its numbers a channel in a kernel of its own.
+  bool IsAllowed(const Contraction& before, const Contraction& after) const {
+    const auto had = LibraryEpilogueOf(before, program_.buffers),
+               has = LibraryEpilogueOf(after, program_.buffers);
+    if (!had.has_value() || !has.has_value()) return false;
+    if (!has->bias.has_value() || had->bias.has_value()) return true;
+    if (after.form == Contraction::Form::kConvolution)
+      return target_.kind == TargetKind::kCpu;
+    const DimVector& strides = has->bias->strides;
+    return !after.is_batched() && strides[0].Is(0);
+  }
+
+  // Whether a step between the two writes what the contraction reads.
+  bool IsOverwrittenBetween(const Contraction& contraction, size_t from,
+                            size_t to) const {
+    bool overwritten = false;
+    VisitStepBuffers(contraction, [&](BufferId read, bool) {
+      if (users_[read].writers == 0) return;
+      for (size_t s = from + 1; s <= to; ++s) {
+        if (!steps_[s].has_value()) continue;
+        VisitStepBuffers(*steps_[s], [&](BufferId b, bool writes) {
+          overwritten |= writes && b == read;
+        });
+      }
+    });
+    return overwritten;
+  }
+
+  // The contraction with the nest behind its sum; none where an element of the
+  // nest's result does not lie where the contraction's would.
+  std::optional<Contraction> WithEpilogue(const Contraction& before,
+                                          const LoopNest& nest) const {
+    const Store& store = nest.stores[0];
+    const Buffer& from = program_.buffers[before.result().view.buffer];
+    const Buffer& to = program_.buffers[store.buffer];
+    if (to.kind != BufferKind::kTemporary && to.kind != BufferKind::kOutput)
+      return std::nullopt;
+    if (to.dtype != from.dtype) return std::nullopt;
+    std::optional<View> view = Moved(before.result().view, from, to);
+    if (!view.has_value()) return std::nullopt;
+    const DimVector place = PlaceIn(to, before);
+    std::optional<std::vector<SymExpr>> axes = AxesAt(nest, store, to, place);
+    if (!axes.has_value()) return std::nullopt;
+    for (SymExpr& e : *axes)
+      e = SimplifyIndex(e, before.extents, program_.shapes);
+
+    Contraction after = before;
+    if (!PutBehindSum(before, nest, *axes, after)) return std::nullopt;
+    after.result().view = *std::move(view);
+    after.result().view.buffer = store.buffer;
+    return after;
+  }
+
+  // The body of `after`: the nest's, at `axes`, behind that of `before`. False where
+  // it reads the sum at another place than it stores to.
+  bool PutBehindSum(const Contraction& before, const LoopNest& nest,
+                    absl::Span<const SymExpr> axes, Contraction& after) const {
+    const ShapeEnv& shapes = program_.shapes;
+    const View& result = before.result().view;
+    const Buffer& from = program_.buffers[result.buffer];
+    BodyBuilder body;
+    std::vector<SymExpr> same;
+    for (uint32_t k = 0; k < before.extents.size(); ++k)
+      same.push_back(SymExpr::Axis(k));
+    const auto keep = [](const ScalarNode&) -> std::optional<ScalarId> {
+      return std::nullopt;
+    };
+    const ScalarId sum =
+        CopyBody(before.body, same, Store::kNoMask, keep, body)[before.value];
+    const auto own = AddressOf(PlaceOf(before), result.strides);
+    bool in_place = own.has_value();
+    const auto replace =
+        [&](const ScalarNode& load) -> std::optional<ScalarId> {
+      if (load.buffer != result.buffer) return std::nullopt;
+      SymExpr address = 0;
+      for (size_t d = 0; d < load.index.size(); ++d)
+        address += load.index[d] * from.strides[d];
+      const auto read =
+          AsLinear(SimplifyIndex(address, before.extents, shapes));
+      in_place =
+          in_place && load.args.empty() && read.has_value() && *read == *own;
+      return sum;
+    };
+    after.value = CopyBody(nest.body, axes, Store::kNoMask, replace,
+                           body)[nest.stores[0].value];
+    after.body = body.Take();
+    for (ScalarNode& node : after.body) {
+      for (SymExpr& e : node.index)
+        e = SimplifyIndex(e, before.extents, shapes);
+    }
+    DropDeadNodes(after);
+    TakeOrigins(nest, after);
+    return in_place;
+  }
+
+  // `view`, which is all of `from`, as the same elements of `to`: buffers of equal
+  // sizes, or row-major ones.
+  static std::optional<View> Moved(const View& view, const Buffer& from,
+                                   const Buffer& to) {
+    if (!(Product(view.sizes) == Product(from.sizes)) || !view.offset.Is(0) ||
+        !(Product(from.sizes) == Product(to.sizes))) {
+      return std::nullopt;
+    }
+    const bool same = view.sizes == to.sizes && view.strides == to.strides;
+    if (!same && (view.strides != ContiguousStrides(view.sizes) ||
+                  to.strides != ContiguousStrides(to.sizes))) {
+      return std::nullopt;
+    }
+    return view;
+  }
+
+  // Where in its result a point of the contraction lies: 0 along an axis of one
+  // point, as nests have it.
+  static DimVector PlaceOf(const Contraction& contraction) {
+    DimVector place;
+    for (const SymExpr& e : contraction.result().index) {
+      place.push_back(e.Substitute([&](Var v) {
+        const bool one =
+            v.kind == Var::Kind::kAxis && contraction.extents[v.index].Is(1);
+        return one ? SymExpr(0) : SymExpr::Of(v);
+      }));
+    }
+    return place;
+  }
+
+  // The same in `to`.
+  DimVector PlaceIn(const Buffer& to, const Contraction& contraction) const {
+    const View& view = contraction.result().view;
+    const DimVector place = PlaceOf(contraction);
+    if (view.sizes == to.sizes) return place;
+    return ReshapeIndex(place, view.sizes, to.sizes, program_.shapes);
+  }
+
+  LoopProgram& program_;
+  const Target& target_;
+  std::vector<Users> users_;
+  std::vector<std::optional<LoopStep>> steps_;
+};
+
+}  // namespace
+
+int64_t FuseEpilogues(LoopProgram& program, const Target& target) {
+  return EpilogueFuser(program, target).Run();
+}
+
+}  // namespace kiln

@@ -1,0 +1,176 @@
+#include "compiler/schedule/library_epilogue.h"
+
+#include <utility>
+
+#include "compiler/loop/body_builder.h"
+#include "compiler/loop/index_expr.h"
+
+namespace kiln {
+namespace {
+
+// relu(x), as LowerGraph writes it.
+ScalarId Relu(BodyBuilder& body, ScalarId x) {
+  return body.Op(ScalarOp::kMaximum, x, body.Int(body.dtype(x), 0));
+}
+
+// gelu(x, "tanh"), as the graph's decomposition comes out.
+ScalarId GeluTanh(BodyBuilder& body, ScalarId x) {
+  const DType type = body.dtype(x);
+  const auto times = [&](ScalarId a, double b) {
+    return body.Op(ScalarOp::kMul, a, body.Float(type, b));
+  };
+  const ScalarId cube =
+      body.Op(ScalarOp::kMul, body.Op(ScalarOp::kMul, x, x), x);
+  const ScalarId inner = body.Op(ScalarOp::kAdd, x, times(cube, 0.044715));
+  const ScalarId tanh =
+      body.Op(ScalarOp::kTanh, times(inner, 0.79788456080286535588));
+  return body.Op(ScalarOp::kMul, times(x, 0.5),
+                 body.Op(ScalarOp::kAdd, tanh, body.Float(type, 1)));
+}
+
+struct Activation {
+  absl::string_view name;
+  ScalarId (*write)(BodyBuilder& body, ScalarId x);
+};
+constexpr Activation kActivations[] = {{"relu", Relu}, {"gelu_tanh", GeluTanh}};
+
+class EpilogueReader {
+ public:
+  EpilogueReader(const Contraction& contraction,
+                 const std::vector<Buffer>& buffers)
+      : c_(contraction), buffers_(buffers), sum_(SumOf(contraction)) {}
+
+  std::optional<LibraryEpilogue> Read() {
+    ScalarId value = c_.value;
+    if (node(value).op == ScalarOp::kCast && node(value).args[0] >= sum_ &&
+        node(node(value).args[0]).dtype == node(sum_).dtype) {
+      value = node(value).args[0];
+    }
+    value = BeforeActivation(value);
+    if (!ReadLinear(value)) return std::nullopt;
+    return std::move(out_);
+  }
+
+ private:
+  const ScalarNode& node(ScalarId id) const { return c_.body[id]; }
+
+  // The node that an activation makes `value` of; `value` without one.
+  ScalarId BeforeActivation(ScalarId value) {
+    std::vector<SymExpr> axes;
+    for (uint32_t k = 0; k < c_.extents.size(); ++k)
+      axes.push_back(SymExpr::Axis(k));
+    BodyBuilder body;
+    const std::vector<ScalarId> ids = CopyBody(
+        c_.body, axes, kNoNode, [](const ScalarNode&) { return std::nullopt; },
+        body);
+    for (const Activation& activation : kActivations) {
+      for (ScalarId x = sum_; x < value; ++x) {
+        if (node(x).dtype != node(value).dtype ||
+            activation.write(body, ids[x]) != ids[value]) {
+          continue;
+        }
+        out_.activation = activation.name;
+        return x;
+      }
+    }
+    return value;
+  }
+
+  bool ReadLinear(ScalarId value) {
+    if (ReadScaledSum(value)) return true;
+    if (node(value).op != ScalarOp::kAdd) return false;
+    for (const size_t side : {0, 1}) {
+      const ScalarId sum = node(value).args[side],
+                     bias = node(value).args[1 - side];
+      if (ReadScaledSum(sum) && ReadScaledBias(bias)) return true;
+    }
+    return false;
+  }
+
+  bool ReadScaledSum(ScalarId value) {
+    const ScalarId rest = WithoutFactor(value, out_.alpha);
+    return rest == sum_;
+  }
+
+  bool ReadScaledBias(ScalarId value) {
+    ScalarId rest = WithoutFactor(value, out_.beta);
+    if (node(rest).op == ScalarOp::kCast) rest = node(rest).args[0];
+    const ScalarNode& load = node(rest);
+    // Libraries take a bias of the type of all that they take.
+    if (load.op != ScalarOp::kLoad || !load.args.empty() ||
+        load.dtype != c_.result().view.dtype) {
+      return false;
+    }
+    const auto address = AddressOf(load.index, buffers_[load.buffer].strides);
+    if (!address.has_value()) return false;
+    return c_.form == Contraction::Form::kProduct
+               ? ReadMatrixBias(load, *address)
+               : ReadChannelBias(load, *address);
+  }
+
+  bool ReadMatrixBias(const ScalarNode& load, const LinearForm& address) {
+    View view{load.buffer, load.dtype, c_.result().view.sizes, {}, 0};
+    view.offset = address.offset;
+    for (uint32_t d = 0; d < view.sizes.size(); ++d)
+      view.strides.push_back(address.CoefficientOf(d));
+    out_.bias = std::move(view);
+    return true;
+  }
+
+  // A number a channel of the image or the result: channel = group * size + place.
+  bool ReadChannelBias(const ScalarNode& load, const LinearForm& address) {
+    constexpr uint32_t kGroup = 1, kOutput = 2, kInput = 3;
+    if (c_.written == Contraction::kB) return false;
+    const uint32_t place = c_.written == Contraction::kA ? kInput : kOutput;
+    const SymExpr stride = address.CoefficientOf(place);
+    const SymExpr of_group = stride * c_.extents[place];
+    for (uint32_t k = 0; k < c_.extents.size(); ++k) {
+      const SymExpr due = k == place    ? stride
+                          : k == kGroup ? of_group
+                                        : SymExpr(0);
+      // An axis of one point may have any stride.
+      if (!c_.extents[k].Is(1) && !(address.CoefficientOf(k) == due))
+        return false;
+    }
+    const SymExpr one_each =
+        c_.extents[place].Is(1) && !c_.extents[kGroup].Is(1)
+            ? address.CoefficientOf(kGroup)
+            : stride;
+    out_.bias = View{load.buffer,
+                     load.dtype,
+                     {c_.result().view.sizes[1]},
+                     {one_each},
+                     address.offset};
+    return true;
+  }
+
+  // `value` is x * factor: x, and the factor is put there; else itself and 1.
+  ScalarId WithoutFactor(ScalarId value, double& factor) const {
+    factor = 1;
+    if (node(value).op != ScalarOp::kMul) return value;
+    for (const size_t side : {0, 1}) {
+      const ScalarNode& constant = node(node(value).args[side]);
+      if (constant.op != ScalarOp::kConstant) continue;
+      factor = IsFloat(constant.dtype) ? constant.number.f
+                                       : static_cast<double>(constant.number.i);
+      return node(value).args[1 - side];
+    }
+    return value;
+  }
+
+  static constexpr ScalarId kNoNode = ~0u;
+
+  const Contraction& c_;
+  const std::vector<Buffer>& buffers_;
+  const ScalarId sum_;
+  LibraryEpilogue out_;
+};
+
+}  // namespace
+
+std::optional<LibraryEpilogue> LibraryEpilogueOf(
+    const Contraction& contraction, const std::vector<Buffer>& buffers) {
+  return EpilogueReader(contraction, buffers).Read();
+}
+
+}  // namespace kiln

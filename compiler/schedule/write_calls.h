@@ -1,0 +1,19 @@
+#ifndef KILN_COMPILER_SCHEDULE_WRITE_CALLS_H_
+#define KILN_COMPILER_SCHEDULE_WRITE_CALLS_H_
+
+#include <vector>
+
+#include "compiler/loop/contraction.h"
+#include "compiler/loop/loop_nest.h"
+#include "compiler/schedule/library_call.h"
+
+namespace kiln {
+
+// The call that computes a contraction which a library takes (choose_contraction.h).
+LibraryCall CallOf(const Contraction& contraction,
+                   const std::vector<Buffer>& buffers);
+LibraryCall CallOf(const RowOrder& order);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_SCHEDULE_WRITE_CALLS_H_
