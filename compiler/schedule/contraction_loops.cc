@@ -5,6 +5,7 @@
 
 #include "compiler/loop/body_builder.h"
 #include "compiler/loop/index_expr.h"
+#include "compiler/loop/loop_transforms.h"
 
 namespace kiln {
 namespace {
@@ -69,7 +70,7 @@ class LoopsWriter {
         {c_.result().view.buffer, *std::move(to), ids[c_.value]});
     nest_.body = body_.Take();
     DropDeadNodes(nest_);
-    return std::move(nest_);
+    return SplitAtDivisions(std::move(nest_), shapes_);
   }
 
  private:

@@ -55,6 +55,37 @@ TEST(PlanMeaning, ViewsCostNothing) {
   ExpectMeansTheSame(kText);
 }
 
+TEST(PlanMeaning, ContractionsAreWhatTheirOperatorsWere) {
+  // With epilogues, as loops, in views, as integers, of groups and transposed.
+  ExpectMeansTheSame(R"(
+      graph @g()(%a: f32[6, 8], %b: f32[8, 5], %c: f32[5], %u: f32[1, 24],
+                 %w: f32[2, 3, 24], %p: f32[5, 1], %q: f32[1, 7],
+                 %i: i64[2, 3, 4], %j: i64[2, 4, 5])
+          -> (%y, %v, %o, %s) {
+        %m = addmm(%c, %a, %b, 0.5, 2)
+        %n = view(%m, [2, 3, 5])
+        %y = relu(%n)
+        %d = view(%w, [6, 24])
+        %t = permute(%d, [1, 0])
+        %e = mm(%u, %t)
+        %v = exp(%e)
+        %h = mm(%p, %q)
+        %o = mul.Tensor(%h, 0.25)
+        %s = bmm(%i, %j)
+      })");
+  ExpectMeansTheSame(R"(
+      graph @g()(%x: f32[2, 4, 5, 6], %w: f32[6, 2, 3, 3], %b: f32[6],
+                 %g: f32[2, 6, 3, 4], %t: f32[4, 3, 2, 2], %c: f32[6, 1, 1])
+          -> (%y, %dx, %dw, %z) {
+        %k = convolution(%x, %w, %b, [2, 1], [1, 0], [1, 1], false, [0, 0], 2)
+        %y = relu(%k)
+        %dx, %dw, %db = convolution_backward(%g, %x, %w, none, [2, 1], [1, 0],
+            [1, 1], false, [0, 0], 2, [true, true, false])
+        %l = convolution(%x, %t, none, [2, 2], [0, 0], [1, 1], true, [1, 1], 2)
+        %z = add.Tensor(%l, %c)
+      })");
+}
+
 TEST(PlanMeaning, LayerNormOverAMatmulResultIsOneKernel) {
   constexpr char kText[] = R"(
       graph @g()(%a: f32[12, 5], %w: f32[5, 8], %b: f32[8], %x: f32[3, 4, 8],
