@@ -28,8 +28,12 @@ class EpilogueFuser {
     steps_.assign(std::make_move_iterator(program_.steps.begin()),
                   std::make_move_iterator(program_.steps.end()));
     for (size_t s = 0; s < steps_.size(); ++s) {
-      // What comes of it may take the next nest along.
-      for (size_t at = s; FuseNext(at);) ++fused;
+      // What comes of it may take the next nest along. A contraction and all that
+      // it takes is one pattern.
+      size_t at = s;
+      if (FuseNext(at)) ++fused;
+      while (FuseNext(at)) {
+      }
     }
     program_.steps.clear();
     for (std::optional<LoopStep>& step : steps_) {
