@@ -5,8 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "cache/explain.h"
+#include "cache/entry_facts.h"
 #include "cache/guard_match.h"
 #include "cache/tuning_match.h"
 #include "proto/base/assemble.h"
@@ -16,12 +15,6 @@
 
 namespace kiln {
 namespace {
-
-constexpr size_t kMaxGraphText = size_t{64} << 20;
-
-Digest IdOf(const wire::EntryFacts& entry) {
-  return Digest::FromBytes(entry.entry_id()).value_or(Digest());
-}
 
 // The compiler's sources; zero for a key that does not say.
 Digest BuildOf(const wire::KeyFacts& key) {
@@ -36,16 +29,6 @@ bool IsBroken(const absl::Status& status) {
   const auto reason = ReasonOf(status);
   return reason == ErrorReason::kArtifactCorrupt ||
          reason == ErrorReason::kArtifactUntrusted;
-}
-
-std::vector<KeyPart> PartsOf(const wire::KeyFacts& key) {
-  std::vector<KeyPart> parts;
-  for (const wire::CacheKeyPart& part : key.parts()) {
-    parts.push_back({part.name(),
-                     Digest::FromBytes(part.digest()).value_or(Digest()),
-                     part.text()});
-  }
-  return parts;
 }
 
 bool Serves(const wire::EntryFacts& entry, const EntryQuery& query) {
@@ -66,14 +49,6 @@ absl::Status CheckSigner(const wire::CacheEntry& entry,
                      "entry: its artifact's envelope is none");
   }
   return trusted.CheckCounts(envelope.signer(), entry.key().cache_namespace());
-}
-
-// The graph's part of a key; nullptr where it has none.
-const KeyPart* GraphPart(const std::vector<KeyPart>& parts) {
-  const auto found =
-      std::find_if(parts.begin(), parts.end(),
-                   [](const KeyPart& part) { return part.name == "graph"; });
-  return found == parts.end() ? nullptr : &*found;
 }
 
 wire::CacheEntry RecordOf(NewEntry entry, const Digest& id, absl::Time now) {
@@ -101,18 +76,6 @@ wire::CacheEntry RecordOf(NewEntry entry, const Digest& id, absl::Time now) {
   facts.set_kernels(entry.kernels);
   *record.mutable_artifact() = std::move(entry.artifact);
   return record;
-}
-
-bool HasWord(absl::string_view text, absl::string_view word) {
-  for (const absl::string_view part : absl::StrSplit(text, ' ')) {
-    if (part == word) return true;
-  }
-  return false;
-}
-
-// An empty name means every namespace.
-bool IsOf(const wire::KeyFacts& key, absl::string_view cache_namespace) {
-  return cache_namespace.empty() || key.cache_namespace() == cache_namespace;
 }
 
 }  // namespace
@@ -338,153 +301,6 @@ absl::Status ArtifactCache::Note(const Digest& entry_id) {
 absl::Status ArtifactCache::Unname(const Digest& compile_key,
                                    const Digest& entry_id) {
   return indexes_.Drop(compile_key, entry_id);
-}
-
-absl::StatusOr<std::vector<EntrySummary>> ArtifactCache::SetPinned(
-    absl::string_view key_prefix_hex, absl::string_view cache_namespace,
-    bool pinned) {
-  ASSIGN_OR_RETURN(std::vector<EntrySummary> entries,
-                   List(key_prefix_hex, /*limit=*/0, cache_namespace));
-  for (EntrySummary& entry : entries) {
-    RETURN_IF_ERROR(stores_.ledger.SetPinned(entry.entry_id, pinned));
-    entry.pinned = pinned;
-  }
-  return entries;
-}
-
-EntrySummary ArtifactCache::Summary(const Digest& key,
-                                    const wire::KeyFacts& facts,
-                                    const wire::EntryFacts& entry) const {
-  EntrySummary summary;
-  summary.compile_key = key;
-  summary.entry_id = IdOf(entry);
-  summary.parts = PartsOf(facts);
-  summary.guards = GuardTexts(entry.guards());
-  summary.tuned.assign(entry.tuned().begin(), entry.tuned().end());
-  summary.cache_namespace = facts.cache_namespace();
-  summary.graph_name = facts.graph_name();
-  summary.target = facts.target();
-  summary.bytes = static_cast<int64_t>(entry.artifact_bytes());
-  summary.kernels = static_cast<int>(entry.kernels());
-  summary.created = absl::FromUnixMillis(entry.created_unix_ms());
-  summary.last_used =
-      std::max(summary.created, stores_.ledger.LastUsed(summary.entry_id));
-  summary.pinned = stores_.ledger.IsPinned(summary.entry_id);
-  return summary;
-}
-
-absl::StatusOr<std::vector<EntrySummary>> ArtifactCache::List(
-    absl::string_view key_prefix_hex, int limit,
-    absl::string_view cache_namespace) const {
-  std::vector<EntrySummary> entries;
-  // Cancelled is the way out of the walk once there are enough.
-  const absl::Status walked = indexes_.ForEach(
-      key_prefix_hex,
-      [&](const Digest& key, const wire::KeyIndex& index) -> absl::Status {
-        if (!IsOf(index.key(), cache_namespace)) return absl::OkStatus();
-        for (const wire::EntryFacts& entry : index.entries()) {
-          if (limit > 0 && static_cast<int>(entries.size()) == limit) {
-            return absl::CancelledError();
-          }
-          entries.push_back(Summary(key, index.key(), entry));
-        }
-        return absl::OkStatus();
-      });
-  if (!walked.ok() && !absl::IsCancelled(walked)) return walked;
-  return entries;
-}
-
-absl::StatusOr<ShownEntry> ArtifactCache::Show(
-    absl::string_view key_prefix_hex, absl::string_view cache_namespace) const {
-  std::optional<ShownEntry> found;
-  RETURN_IF_ERROR(indexes_.ForEach(
-      key_prefix_hex,
-      [&](const Digest& key, const wire::KeyIndex& index) -> absl::Status {
-        if (!IsOf(index.key(), cache_namespace)) return absl::OkStatus();
-        if (found.has_value()) {
-          return absl::InvalidArgumentError(absl::StrCat(
-              "key ", key_prefix_hex, ": fits several; give more digits"));
-        }
-        if (index.entries().empty()) return absl::OkStatus();
-        found.emplace();
-        found->summary = Summary(key, index.key(), index.entries(0));
-        ASSIGN_OR_RETURN(
-            wire::CacheEntry entry,
-            ReadEntry(stores_.entries.inspect, key, found->summary.entry_id));
-        found->artifact = std::move(*entry.mutable_artifact());
-        return absl::OkStatus();
-      }));
-  if (found.has_value()) return *std::move(found);
-  return absl::NotFoundError(
-      absl::StrCat("key ", key_prefix_hex, ": not in the cache"));
-}
-
-absl::StatusOr<PurgeOutcome> ArtifactCache::Purge(const PurgeQuery& query) {
-  const bool narrowed = !query.key_prefix_hex.empty() ||
-                        query.unused_for.has_value() || !query.device.empty();
-  PurgeOutcome outcome;
-  if (!narrowed && !query.all) return outcome;
-  const absl::Time now = stores_.ledger.Now();
-  RETURN_IF_ERROR(indexes_.ForEach(
-      query.key_prefix_hex,
-      [&](const Digest& key, const wire::KeyIndex& index) {
-        if (!IsOf(index.key(), query.cache_namespace)) return absl::OkStatus();
-        if (!query.device.empty() &&
-            !HasWord(index.key().target(), query.device)) {
-          return absl::OkStatus();
-        }
-        for (const wire::EntryFacts& facts : index.entries()) {
-          EntrySummary entry = Summary(key, index.key(), facts);
-          const absl::Duration unused = now - entry.last_used;
-          if (query.unused_for.has_value() && unused < *query.unused_for)
-            continue;
-          outcome.bytes += entry.bytes;
-          outcome.victims.push_back(std::move(entry));
-        }
-        return absl::OkStatus();
-      }));
-  if (query.dry_run) return outcome;
-  for (const EntrySummary& victim : outcome.victims) {
-    // Out of the index first: whoever finds it there finds the entry.
-    RETURN_IF_ERROR(indexes_.Drop(victim.compile_key, victim.entry_id));
-    RETURN_IF_ERROR(stores_.entries.serve.Delete(victim.entry_id));
-  }
-  return outcome;
-}
-
-absl::StatusOr<std::optional<NearestEntry>> ArtifactCache::Nearest(
-    const std::vector<KeyPart>& asked, absl::string_view graph_text,
-    absl::string_view cache_namespace) const {
-  const KeyPart* graph = GraphPart(asked);
-  std::optional<NearestEntry> nearest;
-  int best = -1;
-  RETURN_IF_ERROR(
-      indexes_.ForEach("", [&](const Digest& key, const wire::KeyIndex& index) {
-        if (index.entries().empty() || !IsOf(index.key(), cache_namespace))
-          return absl::OkStatus();
-        const std::vector<KeyPart> parts = PartsOf(index.key());
-        KeyDifference difference = DiffKeys(asked, parts);
-        const KeyPart* other = GraphPart(parts);
-        const bool same_graph =
-            graph != nullptr && other != nullptr && *graph == *other;
-        const int score = difference.parts_equal + (same_graph ? 1000 : 0);
-        if (score <= best) return absl::OkStatus();
-        best = score;
-        nearest = NearestEntry{Summary(key, index.key(), index.entries(0)),
-                               std::move(difference), ""};
-        return absl::OkStatus();
-      }));
-  if (!nearest.has_value()) return nearest;
-  const KeyPart* other = GraphPart(nearest->entry.parts);
-  if (other == nullptr || (graph != nullptr && *graph == *other))
-    return nearest;
-  const absl::StatusOr<Blob> text = stores_.graphs.Get(other->digest);
-  if (text.ok()) {
-    // Without the text only this explanation suffers.
-    nearest->graph_difference = FirstDifferentLine(
-        graph_text, Unpack(**text, kMaxGraphText).value_or(""));
-  }
-  return nearest;
 }
 
 }  // namespace kiln

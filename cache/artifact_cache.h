@@ -2,6 +2,7 @@
 #define KILN_CACHE_ARTIFACT_CACHE_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -98,6 +99,21 @@ struct ShownEntry {
   wire::SignedArtifact artifact;
 };
 
+// A part of a walk over entries, in order of their keys: calls that answer one page
+// each hold nobody up, and little memory.
+struct PageQuery {
+  std::string key_prefix_hex;
+  std::string cache_namespace;  // empty: of all
+  std::optional<Digest> after;  // `next` of the page before
+  int64_t most = 1000;          // entries; those of the last key come on top
+  // Asked now and then; the walk ends with CANCELLED when it says so. May be empty.
+  std::function<bool()> is_gone;
+};
+struct EntryPage {
+  std::vector<EntrySummary> entries;
+  std::optional<Digest> next;  // none: these are the last
+};
+
 // Which entries to forget. Conditions are joined by "and"; with none of them set
 // nothing is chosen, unless `all`.
 struct PurgeQuery {
@@ -107,11 +123,18 @@ struct PurgeQuery {
   std::string cache_namespace;               // empty: of all
   bool all = false;
   bool dry_run = false;  // choose and count, forget nothing
+  // A page of the walk, as PageQuery; of `most_keys` keys, 0: of all.
+  std::optional<Digest> after;
+  int64_t most_keys = 0;
+  std::function<bool()> is_gone;
 };
 
 struct PurgeOutcome {
-  std::vector<EntrySummary> victims;
+  static constexpr size_t kMostTold = 100;
+  std::vector<EntrySummary> victims;  // the first kMostTold
+  int64_t entries = 0;
   int64_t bytes = 0;
+  std::optional<Digest> next;  // none: the walk is over
 };
 
 // The answer to "why was this not in the cache?".
@@ -213,18 +236,13 @@ class ArtifactCache {
   absl::Status Name(const wire::CacheEntry& entry);
   absl::Status Unname(const Digest& compile_key, const Digest& entry_id);
 
-  // Entries of the keys under the prefix stay when the store is full, or no longer
-  // do. As many as there are; one of them may still give way to sixteen younger
-  // ones of its key, and to a purge. Errors as RowTable::Put.
-  absl::StatusOr<std::vector<EntrySummary>> SetPinned(
-      absl::string_view key_prefix_hex, absl::string_view cache_namespace,
-      bool pinned);
+  // The page's entries stay when the store is full, or no longer do. One of them may
+  // still give way to sixteen younger ones of its key, and to a purge. Errors as
+  // RowTable::Put.
+  absl::StatusOr<EntryPage> SetPinned(const PageQuery& query, bool pinned);
 
-  // By key, then in order of service. `limit` 0: all; `cache_namespace` empty: of
-  // all. Broken keys are left out.
-  absl::StatusOr<std::vector<EntrySummary>> List(
-      absl::string_view key_prefix_hex, int limit,
-      absl::string_view cache_namespace = "") const;
+  // By key, then in order of service. Broken keys are left out.
+  absl::StatusOr<EntryPage> List(const PageQuery& query) const;
 
   // The one entry (the first of its key) under the prefix; `cache_namespace` as
   // in List.
@@ -239,7 +257,8 @@ class ArtifactCache {
   // all when it is empty.
   absl::StatusOr<std::optional<NearestEntry>> Nearest(
       const std::vector<KeyPart>& asked, absl::string_view graph_text,
-      absl::string_view cache_namespace = "") const;
+      absl::string_view cache_namespace = "",
+      const std::function<bool()>& is_gone = nullptr) const;
 
  private:
   absl::StatusOr<wire::CacheEntry> ReadEntry(const BlobStore& entries,

@@ -1,9 +1,12 @@
 #include "cache/key_index.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <string>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/assemble.h"
 #include "proto/base/status.h"
@@ -92,32 +95,33 @@ absl::Status KeyIndexes::Drop(const Digest& key, const Digest& entry_id) {
 }
 
 absl::Status KeyIndexes::ForEach(
-    absl::string_view key_prefix_hex,
+    absl::string_view key_prefix_hex, const std::optional<Digest>& after,
     absl::FunctionRef<absl::Status(const Digest&, const wire::KeyIndex&)> visit)
     const {
   const std::string prefix = absl::AsciiStrToLower(key_prefix_hex);
-  std::vector<Digest> keys;
-  RETURN_IF_ERROR(inspect_.Scan([&](const Digest& key, int64_t) {
-    if (prefix.empty() || key.Hex().compare(0, prefix.size(), prefix) == 0) {
-      keys.push_back(key);
-    }
-    return absl::OkStatus();
-  }));
-  std::sort(keys.begin(), keys.end());
-  for (const Digest& key : keys) {
-    const absl::StatusOr<wire::KeyIndex> index = ReadFrom(inspect_, key);
-    if (index.ok()) {
-      RETURN_IF_ERROR(visit(key, *index));
-      continue;
-    }
-    // Gone meanwhile, or unsound: there is nothing to visit.
-    if (!absl::IsNotFound(index.status()) &&
-        ReasonOf(index.status()) != ErrorReason::kArtifactCorrupt &&
-        ReasonOf(index.status()) != ErrorReason::kArtifactUntrusted) {
-      return index.status();
-    }
-  }
-  return absl::OkStatus();
+  constexpr size_t kDigits = 2 * Digest::kBytes;
+  if (prefix.size() > kDigits) return absl::OkStatus();
+  const std::optional<Digest> first = Digest::FromHex(
+      absl::StrCat(prefix, std::string(kDigits - prefix.size(), '0')));
+  if (!first.has_value()) return absl::OkStatus();  // no digits: nobody's
+  bool is_past = false;
+  const absl::Status walked = inspect_.ScanFrom(
+      after.has_value() ? std::max(*first, *after) : *first,
+      [&](const Digest& key, int64_t) -> absl::Status {
+        if (key == after) return absl::OkStatus();
+        is_past = !absl::StartsWith(key.Hex(), prefix);
+        if (is_past) return absl::CancelledError();
+        const absl::StatusOr<wire::KeyIndex> index = ReadFrom(inspect_, key);
+        if (index.ok()) return visit(key, *index);
+        // Gone meanwhile, or unsound: there is nothing to visit.
+        if (absl::IsNotFound(index.status()) ||
+            ReasonOf(index.status()) == ErrorReason::kArtifactCorrupt ||
+            ReasonOf(index.status()) == ErrorReason::kArtifactUntrusted) {
+          return absl::OkStatus();
+        }
+        return index.status();
+      });
+  return is_past ? absl::OkStatus() : walked;
 }
 
 }  // namespace kiln

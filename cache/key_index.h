@@ -50,11 +50,12 @@ class KeyIndexes {
   // entry was not there.
   absl::Status Drop(const Digest& key, const Digest& entry_id);
 
-  // Visits those whose key begins with these hexadecimal digits, in order of the
-  // keys. Broken ones are left out. `visit` ends the walk by a non-OK, which is
-  // returned; it may change what it visits.
+  // Visits those whose key begins with these hexadecimal digits and is greater than
+  // `after`, where one is given, in order of the keys. Broken ones are left out.
+  // `visit` ends the walk by a non-OK, which is returned; it may change what it
+  // visits.
   absl::Status ForEach(
-      absl::string_view key_prefix_hex,
+      absl::string_view key_prefix_hex, const std::optional<Digest>& after,
       absl::FunctionRef<absl::Status(const Digest& key, const wire::KeyIndex&)>
           visit) const;
 

@@ -19,8 +19,9 @@
 namespace kiln {
 namespace {
 
-using grpc::CallbackServerContext;
-using grpc::ServerUnaryReactor;
+using Context = grpc::CallbackServerContext;
+using Bytes = grpc::ByteBuffer;
+using Reactor = grpc::ServerUnaryReactor;
 
 // The namespace that a request names, or all of them.
 std::string NamespaceOr(const std::string& named) {
@@ -61,28 +62,38 @@ absl::StatusOr<Grant> GrantOf(const wire::AddTokenRequest& request) {
 
 }  // namespace
 
-template <typename Reply, typename Work>
-ServerUnaryReactor* AdminService::Serve(CallbackServerContext* context,
-                                        Reply* reply, Act act, Work work) {
-  ServerUnaryReactor* reactor = context->DefaultReactor();
-  absl::StatusOr<Caller> caller = rooms_.gate.Admit(*context);
+template <typename Request, typename Plan, typename Work>
+Reactor* AdminService::Serve(Call call, Plan plan, Work work) {
+  Reactor* reactor = call.context->DefaultReactor();
+  absl::StatusOr<Caller> caller = rooms_.gate.Admit(*call.context);
   absl::Status begun = caller.status();
   if (begun.ok()) {
-    begun =
-        rooms_.gate.Require(*caller, act.role, act.cache_namespace, act.name);
-  }
-  if (begun.ok()) {
-    begun = threads_.Run([this, context, reactor, reply, work,
-                          caller = *std::move(caller), act = std::move(act)] {
-      absl::StatusOr<Reply> made = work(caller);
-      if (act.changes)
-        rooms_.gate.Record(caller, act.name, act.subject, made.status());
-      if (made.ok()) *reply = *std::move(made);
-      reactor->Finish(EndCall(*context, made.status()));
+    CallThreads& threads = call.threads != nullptr ? *call.threads : threads_;
+    begun = threads.Run([=, this, caller = *std::move(caller)] {
+      const absl::Status status = Answer<Request>(call, caller, plan, work);
+      reactor->Finish(EndCall(*call.context, status));
     });
   }
-  if (!begun.ok()) reactor->Finish(EndCall(*context, begun));
+  if (!begun.ok()) reactor->Finish(EndCall(*call.context, begun));
   return reactor;
+}
+
+template <typename Request, typename Plan, typename Work>
+absl::Status AdminService::Answer(const Call& call, const Caller& caller,
+                                  const Plan& plan, const Work& work) {
+  Request request;
+  RETURN_IF_ERROR(Decode(*call.request, call.max_bytes, "request", request));
+  const Act act = plan(request);
+  // What is no name is no subject of a refusal either.
+  if (act.cache_namespace != kEveryNamespace)
+    RETURN_IF_ERROR(NamespaceNamed(act.cache_namespace).status());
+  RETURN_IF_ERROR(
+      rooms_.gate.Require(caller, act.role, act.cache_namespace, act.name));
+  const auto made = work(request, Asker{caller, *call.context});
+  if (act.changes)
+    rooms_.gate.Record(caller, act.name, act.subject, made.status());
+  if (made.ok()) *call.reply = Encode(*made);
+  return made.status();
 }
 
 void AdminService::FillStats(wire::StatsReply& reply) {
@@ -136,55 +147,63 @@ void AdminService::FillWorkers(wire::WorkersReply& reply) {
   }
 }
 
-ServerUnaryReactor* AdminService::Stats(CallbackServerContext* context,
-                                        const wire::StatsRequest*,
-                                        wire::StatsReply* reply) {
-  return Serve(context, reply, {.name = "stats"},
-               [this](const Caller&) -> absl::StatusOr<wire::StatsReply> {
-                 wire::StatsReply stats;
-                 FillStats(stats);
-                 return stats;
-               });
+Reactor* AdminService::Stats(Context* context, const Bytes* request,
+                             Bytes* reply) {
+  return Serve<wire::StatsRequest>(
+      {context, request, reply},
+      [](const wire::StatsRequest&) { return Act{.name = "stats"}; },
+      [this](const wire::StatsRequest&,
+             const Asker&) -> absl::StatusOr<wire::StatsReply> {
+        wire::StatsReply stats;
+        FillStats(stats);
+        return stats;
+      });
 }
 
-ServerUnaryReactor* AdminService::Jobs(CallbackServerContext* context,
-                                       const wire::JobsRequest*,
-                                       wire::JobsReply* reply) {
-  return Serve(context, reply, {.name = "jobs"},
-               [this](const Caller&) -> absl::StatusOr<wire::JobsReply> {
-                 wire::JobsReply jobs;
-                 FillJobs(jobs);
-                 return jobs;
-               });
+Reactor* AdminService::Jobs(Context* context, const Bytes* request,
+                            Bytes* reply) {
+  return Serve<wire::JobsRequest>(
+      {context, request, reply},
+      [](const wire::JobsRequest&) { return Act{.name = "jobs"}; },
+      [this](const wire::JobsRequest&,
+             const Asker&) -> absl::StatusOr<wire::JobsReply> {
+        wire::JobsReply jobs;
+        FillJobs(jobs);
+        return jobs;
+      });
 }
 
-ServerUnaryReactor* AdminService::Workers(CallbackServerContext* context,
-                                          const wire::WorkersRequest*,
-                                          wire::WorkersReply* reply) {
-  return Serve(context, reply, {.name = "workers"},
-               [this](const Caller&) -> absl::StatusOr<wire::WorkersReply> {
-                 wire::WorkersReply workers;
-                 FillWorkers(workers);
-                 return workers;
-               });
+Reactor* AdminService::Workers(Context* context, const Bytes* request,
+                               Bytes* reply) {
+  return Serve<wire::WorkersRequest>(
+      {context, request, reply},
+      [](const wire::WorkersRequest&) { return Act{.name = "workers"}; },
+      [this](const wire::WorkersRequest&,
+             const Asker&) -> absl::StatusOr<wire::WorkersReply> {
+        wire::WorkersReply workers;
+        FillWorkers(workers);
+        return workers;
+      });
 }
 
-ServerUnaryReactor* AdminService::ListQuarantine(
-    CallbackServerContext* context, const wire::QuarantineRequest* request,
-    wire::QuarantineReply* reply) {
-  const bool clears =
-      request->clear_all() || !request->clear_prefix_hex().empty();
-  return Serve(
-      context, reply,
-      {.name = "quarantine",
-       .changes = clears,
-       .subject = request->ShortDebugString()},
-      [this, request,
-       clears](const Caller&) -> absl::StatusOr<wire::QuarantineReply> {
+Reactor* AdminService::ListQuarantine(Context* context, const Bytes* request,
+                                      Bytes* reply) {
+  const auto clears = [](const wire::QuarantineRequest& asked) {
+    return asked.clear_all() || !asked.clear_prefix_hex().empty();
+  };
+  return Serve<wire::QuarantineRequest>(
+      {context, request, reply},
+      [clears](const wire::QuarantineRequest& asked) {
+        return Act{.name = "quarantine",
+                   .changes = clears(asked),
+                   .subject = asked.ShortDebugString()};
+      },
+      [this, clears](const wire::QuarantineRequest& asked,
+                     const Asker&) -> absl::StatusOr<wire::QuarantineReply> {
         wire::QuarantineReply all;
-        if (clears) {
+        if (clears(asked)) {
           all.set_cleared(static_cast<uint32_t>(rooms_.quarantine.Clear(
-              request->clear_all() ? "" : request->clear_prefix_hex())));
+              asked.clear_all() ? "" : asked.clear_prefix_hex())));
         }
         for (const QuarantinedJob& job : rooms_.quarantine.List()) {
           wire::QuarantinedJob& out = *all.add_jobs();
@@ -199,197 +218,231 @@ ServerUnaryReactor* AdminService::ListQuarantine(
       });
 }
 
-ServerUnaryReactor* AdminService::List(CallbackServerContext* context,
-                                       const wire::ListRequest* request,
-                                       wire::ListReply* reply) {
-  return Serve(context, reply,
-               {.name = "list",
-                .cache_namespace = NamespaceOr(request->cache_namespace())},
-               [this, request](const Caller&) {
-                 return ListEntries(rooms_.cache.artifacts(), *request);
-               });
-}
-
-ServerUnaryReactor* AdminService::Show(CallbackServerContext* context,
-                                       const wire::ShowRequest* request,
-                                       wire::ShowReply* reply) {
-  return Serve(context, reply,
-               {.name = "show",
-                .cache_namespace = NamespaceOr(request->cache_namespace())},
-               [this, request](const Caller&) {
-                 return ShowEntry(rooms_.cache.artifacts(), *request);
-               });
-}
-
-ServerUnaryReactor* AdminService::Explain(CallbackServerContext* context,
-                                          const wire::ExplainRequest* request,
-                                          wire::ExplainReply* reply) {
-  // A key may be anybody's; a request says whose it is.
-  const bool by_request = request->has_request();
-  const std::string asked = request->request().cache_namespace();
-  const std::string cache_namespace = !by_request ? std::string(kEveryNamespace)
-                                      : asked.empty()
-                                          ? std::string(kDefaultNamespace)
-                                          : asked;
-  return Serve(
-      context, reply, {.name = "explain", .cache_namespace = cache_namespace},
-      [this, request, cache_namespace](const Caller& caller) {
-        const bool sees_all =
-            caller.Require(Role::kAdmin, kEveryNamespace, "explain").ok();
-        return ExplainKey(rooms_.cache.artifacts(), rooms_.cache.tuning(),
-                          *rooms_.pool.build(), *request,
-                          sees_all ? "" : cache_namespace);
+Reactor* AdminService::List(Context* context, const Bytes* request,
+                            Bytes* reply) {
+  return Serve<wire::ListRequest>(
+      {context, request, reply},
+      [](const wire::ListRequest& asked) {
+        return Act{.name = "list",
+                   .cache_namespace = NamespaceOr(asked.cache_namespace())};
+      },
+      [this](const wire::ListRequest& asked, const Asker& asker) {
+        return ListEntries(rooms_.cache.artifacts(), asked,
+                           [&asker] { return asker.IsGone(); });
       });
 }
 
-ServerUnaryReactor* AdminService::Purge(CallbackServerContext* context,
-                                        const wire::PurgeRequest* request,
-                                        wire::PurgeReply* reply) {
-  return Serve(context, reply,
-               {.name = "purge",
-                .cache_namespace = NamespaceOr(request->cache_namespace()),
-                .changes = !request->dry_run(),
-                .subject = request->ShortDebugString()},
-               [this, request](const Caller&) {
-                 return PurgeEntries(rooms_.cache.artifacts(),
-                                     rooms_.cache.units(), *request);
-               });
+Reactor* AdminService::Show(Context* context, const Bytes* request,
+                            Bytes* reply) {
+  return Serve<wire::ShowRequest>(
+      {context, request, reply},
+      [](const wire::ShowRequest& asked) {
+        return Act{.name = "show",
+                   .cache_namespace = NamespaceOr(asked.cache_namespace())};
+      },
+      [this](const wire::ShowRequest& asked, const Asker&) {
+        return ShowEntry(rooms_.cache.artifacts(), asked);
+      });
 }
 
-ServerUnaryReactor* AdminService::Pin(CallbackServerContext* context,
-                                      const wire::PinRequest* request,
-                                      wire::PinReply* reply) {
-  return Serve(context, reply,
-               {.name = request->unpin() ? "unpin" : "pin",
-                .cache_namespace = NamespaceOr(request->cache_namespace()),
-                .changes = true,
-                .subject = request->ShortDebugString()},
-               [this, request](const Caller&) {
-                 return PinEntries(rooms_.cache.artifacts(), *request);
-               });
+Reactor* AdminService::Explain(Context* context, const Bytes* request,
+                               Bytes* reply) {
+  // A key may be anybody's; a request says whose it is.
+  const auto whose = [](const wire::ExplainRequest& asked) {
+    if (!asked.has_request()) return NamespaceOr(asked.cache_namespace());
+    const std::string& named = asked.request().cache_namespace();
+    return named.empty() ? std::string(kDefaultNamespace) : named;
+  };
+  return Serve<wire::ExplainRequest>(
+      {context, request, reply, facts_.max_message_bytes},
+      [whose](const wire::ExplainRequest& asked) {
+        return Act{.name = "explain", .cache_namespace = whose(asked)};
+      },
+      [this, whose](const wire::ExplainRequest& asked, const Asker& asker) {
+        const bool sees_all =
+            asker.caller.Require(Role::kAdmin, kEveryNamespace, "explain").ok();
+        return ExplainKey(rooms_.cache.artifacts(), rooms_.cache.tuning(),
+                          *rooms_.pool.build(), asked,
+                          sees_all ? asked.cache_namespace() : whose(asked),
+                          [&asker] { return asker.IsGone(); });
+      });
+}
+
+Reactor* AdminService::Purge(Context* context, const Bytes* request,
+                             Bytes* reply) {
+  return Serve<wire::PurgeRequest>(
+      {context, request, reply},
+      [](const wire::PurgeRequest& asked) {
+        return Act{.name = "purge",
+                   .cache_namespace = NamespaceOr(asked.cache_namespace()),
+                   .changes = !asked.dry_run(),
+                   .subject = asked.ShortDebugString()};
+      },
+      [this](const wire::PurgeRequest& asked, const Asker& asker) {
+        return PurgeEntries(rooms_.cache.artifacts(), rooms_.cache.units(),
+                            asked, [&asker] { return asker.IsGone(); });
+      });
+}
+
+Reactor* AdminService::Pin(Context* context, const Bytes* request,
+                           Bytes* reply) {
+  return Serve<wire::PinRequest>(
+      {context, request, reply},
+      [](const wire::PinRequest& asked) {
+        return Act{.name = asked.unpin() ? "unpin" : "pin",
+                   .cache_namespace = NamespaceOr(asked.cache_namespace()),
+                   .changes = true,
+                   .subject = asked.ShortDebugString()};
+      },
+      [this](const wire::PinRequest& asked, const Asker& asker) {
+        return PinEntries(rooms_.cache.artifacts(), asked,
+                          [&asker] { return asker.IsGone(); });
+      });
 }
 
 // It concerns all namespaces, and so does the role it takes.
-ServerUnaryReactor* AdminService::Maintain(CallbackServerContext* context,
-                                           const wire::MaintainRequest* request,
-                                           wire::MaintainReply* reply) {
-  const bool begins =
-      request->task() != wire::MaintainRequest::TASK_UNSPECIFIED;
-  return Serve(context, reply,
-               {.name = "maintain",
-                .changes = begins || request->stop(),
-                .subject = request->ShortDebugString()},
-               [this, request,
-                begins](const Caller&) -> absl::StatusOr<wire::MaintainReply> {
-                 if (request->stop()) {
-                   maintenance_.Stop();
-                 } else if (begins) {
-                   RETURN_IF_ERROR(maintenance_.Begin(request->task()));
-                 }
-                 return maintenance_.Report();
-               });
+Reactor* AdminService::Maintain(Context* context, const Bytes* request,
+                                Bytes* reply) {
+  const auto begins = [](const wire::MaintainRequest& asked) {
+    return asked.task() != wire::MaintainRequest::TASK_UNSPECIFIED;
+  };
+  return Serve<wire::MaintainRequest>(
+      {context, request, reply},
+      [begins](const wire::MaintainRequest& asked) {
+        return Act{.name = "maintain",
+                   .changes = begins(asked) || asked.stop(),
+                   .subject = asked.ShortDebugString()};
+      },
+      [this, begins](const wire::MaintainRequest& asked,
+                     const Asker&) -> absl::StatusOr<wire::MaintainReply> {
+        if (asked.stop()) {
+          maintenance_.Stop();
+        } else if (begins(asked)) {
+          RETURN_IF_ERROR(maintenance_.Begin(asked.task()));
+        }
+        return maintenance_.Report();
+      });
 }
 
 // A winner is everybody's, whatever their namespace.
-ServerUnaryReactor* AdminService::Tune(CallbackServerContext* context,
-                                       const wire::TuneRequest* request,
-                                       wire::TuneReply* reply) {
-  return Serve(context, reply,
-               {.name = "tune",
-                .role = Role::kPublisher,
-                .changes = true,
-                .subject = request->compile().graph().name()},
-               [this, request](const Caller&) {
-                 return TuneGraph(*request, rooms_.pool, rooms_.cache.tuning(),
-                                  rooms_.counters);
-               });
+Reactor* AdminService::Tune(Context* context, const Bytes* request,
+                            Bytes* reply) {
+  return Serve<wire::TuneRequest>(
+      {context, request, reply, facts_.max_message_bytes, &tune_threads_},
+      [](const wire::TuneRequest& asked) {
+        return Act{.name = "tune",
+                   .role = Role::kPublisher,
+                   .changes = true,
+                   .subject = asked.compile().graph().name()};
+      },
+      [this](const wire::TuneRequest& asked, const Asker&) {
+        return TuneGraph(asked, rooms_.pool, rooms_.cache.tuning(),
+                         rooms_.counters);
+      });
 }
 
-ServerUnaryReactor* AdminService::Drain(CallbackServerContext* context,
-                                        const wire::DrainRequest*,
-                                        wire::DrainReply* reply) {
-  return Serve(context, reply, {.name = "drain", .changes = true},
-               [this](const Caller&) -> absl::StatusOr<wire::DrainReply> {
-                 start_drain_();
-                 return wire::DrainReply();
-               });
+Reactor* AdminService::Drain(Context* context, const Bytes* request,
+                             Bytes* reply) {
+  return Serve<wire::DrainRequest>(
+      {context, request, reply},
+      [](const wire::DrainRequest&) {
+        return Act{.name = "drain", .changes = true};
+      },
+      [this](const wire::DrainRequest&,
+             const Asker&) -> absl::StatusOr<wire::DrainReply> {
+        start_drain_();
+        return wire::DrainReply();
+      });
 }
 
-ServerUnaryReactor* AdminService::AddToken(CallbackServerContext* context,
-                                           const wire::AddTokenRequest* request,
-                                           wire::AddTokenReply* reply) {
-  return Serve(
-      context, reply,
-      {.name = "add token",
-       .changes = true,
-       .subject = request->ShortDebugString()},
-      [this, request](const Caller&) -> absl::StatusOr<wire::AddTokenReply> {
-        ASSIGN_OR_RETURN(const Grant grant, GrantOf(*request));
+Reactor* AdminService::AddToken(Context* context, const Bytes* request,
+                                Bytes* reply) {
+  return Serve<wire::AddTokenRequest>(
+      {context, request, reply},
+      [](const wire::AddTokenRequest& asked) {
+        return Act{.name = "add token",
+                   .changes = true,
+                   .subject = asked.ShortDebugString()};
+      },
+      [this](const wire::AddTokenRequest& asked,
+             const Asker&) -> absl::StatusOr<wire::AddTokenReply> {
+        ASSIGN_OR_RETURN(const Grant grant, GrantOf(asked));
         wire::AddTokenReply made;
         ASSIGN_OR_RETURN(
             *made.mutable_token(),
-            rooms_.tokens.Make(request->name(), grant,
-                               absl::Milliseconds(request->life_ms())));
+            rooms_.tokens.Make(asked.name(), grant,
+                               absl::Milliseconds(asked.life_ms())));
         return made;
       });
 }
 
-ServerUnaryReactor* AdminService::RevokeToken(
-    CallbackServerContext* context, const wire::RevokeTokenRequest* request,
-    wire::RevokeTokenReply* reply) {
-  return Serve(
-      context, reply,
-      {.name = "revoke token", .changes = true, .subject = request->name()},
-      [this, request](const Caller&) -> absl::StatusOr<wire::RevokeTokenReply> {
-        RETURN_IF_ERROR(rooms_.tokens.Revoke(request->name()));
+Reactor* AdminService::RevokeToken(Context* context, const Bytes* request,
+                                   Bytes* reply) {
+  return Serve<wire::RevokeTokenRequest>(
+      {context, request, reply},
+      [](const wire::RevokeTokenRequest& asked) {
+        return Act{
+            .name = "revoke token", .changes = true, .subject = asked.name()};
+      },
+      [this](const wire::RevokeTokenRequest& asked,
+             const Asker&) -> absl::StatusOr<wire::RevokeTokenReply> {
+        RETURN_IF_ERROR(rooms_.tokens.Revoke(asked.name()));
         return wire::RevokeTokenReply();
       });
 }
 
-ServerUnaryReactor* AdminService::ListTokens(CallbackServerContext* context,
-                                             const wire::ListTokensRequest*,
-                                             wire::ListTokensReply* reply) {
-  return Serve(context, reply, {.name = "list tokens"},
-               [this](const Caller&) -> absl::StatusOr<wire::ListTokensReply> {
-                 wire::ListTokensReply tokens;
-                 for (wire::Token& token : rooms_.tokens.List())
-                   *tokens.add_tokens() = std::move(token);
-                 return tokens;
-               });
+Reactor* AdminService::ListTokens(Context* context, const Bytes* request,
+                                  Bytes* reply) {
+  return Serve<wire::ListTokensRequest>(
+      {context, request, reply},
+      [](const wire::ListTokensRequest&) { return Act{.name = "list tokens"}; },
+      [this](const wire::ListTokensRequest&,
+             const Asker&) -> absl::StatusOr<wire::ListTokensReply> {
+        wire::ListTokensReply tokens;
+        for (wire::Token& token : rooms_.tokens.List())
+          *tokens.add_tokens() = std::move(token);
+        return tokens;
+      });
 }
 
-ServerUnaryReactor* AdminService::ListKeys(CallbackServerContext* context,
-                                           const wire::ListKeysRequest*,
-                                           wire::ListKeysReply* reply) {
-  return Serve(context, reply, {.name = "list keys"},
-               [this](const Caller&) -> absl::StatusOr<wire::ListKeysReply> {
-                 return kiln::ListKeys(rooms_.keys);
-               });
+Reactor* AdminService::ListKeys(Context* context, const Bytes* request,
+                                Bytes* reply) {
+  return Serve<wire::ListKeysRequest>(
+      {context, request, reply},
+      [](const wire::ListKeysRequest&) { return Act{.name = "list keys"}; },
+      [this](const wire::ListKeysRequest&,
+             const Asker&) -> absl::StatusOr<wire::ListKeysReply> {
+        return kiln::ListKeys(rooms_.keys);
+      });
 }
 
-ServerUnaryReactor* AdminService::RotateKey(
-    CallbackServerContext* context, const wire::RotateKeyRequest* request,
-    wire::RotateKeyReply* reply) {
-  return Serve(context, reply,
-               {.name = "rotate key",
-                .cache_namespace = NamespaceOr(request->cache_namespace()),
-                .changes = true,
-                .subject = NamespaceOr(request->cache_namespace())},
-               [this, request](const Caller&) {
-                 return kiln::RotateKey(rooms_.keys, *request);
-               });
+Reactor* AdminService::RotateKey(Context* context, const Bytes* request,
+                                 Bytes* reply) {
+  return Serve<wire::RotateKeyRequest>(
+      {context, request, reply},
+      [](const wire::RotateKeyRequest& asked) {
+        return Act{.name = "rotate key",
+                   .cache_namespace = NamespaceOr(asked.cache_namespace()),
+                   .changes = true,
+                   .subject = NamespaceOr(asked.cache_namespace())};
+      },
+      [this](const wire::RotateKeyRequest& asked, const Asker&) {
+        return kiln::RotateKey(rooms_.keys, asked);
+      });
 }
 
-ServerUnaryReactor* AdminService::RevokeKey(
-    CallbackServerContext* context, const wire::RevokeKeyRequest* request,
-    wire::RevokeKeyReply* reply) {
-  return Serve(context, reply,
-               {.name = "revoke key",
-                .changes = true,
-                .subject = request->key_hex().substr(0, 80)},
-               [this, request](const Caller&) {
-                 return kiln::RevokeKey(rooms_.keys, *request);
-               });
+Reactor* AdminService::RevokeKey(Context* context, const Bytes* request,
+                                 Bytes* reply) {
+  return Serve<wire::RevokeKeyRequest>(
+      {context, request, reply},
+      [](const wire::RevokeKeyRequest& asked) {
+        return Act{.name = "revoke key",
+                   .changes = true,
+                   .subject = asked.key_hex().substr(0, 80)};
+      },
+      [this](const wire::RevokeKeyRequest& asked, const Asker&) {
+        return kiln::RevokeKey(rooms_.keys, asked);
+      });
 }
 
 }  // namespace kiln

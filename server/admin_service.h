@@ -27,12 +27,42 @@ namespace kiln {
 
 // Admin calls at once; more are refused with QUEUE_FULL.
 inline constexpr int64_t kMostAdminCalls = 16;
+// Of them those that measure kernels, which takes minutes. They have threads of
+// their own.
+inline constexpr int64_t kMostTunings = 2;
+// What a call may send that brings no graph along.
+inline constexpr int64_t kMaxAdminRequest = int64_t{1} << 20;
 
 // proto/admin_service.proto over gRPC: for callers with the role admin. What scans
 // the database or asks a worker runs on a thread of the service's own, so that it
-// answers while all compile calls there may be wait. Thread-safe.
-class AdminService final : public wire::AdminService::CallbackService {
+// answers while all compile calls there may be wait. All methods take raw bytes, so
+// that nothing of a stranger is decoded. Thread-safe.
+class AdminService final
+    : public wire::AdminService::WithRawCallbackMethod_Stats<
+          wire::AdminService::WithRawCallbackMethod_Jobs<
+              wire::AdminService::WithRawCallbackMethod_Workers<
+                  wire::AdminService::WithRawCallbackMethod_ListQuarantine<
+                      wire::AdminService::WithRawCallbackMethod_List<
+                          wire::AdminService::WithRawCallbackMethod_Show<
+                              wire::AdminService::WithRawCallbackMethod_Explain<
+                                  wire::AdminService::WithRawCallbackMethod_Purge<wire::AdminService::WithRawCallbackMethod_Pin<
+                                      wire::AdminService::
+                                          WithRawCallbackMethod_Maintain<wire::AdminService::WithRawCallbackMethod_Tune<
+                                              wire::AdminService::
+                                                  WithRawCallbackMethod_Drain<wire::AdminService::WithRawCallbackMethod_AddToken<
+                                                      wire::AdminService::
+                                                          WithRawCallbackMethod_RevokeToken<wire::AdminService::WithRawCallbackMethod_ListTokens<
+                                                              wire::AdminService::
+                                                                  WithRawCallbackMethod_ListKeys<wire::AdminService::WithRawCallbackMethod_RotateKey<
+                                                                      wire::AdminService::
+                                                                          WithRawCallbackMethod_RevokeKey<
+                                                                              wire::AdminService::
+                                                                                  Service>>>>>>>>>>>>>>>>>> {
  public:
+  using Context = grpc::CallbackServerContext;
+  using Bytes = grpc::ByteBuffer;
+  using Reactor = grpc::ServerUnaryReactor;
+
   // All outlive the service.
   struct Rooms {
     const Gatekeeper& gate;
@@ -49,6 +79,7 @@ class AdminService final : public wire::AdminService::CallbackService {
   struct Facts {
     std::string version;
     std::string data_folder;
+    int64_t max_message_bytes = 0;  // of a call that brings a graph along
   };
 
   // `start_drain` returns at once; a function, since who ends the daemon is
@@ -61,61 +92,34 @@ class AdminService final : public wire::AdminService::CallbackService {
         begun_(SteadyNow()),
         maintenance_(rooms.cache) {}
 
-  grpc::ServerUnaryReactor* Stats(grpc::CallbackServerContext* context,
-                                  const wire::StatsRequest* request,
-                                  wire::StatsReply* reply) override;
-  grpc::ServerUnaryReactor* Jobs(grpc::CallbackServerContext* context,
-                                 const wire::JobsRequest* request,
-                                 wire::JobsReply* reply) override;
-  grpc::ServerUnaryReactor* Workers(grpc::CallbackServerContext* context,
-                                    const wire::WorkersRequest* request,
-                                    wire::WorkersReply* reply) override;
-  grpc::ServerUnaryReactor* ListQuarantine(
-      grpc::CallbackServerContext* context,
-      const wire::QuarantineRequest* request,
-      wire::QuarantineReply* reply) override;
-  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
-                                 const wire::ListRequest* request,
-                                 wire::ListReply* reply) override;
-  grpc::ServerUnaryReactor* Show(grpc::CallbackServerContext* context,
-                                 const wire::ShowRequest* request,
-                                 wire::ShowReply* reply) override;
-  grpc::ServerUnaryReactor* Explain(grpc::CallbackServerContext* context,
-                                    const wire::ExplainRequest* request,
-                                    wire::ExplainReply* reply) override;
-  grpc::ServerUnaryReactor* Purge(grpc::CallbackServerContext* context,
-                                  const wire::PurgeRequest* request,
-                                  wire::PurgeReply* reply) override;
-  grpc::ServerUnaryReactor* Pin(grpc::CallbackServerContext* context,
-                                const wire::PinRequest* request,
-                                wire::PinReply* reply) override;
-  grpc::ServerUnaryReactor* Maintain(grpc::CallbackServerContext* context,
-                                     const wire::MaintainRequest* request,
-                                     wire::MaintainReply* reply) override;
-  grpc::ServerUnaryReactor* Tune(grpc::CallbackServerContext* context,
-                                 const wire::TuneRequest* request,
-                                 wire::TuneReply* reply) override;
-  grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context,
-                                  const wire::DrainRequest* request,
-                                  wire::DrainReply* reply) override;
-  grpc::ServerUnaryReactor* AddToken(grpc::CallbackServerContext* context,
-                                     const wire::AddTokenRequest* request,
-                                     wire::AddTokenReply* reply) override;
-  grpc::ServerUnaryReactor* RevokeToken(grpc::CallbackServerContext* context,
-                                        const wire::RevokeTokenRequest* request,
-                                        wire::RevokeTokenReply* reply) override;
-  grpc::ServerUnaryReactor* ListTokens(grpc::CallbackServerContext* context,
-                                       const wire::ListTokensRequest* request,
-                                       wire::ListTokensReply* reply) override;
-  grpc::ServerUnaryReactor* ListKeys(grpc::CallbackServerContext* context,
-                                     const wire::ListKeysRequest* request,
-                                     wire::ListKeysReply* reply) override;
-  grpc::ServerUnaryReactor* RotateKey(grpc::CallbackServerContext* context,
-                                      const wire::RotateKeyRequest* request,
-                                      wire::RotateKeyReply* reply) override;
-  grpc::ServerUnaryReactor* RevokeKey(grpc::CallbackServerContext* context,
-                                      const wire::RevokeKeyRequest* request,
-                                      wire::RevokeKeyReply* reply) override;
+  Reactor* Stats(Context* context, const Bytes* request, Bytes* reply) override;
+  Reactor* Jobs(Context* context, const Bytes* request, Bytes* reply) override;
+  Reactor* Workers(Context* context, const Bytes* request,
+                   Bytes* reply) override;
+  Reactor* ListQuarantine(Context* context, const Bytes* request,
+                          Bytes* reply) override;
+  Reactor* List(Context* context, const Bytes* request, Bytes* reply) override;
+  Reactor* Show(Context* context, const Bytes* request, Bytes* reply) override;
+  Reactor* Explain(Context* context, const Bytes* request,
+                   Bytes* reply) override;
+  Reactor* Purge(Context* context, const Bytes* request, Bytes* reply) override;
+  Reactor* Pin(Context* context, const Bytes* request, Bytes* reply) override;
+  Reactor* Maintain(Context* context, const Bytes* request,
+                    Bytes* reply) override;
+  Reactor* Tune(Context* context, const Bytes* request, Bytes* reply) override;
+  Reactor* Drain(Context* context, const Bytes* request, Bytes* reply) override;
+  Reactor* AddToken(Context* context, const Bytes* request,
+                    Bytes* reply) override;
+  Reactor* RevokeToken(Context* context, const Bytes* request,
+                       Bytes* reply) override;
+  Reactor* ListTokens(Context* context, const Bytes* request,
+                      Bytes* reply) override;
+  Reactor* ListKeys(Context* context, const Bytes* request,
+                    Bytes* reply) override;
+  Reactor* RotateKey(Context* context, const Bytes* request,
+                     Bytes* reply) override;
+  Reactor* RevokeKey(Context* context, const Bytes* request,
+                     Bytes* reply) override;
 
  private:
   // What a call does, and what its caller must be for it.
@@ -128,11 +132,30 @@ class AdminService final : public wire::AdminService::CallbackService {
     std::string subject = "";
   };
 
-  // Runs `work`, which gives a StatusOr<Reply> for a Caller who may, on a thread,
-  // and ends the call with what it gives. gRPC keeps request and reply until then.
-  template <typename Reply, typename Work>
-  grpc::ServerUnaryReactor* Serve(grpc::CallbackServerContext* context,
-                                  Reply* reply, Act act, Work work);
+  // A call as gRPC gives it, and what it may take.
+  struct Call {
+    Context* context;
+    const Bytes* request;
+    Bytes* reply;
+    int64_t max_bytes = kMaxAdminRequest;
+    CallThreads* threads = nullptr;  // null: those of all admin calls
+  };
+  // Who waits for the answer.
+  struct Asker {
+    const Caller& caller;
+    const Context& context;
+    // Nobody does any more.
+    bool IsGone() const { return context.IsCancelled(); }
+  };
+
+  // Of a caller whom the door admits: decodes a Request on a thread, asks `plan` what
+  // it is to do, sees that the caller may, does `work`, which gives a
+  // StatusOr<Reply>, and ends the call with that.
+  template <typename Request, typename Plan, typename Work>
+  Reactor* Serve(Call call, Plan plan, Work work);
+  template <typename Request, typename Plan, typename Work>
+  absl::Status Answer(const Call& call, const Caller& caller, const Plan& plan,
+                      const Work& work);
   void FillStats(wire::StatsReply& reply);
   void FillJobs(wire::JobsReply& reply);
   void FillWorkers(wire::WorkersReply& reply);
@@ -142,7 +165,9 @@ class AdminService final : public wire::AdminService::CallbackService {
   const std::function<void()> start_drain_;
   const SteadyTime begun_;
   Maintenance maintenance_;
-  CallThreads threads_{kMostAdminCalls};  // last: its calls use the rest
+  // Last: their calls use the rest.
+  CallThreads tune_threads_{kMostTunings};
+  CallThreads threads_{kMostAdminCalls};
 };
 
 }  // namespace kiln

@@ -1,5 +1,6 @@
 #include "server/cache_admin.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -45,6 +46,17 @@ wire::Entry ToWire(const EntrySummary& summary) {
   return entry;
 }
 
+// Where a page begins; none: at the start.
+absl::StatusOr<std::optional<Digest>> PlaceOf(const std::string& after) {
+  if (after.empty()) return std::nullopt;
+  const std::optional<Digest> place = Digest::FromBytes(after);
+  if (place.has_value()) return place;
+  return MakeError(ErrorReason::kBadOption,
+                   absl::StrCat("page: found ", after.size(),
+                                " bytes to go on after, the 32 of a key are "
+                                "due"));
+}
+
 // What a key prefix or a request asks for, as key parts and graph text.
 struct Asked {
   std::vector<KeyPart> parts;
@@ -56,20 +68,24 @@ struct Asked {
 absl::StatusOr<Asked> AskedBy(const ArtifactCache& cache,
                               const TuningCache& tuning,
                               const BuildIdentity& build,
-                              const wire::ExplainRequest& request) {
+                              const wire::ExplainRequest& request,
+                              absl::string_view among, const IsGone& is_gone) {
   if (request.has_request()) {
     ASSIGN_OR_RETURN(const std::shared_ptr<const CompileTask> task,
                      MakeTask(request.request(), build, tuning));
     return Asked{task->key.parts, GraphLines(task->request().graph()),
                  task->tuning};
   }
-  ASSIGN_OR_RETURN(const std::vector<EntrySummary> found,
-                   cache.List(request.key_prefix_hex(), 1));
-  if (found.empty()) {
+  ASSIGN_OR_RETURN(const EntryPage found,
+                   cache.List({.key_prefix_hex = request.key_prefix_hex(),
+                               .cache_namespace = std::string(among),
+                               .most = 1,
+                               .is_gone = is_gone}));
+  if (found.entries.empty()) {
     return absl::NotFoundError(
         absl::StrCat("key ", request.key_prefix_hex(), ": no entry has it"));
   }
-  return Asked{found.front().parts, "", nullptr};
+  return Asked{found.entries.front().parts, "", nullptr};
 }
 
 // Why an entry of the asked key is not served for its tuning; empty: it is.
@@ -85,15 +101,19 @@ std::string TuningDifferenceOf(const Asked& asked, const EntrySummary& entry) {
 }  // namespace
 
 absl::StatusOr<wire::ListReply> ListEntries(const ArtifactCache& cache,
-                                            const wire::ListRequest& request) {
-  ASSIGN_OR_RETURN(
-      const std::vector<EntrySummary> found,
-      cache.List(request.key_prefix_hex(), static_cast<int>(request.limit()),
-                 request.cache_namespace()));
+                                            const wire::ListRequest& request,
+                                            const IsGone& is_gone) {
+  PageQuery query{.key_prefix_hex = request.key_prefix_hex(),
+                  .cache_namespace = request.cache_namespace(),
+                  .is_gone = is_gone};
+  ASSIGN_OR_RETURN(query.after, PlaceOf(request.after()));
+  const int64_t limit = request.limit();
+  query.most = limit == 0 ? kPageEntries : std::min(limit, kPageEntries);
+  ASSIGN_OR_RETURN(const EntryPage page, cache.List(query));
   wire::ListReply reply;
-  for (const EntrySummary& summary : found) {
+  for (const EntrySummary& summary : page.entries)
     *reply.add_entries() = ToWire(summary);
-  }
+  if (page.next.has_value()) reply.set_next(page.next->ToBytes());
   return reply;
 }
 
@@ -115,10 +135,12 @@ absl::StatusOr<wire::ShowReply> ShowEntry(const ArtifactCache& cache,
 absl::StatusOr<wire::ExplainReply> ExplainKey(
     const ArtifactCache& cache, const TuningCache& tuning,
     const BuildIdentity& build, const wire::ExplainRequest& request,
-    absl::string_view among) {
-  ASSIGN_OR_RETURN(const Asked asked, AskedBy(cache, tuning, build, request));
-  ASSIGN_OR_RETURN(std::optional<NearestEntry> nearest,
-                   cache.Nearest(asked.parts, asked.graph_text, among));
+    absl::string_view among, const IsGone& is_gone) {
+  ASSIGN_OR_RETURN(const Asked asked,
+                   AskedBy(cache, tuning, build, request, among, is_gone));
+  ASSIGN_OR_RETURN(
+      std::optional<NearestEntry> nearest,
+      cache.Nearest(asked.parts, asked.graph_text, among, is_gone));
   wire::ExplainReply reply;
   FillParts(asked.parts, *reply.mutable_asked());
   if (!nearest.has_value()) return reply;
@@ -137,9 +159,14 @@ absl::StatusOr<wire::ExplainReply> ExplainKey(
   return reply;
 }
 
-absl::StatusOr<wire::PurgeReply> PurgeEntries(
-    ArtifactCache& cache, UnitCache& units, const wire::PurgeRequest& request) {
+absl::StatusOr<wire::PurgeReply> PurgeEntries(ArtifactCache& cache,
+                                              UnitCache& units,
+                                              const wire::PurgeRequest& request,
+                                              const IsGone& is_gone) {
   PurgeQuery query;
+  query.most_keys = kPageKeys;
+  query.is_gone = is_gone;
+  ASSIGN_OR_RETURN(query.after, PlaceOf(request.after()));
   query.key_prefix_hex = request.key_prefix_hex();
   if (request.older_than_ms() > 0) {
     query.unused_for = absl::Milliseconds(request.older_than_ms());
@@ -166,14 +193,15 @@ absl::StatusOr<wire::PurgeReply> PurgeEntries(
   const bool everything =
       query.all && query.key_prefix_hex.empty() && query.device.empty() &&
       query.cache_namespace.empty() && !query.unused_for.has_value();
-  if (everything) {
+  if (everything && !outcome.next.has_value()) {
     ASSIGN_OR_RETURN(const int64_t bytes,
                      query.dry_run ? units.Bytes() : units.Clear());
     outcome.bytes += bytes;
   }
   wire::PurgeReply reply;
-  reply.set_entries(outcome.victims.size());
+  reply.set_entries(static_cast<uint64_t>(outcome.entries));
   reply.set_bytes(static_cast<uint64_t>(outcome.bytes));
+  if (outcome.next.has_value()) reply.set_next(outcome.next->ToBytes());
   if (query.dry_run) {
     for (const EntrySummary& victim : outcome.victims) {
       *reply.add_victims() = ToWire(victim);
@@ -186,22 +214,28 @@ absl::StatusOr<wire::PurgeReply> PurgeEntries(
 }
 
 absl::StatusOr<wire::PinReply> PinEntries(ArtifactCache& cache,
-                                          const wire::PinRequest& request) {
+                                          const wire::PinRequest& request,
+                                          const IsGone& is_gone) {
   if (request.key_prefix_hex().empty()) {
     return MakeError(ErrorReason::kBadOption,
                      "pin: found no key, due its first digits");
   }
-  ASSIGN_OR_RETURN(
-      const std::vector<EntrySummary> entries,
-      cache.SetPinned(request.key_prefix_hex(), request.cache_namespace(),
-                      !request.unpin()));
-  if (entries.empty()) {
+  PageQuery query{.key_prefix_hex = request.key_prefix_hex(),
+                  .cache_namespace = request.cache_namespace(),
+                  .most = kPageEntries,
+                  .is_gone = is_gone};
+  ASSIGN_OR_RETURN(query.after, PlaceOf(request.after()));
+  ASSIGN_OR_RETURN(const EntryPage page,
+                   cache.SetPinned(query, !request.unpin()));
+  if (page.entries.empty() && !query.after.has_value() &&
+      !page.next.has_value()) {
     return absl::NotFoundError(
         absl::StrCat("key ", request.key_prefix_hex(), ": not in the cache"));
   }
   wire::PinReply reply;
-  for (const EntrySummary& entry : entries)
+  for (const EntrySummary& entry : page.entries)
     *reply.add_entries() = ToWire(entry);
+  if (page.next.has_value()) reply.set_next(page.next->ToBytes());
   return reply;
 }
 

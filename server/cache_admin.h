@@ -1,6 +1,9 @@
 #ifndef KILN_SERVER_CACHE_ADMIN_H_
 #define KILN_SERVER_CACHE_ADMIN_H_
 
+#include <cstdint>
+#include <functional>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -17,8 +20,16 @@ namespace kiln {
 // see the namespace is checked before, so that a caller who may not learns
 // nothing of what is there.
 
+// What walks over the cache asks `is_gone` as it goes, and ends with CANCELLED when
+// nobody waits for it any more. It answers a page: at most kPageEntries entries, or
+// what kPageKeys keys have. BAD_OPTION for a page's beginning that is no key.
+inline constexpr int64_t kPageEntries = 1000;
+inline constexpr int64_t kPageKeys = 10'000;
+using IsGone = std::function<bool()>;
+
 absl::StatusOr<wire::ListReply> ListEntries(const ArtifactCache& cache,
-                                            const wire::ListRequest& request);
+                                            const wire::ListRequest& request,
+                                            const IsGone& is_gone);
 
 // NOT_FOUND, or INVALID_ARGUMENT when the prefix fits several keys. DATA_LOSS
 // ARTIFACT_CORRUPT when the entry is no artifact.
@@ -30,18 +41,21 @@ absl::StatusOr<wire::ShowReply> ShowEntry(const ArtifactCache& cache,
 absl::StatusOr<wire::ExplainReply> ExplainKey(
     const ArtifactCache& cache, const TuningCache& tuning,
     const BuildIdentity& build, const wire::ExplainRequest& request,
-    absl::string_view among);
+    absl::string_view among, const IsGone& is_gone);
 
 // `all`, and nothing narrower, takes the units' object code too; their bytes
 // are counted with those of the entries.
 //
 // INVALID_ARGUMENT BAD_OPTION when nothing says what to forget.
-absl::StatusOr<wire::PurgeReply> PurgeEntries(
-    ArtifactCache& cache, UnitCache& units, const wire::PurgeRequest& request);
+absl::StatusOr<wire::PurgeReply> PurgeEntries(ArtifactCache& cache,
+                                              UnitCache& units,
+                                              const wire::PurgeRequest& request,
+                                              const IsGone& is_gone);
 
 // BAD_OPTION without a key, NOT_FOUND when no key begins so; STORAGE.
 absl::StatusOr<wire::PinReply> PinEntries(ArtifactCache& cache,
-                                          const wire::PinRequest& request);
+                                          const wire::PinRequest& request,
+                                          const IsGone& is_gone);
 
 }  // namespace kiln
 

@@ -188,13 +188,12 @@ void CompileFlow::Lookup(const Caller& caller,
   });
 }
 
-std::optional<ReadyHit> CompileFlow::LookupInMemory(
+absl::StatusOr<std::optional<ReadyHit>> CompileFlow::LookupInMemory(
     const Caller& caller, const wire::LookupRequest& request) {
-  const absl::StatusOr<FarAsk> ask = AskOf(caller, request);
-  if (!ask.ok()) return std::nullopt;
-  auto found = cache_.LookupInMemory(ask->key, ask->query());
+  ASSIGN_OR_RETURN(const FarAsk ask, AskOf(caller, request));
+  auto found = cache_.LookupInMemory(ask.key, ask.query());
   if (found.has_value())
-    CountLook(CacheOutcome::kHit, ask->key, LookFor::kLookup, counters_);
+    CountLook(CacheOutcome::kHit, ask.key, LookFor::kLookup, counters_);
   return found;
 }
 

@@ -84,9 +84,9 @@ class CompileFlow {
               const LookupDone& done);
 
   // The same, of what lies in memory: a few microseconds, also on a thread that has
-  // no time. Empty: not there, or refused; Lookup says.
-  std::optional<ReadyHit> LookupInMemory(const Caller& caller,
-                                         const wire::LookupRequest& request);
+  // no time. Empty: not there; Lookup looks further. Errors as Lookup's.
+  absl::StatusOr<std::optional<ReadyHit>> LookupInMemory(
+      const Caller& caller, const wire::LookupRequest& request);
 
  private:
   friend class FlowCall;

@@ -131,11 +131,12 @@ grpc::ServerUnaryReactor* CompileService::Lookup(
   absl::Status begun = caller.status();
   if (begun.ok() && bytes->Length() <= kReadAtOnce) {
     auto found = LookUpInMemory(*caller, *bytes);
-    if (found.has_value()) {
-      *reply = EncodeHit(*std::move(found));
+    if (found.ok() && found->has_value()) {
+      *reply = EncodeHit(**std::move(found));
       reactor->Finish(grpc::Status::OK);
       return reactor;
     }
+    begun = found.status();
   }
   if (begun.ok()) {
     begun = executor_.Run([this, bytes, done, caller = *caller] {
@@ -146,10 +147,10 @@ grpc::ServerUnaryReactor* CompileService::Lookup(
   return reactor;
 }
 
-std::optional<ReadyHit> CompileService::LookUpInMemory(
+absl::StatusOr<std::optional<ReadyHit>> CompileService::LookUpInMemory(
     const Caller& caller, const grpc::ByteBuffer& bytes) {
   wire::LookupRequest request;
-  if (!Decode(bytes, kReadAtOnce, "lookup", request).ok()) return std::nullopt;
+  RETURN_IF_ERROR(Decode(bytes, kReadAtOnce, "lookup", request));
   return flow_.LookupInMemory(caller, request);
 }
 
@@ -162,14 +163,16 @@ void CompileService::LookUp(const Caller& caller, const grpc::ByteBuffer& bytes,
   flow_.Lookup(caller, request, done);
 }
 
+// Its request has no fields, and is not looked at.
 grpc::ServerUnaryReactor* CompileService::Describe(
-    grpc::CallbackServerContext* context, const wire::DescribeRequest*,
-    wire::DescribeReply* reply) {
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer*,
+    grpc::ByteBuffer* reply) {
   const absl::StatusOr<Caller> caller = gate_.Admit(*context);
   if (caller.ok()) {
-    *reply = DescriptionOf(pool_.identity(), facts_.version,
-                           facts_.max_message_bytes);
-    TellKeys(keys_, *caller, *reply);
+    wire::DescribeReply told = DescriptionOf(pool_.identity(), facts_.version,
+                                             facts_.max_message_bytes);
+    TellKeys(keys_, *caller, told);
+    *reply = Encode(told);
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(EndCall(*context, caller.status()));

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "cache/ready_entry.h"
 #include "grpcpp/grpcpp.h"
@@ -20,13 +21,13 @@
 
 namespace kiln {
 
-// proto/compile_service.proto over gRPC: decode, one flow, encode. Compile and
-// Lookup take raw bytes, so that bytes that are no message get a typed error
-// like any other mistake. Thread-safe.
+// proto/compile_service.proto over gRPC: decode, one flow, encode. All
+// methods take raw bytes: nothing of a stranger is decoded, and bytes that are no
+// message get a typed error like any other mistake. Thread-safe.
 class CompileService final
     : public wire::CompileService::WithRawCallbackMethod_Compile<
           wire::CompileService::WithRawCallbackMethod_Lookup<
-              wire::CompileService::WithCallbackMethod_Describe<
+              wire::CompileService::WithRawCallbackMethod_Describe<
                   wire::CompileService::Service>>> {
  public:
   // What does not change while the daemon runs.
@@ -58,17 +59,17 @@ class CompileService final
                                    grpc::ByteBuffer* reply) override;
 
   grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
-                                     const wire::DescribeRequest* request,
-                                     wire::DescribeReply* reply) override;
+                                     const grpc::ByteBuffer* request,
+                                     grpc::ByteBuffer* reply) override;
 
  private:
   // Puts a caller who may call on the executor.
   absl::Status Admit(grpc::CallbackServerContext& context,
                      const grpc::ByteBuffer* bytes,
                      const std::shared_ptr<CompileStream>& call);
-  // A hit that is in memory, or nothing.
-  std::optional<ReadyHit> LookUpInMemory(const Caller& caller,
-                                         const grpc::ByteBuffer& bytes);
+  // A hit that is in memory, or nothing; errors as LookUp's, told once.
+  absl::StatusOr<std::optional<ReadyHit>> LookUpInMemory(
+      const Caller& caller, const grpc::ByteBuffer& bytes);
   void LookUp(const Caller& caller, const grpc::ByteBuffer& bytes,
               const CompileFlow::LookupDone& done);
 

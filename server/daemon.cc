@@ -226,7 +226,8 @@ void Daemon::MakeServices() {
                           .counters = counters_,
                           .pass_times = pass_times_},
       AdminService::Facts{.version = std::string(kKilndVersion),
-                          .data_folder = config_.data_folder},
+                          .data_folder = config_.data_folder,
+                          .max_message_bytes = config_.max_message_bytes},
       [this] { RequestDrain(); });
 }
 

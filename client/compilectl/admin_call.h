@@ -34,6 +34,21 @@ absl::StatusOr<Reply> AdminCall(
   return reply;
 }
 
+// The same, of a method that answers in pages: asks on until there are no more, and
+// gives each to `take`, which may say that it has enough by false.
+template <typename Reply, typename Request, typename Take>
+absl::Status EachPage(const AdminClient& daemon,
+                      grpc::Status (wire::AdminService::Stub::*method)(
+                          grpc::ClientContext*, const Request&, Reply*),
+                      Request request, Take take) {
+  while (true) {
+    ASSIGN_OR_RETURN(const Reply page,
+                     AdminCall<Reply>(daemon, method, request));
+    if (!take(page) || page.next().empty()) return absl::OkStatus();
+    request.set_after(page.next());
+  }
+}
+
 }  // namespace kiln
 
 #endif  // KILN_CLIENT_COMPILECTL_ADMIN_CALL_H_

@@ -21,6 +21,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Admin = wire::AdminService::Stub;
 
+// Of what a purge would take, beside their number.
+constexpr int kMostVictimsShown = 100;
+
 std::string SinceText(int64_t unix_ms) {
   if (unix_ms == 0) return "-";
   return AgeText(absl::Now() - absl::FromUnixMillis(unix_ms));
@@ -144,13 +147,29 @@ wire::PurgeRequest PurgeRequestOf(const PurgeOptions& options) {
   return request;
 }
 
+// All pages of a purge as one.
+absl::StatusOr<wire::PurgeReply> Purge(const AdminClient& daemon,
+                                       const wire::PurgeRequest& request) {
+  wire::PurgeReply all;
+  RETURN_IF_ERROR(EachPage<wire::PurgeReply>(
+      daemon, &Admin::Purge, request, [&all](const wire::PurgeReply& page) {
+        all.set_entries(all.entries() + page.entries());
+        all.set_bytes(all.bytes() + page.bytes());
+        for (const wire::Entry& victim : page.victims()) {
+          if (all.victims_size() < kMostVictimsShown)
+            *all.add_victims() = victim;
+        }
+        return true;
+      }));
+  return all;
+}
+
 // Asks first when all or much would go. ABORTED when the answer is no.
 absl::Status ConfirmPurge(
     const AdminClient& daemon, wire::PurgeRequest request,
     const std::function<bool(const std::string& question)>& confirm) {
   request.set_dry_run(true);
-  ASSIGN_OR_RETURN(const wire::PurgeReply would,
-                   AdminCall<wire::PurgeReply>(daemon, &Admin::Purge, request));
+  ASSIGN_OR_RETURN(const wire::PurgeReply would, Purge(daemon, request));
   const bool small =
       would.entries() <= kBigPurgeEntries && would.bytes() <= kBigPurgeBytes;
   if (small && (!request.all() || would.entries() == 0)) {
@@ -173,12 +192,20 @@ absl::StatusOr<std::string> ListCommand(const AdminClient& daemon,
   request.set_key_prefix_hex(key_prefix);
   request.set_cache_namespace(cache_namespace);
   request.set_limit(limit);
-  ASSIGN_OR_RETURN(const wire::ListReply reply,
-                   AdminCall<wire::ListReply>(daemon, &Admin::List, request));
-  if (format == OutputFormat::kJson) {
-    return JsonText({{"entries", EntriesJson(reply.entries())}});
-  }
-  return EntriesText(reply.entries(), "no entries");
+  google::protobuf::RepeatedPtrField<wire::Entry> entries;
+  const auto has_enough = [&entries, limit] {
+    return limit > 0 && entries.size() >= static_cast<int>(limit);
+  };
+  RETURN_IF_ERROR(EachPage<wire::ListReply>(
+      daemon, &Admin::List, request, [&](const wire::ListReply& page) {
+        for (const wire::Entry& entry : page.entries()) {
+          if (!has_enough()) *entries.Add() = entry;
+        }
+        return !has_enough();
+      }));
+  if (format == OutputFormat::kJson)
+    return JsonText({{"entries", EntriesJson(entries)}});
+  return EntriesText(entries, "no entries");
 }
 
 absl::StatusOr<std::string> ShowCommand(const AdminClient& daemon,
@@ -224,6 +251,7 @@ absl::StatusOr<std::string> ExplainCommand(const AdminClient& daemon,
     ASSIGN_OR_RETURN(*request.mutable_request(), RequestOf(options));
   } else {
     request.set_key_prefix_hex(options.subject);
+    request.set_cache_namespace(options.cache_namespace);
   }
   ASSIGN_OR_RETURN(
       const wire::ExplainReply reply,
@@ -252,8 +280,7 @@ absl::StatusOr<std::string> PurgeCommand(
     RETURN_IF_ERROR(ConfirmPurge(daemon, request, confirm));
   }
   request.set_dry_run(options.dry_run);
-  ASSIGN_OR_RETURN(const wire::PurgeReply reply,
-                   AdminCall<wire::PurgeReply>(daemon, &Admin::Purge, request));
+  ASSIGN_OR_RETURN(const wire::PurgeReply reply, Purge(daemon, request));
   if (format == OutputFormat::kJson) {
     return JsonText({{"dry_run", options.dry_run},
                      {"entries", reply.entries()},
@@ -261,7 +288,12 @@ absl::StatusOr<std::string> PurgeCommand(
                      {"victims", EntriesJson(reply.victims())}});
   }
   std::string text;
-  if (options.dry_run) text = EntriesText(reply.victims(), "no entries");
+  if (options.dry_run) {
+    text = EntriesText(reply.victims(), "no entries");
+    const uint64_t shown = static_cast<uint64_t>(reply.victims_size());
+    if (reply.entries() > shown)
+      absl::StrAppend(&text, "and ", reply.entries() - shown, " more\n");
+  }
   return absl::StrCat(text, options.dry_run ? "would purge " : "purged ",
                       reply.entries(), " entries, ", BytesText(reply.bytes()),
                       "\n");

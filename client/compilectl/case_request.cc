@@ -27,6 +27,7 @@ absl::StatusOr<wire::CompileRequest> RequestOf(const CaseOptions& options) {
     RETURN_IF_ERROR(test_case.readable);
     wire::CompileRequest request;
     *request.mutable_graph() = test_case.graph;
+    request.set_cache_namespace(options.cache_namespace);
     ASSIGN_OR_RETURN(*request.mutable_target(),
                      TargetOf(options.device, options.arch));
     return request;

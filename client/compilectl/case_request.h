@@ -14,6 +14,7 @@ struct CaseOptions {
   std::string subject;
   std::string device = "cpu";  // or "cuda"
   std::string arch;  // "sm_90", "x86-64-v3"; empty: sm_90, this machine's
+  std::string cache_namespace;  // empty: a key's is any, a request's "default"
 };
 
 // The request that a session makes for that graph.

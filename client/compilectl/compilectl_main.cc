@@ -348,6 +348,8 @@ class Program {
                  "a key, or a corpus file FILE.jsonl[:CASE]");
     explain.Option("--device", flags_.explain.device, "cpu or cuda");
     explain.Option("--arch", flags_.explain.arch, "sm_90, x86-64-v3");
+    explain.Option("--namespace", flags_.explain.cache_namespace,
+                   "of this one alone; of a graph: whose it is (default)");
   }
 
   void AddPurge() {

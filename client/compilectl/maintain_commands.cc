@@ -153,8 +153,12 @@ absl::StatusOr<std::string> PinCommand(const AdminClient& daemon,
   request.set_key_prefix_hex(key_prefix);
   request.set_cache_namespace(cache_namespace);
   request.set_unpin(unpin);
-  ASSIGN_OR_RETURN(const wire::PinReply reply,
-                   AdminCall<wire::PinReply>(daemon, &Admin::Pin, request));
+  wire::PinReply reply;
+  RETURN_IF_ERROR(EachPage<wire::PinReply>(
+      daemon, &Admin::Pin, request, [&reply](const wire::PinReply& page) {
+        reply.MergeFrom(page);
+        return true;
+      }));
   if (format == OutputFormat::kJson) {
     Json entries = Json::array();
     for (const wire::Entry& entry : reply.entries()) {

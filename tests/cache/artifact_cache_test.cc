@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <set>
+#include <string>
+
 #include "cache/explain.h"
 #include "cache/guard_match.h"
 #include "cache/memory_blob_store.h"
@@ -122,9 +126,9 @@ TEST_F(ArtifactCacheTest, AGuardWithoutAValueDoesNotHold) {
 TEST_F(ArtifactCacheTest, EqualGuardsReplaceAndTheLastStoredIsServed) {
   ASSERT_TRUE(Insert(request_, "first").ok());
   ASSERT_TRUE(Insert(request_, "second").ok());
-  EXPECT_EQ(cache_.List("", 0)->size(), 1u);
+  EXPECT_EQ(cache_.List({})->entries.size(), 1u);
   ASSERT_TRUE(Insert(request_, "looked up", {}, {"row "}).ok());
-  EXPECT_EQ(cache_.List("", 0)->size(), 2u);
+  EXPECT_EQ(cache_.List({})->entries.size(), 2u);
   EXPECT_EQ(Lookup(request_).artifact.artifact(), "looked up");
 }
 
@@ -154,7 +158,7 @@ TEST_F(ArtifactCacheTest, AKeyKeepsABoundedNumberOfEntries) {
   for (int i = 0; i < 2 * kMaxEntriesPerKey; ++i) {
     ASSERT_TRUE(Insert(request_, "bytes", AtMost(i)).ok());
   }
-  EXPECT_EQ(cache_.List("", 0)->size(), size_t{kMaxEntriesPerKey});
+  EXPECT_EQ(cache_.List({})->entries.size(), size_t{kMaxEntriesPerKey});
   int records = 0;
   ASSERT_TRUE(memory_
                   .Scan([&records](const Digest&, int64_t) {
@@ -177,14 +181,14 @@ TEST_F(ArtifactCacheTest, WhatIsNoIndexOfItsKeyIsBrokenAndThenGone) {
 
 TEST_F(ArtifactCacheTest, AnEntryThatIsAnothersIsBrokenAndTheNextOneServes) {
   ASSERT_TRUE(Insert(OtherOp(), "another's").ok());
-  const Digest others = cache_.List("", 0)->at(0).entry_id;
+  const Digest others = cache_.List({})->entries.at(0).entry_id;
   ASSERT_TRUE(Insert(request_, "any size").ok());
   ASSERT_TRUE(Insert(request_, "small", AtMost(16)).ok());
   const Digest small = Lookup(request_).entry_id;
   ASSERT_TRUE(memory_.Put(small, **memory_.Get(others)).ok());
   EXPECT_EQ(Lookup(request_).artifact.artifact(), "any size");
   EXPECT_TRUE(absl::IsNotFound(memory_.Get(small).status()));
-  EXPECT_EQ(cache_.List("", 0)->size(), 2u);
+  EXPECT_EQ(cache_.List({})->entries.size(), 2u);
 }
 
 TEST_F(ArtifactCacheTest, AnEntryThatIsGoneLeavesTheIndex) {
@@ -197,14 +201,14 @@ TEST_F(ArtifactCacheTest, AnEntryThatIsGoneLeavesTheIndex) {
   ASSERT_TRUE(Insert(request_, "bytes").ok());
   ASSERT_TRUE(cache_.Evict(id).ok());
   EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kMiss);
-  EXPECT_EQ(cache_.List("", 0)->size(), 0u);
+  EXPECT_EQ(cache_.List({})->entries.size(), 0u);
 }
 
 TEST_F(ArtifactCacheTest, OnlyAHitAndShowReadAnArtifact) {
   ASSERT_TRUE(Insert(request_, "bytes").ok());
   ASSERT_TRUE(Insert(OtherOp(), "bytes").ok());
   store_.gets = 0;
-  EXPECT_EQ(cache_.List("", 0)->size(), 2u);
+  EXPECT_EQ(cache_.List({})->entries.size(), 2u);
   EXPECT_TRUE(cache_.Nearest(KeyOf(OnCuda()).parts, "x")->has_value());
   EXPECT_EQ(cache_.Purge({.all = true, .dry_run = true})->victims.size(), 2u);
   EXPECT_EQ(Lookup(OnCuda()).outcome, CacheOutcome::kMiss);
@@ -256,15 +260,65 @@ TEST_F(ArtifactCacheTest, ListAndShowFindByPrefix) {
   ASSERT_TRUE(Insert(request_, "bytes", AtMost(7)).ok());
   ASSERT_TRUE(Insert(OtherOp(), "bytes").ok());
   const std::string hex = KeyOf(request_).digest.Hex();
-  const auto listed = cache_.List(hex.substr(0, 10), 0);
-  ASSERT_EQ(listed->size(), 1u);
-  EXPECT_EQ((*listed)[0].compile_key, KeyOf(request_).digest);
-  EXPECT_EQ((*listed)[0].guards, (std::vector<std::string>{"s0 <= 7 (test)"}));
-  EXPECT_EQ((*listed)[0].bytes, 5);
-  EXPECT_EQ(cache_.List("", 1)->size(), 1u);
+  const auto listed = cache_.List({.key_prefix_hex = hex.substr(0, 10)});
+  ASSERT_EQ(listed->entries.size(), 1u);
+  const EntrySummary& entry = listed->entries[0];
+  EXPECT_EQ(entry.compile_key, KeyOf(request_).digest);
+  EXPECT_EQ(entry.guards, (std::vector<std::string>{"s0 <= 7 (test)"}));
+  EXPECT_EQ(entry.bytes, 5);
+  EXPECT_EQ(cache_.List({.most = 1})->entries.size(), 1u);
   EXPECT_EQ(cache_.Show(hex)->artifact.artifact(), "bytes");
   EXPECT_TRUE(absl::IsNotFound(cache_.Show("ffff0000ffff").status()));
   EXPECT_TRUE(absl::IsInvalidArgument(cache_.Show("").status()));
+}
+
+TEST_F(ArtifactCacheTest, PagesHaveEveryEntryOnce) {
+  constexpr size_t kEntries = 7;
+  wire::CompileRequest request = request_;
+  for (size_t i = 0; i < kEntries; ++i) {
+    request.mutable_graph()->set_name("g");
+    request.mutable_options()->mutable_artifact()->set_cache_tag(
+        absl::StrCat("tag", i));
+    ASSERT_TRUE(Insert(request, "bytes").ok());
+  }
+  ASSERT_EQ(cache_.List({})->entries.size(), kEntries);
+  std::set<Digest> seen;
+  PageQuery query{.most = 3};
+  int pages = 0;
+  do {
+    const auto page = cache_.List(query);
+    ASSERT_TRUE(page.ok()) << page.status();
+    EXPECT_LE(page->entries.size(), 3u);
+    for (const EntrySummary& entry : page->entries)
+      EXPECT_TRUE(seen.insert(entry.entry_id).second);
+    query.after = page->next;
+    ++pages;
+  } while (query.after.has_value());
+  EXPECT_EQ(seen.size(), kEntries);
+  EXPECT_EQ(pages, 3);
+
+  // A purge goes on where it stopped, whatever is gone by then.
+  PurgeQuery purge{.all = true, .most_keys = 2};
+  int64_t purged = 0;
+  for (pages = 0; pages == 0 || purge.after.has_value(); ++pages) {
+    const auto outcome = cache_.Purge(purge);
+    ASSERT_TRUE(outcome.ok()) << outcome.status();
+    EXPECT_LE(outcome->entries, 2);
+    purged += outcome->entries;
+    purge.after = outcome->next;
+  }
+  EXPECT_EQ(purged, static_cast<int64_t>(kEntries));
+  EXPECT_EQ(pages, 4);
+  EXPECT_TRUE(cache_.List({})->entries.empty());
+}
+
+TEST_F(ArtifactCacheTest, AWalkForNobodyEnds) {
+  ASSERT_TRUE(Insert(request_, "bytes").ok());
+  const auto gone = [] { return true; };
+  EXPECT_TRUE(absl::IsCancelled(cache_.List({.is_gone = gone}).status()));
+  EXPECT_TRUE(
+      absl::IsCancelled(cache_.Purge({.all = true, .is_gone = gone}).status()));
+  EXPECT_EQ(cache_.List({})->entries.size(), 1u);
 }
 
 TEST_F(ArtifactCacheTest, PurgeTakesWhatItIsToldAndNoMore) {

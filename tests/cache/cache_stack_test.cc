@@ -177,7 +177,7 @@ TEST_F(CacheStackTest, TheDiskStaysWithinItsBudget) {
   EXPECT_LE(Counter(*stack, "cache.artifacts.bytes"), 20000);
   EXPECT_GT(Counter(*stack, "cache.artifacts.evicted"), 0);
   // What was evicted is in no list.
-  EXPECT_EQ(stack->artifacts().List("", 0)->size(),
+  EXPECT_EQ(stack->artifacts().List({})->entries.size(),
             static_cast<size_t>(Counter(*stack, "cache.artifacts.entries")));
   EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("19"), {{}, {}}).hit());
 }

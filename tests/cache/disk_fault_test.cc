@@ -209,7 +209,7 @@ TEST_F(DiskFaultTest, OneDamagedBlockCostsItsEntriesAndNoOthers) {
   EXPECT_TRUE(compacted.ok()) << compacted;
   for (int i = 0; i < kEntries; ++i) EXPECT_TRUE(Hits(i)) << i;
   EXPECT_EQ(Counter("cache.put_aside"), 0);
-  EXPECT_EQ(stack_->artifacts().List("", 0)->size(),
+  EXPECT_EQ(stack_->artifacts().List({})->entries.size(),
             static_cast<size_t>(kEntries));
 }
 

@@ -39,7 +39,7 @@ TEST(CacheThreads, ManyMayLookUpInsertListAndPurgeAtOnce) {
         EXPECT_TRUE((*stack)->units().Insert(key, object, {}).ok());
         (*stack)->units().Lookup(key);
         if (i % 20 == thread) {
-          EXPECT_TRUE((*stack)->artifacts().List("", 0).ok());
+          EXPECT_TRUE((*stack)->artifacts().List({}).ok());
           EXPECT_TRUE(
               (*stack)->artifacts().Purge({.key_prefix_hex = "0"}).ok());
           (*stack)->Counters();

@@ -2,6 +2,7 @@
 // may not: no method answers before it has asked who calls. The services are those
 // that reflection names, so a new one is called too.
 
+#include <cstdint>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -106,13 +107,18 @@ class DoorMethods : public testing::Test {
   static absl::Status Call(const std::shared_ptr<grpc::Channel>& channel,
                            const MethodDescriptor& method,
                            const std::string& key) {
+    return CallBytes(channel, method, RequestNaming(key, method));
+  }
+  static absl::Status CallBytes(const std::shared_ptr<grpc::Channel>& channel,
+                                const MethodDescriptor& method,
+                                const std::string& bytes) {
     grpc::ClientContext context;
     SetDeadline(context, SteadyIn(absl::Seconds(20)));
     std::string reply;
     const grpc::Status status = CallRaw(
         channel, context,
         absl::StrCat("/", method.service()->full_name(), "/", method.name()),
-        RequestNaming(key, method), reply);
+        bytes, reply);
     return FromGrpc(context, status);
   }
 
@@ -155,11 +161,58 @@ TEST_F(DoorMethods, AReaderMayCallNoMethodOfTheAdmin) {
     EXPECT_EQ(ReasonOf(there), ErrorReason::kPermission) << method.name();
     EXPECT_EQ(there, missing) << method.name();
   }
+  // What is no namespace is told as that, and is not recorded as a subject.
+  wire::ListRequest list_request;
+  list_request.set_cache_namespace(std::string(100 << 10, 'n'));
+  const absl::Status refused =
+      CallBytes(channel, *admin->FindMethodByName("List"),
+                list_request.SerializeAsString());
+  EXPECT_EQ(ReasonOf(refused), ErrorReason::kBadOption) << refused;
   // The entry is there, and so is the daemon.
   wire::ListReply list;
   grpc::ClientContext context;
   ASSERT_TRUE(daemon_.client().admin().List(&context, {}, &list).ok());
   EXPECT_EQ(list.entries_size(), 1);
+}
+
+// "VmHWM" of this process, which is the daemon too.
+int64_t MostMebibytes() {
+  std::ifstream in("/proc/self/status");
+  std::string word;
+  int64_t kilobytes = 0;
+  while (in >> word) {
+    if (word == "VmHWM:" && in >> kilobytes) break;
+  }
+  return kilobytes >> 10;
+}
+
+TEST_F(DoorMethods, ABombOfEmptyFieldsIsDecodedByNoMethod) {
+  // Two bytes of an empty message cost 70 times as much decoded.
+  constexpr size_t kBytes = size_t{16} << 20;
+  std::vector<std::string> bombs;
+  for (const char* field : {"\x0a", "\x12", "\x1a", "\x2a", "\x7a"}) {
+    std::string& bomb = bombs.emplace_back();
+    while (bomb.size() < kBytes) bomb.append(field).push_back('\0');
+  }
+  const auto stranger = Channel(), reader = Channel(ReaderTokenFile());
+  const int64_t before = MostMebibytes();
+  for (const ServiceDescriptor* service : services_) {
+    for (int i = 0; i < service->method_count(); ++i) {
+      const MethodDescriptor& method = *service->method(i);
+      for (const std::string& bomb : bombs) {
+        EXPECT_EQ(ReasonOf(CallBytes(stranger, method, bomb)),
+                  ErrorReason::kUnauthenticated)
+            << method.full_name();
+        const absl::Status told = CallBytes(reader, method, bomb);
+        // Describe looks at nothing of its request.
+        if (method.name() == "Describe") continue;
+        EXPECT_TRUE(ReasonOf(told) == ErrorReason::kTooLarge ||
+                    ReasonOf(told) == ErrorReason::kPermission)
+            << method.full_name() << told;
+      }
+      EXPECT_LT(MostMebibytes() - before, 400) << method.full_name();
+    }
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "server/admin_service.h"
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "absl/strings/escaping.h"
@@ -131,6 +132,32 @@ TEST(AdminService, PurgeForgetsWhatItSaysAndADryRunNothing) {
   purge.set_dry_run(false);
   EXPECT_EQ(Ask<wire::PurgeReply>(d, &Stub::Purge, purge).entries(), 2u);
   EXPECT_EQ(ListOf(d).entries_size(), 0);
+}
+
+TEST(AdminService, AListComesInPages) {
+  TestDaemon d;
+  std::set<std::string> seen;
+  for (const char* salt : {"fake.salt.a", "fake.salt.b", "fake.salt.c"})
+    ASSERT_TRUE(d.client().Compile(FakeRequest({salt})).status.ok());
+  wire::ListRequest request;
+  request.set_limit(2);
+  const auto first = Ask<wire::ListReply>(d, &Stub::List, request);
+  ASSERT_EQ(first.entries_size(), 2);
+  request.set_after(first.next());
+  const auto second = Ask<wire::ListReply>(d, &Stub::List, request);
+  ASSERT_EQ(second.entries_size(), 1);
+  EXPECT_EQ(second.next(), "");
+  for (const auto& page : {first, second})
+    for (const wire::Entry& entry : page.entries())
+      seen.insert(entry.entry_id());
+  EXPECT_EQ(seen.size(), 3u);
+
+  request.set_after("no key");
+  grpc::ClientContext context;
+  wire::ListReply reply;
+  const grpc::Status status =
+      d.client().admin().List(&context, request, &reply);
+  EXPECT_EQ(ReasonOf(FromGrpc(context, status)), ErrorReason::kBadOption);
 }
 
 TEST(AdminService, APurgeOfAllTakesTheUnitsToo) {

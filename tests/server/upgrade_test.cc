@@ -111,7 +111,7 @@ TEST(Upgrade, ARecordOfAnotherVersionIsAMissAndIsLeftAlone) {
     ASSERT_TRUE(stack.ok()) << stack.status();
     ArtifactCache& artifacts = (*stack)->artifacts();
     EXPECT_EQ(artifacts.Lookup(keys[0], {{}, {}}).outcome, CacheOutcome::kMiss);
-    EXPECT_TRUE(artifacts.List("", 0)->empty());
+    EXPECT_TRUE(artifacts.List({})->entries.empty());
     NewEntry entry;
     entry.key.digest = keys[0];
     EXPECT_EQ(ReasonOf(artifacts.Insert(std::move(entry))),

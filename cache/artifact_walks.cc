@@ -1,0 +1,205 @@
+// What people ask of the cache: walks over all of it.
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "cache/artifact_cache.h"
+#include "cache/entry_facts.h"
+#include "cache/explain.h"
+#include "cache/guard_match.h"
+#include "proto/base/assemble.h"
+#include "proto/base/packed_bytes.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+constexpr size_t kMaxGraphText = size_t{64} << 20;
+
+bool HasWord(absl::string_view text, absl::string_view word) {
+  for (const absl::string_view part : absl::StrSplit(text, ' ')) {
+    if (part == word) return true;
+  }
+  return false;
+}
+
+bool IsGone(const std::function<bool()>& is_gone) {
+  return is_gone != nullptr && is_gone();
+}
+absl::Status Gone() {
+  return absl::CancelledError("cache: nobody waits for the walk any more");
+}
+
+// The way out of a walk that has its page.
+absl::Status PageIsFull() { return absl::OutOfRangeError("the page is full"); }
+bool IsEndOfPage(const absl::Status& status) {
+  return absl::IsOutOfRange(status);
+}
+
+}  // namespace
+
+EntrySummary ArtifactCache::Summary(const Digest& key,
+                                    const wire::KeyFacts& facts,
+                                    const wire::EntryFacts& entry) const {
+  EntrySummary summary;
+  summary.compile_key = key;
+  summary.entry_id = IdOf(entry);
+  summary.parts = PartsOf(facts);
+  summary.guards = GuardTexts(entry.guards());
+  summary.tuned.assign(entry.tuned().begin(), entry.tuned().end());
+  summary.cache_namespace = facts.cache_namespace();
+  summary.graph_name = facts.graph_name();
+  summary.target = facts.target();
+  summary.bytes = static_cast<int64_t>(entry.artifact_bytes());
+  summary.kernels = static_cast<int>(entry.kernels());
+  summary.created = absl::FromUnixMillis(entry.created_unix_ms());
+  summary.last_used =
+      std::max(summary.created, stores_.ledger.LastUsed(summary.entry_id));
+  summary.pinned = stores_.ledger.IsPinned(summary.entry_id);
+  return summary;
+}
+
+absl::StatusOr<EntryPage> ArtifactCache::List(const PageQuery& query) const {
+  EntryPage page;
+  std::optional<Digest> last;
+  const absl::Status walked = indexes_.ForEach(
+      query.key_prefix_hex, query.after,
+      [&](const Digest& key, const wire::KeyIndex& index) -> absl::Status {
+        if (IsGone(query.is_gone)) return Gone();
+        if (static_cast<int64_t>(page.entries.size()) >= query.most) {
+          page.next = last;
+          return PageIsFull();
+        }
+        last = key;
+        if (!IsOf(index.key(), query.cache_namespace)) return absl::OkStatus();
+        for (const wire::EntryFacts& entry : index.entries())
+          page.entries.push_back(Summary(key, index.key(), entry));
+        return absl::OkStatus();
+      });
+  if (!walked.ok() && !IsEndOfPage(walked)) return walked;
+  return page;
+}
+
+absl::StatusOr<EntryPage> ArtifactCache::SetPinned(const PageQuery& query,
+                                                   bool pinned) {
+  ASSIGN_OR_RETURN(EntryPage page, List(query));
+  for (EntrySummary& entry : page.entries) {
+    RETURN_IF_ERROR(stores_.ledger.SetPinned(entry.entry_id, pinned));
+    entry.pinned = pinned;
+  }
+  return page;
+}
+
+absl::StatusOr<ShownEntry> ArtifactCache::Show(
+    absl::string_view key_prefix_hex, absl::string_view cache_namespace) const {
+  std::optional<ShownEntry> found;
+  RETURN_IF_ERROR(indexes_.ForEach(
+      key_prefix_hex, /*after=*/std::nullopt,
+      [&](const Digest& key, const wire::KeyIndex& index) -> absl::Status {
+        if (!IsOf(index.key(), cache_namespace)) return absl::OkStatus();
+        if (found.has_value()) {
+          return absl::InvalidArgumentError(absl::StrCat(
+              "key ", key_prefix_hex, ": fits several; give more digits"));
+        }
+        if (index.entries().empty()) return absl::OkStatus();
+        found.emplace();
+        found->summary = Summary(key, index.key(), index.entries(0));
+        ASSIGN_OR_RETURN(
+            wire::CacheEntry entry,
+            ReadEntry(stores_.entries.inspect, key, found->summary.entry_id));
+        found->artifact = std::move(*entry.mutable_artifact());
+        return absl::OkStatus();
+      }));
+  if (found.has_value()) return *std::move(found);
+  return absl::NotFoundError(
+      absl::StrCat("key ", key_prefix_hex, ": not in the cache"));
+}
+
+absl::StatusOr<PurgeOutcome> ArtifactCache::Purge(const PurgeQuery& query) {
+  const bool narrowed = !query.key_prefix_hex.empty() ||
+                        query.unused_for.has_value() || !query.device.empty();
+  PurgeOutcome outcome;
+  if (!narrowed && !query.all) return outcome;
+  const absl::Time now = stores_.ledger.Now();
+  int64_t keys = 0;
+  std::optional<Digest> last;
+  const absl::Status walked = indexes_.ForEach(
+      query.key_prefix_hex, query.after,
+      [&](const Digest& key, const wire::KeyIndex& index) -> absl::Status {
+        if (IsGone(query.is_gone)) return Gone();
+        if (query.most_keys > 0 && keys++ == query.most_keys) {
+          outcome.next = last;
+          return PageIsFull();
+        }
+        last = key;
+        if (!IsOf(index.key(), query.cache_namespace)) return absl::OkStatus();
+        if (!query.device.empty() &&
+            !HasWord(index.key().target(), query.device)) {
+          return absl::OkStatus();
+        }
+        for (const wire::EntryFacts& facts : index.entries()) {
+          const absl::Time used =
+              std::max(absl::FromUnixMillis(facts.created_unix_ms()),
+                       stores_.ledger.LastUsed(IdOf(facts)));
+          if (query.unused_for.has_value() && now - used < *query.unused_for)
+            continue;
+          ++outcome.entries;
+          outcome.bytes += static_cast<int64_t>(facts.artifact_bytes());
+          if (outcome.victims.size() < PurgeOutcome::kMostTold)
+            outcome.victims.push_back(Summary(key, index.key(), facts));
+          if (query.dry_run) continue;
+          // Out of the index first: whoever finds it there finds the entry.
+          RETURN_IF_ERROR(indexes_.Drop(key, IdOf(facts)));
+          RETURN_IF_ERROR(stores_.entries.serve.Delete(IdOf(facts)));
+        }
+        return absl::OkStatus();
+      });
+  if (!walked.ok() && !IsEndOfPage(walked)) return walked;
+  return outcome;
+}
+
+absl::StatusOr<std::optional<NearestEntry>> ArtifactCache::Nearest(
+    const std::vector<KeyPart>& asked, absl::string_view graph_text,
+    absl::string_view cache_namespace,
+    const std::function<bool()>& is_gone) const {
+  const KeyPart* graph = GraphPart(asked);
+  std::optional<NearestEntry> nearest;
+  int best = -1;
+  RETURN_IF_ERROR(indexes_.ForEach(
+      "", /*after=*/std::nullopt,
+      [&](const Digest& key, const wire::KeyIndex& index) {
+        if (IsGone(is_gone)) return Gone();
+        if (index.entries().empty() || !IsOf(index.key(), cache_namespace))
+          return absl::OkStatus();
+        const std::vector<KeyPart> parts = PartsOf(index.key());
+        KeyDifference difference = DiffKeys(asked, parts);
+        const KeyPart* other = GraphPart(parts);
+        const bool same_graph =
+            graph != nullptr && other != nullptr && *graph == *other;
+        const int score = difference.parts_equal + (same_graph ? 1000 : 0);
+        if (score <= best) return absl::OkStatus();
+        best = score;
+        nearest = NearestEntry{Summary(key, index.key(), index.entries(0)),
+                               std::move(difference), ""};
+        return absl::OkStatus();
+      }));
+  if (!nearest.has_value()) return nearest;
+  const KeyPart* other = GraphPart(nearest->entry.parts);
+  if (other == nullptr || (graph != nullptr && *graph == *other))
+    return nearest;
+  const absl::StatusOr<Blob> text = stores_.graphs.Get(other->digest);
+  if (text.ok()) {
+    // Without the text only this explanation suffers.
+    nearest->graph_difference = FirstDifferentLine(
+        graph_text, Unpack(**text, kMaxGraphText).value_or(""));
+  }
+  return nearest;
+}
+
+}  // namespace kiln

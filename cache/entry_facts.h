@@ -1,0 +1,45 @@
+#ifndef KILN_CACHE_ENTRY_FACTS_H_
+#define KILN_CACHE_ENTRY_FACTS_H_
+
+// What the facts of keys and entries say, as C++ has it. All pure.
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "cache/compile_key.h"
+#include "proto/base/digest.h"
+#include "proto/cache_entry.pb.h"
+
+namespace kiln {
+
+inline Digest IdOf(const wire::EntryFacts& entry) {
+  return Digest::FromBytes(entry.entry_id()).value_or(Digest());
+}
+
+inline std::vector<KeyPart> PartsOf(const wire::KeyFacts& key) {
+  std::vector<KeyPart> parts;
+  for (const wire::CacheKeyPart& part : key.parts()) {
+    parts.push_back({part.name(),
+                     Digest::FromBytes(part.digest()).value_or(Digest()),
+                     part.text()});
+  }
+  return parts;
+}
+
+// The graph's part of a key; nullptr where it has none.
+inline const KeyPart* GraphPart(const std::vector<KeyPart>& parts) {
+  const auto found =
+      std::find_if(parts.begin(), parts.end(),
+                   [](const KeyPart& part) { return part.name == "graph"; });
+  return found == parts.end() ? nullptr : &*found;
+}
+
+// Whether the key is of that namespace; of any when it is empty.
+inline bool IsOf(const wire::KeyFacts& key, absl::string_view cache_namespace) {
+  return cache_namespace.empty() || key.cache_namespace() == cache_namespace;
+}
+
+}  // namespace kiln
+
+#endif  // KILN_CACHE_ENTRY_FACTS_H_
