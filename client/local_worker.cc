@@ -6,6 +6,7 @@
 #include "proto/base/assemble.h"
 #include "proto/base/digest.h"
 #include "proto/base/frame.h"
+#include "proto/base/parse_bounded.h"
 #include "proto/base/seal.h"
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
@@ -133,7 +134,7 @@ absl::StatusOr<wire::WorkReply> LocalWorker::Ask(wire::WorkRequest request,
       sent.ok() ? ReadFrame(socket, options) : sent;
   wire::WorkReply reply;
   if (frame.ok() &&
-      (!reply.ParseFromString(*frame) || reply.id() != request.id())) {
+      (!ParseBounded(*frame, reply) || reply.id() != request.id())) {
     frame = absl::DataLossError("local worker: a reply to something else");
   }
   if (frame.ok()) {

@@ -154,6 +154,8 @@ absl::Status Daemon::OpenAccess(uid_t owner) {
                    TokenStore::Open(absl::StrCat(folder, "/tokens"), clock_));
   ASSIGN_OR_RETURN(audit_,
                    AuditLog::Open(absl::StrCat(folder, "/audit.log"), clock_));
+  audit_minutes_.emplace(absl::Minutes(1),
+                         [this](const std::atomic<bool>&) { audit_->Tick(); });
   gate_ = std::make_unique<Gatekeeper>(
       Gatekeeper::Rooms{.peers = peers_,
                         .tokens = *tokens_,

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "cache/cache_stack.h"
+#include "cache/ticker.h"
 #include "proto/base/clock.h"
 #include "proto/base/mutex.h"
 #include "server/access/audit_log.h"
@@ -100,6 +101,7 @@ class Daemon {
   std::unique_ptr<KeyStore> keys_;
   std::unique_ptr<TokenStore> tokens_;
   std::unique_ptr<AuditLog> audit_;
+  std::optional<Ticker> audit_minutes_;
   PeerNumbers peers_;
   std::unique_ptr<Gatekeeper> gate_;
   std::unique_ptr<CacheStack> cache_;

@@ -24,9 +24,9 @@ grpc::Status EndCall(grpc::CallbackServerContext& context,
 // The moment after which the caller does not wait any more.
 SteadyTime DeadlineOf(const grpc::CallbackServerContext& context);
 
-// What a message that came in may have at most, messages in it included: some 600
+// What a message that came in may have at most, messages in it included: some 300
 // MiB of memory. A graph of 10,000 nodes has a quarter of a million.
-inline constexpr int64_t kMaxFieldsDecoded = 4'000'000;
+inline constexpr int64_t kMaxFieldsDecoded = 2'000'000;
 
 // Decodes `bytes`, which are spent by it.
 //

@@ -5,6 +5,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/frame.h"
+#include "proto/base/parse_bounded.h"
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
 
@@ -85,7 +86,7 @@ absl::StatusOr<wire::WorkReply> WorkerProcess::CallWithin(
                                   child_->PostMortem()));
   }
   wire::WorkReply reply;
-  if (!reply.ParseFromString(*bytes) || reply.id() != request.id()) {
+  if (!ParseBounded(*bytes, reply) || reply.id() != request.id()) {
     return MakeError(ErrorReason::kWorkerDied,
                      absl::StrCat(subject, ": its reply is not one to request ",
                                   request.id(), "; ", child_->PostMortem()));

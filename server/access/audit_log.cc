@@ -17,8 +17,13 @@
 namespace kiln {
 namespace {
 
-constexpr absl::Duration kSameWithin = absl::Minutes(1);
-constexpr size_t kMaxSeen = 4096;  // kinds of lines remembered
+constexpr absl::Duration kMinute = absl::Minutes(1);
+constexpr size_t kMostSeen = 4096;  // lines, and callers, remembered
+constexpr absl::string_view kAll = "*";
+
+bool IsWithin(absl::Time since, absl::Time now) {
+  return now >= since && now - since < kMinute;
+}
 
 std::string OutcomeText(const absl::Status& outcome) {
   if (outcome.ok()) return "OK";
@@ -44,38 +49,89 @@ absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(
                    absl::StrCat("audit log ", path, ": ", why));
 }
 
-AuditLog::~AuditLog() { close(fd_); }
+AuditLog::~AuditLog() {
+  {
+    MutexLock lock(&mu_);
+    WriteCounted(clock_.Now(), /*all=*/true);
+  }
+  close(fd_);
+}
 
 void AuditLog::Record(absl::string_view who, absl::string_view what,
                       absl::string_view subject, const absl::Status& outcome) {
-  const std::string text = OutcomeText(outcome);
+  const auto cut = [](absl::string_view text) {
+    return std::string(text.substr(0, kMostFieldBytes));
+  };
+  const Line line = {cut(who), cut(what), cut(subject), OutcomeText(outcome)};
   const absl::Time now = clock_.Now();
-  int64_t repeated = 0;
   if (!outcome.ok()) {
     MutexLock lock(&mu_);
-    if (seen_.size() >= kMaxSeen) seen_.clear();
-    Seen& seen =
-        seen_[absl::StrCat(who, "\n", what, "\n", subject, "\n", text)];
-    // A clock that was turned back makes no gap.
-    if (seen.at != absl::Time() && now >= seen.at &&
-        now - seen.at < kSameWithin) {
-      ++seen.since;
-      return;
-    }
-    repeated = seen.since;
-    seen = {now, 0};
+    if (!Admit(line, now)) return;
   }
-  nlohmann::ordered_json line = {
+  Write(line, now, 0);
+}
+
+void AuditLog::Tick() {
+  MutexLock lock(&mu_);
+  WriteCounted(clock_.Now(), /*all=*/false);
+}
+
+bool AuditLog::Admit(const Line& line, absl::Time now) {
+  // A clock that was turned back ends all minutes.
+  if (!IsWithin(ticked_, now)) WriteCounted(now, /*all=*/false);
+  const auto seen = seen_.find(line);
+  if (seen != seen_.end()) {
+    ++seen->second.count;
+    return false;
+  }
+  if (seen_.size() >= kMostSeen || spent_.size() >= kMostSeen)
+    WriteCounted(now, /*all=*/true);
+  if (!Spend(line.who, kMostRefusals, now) ||
+      !Spend(std::string(kAll), kMostRefusalsOfAll, now)) {
+    return false;
+  }
+  seen_[line] = {now, 0};
+  return true;
+}
+
+bool AuditLog::Spend(const std::string& who, int64_t most, absl::Time now) {
+  Minute& minute = spent_.try_emplace(who, Minute{now, 0}).first->second;
+  return ++minute.count <= most;
+}
+
+void AuditLog::WriteCounted(absl::Time now, bool all) {
+  ticked_ = now;
+  for (auto at = seen_.begin(); at != seen_.end();) {
+    const auto here = at++;
+    if (!all && IsWithin(here->second.since, now)) continue;
+    if (here->second.count > 0) Write(here->first, now, here->second.count);
+    seen_.erase(here);
+  }
+  for (auto at = spent_.begin(); at != spent_.end();) {
+    const auto here = at++;
+    if (!all && IsWithin(here->second.since, now)) continue;
+    const int64_t most =
+        here->first == kAll ? kMostRefusalsOfAll : kMostRefusals;
+    if (here->second.count > most)
+      Write({here->first, "more", "", "REFUSED"}, now,
+            here->second.count - most);
+    spent_.erase(here);
+  }
+}
+
+void AuditLog::Write(const Line& line, absl::Time now, int64_t repeated) {
+  nlohmann::ordered_json fields = {
       {"time",
        absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", now, absl::UTCTimeZone())},
-      {"who", who},
-      {"what", what},
-      {"subject", subject},
-      {"outcome", text}};
-  if (repeated > 0) line["repeated"] = repeated;
+      {"who", line.who},
+      {"what", line.what},
+      {"subject", line.subject},
+      {"outcome", line.outcome}};
+  if (repeated > 0) fields["repeated"] = repeated;
   // Callers may send bytes that are no UTF-8.
   const std::string bytes =
-      line.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
+      fields.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) +
+      "\n";
   // One write: lines of several processes do not mix.
   if (write(fd_, bytes.data(), bytes.size()) !=
       static_cast<ssize_t>(bytes.size())) {

@@ -20,11 +20,21 @@ namespace kiln {
 //   {"time":"2026-01-31T09:12:44.031Z","who":"token:ci","what":"purge",
 //    "subject":"team-a 9c41d2","outcome":"OK"}
 //
-// A refusal that says the same as one of the last minute is counted instead, and
-// the next of its kind says how many came between ("repeated":17): a flood of
-// refused calls does not fill the disk. Thread-safe.
+// A refusal that says the same as one of the last minute is counted instead, and a
+// line a minute later says how many came after it ("repeated":17). Who is refused
+// kMostRefusals times in a minute, each time for something else, is counted too
+// ("what":"more"); so are all together beyond kMostRefusalsOfAll, as "*". A field
+// is cut at kMostFieldBytes. So a flood of refused calls fills neither the disk nor
+// the memory. Thread-safe.
+//
+// The file may be renamed or truncated while it is written: lines are appended to
+// the file that was opened, wherever its end is then.
 class AuditLog {
  public:
+  static constexpr int64_t kMostRefusals = 60;  // lines a minute of one caller
+  static constexpr int64_t kMostRefusalsOfAll = 600;
+  static constexpr size_t kMostFieldBytes = 256;
+
   // UNAVAILABLE STORAGE when the file cannot be opened or is another user's.
   // `clock` outlives the log.
   static absl::StatusOr<std::unique_ptr<AuditLog>> Open(const std::string& path,
@@ -40,18 +50,45 @@ class AuditLog {
               absl::string_view subject, const absl::Status& outcome)
       ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Writes what was counted and whose minute is over. For whoever has a clock.
+  void Tick() ABSL_LOCKS_EXCLUDED(mu_);
+
  private:
-  struct Seen {
-    absl::Time at;
-    int64_t since = 0;  // of the same, not written
+  struct Line {
+    std::string who, what, subject, outcome;
+
+    template <typename H>
+    friend H AbslHashValue(H h, const Line& l) {
+      return H::combine(std::move(h), l.who, l.what, l.subject, l.outcome);
+    }
+    friend bool operator==(const Line&, const Line&) = default;
+  };
+  // Refusals since a line was written.
+  struct Minute {
+    absl::Time since;
+    int64_t count = 0;
   };
 
   AuditLog(int fd, const Clock& clock) : fd_(fd), clock_(clock) {}
 
+  // Whether the refusal is to be written now; it is counted otherwise.
+  bool Admit(const Line& line, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // One more of `who`'s lines in this minute; false when that is too many.
+  bool Spend(const std::string& who, int64_t most, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void WriteCounted(absl::Time now, bool all)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Write(const Line& line, absl::Time now, int64_t repeated);
+
   const int fd_;
   const Clock& clock_;
   Mutex mu_;
-  absl::flat_hash_map<std::string, Seen> seen_ ABSL_GUARDED_BY(mu_);
+  absl::Time ticked_ ABSL_GUARDED_BY(mu_);
+  // Of lines that were written; `count` says how many came after.
+  absl::flat_hash_map<Line, Minute> seen_ ABSL_GUARDED_BY(mu_);
+  // Of callers, lines of this minute, those beyond the most included.
+  absl::flat_hash_map<std::string, Minute> spent_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace kiln

@@ -69,6 +69,31 @@ TEST(PoisonSources, AHundredMegabytesFailTheirJobAndReachNoCompiler) {
   ExpectNothingLeft(d);
 }
 
+// "VmHWM" of this process, which is the daemon too.
+int64_t MostMebibytes() {
+  std::ifstream in("/proc/self/status");
+  std::string word;
+  int64_t kilobytes = 0;
+  while (in >> word) {
+    if (word == "VmHWM:" && in >> kilobytes) break;
+  }
+  return kilobytes >> 10;
+}
+
+TEST(PoisonSources, AReplyOfMillionsOfEmptyUnitsIsNotDecoded) {
+  TestDaemon d(UseLyingPlanner);
+  ASSERT_TRUE(d.client().Compile(Sum(1)).status.ok());
+  const int64_t before = MostMebibytes();
+  const absl::Status refused = d.client().Compile(Sum(1, "lie.bomb.12")).status;
+  EXPECT_TRUE(ReasonOf(refused) == ErrorReason::kWorkerDied ||
+              ReasonOf(refused) == ErrorReason::kJobPoisoned)
+      << refused;
+  // The frame's bytes, and not a hundred times as much.
+  EXPECT_LT(MostMebibytes() - before, 300);
+  EXPECT_EQ(d.count(Count::kUnitsBuilt), 1);
+  ASSERT_TRUE(d.client().Compile(Sum(2)).status.ok());
+}
+
 TEST(PoisonSources, AGraphBombFailsItsJobAndHitsAreServedMeanwhile) {
   TestDaemon d([](Config& config) {
     UseLyingPlanner(config);

@@ -4,6 +4,7 @@
 //
 //   lie.include.PATH   every source includes this file
 //   lie.source.N       every source has N megabytes of declarations more
+//   lie.bomb.N         the reply has N millions of empty units more
 //
 // What stands behind a space tells equal lies apart.
 #include <cstdint>
@@ -17,6 +18,8 @@
 #include "compiler/answer_work.h"
 #include "compiler/toolchain/host_cc_toolchain.h"
 #include "compiler/toolchain/nvrtc_toolchain.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/base/assemble.h"
 #include "proto/base/frame.h"
 #include "proto/jail/enter_jail.h"
@@ -50,6 +53,29 @@ void Lie(absl::string_view tag, wire::CompilePlan& plan) {
   }
 }
 
+// A plan of so many empty units, as the bytes of a reply: merged into what it has.
+std::string Bomb(absl::string_view tag) {
+  int64_t millions = 0;
+  tag = tag.substr(0, tag.find(' '));
+  if (!absl::ConsumePrefix(&tag, "lie.bomb.") ||
+      !absl::SimpleAtoi(tag, &millions)) {
+    return "";
+  }
+  wire::CompilePlan one;
+  one.add_units();
+  const std::string unit = one.SerializeAsString();
+  std::string plan;
+  for (int64_t i = 0; i < millions * 1'000'000; ++i) plan += unit;
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream out(&stream);
+  out.WriteTag(wire::WorkReply::kPlanFieldNumber << 3 | 2);
+  out.WriteVarint32(static_cast<uint32_t>(plan.size()));
+  out.WriteString(plan);
+  out.Trim();
+  return bytes;
+}
+
 int Serve() {
   WorkBench bench;
   const char* path = getenv("PATH");
@@ -64,11 +90,14 @@ int Serve() {
     wire::WorkRequest request;
     if (!bytes.ok() || !request.ParseFromString(*bytes)) return 0;
     wire::WorkReply reply = AnswerWork(bench, request);
+    const std::string& tag =
+        request.plan().compile().options().artifact().cache_tag();
+    std::string more;
     if (reply.has_plan()) {
-      Lie(request.plan().compile().options().artifact().cache_tag(),
-          *reply.mutable_plan());
+      Lie(tag, *reply.mutable_plan());
+      more = Bomb(tag);
     }
-    if (!WriteFrame(kSocketFd, reply.SerializeAsString()).ok()) return 0;
+    if (!WriteFrame(kSocketFd, reply.SerializeAsString() + more).ok()) return 0;
   }
 }
 

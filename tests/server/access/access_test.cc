@@ -256,11 +256,52 @@ TEST(AuditLog, AFloodOfRefusalsIsCounted) {
   clock.Advance(absl::Minutes(1));
   refuse();
   EXPECT_TRUE(absl::StrContains(Contents(path), "\"repeated\":999}"));
+  // The minute's count, and then the refusal itself.
+  const std::string counted = Contents(path);
+  EXPECT_EQ(std::count(counted.begin(), counted.end(), '\n'), 3);
   // What was done is never left out.
   for (int i = 0; i < 3; ++i)
     (*log)->Record("uid:0", "purge", "all", absl::OkStatus());
   const std::string text = Contents(path);
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 6);
+}
+
+TEST(AuditLog, AFloodOfDifferentRefusalsIsCountedToo) {
+  const ShortFolder folder;
+  const std::string path = absl::StrCat(folder.path(), "/audit.log");
+  FakeClock clock;
+  auto log = AuditLog::Open(path, clock);
+  const absl::Status no = MakeError(ErrorReason::kPermission, "no");
+  const auto lines = [&path] {
+    const std::string text = Contents(path);
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  const std::string subject(100 << 10, 's');
+  for (int i = 0; i < 1000; ++i)
+    (*log)->Record("token:rd", "list", absl::StrCat(i, subject), no);
+  EXPECT_EQ(lines(), AuditLog::kMostRefusals);
+  EXPECT_LT(Contents(path).size(), 40u << 10);
+  // Many callers share a budget.
+  for (int i = 0; i < 10'000; ++i)
+    (*log)->Record(absl::StrCat("ipv6:", i), "call", "", no);
+  EXPECT_LE(lines(), 3 * AuditLog::kMostRefusalsOfAll);
+  clock.Advance(absl::Minutes(1));
+  (*log)->Tick();
+  EXPECT_TRUE(absl::StrContains(Contents(path),
+                                "\"who\":\"token:rd\",\"what\":\"more\""));
+  EXPECT_TRUE(absl::StrContains(Contents(path), "\"repeated\":940}"));
+}
+
+TEST(AuditLog, WhatWasCountedIsWrittenWhenItEnds) {
+  const ShortFolder folder;
+  const std::string path = absl::StrCat(folder.path(), "/audit.log");
+  FakeClock clock;
+  auto log = AuditLog::Open(path, clock);
+  for (int i = 0; i < 18; ++i)
+    (*log)->Record("uid:1", "drain", "",
+                   MakeError(ErrorReason::kPermission, "no"));
+  log->reset();
+  EXPECT_TRUE(absl::StrContains(Contents(path), "\"repeated\":17}"));
 }
 
 }  // namespace
