@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(
 AuditLog::~AuditLog() {
   {
     MutexLock lock(&mu_);
-    WriteCounted(clock_.Now(), /*all=*/true);
+    WriteCounted(clock_.Now(), Which::kAll);
   }
   close(fd_);
 }
@@ -73,19 +73,19 @@ void AuditLog::Record(absl::string_view who, absl::string_view what,
 
 void AuditLog::Tick() {
   MutexLock lock(&mu_);
-  WriteCounted(clock_.Now(), /*all=*/false);
+  WriteCounted(clock_.Now(), Which::kOver);
 }
 
 bool AuditLog::Admit(const Line& line, absl::Time now) {
   // A clock that was turned back ends all minutes.
-  if (!IsWithin(ticked_, now)) WriteCounted(now, /*all=*/false);
+  if (!IsWithin(ticked_, now)) WriteCounted(now, Which::kOver);
   const auto seen = seen_.find(line);
   if (seen != seen_.end()) {
     ++seen->second.count;
     return false;
   }
   if (seen_.size() >= kMostSeen || spent_.size() >= kMostSeen)
-    WriteCounted(now, /*all=*/true);
+    WriteCounted(now, Which::kToMakeRoom);
   if (!Spend(line.who, kMostRefusals, now) ||
       !Spend(std::string(kAll), kMostRefusalsOfAll, now)) {
     return false;
@@ -99,17 +99,19 @@ bool AuditLog::Spend(const std::string& who, int64_t most, absl::Time now) {
   return ++minute.count <= most;
 }
 
-void AuditLog::WriteCounted(absl::Time now, bool all) {
+void AuditLog::WriteCounted(absl::Time now, Which which) {
   ticked_ = now;
   for (auto at = seen_.begin(); at != seen_.end();) {
     const auto here = at++;
-    if (!all && IsWithin(here->second.since, now)) continue;
+    if (which == Which::kOver && IsWithin(here->second.since, now)) continue;
     if (here->second.count > 0) Write(here->first, now, here->second.count);
     seen_.erase(here);
   }
   for (auto at = spent_.begin(); at != spent_.end();) {
     const auto here = at++;
-    if (!all && IsWithin(here->second.since, now)) continue;
+    const bool stays = which == Which::kOver ||
+                       (which == Which::kToMakeRoom && here->first == kAll);
+    if (stays && IsWithin(here->second.since, now)) continue;
     const int64_t most =
         here->first == kAll ? kMostRefusalsOfAll : kMostRefusals;
     if (here->second.count > most)

@@ -1,6 +1,7 @@
 #ifndef KILN_SERVER_ACCESS_AUDIT_LOG_H_
 #define KILN_SERVER_ACCESS_AUDIT_LOG_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -77,7 +78,12 @@ class AuditLog {
   // One more of `who`'s lines in this minute; false when that is too many.
   bool Spend(const std::string& who, int64_t most, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void WriteCounted(absl::Time now, bool all)
+  enum class Which : uint8_t {
+    kOver,        // whose minute is over
+    kToMakeRoom,  // all but what is counted of all callers together
+    kAll,
+  };
+  void WriteCounted(absl::Time now, Which which)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Write(const Line& line, absl::Time now, int64_t repeated);
 
