@@ -144,6 +144,10 @@ absl::Status Daemon::OpenStores(const std::string& folder) {
   options.far = {.budget = config_.far_budget,
                  .queue_bytes = config_.far_queue_bytes,
                  .max_record_bytes = config_.far_max_record_bytes};
+  options.far.on_refused = [this](const Digest& key, const absl::Status& why) {
+    audit_->Record("far", "get_record", absl::StrCat("key ", key.ShortHex()),
+                   why);
+  };
   ASSIGN_OR_RETURN(cache_, CacheStack::Open(options, keys_->ring(), clock_));
   return absl::OkStatus();
 }

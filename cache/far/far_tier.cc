@@ -36,7 +36,7 @@ std::optional<FarTier::Entry> FarTier::FindEntry(
   for (const FarHint& hint : *hints) {
     auto facts = ReadHint(key, hint);
     if (!facts.ok()) {
-      Refuse(facts.status());
+      Refuse(key, facts.status());
     } else if (serves(*facts)) {
       candidates.push_back(*std::move(facts));
     }
@@ -57,7 +57,7 @@ std::optional<FarTier::Entry> FarTier::FindEntry(
     }
     auto entry = OpenFarEntry(key, id, *record, *keys_->trusted());
     if (!entry.ok()) {
-      Refuse(entry.status());
+      Refuse(key, entry.status());
       continue;
     }
     // The hint's word for it is worth nothing.
@@ -83,7 +83,7 @@ std::optional<std::string> FarTier::FindUnit(const Digest& key,
   }
   const absl::Status sound = CheckFarUnit(key, *record, *keys_->trusted());
   if (!sound.ok()) {
-    Refuse(sound);
+    Refuse(key, sound);
     ++counts_.misses;
     return std::nullopt;
   }
@@ -115,15 +115,17 @@ void FarTier::CountFailure(const Digest& key, const absl::Status& why) {
     return;
   }
   // One that is too large, or whose answer makes no sense.
-  if (absl::IsOutOfRange(why) || absl::IsDataLoss(why)) return Refuse(why);
+  if (absl::IsOutOfRange(why) || absl::IsDataLoss(why)) return Refuse(key, why);
   ++(absl::IsDeadlineExceeded(why) ? counts_.timeouts : counts_.errors);
   LogWarning("far.read_failed",
              {{"key", key.ShortHex()}, {"error", why.ToString()}});
 }
 
-void FarTier::Refuse(const absl::Status& why) {
+void FarTier::Refuse(const Digest& key, const absl::Status& why) {
   ++counts_.refused;
-  LogWarning("far.refused", {{"because", why.ToString()}});
+  LogWarning("far.refused",
+             {{"key", key.ShortHex()}, {"because", why.ToString()}});
+  if (options_.on_refused != nullptr) options_.on_refused(key, why);
 }
 
 std::vector<std::pair<std::string, int64_t>> FarTier::Counters() const {

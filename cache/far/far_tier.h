@@ -2,6 +2,7 @@
 #define KILN_CACHE_FAR_FAR_TIER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,9 @@ class FarTier {
     absl::Duration budget;  // of one ask
     int64_t queue_bytes;    // of writes that wait
     int64_t max_record_bytes;
+    // Told of each record that is not believed, on the thread that asked. May be
+    // empty.
+    std::function<void(const Digest& key, const absl::Status& why)> on_refused;
   };
 
   // `keys` seal what is written, and say whose records are believed.
@@ -70,7 +74,7 @@ class FarTier {
  private:
   // Counts an ask that gave nothing.
   void CountFailure(const Digest& key, const absl::Status& why);
-  void Refuse(const absl::Status& why);
+  void Refuse(const Digest& key, const absl::Status& why);
 
   const Options options_;
   const std::shared_ptr<const KeyRing> keys_;

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "client/session.h"
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
@@ -107,6 +108,8 @@ TEST(FarTier, WhatAnUntrustedDaemonSignedIsCompiledAgain) {
   EXPECT_EQ(StatOf(stranger, "far.hits"), 0);
   // The entry, when it is asked for and when its lease is taken, and its unit.
   EXPECT_EQ(StatOf(stranger, "far.refused"), 3);
+  EXPECT_TRUE(absl::StrContains(AuditOf(stranger),
+                                "\"who\":\"far\",\"what\":\"get_record\""));
 }
 
 TEST(FarTier, UnitsAreSharedWhereTheirGraphIsNot) {
