@@ -2,6 +2,7 @@
 #define KILN_COMPILER_SCHEDULE_COMBINE_NESTS_H_
 
 #include "compiler/schedule/kernel_plan.h"
+#include "compiler/schedule/nest_price.h"
 
 namespace kiln {
 
@@ -14,9 +15,8 @@ struct CombineLimits {
   size_t bodies = 4;
   // Loops of different bodies together; equal parts are one loop of the code.
   int loops = 64;
-  // Kernels over more points than this are worth their own launch, at the
-  // hints: as in fuse_loops.
-  int64_t small_points = 1 << 16;
+  // Kernels of more points, at the hints, are worth their own launch.
+  int64_t small_points = kLaunchBoundPoints;
   // Bytes of memory that one combined kernel may keep alive longer, at the hints.
   int64_t held_bytes = 64 << 10;
 };

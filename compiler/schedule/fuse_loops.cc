@@ -15,8 +15,6 @@ namespace kiln {
 
 namespace {
 
-// Kernels over more points than this are worth their own launch.
-constexpr int64_t kSmallPoints = 1 << 16;
 // Two kernels that touch no more than this take as long as their launches, which
 // one of them saves: no price is asked.
 constexpr int64_t kLaunchBound = 128 << 10;
@@ -222,7 +220,7 @@ std::vector<uint32_t> Fuser::ManyAlike() const {
   for (uint32_t g = 0; g < groups_.size(); ++g) {
     const FusionUnit& unit = groups_[g].unit;
     if (!groups_[g].fusable || unit.reduces || unit.atomic ||
-        unit.outer_points > kSmallPoints) {
+        unit.outer_points > kLaunchBoundPoints) {
       continue;
     }
     alike[KernelFingerprint(unit.nest, program_.buffers,
@@ -247,7 +245,7 @@ void Fuser::FuseSmall() {
   for (uint32_t g = 0; g < groups_.size(); ++g) {
     const FusionGroup& group = groups_[g];
     if (!group.fusable || group.unit.scans) continue;
-    if (group.unit.outer_points * group.unit.reduced_points > kSmallPoints) {
+    if (group.unit.outer_points * group.unit.reduced_points > kLaunchBoundPoints) {
       continue;
     }
     by_space[{group.unit.outer_points, group.unit.reduced_points}].push_back(g);

@@ -1,6 +1,7 @@
 #ifndef KILN_COMPILER_SCHEDULE_NEST_PRICE_H_
 #define KILN_COMPILER_SCHEDULE_NEST_PRICE_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,12 @@
 
 namespace kiln {
 
-// The cost of a kernel beside its work: a launch that waits for the kernel before it. Measured on the H200 with programmatic dependent launches.
+// The cost of a kernel beside its work: a launch that waits for the kernel before
+// it. Measured on the H200 with programmatic dependent launches.
 inline constexpr double kLaunchNs = 2000;
+
+// A kernel of no more points than this takes about as long as its launch.
+inline constexpr int64_t kLaunchBoundPoints = 1 << 16;
 
 // `buffer` as a plan has it: one dimension, stride 1, as long as the memory that
 // its strides reach.
