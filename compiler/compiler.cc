@@ -36,15 +36,22 @@ absl::Status VerifyEmitted(const wire::CompilePlan& plan) {
 // The story of one compile. Read this first; each line is a room.
 absl::StatusOr<CompiledGraph> CompileGraph(const wire::PlanRequest& request) {
   CompiledGraph out;
-  StepClock steps(out.records);
-
   ASSIGN_OR_RETURN(LoweredRequest lowered,
                    LowerRequest(request.compile(), out.records));
-  PassEnv& env = lowered.env;
-  env.tuning = TableOf(request);
+  lowered.env.tuning = TableOf(request);
+  ASSIGN_OR_RETURN(out.plan, PlanLoops(lowered.graph, std::move(lowered.loops),
+                                       lowered.env, out.records));
+  AddPassCounters(out.records, out.plan);
+  return out;
+}
+
+absl::StatusOr<wire::CompilePlan> PlanLoops(const Graph& graph,
+                                            LoopProgram loops,
+                                            const PassEnv& env,
+                                            std::vector<PassRecord>& records) {
   ASSIGN_OR_RETURN(KernelPlan plan,
-                   PlanKernels(std::move(lowered.loops), env, out.records));
-  steps.Restart();
+                   PlanKernels(std::move(loops), env, records));
+  StepClock steps(records);
   // Always: overlapping memory is a silent fault, and this is a hundredth of
   // the planning.
   RETURN_IF_ERROR(VerifyKernelPlan(plan));
@@ -54,15 +61,14 @@ absl::StatusOr<CompiledGraph> CompileGraph(const wire::PlanRequest& request) {
   steps.Done("write_kernels", sources.size());
   const std::vector<UnitSource> units = GroupIntoUnits(sources, env.target);
   steps.Done("group_into_units", units.size());
-  ASSIGN_OR_RETURN(out.plan,
-                   BuildCompilePlan(lowered.graph, plan,
-                                    DescribeKernels(plan, std::move(sources)),
-                                    units, env.target, UnitFlags(env.target)));
+  ASSIGN_OR_RETURN(
+      wire::CompilePlan compiled,
+      BuildCompilePlan(graph, plan, DescribeKernels(plan, std::move(sources)),
+                       units, env.target, UnitFlags(env.target)));
   steps.Done("build_compile_plan",
-             static_cast<size_t>(out.plan.plan().steps_size()));
-  RETURN_IF_ERROR(VerifyEmitted(out.plan));
-  AddPassCounters(out.records, out.plan);
-  return out;
+             static_cast<size_t>(compiled.plan().steps_size()));
+  RETURN_IF_ERROR(VerifyEmitted(compiled));
+  return compiled;
 }
 
 }  // namespace kiln

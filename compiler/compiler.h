@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/graph/graph.h"
+#include "compiler/loop/loop_nest.h"
 #include "compiler/pass/pass_runner.h"
 #include "proto/artifact.pb.h"
 #include "proto/worker.pb.h"
@@ -25,6 +27,13 @@ struct CompiledGraph {
 //
 // Equal requests give equal plans, in any process and locale.
 absl::StatusOr<CompiledGraph> CompileGraph(const wire::PlanRequest& request);
+
+// The second half of it: loops in, as LowerGraph made them of `graph`. Errors:
+// UNSUPPORTED_OP of a kernel that cannot be written; INTERNAL is ours.
+absl::StatusOr<wire::CompilePlan> PlanLoops(const Graph& graph,
+                                            LoopProgram loops,
+                                            const PassEnv& env,
+                                            std::vector<PassRecord>& records);
 
 }  // namespace kiln
 

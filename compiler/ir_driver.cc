@@ -9,8 +9,7 @@
 #include "compiler/codegen/kernel_source.h"
 #include "compiler/codegen/write_combined.h"
 #include "compiler/codegen/write_kernels.h"
-#include "compiler/emit/build_compile_plan.h"
-#include "compiler/emit/describe_kernels.h"
+#include "compiler/compiler.h"
 #include "compiler/graph/graph_text.h"
 #include "compiler/graph/graph_verifier.h"
 #include "compiler/graph/text_cursor.h"
@@ -24,7 +23,6 @@
 #include "compiler/schedule/plan_pipeline.h"
 #include "proto/base/status.h"
 #include "proto/plan/plan_text.h"
-#include "proto/plan/plan_verifier.h"
 
 namespace kiln {
 namespace {
@@ -66,6 +64,14 @@ absl::StatusOr<Ir> Flatten(Ir ir, const PassEnv&) {
   return Ir(FlattenAddresses(std::move(*program)));
 }
 
+absl::StatusOr<Ir> Nests(Ir ir, const PassEnv& env) {
+  ASSIGN_OR_RETURN(LoopProgram * program, LoopsOf(ir));
+  std::vector<PassRecord> records;
+  ASSIGN_OR_RETURN(KernelPlan plan,
+                   PlanNests(std::move(*program), env, records));
+  return Ir(std::move(plan));
+}
+
 absl::StatusOr<Ir> ExplainTiling(Ir ir, const PassEnv& env) {
   ASSIGN_OR_RETURN(const KernelPlan* plan, PlanOf(ir));
   ASSIGN_OR_RETURN(std::string text, ExplainVariants(*plan, env));
@@ -74,7 +80,8 @@ absl::StatusOr<Ir> ExplainTiling(Ir ir, const PassEnv& env) {
 
 absl::StatusOr<Ir> ExplainFused(Ir ir, const PassEnv& env) {
   ASSIGN_OR_RETURN(LoopProgram * program, LoopsOf(ir));
-  return Ir(SourceText{ExplainFusion(std::move(*program), env)});
+  ASSIGN_OR_RETURN(std::string text, ExplainFusion(std::move(*program), env));
+  return Ir(SourceText{std::move(text)});
 }
 
 absl::StatusOr<Ir> Plan(Ir ir, const PassEnv& env) {
@@ -89,15 +96,9 @@ absl::StatusOr<Ir> Emit(Ir ir, const PassEnv& env) {
   ASSIGN_OR_RETURN(const Graph* graph, GraphOf(ir));
   ASSIGN_OR_RETURN(LoopProgram program,
                    LowerGraph(*graph, env.options.artifact));
-  ASSIGN_OR_RETURN(const KernelPlan plan, PlanKernels(std::move(program), env));
-  ASSIGN_OR_RETURN(std::vector<KernelSource> sources,
-                   WriteKernels(plan, env.target));
-  const std::vector<UnitSource> units = GroupIntoUnits(sources, env.target);
-  ASSIGN_OR_RETURN(
-      const wire::CompilePlan compiled,
-      BuildCompilePlan(*graph, plan, DescribeKernels(plan, std::move(sources)),
-                       units, env.target, {}));
-  RETURN_IF_ERROR(VerifyLaunchPlan(compiled, compiled.units_size()));
+  std::vector<PassRecord> records;
+  ASSIGN_OR_RETURN(const wire::CompilePlan compiled,
+                   PlanLoops(*graph, std::move(program), env, records));
   return Ir(compiled.plan());
 }
 
@@ -141,6 +142,7 @@ absl::StatusOr<Ir> ExplainContracted(Ir ir, const PassEnv& env) {
 
 constexpr Step kSteps[] = {{"lower_graph", Lower},
                            {"flatten_addresses", Flatten},
+                           {"plan_nests", Nests},
                            {"plan_kernels", Plan},
                            {"explain_tiling", ExplainTiling},
                            {"explain_fusion", ExplainFused},

@@ -42,7 +42,12 @@ std::string PrintIr(const Ir& ir);
 //   flatten_addresses              LoopProgram -> KernelPlan
 //   order_loops, choose_variants,
 //   plan_buffers                   KernelPlan -> KernelPlan
+//   plan_nests                     LoopProgram -> KernelPlan: all up to where
+//                                  kernels get their variants
 //   plan_kernels                   LoopProgram -> KernelPlan: all of them
+//   explain_tiling                 KernelPlan -> SourceText
+//   explain_fusion,
+//   explain_contraction            LoopProgram -> SourceText
 //   write_kernels, write_units     KernelPlan -> SourceText
 //   emit_plan                      Graph -> LaunchPlan, all the way
 //

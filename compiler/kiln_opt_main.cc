@@ -40,7 +40,8 @@ constexpr absl::string_view kUsage = R"(kiln-opt FILE [PASS...] [options]
   --explain-tiling   instead of a level: the variants that each kernel may have,
                   with their prices, the chosen one marked by a star; in front
                   the key of its tuning decisions and the decision in force
-  --explain-fusion   the pairs of loops that share no kernel, and why
+  --explain-fusion   the producers that are not computed where they are read,
+                  then the pairs of loops that share no kernel, and why
   --explain-contraction   who computes each product and convolution, and why
   --target=NAME   sm_90, x86-64-v3, ...; without it x86-64-v3, or sm_90 for cuda
   --tune="KEY CHOICE"   a tuning decision; may be given again
@@ -138,18 +139,10 @@ absl::Status AddWordsFor(absl::string_view level, Config& config) {
       {"cuda",
        {"graph_pipeline", "lower_graph", "plan_kernels", "write_kernels"}},
       {"explain-tiling",
-       {"graph_pipeline", "lower_graph", "drop_dead_stores",
-        "choose_contractions", "fuse_epilogues", "inline_producers",
-        "fold_one_hot_sums", "inline_producers", "fuse_epilogues", "fuse_loops",
-        "flatten_addresses", "order_loops", "explain_tiling"}},
-      {"explain-fusion",
-       {"graph_pipeline", "lower_graph", "drop_dead_stores",
-        "choose_contractions", "fuse_epilogues", "inline_producers",
-        "fold_one_hot_sums", "inline_producers", "fuse_epilogues",
-        "explain_fusion"}},
+       {"graph_pipeline", "lower_graph", "plan_nests", "explain_tiling"}},
+      {"explain-fusion", {"graph_pipeline", "lower_graph", "explain_fusion"}},
       {"explain-contraction",
-       {"graph_pipeline", "lower_graph", "drop_dead_stores",
-        "explain_contraction"}},
+       {"graph_pipeline", "lower_graph", "explain_contraction"}},
       {"cpu",
        {"graph_pipeline", "lower_graph", "plan_kernels", "write_kernels"}}};
   for (const Level& row : levels) {

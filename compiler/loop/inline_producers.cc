@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler/loop/body_builder.h"
 #include "compiler/loop/index_expr.h"
 #include "compiler/loop/loop_transforms.h"
@@ -34,21 +37,29 @@ struct Producer {
   std::vector<BufferId> within;  // what it took in, and itself; in order
 };
 
+struct InlineVerdict {
+  StayedBecause because = StayedBecause::kInlined;
+  std::string detail;
+};
+
 class Inliner {
  public:
   Inliner(LoopProgram& program, const Target& target,
-          const InlineLimits& limits)
+          const InlineOptions& options)
       : program_(program),
         target_(target),
-        limits_(limits),
+        options_(options),
+        limits_(options.limits),
         uses_(program.buffers.size()),
         producers_(program.buffers.size()) {}
 
-  void Run();
+  std::vector<StayedProducer> Run();
 
  private:
   void CountUses();
-  NotInlinedBecause Judge(const LoopNest& nest, size_t step) const;
+  InlineVerdict Judge(const LoopNest& nest, size_t step) const;
+  InlineVerdict JudgeWork(const LoopNest& nest, size_t step) const;
+  void NoteStayed(const LoopNest& nest, size_t step, InlineVerdict verdict);
   // The nest with loads of inlined buffers replaced; the same if there are
   // none.
   LoopNest TakeIn(LoopNest nest);
@@ -60,11 +71,13 @@ class Inliner {
 
   LoopProgram& program_;
   const Target& target_;
+  const InlineOptions& options_;
   const InlineLimits& limits_;
   std::vector<BufferUses> uses_;
   std::vector<Producer> producers_;
   std::vector<std::optional<LoopStep>> steps_;  // what is left in each place
   std::vector<BufferId> taken_;                 // into the nest in hand
+  std::vector<std::pair<size_t, StayedProducer>> stayed_;  // by step
 };
 
 void Inliner::CountUses() {
@@ -111,31 +124,36 @@ bool IsFree(const LoopNest& nest) {
                       });
 }
 
-NotInlinedBecause Inliner::Judge(const LoopNest& nest, size_t step) const {
+InlineVerdict Inliner::Judge(const LoopNest& nest, size_t step) const {
   if (nest.stores.size() != 1 || HasReduction(nest) ||
       nest.stores[0].mode != StoreMode::kSet ||
       nest.stores[0].mask != Store::kNoMask) {
-    return NotInlinedBecause::kNotPointwise;
+    return {StayedBecause::kNotPointwise, ""};
   }
   const Store& store = nest.stores[0];
   const Buffer& buffer = program_.buffers[store.buffer];
   const BufferUses& uses = uses_[store.buffer];
-  if (buffer.kind != BufferKind::kTemporary || uses.as_memory) {
-    return NotInlinedBecause::kMemoryNeeded;
-  }
+  if (buffer.kind != BufferKind::kTemporary || uses.as_memory)
+    return {StayedBecause::kMemoryNeeded, buffer.name};
   if (uses.writers != 1 ||
       !AxesAt(nest, store, buffer, store.index).has_value()) {
-    return NotInlinedBecause::kStorePartial;
+    return {StayedBecause::kStorePartial, buffer.name};
   }
+  return JudgeWork(nest, step);
+}
+
+// Whether what a pointwise nest computes may be computed again.
+InlineVerdict Inliner::JudgeWork(const LoopNest& nest, size_t step) const {
+  const BufferUses& uses = uses_[nest.stores[0].buffer];
   int loads = 0, ops = 0, costly = 0, random = 0;
   for (const ScalarNode& node : nest.body) {
     if (node.op == ScalarOp::kLoad) {
       ++loads;
       const BufferUses& read = uses_[node.buffer];
       for (const size_t writer : read.writer_steps) {
-        if (writer > step && writer <= uses.last_reader) {
-          return NotInlinedBecause::kOverwritten;
-        }
+        if (writer > step && writer <= uses.last_reader)
+          return {StayedBecause::kOverwritten,
+                  program_.buffers[node.buffer].name};
       }
     } else if (node.op != ScalarOp::kConstant && node.op != ScalarOp::kIndex &&
                node.op != ScalarOp::kCast && !IsIndexCheck(node.op)) {
@@ -144,27 +162,42 @@ NotInlinedBecause Inliner::Judge(const LoopNest& nest, size_t step) const {
     if (IsCostly(node.op)) ++costly;
     if (node.op == ScalarOp::kRandom) ++random;
   }
-  if (static_cast<int>(nest.body.size()) > limits_.body) {
-    return NotInlinedBecause::kBodyTooLarge;
-  }
-  if (IsFree(nest)) return NotInlinedBecause::kInlined;
-  const bool repeated =
-      uses.most_points_hint > program_.shapes.Hint(PointCount(nest));
+  if (static_cast<int>(nest.body.size()) > limits_.body)
+    return {StayedBecause::kBodyTooLarge,
+            absl::StrCat(nest.body.size(), " nodes")};
+  if (IsFree(nest)) return {};
+  const int64_t points = program_.shapes.Hint(PointCount(nest));
+  const bool repeated = uses.most_points_hint > points;
+  const auto work = [&] {
+    return absl::StrCat(loads, " loads, ", ops, " operations, ", costly,
+                        " costly, read ", uses.loads, " times",
+                        repeated ? absl::StrCat(", at ", uses.most_points_hint,
+                                                " points of ", points)
+                                 : "");
+  };
   if (uses.loads > 1) {
-    if (loads > limits_.loads_when_shared || ops > limits_.ops_when_shared) {
-      return NotInlinedBecause::kTooMuchToRepeat;
-    }
-    if (random > 0 || (costly > 0 && target_.kind == TargetKind::kCpu)) {
-      return NotInlinedBecause::kCostlyToRepeat;
-    }
+    if (loads > limits_.loads_when_shared || ops > limits_.ops_when_shared)
+      return {StayedBecause::kTooMuchToRepeat, work()};
+    if (random > 0 || (costly > 0 && target_.kind == TargetKind::kCpu))
+      return {StayedBecause::kCostlyToRepeat, work()};
   }
   if (repeated) {
-    if (costly > 0) return NotInlinedBecause::kCostlyToRepeat;
-    if (loads > limits_.loads_when_repeated) {
-      return NotInlinedBecause::kTooMuchToRepeat;
-    }
+    if (costly > 0) return {StayedBecause::kCostlyToRepeat, work()};
+    if (loads > limits_.loads_when_repeated)
+      return {StayedBecause::kTooMuchToRepeat, work()};
   }
-  return NotInlinedBecause::kInlined;
+  return {};
+}
+
+void Inliner::NoteStayed(const LoopNest& nest, size_t step,
+                         InlineVerdict verdict) {
+  const bool read = std::any_of(
+      nest.stores.begin(), nest.stores.end(),
+      [&](const Store& store) { return uses_[store.buffer].loads > 0; });
+  if (!options_.explain || !read) return;
+  stayed_.push_back({step,
+                     {absl::StrJoin(nest.origins, "+"), verdict.because,
+                      std::move(verdict.detail)}});
 }
 
 ScalarId Inliner::PutInPlace(const LoopNest& producer, const ScalarNode& load,
@@ -207,6 +240,9 @@ std::vector<BufferId> Inliner::Incoming(const LoopNest& nest) {
     if (loops(with) <= limits_.loops) {
       all = std::move(with);
     } else {
+      NoteStayed(producer.nest, producer.step,
+                 {StayedBecause::kReaderTooLarge,
+                  absl::StrCat(loops(with), " loops")});
       producer.inlined = false;
       steps_[producer.step] = std::move(producer.nest);
     }
@@ -249,7 +285,7 @@ LoopNest Inliner::TakeIn(LoopNest nest) {
   return SplitAtDivisions(std::move(result), program_.shapes);
 }
 
-void Inliner::Run() {
+std::vector<StayedProducer> Inliner::Run() {
   CountUses();
   steps_.resize(program_.steps.size());
   for (size_t s = 0; s < program_.steps.size(); ++s) {
@@ -260,12 +296,14 @@ void Inliner::Run() {
     }
     const int loops = IsFree(*nest) ? 0 : nest->loops();
     LoopNest whole = TakeIn(std::move(*nest));
-    if (Judge(whole, s) == NotInlinedBecause::kInlined) {
+    InlineVerdict verdict = Judge(whole, s);
+    if (verdict.because == StayedBecause::kInlined) {
       const BufferId buffer = whole.stores[0].buffer;
       taken_.insert(std::lower_bound(taken_.begin(), taken_.end(), buffer),
                     buffer);
       producers_[buffer] = {true, std::move(whole), s, loops, taken_};
     } else {
+      NoteStayed(whole, s, std::move(verdict));
       steps_[s] = std::move(whole);
     }
   }
@@ -273,13 +311,44 @@ void Inliner::Run() {
   for (std::optional<LoopStep>& step : steps_) {
     if (step.has_value()) program_.steps.push_back(*std::move(step));
   }
+  std::stable_sort(
+      stayed_.begin(), stayed_.end(),
+      [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<StayedProducer> stayed;
+  for (auto& [step, producer] : stayed_) stayed.push_back(std::move(producer));
+  return stayed;
 }
 
 }  // namespace
 
-void InlineProducers(LoopProgram& program, const Target& target,
-                     const InlineLimits& limits) {
-  Inliner(program, target, limits).Run();
+absl::string_view StayedName(StayedBecause because) {
+  switch (because) {
+    case StayedBecause::kInlined:
+      return "inlined";
+    case StayedBecause::kNotPointwise:
+      return "not pointwise";
+    case StayedBecause::kMemoryNeeded:
+      return "memory needed";
+    case StayedBecause::kStorePartial:
+      return "stores a part";
+    case StayedBecause::kTooMuchToRepeat:
+      return "too much to repeat";
+    case StayedBecause::kCostlyToRepeat:
+      return "costly to repeat";
+    case StayedBecause::kOverwritten:
+      return "reads what is overwritten";
+    case StayedBecause::kBodyTooLarge:
+      return "too large";
+    case StayedBecause::kReaderTooLarge:
+      return "reader too large";
+  }
+  return "unknown";
+}
+
+std::vector<StayedProducer> InlineProducers(LoopProgram& program,
+                                            const Target& target,
+                                            const InlineOptions& options) {
+  return Inliner(program, target, options).Run();
 }
 
 }  // namespace kiln

@@ -39,11 +39,14 @@ absl::StatusOr<Changed> RunDropDeadStores(LoopProgram& program,
   return Changed::kYes;
 }
 
+InlineOptions InlineOptionsOf(const PassEnv& env) {
+  return {.limits = {.loops = env.options.artifact.max_fusion_size}};
+}
+
 absl::StatusOr<Changed> RunInlineProducers(LoopProgram& program,
                                            const PassEnv& env) {
   if (env.options.artifact.no_fusion) return Changed::kNo;
-  InlineProducers(program, env.target,
-                  {.loops = env.options.artifact.max_fusion_size});
+  InlineProducers(program, env.target, InlineOptionsOf(env));
   return Changed::kYes;
 }
 
@@ -90,7 +93,6 @@ constexpr Pass<LoopProgram> kLoopPasses[] = {
     {"fuse_epilogues", RunFuseEpilogues},
     {"fuse_loops", RunFuseLoops},
 };
-constexpr size_t kPassesBeforeFusion = std::size(kLoopPasses) - 1;
 
 // --- Passes over kernels.
 
@@ -300,19 +302,45 @@ absl::StatusOr<std::string> ExplainVariants(const KernelPlan& plan,
 
 absl::StatusOr<std::string> ExplainContractions(LoopProgram program,
                                                 const PassEnv& env) {
-  std::string out =
-      ExplainContractions(program, env.target, ComputedBy::kLoops);
+  std::string out;
   std::vector<PassRecord> records;
-  RETURN_IF_ERROR(RunPasses(LoopPipeline().first(kPassesBeforeFusion), program,
-                            env, kLoopInspection, records));
+  for (const Pass<LoopProgram>& pass : LoopPipeline()) {
+    if (pass.run == RunChooseContractions)
+      out = ExplainContractions(program, env.target, ComputedBy::kLoops);
+    RETURN_IF_ERROR(RunPasses<LoopProgram>({pass}, program, env,
+                                           kLoopInspection, records));
+  }
   return out + ExplainContractions(program, env.target, ComputedBy::kLibrary);
 }
 
-std::string ExplainFusion(LoopProgram program, const PassEnv& env) {
-  FusionOptions options = FusionOptionsOf(env);
-  options.explain = true;
+absl::StatusOr<std::string> ExplainFusion(LoopProgram program,
+                                          const PassEnv& env) {
+  std::vector<StayedProducer> stayed;
+  std::vector<ApartPair> apart;
+  std::vector<PassRecord> records;
+  for (const Pass<LoopProgram>& pass : LoopPipeline()) {
+    // Where a pass runs twice, the second judges again what the first left.
+    if (pass.run == RunInlineProducers && !env.options.artifact.no_fusion) {
+      InlineOptions options = InlineOptionsOf(env);
+      options.explain = true;
+      stayed = InlineProducers(program, env.target, options);
+    } else if (pass.run == RunFuseLoops && !env.options.artifact.no_fusion) {
+      FusionOptions options = FusionOptionsOf(env);
+      options.explain = true;
+      apart = FuseLoops(program, env.target, options).apart;
+    } else {
+      RETURN_IF_ERROR(RunPasses<LoopProgram>({pass}, program, env,
+                                             kLoopInspection, records));
+    }
+  }
   std::string out;
-  for (const ApartPair& pair : FuseLoops(program, env.target, options).apart) {
+  for (const StayedProducer& producer : stayed) {
+    absl::StrAppend(
+        &out, producer.origins, " not inlined: ", StayedName(producer.because),
+        producer.detail.empty() ? "" : absl::StrCat(", ", producer.detail),
+        "\n");
+  }
+  for (const ApartPair& pair : apart) {
     absl::StrAppend(
         &out, pair.first, " | ", pair.second, ": ", ApartName(pair.because),
         pair.detail.empty() ? "" : absl::StrCat(", ", pair.detail), "\n");

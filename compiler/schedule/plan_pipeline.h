@@ -39,7 +39,7 @@ absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program, const PassEnv& env,
 absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program, const PassEnv& env);
 
 // The same up to where kernels get their variants: what a measurement starts
-// from.
+// from, and what ExplainVariants takes.
 absl::StatusOr<KernelPlan> PlanNests(LoopProgram program, const PassEnv& env,
                                      std::vector<PassRecord>& records);
 
@@ -49,21 +49,24 @@ absl::StatusOr<ConfigSpace> ConfigsOf(const PlannedKernel& kernel,
                                       const KernelPlan& plan,
                                       const PassEnv& env);
 
-// For each kernel of a plan whose loops are in order: the key of its tuning
-// decisions, the decision in force and why it is ignored if it is, and its
-// configurations with their prices, the one that choose_variants takes marked
-// by a star.
+// For each kernel of PlanNests' plan: the key of its tuning decisions, the
+// decision in force and why it is ignored if it is, and its configurations with
+// their prices, the one that choose_variants takes marked by a star.
 absl::StatusOr<std::string> ExplainVariants(const KernelPlan& plan,
                                             const PassEnv& env);
 
-// For a program as it was lowered: who computes each contraction, and why; those of
-// ours first, then what fusion made of the others.
+// The next two take a program as LowerGraph gives it, run LoopPipeline over it and
+// tell what its passes decide. Errors: of the passes.
+
+// Who computes each contraction, and why: those that become loops of ours, then
+// the calls that are left at the end.
 absl::StatusOr<std::string> ExplainContractions(LoopProgram program,
                                                 const PassEnv& env);
 
-// For a program whose producers are inlined: each pair of nests that fuse_loops
-// leaves apart, and why.
-std::string ExplainFusion(LoopProgram program, const PassEnv& env);
+// The nests that inline_producers does not compute where they are read, then the
+// pairs of nests that fuse_loops leaves apart, each with the reason.
+absl::StatusOr<std::string> ExplainFusion(LoopProgram program,
+                                          const PassEnv& env);
 
 }  // namespace kiln
 

@@ -3,7 +3,8 @@
 //   kernel_counts_main [--target sm_90] [--reference FILE] [--run] [--text]
 //                      [--explain] [--loops] [--time] PATH...
 //
-// --time adds the processor time of each stage. --run interprets each plan and compares with PyTorch's results.
+// --explain says what shares no kernel, and why. --time adds the processor time of
+// each stage. --run interprets each plan and compares with PyTorch's results.
 
 #include <cstdio>
 #include <cstring>
@@ -17,11 +18,9 @@
 #include "absl/strings/numbers.h"
 #include "compiler/graph/graph_import.h"
 #include "compiler/graph_passes/graph_pipeline.h"
-#include "compiler/loop/inline_producers.h"
 #include "compiler/loop/loop_text.h"
 #include "compiler/loop/loop_verifier.h"
 #include "compiler/loop/lower_graph.h"
-#include "compiler/schedule/fuse_loops.h"
 #include "compiler/schedule/kernel_plan_text.h"
 #include "compiler/schedule/kernel_plan_verifier.h"
 #include "compiler/schedule/metrics.h"
@@ -111,17 +110,9 @@ absl::StatusOr<std::string> CountCase(const CorpusCase& c,
   const double planning = Milliseconds(t2);
   if (arguments.text) std::printf("%s", ToText(plan).c_str());
   if (arguments.explain) {
-    LoopProgram again = copy;
-    DropDeadStores(again);
-    InlineProducers(again, target, InlineLimits());
-    std::printf("%s", ToText(again).c_str());
-    FusionOptions options;
-    options.explain = true;
-    for (const ApartPair& pair : FuseLoops(again, target, options).apart) {
-      std::printf(
-          "  apart %s | %s: %s %s\n", pair.first.c_str(), pair.second.c_str(),
-          std::string(ApartName(pair.because)).c_str(), pair.detail.c_str());
-    }
+    ASSIGN_OR_RETURN(const std::string text,
+                     ExplainFusion(copy, PassEnv{target, {}}));
+    std::printf("%s", text.c_str());
   }
   const LaunchCounts counts = CountLaunches(plan);
   const int inductor = Reference(reference, c.name, "kernels");
