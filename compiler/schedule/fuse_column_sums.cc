@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_format.h"
 #include "compiler/schedule/column_sums.h"
 #include "compiler/schedule/fuser.h"
 #include "compiler/schedule/reduce_ops.h"
@@ -115,14 +114,10 @@ bool Fuser::TryColumnSums(uint32_t rows, uint32_t columns) {
     }
   }
   if (best.has_value()) {
-    const double apart = PriceOf(groups_[rows]) + PriceOf(groups_[columns]);
-    if (best->ns <= apart) {
+    if (Saves(best->ns, groups_[rows], groups_[columns], verdict)) {
       TakeRowsWithSums(rows, columns, *std::move(best));
       return true;
     }
-    verdict.because = ApartBecause::kCostsMore;
-    verdict.detail =
-        absl::StrFormat("%.1f us against %.1f", best->ns / 1e3, apart / 1e3);
   }
   NoteApart(groups_[rows].unit, groups_[columns].unit, verdict);
   return false;

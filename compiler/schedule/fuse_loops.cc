@@ -15,9 +15,6 @@ namespace kiln {
 
 namespace {
 
-// Two kernels that touch no more than this take as long as their launches, which
-// one of them saves: no price is asked.
-constexpr int64_t kLaunchBound = 128 << 10;
 // Nests of equal bodies that are fewer stand in the layers of a model, where
 // combine_nests.h often cannot take them from their places.
 constexpr size_t kManyAlike = 8;
@@ -105,15 +102,13 @@ double Fuser::PriceOf(FusionGroup& group) {
   return group.price_ns;
 }
 
-bool Fuser::Pays(FusionGroup& first, FusionGroup& second,
-                 const LoopNest& merged, FusionVerdict& verdict) {
-  if (first.unit.bytes + second.unit.bytes <= kLaunchBound) return true;
-  const double apart = PriceOf(first) + PriceOf(second);
-  const double together = pricer_.PriceOf(merged);
-  if (together <= apart) return true;
-  verdict.because = ApartBecause::kCostsMore;
-  verdict.detail =
-      absl::StrFormat("%.1f us against %.1f", together / 1e3, apart / 1e3);
+bool Fuser::Saves(double together_ns, FusionGroup& first, FusionGroup& second,
+                  FusionVerdict& verdict) {
+  const double apart_ns = PriceOf(first) + PriceOf(second);
+  if (together_ns + kLeastSavedNs <= apart_ns) return true;
+  verdict.because = ApartBecause::kSavesTooLittle;
+  verdict.detail = absl::StrFormat("%.2f us against %.2f", together_ns / 1e3,
+                                   apart_ns / 1e3);
   return false;
 }
 
@@ -132,9 +127,7 @@ bool Fuser::TryMerge(uint32_t a, uint32_t b) {
   if (verdict.fuse()) {
     merged = MergeNests(first, second, verdict.alignment, program_.buffers,
                         program_.shapes);
-    // Points only gain by it; a reduction decides how all is mapped.
-    if (first.reduces || second.reduces)
-      Pays(groups_[a], groups_[b], merged, verdict);
+    Saves(pricer_.PriceOf(merged), groups_[a], groups_[b], verdict);
   }
   if (!verdict.fuse()) {
     NoteApart(first, second, verdict);

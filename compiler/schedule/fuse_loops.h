@@ -27,7 +27,8 @@ struct FusionOptions {
   bool explain = false;
 };
 
-// Merges nests that may share a kernel, those that save most memory traffic
+// Merges nests that may share a kernel where the one is cheaper than the two
+// (nest_price.h), by a minimum. Pairs that save most memory traffic are tried
 // first: a value that one nest stores and the other reads counts twice when no other
 // nest reads it, a buffer that both read counts once. Then small nests over equal
 // spaces that share nothing, for the launches they save; but not pairs of many

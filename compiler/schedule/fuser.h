@@ -21,6 +21,10 @@ namespace kiln {
 // every other one.
 inline constexpr size_t kNeighbours = 12;
 
+// What a fusion must save of the price of two kernels: an eighth of a launch. What
+// is less is within the error of the prices.
+inline constexpr double kLeastSavedNs = kLaunchNs / 8;
+
 // Nests that have become one kernel.
 struct FusionGroup {
   FusionUnit unit;
@@ -68,10 +72,10 @@ class Fuser {
   std::vector<uint32_t> NeighboursOf(uint32_t g, bool forward) const;
   int64_t Score(const FusionGroup& a, const FusionGroup& b) const;
   bool TryMerge(uint32_t a, uint32_t b);
-  // Whether one kernel of both costs less than the two; else says why in
-  // `verdict`.
-  bool Pays(FusionGroup& first, FusionGroup& second, const LoopNest& merged,
-            FusionVerdict& verdict);
+  // Whether a price is below that of both kernels by kLeastSavedNs; else says why
+  // in `verdict`.
+  bool Saves(double together_ns, FusionGroup& first, FusionGroup& second,
+             FusionVerdict& verdict);
   double PriceOf(FusionGroup& group);
   void TakeMerged(uint32_t a, uint32_t b, LoopNest merged, int nests);
   // Keeps users_ true while a group's nest is replaced.

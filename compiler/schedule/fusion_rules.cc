@@ -26,8 +26,8 @@ absl::string_view ApartName(ApartBecause because) {
       return "writes twice";
     case ApartBecause::kAtomicIntoReduction:
       return "atomic into reduction";
-    case ApartBecause::kCostsMore:
-      return "costs more";
+    case ApartBecause::kSavesTooLittle:
+      return "saves too little";
     case ApartBecause::kCycle:
       return "cycle";
   }

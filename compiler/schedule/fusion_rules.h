@@ -19,7 +19,7 @@ enum class ApartBecause : uint8_t {
   kReadsElsewhere,  // what one writes, the other reads at another place
   kWritesTwice,     // both write one buffer
   kAtomicIntoReduction,
-  kCostsMore,  // one kernel is dearer than the two (cost_model.h)
+  kSavesTooLittle,  // one kernel is not cheaper than the two (nest_price.h)
   kCycle,      // a third kernel must run between the two
 };
 

@@ -1,6 +1,9 @@
 #include "compiler/schedule/fuse_loops.h"
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "compiler/loop/loop_text.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace kiln {
@@ -22,8 +25,8 @@ struct Fused {
   FusionReport report;
 };
 
-Fused Fuse(const std::string& steps, const FusionLimits& limits = {}) {
-  auto program = ParseLoopProgram(kBuffers + steps + "}\n");
+Fused FuseProgram(const std::string& text, const FusionLimits& limits = {}) {
+  auto program = ParseLoopProgram(text);
   EXPECT_TRUE(program.ok()) << program.status();
   if (!program.ok()) return {};
   FusionOptions options;
@@ -32,6 +35,10 @@ Fused Fuse(const std::string& steps, const FusionLimits& limits = {}) {
   Fused fused{*std::move(program), {}};
   fused.report = FuseLoops(fused.program, *TargetFromName("sm_90"), options);
   return fused;
+}
+
+Fused Fuse(const std::string& steps, const FusionLimits& limits = {}) {
+  return FuseProgram(kBuffers + steps + "}\n", limits);
 }
 
 constexpr char kExp[] = R"(  nest exp [i0 in 4, i1 in 8] {
@@ -127,6 +134,37 @@ TEST(FuseLoops, OtherSpacesMeanApart) {
   }
 )");
   EXPECT_EQ(OnlyGround(fused), ApartBecause::kIterationDiffers);
+}
+
+// A transposed copy and a sum of the same rows: one kernel of both would write
+// single elements far apart.
+std::string CopyAndSum(int size) {
+  return absl::StrReplaceAll(R"(loops @g() {
+  in x : f32[N, N] index 0
+  out c : f32[N, N]
+  out d : f32[N]
+  nest copy [i0 in N, i1 in N] {
+    t0 = load f32 x[i0, i1]
+    c[i1, i0] = t0
+  }
+  nest sum [i0 in N, reduce i1 in N] {
+    t0 = load f32 x[i0, i1]
+    t1 = reduce f32 t0 by sum
+    d[i0] = t1
+  }
+}
+)",
+                             {{"N", absl::StrCat(size)}});
+}
+
+TEST(FuseLoops, AKernelThatIsNotCheaperThanTwoStaysTwo) {
+  const Fused large = FuseProgram(CopyAndSum(4096));
+  EXPECT_EQ(large.program.steps.size(), 2);
+  ASSERT_EQ(large.report.apart.size(), 1);
+  EXPECT_EQ(large.report.apart[0].because, ApartBecause::kSavesTooLittle);
+  EXPECT_THAT(large.report.apart[0].detail, testing::HasSubstr(" us against "));
+  // Of few elements the launch is the most.
+  EXPECT_EQ(FuseProgram(CopyAndSum(64)).program.steps.size(), 1);
 }
 
 TEST(FuseLoops, TheLimitOfNestsIsKept) {
