@@ -152,7 +152,7 @@ absl::Status ExternSite::Run(absl::Span<const int64_t> values,
                              absl::string_view* served_by) const {
   ASSIGN_OR_RETURN(const std::shared_ptr<const Shape> shape, ShapeFor(values));
   ExternBuffers buffers;
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < kMaxExternOperands; ++i) {
     if (shape->operand[i] < 0) continue;
     const PlanView& view = *views_[shape->operand[i]];
     buffers.operand[i] =

@@ -43,7 +43,7 @@ class ExternSite {
  private:
   struct Shape {
     absl::InlinedVector<int64_t, 8> numbers;  // of varying_
-    int operand[4];
+    int operand[kMaxExternOperands];
     std::shared_ptr<const PreparedCall> call;
   };
 

@@ -95,7 +95,64 @@ absl::StatusOr<TensorMetas> InferCudnnAttentionBackward(const InferInput& in) {
   return metas;
 }
 
+absl::Status CheckSharedHeads(const TensorMeta& q, const TensorMeta& k,
+                              const TensorMeta& v, ShapeEnv& shapes) {
+  RETURN_IF_ERROR(CheckHeads(q, k, v, shapes));
+  if (shapes.DecideEq(k.sizes[1], v.sizes[1], "attention"))
+    return absl::OkStatus();
+  return Malformed(
+      absl::StrCat("attention: heads of ", ToText(k), " and ", ToText(v)));
+}
+
+// prims.attention(query, key, value, bias, seed, offset, causal, window, scale,
+// dropout_p, strides): a step of its own (compiler/loop/attention.h), its first
+// result laid out by `strides`.
+absl::StatusOr<TensorMetas> InferAttention(const InferInput& in) {
+  const TensorMeta& q = in.tensor(0);
+  const TensorMeta& v = in.tensor(2);
+  RETURN_IF_ERROR(CheckSharedHeads(q, in.tensor(1), v, in.shapes));
+  TensorMeta out;
+  out.dtype = q.dtype;
+  out.sizes = {q.sizes[0], q.sizes[1], q.sizes[2], v.sizes[3]};
+  out.strides = in.ints(10);
+  if (out.strides.size() != out.sizes.size())
+    return Malformed("attention: four strides are due");
+  return TensorMetas{
+      std::move(out),
+      ContiguousMeta(DType::kFloat32, {q.sizes[0], q.sizes[1], q.sizes[2]})};
+}
+
+// prims.attention_backward(grad, query, key, value, out, logsumexp, bias, seed,
+// offset, causal, window, scale, dropout_p, query_strides, key_strides,
+// value_strides)
+absl::StatusOr<TensorMetas> InferAttentionBackward(const InferInput& in) {
+  RETURN_IF_ERROR(
+      CheckSharedHeads(in.tensor(1), in.tensor(2), in.tensor(3), in.shapes));
+  TensorMetas metas;
+  for (size_t i = 1; i <= 3; ++i) {
+    TensorMeta meta;
+    meta.dtype = in.tensor(i).dtype;
+    meta.sizes = in.tensor(i).sizes;
+    meta.strides = in.ints(12 + i);
+    if (meta.strides.size() != meta.sizes.size())
+      return Malformed("attention_backward: four strides are due");
+    metas.push_back(std::move(meta));
+  }
+  return metas;
+}
+
 constexpr OpRow kRows[] = {
+    {"prims.attention.default",
+     "(Tensor query, Tensor key, Tensor value, Tensor? bias, Tensor? seed, "
+     "Tensor? offset, str causal, int window, float scale, float dropout_p, "
+     "SymInt[] strides) -> (Tensor out, Tensor logsumexp)",
+     InferAttention, Handling::kStep},
+    {"prims.attention_backward.default",
+     "(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor out, Tensor "
+     "logsumexp, Tensor? bias, Tensor? seed, Tensor? offset, str causal, int "
+     "window, float scale, float dropout_p, SymInt[] query_strides, SymInt[] "
+     "key_strides, SymInt[] value_strides) -> (Tensor, Tensor, Tensor)",
+     InferAttentionBackward, Handling::kStep},
     {"aten._scaled_dot_product_flash_attention_for_cpu.default",
      "(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool "
      "is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> "

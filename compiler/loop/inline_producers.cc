@@ -104,6 +104,8 @@ void Inliner::CountUses() {
         uses_[load.buffer].as_memory = true;
       });
       memory(sums->result().view);
+    } else if (const auto* attention = std::get_if<Attention>(&step)) {
+      VisitArrays(*attention, [&](const View& view, bool) { memory(view); });
     } else if (const auto* order = std::get_if<RowOrder>(&step)) {
       for (const View* view : {&order->x, &order->values, &order->places})
         memory(*view);

@@ -17,6 +17,7 @@
 
 #include "absl/strings/string_view.h"
 #include "compiler/graph/argument.h"
+#include "compiler/loop/attention.h"
 #include "compiler/loop/buffer.h"
 #include "compiler/loop/contraction.h"
 #include "compiler/loop/scalar_expr.h"
@@ -110,7 +111,7 @@ struct Fill {
   Number value;
 };
 
-using LoopStep = std::variant<LoopNest, Contraction, RowOrder, Fill>;
+using LoopStep = std::variant<LoopNest, Contraction, Attention, RowOrder, Fill>;
 
 struct ProgramOutput {
   std::variant<NoneArgument, View, SymExpr> what;

@@ -45,6 +45,10 @@ void ProgramParser::Statement(LineReader& in) {
     statements_.BeginContraction(Contraction::Form::kProduct, in);
   } else if (in.Take("convolution ")) {
     statements_.BeginContraction(Contraction::Form::kConvolution, in);
+  } else if (in.Take("attention ")) {
+    statements_.BeginAttention(false, in);
+  } else if (in.Take("attention_backward ")) {
+    statements_.BeginAttention(true, in);
   } else if (in.Take("order ")) {
     program_.steps.push_back(statements_.ReadOrder(in));
   } else if (in.Take("fill ")) {
@@ -57,8 +61,8 @@ void ProgramParser::Statement(LineReader& in) {
     place_ = Place::kBehind;
   } else {
     in.Fail(
-        "in, const, tmp, out, nest, product, convolution, order, fill, return, "
-        "mutates or '}'");
+        "in, const, tmp, out, nest, product, convolution, attention, "
+        "attention_backward, order, fill, return, mutates or '}'");
   }
 }
 
@@ -72,6 +76,11 @@ void ProgramParser::Line(LineReader& in) {
     auto contraction = statements_.ReadContractionLine(in);
     if (contraction.has_value())
       program_.steps.push_back(*std::move(contraction));
+    return;
+  }
+  if (statements_.in_attention()) {
+    auto attention = statements_.ReadAttentionLine(in);
+    if (attention.has_value()) program_.steps.push_back(*std::move(attention));
     return;
   }
   switch (place_) {

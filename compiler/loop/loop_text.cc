@@ -213,6 +213,33 @@ std::string ToText(const Contraction& contraction,
   return absl::StrCat(out, pad, "}\n");
 }
 
+std::string ToText(const Attention& attention,
+                   const std::vector<Buffer>& buffers, int indent) {
+  const std::string pad(static_cast<size_t>(indent), ' ');
+  std::string out = absl::StrCat(
+      pad, attention.backward ? "attention_backward " : "attention ",
+      attention.origin, " [");
+  for (size_t k = 0; k < Attention::kAxes; ++k) {
+    absl::StrAppend(&out, k > 0 ? ", " : "", AxisLetters().substr(k, 1), " ",
+                    attention.extents[k].ToString());
+  }
+  absl::StrAppend(&out, "] {\n");
+  for (size_t place = 0; place < Attention::kPlaces; ++place) {
+    if (!attention.arrays[place].has_value()) continue;
+    absl::StrAppend(&out, pad, "  ", PlaceName(place), " ",
+                    ToText(*attention.arrays[place], buffers), "\n");
+  }
+  absl::StrAppend(&out, pad, "  scale ", NumberText(attention.scale), "\n");
+  if (attention.causal != Attention::Causal::kNone)
+    absl::StrAppend(&out, pad, "  causal ", CausalName(attention.causal), "\n");
+  if (attention.window > 0)
+    absl::StrAppend(&out, pad, "  window ", attention.window, "\n");
+  if (attention.dropout > 0)
+    absl::StrAppend(&out, pad, "  dropout ", NumberText(attention.dropout),
+                    "\n");
+  return absl::StrCat(out, pad, "}\n");
+}
+
 std::string StepText(const Fill& fill, const std::vector<Buffer>& buffers) {
   return absl::StrCat("fill ", buffers[fill.buffer].name, " = ", fill.value.i);
 }
@@ -238,6 +265,8 @@ std::string ToText(const LoopProgram& program) {
       absl::StrAppend(&out, ToText(*nest, program.buffers, 2));
     } else if (const auto* sums = std::get_if<Contraction>(&step)) {
       absl::StrAppend(&out, ToText(*sums, program.buffers, 2));
+    } else if (const auto* attention = std::get_if<Attention>(&step)) {
+      absl::StrAppend(&out, ToText(*attention, program.buffers, 2));
     } else if (const auto* order = std::get_if<RowOrder>(&step)) {
       absl::StrAppend(&out, "  ", StepText(*order, program.buffers), "\n");
     } else {

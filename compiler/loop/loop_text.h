@@ -66,6 +66,8 @@ std::string ViewsText(absl::Span<const View> views,
 
 std::string ToText(const Contraction& contraction,
                    const std::vector<Buffer>& buffers, int indent);
+std::string ToText(const Attention& attention,
+                   const std::vector<Buffer>& buffers, int indent);
 std::string StepText(const RowOrder& order, const std::vector<Buffer>& buffers);
 std::string StepText(const Fill& fill, const std::vector<Buffer>& buffers);
 std::string OutputText(const ProgramOutput& output,

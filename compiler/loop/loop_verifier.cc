@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/loop/attention_verifier.h"
 #include "compiler/loop/contraction_verifier.h"
 #include "proto/base/status.h"
 
@@ -307,6 +308,16 @@ class WrittenVerifier {
     written_[c.result().view.buffer] = true;
     return status;
   }
+  absl::Status Step(const Attention& a) {
+    absl::Status status;
+    VisitArrays(a, [&](const View& view, bool writes) {
+      if (!writes) status.Update(Read(view.buffer, a.origin));
+    });
+    VisitArrays(a, [&](const View& view, bool writes) {
+      if (writes) written_[view.buffer] = true;
+    });
+    return status;
+  }
   absl::Status Step(const RowOrder& order) {
     for (const View* view : {&order.x, &order.values, &order.places})
       RETURN_IF_ERROR(VerifyView(*view, program_, order.origin));
@@ -339,6 +350,8 @@ absl::Status VerifyLoops(const LoopProgram& program) {
       RETURN_IF_ERROR(VerifyNest(*nest, program.buffers, program.shapes));
     } else if (const auto* sums = std::get_if<Contraction>(&step)) {
       RETURN_IF_ERROR(VerifyContraction(*sums, program.buffers));
+    } else if (const auto* a = std::get_if<Attention>(&step)) {
+      RETURN_IF_ERROR(VerifyAttention(*a, program.buffers));
     }
     RETURN_IF_ERROR(
         std::visit([&](const auto& s) { return written.Step(s); }, step));

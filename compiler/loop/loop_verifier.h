@@ -32,7 +32,7 @@ namespace kiln {
 //   L12 A kAtomicMax store is of i32 or i64, a kAtomicMul store of a type of 32 or
 //       64 bits.
 //
-// Contractions: contraction_verifier.h.
+// Contractions: contraction_verifier.h. Attention: attention_verifier.h.
 //
 // INTERNAL with the number, the step, what was found and what was due. Linear,
 // but for L8: quadratic in the accesses of one nest.

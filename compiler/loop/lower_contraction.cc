@@ -293,6 +293,8 @@ constexpr StepRow kRows[] = {
     {"aten.convolution.default", Convolution},
     {"aten.convolution_backward.default", ConvolutionBackward},
     {"prims.order.default", Order},
+    {"prims.attention.default", LowerAttention},
+    {"prims.attention_backward.default", LowerAttentionBackward},
 };
 
 }  // namespace

@@ -195,8 +195,10 @@ absl::StatusOr<IndexedAccess> PlaceIndices(
 
 // Operators of Handling::kView: places the results on the input's buffer.
 absl::Status LowerView(NodeLowering& n);
-// Operators of Handling::kStep.
+// Operators of Handling::kStep, and some of them.
 absl::Status LowerStep(NodeLowering& n);
+absl::Status LowerAttention(NodeLowering& n);
+absl::Status LowerAttentionBackward(NodeLowering& n);
 
 // PyTorch's result type of tensors, 0-dim tensors and numbers.
 DType PromoteArguments(const Graph& graph, absl::Span<const Argument> args);

@@ -279,6 +279,50 @@ std::optional<Contraction> StatementReader::ReadContractionLine(
   return std::nullopt;
 }
 
+void StatementReader::BeginAttention(bool backward, LineReader& in) {
+  attention_ = Attention();
+  attention_.backward = backward;
+  attention_.origin = in.Word("the operator of an attention");
+  in.Expect("[");
+  for (size_t k = 0; k < Attention::kAxes; ++k) {
+    if (k > 0) in.Expect(",");
+    in.Expect(absl::StrCat(AxisLetters().substr(k, 1), " "));
+    attention_.extents[k] = in.Expr();
+  }
+  in.Expect("]");
+  in.Expect("{");
+  in_attention_ = in.ok();
+}
+
+std::optional<Attention> StatementReader::ReadAttentionLine(LineReader& in) {
+  if (in.Take("}")) {
+    in_attention_ = false;
+    return std::move(attention_);
+  }
+  if (in.Take("scale ")) {
+    attention_.scale = in.Float();
+  } else if (in.Take("window ")) {
+    attention_.window = in.Int();
+  } else if (in.Take("dropout ")) {
+    attention_.dropout = in.Float();
+  } else if (in.Take("causal ")) {
+    const absl::string_view place = in.rest();
+    const auto causal = CausalFromName(in.Word());
+    if (!causal.has_value()) in.FailAt(place, "top_left or bottom_right");
+    attention_.causal = causal.value_or(Attention::Causal::kNone);
+  } else {
+    const absl::string_view place = in.rest();
+    const std::string name = in.Word("an array");
+    for (size_t k = 0; k < Attention::kPlaces; ++k) {
+      if (PlaceName(k) != name) continue;
+      attention_.arrays[k] = ReadView(in);
+      return std::nullopt;
+    }
+    in.FailAt(place, "an array, scale, causal, window or dropout");
+  }
+  return std::nullopt;
+}
+
 Fill StatementReader::ReadFill(LineReader& in) {
   Fill fill{ReadBufferName(in), Number{.i = 0}};
   in.Expect("=");

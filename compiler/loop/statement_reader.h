@@ -38,6 +38,11 @@ class StatementReader {
   bool in_contraction() const { return in_contraction_; }
   std::optional<Contraction> ReadContractionLine(LineReader& in);
 
+  // The same of "attention sdpa [b 2, h 4, ...] {".
+  void BeginAttention(bool backward, LineReader& in);
+  bool in_attention() const { return in_attention_; }
+  std::optional<Attention> ReadAttentionLine(LineReader& in);
+
   // The name of a buffer that was declared.
   BufferId ReadBufferName(LineReader& in);
 
@@ -60,6 +65,8 @@ class StatementReader {
   bool in_nest_ = false;
   Contraction contraction_;
   bool in_contraction_ = false;
+  Attention attention_;
+  bool in_attention_ = false;
 };
 
 }  // namespace kiln

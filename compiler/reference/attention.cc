@@ -12,19 +12,25 @@
 namespace kiln {
 namespace {
 
-// q[B, H, L, E], k[B, H, S, E], v[B, H, S, V] and what is added to the scores.
+// q[B, H, L, E], k[B, X, S, E], v[B, X, S, V] and what is added to the scores;
+// H / X heads share a key.
 struct Attention {
   Elements q, k, v;
   Elements bias;  // [B, H, L, S]
   Elements kept;  // dropout: 0, or what a weight that stays is scaled by
   double scale;
   int64_t batches, rows, columns, width, value_width;
+  int64_t sharing;  // heads of a key
+
+  // The row of key and value `c` of head b.
+  int64_t KeyRow(int64_t b, int64_t c) const {
+    return b / sharing * columns + c;
+  }
 
   double Score(int64_t b, int64_t r, int64_t c) const {
     double dot = 0;
     for (int64_t e = 0; e < width; ++e) {
-      dot +=
-          q.F((b * rows + r) * width + e) * k.F((b * columns + c) * width + e);
+      dot += q.F((b * rows + r) * width + e) * k.F(KeyRow(b, c) * width + e);
     }
     return dot * scale + bias.F((b * rows + r) * columns + c);
   }
@@ -40,6 +46,7 @@ Attention AttentionOf(RefCall& call, absl::string_view mask) {
   a.width = a.q.sizes[3];
   a.value_width = a.v.sizes[3];
   a.batches = a.q.sizes[0] * a.q.sizes[1];
+  a.sharing = a.k.sizes[1] == 0 ? 1 : a.q.sizes[1] / a.k.sizes[1];
   a.scale = call.Has("scale") ? call.Float("scale")
                               : 1 / std::sqrt(static_cast<double>(a.width));
   const Sizes scores = {a.q.sizes[0], a.q.sizes[1], a.rows, a.columns};
@@ -90,7 +97,7 @@ Attended Attend(const Attention& a) {
         for (int64_t e = 0; e < a.value_width; ++e) {
           out.output.f[(b * a.rows + r) * a.value_width + e] +=
               p[c] / sum * a.kept.F((b * a.rows + r) * a.columns + c) *
-              a.v.F((b * a.columns + c) * a.value_width + e);
+              a.v.F(a.KeyRow(b, c) * a.value_width + e);
         }
       }
     }
@@ -109,7 +116,8 @@ struct AttentionGradients {
 
 // P = exp(score - logsumexp); dS = P * (dP - sum(grad * out)).
 AttentionGradients GradientsOf(RefCall& call, const Attention& a) {
-  const Elements g = call.Load("grad_out"), out = call.Load("out");
+  const Elements g = call.Load(call.Has("grad_out") ? "grad_out" : "grad"),
+                 out = call.Load("out");
   const Elements lse = call.Load("logsumexp");
   AttentionGradients d = {Elements::Floats(a.q.sizes),
                           Elements::Floats(a.k.sizes),
@@ -123,7 +131,7 @@ AttentionGradients GradientsOf(RefCall& call, const Attention& a) {
       }
       for (int64_t c = 0; c < a.columns; ++c) {
         const double p = std::exp(a.Score(b, r, c) - lse.F(b * a.rows + r));
-        const int64_t value = (b * a.columns + c) * a.value_width;
+        const int64_t value = a.KeyRow(b, c) * a.value_width;
         double dp = 0;
         const double kept = a.kept.F((b * a.rows + r) * a.columns + c);
         for (int64_t e = 0; e < a.value_width; ++e) {
@@ -133,7 +141,7 @@ AttentionGradients GradientsOf(RefCall& call, const Attention& a) {
         const double ds = p * (dp - delta) * a.scale;
         for (int64_t e = 0; e < a.width; ++e) {
           const int64_t qe = (b * a.rows + r) * a.width + e;
-          const int64_t ke = (b * a.columns + c) * a.width + e;
+          const int64_t ke = a.KeyRow(b, c) * a.width + e;
           d.q.f[qe] += ds * a.k.F(ke);
           d.k.f[ke] += ds * a.q.F(qe);
         }
@@ -187,7 +195,42 @@ RefResults CudnnBackward(RefCall& call) {
   return {call.Make(0, d.q), call.Make(1, d.k), call.Make(2, d.v)};
 }
 
+// Columns that row m does not see: prims.attention's causal and window.
+void Band(RefCall& call, Attention& a) {
+  const std::string causal(call.String("causal"));
+  const int64_t window = call.Int("window");
+  const int64_t shift = causal == "bottom_right" ? a.columns - a.rows : 0;
+  int64_t k = 0;
+  ForEachIndex(a.bias.sizes, [&](const Sizes& at) {
+    const int64_t past = at[3] - at[2] - shift;
+    if ((!causal.empty() && past > 0) || (window > 0 && past <= -window))
+      a.bias.f[k] = -INFINITY;
+    ++k;
+  });
+}
+
+// Dropout draws by its own numbers, alike in both directions.
+Attention WholeAttention(RefCall& call) {
+  Attention attention = AttentionOf(call, "bias");
+  Band(call, attention);
+  if (call.Has("seed"))
+    DrawKept(call, static_cast<uint64_t>(call.Load("seed").I(0)), attention);
+  return attention;
+}
+
+RefResults Whole(RefCall& call) {
+  const Attended out = Attend(WholeAttention(call));
+  return {call.Make(0, out.output), call.Make(1, out.logsumexp)};
+}
+
+RefResults WholeBackward(RefCall& call) {
+  const AttentionGradients d = GradientsOf(call, WholeAttention(call));
+  return {call.Make(0, d.q), call.Make(1, d.k), call.Make(2, d.v)};
+}
+
 constexpr ReferenceRow kRows[] = {
+    {"prims.attention.default", Whole},
+    {"prims.attention_backward.default", WholeBackward},
     {"aten._scaled_dot_product_cudnn_attention.default", Cudnn},
     {"aten._scaled_dot_product_cudnn_attention_backward.default",
      CudnnBackward},

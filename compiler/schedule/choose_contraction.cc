@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/graph/attention_choice.h"
 #include "compiler/schedule/contraction_loops.h"
 #include "compiler/schedule/library_epilogue.h"
 
@@ -51,6 +52,33 @@ std::string MemoryBound(const Contraction& c, const Target& target) {
   const bool tall =
       !c.is_batched() && m >= kManyProducts && n < kTiny && k < kTiny;
   return many || tall ? "tiny products" : "";
+}
+
+std::string ExplainAttention(const Attention& a, ShapeEnv shapes,
+                             const Target& target) {
+  std::string axes;
+  for (size_t k = 0; k < Attention::kAxes; ++k) {
+    absl::StrAppend(&axes, k > 0 ? ", " : "", AxisLetters().substr(k, 1), " ",
+                    a.extents[k].ToString());
+  }
+  const AttentionForm form = {a.at(Attention::kQuery).dtype,
+                              a.extents[Attention::kB],
+                              a.extents[Attention::kH],
+                              a.extents[Attention::kX],
+                              a.extents[Attention::kM],
+                              a.extents[Attention::kN],
+                              a.extents[Attention::kE],
+                              a.extents[Attention::kV],
+                              a.dropout};
+  std::string ground = ChooseAttention(form, shapes, target).ground;
+  if (a.arrays[Attention::kBias].has_value())
+    absl::StrAppend(&ground, ", bias");
+  if (a.causal != Attention::Causal::kNone)
+    absl::StrAppend(&ground, ", causal ", CausalName(a.causal));
+  if (a.dropout > 0) absl::StrAppend(&ground, ", dropout");
+  return absl::StrCat(a.backward ? "attention_backward " : "attention ",
+                      a.origin, " [", axes, "] ", ShortName(form.dtype), ": ",
+                      ground, "\n");
 }
 
 }  // namespace
@@ -114,6 +142,10 @@ std::string ExplainContractions(const LoopProgram& program,
                                 const Target& target, ComputedBy by) {
   std::string out;
   for (const LoopStep& step : program.steps) {
+    const auto* attention = std::get_if<Attention>(&step);
+    if (attention != nullptr && by == ComputedBy::kLibrary)
+      absl::StrAppend(&out,
+                      ExplainAttention(*attention, program.shapes, target));
     const auto* c = std::get_if<Contraction>(&step);
     if (c == nullptr) continue;
     const ContractionChoice choice =

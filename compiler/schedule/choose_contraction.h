@@ -42,7 +42,8 @@ ContractionChoice ChooseContraction(const Contraction& contraction,
 int64_t ChooseContractions(LoopProgram& program, const Target& target);
 
 // "product mm [m 64, n 128, k 32] f32: cuBLASLt, bias", a line for each that `by`
-// computes.
+// computes; attention, which was chosen before it was a step
+// (graph/attention_choice.h), among those of libraries.
 std::string ExplainContractions(const LoopProgram& program,
                                 const Target& target, ComputedBy by);
 

@@ -27,6 +27,12 @@ void VisitStepBuffers(const Contraction& contraction, Visit visit) {
   visit(contraction.result().view.buffer, true);
 }
 template <typename Visit>
+void VisitStepBuffers(const Attention& attention, Visit visit) {
+  VisitArrays(attention, [&](const View& view, bool writes) {
+    visit(view.buffer, writes);
+  });
+}
+template <typename Visit>
 void VisitStepBuffers(const RowOrder& order, Visit visit) {
   visit(order.x.buffer, false);
   visit(order.values.buffer, true);

@@ -233,6 +233,8 @@ KernelPlan FlattenAddresses(LoopProgram program) {
       plan.steps.push_back(PlannedKernel{.nest = std::move(*nest)});
     } else if (const auto* sums = std::get_if<Contraction>(&step)) {
       plan.steps.push_back(CallOf(*sums, program.buffers));
+    } else if (const auto* attention = std::get_if<Attention>(&step)) {
+      plan.steps.push_back(CallOf(*attention));
     } else if (const auto* order = std::get_if<RowOrder>(&step)) {
       plan.steps.push_back(CallOf(*order));
     } else {
@@ -307,8 +309,8 @@ absl::StatusOr<std::string> ExplainContractions(LoopProgram program,
   for (const Pass<LoopProgram>& pass : LoopPipeline()) {
     if (pass.run == RunChooseContractions)
       out = ExplainContractions(program, env.target, ComputedBy::kLoops);
-    RETURN_IF_ERROR(RunPasses<LoopProgram>({pass}, program, env,
-                                           kLoopInspection, records));
+    RETURN_IF_ERROR(
+        RunPasses<LoopProgram>({pass}, program, env, kLoopInspection, records));
   }
   return out + ExplainContractions(program, env.target, ComputedBy::kLibrary);
 }

@@ -89,6 +89,33 @@ LibraryCall CallOf(const Contraction& c, const std::vector<Buffer>& buffers) {
   return call;
 }
 
+LibraryCall CallOf(const Attention& a) {
+  LibraryCall call;
+  call.name = a.backward ? "attention_backward" : "attention";
+  call.origin = a.origin;
+  call.client_nodes = a.client_nodes;
+  constexpr size_t kReadInOrder[] = {
+      Attention::kGrad,  Attention::kQuery, Attention::kKey,
+      Attention::kValue, Attention::kOut,   Attention::kLogsumexp,
+      Attention::kBias,  Attention::kSeed,  Attention::kOffset};
+  for (const size_t place : kReadInOrder) {
+    if (a.arrays[place].has_value() && !a.Writes(place))
+      call.inputs.push_back(*a.arrays[place]);
+  }
+  for (size_t place = 0; place < Attention::kPlaces; ++place) {
+    if (a.arrays[place].has_value() && a.Writes(place))
+      call.outputs.push_back(*a.arrays[place]);
+  }
+  if (a.arrays[Attention::kBias].has_value())
+    call.attributes.push_back({"biased", int64_t{1}});
+  if (a.causal != Attention::Causal::kNone)
+    call.attributes.push_back({"causal", std::string(CausalName(a.causal))});
+  if (a.dropout > 0) call.attributes.push_back({"dropout", a.dropout});
+  call.attributes.push_back({"scale", a.scale});
+  if (a.window > 0) call.attributes.push_back({"window", a.window});
+  return call;
+}
+
 LibraryCall CallOf(const RowOrder& order) {
   LibraryCall call;
   call.name = "order";

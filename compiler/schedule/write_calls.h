@@ -12,6 +12,7 @@ namespace kiln {
 // The call that computes a contraction which a library takes (choose_contraction.h).
 LibraryCall CallOf(const Contraction& contraction,
                    const std::vector<Buffer>& buffers);
+LibraryCall CallOf(const Attention& attention);
 LibraryCall CallOf(const RowOrder& order);
 
 }  // namespace kiln

@@ -32,6 +32,10 @@ class CpuExterns final : public ExternLibrary {
     if (const auto* order = std::get_if<OrderProblem>(&problem)) {
       return PreparePlainOrder(*order, device_->threads());
     }
+    if (std::holds_alternative<AttentionProblem>(problem)) {
+      return MakeError(ErrorReason::kUnsupportedOp,
+                       Describe(problem) + ": on the CPU");
+    }
     const DType dtype =
         std::visit([](const auto& p) { return p.dtype; }, problem);
     if (IsHalf(dtype)) return PrepareHalf(problem, dtype);

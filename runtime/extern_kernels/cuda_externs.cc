@@ -8,6 +8,7 @@
 #include "proto/base/status.h"
 #include "runtime/extern_kernels/cublaslt.h"
 #include "runtime/extern_kernels/cudnn.h"
+#include "runtime/extern_kernels/cudnn_attention.h"
 #include "runtime/extern_kernels/prepared_calls.h"
 
 namespace kiln {
@@ -40,7 +41,9 @@ class CudaExterns final : public ExternLibrary {
     }
     // First, since cuDNN looks for cuBLASLt by name and finds one that is open.
     IgnoreBecause(Matrices().status(), "cuDNN says so if it misses it");
-    ASSIGN_OR_RETURN(auto library, Convolutions());
+    ASSIGN_OR_RETURN(auto library, CudnnLibrary());
+    if (const auto* attention = std::get_if<AttentionProblem>(&problem))
+      return PrepareCudnnAttention(*attention, std::move(library));
     return Cudnn::Prepare(std::move(library),
                           std::get<ConvolutionProblem>(problem));
   }
@@ -55,13 +58,13 @@ class CudaExterns final : public ExternLibrary {
     return *matrices_;
   }
 
-  absl::StatusOr<std::shared_ptr<Cudnn>> Convolutions()
+  absl::StatusOr<std::shared_ptr<Cudnn>> CudnnLibrary()
       ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(&mu_);
-    if (!convolutions_.has_value()) {
-      convolutions_ = Cudnn::Open(device_, folders_);
+    if (!cudnn_.has_value()) {
+      cudnn_ = Cudnn::Open(device_, folders_);
     }
-    return *convolutions_;
+    return *cudnn_;
   }
 
   const std::shared_ptr<CudaDevice> device_;
@@ -70,7 +73,7 @@ class CudaExterns final : public ExternLibrary {
   Mutex mu_;
   std::optional<absl::StatusOr<std::shared_ptr<const CublasLt>>> matrices_
       ABSL_GUARDED_BY(mu_);
-  std::optional<absl::StatusOr<std::shared_ptr<Cudnn>>> convolutions_
+  std::optional<absl::StatusOr<std::shared_ptr<Cudnn>>> cudnn_
       ABSL_GUARDED_BY(mu_);
 };
 

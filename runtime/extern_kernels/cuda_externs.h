@@ -10,8 +10,8 @@
 
 namespace kiln {
 
-// The libraries of a GPU: cuBLASLt for matrices, cuDNN for convolutions. Each
-// is looked for, in `folders` and then where the loader looks, when a plan
+// The libraries of a GPU: cuBLASLt for matrices, cuDNN for convolutions
+// and attention. Each is looked for, in `folders` and then where the loader looks, when a plan
 // first needs it; NO_DEVICE then if it is not on the machine. Thread-safe;
 // keeps `device` alive.
 std::shared_ptr<ExternLibrary> MakeCudaExterns(

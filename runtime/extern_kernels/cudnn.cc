@@ -29,7 +29,15 @@ absl::StatusOr<std::shared_ptr<Cudnn>> Cudnn::Open(
   KILN_CUDNN_FIND(cudnnCreate);
   KILN_CUDNN_FIND(cudnnDestroy);
   KILN_CUDNN_FIND(cudnnSetStream);
+  KILN_CUDNN_FIND(cudnnGetVersion);
   KILN_CUDNN_FIND(cudnnGetErrorString);
+  KILN_CUDNN_FIND(cudnnGetLastErrorString);
+  KILN_CUDNN_FIND(cudnnBackendCreateDescriptor);
+  KILN_CUDNN_FIND(cudnnBackendDestroyDescriptor);
+  KILN_CUDNN_FIND(cudnnBackendSetAttribute);
+  KILN_CUDNN_FIND(cudnnBackendGetAttribute);
+  KILN_CUDNN_FIND(cudnnBackendFinalize);
+  KILN_CUDNN_FIND(cudnnBackendExecute);
   KILN_CUDNN_FIND(cudnnCreateTensorDescriptor);
   KILN_CUDNN_FIND(cudnnDestroyTensorDescriptor);
   KILN_CUDNN_FIND(cudnnSetTensorNdDescriptor);
@@ -68,6 +76,11 @@ absl::StatusOr<void*> Cudnn::BorrowHandle() {
   void* handle = nullptr;
   RETURN_IF_ERROR(Check(functions_->cudnnCreate(&handle), "cudnnCreate"));
   return handle;
+}
+
+absl::StatusOr<CudnnHandle> CudnnHandle::Borrow(Cudnn& library) {
+  ASSIGN_OR_RETURN(void* const handle, library.BorrowHandle());
+  return CudnnHandle(library, handle);
 }
 
 void Cudnn::ReturnHandle(void* handle) {

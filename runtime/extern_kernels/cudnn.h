@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -55,6 +56,26 @@ class Cudnn {
   std::unique_ptr<Functions> functions_;
   Mutex mu_;
   std::vector<void*> handles_ ABSL_GUARDED_BY(mu_);
+};
+
+// A handle for the length of one call.
+class CudnnHandle {
+ public:
+  static absl::StatusOr<CudnnHandle> Borrow(Cudnn& library);
+  CudnnHandle(CudnnHandle&& other) noexcept
+      : library_(other.library_),
+        handle_(std::exchange(other.handle_, nullptr)) {}
+  CudnnHandle& operator=(CudnnHandle&&) = delete;
+  ~CudnnHandle() {
+    if (handle_ != nullptr) library_.ReturnHandle(handle_);
+  }
+  void* get() const { return handle_; }
+
+ private:
+  CudnnHandle(Cudnn& library, void* handle)
+      : library_(library), handle_(handle) {}
+  Cudnn& library_;
+  void* handle_;
 };
 
 }  // namespace kiln

@@ -45,28 +45,6 @@ bool RoundsInside(const ConvolutionProblem& p, int algorithm) {
          transforms.end();
 }
 
-// A handle for the length of one call.
-class Handle {
- public:
-  static absl::StatusOr<Handle> Borrow(Cudnn& library) {
-    ASSIGN_OR_RETURN(void* const handle, library.BorrowHandle());
-    return Handle(library, handle);
-  }
-  Handle(Handle&& other) noexcept
-      : library_(other.library_),
-        handle_(std::exchange(other.handle_, nullptr)) {}
-  Handle& operator=(Handle&&) = delete;
-  ~Handle() {
-    if (handle_ != nullptr) library_.ReturnHandle(handle_);
-  }
-  void* get() const { return handle_; }
-
- private:
-  Handle(Cudnn& library, void* handle) : library_(library), handle_(handle) {}
-  Cudnn& library_;
-  void* handle_;
-};
-
 class CudnnConvolution final : public PreparedCall {
  public:
   CudnnConvolution(std::shared_ptr<Cudnn> library,
@@ -180,7 +158,7 @@ class CudnnConvolution final : public PreparedCall {
     }
     RETURN_IF_ERROR(DescribeBias(type));
     starts_[kBiasOperand] = room_bytes_;  // the workspace comes last
-    ASSIGN_OR_RETURN(const Handle handle, Handle::Borrow(*library_));
+    ASSIGN_OR_RETURN(const CudnnHandle handle, CudnnHandle::Borrow(*library_));
     RETURN_IF_ERROR(ChooseAlgorithm(handle.get()));
     room_bytes_ += static_cast<int64_t>(workspace_bytes_);
     return absl::OkStatus();
@@ -290,7 +268,8 @@ class CudnnConvolution final : public PreparedCall {
       }
     }
     {
-      ASSIGN_OR_RETURN(const Handle handle, Handle::Borrow(*library_));
+      ASSIGN_OR_RETURN(const CudnnHandle handle,
+                       CudnnHandle::Borrow(*library_));
       RETURN_IF_ERROR(
           library_->Check(library_->functions().cudnnSetStream(
                               handle.get(), static_cast<CUstream>(stream)),

@@ -39,6 +39,13 @@ std::string Text(const OrderProblem& p) {
                       p.length, "], ", p.count, " of each");
 }
 
+std::string Text(const AttentionProblem& p) {
+  return absl::StrCat("attention", p.backward ? " backward " : " ",
+                      ShortName(p.dtype), " [", p.batch, ", ", p.heads, ", ",
+                      p.queries, ", ", p.width, "] to [", p.batch, ", ",
+                      p.key_heads, ", ", p.keys, ", ", p.value_width, "]");
+}
+
 }  // namespace
 
 int WrittenOperand(ConvolutionProblem::Wanted wanted) {

@@ -25,6 +25,12 @@
 //   convolution  two of image, weights and result,  wanted, stride, padding,
 //              in this order[, bias[C]]; the third    dilation, groups, activation
 //   order      x[R,C]; values, places                 how, largest, k
+//   attention  query[B,H,M,E], key[B,X,N,E],          scale, causal, window,
+//              value[B,X,N,V][, bias][, seed, offset];  dropout, biased
+//              out[B,H,M,V], logsumexp[B,H,M]
+//   attention_backward  grad[B,H,M,V], query, key,    the same
+//              value, out, logsumexp[, bias][, seed,
+//              offset]; query's, key's, value's gradients
 //
 // Matrices: out = activation(beta * bias + alpha * a @ b). alpha and beta are
 // floats, 1 when absent; with beta 0 the bias is not read, so its NaNs do not
@@ -50,6 +56,17 @@
 // on. Which of equal values is taken is PyTorch's choice on the CPU. x and
 // values may be of any dtype.
 //
+// Attention: out = dropped(softmax(scale * query @ key^T + bias)) @ value, and the
+// logarithm of each row's sum of exponentials, f32. X divides H: H / X heads share
+// a key. causal, a string: "" (the default), "top_left" (row m sees column n where
+// n <= m), "bottom_right" (n - N <= m - M). window, an int: of these columns a row
+// sees the last ones alone, n > m - window counted alike; 0: all. biased, an int:
+// whether there is a bias, [B,H,M,N] with strides of 0 where it is stretched, of
+// the operands' dtype or f32. dropout: the probability with which a weight is 0
+// (else it is scaled by 1 / (1 - dropout)); then seed and offset, i64 [], name the
+// draw. Backward and forward draw alike on one device. A row that sees nothing is
+// NaN, as cuDNN has it.
+//
 // Products take allow_tf32 and allow_reduced_sums, ints, 0 when absent: what
 // a library may round for speed (see Precision). CPU libraries have no use for
 // them.
@@ -57,6 +74,9 @@
 // Dtypes: f32, bf16, f16 (computed in f32), f64; on the CPU also i64 and i32
 // matrices. All operands of a call have one dtype. On CUDA an f64 call takes no
 // activation, and K = 0 takes no beta but 0 and 1 (UNSUPPORTED_OP at load).
+// Attention: on CUDA alone, of bf16 and f16, E and V multiples of 8 to 256, no size
+// 0, N and M not both 1 in a backward, strides of all but the last dimension in
+// multiples of 8 elements, those of the last 1.
 //
 // Errors of a plan that breaks this: ARTIFACT_CORRUPT for shapes that
 // contradict each other, UNSUPPORTED_OP for a name, dtype or attribute that is
@@ -160,14 +180,56 @@ struct OrderProblem {
   bool operator==(const OrderProblem&) const = default;
 };
 
-using ExternProblem =
-    std::variant<MatmulProblem, ConvolutionProblem, OrderProblem>;
+// Attention, or its gradient.
+struct AttentionProblem {
+  enum class Causal { kNone, kTopLeft, kBottomRight };
+  struct Strides {  // in elements: batch, head, row, column
+    int64_t batch = 0, head = 0, row = 0, column = 0;
+    bool operator==(const Strides&) const = default;
+  };
+
+  bool backward = false;
+  DType dtype = DType::kFloat32;
+  int64_t batch = 0, heads = 0, key_heads = 0;
+  int64_t queries = 0, keys = 0;
+  int64_t width = 0, value_width = 0;  // of a head
+  Strides query, key, value, out;
+  Strides logsumexp;                               // without columns
+  Strides grad, query_grad, key_grad, value_grad;  // of a backward
+  bool has_bias = false;
+  DType bias_dtype = DType::kFloat32;
+  Strides bias;
+  Causal causal = Causal::kNone;
+  int64_t window = 0;  // 0: none
+  double scale = 1;
+  double dropout = 0;
+  bool operator==(const AttentionProblem&) const = default;
+};
+
+// Operands of an attention, by ExternBuffers' numbers.
+inline constexpr int kQueryOperand = 0;
+inline constexpr int kKeyOperand = 1;
+inline constexpr int kValueOperand = 2;
+inline constexpr int kOutOperand = 3;
+inline constexpr int kLogsumexpOperand = 4;
+inline constexpr int kAttentionBiasOperand = 5;
+inline constexpr int kSeedOperand = 6;
+inline constexpr int kOffsetOperand = 7;
+inline constexpr int kGradOperand = 8;
+inline constexpr int kQueryGradOperand = 9;
+inline constexpr int kKeyGradOperand = 10;
+inline constexpr int kValueGradOperand = 11;
+
+using ExternProblem = std::variant<MatmulProblem, ConvolutionProblem,
+                                   OrderProblem, AttentionProblem>;
 
 // The addresses of one call. Of a matmul: a, b, bias (null without), out. Of a
 // convolution: image, weights, result, bias (null without); the wanted one of
-// the first three is written, the others read. Of an order: x, values, places.
+// the first three is written, the others read. Of an order: x, values, places. Of
+// an attention: see above, null for those that it lacks.
+inline constexpr int kMaxExternOperands = 12;
 struct ExternBuffers {
-  void* operand[4] = {nullptr, nullptr, nullptr, nullptr};
+  void* operand[kMaxExternOperands] = {};
 };
 
 // A library call ready for one problem. Immutable; any number of threads and

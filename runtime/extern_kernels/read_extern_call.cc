@@ -8,132 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/base/status.h"
+#include "runtime/extern_kernels/extern_attributes.h"
+#include "runtime/extern_kernels/read_attention_call.h"
 
 namespace kiln {
 namespace {
-
-std::string ShapeText(const ExternOperand& operand) {
-  return absl::StrCat(ShortName(operand.dtype), "[",
-                      absl::StrJoin(operand.sizes, ", "), "]");
-}
-
-// The attributes of a call by name. Each must be asked for: one that nobody
-// asks for is one this build does not know.
-class Attributes {
- public:
-  Attributes(absl::string_view call, absl::Span<const ExternAttribute> all)
-      : call_(call), all_(all) {}
-
-  absl::StatusOr<double> Float(absl::string_view name, double absent) {
-    const ExternAttribute* found = Find(name);
-    if (found == nullptr) return absent;
-    if (const auto* real = std::get_if<double>(&found->value)) return *real;
-    if (const auto* number = std::get_if<int64_t>(&found->value)) {
-      return static_cast<double>(*number);
-    }
-    return WrongType(name, "a float");
-  }
-
-  absl::StatusOr<int64_t> Int(absl::string_view name, int64_t absent) {
-    const ExternAttribute* found = Find(name);
-    if (found == nullptr) return absent;
-    if (const auto* number = std::get_if<int64_t>(&found->value)) {
-      return *number;
-    }
-    return WrongType(name, "an int");
-  }
-
-  absl::StatusOr<absl::string_view> Text(absl::string_view name) {
-    const ExternAttribute* found = Find(name);
-    if (found == nullptr) return absl::string_view();
-    if (const auto* text = std::get_if<absl::string_view>(&found->value)) {
-      return *text;
-    }
-    return WrongType(name, "a string");
-  }
-
-  absl::StatusOr<Precision> PrecisionAllowed() {
-    ASSIGN_OR_RETURN(const int64_t tf32, Int("allow_tf32", 0));
-    ASSIGN_OR_RETURN(const int64_t sums, Int("allow_reduced_sums", 0));
-    return Precision{.tf32 = tf32 != 0, .reduced_sums = sums != 0};
-  }
-
-  // `count` numbers; one serves all, and none gives `absent` for each.
-  absl::Status Ints(absl::string_view name, int count, int64_t absent,
-                    int64_t* out) {
-    std::fill(out, out + count, absent);
-    const ExternAttribute* found = Find(name);
-    if (found == nullptr) return absl::OkStatus();
-    if (const auto* number = std::get_if<int64_t>(&found->value)) {
-      std::fill(out, out + count, *number);
-      return absl::OkStatus();
-    }
-    const auto* ints = std::get_if<absl::Span<const int64_t>>(&found->value);
-    if (ints == nullptr) return WrongType(name, "ints");
-    if (ints->empty()) return absl::OkStatus();
-    if (ints->size() != 1 && static_cast<int>(ints->size()) != count) {
-      return MakeError(ErrorReason::kArtifactCorrupt,
-                       absl::StrCat(call_, ": ", name, " has ", ints->size(),
-                                    " values, ", count, " are due"));
-    }
-    for (int i = 0; i < count; ++i) out[i] = (*ints)[ints->size() == 1 ? 0 : i];
-    return absl::OkStatus();
-  }
-
-  absl::Status AllKnown() const {
-    for (const ExternAttribute& attribute : all_) {
-      if (std::find(asked_.begin(), asked_.end(), attribute.name) ==
-          asked_.end()) {
-        return MakeError(ErrorReason::kUnsupportedOp,
-                         absl::StrCat(call_, ": attribute ", attribute.name));
-      }
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  const ExternAttribute* Find(absl::string_view name) {
-    asked_.push_back(name);
-    for (const ExternAttribute& attribute : all_) {
-      if (attribute.name == name) return &attribute;
-    }
-    return nullptr;
-  }
-
-  absl::Status WrongType(absl::string_view name, absl::string_view due) const {
-    return MakeError(
-        ErrorReason::kArtifactCorrupt,
-        absl::StrCat(call_, ": attribute ", name, ": ", due, " is due"));
-  }
-
-  const absl::string_view call_;
-  const absl::Span<const ExternAttribute> all_;
-  absl::InlinedVector<absl::string_view, 8> asked_;
-};
-
-absl::Status Contradiction(const ExternCall& call) {
-  std::string text = absl::StrCat(call.name, ": shapes contradict:");
-  for (const ExternOperand& in : call.inputs) {
-    absl::StrAppend(&text, " ", ShapeText(in));
-  }
-  absl::StrAppend(&text, " ->");
-  for (const ExternOperand& out : call.outputs) {
-    absl::StrAppend(&text, " ", ShapeText(out));
-  }
-  return MakeError(ErrorReason::kArtifactCorrupt, text);
-}
-
-absl::Status CheckCounts(const ExternCall& call, size_t inputs,
-                         size_t outputs) {
-  if (call.inputs.size() == inputs && call.outputs.size() == outputs) {
-    return absl::OkStatus();
-  }
-  return MakeError(
-      ErrorReason::kArtifactCorrupt,
-      absl::StrCat(call.name, ": ", call.inputs.size(), " inputs and ",
-                   call.outputs.size(), " outputs, ", inputs, " and ", outputs,
-                   " are due"));
-}
 
 absl::Status CheckDTypes(const ExternCall& call, bool integers) {
   const DType dtype = call.inputs[0].dtype;
@@ -197,7 +76,7 @@ absl::StatusOr<ExternPart> ReadMatmul(const ExternCall& call, size_t rank,
   problem.a = StridesOf(a);
   problem.b = StridesOf(b);
   problem.out = StridesOf(out);
-  Attributes attributes(call.name, call.attributes);
+  ExternAttributes attributes(call);
   if (with_bias) {
     ASSIGN_OR_RETURN(problem.alpha, attributes.Float("alpha", 1));
     ASSIGN_OR_RETURN(problem.beta, attributes.Float("beta", 1));
@@ -229,7 +108,8 @@ absl::StatusOr<Wanted> WantedOf(absl::string_view name) {
 }
 
 // Strides, paddings and dilations.
-absl::Status ReadWindow(Attributes& attributes, ConvolutionProblem& problem) {
+absl::Status ReadWindow(ExternAttributes& attributes,
+                        ConvolutionProblem& problem) {
   const int spatial = problem.spatial;
   RETURN_IF_ERROR(attributes.Ints("stride", spatial, 1, problem.stride));
   RETURN_IF_ERROR(attributes.Ints("padding", spatial, 0, problem.padding));
@@ -272,7 +152,7 @@ absl::StatusOr<ExternPart> ReadConvolution(const ExternCall& call) {
   const bool with_bias = call.inputs.size() == 3;
   RETURN_IF_ERROR(CheckCounts(call, with_bias ? 3 : 2, 1));
   RETURN_IF_ERROR(CheckDTypes(call, /*integers=*/false));
-  Attributes attributes(call.name, call.attributes);
+  ExternAttributes attributes(call);
   ConvolutionProblem problem;
   ASSIGN_OR_RETURN(const absl::string_view wanted, attributes.Text("wanted"));
   ASSIGN_OR_RETURN(problem.wanted, WantedOf(wanted));
@@ -348,7 +228,7 @@ absl::StatusOr<ExternPart> ReadOrder(const ExternCall& call) {
   const ExternOperand& x = call.inputs[0];
   const ExternOperand& values = call.outputs[0];
   const ExternOperand& places = call.outputs[1];
-  Attributes attributes(call.name, call.attributes);
+  ExternAttributes attributes(call);
   OrderProblem problem;
   ASSIGN_OR_RETURN(const absl::string_view how, attributes.Text("how"));
   ASSIGN_OR_RETURN(problem.how, HowOf(how));
@@ -388,6 +268,8 @@ absl::StatusOr<ExternPart> ReadExternCall(const ExternCall& call) {
   if (call.name == "baddbmm") return ReadMatmul(call, 3, /*with_bias=*/true);
   if (call.name == "convolution") return ReadConvolution(call);
   if (call.name == "order") return ReadOrder(call);
+  if (call.name == "attention") return ReadAttentionCall(call, false);
+  if (call.name == "attention_backward") return ReadAttentionCall(call, true);
   return MakeError(ErrorReason::kUnsupportedOp,
                    absl::StrCat("extern call ", call.name));
 }

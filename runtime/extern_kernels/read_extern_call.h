@@ -1,7 +1,9 @@
 #ifndef KILN_RUNTIME_EXTERN_KERNELS_READ_EXTERN_CALL_H_
 #define KILN_RUNTIME_EXTERN_KERNELS_READ_EXTERN_CALL_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <variant>
 
 #include "absl/status/statusor.h"
@@ -39,7 +41,8 @@ struct ExternCall {
 // `inputs` followed by `outputs`, or -1 for none.
 struct ExternPart {
   ExternProblem problem;
-  int operand[4] = {-1, -1, -1, -1};
+  int operand[kMaxExternOperands];
+  ExternPart() { std::fill(std::begin(operand), std::end(operand), -1); }
 };
 
 // See the errors in extern_kernel.h. Pure.

@@ -246,8 +246,9 @@ ExternProblem Widened(const ConvolutionProblem& p, Upcast& call) {
   return wide;
 }
 
-// Half types are ordered as they are.
+// Half types are ordered as they are; attention is CUDA's alone.
 ExternProblem Widened(const OrderProblem& p, Upcast&) { return p; }
+ExternProblem Widened(const AttentionProblem& p, Upcast&) { return p; }
 
 }  // namespace
 

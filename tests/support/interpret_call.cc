@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/reference/special_functions.h"
+#include "tests/support/interpret_attention.h"
 #include "tests/support/loop_interpreter.h"
 
 namespace kiln {
@@ -216,6 +217,8 @@ absl::Status RunCall(const LibraryCall& call,
            FloatAttribute(call, "beta", 1), activation, outputs[0]);
   } else if (call.name == "convolution") {
     Convolve(call, inputs, outputs[0]);
+  } else if (call.name == "attention" || call.name == "attention_backward") {
+    RunAttention(call, inputs, outputs);
   } else if (call.name == "order") {
     OrderRows(call, inputs[0], outputs[0], outputs[1]);
   } else {

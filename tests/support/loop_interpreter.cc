@@ -249,6 +249,9 @@ absl::Status RunStep(Run& run, const LibraryCall& call) {
 absl::Status RunStep(Run& run, const RowOrder& order) {
   return run.Call(CallOf(order));
 }
+absl::Status RunStep(Run& run, const Attention& attention) {
+  return run.Call(CallOf(attention));
+}
 absl::Status RunStep(Run& run, const Contraction& contraction) {
   return run.Contract(contraction);
 }

@@ -20,6 +20,7 @@ from torch._functorch.aot_autograd import aot_module_simplified
 
 from . import config, service
 from .aot_cache import compiler_of, serving, shared_storages
+from .attention_masks import lay_out_masks
 from .compiled_graph import CompiledGraph
 from .eager_segment import strict
 from .partition import cut, cut_with_eager_numbers
@@ -118,6 +119,7 @@ def _aot(
     # what it got. If so it makes the first call of each, which gives fake tensors, itself.
     dynamo_counters["aot_autograd"]["total"] += 1
     shares = bool(shared_storages(example_inputs))
+    lay_out_masks(module)
     with serving(values, module, example_inputs):
         called = aot_module_simplified(
             module,

@@ -1,4 +1,5 @@
-// Scaled dot product attention in its mathematical form: two products and a
+// PyTorch's fused attention: as a step of its own where a kernel has it
+// (graph/attention_choice.h), else in its mathematical form, two products and a
 // softmax between, with the logarithm of each row's sum for the gradient.
 
 #include <cmath>
@@ -6,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "compiler/graph/attention_choice.h"
 #include "compiler/graph/op_table.h"
 #include "compiler/graph_passes/decompose/decomposition.h"
 
@@ -139,6 +141,91 @@ Attended Attend(Decomposition& d, const Dialect& dialect,
           e.Add(top, e.Log(sum))};
 }
 
+AttentionChoice ChoiceOf(Decomposition& d) {
+  const TensorMeta& q = d.e.meta(d.Tensor("query"));
+  const TensorMeta& k = d.e.meta(d.Tensor("key"));
+  const TensorMeta& v = d.e.meta(d.Tensor("value"));
+  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4)
+    return {AttentionBy::kParts, "in parts, an operand is not of rank 4"};
+  const AttentionForm form = {q.dtype,    q.sizes[0], q.sizes[1],
+                              k.sizes[1], q.sizes[2], k.sizes[2],
+                              q.sizes[3], v.sizes[3], d.Float("dropout_p")};
+  return ChooseAttention(form, d.e.graph().shapes, d.target());
+}
+
+bool IsWhole(Decomposition& d) { return ChoiceOf(d).by != AttentionBy::kParts; }
+
+// Strides of a result of `d` for a step that writes heads row by row.
+Argument StridesOf(const Decomposition& d, size_t r) {
+  const TensorMeta& due = d.result(r);
+  const bool by_rows = due.strides.back().Is(1);
+  return ListArgument(by_rows ? due.strides : ContiguousStrides(due.sizes));
+}
+
+// The mask as numbers that are added, [B, H, L, S].
+Argument Bias(Decomposition& d, const Dialect& dialect) {
+  Emitter& e = d.e;
+  if (!d.Has(dialect.mask)) return Argument();
+  const DimVector& q = e.meta(d.Tensor("query")).sizes;
+  const DimVector& k = e.meta(d.Tensor("key")).sizes;
+  const DType dtype = e.dtype(d.Tensor("query"));
+  ValueId mask = d.Tensor(dialect.mask);
+  if (e.dtype(mask) == DType::kBool) {
+    mask = e.Where(mask, e.Full({}, 0.0, dtype), -INFINITY);
+  } else if (e.dtype(mask) != dtype) {
+    mask = e.ToDType(mask, DType::kFloat32);
+  }
+  return e.Expand(mask, {q[0], q[1], q[2], k[2]});
+}
+
+// What both steps end with: causal, window, scale, dropout_p.
+void AddNumbers(Decomposition& d, Emitter::Args& args) {
+  args.push_back(std::string(d.Bool("is_causal") ? "top_left" : ""));
+  args.push_back(int64_t{0});
+  args.push_back(Scale(d));
+  args.push_back(d.Float("dropout_p"));
+}
+
+// What names the draw.
+struct Draw {
+  ValueId seed, offset;
+};
+
+void AddDraw(Decomposition& d, const Draw& draw, Emitter::Args& args) {
+  const bool draws = d.Float("dropout_p") > 0;
+  args.push_back(draws ? Argument(draw.seed) : Argument());
+  args.push_back(draws ? Argument(draw.offset) : Argument());
+}
+
+Attended AttendWhole(Decomposition& d, const Dialect& dialect,
+                     const Draw& draw) {
+  static const OpDef& kAttention = KnownOp("prims.attention.default");
+  Emitter::Args args = {d.Tensor("query"), d.Tensor("key"), d.Tensor("value"),
+                        Bias(d, dialect)};
+  AddDraw(d, draw, args);
+  AddNumbers(d, args);
+  args.push_back(StridesOf(d, 0));
+  const auto results = d.e.CallAll(kAttention, std::move(args));
+  if (!d.e.status().ok()) return {ValueId{0}, ValueId{0}};
+  return {results[0], d.e.Unsqueeze(results[1], 3)};
+}
+
+// `logsumexp`: [B, H, L].
+Parts AttendBackwardWhole(Decomposition& d, const Dialect& dialect,
+                          ValueId logsumexp, const Draw& draw) {
+  static const OpDef& kBackward = KnownOp("prims.attention_backward.default");
+  Emitter::Args args = {d.Tensor("grad_out"), d.Tensor("query"),
+                        d.Tensor("key"),      d.Tensor("value"),
+                        d.Tensor("out"),      logsumexp,
+                        Bias(d, dialect)};
+  AddDraw(d, draw, args);
+  AddNumbers(d, args);
+  for (size_t r = 0; r < 3; ++r) args.push_back(StridesOf(d, r));
+  const auto results = d.e.CallAll(kBackward, std::move(args));
+  if (!d.e.status().ok()) return Parts(3);
+  return {results[0], results[1], results[2]};
+}
+
 Parts FlashForCpu(Decomposition& d) {
   if (!Unfit(d).empty()) return d.Unsupported(Unfit(d));
   if (d.Float("dropout_p") != 0) return d.Unsupported("dropout_p is not 0");
@@ -149,13 +236,15 @@ Parts FlashForCpu(Decomposition& d) {
 // The random state that is returned is the seed of this call's dropout;
 // without dropout it means nothing.
 Parts Cudnn(Decomposition& d) {
-  if (!Unfit(d).empty()) return d.Unsupported(Unfit(d));
+  const bool whole = IsWhole(d);
+  if (!whole && !Unfit(d).empty()) return d.Unsupported(Unfit(d));
   const ValueId zero = d.e.Full({}, 0, DType::kInt64);
   ValueId seed = zero;
   if (d.Float("dropout_p") != 0) {
     seed = d.e.Call("prims.inductor_seed.default", {DeviceType::kCpu});
   }
-  const Attended a = Attend(d, kCudnn, seed);
+  const Attended a =
+      whole ? AttendWhole(d, kCudnn, {seed, zero}) : Attend(d, kCudnn, seed);
   Parts parts(d.num_results());
   parts[0] = a.output;
   parts[1] = a.logsumexp;
@@ -194,6 +283,11 @@ Parts FlashForCpuBackward(Decomposition& d) {
 }
 
 Parts CudnnBackward(Decomposition& d) {
+  if (IsWhole(d)) {
+    return AttendBackwardWhole(
+        d, kCudnn, d.e.Squeeze(d.Tensor("logsumexp"), {3}),
+        {d.Tensor("philox_seed"), d.Tensor("philox_offset")});
+  }
   if (!Unfit(d).empty()) return d.Unsupported(Unfit(d));
   return AttendBackward(d, kCudnn, d.Compute("logsumexp"),
                         d.Tensor("philox_seed"));

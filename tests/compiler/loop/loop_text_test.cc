@@ -1,5 +1,6 @@
 #include "compiler/loop/loop_text.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "compiler/graph/graph_text.h"
 #include "compiler/loop/loop_verifier.h"
@@ -55,6 +56,62 @@ TEST(LoopText, ReadsBackContractionsAndOrders) {
         %r = view(%s, [3*N, 5])
         %t, %u = prims.order(%r, 5, 0, true, "sort")
       })"));
+}
+
+TEST(LoopText, ReadsBackAttention) {
+  ExpectReadsBack(Lowered(R"(
+      graph @g(N in [2, 64] = 6)(%q: bf16[2, 4, N, 64], %k: bf16[2, 2, 9, 64],
+                                 %b: bf16[2, 1, N, 9], %s: i64[],
+                                 %g: bf16[2, 4, N, 64])
+          -> (%o, %l, %dq, %dk, %dv) {
+        %e = expand(%b, [2, 4, N, 9])
+        %o, %l = prims.attention(%q, %k, %k, %e, %s, %s, "bottom_right", 5,
+            0.125, 0.1, [256*N, 64*N, 64, 1])
+        %dq, %dk, %dv = prims.attention_backward(%g, %q, %k, %k, %o, %l, %e,
+            %s, %s, "bottom_right", 5, 0.125, 0.1, [256*N, 64*N, 64, 1],
+            [1152, 576, 64, 1], [1152, 576, 64, 1])
+      })"));
+}
+
+// An attention whose statements are replaced one at a time.
+std::string AttentionWith(absl::string_view from, absl::string_view to) {
+  return absl::StrReplaceAll(R"(loops @g() {
+  in q : f16[1, 2, 4, 8] index 0
+  in k : f16[1, 1, 6, 8] index 1
+  out o : f16[1, 2, 4, 8]
+  out l : f32[1, 2, 4]
+  attention sdpa [b 1, h 2, x 1, m 4, n 6, e 8, v 8] {
+    query view q f16 [1, 2, 4, 8] strides [64, 32, 8, 1] offset 0
+    key view k f16 [1, 1, 6, 8] strides [48, 48, 8, 1] offset 0
+    value view k f16 [1, 1, 6, 8] strides [48, 48, 8, 1] offset 0
+    out view o f16 [1, 2, 4, 8] strides [64, 32, 8, 1] offset 0
+    logsumexp view l f32 [1, 2, 4] strides [8, 4, 1] offset 0
+    scale 0.5
+  }
+  return view o f16 [1, 2, 4, 8] strides [64, 32, 8, 1] offset 0
+})",
+                             {{from, to}});
+}
+
+TEST(LoopText, EachInvariantOfAnAttentionIsLookedAt) {
+  const auto verified = [](absl::string_view from, absl::string_view to) {
+    const absl::StatusOr<LoopProgram> program =
+        ParseLoopProgram(AttentionWith(from, to));
+    if (!program.ok()) return std::string(program.status().message());
+    return std::string(VerifyLoops(*program).message());
+  };
+  EXPECT_EQ(verified("scale 0.5", "scale 0.25"), "");
+  const std::string replaced[][3] = {
+      {"    scale 0.5", "    dropout 0.5", "A1 at attention sdpa: due is seed"},
+      {"n 6", "n 7", "A2 at attention sdpa: key: found 4 sizes"},
+      {"key view k f16", "key view k bf16",
+       "A3 at attention sdpa: key: found bf16"},
+      {"scale 0.5", "window -1", "A4 at attention sdpa: scale 1"},
+      {"scale 0.5", "shift 0.5",
+       "due an array, scale, causal, window or dropout"}};
+  for (const auto& [from, to, due] : replaced)
+    EXPECT_TRUE(absl::StrContains(verified(from, to), due))
+        << verified(from, to);
 }
 
 // A product whose statements are replaced one at a time.

@@ -70,7 +70,7 @@ absl::Status RunCall(ExternCall call, const std::vector<Operand*>& inputs,
   ASSIGN_OR_RETURN(const ExternPart part, ReadExternCall(call));
   ASSIGN_OR_RETURN(const auto prepared, library.Prepare(part.problem));
   ExternBuffers buffers;
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < kMaxExternOperands; ++i) {
     if (part.operand[i] >= 0)
       buffers.operand[i] = memory.address(part.operand[i]);
   }

@@ -1,0 +1,56 @@
+#include "compiler/graph/attention_choice.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace kiln {
+namespace {
+
+// Source: what runtime/extern_kernels/extern_kernel.h says of attention, and the
+// chips on which it was compared. Of Hopper's two names the one that is asked for
+// by itself: until the whole road was compared on a GPU, sm_90 goes without.
+constexpr absl::string_view kHopper = "sm_90a";
+constexpr int64_t kWidthStep = 8;
+constexpr int64_t kWidest = 256;
+constexpr absl::string_view kOrigin = "attention";
+
+AttentionChoice InParts(std::string because) {
+  return {AttentionBy::kParts, absl::StrCat("in parts, ", because)};
+}
+
+bool IsWidth(const SymExpr& width) {
+  return width.is_constant() && width.constant() > 0 &&
+         width.constant() <= kWidest && width.constant() % kWidthStep == 0;
+}
+
+AttentionChoice OnCuda(const AttentionForm& form, ShapeEnv& shapes,
+                       const Target& target) {
+  if (!IsHalf(form.dtype))
+    return InParts(absl::StrCat("cuDNN has no ", ShortName(form.dtype)));
+  if (target.name != kHopper)
+    return InParts(absl::StrCat("cuDNN is not compared on ", target.name));
+  for (const SymExpr& width : {form.width, form.value_width}) {
+    if (!IsWidth(width)) {
+      return InParts(absl::StrCat("cuDNN has no heads of ", width.ToString()));
+    }
+  }
+  for (const SymExpr& size :
+       {form.batch, form.heads, form.queries, form.keys}) {
+    if (!shapes.DecideLt(0, size, kOrigin)) return InParts("a size of 0");
+  }
+  if (!shapes.DecideLt(1, form.keys, kOrigin) &&
+      !shapes.DecideLt(1, form.queries, kOrigin)) {
+    return InParts("cuDNN has no gradient of one query to one key");
+  }
+  return {AttentionBy::kLibrary, "cuDNN"};
+}
+
+}  // namespace
+
+AttentionChoice ChooseAttention(const AttentionForm& form, ShapeEnv& shapes,
+                                const Target& target) {
+  if (form.dropout >= 1) return InParts("all weights are dropped");
+  if (target.kind == TargetKind::kCuda) return OnCuda(form, shapes, target);
+  return InParts("no kernel for the CPU");
+}
+
+}  // namespace kiln

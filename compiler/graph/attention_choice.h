@@ -1,0 +1,40 @@
+#ifndef KILN_COMPILER_GRAPH_ATTENTION_CHOICE_H_
+#define KILN_COMPILER_GRAPH_ATTENTION_CHOICE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "compiler/config/target.h"
+#include "compiler/graph/tensor_meta.h"
+#include "compiler/sym/shape_env.h"
+
+// The one place that decides whether an attention is a step of its own, and whose,
+// or is taken apart into two products and a softmax.
+
+namespace kiln {
+
+// What the choice depends on. Forward and backward of one attention have the same:
+// they must draw alike.
+struct AttentionForm {
+  DType dtype = DType::kFloat32;
+  // b, h, x, m, n, e, v (compiler/loop/attention.h).
+  SymExpr batch, heads, key_heads, queries, keys, width, value_width;
+  double dropout = 0;
+};
+
+enum class AttentionBy : uint8_t {
+  kLibrary,  // cuDNN
+  kParts,    // products and a softmax, with all scores in memory
+};
+struct AttentionChoice {
+  AttentionBy by = AttentionBy::kParts;
+  std::string ground;  // "cuDNN", "in parts, no kernel has f32"
+};
+
+// Sizes that are not known are decided by their hints, with a guard.
+AttentionChoice ChooseAttention(const AttentionForm& form, ShapeEnv& shapes,
+                                const Target& target);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_GRAPH_ATTENTION_CHOICE_H_

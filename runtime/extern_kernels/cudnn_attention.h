@@ -1,0 +1,25 @@
+#ifndef KILN_RUNTIME_EXTERN_KERNELS_CUDNN_ATTENTION_H_
+#define KILN_RUNTIME_EXTERN_KERNELS_CUDNN_ATTENTION_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "runtime/extern_kernels/cudnn.h"
+
+namespace kiln {
+
+// Attention of bf16 and f16 by cuDNN's graph interface: one kernel for the
+// forward, and one with two small ones for the backward, with memory linear in
+// the lengths. The graph says the whole formula; cuDNN knows it by its form.
+// Engines write their code when a plan is made (hundreds of milliseconds for a
+// shape that is new to the process).
+//
+// UNSUPPORTED_OP  what extern_kernel.h excludes, or what no engine takes; a
+//                 cuDNN that is older than 9.16, whose masks are wrong for some
+//                 lengths
+absl::StatusOr<std::shared_ptr<const PreparedCall>> PrepareCudnnAttention(
+    const AttentionProblem& problem, std::shared_ptr<Cudnn> library);
+
+}  // namespace kiln
+
+#endif  // KILN_RUNTIME_EXTERN_KERNELS_CUDNN_ATTENTION_H_
