@@ -1,0 +1,129 @@
+#ifndef KILN_RUNTIME_GRAPH_TREE_RECORDER_H_
+#define KILN_RUNTIME_GRAPH_TREE_RECORDER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "runtime/graph_tree/liveness.h"
+
+// What the tree asks of whoever can run, capture and replay a function: a
+// framework through its binding, or the C++ session with plans.
+
+namespace kiln::graph_tree {
+
+// What a function is to autograd.
+enum class Mode { kInference, kForward, kBackward };
+
+// A compiled function. Its numbers of inputs and outputs are fixed.
+struct Function {
+  int id = 0;
+  Mode mode = Mode::kInference;
+  std::string name;
+  std::vector<int> static_inputs;   // expected to keep their addresses
+  std::vector<int> mutated_inputs;  // that a call writes to
+  std::vector<Storage> constants;   // on the device; live as long as this
+  // For messages; shorter than the numbers of inputs and outputs: not known.
+  std::vector<std::string> input_names;
+  std::vector<std::string> input_traces;
+  std::vector<std::string> output_traces;
+  std::string mutation_trace;
+  void* body = nullptr;  // the recorder's own
+};
+
+struct Input {
+  bool is_tensor = false;  // a tensor on the device
+  const void* address = nullptr;
+  Storage storage = nullptr;
+};
+
+// One call. The framework fills in `inputs`; results go where `caller` says.
+struct Call {
+  std::vector<Input> inputs;
+  void* caller = nullptr;  // the recorder's own
+};
+
+// What a function gave, or what a recording wrote.
+struct Output {
+  bool is_tensor = false;
+  bool on_device = false;
+  const void* storage_address = nullptr;  // null: it has no memory
+  Storage storage = nullptr;
+};
+
+// Where an input's memory is when a graph is replayed.
+enum class InputUse {
+  kNone,     // not a tensor
+  kStatic,   // where the caller has it, always the same place
+  kManaged,  // the output of an earlier graph on the path
+  kCopied,   // in the pool: each replay copies it there
+};
+
+// How a replay gives an output.
+struct OutputRule {
+  enum class Kind {
+    kValue,      // what the recording saw: a number, or nothing
+    kStatic,     // the recorded tensor itself: its memory is not the pool's
+    kCached,     // one tensor object, the same each time
+    kFresh,      // a new tensor object on memory of the graph
+    kOfOutput,   // on the storage of output `index` of this call
+    kOfStorage,  // on `storage`, which is live: an earlier graph's output
+  };
+  Kind kind = Kind::kValue;
+  int index = 0;
+  Storage storage = nullptr;
+};
+
+// A function captured in a graph.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+
+  // Of the capture. Storages live until FirstRun or destruction.
+  virtual absl::Span<const Output> outputs() const = 0;
+
+  // Runs the graph on the inputs it was recorded with, and gives the caller
+  // the outputs of the capture. Once, and before the first Replay.
+  virtual absl::Status FirstRun(Call& call) = 0;
+
+  // Copies inputs of use kCopied, runs the graph, drops the caller's inputs
+  // and gives the outputs. `rules` and `storages` have an entry an output;
+  // the storage of each tensor that the call gives is written to `storages`.
+  virtual absl::Status Replay(Call& call, absl::Span<const OutputRule> rules,
+                              absl::Span<Storage> storages) = 0;
+
+  // The tensor that a Replay by rule kCached left here, or null; drops it.
+  virtual Tensor cached(int output) const = 0;
+  virtual void DropCached(int output) = 0;
+};
+
+class Recorder {
+ public:
+  virtual ~Recorder() = default;
+
+  // Calls the function as if there were no graphs.
+  virtual absl::Status RunPlainly(const Function& function, Call& call) = 0;
+
+  // Calls it with all its memory from the pool. `call.inputs` go as the
+  // function drops them.
+  virtual absl::StatusOr<std::vector<Output>> WarmUp(const Function& function,
+                                                     Call& call) = 0;
+
+  // Captures it. On return the pool has the copies of the inputs of use
+  // kCopied free again for what the graph does after their last use, the
+  // caller's inputs are dropped, and nothing of the function has run.
+  virtual absl::StatusOr<std::unique_ptr<Recording>> Record(
+      const Function& function, Call& call,
+      absl::Span<const InputUse> uses) = 0;
+
+  // Drops the caller's reference to an input.
+  virtual void DropInput(Call& call, int input) = 0;
+};
+
+}  // namespace kiln::graph_tree
+
+#endif  // KILN_RUNTIME_GRAPH_TREE_RECORDER_H_
