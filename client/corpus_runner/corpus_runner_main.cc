@@ -89,6 +89,10 @@ absl::Status CheckFlags(const Flags& flags) {
         absl::StrCat("--token-file: found ", flags.run.token_files.size(),
                      ", due one for each --tcp"));
   }
+  if (flags.run.tls_certificate.empty() != flags.run.tls_key.empty()) {
+    return MakeError(ErrorReason::kBadOption,
+                     "--tls-certificate, --tls-key: found one, both are due");
+  }
   for (const std::string& entry : flags.run.worker_environment) {
     if (entry.find('=') != std::string::npos && entry[0] != '=') continue;
     return MakeError(
@@ -138,6 +142,9 @@ void Define(Arguments& line, Flags& flags) {
               "with the token for each --tcp, in their order");
   line.Option("--tls-ca", flags.run.tls_ca,
               "who signs those daemons' certificates");
+  line.Option("--tls-certificate", flags.run.tls_certificate,
+              "that those daemons are shown, with --tls-key");
+  line.Option("--tls-key", flags.run.tls_key, "of that certificate");
   line.Option("--public-key", flags.run.public_keys,
               "of those daemons; may be repeated");
   line.Option("--namespace", flags.run.cache_namespace,

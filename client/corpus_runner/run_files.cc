@@ -67,7 +67,9 @@ absl::Status SetDaemons(const CorpusRun& run, const std::string& socket,
   for (size_t i = 0; i < run.tcp.size(); ++i) {
     DaemonAddress address;
     address.tcp = run.tcp[i];
-    address.tls.ca = run.tls_ca;
+    address.tls = {.ca = run.tls_ca,
+                   .certificate = run.tls_certificate,
+                   .key = run.tls_key};
     if (!run.token_files.empty()) address.tls.token_file = run.token_files[i];
     address.public_keys = keys;
     if (i == 0) {

@@ -22,10 +22,13 @@ struct CorpusRun {
   // which takes a worker of this process's own.
   std::string daemon;
   // Instead, daemons behind TCP: "host:port", each with its file of a token, or
-  // with none at all; and the keys of all.
+  // with none at all; the certificate that all are shown, with its key; and the
+  // keys with which they sign.
   std::vector<std::string> tcp;
   std::vector<std::string> token_files;
   std::string tls_ca;
+  std::string tls_certificate;
+  std::string tls_key;
   std::vector<std::string> public_keys;  // 64 hexadecimal digits
   std::string cache_namespace;           // empty: "default"
   bool local = false;

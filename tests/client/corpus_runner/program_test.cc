@@ -45,6 +45,7 @@ TEST(KilnCorpus, OptionsThatMeanNothingAreRefusedByName) {
       {"--local", "--daemon", "/nowhere/sock"},
       {"--tcp", "127.0.0.1:1", "--daemon", "/nowhere/sock"},
       {"--token-file", "/nowhere/token"},
+      {"--tls-certificate", "/nowhere/crt"},
   };
   for (const std::vector<std::string>& words : lines) {
     const ProgramRun run = Corpus(words);
