@@ -29,6 +29,7 @@ class Binder {
                        "launch plan: an arena whose size a step binds");
     }
     for (const PlanStep& step : plan_.steps) {
+      step_now_ = static_cast<int32_t>(&step - plan_.steps.data());
       const absl::Status status =
           std::visit([this](const auto& s) { return Bind(s); }, step);
       if (Refused(step, status)) continue;
@@ -149,6 +150,7 @@ class Binder {
     BoundLaunch out;
     const PlanKernel& kernel = plan_.kernels[launch.kernel];
     out.kernel = artifact_.kernels()[launch.kernel];
+    out.step = step_now_;
     out.label = kernel.label;
     for (const PlanArg& arg : launch.args) {
       switch (arg.kind) {
@@ -259,6 +261,7 @@ class Binder {
   BoundPlan bound_;
   absl::Status refused_;  // the first step's
   Refusals refusals_;
+  int32_t step_now_ = 0;
   int32_t wave_now_ = 0;
   std::vector<int32_t> symbol_wave_;
   std::vector<int32_t> expression_wave_;

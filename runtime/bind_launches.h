@@ -29,6 +29,7 @@ struct BoundLaunch {
   static constexpr ExprId kSeed = -1;
 
   KernelHandle kernel = nullptr;
+  int32_t step = 0;  // of the plan's
   absl::string_view label;
   std::vector<BoundPointer> pointers;
   std::vector<ExprId> scalars;

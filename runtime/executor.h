@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "runtime/device.h"
 #include "runtime/input_view.h"
+#include "runtime/launch_hooks.h"
 #include "runtime/loaded_artifact.h"
 #include "runtime/tensor.h"
 #include "runtime/trace.h"
@@ -63,6 +64,8 @@ struct RunOptions {
   InputObserver* inputs = nullptr;
   // Null: all results are allocated.
   ResultMaker* results = nullptr;
+  // Null: nobody watches its launches.
+  LaunchHooks* launches = nullptr;
   // When not null every step is timed, which waits for the device after each.
   Trace* trace = nullptr;
 };

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
+#include "runtime/step_launch.h"
 
 namespace kiln {
 namespace {
@@ -87,6 +88,7 @@ class StepRunner {
     out.shared_bytes = launch.shared_bytes;
     out.cluster = launch.cluster;
     out.programmatic_dependent_launch = launch.programmatic_dependent_launch;
+    if (options_.launches != nullptr) return LaunchWatched(launch.step, out);
     return device().Launch(out, options_.stream);
   }
 
@@ -139,6 +141,15 @@ class StepRunner {
 
  private:
   Device& device() const { return artifact_.device(); }
+
+  absl::Status LaunchWatched(int32_t step, const KernelLaunch& launch) {
+    const StepLaunch told(artifact_, step, launch, options_.stream,
+                          frame_.symbols);
+    options_.launches->Enter(told);
+    const absl::Status status = device().Launch(launch, options_.stream);
+    options_.launches->Exit(told);
+    return status;
+  }
 
   // Of hundreds of pointers at times.
   void SetPointers(const BoundLaunch& launch) {

@@ -1,0 +1,62 @@
+#include "runtime/step_launch.h"
+
+#include <algorithm>
+
+#include "proto/artifact.pb.h"
+#include "proto/base/sym_eval.h"
+
+namespace kiln {
+namespace {
+
+const wire::LaunchPlan& PlanOf(const LoadedArtifact& artifact) {
+  return artifact.view().message().compiled().plan();
+}
+
+const wire::LaunchStep& StepOf(const LoadedArtifact& artifact, int32_t step) {
+  return PlanOf(artifact).steps(step).launch();
+}
+
+const wire::PlanKernel& KernelOf(const LoadedArtifact& artifact, int32_t step) {
+  return PlanOf(artifact).kernels(
+      static_cast<int>(StepOf(artifact, step).kernel()));
+}
+
+// 0 for an expression that is unsound: it is for people, and no plan relies on
+// it.
+int64_t ValueOf(const wire::SymExpr& expression,
+                absl::Span<const int64_t> symbols) {
+  const auto program =
+      SymProgram::FromWire(expression, static_cast<int64_t>(symbols.size()));
+  return program.ok() ? program->Evaluate(symbols) : 0;
+}
+
+}  // namespace
+
+absl::string_view StepLaunch::name() const {
+  return KernelOf(artifact_, step_).label();
+}
+
+LaunchFacts StepLaunch::Facts() const {
+  const wire::PlanKernel& kernel = KernelOf(artifact_, step_);
+  LaunchFacts facts;
+  facts.name = kernel.label();
+  facts.symbol = kernel.symbol();
+  facts.operators.assign(kernel.origins().begin(), kernel.origins().end());
+  facts.stream = stream_;
+  std::copy(std::begin(launch_.grid), std::end(launch_.grid), facts.grid);
+  std::copy(std::begin(launch_.block), std::end(launch_.block), facts.block);
+  facts.shared_bytes = launch_.shared_bytes;
+  facts.cluster = launch_.cluster;
+  for (const wire::KernelArg& arg : StepOf(artifact_, step_).args()) {
+    facts.arguments.push_back({.is_tensor = arg.has_buffer()});
+  }
+  facts.bytes_read = ValueOf(kernel.bytes_read(), symbols_);
+  facts.bytes_written = ValueOf(kernel.bytes_written(), symbols_);
+  const auto& units = artifact_.view().message().compiled().units();
+  if (static_cast<int>(kernel.module()) < units.size()) {
+    facts.source = units[static_cast<int>(kernel.module())].source();
+  }
+  return facts;
+}
+
+}  // namespace kiln
