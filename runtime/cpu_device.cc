@@ -55,6 +55,12 @@ class CpuMarker final : public Marker {
   absl::Status Wait(Stream) override { return absl::OkStatus(); }
 };
 
+class CpuStream final : public OwnedStream {
+ public:
+  // Any address that is not null will do.
+  Stream get() const override { return const_cast<CpuStream*>(this); }
+};
+
 struct CopyWork {
   const StridedView* from;
   const StridedView* to;
@@ -123,6 +129,10 @@ absl::StatusOr<std::unique_ptr<Module>> CpuDevice::LoadModule(
   return LoadSharedObject(image);
 }
 
+absl::StatusOr<std::unique_ptr<OwnedStream>> CpuDevice::MakeStream() {
+  return std::make_unique<CpuStream>();
+}
+
 absl::StatusOr<std::unique_ptr<Marker>> CpuDevice::MakeMarker() {
   return std::make_unique<CpuMarker>();
 }
@@ -175,5 +185,13 @@ absl::Status CpuDevice::Download(const void* device, void* host, int64_t bytes,
 }
 
 absl::Status CpuDevice::Synchronize(Stream) { return absl::OkStatus(); }
+
+absl::Status CpuDevice::BeginCapture(Stream) {
+  return absl::UnimplementedError("cpu: its work is not captured");
+}
+
+absl::StatusOr<std::unique_ptr<CapturedGraph>> CpuDevice::EndCapture(Stream) {
+  return absl::FailedPreconditionError("cpu: no capture");
+}
 
 }  // namespace kiln

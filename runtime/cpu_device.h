@@ -24,19 +24,22 @@ struct CpuDeviceOptions {
 };
 
 // The processor. Work is done on the calling thread, helped by the pool, and
-// finished when a call returns; streams are not looked at. Modules are shared
-// objects (shared_object.h), kernels are called by proto/kernel_abi.h.
+// finished when a call returns; streams are not looked at, and nothing is
+// captured. Modules are shared objects (shared_object.h), kernels are called by
+// proto/kernel_abi.h.
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(const CpuDeviceOptions& options);
 
   const DeviceTraits& traits() const override { return traits_; }
   Allocator& allocator() override { return allocator_; }
+  Allocator& segments() override { return allocator_; }
   // For the extern kernels, which share these threads.
   ThreadPool& threads() { return threads_; }
 
   absl::StatusOr<std::unique_ptr<Module>> LoadModule(
       absl::string_view image) override;
+  absl::StatusOr<std::unique_ptr<OwnedStream>> MakeStream() override;
   absl::StatusOr<std::unique_ptr<Marker>> MakeMarker() override;
   absl::Status Launch(const KernelLaunch& launch, Stream stream) override;
   absl::Status Copy(const StridedView& from, const StridedView& to,
@@ -48,6 +51,10 @@ class CpuDevice final : public Device {
   absl::Status Download(const void* device, void* host, int64_t bytes,
                         Stream stream) override;
   absl::Status Synchronize(Stream stream) override;
+  absl::Status BeginCapture(Stream stream) override;
+  absl::StatusOr<std::unique_ptr<CapturedGraph>> EndCapture(
+      Stream stream) override;
+  bool IsCaptured(Stream) const override { return false; }
 
  private:
   // What kernels see of the pool.

@@ -173,7 +173,7 @@ void CudaDevice::PoolAllocator::Free(void* memory, int64_t, Stream stream) {
 }
 
 CudaDevice::CudaDevice(std::shared_ptr<const CudaDriver> driver, int ordinal)
-    : driver_(std::move(driver)), allocator_(*this) {
+    : driver_(std::move(driver)), allocator_(*this), segments_(*this) {
   traits_.kind = DeviceKind::kCuda;
   traits_.ordinal = ordinal;
 }

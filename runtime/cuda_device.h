@@ -38,8 +38,10 @@ class CudaDevice final : public Device {
 
   const DeviceTraits& traits() const override { return traits_; }
   Allocator& allocator() override { return allocator_; }
+  Allocator& segments() override { return segments_; }
   absl::StatusOr<std::unique_ptr<Module>> LoadModule(
       absl::string_view image) override;
+  absl::StatusOr<std::unique_ptr<OwnedStream>> MakeStream() override;
   absl::StatusOr<std::unique_ptr<Marker>> MakeMarker() override;
   absl::Status Launch(const KernelLaunch& launch, Stream stream) override;
   absl::Status Copy(const StridedView& from, const StridedView& to,
@@ -51,11 +53,26 @@ class CudaDevice final : public Device {
   absl::Status Download(const void* device, void* host, int64_t bytes,
                         Stream stream) override;
   absl::Status Synchronize(Stream stream) override;
+  absl::Status BeginCapture(Stream stream) override;
+  absl::StatusOr<std::unique_ptr<CapturedGraph>> EndCapture(
+      Stream stream) override;
+  bool IsCaptured(Stream stream) const override;
 
  private:
   class PoolAllocator final : public Allocator {
    public:
     explicit PoolAllocator(const CudaDevice& device) : device_(device) {}
+    absl::StatusOr<void*> Allocate(int64_t bytes, Stream stream) override;
+    void Free(void* memory, int64_t bytes, Stream stream) override;
+
+   private:
+    const CudaDevice& device_;
+  };
+
+  // cuMemAlloc, which the driver maps at once and keeps none of.
+  class SegmentAllocator final : public Allocator {
+   public:
+    explicit SegmentAllocator(const CudaDevice& device) : device_(device) {}
     absl::StatusOr<void*> Allocate(int64_t bytes, Stream stream) override;
     void Free(void* memory, int64_t bytes, Stream stream) override;
 
@@ -74,6 +91,7 @@ class CudaDevice final : public Device {
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
   PoolAllocator allocator_;
+  SegmentAllocator segments_;
   Mutex mu_;
   // Loaded when a copy first needs it.
   std::unique_ptr<Module> strided_copy_ ABSL_GUARDED_BY(mu_);

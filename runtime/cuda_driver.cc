@@ -46,6 +46,18 @@ absl::StatusOr<std::shared_ptr<const CudaDriver>> CudaDriver::Open(
   KILN_CUDA_FIND(cuEventCreate);
   KILN_CUDA_FIND(cuEventRecord);
   KILN_CUDA_FIND(cuEventDestroy_v2);
+  KILN_CUDA_FIND(cuMemAlloc_v2);
+  KILN_CUDA_FIND(cuStreamCreate);
+  KILN_CUDA_FIND(cuStreamDestroy_v2);
+  KILN_CUDA_FIND(cuStreamBeginCapture_v2);
+  KILN_CUDA_FIND(cuStreamEndCapture);
+  KILN_CUDA_FIND(cuStreamIsCapturing);
+  KILN_CUDA_FIND(cuThreadExchangeStreamCaptureMode);
+  KILN_CUDA_FIND(cuGraphGetNodes);
+  KILN_CUDA_FIND(cuGraphInstantiateWithFlags);
+  KILN_CUDA_FIND(cuGraphLaunch);
+  KILN_CUDA_FIND(cuGraphExecDestroy);
+  KILN_CUDA_FIND(cuGraphDestroy);
 #undef KILN_CUDA_FIND
   const absl::Status initialized = driver->Check(driver->cuInit(0), "cuInit");
   if (!initialized.ok()) {
@@ -60,8 +72,14 @@ absl::Status CudaDriver::Check(CUresult result, absl::string_view call) const {
   const char* name = nullptr;
   if (cuGetErrorName(result, &name) != 0 || name == nullptr) name = "unknown";
   const std::string message = absl::StrCat(call, ": ", name, " (", result, ")");
-  return result == kCudaErrorOutOfMemory ? absl::ResourceExhaustedError(message)
-                                         : absl::InternalError(message);
+  if (result == kCudaErrorOutOfMemory) {
+    return absl::ResourceExhaustedError(message);
+  }
+  if (result >= kCudaErrorCaptureUnsupported &&
+      result <= kCudaErrorCaptureWrongThread) {
+    return absl::FailedPreconditionError(message);
+  }
+  return absl::InternalError(message);
 }
 
 }  // namespace kiln

@@ -27,6 +27,9 @@ using CUfunction = struct CUfunc_st*;
 using CUstream = struct CUstream_st*;
 using CUevent = struct CUevent_st*;
 using CUmemoryPool = struct CUmemPoolHandle_st*;
+using CUgraph = struct CUgraph_st*;
+using CUgraphExec = struct CUgraphExec_st*;
+using CUgraphNode = struct CUgraphNode_st*;
 
 inline constexpr CUresult kCudaErrorOutOfMemory = 2;
 inline constexpr CUresult kCudaErrorInvalidImage = 200;
@@ -34,6 +37,10 @@ inline constexpr CUresult kCudaErrorNoBinaryForGpu = 209;
 inline constexpr CUresult kCudaErrorInvalidPtx = 218;
 inline constexpr CUresult kCudaErrorInvalidSource = 300;
 inline constexpr CUresult kCudaErrorNotFound = 500;
+// From here to the last: what a capture forbids, or that it is broken.
+inline constexpr CUresult kCudaErrorCaptureUnsupported = 900;
+inline constexpr CUresult kCudaErrorCaptureInvalidated = 901;
+inline constexpr CUresult kCudaErrorCaptureWrongThread = 908;
 
 inline constexpr int kCudaMultiprocessorCount = 16;
 inline constexpr int kCudaComputeCapabilityMajor = 75;
@@ -41,6 +48,12 @@ inline constexpr int kCudaComputeCapabilityMinor = 76;
 inline constexpr int kCudaMaxDynamicSharedBytes = 8;  // of a function
 inline constexpr int kCudaPoolReleaseThreshold = 4;
 inline constexpr unsigned kCudaEventDisableTiming = 2;
+inline constexpr unsigned kCudaStreamNonBlocking = 1;
+// How a capture treats calls that it cannot keep: those of the capturing thread
+// are errors, or none are.
+inline constexpr int kCudaCaptureThreadLocal = 1;
+inline constexpr int kCudaCaptureRelaxed = 2;
+inline constexpr int kCudaCaptureNone = 0;  // a stream's status
 inline constexpr unsigned kCudaAttributeClusterDimension = 4;
 inline constexpr unsigned kCudaAttributeProgrammaticStreamSerialization = 6;
 // Keys among the `extra` of a launch: the parameters as one block of memory.
@@ -81,7 +94,8 @@ class CudaDriver {
       const std::vector<std::string>& folders);
 
   // OK, or the driver's name for `result` with `call` in front:
-  // RESOURCE_EXHAUSTED when memory is out, else INTERNAL.
+  // RESOURCE_EXHAUSTED when memory is out, FAILED_PRECONDITION when a capture is
+  // why, else INTERNAL.
   absl::Status Check(CUresult result, absl::string_view call) const;
 
   CUresult (*cuInit)(unsigned);
@@ -120,6 +134,19 @@ class CudaDriver {
   CUresult (*cuEventCreate)(CUevent*, unsigned);
   CUresult (*cuEventRecord)(CUevent, CUstream);
   CUresult (*cuEventDestroy_v2)(CUevent);
+  CUresult (*cuMemAlloc_v2)(CUdeviceptr*, size_t);
+  CUresult (*cuStreamCreate)(CUstream*, unsigned);
+  CUresult (*cuStreamDestroy_v2)(CUstream);
+  CUresult (*cuStreamBeginCapture_v2)(CUstream, int);
+  CUresult (*cuStreamEndCapture)(CUstream, CUgraph*);
+  CUresult (*cuStreamIsCapturing)(CUstream, int*);
+  CUresult (*cuThreadExchangeStreamCaptureMode)(int*);
+  CUresult (*cuGraphGetNodes)(CUgraph, CUgraphNode*, size_t*);
+  CUresult (*cuGraphInstantiateWithFlags)(CUgraphExec*, CUgraph,
+                                          unsigned long long);
+  CUresult (*cuGraphLaunch)(CUgraphExec, CUstream);
+  CUresult (*cuGraphExecDestroy)(CUgraphExec);
+  CUresult (*cuGraphDestroy)(CUgraph);
 
  private:
   CudaDriver() = default;

@@ -113,6 +113,28 @@ class Marker {
   virtual absl::Status Wait(Stream stream) = 0;
 };
 
+// A stream of a device's own. Goes when destroyed, after its work.
+class OwnedStream {
+ public:
+  virtual ~OwnedStream() = default;
+  virtual Stream get() const = 0;  // never null
+};
+
+// Work that was captured, ready to run as a whole. Keeps neither the memory nor
+// the modules that it uses. One launch at a time; may be destroyed while a
+// launch runs.
+class CapturedGraph {
+ public:
+  virtual ~CapturedGraph() = default;
+
+  // Puts all of it on `stream`, any number of times. The addresses and scalars
+  // are those of the capture; what is in the memory is not looked at until then.
+  virtual absl::Status Launch(Stream stream) = 0;
+
+  // Kernels, copies and fills that it consists of.
+  virtual int64_t size() const = 0;
+};
+
 // A backend. Thread-safe. Work put on one stream runs in order; OK from Launch,
 // Copy and Fill means that it was accepted, and that it is done only after
 // Synchronize. Memory arguments are addresses on this device unless said
@@ -126,6 +148,13 @@ class Device {
 
   // The device's own memory. Lives as long as the device.
   virtual Allocator& allocator() = 0;
+
+  // Memory for an allocator that keeps what it takes: bound to no stream, so
+  // that the stream is not looked at; may be taken while this thread captures.
+  // Giving back waits for the device. Lives as long as the device.
+  virtual Allocator& segments() = 0;
+
+  virtual absl::StatusOr<std::unique_ptr<OwnedStream>> MakeStream() = 0;
 
   // Loads a cubin (CUDA) or a shared object (CPU). Launches nothing. `image`
   // need not outlive the call.
@@ -159,6 +188,25 @@ class Device {
   // Returns when all work on `stream` is done. A kernel that failed is
   // reported here or at a later call: INTERNAL, naming the driver's error.
   virtual absl::Status Synchronize(Stream stream) = 0;
+
+  // From here to EndCapture what is put on `stream`, or on one that waits for a
+  // Marker of it, is not run but kept. All of it must be waited for by `stream`
+  // at the end. What waits for the device (Upload, Download, Synchronize of such
+  // a stream) is refused with FAILED_PRECONDITION and breaks the capture; so is,
+  // on this thread, whatever else could not be kept.
+  //
+  // UNIMPLEMENTED        a device that captures nothing: the CPU
+  // FAILED_PRECONDITION  the null stream, or one that is captured already
+  virtual absl::Status BeginCapture(Stream stream) = 0;
+
+  // What was kept. The stream runs its work again, also after an error.
+  //
+  // FAILED_PRECONDITION  no capture, or a broken one
+  virtual absl::StatusOr<std::unique_ptr<CapturedGraph>> EndCapture(
+      Stream stream) = 0;
+
+  // Whether what is put on `stream` now is kept rather than run.
+  virtual bool IsCaptured(Stream stream) const = 0;
 };
 
 }  // namespace kiln

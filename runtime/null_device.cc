@@ -2,8 +2,11 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status.h"
+#include "runtime/host_captures.h"
 #include "runtime/host_memory.h"
 
 namespace kiln {
@@ -32,10 +35,41 @@ class NullModule final : public Module {
   }
 };
 
+class NullStream final : public OwnedStream {
+ public:
+  Stream get() const override { return const_cast<NullStream*>(this); }
+};
+
 class NullMarker final : public Marker {
  public:
-  absl::Status Record(Stream) override { return absl::OkStatus(); }
-  absl::Status Wait(Stream) override { return absl::OkStatus(); }
+  explicit NullMarker(HostCaptures& captures) : captures_(captures) {}
+  absl::Status Record(Stream stream) override {
+    point_ = captures_.PointOf(stream);
+    return absl::OkStatus();
+  }
+  absl::Status Wait(Stream stream) override {
+    captures_.Wait(point_, stream);
+    return absl::OkStatus();
+  }
+
+ private:
+  HostCaptures& captures_;
+  HostCaptures::Point point_;
+};
+
+// A view that owns its numbers.
+struct KeptView {
+  explicit KeptView(const StridedView& from)
+      : sizes(from.sizes.begin(), from.sizes.end()),
+        strides(from.strides.begin(), from.strides.end()),
+        data(from.data),
+        element_bytes(from.element_bytes) {}
+  StridedView view() const { return {data, element_bytes, sizes, strides}; }
+
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> strides;
+  void* data;
+  int64_t element_bytes;
 };
 
 class NullDevice final : public Device {
@@ -44,41 +78,66 @@ class NullDevice final : public Device {
 
   const DeviceTraits& traits() const override { return traits_; }
   Allocator& allocator() override { return allocator_; }
+  Allocator& segments() override { return allocator_; }
+  absl::StatusOr<std::unique_ptr<OwnedStream>> MakeStream() override {
+    return std::make_unique<NullStream>();
+  }
   absl::StatusOr<std::unique_ptr<Module>> LoadModule(
       absl::string_view) override {
     return std::make_unique<NullModule>();
   }
   absl::StatusOr<std::unique_ptr<Marker>> MakeMarker() override {
-    return std::make_unique<NullMarker>();
+    return std::make_unique<NullMarker>(captures_);
   }
-  absl::Status Launch(const KernelLaunch&, Stream) override {
-    return absl::OkStatus();
+  absl::Status Launch(const KernelLaunch&, Stream stream) override {
+    return captures_.Do(stream, [] { return absl::OkStatus(); });
   }
   absl::Status Copy(const StridedView& from, const StridedView& to,
-                    Stream) override {
-    CopyStrided(from, to);
-    return absl::OkStatus();
+                    Stream stream) override {
+    const KeptView source(from);
+    const KeptView target(to);
+    return captures_.Do(stream, [source, target] {
+      CopyStrided(source.view(), target.view());
+      return absl::OkStatus();
+    });
   }
   absl::Status Fill(void* to, int64_t element_bytes, int64_t elements,
-                    uint64_t bits, Stream) override {
-    FillElements(to, element_bytes, elements, bits);
-    return absl::OkStatus();
+                    uint64_t bits, Stream stream) override {
+    return captures_.Do(stream, [=] {
+      FillElements(to, element_bytes, elements, bits);
+      return absl::OkStatus();
+    });
   }
   absl::Status Upload(const void* host, void* device, int64_t bytes,
-                      Stream) override {
+                      Stream stream) override {
+    RETURN_IF_ERROR(captures_.AllowWait(stream, "upload"));
     std::memcpy(device, host, bytes);
     return absl::OkStatus();
   }
   absl::Status Download(const void* device, void* host, int64_t bytes,
-                        Stream) override {
+                        Stream stream) override {
+    RETURN_IF_ERROR(captures_.AllowWait(stream, "download"));
     std::memcpy(host, device, bytes);
     return absl::OkStatus();
   }
-  absl::Status Synchronize(Stream) override { return absl::OkStatus(); }
+  absl::Status Synchronize(Stream stream) override {
+    return captures_.AllowWait(stream, "synchronize");
+  }
+  absl::Status BeginCapture(Stream stream) override {
+    return captures_.Begin(stream);
+  }
+  absl::StatusOr<std::unique_ptr<CapturedGraph>> EndCapture(
+      Stream stream) override {
+    return captures_.End(stream);
+  }
+  bool IsCaptured(Stream stream) const override {
+    return captures_.Has(stream);
+  }
 
  private:
   DeviceTraits traits_;
   ZeroedAllocator allocator_;
+  HostCaptures captures_;
 };
 
 }  // namespace

@@ -8,8 +8,9 @@
 namespace kiln {
 
 // A device that takes every artifact and runs no kernel. Its memory is the
-// host's, zero when fresh; copies and fills happen. For tests of all that
-// stands around kernels, and to start a new backend from.
+// host's, zero when fresh; copies and fills happen, of a captured stream when
+// the graph is launched. For tests of all that stands around kernels, and to
+// start a new backend from.
 std::unique_ptr<Device> MakeNullDevice();
 
 }  // namespace kiln

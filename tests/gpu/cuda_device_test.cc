@@ -8,6 +8,7 @@ namespace {
 std::shared_ptr<Device> Cuda() { return OpenCudaOrNull().device; }
 
 INSTANTIATE_TEST_SUITE_P(Cuda, DeviceConformance, testing::Values(&Cuda));
+INSTANTIATE_TEST_SUITE_P(Cuda, CaptureConformance, testing::Values(&Cuda));
 
 }  // namespace
 }  // namespace kiln

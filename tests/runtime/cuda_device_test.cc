@@ -53,6 +53,8 @@ std::shared_ptr<Device> FakeDevice() { return Fake().device; }
 
 INSTANTIATE_TEST_SUITE_P(FakeCuda, DeviceConformance,
                          testing::Values(&FakeDevice));
+INSTANTIATE_TEST_SUITE_P(FakeCuda, CaptureConformance,
+                         testing::Values(&FakeDevice));
 
 TEST(CudaDevice, RunsAPlanOnAnyThreadWithItsContextCurrent) {
   const OpenedDevice fake = Fake();

@@ -14,8 +14,11 @@ std::shared_ptr<Device> Cpu() {
 std::shared_ptr<Device> Cuda() { return OpenCudaOrNull().device; }
 
 INSTANTIATE_TEST_SUITE_P(Null, DeviceConformance, testing::Values(&Null));
+INSTANTIATE_TEST_SUITE_P(Null, CaptureConformance, testing::Values(&Null));
 INSTANTIATE_TEST_SUITE_P(Cpu, DeviceConformance, testing::Values(&Cpu));
+INSTANTIATE_TEST_SUITE_P(Cpu, CaptureConformance, testing::Values(&Cpu));
 INSTANTIATE_TEST_SUITE_P(Cuda, DeviceConformance, testing::Values(&Cuda));
+INSTANTIATE_TEST_SUITE_P(Cuda, CaptureConformance, testing::Values(&Cuda));
 
 }  // namespace
 }  // namespace kiln

@@ -157,6 +157,117 @@ TEST_P(DeviceConformance, MarkersOrderStreamsAndMayBeUnrecorded) {
   EXPECT_TRUE(device_->Synchronize(nullptr).ok());
 }
 
+// Captures; the CPU has none, and says so.
+class CaptureConformance : public DeviceConformance {
+ protected:
+  void SetUp() override {
+    DeviceConformance::SetUp();
+    if (IsSkipped()) return;
+    auto stream = device_->MakeStream();
+    ASSERT_TRUE(stream.ok()) << stream.status();
+    stream_ = *std::move(stream);
+    if (device_->traits().kind != DeviceKind::kCpu) return;
+    EXPECT_EQ(device_->BeginCapture(stream_->get()).code(),
+              absl::StatusCode::kUnimplemented);
+    EXPECT_FALSE(device_->EndCapture(stream_->get()).ok());
+    GTEST_SKIP() << "a device that captures nothing";
+  }
+
+  // Of one element of 4 bytes.
+  absl::Status Copy(void* from, void* to, Stream stream) {
+    return device_->Copy({from, 4, {}, {}}, {to, 4, {}, {}}, stream);
+  }
+
+  std::unique_ptr<OwnedStream> stream_;
+};
+
+TEST_P(CaptureConformance, WhatIsCapturedRunsWhenTheGraphDoes) {
+  void* const from = Uploaded(std::vector<int32_t>{1});
+  void* const to = Uploaded(std::vector<int32_t>{0});
+  const Stream stream = stream_->get();
+  EXPECT_FALSE(device_->IsCaptured(stream));
+  ASSERT_TRUE(device_->BeginCapture(stream).ok());
+  EXPECT_TRUE(device_->IsCaptured(stream));
+  EXPECT_EQ(device_->BeginCapture(stream).code(),
+            absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(Copy(from, to, stream).ok());
+  ASSERT_TRUE(device_->Fill(from, 4, 1, 7, stream).ok());
+  const auto graph = device_->EndCapture(stream);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_FALSE(device_->IsCaptured(stream));
+  EXPECT_EQ((*graph)->size(), 2);
+  EXPECT_EQ(Downloaded<int32_t>(to, 1)[0], 0);
+
+  for (const int32_t due : {1, 7}) {  // what the launch before left in `from`
+    ASSERT_TRUE((*graph)->Launch(stream).ok());
+    ASSERT_TRUE(device_->Synchronize(stream).ok());
+    EXPECT_EQ(Downloaded<int32_t>(to, 1)[0], due);
+  }
+  Free(from, 4);
+  Free(to, 4);
+}
+
+TEST_P(CaptureConformance, StreamsThatAreWaitedForTakePart) {
+  void* const at = Uploaded(std::vector<int32_t>{1, 2});
+  void* const second = static_cast<char*>(at) + 4;
+  auto other = device_->MakeStream();
+  auto marker = device_->MakeMarker();
+  ASSERT_TRUE(other.ok() && marker.ok());
+  const auto capture = [&](bool joins) {
+    EXPECT_TRUE(device_->BeginCapture(stream_->get()).ok());
+    EXPECT_TRUE((*marker)->Record(stream_->get()).ok());
+    EXPECT_TRUE((*marker)->Wait((*other)->get()).ok());
+    EXPECT_TRUE(device_->IsCaptured((*other)->get()));
+    EXPECT_TRUE(Copy(at, second, (*other)->get()).ok());
+    if (joins) {
+      EXPECT_TRUE((*marker)->Record((*other)->get()).ok());
+      EXPECT_TRUE((*marker)->Wait(stream_->get()).ok());
+    }
+    return device_->EndCapture(stream_->get());
+  };
+  EXPECT_EQ(capture(false).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  const auto graph = capture(true);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_FALSE(device_->IsCaptured((*other)->get()));
+  EXPECT_EQ(Downloaded<int32_t>(second, 1)[0], 2);
+  ASSERT_TRUE((*graph)->Launch(stream_->get()).ok());
+  ASSERT_TRUE(device_->Synchronize(stream_->get()).ok());
+  EXPECT_EQ(Downloaded<int32_t>(second, 1)[0], 1);
+  Free(at, 8);
+}
+
+TEST_P(CaptureConformance, AWaitBreaksACaptureAndTheStreamGoesOn) {
+  const Stream stream = stream_->get();
+  void* const at = Uploaded(std::vector<int32_t>{1});
+  ASSERT_TRUE(device_->BeginCapture(stream).ok());
+  EXPECT_EQ(device_->Synchronize(stream).code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(device_->EndCapture(stream).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(device_->Fill(at, 4, 1, 5, stream).ok());
+  ASSERT_TRUE(device_->Synchronize(stream).ok());
+  EXPECT_EQ(Downloaded<int32_t>(at, 1)[0], 5);
+  EXPECT_EQ(device_->EndCapture(stream).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  Free(at, 4);
+}
+
+TEST_P(CaptureConformance, SegmentsMayBeTakenMeanwhile) {
+  EXPECT_EQ(device_->BeginCapture(nullptr).code(),
+            absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(device_->BeginCapture(stream_->get()).ok());
+  const auto segment = device_->segments().Allocate(1 << 20, nullptr);
+  ASSERT_TRUE(segment.ok()) << segment.status();
+  ASSERT_TRUE(device_->Fill(*segment, 4, 2, 9, stream_->get()).ok());
+  const auto graph = device_->EndCapture(stream_->get());
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_TRUE((*graph)->Launch(stream_->get()).ok());
+  ASSERT_TRUE(device_->Synchronize(stream_->get()).ok());
+  EXPECT_EQ(Downloaded<int32_t>(*segment, 2), (std::vector<int32_t>{9, 9}));
+  device_->segments().Free(*segment, 1 << 20, nullptr);
+}
+
 TEST_P(DeviceConformance, ObjectCodeThatIsNoneIsCorrupt) {
   if (device_->traits().kind == DeviceKind::kNull) {
     GTEST_SKIP() << "a null device takes everything";

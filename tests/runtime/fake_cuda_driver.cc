@@ -1,16 +1,19 @@
 // A libcuda.so.1 of host memory, for tests of runtime/cuda_device where there
 // is no GPU: the functions that CudaDriver looks for, with their documented
-// effects. Streams do their work at once. Three kernels can be launched:
+// effects. Streams do their work at once, or keep it while they are captured. Three kernels can be launched:
 // test_add (from, to, count, term; of the test artifacts), test_blocks (puts the
 // count of its blocks at its argument) and the runtime's own strided copy. It
 // has four multiprocessors.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "runtime/cuda_copy_kernel.h"
 #include "runtime/cuda_driver.h"
+#include "runtime/host_captures.h"
 
 namespace {
 
@@ -37,18 +40,40 @@ void StridedCopy(const kiln::StridedCopyArgument& c) {
   }
 }
 
-void TestAdd(void** arguments) {
-  const float* const from = *static_cast<const float**>(arguments[0]);
-  float* const to = *static_cast<float**>(arguments[1]);
-  const long long count = *static_cast<long long*>(arguments[2]);
-  const long long term = *static_cast<long long*>(arguments[3]);
-  for (long long i = 0; i < count; ++i) to[i] = from[i] + term;
+void TestAdd(const std::vector<uint64_t>& arguments) {
+  const float* const from = static_cast<const float*>(Host(arguments[0]));
+  float* const to = static_cast<float*>(Host(arguments[1]));
+  const int64_t count = static_cast<int64_t>(arguments[2]);
+  const int64_t term = static_cast<int64_t>(arguments[3]);
+  for (int64_t i = 0; i < count; ++i) to[i] = from[i] + term;
+}
+
+kiln::HostCaptures captures;
+
+// Does `work` now, or when the graph runs that `stream` is captured for.
+template <typename Work>
+kiln::CUresult Do(kiln::CUstream stream, const Work& work) {
+  return captures.Do(stream,
+                     [work] {
+                       work();
+                       return absl::OkStatus();
+                     })
+                 .ok()
+             ? 0
+             : kInvalidValue;
 }
 
 template <typename T>
-kiln::CUresult Set(kiln::CUdeviceptr at, T value, size_t count) {
-  for (size_t i = 0; i < count; ++i) static_cast<T*>(Host(at))[i] = value;
-  return 0;
+kiln::CUresult Set(kiln::CUdeviceptr at, T value, size_t count,
+                   kiln::CUstream stream) {
+  return Do(stream, [=] {
+    for (size_t i = 0; i < count; ++i) static_cast<T*>(Host(at))[i] = value;
+  });
+}
+
+kiln::CUresult Copy(kiln::CUdeviceptr to, kiln::CUdeviceptr from, size_t bytes,
+                    kiln::CUstream stream) {
+  return Do(stream, [=] { std::memcpy(Host(to), Host(from), bytes); });
 }
 
 thread_local kiln::CUcontext current = nullptr;
@@ -124,43 +149,37 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
 }
 CUresult cuFuncSetAttribute(CUfunction, int, int) { return 0; }
 
-// The address of each argument of a launch that packs them.
-std::vector<void*> Unpacked(void** extra) {
-  std::vector<void*> addresses;
+// The arguments of a launch that packs them, 8 bytes each; none of another.
+std::vector<uint64_t> Unpacked(void** extra) {
   if (extra[0] != kCudaPackedArguments ||
       extra[2] != kCudaPackedArgumentsBytes ||
       extra[4] != kCudaPackedArgumentsEnd) {
-    return addresses;
+    return {};
   }
-  const size_t bytes = *static_cast<const size_t*>(extra[3]);
-  for (size_t at = 0; at < bytes; at += 8) {
-    addresses.push_back(static_cast<char*>(extra[1]) + at);
-  }
-  return addresses;
+  std::vector<uint64_t> arguments(*static_cast<const size_t*>(extra[3]) / 8);
+  std::memcpy(arguments.data(), extra[1], arguments.size() * 8);
+  return arguments;
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function,
                           void** arguments, void** extra) {
   NEEDS_CONTEXT;
-  std::vector<void*> unpacked;
-  if (arguments == nullptr) {
-    unpacked = Unpacked(extra);
-    if (unpacked.empty()) return kInvalidValue;
-    arguments = unpacked.data();
-  }
   const uint64_t blocks =
       uint64_t{config->gridDimX} * config->gridDimY * config->gridDimZ;
   const uint64_t threads =
       uint64_t{config->blockDimX} * config->blockDimY * config->blockDimZ;
   if (blocks == 0 || threads == 0 || threads > 1024) return kInvalidValue;
-  if (reinterpret_cast<uintptr_t>(function) == kTestAdd) {
-    TestAdd(arguments);
-  } else if (reinterpret_cast<uintptr_t>(function) == kTestBlocks) {
-    **static_cast<float**>(arguments[0]) = static_cast<float>(blocks);
-  } else {
-    StridedCopy(*static_cast<const StridedCopyArgument*>(arguments[0]));
+  if (arguments != nullptr) {  // the runtime's own
+    const auto copy = *static_cast<const StridedCopyArgument*>(arguments[0]);
+    return Do(config->hStream, [copy] { StridedCopy(copy); });
   }
-  return 0;
+  const std::vector<uint64_t> unpacked = Unpacked(extra);
+  if (unpacked.empty()) return kInvalidValue;
+  const bool adds = reinterpret_cast<uintptr_t>(function) == kTestAdd;
+  return Do(config->hStream, [=] {
+    if (adds) return TestAdd(unpacked);
+    *static_cast<float*>(Host(unpacked[0])) = static_cast<float>(blocks);
+  });
 }
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice) {
   *pool = nullptr;
@@ -184,59 +203,115 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   return 0;
 }
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes,
-                              CUstream) {
+                              CUstream stream) {
   NEEDS_CONTEXT;
-  std::memcpy(Host(to), Host(from), bytes);
-  return 0;
+  return Copy(to, from, bytes, stream);
 }
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes,
-                              CUstream) {
+                              CUstream stream) {
   NEEDS_CONTEXT;
-  std::memcpy(Host(to), from, bytes);
-  return 0;
+  return Copy(to, reinterpret_cast<CUdeviceptr>(from), bytes, stream);
 }
 CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes,
-                              CUstream) {
+                              CUstream stream) {
   NEEDS_CONTEXT;
-  std::memcpy(to, Host(from), bytes);
-  return 0;
+  return Copy(reinterpret_cast<CUdeviceptr>(to), from, bytes, stream);
 }
 CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t count,
-                         CUstream) {
-  return Set(at, value, count);
+                         CUstream stream) {
+  return Set(at, value, count, stream);
 }
 CUresult cuMemsetD16Async(CUdeviceptr at, unsigned short value, size_t count,
-                          CUstream) {
-  return Set(at, value, count);
+                          CUstream stream) {
+  return Set(at, value, count, stream);
 }
 CUresult cuMemsetD32Async(CUdeviceptr at, unsigned value, size_t count,
-                          CUstream) {
-  return Set(at, value, count);
+                          CUstream stream) {
+  return Set(at, value, count, stream);
 }
 CUresult cuMemsetD2D32Async(CUdeviceptr at, size_t pitch, unsigned value,
-                            size_t width, size_t height, CUstream) {
-  for (size_t row = 0; row < height; ++row) Set(at + row * pitch, value, width);
+                            size_t width, size_t height, CUstream stream) {
+  for (size_t row = 0; row < height; ++row) {
+    Set(at + row * pitch, value, width, stream);
+  }
   return 0;
 }
-CUresult cuStreamSynchronize(CUstream) {
+CUresult cuStreamSynchronize(CUstream stream) {
   NEEDS_CONTEXT;
-  return 0;
+  return captures.AllowWait(stream, "cuStreamSynchronize").ok()
+             ? 0
+             : kCudaErrorCaptureUnsupported;
 }
 CUresult cuCtxSynchronize() { return 0; }
-CUresult cuStreamWaitEvent(CUstream, CUevent event, unsigned) {
-  return event == nullptr ? kInvalidValue : 0;
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
+  if (event == nullptr) return kInvalidValue;
+  captures.Wait(*reinterpret_cast<HostCaptures::Point*>(event), stream);
+  return 0;
 }
 CUresult cuEventCreate(CUevent* event, unsigned) {
   NEEDS_CONTEXT;
-  *event = static_cast<CUevent>(std::malloc(1));
+  *event = reinterpret_cast<CUevent>(new HostCaptures::Point());
   return 0;
 }
-CUresult cuEventRecord(CUevent event, CUstream) {
-  return event == nullptr ? kInvalidValue : 0;
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  if (event == nullptr) return kInvalidValue;
+  *reinterpret_cast<HostCaptures::Point*>(event) = captures.PointOf(stream);
+  return 0;
 }
 CUresult cuEventDestroy_v2(CUevent event) {
-  std::free(event);
+  delete reinterpret_cast<HostCaptures::Point*>(event);
   return 0;
 }
+CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
+  return cuMemAllocAsync(address, bytes, nullptr);
+}
+CUresult cuStreamCreate(CUstream* stream, unsigned) {
+  NEEDS_CONTEXT;
+  *stream = reinterpret_cast<CUstream>(new char);
+  return 0;
+}
+CUresult cuStreamDestroy_v2(CUstream stream) {
+  delete reinterpret_cast<char*>(stream);
+  return 0;
+}
+CUresult cuStreamBeginCapture_v2(CUstream stream, int) {
+  return captures.Begin(stream).ok() ? 0 : kInvalidValue;
+}
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  absl::StatusOr<std::unique_ptr<CapturedGraph>> captured =
+      captures.End(stream);
+  if (!captured.ok()) return kCudaErrorCaptureInvalidated;
+  *graph = reinterpret_cast<CUgraph>(captured->release());
+  return 0;
+}
+CUresult cuStreamIsCapturing(CUstream stream, int* status) {
+  *status = captures.Has(stream) ? 1 : kCudaCaptureNone;
+  return 0;
+}
+CUresult cuThreadExchangeStreamCaptureMode(int* mode) {
+  thread_local int of_this_thread = 0;
+  std::swap(of_this_thread, *mode);
+  return 0;
+}
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode*, size_t* count) {
+  *count = reinterpret_cast<CapturedGraph*>(graph)->size();
+  return 0;
+}
+// The graph itself runs: destroying what it was made of does nothing.
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* made, CUgraph graph,
+                                     unsigned long long) {
+  *made = reinterpret_cast<CUgraphExec>(graph);
+  return 0;
+}
+CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
+  return reinterpret_cast<CapturedGraph*>(graph)->Launch(stream).ok()
+             ? 0
+             : kInvalidValue;
+}
+CUresult cuGraphExecDestroy(CUgraphExec graph) {
+  delete reinterpret_cast<CapturedGraph*>(graph);
+  return 0;
+}
+CUresult cuGraphDestroy(CUgraph) { return 0; }
 
 }  // extern "C"
