@@ -19,6 +19,19 @@ namespace kiln::graph_tree {
 // What a function is to autograd.
 enum class Mode { kInference, kForward, kBackward };
 
+struct Input {
+  bool is_tensor = false;  // a tensor on the device
+  const void* address = nullptr;
+  Storage storage = nullptr;
+  const void* storage_address = nullptr;
+};
+
+// A tensor that the function closes over.
+struct Constant {
+  Storage storage = nullptr;
+  const void* storage_address = nullptr;
+};
+
 // A compiled function. Its numbers of inputs and outputs are fixed.
 struct Function {
   int id = 0;
@@ -26,19 +39,13 @@ struct Function {
   std::string name;
   std::vector<int> static_inputs;   // expected to keep their addresses
   std::vector<int> mutated_inputs;  // that a call writes to
-  std::vector<Storage> constants;   // on the device; live as long as this
+  std::vector<Constant> constants;  // on the device; live as long as this
   // For messages; shorter than the numbers of inputs and outputs: not known.
   std::vector<std::string> input_names;
   std::vector<std::string> input_traces;
   std::vector<std::string> output_traces;
   std::string mutation_trace;
   void* body = nullptr;  // the recorder's own
-};
-
-struct Input {
-  bool is_tensor = false;  // a tensor on the device
-  const void* address = nullptr;
-  Storage storage = nullptr;
 };
 
 // One call. The framework fills in `inputs`; results go where `caller` says.

@@ -1,0 +1,31 @@
+#ifndef KILN_RUNTIME_GRAPH_TREE_GENERATIONS_H_
+#define KILN_RUNTIME_GRAPH_TREE_GENERATIONS_H_
+
+#include <cstdint>
+
+// Iterations of the user's program: results of one may be overwritten by the
+// next. One for all devices of a process.
+
+namespace kiln::graph_tree {
+
+// Thread-compatible.
+class Generations {
+ public:
+  // The user says where an iteration begins. Once said, only this counts.
+  void MarkStepBegin() { --marks_; }
+  // A call of a compiled program from outside of any.
+  void BeginCall() { ++calls_; }
+  // The same, where the front end counts them.
+  void SetCalls(int64_t calls) { calls_ = calls; }
+
+  bool marked() const { return marks_ != 0; }
+  int64_t current() const { return marked() ? marks_ : calls_; }
+
+ private:
+  int64_t marks_ = 0;  // counts down: no mark equals a call
+  int64_t calls_ = 0;
+};
+
+}  // namespace kiln::graph_tree
+
+#endif  // KILN_RUNTIME_GRAPH_TREE_GENERATIONS_H_

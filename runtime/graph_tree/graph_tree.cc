@@ -1,0 +1,333 @@
+#include "runtime/graph_tree/graph_tree.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "proto/base/status.h"
+#include "runtime/graph_tree/invalid_output.h"
+#include "runtime/graph_tree/mutation_policy.h"
+#include "runtime/graph_tree/path.h"
+#include "runtime/graph_tree/pool_check.h"
+
+namespace kiln::graph_tree {
+
+GraphTree::GraphTree(const Surroundings& around, const Generations& generations,
+                     TreeOptions options)
+    : around_(around),
+      generations_(generations),
+      options_(std::move(options)) {}
+
+int GraphTree::AddFunction(Function function) {
+  function.id = static_cast<int>(functions_.size());
+  functions_.push_back(std::make_unique<Function>(std::move(function)));
+  return functions_.back()->id;
+}
+
+absl::Status GraphTree::Run(int function_id, Call& call) {
+  if (is_shut_down_) {
+    return absl::FailedPreconditionError("Running CUDAGraph after shutdown");
+  }
+  const Function& function = *functions_[function_id];
+  if (is_running_) return RunPlainly(function, call);
+  is_running_ = true;
+  const auto done = absl::MakeCleanup([this] { is_running_ = false; });
+  RETURN_IF_ERROR(RunOnce(function, call));
+  // Only now: a forward does not wait for its backward before it has run.
+  if (function.mode == Mode::kForward) forwards_pending_ = true;
+  if (function.mode == Mode::kBackward) forwards_pending_ = false;
+  return absl::OkStatus();
+}
+
+absl::Status GraphTree::RunOnce(const Function& function, Call& call) {
+  // Executions end below, and only where nothing matches: that is the fast way.
+  if (state() == TreeState::kRecording || state() == TreeState::kWarmUp) {
+    TryEndUnreplayed(function);
+  }
+  ASSIGN_OR_RETURN(bool refused,
+                   MutationIsRefused(function, call, Ask::kRemembered));
+  if (refused || ExceedsRerecordLimit(function)) {
+    return RunPlainly(function, call);
+  }
+  if (NeedsWarmUp(function)) return WarmUp(function, call);
+  if (state() == TreeState::kRecording) return Record(function, call);
+
+  std::string unexpected;
+  ASSIGN_OR_RETURN(Node * match, FindMatch(function, call, unexpected));
+  if (match != nullptr) return Execute(*match, call);
+  if (current_ != nullptr && roots_.contains(function.id)) {
+    TryEndExecution();
+    if (current_ == nullptr) return RunOnce(function, call);
+  }
+  if (!function.mutated_inputs.empty()) {
+    // What was an output of a graph may be none any more.
+    ASSIGN_OR_RETURN(refused, MutationIsRefused(function, call, Ask::kAnew));
+    if (refused) return RunPlainly(function, call);
+  }
+  if (!unexpected.empty()) {
+    RETURN_IF_ERROR(CountRerecord(function, unexpected));
+    if (ExceedsRerecordLimit(function)) return RunPlainly(function, call);
+  }
+  ++counters_.records_without_match;
+  TryEndExecution();
+  return Record(function, call);
+}
+
+absl::Status GraphTree::RunPlainly(const Function& function, Call& call) {
+  ++counters_.plain_runs;
+  return around_.recorder->RunPlainly(function, call);
+}
+
+bool GraphTree::NeedsWarmUp(const Function& function) const {
+  // The addresses of a warm-up are not those of a recording, so nothing else
+  // follows one.
+  return state() == TreeState::kWarmUp || options_.always_warm_up ||
+         (!options_.skip_warm_up && !warmed_up_.contains(function.id));
+}
+
+absl::Status GraphTree::WarmUp(const Function& function, Call& call) {
+  RETURN_IF_ERROR(RestorePool());
+  const bool first = !warmed_up_.contains(function.id);
+  const bool check = options_.check_pool && first;
+  const auto path = [&] { return current_ ? Path(current_->path) : Path(); };
+  if (check) {
+    RETURN_IF_ERROR(CheckPool(*around_.pool, options_.pool_name, path()));
+  }
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Node> node,
+      WarmUpNode(around_, function, current_, next_warm_up_--, call));
+  ++counters_.warm_ups;
+  warmed_up_.insert(function.id);
+  warm_ups_.push_back(std::move(node));
+  Enter(warm_ups_.back().get(), TreeState::kWarmUp);
+  return check ? CheckPool(*around_.pool, options_.pool_name, path())
+               : absl::OkStatus();
+}
+
+absl::Status GraphTree::Record(const Function& function, Call& call) {
+  RETURN_IF_ERROR(RestorePool());
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Node> node,
+      RecordNode(around_, function, current_, next_graph_++, call));
+  ++counters_.recordings;
+  counters_.recorded_copied_inputs +=
+      std::count(node->uses.begin(), node->uses.end(), InputUse::kCopied);
+  auto& siblings = ChildrenHere()[function.id];
+  siblings.push_back(std::move(node));
+  Enter(siblings.back().get(), TreeState::kRecording);
+  return absl::OkStatus();
+}
+
+absl::Status GraphTree::Execute(Node& node, Call& call) {
+  if (!options_.rerecord_on_moved_static_input) {
+    RETURN_IF_ERROR(CheckStaticInputs(node, call));
+  }
+  Enter(&node, TreeState::kExecution);
+  ++counters_.replays;
+  return ReplayNode(around_, node, call);
+}
+
+void GraphTree::Enter(Node* node, TreeState state) {
+  current_ = node;
+  state_ = state;
+  generation_ = generations_.current();
+}
+
+absl::StatusOr<Node*> GraphTree::FindMatch(const Function& function, Call& call,
+                                           std::string& unexpected) {
+  const auto addresses = options_.rerecord_on_moved_static_input
+                             ? StaticAddresses::kCompare
+                             : StaticAddresses::kTrust;
+  const auto& children = ChildrenHere();
+  const auto candidates = children.find(function.id);
+  if (candidates == children.end()) return nullptr;
+  for (const std::unique_ptr<Node>& node : candidates->second) {
+    ASSIGN_OR_RETURN(const Match match, CheckInvariants(*node, call, addresses,
+                                                        *around_.recorder));
+    if (match == Match::kMatches) return node.get();
+    if (match != Match::kStillLive) {
+      unexpected = MismatchText(*node, call, match);
+    }
+  }
+  return nullptr;
+}
+
+absl::StatusOr<bool> GraphTree::MutationIsRefused(const Function& function,
+                                                  const Call& call, Ask ask) {
+  if (function.mutated_inputs.empty()) return false;
+  auto& decided = FollowersHere().refused_mutation;
+  if (ask == Ask::kRemembered) {
+    const auto found = decided.find(function.id);
+    if (found != decided.end()) return found->second;
+  }
+  const Path path = current_ ? Path(current_->path) : Path();
+  const int refused = CountRefusedMutations(
+      function, call, options_.mutation_of_managed_inputs ? path : Path());
+  decided[function.id] = refused > 0;
+  if (refused > 0 && warned_of_mutation_.insert(function.id).second) {
+    RETURN_IF_ERROR(Skip(function, MutationText(function, refused)));
+  }
+  return refused > 0;
+}
+
+bool GraphTree::ExceedsRerecordLimit(const Function& function) const {
+  if (!options_.rerecord_limit.has_value()) return false;
+  const auto& counts = FollowersHere().unexpected_rerecords;
+  const auto count = counts.find(function.id);
+  return count != counts.end() && count->second > *options_.rerecord_limit;
+}
+
+absl::Status GraphTree::CountRerecord(const Function& function,
+                                      const std::string& unexpected) {
+  ++FollowersHere().unexpected_rerecords[function.id];
+  if (!ExceedsRerecordLimit(function)) {
+    notes_.push_back({TreeNote::Kind::kRerecord, function.id,
+                      absl::StrCat("Re-recording function ", function.id,
+                                   " due to ", unexpected)});
+    return absl::OkStatus();
+  }
+  return Skip(function,
+              absl::StrFormat(
+                  "skipping cudagraph due to function %d exceeding max "
+                  "re-recording limit (=%d) on cudagraph node %s due to %s.",
+                  function.id, *options_.rerecord_limit,
+                  current_ ? absl::StrCat(current_->id) : "None", unexpected));
+}
+
+bool GraphTree::CanStartGeneration() const {
+  if (generation_ == generations_.current()) return false;
+  return generations_.marked() || !forwards_pending_;
+}
+
+void GraphTree::TryEndUnreplayed(const Function& function) {
+  if (CanStartGeneration()) {
+    InvalidateOutputs();
+    EndPath();
+  } else if (AllOutputsAreDead(*current_)) {
+    EndPath();
+  } else {
+    WarnOfPendingBackwards(function);
+  }
+}
+
+void GraphTree::TryEndExecution() {
+  if (current_ == nullptr) return;
+  // Outputs that are still held may be written over: no allocator knows them.
+  if (CanStartGeneration() || AllOutputsAreDead(*current_)) EndPath();
+}
+
+void GraphTree::EndPath() {
+  current_ = nullptr;
+  warm_ups_.clear();
+}
+
+void GraphTree::InvalidateOutputs() {
+  for (const LiveStorage& live : LiveStorages(current_->path)) {
+    const Function& function = *current_->path[live.output.depth]->function;
+    around_.liveness->Invalidate(
+        live.storage, InvalidOutputText(function, live.output.output));
+  }
+}
+
+void GraphTree::WarnOfPendingBackwards(const Function& function) {
+  if (warned_of_pending_.contains(function.id) ||
+      generation_ == generations_.current()) {
+    return;
+  }
+  absl::flat_hash_set<int> parents;
+  size_t same = 0;
+  const auto add_parent = [&](const Node& node) {
+    if (node.parent != nullptr) parents.insert(node.parent->function->id);
+  };
+  for (const Node* node : current_->path) {
+    if (node->function->id != function.id) continue;
+    ++same;
+    add_parent(*node);
+  }
+  add_parent(*current_);
+  // With a new parent each time it is not a pattern that repeats.
+  if (same <= 1 || parents.size() == same) return;
+  warned_of_pending_.insert(function.id);
+  notes_.push_back(
+      {TreeNote::Kind::kWarning, function.id,
+       "Unable to hit fast path of CUDAGraphs because of pending, uninvoked "
+       "backwards. Consider running with torch.no_grad() or using "
+       "torch.compiler.cudagraph_mark_step_begin() before each model "
+       "invocation"});
+}
+
+absl::Status GraphTree::RestorePool() {
+  // After a warm-up or a recording the pool's books are right.
+  if (state() != TreeState::kExecution) return absl::OkStatus();
+  ++counters_.checkpoints;
+  // Cached tensors would keep memory that nobody uses.
+  for (Node* node : current_->path) {
+    for (size_t i = 0; i < node->outputs.size(); ++i) {
+      node->recording->DropCached(static_cast<int>(i));
+    }
+  }
+  std::vector<Storage> live;
+  std::set<const void*> dead;  // aliases share one
+  for (const LiveStorage& storage : LiveStorages(current_->path)) {
+    live.push_back(storage.storage);
+  }
+  for (const PathIndex& at : current_->live_after) {
+    const Node& node = *current_->path[at.depth];
+    if (!node.IsLive(at.output)) dead.insert(node.outputs[at.output].address);
+  }
+  RETURN_IF_ERROR(around_.pool->Restore(*current_->pool_state, live));
+  // From here on the pool's books are right again, whatever fails next.
+  state_ = TreeState::kRecording;
+  for (const void* address : dead) {
+    RETURN_IF_ERROR(around_.pool->Free(address));
+  }
+  return options_.check_pool
+             ? CheckPool(*around_.pool, options_.pool_name, current_->path)
+             : absl::OkStatus();
+}
+
+absl::Status GraphTree::Skip(const Function& function, std::string text) {
+  ++counters_.skips;
+  notes_.push_back({TreeNote::Kind::kSkip, function.id, text});
+  return options_.skip_is_error ? absl::FailedPreconditionError(text)
+                                : absl::OkStatus();
+}
+
+void GraphTree::Shutdown() {
+  is_shut_down_ = true;
+  EndPath();
+  // One after the other: a path may be longer than a stack is deep.
+  std::vector<std::unique_ptr<Node>> nodes;
+  const auto take = [&](auto& children) {
+    for (auto& [id, list] : children) {
+      std::move(list.begin(), list.end(), std::back_inserter(nodes));
+    }
+    children.clear();
+  };
+  take(roots_);
+  while (!nodes.empty()) {
+    const std::unique_ptr<Node> node = std::move(nodes.back());
+    nodes.pop_back();
+    take(node->children);
+  }
+}
+
+std::vector<const Node*> GraphTree::Roots() const {
+  std::vector<const Node*> roots;
+  for (const auto& [id, nodes] : roots_) {
+    for (const std::unique_ptr<Node>& node : nodes) roots.push_back(node.get());
+  }
+  std::sort(roots.begin(), roots.end(),
+            [](const Node* a, const Node* b) { return a->id < b->id; });
+  return roots;
+}
+
+std::vector<TreeNote> GraphTree::TakeNotes() {
+  return std::exchange(notes_, {});
+}
+
+}  // namespace kiln::graph_tree

@@ -1,0 +1,153 @@
+#ifndef KILN_RUNTIME_GRAPH_TREE_GRAPH_TREE_H_
+#define KILN_RUNTIME_GRAPH_TREE_GRAPH_TREE_H_
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "runtime/graph_tree/generations.h"
+#include "runtime/graph_tree/invariants.h"
+#include "runtime/graph_tree/node.h"
+#include "runtime/graph_tree/record_node.h"
+#include "runtime/graph_tree/recorder.h"
+#include "runtime/graph_tree/tree_notes.h"
+
+// Many functions as device graphs that share one pool of memory, called in any
+// order, while the user keeps some of their outputs.
+//
+// The first call of a function is a warm-up, the second is recorded, later
+// ones replay. What may follow a recording in the same memory hangs below it:
+// a recording knows where all that was in use lay when it was made. A path
+// through the tree ends when nothing on it is in use any more, or when the
+// user's program begins a new iteration.
+
+namespace kiln::graph_tree {
+
+struct TreeOptions {
+  // How often a function may be recorded anew at one place since an address
+  // changed; then it runs without a graph there. No value: no limit.
+  std::optional<int> rerecord_limit;
+  // Else a static input that has moved is an error.
+  bool rerecord_on_moved_static_input = true;
+  // Whether functions may write to outputs of graphs on their path.
+  bool mutation_of_managed_inputs = true;
+  bool skip_warm_up = false;
+  bool always_warm_up = false;
+  // Compares the pool with what is in use after a restore and around a first
+  // warm-up. Slow.
+  bool check_pool = false;
+  // A function that cannot have a graph is an error.
+  bool skip_is_error = false;
+  std::string pool_name;  // for messages
+};
+
+enum class TreeState { kNone, kWarmUp, kRecording, kExecution };
+
+// One device's tree. Thread-compatible.
+class GraphTree {
+ public:
+  // All of `around` and `generations` outlive this.
+  GraphTree(const Surroundings& around, const Generations& generations,
+            TreeOptions options);
+  ~GraphTree() { Shutdown(); }
+  GraphTree(const GraphTree&) = delete;
+
+  // Makes a function known; its id becomes the next number, which is returned.
+  int AddFunction(Function function);
+
+  // Calls a function. Errors: those of the recorder and the pool, and
+  // FAILED_PRECONDITION  a static input has moved, where that is an error; a
+  //                      function was refused a graph, with skip_is_error; or
+  //                      after Shutdown
+  // The next call works after any of them. A function that calls another while
+  // it is warmed up or recorded has that one run without a graph.
+  absl::Status Run(int function, Call& call);
+
+  // A backward ran that is none of this tree's.
+  void BackwardRanElsewhere() { forwards_pending_ = false; }
+
+  // Drops all recordings, with what they hold.
+  void Shutdown();
+
+  TreeState state() const {
+    return current_ == nullptr ? TreeState::kNone : state_;
+  }
+  const Node* current() const { return current_; }
+  bool forwards_pending() const { return forwards_pending_; }
+  const TreeCounters& counters() const { return counters_; }
+  // The recordings without a parent, in order.
+  std::vector<const Node*> Roots() const;
+  // What happened since the last time it was asked.
+  std::vector<TreeNote> TakeNotes();
+
+ private:
+  absl::Status RunOnce(const Function& function, Call& call);
+  absl::Status RunPlainly(const Function& function, Call& call);
+  absl::Status WarmUp(const Function& function, Call& call);
+  absl::Status Record(const Function& function, Call& call);
+  absl::Status Execute(Node& node, Call& call);
+  bool NeedsWarmUp(const Function& function) const;
+
+  // The recording that serves, or null; then `unexpected` says why not, where
+  // an address had changed.
+  absl::StatusOr<Node*> FindMatch(const Function& function, Call& call,
+                                  std::string& unexpected);
+  // Whether it must run without a graph here; decided once and remembered, or
+  // anew.
+  enum class Ask { kRemembered, kAnew };
+  absl::StatusOr<bool> MutationIsRefused(const Function& function,
+                                         const Call& call, Ask ask);
+  absl::Status CountRerecord(const Function& function,
+                             const std::string& unexpected);
+  bool ExceedsRerecordLimit(const Function& function) const;
+
+  bool CanStartGeneration() const;
+  void TryEndUnreplayed(const Function& function);
+  void TryEndExecution();
+  void EndPath();
+  void InvalidateOutputs();
+  void WarnOfPendingBackwards(const Function& function);
+  absl::Status RestorePool();
+
+  Followers& FollowersHere() { return current_ ? current_->followers : first_; }
+  const Followers& FollowersHere() const {
+    return current_ ? current_->followers : first_;
+  }
+  absl::flat_hash_map<int, std::vector<std::unique_ptr<Node>>>& ChildrenHere() {
+    return current_ ? current_->children : roots_;
+  }
+  void Enter(Node* node, TreeState state);
+  absl::Status Skip(const Function& function, std::string text);
+
+  const Surroundings around_;
+  const Generations& generations_;
+  const TreeOptions options_;
+
+  std::vector<std::unique_ptr<Function>> functions_;
+  absl::flat_hash_map<int, std::vector<std::unique_ptr<Node>>> roots_;
+  std::vector<std::unique_ptr<Node>> warm_ups_;  // of the current path
+  Followers first_;
+  Node* current_ = nullptr;
+  TreeState state_ = TreeState::kNone;
+  int64_t generation_ = std::numeric_limits<int64_t>::min();  // of current_
+  bool is_running_ = false;
+  bool forwards_pending_ = false;
+  bool is_shut_down_ = false;
+  int next_warm_up_ = -1;
+  int next_graph_ = 0;
+  absl::flat_hash_set<int> warmed_up_;
+  absl::flat_hash_set<int> warned_of_mutation_;
+  absl::flat_hash_set<int> warned_of_pending_;
+  TreeCounters counters_;
+  std::vector<TreeNote> notes_;
+};
+
+}  // namespace kiln::graph_tree
+
+#endif  // KILN_RUNTIME_GRAPH_TREE_GRAPH_TREE_H_

@@ -1,0 +1,36 @@
+#include "runtime/graph_tree/pool_check.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/base/status.h"
+
+namespace kiln::graph_tree {
+
+absl::Status CheckPool(Pool& pool, absl::string_view pool_name, Path path) {
+  ASSIGN_OR_RETURN(const std::vector<const void*> blocks,
+                   pool.AllocatedBlocks());
+  std::set<const void*> stray(blocks.begin(), blocks.end());
+  std::set<const void*> missing;
+  for (const LiveStorage& live : LiveStorages(path)) {
+    if (stray.erase(live.address) == 0) missing.insert(live.address);
+  }
+  if (!missing.empty()) {
+    const auto number = [](std::string* out, const void* address) {
+      absl::StrAppend(out, reinterpret_cast<uintptr_t>(address));
+    };
+    return absl::InternalError(absl::StrCat(
+        "These storage data ptrs are not allocated in pool ", pool_name,
+        " but should be: {", absl::StrJoin(missing, ", ", number), "}."));
+  }
+  if (stray.empty()) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("Detected ", stray.size(),
+                   " tensor(s) in the cudagraph pool not tracked as outputs. "
+                   "All live allocations must be tracked for correctness."));
+}
+
+}  // namespace kiln::graph_tree

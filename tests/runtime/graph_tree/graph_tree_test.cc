@@ -1,0 +1,248 @@
+#include "runtime/graph_tree/graph_tree.h"
+
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/runtime/graph_tree/tree_rig.h"
+
+namespace kiln::graph_tree {
+namespace {
+
+TEST(GraphTree, WarmsUpThenRecordsThenReplays) {
+  TreeRig rig;
+  const int f = rig.Add(Scale(2, 1));
+  EXPECT_EQ(rig.tree.state(), TreeState::kNone);
+  const TreeState states[] = {TreeState::kWarmUp, TreeState::kRecording,
+                              TreeState::kExecution, TreeState::kExecution};
+  for (int i = 0; i < 4; ++i) {
+    const FakeTensors out = rig.Begin(f, {rig.Full(i)});
+    EXPECT_EQ(rig.Value(out[0]), std::to_string(2 * i + 1));
+    EXPECT_EQ(rig.tree.state(), states[i]);
+  }
+  EXPECT_EQ(rig.Shape(), "0");
+  EXPECT_EQ(rig.framework.bodies_run(), 2);
+  EXPECT_EQ(rig.tree.counters().replays, 2);
+  EXPECT_EQ(rig.tree.counters().recorded_copied_inputs, 1);
+}
+
+TEST(GraphTree, AReplayGivesTheSameTensorAgain) {
+  TreeRig rig;
+  const int f = rig.Add(Scale(2, 1));
+  const FakeTensor* first = nullptr;
+  for (int i = 0; i < 4; ++i) {
+    const FakeTensors out = rig.Begin(f, {rig.Full(i)});
+    if (i == 2) first = out[0].get();
+    if (i == 3) {
+      EXPECT_EQ(out[0].get(), first);
+    }
+  }
+}
+
+TEST(GraphTree, AFunctionThatIsCalledTwiceInAnIterationIsAChildOfItself) {
+  TreeRig rig;
+  const int f = rig.Add(Scale(3, 0));
+  for (int i = 0; i < 4; ++i) {
+    FakeTensors x = rig.Begin(f, {rig.Full(1)});
+    x = rig.Continue(f, {x[0]});
+    EXPECT_EQ(rig.Value(x[0]), "9");
+  }
+  EXPECT_EQ(rig.Shape(), "0(1)");
+  EXPECT_EQ(rig.tree.counters().checkpoints, 0);
+}
+
+TEST(GraphTree, OutputsOfEarlierGraphsAreReadWhereTheyAre) {
+  TreeRig rig;
+  const int f = rig.Add(Scale(3, 0));
+  for (int i = 0; i < 4; ++i) {
+    FakeTensors x = rig.Begin(f, {rig.Full(1)});
+    x = rig.Continue(f, {x[0]});
+  }
+  // One for the root, none for its child.
+  EXPECT_EQ(rig.tree.counters().recorded_copied_inputs, 1);
+}
+
+TEST(GraphTree, BlocksAreTheLiveOutputsUntilReplaysGoWithoutThem) {
+  TreeRig rig;
+  const int f = rig.Add(Scale(2, 1));
+  for (int i = 0; i < 3; ++i) {
+    FakeTensors out = rig.Begin(f, {rig.Full(i)});
+    EXPECT_EQ(rig.Blocks(), i < 2 ? 1u : 0u) << i;
+    out.clear();
+    EXPECT_EQ(rig.Blocks(), 0u) << i;
+  }
+}
+
+TEST(GraphTree, ARecordingBehindAReplayRestoresThePool) {
+  TreeRig rig;
+  const int f = rig.Add(Scale(2, 1));
+  const int g = rig.Add(Scale(5, 0));
+  FakeTensors kept;
+  for (int i = 0; i < 3; ++i) kept = rig.Begin(f, {rig.Full(i)});
+  EXPECT_EQ(rig.Blocks(), 0u);
+  // A warm-up, then a recording in the next iteration.
+  FakeTensors out = rig.Continue(g, {rig.Full(1)});
+  EXPECT_EQ(rig.tree.counters().checkpoints, 1);
+  EXPECT_EQ(rig.Blocks(), 2u);
+  EXPECT_EQ(rig.Value(kept[0]), "5");
+  EXPECT_EQ(rig.Value(out[0]), "5");
+  kept = rig.Begin(f, {rig.Full(7)});
+  out = rig.Continue(g, {rig.Full(2)});
+  EXPECT_EQ(rig.tree.counters().checkpoints, 2);
+  EXPECT_EQ(rig.Value(kept[0]), "15");
+  EXPECT_EQ(rig.Value(out[0]), "10");
+  EXPECT_EQ(rig.Blocks(), 2u);
+  kept.clear();
+  EXPECT_EQ(rig.Blocks(), 1u);
+  EXPECT_EQ(rig.Shape(), "0(1)");
+}
+
+TEST(GraphTree, WhatDiedSinceTheRecordingIsFreeInTheRestoredPool) {
+  TreeRig rig;
+  const int f = rig.Add([](FakeFramework& framework, FakeTensors inputs) {
+    return FakeTensors{framework.Affine(inputs, 1, 1, 4),
+                       framework.Affine(inputs, 1, 2, 4)};
+  });
+  const int g = rig.Add(Scale(5, 0));
+  FakeTensors kept;
+  for (int i = 0; i < 3; ++i) kept = rig.Begin(f, {rig.Full(i)});
+  kept[0] = nullptr;
+  const FakeTensors out = rig.Continue(g, {rig.Full(1)});
+  EXPECT_EQ(rig.Blocks(), 2u);
+  EXPECT_EQ(rig.Value(kept[1]), "4");
+}
+
+TEST(GraphTree, ARecordingServesOnlyWhereWhatWasDeadIsDead) {
+  TreeRig rig;
+  const int f = rig.Add(Scale(2, 1));
+  const int g = rig.Add(Scale(5, 0));
+  // Twice g behind a dead f, so that g may lie in its memory.
+  for (int i = 0; i < 3; ++i) {
+    rig.Begin(f, {rig.Full(i)});
+    FakeTensors kept = rig.Continue(f, {rig.Full(i)});
+    rig.Continue(g, {rig.Full(1)});
+    EXPECT_EQ(rig.Value(kept[0]), std::to_string(2 * i + 1));
+  }
+  const auto recordings = rig.tree.counters().recordings;
+  const FakeTensors kept_too = rig.Begin(f, {rig.Full(8)});
+  const FakeTensors kept = rig.Continue(f, {rig.Full(9)});
+  const FakeTensors out = rig.Continue(g, {rig.Full(1)});
+  EXPECT_GT(rig.tree.counters().recordings, recordings);
+  EXPECT_EQ(rig.Value(kept_too[0]), "17");
+  EXPECT_EQ(rig.Value(kept[0]), "19");
+  EXPECT_EQ(rig.Value(out[0]), "5");
+}
+
+TEST(GraphTree, AStaleOutputOfARecordingSaysSo) {
+  TreeRig rig;
+  const int f = rig.Add(Scale(2, 1), {.output_traces = {"model.py, line 3"}});
+  rig.Begin(f, {rig.Full(0)});
+  const FakeTensors stale = rig.Begin(f, {rig.Full(1)});
+  const FakeTensorPtr view = rig.framework.View(stale[0], 1, 2);
+  rig.Begin(f, {rig.Full(2)});
+  const std::string text =
+      "Error: accessing tensor output of CUDAGraphs that has been overwritten "
+      "by a subsequent run. Stack trace: model.py, line 3. To prevent "
+      "overwriting, clone the tensor outside of torch.compile() or call "
+      "torch.compiler.cudagraph_mark_step_begin() before each model "
+      "invocation.";
+  EXPECT_EQ(rig.Value(stale[0]), text);
+  EXPECT_EQ(rig.Value(view), text);
+}
+
+TEST(GraphTree, AForwardThatWaitsForItsBackwardIsNotWrittenOver) {
+  TreeRig rig;
+  const int forward = rig.Add(Scale(2, 1), {.mode = Mode::kForward});
+  const int backward = rig.Add(Scale(3, 0), {.mode = Mode::kBackward});
+  for (int i = 0; i < 4; ++i) {
+    const FakeTensors first = rig.Begin(forward, {rig.Full(i)});
+    EXPECT_TRUE(rig.tree.forwards_pending());
+    const FakeTensors second = rig.Begin(forward, {rig.Full(i + 10)});
+    EXPECT_EQ(rig.Value(first[0]), std::to_string(2 * i + 1));
+    EXPECT_EQ(rig.Value(second[0]), std::to_string(2 * i + 21));
+    rig.Continue(backward, {second[0]});
+    EXPECT_FALSE(rig.tree.forwards_pending());
+  }
+}
+
+TEST(GraphTree, WarnsOnceOfForwardsThatWaitWithoutEnd) {
+  TreeRig rig;
+  const int forward = rig.Add(Scale(2, 1), {.mode = Mode::kForward});
+  FakeTensors kept;
+  for (int i = 0; i < 6; ++i) {
+    kept.push_back(rig.Begin(forward, {rig.Full(i)})[0]);
+  }
+  EXPECT_EQ(rig.tree.counters().recordings, 0);
+  ASSERT_EQ(rig.Notes().size(), 1u);
+  rig.generations.MarkStepBegin();
+  rig.Continue(forward, {rig.Full(0)});
+  EXPECT_EQ(rig.tree.counters().recordings, 1);
+}
+
+TEST(GraphTree, AMarkedStepEndsAPathWhateverWaits) {
+  TreeRig rig;
+  const int forward = rig.Add(Scale(2, 1), {.mode = Mode::kForward});
+  FakeTensors kept;
+  for (int i = 0; i < 4; ++i) {
+    rig.generations.MarkStepBegin();
+    kept = rig.Continue(forward, {rig.Full(i)});
+  }
+  EXPECT_EQ(rig.Value(kept[0]), "7");
+  EXPECT_EQ(rig.Shape(), "0");
+  EXPECT_EQ(rig.tree.counters().replays, 2);
+}
+
+TEST(GraphTree, AfterShutdownNothingIsHeldAndACallIsAnError) {
+  TreeRig rig;
+  const int f = rig.Add(Scale(2, 1));
+  for (int i = 0; i < 3; ++i) rig.Begin(f, {rig.Full(i)});
+  rig.tree.Shutdown();
+  EXPECT_EQ(rig.Shape(), "");
+  EXPECT_EQ(rig.Blocks(), 0u);
+  FakeTensors out;
+  const absl::Status status = rig.TryCall(f, {rig.Full(1)}, out);
+  EXPECT_EQ(status.message(), "Running CUDAGraph after shutdown");
+}
+
+TEST(GraphTree, AFailureInWarmUpOrRecordLeavesTheTreeInOrder) {
+  for (const int failing : {0, 1}) {
+    TreeRig rig;
+    const int f = rig.Add(Scale(2, 1));
+    const int g = rig.Add(Scale(5, 0));
+    FakeTensors kept;
+    for (int i = 0; i < 3; ++i) kept = rig.Begin(f, {rig.Full(i)});
+    if (failing == 1) rig.Continue(g, {rig.Full(1)});
+    if (failing == 1) kept = rig.Begin(f, {rig.Full(2)});
+    // The pool was restored when this fails.
+    rig.framework.FailNext(absl::ResourceExhaustedError("no memory"));
+    FakeTensors out;
+    EXPECT_FALSE(rig.TryCall(g, {rig.Full(1)}, out).ok());
+    EXPECT_EQ(rig.tree.state(), TreeState::kRecording);
+    EXPECT_EQ(rig.Blocks(), 1u);
+    out = rig.Continue(g, {rig.Full(1)});
+    EXPECT_EQ(rig.Value(out[0]), "5");
+    EXPECT_EQ(rig.Value(kept[0]), "5");
+    for (int i = 0; i < 3; ++i) {
+      kept = rig.Begin(f, {rig.Full(i)});
+      out = rig.Continue(g, {rig.Full(i)});
+      EXPECT_EQ(rig.Value(kept[0]), std::to_string(2 * i + 1));
+      EXPECT_EQ(rig.Value(out[0]), std::to_string(5 * i));
+    }
+  }
+}
+
+TEST(GraphTree, ACallInsideOfAFunctionGoesWithoutAGraph) {
+  TreeRig rig;
+  const int inner = rig.Add(Scale(2, 0));
+  const int outer = rig.Add([&](FakeFramework&, FakeTensors inputs) {
+    return rig.Continue(inner, std::move(inputs));
+  });
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(rig.Value(rig.Begin(outer, {rig.Full(i)})[0]),
+              std::to_string(2 * i));
+  }
+  EXPECT_EQ(rig.tree.counters().recordings, 1);
+}
+
+}  // namespace
+}  // namespace kiln::graph_tree
