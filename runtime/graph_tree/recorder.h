@@ -97,8 +97,8 @@ class Recording {
   // the outputs of the capture. Once, and before the first Replay.
   virtual absl::Status FirstRun(Call& call) = 0;
 
-  // Copies inputs of use kCopied, runs the graph, drops the caller's inputs
-  // and gives the outputs. `rules` and `storages` have an entry an output;
+  // Copies inputs of use kCopied, runs the graph, gives the outputs and only
+  // then drops the caller's inputs: a storage of a rule may hang on them. `rules` and `storages` have an entry an output;
   // the storage of each tensor that the call gives is written to `storages`.
   virtual absl::Status Replay(Call& call, absl::Span<const OutputRule> rules,
                               absl::Span<Storage> storages) = 0;

@@ -55,13 +55,13 @@ absl::Status FakeRecording::Replay(Call& call,
     const FakeTensorPtr& from = caller.inputs[input.index];
     std::copy(from->address(), from->address() + from->cells(), input.slot);
   }
-  caller.inputs.clear();
   RunKernels();
   FakeTensors results;
   for (size_t i = 0; i < rules.size(); ++i) {
     results.push_back(Rebuild(rules[i], i, results));
     storages[i] = results[i] ? results[i]->storage() : nullptr;
   }
+  caller.inputs.clear();  // some outputs were on their storages
   caller.outputs = std::move(results);
   return absl::OkStatus();
 }
