@@ -1,0 +1,211 @@
+// Inputs that keep their addresses, or should; and inputs that are written.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/runtime/graph_tree/tree_rig.h"
+
+namespace kiln::graph_tree {
+namespace {
+
+FakeTensors Sum(FakeFramework& framework, FakeTensors inputs) {
+  return {framework.Affine(inputs, 1, 0, 4)};
+}
+
+FakeTensors AddsOneInPlace(FakeFramework& framework, FakeTensors inputs) {
+  framework.AddInPlace(inputs[0], 1);
+  return {framework.Affine(inputs, 2, 0, 4)};
+}
+
+TEST(StaticInputs, AreReadWhereTheyAre) {
+  TreeRig rig;
+  const int f = rig.Add(Sum, {.static_inputs = {0}});
+  const FakeTensorPtr parameter = rig.Full(100);
+  for (int i = 0; i < 4; ++i) {
+    rig.framework.AddInPlace(parameter, 1);
+    const FakeTensors out = rig.Begin(f, {parameter, rig.Full(i)});
+    EXPECT_EQ(rig.Value(out[0]), std::to_string(101 + 2 * i));
+  }
+  EXPECT_EQ(rig.tree.counters().recorded_copied_inputs, 1);
+  EXPECT_EQ(rig.tree.counters().recordings, 1);
+}
+
+TEST(StaticInputs, OneThatHasMovedIsRecordedAnewAndBothRecordingsServe) {
+  TreeRig rig;
+  const int f = rig.Add(Sum, {.static_inputs = {0}});
+  const FakeTensorPtr parameters[] = {rig.Full(100), rig.Full(200)};
+  for (int i = 0; i < 8; ++i) {
+    const FakeTensors out = rig.Begin(f, {parameters[i / 2 % 2]});
+    EXPECT_EQ(rig.Value(out[0]), i / 2 % 2 ? "200" : "100");
+  }
+  EXPECT_EQ(rig.Shape(), "0 1");
+  EXPECT_EQ(rig.tree.counters().skips, 0);
+  std::vector<TreeNote> notes = rig.tree.TakeNotes();
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0].kind, TreeNote::Kind::kRerecord);
+  EXPECT_EQ(notes[0].text.find("Re-recording function 0 due to static input "
+                               "data pointer changed.\ninput name: "),
+            0u);
+}
+
+TEST(StaticInputs, OneThatHasMovedIsAnErrorWhereItIsNotRecordedAnew) {
+  TreeRig rig({.rerecord_on_moved_static_input = false});
+  const int f = rig.Add(Sum, {.static_inputs = {0, 1},
+                              .input_names = {"w", "b"},
+                              .input_traces = {"here", "there"}});
+  const FakeTensorPtr weight = rig.Full(1), bias = rig.Full(2);
+  for (int i = 0; i < 3; ++i) rig.Begin(f, {weight, bias});
+  const FakeTensorPtr moved[] = {rig.Full(1), rig.Full(2)};
+  FakeTensors out;
+  const absl::Status status = rig.TryCall(f, {moved[0], moved[1]}, out);
+  const auto number = [](const FakeTensorPtr& tensor) {
+    return std::to_string(reinterpret_cast<uintptr_t>(tensor->address()));
+  };
+  EXPECT_EQ(status.message(),
+            "static input data pointer changed.\n"
+            "input name: w. data pointer changed from " +
+                number(weight) + " to " + number(moved[0]) +
+                ". input stack trace: here\n"
+                "input name: b. data pointer changed from " +
+                number(bias) + " to " + number(moved[1]) +
+                ". input stack trace: there\n");
+  EXPECT_EQ(rig.Value(rig.Begin(f, {weight, bias})[0]), "3");
+}
+
+TEST(StaticInputs, BeyondTheLimitAFunctionGoesWithoutAGraph) {
+  TreeOptions options = TreeRig::Checked();
+  options.rerecord_limit = 2;
+  TreeRig rig(options);
+  const int f = rig.Add(Sum, {.static_inputs = {0}});
+  std::vector<FakeTensorPtr> parameters;
+  for (int i = 0; i < 7; ++i) {
+    parameters.push_back(rig.Full(i));
+    EXPECT_EQ(rig.Value(rig.Begin(f, {parameters.back()})[0]),
+              std::to_string(i));
+  }
+  EXPECT_EQ(rig.tree.counters().recordings, 3);
+  EXPECT_EQ(rig.tree.counters().skips, 1);
+  const std::vector<std::string> notes = rig.Notes();
+  ASSERT_EQ(notes.size(), 1u);
+  const std::string start =
+      "skipping cudagraph due to function 0 exceeding max re-recording limit "
+      "(=2) on cudagraph node None due to static input data pointer changed.";
+  EXPECT_EQ(notes[0].substr(0, start.size()), start);
+}
+
+TEST(StaticInputs, AManagedInputThatHasMovedCountsAgainstItsNode) {
+  TreeOptions options = TreeRig::Checked();
+  options.rerecord_limit = 0;
+  TreeRig rig(options);
+  const int f = rig.Add([](FakeFramework& framework, FakeTensors inputs) {
+    return FakeTensors{framework.Affine(inputs, 1, 1, 4),
+                       framework.Affine(inputs, 1, 2, 4)};
+  });
+  const int g = rig.Add(Scale(5, 0));
+  for (int i = 0; i < 5; ++i) {
+    const FakeTensors x = rig.Begin(f, {rig.Full(0)});
+    const FakeTensors out = rig.Continue(g, {x[i < 3 ? 0 : 1]});
+    EXPECT_EQ(rig.Value(out[0]), i < 3 ? "5" : "10");
+  }
+  EXPECT_EQ(rig.tree.counters().skips, 1);
+  const std::vector<std::string> notes = rig.Notes();
+  ASSERT_EQ(notes.size(), 1u);
+  const std::string start =
+      "skipping cudagraph due to function 1 exceeding max re-recording limit "
+      "(=0) on cudagraph node 0 due to cudagraph managed tensor data pointer "
+      "changed.";
+  EXPECT_EQ(notes[0].substr(0, start.size()), start);
+}
+
+TEST(WrittenInputs, AParameterMayBeWritten) {
+  TreeRig rig;
+  const int f =
+      rig.Add(AddsOneInPlace, {.static_inputs = {0}, .mutated_inputs = {0}});
+  const FakeTensorPtr parameter = rig.Full(0);
+  for (int i = 1; i < 5; ++i) {
+    EXPECT_EQ(rig.Value(rig.Begin(f, {parameter})[0]), std::to_string(2 * i));
+    EXPECT_EQ(rig.Value(parameter), std::to_string(i));
+  }
+  EXPECT_EQ(rig.Shape(), "0");
+}
+
+TEST(WrittenInputs, AnotherInputMayNotAndTheReasonIsSaidOnce) {
+  TreeRig rig;
+  const int f = rig.Add(AddsOneInPlace,
+                        {.mutated_inputs = {0}, .mutation_trace = "x.add_(1)"});
+  for (int i = 0; i < 4; ++i) {
+    const FakeTensorPtr x = rig.Full(i);
+    EXPECT_EQ(rig.Value(rig.Begin(f, {x})[0]), std::to_string(2 * i + 2));
+    EXPECT_EQ(rig.Value(x), std::to_string(i + 1));
+  }
+  EXPECT_EQ(rig.Shape(), "");
+  EXPECT_EQ(rig.tree.counters().plain_runs, 4);
+  EXPECT_EQ(rig.tree.counters().skips, 1);
+  const std::vector<std::string> notes = rig.Notes();
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0],
+            "skipping cudagraphs due to mutated inputs (1 instances). Found "
+            "from : \n x.add_(1)");
+}
+
+TEST(WrittenInputs, AnOutputOfAnEarlierGraphMayBeWrittenAndItsCloneNot) {
+  TreeRig rig;
+  const int f = rig.Add(Scale(2, 1));
+  const int g = rig.Add(AddsOneInPlace, {.mutated_inputs = {0}});
+  for (int i = 0; i < 4; ++i) {
+    const FakeTensors x = rig.Begin(f, {rig.Full(i)});
+    const FakeTensors out = rig.Continue(g, {x[0]});
+    EXPECT_EQ(rig.Value(x[0]), std::to_string(2 * i + 2));
+    EXPECT_EQ(rig.Value(out[0]), std::to_string(4 * i + 4));
+  }
+  EXPECT_EQ(rig.tree.counters().skips, 0);
+  EXPECT_EQ(rig.Shape(), "0(1)");
+  const FakeTensors x = rig.Begin(f, {rig.Full(3)});
+  const FakeTensorPtr clone = rig.Full(7);
+  EXPECT_EQ(rig.Value(rig.Continue(g, {clone})[0]), "16");
+  EXPECT_EQ(rig.Value(clone), "8");
+  EXPECT_EQ(rig.Value(x[0]), "7");
+  EXPECT_EQ(rig.tree.counters().skips, 1);
+}
+
+TEST(WrittenInputs, WithoutThatNoOutputMayBeWritten) {
+  TreeOptions options = TreeRig::Checked();
+  options.mutation_of_managed_inputs = false;
+  TreeRig rig(options);
+  const int f = rig.Add(Scale(2, 1));
+  const int g = rig.Add(AddsOneInPlace, {.mutated_inputs = {0}});
+  for (int i = 0; i < 4; ++i) {
+    const FakeTensors x = rig.Begin(f, {rig.Full(i)});
+    rig.Continue(g, {x[0]});
+    EXPECT_EQ(rig.Value(x[0]), std::to_string(2 * i + 2));
+  }
+  EXPECT_EQ(rig.tree.counters().skips, 1);
+}
+
+TEST(WrittenInputs, ASkipIsAnErrorWhereAsked) {
+  TreeOptions options = TreeRig::Checked();
+  options.skip_is_error = true;
+  TreeRig rig(options);
+  const int f = rig.Add(AddsOneInPlace, {.mutated_inputs = {0}});
+  FakeTensors out;
+  EXPECT_EQ(rig.TryCall(f, {rig.Full(0)}, out).message(),
+            "skipping cudagraphs due to mutated inputs (1 instances)");
+}
+
+TEST(PoolChecks, AStrayBlockIsFound) {
+  TreeRig rig;
+  FakeTensors stray;
+  const int f = rig.Add([&](FakeFramework& framework, FakeTensors inputs) {
+    stray.push_back(framework.Full(4, 0));  // a workspace that stays, say
+    return Sum(framework, std::move(inputs));
+  });
+  FakeTensors out;
+  EXPECT_EQ(rig.TryCall(f, {rig.Full(0)}, out).message(),
+            "Detected 1 tensor(s) in the cudagraph pool not tracked as "
+            "outputs. All live allocations must be tracked for correctness.");
+}
+
+}  // namespace
+}  // namespace kiln::graph_tree
