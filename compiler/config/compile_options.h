@@ -21,6 +21,7 @@ struct ArtifactOptions {
   bool allow_bf16_reduced_precision = false;
   // Equal inputs give equal results, every run: refuses what has no such form.
   bool deterministic = false;
+  bool convolution_deterministic = false;  // the same, of convolutions alone
   // Rounds half types after each operator, as eager mode does. Fewer bits, more
   // work; for comparing with it.
   bool emulate_precision_casts = false;

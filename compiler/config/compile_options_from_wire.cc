@@ -33,6 +33,8 @@ absl::StatusOr<CompileOptions> CompileOptionsFromWire(
   }
   options.artifact.persistent_max_row = from.persistent_max_row();
   options.artifact.deterministic = from.deterministic();
+  options.artifact.convolution_deterministic =
+      from.convolution_deterministic();
   options.artifact.emulate_precision_casts = from.emulate_precision_casts();
   options.artifact.allow_tf32 = from.allow_tf32();
   options.artifact.allow_tf32_convolution = from.allow_tf32_convolution();

@@ -59,6 +59,8 @@ struct Contraction {
   // What may be rounded for speed.
   bool allow_tf32 = false;          // f32 factors, to 10 bits of fraction
   bool allow_reduced_sums = false;  // parts of a half type's sum, to that type
+  // Of a convolution: its sums come in one order, the same in every run.
+  bool deterministic = false;
 
   const ContractionOperand& result() const { return operands[written]; }
   ContractionOperand& result() { return operands[written]; }

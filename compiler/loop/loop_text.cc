@@ -210,6 +210,8 @@ std::string ToText(const Contraction& contraction,
   if (contraction.allow_tf32) absl::StrAppend(&out, pad, "  allow tf32\n");
   if (contraction.allow_reduced_sums)
     absl::StrAppend(&out, pad, "  allow reduced_sums\n");
+  if (contraction.deterministic)
+    absl::StrAppend(&out, pad, "  deterministic\n");
   return absl::StrCat(out, pad, "}\n");
 }
 

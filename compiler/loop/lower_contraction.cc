@@ -120,6 +120,11 @@ class ContractionWriter {
     c_.allow_reduced_sums =
         (dtype == DType::kFloat16 && options.allow_fp16_reduced_precision) ||
         (dtype == DType::kBFloat16 && options.allow_bf16_reduced_precision);
+    // Products are so whoever computes them, and convolutions on the CPU.
+    c_.deterministic =
+        c_.form == Contraction::Form::kConvolution &&
+        n_.g.graph.device == DeviceType::kCuda &&
+        (options.deterministic || options.convolution_deterministic);
     n_.g.program.steps.push_back(std::move(c_));
     return absl::OkStatus();
   }

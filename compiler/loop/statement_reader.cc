@@ -263,6 +263,10 @@ std::optional<Contraction> StatementReader::ReadContractionLine(
     }
     return std::nullopt;
   }
+  if (in.Take("deterministic")) {
+    contraction_.deterministic = true;
+    return std::nullopt;
+  }
   for (size_t k = 0; k < contraction_.operands.size(); ++k) {
     if (!in.Take(absl::StrCat(OperandName(k), " "))) continue;
     if (in.Take("=")) {

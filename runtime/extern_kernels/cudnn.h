@@ -17,8 +17,8 @@ namespace kiln {
 // cuDNN 9, found on the machine, through its convolution functions of version 7
 // (still exported). Computes f32 (through TF32 only where the call allows it),
 // bf16, f16 and f64 convolutions and both gradients. The algorithm is the first
-// deterministic one that the library's heuristic names and whose workspace is
-// in bounds, and stays with the problem. For half types one that transforms its
+// that the library's heuristic names, whose workspace is in bounds and which is
+// deterministic if the call must be, and stays with the problem. For half types one that transforms its
 // operands (Winograd, FFT) and rounds what comes out to that type is passed
 // over, unless the call allows reduced sums. A bias is a second small call.
 // Thread-safe.

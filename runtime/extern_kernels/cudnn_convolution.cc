@@ -240,7 +240,8 @@ class CudnnConvolution final : public PreparedCall {
     for (int i = 0; i < found; ++i) {
       size_t bytes = 0;
       if (answers[i].status != 0 ||
-          answers[i].determinism != kCudnnDeterministic ||
+          (p_.deterministic &&
+           answers[i].determinism != kCudnnDeterministic) ||
           RoundsInside(p_, answers[i].algorithm) ||
           WorkspaceBytes(handle, answers[i].algorithm, &bytes) != 0 ||
           bytes > kMaxWorkspaceBytes) {
@@ -252,7 +253,8 @@ class CudnnConvolution final : public PreparedCall {
     }
     return MakeError(ErrorReason::kUnsupportedOp,
                      absl::StrCat("cuDNN: none of ", found,
-                                  " algorithms is supported, deterministic, "
+                                  " algorithms is supported, ",
+                                  p_.deterministic ? "deterministic, " : "",
                                   "exact but for one rounding, and within 1 "
                                   "GiB of workspace"));
   }

@@ -23,7 +23,8 @@
 //   baddbmm    bias[B,M,N], a[B,M,K], b[B,K,N];         alpha, beta, activation
 //              out[B,M,N]
 //   convolution  two of image, weights and result,  wanted, stride, padding,
-//              in this order[, bias[C]]; the third    dilation, groups, activation
+//              in this order[, bias[C]]; the third    dilation, groups, activation,
+//                                              deterministic
 //   order      x[R,C]; values, places                 how, largest, k
 //   attention  query[B,H,M,E], key[B,X,N,E],          scale, causal, window,
 //              value[B,X,N,V][, bias][, seed, offset];  dropout, biased
@@ -46,7 +47,8 @@
 // convolution are such. One to three spatial dimensions; any dense strides, of which
 // contiguous and channels-last are the fast ones. stride, padding and dilation are
 // ints, one a spatial dimension (one value serves all), groups an int. bias and
-// activation are of the result or the image.
+// activation are of the result or the image. deterministic, an int, 0 when absent:
+// equal operands give equal bits in every run.
 //
 // Order, of each row of x: values and where they stood, NaN being larger than
 // all numbers. how "sort": all (C = N), equals keeping their order; "top" and
@@ -150,6 +152,7 @@ struct ConvolutionProblem {
   int64_t bias_stride = 1;
   Activation activation = Activation::kNone;  // of kResult or kImage
   Precision precision;
+  bool deterministic = false;
   bool operator==(const ConvolutionProblem&) const = default;
 };
 

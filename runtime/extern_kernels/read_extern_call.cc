@@ -172,6 +172,9 @@ absl::StatusOr<ExternPart> ReadConvolution(const ExternCall& call) {
   problem.dtype = call.outputs[0].dtype;
   RETURN_IF_ERROR(ReadWindow(attributes, problem));
   ASSIGN_OR_RETURN(problem.precision, attributes.PrecisionAllowed());
+  ASSIGN_OR_RETURN(const int64_t deterministic,
+                   attributes.Int("deterministic", 0));
+  problem.deterministic = deterministic != 0;
   ASSIGN_OR_RETURN(const absl::string_view activation,
                    attributes.Text("activation"));
   ASSIGN_OR_RETURN(problem.activation, ActivationOf(call.name, activation));

@@ -10,11 +10,12 @@
 namespace kiln {
 namespace {
 
-std::string Lowered(absl::string_view graph_text) {
+std::string Lowered(absl::string_view graph_text,
+                    const ArtifactOptions& options = {}) {
   const auto graph = ParseGraph(graph_text);
   EXPECT_TRUE(graph.ok()) << graph.status();
   if (!graph.ok()) return "";
-  const auto program = LowerGraph(*graph);
+  const auto program = LowerGraph(*graph, options);
   EXPECT_TRUE(program.ok()) << program.status();
   return program.ok() ? ToText(*program) : "";
 }
@@ -56,6 +57,16 @@ TEST(LoopText, ReadsBackContractionsAndOrders) {
         %r = view(%s, [3*N, 5])
         %t, %u = prims.order(%r, 5, 0, true, "sort")
       })"));
+}
+
+TEST(LoopText, ReadsBackAConvolutionInOneOrder) {
+  const std::string text = Lowered(R"(
+      graph @g() on cuda(%x: f32[1, 4, 8, 8], %w: f32[2, 4, 3, 3]) -> (%y) {
+        %y = convolution(%x, %w, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1)
+      })",
+                                   {.deterministic = true});
+  EXPECT_TRUE(absl::StrContains(text, "    deterministic\n"));
+  ExpectReadsBack(text);
 }
 
 TEST(LoopText, ReadsBackAttention) {

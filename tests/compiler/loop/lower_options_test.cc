@@ -55,6 +55,20 @@ TEST(LowerOptions, ConvolutionsHaveAWordOfTheirOwnOnRounding) {
   EXPECT_FALSE(Says("f32", {.allow_tf32_convolution = true}, "allow tf32"));
 }
 
+TEST(LowerOptions, AConvolutionOnCudaIsDeterministicWhereThatIsAskedFor) {
+  const std::string body = R"((%x: f32[1, 4, 8, 8], %w: f32[2, 4, 3, 3]) -> (%y) {
+        %y = convolution(%x, %w, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1)
+      })";
+  const std::string on_cuda = "graph @g() on cuda" + body;
+  EXPECT_THAT(LoopsOf(on_cuda, {}), Not(HasSubstr("deterministic")));
+  EXPECT_THAT(LoopsOf(on_cuda, {.deterministic = true}),
+              HasSubstr("  deterministic\n"));
+  EXPECT_THAT(LoopsOf(on_cuda, {.convolution_deterministic = true}),
+              HasSubstr("  deterministic\n"));
+  EXPECT_THAT(LoopsOf("graph @g()" + body, {.deterministic = true}),
+              Not(HasSubstr("deterministic")));
+}
+
 TEST(LowerOptions, HalvesAreRoundedAfterEachOperatorWhereThatIsAskedFor) {
   constexpr absl::string_view kGraph = R"(
       graph @g()(%x: bf16[8]) -> (%z) {

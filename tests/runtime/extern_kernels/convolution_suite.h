@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -320,6 +321,36 @@ TEST_P(ConvolutionSuite, TransposedWithOutputPaddingAndGroups) {
             .padding = {1},
             .dilation = {1},
             .transposed = true});
+}
+
+TEST_P(ConvolutionSuite, ADeterministicOneGivesEqualBits) {
+  Case c = Make({.image = {14, 14},
+                 .window = {3, 3},
+                 .stride = {1},
+                 .padding = {1},
+                 .dilation = {1},
+                 .batch = 4,
+                 .x_channels = 32,
+                 .y_channels = 32},
+                DType::kFloat32, Format::kChannelsLast);
+  std::uniform_real_distribution<double> any(-1, 1);
+  for (Operand* operand : {&c.x, &c.y}) {
+    for (size_t i = 0; i < operand->bytes().size() / sizeof(float); ++i)
+      operand->Set(i, any(random_));
+  }
+  auto attributes = Attributes(c.shape);
+  attributes.push_back({"wanted", absl::string_view("weights")});
+  attributes.push_back({"deterministic", int64_t{1}});
+  std::vector<std::string> found;
+  for (int run = 0; run < 3; ++run) {
+    const absl::Status status =
+        RunCall({.name = "convolution", .attributes = attributes},
+                {&c.x, &c.y}, {&c.w}, *opened_.device, *opened_.externs);
+    ASSERT_TRUE(status.ok()) << status;
+    found.emplace_back(c.w.bytes().begin(), c.w.bytes().end());
+  }
+  EXPECT_EQ(found[0], found[1]);
+  EXPECT_EQ(found[0], found[2]);
 }
 
 TEST_P(ConvolutionSuite, AReluComesLastAndKeepsANaN) {
