@@ -69,10 +69,19 @@ Reactor* AdminService::Serve(Call call, Plan plan, Work work) {
   absl::Status begun = caller.status();
   if (begun.ok()) {
     CallThreads& threads = call.threads != nullptr ? *call.threads : threads_;
-    begun = threads.Run([=, this, caller = *std::move(caller)] {
-      const absl::Status status = Answer<Request>(call, caller, plan, work);
-      reactor->Finish(EndCall(*call.context, status));
-    });
+    // Shared, since functions are copied.
+    auto part = std::make_shared<FairShare::Part>();
+    if (call.threads == nullptr) {
+      auto taken = shares_.Take(caller->identity);
+      begun = taken.status();
+      if (taken.ok()) *part = *std::move(taken);
+    }
+    if (begun.ok())
+      begun = threads.Run([=, this, caller = *std::move(caller)] {
+        const absl::Status status = Answer<Request>(call, caller, plan, work);
+        part->Release();
+        reactor->Finish(EndCall(*call.context, status));
+      });
   }
   if (!begun.ok()) reactor->Finish(EndCall(*call.context, begun));
   return reactor;

@@ -16,6 +16,7 @@
 #include "server/call_threads.h"
 #include "server/compile_task.h"
 #include "server/counters.h"
+#include "server/fair_share.h"
 #include "server/job_table.h"
 #include "server/key_store.h"
 #include "server/maintenance.h"
@@ -25,7 +26,8 @@
 
 namespace kiln {
 
-// Admin calls at once; more are refused with QUEUE_FULL.
+// Admin calls at once, of which a caller has its share; more are refused with
+// QUEUE_FULL.
 inline constexpr int64_t kMostAdminCalls = 16;
 // Of them those that measure kernels, which takes minutes. They have threads of
 // their own.
@@ -165,6 +167,7 @@ class AdminService final
   const std::function<void()> start_drain_;
   const SteadyTime begun_;
   Maintenance maintenance_;
+  FairShare shares_{"admin calls of caller", {.places = kMostAdminCalls}};
   // Last: their calls use the rest.
   CallThreads tune_threads_{kMostTunings};
   CallThreads threads_{kMostAdminCalls};

@@ -14,6 +14,7 @@ namespace {
 // Threads, and calls that wait for one. They read the disk and check signatures.
 constexpr int kThreads = 2;
 constexpr int64_t kMostQueued = 1024;
+constexpr int64_t kMostQueuedBytes = int64_t{256} << 20;
 // Bytes of records that calls under way hold, replies included that nobody has
 // read yet.
 constexpr int64_t kMostBytes = int64_t{256} << 20;
@@ -86,7 +87,7 @@ CacheService::CacheService(const Gatekeeper& gate, NearRecords& records,
       records_(records),
       counters_(counters),
       max_record_bytes_(max_record_bytes),
-      executor_(kThreads, kMostQueued) {}
+      executor_(kThreads, {.places = kMostQueued, .bytes = kMostQueuedBytes}) {}
 
 template <typename Request, typename Work>
 grpc::ServerUnaryReactor* CacheService::Serve(
@@ -104,22 +105,25 @@ grpc::ServerUnaryReactor* CacheService::Serve(
   if (begun.ok()) begun = gate_.RequireSomewhere(*caller, act.role, act.name);
   if (begun.ok()) begun = call->Charge(static_cast<int64_t>(bytes->Length()));
   if (begun.ok()) {
-    begun = executor_.Run([=, this, caller = *std::move(caller)] {
-      // Its caller's budget is over before its turn came.
-      if (context->IsCancelled()) return end(absl::CancelledError());
-      Request request;
-      const absl::Status decoded =
-          Decode(*bytes, max_record_bytes_ + kEnvelopeBytes, "record", request);
-      if (!decoded.ok()) return end(decoded);
-      auto answer = work(caller, request);
-      absl::Status status = answer.status();
-      if (status.ok()) {
-        *reply = Encode(*answer);
-        status = call->Charge(static_cast<int64_t>(reply->Length()));
-        if (!status.ok()) reply->Clear();
-      }
-      end(status);
-    });
+    const std::string identity = caller->identity;
+    const auto size = static_cast<int64_t>(bytes->Length());
+    begun =
+        executor_.Run(identity, size, [=, this, caller = *std::move(caller)] {
+          // Its caller's budget is over before its turn came.
+          if (context->IsCancelled()) return end(absl::CancelledError());
+          Request request;
+          const absl::Status decoded = Decode(
+              *bytes, max_record_bytes_ + kEnvelopeBytes, "record", request);
+          if (!decoded.ok()) return end(decoded);
+          auto answer = work(caller, request);
+          absl::Status status = answer.status();
+          if (status.ok()) {
+            *reply = Encode(*answer);
+            status = call->Charge(static_cast<int64_t>(reply->Length()));
+            if (!status.ok()) reply->Clear();
+          }
+          end(status);
+        });
   }
   if (!begun.ok()) end(begun);
   return call;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "proto/base/mutex.h"
+#include "server/fair_share.h"
 
 namespace kiln {
 
@@ -19,32 +22,42 @@ namespace kiln {
 // in. Thread-safe.
 class CallExecutor {
  public:
-  // Holds at most `queue_limit` pieces of work that wait for a thread.
-  CallExecutor(int threads, int64_t queue_limit);
+  // Holds at most `limit` of work that is not done, and of that a caller's share.
+  CallExecutor(int threads, const FairShare::Amount& limit);
 
   CallExecutor(const CallExecutor&) = delete;
   CallExecutor& operator=(const CallExecutor&) = delete;
   // Does what is queued, then ends.
   ~CallExecutor();
 
-  // First come, first served. A function: what is done is the callers' story.
+  // Callers take turns, and what one sent comes in order. `bytes`: what the work
+  // holds. A function: what is done is the callers' story.
   //
-  // RESOURCE_EXHAUSTED QUEUE_FULL at the limit; `work` is dropped.
-  absl::Status Run(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mu_);
+  // RESOURCE_EXHAUSTED QUEUE_FULL beyond the caller's share; `work` is dropped.
+  absl::Status Run(const std::string& caller, int64_t bytes,
+                   std::function<void()> work) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns when nothing is queued or being done, or after `timeout`.
   void WaitUntilIdle(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  struct Work {
+    FairShare::Part part;
+    std::function<void()> function;
+  };
   void Loop() ABSL_LOCKS_EXCLUDED(mu_);
+  // Of the caller whose turn it is.
+  Work Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const int64_t queue_limit_;
+  FairShare shares_;
   Mutex mu_;
   CondVar changed_;
   CondVar idle_;
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
   int64_t busy_ ABSL_GUARDED_BY(mu_) = 0;  // threads
-  std::deque<std::function<void()>> queue_ ABSL_GUARDED_BY(mu_);
+  // By caller; none is empty.
+  std::map<std::string, std::deque<Work>> queued_ ABSL_GUARDED_BY(mu_);
+  std::deque<std::string> turns_ ABSL_GUARDED_BY(mu_);  // each of them once
   std::vector<std::thread> threads_;
 };
 

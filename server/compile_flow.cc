@@ -52,6 +52,7 @@ absl::Status CompileFlow::Begin(const Caller& caller,
                    NamespaceNamed(request.cache_namespace()));
   RETURN_IF_ERROR(
       gate_.Require(caller, Role::kSubmitter, cache_namespace, "compile"));
+  RETURN_IF_ERROR(call->EnterNamespace(cache_namespace));
   {
     MutexLock lock(&call->mu_);
     call->flow_ = this;

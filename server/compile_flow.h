@@ -32,6 +32,10 @@ class FlowCall : public Waiter, public std::enable_shared_from_this<FlowCall> {
   // A CompileEvent with the result, or why there is none. Later ones are dropped.
   virtual void Answer(const absl::StatusOr<SharedBytes>& event) = 0;
 
+  // Takes a place of the namespace's share, which the caller may enter.
+  // RESOURCE_EXHAUSTED QUEUE_FULL.
+  virtual absl::Status EnterNamespace(absl::string_view cache_namespace) = 0;
+
   std::string CallerName() const final ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(&mu_);
     return caller_.identity;

@@ -99,20 +99,23 @@ absl::Status CompileService::Admit(grpc::CallbackServerContext& context,
                                    const grpc::ByteBuffer* bytes,
                                    const std::shared_ptr<CompileStream>& call) {
   ASSIGN_OR_RETURN(Caller caller, gate_.Admit(context));
-  RETURN_IF_ERROR(calls_.CheckRoom());
-  return executor_.Run([this, bytes, call, caller = std::move(caller)] {
-    wire::CompileRequest request;
-    const absl::Status decoded =
-        Decode(*bytes, facts_.max_message_bytes, "request", request);
-    // gRPC would keep them for as long as the call waits. They are the call's.
-    const_cast<grpc::ByteBuffer*>(bytes)->Clear();
-    if (!decoded.ok()) {
-      counters_.Add(Count::kCallsRefused);
-      call->Answer(decoded);
-      return;
-    }
-    flow_.Run(caller, request, call);
-  });
+  RETURN_IF_ERROR(call->TakePlace(caller.identity));
+  const std::string identity = caller.identity;
+  const auto size = static_cast<int64_t>(bytes->Length());
+  return executor_.Run(
+      identity, size, [this, bytes, call, caller = std::move(caller)] {
+        wire::CompileRequest request;
+        const absl::Status decoded =
+            Decode(*bytes, facts_.max_message_bytes, "request", request);
+        // gRPC would keep them for as long as the call waits. They are the call's.
+        const_cast<grpc::ByteBuffer*>(bytes)->Clear();
+        if (!decoded.ok()) {
+          counters_.Add(Count::kCallsRefused);
+          call->Answer(decoded);
+          return;
+        }
+        flow_.Run(caller, request, call);
+      });
 }
 
 grpc::ServerUnaryReactor* CompileService::Lookup(
@@ -139,9 +142,11 @@ grpc::ServerUnaryReactor* CompileService::Lookup(
     begun = found.status();
   }
   if (begun.ok()) {
-    begun = executor_.Run([this, bytes, done, caller = *caller] {
-      LookUp(caller, *bytes, done);
-    });
+    begun =
+        executor_.Run(caller->identity, static_cast<int64_t>(bytes->Length()),
+                      [this, bytes, done, caller = *caller] {
+                        LookUp(caller, *bytes, done);
+                      });
   }
   if (!begun.ok()) done(begun);
   return reactor;

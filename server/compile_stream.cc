@@ -18,6 +18,9 @@ namespace {
 // How often unread calls are looked for, in write timeouts.
 constexpr int kLooksATimeout = 4;
 
+// A namespace has many callers: alone it gets three quarters of the places.
+constexpr int64_t kNamespaceRatio = 3;
+
 // Bytes that gRPC reads where they are.
 grpc::ByteBuffer Wrapped(const SharedBytes& bytes) {
   const grpc::Slice slice(
@@ -31,7 +34,9 @@ grpc::ByteBuffer Wrapped(const SharedBytes& bytes) {
 
 CompileStreams::CompileStreams(int64_t limit, absl::Duration write_timeout,
                                Counters& counters)
-    : limit_(limit),
+    : callers_("compile calls that wait, of caller", {.places = limit}),
+      namespaces_("compile calls that wait, of namespace", {.places = limit},
+                  kNamespaceRatio),
       write_timeout_(write_timeout),
       counters_(counters),
       thread_([this] { Loop(); }) {}
@@ -43,16 +48,6 @@ CompileStreams::~CompileStreams() {
     changed_.SignalAll();
   }
   thread_.join();
-}
-
-absl::Status CompileStreams::CheckRoom() const {
-  MutexLock lock(&mu_);
-  const int64_t there = static_cast<int64_t>(calls_.size());
-  if (there <= limit_) return absl::OkStatus();
-  return MakeError(ErrorReason::kQueueFull,
-                   absl::StrCat("kilnd: found ", there - 1,
-                                " compile calls that wait, at most ", limit_,
-                                " are due; try again in a while"));
 }
 
 void CompileStreams::WaitUntilNone(absl::Duration timeout) {
@@ -105,6 +100,19 @@ std::shared_ptr<CompileStream> CompileStream::Make(
   call->self_ = call;
   calls.Add(call.get());
   return call;
+}
+
+absl::Status CompileStream::TakePlace(absl::string_view caller) {
+  MutexLock lock(&mu_);
+  ASSIGN_OR_RETURN(of_caller_, calls_.callers_.Take(caller));
+  return absl::OkStatus();
+}
+
+absl::Status CompileStream::EnterNamespace(absl::string_view cache_namespace) {
+  MutexLock lock(&mu_);
+  if (cancelled_) return absl::CancelledError("call: the caller has gone");
+  ASSIGN_OR_RETURN(of_namespace_, calls_.namespaces_.Take(cache_namespace));
+  return absl::OkStatus();
 }
 
 absl::Status CompileStream::StillWaits() const {
@@ -198,6 +206,13 @@ bool CompileStream::IsUnread(absl::Duration timeout) {
 }
 
 void CompileStream::OnDone() {
+  {
+    // Whoever still holds this holds no place.
+    MutexLock lock(&mu_);
+    cancelled_ = true;
+    of_caller_.Release();
+    of_namespace_.Release();
+  }
   calls_.Remove(this);
   self_.reset();  // and with it, most often, this
 }

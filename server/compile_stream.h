@@ -15,6 +15,7 @@
 #include "proto/base/mutex.h"
 #include "server/compile_flow.h"
 #include "server/counters.h"
+#include "server/fair_share.h"
 
 namespace kiln {
 
@@ -24,8 +25,9 @@ class CompileStream;
 // callers do not read what they are sent. Thread-safe.
 class CompileStreams {
  public:
-  // At most `limit` calls. One that takes nothing for `write_timeout` is
-  // cancelled. `counters` outlives this.
+  // At most `limit` calls with a place, and of those a caller's and a namespace's
+  // share. One that takes nothing for `write_timeout` is cancelled. `counters`
+  // outlives this.
   CompileStreams(int64_t limit, absl::Duration write_timeout,
                  Counters& counters);
 
@@ -33,9 +35,6 @@ class CompileStreams {
   CompileStreams& operator=(const CompileStreams&) = delete;
   // No call is there any more: gRPC has ended them.
   ~CompileStreams();
-
-  // RESOURCE_EXHAUSTED QUEUE_FULL with more calls than the limit.
-  absl::Status CheckRoom() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns when no call is there, or after `timeout`.
   void WaitUntilNone(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
@@ -46,7 +45,8 @@ class CompileStreams {
   void Remove(CompileStream* call) ABSL_LOCKS_EXCLUDED(mu_);
   void Loop() ABSL_LOCKS_EXCLUDED(mu_);
 
-  const int64_t limit_;
+  FairShare callers_;
+  FairShare namespaces_;
   const absl::Duration write_timeout_;
   Counters& counters_;
   mutable Mutex mu_;
@@ -67,6 +67,12 @@ class CompileStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
       grpc::CallbackServerContext& context, CompileFlow& flow,
       CompileStreams& calls);
 
+  // A place for as long as the call lasts. RESOURCE_EXHAUSTED QUEUE_FULL beyond
+  // the caller's share.
+  absl::Status TakePlace(absl::string_view caller) ABSL_LOCKS_EXCLUDED(mu_);
+
+  absl::Status EnterNamespace(absl::string_view cache_namespace) override
+      ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status StillWaits() const override ABSL_LOCKS_EXCLUDED(mu_);
   void OnProgress(const SharedBytes& event) override ABSL_LOCKS_EXCLUDED(mu_);
   void Answer(const absl::StatusOr<SharedBytes>& event) override
@@ -93,6 +99,8 @@ class CompileStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   std::shared_ptr<CompileStream> self_;  // until gRPC is done
 
   mutable Mutex mu_;
+  FairShare::Part of_caller_ ABSL_GUARDED_BY(mu_);
+  FairShare::Part of_namespace_ ABSL_GUARDED_BY(mu_);
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool unread_ ABSL_GUARDED_BY(mu_) = false;  // was told so

@@ -31,8 +31,9 @@ constexpr int kExtraRunners = 2;
 constexpr int64_t kNamespacesFilled = 16;
 
 // Calls that wait for a thread to decode them, as some of one large fleet's do
-// when all its ranks start at once.
-constexpr int64_t kMostCallsNotLookedAt = 65536;
+// when all its ranks start at once, and their bytes.
+constexpr FairShare::Amount kMostNotLookedAt = {.places = 65536,
+                                                .bytes = int64_t{1} << 30};
 
 // How long calls that have their answer may take to send it at the end.
 constexpr absl::Duration kAnswerGrace = absl::Seconds(2);
@@ -214,7 +215,7 @@ void Daemon::MakeServices() {
                                             config_.write_timeout, counters_);
   executor_ = std::make_unique<CallExecutor>(
       static_cast<int>(std::max(2u, std::thread::hardware_concurrency())),
-      kMostCallsNotLookedAt);
+      kMostNotLookedAt);
   compile_service_ = std::make_unique<CompileService>(
       *gate_, *flow_, *executor_, *calls_, counters_, *pool_, *keys_->ring(),
       CompileService::Facts{.version = std::string(kKilndVersion),

@@ -133,7 +133,9 @@ void JobLeases::PutBack(const std::shared_ptr<Job>& job) {
         Pass{.job = job, .renew = After(SteadyNow(), kLife / kRenewals)});
   }
   rooms_.jobs.Report(*job, JobStage::kQueued, 0, 0);
-  const absl::Status put = rooms_.queue.PutBack(job, job->task->place);
+  QueuePlace place = job->task->place;
+  place.caller = job->caller;
+  const absl::Status put = rooms_.queue.PutBack(job, place);
   if (put.ok()) return;
   if (rooms_.jobs.Begin(*job)) rooms_.jobs.Finish(*job, {.status = put});
   Done(*job);

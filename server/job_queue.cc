@@ -11,6 +11,8 @@ namespace {
 
 // What a turn costs a lane: the inverse of its share.
 constexpr int64_t kStrides[kUrgencies] = {1, 4, 16};
+// As compile_stream.cc's.
+constexpr int64_t kNamespaceRatio = 3;
 
 absl::Status Full(absl::string_view found) {
   return MakeError(
@@ -27,11 +29,20 @@ absl::Status Closed() {
 absl::Status JobQueue::Push(std::shared_ptr<Job> job, const QueuePlace& place) {
   MutexLock lock(&mu_);
   if (closed_) return Closed();
-  const int64_t own = JobsOf(place.cache_namespace);
-  if (own >= limits_.jobs_a_namespace) {
-    return Full(absl::StrCat(own, " jobs of namespace ", place.cache_namespace,
-                             " that wait, at most ", limits_.jobs_a_namespace,
-                             " are due"));
+  RETURN_IF_ERROR(CheckRoom(place));
+  Insert(
+      Open(static_cast<int>(place.urgency), place.cache_namespace, place.bytes),
+      {std::move(job), place.bytes, place.caller});
+  changed_.Signal();
+  return absl::OkStatus();
+}
+
+absl::Status JobQueue::CheckRoom(const QueuePlace& place) const {
+  const Held own = HeldBy(place.cache_namespace, "");
+  if (own.jobs >= limits_.jobs_a_namespace) {
+    return Full(absl::StrCat(own.jobs, " jobs of namespace ",
+                             place.cache_namespace, " that wait, at most ",
+                             limits_.jobs_a_namespace, " are due"));
   }
   if (jobs_ >= limits_.jobs) {
     return Full(absl::StrCat(jobs_, " jobs that wait, at most ", limits_.jobs,
@@ -41,18 +52,37 @@ absl::Status JobQueue::Push(std::shared_ptr<Job> job, const QueuePlace& place) {
     return Full(absl::StrCat(bytes_, " bytes of jobs that wait, at most ",
                              limits_.bytes, " are due"));
   }
-  Open(static_cast<int>(place.urgency), place.cache_namespace, place.bytes)
-      .push_back({std::move(job), place.bytes});
-  changed_.Signal();
-  return absl::OkStatus();
+  return CheckShares(place, own);
+}
+
+absl::Status JobQueue::CheckShares(const QueuePlace& place,
+                                   const Held& own) const {
+  const int64_t bytes_left = limits_.bytes - bytes_;
+  if (own.bytes >= kNamespaceRatio * bytes_left) {
+    return Full(absl::StrCat(own.bytes, " bytes of namespace ",
+                             place.cache_namespace, " and ", bytes_left,
+                             " left for others"));
+  }
+  if (place.caller.empty()) return absl::OkStatus();
+  const Held callers = HeldBy(place.cache_namespace, place.caller);
+  if (callers.jobs == 0) return absl::OkStatus();
+  const int64_t jobs_left = limits_.jobs_a_namespace - own.jobs;
+  if (callers.jobs < jobs_left && callers.bytes < bytes_left)
+    return absl::OkStatus();
+  return Full(absl::StrCat(
+      callers.jobs, " jobs of caller ", place.caller, " with ", callers.bytes,
+      " bytes, and ", jobs_left, " jobs and ", bytes_left,
+      " bytes left for others in namespace ", place.cache_namespace));
 }
 
 absl::Status JobQueue::PutBack(std::shared_ptr<Job> job,
                                const QueuePlace& place) {
   MutexLock lock(&mu_);
   if (closed_) return Closed();
-  Open(static_cast<int>(place.urgency), place.cache_namespace, place.bytes)
-      .push_front({std::move(job), place.bytes});
+  std::deque<Item>& items =
+      Open(static_cast<int>(place.urgency), place.cache_namespace, place.bytes);
+  const int64_t round = items.empty() ? 0 : items.front().round;
+  items.push_front({std::move(job), place.bytes, place.caller, round});
   changed_.Signal();
   return absl::OkStatus();
 }
@@ -94,8 +124,8 @@ void JobQueue::Raise(const Job& job, Urgency urgency) {
   if (!Find(job, at) || at.lane <= static_cast<int>(urgency)) return;
   Item item = Take(at);
   const int64_t bytes = item.bytes;
-  Open(static_cast<int>(urgency), at.cache_namespace, bytes)
-      .push_back(std::move(item));
+  Insert(Open(static_cast<int>(urgency), at.cache_namespace, bytes),
+         std::move(item));
 }
 
 int64_t JobQueue::PositionOf(const Job& job) const {
@@ -174,14 +204,35 @@ std::deque<JobQueue::Item>& JobQueue::Open(int index,
   return queue->second;
 }
 
-int64_t JobQueue::JobsOf(const std::string& cache_namespace) const {
-  int64_t jobs = 0;
+void JobQueue::Insert(std::deque<Item>& items, Item item) {
+  item.round = items.empty() ? 0 : items.front().round;
+  if (!item.caller.empty()) {
+    for (const Item& other : items) {
+      if (other.caller == item.caller)
+        item.round = std::max(item.round, other.round + 1);
+    }
+  } else if (!items.empty()) {
+    item.round = items.back().round;
+  }
+  const auto place = std::upper_bound(
+      items.begin(), items.end(), item.round,
+      [](int64_t round, const Item& other) { return round < other.round; });
+  items.insert(place, std::move(item));
+}
+
+JobQueue::Held JobQueue::HeldBy(const std::string& cache_namespace,
+                                const std::string& caller) const {
+  Held held;
   for (const Lane& lane : lanes_) {
     const auto own = lane.namespaces.find(cache_namespace);
-    if (own != lane.namespaces.end())
-      jobs += static_cast<int64_t>(own->second.size());
+    if (own == lane.namespaces.end()) continue;
+    for (const Item& item : own->second) {
+      if (!caller.empty() && item.caller != caller) continue;
+      ++held.jobs;
+      held.bytes += item.bytes;
+    }
   }
-  return jobs;
+  return held;
 }
 
 }  // namespace kiln

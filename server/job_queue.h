@@ -28,10 +28,13 @@ inline constexpr int kUrgencies = 3;
 struct QueuePlace {
   Urgency urgency = Urgency::kInteractive;
   std::string cache_namespace;
-  int64_t bytes = 0;  // of its request
+  int64_t bytes = 0;        // of its request
+  std::string caller = "";  // who began it; empty: nobody's
 };
 
-// What a queue may hold.
+// What a queue may hold. A namespace gets more bytes only while it has less than
+// three times what is left, a caller more jobs and bytes only while it has less than
+// what is left, of jobs for its namespace.
 struct QueueLimits {
   int64_t jobs_a_namespace = 256;
   int64_t jobs = 4096;
@@ -40,9 +43,9 @@ struct QueueLimits {
 
 // Jobs that wait for a runner. Of twenty-one that are popped while all three
 // urgencies wait, sixteen are interactive, four background and one prewarm: none
-// waits for ever. Among those of one urgency namespaces take turns, so that a team
-// with a thousand jobs holds another's one job up by one; a namespace's own come in
-// order. Thread-safe.
+// waits for ever. Among those of one urgency namespaces take turns, and in a
+// namespace its callers do, so that who has a thousand jobs holds another's one job
+// up by one; a caller's own come in order. Thread-safe.
 class JobQueue {
  public:
   explicit JobQueue(QueueLimits limits) : limits_(limits) {}
@@ -79,6 +82,12 @@ class JobQueue {
   struct Item {
     std::shared_ptr<Job> job;
     int64_t bytes;
+    std::string caller;
+    int64_t round = 0;  // each has one item of a caller
+  };
+  struct Held {
+    int64_t jobs = 0;
+    int64_t bytes = 0;
   };
   // The jobs of one urgency.
   struct Lane {
@@ -98,7 +107,15 @@ class JobQueue {
   Item Take(const Found& at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::deque<Item>& Open(int lane, const std::string& cache_namespace,
                          int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  int64_t JobsOf(const std::string& cache_namespace) const
+  // Behind what its caller has there.
+  static void Insert(std::deque<Item>& items, Item item);
+  // What a namespace has, and of that a caller (empty: all).
+  Held HeldBy(const std::string& cache_namespace,
+              const std::string& caller) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status CheckRoom(const QueuePlace& place) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status CheckShares(const QueuePlace& place, const Held& own) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const QueueLimits limits_;

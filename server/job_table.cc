@@ -48,7 +48,8 @@ absl::StatusOr<std::shared_ptr<const CompileTask>> JobTable::Join(
     } else {
       const SteadyTime now = clock_.Steady();
       const std::string id = absl::StrFormat("j-%04d", ++last_id_);
-      const QueuePlace place = task == nullptr ? QueuePlace() : task->place;
+      QueuePlace place = task == nullptr ? QueuePlace() : task->place;
+      place.caller = waiter->CallerName();
       job = std::make_shared<Job>(Job{.key = key,
                                       .id = id,
                                       .graph_name = std::string(graph_name),

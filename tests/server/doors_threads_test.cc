@@ -41,10 +41,11 @@ TEST(DoorsThreads, AreNotHeldByLookups) {
   for (unsigned i = 0; i < threads; ++i) {
     ASSERT_TRUE(d.daemon()
                     .executor()
-                    .Run([&held, told] {
-                      ++held;
-                      told.wait();
-                    })
+                    .Run("test", 0,
+                         [&held, told] {
+                           ++held;
+                           told.wait();
+                         })
                     .ok());
   }
   while (held < threads) std::this_thread::yield();

@@ -21,9 +21,10 @@ std::shared_ptr<Job> JobNamed(const std::string& id) {
 
 struct Queue {
   std::shared_ptr<Job> Push(const std::string& id, Urgency urgency,
-                            const std::string& cache_namespace = "a") {
+                            const std::string& cache_namespace = "a",
+                            const std::string& caller = "") {
     std::shared_ptr<Job> job = JobNamed(id);
-    EXPECT_TRUE(queue.Push(job, {urgency, cache_namespace, 1}).ok());
+    EXPECT_TRUE(queue.Push(job, {urgency, cache_namespace, 1, caller}).ok());
     return job;
   }
   // The ids of the next `count`.
@@ -54,6 +55,52 @@ TEST(JobQueue, NamespacesTakeTurns) {
   EXPECT_EQ(q.queue.PositionOf(*later), 5);
   EXPECT_EQ(q.Popped(6), "a0 b0 c0 a1 b1 a2 ");
   EXPECT_EQ(q.queue.PositionOf(*late), 0);
+}
+
+TEST(JobQueue, CallersOfANamespaceTakeTurns) {
+  Queue q;
+  for (int i = 0; i < 100; ++i)
+    q.Push(absl::StrCat("x", i), Urgency::kInteractive, "a", "x");
+  EXPECT_EQ(q.Popped(2), "x0 x1 ");
+  const auto late = q.Push("y0", Urgency::kInteractive, "a", "y");
+  q.Push("y1", Urgency::kInteractive, "a", "y");
+  const auto raised = q.Push("z0", Urgency::kPrewarm, "a", "z");
+  q.queue.Raise(*raised, Urgency::kInteractive);
+  EXPECT_EQ(q.queue.PositionOf(*late), 2);
+  EXPECT_EQ(q.Popped(6), "x2 y0 z0 x3 y1 x4 ");
+}
+
+TEST(JobQueue, WhatWasPutBackIsNextAgain) {
+  Queue q;
+  const auto first = q.Push("x0", Urgency::kInteractive, "a", "x");
+  q.Push("x1", Urgency::kInteractive, "a", "x");
+  q.Push("y0", Urgency::kInteractive, "a", "y");
+  EXPECT_EQ(q.Popped(1), "x0 ");
+  ASSERT_TRUE(
+      q.queue.PutBack(first, {Urgency::kInteractive, "a", 1, "x"}).ok());
+  EXPECT_EQ(q.Popped(3), "x0 y0 x1 ");
+}
+
+TEST(JobQueue, OneCallerFillsNoNamespaceAndOneNamespaceNotAllBytes) {
+  JobQueue queue({.jobs_a_namespace = 8, .jobs = 100, .bytes = 1000});
+  const auto push = [&](const char* cache_namespace, const char* caller,
+                        int64_t bytes) {
+    return queue.Push(JobNamed("j"),
+                      {Urgency::kInteractive, cache_namespace, bytes, caller});
+  };
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(push("a", "x", 1).ok()) << i;
+  const absl::Status full = push("a", "x", 1);
+  EXPECT_EQ(ReasonOf(full), ErrorReason::kQueueFull);
+  EXPECT_TRUE(absl::StrContains(full.message(), "4 jobs of caller x"));
+  EXPECT_TRUE(push("a", "y", 1).ok());
+  EXPECT_TRUE(push("b", "x", 1).ok());
+  // Half of the bytes are a caller's, three quarters a namespace's.
+  EXPECT_TRUE(push("c", "x", 500).ok());
+  EXPECT_TRUE(absl::StrContains(push("c", "x", 1).message(), "with 500 bytes"));
+  EXPECT_TRUE(push("c", "y", 246).ok());
+  EXPECT_TRUE(
+      absl::StrContains(push("c", "z", 1).message(), "746 bytes of namespace"));
+  EXPECT_TRUE(push("d", "z", 1).ok());
 }
 
 TEST(JobQueue, UrgentOnesComeFirstAndNoneWaitsForEver) {

@@ -1,0 +1,224 @@
+// Many calls of one caller, and whether others are heard beside them.
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/daemon_channel.h"
+#include "gtest/gtest.h"
+#include "proto/admin_service.grpc.pb.h"
+#include "proto/base/signature.h"
+#include "proto/base/status.h"
+#include "proto/base/steady_time.h"
+#include "proto/compile_service.grpc.pb.h"
+#include "tests/support/short_folder.h"
+#include "tests/support/test_ca.h"
+#include "tests/support/test_daemon.h"
+
+namespace kiln {
+namespace {
+
+constexpr int kRanks = 1024;
+
+template <typename Condition>
+void Await(Condition holds) {
+  while (!holds()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+wire::CompileRequest OrderIn(const std::string& cache_namespace,
+                             const std::vector<std::string>& ops) {
+  wire::CompileRequest request = FakeRequest(ops);
+  request.set_cache_namespace(cache_namespace);
+  return request;
+}
+
+// One Compile call that nobody waits for.
+class Call final : public grpc::ClientReadReactor<wire::CompileEvent> {
+ public:
+  Call(wire::CompileService::Stub& stub, const wire::CompileRequest& request)
+      : request_(request) {
+    SetDeadline(context_, SteadyIn(absl::Minutes(2)));
+    stub.async()->Compile(&context_, &request_, this);
+    StartRead(&event_);
+    StartCall();
+  }
+  void OnReadDone(bool ok) override {
+    if (!ok) return;
+    told_ = true;
+    StartRead(&event_);
+  }
+  void OnDone(const grpc::Status& status) override {
+    refused_ = StatusOfCall(status, context_, "compile");
+    done_ = true;
+  }
+  // Waits on a job, or has ended.
+  bool Waits() const { return told_ && !done_; }
+  bool IsDone() const { return done_; }
+  const absl::Status& status() const { return refused_; }
+
+ private:
+  const wire::CompileRequest request_;
+  grpc::ClientContext context_;
+  wire::CompileEvent event_;
+  std::atomic<bool> told_ = false;
+  std::atomic<bool> done_ = false;
+  absl::Status refused_;
+};
+
+// A caller by a certificate over one connection.
+class Caller {
+ public:
+  Caller(TestDaemon& daemon, TestCa& ca, const std::string& name) {
+    const TestCa::Files own = ca.Issue(name, name);
+    DaemonAddress address;
+    address.tcp = absl::StrCat("localhost:", daemon.daemon().tcp_port());
+    address.tls = {
+        .ca = ca.file(), .certificate = own.certificate, .key = own.key};
+    address.public_keys.push_back(SigningKey::Generate()->public_key());
+    auto channel = OpenDaemonChannel(address);
+    EXPECT_TRUE(channel.ok()) << channel.status();
+    stub_ = wire::CompileService::NewStub(*channel);
+  }
+  wire::CompileService::Stub& stub() { return *stub_; }
+
+  absl::Status Compile(const wire::CompileRequest& request) {
+    Call call(*stub_, request);
+    Await([&] { return call.IsDone(); });
+    return call.status();
+  }
+
+ private:
+  std::unique_ptr<wire::CompileService::Stub> stub_;
+};
+
+class Crowd : public testing::Test {
+ protected:
+  Crowd()
+      : ca_(folder_.path(), "ca"),
+        server_(ca_.Issue("kilnd.example", "kilnd")),
+        daemon_([this](Config& config) {
+          config.tcp = "127.0.0.1:0";
+          config.tls_certificate = server_.certificate;
+          config.tls_key = server_.key;
+          config.tls_client_ca = ca_.file();
+          config.max_waiting_calls = 2 * kRanks;
+          config.access = {
+              {"cert:ranks.example", {Role::kSubmitter, {"team-a", "team-b"}}},
+              {"cert:other.example", {Role::kSubmitter, {"team-a", "team-b"}}},
+              {"cert:nosy.example", {Role::kAdmin, {"team-a"}}}};
+        }) {}
+
+  void ExpectTheOperatorIsHeard() {
+    wire::JobsReply jobs;
+    grpc::ClientContext context;
+    SetDeadline(context, SteadyIn(absl::Seconds(60)));
+    const grpc::Status heard =
+        daemon_.client().admin().Jobs(&context, {}, &jobs);
+    EXPECT_TRUE(heard.ok()) << heard.error_message();
+  }
+
+  const ShortFolder folder_;
+  TestCa ca_;
+  const TestCa::Files server_;
+  TestDaemon daemon_;
+};
+
+TEST_F(Crowd, AThousandWaitingRanksOfOneCallerLockNobodyOut) {
+  Caller ranks(daemon_, ca_, "ranks.example");
+  Caller other(daemon_, ca_, "other.example");
+  const wire::CompileRequest slow = OrderIn("team-a", {"fake.gate.go"});
+  std::deque<Call> calls;
+  for (int i = 0; i < kRanks; ++i) calls.emplace_back(ranks.stub(), slow);
+  for (Call& call : calls) Await([&] { return call.Waits(); });
+  // The caller has its share: half of all places, since nobody else has any.
+  EXPECT_EQ(ReasonOf(Caller(daemon_, ca_, "ranks.example").Compile(slow)),
+            ErrorReason::kQueueFull);
+  // Another is served, in the same namespace and elsewhere.
+  for (const char* where : {"team-a", "team-b"}) {
+    const absl::Status served =
+        other.Compile(OrderIn(where, {"fake.salt.other"}));
+    EXPECT_TRUE(served.ok()) << served;
+  }
+  ExpectTheOperatorIsHeard();
+  daemon_.OpenGate("go");
+  for (Call& call : calls) {
+    Await([&] { return call.IsDone(); });
+    EXPECT_TRUE(call.status().ok()) << call.status();
+  }
+}
+
+TEST_F(Crowd, AThousandJobsOfOneCallerLockNobodyOut) {
+  Caller ranks(daemon_, ca_, "ranks.example");
+  Caller other(daemon_, ca_, "other.example");
+  std::deque<Call> calls;
+  for (int i = 0; i < kRanks; ++i) {
+    calls.emplace_back(
+        ranks.stub(),
+        OrderIn("team-a", {"fake.gate.go", absl::StrCat("fake.salt.", i)}));
+  }
+  int waits = 0, refused = 0;
+  for (Call& call : calls) {
+    Await([&] { return call.Waits() || call.IsDone(); });
+    (call.IsDone() ? refused : waits) += 1;
+  }
+  // Half of the namespace's queue, and what the runners took from it.
+  EXPECT_GE(waits, 128);
+  EXPECT_LE(waits, 128 + 8);
+  EXPECT_EQ(refused, kRanks - waits);
+  ExpectTheOperatorIsHeard();
+  // One more of another caller is taken, and is the next.
+  Call late(other.stub(), OrderIn("team-a", {"fake.salt.late"}));
+  Await([&] { return late.Waits() || late.IsDone(); });
+  daemon_.OpenGate("go");
+  Await([&] { return late.IsDone(); });
+  EXPECT_TRUE(late.status().ok()) << late.status();
+  for (Call& call : calls) {
+    Await([&] { return call.IsDone(); });
+    EXPECT_TRUE(call.status().ok() ||
+                ReasonOf(call.status()) == ErrorReason::kQueueFull)
+        << call.status();
+  }
+}
+
+// One admin call that nobody waits for.
+struct Nosy {
+  grpc::ClientContext context;
+  wire::ListReply reply;
+};
+
+TEST_F(Crowd, AThousandAdminCallsOfOneCallerLeaveRoomForTheOperator) {
+  const TestCa::Files own = ca_.Issue("nosy.example", "nosy");
+  DaemonAddress address;
+  address.tcp = absl::StrCat("localhost:", daemon_.daemon().tcp_port());
+  address.tls = {
+      .ca = ca_.file(), .certificate = own.certificate, .key = own.key};
+  address.public_keys.push_back(SigningKey::Generate()->public_key());
+  auto channel = OpenDaemonChannel(address);
+  ASSERT_TRUE(channel.ok()) << channel.status();
+  const auto stub = wire::AdminService::NewStub(*channel);
+  wire::ListRequest request;
+  request.set_cache_namespace("team-a");
+  std::deque<Nosy> asked(kRanks);
+  std::atomic<int> answered = 0, refused = 0;
+  for (Nosy& one : asked) {
+    stub->async()->List(&one.context, &request, &one.reply,
+                        [&](const grpc::Status& status) {
+                          const auto code = status.error_code();
+                          if (code == grpc::StatusCode::RESOURCE_EXHAUSTED)
+                            ++refused;
+                          else
+                            EXPECT_TRUE(status.ok()) << status.error_message();
+                          ++answered;
+                        });
+  }
+  for (int i = 0; i < 10; ++i) ExpectTheOperatorIsHeard();
+  Await([&] { return answered == kRanks; });
+}
+
+}  // namespace
+}  // namespace kiln
