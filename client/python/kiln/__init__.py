@@ -24,6 +24,7 @@ from .errors import KilnError
 
 if TYPE_CHECKING:
     from .artifacts import load_artifacts, save_artifacts
+    from .inductors_place import replace_inductor
     from .look import explain, get_code
     from .recompiles import recompile_reasons
 
@@ -36,6 +37,7 @@ __all__ = [
     "load_artifacts",
     "metrics",
     "recompile_reasons",
+    "replace_inductor",
     "save_artifacts",
 ]
 
@@ -45,6 +47,7 @@ _LATE = {
     "get_code": "look",
     "load_artifacts": "artifacts",
     "recompile_reasons": "recompiles",
+    "replace_inductor": "inductors_place",
     "save_artifacts": "artifacts",
 }
 

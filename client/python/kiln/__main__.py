@@ -1,5 +1,7 @@
-"""python -m kiln: the C++ tools of the wheel.
+"""python -m kiln: the C++ tools of the wheel, and programs that know only Inductor.
 
+python -m kiln run SCRIPT WORDS... runs a program whose torch.compile is Kiln's where it names Inductor
+                                   or nothing; -m MODULE instead of SCRIPT; torchrun ... -m kiln run too
 python -m kiln doctor              looks whether compiles can work here
 python -m kiln cache WORDS...      what the cache holds: ls, show KEY, explain KEY, purge --all
 python -m kiln ctl WORDS...        compilectl on the daemon in use: stats, jobs, ...; --help: all
@@ -58,7 +60,30 @@ def _tell_of_pytorch() -> None:
     print(row, flush=True)
 
 
+def _run_program(words: list[str]) -> None:
+    """As ``python SCRIPT WORDS...`` or ``python -m MODULE WORDS...``."""
+    import runpy
+
+    from .inductors_place import replace_inductor
+
+    replace_inductor()
+    if words[0] == "-m":
+        sys.argv = words[1:]
+        sys.path[0] = os.getcwd()
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        return
+    sys.argv = words
+    sys.path[0] = os.path.dirname(os.path.abspath(words[0]))
+    runpy.run_path(words[0], run_name="__main__")
+
+
 def _run(words: list[str]) -> int:
+    if words[:1] == ["run"] and words[1:] not in ([], ["-m"]):
+        if words[1] != "-m" and not os.path.exists(words[1]):
+            print(f"kiln: run: {words[1]}: no such program", file=sys.stderr)
+            return 2
+        _run_program(words[1:])
+        return 0
     if words[:1] == ["doctor"]:
         if not words[1:]:
             _tell_of_pytorch()
@@ -73,7 +98,9 @@ def _run(words: list[str]) -> int:
         print(f"kiln {service.version()}")
         return 0
     asked = words[:1] in (["help"], ["--help"], ["-h"])
-    if words[:1] in (["cache"], ["ctl"]):
+    if words[:1] == ["run"]:
+        print("kiln: run: due a SCRIPT or -m MODULE", file=sys.stderr)
+    elif words[:1] in (["cache"], ["ctl"]):
         print(f"kiln: {words[0]}: due a command, as below", file=sys.stderr)
     elif words and not asked:
         print(f"kiln: {words[0]}: no such command", file=sys.stderr)
@@ -83,6 +110,8 @@ def _run(words: list[str]) -> int:
 
 def main() -> int:
     """The command line; the exit status."""
+    if sys.argv[1:2] == ["run"]:  # its errors are the program's own
+        return _run(sys.argv[1:])
     try:
         return _run(sys.argv[1:])
     except (OSError, ValueError) as error:  # no daemon can be started; a wrong KILN_ADDR

@@ -34,7 +34,7 @@ collect_rarely()
 hold_device_guard()  # of the thread that names the backend, before any thread traces
 
 _numbers = itertools.count()
-_MODES_NOT_BUILT = ("reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+MODES_NOT_BUILT = ("reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 _aten = torch.ops.aten
 # Taken apart before a joint graph is cut in two, since the cut computes pointwise operators again
@@ -75,7 +75,7 @@ def kiln(
     ``options``: those of ``kiln.config``, for this model. ``mode``: "default" or None; others are
     refused by name.
     """
-    if mode in _MODES_NOT_BUILT:
+    if mode in MODES_NOT_BUILT:
         raise NotImplementedError(f"kiln: mode {mode!r}: not built yet")
     if mode not in (None, "default"):
         raise ValueError(f"kiln: mode {mode!r}: there is no such mode; due default")
