@@ -6,9 +6,8 @@ namespace kiln {
 namespace {
 
 // Source: what runtime/extern_kernels/extern_kernel.h says of attention, and the
-// chips on which it was compared. Of Hopper's two names the one that is asked for
-// by itself: until the whole road was compared on a GPU, sm_90 goes without.
-constexpr absl::string_view kHopper = "sm_90a";
+// chip on which it was compared, Hopper.
+constexpr int kComparedCapability = 90;
 constexpr int64_t kWidthStep = 8;
 constexpr int64_t kWidest = 256;
 constexpr absl::string_view kOrigin = "attention";
@@ -26,7 +25,7 @@ AttentionChoice OnCuda(const AttentionForm& form, ShapeEnv& shapes,
                        const Target& target) {
   if (!IsHalf(form.dtype))
     return InParts(absl::StrCat("cuDNN has no ", ShortName(form.dtype)));
-  if (target.name != kHopper)
+  if (target.compute_capability != kComparedCapability)
     return InParts(absl::StrCat("cuDNN is not compared on ", target.name));
   for (const SymExpr& width : {form.width, form.value_width}) {
     if (!IsWidth(width)) {
