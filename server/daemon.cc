@@ -161,11 +161,16 @@ absl::Status Daemon::OpenAccess(uid_t owner) {
                    AuditLog::Open(absl::StrCat(folder, "/audit.log"), clock_));
   audit_minutes_.emplace(absl::Minutes(1),
                          [this](const std::atomic<bool>&) { audit_->Tick(); });
+  if (!config_.tls_client_ca.empty()) {
+    ASSIGN_OR_RETURN(certificates_,
+                     ClientCertificates::Open(config_.tls_client_ca, clock_));
+  }
   gate_ = std::make_unique<Gatekeeper>(
       Gatekeeper::Rooms{.peers = peers_,
                         .tokens = *tokens_,
                         .audit = *audit_,
-                        .counters = counters_},
+                        .counters = counters_,
+                        .certificates = certificates_.get()},
       Gatekeeper::Options{.owner = owner,
                           .network_is_plain = config_.tcp_plain,
                           .rules = config_.access});
@@ -250,15 +255,18 @@ absl::Status Daemon::OpenDoor() {
     services.network.push_back(cache_service_.get());
   }
   ASSIGN_OR_RETURN(
-      door_, FrontDoor::Open(
-                 {.tcp = config_.tcp,
-                  .tls = {.certificate = config_.tls_certificate,
-                          .key = config_.tls_key,
-                          .client_ca = config_.tls_client_ca},
-                  .max_message_bytes = config_.max_message_bytes,
-                  .connections = LimitsForDescriptors(DescriptorLimit())},
-                 std::move(socket_), services,
-                 {.gate = *gate_, .peers = peers_, .counters = counters_}));
+      door_,
+      FrontDoor::Open({.tcp = config_.tcp,
+                       .tls = {.certificate = config_.tls_certificate,
+                               .key = config_.tls_key,
+                               .client_ca = config_.tls_client_ca},
+                       .max_message_bytes = config_.max_message_bytes,
+                       .connections = LimitsForDescriptors(DescriptorLimit())},
+                      std::move(socket_), services,
+                      {.gate = *gate_,
+                       .peers = peers_,
+                       .audit = *audit_,
+                       .counters = counters_}));
   door_->SetServing(true);
   return absl::OkStatus();
 }

@@ -14,6 +14,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/mutex.h"
 #include "server/access/audit_log.h"
+#include "server/access/client_certificates.h"
 #include "server/access/gatekeeper.h"
 #include "server/access/peer_numbers.h"
 #include "server/access/token_store.h"
@@ -102,6 +103,7 @@ class Daemon {
   std::unique_ptr<TokenStore> tokens_;
   std::unique_ptr<AuditLog> audit_;
   std::optional<Ticker> audit_minutes_;
+  std::unique_ptr<ClientCertificates> certificates_;  // or null
   PeerNumbers peers_;
   std::unique_ptr<Gatekeeper> gate_;
   std::unique_ptr<CacheStack> cache_;

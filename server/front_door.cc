@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
@@ -39,10 +40,8 @@ class WithoutReflection final : public grpc::ServerBuilderOption {
 
 // Calls of one connection at once: those of a whole node's ranks.
 constexpr int kMostStreams = 1024;
-// A peer that connects and says nothing holds a descriptor for so long; one of the
-// network that said something and then nothing, for the other. A client connects
-// again.
-constexpr int kHandshakeMs = 10'000;
+// A peer of the network that makes no call any more holds a descriptor for so long.
+// A client connects again.
 constexpr int kIdleMs = 15 * 60'000;
 // What gRPC may hold of messages on their way, at all doors together. Beyond it,
 // it reads less.
@@ -64,8 +63,9 @@ void Prepare(grpc::ServerBuilder& builder, const FrontDoorOptions& options,
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder.SetResourceQuota(quota);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
-                             kHandshakeMs);
+  builder.AddChannelArgument(
+      GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+      static_cast<int>(absl::ToInt64Milliseconds(options.handshake_time)));
   for (grpc::Service* service : services) builder.RegisterService(service);
 }
 
@@ -76,6 +76,23 @@ std::optional<uid_t> UserAt(int fd) {
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
     return std::nullopt;
   return peer.uid;
+}
+
+std::string UserName(std::optional<uid_t> user) {
+  return user.has_value() ? absl::StrCat("uid:", *user) : "uid:?";
+}
+
+// As gRPC calls peers.
+std::string NetworkName(const std::string& address) {
+  return absl::StrContains(address, ':')
+             ? absl::StrCat("ipv6:%5B", address, "%5D")
+             : absl::StrCat("ipv4:", address);
+}
+
+void RefuseConnection(const std::string& who, absl::string_view why,
+                      ErrorReason reason, const FrontDoor::Rooms& rooms) {
+  rooms.counters.Add(Count::kPeersRefused);
+  rooms.audit.Record(who, "connect", why, MakeError(reason, why));
 }
 
 void ShutServer(grpc::Server* server, SteadyTime deadline) {
@@ -97,8 +114,7 @@ absl::StatusOr<std::unique_ptr<FrontDoor>> FrontDoor::Open(
   google::protobuf::LinkMessageReflection<
       grpc::health::v1::HealthCheckRequest>();
   if (!options.tcp.empty())
-    RETURN_IF_ERROR(
-        door->OpenNetwork(options, services.network, rooms.counters));
+    RETURN_IF_ERROR(door->OpenNetwork(options, services.network, rooms));
   if (socket != nullptr) {
     RETURN_IF_ERROR(
         door->OpenSocket(options, std::move(*socket), services.socket, rooms));
@@ -117,6 +133,17 @@ absl::Status FrontDoor::OpenSocket(const FrontDoorOptions& options,
     return absl::InternalError("gRPC started no server for the socket");
   at_socket_ = std::make_unique<OpenConnections>(options.connections);
   socket_.emplace(std::move(socket));
+  // gRPC waits for ever for what is handed to it here.
+  const auto pass = [this](int fd) {
+    grpc::AddInsecureChannelFromFd(socket_server_.get(), fd);
+  };
+  const auto refuse = [rooms](int fd, absl::string_view why) {
+    RefuseConnection(UserName(UserAt(fd)), why, ErrorReason::kUnauthenticated,
+                     rooms);
+  };
+  ASSIGN_OR_RETURN(
+      socket_step_,
+      Doorstep::Start(Greeting::kAny, options.handshake_time, {pass, refuse}));
   ASSIGN_OR_RETURN(socket_loop_,
                    AcceptLoop::Start({socket_->fd()}, [this, rooms](int fd) {
                      TakeFromSocket(fd, rooms);
@@ -127,10 +154,10 @@ absl::Status FrontDoor::OpenSocket(const FrontDoorOptions& options,
 void FrontDoor::TakeFromSocket(int fd, const Rooms& rooms) {
   const std::optional<uid_t> user = UserAt(fd);
   if (!user.has_value() || !rooms.gate.MayConnect(*user)) {
-    close(fd);
-    rooms.counters.Add(Count::kPeersRefused);
+    RefuseConnection(UserName(user), "", ErrorReason::kPermission, rooms);
     LogWarning("peer.refused",
                {{"uid", user.has_value() ? int64_t{*user} : -1}});
+    close(fd);  // whoever sees that finds it counted
     return;
   }
   const absl::StatusOr<int> number = rooms.peers.Bind(fd, *user);
@@ -144,7 +171,7 @@ void FrontDoor::TakeFromSocket(int fd, const Rooms& rooms) {
       rooms.gate.IsOwner(*user) ? "" : absl::StrCat("uid:", *user);
   if (!Fits(*at_socket_, *number, peer, rooms.counters)) return;
   rooms.counters.Add(Count::kPeersAccepted);
-  grpc::AddInsecureChannelFromFd(socket_server_.get(), *number);
+  socket_step_->Take(*number);
 }
 
 bool FrontDoor::Fits(OpenConnections& door, int fd, absl::string_view peer,
@@ -164,7 +191,7 @@ bool FrontDoor::Fits(OpenConnections& door, int fd, absl::string_view peer,
 
 absl::Status FrontDoor::OpenNetwork(const FrontDoorOptions& options,
                                     const std::vector<grpc::Service*>& services,
-                                    Counters& counters) {
+                                    const Rooms& rooms) {
   RETURN_IF_ERROR(CheckTcpAddress(options.tcp, /*least_port=*/0));
   const bool plain = options.tls.certificate.empty();
   if (plain) RETURN_IF_ERROR(CheckLoopback(options.tcp));
@@ -184,11 +211,19 @@ absl::Status FrontDoor::OpenNetwork(const FrontDoorOptions& options,
   ASSIGN_OR_RETURN(TcpListener listener, TcpListener::Open(options.tcp));
   listener_.emplace(std::move(listener));
   tcp_port_ = listener_->port();
+  const auto refuse = [rooms](int fd, absl::string_view why) {
+    RefuseConnection(NetworkName(PeerAddress(fd)), why,
+                     ErrorReason::kUnauthenticated, rooms);
+  };
   ASSIGN_OR_RETURN(
-      network_loop_,
-      AcceptLoop::Start(listener_->fds(), [this, &counters](int fd) {
-        TakeFromNetwork(fd, counters);
-      }));
+      network_step_,
+      Doorstep::Start(plain ? Greeting::kAny : Greeting::kTls,
+                      options.handshake_time,
+                      {[this](int fd) { HandToNetwork(fd); }, refuse}));
+  ASSIGN_OR_RETURN(network_loop_,
+                   AcceptLoop::Start(listener_->fds(), [this, rooms](int fd) {
+                     TakeFromNetwork(fd, rooms.counters);
+                   }));
   return absl::OkStatus();
 }
 
@@ -196,6 +231,10 @@ void FrontDoor::TakeFromNetwork(int fd, Counters& counters) {
   if (!Fits(*at_network_, fd, PeerAddress(fd), counters)) return;
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  network_step_->Take(fd);
+}
+
+void FrontDoor::HandToNetwork(int fd) {
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
       connection;
   connection.fd = fd;
@@ -214,6 +253,8 @@ void FrontDoor::SetServing(bool serving) {
 void FrontDoor::Shut(absl::Duration grace) {
   socket_loop_.reset();
   network_loop_.reset();
+  socket_step_.reset();
+  network_step_.reset();
   socket_.reset();
   listener_.reset();
   const SteadyTime deadline = SteadyIn(grace);

@@ -12,9 +12,11 @@
 #include "grpcpp/grpcpp.h"
 #include "proto/base/steady_time.h"
 #include "server/accept_loop.h"
+#include "server/access/audit_log.h"
 #include "server/access/gatekeeper.h"
 #include "server/access/peer_numbers.h"
 #include "server/counters.h"
+#include "server/doorstep.h"
 #include "server/listen_socket.h"
 #include "server/open_connections.h"
 #include "server/tcp_listener.h"
@@ -31,6 +33,8 @@ struct FrontDoorOptions {
   // gRPC refuses messages over twice this; the services refuse, with a typed
   // error, those over this.
   int64_t max_message_bytes = 0;
+  // How long a connection may say nothing, or not finish its handshake.
+  absl::Duration handshake_time = absl::Seconds(10);
   // Of each door. More connections are closed at once.
   ConnectionLimits connections = LimitsForDescriptors(1024);
 };
@@ -53,6 +57,7 @@ class FrontDoor {
   struct Rooms {
     const Gatekeeper& gate;
     PeerNumbers& peers;
+    AuditLog& audit;  // learns of connections that are refused
     Counters& counters;
   };
 
@@ -87,11 +92,12 @@ class FrontDoor {
                           const Rooms& rooms);
   absl::Status OpenNetwork(const FrontDoorOptions& options,
                            const std::vector<grpc::Service*>& services,
-                           Counters& counters);
+                           const Rooms& rooms);
 
-  // Each on the thread of its loop.
+  // Each on the thread of its loop, the last on its doorstep's.
   void TakeFromSocket(int fd, const Rooms& rooms);
   void TakeFromNetwork(int fd, Counters& counters);
+  void HandToNetwork(int fd);
   // Whether one more connection fits; closes it otherwise.
   bool Fits(OpenConnections& door, int fd, absl::string_view peer,
             Counters& counters);
@@ -108,7 +114,9 @@ class FrontDoor {
   int tcp_port_ = 0;
   // Of a warning about too many connections.
   std::atomic<SteadyTime> next_warning_{SteadyTime()};
-  // Hand to the servers what the sockets above accept: they end first.
+  std::unique_ptr<Doorstep> socket_step_;
+  std::unique_ptr<Doorstep> network_step_;
+  // Hand on what the sockets above accept: they end first.
   std::unique_ptr<AcceptLoop> socket_loop_;
   std::unique_ptr<AcceptLoop> network_loop_;
 };

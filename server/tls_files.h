@@ -22,7 +22,9 @@ struct TlsFiles {
 // a key that is not the certificate's, or that others may read.
 absl::Status CheckTlsFiles(const TlsFiles& files);
 
-// Credentials of files that CheckTlsFiles took. The files are read again every
+// Credentials of files that CheckTlsFiles took. Callers' certificates are asked for
+// where there is a client_ca, and NOT checked against it: that is the gatekeeper's.
+// The files are read again every
 // few seconds: a new certificate serves new connections, those there are live on.
 // A file that turned bad is not taken, and what was there before still serves.
 std::shared_ptr<grpc::ServerCredentials> ServerTls(const TlsFiles& files);

@@ -36,15 +36,18 @@ std::optional<absl::string_view> BearerToken(
   return value;
 }
 
-// The first name of the peer's verified certificate; empty: it showed none.
-std::string CertificateName(const grpc::AuthContext& peer) {
-  for (const char* property :
-       {GRPC_X509_SAN_PROPERTY_NAME, GRPC_X509_CN_PROPERTY_NAME}) {
-    for (const grpc::string_ref& name : peer.FindPropertyValues(property)) {
-      if (!name.empty()) return std::string(name.data(), name.size());
-    }
+// The first that is not empty.
+std::string Property(const grpc::AuthContext& peer, const char* property) {
+  for (const grpc::string_ref& value : peer.FindPropertyValues(property)) {
+    if (!value.empty()) return std::string(value.data(), value.size());
   }
   return "";
+}
+
+// The first name of a certificate that was found good.
+std::string CertificateName(const grpc::AuthContext& peer) {
+  std::string name = Property(peer, GRPC_X509_SAN_PROPERTY_NAME);
+  return !name.empty() ? name : Property(peer, GRPC_X509_CN_PROPERTY_NAME);
 }
 
 }  // namespace
@@ -66,7 +69,7 @@ Caller Gatekeeper::Known(std::string identity,
 }
 
 absl::StatusOr<Caller> Gatekeeper::Identify(
-    const grpc::CallbackServerContext& context) const {
+    const grpc::CallbackServerContext& context, std::string& shown) const {
   const std::string peer = context.peer();
   if (const std::optional<uid_t> user = rooms_.peers.UserOf(peer)) {
     std::vector<Grant> own;
@@ -80,14 +83,35 @@ absl::StatusOr<Caller> Gatekeeper::Identify(
   if (options_.network_is_plain)
     return Known(kPlain,
                  {{Role::kSubmitter, {std::string(kDefaultNamespace)}}});
-  if (const auto token = BearerToken(context)) {
-    return rooms_.tokens.CallerOf(*token);
-  }
+  return IdentifyOverTls(context, shown);
+}
+
+absl::StatusOr<Caller> Gatekeeper::IdentifyOverTls(
+    const grpc::CallbackServerContext& context, std::string& shown) const {
   const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
-  const std::string name = auth == nullptr ? "" : CertificateName(*auth);
+  const std::string certificate =
+      auth == nullptr ? "" : Property(*auth, GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  if (!certificate.empty()) {
+    // Before any token: gRPC has not looked at whose it is.
+    const absl::Status good =
+        rooms_.certificates == nullptr
+            ? MakeError(ErrorReason::kUnauthenticated,
+                        "certificate: this daemon has no CA of callers")
+            : rooms_.certificates->Check(
+                  certificate,
+                  Property(*auth, GRPC_X509_PEM_CERT_CHAIN_PROPERTY_NAME));
+    if (!good.ok()) shown = std::string(good.message());
+    RETURN_IF_ERROR(good);
+  }
+  if (const auto token = BearerToken(context)) {
+    absl::StatusOr<Caller> caller = rooms_.tokens.CallerOf(*token);
+    if (!caller.ok()) shown = std::string(caller.status().message());
+    return caller;
+  }
+  const std::string name = certificate.empty() ? "" : CertificateName(*auth);
   if (!name.empty()) return Known(absl::StrCat("cert:", name), {});
   return MakeError(ErrorReason::kUnauthenticated,
-                   absl::StrCat("caller at ", peer,
+                   absl::StrCat("caller at ", context.peer(),
                                 ": shows no token and no certificate; set a "
                                 "token file, which `compilectl tokens add` "
                                 "makes, or a certificate"));
@@ -95,12 +119,13 @@ absl::StatusOr<Caller> Gatekeeper::Identify(
 
 absl::StatusOr<Caller> Gatekeeper::Admit(
     const grpc::CallbackServerContext& context) const {
-  absl::StatusOr<Caller> caller = Identify(context);
+  std::string shown;
+  absl::StatusOr<Caller> caller = Identify(context, shown);
   if (!caller.ok()) {
     rooms_.counters.Add(Count::kCallersRefused);
     // The port changes with each try, and is nobody's name.
     const std::string peer = context.peer();
-    rooms_.audit.Record(peer.substr(0, peer.rfind(':')), "call", "",
+    rooms_.audit.Record(peer.substr(0, peer.rfind(':')), "call", shown,
                         caller.status());
   }
   return caller;

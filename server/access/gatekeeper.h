@@ -14,6 +14,7 @@
 #include "server/access/access_rule.h"
 #include "server/access/audit_log.h"
 #include "server/access/caller.h"
+#include "server/access/client_certificates.h"
 #include "server/access/peer_numbers.h"
 #include "server/access/token_store.h"
 #include "server/counters.h"
@@ -25,7 +26,8 @@ namespace kiln {
 //   over the Unix socket   uid:N, as the kernel says; the owner may do all
 //   over TLS               token:NAME of the bearer token, if one is shown, with
 //                          the token's own grants; else cert:NAME, the first name
-//                          of the verified certificate
+//                          of the certificate. Who shows one that is not good is
+//                          refused, whatever else they show
 //   over plain TCP         plain, a submitter in the default namespace
 //
 // What a rule grants to one of these comes on top; without any the call is
@@ -38,6 +40,8 @@ class Gatekeeper {
     const TokenStore& tokens;
     AuditLog& audit;
     Counters& counters;
+    ClientCertificates* certificates =
+        nullptr;  // null: nobody is asked for one
   };
   struct Options {
     uid_t owner = 0;
@@ -52,8 +56,8 @@ class Gatekeeper {
   // Whether a user may connect to the Unix socket at all.
   bool MayConnect(uid_t user) const;
 
-  // UNAUTHENTICATED, recorded: no token and no certificate, or a token that is
-  // not good.
+  // UNAUTHENTICATED, recorded: no token and no certificate, or one that is not
+  // good.
   absl::StatusOr<Caller> Admit(
       const grpc::CallbackServerContext& context) const;
 
@@ -76,8 +80,11 @@ class Gatekeeper {
   absl::Status Judge(const Caller& caller, absl::string_view what,
                      absl::string_view subject, absl::Status allowed) const;
   Caller Known(std::string identity, std::vector<Grant> grants) const;
-  absl::StatusOr<Caller> Identify(
-      const grpc::CallbackServerContext& context) const;
+  // `shown`: what is recorded of an identity that is not good.
+  absl::StatusOr<Caller> Identify(const grpc::CallbackServerContext& context,
+                                  std::string& shown) const;
+  absl::StatusOr<Caller> IdentifyOverTls(
+      const grpc::CallbackServerContext& context, std::string& shown) const;
 
   const Rooms rooms_;
   const Options options_;

@@ -296,27 +296,63 @@ TEST_F(OverTls, AdminOfANamespaceSeesAndPurgesThatOne) {
   EXPECT_TRUE(all.Drain().ok());
 }
 
-TEST_F(OverTls, AForeignOrExpiredCertificateDoesNotGetIn) {
+TEST_F(OverTls, AForeignOrExpiredCertificateIsRefusedAndAudited) {
   TestCa foreign(folder_.path(), "foreign");
   const TestCa::Files forged = foreign.Issue("operator.example", "forged");
-  EXPECT_FALSE(With({.ca = ca_.file(),
-                     .certificate = forged.certificate,
-                     .key = forged.key})
-                   .Describe()
-                   .ok());
   const TestCa::Files old =
       ca_.Issue("operator.example", "old", -absl::Hours(1));
-  EXPECT_FALSE(
-      With({.ca = ca_.file(), .certificate = old.certificate, .key = old.key})
-          .Describe()
-          .ok());
+  const std::string path = absl::StrCat(folder_.path(), "/good-token");
+  std::ofstream(path) << MakeToken("good", "reader", "*");
+  for (const TestCa::Files& bad : {forged, old}) {
+    Outside caller = With(
+        {.ca = ca_.file(), .certificate = bad.certificate, .key = bad.key});
+    EXPECT_EQ(Why(caller.Describe()), ErrorReason::kUnauthenticated);
+    EXPECT_EQ(Why(caller.Purge("")), ErrorReason::kUnauthenticated);
+    // A good token does not make up for it.
+    Outside both = With({.ca = ca_.file(),
+                         .certificate = bad.certificate,
+                         .key = bad.key,
+                         .token_file = path});
+    EXPECT_EQ(Why(both.Lookup("")), ErrorReason::kUnauthenticated);
+  }
+  EXPECT_EQ(daemon_.count(Count::kCallersRefused), 6);
+  const std::string audit = AuditOf(daemon_);
+  for (const char* why :
+       {"unable to get local issuer certificate", "certificate has expired"}) {
+    EXPECT_TRUE(absl::StrContains(audit, why)) << audit;
+  }
+  EXPECT_TRUE(absl::StrContains(
+      audit,
+      "\"who\":\"ipv4:127.0.0.1\",\"what\":\"call\",\"subject\":"
+      "\"certificate CN = operator.example, number "))
+      << audit;
   // And a caller does not talk to a daemon that its CA has not signed.
   EXPECT_FALSE(With({.ca = foreign.file()}).Describe().ok());
-  EXPECT_EQ(daemon_.count(Count::kCallersRefused), 0);
 }
 
-TEST_F(OverTls, APlainCallerDoesNotGetIn) {
+TEST_F(OverTls, ARevokedCertificateIsRefusedAndAudited) {
+  const TestCa::Files own = ca_.Issue("reader.example", "lost");
+  Outside reader =
+      With({.ca = ca_.file(), .certificate = own.certificate, .key = own.key});
+  ASSERT_TRUE(reader.Lookup("").ok());
+  ca_.Revoke(own);
+  // Over the connection that was good, once the file is read.
+  absl::Status status;
+  for (int i = 0; i < 300 && status.ok(); ++i) {
+    status = reader.Lookup("");
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  EXPECT_EQ(Why(status), ErrorReason::kUnauthenticated);
+  EXPECT_TRUE(absl::StrContains(AuditOf(daemon_), "certificate revoked"));
+  EXPECT_TRUE(WithCertificate("reader.example").Lookup("").ok());
+}
+
+TEST_F(OverTls, APlainCallerIsRefusedAndAudited) {
   EXPECT_TRUE(absl::IsUnavailable(With({}).Describe()));
+  EXPECT_TRUE(absl::StrContains(
+      AuditOf(daemon_),
+      "\"who\":\"ipv4:127.0.0.1\",\"what\":\"connect\",\"subject\":"
+      "\"speaks no TLS\",\"outcome\":\"UNAUTHENTICATED\""));
 }
 
 TEST_F(OverTls, ACertificateIsReplacedWhileCallsGoOn) {

@@ -145,7 +145,8 @@ TEST(Connections, BeyondWhatDescriptorsAllowClientsAreSentAwayAndJobsGoOn) {
   }
 }
 
-// A plain connection from an address of the loopback network.
+// A plain connection from an address of the loopback network, which has said
+// something.
 int ConnectFrom(const char* address, int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in own = {}, daemon = {};
@@ -156,10 +157,11 @@ int ConnectFrom(const char* address, int port) {
   EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&own), sizeof(own)), 0);
   EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&daemon), sizeof(daemon)),
             0);
+  EXPECT_EQ(send(fd, "P", 1, MSG_NOSIGNAL), 1);
   return fd;
 }
 
-// Whether the daemon speaks first, as HTTP/2 does, or hangs up.
+// Whether the daemon speaks HTTP/2, or hangs up.
 bool IsTaken(int fd) {
   char byte = 0;
   return recv(fd, &byte, 1, MSG_PEEK) == 1;

@@ -1,12 +1,15 @@
 #include "server/front_door.h"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -33,6 +36,13 @@ sockaddr_un AddressOf(const std::string& path) {
   return address;
 }
 
+std::string AuditIn(const std::string& folder) {
+  std::ifstream in(absl::StrCat(folder, "/audit.log"));
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
 // What doors stand on.
 struct DoorRooms {
   DoorRooms(const std::string& folder, uid_t owner)
@@ -41,7 +51,7 @@ struct DoorRooms {
         gate({peers, *tokens, *audit, counters},
              {.owner = owner, .network_is_plain = true}) {}
 
-  FrontDoor::Rooms rooms() { return {gate, peers, counters}; }
+  FrontDoor::Rooms rooms() { return {gate, peers, *audit, counters}; }
 
   const RealClock clock;
   Counters counters;
@@ -99,6 +109,59 @@ TEST(FrontDoor, AnotherUsersConnectionIsClosedAndCounted) {
       absl::StartsWith(AskHealth(absl::StrCat("unix:", d.path)), "error 14"));
   EXPECT_EQ(d.rooms->counters.Get(Count::kPeersAccepted), 0);
   EXPECT_GE(d.rooms->counters.Get(Count::kPeersRefused), 1);
+  EXPECT_TRUE(
+      absl::StrContains(AuditIn(d.folder.path()),
+                        absl::StrCat("\"who\":\"uid:", getuid(),
+                                     "\",\"what\":\"connect\",\"subject\":\"\","
+                                     "\"outcome\":\"PERMISSION\"")));
+}
+
+// Reads until the other end closes.
+void AwaitClosed(int fd) {
+  char byte;
+  while (read(fd, &byte, 1) > 0) {
+  }
+  close(fd);
+}
+
+TEST(FrontDoor, ASilentPeerIsClosed) {
+  const ShortFolder folder;
+  DoorRooms rooms(folder.path(), getuid());
+  const std::string path = absl::StrCat(folder.path(), "/kilnd.sock");
+  wire::CompileService::CallbackService service;
+  const auto opened = FrontDoor::Open(
+      {.tcp = "127.0.0.1:0",
+       .max_message_bytes = 1 << 20,
+       .handshake_time = absl::Milliseconds(100)},
+      std::make_unique<ListenSocket>(*ListenSocket::Open(path)),
+      {.socket = {&service}, .network = {&service}}, rooms.rooms());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  const sockaddr_un local = AddressOf(path);
+  const int at_socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(connect(at_socket, reinterpret_cast<const sockaddr*>(&local),
+                    sizeof(local)),
+            0);
+  AwaitClosed(at_socket);
+  sockaddr_in remote = {};
+  remote.sin_family = AF_INET;
+  remote.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  remote.sin_port = htons(static_cast<uint16_t>((*opened)->tcp_port()));
+  const int at_network = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(connect(at_network, reinterpret_cast<const sockaddr*>(&remote),
+                    sizeof(remote)),
+            0);
+  AwaitClosed(at_network);
+  const std::string audit = AuditIn(folder.path());
+  for (const std::string& who :
+       {absl::StrCat("uid:", getuid()), std::string("ipv4:127.0.0.1")}) {
+    EXPECT_TRUE(absl::StrContains(
+        audit, absl::StrCat("\"who\":\"", who,
+                            "\",\"what\":\"connect\",\"subject\":"
+                            "\"says nothing\",\"outcome\":"
+                            "\"UNAUTHENTICATED\"")))
+        << audit;
+  }
+  EXPECT_EQ(rooms.counters.Get(Count::kPeersRefused), 2);
 }
 
 TEST(FrontDoor, BytesThatAreNoGrpcHurtNobody) {
@@ -131,6 +194,21 @@ TEST(FrontDoor, ADaemonThatIsRefusedTheSocketLeavesTheOthersLock) {
     EXPECT_EQ(ReasonOf(ListenSocket::Open(d.path).status()),
               ErrorReason::kInUse);
   }
+}
+
+TEST(FrontDoor, ALinkInThePlaceOfTheLockCutsNothingShort) {
+  const ShortFolder folder;
+  const std::string path = absl::StrCat(folder.path(), "/kilnd.sock");
+  const std::string victim = absl::StrCat(folder.path(), "/diary");
+  std::ofstream(victim) << "a year's work";
+  ASSERT_EQ(symlink(victim.c_str(), absl::StrCat(path, ".lock").c_str()), 0);
+  const auto refused = ListenSocket::Open(path);
+  EXPECT_EQ(ReasonOf(refused.status()), ErrorReason::kStorage);
+  EXPECT_TRUE(absl::StrContains(refused.status().message(), ".lock"))
+      << refused.status();
+  std::ostringstream kept;
+  kept << std::ifstream(victim).rdbuf();
+  EXPECT_EQ(kept.str(), "a year's work");
 }
 
 TEST(FrontDoor, ASocketFileThatAKilledDaemonLeftIsReplaced) {
