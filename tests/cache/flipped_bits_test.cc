@@ -86,6 +86,80 @@ TEST_F(FlippedBits, OfEntriesAreFoundByLookupsAndNoneIsServed) {
   EXPECT_EQ(Counter(*stack, "cache.broken"), kRecords);
 }
 
+TEST_F(FlippedBits, OfUnitsAreFoundByLookupsAndNoneIsBuiltIn) {
+  constexpr int kRecords = 10000;
+  {
+    const auto stack = Open();
+    for (int i = 0; i < kRecords; ++i) {
+      wire::ObjectCode object;
+      object.set_image(absl::StrCat("object ", i));
+      ASSERT_TRUE(
+          stack->units().Insert(KeyOf(i), object, absl::Seconds(1)).ok());
+    }
+  }
+  FlipOneInEach(RocksDbTable::kUnits, kRecords);
+  const auto stack = Open();
+  int served = 0;
+  for (int i = 0; i < kRecords; ++i)
+    served += stack->units().Lookup(KeyOf(i)).has_value() ? 1 : 0;
+  EXPECT_EQ(served, 0);
+  EXPECT_EQ(Counter(*stack, "cache.broken"), kRecords);
+}
+
+TEST_F(FlippedBits, OfGraphsAreFoundByAScrubAndExplainNothing) {
+  constexpr int kRecords = 1000;
+  const auto parts = [](int i) {
+    return std::vector<KeyPart>{
+        {"graph", Sha256Of(absl::StrCat("graph ", i)), absl::StrCat(i)}};
+  };
+  {
+    const auto stack = Open();
+    for (int i = 0; i < kRecords; ++i) {
+      NewEntry entry;
+      entry.key.digest = KeyOf(i);
+      entry.key.parts = parts(i);
+      entry.artifact.set_artifact("an artifact");
+      entry.graph_text = absl::StrCat("line ", i);
+      ASSERT_TRUE(stack->artifacts().Insert(std::move(entry)).ok());
+    }
+  }
+  FlipOneInEach(RocksDbTable::kGraphs, kRecords);
+  const auto stack = Open();
+  const auto nearest = stack->artifacts().Nearest(parts(-1), "line of another");
+  ASSERT_TRUE(nearest.ok()) << nearest.status();
+  ASSERT_TRUE(nearest->has_value());
+  EXPECT_EQ((*nearest)->graph_difference, "");
+  const std::atomic<bool> never{false};
+  ScrubReport report;
+  const auto note = [&report](const ScrubReport& found) { report = found; };
+  ASSERT_TRUE(stack->Scrub(/*mend=*/true, never, note).ok());
+  // One was asked for above, and dropped.
+  EXPECT_EQ(report.damaged, kRecords - 1);
+  ASSERT_TRUE(stack->Scrub(/*mend=*/false, never, note).ok());
+  EXPECT_EQ(report.damaged, 0);
+}
+
+TEST_F(FlippedBits, OfTuningAreFoundAtTheStartAndNoneIsInForce) {
+  constexpr int kRecords = 1000;
+  wire::Target target;
+  target.mutable_cpu()->set_level("x86-64-v3");
+  {
+    const auto stack = Open();
+    for (int i = 0; i < kRecords; ++i) {
+      wire::TuningDecision decision;
+      decision.set_key(absl::StrCat("kernel ", i));
+      decision.set_choice("rows=4");
+      ASSERT_TRUE(stack->tuning().Insert(target, decision).ok());
+    }
+  }
+  EXPECT_EQ(Open()->tuning().size(), kRecords);
+  FlipOneInEach(RocksDbTable::kTuning, kRecords);
+  const auto stack = Open();
+  EXPECT_EQ(stack->tuning().size(), 0);
+  EXPECT_TRUE(stack->tuning().DecisionsFor(target)->empty());
+  EXPECT_EQ(Counter(*stack, "cache.broken"), kRecords);
+}
+
 TEST_F(FlippedBits, OfIndexesAreFoundByAScrubWhichMakesThemAnew) {
   constexpr int kRecords = 1000;
   Fill(kRecords);

@@ -6,13 +6,19 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "client/graph_builder.h"
 #include "gtest/gtest.h"
 #include "proto/artifact.pb.h"
 #include "proto/base/digest.h"
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
+#include "proto/jail/jailed_child.h"
+#include "tests/support/short_folder.h"
 #include "tests/support/worker_memory.h"
 
 namespace kiln {
@@ -114,6 +120,47 @@ TEST(LocalWorker, ACompilerDoesNotOutliveTheDeadline) {
   }
   EXPECT_TRUE(held);
   close(pipe);
+}
+
+// Whether the jail that a worker has here keeps a file of this user from it.
+bool JailHidesFiles() {
+  auto child =
+      JailedChild::Start({.program = FakeWorker().program,
+                          .scratch_prefix = testing::TempDir() + "/probe"},
+                         absl::Seconds(60));
+  EXPECT_TRUE(child.ok()) << child.status();
+  return geteuid() == 0 || (*child)->report().level >= JailLevel::kLandlock;
+}
+
+TEST(LocalWorker, IsInAJailAsADaemonsWorkersAre) {
+  const ShortFolder folder;
+  const std::string secret = folder.path() + "/secret";
+  std::ofstream(secret) << "of this user";
+  ASSERT_EQ(chmod(secret.c_str(), 0600), 0);
+  LocalWorkerOptions options = FakeWorker();
+  if (kTestWorkerMemoryBytes != 0) options.memory_bytes = 256 << 20;
+  LocalWorker worker(options);
+  const absl::Status pried =
+      worker
+          .Compile(
+              Order(absl::StrCat("fake.pry.", absl::BytesToHexString(secret))),
+              {})
+          .status();
+  EXPECT_EQ(ReasonOf(pried), ErrorReason::kUnsupportedOp) << pried;
+  EXPECT_EQ(absl::StrContains(pried.message(), "it is open"), !JailHidesFiles())
+      << pried;
+  // Memory and processes have ends, and the next worker is as good as new.
+  if (kTestWorkerMemoryBytes != 0) {
+    EXPECT_EQ(ReasonOf(worker.Compile(Order("fake.eat.any"), {}).status()),
+              ErrorReason::kWorkerDied);
+  }
+  const absl::Status bombed =
+      worker
+          .Compile(Order("fake.bomb.any"),
+                   {.deadline = SteadyIn(absl::Seconds(1))})
+          .status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(bombed)) << bombed;
+  EXPECT_TRUE(worker.Compile(Order("fake.units.1"), {}).ok());
 }
 
 TEST(LocalWorker, AProgramThatIsNotThereIsNamed) {

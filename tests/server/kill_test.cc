@@ -1,5 +1,7 @@
 // kilnd killed (SIGKILL) at random moments under mixed load, again and again: each
-// time it serves what it had acknowledged, and nothing that it had not.
+// time it serves what it had acknowledged, and nothing that it had not. The load:
+// graphs that are new, graphs that are known, units that graphs share, tuning, and
+// all of it written to a Redis behind the daemon.
 //
 //   kill_test [FIRST_SEED [KILLS]]
 //
@@ -13,21 +15,26 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "proto/base/mutex.h"
 #include "proto/base/steady_time.h"
 #include "tests/support/health_client.h"
+#include "tests/support/redis_server.h"
 #include "tests/support/short_folder.h"
 #include "tests/support/test_daemon.h"
+#include "tests/support/tls_daemons.h"
 
 namespace kiln {
 namespace {
@@ -36,6 +43,8 @@ uint64_t first_seed = 1;
 int kills = 100;
 constexpr int kClients = 4;
 constexpr int kMostAnswers = 40;  // of one life
+constexpr int kSharing = 4;       // graphs that have the same units
+constexpr int kUnits = 2;         // of each graph
 
 std::string Runfile(const std::string& path) {
   return absl::StrCat(getenv("TEST_SRCDIR"), "/kiln/", path);
@@ -43,11 +52,20 @@ std::string Runfile(const std::string& path) {
 
 class KilledDaemon {
  public:
+  KilledDaemon() {
+    std::ofstream(folder_.path() + "/kilnd.toml")
+        << "[far]\naddresses = [\"" << redis_.address()
+        << "\"]\nlease_wait = \"100ms\"\n";
+  }
+
+  const RedisServer& redis() const { return redis_; }
   std::string socket() const { return folder_.path() + "/sock"; }
 
   // Until it is SERVING; how long that took.
   absl::Duration Start() {
     std::vector<std::string> words = {Runfile("server/kilnd"),
+                                      "--config",
+                                      folder_.path() + "/kilnd.toml",
                                       "--socket",
                                       socket(),
                                       "--data-folder",
@@ -75,10 +93,11 @@ class KilledDaemon {
 
  private:
   const ShortFolder folder_;
+  RedisServer redis_;
   pid_t pid_ = 0;
 };
 
-// What was acknowledged: the artifact of each salt.
+// What was acknowledged: the artifact of each salt, and which rows were tuned.
 class Acknowledged {
  public:
   void Add(int salt, const std::string& artifact) {
@@ -89,18 +108,118 @@ class Acknowledged {
       EXPECT_TRUE(known->second == artifact) << salt;
     }
   }
+  void AddTuned(int row) {
+    MutexLock lock(&mu_);
+    tuned_.insert(row);
+  }
   std::map<int, std::string> All() const {
     MutexLock lock(&mu_);
     return artifacts_;
+  }
+  std::set<int> Tuned() const {
+    MutexLock lock(&mu_);
+    return tuned_;
   }
 
  private:
   mutable Mutex mu_;
   std::map<int, std::string> artifacts_ ABSL_GUARDED_BY(mu_);
+  std::set<int> tuned_ ABSL_GUARDED_BY(mu_);
 };
 
+// A graph of this name with the units that the graphs around `salt` have.
+wire::CompileRequest GraphNamed(const std::string& name, int salt) {
+  return FakeRequest({absl::StrCat("fake.salt.", name),
+                      absl::StrCat("fake.units.", kUnits),
+                      absl::StrCat("fake.shared.", salt / kSharing)});
+}
+
 wire::CompileRequest RequestOf(int salt) {
-  return FakeRequest({absl::StrCat("fake.salt.", salt)});
+  return GraphNamed(absl::StrCat(salt), salt);
+}
+
+// One with a kernel that this row of the tuning table is for.
+wire::CompileRequest RequestOfRow(int row, const std::string& name) {
+  return FakeRequest(
+      {absl::StrCat("fake.row.row", row), absl::StrCat("fake.salt.", name)});
+}
+
+bool Tune(TestClient& client, int row) {
+  grpc::ClientContext context;
+  wire::TuneRequest tune;
+  *tune.mutable_compile() = RequestOfRow(row, "tuned");
+  wire::TuneReply reply;
+  return client.admin().Tune(&context, tune, &reply).ok() &&
+         reply.kernels_size() == 1;
+}
+
+// What was acknowledged is there after the life before: entries, the units in them,
+// tuning. How many reads that took.
+int64_t ExpectAllThere(TestClient& client, int life, int next_salt,
+                       const Acknowledged& acknowledged,
+                       std::mt19937_64& random) {
+  int64_t reads = 0;
+  int last = -1;
+  for (const auto& [salt, artifact] : acknowledged.All()) {
+    // Those of the last lives all, of others some.
+    if (salt < next_salt - 200 && random() % 50 != 0) continue;
+    const auto found = client.Lookup(LookupFor(RequestOf(salt)));
+    EXPECT_TRUE(found.ok()) << found.status();
+    if (!found.ok()) return reads;
+    EXPECT_EQ(found->outcome(), wire::LookupReply::OUTCOME_HIT)
+        << "life " << life << ", entry " << salt;
+    EXPECT_TRUE(found->artifact().artifact() == artifact) << salt;
+    last = salt;
+    ++reads;
+  }
+  const std::string probe = absl::StrCat("probe", life);
+  if (last >= 0) {
+    const CompileAnswer answer = client.Compile(GraphNamed(probe, last));
+    EXPECT_TRUE(answer.status.ok()) << answer.status;
+    EXPECT_EQ(answer.result.units_built(), 0u) << "life " << life;
+    EXPECT_EQ(answer.result.units_cached(), static_cast<uint32_t>(kUnits));
+  }
+  const std::set<int> tuned = acknowledged.Tuned();
+  if (tuned.empty()) return reads;
+  const CompileAnswer answer =
+      client.Compile(RequestOfRow(*tuned.rbegin(), probe));
+  wire::Artifact artifact;
+  EXPECT_TRUE(artifact.ParseFromString(answer.result.artifact().artifact()));
+  EXPECT_EQ(artifact.compiled().tuned_size(), 1);
+  if (artifact.compiled().tuned_size() == 1) {
+    EXPECT_EQ(artifact.compiled().tuned(0),
+              absl::StrCat("row", *tuned.rbegin(), " rows=4"));
+  }
+  return reads + 2;
+}
+
+// What reached the Redis is whole: another daemon is given what was acknowledged, or
+// nothing. How much it is given.
+int64_t ReadFromAfar(const KilledDaemon& daemon, const std::string& key,
+                     const Acknowledged& acknowledged) {
+  TestDaemon other([&](Config& config) {
+    config.far_addresses = {daemon.redis().address()};
+    config.far_budget = absl::Milliseconds(200);
+    config.trusted_keys = {key};
+  });
+  int64_t hits = 0;
+  for (const auto& [salt, artifact] : acknowledged.All()) {
+    const auto found = other.client().Lookup(LookupFor(RequestOf(salt)));
+    EXPECT_TRUE(found.ok()) << found.status();
+    if (!found.ok() || found->outcome() != wire::LookupReply::OUTCOME_HIT)
+      continue;
+    EXPECT_TRUE(found->artifact().artifact() == artifact) << salt;
+    ++hits;
+  }
+  EXPECT_EQ(StatOf(other, "far.refused"), 0);
+  return hits;
+}
+
+std::string KeyOf(TestClient& client) {
+  grpc::ClientContext context;
+  wire::DescribeReply reply;
+  EXPECT_TRUE(client.compile().Describe(&context, {}, &reply).ok());
+  return absl::BytesToHexString(reply.public_key());
 }
 
 // One life: clients compile what is new and what is known, until enough answers have
@@ -116,8 +235,15 @@ void LiveAndDie(KilledDaemon& daemon, std::mt19937_64& random, int& next_salt,
       std::mt19937_64 choose(seed);
       TestClient client(daemon.socket());
       while (!dead) {
-        // Every third is one that was asked for before.
         const int known = salt;
+        if (choose() % 10 == 0) {
+          const int row = static_cast<int>(choose() % 1000);
+          if (!Tune(client, row)) continue;
+          acknowledged.AddTuned(row);
+          ++answers;
+          continue;
+        }
+        // Every third is one that was asked for before.
         const int chosen = choose() % 3 == 0 && known > 0
                                ? static_cast<int>(choose() % known)
                                : salt++;
@@ -141,26 +267,26 @@ TEST(KillNine, LosesNothingAcknowledgedAndServesNothingBroken) {
   std::mt19937_64 random(first_seed);
   int next_salt = 0;
   int64_t read_back = 0;
+  std::string key;
   absl::Duration longest;
   for (int life = 0; life < kills; ++life) {
     longest = std::max(longest, daemon.Start());
     TestClient client(daemon.socket());
-    for (const auto& [salt, artifact] : acknowledged.All()) {
-      // Those of the last lives all, of others some.
-      if (salt < next_salt - 200 && random() % 50 != 0) continue;
-      const auto found = client.Lookup(LookupFor(RequestOf(salt)));
-      ASSERT_TRUE(found.ok()) << found.status();
-      ASSERT_EQ(found->outcome(), wire::LookupReply::OUTCOME_HIT)
-          << "life " << life << ", entry " << salt;
-      ASSERT_TRUE(found->artifact().artifact() == artifact) << salt;
-      ++read_back;
+    key = KeyOf(client);
+    read_back += ExpectAllThere(client, life, next_salt, acknowledged, random);
+    if (HasFailure()) {
+      daemon.Kill();
+      return;
     }
     LiveAndDie(daemon, random, next_salt, acknowledged);
   }
+  const int64_t far = ReadFromAfar(daemon, key, acknowledged);
+  EXPECT_GT(far, 0);
   std::cout << kills << " kills, " << acknowledged.All().size()
-            << " acknowledged entries, " << read_back
-            << " reads of them, longest start " << absl::FormatDuration(longest)
-            << "\n";
+            << " acknowledged entries, " << read_back << " reads of them, "
+            << acknowledged.Tuned().size() << " rows tuned, " << far
+            << " read from afar, longest start "
+            << absl::FormatDuration(longest) << "\n";
 }
 
 }  // namespace

@@ -81,6 +81,30 @@ TEST(Upgrade, FilesOfTheBuildBeforeStayAsTheyAreAndItCanComeBack) {
   EXPECT_EQ(records, kArtifacts);
 }
 
+// A worker says what its compiler was made from; the bytes of the program are not
+// asked for.
+TEST(Upgrade, ACompilerRebuiltFromEqualSourcesHits) {
+  TestDaemon d([](Config& config) {
+    const std::string copy = absl::StrCat(config.data_folder, ".worker");
+    fs::copy_file(fs::canonical(config.worker_program), copy);
+    config.worker_program = copy;
+  });
+  const wire::CompileRequest request = FakeRequest({"fake.salt.a"});
+  const CompileAnswer made = d.client().Compile(request);
+  ASSERT_TRUE(made.status.ok()) << made.status;
+  d.Stop();
+  const std::string program = d.config().worker_program;
+  const auto size = fs::file_size(program);
+  std::ofstream(program, std::ios::binary | std::ios::app) << "rebuilt";
+  ASSERT_GT(fs::file_size(program), size);
+  d.Restart();
+  const auto found = d.client().Lookup(LookupFor(request));
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->outcome(), wire::LookupReply::OUTCOME_HIT);
+  EXPECT_EQ(found->artifact().artifact(), made.result.artifact().artifact());
+  EXPECT_EQ(d.count(Count::kPlans), 0);
+}
+
 // One that comes from elsewhere, in the place of ours.
 TEST(Upgrade, ARecordOfAnotherVersionIsAMissAndIsLeftAlone) {
   const std::string folder = absl::StrCat(testing::TempDir(), "/other_version");

@@ -19,6 +19,8 @@
 //   fake.bomb.any          forks until it may not, then hangs
 //   fake.orphan.NAME       starts a child that never ends and holds the named
 //                          pipe pipe_NAME, which lies in the folder of the gates
+//   fake.pry.HEX           an error that says whether the file of this name, in
+//                          hexadecimal digits, can be read
 //   fake.gate.NAME         answers when the file NAME lies in the folder of
 //                          the gates
 //   fake.guard_mod.N       relies on symbol 0 being a multiple of N, unless
@@ -36,14 +38,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -120,6 +125,15 @@ void WaitForGate(const std::string& name) {
   while (access(path.c_str(), F_OK) != 0) usleep(1000);
 }
 
+absl::Status Pry(const std::string& hex) {
+  const int fd =
+      open(absl::HexStringToBytes(hex).c_str(), O_RDONLY | O_CLOEXEC);
+  const std::string found = fd >= 0 ? "it is open" : strerror(errno);
+  if (fd >= 0) close(fd);
+  return MakeError(ErrorReason::kUnsupportedOp,
+                   absl::StrCat("fake: pried: ", found));
+}
+
 absl::Status Obey(const Order& order) {
   if (order.word == "die") Die();
   if (order.word == "die_once" && FirstTime(order.argument)) Die();
@@ -130,6 +144,7 @@ absl::Status Obey(const Order& order) {
   if (order.word == "crash") raise(SIGSEGV);
   if (order.word == "bomb") Bomb();
   if (order.word == "orphan") LeaveChild(order.argument);
+  if (order.word == "pry") return Pry(order.argument);
   if (order.word == "gate") WaitForGate(order.argument);
   if (order.word == "garbage") {
     const std::string bytes = "this is not a frame, however long one looks";
