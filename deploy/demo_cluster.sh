@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What `./kiln demo cluster` runs: three daemons behind TLS and tokens that share a Redis cluster of six nodes, a cold
-# model from eight clients, a daemon killed, a token revoked, a miss explained. All of it is checked, and nothing stays.
+# What `./kiln demo cluster` runs: three daemons behind TLS, certificates and tokens that share a Redis cluster of six
+# nodes over mutual TLS, a cold model from eight clients, a daemon killed, a token revoked, a miss explained. All of it is
+# checked, and nothing stays.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -72,26 +73,40 @@ total() {
 # Nine ports that are free, and for Redis the ones 10,000 above them too.
 mapfile -t ports < <(python3 deploy/free_ports.py 9)
 
-say "2. Six Redis nodes become a cluster: three primaries, a replica each"
+openssl req -x509 -newkey ed25519 -nodes -days 1 -subj "/CN=demo CA" -keyout "$folder/ca.key" -out "$folder/ca.crt" \
+  2>/dev/null
+# certify FOLDER NAME: a certificate and its key there, FOLDER/tls.crt and tls.key, good for NAME and this machine.
+certify() {
+  mkdir -p -m 700 "$1"
+  openssl req -newkey ed25519 -nodes -subj "/CN=$2" -keyout "$1/tls.key" -out "$1/tls.csr" 2>/dev/null
+  openssl x509 -req -in "$1/tls.csr" -CA "$folder/ca.crt" -CAkey "$folder/ca.key" -CAcreateserial -days 1 \
+    -extfile <(echo "subjectAltName = DNS:$2, IP:127.0.0.1") -out "$1/tls.crt" 2>/dev/null
+}
+
+say "2. Six Redis nodes become a cluster, over mutual TLS: three primaries, a replica each"
+certify "$folder/operator" operator.demo
+redis_cli() {
+  redis-cli --tls --cacert "$folder/ca.crt" --cert "$folder/operator/tls.crt" --key "$folder/operator/tls.key" "$@"
+}
 for i in 0 1 2 3 4 5; do
-  mkdir "$folder/redis$i"
-  redis-server --bind 127.0.0.1 --port "${ports[i]}" --dir "$folder/redis$i" --save "" --appendonly no \
+  certify "$folder/redis$i" "redis$i.demo"
+  redis-server --bind 127.0.0.1 --port 0 --tls-port "${ports[i]}" --dir "$folder/redis$i" --save "" --appendonly no \
+    --tls-cert-file "$folder/redis$i/tls.crt" --tls-key-file "$folder/redis$i/tls.key" \
+    --tls-ca-cert-file "$folder/ca.crt" --tls-auth-clients yes --tls-cluster yes --tls-replication yes \
     --cluster-enabled yes --cluster-node-timeout 1000 >"$folder/redis$i/log" 2>&1 &
   pids[redis$i]=$!
   disown
-  until_so "redis$i answers" redis-cli -p "${ports[i]}" ping
+  until_so "redis$i answers" redis_cli -p "${ports[i]}" ping
 done
 mapfile -t nodes < <(printf '127.0.0.1:%s\n' "${ports[@]:0:6}")
-redis-cli --cluster create "${nodes[@]}" --cluster-replicas 1 --cluster-yes >"$folder/create.txt"
-sound() { redis-cli -p "$1" cluster info | grep -q '^cluster_state:ok'; }
+redis_cli --cluster create "${nodes[@]}" --cluster-replicas 1 --cluster-yes >"$folder/create.txt"
+sound() { redis_cli -p "$1" cluster info | grep -q '^cluster_state:ok'; }
 for i in 0 1 2 3 4 5; do until_so "redis$i knows of a sound cluster" sound "${ports[i]}"; done
-redis-cli -p "${ports[0]}" cluster info | tr -d '\r' | grep -E '^cluster_(state|slots_assigned|known_nodes|size):'
+redis_cli -p "${ports[0]}" cluster info | tr -d '\r' | grep -E '^cluster_(state|slots_assigned|known_nodes|size):'
 
 say "3. Three daemons: each with a disk, a signing key, a certificate and tokens of its own"
 daemons="a b c"
 declare -A port=([a]=${ports[6]} [b]=${ports[7]} [c]=${ports[8]})
-openssl req -x509 -newkey ed25519 -nodes -days 1 -subj "/CN=demo CA" -keyout "$folder/ca.key" -out "$folder/ca.crt" \
-  2>/dev/null
 # start DAEMON: with what its kilnd.toml says. SERVING once it answers.
 start() {
   bazel-bin/server/kilnd --config "$folder/$1/kilnd.toml" >>"$folder/$1/log" 2>&1 &
@@ -100,26 +115,32 @@ start() {
   until_so "daemon $1 answers" ctl "$1" keys list
 }
 for d in $daemons; do
-  mkdir -m 700 "$folder/$d"
-  openssl req -newkey ed25519 -nodes -subj "/CN=daemon-$d" -keyout "$folder/$d/tls.key" -out "$folder/$d/tls.csr" 2>/dev/null
-  openssl x509 -req -in "$folder/$d/tls.csr" -CA "$folder/ca.crt" -CAkey "$folder/ca.key" -CAcreateserial -days 1 \
-    -extfile <(echo "subjectAltName = IP:127.0.0.1") -out "$folder/$d/tls.crt" 2>/dev/null
+  certify "$folder/$d" "kilnd-$d.demo"
   cat >"$folder/$d/kilnd.toml" <<TOML
 [listen]
 socket = "$folder/$d/kilnd.sock"
 tcp = "127.0.0.1:${port[$d]}"
 tls_certificate = "$folder/$d/tls.crt"
 tls_key = "$folder/$d/tls.key"
+tls_client_ca = "$folder/ca.crt"
+[[access]]
+who = "cert:trainer.demo"
+role = "submitter"
+namespaces = ["team-a"]
 [storage]
 data_folder = "$folder/$d/data"
 [workers]
 count = 2
 [far]
 addresses = ["${nodes[0]}", "${nodes[1]}", "${nodes[2]}"]
+tls_ca = "$folder/ca.crt"
+tls_certificate = "$folder/$d/tls.crt"
+tls_key = "$folder/$d/tls.key"
 budget = "200ms"
 TOML
   start "$d"
 done
+certify "$folder/trainer" trainer.demo
 # What one signed the others serve: each is told the keys of all, and started again with them.
 keys=()
 for d in $daemons; do keys+=("$(ctl "$d" version -o json | json "print(said['public_key'])")"); done
@@ -134,12 +155,17 @@ for d in $daemons; do
 done
 ctl a tokens ls
 
-# client NAME NAMESPACE TOKEN "DAEMON..." WORD...: a client process that knows these daemons, and compiles, runs and
-# compares with PyTorch's results what the words name; what it says goes to NAME.txt.
+# client NAME NAMESPACE WHO "DAEMON..." WORD...: a client process that knows these daemons, and compiles, runs and
+# compares with PyTorch's results what the words name; what it says goes to NAME.txt. WHO: the token that it shows, or
+# "cert", the trainer's certificate.
 client() {
   local name=$1 d
   local words=("${@:5}" --namespace "$2" --tls-ca "$folder/ca.crt" --threads 1)
-  for d in $4; do words+=(--tcp "127.0.0.1:${port[$d]}" --token-file "$folder/$d/$3.token"); done
+  [[ $3 != cert ]] || words+=(--tls-certificate "$folder/trainer/tls.crt" --tls-key "$folder/trainer/tls.key")
+  for d in $4; do
+    words+=(--tcp "127.0.0.1:${port[$d]}")
+    [[ $3 == cert ]] || words+=(--token-file "$folder/$d/$3.token")
+  done
   for d in "${keys[@]}"; do words+=(--public-key "$d"); done
   "$corpus" "${words[@]}" >"$folder/$name.txt" 2>&1
 }
@@ -158,10 +184,12 @@ table() {
 }
 
 say "4. Eight clients of team-a send GPT-2's training step, which nobody has: four graphs"
-# Six know one daemon alone, so that all three are asked for the same at once; two know all.
+# Six know one daemon alone, so that all three are asked for the same at once, and show a token; two know all, and show a
+# certificate.
 clients=()
 for known in a b c a b c "a b c" "c a b"; do
-  client "cold${#clients[@]}" team-a team-a "$known" "$models/gpt2_train.jsonl" &
+  [[ $known == *" "* ]] && who=cert || who=team-a
+  client "cold${#clients[@]}" team-a "$who" "$known" "$models/gpt2_train.jsonl" &
   clients+=($!)
 done
 await

@@ -8,6 +8,7 @@
 #   kills       1,000 times kill -9 of a daemon under load a round: what it had acknowledged must be there
 #   far         one bit flipped in each of 10,000 records a round in a Redis, and in as many at a peer: none may be served
 #   partitions  the tests of partitions, with a client that is cut off for 105 seconds; takes no seed
+#   sanitizers  all of tests/proto, cache, server and client under ASan and UBSan, then all that is tagged "tsan"; takes no seed
 #   fuzz        five minutes a round of each target of ./kiln fuzz, which go on from what earlier rounds found; takes no seed
 # The first seed is that of the day (20260131000000), so that every day tries others; what fails is printed with
 # its seed, and `--seed` repeats it. A line a round says what ran, from which seed on, and for how long.
@@ -45,10 +46,10 @@ declare -A targets=(
 )
 declare -A counts=([nests]=200 [kernels]=100 [graphs]=500 [kills]=1000 [far]=10000)
 names=("$@")
-[[ ${#names[@]} -gt 0 ]] || names=(nests kernels graphs kills far partitions fuzz)
+[[ ${#names[@]} -gt 0 ]] || names=(nests kernels graphs kills far partitions sanitizers fuzz)
 for name in "${names[@]}"; do
-  if [[ -z ${targets[$name]:-} && $name != fuzz ]]; then
-    echo "kiln soak: there is no \"$name\"; nests, kernels, graphs, kills, far, partitions or fuzz" >&2
+  if [[ -z ${targets[$name]:-} && $name != fuzz && $name != sanitizers ]]; then
+    echo "kiln soak: there is no \"$name\"; nests, kernels, graphs, kills, far, partitions, sanitizers or fuzz" >&2
     exit 2
   fi
 done
@@ -70,6 +71,12 @@ while [[ $SECONDS -lt $((minutes * 60)) ]]; do
     if [[ $name == fuzz ]]; then
       deploy/commands/fuzz.sh --seconds 300 >&2 || result=FAILED status=1
       echo "round $round: fuzz: $result in $((SECONDS - begin)) s"
+      continue
+    fi
+    if [[ $name == sanitizers ]]; then
+      deploy/commands/test.sh --asan //tests/proto/... //tests/cache/... //tests/server/... //tests/client/... >&2 || result=FAILED status=1
+      deploy/commands/test.sh --tsan >&2 || result=FAILED status=1
+      echo "round $round: sanitizers: $result in $((SECONDS - begin)) s"
       continue
     fi
     arguments=(--test_arg="$seed" --test_arg="${counts[$name]:-}")
