@@ -10,39 +10,6 @@
 namespace kiln {
 namespace {
 
-// The index in `buffer` of the element at `address`, which counts from its first;
-// none where the buffer's strides do not tell its dimensions apart. `extents` are
-// those of the axes in the address.
-std::optional<DimVector> IndexAt(const SymExpr& address, const Buffer& buffer,
-                                 const DimVector& extents,
-                                 const ShapeEnv& shapes) {
-  // From the outermost dimension in.
-  std::vector<size_t> order;
-  for (size_t d = 0; d < buffer.sizes.size(); ++d)
-    if (!buffer.sizes[d].Is(1)) order.push_back(d);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return shapes.Hint(buffer.strides[a]) > shapes.Hint(buffer.strides[b]);
-  });
-  DimVector index(buffer.sizes.size(), SymExpr(0));
-  SymExpr rest = address;
-  for (size_t k = 0; k < order.size(); ++k) {
-    const SymExpr& stride = buffer.strides[order[k]];
-    if (stride.Is(0)) return std::nullopt;
-    if (k + 1 < order.size()) {
-      const SymExpr& inner = buffer.strides[order[k + 1]];
-      // What lies between two steps of this dimension holds all of the next one.
-      const SymExpr reach = inner * buffer.sizes[order[k + 1]];
-      if (!(stride == reach) && !shapes.KnownLt(reach - 1, stride))
-        return std::nullopt;
-    } else if (!stride.Is(1)) {
-      return std::nullopt;
-    }
-    index[order[k]] = SimplifyIndex(FloorDiv(rest, stride), extents, shapes);
-    rest = SimplifyIndex(Mod(rest, stride), extents, shapes);
-  }
-  return index;
-}
-
 class LoopsWriter {
  public:
   LoopsWriter(const Contraction& c, const std::vector<Buffer>& buffers,
@@ -139,6 +106,36 @@ class LoopsWriter {
 };
 
 }  // namespace
+
+std::optional<DimVector> IndexAt(const SymExpr& address, const Buffer& buffer,
+                                 const DimVector& extents,
+                                 const ShapeEnv& shapes) {
+  // From the outermost dimension in.
+  std::vector<size_t> order;
+  for (size_t d = 0; d < buffer.sizes.size(); ++d)
+    if (!buffer.sizes[d].Is(1)) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return shapes.Hint(buffer.strides[a]) > shapes.Hint(buffer.strides[b]);
+  });
+  DimVector index(buffer.sizes.size(), SymExpr(0));
+  SymExpr rest = address;
+  for (size_t k = 0; k < order.size(); ++k) {
+    const SymExpr& stride = buffer.strides[order[k]];
+    if (stride.Is(0)) return std::nullopt;
+    if (k + 1 < order.size()) {
+      const SymExpr& inner = buffer.strides[order[k + 1]];
+      // What lies between two steps of this dimension holds all of the next one.
+      const SymExpr reach = inner * buffer.sizes[order[k + 1]];
+      if (!(stride == reach) && !shapes.KnownLt(reach - 1, stride))
+        return std::nullopt;
+    } else if (!stride.Is(1)) {
+      return std::nullopt;
+    }
+    index[order[k]] = SimplifyIndex(FloorDiv(rest, stride), extents, shapes);
+    rest = SimplifyIndex(Mod(rest, stride), extents, shapes);
+  }
+  return index;
+}
 
 std::optional<LoopNest> NestOf(const Contraction& product,
                                const std::vector<Buffer>& buffers,

@@ -12,6 +12,7 @@
 #include "compiler/loop/loop_text.h"
 #include "compiler/loop/loop_transforms.h"
 #include "compiler/loop/loop_verifier.h"
+#include "compiler/schedule/align_contractions.h"
 #include "compiler/schedule/choose_contraction.h"
 #include "compiler/schedule/choose_variant.h"
 #include "compiler/schedule/combine_nests.h"
@@ -56,6 +57,12 @@ absl::StatusOr<Changed> RunFoldOneHotSums(LoopProgram& program,
   return Changed::Patterns(FoldOneHotSums(program));
 }
 
+absl::StatusOr<Changed> RunAlignContractions(LoopProgram& program,
+                                             const PassEnv& env) {
+  return AlignContractions(program, env.target) > 0 ? Changed::kYes
+                                                    : Changed::kNo;
+}
+
 absl::StatusOr<Changed> RunChooseContractions(LoopProgram& program,
                                               const PassEnv& env) {
   return Changed::Patterns(ChooseContractions(program, env.target));
@@ -80,6 +87,8 @@ absl::StatusOr<Changed> RunFuseLoops(LoopProgram& program, const PassEnv& env) {
 
 constexpr Pass<LoopProgram> kLoopPasses[] = {
     {"drop_dead_stores", RunDropDeadStores},
+    // Before the choice: what is peeled off may be loops of ours.
+    {"align_contractions", RunAlignContractions},
     // Before anything is fused: loops of ours are fused as any others.
     {"choose_contractions", RunChooseContractions},
     // Before what follows a product is computed where it is read.

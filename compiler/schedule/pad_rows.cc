@@ -1,0 +1,114 @@
+#include "compiler/schedule/pad_rows.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "compiler/schedule/dependencies.h"
+
+namespace kiln {
+namespace {
+
+constexpr int64_t kVectorBytes = 16;
+constexpr int64_t kLineBytes = 128;
+constexpr int64_t kLongRow = 1024;  // elements
+
+bool IsKnown(const DimVector& numbers) {
+  return std::all_of(numbers.begin(), numbers.end(),
+                     [](const SymExpr& e) { return e.is_constant(); });
+}
+
+// Elements of a row of a dense buffer; 0 where its memory is no rows.
+int64_t RowLength(const Buffer& b) {
+  if (!IsKnown(b.sizes) || !IsKnown(b.strides)) return 0;
+  int64_t length = 0;
+  for (size_t d = 0; d < b.sizes.size(); ++d)
+    if (b.strides[d].Is(1) && !b.sizes[d].Is(1)) length = b.sizes[d].constant();
+  if (length == 0) return 0;
+  for (size_t d = 0; d < b.sizes.size(); ++d) {
+    if (b.sizes[d].Is(1) || b.strides[d].Is(1)) continue;
+    if (b.strides[d].constant() % length != 0) return 0;
+  }
+  return length;
+}
+
+int64_t RoundUp(int64_t x, int64_t step) { return (x + step - 1) / step * step; }
+
+// Whether the step can do with rows of `b` that are `stride` apart. Nests can:
+// they say where in the buffer an element is, and not where in memory.
+bool Takes(const LoopStep& step, BufferId b, const Buffer& buffer,
+           int64_t stride) {
+  if (std::holds_alternative<LoopNest>(step)) return true;
+  bool touches = false;
+  VisitStepBuffers(step, [&](BufferId other, bool) { touches |= other == b; });
+  if (!touches) return true;
+  const auto* c = std::get_if<Contraction>(&step);
+  if (c == nullptr || c->form != Contraction::Form::kProduct) return false;
+  return std::all_of(c->operands.begin(), c->operands.end(),
+                     [&](const ContractionOperand& operand) {
+                       return operand.view.buffer != b ||
+                              OnPaddedRows(operand.view, buffer, stride)
+                                  .has_value();
+                     });
+}
+
+}  // namespace
+
+int64_t RowAlignment(DType dtype) { return kVectorBytes / SizeInBytes(dtype); }
+
+int64_t PaddedStride(int64_t length, DType dtype) {
+  const int64_t bytes = length > kLongRow ? kLineBytes : kVectorBytes;
+  return RoundUp(length, bytes / SizeInBytes(dtype));
+}
+
+std::optional<View> OnPaddedRows(const View& view, const Buffer& b,
+                                 int64_t stride) {
+  const int64_t length = RowLength(b);
+  if (length == 0 || !IsKnown(view.sizes) || !IsKnown(view.strides) ||
+      !view.offset.is_constant()) {
+    return std::nullopt;
+  }
+  const auto moved = [&](int64_t address) {
+    return address / length * stride + address % length;
+  };
+  View padded = view;
+  int64_t last = view.offset.constant() % length;  // within a row
+  padded.offset = moved(view.offset.constant());
+  for (size_t d = 0; d < view.sizes.size(); ++d) {
+    const int64_t step = view.strides[d].constant();
+    last += step % length * (view.sizes[d].constant() - 1);
+    padded.strides[d] = moved(step);
+  }
+  if (last >= length) return std::nullopt;
+  return padded;
+}
+
+std::optional<int64_t> StrideForRows(const LoopProgram& program, BufferId b) {
+  const Buffer& buffer = program.buffers[b];
+  if (buffer.kind != BufferKind::kTemporary) return std::nullopt;
+  const int64_t length = RowLength(buffer);
+  const int64_t stride = PaddedStride(length, buffer.dtype);
+  if (length == 0 || stride == length) return std::nullopt;
+  for (const LoopStep& step : program.steps)
+    if (!Takes(step, b, buffer, stride)) return std::nullopt;
+  return stride;
+}
+
+void PadRows(LoopProgram& program, BufferId b, int64_t stride) {
+  const Buffer dense = program.buffers[b];
+  for (LoopStep& step : program.steps) {
+    auto* c = std::get_if<Contraction>(&step);
+    if (c == nullptr) continue;
+    for (ContractionOperand& operand : c->operands)
+      if (operand.view.buffer == b)
+        operand.view = OnPaddedRows(operand.view, dense, stride).value();
+  }
+  const int64_t length = RowLength(dense);
+  for (size_t d = 0; d < dense.sizes.size(); ++d) {
+    if (dense.sizes[d].Is(1) || dense.strides[d].Is(1)) continue;
+    program.buffers[b].strides[d] =
+        dense.strides[d].constant() / length * stride;
+  }
+}
+
+}  // namespace kiln

@@ -1,0 +1,107 @@
+#include "compiler/schedule/split_contraction.h"
+
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/graph/tensor_meta.h"
+#include "compiler/loop/body_builder.h"
+
+namespace kiln {
+namespace {
+
+std::optional<ScalarId> Keep(const ScalarNode&) { return std::nullopt; }
+
+std::vector<SymExpr> AxesOf(const Contraction& c) {
+  std::vector<SymExpr> axes;
+  for (uint32_t k = 0; k < c.extents.size(); ++k)
+    axes.push_back(SymExpr::Axis(k));
+  return axes;
+}
+
+// The operands at the points of `axis` from `first` on, `count` of them.
+void Narrow(Contraction& c, size_t axis, int64_t first, int64_t count) {
+  const SymExpr along = SymExpr::Axis(static_cast<uint32_t>(axis));
+  c.extents[axis] = count;
+  for (ContractionOperand& operand : c.operands) {
+    for (size_t d = 0; d < operand.index.size(); ++d) {
+      if (!(operand.index[d] == along)) continue;
+      operand.view.sizes[d] = count;
+      operand.view.offset += operand.view.strides[d] * first;
+    }
+  }
+}
+
+// The sum alone, in a temporary.
+Contraction SumAlone(const Contraction& c, LoopProgram& program) {
+  Contraction sum = c;
+  View& view = sum.result().view;
+  Buffer buffer;
+  buffer.name = absl::StrCat("buf", program.buffers.size());
+  buffer.dtype = view.dtype;
+  buffer.sizes = view.sizes;
+  buffer.strides = ContiguousStrides(view.sizes);
+  view.buffer = static_cast<BufferId>(program.buffers.size());
+  view.strides = buffer.strides;
+  view.offset = 0;
+  program.buffers.push_back(std::move(buffer));
+
+  BodyBuilder body;
+  const std::vector<ScalarId> ids =
+      CopyBody(c.body, AxesOf(c), Store::kNoMask, Keep, body);
+  sum.value = body.Cast(view.dtype, ids[SumOf(c)]);
+  sum.body = body.Take();
+  DropDeadNodes(sum);
+  return sum;
+}
+
+// Adds to the sum what `more` holds for its place.
+void AddToSum(const View& more, Contraction& c) {
+  const ScalarId sum = SumOf(c);
+  const std::vector<SymExpr> axes = AxesOf(c);
+  BodyBuilder body;
+  std::vector<ScalarId> ids(c.body.size());
+  for (ScalarId i = 0; i < c.body.size(); ++i) {
+    ScalarNode node = c.body[i];
+    for (ScalarId& arg : node.args) arg = ids[arg];
+    for (SymExpr& e : node.index) e = RewriteIndex(e, axes, ids, body);
+    ids[i] = body.Add(std::move(node));
+    if (i != sum) continue;
+    const DimVector& at = c.result().index;
+    const ScalarId load = body.Load(more.buffer, more.dtype, at);
+    ids[i] = body.Op(ScalarOp::kAdd, body.Cast(body.dtype(ids[i]), load),
+                     ids[i]);
+  }
+  c.value = ids[c.value];
+  c.body = body.Take();
+}
+
+}  // namespace
+
+std::pair<Contraction, Contraction> SplitResult(const Contraction& product,
+                                                size_t axis, int64_t at) {
+  Contraction first = product, second = product;
+  const int64_t rest = product.extents[axis].constant() - at;
+  Narrow(first, axis, 0, at);
+  Narrow(second, axis, at, rest);
+  std::vector<SymExpr> axes = AxesOf(product);
+  axes[axis] += at;
+  BodyBuilder body;
+  second.value = CopyBody(product.body, axes, Store::kNoMask, Keep,
+                          body)[product.value];
+  second.body = body.Take();
+  return {std::move(first), std::move(second)};
+}
+
+std::pair<Contraction, Contraction> SplitSum(const Contraction& product,
+                                             int64_t at, LoopProgram& program) {
+  const size_t axis = product.extents.size() - 1;
+  const int64_t rest = product.extents[axis].constant() - at;
+  Contraction first = SumAlone(product, program), second = product;
+  Narrow(first, axis, at, rest);
+  Narrow(second, axis, 0, at);
+  AddToSum(first.result().view, second);
+  return {std::move(first), std::move(second)};
+}
+
+}  // namespace kiln

@@ -1,0 +1,156 @@
+// Products in parts, on longer rows and on copies, give what the whole gave.
+
+#include "compiler/schedule/align_contractions.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "compiler/config/target.h"
+#include "compiler/graph/graph_text.h"
+#include "compiler/loop/loop_text.h"
+#include "compiler/loop/loop_verifier.h"
+#include "compiler/loop/lower_graph.h"
+#include "gtest/gtest.h"
+#include "tests/compiler/schedule/plan_check.h"
+#include "tests/support/loop_interpreter.h"
+
+namespace kiln {
+namespace {
+
+// A chip so slow that all is worth it.
+Target Slow() {
+  Target target = *TargetFromName("sm_90");
+  target.cycles_per_ns = 1e-9;
+  return target;
+}
+
+struct Aligned {
+  LoopProgram program;
+  int64_t changed = 0;
+};
+
+// Checked against the graph's meaning.
+Aligned AlignedOf(absl::string_view text) {
+  const auto graph = ParseGraph(text);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  auto program = LowerGraph(*graph, {});
+  EXPECT_TRUE(program.ok()) << program.status();
+  Aligned aligned{*std::move(program)};
+  aligned.changed = AlignContractions(aligned.program, Slow());
+  const std::string loops = ToText(aligned.program);
+  EXPECT_EQ(VerifyLoops(aligned.program), absl::OkStatus()) << loops;
+  const std::vector<RefValue> inputs = RandomInputs(*graph);
+  const auto due = RunReference(*graph, inputs);
+  EXPECT_TRUE(due.ok()) << due.status();
+  const auto got = RunLoops(aligned.program, graph->constants, inputs);
+  EXPECT_TRUE(got.ok()) << got.status() << loops;
+  if (!got.ok()) return aligned;
+  for (size_t k = 0; k < due->outputs.size(); ++k)
+    ExpectClose(got->outputs[k], due->outputs[k], ToleranceOf(*graph), loops);
+  return aligned;
+}
+
+// The contractions among the steps, and the nests.
+std::pair<int, int> StepsOf(const LoopProgram& program) {
+  std::pair<int, int> steps;
+  for (const LoopStep& step : program.steps) {
+    steps.first += std::holds_alternative<Contraction>(step) ? 1 : 0;
+    steps.second += std::holds_alternative<LoopNest>(step) ? 1 : 0;
+  }
+  return steps;
+}
+
+TEST(AlignContractions, PeelsEachAxis) {
+  // Dense rows of 21, which are copied to and from.
+  const Aligned columns = AlignedOf(R"(
+      graph @n() on cuda(%a: bf16[16, 24] align 16, %b: bf16[24, 21])
+          -> (%y) {
+        %y = mm(%a, %b)
+      })");
+  EXPECT_EQ(columns.changed, 1);
+  EXPECT_EQ(StepsOf(columns.program), std::make_pair(2, 2));
+  const Aligned rows = AlignedOf(R"(
+      graph @m() on cuda(%a: bf16[24, 21], %b: bf16[24, 16] align 16) -> (%y) {
+        %t = t(%a)
+        %y = mm(%t, %b)
+      })");
+  EXPECT_EQ(StepsOf(rows.program), std::make_pair(2, 1));
+  const Aligned sum = AlignedOf(R"(
+      graph @k() on cuda(%a: bf16[8, 523], %b: bf16[523, 16] align 16)
+          -> (%y) {
+        %y = mm(%a, %b)
+      })");
+  EXPECT_EQ(StepsOf(sum.program), std::make_pair(2, 1));
+  const Aligned all = AlignedOf(R"(
+      graph @all() on cuda(%a: f16[2, 523, 17], %b: f16[2, 523, 19]) -> (%y) {
+        %t = permute(%a, [0, 2, 1])
+        %y = bmm(%t, %b)
+      })");
+  EXPECT_EQ(StepsOf(all.program), std::make_pair(3, 3));
+}
+
+TEST(AlignContractions, RowsThatNobodySeesGetALongerStride) {
+  const Aligned hidden = AlignedOf(R"(
+      graph @g() on cuda(%a: bf16[16, 24] align 16, %w: bf16[21, 24] align 16,
+                         %c: bf16[21], %g: bf16[2, 8, 21])
+          -> (%y, %da, %dw) {
+        %t = t(%w)
+        %l = addmm(%c, %a, %t)
+        %v = view(%l, [2, 8, 21])
+        %y = mul.Tensor(%v, 2)
+        %d = exp(%g)
+        %dl = view(%d, [16, 21])
+        %da = mm(%a, %t)
+        %dt = t(%dl)
+        %dw = mm(%dt, %a)
+      })");
+  EXPECT_EQ(hidden.changed, 3);
+  // One copy: %da's.
+  EXPECT_EQ(StepsOf(hidden.program), std::make_pair(6, 3));
+}
+
+TEST(AlignContractions, OneCopyServesAllWhoReadIt) {
+  const Aligned both = AlignedOf(R"(
+      graph @g() on cuda(%a: bf16[16, 21], %b: bf16[16, 24] align 16,
+                         %c: bf16[16, 32] align 16) -> (%x, %y) {
+        %t = t(%a)
+        %x = mm(%t, %b)
+        %y = mm(%t, %c)
+      })");
+  EXPECT_EQ(both.changed, 2);
+  EXPECT_EQ(StepsOf(both.program), std::make_pair(4, 1));
+}
+
+TEST(AlignContractions, LeavesWhatHasNothingToWin) {
+  for (const absl::string_view form :
+       {// Aligned; not even one vector; a sum that its last part would be seen in.
+        "%a: bf16[16, 24] align 16, %b: bf16[24, 32] align 16",
+        "%a: bf16[16, 24] align 16, %b: bf16[24, 5]",
+        "%a: bf16[16, 29], %b: bf16[29, 32] align 16",
+        // No tensor cores.
+        "%a: f32[16, 24], %b: f32[24, 21]"}) {
+    const Aligned none = AlignedOf(absl::StrCat(
+        "graph @g() on cuda(", form, ") -> (%y) {\n  %y = mm(%a, %b)\n}"));
+    EXPECT_EQ(none.changed, 0) << form;
+  }
+  const Aligned unknown = AlignedOf(R"(
+      graph @g(N in [2, 64] = 21) on cuda(%a: bf16[16, 24], %b: bf16[24, N])
+          -> (%y) {
+        %y = mm(%a, %b)
+      })");
+  EXPECT_EQ(unknown.changed, 0);
+}
+
+TEST(AlignContractions, AnEpilogueGoesWithItsPart) {
+  const Aligned scaled = AlignedOf(R"(
+      graph @g() on cuda(%a: bf16[16, 24] align 16, %b: bf16[24, 21],
+                         %c: bf16[16, 21]) -> (%y) {
+        %y = addmm(%c, %a, %b, 0.5, 2)
+      })");
+  EXPECT_EQ(StepsOf(scaled.program), std::make_pair(2, 2));
+}
+
+}  // namespace
+}  // namespace kiln
