@@ -86,6 +86,7 @@ absl::Status CheckFar(const Config& c) {
   if (!c.far_user.empty() && c.far_password_file.empty())
     return Refuse("user", "found without password_file; due both");
   RETURN_IF_ERROR(CheckPeer(c));
+  RETURN_IF_ERROR(ParseNamespaceBudgets(c.far_namespace_budgets).status());
   RETURN_IF_ERROR(CheckRange("queue_bytes", c.far_queue_bytes, 0, kMaxBytes));
   RETURN_IF_ERROR(CheckRange("max_record_bytes", c.far_max_record_bytes,
                              int64_t{64} << 10, int64_t{512} << 20));
@@ -99,6 +100,7 @@ absl::Status CheckSandbox(const Config& c) {
                     "the absolute path of a folder is due, and not all of /");
     }
   }
+  if (c.worker_sandbox == kStrongestSandbox) return absl::OkStatus();
   return Annotate(JailLevelFromName(c.worker_sandbox).status(), "[workers]");
 }
 

@@ -37,7 +37,8 @@ struct Config {
   // refuses big graphs; too high lets one caller fill the memory. Graphs of
   // 10,000 nodes take 4 MiB.
   int64_t max_message_bytes = int64_t{64} << 20;
-  // Compile calls that may wait at once; more are refused with QUEUE_FULL.
+  // Compile calls that may wait at once, of which a caller gets half at most and a
+  // namespace three quarters (fair_share.h); more are refused with QUEUE_FULL.
   // Each costs some 20 KiB while it waits, its connection included.
   int64_t max_waiting_calls = 16384;
   // How long a call waits for a caller that does not read what it is sent; then
@@ -84,10 +85,11 @@ struct Config {
   // What one worker, and each compiler it starts, may write in memory
   // (RLIMIT_DATA); 0: no limit.
   int64_t worker_memory_bytes = int64_t{16} << 30;
-  // The weakest jail that will do: "limits", "landlock", "namespaces". Workers
-  // have the strongest that the machine grants in any case; where that is less
-  // the daemon does not start.
-  std::string worker_sandbox = "limits";
+  // The weakest jail that will do: "limits", "landlock", "namespaces"; where the
+  // machine grants less the daemon does not start. "strongest": what its first
+  // workers have, the strongest that the machine grants; one that would get less
+  // later is not taken.
+  std::string worker_sandbox = "strongest";
   // Folders that workers may read besides the system's programs and libraries
   // and those that KILN_HOST_CC, KILN_NVRTC and KILN_CUDA_LIBRARY_PATH name.
   std::vector<std::string> worker_readable;
@@ -120,6 +122,10 @@ struct Config {
   absl::Duration far_lease_wait = absl::Seconds(60);
   // How long what is written stays there.
   absl::Duration far_ttl = absl::Hours(14 * 24);
+  // "team-a=1073741824": bytes of a namespace that this daemon wrote within
+  // far_ttl; "*=..." for each that is not named, and for units, which all share.
+  // What is beyond is kept near alone.
+  std::vector<std::string> far_namespace_budgets;
   // Bytes of records that wait to be written; more are dropped.
   int64_t far_queue_bytes = int64_t{64} << 20;
   // Larger records are neither written nor read.
@@ -132,7 +138,8 @@ struct Config {
   std::vector<std::string> trusted_keys;
 
   // [jobs]
-  // Jobs of one namespace that wait for a runner.
+  // Jobs of one namespace that wait for a runner, of which a caller gets half at
+  // most.
   int64_t queue_limit = 256;
   // How long a job that ended two workers is refused.
   absl::Duration poison_time = absl::Minutes(5);
@@ -146,6 +153,9 @@ struct Config {
   // [[access]], one table a rule.
   std::vector<AccessRule> access;
 };
+
+// What worker_sandbox says for no level of its own.
+inline constexpr absl::string_view kStrongestSandbox = "strongest";
 
 // BAD_OPTION when a value is out of its range or two contradict.
 absl::Status CheckConfig(const Config& config);

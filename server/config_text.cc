@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/base/status.h"
-#include "server/toml_letters.h"
+#include "proto/base/toml_letters.h"
 // toml++ asserts that a table's name begins as one may ("[#x]"), and then refuses
 // one that does not, which is what is wanted.
 #define TOML_ASSERT(expression) static_assert(true)
@@ -84,6 +84,7 @@ std::vector<Word> WordsOf(Config& c) {
                 {"budget", &c.far_budget},
                 {"lease_wait", &c.far_lease_wait},
                 {"ttl", &c.far_ttl},
+                {"namespace_budgets", &c.far_namespace_budgets},
                 {"queue_bytes", &c.far_queue_bytes},
                 {"max_record_bytes", &c.far_max_record_bytes}});
   table("keys", {{"trusted", &c.trusted_keys}});

@@ -67,7 +67,9 @@ WorkerLimits LimitsOf(const Config& config) {
   limits.wall = config.worker_timeout;
   limits.cpu = config.worker_cpu_limit;
   limits.memory_bytes = config.worker_memory_bytes;
-  limits.sandbox.weakest = *JailLevelFromName(config.worker_sandbox);
+  limits.keeps_level = config.worker_sandbox == kStrongestSandbox;
+  if (!limits.keeps_level)
+    limits.sandbox.weakest = *JailLevelFromName(config.worker_sandbox);
   limits.readable = config.worker_readable;
   return limits;
 }
@@ -144,7 +146,10 @@ absl::Status Daemon::OpenStores(const std::string& folder) {
   ASSIGN_OR_RETURN(options.far_store, OpenFarStore(config_));
   options.far = {.budget = config_.far_budget,
                  .queue_bytes = config_.far_queue_bytes,
-                 .max_record_bytes = config_.far_max_record_bytes};
+                 .max_record_bytes = config_.far_max_record_bytes,
+                 .ttl = config_.far_ttl};
+  ASSIGN_OR_RETURN(options.far.namespace_budgets,
+                   ParseNamespaceBudgets(config_.far_namespace_budgets));
   options.far.on_refused = [this](const Digest& key, const absl::Status& why) {
     audit_->Record("far", "get_record", absl::StrCat("key ", key.ShortHex()),
                    why);

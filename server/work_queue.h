@@ -42,9 +42,9 @@ class PendingWork {
   PendingWork(wire::WorkRequest request, WorkLabel label)
       : request_(std::move(request)), label_(std::move(label)) {}
 
-  // Waits until it is answered; as often and by as many as like. The pool
-  // answers everything: a worker that has it at its wall limit, twice at most,
-  // what waits in the list after that of those before it, and all at its end.
+  // Waits until it is answered. Any number of threads may, any number of times.
+  // The pool answers everything: what a worker has by its wall limit, twice at
+  // most; what waits in the list after what is before it; and all at its end.
   // So a wait is bounded by (requests before it / workers + 2) wall limits.
   //
   // Errors: what the worker told of, with its reason; and

@@ -99,6 +99,8 @@ absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerLink::StartProcess(
                    WorkerProcess::Start(limits_, gpu, scratch_prefix_));
   RETURN_IF_ERROR(Annotate(roster_.TakeIdentity(process->hello()),
                            absl::StrCat("worker ", limits_.program)));
+  if (limits_.keeps_level)
+    RETURN_IF_ERROR(roster_.TakeLevel(process->report().level, gpu));
   use_ = std::nullopt;
   has_gpu_ = gpu;
   counters_.Add(Count::kWorkersStarted);

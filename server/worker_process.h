@@ -29,6 +29,8 @@ struct WorkerLimits {
   int64_t memory_bytes = int64_t{16}
                          << 30;  // that each process may write; 0: any
   JailRange sandbox;
+  // One whose jail is weaker than another's was is not taken.
+  bool keeps_level = false;
   std::vector<std::string> readable;  // beside the system's own compilers
 };
 

@@ -101,6 +101,21 @@ absl::Status WorkerRoster::TakeIdentity(const wire::HelloReply& hello) {
   return absl::OkStatus();
 }
 
+absl::Status WorkerRoster::TakeLevel(JailLevel level, bool gpu) {
+  MutexLock lock(&mu_);
+  JailLevel& strongest = levels_[gpu ? 1 : 0];
+  if (level >= strongest) {
+    strongest = level;
+    return absl::OkStatus();
+  }
+  return MakeError(
+      ErrorReason::kPermission,
+      absl::StrCat("worker: found a sandbox of ", JailLevelName(level), ", ",
+                   JailLevelName(strongest),
+                   " is due, as workers before had; where less will do, say so "
+                   "with [workers] sandbox"));
+}
+
 bool WorkerRoster::IsOfThisBuild(const wire::HelloReply& hello) const {
   const std::string toolchains = ToolchainText(hello);
   MutexLock lock(&mu_);

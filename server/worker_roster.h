@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "proto/base/digest.h"
 #include "proto/base/mutex.h"
+#include "proto/jail/jail_spec.h"
 #include "proto/worker.pb.h"
 #include "server/build_identity.h"
 #include "server/worker_process.h"
@@ -62,6 +64,9 @@ class WorkerRoster {
   // have the program of the first: NO_TOOLCHAIN for another.
   absl::Status TakeIdentity(const wire::HelloReply& hello)
       ABSL_LOCKS_EXCLUDED(mu_);
+  // The jail of one that was just started, with or without a GPU. PERMISSION when
+  // one before had a stronger: the machine grants less than it did.
+  absl::Status TakeLevel(JailLevel level, bool gpu) ABSL_LOCKS_EXCLUDED(mu_);
   // Whether it has the compilers that the worker started last told of.
   bool IsOfThisBuild(const wire::HelloReply& hello) const
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -84,6 +89,9 @@ class WorkerRoster {
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
   wire::HelloReply identity_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<const BuildIdentity> build_ ABSL_GUARDED_BY(mu_);  // or null
+  // Without and with a GPU.
+  std::array<JailLevel, 2> levels_ ABSL_GUARDED_BY(mu_) = {JailLevel::kLimits,
+                                                           JailLevel::kLimits};
   int failed_starts_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Status last_failure_ ABSL_GUARDED_BY(mu_);
   std::vector<Slot> slots_;  // of a fixed number; each guarded by mu_

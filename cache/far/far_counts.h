@@ -16,6 +16,8 @@ struct FarCounts {
   std::atomic<int64_t> writes{0};    // records stored
   // Records not stored: the queue was full, one was too large, a write failed.
   std::atomic<int64_t> writes_dropped{0};
+  // Records not stored, since their namespace has its budget there.
+  std::atomic<int64_t> over_budget{0};
   // Asks and writes given up at once, since the store did not answer lately.
   std::atomic<int64_t> breaker_open{0};
 };

@@ -21,7 +21,9 @@ FarTier::FarTier(const Options& options, std::shared_ptr<FarStore> store,
       store_(std::move(store)),
       writer_(*store_, keys_,
               {.queue_bytes = options.queue_bytes,
-               .max_record_bytes = options.max_record_bytes},
+               .max_record_bytes = options.max_record_bytes,
+               .namespace_budgets = options.namespace_budgets,
+               .ttl = options.ttl},
               counts_) {}
 
 std::optional<FarTier::Entry> FarTier::FindEntry(
@@ -134,6 +136,7 @@ std::vector<std::pair<std::string, int64_t>> FarTier::Counters() const {
       {"far.errors", counts_.errors},
       {"far.hits", counts_.hits},
       {"far.misses", counts_.misses},
+      {"far.over_budget", counts_.over_budget},
       {"far.refused", counts_.refused},
       {"far.timeouts", counts_.timeouts},
       {"far.writes", counts_.writes},

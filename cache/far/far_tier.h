@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,10 @@ class FarTier {
     absl::Duration budget;  // of one ask
     int64_t queue_bytes;    // of writes that wait
     int64_t max_record_bytes;
+    // What a namespace may have in the store, and for how long a record stays there
+    // (far_budget.h).
+    std::map<std::string, int64_t> namespace_budgets = {};
+    absl::Duration ttl = absl::Hours(24 * 14);
     // Told of each record that is not believed, on the thread that asked. May be
     // empty.
     std::function<void(const Digest& key, const absl::Status& why)> on_refused;

@@ -28,6 +28,7 @@ FarWriter::FarWriter(FarStore& store, std::shared_ptr<const KeyRing> keys,
     : store_(store),
       keys_(std::move(keys)),
       limits_(limits),
+      budget_(limits.namespace_budgets, limits.ttl),
       counts_(counts),
       thread_([this] { Loop(); }) {}
 
@@ -85,14 +86,20 @@ void FarWriter::Store(const Write& write, SteadyTime deadline) {
       write.name.entry.has_value() ? *write.name.entry : write.name.key;
   const std::string record =
       SealRecord(id, *write.payload, *keys_->SignerOf(write.cache_namespace));
-  if (static_cast<int64_t>(record.size()) > limits_.max_record_bytes) {
+  const auto bytes = static_cast<int64_t>(record.size());
+  if (bytes > limits_.max_record_bytes) {
     ++counts_.writes_dropped;
+    return;
+  }
+  if (!budget_.Fits(write.cache_namespace, bytes, SteadyNow())) {
+    ++counts_.over_budget;
     return;
   }
   const absl::Status stored =
       store_.Put(write.name, write.hint, record, deadline);
   if (stored.ok()) {
     ++counts_.writes;
+    budget_.Spend(write.cache_namespace, bytes, SteadyNow());
     return;
   }
   ++counts_.writes_dropped;

@@ -4,12 +4,15 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
 #include "cache/blob_store.h"
+#include "cache/far/far_budget.h"
 #include "cache/far/far_counts.h"
 #include "cache/far/far_store.h"
 #include "proto/base/key_ring.h"
@@ -32,6 +35,9 @@ class FarWriter {
   struct Limits {
     int64_t queue_bytes;
     int64_t max_record_bytes;
+    // As FarBudget's. Units, which all share, are a namespace of their own.
+    std::map<std::string, int64_t> namespace_budgets = {};
+    absl::Duration ttl = absl::Hours(24 * 14);
   };
 
   // `store` and `counts` outlive this.
@@ -64,6 +70,7 @@ class FarWriter {
   FarStore& store_;
   const std::shared_ptr<const KeyRing> keys_;
   const Limits limits_;
+  FarBudget budget_;  // the thread's
   FarCounts& counts_;
   Mutex mu_;
   CondVar changed_;

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
 #include "server/config_text.h"
-#include "server/toml_letters.h"
+#include "proto/base/toml_letters.h"
 
 namespace kiln {
 namespace {
@@ -73,6 +73,10 @@ TEST(Config, ValuesOutOfRangeAreRefused) {
     return ReasonOf(CheckConfig(config)) == ErrorReason::kBadOption;
   };
   EXPECT_TRUE(broken([](Config& c) { c.queue_limit = 0; }));
+  EXPECT_TRUE(broken([](Config& c) { c.worker_sandbox = "strong"; }));
+  EXPECT_FALSE(broken([](Config& c) { c.worker_sandbox = "strongest"; }));
+  EXPECT_FALSE(broken([](Config& c) { c.worker_sandbox = "landlock"; }));
+  EXPECT_TRUE(broken([](Config& c) { c.far_namespace_budgets = {"team-a"}; }));
   EXPECT_TRUE(broken([](Config& c) { c.max_message_bytes = 1; }));
   EXPECT_TRUE(broken([](Config& c) { c.data_folder.clear(); }));
   EXPECT_TRUE(broken([](Config& c) { c.socket.clear(); }));

@@ -23,6 +23,7 @@
 #include "proto/base/digest.h"
 #include "proto/base/status.h"
 #include "server/counters.h"
+#include "server/worker_roster.h"
 #include "tests/support/worker_memory.h"
 
 namespace kiln {
@@ -388,6 +389,18 @@ TEST(WorkerPool, AMachineThatGrantsLessThanIsDueStartsNoWorker) {
       << started.status();
   EXPECT_TRUE(
       absl::StrContains(started.status().message(), "namespaces is due"));
+}
+
+TEST(WorkerRoster, AWorkerWithLessThanOneBeforeIsNotTaken) {
+  WorkerRoster roster(2);
+  EXPECT_TRUE(roster.TakeLevel(JailLevel::kLandlock, /*gpu=*/false).ok());
+  EXPECT_TRUE(roster.TakeLevel(JailLevel::kNamespaces, /*gpu=*/false).ok());
+  const absl::Status less =
+      roster.TakeLevel(JailLevel::kLandlock, /*gpu=*/false);
+  EXPECT_EQ(ReasonOf(less), ErrorReason::kPermission);
+  EXPECT_TRUE(absl::StrContains(less.message(), "namespaces is due")) << less;
+  // Those with a GPU are compared among themselves.
+  EXPECT_TRUE(roster.TakeLevel(JailLevel::kLandlock, /*gpu=*/true).ok());
 }
 
 TEST(WorkerPool, AFolderThatCannotBeMadeIsStorage) {

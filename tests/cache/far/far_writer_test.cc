@@ -89,5 +89,30 @@ TEST(FarWriter, WhatIsTooLargeOrFailsIsDroppedAndCounted) {
   EXPECT_EQ(counts.timeouts, 1);
 }
 
+TEST(FarWriter, ANamespaceWritesItsBudgetAndOthersGoOn) {
+  MapFarStore store;
+  FarCounts counts;
+  {
+    FarWriter writer(store, std::make_shared<KeyRing>(*SigningKey::Generate()),
+                     {.queue_bytes = 1 << 20,
+                      .max_record_bytes = 1 << 20,
+                      .namespace_budgets = {{"team-a", 3000}}},
+                     counts);
+    const auto write = [&writer](const std::string& name,
+                                 const std::string& cache_namespace) {
+      FarWriter::Write entry = Unit(name, 1000);
+      entry.name.entry = Sha256Of(name);
+      entry.cache_namespace = cache_namespace;
+      writer.Queue(std::move(entry));
+    };
+    for (const char* name : {"1", "2", "3", "4"}) write(name, "team-a");
+    for (const char* name : {"5", "6", "7", "8"}) write(name, "team-b");
+  }
+  // With its envelope each takes a little more than a thousand bytes.
+  EXPECT_EQ(counts.over_budget, 2);
+  EXPECT_EQ(counts.writes, 6);
+  EXPECT_EQ(counts.writes_dropped, 0);
+}
+
 }  // namespace
 }  // namespace kiln

@@ -1,4 +1,4 @@
-#include "server/toml_letters.h"
+#include "proto/base/toml_letters.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
-#ifndef KILN_SERVER_TOML_LETTERS_H_
-#define KILN_SERVER_TOML_LETTERS_H_
+#ifndef KILN_PROTO_BASE_TOML_LETTERS_H_
+#define KILN_PROTO_BASE_TOML_LETTERS_H_
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -14,4 +14,4 @@ absl::Status CheckTomlLetters(absl::string_view toml, absl::string_view where);
 
 }  // namespace kiln
 
-#endif  // KILN_SERVER_TOML_LETTERS_H_
+#endif  // KILN_PROTO_BASE_TOML_LETTERS_H_
