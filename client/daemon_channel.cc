@@ -145,7 +145,8 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenDaemonChannel(
   if (address.socket.empty()) {
     if (address.tcp.empty()) {
       return MakeError(ErrorReason::kBadOption,
-                       "daemon: no socket, no address");
+                       "daemon: no socket, no address; KILN_ADDR or kiln.toml "
+                       "may name one");
     }
     if (address.public_keys.empty()) {
       return MakeError(ErrorReason::kBadOption,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/daemon_settings.h"
 #include "client/daemon_status.h"
 #include "client/large_constants.h"
 #include "proto/base/refusal.h"
@@ -79,9 +80,31 @@ absl::Status CheckReplaces(const ArtifactView& now, const ArtifactView& next) {
                    " of the one that serves"));
 }
 
+// What the program's surroundings say where its own options name no daemon.
+absl::Status TakeSettings(SessionOptions& options) {
+  if (options.local_only || !options.daemon.socket.empty() ||
+      !options.daemon.tcp.empty()) {
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(DaemonSettings found, ReadDaemonSettings());
+  if (found.daemons.empty()) return absl::OkStatus();
+  options.daemon = std::move(found.daemons.front());
+  found.daemons.erase(found.daemons.begin());
+  options.more_daemons = std::move(found.daemons);
+  options.trusted_keys.insert(options.trusted_keys.end(),
+                              found.public_keys.begin(),
+                              found.public_keys.end());
+  if (options.cache_namespace.empty())
+    options.cache_namespace = std::move(found.cache_namespace);
+  if (options.urgency == wire::URGENCY_INTERACTIVE)
+    options.urgency = found.urgency;
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Session>> Session::Open(SessionOptions options) {
+  RETURN_IF_ERROR(TakeSettings(options));
   ASSIGN_OR_RETURN(options.cache_namespace,
                    NamespaceNamed(options.cache_namespace));
   ASSIGN_OR_RETURN(OpenedDevice device, OpenDevice(options.device));

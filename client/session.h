@@ -36,6 +36,8 @@ enum class Fallback {
 };
 
 struct SessionOptions {
+  // No address: what the environment and kiln.toml say (daemon_settings.h), of
+  // other daemons, the namespace and the urgency too.
   DaemonAddress daemon;
   // Other daemons that serve the same requests. Each request is asked of one of
   // all, the same for all clients that know the same daemons, and of the next
@@ -98,8 +100,9 @@ class Callable;
 // graphs and makes them callable. Thread-safe; outlives its callables' use.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  // NO_DEVICE; UNAVAILABLE when there is no daemon and the fallback is kError. With
-  // kLocalWorker a missing daemon is not an error.
+  // NO_DEVICE; BAD_OPTION, also for settings that are wrong; UNAVAILABLE when there
+  // is no daemon and the fallback is kError. With kLocalWorker a missing daemon is
+  // not an error.
   static absl::StatusOr<std::shared_ptr<Session>> Open(SessionOptions options);
 
   // Compiles `graph`, loads it and gives something to call. A call whose inputs

@@ -31,7 +31,7 @@ class TimedLock {
 
    private:
     friend class TimedLock;
-    explicit Taken(TimedLock* turn) : lock_(turn) {}
+    explicit Taken(TimedLock* lock) : lock_(lock) {}
     TimedLock* lock_;
   };
 

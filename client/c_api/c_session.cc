@@ -16,6 +16,7 @@
 #include "client/c_api/c_handles.h"
 #include "client/c_api/c_status.h"
 #include "client/c_api/kiln.h"
+#include "client/daemon_settings.h"
 #include "client/load_bundle.h"
 #include "proto/base/signature.h"
 #include "proto/base/status.h"
@@ -62,10 +63,15 @@ absl::Status CheckOptions(const KilnSessionOptions& given) {
     return MakeError(ErrorReason::kBadOption,
                      "socket and tcp: found both, due one");
   }
-  if (given.fallback == KILN_LOCAL_ONLY || given.tcp != nullptr) {
+  if (given.fallback == KILN_LOCAL_ONLY || given.tcp != nullptr ||
+      given.socket != nullptr) {
     return absl::OkStatus();
   }
-  return CheckGiven("socket", given.socket);
+  ASSIGN_OR_RETURN(const DaemonSettings settings, ReadDaemonSettings());
+  if (!settings.daemons.empty()) return absl::OkStatus();
+  return MakeError(ErrorReason::kBadOption,
+                   "socket: found NULL, and neither KILN_ADDR nor kiln.toml "
+                   "names a daemon");
 }
 
 absl::StatusOr<std::vector<PublicKey>> KeysOf(const KilnSessionOptions& given) {

@@ -131,7 +131,9 @@ enum { KILN_PUBLIC_KEY_BYTES = 32 };
 
 typedef struct KilnSessionOptions {
   size_t struct_size;
-  const char* socket; /* the daemon's Unix socket */
+  /* The daemon's Unix socket. NULL, and no `tcp`: KILN_ADDR and the like in the
+   * environment, or kiln.toml, say which daemons are asked, with what. */
+  const char* socket;
   KilnFallback fallback;
   const char* worker_program; /* kiln-worker, for the fallbacks */
   const char* scratch_folder; /* for its files; NULL: "/tmp" */

@@ -204,17 +204,6 @@ TEST(CompileClient, NoDaemonIsUnavailable) {
   EXPECT_TRUE(absl::IsUnavailable(CompileClient::Connect(address).status()));
 }
 
-TEST(CompileClient, AnotherUsersDaemonIsNotTrusted) {
-  TestDaemon daemon;
-  if (geteuid() == 0) {
-    GTEST_SKIP() << "the daemon of this test is root's, which all may trust";
-  }
-  DaemonAddress address = AddressOf(daemon);
-  address.socket_owner = geteuid() + 1;
-  EXPECT_EQ(ReasonOf(CompileClient::Connect(address).status()),
-            ErrorReason::kPermission);
-}
-
 // Listens, and never says a word. Its queue holds one connection more than
 // `backlog`.
 class SilentSocket {

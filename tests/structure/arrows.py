@@ -35,11 +35,12 @@ TOP_FLOOR = 6
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 ANY_INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
 
-# Headers that cost seconds a file -> the one file that includes them.
+# Headers that cost seconds a file -> the files that include them: one, or what reads a file of
+# people's in each of two towers.
 HEAVY_HEADERS = {
-    "spdlog/": "proto/base/log.cc",
-    "CLI/": "proto/base/command_line.cc",
-    "toml++/": "server/config_text.cc",
+    "spdlog/": ("proto/base/log.cc",),
+    "CLI/": ("proto/base/command_line.cc",),
+    "toml++/": ("server/config_text.cc", "client/daemon_settings.cc"),
 }
 
 
@@ -157,8 +158,8 @@ def heavy_header_faults(texts):
         f"{file} includes {header}"
         for file, text in texts.items()
         for header in ANY_INCLUDE.findall(text)
-        for prefix, home in HEAVY_HEADERS.items()
-        if header.startswith(prefix) and file != home
+        for prefix, homes in HEAVY_HEADERS.items()
+        if header.startswith(prefix) and file not in homes
     )
 
 

@@ -62,7 +62,8 @@ TEST(CSession, OptionsThatMeanNothingAreRefusedByName) {
   ExpectOptionsRefused(options, "worker_program: found NULL, due one");
   options = LocalOptions();
   options.fallback = KILN_FALLBACK_ERROR;
-  ExpectOptionsRefused(options, "socket: found NULL, due one");
+  ExpectOptionsRefused(options, "socket: found NULL, and neither KILN_ADDR nor "
+                                "kiln.toml names a daemon");
   options = LocalOptions();
   options.public_key_count = 2;
   ExpectOptionsRefused(options, "public_keys: found NULL, due 2");
