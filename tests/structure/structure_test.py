@@ -4,7 +4,7 @@ import os
 import re
 import unittest
 
-from tests.structure import arrows, prose, sizes
+from tests.structure import arrows, named_tests, prose, sizes
 
 ROOT = os.path.dirname(os.path.realpath("WORKSPACE"))
 SOURCES = (".h", ".cc", ".proto", ".py", ".sh", ".bzl")
@@ -179,11 +179,40 @@ class Sizes(unittest.TestCase):
         self.assertEqual(faults, [], "\n".join(faults))
 
 
+class Security(unittest.TestCase):
+    def test_it_names_tests_that_there_are(self):
+        texts = {
+            f: read(f)
+            for f in FILES
+            if f.startswith("tests/") and f.endswith((".cc", ".py", "BUILD.bazel"))
+        }
+        tests = named_tests.Tests(texts)
+        self.assertEqual(named_tests.unknown_names(read("SECURITY.md"), tests), [])
+
+    def test_a_name_that_no_test_has_is_found(self):
+        tests = named_tests.Tests(
+            {
+                "tests/a_test.cc": "TEST_F(Doors, AreShutForStrangers) {}\n",
+                "tests/BUILD.bazel": 'name = "a_test"\n',
+                "tests/test_b.py": "def test_it():\n",
+            }
+        )
+        table = "| x | y | `a_test` AreShutForStrangers; `Doors.*`; `test_b.py` test_it |\n"
+        self.assertEqual(named_tests.unknown_names(table, tests), [])
+        gone = "| x | y | `b_test` AreOpenForStrangers; `Windows.*`; test_that |\n"
+        self.assertEqual(
+            named_tests.unknown_names(gone, tests),
+            ["AreOpenForStrangers", "Windows", "b_test", "test_that"],
+        )
+
+
 class Words(unittest.TestCase):
     def test_no_environment_or_flag_is_read_outside_of_a_main(self):
+        # What stands in for a main in programs that link the client, where their options name no daemon.
+        settings = "client/daemon_settings.cc"
         faults = []
         for path in CODE:
-            if path.startswith("tests/") or path.endswith("_main.cc"):
+            if path.startswith("tests/") or path.endswith("_main.cc") or path == settings:
                 continue
             code = re.sub(r"//.*", "", read(path))
             if re.search(r"\b(getenv|GetFlag)\s*\(", code):
