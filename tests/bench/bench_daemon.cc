@@ -1,5 +1,6 @@
 #include "tests/bench/bench_daemon.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,9 +12,11 @@
 
 namespace kiln {
 
-pid_t Spawn(const std::vector<std::string>& words) {
+pid_t Spawn(const std::vector<std::string>& words, const std::string& log) {
   const pid_t pid = fork();
   if (pid != 0) return pid;
+  if (!log.empty())
+    dup2(open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600), STDERR_FILENO);
   std::vector<char*> argv;
   for (const std::string& word : words)
     argv.push_back(const_cast<char*>(word.c_str()));

@@ -14,8 +14,9 @@ namespace kiln {
 
 // What benchmarks that ask private daemons share.
 
-// Starts words[0]; -1 when there is no process left.
-pid_t Spawn(const std::vector<std::string>& words);
+// Starts words[0], its stderr in the file `log` (empty: this one's); -1 when there is
+// no process left.
+pid_t Spawn(const std::vector<std::string>& words, const std::string& log = "");
 // SIGTERM, and waits for the end.
 void End(pid_t pid);
 
