@@ -1,5 +1,6 @@
 #include "compiler/emit/build_compile_plan.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -70,20 +71,32 @@ absl::StatusOr<wire::CompilePlan> BuildCompilePlan(
 
 void AddPassCounters(absl::Span<const PassRecord> records,
                      wire::CompilePlan& plan) {
-  // Behind the others in order of name, and two digits keep the order of
-  // running.
-  int64_t patterns = 0, scatters = 0;
+  // Two digits keep the order of running.
+  int64_t patterns = 0, scatters = 0, in_place = 0, rows = 0;
   for (size_t i = 0; i < records.size(); ++i) {
     AddCounter(
         plan,
         absl::StrFormat("pass_%02d_%s", static_cast<int>(i), records[i].name),
         records[i].left);
-    patterns += records[i].patterns;
-    if (records[i].name == "scatter_upon_const")
-      scatters += records[i].patterns;
+    const std::string& name = records[i].name;
+    // Of memory, and no patterns of operators.
+    if (name == "pad_in_place") {
+      in_place += records[i].patterns;
+    } else if (name == "make_room_for_pads" || name == "align_contractions") {
+      rows += records[i].patterns;
+    } else {
+      patterns += records[i].patterns;
+    }
+    if (name == "scatter_upon_const") scatters += records[i].patterns;
   }
+  AddCounter(plan, "inplace_padding", in_place);
+  AddCounter(plan, "num_comprehensive_padding", rows);
   AddCounter(plan, "pattern_matches", patterns);
   AddCounter(plan, "scatter_upon_const_tensor", scatters);
+  std::sort(plan.mutable_counters()->begin(), plan.mutable_counters()->end(),
+            [](const wire::Counter& a, const wire::Counter& b) {
+              return a.name() < b.name();
+            });
 }
 
 }  // namespace kiln

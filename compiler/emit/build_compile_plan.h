@@ -31,7 +31,9 @@ absl::StatusOr<wire::CompilePlan> BuildCompilePlan(
 
 // Adds a counter for each record, "pass_03_decompose_composites": what that pass or
 // step left, numbered in order of running. Without times, which differ. And:
-//   pattern_matches            patterns that all passes replaced
+//   inplace_padding            matrices that were padded in place
+//   num_comprehensive_padding  buffers whose rows got a longer stride
+//   pattern_matches            patterns of operators that all passes replaced
 //   scatter_upon_const_tensor  those of the pass scatter_upon_const
 void AddPassCounters(absl::Span<const PassRecord> records,
                      wire::CompilePlan& plan);

@@ -90,7 +90,7 @@ class Aligner {
   Aligner(LoopProgram& program, const Target& target)
       : program_(program), target_(target) {}
 
-  int64_t Run() {
+  AlignedCounts Run() {
     std::vector<std::optional<Remedy>> remedies(program_.steps.size());
     for (size_t s = 0; s < remedies.size(); ++s) {
       const auto* c = std::get_if<Contraction>(&program_.steps[s]);
@@ -101,16 +101,15 @@ class Aligner {
     CountWriters();
     std::vector<LoopStep> steps = std::move(program_.steps);
     program_.steps.clear();
-    int64_t changed = 0;
     for (size_t s = 0; s < steps.size(); ++s) {
       if (!remedies[s].has_value()) {
         program_.steps.push_back(std::move(steps[s]));
         continue;
       }
-      ++changed;
+      ++counts_.products;
       Apply(std::get<Contraction>(std::move(steps[s])), *remedies[s]);
     }
-    return changed;
+    return counts_;
   }
 
  private:
@@ -221,8 +220,10 @@ class Aligner {
       // An operand before may have the same buffer.
       const View& view = c.operands[place].view;
       if (remedy.stride[place].has_value() &&
-          !HasAlignedRows(view, program_.buffers[view.buffer]))
+          !HasAlignedRows(view, program_.buffers[view.buffer])) {
         PadRows(program_, view.buffer, *remedy.stride[place]);
+        ++counts_.rows;
+      }
     }
   }
 
@@ -354,14 +355,15 @@ class Aligner {
 
   LoopProgram& program_;
   const Target& target_;
+  AlignedCounts counts_;
   std::vector<int> writers_;
   std::map<std::string, View> copies_;
 };
 
 }  // namespace
 
-int64_t AlignContractions(LoopProgram& program, const Target& target) {
-  if (target.kind != TargetKind::kCuda) return 0;
+AlignedCounts AlignContractions(LoopProgram& program, const Target& target) {
+  if (target.kind != TargetKind::kCuda) return {};
   return Aligner(program, target).Run();
 }
 

@@ -20,8 +20,13 @@ namespace kiln {
 // Only where all of that is cheaper than the product as it is, by a tenth. Of
 // bf16, f16, and f32 that may be rounded to TF32, on CUDA, of known sizes.
 //
-// Returns how many products it changed. Linear in the program for each of them.
-int64_t AlignContractions(LoopProgram& program, const Target& target);
+// Linear in the program for each of them.
+struct AlignedCounts {
+  int64_t products = 0;  // that it changed
+  int64_t rows = 0;      // buffers whose rows got a longer stride
+};
+AlignedCounts AlignContractions(LoopProgram& program,
+                                const Target& target);
 
 }  // namespace kiln
 

@@ -11,7 +11,6 @@ namespace {
 
 constexpr int64_t kVectorBytes = 16;
 constexpr int64_t kLineBytes = 128;
-constexpr int64_t kLongRow = 1024;  // elements
 
 bool IsKnown(const DimVector& numbers) {
   return std::all_of(numbers.begin(), numbers.end(),

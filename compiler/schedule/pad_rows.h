@@ -11,6 +11,9 @@
 
 namespace kiln {
 
+// Rows of more elements are long. Source: Inductor's padding_stride_threshold.
+inline constexpr int64_t kLongRow = 1024;
+
 // Elements of `dtype` in 16 bytes, what a row should begin on a multiple of.
 int64_t RowAlignment(DType dtype);
 

@@ -24,6 +24,7 @@
 #include "compiler/schedule/loop_order.h"
 #include "compiler/schedule/nest_price.h"
 #include "compiler/schedule/one_pass_form.h"
+#include "compiler/schedule/pad_in_place.h"
 #include "compiler/schedule/plan_buffers.h"
 #include "compiler/schedule/write_calls.h"
 #include "proto/base/status.h"
@@ -57,10 +58,21 @@ absl::StatusOr<Changed> RunFoldOneHotSums(LoopProgram& program,
   return Changed::Patterns(FoldOneHotSums(program));
 }
 
+absl::StatusOr<Changed> RunMakeRoomForPads(LoopProgram& program,
+                                           const PassEnv&) {
+  return Changed::Patterns(MakeRoomForPads(program));
+}
+
+absl::StatusOr<Changed> RunPadInPlace(LoopProgram& program, const PassEnv&) {
+  return Changed::Patterns(PadInPlace(program));
+}
+
+// Its patterns are the buffers whose rows got a longer stride.
 absl::StatusOr<Changed> RunAlignContractions(LoopProgram& program,
                                              const PassEnv& env) {
-  return AlignContractions(program, env.target) > 0 ? Changed::kYes
-                                                    : Changed::kNo;
+  const AlignedCounts counts = AlignContractions(program, env.target);
+  if (counts.products == 0) return Changed::kNo;
+  return counts.rows > 0 ? Changed::Patterns(counts.rows) : Changed::kYes;
 }
 
 absl::StatusOr<Changed> RunChooseContractions(LoopProgram& program,
@@ -87,6 +99,9 @@ absl::StatusOr<Changed> RunFuseLoops(LoopProgram& program, const PassEnv& env) {
 
 constexpr Pass<LoopProgram> kLoopPasses[] = {
     {"drop_dead_stores", RunDropDeadStores},
+    // Before anything takes a padding's place: it is known by its nest.
+    {"make_room_for_pads", RunMakeRoomForPads},
+    {"pad_in_place", RunPadInPlace},
     // Before the choice: what is peeled off may be loops of ours.
     {"align_contractions", RunAlignContractions},
     // Before anything is fused: loops of ours are fused as any others.

@@ -84,7 +84,7 @@ def test_the_end_gives_inductor_back_and_a_second_call_changes_nothing():
 
 
 def test_options_that_kiln_has_count_and_others_are_told_of_once():
-    options = {"max_fusion_size": 1, "epilogue_fusion": True, "shape_padding": False}
+    options = {"max_fusion_size": 1, "epilogue_fusion": True, "shape_padding": True}
     with kiln.replace_inductor():
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")

@@ -49,11 +49,11 @@ OPTIONS = {
 
 # Known, and refused with any value but the one that says what is done today.
 NOT_BUILT = {
-    "inplace_padding": False,
+    "inplace_padding": True,
     "can_inplace_pad_graph_input": False,
     "force_shape_pad": False,
-    "shape_padding": False,
-    "comprehensive_padding": False,
+    "shape_padding": True,
+    "comprehensive_padding": True,
     "max_autotune": False,
     "split_reductions": True,
     "trace": False,

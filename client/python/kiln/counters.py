@@ -25,8 +25,7 @@ class Counters(collections.Counter[str]):
 
     Of what graphs are made of, for an artifact of the cache too: ``pattern_matches``, patterns of
     operators that the service replaced; ``scatter_upon_const_tensor``, those of them that scatter
-    a number into a tensor of one number; ``inplace_padding``, buffers that were padded in place,
-    which no pass does yet.
+    a number into a tensor of one number; ``inplace_padding``, buffers that were padded in place.
     """
 
     OF_ARTIFACTS = ("pattern_matches", "scatter_upon_const_tensor", "inplace_padding")
@@ -52,6 +51,7 @@ class Metrics:
     ``generated_kernel_count``: distinct kernels, each compiled once however often a graph launches
     it. ``launch_count``: launches of a call, fills of memory among them. ``extern_call_count``:
     library calls. ``num_bytes_accessed``: bytes that a call reads and writes, by Inductor's model.
+    ``num_comprehensive_padding``: buffers whose rows got a longer stride.
     """
 
     num_bytes_accessed: int = 0

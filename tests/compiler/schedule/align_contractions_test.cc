@@ -28,7 +28,7 @@ Target Slow() {
 
 struct Aligned {
   LoopProgram program;
-  int64_t changed = 0;
+  AlignedCounts counts;
 };
 
 // Checked against the graph's meaning.
@@ -38,7 +38,7 @@ Aligned AlignedOf(absl::string_view text) {
   auto program = LowerGraph(*graph, {});
   EXPECT_TRUE(program.ok()) << program.status();
   Aligned aligned{*std::move(program)};
-  aligned.changed = AlignContractions(aligned.program, Slow());
+  aligned.counts = AlignContractions(aligned.program, Slow());
   const std::string loops = ToText(aligned.program);
   EXPECT_EQ(VerifyLoops(aligned.program), absl::OkStatus()) << loops;
   const std::vector<RefValue> inputs = RandomInputs(*graph);
@@ -69,7 +69,7 @@ TEST(AlignContractions, PeelsEachAxis) {
           -> (%y) {
         %y = mm(%a, %b)
       })");
-  EXPECT_EQ(columns.changed, 1);
+  EXPECT_EQ(columns.counts.products, 1);
   EXPECT_EQ(StepsOf(columns.program), std::make_pair(2, 2));
   const Aligned rows = AlignedOf(R"(
       graph @m() on cuda(%a: bf16[24, 21], %b: bf16[24, 16] align 16) -> (%y) {
@@ -106,7 +106,8 @@ TEST(AlignContractions, RowsThatNobodySeesGetALongerStride) {
         %dt = t(%dl)
         %dw = mm(%dt, %a)
       })");
-  EXPECT_EQ(hidden.changed, 3);
+  EXPECT_EQ(hidden.counts.products, 3);
+  EXPECT_EQ(hidden.counts.rows, 2);
   // One copy: %da's.
   EXPECT_EQ(StepsOf(hidden.program), std::make_pair(6, 3));
 }
@@ -119,7 +120,7 @@ TEST(AlignContractions, OneCopyServesAllWhoReadIt) {
         %x = mm(%t, %b)
         %y = mm(%t, %c)
       })");
-  EXPECT_EQ(both.changed, 2);
+  EXPECT_EQ(both.counts.products, 2);
   EXPECT_EQ(StepsOf(both.program), std::make_pair(4, 1));
 }
 
@@ -133,14 +134,14 @@ TEST(AlignContractions, LeavesWhatHasNothingToWin) {
         "%a: f32[16, 24], %b: f32[24, 21]"}) {
     const Aligned none = AlignedOf(absl::StrCat(
         "graph @g() on cuda(", form, ") -> (%y) {\n  %y = mm(%a, %b)\n}"));
-    EXPECT_EQ(none.changed, 0) << form;
+    EXPECT_EQ(none.counts.products, 0) << form;
   }
   const Aligned unknown = AlignedOf(R"(
       graph @g(N in [2, 64] = 21) on cuda(%a: bf16[16, 24], %b: bf16[24, N])
           -> (%y) {
         %y = mm(%a, %b)
       })");
-  EXPECT_EQ(unknown.changed, 0);
+  EXPECT_EQ(unknown.counts.products, 0);
 }
 
 TEST(AlignContractions, AnEpilogueGoesWithItsPart) {

@@ -86,6 +86,22 @@ TEST(PlanMeaning, ContractionsAreWhatTheirOperatorsWere) {
       })");
 }
 
+TEST(PlanMeaning, WhatIsPaddedInPlaceIsWhatWasCopied) {
+  // By one column and by some, transposed, beside other readers.
+  ExpectMeansTheSame(R"(
+      graph @g()(%x: f32[6, 1031], %b: f32[1032, 2], %h: f16[3, 1030],
+                 %c: f16[3, 1034]) -> (%y, %z, %s) {
+        %e = add.Tensor(%x, 1)
+        %p = constant_pad_nd(%e, [0, 1], 2.5)
+        %y = mm(%p, %b)
+        %r = relu(%h)
+        %q = constant_pad_nd(%r, [0, 4, 0, 0], -1.5)
+        %t = t(%q)
+        %z = mm(%c, %t)
+        %s = sum.dim_IntList(%r, [0])
+      })");
+}
+
 TEST(PlanMeaning, LayerNormOverAMatmulResultIsOneKernel) {
   constexpr char kText[] = R"(
       graph @g()(%a: f32[12, 5], %w: f32[5, 8], %b: f32[8], %x: f32[3, 4, 8],
