@@ -15,8 +15,11 @@ class Generations {
   void MarkStepBegin() { --marks_; }
   // A call of a compiled program from outside of any.
   void BeginCall() { ++calls_; }
-  // The same, where the front end counts them.
-  void SetCalls(int64_t calls) { calls_ = calls; }
+  // Both, where the front end counts them: `marks` is not negative.
+  void Set(int64_t calls, int64_t marks) {
+    calls_ = calls;
+    marks_ = -marks;
+  }
 
   bool marked() const { return marks_ != 0; }
   int64_t current() const { return marked() ? marks_ : calls_; }

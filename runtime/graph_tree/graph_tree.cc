@@ -90,6 +90,7 @@ bool GraphTree::NeedsWarmUp(const Function& function) const {
 }
 
 absl::Status GraphTree::WarmUp(const Function& function, Call& call) {
+  RETURN_IF_ERROR(around_.recorder->FindStorages(call));
   RETURN_IF_ERROR(RestorePool());
   const bool first = !warmed_up_.contains(function.id);
   const bool check = options_.check_pool && first;
@@ -109,6 +110,7 @@ absl::Status GraphTree::WarmUp(const Function& function, Call& call) {
 }
 
 absl::Status GraphTree::Record(const Function& function, Call& call) {
+  RETURN_IF_ERROR(around_.recorder->FindStorages(call));
   RETURN_IF_ERROR(RestorePool());
   ASSIGN_OR_RETURN(
       std::unique_ptr<Node> node,
@@ -157,13 +159,14 @@ absl::StatusOr<Node*> GraphTree::FindMatch(const Function& function, Call& call,
 }
 
 absl::StatusOr<bool> GraphTree::MutationIsRefused(const Function& function,
-                                                  const Call& call, Ask ask) {
+                                                  Call& call, Ask ask) {
   if (function.mutated_inputs.empty()) return false;
   auto& decided = FollowersHere().refused_mutation;
   if (ask == Ask::kRemembered) {
     const auto found = decided.find(function.id);
     if (found != decided.end()) return found->second;
   }
+  RETURN_IF_ERROR(around_.recorder->FindStorages(call));
   const Path path = current_ ? Path(current_->path) : Path();
   const int refused = CountRefusedMutations(
       function, call, options_.mutation_of_managed_inputs ? path : Path());

@@ -101,8 +101,8 @@ class GraphTree {
   // Whether it must run without a graph here; decided once and remembered, or
   // anew.
   enum class Ask { kRemembered, kAnew };
-  absl::StatusOr<bool> MutationIsRefused(const Function& function,
-                                         const Call& call, Ask ask);
+  absl::StatusOr<bool> MutationIsRefused(const Function& function, Call& call,
+                                         Ask ask);
   absl::Status CountRerecord(const Function& function,
                              const std::string& unexpected);
   bool ExceedsRerecordLimit(const Function& function) const;

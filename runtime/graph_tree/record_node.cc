@@ -155,7 +155,7 @@ absl::StatusOr<std::unique_ptr<Node>> RecordNode(const Surroundings& around,
   }
   node->live_after = LiveOutputs(node->path);
   ASSIGN_OR_RETURN(node->pool_state, around.pool->Checkpoint());
-  RETURN_IF_ERROR(node->recording->FirstRun(call));
+  RETURN_IF_ERROR(node->recording->FirstRun(call, node->rules));
   return node;
 }
 

@@ -94,8 +94,10 @@ class Recording {
   virtual absl::Span<const Output> outputs() const = 0;
 
   // Runs the graph on the inputs it was recorded with, and gives the caller
-  // the outputs of the capture. Once, and before the first Replay.
-  virtual absl::Status FirstRun(Call& call) = 0;
+  // the outputs of the capture; those of rules kValue and kStatic are kept for
+  // replays. Once, and before the first Replay.
+  virtual absl::Status FirstRun(Call& call,
+                                absl::Span<const OutputRule> rules) = 0;
 
   // Copies inputs of use kCopied, runs the graph, gives the outputs and only
   // then drops the caller's inputs: a storage of a rule may hang on them. `rules` and `storages` have an entry an output;
@@ -126,6 +128,10 @@ class Recorder {
   virtual absl::StatusOr<std::unique_ptr<Recording>> Record(
       const Function& function, Call& call,
       absl::Span<const InputUse> uses) = 0;
+
+  // Fills in storages and their addresses, which not every call needs, where
+  // the caller has left them out.
+  virtual absl::Status FindStorages(Call& call) { return absl::OkStatus(); }
 
   // Drops the caller's reference to an input.
   virtual void DropInput(Call& call, int input) = 0;

@@ -24,6 +24,7 @@ from .errors import KilnError
 
 if TYPE_CHECKING:
     from .artifacts import load_artifacts, save_artifacts
+    from .graph_trees import graph_tree_state
     from .inductors_place import replace_inductor
     from .look import explain, get_code
     from .recompiles import recompile_reasons
@@ -34,6 +35,7 @@ __all__ = [
     "counters",
     "explain",
     "get_code",
+    "graph_tree_state",
     "load_artifacts",
     "metrics",
     "recompile_reasons",
@@ -45,6 +47,7 @@ __all__ = [
 _LATE = {
     "explain": "look",
     "get_code": "look",
+    "graph_tree_state": "graph_trees",
     "load_artifacts": "artifacts",
     "recompile_reasons": "recompiles",
     "replace_inductor": "inductors_place",

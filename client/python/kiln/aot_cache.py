@@ -65,12 +65,23 @@ def _state_of_tracing() -> Iterator[object]:
     yield cuda.math_sdp_enabled(), cuda.cudnn_sdp_enabled()
 
 
-def _tag(options: dict[str, object], example_inputs: Sequence[object]) -> str:
+def static_inputs(module: fx.GraphModule) -> list[int]:
+    """The inputs of Dynamo's graph that keep their addresses."""
+    inputs = module.graph.find_nodes(op="placeholder")
+    marks = [node.meta.get("tensor_dict") or {} for node in inputs]
+    return [place for place, mark in enumerate(marks) if mark.get("_dynamo_static_input_type")]
+
+
+def _tag(
+    options: dict[str, object], module: fx.GraphModule, example_inputs: Sequence[object]
+) -> str:
     """What an entry is good for: this backend, build and options, PyTorch's state, and inputs that
-    share storages alike, none of which its key knows."""
+    share storages alike and keep their addresses alike, none of which its key knows."""
     words = [service.build_number(), wire_options(options).hex(), str(options["fallback_random"])]
     words += map(str, _state_of_tracing())
     words += map(str, shared_storages(example_inputs))
+    words += [f"{name}={value}" for name, value in options.items() if "cudagraph" in name]
+    words.append(str(static_inputs(module)))
     return "kiln-" + hashlib.sha256(" ".join(words).encode()).hexdigest()[:32]
 
 
@@ -108,7 +119,7 @@ def serving(
 
     No buffer is told to be donated, which is for compilers that write to saved tensors: a backward
     may be run twice (``retain_graph=True``)."""
-    tag = torch.compiler.config.cache_key_tag + _tag(options, example_inputs)
+    tag = torch.compiler.config.cache_key_tag + _tag(options, module, example_inputs)
     with _turn, contextlib.ExitStack() as stack:
         if donates_buffers():
             patch = mock.patch.object(graph_compile, "collect_bw_donated_buffer_idxs", _none)

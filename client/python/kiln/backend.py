@@ -9,6 +9,7 @@ waits for both to keep them; without it the first call of each waits for its own
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Sequence
 
 import torch
@@ -23,6 +24,7 @@ from .aot_cache import compiler_of, serving, shared_storages
 from .attention_masks import lay_out_masks
 from .compiled_graph import CompiledGraph
 from .eager_segment import strict
+from .graph_choice import Chooser
 from .partition import cut, cut_with_eager_numbers
 from .random_seeds import draw_from_seeds
 from .rare_collections import collect_rarely
@@ -34,7 +36,7 @@ collect_rarely()
 hold_device_guard()  # of the thread that names the backend, before any thread traces
 
 _numbers = itertools.count()
-MODES_NOT_BUILT = ("reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+MODES_NOT_BUILT = ("max-autotune", "max-autotune-no-cudagraphs")
 
 _aten = torch.ops.aten
 # Taken apart before a joint graph is cut in two, since the cut computes pointwise operators again
@@ -72,14 +74,15 @@ def kiln(
 ) -> Callable[..., object]:
     """The backend, as the entry point ``torch_dynamo_backends`` names it.
 
-    ``options``: those of ``kiln.config``, for this model. ``mode``: "default" or None; others are
-    refused by name.
+    ``options``: those of ``kiln.config``, for this model. ``mode``: "default" or None, or
+    "reduce-overhead", which is the option ``cudagraphs``; others are refused by name.
     """
     if mode in MODES_NOT_BUILT:
         raise NotImplementedError(f"kiln: mode {mode!r}: not built yet")
-    if mode not in (None, "default"):
+    if mode not in (None, "default", "reduce-overhead"):
         raise ValueError(f"kiln: mode {mode!r}: there is no such mode; due default")
-    values = config.snapshot(**(options or {}))
+    given = {"cudagraphs": True} if mode == "reduce-overhead" else {}
+    values = config.snapshot(**given, **(options or {}))
     strict()  # a wrong word is told of now, not when a graph is refused
     if config.switched_on("KILN_DISABLE"):
         return module.forward
@@ -88,6 +91,16 @@ def kiln(
     _open_early(example_inputs)
     note_dynamo()
     return _compiled(module, example_inputs, values)
+
+
+def _reset() -> None:
+    """torch._dynamo.reset() asks each backend for it."""
+    trees = sys.modules.get(f"{__package__}.graph_trees")
+    if trees is not None:
+        trees.reset()
+
+
+kiln.reset = _reset
 
 
 def _compiled(
@@ -104,12 +117,16 @@ def _compiled(
 def _aot(
     module: fx.GraphModule, example_inputs: Sequence[object], values: dict[str, object]
 ) -> Callable[..., object]:
+    chooser = Chooser(values)
+
     def compile_graph(kind: str) -> Callable[..., CompiledGraph]:
         def compile_(module: fx.GraphModule, example_inputs: Sequence[object]) -> CompiledGraph:
             is_inference = kind == "inference"
             if is_inference and not values["fallback_random"]:
                 draw_from_seeds(module)
-            graph = CompiledGraph(module, f"{kind}_{next(_numbers)}", values, is_inference)
+            name = f"{kind}_{next(_numbers)}"
+            choice = chooser.choose(module, kind)
+            graph = CompiledGraph(module, name, values, is_inference, choice)
             graph.unkept = shares and writes_inputs()
             return graph
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -18,6 +19,7 @@ from .counters import add_artifact, counters
 from .eager_segment import EagerSegment, strict
 from .forked import open_in_child
 from .fx_export import Exported, export, value_of
+from .graph_choice import Choice
 from .plain_recipe import Written, from_plain, plain_of
 from .program import eager_form, make_program
 from .recipe import Recipe, kiln_steps, write_eager, write_recipe
@@ -124,6 +126,7 @@ class CompiledGraph(_native.Called, OutputCode):
         name: str,
         options: dict[str, object],
         is_inference: bool = False,
+        choice: Choice | None = None,
     ) -> None:
         super().__init__()
         # Of the instance: Dynamo's wrappers copy an instance's attributes, not its class's.
@@ -139,6 +142,7 @@ class CompiledGraph(_native.Called, OutputCode):
         self.unkept = False  # whether a cache may not keep it (aot_cache.py)
         self.device = device_of(module.graph)
         self.options = wire_options(options)
+        self.choice = choice
         self._random_on_host = bool(options["fallback_random"])
         self._is_inference = is_inference
         self._shape_env = _shape_env_of(module)
@@ -268,7 +272,8 @@ class CompiledGraph(_native.Called, OutputCode):
         counters.add("host_kernels", len(self.hosts))
         for callable_ in callables:
             count_compile(callable_)
-        return make_program(self.recipe, callables, self._in_pytorch(), seeds_of(self.device))
+        program = make_program(self.recipe, callables, self._in_pytorch(), seeds_of(self.device))
+        return program if self.choice is None else self.choice.applied(program, self)
 
     def _in_pytorch(self) -> list[EagerSegment]:
         """The segments, as PyTorch runs them. Nothing is written until one is run."""
@@ -300,18 +305,21 @@ class CompiledGraph(_native.Called, OutputCode):
         except TypeError as error:  # anything may be an operator's argument
             raise BypassAOTAutogradCache(f"kiln: an operator: {error}") from None
 
-    _KEPT = ("_boxed_call", "name", "hosts", "recipe", "device", "options")
+    _KEPT = ("_boxed_call", "name", "hosts", "recipe", "device", "options", "choice")
 
     def __getstate__(self) -> dict[str, object]:
         """Plain data: numbers, words, bytes, and lists and dicts of these."""
         state = {key: self.__dict__[key] for key in self._KEPT}
-        return {**state, "recipe": plain_of(self.recipe), "device": str(self.device)}
+        choice = self.choice and dataclasses.asdict(self.choice)
+        plain = {"recipe": plain_of(self.recipe), "device": str(self.device), "choice": choice}
+        return {**state, **plain}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         OutputCode.__init__(self)
         self.__dict__.update(state)
         self.recipe = from_plain(state["recipe"])
         self.device = torch.device(state["device"])
+        self.choice = state["choice"] and Choice(**state["choice"])
         self.module = None
         self.segments = 0
         self.refusal = None

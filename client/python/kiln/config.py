@@ -45,6 +45,21 @@ OPTIONS = {
     "no_fusion": _Option(False, 8, "one kernel a loop, for debugging"),
     "cache_tag": _Option("", 9, "a word of your own in every key", 0, 256),
     "fallback_random": _Option(False, 0, "random operators run in PyTorch"),
+    # Device graphs, on GPUs (graph_trees.py).
+    "cudagraphs": _Option(False, 0, "calls are replayed; as mode='reduce-overhead'"),
+    "cudagraph_skip_dynamic_graphs": _Option(False, 0, "none of graphs with symbolic sizes"),
+    "cudagraph_capture_sizes": _Option((), 0, "sizes that alone get a graph; empty: all"),
+    "cudagraph_dynamic_shape_warn_limit": _Option(
+        8, 0, "sizes of one graph before a warning; 0: none", 0, 1 << 30
+    ),
+    "cudagraph_unexpected_rerecord_limit": _Option(
+        128, 0, "recordings at one place since an address had changed", 0, 1 << 30
+    ),
+    "cudagraph_support_input_mutation": _Option(True, 0, "outputs of graphs may be written"),
+    "cudagraph_or_error": _Option(False, 0, "a graph that cannot be one is an error"),
+    "skip_cudagraph_warmup": _Option(False, 0, "the first call is recorded"),
+    "force_cudagraphs_warmup": _Option(False, 0, "every call is a warm-up, for debugging"),
+    "slow_path_cudagraph_asserts": _Option(False, 0, "the pool is compared with what is in use"),
 }
 
 # Known, and refused with any value but the one that says what is done today.
@@ -102,7 +117,7 @@ def _check_bounds(name: str, option: _Option, value: object) -> None:
         size = len(value.encode(errors="replace"))
         if size > option.most:
             raise ValueError(f"{name}: found {size} bytes, due at most {option.most}")
-    elif not isinstance(value, bool) and not option.least <= value <= option.most:
+    elif not isinstance(value, (bool, tuple)) and not option.least <= value <= option.most:
         raise ValueError(f"{name}: found {value}, due {option.least} to {option.most}")
 
 
@@ -142,6 +157,16 @@ emulate_precision_casts: bool
 no_fusion: bool
 cache_tag: str
 fallback_random: bool
+cudagraphs: bool
+cudagraph_skip_dynamic_graphs: bool
+cudagraph_capture_sizes: tuple
+cudagraph_dynamic_shape_warn_limit: int
+cudagraph_unexpected_rerecord_limit: int
+cudagraph_support_input_mutation: bool
+cudagraph_or_error: bool
+skip_cudagraph_warmup: bool
+force_cudagraphs_warmup: bool
+slow_path_cudagraph_asserts: bool
 inplace_padding: bool
 can_inplace_pad_graph_input: bool
 force_shape_pad: bool

@@ -77,7 +77,7 @@ class _InPlace:
         return config.snapshot(**self._options)
 
     def reset(self) -> None:
-        """There is nothing to forget."""
+        kiln.reset()
 
 
 def _instead(

@@ -6,6 +6,7 @@
  * be in the process twice, in different versions. */
 
 #include "client/c_api/kiln.h"
+#include "client/c_api/kiln_graphs.h"
 
 #define KILN_LIBRARY_FUNCTIONS(X) \
   X(kiln_abi_version)             \
@@ -37,7 +38,16 @@
   X(kiln_results_get)             \
   X(kiln_results_share)           \
   X(kiln_results_free)            \
-  X(kiln_memory_free)
+  X(kiln_memory_free)             \
+  X(kiln_graph_tree_new)          \
+  X(kiln_graph_tree_free)         \
+  X(kiln_graph_tree_add)          \
+  X(kiln_graph_tree_run)          \
+  X(kiln_graph_tree_shutdown)     \
+  X(kiln_graph_tree_backward_ran) \
+  X(kiln_graph_tree_report)       \
+  X(kiln_graph_tree_nodes)        \
+  X(kiln_graph_tree_notes)
 
 typedef struct KilnLibrary {
 #define KILN_LIBRARY_MEMBER(name) __typeof__(&name) name;

@@ -23,6 +23,7 @@
  *   segment(callable, unserved, instead, rescue, draw) -> function   as in
  *                                        segment.h
  *   Called                               a class, as in called.h
+ *   GraphTree                            a class, as in graph_tree.h
  *   abandon()                            in a forked child: nothing is ended
  *   Error(code, reason, message), Refusal   what all of them raise, as in
  *                                        errors.h
@@ -30,6 +31,7 @@
  * Compiles and runs do not hold the GIL. Built for the stable ABI of 3.10. */
 #include "client/python/native/called.h"
 #include "client/python/native/errors.h"
+#include "client/python/native/graph_tree.h"
 #include "client/python/native/library.h"
 #include "client/python/native/refusal.h"
 #include "client/python/native/results.h"
@@ -335,7 +337,8 @@ PyMODINIT_FUNC PyInit__native(void) {
   PyObject* module = PyModule_Create(&module_def);
   if (module == NULL) return NULL;
   if (kiln_py_add_errors(module) != 0 ||
-      Add(module, "Called", kiln_py_called()) != 0) {
+      Add(module, "Called", kiln_py_called()) != 0 ||
+      Add(module, "GraphTree", kiln_py_graph_tree_class()) != 0) {
     Py_DECREF(module);
     return NULL;
   }

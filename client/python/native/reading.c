@@ -144,6 +144,22 @@ int kiln_reading_read(PyObject* object, uintptr_t use, KilnValue* value,
   return -1;
 }
 
+/* By the tensor's own method, which raises what is wrong. */
+static int AskForAddress(PyObject* tensor, void** address) {
+  PyObject* number = PyObject_CallMethod(tensor, "data_ptr", NULL);
+  if (number == NULL) return -1;
+  *address = PyLong_AsVoidPtr(number);
+  Py_DECREF(number);
+  return PyErr_Occurred() ? -1 : 0;
+}
+
+int kiln_reading_address(PyObject* tensor, void** address) {
+  if (!has_functions || handle_place < 0) return AskForAddress(tensor, address);
+  const Handle handle = (char*)tensor + handle_place;
+  if (torch.get_data_ptr(handle, address) == 0) return 0;
+  return AskForAddress(tensor, address);
+}
+
 void kiln_reading_prefetch(const void* object) {
   if (handle_place < 0) return;
   const char* const tensor = *(char**)((char*)object + handle_place);

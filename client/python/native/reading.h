@@ -47,4 +47,8 @@ int32_t kiln_reading_number_of(KilnDType dtype);
  * when it is not there. */
 int kiln_reading_find(const char* name, void* place);
 
+/* The address of a tensor's first element; NULL without an exception when it has
+ * none. -1 with an exception set when it may not be asked for. */
+int kiln_reading_address(PyObject* tensor, void** address);
+
 #endif /* KILN_CLIENT_PYTHON_NATIVE_READING_H_ */

@@ -26,10 +26,6 @@ void FakeRecording::SetOutputs(FakeTensors outputs) {
     if (output == nullptr) continue;
     layouts_[i] = {output->storage()->address, output->offset(),
                    output->cells()};
-    // One in the pool would keep its block.
-    if (!framework_.pool_.Contains(output->storage()->address)) {
-      static_outputs_[i] = output;
-    }
   }
 }
 
@@ -37,12 +33,18 @@ void FakeRecording::RunKernels() const {
   for (const auto& kernel : kernels_) kernel();
 }
 
-absl::Status FakeRecording::FirstRun(Call& call) {
+absl::Status FakeRecording::FirstRun(Call& call,
+                                     absl::Span<const OutputRule> rules) {
   for (CopiedInput& input : copied_) {
     std::copy(input.first.begin(), input.first.end(), input.slot);
     input.first.clear();
   }
   RunKernels();
+  for (size_t i = 0; i < rules.size(); ++i) {
+    if (rules[i].kind == OutputRule::Kind::kStatic) {
+      static_outputs_[i] = first_outputs_[i];
+    }
+  }
   static_cast<FakeCall*>(call.caller)->outputs = std::move(first_outputs_);
   return absl::OkStatus();
 }

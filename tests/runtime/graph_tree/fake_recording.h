@@ -21,7 +21,8 @@ class FakeRecording : public Recording {
   void SetOutputs(FakeTensors outputs);
 
   absl::Span<const Output> outputs() const override { return outputs_; }
-  absl::Status FirstRun(Call& call) override;
+  absl::Status FirstRun(Call& call,
+                        absl::Span<const OutputRule> rules) override;
   absl::Status Replay(Call& call, absl::Span<const OutputRule> rules,
                       absl::Span<Storage> storages) override;
   Tensor cached(int output) const override;

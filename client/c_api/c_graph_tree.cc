@@ -1,0 +1,218 @@
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/c_api/c_graph_host.h"
+#include "client/c_api/c_status.h"
+#include "client/c_api/kiln_graphs.h"
+#include "runtime/graph_tree/graph_tree.h"
+
+using kiln::graph_tree::Call;
+using kiln::graph_tree::Function;
+using kiln::graph_tree::Generations;
+using kiln::graph_tree::GraphTree;
+using kiln::graph_tree::Mode;
+using kiln::graph_tree::Node;
+using kiln::graph_tree::PathIndex;
+using kiln::graph_tree::TreeNote;
+using kiln::graph_tree::TreeOptions;
+using kiln::graph_tree::TreeState;
+
+struct KilnGraphTree {
+  KilnGraphTree(const KilnGraphHost& given, const TreeOptions& options)
+      : host(given), tree({&host, &host, &host}, generations, options) {}
+
+  kiln::CGraphHost host;
+  Generations generations;
+  GraphTree tree;
+  int32_t functions = 0;
+};
+
+namespace {
+
+TreeOptions OptionsOf(const KilnGraphTreeOptions& given) {
+  TreeOptions options;
+  if (given.rerecord_limit >= 0) options.rerecord_limit = given.rerecord_limit;
+  options.rerecord_on_moved_static_input =
+      given.moved_static_input_is_error == 0;
+  options.mutation_of_managed_inputs = given.no_mutation_of_outputs == 0;
+  options.skip_warm_up = given.skip_warm_up != 0;
+  options.always_warm_up = given.always_warm_up != 0;
+  options.check_pool = given.check_pool != 0;
+  options.skip_is_error = given.skip_is_error != 0;
+  if (given.pool_name != nullptr) options.pool_name = given.pool_name;
+  return options;
+}
+
+std::vector<std::string> TextsOf(const char* const* texts, int32_t count) {
+  std::vector<std::string> all;
+  for (int32_t i = 0; texts != nullptr && i < count; ++i) {
+    all.push_back(texts[i] ? texts[i] : "");
+  }
+  return all;
+}
+
+absl::Status CheckFunction(const KilnGraphFunction* given) {
+  absl::Status status = kiln::CheckStruct("function", given);
+  if (!status.ok()) return status;
+  status = kiln::CheckRange("mode", kiln::NumberOf(given->mode), 0, 2);
+  const auto check = [&](absl::string_view name, const void* entries,
+                         int64_t count) {
+    if (status.ok()) status = kiln::CheckArray(name, entries, count);
+  };
+  check("static_inputs", given->static_inputs, given->static_input_count);
+  check("mutated_inputs", given->mutated_inputs, given->mutated_input_count);
+  check("constants", given->constants, given->constant_count);
+  return status;
+}
+
+Function FunctionOf(const KilnGraphFunction& given) {
+  Function function;
+  function.mode = static_cast<Mode>(given.mode);
+  function.body = given.body;
+  function.static_inputs.assign(given.static_inputs,
+                                given.static_inputs + given.static_input_count);
+  function.mutated_inputs.assign(
+      given.mutated_inputs, given.mutated_inputs + given.mutated_input_count);
+  for (int32_t i = 0; i < given.constant_count; ++i) {
+    function.constants.push_back(
+        {given.constants[i].storage, given.constants[i].storage_address});
+  }
+  function.input_names = TextsOf(given.input_names, given.input_text_count);
+  function.input_traces = TextsOf(given.input_traces, given.input_text_count);
+  function.output_traces =
+      TextsOf(given.output_traces, given.output_trace_count);
+  if (given.mutation_trace) function.mutation_trace = given.mutation_trace;
+  return function;
+}
+
+std::vector<KilnGraphIndex> IndicesOf(const std::vector<PathIndex>& given) {
+  std::vector<KilnGraphIndex> indices;
+  for (const PathIndex& at : given) indices.push_back({at.depth, at.output});
+  return indices;
+}
+
+using TellNode = std::function<void(const KilnGraphNode&)>;
+
+void TellOf(const Node& node, const TellNode& tell) {
+  const auto before = IndicesOf(node.dead_before);
+  const auto after = IndicesOf(node.dead_after);
+  const auto live = IndicesOf(node.live_after);
+  std::vector<int32_t> rules;
+  for (const auto& rule : node.rules) {
+    rules.push_back(static_cast<int32_t>(rule.kind));
+  }
+  KilnGraphNode told = {};
+  told.id = node.id;
+  told.function = node.function->id;
+  told.depth = static_cast<int32_t>(node.path.size()) - 1;
+  told.dead_before = before.data();
+  told.dead_before_count = static_cast<int32_t>(before.size());
+  told.dead_after = after.data();
+  told.dead_after_count = static_cast<int32_t>(after.size());
+  told.live_after = live.data();
+  told.live_after_count = static_cast<int32_t>(live.size());
+  told.rules = rules.data();
+  told.output_count = static_cast<int32_t>(rules.size());
+  told.addresses = node.addresses.data();
+  told.input_count = static_cast<int32_t>(node.addresses.size());
+  tell(told);
+  for (const auto& [function, children] : node.children) {
+    for (const auto& child : children) TellOf(*child, tell);
+  }
+}
+
+}  // namespace
+
+KilnStatus* kiln_graph_tree_new(const KilnGraphHost* host,
+                                const KilnGraphTreeOptions* options,
+                                KilnGraphTree** tree) {
+  absl::Status status = kiln::CheckStruct("host", host);
+  if (status.ok()) status = kiln::CheckStruct("options", options);
+  if (!status.ok()) return kiln::StatusOf(status);
+  *tree = new KilnGraphTree(*host, OptionsOf(*options));
+  return nullptr;
+}
+
+void kiln_graph_tree_free(KilnGraphTree* tree) { delete tree; }
+
+KilnStatus* kiln_graph_tree_add(KilnGraphTree* tree,
+                                const KilnGraphFunction* function,
+                                int32_t* number) {
+  const absl::Status status = CheckFunction(function);
+  if (!status.ok()) return kiln::StatusOf(status);
+  *number = tree->tree.AddFunction(FunctionOf(*function));
+  tree->functions = *number + 1;
+  return nullptr;
+}
+
+KilnStatus* kiln_graph_tree_run(KilnGraphTree* tree,
+                                const KilnGraphCall* given) {
+  absl::Status status = kiln::CheckStruct("call", given);
+  if (status.ok()) {
+    status =
+        kiln::CheckRange("function", given->function, 0, tree->functions - 1);
+  }
+  if (status.ok()) {
+    status = kiln::CheckArray("inputs", given->inputs, given->count);
+  }
+  if (!status.ok()) return kiln::StatusOf(status);
+  Call call;
+  call.caller = given->caller;
+  call.inputs.reserve(given->count);
+  for (int32_t i = 0; i < given->count; ++i) {
+    const KilnGraphInput& input = given->inputs[i];
+    call.inputs.push_back({input.is_tensor != 0, input.address, input.storage,
+                           input.storage_address});
+  }
+  tree->generations.Set(given->calls, given->marks);
+  return kiln::StatusOf(tree->tree.Run(given->function, call));
+}
+
+void kiln_graph_tree_shutdown(KilnGraphTree* tree) { tree->tree.Shutdown(); }
+
+void kiln_graph_tree_backward_ran(KilnGraphTree* tree) {
+  tree->tree.BackwardRanElsewhere();
+}
+
+KilnStatus* kiln_graph_tree_report(const KilnGraphTree* tree,
+                                   KilnGraphReport* report) {
+  const absl::Status status = kiln::CheckStruct("report", report);
+  if (!status.ok()) return kiln::StatusOf(status);
+  const GraphTree& from = tree->tree;
+  const auto& counters = from.counters();
+  report->state = static_cast<KilnGraphState>(from.state());
+  report->has_current = from.current() != nullptr;
+  report->current = from.current() ? from.current()->id : 0;
+  report->forwards_pending = from.forwards_pending();
+  report->warm_ups = counters.warm_ups;
+  report->recordings = counters.recordings;
+  report->replays = counters.replays;
+  report->plain_runs = counters.plain_runs;
+  report->checkpoints = counters.checkpoints;
+  report->skips = counters.skips;
+  report->recorded_copied_inputs = counters.recorded_copied_inputs;
+  report->records_without_match = counters.records_without_match;
+  return nullptr;
+}
+
+void kiln_graph_tree_nodes(const KilnGraphTree* tree,
+                           void (*tell)(void* context, const KilnGraphNode*),
+                           void* context) {
+  for (const Node* root : tree->tree.Roots()) {
+    TellOf(*root, [&](const KilnGraphNode& node) { tell(context, &node); });
+  }
+}
+
+void kiln_graph_tree_notes(KilnGraphTree* tree,
+                           void (*tell)(void* context, KilnGraphNoteKind kind,
+                                        int32_t function, const char* text),
+                           void* context) {
+  for (const TreeNote& note : tree->tree.TakeNotes()) {
+    tell(context, static_cast<KilnGraphNoteKind>(note.kind), note.function,
+         note.text.c_str());
+  }
+}

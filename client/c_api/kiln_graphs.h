@@ -1,0 +1,247 @@
+#ifndef KILN_CLIENT_C_API_KILN_GRAPHS_H_
+#define KILN_CLIENT_C_API_KILN_GRAPHS_H_
+
+/* Device graphs that share one pool of memory and are replayed in any order,
+ * for a framework that has tensors, an allocator and captures of its own.
+ *
+ * A function is warmed up by its first call, recorded by its second and
+ * replayed by later ones, as runtime/graph_tree/graph_tree.h tells. What that
+ * takes of the framework is asked through a KilnGraphHost. Conventions are
+ * those of kiln.h. A tree is one device's, and not thread-safe. */
+
+#include "client/c_api/kiln.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct KilnGraphTree KilnGraphTree;
+
+/* An input of a call. `storage`: the object that owns the tensor's memory, by
+ * identity; both storage fields may wait for find_storages. */
+typedef struct KilnGraphInput {
+  int32_t is_tensor; /* on the device */
+  const void* address;
+  void* storage;
+  const void* storage_address;
+} KilnGraphInput;
+
+typedef struct KilnGraphOutput {
+  int32_t is_tensor;
+  int32_t on_device;
+  void* storage;
+  const void* storage_address; /* NULL: it has no memory */
+} KilnGraphOutput;
+
+/* Where an input is when a graph is replayed. */
+typedef enum KilnGraphUse {
+  KILN_GRAPH_NO_TENSOR = 0,
+  KILN_GRAPH_STATIC = 1,  /* where the caller has it, always the same place */
+  KILN_GRAPH_MANAGED = 2, /* an earlier graph's output */
+  KILN_GRAPH_COPIED = 3   /* in the pool; each replay copies it there */
+} KilnGraphUse;
+
+/* How a replay gives an output. */
+typedef enum KilnGraphRuleKind {
+  KILN_GRAPH_VALUE = 0,  /* what the recording saw */
+  KILN_GRAPH_AS_IS = 1,  /* the recorded tensor: its memory is not the pool's */
+  KILN_GRAPH_CACHED = 2, /* one tensor object, the same each time */
+  KILN_GRAPH_FRESH = 3,  /* a new one, on memory of the graph */
+  KILN_GRAPH_OF_OUTPUT = 4, /* on the storage of output `index` */
+  KILN_GRAPH_OF_STORAGE = 5 /* on `storage`, which is live */
+} KilnGraphRuleKind;
+
+typedef struct KilnGraphRule {
+  int32_t kind;
+  int32_t index;
+  void* storage;
+} KilnGraphRule;
+
+/* What warm_up and record call for each output, in order. */
+typedef void (*KilnGraphTell)(void* outputs, const KilnGraphOutput* output);
+
+/* The framework. `context` is its own, as are `body` and `caller` of functions
+ * and calls, and what checkpoint and record give. Functions that may fail give
+ * 0 (or a handle), else -1 (or NULL) and keep what was wrong. */
+typedef struct KilnGraphHost {
+  size_t struct_size;
+  void* context;
+  /* Weak references: a watched storage may die, its identity stays taken. */
+  void (*watch)(void* context, void* storage);
+  void (*unwatch)(void* context, void* storage);
+  /* 1 when somebody beside the recording uses it. `cached`: what cached gave,
+   * of a tensor on this storage, or NULL. */
+  int32_t (*is_live)(void* context, void* storage, void* cached);
+  /* Frees a live storage's memory; access is an error from now on. */
+  void (*invalidate)(void* context, void* storage, const char* text);
+  /* The pool's blocks, and back to them: each of `live` owns its block then. */
+  void* (*checkpoint)(void* context);
+  void (*free_checkpoint)(void* context, void* checkpoint);
+  int32_t (*restore)(void* context, void* checkpoint, void* const* live,
+                     int32_t count);
+  int32_t (*free_block)(void* context, const void* address);
+  int32_t (*tell_blocks)(void* context,
+                         void (*tell)(void* blocks, const void* address),
+                         void* blocks);
+  /* Calls `body` without a graph; with memory from the pool; captured. A
+   * capture runs nothing, and first_run is the graph's first. Each gives the
+   * caller its outputs but record, whose first_run does. */
+  int32_t (*run_plainly)(void* context, void* body, void* caller);
+  int32_t (*warm_up)(void* context, void* body, void* caller,
+                     KilnGraphTell tell, void* outputs);
+  void* (*record)(void* context, void* body, void* caller,
+                  const KilnGraphUse* uses, int32_t count, KilnGraphTell tell,
+                  void* outputs);
+  void (*free_recording)(void* context, void* recording);
+  /* Outputs of rules VALUE and AS_IS are kept for replays. */
+  int32_t (*first_run)(void* context, void* recording, void* caller,
+                       const KilnGraphRule* rules, int32_t count);
+  /* Copies inputs, launches, gives the outputs by `rules`, writes the storage
+   * of each tensor to `storages`, and drops the caller's inputs. */
+  int32_t (*replay)(void* context, void* recording, void* caller,
+                    const KilnGraphRule* rules, void** storages, int32_t count);
+  /* The tensor that a replay by KILN_GRAPH_CACHED keeps, or NULL. */
+  void* (*cached)(void* context, void* recording, int32_t output);
+  void (*drop_cached)(void* context, void* recording, int32_t output);
+  int32_t (*find_storages)(void* context, void* caller, KilnGraphInput* inputs,
+                           int32_t count);
+  void (*drop_input)(void* context, void* caller, int32_t input);
+} KilnGraphHost;
+
+typedef struct KilnGraphTreeOptions {
+  size_t struct_size;
+  int32_t rerecord_limit; /* of one function at one place; -1: none */
+  int32_t moved_static_input_is_error;
+  int32_t no_mutation_of_outputs;
+  int32_t skip_warm_up;
+  int32_t always_warm_up;
+  int32_t check_pool; /* slow */
+  int32_t skip_is_error;
+  const char* pool_name;
+} KilnGraphTreeOptions;
+
+/* `host` is copied; what it names outlives the tree. */
+KilnStatus* kiln_graph_tree_new(const KilnGraphHost* host,
+                                const KilnGraphTreeOptions* options,
+                                KilnGraphTree** tree);
+void kiln_graph_tree_free(KilnGraphTree* tree); /* NULL is fine */
+
+typedef enum KilnGraphMode {
+  KILN_GRAPH_INFERENCE = 0,
+  KILN_GRAPH_FORWARD = 1,
+  KILN_GRAPH_BACKWARD = 2
+} KilnGraphMode;
+
+typedef struct KilnGraphFunction {
+  size_t struct_size;
+  KilnGraphMode mode;
+  void* body;
+  const int32_t* static_inputs; /* that keep their addresses */
+  int32_t static_input_count;
+  const int32_t* mutated_inputs;
+  int32_t mutated_input_count;
+  /* Tensors on the device that it closes over; `address` is not read. */
+  const KilnGraphInput* constants;
+  int32_t constant_count;
+  /* For messages. NULL: none; an entry may be NULL. */
+  const char* const* input_names;
+  const char* const* input_traces;
+  int32_t input_text_count;
+  const char* const* output_traces;
+  int32_t output_trace_count;
+  const char* mutation_trace;
+} KilnGraphFunction;
+
+/* Writes the function's number, counted from 0. */
+KilnStatus* kiln_graph_tree_add(KilnGraphTree* tree,
+                                const KilnGraphFunction* function,
+                                int32_t* number);
+
+typedef struct KilnGraphCall {
+  size_t struct_size;
+  int32_t function;
+  KilnGraphInput* inputs; /* find_storages writes to them */
+  int32_t count;
+  void* caller;
+  /* Of the process: calls of compiled programs so far, from outside of any, and
+   * steps that the user has marked. */
+  int64_t calls;
+  int64_t marks;
+} KilnGraphCall;
+
+/* What the host failed with is INTERNAL, "the framework's NAME failed". */
+KilnStatus* kiln_graph_tree_run(KilnGraphTree* tree, const KilnGraphCall* call);
+/* Drops all recordings. A call afterwards is FAILED_PRECONDITION. */
+void kiln_graph_tree_shutdown(KilnGraphTree* tree);
+/* A backward ran that is none of the tree's. */
+void kiln_graph_tree_backward_ran(KilnGraphTree* tree);
+
+typedef enum KilnGraphState {
+  KILN_GRAPH_NONE = 0,
+  KILN_GRAPH_WARM_UP = 1,
+  KILN_GRAPH_RECORDING = 2,
+  KILN_GRAPH_EXECUTION = 3
+} KilnGraphState;
+
+typedef struct KilnGraphReport {
+  size_t struct_size; /* set by the caller */
+  KilnGraphState state;
+  int32_t current; /* its id, of warm-ups negative; 0 without a node */
+  int32_t has_current;
+  int32_t forwards_pending;
+  int64_t warm_ups;
+  int64_t recordings;
+  int64_t replays;
+  int64_t plain_runs;
+  int64_t checkpoints;
+  int64_t skips;
+  int64_t recorded_copied_inputs;
+  int64_t records_without_match;
+} KilnGraphReport;
+KilnStatus* kiln_graph_tree_report(const KilnGraphTree* tree,
+                                   KilnGraphReport* report);
+
+/* An output on a path; depth 0 is the root. */
+typedef struct KilnGraphIndex {
+  int32_t depth;
+  int32_t output;
+} KilnGraphIndex;
+
+typedef struct KilnGraphNode {
+  int32_t id;
+  int32_t function;
+  int32_t depth;
+  const KilnGraphIndex* dead_before;
+  int32_t dead_before_count;
+  const KilnGraphIndex* dead_after;
+  int32_t dead_after_count;
+  const KilnGraphIndex* live_after;
+  int32_t live_after_count;
+  const int32_t* rules; /* a KilnGraphRuleKind for each output */
+  int32_t output_count;
+  const void* const* addresses; /* of inputs; NULL where each replay copies */
+  int32_t input_count;
+} KilnGraphNode;
+
+/* Tells of each recording, parents before their children. */
+void kiln_graph_tree_nodes(const KilnGraphTree* tree,
+                           void (*tell)(void* context, const KilnGraphNode*),
+                           void* context);
+
+typedef enum KilnGraphNoteKind {
+  KILN_GRAPH_SKIP = 0,
+  KILN_GRAPH_WARNING = 1,
+  KILN_GRAPH_RERECORD = 2
+} KilnGraphNoteKind;
+
+/* Tells what has happened since the last time, and forgets it. */
+void kiln_graph_tree_notes(KilnGraphTree* tree,
+                           void (*tell)(void* context, KilnGraphNoteKind kind,
+                                        int32_t function, const char* text),
+                           void* context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* KILN_CLIENT_C_API_KILN_GRAPHS_H_ */

@@ -1,0 +1,228 @@
+"""PyTorch's device graphs, pool and allocator, as a graph tree asks for them (native/graph_host.h).
+
+All warm-ups and recordings of a device allocate in one private pool of PyTorch's allocator, on one
+stream: a segment of that allocator serves its own stream alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from torch._dynamo.mutation_guard import GenerationTracker
+from torch._dynamo.utils import preserve_rng_state
+from torch._inductor.cudagraph_trees import MarkStepBox
+
+from .counters import counters
+from .torch_inside import untraced
+
+_log = logging.getLogger("kiln")
+
+_C = torch._C
+# Without one of them there are no graphs.
+NEEDED = (
+    "_CUDAGraph",
+    "_cuda_beginAllocateCurrentThreadToPool",
+    "_cuda_endAllocateToPool",
+    "_cuda_releasePool",
+    "_cuda_getCheckpointState",
+    "_cuda_setCheckpointPoolState",
+    "_cuda_cudaCachingAllocator_raw_delete",
+    "_cuda_clearCublasWorkspaces",
+    "_cuda_get_conv_benchmark_empty_cache",
+    "_cudnn_set_conv_benchmark_empty_cache",
+    "_free_And_Remove_DeleterFn",
+    "_set_storage_data_ptr_access_error_msg",
+    "_set_cached_tensors_enabled",
+    "_storage_Use_Count",
+    "_construct_storage_from_data_pointer",
+    "_construct_CUDA_Tensor_From_Storage_And_Metadata",
+    "_add_cached_tensor",
+    "_remove_cached_tensor",
+)
+# Of an input (KilnGraphUse).
+_COPIED = 3
+# Of a note (KilnGraphNoteKind).
+_SKIP, _WARNING = 0, 1
+
+
+def what_is_missing() -> str | None:
+    """The function that this PyTorch lacks for graphs."""
+    return next((name for name in NEEDED if not hasattr(_C, name)), None)
+
+
+def _metadata(tensor: torch.Tensor) -> dict[str, object]:
+    storage = tensor.untyped_storage()
+    return {
+        "nbytes": storage.nbytes(),
+        "data_ptr": storage.data_ptr(),
+        "size": tensor.shape,
+        "stride": tensor.stride(),
+        "dtype": tensor.dtype,
+        "device": tensor.device,
+        "storage_offset": tensor.storage_offset(),
+    }
+
+
+def _over(metadata: dict[str, object]) -> torch.Tensor:
+    """A tensor that owns nothing."""
+    storage = _C._construct_storage_from_data_pointer(
+        metadata["data_ptr"], metadata["device"], metadata["nbytes"]
+    )
+    return _C._construct_CUDA_Tensor_From_Storage_And_Metadata(metadata, storage)
+
+
+def _narrowing(tensor: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor] | None:
+    """What takes of a tensor the part without repetition; None: that is all of it."""
+    repeated = [dim for dim, step in enumerate(tensor.stride()) if step == 0 < tensor.shape[dim] - 1]
+    if not repeated:
+        return None
+
+    @untraced
+    def narrow(whole: torch.Tensor) -> torch.Tensor:
+        for dim in repeated:
+            whole = whole.narrow(dim, 0, 1)
+        return whole
+
+    return narrow
+
+
+@contextlib.contextmanager
+def _clean_libraries() -> Iterator[None]:
+    """In which no workspace of a library comes from outside or goes there: it would be held by two."""
+    emptying = _C._cuda_get_conv_benchmark_empty_cache()
+    _C._cudnn_set_conv_benchmark_empty_cache(False)
+    _C._cuda_clearCublasWorkspaces()
+    try:
+        yield
+    finally:
+        _C._cuda_clearCublasWorkspaces()
+        _C._cudnn_set_conv_benchmark_empty_cache(emptying)
+
+
+class GraphDevice:
+    """One GPU. Its methods that native/graph_host.h names are called by the tree."""
+
+    calls, marks = GenerationTracker, MarkStepBox
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        _C._set_cached_tensors_enabled(True)
+        with torch.cuda.device(index), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that the graph is empty
+            torch.cuda.synchronize()
+            self.stream = torch.cuda.Stream()
+            self.stream.wait_stream(torch.cuda.current_stream())
+            self.pool = torch.cuda.graph_pool_handle()
+            self._keeps_pool: torch.cuda.CUDAGraph | None = torch.cuda.CUDAGraph()
+            with self._capture(self._keeps_pool):
+                pass
+
+    def close(self) -> None:
+        """The pool goes when nothing in it is in use any more. What Dynamo forgets to drop may hold
+        this, and calls nothing."""
+        self._keeps_pool = None
+
+    @property
+    def pool_name(self) -> str:
+        return str(self.pool)
+
+    def _capture(self, graph: torch.cuda.CUDAGraph) -> contextlib.AbstractContextManager:
+        return torch.cuda.graph(
+            graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"
+        )
+
+    @contextlib.contextmanager
+    def _allocating(self) -> Iterator[None]:
+        """In which this thread allocates in the pool, on the pool's stream."""
+        torch.cuda.synchronize()
+        self.stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.stream):
+            _C._cuda_beginAllocateCurrentThreadToPool(self.index, self.pool)
+            try:
+                yield
+            finally:
+                _C._cuda_endAllocateToPool(self.index, self.pool)
+                _C._cuda_releasePool(self.index, self.pool)
+        torch.cuda.current_stream().wait_stream(self.stream)
+
+    @untraced
+    def warm_up(self, body: Callable[[list], Sequence], inputs: list) -> Sequence:
+        with torch.cuda.device(self.index), _clean_libraries(), self._allocating():
+            return body(inputs)
+
+    @untraced
+    def record(
+        self, body: Callable[[list], Sequence], inputs: list, uses: list[int]
+    ) -> tuple[list, Callable[[], None], list, list[int], list, list]:
+        graph = torch.cuda.CUDAGraph()
+        copied = [place for place, use in enumerate(uses) if use == _COPIED]
+        with torch.cuda.device(self.index):
+            taken, slots, narrow = self._take(inputs, copied)
+            torch.cuda.synchronize()
+            for value in taken:
+                if isinstance(value, torch.Generator):
+                    graph.register_generator_state(value)
+            with preserve_rng_state(), _clean_libraries(), self._capture(graph):
+                outputs = list(body(taken))
+            torch.cuda.synchronize()
+        counters.add("cudagraph_recorded_non_static_inputs", len(copied))
+        metadata = [_metadata(o) if isinstance(o, torch.Tensor) else None for o in outputs]
+        return outputs, graph.replay, slots, copied, narrow, metadata
+
+    def _take(self, inputs: list, copied: list[int]) -> tuple[list, list, list]:
+        """The inputs, copied ones in the pool; these, as nobody's; and what is copied of each."""
+        taken = list(inputs)
+        with torch.no_grad():
+            narrow = [_narrowing(inputs[place]) for place in copied]
+            slots = []
+            with self._allocating():
+                for place, part in zip(copied, narrow):
+                    value = inputs[place]
+                    taken[place] = torch.empty_strided(
+                        value.size(), value.stride(), dtype=value.dtype, device=value.device
+                    )
+                    slot = _over(_metadata(taken[place]))
+                    slots.append(part(slot) if part else slot)
+                values = [part(inputs[p]) if part else inputs[p] for p, part in zip(copied, narrow)]
+                if slots:
+                    torch._foreach_copy_(slots, values)
+        inputs.clear()
+        return taken, slots, narrow
+
+    def checkpoint(self) -> object:
+        return _C._cuda_getCheckpointState(self.index, self.pool)
+
+    def restore(self, state: object, live: list[int]) -> None:
+        _C._cuda_setCheckpointPoolState(self.index, state, [], live)
+
+    def free(self, address: int) -> None:
+        _C._cuda_cudaCachingAllocator_raw_delete(address)
+
+    def blocks(self) -> list[int]:
+        found = []
+        for segment in torch.cuda.memory_snapshot():
+            if tuple(segment["segment_pool_id"]) != tuple(self.pool):
+                continue
+            address = segment["address"]
+            for block in segment["blocks"]:
+                if block["state"] == "active_allocated":
+                    found.append(address)
+                address += block["size"]
+        return found
+
+    def invalidate(self, storage: int, text: str) -> None:
+        _C._free_And_Remove_DeleterFn(storage)
+        _C._set_storage_data_ptr_access_error_msg(storage, text)
+
+    def note(self, kind: int, function: int, text: str) -> None:
+        if kind == _SKIP:
+            counters.add("cudagraph_skips")
+            _log.warning("%s", text)
+        elif kind == _WARNING:
+            warnings.warn(text, stacklevel=2)
+        else:
+            _log.debug("%s", text)

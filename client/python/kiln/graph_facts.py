@@ -1,0 +1,120 @@
+"""What device graphs must know of an ATen graph, as plain data that a cache can keep.
+
+    facts = facts_of(module, "forward", static_inputs, options)
+    facts["skip"]       # why it cannot be one, or None
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import fx
+
+from .fx_export import is_random, is_symbolic, value_of
+from .steps import mutates
+
+MODES = ("inference", "forward", "backward")  # by number, KilnGraphMode
+
+# A capture of them fails, or freezes what must not be.
+_FORBIDDEN = (
+    "aten._fused_moving_avg_obs_fq_helper.default",
+    "aten._fused_moving_avg_obs_fq_helper_functional.default",
+    "fbgemm.dense_to_jagged.default",
+    "fbgemm.jagged_to_padded_dense.default",
+    "run_and_save_rng_state",
+    "run_with_rng_state",
+    "aten._local_scalar_dense",
+    "aten._assert_scalar",
+)
+
+
+def _tensors(value: object) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [tensor for item in value for tensor in _tensors(item)]
+    return []
+
+
+def trace_of(node: fx.Node) -> str:
+    """The user's line for a node, with its file."""
+    return node.meta.get("stack_trace") or ""
+
+
+def _found_from(node: fx.Node) -> str:
+    trace = trace_of(node)
+    return f". Found from : \n {trace}" if trace else ""
+
+
+def is_unsafe(node: fx.Node) -> bool:
+    """Whether an operator cannot be in a device graph."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload):
+        return str(target) in _FORBIDDEN
+    if torch._C.Tag.cudagraph_unsafe in target.tags or node.meta.get("unbacked_bindings"):
+        return True
+    return str(target) in _FORBIDDEN or str(target).rpartition(".")[0] in _FORBIDDEN
+
+
+def why_not(module: fx.GraphModule, options: dict[str, object]) -> str | None:
+    """Why a graph runs without a device graph, as PyTorch says it behind "skipping cudagraphs due
+    to "."""
+    symbolic = [n for n in module.graph.find_nodes(op="placeholder") if is_symbolic(n)]
+    if options["cudagraph_skip_dynamic_graphs"] and symbolic:
+        return f"graph with symbolic shapes inputs{_found_from(symbolic[0])}"
+    devices: dict[torch.device, fx.Node] = {}
+    for node in module.graph.nodes:
+        if node.op == "call_function" and is_unsafe(node):
+            return f"disabling cudagraphs due to incompatible op {node.target}{_found_from(node)}"
+        for tensor in _tensors(value_of(node)):
+            if tensor.device.type != "meta":
+                devices.setdefault(tensor.device, node)
+    for device, node in devices.items():
+        if device.type != "cuda":
+            return f"{device.type} device ({node.name}){_found_from(node)}"
+    if len(devices) != 1:
+        return f"multiple devices: {', '.join(map(repr, devices))}"
+    if any(is_random(node) and "inductor_seed" in str(node.target) for node in module.graph.nodes):
+        return "random numbers of Kiln's own, whose seed a graph cannot change yet (UNIMPLEMENTED)"
+    return None
+
+
+def _mutated(module: fx.GraphModule) -> list[fx.Node]:
+    return [n for n in module.graph.nodes if mutates(n) and n.args[0].op == "placeholder"]
+
+
+def facts_of(
+    module: fx.GraphModule, kind: str, static: Sequence[int], options: dict[str, object]
+) -> dict[str, object]:
+    """``static``: numbers of the inputs that keep their addresses."""
+    inputs = module.graph.find_nodes(op="placeholder")
+    places = {node: place for place, node in enumerate(inputs)}
+    (output,) = module.graph.find_nodes(op="output")
+    results = output.args[0] if isinstance(output.args[0], (list, tuple)) else [output.args[0]]
+    writes = _mutated(module)
+    mutated = sorted({places[node.args[0]] for node in writes})
+    skip = why_not(module, options)
+    refused = [place for place in mutated if place not in static]
+    trace = next((trace_of(n) for n in writes if places[n.args[0]] in refused and trace_of(n)), "")
+    if refused and not options["cudagraph_support_input_mutation"]:
+        found = f". Found from : \n {trace}" if trace else ""
+        skip = f"mutated inputs ({len(refused)} instances){found}"
+    return {
+        "mode": MODES.index(kind),
+        "skip": skip,
+        "tensors": [
+            place
+            for node, place in places.items()
+            if any(t.device.type == "cuda" for t in _tensors(value_of(node)))
+        ],
+        "integers": [place for node, place in places.items() if is_symbolic(node)],
+        "static": list(static),
+        "mutated": mutated,
+        "names": [node.name for node in inputs],
+        "traces": [trace_of(node) or None for node in inputs],
+        "output_traces": [
+            trace_of(result) or None if isinstance(result, fx.Node) else None for result in results
+        ],
+        "mutation_trace": trace,
+    }

@@ -1,0 +1,254 @@
+"""Compiled graphs as device graphs: a tree for each GPU, and the functions that go through it.
+
+    called = graphed(program, facts, device, options)   # in place of `program`
+    graph_tree_state(0)                                          # what the tree of GPU 0 holds, for tests
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+
+from . import _native
+from .counters import counters
+from .forked import open_in_child
+from .graph_device import GraphDevice, what_is_missing
+from .graph_facts import MODES
+from .telling import tell
+from .torch_inside import untraced
+
+if TYPE_CHECKING:
+    from .compiled_graph import CompiledGraph
+
+_log = logging.getLogger("kiln")
+_BACKWARD = MODES.index("backward")
+_ALIGNMENT = 16
+_STATES = ("none", "warm-up", "recording", "execution")
+_RULES = ("value", "static", "cached", "fresh", "of output", "of storage")
+
+Program = Callable[[list], Sequence]
+
+
+class Tree:
+    """A GPU's tree. It lives as long as a function of it does."""
+
+    def __init__(self, index: int, options: dict[str, object]) -> None:
+        self.device = GraphDevice(index)
+        given = {
+            "no_mutation_of_outputs": not options["cudagraph_support_input_mutation"],
+            "skip_warm_up": options["skip_cudagraph_warmup"],
+            "always_warm_up": options["force_cudagraphs_warmup"],
+            "check_pool": options["slow_path_cudagraph_asserts"],
+            "skip_is_error": options["cudagraph_or_error"],
+        }
+        # Where parameters are inputs of graphs, each module has its own: that is no accident.
+        if not torch._dynamo.config.inline_inbuilt_nn_modules:
+            given["rerecord_limit"] = options["cudagraph_unexpected_rerecord_limit"]
+        self.native = _native.GraphTree(self.device, {k: int(v) for k, v in given.items()})
+
+
+_lock = open_in_child(threading.RLock())
+_trees: weakref.WeakValueDictionary[int, Tree] = weakref.WeakValueDictionary()
+_told_of_absence = False
+
+
+def tree_of(index: int, options: dict[str, object]) -> Tree:
+    with _lock:
+        tree = _trees.get(index)
+        if tree is None:
+            tree = _trees[index] = Tree(index, options)
+        return tree
+
+
+def reset() -> None:
+    """Ends all trees, as torch._dynamo.reset() does with all that was compiled."""
+    with _lock:
+        for index in list(_trees):
+            tree = _trees.pop(index, None)
+            if tree is not None:
+                tree.native.shutdown()
+                tree.device.close()
+
+
+class Skipped(RuntimeError):
+    """What `cudagraph_or_error` makes of a graph that runs without a device graph."""
+
+
+def skip(why: str, options: dict[str, object]) -> None:
+    """Counts and tells of a graph that runs without a device graph."""
+    text = f"skipping cudagraphs due to {why}"
+    if options["cudagraph_or_error"]:
+        raise Skipped(text)
+    counters.add("cudagraph_skips")
+    _log.warning("%s", text)
+
+
+def can_be() -> bool:
+    """Whether this PyTorch has what graphs take; else tells so, once."""
+    global _told_of_absence
+    missing = what_is_missing()
+    if missing is not None and not _told_of_absence:
+        _told_of_absence = True
+        tell(f"device graphs are off: this PyTorch has no torch._C.{missing}")
+    return missing is None
+
+
+def _overlaps(tensor: torch.Tensor) -> bool:
+    """Whether places of a tensor share memory, expanded dims apart."""
+    dims = sorted(
+        (step, size) for step, size in zip(tensor.stride(), tensor.shape) if step != 0 and size > 1
+    )
+    reach = 1
+    for step, size in dims:
+        if step < reach:
+            return True
+        reach = step * size
+    return False
+
+
+class GraphFunction:
+    """A program that goes through a tree: for each key of integer inputs a function of its own."""
+
+    def __init__(
+        self,
+        program: Program,
+        facts: dict[str, object],
+        index: int,
+        options: dict[str, object],
+    ) -> None:
+        self._program = program
+        self._facts = facts
+        self._index = index
+        self._options = options
+        self._adding = threading.Lock()
+        self._by_key: dict[tuple[int, ...], Program] = {}
+        self._warned = False
+        self.tree: Tree | None = None
+
+    def direct(self, inputs: list) -> Program:
+        """What a call with such inputs runs."""
+        key = tuple(inputs[place] for place in self._facts["integers"])
+        found = self._by_key.get(key)
+        if found is not None:
+            return found
+        with self._adding:
+            if key not in self._by_key:
+                self._by_key[key] = self._add(key, inputs)
+            return self._by_key[key]
+
+    def _add(self, key: tuple[int, ...], inputs: list) -> Program:
+        facts = self._facts
+        if not self._is_captured(key):
+            return self._program
+        self._warn_of_sizes()
+        tensors = [inputs[place] for place in facts["tensors"]]
+        if any(map(_overlaps, tensors)):
+            skip("['complex memory overlap']", self._options)
+            return self._program
+        if self.tree is None:
+            self.tree = tree_of(self._index, self._options)
+        static = [
+            place
+            for place in facts["static"]
+            if place in facts["tensors"] and inputs[place].data_ptr() % _ALIGNMENT == 0
+        ]
+        return self.tree.native.add(
+            facts["mode"],
+            self._program,
+            facts["tensors"],
+            static,
+            facts["mutated"],
+            [],
+            facts["names"],
+            facts["traces"],
+            facts["output_traces"],
+            facts["mutation_trace"],
+        )
+
+    def _is_captured(self, key: tuple[int, ...]) -> bool:
+        sizes = self._options["cudagraph_capture_sizes"]
+        if not key or not sizes:
+            return True
+        return any(key == (size if isinstance(size, tuple) else (size,)) for size in sizes)
+
+    def _warn_of_sizes(self) -> None:
+        limit = self._options["cudagraph_dynamic_shape_warn_limit"]
+        seen = len(self._by_key) + 1
+        if self._warned or not limit or seen <= limit:
+            return
+        self._warned = True
+        _log.warning(_TOO_MANY_SIZES, seen)
+
+
+_TOO_MANY_SIZES = (
+    "CUDAGraph supports dynamic shapes by recording a new graph for each distinct input size. "
+    "Recording too many CUDAGraphs may lead to extra overhead. We have observed %d distinct sizes. "
+    "Please consider the following options for better performance: a) padding inputs to a few "
+    "fixed number of shapes; or b) set torch._inductor.config.triton.cudagraph_skip_dynamic_graphs="
+    "True. Set torch._inductor.config.triton.cudagraph_dynamic_shape_warn_limit=None to silence "
+    "this warning."
+)
+
+
+def graphed(program: Program, facts: dict[str, object], graph: CompiledGraph) -> Program:
+    """`program` of `graph`, through the tree of its GPU, which lives as long as `graph` does."""
+    options = graph.choice.options
+    function = graph.graph_function = GraphFunction(
+        program, facts, graph.device.index or 0, options
+    )
+    owner = weakref.ref(graph)
+
+    @untraced
+    def called(inputs: list) -> Sequence:
+        run = function.direct(inputs)
+        kept = owner()
+        if kept is not None and not facts["integers"]:
+            kept._run = run
+        return run(inputs)
+
+    return called
+
+
+def ungraphed_backward(program: Program, device: torch.device) -> Program:
+    """`program`, a backward that is in no graph: the forwards that waited for it do no more."""
+    index = device.index or 0
+
+    @untraced
+    def called(inputs: list) -> Sequence:
+        results = program(inputs)
+        tree = _trees.get(index)
+        if tree is not None:
+            tree.native.backward_ran()
+        return results
+
+    return called
+
+
+def graph_tree_state(device: int = 0) -> dict[str, object] | None:
+    """What the tree of a GPU holds; None: there is none.
+
+    ``state``, ``current`` (the id of the last node, of warm-ups negative), counts by name, and
+    ``nodes``: of each recording ``id``, ``function``, ``depth``, ``children`` (ids), what must be
+    dead before and after it, what was alive after it, as (depth, output), and how each output is
+    given. ``live_blocks``: addresses in the pool."""
+    tree = _trees.get(device)
+    if tree is None:
+        return None
+    report = tree.native.report()
+    nodes = tree.native.nodes()
+    path: list[dict] = []
+    for node in nodes:
+        node["children"] = []
+        node["rules"] = [_RULES[rule] for rule in node["rules"]]
+        del path[node["depth"] :]
+        if path:
+            path[-1]["children"].append(node["id"])
+        path.append(node)
+    report["state"] = _STATES[report["state"]]
+    report["current"] = None if report["current"] is None else int(report["current"])
+    return {**report, "nodes": nodes, "live_blocks": tree.device.blocks()}

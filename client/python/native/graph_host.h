@@ -1,0 +1,30 @@
+#ifndef KILN_CLIENT_PYTHON_NATIVE_GRAPH_HOST_H_
+#define KILN_CLIENT_PYTHON_NATIVE_GRAPH_HOST_H_
+
+#define Py_LIMITED_API 0x030A0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "client/c_api/kiln_graphs.h"
+#include "client/python/native/graph_recording.h"
+
+/* PyTorch as a KilnGraphHost. What is asked on every call is C; the rest are
+ * methods of `device`, a Python object (graph_device.py):
+ *
+ *   warm_up(body, inputs) -> list
+ *   record(body, inputs, uses) -> tuple       as in graph_recording.h
+ *   checkpoint() -> object
+ *   restore(checkpoint, storages)             addresses of StorageImpls
+ *   free(address), blocks() -> list
+ *   invalidate(storage, text)
+ *
+ * An exception is left set where the host may fail. */
+typedef struct KilnHostContext {
+  PyObject* device;
+  KilnRecordings recordings;
+} KilnHostContext;
+
+/* `context` outlives the tree. */
+void kiln_graph_host(KilnHostContext* context, KilnGraphHost* host);
+
+#endif /* KILN_CLIENT_PYTHON_NATIVE_GRAPH_HOST_H_ */

@@ -1,0 +1,26 @@
+#ifndef KILN_CLIENT_PYTHON_NATIVE_GRAPH_TREE_H_
+#define KILN_CLIENT_PYTHON_NATIVE_GRAPH_TREE_H_
+
+#define Py_LIMITED_API 0x030A0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+/* GraphTree(device, options), one device's graphs (kiln_graphs.h). `device`: as in
+ * graph_host.h, and also
+ *   calls, marks         objects whose attributes `generation` and
+ *                        `mark_step_counter` count calls of compiled programs,
+ *                        and steps that are marked (downwards)
+ *   note(kind, function, text)
+ * `options`: a dict of numbers by the names of KilnGraphTreeOptions.
+ *
+ *   add(mode, body, tensors, static, mutated, constants, names, traces,
+ *       output_traces, mutation_trace) -> function
+ *       called with a list of inputs, which it empties. `tensors`: numbers of
+ *       the inputs that are tensors on the device; `constants`: such tensors
+ *   backward_ran(), shutdown()
+ *   report() -> dict, nodes() -> list of dicts   as in kiln_graphs.h
+ *
+ * New references; NULL with an exception set. */
+PyObject* kiln_py_graph_tree_class(void);
+
+#endif /* KILN_CLIENT_PYTHON_NATIVE_GRAPH_TREE_H_ */

@@ -1,0 +1,148 @@
+"""Forward and backward, generations: section 14.3 of the fact sheet."""
+
+import copy
+import gc
+import warnings
+
+import torch
+
+import kiln
+from trees import graphs, recordings, reset_without_trees, skips, state
+
+
+def _trained(model, x, steps, compiled):
+    model = copy.deepcopy(model)
+    called = graphs(model) if compiled else model
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    losses = []
+    for step in range(steps):
+        optimizer.zero_grad(set_to_none=True)
+        loss = called(x + step).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach().clone())
+    return losses, [parameter.detach().clone() for parameter in model.parameters()]
+
+
+def test_training_gives_what_eager_mode_gives():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(16, 32), torch.nn.GELU(), torch.nn.LayerNorm(32), torch.nn.Linear(32, 4)
+    ).cuda()
+    x = torch.rand(8, 16, device="cuda")
+    losses, parameters = _trained(model, x, 6, True)
+    assert recordings() == 2
+    assert state()["forwards_pending"] == 0
+    assert state()["replays"] >= 6
+    expected_losses, expected = _trained(model, x, 6, False)
+    for got, due in zip(losses + parameters, expected_losses + expected):
+        torch.testing.assert_close(got, due, rtol=1e-4, atol=1e-5)
+
+
+def test_forward_backward():
+    called = graphs(lambda x: torch.sin(torch.relu(x)))
+    x = torch.rand(20, 20, device="cuda", requires_grad=True)
+    for _ in range(4):
+        x.grad = None
+        out = called(x)
+        out.sum().backward()
+        torch.testing.assert_close(x.grad, torch.cos(torch.relu(x)) * (x > 0))
+        del out
+    nodes = state()["nodes"]
+    assert [node["depth"] for node in nodes] == [0, 1]
+    assert nodes[1]["dead_before"] == []
+
+
+def test_forward_generation():
+    def function(x):
+        return x * x * x
+
+    def other(x):
+        return x + 12
+
+    first, second = graphs(function), graphs(other)
+    x = torch.rand(4, 4, device="cuda", requires_grad=True)
+    out = first(x)
+    out2 = second(out)
+    assert state()["forwards_pending"]
+    out2.sum().backward()
+    assert not state()["forwards_pending"]
+    del out, out2
+    for _ in range(3):
+        x.grad = None
+        out2 = second(first(x))
+        out2.sum().backward()
+        torch.testing.assert_close(x.grad, 3 * x * x)
+        del out2
+
+
+def test_warn_on_pending_backward():
+    called = graphs(lambda x: x * x * x)
+    x = torch.rand(4, 4, device="cuda", requires_grad=True)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        kept = [called(x) for _ in range(4)]
+    texts = [str(warning.message) for warning in seen]
+    assert sum("Unable to hit fast path of CUDAGraphs because of pending" in t for t in texts) == 1
+    assert recordings() == 0
+    del kept
+
+
+def test_mark_step():
+    called = graphs(lambda x: x * x * x)
+    x = torch.rand(4, 4, device="cuda", requires_grad=True)
+    for _ in range(4):
+        torch.compiler.cudagraph_mark_step_begin()
+        called(x)
+    assert recordings() != 0
+
+
+def test_a_backward_outside_of_graphs_ends_the_waiting():
+    @torch.library.custom_op("graph_trees::on_host", mutates_args=())
+    def on_host(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    on_host.register_fake(torch.empty_like)
+
+    def setup(ctx, inputs, output):
+        pass
+
+    def backward(ctx, gradient):
+        return gradient.cpu().cuda()
+
+    on_host.register_autograd(backward, setup_context=setup)
+    called = graphs(lambda x: on_host(x * x))
+    x = torch.rand(4, device="cuda", requires_grad=True)
+    for _ in range(3):
+        x.grad = None
+        called(x).sum().backward()
+        torch.testing.assert_close(x.grad, 2 * x)
+    assert not state()["forwards_pending"]
+    assert skips() == 1
+
+
+def test_gradients_of_two_calls_of_one_iteration_are_added():
+    linear = torch.nn.Linear(8, 8, device="cuda")
+    called = graphs(linear)
+    x = torch.rand(4, 8, device="cuda")
+    for _ in range(5):
+        torch.compiler.cudagraph_mark_step_begin()
+        linear.zero_grad(set_to_none=True)
+        called(x).sum().backward()
+        called(x).sum().backward()
+        torch.testing.assert_close(linear.bias.grad, torch.full((8,), 8.0, device="cuda"))
+    linear.zero_grad(set_to_none=True)
+
+
+def test_a_model_that_is_dropped_leaves_no_tree():
+    model = torch.nn.Linear(8, 8, device="cuda")
+    called = graphs(model)
+    x = torch.rand(4, 8, device="cuda")
+    for _ in range(4):
+        model.zero_grad(set_to_none=True)
+        called(x).sum().backward()
+    model.zero_grad(set_to_none=True)
+    reset_without_trees()
+    del called, model
+    gc.collect()
+    assert kiln.graph_tree_state() is None

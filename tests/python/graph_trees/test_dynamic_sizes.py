@@ -1,0 +1,44 @@
+"""Sizes that change: section 14.6 of the fact sheet."""
+
+import torch
+
+from trees import graphs, recordings, skips
+
+
+def _graphs(function, **options):
+    checked = {"cudagraphs": True, "slow_path_cudagraph_asserts": True, **options}
+    return torch.compile(function, backend="kiln", dynamic=True, options=checked)
+
+
+def _run(called, sizes, times=3):
+    for size in sizes:
+        x = torch.rand(size, device="cuda")
+        for _ in range(times):
+            torch.testing.assert_close(called(x), x * 3 + 1)
+
+
+def test_each_size_has_a_graph():
+    called = _graphs(lambda x: x * 3 + 1)
+    _run(called, (4, 5, 6, 4))
+    assert recordings() == 3
+
+
+def test_skip_symbolic(messages):
+    called = _graphs(lambda x: x * 3 + 1, cudagraph_skip_dynamic_graphs=True)
+    _run(called, (4, 5))
+    assert skips() == 1
+    (said,) = messages()
+    assert said.startswith("skipping cudagraphs due to graph with symbolic shapes inputs")
+
+
+def test_warn_once_if_dynamic_shape_limit_reached(messages):
+    called = _graphs(lambda x: x * 3 + 1, cudagraph_dynamic_shape_warn_limit=1)
+    _run(called, range(4, 10), 1)
+    (said,) = messages()
+    assert "We have observed 2 distinct sizes." in said
+
+
+def test_cudagraph_capture_sizes():
+    called = _graphs(lambda x: x * 3 + 1, cudagraph_capture_sizes=(4, 6))
+    _run(called, (4, 5, 6, 7))
+    assert recordings() == 2

@@ -1,0 +1,209 @@
+"""Aliases, storages, stale outputs: section 14.2 of the fact sheet."""
+
+import gc
+
+import pytest
+import torch
+
+import kiln
+from trees import (
+    checkpoints,
+    graphs,
+    live_blocks,
+    recordings,
+    reset_without_trees,
+    state,
+    thrice,
+)
+
+STALE = "overwritten by a subsequent run"
+
+
+def _last_rules():
+    return [node["rules"] for node in state()["nodes"]][-1]
+
+
+def test_aliased_storage_single_weakref():
+    def function(x):
+        y = x * 20
+        z = y.t()
+        w = x.clone() + 3
+        return y, z, y[0], w, w.t()
+
+    called = graphs(function)
+    x = torch.rand(4, 4, device="cuda")
+    for _ in range(4):
+        results = called(x)
+        for result, expected in zip(results, function(x)):
+            assert torch.equal(result, expected)
+    storages = [result.untyped_storage()._cdata for result in results]
+    assert len(set(storages)) == 2
+    assert storages[0] == storages[1] == storages[2]
+    assert storages[3] == storages[4]
+    del results, result, expected
+    assert live_blocks() == 0
+
+
+def test_alias_of_parameter():
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.rand(20, 20, device="cuda"))
+
+        def forward(self, x):
+            return x @ self.weight, self.weight, self.weight[0]
+
+    module = Module()
+    called = graphs(module)
+    x = torch.rand(20, 20, device="cuda")
+    with torch.no_grad():
+        for _ in range(3):
+            product, whole, row = called(x)
+            torch.testing.assert_close(product, x @ module.weight)
+            assert whole.untyped_storage()._cdata == module.weight.untyped_storage()._cdata
+            assert row.untyped_storage()._cdata == module.weight.untyped_storage()._cdata
+    assert len(state()["nodes"][0]["live_after"]) == 1
+
+
+def test_empty_storage():
+    def function(x):
+        return x + x, torch.zeros([0], device="cuda"), torch.zeros([100, 0], device="cuda")[0]
+
+    called = graphs(function)
+    x = torch.rand(4, device="cuda")
+    for _ in range(3):
+        results = called(x)
+        assert torch.equal(results[0], x + x)
+        assert results[1].shape == (0,)
+    assert len(state()["nodes"][0]["live_after"]) == 1
+
+
+def test_persisted_output_is_the_same_tensor():
+    called = graphs(lambda x: x + x)
+    x = torch.rand(4, device="cuda")
+    for _ in range(3):
+        out = called(x)
+    again = id(out)
+    del out
+    out = called(x)
+    assert id(out) == again
+    view = out[0:2]
+    del out
+    # Still in use: the next call cannot be the same recording's.
+    assert torch.equal(view, (x + x)[0:2])
+
+
+def test_remove_hooks_on_cached_tensors():
+    called = graphs(lambda x: x * x)
+    x = torch.rand(4, device="cuda", requires_grad=True)
+    for _ in range(5):
+        x.grad = None
+        out = called(x)
+        assert not out._backward_hooks
+        out.register_hook(lambda gradient: None)
+        out.sum().backward()
+        del out
+
+
+def test_a_stale_output_says_so():
+    called = graphs(lambda x: x * x + 7)
+    x = torch.rand(4, device="cuda")
+    warm = called(x)
+    recorded = called(x)
+    with pytest.raises(RuntimeError, match=STALE):
+        warm + 1
+    view = recorded[1:]
+    called(x)
+    with pytest.raises(RuntimeError, match=STALE):
+        recorded + 1
+    with pytest.raises(RuntimeError, match=STALE):
+        view + 1
+
+
+def test_a_stale_output_names_its_line():
+    def function(x):
+        return x * x + 7
+
+    called = graphs(function)
+    x = torch.rand(4, device="cuda")
+    called(x)
+    stale = called(x)
+    called(x)
+    with pytest.raises(RuntimeError, match=r"return x \* x \+ 7"):
+        stale + 1
+
+
+def test_tensor_dies_between_checkpoint():
+    def function(x):
+        return x + 1, x + 2
+
+    first, second = graphs(function), graphs(lambda x: x * 5)
+    x = torch.rand(4, device="cuda")
+    for _ in range(3):
+        one, two = first(x)
+    torch.compiler.cudagraph_mark_step_begin()
+    one, two = first(x)
+    del one
+    out = second(two)
+    assert checkpoints() == 1
+    assert live_blocks() == 2
+    assert torch.equal(two, x + 2)
+    del out, two
+    assert live_blocks() == 0
+
+
+def test_output_alias():
+    first, second = graphs(lambda x: x * 3), graphs(lambda x: (x.view(-1), x + 1))
+    x = torch.rand(4, 4, device="cuda")
+    for _ in range(4):
+        torch.compiler.cudagraph_mark_step_begin()
+        y = first(x)
+        flat, more = second(y)
+        assert torch.equal(flat, (x * 3).view(-1))
+        assert torch.equal(more, x * 3 + 1)
+        assert flat.data_ptr() == y.data_ptr()
+        del y, flat, more
+
+
+def test_cleanup():
+    called = graphs(lambda x: x + 1)
+    x = torch.rand(4, device="cuda")
+    thrice(called, x)
+    assert state() is not None
+    del called
+    reset_without_trees()
+    gc.collect()
+    assert kiln.graph_tree_state() is None
+
+
+def test_amp_cache_disabled():
+    linear = torch.nn.Linear(8, 8, device="cuda")
+    first = graphs(lambda x: x * 2)
+    x = torch.rand(8, 8, device="cuda")
+    for number in range(4):
+        with torch.autocast("cuda", dtype=torch.bfloat16), torch.no_grad():
+            y = first(x + number)
+            got = linear(y)
+        expected = torch.nn.functional.linear(
+            ((x + number) * 2).bfloat16(), linear.weight.bfloat16(), linear.bias.bfloat16()
+        )
+        torch.testing.assert_close(got, expected)
+
+
+def test_an_output_that_is_saved_for_a_later_backward_stays():
+    called = graphs(lambda x: x + 3)
+    weight = torch.rand(4, device="cuda", requires_grad=True)
+    x = torch.rand(4, device="cuda")
+    for _ in range(3):
+        called(x)
+    torch.compiler.cudagraph_mark_step_begin()
+    with torch.no_grad():
+        y = called(x)
+    loss = (y * weight).sum()
+    del y
+    with torch.no_grad():
+        other = called(x * 0)
+    loss.backward()
+    torch.testing.assert_close(weight.grad, x + 3)
+    del other, loss
+    assert recordings() >= 1

@@ -1,0 +1,226 @@
+"""Warm-up, recording, replay: section 14.1 of the fact sheet."""
+
+import pytest
+import torch
+
+from trees import (
+    checkpoints,
+    descendants,
+    graphs,
+    live_blocks,
+    private_segments,
+    recordings,
+    skips,
+    state,
+    thrice,
+)
+
+
+def cube(x):
+    return x * x * x
+
+
+def test_a_function_is_warmed_up_recorded_and_replayed():
+    called = graphs(cube)
+    seen = []
+    for number in range(4):
+        x = torch.full((4, 4), float(number), device="cuda")
+        assert torch.equal(called(x), cube(x))
+        seen.append(state()["state"])
+    assert seen == ["warm-up", "recording", "execution", "execution"]
+    assert recordings() == 1
+    assert state()["replays"] == 2
+
+
+def test_mode_reduce_overhead():
+    called = torch.compile(cube, backend="kiln", mode="reduce-overhead")
+    for number in range(4):
+        x = torch.full((64, 64), float(number), device="cuda")
+        assert torch.equal(called(x), cube(x))
+    assert recordings() == 1
+
+
+def test_run_simple():
+    called = torch.compile(
+        cube, backend="kiln", dynamic=False, options={"cudagraphs": True}
+    )
+    for shape in ((4, 4), (5, 5)):
+        x = torch.ones(shape, device="cuda")
+        for result in thrice(called, x):
+            assert torch.equal(result, cube(x))
+    assert descendants() == [0, 0]
+
+
+def test_function_compiled_multiple_times():
+    def inner(x):
+        torch._dynamo.graph_break()
+        return x * x * x
+
+    def function(x):
+        y = inner(x)
+        return y + inner(y)
+
+    called = graphs(function)
+    x = torch.ones(4, 4, device="cuda")
+    for _ in range(4):
+        assert torch.equal(called(x), function(x))
+    assert descendants() == [2]
+
+
+def test_execution_into_recording():
+    def function(x):
+        y = x + x
+        return y + 10 if y.sum() > 0 else y - 10
+
+    called = graphs(function)
+    x = torch.zeros(4, 4, device="cuda")
+    for _ in range(3):
+        assert torch.equal(called(x), function(x))
+    x.add_(1)
+    warm = called(x)
+    assert torch.equal(warm, function(x))
+    assert live_blocks() == 1
+    live = called(x)
+    assert torch.equal(live, function(x))
+    assert live_blocks() == 1
+    del warm
+    assert live_blocks() == 1
+    del live
+    assert live_blocks() == 0
+    assert torch.equal(called(x), function(x))
+    assert live_blocks() == 0
+
+
+def test_live_outputs_multiple_graphs():
+    def function(x):
+        return x + x + x
+
+    first, second = graphs(function), graphs(cube)
+    x = torch.rand(4, 4, device="cuda")
+    for _ in range(3):
+        kept = first(x)
+    assert checkpoints() == 0
+    for _ in range(2):
+        torch.compiler.cudagraph_mark_step_begin()
+        kept = first(x)
+        other = state()
+        y = second(kept)
+        assert torch.equal(kept, function(x))
+        assert torch.equal(y, cube(kept))
+        assert other["state"] == "execution"
+        del y
+    assert checkpoints() >= 1
+    del kept
+    assert live_blocks() == 0
+
+
+def test_expanded_inputs():
+    called = graphs(lambda x: x + 5)
+    x = torch.rand(1, 8, device="cuda").expand(4, 8)
+    for _ in range(4):
+        assert torch.equal(called(x), x + 5)
+    assert recordings() == 1
+
+
+def test_non_static_inputs_are_copied_where_they_are_read():
+    called = graphs(lambda x, y: x * 2 + y)
+    for number in range(4):
+        x = torch.full((16,), float(number), device="cuda")
+        y = torch.arange(16.0, device="cuda")
+        assert torch.equal(called(x, y), x * 2 + y)
+    assert state()["recorded_copied_inputs"] == 2
+
+
+def test_empty_cpu_tensor():
+    def function(x):
+        return x + 1, torch.tensor([])
+
+    called = graphs(function)
+    x = torch.rand(5, device="cuda")
+    for _ in range(3):
+        assert torch.equal(called(x)[0], x + 1)
+
+
+def test_single_stream_use():
+    called = graphs(cube)
+    x = torch.ones(4, 4, device="cuda")
+    for _ in range(3):
+        called(x)
+    assert len({segment["stream"] for segment in private_segments()}) == 1
+
+
+def test_warmup_stream_sync():
+    side = torch.cuda.Stream()
+    called = graphs(lambda x: x @ x)
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        x = torch.rand(256, 256, device="cuda")
+        expected = x @ x
+        results = [called(x).clone() for _ in range(4)]
+    torch.cuda.current_stream().wait_stream(side)
+    for result in results:
+        torch.testing.assert_close(result, expected)
+
+
+def test_conv_benchmark():
+    with torch.backends.cudnn.flags(enabled=True, benchmark=True, deterministic=False, allow_tf32=False):
+        model = torch.nn.Conv2d(5, 6, [3, 3]).cuda().eval()
+        called = graphs(model)
+        x = torch.randn(2, 5, 16, 16, device="cuda")
+        with torch.no_grad():
+            for _ in range(3):
+                torch.testing.assert_close(called(x), model(x), rtol=1e-4, atol=1e-4)
+
+
+def test_multinomial():
+    def sample(weights, count):
+        return torch.multinomial(weights, count, replacement=True)
+
+    called = graphs(sample, fallback_random=True)
+    weights = torch.tensor([0.0, 10.0, 3.0, 0.0], device="cuda")
+    for _ in range(4):
+        torch.cuda.manual_seed(7)
+        expected = sample(weights, 6)
+        torch.cuda.manual_seed(7)
+        assert torch.equal(called(weights, 6), expected)
+    assert skips() == 0
+
+
+def test_kernels_and_operators_of_pytorch_are_in_one_graph():
+    def function(x):
+        return torch.linalg.inv(x * 2 + torch.eye(8, device="cuda")) + 1
+
+    called = graphs(function)
+    x = torch.zeros(8, 8, device="cuda")
+    for _ in range(4):
+        torch.testing.assert_close(called(x), function(x))
+
+
+@pytest.mark.parametrize("steps", [200])
+def test_outputs_kept_and_dropped_at_random_keep_their_values(steps):
+    torch.manual_seed(0)
+    functions = [cube, lambda x: x * 2 + 1, lambda x: (x.sum(0, keepdim=True) + x) / 8]
+    called = [graphs(function) for function in functions]
+    x = torch.rand(8, 8, device="cuda")
+    generator = torch.Generator().manual_seed(1)
+
+    def below(end):
+        return int(torch.randint(end, (), generator=generator))
+
+    kept = []
+    # From the first mark on an iteration lasts until the next.
+    torch.compiler.cudagraph_mark_step_begin()
+    for _ in range(steps):
+        if below(6) == 0:
+            kept.clear()
+            torch.compiler.cudagraph_mark_step_begin()
+        number = below(3)
+        source = kept[below(len(kept))][0] if kept and below(2) else x
+        result = called[number](source)
+        kept.append((result, functions[number](source).clone()))
+        for value, expected in kept:
+            torch.testing.assert_close(value, expected)
+        if below(3) == 0:
+            kept.pop(below(len(kept)))
+        del result, source
+    kept.clear()

@@ -1,0 +1,54 @@
+"""What no graph is made of: section 14.7 of the fact sheet."""
+
+import torch
+
+import kiln
+from trees import graphs, skips
+
+
+def test_a_graph_with_the_cpu_in_it(messages):
+    def function(x, y):
+        return x + 1, y + 2
+
+    called = graphs(function)
+    x, y = torch.rand(4, device="cuda"), torch.rand(4)
+    for _ in range(2):
+        one, two = called(x, y)
+        assert torch.equal(one, x + 1)
+        assert torch.equal(two, y + 2)
+    assert skips() == 1
+    (said,) = messages()
+    assert said.startswith("skipping cudagraphs due to cpu device (")
+    assert kiln.graph_tree_state() is None
+
+
+def test_incompatible_cudagraph_ops_nonzero():
+    called = graphs(lambda x: x.nonzero() * 2)
+    x = torch.tensor([1.0, 0.0, 2.0], device="cuda")
+    for _ in range(3):
+        assert torch.equal(called(x), x.nonzero() * 2)
+
+
+def test_skip_cudagraph_unsafe_ops(messages):
+    @torch.library.custom_op(
+        "graph_trees::unsafe", mutates_args=(), tags=(torch.Tag.cudagraph_unsafe,)
+    )
+    def unsafe(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    unsafe.register_fake(torch.empty_like)
+    called = graphs(lambda x: unsafe(x * 2))
+    x = torch.rand(4, device="cuda")
+    for _ in range(3):
+        torch.testing.assert_close(called(x), x * 2 + 1)
+    assert skips() == 1
+    (said,) = messages()
+    assert "disabling cudagraphs due to incompatible op graph_trees.unsafe" in said
+
+
+def test_graphs_are_off_on_the_cpu():
+    called = graphs(lambda x: x + 1)
+    x = torch.rand(4)
+    for _ in range(3):
+        assert torch.equal(called(x), x + 1)
+    assert kiln.graph_tree_state() is None
