@@ -14,12 +14,15 @@ struct ArtifactOptions {
   // Elements of a row kept in registers between its passes; 0: by target. Too
   // high spills, too low reads rows twice. At most 2^20.
   int64_t persistent_max_row = 0;
+  // Reductions of fewer elements become expressions; 1: none does. 1 to 64.
+  int unroll_reductions_threshold = 8;
   // Library calls may round products so. More speed, fewer bits.
   bool allow_tf32 = false;
   bool allow_tf32_convolution = false;  // the same, of convolutions
   bool allow_fp16_reduced_precision = false;
   bool allow_bf16_reduced_precision = false;
-  // Equal inputs give equal results, every run: refuses what has no such form.
+  // Equal inputs give equal results, every run. Each operator has such a form;
+  // some are slower than those that add in any order.
   bool deterministic = false;
   bool convolution_deterministic = false;  // the same, of convolutions alone
   // Rounds half types after each operator, as eager mode does. Fewer bits, more

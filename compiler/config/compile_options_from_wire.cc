@@ -8,6 +8,7 @@ namespace {
 
 constexpr uint32_t kMaxFusionSize = 4096;
 constexpr uint32_t kMaxPersistentRow = 1 << 20;
+constexpr uint32_t kMaxUnrollReductions = 64;
 
 absl::Status BadOption(absl::string_view name, uint64_t found, uint64_t most) {
   return MakeError(
@@ -27,11 +28,19 @@ absl::StatusOr<CompileOptions> CompileOptionsFromWire(
     return BadOption("persistent_max_row", from.persistent_max_row(),
                      kMaxPersistentRow);
   }
+  if (from.unroll_reductions_threshold() > kMaxUnrollReductions) {
+    return BadOption("unroll_reductions_threshold",
+                     from.unroll_reductions_threshold(), kMaxUnrollReductions);
+  }
   CompileOptions options;
   if (from.max_fusion_size() != 0) {
     options.artifact.max_fusion_size = static_cast<int>(from.max_fusion_size());
   }
   options.artifact.persistent_max_row = from.persistent_max_row();
+  if (from.unroll_reductions_threshold() != 0) {
+    options.artifact.unroll_reductions_threshold =
+        static_cast<int>(from.unroll_reductions_threshold());
+  }
   options.artifact.deterministic = from.deterministic();
   options.artifact.convolution_deterministic =
       from.convolution_deterministic();

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "compiler/loop/loop_transforms.h"
+#include "compiler/schedule/cost_model.h"
 #include "compiler/schedule/dependencies.h"
 #include "compiler/schedule/kernel_fingerprint.h"
 
@@ -38,8 +39,8 @@ bool IsPlain(const PlannedKernel& kernel) {
       [](const Store& store) { return store.mode == StoreMode::kSet; });
 }
 
-// As a part: with one axis, the width does not hang on its size, and a thread
-// takes one group.
+// As a part: the launch covers all points of all parts with blocks of one size, a
+// thread takes one group, and with one axis the width does not depend on its size.
 KernelVariant VariantOfPart(const PlannedKernel& kernel,
                             const std::vector<Buffer>& buffers) {
   KernelVariant variant = kernel.variant;
@@ -47,6 +48,7 @@ KernelVariant VariantOfPart(const PlannedKernel& kernel,
   if (points == nullptr) return variant;
   points->unroll = 1;
   points->threads = kThreadsOfPart;
+  points->blocks = 0;
   if (kernel.nest.axes.size() != 1) return variant;
   int64_t widest = 1;
   VisitStepBuffers(kernel.nest, [&](BufferId b, bool) {
@@ -83,8 +85,8 @@ struct Candidate {
 
 class Combiner {
  public:
-  Combiner(KernelPlan& plan, const CombineLimits& limits)
-      : plan_(plan), limits_(limits) {}
+  Combiner(KernelPlan& plan, const Target& target, const CombineLimits& limits)
+      : plan_(plan), target_(target), limits_(limits) {}
 
   int Run() {
     FindReaders();
@@ -143,9 +145,24 @@ class Combiner {
   bool MayMove(const PlannedKernel& kernel) const {
     if (!IsPlain(kernel)) return false;
     if (IsSmall(kernel)) return true;
-    return std::all_of(
-        kernel.nest.stores.begin(), kernel.nest.stores.end(),
-        [&](const Store& store) { return last_read_[store.buffer] <= step_; });
+    return std::all_of(kernel.nest.stores.begin(), kernel.nest.stores.end(),
+                       [&](const Store& store) {
+                         return last_read_[store.buffer] <= step_;
+                       }) &&
+           IsWorthItsMapping(kernel);
+  }
+
+  // Whether the mapping of a part costs less than the launch that it saves.
+  bool IsWorthItsMapping(const PlannedKernel& kernel) const {
+    const KernelVariant part = VariantOfPart(kernel, plan_.buffers);
+    if (part == kernel.variant) return true;
+    const absl::StatusOr<NestFacts> facts =
+        FactsOf(kernel.nest, plan_.buffers, plan_.shapes);
+    if (!facts.ok()) return false;
+    const NestCosts costs(kernel.nest, *facts, plan_.buffers, plan_.shapes,
+                          target_);
+    return costs.PriceOf(part).ns - costs.PriceOf(kernel.variant).ns <
+           kLaunchNs;
   }
 
   int64_t BytesOf(BufferId b) const {
@@ -266,6 +283,7 @@ class Combiner {
   }
 
   KernelPlan& plan_;
+  const Target& target_;
   const CombineLimits& limits_;
   int step_ = 0;               // that is looked at
   int last_fixed_ = kNowhere;  // step that no part is made of
@@ -277,8 +295,9 @@ class Combiner {
 
 }  // namespace
 
-int CombineNests(KernelPlan& plan, const CombineLimits& limits) {
-  return Combiner(plan, limits).Run();
+int CombineNests(KernelPlan& plan, const Target& target,
+                 const CombineLimits& limits) {
+  return Combiner(plan, target, limits).Run();
 }
 
 }  // namespace kiln

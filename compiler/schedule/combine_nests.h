@@ -1,53 +1,57 @@
 #ifndef KILN_COMPILER_SCHEDULE_COMBINE_NESTS_H_
 #define KILN_COMPILER_SCHEDULE_COMBINE_NESTS_H_
 
+#include "compiler/config/target.h"
 #include "compiler/schedule/kernel_plan.h"
 #include "compiler/schedule/nest_price.h"
 
 namespace kiln {
 
 struct CombineLimits {
-  // Arguments of a kernel. The CPU has no such limit; the same number is used for it
-  // so that plans differ less between targets.
+  // Arguments of a kernel. The CPU has no such limit; it uses the same number so
+  // that plans of different targets differ less.
   size_t arguments = kMaxKernelArguments;
-  // Different bodies: each is compiled, and the kernel takes the registers of
-  // the greediest.
+  // Different bodies. Each is compiled, and the kernel needs as many registers
+  // as the largest of them.
   size_t bodies = 4;
-  // Loops of different bodies together; equal parts are one loop of the code.
+  // Loops of all different bodies together; equal parts share a loop.
   int loops = 64;
-  // Kernels of more points, at the hints, are worth their own launch.
+  // A kernel of more points, at the hints, may have a launch of its own.
   int64_t small_points = kLaunchBoundPoints;
-  // Bytes of memory that one combined kernel may keep alive longer, at the hints.
+  // Bytes that one combined kernel may keep allocated for longer, at the hints.
   int64_t held_bytes = 64 << 10;
 };
 
-// Puts pointwise kernels of different spaces into one launch where none depends
-// on another by any path: the parameters of an optimizer's step, which are as
-// many kernels as there are parameters before.
+// Combines pointwise kernels with different iteration spaces into one launch,
+// where none depends on another, directly or not: an optimizer's step, say,
+// starts as one kernel for each parameter.
 //
-// Decides: which kernels are parts of which, their order (that of the plan),
-// and the vector width of parts with one axis, so that those whose size is no
-// multiple of it are the same code as the others.
-// Leaves alone: kernels that are not pointwise, draw random numbers, scan or add
-// atomically. A kernel without a partner is not changed.
+// Decides which kernels become parts of which launch, in the order of the plan.
+// Parts with one axis all get the same vector width, so that a size that is not
+// a multiple of it needs no code of its own. A larger kernel joins only if the
+// price of that mapping exceeds that of its own by less than a launch.
+// Kernels that are not pointwise, draw random numbers, scan or add atomically
+// stay apart. A kernel without a partner is not changed.
 //
-// A part runs where the first of its kernel stood: it only joins when what it
-// waits for is done by then, so nothing else moves. That is free where either
-// few points wait for the launch (limits.small_points), or no step of this plan reads
-// what it writes, so that moving it cannot cost a cache hit.
+// All parts run at the place of the first one. A kernel joins only if what it
+// reads has been computed by then, so no other step moves. Running earlier is
+// free for a kernel of few points (limits.small_points), and for one whose
+// results no step of this plan reads: then no cache hit is lost.
 //
-// What a part writes is held from then on: temporaries and outputs together are
-// bounded (limits.held_bytes). Inputs that are overwritten cost nothing, nor do
-// outputs when only parts stood between, which a part that reads much of
-// temporaries may not claim: they die with it.
+// What a part writes stays allocated from the combined launch on.
+// limits.held_bytes bounds the temporaries and outputs that are held longer.
+// Inputs that are overwritten do not count. Nor do outputs if only parts stood
+// between, unless the part reads more bytes of temporaries than that, which die
+// with it.
 //
-// A kernel joins parts of equal body (kernel_fingerprint.h) first: those cost
-// the compiler nothing.
+// A kernel prefers parts with an equal body (kernel_fingerprint.h): those add no
+// code.
 //
-// Returns how many kernels became parts. Labels are the caller's business
-// (kernel_labels.h). Pure. Linear in accesses, times a few kernels that are
+// Returns how many kernels became parts. The caller renews the labels
+// (kernel_labels.h). Pure. Linear in accesses, times the few kernels that are
 // still open.
-int CombineNests(KernelPlan& plan, const CombineLimits& limits);
+int CombineNests(KernelPlan& plan, const Target& target,
+                 const CombineLimits& limits);
 
 }  // namespace kiln
 

@@ -12,6 +12,8 @@
 #include "compiler/loop/loop_text.h"
 #include "compiler/loop/loop_transforms.h"
 #include "compiler/loop/loop_verifier.h"
+#include "compiler/loop/split_reductions.h"
+#include "compiler/loop/unroll_reductions.h"
 #include "compiler/schedule/align_contractions.h"
 #include "compiler/schedule/choose_contraction.h"
 #include "compiler/schedule/choose_variant.h"
@@ -39,6 +41,13 @@ absl::StatusOr<Changed> RunDropDeadStores(LoopProgram& program,
                                           const PassEnv&) {
   DropDeadStores(program);
   return Changed::kYes;
+}
+
+absl::StatusOr<Changed> RunUnrollReductions(LoopProgram& program,
+                                            const PassEnv& env) {
+  const int threshold = env.options.artifact.unroll_reductions_threshold;
+  return UnrollReductions(program, threshold) > 0 ? Changed::kYes
+                                                  : Changed::kNo;
 }
 
 InlineOptions InlineOptionsOf(const PassEnv& env) {
@@ -97,6 +106,13 @@ absl::StatusOr<Changed> RunFuseLoops(LoopProgram& program, const PassEnv& env) {
   return Changed::kYes;
 }
 
+// A CUDA kernel shares its reductions among blocks itself (CudaRows.parts).
+absl::StatusOr<Changed> RunSplitReductions(LoopProgram& program,
+                                           const PassEnv& env) {
+  if (env.target.kind != TargetKind::kCpu) return Changed::kNo;
+  return SplitReductions(program) > 0 ? Changed::kYes : Changed::kNo;
+}
+
 constexpr Pass<LoopProgram> kLoopPasses[] = {
     {"drop_dead_stores", RunDropDeadStores},
     // Before anything takes a padding's place: it is known by its nest.
@@ -108,6 +124,8 @@ constexpr Pass<LoopProgram> kLoopPasses[] = {
     {"choose_contractions", RunChooseContractions},
     // Before what follows a product is computed where it is read.
     {"fuse_epilogues", RunFuseEpilogues},
+    // What has no reduction left is computed where it is read.
+    {"unroll_reductions", RunUnrollReductions},
     // Before fusion: a producer that is computed where it is read is not a nest.
     {"inline_producers", RunInlineProducers},
     // Needs the sum's terms in its own nest; leaves a producer to inline.
@@ -116,6 +134,8 @@ constexpr Pass<LoopProgram> kLoopPasses[] = {
     // An activation of many operators is one nest now.
     {"fuse_epilogues", RunFuseEpilogues},
     {"fuse_loops", RunFuseLoops},
+    // After fusion: what is stored beside a reduction goes with its parts.
+    {"split_reductions", RunSplitReductions},
 };
 
 // --- Passes over kernels.
@@ -196,7 +216,7 @@ absl::StatusOr<Changed> RunCombineKernels(KernelPlan& plan,
                                           const PassEnv& env) {
   const ArtifactOptions& options = env.options.artifact;
   const CombineLimits limits = {.loops = options.max_fusion_size};
-  if (options.no_fusion || CombineNests(plan, limits) == 0) {
+  if (options.no_fusion || CombineNests(plan, env.target, limits) == 0) {
     return Changed::kNo;
   }
   LabelKernels(plan);

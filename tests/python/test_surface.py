@@ -102,7 +102,11 @@ def test_options_reach_the_compiler():
     assert kiln.metrics.num_bytes_accessed > 0
 
 
-BOUNDS = {"max_fusion_size": (1, 4096), "persistent_max_row": (0, 1 << 20)}
+BOUNDS = {
+    "max_fusion_size": (1, 4096),
+    "persistent_max_row": (0, 1 << 20),
+    "unroll_reductions_threshold": (1, 64),
+}
 
 
 @pytest.mark.parametrize("strict", ["0", "1"])
@@ -120,6 +124,17 @@ def test_an_option_out_of_bounds_is_an_error_with_its_name(name, bounds, strict,
         kiln.counters.clear()
         call(lambda x: x + 1, torch.randn(3), options={name: value, "cache_tag": strict})
         assert kiln.counters["compiles"] == 1
+
+
+def test_reductions_below_the_threshold_are_computed_where_they_are_read():
+    def fn(x):
+        return x.reshape(100, 3).sum(1).exp() + x.reshape(3, 100).amax(0)
+
+    x = torch.randn(300)
+    for threshold, alone in ((4, True), (1, False)):
+        kiln.metrics.reset()
+        call(fn, x, options={"unroll_reductions_threshold": threshold})
+        assert (kiln.metrics.generated_kernel_count == 1) == alone
 
 
 def test_a_cache_tag_that_is_too_long_is_an_error_with_its_name():

@@ -40,6 +40,9 @@ OPTIONS = {
     "persistent_max_row": _Option(
         0, 2, "elements of a row kept in registers; 0: by target", 0, 1 << 20
     ),
+    "unroll_reductions_threshold": _Option(
+        8, 14, "reductions of fewer elements become expressions; 1: none does", 1, 64
+    ),
     "deterministic": _Option(False, 3, "equal inputs give equal results on every device"),
     "emulate_precision_casts": _Option(False, 7, "round half types after each operator"),
     "no_fusion": _Option(False, 8, "one kernel a loop, for debugging"),
@@ -152,6 +155,7 @@ def _from_environment() -> dict[str, object]:
 # The options as attributes, for type checkers and editors. They have no values here: _layers has.
 max_fusion_size: int
 persistent_max_row: int
+unroll_reductions_threshold: int
 deterministic: bool
 emulate_precision_casts: bool
 no_fusion: bool

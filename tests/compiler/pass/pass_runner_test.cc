@@ -93,5 +93,17 @@ TEST(CompileOptions, NumbersOutOfRangeAreRefused) {
             ErrorReason::kBadOption);
 }
 
+TEST(CompileOptions, AThresholdOfOneUnrollsNoReduction) {
+  wire::CompileOptions wire;
+  EXPECT_EQ(CompileOptionsFromWire(wire)->artifact.unroll_reductions_threshold,
+            8);
+  wire.mutable_artifact()->set_unroll_reductions_threshold(1);
+  EXPECT_EQ(CompileOptionsFromWire(wire)->artifact.unroll_reductions_threshold,
+            1);
+  wire.mutable_artifact()->set_unroll_reductions_threshold(65);
+  EXPECT_EQ(CompileOptionsFromWire(wire).status().message(),
+            "unroll_reductions_threshold: found 65, due at most 64");
+}
+
 }  // namespace
 }  // namespace kiln
