@@ -152,7 +152,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--points", type=int, default=320, help="of the whole sweep")
+    parser.add_argument("--points", type=int, default=300, help="of the whole sweep")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--part", default="1/1", metavar="I/N", help="every N-th from the I-th")
     parser.add_argument("--families", default="", metavar="REGEX", help="those whose name matches")

@@ -3,14 +3,13 @@
 
 // Writes a kernel as header-free CUDA C++. kernel_abi.h says how it is called.
 //
-// A thread takes groups of neighbours on the variant's vector axis and moves them
-// in accesses of up to 16 bytes, where the address of the first is a multiple of
-// the access for all symbols; else element by element. All loads of a group are
-// written before what uses them, so that they are in flight together. Pointwise and row kernels are grid-stride loops whose
-// grid is cut to the device at launch (LaunchStep.blocks_per_multiprocessor).
-// Results are a function of shapes alone: no order
-// depends on the chip, and nothing is added atomically but where a store says
-// StoreMode::kAtomicAdd.
+// A thread moves groups of neighbours on the variant's vector axis, in accesses of
+// up to 16 bytes where the address is a multiple of that for all values of the
+// symbols, else element by element. All loads of a group are written before their
+// uses, so that they are in flight together. Pointwise and row kernels are
+// grid-stride loops; their grid is cut to the device at launch
+// (LaunchStep.blocks_per_multiprocessor). Results depend on shapes alone: no order
+// depends on the chip, and only stores of mode kAtomicAdd add atomically.
 
 #include "absl/status/status.h"
 #include "compiler/codegen/kernel_source.h"

@@ -8,22 +8,23 @@
 
 namespace kiln {
 
-// What a kScan carries from one point to the next on CUDA, as text. Float sums
-// and products are carried as doubles, a logarithm of a sum as the greatest term and
-// the sum relative to it: such a pair is made from a value, and gives one back, by
-// casts.
+// The state that a kScan carries from one point to the next on CUDA, as source
+// text. Float sums and products are carried as doubles. A logsumexp is carried as a
+// pair, the largest term and the sum relative to it; casts turn a value into a pair
+// and back.
 class ScanTexts {
  public:
   // `nest` must outlive this.
   explicit ScanTexts(const LoopNest& nest) : nest_(nest) {}
 
   std::string Type(ScalarId scan) const;
-  // What changes nothing.
+  // The neutral element.
   std::string Identity(ScalarId scan) const;
-  // `a` and then `b`, of that type. UNSUPPORTED_OP: the type has no such scan.
+  // The state after `a` and then `b`, both of that type. UNSUPPORTED_OP: the type
+  // has no such scan.
   absl::StatusOr<std::string> Combined(ScalarId scan, const std::string& a,
                                        const std::string& b) const;
-  // A function object that does.
+  // A function object that computes Combined.
   absl::StatusOr<std::string> Joiner(ScalarId scan) const;
 
  private:

@@ -11,11 +11,11 @@ namespace kiln {
 
 enum class TargetKind : uint8_t { kCpu, kCuda };
 
-// What code is made for, and the numbers decisions hang on. A function of its
-// name alone: the machine that compiles is never asked.
-// What a block takes of a multiprocessor's shared memory besides its own.
+// Shared memory of a multiprocessor that each block takes beside what it asks for.
 inline constexpr int64_t kSharedOfBlock = 1 << 10;
 
+// What code is made for, and the chip's numbers that decisions use. A function of
+// the name alone: the machine that compiles is never asked.
 struct Target {
   TargetKind kind = TargetKind::kCpu;
   std::string name;  // "sm_90", "x86-64-v3"
@@ -25,9 +25,8 @@ struct Target {
   bool avx512_bf16 = false;
   bool amx_bf16 = false;
 
-  // CUDA. Source: CUDA C++ Programming Guide, "Compute Capabilities". What the
-  // cost model reckons with is the largest chip of the name: a smaller one runs
-  // the same code.
+  // CUDA. Source: CUDA C++ Programming Guide, "Compute Capabilities". The cost
+  // model assumes the largest chip of that name; smaller ones run the same code.
   int compute_capability = 0;  // 90
   int64_t max_threads_per_block = 1024;
   int64_t shared_bytes_per_block = 48 << 10;  // without opting in
@@ -35,14 +34,14 @@ struct Target {
   int multiprocessors = 132;
   int threads_per_multiprocessor = 2048;
   int64_t registers_per_multiprocessor = 64 << 10;
-  // A block can have all but kSharedOfBlock of it, when it opts in.
+  // A block that opts in can have all but kSharedOfBlock of it.
   int64_t shared_bytes_per_multiprocessor = 228 << 10;
   double memory_bytes_per_ns = 4190;  // of a copy, read and written
   double cycles_per_ns = 1.7;
   // red.global.add of vectors of float32 and of halves (PTX ISA, "red").
   bool vector_atomics = false;
-  // A kernel may be launched before the work ahead of it on its stream has
-  // ended, and wait for that itself.
+  // A kernel may start before the work ahead of it on its stream has ended, and
+  // wait for that itself.
   bool dependent_launch = false;
 };
 

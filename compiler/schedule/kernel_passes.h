@@ -1,12 +1,12 @@
 #ifndef KILN_COMPILER_SCHEDULE_KERNEL_PASSES_H_
 #define KILN_COMPILER_SCHEDULE_KERNEL_PASSES_H_
 
-// Orders a fused nest for one walk over its outer points: reductions whose
-// input needs the result of another reduction come a pass over the reduced
-// axes later (softmax: the maximum, the sum, the division).
+// Splits a fused nest into passes over its reduced axes. A reduction whose input
+// needs the result of another one belongs to a later pass: softmax has three, for
+// the maximum, the sum and the division.
 //
-// A value over the reduced axes that several passes need is computed again in
-// each, or kept from the pass that computed it first. The caller says which.
+// A value at reduced points that several passes need is either kept from the first
+// of them or computed again in each. The caller chooses.
 
 #include <cstdint>
 #include <vector>
@@ -17,7 +17,7 @@
 namespace kiln {
 
 struct KernelPass {
-  std::vector<ScalarId> before;   // free of reduced axes, to be computed first
+  std::vector<ScalarId> before;   // once an outer point, before the pass
   std::vector<ScalarId> inside;   // at each reduced point, in order
   std::vector<ScalarId> keeps;    // of `inside`: a later pass reads them
   std::vector<ScalarId> kept;     // read here, computed by an earlier pass
@@ -28,23 +28,22 @@ struct KernelPass {
 struct KernelPasses {
   // Empty for a nest without reduced axes.
   std::vector<KernelPass> passes;
-  // After all passes, once an outer point.
+  // Once an outer point, after all passes.
   std::vector<ScalarId> last;
   std::vector<uint32_t> last_stores;
 };
 
-// All stores at reduced points stand in the last pass, so that no load of a
-// buffer that a store overwrites in place comes after it.
+// All stores at reduced points are in the last pass, so that no load comes after a
+// store that overwrites its buffer in place.
 //
-//   keep  one flag a node: whether its value is kept for later passes; empty:
-//         no value is
+//   keep  a flag for each node: its value is kept for later passes. Empty: no
+//         value is kept.
 KernelPasses PlanPasses(const LoopNest& nest, const NestFacts& facts,
                         const std::vector<bool>& keep);
 
-// Values that CudaRows keeps between passes, of those that several passes need:
-// everything loaded without a mask and without a loaded index, and with `costly`
-// also the results of operations that cost tens of instructions (scalar_expr.h,
-// IsCostly). One flag a node.
+// The values that CudaRows keeps, of those that several passes need: loads without
+// a mask and without a loaded index and, with `costly`, results of operations of
+// tens of instructions (IsCostly, scalar_expr.h). A flag for each node.
 std::vector<bool> ValuesToHold(const LoopNest& nest, const NestFacts& facts,
                                bool costly);
 

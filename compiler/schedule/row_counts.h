@@ -1,8 +1,9 @@
 #ifndef KILN_COMPILER_SCHEDULE_ROW_COUNTS_H_
 #define KILN_COMPILER_SCHEDULE_ROW_COUNTS_H_
 
-// Nests that count: sums of i32 into a few neighbouring cells, which differ from
-// row to row at most. A block can add in shared memory first.
+// Nests that count: each row adds i32 values into a few neighbouring cells, as a
+// histogram does. Rows may have cells of their own or share them. A block can add
+// in shared memory first, and to the cells once.
 
 #include <optional>
 #include <vector>
@@ -16,13 +17,14 @@ struct RowCounts {
   BufferId buffer = 0;
   SymExpr first = 0;  // address of a row's first cell
   int64_t cells = 0;  // of a row
-  // One a store: the cell, a constant and a loaded or computed number.
+  // For each store the number of the cell: a constant plus a loaded or computed
+  // number.
   std::vector<SymExpr> cell;
 };
 
-// None for other nests. Every store adds, its address moves with the last axis
-// through one node alone, and that node is an `and` with a constant, so that it
-// is known how many cells there are. `nest` has no reduced axes.
+// None for other nests. Every store must add. Its address may depend on the last
+// axis only through one node, a bitwise `and` with a constant, which bounds the
+// number of cells. `nest` must have no reduced axes.
 std::optional<RowCounts> RowCountsOf(const LoopNest& nest,
                                      const NestFacts& facts);
 

@@ -7,11 +7,11 @@
 
 namespace kiln {
 
-// The variants that a kernel of `costs`' nest may have on its target, in a fixed
-// order, without the parts that no choice hangs on. At least one. Some may not
-// fit (Price.fits).
+// The variants to price for the nest of `costs` on its target, in a fixed order.
+// Fields that follow from the others (ConfigSpace fills them in) have their
+// defaults. At least one; some may not fit (Price.fits).
 //
-//   max_row  elements of a row that may be kept in registers between passes;
+//   max_row  how many elements of a row may be kept in registers between passes;
 //            0: as many as fit
 //
 // Pure; a function of sizes (hints where they hold symbols), dtypes and strides.

@@ -1,9 +1,9 @@
 #ifndef KILN_COMPILER_SCHEDULE_VECTOR_MASKS_H_
 #define KILN_COMPILER_SCHEDULE_VECTOR_MASKS_H_
 
-// Masks that say whether an index is within bounds: those of a padded window, say.
-// Along an axis they hold in one stretch, so where they hold at both ends of a
-// vector they hold for all of it.
+// Masks that test whether an index is within bounds, like those of a padded
+// window. Along an axis such a mask holds on one interval. If it holds for the
+// first and the last element of a vector, it holds for all of them.
 
 #include <vector>
 
@@ -11,15 +11,15 @@
 
 namespace kiln {
 
-// The masks of a pointwise nest that move along `axis` and hold in one stretch of
-// it, if some load without a loaded index is under one of them: comparisons of
-// indices that move by equal steps, and conjunctions of such. The largest ones, in
-// order.
+// The masks of a pointwise nest that depend on `axis` and hold on one interval of
+// it: comparisons of indices that are linear in the axis, and conjunctions of such
+// comparisons. Of nested ones the outermost, in the order of the body. Empty
+// unless one of them masks a load that has no loaded index.
 std::vector<ScalarId> RangeMasks(const LoopNest& nest, const NestFacts& facts,
                                  uint32_t axis);
 
-// Whether all of `masks` hold in the middle of the nest's axes, with symbols at
-// their hints.
+// Whether all of `masks` hold at the middle point of the nest's axes, with symbols
+// at their hints.
 bool HoldInTheMiddle(const std::vector<ScalarId>& masks, const LoopNest& nest,
                      const NestFacts& facts, const ShapeEnv& shapes);
 

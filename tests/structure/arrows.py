@@ -22,7 +22,6 @@ FLOORS = {
     "pass": 1,
     "toolchain": 1,
     "graph_passes": 2,
-    "autodiff": 2,
     "loop": 2,
     "reference": 2,
     "schedule": 3,
