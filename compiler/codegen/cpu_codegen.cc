@@ -45,7 +45,7 @@ class CpuKernelWriter {
               "(const KilnArguments& a, long long begin, long long end)");
     RETURN_IF_ERROR(Items());
     out_.Close();
-    return CpuFunction{out_.Take(), ItemsText(), PointsText()};
+    return CpuFunction{out_.Take(), ItemsText(), PointsText(), Grain()};
   }
 
  private:
@@ -226,6 +226,15 @@ class CpuKernelWriter {
 
   // --- The entry: counts items and shares them out.
 
+  int Grain() const {
+    return std::visit(
+        [](const auto& v) {
+          if constexpr (requires { v.grain; }) return v.grain;
+          return 1;
+        },
+        variant_);
+  }
+
   void Entry() {
     out_.Open("extern \"C\" __attribute__((visibility(\"default\"))) void ",
               kSymbolPlaceholder,
@@ -247,7 +256,7 @@ class CpuKernelWriter {
       out_.Line(kSymbolPlaceholder, "_part(&a, 0, items);");
     } else {
       out_.Line("const long long points = ", PointsText(), ";");
-      out_.Line("k_share(runtime, items, points, ", kCpuGrainPoints, ", ",
+      out_.Line("k_share(runtime, items, points, ", Grain(), ", ",
                 kSymbolPlaceholder, "_part, &a);");
     }
     out_.Close();

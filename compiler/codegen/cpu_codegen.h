@@ -4,7 +4,7 @@
 // Writes a kernel as header-free C++ in GNU vectors, to the ABI of
 // proto/kernel_abi.h.
 //
-// The vector runs along the last reduced axis for Mapping::kRow, else along
+// The vector runs along the last reduced axis for CpuRows and CpuScans, else along
 // the last axis that is not reduced. Work is cut into items by shapes alone
 // and an item is always computed by one thread in one order: no result
 // depends on the number of threads.
@@ -34,15 +34,13 @@ struct CpuFunction {
   // points.
   std::string items;
   std::string points;
+  int grain = 1;  // points that a thread takes at least
 };
 absl::StatusOr<CpuFunction> WriteCpuFunction(const PlannedKernel& kernel,
                                              const std::vector<Buffer>& buffers,
                                              const ShapeEnv& shapes,
                                              NestFacts facts,
                                              absl::string_view name);
-
-// Points that are worth a thread's while.
-inline constexpr int64_t kCpuGrainPoints = 16384;
 
 }  // namespace kiln
 

@@ -85,7 +85,7 @@ void WriteEntry(const std::vector<Row>& rows, CWriter& out) {
   out.Line(kSymbolPlaceholder,
            "_context c = {buffers, scalars, ends, runtime == 0 ? 0 : "
            "runtime->bad_index};");
-  out.Line("k_share(runtime, items, points, ", kCpuGrainPoints, ", ",
+  out.Line("k_share(runtime, items, points, ", rows[0].function.grain, ", ",
            kSymbolPlaceholder, "_part, &c);");
   out.Close();
 }

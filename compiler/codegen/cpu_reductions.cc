@@ -12,28 +12,14 @@
 namespace kiln {
 namespace {
 
-// Reduced points in a block of a float sum: each lane adds at most some hundred
-// of them, along a row or down its column. Fewer than one block's are summed as
-// they come.
-constexpr int64_t kRowBlock = 4096;
-constexpr int64_t kColumnBlock = 256;
-// Of a strip whose body has no more values than this the vectors are written
-// out, so that their accumulators stay in registers; with more the time goes
-// into the values.
-constexpr size_t kShortBody = 12;
-
 class ReductionWriter {
  public:
-  // By rows `side_by_side` is how many vectors of a row, else of a strip.
-  ReductionWriter(CpuBody& body, int side_by_side, bool by_rows)
-      : body_(body),
-        side_by_side_(side_by_side),
-        by_rows_(by_rows),
-        nest_(body.nest),
-        facts_(body.facts),
-        out_(body.out),
-        sums_(body, by_rows),
-        passes_(PlanPasses(nest_, facts_, {})) {}
+  ReductionWriter(CpuBody& body, const CpuRows& variant)
+      : ReductionWriter(body, variant.accumulators, variant.block, true) {}
+  ReductionWriter(CpuBody& body, const CpuColumns& variant)
+      : ReductionWriter(body, variant.strip, variant.block, false) {
+    unroll_ = variant.unroll;
+  }
 
   absl::Status Rows() {
     for (const KernelPass& pass : passes_.passes) {
@@ -74,6 +60,17 @@ class ReductionWriter {
   }
 
  private:
+  // By rows `side_by_side` is how many vectors of a row, else of a strip.
+  ReductionWriter(CpuBody& body, int side_by_side, int block, bool by_rows)
+      : body_(body),
+        side_by_side_(side_by_side),
+        block_(block),
+        nest_(body.nest),
+        facts_(body.facts),
+        out_(body.out),
+        sums_(body, by_rows),
+        passes_(PlanPasses(nest_, facts_, {})) {}
+
   // --- Blocks of a float sum over many points, along all reduced axes. A block
   // ends where a span of the last axis does.
 
@@ -82,9 +79,8 @@ class ReductionWriter {
     bool is_part = false;
   };
 
-  int64_t BlockPoints() const { return by_rows_ ? kRowBlock : kColumnBlock; }
   bool IsOneBlock(const SymExpr& points) const {
-    return body_.shapes.Range(points).max <= BlockPoints();
+    return body_.shapes.Range(points).max <= block_;
   }
   bool IsCounted() const { return facts_.num_axes - facts_.num_outer > 1; }
 
@@ -105,17 +101,17 @@ class ReductionWriter {
     const SymExpr& extent = facts_.extents[facts_.num_axes - 1];
     const std::string whole = body_.Index(extent);
     if (!blocks_ || IsOneBlock(extent)) return {"0", whole, false};
-    out_.Open("for (long long part = 0; part < ", whole,
-              "; part += ", BlockPoints(), ")");
-    out_.Line("const long long part_end = k_least(part + ", BlockPoints(), ", ",
-              whole, ");");
+    out_.Open("for (long long part = 0; part < ", whole, "; part += ", block_,
+              ")");
+    out_.Line("const long long part_end = k_least(part + ", block_, ", ", whole,
+              ");");
     return {"part", "part_end", true};
   }
 
   void CloseBlock(const KernelPass& pass, const Span& span) {
     if (blocks_ && IsCounted()) {
       out_.Line(counter_, " += ", span.to, " - ", span.from, ";");
-      out_.Open("if (", counter_, " >= ", BlockPoints(), ")");
+      out_.Open("if (", counter_, " >= ", block_, ")");
       for (ScalarId id : pass.reduces) sums_.EndBlock(id);
       out_.Line(counter_, " = 0;");
       out_.Close();
@@ -240,8 +236,7 @@ class ReductionWriter {
     RETURN_IF_ERROR(body_.Stores(pass.stores, false));
     RETURN_IF_ERROR(ColumnSteps(pass.reduces, false));
     if (HasLanes()) {
-      if (!facts_.has_scan && pass.inside.size() <= kShortBody)
-        out_.Line("#pragma GCC unroll ", side_by_side_);
+      if (unroll_ > 1) out_.Line("#pragma GCC unroll ", unroll_);
       OpenStrip();
       RETURN_IF_ERROR(PointNodes(pass.inside, true));
       RETURN_IF_ERROR(ColumnSteps(pass.reduces, true));
@@ -277,7 +272,8 @@ class ReductionWriter {
 
   CpuBody& body_;
   const int side_by_side_;
-  const bool by_rows_;
+  const int block_;  // CpuRows.block
+  int unroll_ = 1;   // CpuColumns.unroll
   const LoopNest& nest_;
   const NestFacts& facts_;
   CWriter& out_;
@@ -290,11 +286,11 @@ class ReductionWriter {
 }  // namespace
 
 absl::Status WriteCpuRows(CpuBody& body, const CpuRows& variant) {
-  return ReductionWriter(body, variant.accumulators, true).Rows();
+  return ReductionWriter(body, variant).Rows();
 }
 
 absl::Status WriteCpuColumns(CpuBody& body, const CpuColumns& variant) {
-  return ReductionWriter(body, variant.strip, false).Columns();
+  return ReductionWriter(body, variant).Columns();
 }
 
 }  // namespace kiln

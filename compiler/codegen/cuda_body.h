@@ -33,7 +33,6 @@ class CudaBody : public KernelBody {
 
   // Whether the target adds vectors atomically.
   bool vector_atomics = false;
-  int64_t shared_bytes_per_multiprocessor = 0;  // of the target
 
   Vectors vectors;
   void SetVectors(const Vectors& of);

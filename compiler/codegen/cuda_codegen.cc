@@ -35,8 +35,6 @@ class CudaKernelWriter {
         body_(kernel.nest, facts, buffers, shapes),
         out_(body_.out) {
     body_.vector_atomics = target.vector_atomics;
-    body_.shared_bytes_per_multiprocessor =
-        target.shared_bytes_per_multiprocessor;
   }
 
   // `function`: the name of a part's device function; empty: a kernel.
@@ -51,7 +49,8 @@ class CudaKernelWriter {
     source_.text = out_.Take();
     source_.block[0] = static_cast<uint32_t>(ThreadsOf(kernel_.variant));
     source_.grid = {grid.blocks, 1, 1};
-    source_.blocks_per_multiprocessor = grid.blocks_per_multiprocessor;
+    source_.blocks_per_multiprocessor =
+        static_cast<uint32_t>(grid.blocks_per_multiprocessor);
     source_.shared_bytes = static_cast<uint32_t>(grid.shared_bytes);
     return absl::OkStatus();
   }
@@ -198,7 +197,7 @@ class CudaKernelWriter {
         body_.WriteGroup({passes.last, passes.last_stores, nothing, ""}));
     CloseGroup(v);
     out_.Close();
-    return LoopGrid(CeilDiv(groups, each), v.threads);
+    return CudaGrid{CeilDiv(groups, each), v.blocks};
   }
 
   void OpenGroup(const CudaPoints& v, const std::string& limit) {

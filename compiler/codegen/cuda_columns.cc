@@ -204,7 +204,7 @@ class SerialWriter {
     RETURN_IF_ERROR(
         body_.WriteGroup({passes_.last, passes_.last_stores, &Nothing, ""}));
     out_.Close();
-    return LoopGrid(CeilDiv(points, int64_t{v_.threads}), v_.threads);
+    return CudaGrid{CeilDiv(points, int64_t{v_.threads}), v_.blocks};
   }
 
  private:

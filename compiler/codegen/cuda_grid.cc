@@ -1,16 +1,9 @@
 #include "compiler/codegen/cuda_grid.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 
 namespace kiln {
 namespace {
-
-// Of sm_80, sm_90 and sm_100; others hold fewer. Source: CUDA C++ Programming
-// Guide, "Technical Specifications per Compute Capability".
-constexpr int kThreadsOfMultiprocessor = 2048;
-constexpr int kRounds = 64;
 
 // The vector axis from the number of its group.
 void VectorAxis(CudaBody& body, const std::string& group,
@@ -36,11 +29,6 @@ void VectorAxis(CudaBody& body, const std::string& group,
 }
 
 }  // namespace
-
-CudaGrid LoopGrid(const SymExpr& blocks, int threads) {
-  return {blocks, static_cast<uint32_t>(std::max(
-                      1, kRounds * kThreadsOfMultiprocessor / threads))};
-}
 
 void OpenLoop(CudaBody& body, const std::string& name, const LoopText& loop) {
   body.out.Open("for (", loop.type, " ", name, " = ", loop.first, "; ", name,

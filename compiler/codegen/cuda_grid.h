@@ -16,16 +16,10 @@ struct CudaGrid {
   // The kernel is a loop that any number of blocks can share: a device that
   // runs fewer at once is given at most this many a multiprocessor. 0: each
   // block has its own part, all must be launched.
-  uint32_t blocks_per_multiprocessor = 0;
+  int blocks_per_multiprocessor = 0;
   // Dynamic shared memory of a block.
   int64_t shared_bytes = 0;
 };
-
-// A grid for `blocks` blocks of a loop, at most 64 times the threads that a
-// multiprocessor holds. Memory is fastest when no block goes around the loop
-// twice: on an H200 sums of 162 to 1,400 MB take 3 to 5 % longer with 4 times as
-// many threads as it holds. Beyond 64 starting blocks costs as much as it saves.
-CudaGrid LoopGrid(const SymExpr& blocks, int threads);
 
 // The parts of "for (type name = first; name < end; name += step)".
 struct LoopText {

@@ -90,7 +90,6 @@ class RowsWriter {
   // Opens the loop over the block's rows, and declares `row`.
   CudaGrid Open() {
     CudaGrid grid;
-    const int threads = v_.lanes * v_.rows;
     if (Shares() > 1) {
       OpenPart();
       grid.blocks = CeilDiv(rows_, int64_t{v_.rows}) * Shares();
@@ -102,16 +101,10 @@ class RowsWriter {
       grid.blocks = CeilDiv(rows_, int64_t{v_.stretch});
     } else {
       loop = RowsInTurn();
-      grid = LoopGrid(CeilDiv(rows_, int64_t{v_.rows}), threads);
+      grid = {CeilDiv(rows_, int64_t{v_.rows}), v_.blocks};
     }
     if (v_.stages > 0) {
       grid.shared_bytes = staged_.bytes();
-      // Blocks that go from row to row, as many as there is room for.
-      grid.blocks_per_multiprocessor =
-          std::min<uint32_t>(grid.blocks_per_multiprocessor,
-                             static_cast<uint32_t>(std::max<int64_t>(
-                                 1, body_.shared_bytes_per_multiprocessor /
-                                        (staged_.bytes() + kSharedOfBlock))));
       staged_.Declare();
       CopyFirstRows(loop);
     }

@@ -52,7 +52,7 @@ class ScansWriter {
       out_.Line(texts_.Type(id), " carry", id, " = ", texts_.Identity(id), ";");
     RETURN_IF_ERROR(Running());
     out_.Close();
-    return LoopGrid(CeilDiv(rows_, int64_t{v_.rows}), v_.lanes * v_.rows);
+    return CudaGrid{CeilDiv(rows_, int64_t{v_.rows}), v_.blocks};
   }
 
   // A block takes a part of a row: first what it comes to, then, with what the

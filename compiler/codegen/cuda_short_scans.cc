@@ -49,7 +49,7 @@ class ShortScansWriter {
     // The next rows' values go where these are still read.
     out_.Line("__syncthreads();");
     out_.Close();
-    return LoopGrid(CeilDiv(rows_, int64_t{v_.rows}), threads_);
+    return CudaGrid{CeilDiv(rows_, int64_t{v_.rows}), v_.blocks};
   }
 
  private:

@@ -12,9 +12,6 @@
 namespace kiln {
 namespace {
 
-// Keys of a stream that are worth a sort.
-constexpr int kLeastSorted = 128;
-
 class SortsWriter {
  public:
   SortsWriter(CudaBody& body, const CudaSorts& variant)
@@ -55,7 +52,7 @@ class SortsWriter {
     // The next row's keys go where this row's are still read.
     out_.Line("__syncthreads();");
     out_.Close();
-    return LoopGrid(rows_, v_.threads);
+    return CudaGrid{rows_, v_.blocks};
   }
 
  private:
@@ -124,12 +121,7 @@ class SortsWriter {
     // On its way while the block waits and sorts.
     LoadTile(ahead, absl::StrCat("tile + ", step));
     out_.Line("if (!__syncthreads_or(adds)) continue;");
-    // There is room for one more tile; but the sooner less is let in, the shorter
-    // is what has to be sorted.
-    out_.Open("if (filled > ",
-              std::min(v_.capacity - step * body_.vectors.width,
-                       std::max(4 * v_.places, kLeastSorted)),
-              ")");
+    out_.Open("if (filled > ", v_.full, ")");
     Keep();
     out_.Line("if (filled == ", v_.places, ") most = keys[", v_.places - 1,
               "];");

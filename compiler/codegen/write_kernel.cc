@@ -25,7 +25,7 @@ struct UnitSize {
   size_t most;
   size_t alone;  // bytes of a kernel's text
 };
-constexpr UnitSize kNvrtcUnit = {.mean = 2, .most = 4, .alone = 2400};
+constexpr UnitSize kNvrtcUnit = {.mean = 4, .most = 6, .alone = 2400};
 constexpr UnitSize kHostUnit = {.mean = 6, .most = 12, .alone = SIZE_MAX};
 
 // The digest's last digits, as every symbol ends with them.

@@ -14,6 +14,15 @@
 namespace kiln {
 namespace {
 
+void SetBlocks(const NestCosts& costs, KernelVariant& variant) {
+  const int blocks = costs.BlocksOf(variant);
+  std::visit(
+      [&](auto& v) {
+        if constexpr (requires { v.blocks; }) v.blocks = blocks;
+      },
+      variant);
+}
+
 bool SameChoice(const KernelConfig& a, const KernelConfig& b) {
   return a.one_pass == b.one_pass && a.variant == b.variant;
 }
@@ -54,6 +63,7 @@ absl::StatusOr<ConfigSpace> ConfigSpace::Of(const LoopNest& nest,
 
 void ConfigSpace::Add(const NestCosts& costs, int64_t max_row, bool one_pass) {
   for (KernelVariant& variant : CandidatesFor(costs, max_row)) {
+    SetBlocks(costs, variant);
     const Price price = costs.PriceOf(variant);
     configs_.push_back({std::move(variant), one_pass, price});
     if (IsCheaper(configs_.back(), configs_[cheapest_]))

@@ -52,6 +52,9 @@ class NestCosts {
             const Target& target);
 
   Price PriceOf(const KernelVariant& variant) const;
+  // CudaPoints.blocks of the variant, whose other numbers are final; 0 if it has
+  // no such number.
+  int BlocksOf(const KernelVariant& variant) const;
 
   const LoopNest& nest() const { return nest_; }
   const NestFacts& facts() const { return facts_; }

@@ -147,7 +147,8 @@ std::string WrongNumber(const KernelVariant& variant, const LoopNest& nest) {
     const bool may_be_none =
         field.name == "axis" || field.name == "peel" || field.name == "held" ||
         field.name == "hold_costly" || field.name == "stages" ||
-        field.name == "stretch" || field.name == "interior";
+        field.name == "stretch" || field.name == "interior" ||
+        field.name == "blocks";
     const bool powers = field.name == "vector" || field.name == "lanes" ||
                         field.name == "across" || field.name == "down" ||
                         field.name == "cluster";

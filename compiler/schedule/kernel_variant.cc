@@ -21,7 +21,8 @@ std::vector<VariantField> Fields(CudaPoints& v) {
   return {{"vector", &v.vector},
           {"unroll", &v.unroll},
           {"threads", &v.threads},
-          {"peel", &v.peel}};
+          {"peel", &v.peel},
+          {"blocks", &v.blocks}};
 }
 std::vector<VariantField> Fields(CudaTiles& v) {
   return {{"axis", &v.axis},
@@ -41,7 +42,8 @@ std::vector<VariantField> Fields(CudaRows& v) {
           {"peel", &v.peel},
           {"stages", &v.stages},
           {"stretch", &v.stretch},
-          {"cluster", &v.cluster}};
+          {"cluster", &v.cluster},
+          {"blocks", &v.blocks}};
 }
 std::vector<VariantField> Fields(CudaColumns& v) {
   return {{"vector", &v.vector},
@@ -52,13 +54,15 @@ std::vector<VariantField> Fields(CudaColumns& v) {
 }
 std::vector<VariantField> Fields(CudaScans& v) {
   return {{"vector", &v.vector}, {"lanes", &v.lanes},   {"rows", &v.rows},
-          {"peel", &v.peel},     {"unroll", &v.unroll}, {"parts", &v.parts}};
+          {"peel", &v.peel},     {"unroll", &v.unroll}, {"parts", &v.parts},
+          {"blocks", &v.blocks}};
 }
 std::vector<VariantField> Fields(CudaShortScans& v) {
   return {{"lanes", &v.lanes},
           {"rows", &v.rows},
           {"run", &v.run},
-          {"unroll", &v.unroll}};
+          {"unroll", &v.unroll},
+          {"blocks", &v.blocks}};
 }
 std::vector<VariantField> Fields(CudaColumnScans& v) {
   return {{"across", &v.across},
@@ -67,11 +71,10 @@ std::vector<VariantField> Fields(CudaColumnScans& v) {
           {"parts", &v.parts}};
 }
 std::vector<VariantField> Fields(CudaSorts& v) {
-  return {{"vector", &v.vector},
-          {"threads", &v.threads},
-          {"unroll", &v.unroll},
-          {"capacity", &v.capacity},
-          {"places", &v.places}};
+  return {{"vector", &v.vector}, {"threads", &v.threads},
+          {"unroll", &v.unroll}, {"capacity", &v.capacity},
+          {"places", &v.places}, {"full", &v.full},
+          {"blocks", &v.blocks}};
 }
 std::vector<VariantField> Fields(CudaTallies& v) {
   return {{"threads", &v.threads}, {"run", &v.run}, {"values", &v.values}};
@@ -84,20 +87,28 @@ std::vector<VariantField> Fields(CudaCounts& v) {
           {"cells", &v.cells}};
 }
 std::vector<VariantField> Fields(CudaSerial& v) {
-  return {{"threads", &v.threads}};
+  return {{"threads", &v.threads}, {"blocks", &v.blocks}};
 }
 std::vector<VariantField> Fields(CpuPoints& v) {
-  return {{"block", &v.block}, {"interior", &v.interior}};
+  return {{"block", &v.block}, {"interior", &v.interior}, {"grain", &v.grain}};
 }
 std::vector<VariantField> Fields(CpuTiles& v) {
-  return {{"axis", &v.axis}, {"rows", &v.rows}, {"columns", &v.columns}};
+  return {{"axis", &v.axis},
+          {"rows", &v.rows},
+          {"columns", &v.columns},
+          {"grain", &v.grain}};
 }
 std::vector<VariantField> Fields(CpuRows& v) {
-  return {{"accumulators", &v.accumulators}};
+  return {{"accumulators", &v.accumulators},
+          {"block", &v.block},
+          {"grain", &v.grain}};
 }
-std::vector<VariantField> Fields(CpuScans&) { return {}; }
+std::vector<VariantField> Fields(CpuScans& v) { return {{"grain", &v.grain}}; }
 std::vector<VariantField> Fields(CpuColumns& v) {
-  return {{"strip", &v.strip}};
+  return {{"strip", &v.strip},
+          {"block", &v.block},
+          {"unroll", &v.unroll},
+          {"grain", &v.grain}};
 }
 
 template <size_t... Is>

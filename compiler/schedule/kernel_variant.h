@@ -34,6 +34,9 @@ struct CudaPoints {
   // 1: groups begin where memory is aligned, not where rows do. The first and
   // the last group of a row may be partial. For rows of any length.
   int peel = 0;
+  // The most blocks a multiprocessor gets at launch: the kernel is a loop that any
+  // number of blocks can share. 0: the grid covers all points.
+  int blocks = 0;
   friend bool operator==(const CudaPoints&, const CudaPoints&) = default;
 };
 
@@ -75,6 +78,7 @@ struct CudaRows {
   // Blocks that share a row and read each other's results, so that a row goes
   // through all of its passes at once: a thread block cluster.
   int cluster = 1;
+  int blocks = 0;  // as CudaPoints.blocks
   friend bool operator==(const CudaRows&, const CudaRows&) = default;
 };
 
@@ -101,6 +105,7 @@ struct CudaScans {
   // Blocks that share an outer point. Each publishes what its part comes to, and
   // joins what the parts before it come to, in the order of their numbers.
   int parts = 1;
+  int blocks = 0;  // as CudaPoints.blocks
   friend bool operator==(const CudaScans&, const CudaScans&) = default;
 };
 
@@ -112,6 +117,7 @@ struct CudaShortScans {
   int rows = 32;
   int run = 17;    // odd, so that runs begin in different banks
   int unroll = 4;  // elements whose loads are issued together
+  int blocks = 0;  // as CudaPoints.blocks
   friend bool operator==(const CudaShortScans&,
                          const CudaShortScans&) = default;
 };
@@ -138,6 +144,8 @@ struct CudaSorts {
   int unroll = 1;       // groups whose loads are issued together
   int capacity = 1024;  // keys in shared memory, a power of two
   int places = 1024;    // asked for, at most
+  int full = 1024;      // more keys than this are sorted before more are read
+  int blocks = 0;       // as CudaPoints.blocks
   friend bool operator==(const CudaSorts&, const CudaSorts&) = default;
 };
 
@@ -165,11 +173,14 @@ struct CudaCounts {
 // One thread for each outer point; reduced axes are plain loops.
 struct CudaSerial {
   int threads = 256;
+  int blocks = 0;  // as CudaPoints.blocks
   friend bool operator==(const CudaSerial&, const CudaSerial&) = default;
 };
 
 // --- CPU. An item is what one thread does without a break; items are fixed by
-// shapes, so no result depends on the number of threads.
+// shapes, so no result depends on the number of threads. A thread takes items of
+// `grain` points together, or more.
+inline constexpr int kCpuGrain = 16384;
 
 // No reduction; an item is `block` elements of the last axis.
 struct CpuPoints {
@@ -177,6 +188,7 @@ struct CpuPoints {
   // 1: vectors whose range masks all hold have a body of their own, without masks
   // (vector_masks.h).
   int interior = 0;
+  int grain = kCpuGrain;
   friend bool operator==(const CpuPoints&, const CpuPoints&) = default;
 };
 
@@ -185,12 +197,17 @@ struct CpuTiles {
   int axis = 0;
   int rows = 64;
   int columns = 64;
+  int grain = kCpuGrain;
   friend bool operator==(const CpuTiles&, const CpuTiles&) = default;
 };
 
 // Vectors run along the last reduced axis; an item is one outer point.
 struct CpuRows {
   int accumulators = 2;  // vectors that are reduced side by side
+  // Reduced points after which a float sum begins anew, so that a lane adds some
+  // hundred of them at most. A shorter sum is one block.
+  int block = 4096;
+  int grain = kCpuGrain;
   friend bool operator==(const CpuRows&, const CpuRows&) = default;
 };
 
@@ -198,12 +215,18 @@ struct CpuRows {
 // only reduced axis, each from what the one before left; an item is one outer
 // point.
 struct CpuScans {
+  int grain = kCpuGrain;
   friend bool operator==(const CpuScans&, const CpuScans&) = default;
 };
 
 // Vectors run along the last outer axis; an item is `strip` of them.
 struct CpuColumns {
   int strip = 4;
+  int block = 256;  // as CpuRows.block, down a column
+  // Vectors of a strip that are written out, so that their accumulators stay in
+  // registers; 1: a loop over them.
+  int unroll = 1;
+  int grain = kCpuGrain;
   friend bool operator==(const CpuColumns&, const CpuColumns&) = default;
 };
 

@@ -14,7 +14,9 @@ namespace {
 // Rows from here on are worth the kernel that keeps the first places while a row
 // goes by.
 constexpr int64_t kStreamedRow = 2048;
-constexpr int kStreamThreads = 128;
+constexpr int kStreamThreads = 64;
+// Keys of a stream that are worth a sort.
+constexpr int64_t kLeastSorted = 128;
 // Parts of a column's scan: each looks at all before it.
 constexpr int64_t kMostColumnParts = 128;
 // Cells that a block counts in shared memory.
@@ -106,19 +108,25 @@ void AddSorts(const NestCosts& costs, std::vector<KernelVariant>& out) {
   const uint32_t last = costs.facts().num_axes - 1;
   for (const int vector : {8, 4, 2, 1}) {
     if (vector > costs.extent(last) || !costs.LoadsWide(last, vector)) continue;
-    if (places <= kMostPlaces && longest > kStreamedRow) {
+    if (places <= kMostPlaces && longest > kStreamedRow &&
+        vector <= std::max(1, costs.WidestVector(last))) {
       const int unroll = vector == 1 ? 2 : 1;
       const int64_t tile = int64_t{kStreamThreads} * vector * unroll;
+      const int64_t capacity = PowerOfTwoAtLeast(places + tile);
+      // There is room for one more tile; but the sooner less is let in, the
+      // shorter is what has to be sorted.
+      const int64_t full =
+          std::min(capacity - tile, std::max(4 * places, kLeastSorted));
       out.push_back(
-          CudaSorts{vector, kStreamThreads, unroll,
-                    static_cast<int>(PowerOfTwoAtLeast(places + tile)),
-                    static_cast<int>(places)});
+          CudaSorts{vector, kStreamThreads, unroll, static_cast<int>(capacity),
+                    static_cast<int>(places), static_cast<int>(full)});
     }
     if (longest > kMostSorted) continue;
     const auto capacity = static_cast<int>(PowerOfTwoAtLeast(longest));
+    const int most = std::max(capacity, 2);
     out.push_back(CudaSorts{vector,
                             std::clamp(capacity / 8, kWarp, kMostThreads), 1,
-                            std::max(capacity, 2), static_cast<int>(places)});
+                            most, static_cast<int>(places), most});
   }
 }
 

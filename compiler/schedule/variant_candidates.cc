@@ -27,6 +27,8 @@ constexpr int kLeastStagedLanes = 128;
 constexpr int64_t kLeastStagedRow = 16384;
 // Short rows of a CPU are not worth a second accumulator.
 constexpr int64_t kShortCpuRow = 256;
+// Values at a point with which the vectors of a strip are written out.
+constexpr size_t kShortCpuPass = 12;
 
 // Parts that give the chip about two blocks a multiprocessor, none shorter than
 // `least_steps` of its `steps`.
@@ -158,7 +160,8 @@ void AddLoopedRows(const NestCosts& costs, CudaRows v, int64_t groups,
   }
 }
 
-// Rows that several blocks hold together.
+// Rows that several blocks hold together, or read again in each pass: few rows are
+// being worked on then, and L2 has room for them.
 void AddClusters(const NestCosts& costs, const Width& width, int64_t longest,
                  int64_t max_row, std::vector<KernelVariant>& out) {
   if (costs.target().compute_capability < kClusters ||
@@ -176,7 +179,7 @@ void AddClusters(const NestCosts& costs, const Width& width, int64_t longest,
                             longest <= kMostHeldElements * cluster;
       if (may_hold) AddHeldRows(costs, v, CeilDivide(most, cluster), out);
       v.unroll = 4;
-      if (!may_hold && cluster == 8) out.push_back(v);
+      out.push_back(v);
     }
   }
 }
@@ -288,6 +291,14 @@ void AddColumns(const NestCosts& costs, std::vector<KernelVariant>& out) {
   }
 }
 
+// Whether no pass computes so much at a point that the time goes into that.
+bool HasShortPasses(const KernelPasses& passes) {
+  return std::all_of(passes.passes.begin(), passes.passes.end(),
+                     [](const KernelPass& pass) {
+                       return pass.inside.size() <= kShortCpuPass;
+                     });
+}
+
 void AddCpu(const NestCosts& costs, std::vector<KernelVariant>& out) {
   const NestFacts& facts = costs.facts();
   if (facts.reduced == 0) {
@@ -324,7 +335,11 @@ void AddCpu(const NestCosts& costs, std::vector<KernelVariant>& out) {
     }
   }
   if (facts.has_scan && costs.MayScan()) out.push_back(CpuScans{});
-  if (facts.num_outer > 0 || facts.has_scan) out.push_back(CpuColumns{});
+  if (facts.num_outer > 0 || facts.has_scan) {
+    CpuColumns v;
+    if (!facts.has_scan && HasShortPasses(costs.passes())) v.unroll = v.strip;
+    out.push_back(v);
+  }
 }
 
 }  // namespace

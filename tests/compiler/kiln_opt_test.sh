@@ -29,8 +29,8 @@ END
 
 expect 0 '%amax = amax\(' rows.ir --emit=graph
 expect 0 '^  nest amax \[i0 in s0, reduce i1 in 8\]' rows.ir --emit=loops
-expect 0 '^  kernel kiln_red_fused_add_amax_sub_exp_sum_div_0 cpu rows accumulators 1 \{$' rows.ir --emit=kernels
-expect 0 '^  kernel kiln_per_fused_add_amax_sub_exp_sum_div_0 cuda rows vector [24] lanes .* held [1-9].* parts 1 peel 0 stages 0 stretch 0 cluster 1 \{$' \
+expect 0 '^  kernel kiln_red_fused_add_amax_sub_exp_sum_div_0 cpu rows accumulators 1 block 4096 grain 16384 \{$' rows.ir --emit=kernels
+expect 0 '^  kernel kiln_per_fused_add_amax_sub_exp_sum_div_0 cuda rows vector [24] lanes .* held [1-9].* parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks [0-9]+ \{$' \
   rows.ir --emit=kernels --target=sm_90
 expect 0 '^  launch k0 grid \[' rows.ir --emit=plan
 expect 0 'void kiln_red_fused_' rows.ir --emit=cpu
@@ -58,12 +58,12 @@ expect 0 '^  buffer b[0-9]+ "counters" counters bytes 4$' long.ir --emit=plan --
 
 # The variants of each kernel with their prices, of which one has the star.
 expect 0 '^kernel add\+amax\+sub\+exp\+sum\+div$' rows.ir --explain-tiling
-expect 0 '^\* cpu rows accumulators 1: [0-9.]+ us \(memory [0-9.]+, issue [0-9.]+, latency [0-9.]+; [0-9.]+ MB\)$' \
+expect 0 '^\* cpu rows accumulators 1 block 4096 grain 16384: [0-9.]+ us \(memory [0-9.]+, issue [0-9.]+, latency [0-9.]+; [0-9.]+ MB\)$' \
   rows.ir --explain-tiling
-expect 0 '^  cpu columns strip 4: [0-9.]+ us \(' rows.ir --explain-tiling
+expect 0 '^  cpu columns strip 4 block 256 unroll 4 grain 16384: [0-9.]+ us \(' rows.ir --explain-tiling
 [[ "$(grep -c '^\* ' out.txt)" == 1 ]] || fail "due one star in: $(cat out.txt)"
 expect 0 '^\* cuda rows vector .*: [0-9.]+ us \(memory .* [0-9]+ registers\)$' rows.ir --explain-tiling --target=sm_90
-expect 0 '^  cuda serial threads 256: [0-9.]+ us \(' rows.ir --explain-tiling --target=sm_90
+expect 0 '^  cuda serial threads 256 blocks 512: [0-9.]+ us \(' rows.ir --explain-tiling --target=sm_90
 [[ "$(grep -c '^\* ' out.txt)" == 1 ]] || fail "due one star in: $(cat out.txt)"
 # What it stars is what a plan has.
 "$OPT" long.ir --explain-tiling --target=sm_90 | sed -n 's/^\* \(.*\): .*/\1/p' > star.txt
@@ -74,7 +74,7 @@ graph @open(N in [2, 100000000] = 512)(%x: f32[64, N]) -> (%y) {
   %y = _softmax(%x, 1, false)
 }
 END
-"$OPT" open.ir --explain-tiling --target=sm_90 | sed -n 's/^\* \(.* cluster [0-9]*\).*/\1/p' > open_star.txt
+"$OPT" open.ir --explain-tiling --target=sm_90 | sed -n 's/^\* \(.* cluster [0-9]* blocks [0-9]*\).*/\1/p' > open_star.txt
 grep -q '^cuda rows .* held [1-9]' open_star.txt || fail "due rows in registers in: $(cat open_star.txt)"
 expect 0 "^  kernel kiln_per_fused_amax_sub_exp_sum_div_0 $(cat open_star.txt) \{$" open.ir --emit=kernels --target=sm_90
 
@@ -152,7 +152,7 @@ echo 'graph @bad()(%x: f32[2]) -> (%y) { %y = rely(%x) }' > bad.ir
 expect 2 "line 1: found 'rely\(%x\) }', due an operator" bad.ir
 sed 's/kernel kiln/colonel kiln/' kernels.ir > bad_plan.ir
 expect 2 "line [0-9]+ column 3: found 'colonel kiln_red_fused_add_ama', due in, const" bad_plan.ir
-sed 's/cpu rows accumulators 1/cpu rows accumulators 0/' kernels.ir > broken_plan.ir
+sed 's/cpu rows accumulators 1 block 4096 grain 16384/cpu rows accumulators 0 block 4096 grain 16384/' kernels.ir > broken_plan.ir
 expect 1 'K5 at kiln_red_fused_add_amax_sub_exp_sum_div_0: found accumulators 0' broken_plan.ir
 "$OPT" rows.ir --emit=kernels --target=sm_90 > cuda_kernels.ir
 sed 's/cuda rows vector [0-9]*/cuda rows vector 3/' cuda_kernels.ir > broken_plan.ir

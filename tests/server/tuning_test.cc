@@ -100,19 +100,21 @@ TEST(Tuning, APoolMeasuresTheChoicesThatItIsGiven) {
   *measure.mutable_compile() = RowSums(kColumns);
   measure.set_key(
       std::string(absl::StripSuffix(made.compiled().tuned(0), " ")));
-  measure.add_choices("cpu rows accumulators 4");
-  measure.add_choices("cpu columns strip 4");
+  measure.add_choices("cpu rows accumulators 4 block 4096 grain 16384");
+  measure.add_choices("cpu columns strip 4 block 256 unroll 4 grain 16384");
   const auto good = d.daemon().pool().Submit(request);
   const auto reply = good->Wait();
   ASSERT_TRUE(reply.ok()) << reply.status();
   const wire::TuningDecision& decision = (*reply)->measure();
   EXPECT_EQ(decision.key(), measure.key());
-  EXPECT_THAT(decision.choices(),
-              ElementsAre("cpu rows accumulators 4", "cpu columns strip 4"));
+  EXPECT_THAT(
+      decision.choices(),
+      ElementsAre("cpu rows accumulators 4 block 4096 grain 16384",
+                  "cpu columns strip 4 block 256 unroll 4 grain 16384"));
   EXPECT_THAT(decision.seconds(), ElementsAre(Gt(0), Gt(0)));
   EXPECT_THAT(decision.choices(), Contains(decision.choice()));
 
-  measure.add_choices("cpu rows accumulators 1000");
+  measure.add_choices("cpu rows accumulators 1000 block 4096 grain 16384");
   const auto bad_choice = d.daemon().pool().Submit(request);
   EXPECT_EQ(ReasonOf(bad_choice->Wait().status()), ErrorReason::kBadOption);
   measure.clear_choices();

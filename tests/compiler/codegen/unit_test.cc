@@ -153,7 +153,7 @@ TEST(WriteKernel, IndicesAreWideOnlyWhenTheyMustBe) {
 // The whole text, so that a change of style is seen.
 TEST(WriteKernel, GoldenPointwiseCuda) {
   NestCase c = Scale(1000, 0.5);
-  c.kernel.variant = CudaPoints{.vector = 4};
+  c.kernel.variant = CudaPoints{.vector = 4, .blocks = 512};
   const KernelSource source = Write(c, "sm_90");
   EXPECT_EQ(
       source.text,
@@ -175,7 +175,6 @@ TEST(WriteKernel, GoldenPointwiseCuda) {
 }
 )"));
   EXPECT_EQ(source.grid[0], SymExpr(1));
-  // Four times the 2048 threads of a multiprocessor.
   EXPECT_EQ(source.blocks_per_multiprocessor, 512u);
   EXPECT_EQ(source.block[0], 256u);
 }

@@ -27,8 +27,11 @@ std::string DropoutKernel(absl::string_view label, absl::string_view variant,
 
 TEST(WriteKernels, LayersThatDrawFromOtherStreamsShareAKernel) {
   for (const auto& [target, variant] :
-       {std::pair("sm_90", "cuda points vector 1 unroll 1 threads 256 peel 0"),
-        std::pair("x86-64-v3", "cpu points block 4096 interior 0")}) {
+       {std::pair(
+            "sm_90",
+            "cuda points vector 1 unroll 1 threads 256 peel 0 blocks 512"),
+        std::pair("x86-64-v3",
+                  "cpu points block 4096 interior 0 grain 16384")}) {
     const auto plan = ParseKernelPlan(absl::StrCat(
         "plan @g() {\n  in x : f32[64] index 0\n  out y : f32[64]\n"
         "  out z : f32[64]\n",

@@ -153,7 +153,7 @@ TEST(ChooseVariants, ADecisionComesBeforeMemoryIsPlaced) {
 
   const std::string whole =
       "cuda rows vector 4 lanes 1024 rows 1 held 0 hold_costly 0 unroll 4 "
-      "parts 1 peel 0 stages 0 stretch 0 cluster 1";
+      "parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks 128";
   const KernelPlan plan = PlanWith(graph, EnvOf("sm_90", {{key, whole}}));
   const auto& kernel = std::get<PlannedKernel>(plan.steps[0]);
   EXPECT_EQ(ToText(kernel.variant), whole);
@@ -167,7 +167,8 @@ TEST(ChooseVariants, ADecisionThatIsNoConfigurationIsIgnoredWithItsGround) {
   const std::string key = KeyOf(Rows(), "sm_90");
   for (const std::string& bad : std::vector<std::string>{
            "threads=128 rows=1", "cuda rows vector 3 lanes 7", "unmapped",
-           "cpu rows accumulators 2", "\n\x01 swirl", ""}) {
+           "cpu rows accumulators 2 block 4096 grain 16384", "\n\x01 swirl",
+           ""}) {
     const PassEnv env = EnvOf("sm_90", {{key, bad}});
     const KernelPlan plan = PlanWith(Rows(), env);
     EXPECT_EQ(ToText(plan), plain);
@@ -181,10 +182,10 @@ TEST(ChooseVariants, ADecisionThatIsNoConfigurationIsIgnoredWithItsGround) {
 }
 
 TEST(ChooseVariants, DecisionsAboutOtherKernelsChangeNothing) {
-  const KernelPlan plan =
-      PlanWith(Rows(), EnvOf("sm_90", {{"", "cuda serial threads 64"},
-                                       {"reduce/f32/2^12x2^10/other/sm_90",
-                                        "cuda serial threads 64"}}));
+  const KernelPlan plan = PlanWith(
+      Rows(), EnvOf("sm_90", {{"", "cuda serial threads 64 blocks 2048"},
+                              {"reduce/f32/2^12x2^10/other/sm_90",
+                               "cuda serial threads 64 blocks 2048"}}));
   EXPECT_EQ(ToText(plan), ToText(PlanWith(Rows(), EnvOf("sm_90"))));
   EXPECT_EQ(plan.tuned.begin()->second, "");
 }

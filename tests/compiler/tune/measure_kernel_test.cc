@@ -86,7 +86,8 @@ TEST(MeasureKernel, TheFastestWins) {
   ASSERT_TRUE(measured.ok()) << measured.status();
   EXPECT_EQ(measured->key, subject.key);
   ASSERT_GE(measured->choices.size(), 3u);
-  EXPECT_EQ(measured->choices[0], "cpu rows accumulators 2");
+  EXPECT_EQ(measured->choices[0],
+            "cpu rows accumulators 2 block 4096 grain 16384");
   EXPECT_EQ(measured->choice, measured->choices[2]);
   EXPECT_EQ(measured->seconds.size(), measured->choices.size());
   // The sums and what is summed.
@@ -97,19 +98,24 @@ TEST(MeasureKernel, ANearTieGoesToTheFirst) {
   Subject subject(kRowSums, "x86-64-v3");
   ToldStopwatch stopwatch({1.01, 1});
   const auto measured = subject.Measure(
-      stopwatch, {"cpu rows accumulators 4", "cpu columns strip 4"});
+      stopwatch, {"cpu rows accumulators 4 block 4096 grain 16384",
+                  "cpu columns strip 4 block 256 unroll 4 grain 16384"});
   ASSERT_TRUE(measured.ok()) << measured.status();
-  EXPECT_EQ(measured->choice, "cpu rows accumulators 4");
-  EXPECT_THAT(measured->choices,
-              ElementsAre("cpu rows accumulators 4", "cpu columns strip 4"));
+  EXPECT_EQ(measured->choice, "cpu rows accumulators 4 block 4096 grain 16384");
+  EXPECT_THAT(
+      measured->choices,
+      ElementsAre("cpu rows accumulators 4 block 4096 grain 16384",
+                  "cpu columns strip 4 block 256 unroll 4 grain 16384"));
 }
 
 TEST(MeasureKernel, WhatIsNotThereIsNamed) {
   Subject subject(kRowSums, "x86-64-v3");
   ToldStopwatch stopwatch;
-  const auto choice = subject.Measure(stopwatch, {"cuda serial threads 64"});
+  const auto choice =
+      subject.Measure(stopwatch, {"cuda serial threads 64 blocks 2048"});
   EXPECT_EQ(ReasonOf(choice.status()), ErrorReason::kBadOption);
-  EXPECT_THAT(choice.status().message(), HasSubstr("cuda serial threads 64"));
+  EXPECT_THAT(choice.status().message(),
+              HasSubstr("cuda serial threads 64 blocks 2048"));
   for (const char* key : {"", "reduce/f32/2^2x2^10/other/x86-64-v3"}) {
     subject.key = key;
     const auto measured = subject.Measure(stopwatch);
