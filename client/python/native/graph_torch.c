@@ -65,10 +65,27 @@ int kiln_graph_torch_learn(void) {
   return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Takes `number`, which may be NULL; prints what is wrong. */
+/* An exception that is on its way, put aside: what a failed call leaves is given
+ * back while it is set, and Python's functions may not be called then. */
+typedef struct Aside {
+  PyObject *type, *value, *trace;
+} Aside;
+
+static Aside PutAside(void) {
+  Aside aside;
+  PyErr_Fetch(&aside.type, &aside.value, &aside.trace);
+  return aside;
+}
+
+/* Prints what has gone wrong since, and takes the exception up again. */
+static void TakeUp(Aside aside) {
+  if (PyErr_Occurred()) PyErr_WriteUnraisable(NULL);
+  PyErr_Restore(aside.type, aside.value, aside.trace);
+}
+
+/* Takes `number`, which may be NULL. */
 static long NumberOf(PyObject* number) {
   const long value = number == NULL ? -1 : PyLong_AsLong(number);
-  if (PyErr_Occurred()) PyErr_WriteUnraisable(NULL);
   Py_XDECREF(number);
   return value;
 }
@@ -103,27 +120,36 @@ void* kiln_graph_storage_of(PyObject* tensor, void** address) {
 }
 
 void kiln_graph_watch(void* storage) {
+  const Aside aside = PutAside();
   PyObject* object = CallAt(torch.storage_at, storage);
   PyObject* number = object == NULL
                          ? NULL
                          : PyObject_CallMethodObjArgs(object, weak_ref, NULL);
-  if (number == NULL) PyErr_WriteUnraisable(NULL);
   Py_XDECREF(number);
   Py_XDECREF(object);
+  TakeUp(aside);
 }
 
 void kiln_graph_unwatch(void* storage) {
+  const Aside aside = PutAside();
   PyObject* out = CallAt(torch.free_weak_ref, storage);
-  if (out == NULL) PyErr_WriteUnraisable(NULL);
   Py_XDECREF(out);
+  TakeUp(aside);
 }
 
 long kiln_graph_uses(void* storage) {
-  return NumberOf(CallAt(torch.use_count, storage));
+  const Aside aside = PutAside();
+  const long uses = NumberOf(CallAt(torch.use_count, storage));
+  TakeUp(aside);
+  return uses;
 }
 
 long kiln_graph_tensor_uses(PyObject* tensor) {
-  return NumberOf(PyObject_CallMethodObjArgs(tensor, use_count, NULL));
+  const Aside aside = PutAside();
+  const long uses =
+      NumberOf(PyObject_CallMethodObjArgs(tensor, use_count, NULL));
+  TakeUp(aside);
+  return uses;
 }
 
 static PyObject* NewStorage(PyObject* metadata) {
@@ -163,9 +189,10 @@ int kiln_graph_add_cached(PyObject* tensor) {
 }
 
 void kiln_graph_remove_cached(PyObject* tensor) {
+  const Aside aside = PutAside();
   PyObject* out = CallEnabled(torch.remove_cached, tensor);
-  if (out == NULL) PyErr_WriteUnraisable(NULL);
   Py_XDECREF(out);
+  TakeUp(aside);
 }
 
 int kiln_graph_copy(PyObject* to, PyObject* from) {

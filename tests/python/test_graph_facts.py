@@ -1,0 +1,124 @@
+"""What device graphs are told of an ATen graph, and the tree's binding: without a GPU."""
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+
+import kiln
+from kiln import _native, service
+from kiln.graph_device import GraphDevice
+from kiln.graph_facts import facts_of
+
+OPTIONS = kiln.config.snapshot()
+
+
+def traced(function, *devices):
+    """The ATen graph of a function of tensors on these devices."""
+    getattr(torch._C, "_ensureCUDADeviceGuardSet", lambda: None)()
+    with FakeTensorMode():
+        inputs = [torch.empty(4, device=device) for device in devices]
+        module = make_fx(function)(*inputs)
+    (output,) = module.graph.find_nodes(op="output")
+    if not isinstance(output.args[0], (list, tuple)):
+        output.args = ([output.args[0]],)
+    return module
+
+
+def test_a_graph_on_a_gpu_may_be_a_device_graph():
+    module = traced(lambda x, y: x + y, "cuda", "cuda")
+    facts = facts_of(module, "inference", [1], OPTIONS)
+    assert facts["skip"] is None
+    assert (facts["tensors"], facts["static"], facts["mutated"]) == ([0, 1], [1], [])
+
+
+@pytest.mark.parametrize(
+    ("function", "devices", "why"),
+    [
+        (lambda x, y: (x + 1, y + 1), ("cuda", "cpu"), "cpu device ("),
+        (lambda x, y: (x + 1, y + 1), ("cuda:0", "cuda:1"), "multiple devices: device("),
+        (lambda x: x + x.sum().cpu(), ("cuda",), "cpu device ("),
+    ],
+)
+def test_what_keeps_a_graph_from_being_one_is_said(function, devices, why):
+    facts = facts_of(traced(function, *devices), "inference", [], OPTIONS)
+    assert facts["skip"].startswith(why)
+
+
+def test_written_inputs_are_known():
+    module = traced(lambda x, y: x.copy_(y + 1), "cuda", "cuda")
+    assert facts_of(module, "inference", [], OPTIONS)["mutated"] == [0]
+    unwritten = {**OPTIONS, "cudagraph_support_input_mutation": False}
+    facts = facts_of(module, "inference", [], unwritten)
+    assert facts["skip"].startswith("mutated inputs (1 instances)")
+    assert facts_of(module, "inference", [0], unwritten)["skip"] is None
+
+
+class _Host:
+    """A device on which everything is a warm-up."""
+
+    calls, marks = GraphDevice.calls, GraphDevice.marks
+    pool_name = "(0, 1)"
+
+    def __init__(self):
+        self.notes = []
+
+    def warm_up(self, body, inputs):
+        return body(inputs)
+
+    def note(self, kind, function, text):
+        self.notes.append(text)
+
+
+def _body(inputs):
+    result = inputs[0] + 1
+    inputs.clear()
+    return [result]
+
+
+def _add(tree, mutated=()):
+    return tree.add(0, _body, [0], [], list(mutated), [], ["x"], [None], [None], "x.add_(1)")
+
+
+def test_a_tree_calls_its_functions():
+    service.load_library()
+    host = _Host()
+    tree = _native.GraphTree(host, {"always_warm_up": 1})
+    called = _add(tree)
+    inputs = [torch.zeros(3)]
+    (result,) = called(inputs)
+    assert inputs == []
+    assert torch.equal(result, torch.ones(3))
+    assert tree.report()["warm_ups"] == 1
+    with pytest.raises(TypeError):
+        called(torch.zeros(3))
+    tree.shutdown()
+    with pytest.raises(kiln.KilnError, match="Running CUDAGraph after shutdown"):
+        called([torch.zeros(3)])
+
+
+def test_a_tree_tells_why_a_function_has_no_graph():
+    service.load_library()
+    host = _Host()
+    tree = _native.GraphTree(host, {})
+    called = _add(tree, mutated=[0])
+    for _ in range(2):
+        called([torch.zeros(3)])
+    assert host.notes == [
+        "skipping cudagraphs due to mutated inputs (1 instances). Found from : \n x.add_(1)"
+    ]
+    assert tree.report()["plain_runs"] == 2
+    assert tree.nodes() == []
+
+
+def test_an_error_of_a_function_is_its_own():
+    service.load_library()
+    tree = _native.GraphTree(_Host(), {})
+
+    def fails(inputs):
+        raise LookupError("not today")
+
+    called = tree.add(0, fails, [0], [], [], [], ["x"], [None], [None], "")
+    with pytest.raises(LookupError, match="not today"):
+        called([torch.zeros(3)])
+    assert tree.report()["state"] == 0
