@@ -13,7 +13,8 @@
 
 namespace kiln {
 
-// An argument of a kernel. Of what is no tensor the sizes are empty.
+// An argument of a kernel: a tensor in memory, or a number or workspace, which
+// have no sizes.
 struct LaunchArgument {
   bool is_tensor = false;
   DType dtype = DType::kFloat32;
@@ -30,6 +31,9 @@ struct LaunchFacts {
   uint32_t shared_bytes = 0;
   uint32_t cluster = 0;  // blocks a cluster along x; 0: none
   std::vector<LaunchArgument> arguments;
+  std::string mapping;  // "XBLOCK=1024,VECTOR=4": how work is dealt out
+  // Points, and reduced points of each; none of several kernels in one.
+  std::vector<int64_t> extents;
   int64_t bytes_read = 0;  // of memory, each byte once
   int64_t bytes_written = 0;
   // The translation unit that defines it. Lives as long as the executor.

@@ -1,8 +1,11 @@
 #include "runtime/step_launch.h"
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 #include "proto/artifact.pb.h"
+#include "proto/base/dtype.h"
 #include "proto/base/sym_eval.h"
 
 namespace kiln {
@@ -30,6 +33,27 @@ int64_t ValueOf(const wire::SymExpr& expression,
   return program.ok() ? program->Evaluate(symbols) : 0;
 }
 
+std::vector<int64_t> ValuesOf(
+    const google::protobuf::RepeatedPtrField<wire::SymExpr>& expressions,
+    absl::Span<const int64_t> symbols) {
+  std::vector<int64_t> values;
+  for (const wire::SymExpr& expression : expressions) {
+    values.push_back(ValueOf(expression, symbols));
+  }
+  return values;
+}
+
+LaunchArgument ArgumentOf(const wire::KernelArg& arg,
+                          absl::Span<const int64_t> symbols) {
+  if (!arg.has_buffer()) return {};
+  LaunchArgument out;
+  const std::optional<DType> dtype = DTypeFromWire(arg.buffer().dtype());
+  out.is_tensor = dtype.has_value();
+  out.dtype = dtype.value_or(DType::kUInt8);
+  out.sizes = ValuesOf(arg.buffer().sizes(), symbols);
+  return out;
+}
+
 }  // namespace
 
 absl::string_view StepLaunch::name() const {
@@ -48,8 +72,10 @@ LaunchFacts StepLaunch::Facts() const {
   facts.shared_bytes = launch_.shared_bytes;
   facts.cluster = launch_.cluster;
   for (const wire::KernelArg& arg : StepOf(artifact_, step_).args()) {
-    facts.arguments.push_back({.is_tensor = arg.has_buffer()});
+    facts.arguments.push_back(ArgumentOf(arg, symbols_));
   }
+  facts.mapping = kernel.mapping();
+  facts.extents = ValuesOf(kernel.extents(), symbols_);
   facts.bytes_read = ValueOf(kernel.bytes_read(), symbols_);
   facts.bytes_written = ValueOf(kernel.bytes_written(), symbols_);
   const auto& units = artifact_.view().message().compiled().units();

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "absl/types/span.h"
 #include "client/c_api/c_graph.h"
 #include "client/c_api/c_handles.h"
+#include "client/c_api/c_launch.h"
 #include "client/c_api/c_status.h"
 #include "client/session.h"
 #include "proto/base/status.h"
@@ -237,6 +239,9 @@ KilnStatus* kiln_run_with(KilnCallable* callable, const KilnValue* inputs,
   if (known.on_input_done != nullptr) options.inputs = &observer;
   kiln::CallerMaker maker(known);
   if (known.make_result != nullptr) options.results = &maker;
+  std::optional<kiln::CallerHooks> hooks;
+  if (known.trace != nullptr) options.trace = &known.trace->trace;
+  if (known.on_launch != nullptr) options.launches = &hooks.emplace(known);
   auto outputs = callable->callable->RunViews(views, options);
   if (!outputs.ok()) return kiln::StatusOf(outputs.status());
   if (lent != nullptr) {

@@ -356,6 +356,46 @@ typedef struct KilnAllocator {
 /* A shorter input is not worth a call when a run is done with it. */
 enum { KILN_LEAST_INPUT_BYTES = 1 << 20 };
 
+/* A kernel that a run is about to launch, or just has. Good during the call that
+ * tells of it. */
+typedef struct KilnLaunch KilnLaunch;
+/* "kiln_poi_fused_add_cos_sin_0": unique in its graph. */
+const char* kiln_launch_name(const KilnLaunch* launch);
+
+/* What is known of a launch. All that it names is good as long as the launch. */
+typedef struct KilnLaunchFacts {
+  size_t struct_size;    /* set by the caller */
+  const char* symbol;    /* of the kernel's code */
+  const char* operators; /* it came from: "add,cos" */
+  void* stream;
+  int64_t grid[3];
+  uint32_t block[3];
+  uint32_t shared_bytes;
+  uint32_t cluster;           /* blocks a cluster along x; 0: none */
+  const KilnValue* arguments; /* tensors without data and strides; KILN_NOTHING:
+                                 no tensor */
+  int32_t argument_count;
+  const char* mapping;    /* "XBLOCK=1024,VECTOR=4": how work is dealt out */
+  const int64_t* extents; /* points, and reduced points of each */
+  int32_t extent_count;
+  int64_t bytes_read;
+  int64_t bytes_written;
+  const char* source; /* of the unit that defines it; ends with no NUL */
+  size_t source_length;
+} KilnLaunchFacts;
+
+/* Worked out at the first call for a launch. */
+KilnStatus* kiln_launch_facts(KilnLaunch* launch, KilnLaunchFacts* facts);
+
+/* What the steps of runs were, and when, for Chrome's trace viewer and Perfetto.
+ * A run that is traced waits for the device after each step. Thread-safe. */
+typedef struct KilnTrace KilnTrace;
+KilnTrace* kiln_trace_new(void);
+void kiln_trace_free(KilnTrace* trace); /* NULL is fine */
+/* As JSON: writes at most `size` bytes with the closing NUL; gives the length of
+ * the whole text without it. */
+size_t kiln_trace_json(const KilnTrace* trace, char* buffer, size_t size);
+
 typedef struct KilnRunOptions {
   size_t struct_size;
   uint64_t seed;
@@ -380,6 +420,11 @@ typedef struct KilnRunOptions {
    * that runs. May be NULL. */
   void* (*make_result)(void* context, int32_t index, const KilnValue* like);
   void* result_context;
+  /* Told, on the thread that runs, of each launch before it is made (`after` 0)
+   * and when it was (1). May be NULL. */
+  void (*on_launch)(void* context, KilnLaunch* launch, int32_t after);
+  void* launch_context;
+  KilnTrace* trace; /* NULL: none */
 } KilnRunOptions;
 
 /* kiln_run with options that may grow. */

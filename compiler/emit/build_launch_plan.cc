@@ -147,6 +147,25 @@ class PlanBuilder {
     return buffer_numbers_[id] = out_.buffers_size() - 1;
   }
 
+  // Of inputs and results as the client has them: the axes of a kernel's
+  // buffers are merged.
+  const DimVector& ShapeOf(BufferId id) const {
+    const Buffer& buffer = plan_.buffers[id];
+    if (buffer.kind == BufferKind::kInput) {
+      const auto& what = graph_.inputs[buffer.index].what;
+      if (const auto* v = std::get_if<ValueId>(&what)) {
+        return graph_.meta(*v).sizes;
+      }
+    }
+    if (buffer.kind != BufferKind::kOutput) return buffer.sizes;
+    for (const ProgramOutput& output : plan_.outputs) {
+      const auto* view = std::get_if<View>(&output.what);
+      if (view == nullptr || view->buffer != id) continue;
+      if (Product(view->sizes) == Product(buffer.sizes)) return view->sizes;
+    }
+    return buffer.sizes;
+  }
+
   absl::StatusOr<uint32_t> KernelNumber(const PlannedStep& planned,
                                         const EmittedKernel& kernel) {
     const auto [at, added] =
@@ -170,6 +189,10 @@ class PlanBuilder {
     out.set_text(kernel.facts.text);
     *out.mutable_bytes_read() = kiln::ToWire(kernel.facts.bytes_read);
     *out.mutable_bytes_written() = kiln::ToWire(kernel.facts.bytes_written);
+    out.set_mapping(kernel.facts.mapping);
+    for (const SymExpr& extent : kernel.facts.extents) {
+      *out.add_extents() = kiln::ToWire(extent);
+    }
     return at->second;
   }
 
@@ -183,9 +206,12 @@ class PlanBuilder {
       switch (param.kind) {
         case KernelParam::Kind::kBuffer: {
           const Buffer& buffer = plan_.buffers[param.buffer];
-          arg.mutable_buffer()->set_buffer(Number(param.buffer));
-          *arg.mutable_buffer()->mutable_offset_bytes() =
+          wire::BufferArg& out = *arg.mutable_buffer();
+          out.set_buffer(Number(param.buffer));
+          *out.mutable_offset_bytes() =
               kiln::ToWire(buffer.offset * SizeInBytes(buffer.dtype));
+          out.set_dtype(ToWire(buffer.dtype));
+          AddAll(ShapeOf(param.buffer), out.mutable_sizes());
           break;
         }
         case KernelParam::Kind::kScalar:

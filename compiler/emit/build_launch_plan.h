@@ -23,6 +23,8 @@ struct KernelFacts {
   std::string text;  // its KernelPlan text
   SymExpr bytes_read = 0;
   SymExpr bytes_written = 0;
+  std::string mapping;           // as PlanKernel.mapping
+  std::vector<SymExpr> extents;  // as PlanKernel.extents
 };
 
 // What one kernel step of a plan came to.

@@ -4,10 +4,34 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/loop/loop_transforms.h"
+#include "compiler/schedule/kernel_labels.h"
 #include "compiler/schedule/kernel_plan_text.h"
 #include "compiler/schedule/metrics.h"
 
 namespace kiln {
+
+namespace {
+
+std::string MappingOf(KernelVariant variant) {
+  std::string out = absl::StrCat("XBLOCK=", PointsOfBlock(variant));
+  for (const VariantField& field : FieldsOf(variant)) {
+    absl::StrAppend(&out, ",", absl::AsciiStrToUpper(field.name), "=",
+                    *field.value);
+  }
+  return out;
+}
+
+std::vector<SymExpr> PointsOf(const LoopNest& nest) {
+  std::vector<SymExpr> extents = {1};
+  if (HasReduction(nest)) extents.push_back(1);
+  for (const Axis& axis : nest.axes) extents[axis.reduction] *= axis.extent;
+  return extents;
+}
+
+}  // namespace
 
 std::vector<EmittedKernel> DescribeKernels(const KernelPlan& plan,
                                            std::vector<KernelSource> sources) {
@@ -23,6 +47,11 @@ std::vector<EmittedKernel> DescribeKernels(const KernelPlan& plan,
     const KernelBytes bytes = BytesOf(kernels, plan.buffers);
     emitted.facts.bytes_read = bytes.read;
     emitted.facts.bytes_written = bytes.written;
+    emitted.facts.mapping = MappingOf(kernels[0].variant);
+    if (std::holds_alternative<PlannedKernel>(step) &&
+        !ComesFromLists(kernels[0].nest)) {
+      emitted.facts.extents = PointsOf(kernels[0].nest);
+    }
     if (seen.insert(emitted.source.symbol).second) {
       const auto* all = std::get_if<CombinedKernel>(&step);
       emitted.facts.text = all != nullptr ? ToText(*all, plan.buffers)

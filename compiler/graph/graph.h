@@ -76,6 +76,10 @@ class Graph {
   std::vector<GraphConstant> constants;
   std::vector<GraphOutput> outputs;
   std::vector<Mutation> mutations;
+  // Of each of the client's nodes the operator that its program names, which
+  // kernels are called by: "native_layer_norm", "_softmax". Empty in a graph that
+  // was written as text.
+  std::vector<std::string> client_operators;
 
   const std::vector<Node>& nodes() const { return nodes_; }
   const Value& value(ValueId id) const { return values_[id.index]; }

@@ -347,6 +347,7 @@ class GraphImporter {
     const wire::Node& wire = wire_.nodes(static_cast<int>(number));
     RETURN_IF_ERROR(CheckName(wire.name()));
     RETURN_IF_ERROR(CheckName(wire.op()));
+    RETURN_IF_ERROR(CheckName(wire.original_op()));
     const OpDef* op = FindOp(wire.op());
     if (op == nullptr) return Unknown(wire.op());
     Arguments positional;
@@ -366,6 +367,8 @@ class GraphImporter {
         const ValueIds results,
         graph_.AddNode(*op, std::move(bound), TextName(wire.name())));
     graph_.SetClientNode(number);
+    graph_.client_operators.push_back(PacketName(
+        wire.original_op().empty() ? wire.op() : wire.original_op()));
     RETURN_IF_ERROR(CheckCall(graph_, graph_.nodes().back()));
     if (wire.results_size() != 0 &&
         wire.results_size() != static_cast<int>(results.size())) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/graph/op_families.h"
@@ -145,6 +146,14 @@ size_t Distance(absl::string_view a, absl::string_view b) {
 }
 
 }  // namespace
+
+std::string PacketName(absl::string_view op) {
+  const size_t first = op.find('.');
+  if (first != absl::string_view::npos) op.remove_prefix(first + 1);
+  std::string name(op.substr(0, op.find('.')));
+  for (char& c : name) c = absl::ascii_isalnum(c) ? c : '_';
+  return name;
+}
 
 const OpDef* FindOp(absl::string_view name) {
   const OpTable& table = Table();

@@ -30,6 +30,9 @@ const OpDef* FindOp(absl::string_view name);
 // the process with its name.
 const OpDef& KnownOp(absl::string_view name);
 
+// "add" of "aten.add.Tensor": what people call it. Letters, digits and '_'.
+std::string PacketName(absl::string_view op);
+
 // UNSUPPORTED_OP for a name that is not in the table, with the nearest names
 // where they are to be looked for, which takes long.
 absl::Status UnknownOp(absl::string_view name, bool look_for_near = true);

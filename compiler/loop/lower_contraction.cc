@@ -110,7 +110,7 @@ class ContractionWriter {
     const DType dtype = c_.result().view.dtype;
     c_.value = body().Cast(dtype, value_);
     c_.body = body().Take();
-    c_.origins = {n_.origin};
+    c_.origins = n_.g.OriginsOf(n_.origin);
     c_.client_nodes.assign(n_.node.client_nodes.begin(),
                            n_.node.client_nodes.end());
     // Only what is allowed and matters for the dtype is said, so that plans of

@@ -39,14 +39,6 @@ const std::vector<LowerRow>& LowerTable() {
   return *kTable;
 }
 
-// "add" of "aten.add.Tensor".
-std::string OriginOf(absl::string_view op) {
-  const size_t first = op.find('.');
-  if (first == absl::string_view::npos) return std::string(op);
-  op.remove_prefix(first + 1);
-  return std::string(op.substr(0, op.find('.')));
-}
-
 void CountUses(GraphLowering& g) {
   g.uses.assign(g.graph.num_values(), 0);
   for (const Node& node : g.graph.nodes()) {
@@ -90,7 +82,7 @@ void PlaceInputs(GraphLowering& g) {
 }
 
 absl::Status LowerNode(GraphLowering& g, const Node& node) {
-  NodeLowering n{g, node, OriginOf(node.op->name)};
+  NodeLowering n{g, node, PacketName(node.op->name)};
   switch (node.op->handling) {
     case Handling::kView:
       return LowerView(n);

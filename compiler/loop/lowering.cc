@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/loop/index_expr.h"
 #include "compiler/loop/loop_transforms.h"
@@ -89,6 +90,18 @@ std::optional<View> GraphLowering::AsView(ValueId v) const {
                                             : address->CoefficientOf(d));
   }
   return view;
+}
+
+std::vector<std::string> GraphLowering::OriginsOf(
+    absl::string_view origin) const {
+  std::vector<std::string> origins;
+  for (const uint32_t node : client_nodes) {
+    if (node >= graph.client_operators.size()) continue;
+    const std::string& name = graph.client_operators[node];
+    if (!absl::c_linear_search(origins, name)) origins.push_back(name);
+  }
+  if (origins.empty()) origins.emplace_back(origin);
+  return origins;
 }
 
 View GraphLowering::CopyOf(ValueId v, absl::string_view origin) {
@@ -233,7 +246,7 @@ void NestWriter::StoreTo(BufferId buffer, DimVector at, ScalarId value,
 void NestWriter::Finish() {
   if (stores_.empty()) return;
   LoopNest nest;
-  nest.origins.push_back(origin_);
+  nest.origins = g_.OriginsOf(origin_);
   nest.client_nodes.assign(g_.client_nodes.begin(), g_.client_nodes.end());
   nest.axes = std::move(axes_);
   nest.stores = std::move(stores_);

@@ -40,6 +40,8 @@ struct GraphLowering {
   int64_t random_streams = 0;
   // Of the node that is being lowered: whatever is written is for them.
   ClientNodes client_nodes;
+  // What the client calls them; `origin` where none asked.
+  std::vector<std::string> OriginsOf(absl::string_view origin) const;
 
   GraphLowering(const Graph& g, const ArtifactOptions& o)
       : graph(g), options(o) {}

@@ -1,13 +1,29 @@
 #ifndef KILN_COMPILER_SCHEDULE_KERNEL_LABELS_H_
 #define KILN_COMPILER_SCHEDULE_KERNEL_LABELS_H_
 
+#include <string>
+
 #include "compiler/schedule/kernel_plan.h"
 
 namespace kiln {
 
-// Names each kernel of `plan` by what it is now: "kiln_poi_fused_add_relu_0",
-// poi pointwise, red reduction, per persistent reduction, for several that
-// share a launch; up to ten operators; and its number, which makes it unique.
+// "kiln_poi_fused_add_cos_sin": what a kernel does, then up to ten of the
+// operators that it came from, each once, by the alphabet. Operators on lists of
+// tensors name none.
+//
+//   poi  pointwise              red  a reduction that reads its rows in blocks
+//   spl  a scan by many blocks  per  one that holds its rows
+//   tem  a product, convolution or attention
+//   for  several that share a launch, or what operators on lists of tensors came
+//        to in one nest
+std::string KernelStem(const PlannedKernel& kernel);
+std::string KernelStem(const CombinedKernel& kernel);
+
+// Whether all of a nest came from operators on lists of tensors.
+bool ComesFromLists(const LoopNest& nest);
+
+// Labels each kernel of `plan` with what it is now: its stem and a number, which
+// makes it unique.
 void LabelKernels(KernelPlan& plan);
 
 }  // namespace kiln

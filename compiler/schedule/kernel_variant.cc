@@ -173,6 +173,34 @@ int ThreadsOf(const KernelVariant& variant) {
   return 1;
 }
 
+namespace {
+
+int BlockPoints(const Unmapped&) { return 1; }
+int BlockPoints(const CudaPoints& v) { return v.vector * v.unroll * v.threads; }
+int BlockPoints(const CudaTiles& v) { return v.edge * v.depth; }
+int BlockPoints(const CudaRows& v) { return v.rows; }
+int BlockPoints(const CudaColumns& v) { return v.vector * v.across; }
+int BlockPoints(const CudaScans& v) { return v.rows; }
+int BlockPoints(const CudaShortScans& v) { return v.rows; }
+int BlockPoints(const CudaColumnScans& v) { return v.across; }
+int BlockPoints(const CudaSorts&) { return 1; }
+int BlockPoints(const CudaTallies&) { return 1; }
+int BlockPoints(const CudaCounts& v) {
+  return v.vector * v.threads * v.unroll * v.steps;
+}
+int BlockPoints(const CudaSerial& v) { return v.threads; }
+int BlockPoints(const CpuPoints& v) { return v.block; }
+int BlockPoints(const CpuTiles& v) { return v.rows * v.columns; }
+int BlockPoints(const CpuRows&) { return 1; }
+int BlockPoints(const CpuColumns& v) { return v.strip; }
+int BlockPoints(const CpuScans&) { return 1; }
+
+}  // namespace
+
+int PointsOfBlock(const KernelVariant& variant) {
+  return std::visit([](const auto& v) { return BlockPoints(v); }, variant);
+}
+
 int PartsOf(const KernelVariant& variant) {
   if (const auto* v = std::get_if<CudaRows>(&variant)) return v->parts;
   if (const auto* v = std::get_if<CudaColumns>(&variant)) return v->parts;

@@ -257,6 +257,8 @@ std::string ToText(const KernelVariant& variant);
 
 // Threads of a block; 1 for a CPU's.
 int ThreadsOf(const KernelVariant& variant);
+// Outer points that a block works on at a time, or an item of a CPU's.
+int PointsOfBlock(const KernelVariant& variant);
 // Blocks that share an outer point; 1 for those that have none to share, and for
 // CudaTallies, whose number depends on sizes.
 int PartsOf(const KernelVariant& variant);

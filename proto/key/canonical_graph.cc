@@ -265,6 +265,7 @@ absl::Status Walk::Node(wire::Node& node) {
   RETURN_IF_ERROR(CheckKnown(node));
   RETURN_IF_ERROR(CheckGraphName(node.op()));
   RETURN_IF_ERROR(CheckGraphName(node.name()));
+  RETURN_IF_ERROR(CheckGraphName(node.original_op()));
   if (node.op().empty()) return MalformedRequest("no operator");
   const int64_t trace_bytes = node.stack_trace().size();
   if (trace_bytes > kMaxStackTraceBytes) {

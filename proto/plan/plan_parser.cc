@@ -188,6 +188,8 @@ void PlanParser::Kernel() {
   *kernel.mutable_bytes_read() = in_.Expr();
   in_.Expect("writes");
   *kernel.mutable_bytes_written() = in_.Expr();
+  if (in_.Take("mapped")) kernel.set_mapping(in_.String());
+  if (in_.Take("over")) *kernel.mutable_extents() = Dims();
   std::string text;
   for (bool first = true; in_.TakeLineMark(); first = false) {
     absl::StrAppend(&text, first ? "" : "\n", in_.Line());
@@ -213,9 +215,14 @@ void PlanParser::Launch() {
     if (in_.Take("seed")) {
       arg.mutable_seed();
     } else if (in_.NextIs('b')) {
-      arg.mutable_buffer()->set_buffer(Numbered('b', "a buffer"));
-      wire::SymExpr& offset = *arg.mutable_buffer()->mutable_offset_bytes();
+      wire::BufferArg& buffer = *arg.mutable_buffer();
+      buffer.set_buffer(Numbered('b', "a buffer"));
+      wire::SymExpr& offset = *buffer.mutable_offset_bytes();
       if (in_.Take("at")) offset = in_.Expr();
+      if (!in_.NextIs(',') && !in_.NextIs(']')) {
+        buffer.set_dtype(DType());
+        *buffer.mutable_sizes() = Dims();
+      }
     } else if (!in_.Take("none")) {
       *arg.mutable_scalar() = in_.Expr();
     }

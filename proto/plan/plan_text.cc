@@ -118,6 +118,12 @@ std::string KernelText(const wire::PlanKernel& kernel, int number,
                    absl::StrJoin(kernel.origins(), ", "), "] reads ",
                    SymExprText(kernel.bytes_read()), " writes ",
                    SymExprText(kernel.bytes_written()));
+  if (!kernel.mapping().empty()) {
+    absl::StrAppend(&out, " mapped ", Quoted(kernel.mapping()));
+  }
+  if (!kernel.extents().empty()) {
+    absl::StrAppend(&out, " over ", Dims(kernel.extents()));
+  }
   if (texts == KernelTexts::kWithout || kernel.text().empty()) return out;
   for (absl::string_view line : absl::StrSplit(kernel.text(), '\n')) {
     absl::StrAppend(&out, "\n    |", line.empty() ? "" : " ", line);
@@ -135,6 +141,10 @@ std::string LaunchText(const wire::LaunchStep& launch) {
           buffer.offset_bytes().value() != 0) {
         absl::StrAppend(&args.back(), " at ",
                         SymExprText(buffer.offset_bytes()));
+      }
+      if (buffer.dtype() != wire::DTYPE_UNSPECIFIED) {
+        absl::StrAppend(&args.back(), " ", DTypeText(buffer.dtype()), " ",
+                        Dims(buffer.sizes()));
       }
     } else if (arg.has_scalar()) {
       args.push_back(SymExprText(arg.scalar()));

@@ -10,9 +10,9 @@
 //     buffer b0 "x" input 0 bytes 1024*s0
 //     buffer b1 "buf1" arena bytes 8192 offset 64
 //     kernel k0 kiln_poi_fused_add_5f0c label kiln_poi_fused_add_0 module 0
-//       from [add, relu] reads 1024*s0 writes 1024*s0
+//       from [add, relu] reads 1024*s0 writes 1024*s0 mapped "XBLOCK=1024" over [s0, 256]
 //       | the kernel's own text, a line each
-//     launch k0 grid [s0, 1, 1] block [256, 1, 1] args [b0, b1 at 64, seed, s0*4]
+//     launch k0 grid [s0, 1, 1] block [256, 1, 1] args [b0 f32 [s0, 256], b1 at 64, seed, s0*4]
 //     extern mm (b0 f32 [s0, 256] strides [256, 1] offset 0; …) -> (…) alpha=float 1 nodes [3]
 //     copy b0 f32 […] … -> b1 f32 […] …
 //     fill b1 f32 […] … bits 0

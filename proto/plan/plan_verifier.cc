@@ -215,6 +215,7 @@ class PlanVerifier {
       if (arg.has_buffer()) {
         RETURN_IF_ERROR(BufferNumber(arg.buffer().buffer()));
         RETURN_IF_ERROR(Value(arg.buffer().offset_bytes()).status());
+        RETURN_IF_ERROR(AllSound(arg.buffer().sizes()));
       } else if (arg.has_scalar()) {
         RETURN_IF_ERROR(Value(arg.scalar()).status());
       } else if (!arg.has_seed()) {

@@ -26,11 +26,12 @@ constexpr char kTwoAdds[] = R"(
     bytes { code { op: SYM_OP_SYMBOL } code { op: SYM_OP_CONSTANT value: 4 } code { op: SYM_OP_MUL } } }
   kernels { symbol: "test_add" label: "kiln_poi_fused_add_0" origins: "add"
     bytes_read { code { op: SYM_OP_SYMBOL } code { op: SYM_OP_CONSTANT value: 4 } code { op: SYM_OP_MUL } }
-    bytes_written { value: 8 } }
+    bytes_written { value: 8 } mapping: "XBLOCK=16" extents { code { op: SYM_OP_SYMBOL } } }
   steps { fill { to { buffer: 1 dtype: DTYPE_FLOAT32
     sizes { code { op: SYM_OP_SYMBOL } } strides { value: 1 } } } }
   steps { launch { kernel: 0
-    args { buffer { buffer: 0 } } args { buffer { buffer: 1 } }
+    args { buffer { buffer: 0 dtype: DTYPE_FLOAT32 sizes { code { op: SYM_OP_SYMBOL } } } }
+    args { buffer { buffer: 1 } }
     args { scalar { code { op: SYM_OP_SYMBOL } } } args { scalar { value: 1 } }
     grid { code { op: SYM_OP_SYMBOL } } grid { value: 1 } grid { value: 1 }
     block: 1 block: 1 block: 1 } }
@@ -97,8 +98,12 @@ TEST(LaunchHooks, FactsAreThoseOfTheCallAtHand) {
   EXPECT_EQ(facts.bytes_written, 8);
   EXPECT_EQ(facts.source, kSource);
   ASSERT_EQ(facts.arguments.size(), 4);
-  EXPECT_TRUE(facts.arguments[1].is_tensor);
+  EXPECT_TRUE(facts.arguments[0].is_tensor);
+  EXPECT_THAT(facts.arguments[0].sizes, ElementsAre(3));
+  EXPECT_FALSE(facts.arguments[1].is_tensor);
   EXPECT_FALSE(facts.arguments[2].is_tensor);
+  EXPECT_EQ(facts.mapping, "XBLOCK=16");
+  EXPECT_THAT(facts.extents, ElementsAre(3));
 }
 
 TEST(LaunchHooks, AnEmptyGridIsNoLaunch) {

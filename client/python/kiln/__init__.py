@@ -26,11 +26,14 @@ if TYPE_CHECKING:
     from .artifacts import load_artifacts, save_artifacts
     from .graph_trees import graph_tree_state
     from .inductors_place import replace_inductor
+    from .kernel_bandwidth import bandwidth
+    from .launches import register_launch_hooks
     from .look import explain, get_code
     from .recompiles import recompile_reasons
 
 __all__ = [
     "KilnError",
+    "bandwidth",
     "config",
     "counters",
     "explain",
@@ -39,17 +42,20 @@ __all__ = [
     "load_artifacts",
     "metrics",
     "recompile_reasons",
+    "register_launch_hooks",
     "replace_inductor",
     "save_artifacts",
 ]
 
 # What imports PyTorch, and where it is.
 _LATE = {
+    "bandwidth": "kernel_bandwidth",
     "explain": "look",
     "get_code": "look",
     "graph_tree_state": "graph_trees",
     "load_artifacts": "artifacts",
     "recompile_reasons": "recompiles",
+    "register_launch_hooks": "launches",
     "replace_inductor": "inductors_place",
     "save_artifacts": "artifacts",
 }

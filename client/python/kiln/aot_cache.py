@@ -78,6 +78,7 @@ def _tag(
     """What an entry is good for: this backend, build and options, PyTorch's state, and inputs that
     share storages alike and keep their addresses alike, none of which its key knows."""
     words = [service.build_number(), wire_options(options).hex(), str(options["fallback_random"])]
+    words.append(options["trace"])
     words += map(str, _state_of_tracing())
     words += map(str, shared_storages(example_inputs))
     words += [f"{name}={value}" for name, value in options.items() if "cudagraph" in name]

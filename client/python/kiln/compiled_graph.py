@@ -29,6 +29,7 @@ from .steps import device_of, make_plan
 from .switches import switches
 from .telling import tell, user_line
 from .torch_inside import BypassAOTAutogradCache, FXGraphCacheMiss, OutputCode
+from .traces import traced
 from .words import Unsupported, words_of
 
 _SERVED_FROM_CACHE, _SERVED_FROM_COMPILE = 1, 2
@@ -143,6 +144,7 @@ class CompiledGraph(_native.Called, OutputCode):
         self.device = device_of(module.graph)
         self.options = wire_options(options)
         self.choice = choice
+        self.trace = options["trace"]
         self._random_on_host = bool(options["fallback_random"])
         self._is_inference = is_inference
         self._shape_env = _shape_env_of(module)
@@ -272,7 +274,10 @@ class CompiledGraph(_native.Called, OutputCode):
         counters.add("host_kernels", len(self.hosts))
         for callable_ in callables:
             count_compile(callable_)
-        program = make_program(self.recipe, callables, self._in_pytorch(), seeds_of(self.device))
+        eager, draw = self._in_pytorch(), seeds_of(self.device)
+        program = make_program(self.recipe, callables, eager, draw)
+        if self.trace:  # which waits for each step: no device graph could be recorded
+            return traced(program, self.trace, self.name)
         return program if self.choice is None else self.choice.applied(program, self)
 
     def _in_pytorch(self) -> list[EagerSegment]:
@@ -305,7 +310,7 @@ class CompiledGraph(_native.Called, OutputCode):
         except TypeError as error:  # anything may be an operator's argument
             raise BypassAOTAutogradCache(f"kiln: an operator: {error}") from None
 
-    _KEPT = ("_boxed_call", "name", "hosts", "recipe", "device", "options", "choice")
+    _KEPT = ("_boxed_call", "name", "hosts", "recipe", "device", "options", "choice", "trace")
 
     def __getstate__(self) -> dict[str, object]:
         """Plain data: numbers, words, bytes, and lists and dicts of these."""

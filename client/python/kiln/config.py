@@ -63,6 +63,8 @@ OPTIONS = {
     "skip_cudagraph_warmup": _Option(False, 0, "the first call is recorded"),
     "force_cudagraphs_warmup": _Option(False, 0, "every call is a warm-up, for debugging"),
     "slow_path_cudagraph_asserts": _Option(False, 0, "the pool is compared with what is in use"),
+    "trace": _Option("", 0, "a folder for Chrome traces, one of each call of a graph", 0, 4096),
+    "kernel_backend": _Option("kiln", 0, "what profilers are told made a kernel", 0, 64),
 }
 
 # Known, and refused with any value but the one that says what is done today.
@@ -74,7 +76,6 @@ NOT_BUILT = {
     "comprehensive_padding": True,
     "max_autotune": False,
     "split_reductions": True,
-    "trace": False,
 }
 
 
@@ -171,6 +172,7 @@ cudagraph_or_error: bool
 skip_cudagraph_warmup: bool
 force_cudagraphs_warmup: bool
 slow_path_cudagraph_asserts: bool
+kernel_backend: str
 inplace_padding: bool
 can_inplace_pad_graph_input: bool
 force_shape_pad: bool
@@ -178,7 +180,7 @@ shape_padding: bool
 comprehensive_padding: bool
 max_autotune: bool
 split_reductions: bool
-trace: bool
+trace: str
 
 
 def snapshot(**changes: object) -> dict[str, object]:

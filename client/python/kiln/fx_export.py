@@ -218,7 +218,11 @@ class _Exporter:
         else:
             meta, self._named[node] = self._result(value, True)
             message += wire.data(4, meta)
-        return message + wire.text(5, node.name)
+        message += wire.text(5, node.name)
+        original = node.meta.get("original_aten")
+        if isinstance(original, torch._ops.OpOverload) and str(original) != str(target):
+            message += wire.text(7, str(original))
+        return message
 
     def _result(self, value: object, used: bool) -> tuple[bytes, bytes]:
         """A result's meta and what its name stands for; all take a number. One that nobody reads

@@ -35,7 +35,7 @@ def _taken_over(options: dict[str, object]) -> dict[str, object]:
     """Kiln's options among Inductor's. Those that Kiln has bear Inductor's names."""
     taken = {}
     for name, value in options.items():
-        name = name.replace("-", "_")
+        name = name.replace("-", "_").removeprefix("triton.")  # where its cudagraphs stand
         if name in config.OPTIONS:
             taken[name] = value
         elif config.NOT_BUILT.get(name, not value) != value:

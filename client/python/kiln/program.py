@@ -9,6 +9,7 @@ import torch
 from torch import fx
 
 from . import _native
+from . import launches as launches  # who watches is set before a program runs
 from .philox import numbers_of
 from .recipe import Bound, Fixed, HostRecipe, KilnRecipe, Place, Recipe, bound
 from .run_seeds import draw_on_host

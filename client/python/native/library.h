@@ -34,6 +34,11 @@
   X(kiln_callable_text)           \
   X(kiln_callable_free)           \
   X(kiln_run_with)                \
+  X(kiln_launch_name)             \
+  X(kiln_launch_facts)            \
+  X(kiln_trace_new)               \
+  X(kiln_trace_free)              \
+  X(kiln_trace_json)              \
   X(kiln_results_count)           \
   X(kiln_results_get)             \
   X(kiln_results_share)           \

@@ -22,6 +22,15 @@
  *                                        ints, None
  *   segment(callable, unserved, instead, rescue, draw) -> function   as in
  *                                        segment.h
+ *   launch_watchers(enter, exit, profiler)   enter(launch, name, ordinal) is
+ *                                        called before a launch on that GPU, on
+ *                                        the CPU with -1; exit(what that gave)
+ *                                        after it; while a profiler is on.
+ *                                        `profiler`: torch.autograd.profiler
+ *   watch_launches(bool)                 whether without one too
+ *   launch_facts(launch) -> dict, launch_source(launch) -> str   from enter to
+ *                                        exit
+ *   begin_trace(), end_trace() -> str    of the thread's runs, as kiln.h has it
  *   Called                               a class, as in called.h
  *   GraphTree                            a class, as in graph_tree.h
  *   abandon()                            in a forked child: nothing is ended
@@ -32,6 +41,7 @@
 #include "client/python/native/called.h"
 #include "client/python/native/errors.h"
 #include "client/python/native/graph_tree.h"
+#include "client/python/native/launches.h"
 #include "client/python/native/library.h"
 #include "client/python/native/refusal.h"
 #include "client/python/native/results.h"
@@ -113,13 +123,12 @@ static PyObject* Report(PyObject* self, PyObject* capsule) {
   KilnReport report = {.struct_size = sizeof(report)};
   KilnStatus* status = kiln_library.kiln_callable_report(callable, &report);
   if (status != NULL) return kiln_py_raise(status);
-  return Py_BuildValue("{si si si sL sL si si si}", "artifacts", report.artifacts,
-                       "by_local_worker", report.by_local_worker, "served_from",
-                       (int)report.served_from, "compile_us",
-                       (long long)report.compile_us, "load_us",
-                       (long long)report.load_us, "units_built",
-                       report.units_built, "units_cached", report.units_cached,
-                       "daemon_lost", report.daemon_lost);
+  return Py_BuildValue(
+      "{si si si sL sL si si si}", "artifacts", report.artifacts,
+      "by_local_worker", report.by_local_worker, "served_from",
+      (int)report.served_from, "compile_us", (long long)report.compile_us,
+      "load_us", (long long)report.load_us, "units_built", report.units_built,
+      "units_cached", report.units_cached, "daemon_lost", report.daemon_lost);
 }
 
 static PyObject* Text(PyObject* self, PyObject* args) {
@@ -229,13 +238,20 @@ static PyObject* RunOn(KilnCallable* callable, PyObject* inputs,
   KilnResults* results = NULL;
   KilnStatus* status;
   kiln_refusal_forget();
+  KilnWatch watch = {.ordinal =
+                         device.type == kDlpackCuda ? device.ordinal : -1};
+  if (kiln_launches_are_watched()) kiln_launches_watch(&watch, options);
   Py_BEGIN_ALLOW_THREADS;
   status = kiln_library.kiln_run_with(callable, values, (int32_t)count, options,
                                       &results);
   kiln_py_compile_ended(); /* a guard may have failed */
   Py_END_ALLOW_THREADS;
-  if (status != NULL) return RaiseOfRun(status);
-  PyObject* out = Give(results, inputs, device, made);
+  if (status != NULL) {
+    kiln_launches_forget(&watch);
+    return RaiseOfRun(status);
+  }
+  PyObject* out =
+      kiln_launches_raise(&watch) ? NULL : Give(results, inputs, device, made);
   kiln_library.kiln_results_free(results);
   return out;
 }
@@ -311,6 +327,18 @@ static PyMethodDef methods[] = {
      "the daemon said when a local worker compiled (4)."},
     {"run", (PyCFunction)(void (*)(void)) & Run, METH_FASTCALL,
      "Runs a callable on a list of inputs."},
+    {"launch_watchers", &kiln_py_launch_watchers, METH_VARARGS,
+     "Who is told of launches."},
+    {"watch_launches", &kiln_py_watch_launches, METH_O,
+     "Whether they are told where no profiler runs."},
+    {"launch_facts", &kiln_py_launch_facts, METH_O,
+     "What is known of a launch that goes on, as a dict."},
+    {"launch_source", &kiln_py_launch_source, METH_O,
+     "The source of its kernel."},
+    {"begin_trace", &kiln_py_begin_trace, METH_NOARGS,
+     "Has this thread's runs traced."},
+    {"end_trace", &kiln_py_end_trace, METH_NOARGS,
+     "What its runs did since begin_trace, as JSON."},
     {"segment", (PyCFunction)(void (*)(void)) & kiln_py_segment, METH_FASTCALL,
      "A function that runs a callable, with PyTorch beside."},
     {NULL, NULL, 0, NULL}};

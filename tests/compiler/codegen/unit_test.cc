@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/kernel_names.h"
 #include "compiler/codegen/kernel_source.h"
+#include "compiler/schedule/kernel_labels.h"
 #include "tests/support/nest_case.h"
 
 namespace kiln {
@@ -40,18 +41,33 @@ KernelSource Write(const NestCase& c, absl::string_view target) {
   return *source;
 }
 
-TEST(KernelNames, SayWhatAKernelDoesAndAreShort) {
+TEST(KernelNames, SayWhatAKernelDoesByTheAlphabetAndAreShort) {
   NestCase c = Scale(8, 2);
-  for (int i = 0; i < 20; ++i)
+  for (int i = 20; i-- > 0;)
     c.kernel.nest.origins.push_back(absl::StrCat("op", i));
-  c.kernel.nest.origins.push_back("mul");
-  EXPECT_EQ(KernelLabel(c.kernel, 3),
-            "kiln_poi_fused_mul_op0_op1_op2_op3_op4_op5_op6_op7_op8_3");
+  c.kernel.nest.origins.push_back("_to_copy");
+  c.kernel.nest.origins.push_back("op0");
+  c.kernel.nest.origins.push_back("_foreach_add");
+  EXPECT_EQ(
+      KernelStem(c.kernel),
+      "kiln_poi_fused__to_copy_mul_op0_op1_op10_op11_op12_op13_op14_op15");
   const uint32_t r = c.Axis(4, true);
   (void)r;
   EXPECT_TRUE(absl::StartsWith(KernelStem(c.kernel), "kiln_red_"));
   c.kernel.variant = CudaRows{.held = 2};
   EXPECT_TRUE(absl::StartsWith(KernelStem(c.kernel), "kiln_per_"));
+  c.kernel.variant = CudaScans{.parts = 2};
+  EXPECT_TRUE(absl::StartsWith(KernelStem(c.kernel), "kiln_spl_"));
+  c.kernel.nest.origins = {"mm"};
+  EXPECT_EQ(KernelStem(c.kernel), "kiln_tem_fused_mm");
+}
+
+TEST(KernelNames, OperatorsOnListsOfTensorsNameNone) {
+  CombinedKernel all;
+  all.parts = {Scale(8, 2).kernel, Scale(8, 2).kernel};
+  all.parts[0].nest.origins = {"_foreach_add"};
+  all.parts[1].nest.origins = {"_foreach_add"};
+  EXPECT_EQ(KernelStem(all), "kiln_for_fused");
 }
 
 TEST(KernelNames, EqualKernelsOfDifferentBuffersHaveOneSymbol) {

@@ -66,6 +66,23 @@ constexpr ErrorReason kMalformed = ErrorReason::kMalformedGraph;
 constexpr ErrorReason kUnsupported = ErrorReason::kUnsupportedOp;
 constexpr ErrorReason kTooLarge = ErrorReason::kTooLarge;
 
+TEST(GraphImport, ANodeIsCalledAsTheClientsProgramHasIt) {
+  wire::Graph wire = Sound();
+  auto graph = ImportGraph(wire);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->client_operators, std::vector<std::string>{"add"});
+  wire.mutable_nodes(0)->set_original_op("aten.native_layer_norm.default");
+  graph = ImportGraph(wire);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->client_operators,
+            std::vector<std::string>{"native_layer_norm"});
+  wire.mutable_nodes(0)->set_original_op("of no \"letters\"");
+  graph = ImportGraph(wire);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->client_operators,
+            std::vector<std::string>{"of_no__letters_"});
+}
+
 TEST(GraphImport, ASoundGraphComesInSound) {
   const auto graph = ImportGraph(Sound());
   ASSERT_TRUE(graph.ok()) << graph.status();

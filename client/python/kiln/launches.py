@@ -1,0 +1,196 @@
+"""Launches of kernels, as profilers and hooks see them.
+
+While a profiler of PyTorch is on, each launch is an event of its own: the kernel's name, the shapes
+of its arguments, and as attributes what Inductor's launches have. Without a profiler and hooks
+nothing here runs.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import torch
+from torch.autograd import profiler
+
+from . import _native, config, service
+from .forked import open_in_child
+
+# By Kiln's number of it (kiln.h).
+_DTYPES = {
+    **{1: torch.bool, 2: torch.uint8, 3: torch.int8, 4: torch.int16, 5: torch.int32},
+    **{6: torch.int64, 7: torch.float16, 8: torch.bfloat16, 9: torch.float32, 10: torch.float64},
+}
+_HASH_LETTERS = 51
+
+
+class Launch(Mapping):
+    """A launch of one kernel, and what is known of it: a mapping that is worked out when it is first
+    looked into, which must be while the launch goes on.
+
+    ``name``, ``symbol``, ``operators``, ``stream``, ``grid``, ``block``, ``shared_bytes``,
+    ``cluster``, ``arguments`` ((dtype, sizes) of a tensor, else None), ``mapping``, ``extents``
+    (points, and reduced points of each), ``bytes_read``, ``bytes_written``."""
+
+    def __init__(self, capsule: object, name: str, ordinal: int) -> None:
+        self.name = name
+        self.device = torch.device("cpu") if ordinal < 0 else torch.device("cuda", ordinal)
+        self._capsule = capsule
+
+    @functools.cached_property
+    def _facts(self) -> dict[str, object]:
+        facts = _native.launch_facts(self._capsule)
+        facts["operators"] = tuple(facts["operators"].split(",")) if facts["operators"] else ()
+        facts["arguments"] = tuple(
+            argument and (_DTYPES[argument[0]], argument[1]) for argument in facts["arguments"]
+        )
+        return {"name": self.name, **facts}
+
+    def __getitem__(self, key: str) -> object:
+        return self._facts[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._facts)
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    def __repr__(self) -> str:
+        return f"<launch of {self.name} on {self.device}>"
+
+    def source(self) -> str:
+        """What was written for the compiler of this kernel, and of those it was built with."""
+        return _native.launch_source(self._capsule)
+
+
+_Hook = Callable[[Launch], object]
+_hooks: list[LaunchHooks] = []
+_changing = open_in_child(threading.Lock())
+
+
+class LaunchHooks:
+    """What ``register_launch_hooks`` gives. Of use as a context too."""
+
+    def __init__(self, enter: _Hook | None, exit: _Hook | None) -> None:
+        self._enter, self._exit = enter, exit
+
+    def remove(self) -> None:
+        """Once more does nothing."""
+        global _hooks
+        with _changing:
+            _hooks = [other for other in _hooks if other is not self]
+            _native.watch_launches(bool(_hooks))
+
+    def __enter__(self) -> LaunchHooks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+def register_launch_hooks(enter: _Hook | None = None, exit: _Hook | None = None) -> LaunchHooks:
+    """Has ``enter(launch)`` called before each launch of a kernel and ``exit(launch)`` after it, on
+    the thread that runs, in all threads. What a hook raises ends the call that launched, when its
+    kernels are launched."""
+    global _hooks
+    hooks = LaunchHooks(enter, exit)
+    with _changing:
+        _hooks = [*_hooks, hooks]
+        _native.watch_launches(True)
+    return hooks
+
+
+@functools.lru_cache(maxsize=4096)
+def _shaped(dtype: torch.dtype, sizes: tuple[int, ...]) -> torch.Tensor:
+    made = []
+    # Made by a thread that no profiler watches: this operator is not the program's.
+    thread = threading.Thread(
+        target=lambda: made.append(torch.empty(sizes, dtype=dtype, device="meta"))
+    )
+    thread.start()
+    thread.join()
+    return made[0]
+
+
+def _arguments_of(launch: Launch) -> list[object]:
+    """Tensors like the kernel's, without memory, and numbers; then how many points there are."""
+    given = [argument and _shaped(*argument) for argument in launch["arguments"]]
+    return [0 if value is None else value for value in given] + list(launch["extents"])
+
+
+def source_hash(text: str) -> str:
+    """As PyTorch's own code cache names a source."""
+    digest = hashlib.sha256(text.strip().encode()).digest()
+    return "c" + base64.b32encode(digest)[:_HASH_LETTERS].decode().lower()
+
+
+_files: dict[tuple[str, str], tuple[str, str]] = {}
+
+
+def _file_of(launch: Launch) -> tuple[str, str]:
+    """Where the kernel's source is, and its hash. Written when first asked for; there for good."""
+    key = launch["symbol"], launch.device.type
+    if key not in _files or not os.path.exists(_files[key][0]):
+        text = launch.source().strip()
+        name = source_hash(text)
+        ending = "cpp" if launch.device.type == "cpu" else "cu"
+        path = service.data_folder() / "sources" / name[:2] / f"{name}.{ending}"
+        _write(path, text)
+        _files[key] = str(path), name
+    return _files[key]
+
+
+def _write(path: Path, text: str) -> None:
+    if path.exists():
+        return
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
+def _attributes_of(launch: Launch) -> dict[str, object]:
+    path, name = _file_of(launch)
+    block = launch["block"]
+    mapping = dict(pair.split("=") for pair in launch["mapping"].split(",") if pair)
+    return {
+        "kernel_backend": config.kernel_backend,
+        "kernel_file": path,
+        "kernel_hash": name,
+        "kernel_kwargs": launch["mapping"],
+        "kernel_name": launch.name,
+        "kernel_num_gb": (launch["bytes_read"] + launch["bytes_written"]) / 1e9,
+        "num_stages": max(int(mapping.get("STAGES", 1)), 1),
+        "num_warps": max(block[0] * block[1] * block[2] // 32, 1),
+        "stream": launch["stream"],
+    }
+
+
+def _enter(capsule: object, name: str, ordinal: int) -> tuple:
+    launch, hooks, event = Launch(capsule, name, ordinal), _hooks, None
+    for hook in hooks:
+        if hook._enter is not None:
+            hook._enter(launch)
+    if profiler._is_profiler_enabled:
+        event = torch._C._profiler._RecordFunctionFast(
+            name, _arguments_of(launch), _attributes_of(launch)
+        )
+        event.__enter__()
+    return launch, hooks, event
+
+
+def _exit(entered: tuple) -> None:
+    launch, hooks, event = entered
+    if event is not None:
+        event.__exit__(None, None, None)
+    for hook in hooks:
+        if hook._exit is not None:
+            hook._exit(launch)
+
+
+_native.launch_watchers(_enter, _exit, profiler)
