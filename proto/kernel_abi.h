@@ -9,7 +9,8 @@
 //
 // A CUDA kernel takes the arguments of its LaunchStep one by one, in order:
 // a buffer as a pointer to its element type, a scalar as `long long`, the seed
-// as `unsigned long long`.
+// by the address of a `long long`, so that a captured launch draws anew each
+// time it is replayed.
 
 extern "C" {
 

@@ -85,6 +85,7 @@ class Binder {
         bound_.waves[wave].expressions.push_back(static_cast<ExprId>(id));
       }
     }
+    bound_.values.push_back(0);
   }
 
   void PlaceBuffers() {
@@ -168,6 +169,13 @@ class Binder {
         case PlanArg::Kind::kSeed:
           out.order.push_back(~static_cast<int32_t>(out.scalars.size()));
           out.scalars.push_back(BoundLaunch::kSeed);
+          break;
+        case PlanArg::Kind::kSeedSlot:
+          out.order.push_back(static_cast<int32_t>(out.pointers.size()));
+          out.pointers.push_back(
+              {bound_.seed_slot(),
+               static_cast<ExprId>(plan_.expressions.size())});
+          bound_.reads_seed_slot = true;
           break;
       }
     }

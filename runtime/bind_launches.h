@@ -84,9 +84,15 @@ struct WholeResult {
 };
 
 struct BoundPlan {
+  // Stands among a frame's buffers, behind those of the plan.
+  int32_t seed_slot() const {
+    return static_cast<int32_t>(plan->buffers.size());
+  }
+
   const Plan* plan = nullptr;
-  // One for each expression; constants are in place already.
+  // One for each expression; constants are in place already. Behind them a 0.
   std::vector<int64_t> values;
+  bool reads_seed_slot = false;
   std::vector<BoundInput> inputs;
   std::vector<Wave> waves;  // at least wave 0
   std::vector<BoundStep> steps;

@@ -10,7 +10,7 @@ CallFrame::CallFrame(const BoundPlan& plan, std::shared_ptr<Device> on)
     : device(std::move(on)),
       symbols(plan.plan->symbols.size()),
       values(plan.values),
-      bases(plan.plan->buffers.size()),
+      bases(plan.plan->buffers.size() + 1),
       owners(plan.plan->buffers.size()),
       pointers(plan.most_pointers),
       scalars(plan.most_scalars) {}
@@ -18,6 +18,7 @@ CallFrame::CallFrame(const BoundPlan& plan, std::shared_ptr<Device> on)
 CallFrame::~CallFrame() {
   FreeArena(stream);
   FreeCounters(stream);
+  FreeSeedSlot(stream);
 }
 
 absl::Status CallFrame::ReserveArena(int64_t bytes, Stream on,
@@ -47,6 +48,19 @@ void CallFrame::FreeCounters(Stream on) {
   device->allocator().Free(counters, counter_bytes, on);
   counters = nullptr;
   counter_bytes = 0;
+}
+
+absl::Status CallFrame::ReserveSeedSlot(Stream on) {
+  if (seed_slot != nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(void* const memory,
+                   device->allocator().Allocate(sizeof(uint64_t), on));
+  seed_slot = static_cast<char*>(memory);
+  return absl::OkStatus();
+}
+
+void CallFrame::FreeSeedSlot(Stream on) {
+  if (seed_slot == nullptr) return;
+  device->allocator().Free(seed_slot, sizeof(uint64_t), on);
 }
 
 void CallFrame::ReturnLentArena(Stream on) {
@@ -91,7 +105,8 @@ void FramePool::Return(std::unique_ptr<CallFrame> frame, Stream stream) {
   frame->ReturnLentArena(stream);
   // Without its mark the frame's memory could be handed to another stream too
   // early. What was lent is the lender's to order.
-  const bool marked = (frame->arena == nullptr && frame->counters == nullptr) ||
+  const bool marked = (frame->arena == nullptr && frame->counters == nullptr &&
+                       frame->seed_slot == nullptr) ||
                       frame->finished->Record(stream).ok();
   if (!marked) return;
   for (std::atomic<CallFrame*>& slot : waiting_) {

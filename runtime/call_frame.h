@@ -33,13 +33,16 @@ struct CallFrame {
   // RESOURCE_EXHAUSTED  no memory on the device
   absl::Status ReserveCounters(int64_t bytes, Stream stream);
 
+  // Sees to 8 bytes for a random seed, likewise.
+  absl::Status ReserveSeedSlot(Stream stream);
+
   // Gives back what a lender lent, once all work of the call is on `stream`.
   void ReturnLentArena(Stream stream);
 
   std::shared_ptr<Device> device;
   std::vector<int64_t> symbols;
-  std::vector<int64_t> values;                // of the plan's expressions
-  std::vector<char*> bases;                   // of its buffers
+  std::vector<int64_t> values;  // of the plan's expressions, and 0
+  std::vector<char*> bases;     // of its buffers, and the seed slot
   std::vector<std::shared_ptr<void>> owners;  // of outputs and own memory
   std::vector<void*> pointers;                // room for any launch
   std::vector<int64_t> scalars;               // likewise
@@ -47,6 +50,7 @@ struct CallFrame {
   int64_t arena_bytes = 0;
   char* counters = nullptr;
   int64_t counter_bytes = 0;
+  char* seed_slot = nullptr;
   Allocator* lender = nullptr;       // of the arena; null: the device's own
   Stream stream = nullptr;           // that the last call used
   std::unique_ptr<Marker> finished;  // the end of that call
@@ -54,6 +58,7 @@ struct CallFrame {
  private:
   void FreeArena(Stream on);
   void FreeCounters(Stream on);
+  void FreeSeedSlot(Stream on);
 };
 
 // Frames that wait for their next call: at most kKept, each with its arena, if

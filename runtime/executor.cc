@@ -107,6 +107,7 @@ absl::Status Executor::RunPlan(absl::Span<const InputView> inputs,
                       : CheckAddresses(inputs));
   PlaceInputs(*plan_, inputs, frame);
   RETURN_IF_ERROR(PlaceWave(*plan_, 0, options, frame, *artifact_));
+  RETURN_IF_ERROR(PlaceSeed(*plan_, options, frame));
   return RunSteps(*plan_, options, frame, *artifact_);
 }
 

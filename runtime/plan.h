@@ -74,7 +74,7 @@ struct PlanBuffer {
 };
 
 struct PlanArg {
-  enum class Kind { kBuffer, kScalar, kSeed };
+  enum class Kind { kBuffer, kScalar, kSeed, kSeedSlot };
   Kind kind = Kind::kBuffer;
   int32_t buffer = 0;
   ExprId value = 0;  // the offset in bytes, or the scalar

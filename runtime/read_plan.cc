@@ -262,7 +262,8 @@ class PlanReader {
         out.kind = PlanArg::Kind::kScalar;
         ASSIGN_OR_RETURN(out.value, Intern(arg.scalar()));
       } else {
-        out.kind = PlanArg::Kind::kSeed;
+        out.kind =
+            arg.has_seed() ? PlanArg::Kind::kSeed : PlanArg::Kind::kSeedSlot;
       }
       launch.args.push_back(out);
     }

@@ -326,6 +326,18 @@ absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
   return absl::OkStatus();
 }
 
+absl::Status PlaceSeed(const BoundPlan& plan, const RunOptions& options,
+                       CallFrame& frame) {
+  if (!plan.reads_seed_slot) return absl::OkStatus();
+  char*& slot = frame.bases[plan.seed_slot()];
+  slot = static_cast<char*>(options.seed_slot);
+  if (slot != nullptr) return absl::OkStatus();
+  RETURN_IF_ERROR(frame.ReserveSeedSlot(options.stream));
+  slot = frame.seed_slot;
+  return frame.device->Fill(slot, sizeof(options.seed), 1, options.seed,
+                            options.stream);
+}
+
 absl::Status RunSteps(const BoundPlan& plan, const RunOptions& options,
                       CallFrame& frame, const LoadedArtifact& artifact) {
   StepRunner runner(plan, options, frame, artifact);

@@ -5,7 +5,8 @@
 #include "absl/types/span.h"
 #include "runtime/bind_launches.h"
 #include "runtime/call_frame.h"
-#include "runtime/executor.h"
+#include "runtime/input_view.h"
+#include "runtime/run_options.h"
 
 // The interpreter of a bound plan.
 
@@ -25,6 +26,13 @@ void PlaceInputs(const BoundPlan& plan, absl::Span<const InputView> inputs,
 absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
                        const RunOptions& options, CallFrame& frame,
                        const LoadedArtifact& artifact);
+
+// Finds the slot that kernels read the run's random seed from, and writes it
+// where the options name no other. Nothing for a plan that reads none.
+//
+// RESOURCE_EXHAUSTED  no memory on the device
+absl::Status PlaceSeed(const BoundPlan& plan, const RunOptions& options,
+                       CallFrame& frame);
 
 // Puts all steps on the stream, in order.
 //

@@ -92,6 +92,7 @@ class CpuKernelWriter {
           ++scalars;
           break;
         case KernelParam::Kind::kSeed:
+        case KernelParam::Kind::kSeedSlot:
           out_.Line("const long long seed = a.scalars[", scalars++, "];");
           break;
       }

@@ -78,7 +78,8 @@ class CudaKernelWriter {
           numbers.push_back(param.scalar.is_constant());
           break;
         case KernelParam::Kind::kSeed:
-          add("unsigned long long n", numbers.size());
+        case KernelParam::Kind::kSeedSlot:
+          add("const long long* seed_slot");
           break;
       }
     }
@@ -99,8 +100,7 @@ class CudaKernelWriter {
       const char* type = numbers[s] ? "long long" : body_.index_type();
       out_.Line("const ", type, " s", s, " = (", type, ")n", s, ";");
     }
-    if (facts_.uses_seed)
-      out_.Line("const long long seed = (long long)n", numbers.size(), ";");
+    if (facts_.uses_seed) out_.Line("const long long seed = *seed_slot;");
   }
 
   std::string ClusterText() const {

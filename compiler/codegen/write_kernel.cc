@@ -86,6 +86,10 @@ absl::StatusOr<KernelSource> WriteKernel(const PlannedKernel& kernel,
   if (target.kind == TargetKind::kCuda) {
     RETURN_IF_ERROR(WriteCudaKernel(kernel, buffers, shapes, target,
                                     std::move(facts), source));
+    for (KernelParam& param : source.params) {
+      if (param.kind == KernelParam::Kind::kSeed)
+        param.kind = KernelParam::Kind::kSeedSlot;
+    }
     if (kernel.workspace.partials != kNoBuffer) {
       using Kind = KernelParam::Kind;
       source.params.push_back({Kind::kBuffer, kernel.workspace.partials, 0});

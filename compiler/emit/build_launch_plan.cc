@@ -220,6 +220,9 @@ class PlanBuilder {
         case KernelParam::Kind::kSeed:
           arg.mutable_seed();
           break;
+        case KernelParam::Kind::kSeedSlot:
+          arg.mutable_seed_slot();
+          break;
       }
     }
     // A CPU kernel deals out its own work: one call.

@@ -16,7 +16,8 @@ namespace kiln {
 
 // One parameter of a kernel, in signature order.
 struct KernelParam {
-  enum class Kind : uint8_t { kBuffer, kScalar, kSeed };
+  // The run's random seed: a CPU kernel takes it, a CUDA kernel its address.
+  enum class Kind : uint8_t { kBuffer, kScalar, kSeed, kSeedSlot };
   Kind kind;
   BufferId buffer = 0;  // kBuffer: of the plan
   SymExpr scalar = 0;   // kScalar: over symbols only

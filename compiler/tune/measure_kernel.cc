@@ -33,9 +33,11 @@ TimedKernel LaunchOf(const KernelSource& source, const KernelPlan& plan,
   timed.target = target.name;
   timed.symbol = source.symbol;
   for (const KernelParam& param : source.params) {
-    if (param.kind == KernelParam::Kind::kBuffer) {
+    const bool slot = param.kind == KernelParam::Kind::kSeedSlot;
+    if (slot || param.kind == KernelParam::Kind::kBuffer) {
       timed.order.push_back(static_cast<int32_t>(timed.buffer_bytes.size()));
-      timed.buffer_bytes.push_back(BytesOf(plan, param.buffer));
+      timed.buffer_bytes.push_back(slot ? static_cast<int64_t>(sizeof(uint64_t))
+                                        : BytesOf(plan, param.buffer));
       continue;
     }
     const bool seed = param.kind == KernelParam::Kind::kSeed;

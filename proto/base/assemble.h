@@ -15,7 +15,7 @@ namespace kiln {
 // that both get the same bytes.
 
 // Readers refuse any other. Raised with every change of Artifact's meaning.
-inline constexpr uint32_t kArtifactFormatVersion = 3;
+inline constexpr uint32_t kArtifactFormatVersion = 4;
 
 // What names a translation unit: SHA-256 of its language, source and flags.
 // The target is not in it; the unit cache's key adds it and the toolchain.

@@ -214,6 +214,8 @@ void PlanParser::Launch() {
     wire::KernelArg& arg = *launch.add_args();
     if (in_.Take("seed")) {
       arg.mutable_seed();
+    } else if (in_.Take("seed_slot")) {
+      arg.mutable_seed_slot();
     } else if (in_.NextIs('b')) {
       wire::BufferArg& buffer = *arg.mutable_buffer();
       buffer.set_buffer(Numbered('b', "a buffer"));

@@ -149,7 +149,9 @@ std::string LaunchText(const wire::LaunchStep& launch) {
     } else if (arg.has_scalar()) {
       args.push_back(SymExprText(arg.scalar()));
     } else {
-      args.push_back(arg.has_seed() ? "seed" : "none");
+      args.push_back(arg.has_seed()        ? "seed"
+                     : arg.has_seed_slot() ? "seed_slot"
+                                           : "none");
     }
   }
   std::string out =

@@ -218,7 +218,7 @@ class PlanVerifier {
         RETURN_IF_ERROR(AllSound(arg.buffer().sizes()));
       } else if (arg.has_scalar()) {
         RETURN_IF_ERROR(Value(arg.scalar()).status());
-      } else if (!arg.has_seed()) {
+      } else if (!arg.has_seed() && !arg.has_seed_slot()) {
         return Broken("R1", "a kernel argument of no kind");
       }
     }

@@ -18,7 +18,7 @@ inline constexpr char kSeedPlan[] =
     |   nest "add"
     | }
     |
-  launch k0 grid [floordiv(s0 + 255, 256), 1, 1] block [256, 1, 1] args [b0, b1 at 4*s1, seed, s0*4 + mod(s0, 3)] shared 64 cluster 2 programmatic_dependent_launch blocks_per_multiprocessor 32
+  launch k0 grid [floordiv(s0 + 255, 256), 1, 1] block [256, 1, 1] args [b0, b1 at 4*s1, seed, seed_slot, s0*4 + mod(s0, 3)] shared 64 cluster 2 programmatic_dependent_launch blocks_per_multiprocessor 32
   extern addmm (b0 f32 [4, s0] strides [1, 4] offset 0; b1 f32 [4, 4] strides [4, 1] offset 0) -> (b2 f32 [4, 4] strides [4, 1] offset 0) alpha=float 0.1 beta=-3 activation="" stride=[s0, 1]
   copy b1 f32 [16] strides [1] offset 0 -> b2 f32 [16] strides [1] offset 0
   fill b2 bf16 [2] strides [1] offset 1 bits 16256

@@ -108,7 +108,7 @@ TEST(ArtifactView, AnotherFormatVersionIsIncompatible) {
   artifact.set_format_version(99);
   const absl::Status status = Parsed(Seal(artifact), TrustsUnsigned());
   EXPECT_EQ(ReasonOf(status), ErrorReason::kArtifactIncompatible);
-  EXPECT_THAT(status.message(), HasSubstr("format version 99, 3 is due"));
+  EXPECT_THAT(status.message(), HasSubstr("format version 99, 4 is due"));
 }
 
 TEST(ArtifactView, AnotherDeviceIsIncompatible) {

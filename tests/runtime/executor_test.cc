@@ -365,6 +365,25 @@ TEST(Executor, KernelsGetTheSeedOfTheRun) {
   }
 }
 
+TEST(Executor, ASeedSlotHoldsTheSeedOfTheRunOrIsTheCallers) {
+  const auto executor = LoadPlan(R"(
+    buffers { kind: KIND_OUTPUT name: "y" bytes { value: 8 } }
+    kernels { symbol: "test_seed_slot" label: "seed_0" }
+    steps { launch { kernel: 0 args { buffer { buffer: 0 } } args { seed_slot {} }
+      grid { value: 1 } grid { value: 1 } grid { value: 1 } block: 1 block: 1 block: 1 } }
+    outputs { view { buffer: 0 dtype: DTYPE_INT64 } }
+  )");
+  uint64_t own = 99;
+  const auto drawn = [&](const RunOptions& options) {
+    const auto outputs = RunOk(*executor, {}, options);
+    return *static_cast<const uint64_t*>(std::get<Tensor>(outputs[0]).data);
+  };
+  EXPECT_EQ(drawn({.seed = 7}), 7);
+  EXPECT_EQ(drawn({.seed = ~uint64_t{0} - 1}), ~uint64_t{0} - 1);
+  EXPECT_EQ(drawn({.seed = 7, .seed_slot = &own}), 99);
+  EXPECT_EQ(own, 99);
+}
+
 // Hands out memory and counts what is out.
 class CountingAllocator final : public Allocator {
  public:

@@ -29,6 +29,13 @@ void test_seed(void* const* buffers, const int64_t* scalars,
   static_cast<int64_t*>(buffers[0])[0] = scalars[0];
 }
 
+// buffers: to, the address of the seed.
+void test_seed_slot(void* const* buffers, const int64_t*,
+                    const KilnCpuRuntime*) {
+  static_cast<int64_t*>(buffers[0])[0] =
+      static_cast<const int64_t*>(buffers[1])[0];
+}
+
 // buffers: to; scalars: an index. Adds one to the cell of four that it names.
 void test_count(void* const* buffers, const int64_t* scalars,
                 const KilnCpuRuntime* runtime) {

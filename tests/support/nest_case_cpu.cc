@@ -33,6 +33,9 @@ void NestCase::RunOnCpu(KilnCpuKernel entry, const KernelSource& source,
         case KernelParam::Kind::kScalar:
           scalars.push_back(Value(param.scalar));
           break;
+        case KernelParam::Kind::kSeedSlot:
+          ADD_FAILURE() << where << ": a CPU kernel takes the seed itself";
+          break;
         case KernelParam::Kind::kSeed:
           scalars.push_back(static_cast<int64_t>(kSeed));
           break;

@@ -109,6 +109,9 @@ void NestCase::RunOnCuda(const std::string& image, const KernelSource& source,
     ASSERT_EQ(driver->to_device(device[b], memory[b].data(), memory[b].size()),
               0);
   }
+  uint64_t seed_slot = 0;
+  ASSERT_EQ(driver->alloc(&seed_slot, sizeof(kSeed)), 0);
+  ASSERT_EQ(driver->to_device(seed_slot, &kSeed, sizeof(kSeed)), 0);
   std::vector<uint64_t> values;
   for (const KernelParam& param : source.params) {
     switch (param.kind) {
@@ -119,7 +122,10 @@ void NestCase::RunOnCuda(const std::string& image, const KernelSource& source,
         values.push_back(static_cast<uint64_t>(Value(param.scalar)));
         break;
       case KernelParam::Kind::kSeed:
-        values.push_back(kSeed);
+        ADD_FAILURE() << where << ": a CUDA kernel takes the seed's address";
+        break;
+      case KernelParam::Kind::kSeedSlot:
+        values.push_back(seed_slot);
         break;
     }
   }
@@ -141,6 +147,7 @@ void NestCase::RunOnCuda(const std::string& image, const KernelSource& source,
               0);
     driver->free(device[b]);
   }
+  driver->free(seed_slot);
   Compare(trial, memory, where, tolerance);
 }
 
