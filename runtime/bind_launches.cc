@@ -207,6 +207,7 @@ class Binder {
       for (const ExprId id : *ids) RETURN_IF_ERROR(Check(id));
     }
     BoundExtern out;
+    out.step = step_now_;
     ASSIGN_OR_RETURN(out.site,
                      ExternSite::Bind(call, plan_, artifact_.externs()));
     bound_.steps.push_back(std::move(out));

@@ -44,6 +44,7 @@ struct BoundLaunch {
 
 struct BoundExtern {
   std::unique_ptr<ExternSite> site;
+  int32_t step = 0;  // of the plan
 };
 struct BoundCopy {
   const PlanCopy* copy = nullptr;

@@ -44,8 +44,10 @@ struct CallFrame {
   std::vector<int64_t> values;  // of the plan's expressions, and 0
   std::vector<char*> bases;     // of its buffers, and the seed slot
   std::vector<std::shared_ptr<void>> owners;  // of outputs and own memory
-  std::vector<void*> pointers;                // room for any launch
-  std::vector<int64_t> scalars;               // likewise
+  // Of the library calls, by step; of a frame whose steps were placed.
+  std::vector<void*> workspaces;
+  std::vector<void*> pointers;   // room for any launch
+  std::vector<int64_t> scalars;  // likewise
   char* arena = nullptr;
   int64_t arena_bytes = 0;
   char* counters = nullptr;

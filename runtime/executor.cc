@@ -6,65 +6,10 @@
 #include "runtime/bind_launches.h"
 #include "runtime/call_frame.h"
 #include "runtime/check_inputs.h"
+#include "runtime/collect_outputs.h"
 #include "runtime/run_steps.h"
 
 namespace kiln {
-namespace {
-
-// The result tensor that `view` describes.
-Tensor TensorOf(const PlanView& view, const Plan& plan, const CallFrame& frame,
-                absl::Span<const InputView> inputs,
-                const std::shared_ptr<const LoadedArtifact>& artifact) {
-  Tensor tensor;
-  tensor.dtype = view.dtype;
-  for (const ExprId id : view.sizes) tensor.sizes.push_back(frame.values[id]);
-  for (const ExprId id : view.strides) {
-    tensor.strides.push_back(frame.values[id]);
-  }
-  tensor.device = artifact->device().traits().kind;
-  tensor.device_ordinal = artifact->device().traits().ordinal;
-  const int64_t offset = frame.values[view.offset];
-  char* const base = frame.bases[view.buffer];
-  tensor.data =
-      base == nullptr ? nullptr : base + offset * SizeInBytes(view.dtype);
-  tensor.storage_offset = offset;
-  tensor.storage = base;
-  const PlanBuffer& buffer = plan.buffers[view.buffer];
-  if (buffer.kind == PlanBuffer::Kind::kInput) {
-    const InputView& input = inputs[buffer.index];
-    if (input.tensor != nullptr) {
-      tensor.owner = input.tensor->owner;
-      tensor.storage = input.tensor->storage;
-    }
-    tensor.storage_offset += input.number;
-  } else if (buffer.kind == PlanBuffer::Kind::kOutput) {
-    tensor.owner = frame.owners[view.buffer];
-  } else {
-    tensor.owner = std::const_pointer_cast<LoadedArtifact>(artifact);
-  }
-  return tensor;
-}
-
-std::vector<OutputValue> CollectOutputs(
-    const Plan& plan, const CallFrame& frame,
-    absl::Span<const InputView> inputs,
-    const std::shared_ptr<const LoadedArtifact>& artifact) {
-  std::vector<OutputValue> outputs;
-  outputs.reserve(plan.outputs.size());
-  for (const PlanOutput& output : plan.outputs) {
-    if (const auto* view = std::get_if<PlanView>(&output)) {
-      outputs.push_back(TensorOf(*view, plan, frame, inputs, artifact));
-    } else if (const auto* integer = std::get_if<PlanInteger>(&output)) {
-      outputs.push_back(frame.values[integer->value]);
-    } else {
-      outputs.push_back(std::monostate());
-    }
-  }
-  return outputs;
-}
-
-}  // namespace
-
 Executor::Executor(std::shared_ptr<const LoadedArtifact> artifact,
                    std::unique_ptr<const BoundPlan> plan)
     : artifact_(std::move(artifact)),
@@ -92,9 +37,9 @@ absl::StatusOr<std::vector<OutputValue>> Executor::RunGuarded(
   return RunOnFrame(inputs, options, Look::kNoMore);
 }
 
-absl::Status Executor::RunPlan(absl::Span<const InputView> inputs,
-                               const RunOptions& options, Look look,
-                               CallFrame& frame) const {
+absl::Status Executor::Settle(absl::Span<const InputView> inputs,
+                              const RunOptions& options, Look look,
+                              CallFrame& frame) const {
   const Plan& plan = *plan_->plan;
   if (look == Look::kAtInputs) RETURN_IF_ERROR(CheckKinds(plan, inputs));
   RETURN_IF_ERROR(BindSymbols(plan, inputs, absl::MakeSpan(frame.symbols)));
@@ -107,8 +52,7 @@ absl::Status Executor::RunPlan(absl::Span<const InputView> inputs,
                       : CheckAddresses(inputs));
   PlaceInputs(*plan_, inputs, frame);
   RETURN_IF_ERROR(PlaceWave(*plan_, 0, options, frame, *artifact_));
-  RETURN_IF_ERROR(PlaceSeed(*plan_, options, frame));
-  return RunSteps(*plan_, options, frame, *artifact_);
+  return PlaceSeed(*plan_, options, frame);
 }
 
 absl::StatusOr<std::vector<OutputValue>> Executor::RunOnFrame(
@@ -117,7 +61,8 @@ absl::StatusOr<std::vector<OutputValue>> Executor::RunOnFrame(
   const int64_t start = options.trace == nullptr ? 0 : Trace::Now();
   ASSIGN_OR_RETURN(std::unique_ptr<CallFrame> frame,
                    frames_->Borrow(options.stream));
-  const absl::Status status = RunPlan(inputs, options, look, *frame);
+  absl::Status status = Settle(inputs, options, look, *frame);
+  if (status.ok()) status = RunSteps(*plan_, options, *frame, *artifact_);
   if (!status.ok()) {
     frames_->Return(std::move(frame), options.stream);
     return status;

@@ -61,6 +61,8 @@ class Executor {
   const LoadedArtifact& artifact() const { return *artifact_; }
 
  private:
+  friend class PlacedRun;  // placed_run.h: a run that can be captured
+
   Executor(std::shared_ptr<const LoadedArtifact> artifact,
            std::unique_ptr<const BoundPlan> plan);
 
@@ -68,9 +70,10 @@ class Executor {
   absl::StatusOr<std::vector<OutputValue>> RunOnFrame(
       absl::Span<const InputView> inputs, const RunOptions& options,
       Look look) const;
-  absl::Status RunPlan(absl::Span<const InputView> inputs,
-                       const RunOptions& options, Look look,
-                       CallFrame& frame) const;
+  // All of a run that comes before its steps.
+  absl::Status Settle(absl::Span<const InputView> inputs,
+                      const RunOptions& options, Look look,
+                      CallFrame& frame) const;
 
   const std::shared_ptr<const LoadedArtifact> artifact_;
   const std::unique_ptr<const BoundPlan> plan_;

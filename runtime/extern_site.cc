@@ -147,19 +147,19 @@ absl::StatusOr<std::shared_ptr<const ExternSite::Shape>> ExternSite::ShapeFor(
   return fresh;
 }
 
-absl::Status ExternSite::Run(absl::Span<const int64_t> values,
-                             absl::Span<char* const> bases, Stream stream,
-                             absl::string_view* served_by) const {
-  ASSIGN_OR_RETURN(const std::shared_ptr<const Shape> shape, ShapeFor(values));
+absl::Status ExternSite::Run(const Shape& shape,
+                             absl::Span<const int64_t> values,
+                             absl::Span<char* const> bases, void* workspace,
+                             Stream stream) const {
   ExternBuffers buffers;
+  buffers.workspace = workspace;
   for (int i = 0; i < kMaxExternOperands; ++i) {
-    if (shape->operand[i] < 0) continue;
-    const PlanView& view = *views_[shape->operand[i]];
+    if (shape.operand[i] < 0) continue;
+    const PlanView& view = *views_[shape.operand[i]];
     buffers.operand[i] =
         bases[view.buffer] + values[view.offset] * SizeInBytes(view.dtype);
   }
-  if (served_by != nullptr) *served_by = shape->call->library();
-  return shape->call->Run(buffers, stream);
+  return shape.call->Run(buffers, stream);
 }
 
 }  // namespace kiln

@@ -32,25 +32,27 @@ class ExternSite {
   static absl::StatusOr<std::unique_ptr<ExternSite>> Bind(
       const PlanExtern& call, const Plan& plan, ExternLibrary& library);
 
-  // values  of the plan's expressions; bases  of its buffers. Who computed it
-  // is put into `served_by`, if given.
-  absl::Status Run(absl::Span<const int64_t> values,
-                   absl::Span<char* const> bases, Stream stream,
-                   absl::string_view* served_by) const;
-
-  const std::string& name() const { return call_.name; }
-
- private:
+  // The call, ready for the shapes of one run.
   struct Shape {
-    absl::InlinedVector<int64_t, 8> numbers;  // of varying_
+    absl::InlinedVector<int64_t, 8> numbers;  // of what varies
     int operand[kMaxExternOperands];
     std::shared_ptr<const PreparedCall> call;
   };
 
-  ExternSite(const PlanExtern& call, const Plan& plan, ExternLibrary& library);
-
+  // `values`: of the plan's expressions. Errors: see Bind.
   absl::StatusOr<std::shared_ptr<const Shape>> ShapeFor(
       absl::Span<const int64_t> values) const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // `bases`: of the plan's buffers; `workspace`: the call's workspace_bytes.
+  absl::Status Run(const Shape& shape, absl::Span<const int64_t> values,
+                   absl::Span<char* const> bases, void* workspace,
+                   Stream stream) const;
+
+  const std::string& name() const { return call_.name; }
+
+ private:
+  ExternSite(const PlanExtern& call, const Plan& plan, ExternLibrary& library);
+
   absl::StatusOr<std::shared_ptr<const Shape>> Prepare(
       absl::Span<const int64_t> values) const;
 

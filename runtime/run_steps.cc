@@ -5,57 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
+#include "runtime/known_view.h"
+#include "runtime/memory_walk.h"
 #include "runtime/step_launch.h"
 
 namespace kiln {
 namespace {
-
-// Frees an output when its last tensor goes.
-struct OutputDeleter {
-  Allocator* allocator;
-  std::shared_ptr<Device> device;  // keeps the device's own allocator alive
-  int64_t bytes;
-  Stream stream;
-  void operator()(void* memory) const {
-    allocator->Free(memory, bytes, stream);
-  }
-};
-
-// Sizes and strides of a view of a plan, worked out. No allocation up to six
-// dimensions.
-struct KnownView {
-  absl::InlinedVector<int64_t, 6> sizes;
-  absl::InlinedVector<int64_t, 6> strides;
-  StridedView view;
-};
-
-void WorkOut(const PlanView& from, const CallFrame& frame, KnownView& out) {
-  for (const ExprId id : from.sizes) out.sizes.push_back(frame.values[id]);
-  for (const ExprId id : from.strides) out.strides.push_back(frame.values[id]);
-  out.view.element_bytes = SizeInBytes(from.dtype);
-  out.view.data = frame.bases[from.buffer] +
-                  frame.values[from.offset] * out.view.element_bytes;
-  out.view.sizes = out.sizes;
-  out.view.strides = out.strides;
-}
-
-bool IsEmpty(const StridedView& view) {
-  return std::find(view.sizes.begin(), view.sizes.end(), 0) != view.sizes.end();
-}
-
-// Elements from the first to the last, of a view that has some.
-int64_t SpannedElements(const StridedView& view) {
-  int64_t last = 0;
-  for (size_t i = 0; i < view.sizes.size(); ++i) {
-    last += (view.sizes[i] - 1) * view.strides[i];
-  }
-  return last + 1;
-}
-
-// Whether the elements lie side by side, in any order of dimensions.
-bool IsDense(const StridedView& view, int64_t elements) {
-  return SpannedElements(view) == elements;
-}
 
 // Runs one step of a call.
 class StepRunner {
@@ -93,34 +48,44 @@ class StepRunner {
   }
 
   absl::Status operator()(const BoundExtern& call) {
-    return call.site->Run(frame_.values, frame_.bases, options_.stream,
-                          &library_);
+    ASSIGN_OR_RETURN(const auto shape, call.site->ShapeFor(frame_.values));
+    library_ = shape->call->library();
+    const auto run = [&](void* workspace) {
+      return call.site->Run(*shape, frame_.values, frame_.bases, workspace,
+                            options_.stream);
+    };
+    const int64_t bytes = shape->call->workspace_bytes();
+    if (bytes == 0) return run(nullptr);
+    if (!frame_.workspaces.empty()) return run(frame_.workspaces[call.step]);
+    Allocator& allocator = AllocatorOf(options_, device());
+    ASSIGN_OR_RETURN(void* const workspace,
+                     allocator.Allocate(bytes, options_.stream));
+    const absl::Status status = run(workspace);
+    allocator.Free(workspace, bytes, options_.stream);
+    return status;
   }
 
   absl::Status operator()(const BoundCopy& step) {
-    KnownView from;
-    KnownView to;
-    WorkOut(step.copy->from, frame_, from);
-    WorkOut(step.copy->to, frame_, to);
-    if (from.sizes != to.sizes) {
+    const KnownView from(step.copy->from, frame_);
+    const KnownView to(step.copy->to, frame_);
+    if (from.view().sizes != to.view().sizes) {
       return MakeError(ErrorReason::kArtifactCorrupt,
                        "launch plan: R6: a copy between unequal sizes");
     }
-    if (IsEmpty(from.view)) return absl::OkStatus();
-    return device().Copy(from.view, to.view, options_.stream);
+    if (from.IsEmpty()) return absl::OkStatus();
+    return device().Copy(from.view(), to.view(), options_.stream);
   }
 
   absl::Status operator()(const BoundFill& step) {
-    KnownView to;
-    WorkOut(step.fill->to, frame_, to);
-    if (IsEmpty(to.view)) return absl::OkStatus();
+    const KnownView to(step.fill->to, frame_);
+    if (to.IsEmpty()) return absl::OkStatus();
     int64_t elements = 1;
-    for (const int64_t size : to.sizes) elements *= size;
-    if (!IsDense(to.view, elements)) {
+    for (const int64_t size : to.view().sizes) elements *= size;
+    if (to.SpannedElements() != elements) {  // in whatever order of dimensions
       return MakeError(ErrorReason::kArtifactCorrupt,
                        "launch plan: R6: a fill of a view with gaps");
     }
-    return device().Fill(to.view.data, to.view.element_bytes, elements,
+    return device().Fill(to.view().data, to.view().element_bytes, elements,
                          step.fill->bits, options_.stream);
   }
 
@@ -185,6 +150,41 @@ StepName NameOf(const BoundStep& step) {
   return {"symbols", "host"};
 }
 
+// Does of a step what is done before its work: on the host, and with memory.
+class StepPlacer {
+ public:
+  StepPlacer(const BoundPlan& plan, const RunOptions& options, CallFrame& frame,
+             const LoadedArtifact& artifact)
+      : options_(options),
+        frame_(frame),
+        on_the_host_(plan, options, frame, artifact) {}
+
+  absl::Status operator()(const BoundExtern& call) {
+    ASSIGN_OR_RETURN(const auto shape, call.site->ShapeFor(frame_.values));
+    const int64_t bytes = shape->call->workspace_bytes();
+    if (bytes == 0) return absl::OkStatus();
+    Allocator& allocator = AllocatorOf(options_, *frame_.device);
+    void*& workspace = frame_.workspaces[call.step];
+    ASSIGN_OR_RETURN(workspace, allocator.Allocate(bytes, options_.stream));
+    // What is allocated after the call may have it; the address stays.
+    allocator.Free(workspace, bytes, options_.stream);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const BoundAssert& step) {
+    return on_the_host_(step);
+  }
+  absl::Status operator()(const BoundBind& step) { return on_the_host_(step); }
+  template <typename OfTheDevice>
+  absl::Status operator()(const OfTheDevice&) {
+    return absl::OkStatus();
+  }
+
+ private:
+  const RunOptions& options_;
+  CallFrame& frame_;
+  StepRunner on_the_host_;
+};
+
 // A traced step is waited for: its time is its own, not the launch's.
 absl::Status RunTraced(const BoundStep& step, StepRunner& runner,
                        Device& device, const RunOptions& options) {
@@ -199,84 +199,6 @@ absl::Status RunTraced(const BoundStep& step, StepRunner& runner,
                      start);
   return absl::OkStatus();
 }
-
-// A caller's own result, `bytes` of memory; null where he makes none.
-void* MakeResult(const WholeResult& result, int64_t bytes,
-                 const RunOptions& options, const CallFrame& frame) {
-  if (options.results == nullptr || result.output < 0) return nullptr;
-  KnownView known;
-  WorkOut(*result.view, frame, known);
-  // A padded one is larger than its elements span.
-  if (SpannedElements(known.view) * known.view.element_bytes != bytes) {
-    return nullptr;
-  }
-  return options.results->Make(
-      result.output, {result.view->dtype, known.sizes, known.strides});
-}
-
-// Of an output, or of a temporary with memory of its own.
-absl::Status Take(const BoundPlan& plan, int32_t number,
-                  const RunOptions& options, CallFrame& frame) {
-  const int64_t bytes = frame.values[plan.plan->buffers[number].bytes];
-  frame.bases[number] = nullptr;
-  if (bytes <= 0) return absl::OkStatus();
-  void* const made =
-      MakeResult(plan.whole_results[number], bytes, options, frame);
-  if (made != nullptr) {
-    frame.bases[number] = static_cast<char*>(made);
-    return absl::OkStatus();
-  }
-  Allocator* const allocator = options.allocator != nullptr
-                                   ? options.allocator
-                                   : &frame.device->allocator();
-  ASSIGN_OR_RETURN(void* const memory,
-                   allocator->Allocate(bytes, options.stream));
-  frame.owners[number] = std::shared_ptr<void>(
-      memory, OutputDeleter{allocator, frame.device, bytes, options.stream});
-  frame.bases[number] = static_cast<char*>(memory);
-  return absl::OkStatus();
-}
-
-// Goes through the plan's memory events as the steps go by.
-class MemoryWalk {
- public:
-  MemoryWalk(const BoundPlan& plan, const RunOptions& options, CallFrame& frame)
-      : plan_(plan),
-        options_(options),
-        frame_(frame),
-        take_(plan.memory.takes.begin()),
-        give_(plan.memory.gives.begin()),
-        done_(plan.memory.inputs_done.begin()) {}
-
-  absl::Status Before(int32_t step) {
-    for (; take_ != plan_.memory.takes.end() && take_->step == step; ++take_) {
-      RETURN_IF_ERROR(Take(plan_, take_->subject, options_, frame_));
-    }
-    return absl::OkStatus();
-  }
-
-  void After(int32_t step) {
-    for (; give_ != plan_.memory.gives.end() && give_->step == step; ++give_) {
-      frame_.owners[give_->subject].reset();
-    }
-    InputsDone(step);
-  }
-
-  void InputsDone(int32_t step) {
-    if (options_.inputs == nullptr) return;
-    for (; done_ != plan_.memory.inputs_done.end() && done_->step == step;
-         ++done_) {
-      options_.inputs->Done(done_->subject);
-    }
-  }
-
- private:
-  using Event = std::vector<MemoryEvent>::const_iterator;
-  const BoundPlan& plan_;
-  const RunOptions& options_;
-  CallFrame& frame_;
-  Event take_, give_, done_;
-};
 
 }  // namespace
 
@@ -336,6 +258,36 @@ absl::Status PlaceSeed(const BoundPlan& plan, const RunOptions& options,
   slot = frame.seed_slot;
   return frame.device->Fill(slot, sizeof(options.seed), 1, options.seed,
                             options.stream);
+}
+
+absl::Status PlaceSteps(const BoundPlan& plan, const RunOptions& options,
+                        CallFrame& frame, const LoadedArtifact& artifact) {
+  frame.workspaces.assign(plan.steps.size(), nullptr);
+  StepPlacer placer(plan, options, frame, artifact);
+  MemoryWalk memory(plan, options, frame);
+  memory.InputsDone(-1);
+  int32_t number = 0;
+  for (const BoundStep& step : plan.steps) {
+    RETURN_IF_ERROR(memory.Before(number));
+    const absl::Status status = std::visit(placer, step);
+    if (!status.ok()) return Annotate(status, NameOf(step).name);
+    memory.After(number++);
+  }
+  return memory.Before(number);
+}
+
+absl::Status PutSteps(const BoundPlan& plan, const RunOptions& options,
+                      CallFrame& frame, const LoadedArtifact& artifact) {
+  StepRunner runner(plan, options, frame, artifact);
+  for (const BoundStep& step : plan.steps) {
+    if (std::holds_alternative<BoundAssert>(step) ||
+        std::holds_alternative<BoundBind>(step)) {
+      continue;
+    }
+    const absl::Status status = std::visit(runner, step);
+    if (!status.ok()) return Annotate(status, NameOf(step).name);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RunSteps(const BoundPlan& plan, const RunOptions& options,

@@ -34,6 +34,16 @@ absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
 absl::Status PlaceSeed(const BoundPlan& plan, const RunOptions& options,
                        CallFrame& frame);
 
+// Does of all steps what comes before their work, in order: memory, assertions,
+// symbols, library calls. Then PutSteps puts their work on the stream, any number
+// of times, and allocates nothing.
+//
+// Errors: those of RunSteps, and of PlaceWave
+absl::Status PlaceSteps(const BoundPlan& plan, const RunOptions& options,
+                        CallFrame& frame, const LoadedArtifact& artifact);
+absl::Status PutSteps(const BoundPlan& plan, const RunOptions& options,
+                      CallFrame& frame, const LoadedArtifact& artifact);
+
 // Puts all steps on the stream, in order.
 //
 // GUARD_FAILED  an assertion of the plan, in its own words

@@ -130,22 +130,19 @@ class LtMatmul final : public PreparedCall {
     }
     const bool wide = (Low(a) | Low(b) | Low(c) | Low(out) | Low(bias)) == 0;
     const LtHeuristicResult& chosen = wide ? wide_ : narrow_;
-    void* workspace = nullptr;
-    const int64_t bytes = static_cast<int64_t>(chosen.workspace_bytes);
-    Allocator& allocator = library_->device().allocator();
-    if (bytes > 0) {
-      ASSIGN_OR_RETURN(workspace, allocator.Allocate(bytes, stream));
-    }
     const absl::Status status = library_->Check(
         library_->functions().cublasLtMatmul(
             library_->handle(), &matmul, &alpha_, b, &b_, a, &a_, &beta_, c,
-            &c_, out, &out_, &chosen.algorithm, workspace,
+            &c_, out, &out_, &chosen.algorithm, buffers.workspace,
             chosen.workspace_bytes, static_cast<CUstream>(stream)),
         "cublasLtMatmul");
-    if (workspace != nullptr) allocator.Free(workspace, bytes, stream);
     return Annotate(status, Describe(ExternProblem(p_)));
   }
 
+  int64_t workspace_bytes() const override {
+    return static_cast<int64_t>(
+        std::max(wide_.workspace_bytes, narrow_.workspace_bytes));
+  }
   absl::string_view library() const override { return "cuBLASLt"; }
 
  private:

@@ -87,17 +87,12 @@ class CudnnAttention final : public PreparedCall {
                                       i, " is not on 16 bytes"));
     }
     RETURN_IF_ERROR(library_->device().MakeCurrent());
-    Allocator& allocator = library_->device().allocator();
-    void* room = nullptr;
-    if (room_bytes_ > 0) {
-      ASSIGN_OR_RETURN(room, allocator.Allocate(room_bytes_, stream));
-    }
-    const absl::Status status =
-        RunIn(static_cast<char*>(room), buffers, stream);
-    if (room != nullptr) allocator.Free(room, room_bytes_, stream);
-    return Annotate(status, Describe(ExternProblem(p_)));
+    return Annotate(
+        RunIn(static_cast<char*>(buffers.workspace), buffers, stream),
+        Describe(ExternProblem(p_)));
   }
 
+  int64_t workspace_bytes() const override { return room_bytes_; }
   absl::string_view library() const override { return "cuDNN"; }
 
  private:

@@ -84,17 +84,12 @@ class CudnnConvolution final : public PreparedCall {
 
   absl::Status Run(const ExternBuffers& buffers, Stream stream) const override {
     RETURN_IF_ERROR(library_->device().MakeCurrent());
-    Allocator& allocator = library_->device().allocator();
-    void* room = nullptr;
-    if (room_bytes_ > 0) {
-      ASSIGN_OR_RETURN(room, allocator.Allocate(room_bytes_, stream));
-    }
-    const absl::Status status =
-        RunWithRoom(buffers, static_cast<char*>(room), stream);
-    if (room != nullptr) allocator.Free(room, room_bytes_, stream);
-    return Annotate(status, Describe(ExternProblem(p_)));
+    return Annotate(
+        RunWithRoom(buffers, static_cast<char*>(buffers.workspace), stream),
+        Describe(ExternProblem(p_)));
   }
 
+  int64_t workspace_bytes() const override { return room_bytes_; }
   absl::string_view library() const override { return "cuDNN"; }
 
  private:

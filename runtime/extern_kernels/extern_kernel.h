@@ -233,6 +233,7 @@ using ExternProblem = std::variant<MatmulProblem, ConvolutionProblem,
 inline constexpr int kMaxExternOperands = 12;
 struct ExternBuffers {
   void* operand[kMaxExternOperands] = {};
+  void* workspace = nullptr;  // PreparedCall::workspace_bytes of the call's own
 };
 
 // A library call ready for one problem. Immutable; any number of threads and
@@ -241,12 +242,16 @@ class PreparedCall {
  public:
   virtual ~PreparedCall() = default;
 
-  // Puts the work on `stream`.
+  // Puts the work on `stream`. On CUDA it allocates nothing, so it can be
+  // captured.
   //
   // INTERNAL            the library refused or failed: its own words
-  // RESOURCE_EXHAUSTED  no workspace
+  // RESOURCE_EXHAUSTED  on the CPU: no memory for what a thread needs
   virtual absl::Status Run(const ExternBuffers& buffers,
                            Stream stream) const = 0;
+
+  // What a Run writes beside its results, as an Allocator aligns it. 0: nothing.
+  virtual int64_t workspace_bytes() const { return 0; }
 
   // Who computes it, for traces: "oneDNN", "own loops", "cuBLASLt".
   virtual absl::string_view library() const = 0;

@@ -145,6 +145,7 @@ class Upcast final : public PreparedCall {
     ASSIGN_OR_RETURN(void* const room,
                      device_.allocator().Allocate(bytes, stream));
     ExternBuffers wide;
+    wide.workspace = buffers.workspace;
     for (int i = 0; i < 4; ++i) {
       if (buffers.operand[i] == nullptr) continue;
       wide.operand[i] = static_cast<char*>(room) + starts[i];
@@ -163,6 +164,7 @@ class Upcast final : public PreparedCall {
     return status;
   }
 
+  int64_t workspace_bytes() const override { return inner->workspace_bytes(); }
   absl::string_view library() const override { return inner->library(); }
 
   std::array<Conversion, 4> operands;

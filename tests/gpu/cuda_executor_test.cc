@@ -11,9 +11,12 @@
 #include "proto/base/assemble.h"
 #include "proto/base/digest.h"
 #include "proto/base/status.h"
+#include "runtime/caching_allocator.h"
 #include "runtime/cuda_device.h"
 #include "runtime/device_target.h"
 #include "runtime/executor.h"
+#include "runtime/placed_run.h"
+#include "runtime/recorded_run.h"
 #include "runtime/shared_library.h"
 #include "tests/gpu/cuda_opener.h"
 
@@ -132,6 +135,95 @@ TEST(CudaExecutor, ThreadsAndStreamsRunAtOnceWithoutMixingTheirArenas) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong.load(), 0);
+}
+
+// The elements of a square, if all are the same; else -1.
+float ValueOf(const Tensor& square, Device& device) {
+  std::vector<float> host(kSide * kSide);
+  EXPECT_TRUE(
+      device.Download(square.data, host.data(), host.size() * 4, nullptr).ok());
+  for (const float value : host) {
+    if (value != host[0]) return -1;
+  }
+  return host[0];
+}
+
+TEST(CudaExecutor, ARecordedRunReplaysOnAnyStreamWhatItsInputsHoldThen) {
+  const OpenedDevice cuda = OpenCudaOrNull();
+  if (cuda.device == nullptr) GTEST_SKIP() << "no GPU here";
+  Device& device = *cuda.device;
+  const auto executor = LoadPlan(cuda);
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  const Tensor x = Square(device, 2);
+  const Tensor ones = Square(device, 1);
+  const auto memory = std::make_shared<CachingAllocator>(device.segments());
+  auto run = RecordedRun::Record(*executor, {x, ones}, memory);
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_GE((*run)->size(), 2);
+  const Tensor z = std::get<Tensor>((*run)->outputs()[0]);
+  const auto stream = device.MakeStream();
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  int due = 2;
+  for (const Stream on : {Stream{}, (*stream)->get()}) {
+    for (int times = 0; times < 50; ++times, ++due) {
+      const Tensor next = Square(device, static_cast<float>(due));
+      const std::vector<int64_t> sizes = {kSide * kSide}, strides = {1};
+      ASSERT_TRUE(device
+                      .Copy({next.data, 4, sizes, strides},
+                            {x.data, 4, sizes, strides}, on)
+                      .ok());
+      ASSERT_TRUE((*run)->Replay(on).ok());
+      ASSERT_TRUE(device.Synchronize(on).ok());
+      ASSERT_EQ(ValueOf(z, device), static_cast<float>(kSide * due));
+    }
+  }
+  EXPECT_GT(memory->figures().segment_bytes, 0);
+  run->reset();
+  EXPECT_EQ(ValueOf(z, device), static_cast<float>(kSide * (due - 1)));
+}
+
+TEST(CudaExecutor, ARunIsPlacedOnceAndPutOftenWithEqualResults) {
+  const OpenedDevice cuda = OpenCudaOrNull();
+  if (cuda.device == nullptr) GTEST_SKIP() << "no GPU here";
+  const auto executor = LoadPlan(cuda);
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  const Tensor x = Square(*cuda.device, 3);
+  const std::vector<InputValue> inputs = {x, Square(*cuda.device, 1)};
+  CachingAllocator memory(cuda.device->segments());
+  auto run =
+      PlacedRun::Place(*executor, ViewsOf(inputs), {.allocator = &memory});
+  ASSERT_TRUE(run.ok()) << run.status();
+  const auto outputs = (*run)->TakeOutputs();
+  for (int times = 0; times < 3; ++times) {
+    ASSERT_TRUE((*run)->Put().ok());
+    EXPECT_EQ(ValueOf(std::get<Tensor>(outputs[0]), *cuda.device), kSide * 3);
+  }
+}
+
+// A seed's slot is written by a fill of 8 bytes whose halves differ.
+TEST(CudaExecutor, EightBytesAreFilledInOrderWithReplays) {
+  const OpenedDevice cuda = OpenCudaOrNull();
+  if (cuda.device == nullptr) GTEST_SKIP() << "no GPU here";
+  Device& device = *cuda.device;
+  const auto slot = device.allocator().Allocate(16, nullptr);
+  const auto stream = device.MakeStream();
+  ASSERT_TRUE(slot.ok() && stream.ok());
+  void* const copy = static_cast<char*>(*slot) + 8;
+  ASSERT_TRUE(device.BeginCapture((*stream)->get()).ok());
+  ASSERT_TRUE(
+      device.Copy({*slot, 8, {}, {}}, {copy, 8, {}, {}}, (*stream)->get())
+          .ok());
+  const auto graph = device.EndCapture((*stream)->get());
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  for (uint64_t seed = 1; seed < 200; ++seed) {
+    const uint64_t bits = seed << 40 | seed;
+    ASSERT_TRUE(device.Fill(*slot, 8, 1, bits, nullptr).ok());
+    ASSERT_TRUE((*graph)->Launch(nullptr).ok());
+    uint64_t found = 0;
+    ASSERT_TRUE(device.Download(copy, &found, 8, nullptr).ok());
+    ASSERT_EQ(found, bits);
+  }
+  device.allocator().Free(*slot, 16, nullptr);
 }
 
 TEST(CudaExecutor, ATracedRunWaitsForEachStep) {

@@ -74,7 +74,14 @@ absl::Status RunCall(ExternCall call, const std::vector<Operand*>& inputs,
     if (part.operand[i] >= 0)
       buffers.operand[i] = memory.address(part.operand[i]);
   }
-  RETURN_IF_ERROR(prepared->Run(buffers, nullptr));
+  const int64_t bytes = prepared->workspace_bytes();
+  if (bytes > 0) {
+    ASSIGN_OR_RETURN(buffers.workspace,
+                     device.allocator().Allocate(bytes, nullptr));
+  }
+  const absl::Status status = prepared->Run(buffers, nullptr);
+  if (bytes > 0) device.allocator().Free(buffers.workspace, bytes, nullptr);
+  RETURN_IF_ERROR(status);
   return memory.ReadBack();
 }
 

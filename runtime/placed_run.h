@@ -1,0 +1,67 @@
+#ifndef KILN_RUNTIME_PLACED_RUN_H_
+#define KILN_RUNTIME_PLACED_RUN_H_
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "runtime/executor.h"
+#include "runtime/input_view.h"
+#include "runtime/run_options.h"
+#include "runtime/tensor.h"
+
+namespace kiln {
+
+// A run of which all is settled but its work: inputs looked at, symbols bound,
+// assertions held, library calls prepared, and each buffer at its address. What
+// the work needs does not move, so it can be captured, and the graph replayed.
+//
+// Memory is taken and given back as the steps go by (memory_events.h), but
+// before any of them: the options' allocator and observers see what they see of
+// a run. So temporaries are free again when Place returns, and the work counts
+// on what the allocator promises: that memory it gave for the stream is used by
+// nothing else between the steps. A pool that only graphs of one stream use
+// holds to that. One thread at a time.
+class PlacedRun {
+ public:
+  // `options`: the allocator, if there is one, outlives this and the results;
+  // hooks and traces are not told of the work. Without a seed slot the seed is
+  // written to one now. Inputs must stay where they are as long as the work runs.
+  //
+  // Errors: those of Executor::Run but for steps that fail; FAILED_PRECONDITION
+  // when the stream is captured already.
+  static absl::StatusOr<std::unique_ptr<PlacedRun>> Place(
+      std::shared_ptr<const Executor> executor,
+      absl::Span<const InputView> inputs, const RunOptions& options);
+
+  ~PlacedRun();
+  PlacedRun(const PlacedRun&) = delete;
+  PlacedRun& operator=(const PlacedRun&) = delete;
+
+  // Puts the steps on the options' stream. Any number of times.
+  absl::Status Put();
+
+  // In the graph's order, as Executor::Run gives them. Once: they own their
+  // memory.
+  std::vector<OutputValue> TakeOutputs() { return std::move(outputs_); }
+
+  // 8 bytes on the device that the work reads the random seed from; null for a
+  // plan that reads none there.
+  void* seed_slot() const;
+
+ private:
+  PlacedRun(std::shared_ptr<const Executor> executor,
+            const RunOptions& options);
+
+  const std::shared_ptr<const Executor> executor_;
+  const RunOptions options_;  // of the work
+  std::unique_ptr<CallFrame> frame_;
+  std::vector<OutputValue> outputs_;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_RUNTIME_PLACED_RUN_H_
