@@ -1,0 +1,200 @@
+#include "runtime/plan_graphs/graph_memory.h"
+
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/memory_walk.h"
+
+namespace kiln {
+namespace {
+
+struct BlocksThen final : graph_tree::PoolState {
+  explicit BlocksThen(kiln::PoolState s) : state(std::move(s)) {}
+  const kiln::PoolState state;
+};
+
+}  // namespace
+
+// Lives as long as the results do.
+struct GraphMemory::Books {
+  std::shared_ptr<CachingAllocator> allocator;
+  PoolId pool = kSharedPool;
+  Mutex mu;
+  // Storages that are live, by their owner's address.
+  absl::flat_hash_map<const void*, Entry*> live ABSL_GUARDED_BY(mu);
+};
+
+// A storage's identity: stays while it is live or watched.
+struct GraphMemory::Entry {
+  std::weak_ptr<Held> held;
+  const void* address = nullptr;
+  bool live = true;
+  int watchers = 0;
+};
+
+// What tensors share.
+struct GraphMemory::Held {
+  Held(std::shared_ptr<Books> b, Entry* e, bool frees)
+      : books(std::move(b)), entry(e), frees_block(frees) {}
+  ~Held() {
+    bool frees = false;
+    bool last = false;
+    {
+      MutexLock lock(&books->mu);
+      books->live.erase(this);
+      entry->live = false;
+      last = entry->watchers == 0;
+      frees = frees_block;
+    }
+    if (frees) {
+      books->allocator->Free(const_cast<void*>(entry->address), 0, nullptr);
+    }
+    if (last) delete entry;
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  const std::shared_ptr<Books> books;
+  Entry* const entry;
+  // Under books->mu.
+  bool frees_block;
+  std::string invalid;  // why it is; empty: it is not
+};
+
+GraphMemory::GraphMemory(std::shared_ptr<CachingAllocator> allocator)
+    : books_(std::make_shared<Books>()) {
+  books_->pool = allocator->MakePool();
+  books_->allocator = std::move(allocator);
+}
+
+GraphMemory::~GraphMemory() { books_->allocator->RetirePool(books_->pool); }
+
+CachingAllocator& GraphMemory::allocator() const { return *books_->allocator; }
+
+PoolId GraphMemory::pool() const { return books_->pool; }
+
+std::shared_ptr<void> GraphMemory::NewStorage(const void* address,
+                                              Block block) {
+  auto* const entry = new Entry();
+  entry->address = address;
+  auto held = std::make_shared<Held>(books_, entry, block == Block::kFreed);
+  entry->held = held;
+  MutexLock lock(&books_->mu);
+  books_->live[held.get()] = entry;
+  return held;
+}
+
+void GraphMemory::Adopt(absl::Span<OutputValue> results) {
+  absl::flat_hash_map<const void*, std::shared_ptr<void>> storages;
+  for (OutputValue& result : results) {
+    auto* const tensor = std::get_if<Tensor>(&result);
+    if (tensor == nullptr) continue;
+    auto* const allocated = std::get_deleter<RunMemoryDeleter>(tensor->owner);
+    if (allocated == nullptr) continue;
+    std::shared_ptr<void>& storage = storages[tensor->owner.get()];
+    if (storage == nullptr) {
+      storage = NewStorage(tensor->owner.get(), Block::kFreed);
+      allocated->allocator = nullptr;  // the storage frees it
+    }
+    tensor->owner = storage;
+  }
+}
+
+graph_tree::Storage GraphMemory::StorageOf(const Tensor& tensor) const {
+  MutexLock lock(&books_->mu);
+  const auto at = books_->live.find(tensor.owner.get());
+  return at == books_->live.end() ? nullptr : at->second;
+}
+
+std::shared_ptr<void> GraphMemory::OwnerOf(graph_tree::Storage storage) {
+  return static_cast<Entry*>(storage)->held.lock();
+}
+
+absl::Status GraphMemory::CheckValid(const Tensor& tensor) const {
+  MutexLock lock(&books_->mu);
+  const auto at = books_->live.find(tensor.owner.get());
+  if (at == books_->live.end()) return absl::OkStatus();
+  const Held& held = *static_cast<const Held*>(at->first);
+  if (held.invalid.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(held.invalid);
+}
+
+absl::StatusOr<std::unique_ptr<graph_tree::PoolState>>
+GraphMemory::Checkpoint() {
+  return std::make_unique<BlocksThen>(books_->allocator->State(books_->pool));
+}
+
+absl::Status GraphMemory::Restore(const graph_tree::PoolState& state,
+                                  absl::Span<const graph_tree::Storage> live) {
+  std::vector<std::shared_ptr<Held>> held;  // goes without the lock
+  for (const graph_tree::Storage storage : live) {
+    held.push_back(static_cast<Entry*>(storage)->held.lock());
+  }
+  MutexLock lock(&books_->mu);
+  const absl::Status set = books_->allocator->SetState(
+      books_->pool, static_cast<const BlocksThen&>(state).state);
+  if (!set.ok()) return set;
+  // What others still hold lies in blocks that are not theirs any more.
+  for (const auto& [other, entry] : books_->live) {
+    static_cast<Held*>(const_cast<void*>(other))->frees_block = false;
+  }
+  for (const std::shared_ptr<Held>& storage : held) {
+    if (storage != nullptr) storage->frees_block = true;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GraphMemory::Free(const void* address) {
+  books_->allocator->Free(const_cast<void*>(address), 0, nullptr);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<const void*>> GraphMemory::AllocatedBlocks() {
+  std::vector<const void*> blocks;
+  for (const PoolSegment& segment : books_->allocator->State(books_->pool)) {
+    for (const auto& [offset, block] : segment.blocks) {
+      if (block.allocated) blocks.push_back(segment.base + offset);
+    }
+  }
+  return blocks;
+}
+
+void GraphMemory::Watch(graph_tree::Storage storage) {
+  MutexLock lock(&books_->mu);
+  ++static_cast<Entry*>(storage)->watchers;
+}
+
+void GraphMemory::Unwatch(graph_tree::Storage storage) {
+  auto* const entry = static_cast<Entry*>(storage);
+  bool last = false;
+  {
+    MutexLock lock(&books_->mu);
+    last = --entry->watchers == 0 && !entry->live;
+  }
+  if (last) delete entry;
+}
+
+bool GraphMemory::IsLive(graph_tree::Storage storage,
+                         graph_tree::Tensor cached) const {
+  const long own = cached == nullptr ? 0 : 1;
+  return static_cast<Entry*>(storage)->held.use_count() > own;
+}
+
+void GraphMemory::Invalidate(graph_tree::Storage storage,
+                             absl::string_view text) {
+  auto* const entry = static_cast<Entry*>(storage);
+  const std::shared_ptr<Held> held = entry->held.lock();
+  if (held == nullptr) return;
+  bool frees = false;
+  {
+    MutexLock lock(&books_->mu);
+    frees = std::exchange(held->frees_block, false);
+    held->invalid = std::string(text);
+  }
+  if (frees) {
+    books_->allocator->Free(const_cast<void*>(entry->address), 0, nullptr);
+  }
+}
+
+}  // namespace kiln

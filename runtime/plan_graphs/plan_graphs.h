@@ -1,0 +1,83 @@
+#ifndef KILN_RUNTIME_PLAN_GRAPHS_PLAN_GRAPHS_H_
+#define KILN_RUNTIME_PLAN_GRAPHS_PLAN_GRAPHS_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/caching_allocator.h"
+#include "runtime/device.h"
+#include "runtime/executor.h"
+#include "runtime/graph_tree/generations.h"
+#include "runtime/graph_tree/graph_tree.h"
+#include "runtime/plan_graphs/graph_memory.h"
+#include "runtime/plan_graphs/plan_recorder.h"
+#include "runtime/tensor.h"
+
+namespace kiln {
+
+// Plans of one device as captured graphs that share one pool of memory
+// (graph_tree.h): the first call of a plan warms up, the second records, later
+// ones replay, while the caller keeps what results he likes. For a program whose
+// short kernels wait for the host.
+//
+// Results are the caller's until the next iteration begins: then they may be
+// overwritten, and those that no replay gave are taken back. Such a tensor as an
+// input is FAILED_PRECONDITION; who reads its memory himself is not warned. One
+// thread at a time.
+class PlanGraphs {
+ public:
+  struct CallOptions {
+    uint64_t seed = 0;
+    Stream stream = nullptr;  // the results are ready there
+  };
+
+  // `memory` is of `device`. UNIMPLEMENTED: the device captures nothing.
+  static absl::StatusOr<std::unique_ptr<PlanGraphs>> Make(
+      std::shared_ptr<Device> device, std::shared_ptr<CachingAllocator> memory,
+      graph_tree::TreeOptions options = {});
+
+  // A plan to call by the number that is returned. `static_inputs`: those that
+  // stay where they are, such as weights; one that moves is recorded anew.
+  int Add(std::shared_ptr<const Executor> executor,
+          std::vector<int> static_inputs);
+
+  // Calls it. Errors: those of Executor::Run and of GraphTree::Run.
+  absl::StatusOr<std::vector<OutputValue>> Run(int plan,
+                                               std::vector<InputValue> inputs,
+                                               const CallOptions& options);
+
+  // The next call is the first of an iteration. Without any of these a caller
+  // keeps his results for ever, and no path of the tree ends while he does.
+  void BeginStep() { generations_.MarkStepBegin(); }
+
+  const graph_tree::GraphTree& tree() const { return *tree_; }
+  // What was decided, and why.
+  std::vector<graph_tree::TreeNote> TakeNotes() { return tree_->TakeNotes(); }
+  const GraphMemory& memory() const { return *memory_; }
+
+ private:
+  struct Plan {
+    std::shared_ptr<const Executor> executor;
+    std::vector<int> static_inputs;
+    std::vector<int> mutated_inputs;
+    PlanBody body;  // of the functions
+    // The tree's function for inputs of these sizes, strides and numbers.
+    std::map<std::vector<int64_t>, int> functions;
+  };
+
+  PlanGraphs() = default;
+  int FunctionFor(Plan& plan, const std::vector<InputValue>& inputs);
+
+  std::unique_ptr<GraphMemory> memory_;
+  std::unique_ptr<PlanRecorder> recorder_;
+  graph_tree::Generations generations_;
+  std::vector<std::unique_ptr<Plan>> plans_;
+  std::unique_ptr<graph_tree::GraphTree> tree_;  // goes first
+};
+
+}  // namespace kiln
+
+#endif  // KILN_RUNTIME_PLAN_GRAPHS_PLAN_GRAPHS_H_

@@ -1,0 +1,171 @@
+#include "runtime/plan_graphs/plan_recorder.h"
+
+#include <utility>
+#include <variant>
+
+#include "proto/base/status.h"
+#include "runtime/input_view.h"
+#include "runtime/placed_run.h"
+#include "runtime/plan_graphs/plan_recording.h"
+
+namespace kiln {
+namespace {
+
+using graph_tree::InputUse;
+
+const std::shared_ptr<const Executor>& ExecutorOf(
+    const graph_tree::Function& function) {
+  return static_cast<const PlanBody*>(function.body)->executor;
+}
+
+PlanCall& CallerOf(graph_tree::Call& call) {
+  return *static_cast<PlanCall*>(call.caller);
+}
+
+// Drops inputs as a run is done with them.
+class Dropper final : public InputObserver {
+ public:
+  explicit Dropper(std::vector<InputValue>& inputs) : inputs_(inputs) {}
+  void Done(int32_t input) override {
+    std::get<Tensor>(inputs_[input]).owner.reset();
+  }
+
+ private:
+  std::vector<InputValue>& inputs_;
+};
+
+// Bytes from the first element to the end of the last.
+int64_t SpannedBytes(const Tensor& tensor) {
+  if (NumElements(tensor.sizes) == 0) return 0;
+  int64_t last = 0;
+  for (size_t d = 0; d < tensor.sizes.size(); ++d) {
+    last += (tensor.sizes[d] - 1) * tensor.strides[d];
+  }
+  return (last + 1) * SizeInBytes(tensor.dtype);
+}
+
+}  // namespace
+
+graph_tree::Call CallOf(PlanCall& from, const GraphMemory& memory) {
+  graph_tree::Call call;
+  call.caller = &from;
+  for (const InputValue& value : from.inputs) {
+    graph_tree::Input& input = call.inputs.emplace_back();
+    const auto* const tensor = std::get_if<Tensor>(&value);
+    if (tensor == nullptr) continue;
+    input.is_tensor = true;
+    input.address = tensor->data;
+    input.storage = memory.StorageOf(*tensor);
+    input.storage_address = tensor->storage;
+  }
+  return call;
+}
+
+absl::StatusOr<std::unique_ptr<PlanRecorder>> PlanRecorder::Make(
+    std::shared_ptr<Device> device, GraphMemory& memory) {
+  std::unique_ptr<PlanRecorder> recorder(
+      new PlanRecorder(std::move(device), memory));
+  ASSIGN_OR_RETURN(recorder->stream_, recorder->device_->MakeStream());
+  ASSIGN_OR_RETURN(recorder->marker_, recorder->device_->MakeMarker());
+  return recorder;
+}
+
+absl::Status PlanRecorder::Order(Stream first, Stream second) {
+  RETURN_IF_ERROR(marker_->Record(first));
+  return marker_->Wait(second);
+}
+
+absl::Status PlanRecorder::RunPlainly(const graph_tree::Function& function,
+                                      graph_tree::Call& call) {
+  PlanCall& caller = CallerOf(call);
+  ASSIGN_OR_RETURN(
+      caller.results,
+      ExecutorOf(function)->Run(
+          caller.inputs, {.seed = caller.seed, .stream = caller.stream}));
+  caller.inputs.clear();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<graph_tree::Output>> PlanRecorder::WarmUp(
+    const graph_tree::Function& function, graph_tree::Call& call) {
+  PlanCall& caller = CallerOf(call);
+  RETURN_IF_ERROR(Order(caller.stream, stream_->get()));
+  {
+    const PoolRouting routing(memory_.allocator(), memory_.pool());
+    Dropper dropper(caller.inputs);
+    RunOptions options;
+    options.seed = caller.seed;
+    options.stream = stream_->get();
+    options.allocator = &memory_.allocator();
+    options.inputs = &dropper;
+    ASSIGN_OR_RETURN(caller.results,
+                     ExecutorOf(function)->Run(caller.inputs, options));
+  }
+  RETURN_IF_ERROR(Order(stream_->get(), caller.stream));
+  memory_.Adopt(absl::MakeSpan(caller.results));
+  caller.inputs.clear();
+  return OutputsOf(caller.results, memory_);
+}
+
+absl::StatusOr<Tensor> PlanRecorder::CopyIntoPool(const Tensor& tensor) {
+  Tensor copy = tensor;
+  copy.owner.reset();
+  const Tensor from = WithoutRepeats(tensor);
+  const int64_t bytes = SpannedBytes(from);
+  if (bytes > 0) {
+    ASSIGN_OR_RETURN(copy.data,
+                     memory_.allocator().Allocate(bytes, stream_->get()));
+    copy.owner = memory_.NewStorage(copy.data, GraphMemory::Block::kFreed);
+  }
+  copy.storage = copy.data;
+  RETURN_IF_ERROR(
+      CopyTensor(*device_, from, WithoutRepeats(copy), stream_->get()));
+  return copy;
+}
+
+absl::StatusOr<std::unique_ptr<graph_tree::Recording>> PlanRecorder::Record(
+    const graph_tree::Function& function, graph_tree::Call& call,
+    absl::Span<const InputUse> uses) {
+  PlanCall& caller = CallerOf(call);
+  std::vector<InputValue> inputs = std::exchange(caller.inputs, {});
+  RETURN_IF_ERROR(Order(caller.stream, stream_->get()));
+  std::vector<InputSlot> slots;
+  std::unique_ptr<PlacedRun> run;
+  {
+    const PoolRouting routing(memory_.allocator(), memory_.pool());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (uses[i] != InputUse::kCopied) continue;
+      Tensor& tensor = std::get<Tensor>(inputs[i]);
+      ASSIGN_OR_RETURN(tensor, CopyIntoPool(tensor));
+      slots.push_back({static_cast<int>(i), WithoutRepeats(tensor)});
+    }
+    Dropper dropper(inputs);
+    RunOptions options;
+    options.seed = caller.seed;
+    options.stream = stream_->get();
+    options.allocator = &memory_.allocator();
+    options.inputs = &dropper;
+    ASSIGN_OR_RETURN(
+        run, PlacedRun::Place(ExecutorOf(function), ViewsOf(inputs), options));
+  }
+  std::vector<OutputValue> results = run->TakeOutputs();
+  memory_.Adopt(absl::MakeSpan(results));
+  inputs.clear();
+  // Copies and what placing put there come before the first launch.
+  RETURN_IF_ERROR(Order(stream_->get(), caller.stream));
+  RETURN_IF_ERROR(device_->BeginCapture(stream_->get()));
+  const absl::Status put = run->Put();
+  absl::StatusOr<std::unique_ptr<CapturedGraph>> graph =
+      device_->EndCapture(stream_->get());
+  RETURN_IF_ERROR(put);
+  RETURN_IF_ERROR(graph.status());
+  return std::make_unique<PlanRecording>(device_, memory_, std::move(run),
+                                         *std::move(graph), std::move(slots),
+                                         std::move(results));
+}
+
+void PlanRecorder::DropInput(graph_tree::Call& call, int input) {
+  std::get<Tensor>(CallerOf(call).inputs[input]).owner.reset();
+}
+
+}  // namespace kiln

@@ -1,0 +1,153 @@
+#include "runtime/plan_graphs/plan_recording.h"
+
+#include <variant>
+
+#include "proto/base/status.h"
+#include "runtime/plan_graphs/plan_recorder.h"
+
+namespace kiln {
+namespace {
+
+using Kind = graph_tree::OutputRule::Kind;
+
+StridedView ViewOfTensor(const Tensor& tensor) {
+  return {tensor.data, SizeInBytes(tensor.dtype), tensor.sizes, tensor.strides};
+}
+
+// The results, without the owners of those that are in the pool.
+std::vector<OutputValue> FormsOf(absl::Span<const OutputValue> results,
+                                 const GraphMemory& memory) {
+  std::vector<OutputValue> forms(results.begin(), results.end());
+  for (OutputValue& form : forms) {
+    auto* const tensor = std::get_if<Tensor>(&form);
+    if (tensor != nullptr && memory.StorageOf(*tensor) != nullptr) {
+      tensor->owner.reset();
+    }
+  }
+  return forms;
+}
+
+}  // namespace
+
+Tensor WithoutRepeats(const Tensor& tensor) {
+  Tensor once = tensor;
+  once.owner.reset();
+  for (size_t d = 0; d < once.sizes.size(); ++d) {
+    if (once.strides[d] == 0 && once.sizes[d] > 1) once.sizes[d] = 1;
+  }
+  return once;
+}
+
+absl::Status CopyTensor(Device& device, const Tensor& from, const Tensor& to,
+                        Stream stream) {
+  if (NumElements(from.sizes) == 0) return absl::OkStatus();
+  return device.Copy(ViewOfTensor(from), ViewOfTensor(to), stream);
+}
+
+std::vector<graph_tree::Output> OutputsOf(absl::Span<const OutputValue> results,
+                                          const GraphMemory& memory) {
+  std::vector<graph_tree::Output> outputs;
+  for (const OutputValue& result : results) {
+    graph_tree::Output& output = outputs.emplace_back();
+    const auto* const tensor = std::get_if<Tensor>(&result);
+    if (tensor == nullptr) continue;
+    output.is_tensor = true;
+    output.on_device = true;
+    output.storage_address = tensor->storage;
+    output.storage = memory.StorageOf(*tensor);
+  }
+  return outputs;
+}
+
+PlanRecording::PlanRecording(std::shared_ptr<Device> device,
+                             GraphMemory& memory,
+                             std::unique_ptr<PlacedRun> run,
+                             std::unique_ptr<CapturedGraph> graph,
+                             std::vector<InputSlot> slots,
+                             std::vector<OutputValue> results)
+    : device_(std::move(device)),
+      memory_(memory),
+      run_(std::move(run)),
+      graph_(std::move(graph)),
+      slots_(std::move(slots)),
+      outputs_(OutputsOf(results, memory)),
+      results_(std::move(results)),
+      forms_(FormsOf(results_, memory)),
+      cached_(forms_.size()) {}
+
+PlanRecording::~PlanRecording() {
+  if (!last_.has_value()) return;
+  IgnoreBecause(device_->Synchronize(*last_),
+                "what failed there was or will be told by another wait");
+}
+
+absl::Status PlanRecording::Launch(Stream stream, uint64_t seed) {
+  if (void* const slot = run_->seed_slot()) {
+    RETURN_IF_ERROR(device_->Fill(slot, sizeof(seed), 1, seed, stream));
+  }
+  last_ = stream;
+  return graph_->Launch(stream);
+}
+
+absl::Status PlanRecording::FirstRun(graph_tree::Call& call,
+                                     absl::Span<const graph_tree::OutputRule>) {
+  auto& caller = *static_cast<PlanCall*>(call.caller);
+  RETURN_IF_ERROR(Launch(caller.stream, caller.seed));
+  caller.results = std::move(results_);
+  results_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status PlanRecording::Replay(
+    graph_tree::Call& call, absl::Span<const graph_tree::OutputRule> rules,
+    absl::Span<graph_tree::Storage> storages) {
+  auto& caller = *static_cast<PlanCall*>(call.caller);
+  for (const InputSlot& slot : slots_) {
+    const Tensor from =
+        WithoutRepeats(std::get<Tensor>(caller.inputs[slot.input]));
+    RETURN_IF_ERROR(CopyTensor(*device_, from, slot.to, caller.stream));
+  }
+  RETURN_IF_ERROR(Launch(caller.stream, caller.seed));
+  std::vector<OutputValue> results = forms_;
+  for (size_t i = 0; i < results.size(); ++i) {
+    auto* const tensor = std::get_if<Tensor>(&results[i]);
+    if (tensor == nullptr || rules[i].kind == Kind::kStatic) continue;
+    tensor->owner = OwnerFor(static_cast<int>(i), rules[i], results);
+    storages[i] = memory_.StorageOf(*tensor);
+  }
+  caller.results = std::move(results);
+  caller.inputs.clear();
+  return absl::OkStatus();
+}
+
+std::shared_ptr<void> PlanRecording::OwnerFor(
+    int index, const graph_tree::OutputRule& rule,
+    absl::Span<const OutputValue> so_far) {
+  const void* const address = outputs_[index].storage_address;
+  switch (rule.kind) {
+    case Kind::kCached:
+      if (!cached_[index].has_value()) {
+        cached_[index] = std::get<Tensor>(forms_[index]);
+        cached_[index]->owner =
+            memory_.NewStorage(address, GraphMemory::Block::kNobodys);
+      }
+      return cached_[index]->owner;
+    case Kind::kFresh:
+      return memory_.NewStorage(address, GraphMemory::Block::kNobodys);
+    case Kind::kOfOutput:
+      return std::get<Tensor>(so_far[rule.index]).owner;
+    case Kind::kOfStorage:
+      return GraphMemory::OwnerOf(rule.storage);
+    case Kind::kValue:
+    case Kind::kStatic:
+      break;
+  }
+  return nullptr;
+}
+
+graph_tree::Tensor PlanRecording::cached(int output) const {
+  const std::optional<Tensor>& tensor = cached_[output];
+  return tensor.has_value() ? const_cast<Tensor*>(&*tensor) : nullptr;
+}
+
+}  // namespace kiln

@@ -1,0 +1,82 @@
+#ifndef KILN_RUNTIME_PLAN_GRAPHS_PLAN_RECORDING_H_
+#define KILN_RUNTIME_PLAN_GRAPHS_PLAN_RECORDING_H_
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "runtime/device.h"
+#include "runtime/graph_tree/recorder.h"
+#include "runtime/placed_run.h"
+#include "runtime/plan_graphs/graph_memory.h"
+#include "runtime/tensor.h"
+
+namespace kiln {
+
+// Where a replay copies an input: no owner, sizes of 1 where its elements lie on
+// one another.
+struct InputSlot {
+  int input = 0;
+  Tensor to;
+};
+
+// `tensor` without its repeats: sizes of 1 where a stride is 0.
+Tensor WithoutRepeats(const Tensor& tensor);
+
+// Copies between tensors of equal sizes.
+absl::Status CopyTensor(Device& device, const Tensor& from, const Tensor& to,
+                        Stream stream);
+
+// What the tree sees of results.
+std::vector<graph_tree::Output> OutputsOf(absl::Span<const OutputValue> results,
+                                          const GraphMemory& memory);
+
+// A plan that was captured.
+class PlanRecording final : public graph_tree::Recording {
+ public:
+  // `memory` outlives this. `results`: with owners, until FirstRun.
+  PlanRecording(std::shared_ptr<Device> device, GraphMemory& memory,
+                std::unique_ptr<PlacedRun> run,
+                std::unique_ptr<CapturedGraph> graph,
+                std::vector<InputSlot> slots, std::vector<OutputValue> results);
+
+  // Waits for the last launch.
+  ~PlanRecording() override;
+
+  absl::Span<const graph_tree::Output> outputs() const override {
+    return outputs_;
+  }
+  absl::Status FirstRun(graph_tree::Call& call,
+                        absl::Span<const graph_tree::OutputRule>) override;
+  absl::Status Replay(graph_tree::Call& call,
+                      absl::Span<const graph_tree::OutputRule> rules,
+                      absl::Span<graph_tree::Storage> storages) override;
+  graph_tree::Tensor cached(int output) const override;
+  void DropCached(int output) override { cached_[output].reset(); }
+
+ private:
+  absl::Status Launch(Stream stream, uint64_t seed);
+  // An owner for result `index`, by its rule; null where nothing is owned.
+  std::shared_ptr<void> OwnerFor(int index, const graph_tree::OutputRule& rule,
+                                 absl::Span<const OutputValue> so_far);
+
+  const std::shared_ptr<Device> device_;
+  GraphMemory& memory_;
+  const std::unique_ptr<PlacedRun> run_;
+  const std::unique_ptr<CapturedGraph> graph_;
+  const std::vector<InputSlot> slots_;
+  const std::vector<graph_tree::Output> outputs_;
+  std::vector<OutputValue> results_;  // of the capture, until FirstRun
+  // As recorded; those of the pool have no owner.
+  std::vector<OutputValue> forms_;
+  std::vector<std::optional<Tensor>> cached_;
+  std::optional<Stream> last_;  // that it was launched on
+};
+
+}  // namespace kiln
+
+#endif  // KILN_RUNTIME_PLAN_GRAPHS_PLAN_RECORDING_H_

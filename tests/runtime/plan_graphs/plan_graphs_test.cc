@@ -1,0 +1,338 @@
+// The graph tree over plans, on the null device: copies and fills are the work.
+#include "runtime/plan_graphs/plan_graphs.h"
+
+#include <random>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/extern_kernels/null_externs.h"
+#include "runtime/null_device.h"
+#include "tests/runtime/test_artifact.h"
+
+namespace kiln {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kVector[] =
+    R"(dtype: DTYPE_FLOAT32 sizes { value: 4 } strides { value: 1 })";
+
+std::string Input() {
+  return absl::StrCat("inputs { tensor { ", kVector, " } } ");
+}
+std::string View(int buffer) {
+  return absl::StrCat("{ buffer: ", buffer, " ", kVector, " }");
+}
+std::string CopyStep(int from, int to) {
+  return absl::StrCat("steps { copy { from ", View(from), " to ", View(to),
+                      " } } ");
+}
+
+// y = x, through memory of its own.
+std::string CopyPlan() {
+  return absl::StrCat(Input(), R"(
+    buffers { kind: KIND_INPUT index: 0 name: "x" bytes { value: 16 } }
+    buffers { kind: KIND_OWN name: "t" bytes { value: 16 } }
+    buffers { kind: KIND_OUTPUT name: "y" bytes { value: 16 } } )",
+                      CopyStep(0, 1), CopyStep(1, 2), "outputs { view ",
+                      View(2), " }");
+}
+
+// y = x and z = the last three of x with a 7 before them; both with a view.
+std::string TwoResultsPlan() {
+  return absl::StrCat(Input(), R"(
+    buffers { kind: KIND_INPUT index: 0 name: "x" bytes { value: 16 } }
+    buffers { kind: KIND_OUTPUT name: "y" bytes { value: 16 } }
+    buffers { kind: KIND_OUTPUT name: "z" bytes { value: 16 } } )",
+                      CopyStep(0, 1), CopyStep(0, 2), R"(
+    steps { fill { to { buffer: 2 dtype: DTYPE_FLOAT32 sizes { value: 1 } strides { value: 1 } }
+      bits: 0x40e00000 } } )",
+                      "outputs { view ", View(1), " } outputs { view ", View(2),
+                      " } outputs { view ", View(2), " }");
+}
+
+// x loses its first element to a 7; the result is x itself.
+std::string MutatingPlan() {
+  return absl::StrCat("inputs { mutated: true tensor { ", kVector, R"( } }
+    buffers { kind: KIND_INPUT index: 0 name: "x" bytes { value: 16 } }
+    steps { fill { to { buffer: 0 dtype: DTYPE_FLOAT32 sizes { value: 1 } strides { value: 1 } }
+      bits: 0x40e00000 } }
+    outputs { view )",
+                      View(0), " }");
+}
+
+class PlanGraphsTest : public testing::Test {
+ protected:
+  explicit PlanGraphsTest(graph_tree::TreeOptions options = {
+                              .check_pool = true, .pool_name = "graphs"}) {
+    auto made = PlanGraphs::Make(device_, allocator_, std::move(options));
+    EXPECT_TRUE(made.ok()) << made.status();
+    graphs_ = *std::move(made);
+  }
+
+  int Add(const std::string& plan, std::vector<int> static_inputs = {}) {
+    auto executor =
+        Load(Seal(MakeTestArtifact(plan)), {device_, MakeNullExterns()});
+    EXPECT_TRUE(executor.ok()) << executor.status();
+    return graphs_->Add(*executor, std::move(static_inputs));
+  }
+
+  static Tensor Vector(float value) {
+    Tensor tensor = FloatTensor({4}, {value, value + 1, value + 2, value + 3});
+    tensor.device = DeviceKind::kNull;
+    return tensor;
+  }
+
+  std::vector<Tensor> Call(int plan, std::vector<InputValue> inputs) {
+    auto results = graphs_->Run(plan, std::move(inputs), {});
+    EXPECT_TRUE(results.ok()) << results.status();
+    std::vector<Tensor> tensors;
+    if (!results.ok()) return tensors;
+    for (OutputValue& result : *results) {
+      tensors.push_back(std::get<Tensor>(std::move(result)));
+    }
+    return tensors;
+  }
+  // The first call of an iteration.
+  std::vector<Tensor> Begin(int plan, std::vector<InputValue> inputs) {
+    graphs_->BeginStep();
+    return Call(plan, std::move(inputs));
+  }
+
+  const graph_tree::TreeCounters& counters() const {
+    return graphs_->tree().counters();
+  }
+  // Of the pool.
+  int64_t AllocatedBlocks() const {
+    int64_t blocks = 0;
+    for (const PoolSegment& segment :
+         allocator_->State(graphs_->memory().pool())) {
+      for (const auto& [offset, block] : segment.blocks) {
+        blocks += block.allocated;
+      }
+    }
+    return blocks;
+  }
+
+  const std::shared_ptr<Device> device_ = MakeNullDevice();
+  const std::shared_ptr<CachingAllocator> allocator_ =
+      std::make_shared<CachingAllocator>(device_->segments());
+  std::unique_ptr<PlanGraphs> graphs_;
+};
+
+TEST_F(PlanGraphsTest, WarmsUpRecordsAndReplaysWhatTheInputsHold) {
+  const int copy = Add(CopyPlan());
+  for (int i = 0; i < 6; ++i) {
+    const auto y = Begin(copy, {Vector(10.0f * i)});
+    EXPECT_THAT(FloatValues(y[0]),
+                ElementsAre(10 * i, 10 * i + 1, 10 * i + 2, 10 * i + 3));
+  }
+  EXPECT_EQ(counters().warm_ups, 1);
+  EXPECT_EQ(counters().recordings, 1);
+  EXPECT_EQ(counters().recorded_copied_inputs, 1);
+  EXPECT_EQ(counters().replays, 4);
+}
+
+TEST_F(PlanGraphsTest, ChainsHandTheirResultsOnWithoutACopy) {
+  const int copy = Add(CopyPlan());
+  for (int i = 0; i < 5; ++i) {
+    auto y = Begin(copy, {Vector(i)});
+    auto z = Call(copy, {std::move(y[0])});
+    y.clear();
+    const auto w = Call(copy, {std::move(z[0])});
+    EXPECT_THAT(FloatValues(w[0]), ElementsAre(i, i + 1, i + 2, i + 3));
+  }
+  EXPECT_EQ(counters().recordings, 3);
+  EXPECT_EQ(counters().recorded_copied_inputs, 1);
+  EXPECT_EQ(graphs_->tree().Roots().size(), 1);
+}
+
+TEST_F(PlanGraphsTest, KeptResultsHoldTheirValuesInAStep) {
+  const int copy = Add(CopyPlan());
+  for (int step = 0; step < 5; ++step) {
+    graphs_->BeginStep();
+    std::vector<Tensor> kept;
+    for (int i = 0; i < 4; ++i)
+      kept.push_back(Call(copy, {Vector(100 * step + i)})[0]);
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_EQ(FloatValues(kept[i])[0], 100 * step + i);
+    }
+  }
+  EXPECT_EQ(counters().recordings, 4);
+}
+
+TEST_F(PlanGraphsTest, AResultThatIsDroppedLeavesNoBlock) {
+  const int two = Add(TwoResultsPlan());
+  auto results = Begin(two, {Vector(1)});
+  EXPECT_EQ(AllocatedBlocks(), 2);
+  results.resize(2);  // z has another view
+  EXPECT_EQ(AllocatedBlocks(), 2);
+  results.clear();
+  EXPECT_EQ(AllocatedBlocks(), 0);
+  results = Begin(two, {Vector(2)});
+  EXPECT_EQ(counters().recordings, 1);
+  EXPECT_THAT(FloatValues(results[1]), ElementsAre(7, 3, 4, 5));
+  results.erase(results.begin());
+  EXPECT_EQ(AllocatedBlocks(), 1);
+  results.clear();
+  EXPECT_EQ(AllocatedBlocks(), 0);
+}
+
+TEST_F(PlanGraphsTest, ViewsOfAResultShareItsStorageInReplaysToo) {
+  const int two = Add(TwoResultsPlan());
+  for (int i = 0; i < 4; ++i) {
+    const auto results = Begin(two, {Vector(i)});
+    EXPECT_EQ(results[1].data, results[2].data);
+    EXPECT_EQ(results[1].owner, results[2].owner);
+    EXPECT_NE(results[0].owner, results[2].owner);
+  }
+  EXPECT_EQ(counters().replays, 2);
+}
+
+TEST_F(PlanGraphsTest, AReplayedPathIsLeftWithTheRightBlocks) {
+  const int copy = Add(CopyPlan());
+  const int two = Add(TwoResultsPlan());
+  Begin(copy, {Vector(1)});
+  Begin(two, {Vector(1)});
+  for (int i = 0; i < 2; ++i) Begin(copy, {Vector(1)});
+  // `two` is recorded behind the replay of `copy`, whose result is kept.
+  auto kept = Begin(copy, {Vector(3)});
+  auto results = Call(two, {kept[0]});
+  EXPECT_EQ(counters().checkpoints, 1);
+  EXPECT_THAT(FloatValues(kept[0]), ElementsAre(3, 4, 5, 6));
+  EXPECT_THAT(FloatValues(results[0]), ElementsAre(3, 4, 5, 6));
+  EXPECT_EQ(AllocatedBlocks(), 3);
+  kept.clear();
+  results.clear();
+  EXPECT_EQ(AllocatedBlocks(), 0);
+  EXPECT_EQ(allocator_->figures().unknown_frees, 0);
+}
+
+TEST_F(PlanGraphsTest, AResultOfAnEarlierStepIsRefusedAsAnInput) {
+  const int copy = Add(CopyPlan());
+  auto y = Begin(copy, {Vector(1)});
+  Begin(copy, {Vector(2)});
+  const absl::Status stale = graphs_->Run(copy, {y[0]}, {}).status();
+  EXPECT_EQ(stale.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(stale.message(), HasSubstr("overwritten by a subsequent run"));
+  Begin(copy, {Vector(4)});
+}
+
+TEST_F(PlanGraphsTest, AStaticInputIsNotCopiedAndIsRecordedAnewWhereItMoves) {
+  const int copy = Add(CopyPlan(), {0});
+  const Tensor first = Vector(1);
+  const Tensor second = Vector(5);
+  for (int i = 0; i < 4; ++i) Begin(copy, {first});
+  EXPECT_EQ(counters().recorded_copied_inputs, 0);
+  static_cast<float*>(first.data)[0] = 9;
+  EXPECT_EQ(FloatValues(Begin(copy, {first})[0])[0], 9);
+  EXPECT_EQ(counters().recordings, 1);
+  EXPECT_EQ(FloatValues(Begin(copy, {second})[0])[0], 5);
+  EXPECT_EQ(counters().recordings, 2);
+  EXPECT_EQ(FloatValues(Begin(copy, {first})[0])[0], 9);
+  EXPECT_EQ(counters().recordings, 2);
+}
+
+TEST_F(PlanGraphsTest, APlanThatWritesAnInputGoesWithoutAGraph) {
+  const int mutating = Add(MutatingPlan());
+  for (int i = 0; i < 3; ++i) {
+    const Tensor x = Vector(1);
+    const auto y = Begin(mutating, {x});
+    EXPECT_EQ(y[0].data, x.data);
+    EXPECT_THAT(FloatValues(x), ElementsAre(7, 2, 3, 4));
+  }
+  EXPECT_EQ(counters().recordings, 0);
+  EXPECT_EQ(counters().skips, 1);
+  const auto notes = graphs_->TakeNotes();
+  ASSERT_EQ(notes.size(), 1);
+  EXPECT_THAT(notes[0].text, HasSubstr("mutated inputs (1 instances)"));
+}
+
+TEST_F(PlanGraphsTest, AResultMayBeWrittenByAGraphThatFollows) {
+  const int copy = Add(CopyPlan());
+  const int mutating = Add(MutatingPlan());
+  for (int i = 0; i < 5; ++i) {
+    const auto y = Begin(copy, {Vector(1)});
+    const auto z = Call(mutating, {y[0]});
+    EXPECT_THAT(FloatValues(y[0]), ElementsAre(7, 2, 3, 4));
+    EXPECT_EQ(z[0].data, y[0].data);
+  }
+  EXPECT_EQ(counters().recordings, 2);
+  EXPECT_EQ(counters().skips, 0);
+}
+
+TEST_F(PlanGraphsTest, AnErrorLeavesTheNextCallWorking) {
+  const int copy = Add(CopyPlan());
+  EXPECT_FALSE(graphs_->Run(copy, {Vector(1), Vector(2)}, {}).ok());
+  EXPECT_FALSE(graphs_->Run(copy, {}, {}).ok());
+  Tensor shorter = Vector(1);
+  shorter.sizes = {3};
+  EXPECT_FALSE(graphs_->Run(copy, {shorter}, {}).ok());
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(FloatValues(Begin(copy, {Vector(i)})[0])[0], i);
+  }
+}
+
+TEST_F(PlanGraphsTest, ResultsOutliveTheGraphsAndMemoryGoesBackWithThem) {
+  const int copy = Add(CopyPlan());
+  std::vector<Tensor> kept = Begin(copy, {Vector(4)});
+  graphs_.reset();
+  EXPECT_THAT(FloatValues(kept[0]), ElementsAre(4, 5, 6, 7));
+  kept.clear();
+  EXPECT_EQ(allocator_->figures().segment_bytes, 0);
+}
+
+// Any program of calls, keeping and dropping against values that share nothing.
+TEST_F(PlanGraphsTest, RandomProgramsReadWhatTheyWouldAlone) {
+  const int plans[] = {Add(CopyPlan()), Add(TwoResultsPlan())};
+  std::mt19937 random(7);
+  const auto below = [&](int limit) {
+    return static_cast<int>(random() % limit);
+  };
+  for (int step = 0; step < 400 && !HasFailure(); ++step) {
+    graphs_->BeginStep();
+    std::vector<std::pair<Tensor, std::vector<float>>> kept;
+    for (int call = 0, calls = 1 + below(5); call < calls; ++call) {
+      Tensor x = Vector(static_cast<float>(below(1000)));
+      std::vector<float> held = FloatValues(x);
+      if (!kept.empty() && below(2) == 0) {
+        std::tie(x, held) = kept[below(static_cast<int>(kept.size()))];
+      }
+      const int plan = below(2);
+      const auto results = Call(plans[plan], {std::move(x)});
+      ASSERT_EQ(results.size(), plan == 0 ? 1 : 3);
+      EXPECT_EQ(FloatValues(results[0]), held);
+      if (below(3) != 0) kept.push_back({results[0], held});
+      if (plan == 1) {
+        held[0] = 7;
+        EXPECT_EQ(FloatValues(results[2]), held);
+        if (below(2) == 0) kept.push_back({results[1], held});
+      }
+      if (!kept.empty() && below(3) == 0) kept.erase(kept.begin());
+      for (const auto& [tensor, values] : kept) {
+        EXPECT_EQ(FloatValues(tensor), values) << "step " << step;
+      }
+    }
+  }
+  EXPECT_GT(counters().replays, 400);
+  EXPECT_GT(counters().checkpoints, 10);
+  EXPECT_EQ(allocator_->figures().unknown_frees, 0);
+}
+
+TEST(PlanGraphs, TheCpuHasNone) {
+  const OpenedDevice cpu = TestCpu();
+  EXPECT_EQ(PlanGraphs::Make(cpu.device, std::make_shared<CachingAllocator>(
+                                             cpu.device->segments()))
+                .status()
+                .code(),
+            absl::StatusCode::kUnimplemented);
+}
+
+}  // namespace
+}  // namespace kiln
