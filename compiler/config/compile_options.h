@@ -28,6 +28,9 @@ struct ArtifactOptions {
   // Rounds half types after each operator, as eager mode does. Fewer bits, more
   // work; for comparing with it.
   bool emulate_precision_casts = false;
+  // Convolutions on CUDA, and what is around them, lie channels-last in memory
+  // where that is faster, whatever the strides of the caller's tensors.
+  bool layout_optimization = true;
   // One kernel a nest. For debugging.
   bool no_fusion = false;
 };

@@ -51,6 +51,7 @@ absl::StatusOr<CompileOptions> CompileOptionsFromWire(
       from.allow_fp16_reduced_precision();
   options.artifact.allow_bf16_reduced_precision =
       from.allow_bf16_reduced_precision();
+  options.artifact.layout_optimization = !from.no_layout_optimization();
   options.artifact.no_fusion = from.no_fusion();
   options.diagnostic.dump_passes = wire.diagnostic().dump_passes();
   options.diagnostic.verify_passes = wire.diagnostic().verify_passes();

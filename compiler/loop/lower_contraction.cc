@@ -1,5 +1,6 @@
 // Steps of their own: products and convolutions as contractions, orders of rows.
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -32,9 +33,14 @@ View AnyOperand(NodeLowering& n, size_t arg) {
   return n.g.CopyOf(n.tensor(arg), "copy");
 }
 
-// A tensor of a convolution must be contiguous or channels-last.
+// A tensor of a convolution must be contiguous or channels-last; the latter where
+// the convolution is.
 View ImageOperand(NodeLowering& n, size_t arg) {
-  const std::optional<View> view = n.g.AsView(n.tensor(arg));
+  const ValueId v = n.tensor(arg);
+  const bool channels_last = std::any_of(
+      n.node.results.begin(), n.node.results.end(),
+      [&](ValueId result) { return n.g.channels_last[result.index]; });
+  const std::optional<View> view = n.g.AsView(v);
   if (view.has_value()) {
     const auto fits = [&](const DimVector& due) {
       for (size_t d = 0; d < due.size(); ++d) {
@@ -44,12 +50,16 @@ View ImageOperand(NodeLowering& n, size_t arg) {
       }
       return true;
     };
-    if (fits(ContiguousStrides(view->sizes))) return *view;
+    if (!channels_last && fits(ContiguousStrides(view->sizes))) return *view;
     if (view->sizes.size() >= 4 && fits(ChannelsLastStrides(view->sizes))) {
       return *view;
     }
   }
-  return n.g.CopyOf(n.tensor(arg), "copy");
+  if (!channels_last) return n.g.CopyOf(v, "copy");
+  const auto [copy, is_new] = n.g.channels_last_copies.try_emplace(v.index);
+  if (is_new)
+    copy->second = n.g.CopyOf(v, "copy", ChannelsLastStrides(n.g.meta(v).sizes));
+  return copy->second;
 }
 
 View ResultView(NodeLowering& n, size_t r) {
@@ -216,6 +226,26 @@ Contraction ConvolutionOver(const NodeLowering& n, size_t first,
   return c;
 }
 
+// cuDNN adds a bias in a kernel of its own. A loop of ours goes into what follows.
+absl::Status PlusBias(NodeLowering& n, Contraction c) {
+  View& view = c.result().view;
+  const View result = view;
+  view.buffer = n.g.AddBuffer(BufferKind::kTemporary, view.dtype, view.sizes,
+                              view.strides);
+  const BufferId sum = view.buffer;
+  RETURN_IF_ERROR(ContractionWriter(n, std::move(c))
+                      .Finish(n.g.options.allow_tf32_convolution));
+  NestWriter nest = n.Write();
+  const DimVector at = nest.Iterate(result.sizes);
+  const DType type = ComputeType(result.dtype);
+  const ScalarId bias = nest.LoadAs(n.tensor(2), {at[1]}, type);
+  nest.StoreTo(result.buffer, at,
+               nest.body.Op(ScalarOp::kAdd,
+                            nest.body.Cast(type, nest.LoadCell(sum, at)), bias));
+  nest.Finish();
+  return absl::OkStatus();
+}
+
 // convolution(input, weight, bias, stride, padding, dilation, transposed,
 // output_padding, groups).
 absl::Status Convolution(NodeLowering& n) {
@@ -230,8 +260,11 @@ absl::Status Convolution(NodeLowering& n) {
   c.operands[Contraction::kB].view = std::move(w);
   c.operands[Contraction::kC].view = std::move(y);
   const SymExpr channel = c.result().index[1];
+  const bool biased = !n.arg(2).is_none();
+  if (biased && n.g.graph.device == DeviceType::kCuda)
+    return PlusBias(n, std::move(c));
   ContractionWriter writer(n, std::move(c));
-  if (!n.arg(2).is_none()) writer.Add(writer.Load(2, {channel}));
+  if (biased) writer.Add(writer.Load(2, {channel}));
   return writer.Finish(n.g.options.allow_tf32_convolution);
 }
 

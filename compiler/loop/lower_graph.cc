@@ -11,6 +11,7 @@
 #include "compiler/graph/fix_symbols.h"
 #include "compiler/graph/op_table.h"
 #include "compiler/graph/refused_nodes.h"
+#include "compiler/loop/assign_layouts.h"
 #include "compiler/loop/lowering.h"
 #include "proto/base/status.h"
 
@@ -39,19 +40,56 @@ const std::vector<LowerRow>& LowerTable() {
   return *kTable;
 }
 
+// The value whose memory `v` shows.
+ValueId MemoryOf(const Graph& graph, ValueId v) {
+  for (;;) {
+    const uint32_t producer = graph.value(v).node;
+    if (producer == Value::kNoNode) return v;
+    const Node& node = graph.nodes()[producer];
+    if (node.op->handling != Handling::kView) return v;
+    v = node.args[0].value();
+  }
+}
+
+// A copy of a result whose memory nobody else is given need not be made: the result
+// leaves, laid out as the copy is due.
+void ChooseOutputs(GraphLowering& g) {
+  const Graph& graph = g.graph;
+  std::vector<bool> given(graph.num_values());
+  for (const GraphOutput& output : graph.outputs) {
+    const auto* v = std::get_if<ValueId>(&output.what);
+    g.outputs.push_back(v == nullptr ? std::nullopt : std::optional(*v));
+    if (v != nullptr) given[MemoryOf(graph, *v).index] = true;
+  }
+  for (const Mutation& mutation : graph.mutations)
+    given[MemoryOf(graph, mutation.value).index] = true;
+  for (std::optional<ValueId>& output : g.outputs) {
+    if (!output.has_value()) continue;
+    const uint32_t producer = graph.value(*output).node;
+    if (producer == Value::kNoNode) continue;
+    const Node& node = graph.nodes()[producer];
+    if (node.op->name != "aten.clone.default") continue;
+    const ValueId source = node.args[0].value();
+    const bool is_result = MemoryOf(graph, source) == source &&
+                           graph.value(source).node != Value::kNoNode;
+    if (!is_result || given[source.index]) continue;
+    given[source.index] = true;
+    output = source;
+  }
+}
+
 void CountUses(GraphLowering& g) {
   g.uses.assign(g.graph.num_values(), 0);
   for (const Node& node : g.graph.nodes()) {
     Graph::VisitValues(node, [&](ValueId v) { ++g.uses[v.index]; });
   }
   g.output_strides.resize(g.graph.num_values());
-  for (const GraphOutput& output : g.graph.outputs) {
-    const auto* v = std::get_if<ValueId>(&output.what);
-    if (v == nullptr) continue;
-    ++g.uses[v->index];
-    if (g.output_strides[v->index].empty()) {
-      g.output_strides[v->index] = output.strides;
-    }
+  for (size_t k = 0; k < g.outputs.size(); ++k) {
+    if (!g.outputs[k].has_value()) continue;
+    const uint32_t v = g.outputs[k]->index;
+    ++g.uses[v];
+    if (g.output_strides[v].empty())
+      g.output_strides[v] = g.graph.outputs[k].strides;
   }
   for (const Mutation& mutation : g.graph.mutations) {
     ++g.uses[mutation.value.index];
@@ -148,10 +186,11 @@ View OutputView(GraphLowering& g, ValueId v, const DimVector& wanted) {
 }
 
 void FinishOutputs(GraphLowering& g) {
-  for (const GraphOutput& output : g.graph.outputs) {
+  for (size_t k = 0; k < g.outputs.size(); ++k) {
+    const GraphOutput& output = g.graph.outputs[k];
     ProgramOutput out;
-    if (const auto* v = std::get_if<ValueId>(&output.what)) {
-      out.what = OutputView(g, *v, output.strides);
+    if (g.outputs[k].has_value()) {
+      out.what = OutputView(g, *g.outputs[k], output.strides);
     } else if (const auto* e = std::get_if<SymExpr>(&output.what)) {
       out.what = *e;
     }
@@ -214,6 +253,8 @@ absl::StatusOr<LoopProgram> LowerGraph(const Graph& given,
   g.program.name = graph.name;
   g.program.shapes = graph.shapes;
   g.values.resize(graph.num_values());
+  g.channels_last = ChannelsLastResults(graph, options);
+  ChooseOutputs(g);
   CountUses(g);
   PlaceInputs(g);
   RETURN_IF_ERROR(LowerNodes(g));

@@ -13,8 +13,8 @@ namespace kiln {
 // or an order a node of kStep, nothing for kView, whose results are index
 // arithmetic on their input's buffer.
 //
-// Decides: the strides of results (the meta's; of an output those that the
-// caller must see), which operands of a contraction are copied because no
+// Decides: the strides of results (those of assign_layouts.h; else the meta's, of
+// an output those that the caller must see), which operands of a contraction are copied because no
 // library could read them as they lie.
 // Leaves alone: which nests share a kernel, where buffers lie.
 //

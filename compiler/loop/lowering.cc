@@ -58,9 +58,10 @@ BufferId GraphLowering::PlaceResult(ValueId result) {
   PlacedValue& placed = values[result.index];
   if (placed.placed) return placed.buffer;
   const TensorMeta& m = meta(result);
-  const DimVector& wanted = output_strides[result.index].empty()
-                                ? m.strides
-                                : output_strides[result.index];
+  const DimVector wanted =
+      channels_last[result.index]             ? ChannelsLastStrides(m.sizes)
+      : output_strides[result.index].empty() ? m.strides
+                                             : output_strides[result.index];
   placed.buffer =
       AddBuffer(BufferKind::kTemporary, m.dtype, m.sizes,
                 IsDense(m.sizes, wanted) ? wanted : ContiguousStrides(m.sizes));
@@ -105,15 +106,19 @@ std::vector<std::string> GraphLowering::OriginsOf(
 }
 
 View GraphLowering::CopyOf(ValueId v, absl::string_view origin) {
+  return CopyOf(v, origin, ContiguousStrides(meta(v).sizes));
+}
+
+View GraphLowering::CopyOf(ValueId v, absl::string_view origin,
+                           DimVector strides) {
   const TensorMeta& m = meta(v);
   NestWriter nest(*this, origin);
   const DimVector at = nest.Iterate(m.sizes);
-  const DimVector strides = ContiguousStrides(m.sizes);
   const BufferId buffer =
       AddBuffer(BufferKind::kTemporary, m.dtype, m.sizes, strides);
   nest.StoreTo(buffer, at, nest.Load(v, at));
   nest.Finish();
-  return View{buffer, m.dtype, m.sizes, strides, 0};
+  return View{buffer, m.dtype, m.sizes, std::move(strides), 0};
 }
 
 DimVector NestWriter::Iterate(const DimVector& sizes, bool reduction) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -35,8 +36,14 @@ struct GraphLowering {
   LoopProgram program;
   std::vector<PlacedValue> values;  // by ValueId
   std::vector<uint32_t> uses;       // of each value, outputs counted
+  // What leaves for each output, where that is a value.
+  std::vector<std::optional<ValueId>> outputs;
   std::vector<DimVector>
       output_strides;  // wanted of a value; empty: its meta's
+  // By ValueId: whether a result lies channels-last (assign_layouts.h).
+  std::vector<bool> channels_last;
+  // Channels-last copies of other values that convolutions share, by ValueId.
+  absl::flat_hash_map<uint32_t, View> channels_last_copies;
   int64_t random_streams = 0;
   // Of the node that is being lowered: whatever is written is for them.
   ClientNodes client_nodes;
@@ -54,8 +61,9 @@ struct GraphLowering {
   BufferId PlaceResult(ValueId result);
   // The value as strides on its buffer; none when its index is not linear.
   std::optional<View> AsView(ValueId v) const;
-  // A contiguous copy of the value, as a view.
+  // A contiguous copy of the value, or one with these dense strides, as a view.
   View CopyOf(ValueId v, absl::string_view origin);
+  View CopyOf(ValueId v, absl::string_view origin, DimVector strides);
 };
 
 // Index 0 for dimensions of size 1, Axis(k) for dimension k else.

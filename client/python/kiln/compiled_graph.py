@@ -83,6 +83,8 @@ def wire_options(options: dict[str, object]) -> bytes:
             continue
         if name == "deterministic":
             value = value or torch.are_deterministic_algorithms_enabled()
+        if option.says_off:
+            value = not value
         write = wire.text if isinstance(value, str) else wire.uint
         fields += write(option.field, value if isinstance(value, str) else int(value))
     return wire.data(1, fields)

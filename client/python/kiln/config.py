@@ -33,6 +33,7 @@ class _Option(NamedTuple):
     meaning: str
     least: int = 0  # of an integer; these bounds are the compiler's too (compile_options_from_wire)
     most: int = 0  # of an integer, or of a text's bytes
+    says_off: bool = False  # the field is set where the option is not
 
 
 OPTIONS = {
@@ -45,6 +46,9 @@ OPTIONS = {
     ),
     "deterministic": _Option(False, 3, "equal inputs give equal results on every device"),
     "emulate_precision_casts": _Option(False, 7, "round half types after each operator"),
+    "layout_optimization": _Option(
+        True, 24, "convolutions on a GPU lie channels-last inside of a graph", says_off=True
+    ),
     "no_fusion": _Option(False, 8, "one kernel a loop, for debugging"),
     "cache_tag": _Option("", 9, "a word of your own in every key", 0, 256),
     "fallback_random": _Option(False, 0, "random operators run in PyTorch"),
@@ -158,6 +162,7 @@ max_fusion_size: int
 persistent_max_row: int
 unroll_reductions_threshold: int
 deterministic: bool
+layout_optimization: bool
 emulate_precision_casts: bool
 no_fusion: bool
 cache_tag: str

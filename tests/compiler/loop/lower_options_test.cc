@@ -69,6 +69,20 @@ TEST(LowerOptions, AConvolutionOnCudaIsDeterministicWhereThatIsAskedFor) {
               Not(HasSubstr("deterministic")));
 }
 
+TEST(LowerOptions, ConvolutionsGoChannelsLastWhereTheyMayAndThatIsNotRefused) {
+  constexpr absl::string_view kGraph = R"(
+      graph @g() on cuda(%x: f32[1, 4, 8, 8], %w: f32[2, 4, 3, 3]) -> (%z) {
+        %y = convolution(%x, %w, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1)
+        %z = relu(%y)
+      })";
+  constexpr absl::string_view kLast = "tmp buf4 : f32[1, 2, 6, 6] strides [72, 1, 12, 2]";
+  ArtifactOptions options = {.allow_tf32_convolution = true};
+  EXPECT_THAT(LoopsOf(kGraph, options), HasSubstr(std::string(kLast)));
+  options.layout_optimization = false;
+  EXPECT_THAT(LoopsOf(kGraph, options), Not(HasSubstr("strides [72, 1,")));
+  EXPECT_THAT(LoopsOf(kGraph, {}), Not(HasSubstr("strides [72, 1,")));
+}
+
 TEST(LowerOptions, HalvesAreRoundedAfterEachOperatorWhereThatIsAskedFor) {
   constexpr absl::string_view kGraph = R"(
       graph @g()(%x: bf16[8]) -> (%z) {

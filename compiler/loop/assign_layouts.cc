@@ -1,0 +1,210 @@
+#include "compiler/loop/assign_layouts.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/string_view.h"
+#include "compiler/graph/op_table.h"
+
+namespace kiln {
+namespace {
+
+// Views that leave the dimensions in their order and number.
+constexpr absl::string_view kKeepDimensions[] = {
+    "aten.slice.Tensor",    "aten.narrow.default",
+    "aten.split.Tensor",    "aten.split_with_sizes.default",
+    "aten.chunk.default",   "aten.tensor_split.sections",
+    "aten.detach.default",  "aten.alias.default",
+    "aten.expand.default",  "aten.split.sizes",
+    "aten.unsafe_split.Tensor", "aten.unsafe_chunk.default"};
+
+bool IsConvolution(const Node& node) {
+  return node.op->name == "aten.convolution.default";
+}
+bool IsBackward(const Node& node) {
+  return node.op->name == "aten.convolution_backward.default";
+}
+
+bool HasImageRank(const TensorMeta& meta) {
+  return meta.rank() == 4 || meta.rank() == 5;
+}
+
+class LayoutSpread {
+ public:
+  LayoutSpread(const Graph& graph, const ArtifactOptions& options)
+      : graph_(graph),
+        options_(options),
+        marked_(graph.num_values()),
+        read_(graph.num_values()),
+        frozen_(graph.num_values()) {}
+
+  std::vector<bool> Run() {
+    if (!Seed()) return std::move(marked_);
+    Freeze();
+    while (SpreadForward() || SpreadBackward()) {
+    }
+    LeaveWhatOnlyLeaves();
+    return std::move(marked_);
+  }
+
+ private:
+  bool GoesChannelsLast(const Node& node) const {
+    if (!(IsConvolution(node) || IsBackward(node))) return false;
+    const TensorMeta& image = graph_.meta(node.args[0].value());
+    return HasImageRank(image) &&
+           (IsHalf(image.dtype) || (image.dtype == DType::kFloat32 &&
+                                    options_.allow_tf32_convolution));
+  }
+
+  // What a convolution computes or reads. Says whether there is one, and none in
+  // groups.
+  bool Seed() {
+    if (graph_.device != DeviceType::kCuda || !options_.layout_optimization)
+      return false;
+    bool found = false;
+    for (const Node& node : graph_.nodes()) {
+      if (!GoesChannelsLast(node)) continue;
+      if (!(node.args[IsConvolution(node) ? 8 : 9] == Argument(int64_t{1})))
+        return false;
+      found = true;
+      const size_t operands = IsConvolution(node) ? 2 : 3;
+      for (size_t i = 0; i < operands; ++i) {
+        const std::optional<ValueId> base = BaseOf(node.args[i].value());
+        if (base.has_value()) seeds_.push_back(*base);
+      }
+      for (size_t r = 0; r < node.results.size() && r < 2; ++r) {
+        if (graph_.meta(node.results[r]).defined)
+          seeds_.push_back(node.results[r]);
+      }
+    }
+    return found;
+  }
+
+  // The result of a loop or step that a value is, or shows with its dimensions
+  // in order.
+  std::optional<ValueId> BaseOf(ValueId v) const {
+    for (;;) {
+      const uint32_t producer = graph_.value(v).node;
+      if (producer == Value::kNoNode) return std::nullopt;
+      const Node& node = graph_.nodes()[producer];
+      if (node.op->handling != Handling::kView) return v;
+      if (std::find(std::begin(kKeepDimensions), std::end(kKeepDimensions),
+                    node.op->name) == std::end(kKeepDimensions)) {
+        return std::nullopt;
+      }
+      v = node.args[0].value();
+    }
+  }
+
+  // An as_strided counts along memory as the metas have it.
+  void Freeze() {
+    for (const Node& node : graph_.nodes()) {
+      if (node.op->name != "aten.as_strided.default") continue;
+      for (ValueId v = node.args[0].value();;) {
+        frozen_[v.index] = true;
+        const uint32_t producer = graph_.value(v).node;
+        if (producer == Value::kNoNode) break;
+        const Node& view = graph_.nodes()[producer];
+        if (view.op->handling != Handling::kView) break;
+        v = view.args[0].value();
+      }
+    }
+    for (const ValueId v : seeds_) Mark(v);
+  }
+
+  bool Mark(ValueId v) {
+    if (marked_[v.index] || frozen_[v.index] || !HasImageRank(graph_.meta(v)))
+      return false;
+    marked_[v.index] = true;
+    return true;
+  }
+
+  // Whether a loop makes something out of, or is itself, an image of its rank.
+  bool Touches(const Node& node) const {
+    for (const ValueId result : node.results)
+      if (marked_[result.index]) return true;
+    bool found = false;
+    Graph::VisitValues(node, [&](ValueId v) {
+      const std::optional<ValueId> base = BaseOf(v);
+      found = found || (base.has_value() && marked_[base->index]);
+    });
+    return found;
+  }
+
+  bool Spread(const Node& node) {
+    if (node.op->handling != Handling::kLower || !Touches(node)) return false;
+    bool changed = false;
+    int rank = 0;
+    for (const ValueId result : node.results) {
+      if (!HasImageRank(graph_.meta(result))) continue;
+      rank = graph_.meta(result).rank();
+      if (Mark(result)) changed = true;
+    }
+    Graph::VisitValues(node, [&](ValueId v) {
+      const std::optional<ValueId> base = BaseOf(v);
+      if (base.has_value() && graph_.meta(*base).rank() == rank)
+        if (Mark(*base)) changed = true;
+    });
+    return changed;
+  }
+  bool SpreadForward() {
+    bool changed = false;
+    for (const Node& node : graph_.nodes())
+      if (Spread(node)) changed = true;
+    return changed;
+  }
+  bool SpreadBackward() {
+    bool changed = false;
+    const std::vector<Node>& nodes = graph_.nodes();
+    for (size_t i = nodes.size(); i-- > 0;)
+      if (Spread(nodes[i])) changed = true;
+    return changed;
+  }
+
+  // Whether a view joins channels with what they stand beside.
+  bool Flattens(const Node& node) const {
+    if (node.op->handling != Handling::kView || !BaseOf(node.args[0].value()))
+      return false;
+    const DimVector& from = graph_.meta(node.args[0].value()).sizes;
+    const DimVector& to = graph_.meta(node.results[0]).sizes;
+    return to.size() < from.size() && (to.size() < 2 || to[1] != from[1]) &&
+           std::any_of(from.begin() + 2, from.end(),
+                       [](const SymExpr& size) { return !size.Is(1); });
+  }
+
+  // A loop whose result nobody needs channels-last writes it as it is due.
+  void LeaveWhatOnlyLeaves() {
+    for (const Node& node : graph_.nodes()) {
+      if (Flattens(node)) continue;
+      Graph::VisitValues(node, [&](ValueId v) {
+        const std::optional<ValueId> base = BaseOf(v);
+        if (base.has_value() && node.op->handling != Handling::kView)
+          read_[base->index] = true;
+      });
+    }
+    for (const Node& node : graph_.nodes()) {
+      if (node.op->handling != Handling::kLower) continue;
+      for (const ValueId result : node.results)
+        if (!read_[result.index]) marked_[result.index] = false;
+    }
+  }
+
+  const Graph& graph_;
+  const ArtifactOptions& options_;
+  std::vector<bool> marked_;
+  std::vector<bool> read_;    // by a loop or a step
+  std::vector<bool> frozen_;  // behind an as_strided
+  std::vector<ValueId> seeds_;
+};
+
+}  // namespace
+
+std::vector<bool> ChannelsLastResults(const Graph& graph,
+                                      const ArtifactOptions& options) {
+  return LayoutSpread(graph, options).Run();
+}
+
+}  // namespace kiln
