@@ -8,6 +8,7 @@ waits for both to keep them; without it the first call of each waits for its own
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
 from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ from .attention_masks import lay_out_masks
 from .compiled_graph import CompiledGraph
 from .eager_segment import strict
 from .graph_choice import Chooser
-from .partition import cut, cut_with_eager_numbers
+from .partition import cut
 from .random_seeds import draw_from_seeds
 from .rare_collections import collect_rarely
 from .recompiles import note_dynamo
@@ -145,7 +146,7 @@ def _aot(
             bw_compiler=compile_graph("backward"),
             inference_compiler=compile_graph("inference"),
             decompositions=_DECOMPOSED,
-            partition_fn=cut_with_eager_numbers if values["fallback_random"] else cut,
+            partition_fn=functools.partial(cut, options=values),
             keep_inference_input_mutations=True,
         )
     dynamo_counters["aot_autograd"]["ok"] += 1

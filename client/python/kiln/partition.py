@@ -1,15 +1,15 @@
 """Where a joint graph is cut into a forward and a backward.
 
-    forward, backward = cut(joint_module, joint_inputs, num_fwd_outputs=1)
+    forward, backward = cut(joint_module, joint_inputs, num_fwd_outputs=1, options=options)
 
-The one place that decides what is saved between the two. It is PyTorch's minimum cut: what is cheap
+The one place that decides what is saved between the two, and how it lies (saved_layouts.py). It is PyTorch's minimum cut: what is cheap
 to compute again, pointwise operators above all, is not saved. What is done to the joint graph before
 lets the cut see more that is cheap. bench/saved_bytes.py measures it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import fx
@@ -20,24 +20,24 @@ from .fx_export import value_of
 from .joint_nodes import same_layout, storages
 from .mutated_inputs import drop_unsaved, keep_first_values
 from .random_seeds import draw_from_seeds
+from .saved_layouts import lay_out_saved
 from .small_indices import shrink_pool_indices
 
 _aten = torch.ops.aten
 
 
 def cut(
-    joint: fx.GraphModule, inputs: Sequence[object], *, num_fwd_outputs: int, **others: object
+    joint: fx.GraphModule,
+    inputs: Sequence[object],
+    *,
+    num_fwd_outputs: int,
+    options: Mapping[str, object],
+    **others: object,
 ) -> tuple[fx.GraphModule, fx.GraphModule]:
-    """The forward and the backward of a joint graph, which it changes. ``others``: what AOTAutograd
-    has to say to its partitioners."""
-    draw_from_seeds(joint, num_fwd_outputs)
-    return cut_with_eager_numbers(joint, inputs, num_fwd_outputs=num_fwd_outputs, **others)
-
-
-def cut_with_eager_numbers(
-    joint: fx.GraphModule, inputs: Sequence[object], *, num_fwd_outputs: int, **others: object
-) -> tuple[fx.GraphModule, fx.GraphModule]:
-    """The same, with PyTorch's random operators as they are (the option ``fallback_random``)."""
+    """The forward and the backward of a joint graph, which it changes. ``options``: kiln.config's;
+    ``others``: what AOTAutograd has to say to its partitioners."""
+    if not options["fallback_random"]:
+        draw_from_seeds(joint, num_fwd_outputs)
     _drop_copies(joint.graph)
     shrink_pool_indices(joint)
     merge_equal(joint.graph)
@@ -46,6 +46,8 @@ def cut_with_eager_numbers(
         joint, inputs, num_fwd_outputs=num_fwd_outputs, **others
     )
     drop_unsaved(forward, copies)
+    if options["layout_optimization"]:
+        lay_out_saved(forward, backward, num_fwd_outputs)
     return forward, backward
 
 

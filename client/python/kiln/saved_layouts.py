@@ -1,0 +1,99 @@
+"""Images that a convolution network saves for its backward, channels-last.
+
+    lay_out_saved(forward, backward, num_fwd_outputs)
+
+On a GPU the compiler has convolutions of half types, and what is around them, channels-last,
+whatever the layout of the caller's tensors. Eager mode never sees what is saved between a forward
+and its backward, so images are saved as they lie, and not copied to the layout that the trace has
+and back. The copies that are written here are none where Kiln compiles: the compiler gives away
+what is copied, laid out as the copy is.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import fx
+from torch._guards import detect_fake_mode
+
+from .fx_export import value_of
+from .joint_nodes import call, is_view, storages
+
+_aten = torch.ops.aten
+_FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
+def _goes_channels_last(node: fx.Node) -> bool:
+    """Whether the compiler runs a convolution so (compiler/loop/assign_layouts.h)."""
+    image = value_of(node.args[0])
+    if image.device.type != "cuda" or image.dim() not in _FORMATS:
+        return False
+    tf32 = torch.backends.cudnn.conv.fp32_precision == "tf32"
+    return image.dtype in (torch.float16, torch.bfloat16) or (
+        image.dtype == torch.float32 and tf32
+    )
+
+
+def _rank(node: fx.Node) -> int:
+    """Of a node's result, or of the first of its results."""
+    value = value_of(node)
+    if isinstance(value, (list, tuple)):
+        value = value[0] if value else None
+    return value.dim() if isinstance(value, torch.Tensor) else 0
+
+
+def _images(graph: fx.Graph) -> set[fx.Node]:
+    """What such a convolution reads or computes, and what has the same rank beside it; nothing
+    where one is in groups."""
+    pending = []
+    for node in graph.find_nodes(op="call_function", target=_aten.convolution.default):
+        if _goes_channels_last(node):
+            if node.args[8] != 1:
+                return set()
+            pending += [node, *node.all_input_nodes]
+    images: set[fx.Node] = set()
+    while pending:
+        node = pending.pop()
+        if node in images or node.op != "call_function" or is_view(node):
+            continue
+        images.add(node)
+        beside = [*node.all_input_nodes, *node.users]
+        pending += [other for other in beside if _rank(other) == _rank(node)]
+    return images
+
+
+def _is_contiguous(value: object) -> bool:
+    """Whether a tensor lies channels-first, and would lie otherwise channels-last."""
+    if not isinstance(value, torch.Tensor) or value.dim() not in _FORMATS:
+        return False
+    return value.is_contiguous() and not value.is_contiguous(memory_format=_FORMATS[value.dim()])
+
+
+def lay_out_saved(
+    forward: fx.GraphModule, backward: fx.GraphModule, num_fwd_outputs: int
+) -> None:
+    """Changes both. A tensor that is a result or an input as well is saved as it is."""
+    (output,) = forward.graph.find_nodes(op="output")
+    results = list(output.args[0])
+    images = _images(forward.graph)
+    if not images:
+        return
+    known = [node for node in results[:num_fwd_outputs] if isinstance(node, fx.Node)]
+    known += forward.graph.find_nodes(op="placeholder")
+    shared = storages(known)
+    readers = {node.name: node for node in backward.graph.find_nodes(op="placeholder")}
+    for place, node in enumerate(results[num_fwd_outputs:], num_fwd_outputs):
+        if node not in images or not _is_contiguous(value_of(node)):
+            continue
+        if node.name not in readers or storages([node]) & shared:
+            continue
+        format_ = _FORMATS[value_of(node).dim()]
+        with detect_fake_mode([value_of(node)]), forward.graph.inserting_before(output):
+            copy = call(
+                forward.graph, node.meta, _aten.clone.default, node, memory_format=format_
+            )
+        results[place] = copy
+        reader = readers[node.name]
+        reader.meta.pop("tensor_meta", None)
+        reader.meta["val"] = value_of(copy)
+    output.args = (results,) if isinstance(output.args[0], list) else (tuple(results),)
+    forward.recompile()
