@@ -6,6 +6,7 @@
 
 #include "compiler/loop/body_builder.h"
 #include "compiler/loop/loop_transforms.h"
+#include "compiler/loop/moving_nodes.h"
 
 namespace kiln {
 
@@ -14,12 +15,11 @@ namespace {
 class OneHotFolder {
  public:
   explicit OneHotFolder(const LoopNest& nest)
-      : nest_(nest), axis_(NumOuterAxes(nest)) {}
+      : nest_(nest), axis_(NumOuterAxes(nest)), moves_(nest) {}
 
   // The nest without its reductions; none where one of them is another kind.
   std::optional<LoopNest> Run() {
     if (nest_.axes.size() != axis_ + 1) return std::nullopt;
-    FindMoving();
     if (!MayFold()) return std::nullopt;
     std::vector<SymExpr> axes;
     for (uint32_t a = 0; a < axis_; ++a) axes.push_back(SymExpr::Axis(a));
@@ -51,26 +51,6 @@ class OneHotFolder {
   }
 
  private:
-  bool IndexMoves(const DimVector& index) const {
-    bool moves = false;
-    for (const SymExpr& e : index) {
-      if (e.is_constant()) continue;
-      e.VisitVars([&](Var v) {
-        moves |= v.kind == Var::Kind::kAxis && v.index == axis_;
-        moves |= v.kind == Var::Kind::kIndirect && moves_[v.index];
-      });
-    }
-    return moves;
-  }
-
-  void FindMoving() {
-    for (const ScalarNode& node : nest_.body) {
-      bool moves = IndexMoves(node.index);
-      for (const ScalarId arg : node.args) moves |= moves_[arg];
-      moves_.push_back(moves && node.op != ScalarOp::kReduce);
-    }
-  }
-
   bool MayFold() const {
     bool any = false;
     for (const ScalarNode& node : nest_.body) {
@@ -84,10 +64,7 @@ class OneHotFolder {
       any = true;
     }
     for (const Store& store : nest_.stores) {
-      if (moves_[store.value] || IndexMoves(store.index) ||
-          (store.mask != Store::kNoMask && moves_[store.mask])) {
-        return false;
-      }
+      if (moves_.Moves(store)) return false;
     }
     return any;
   }
@@ -181,7 +158,7 @@ class OneHotFolder {
 
   const LoopNest& nest_;
   const uint32_t axis_;
-  std::vector<bool> moves_;  // along the reduced axis; one a node
+  const MovingNodes moves_;
   BodyBuilder body_;
   std::vector<ScalarId> ids_;  // of each node, in the new body
 };

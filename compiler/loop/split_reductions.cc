@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/loop/body_builder.h"
 #include "compiler/loop/loop_transforms.h"
+#include "compiler/loop/moving_nodes.h"
 
 namespace kiln {
 
@@ -29,7 +30,8 @@ class Splitter {
       : nest_(nest),
         shapes_(shapes),
         first_buffer_(first_buffer),
-        outer_(NumOuterAxes(nest)) {}
+        outer_(NumOuterAxes(nest)),
+        moves_(nest) {}
 
   std::optional<Halves> Run() {
     if (!ChooseAxis() || !MaySplit()) return std::nullopt;
@@ -60,42 +62,22 @@ class Splitter {
     return parts_ > 1;
   }
 
-  bool IndexMoves(const DimVector& index) const {
-    bool moves = false;
-    for (const SymExpr& e : index) {
-      e.VisitVars([&](Var v) {
-        moves |= v.kind == Var::Kind::kAxis && v.index >= outer_;
-        moves |= v.kind == Var::Kind::kIndirect && moves_[v.index];
-      });
-    }
-    return moves;
-  }
-  bool Moves(const Store& store) const {
-    return moves_[store.value] || IndexMoves(store.index) ||
-           (store.mask != Store::kNoMask && moves_[store.mask]);
-  }
-
   bool MaySplit() {
     // Whether a value is, or is made of, the result of a reduction.
     std::vector<bool> reduced;
     for (ScalarId id = 0; id < nest_.body.size(); ++id) {
       const ScalarNode& node = nest_.body[id];
-      bool moves = IndexMoves(node.index), of_result = false;
-      for (const ScalarId arg : node.args) {
-        moves |= moves_[arg];
-        of_result |= reduced[arg];
-      }
+      bool of_result = false;
+      for (const ScalarId arg : node.args) of_result |= reduced[arg];
       if (IsReduction(node.op)) {
         if (node.op != ScalarOp::kReduce || IsTupleReduction(node.reduce) ||
             node.reduce == ReduceOp::kLogSumExp || of_result) {
           return false;
         }
         reduces_.push_back(id);
-        moves = false;
         of_result = true;
       }
-      if (moves && of_result) return false;
-      moves_.push_back(moves);
+      if (moves_[id] && of_result) return false;
       reduced.push_back(of_result);
     }
     return !reduces_.empty() && WritesApart();
@@ -106,7 +88,7 @@ class Splitter {
   bool WritesApart() const {
     for (const Store& store : nest_.stores) {
       if (store.mode == StoreMode::kSum) return false;
-      if (!Moves(store)) continue;
+      if (!moves_.Moves(store)) continue;
       for (ScalarId id = 0; id < nest_.body.size(); ++id) {
         const ScalarNode& node = nest_.body[id];
         if (node.op == ScalarOp::kLoad && node.buffer == store.buffer &&
@@ -155,7 +137,7 @@ class Splitter {
     LoopNest kept = nest_;
     kept.stores.clear();
     for (const Store& store : nest_.stores)
-      if (Moves(store)) kept.stores.push_back(store);
+      if (moves_.Moves(store)) kept.stores.push_back(store);
     out = ReplaceAxes(kept, std::move(axes), values, shapes_);
     BufferId buffer = first_buffer_;
     for (ScalarId id = 0; id < out.body.size(); ++id) {
@@ -191,7 +173,7 @@ class Splitter {
       }
     }
     for (Store store : nest_.stores) {
-      if (Moves(store)) continue;
+      if (moves_.Moves(store)) continue;
       for (SymExpr& e : store.index) e = RewriteIndex(e, axes, ids, body);
       store.value = ids[store.value];
       if (store.mask != Store::kNoMask) store.mask = ids[store.mask];
@@ -205,9 +187,9 @@ class Splitter {
   const ShapeEnv& shapes_;
   const BufferId first_buffer_;
   const uint32_t outer_;  // axes that are not reduced
-  uint32_t axis_ = 0;     // that is cut
+  const MovingNodes moves_;
+  uint32_t axis_ = 0;  // that is cut
   int64_t parts_ = 1;
-  std::vector<bool> moves_;  // along a reduced axis; one a node
   std::vector<ScalarId> reduces_;
 };
 

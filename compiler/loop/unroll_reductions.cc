@@ -8,6 +8,7 @@
 #include "compiler/loop/body_builder.h"
 #include "compiler/loop/index_expr.h"
 #include "compiler/loop/loop_transforms.h"
+#include "compiler/loop/moving_nodes.h"
 
 namespace kiln {
 
@@ -38,12 +39,14 @@ std::optional<ScalarOp> StepOf(ReduceOp op) {
 class Unroller {
  public:
   Unroller(const LoopNest& nest, const ShapeEnv& shapes)
-      : nest_(nest), shapes_(shapes), outer_(NumOuterAxes(nest)) {}
+      : nest_(nest),
+        shapes_(shapes),
+        outer_(NumOuterAxes(nest)),
+        moves_(nest) {}
 
   // The nest without its reduced axes; none where it is left alone.
   std::optional<LoopNest> Run(int64_t threshold) {
     if (!CountPoints(threshold)) return std::nullopt;
-    FindMoving();
     if (!MayUnroll()) return std::nullopt;
     LoopNest out;
     TakeOrigins(nest_, out);
@@ -77,25 +80,6 @@ class Unroller {
     return true;
   }
 
-  bool IndexMoves(const DimVector& index) const {
-    bool moves = false;
-    for (const SymExpr& e : index) {
-      e.VisitVars([&](Var v) {
-        moves |= v.kind == Var::Kind::kAxis && v.index >= outer_;
-        moves |= v.kind == Var::Kind::kIndirect && moves_[v.index];
-      });
-    }
-    return moves;
-  }
-
-  void FindMoving() {
-    for (const ScalarNode& node : nest_.body) {
-      bool moves = IndexMoves(node.index);
-      for (const ScalarId arg : node.args) moves |= moves_[arg];
-      moves_.push_back(moves && !IsReduction(node.op));
-    }
-  }
-
   bool MayUnroll() const {
     for (const ScalarNode& node : nest_.body) {
       if (!IsReduction(node.op)) continue;
@@ -107,11 +91,7 @@ class Unroller {
       }
     }
     for (const Store& store : nest_.stores) {
-      if (store.mode == StoreMode::kSum || moves_[store.value] ||
-          IndexMoves(store.index) ||
-          (store.mask != Store::kNoMask && moves_[store.mask])) {
-        return false;
-      }
+      if (store.mode == StoreMode::kSum || moves_.Moves(store)) return false;
     }
     return true;
   }
@@ -203,9 +183,9 @@ class Unroller {
 
   const LoopNest& nest_;
   const ShapeEnv& shapes_;
-  const uint32_t outer_;                  // axes that are not reduced
-  int64_t points_ = 1;                    // reduced ones
-  std::vector<bool> moves_;               // along a reduced axis; one a node
+  const uint32_t outer_;  // axes that are not reduced
+  int64_t points_ = 1;    // reduced ones
+  const MovingNodes moves_;
   std::vector<SymExpr> extents_;          // of the axes that stay
   std::vector<std::vector<SymExpr>> at_;  // of each point, the axes' values
   BodyBuilder body_;

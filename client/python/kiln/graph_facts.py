@@ -12,7 +12,7 @@ import torch
 from torch import fx
 
 from .fx_export import is_random, is_symbolic, value_of
-from .steps import mutates
+from .steps import mutates, tensors_in
 
 MODES = ("inference", "forward", "backward")  # by number, KilnGraphMode
 
@@ -27,14 +27,6 @@ _FORBIDDEN = (
     "aten._local_scalar_dense",
     "aten._assert_scalar",
 )
-
-
-def _tensors(value: object) -> list[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if isinstance(value, (list, tuple)):
-        return [tensor for item in value for tensor in _tensors(item)]
-    return []
 
 
 def trace_of(node: fx.Node) -> str:
@@ -67,7 +59,7 @@ def why_not(module: fx.GraphModule, options: dict[str, object]) -> str | None:
     for node in module.graph.nodes:
         if node.op == "call_function" and is_unsafe(node):
             return f"disabling cudagraphs due to incompatible op {node.target}{_found_from(node)}"
-        for tensor in _tensors(value_of(node)):
+        for tensor in tensors_in(value_of(node)):
             if tensor.device.type != "meta":
                 devices.setdefault(tensor.device, node)
     for device, node in devices.items():
@@ -106,7 +98,7 @@ def facts_of(
         "tensors": [
             place
             for node, place in places.items()
-            if any(t.device.type == "cuda" for t in _tensors(value_of(node)))
+            if any(t.device.type == "cuda" for t in tensors_in(value_of(node)))
         ],
         "integers": [place for node, place in places.items() if is_symbolic(node)],
         "static": list(static),

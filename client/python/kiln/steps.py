@@ -52,18 +52,19 @@ class Plan:
         return [step for step in self.steps if isinstance(step, Segment)]
 
 
-def _tensors(value: object) -> list[torch.Tensor]:
+def tensors_in(value: object) -> list[torch.Tensor]:
+    """The tensors of a value, those of its lists and tuples included, in order."""
     if isinstance(value, torch.Tensor):
         return [value]
     if isinstance(value, (list, tuple)):
-        return [tensor for item in value for tensor in _tensors(item)]
+        return [tensor for item in value for tensor in tensors_in(item)]
     return []
 
 
 def device_of(graph: fx.Graph) -> torch.device:
     """The device that a graph is compiled for: of its first tensor on a GPU, else the CPU."""
     for node in graph.nodes:
-        for tensor in _tensors(value_of(node)):
+        for tensor in tensors_in(value_of(node)):
             if tensor.device.type == "cuda":
                 return tensor.device
     return torch.device("cpu")
@@ -80,7 +81,7 @@ def _refusal(node: fx.Node, device: torch.device, shape_env: object | None) -> s
     value = value_of(node)
     if not isinstance(value, (torch.Tensor, list, tuple)):
         return f"{node.target} gives no tensor"
-    tensors = _tensors([value, *map(value_of, node.all_input_nodes)])
+    tensors = tensors_in([value, *map(value_of, node.all_input_nodes)])
     try:
         for tensor in tensors:
             check_tensor(tensor)
