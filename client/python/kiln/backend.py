@@ -81,7 +81,9 @@ def kiln(
     if mode in MODES_NOT_BUILT:
         raise NotImplementedError(f"kiln: mode {mode!r}: not built yet")
     if mode not in (None, "default", "reduce-overhead"):
-        raise ValueError(f"kiln: mode {mode!r}: there is no such mode; due default")
+        raise ValueError(
+            f"kiln: mode {mode!r}: there is no such mode; due default or reduce-overhead"
+        )
     given = {"cudagraphs": True} if mode == "reduce-overhead" else {}
     values = config.snapshot(**given, **(options or {}))
     strict()  # a wrong word is told of now, not when a graph is refused
