@@ -25,6 +25,7 @@ using kiln_emulator::Kernel;
 
 constexpr int kInvalidValue = 1, kOutOfMemory = 2, kInvalidImage = 200,
               kNotFound = 500, kAssert = 710;
+constexpr int kCaptureUnsupported = 900;
 constexpr int kMostShared = 227 << 10, kUnaskedShared = 48 << 10;
 
 struct Function {
@@ -310,5 +311,26 @@ int cuEventCreate(void** event, unsigned) {
 }
 int cuEventRecord(void*, void*) { return 0; }
 int cuEventDestroy_v2(void*) { return 0; }
+int cuStreamCreate(void** stream, unsigned) {
+  *stream = &g_context;
+  return 0;
+}
+int cuStreamDestroy_v2(void*) { return 0; }
+
+// Kernels run where they are launched: there is nothing to capture.
+int cuStreamIsCapturing(void*, int* status) {
+  *status = 0;
+  return 0;
+}
+int cuThreadExchangeStreamCaptureMode(int*) { return 0; }
+int cuStreamBeginCapture_v2(void*, int) { return kCaptureUnsupported; }
+int cuStreamEndCapture(void*, void**) { return kCaptureUnsupported; }
+int cuGraphGetNodes(void*, void*, size_t*) { return kCaptureUnsupported; }
+int cuGraphInstantiateWithFlags(void**, void*, unsigned long long) {
+  return kCaptureUnsupported;
+}
+int cuGraphLaunch(void*, void*) { return kCaptureUnsupported; }
+int cuGraphExecDestroy(void*) { return 0; }
+int cuGraphDestroy(void*) { return 0; }
 
 }  // extern "C"
