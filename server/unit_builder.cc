@@ -81,6 +81,7 @@ bool UnitBuilder::Join(Wanted& wanted) {
   const auto found = under_way_.find(wanted.key);
   if (found == under_way_.end()) return false;
   counters_.Add(Count::kUnitsJoined);
+  wanted.asked = SteadyNow();
   wanted.work = found->second;
   return true;
 }
@@ -96,22 +97,31 @@ absl::Status UnitBuilder::Fetch(const wire::TranslationUnit& unit,
         "unit of ", unit.symbols_size() > 0 ? unit.symbols(0) : "no kernel",
         ": the worker built another"));
   }
-  if (status.ok()) wanted.object = (*reply)->build();
+  if (status.ok()) {
+    wanted.object = (*reply)->build();
+    if (wanted.ours) counters_.Add(Count::kUnitsBuilt);
+    if (wanted.ours || IsUnderWay(wanted)) Store(wanted);
+  }
   if (!wanted.ours) return status;
   // Into the cache first, then off the list: see Ask.
-  if (status.ok()) {
-    counters_.Add(Count::kUnitsBuilt);
-    const absl::Status stored =
-        cache_.Insert(wanted.key, wanted.object, Since(wanted.asked));
-    if (!stored.ok()) {
-      counters_.Add(Count::kCacheStoreFailed);
-      LogWarning("unit.store_failed", {{"error", stored.ToString()}});
-    }
-  }
   MutexLock lock(&mu_);
   under_way_.erase(wanted.key);
   ++ended_;
   return status;
+}
+
+bool UnitBuilder::IsUnderWay(const Wanted& wanted) const {
+  MutexLock lock(&mu_);
+  const auto found = under_way_.find(wanted.key);
+  return found != under_way_.end() && found->second == wanted.work;
+}
+
+void UnitBuilder::Store(const Wanted& wanted) {
+  const absl::Status stored =
+      cache_.Insert(wanted.key, wanted.object, Since(wanted.asked));
+  if (stored.ok()) return;
+  counters_.Add(Count::kCacheStoreFailed);
+  LogWarning("unit.store_failed", {{"error", stored.ToString()}});
 }
 
 }  // namespace kiln

@@ -53,7 +53,7 @@ class UnitBuilder {
     Digest key;
     std::shared_ptr<PendingWork> work;  // null: the object is here
     bool ours = false;                  // we asked the pool
-    SteadyTime asked;                   // when
+    SteadyTime asked;                   // or joined: when
     wire::ObjectCode object;
   };
 
@@ -64,12 +64,17 @@ class UnitBuilder {
   bool Join(Wanted& wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Fetch(const wire::TranslationUnit& unit, Wanted& wanted)
       ABSL_LOCKS_EXCLUDED(mu_);
+  // True until whoever asked the pool has stored the object. Until then a caller
+  // that joined stores it too: its answer must not outlive the unit when the
+  // daemon is killed.
+  bool IsUnderWay(const Wanted& wanted) const ABSL_LOCKS_EXCLUDED(mu_);
+  void Store(const Wanted& wanted);
 
   WorkerPool& pool_;
   UnitCache& cache_;
   Counters& counters_;
 
-  Mutex mu_;
+  mutable Mutex mu_;
   // Builds under way; whoever asked the pool takes its build out again.
   std::map<Digest, std::shared_ptr<PendingWork>> under_way_
       ABSL_GUARDED_BY(mu_);

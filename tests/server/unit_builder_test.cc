@@ -32,10 +32,9 @@ class InterruptedStore final : public BlobStore {
     return inner_.Put(key, bytes);
   }
   absl::Status Delete(const Digest& key) override { return inner_.Delete(key); }
-  absl::Status ScanFrom(
-      const Digest& from,
-      absl::FunctionRef<absl::Status(const Digest&, int64_t)> visit)
-      const override {
+  absl::Status ScanFrom(const Digest& from,
+                        absl::FunctionRef<absl::Status(const Digest&, int64_t)>
+                            visit) const override {
     return inner_.ScanFrom(from, visit);
   }
 
@@ -57,14 +56,19 @@ class UnitBuilderTest : public testing::Test {
     builder_ = std::make_unique<UnitBuilder>(*pool_, cache_, counters_);
   }
 
-  absl::StatusOr<BuiltUnits> Build(const std::string& source) {
+  // `meanwhile` is called once the unit has been asked for.
+  absl::StatusOr<BuiltUnits> Build(const std::string& source,
+                                   std::function<void()> meanwhile = nullptr) {
     wire::CompilePlan plan;
     wire::TranslationUnit& unit = *plan.add_units();
     unit.set_source(source);
     unit.set_digest(UnitDigest(unit).ToBytes());
-    return builder_->BuildAll(plan, {},
-                              {.toolchain = pool_->build()->cpu_toolchain},
-                              [](int, int) {});
+    return builder_->BuildAll(
+        plan, {}, {.toolchain = pool_->build()->cpu_toolchain},
+        [&meanwhile](int, int) {
+          const auto call = std::exchange(meanwhile, nullptr);
+          if (call) call();
+        });
   }
 
   const RealClock clock_;
@@ -89,6 +93,21 @@ TEST_F(UnitBuilderTest, ABuildThatEndsBetweenTheTwoLooksIsNotDoneAgain) {
   EXPECT_EQ(built->built, 0);
   EXPECT_EQ(built->cached, 1);
   EXPECT_EQ(counters_.Get(Count::kUnitsBuilt), 1);
+}
+
+TEST_F(UnitBuilderTest,
+       AUnitIsStoredBeforeACallerThatJoinedItsBuildIsAnswered) {
+  int64_t stored = 0;
+  const auto first = Build("// a unit", [this, &stored] {
+    const auto joined = Build("// a unit");
+    ASSERT_TRUE(joined.ok()) << joined.status();
+    EXPECT_EQ(joined->cached, 1);
+    stored = cache_.Bytes().value();
+  });
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(counters_.Get(Count::kUnitsJoined), 1);
+  EXPECT_EQ(counters_.Get(Count::kUnitsBuilt), 1);
+  EXPECT_GT(stored, 0);
 }
 
 TEST_F(UnitBuilderTest, AUnitThatFailedIsAskedForAgain) {
