@@ -61,7 +61,7 @@ class KilledDaemon {
   const RedisServer& redis() const { return redis_; }
   std::string socket() const { return folder_.path() + "/sock"; }
 
-  // Until it is SERVING; how long that took.
+  // Until it is SERVING; how long that took. Fails when it ends instead.
   absl::Duration Start() {
     std::vector<std::string> words = {Runfile("server/kilnd"),
                                       "--config",
@@ -80,21 +80,34 @@ class KilledDaemon {
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
     const SteadyTime begun = SteadyNow();
-    EXPECT_EQ(
-        posix_spawn(&pid_, argv[0], nullptr, nullptr, argv.data(), environ), 0);
+    if (posix_spawn(&pid_, argv[0], nullptr, nullptr, argv.data(), environ) !=
+        0) {
+      pid_ = 0;
+    }
     while (AskHealth("unix:" + socket()) != "SERVING") {
+      if (HasEnded()) {
+        ADD_FAILURE() << argv[0] << " ended, or there is none";
+        break;
+      }
     }
     return Since(begun);
   }
+  // Without having been killed.
+  bool HasEnded() {
+    if (pid_ != 0 && waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = 0;
+    return pid_ == 0;
+  }
   void Kill() {
+    if (HasEnded()) return;
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
+    pid_ = 0;
   }
 
  private:
   const ShortFolder folder_;
   RedisServer redis_;
-  pid_t pid_ = 0;
+  pid_t pid_ = 0;  // 0: none lives
 };
 
 // What was acknowledged: the artifact of each salt, and which rows were tuned.
@@ -254,7 +267,8 @@ void LiveAndDie(KilledDaemon& daemon, std::mt19937_64& random, int& next_salt,
       }
     });
   }
-  while (answers < most) std::this_thread::yield();
+  while (answers < most && !daemon.HasEnded()) std::this_thread::yield();
+  EXPECT_FALSE(daemon.HasEnded());
   daemon.Kill();
   dead = true;
   for (std::thread& client : clients) client.join();
@@ -271,13 +285,11 @@ TEST(KillNine, LosesNothingAcknowledgedAndServesNothingBroken) {
   absl::Duration longest;
   for (int life = 0; life < kills; ++life) {
     longest = std::max(longest, daemon.Start());
+    if (HasFailure()) return daemon.Kill();
     TestClient client(daemon.socket());
     key = KeyOf(client);
     read_back += ExpectAllThere(client, life, next_salt, acknowledged, random);
-    if (HasFailure()) {
-      daemon.Kill();
-      return;
-    }
+    if (HasFailure()) return daemon.Kill();
     LiveAndDie(daemon, random, next_salt, acknowledged);
   }
   const int64_t far = ReadFromAfar(daemon, key, acknowledged);
