@@ -112,6 +112,38 @@ def circle_in(includes):
     return None
 
 
+def units_of_c(includes):
+    """{unit: [units]} of {file: [files]}: a C file and the header of its name are one unit.
+
+    So that two C files that include each other's headers are a circle too.
+    """
+    stem = lambda path: path.rpartition(".")[0]
+    units = {stem(f): [] for f in includes if f.endswith(".c")}
+    for file, targets in includes.items():
+        if stem(file) in units:
+            units[stem(file)] += [stem(t) for t in targets if stem(t) != stem(file)]
+    return units
+
+
+# `int kiln_f(void);` and `int kiln_f(void) {`, at the start of a line, with lines of arguments.
+C_FUNCTION = re.compile(r"^(?!static\b|typedef\b)[A-Za-z][\w *]*?\b(\w+)\([^;{}]*\)\s*([;{])", re.MULTILINE)
+
+
+def homeless_functions(texts):
+    """Functions of {file: text} that another C file defines than the one of their header's name.
+
+    Such a one is an include that cannot be seen: its header says nothing of the file.
+    """
+    found = {(f, *pair) for f, text in texts.items() for pair in C_FUNCTION.findall(text)}
+    declared = {name: f for f, name, end in found if f.endswith(".h") and end == ";"}
+    return sorted(
+        f"{file} defines {name}, which {declared[name]} declares"
+        for file, name, end in found
+        if file.endswith(".c") and end == "{" and name in declared
+        and file[: -len(".c")] != declared[name][: -len(".h")]
+    )
+
+
 def build_deps(text):
     """[(rule, name, [labels])] of a BUILD file's targets."""
     found = []

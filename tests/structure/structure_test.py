@@ -29,7 +29,7 @@ def tree():
 
 
 FILES = tree()
-CODE = [f for f in FILES if f.endswith((".h", ".cc"))]
+CODE = [f for f in FILES if f.endswith((".h", ".c", ".cc"))]
 
 # Package -> its targets.
 BUILDS = {
@@ -56,6 +56,14 @@ class Arrows(unittest.TestCase):
     def test_no_include_goes_in_a_circle(self):
         includes = {f: arrows.includes_of(read(f)) for f in CODE}
         self.assertIsNone(arrows.circle_in(includes))
+        units = arrows.units_of_c(includes)
+        self.assertGreater(len(units), 20)
+        self.assertIsNone(arrows.circle_in(units))
+
+    def test_what_a_header_declares_no_other_c_file_defines(self):
+        native = "client/python/native/"
+        faults = arrows.homeless_functions({f: read(f) for f in CODE if f.startswith(native)})
+        self.assertEqual(faults, [], "\n".join(faults))
 
     def test_no_build_file_points_upwards(self):
         faults = []
@@ -319,6 +327,23 @@ class TheRulesThemselves(unittest.TestCase):
             arrows.circle_in({"a": ["b"], "b": ["c"], "c": ["b"]}), ["b", "c", "b"]
         )
         self.assertIsNone(arrows.circle_in({"a": ["b", "c"], "b": ["c"], "c": []}))
+
+    def test_a_circle_of_c_files_is_found(self):
+        includes = {"a.h": [], "a.c": ["a.h", "b.h"], "b.h": [], "b.c": ["b.h", "c.h"], "c.h": ["a.h"]}
+        self.assertIsNone(arrows.circle_in(includes))
+        self.assertIsNone(arrows.circle_in(arrows.units_of_c(includes)))
+        includes |= {"b.c": ["b.h", "a.h"]}
+        self.assertEqual(arrows.circle_in(arrows.units_of_c(includes)), ["a", "b", "a"])
+
+    def test_a_c_function_away_from_its_header_is_found(self):
+        texts = {
+            "a.h": "int kiln_f(void);\nPyObject* kiln_g(int a,\n                 int b);\n",
+            "a.c": "int kiln_f(void) { return 0; }\nstatic int Own(void) {\n}\n",
+            "b.c": "PyObject* kiln_g(int a, int b) {\n  return kiln_f();\n}\n",
+        }
+        self.assertEqual(arrows.homeless_functions(texts), ["b.c defines kiln_g, which a.h declares"])
+        texts["a.c"] += texts.pop("b.c")
+        self.assertEqual(arrows.homeless_functions(texts), [])
 
     def test_long_functions_are_found_also_inside_of_classes(self):
         body = "  x();\n" * 70

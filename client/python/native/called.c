@@ -1,6 +1,6 @@
 #include "client/python/native/called.h"
 
-#include "client/python/native/sessions.h"
+#include "client/python/native/forked.h"
 
 typedef struct Called {
   PyObject_HEAD;

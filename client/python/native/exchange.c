@@ -1,5 +1,6 @@
 #include "client/python/native/exchange.h"
 
+#include "client/python/native/exchange_of_functions.h"
 #include "client/python/native/reading.h"
 
 const DlpackExchange* kiln_exchange_of(PyObject* tensor_class) {

@@ -17,8 +17,4 @@
  * neither. Needs the GIL. */
 const DlpackExchange* kiln_exchange_of(PyObject* tensor_class);
 
-/* The one made of libtorch's C functions; NULL, with an ImportError that names
- * what is not there. After kiln_reading_learn. Needs the GIL. */
-const DlpackExchange* kiln_exchange_of_functions(void);
-
 #endif /* KILN_CLIENT_PYTHON_NATIVE_EXCHANGE_H_ */

@@ -1,6 +1,7 @@
+#include "client/python/native/exchange_of_functions.h"
+
 #include <stdlib.h>
 
-#include "client/python/native/exchange.h"
 #include "client/python/native/making.h"
 #include "client/python/native/reading.h"
 

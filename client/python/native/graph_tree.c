@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "client/python/native/errors.h"
+#include "client/python/native/forked.h"
 #include "client/python/native/graph_function.h"
 #include "client/python/native/graph_host.h"
 #include "client/python/native/graph_torch.h"
 #include "client/python/native/library.h"
-#include "client/python/native/sessions.h"
 
 /* A number of a dict, or `otherwise`. */
 static int32_t Number(PyObject* options, const char* name, int32_t otherwise) {

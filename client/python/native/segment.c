@@ -1,6 +1,7 @@
 #include "client/python/native/segment.h"
 
 #include "client/python/native/errors.h"
+#include "client/python/native/runs.h"
 
 /* Places in the tuple that a segment's function holds. */
 enum Part { kCallable, kUnserved, kInstead, kRescue, kDraw, kParts };

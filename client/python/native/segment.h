@@ -4,7 +4,6 @@
 #define Py_LIMITED_API 0x030A0000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#include <stdint.h>
 
 /* A segment as one builtin function of its list of inputs, which it empties. A
  * Python function around `run` takes some 0.15 us more.
@@ -17,8 +16,5 @@
  *     draw       draw() gives a run's seed; None: 0 */
 PyObject* kiln_py_segment(PyObject* self, PyObject* const* args,
                           Py_ssize_t given);
-
-/* Of native_module.c: runs a callable's capsule on a list of inputs. */
-PyObject* kiln_py_run(PyObject* capsule, PyObject* inputs, uint64_t seed);
 
 #endif /* KILN_CLIENT_PYTHON_NATIVE_SEGMENT_H_ */

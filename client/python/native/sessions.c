@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/python/native/errors.h"
+#include "client/python/native/forked.h"
 #include "client/python/native/library.h"
 
 static const char kSession[] = "kiln.session";

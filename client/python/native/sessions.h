@@ -24,7 +24,4 @@ KilnSession* kiln_py_session(PyObject* capsule);
  * kernels counts no more. */
 void kiln_py_compile_ended(void);
 
-/* In native_module.c: whether this is a forked child, where nothing is ended. */
-int kiln_py_abandoned(void);
-
 #endif /* KILN_CLIENT_PYTHON_NATIVE_SESSIONS_H_ */
