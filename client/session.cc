@@ -126,7 +126,9 @@ Session::Session(SessionOptions options, OpenedDevice device,
                  wire::Target target)
     : options_(std::move(options)),
       device_(std::move(device)),
-      target_(std::move(target)) {
+      target_(std::move(target)),
+      graphs_(options_.graphs ? std::make_unique<SessionGraphs>(device_)
+                              : nullptr) {
   if (options_.local_only || options_.fallback == Fallback::kLocalWorker) {
     local_worker_ = std::make_unique<LocalWorker>(options_.local_worker);
   }
@@ -358,7 +360,36 @@ absl::StatusOr<std::vector<OutputValue>> Callable::RunAll(
           now->guards->entry(now->guards->size() - 1).WhyNot(inputs));
     }
   }
-  return now->slots[index]->Acquire()->RunGuarded(inputs, options);
+  const std::shared_ptr<const Executor> executor = now->slots[index]->Acquire();
+  if (session_->graphs_ == nullptr) {
+    return executor->RunGuarded(inputs, options);
+  }
+  return session_->graphs_->Run(
+      executor, inputs, [this] { return StaticInputs(); }, options);
+}
+
+absl::Status Callable::SetStaticInputs(std::vector<int> inputs) {
+  for (const int input : inputs) {
+    if (input >= 0 && input < num_inputs()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("static inputs: found ", input, ", due one of ",
+                     num_inputs(), " inputs, from 0"));
+  }
+  MutexLock lock(&mu_);
+  static_inputs_ = std::move(inputs);
+  return absl::OkStatus();
+}
+
+std::vector<int> Callable::StaticInputs() const {
+  std::vector<int> all;
+  {
+    MutexLock lock(&mu_);
+    all = static_inputs_;
+  }
+  for (int i = num_inputs(); i < request_.graph().inputs_size(); ++i) {
+    all.push_back(i);
+  }
+  return all;
 }
 
 // Compiles an artifact for inputs that none serves: their sizes are the hints,

@@ -19,6 +19,7 @@
 #include "client/daemon_routes.h"
 #include "client/guard_table.h"
 #include "client/local_worker.h"
+#include "client/session_graphs.h"
 #include "client/timed_lock.h"
 #include "proto/base/mutex.h"
 #include "runtime/artifact_view.h"
@@ -65,6 +66,11 @@ struct SessionOptions {
   wire::Urgency urgency = wire::URGENCY_INTERACTIVE;
   // The instruction level that code is compiled for. Empty: the device's own.
   std::optional<wire::Target> target;
+  // Runs are device graphs where the device captures, and one at a time
+  // (session_graphs.h): for programs whose short kernels wait for the host.
+  // Results are then the caller's until the next step that MarkStepBegin
+  // begins; without such steps, as long as he likes.
+  bool graphs = false;
   // Called with the graph's name and each Progress message of its compile, on the
   // thread that waits for the compile, so possibly on several at once. May be
   // empty.
@@ -147,6 +153,14 @@ class Session : public std::enable_shared_from_this<Session> {
   // believed. Waits for its answer_timeout at most; without a daemon the keys stay.
   void RefreshTrust() const;
 
+  // The next run is the first of a step: results of graphs of earlier steps may
+  // be overwritten, and are FAILED_PRECONDITION as inputs.
+  void MarkStepBegin() const {
+    if (graphs_ != nullptr) graphs_->MarkStepBegin();
+  }
+  // What the session's device graphs do; null without the option.
+  SessionGraphs* graphs() const { return graphs_.get(); }
+
   // Artifacts that were not loaded so far, whatever was wrong with them.
   int64_t refused_artifacts() const { return refused_artifacts_; }
 
@@ -176,8 +190,9 @@ class Session : public std::enable_shared_from_this<Session> {
   const SessionOptions options_;
   const OpenedDevice device_;
   const wire::Target target_;
-  std::unique_ptr<LocalWorker> local_worker_;  // null without one
-  std::unique_ptr<DaemonRoutes> daemon_;       // null with local_only
+  const std::unique_ptr<SessionGraphs> graphs_;  // null without the option
+  std::unique_ptr<LocalWorker> local_worker_;    // null without one
+  std::unique_ptr<DaemonRoutes> daemon_;         // null with local_only
   mutable std::atomic<int64_t> refused_artifacts_ = 0;
 };
 
@@ -198,6 +213,12 @@ class Callable {
   // them: nothing of them is copied.
   absl::StatusOr<std::vector<OutputValue>> RunViews(
       absl::Span<const InputView> inputs, const RunOptions& options)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Of a session with graphs, before the first run: these inputs stay where they
+  // are, as weights do, so that replays read them there and copy the others.
+  // One that moves is recorded anew. INVALID_ARGUMENT: not the number of an input.
+  absl::Status SetStaticInputs(std::vector<int> inputs)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // Serves `artifact` from the next Run on, in place of entry `index` of the
@@ -247,6 +268,8 @@ class Callable {
       ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Specialize(absl::Span<const InputView> inputs)
       ABSL_LOCKS_EXCLUDED(mu_);
+  // The caller's and the large constants.
+  std::vector<int> StaticInputs() const ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::shared_ptr<Session> session_;
   const wire::CompileRequest request_;
@@ -258,6 +281,7 @@ class Callable {
   std::shared_ptr<const Entries> entries_ ABSL_GUARDED_BY(mu_);
   CompileReport report_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> failed_guards_ ABSL_GUARDED_BY(mu_);
+  std::vector<int> static_inputs_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace kiln

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/c_api/c_graph_host.h"
+#include "client/c_api/c_graph_report.h"
 #include "client/c_api/c_status.h"
 #include "client/c_api/kiln_graphs.h"
 #include "runtime/graph_tree/graph_tree.h"
@@ -17,9 +18,7 @@ using kiln::graph_tree::GraphTree;
 using kiln::graph_tree::Mode;
 using kiln::graph_tree::Node;
 using kiln::graph_tree::PathIndex;
-using kiln::graph_tree::TreeNote;
 using kiln::graph_tree::TreeOptions;
-using kiln::graph_tree::TreeState;
 
 struct KilnGraphTree {
   KilnGraphTree(const KilnGraphHost& given, const TreeOptions& options)
@@ -182,20 +181,7 @@ KilnStatus* kiln_graph_tree_report(const KilnGraphTree* tree,
                                    KilnGraphReport* report) {
   const absl::Status status = kiln::CheckStruct("report", report);
   if (!status.ok()) return kiln::StatusOf(status);
-  const GraphTree& from = tree->tree;
-  const auto& counters = from.counters();
-  report->state = static_cast<KilnGraphState>(from.state());
-  report->has_current = from.current() != nullptr;
-  report->current = from.current() ? from.current()->id : 0;
-  report->forwards_pending = from.forwards_pending();
-  report->warm_ups = counters.warm_ups;
-  report->recordings = counters.recordings;
-  report->replays = counters.replays;
-  report->plain_runs = counters.plain_runs;
-  report->checkpoints = counters.checkpoints;
-  report->skips = counters.skips;
-  report->recorded_copied_inputs = counters.recorded_copied_inputs;
-  report->records_without_match = counters.records_without_match;
+  kiln::TellReport(tree->tree, *report);
   return nullptr;
 }
 
@@ -211,8 +197,5 @@ void kiln_graph_tree_notes(KilnGraphTree* tree,
                            void (*tell)(void* context, KilnGraphNoteKind kind,
                                         int32_t function, const char* text),
                            void* context) {
-  for (const TreeNote& note : tree->tree.TakeNotes()) {
-    tell(context, static_cast<KilnGraphNoteKind>(note.kind), note.function,
-         note.text.c_str());
-  }
+  kiln::TellNotes(tree->tree.TakeNotes(), tell, context);
 }

@@ -54,6 +54,7 @@ absl::Status CheckOptions(const KilnSessionOptions& given) {
   RETURN_IF_ERROR(
       CheckArray("public_keys", given.public_keys, given.public_key_count));
   RETURN_IF_ERROR(NamespaceNamed(Text(given.cache_namespace)).status());
+  RETURN_IF_ERROR(CheckRange("graphs", given.graphs, 0, 1));
   RETURN_IF_ERROR(CheckRange("urgency", NumberOf(given.urgency),
                              KILN_INTERACTIVE, KILN_PREWARM));
   if (given.fallback != KILN_FALLBACK_ERROR) {
@@ -149,6 +150,7 @@ absl::StatusOr<SessionOptions> OptionsOf(const KilnSessionOptions& given) {
   if (given.compile_deadline_ms > 0) {
     options.compile_deadline = absl::Milliseconds(given.compile_deadline_ms);
   }
+  options.graphs = given.graphs != 0;
   if (given.shelf != nullptr) options.shelf = given.shelf->shelf;
   if (given.on_progress != nullptr) {
     options.on_progress = [given](const std::string& graph,

@@ -198,6 +198,16 @@ KilnStatus* kiln_compile_with(KilnSession* session, const KilnGraph* graph,
   return nullptr;
 }
 
+KilnStatus* kiln_callable_static_inputs(KilnCallable* callable,
+                                        const int32_t* inputs, int32_t count) {
+  absl::Status sound = kiln::CheckGiven("callable", callable);
+  if (sound.ok()) sound = kiln::CheckArray("inputs", inputs, count);
+  if (sound.ok()) {
+    sound = callable->callable->SetStaticInputs({inputs, inputs + count});
+  }
+  return kiln::StatusOf(sound);
+}
+
 void kiln_callable_free(KilnCallable* callable) { delete callable; }
 
 KilnStatus* kiln_run(KilnCallable* callable, const KilnValue* inputs,

@@ -180,6 +180,13 @@ typedef struct KilnSessionOptions {
    * gone; find_daemon is then not called. Trusted as the first is. NULL or "":
    * none. */
   const char* more_daemons;
+  /* 1: runs are device graphs where the device captures: of each graph and sizes
+   * the first run warms up, the second is recorded, later ones are replayed as
+   * one launch. For programs whose short kernels wait for the host. Runs wait
+   * for one another then, and results hold until the next step that
+   * kiln_session_mark_step_begin begins. A run with an allocator, a trace or
+   * functions to call goes without a graph. kiln_graphs.h tells what was done. */
+  int32_t graphs;
 } KilnSessionOptions;
 
 enum { KILN_ADDRESS_BYTES = 1024 }; /* room in `address`, its end included */
@@ -188,6 +195,11 @@ KilnStatus* kiln_session_open(const KilnSessionOptions* options,
                               KilnSession** session);
 /* Callables made by it stay good. NULL is fine. */
 void kiln_session_close(KilnSession* session);
+/* The next run is the first of a step: results of graphs of earlier steps may be
+ * overwritten. Without any, a result is its caller's as long as he keeps it, and
+ * a loop that keeps one from each turn to the next records anew. Nothing for a
+ * session without graphs. */
+void kiln_session_mark_step_begin(KilnSession* session);
 
 /* ---- Artifacts that travel ---- */
 
@@ -291,6 +303,10 @@ KilnStatus* kiln_compile_with(KilnSession* session, const KilnGraph* graph,
                               const void* options, size_t length,
                               KilnCallable** callable);
 void kiln_callable_free(KilnCallable* callable); /* NULL is fine */
+/* Of a session with graphs, before the first run: these of the inputs stay where
+ * they are, as weights do. Replays read them there and copy the others. */
+KilnStatus* kiln_callable_static_inputs(KilnCallable* callable,
+                                        const int32_t* inputs, int32_t count);
 
 typedef enum KilnServedFrom {
   KILN_SERVED_FROM_CACHE = 1,

@@ -200,6 +200,9 @@ typedef struct KilnGraphReport {
 } KilnGraphReport;
 KilnStatus* kiln_graph_tree_report(const KilnGraphTree* tree,
                                    KilnGraphReport* report);
+/* Of a session's graphs; zeros where there are none. */
+KilnStatus* kiln_session_graph_report(const KilnSession* session,
+                                      KilnGraphReport* report);
 
 /* An output on a path; depth 0 is the root. */
 typedef struct KilnGraphIndex {
@@ -239,6 +242,13 @@ void kiln_graph_tree_notes(KilnGraphTree* tree,
                            void (*tell)(void* context, KilnGraphNoteKind kind,
                                         int32_t function, const char* text),
                            void* context);
+/* The same of a session's graphs. Function -1: what holds for the device, such
+ * as that it captures nothing. */
+void kiln_session_graph_notes(KilnSession* session,
+                              void (*tell)(void* context,
+                                           KilnGraphNoteKind kind,
+                                           int32_t function, const char* text),
+                              void* context);
 
 #ifdef __cplusplus
 }

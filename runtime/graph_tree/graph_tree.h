@@ -72,6 +72,10 @@ class GraphTree {
   // A backward ran that is none of this tree's.
   void BackwardRanElsewhere() { forwards_pending_ = false; }
 
+  // Has outputs that are in use own their memory, which after a replay they do
+  // not until something else is allocated: before a Shutdown that they outlive.
+  absl::Status RestorePool();
+
   // Drops all recordings, with what they hold.
   void Shutdown();
 
@@ -113,7 +117,6 @@ class GraphTree {
   void EndPath();
   void InvalidateOutputs();
   void WarnOfPendingBackwards(const Function& function);
-  absl::Status RestorePool();
 
   Followers& FollowersHere() { return current_ ? current_->followers : first_; }
   const Followers& FollowersHere() const {

@@ -23,6 +23,9 @@ struct GraphMemory::Books {
   Mutex mu;
   // Storages that are live, by their owner's address.
   absl::flat_hash_map<const void*, Entry*> live ABSL_GUARDED_BY(mu);
+  // The same by their memory's address, the last made last: older ones are of
+  // earlier steps.
+  absl::flat_hash_map<const void*, std::vector<Entry*>> at ABSL_GUARDED_BY(mu);
 };
 
 // A storage's identity: stays while it is live or watched.
@@ -43,6 +46,9 @@ struct GraphMemory::Held {
     {
       MutexLock lock(&books->mu);
       books->live.erase(this);
+      const auto here = books->at.find(entry->address);
+      std::erase(here->second, entry);
+      if (here->second.empty()) books->at.erase(here);
       entry->live = false;
       last = entry->watchers == 0;
       frees = frees_block;
@@ -82,6 +88,7 @@ std::shared_ptr<void> GraphMemory::NewStorage(const void* address,
   entry->held = held;
   MutexLock lock(&books_->mu);
   books_->live[held.get()] = entry;
+  books_->at[address].push_back(entry);
   return held;
 }
 
@@ -109,6 +116,12 @@ graph_tree::Storage GraphMemory::StorageOf(const Tensor& tensor) const {
 
 std::shared_ptr<void> GraphMemory::OwnerOf(graph_tree::Storage storage) {
   return static_cast<Entry*>(storage)->held.lock();
+}
+
+std::shared_ptr<void> GraphMemory::OwnerAt(const void* address) const {
+  MutexLock lock(&books_->mu);
+  const auto here = books_->at.find(address);
+  return here == books_->at.end() ? nullptr : here->second.back()->held.lock();
 }
 
 absl::Status GraphMemory::CheckValid(const Tensor& tensor) const {

@@ -55,6 +55,10 @@ class GraphMemory final : public graph_tree::Pool, public graph_tree::Liveness {
   graph_tree::Storage StorageOf(const Tensor& tensor) const;
   // An owner of a live storage; null when it is not live.
   static std::shared_ptr<void> OwnerOf(graph_tree::Storage storage);
+  // An owner of the live storage whose memory starts at `address`, the last made
+  // if there are several; null without one. For callers who know results by
+  // their addresses alone.
+  std::shared_ptr<void> OwnerAt(const void* address) const;
   // What Invalidate said of the tensor's storage: FAILED_PRECONDITION.
   absl::Status CheckValid(const Tensor& tensor) const;
 

@@ -38,6 +38,8 @@ class PlanGraphs {
   static absl::StatusOr<std::unique_ptr<PlanGraphs>> Make(
       std::shared_ptr<Device> device, std::shared_ptr<CachingAllocator> memory,
       graph_tree::TreeOptions options = {});
+  // The current step's results outlive this.
+  ~PlanGraphs();
 
   // A plan to call by the number that is returned. `static_inputs`: those that
   // stay where they are, such as weights; one that moves is recorded anew.

@@ -66,6 +66,51 @@ TEST(Session, CompilesOnceAndRuns) {
   EXPECT_EQ(daemon.count(Count::kPlans), 1);
 }
 
+TEST(Session, WithGraphsTheSecondRunIsRecordedAndTheThirdReplayed) {
+  TestDaemon daemon;
+  SessionOptions options = OptionsFor(daemon);
+  options.graphs = true;
+  const auto session = Open(options);
+  const auto callable = session->Compile(Fake("fake.units.2"));
+  ASSERT_TRUE(callable.ok()) << callable.status();
+  for (int i = 0; i < 4; ++i) {
+    session->MarkStepBegin();
+    const auto run = (*callable)->Run(Input(8));
+    EXPECT_TRUE(run.ok()) << run.status();
+  }
+  ASSERT_NE(session->graphs(), nullptr);
+  session->graphs()->Look([](const graph_tree::GraphTree& tree) {
+    EXPECT_EQ(tree.counters().warm_ups, 1);
+    EXPECT_EQ(tree.counters().recordings, 1);
+    EXPECT_EQ(tree.counters().replays, 2);
+  });
+}
+
+TEST(Session, ThreadsShareItsGraphs) {
+  TestDaemon daemon;
+  SessionOptions options = OptionsFor(daemon);
+  options.graphs = true;
+  const auto session = Open(options);
+  const auto callable = session->Compile(Fake("fake.units.1"));
+  ASSERT_TRUE(callable.ok()) << callable.status();
+  constexpr int kThreads = 4, kRuns = 50;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kRuns; ++i) {
+        EXPECT_TRUE((*callable)->Run(Input(8)).ok());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  session->graphs()->Look([](const graph_tree::GraphTree& tree) {
+    const graph_tree::TreeCounters& counters = tree.counters();
+    EXPECT_EQ(counters.warm_ups + counters.recordings + counters.replays,
+              kThreads * kRuns);
+    EXPECT_GT(counters.replays, 0);
+  });
+}
+
 TEST(Session, AGuardThatFailsIsForbiddenAndAnotherArtifactMade) {
   TestDaemon daemon;
   const auto session = Open(OptionsFor(daemon));

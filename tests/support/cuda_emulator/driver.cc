@@ -1,5 +1,6 @@
 // The CUDA driver's C interface, as far as Kiln uses it, for the emulator. All
-// that a GPU does on a stream is done before the call returns.
+// that a GPU does on a stream is done before the call returns, or kept by the
+// stream's capture (capture.h).
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -15,13 +16,17 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
+#include "tests/support/cuda_emulator/capture.h"
 #include "tests/support/cuda_emulator/grid.h"
 
 namespace {
 
 using kiln_emulator::Dim;
+using kiln_emulator::IsCapturing;
 using kiln_emulator::Kernel;
+using kiln_emulator::Put;
 
 constexpr int kInvalidValue = 1, kOutOfMemory = 2, kInvalidImage = 200,
               kNotFound = 500, kAssert = 710;
@@ -113,6 +118,7 @@ int Launch(Function& function, Dim grid, Dim block, unsigned shared,
 struct LaunchConfig {
   unsigned grid[3], block[3];
   unsigned shared;
+  void* stream;
 };
 
 }  // namespace
@@ -193,7 +199,8 @@ int cuModuleLoadData(void** module, const void* image) {
   const bool written =
       write(file, bytes, length) == static_cast<ssize_t>(length);
   close(file);
-  void* library = written ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+  void* library =
+      written ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
   if (library == nullptr)
     std::fprintf(stderr, "CUDA emulator: %s\n", dlerror());
   unlink(path.c_str());
@@ -235,24 +242,31 @@ int cuFuncSetAttribute(void* function, int attribute, int value) {
 
 int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz,
                    unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                   void*, void** parameters, void**) {
+                   void* stream, void** parameters, void**) {
+  // How long its parameters are is not known here, so none can be kept.
+  if (IsCapturing(stream)) return kCaptureUnsupported;
   return Launch(*static_cast<Function*>(function), {gx, gy, gz}, {bx, by, bz},
                 shared, parameters);
 }
 int cuLaunchKernelEx(const LaunchConfig* c, void* function, void** parameters,
                      void** extra) {
-  void* addresses[1024];
-  if (parameters == nullptr) {
-    // Packed: 8 bytes each.
-    char* packed = static_cast<char*>(extra[1]);
-    const size_t count = *static_cast<size_t*>(extra[3]) / 8;
-    if (count > 1024) return kInvalidValue;
-    for (size_t i = 0; i < count; ++i) addresses[i] = packed + 8 * i;
-    parameters = addresses;
+  Function& f = *static_cast<Function*>(function);
+  const Dim grid = {c->grid[0], c->grid[1], c->grid[2]};
+  const Dim block = {c->block[0], c->block[1], c->block[2]};
+  const unsigned shared = c->shared;
+  if (parameters != nullptr) {
+    if (IsCapturing(c->stream)) return kCaptureUnsupported;
+    return Launch(f, grid, block, shared, parameters);
   }
-  return Launch(*static_cast<Function*>(function),
-                {c->grid[0], c->grid[1], c->grid[2]},
-                {c->block[0], c->block[1], c->block[2]}, c->shared, parameters);
+  // Packed: 8 bytes each.
+  const auto* const packed = static_cast<const uint64_t*>(extra[1]);
+  std::vector<uint64_t> words(packed,
+                              packed + *static_cast<size_t*>(extra[3]) / 8);
+  return Put(c->stream, [=, &f, words = std::move(words)]() mutable {
+    std::vector<void*> addresses;
+    for (uint64_t& word : words) addresses.push_back(&word);
+    return Launch(f, grid, block, shared, addresses.data());
+  });
 }
 
 int cuDeviceGetDefaultMemPool(void** pool, int) {
@@ -276,33 +290,43 @@ int cuMemcpyDtoH_v2(void* to, uint64_t from, size_t bytes) {
   std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
   return 0;
 }
-int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void*) {
-  return cuMemcpyHtoD_v2(to, from, bytes);
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes,
+                         void* stream) {
+  return Put(stream, [=] { return cuMemcpyHtoD_v2(to, from, bytes); });
 }
-int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void*) {
-  return cuMemcpyDtoH_v2(to, from, bytes);
+int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream) {
+  return Put(stream, [=] { return cuMemcpyDtoH_v2(to, from, bytes); });
 }
-int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void*) {
-  std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from),
-               bytes);
-  return 0;
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes,
+                         void* stream) {
+  return Put(stream, [=] {
+    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from),
+                 bytes);
+    return 0;
+  });
 }
-int cuMemsetD8Async(uint64_t to, unsigned char value, size_t count, void*) {
-  return Fill(to, value, count);
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t count,
+                    void* stream) {
+  return Put(stream, [=] { return Fill(to, value, count); });
 }
-int cuMemsetD16Async(uint64_t to, unsigned short value, size_t count, void*) {
-  return Fill(to, value, count);
+int cuMemsetD16Async(uint64_t to, unsigned short value, size_t count,
+                     void* stream) {
+  return Put(stream, [=] { return Fill(to, value, count); });
 }
-int cuMemsetD32Async(uint64_t to, unsigned value, size_t count, void*) {
-  return Fill(to, value, count);
+int cuMemsetD32Async(uint64_t to, unsigned value, size_t count, void* stream) {
+  return Put(stream, [=] { return Fill(to, value, count); });
 }
 int cuMemsetD2D32Async(uint64_t to, size_t pitch, unsigned value, size_t width,
-                       size_t height, void*) {
-  for (size_t row = 0; row < height; ++row)
-    Fill(to + row * pitch, value, width);
-  return 0;
+                       size_t height, void* stream) {
+  return Put(stream, [=] {
+    for (size_t row = 0; row < height; ++row)
+      Fill(to + row * pitch, value, width);
+    return 0;
+  });
 }
-int cuStreamSynchronize(void*) { return 0; }
+int cuStreamSynchronize(void* stream) {
+  return IsCapturing(stream) ? kCaptureUnsupported : 0;
+}
 int cuCtxSynchronize() { return 0; }
 int cuStreamWaitEvent(void*, void*, unsigned) { return 0; }
 int cuEventCreate(void** event, unsigned) {
@@ -311,26 +335,5 @@ int cuEventCreate(void** event, unsigned) {
 }
 int cuEventRecord(void*, void*) { return 0; }
 int cuEventDestroy_v2(void*) { return 0; }
-int cuStreamCreate(void** stream, unsigned) {
-  *stream = &g_context;
-  return 0;
-}
-int cuStreamDestroy_v2(void*) { return 0; }
-
-// Kernels run where they are launched: there is nothing to capture.
-int cuStreamIsCapturing(void*, int* status) {
-  *status = 0;
-  return 0;
-}
-int cuThreadExchangeStreamCaptureMode(int*) { return 0; }
-int cuStreamBeginCapture_v2(void*, int) { return kCaptureUnsupported; }
-int cuStreamEndCapture(void*, void**) { return kCaptureUnsupported; }
-int cuGraphGetNodes(void*, void*, size_t*) { return kCaptureUnsupported; }
-int cuGraphInstantiateWithFlags(void**, void*, unsigned long long) {
-  return kCaptureUnsupported;
-}
-int cuGraphLaunch(void*, void*) { return kCaptureUnsupported; }
-int cuGraphExecDestroy(void*) { return 0; }
-int cuGraphDestroy(void*) { return 0; }
 
 }  // extern "C"
