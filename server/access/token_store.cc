@@ -129,35 +129,54 @@ absl::StatusOr<std::string> TokenStore::Make(absl::string_view name,
   token.set_made_unix_ms(absl::ToUnixMillis(now));
   token.set_expires_unix_ms(absl::ToUnixMillis(now + life));
 
-  MutexLock lock(&mu_);
-  if (tokens_.contains(name)) {
-    return MakeError(
-        ErrorReason::kBadOption,
-        absl::StrCat("token ", name, ": is there already; revoke it first"));
+  MutexLock writing(&write_mu_);
+  {
+    MutexLock lock(&mu_);
+    if (tokens_.contains(name)) {
+      return MakeError(
+          ErrorReason::kBadOption,
+          absl::StrCat("token ", name, ": is there already; revoke it first"));
+    }
+    if (tokens_.size() >= kMaxTokens) {
+      return MakeError(ErrorReason::kBadOption,
+                       absl::StrCat("token ", name, ": found ", kMaxTokens,
+                                    " tokens, which is the most; revoke some"));
+    }
   }
-  if (tokens_.size() >= kMaxTokens) {
-    return MakeError(ErrorReason::kBadOption,
-                     absl::StrCat("token ", name, ": found ", kMaxTokens,
-                                  " tokens, which is the most; revoke some"));
-  }
-  const auto made = tokens_.emplace(name, std::move(token)).first;
-  const absl::Status written = WriteTokens(path_, tokens_);
-  if (!written.ok()) {
-    tokens_.erase(made);
-    return written;
-  }
+  RETURN_IF_ERROR(Write(&token));
   return absl::StrCat(name, ".", secret);
 }
 
 absl::Status TokenStore::Revoke(absl::string_view name) {
-  MutexLock lock(&mu_);
-  const auto token = tokens_.find(name);
-  if (token == tokens_.end()) {
-    return absl::NotFoundError(
-        absl::StrCat("token ", absl::CEscape(name), ": there is none"));
+  {
+    MutexLock lock(&mu_);
+    const auto token = tokens_.find(name);
+    if (token == tokens_.end() && !unwritten_.contains(name)) {
+      return absl::NotFoundError(
+          absl::StrCat("token ", absl::CEscape(name), ": there is none"));
+    }
+    if (token != tokens_.end()) tokens_.erase(token);
+    unwritten_.emplace(name);
   }
-  tokens_.erase(token);
-  return WriteTokens(path_, tokens_);
+  MutexLock writing(&write_mu_);
+  return Write(nullptr);
+}
+
+absl::Status TokenStore::Write(const wire::Token* made) {
+  Tokens tokens;
+  std::set<std::string, std::less<>> gone;
+  {
+    MutexLock lock(&mu_);
+    tokens = tokens_;
+    gone = unwritten_;
+  }
+  if (made != nullptr) tokens[made->name()] = *made;
+  RETURN_IF_ERROR(WriteTokens(path_, tokens));
+  MutexLock lock(&mu_);
+  if (made != nullptr) tokens_[made->name()] = *made;
+  // Who was revoked during the write waits for the next.
+  for (const std::string& name : gone) unwritten_.erase(name);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Caller> TokenStore::CallerOf(absl::string_view shown) const {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,11 +46,15 @@ class TokenStore {
   //   STORAGE     the file cannot be written; there is no such token then
   absl::StatusOr<std::string> Make(absl::string_view name, const Grant& grant,
                                    absl::Duration life)
-      ABSL_LOCKS_EXCLUDED(mu_);
+      ABSL_LOCKS_EXCLUDED(write_mu_, mu_);
 
+  // The token is refused from now on.
+  //
   // NOT_FOUND; STORAGE as Make: the token is refused all the same until the
-  // daemon ends.
-  absl::Status Revoke(absl::string_view name) ABSL_LOCKS_EXCLUDED(mu_);
+  // daemon ends, and is in the file until it is revoked again or any other token
+  // is written.
+  absl::Status Revoke(absl::string_view name)
+      ABSL_LOCKS_EXCLUDED(write_mu_, mu_);
 
   // Who shows `shown`.
   //
@@ -66,10 +71,18 @@ class TokenStore {
   TokenStore(std::string path, const Clock& clock, Tokens tokens)
       : path_(std::move(path)), clock_(clock), tokens_(std::move(tokens)) {}
 
+  // Writes all tokens and, when not null, `made`, which is good once written.
+  absl::Status Write(const wire::Token* made)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mu_) ABSL_LOCKS_EXCLUDED(mu_);
+
   const std::string path_;
   const Clock& clock_;
+  // Held while the disk works, which CallerOf never waits for.
+  Mutex write_mu_ ABSL_ACQUIRED_BEFORE(mu_);
   mutable Mutex mu_;
   Tokens tokens_ ABSL_GUARDED_BY(mu_);  // by name
+  // Revoked, and perhaps still in the file.
+  std::set<std::string, std::less<>> unwritten_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace kiln

@@ -175,6 +175,49 @@ TEST(TokenStore, ATokenThatCannotBeKeptIsNotMade) {
   EXPECT_TRUE(t.store->List().empty());
 }
 
+TEST(TokenStore, ARevocationThatCouldNotBeWrittenHoldsAndIsWrittenByTheNextTry) {
+  Tokens t;
+  const auto leaked = t.store->Make("leaked", kGrant, absl::Hours(1));
+  const auto other = t.store->Make("other", kGrant, absl::Hours(1));
+  const auto bad = t.store->Make("bad", kGrant, absl::Hours(1));
+  ASSERT_TRUE(bad.ok()) << bad.status();
+  // A folder in the place of the new file.
+  const std::string in_the_way = absl::StrCat(t.path, ".new");
+  ASSERT_EQ(mkdir(in_the_way.c_str(), 0700), 0);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(ReasonOf(t.store->Revoke("leaked")), ErrorReason::kStorage);
+    EXPECT_FALSE(t.store->CallerOf(*leaked).ok());
+  }
+  EXPECT_EQ(ReasonOf(t.store->Revoke("bad")), ErrorReason::kStorage);
+  EXPECT_TRUE(absl::StrContains(Contents(t.path), "leaked"));
+  ASSERT_EQ(rmdir(in_the_way.c_str()), 0);
+  EXPECT_TRUE(t.store->Revoke("leaked").ok());
+  EXPECT_TRUE(absl::IsNotFound(t.store->Revoke("leaked")));
+  // That write had the other revocation too.
+  EXPECT_TRUE(absl::IsNotFound(t.store->Revoke("bad")));
+  t.Open();
+  EXPECT_FALSE(t.store->CallerOf(*leaked).ok());
+  EXPECT_FALSE(t.store->CallerOf(*bad).ok());
+  EXPECT_TRUE(t.store->CallerOf(*other).ok());
+}
+
+TEST(TokenStore, ANewTokenOfARevokedNameThatCouldNotBeWrittenIsGood) {
+  Tokens t;
+  const auto old = t.store->Make("ci", kGrant, absl::Hours(1));
+  const std::string in_the_way = absl::StrCat(t.path, ".new");
+  ASSERT_EQ(mkdir(in_the_way.c_str(), 0700), 0);
+  EXPECT_FALSE(t.store->Revoke("ci").ok());
+  EXPECT_FALSE(t.store->Make("ci", kGrant, absl::Hours(1)).ok());
+  ASSERT_EQ(rmdir(in_the_way.c_str()), 0);
+  const auto next = t.store->Make("ci", kGrant, absl::Hours(1));
+  ASSERT_TRUE(next.ok()) << next.status();
+  for (const bool again : {false, true}) {
+    if (again) t.Open();
+    EXPECT_TRUE(t.store->CallerOf(*next).ok());
+    EXPECT_FALSE(t.store->CallerOf(*old).ok());
+  }
+}
+
 TEST(PrivateFile, ALinkIsNotFollowed) {
   const ShortFolder folder;
   const std::string target = absl::StrCat(folder.path(), "/target");
