@@ -109,10 +109,21 @@ absl::StatusOr<RedisCluster::Node> RedisCluster::NodeFor(int slot,
 }
 
 RedisCluster::Node RedisCluster::NodeAt(const HostPort& place) {
+  Node dropped;  // closed without the lock
   MutexLock lock(&mu_);
-  Node& node = nodes_[place];
-  if (node == nullptr)
-    node = std::make_shared<RedisNode>(place, options_, resolver_);
+  Kept& kept = nodes_[place];
+  if (kept.node == nullptr)
+    kept.node = std::make_shared<RedisNode>(place, options_, resolver_);
+  kept.used = ++uses_;
+  const Node node = kept.node;
+  if (nodes_.size() > kMostKept) {
+    const auto oldest = std::min_element(nodes_.begin(), nodes_.end(),
+                                         [](const auto& a, const auto& b) {
+                                           return a.second.used < b.second.used;
+                                         });
+    dropped = std::move(oldest->second.node);
+    nodes_.erase(oldest);
+  }
   return node;
 }
 
@@ -152,7 +163,7 @@ bool RedisCluster::BeginLearning() {
 }
 
 void RedisCluster::Take(SlotMap slots) {
-  std::map<HostPort, Node> dropped;  // closed without the lock
+  std::map<HostPort, Kept> dropped;  // closed without the lock
   MutexLock lock(&mu_);
   slots_ = std::move(slots);
   known_ = true;

@@ -1,6 +1,8 @@
 #ifndef KILN_CACHE_FAR_REDIS_CLUSTER_H_
 #define KILN_CACHE_FAR_REDIS_CLUSTER_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,6 +24,12 @@ namespace kiln {
 // its nodes. Which of both is found out by asking. Thread-safe.
 class RedisCluster {
  public:
+  // Servers whose connections are kept open; the one that was not asked for
+  // longest is closed first. Servers redirect to wherever they like, and must not
+  // use up this process's descriptors. A cluster of more primaries works, and is
+  // connected to more often.
+  static constexpr size_t kMostKept = 64;
+
   // `seeds`: the server, or some nodes of the cluster; at least one. Connects to
   // none of them yet.
   RedisCluster(std::vector<HostPort> seeds, RedisOptions options);
@@ -38,6 +46,10 @@ class RedisCluster {
 
  private:
   using Node = std::shared_ptr<RedisNode>;
+  struct Kept {
+    Node node;
+    int64_t used = 0;  // the number of its last use
+  };
 
   // Who serves the slot as far as is known; a seed where nothing is.
   absl::StatusOr<Node> NodeFor(int slot, SteadyTime deadline)
@@ -60,7 +72,8 @@ class RedisCluster {
   bool known_ ABSL_GUARDED_BY(mu_) = false;
   SteadyTime learned_ ABSL_GUARDED_BY(mu_);  // when it was asked last
   SlotMap slots_ ABSL_GUARDED_BY(mu_);
-  std::map<HostPort, Node> nodes_ ABSL_GUARDED_BY(mu_);
+  int64_t uses_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<HostPort, Kept> nodes_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace kiln

@@ -1,6 +1,5 @@
 #include "cache/far/redis_slots.h"
 
-#include <algorithm>
 #include <cstdint>
 
 #include "absl/strings/numbers.h"
@@ -62,6 +61,7 @@ absl::StatusOr<SlotMap> SlotMap::Parse(const RespValue& reply,
   using Kind = RespValue::Kind;
   if (!reply.is(Kind::kArray)) return NoSlots("expected an array");
   SlotMap map;
+  int64_t slots = 0;  // a range costs as much work as it has slots
   for (const RespValue& range : reply.items) {
     if (range.items.size() < 3 || !range.items[0].is(Kind::kInteger) ||
         !range.items[1].is(Kind::kInteger)) {
@@ -69,7 +69,10 @@ absl::StatusOr<SlotMap> SlotMap::Parse(const RespValue& reply,
     }
     const int64_t first = range.items[0].integer;
     const int64_t last = range.items[1].integer;
-    if (!IsSlot(first) || !IsSlot(last)) return NoSlots("a slot out of range");
+    if (!IsSlot(first) || !IsSlot(last) || last < first)
+      return NoSlots("a slot out of range");
+    slots += last - first + 1;
+    if (slots > kRedisSlots) return NoSlots("ranges that overlap");
     const std::optional<HostPort> primary = NodeIn(range.items[2], asked);
     if (!primary.has_value()) continue;
     const int index = map.IndexOf(*primary);
@@ -89,10 +92,10 @@ void SlotMap::Move(int slot, const HostPort& to) {
 }
 
 int SlotMap::IndexOf(const HostPort& node) {
-  const auto found = std::find(nodes_.begin(), nodes_.end(), node);
-  const auto index = static_cast<int>(found - nodes_.begin());
-  if (found == nodes_.end()) nodes_.push_back(node);
-  return index;
+  const auto [known, is_new] =
+      indexes_.try_emplace(node, static_cast<int>(nodes_.size()));
+  if (is_new) nodes_.push_back(node);
+  return known->second;
 }
 
 std::optional<Redirect> ParseRedirect(absl::string_view error,

@@ -1,6 +1,7 @@
 #ifndef KILN_CACHE_FAR_REDIS_SLOTS_H_
 #define KILN_CACHE_FAR_REDIS_SLOTS_H_
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,7 +29,8 @@ class SlotMap {
   // hosts that the reply leaves out. Ranges without a usable primary are left
   // out.
   //
-  // DATA_LOSS ARTIFACT_CORRUPT: not such a reply, or over kMaxNodes nodes.
+  // DATA_LOSS ARTIFACT_CORRUPT: not such a reply, ranges that overlap so that
+  // they have more than kRedisSlots slots together, or over kMaxNodes nodes.
   static absl::StatusOr<SlotMap> Parse(const RespValue& reply,
                                        const HostPort& asked);
 
@@ -44,6 +46,7 @@ class SlotMap {
   int IndexOf(const HostPort& node);
 
   std::vector<HostPort> nodes_;
+  std::map<HostPort, int> indexes_;                             // in nodes_
   std::vector<int> owner_ = std::vector<int>(kRedisSlots, -1);  // in nodes_
 };
 

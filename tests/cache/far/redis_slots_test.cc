@@ -42,7 +42,8 @@ TEST(RedisSlots, NonsenseIsNoMap) {
   for (const char* bytes :
        {":1\r\n", "*1\r\n:1\r\n", "*1\r\n*2\r\n:1\r\n:2\r\n",
         "*1\r\n*3\r\n:0\r\n:16384\r\n*2\r\n$1\r\nh\r\n:1\r\n",
-        "*1\r\n*3\r\n:-1\r\n:5\r\n*2\r\n$1\r\nh\r\n:1\r\n"}) {
+        "*1\r\n*3\r\n:-1\r\n:5\r\n*2\r\n$1\r\nh\r\n:1\r\n",
+        "*1\r\n*3\r\n:5\r\n:4\r\n*2\r\n$1\r\nh\r\n:1\r\n"}) {
     EXPECT_EQ(ReasonOf(SlotMap::Parse(Reply(bytes), kAsked).status()),
               ErrorReason::kArtifactCorrupt)
         << bytes;
@@ -52,6 +53,19 @@ TEST(RedisSlots, NonsenseIsNoMap) {
       Reply("*1\r\n*3\r\n:0\r\n:9\r\n*2\r\n$1\r\n?\r\n:7001\r\n"), kAsked);
   ASSERT_TRUE(unknown.ok());
   EXPECT_EQ(unknown->NodeOf(0), nullptr);
+}
+
+// Else a reply of 100,000 ranges of all slots would be two billion steps.
+TEST(RedisSlots, RangesThatOverlapAreNoMap) {
+  const std::string range = "*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\nh\r\n:1\r\n";
+  EXPECT_TRUE(SlotMap::Parse(Reply("*1\r\n" + range), kAsked).ok());
+  const absl::Status refused =
+      SlotMap::Parse(Reply("*2\r\n" + range + range), kAsked).status();
+  EXPECT_EQ(ReasonOf(refused), ErrorReason::kArtifactCorrupt) << refused;
+  // Those without a primary cost work too.
+  const std::string unknown = "*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\n?\r\n:1\r\n";
+  EXPECT_FALSE(
+      SlotMap::Parse(Reply("*2\r\n" + unknown + unknown), kAsked).ok());
 }
 
 TEST(RedisSlots, Redirects) {
