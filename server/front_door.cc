@@ -13,10 +13,12 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/impl/server_builder_option.h"
 #include "grpcpp/server_posix.h"
+#include "grpcpp/support/server_interceptor.h"
 #include "proto/base/grpc_deadline.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
@@ -38,6 +40,23 @@ class WithoutReflection final : public grpc::ServerBuilderOption {
   }
 };
 
+// Tells of each call, of whatever service. It intercepts none.
+class Listening final
+    : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  explicit Listening(UnheardConnections& unheard) : unheard_(unheard) {}
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo* call) override {
+    unheard_.Hear(call->server_context()->peer());
+    return nullptr;
+  }
+
+ private:
+  UnheardConnections& unheard_;
+};
+
+// How soon a connection that was closed before its first call is found.
+constexpr absl::Duration kSweepPeriod = absl::Seconds(1);
 // Calls of one connection at once: those of a whole node's ranks.
 constexpr int kMostStreams = 1024;
 // A peer of the network that makes no call any more holds a descriptor for so long.
@@ -82,17 +101,20 @@ std::string UserName(std::optional<uid_t> user) {
   return user.has_value() ? absl::StrCat("uid:", *user) : "uid:?";
 }
 
-// As gRPC calls peers.
+// As gRPC calls peers, but for the port: that changes with each try, and is
+// nobody's name.
 std::string NetworkName(const std::string& address) {
   return absl::StrContains(address, ':')
-             ? absl::StrCat("ipv6:%5B", address, "%5D")
+             ? absl::StrCat("ipv6:%5B",
+                            absl::StrReplaceAll(address, {{"%", "%25"}}), "%5D")
              : absl::StrCat("ipv4:", address);
 }
 
 void RefuseConnection(const std::string& who, absl::string_view why,
                       ErrorReason reason, const FrontDoor::Rooms& rooms) {
-  rooms.counters.Add(Count::kPeersRefused);
   rooms.audit.Record(who, "connect", why, MakeError(reason, why));
+  // Last: whoever finds it counted finds it in the log.
+  rooms.counters.Add(Count::kPeersRefused);
 }
 
 void ShutServer(grpc::Server* server, SteadyTime deadline) {
@@ -198,6 +220,7 @@ absl::Status FrontDoor::OpenNetwork(const FrontDoorOptions& options,
   if (!plain) RETURN_IF_ERROR(Annotate(CheckTlsFiles(options.tls), "TLS"));
   grpc::ServerBuilder builder;
   Prepare(builder, options, services, quota_);
+  if (!plain) AuditHandshakes(builder, rooms);
   builder.SetOption(std::make_unique<WithoutReflection>());
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
   using FromFd = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
@@ -227,6 +250,23 @@ absl::Status FrontDoor::OpenNetwork(const FrontDoorOptions& options,
   return absl::OkStatus();
 }
 
+void FrontDoor::AuditHandshakes(grpc::ServerBuilder& builder,
+                                const Rooms& rooms) {
+  unheard_ =
+      std::make_unique<UnheardConnections>([rooms](const std::string& peer) {
+        RefuseConnection(peer.substr(0, peer.rfind(':')),
+                         "its handshake broke off, or it made no call",
+                         ErrorReason::kUnauthenticated, rooms);
+      });
+  std::vector<
+      std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
+      listening;
+  listening.push_back(std::make_unique<Listening>(*unheard_));
+  builder.experimental().SetInterceptorCreators(std::move(listening));
+  sweeps_.emplace(kSweepPeriod,
+                  [this](const std::atomic<bool>&) { unheard_->Sweep(); });
+}
+
 void FrontDoor::TakeFromNetwork(int fd, Counters& counters) {
   if (!Fits(*at_network_, fd, PeerAddress(fd), counters)) return;
   const int on = 1;
@@ -235,6 +275,10 @@ void FrontDoor::TakeFromNetwork(int fd, Counters& counters) {
 }
 
 void FrontDoor::HandToNetwork(int fd) {
+  if (unheard_ != nullptr) {
+    unheard_->Add(
+        fd, absl::StrCat(NetworkName(PeerAddress(fd)), ":", PeerPort(fd)));
+  }
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
       connection;
   connection.fd = fd;
@@ -257,6 +301,7 @@ void FrontDoor::Shut(absl::Duration grace) {
   network_step_.reset();
   socket_.reset();
   listener_.reset();
+  sweeps_.reset();
   const SteadyTime deadline = SteadyIn(grace);
   ShutServer(network_server_.get(), deadline);
   ShutServer(socket_server_.get(), deadline);

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "cache/ticker.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/base/steady_time.h"
 #include "server/accept_loop.h"
@@ -21,6 +22,7 @@
 #include "server/open_connections.h"
 #include "server/tcp_listener.h"
 #include "server/tls_files.h"
+#include "server/unheard_connections.h"
 
 namespace kiln {
 
@@ -94,6 +96,9 @@ class FrontDoor {
                            const std::vector<grpc::Service*>& services,
                            const Rooms& rooms);
 
+  // Has connections that make no call before they end recorded.
+  void AuditHandshakes(grpc::ServerBuilder& builder, const Rooms& rooms);
+
   // Each on the thread of its loop, the last on its doorstep's.
   void TakeFromSocket(int fd, const Rooms& rooms);
   void TakeFromNetwork(int fd, Counters& counters);
@@ -105,6 +110,8 @@ class FrontDoor {
   grpc::ResourceQuota quota_{"kilnd"};  // of both
   std::unique_ptr<OpenConnections> at_socket_;
   std::unique_ptr<OpenConnections> at_network_;
+  // Of the network; null where it is plain, and no handshake is due.
+  std::unique_ptr<UnheardConnections> unheard_;
   std::unique_ptr<grpc::Server> socket_server_;
   std::unique_ptr<grpc::Server> network_server_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor>
@@ -112,6 +119,7 @@ class FrontDoor {
   std::optional<ListenSocket> socket_;
   std::optional<TcpListener> listener_;
   int tcp_port_ = 0;
+  std::optional<Ticker> sweeps_;  // of those unheard
   // Of a warning about too many connections.
   std::atomic<SteadyTime> next_warning_{SteadyTime()};
   std::unique_ptr<Doorstep> socket_step_;

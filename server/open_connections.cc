@@ -16,15 +16,14 @@ constexpr int64_t kOtherDescriptors = 512;
 constexpr int64_t kMostConnections = 16384;
 constexpr int64_t kFewestConnections = 16;
 
-// What tells one socket of the kernel from all others; 0: it is no socket.
-uint64_t CookieOf(int fd) {
+}  // namespace
+
+uint64_t SocketCookie(int fd) {
   uint64_t cookie = 0;
   socklen_t length = sizeof(cookie);
   if (getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &length) != 0) return 0;
   return cookie;
 }
-
-}  // namespace
 
 ConnectionLimits LimitsForDescriptors(int64_t max_descriptors) {
   const int64_t all = std::clamp((max_descriptors - kOtherDescriptors) / 2,
@@ -45,7 +44,7 @@ absl::Status OpenConnections::Add(int fd, absl::string_view peer) {
                      " of its own and ", open_.size(), " in all, at most ",
                      limits_.of_a_peer, " and ", limits_.all));
   }
-  open_[fd] = {CookieOf(fd), std::string(peer)};
+  open_[fd] = {SocketCookie(fd), std::string(peer)};
   ++peers_[std::string(peer)];
   return absl::OkStatus();
 }
@@ -53,7 +52,7 @@ absl::Status OpenConnections::Add(int fd, absl::string_view peer) {
 void OpenConnections::Sweep() {
   for (auto socket = open_.begin(); socket != open_.end();) {
     const auto next = std::next(socket);
-    if (CookieOf(socket->first) != socket->second.cookie) Forget(socket);
+    if (SocketCookie(socket->first) != socket->second.cookie) Forget(socket);
     socket = next;
   }
 }

@@ -24,9 +24,13 @@ struct ConnectionLimits {
 // of it for one peer.
 ConnectionLimits LimitsForDescriptors(int64_t max_descriptors);
 
+// What tells one socket of the kernel from all others (SO_COOKIE); 0: it is no
+// socket.
+uint64_t SocketCookie(int fd);
+
 // Counts the connections of a door by who is at their other end. They belong to
 // gRPC, which tells nobody when it closes one: a connection is open while its
-// descriptor is still the socket that it was (SO_COOKIE). Thread-safe.
+// descriptor is still the socket that it was. Thread-safe.
 class OpenConnections {
  public:
   explicit OpenConnections(const ConnectionLimits& limits) : limits_(limits) {}

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "proto/base/status.h"
@@ -110,7 +111,17 @@ std::string PeerAddress(int fd) {
                   sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0) {
     return "";
   }
-  return host;
+  absl::string_view address = host;
+  if (absl::StrContains(address, '.')) absl::ConsumePrefix(&address, "::ffff:");
+  return std::string(address);
+}
+
+int PeerPort(int fd) {
+  sockaddr_storage name = {};
+  socklen_t length = sizeof(name);
+  return getpeername(fd, reinterpret_cast<sockaddr*>(&name), &length) == 0
+             ? PortOf(name)
+             : 0;
 }
 
 }  // namespace kiln

@@ -34,9 +34,11 @@ class TcpListener {
   int port_ = 0;
 };
 
-// Who is at the other end of a connected socket, without the port: "10.0.0.7".
-// Empty when that is not known.
+// Who is at the other end of a connected socket, without the port: "10.0.0.7", also
+// where an IPv6 socket took it. Empty when that is not known.
 std::string PeerAddress(int fd);
+// Its port; 0 when that is not known.
+int PeerPort(int fd);
 
 }  // namespace kiln
 

@@ -1,6 +1,8 @@
 // Who may do what at a daemon's doors: plain TCP, TLS with tokens and
 // certificates, and the Unix socket. A real daemon, real connections.
 
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -22,6 +24,7 @@
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
 #include "proto/compile_service.grpc.pb.h"
+#include "tests/support/raw_call.h"
 #include "tests/support/short_folder.h"
 #include "tests/support/test_ca.h"
 #include "tests/support/test_daemon.h"
@@ -87,6 +90,14 @@ class Outside {
     return reply;
   }
 
+  grpc::Status Probe() {
+    grpc::ClientContext context;
+    SetDeadline(context, SteadyIn(absl::Seconds(20)));
+    std::string reply;
+    return CallRaw(channel_, context, "/grpc.health.v1.Health/Check", "",
+                   reply);
+  }
+
   absl::Status Drain() {
     wire::DrainReply reply;
     return Call<wire::AdminService>(&wire::AdminService::Stub::Drain,
@@ -116,6 +127,20 @@ std::string AuditOf(const TestDaemon& daemon) {
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();
+}
+
+// Says the beginning of a ClientHello, and goes.
+void BreakOffAHandshake(int port) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)),
+            0);
+  const std::string hello("\x16\x03\x01\x00\x80\x01\x00\x00\x7c\x03\x03", 11);
+  EXPECT_EQ(send(fd, hello.data(), hello.size(), MSG_NOSIGNAL), 11);
+  close(fd);
 }
 
 TEST(PlainTcp, CompilesAndNeitherPurgesNorDrains) {
@@ -326,8 +351,32 @@ TEST_F(OverTls, AForeignOrExpiredCertificateIsRefusedAndAudited) {
       "\"who\":\"ipv4:127.0.0.1\",\"what\":\"call\",\"subject\":"
       "\"certificate CN = operator.example, number "))
       << audit;
-  // And a caller does not talk to a daemon that its CA has not signed.
+}
+
+// gRPC tells nobody of a handshake that breaks off: it is noticed a while later.
+TEST_F(OverTls, AHandshakeThatBreaksOffIsAuditedAndNoProbeOrCallIs) {
+  ASSERT_TRUE(WithToken(MakeToken("ci", "reader", "*")).Lookup("").ok());
+  ASSERT_TRUE(With({.ca = ca_.file()}).Probe().ok());
+  BreakOffAHandshake(daemon_.daemon().tcp_port());
+  while (daemon_.count(Count::kPeersRefused) == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(daemon_.count(Count::kPeersRefused), 1);
+  EXPECT_TRUE(absl::StrContains(
+      AuditOf(daemon_),
+      "\"who\":\"ipv4:127.0.0.1\",\"what\":\"connect\",\"subject\":"
+      "\"its handshake broke off, or it made no call\","
+      "\"outcome\":\"UNAUTHENTICATED\""))
+      << AuditOf(daemon_);
+}
+
+TEST_F(OverTls, ACallerThatDoesNotBelieveTheDaemonIsAudited) {
+  TestCa foreign(folder_.path(), "foreign");
   EXPECT_FALSE(With({.ca = foreign.file()}).Describe().ok());
+  while (daemon_.count(Count::kPeersRefused) == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(absl::StrContains(AuditOf(daemon_), "handshake broke off"));
 }
 
 TEST_F(OverTls, ARevokedCertificateIsRefusedAndAudited) {
