@@ -5,6 +5,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -39,6 +40,17 @@ constexpr uint32_t kRefused[] = {
     SYS_settimeofday, SYS_clock_settime, SYS_adjtimex, SYS_clock_adjtime,
     SYS_sethostname, SYS_setdomainname, SYS_iopl, SYS_ioperm};
 
+// Limits, priority, cores and memory of the process that the first argument
+// names, 0 for the one that calls. Same user, so the kernel itself lets a worker
+// without one of its own do this to its daemon.
+constexpr uint32_t kOfSelfAlone[] = {
+    SYS_prlimit64,         SYS_sched_setscheduler, SYS_sched_setparam,
+    SYS_sched_setattr,     SYS_sched_setaffinity,  SYS_migrate_pages,
+    SYS_move_pages};
+
+// <linux/ioprio.h> has it only as of Linux 6.
+constexpr uint32_t kIoPrioWhoProcess = 1;
+
 constexpr uint32_t kNewNamespaces = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC |
                                     CLONE_NEWUSER | CLONE_NEWPID |
                                     CLONE_NEWNET | CLONE_NEWCGROUP;
@@ -68,6 +80,14 @@ class Filter {
   void Refuse(uint32_t call, uint32_t error) {
     IfEqual(call, 1);
     Return(SECCOMP_RET_ERRNO | error);
+  }
+  // Refused with anything but `value` as its argument; the kernel reads 32 bits.
+  void RequireArgument(uint32_t call, int argument, uint32_t value) {
+    IfEqual(call, 4);
+    Load(offsetof(seccomp_data, args) + argument * sizeof(uint64_t));
+    Add(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0);
+    Return(SECCOMP_RET_ERRNO | EPERM);
+    Load(offsetof(seccomp_data, nr));
   }
   // Of the calls to make a socket, those for Unix sockets without datagrams.
   void KeepUnixSockets() {
@@ -123,6 +143,12 @@ absl::Status RefuseSystemCalls(OwnSessions sessions, Sockets sockets) {
     filter.Refuse(SYS_setsid, EPERM);
     filter.Refuse(SYS_setpgid, EPERM);
   }
+  for (const uint32_t call : kOfSelfAlone) filter.RequireArgument(call, 0, 0);
+  // These name a process, a group or a user by two.
+  filter.RequireArgument(SYS_setpriority, 0, PRIO_PROCESS);
+  filter.RequireArgument(SYS_setpriority, 1, 0);
+  filter.RequireArgument(SYS_ioprio_set, 0, kIoPrioWhoProcess);
+  filter.RequireArgument(SYS_ioprio_set, 1, 0);
   filter.IfEqual(SYS_clone, 3);
   filter.Load(offsetof(seccomp_data, args[0]));
   filter.IfAnyBit(kNewNamespaces, 1);

@@ -19,9 +19,9 @@ enum class Sockets {
 };
 
 // From now on this process, and all that it starts, is refused (EPERM) what no
-// compiler does: sockets, mounts, namespaces, looking into other processes,
-// keys, kernel modules, BPF, io_uring, shared memory of System V, the clock. Not
-// to be undone. Wants no_new_privs.
+// compiler does: sockets, mounts, namespaces, looking into other processes or
+// changing their limits and priority, keys, kernel modules, BPF, io_uring, shared
+// memory of System V, the clock. Not to be undone. Wants no_new_privs.
 //
 // The system's error when the kernel has no filters.
 absl::Status RefuseSystemCalls(OwnSessions sessions, Sockets sockets);

@@ -357,6 +357,21 @@ TEST_P(Jailed, SignalsNobodyOutside) {
   }
 }
 
+// Whoever's user they are.
+TEST_P(Jailed, ChangesNobodysLimitsAndPriorityButItsOwn) {
+  const auto worker = Start();
+  const auto other = Start();
+  if (worker == nullptr) return;
+  EXPECT_EQ(Ask(*worker, absl::StrCat("change ", other->pid())), "ok");
+  EXPECT_EQ(Ask(*worker, absl::StrCat("change ", getpid())), "ok");
+  const std::string own = Ask(*worker, "change 0");
+  for (const char* call : {"prlimit", "setscheduler", "setparam", "setattr",
+                           "setaffinity", "setpriority", "ioprio"}) {
+    EXPECT_THAT(own, HasSubstr(absl::StrCat(" ", call)));
+  }
+  EXPECT_THAT(own, Not(HasSubstr("of a user")));
+}
+
 TEST_P(Jailed, IsIdleAndWhereItMayBeAUserOfItsOwn) {
   const auto one = Start();
   const auto other = Start();

@@ -9,6 +9,8 @@
 //   send PATH         a datagram to a Unix socket
 //   dial PORT         to a TCP port of 127.0.0.1
 //   signal PID        ends another process
+//   change PID        another process' limits, priority and cores, or its own
+//                     with 0; which calls did it
 //   escape PIPE       starts a child in a session of its own, which never ends
 //                     and holds the pipe
 //   bomb              forks until it may not; how often it could
@@ -29,11 +31,13 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -106,6 +110,33 @@ std::string Dial(const std::string& port) {
                            sizeof(address)) != 0
              ? Why()
              : "ok";
+}
+
+std::string Change(pid_t pid) {
+  const rlimit files = {.rlim_cur = 64, .rlim_max = 64};
+  const sched_param none = {};
+  // struct sched_attr: its size, SCHED_IDLE, and zeros.
+  uint32_t attributes[12] = {sizeof(attributes), SCHED_IDLE};
+  cpu_set_t cores;
+  sched_getaffinity(0, sizeof(cores), &cores);
+  constexpr int kOfProcess = 1;
+  constexpr int kIdleDisk = 3 << 13;
+  std::string did = "ok";
+  const auto count = [&did](const char* call, int64_t result) {
+    if (result == 0) absl::StrAppend(&did, " ", call);
+  };
+  count("prlimit", prlimit(pid, RLIMIT_NOFILE, &files, nullptr));
+  count("setscheduler", sched_setscheduler(pid, SCHED_IDLE, &none));
+  count("setparam", sched_setparam(pid, &none));
+  count("setattr", syscall(SYS_sched_setattr, pid, attributes, 0));
+  count("setaffinity", sched_setaffinity(pid, sizeof(cores), &cores));
+  count("setpriority", setpriority(PRIO_PROCESS, pid, 19));
+  count("ioprio", syscall(SYS_ioprio_set, kOfProcess, pid, kIdleDisk));
+  count("move_pages",
+        syscall(SYS_move_pages, pid, 0, nullptr, nullptr, nullptr, 0));
+  // All of its user's.
+  count("setpriority of a user", setpriority(PRIO_USER, 0, 19));
+  return did;
 }
 
 std::string Escape(const std::string& pipe) {
@@ -204,6 +235,7 @@ std::string Try(const std::string& order) {
   if (word == "signal") {
     return kill(atoi(argument.c_str()), SIGKILL) == 0 ? "ok" : Why();
   }
+  if (word == "change") return Change(atoi(argument.c_str()));
   if (word == "escape") return Escape(argument);
   if (word == "bomb") return Bomb();
   if (word == "eat") return Eat(MAP_PRIVATE);
