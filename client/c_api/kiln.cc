@@ -239,6 +239,7 @@ KilnStatus* kiln_run_with(KilnCallable* callable, const KilnValue* inputs,
   std::memcpy(&known, given, std::min(sizeof(known), given->struct_size));
   kiln::RunOptions options;
   options.seed = known.seed;
+  options.seed_slot = known.seed_slot;
   options.stream = known.stream;
   std::shared_ptr<kiln::LentAllocator> lent;
   if (known.allocator != nullptr) {

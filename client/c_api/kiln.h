@@ -441,6 +441,10 @@ typedef struct KilnRunOptions {
   void (*on_launch)(void* context, KilnLaunch* launch, int32_t after);
   void* launch_context;
   KilnTrace* trace; /* NULL: none */
+  /* On CUDA: 8 bytes on the device, whose number when the work runs is the seed
+   * in place of the one above. For work that the caller captures: he writes
+   * another seed there before each replay. NULL: the run sees to it. */
+  void* seed_slot;
 } KilnRunOptions;
 
 /* kiln_run with options that may grow. */

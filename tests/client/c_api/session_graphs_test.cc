@@ -1,9 +1,6 @@
 // Runs of a C session as device graphs, on the emulated driver: kernels compute,
 // a captured stream keeps them, and what was launched is counted.
-#include <dlfcn.h>
-
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +9,7 @@
 #include "client/c_api/kiln_graphs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/client/c_api/emulated_cuda.h"
 
 namespace kiln {
 namespace {
@@ -22,28 +20,6 @@ using testing::HasSubstr;
 constexpr int kRows = 4;
 constexpr int kColumns = 8;
 constexpr int kFailedPrecondition = 9;  // gRPC's
-
-constexpr char kEmulator[] = "tests/support/cuda_emulator";
-
-// The emulated driver, under the name that the runtime opens.
-void* Driver() {
-  static void* const library =
-      dlopen((std::string(kEmulator) + "/libcuda.so.1").c_str(), RTLD_NOW);
-  return library;
-}
-
-struct Counts {
-  int64_t put = 0;     // kernels, copies and fills outside of graphs
-  int64_t graphs = 0;  // launched
-};
-
-Counts CountsNow() {
-  const auto count = reinterpret_cast<void (*)(int64_t*, int64_t*)>(
-      dlsym(Driver(), "kiln_emulator_counts"));
-  Counts counts;
-  count(&counts.put, &counts.graphs);
-  return counts;
-}
 
 // On the device, which is the host's memory here.
 struct Matrix {
@@ -109,21 +85,7 @@ void Expect(const KilnValue& y, const float* x, const float* w) {
 class SessionGraphs : public testing::Test {
  protected:
   void Open(KilnDevice device, int32_t graphs) {
-    ASSERT_NE(Driver(), nullptr) << dlerror();
-    const std::string worker =
-        std::filesystem::absolute("compiler/kiln-worker").string();
-    const std::string environment =
-        "KILN_CUDA_LIBRARY_PATH=" +
-        std::filesystem::absolute(kEmulator).string();
-    KilnSessionOptions options = {};
-    options.struct_size = sizeof(options);
-    options.fallback = KILN_LOCAL_ONLY;
-    options.worker_program = worker.c_str();
-    options.worker_environment = environment.c_str();
-    options.device = device;
-    options.threads = 1;
-    options.graphs = graphs;
-    Take(kiln_session_open(&options, &session_));
+    session_ = OpenEmulated(device, graphs);
     ASSERT_NE(session_, nullptr);
     KilnGraph* const graph = NewGraph(device);
     Take(kiln_compile(session_, graph, &callable_));
@@ -135,11 +97,6 @@ class SessionGraphs : public testing::Test {
     kiln_session_close(session_);
   }
 
-  static void Take(KilnStatus* status) {
-    if (status == nullptr) return;
-    ADD_FAILURE() << kiln_status_message(status);
-    kiln_status_free(status);
-  }
   KilnStatus* TryRun(void* x, void* w, KilnResults** results,
                      KilnTrace* trace = nullptr) {
     const KilnValue inputs[] = {ValueOf(x), ValueOf(w)};
