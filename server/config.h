@@ -38,9 +38,10 @@ struct Config {
   // 10,000 nodes take 4 MiB.
   int64_t max_message_bytes = int64_t{64} << 20;
   // Compile calls that may wait at once, of which a caller gets half at most and a
-  // namespace three quarters (fair_share.h); more are refused with QUEUE_FULL.
-  // Each costs some 20 KiB while it waits, its connection included.
-  int64_t max_waiting_calls = 16384;
+  // namespace three quarters (fair_share.h); more are refused with QUEUE_FULL. So
+  // 10,000 ranks of one caller have room. Each costs some 20 KiB while it waits,
+  // its connection included.
+  int64_t max_waiting_calls = 24576;
   // How long a call waits for a caller that does not read what it is sent; then
   // it is cancelled. Too low cuts callers off that are stopped for a moment,
   // too high lets them sit on a thread and their artifact.

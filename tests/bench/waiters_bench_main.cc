@@ -2,10 +2,11 @@
 //
 //   waiters_bench --kilnd=PATH --worker=PATH_OF_FAKE_WORKER [--callers=10000]
 //
-// Starts a private kilnd whose worker waits for a gate, lets all callers ask for
-// one graph of a 32 KiB artifact, opens the gate when all wait, and prints: jobs
-// that ran, the time from the job's end, as the daemon logs it, to the last answer,
-// and the daemon's memory. Exit 1 when a caller got no equal artifact.
+// Starts a private kilnd with its default limits, whose worker waits for a gate, lets
+// all callers ask for one graph of a 32 KiB artifact, opens the gate when all wait,
+// and prints: jobs that ran, the time from the job's end, as the daemon logs it, to
+// the last answer, and the daemon's memory. Exit 1 when a caller got no equal
+// artifact.
 
 #include <grpcpp/grpcpp.h>
 #include <stdlib.h>
@@ -211,12 +212,8 @@ int Main(int argc, char** argv) {
   }
   char pattern[] = "/tmp/kiln-bench-XXXXXX";
   const std::string folder = mkdtemp(pattern);
-  const std::string config = folder + "/kilnd.toml";
-  // All are one caller's, who has half of the places.
-  std::ofstream(config) << "[listen]\nmax_waiting_calls = " << 2 * callers
-                        << "\n";
   const pid_t daemon =
-      Spawn({kilnd, "--config=" + config, "--socket=" + folder + "/kilnd.sock",
+      Spawn({kilnd, "--socket=" + folder + "/kilnd.sock",
              "--data-folder=" + folder + "/data", "--worker=" + worker,
              "--log-level=info"},
             folder + "/log");

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
+#include "server/config.h"
 
 namespace kiln {
 namespace {
@@ -42,6 +43,14 @@ TEST(FairShare, AThousandTakersLeaveAPlaceForOneMore) {
   for (int i = 0; i < 8; ++i)
     EXPECT_GT(TakeAll(share, absl::StrCat("taker", i), 0, parts), 0);
   EXPECT_TRUE(share.Take("one more").ok());
+}
+
+TEST(FairShare, TenThousandRanksOfOneCallerFitInADaemonAsItComes) {
+  const int64_t places = Config().max_waiting_calls;
+  FairShare callers("calls of", {.places = places});
+  std::vector<FairShare::Part> parts;
+  EXPECT_GE(TakeAll(callers, "ranks", 0, parts), 10000);
+  EXPECT_TRUE(callers.Take("another").ok());
 }
 
 TEST(FairShare, BytesAreSharedAsPlacesAre) {
