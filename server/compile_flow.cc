@@ -72,10 +72,12 @@ absl::Status CompileFlow::Serve(TaskPtr task, const Call& call) {
                 .decisions = task->tuning,
                 .driver_cuda_version = task->driver_cuda_version,
                 .cache_namespace = task->request().cache_namespace()};
-  far_->Start(std::move(ask), [this, task, call, near](const CacheAnswer& far) {
-    const absl::Status served = ServeFound(task, far.hit() ? far : near, call);
-    if (!served.ok()) call->Answer(served);
-  });
+  far_->Start(call->CallerName(), std::move(ask),
+              [this, task, call, near](const CacheAnswer& far) {
+                const absl::Status served =
+                    ServeFound(task, far.hit() ? far : near, call);
+                if (!served.ok()) call->Answer(served);
+              });
   return absl::OkStatus();
 }
 
@@ -182,11 +184,12 @@ void CompileFlow::Lookup(const Caller& caller,
     CountLook(near.outcome, key, LookFor::kLookup, counters_);
     return done(LookupReplyOf(std::move(near)));
   }
-  far_->Start(*std::move(ask), [this, key, near, done](const CacheAnswer& far) {
-    const CacheAnswer& answer = far.hit() ? far : near;
-    CountLook(answer.outcome, key, LookFor::kLookup, counters_);
-    done(LookupReplyOf(answer));
-  });
+  far_->Start(caller.identity, *std::move(ask),
+              [this, key, near, done](const CacheAnswer& far) {
+                const CacheAnswer& answer = far.hit() ? far : near;
+                CountLook(answer.outcome, key, LookFor::kLookup, counters_);
+                done(LookupReplyOf(answer));
+              });
 }
 
 absl::StatusOr<std::optional<ReadyHit>> CompileFlow::LookupInMemory(

@@ -8,8 +8,6 @@ namespace {
 
 // They wait for a network and compute little.
 constexpr int kThreads = 8;
-// Different looks at once; more are misses.
-constexpr size_t kMaxLooks = 4096;
 
 // Equal for asks that the same entries serve.
 Digest IdOf(const FarAsk& ask) {
@@ -25,7 +23,9 @@ Digest IdOf(const FarAsk& ask) {
 }  // namespace
 
 FarLookups::FarLookups(ArtifactCache& cache, absl::Duration budget)
-    : cache_(cache), budget_(budget) {
+    : cache_(cache),
+      budget_(budget),
+      shares_("far looks of caller", {.places = kMostLooks}) {
   for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { Loop(); });
 }
 
@@ -38,28 +38,59 @@ FarLookups::~FarLookups() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void FarLookups::Start(FarAsk ask, Done done) {
+void FarLookups::Start(const std::string& caller, FarAsk ask, Done done) {
   const Digest id = IdOf(ask);
   {
     MutexLock lock(&mu_);
     const auto found = looks_.find(id);
     if (found != looks_.end()) {
-      found->second->callers.push_back(std::move(done));
+      found->second->waiters.push_back(std::move(done));
+      // Whoever has no place left waits for the turns of the others.
+      if (!found->second->begun) Queue(caller, found->second);
       return;
     }
-    if (looks_.size() < kMaxLooks) {
-      auto look = std::make_shared<Look>();
+    auto look = std::make_shared<Look>();
+    if (Queue(caller, look)) {
       look->id = id;
       look->ask = std::move(ask);
       look->deadline = After(SteadyNow(), budget_);
-      look->callers.push_back(std::move(done));
-      looks_.emplace(id, look);
-      queue_.push_back(std::move(look));
-      changed_.Signal();
+      look->waiters.push_back(std::move(done));
+      looks_.emplace(id, std::move(look));
       return;
     }
   }
   done(CacheAnswer());
+}
+
+bool FarLookups::Queue(const std::string& caller,
+                       const std::shared_ptr<Look>& look) {
+  if (look->callers.contains(caller)) return true;
+  auto part = shares_.Take(caller);
+  if (!part.ok()) return false;
+  look->callers.emplace(caller, *std::move(part));
+  const auto [own, is_new] = queued_.try_emplace(caller);
+  if (is_new) turns_.push_back(caller);
+  own->second.push_back(look);
+  changed_.Signal();
+  return true;
+}
+
+std::shared_ptr<FarLookups::Look> FarLookups::Next() {
+  const std::string caller = std::move(turns_.front());
+  turns_.pop_front();
+  const auto own = queued_.find(caller);
+  const std::shared_ptr<Look> next = std::move(own->second.front());
+  own->second.pop_front();
+  if (own->second.empty()) {
+    queued_.erase(own);
+  } else if (next->begun) {
+    turns_.push_front(caller);  // that was no turn
+  } else {
+    turns_.push_back(caller);
+  }
+  if (next->begun) return nullptr;
+  next->begun = true;
+  return next;
 }
 
 void FarLookups::Loop() {
@@ -67,12 +98,11 @@ void FarLookups::Loop() {
     std::shared_ptr<Look> look;
     {
       MutexLock lock(&mu_);
-      while (queue_.empty() && !ending_) changed_.Wait(&mu_);
-      if (queue_.empty()) return;
-      look = std::move(queue_.front());
-      queue_.pop_front();
+      while (turns_.empty() && !ending_) changed_.Wait(&mu_);
+      if (turns_.empty()) return;
+      look = Next();
     }
-    Serve(*look);
+    if (look != nullptr) Serve(*look);
   }
 }
 
@@ -90,13 +120,15 @@ void FarLookups::Serve(Look& look) {
 }
 
 void FarLookups::Answer(Look& look, const CacheAnswer& answer, bool last) {
-  std::vector<Done> callers;
+  std::vector<Done> waiters;
+  std::map<std::string, FairShare::Part> ended;
   {
     MutexLock lock(&mu_);
-    callers.swap(look.callers);
+    waiters.swap(look.waiters);
     if (last) looks_.erase(look.id);
+    if (last) ended.swap(look.callers);
   }
-  for (const Done& done : callers) done(answer);
+  for (const Done& done : waiters) done(answer);
 }
 
 }  // namespace kiln

@@ -17,6 +17,7 @@
 #include "proto/base/digest.h"
 #include "proto/base/mutex.h"
 #include "proto/base/steady_time.h"
+#include "server/fair_share.h"
 
 namespace kiln {
 
@@ -34,8 +35,10 @@ struct FarAsk {
 };
 
 // Lookups in the far tier, which wait for a network: on a few threads of their
-// own, so that no caller's thread does. Callers who ask the same at once share one
-// look. Thread-safe.
+// own, so that no caller's thread does. Callers take turns, and of the looks there
+// may be each has a share (server/fair_share). Callers who ask the same at once
+// share one look, which comes with the first turn that one of them has.
+// Thread-safe.
 class FarLookups {
  public:
   // Given to every caller of one look.
@@ -49,18 +52,30 @@ class FarLookups {
   // Answers everybody first.
   ~FarLookups();
 
-  // Calls `done` once with a hit or a miss: on one of the threads, or at once when
-  // there are too many looks.
-  void Start(FarAsk ask, Done done) ABSL_LOCKS_EXCLUDED(mu_);
+  // Different looks at once, of all callers.
+  static constexpr int64_t kMostLooks = 4096;
+
+  // Calls `done` once with a hit or a miss: on one of the threads, or at once
+  // beyond the share of `caller`.
+  void Start(const std::string& caller, FarAsk ask, Done done)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   struct Look {
     Digest id;
     FarAsk ask;
     SteadyTime deadline;
-    std::vector<Done> callers;
+    bool begun = false;
+    std::vector<Done> waiters;
+    // Whose turns it waits for.
+    std::map<std::string, FairShare::Part> callers;
   };
 
+  // Lets the look wait for a turn of this caller too; false beyond its share.
+  bool Queue(const std::string& caller, const std::shared_ptr<Look>& look)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Of the caller whose turn it is; null when another's turn was before.
+  std::shared_ptr<Look> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Loop() ABSL_LOCKS_EXCLUDED(mu_);
   void Serve(Look& look) ABSL_LOCKS_EXCLUDED(mu_);
   // All who have come by now; the last time the look ends.
@@ -69,11 +84,15 @@ class FarLookups {
 
   ArtifactCache& cache_;
   const absl::Duration budget_;
+  FairShare shares_;
   Mutex mu_;
   CondVar changed_;
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
-  std::deque<std::shared_ptr<Look>> queue_ ABSL_GUARDED_BY(mu_);
-  // Those in the queue and those under way.
+  // By caller; none is empty.
+  std::map<std::string, std::deque<std::shared_ptr<Look>>> queued_
+      ABSL_GUARDED_BY(mu_);
+  std::deque<std::string> turns_ ABSL_GUARDED_BY(mu_);  // each of them once
+  // Those that wait and those under way.
   std::map<Digest, std::shared_ptr<Look>> looks_ ABSL_GUARDED_BY(mu_);
   std::vector<std::thread> threads_;
 };

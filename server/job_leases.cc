@@ -281,11 +281,12 @@ void JobLeases::LookFor(const std::shared_ptr<Job>& job) {
                 .decisions = task.tuning,
                 .driver_cuda_version = task.driver_cuda_version,
                 .cache_namespace = task.request().cache_namespace()};
-  rooms_.lookups.Start(std::move(ask), [this, job](const CacheAnswer& found) {
-    if (!found.hit() || !EndWith(*job, found, /*waited=*/true))
-      return PutBack(job);
-    Done(*job);
-  });
+  rooms_.lookups.Start(
+      job->caller, std::move(ask), [this, job](const CacheAnswer& found) {
+        if (!found.hit() || !EndWith(*job, found, /*waited=*/true))
+          return PutBack(job);
+        Done(*job);
+      });
 }
 
 }  // namespace kiln
