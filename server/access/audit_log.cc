@@ -21,8 +21,8 @@ constexpr absl::Duration kMinute = absl::Minutes(1);
 constexpr size_t kMostSeen = 4096;  // lines, and callers, remembered
 constexpr absl::string_view kAll = "*";
 
-bool IsWithin(absl::Time since, absl::Time now) {
-  return now >= since && now - since < kMinute;
+bool IsWithin(SteadyTime since, SteadyTime now) {
+  return Between(since, now) < kMinute;
 }
 
 std::string OutcomeText(const absl::Status& outcome) {
@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(
 AuditLog::~AuditLog() {
   {
     MutexLock lock(&mu_);
-    WriteCounted(clock_.Now(), Which::kAll);
+    WriteCounted(clock_.Steady(), Which::kAll);
   }
   close(fd_);
 }
@@ -63,21 +63,19 @@ void AuditLog::Record(absl::string_view who, absl::string_view what,
     return std::string(text.substr(0, kMostFieldBytes));
   };
   const Line line = {cut(who), cut(what), cut(subject), OutcomeText(outcome)};
-  const absl::Time now = clock_.Now();
   if (!outcome.ok()) {
     MutexLock lock(&mu_);
-    if (!Admit(line, now)) return;
+    if (!Admit(line, clock_.Steady())) return;
   }
-  Write(line, now, 0);
+  Write(line, 0);
 }
 
 void AuditLog::Tick() {
   MutexLock lock(&mu_);
-  WriteCounted(clock_.Now(), Which::kOver);
+  WriteCounted(clock_.Steady(), Which::kOver);
 }
 
-bool AuditLog::Admit(const Line& line, absl::Time now) {
-  // A clock that was turned back ends all minutes.
+bool AuditLog::Admit(const Line& line, SteadyTime now) {
   if (!IsWithin(ticked_, now)) WriteCounted(now, Which::kOver);
   const auto seen = seen_.find(line);
   if (seen != seen_.end()) {
@@ -94,17 +92,17 @@ bool AuditLog::Admit(const Line& line, absl::Time now) {
   return true;
 }
 
-bool AuditLog::Spend(const std::string& who, int64_t most, absl::Time now) {
+bool AuditLog::Spend(const std::string& who, int64_t most, SteadyTime now) {
   Minute& minute = spent_.try_emplace(who, Minute{now, 0}).first->second;
   return ++minute.count <= most;
 }
 
-void AuditLog::WriteCounted(absl::Time now, Which which) {
+void AuditLog::WriteCounted(SteadyTime now, Which which) {
   ticked_ = now;
   for (auto at = seen_.begin(); at != seen_.end();) {
     const auto here = at++;
     if (which == Which::kOver && IsWithin(here->second.since, now)) continue;
-    if (here->second.count > 0) Write(here->first, now, here->second.count);
+    if (here->second.count > 0) Write(here->first, here->second.count);
     seen_.erase(here);
   }
   for (auto at = spent_.begin(); at != spent_.end();) {
@@ -115,16 +113,15 @@ void AuditLog::WriteCounted(absl::Time now, Which which) {
     const int64_t most =
         here->first == kAll ? kMostRefusalsOfAll : kMostRefusals;
     if (here->second.count > most)
-      Write({here->first, "more", "", "REFUSED"}, now,
-            here->second.count - most);
+      Write({here->first, "more", "", "REFUSED"}, here->second.count - most);
     spent_.erase(here);
   }
 }
 
-void AuditLog::Write(const Line& line, absl::Time now, int64_t repeated) {
+void AuditLog::Write(const Line& line, int64_t repeated) {
   nlohmann::ordered_json fields = {
       {"time",
-       absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", now, absl::UTCTimeZone())},
+       absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", clock_.Now(), absl::UTCTimeZone())},
       {"who", line.who},
       {"what", line.what},
       {"subject", line.subject},

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
 #include "proto/base/mutex.h"
+#include "proto/base/steady_time.h"
 
 namespace kiln {
 
@@ -26,7 +27,8 @@ namespace kiln {
 // kMostRefusals times in a minute, each time for something else, is counted too
 // ("what":"more"); so are all together beyond kMostRefusalsOfAll, as "*". A field
 // is cut at kMostFieldBytes. So a flood of refused calls fills neither the disk nor
-// the memory. Thread-safe.
+// the memory. Lines have the wall's time; minutes are the steady clock's, which
+// nobody sets. Thread-safe.
 //
 // The file may be renamed or truncated while it is written: lines are appended to
 // the file that was opened, wherever its end is then.
@@ -66,31 +68,31 @@ class AuditLog {
   };
   // Refusals since a line was written.
   struct Minute {
-    absl::Time since;
+    SteadyTime since;
     int64_t count = 0;
   };
 
   AuditLog(int fd, const Clock& clock) : fd_(fd), clock_(clock) {}
 
   // Whether the refusal is to be written now; it is counted otherwise.
-  bool Admit(const Line& line, absl::Time now)
+  bool Admit(const Line& line, SteadyTime now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // One more of `who`'s lines in this minute; false when that is too many.
-  bool Spend(const std::string& who, int64_t most, absl::Time now)
+  bool Spend(const std::string& who, int64_t most, SteadyTime now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   enum class Which : uint8_t {
     kOver,        // whose minute is over
     kToMakeRoom,  // all but what is counted of all callers together
     kAll,
   };
-  void WriteCounted(absl::Time now, Which which)
+  void WriteCounted(SteadyTime now, Which which)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Write(const Line& line, absl::Time now, int64_t repeated);
+  void Write(const Line& line, int64_t repeated);
 
   const int fd_;
   const Clock& clock_;
   Mutex mu_;
-  absl::Time ticked_ ABSL_GUARDED_BY(mu_);
+  SteadyTime ticked_ ABSL_GUARDED_BY(mu_);
   // Of lines that were written; `count` says how many came after.
   absl::flat_hash_map<Line, Minute> seen_ ABSL_GUARDED_BY(mu_);
   // Of callers, lines of this minute, those beyond the most included.

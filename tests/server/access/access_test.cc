@@ -335,6 +335,30 @@ TEST(AuditLog, AFloodOfDifferentRefusalsIsCountedToo) {
   EXPECT_TRUE(absl::StrContains(Contents(path), "\"repeated\":940}"));
 }
 
+TEST(AuditLog, AMinuteIsOneHoweverTheWallsClockIsSet) {
+  const ShortFolder folder;
+  const std::string path = absl::StrCat(folder.path(), "/audit.log");
+  FakeClock clock;
+  auto log = AuditLog::Open(path, clock);
+  const auto lines_after_a_refusal = [&] {
+    (*log)->Tick();
+    (*log)->Record("uid:1", "drain", "",
+                   MakeError(ErrorReason::kPermission, "no"));
+    const std::string text = Contents(path);
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  EXPECT_EQ(lines_after_a_refusal(), 1);
+  for (const int hours : {24, -48, 1, -1}) {
+    clock.Jump(absl::Hours(hours));
+    EXPECT_EQ(lines_after_a_refusal(), 1) << hours;
+  }
+  // Set back by two days, and a minute later.
+  clock.Jump(absl::Hours(-48));
+  clock.Advance(absl::Minutes(1));
+  EXPECT_EQ(lines_after_a_refusal(), 3);
+  EXPECT_TRUE(absl::StrContains(Contents(path), "\"repeated\":4}"));
+}
+
 TEST(AuditLog, WhatWasCountedIsWrittenWhenItEnds) {
   const ShortFolder folder;
   const std::string path = absl::StrCat(folder.path(), "/audit.log");
