@@ -1,8 +1,11 @@
 #include "server/open_connections.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +18,21 @@ namespace {
 constexpr int64_t kOtherDescriptors = 512;
 constexpr int64_t kMostConnections = 16384;
 constexpr int64_t kFewestConnections = 16;
+
+// Whose connections are counted together. Of IPv6 it is the network of 64 bits,
+// since one machine is given all addresses of it; but not where that is everybody:
+// IPv4's, and those of one link.
+std::string HolderOf(absl::string_view peer) {
+  in6_addr address;
+  if (inet_pton(AF_INET6, std::string(peer).c_str(), &address) != 1 ||
+      IN6_IS_ADDR_V4MAPPED(&address) || IN6_IS_ADDR_LINKLOCAL(&address)) {
+    return std::string(peer);
+  }
+  std::memset(address.s6_addr + 8, 0, 8);
+  char network[INET6_ADDRSTRLEN];
+  inet_ntop(AF_INET6, &address, network, sizeof(network));
+  return absl::StrCat(network, "/64");
+}
 
 }  // namespace
 
@@ -32,20 +50,21 @@ ConnectionLimits LimitsForDescriptors(int64_t max_descriptors) {
 }
 
 absl::Status OpenConnections::Add(int fd, absl::string_view peer) {
+  const std::string holder = HolderOf(peer);
   MutexLock lock(&mu_);
   // The descriptor is new: what was there before is closed.
   const auto before = open_.find(fd);
   if (before != open_.end()) Forget(before);
-  if (IsFull(peer)) Sweep();
-  if (IsFull(peer)) {
+  if (IsFull(holder)) Sweep();
+  if (IsFull(holder)) {
     return MakeError(
         ErrorReason::kQueueFull,
-        absl::StrCat("connection of ", peer, ": found ", CountOf(peer),
+        absl::StrCat("connection of ", peer, ": found ", CountOf(holder),
                      " of its own and ", open_.size(), " in all, at most ",
                      limits_.of_a_peer, " and ", limits_.all));
   }
-  open_[fd] = {SocketCookie(fd), std::string(peer)};
-  ++peers_[std::string(peer)];
+  ++peers_[holder];
+  open_[fd] = {SocketCookie(fd), holder};
   return absl::OkStatus();
 }
 

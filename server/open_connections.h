@@ -35,8 +35,8 @@ class OpenConnections {
  public:
   explicit OpenConnections(const ConnectionLimits& limits) : limits_(limits) {}
 
-  // Counts the socket `fd` until it is closed. `peer`: a user, an address; empty:
-  // limited by the door's number alone.
+  // Counts the socket `fd` until it is closed. `peer`: a user; an address, where
+  // those of a /64 of IPv6 are one peer; empty: limited by the door's number alone.
   //
   // RESOURCE_EXHAUSTED QUEUE_FULL when there are as many as there may be; it is
   // not counted then.
