@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "compiler/config/compile_options_from_text.h"
 #include "compiler/config/target.h"
 #include "compiler/config/tuning_table.h"
 #include "compiler/graph/graph_import.h"
@@ -44,6 +45,7 @@ constexpr absl::string_view kUsage = R"(kiln-opt FILE [PASS...] [options]
                   then the pairs of loops that share no kernel, and why
   --explain-contraction   who computes each product and convolution, and why
   --target=NAME   sm_90, x86-64-v3, ...; without it x86-64-v3, or sm_90 for cuda
+  --options=A=1,B=0   options of the compile, by their names on the wire
   --tune="KEY CHOICE"   a tuning decision; may be given again
   --skip=A,B      leaves passes out
   --run           runs the graph with the reference interpreter instead of
@@ -62,6 +64,7 @@ struct Config {
   std::string case_name, emit, target;
   PassRunOptions run_options;
   TuningTable tuning;
+  CompileOptions options;
   bool run = false, dump = false, time = false, help = false;
   uint64_t seed = 0;
 };
@@ -94,6 +97,8 @@ absl::StatusOr<Config> ReadFlags(int argc, char** argv) {
       config.run_options.skip = absl::StrSplit(arg, ',', absl::SkipEmpty());
     } else if (absl::ConsumePrefix(&arg, "--tune=")) {
       RETURN_IF_ERROR(ReadDecision(arg, config.tuning));
+    } else if (absl::ConsumePrefix(&arg, "--options=")) {
+      ASSIGN_OR_RETURN(config.options, CompileOptionsFromText(arg));
     } else if (absl::ConsumePrefix(&arg, "--seed=")) {
       if (!absl::SimpleAtoi(arg, &config.seed)) {
         return absl::InvalidArgumentError(absl::StrCat("--seed=", arg));
@@ -232,6 +237,7 @@ absl::Status Main(int argc, char** argv) {
   PassEnv env;
   ASSIGN_OR_RETURN(env.target, ReadTarget(config));
   env.tuning = config.tuning;
+  env.options = config.options;
   env.options.diagnostic = {.dump_passes = config.dump, .verify_passes = true};
   ASSIGN_OR_RETURN(Loaded loaded, Load(config));
   std::vector<PassRecord> records;

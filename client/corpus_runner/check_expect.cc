@@ -35,6 +35,8 @@ bool Are(const google::protobuf::RepeatedPtrField<wire::SymExpr>& exprs,
 // Calls `see` with every view that the plan names.
 void VisitViews(const wire::LaunchPlan& plan,
                 const std::function<void(const wire::BufferView&)>& see) {
+  for (const wire::PlanBuffer& buffer : plan.buffers())
+    if (buffer.has_written()) see(buffer.written());
   for (const wire::PlanStep& step : plan.steps()) {
     for (const wire::BufferView& view : step.extern_call().inputs()) see(view);
     for (const wire::BufferView& view : step.extern_call().outputs()) see(view);

@@ -33,6 +33,20 @@ struct ArtifactOptions {
   bool layout_optimization = true;
   // One kernel a nest. For debugging.
   bool no_fusion = false;
+  // Products may be computed in whole vectors (schedule/align_contractions.h).
+  // Faster, more code.
+  bool shape_padding = true;
+  // Every product on CUDA is padded whose sizes are no multiples of 16 bytes, and
+  // none is peeled: as Inductor's option of that name.
+  bool force_shape_pad = false;
+  // Rows of temporaries may get a longer stride. Faster, up to an eighth more memory.
+  bool comprehensive_padding = true;
+  // A padded operand of one product may be its source's own memory with longer rows
+  // (schedule/pad_in_place.h): no copy.
+  bool inplace_padding = true;
+  // So may an input's, whose rows are then written behind their ends: the last one too
+  // must be as long as the stride says. For tests.
+  bool can_inplace_pad_graph_input = false;
 };
 
 // What cannot reach an artifact's bytes.

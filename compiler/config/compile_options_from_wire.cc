@@ -53,6 +53,12 @@ absl::StatusOr<CompileOptions> CompileOptionsFromWire(
       from.allow_bf16_reduced_precision();
   options.artifact.layout_optimization = !from.no_layout_optimization();
   options.artifact.no_fusion = from.no_fusion();
+  options.artifact.shape_padding = !from.no_shape_padding();
+  options.artifact.force_shape_pad = from.force_shape_pad();
+  options.artifact.comprehensive_padding = !from.no_comprehensive_padding();
+  options.artifact.inplace_padding = !from.no_inplace_padding();
+  options.artifact.can_inplace_pad_graph_input =
+      from.can_inplace_pad_graph_input();
   options.diagnostic.dump_passes = wire.diagnostic().dump_passes();
   options.diagnostic.verify_passes = wire.diagnostic().verify_passes();
   return options;

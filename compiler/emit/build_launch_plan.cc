@@ -121,6 +121,7 @@ class PlanBuilder {
     *out.mutable_bytes() =
         kiln::ToWire((elements.is_constant() ? elements : Max(elements, 0)) *
                      SizeInBytes(buffer.dtype));
+    if (!buffer.written_sizes.empty()) SetWritten(buffer, out);
     switch (buffer.kind) {
       case BufferKind::kInput:
         out.set_kind(wire::PlanBuffer::KIND_INPUT);
@@ -164,6 +165,17 @@ class PlanBuilder {
       if (Product(view->sizes) == Product(buffer.sizes)) return view->sizes;
     }
     return buffer.sizes;
+  }
+
+  void SetWritten(const Buffer& buffer, wire::PlanBuffer& out) const {
+    wire::BufferView& written = *out.mutable_written();
+    written.set_buffer(static_cast<uint32_t>(out_.buffers_size() - 1));
+    written.set_dtype(kiln::ToWire(buffer.dtype));
+    for (const SymExpr& size : buffer.written_sizes)
+      *written.add_sizes() = kiln::ToWire(size);
+    for (const SymExpr& stride : buffer.written_strides)
+      *written.add_strides() = kiln::ToWire(stride);
+    *written.mutable_offset() = kiln::ToWire(SymExpr(0));
   }
 
   absl::StatusOr<uint32_t> KernelNumber(const PlannedStep& planned,

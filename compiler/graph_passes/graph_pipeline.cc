@@ -5,6 +5,7 @@
 #include "compiler/graph_passes/fold_constants.h"
 #include "compiler/graph_passes/functionalize.h"
 #include "compiler/graph_passes/merge_common_nodes.h"
+#include "compiler/graph_passes/pad_products.h"
 #include "compiler/graph_passes/remove_dead_nodes.h"
 #include "compiler/graph_passes/rewrite_algebra.h"
 #include "compiler/graph_passes/scatter_upon_const.h"
@@ -30,6 +31,8 @@ constexpr Pass<Graph> kGraphPipeline[] = {
     {"scatter_upon_const", ScatterUponConst},
     // Before merging, too: it brings different spellings to one.
     {"rewrite_algebra", RewriteAlgebra},
+    // Before merging: what two products pad alike is padded once.
+    {"pad_products", PadProducts},
     {"merge_common_nodes", MergeCommonNodes},
     // Last: the passes above leave orphans.
     {"remove_dead_nodes", RemoveDeadNodes},

@@ -20,8 +20,9 @@ enum class BufferKind : uint8_t {
   kCounters,  // of a plan's kernels: zero before and after each launch
 };
 
-// Named memory. Temporaries are dense; an output has the strides its caller
-// must see. Two buffers never overlap.
+// Named memory. Temporaries are dense, but for rows that may be further apart than
+// they are long; an output has the strides its caller must see. Two buffers never
+// overlap.
 struct Buffer {
   std::string name;  // "buf3"; inputs and constants as in the graph
   BufferKind kind = BufferKind::kTemporary;
@@ -33,6 +34,10 @@ struct Buffer {
   // What the address of element 0 (before `offset`) is a multiple of: an
   // input's promise; everything else is allocated on 16 bytes or more.
   uint32_t alignment_bytes = 16;
+  // Of what is padded in place: its own sizes, without the columns behind. Empty else,
+  // and in no text.
+  DimVector written_sizes;
+  DimVector written_strides;
 };
 
 // A strided window on a buffer: how outputs, contractions and library calls see

@@ -87,8 +87,9 @@ struct Remedy {
 
 class Aligner {
  public:
-  Aligner(LoopProgram& program, const Target& target)
-      : program_(program), target_(target) {}
+  Aligner(LoopProgram& program, const Target& target,
+          const AlignOptions& options)
+      : program_(program), target_(target), options_(options) {}
 
   AlignedCounts Run() {
     std::vector<std::optional<Remedy>> remedies(program_.steps.size());
@@ -151,7 +152,7 @@ class Aligner {
       due = true;
       remedy.stride[place] = LongerRows(view);
       if (remedy.stride[place].has_value()) continue;
-      if (!PlaceOf(view).has_value()) return std::nullopt;
+      if (!options_.copies || !PlaceOf(view).has_value()) return std::nullopt;
       remedy.copied[place] = true;
       costs += TimeToMove(2 * kiln::BytesOf(view));
     }
@@ -163,6 +164,7 @@ class Aligner {
 
   // The stride that aligns the view by its buffer's rows alone.
   std::optional<int64_t> LongerRows(const View& view) const {
+    if (!options_.longer_rows) return std::nullopt;
     const std::optional<int64_t> stride = StrideForRows(program_, view.buffer);
     if (!stride.has_value()) return std::nullopt;
     const Buffer& buffer = program_.buffers[view.buffer];
@@ -183,7 +185,8 @@ class Aligner {
       const int64_t extent = c.extents[axis].constant();
       const int64_t at = extent / step * step;
       if (at == extent || remedy.peeled[axis].has_value()) continue;
-      if (axis + 3 < c.extents.size() || at == 0) return false;
+      if (!options_.copies || axis + 3 < c.extents.size() || at == 0)
+        return false;
       if (axis == sum && (extent < kLeastSum || !TakesMore(c))) return false;
       due = true;
       remedy.peeled[axis] = at;
@@ -355,6 +358,7 @@ class Aligner {
 
   LoopProgram& program_;
   const Target& target_;
+  const AlignOptions options_;
   AlignedCounts counts_;
   std::vector<int> writers_;
   std::map<std::string, View> copies_;
@@ -362,9 +366,10 @@ class Aligner {
 
 }  // namespace
 
-AlignedCounts AlignContractions(LoopProgram& program, const Target& target) {
+AlignedCounts AlignContractions(LoopProgram& program, const Target& target,
+                                const AlignOptions& options) {
   if (target.kind != TargetKind::kCuda) return {};
-  return Aligner(program, target).Run();
+  return Aligner(program, target, options).Run();
 }
 
 }  // namespace kiln

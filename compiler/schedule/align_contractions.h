@@ -21,12 +21,16 @@ namespace kiln {
 // bf16, f16, and f32 that may be rounded to TF32, on CUDA, of known sizes.
 //
 // Linear in the program for each of them.
+struct AlignOptions {
+  bool longer_rows = true;  // false: rows that are not aligned are copied
+  bool copies = true;       // false: nothing is copied or peeled
+};
 struct AlignedCounts {
   int64_t products = 0;  // that it changed
   int64_t rows = 0;      // buffers whose rows got a longer stride
 };
-AlignedCounts AlignContractions(LoopProgram& program,
-                                const Target& target);
+AlignedCounts AlignContractions(LoopProgram& program, const Target& target,
+                                const AlignOptions& options = {});
 
 }  // namespace kiln
 

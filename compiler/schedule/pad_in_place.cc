@@ -12,8 +12,6 @@
 namespace kiln {
 namespace {
 
-constexpr char kOrigin[] = "constant_pad_nd";
-
 // A nest that copies `source` and adds columns behind.
 struct Pad {
   BufferId source = 0, padded = 0;
@@ -31,8 +29,7 @@ bool IsMatrixAt(const DimVector& index) {
 }
 
 bool IsKnownMatrix(const Buffer& b) {
-  return b.kind == BufferKind::kTemporary && b.sizes.size() == 2 &&
-         b.sizes[0].is_constant() && b.sizes[1].is_constant() &&
+  return b.sizes.size() == 2 && b.sizes[0].is_constant() && b.sizes[1].is_constant() &&
          b.strides[0].is_constant() && b.strides[1].Is(1);
 }
 
@@ -53,13 +50,10 @@ bool IsBelow(const LoopNest& nest, ScalarId id, const SymExpr& columns) {
 // where(column < columns of source, source, constant).
 std::optional<Pad> PadOf(const LoopNest& nest,
                          const std::vector<Buffer>& buffers) {
-  if (nest.origins.size() != 1 || nest.origins[0] != kOrigin ||
-      nest.stores.size() != 1 || nest.axes.size() != 2) {
-    return std::nullopt;
-  }
+  if (nest.stores.size() != 1 || nest.axes.size() != 2) return std::nullopt;
   const Store& store = nest.stores[0];
   const Buffer& padded = buffers[store.buffer];
-  if (!IsKnownMatrix(padded) || !IsMatrixAt(store.index) ||
+  if (padded.kind != BufferKind::kTemporary || !IsKnownMatrix(padded) || !IsMatrixAt(store.index) ||
       store.mask != Store::kNoMask || store.mode != StoreMode::kSet) {
     return std::nullopt;
   }
@@ -118,13 +112,38 @@ bool IsWrittenByNests(const LoopProgram& program, BufferId b, size_t at) {
   return true;
 }
 
+// Whether nothing writes the source before the product has read what is padded.
+bool IsKeptForProduct(const LoopProgram& program, const Pad& pad) {
+  for (const LoopStep& step : program.steps) {
+    bool written = false, reads = false;
+    VisitStepBuffers(step, [&](BufferId b, bool writes) {
+      written |= b == pad.source && writes;
+      reads |= b == pad.padded && !writes;
+    });
+    if (written) return false;
+    if (reads) return true;
+  }
+  return false;
+}
+
+// Whether the source's memory may get the columns.
+bool MayHold(const LoopProgram& program, const Pad& pad, size_t at,
+             bool inputs) {
+  const Buffer& source = program.buffers[pad.source];
+  if (source.kind == BufferKind::kTemporary)
+    return IsWrittenByNests(program, pad.source, at);
+  return inputs && source.kind == BufferKind::kInput && source.offset.Is(0) &&
+         IsKeptForProduct(program, pad);
+}
+
 // What the step pads, where it could do so in place if there were room.
-std::optional<Pad> CandidateAt(const LoopProgram& program, size_t at) {
+std::optional<Pad> CandidateAt(const LoopProgram& program, size_t at,
+                               bool inputs) {
   const auto* nest = std::get_if<LoopNest>(&program.steps[at]);
   if (nest == nullptr) return std::nullopt;
   const std::optional<Pad> pad = PadOf(*nest, program.buffers);
   if (!pad.has_value() || !FeedsOneProduct(program, pad->padded) ||
-      !IsWrittenByNests(program, pad->source, at)) {
+      !MayHold(program, *pad, at, inputs)) {
     return std::nullopt;
   }
   return pad;
@@ -156,6 +175,8 @@ void Apply(LoopProgram& program, size_t at, const Pad& pad) {
   const Buffer& padded = program.buffers[pad.padded];
   FillColumns(std::get<LoopNest>(program.steps[at]), pad, source,
               padded.sizes[1].constant() - source.sizes[1].constant());
+  source.written_sizes = source.sizes;
+  source.written_strides = source.strides;
   source.sizes = padded.sizes;
   for (LoopStep& step : program.steps) {
     auto* c = std::get_if<Contraction>(&step);
@@ -175,7 +196,7 @@ void Apply(LoopProgram& program, size_t at, const Pad& pad) {
 int64_t MakeRoomForPads(LoopProgram& program) {
   int64_t made = 0;
   for (size_t s = 0; s < program.steps.size(); ++s) {
-    const std::optional<Pad> pad = CandidateAt(program, s);
+    const std::optional<Pad> pad = CandidateAt(program, s, /*inputs=*/false);
     if (!pad.has_value() || HasRoom(program, *pad)) continue;
     const int64_t columns = program.buffers[pad->source].sizes[1].constant();
     const auto stride = StrideForRows(program, pad->source);
@@ -189,10 +210,10 @@ int64_t MakeRoomForPads(LoopProgram& program) {
   return made;
 }
 
-int64_t PadInPlace(LoopProgram& program) {
+int64_t PadInPlace(LoopProgram& program, bool inputs) {
   int64_t padded = 0;
   for (size_t s = 0; s < program.steps.size(); ++s) {
-    const std::optional<Pad> pad = CandidateAt(program, s);
+    const std::optional<Pad> pad = CandidateAt(program, s, inputs);
     if (!pad.has_value() || !HasRoom(program, *pad)) continue;
     const bool moves = std::all_of(
         program.steps.begin(), program.steps.end(), [&](const LoopStep& step) {

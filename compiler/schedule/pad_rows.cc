@@ -87,7 +87,8 @@ std::optional<int64_t> StrideForRows(const LoopProgram& program, BufferId b) {
   if (buffer.kind != BufferKind::kTemporary) return std::nullopt;
   const int64_t length = RowLength(buffer);
   const int64_t stride = PaddedStride(length, buffer.dtype);
-  if (length == 0 || stride == length) return std::nullopt;
+  if (length == 0 || stride == length || !buffer.written_sizes.empty())
+    return std::nullopt;
   for (const LoopStep& step : program.steps)
     if (!Takes(step, b, buffer, stride)) return std::nullopt;
   return stride;

@@ -68,18 +68,30 @@ absl::StatusOr<Changed> RunFoldOneHotSums(LoopProgram& program,
 }
 
 absl::StatusOr<Changed> RunMakeRoomForPads(LoopProgram& program,
-                                           const PassEnv&) {
+                                           const PassEnv& env) {
+  const ArtifactOptions& options = env.options.artifact;
+  if (!options.inplace_padding || !options.comprehensive_padding)
+    return Changed::kNo;
   return Changed::Patterns(MakeRoomForPads(program));
 }
 
-absl::StatusOr<Changed> RunPadInPlace(LoopProgram& program, const PassEnv&) {
-  return Changed::Patterns(PadInPlace(program));
+absl::StatusOr<Changed> RunPadInPlace(LoopProgram& program,
+                                      const PassEnv& env) {
+  const ArtifactOptions& options = env.options.artifact;
+  if (!options.inplace_padding) return Changed::kNo;
+  return Changed::Patterns(
+      PadInPlace(program, options.can_inplace_pad_graph_input));
 }
 
 // Its patterns are the buffers whose rows got a longer stride.
 absl::StatusOr<Changed> RunAlignContractions(LoopProgram& program,
                                              const PassEnv& env) {
-  const AlignedCounts counts = AlignContractions(program, env.target);
+  const ArtifactOptions& options = env.options.artifact;
+  // What forced padding leaves as it is must not be peeled.
+  const AlignedCounts counts = AlignContractions(
+      program, env.target,
+      {.longer_rows = options.comprehensive_padding,
+       .copies = options.shape_padding && !options.force_shape_pad});
   if (counts.products == 0) return Changed::kNo;
   return counts.rows > 0 ? Changed::Patterns(counts.rows) : Changed::kYes;
 }

@@ -168,6 +168,7 @@ void PlanParser::Buffer() {
   }
   *buffer.mutable_bytes() = in_.Expr();
   if (in_.Take("offset")) *buffer.mutable_offset() = in_.Expr();
+  if (in_.Take("written")) *buffer.mutable_written() = View();
 }
 
 void PlanParser::Kernel() {

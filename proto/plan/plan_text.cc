@@ -107,6 +107,9 @@ std::string BufferText(const wire::PlanBuffer& buffer, int number) {
   if (buffer.has_offset()) {
     absl::StrAppend(&out, " offset ", SymExprText(buffer.offset()));
   }
+  if (buffer.has_written()) {
+    absl::StrAppend(&out, " written ", ViewText(buffer.written()));
+  }
   return out;
 }
 

@@ -9,6 +9,7 @@
 //     input scalar s0
 //     buffer b0 "x" input 0 bytes 1024*s0
 //     buffer b1 "buf1" arena bytes 8192 offset 64
+//     buffer b2 "buf2" own bytes 64 written b2 f32 [4, 3] strides [4, 1] offset 0
 //     kernel k0 kiln_poi_fused_add_5f0c label kiln_poi_fused_add_0 module 0
 //       from [add, relu] reads 1024*s0 writes 1024*s0 mapped "XBLOCK=1024" over [s0, 256]
 //       | the kernel's own text, a line each

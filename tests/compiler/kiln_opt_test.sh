@@ -3,6 +3,7 @@
 set -euo pipefail
 
 readonly OPT="$PWD/compiler/kiln-opt"
+readonly CORPUS="$PWD/tests/corpus"
 cd "$TEST_TMPDIR"
 failed=0
 
@@ -128,6 +129,38 @@ expect 0 '^exp not inlined: costly to repeat, 1 loads, 1 operations, 1 costly, r
 expect 0 '^[a-z+_]*sum not inlined: not pointwise$' stays.ir --explain-fusion
 "$OPT" stays.ir --explain-fusion --target=sm_90 > out.txt || fail "kiln-opt stays.ir --explain-fusion"
 ! grep -q '^exp not inlined' out.txt || fail "a GPU repeats exp, but: $(cat out.txt)"
+
+# Options of the compile, by their names on the wire: padding is decided by them.
+cat > padded.ir <<'END'
+graph @padded() on cuda(%x: f32[64, 2047], %w: f32[2048, 30]) -> (%y) {
+  %e = exp(%x)
+  %p = constant_pad_nd(%e, [0, 1], 12345.0)
+  %y = mm(%p, %w)
+}
+END
+padded() { expect 0 "$1" padded.ir --target=sm_90 "${@:2}"; }
+padded '^  buffer b[0-9]+ "buf[0-9]+" [a-z]+ bytes 524288 .*written b[0-9]+ f32 \[64, 2047\] strides \[2048, 1\] offset 0$' --emit=plan
+padded 'nest constant_pad_nd \[i0 in 64, i1 in 2048\]' --emit=loops --options=no_inplace_padding=1
+padded '= constant_pad_nd\(%w, \[0, 2' --emit=graph --options=force_shape_pad=1
+"$OPT" padded.ir --target=sm_90 --emit=plan --options=no_inplace_padding=1 > out.txt || fail "kiln-opt padded.ir --options"
+! grep -q ' written ' out.txt || fail "due nothing in place in: $(cat out.txt)"
+
+# A linear layer and cross-entropy at their true size: the gradient of the logits alone is padded in its own rows.
+in_place() {
+  local due="$1"
+  shift
+  "$OPT" "$CORPUS/full/seed_linear_and_cel.jsonl.zst" --emit=plan --target=sm_90 "$@" | grep ' written ' > out.txt || true
+  [[ "$(cat out.txt)" =~ ^$due$ ]] || fail "kiln-opt seed_linear_and_cel.jsonl $*: due \"$due\" in: $(cat out.txt)"
+}
+in_place '' --case=seed_linear_and_cel.fwd0 --options=force_shape_pad=1
+in_place '  buffer b[0-9]+ "buf[0-9]+" own bytes 3296722880 written b[0-9]+ bf16 \[32768, 50257\] strides \[50304, 1\] offset 0' \
+  --case=seed_linear_and_cel.bwd0 --options=force_shape_pad=1
+in_place '' --case=seed_linear_and_cel.bwd0 --options=force_shape_pad=1,no_inplace_padding=1
+
+expect 2 'no_such: there is no such option' padded.ir --options=no_such=1
+expect 2 'force_shape_pad: found "2", due 0 or 1' padded.ir --options=force_shape_pad=2
+expect 2 'max_fusion_size: found 5000, due at most 4096' padded.ir --options=max_fusion_size=5000
+expect 2 'cache_tag: found "x", due a number' padded.ir --options=cache_tag=x
 
 expect 0 'f32\[6, 8\]' rows.ir --run
 expect 0 ' ms  functionalize' rows.ir --emit=graph --time

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "compiler/config/compile_options_from_text.h"
 #include "compiler/ir_driver.h"
 
 namespace kiln {
@@ -21,6 +22,7 @@ struct Expectation {
 struct IrTest {
   int line = 0;
   std::string target = "x86-64-v3";
+  std::string options;
   std::vector<std::string> words;
   std::string text;
   std::vector<Expectation> expectations;
@@ -55,6 +57,10 @@ std::vector<IrTest> SplitTests(absl::string_view file_text) {
       tests.back().target = Stripped(rest);
       continue;
     }
+    if (absl::ConsumePrefix(&rest, "// options:")) {
+      tests.back().options = Stripped(rest);
+      continue;
+    }
     bool directive = false;
     for (const auto& [prefix, kind] : kDirectives) {
       if (!absl::ConsumePrefix(&rest, prefix)) continue;
@@ -72,6 +78,9 @@ absl::StatusOr<std::string> RunTest(const IrTest& test) {
   auto target = TargetFromName(test.target);
   if (!target.ok()) return target.status();
   env.target = *std::move(target);
+  auto options = CompileOptionsFromText(test.options);
+  if (!options.ok()) return options.status();
+  env.options = *std::move(options);
   env.options.diagnostic.verify_passes = true;
   auto ir = ParseIr(test.text);
   if (!ir.ok()) return ir.status();

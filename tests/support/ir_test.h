@@ -14,7 +14,8 @@
 // The words of `run` are those of compiler/ir_driver.h. `check` finds the next
 // line that holds its text, `next` is the line after the last one found, `not`
 // stands nowhere in the result. `error` asks that it fails with a message that
-// holds its text. `target` names another target than x86-64-v3. Blanks at the
+// holds its text. `target` names another target than x86-64-v3,
+// `options` those of the compile (compile_options_from_text.h). Blanks at the
 // ends of lines do not count.
 
 #include <string>

@@ -20,6 +20,7 @@ from .eager_segment import EagerSegment, strict
 from .forked import open_in_child
 from .fx_export import Exported, export, value_of
 from .graph_choice import Choice
+from .input_room import PADS_INPUTS, checked, counts_pads
 from .plain_recipe import Written, from_plain, plain_of
 from .program import eager_form, make_program
 from .recipe import Recipe, kiln_steps, write_eager, write_recipe
@@ -147,6 +148,8 @@ class CompiledGraph(_native.Called, OutputCode):
         self.options = wire_options(options)
         self.choice = choice
         self.trace = options["trace"]
+        self.pads_inputs = options[PADS_INPUTS]
+        self._within = wire_options({**options, PADS_INPUTS: False})
         self._random_on_host = bool(options["fallback_random"])
         self._is_inference = is_inference
         self._shape_env = _shape_env_of(module)
@@ -235,6 +238,8 @@ class CompiledGraph(_native.Called, OutputCode):
                 continue
             self.recipe, self.hosts = write_recipe(self.module, plan, exported), plan.hosts
             self._parts = [(s, e.symbols) for s, e in zip(plan.segments, exported)]
+            if len(exported) > 1:  # of what one gives another nobody knows the room
+                self.options, self.pads_inputs = self._within, False
             return exported
 
     def _compile(self, exported: list[Exported]) -> list[object]:
@@ -278,6 +283,8 @@ class CompiledGraph(_native.Called, OutputCode):
             count_compile(callable_)
         eager, draw = self._in_pytorch(), seeds_of(self.device)
         program = make_program(self.recipe, callables, eager, draw)
+        if self.pads_inputs and any(counts_pads(_native.text(c, _COUNTERS)) for c in callables):
+            program = checked(program)
         if self.trace:  # which waits for each step: no device graph could be recorded
             return traced(program, self.trace, self.name)
         return program if self.choice is None else self.choice.applied(program, self)
@@ -312,7 +319,10 @@ class CompiledGraph(_native.Called, OutputCode):
         except TypeError as error:  # anything may be an operator's argument
             raise BypassAOTAutogradCache(f"kiln: an operator: {error}") from None
 
-    _KEPT = ("_boxed_call", "name", "hosts", "recipe", "device", "options", "choice", "trace")
+    _KEPT = (
+        *("_boxed_call", "name", "hosts", "recipe", "device", "options", "choice", "trace"),
+        "pads_inputs",
+    )
 
     def __getstate__(self) -> dict[str, object]:
         """Plain data: numbers, words, bytes, and lists and dicts of these."""

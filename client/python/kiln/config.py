@@ -52,6 +52,17 @@ OPTIONS = {
     "no_fusion": _Option(False, 8, "one kernel a loop, for debugging"),
     "cache_tag": _Option("", 9, "a word of your own in every key", 0, 256),
     "fallback_random": _Option(False, 0, "random operators run in PyTorch"),
+    "shape_padding": _Option(
+        True, 15, "products on CUDA may be computed in whole vectors", says_off=True
+    ),
+    "comprehensive_padding": _Option(
+        True, 16, "rows of temporaries may get a longer stride", says_off=True
+    ),
+    "inplace_padding": _Option(
+        True, 17, "a padded operand may be its source's own memory", says_off=True
+    ),
+    "force_shape_pad": _Option(False, 18, "products on CUDA are padded whether it pays or not"),
+    "can_inplace_pad_graph_input": _Option(False, 19, "so may an input's memory, for tests"),
     # Device graphs, on GPUs (graph_trees.py).
     "cudagraphs": _Option(False, 0, "calls are replayed; as mode='reduce-overhead'"),
     "cudagraph_skip_dynamic_graphs": _Option(False, 0, "none of graphs with symbolic sizes"),
@@ -73,11 +84,6 @@ OPTIONS = {
 
 # Known, and refused with any value but the one that says what is done today.
 NOT_BUILT = {
-    "inplace_padding": True,
-    "can_inplace_pad_graph_input": False,
-    "force_shape_pad": False,
-    "shape_padding": True,
-    "comprehensive_padding": True,
     "max_autotune": False,
     "split_reductions": True,
 }

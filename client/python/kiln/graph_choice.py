@@ -62,7 +62,8 @@ class Chooser:
     """A backward whose forward is no device graph is none either."""
 
     def __init__(self, options: dict[str, object]) -> None:
-        self._wanted = bool(options["cudagraphs"])
+        # A device graph's inputs may be copies, without what is between their rows.
+        self._wanted = options["cudagraphs"] and not options["can_inplace_pad_graph_input"]
         self._options = {name: value for name, value in options.items() if "cudagraph" in name}
         self._forward_is_none = False
 

@@ -89,11 +89,10 @@ TEST(ApplyExpectedOptions, SetsThoseOfTheWireAndNamesTheOthers) {
   EXPECT_TRUE(options.artifact().no_fusion());
   EXPECT_EQ(options.artifact().max_fusion_size(), 3);
   const absl::Status refused = ApplyExpectedOptions(
-      R"({"options": {"can_inplace_pad_graph_input": true}})", options);
+      R"({"options": {"epilogue_fusion": true}})", options);
   EXPECT_EQ(ReasonOf(refused), ErrorReason::kUnsupportedOp);
   EXPECT_EQ(refused.message(),
-            "option can_inplace_pad_graph_input: due true, and a request has "
-            "no such option");
+            "option epilogue_fusion: due true, and a request has no such option");
 }
 
 }  // namespace
