@@ -4,23 +4,17 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <map>
-#include <optional>
-#include <vector>
+#include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "proto/base/object_image.h"
 #include "proto/base/status.h"
 
 namespace kiln {
 namespace {
-
-// More than any linker writes.
-constexpr int kMaxSegments = 64;
-constexpr uint64_t kPage = 4096;
-// An object is some kilobytes; its memory is no reason to reserve a machine's.
-constexpr uint64_t kMaxAddress = uint64_t{1} << 32;
 
 constexpr absl::string_view kMemory[] = {"memcpy", "memmove", "memset",
                                          "memcmp"};
@@ -36,11 +30,6 @@ constexpr absl::string_view kMath[] = {
     "round", "roundeven", "sin",       "sincos",  "sinh",      "sqrt",
     "tan",   "tanh",      "tgamma",    "trunc"};
 
-absl::Status Refused(absl::string_view found) {
-  return MakeError(ErrorReason::kArtifactCorrupt,
-                   absl::StrCat("object code: ", found));
-}
-
 bool MayBeTaken(absl::string_view name) {
   if (std::find(std::begin(kMemory), std::end(kMemory), name) !=
       std::end(kMemory)) {
@@ -55,7 +44,6 @@ bool MayBeTaken(absl::string_view name) {
 // Entries of the dynamic section that a unit of kernels has.
 bool MayBeDynamic(int64_t tag, uint64_t value) {
   switch (tag) {
-    case DT_HASH:
     case DT_GNU_HASH:
     case DT_STRTAB:
     case DT_STRSZ:
@@ -69,7 +57,6 @@ bool MayBeDynamic(int64_t tag, uint64_t value) {
     case DT_RELASZ:
     case DT_RELAENT:
     case DT_RELACOUNT:
-    case DT_SONAME:
     case DT_BIND_NOW:
       return true;
     case DT_FLAGS:
@@ -81,202 +68,28 @@ bool MayBeDynamic(int64_t tag, uint64_t value) {
   }
 }
 
-// The image as it will lie in memory, as far as the file fills it.
-class Image {
- public:
-  explicit Image(absl::string_view bytes) : bytes_(bytes) {}
-
-  template <typename T>
-  std::optional<T> AtOffset(uint64_t offset) const {
-    if (offset > bytes_.size() || bytes_.size() - offset < sizeof(T)) {
-      return std::nullopt;
-    }
-    T record;
-    std::memcpy(&record, bytes_.data() + offset, sizeof(T));
-    return record;
-  }
-
-  template <typename T>
-  std::optional<T> AtAddress(uint64_t address) const {
-    const std::optional<uint64_t> offset = OffsetOf(address, sizeof(T));
-    return offset.has_value() ? AtOffset<T>(*offset) : std::nullopt;
-  }
-
-  // Empty when none ends within `most` bytes.
-  absl::string_view NameAt(uint64_t address, uint64_t most) const {
-    const std::optional<uint64_t> offset = OffsetOf(address, 1);
-    if (!offset.has_value()) return "";
-    const absl::string_view rest = bytes_.substr(*offset, most);
-    const size_t end = rest.find('\0');
-    return end == absl::string_view::npos ? "" : rest.substr(0, end);
-  }
-
-  void AddLoaded(const Elf64_Phdr& segment) { loaded_.push_back(segment); }
-  const std::vector<Elf64_Phdr>& loaded() const { return loaded_; }
-  uint64_t size() const { return bytes_.size(); }
-
- private:
-  std::optional<uint64_t> OffsetOf(uint64_t address, uint64_t size) const {
-    for (const Elf64_Phdr& segment : loaded_) {
-      if (address >= segment.p_vaddr && size <= segment.p_filesz &&
-          address - segment.p_vaddr <= segment.p_filesz - size) {
-        return segment.p_offset + (address - segment.p_vaddr);
-      }
-    }
-    return std::nullopt;
-  }
-
-  const absl::string_view bytes_;
-  std::vector<Elf64_Phdr> loaded_;
-};
-
-absl::Status CheckHeader(const Elf64_Ehdr& header) {
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      header.e_ident[EI_CLASS] != ELFCLASS64 ||
-      header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_machine != EM_X86_64 ||
-      header.e_type != ET_DYN) {
-    return Refused("no shared object for x86-64");
-  }
-  if (header.e_phentsize != sizeof(Elf64_Phdr) ||
-      header.e_phnum > kMaxSegments) {
-    return Refused("program headers of another size or number");
-  }
-  return absl::OkStatus();
-}
-
-// Segments ascend and share no page, so that an address is one byte of the file.
-absl::Status AddLoaded(const Elf64_Phdr& segment, Image& image) {
-  if (segment.p_filesz > segment.p_memsz || segment.p_offset > image.size() ||
-      image.size() - segment.p_offset < segment.p_filesz ||
-      segment.p_vaddr > kMaxAddress || segment.p_memsz > kMaxAddress) {
-    return Refused("a segment that is cut off or out of range");
-  }
-  if ((segment.p_flags & PF_W) != 0 && (segment.p_flags & PF_X) != 0) {
-    return Refused("a segment that may be written and executed");
-  }
-  if (!image.loaded().empty()) {
-    const Elf64_Phdr& before = image.loaded().back();
-    const uint64_t end =
-        (before.p_vaddr + before.p_memsz + kPage - 1) / kPage * kPage;
-    if (segment.p_vaddr / kPage * kPage < end) {
-      return Refused("segments that overlap");
-    }
-  }
-  image.AddLoaded(segment);
-  return absl::OkStatus();
-}
-
-// Gives the header of the dynamic section.
-absl::StatusOr<Elf64_Phdr> ReadSegments(const Elf64_Ehdr& header,
-                                        Image& image) {
-  std::optional<Elf64_Phdr> dynamic;
-  bool plain_stack = false;
-  for (uint64_t i = 0; i < header.e_phnum; ++i) {
-    const auto segment =
-        image.AtOffset<Elf64_Phdr>(header.e_phoff + i * sizeof(Elf64_Phdr));
-    if (!segment.has_value()) return Refused("program headers are cut off");
-    switch (segment->p_type) {
-      case PT_LOAD:
-        RETURN_IF_ERROR(AddLoaded(*segment, image));
-        break;
-      case PT_DYNAMIC:
-        if (dynamic.has_value()) return Refused("two dynamic sections");
-        dynamic = *segment;
-        break;
-      case PT_GNU_STACK:
-        plain_stack = (segment->p_flags & PF_X) == 0;
-        break;
-      case PT_NULL:
-      case PT_NOTE:
-      case PT_PHDR:
-      case PT_GNU_EH_FRAME:
-      case PT_GNU_PROPERTY:
-      case PT_GNU_RELRO:
-        break;
-      default:
-        return Refused(absl::StrCat("a segment of type ", segment->p_type));
-    }
-  }
-  if (!plain_stack) return Refused("an executable stack");
-  if (!dynamic.has_value()) return Refused("no dynamic section");
-  return *dynamic;
-}
-
 using Dynamic = std::map<int64_t, uint64_t>;
 
-absl::StatusOr<Dynamic> ReadDynamic(const Elf64_Phdr& segment,
-                                    const Image& image) {
+absl::StatusOr<Dynamic> ReadDynamic(const ObjectImage& image) {
+  const Elf64_Phdr& segment = image.dynamic();
   Dynamic entries;
   for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= segment.p_memsz;
        at += sizeof(Elf64_Dyn)) {
-    const auto entry = image.AtAddress<Elf64_Dyn>(segment.p_vaddr + at);
-    if (!entry.has_value()) return Refused("its dynamic section is cut off");
+    const auto entry = image.At<Elf64_Dyn>(segment.p_vaddr + at);
+    if (!entry.has_value()) {
+      return RefusedObject("its dynamic section is cut off");
+    }
     if (entry->d_tag == DT_NULL) return entries;
     if (!MayBeDynamic(entry->d_tag, entry->d_un.d_val)) {
-      return Refused(
-          absl::StrCat("entry ", absl::StrCat("0x", absl::Hex(entry->d_tag)),
+      return RefusedObject(
+          absl::StrCat("entry 0x", absl::Hex(entry->d_tag),
                        " of its dynamic section, which no kernel needs"));
     }
     if (!entries.emplace(entry->d_tag, entry->d_un.d_val).second) {
-      return Refused("an entry of its dynamic section twice");
+      return RefusedObject("an entry of its dynamic section twice");
     }
   }
-  return Refused("a dynamic section without an end");
-}
-
-absl::Status CheckRelocation(const Elf64_Rela& relocation,
-                             const Dynamic& dynamic, const Image& image) {
-  switch (ELF64_R_TYPE(relocation.r_info)) {
-    case R_X86_64_NONE:
-    case R_X86_64_RELATIVE:
-      return absl::OkStatus();
-    case R_X86_64_64:
-    case R_X86_64_GLOB_DAT:
-    case R_X86_64_JUMP_SLOT:
-      break;
-    default:
-      return Refused(absl::StrCat("a relocation of type ",
-                                  ELF64_R_TYPE(relocation.r_info)));
-  }
-  const uint64_t number = ELF64_R_SYM(relocation.r_info);
-  if (number == 0) return absl::OkStatus();
-  const auto table = dynamic.find(DT_SYMTAB);
-  const auto names = dynamic.find(DT_STRTAB);
-  const auto names_size = dynamic.find(DT_STRSZ);
-  if (table == dynamic.end() || names == dynamic.end() ||
-      names_size == dynamic.end()) {
-    return Refused("relocations without symbols");
-  }
-  const auto symbol =
-      image.AtAddress<Elf64_Sym>(table->second + number * sizeof(Elf64_Sym));
-  if (!symbol.has_value() || symbol->st_name >= names_size->second) {
-    return Refused("a relocation by a symbol that is not there");
-  }
-  if (ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC) {
-    return Refused("a symbol that code is run for");
-  }
-  if (symbol->st_shndx != SHN_UNDEF) return absl::OkStatus();
-  const absl::string_view name = image.NameAt(
-      names->second + symbol->st_name, names_size->second - symbol->st_name);
-  if (MayBeTaken(name)) return absl::OkStatus();
-  return Refused(absl::StrCat("it asks its process for ", name));
-}
-
-absl::Status CheckRelocations(int64_t table, int64_t size,
-                              const Dynamic& dynamic, const Image& image) {
-  const auto at = dynamic.find(table);
-  const auto bytes = dynamic.find(size);
-  if (at == dynamic.end() && bytes == dynamic.end()) return absl::OkStatus();
-  if (at == dynamic.end() || bytes == dynamic.end() ||
-      bytes->second > image.size() || bytes->second % sizeof(Elf64_Rela) != 0) {
-    return Refused("a table of relocations of another size");
-  }
-  for (uint64_t i = 0; i < bytes->second; i += sizeof(Elf64_Rela)) {
-    const auto relocation = image.AtAddress<Elf64_Rela>(at->second + i);
-    if (!relocation.has_value()) return Refused("relocations are cut off");
-    RETURN_IF_ERROR(CheckRelocation(*relocation, dynamic, image));
-  }
-  return absl::OkStatus();
+  return RefusedObject("a dynamic section without an end");
 }
 
 bool IsOr(const Dynamic& dynamic, int64_t tag, uint64_t due) {
@@ -284,24 +97,198 @@ bool IsOr(const Dynamic& dynamic, int64_t tag, uint64_t due) {
   return found == dynamic.end() || found->second == due;
 }
 
-}  // namespace
-
-absl::Status CheckSharedObject(absl::string_view bytes) {
-  Image image(bytes);
-  const auto header = image.AtOffset<Elf64_Ehdr>(0);
-  if (!header.has_value()) {
-    return Refused(absl::StrCat(bytes.size(), " bytes are no ELF file"));
-  }
-  RETURN_IF_ERROR(CheckHeader(*header));
-  ASSIGN_OR_RETURN(const Elf64_Phdr segment, ReadSegments(*header, image));
-  ASSIGN_OR_RETURN(const Dynamic dynamic, ReadDynamic(segment, image));
+// Tables come with their sizes, in records of ours: the loader takes the one for
+// granted where it finds the other.
+absl::Status CheckTables(const Dynamic& dynamic, const ObjectImage& image) {
   if (!IsOr(dynamic, DT_PLTREL, DT_RELA) ||
       !IsOr(dynamic, DT_RELAENT, sizeof(Elf64_Rela)) ||
       !IsOr(dynamic, DT_SYMENT, sizeof(Elf64_Sym))) {
-    return Refused("records of another size");
+    return RefusedObject("records of another size");
   }
-  RETURN_IF_ERROR(CheckRelocations(DT_RELA, DT_RELASZ, dynamic, image));
-  return CheckRelocations(DT_JMPREL, DT_PLTRELSZ, dynamic, image);
+  const auto has = [&](int64_t tag) { return dynamic.count(tag) != 0; };
+  if (has(DT_RELA) != has(DT_RELASZ) || has(DT_RELA) != has(DT_RELAENT) ||
+      has(DT_JMPREL) != has(DT_PLTRELSZ) || has(DT_JMPREL) != has(DT_PLTREL)) {
+    return RefusedObject("a table of relocations without a size, or none");
+  }
+  const auto got = dynamic.find(DT_PLTGOT);
+  if (got != dynamic.end() &&
+      !image.IsVariable(got->second, sizeof(uint64_t))) {
+    return RefusedObject("a table of addresses outside its data");
+  }
+  return absl::OkStatus();
+}
+
+// Its symbols, in bytes that no relocation changes.
+class Symbols {
+ public:
+  static absl::StatusOr<Symbols> Read(const Dynamic& dynamic,
+                                      const ObjectImage& image) {
+    Symbols symbols(image);
+    for (const auto& [tag, value] : {std::pair(DT_SYMTAB, &symbols.table_),
+                                     std::pair(DT_STRTAB, &symbols.names_),
+                                     std::pair(DT_STRSZ, &symbols.names_size_),
+                                     std::pair(DT_GNU_HASH, &symbols.hash_)}) {
+      const auto found = dynamic.find(tag);
+      if (found == dynamic.end()) return RefusedObject("no table of symbols");
+      *value = found->second;
+    }
+    if (symbols.names_size_ == 0 ||
+        !image.IsConstant(symbols.names_, symbols.names_size_) ||
+        image.At<char>(symbols.names_ + symbols.names_size_ - 1) != '\0') {
+      return RefusedObject("names of symbols that are cut off");
+    }
+    RETURN_IF_ERROR(symbols.At(0).status());
+    RETURN_IF_ERROR(symbols.CheckHash());
+    return symbols;
+  }
+
+  absl::StatusOr<Elf64_Sym> At(uint64_t number) const {
+    const uint64_t address = table_ + number * sizeof(Elf64_Sym);
+    const auto symbol = image_.At<Elf64_Sym>(address);
+    if (!symbol.has_value() || !image_.IsConstant(address, sizeof(Elf64_Sym)) ||
+        symbol->st_name >= names_size_) {
+      return RefusedObject(absl::StrCat("symbol ", number, " is not there"));
+    }
+    const int type = ELF64_ST_TYPE(symbol->st_info);
+    if (type == STT_GNU_IFUNC) {
+      return RefusedObject("a symbol that code is run for");
+    }
+    if (type == STT_TLS) return RefusedObject("a symbol of threads' memory");
+    return *symbol;
+  }
+
+  absl::string_view NameOf(const Elf64_Sym& symbol) const {
+    return image_.NameAt(names_ + symbol.st_name, names_size_ - symbol.st_name);
+  }
+
+ private:
+  explicit Symbols(const ObjectImage& image) : image_(image) {}
+
+  // GNU's hash table of exported symbols: counts, a filter, then buckets, each the
+  // number of a first symbol, then a word a symbol, whose lowest bit ends a
+  // bucket. Whatever is looked up in it, the loader reads nothing else.
+  absl::Status CheckHash() const {
+    struct Header {
+      uint32_t buckets;
+      uint32_t first;
+      uint32_t filter_words;
+      uint32_t shift;
+    };
+    const absl::Status refused =
+        RefusedObject("a hash table of symbols that is unsound");
+    const auto header = image_.At<Header>(hash_);
+    if (!header.has_value()) return refused;
+    const uint64_t words = header->filter_words;
+    const uint64_t buckets = hash_ + sizeof(Header) + words * sizeof(uint64_t);
+    const uint64_t chains =
+        buckets + uint64_t{header->buckets} * sizeof(uint32_t);
+    if (header->buckets == 0 || words == 0 || (words & (words - 1)) != 0 ||
+        !image_.IsConstant(hash_, chains - hash_)) {
+      return refused;
+    }
+    uint64_t last = 0;
+    for (uint64_t at = buckets; at < chains; at += sizeof(uint32_t)) {
+      const uint32_t begin = image_.At<uint32_t>(at).value_or(0);
+      if (begin == 0) continue;
+      if (begin < header->first) return refused;
+      last = std::max<uint64_t>(last, begin);
+    }
+    if (last == 0) return absl::OkStatus();
+    for (uint64_t number = header->first;; ++number) {
+      const uint64_t at = chains + (number - header->first) * sizeof(uint32_t);
+      const auto word = image_.At<uint32_t>(at);
+      if (!word.has_value() || !image_.IsConstant(at, sizeof(uint32_t))) {
+        return refused;
+      }
+      RETURN_IF_ERROR(At(number).status());
+      if (number >= last && (*word & 1) != 0) return absl::OkStatus();
+    }
+  }
+
+  const ObjectImage& image_;
+  uint64_t table_ = 0;
+  uint64_t names_ = 0;
+  uint64_t names_size_ = 0;
+  uint64_t hash_ = 0;
+};
+
+// A relocation writes into the object's data, and not where the loader reads what
+// was checked here.
+bool IsItsData(uint64_t address, const ObjectImage& image) {
+  const Elf64_Phdr& dynamic = image.dynamic();
+  return image.IsVariable(address, sizeof(uint64_t)) &&
+         (address + sizeof(uint64_t) <= dynamic.p_vaddr ||
+          address >= dynamic.p_vaddr + dynamic.p_memsz);
+}
+
+absl::Status CheckRelocation(const Elf64_Rela& relocation,
+                             const Symbols& symbols, const ObjectImage& image) {
+  const uint32_t type = ELF64_R_TYPE(relocation.r_info);
+  if (type == R_X86_64_NONE) return absl::OkStatus();
+  if (!IsItsData(relocation.r_offset, image)) {
+    return RefusedObject(absl::StrCat("a relocation that writes to 0x",
+                                      absl::Hex(relocation.r_offset),
+                                      ", outside its data"));
+  }
+  switch (type) {
+    case R_X86_64_RELATIVE:
+      return absl::OkStatus();
+    case R_X86_64_64:
+    case R_X86_64_GLOB_DAT:
+    case R_X86_64_JUMP_SLOT:
+      break;
+    default:
+      return RefusedObject(absl::StrCat("a relocation of type ", type));
+  }
+  // Number 0 too: to the loader it is a symbol as others are.
+  ASSIGN_OR_RETURN(const Elf64_Sym symbol,
+                   symbols.At(ELF64_R_SYM(relocation.r_info)));
+  // Any other is looked up by its name, in the process before the object, whether
+  // the object defines it or not.
+  if (ELF64_ST_BIND(symbol.st_info) == STB_LOCAL) return absl::OkStatus();
+  const absl::string_view name = symbols.NameOf(symbol);
+  if (MayBeTaken(name)) return absl::OkStatus();
+  return RefusedObject(absl::StrCat("it asks its process for ", name));
+}
+
+// `relative`: so many at the beginning, which the loader takes for relative ones
+// without a look.
+absl::Status CheckRelocations(uint64_t table, uint64_t bytes, uint64_t relative,
+                              const Symbols& symbols,
+                              const ObjectImage& image) {
+  if (bytes % sizeof(Elf64_Rela) != 0 ||
+      relative > bytes / sizeof(Elf64_Rela) ||
+      !image.IsConstant(table, bytes)) {
+    return RefusedObject("a table of relocations of another size or place");
+  }
+  for (uint64_t i = 0; i < bytes / sizeof(Elf64_Rela); ++i) {
+    const auto relocation =
+        image.At<Elf64_Rela>(table + i * sizeof(Elf64_Rela));
+    if (!relocation.has_value()) {
+      return RefusedObject("relocations are cut off");
+    }
+    if (i < relative && ELF64_R_TYPE(relocation->r_info) != R_X86_64_RELATIVE) {
+      return RefusedObject("fewer relative relocations than it counts");
+    }
+    RETURN_IF_ERROR(CheckRelocation(*relocation, symbols, image));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckSharedObject(absl::string_view bytes) {
+  ASSIGN_OR_RETURN(const ObjectImage image, ObjectImage::Read(bytes));
+  ASSIGN_OR_RETURN(Dynamic dynamic, ReadDynamic(image));
+  RETURN_IF_ERROR(CheckTables(dynamic, image));
+  ASSIGN_OR_RETURN(const Symbols symbols, Symbols::Read(dynamic, image));
+  if (dynamic.count(DT_RELA) != 0) {
+    RETURN_IF_ERROR(CheckRelocations(dynamic[DT_RELA], dynamic[DT_RELASZ],
+                                     dynamic[DT_RELACOUNT], symbols, image));
+  }
+  if (dynamic.count(DT_JMPREL) == 0) return absl::OkStatus();
+  return CheckRelocations(dynamic[DT_JMPREL], dynamic[DT_PLTRELSZ], 0, symbols,
+                          image);
 }
 
 }  // namespace kiln

@@ -14,9 +14,13 @@ namespace kiln {
 // section headers may say what they like. Refused are
 //   - constructors and destructors (DT_INIT, DT_INIT_ARRAY, ...), and every entry
 //     of the dynamic section but those of symbols and relocations
-//   - needed libraries, search paths, auditors, filters
-//   - relocations that run code (IRELATIVE, IFUNC) or reach threads' memory
-//   - undefined symbols that are not on the list in object_code.cc
+//   - needed libraries, search paths, auditors, filters, a name to be found by
+//   - relocations that run code (IRELATIVE, IFUNC), reach threads' memory, or
+//     write anywhere but into the object's own data
+//   - symbols that the process is asked for, defined or not, and that are not on
+//     the list in object_code.cc
+//   - tables of symbols, names, hashes and relocations that are cut off, or that a
+//     relocation could change
 //   - segments that overlap, or that may be written and executed; an executable
 //     stack
 //

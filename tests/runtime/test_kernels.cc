@@ -1,8 +1,6 @@
 // CPU kernels for tests of the runtime, by proto/kernel_abi.h.
 #include "proto/kernel_abi.h"
 
-extern "C" {
-
 namespace {
 struct AddWork {
   const float* from;
@@ -14,6 +12,8 @@ void AddPiece(void* context, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) work.to[i] = work.from[i] + work.term;
 }
 }  // namespace
+
+extern "C" {
 
 // buffers: from, to; scalars: count, term
 void test_add(void* const* buffers, const int64_t* scalars,

@@ -1,10 +1,16 @@
 #include "proto/base/object_code.h"
 
+#include <elf.h>
+
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
+#include <map>
 #include <random>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -68,6 +74,29 @@ TEST(CheckSharedObject, KernelsThatTakeMathAndMemoryArePassed) {
                   .ok());
 }
 
+// The loader looks in the process first, also for what the object defines.
+TEST(CheckSharedObject, WhatItDefinesByTheNameOfAnothersIsRefused) {
+  ExpectRefused(
+      Compiled("extern \"C\" __attribute__((noinline))\n"
+               "int system(const char*) { asm(\"\"); return 7; }\n"
+               "extern \"C\" int kernel() { return system(\"id\"); }"),
+      "it asks its process for system");
+  ExpectRefused(Compiled("extern \"C\" int environ[9] = {1};\n"
+                         "extern \"C\" int* kernel() { return environ; }"),
+                "it asks its process for environ");
+  // Hidden, it is the linker's: nobody is asked.
+  EXPECT_EQ(CheckSharedObject(Compiled(
+                "__attribute__((noinline, visibility(\"hidden\")))\n"
+                "int system(const char*) { asm(\"\"); return 7; }\n"
+                "extern \"C\" __attribute__((visibility(\"default\")))\n"
+                "int kernel() { return system(\"id\"); }")),
+            absl::OkStatus());
+}
+
+TEST(CheckSharedObject, ANameToBeFoundByIsRefused) {
+  ExpectRefused(Compiled(kKernel, {"-Wl,-soname,libm.so.6"}), "entry 0xe");
+}
+
 TEST(CheckSharedObject, ConstructorsAreRefused) {
   ExpectRefused(
       Compiled(absl::StrCat(
@@ -111,6 +140,150 @@ TEST(CheckSharedObject, OtherFilesAreRefused) {
   ExpectRefused("", "0 bytes");
   ExpectRefused("not an object at all, however long one looks at it, is it?",
                 "");
+}
+
+// An object with one relocation, a relative one, to be changed.
+class Patched {
+ public:
+  Patched()
+      : bytes_(Compiled("static int x = 5;\n"
+                        "static int* volatile p = &x;\n"
+                        "extern \"C\" int kernel() { return *p; }")) {
+    const auto header = At<Elf64_Ehdr>(0);
+    for (uint64_t i = 0; i < header.e_phnum; ++i) {
+      const uint64_t at = header.e_phoff + i * sizeof(Elf64_Phdr);
+      headers_[At<Elf64_Phdr>(at).p_type] = at;  // of PT_LOAD, the data
+    }
+    EXPECT_EQ(Segment(PT_LOAD).p_flags, uint32_t{PF_R | PF_W});
+    EXPECT_EQ(Entry(DT_RELASZ), sizeof(Elf64_Rela));
+    EXPECT_EQ(CheckSharedObject(bytes_), absl::OkStatus());
+  }
+
+  Elf64_Phdr Segment(uint32_t type) { return At<Elf64_Phdr>(headers_[type]); }
+  void Put(const Elf64_Phdr& segment) {
+    PutAt(headers_[segment.p_type], segment);
+  }
+  uint64_t Entry(int64_t tag) { return At<Elf64_Dyn>(Find(tag)).d_un.d_val; }
+  void PutEntry(int64_t tag, uint64_t value) {
+    PutAt(Find(tag), Elf64_Dyn{.d_tag = tag, .d_un = {.d_val = value}});
+  }
+  // Of the text, where an address is an offset.
+  template <typename T>
+  T At(uint64_t offset) {
+    T record;
+    std::memcpy(&record, bytes_.data() + offset, sizeof(T));
+    return record;
+  }
+  template <typename T>
+  void PutAt(uint64_t offset, const T& record) {
+    std::memcpy(&bytes_[offset], &record, sizeof(T));
+  }
+  void PutRelocation(uint64_t offset, uint64_t info) {
+    PutAt(Entry(DT_RELA),
+          Elf64_Rela{.r_offset = offset, .r_info = info, .r_addend = 0x1234});
+  }
+  uint64_t RelocationOffset() {
+    return At<Elf64_Rela>(Entry(DT_RELA)).r_offset;
+  }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  uint64_t Find(int64_t tag) {
+    uint64_t at = Segment(PT_DYNAMIC).p_offset;
+    while (At<Elf64_Dyn>(at).d_tag != tag) {
+      EXPECT_NE(At<Elf64_Dyn>(at).d_tag, DT_NULL) << tag;
+      at += sizeof(Elf64_Dyn);
+    }
+    return at;
+  }
+
+  std::string bytes_;
+  std::map<uint32_t, uint64_t> headers_;
+};
+
+TEST(CheckSharedObject, RelocationsWriteIntoItsDataAlone) {
+  Patched object;
+  const Elf64_Phdr data = object.Segment(PT_LOAD);
+  const Elf64_Phdr dynamic = object.Segment(PT_DYNAMIC);
+  const uint64_t end = data.p_vaddr + data.p_memsz;
+  for (const uint64_t good : {object.RelocationOffset(), end - 8}) {
+    object.PutRelocation(good, R_X86_64_RELATIVE);
+    EXPECT_EQ(CheckSharedObject(object.bytes()), absl::OkStatus());
+  }
+  for (const uint64_t bad :
+       {uint64_t{0}, data.p_vaddr - 8, end - 7, end, uint64_t{1} << 40,
+        ~uint64_t{0}, ~uint64_t{0} - 7, ~uint64_t{0} - (1 << 20),
+        dynamic.p_vaddr - 7, dynamic.p_vaddr + 8,
+        dynamic.p_vaddr + dynamic.p_memsz - 1}) {
+    object.PutRelocation(bad, R_X86_64_RELATIVE);
+    ExpectRefused(object.bytes(), "a relocation that writes to 0x");
+  }
+}
+
+TEST(CheckSharedObject, SymbolZeroIsLookedAtAsOthersAre) {
+  Patched object;
+  object.PutRelocation(object.RelocationOffset(), R_X86_64_64);
+  object.PutEntry(DT_RELACOUNT, 0);
+  EXPECT_EQ(CheckSharedObject(object.bytes()), absl::OkStatus());
+  const uint64_t at = object.Entry(DT_SYMTAB);
+  object.PutAt(at, Elf64_Sym{.st_name = 1,
+                             .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC)});
+  ExpectRefused(object.bytes(), "it asks its process for kernel");
+  object.PutAt(at, Elf64_Sym{.st_info = STT_GNU_IFUNC, .st_shndx = 1});
+  ExpectRefused(object.bytes(), "code is run for");
+}
+
+TEST(CheckSharedObject, TablesLieWhereNoRelocationWrites) {
+  const std::vector<int64_t> tables = {DT_RELA, DT_STRTAB, DT_SYMTAB,
+                                       DT_GNU_HASH};
+  for (const int64_t table : tables) {
+    for (const uint64_t place : {Patched().Segment(PT_LOAD).p_vaddr,
+                                 uint64_t{1} << 33, ~uint64_t{0} - 3}) {
+      Patched object;
+      SCOPED_TRACE(absl::StrCat("entry ", table, " of ", place));
+      object.PutEntry(table, place);
+      ExpectRefused(object.bytes(), "");
+    }
+  }
+}
+
+TEST(CheckSharedObject, TablesEndWithinTheFile) {
+  for (const auto& [tag, value] : {std::pair<int64_t, uint64_t>{DT_STRSZ, 0},
+                                   {DT_STRSZ, 3},  // ends within a name
+                                   {DT_STRSZ, 1 << 20},
+                                   {DT_STRSZ, ~uint64_t{0}},
+                                   {DT_RELASZ, 240000},
+                                   {DT_RELASZ, ~uint64_t{0} - 15},
+                                   {DT_RELACOUNT, 2}}) {
+    Patched object;
+    object.PutEntry(tag, value);
+    ExpectRefused(object.bytes(), "");
+  }
+}
+
+TEST(CheckSharedObject, UnsoundHashTablesAreRefused) {
+  // Buckets, the first symbol, words of the filter.
+  for (const auto& [word, value] : {std::pair<int, uint32_t>{0, 0},
+                                    {0, ~uint32_t{0}},
+                                    {1, 1 << 20},
+                                    {2, 0},
+                                    {2, 3},
+                                    {2, uint32_t{1} << 31}}) {
+    Patched object;
+    object.PutAt(object.Entry(DT_GNU_HASH) + word * sizeof(uint32_t), value);
+    ExpectRefused(object.bytes(), "a hash table of symbols that is unsound");
+  }
+}
+
+TEST(CheckSharedObject, ProtectsNoPagesButItsOwn) {
+  Patched object;
+  Elf64_Phdr protects = object.Segment(PT_GNU_RELRO);
+  protects.p_vaddr = uint64_t{1} << 30;
+  object.Put(protects);
+  ExpectRefused(object.bytes(), "that lies in none that is loaded");
+  protects.p_vaddr = 0;  // its text
+  object.Put(protects);
+  ExpectRefused(object.bytes(), "that lies in none that is loaded");
 }
 
 // Cut and changed at random: refused or passed, never read past the end.
