@@ -42,10 +42,31 @@ constexpr absl::Duration kAnswerGrace = absl::Seconds(2);
 // tenth later than it said.
 constexpr int kLooksWhileIdle = 10;
 
+// What a daemon of this or an earlier build has in its data folder.
+constexpr const char* kOwnFiles[] = {"signing.key", "records", "cache",
+                                     "audit.log"};
+
+// Whether the folder is empty or a daemon's. Anything else is not ours to close
+// to others.
+bool IsOurs(const std::string& folder) {
+  std::error_code error;
+  for (const char* name : kOwnFiles)
+    if (std::filesystem::exists(absl::StrCat(folder, "/", name), error))
+      return true;
+  return std::filesystem::is_empty(folder, error) || error;
+}
+
 // Its own owner's only, made with its parents when absent.
 absl::Status MakeFolder(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
+  if (!error && !IsOurs(path)) {
+    return MakeError(
+        ErrorReason::kBadOption,
+        absl::StrCat("data folder ", path,
+                     ": found files that are no kilnd's; name a new or empty "
+                     "folder with --data-folder"));
+  }
   if (!error && chmod(path.c_str(), 0700) != 0) {
     error = std::error_code(errno, std::generic_category());
   }

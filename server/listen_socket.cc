@@ -49,6 +49,29 @@ absl::StatusOr<int> TakeLock(const std::string& path, const std::string& lock) {
   }
 }
 
+// Nothing lies at the path, or the socket of a daemon that was killed: nobody else's
+// file is taken away, and no socket that another program listens on.
+absl::Status CheckLeftBehind(const sockaddr_un& address) {
+  const std::string path = address.sun_path;
+  const auto refuse = [&path](absl::string_view found) {
+    return MakeError(ErrorReason::kInUse,
+                     absl::StrCat("socket ", path, ": found ", found,
+                                  " there; name another path with --socket"));
+  };
+  struct stat info = {};
+  if (lstat(path.c_str(), &info) != 0) return absl::OkStatus();
+  if (S_ISDIR(info.st_mode)) return refuse("a folder");
+  if (!S_ISSOCK(info.st_mode)) return refuse("a file that is no socket");
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return Refuse(path, "no socket");
+  const bool answers = connect(fd, reinterpret_cast<const sockaddr*>(&address),
+                               sizeof(address)) == 0 ||
+                       errno == EAGAIN;
+  close(fd);
+  return answers ? refuse("a socket that another program listens on")
+                 : absl::OkStatus();
+}
+
 std::string LockOf(const std::string& path) {
   return absl::StrCat(path, ".lock");
 }
@@ -67,11 +90,11 @@ absl::StatusOr<ListenSocket> ListenSocket::Open(const std::string& path,
   memcpy(address.sun_path, path.data(), path.size());
 
   ASSIGN_OR_RETURN(const int lock_fd, TakeLock(path, LockOf(path)));
-  // Ours by the lock: what lies there was left by one that was killed.
+  ListenSocket listening(path, lock_fd, -1);
+  RETURN_IF_ERROR(CheckLeftBehind(address));
   unlink(path.c_str());
-  ListenSocket listening(
-      path, lock_fd,
-      socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  listening.fd_ =
+      socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const int fd = listening.fd_;
   if (fd < 0) return Refuse(path, "no socket");
   // bind makes the file with the mode of the descriptor: never open to others,

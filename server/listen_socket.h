@@ -15,8 +15,9 @@ namespace kiln {
 // Move-only; removes the socket file and the lock's when destroyed.
 class ListenSocket {
  public:
-  // STORAGE, naming the path: another daemon holds it, or the folder is absent
-  // or can't be written. BAD_OPTION: a path too long for a socket.
+  // IN_USE, naming the path: another program listens on it, or what lies there
+  // is no socket. STORAGE: the folder is absent or can't be written. BAD_OPTION:
+  // a path too long for a socket.
   static absl::StatusOr<ListenSocket> Open(const std::string& path,
                                            bool for_others = false);
 
