@@ -47,8 +47,12 @@ class Descriptor {
 };
 
 absl::Status NotThere(const std::string& path, int error) {
-  return absl::UnavailableError(
-      absl::StrCat("kilnd at ", path, ": ", std::strerror(error)));
+  const bool absent = error == ENOENT || error == ECONNREFUSED;
+  return absl::UnavailableError(absl::StrCat(
+      "kilnd at ", path, ": ", std::strerror(error),
+      absent            ? "; none runs there: start one, or name its socket"
+      : error == EACCES ? "; its owner lets you in by an [[access]] rule"
+                        : ""));
 }
 
 absl::StatusOr<Descriptor> ConnectTo(const std::string& path,

@@ -26,7 +26,10 @@ absl::Status CheckRange(absl::string_view name, int64_t value, int64_t low,
 
 // What stands at the network's door: TLS, or plain on purpose.
 absl::Status CheckNetwork(const Config& c) {
-  if (c.tcp.empty()) return absl::OkStatus();
+  if (c.tcp.empty()) {
+    return c.tcp_plain ? Refuse("tcp_plain", "found without tcp; due both")
+                       : absl::OkStatus();
+  }
   RETURN_IF_ERROR(CheckTcpAddress(c.tcp, /*least_port=*/1));
   const bool tls = !c.tls_certificate.empty() && !c.tls_key.empty();
   if (tls && !c.tcp_plain) return absl::OkStatus();
@@ -85,6 +88,10 @@ absl::Status CheckFar(const Config& c) {
     return Refuse("tls_certificate", "found without tls_ca; due both");
   if (!c.far_user.empty() && c.far_password_file.empty())
     return Refuse("user", "found without password_file; due both");
+  if (!c.far_password_file.empty() && c.far_addresses.empty() &&
+      c.far_peer.empty()) {
+    return Refuse("password_file", "found without addresses; due both");
+  }
   RETURN_IF_ERROR(CheckPeer(c));
   RETURN_IF_ERROR(ParseNamespaceBudgets(c.far_namespace_budgets).status());
   RETURN_IF_ERROR(CheckRange("queue_bytes", c.far_queue_bytes, 0, kMaxBytes));

@@ -164,7 +164,8 @@ TEST(Config, TcpTakesTlsOrAPlainLoopbackAddressThatIsAskedFor) {
         Row{"127.8.0.1:7117", true, false, false, ""},
         Row{"localhost:7117", true, false, false, ""},
         Row{"[::1]:7117", true, false, false, ""},
-        Row{"127.0.0.1:7117", true, true, true, "due one"}}) {
+        Row{"127.0.0.1:7117", true, true, true, "due one"},
+        Row{"", true, false, false, "found without tcp"}}) {
     Config config = SoundConfig();
     config.tcp = row.tcp;
     config.tcp_plain = row.plain;
