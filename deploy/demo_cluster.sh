@@ -195,9 +195,13 @@ done
 await
 compiles=$(total plans)
 table
+# A daemon that Redis did not answer in time compiles for itself, as it should: then a graph is compiled twice.
+skipped=$(total lease.skipped)
 echo "clients with PyTorch's results: $right of 8; compiles in the cluster: $compiles"
+[[ $skipped -eq 0 ]] || echo "Redis did not answer within its budget $skipped times: this machine is busy"
 check "eight clients of three daemons had their four graphs, right" test "$right" -eq 8
-check "each of the four graphs was compiled once in the cluster" test "$compiles" -eq 4
+check "each of the four graphs was compiled once in the cluster, or Redis was too slow to say so" \
+  test "$compiles" -ge 4 -a "$compiles" -le $((4 + skipped))
 
 say "5. team-b sends the same: its artifacts are its own, the object code in them is shared"
 before=$(total plans)
