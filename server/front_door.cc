@@ -57,20 +57,19 @@ class Listening final
 
 // How soon a connection that was closed before its first call is found.
 constexpr absl::Duration kSweepPeriod = absl::Seconds(1);
-// Calls of one connection at once: those of a whole node's ranks.
-constexpr int kMostStreams = 1024;
+// Calls of one connection at once. At the socket those of a whole node's ranks; on
+// the network HTTP/2's usual most, since a stranger may begin as many.
+constexpr int kMostSocketStreams = 1024;
+constexpr int kMostNetworkStreams = 128;
 // A peer of the network that makes no call any more holds a descriptor for so long.
 // A client connects again.
 constexpr int kIdleMs = 15 * 60'000;
-// What gRPC may hold of messages on their way, at all doors together. Beyond it,
-// it reads less.
-constexpr size_t kQuotaBytes = size_t{1} << 30;
 // Between two warnings of too many connections.
 constexpr absl::Duration kWarningPause = absl::Seconds(10);
 
 void Prepare(grpc::ServerBuilder& builder, const FrontDoorOptions& options,
              const std::vector<grpc::Service*>& services,
-             const grpc::ResourceQuota& quota) {
+             absl::string_view name, int most_streams) {
   // Reflection alone is synchronous: one thread for it is plenty.
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetMaxReceiveMessageSize(static_cast<int>(std::min<int64_t>(
@@ -80,8 +79,13 @@ void Prepare(grpc::ServerBuilder& builder, const FrontDoorOptions& options,
   // looked at.
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  // A door's own. gRPC reads a call's message before anybody is asked who calls,
+  // and where a quota is used up it reads less and ends connections: with one for
+  // both doors, strangers of the network would end those of the socket.
+  grpc::ResourceQuota quota{std::string(name)};
+  quota.Resize(static_cast<size_t>(options.buffer_bytes));
   builder.SetResourceQuota(quota);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, most_streams);
   builder.AddChannelArgument(
       GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
       static_cast<int>(absl::ToInt64Milliseconds(options.handshake_time)));
@@ -129,7 +133,6 @@ absl::StatusOr<std::unique_ptr<FrontDoor>> FrontDoor::Open(
     const FrontDoorOptions& options, std::unique_ptr<ListenSocket> socket,
     const DoorServices& services, const Rooms& rooms) {
   auto door = absl::WrapUnique(new FrontDoor());
-  door->quota_.Resize(kQuotaBytes);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   // Reflection shows the files that are linked in; nothing else names this one.
@@ -149,7 +152,7 @@ absl::Status FrontDoor::OpenSocket(const FrontDoorOptions& options,
                                    const std::vector<grpc::Service*>& services,
                                    const Rooms& rooms) {
   grpc::ServerBuilder builder;
-  Prepare(builder, options, services, quota_);
+  Prepare(builder, options, services, "socket", kMostSocketStreams);
   socket_server_ = builder.BuildAndStart();
   if (socket_server_ == nullptr)
     return absl::InternalError("gRPC started no server for the socket");
@@ -219,7 +222,7 @@ absl::Status FrontDoor::OpenNetwork(const FrontDoorOptions& options,
   if (plain) RETURN_IF_ERROR(CheckLoopback(options.tcp));
   if (!plain) RETURN_IF_ERROR(Annotate(CheckTlsFiles(options.tls), "TLS"));
   grpc::ServerBuilder builder;
-  Prepare(builder, options, services, quota_);
+  Prepare(builder, options, services, "network", kMostNetworkStreams);
   if (!plain) AuditHandshakes(builder, rooms);
   builder.SetOption(std::make_unique<WithoutReflection>());
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);

@@ -35,6 +35,9 @@ struct FrontDoorOptions {
   // gRPC refuses messages over twice this; the services refuse, with a typed
   // error, those over this.
   int64_t max_message_bytes = 0;
+  // What gRPC may hold, at each door, of messages on their way. Beyond it, it reads
+  // less there, and ends connections.
+  int64_t buffer_bytes = int64_t{512} << 20;
   // How long a connection may say nothing, or not finish its handshake.
   absl::Duration handshake_time = absl::Seconds(10);
   // Of each door. More connections are closed at once.
@@ -107,7 +110,6 @@ class FrontDoor {
   bool Fits(OpenConnections& door, int fd, absl::string_view peer,
             Counters& counters);
 
-  grpc::ResourceQuota quota_{"kilnd"};  // of both
   std::unique_ptr<OpenConnections> at_socket_;
   std::unique_ptr<OpenConnections> at_network_;
   // Of the network; null where it is plain, and no handshake is due.

@@ -70,30 +70,40 @@ class Call final : public grpc::ClientReadReactor<wire::CompileEvent> {
   absl::Status refused_;
 };
 
-// A caller by a certificate over one connection.
+// What the network's door lets one connection ask at once.
+constexpr int kCallsAConnection = 128;
+
+// A caller by a certificate, over as many connections as `calls` at once take.
 class Caller {
  public:
-  Caller(TestDaemon& daemon, TestCa& ca, const std::string& name) {
+  Caller(TestDaemon& daemon, TestCa& ca, const std::string& name,
+         int calls = 1) {
     const TestCa::Files own = ca.Issue(name, name);
     DaemonAddress address;
     address.tcp = absl::StrCat("localhost:", daemon.daemon().tcp_port());
     address.tls = {
         .ca = ca.file(), .certificate = own.certificate, .key = own.key};
     address.public_keys.push_back(SigningKey::Generate()->public_key());
-    auto channel = OpenDaemonChannel(address);
-    EXPECT_TRUE(channel.ok()) << channel.status();
-    stub_ = wire::CompileService::NewStub(*channel);
+    for (int room = 0; room < calls; room += kCallsAConnection) {
+      auto channel = OpenDaemonChannel(address);
+      EXPECT_TRUE(channel.ok()) << channel.status();
+      stubs_.push_back(wire::CompileService::NewStub(*channel));
+    }
   }
-  wire::CompileService::Stub& stub() { return *stub_; }
+  // In turn.
+  wire::CompileService::Stub& stub() {
+    return *stubs_[next_++ % stubs_.size()];
+  }
 
   absl::Status Compile(const wire::CompileRequest& request) {
-    Call call(*stub_, request);
+    Call call(stub(), request);
     Await([&] { return call.IsDone(); });
     return call.status();
   }
 
  private:
-  std::unique_ptr<wire::CompileService::Stub> stub_;
+  std::vector<std::unique_ptr<wire::CompileService::Stub>> stubs_;
+  size_t next_ = 0;
 };
 
 class Crowd : public testing::Test {
@@ -129,7 +139,7 @@ class Crowd : public testing::Test {
 };
 
 TEST_F(Crowd, AThousandWaitingRanksOfOneCallerLockNobodyOut) {
-  Caller ranks(daemon_, ca_, "ranks.example");
+  Caller ranks(daemon_, ca_, "ranks.example", kRanks);
   Caller other(daemon_, ca_, "other.example");
   const wire::CompileRequest slow = OrderIn("team-a", {"fake.gate.go"});
   std::deque<Call> calls;
@@ -153,7 +163,7 @@ TEST_F(Crowd, AThousandWaitingRanksOfOneCallerLockNobodyOut) {
 }
 
 TEST_F(Crowd, AThousandJobsOfOneCallerLockNobodyOut) {
-  Caller ranks(daemon_, ca_, "ranks.example");
+  Caller ranks(daemon_, ca_, "ranks.example", kRanks);
   Caller other(daemon_, ca_, "other.example");
   std::deque<Call> calls;
   for (int i = 0; i < kRanks; ++i) {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -23,6 +24,7 @@
 #include "server/access/gatekeeper.h"
 #include "server/access/token_store.h"
 #include "tests/support/health_client.h"
+#include "tests/support/raw_http2.h"
 #include "tests/support/reflection_client.h"
 #include "tests/support/short_folder.h"
 
@@ -124,6 +126,30 @@ void AwaitClosed(int fd) {
   close(fd);
 }
 
+// A connection to the network's door.
+int ConnectTo(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in remote = {};
+  remote.sin_family = AF_INET;
+  remote.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  remote.sin_port = htons(static_cast<uint16_t>(port));
+  EXPECT_EQ(
+      connect(fd, reinterpret_cast<const sockaddr*>(&remote), sizeof(remote)),
+      0);
+  return fd;
+}
+
+// A connection to the socket, on which this was said.
+int ConnectTo(const std::string& path, const std::string& said) {
+  const sockaddr_un local = AddressOf(path);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(
+      connect(fd, reinterpret_cast<const sockaddr*>(&local), sizeof(local)), 0);
+  EXPECT_EQ(send(fd, said.data(), said.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(said.size()));
+  return fd;
+}
+
 TEST(FrontDoor, ASilentPeerIsClosed) {
   const ShortFolder folder;
   DoorRooms rooms(folder.path(), getuid());
@@ -136,21 +162,8 @@ TEST(FrontDoor, ASilentPeerIsClosed) {
       std::make_unique<ListenSocket>(*ListenSocket::Open(path)),
       {.socket = {&service}, .network = {&service}}, rooms.rooms());
   ASSERT_TRUE(opened.ok()) << opened.status();
-  const sockaddr_un local = AddressOf(path);
-  const int at_socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  ASSERT_EQ(connect(at_socket, reinterpret_cast<const sockaddr*>(&local),
-                    sizeof(local)),
-            0);
-  AwaitClosed(at_socket);
-  sockaddr_in remote = {};
-  remote.sin_family = AF_INET;
-  remote.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  remote.sin_port = htons(static_cast<uint16_t>((*opened)->tcp_port()));
-  const int at_network = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  ASSERT_EQ(connect(at_network, reinterpret_cast<const sockaddr*>(&remote),
-                    sizeof(remote)),
-            0);
-  AwaitClosed(at_network);
+  AwaitClosed(ConnectTo(path, ""));
+  AwaitClosed(ConnectTo((*opened)->tcp_port()));
   const std::string audit = AuditIn(folder.path());
   for (const std::string& who :
        {absl::StrCat("uid:", getuid()), std::string("ipv4:127.0.0.1")}) {
@@ -162,6 +175,34 @@ TEST(FrontDoor, ASilentPeerIsClosed) {
         << audit;
   }
   EXPECT_EQ(rooms.counters.Get(Count::kPeersRefused), 2);
+}
+
+TEST(FrontDoor, MessagesThatStrangersHoldBackAtTheNetworkEndNoCallAtTheSocket) {
+  const ShortFolder folder;
+  DoorRooms rooms(folder.path(), getuid());
+  const std::string path = absl::StrCat(folder.path(), "/kilnd.sock");
+  wire::CompileService::CallbackService service;
+  auto opened = FrontDoor::Open(
+      {.tcp = "127.0.0.1:0",
+       .max_message_bytes = 1 << 20,
+       .buffer_bytes = 4 << 20,
+       .connections = {.all = 1000, .of_a_peer = 1000}},
+      std::make_unique<ListenSocket>(*ListenSocket::Open(path)),
+      {.socket = {&service}, .network = {&service}}, rooms.rooms());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  (*opened)->SetServing(true);
+  const std::string address = absl::StrCat("unix:", path);
+  // 8 MiB of messages of which the rest never comes: gRPC reads them before
+  // anybody is asked who calls, and may hold half of that.
+  const std::string held =
+      UnfinishedCall("/kiln.wire.CompileService/Compile", 1 << 20);
+  std::vector<int> strangers;
+  for (int i = 0; i < 128; ++i) {
+    strangers.push_back(ConnectTo((*opened)->tcp_port()));
+    send(strangers.back(), held.data(), held.size(), MSG_NOSIGNAL);
+    EXPECT_EQ(AskHealth(address), "SERVING") << i;
+  }
+  for (const int fd : strangers) close(fd);
 }
 
 TEST(FrontDoor, BytesThatAreNoGrpcHurtNobody) {
