@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "grpcpp/ext/health_check_service_server_builder_option.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/impl/server_builder_option.h"
@@ -226,6 +227,10 @@ absl::Status FrontDoor::OpenNetwork(const FrontDoorOptions& options,
   if (!plain) AuditHandshakes(builder, rooms);
   builder.SetOption(std::make_unique<WithoutReflection>());
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
+  builder.SetOption(
+      std::make_unique<grpc::HealthCheckServiceServerBuilderOption>(nullptr));
+  network_health_ = std::make_unique<NetworkHealth>(rooms.counters);
+  builder.RegisterCallbackGenericService(network_health_.get());
   using FromFd = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   network_acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       FromFd::FROM_FD,
@@ -291,10 +296,9 @@ void FrontDoor::HandToNetwork(int fd) {
 FrontDoor::~FrontDoor() { Shut(absl::ZeroDuration()); }
 
 void FrontDoor::SetServing(bool serving) {
-  for (grpc::Server* server : {socket_server_.get(), network_server_.get()}) {
-    if (server != nullptr)
-      server->GetHealthCheckService()->SetServingStatus(serving);
-  }
+  if (socket_server_ != nullptr)
+    socket_server_->GetHealthCheckService()->SetServingStatus(serving);
+  if (network_health_ != nullptr) network_health_->SetServing(serving);
 }
 
 void FrontDoor::Shut(absl::Duration grace) {

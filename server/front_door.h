@@ -19,6 +19,7 @@
 #include "server/counters.h"
 #include "server/doorstep.h"
 #include "server/listen_socket.h"
+#include "server/network_health.h"
 #include "server/open_connections.h"
 #include "server/tcp_listener.h"
 #include "server/tls_files.h"
@@ -51,8 +52,8 @@ struct DoorServices {
 };
 
 // The doors, a gRPC server each: the Unix socket, whose peers are looked at before
-// gRPC sees them, with reflection; and TCP where it is configured. Both have
-// gRPC's health service.
+// gRPC sees them, with reflection and gRPC's health service; and TCP where it is
+// configured, with NetworkHealth.
 //
 // Thread-safe once started.
 class FrontDoor {
@@ -114,6 +115,7 @@ class FrontDoor {
   std::unique_ptr<OpenConnections> at_network_;
   // Of the network; null where it is plain, and no handshake is due.
   std::unique_ptr<UnheardConnections> unheard_;
+  std::unique_ptr<NetworkHealth> network_health_;
   std::unique_ptr<grpc::Server> socket_server_;
   std::unique_ptr<grpc::Server> network_server_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor>

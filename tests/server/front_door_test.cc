@@ -24,6 +24,7 @@
 #include "server/access/gatekeeper.h"
 #include "server/access/token_store.h"
 #include "tests/support/health_client.h"
+#include "tests/support/raw_call.h"
 #include "tests/support/raw_http2.h"
 #include "tests/support/reflection_client.h"
 #include "tests/support/short_folder.h"
@@ -286,6 +287,45 @@ TEST(FrontDoor, PlainTcpIsForThisMachineAlone) {
   (*opened)->SetServing(true);
   const std::string address = absl::StrCat("127.0.0.1:", (*opened)->tcp_port());
   EXPECT_EQ(AskHealth(address), "SERVING");
+}
+
+TEST(FrontDoor, TheNetworkAnswersHealthChecksAndKeepsNoWatch) {
+  const ShortFolder folder;
+  DoorRooms rooms(folder.path(), getuid());
+  const auto opened =
+      FrontDoor::Open({.tcp = "127.0.0.1:0", .max_message_bytes = 1 << 20},
+                      nullptr, {}, rooms.rooms());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  (*opened)->SetServing(true);
+  const std::string address = absl::StrCat("127.0.0.1:", (*opened)->tcp_port());
+  EXPECT_EQ(AskHealth(address), "SERVING");
+  const auto channel =
+      grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
+  for (int i = 0; i < 1000; ++i) {
+    grpc::ClientContext context;
+    std::string reply;
+    const grpc::Status refused =
+        CallRaw(channel, context, "/grpc.health.v1.Health/Watch", "", reply);
+    ASSERT_EQ(refused.error_code(), grpc::StatusCode::UNIMPLEMENTED) << i;
+    ASSERT_TRUE(absl::StrContains(refused.error_message(), "Check"))
+        << refused.error_message();
+  }
+  EXPECT_EQ(rooms.counters.Get(Count::kCallsRefused), 1000);
+  // Not even the message of a check is waited for.
+  const int fd = ConnectTo((*opened)->tcp_port());
+  const std::string unfinished =
+      UnfinishedCall("/grpc.health.v1.Health/Check", 1 << 20);
+  send(fd, unfinished.data(), unfinished.size(), MSG_NOSIGNAL);
+  std::string said;
+  char bytes[4096];
+  while (!absl::StrContains(said, "grpc-status")) {
+    const ssize_t got = read(fd, bytes, sizeof(bytes));
+    ASSERT_GT(got, 0);
+    said.append(bytes, static_cast<size_t>(got));
+  }
+  close(fd);
+  (*opened)->SetServing(false);
+  EXPECT_EQ(AskHealth(address), "NOT_SERVING");
 }
 
 TEST(FrontDoor, TheSocketTellsItsServicesAndTheNetworkDoesNot) {
