@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
@@ -23,6 +24,8 @@ namespace {
 // A record's header (type, version, length), a handshake's (type, length), and the
 // client's version.
 constexpr size_t kHelloBytes = 11;
+constexpr absl::string_view kHttp2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+constexpr size_t kMostLookedAt = kHttp2Preface.size();
 constexpr char kHandshakeRecord = 0x16;
 constexpr char kMajor = 3;
 constexpr char kClientHello = 1;
@@ -36,6 +39,11 @@ absl::string_view FaultOfGreeting(Greeting due, absl::string_view said,
                                   bool& enough) {
   enough = !said.empty();
   if (due == Greeting::kAny || said.empty()) return "";
+  if (due == Greeting::kHttp2) {
+    const absl::string_view head = said.substr(0, kHttp2Preface.size());
+    enough = head.size() == kHttp2Preface.size();
+    return absl::StartsWith(kHttp2Preface, head) ? "" : "speaks no HTTP/2";
+  }
   if (said[0] != kHandshakeRecord || (said.size() > 1 && said[1] != kMajor) ||
       (said.size() > 5 && said[5] != kClientHello)) {
     return "speaks no TLS";
@@ -121,7 +129,7 @@ void Doorstep::Loop() {
 }
 
 void Doorstep::Look(int fd) {
-  std::array<char, kHelloBytes> head;
+  std::array<char, kMostLookedAt> head;
   const ssize_t got =
       recv(fd, head.data(), head.size(), MSG_PEEK | MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;

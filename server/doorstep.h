@@ -18,7 +18,8 @@ namespace kiln {
 // What a connection's first bytes are to be.
 enum class Greeting {
   kAny,
-  kTls,  // a ClientHello of TLS 1.2 or later
+  kHttp2,  // all of its preface
+  kTls,    // a ClientHello of TLS 1.2 or later
 };
 
 // What is wrong with a connection that has said `said` and no more so far; empty:

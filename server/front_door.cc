@@ -62,9 +62,6 @@ constexpr absl::Duration kSweepPeriod = absl::Seconds(1);
 // the network HTTP/2's usual most, since a stranger may begin as many.
 constexpr int kMostSocketStreams = 1024;
 constexpr int kMostNetworkStreams = 128;
-// A peer of the network that makes no call any more holds a descriptor for so long.
-// A client connects again.
-constexpr int kIdleMs = 15 * 60'000;
 // Between two warnings of too many connections.
 constexpr absl::Duration kWarningPause = absl::Seconds(10);
 
@@ -87,6 +84,9 @@ void Prepare(grpc::ServerBuilder& builder, const FrontDoorOptions& options,
   quota.Resize(static_cast<size_t>(options.buffer_bytes));
   builder.SetResourceQuota(quota);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, most_streams);
+  builder.AddChannelArgument(
+      GRPC_ARG_MAX_CONNECTION_IDLE_MS,
+      static_cast<int>(absl::ToInt64Milliseconds(options.idle_time)));
   builder.AddChannelArgument(
       GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
       static_cast<int>(absl::ToInt64Milliseconds(options.handshake_time)));
@@ -159,7 +159,8 @@ absl::Status FrontDoor::OpenSocket(const FrontDoorOptions& options,
     return absl::InternalError("gRPC started no server for the socket");
   at_socket_ = std::make_unique<OpenConnections>(options.connections);
   socket_.emplace(std::move(socket));
-  // gRPC waits for ever for what is handed to it here.
+  // What is handed to gRPC here has no time to shake hands in: HTTP/2's preface comes
+  // before that, and what follows it has the limit of any idle connection.
   const auto pass = [this](int fd) {
     grpc::AddInsecureChannelFromFd(socket_server_.get(), fd);
   };
@@ -167,9 +168,9 @@ absl::Status FrontDoor::OpenSocket(const FrontDoorOptions& options,
     RefuseConnection(UserName(UserAt(fd)), why, ErrorReason::kUnauthenticated,
                      rooms);
   };
-  ASSIGN_OR_RETURN(
-      socket_step_,
-      Doorstep::Start(Greeting::kAny, options.handshake_time, {pass, refuse}));
+  ASSIGN_OR_RETURN(socket_step_,
+                   Doorstep::Start(Greeting::kHttp2, options.handshake_time,
+                                   {pass, refuse}));
   ASSIGN_OR_RETURN(socket_loop_,
                    AcceptLoop::Start({socket_->fd()}, [this, rooms](int fd) {
                      TakeFromSocket(fd, rooms);
@@ -226,7 +227,6 @@ absl::Status FrontDoor::OpenNetwork(const FrontDoorOptions& options,
   Prepare(builder, options, services, "network", kMostNetworkStreams);
   if (!plain) AuditHandshakes(builder, rooms);
   builder.SetOption(std::make_unique<WithoutReflection>());
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
   builder.SetOption(
       std::make_unique<grpc::HealthCheckServiceServerBuilderOption>(nullptr));
   network_health_ = std::make_unique<NetworkHealth>(rooms.counters);

@@ -41,6 +41,9 @@ struct FrontDoorOptions {
   int64_t buffer_bytes = int64_t{512} << 20;
   // How long a connection may say nothing, or not finish its handshake.
   absl::Duration handshake_time = absl::Seconds(10);
+  // A peer that makes no call any more holds a descriptor for so long. A client
+  // connects again.
+  absl::Duration idle_time = absl::Minutes(15);
   // Of each door. More connections are closed at once.
   ConnectionLimits connections = LimitsForDescriptors(1024);
 };

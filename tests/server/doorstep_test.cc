@@ -45,6 +45,20 @@ TEST(Greeting, IsAClientHelloOfTls12OrLater) {
             "speaks no TLS");
   for (size_t size = 0; size < 11; ++size)
     EXPECT_EQ(FaultOf(Greeting::kTls, Hello(3).substr(0, size)), "waits");
+}
+
+TEST(Greeting, IsAllOfHttp2sPreface) {
+  const std::string preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+  for (size_t size = 0; size < preface.size(); ++size)
+    EXPECT_EQ(FaultOf(Greeting::kHttp2, preface.substr(0, size)), "waits");
+  EXPECT_EQ(FaultOf(Greeting::kHttp2, preface), "passes");
+  EXPECT_EQ(FaultOf(Greeting::kHttp2, absl::StrCat(preface, "x")), "passes");
+  EXPECT_EQ(FaultOf(Greeting::kHttp2, "PRX"), "speaks no HTTP/2");
+  EXPECT_EQ(FaultOf(Greeting::kHttp2, "GET / HTTP/1.1\r\n"),
+            "speaks no HTTP/2");
+}
+
+TEST(Greeting, OfAnyKindIsAnyByte) {
   EXPECT_EQ(FaultOf(Greeting::kAny, ""), "waits");
   EXPECT_EQ(FaultOf(Greeting::kAny, "P"), "passes");
 }

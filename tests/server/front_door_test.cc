@@ -178,6 +178,24 @@ TEST(FrontDoor, ASilentPeerIsClosed) {
   EXPECT_EQ(rooms.counters.Get(Count::kPeersRefused), 2);
 }
 
+TEST(FrontDoor, APeerOfTheSocketThatStopsBeforeOrAfterItsPrefaceIsClosed) {
+  const ShortFolder folder;
+  DoorRooms rooms(folder.path(), getuid());
+  const std::string path = absl::StrCat(folder.path(), "/kilnd.sock");
+  const auto opened =
+      FrontDoor::Open({.max_message_bytes = 1 << 20,
+                       .handshake_time = absl::Milliseconds(100),
+                       .idle_time = absl::Seconds(1)},
+                      std::make_unique<ListenSocket>(*ListenSocket::Open(path)),
+                      {}, rooms.rooms());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  AwaitClosed(ConnectTo(path, Http2Preface().substr(0, 1)));
+  AwaitClosed(ConnectTo(path, Http2Preface().substr(0, 23)));
+  EXPECT_EQ(rooms.counters.Get(Count::kPeersRefused), 2);
+  AwaitClosed(ConnectTo(path, Http2Preface()));
+  EXPECT_EQ(rooms.counters.Get(Count::kPeersRefused), 2);
+}
+
 TEST(FrontDoor, MessagesThatStrangersHoldBackAtTheNetworkEndNoCallAtTheSocket) {
   const ShortFolder folder;
   DoorRooms rooms(folder.path(), getuid());
