@@ -42,9 +42,10 @@ constexpr absl::Duration kAnswerGrace = absl::Seconds(2);
 // tenth later than it said.
 constexpr int kLooksWhileIdle = 10;
 
-// What a daemon of this or an earlier build has in its data folder.
-constexpr const char* kOwnFiles[] = {"signing.key", "records", "cache",
-                                     "audit.log"};
+// What a daemon of this or an earlier build has in its data folder, and what the
+// Python package puts beside it, before the first start too.
+constexpr const char* kOwnFiles[] = {"signing.key", "records",   "cache",
+                                     "audit.log",   "kilnd.log", "sources"};
 
 // Whether the folder is empty or a daemon's. Anything else is not ours to close
 // to others.
