@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the wheel beside PyTorch and runs the tests of the Python package.
 #
-# usage: ./kiln test-torch [--torch VERSION] [PYTEST ARGUMENT...]      (default: all of tests/python)
+# usage: ./kiln test-torch [--torch VERSION] [PYTEST ARGUMENT...]      (default: all of tests/python and tests/seeds)
 #        ./kiln test-torch --quick                    the most telling tests, in 5 minutes on 2 cores
 #        ./kiln test-torch tests/python --shard 2/4   a part: every fourth test, from the second on
 #        ./kiln test-torch --torch 2.9.1 --quick      the same beside another PyTorch, from 2.9.0 on
@@ -84,6 +84,6 @@ named=
 for word in "$@"; do [[ -e ${word%%::*} ]] && named=1; done
 if [[ -z $named ]]; then
   cores=$(nproc)
-  set -- tests/python -n "${KILN_TEST_WORKERS:-$((cores > 8 ? 8 : cores))}" "$@"
+  set -- tests/python tests/seeds -n "${KILN_TEST_WORKERS:-$((cores > 8 ? 8 : cores))}" "$@"
 fi
 exec "$folder-tests/bin/python" -m pytest -p no:cacheprovider -q --show-capture=stderr "$@"

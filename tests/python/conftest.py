@@ -42,6 +42,7 @@ QUICK = {
     "test_fallbacks.py": ["warm", "sentence", "sympy"],
     "test_fork.py": ["warm"],
     "test_forms.py": ["[vmap]", "accumulate", "recompile", "marked", "found_in_data"],
+    "test_scatter_upon_const.py": ["one_kernel", "shorter", "can_not"],
     "test_accuracy.py": 2,
     "test_broadcast_sizes.py": 2,
     "test_call_limits.py": 2,
