@@ -1,5 +1,6 @@
 #include "client/local_worker.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,7 @@
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
 #include "proto/base/work_error.h"
+#include "proto/base/work_limits.h"
 #include "proto/key/request_digest.h"
 
 namespace kiln {
@@ -18,9 +20,6 @@ namespace {
 
 // A start is some 50 ms; this is for a machine on its knees.
 constexpr absl::Duration kStartPatience = absl::Seconds(20);
-// What a compile may take before its worker makes way; the process's own limit
-// is twice as much. The same as a daemon's defaults.
-constexpr absl::Duration kCpu = absl::Seconds(600);
 
 // What a worker does for a request, in words.
 std::string WorkOf(const wire::CompileRequest& request,
@@ -80,6 +79,7 @@ absl::StatusOr<CompileOutcome> LocalWorker::CompileLocked(
   if (!planned.has_plan()) {
     return absl::InternalError("local worker: due a plan");
   }
+  RETURN_IF_ERROR(CheckPlanSize(planned.plan(), request.graph().name()));
   const SteadyTime planned_at = SteadyNow();
   answer.planned = Between(start, planned_at);
 
@@ -108,14 +108,15 @@ absl::StatusOr<CompileOutcome> LocalWorker::CompileLocked(
 }
 
 absl::Status LocalWorker::EnsureStarted() {
-  if (child_ != nullptr && child_->UsedCpu() < kCpu) return absl::OkStatus();
+  if (child_ != nullptr && child_->UsedCpu() < kRequestCpu)
+    return absl::OkStatus();
   child_.reset();
   JailedChildOptions options = {
       .program = options_.program,
       .env = options_.environment,
       .scratch_prefix = options_.scratch_root + "/kiln-worker"};
   options.jail.memory_bytes = options_.memory_bytes;
-  options.jail.cpu_seconds = 2 * absl::ToInt64Seconds(kCpu);
+  options.jail.cpu_seconds = 2 * absl::ToInt64Seconds(kRequestCpu);
   absl::StatusOr<std::unique_ptr<JailedChild>> child =
       JailedChild::Start(std::move(options), kStartPatience);
   if (!child.ok()) return Annotate(child.status(), "local");
@@ -127,7 +128,8 @@ absl::StatusOr<wire::WorkReply> LocalWorker::Ask(wire::WorkRequest request,
                                                  absl::string_view work,
                                                  SteadyTime deadline) {
   request.set_id(next_id_++);
-  const FrameOptions options = {.deadline = deadline};
+  const SteadyTime hung = SteadyIn(options_.wall);
+  const FrameOptions options = {.deadline = std::min(deadline, hung)};
   const int socket = child_->socket_fd();
   absl::Status sent = WriteFrame(socket, request.SerializeAsString(), options);
   absl::StatusOr<std::string> frame =
@@ -143,15 +145,19 @@ absl::StatusOr<wire::WorkReply> LocalWorker::Ask(wire::WorkRequest request,
   }
   // The stream is out of step: the process goes, the next compile starts anew.
   const std::string subject = absl::StrCat("local worker: ", work);
-  if (absl::IsDeadlineExceeded(frame.status())) {
+  const bool late = absl::IsDeadlineExceeded(frame.status());
+  if (late && deadline <= hung) {
     child_.reset();
     return Annotate(frame.status(), subject);
   }
   const std::string end = child_->PostMortem();
   child_.reset();
-  return MakeError(
-      ErrorReason::kWorkerDied,
-      absl::StrCat(subject, ": ", frame.status().message(), "; ", end));
+  const std::string found =
+      late ? absl::StrCat("no reply within ",
+                          absl::FormatDuration(options_.wall))
+           : std::string(frame.status().message());
+  return MakeError(ErrorReason::kWorkerDied,
+                   absl::StrCat(subject, ": ", found, "; ", end));
 }
 
 }  // namespace kiln

@@ -15,6 +15,7 @@
 #include "client/timed_lock.h"
 #include "proto/base/mutex.h"
 #include "proto/base/steady_time.h"
+#include "proto/base/work_limits.h"
 #include "proto/jail/jailed_child.h"
 #include "proto/worker.pb.h"
 
@@ -27,6 +28,8 @@ struct LocalWorkerOptions {
   std::vector<std::string> environment;
   // That the worker and each of its compilers may write; 0: any.
   int64_t memory_bytes = int64_t{16} << 30;
+  // Of planning, and of each build.
+  absl::Duration wall = kRequestWall;
 };
 
 // A compile worker of this process's own: what a client falls back to when no
@@ -49,8 +52,10 @@ class LocalWorker {
   //
   // Errors: those of CanonicalizeRequest and of the worker, with their reason;
   //   NO_TOOLCHAIN       the program cannot be started
-  //   WORKER_DIED        it ended in the middle: over which graph, at what and
-  //                      how, with the tail of its stderr
+  //   WORKER_DIED        it ended in the middle, or hung for all of
+  //                      options.wall: over which graph, at what and how, with
+  //                      the tail of its stderr
+  //   TOO_LARGE          its plan is more than is built (work_limits.h)
   //   DEADLINE_EXCEEDED  in time; the process is ended, its work lost
   absl::StatusOr<CompileOutcome> Compile(const wire::CompileRequest& request,
                                          const CompileCall& call)

@@ -12,28 +12,13 @@
 #include "proto/base/log.h"
 #include "proto/base/seal.h"
 #include "proto/base/status.h"
+#include "proto/base/work_limits.h"
 #include "proto/key/request_digest.h"
 #include "server/cache_look.h"
 #include "server/task_label.h"
 
 namespace kiln {
 namespace {
-
-// Of all units of a plan. Models have half a megabyte; more than this is a worker
-// gone wrong, and would keep a compiler busy for its whole time and memory.
-constexpr size_t kMostSourceBytes = size_t{64} << 20;
-
-absl::Status CheckSources(const wire::CompilePlan& plan,
-                          absl::string_view graph) {
-  size_t bytes = 0;
-  for (const wire::TranslationUnit& unit : plan.units())
-    bytes += unit.source().size();
-  if (bytes <= kMostSourceBytes) return absl::OkStatus();
-  return MakeError(ErrorReason::kTooLarge,
-                   absl::StrCat("graph ", graph, ": its kernels have ", bytes,
-                                " bytes of source, at most ", kMostSourceBytes,
-                                " are built"));
-}
 
 wire::ArtifactEnvelope EnvelopeOf(const CompileTask& task,
                                   const wire::CompilePlan& plan) {
@@ -106,7 +91,7 @@ absl::StatusOr<wire::CompilePlan> CompileJob::Plan(Job& job) {
   }
   rooms_.counters.Add(Count::kPlans);
   rooms_.pass_times.Add(*reply);
-  RETURN_IF_ERROR(CheckSources(reply->plan(), job.graph_name));
+  RETURN_IF_ERROR(CheckPlanSize(reply->plan(), job.graph_name));
   return reply->plan();
 }
 

@@ -92,7 +92,7 @@ class WorkQueue {
   WorkQueue& operator=(const WorkQueue&) = delete;
 
   // The number of those that wait has no bound here: the job queue bounds jobs,
-  // and a job's units are bounded by its graph.
+  // and CheckPlanSize a job's units.
   std::shared_ptr<PendingWork> Push(wire::WorkRequest request, WorkLabel label)
       ABSL_LOCKS_EXCLUDED(mu_);
   // For another attempt, before all that wait.

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/base/steady_time.h"
+#include "proto/base/work_limits.h"
 #include "proto/jail/jail_spec.h"
 #include "proto/jail/jailed_child.h"
 #include "proto/worker.pb.h"
@@ -23,9 +24,8 @@ struct WorkerLimits {
   std::string program;
   std::vector<std::string> args;
   std::vector<std::string> env;              // "NAME=value", after the base set
-  absl::Duration wall = absl::Seconds(120);  // of one request
-  // What one request has, at least, over all threads; at most twice as much.
-  absl::Duration cpu = absl::Seconds(600);
+  absl::Duration wall = kRequestWall;
+  absl::Duration cpu = kRequestCpu;
   int64_t memory_bytes = int64_t{16}
                          << 30;  // that each process may write; 0: any
   JailRange sandbox;

@@ -93,6 +93,28 @@ TEST(LocalWorker, OneThatHangsIsEndedAtTheDeadline) {
   EXPECT_TRUE(worker.Compile(Order("fake.units.1"), {}).ok());
 }
 
+TEST(LocalWorker, OneThatHangsIsEndedAtItsWallLimitWithoutADeadline) {
+  LocalWorkerOptions options = FakeWorker();
+  options.wall = absl::Milliseconds(200);
+  LocalWorker worker(options);
+  const absl::Status hung = worker.Compile(Order("fake.hang.any"), {}).status();
+  EXPECT_EQ(ReasonOf(hung), ErrorReason::kWorkerDied) << hung;
+  EXPECT_TRUE(absl::StrContains(hung.message(), "no reply within 200ms"))
+      << hung;
+}
+
+TEST(LocalWorker, APlanOfMoreUnitsThanAreBuiltIsRefused) {
+  LocalWorker worker(FakeWorker());
+  const absl::Status refused =
+      worker.Compile(Order("fake.units.4097"), {}).status();
+  EXPECT_EQ(ReasonOf(refused), ErrorReason::kTooLarge) << refused;
+  EXPECT_TRUE(absl::StrContains(
+      refused.message(),
+      "graph order: its plan has 4097 units, at most 4096 are built"))
+      << refused;
+  EXPECT_TRUE(worker.Compile(Order("fake.units.1"), {}).ok());
+}
+
 TEST(LocalWorker, ACompilerDoesNotOutliveTheDeadline) {
   const std::string root = testing::TempDir() + "/with_compiler";
   std::filesystem::create_directory(root);

@@ -69,6 +69,20 @@ TEST(PoisonSources, AHundredMegabytesFailTheirJobAndReachNoCompiler) {
   ExpectNothingLeft(d);
 }
 
+// They would stand before all others' plans.
+TEST(PoisonSources, AHundredThousandUnitsFailTheirJobAndReachNoCompiler) {
+  TestDaemon d(UseLyingPlanner);
+  const absl::Status refused =
+      d.client().Compile(Sum(1, "lie.units.100000")).status;
+  EXPECT_EQ(ReasonOf(refused), ErrorReason::kTooLarge) << refused;
+  EXPECT_TRUE(absl::StrContains(
+      refused.message(),
+      "graph sum: its plan has 100001 units, at most 4096 are built"))
+      << refused;
+  EXPECT_EQ(d.count(Count::kUnitsBuilt), 0);
+  ExpectWellAndEmpty(d, Sum(1));
+}
+
 // "VmHWM" of this process, which is the daemon too.
 int64_t MostMebibytes() {
   std::ifstream in("/proc/self/status");

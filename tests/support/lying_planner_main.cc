@@ -4,6 +4,7 @@
 //
 //   lie.include.PATH   every source includes this file
 //   lie.source.N       every source has N megabytes of declarations more
+//   lie.units.N        the plan has N units more
 //   lie.bomb.N         the reply has N millions of empty units more
 //
 // What stands behind a space tells equal lies apart.
@@ -40,12 +41,18 @@ std::string Declarations(int64_t megabytes) {
 void Lie(absl::string_view tag, wire::CompilePlan& plan) {
   std::string before;
   int64_t megabytes = 0;
+  int units = 0;
   tag = tag.substr(0, tag.find(' '));
   if (absl::ConsumePrefix(&tag, "lie.include.")) {
     before = absl::StrCat("#include \"", tag, "\"\n");
   } else if (absl::ConsumePrefix(&tag, "lie.source.") &&
              absl::SimpleAtoi(tag, &megabytes)) {
     before = Declarations(megabytes);
+  } else if (absl::ConsumePrefix(&tag, "lie.units.") &&
+             absl::SimpleAtoi(tag, &units)) {
+    for (int i = 0; i < units; ++i) {
+      plan.add_units()->set_source(absl::StrCat("// ", i, "\n"));
+    }
   }
   for (wire::TranslationUnit& unit : *plan.mutable_units()) {
     unit.set_source(absl::StrCat(before, unit.source()));
