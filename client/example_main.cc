@@ -8,7 +8,10 @@
 #include "client/session.h"
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: example SOCKET\n");
+    return 2;
+  }
   kiln::SessionOptions options;
   options.daemon.socket = argv[1];
   const auto session = kiln::Session::Open(options);
@@ -25,7 +28,10 @@ int main(int argc, char** argv) {
   const kiln::Value s = g.Node("aten.add.Tensor", {x, b}, rows);
   g.Output(g.Node("aten.relu.default", {s}, rows));
   const auto graph = g.Build();
-  if (!graph.ok()) return 1;
+  if (!graph.ok()) {
+    std::fprintf(stderr, "%s\n", graph.status().ToString().c_str());
+    return 1;
+  }
 
   const auto callable = (*session)->Compile(*graph);
   if (!callable.ok()) {

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
+source deploy/say.sh
 
 say "1. Build"
 deploy/install_deps.sh

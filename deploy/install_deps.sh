@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what Kiln is built with, on Debian 12: packages from Debian, and where no CUDA toolkit stands, NVRTC from
-# PyPI into build/nvrtc. Quick when everything is there. Without root it prints what to type.
+# PyPI into build/nvrtc. Quick when everything is there. Without root it prints what to type. Ends with apt-get's own
+# status where that fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,6 +16,25 @@ packages=(
   ca-certificates git procps python3 python3-dev python3-venv
 )
 
+# apt_get WORDS...: waits, with a bound, while another process (a first boot's upgrades, say) holds one of apt's locks.
+apt_get() {
+  local tries=60 pause=5 said status
+  said=$(mktemp)
+  while true; do
+    status=0
+    { LC_ALL=C apt-get "$@" 2>&1 >&3 | tee "$said" >&2; } 3>&1 || status=$?
+    if [[ $status -eq 0 ]] || ! grep -q '^E: Could not get lock' "$said"; then break; fi
+    if ((--tries == 0)); then
+      echo "install_deps: apt's lock is still held; try again when the process named above has ended" >&2
+      break
+    fi
+    echo "install_deps: another process holds apt's lock; waiting, $((tries * pause)) s more at most" >&2
+    sleep "$pause"
+  done
+  rm -f "$said"
+  return "$status"
+}
+
 missing=()
 for package in "${packages[@]}"; do
   state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
@@ -22,16 +42,16 @@ for package in "${packages[@]}"; do
 done
 
 if [[ ${#missing[@]} -gt 0 ]]; then
-  install=(apt-get install --yes --no-install-recommends "${missing[@]}")
+  install=(install --yes --no-install-recommends "${missing[@]}")
   if [[ $(id -u) -eq 0 ]]; then
     echo "install_deps: installing ${#missing[@]} Debian packages"
     export DEBIAN_FRONTEND=noninteractive
-    apt-get update --quiet
-    "${install[@]}"
+    apt_get update --quiet
+    apt_get "${install[@]}"
   else
     echo "install_deps: Kiln needs Debian packages that are not installed. Type:" >&2
     echo >&2
-    echo "  sudo apt-get update && sudo ${install[*]}" >&2
+    echo "  sudo apt-get update && sudo apt-get ${install[*]}" >&2
     exit 1
   fi
 fi

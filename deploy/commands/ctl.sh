@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Looks at a daemon and tells it what to do: compilectl of this tree.
 #
-# usage: ./kiln ctl [COMPILECTL ARGUMENT...]      (bazel-bin/client/compilectl/compilectl --help lists them)
+# usage: ./kiln ctl [COMPILECTL ARGUMENT...]      (compilectl's own help stands below; docs/compilectl.md says more)
 # That program, told of the NVRTC in build/nvrtc; it is built when it is not there.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the daemon and its worker, and starts kilnd where you stand.
 #
-# usage: ./kiln daemon [KILND OPTION...]      (bazel-bin/server/kilnd --help lists them)
+# usage: ./kiln daemon [KILND OPTION...]      (kilnd's own help stands below)
 # The same as bazel-bin/server/kilnd, with NVRTC from build/nvrtc where install_deps.sh put it there. Ctrl-C drains and
 # ends it.
 set -euo pipefail

@@ -11,10 +11,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 [[ $# -ne 1 || $1 != cluster ]] || exec deploy/demo_cluster.sh
-[[ $# -eq 0 ]] || { echo "kiln demo: takes nothing or \"cluster\", \"$1\" was found" >&2; exit 2; }
+[[ $# -eq 0 ]] || { echo "kiln demo: takes nothing or \"cluster\", \"$*\" was found" >&2; exit 2; }
 root=$PWD
 
-say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
+source deploy/say.sh
 
 say "1. What Kiln is built with"
 deploy/install_deps.sh

@@ -26,7 +26,7 @@ for script in "$root"/deploy/commands/*.sh; do
     grep -q "^usage: ./kiln $name" <<<"$text" || fail "$name $word has no usage: $text"
   done
 done
-for name in bench corpus ctl daemon demo fmt fuzz gpu-bundle soak test test-torch tidy wheel; do
+for name in bench corpus ctl daemon demo doctor fmt fuzz gpu-bundle soak test test-torch tidy wheel; do
   grep -q "^  $name " <<<"$listed" || fail "help does not list $name: $listed"
 done
 for word in "" --help -h; do
@@ -49,6 +49,10 @@ refused fmt --check more
 refused tidy --nosuch
 refused tidy no/such/file.cc
 refused demo more
+refused demo cluster now
+grep -q '"cluster now"' "$TEST_TMPDIR/err" || fail "demo does not say what it found: $(<"$TEST_TMPDIR/err")"
+refused stats
+grep -q 'kiln ctl --help' "$TEST_TMPDIR/err" || fail "a command of compilectl's is not led there: $(<"$TEST_TMPDIR/err")"
 refused corpus
 refused gpu-bundle --nosuch
 refused gpu-bundle one two
@@ -63,3 +67,18 @@ for script in "$root"/bench/*.sh; do
   name=$(basename "$script" .sh)
   grep -q "^  $name  *[A-Z]" <<<"$listed" || fail "bench does not say what $name shows: $listed"
 done
+
+# Help with a command that starts a program goes on with the program's own; where it is not built, that is said.
+tree=$TEST_TMPDIR/tree
+mkdir -p "$tree/deploy"
+cp "$kiln" "$tree/kiln"
+cp -r "$root/deploy/commands" "$tree/deploy/commands"
+grep -q "compilectl is not built yet" <<<"$("$tree/kiln" ctl --help)" || fail "ctl --help says nothing of a missing program"
+mkdir -p "$tree/bazel-bin/client/compilectl"
+printf '#!/bin/sh\necho "compilectl was given $*"\n' >"$tree/bazel-bin/client/compilectl/compilectl"
+chmod +x "$tree/bazel-bin/client/compilectl/compilectl"
+text=$("$tree/kiln" ctl --help) || fail "ctl --help exits with $?"
+grep -q "^usage: ./kiln ctl" <<<"$text" && grep -q "^compilectl was given --help" <<<"$text" ||
+  fail "ctl --help is without the program's own: $text"
+touch "$tree/deploy/nvrtc_environment.sh"
+[[ $("$tree/kiln" doctor -o json) == "compilectl was given doctor -o json" ]] || fail "doctor is not ctl doctor"
