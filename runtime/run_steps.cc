@@ -30,9 +30,8 @@ class StepRunner {
     SetPointers(launch);
     for (size_t i = 0; i < launch.scalars.size(); ++i) {
       const ExprId id = launch.scalars[i];
-      frame_.scalars[i] = id == BoundLaunch::kSeed
-                              ? static_cast<int64_t>(options_.seed)
-                              : frame_.values[id];
+      frame_.scalars[i] =
+          id == BoundLaunch::kSeed ? SeedOnHost() : frame_.values[id];
     }
     out.kernel = launch.kernel;
     out.buffers =
@@ -106,6 +105,12 @@ class StepRunner {
 
  private:
   Device& device() const { return artifact_.device(); }
+
+  // Kernels on the CPU take the seed as a number; a slot is the host's there.
+  int64_t SeedOnHost() const {
+    const auto* const slot = static_cast<const int64_t*>(options_.seed_slot);
+    return slot != nullptr ? *slot : static_cast<int64_t>(options_.seed);
+  }
 
   absl::Status LaunchWatched(int32_t step, const KernelLaunch& launch) {
     const StepLaunch told(artifact_, step, launch, options_.stream,

@@ -40,6 +40,15 @@ std::string CountersText(const wire::CompilePlan& compiled) {
   return text;
 }
 
+bool ReadsSeed(const wire::LaunchPlan& plan) {
+  for (const wire::PlanStep& step : plan.steps()) {
+    for (const wire::KernelArg& arg : step.launch().args()) {
+      if (arg.has_seed() || arg.has_seed_slot()) return true;
+    }
+  }
+  return false;
+}
+
 std::string DaemonText(const CompileReport& report) {
   const absl::Status& said = report.daemon_status;
   if (!report.by_local_worker || said.ok()) return "";
@@ -98,6 +107,9 @@ KilnStatus* kiln_callable_report(const KilnCallable* callable,
                              kiln::DaemonIsSilent(found.daemon_status))
                         ? 1
                         : 0;
+  const std::shared_ptr<const kiln::Executor> first =
+      callable->callable->executor();
+  all.reads_seed = kiln::ReadsSeed(kiln::PlanOf(*first).plan()) ? 1 : 0;
   std::memcpy(report, &all, std::min(report->struct_size, sizeof(all)));
   return nullptr;
 }

@@ -328,6 +328,8 @@ typedef struct KilnReport {
    * 1: a local worker compiled since no daemon answered: none listens, or the
    * connection broke. KILN_TEXT_DAEMON has the words. */
   int32_t daemon_lost;
+  /* 1: its first artifact reads the run's seed. */
+  int32_t reads_seed;
 } KilnReport;
 
 KilnStatus* kiln_callable_report(const KilnCallable* callable,
@@ -441,8 +443,8 @@ typedef struct KilnRunOptions {
   void (*on_launch)(void* context, KilnLaunch* launch, int32_t after);
   void* launch_context;
   KilnTrace* trace; /* NULL: none */
-  /* On CUDA: 8 bytes on the device, whose number when the work runs is the seed
-   * in place of the one above. For work that the caller captures: he writes
+  /* 8 bytes on the device, whose number when the work runs is the seed in place of
+   * the one above. For work that the caller captures: he writes
    * another seed there before each replay. NULL: the run sees to it. */
   void* seed_slot;
 } KilnRunOptions;

@@ -1,10 +1,14 @@
 """Seeds of runs: drawn from the generator of the device that a graph runs on."""
 
+import threading
+
 import pytest
 import torch
+import torch.nn.functional as F
 
-from kiln import program, run_seeds
-from kiln.recipe import KilnRecipe, Place, Recipe
+from kiln import _native, program, run_seeds
+from kiln.compiled_graph import recording
+from kiln.recipe import HostRecipe, KilnRecipe, Place, Recipe
 
 GPU = torch.device("cuda", 1)
 
@@ -93,20 +97,137 @@ def test_while_a_graph_is_captured_and_on_the_cpu_seeds_are_the_cpus(generators,
     assert generators[1].get_offset() == 0
 
 
-@pytest.mark.parametrize("results", [[Place(1)], [Place(1), Place(0)]], ids=["direct", "steps"])
-def test_a_program_runs_what_is_random_with_the_seeds_that_it_is_given(monkeypatch, results):
-    class Served:
-        unserved = rescue = None
+class Served:
+    """A segment that an artifact serves."""
+
+    unserved = rescue = None
+
+
+@pytest.fixture
+def drawn_by_segments(monkeypatch):
+    """What each run of a segment drew, in order."""
+    taken = []
 
     def segment(callable_, unserved, instead, rescue, draw):
-        return lambda inputs: [taken.append(draw() if draw else 0) or inputs[0]]
+        def run(inputs, *seed):
+            taken.append(0 if draw is None else seed[0] if seed else draw())
+            return [inputs[0]]
 
-    taken = []
+        return run
+
     monkeypatch.setattr(program._native, "segment", segment)
+    return taken
+
+
+@pytest.mark.parametrize("results", [[Place(1)], [Place(1), Place(0)]], ids=["direct", "steps"])
+def test_a_program_runs_what_is_random_with_the_seeds_that_it_is_given(drawn_by_segments, results):
     for has_random in (True, False):
         step = KilnRecipe(b"", [0], [1], [], has_random)
         recipe = Recipe(1, 2, [], [step], results)
         run = program.make_program(recipe, [object()], [Served()], iter(range(5, 9)).__next__)
         run([torch.ones(1)])
         run([torch.ones(1)])
-    assert taken == [5, 6, 0, 0]
+    assert drawn_by_segments == [5, 6, 0, 0]
+
+
+def test_a_program_draws_its_seeds_before_an_operator_of_pytorchs_draws(drawn_by_segments):
+    order = []
+
+    def draw():
+        order.append("seed")
+        return len(order)
+
+    def noise(x):
+        order.append("operator")
+        return x
+
+    steps = [
+        KilnRecipe(b"", [0], [1], [], True),
+        HostRecipe(noise, (Place(1),), {}, 2),
+        KilnRecipe(b"", [2], [3], [], False),
+        HostRecipe(noise, (Place(3),), {}, 4),
+        KilnRecipe(b"", [4], [5], [], True),
+    ]
+    recipe = Recipe(1, 6, [], steps, [Place(5)])
+    run = program.make_program(recipe, [object()] * 3, [Served()] * 3, draw)
+    run([torch.ones(1)])
+    assert order == ["seed", "seed", "operator", "operator"]
+    assert drawn_by_segments == [1, 0, 2]
+
+
+def test_what_runs_in_pytorch_draws_no_seed():
+    class Eager(Served):
+        def run(self, inputs):
+            return [inputs[0]]
+
+    step = KilnRecipe(b"", [0], [1], [], True)
+    recipe = Recipe(1, 2, [], [step], [Place(1), Place(0)])
+    program.make_program(recipe, [None], [Eager()], pytest.fail)([torch.ones(1)])
+
+
+def test_captured_runs_draw_from_slots_which_each_replay_writes(generators, monkeypatch):
+    draw = run_seeds.seeds_of(GPU)
+    generators[1].manual_seed(7)
+    due = [drawn(draw, 2) for _ in range(3)]
+    generators[1].manual_seed(7)
+    slots = run_seeds.SeedSlots(torch.device("cpu"), 2)
+    monkeypatch.setattr(slots, "_draw", draw)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    with slots.captured():
+        first, second = draw(), draw()
+    assert generators[1].get_offset() == 0
+    assert isinstance(draw(), int)  # of a capture that is none of Kiln's
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    assert first.data_ptr() + 8 == second.data_ptr()
+    for seeds in due:
+        slots.draw()
+        assert [first.item(), second.item()] == seeds
+
+
+def test_another_threads_runs_draw_from_no_slots(generators, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    found = []
+    with run_seeds.SeedSlots(torch.device("cpu"), 1).captured():
+        thread = threading.Thread(target=lambda: found.append(run_seeds.seeds_of(GPU)()))
+        thread.start()
+        thread.join()
+    assert isinstance(found[0], int)
+
+
+def compiled_dropout(function, x):
+    with recording() as graphs:
+        torch.compile(function, backend="kiln", fullgraph=True)(x)
+    (graph,) = graphs
+    return graph
+
+
+def test_a_slot_gives_a_run_the_numbers_of_the_seed_in_it():
+    x = torch.ones(1000)
+    (callable_,) = compiled_dropout(lambda x: F.dropout(x, 0.5), x).callables
+    slot = torch.zeros((), dtype=torch.int64)
+    for seed in (5, 2**62 + 3, 5):
+        slot.fill_(seed)
+        (by_slot,) = _native.run(callable_, [x], slot)
+        (due,) = _native.run(callable_, [x], seed)
+        assert torch.equal(by_slot, due)
+        assert 0.4 < (due == 0).float().mean() < 0.6
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.dropout(x, 0.0) + 1,
+        lambda x: F.scaled_dot_product_attention(x, x, x, dropout_p=0.0),
+        lambda x: F.dropout(x, 0.5, training=False) * 2,
+    ],
+    ids=["dropout", "attention", "evaluation"],
+)
+def test_a_graph_that_draws_nothing_takes_no_seed(function):
+    x = torch.rand(2, 3, 16, 8)
+    called = torch.compile(function, backend="kiln", fullgraph=True)
+    called(x)
+    state = torch.get_rng_state()
+    called(x)
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.compile(lambda x: F.dropout(x, 0.5), backend="kiln", fullgraph=True)(x)
+    assert not torch.equal(torch.get_rng_state(), state)

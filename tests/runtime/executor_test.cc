@@ -363,6 +363,10 @@ TEST(Executor, KernelsGetTheSeedOfTheRun) {
     const Tensor& y = std::get<Tensor>(outputs[0]);
     EXPECT_EQ(*static_cast<const uint64_t*>(y.data), seed);
   }
+  uint64_t slot = 99;
+  const auto outputs = RunOk(*executor, {}, {.seed = 7, .seed_slot = &slot});
+  const Tensor& y = std::get<Tensor>(outputs[0]);
+  EXPECT_EQ(*static_cast<const uint64_t*>(y.data), 99);
 }
 
 TEST(Executor, ASeedSlotHoldsTheSeedOfTheRunOrIsTheCallers) {

@@ -279,8 +279,10 @@ class CompiledGraph(_native.Called, OutputCode):
     def _finish(self, callables: list[object]) -> Callable[[list], Sequence]:
         self.callables, self.segments = callables, len(callables)
         counters.add("host_kernels", len(self.hosts))
-        for callable_ in callables:
+        for step, callable_ in zip(kiln_steps(self.recipe), callables):
             count_compile(callable_)
+            # An operator whose p is 0 is compiled to one that draws nothing.
+            step.has_random &= bool(_native.report(callable_)["reads_seed"])
         eager, draw = self._in_pytorch(), seeds_of(self.device)
         program = make_program(self.recipe, callables, eager, draw)
         if self.pads_inputs and any(counts_pads(_native.text(c, _COUNTERS)) for c in callables):

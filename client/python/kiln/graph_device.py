@@ -17,6 +17,7 @@ from torch._dynamo.utils import preserve_rng_state
 from torch._inductor.cudagraph_trees import MarkStepBox
 
 from .counters import counters
+from .run_seeds import SeedSlots
 from .torch_inside import untraced
 
 _log = logging.getLogger("kiln")
@@ -90,6 +91,15 @@ def _narrowing(tensor: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor] |
     return narrow
 
 
+def _after(first: Callable[[], None], then: Callable[[], None]) -> Callable[[], None]:
+    @untraced
+    def both() -> None:
+        first()
+        then()
+
+    return both
+
+
 @contextlib.contextmanager
 def _clean_libraries() -> Iterator[None]:
     """In which no workspace of a library comes from outside or goes there: it would be held by two."""
@@ -160,18 +170,22 @@ class GraphDevice:
     ) -> tuple[list, Callable[[], None], list, list[int], list, list]:
         graph = torch.cuda.CUDAGraph()
         copied = [place for place, use in enumerate(uses) if use == _COPIED]
+        count = getattr(body, "seeds", 0)  # graph_trees.py
         with torch.cuda.device(self.index):
+            seeds = SeedSlots(torch.device("cuda", self.index), count) if count else None
             taken, slots, narrow = self._take(inputs, copied)
             torch.cuda.synchronize()
             for value in taken:
                 if isinstance(value, torch.Generator):
                     graph.register_generator_state(value)
-            with preserve_rng_state(), _clean_libraries(), self._capture(graph):
+            given = seeds.captured() if seeds else contextlib.nullcontext()
+            with preserve_rng_state(), _clean_libraries(), self._capture(graph), given:
                 outputs = list(body(taken))
             torch.cuda.synchronize()
         counters.add("cudagraph_recorded_non_static_inputs", len(copied))
         metadata = [_metadata(o) if isinstance(o, torch.Tensor) else None for o in outputs]
-        return outputs, graph.replay, slots, copied, narrow, metadata
+        launch = _after(seeds.draw, graph.replay) if seeds else graph.replay
+        return outputs, launch, slots, copied, narrow, metadata
 
     def _take(self, inputs: list, copied: list[int]) -> tuple[list, list, list]:
         """The inputs, copied ones in the pool; these, as nobody's; and what is copied of each."""

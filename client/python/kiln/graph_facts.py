@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import fx
 
-from .fx_export import is_random, is_symbolic, value_of
+from .fx_export import is_symbolic, value_of
 from .steps import mutates, tensors_in
 
 MODES = ("inference", "forward", "backward")  # by number, KilnGraphMode
@@ -67,8 +67,6 @@ def why_not(module: fx.GraphModule, options: dict[str, object]) -> str | None:
             return f"{device.type} device ({node.name}){_found_from(node)}"
     if len(devices) != 1:
         return f"multiple devices: {', '.join(map(repr, devices))}"
-    if any(is_random(node) and "inductor_seed" in str(node.target) for node in module.graph.nodes):
-        return "random numbers of Kiln's own, whose seed a graph cannot change yet (UNIMPLEMENTED)"
     return None
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import weakref
@@ -19,6 +20,7 @@ from .counters import counters
 from .forked import open_in_child
 from .graph_device import GraphDevice, what_is_missing
 from .graph_facts import MODES
+from .recipe import kiln_steps
 from .telling import tell
 from .torch_inside import untraced
 
@@ -198,6 +200,10 @@ _TOO_MANY_SIZES = (
 def graphed(program: Program, facts: dict[str, object], graph: CompiledGraph) -> Program:
     """`program` of `graph`, through the tree of its GPU, which lives as long as `graph` does."""
     options = graph.choice.options
+    seeds = sum(step.has_random for step in kiln_steps(graph.recipe))
+    if seeds:
+        program = functools.partial(program)
+        program.seeds = seeds  # that a call draws: what a recording has slots for
     function = graph.graph_function = GraphFunction(
         program, facts, graph.device.index or 0, options
     )

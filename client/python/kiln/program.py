@@ -12,7 +12,7 @@ from . import _native
 from . import launches as launches  # who watches is set before a program runs
 from .philox import numbers_of
 from .recipe import Bound, Fixed, HostRecipe, KilnRecipe, Place, Recipe, bound
-from .run_seeds import draw_on_host
+from .run_seeds import Seed, draw_on_host
 from .torch_inside import untraced
 
 
@@ -39,13 +39,13 @@ class Eager(Protocol):
 
 
 def _direct_program(
-    step: KilnRecipe, callable_: object | None, eager: Eager, draw: Callable[[], int]
+    step: KilnRecipe, callable_: object | None, eager: Eager, draw: Callable[[], Seed]
 ) -> Callable[[list], list]:
     """A segment, given its inputs, which it empties. A whole program where the segment is all of a
     recipe. In PyTorch, where there is no callable."""
 
     @untraced
-    def run(args: list) -> list:
+    def run(args: list, *_: Seed) -> list:
         results = eager.run(args)
         args.clear()
         return results
@@ -61,11 +61,17 @@ def _direct_program(
 
 
 def _bind_segment(
-    step: KilnRecipe, callable_: object | None, eager: Eager, draw: Callable[[], int]
+    step: KilnRecipe,
+    callable_: object | None,
+    eager: Eager,
+    draw: Callable[[], Seed],
+    seed: int | None,
 ) -> Callable[[list], None]:
+    """``seed``: the place of its seed in a call's values; None: nothing is drawn."""
     takes, gives = step.takes, step.gives
     symbols = [bound(source) for source in step.symbols]
     run_segment = _direct_program(step, callable_, eager, draw)
+    drawn = slice(0, 0) if seed is None else slice(seed, seed + 1)
     # Only the run holds them from here on, and it lets go of the large ones when it has read them.
     last_used = [place for place in step.drops if place in takes]
 
@@ -76,7 +82,7 @@ def _bind_segment(
             inputs.append(source.read(values))
         for place in last_used:
             values[place] = None
-        for place, result in zip(gives, run_segment(inputs)):
+        for place, result in zip(gives, run_segment(inputs, *values[drawn])):
             values[place] = result
 
     return run
@@ -113,15 +119,21 @@ class Program:
         recipe: Recipe,
         callables: Sequence[object | None],
         eager: Sequence[Eager] = (),
-        draw: Callable[[], int] = draw_on_host,
+        draw: Callable[[], Seed] = draw_on_host,
     ) -> None:
         pending = zip(callables, eager)
         self._steps = []
+        self._draw, self._seeds = draw, 0
         for step in recipe.steps:
-            if isinstance(step, KilnRecipe):
-                self._steps.append((_bind_segment(step, *next(pending), draw), step.drops))
-            else:
+            if isinstance(step, HostRecipe):
                 self._steps.append((_bind_host(step), step.drops))
+                continue
+            callable_, in_pytorch = next(pending)
+            draws = step.has_random and callable_ is not None
+            seed = recipe.places + self._seeds if draws else None
+            self._seeds += draws
+            run = _bind_segment(step, callable_, in_pytorch, draw, seed)
+            self._steps.append((run, step.drops))
         self._padding = [None] * (recipe.places - recipe.inputs)
         self._constants = recipe.constants
         self._results = [bound(item).get for item in recipe.results]
@@ -132,6 +144,9 @@ class Program:
         args.clear()
         for place, held in self._constants:
             values[place] = held
+        # All before PyTorch's own operators draw, as a device graph has to.
+        for _ in range(self._seeds):
+            values.append(self._draw())
         for run, drops in self._steps:
             run(values)
             for place in drops:
@@ -160,7 +175,7 @@ def make_program(
     recipe: Recipe,
     callables: Sequence[object | None],
     eager: Sequence[Eager],
-    draw: Callable[[], int],
+    draw: Callable[[], Seed],
 ) -> Callable[[list], list]:
     """The quickest program for a recipe. A segment without a callable is PyTorch's. ``draw`` gives
     the seed of a run (run_seeds.py)."""
@@ -172,7 +187,7 @@ def _make_program(
     recipe: Recipe,
     callables: Sequence[object | None],
     eager: Sequence[Eager],
-    draw: Callable[[], int],
+    draw: Callable[[], Seed],
 ) -> Callable[[list], list]:
     if len(recipe.steps) == 1 and isinstance(recipe.steps[0], KilnRecipe):
         step = recipe.steps[0]

@@ -3,14 +3,20 @@
     draw = seeds_of(torch.device("cuda", 0))
     seed = draw()       # in each run; the generator's state makes it repeat
 
+    slots = SeedSlots(device, 2)
+    with slots.captured():
+        ...             # runs that draw are given slots, of two seeds
+    slots.draw()        # before each replay
+
 What makes eager mode's numbers repeat on a device makes these repeat: ``torch.manual_seed``,
 ``torch.cuda.manual_seed``, the state that a checkpoint or ``fork_rng`` puts back.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import torch
@@ -60,17 +66,63 @@ def draw_of(generator: Philox) -> int:
     return _mixed(_mixed(seed + _GOLDEN & _WORD) + offset * _GOLDEN & _WORD) >> 1
 
 
-def seeds_of(device: torch.device) -> Callable[[], int]:
-    """What draws the seed of a run on a device. While a CUDA graph is captured it is the CPU's
-    generator: the offset of the device's own is not to be read then."""
+# What a run draws from: a seed, or a tensor on the device that holds it when the work runs.
+Seed = int | torch.Tensor
+
+
+class _Capture(threading.local):
+    """Of a thread: the slots of the work that it captures."""
+
+    slots: SeedSlots | None = None
+
+
+_capture = _Capture()
+
+
+def seeds_of(device: torch.device) -> Callable[[], Seed]:
+    """What draws the seed of a run on a device. Of work that is captured it gives a slot. In a
+    capture that is none of Kiln's it is the CPU's generator that draws, once for all replays: the
+    offset of the device's own is not to be read then."""
     if device.type != "cuda":
         return draw_on_host
     index = device.index or 0
 
     @untraced
-    def draw() -> int:
+    def draw() -> Seed:
         if torch.cuda.is_current_stream_capturing():
-            return draw_on_host()
+            return draw_on_host() if _capture.slots is None else _capture.slots.take()
         return draw_of(torch.cuda.default_generators[index])
 
     return draw
+
+
+class SeedSlots:
+    """The seeds of work that is captured once and replayed: 8 bytes each on its device. One thread
+    at a time."""
+
+    def __init__(self, device: torch.device, count: int) -> None:
+        self._draw = seeds_of(device)
+        with torch.inference_mode(False):
+            self._slots = torch.zeros(count, dtype=torch.int64, device=device).unbind()
+        self._free: Iterator[torch.Tensor] = iter(self._slots)
+
+    @contextlib.contextmanager
+    def captured(self) -> Iterator[None]:
+        """In which this thread's runs draw from these slots, in order."""
+        _capture.slots = self
+        try:
+            yield
+        finally:
+            _capture.slots = None
+
+    def take(self) -> torch.Tensor:
+        """The next slot. StopIteration beyond the last."""
+        return next(self._free)
+
+    @untraced
+    def draw(self) -> None:
+        """Draws the seeds of a replay. They are arguments of kernels on the current stream, which
+        run when the replay before this one is done with the slots: no memory of the host's is read
+        later."""
+        for slot in self._slots:
+            slot.fill_(self._draw())

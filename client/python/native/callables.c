@@ -53,11 +53,12 @@ PyObject* kiln_py_report(PyObject* self, PyObject* capsule) {
   KilnStatus* status = kiln_library.kiln_callable_report(callable, &report);
   if (status != NULL) return kiln_py_raise(status);
   return Py_BuildValue(
-      "{si si si sL sL si si si}", "artifacts", report.artifacts,
+      "{si si si sL sL si si si si}", "artifacts", report.artifacts,
       "by_local_worker", report.by_local_worker, "served_from",
       (int)report.served_from, "compile_us", (long long)report.compile_us,
       "load_us", (long long)report.load_us, "units_built", report.units_built,
-      "units_cached", report.units_cached, "daemon_lost", report.daemon_lost);
+      "units_cached", report.units_cached, "daemon_lost", report.daemon_lost,
+      "reads_seed", report.reads_seed);
 }
 
 PyObject* kiln_py_text(PyObject* self, PyObject* args) {

@@ -4,6 +4,7 @@
 #include "client/python/native/errors.h"
 #include "client/python/native/launches.h"
 #include "client/python/native/library.h"
+#include "client/python/native/reading.h"
 #include "client/python/native/refusal.h"
 #include "client/python/native/results.h"
 #include "client/python/native/sessions.h"
@@ -118,12 +119,14 @@ static PyObject* RunOn(KilnCallable* callable, PyObject* inputs,
  * first tensor; one without a tensor is the CPU's. */
 static PyObject* ReadAndRun(KilnCallable* callable, PyObject* inputs,
                             KilnValue* values, Py_ssize_t count,
-                            uint64_t seed) {
+                            KilnSeed seed) {
   DlpackDevice device = {-1, 0};
   if (kiln_tensors_read(callable, inputs, count, values, &device) != 0) {
     return NULL;
   }
-  KilnRunOptions options = {.struct_size = sizeof(options), .seed = seed};
+  KilnRunOptions options = {.struct_size = sizeof(options), 
+                            .seed = seed.number,
+                            .seed_slot = seed.slot};
   KilnMade made = {.room = 0};
   if (device.type != kDlpackCuda) {
     device.type = kDlpackCpu;
@@ -140,7 +143,14 @@ static PyObject* ReadAndRun(KilnCallable* callable, PyObject* inputs,
   return out;
 }
 
-PyObject* kiln_py_run(PyObject* capsule, PyObject* inputs, uint64_t seed) {
+int kiln_py_read_seed(PyObject* drawn, KilnSeed* seed) {
+  *seed = (KilnSeed){0, NULL};
+  if (!PyLong_Check(drawn)) return kiln_reading_address(drawn, &seed->slot);
+  seed->number = PyLong_AsUnsignedLongLongMask(drawn);
+  return PyErr_Occurred() ? -1 : 0;
+}
+
+PyObject* kiln_py_run(PyObject* capsule, PyObject* inputs, KilnSeed seed) {
   KilnCallable* callable = kiln_py_callable(capsule);
   if (callable == NULL) return NULL;
   const Py_ssize_t count = PyList_Size(inputs);
@@ -161,7 +171,7 @@ PyObject* kiln_py_run_method(PyObject* self, PyObject* const* args, Py_ssize_t g
     PyErr_SetString(PyExc_TypeError, "due: callable, list of inputs, seed");
     return NULL;
   }
-  const uint64_t seed = PyLong_AsUnsignedLongLongMask(args[2]);
-  if (PyErr_Occurred()) return NULL;
+  KilnSeed seed;
+  if (kiln_py_read_seed(args[2], &seed) != 0) return NULL;
   return kiln_py_run(args[0], args[1], seed);
 }

@@ -18,26 +18,30 @@ static PyObject* Rescued(PyObject* rescue, PyObject* inputs) {
   return out;
 }
 
-static PyObject* RunNative(PyObject* parts, PyObject* inputs) {
-  uint64_t seed = 0;
+/* `drawn`: a seed that was drawn for the call, or NULL. */
+static PyObject* RunNative(PyObject* parts, PyObject* inputs, PyObject* drawn) {
+  KilnSeed seed = {0, NULL};
   PyObject* draw = PyTuple_GetItem(parts, kDraw);
   if (draw != Py_None) {
-    PyObject* drawn = PyObject_CallFunctionObjArgs(draw, NULL);
+    Py_XINCREF(drawn);
+    if (drawn == NULL) drawn = PyObject_CallFunctionObjArgs(draw, NULL);
     if (drawn == NULL) return NULL;
-    seed = PyLong_AsUnsignedLongLongMask(drawn);
+    const int failed = kiln_py_read_seed(drawn, &seed);
     Py_DECREF(drawn);
-    if (PyErr_Occurred()) return NULL;
+    if (failed) return NULL;
   }
   PyObject* out = kiln_py_run(PyTuple_GetItem(parts, kCallable), inputs, seed);
   if (out != NULL || !PyErr_ExceptionMatches(kiln_py_error_class())) return out;
   return Rescued(PyTuple_GetItem(parts, kRescue), inputs);
 }
 
-static PyObject* CallSegment(PyObject* parts, PyObject* inputs) {
-  if (!PyList_Check(inputs)) {
-    PyErr_SetString(PyExc_TypeError, "due: a list of inputs");
+static PyObject* CallSegment(PyObject* parts, PyObject* const* args,
+                             Py_ssize_t given) {
+  if (given < 1 || given > 2 || !PyList_Check(args[0])) {
+    PyErr_SetString(PyExc_TypeError, "due: a list of inputs[, a seed]");
     return NULL;
   }
+  PyObject* inputs = args[0];
   PyObject* out = NULL;
   if (PySet_Size(PyTuple_GetItem(parts, kUnserved)) > 0) {
     out = PyObject_CallFunctionObjArgs(PyTuple_GetItem(parts, kInstead), inputs,
@@ -45,13 +49,14 @@ static PyObject* CallSegment(PyObject* parts, PyObject* inputs) {
     if (out == NULL) return NULL;
     if (out == Py_None) Py_CLEAR(out);
   }
-  if (out == NULL) out = RunNative(parts, inputs);
+  if (out == NULL) out = RunNative(parts, inputs, given == 2 ? args[1] : NULL);
   if (out != NULL) PyList_SetSlice(inputs, 0, PyList_Size(inputs), NULL);
   return out;
 }
 
-static PyMethodDef segment_def = {"segment", &CallSegment, METH_O,
-                                  "Runs a segment on a list of inputs."};
+static PyMethodDef segment_def = {
+    "segment", (PyCFunction)(void (*)(void))&CallSegment, METH_FASTCALL,
+    "Runs a segment on a list of inputs."};
 
 PyObject* kiln_py_segment(PyObject* self, PyObject* const* args,
                           Py_ssize_t given) {
