@@ -18,6 +18,7 @@
 #include "proto/base/log.h"
 #include "proto/base/status.h"
 #include "server/open_far_store.h"
+#include "server/service_methods.h"
 #include "server/signer.h"
 
 namespace kiln {
@@ -274,12 +275,12 @@ absl::Status Daemon::OpenDoor() {
   DoorServices services;
   services.socket = {compile_service_.get(), admin_service_.get(),
                      cache_service_.get()};
-  services.network = {compile_service_.get()};
+  AddMethods(*compile_service_, services.network);
   // Who is admin, or another daemon, shows by certificate or token, and so not on a
   // plain port.
   if (!config_.tcp_plain) {
-    services.network.push_back(admin_service_.get());
-    services.network.push_back(cache_service_.get());
+    AddMethods(*admin_service_, services.network);
+    AddMethods(*cache_service_, services.network);
   }
   ASSIGN_OR_RETURN(
       door_,
@@ -289,7 +290,7 @@ absl::Status Daemon::OpenDoor() {
                                .client_ca = config_.tls_client_ca},
                        .max_message_bytes = config_.max_message_bytes,
                        .connections = LimitsForDescriptors(DescriptorLimit())},
-                      std::move(socket_), services,
+                      std::move(socket_), std::move(services),
                       {.gate = *gate_,
                        .peers = peers_,
                        .audit = *audit_,

@@ -77,9 +77,8 @@ void Prepare(grpc::ServerBuilder& builder, const FrontDoorOptions& options,
   // looked at.
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
-  // A door's own. gRPC reads a call's message before anybody is asked who calls,
-  // and where a quota is used up it reads less and ends connections: with one for
-  // both doors, strangers of the network would end those of the socket.
+  // A door's own: where a quota is used up gRPC reads less and ends connections. With
+  // one for both doors, callers of the network would end those of the socket.
   grpc::ResourceQuota quota{std::string(name)};
   quota.Resize(static_cast<size_t>(options.buffer_bytes));
   builder.SetResourceQuota(quota);
@@ -132,7 +131,7 @@ void ShutServer(grpc::Server* server, SteadyTime deadline) {
 
 absl::StatusOr<std::unique_ptr<FrontDoor>> FrontDoor::Open(
     const FrontDoorOptions& options, std::unique_ptr<ListenSocket> socket,
-    const DoorServices& services, const Rooms& rooms) {
+    DoorServices services, const Rooms& rooms) {
   auto door = absl::WrapUnique(new FrontDoor());
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -140,7 +139,8 @@ absl::StatusOr<std::unique_ptr<FrontDoor>> FrontDoor::Open(
   google::protobuf::LinkMessageReflection<
       grpc::health::v1::HealthCheckRequest>();
   if (!options.tcp.empty())
-    RETURN_IF_ERROR(door->OpenNetwork(options, services.network, rooms));
+    RETURN_IF_ERROR(
+        door->OpenNetwork(options, std::move(services.network), rooms));
   if (socket != nullptr) {
     RETURN_IF_ERROR(
         door->OpenSocket(options, std::move(*socket), services.socket, rooms));
@@ -217,20 +217,23 @@ bool FrontDoor::Fits(OpenConnections& door, int fd, absl::string_view peer,
 }
 
 absl::Status FrontDoor::OpenNetwork(const FrontDoorOptions& options,
-                                    const std::vector<grpc::Service*>& services,
-                                    const Rooms& rooms) {
+                                    RawMethods methods, const Rooms& rooms) {
   RETURN_IF_ERROR(CheckTcpAddress(options.tcp, /*least_port=*/0));
   const bool plain = options.tls.certificate.empty();
   if (plain) RETURN_IF_ERROR(CheckLoopback(options.tcp));
   if (!plain) RETURN_IF_ERROR(Annotate(CheckTlsFiles(options.tls), "TLS"));
   grpc::ServerBuilder builder;
-  Prepare(builder, options, services, "network", kMostNetworkStreams);
+  Prepare(builder, options, {}, "network", kMostNetworkStreams);
+  // gRPC would let a fast peer send megabytes of a call before anybody looks at it.
+  // Of a message that is read it takes 1 MiB a round trip all the same.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   if (!plain) AuditHandshakes(builder, rooms);
   builder.SetOption(std::make_unique<WithoutReflection>());
   builder.SetOption(
       std::make_unique<grpc::HealthCheckServiceServerBuilderOption>(nullptr));
-  network_health_ = std::make_unique<NetworkHealth>(rooms.counters);
-  builder.RegisterCallbackGenericService(network_health_.get());
+  network_calls_ = std::make_unique<NetworkCalls>(
+      rooms.gate, std::move(methods), rooms.counters);
+  builder.RegisterCallbackGenericService(network_calls_.get());
   using FromFd = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   network_acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       FromFd::FROM_FD,
@@ -298,7 +301,7 @@ FrontDoor::~FrontDoor() { Shut(absl::ZeroDuration()); }
 void FrontDoor::SetServing(bool serving) {
   if (socket_server_ != nullptr)
     socket_server_->GetHealthCheckService()->SetServingStatus(serving);
-  if (network_health_ != nullptr) network_health_->SetServing(serving);
+  if (network_calls_ != nullptr) network_calls_->SetServing(serving);
 }
 
 void FrontDoor::Shut(absl::Duration grace) {

@@ -19,8 +19,9 @@
 #include "server/counters.h"
 #include "server/doorstep.h"
 #include "server/listen_socket.h"
-#include "server/network_health.h"
+#include "server/network_calls.h"
 #include "server/open_connections.h"
+#include "server/raw_methods.h"
 #include "server/tcp_listener.h"
 #include "server/tls_files.h"
 #include "server/unheard_connections.h"
@@ -51,12 +52,12 @@ struct FrontDoorOptions {
 // What is served at each door. The services may be the same ones.
 struct DoorServices {
   std::vector<grpc::Service*> socket;
-  std::vector<grpc::Service*> network;
+  RawMethods network;
 };
 
 // The doors, a gRPC server each: the Unix socket, whose peers are looked at before
 // gRPC sees them, with reflection and gRPC's health service; and TCP where it is
-// configured, with NetworkHealth.
+// configured, with NetworkCalls.
 //
 // Thread-safe once started.
 class FrontDoor {
@@ -77,7 +78,7 @@ class FrontDoor {
   // no address, or plain and no loopback address, or a TLS file is bad.
   static absl::StatusOr<std::unique_ptr<FrontDoor>> Open(
       const FrontDoorOptions& options, std::unique_ptr<ListenSocket> socket,
-      const DoorServices& services, const Rooms& rooms);
+      DoorServices services, const Rooms& rooms);
 
   FrontDoor(const FrontDoor&) = delete;
   FrontDoor& operator=(const FrontDoor&) = delete;
@@ -99,8 +100,7 @@ class FrontDoor {
   absl::Status OpenSocket(const FrontDoorOptions& options, ListenSocket socket,
                           const std::vector<grpc::Service*>& services,
                           const Rooms& rooms);
-  absl::Status OpenNetwork(const FrontDoorOptions& options,
-                           const std::vector<grpc::Service*>& services,
+  absl::Status OpenNetwork(const FrontDoorOptions& options, RawMethods methods,
                            const Rooms& rooms);
 
   // Has connections that make no call before they end recorded.
@@ -118,7 +118,7 @@ class FrontDoor {
   std::unique_ptr<OpenConnections> at_network_;
   // Of the network; null where it is plain, and no handshake is due.
   std::unique_ptr<UnheardConnections> unheard_;
-  std::unique_ptr<NetworkHealth> network_health_;
+  std::unique_ptr<NetworkCalls> network_calls_;
   std::unique_ptr<grpc::Server> socket_server_;
   std::unique_ptr<grpc::Server> network_server_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor>

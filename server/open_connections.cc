@@ -19,10 +19,10 @@ constexpr int64_t kOtherDescriptors = 512;
 constexpr int64_t kMostConnections = 16384;
 constexpr int64_t kFewestConnections = 16;
 
-// Whose connections are counted together. Of IPv6 it is the network of 64 bits,
-// since one machine is given all addresses of it; but not where that is everybody:
-// IPv4's, and those of one link.
-std::string HolderOf(absl::string_view peer) {
+}  // namespace
+
+// Not where a /64 is everybody: IPv4's, and those of one link.
+std::string ConnectionHolder(absl::string_view peer) {
   in6_addr address;
   if (inet_pton(AF_INET6, std::string(peer).c_str(), &address) != 1 ||
       IN6_IS_ADDR_V4MAPPED(&address) || IN6_IS_ADDR_LINKLOCAL(&address)) {
@@ -33,8 +33,6 @@ std::string HolderOf(absl::string_view peer) {
   inet_ntop(AF_INET6, &address, network, sizeof(network));
   return absl::StrCat(network, "/64");
 }
-
-}  // namespace
 
 uint64_t SocketCookie(int fd) {
   uint64_t cookie = 0;
@@ -50,7 +48,7 @@ ConnectionLimits LimitsForDescriptors(int64_t max_descriptors) {
 }
 
 absl::Status OpenConnections::Add(int fd, absl::string_view peer) {
-  const std::string holder = HolderOf(peer);
+  const std::string holder = ConnectionHolder(peer);
   MutexLock lock(&mu_);
   // The descriptor is new: what was there before is closed.
   const auto before = open_.find(fd);

@@ -24,6 +24,10 @@ struct ConnectionLimits {
 // of it for one peer.
 ConnectionLimits LimitsForDescriptors(int64_t max_descriptors);
 
+// Whose share a connection counts in. `peer`: a user or an address; of IPv6 it is the
+// network of 64 bits, since one machine is given all addresses of it.
+std::string ConnectionHolder(absl::string_view peer);
+
 // What tells one socket of the kernel from all others (SO_COOKIE); 0: it is no
 // socket.
 uint64_t SocketCookie(int fd);
@@ -35,8 +39,8 @@ class OpenConnections {
  public:
   explicit OpenConnections(const ConnectionLimits& limits) : limits_(limits) {}
 
-  // Counts the socket `fd` until it is closed. `peer`: a user; an address, where
-  // those of a /64 of IPv6 are one peer; empty: limited by the door's number alone.
+  // Counts the socket `fd` until it is closed. `peer`: a user or an address; empty:
+  // limited by the door's number alone.
   //
   // RESOURCE_EXHAUSTED QUEUE_FULL when there are as many as there may be; it is
   // not counted then.

@@ -63,6 +63,7 @@ class DoorMethods : public testing::Test {
           config.tcp = "127.0.0.1:0";
           config.tls_certificate = server_.certificate;
           config.tls_key = server_.key;
+          config.tls_client_ca = ca_.file();
         }) {
     const CompileAnswer made =
         daemon_.client().Compile(FakeRequest({"fake.salt.a"}));
@@ -81,9 +82,19 @@ class DoorMethods : public testing::Test {
   }
 
   std::shared_ptr<grpc::Channel> Channel(const std::string& token_file = "") {
+    return ChannelWith({.ca = ca_.file(), .token_file = token_file});
+  }
+  // Of a caller that is known and has no role anywhere.
+  std::shared_ptr<grpc::Channel> NobodysChannel() {
+    const TestCa::Files own = ca_.Issue("nobody.example", "nobody");
+    return ChannelWith({.ca = ca_.file(),
+                        .certificate = own.certificate,
+                        .key = own.key});
+  }
+  std::shared_ptr<grpc::Channel> ChannelWith(const DaemonTls& tls) {
     DaemonAddress address;
     address.tcp = absl::StrCat("localhost:", daemon_.daemon().tcp_port());
-    address.tls = {.ca = ca_.file(), .token_file = token_file};
+    address.tls = tls;
     address.public_keys.push_back(SigningKey::Generate()->public_key());
     return *OpenDaemonChannel(address);
   }
@@ -108,6 +119,16 @@ class DoorMethods : public testing::Test {
                            const MethodDescriptor& method,
                            const std::string& key) {
     return CallBytes(channel, method, RequestNaming(key, method));
+  }
+  // What it answers before there is a request.
+  static absl::Status CallUnsaid(const std::shared_ptr<grpc::Channel>& channel,
+                                 const MethodDescriptor& method) {
+    grpc::ClientContext context;
+    SetDeadline(context, SteadyIn(absl::Seconds(20)));
+    const grpc::Status status = CallWithoutMessage(
+        channel, context,
+        absl::StrCat("/", method.service()->full_name(), "/", method.name()));
+    return FromGrpc(context, status);
   }
   static absl::Status CallBytes(const std::shared_ptr<grpc::Channel>& channel,
                                 const MethodDescriptor& method,
@@ -146,6 +167,20 @@ TEST_F(DoorMethods, AStrangerLearnsNothingFromAnyMethod) {
   }
   EXPECT_GE(called, 16);
   EXPECT_EQ(daemon_.count(Count::kCallersRefused), 2 * called);
+}
+
+TEST_F(DoorMethods, AStrangerIsRefusedBeforeHeHasSentAMessage) {
+  const auto stranger = Channel(), nobody = NobodysChannel();
+  for (const ServiceDescriptor* service : services_) {
+    for (int i = 0; i < service->method_count(); ++i) {
+      const MethodDescriptor& method = *service->method(i);
+      EXPECT_EQ(ReasonOf(CallUnsaid(stranger, method)),
+                ErrorReason::kUnauthenticated)
+          << method.full_name();
+      EXPECT_EQ(ReasonOf(CallUnsaid(nobody, method)), ErrorReason::kPermission)
+          << method.full_name();
+    }
+  }
 }
 
 TEST_F(DoorMethods, AReaderMayCallNoMethodOfTheAdmin) {

@@ -1,6 +1,7 @@
 #include "server/front_door.h"
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -48,11 +49,12 @@ std::string AuditIn(const std::string& folder) {
 
 // What doors stand on.
 struct DoorRooms {
-  DoorRooms(const std::string& folder, uid_t owner)
+  DoorRooms(const std::string& folder, uid_t owner,
+            bool network_is_plain = true)
       : tokens(*TokenStore::Open(absl::StrCat(folder, "/tokens"), clock)),
         audit(*AuditLog::Open(absl::StrCat(folder, "/audit.log"), clock)),
         gate({peers, *tokens, *audit, counters},
-             {.owner = owner, .network_is_plain = true}) {}
+             {.owner = owner, .network_is_plain = network_is_plain}) {}
 
   FrontDoor::Rooms rooms() { return {gate, peers, *audit, counters}; }
 
@@ -127,9 +129,16 @@ void AwaitClosed(int fd) {
   close(fd);
 }
 
-// A connection to the network's door.
-int ConnectTo(int port) {
+// A connection to the network's door. `from`: an address of this machine.
+int ConnectTo(int port, in_addr_t from = INADDR_LOOPBACK) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  sockaddr_in local = {};
+  local.sin_family = AF_INET;
+  local.sin_addr.s_addr = htonl(from);
+  EXPECT_EQ(
+      bind(fd, reinterpret_cast<const sockaddr*>(&local), sizeof(local)), 0);
   sockaddr_in remote = {};
   remote.sin_family = AF_INET;
   remote.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -156,12 +165,12 @@ TEST(FrontDoor, ASilentPeerIsClosed) {
   DoorRooms rooms(folder.path(), getuid());
   const std::string path = absl::StrCat(folder.path(), "/kilnd.sock");
   wire::CompileService::CallbackService service;
-  const auto opened = FrontDoor::Open(
-      {.tcp = "127.0.0.1:0",
-       .max_message_bytes = 1 << 20,
-       .handshake_time = absl::Milliseconds(100)},
-      std::make_unique<ListenSocket>(*ListenSocket::Open(path)),
-      {.socket = {&service}, .network = {&service}}, rooms.rooms());
+  const auto opened =
+      FrontDoor::Open({.tcp = "127.0.0.1:0",
+                       .max_message_bytes = 1 << 20,
+                       .handshake_time = absl::Milliseconds(100)},
+                      std::make_unique<ListenSocket>(*ListenSocket::Open(path)),
+                      {.socket = {&service}}, rooms.rooms());
   ASSERT_TRUE(opened.ok()) << opened.status();
   AwaitClosed(ConnectTo(path, ""));
   AwaitClosed(ConnectTo((*opened)->tcp_port()));
@@ -196,32 +205,34 @@ TEST(FrontDoor, APeerOfTheSocketThatStopsBeforeOrAfterItsPrefaceIsClosed) {
   EXPECT_EQ(rooms.counters.Get(Count::kPeersRefused), 2);
 }
 
-TEST(FrontDoor, MessagesThatStrangersHoldBackAtTheNetworkEndNoCallAtTheSocket) {
+TEST(FrontDoor, MessagesThatAreHeldBackAtTheNetworkEndNoCallAtTheSocket) {
   const ShortFolder folder;
   DoorRooms rooms(folder.path(), getuid());
   const std::string path = absl::StrCat(folder.path(), "/kilnd.sock");
   wire::CompileService::CallbackService service;
+  // No message becomes whole, and so none is called.
+  RawMethods methods;
+  methods.unary["/kiln.wire.CompileService/Compile"] = nullptr;
   auto opened = FrontDoor::Open(
       {.tcp = "127.0.0.1:0",
        .max_message_bytes = 1 << 20,
        .buffer_bytes = 4 << 20,
        .connections = {.all = 1000, .of_a_peer = 1000}},
       std::make_unique<ListenSocket>(*ListenSocket::Open(path)),
-      {.socket = {&service}, .network = {&service}}, rooms.rooms());
+      {.socket = {&service}, .network = methods}, rooms.rooms());
   ASSERT_TRUE(opened.ok()) << opened.status();
   (*opened)->SetServing(true);
   const std::string address = absl::StrCat("unix:", path);
-  // 8 MiB of messages of which the rest never comes: gRPC reads them before
-  // anybody is asked who calls, and may hold half of that.
+  // 8 MiB of messages of which the rest never comes. gRPC may hold half of that.
   const std::string held =
       UnfinishedCall("/kiln.wire.CompileService/Compile", 1 << 20);
-  std::vector<int> strangers;
+  std::vector<int> callers;
   for (int i = 0; i < 128; ++i) {
-    strangers.push_back(ConnectTo((*opened)->tcp_port()));
-    send(strangers.back(), held.data(), held.size(), MSG_NOSIGNAL);
+    callers.push_back(ConnectTo((*opened)->tcp_port()));
+    send(callers.back(), held.data(), held.size(), MSG_NOSIGNAL);
     EXPECT_EQ(AskHealth(address), "SERVING") << i;
   }
-  for (const int fd : strangers) close(fd);
+  for (const int fd : callers) close(fd);
 }
 
 TEST(FrontDoor, BytesThatAreNoGrpcHurtNobody) {
@@ -294,10 +305,9 @@ TEST(FrontDoor, AnAddressThatIsNoneIsRefused) {
 TEST(FrontDoor, PlainTcpIsForThisMachineAlone) {
   const ShortFolder folder;
   DoorRooms rooms(folder.path(), getuid());
-  wire::CompileService::CallbackService service;
   const auto open = [&](const char* tcp) {
     return FrontDoor::Open({.tcp = tcp, .max_message_bytes = 1 << 20}, nullptr,
-                           {.network = {&service}}, rooms.rooms());
+                           {}, rooms.rooms());
   };
   EXPECT_EQ(ReasonOf(open("0.0.0.0:0").status()), ErrorReason::kBadOption);
   const auto opened = open("127.0.0.1:0");
@@ -305,6 +315,22 @@ TEST(FrontDoor, PlainTcpIsForThisMachineAlone) {
   (*opened)->SetServing(true);
   const std::string address = absl::StrCat("127.0.0.1:", (*opened)->tcp_port());
   EXPECT_EQ(AskHealth(address), "SERVING");
+}
+
+constexpr char kHealthCheck[] = "/grpc.health.v1.Health/Check";
+
+// Asks by a message that never ends.
+void AwaitHealthAt(int fd) {
+  const std::string unfinished = UnfinishedCall(kHealthCheck, 1 << 20);
+  send(fd, unfinished.data(), unfinished.size(), MSG_NOSIGNAL);
+  std::string said;
+  char bytes[4096];
+  while (!absl::StrContains(said, "grpc-status")) {
+    const ssize_t got = read(fd, bytes, sizeof(bytes));
+    ASSERT_GT(got, 0);
+    said.append(bytes, static_cast<size_t>(got));
+  }
+  close(fd);
 }
 
 TEST(FrontDoor, TheNetworkAnswersHealthChecksAndKeepsNoWatch) {
@@ -330,20 +356,63 @@ TEST(FrontDoor, TheNetworkAnswersHealthChecksAndKeepsNoWatch) {
   }
   EXPECT_EQ(rooms.counters.Get(Count::kCallsRefused), 1000);
   // Not even the message of a check is waited for.
-  const int fd = ConnectTo((*opened)->tcp_port());
-  const std::string unfinished =
-      UnfinishedCall("/grpc.health.v1.Health/Check", 1 << 20);
-  send(fd, unfinished.data(), unfinished.size(), MSG_NOSIGNAL);
-  std::string said;
-  char bytes[4096];
-  while (!absl::StrContains(said, "grpc-status")) {
-    const ssize_t got = read(fd, bytes, sizeof(bytes));
-    ASSERT_GT(got, 0);
-    said.append(bytes, static_cast<size_t>(got));
-  }
-  close(fd);
+  AwaitHealthAt(ConnectTo((*opened)->tcp_port()));
   (*opened)->SetServing(false);
   EXPECT_EQ(AskHealth(address), "NOT_SERVING");
+}
+
+// A network's door at which nobody is known, and a method that nobody reaches.
+struct StrangersDoor {
+  StrangersDoor() {
+    RawMethods methods;
+    methods.unary["/kiln.wire.CompileService/Compile"] = nullptr;
+    auto opened = FrontDoor::Open(
+        {.tcp = "127.0.0.1:0", .max_message_bytes = 64 << 20}, nullptr,
+        {.network = methods}, rooms.rooms());
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    door = *std::move(opened);
+    door->SetServing(true);
+  }
+  int64_t refused() const { return rooms.counters.Get(Count::kCallsRefused); }
+
+  const ShortFolder folder;
+  DoorRooms rooms{folder.path(), getuid(), /*network_is_plain=*/false};
+  std::unique_ptr<FrontDoor> door;
+};
+
+TEST(FrontDoor, StrangersAreRefusedBeforeTheirMessagesComeAndHoldNoneOfThem) {
+  constexpr int kCalls = 2000;
+  StrangersDoor d;
+  RawHttp2 stranger(ConnectTo(d.door->tcp_port()));
+  for (int i = 0; i < kCalls; ++i)
+    stranger.Begin("/kiln.wire.CompileService/Compile", 64 << 20);
+  while (stranger.ended_calls() < kCalls) stranger.SendAll();
+  EXPECT_EQ(stranger.open_calls(), 0);
+  EXPECT_EQ(d.refused(), kCalls);
+}
+
+TEST(FrontDoor, StrangersThatTakeNoAnswersHoldFewCallsAndFewBytesOfThem) {
+  constexpr int kCalls = 2000;
+  constexpr int kShare = kMostStrangersCalls / 2;
+  StrangersDoor d;
+  const int port = d.door->tcp_port();
+  {
+    RawHttp2 stranger(ConnectTo(port));
+    for (int i = 0; i < kCalls; ++i) stranger.Begin(kHealthCheck, 64 << 20);
+    while (stranger.ended_calls() < kCalls - kShare) stranger.SendAll();
+    stranger.SendAll();
+    EXPECT_EQ(stranger.open_calls(), kShare);
+    EXPECT_EQ(d.refused(), kCalls - kShare);
+    // What HTTP/2 lets a client send of a call before it hears of the server. All
+    // that was sent of these is held: the server reads nothing of them.
+    EXPECT_LE(stranger.bytes_of_open_calls(), int64_t{kShare} << 16);
+    // Others have room.
+    AwaitHealthAt(ConnectTo(port, INADDR_LOOPBACK + 1));
+  }
+  // And so has the address itself once its connection has gone.
+  const std::string address = absl::StrCat("127.0.0.1:", port);
+  while (AskHealth(address) != "SERVING") {
+  }
 }
 
 TEST(FrontDoor, TheSocketTellsItsServicesAndTheNetworkDoesNot) {
@@ -351,10 +420,10 @@ TEST(FrontDoor, TheSocketTellsItsServicesAndTheNetworkDoesNot) {
   DoorRooms rooms(folder.path(), getuid());
   const std::string path = absl::StrCat(folder.path(), "/kilnd.sock");
   wire::CompileService::CallbackService service;
-  auto opened = FrontDoor::Open(
-      {.tcp = "127.0.0.1:0", .max_message_bytes = 1 << 20},
-      std::make_unique<ListenSocket>(*ListenSocket::Open(path)),
-      {.socket = {&service}, .network = {&service}}, rooms.rooms());
+  auto opened =
+      FrontDoor::Open({.tcp = "127.0.0.1:0", .max_message_bytes = 1 << 20},
+                      std::make_unique<ListenSocket>(*ListenSocket::Open(path)),
+                      {.socket = {&service}}, rooms.rooms());
   ASSERT_TRUE(opened.ok()) << opened.status();
   (*opened)->SetServing(true);
   const auto services = ServicesAt(absl::StrCat("unix:", path));

@@ -27,4 +27,21 @@ grpc::Status CallRaw(const std::shared_ptr<grpc::Channel>& channel,
   return status;
 }
 
+grpc::Status CallWithoutMessage(const std::shared_ptr<grpc::Channel>& channel,
+                                grpc::ClientContext& context,
+                                const std::string& method) {
+  grpc::GenericStub stub(channel);
+  grpc::CompletionQueue queue;
+  const auto call = stub.PrepareCall(&context, method, &queue);
+  void* tag = nullptr;
+  bool ok = false;
+  call->StartCall(nullptr);
+  queue.Next(&tag, &ok);
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  queue.Next(&tag, &ok);
+  queue.Shutdown();
+  return status;
+}
+
 }  // namespace kiln

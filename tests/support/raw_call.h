@@ -14,6 +14,12 @@ grpc::Status CallRaw(const std::shared_ptr<grpc::Channel>& channel,
                      grpc::ClientContext& context, const std::string& method,
                      const std::string& bytes, std::string& reply);
 
+// Begins a call of `method` of which no message ever comes, and waits for what is said
+// to it.
+grpc::Status CallWithoutMessage(const std::shared_ptr<grpc::Channel>& channel,
+                                grpc::ClientContext& context,
+                                const std::string& method);
+
 }  // namespace kiln
 
 #endif  // KILN_TESTS_SUPPORT_RAW_CALL_H_

@@ -2,6 +2,7 @@
 #define KILN_TESTS_SUPPORT_RAW_HTTP2_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -15,6 +16,54 @@ std::string Http2Preface();
 // has begun and never ends: its message is said to be `announced` bytes, and of those
 // come as many as a client may send before it hears of the server, some 64 KiB.
 std::string UnfinishedCall(absl::string_view path, uint32_t announced);
+
+// A client of HTTP/2 that takes no answers and acknowledges nothing, on a connected
+// socket that it closes at its end. What goes wrong is a failure of the test.
+class RawHttp2 {
+ public:
+  explicit RawHttp2(int fd);
+  RawHttp2(const RawHttp2&) = delete;
+  RawHttp2& operator=(const RawHttp2&) = delete;
+  ~RawHttp2();
+
+  // Begins a call of `path`, of whose message of `announced` bytes nothing is sent.
+  // The server may send headers, and no byte of a message.
+  void Begin(absl::string_view path, uint32_t announced);
+
+  // Sends of all messages what the server has room for, but for their last byte,
+  // until it makes no more of it.
+  void SendAll();
+
+  // After SendAll: calls that the server has not ended, and what was sent of their
+  // messages.
+  int open_calls() const { return static_cast<int>(calls_.size()); }
+  int64_t bytes_of_open_calls() const;
+  // And how many it has.
+  int ended_calls() const { return ended_; }
+
+ private:
+  struct Call {
+    int64_t left = 0;  // to send
+    int64_t sent = 0;
+    int64_t window = 0;
+  };
+  // Whether there was any.
+  bool SendWhatFits();
+  void SendFrom(uint32_t stream, Call& call);
+  void ReadUntilPong();
+  void Take(int type, int flags, uint32_t stream, absl::string_view payload);
+  void TakeSettings(absl::string_view payload);
+  void Send(absl::string_view bytes);
+  std::string Read(size_t bytes);
+
+  const int fd_;
+  uint32_t next_stream_ = 1;
+  int64_t window_;        // of the connection
+  int64_t first_window_;  // of a new call
+  std::map<uint32_t, Call> calls_;
+  int ended_ = 0;
+  bool pong_ = false;
+};
 
 }  // namespace kiln
 
