@@ -39,6 +39,12 @@ class FarStore {
  public:
   virtual ~FarStore() = default;
 
+  // Makes connections for the first asks, which have less time than a cold one may
+  // take; asks work without. The error of a server that cannot be asked.
+  virtual absl::Status Connect(SteadyTime /*deadline*/) {
+    return absl::OkStatus();
+  }
+
   // Of the entries under the key, at most kMaxEntriesPerKey; none is fine.
   virtual absl::StatusOr<std::vector<FarHint>> Hints(const Digest& key,
                                                      SteadyTime deadline) = 0;

@@ -24,7 +24,16 @@ FarTier::FarTier(const Options& options, std::shared_ptr<FarStore> store,
                .max_record_bytes = options.max_record_bytes,
                .namespace_budgets = options.namespace_budgets,
                .ttl = options.ttl},
-              counts_) {}
+              counts_) {
+  writer_.QueueCall([this](SteadyTime deadline) { Connect(deadline); });
+}
+
+void FarTier::Connect(SteadyTime deadline) {
+  const absl::Status connected = store_->Connect(deadline);
+  if (connected.ok() || store_->WasLeftAlone(connected)) return;
+  ++(absl::IsDeadlineExceeded(connected) ? counts_.timeouts : counts_.errors);
+  LogWarning("far.not_connected", {{"error", connected.ToString()}});
+}
 
 std::optional<FarTier::Entry> FarTier::FindEntry(
     const Digest& key, absl::FunctionRef<bool(const wire::EntryFacts&)> serves,

@@ -42,7 +42,9 @@ class FarTier {
     std::function<void(const Digest& key, const absl::Status& why)> on_refused;
   };
 
-  // `keys` seal what is written, and say whose records are believed.
+  // `keys` seal what is written, and say whose records are believed. The store is
+  // connected to meanwhile, on the writer's thread; where that fails it is logged,
+  // and counted as an ask.
   FarTier(const Options& options, std::shared_ptr<FarStore> store,
           std::shared_ptr<const KeyRing> keys);
 
@@ -77,6 +79,7 @@ class FarTier {
   std::vector<std::pair<std::string, int64_t>> Counters() const;
 
  private:
+  void Connect(SteadyTime deadline);
   // Counts an ask that gave nothing.
   void CountFailure(const Digest& key, const absl::Status& why);
   void Refuse(const Digest& key, const absl::Status& why);

@@ -83,6 +83,12 @@ std::shared_ptr<grpc::Channel> PeerFarStore::NewChannel() const {
                                    ArgumentsFor(options_.max_record_bytes));
 }
 
+absl::Status PeerFarStore::Connect(SteadyTime) {
+  MutexLock lock(&mu_);
+  channel_->GetState(/*try_to_connect=*/true);
+  return absl::OkStatus();
+}
+
 template <typename Method, typename Request, typename Reply>
 absl::Status PeerFarStore::Call(Method method, const Request& request,
                                 Reply& reply, SteadyTime deadline) {

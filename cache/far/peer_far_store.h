@@ -41,6 +41,8 @@ class PeerFarStore final : public FarStore {
   static absl::StatusOr<std::shared_ptr<PeerFarStore>> Open(
       const Options& options);
 
+  // Begins to connect, and does not wait.
+  absl::Status Connect(SteadyTime deadline) override ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<std::vector<FarHint>> Hints(const Digest& key,
                                              SteadyTime deadline) override;
   absl::StatusOr<std::string> Get(const FarName& name,

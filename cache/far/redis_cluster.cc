@@ -12,6 +12,8 @@ namespace {
 
 // Redirects and dead servers that one call follows.
 constexpr int kMaxTries = 5;
+// What one server may take of the time for all, when connections are made ready.
+constexpr absl::Duration kConnectTime = absl::Milliseconds(500);
 // A server that is gone without a successor yet is no reason to ask all others
 // with each call.
 constexpr absl::Duration kLearnEvery = absl::Milliseconds(250);
@@ -54,6 +56,22 @@ bool IsNoCluster(const RespValue& reply) {
 
 RedisCluster::RedisCluster(std::vector<HostPort> seeds, RedisOptions options)
     : seeds_(std::move(seeds)), options_(std::move(options)) {}
+
+absl::Status RedisCluster::Connect(SteadyTime deadline) {
+  RETURN_IF_ERROR(LearnSlots(nullptr, deadline));
+  std::vector<HostPort> places;
+  {
+    MutexLock lock(&mu_);
+    places = slots_.nodes();
+  }
+  if (places.size() > kMostKept) places.resize(kMostKept);
+  absl::Status first;
+  for (const HostPort& place : places) {
+    first.Update(NodeAt(place)->Connect(
+        std::min(deadline, After(SteadyNow(), kConnectTime))));
+  }
+  return first;
+}
 
 absl::StatusOr<std::vector<RespValue>> RedisCluster::Run(
     absl::string_view key, absl::Span<const std::string> commands,

@@ -34,6 +34,10 @@ class RedisCluster {
   // none of them yet.
   RedisCluster(std::vector<HostPort> seeds, RedisOptions options);
 
+  // Learns who serves what, and connects to each of the servers. One that is
+  // silent costs the others nothing. The first error, if any.
+  absl::Status Connect(SteadyTime deadline) ABSL_LOCKS_EXCLUDED(mu_);
+
   // Runs commands that all bear on the slot of `key`, where that slot is served;
   // they may run twice. MOVED and ASK are followed; a server that is gone leads to
   // a new look at the slots and to another try, all before the deadline.

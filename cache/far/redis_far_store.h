@@ -36,6 +36,9 @@ class RedisFarStore final : public FarStore {
 
   explicit RedisFarStore(const Options& options);
 
+  absl::Status Connect(SteadyTime deadline) override {
+    return redis_.Connect(deadline);
+  }
   absl::StatusOr<std::vector<FarHint>> Hints(const Digest& key,
                                              SteadyTime deadline) override;
   absl::StatusOr<std::string> Get(const FarName& name,

@@ -11,6 +11,8 @@ namespace {
 
 // Connections kept open. More calls at once open more, for that call alone.
 constexpr size_t kMaxIdle = 8;
+// Of those, opened before they are needed.
+constexpr size_t kReadyIdle = 2;
 
 }  // namespace
 
@@ -53,14 +55,33 @@ absl::StatusOr<std::vector<RespValue>> RedisNode::RunOnce(
     while (TakeIdle() != nullptr) {
     }
   }
+  ASSIGN_OR_RETURN(Connection opened, Open(deadline));
+  auto replies = opened->Run(commands, deadline);
+  if (!replies.ok()) return Annotate(replies.status(), where);
+  GiveBack(std::move(opened));
+  return replies;
+}
+
+absl::Status RedisNode::Connect(SteadyTime deadline) {
+  while (!HasIdle(kReadyIdle)) {
+    ASSIGN_OR_RETURN(Connection opened, Open(deadline));
+    GiveBack(std::move(opened));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RedisNode::Connection> RedisNode::Open(SteadyTime deadline) {
+  const std::string where = absl::StrCat("redis ", place_.Text());
   const auto address = resolver_.Resolve(place_, deadline);
   if (!address.ok()) return Annotate(address.status(), where);
   auto opened = RedisConnection::Open(place_, *address, options_, deadline);
   if (!opened.ok()) return Annotate(opened.status(), where);
-  auto replies = (*opened)->Run(commands, deadline);
-  if (!replies.ok()) return Annotate(replies.status(), where);
-  GiveBack(*std::move(opened));
-  return replies;
+  return opened;
+}
+
+bool RedisNode::HasIdle(size_t due) {
+  MutexLock lock(&mu_);
+  return idle_.size() >= due;
 }
 
 RedisNode::Connection RedisNode::TakeIdle() {

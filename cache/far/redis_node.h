@@ -32,6 +32,9 @@ class RedisNode {
       absl::Span<const std::string> commands, SteadyTime deadline)
       ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Has idle connections ready: one for a look, one for a lease. Errors: as Run.
+  absl::Status Connect(SteadyTime deadline) ABSL_LOCKS_EXCLUDED(mu_);
+
   const HostPort& place() const { return place_; }
 
  private:
@@ -40,6 +43,8 @@ class RedisNode {
   absl::StatusOr<std::vector<RespValue>> RunOnce(
       absl::Span<const std::string> commands, SteadyTime deadline)
       ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<Connection> Open(SteadyTime deadline);
+  bool HasIdle(size_t due) ABSL_LOCKS_EXCLUDED(mu_);
   Connection TakeIdle() ABSL_LOCKS_EXCLUDED(mu_);
   void GiveBack(Connection connection) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -190,6 +190,19 @@ TEST(FarTier, AFrozenStoreHoldsNobodyUpAndIsAskedAgainLater) {
   EXPECT_EQ(second.count(Count::kPlans), 1);
 }
 
+TEST(FarTier, ADaemonConnectsToTheStoreBeforeItIsAsked) {
+  RedisServer redis;
+  TestDaemon d(
+      [&](Config& config) { config.far_addresses = {redis.address()}; });
+  // Ours, and the daemon's, which nobody has asked for anything.
+  const SteadyTime patience = After(SteadyNow(), absl::Seconds(30));
+  while (!absl::StrContains(AskRedis(redis.place(), {"INFO", "clients"}).text,
+                            "connected_clients:3")) {
+    ASSERT_LT(SteadyNow(), patience);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
 TEST(FarTier, ADaemonStartsWhereTheStoreIsGone) {
   TestDaemon d([&](Config& config) { config.far_addresses = {"127.0.0.1:1"}; });
   ExpectWellAndEmpty(d);

@@ -181,6 +181,39 @@ TEST_F(RedisTest, OverTlsBothSidesProveThemselves) {
   EXPECT_FALSE(without_certificate.Hints(Sha256Of("k"), Soon()).ok());
 }
 
+// Connections that the server has ever accepted; the asker's is one of them.
+int64_t AcceptedBy(const HostPort& place) {
+  const std::string stats = AskRedis(place, {"INFO", "stats"}).text;
+  const std::string word = "total_connections_received:";
+  int64_t accepted = 0;
+  EXPECT_EQ(
+      sscanf(stats.c_str() + stats.find(word) + word.size(), "%ld", &accepted),
+      1)
+      << stats;
+  return accepted;
+}
+
+TEST_F(RedisTest, ItsFirstAsksFindConnectionsThatWereMadeBefore) {
+  const auto servers = StartRedisCluster(6);
+  RedisFarStore store(OptionsOf({servers[0]->place()}));
+  const absl::Status connected = store.Connect(Soon());
+  ASSERT_TRUE(connected.ok()) << connected;
+  std::vector<int64_t> before;
+  for (const auto& server : servers)
+    before.push_back(AcceptedBy(server->place()));
+  for (int i = 0; i < 20; ++i)
+    ASSERT_TRUE(store.Hints(Sha256Of(absl::StrCat("key", i)), Soon()).ok());
+  for (size_t i = 0; i < servers.size(); ++i)
+    EXPECT_EQ(AcceptedBy(servers[i]->place()), before[i] + 1) << i;
+}
+
+TEST_F(RedisTest, WhereItCannotConnectItSaysSo) {
+  RedisFarStore store(OptionsOf({{"127.0.0.1", 1}}));
+  const absl::Status refused = store.Connect(Soon());
+  EXPECT_EQ(ReasonOf(refused), ErrorReason::kStorage) << refused;
+  EXPECT_TRUE(absl::StrContains(refused.message(), "127.0.0.1:1")) << refused;
+}
+
 TEST_F(RedisTest, ACertificateOfAnotherHostIsRefused) {
   const ShortFolder folder;
   TestCa ca(folder.path(), "ca");
