@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -85,7 +87,7 @@ absl::Status CheckOwn(const std::string& file) {
   struct stat link = {};
   struct stat found = {};
   if (lstat(file.c_str(), &link) != 0 || stat(file.c_str(), &found) != 0)
-    return Refuse(file, "can't be read");
+    return Refuse(file, absl::StrCat("can't be read: ", std::strerror(errno)));
   for (const uid_t owner : {link.st_uid, found.st_uid}) {
     if (owner != geteuid() && owner != 0)
       return Refuse(file, absl::StrCat("it is user ", owner, "'s"));

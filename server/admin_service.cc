@@ -11,6 +11,7 @@
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
 #include "proto/key/cache_namespace.h"
+#include "server/act_subjects.h"
 #include "server/cache_admin.h"
 #include "server/key_admin.h"
 #include "server/tune_flow.h"
@@ -205,7 +206,7 @@ Reactor* AdminService::ListQuarantine(Context* context, const Bytes* request,
       [clears](const wire::QuarantineRequest& asked) {
         return Act{.name = "quarantine",
                    .changes = clears(asked),
-                   .subject = asked.ShortDebugString()};
+                   .subject = SubjectOf(asked)};
       },
       [this, clears](const wire::QuarantineRequest& asked,
                      const Asker&) -> absl::StatusOr<wire::QuarantineReply> {
@@ -285,7 +286,7 @@ Reactor* AdminService::Purge(Context* context, const Bytes* request,
         return Act{.name = "purge",
                    .cache_namespace = NamespaceOr(asked.cache_namespace()),
                    .changes = !asked.dry_run(),
-                   .subject = asked.ShortDebugString()};
+                   .subject = SubjectOf(asked)};
       },
       [this](const wire::PurgeRequest& asked, const Asker& asker) {
         return PurgeEntries(rooms_.cache.artifacts(), rooms_.cache.units(),
@@ -301,7 +302,7 @@ Reactor* AdminService::Pin(Context* context, const Bytes* request,
         return Act{.name = asked.unpin() ? "unpin" : "pin",
                    .cache_namespace = NamespaceOr(asked.cache_namespace()),
                    .changes = true,
-                   .subject = asked.ShortDebugString()};
+                   .subject = SubjectOf(asked)};
       },
       [this](const wire::PinRequest& asked, const Asker& asker) {
         return PinEntries(rooms_.cache.artifacts(), asked,
@@ -320,7 +321,7 @@ Reactor* AdminService::Maintain(Context* context, const Bytes* request,
       [begins](const wire::MaintainRequest& asked) {
         return Act{.name = "maintain",
                    .changes = begins(asked) || asked.stop(),
-                   .subject = asked.ShortDebugString()};
+                   .subject = SubjectOf(asked)};
       },
       [this, begins](const wire::MaintainRequest& asked,
                      const Asker&) -> absl::StatusOr<wire::MaintainReply> {
@@ -369,9 +370,8 @@ Reactor* AdminService::AddToken(Context* context, const Bytes* request,
   return Serve<wire::AddTokenRequest>(
       {context, request, reply},
       [](const wire::AddTokenRequest& asked) {
-        return Act{.name = "add token",
-                   .changes = true,
-                   .subject = asked.ShortDebugString()};
+        return Act{
+            .name = "add token", .changes = true, .subject = SubjectOf(asked)};
       },
       [this](const wire::AddTokenRequest& asked,
              const Asker&) -> absl::StatusOr<wire::AddTokenReply> {

@@ -30,7 +30,7 @@ absl::Status CheckNetwork(const Config& c) {
     return c.tcp_plain ? Refuse("tcp_plain", "found without tcp; due both")
                        : absl::OkStatus();
   }
-  RETURN_IF_ERROR(CheckTcpAddress(c.tcp, /*least_port=*/1));
+  RETURN_IF_ERROR(Annotate(CheckTcpAddress(c.tcp, /*least_port=*/1), "tcp"));
   const bool tls = !c.tls_certificate.empty() && !c.tls_key.empty();
   if (tls && !c.tcp_plain) return absl::OkStatus();
   if (tls) return Refuse("tcp_plain", "found beside tls_certificate; due one");
@@ -65,7 +65,8 @@ absl::Status CheckPeer(const Config& c) {
 // The tier that is shared, and whose records are believed there.
 absl::Status CheckFar(const Config& c) {
   for (const std::string& address : c.far_addresses)
-    RETURN_IF_ERROR(CheckTcpAddress(address, /*least_port=*/1));
+    RETURN_IF_ERROR(
+        Annotate(CheckTcpAddress(address, /*least_port=*/1), "addresses"));
   if (c.far_budget < absl::Milliseconds(50) ||
       c.far_budget > absl::Milliseconds(200)) {
     return Refuse("budget",
@@ -108,7 +109,11 @@ absl::Status CheckSandbox(const Config& c) {
     }
   }
   if (c.worker_sandbox == kStrongestSandbox) return absl::OkStatus();
-  return Annotate(JailLevelFromName(c.worker_sandbox).status(), "[workers]");
+  if (JailLevelFromName(c.worker_sandbox).ok()) return absl::OkStatus();
+  return Refuse(
+      "[workers] sandbox",
+      absl::StrCat("found \"", c.worker_sandbox, "\", ", kStrongestSandbox,
+                   ", namespaces, landlock or limits is due"));
 }
 
 // What is kept, and how surely.

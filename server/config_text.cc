@@ -1,5 +1,7 @@
 #include "server/config_text.h"
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
@@ -11,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/base/duration_text.h"
 #include "proto/base/status.h"
 #include "proto/base/toml_letters.h"
 // toml++ asserts that a table's name begins as one may ("[#x]"), and then refuses
@@ -136,9 +139,11 @@ absl::Status Set(absl::Duration& duration, const toml::node& node,
                  absl::string_view where) {
   std::string text;
   RETURN_IF_ERROR(Set(text, node, where));
-  if (absl::ParseDuration(text, &duration)) return absl::OkStatus();
-  return Refuse(where, absl::StrCat("found \"", text,
-                                    "\", a duration as \"90s\" is due"));
+  if (ParseDurationText(text, &duration)) return absl::OkStatus();
+  return Refuse(
+      where,
+      absl::StrCat("found \"", text,
+                   "\", a duration as \"90s\", \"12h\" or \"7d\" is due"));
 }
 
 absl::Status SetWord(const Word& word, const toml::node& node,
@@ -315,9 +320,11 @@ absl::Status ReadConfigFile(const std::string& path, Config& config) {
     return Refuse(path, absl::StrCat("found ", bytes, " bytes, at most ",
                                      kMaxConfigBytes, " are due"));
   }
+  errno = 0;
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
-  if (!in || !(text << in.rdbuf())) return Refuse(path, "can't be read");
+  if (!in || !(text << in.rdbuf()))
+    return Refuse(path, absl::StrCat("can't be read: ", strerror(errno)));
   return ReadConfigText(text.str(), path, config);
 }
 

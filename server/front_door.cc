@@ -218,7 +218,8 @@ bool FrontDoor::Fits(OpenConnections& door, int fd, absl::string_view peer,
 
 absl::Status FrontDoor::OpenNetwork(const FrontDoorOptions& options,
                                     RawMethods methods, const Rooms& rooms) {
-  RETURN_IF_ERROR(CheckTcpAddress(options.tcp, /*least_port=*/0));
+  RETURN_IF_ERROR(
+      Annotate(CheckTcpAddress(options.tcp, /*least_port=*/0), "tcp"));
   const bool plain = options.tls.certificate.empty();
   if (plain) RETURN_IF_ERROR(CheckLoopback(options.tcp));
   if (!plain) RETURN_IF_ERROR(Annotate(CheckTlsFiles(options.tls), "TLS"));

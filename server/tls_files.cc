@@ -4,7 +4,9 @@
 #include <openssl/x509.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "grpcpp/security/tls_certificate_provider.h"
@@ -26,7 +28,8 @@ absl::Status Refuse(const std::string& path, absl::string_view what) {
 
 absl::StatusOr<File> Open(const std::string& path) {
   File file(fopen(path.c_str(), "re"), &fclose);
-  if (file == nullptr) return Refuse(path, "can't be read");
+  if (file == nullptr)
+    return Refuse(path, absl::StrCat("can't be read: ", strerror(errno)));
   return file;
 }
 

@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/compilectl/commands.h"
 #include "client/compilectl/completion.h"
@@ -22,6 +21,7 @@
 #include "client/compilectl/installation.h"
 #include "proto/base/command_line.h"
 #include "proto/base/digest.h"
+#include "proto/base/duration_text.h"
 #include "proto/base/status.h"
 #include "proto/jail/worker_environment.h"
 
@@ -149,18 +149,11 @@ Outcome List(const AdminClient& daemon, const Flags& flags) {
                      static_cast<uint32_t>(flags.limit), FormatOf(flags));
 }
 
-// Sets `duration` to what the option says, if it says anything. Abseil knows no
-// days, and people think in days.
+// Sets `duration` to what the option says, if it says anything.
 absl::Status SetDuration(absl::string_view option, const std::string& text,
                          absl::Duration& duration) {
   if (text.empty()) return absl::OkStatus();
-  double days = 0;
-  if (text.back() == 'd' &&
-      absl::SimpleAtod(text.substr(0, text.size() - 1), &days)) {
-    duration = absl::Hours(24 * days);
-    return absl::OkStatus();
-  }
-  if (absl::ParseDuration(text, &duration)) return absl::OkStatus();
+  if (ParseDurationText(text, &duration)) return absl::OkStatus();
   return MakeError(
       ErrorReason::kBadOption,
       absl::StrCat(option, " ", text, ": due a duration as 90m, 12h or 7d"));

@@ -50,7 +50,7 @@ absl::Status CheckTcpAddress(const std::string& address, int least_port) {
   }
   return MakeError(
       ErrorReason::kBadOption,
-      absl::StrCat("tcp: found \"", address.substr(0, 80),
+      absl::StrCat("found \"", address.substr(0, 80),
                    "\", due an address as 127.0.0.1:7117, its port ",
                    least_port, " to 65535"));
 }

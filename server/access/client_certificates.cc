@@ -7,7 +7,9 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
+#include <cerrno>
 #include <climits>
+#include <cstring>
 #include <optional>
 
 #include "absl/memory/memory.h"
@@ -150,7 +152,8 @@ absl::StatusOr<ClientCertificates::Store> ClientCertificates::Read(
     return MakeError(ErrorReason::kBadOption, absl::StrCat(path, ": ", what));
   };
   const Owned<BIO> file(BIO_new_file(path.c_str(), "re"));
-  if (file == nullptr) return refuse("can't be read");
+  if (file == nullptr)
+    return refuse(absl::StrCat("can't be read: ", strerror(errno)));
   const Owned<STACK_OF(X509_INFO)> all(
       PEM_X509_INFO_read_bio(file.get(), nullptr, nullptr, kNoPassphrase));
   Store store(X509_STORE_new());

@@ -1,11 +1,14 @@
 #include "server/admin_service.h"
 
+#include <fstream>
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
 #include "tests/support/test_daemon.h"
@@ -238,6 +241,54 @@ TEST(AdminService, AGraphWithoutChoicesIsTunedAtOnce) {
   TestDaemon d;
   EXPECT_EQ(Tune(d, FakeRequest({"fake.salt.none"})), absl::OkStatus());
   EXPECT_EQ(d.count(Count::kTuned), 0);
+}
+
+// Each subject of the audit log, in order.
+std::vector<std::string> SubjectsOf(const TestDaemon& d) {
+  std::ifstream in(absl::StrCat(d.config().data_folder, "/audit.log"));
+  std::vector<std::string> subjects;
+  for (std::string line; std::getline(in, line);) {
+    const std::string word = "\"subject\":\"";
+    const size_t begin = line.find(word) + word.size();
+    subjects.push_back(line.substr(begin, line.find('"', begin) - begin));
+  }
+  return subjects;
+}
+
+TEST(AdminService, TheAuditLogHasActsInTheWordsOfPeople) {
+  TestDaemon d;
+  wire::PurgeRequest purge;
+  purge.set_key_prefix_hex("9c41d2");
+  purge.set_older_than_ms(7 * 24 * 3600 * 1000);
+  purge.set_device("sm_90");
+  purge.set_cache_namespace("team-a");
+  Ask<wire::PurgeReply>(d, &Stub::Purge, purge);
+  wire::PurgeRequest all;
+  all.set_all(true);
+  Ask<wire::PurgeReply>(d, &Stub::Purge, all);
+  wire::QuarantineRequest quarantine;
+  quarantine.set_clear_prefix_hex("ffff");
+  Ask<wire::QuarantineReply>(d, &Stub::ListQuarantine, quarantine);
+  wire::AddTokenRequest token;
+  token.set_name("ci");
+  token.set_role("submitter");
+  token.add_namespaces("team-a");
+  token.add_namespaces("team-b");
+  token.set_life_ms(3600 * 1000);
+  Ask<wire::AddTokenReply>(d, &Stub::AddToken, token);
+  wire::MaintainRequest verify;
+  verify.set_task(wire::MaintainRequest::TASK_VERIFY);
+  Ask<wire::MaintainReply>(d, &Stub::Maintain, verify);
+  wire::PinRequest pin;
+  pin.set_key_prefix_hex("9c41d2");
+  grpc::ClientContext context;
+  wire::PinReply reply;
+  EXPECT_FALSE(d.client().admin().Pin(&context, pin, &reply).ok());
+  EXPECT_EQ(
+      SubjectsOf(d),
+      std::vector<std::string>(
+          {"key 9c41d2 older than 168h on sm_90 in team-a", "all", "key ffff",
+           "ci: submitter in team-a, team-b for 1h", "verify", "key 9c41d2"}));
 }
 
 TEST(AdminService, DrainEndsTheDaemon) {

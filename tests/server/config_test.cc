@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
-#include "server/config_text.h"
 #include "proto/base/toml_letters.h"
+#include "server/config_text.h"
 
 namespace kiln {
 namespace {
@@ -53,7 +53,8 @@ TEST(Config, AMistakeIsRefusedWithItsPlace) {
       {"[jobs]\nlimit = 7\n", "t: [jobs] limit: no such word"},
       {"[jobs]\nqueue_limit = \"7\"\n",
        "t:2: [jobs] queue_limit: a whole number is due"},
-      {"[workers]\ntimeout = \"soon\"\n", "found \"soon\""},
+      {"[workers]\ntimeout = \"soon\"\n",
+       "found \"soon\", a duration as \"90s\", \"12h\" or \"7d\" is due"},
       {"[workers]\nargs = [1]\n", "[workers] args: a list of strings is due"},
       {"socket = \"x\"\n", "[socket]: no such table"},
   };
@@ -73,7 +74,11 @@ TEST(Config, ValuesOutOfRangeAreRefused) {
     return ReasonOf(CheckConfig(config)) == ErrorReason::kBadOption;
   };
   EXPECT_TRUE(broken([](Config& c) { c.queue_limit = 0; }));
-  EXPECT_TRUE(broken([](Config& c) { c.worker_sandbox = "strong"; }));
+  Config strong = SoundConfig();
+  strong.worker_sandbox = "strong";
+  EXPECT_EQ(CheckConfig(strong).message(),
+            "[workers] sandbox: found \"strong\", strongest, namespaces, "
+            "landlock or limits is due");
   EXPECT_FALSE(broken([](Config& c) { c.worker_sandbox = "strongest"; }));
   EXPECT_FALSE(broken([](Config& c) { c.worker_sandbox = "landlock"; }));
   EXPECT_TRUE(broken([](Config& c) { c.far_namespace_budgets = {"team-a"}; }));
@@ -92,7 +97,7 @@ TEST(Config, TheStoragesWordsAreChecked) {
         ReadConfigText(absl::StrCat("[storage]\n", words), "t", config).ok());
     return CheckConfig(config);
   };
-  EXPECT_TRUE(read("cache_budget_entries = 1000000\ncache_unused = \"720h\"\n"
+  EXPECT_TRUE(read("cache_budget_entries = 1000000\ncache_unused = \"30d\"\n"
                    "namespace_budgets = [\"team-a=1000\", \"*=5\"]\n"
                    "sync_every = \"0\"\n")
                   .ok());
@@ -124,7 +129,8 @@ TEST(Config, TheFarTiersWordsAreChecked) {
   ASSERT_TRUE(ReadConfigText(good, "t", sound).ok());
   EXPECT_TRUE(CheckConfig(sound).ok()) << CheckConfig(sound);
   const Row rows[] = {
-      {"[far]\naddresses = [\"redis-1\"]\n", "[far]: tcp: found \"redis-1\""},
+      {"[far]\naddresses = [\"redis-1\"]\n",
+       "[far]: addresses: found \"redis-1\""},
       {"[far]\nbudget = \"10ms\"\n", "[far]: budget: found 10ms"},
       {"[far]\nbudget = \"1s\"\n", "50ms to 200ms is due"},
       {"[far]\nttl = \"1s\"\n", "[far]: ttl: found 1s"},
@@ -262,7 +268,7 @@ TEST(Config, AFileWithoutAnEndOrOfAnOddSizeIsNotRead) {
         Row{pipe, ": found no regular file, one is due"},
         Row{folder, ": found no regular file, one is due"},
         Row{large, ": found 1048577 bytes, at most 1048576 are due"},
-        Row{"/nowhere.toml", ": can't be read"}}) {
+        Row{"/nowhere.toml", ": can't be read: No such file or directory"}}) {
     Config config;
     const absl::Status status = ReadConfigFile(row.path, config);
     EXPECT_EQ(ReasonOf(status), ErrorReason::kBadOption) << row.path;
@@ -278,12 +284,11 @@ TEST(Config, LettersBeyondAsciiStandInStringsAndCommentsAlone) {
     Config config;
     EXPECT_TRUE(ReadConfigText(toml, "t", config).ok()) << toml;
   }
-  for (const char* toml : {"[größe]\n", "[log]\nlevel = é\n",
-                           "[log]\nlevel = \"info\" \xef\xbb\xbe\n",
-                           "[log]\nlevel = 25\"é\"\n",
-                           "[log]\nlevel = 25 = \"é\"\n",
-                           "[log]\nlevel = 25[\"é\"]\n",
-                           "[log]\nlevel = \"\"\"\\é\"\"\"\n"}) {
+  for (const char* toml :
+       {"[größe]\n", "[log]\nlevel = é\n",
+        "[log]\nlevel = \"info\" \xef\xbb\xbe\n", "[log]\nlevel = 25\"é\"\n",
+        "[log]\nlevel = 25 = \"é\"\n", "[log]\nlevel = 25[\"é\"]\n",
+        "[log]\nlevel = \"\"\"\\é\"\"\"\n"}) {
     Config config;
     const absl::Status status = ReadConfigText(toml, "t", config);
     EXPECT_EQ(ReasonOf(status), ErrorReason::kBadOption) << toml;

@@ -1,0 +1,81 @@
+#include "server/act_subjects.h"
+
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+
+namespace kiln {
+namespace {
+
+std::string LifeText(int64_t ms) {
+  return absl::FormatDuration(absl::Milliseconds(ms));
+}
+
+// The words that are there, in order.
+class Words {
+ public:
+  void Add(absl::string_view before, const std::string& word) {
+    if (!word.empty()) words_.push_back(absl::StrCat(before, word));
+  }
+  std::string Text() const { return absl::StrJoin(words_, " "); }
+
+ private:
+  std::vector<std::string> words_;
+};
+
+// A request that goes on with one before, which stands in a line of its own.
+std::string PlaceText(const std::string& after) {
+  return after.empty() ? "" : absl::BytesToHexString(after).substr(0, 6);
+}
+
+}  // namespace
+
+std::string SubjectOf(const wire::QuarantineRequest& asked) {
+  return asked.clear_all() ? "all"
+                           : absl::StrCat("key ", asked.clear_prefix_hex());
+}
+
+std::string SubjectOf(const wire::PurgeRequest& asked) {
+  Words words;
+  words.Add("", asked.all() ? "all" : "");
+  words.Add("key ", asked.key_prefix_hex());
+  if (asked.older_than_ms() != 0)
+    words.Add("older than ", LifeText(asked.older_than_ms()));
+  words.Add("on ", asked.device());
+  words.Add("in ", asked.cache_namespace());
+  words.Add("from key ", PlaceText(asked.after()));
+  return words.Text();
+}
+
+std::string SubjectOf(const wire::PinRequest& asked) {
+  Words words;
+  words.Add("key ", asked.key_prefix_hex());
+  words.Add("in ", asked.cache_namespace());
+  words.Add("from key ", PlaceText(asked.after()));
+  return words.Text();
+}
+
+std::string SubjectOf(const wire::MaintainRequest& asked) {
+  if (asked.stop()) return "stop";
+  switch (asked.task()) {
+    case wire::MaintainRequest::TASK_SCRUB:
+      return "scrub";
+    case wire::MaintainRequest::TASK_VERIFY:
+      return "verify";
+    case wire::MaintainRequest::TASK_COMPACT:
+      return "compact";
+    default:  // an open enumeration: a newer caller's
+      return absl::StrCat("task ", static_cast<int>(asked.task()));
+  }
+}
+
+std::string SubjectOf(const wire::AddTokenRequest& asked) {
+  return absl::StrCat(asked.name(), ": ", asked.role(), " in ",
+                      absl::StrJoin(asked.namespaces(), ", "), " for ",
+                      LifeText(asked.life_ms()));
+}
+
+}  // namespace kiln

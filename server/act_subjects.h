@@ -1,0 +1,24 @@
+#ifndef KILN_SERVER_ACT_SUBJECTS_H_
+#define KILN_SERVER_ACT_SUBJECTS_H_
+
+#include <string>
+
+#include "proto/admin_service.pb.h"
+
+namespace kiln {
+
+// What an act of an admin bears on, as the audit log has it: compilectl's words.
+// Pure.
+
+std::string SubjectOf(
+    const wire::QuarantineRequest& asked);  // "key 9c41d2", "all"
+// "key 9c41d2 older than 168h on cuda in team-a".
+std::string SubjectOf(const wire::PurgeRequest& asked);
+std::string SubjectOf(const wire::PinRequest& asked);  // "key 9c41d2 in team-a"
+std::string SubjectOf(const wire::MaintainRequest& asked);  // "scrub", "stop"
+// "ci: submitter in team-a, team-b for 720h".
+std::string SubjectOf(const wire::AddTokenRequest& asked);
+
+}  // namespace kiln
+
+#endif  // KILN_SERVER_ACT_SUBJECTS_H_
