@@ -9,6 +9,7 @@
 #include "runtime/extern_kernels/cublaslt.h"
 #include "runtime/extern_kernels/cudnn.h"
 #include "runtime/extern_kernels/cudnn_attention.h"
+#include "runtime/extern_kernels/cudnn_convolution.h"
 #include "runtime/extern_kernels/prepared_calls.h"
 
 namespace kiln {
@@ -44,8 +45,8 @@ class CudaExterns final : public ExternLibrary {
     ASSIGN_OR_RETURN(auto library, CudnnLibrary());
     if (const auto* attention = std::get_if<AttentionProblem>(&problem))
       return PrepareCudnnAttention(*attention, std::move(library));
-    return Cudnn::Prepare(std::move(library),
-                          std::get<ConvolutionProblem>(problem));
+    return PrepareCudnnConvolution(std::get<ConvolutionProblem>(problem),
+                                   std::move(library));
   }
 
   // Opening takes long, but whoever waits here needs the same library.

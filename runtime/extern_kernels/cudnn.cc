@@ -41,24 +41,7 @@ absl::StatusOr<std::shared_ptr<Cudnn>> Cudnn::Open(
   KILN_CUDNN_FIND(cudnnCreateTensorDescriptor);
   KILN_CUDNN_FIND(cudnnDestroyTensorDescriptor);
   KILN_CUDNN_FIND(cudnnSetTensorNdDescriptor);
-  KILN_CUDNN_FIND(cudnnCreateFilterDescriptor);
-  KILN_CUDNN_FIND(cudnnDestroyFilterDescriptor);
-  KILN_CUDNN_FIND(cudnnSetFilterNdDescriptor);
-  KILN_CUDNN_FIND(cudnnCreateConvolutionDescriptor);
-  KILN_CUDNN_FIND(cudnnDestroyConvolutionDescriptor);
-  KILN_CUDNN_FIND(cudnnSetConvolutionNdDescriptor);
-  KILN_CUDNN_FIND(cudnnSetConvolutionGroupCount);
-  KILN_CUDNN_FIND(cudnnSetConvolutionMathType);
   KILN_CUDNN_FIND(cudnnAddTensor);
-  KILN_CUDNN_FIND(cudnnGetConvolutionForwardAlgorithm_v7);
-  KILN_CUDNN_FIND(cudnnGetConvolutionBackwardDataAlgorithm_v7);
-  KILN_CUDNN_FIND(cudnnGetConvolutionBackwardFilterAlgorithm_v7);
-  KILN_CUDNN_FIND(cudnnGetConvolutionForwardWorkspaceSize);
-  KILN_CUDNN_FIND(cudnnGetConvolutionBackwardDataWorkspaceSize);
-  KILN_CUDNN_FIND(cudnnGetConvolutionBackwardFilterWorkspaceSize);
-  KILN_CUDNN_FIND(cudnnConvolutionForward);
-  KILN_CUDNN_FIND(cudnnConvolutionBackwardData);
-  KILN_CUDNN_FIND(cudnnConvolutionBackwardFilter);
 #undef KILN_CUDNN_FIND
   return opened;
 }

@@ -14,14 +14,7 @@
 
 namespace kiln {
 
-// cuDNN 9, found on the machine, through its convolution functions of version 7
-// (still exported). Computes f32 (through TF32 only where the call allows it),
-// bf16, f16 and f64 convolutions and both gradients. The algorithm is the first
-// that the library's heuristic names, whose workspace is in bounds and which is
-// deterministic if the call must be, and stays with the problem. For half types one that transforms its
-// operands (Winograd, FFT) and rounds what comes out to that type is passed
-// over, unless the call allows reduced sums. A bias is a second small call.
-// Thread-safe.
+// cuDNN 9, found on the machine. Thread-safe.
 class Cudnn {
  public:
   // NO_DEVICE  no libcudnn.so.9
@@ -31,10 +24,6 @@ class Cudnn {
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;
   Cudnn& operator=(const Cudnn&) = delete;
-
-  // UNSUPPORTED_OP  a dtype, layout or shape that cuDNN does not take: named
-  static absl::StatusOr<std::shared_ptr<const PreparedCall>> Prepare(
-      std::shared_ptr<Cudnn> library, const ConvolutionProblem& problem);
 
   struct Functions;
   const Functions& functions() const { return *functions_; }

@@ -73,9 +73,9 @@ class CudnnAttention final : public PreparedCall {
       WriteForward();
     }
     ASSIGN_OR_RETURN(const CudnnHandle handle, CudnnHandle::Borrow(*library_));
-    RETURN_IF_ERROR(graph_.Build(handle.get()));
+    ASSIGN_OR_RETURN(plan_, graph_.Build(handle.get()));
     workspace_start_ = room_bytes_;
-    Room(graph_.workspace_bytes());
+    Room(plan_.workspace_bytes());
     return absl::OkStatus();
   }
 
@@ -303,12 +303,13 @@ class CudnnAttention final : public PreparedCall {
         library_->Check(library_->functions().cudnnSetStream(
                             handle.get(), static_cast<CUstream>(stream)),
                         "cudnnSetStream"));
-    return graph_.Run(handle.get(), bindings, room + workspace_start_);
+    return plan_.Run(handle.get(), bindings, room + workspace_start_);
   }
 
   const std::shared_ptr<Cudnn> library_;
   const AttentionProblem p_;
-  CudnnGraph graph_;
+  CudnnGraph graph_;  // until Prepare is done
+  CudnnPlan plan_;
   std::vector<std::pair<int64_t, int>> operands_;  // id, place
   std::vector<Own> own_;
   int64_t room_bytes_ = 0;

@@ -1,22 +1,22 @@
 #include "runtime/extern_kernels/cudnn_graph.h"
 
-#include <algorithm>
-#include <array>
+#include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 
 namespace kiln {
 namespace {
 
+using Wanted = ConvolutionProblem::Wanted;
+
 // Descriptors (cudnnBackendDescriptorType_t).
 constexpr int kPointwiseKind = 0;
-constexpr int kEngineConfigKind = 3;
-constexpr int kHeuristicKind = 4;
-constexpr int kPlanKind = 5;
+constexpr int kConvolutionKind = 1;
+constexpr int kConvolutionForward = 10;
+constexpr int kConvolutionOfWeights = 11;
+constexpr int kConvolutionOfImage = 12;
 constexpr int kPointwiseOperation = 13;
 constexpr int kGraphKind = 15;
-constexpr int kPackKind = 16;
 constexpr int kTensorKind = 17;
 constexpr int kMatmulKind = 18;
 constexpr int kMatmulOperation = 19;
@@ -27,30 +27,23 @@ constexpr int kRandomKind = 32;
 constexpr int kRandomOperation = 33;
 
 // Types of attributes (cudnnBackendAttributeType_t).
-constexpr int kHandleType = 0;
-constexpr int kElementType = 1;
-constexpr int kBoolType = 2;
-constexpr int kIntType = 3;
-constexpr int kDoubleType = 5;
-constexpr int kAddressType = 6;
-constexpr int kHeuristicType = 8;
+constexpr int kConvolutionModeType = 7;
 constexpr int kPointwiseType = 14;
-constexpr int kDescriptorType = 15;
 constexpr int kReduceType = 18;
 constexpr int kRandomType = 29;
 
 // Attributes (cudnnBackendAttributeName_t).
 constexpr int kPointwiseMode = 0, kPointwiseMath = 1, kPointwiseAxis = 9;
-constexpr int kHeuristicMode = 200, kHeuristicGraph = 201,
-              kHeuristicResults = 202;
-constexpr int kPlanHandle = 400, kPlanEngine = 401, kPlanWorkspace = 402;
+constexpr int kConvolutionMath = 100, kConvolutionMode = 101,
+              kConvolutionDilations = 102, kConvolutionStrides = 103,
+              kConvolutionPadsAfter = 104, kConvolutionPadsBefore = 105,
+              kConvolutionSpatial = 106;
 constexpr int kPointwiseWhat = 750, kPointwiseX = 751, kPointwiseB = 752,
               kPointwiseY = 753, kPointwiseT = 758;
 constexpr int kGraphHandle = 800, kGraphOperations = 801;
 constexpr int kTensorAlignment = 900, kTensorElement = 901, kTensorSizes = 902,
               kTensorStrides = 903, kTensorId = 906, kTensorInside = 907,
               kTensorByValue = 908;
-constexpr int kPackIds = 1000, kPackAddresses = 1001, kPackWorkspace = 1003;
 constexpr int kMatmulMath = 1500, kMatmulA = 1520, kMatmulB = 1521,
               kMatmulC = 1522, kMatmulWhat = 1523;
 constexpr int kReduceOperator = 1600, kReduceMath = 1601, kReduceX = 1610,
@@ -61,10 +54,26 @@ constexpr int kRandomDistribution = 2300, kRandomProbability = 2305,
               kRandomOffset = 2313;
 
 constexpr int kBernoulli = 0;
-constexpr int kHeuristicA = 3, kHeuristicFallback = 2;
 constexpr int64_t kAlignmentBytes = 16;
-constexpr int kEnginesAsked = 16;
 constexpr int64_t kNoAxis = -1;
+
+// One operation a product, whose attributes are numbered apart.
+struct ConvolutionAttributes {
+  int operation;
+  int alpha, beta, what, weights, image, result;
+};
+
+const ConvolutionAttributes& AttributesOf(Wanted wanted) {
+  static constexpr ConvolutionAttributes kForward = {
+      kConvolutionForward, 700, 701, 702, 703, 704, 705};
+  static constexpr ConvolutionAttributes kImage = {
+      kConvolutionOfImage, 706, 707, 708, 709, 710, 711};
+  static constexpr ConvolutionAttributes kWeights = {
+      kConvolutionOfWeights, 712, 713, 714, 715, 716, 717};
+  return wanted == Wanted::kResult  ? kForward
+         : wanted == Wanted::kImage ? kImage
+                                    : kWeights;
+}
 
 CudnnLongs RowMajor(const CudnnLongs& sizes) {
   CudnnLongs strides(sizes.size());
@@ -77,49 +86,6 @@ CudnnLongs RowMajor(const CudnnLongs& sizes) {
 }
 
 }  // namespace
-
-CudnnBackend::~CudnnBackend() {
-  if (descriptor_ != nullptr)
-    library_->functions().cudnnBackendDestroyDescriptor(descriptor_);
-}
-
-absl::StatusOr<CudnnBackend> CudnnBackend::Create(const Cudnn& library,
-                                                  int kind) {
-  CudnnDescriptor descriptor = nullptr;
-  RETURN_IF_ERROR(library.Check(
-      library.functions().cudnnBackendCreateDescriptor(kind, &descriptor),
-      absl::StrCat("cudnnBackendCreateDescriptor ", kind)));
-  return CudnnBackend(library, descriptor);
-}
-
-absl::Status CudnnBackend::Set(int attribute, int type, const void* value,
-                               int64_t count) {
-  return library_->Check(library_->functions().cudnnBackendSetAttribute(
-                             descriptor_, attribute, type, count, value),
-                         absl::StrCat("cudnnBackendSetAttribute ", attribute));
-}
-
-absl::Status CudnnBackend::SetInts(int attribute,
-                                   absl::Span<const int64_t> values) {
-  return Set(attribute, kIntType, values.data(),
-             static_cast<int64_t>(values.size()));
-}
-
-absl::Status CudnnBackend::SetDescriptors(
-    int attribute, absl::Span<const CudnnDescriptor> values) {
-  return Set(attribute, kDescriptorType, values.data(),
-             static_cast<int64_t>(values.size()));
-}
-
-absl::Status CudnnBackend::Finalize() {
-  const Cudnn::Functions& f = library_->functions();
-  const int status = f.cudnnBackendFinalize(descriptor_);
-  if (status == 0) return absl::OkStatus();
-  std::array<char, 512> words{};
-  f.cudnnGetLastErrorString(words.data(), words.size());
-  return library_->Check(status,
-                         absl::StrCat("cudnnBackendFinalize: ", words.data()));
-}
 
 CudnnGraph::CudnnGraph(std::shared_ptr<Cudnn> library)
     : library_(std::move(library)) {}
@@ -143,14 +109,14 @@ CudnnGraph::Tensor CudnnGraph::AddTensor(int type, const CudnnLongs& sizes,
   CudnnBackend* const d = Make(kTensorKind);
   if (d == nullptr) return tensor;
   const bool inside = kind == Kind::kInside, by_value = true;
-  Check(d->SetEnum(kTensorElement, kElementType, type));
+  Check(d->SetEnum(kTensorElement, kCudnnElementType, type));
   Check(d->SetInts(kTensorSizes, sizes));
   Check(d->SetInts(kTensorStrides, strides));
   Check(d->SetInts(kTensorId, {tensor.id}));
   Check(d->SetInts(kTensorAlignment, {kAlignmentBytes}));
-  Check(d->Set(kTensorInside, kBoolType, &inside));
+  Check(d->Set(kTensorInside, kCudnnBoolType, &inside));
   if (kind == Kind::kScalar)
-    Check(d->Set(kTensorByValue, kBoolType, &by_value));
+    Check(d->Set(kTensorByValue, kCudnnBoolType, &by_value));
   Check(d->Finalize());
   tensor.descriptor = d->get();
   return tensor;
@@ -168,8 +134,7 @@ CudnnGraph::Tensor CudnnGraph::Inside(int type, const CudnnLongs& sizes) {
 CudnnGraph::Tensor CudnnGraph::Scalar(float value) {
   const CudnnLongs one = {1, 1, 1, 1};
   const Tensor tensor = AddTensor(kCudnnFloat, one, one, Kind::kScalar);
-  scalars_.push_back(value);
-  scalar_bindings_.push_back({tensor.id, &scalars_.back()});
+  scalars_.push_back({tensor.id, value});
   return tensor;
 }
 
@@ -183,7 +148,7 @@ CudnnGraph::Tensor CudnnGraph::AddPointwise(CudnnPointwise mode, int math,
   CudnnBackend* const operation = Make(kPointwiseOperation);
   if (operation == nullptr) return y;
   Check(what->SetEnum(kPointwiseMode, kPointwiseType, static_cast<int>(mode)));
-  Check(what->SetEnum(kPointwiseMath, kElementType, math));
+  Check(what->SetEnum(kPointwiseMath, kCudnnElementType, math));
   if (axis != kNoAxis) Check(what->SetInts(kPointwiseAxis, {axis}));
   if (!Check(what->Finalize())) return y;
   Check(operation->SetDescriptors(kPointwiseWhat, {what->get()}));
@@ -228,7 +193,7 @@ CudnnGraph::Tensor CudnnGraph::Matmul(const Tensor& a, const Tensor& b,
   CudnnBackend* const what = Make(kMatmulKind);
   CudnnBackend* const operation = Make(kMatmulOperation);
   if (operation == nullptr) return into;
-  Check(what->SetEnum(kMatmulMath, kElementType, kCudnnFloat));
+  Check(what->SetEnum(kMatmulMath, kCudnnElementType, kCudnnFloat));
   if (!Check(what->Finalize())) return into;
   Check(operation->SetDescriptors(kMatmulA, {a.descriptor}));
   Check(operation->SetDescriptors(kMatmulB, {b.descriptor}));
@@ -245,7 +210,7 @@ CudnnGraph::Tensor CudnnGraph::Reduce(CudnnReduce op, const Tensor& x,
   CudnnBackend* const operation = Make(kReduceOperation);
   if (operation == nullptr) return into;
   Check(what->SetEnum(kReduceOperator, kReduceType, static_cast<int>(op)));
-  Check(what->SetEnum(kReduceMath, kElementType, kCudnnFloat));
+  Check(what->SetEnum(kReduceMath, kCudnnElementType, kCudnnFloat));
   if (!Check(what->Finalize())) return into;
   Check(operation->SetDescriptors(kReduceX, {x.descriptor}));
   Check(operation->SetDescriptors(kReduceY, {into.descriptor}));
@@ -277,7 +242,7 @@ CudnnGraph::Tensor CudnnGraph::Bernoulli(double kept, const Tensor& seed,
   CudnnBackend* const operation = Make(kRandomOperation);
   if (operation == nullptr) return y;
   Check(what->SetEnum(kRandomDistribution, kRandomType, kBernoulli));
-  Check(what->Set(kRandomProbability, kDoubleType, &kept));
+  Check(what->Set(kRandomProbability, kCudnnDoubleType, &kept));
   if (!Check(what->Finalize())) return y;
   Check(operation->SetDescriptors(kRandomY, {y.descriptor}));
   Check(operation->SetDescriptors(kRandomWhat, {what->get()}));
@@ -288,87 +253,54 @@ CudnnGraph::Tensor CudnnGraph::Bernoulli(double kept, const Tensor& seed,
   return y;
 }
 
-absl::Status CudnnGraph::Build(void* handle) {
+CudnnGraph::Tensor CudnnGraph::Convolve(const CudnnWindow& window,
+                                        const Tensor& image,
+                                        const Tensor& weights,
+                                        const Tensor& result) {
+  const Tensor& into = window.wanted == Wanted::kResult  ? result
+                       : window.wanted == Wanted::kImage ? image
+                                                         : weights;
+  const ConvolutionAttributes& names = AttributesOf(window.wanted);
+  CudnnBackend* const what = Make(kConvolutionKind);
+  CudnnBackend* const operation = Make(names.operation);
+  if (operation == nullptr) return into;
+  const int64_t spatial = static_cast<int64_t>(window.padding.size());
+  Check(what->SetEnum(kConvolutionMath, kCudnnElementType, window.math));
+  Check(what->SetEnum(kConvolutionMode, kConvolutionModeType,
+                      kCudnnCrossCorrelation));
+  Check(what->SetInts(kConvolutionSpatial, {spatial}));
+  Check(what->SetInts(kConvolutionPadsBefore, window.padding));
+  Check(what->SetInts(kConvolutionPadsAfter, window.padding));
+  Check(what->SetInts(kConvolutionStrides, window.stride));
+  Check(what->SetInts(kConvolutionDilations, window.dilation));
+  if (!Check(what->Finalize())) return into;
+  Check(operation->SetDescriptors(names.what, {what->get()}));
+  Check(operation->SetDescriptors(names.image, {image.descriptor}));
+  Check(operation->SetDescriptors(names.weights, {weights.descriptor}));
+  Check(operation->SetDescriptors(names.result, {result.descriptor}));
+  const double one_twice = 1, zero_twice = 0;
+  const float one = 1, zero = 0;
+  if (window.math == kCudnnDouble) {
+    Check(operation->Set(names.alpha, kCudnnDoubleType, &one_twice));
+    Check(operation->Set(names.beta, kCudnnDoubleType, &zero_twice));
+  } else {
+    Check(operation->Set(names.alpha, kCudnnFloatType, &one));
+    Check(operation->Set(names.beta, kCudnnFloatType, &zero));
+  }
+  Check(operation->Finalize());
+  operations_.push_back(operation->get());
+  return into;
+}
+
+absl::StatusOr<CudnnPlan> CudnnGraph::Build(
+    void* handle, const CudnnEngineRules& rules) const {
   RETURN_IF_ERROR(status_);
-  ASSIGN_OR_RETURN(graph_, CudnnBackend::Create(*library_, kGraphKind));
-  RETURN_IF_ERROR(graph_.Set(kGraphHandle, kHandleType, &handle));
-  RETURN_IF_ERROR(graph_.SetDescriptors(kGraphOperations, operations_));
-  RETURN_IF_ERROR(graph_.Finalize());
-  std::string refusals;
-  for (const int mode : {kHeuristicA, kHeuristicFallback}) {
-    const absl::Status status = TakeEngine(handle, mode, refusals);
-    if (status.ok()) return status;
-    if (refusals.empty()) refusals = std::string(status.message());
-  }
-  return MakeError(ErrorReason::kUnsupportedOp,
-                   absl::StrCat("cuDNN has no engine for it: ", refusals));
-}
-
-absl::Status CudnnGraph::TakeEngine(void* handle, int mode,
-                                    std::string& refusals) {
-  ASSIGN_OR_RETURN(CudnnBackend heuristic,
-                   CudnnBackend::Create(*library_, kHeuristicKind));
-  RETURN_IF_ERROR(heuristic.SetDescriptors(kHeuristicGraph, {graph_.get()}));
-  RETURN_IF_ERROR(heuristic.SetEnum(kHeuristicMode, kHeuristicType, mode));
-  RETURN_IF_ERROR(heuristic.Finalize());
-  std::vector<CudnnDescriptor> raw;
-  engines_.clear();
-  for (int i = 0; i < kEnginesAsked; ++i) {
-    ASSIGN_OR_RETURN(CudnnBackend engine,
-                     CudnnBackend::Create(*library_, kEngineConfigKind));
-    raw.push_back(engine.get());
-    engines_.push_back(std::move(engine));
-  }
-  int64_t found = 0;
-  RETURN_IF_ERROR(
-      library_->Check(library_->functions().cudnnBackendGetAttribute(
-                          heuristic.get(), kHeuristicResults, kDescriptorType,
-                          kEnginesAsked, &found, raw.data()),
-                      "cudnnBackendGetAttribute: engines"));
-  for (int64_t i = 0; i < std::min<int64_t>(found, kEnginesAsked); ++i) {
-    const absl::Status status = MakePlan(handle, raw[i]);
-    if (status.ok()) return status;
-    absl::StrAppend(&refusals, refusals.empty() ? "" : "; ", status.message());
-  }
-  return MakeError(ErrorReason::kUnsupportedOp,
-                   absl::StrCat("none of ", found, " engines"));
-}
-
-absl::Status CudnnGraph::MakePlan(void* handle, CudnnDescriptor engine) {
-  ASSIGN_OR_RETURN(CudnnBackend plan,
-                   CudnnBackend::Create(*library_, kPlanKind));
-  RETURN_IF_ERROR(plan.Set(kPlanHandle, kHandleType, &handle));
-  RETURN_IF_ERROR(plan.SetDescriptors(kPlanEngine, {engine}));
-  RETURN_IF_ERROR(plan.Finalize());
-  int64_t count = 0;
-  RETURN_IF_ERROR(library_->Check(
-      library_->functions().cudnnBackendGetAttribute(
-          plan.get(), kPlanWorkspace, kIntType, 1, &count, &workspace_bytes_),
-      "cudnnBackendGetAttribute: workspace"));
-  plan_ = std::move(plan);
-  return absl::OkStatus();
-}
-
-absl::Status CudnnGraph::Run(void* handle, absl::Span<const Binding> bindings,
-                             void* workspace) const {
-  std::vector<int64_t> ids;
-  std::vector<void*> addresses;
-  for (const auto& all : {absl::MakeConstSpan(scalar_bindings_), bindings}) {
-    for (const Binding& binding : all) {
-      ids.push_back(binding.id);
-      addresses.push_back(binding.address);
-    }
-  }
-  ASSIGN_OR_RETURN(CudnnBackend pack,
-                   CudnnBackend::Create(*library_, kPackKind));
-  RETURN_IF_ERROR(pack.SetInts(kPackIds, ids));
-  RETURN_IF_ERROR(pack.Set(kPackAddresses, kAddressType, addresses.data(),
-                           static_cast<int64_t>(addresses.size())));
-  RETURN_IF_ERROR(pack.Set(kPackWorkspace, kAddressType, &workspace));
-  RETURN_IF_ERROR(pack.Finalize());
-  return library_->Check(library_->functions().cudnnBackendExecute(
-                             handle, plan_.get(), pack.get()),
-                         "cudnnBackendExecute");
+  ASSIGN_OR_RETURN(CudnnBackend graph,
+                   CudnnBackend::Create(*library_, kGraphKind));
+  RETURN_IF_ERROR(graph.Set(kGraphHandle, kCudnnHandleType, &handle));
+  RETURN_IF_ERROR(graph.SetDescriptors(kGraphOperations, operations_));
+  RETURN_IF_ERROR(graph.Finalize());
+  return CudnnPlan::Make(library_, handle, std::move(graph), rules, scalars_);
 }
 
 }  // namespace kiln

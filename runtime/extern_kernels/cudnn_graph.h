@@ -4,15 +4,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "runtime/extern_kernels/cudnn.h"
 #include "runtime/extern_kernels/cudnn_api.h"
+#include "runtime/extern_kernels/cudnn_backend.h"
+#include "runtime/extern_kernels/cudnn_plan.h"
 #include "runtime/extern_kernels/cudnn_shapes.h"
 
 // cuDNN's graph interface: operations over tensors, written down as
@@ -20,42 +19,6 @@
 // backend API reference.
 
 namespace kiln {
-
-// A descriptor of the graph interface. Destroys it.
-class CudnnBackend {
- public:
-  CudnnBackend() = default;
-  CudnnBackend(CudnnBackend&& other) noexcept
-      : library_(other.library_),
-        descriptor_(std::exchange(other.descriptor_, nullptr)) {}
-  CudnnBackend& operator=(CudnnBackend&& other) noexcept {
-    std::swap(library_, other.library_);
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
-  }
-  ~CudnnBackend();
-
-  // `kind`: cudnnBackendDescriptorType_t. `library` outlives the descriptor.
-  static absl::StatusOr<CudnnBackend> Create(const Cudnn& library, int kind);
-  absl::Status SetInts(int attribute, absl::Span<const int64_t> values);
-  // One of a type of the interface (cudnnBackendAttributeType_t).
-  absl::Status Set(int attribute, int type, const void* value,
-                   int64_t count = 1);
-  absl::Status SetEnum(int attribute, int type, int value) {
-    return Set(attribute, type, &value);
-  }
-  absl::Status SetDescriptors(int attribute,
-                              absl::Span<const CudnnDescriptor> values);
-  absl::Status Finalize();
-
-  CudnnDescriptor get() const { return descriptor_; }
-
- private:
-  CudnnBackend(const Cudnn& library, CudnnDescriptor descriptor)
-      : library_(&library), descriptor_(descriptor) {}
-  const Cudnn* library_ = nullptr;
-  CudnnDescriptor descriptor_ = nullptr;
-};
 
 struct CudnnTensor {
   int64_t id = 0;
@@ -70,18 +33,21 @@ struct CudnnInto {
   const CudnnTensor* memory = nullptr;
 };
 
-// A graph in the making, then the plan that computes it. The first error is
-// kept and told by Build; what follows it does nothing.
-//
-// Written by one thread; then immutable, and Run may be called by many.
+// How the window of a convolution moves, and which of its three arrays is
+// computed. `math`: the type of products and sums.
+struct CudnnWindow {
+  ConvolutionProblem::Wanted wanted = ConvolutionProblem::Wanted::kResult;
+  int math = kCudnnFloat;
+  CudnnLongs padding, stride, dilation;
+};
+
+// A graph in the making. The first error is kept and told by Build; what
+// follows it does nothing. Used by one thread.
 class CudnnGraph {
  public:
   using Tensor = CudnnTensor;
   using Into = CudnnInto;
-  struct Binding {
-    int64_t id;
-    void* address;
-  };
+  using Binding = CudnnBinding;
 
   explicit CudnnGraph(std::shared_ptr<Cudnn> library);
 
@@ -108,15 +74,15 @@ class CudnnGraph {
   Tensor Bernoulli(double kept, const Tensor& seed, const Tensor& offset,
                    const CudnnLongs& sizes);
 
-  // Takes the first of the heuristic's engines that makes a plan.
-  //
-  // UNSUPPORTED_OP  cuDNN has no engine for the graph: its own words
-  absl::Status Build(void* handle);
+  // One of image, weights and result from the other two.
+  Tensor Convolve(const CudnnWindow& window, const Tensor& image,
+                  const Tensor& weights, const Tensor& result);
 
-  // After Build.
-  int64_t workspace_bytes() const { return workspace_bytes_; }
-  absl::Status Run(void* handle, absl::Span<const Binding> bindings,
-                   void* workspace) const;
+  // The plan that computes it. It needs the graph no more.
+  //
+  // UNSUPPORTED_OP  cuDNN has no engine within the rules: its own words
+  absl::StatusOr<CudnnPlan> Build(void* handle,
+                                  const CudnnEngineRules& rules = {}) const;
 
  private:
   enum class Kind { kMemory, kInside, kScalar };
@@ -127,20 +93,13 @@ class CudnnGraph {
   Tensor AddPointwise(CudnnPointwise mode, int math, const Tensor& x,
                       const Tensor* b, const Tensor* t, Into into,
                       int64_t axis);
-  absl::Status TakeEngine(void* handle, int mode, std::string& refusals);
-  absl::Status MakePlan(void* handle, CudnnDescriptor engine);
 
   const std::shared_ptr<Cudnn> library_;
   absl::Status status_;
   std::deque<CudnnBackend> descriptors_;  // addresses stay
   std::vector<CudnnDescriptor> operations_;
-  std::deque<float> scalars_;
-  std::vector<Binding> scalar_bindings_;
+  std::vector<CudnnScalar> scalars_;
   int64_t last_id_ = 0;
-  CudnnBackend graph_;
-  std::vector<CudnnBackend> engines_;
-  CudnnBackend plan_;
-  int64_t workspace_bytes_ = 0;
 };
 
 }  // namespace kiln

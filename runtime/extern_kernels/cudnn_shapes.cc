@@ -59,11 +59,11 @@ CudnnInts ToCudnnInts(const CudnnLongs& from) {
   return out;
 }
 
-CudnnInts CudnnSpatial(const ConvolutionProblem& p, const int64_t* from,
-                       int absent) {
-  CudnnInts out;
+CudnnLongs CudnnSpatial(const ConvolutionProblem& p, const int64_t* from,
+                        int64_t absent) {
+  CudnnLongs out;
   if (p.spatial == 1) out.push_back(absent);
-  for (int i = 0; i < p.spatial; ++i) out.push_back(static_cast<int>(from[i]));
+  for (int i = 0; i < p.spatial; ++i) out.push_back(from[i]);
   return out;
 }
 

@@ -7,7 +7,7 @@
 #include "runtime/extern_kernels/extern_kernel.h"
 
 // The operands of a convolution as cuDNN is told of them: at least two spatial
-// dimensions, sizes and strides as ints. All pure.
+// dimensions. All pure.
 
 namespace kiln {
 
@@ -29,8 +29,8 @@ bool CudnnSameLayout(const CudnnLongs& sizes, const CudnnLongs& a,
 
 CudnnInts ToCudnnInts(const CudnnLongs& from);
 // One number a spatial dimension; `absent` for the row that a line lacks.
-CudnnInts CudnnSpatial(const ConvolutionProblem& p, const int64_t* from,
-                       int absent);
+CudnnLongs CudnnSpatial(const ConvolutionProblem& p, const int64_t* from,
+                        int64_t absent);
 
 // Nothing is wanted, or sums of nothing.
 bool IsEmpty(const ConvolutionProblem& p);

@@ -12,17 +12,20 @@ class OnDevice {
   ~OnDevice() {
     for (size_t i = 0; i < operands_.size(); ++i) {
       if (addresses_[i] == nullptr) continue;
-      device_.allocator().Free(addresses_[i], Bytes(i), nullptr);
+      device_.allocator().Free(addresses_[i] - Start(i), Start(i) + Bytes(i),
+                               nullptr);
     }
   }
 
   absl::Status Add(Operand& operand) {
     operands_.push_back(&operand);
     addresses_.push_back(nullptr);
-    if (Bytes(operands_.size() - 1) == 0) return absl::OkStatus();
+    const size_t i = operands_.size() - 1;
+    if (Bytes(i) == 0) return absl::OkStatus();
     ASSIGN_OR_RETURN(
-        addresses_.back(),
-        device_.allocator().Allocate(Bytes(operands_.size() - 1), nullptr));
+        void* const memory,
+        device_.allocator().Allocate(Start(i) + Bytes(i), nullptr));
+    addresses_.back() = static_cast<char*>(memory) + Start(i);
     return device_.Upload(operand.bytes().data(), addresses_.back(),
                           operand.bytes().size(), nullptr);
   }
@@ -44,9 +47,11 @@ class OnDevice {
     return static_cast<int64_t>(operands_[i]->bytes().size());
   }
 
+  int64_t Start(size_t i) const { return operands_[i]->start_bytes(); }
+
   Device& device_;
   std::vector<Operand*> operands_;
-  std::vector<void*> addresses_;
+  std::vector<char*> addresses_;
 };
 
 }  // namespace

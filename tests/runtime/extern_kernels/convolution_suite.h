@@ -323,6 +323,26 @@ TEST_P(ConvolutionSuite, TransposedWithOutputPaddingAndGroups) {
             .transposed = true});
 }
 
+TEST_P(ConvolutionSuite, OperandsThatStartBetweenWholeVectors) {
+  for (const DType dtype : GetParam().dtypes) {
+    for (const Format format : {Format::kContiguous, Format::kChannelsLast}) {
+      Case c = Make({.image = {9, 10},
+                     .window = {3, 3},
+                     .stride = {1},
+                     .padding = {1},
+                     .dilation = {1},
+                     .x_channels = 16,
+                     .y_channels = 8},
+                    dtype, format);
+      for (Operand* operand : {&c.x, &c.w, &c.y})
+        operand->StartAt(SizeInBytes(dtype));
+      SCOPED_TRACE(ShortName(dtype));
+      CheckForward(c, /*with_bias=*/true);
+      CheckBackward(c);
+    }
+  }
+}
+
 TEST_P(ConvolutionSuite, ADeterministicOneGivesEqualBits) {
   Case c = Make({.image = {14, 14},
                  .window = {3, 3},

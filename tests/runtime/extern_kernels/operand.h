@@ -116,6 +116,10 @@ class Operand {
     }
   }
 
+  // On a device it begins so many bytes behind the start of its memory.
+  void StartAt(int64_t bytes) { start_bytes_ = bytes; }
+  int64_t start_bytes() const { return start_bytes_; }
+
   ExternOperand meta() const { return {dtype_, sizes_, strides_}; }
   const std::vector<int64_t>& sizes() const { return sizes_; }
   int64_t size(int dim) const { return sizes_[dim]; }
@@ -137,6 +141,7 @@ class Operand {
   std::vector<int64_t> sizes_;
   std::vector<int64_t> strides_;
   std::vector<char> bytes_;
+  int64_t start_bytes_ = 0;
 };
 
 // Visits every index of a box once, the last dimension fastest.

@@ -1,0 +1,83 @@
+#ifndef KILN_RUNTIME_EXTERN_KERNELS_CUDNN_PLAN_H_
+#define KILN_RUNTIME_EXTERN_KERNELS_CUDNN_PLAN_H_
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "runtime/extern_kernels/cudnn.h"
+#include "runtime/extern_kernels/cudnn_backend.h"
+
+namespace kiln {
+
+// What cuDNN says of an engine's numbers (cudnnBackendNumericalNote_t), as
+// bits.
+inline constexpr uint32_t kCudnnTensorCores = 1u << 0;
+inline constexpr uint32_t kCudnnRoundsOperands = 1u << 1;
+inline constexpr uint32_t kCudnnReducedSums = 1u << 2;
+inline constexpr uint32_t kCudnnFft = 1u << 3;
+inline constexpr uint32_t kCudnnNondeterministic = 1u << 4;
+inline constexpr uint32_t kCudnnWinograd =
+    1u << 5 | 1u << 6 | 1u << 7 | 1u << 8;
+
+// Which engines may compute a graph.
+struct CudnnEngineRules {
+  uint32_t refused_numbers = 0;  // of the bits above
+  bool compiled_at_run_time = true;
+  int64_t most_workspace_bytes = std::numeric_limits<int64_t>::max();
+};
+
+// Where a tensor of a graph lies.
+struct CudnnBinding {
+  int64_t id;
+  void* address;
+};
+
+// A number that a graph has by value.
+struct CudnnScalar {
+  int64_t id;
+  float value;
+};
+
+// A graph with the engine that computes it. Immutable: Run may be called by
+// many threads, each with a handle of its own.
+class CudnnPlan {
+ public:
+  CudnnPlan() = default;
+
+  // Takes the first engine within the rules that makes a plan of the finalized
+  // `graph`: of those that the heuristic names, then of the general ones.
+  //
+  // UNSUPPORTED_OP  there is none: cuDNN's own words, or the rules
+  static absl::StatusOr<CudnnPlan> Make(std::shared_ptr<const Cudnn> library,
+                                        void* handle, CudnnBackend graph,
+                                        const CudnnEngineRules& rules,
+                                        std::vector<CudnnScalar> scalars);
+
+  int64_t workspace_bytes() const { return workspace_bytes_; }
+  // `handle`: with its stream set.
+  absl::Status Run(void* handle, absl::Span<const CudnnBinding> bindings,
+                   void* workspace) const;
+
+ private:
+  absl::Status TakeEngine(void* handle, int mode, const CudnnEngineRules& rules,
+                          std::string& refusals);
+  absl::Status TakeConfig(void* handle, CudnnBackend config,
+                          const CudnnEngineRules& rules);
+  absl::Status CheckEngine(const CudnnBackend& config,
+                           const CudnnEngineRules& rules) const;
+
+  std::shared_ptr<const Cudnn> library_;
+  std::vector<CudnnScalar> scalars_;
+  CudnnBackend graph_, config_, plan_;
+  int64_t workspace_bytes_ = 0;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_RUNTIME_EXTERN_KERNELS_CUDNN_PLAN_H_
