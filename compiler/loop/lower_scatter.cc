@@ -1,5 +1,7 @@
 // Writes at computed places: the base with what an index tensor's points do to it.
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "compiler/loop/index_expr.h"
 #include "compiler/loop/lowering.h"
@@ -11,9 +13,10 @@ namespace kiln {
 namespace {
 
 // `self` with the updates: added to what is there, or in its place.
-absl::Status Write(NodeLowering& n, bool accumulate, WriteUpdate write) {
+absl::Status Write(NodeLowering& n, bool accumulate, SetNumbers numbers,
+                   WriteUpdate write) {
   return accumulate ? AddToElements(n, n.tensor(0), write)
-                    : SetElements(n, n.tensor(0), write);
+                    : SetElements(n, n.tensor(0), write, numbers);
 }
 
 // index_put(self, indices, values, accumulate).
@@ -44,21 +47,28 @@ absl::Status IndexPut(NodeLowering& n, ScalarOp op) {
   const size_t first = together && !where.empty() ? where.front() : 0;
   shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(first),
                picked.begin(), picked.end());
-  return Write(n, accumulate, [&](NestWriter& nest) -> absl::StatusOr<Update> {
+  const DimVector& of_values = n.meta(2).sizes;
+  const bool one = std::all_of(of_values.begin(), of_values.end(),
+                               [](const SymExpr& size) { return size.Is(1); });
+  const SetNumbers numbers = one ? SetNumbers::kOne : SetNumbers::kAny;
+  const auto update = [&](NestWriter& nest) -> absl::StatusOr<Update> {
     const DimVector at = nest.Iterate(shape);
     ASSIGN_OR_RETURN(const IndexedAccess access,
                      PlaceIndices(nest, n.g, indices, sizes, at, RangeOf(op)));
     const ScalarId value =
         nest.LoadBroadcast(n.tensor(2), at, ComputeType(n.result_meta().dtype));
     return Update{access.index, value, Store::kNoMask, NumberOf(at, shape)};
-  });
+  };
+  return Write(n, accumulate, numbers, update);
 }
 
 // scatter(self, dim, index, src) and scatter_add: `op` kAdd accumulates.
 absl::Status Scatter(NodeLowering& n, ScalarOp op) {
   const DType type = ComputeType(n.result_meta().dtype);
   const DimVector& sizes = n.meta(0).sizes;
-  return Write(n, op == ScalarOp::kAdd, [&](NestWriter& nest) {
+  const SetNumbers numbers =
+      n.arg(3).is_value() ? SetNumbers::kAny : SetNumbers::kOne;
+  return Write(n, op == ScalarOp::kAdd, numbers, [&](NestWriter& nest) {
     const DimVector at = nest.Iterate(n.meta(2).sizes);
     Update update{at, 0, Store::kNoMask, NumberOf(at, n.meta(2).sizes)};
     if (!sizes.empty()) {
@@ -84,7 +94,7 @@ absl::Status Scatter(NodeLowering& n, ScalarOp op) {
 absl::Status IndexAdd(NodeLowering& n, ScalarOp) {
   const DType type = ComputeType(n.result_meta().dtype);
   const DimVector& sizes = n.meta(0).sizes;
-  return Write(n, true, [&](NestWriter& nest) {
+  return Write(n, true, SetNumbers::kAny, [&](NestWriter& nest) {
     const DimVector at = nest.Iterate(n.meta(3).sizes);
     Update update{.index = at, .value = 0};
     if (!sizes.empty()) {

@@ -94,10 +94,11 @@ ScalarId ReadSum(NestWriter& nest, const UpdateSums& sums,
 }
 
 absl::Status SetElements(NodeLowering& n, std::optional<ValueId> self,
-                         WriteUpdate write) {
+                         WriteUpdate write, SetNumbers numbers) {
   const BufferId to = n.g.PlaceResult(n.result());
   FillTarget(n, self, to);
-  if (OrderIsTheHardwares(n)) return SetInOrder(n, write, to);
+  if (numbers == SetNumbers::kAny && OrderIsTheHardwares(n))
+    return SetInOrder(n, write, to);
   return ApplyUpdates(n, write, to, StoreMode::kSet, ValueOf);
 }
 

@@ -28,9 +28,14 @@ absl::StatusOr<UpdateSums> SumUpdates(NodeLowering& n, WriteUpdate write);
 // The sum at `at` of the result: float64, or of the type that sums are kept in.
 ScalarId ReadSum(NestWriter& nest, const UpdateSums& sums, const DimVector& at);
 
+// Whether updates set different numbers, or all the same one: then their order
+// changes nothing.
+enum class SetNumbers { kAny, kOne };
+
 // result 0 = `self` (nothing: zeros), whose updated elements are set.
 absl::Status SetElements(NodeLowering& n, std::optional<ValueId> self,
-                         WriteUpdate write);
+                         WriteUpdate write,
+                         SetNumbers numbers = SetNumbers::kAny);
 
 // result 0 = `self` (nothing: zeros) plus the updates. UNSUPPORTED_OP for sums of
 // booleans.

@@ -7,6 +7,7 @@
 namespace kiln {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -103,6 +104,22 @@ TEST(LowerOptions, AScatterOnCudaHasADeterministicForm) {
   EXPECT_THAT(LoopsOf("graph @g() on cuda" + body, {}),
               Not(HasSubstr(" max= ")));
   EXPECT_THAT(LoopsOf("graph @g()" + body, asked), Not(HasSubstr(" max= ")));
+}
+
+TEST(LowerOptions, UpdatesThatSetOneNumberHaveNoOrder) {
+  const ArtifactOptions asked = {.deterministic = true};
+  EXPECT_THAT(LoopsOf(R"(
+      graph @g() on cuda(%x: f32[8, 4], %at: i64[8, 2]) -> (%y) {
+        %y = scatter.value(%x, 1, %at, 0.5)
+      })",
+                      asked),
+              AllOf(HasSubstr("nest scatter"), Not(HasSubstr(" max= "))));
+  EXPECT_THAT(LoopsOf(R"(
+      graph @g() on cuda(%x: f32[8], %at: i64[5], %v: f32[]) -> (%y) {
+        %y = index_put(%x, [%at], %v)
+      })",
+                      asked),
+              AllOf(HasSubstr("buf3["), Not(HasSubstr(" max= "))));
 }
 
 }  // namespace
