@@ -32,27 +32,6 @@ bool IsFloatSum(const ScalarNode& node) {
          (node.dtype == DType::kFloat32 || node.dtype == DType::kFloat64);
 }
 
-bool CanBeTakenApart(const LoopNest& nest) {
-  if (NumOuterAxes(nest) == 0 || !HasReduction(nest)) return false;
-  std::vector<bool> beneath(nest.body.size(), false);  // a sum's result lies
-  for (ScalarId id = 0; id < nest.body.size(); ++id) {
-    const ScalarNode& node = nest.body[id];
-    for (ScalarId arg : node.args) beneath[id] = beneath[id] || beneath[arg];
-    if (IsAlongRow(node.op) || node.op == ScalarOp::kReduceResult) {
-      return false;
-    }
-    if (node.op != ScalarOp::kReduce) continue;
-    if (!IsFloatSum(node) || beneath[id] ||
-        nest.body[node.args[0]].dtype != node.dtype) {
-      return false;
-    }
-    beneath[id] = true;
-  }
-  return std::all_of(
-      nest.stores.begin(), nest.stores.end(),
-      [](const Store& store) { return store.mode == StoreMode::kSet; });
-}
-
 // Nodes and stores that move with the reduced axes.
 class Movement {
  public:
@@ -89,6 +68,45 @@ class Movement {
   const uint32_t outer_;
   std::vector<bool> moves_;
 };
+
+bool CanBeTakenApart(const LoopNest& nest) {
+  if (NumOuterAxes(nest) == 0 || !HasReduction(nest)) return false;
+  std::vector<bool> beneath(nest.body.size(), false);  // a sum's result lies
+  const auto is_beneath = [&](const SymExpr& e) {
+    bool found = false;
+    e.VisitVars([&](Var var) {
+      found |= var.kind == Var::Kind::kIndirect && beneath[var.index];
+    });
+    return found;
+  };
+  for (ScalarId id = 0; id < nest.body.size(); ++id) {
+    const ScalarNode& node = nest.body[id];
+    for (ScalarId arg : node.args) beneath[id] = beneath[id] || beneath[arg];
+    for (const SymExpr& e : node.index)
+      beneath[id] = beneath[id] || is_beneath(e);
+    if (IsAlongRow(node.op) || node.op == ScalarOp::kReduceResult) {
+      return false;
+    }
+    if (node.op != ScalarOp::kReduce) continue;
+    if (!IsFloatSum(node) || beneath[id] ||
+        nest.body[node.args[0]].dtype != node.dtype) {
+      return false;
+    }
+    beneath[id] = true;
+  }
+  // What moves along the rows is stored while they are added, before a sum is
+  // known.
+  const Movement movement(nest);
+  return std::all_of(
+      nest.stores.begin(), nest.stores.end(), [&](const Store& store) {
+        const bool needs_sums =
+            beneath[store.value] ||
+            (store.mask != Store::kNoMask && beneath[store.mask]) ||
+            std::any_of(store.index.begin(), store.index.end(), is_beneath);
+        return store.mode == StoreMode::kSet &&
+               !(needs_sums && movement.Moves(store));
+      });
+}
 
 Buffer PartialSums(DType dtype, const SymExpr& stretches,
                    const SymExpr& columns, BufferId id) {

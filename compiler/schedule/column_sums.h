@@ -31,7 +31,8 @@ struct ColumnSums {
 // that `adds` is merged into.
 //
 // None when the nest reduces in other ways than by sums of float32 or float64,
-// when a reduction reads another's result, or when it has no outer axes.
+// when a reduction reads another's result, when what is stored for each row needs
+// a sum, or when it has no outer axes.
 std::optional<ColumnSums> TakeColumnSumsApart(const LoopNest& nest,
                                               int64_t stretch,
                                               BufferId first_buffer,
