@@ -1,5 +1,7 @@
 """What device graphs are told of an ATen graph, and the tree's binding: without a GPU."""
 
+import types
+
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -7,6 +9,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import kiln
 from kiln import _native, service
+from kiln.graph_choice import Chooser, annotated
 from kiln.graph_device import GraphDevice
 from kiln.graph_facts import facts_of
 
@@ -52,6 +55,46 @@ def test_written_inputs_are_known():
     facts = facts_of(module, "inference", [], unwritten)
     assert facts["skip"].startswith("mutated inputs (1 instances)")
     assert facts_of(module, "inference", [0], unwritten)["skip"] is None
+
+
+@pytest.mark.parametrize(
+    ("on", "forward", "backward", "graphs", "skips"),
+    [
+        (True, None, None, (True, True), []),
+        (True, False, None, (False, False), [""]),
+        (True, False, True, (False, False), [""]),
+        (True, None, False, (True, False), [" for backward"]),
+        (False, None, None, (False, False), []),
+        (False, True, None, (True, True), []),
+        (False, True, False, (True, False), [" for backward"]),
+        (False, False, False, (False, False), []),
+        (False, None, True, (False, False), []),
+    ],
+)
+def test_an_annotation_overrides_the_option(on, forward, backward, graphs, skips, caplog):
+    module = traced(lambda x: x + 1, "cuda")
+    if (forward, backward) != (None, None):
+        module.meta["cudagraph_annotation"] = types.SimpleNamespace(fwd=forward, bwd=backward)
+    options = annotated({**OPTIONS, "cudagraphs": on}, module)
+    kiln.counters.clear()
+    with caplog.at_level("WARNING", logger="kiln"):
+        chooser = Chooser(options)
+        choices = [chooser.choose(module, kind) for kind in ("forward", "backward")]
+    assert tuple(c is not None and c.facts is not None for c in choices) == graphs
+    # One whose forward is a graph tells the tree that it ran.
+    assert (choices[1] is not None) == graphs[0]
+    told = [f"disabling cudagraphs{which} due to override_cudagraphs annotation" for which in skips]
+    assert [record.getMessage() for record in caplog.records] == told
+    assert kiln.counters["cudagraph_skips"] == len(skips)
+
+
+def test_an_annotation_disables_an_inference():
+    module = traced(lambda x: x + 1, "cuda")
+    module.meta["cudagraph_annotation"] = types.SimpleNamespace(fwd=False, bwd=None)
+    options = annotated({**OPTIONS, "cudagraphs": True}, module)
+    assert Chooser(options).choose(module, "inference") is None
+    # What AOTAutograd's cache keeps of it is not found for the others: its tag has the options.
+    assert any("cudagraph" in name for name in options.keys() - OPTIONS.keys())
 
 
 class _Host:

@@ -25,7 +25,7 @@ from .aot_cache import compiler_of, serving, shared_storages
 from .attention_masks import lay_out_masks
 from .compiled_graph import CompiledGraph
 from .eager_segment import strict
-from .graph_choice import Chooser
+from .graph_choice import Chooser, annotated
 from .partition import cut
 from .random_seeds import draw_from_seeds
 from .rare_collections import collect_rarely
@@ -93,7 +93,7 @@ def kiln(
     collect_rarely()
     _open_early(example_inputs)
     note_dynamo()
-    return _compiled(module, example_inputs, values)
+    return _compiled(module, example_inputs, annotated(values, module))
 
 
 def _reset() -> None:

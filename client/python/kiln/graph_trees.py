@@ -81,9 +81,8 @@ class Skipped(RuntimeError):
     """What `cudagraph_or_error` makes of a graph that runs without a device graph."""
 
 
-def skip(why: str, options: dict[str, object]) -> None:
+def tell_of_skip(text: str, options: dict[str, object]) -> None:
     """Counts and tells of a graph that runs without a device graph."""
-    text = f"skipping cudagraphs due to {why}"
     if options["cudagraph_or_error"]:
         raise Skipped(text)
     counters.add("cudagraph_skips")
@@ -150,7 +149,7 @@ class GraphFunction:
         self._warn_of_sizes()
         tensors = [inputs[place] for place in facts["tensors"]]
         if any(map(_overlaps, tensors)):
-            skip("['complex memory overlap']", self._options)
+            tell_of_skip(_OVERLAPPING, self._options)
             return self._program
         if self.tree is None:
             self.tree = tree_of(self._index, self._options)
@@ -187,6 +186,7 @@ class GraphFunction:
         _log.warning(_TOO_MANY_SIZES, seen)
 
 
+_OVERLAPPING = "skipping cudagraphs due to ['complex memory overlap']"
 _TOO_MANY_SIZES = (
     "CUDAGraph supports dynamic shapes by recording a new graph for each distinct input size. "
     "Recording too many CUDAGraphs may lead to extra overhead. We have observed %d distinct sizes. "
