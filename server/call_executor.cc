@@ -25,31 +25,23 @@ absl::Status CallExecutor::Run(const std::string& caller, int64_t bytes,
                                std::function<void()> work) {
   ASSIGN_OR_RETURN(FairShare::Part part, shares_.Take(caller, bytes));
   MutexLock lock(&mu_);
-  const auto [own, is_new] = queued_.try_emplace(caller);
-  if (is_new) turns_.push_back(caller);
-  own->second.push_back({std::move(part), std::move(work)});
+  queued_.Of(caller).push_back({std::move(part), std::move(work)});
   changed_.Signal();
   return absl::OkStatus();
 }
 
 CallExecutor::Work CallExecutor::Next() {
-  const std::string caller = std::move(turns_.front());
-  turns_.pop_front();
-  const auto own = queued_.find(caller);
-  Work next = std::move(own->second.front());
-  own->second.pop_front();
-  if (own->second.empty()) {
-    queued_.erase(own);
-  } else {
-    turns_.push_back(caller);
-  }
+  std::deque<Work>& own = queued_.Next();
+  Work next = std::move(own.front());
+  own.pop_front();
+  queued_.Pass();
   return next;
 }
 
 void CallExecutor::WaitUntilIdle(absl::Duration timeout) {
   const SteadyTime deadline = After(SteadyNow(), timeout);
   MutexLock lock(&mu_);
-  while (busy_ > 0 || !turns_.empty()) {
+  while (busy_ > 0 || !queued_.empty()) {
     const absl::Duration left = TimeLeft(deadline);
     if (left <= absl::ZeroDuration()) return;
     idle_.WaitFor(&mu_, left);
@@ -61,8 +53,8 @@ void CallExecutor::Loop() {
     Work work;
     {
       MutexLock lock(&mu_);
-      while (turns_.empty() && !ending_) changed_.Wait(&mu_);
-      if (turns_.empty()) return;
+      while (queued_.empty() && !ending_) changed_.Wait(&mu_);
+      if (queued_.empty()) return;
       work = Next();
       ++busy_;
     }
@@ -70,7 +62,7 @@ void CallExecutor::Loop() {
     work = {};  // what it holds ends outside of the lock
     MutexLock lock(&mu_);
     --busy_;
-    if (busy_ == 0 && turns_.empty()) idle_.SignalAll();
+    if (busy_ == 0 && queued_.empty()) idle_.SignalAll();
   }
 }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "absl/time/time.h"
 #include "proto/base/mutex.h"
 #include "server/fair_share.h"
+#include "server/turns.h"
 
 namespace kiln {
 
@@ -55,9 +55,7 @@ class CallExecutor {
   CondVar idle_;
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
   int64_t busy_ ABSL_GUARDED_BY(mu_) = 0;  // threads
-  // By caller; none is empty.
-  std::map<std::string, std::deque<Work>> queued_ ABSL_GUARDED_BY(mu_);
-  std::deque<std::string> turns_ ABSL_GUARDED_BY(mu_);  // each of them once
+  Turns<std::deque<Work>> queued_ ABSL_GUARDED_BY(mu_);  // by caller
   std::vector<std::thread> threads_;
 };
 

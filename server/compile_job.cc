@@ -84,7 +84,7 @@ absl::StatusOr<wire::CompilePlan> CompileJob::Plan(Job& job) {
   for (const wire::TuningDecision& decision : *job.task->tuning) {
     *plan.add_tuning() = decision;
   }
-  const auto work = rooms_.pool.Submit(std::move(request), LabelOf(*job.task));
+  const auto work = rooms_.pool.Submit(std::move(request), LabelOf(*job.task, job.caller));
   ASSIGN_OR_RETURN(const wire::WorkReply* reply, work->Wait());
   if (!reply->has_plan()) {
     return absl::InternalError("worker: its reply to a plan request is none");
@@ -98,7 +98,7 @@ absl::StatusOr<wire::CompilePlan> CompileJob::Plan(Job& job) {
 absl::StatusOr<BuiltUnits> CompileJob::Build(Job& job,
                                              const wire::CompilePlan& plan) {
   return rooms_.units.BuildAll(
-      plan, job.task->request().target(), LabelOf(*job.task),
+      plan, job.task->request().target(), LabelOf(*job.task, job.caller),
       [this, &job](int done, int total) {
         rooms_.jobs.Report(job, JobStage::kBuilding, done, total);
       });

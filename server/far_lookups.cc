@@ -68,26 +68,17 @@ bool FarLookups::Queue(const std::string& caller,
   auto part = shares_.Take(caller);
   if (!part.ok()) return false;
   look->callers.emplace(caller, *std::move(part));
-  const auto [own, is_new] = queued_.try_emplace(caller);
-  if (is_new) turns_.push_back(caller);
-  own->second.push_back(look);
+  queued_.Of(caller).push_back(look);
   changed_.Signal();
   return true;
 }
 
 std::shared_ptr<FarLookups::Look> FarLookups::Next() {
-  const std::string caller = std::move(turns_.front());
-  turns_.pop_front();
-  const auto own = queued_.find(caller);
-  const std::shared_ptr<Look> next = std::move(own->second.front());
-  own->second.pop_front();
-  if (own->second.empty()) {
-    queued_.erase(own);
-  } else if (next->begun) {
-    turns_.push_front(caller);  // that was no turn
-  } else {
-    turns_.push_back(caller);
-  }
+  std::deque<std::shared_ptr<Look>>& own = queued_.Next();
+  const std::shared_ptr<Look> next = std::move(own.front());
+  own.pop_front();
+  // What another's turn did was none of this caller's.
+  if (!next->begun || own.empty()) queued_.Pass();
   if (next->begun) return nullptr;
   next->begun = true;
   return next;
@@ -98,8 +89,8 @@ void FarLookups::Loop() {
     std::shared_ptr<Look> look;
     {
       MutexLock lock(&mu_);
-      while (turns_.empty() && !ending_) changed_.Wait(&mu_);
-      if (turns_.empty()) return;
+      while (queued_.empty() && !ending_) changed_.Wait(&mu_);
+      if (queued_.empty()) return;
       look = Next();
     }
     if (look != nullptr) Serve(*look);

@@ -18,6 +18,7 @@
 #include "proto/base/mutex.h"
 #include "proto/base/steady_time.h"
 #include "server/fair_share.h"
+#include "server/turns.h"
 
 namespace kiln {
 
@@ -88,10 +89,8 @@ class FarLookups {
   Mutex mu_;
   CondVar changed_;
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
-  // By caller; none is empty.
-  std::map<std::string, std::deque<std::shared_ptr<Look>>> queued_
-      ABSL_GUARDED_BY(mu_);
-  std::deque<std::string> turns_ ABSL_GUARDED_BY(mu_);  // each of them once
+  Turns<std::deque<std::shared_ptr<Look>>> queued_
+      ABSL_GUARDED_BY(mu_);  // by caller
   // Those that wait and those under way.
   std::map<Digest, std::shared_ptr<Look>> looks_ ABSL_GUARDED_BY(mu_);
   std::vector<std::thread> threads_;

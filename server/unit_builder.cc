@@ -54,7 +54,7 @@ UnitBuilder::Wanted UnitBuilder::Ask(const wire::TranslationUnit& unit,
     int64_t ended = 0;
     {
       MutexLock lock(&mu_);
-      if (Join(wanted)) return wanted;
+      if (Join(wanted, label)) return wanted;
       ended = ended_;
     }
     std::optional<wire::ObjectCode> found = cache_.Lookup(wanted.key);
@@ -64,7 +64,7 @@ UnitBuilder::Wanted UnitBuilder::Ask(const wire::TranslationUnit& unit,
       return wanted;
     }
     MutexLock lock(&mu_);
-    if (Join(wanted)) return wanted;
+    if (Join(wanted, label)) return wanted;
     if (ended != ended_) continue;
     wire::WorkRequest request;
     *request.mutable_build()->mutable_unit() = unit;
@@ -77,12 +77,13 @@ UnitBuilder::Wanted UnitBuilder::Ask(const wire::TranslationUnit& unit,
   }
 }
 
-bool UnitBuilder::Join(Wanted& wanted) {
+bool UnitBuilder::Join(Wanted& wanted, const WorkLabel& label) {
   const auto found = under_way_.find(wanted.key);
   if (found == under_way_.end()) return false;
   counters_.Add(Count::kUnitsJoined);
   wanted.asked = SteadyNow();
   wanted.work = found->second;
+  pool_.Join(wanted.work, label);
   return true;
 }
 

@@ -61,7 +61,8 @@ class UnitBuilder {
              const wire::Target& target, const WorkLabel& label)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Takes the build that is under way for it, if there is one.
-  bool Join(Wanted& wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool Join(Wanted& wanted, const WorkLabel& label)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Fetch(const wire::TranslationUnit& unit, Wanted& wanted)
       ABSL_LOCKS_EXCLUDED(mu_);
   // True until whoever asked the pool has stored the object. Until then a caller

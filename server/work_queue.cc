@@ -45,43 +45,92 @@ std::shared_ptr<PendingWork> WorkQueue::Push(wire::WorkRequest request,
     return work;
   }
   work->request_.set_id(++last_id_);
-  (work->request_.has_build() ? builds_ : others_).push_back(work);
-  changed_.SignalAll();
+  Add(work, work->label().cache_namespace, work->label().caller);
   return work;
+}
+
+void WorkQueue::Join(std::shared_ptr<PendingWork> work,
+                     const std::string& cache_namespace,
+                     const std::string& caller) {
+  const WorkLabel& own = work->label();
+  if (own.cache_namespace == cache_namespace && own.caller == caller) return;
+  MutexLock lock(&mu_);
+  if (ended_ || work->taken_) return;
+  Add(std::move(work), cache_namespace, caller);
+}
+
+void WorkQueue::Add(std::shared_ptr<PendingWork> work,
+                    const std::string& cache_namespace,
+                    const std::string& caller) {
+  Lists& lists = waiting_.Of(cache_namespace).Of(caller);
+  (work->request().has_build() ? lists.builds : lists.others)
+      .push_back(std::move(work));
+  changed_.SignalAll();
 }
 
 void WorkQueue::PutBack(std::shared_ptr<PendingWork> work) {
   MutexLock lock(&mu_);
   if (ended_) return work->Answer(PoolEnded());
-  (work->request_.has_build() ? builds_ : others_).push_front(std::move(work));
+  again_.push_back(std::move(work));
   changed_.SignalAll();
 }
 
 std::shared_ptr<PendingWork> WorkQueue::Take(
-    const std::optional<WorkerUse>& use) {
+    const std::optional<WorkerUse>& use, int in_a_row) {
   MutexLock lock(&mu_);
   idle_.push_back(&use);
-  List* list = nullptr;
-  while (!ended_ && ((list = Next()) == nullptr ||
-                     AnotherFitsBetter(use, list->front()->use()))) {
+  std::shared_ptr<PendingWork> work;
+  while (!ended_) {
+    if (use.has_value() && in_a_row < kMostInARow)
+      waiting_.Bring(use->cache_namespace);
+    work = Front();
+    if (work != nullptr && !AnotherFitsBetter(use, work->use())) break;
     changed_.Wait(&mu_);
   }
   std::erase(idle_, &use);
   if (ended_) return nullptr;
-  std::shared_ptr<PendingWork> work = std::move(list->front());
-  list->pop_front();
+  PopFront();
   // Who left a request to another may take the next.
   changed_.SignalAll();
   return work;
+}
+
+std::shared_ptr<PendingWork> WorkQueue::Front() {
+  if (!again_.empty()) return again_.front();
+  DropTaken();
+  if (waiting_.empty()) return nullptr;
+  return waiting_.Next().Next().next().front();
+}
+
+void WorkQueue::PopFront() {
+  if (!again_.empty()) return again_.pop_front();
+  Turns<Lists>& callers = waiting_.Next();
+  List& list = callers.Next().next();
+  list.front()->taken_ = true;
+  list.pop_front();
+  callers.Pass();
+  waiting_.Pass();
+}
+
+void WorkQueue::DropTaken() {
+  while (!waiting_.empty()) {
+    Turns<Lists>& callers = waiting_.Next();
+    Lists& lists = callers.Next();
+    if (!lists.next().front()->taken_) return;
+    lists.next().pop_front();
+    if (!lists.empty()) continue;
+    callers.Pass();
+    if (callers.empty()) waiting_.Pass();
+  }
 }
 
 void WorkQueue::End() {
   MutexLock lock(&mu_);
   ended_ = true;
   changed_.SignalAll();
-  for (List* list : {&builds_, &others_}) {
-    for (const auto& work : *list) work->Answer(PoolEnded());
-    list->clear();
+  while (const std::shared_ptr<PendingWork> work = Front()) {
+    PopFront();
+    work->Answer(PoolEnded());
   }
 }
 
@@ -94,11 +143,6 @@ WorkQueue::Fit WorkQueue::FitOf(const std::optional<WorkerUse>& worker,
                                 const WorkerUse& request) {
   if (!worker.has_value()) return Fit::kNew;
   return *worker == request ? Fit::kOfSameUse : Fit::kOfOther;
-}
-
-WorkQueue::List* WorkQueue::Next() {
-  if (!builds_.empty()) return &builds_;
-  return others_.empty() ? nullptr : &others_;
 }
 
 bool WorkQueue::AnotherFitsBetter(const std::optional<WorkerUse>& worker,

@@ -14,6 +14,7 @@
 #include "proto/base/digest.h"
 #include "proto/base/mutex.h"
 #include "proto/worker.pb.h"
+#include "server/turns.h"
 
 namespace kiln {
 
@@ -26,6 +27,7 @@ struct WorkLabel {
   // worker with others may not answer. Empty: any may.
   std::string toolchain;
   std::string cache_namespace;  // whose request it is
+  std::string caller = "";      // for whom; empty: nobody's
 };
 
 // What a worker process is for: it never works for another use.
@@ -46,6 +48,7 @@ class PendingWork {
   // The pool answers everything: what a worker has by its wall limit, twice at
   // most; what waits in the list after what is before it; and all at its end.
   // So a wait is bounded by (requests before it / workers + 2) wall limits.
+  // Before it are those of its caller, and of others as many turns.
   //
   // Errors: what the worker told of, with its reason; and
   //   UNAVAILABLE  WORKER_DIED  two workers ended or hung over it; the message
@@ -77,13 +80,18 @@ class PendingWork {
   const WorkLabel label_;
   int attempts_ = 0;  // workers that had it and failed
 
+  bool taken_ = false;  // by a worker; the queue's to guard
+
   mutable Mutex mu_;
   CondVar answered_;
   bool done_ ABSL_GUARDED_BY(mu_) = false;
   absl::StatusOr<wire::WorkReply> reply_;  // fixed once done_
 };
 
-// What waits for a worker. Builds go before plans and measurements, so that what
+// What waits for a worker. Namespaces take turns, and in a namespace its callers do:
+// whoever waits has its request taken after at most kMostInARow of each worker, and
+// one of each other who waits.
+// Of what a caller has waiting, builds go before plans and measurements, so that what
 // was begun is finished first. Thread-safe.
 class WorkQueue {
  public:
@@ -95,14 +103,21 @@ class WorkQueue {
   // and CheckPlanSize a job's units.
   std::shared_ptr<PendingWork> Push(wire::WorkRequest request, WorkLabel label)
       ABSL_LOCKS_EXCLUDED(mu_);
+  // Another waits for the same request: it comes with the first turn of either.
+  void Join(std::shared_ptr<PendingWork> work, const std::string& cache_namespace,
+            const std::string& caller) ABSL_LOCKS_EXCLUDED(mu_);
   // For another attempt, before all that wait.
   void PutBack(std::shared_ptr<PendingWork> work) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Waits for the first request. `use` is what the asking worker was for until
   // now, nothing for one that is new; while another that need not be started
   // anew for the request waits too, it is left to that one. Null at the end.
-  std::shared_ptr<PendingWork> Take(const std::optional<WorkerUse>& use)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  //
+  // Another namespace costs a worker a start. So one that had fewer than
+  // kMostInARow requests `in_a_row` of its namespace has the next of those.
+  static constexpr int kMostInARow = 8;
+  std::shared_ptr<PendingWork> Take(const std::optional<WorkerUse>& use,
+                                    int in_a_row = 0) ABSL_LOCKS_EXCLUDED(mu_);
 
   // From now on Take gives null; what is pushed, and what waits, is answered with
   // DRAINING.
@@ -116,8 +131,22 @@ class WorkQueue {
                    const WorkerUse& request);
 
   using List = std::deque<std::shared_ptr<PendingWork>>;
-  // Null when nobody waits; else the list that is next.
-  List* Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // What a caller has waiting.
+  struct Lists {
+    List builds;
+    List others;
+    bool empty() const { return builds.empty() && others.empty(); }
+    List& next() { return builds.empty() ? others : builds; }
+  };
+  void Add(std::shared_ptr<PendingWork> work,
+           const std::string& cache_namespace, const std::string& caller)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The request that is next; null when none waits.
+  std::shared_ptr<PendingWork> Front() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Takes what Front gives out.
+  void PopFront() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Ends no turn but of those who have nothing left.
+  void DropTaken() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool AnotherFitsBetter(const std::optional<WorkerUse>& worker,
                          const WorkerUse& request) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -126,8 +155,9 @@ class WorkQueue {
   CondVar changed_;
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
-  List builds_ ABSL_GUARDED_BY(mu_);
-  List others_ ABSL_GUARDED_BY(mu_);
+  List again_ ABSL_GUARDED_BY(mu_);  // for another attempt
+  // By namespace and caller. What two wait for stands twice.
+  Turns<Turns<Lists>> waiting_ ABSL_GUARDED_BY(mu_);
   // Of workers in Take.
   std::vector<const std::optional<WorkerUse>*> idle_ ABSL_GUARDED_BY(mu_);
 };

@@ -53,7 +53,7 @@ void WorkerLink::Drive() {
   }
   while (true) {
     roster_.SetState(index_, "idle", Digest());
-    std::shared_ptr<PendingWork> work = queue_.Take(use_);
+    std::shared_ptr<PendingWork> work = queue_.Take(use_, in_a_row_);
     if (work == nullptr) break;
     roster_.SetState(index_, StateFor(work->request()), work->label().key);
     RunOnce(std::move(work));
@@ -114,6 +114,7 @@ absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerLink::StartProcess(
 
 absl::StatusOr<wire::WorkReply> WorkerLink::RunOn(WorkerProcess& process,
                                                   const PendingWork& work) {
+  in_a_row_ = use_ == work.use() ? in_a_row_ + 1 : 1;
   use_ = work.use();
   absl::StatusOr<wire::WorkReply> reply = process.Call(work.request());
   if (reply.ok() || ReasonOf(reply.status()) == ErrorReason::kTooLarge) {

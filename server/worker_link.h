@@ -55,6 +55,7 @@ class WorkerLink {
   Counters& counters_;
   // What the process worked for; nothing yet, or no process: none.
   std::optional<WorkerUse> use_;
+  int in_a_row_ = 0;  // requests of that use
   bool has_gpu_ = false;
 };
 

@@ -51,6 +51,10 @@ class WorkerPool {
                                       WorkLabel label = {}) {
     return queue_.Push(std::move(request), std::move(label));
   }
+  // Another waits for what was submitted: it is done in the turn of either.
+  void Join(std::shared_ptr<PendingWork> work, const WorkLabel& label) {
+    queue_.Join(std::move(work), label.cache_namespace, label.caller);
+  }
 
   // Who compiles now. All workers have the program of the first: one with
   // another (it was replaced on disk) is refused. Their compilers are those

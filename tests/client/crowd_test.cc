@@ -4,6 +4,7 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -193,6 +194,39 @@ TEST_F(Crowd, AThousandJobsOfOneCallerLockNobodyOut) {
                 ReasonOf(call.status()) == ErrorReason::kQueueFull)
         << call.status();
   }
+}
+
+TEST_F(Crowd, AThousandUnitsOfOneCallerHoldNobodysFewUp) {
+  constexpr int kUnits = 1000;
+  Caller ranks(daemon_, ca_, "ranks.example");
+  Caller other(daemon_, ca_, "other.example");
+  const auto stages = [this] {
+    wire::JobsReply jobs;
+    grpc::ClientContext context;
+    EXPECT_TRUE(daemon_.client().admin().Jobs(&context, {}, &jobs).ok());
+    std::set<std::string> all;
+    for (const wire::Job& job : jobs.jobs())
+      all.insert(job.stage().substr(0, job.stage().find(' ')));
+    return all;
+  };
+  Call many(ranks.stub(),
+            OrderIn("team-a", {absl::StrCat("fake.units.", kUnits),
+                               "fake.build_gate.go"}));
+  Await([&] { return stages().contains("building"); });
+  // The workers stand still, and all the other units wait.
+  Call few(other.stub(),
+           OrderIn("team-a", {"fake.units.3", "fake.salt.few"}));
+  Await([&] { return stages().contains("planning"); });
+  daemon_.OpenGate("go");
+  Await([&] { return few.IsDone(); });
+  EXPECT_TRUE(few.status().ok()) << few.status();
+  // About as many of each, of which this has a plan and three units.
+  int64_t done = 0;
+  for (const WorkerView& worker : daemon_.daemon().pool().Snapshot())
+    done += worker.requests_done;
+  EXPECT_LT(done, kUnits / 2);
+  Await([&] { return many.IsDone(); });
+  EXPECT_TRUE(many.status().ok()) << many.status();
 }
 
 // One admin call that nobody waits for.
