@@ -29,7 +29,8 @@ std::string CpuBody::PerLane(const SymExpr& e) const {
   return Index(e, [&](Var var) -> std::string {
     if (var.kind == Var::Kind::kAxis && var.index == vector_axis)
       return absl::StrCat("(", AxisName(var.index), " + l)");
-    if (var.kind == Var::Kind::kIndirect) return OneLane(var.index);
+    if (var.kind == Var::Kind::kIndirect)
+      return absl::StrCat(IndirectCast(var.index), OneLane(var.index));
     return "";
   });
 }
@@ -127,8 +128,8 @@ absl::Status CpuBody::IndexValue(ScalarId id) {
     const bool moved = var.kind == Var::Kind::kAxis && var.index == vector_axis;
     return moved ? SymExpr::Of(var) + 1 : SymExpr::Of(var);
   });
-  Define(id, absl::StrCat("k_iota_i64(", Index(index), ", ",
-                          Index(next - index), ")"));
+  Define(id, absl::StrCat("k_iota_", MemoryEnding(nest.body[id].dtype), "(",
+                          Index(index), ", ", Index(next - index), ")"));
   return absl::OkStatus();
 }
 

@@ -114,6 +114,11 @@ K_FN V k_keep(int m, V next, V old) {
   return first + step * __builtin_convertvector(k_number(), kv_i64);
 }
 )"},
+    {"k_iota_i32", "",
+     R"(K_FN kv_i32 k_iota_i32(int first, int step) {
+  return first + step * __builtin_convertvector(k_number(), kv_i32);
+}
+)"},
     // The first to come stays; all threads are done before it is read.
     {"k_outside", "",
      R"(static __attribute__((noinline, cold)) void k_outside(KilnBadIndex* bad, long long i, long long n) {

@@ -16,6 +16,11 @@ std::string KernelBody::SymbolName(uint32_t symbol) const {
   return absl::StrCat("s", it - symbols.begin());
 }
 
+std::string KernelBody::IndirectCast(ScalarId id) const {
+  if (facts.index32) return "(int)";
+  return nest.body[id].dtype == DType::kInt64 ? "" : "(long long)";
+}
+
 std::string KernelBody::Index(
     const SymExpr& e, absl::FunctionRef<std::string(Var)> rename) const {
   const auto name_of = [&](Var var) -> std::string {
@@ -27,8 +32,7 @@ std::string KernelBody::Index(
       case Var::Kind::kAxis:
         return AxisName(var.index);
       case Var::Kind::kIndirect:
-        return facts.index32 ? absl::StrCat("(int)", Text(var.index))
-                             : Text(var.index);
+        return absl::StrCat(IndirectCast(var.index), Text(var.index));
     }
     return "";
   };

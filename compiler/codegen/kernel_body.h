@@ -71,6 +71,8 @@ class KernelBody {
   std::string Index(const SymExpr& e) const {
     return Index(e, [](Var) { return std::string(); });
   }
+  // What widens (or narrows) an integer node to the index type; maybe "".
+  std::string IndirectCast(ScalarId id) const;
   const char* index_type() const { return facts.index32 ? "int" : "long long"; }
 
   // Where the reduced point stands among all, as an expression.

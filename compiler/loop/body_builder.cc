@@ -79,9 +79,9 @@ ScalarId BodyBuilder::Int(DType dtype, int64_t value) {
   return Add(std::move(node));
 }
 
-ScalarId BodyBuilder::Index(const SymExpr& index) {
-  if (index.is_constant()) return Int(DType::kInt64, index.constant());
-  ScalarNode node{ScalarOp::kIndex, DType::kInt64};
+ScalarId BodyBuilder::Index(const SymExpr& index, DType dtype) {
+  if (index.is_constant()) return Int(dtype, index.constant());
+  ScalarNode node{ScalarOp::kIndex, dtype};
   node.index.push_back(index);
   return Add(std::move(node));
 }
@@ -304,7 +304,7 @@ std::vector<ScalarId> CopyBody(const std::vector<ScalarNode>& body,
       }
       ids[i] = to.CheckIndex(node.op, node.args[0], node.args[1], only);
     } else if (old.op == ScalarOp::kIndex) {
-      ids[i] = to.Index(node.index[0]);
+      ids[i] = to.Index(node.index[0], node.dtype);
     } else if (old.op == ScalarOp::kCast) {
       ids[i] = to.Cast(node.dtype, node.args[0]);
     } else if (old.op == ScalarOp::kWhere || old.op == ScalarOp::kAnd) {

@@ -33,8 +33,8 @@ class BodyBuilder {
   ScalarId Float(DType dtype, double value);
   ScalarId Int(DType dtype, int64_t value);
   ScalarId Bool(bool value) { return Int(DType::kBool, value ? 1 : 0); }
-  // The i64 value of `index`.
-  ScalarId Index(const SymExpr& index);
+  // The value of `index`, as an i64 or, where it fits, an i32.
+  ScalarId Index(const SymExpr& index, DType dtype = DType::kInt64);
   ScalarId Load(BufferId buffer, DType dtype, DimVector index);
   // Reads nothing and is 0 where `mask` is false.
   ScalarId MaskedLoad(BufferId buffer, DType dtype, DimVector index,

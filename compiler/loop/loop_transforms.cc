@@ -76,7 +76,7 @@ LoopNest ReplaceAxes(const LoopNest& nest, std::vector<Axis> axes,
     ScalarNode node = nest.body[i];
     for (ScalarId& arg : node.args) arg = ids[arg];
     for (SymExpr& index : node.index) index = rewrite(index);
-    ids[i] = node.op == ScalarOp::kIndex ? body.Index(node.index[0])
+    ids[i] = node.op == ScalarOp::kIndex ? body.Index(node.index[0], node.dtype)
                                          : body.Add(std::move(node));
   }
   for (const Store& old : nest.stores) {

@@ -177,6 +177,11 @@ class NestVerifier {
         return Broken("L4", At(id), absl::StrCat("t", node.args[k], " no i64"));
       }
     }
+    if (node.op == ScalarOp::kIndex && node.dtype != DType::kInt64 &&
+        node.dtype != DType::kInt32) {
+      return Broken("L4", At(id),
+                    absl::StrCat("an index in ", ShortName(node.dtype)));
+    }
     if (node.op == ScalarOp::kWhere) return bool_due(0);
     if (node.op == ScalarOp::kLoad && !node.args.empty()) return bool_due(0);
     return absl::OkStatus();

@@ -15,7 +15,7 @@ namespace kiln {
 //       nodes; the buffer is one of the program's.
 //   L4  Types: a load and a store have the buffer's dtype; half types appear at
 //       loads, casts and choices of them only; comparisons, masks and
-//       conditions are bool; an index node is an integer.
+//       conditions are bool; an index node is an i64 or an i32.
 //   L5  Reductions stand in a nest with a reduction axis; kReduce, kScan and
 //       kSort name how they combine; kReduceResult reads a kReduce; kTally is an
 //       i32 of i32 values and says how many there are.

@@ -27,7 +27,7 @@ using BufferId = uint32_t;  // index in LoopProgram::buffers
 enum class ScalarOp : uint8_t {
   // Leaves.
   kConstant,  // `number`
-  kIndex,     // value of `index[0]`, an i64
+  kIndex,     // value of `index[0]`, an i64 or an i32
   kLoad,  // buffer[index...]; args: [] or [mask]: where mask is false nothing is read and the value is `number`
   kSeed,  // the run's seed, an i64 holding the 64 bits
   kRandom,  // args: seed, i64 index; `number.i`: RandomNumber; uniform f32 in [0, 1): Philox4x32-10

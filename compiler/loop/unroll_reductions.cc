@@ -137,7 +137,7 @@ class Unroller {
     for (SymExpr& e : node.index) e = Rewritten(e, point);
     switch (node.op) {
       case ScalarOp::kIndex:
-        return body_.Index(node.index[0]);
+        return body_.Index(node.index[0], node.dtype);
       case ScalarOp::kCast:
         return body_.Cast(node.dtype, node.args[0]);
       case ScalarOp::kWhere:

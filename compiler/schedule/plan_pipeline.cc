@@ -12,6 +12,7 @@
 #include "compiler/loop/loop_text.h"
 #include "compiler/loop/loop_transforms.h"
 #include "compiler/loop/loop_verifier.h"
+#include "compiler/loop/narrow_integers.h"
 #include "compiler/loop/split_reductions.h"
 #include "compiler/loop/unroll_reductions.h"
 #include "compiler/schedule/align_contractions.h"
@@ -125,6 +126,11 @@ absl::StatusOr<Changed> RunSplitReductions(LoopProgram& program,
   return SplitReductions(program) > 0 ? Changed::kYes : Changed::kNo;
 }
 
+absl::StatusOr<Changed> RunNarrowIntegers(LoopProgram& program,
+                                          const PassEnv&) {
+  return NarrowIntegers(program) > 0 ? Changed::kYes : Changed::kNo;
+}
+
 constexpr Pass<LoopProgram> kLoopPasses[] = {
     {"drop_dead_stores", RunDropDeadStores},
     // Before anything takes a padding's place: it is known by its nest.
@@ -148,6 +154,8 @@ constexpr Pass<LoopProgram> kLoopPasses[] = {
     {"fuse_loops", RunFuseLoops},
     // After fusion: what is stored beside a reduction goes with its parts.
     {"split_reductions", RunSplitReductions},
+    // Last: the others read 64-bit indices.
+    {"narrow_integers", RunNarrowIntegers},
 };
 
 // --- Passes over kernels.

@@ -271,7 +271,7 @@ TEST_F(Determinism, AHitBringsSourcesCountersAndMetricsOfTheCompile) {
     for (absl::string_view name :
          {"generated_kernel_count", "launch_count", "num_bytes_accessed",
           "pass_00_import_graph", "pass_03_decompose_composites",
-          "pass_26_choose_variants"}) {
+          "pass_27_choose_variants"}) {
       ASSERT_TRUE(counters.count(std::string(name))) << name;
       EXPECT_GT(counters.at(std::string(name)), 0) << name;
     }
