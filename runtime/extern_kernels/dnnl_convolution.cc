@@ -71,13 +71,57 @@ dnnl_data_type_t DataType(DType dtype) {
   return dtype == DType::kBFloat16 ? dnnl_bf16 : dnnl_f32;
 }
 
-// The convolution of one slab: the primitive, and a reorder for each operand
-// whose layout is not the caller's.
+// A slab of some of the channels has gaps, which oneDNN's fast loops refuse.
+bool IsDenseChannelsLast(const ConvolutionProblem& p, int64_t channels,
+                         const int64_t* extents, const int64_t* strides) {
+  if (channels == 1 || strides[1] != 1) return false;
+  int64_t due = channels;
+  for (int i = p.spatial - 1; i >= 0; --i) {
+    if (strides[2 + i] != due) return false;
+    due *= extents[i];
+  }
+  return true;
+}
+
+bool IsComputedAsItLies(const ConvolutionProblem& p) {
+  return IsDenseChannelsLast(p, p.image_channels, p.image, p.image_strides) &&
+         IsDenseChannelsLast(p, p.result_channels, p.result, p.result_strides);
+}
+
+int64_t NumPixels(const ConvolutionProblem& p, const int64_t* extents) {
+  int64_t pixels = 1;
+  for (int i = 0; i < p.spatial; ++i) pixels *= extents[i];
+  return pixels;
+}
+
+// How many images are computed at a time. Where they are reordered on their way
+// in and out, as few as find the copies still in the core's own cache, but so
+// many that the weights, read again each time, are the lesser part.
+int64_t ImagesAtATime(const ConvolutionProblem& p) {
+  constexpr int64_t kOwnCacheBytes = 1 << 20;
+  if (p.wanted == Wanted::kWeights || IsComputedAsItLies(p)) return p.batch;
+  const int64_t image = p.image_channels * NumPixels(p, p.image) +
+                        p.result_channels * NumPixels(p, p.result);
+  const int64_t weights = p.image_channels / p.groups * p.result_channels *
+                          NumPixels(p, p.window);
+  const int64_t most = std::max(kOwnCacheBytes / SizeInBytes(p.dtype),
+                                2 * weights);
+  int64_t images = std::clamp<int64_t>(most / std::max<int64_t>(image, 1), 1,
+                                       p.batch);
+  while (p.batch % images != 0) --images;
+  return images;
+}
+
+// The convolution of one slab, some images at a time: the primitive, and a
+// reorder for each operand whose layout is not the caller's.
 class Slab {
  public:
   static absl::StatusOr<std::shared_ptr<const Slab>> Create(
       const ConvolutionProblem& p, std::shared_ptr<const DnnlLibrary> library) {
-    std::shared_ptr<Slab> slab(new Slab(p, std::move(library)));
+    ConvolutionProblem step = p;
+    step.batch = ImagesAtATime(p);
+    std::shared_ptr<Slab> slab(
+        new Slab(step, p.batch / step.batch, std::move(library)));
     RETURN_IF_ERROR(slab->DescribeCaller());
     RETURN_IF_ERROR(slab->CreatePrimitive());
     RETURN_IF_ERROR(slab->CreateReorders());
@@ -87,21 +131,45 @@ class Slab {
   // Bytes of memory that Run needs, 64-byte aligned.
   int64_t room_bytes() const { return room_bytes_; }
 
-  absl::Status Run(const std::array<char*, 4>& caller, char* room) const {
+  absl::Status Run(std::array<char*, 4> caller, char* room) const {
+    if (written_ != kWeightsOperand)
+      RETURN_IF_ERROR(ReorderIn(kWeightsOperand, caller, room));
+    const int64_t bytes = p_.batch * SizeInBytes(p_.dtype);
+    for (int64_t step = 0; step < steps_; ++step) {
+      RETURN_IF_ERROR(RunStep(caller, room));
+      caller[kImageOperand] += bytes * p_.image_strides[0];
+      caller[kResultOperand] += bytes * p_.result_strides[0];
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  Slab(const ConvolutionProblem& step, int64_t steps,
+       std::shared_ptr<const DnnlLibrary> library)
+      : p_(step),
+        steps_(steps),
+        library_(std::move(library)),
+        written_(WrittenOperand(step.wanted)) {}
+
+  // Copies what is read into the layout that the primitive wants of it.
+  absl::Status ReorderIn(int operand, const std::array<char*, 4>& caller,
+                         char* room) const {
+    if (reorders_[operand] == nullptr) return absl::OkStatus();
+    return reorders_[operand]->Execute(
+        {{DNNL_ARG_FROM, &caller_[operand], caller[operand]},
+         {DNNL_ARG_TO, &primitive_->Layout(ArgumentName(p_.wanted, operand)),
+          room + room_starts_[operand]}});
+  }
+
+  absl::Status RunStep(const std::array<char*, 4>& caller, char* room) const {
     std::array<DnnlPrimitive::Argument, 5> arguments;
     for (int i = 0; i < 3; ++i) {
       const int name = ArgumentName(p_.wanted, i);
-      const dnnl_memory_desc_t& layout = primitive_->Layout(name);
-      char* data = caller[i];
-      if (reorders_[i] != nullptr) {
-        data = room + room_starts_[i];
-        if (i != written_) {
-          RETURN_IF_ERROR(
-              reorders_[i]->Execute({{DNNL_ARG_FROM, &caller_[i], caller[i]},
-                                     {DNNL_ARG_TO, &layout, data}}));
-        }
-      }
-      arguments[i] = {name, &layout, data};
+      if (i != written_ && i != kWeightsOperand)
+        RETURN_IF_ERROR(ReorderIn(i, caller, room));
+      arguments[i] = {
+          name, &primitive_->Layout(name),
+          reorders_[i] == nullptr ? caller[i] : room + room_starts_[i]};
     }
     const dnnl_memory_desc_t& bias = primitive_->Layout(DNNL_ARG_BIAS);
     const dnnl_memory_desc_t& scratch = primitive_->Layout(DNNL_ARG_SCRATCHPAD);
@@ -110,22 +178,28 @@ class Slab {
                     takes_bias ? caller[kBiasOperand] : nullptr};
     arguments[4] = {DNNL_ARG_SCRATCHPAD, &scratch, room + room_starts_[3]};
     RETURN_IF_ERROR(primitive_->Execute(arguments));
-    if (reorders_[written_] != nullptr) {
-      RETURN_IF_ERROR(reorders_[written_]->Execute(
-          {{DNNL_ARG_FROM, arguments[written_].layout,
-            arguments[written_].data},
-           {DNNL_ARG_TO, &caller_[written_], caller[written_]}}));
-    }
-    if (p_.has_bias && !takes_bias) AddImageBias(caller);
-    if (p_.activation != Activation::kNone) ActivateWritten(caller);
-    return absl::OkStatus();
+    return Finish(arguments[written_], takes_bias, caller);
   }
 
- private:
-  Slab(const ConvolutionProblem& p, std::shared_ptr<const DnnlLibrary> library)
-      : p_(p),
-        library_(std::move(library)),
-        written_(WrittenOperand(p.wanted)) {}
+  // The result as the caller has it, with what oneDNN did not do.
+  absl::Status Finish(const DnnlPrimitive::Argument& written, bool has_bias,
+                      const std::array<char*, 4>& caller) const {
+    bool active = p_.activation == Activation::kNone;
+    if (reorders_[written_] != nullptr) {
+      // While it is in the cache, and one long line.
+      if (!active && has_bias == p_.has_bias) {
+        Activate(p_.activation, static_cast<float*>(written.data),
+                 primitive_->Bytes(*written.layout) / sizeof(float));
+        active = true;
+      }
+      RETURN_IF_ERROR(reorders_[written_]->Execute(
+          {{DNNL_ARG_FROM, written.layout, written.data},
+           {DNNL_ARG_TO, &caller_[written_], caller[written_]}}));
+    }
+    if (p_.has_bias && !has_bias) AddImageBias(caller);
+    if (!active) ActivateWritten(caller);
+    return absl::OkStatus();
+  }
 
   absl::Status DescribeCaller() {
     for (int i = 0; i < 3; ++i) {
@@ -145,24 +219,10 @@ class Slab {
     return absl::OkStatus();
   }
 
-  // A slab of some of the channels has gaps, which oneDNN's fast loops refuse.
-  bool IsDenseChannelsLast(int64_t channels, const int64_t* extents,
-                           const int64_t* strides) const {
-    if (channels == 1 || strides[1] != 1) return false;
-    int64_t due = channels;
-    for (int i = p_.spatial - 1; i >= 0; --i) {
-      if (strides[2 + i] != due) return false;
-      due *= extents[i];
-    }
-    return true;
-  }
-
   // What the primitive is asked to compute on: the caller's layout, or any.
   absl::StatusOr<dnnl_memory_desc_t> Wish(int operand) const {
-    const bool channels_last =
-        IsDenseChannelsLast(p_.image_channels, p_.image, p_.image_strides) &&
-        IsDenseChannelsLast(p_.result_channels, p_.result, p_.result_strides);
-    if (channels_last && operand != kWeightsOperand) return caller_[operand];
+    if (operand != kWeightsOperand && IsComputedAsItLies(p_))
+      return caller_[operand];
     dnnl_memory_desc_t any;
     RETURN_IF_ERROR(DnnlLibrary::Check(
         library_->dnnl_memory_desc_init_by_tag(
@@ -300,7 +360,8 @@ class Slab {
     });
   }
 
-  const ConvolutionProblem p_;
+  const ConvolutionProblem p_;  // of one step
+  const int64_t steps_;
   const std::shared_ptr<const DnnlLibrary> library_;
   const int written_;
   std::array<dnnl_memory_desc_t, 3> caller_{};
