@@ -104,6 +104,15 @@ bool ReachesOut(const NodeLowering& n, const Window& w, const TensorMeta& in,
   return false;
 }
 
+// What no element of a type is less than.
+ScalarId Least(BodyBuilder& b, DType type) {
+  if (IsFloat(type))
+    return b.Float(type, -std::numeric_limits<double>::infinity());
+  if (type == DType::kUInt8 || type == DType::kBool) return b.Int(type, 0);
+  const int64_t least = std::numeric_limits<int64_t>::min();
+  return b.Int(type, least >> (64 - 8 * SizeInBytes(type)));
+}
+
 // max_pool2d_with_indices(self, kernel, stride, padding, dilation, ceil_mode):
 // the largest, NaN first, and where it stands in the plane.
 absl::Status MaxPool(NodeLowering& n, ScalarOp) {
@@ -124,11 +133,7 @@ absl::Status MaxPool(NodeLowering& n, ScalarOp) {
       const Place column = CellOfWindow(n, w, 1, at[rank - 1], j,
                                         windows[rank - 1], plane[rank - 1]);
       const Cell cell = LoadCell(nest, n, n.tensor(0), at, row, column);
-      const ScalarId low =
-          IsFloat(type)
-              ? b.Float(type, -std::numeric_limits<double>::infinity())
-              : b.Int(type, -(int64_t{1} << (8 * SizeInBytes(type) - 1)));
-      const ScalarId value = b.Where(cell.inside, cell.value, low);
+      const ScalarId value = b.Where(cell.inside, cell.value, Least(b, type));
       const ScalarId here = b.Index(row.at * plane[rank - 1] + column.at);
       if (first) {
         best = value;

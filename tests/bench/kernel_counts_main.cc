@@ -4,7 +4,8 @@
 //                      [--explain] [--loops] [--time] PATH...
 //
 // --explain says what shares no kernel, and why. --time adds the processor time of
-// each stage. --run interprets each plan and compares with PyTorch's results.
+// each stage. --run interprets each plan and compares with PyTorch's results; the
+// exit code is 1 where one is wrong or refused.
 
 #include <cstdio>
 #include <cstring>
@@ -94,6 +95,7 @@ absl::StatusOr<std::string> CountCase(const CorpusCase& c,
   const auto t0 = std::clock();
   ASSIGN_OR_RETURN(Graph graph, ImportGraph(c.graph));
   ASSIGN_OR_RETURN(const Target target, TargetFromName(arguments.target));
+  if (target.kind == TargetKind::kCuda) graph.device = DeviceType::kCuda;
   std::vector<PassRecord> records;
   RETURN_IF_ERROR(
       RunGraphPipeline(graph, PassEnv{target, CompileOptions()}, records));
@@ -193,7 +195,7 @@ int Main(int argc, char** argv) {
       static_cast<long>(totals.launches), static_cast<long>(totals.inductor),
       static_cast<long>(totals.externs),
       static_cast<long>(totals.inductor_externs), totals.wrong);
-  return 0;
+  return arguments.run && totals.wrong > 0 ? 1 : 0;
 }
 
 }  // namespace

@@ -19,6 +19,16 @@ TEST(PlanMeaning, PointwiseIsOneKernel) {
   EXPECT_EQ(NumKernels(PlanOf(kText, "sm_90")), 1);
 }
 
+TEST(PlanMeaning, APaddingIsLessThanAnyByte) {
+  ExpectMeansTheSame(R"(
+      graph @g()(%x: u8[1, 2, 3, 6], %i: i64[1, 1, 3, 4], %c: i8[1, 1, 3, 4])
+          -> (%a, %at, %b, %bt, %d, %dt) {
+        %a, %at = max_pool2d_with_indices(%x, [3, 2], [2, 2], [1, 1], [1, 2], true)
+        %b, %bt = max_pool2d_with_indices(%i, [3, 3], [2, 2], [1, 1])
+        %d, %dt = max_pool2d_with_indices(%c, [3, 3], [2, 2], [1, 1])
+      })");
+}
+
 TEST(PlanMeaning, RowSumTakesItsProducerIn) {
   constexpr char kText[] = R"(
       graph @g()(%x: f32[4, 8]) -> (%y) {
