@@ -1,8 +1,10 @@
 #include "server/job_queue.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 
@@ -87,26 +89,86 @@ absl::Status JobQueue::PutBack(std::shared_ptr<Job> job,
   return absl::OkStatus();
 }
 
+JobQueue::Shares::Shares(int runners)
+    : of_namespaces("running jobs of namespace", {.places = runners},
+                    kNamespaceRatio),
+      of_callers("running jobs of caller", {.places = runners}) {}
+
+void JobQueue::ShareRunners(int count) {
+  MutexLock lock(&mu_);
+  shares_.emplace(count);
+}
+
 std::shared_ptr<Job> JobQueue::Pop() {
   MutexLock lock(&mu_);
-  while (jobs_ == 0 && !closed_) changed_.Wait(&mu_);
-  if (jobs_ == 0) return nullptr;
-  int next = -1;
-  for (int i = 0; i < kUrgencies; ++i) {
-    if (lanes_[i].jobs == 0) continue;
-    if (next < 0 || lanes_[i].pass < lanes_[next].pass) next = i;
+  Found next;
+  Running running;
+  while (!FindNext(next, running)) {
+    if (closed_ && jobs_ == 0) return nullptr;
+    changed_.Wait(&mu_);
   }
-  Lane& lane = lanes_[next];
+  Lane& lane = lanes_[next.lane];
   now_ = lane.pass;
-  lane.pass += kStrides[next];
-  const std::string turn = lane.turns.front();
-  std::shared_ptr<Job> job = std::move(Take({next, turn, 0}).job);
+  lane.pass += kStrides[next.lane];
+  std::shared_ptr<Job> job = std::move(Take(next).job);
   // Its next turn comes after everybody else's.
-  if (lane.namespaces.contains(turn)) {
-    lane.turns.pop_front();
-    lane.turns.push_back(turn);
+  if (lane.namespaces.contains(next.cache_namespace)) {
+    std::erase(lane.turns, next.cache_namespace);
+    lane.turns.push_back(next.cache_namespace);
   }
+  if (shares_.has_value()) running_[job.get()] = std::move(running);
   return job;
+}
+
+void JobQueue::Done(const Job& job) {
+  MutexLock lock(&mu_);
+  running_.erase(&job);
+  changed_.SignalAll();
+}
+
+bool JobQueue::FindNext(Found& found, Running& running) {
+  std::array<int, kUrgencies> order;
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [this](int a, int b) {
+    return lanes_[a].pass < lanes_[b].pass;
+  });
+  return std::any_of(order.begin(), order.end(), [&](int lane) {
+    return FindIn(lane, found, running);
+  });
+}
+
+bool JobQueue::FindIn(int lane, Found& found, Running& running) {
+  for (const std::string& turn : lanes_[lane].turns) {
+    if (shares_.has_value()) {
+      auto part = shares_->of_namespaces.Take(turn);
+      if (!part.ok()) continue;
+      running.of_namespace = *std::move(part);
+    }
+    size_t index = 0;
+    if (FindOfAFreeCaller(lanes_[lane].namespaces.at(turn), index, running)) {
+      found = {lane, turn, index};
+      return true;
+    }
+    running.of_namespace.Release();
+  }
+  return false;
+}
+
+bool JobQueue::FindOfAFreeCaller(const std::deque<Item>& items, size_t& index,
+                                 Running& running) {
+  absl::flat_hash_set<absl::string_view> busy;
+  for (index = 0; index < items.size(); ++index) {
+    const std::string& caller = items[index].caller;
+    if (!shares_.has_value() || caller.empty()) return true;
+    if (busy.contains(caller)) continue;
+    auto part = shares_->of_callers.Take(caller);
+    if (part.ok()) {
+      running.of_caller = *std::move(part);
+      return true;
+    }
+    busy.insert(caller);
+  }
+  return false;
 }
 
 bool JobQueue::Remove(const Job& job) {

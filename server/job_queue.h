@@ -6,11 +6,13 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "proto/base/mutex.h"
+#include "server/fair_share.h"
 
 namespace kiln {
 
@@ -45,7 +47,9 @@ struct QueueLimits {
 // urgencies wait, sixteen are interactive, four background and one prewarm: none
 // waits for ever. Among those of one urgency namespaces take turns, and in a
 // namespace its callers do, so that who has a thousand jobs holds another's one job
-// up by one; a caller's own come in order. Thread-safe.
+// up by one; a caller's own come in order. Of the runners nobody has more than is left
+// for others either: a job is passed over while its caller or namespace has its share.
+// Thread-safe.
 class JobQueue {
  public:
   explicit JobQueue(QueueLimits limits) : limits_(limits) {}
@@ -59,8 +63,14 @@ class JobQueue {
   absl::Status PutBack(std::shared_ptr<Job> job, const QueuePlace& place)
       ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Before the first Pop: so many pop, each anew after Done. Without this there is
+  // no limit to what a caller has of them.
+  void ShareRunners(int count) ABSL_LOCKS_EXCLUDED(mu_);
+
   // Waits for a job. Null once closed and empty.
   std::shared_ptr<Job> Pop() ABSL_LOCKS_EXCLUDED(mu_);
+  // Whoever popped the job does nothing for it any more.
+  void Done(const Job& job) ABSL_LOCKS_EXCLUDED(mu_);
 
   // False when a runner has it already.
   bool Remove(const Job& job) ABSL_LOCKS_EXCLUDED(mu_);
@@ -102,6 +112,23 @@ class JobQueue {
     size_t index;
   };
 
+  // What a job that was popped holds of the runners.
+  struct Running {
+    FairShare::Part of_namespace;
+    FairShare::Part of_caller;
+  };
+  struct Shares {
+    explicit Shares(int runners);
+    FairShare of_namespaces;
+    FairShare of_callers;
+  };
+  // The first whose namespace and caller may have a runner; it has it then.
+  bool FindNext(Found& found, Running& running)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool FindIn(int lane, Found& found, Running& running)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool FindOfAFreeCaller(const std::deque<Item>& items, size_t& index,
+                         Running& running) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Find(const Job& job, Found& found) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Item Take(const Found& at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -126,6 +153,8 @@ class JobQueue {
   int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t now_ ABSL_GUARDED_BY(mu_) = 0;  // the pass of the lane popped last
   std::array<Lane, kUrgencies> lanes_ ABSL_GUARDED_BY(mu_);
+  std::optional<Shares> shares_ ABSL_GUARDED_BY(mu_);  // of the runners
+  std::map<const Job*, Running> running_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace kiln

@@ -11,6 +11,7 @@ namespace kiln {
 JobRunners::JobRunners(int count, JobQueue& queue, JobTable& table,
                        CompileJob& job, JobLeases* leases)
     : queue_(queue), table_(table), job_(job), leases_(leases) {
+  queue_.ShareRunners(count);
   for (int i = 0; i < count; ++i) threads_.emplace_back([this] { Loop(); });
 }
 
@@ -20,9 +21,11 @@ JobRunners::~JobRunners() {
 
 void JobRunners::Loop() {
   while (const std::shared_ptr<Job> job = queue_.Pop()) {
-    if (leases_ != nullptr && !leases_->MayRun(job)) continue;
-    if (table_.Begin(*job)) RunOne(*job);
-    if (leases_ != nullptr) leases_->Done(*job);
+    if (leases_ == nullptr || leases_->MayRun(job)) {
+      if (table_.Begin(*job)) RunOne(*job);
+      if (leases_ != nullptr) leases_->Done(*job);
+    }
+    queue_.Done(*job);
   }
 }
 

@@ -11,8 +11,9 @@
 
 namespace kiln {
 
-// Threads that take jobs from the queue and run them. A few more than there are
-// workers: while one job's last unit is built, the next one is planned.
+// Threads that take jobs from the queue and run them: mostly they wait for workers.
+// One caller has half of them when it is alone, which is to be a few more than there
+// are workers: while one job's last unit is built, the next one is planned.
 class JobRunners {
  public:
   // All outlive the runners. `leases` is null where no daemon shares a store.

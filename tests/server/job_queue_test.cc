@@ -81,6 +81,28 @@ TEST(JobQueue, WhatWasPutBackIsNextAgain) {
   EXPECT_EQ(q.Popped(3), "x0 y0 x1 ");
 }
 
+TEST(JobQueue, NobodyHasMoreRunnersThanAreLeftForOthers) {
+  Queue q;
+  q.queue.ShareRunners(4);
+  std::vector<std::shared_ptr<Job>> of_x;
+  for (int i = 0; i < 100; ++i)
+    of_x.push_back(
+        q.Push(absl::StrCat("x", i), Urgency::kInteractive, "a", "x"));
+  EXPECT_EQ(q.Popped(2), "x0 x1 ");
+  // Others' are popped before what is more urgent and its caller's third.
+  q.Push("y0", Urgency::kPrewarm, "a", "y");
+  q.Push("x-", Urgency::kPrewarm, "b", "x");
+  EXPECT_EQ(q.Popped(1), "y0 ");
+  // A namespace has three quarters.
+  q.Push("z0", Urgency::kInteractive, "a", "z");
+  q.Push("w0", Urgency::kPrewarm, "b", "w");
+  EXPECT_EQ(q.Popped(1), "w0 ");
+  q.queue.Done(*of_x[0]);
+  EXPECT_EQ(q.Popped(1), "z0 ");
+  q.queue.Done(*of_x[1]);
+  EXPECT_EQ(q.Popped(1), "x2 ");
+}
+
 TEST(JobQueue, OneCallerFillsNoNamespaceAndOneNamespaceNotAllBytes) {
   JobQueue queue({.jobs_a_namespace = 8, .jobs = 100, .bytes = 1000});
   const auto push = [&](const char* cache_namespace, const char* caller,
