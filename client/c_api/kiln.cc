@@ -28,6 +28,7 @@ struct KilnResults {
 
 struct KilnMemory {
   std::shared_ptr<void> owner;
+  const void* block = nullptr;
 };
 
 namespace kiln {
@@ -290,6 +291,9 @@ KilnMemory* kiln_results_share(const KilnResults* results, int32_t index) {
   if (index < 0 || index >= kiln_results_count(results)) return nullptr;
   const auto* tensor = std::get_if<kiln::Tensor>(&results->values[index]);
   if (tensor == nullptr || tensor->owner == nullptr) return nullptr;
-  return new KilnMemory{tensor->owner};
+  return new KilnMemory{tensor->owner, tensor->storage};
+}
+const void* kiln_memory_data(const KilnMemory* memory) {
+  return memory == nullptr ? nullptr : memory->block;
 }
 void kiln_memory_free(KilnMemory* memory) { delete memory; }

@@ -464,6 +464,8 @@ typedef struct KilnMemory KilnMemory;
  * when the caller keeps it alive: no tensor, a view of an input, or what
  * make_result made. */
 KilnMemory* kiln_results_share(const KilnResults* results, int32_t index);
+/* Where the block begins that a result lies in, with others perhaps. NULL: of NULL. */
+const void* kiln_memory_data(const KilnMemory* memory);
 void kiln_memory_free(KilnMemory* memory); /* NULL is fine */
 
 #ifdef __cplusplus

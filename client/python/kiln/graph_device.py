@@ -16,6 +16,7 @@ from torch._dynamo.mutation_guard import GenerationTracker
 from torch._dynamo.utils import preserve_rng_state
 from torch._inductor.cudagraph_trees import MarkStepBox
 
+from . import _native
 from .counters import counters
 from .run_seeds import SeedSlots
 from .torch_inside import untraced
@@ -101,8 +102,19 @@ def _after(first: Callable[[], None], then: Callable[[], None]) -> Callable[[], 
 
 
 @contextlib.contextmanager
+def _of_the_pool() -> Iterator[None]:
+    """In which results that share a block share its storage; and no workspace of a library comes
+    from outside or goes there: it would be held by two."""
+    _native.share_storages(True)
+    try:
+        with _clean_libraries():
+            yield
+    finally:
+        _native.share_storages(False)
+
+
+@contextlib.contextmanager
 def _clean_libraries() -> Iterator[None]:
-    """In which no workspace of a library comes from outside or goes there: it would be held by two."""
     emptying = _C._cuda_get_conv_benchmark_empty_cache()
     _C._cudnn_set_conv_benchmark_empty_cache(False)
     _C._cuda_clearCublasWorkspaces()
@@ -161,7 +173,7 @@ class GraphDevice:
 
     @untraced
     def warm_up(self, body: Callable[[list], Sequence], inputs: list) -> Sequence:
-        with torch.cuda.device(self.index), _clean_libraries(), self._allocating():
+        with torch.cuda.device(self.index), _of_the_pool(), self._allocating():
             return body(inputs)
 
     @untraced
@@ -179,13 +191,26 @@ class GraphDevice:
                 if isinstance(value, torch.Generator):
                     graph.register_generator_state(value)
             given = seeds.captured() if seeds else contextlib.nullcontext()
-            with preserve_rng_state(), _clean_libraries(), self._capture(graph), given:
-                outputs = list(body(taken))
+            try:
+                with preserve_rng_state(), _of_the_pool(), self._capture(graph), given:
+                    outputs = list(body(taken))
+            except BaseException:
+                self._forget_capture()
+                raise
             torch.cuda.synchronize()
         counters.add("cudagraph_recorded_non_static_inputs", len(copied))
         metadata = [_metadata(o) if isinstance(o, torch.Tensor) else None for o in outputs]
         launch = _after(seeds.draw, graph.replay) if seeds else graph.replay
         return outputs, launch, slots, copied, narrow, metadata
+
+    def _forget_capture(self) -> None:
+        """After one that failed, of which PyTorch leaves behind that this thread allocates in the
+        pool, and that its generator counts for a graph."""
+        with contextlib.suppress(RuntimeError):
+            _C._cuda_endAllocateToPool(self.index, self.pool)
+        generator = torch.cuda.default_generators[self.index]
+        if hasattr(generator, "graphsafe_set_state"):
+            generator.graphsafe_set_state(generator.clone_state())
 
     def _take(self, inputs: list, copied: list[int]) -> tuple[list, list, list]:
         """The inputs, copied ones in the pool; these, as nobody's; and what is copied of each."""

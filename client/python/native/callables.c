@@ -42,7 +42,18 @@ PyObject* kiln_py_compile(PyObject* self, PyObject* args) {
   kiln_py_compile_ended();
   Py_END_ALLOW_THREADS;
   if (status != NULL) return kiln_py_raise(status);
-  return PyCapsule_New(callable, kCallable, &FreeCallable);
+  PyObject* made = PyCapsule_New(callable, kCallable, &FreeCallable);
+  if (made != NULL) PyCapsule_SetContext(made, PyCapsule_GetContext(capsule));
+  return made;
+}
+
+DlpackDevice kiln_py_callable_device(PyObject* capsule) {
+  const intptr_t number = (intptr_t)PyCapsule_GetContext(capsule);
+  DlpackDevice device = {kDlpackCpu, 0};
+  if (number > 0) {
+    device = (DlpackDevice){kDlpackCuda, (int32_t)(number - 1)};
+  }
+  return device;
 }
 
 PyObject* kiln_py_report(PyObject* self, PyObject* capsule) {

@@ -6,6 +6,7 @@
 #include <Python.h>
 
 #include "client/c_api/kiln.h"
+#include "client/python/native/dlpack_abi.h"
 
 /* Callables as capsules: the functions of kiln._native that make them and tell
  * of them (native_module.c lists them). */
@@ -16,5 +17,7 @@ PyObject* kiln_py_text(PyObject* self, PyObject* args);
 
 /* The callable in a capsule; NULL, with an exception, for anything else. */
 KilnCallable* kiln_py_callable(PyObject* capsule);
+/* The device that it was compiled for. */
+DlpackDevice kiln_py_callable_device(PyObject* capsule);
 
 #endif /* KILN_CLIENT_PYTHON_NATIVE_CALLABLES_H_ */

@@ -43,6 +43,7 @@
   X(kiln_results_get)             \
   X(kiln_results_share)           \
   X(kiln_results_free)            \
+  X(kiln_memory_data)             \
   X(kiln_memory_free)             \
   X(kiln_graph_tree_new)          \
   X(kiln_graph_tree_free)         \

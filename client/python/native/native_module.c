@@ -48,6 +48,7 @@
 #include "client/python/native/runs.h"
 #include "client/python/native/segment.h"
 #include "client/python/native/sessions.h"
+#include "client/python/native/storages.h"
 #include "client/python/native/tensors.h"
 
 static PyObject* Load(PyObject* self, PyObject* args) {
@@ -98,6 +99,8 @@ static PyMethodDef methods[] = {
      "What its runs did since begin_trace, as JSON."},
     {"segment", (PyCFunction)(void (*)(void)) & kiln_py_segment, METH_FASTCALL,
      "A function that runs a callable, with PyTorch beside."},
+    {"share_storages", &kiln_py_share_storages, METH_O,
+     "Whether this thread's results are one storage where they are one block."},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT,

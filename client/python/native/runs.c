@@ -8,6 +8,7 @@
 #include "client/python/native/refusal.h"
 #include "client/python/native/results.h"
 #include "client/python/native/sessions.h"
+#include "client/python/native/storages.h"
 #include "client/python/native/tensors.h"
 
 enum { kInline = 32 }; /* inputs without an allocation */
@@ -33,6 +34,11 @@ static PyObject* Give(const KilnResults* results, PyObject* inputs,
                       DlpackDevice device, const KilnMade* made) {
   const int32_t count = kiln_library.kiln_results_count(results);
   PyObject* out = PyList_New(count);
+  PyObject* storages = NULL;
+  if (out != NULL && kiln_storages_are_shared()) {
+    storages = PyDict_New();
+    if (storages == NULL) Py_CLEAR(out);
+  }
   for (int32_t i = 0; out != NULL && i < count; ++i) {
     const KilnValue value = kiln_library.kiln_results_get(results, i);
     PyObject* item = NULL;
@@ -40,15 +46,17 @@ static PyObject* Give(const KilnResults* results, PyObject* inputs,
       item = PyLong_FromLongLong(value.integer);
     } else if (value.kind == KILN_TENSOR) {
       item = GiveTensor(results, i, &value, inputs, device, made);
+      if (item != NULL && storages != NULL &&
+          kiln_storages_put(results, i, item, storages, device) != 0) {
+        Py_CLEAR(item);
+      }
     } else {
       item = Py_None;
       Py_INCREF(item);
     }
-    if (item == NULL || PyList_SetItem(out, i, item) != 0) {
-      Py_DECREF(out);
-      return NULL;
-    }
+    if (item == NULL || PyList_SetItem(out, i, item) != 0) Py_CLEAR(out);
   }
+  Py_XDECREF(storages);
   return out;
 }
 
@@ -116,10 +124,10 @@ static PyObject* RunOn(KilnCallable* callable, PyObject* inputs,
 }
 
 /* Reads the inputs into `values` and runs. The device of a call is that of its
- * first tensor; one without a tensor is the CPU's. */
+ * first tensor; without a tensor it is `own`. */
 static PyObject* ReadAndRun(KilnCallable* callable, PyObject* inputs,
-                            KilnValue* values, Py_ssize_t count,
-                            KilnSeed seed) {
+                            KilnValue* values, Py_ssize_t count, KilnSeed seed,
+                            DlpackDevice own) {
   DlpackDevice device = {-1, 0};
   if (kiln_tensors_read(callable, inputs, count, values, &device) != 0) {
     return NULL;
@@ -128,8 +136,8 @@ static PyObject* ReadAndRun(KilnCallable* callable, PyObject* inputs,
                             .seed = seed.number,
                             .seed_slot = seed.slot};
   KilnMade made = {.room = 0};
+  if (device.type < 0) device = own;
   if (device.type != kDlpackCuda) {
-    device.type = kDlpackCpu;
     return RunOn(callable, inputs, values, count, device, &options, &made);
   }
   KilnAllocator allocator;
@@ -160,7 +168,8 @@ PyObject* kiln_py_run(PyObject* capsule, PyObject* inputs, KilnSeed seed) {
     values = PyMem_Malloc((size_t)count * sizeof(KilnValue));
     if (values == NULL) return PyErr_NoMemory();
   }
-  PyObject* out = ReadAndRun(callable, inputs, values, count, seed);
+  PyObject* out = ReadAndRun(callable, inputs, values, count, seed,
+                             kiln_py_callable_device(capsule));
   if (values != inline_values) PyMem_Free(values);
   return out;
 }

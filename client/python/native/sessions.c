@@ -113,7 +113,11 @@ PyObject* kiln_py_open_session(PyObject* self, PyObject* args) {
   status = kiln_library.kiln_session_open(&options, &session);
   Py_END_ALLOW_THREADS;
   if (status != NULL) return kiln_py_raise(status);
-  return PyCapsule_New(session, kSession, &FreeSession);
+  PyObject* capsule = PyCapsule_New(session, kSession, &FreeSession);
+  if (capsule != NULL && options.device == KILN_CUDA) {
+    PyCapsule_SetContext(capsule, (void*)(intptr_t)(1 + ordinal));
+  }
+  return capsule;
 }
 
 static void FreeShelf(PyObject* capsule) {

@@ -10,6 +10,7 @@
 /* Sessions, the shelf of artifacts that they share, and how far their compiles
  * are: the functions of kiln._native for them (native_module.c lists them). */
 
+/* The capsule's context is 1 and the ordinal of a CUDA device, or NULL. */
 PyObject* kiln_py_open_session(PyObject* self, PyObject* args);
 PyObject* kiln_py_new_shelf(PyObject* self, PyObject* nothing);
 PyObject* kiln_py_save(PyObject* self, PyObject* shelf);
