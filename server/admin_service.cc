@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/clock.h"
 #include "proto/base/status.h"
@@ -19,6 +20,9 @@
 
 namespace kiln {
 namespace {
+
+// Each may have a name of 4 KiB.
+constexpr uint32_t kJobsAPage = 500;
 
 using Context = grpc::CallbackServerContext;
 using Bytes = grpc::ByteBuffer;
@@ -125,8 +129,17 @@ void AdminService::FillStats(wire::StatsReply& reply) {
   reply.set_data_folder(facts_.data_folder);
 }
 
-void AdminService::FillJobs(wire::JobsReply& reply) {
+void AdminService::FillJobs(const wire::JobsRequest& request,
+                            wire::JobsReply& reply) {
+  const uint32_t asked = request.limit();
+  const uint32_t most = asked == 0 ? kJobsAPage : std::min(asked, kJobsAPage);
   for (const JobView& view : rooms_.jobs.Snapshot()) {
+    if (!request.after().empty() && !BeganBefore(request.after(), view.id))
+      continue;
+    if (reply.jobs_size() == static_cast<int>(most)) {
+      reply.set_next(reply.jobs().rbegin()->id());
+      return;
+    }
     wire::Job& job = *reply.add_jobs();
     job.set_id(view.id);
     job.set_compile_key(view.task->key.digest.ToBytes());
@@ -175,10 +188,16 @@ Reactor* AdminService::Jobs(Context* context, const Bytes* request,
   return Serve<wire::JobsRequest>(
       {context, request, reply},
       [](const wire::JobsRequest&) { return Act{.name = "jobs"}; },
-      [this](const wire::JobsRequest&,
+      [this](const wire::JobsRequest& asked,
              const Asker&) -> absl::StatusOr<wire::JobsReply> {
+        if (!asked.after().empty() && !absl::StartsWith(asked.after(), "j-")) {
+          return MakeError(
+              ErrorReason::kBadOption,
+              absl::StrCat("jobs: found after \"", asked.after().substr(0, 40),
+                           "\", due `next` of the page before"));
+        }
         wire::JobsReply jobs;
-        FillJobs(jobs);
+        FillJobs(asked, jobs);
         return jobs;
       });
 }

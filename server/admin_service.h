@@ -159,7 +159,7 @@ class AdminService final
   absl::Status Answer(const Call& call, const Caller& caller, const Plan& plan,
                       const Work& work);
   void FillStats(wire::StatsReply& reply);
-  void FillJobs(wire::JobsReply& reply);
+  void FillJobs(const wire::JobsRequest& request, wire::JobsReply& reply);
   void FillWorkers(wire::WorkersReply& reply);
 
   const Rooms rooms_;

@@ -222,9 +222,14 @@ std::vector<JobView> JobTable::Snapshot() const {
                      .waiters = static_cast<int>(job->waiters.size())});
   }
   std::sort(views.begin(), views.end(), [](const JobView& a, const JobView& b) {
-    return a.age != b.age ? a.age > b.age : a.id < b.id;
+    return BeganBefore(a.id, b.id);
   });
   return views;
+}
+
+bool BeganBefore(absl::string_view id, absl::string_view other) {
+  // "j-9999" is before "j-10000".
+  return id.size() != other.size() ? id.size() < other.size() : id < other;
 }
 
 }  // namespace kiln

@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/base/clock.h"
 #include "proto/base/digest.h"
@@ -55,6 +56,9 @@ struct JobView {
   absl::Duration age;
   int waiters = 0;
 };
+
+// Whether the job with this id began before the other one: ids count up.
+bool BeganBefore(absl::string_view id, absl::string_view other);
 
 // A job with waiters is told of at least this often.
 inline constexpr absl::Duration kHeartbeat = absl::Seconds(3);

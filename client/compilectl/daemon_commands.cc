@@ -62,9 +62,13 @@ absl::StatusOr<std::string> StatsCommand(const AdminClient& daemon,
 
 absl::StatusOr<std::string> JobsCommand(const AdminClient& daemon,
                                         OutputFormat format) {
-  ASSIGN_OR_RETURN(
-      const wire::JobsReply reply,
-      AdminCall<wire::JobsReply>(daemon, &Admin::Jobs, wire::JobsRequest()));
+  wire::JobsReply reply;
+  RETURN_IF_ERROR(EachPage<wire::JobsReply>(
+      daemon, &Admin::Jobs, wire::JobsRequest(),
+      [&reply](const wire::JobsReply& page) {
+        reply.mutable_jobs()->MergeFrom(page.jobs());
+        return true;
+      }));
   if (format == OutputFormat::kJson) {
     Json jobs = Json::array();
     for (const wire::Job& job : reply.jobs()) {

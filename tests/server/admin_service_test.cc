@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/escaping.h"
@@ -161,6 +162,43 @@ TEST(AdminService, AListComesInPages) {
   const grpc::Status status =
       d.client().admin().List(&context, request, &reply);
   EXPECT_EQ(ReasonOf(FromGrpc(context, status)), ErrorReason::kBadOption);
+}
+
+TEST(AdminService, JobsComeInPagesInOrderOfTheirBeginning) {
+  constexpr int kJobs = 5;
+  TestDaemon d;
+  std::vector<std::thread> callers;
+  for (int i = 0; i < kJobs; ++i) {
+    callers.emplace_back([&d, i] {
+      const CompileAnswer answer = d.client().Compile(
+          FakeRequest({"fake.gate.a", absl::StrCat("fake.salt.", i)}));
+      EXPECT_TRUE(answer.status.ok()) << answer.status;
+    });
+  }
+  wire::JobsReply all;
+  while (all.jobs_size() < kJobs)
+    all = Ask<wire::JobsReply>(d, &Stub::Jobs, wire::JobsRequest());
+  EXPECT_EQ(all.next(), "");
+  std::vector<std::string> ids;
+  wire::JobsRequest request;
+  request.set_limit(2);
+  for (const int due : {2, 2, 1}) {
+    const auto page = Ask<wire::JobsReply>(d, &Stub::Jobs, request);
+    EXPECT_EQ(page.jobs_size(), due);
+    for (const wire::Job& job : page.jobs()) ids.push_back(job.id());
+    EXPECT_EQ(page.next(), due == 2 ? ids.back() : "");
+    request.set_after(page.next());
+  }
+  EXPECT_EQ(ids, std::vector<std::string>(
+                     {"j-0001", "j-0002", "j-0003", "j-0004", "j-0005"}));
+  request.set_after("no job");
+  grpc::ClientContext context;
+  wire::JobsReply reply;
+  const grpc::Status refused =
+      d.client().admin().Jobs(&context, request, &reply);
+  EXPECT_EQ(ReasonOf(FromGrpc(context, refused)), ErrorReason::kBadOption);
+  d.OpenGate("a");
+  for (std::thread& caller : callers) caller.join();
 }
 
 TEST(AdminService, APurgeOfAllTakesTheUnitsToo) {
