@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "client/connection_trouble.h"
 #include "client/daemon_status.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/create_channel_posix.h"
@@ -187,6 +188,12 @@ absl::Status StatusOfCall(const grpc::Status& status,
     }
   }
   if (const auto over = MessageOverLimit(status, what)) return *over;
+  if (const auto trouble = ConnectionTrouble(status.error_message()))
+    return absl::UnavailableError(absl::StrCat(what, ": ", *trouble));
+  // gRPC's own words for it.
+  if (status.error_message() == "Deadline Exceeded")
+    return absl::DeadlineExceededError(
+        absl::StrCat(what, ": no answer within the time that was given"));
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                       message);
 }

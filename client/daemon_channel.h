@@ -76,7 +76,8 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenDaemonChannel(
 // The status of a finished call, with the reason of its `kiln-reason` trailer
 // where there is one, the nodes that are refused (proto/base/refusal.h), and when to
 // try again (daemon_status.h); TOO_LARGE where gRPC refused a message over the limit
-// of the channel or of the daemon's door. `what` stands in front of the message of
+// of the channel or of the daemon's door; UNAVAILABLE in our
+// words where no connection was made (connection_trouble.h). `what` stands in front of the message of
 // an error.
 absl::Status StatusOfCall(const grpc::Status& status,
                           const grpc::ClientContext& context,

@@ -170,8 +170,9 @@ absl::StatusOr<std::string> RevokeKeyCommand(const AdminClient& daemon,
                                              const std::string& key_hex,
                                              OutputFormat format);
 
-// Versions of this program and of the daemon, if one is there, with the public
-// key that it says is its own.
+// Versions of this program and of the daemon, with the public key that it says is
+// its own. Without a daemon that answers it says why that one's is unknown, and is
+// no error: this program's is what most ask for.
 absl::StatusOr<std::string> VersionCommand(
     const absl::StatusOr<AdminClient>& daemon, OutputFormat format);
 

@@ -168,6 +168,12 @@ Outcome Purge(const AdminClient& daemon, const Flags& flags) {
 
 Outcome Tokens(const AdminClient& daemon, const Flags& flags) {
   if (flags.action == "ls") return TokensCommand(daemon, FormatOf(flags));
+  if ((flags.action == "revoke" || flags.action == "add") &&
+      flags.token.name.empty()) {
+    return MakeError(ErrorReason::kBadOption,
+                     absl::StrCat("tokens ", flags.action,
+                                  ": found no NAME, due that of the token"));
+  }
   if (flags.action == "revoke")
     return RevokeTokenCommand(daemon, flags.token.name, FormatOf(flags));
   if (flags.action == "add") {
@@ -437,7 +443,7 @@ class Program {
         [this] { return Doctor(); })
         .Option("--data-folder", flags_.data_folder,
                 "the folder to look at instead of the daemon's own");
-    Add("version", "of this program and the daemon",
+    Add("version", "of this program and, where one answers, the daemon",
         [this] { return VersionCommand(Connect(flags_), FormatOf(flags_)); });
     Add("completion", "a completion script for bash or zsh", [this] {
       return CompletionScript(flags_.shell, line_.arguments().LongNames(),
@@ -469,4 +475,8 @@ class Program {
 }  // namespace
 }  // namespace kiln
 
-int main(int argc, char** argv) { return kiln::Program().Run(argc, argv); }
+int main(int argc, char** argv) {
+  // An error is a line of ours; gRPC would write others beside it.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  return kiln::Program().Run(argc, argv);
+}

@@ -253,7 +253,7 @@ absl::StatusOr<std::string> VersionCommand(
   }
   return absl::StrCat("compilectl ", kVersion, "\nkilnd      ",
                       said.version().empty()
-                          ? absl::StrCat("not there: ", absent)
+                          ? absl::StrCat("unknown: ", absent)
                           : absl::StrCat(said.version(), "\npublic key ", key,
                                          "\nkey id     ", id),
                       "\n");

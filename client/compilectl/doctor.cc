@@ -1,13 +1,10 @@
 #include "client/compilectl/doctor.h"
 
 #include <dlfcn.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
-#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -16,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/compilectl/admin_call.h"
+#include "client/compilectl/doctor_address.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/status.h"
 
@@ -41,8 +39,6 @@ const char* InstallHostCompiler(const DoctorOptions& options) {
              ? "apt-get install g++  # or KILN_HOST_CC=/path/of/g++"
              : "apt-get install g++  # or deploy/install_deps.sh";
 }
-
-constexpr char kStartsItself[] = "the first compile starts the daemon";
 
 // One that a worker found, or misses.
 Finding ToolchainFinding(const DoctorOptions& options,
@@ -104,52 +100,6 @@ Finding Sandbox(const wire::WorkersReply& workers) {
   return out;
 }
 
-// For whom the daemon that is named is not.
-const char* AnotherDaemon(const DoctorOptions& options) {
-  return options.from_wheel
-             ? "unset KILN_ADDR  # for a daemon of your own"
-             : "start a kilnd of your own, or --socket another one";
-}
-
-Finding Socket(const DoctorOptions& options) {
-  const DaemonAddress& daemon = options.daemon;
-  Finding out{.subject = "socket", .found = daemon.Text()};
-  if (daemon.socket.empty()) return out;
-  struct stat info = {};
-  const int error = stat(daemon.socket.c_str(), &info) == 0 ? 0 : errno;
-  if (error == ENOENT && options.starts_itself) {
-    out.health = Health::kAbsent;
-    absl::StrAppend(&out.found, ": not there yet");
-    out.remedy = kStartsItself;
-  } else if (error != 0) {
-    out.health = Health::kBad;
-    absl::StrAppend(&out.found, ": ", std::generic_category().message(error));
-    out.remedy = error == EACCES
-                     ? AnotherDaemon(options)
-                     : absl::StrCat(options.kilnd, " --socket ", daemon.socket);
-  } else if (!S_ISSOCK(info.st_mode)) {
-    out.health = Health::kBad;
-    absl::StrAppend(&out.found, ": not a socket");
-    out.remedy = absl::StrCat("rm ", daemon.socket, "  # then start kilnd");
-  } else if (info.st_uid != geteuid() && info.st_uid != 0) {
-    out.health = Health::kBad;
-    absl::StrAppend(&out.found, ": owned by user ", info.st_uid, ", due ",
-                    geteuid());
-    out.remedy = AnotherDaemon(options);
-  } else if ((info.st_mode & 077) != 0) {
-    out.health = Health::kBad;
-    absl::StrAppend(&out.found,
-                    absl::StrFormat(": mode %04o, due 0600",
-                                    static_cast<int>(info.st_mode & 07777)));
-    out.remedy = absl::StrCat("chmod 0600 ", daemon.socket);
-  }
-  return out;
-}
-
-bool MayNotReach(const std::string& socket) {
-  return access(socket.c_str(), W_OK) != 0 && errno == EACCES;
-}
-
 // What a daemon says of itself.
 struct DaemonAnswer {
   std::vector<Finding> findings;
@@ -186,25 +136,6 @@ absl::StatusOr<DaemonAnswer> AskDaemon(const DoctorOptions& options) {
                                  .remedy = "compilectl doctor  # again"});
   }
   return answer;
-}
-
-DaemonAnswer Daemon(const DoctorOptions& options) {
-  absl::StatusOr<DaemonAnswer> answer = AskDaemon(options);
-  if (answer.ok()) return *std::move(answer);
-  Finding none{.subject = "daemon", .health = Health::kBad};
-  none.found = std::string(answer.status().message());
-  if (options.starts_itself) {
-    none.health = Health::kAbsent;
-    none.remedy = kStartsItself;
-  } else if (options.daemon.socket.empty()) {
-    none.remedy = "compilectl doctor  # on its machine";
-  } else if (MayNotReach(options.daemon.socket)) {
-    none.remedy = AnotherDaemon(options);
-  } else {
-    none.remedy =
-        absl::StrCat(options.kilnd, " --socket ", options.daemon.socket);
-  }
-  return {.findings = {std::move(none)}};
 }
 
 // The nearest folder above `folder` that is there, or `folder`.
@@ -330,7 +261,11 @@ bool CanLoad(const std::string& library) {
 }
 
 std::vector<Finding> Examine(const DoctorOptions& options) {
-  const DaemonAnswer daemon = Daemon(options);
+  const absl::StatusOr<DaemonAnswer> asked = AskDaemon(options);
+  const DaemonAnswer daemon =
+      asked.ok() ? *asked
+                 : DaemonAnswer{
+                       .findings = {NoDaemonFinding(options, asked.status())}};
   std::vector<Finding> findings =
       daemon.toolchains.empty() ? OwnToolchains(options) : daemon.toolchains;
   for (const Finding& finding :
@@ -341,7 +276,7 @@ std::vector<Finding> Examine(const DoctorOptions& options) {
             options, "oneDNN", "libdnnl.so.2",
             "matrix products and convolutions on the CPU are slow without it",
             "apt-get install libdnnl2"),
-        Socket(options)}) {
+        AddressFinding(options, asked.status())}) {
     findings.push_back(finding);
   }
   for (auto& finding : DataFolder(options, daemon)) {

@@ -1,5 +1,6 @@
 #include "client/compilectl/target_of.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 #include "runtime/device_target.h"
@@ -10,6 +11,16 @@ namespace kiln {
 absl::StatusOr<wire::Target> TargetOf(const std::string& device,
                                       const std::string& arch) {
   wire::Target target;
+  const bool of_gpu = absl::StartsWith(arch, "sm_");
+  if (!arch.empty() && of_gpu != (device == "cuda")) {
+    return MakeError(
+        ErrorReason::kBadTarget,
+        absl::StrCat("--arch ", arch, ": due ",
+                     of_gpu
+                         ? "with --device cuda; of a CPU x86-64-v3 and the "
+                           "like"
+                         : "with --device cpu; of a GPU sm_90 and the like"));
+  }
   if (device == "cuda") {
     target.mutable_cuda()->set_arch(arch.empty() ? "sm_90" : arch);
     return target;

@@ -266,4 +266,8 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace kiln
 
-int main(int argc, char** argv) { return kiln::Main(argc, argv); }
+int main(int argc, char** argv) {
+  // What becomes of a call is told in a case's line; gRPC would write beside it.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  return kiln::Main(argc, argv);
+}

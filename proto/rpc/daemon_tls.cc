@@ -2,14 +2,19 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <tuple>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/security/tls_certificate_provider.h"
 #include "grpcpp/security/tls_credentials_options.h"
@@ -27,10 +32,29 @@ absl::Status Refuse(const std::string& subject, absl::string_view what) {
   return MakeError(ErrorReason::kBadOption, absl::StrCat(subject, ": ", what));
 }
 
+absl::Status CantBeRead(const std::string& path) {
+  return Refuse(path, absl::StrCat("can't be read: ", std::strerror(errno)));
+}
+
+// A secret's group may read it, as a service's user does that is not its owner.
+absl::Status CheckPrivate(const std::string& path) {
+  struct stat info = {};
+  if (stat(path.c_str(), &info) != 0) return CantBeRead(path);
+  if ((info.st_mode & 0027) == 0) return absl::OkStatus();
+  return Refuse(
+      path,
+      absl::StrCat("found mode ", absl::StrFormat("%04o", info.st_mode & 07777),
+                   ", due a file that only its owner writes "
+                   "and not everybody reads; chmod 600 ",
+                   path));
+}
+
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
+  RETURN_IF_ERROR(CheckPrivate(path));
+  errno = 0;
   std::ifstream in(path, std::ios::binary);
   std::string line;
-  if (!in || !std::getline(in, line)) return Refuse(path, "can't be read");
+  if (!in || (!std::getline(in, line) && errno != 0)) return CantBeRead(path);
   const std::string token(absl::StripAsciiWhitespace(line));
   const bool is_token = !token.empty() && token.size() <= kMaxTokenBytes &&
                         token.find_first_not_of(
@@ -83,9 +107,19 @@ class TokenOfFile final : public grpc::MetadataCredentialsPlugin {
   std::string token_ ABSL_GUARDED_BY(mu_);
 };
 
-absl::Status CheckReadable(const std::string& path) {
-  if (path.empty() || std::ifstream(path).good()) return absl::OkStatus();
-  return Refuse(path, "can't be read");
+// A file with a block of PEM, as "-----BEGIN EC PRIVATE KEY-----". `kind`: the end
+// of that.
+absl::Status CheckPem(const std::string& path, absl::string_view kind) {
+  if (path.empty()) return absl::OkStatus();
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf())) {
+    if (errno != 0) return CantBeRead(path);
+  }
+  if (absl::StrContains(text.str(), absl::StrCat(kind, "-----")))
+    return absl::OkStatus();
+  return Refuse(path, absl::StrCat("found no ", kind, " in PEM"));
 }
 
 absl::Status CheckTogether(const std::string& tcp, const DaemonTls& tls) {
@@ -112,8 +146,10 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsFor(
     const std::string& tcp, const DaemonTls& tls) {
   RETURN_IF_ERROR(CheckTogether(tcp, tls));
   if (tls.ca.empty()) return grpc::InsecureChannelCredentials();
-  for (const std::string& path : {tls.ca, tls.certificate, tls.key})
-    RETURN_IF_ERROR(CheckReadable(path));
+  RETURN_IF_ERROR(CheckPem(tls.ca, "CERTIFICATE"));
+  RETURN_IF_ERROR(CheckPem(tls.certificate, "CERTIFICATE"));
+  RETURN_IF_ERROR(CheckPem(tls.key, "PRIVATE KEY"));
+  if (!tls.key.empty()) RETURN_IF_ERROR(CheckPrivate(tls.key));
   namespace experimental = grpc::experimental;
   experimental::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(

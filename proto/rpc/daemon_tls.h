@@ -21,7 +21,7 @@ struct DaemonTls {
   std::string certificate;
   std::string key;
   // A file whose one line is a bearer token, shown with each call. It is read
-  // again when it changes.
+  // again when it changes. As the key it is for its owner and group alone.
   std::string token_file;
 };
 
@@ -29,7 +29,8 @@ struct DaemonTls {
 //
 // BAD_OPTION, naming the address or the file: no CA for an address beyond this
 // machine, a certificate or token without a CA, one of certificate and key, a
-// file that cannot be read or has no token in it.
+// file that cannot be read or has no PEM or token of its kind in it, a key or token
+// that everybody may read or others may write.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsFor(
     const std::string& tcp, const DaemonTls& tls);
 

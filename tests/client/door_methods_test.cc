@@ -111,6 +111,7 @@ class DoorMethods : public testing::Test {
         daemon_.client().admin().AddToken(&context, request, &reply).ok());
     std::string path = absl::StrCat(folder_.path(), "/token");
     std::ofstream(path) << reply.token();
+    EXPECT_EQ(chmod(path.c_str(), 0600), 0);
     return path;
   }
 

@@ -3,13 +3,14 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -122,11 +123,14 @@ std::optional<ErrorReason> Why(const absl::Status& status) {
   return ReasonOf(status);
 }
 
+void WriteSecret(const std::string& path, const std::string& secret) {
+  std::ofstream(path) << secret << "\n";
+  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
+}
+
 std::string AuditOf(const TestDaemon& daemon) {
   std::ifstream in(absl::StrCat(daemon.config().data_folder, "/audit.log"));
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 // Says the beginning of a ClientHello, and goes.
@@ -199,7 +203,7 @@ class OverTls : public testing::Test {
   }
   Outside WithToken(const std::string& token) {
     const std::string path = absl::StrCat(folder_.path(), "/token-", ++files_);
-    std::ofstream(path) << token << "\n";
+    WriteSecret(path, token);
     return With({.ca = ca_.file(), .token_file = path});
   }
   Outside WithCertificate(const std::string& name) {
@@ -280,11 +284,11 @@ TEST_F(OverTls, ATokenOfAnotherDaemonOpensNothing) {
 
 TEST_F(OverTls, ATokenFileThatIsReplacedHoldsForTheNextCall) {
   const std::string path = absl::StrCat(folder_.path(), "/token");
-  std::ofstream(path) << MakeToken("first", "reader", "*");
+  WriteSecret(path, MakeToken("first", "reader", "*"));
   Outside outside = With({.ca = ca_.file(), .token_file = path});
   EXPECT_TRUE(outside.Lookup("team-a").ok());
   const std::string fresh = absl::StrCat(path, ".new");
-  std::ofstream(fresh) << MakeToken("second", "reader", "team-b");
+  WriteSecret(fresh, MakeToken("second", "reader", "team-b"));
   ASSERT_EQ(rename(fresh.c_str(), path.c_str()), 0);
   EXPECT_EQ(Why(outside.Lookup("team-a")), ErrorReason::kPermission);
   EXPECT_TRUE(outside.Lookup("team-b").ok());
@@ -327,7 +331,7 @@ TEST_F(OverTls, AForeignOrExpiredCertificateIsRefusedAndAudited) {
   const TestCa::Files old =
       ca_.Issue("operator.example", "old", -absl::Hours(1));
   const std::string path = absl::StrCat(folder_.path(), "/good-token");
-  std::ofstream(path) << MakeToken("good", "reader", "*");
+  WriteSecret(path, MakeToken("good", "reader", "*"));
   for (const TestCa::Files& bad : {forged, old}) {
     Outside caller = With(
         {.ca = ca_.file(), .certificate = bad.certificate, .key = bad.key});
@@ -413,7 +417,7 @@ TEST_F(OverTls, ACertificateIsReplacedWhileCallsGoOn) {
   TestCa next(folder_.path(), "next");
   next.Issue("kilnd.example", "kilnd");
   const std::string path = absl::StrCat(folder_.path(), "/next-token");
-  std::ofstream(path) << token;
+  WriteSecret(path, token);
   bool replaced = false;
   for (int i = 0; i < 300 && !replaced; ++i) {
     EXPECT_TRUE(steady.Lookup("a").ok());

@@ -139,7 +139,7 @@ TEST_F(Commands, VersionAlsoWithoutADaemon) {
   Has(Text(VersionCommand(*admin_, OutputFormat::kTable)), "\nkey id     ");
   Has(Text(VersionCommand(absl::UnavailableError("nobody"),
                           OutputFormat::kTable)),
-      "not there: nobody");
+      "unknown: nobody");
 }
 
 TEST_F(Commands, DoctorFindsTheDaemonWell) {

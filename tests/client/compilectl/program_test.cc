@@ -114,6 +114,10 @@ TEST_F(Compilectl, WhatIsUsedWronglyEndsWithTwo) {
                                     {"doctor", "--timeout", "0"},
                                     {"tune"},
                                     {"completion", "fish"},
+                                    {"ls", "xyz"},
+                                    {"purge", "9c41g"},
+                                    {"tokens", "revoke"},
+                                    {"tokens", "add"},
                                     {"show", ""},
                                     {"explain", ""}};
   for (const Words& line : lines) {
@@ -122,6 +126,13 @@ TEST_F(Compilectl, WhatIsUsedWronglyEndsWithTwo) {
     EXPECT_EQ(run.out, "") << testing::PrintToString(line);
     EXPECT_NE(run.err, "") << testing::PrintToString(line);
   }
+  EXPECT_EQ(Ask({"ls", "xyz"}).err,
+            "compilectl: BAD_OPTION: kilnd: key: found \"xyz\", due the first "
+            "of its 64 digits, 0 to 9 and a to f\n");
+  EXPECT_EQ(
+      Ask({"tokens", "revoke"}).err,
+      "compilectl: BAD_OPTION: tokens revoke: found no NAME, due that of the "
+      "token\n");
   const ProgramRun reason = Ask({"purge"});
   EXPECT_EQ(reason.err.find("compilectl: BAD_OPTION: "), 0) << reason.err;
   EXPECT_EQ(Ask({"show", ""}).err,
@@ -164,6 +175,9 @@ TEST_F(Compilectl, EveryCommandHasADocumentForPrograms) {
 
 TEST_F(Compilectl, AGraphThatIsNotThereIsExplainedByTheNearestEntry) {
   const std::string graph = WriteReluCase(testing::TempDir());
+  EXPECT_EQ(Ask({"explain", graph, "--arch", "sm_90"}).err,
+            "compilectl: BAD_TARGET: --arch sm_90: due with --device cuda; of "
+            "a CPU x86-64-v3 and the like\n");
   const Json document = AskJson({"explain", graph, "--arch", "x86-64-v3"});
   EXPECT_EQ(document["found"], false);
   EXPECT_EQ(document["nearest"]["target"], "cpu x86-64-v3");
@@ -346,6 +360,34 @@ TEST(CompilectlDoctor, LooksWhereWorkersLook) {
               std::string::npos)
         << run.out;
   }
+}
+
+TEST(CompilectlDoctor, ASocketThatAnAccessRuleOpensIsGood) {
+  TestDaemon daemon([](Config& config) {
+    config.access = {{"uid:12345", {Role::kReader, {"*"}}}};
+  });
+  const ProgramRun run = RunCompilectl(
+      {"doctor", "-o", "json", "--socket", daemon.config().socket});
+  EXPECT_EQ(FindingIn(Json::parse(run.out, nullptr, /*throw=*/false),
+                      "socket")["health"],
+            "good")
+      << run.out;
+}
+
+// What is said is ours alone: gRPC's own log is off.
+TEST(CompilectlErrors, AreOneLineAlsoWhereNobodyListens) {
+  const std::string key(64, 'a');
+  const ProgramRun run =
+      RunCompilectl({"stats", "--tcp", "127.0.0.1:1", "--public-key", key});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.err,
+            "compilectl: UNAVAILABLE: kilnd: 127.0.0.1:1: Connection refused; "
+            "none runs there: start one, or name its address\n");
+  const ProgramRun version =
+      RunCompilectl({"version", "--tcp", "127.0.0.1:1", "--public-key", key});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_NE(version.out.find("\nkilnd      unknown: "), std::string::npos)
+      << version.out;
 }
 
 // Without a daemon: the folder that kilnd would take.
