@@ -7,9 +7,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import kiln
 from kiln.compiled_graph import recording
+from kiln.random_seeds import draw_from_seeds
 
 
 def compiled(fn, **options):
@@ -240,3 +242,18 @@ def test_a_dropout_costs_the_forward_no_kernel_but_that_of_the_seed():
     compiled(fn)(x).sum().backward()
     # The seed and the forward; the backward.
     assert kiln.metrics.launch_count <= 3
+
+
+def test_random_numbers_of_two_devices_have_a_seed_each():
+    def fn(x, y):
+        return x * torch.rand_like(x), y * torch.rand_like(y)
+
+    module = make_fx(fn, tracing_mode="fake")(torch.ones(8), torch.ones(8, device="meta"))
+    draw_from_seeds(module)
+    names = [node.name for node in module.graph.nodes]
+    assert [node.name for node in reversed(module.graph.nodes)] == names[::-1]
+    module.graph.lint()
+    seeds = module.graph.find_nodes(
+        op="call_function", target=torch.ops.prims.inductor_seed.default
+    )
+    assert [str(seed.args[0]) for seed in seeds] == ["meta", "cpu"]

@@ -153,13 +153,15 @@ class _Seeds:
     """The seeds of a graph, one a device, where they are first asked for."""
 
     def __init__(self, graph: fx.Graph) -> None:
-        self._first = next(node for node in graph.nodes if node.op != "placeholder")
+        self._graph = graph
         self._seeds: dict[torch.device, fx.Node] = {}
 
     def of(self, device: torch.device) -> fx.Node:
         if device not in self._seeds:
-            graph = self._first.graph
-            with graph.inserting_before(self._first):
+            graph = self._graph
+            # Now: the one that was first may have been replaced since.
+            first = next(node for node in graph.nodes if node.op != "placeholder")
+            with graph.inserting_before(first):
                 meta = {
                     "recompute": CheckpointPolicy.MUST_SAVE,
                     "partitioner_tag": "is_forward",
