@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/op_table.h"
 #include "compiler/graph/refused_nodes.h"
@@ -23,7 +24,8 @@ std::vector<const DecomposeRow*> JoinFamilies() {
         ForeachDecompositions(), MovementDecompositions(),
         PointwiseDecompositions(), PoolingDecompositions(),
         OrderDecompositions(), EmbeddingDecompositions(),
-        FactoryDecompositions(), RearrangeDecompositions()}) {
+        FactoryDecompositions(), RearrangeDecompositions(),
+        ScatterProductDecompositions()}) {
     for (const DecomposeRow& row : family) {
       const OpDef* op = FindOp(row.name);
       if (op != nullptr) table[op->index] = &row;
@@ -34,10 +36,13 @@ std::vector<const DecomposeRow*> JoinFamilies() {
 
 // All that has a decomposition that takes it, and composites, which must have
 // one.
-bool NeedsDecomposition(const Node& node) {
+bool NeedsDecomposition(const Node& node, 
+                        absl::FunctionRef<TensorMeta(ValueId)> meta_of,
+                        const PassEnv& env) {
   const DecomposeRow* row = FindDecomposition(*node.op);
   if (row == nullptr) return node.op->handling == Handling::kDecompose;
-  return row->takes == nullptr || row->takes(node);
+  return row->takes == nullptr || 
+         row->takes(node, meta_of(node.results[0]), env);
 }
 
 // Writes the parts of the i-th old node, and makes each result what it was:
@@ -96,13 +101,17 @@ const DecomposeRow* FindDecomposition(const OpDef& op) {
 
 absl::StatusOr<Changed> DecomposeComposites(Graph& graph, const PassEnv& env) {
   bool any = false;
-  for (const Node& node : graph.nodes()) any = any || NeedsDecomposition(node);
+  for (const Node& node : graph.nodes()) {
+    any = any || NeedsDecomposition(
+                     node, [&](ValueId v) { return graph.meta(v); }, env);
+  }
   if (!any) return Changed::kNo;
   GraphRewriter rewriter(graph);
   RefusedNodes refused;
   for (uint32_t i = 0; i < rewriter.num_old_nodes(); ++i) {
     const Node& node = rewriter.old_node(i);
-    if (!NeedsDecomposition(node)) {
+    const auto meta = [&](ValueId v) { return rewriter.old_meta(v); };
+    if (!NeedsDecomposition(node, meta, env)) {
       rewriter.Keep(i);
       continue;
     }

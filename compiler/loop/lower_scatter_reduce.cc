@@ -44,83 +44,6 @@ DType CombineType(DType dtype) {
   return !IsFloat(type) && SizeInBytes(type) < 4 ? DType::kInt32 : type;
 }
 
-// What is meant for one element, and whether: of all indices along `dim`.
-struct Meant {
-  ScalarId value, hit;
-};
-
-// scatter_reduce: index and source have the rank of self; index_reduce: the
-// index is a list along `dim`.
-Meant ReadMeant(NestWriter& nest, const NodeLowering& n, const DimVector& at,
-                size_t dim, const SymExpr& along, DType type) {
-  BodyBuilder& b = nest.body;
-  const DimVector& sizes = n.meta(0).sizes;
-  const DimVector& listed = n.meta(2).sizes;
-  const bool whole =
-      listed.size() == sizes.size() && n.origin != "index_reduce";
-  DimVector index_at, source_at = at;
-  ScalarId inside = b.Bool(true);
-  if (!sizes.empty()) source_at[dim] = along;
-  if (whole) {
-    index_at = source_at;
-    for (size_t d = 0; d < sizes.size(); ++d) {
-      if (listed[d].Is(1)) index_at[d] = 0;
-      if (d == dim || listed[d] == sizes[d]) continue;
-      inside = b.Op(ScalarOp::kAnd, inside,
-                    b.Op(ScalarOp::kLt, b.Index(at[d]), b.Index(listed[d])));
-    }
-  } else if (!listed.empty()) {
-    index_at.push_back(along);
-  }
-  const DimVector& given = n.meta(3).sizes;
-  for (size_t d = 0; d < given.size() && d < source_at.size(); ++d) {
-    if (given[d].Is(1)) source_at[d] = 0;
-  }
-  source_at.resize(given.size(), 0);
-  const bool bounded = b.node(inside).op != ScalarOp::kConstant;
-  const auto load = [&](ValueId v, const DimVector& place, DType as) {
-    return b.Cast(
-        as, bounded ? nest.MaskedLoad(v, place, inside) : nest.Load(v, place));
-  };
-  ScalarId hit = inside;
-  const ScalarId place = b.CheckIndex(
-      ScalarOp::kCheckIndex, load(n.tensor(2), index_at, DType::kInt64),
-      b.Index(sizes.empty() ? SymExpr(1) : sizes[dim]),
-      bounded ? inside : Store::kNoMask);
-  const ScalarId mine =
-      sizes.empty() ? b.Int(DType::kInt64, 0) : b.Index(at[dim]);
-  hit = b.Op(ScalarOp::kAnd, hit, b.Op(ScalarOp::kEq, place, mine));
-  return {load(n.tensor(3), source_at, type), hit};
-}
-
-// Products of floats in a fixed order: an element runs over the indices of its row
-// and combines what is meant for it. The cost is one comparison for each element
-// and index of a row.
-absl::Status ReduceAtElements(NodeLowering& n, bool include_self) {
-  const DimVector& sizes = n.meta(0).sizes;
-  const size_t dim = n.Dim(1, sizes.size());
-  const DimVector& listed = n.meta(2).sizes;
-  SymExpr count = 1;
-  if (!listed.empty()) count = listed.size() == 1 ? listed[0] : listed[dim];
-  const DType type = CombineType(n.result_meta().dtype);
-  NestWriter nest = n.Write();
-  BodyBuilder& b = nest.body;
-  const DimVector at = nest.Iterate(sizes);
-  const DimVector along = nest.Iterate({count}, /*reduction=*/true);
-  const Meant meant = ReadMeant(nest, n, at, dim, along[0], type);
-  ScalarId value = b.Where(meant.hit, meant.value, One(b, type));
-  ScalarId any = meant.hit;
-  if (!count.Is(1)) {
-    value = b.Reduce(ReduceOp::kProd, type, {&value, 1});
-    any = b.Reduce(ReduceOp::kAny, DType::kBool, {&any, 1});
-  }
-  const ScalarId self = nest.LoadAs(n.tensor(0), at, type);
-  if (include_self) value = b.Op(ScalarOp::kMul, self, value);
-  nest.Store(n.result(), at, b.Where(any, value, self));
-  nest.Finish();
-  return absl::OkStatus();
-}
-
 // The update of one index: scatter_reduce has an index for each element of the
 // source, index_reduce one for each place along `dim`.
 Update ReadUpdate(NestWriter& nest, const NodeLowering& n, DType type) {
@@ -260,8 +183,12 @@ absl::Status ScatterReduce(NodeLowering& n, ScalarOp) {
   const DType type = CombineType(n.result_meta().dtype);
   const bool order_matters = IsFloat(type) && n.g.options.deterministic &&
                              n.g.graph.device == DeviceType::kCuda;
-  if (combine.reduce == ReduceOp::kProd && order_matters)
-    return ReduceAtElements(n, include_self);
+  if (combine.reduce == ReduceOp::kProd && order_matters) {
+    return MakeError(ErrorReason::kUnsupportedOp,
+                     absl::StrCat(n.node.op->name,
+                                  ": a product in a fixed order, which "
+                                  "decompose makes of a sort"));
+  }
   const auto write = [&](NestWriter& nest) {
     return absl::StatusOr<Update>(ReadUpdate(nest, n, type));
   };

@@ -41,7 +41,7 @@ OutputPadding Split(const Decomposition& d, int spatial) {
 }
 
 // Whether a node's output padding has whole strides in it.
-bool IsPaddedFar(const Node& node) {
+bool IsPaddedFar(const Node& node, const TensorMeta&, const PassEnv&) {
   const auto arg = [&](absl::string_view name) -> const Argument& {
     size_t at = 0;
     while (node.op->schema.params[at].name != name) ++at;
@@ -55,8 +55,10 @@ bool IsPaddedFar(const Node& node) {
 }
 
 // The last argument is the mask of what is asked for.
-bool AsksForBiasOrIsPaddedFar(const Node& node) {
-  return node.args.back().list()[2] == Argument(true) || IsPaddedFar(node);
+bool AsksForBiasOrIsPaddedFar(const Node& node, const TensorMeta& result,
+                              const PassEnv& env) {
+  return node.args.back().list()[2] == Argument(true) ||
+         IsPaddedFar(node, result, env);
 }
 
 // `x` with a row of zeros behind it for each whole stride: they add nothing to

@@ -18,6 +18,7 @@
 #include "compiler/config/target.h"
 #include "compiler/graph/graph.h"
 #include "compiler/graph_passes/emitter.h"
+#include "compiler/pass/pass_runner.h"
 
 namespace kiln {
 
@@ -86,8 +87,9 @@ using DecomposeFn = Parts (*)(Decomposition& d);
 struct DecomposeRow {
   absl::string_view name;
   DecomposeFn run;
-  // Which of its nodes are taken apart; null: all.
-  bool (*takes)(const Node& node) = nullptr;
+  // Which of its nodes are taken apart, by the first result; null: all.
+  bool (*takes)(const Node& node, const TensorMeta& result,
+                const PassEnv& env) = nullptr;
 };
 
 // Null for an operator without a decomposition.
@@ -110,6 +112,7 @@ absl::Span<const DecomposeRow> OrderDecompositions();
 absl::Span<const DecomposeRow> FactoryDecompositions();
 absl::Span<const DecomposeRow> RearrangeDecompositions();
 absl::Span<const DecomposeRow> EmbeddingDecompositions();
+absl::Span<const DecomposeRow> ScatterProductDecompositions();
 
 }  // namespace kiln
 

@@ -8,6 +8,7 @@
 #include "compiler/graph/op_table.h"
 #include "compiler/graph/sort_limits.h"
 #include "compiler/graph_passes/decompose/decomposition.h"
+#include "compiler/graph_passes/decompose/ordered.h"
 
 namespace kiln {
 namespace {
@@ -23,10 +24,6 @@ ValueId Gather(Emitter& e, ValueId x, int64_t dim, ValueId places) {
   static const OpDef& kGather = KnownOp("aten.gather.default");
   return e.Call(kGather, {x, dim, places, false});
 }
-
-struct Ordered {
-  ValueId values, places;
-};
 
 bool HasLibrary(const Decomposition& d) {
   return d.target().kind == TargetKind::kCpu;
@@ -296,6 +293,10 @@ constexpr DecomposeRow kRows[] = {
 };
 
 }  // namespace
+
+Ordered InOrder(Emitter& e, ValueId x, int64_t dim) {
+  return First(e, x, dim, e.meta(x).sizes[dim], false);
+}
 
 absl::Span<const DecomposeRow> OrderDecompositions() { return kRows; }
 

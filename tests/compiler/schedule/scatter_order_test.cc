@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/graph_text.h"
+#include "compiler/graph_passes/decompose_composites.h"
 #include "compiler/loop/loop_text.h"
 #include "compiler/loop/loop_verifier.h"
 #include "compiler/loop/lower_graph.h"
@@ -21,10 +22,18 @@ namespace {
 
 constexpr ArtifactOptions kAsked = {.deterministic = true};
 
+PassEnv OnCuda() {
+  PassEnv env{*TargetFromName("sm_90")};
+  env.options.artifact = kAsked;
+  return env;
+}
+
 LoopProgram Lowered(const std::string& text) {
-  const auto graph = ParseGraph(text);
+  auto graph = ParseGraph(text);
   EXPECT_TRUE(graph.ok()) << graph.status();
   if (!graph.ok()) return {};
+  const auto decomposed = DecomposeComposites(*graph, OnCuda());
+  EXPECT_TRUE(decomposed.ok()) << decomposed.status();
   const auto program = LowerGraph(*graph, kAsked);
   EXPECT_TRUE(program.ok()) << program.status();
   return program.ok() ? *program : LoopProgram();
@@ -32,7 +41,8 @@ LoopProgram Lowered(const std::string& text) {
 
 bool HangsOnTheOrder(const struct Store& store, DType dtype) {
   if (store.mode == StoreMode::kAtomicMax) return false;
-  if (store.mode == StoreMode::kAtomicAdd) return IsFloat(dtype);
+  if (store.mode == StoreMode::kAtomicAdd || store.mode == StoreMode::kAtomicMul)
+    return IsFloat(dtype);
   bool indirect = false;
   for (const SymExpr& e : store.index) {
     e.VisitVars([&](Var v) { indirect |= v.kind == Var::Kind::kIndirect; });
@@ -93,6 +103,21 @@ INSTANTIATE_TEST_SUITE_P(
         })",
         R"((%x: f32[4, 6], %i: i64[9, 6], %v: f32[9, 6]) -> (%y) {
           %y = scatter_reduce.two(%x, 0, %i, %v, "amin", include_self=false)
+        })",
+        R"((%x: f32[8], %i: i64[40], %v: f32[40]) -> (%y) {
+          %y = scatter_reduce.two(%x, 0, %i, %v, "prod", include_self=true)
+        })",
+        R"((%x: f64[7, 4, 6], %i: i64[5, 9, 6], %v: f64[6, 9, 8]) -> (%y) {
+          %y = scatter_reduce.two(%x, 1, %i, %v, "prod", include_self=false)
+        })",
+        R"((%x: f32[3, 6], %i: i64[3, 1], %v: f32[3, 1]) -> (%y) {
+          %y = scatter_reduce.two(%x, 1, %i, %v, "prod", include_self=false)
+        })",
+        R"((%x: bf16[4, 6], %i: i64[9], %v: bf16[9, 6]) -> (%y) {
+          %y = index_reduce(%x, 0, %i, %v, "prod", include_self=false)
+        })",
+        R"((%x: f32[3, 4, 2], %i: i64[5], %v: f32[3, 5, 2]) -> (%y) {
+          %y = index_reduce(%x, 1, %i, %v, "prod", include_self=true)
         })",
         R"((%x: i64[4, 6], %i: i64[9], %v: i64[9, 6]) -> (%y) {
           %y = index_reduce(%x, 0, %i, %v, "amax", include_self=false)
