@@ -8,7 +8,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import kiln
-from kiln import _native, service
+from kiln import _native, graph_choice, service
 from kiln.graph_choice import Chooser, annotated
 from kiln.graph_device import GraphDevice
 from kiln.graph_facts import facts_of
@@ -41,11 +41,15 @@ def test_a_graph_on_a_gpu_may_be_a_device_graph():
         (lambda x, y: (x + 1, y + 1), ("cuda", "cpu"), "cpu device ("),
         (lambda x, y: (x + 1, y + 1), ("cuda:0", "cuda:1"), "multiple devices: device("),
         (lambda x: x + x.sum().cpu(), ("cuda",), "cpu device ("),
+        (lambda x, m: x.index_put((m > 0,), x[0]), ("cuda", "cuda"), "disabling cudagraphs due to inc"),
     ],
 )
 def test_what_keeps_a_graph_from_being_one_is_said(function, devices, why):
-    facts = facts_of(traced(function, *devices), "inference", [], OPTIONS)
+    whole = {**OPTIONS, "graph_partition": False}
+    facts = facts_of(traced(function, *devices), "inference", [], whole)
     assert facts["skip"].startswith(why)
+    cut = facts_of(traced(function, *devices), "inference", [], OPTIONS)
+    assert bool(cut["skip"]) == why.startswith("multiple")
 
 
 def test_written_inputs_are_known():
@@ -95,6 +99,15 @@ def test_an_annotation_disables_an_inference():
     assert Chooser(options).choose(module, "inference") is None
     # What AOTAutograd's cache keeps of it is not found for the others: its tag has the options.
     assert any("cudagraph" in name for name in options.keys() - OPTIONS.keys())
+
+
+def test_a_backward_keeps_the_addresses_of_its_forwards_parameters_alone(monkeypatch):
+    monkeypatch.setattr(graph_choice, "_static_inputs", lambda: [1])
+    chooser = Chooser({**OPTIONS, "cudagraphs": True})
+    forward = traced(lambda x, weight: x * weight, "cuda", "cuda")
+    backward = traced(lambda saved, weight, tangent: saved * weight * tangent, *["cuda"] * 3)
+    assert chooser.choose(forward, "forward").facts["static"] == [1]
+    assert chooser.choose(backward, "backward").facts["static"] == [1]
 
 
 class _Host:

@@ -22,7 +22,9 @@ from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from . import service
 from .compiled_graph import CompiledGraph, wire_options
+from .config import OF_GRAPHS
 from .forked import open_in_child
+from .graph_choice import annotation_of
 from .torch_inside import (
     CACHE_SWITCHES,
     donates_buffers,
@@ -81,7 +83,8 @@ def _tag(
     words.append(options["trace"])
     words += map(str, _state_of_tracing())
     words += map(str, shared_storages(example_inputs))
-    words += [f"{name}={value}" for name, value in options.items() if "cudagraph" in name]
+    words += [f"{name}={options[name]}" for name in OF_GRAPHS]
+    words.append(str(annotation_of(options)))
     words.append(str(static_inputs(module)))
     return "kiln-" + hashlib.sha256(" ".join(words).encode()).hexdigest()[:32]
 

@@ -160,6 +160,7 @@ class CompiledGraph(_native.Called, OutputCode):
     def _begin(self) -> None:
         self._run: Callable[[list], Sequence] | None = None
         self._program: Callable[[list], Sequence] | None = None
+        self.graph_functions: list[object] = []  # of the tree, which lives while they do
         self._settling = threading.Lock()
         self._process = service.process
         self.line = user_line()
@@ -226,6 +227,7 @@ class CompiledGraph(_native.Called, OutputCode):
                 self._random_on_host,
                 self._is_inference,
             )
+            reasons = [] if self.choice is None else self.choice.cut(plan)
             try:
                 exported = [
                     export(f"{self.name}.{i}", segment, self._shape_env)
@@ -237,6 +239,8 @@ class CompiledGraph(_native.Called, OutputCode):
                 self._refused[error.node.name] = words_of(error)
                 continue
             self.recipe, self.hosts = write_recipe(self.module, plan, exported), plan.hosts
+            if self.choice is not None:
+                self.choice.take_parts(plan, reasons, self.recipe, self.module)
             self._parts = [(s, e.symbols) for s, e in zip(plan.segments, exported)]
             if len(exported) > 1:  # of what one gives another nobody knows the room
                 self.options, self.pads_inputs = self._within, False
@@ -284,12 +288,15 @@ class CompiledGraph(_native.Called, OutputCode):
             # An operator whose p is 0 is compiled to one that draws nothing.
             step.has_random &= bool(_native.report(callable_)["reads_seed"])
         eager, draw = self._in_pytorch(), seeds_of(self.device)
-        program = make_program(self.recipe, callables, eager, draw)
+        make = partial(make_program, draw=draw)
+        program = make(self.recipe, callables, eager)
         if self.pads_inputs and any(counts_pads(_native.text(c, _COUNTERS)) for c in callables):
             program = checked(program)
         if self.trace:  # which waits for each step: no device graph could be recorded
             return traced(program, self.trace, self.name)
-        return program if self.choice is None else self.choice.applied(program, self)
+        if self.choice is None:
+            return program
+        return self.choice.applied(program, self, list(zip(callables, eager)), make)
 
     def _in_pytorch(self) -> list[EagerSegment]:
         """The segments, as PyTorch runs them. Nothing is written until one is run."""

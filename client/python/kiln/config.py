@@ -74,6 +74,8 @@ OPTIONS = {
         128, 0, "recordings at one place since an address had changed", 0, 1 << 30
     ),
     "cudagraph_support_input_mutation": _Option(True, 0, "outputs of graphs may be written"),
+    "graph_partition": _Option(True, 0, "what can be no graph cuts it; else all of it is none"),
+    "custom_should_partition_ops": _Option((), 0, "operators that are in no graph, by names"),
     "cudagraph_or_error": _Option(False, 0, "a graph that cannot be one is an error"),
     "skip_cudagraph_warmup": _Option(False, 0, "the first call is recorded"),
     "force_cudagraphs_warmup": _Option(False, 0, "every call is a warm-up, for debugging"),
@@ -81,6 +83,11 @@ OPTIONS = {
     "trace": _Option("", 0, "a folder for Chrome traces, one of each call of a graph", 0, 4096),
     "kernel_backend": _Option("kiln", 0, "what profilers are told made a kernel", 0, 64),
 }
+
+# Those that say what becomes device graphs.
+OF_GRAPHS = tuple(
+    name for name in OPTIONS if "cudagraph" in name or "partition" in name
+)
 
 # Known, and refused with any value but the one that says what is done today.
 NOT_BUILT = {
@@ -119,6 +126,8 @@ def _checked(name: str, value: object, where: str = "kiln.config.") -> object:
     option = OPTIONS.get(name)
     if option is None:
         raise _unknown(where, name)
+    if isinstance(value, list):  # as some of Inductor's are
+        value = tuple(value)
     if type(value) is not type(option.default):
         due = type(option.default).__name__
         raise TypeError(f"{where}{name}: found {value!r}, due {due}")
@@ -179,6 +188,8 @@ cudagraph_capture_sizes: tuple
 cudagraph_dynamic_shape_warn_limit: int
 cudagraph_unexpected_rerecord_limit: int
 cudagraph_support_input_mutation: bool
+graph_partition: bool
+custom_should_partition_ops: tuple
 cudagraph_or_error: bool
 skip_cudagraph_warmup: bool
 force_cudagraphs_warmup: bool

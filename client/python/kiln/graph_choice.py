@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING
 from torch import fx
 from torch._guards import TracingContext
 
+from .config import OF_GRAPHS
+from .cpu_scalars import move_scalars
 from .graph_facts import facts_of
-from .steps import device_of
+from .graph_partitions import cut, parts_of
+from .recipe import Recipe
+from .steps import Plan, device_of
 
 if TYPE_CHECKING:
     from .compiled_graph import CompiledGraph
 
-# Of a backward's inputs these are not saved by its forward.
-_GIVEN_TO_BACKWARDS = ("tangents", "bwd_seed", "bwd_base_offset", "bwd_rng_state")
-
-
+Program = Callable[[list], Sequence]
+Maker = Callable[[Recipe, Sequence[object], Sequence[object]], Program]
 @dataclass
 class Choice:
     """Of a graph on a GPU: its facts (graph_facts.py) where it becomes a device graph; without, it
@@ -32,27 +34,36 @@ class Choice:
     facts: dict[str, object] | None
     options: dict[str, object]
     skip: str | None = None
+    parts: list[dict[str, object]] | None = None  # that are graphs (graph_partitions.py); None: all
+
+    def cut(self, plan: Plan) -> list[str | None]:
+        """Puts a plan's steps in order, where it may be cut; gives for each why it is in no graph."""
+        if self.facts is None or not self.options["graph_partition"]:
+            return [None for _ in plan.steps]
+        return cut(plan, self.options)
+
+    def take_parts(
+        self, plan: Plan, reasons: list[str | None], recipe: Recipe, module: fx.GraphModule
+    ) -> None:
+        """Learns which steps of a plan that was cut, and of its recipe, are graphs."""
+        self.parts = self.facts and parts_of(plan, reasons, recipe, module, self.facts)
 
     def applied(
-        self, program: Callable[[list], Sequence], graph: CompiledGraph
-    ) -> Callable[[list], Sequence]:
-        """What a call of `graph` runs in place of `program`."""
+        self, program: Program, graph: CompiledGraph, segments: Sequence[tuple], make: Maker
+    ) -> Program:
+        """What a call of `graph` runs in place of `program`. ``segments``: a callable and its
+        EagerSegment each; ``make``: gives the program of a recipe and of its segments."""
         from . import graph_trees  # of PyTorch it imports what nothing else here needs
 
-        if self.facts is None or not graph_trees.can_be():
-            return graph_trees.ungraphed_backward(program, graph.device)
-        return graph_trees.graphed(program, self.facts, graph)
+        if self.facts is None or self.parts == [] or not graph_trees.can_be():
+            return graph_trees.ungraphed(program, graph.device, self.facts)
+        if self.parts is None:
+            return graph_trees.graphed(program, graph.recipe, self.facts, graph)
+        return graph_trees.graphed_in_parts(self.parts, graph, segments, make)
 
 
-def _static_of(kind: str, module: fx.GraphModule) -> list[int]:
-    """The inputs that keep their addresses: of a backward what its forward saved."""
-    if kind == "backward":
-        inputs = module.graph.find_nodes(op="placeholder")
-        return [
-            place
-            for place, node in enumerate(inputs)
-            if not any(word in node.name for word in _GIVEN_TO_BACKWARDS)
-        ]
+def _static_inputs() -> list[int]:
+    """The inputs of a forward or an inference that keep their addresses."""
     context = TracingContext.try_get()
     known = context.fw_metadata if context is not None else None
     return [] if known is None else list(known.static_input_indices)
@@ -65,7 +76,11 @@ def annotated(options: dict[str, object], module: fx.GraphModule) -> dict[str, o
     return options if said is None else {**options, _ANNOTATION: (said.fwd, said.bwd)}
 
 
-# Of a forward and its backward: whether they are device graphs; None: as the options say.
+def annotation_of(options: dict[str, object]) -> tuple[bool | None, bool | None]:
+    """Whether a forward and its backward are device graphs; None: as the options say."""
+    return options.get(_ANNOTATION, (None, None))
+
+
 _ANNOTATION = "cudagraph_annotation"
 _BY_ANNOTATION = "disabling cudagraphs{} due to override_cudagraphs annotation"
 
@@ -74,14 +89,15 @@ class Chooser:
     """A backward whose forward is no device graph is none either."""
 
     def __init__(self, options: dict[str, object]) -> None:
-        forward, backward = options.get(_ANNOTATION, (None, None))
+        forward, backward = annotation_of(options)
         wanted = options["cudagraphs"] if forward is None else forward
         # A device graph's inputs may be copies, without what is between their rows.
         self._wanted = wanted and not options["can_inplace_pad_graph_input"]
         self._is_disabled = options["cudagraphs"] and not wanted
         self._wanted_backward = backward is not False
-        self._options = {name: value for name, value in options.items() if "cudagraph" in name}
+        self._options = {name: options[name] for name in OF_GRAPHS}
         self._forward_is_none = False
+        self._static: set[str] = set()  # inputs of the forward, by name
 
     def choose(self, module: fx.GraphModule, kind: str) -> Choice | None:
         if device_of(module.graph).type != "cuda":
@@ -106,9 +122,21 @@ class Chooser:
 
         tell_of_skip(text, self._options)
 
+    def _static_of(self, module: fx.GraphModule, kind: str) -> list[int]:
+        """Of a backward: what its forward has as such inputs. What the forward's graphs gave is
+        found by the tree; where one of them is none, its results are elsewhere each time."""
+        names = [node.name for node in module.graph.find_nodes(op="placeholder")]
+        if kind == "backward":
+            return [place for place, name in enumerate(names) if name in self._static]
+        places = _static_inputs()
+        self._static = {names[place] for place in places}
+        return places
+
     def _choose(self, module: fx.GraphModule, kind: str) -> Choice | None:
-        facts = facts_of(module, kind, _static_of(kind, module), self._options)
+        facts = facts_of(module, kind, self._static_of(module, kind), self._options)
         if facts["skip"] is None:
+            if self._options["graph_partition"]:
+                move_scalars(module.graph)
             return Choice(facts, self._options)
         self._tell(f"skipping cudagraphs due to {facts['skip']}")
         self._forward_is_none = kind == "forward"

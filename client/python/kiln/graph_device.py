@@ -191,10 +191,12 @@ class GraphDevice:
                 if isinstance(value, torch.Generator):
                     graph.register_generator_state(value)
             given = seeds.captured() if seeds else contextlib.nullcontext()
+            stream = torch.cuda.current_stream()
             try:
                 with preserve_rng_state(), _of_the_pool(), self._capture(graph), given:
                     outputs = list(body(taken))
             except BaseException:
+                torch.cuda.set_stream(stream)
                 self._forget_capture()
                 raise
             torch.cuda.synchronize()

@@ -35,7 +35,8 @@ def trace_of(node: fx.Node) -> str:
 
 
 def _found_from(node: fx.Node) -> str:
-    trace = trace_of(node)
+    """Of an input where it is first used."""
+    trace = next(filter(None, map(trace_of, (node, *node.users))), "")
     return f". Found from : \n {trace}" if trace else ""
 
 
@@ -49,24 +50,45 @@ def is_unsafe(node: fx.Node) -> bool:
     return str(target) in _FORBIDDEN or str(target).rpartition(".")[0] in _FORBIDDEN
 
 
+def is_masked_put(node: fx.Node) -> bool:
+    """Whether an operator writes where a mask says: PyTorch finds out where on the host."""
+    if not str(node.target).startswith(("aten.index_put", "aten._unsafe_index_put")):
+        return False
+    places = tensors_in([value_of(place) for place in node.args[1] if place is not None])
+    return any(place.dtype in (torch.bool, torch.uint8) for place in places)
+
+
 def why_not(module: fx.GraphModule, options: dict[str, object]) -> str | None:
     """Why a graph runs without a device graph, as PyTorch says it behind "skipping cudagraphs due
     to "."""
-    symbolic = [n for n in module.graph.find_nodes(op="placeholder") if is_symbolic(n)]
-    if options["cudagraph_skip_dynamic_graphs"] and symbolic:
-        return f"graph with symbolic shapes inputs{_found_from(symbolic[0])}"
     devices: dict[torch.device, fx.Node] = {}
     for node in module.graph.nodes:
-        if node.op == "call_function" and is_unsafe(node):
-            return f"disabling cudagraphs due to incompatible op {node.target}{_found_from(node)}"
         for tensor in tensors_in(value_of(node)):
             if tensor.device.type != "meta":
                 devices.setdefault(tensor.device, node)
+    gpus = [device for device in devices if device.type == "cuda"]
+    if not options["graph_partition"]:
+        why = _why_not_whole(module, devices, options)
+        if why is not None:
+            return why
+    if len(gpus) != 1:
+        return f"multiple devices: {', '.join(map(repr, devices))}"
+    return None
+
+
+def _why_not_whole(
+    module: fx.GraphModule, devices: dict[torch.device, fx.Node], options: dict[str, object]
+) -> str | None:
+    """Of a graph that may not be cut (graph_partitions.py)."""
+    symbolic = [n for n in module.graph.find_nodes(op="placeholder") if is_symbolic(n)]
+    if options["cudagraph_skip_dynamic_graphs"] and symbolic:
+        return f"graph with symbolic shapes inputs{_found_from(symbolic[0])}"
+    for node in module.graph.nodes:
+        if node.op == "call_function" and (is_unsafe(node) or is_masked_put(node)):
+            return f"disabling cudagraphs due to incompatible op {node.target}{_found_from(node)}"
     for device, node in devices.items():
         if device.type != "cuda":
             return f"{device.type} device ({node.name}){_found_from(node)}"
-    if len(devices) != 1:
-        return f"multiple devices: {', '.join(map(repr, devices))}"
     return None
 
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import logging
 import threading
 import weakref
@@ -20,7 +21,8 @@ from .counters import counters
 from .forked import open_in_child
 from .graph_device import GraphDevice, what_is_missing
 from .graph_facts import MODES
-from .recipe import kiln_steps
+from .graph_partitions import apart
+from .recipe import Recipe, kiln_steps
 from .telling import tell
 from .torch_inside import untraced
 
@@ -197,16 +199,25 @@ _TOO_MANY_SIZES = (
 )
 
 
-def graphed(program: Program, facts: dict[str, object], graph: CompiledGraph) -> Program:
-    """`program` of `graph`, through the tree of its GPU, which lives as long as `graph` does."""
-    options = graph.choice.options
-    seeds = sum(step.has_random for step in kiln_steps(graph.recipe))
+def _function_of(
+    program: Program, recipe: Recipe, facts: dict[str, object], graph: CompiledGraph
+) -> GraphFunction:
+    """`program`, of `recipe`, through the tree of its GPU, which lives as long as `graph` does."""
+    seeds = sum(step.has_random for step in kiln_steps(recipe))
     if seeds:
         program = functools.partial(program)
         program.seeds = seeds  # that a call draws: what a recording has slots for
-    function = graph.graph_function = GraphFunction(
-        program, facts, graph.device.index or 0, options
-    )
+    counters.add("cudagraph_partitions")
+    function = GraphFunction(program, facts, graph.device.index or 0, graph.choice.options)
+    graph.graph_functions.append(function)
+    return function
+
+
+def graphed(
+    program: Program, recipe: Recipe, facts: dict[str, object], graph: CompiledGraph
+) -> Program:
+    """All of a compiled graph as one function of the tree."""
+    function = _function_of(program, recipe, facts, graph)
     owner = weakref.ref(graph)
 
     @untraced
@@ -220,8 +231,43 @@ def graphed(program: Program, facts: dict[str, object], graph: CompiledGraph) ->
     return called
 
 
-def ungraphed_backward(program: Program, device: torch.device) -> Program:
-    """`program`, a backward that is in no graph: the forwards that waited for it do no more."""
+def _part(program: Program, recipe: Recipe, facts: dict[str, object], graph: CompiledGraph) -> Program:
+    function = _function_of(program, recipe, facts, graph)
+
+    @untraced
+    def called(inputs: list) -> Sequence:
+        return function.direct(inputs)(inputs)
+
+    return called
+
+
+def graphed_in_parts(
+    parts: Sequence[dict[str, object]],
+    graph: CompiledGraph,
+    segments: Sequence[tuple],
+    make: Callable[[Recipe, Sequence[object], Sequence[object]], Program],
+) -> Program:
+    """A compiled graph of which parts are functions of the tree, as graph_choice.py has it."""
+    outer, inner = apart(graph.recipe, parts)
+    rest, told = iter(segments), iter(parts)
+    runs, stands = [], []
+    for recipe in inner:
+        if recipe is None:
+            run, stand = next(rest)
+        else:
+            own = list(itertools.islice(rest, len(kiln_steps(recipe))))
+            program = make(recipe, [run for run, _ in own], [stand for _, stand in own])
+            run, stand = _part(program, recipe, next(told)["facts"], graph), None
+        runs.append(run)
+        stands.append(stand)
+    return make(outer, runs, stands)
+
+
+def ungraphed(program: Program, device: torch.device, facts: dict[str, object] | None) -> Program:
+    """`program`, which is in no graph. Of a backward the forwards that waited for it do no more;
+    `facts`: its, or None of one whose forward is a graph."""
+    if facts is not None and facts["mode"] != _BACKWARD:
+        return program
     index = device.index or 0
 
     @untraced

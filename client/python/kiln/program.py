@@ -56,6 +56,8 @@ def _direct_program(
 
     if callable_ is None:
         return run
+    if callable(callable_):  # a part that is a device graph
+        return callable_
     seed = draw if step.has_random else None
     return _native.segment(callable_, eager.unserved, instead, eager.rescue, seed)
 

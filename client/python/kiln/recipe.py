@@ -280,16 +280,20 @@ def _used(step: KilnRecipe | HostRecipe) -> set[int]:
     return {step.gives}.union(*(item.places() for item in items_of([step.args, step.kwargs])))
 
 
-def _finish(
-    writer: _Writer, steps: list[KilnRecipe | HostRecipe], results: list[Item], inputs: int
-) -> Recipe:
-    """A recipe whose values go when nobody needs them any more."""
-    needed = set().union(*(item.places() for item in results))
-    for step in reversed(steps):
+def with_drops(recipe: Recipe) -> Recipe:
+    """The recipe, whose values now go when nobody needs them any more."""
+    needed = set().union(*(item.places() for item in recipe.results))
+    for step in reversed(recipe.steps):
         used = _used(step)
         step.drops = sorted(used - needed)
         needed |= used
-    return Recipe(inputs, writer.count(), [], steps, results)
+    return recipe
+
+
+def _finish(
+    writer: _Writer, steps: list[KilnRecipe | HostRecipe], results: list[Item], inputs: int
+) -> Recipe:
+    return with_drops(Recipe(inputs, writer.count(), [], steps, results))
 
 
 def write_recipe(module: fx.GraphModule, plan: Plan, exported: Sequence[Exported]) -> Recipe:

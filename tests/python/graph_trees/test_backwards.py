@@ -111,7 +111,7 @@ def test_a_backward_outside_of_graphs_ends_the_waiting():
         return gradient.cpu().cuda()
 
     on_host.register_autograd(backward, setup_context=setup)
-    called = graphs(lambda x: on_host(x * x))
+    called = graphs(lambda x: on_host(x * x), graph_partition=False)
     x = torch.rand(4, device="cuda", requires_grad=True)
     for _ in range(3):
         x.grad = None
@@ -146,3 +146,75 @@ def test_a_model_that_is_dropped_leaves_no_tree():
     del called, model
     gc.collect()
     assert kiln.graph_tree_state() is None
+
+
+def test_cached_forward_backward():
+    def function(x):
+        return torch.sin(torch.relu(x)) * 2
+
+    x = torch.rand(20, 20, device="cuda", requires_grad=True)
+    seen = []
+    for _ in range(2):
+        torch._dynamo.reset()
+        called = graphs(function)
+        for _ in range(3):
+            x.grad = None
+            out = called(x)
+            out.sum().backward()
+            seen.append((out.detach().clone(), x.grad.clone()))
+            del out
+        nodes = state()["nodes"]
+        assert [node["depth"] for node in nodes] == [0, 1]
+    for out, grad in seen[1:]:
+        assert torch.equal(out, seen[0][0])
+        assert torch.equal(grad, seen[0][1])
+
+
+def test_forward_backward_not_called():
+    def function(x, y):
+        z = x * y
+        torch._dynamo.graph_break()
+        return z.sin() * y
+
+    called = graphs(function)
+    x = torch.rand(4, 4, device="cuda", requires_grad=True)
+    y = torch.rand(4, 4, device="cuda", requires_grad=True)
+    for _ in range(4):
+        torch.compiler.cudagraph_mark_step_begin()
+        x.grad = y.grad = None
+        out = called(x, y)
+        torch.testing.assert_close(out, function(x, y))
+        # The backward of the second graph alone.
+        del out
+    assert recordings() == 2
+
+
+def test_dynamic_backward():
+    called = torch.compile(
+        lambda x: x * x.size(0) + x.sin(),
+        backend="kiln",
+        dynamic=True,
+        options={"cudagraphs": True, "slow_path_cudagraph_asserts": True},
+    )
+    for size in (4, 6, 4, 6):
+        for _ in range(3):
+            torch.compiler.cudagraph_mark_step_begin()
+            x = torch.rand(size, size, device="cuda", requires_grad=True)
+            out = called(x)
+            out.sum().backward()
+            torch.testing.assert_close(out, x * size + x.sin())
+            torch.testing.assert_close(x.grad, size + x.cos())
+            del out
+    assert recordings() == 4
+
+
+def test_compiled_autograd_static_input_params():
+    model = torch.nn.Linear(6, 6, device="cuda")
+    called = graphs(model)
+    x = torch.rand(4, 6, device="cuda")
+    for _ in range(4):
+        model.zero_grad(set_to_none=True)
+        called(x).sum().backward()
+    # The batch, which the backward saves as the forward's output or input, and the tangent.
+    assert state()["recorded_copied_inputs"] <= 3
+    model.zero_grad(set_to_none=True)

@@ -24,7 +24,9 @@ def test_each_size_has_a_graph():
 
 
 def test_skip_symbolic(messages):
-    called = _graphs(lambda x: x * 3 + 1, cudagraph_skip_dynamic_graphs=True)
+    called = _graphs(
+        lambda x: x * 3 + 1, cudagraph_skip_dynamic_graphs=True, graph_partition=False
+    )
     _run(called, (4, 5))
     assert skips() == 1
     (said,) = messages()
@@ -41,4 +43,42 @@ def test_warn_once_if_dynamic_shape_limit_reached(messages):
 def test_cudagraph_capture_sizes():
     called = _graphs(lambda x: x * 3 + 1, cudagraph_capture_sizes=(4, 6))
     _run(called, (4, 5, 6, 7))
+    assert recordings() == 2
+
+
+def test_dynamic_warmup():
+    ran = []
+
+    @torch.library.custom_op("graph_trees::counted", mutates_args=())
+    def counted(x: torch.Tensor) -> torch.Tensor:
+        ran.append(x.shape[0])
+        return x + 1
+
+    counted.register_fake(torch.empty_like)
+    called = _graphs(lambda x: counted(x * 3))
+    _run(called, (4, 5, 6), 4)
+    # A warm-up and a capture each.
+    assert sorted(ran) == [4, 4, 5, 5, 6, 6]
+
+
+def test_skip_if_dynamic_shape_limit_reached(messages):
+    called = _graphs(lambda x: x * 3 + 1, cudagraph_dynamic_shape_warn_limit=8)
+    _run(called, range(4, 12), 1)
+    assert messages() == []
+    _run(called, range(12, 19), 1)
+    (said,) = messages()
+    assert "We have observed 9 distinct sizes." in said
+
+
+def test_cudagraph_capture_sizes_of_two_numbers():
+    called = torch.compile(
+        lambda x: x * 3 + 1,
+        backend="kiln",
+        dynamic=True,
+        options={"cudagraphs": True, "cudagraph_capture_sizes": ((2, 3), (4, 5))},
+    )
+    for sizes in ((2, 3), (4, 5), (2, 5), (3, 4)):
+        x = torch.rand(sizes, device="cuda")
+        for _ in range(3):
+            torch.testing.assert_close(called(x), x * 3 + 1)
     assert recordings() == 2

@@ -1,16 +1,17 @@
 """What no graph is made of: section 14.7 of the fact sheet."""
 
+import pytest
 import torch
 
 import kiln
-from trees import graphs, skips
+from trees import graphs, skips, state
 
 
 def test_a_graph_with_the_cpu_in_it(messages):
     def function(x, y):
         return x + 1, y + 2
 
-    called = graphs(function)
+    called = graphs(function, graph_partition=False)
     x, y = torch.rand(4, device="cuda"), torch.rand(4)
     for _ in range(2):
         one, two = called(x, y)
@@ -37,7 +38,7 @@ def test_skip_cudagraph_unsafe_ops(messages):
         return x + 1
 
     unsafe.register_fake(torch.empty_like)
-    called = graphs(lambda x: unsafe(x * 2))
+    called = graphs(lambda x: unsafe(x * 2), graph_partition=False)
     x = torch.rand(4, device="cuda")
     for _ in range(3):
         torch.testing.assert_close(called(x), x * 2 + 1)
@@ -52,3 +53,53 @@ def test_graphs_are_off_on_the_cpu():
     for _ in range(3):
         assert torch.equal(called(x), x + 1)
     assert kiln.graph_tree_state() is None
+
+
+def test_incompatible_cudagraph_ops_item(messages):
+    def function(x):
+        return x.sum() * x[0].item()
+
+    called = graphs(function)
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        for number in (1.0, 2.0, 1.0):
+            x = torch.full((3,), number, device="cuda")
+            assert called(x) == 3 * number * number
+    assert skips() == 0
+    assert messages() == []
+
+
+def test_incompatible_cudagraph_ops_nonzero_graph_breaks():
+    def function(x):
+        y = x.nonzero() * 2
+        torch._dynamo.graph_break()
+        return y.sum() + x.nonzero().sum()
+
+    called = graphs(function)
+    x = torch.tensor([1.0, 0.0, 2.0], device="cuda")
+    for _ in range(3):
+        assert torch.equal(called(x), function(x))
+
+
+def test_multiple_devices_msg(messages):
+    def function(x, y):
+        return x + 1, y + 2
+
+    called = graphs(function, graph_partition=False)
+    called(torch.ones(10, device="cuda"), torch.ones(20))
+    assert skips() == 1
+    assert "skipping cudagraphs due to cpu device (" in messages()[0]
+    assert "y + 2" in messages()[0]
+    if torch.cuda.device_count() > 1:
+        graphs(function)(torch.ones(10, device="cuda:0"), torch.ones(10, device="cuda:1"))
+        assert skips() == 2
+        assert "skipping cudagraphs due to multiple devices" in messages()[1]
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="one GPU here")
+def test_manager_per_device():
+    called = graphs(lambda x: x + 1)
+    x = torch.rand(4, device="cuda:1")
+    for _ in range(3):
+        assert torch.equal(called(x), x + 1)
+    assert kiln.graph_tree_state(0) is None
+    assert kiln.graph_tree_state(1)["recordings"] == 1
