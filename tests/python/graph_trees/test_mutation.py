@@ -76,3 +76,45 @@ def test_cudagraph_or_error():
     called = graphs(_adds, cudagraph_or_error=True)
     with pytest.raises(Exception, match="mutated inputs"):
         called(torch.zeros(4, device="cuda"))
+
+
+def test_mutation_cudagraph_managed_tensor_warn_only_once(messages):
+    called = graphs(_adds)
+    for _ in range(5):
+        called(torch.zeros(4, device="cuda"))
+    assert skips() == 1
+    assert len(messages()) == 1
+
+
+def test_mutation_reinplaced():
+    def function(x, other, out):
+        out = torch.logical_xor(input=x, other=other, out=out)
+        return out
+
+    called = graphs(function)
+    x = torch.rand(4, device="cuda").abs() > 0.5
+    other = torch.rand(4, device="cuda") > 0.5
+    for _ in range(3):
+        out = torch.zeros(4, dtype=torch.bool, device="cuda")
+        got = called(x, other, out)
+        assert torch.equal(got, x ^ other)
+        assert torch.equal(out, x ^ other)
+    assert skips() == 1
+
+
+def test_tensor_constant_mutation():
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tensor_constant = torch.ones(4, device="cuda")
+
+        def forward(self, x):
+            self.tensor_constant += 1
+            return x + self.tensor_constant
+
+    module = Module()
+    called = graphs(module)
+    x = torch.zeros(4, device="cuda")
+    with torch.no_grad():
+        for number in range(3):
+            assert torch.equal(called(x), torch.full((4,), number + 2.0, device="cuda"))

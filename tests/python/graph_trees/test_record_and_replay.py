@@ -91,6 +91,120 @@ def test_execution_into_recording():
     assert live_blocks() == 0
 
 
+def test_end_recording_early():
+    def broken(x):
+        y = x * x * x
+        torch._dynamo.graph_break()
+        return x + y
+
+    first, second = graphs(broken), graphs(lambda x: x + 4)
+    x = torch.ones(4, 4, device="cuda")
+    for _ in range(4):
+        assert torch.equal(first(x), broken(x))
+        assert torch.equal(second(x), x + 4)
+    assert descendants() == [1, 0]
+
+
+def test_accumulate_multiple_recordings():
+    def function(x):
+        y = x + x + x
+        torch._dynamo.graph_break()
+        return y if y.sum() <= 0 else y * y
+
+    called = torch.compile(
+        function,
+        backend="kiln",
+        dynamic=False,
+        options={"cudagraphs": True, "slow_path_cudagraph_asserts": True},
+    )
+
+    def second_run(x):
+        called(x)
+        return called(x)
+
+    first = second_run(torch.zeros(5, device="cuda"))
+    second = second_run(torch.zeros(6, device="cuda"))
+    assert live_blocks() == 1
+    third = second_run(torch.ones(5, device="cuda"))
+    assert torch.equal(third, torch.full((5,), 9.0, device="cuda"))
+    assert live_blocks() == 1
+    del first, second
+    assert live_blocks() == 1
+    del third
+    assert live_blocks() == 0
+
+
+def test_sparsity():
+    def function(indices, values):
+        return torch.sparse_coo_tensor(indices, values * 2, (4, 4)).to_dense()
+
+    called = graphs(function)
+    indices = torch.tensor([[0, 1, 3], [2, 0, 3]], device="cuda")
+    values = torch.rand(3, device="cuda")
+    for _ in range(3):
+        assert torch.equal(called(indices, values), function(indices, values))
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_index_put(accumulate):
+    def function(x, mask, values):
+        return x.index_put((mask,), values, accumulate=accumulate) + 1
+
+    called = graphs(function)
+    x = torch.zeros(8, device="cuda")
+    mask = torch.arange(8, device="cuda") % 2 == 0
+    values = torch.rand(4, device="cuda")
+    for _ in range(3):
+        torch.testing.assert_close(called(x, mask, values), function(x, mask, values))
+
+
+def test_meta_tensor():
+    called = graphs(lambda x, y: x + y.shape[0])
+    x, y = torch.rand(4, device="cuda"), torch.empty(3, device="meta")
+    for _ in range(3):
+        assert torch.equal(called(x, y), x + 3)
+    assert recordings() == 1
+    assert skips() == 0
+
+
+def test_side_stream_memory_allocation():
+    side = torch.cuda.Stream()
+
+    @torch.library.custom_op("graph_trees::on_a_side_stream", mutates_args=())
+    def on_a_side_stream(x: torch.Tensor) -> torch.Tensor:
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            doubled = x * 2
+            result = doubled + 1
+        torch.cuda.current_stream().wait_stream(side)
+        return result
+
+    on_a_side_stream.register_fake(torch.empty_like)
+    called = graphs(lambda x: on_a_side_stream(x + 1) * 3, slow_path_cudagraph_asserts=False)
+    x = torch.rand(64, 64, device="cuda")
+    for _ in range(4):
+        torch.testing.assert_close(called(x), ((x + 1) * 2 + 1) * 3)
+    assert recordings() == 1
+
+
+def test_constant_output():
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.rand(4, device="cuda"))
+
+        def forward(self, x):
+            return self.weight, self.weight.view(2, 2), x + 1
+
+    module = Module()
+    called = graphs(module)
+    x = torch.rand(4, device="cuda")
+    with torch.no_grad():
+        for _ in range(4):
+            for got, due in zip(called(x), module(x), strict=True):
+                assert torch.equal(got, due)
+
+
 def test_live_outputs_multiple_graphs():
     def function(x):
         return x + x + x

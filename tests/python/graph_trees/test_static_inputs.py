@@ -75,3 +75,104 @@ def test_multi_dispatch_single_compile():
             for module in (first, second):
                 torch.testing.assert_close(called(module, x), module(x))
     assert skips() == 0
+
+
+class _Scaled(torch.nn.Module):
+    def __init__(self, factor):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.full((4,), float(factor), device="cuda"))
+
+    def forward(self, x):
+        return x * self.weight
+
+
+def test_multi_dispatch_keeps_the_old_recording():
+    """One graph, two modules: each one's parameters have a recording, and are found again."""
+
+    def run(module, x):
+        return module(x)
+
+    called = graphs(run)
+    modules = [_Scaled(2), _Scaled(3)]
+    x = torch.rand(4, device="cuda")
+    with torch.no_grad():
+        for module in modules:
+            for _ in range(3):
+                assert torch.equal(called(module, x), module(x))
+        made = recordings()
+        for module in modules * 3:
+            assert torch.equal(called(module, x), module(x))
+    assert recordings() == made == 2
+    assert skips() == 0
+
+
+def test_multi_dispatch_of_a_child():
+    def run(module, x):
+        y = x + 1
+        torch._dynamo.graph_break()
+        return module(y)
+
+    called = graphs(run)
+    modules = [_Scaled(2), _Scaled(3)]
+    x = torch.rand(4, device="cuda")
+    with torch.no_grad():
+        for module in modules * 4:
+            torch.testing.assert_close(called(module, x), module(x + 1))
+    assert skips() == 0
+    made = recordings()
+    with torch.no_grad():
+        for module in modules * 2:
+            torch.testing.assert_close(called(module, x), module(x + 1))
+    assert recordings() == made
+
+
+def _moving(called, module, x, times):
+    """Calls a module whose parameter is elsewhere each time."""
+    held = []
+    with torch.no_grad():
+        for number in range(times):
+            module.weight.data = torch.full((4,), float(number), device="cuda")
+            held.append(module.weight.data)
+            assert torch.equal(called(x), x * number)
+
+
+def test_fallback_to_eager_if_recompiling_too_many_times(messages):
+    module = _Scaled(1)
+    called = graphs(module, cudagraph_unexpected_rerecord_limit=1)
+    with torch._dynamo.config.patch(inline_inbuilt_nn_modules=False):
+        _moving(called, module, torch.rand(4, device="cuda"), 6)
+    assert recordings() == 2
+    assert skips() == 1
+    (said,) = messages()
+    assert said.startswith(
+        "skipping cudagraph due to function 0 exceeding max re-recording limit (=1) on cudagraph "
+        "node None due to static input data pointer changed."
+    )
+
+
+def test_not_fallback_to_eager_if_have_not_recompiling_too_many_times(messages):
+    module = _Scaled(1)
+    called = graphs(module, cudagraph_unexpected_rerecord_limit=1)
+    _moving(called, module, torch.rand(4, device="cuda"), 5)
+    assert recordings() == 4
+    assert skips() == 0
+    assert messages() == []
+
+
+def test_rerecording_logs_reason(caplog):
+    module = _Scaled(1)
+    called = graphs(module)
+    with caplog.at_level("DEBUG", logger="kiln"):
+        _moving(called, module, torch.rand(4, device="cuda"), 4)
+    assert any("Re-recording" in record.getMessage() for record in caplog.records)
+
+
+def test_unaligned_static_input():
+    called = graphs(lambda x, y: x * y)
+    whole = torch.rand(17, device="cuda")
+    static = whole[1:]
+    torch._dynamo.mark_static_address(static)
+    for _ in range(4):
+        x = torch.rand(16, device="cuda")
+        assert torch.equal(called(x, static), x * static)
+    assert recordings() == 1
