@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "compiler/answer_work.h"
 #include "compiler/compiler_sources.h"
+#include "compiler/keep_freed_memory.h"
 #include "compiler/toolchain/host_cc_toolchain.h"
 #include "compiler/toolchain/nvrtc_toolchain.h"
 #include "proto/base/frame.h"
@@ -169,5 +170,6 @@ int Serve() {
 
 int main(int argc, char** argv) {
   kiln::EnterJail(argc, argv);
+  kiln::KeepFreedMemory();
   return kiln::Serve();
 }

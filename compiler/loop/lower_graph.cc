@@ -250,6 +250,7 @@ absl::StatusOr<LoopProgram> LowerGraph(const Graph& given,
   const std::optional<Graph> fixed = FixSymbols(given);
   const Graph& graph = fixed.has_value() ? *fixed : given;
   GraphLowering g(graph, options);
+  g.program.steps.reserve(graph.nodes().size());  // a step is large to move
   g.program.name = graph.name;
   g.program.shapes = graph.shapes;
   g.values.resize(graph.num_values());

@@ -93,12 +93,16 @@ class Aligner {
 
   AlignedCounts Run() {
     std::vector<std::optional<Remedy>> remedies(program_.steps.size());
+    bool any = false;
     for (size_t s = 0; s < remedies.size(); ++s) {
       const auto* c = std::get_if<Contraction>(&program_.steps[s]);
       if (c == nullptr || !IsEligible(*c)) continue;
       remedies[s] = RemedyOf(*c);
-      if (remedies[s].has_value()) PadOperands(*c, *remedies[s]);
+      if (!remedies[s].has_value()) continue;
+      any = true;
+      PadOperands(*c, *remedies[s]);
     }
+    if (!any) return counts_;
     CountWriters();
     std::vector<LoopStep> steps = std::move(program_.steps);
     program_.steps.clear();

@@ -260,6 +260,7 @@ void Fuser::FuseSmall() {
 
 void Fuser::WriteBack() {
   std::vector<LoopStep> steps;
+  steps.reserve(groups_.size());
   for (const uint32_t g : dependencies_.Order()) {
     if (groups_[g].fusable) {
       steps.push_back(std::move(groups_[g].unit.nest));
@@ -295,9 +296,11 @@ void DropDeadStores(LoopProgram& program) {
       needed[view->buffer] = true;
     }
   }
-  std::vector<LoopStep> kept;
-  for (size_t s = program.steps.size(); s-- > 0;) {
-    LoopStep& step = program.steps[s];
+  // In place, the last step first: a step is large, and nearly all stay.
+  std::vector<LoopStep>& steps = program.steps;
+  size_t first_kept = steps.size();
+  for (size_t s = steps.size(); s-- > 0;) {
+    LoopStep& step = steps[s];
     if (auto* nest = std::get_if<LoopNest>(&step)) {
       const size_t before = nest->stores.size();
       nest->stores.erase(
@@ -311,10 +314,10 @@ void DropDeadStores(LoopProgram& program) {
       if (!needed[fill->buffer]) continue;
     }
     VisitStepBuffers(step, [&](BufferId b, bool) { needed[b] = true; });
-    kept.push_back(std::move(step));
+    if (--first_kept != s) steps[first_kept] = std::move(step);
   }
-  std::reverse(kept.begin(), kept.end());
-  program.steps = std::move(kept);
+  steps.erase(steps.begin(),
+              steps.begin() + static_cast<std::ptrdiff_t>(first_kept));
 }
 
 }  // namespace kiln

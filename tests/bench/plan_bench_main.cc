@@ -18,6 +18,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "compiler/compiler.h"
+#include "compiler/keep_freed_memory.h"
 #include "proto/corpus/corpus_case.h"
 #include "proto/key/request_digest.h"
 
@@ -124,4 +125,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace kiln
 
-int main(int argc, char** argv) { return kiln::Main(argc, argv); }
+int main(int argc, char** argv) {
+  kiln::KeepFreedMemory();  // as a worker does
+  return kiln::Main(argc, argv);
+}
