@@ -82,3 +82,6 @@ grep -q "^usage: ./kiln ctl" <<<"$text" && grep -q "^compilectl was given --help
   fail "ctl --help is without the program's own: $text"
 touch "$tree/deploy/nvrtc_environment.sh"
 [[ $("$tree/kiln" doctor -o json) == "compilectl was given doctor -o json" ]] || fail "doctor is not ctl doctor"
+
+# The demos' headings are bold on a terminal alone.
+[[ $(source "$root/deploy/say.sh" && say one two) == $'\n== one two' ]] || fail "a heading has escapes where no terminal is"

@@ -16,7 +16,7 @@ import pytest
 
 # Before kiln is imported by an entry point: the environment is read at the first compile.
 _FOLDER = tempfile.mkdtemp(prefix="kiln-test-")
-os.environ["KILN_CACHE_DIR"] = _FOLDER
+os.environ["KILN_CACHE_DIR"] = f"{_FOLDER}/kiln"
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{_FOLDER}/torch"  # AOTAutograd's cache is there too
 os.environ["KILN_STRICT"] = "1"
 os.environ["HF_HUB_OFFLINE"] = "1"

@@ -217,6 +217,14 @@ def test_an_option_is_not_deleted():
         del config.nonsense
 
 
+def test_what_is_not_built_is_not_offered():
+    with pytest.raises(AttributeError) as unknown:
+        config.snapshot(foo=1)
+    offered = str(unknown.value).partition("due one of ")[2].split(", ")
+    assert offered == sorted(config.OPTIONS)
+    assert not set(offered) & {*config.NOT_BUILT}
+
+
 def test_a_function_under_a_patch_is_compiled_with_it():
     @config.patch(no_fusion=True)
     def fn(x):

@@ -267,6 +267,19 @@ def test_a_folder_that_another_user_made_first_is_refused(tmp_path):
             pass
 
 
+def test_a_cache_folder_of_others_files_is_left_as_it_is(monkeypatch, tmp_path):
+    (tmp_path / "thesis.tex").write_text("all of it")
+    tmp_path.chmod(0o755)
+    monkeypatch.setenv("KILN_CACHE_DIR", str(tmp_path))
+    with pytest.raises(OSError, match="found 'thesis.tex' and no file of a kilnd's; name a new or empty"):
+        service.own_daemon()
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
+    assert tmp_path.stat().st_mode & 0o777 == 0o755
+    # One that a daemon has used is its own, whatever else is there.
+    (tmp_path / "signing.key").touch()
+    service._check_ours(tmp_path)
+
+
 def test_a_link_in_the_place_of_the_lock_cuts_nothing_short(tmp_path):
     treasure = tmp_path / "treasure"
     treasure.write_text("all of it")

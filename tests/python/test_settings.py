@@ -10,7 +10,7 @@ import pytest
 from processes import Daemon, answer_of, start
 from test_travel import TRAVEL
 
-from kiln import service, settings
+from kiln import service, settings, telling
 
 KEY = "ab" * 32
 
@@ -20,7 +20,7 @@ def nothing_set(monkeypatch, tmp_path):
     for name in [*settings._KEYS, "KILN_CONFIG"]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.setattr(settings, "_told", set())
+    monkeypatch.setattr(telling, "_told", {})
 
 
 def write(tmp_path, text):
@@ -115,7 +115,7 @@ def test_a_file_that_others_may_write_is_not_taken(tmp_path):
 def test_an_address_that_nobody_vouches_for_says_so_once_and_is_asked_nothing(monkeypatch):
     monkeypatch.setenv("KILN_ADDR", "kiln-a:7310,unix:/run/kilnd.sock,kiln-b:7310")
     told = []
-    monkeypatch.setattr(settings, "tell", told.append)
+    monkeypatch.setattr(telling, "tell", told.append)
     for _ in range(3):
         assert settings.trusted_addresses() == ["unix:/run/kilnd.sock"]
     assert [text.split(" takes KILN_PUBLIC_KEY")[0] for text in told] == [
@@ -127,6 +127,28 @@ def test_an_address_that_nobody_vouches_for_says_so_once_and_is_asked_nothing(mo
         settings.trusted_addresses()
     monkeypatch.setenv("KILN_PUBLIC_KEY", KEY)
     assert settings.trusted_addresses() == ["kiln-a:7310"]
+
+
+# Three graphs, none of which can be compiled for the same reason.
+THREE_GRAPHS = """
+import json, warnings
+import torch
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    layer = torch.nn.Linear(4, 2)
+    torch.compile(layer, backend="kiln")(torch.ones(3, 4)).sum().backward()
+    torch.compile(lambda x: x * 2, backend="kiln")(torch.ones(3))
+import kiln
+told = [str(w.message) for w in seen if "kiln" in str(w.message)]
+print(json.dumps({"told": told, **kiln.counters}))
+"""
+
+
+def test_a_wrong_setting_is_told_of_once_however_many_graphs_there_are():
+    done, _ = answer_of(start(THREE_GRAPHS, KILN_STRICT="0", KILN_ADDR="localhost:1"))
+    assert done["eager_graphs"] == 3
+    (told,) = done["told"]
+    assert told.startswith("kiln: graphs run in eager mode: KILN_ADDR: localhost:1 takes KILN_PUBLIC")
 
 
 @pytest.fixture

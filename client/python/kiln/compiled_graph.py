@@ -26,9 +26,10 @@ from .program import eager_form, make_program
 from .recipe import Recipe, kiln_steps, write_eager, write_recipe
 from .recompiles import watch
 from .run_seeds import draw_on_host, seeds_of
+from .settings import WrongSetting
 from .steps import device_of, make_plan
 from .switches import switches
-from .telling import tell, user_line
+from .telling import tell, tell_once, user_line
 from .torch_inside import BypassAOTAutogradCache, FXGraphCacheMiss, OutputCode
 from .traces import traced
 from .words import Unsupported, words_of
@@ -178,7 +179,7 @@ class CompiledGraph(_native.Called, OutputCode):
             except REFUSALS as error:
                 if strict() and not self._forgiven:
                     raise
-                self._fall_back(words_of(error))
+                self._fall_back(words_of(error), all_graphs=isinstance(error, WrongSetting))
         return self._run
 
     def _enter_child(self) -> None:
@@ -188,10 +189,13 @@ class CompiledGraph(_native.Called, OutputCode):
         self._settling = threading.Lock()
         self._fall_back(f"the process was forked after the compile: {service.SPAWN}")
 
-    def _fall_back(self, why: str) -> None:
+    def _fall_back(self, why: str, all_graphs: bool = False) -> None:
         self.refusal = why
         counters.add("eager_graphs")
-        tell(f"graph {self.name} runs in eager mode: {why}")
+        if all_graphs:  # they are told of together
+            tell_once(f"graphs run in eager mode: {why}")
+        else:
+            tell(f"graph {self.name} runs in eager mode: {why}")
         if self.module is None:  # it came from a cache
             eager = self._in_pytorch()
             self._run = make_program(self.recipe, [None] * len(eager), eager, draw_on_host)

@@ -109,8 +109,8 @@ def switched_on(name: str) -> bool:
 
 
 def _unknown(where: str, name: str) -> AttributeError:
-    """With what is near; or all there are."""
-    names = sorted({*OPTIONS, *NOT_BUILT})
+    """With what is near; or all that can be set."""
+    names = sorted(OPTIONS)
     near = difflib.get_close_matches(name, names, n=1)
     due = f"did you mean {near[0]}?" if near else f"due one of {', '.join(names)}"
     return AttributeError(f"{where}{name}: there is no such option; {due}")

@@ -42,6 +42,8 @@ _PROBE_SECONDS = 1.0
 _COMPILE_DEADLINE_MS = 120_000
 _IDLE_EXIT_S = 900
 _LOG = "kilnd.log"
+# What a daemon of this or an earlier build has in its folder (kOwnFiles of server/daemon.cc).
+_OWN_FILES = ("signing.key", "records", "cache", "audit.log", _LOG, "sources")
 # Errors that a worker's end leaves.
 _ENDED = ("WORKER_DIED", "JOB_POISONED")
 # What a kilnd ends with that finds its folder or socket another's (kilnd_main.cc), and how long before
@@ -193,9 +195,24 @@ def with_log(error: _native.Error) -> _native.Error:
     return _native.Error(code, reason, f"{message}; the daemon's log: {log}")
 
 
+def _check_ours(folder: Path) -> None:
+    """OSError for a folder with files, none of them a daemon's, which would close it to others. kilnd
+    looks too, but takes the log that is put there for its own."""
+    try:
+        names = set(os.listdir(folder))
+    except OSError:  # none yet, or one that cannot be used: what comes next says why
+        return
+    if names and not names & {*_OWN_FILES}:
+        raise OSError(
+            f"KILN_CACHE_DIR: {folder}: found {min(names)!r} and no file of a kilnd's; name a new or "
+            "empty folder"
+        )
+
+
 def _launch(path: Path, folder: Path) -> subprocess.Popen:
     command = [program("kilnd"), "--socket", str(path), "--data-folder", str(folder)]
     command += ["--idle-exit-s", str(_IDLE_EXIT_S)]
+    _check_ours(folder)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         log = open(folder / _LOG, "ab")

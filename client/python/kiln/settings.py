@@ -15,7 +15,7 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
-from .telling import tell
+from .telling import tell_once
 
 _SYSTEM_FILE = Path("/etc/kiln/kiln.toml")
 # A variable of the environment and its key in the file, whose value is a string or a list of strings.
@@ -35,7 +35,11 @@ SHOWN = ("KILN_TLS_CA", "KILN_TLS_CERTIFICATE", "KILN_TLS_KEY", "KILN_TOKEN_FILE
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):([0-9]{1,5})")
 # As KilnUrgency numbers them.
 _URGENCIES = ("interactive", "background", "prewarm")
-_told: set[str] = set()  # the addresses that were told to be asked nothing
+
+
+class WrongSetting(ValueError):
+    """A variable or a word of kiln.toml that is not what is due: every compile's trouble, not one
+    graph's."""
 
 
 class Setting(NamedTuple):
@@ -76,12 +80,12 @@ def _read(file: Path) -> dict[str, object]:
         text = file.read_text()
         table = tomllib.loads(text)
     except OSError as error:
-        raise ValueError(f"{file}: cannot be taken ({error.strerror or error})") from None
+        raise WrongSetting(f"{file}: cannot be taken ({error.strerror or error})") from None
     except ValueError as error:  # no TOML, or no text
-        raise ValueError(f"{file}: {error}") from None
+        raise WrongSetting(f"{file}: {error}") from None
     for name in table:
         if name != "daemon" or not isinstance(table[name], dict):
-            raise ValueError(f"{file}: found {name!r}, due [daemon] alone")
+            raise WrongSetting(f"{file}: found {name!r}, due [daemon] alone")
     return table.get("daemon", {})
 
 
@@ -90,7 +94,7 @@ def _text(file: Path, key: str, kind: type, value: object) -> str:
     words = value if kind is list and isinstance(value, list) else [value]
     if not all(isinstance(word, str) for word in words):
         due = "a list of strings" if kind is list else "a string"
-        raise ValueError(f"{file}: {key}: found {value!r}, due {due}")
+        raise WrongSetting(f"{file}: {key}: found {value!r}, due {due}")
     if key in [_KEYS[name][0] for name in SHOWN]:  # a path, seen from the file that names it
         return str(file.absolute().parent / Path(words[0]).expanduser())
     return ",".join(words)
@@ -103,7 +107,7 @@ def _from_file(file: Path) -> dict[str, str]:
     texts = {}
     for key, value in found.items():
         if key not in known:
-            raise ValueError(f"{file}: found {key!r} in [daemon], due one of {', '.join(known)}")
+            raise WrongSetting(f"{file}: found {key!r} in [daemon], due one of {', '.join(known)}")
         variable, kind = known[key]
         texts[variable] = _text(file, key, kind, value)
     return texts
@@ -150,7 +154,7 @@ def named_addresses() -> list[str]:
         elif match and 0 < int(match.group(2)) < 65536:
             found.append(word)
         else:
-            raise ValueError(f"{source}: found {word!r}, due unix:/PATH or HOST:PORT")
+            raise WrongSetting(f"{source}: found {word!r}, due unix:/PATH or HOST:PORT")
     return found
 
 
@@ -160,7 +164,7 @@ def public_keys() -> list[bytes]:
     keys = []
     for word in filter(None, map(str.strip, text.split(","))):
         if not re.fullmatch("[0-9A-Fa-f]{64}", word):
-            raise ValueError(f"{source}: found {word!r}, due 64 hexadecimal digits")
+            raise WrongSetting(f"{source}: found {word!r}, due 64 hexadecimal digits")
         keys.append(bytes.fromhex(word))
     return keys
 
@@ -170,7 +174,7 @@ def urgency() -> int:
     text, source = setting("KILN_URGENCY")
     word = text or _URGENCIES[0]
     if word not in _URGENCIES:
-        raise ValueError(f"{source}: found {word!r}, due one of {', '.join(_URGENCIES)}")
+        raise WrongSetting(f"{source}: found {word!r}, due one of {', '.join(_URGENCIES)}")
     return _URGENCIES.index(word)
 
 
@@ -184,7 +188,7 @@ def _distrust(address: str) -> str:
 def check_trusted(address: str) -> None:
     """ValueError for a ``host:port`` without a key that may sign there."""
     if not is_socket(address) and not public_keys():
-        raise ValueError(_distrust(address))
+        raise WrongSetting(_distrust(address))
 
 
 def trusted_addresses() -> list[str]:
@@ -195,9 +199,8 @@ def trusted_addresses() -> list[str]:
         return addresses
     asked = [address for address in addresses if is_socket(address)]
     if addresses and not asked:
-        raise ValueError(_distrust(addresses[0]))
+        raise WrongSetting(_distrust(addresses[0]))
     for address in addresses:
-        if address not in asked and address not in _told:
-            _told.add(address)
-            tell(f"{_distrust(address)}; it is asked nothing")
+        if address not in asked:
+            tell_once(f"{_distrust(address)}; it is asked nothing")
     return asked

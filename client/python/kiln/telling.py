@@ -18,6 +18,7 @@ _INSIDE = tuple(
 ) + (threading.__file__, contextlib.__file__)
 
 _asked = threading.local()
+_told: dict[str, object] = {}  # what was told once, and by whom
 
 
 def user_line() -> tuple[str, int]:
@@ -45,3 +46,10 @@ def tell(message: str) -> None:
     """Warns, at the user's line."""
     name, number = user_line()
     warnings.warn_explicit(f"kiln: {message}", UserWarning, name, number)
+
+
+def tell_once(message: str) -> None:
+    """As `tell`, the first time in this process that there is this to say."""
+    mine = object()
+    if _told.setdefault(message, mine) is mine:  # of two threads one
+        tell(message)

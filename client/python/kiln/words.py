@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from . import _native
+from .settings import WrongSetting
 
 
 class Unsupported(Exception):
@@ -17,7 +18,7 @@ class Unsupported(Exception):
 
 def words_of(error: Exception) -> str:
     """An error in words, with its reason where Kiln gave one."""
-    if isinstance(error, (_native.Error, Unsupported)):
+    if isinstance(error, (_native.Error, Unsupported, WrongSetting)):
         return str(error)
     return f"{type(error).__name__}: {error}"
 

@@ -35,5 +35,16 @@ TEST(Readme, ItsProgramsRunThroughADaemon) {
   EXPECT_EQ(c.out, "0 0 1 2\n");
 }
 
+TEST(Readme, ItsProgramsSayWhyTheyDoNothing) {
+  setenv("KILN_SOCKET", "/nowhere/kilnd.sock", 1);
+  for (const char* program :
+       {"tests/client/readme/readme_cpp", "tests/client/readme/readme_c"}) {
+    const ProgramRun run = RunProgram({Program(program)});
+    EXPECT_EQ(run.exit_code, 1) << program;
+    EXPECT_NE(run.err.find("/nowhere/kilnd.sock"), std::string::npos)
+        << program << run.err;
+  }
+}
+
 }  // namespace
 }  // namespace kiln
