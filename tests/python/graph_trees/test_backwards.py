@@ -218,3 +218,22 @@ def test_compiled_autograd_static_input_params():
     # The batch, which the backward saves as the forward's output or input, and the tangent.
     assert state()["recorded_copied_inputs"] <= 3
     model.zero_grad(set_to_none=True)
+
+
+def test_forward_with_skipped_cudagraphed_backward():
+    @torch.library.custom_op("graph_trees::is_on_host", mutates_args=())
+    def is_on_host(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    is_on_host.register_fake(torch.empty_like)
+    is_on_host.register_autograd(
+        lambda ctx, gradient: gradient.cpu().cuda(), setup_context=lambda ctx, inputs, output: None
+    )
+    called = graphs(lambda x: is_on_host(x * x), graph_partition=False)
+    x = torch.rand(4, device="cuda", requires_grad=True)
+    for _ in range(3):
+        x.grad = None
+        called(x).sum().backward()
+        torch.testing.assert_close(x.grad, 2 * x)
+    assert recordings() == 1
+    assert not state()["forwards_pending"]

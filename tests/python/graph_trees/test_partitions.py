@@ -6,16 +6,7 @@ import pytest
 import torch
 
 import kiln
-from trees import graphs, recordings, skips, state
-
-
-def partitions():
-    return kiln.counters["cudagraph_partitions"]
-
-
-def assert_thrice(called, function, *inputs, times=4):
-    for _ in range(times):
-        torch.testing.assert_close(called(*inputs), function(*inputs))
+from trees import assert_thrice, graphs, partitions, recordings, skips, state, unsafe_operator
 
 
 def test_graph_partition():
@@ -49,36 +40,6 @@ def test_graph_partition_forward_backward():
     x.grad = None
 
 
-def test_graph_partition_item():
-    def function(x):
-        y = x.sum()
-        return x * y.item() + 1
-
-    called = graphs(function)
-    with torch._dynamo.config.patch(capture_scalar_outputs=True):
-        for scale in (1.0, 2.0, 3.0, 4.0):
-            x = torch.full((4,), scale, device="cuda")
-            torch.testing.assert_close(called(x), function(x))
-    assert skips() == 0
-
-
-def test_graph_partition_unbacked_symint():
-    def function(x, y):
-        places = x.nonzero()
-        return (places * 2).sum() + y.sin(), y.cos() * 2
-
-    called = graphs(function)
-    y = torch.rand(4, device="cuda")
-    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
-        for count in (2, 3, 2, 3, 2, 3):
-            x = torch.zeros(8, device="cuda")
-            x[:count] = 1
-            for got, due in zip(called(x, y), function(x, y), strict=True):
-                torch.testing.assert_close(got, due)
-    assert partitions() >= 1
-    assert skips() == 0
-
-
 def test_index_put_boolean_fallback_partitions_cudagraphs():
     def function(x, mask):
         y = x * 2
@@ -91,17 +52,6 @@ def test_index_put_boolean_fallback_partitions_cudagraphs():
     assert_thrice(called, function, x, mask)
     assert partitions() >= 1
     assert skips() == 0
-
-
-def unsafe_operator(name, tags=()):
-    operator = torch.library.custom_op(f"graph_trees::{name}", mutates_args=(), tags=tags)
-
-    @operator
-    def halved(x: torch.Tensor) -> torch.Tensor:
-        return x / 2
-
-    halved.register_fake(torch.empty_like)
-    return halved
 
 
 def test_graph_partition_custom_op():
@@ -185,35 +135,6 @@ def test_graph_partition_multiple_devices_msg():
     assert recordings() == 1
 
 
-@pytest.mark.parametrize("skipped", [False, True])
-def test_graph_partition_dynamic_shapes(skipped):
-    def function(x):
-        return (x + 1).cpu().cuda() * x.size(0)
-
-    options = {"cudagraphs": True, "cudagraph_skip_dynamic_graphs": skipped}
-    called = torch.compile(function, backend="kiln", dynamic=True, options=options)
-    for size in (4, 6, 4, 6):
-        assert_thrice(called, function, torch.rand(size, device="cuda"))
-    assert skips() == 0
-    assert (recordings() if state() else 0) == (0 if skipped else 4)
-
-
-def test_graph_partition_reorder_cpu_and_gpu():
-    def function(x, y):
-        x1 = x + 1
-        y1 = y.sin()
-        x2 = torch.linalg.inv(x1.view(4, 4) + 9 * torch.eye(4, device="cuda"))
-        y2 = y1 * 2
-        return x2, y2
-
-    called = graphs(function)
-    x, y = torch.rand(16, device="cuda"), torch.rand(4)
-    for _ in range(4):
-        for got, due in zip(called(x, y), function(x, y), strict=True):
-            torch.testing.assert_close(got, due)
-    assert recordings() == 1
-
-
 def test_graph_partition_buffer_reuse():
     def function(x):
         y = x @ x
@@ -264,40 +185,135 @@ def test_numbers_of_a_graph_in_parts_repeat():
         assert torch.equal(one, other)
 
 
-def _copies(called, *inputs):
-    """How often a call copies to the GPU, once it is replayed."""
-    for _ in range(3):
-        called(*inputs)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
-        called(*inputs)
-        torch.cuda.synchronize()
-    return sum(event.count for event in seen.key_averages() if "Memcpy HtoD" in event.key)
+def test_graph_partition_simple():
+    def function(x, y):
+        x1, y1 = x + 1, y - 1
+        return x1 @ y1, (x1.cpu() @ y1.cpu()).cuda() + 1, x1.sin()
 
-
-def test_graph_partition_cpu_scalar():
-    def function(x, scale):
-        return (x * scale).sin() + scale
-
-    x = torch.rand(8, device="cuda")
+    x, y = (torch.rand(8, 8, device="cuda") for _ in range(2))
     called = graphs(function)
-    for value in (1.0, 2.0, 3.0, 4.0):
-        scale = torch.tensor(value)
-        torch.testing.assert_close(called(x, scale), function(x, scale))
-    assert recordings() == 1
-    assert _copies(called, x, torch.tensor(5.0)) == 1
-    assert skips() == 0
-
-
-def test_graph_partition_cpu_scalar_mutation():
-    def function(x, count):
-        y = x + count
-        count.add_(1)
-        return y
-
-    x = torch.rand(8, device="cuda")
-    called = graphs(function)
-    count, plain = torch.tensor(1.0), torch.tensor(1.0)
     for _ in range(4):
-        torch.testing.assert_close(called(x, count), function(x, plain))
-        assert count == plain
+        for got, due in zip(called(x, y), function(x, y), strict=True):
+            torch.testing.assert_close(got, due)
+
+
+def test_graph_partition_foreach_op():
+    def function(a, b, c, d):
+        sums = torch._foreach_add([a, b], [c, d])
+        moved = torch._foreach_mul([s.cpu() for s in sums], 2.0)
+        return [m.cuda() + a for m in moved]
+
+    inputs = [torch.rand(16, device="cuda") for _ in range(4)]
+    called = graphs(function)
+    for _ in range(4):
+        for got, due in zip(called(*inputs), function(*inputs), strict=True):
+            torch.testing.assert_close(got, due)
+
+
+def test_graph_partition_view_fallback():
+    def function(x):
+        y = (x + 1).view(2, -1).t()
+        z = (y.cpu() * 2).cuda().t()
+        return z.reshape(-1) + x, y
+
+    called = graphs(function)
+    x = torch.rand(16, device="cuda")
+    for _ in range(4):
+        for got, due in zip(called(x), function(x), strict=True):
+            torch.testing.assert_close(got, due)
+
+
+def test_graph_partition_forward_backward_not_called():
+    def function(x):
+        y = x.sin() * 2
+        return (y.cpu() + 1).cuda() * x
+
+    called = graphs(function)
+    x = torch.rand(8, device="cuda", requires_grad=True)
+    for _ in range(4):
+        torch.compiler.cudagraph_mark_step_begin()
+        torch.testing.assert_close(called(x), function(x))
+    assert recordings() == 2
+
+
+def test_graph_partition_custom_op_mutation_late_free():
+    @torch.library.custom_op("graph_trees::adds_two", mutates_args=["x"])
+    def adds_two(x: torch.Tensor, y: torch.Tensor) -> None:
+        x.add_(y * 2)
+
+    adds_two.register_fake(lambda x, y: None)
+
+    def function(x, y):
+        z = x * 3
+        adds_two(z, y)
+        w = z.sin()
+        adds_two(w, z)
+        return w + z
+
+    x, y = (torch.rand(16, device="cuda") for _ in range(2))
+    assert_thrice(graphs(function), function, x, y)
+
+
+@pytest.mark.parametrize("depends", [False, True])
+def test_graph_partition_reorder_custom_op(depends):
+    halved = unsafe_operator(f"halved_in_order_{depends}", (torch.Tag.cudagraph_unsafe,))
+
+    def function(x, y):
+        x1, y1 = x + 1, y - 1
+        one = halved(x1)
+        other = halved(one + 0 if depends else y1)
+        return one @ other, x1 @ y1
+
+    x, y = (torch.rand(8, 8, device="cuda") for _ in range(2))
+    called = graphs(function)
+    for _ in range(4):
+        for got, due in zip(called(x, y), function(x, y), strict=True):
+            torch.testing.assert_close(got, due)
+    assert recordings() == (3 if depends else 2)
+
+
+def test_graph_partition_gc():
+    import gc
+
+    from trees import reset_without_trees
+
+    called = graphs(lambda x: (x.cpu() + 1).cuda() * 2)
+    x = torch.rand(8, device="cuda")
+    for _ in range(3):
+        called(x)
     assert recordings() == 1
+    reset_without_trees()
+    del called
+    gc.collect()
+    assert kiln.graph_tree_state() is None
+
+
+def test_graph_partition_reduce_overhead_mode_effectiveness():
+    def function(x):
+        return x.cpu() + 1
+
+    x = torch.rand(8, device="cuda")
+    torch.compile(function, backend="kiln")(x)
+    assert kiln.graph_tree_state() is None
+    called = graphs(lambda x: x + 1)
+    for _ in range(3):
+        called(torch.rand(8))
+    assert kiln.graph_tree_state() is None
+
+
+def test_graph_partition_with_memory_plan_reuse():
+    class Layer(torch.nn.Module):
+        def __init__(self, name):
+            super().__init__()
+            self.inner = torch.nn.Linear(16, 16)
+            self.outer = torch.nn.Linear(16, 16)
+            self.operator = unsafe_operator(name, (torch.Tag.cudagraph_unsafe,))
+
+        def forward(self, x):
+            return self.outer(self.operator(self.inner(x)).relu()) + x
+
+    model = torch.nn.Sequential(Layer("attends_first"), Layer("attends_second")).cuda().eval()
+    x = torch.rand(4, 16, device="cuda")
+    with torch.no_grad():
+        assert_thrice(graphs(model), model, x)
+    assert recordings() == 3

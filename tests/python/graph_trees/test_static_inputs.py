@@ -1,5 +1,6 @@
 """Parameters and other inputs that keep their addresses: section 14.5 of the fact sheet."""
 
+import pytest
 import torch
 
 from trees import graphs, recordings, skips, state
@@ -176,3 +177,69 @@ def test_unaligned_static_input():
         x = torch.rand(16, device="cuda")
         assert torch.equal(called(x, static), x * static)
     assert recordings() == 1
+
+
+class _WithBuffer(torch.nn.Module):
+    def __init__(self, factor):
+        super().__init__()
+        self.register_buffer("weight", torch.full((4,), float(factor), device="cuda"))
+
+    def forward(self, x):
+        return x * self.weight
+
+
+def _batch_norm(seed):
+    torch.manual_seed(seed)
+    module = torch.nn.BatchNorm1d(4, device="cuda").eval()
+    module.running_mean.normal_()
+    return module
+
+
+@pytest.mark.parametrize(
+    "make",
+    [_Scaled, _WithBuffer, _batch_norm, lambda n: torch.nn.Linear(4, 4, device="cuda")],
+    ids=["custom_module", "custom_module_buffer", "builtin_module_buffers", "builtin_module"],
+)
+def test_multi_dispatch_single_compile_of_modules(make):
+    def run(module, x):
+        return module(x)
+
+    called = graphs(run)
+    first, second = make(2), make(3)
+    x = torch.rand(3, 4, device="cuda")
+    with torch.no_grad():
+        for module in (first, first, first, second, second, second, first, second):
+            torch.testing.assert_close(called(module, x), module(x))
+    assert recordings() == 2
+    assert skips() == 0
+
+
+def test_multi_dispatch_parent_node():
+    """What comes after a graph that was recorded anew is recorded below it."""
+
+    def run(module, x):
+        y = module(x)
+        torch._dynamo.graph_break()
+        return y.sin()
+
+    called = graphs(run)
+    modules = [_Scaled(2), _Scaled(3)]
+    x = torch.rand(4, device="cuda")
+    with torch.no_grad():
+        for module in modules * 4:
+            torch.testing.assert_close(called(module, x), module(x).sin())
+        made = recordings()
+        for module in modules * 2:
+            torch.testing.assert_close(called(module, x), module(x).sin())
+    assert recordings() == made
+    assert skips() == 0
+
+
+def test_fallback_to_eager_warns_once_for_each_function(messages):
+    modules = [_Scaled(1), _Scaled(1)]
+    with torch._dynamo.config.patch(inline_inbuilt_nn_modules=False):
+        for module in modules:
+            called = graphs(module, cudagraph_unexpected_rerecord_limit=0)
+            _moving(called, module, torch.rand(4, device="cuda"), 6)
+    assert skips() == 2
+    assert [text.split("function ")[1][0] for text in messages()] == ["0", "1"]

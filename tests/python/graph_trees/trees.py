@@ -69,3 +69,23 @@ def reset_without_trees():
         torch._dynamo.reset()
     finally:
         backend.kiln.reset = kept
+
+
+def partitions():
+    return kiln.counters["cudagraph_partitions"]
+
+
+def assert_thrice(called, function, *inputs, times=4):
+    for _ in range(times):
+        torch.testing.assert_close(called(*inputs), function(*inputs))
+
+
+def unsafe_operator(name, tags=()):
+    operator = torch.library.custom_op(f"graph_trees::{name}", mutates_args=(), tags=tags)
+
+    @operator
+    def halved(x: torch.Tensor) -> torch.Tensor:
+        return x / 2
+
+    halved.register_fake(torch.empty_like)
+    return halved
