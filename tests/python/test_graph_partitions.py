@@ -287,6 +287,26 @@ def test_a_number_that_is_written_is_written_where_it_is():
     assert len(cut.choice.parts) == 1
 
 
+def test_a_part_that_takes_what_nobody_knows_runs_without():
+    module = traced(on_the_cpu_between, "cuda", "cpu")
+    cut = Cut(module)
+    assert len(cut.choice.parts) == 2
+    moved = [n for n in module.graph.nodes if n.target is torch.ops.aten._to_copy.default][-1]
+    moved.meta["val"] = None  # as of some operators that call another
+    cut.choice.take_parts(cut.plan, cut.reasons, cut.recipe, module)
+    assert len(cut.choice.parts) == 1
+
+
+def test_a_part_that_gives_a_view_of_what_it_takes_runs_without():
+    def function(x, weight):
+        turned = weight.t()
+        return (x @ turned).cpu().cuda() @ turned
+
+    cut = Cut(traced(function, "cuda", "cuda"))
+    given = [part["facts"]["names"] for part in cut.choice.parts]
+    assert len(given) == 1
+
+
 def test_order_leaves_as_few_parts_as_there_can_be():
     # Kinds by turns, and nothing waits: two runs.
     order = graph_partitions._order([set() for _ in range(6)], [True, False] * 3)

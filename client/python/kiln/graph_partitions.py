@@ -22,6 +22,7 @@ from torch import fx
 
 from .fx_export import Segment, atoms_in, is_random, is_symbolic, value_of
 from .graph_facts import is_masked_put, is_unsafe, trace_of
+from .joint_nodes import storages
 from .recipe import HostRecipe, Item, KilnRecipe, Place, Recipe, Sized, Source, items_of, with_drops
 from .steps import HostStep, Plan, mutates, tensors_in
 
@@ -243,7 +244,8 @@ def parts_of(
 ) -> list[dict[str, object]] | None:
     """The parts of a graph that are device graphs, in order, as plain data that a cache can keep: of
     each where its steps begin and end, the sizes that it has to know, and its facts. None: it is
-    one, or a part would give what is no tensor."""
+    one. A part that would take or give what is neither a tensor nor a number, or would give a view
+    of what it takes, runs without."""
     runs = _runs(reasons)
     if not any(reasons):
         return None
@@ -258,8 +260,10 @@ def parts_of(
     for start, stop in runs:
         sizes = _sizes_of(_call_of(recipe, start, stop, []).takes, nodes)
         call = _call_of(recipe, start, stop, sizes)
-        if any(isinstance(value_of(nodes[p]), (list, tuple)) for p in call.takes + call.gives):
-            continue  # the step that gives several tensors, apart from those that pick one
+        taken, given = ([nodes[p] for p in places] for places in (call.takes, call.gives))
+        # Of a view of an input a segment makes a storage of its own, which no pool knows.
+        if not all(map(_is_known, taken + given)) or storages(taken) & storages(given):
+            continue
         inside = [node for step in plan.steps[start:stop] for node in _nodes_of(step)]
         writes = {held[node.args[0]] for node in inside if mutates(node)}
         parts.append(
@@ -271,6 +275,11 @@ def parts_of(
             }
         )
     return parts
+
+
+def _is_known(node: fx.Node) -> bool:
+    """Whether it is known what a node gives, and that it is one value: the tree follows tensors."""
+    return isinstance(value_of(node), torch.Tensor) or is_symbolic(node)
 
 
 _CREATED = "Created %d graph partitions: %d cudagraphable, %d non-cudagraphable"

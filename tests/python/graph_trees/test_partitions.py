@@ -316,4 +316,4 @@ def test_graph_partition_with_memory_plan_reuse():
     x = torch.rand(4, 16, device="cuda")
     with torch.no_grad():
         assert_thrice(graphs(model), model, x)
-    assert recordings() == 3
+    assert skips() == 0
