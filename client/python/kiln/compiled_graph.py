@@ -157,6 +157,7 @@ class CompiledGraph(_native.Called, OutputCode):
         self._refused: dict[str, str] = {}
         self._begin()
         self._ask()
+        self._forgiven = record(self)  # who collects may call it at once
 
     def _begin(self) -> None:
         self._run: Callable[[list], Sequence] | None = None
@@ -166,7 +167,6 @@ class CompiledGraph(_native.Called, OutputCode):
         self._process = service.process
         self.line = user_line()
         watch(self)
-        self._forgiven = record(self)
 
     def wait(self) -> Callable[[list], Sequence]:
         """What runs the graph, once the compile has ended. Raises under ``KILN_STRICT=1``,
@@ -360,6 +360,7 @@ class CompiledGraph(_native.Called, OutputCode):
         AOTAutograd traces anew."""
         self._begin()
         self._done = in_background(self._compile_recipe)
+        self._forgiven = record(self)
         try:
             self._run = self._settle()
         except REFUSALS:
