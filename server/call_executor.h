@@ -54,7 +54,7 @@ class CallExecutor {
   CondVar changed_;
   CondVar idle_;
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
-  int64_t busy_ ABSL_GUARDED_BY(mu_) = 0;  // threads
+  int64_t busy_ ABSL_GUARDED_BY(mu_) = 0;                // threads
   Turns<std::deque<Work>> queued_ ABSL_GUARDED_BY(mu_);  // by caller
   std::vector<std::thread> threads_;
 };

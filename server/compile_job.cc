@@ -84,7 +84,8 @@ absl::StatusOr<wire::CompilePlan> CompileJob::Plan(Job& job) {
   for (const wire::TuningDecision& decision : *job.task->tuning) {
     *plan.add_tuning() = decision;
   }
-  const auto work = rooms_.pool.Submit(std::move(request), LabelOf(*job.task, job.caller));
+  const auto work =
+      rooms_.pool.Submit(std::move(request), LabelOf(*job.task, job.caller));
   ASSIGN_OR_RETURN(const wire::WorkReply* reply, work->Wait());
   if (!reply->has_plan()) {
     return absl::InternalError("worker: its reply to a plan request is none");

@@ -238,8 +238,8 @@ absl::Status Daemon::StartJobs() {
   flow_ = std::make_unique<CompileFlow>(*gate_, *pool_, cache_->tuning(),
                                         cache_->artifacts(), far_.get(), jobs_,
                                         counters_);
-  runners_ = std::make_unique<JobRunners>(
-      2 * (pool_->size() + kExtraRunners), queue_, jobs_, *job_, leases_.get());
+  runners_ = std::make_unique<JobRunners>(2 * (pool_->size() + kExtraRunners),
+                                          queue_, jobs_, *job_, leases_.get());
   return absl::OkStatus();
 }
 

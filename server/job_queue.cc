@@ -132,9 +132,8 @@ bool JobQueue::FindNext(Found& found, Running& running) {
   std::stable_sort(order.begin(), order.end(), [this](int a, int b) {
     return lanes_[a].pass < lanes_[b].pass;
   });
-  return std::any_of(order.begin(), order.end(), [&](int lane) {
-    return FindIn(lane, found, running);
-  });
+  return std::any_of(order.begin(), order.end(),
+                     [&](int lane) { return FindIn(lane, found, running); });
 }
 
 bool JobQueue::FindIn(int lane, Found& found, Running& running) {

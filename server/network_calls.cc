@@ -100,9 +100,10 @@ grpc::ServerGenericBidiReactor* NetworkCalls::CreateReactor(
   }
   if (path == kWatch) {
     return Answer(
-        context, grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
-                              "health: found Watch at the network's door, which "
-                              "answers Check alone"));
+        context,
+        grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
+                     "health: found Watch at the network's door, which "
+                     "answers Check alone"));
   }
   return Answer(context, grpc::Status(grpc::StatusCode::UNIMPLEMENTED, ""));
 }

@@ -104,8 +104,9 @@ class WorkQueue {
   std::shared_ptr<PendingWork> Push(wire::WorkRequest request, WorkLabel label)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Another waits for the same request: it comes with the first turn of either.
-  void Join(std::shared_ptr<PendingWork> work, const std::string& cache_namespace,
-            const std::string& caller) ABSL_LOCKS_EXCLUDED(mu_);
+  void Join(std::shared_ptr<PendingWork> work,
+            const std::string& cache_namespace, const std::string& caller)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // For another attempt, before all that wait.
   void PutBack(std::shared_ptr<PendingWork> work) ABSL_LOCKS_EXCLUDED(mu_);
 

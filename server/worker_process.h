@@ -23,7 +23,7 @@ namespace kiln {
 struct WorkerLimits {
   std::string program;
   std::vector<std::string> args;
-  std::vector<std::string> env;              // "NAME=value", after the base set
+  std::vector<std::string> env;  // "NAME=value", after the base set
   absl::Duration wall = kRequestWall;
   absl::Duration cpu = kRequestCpu;
   int64_t memory_bytes = int64_t{16}

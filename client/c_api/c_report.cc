@@ -102,11 +102,11 @@ KilnStatus* kiln_callable_report(const KilnCallable* callable,
   all.load_us = absl::ToInt64Microseconds(found.load);
   all.units_built = found.units_built;
   all.units_cached = found.units_cached;
-  all.daemon_lost = found.by_local_worker &&
-                            (kiln::ConnectionLost(found.daemon_status) ||
-                             kiln::DaemonIsSilent(found.daemon_status))
-                        ? 1
-                        : 0;
+  all.daemon_lost =
+      found.by_local_worker && (kiln::ConnectionLost(found.daemon_status) ||
+                                kiln::DaemonIsSilent(found.daemon_status))
+          ? 1
+          : 0;
   const std::shared_ptr<const kiln::Executor> first =
       callable->callable->executor();
   all.reads_seed = kiln::ReadsSeed(kiln::PlanOf(*first).plan()) ? 1 : 0;

@@ -63,12 +63,12 @@ absl::StatusOr<std::string> StatsCommand(const AdminClient& daemon,
 absl::StatusOr<std::string> JobsCommand(const AdminClient& daemon,
                                         OutputFormat format) {
   wire::JobsReply reply;
-  RETURN_IF_ERROR(EachPage<wire::JobsReply>(
-      daemon, &Admin::Jobs, wire::JobsRequest(),
-      [&reply](const wire::JobsReply& page) {
-        reply.mutable_jobs()->MergeFrom(page.jobs());
-        return true;
-      }));
+  RETURN_IF_ERROR(
+      EachPage<wire::JobsReply>(daemon, &Admin::Jobs, wire::JobsRequest(),
+                                [&reply](const wire::JobsReply& page) {
+                                  reply.mutable_jobs()->MergeFrom(page.jobs());
+                                  return true;
+                                }));
   if (format == OutputFormat::kJson) {
     Json jobs = Json::array();
     for (const wire::Job& job : reply.jobs()) {

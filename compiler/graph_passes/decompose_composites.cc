@@ -36,12 +36,12 @@ std::vector<const DecomposeRow*> JoinFamilies() {
 
 // All that has a decomposition that takes it, and composites, which must have
 // one.
-bool NeedsDecomposition(const Node& node, 
+bool NeedsDecomposition(const Node& node,
                         absl::FunctionRef<TensorMeta(ValueId)> meta_of,
                         const PassEnv& env) {
   const DecomposeRow* row = FindDecomposition(*node.op);
   if (row == nullptr) return node.op->handling == Handling::kDecompose;
-  return row->takes == nullptr || 
+  return row->takes == nullptr ||
          row->takes(node, meta_of(node.results[0]), env);
 }
 

@@ -306,10 +306,9 @@ class Aligner {
   // share a copy.
   View CopyOf(const ContractionOperand& operand, const Contraction& c) {
     const View& view = operand.view;
-    const bool stays = writers_[view.buffer] <=
-                       (program_.buffers[view.buffer].kind == BufferKind::kInput
-                            ? 0
-                            : 1);
+    const bool stays =
+        writers_[view.buffer] <=
+        (program_.buffers[view.buffer].kind == BufferKind::kInput ? 0 : 1);
     std::string key = absl::StrCat(view.buffer, "+", view.offset.ToString());
     for (size_t d = 0; d < view.sizes.size(); ++d)
       absl::StrAppend(&key, ",", view.sizes[d].ToString(), "*",
@@ -325,9 +324,9 @@ class Aligner {
   static DimVector AxesOver(const View& view, DimVector& extents) {
     DimVector at;
     for (const SymExpr& size : view.sizes) {
-      at.push_back(size.Is(1) ? SymExpr(0)
-                              : SymExpr::Axis(
-                                    static_cast<uint32_t>(extents.size())));
+      at.push_back(size.Is(1)
+                       ? SymExpr(0)
+                       : SymExpr::Axis(static_cast<uint32_t>(extents.size())));
       if (!size.Is(1)) extents.push_back(size);
     }
     return at;

@@ -238,7 +238,8 @@ void Fuser::FuseSmall() {
   for (uint32_t g = 0; g < groups_.size(); ++g) {
     const FusionGroup& group = groups_[g];
     if (!group.fusable || group.unit.scans) continue;
-    if (group.unit.outer_points * group.unit.reduced_points > kLaunchBoundPoints) {
+    if (group.unit.outer_points * group.unit.reduced_points >
+        kLaunchBoundPoints) {
       continue;
     }
     by_space[{group.unit.outer_points, group.unit.reduced_points}].push_back(g);

@@ -102,12 +102,12 @@ int64_t ImagesAtATime(const ConvolutionProblem& p) {
   if (p.wanted == Wanted::kWeights || IsComputedAsItLies(p)) return p.batch;
   const int64_t image = p.image_channels * NumPixels(p, p.image) +
                         p.result_channels * NumPixels(p, p.result);
-  const int64_t weights = p.image_channels / p.groups * p.result_channels *
-                          NumPixels(p, p.window);
-  const int64_t most = std::max(kOwnCacheBytes / SizeInBytes(p.dtype),
-                                2 * weights);
-  int64_t images = std::clamp<int64_t>(most / std::max<int64_t>(image, 1), 1,
-                                       p.batch);
+  const int64_t weights =
+      p.image_channels / p.groups * p.result_channels * NumPixels(p, p.window);
+  const int64_t most =
+      std::max(kOwnCacheBytes / SizeInBytes(p.dtype), 2 * weights);
+  int64_t images =
+      std::clamp<int64_t>(most / std::max<int64_t>(image, 1), 1, p.batch);
   while (p.batch % images != 0) --images;
   return images;
 }

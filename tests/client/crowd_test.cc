@@ -205,23 +205,20 @@ TEST_F(Crowd, AThousandUnitsOfOneCallerHoldNobodysFewUp) {
     wire::JobsReply jobs;
     grpc::ClientContext context;
     EXPECT_TRUE(daemon_.client().admin().Jobs(&context, {}, &jobs).ok());
-    return std::count_if(jobs.jobs().begin(), jobs.jobs().end(),
-                         [](const wire::Job& job) {
-                           return job.state() == "running";
-                         });
+    return std::count_if(
+        jobs.jobs().begin(), jobs.jobs().end(),
+        [](const wire::Job& job) { return job.state() == "running"; });
   };
   std::deque<Call> many;
   for (int i = 0; i < kJobs; ++i) {
-    many.emplace_back(
-        ranks.stub(),
-        OrderIn("team-a",
-                {absl::StrCat("fake.units.", kUnits), "fake.build_gate.go",
-                 absl::StrCat("fake.salt.", i)}));
+    many.emplace_back(ranks.stub(),
+                      OrderIn("team-a", {absl::StrCat("fake.units.", kUnits),
+                                         "fake.build_gate.go",
+                                         absl::StrCat("fake.salt.", i)}));
   }
   // Half of the runners are the caller's, and no unit is built yet.
   Await([&] { return running() == 4; });
-  Call few(other.stub(),
-           OrderIn("team-a", {"fake.units.3", "fake.salt.few"}));
+  Call few(other.stub(), OrderIn("team-a", {"fake.units.3", "fake.salt.few"}));
   Await([&] { return running() == 5; });
   daemon_.OpenGate("go");
   Await([&] { return few.IsDone(); });

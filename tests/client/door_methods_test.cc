@@ -87,9 +87,8 @@ class DoorMethods : public testing::Test {
   // Of a caller that is known and has no role anywhere.
   std::shared_ptr<grpc::Channel> NobodysChannel() {
     const TestCa::Files own = ca_.Issue("nobody.example", "nobody");
-    return ChannelWith({.ca = ca_.file(),
-                        .certificate = own.certificate,
-                        .key = own.key});
+    return ChannelWith(
+        {.ca = ca_.file(), .certificate = own.certificate, .key = own.key});
   }
   std::shared_ptr<grpc::Channel> ChannelWith(const DaemonTls& tls) {
     DaemonAddress address;

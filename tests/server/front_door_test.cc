@@ -137,8 +137,8 @@ int ConnectTo(int port, in_addr_t from = INADDR_LOOPBACK) {
   sockaddr_in local = {};
   local.sin_family = AF_INET;
   local.sin_addr.s_addr = htonl(from);
-  EXPECT_EQ(
-      bind(fd, reinterpret_cast<const sockaddr*>(&local), sizeof(local)), 0);
+  EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&local), sizeof(local)),
+            0);
   sockaddr_in remote = {};
   remote.sin_family = AF_INET;
   remote.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -366,9 +366,9 @@ struct StrangersDoor {
   StrangersDoor() {
     RawMethods methods;
     methods.unary["/kiln.wire.CompileService/Compile"] = nullptr;
-    auto opened = FrontDoor::Open(
-        {.tcp = "127.0.0.1:0", .max_message_bytes = 64 << 20}, nullptr,
-        {.network = methods}, rooms.rooms());
+    auto opened =
+        FrontDoor::Open({.tcp = "127.0.0.1:0", .max_message_bytes = 64 << 20},
+                        nullptr, {.network = methods}, rooms.rooms());
     EXPECT_TRUE(opened.ok()) << opened.status();
     door = *std::move(opened);
     door->SetServing(true);

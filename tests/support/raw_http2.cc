@@ -64,10 +64,10 @@ std::string Header(absl::string_view name, absl::string_view value) {
 }
 
 std::string HeadersOf(absl::string_view path) {
-  return absl::StrCat(
-      Header(":method", "POST"), Header(":scheme", "http"),
-      Header(":path", path), Header(":authority", "localhost"),
-      Header("content-type", "application/grpc"), Header("te", "trailers"));
+  return absl::StrCat(Header(":method", "POST"), Header(":scheme", "http"),
+                      Header(":path", path), Header(":authority", "localhost"),
+                      Header("content-type", "application/grpc"),
+                      Header("te", "trailers"));
 }
 
 // Before a message of gRPC's that is not compressed.
@@ -171,9 +171,8 @@ void RawHttp2::Take(int type, int flags, uint32_t stream,
     if (stream == 0) window_ += BigEndian(payload);
     if (call != calls_.end()) call->second.window += BigEndian(payload);
   }
-  const bool ends =
-      type == kReset ||
-      ((type == kData || type == kHeaders) && (flags & kEndOfStream) != 0);
+  const bool ends = type == kReset || ((type == kData || type == kHeaders) &&
+                                       (flags & kEndOfStream) != 0);
   if (ends && call != calls_.end()) {
     calls_.erase(call);
     ++ended_;

@@ -46,9 +46,9 @@ ValueId WithFirst(Emitter& e, ValueId x, ValueId part) {
     if (now[d] == due[d]) continue;
     const SymExpr count = now[d];
     now[d] = due[d];
-    part = e.Call("aten.slice_scatter.default",
-                  {Within(e, x, now), part, static_cast<int64_t>(d), 0, count,
-                   1});
+    part =
+        e.Call("aten.slice_scatter.default",
+               {Within(e, x, now), part, static_cast<int64_t>(d), 0, count, 1});
   }
   return part;
 }
@@ -68,17 +68,16 @@ class Products {
     const ValueId here = InRank(e_.Iota(count_, DType::kInt64), products);
     const int64_t steps = StepBound();
     for (int64_t step = 1; step < steps; step *= 2) {
-      const ValueId from = e_.Call(
-          "aten.clamp_min.default",
-          {e_.Sub(e_.Iota(count_, DType::kInt64), step), 0});
-      const ValueId same =
-          e_.And(e_.Eq(meant, IndexDim(e_, meant, dim_, from)),
-                 e_.Ge(here, step));
+      const ValueId from =
+          e_.Call("aten.clamp_min.default",
+                  {e_.Sub(e_.Iota(count_, DType::kInt64), step), 0});
+      const ValueId same = e_.And(e_.Eq(meant, IndexDim(e_, meant, dim_, from)),
+                                  e_.Ge(here, step));
       products = e_.Where(
           same, e_.Mul(IndexDim(e_, products, dim_, from), products), products);
     }
-    const ValueId ends = e_.Call(
-        "aten.cumsum.default", {counts, IndexDimension(), NoneArgument{}});
+    const ValueId ends = e_.Call("aten.cumsum.default",
+                                 {counts, IndexDimension(), NoneArgument{}});
     const ValueId last =
         e_.Call("aten.clamp_min.default", {e_.Sub(ends, 1), 0});
     return listed_ ? IndexDim(e_, products, dim_, last)

@@ -355,9 +355,9 @@ TEST(CompilectlDoctor, LooksWhereWorkersLook) {
     const Json said = Json::parse(run.out, nullptr, /*throw=*/false);
     const std::string host = FindingIn(said, "host compiler")["found"];
     EXPECT_EQ(host.substr(0, host.find(',')), "/usr/bin/c++") << run.out;
-    EXPECT_NE(FindingIn(said, "NVRTC")["found"].get<std::string>().find(
-                  "/nowhere"),
-              std::string::npos)
+    EXPECT_NE(
+        FindingIn(said, "NVRTC")["found"].get<std::string>().find("/nowhere"),
+        std::string::npos)
         << run.out;
   }
 }

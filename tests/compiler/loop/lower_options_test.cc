@@ -57,7 +57,8 @@ TEST(LowerOptions, ConvolutionsHaveAWordOfTheirOwnOnRounding) {
 }
 
 TEST(LowerOptions, AConvolutionOnCudaIsDeterministicWhereThatIsAskedFor) {
-  const std::string body = R"((%x: f32[1, 4, 8, 8], %w: f32[2, 4, 3, 3]) -> (%y) {
+  const std::string body =
+      R"((%x: f32[1, 4, 8, 8], %w: f32[2, 4, 3, 3]) -> (%y) {
         %y = convolution(%x, %w, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1)
       })";
   const std::string on_cuda = "graph @g() on cuda" + body;
@@ -76,7 +77,8 @@ TEST(LowerOptions, ConvolutionsGoChannelsLastWhereTheyMayAndThatIsNotRefused) {
         %y = convolution(%x, %w, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1)
         %z = relu(%y)
       })";
-  constexpr absl::string_view kLast = "tmp buf4 : f32[1, 2, 6, 6] strides [72, 1, 12, 2]";
+  constexpr absl::string_view kLast =
+      "tmp buf4 : f32[1, 2, 6, 6] strides [72, 1, 12, 2]";
   ArtifactOptions options = {.allow_tf32_convolution = true};
   EXPECT_THAT(LoopsOf(kGraph, options), HasSubstr(std::string(kLast)));
   options.layout_optimization = false;

@@ -41,7 +41,8 @@ LoopProgram Lowered(const std::string& text) {
 
 bool HangsOnTheOrder(const struct Store& store, DType dtype) {
   if (store.mode == StoreMode::kAtomicMax) return false;
-  if (store.mode == StoreMode::kAtomicAdd || store.mode == StoreMode::kAtomicMul)
+  if (store.mode == StoreMode::kAtomicAdd ||
+      store.mode == StoreMode::kAtomicMul)
     return IsFloat(dtype);
   bool indirect = false;
   for (const SymExpr& e : store.index) {
@@ -161,17 +162,16 @@ TEST(ExactSums, AreEqualInAnyOrder) {
     for (const double x : {-inf, 2.0}) add(5, x);
     const std::string d = dtype == DType::kFloat32 ? "f32" : "f64";
     const std::string n = absl::StrCat(places.size());
-    const LoopProgram program =
-        Lowered(absl::StrCat("graph @g() on cuda(%x: ", d, "[6], %i: i64[", n,
-                             "], %v: ", d, "[", n, "]) -> (%y) {\n",
-                             "  %y = scatter_add(%x, 0, %i, %v)\n}"));
+    const LoopProgram program = Lowered(absl::StrCat(
+        "graph @g() on cuda(%x: ", d, "[6], %i: i64[", n, "], %v: ", d, "[", n,
+        "]) -> (%y) {\n", "  %y = scatter_add(%x, 0, %i, %v)\n}"));
     const RefTensor zeros = Filled(dtype, std::vector<double>(6));
     std::vector<double> first;
     for (int round = 0; round < 4; ++round) {
-      const auto got = RunLoops(program, {},
-                                std::vector<RefValue>{
-                                    zeros, Filled(DType::kInt64, places),
-                                    Filled(dtype, values)});
+      const auto got =
+          RunLoops(program, {},
+                   std::vector<RefValue>{zeros, Filled(DType::kInt64, places),
+                                         Filled(dtype, values)});
       ASSERT_TRUE(got.ok()) << got.status();
       const Elements y = Load(std::get<RefTensor>(got->outputs[0]));
       if (round == 0) first.assign(y.f.begin(), y.f.end());

@@ -22,9 +22,8 @@ class OnDevice {
     addresses_.push_back(nullptr);
     const size_t i = operands_.size() - 1;
     if (Bytes(i) == 0) return absl::OkStatus();
-    ASSIGN_OR_RETURN(
-        void* const memory,
-        device_.allocator().Allocate(Start(i) + Bytes(i), nullptr));
+    ASSIGN_OR_RETURN(void* const memory, device_.allocator().Allocate(
+                                             Start(i) + Bytes(i), nullptr));
     addresses_.back() = static_cast<char*>(memory) + Start(i);
     return device_.Upload(operand.bytes().data(), addresses_.back(),
                           operand.bytes().size(), nullptr);

@@ -364,8 +364,8 @@ TEST_P(ConvolutionSuite, ADeterministicOneGivesEqualBits) {
   std::vector<std::string> found;
   for (int run = 0; run < 3; ++run) {
     const absl::Status status =
-        RunCall({.name = "convolution", .attributes = attributes},
-                {&c.x, &c.y}, {&c.w}, *opened_.device, *opened_.externs);
+        RunCall({.name = "convolution", .attributes = attributes}, {&c.x, &c.y},
+                {&c.w}, *opened_.device, *opened_.externs);
     ASSERT_TRUE(status.ok()) << status;
     found.emplace_back(c.w.bytes().begin(), c.w.bytes().end());
   }
