@@ -61,6 +61,8 @@ struct Words {
   KILN_WORD(expand, "aten.expand.default");
   KILN_WORD(slice, "aten.slice.Tensor");
   KILN_WORD(select, "aten.select.int");
+  KILN_WORD(unsafe_index, "aten._unsafe_index.Tensor");
+  KILN_WORD(gather, "aten.gather.default");
   KILN_WORD(clone, "aten.clone.default");
   KILN_WORD(full, "aten.full.default");
   KILN_WORD(iota, "prims.iota.default");
@@ -237,6 +239,16 @@ ValueId Emitter::Slice(ValueId v, int64_t dim, SymExpr start, SymExpr end,
 }
 ValueId Emitter::Select(ValueId v, int64_t dim, SymExpr index) {
   return Call(W().select, {v, dim, index});
+}
+
+ValueId Emitter::IndexDim(ValueId v, int64_t dim, ValueId places) {
+  Argument::List indices(dim);
+  indices.emplace_back(places);
+  return Call(W().unsafe_index, {v, std::move(indices)});
+}
+
+ValueId Emitter::Gather(ValueId v, int64_t dim, ValueId places) {
+  return Call(W().gather, {v, dim, places, false});
 }
 
 ValueId Emitter::Contiguous(ValueId v) {

@@ -105,6 +105,10 @@ class Emitter {
   ValueId Slice(ValueId v, int64_t dim, SymExpr start, SymExpr end,
                 SymExpr step);
   ValueId Select(ValueId v, int64_t dim, SymExpr index);
+  // The elements at the places of a list along `dim`, and at a place of each
+  // element's own. All places are in range.
+  ValueId IndexDim(ValueId v, int64_t dim, ValueId places);
+  ValueId Gather(ValueId v, int64_t dim, ValueId places);
 
   // Copies and constants.
   ValueId Contiguous(ValueId v);  // a copy in row-major layout

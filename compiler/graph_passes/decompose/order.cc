@@ -20,11 +20,6 @@ ValueId Comparable(Emitter& e, ValueId x) {
   return e.dtype(x) == DType::kBool ? e.ToDType(x, DType::kInt32) : x;
 }
 
-ValueId Gather(Emitter& e, ValueId x, int64_t dim, ValueId places) {
-  static const OpDef& kGather = KnownOp("aten.gather.default");
-  return e.Call(kGather, {x, dim, places, false});
-}
-
 bool HasLibrary(const Decomposition& d) {
   return d.target().kind == TargetKind::kCpu;
 }
@@ -96,7 +91,7 @@ Ordered SortRows(Emitter& e, ValueId x, int64_t dim, SymExpr count,
   const RowsAlong rows(e, x, dim);
   const ValueId places = e.Call(kSortRows, {rows.matrix(), count, descending});
   const ValueId where = rows.Back(places, count);
-  return {Gather(e, x, dim, where), where};
+  return {e.Gather(x, dim, where), where};
 }
 
 // The first `count` of each row in order, of rows of any length.
@@ -121,15 +116,15 @@ Ordered First(Emitter& e, ValueId x, int64_t dim, SymExpr count,
 // size 1 stays. `place` has x's sizes, but 1 along `dim`.
 Ordered At(Emitter& e, ValueId x, int64_t dim, SymExpr count, ValueId place) {
   const ValueId sorted = First(e, x, dim, count, false).places;
-  const ValueId places = Gather(e, sorted, dim, place);
-  return {Gather(e, x, dim, places), places};
+  const ValueId places = e.Gather(sorted, dim, place);
+  return {e.Gather(x, dim, places), places};
 }
 
 // The last of the first `count` of each row in ascending order.
 Ordered LastOf(Emitter& e, ValueId x, int64_t dim, SymExpr count) {
   const ValueId sorted = First(e, x, dim, count, false).places;
   const ValueId places = e.Slice(sorted, dim, count - 1, count, 1);
-  return {Gather(e, x, dim, places), places};
+  return {e.Gather(x, dim, places), places};
 }
 
 // A 0-d tensor is a row of one meanwhile.
@@ -234,8 +229,8 @@ Parts Mode(Decomposition& d) {
   const ValueId length =
       e.Sub(here, e.Call("aten.cummax.default", {begins, dim}));
   const ValueId longest = e.Call("aten.argmax.default", {length, dim, true});
-  return WithSizes(d, {Gather(e, sorted.values, dim, longest),
-                       Gather(e, sorted.places, dim, longest)});
+  return WithSizes(d, {e.Gather(sorted.values, dim, longest),
+                       e.Gather(sorted.places, dim, longest)});
 }
 
 // How many of `sorted` (along its last dim) come before each of `values`; with
@@ -264,7 +259,7 @@ Parts SearchSorted(Decomposition& d) {
   ValueId sorted = d.Tensor("sorted_sequence");
   const ValueId values = SearchedFor(d, "self", sorted);
   if (d.Has("sorter")) {
-    sorted = Gather(e, sorted, e.rank(sorted) - 1, d.Tensor("sorter"));
+    sorted = e.Gather(sorted, e.rank(sorted) - 1, d.Tensor("sorter"));
   }
   const bool right = d.Bool("right") || d.String("side") == "right";
   return {CountBefore(e, sorted, values, right)};

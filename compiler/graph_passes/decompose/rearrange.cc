@@ -15,13 +15,6 @@ ValueId Flat(Emitter& e, ValueId x) {
   return e.Reshape(x, {e.meta(x).numel()});
 }
 
-ValueId IndexDim(Emitter& e, ValueId x, int64_t dim, ValueId index) {
-  static const OpDef& kIndex = KnownOp("aten._unsafe_index.Tensor");
-  Argument::List indices(dim);
-  indices.emplace_back(index);
-  return e.Call(kIndex, {x, std::move(indices)});
-}
-
 // The gradient of IndexDim: values added up at their places.
 ValueId AddAtDim(Emitter& e, const SymExpr& size, ValueId values, int64_t dim,
                  ValueId index) {
@@ -51,9 +44,9 @@ Parts Pad(Decomposition& d) {
   const DimVector sizes = e.meta(y).sizes, padding = d.Ints("padding");
   for (size_t k = 0; 2 * k + 1 < padding.size(); ++k) {
     const size_t dim = sizes.size() - 1 - k;
-    y = IndexDim(e, y, static_cast<int64_t>(dim),
-                 PaddedPlaces(e, sizes[dim], padding[2 * k], padding[2 * k + 1],
-                              kReflect));
+    y = e.IndexDim(y, static_cast<int64_t>(dim),
+                   PaddedPlaces(e, sizes[dim], padding[2 * k],
+                                padding[2 * k + 1], kReflect));
   }
   return {y};
 }

@@ -10,24 +10,11 @@
 #include <limits>
 
 #include "compiler/config/compile_options.h"
-#include "compiler/graph/op_table.h"
 #include "compiler/graph_passes/decompose/decomposition.h"
 #include "compiler/graph_passes/decompose/ordered.h"
 
 namespace kiln {
 namespace {
-
-ValueId IndexDim(Emitter& e, ValueId x, int64_t dim, ValueId index) {
-  static const OpDef& kIndex = KnownOp("aten._unsafe_index.Tensor");
-  Argument::List indices(dim);
-  indices.emplace_back(index);
-  return e.Call(kIndex, {x, std::move(indices)});
-}
-
-ValueId Gather(Emitter& e, ValueId x, int64_t dim, ValueId places) {
-  static const OpDef& kGather = KnownOp("aten.gather.default");
-  return e.Call(kGather, {x, dim, places, false});
-}
 
 // `x` without what lies beyond `sizes`.
 ValueId Within(Emitter& e, ValueId x, const DimVector& sizes) {
@@ -62,8 +49,8 @@ class Products {
   // The product of what is meant for each element. Where there is nothing, any.
   ValueId Of(ValueId index, ValueId source, ValueId counts) {
     const Ordered sorted = InOrder(e_, NarrowIndex(index), IndexDimension());
-    ValueId products = listed_ ? IndexDim(e_, source, dim_, sorted.places)
-                               : Gather(e_, source, dim_, sorted.places);
+    ValueId products = listed_ ? e_.IndexDim(source, dim_, sorted.places)
+                               : e_.Gather(source, dim_, sorted.places);
     const ValueId meant = InRank(sorted.values, products);
     const ValueId here = InRank(e_.Iota(count_, DType::kInt64), products);
     const int64_t steps = StepBound();
@@ -71,17 +58,17 @@ class Products {
       const ValueId from =
           e_.Call("aten.clamp_min.default",
                   {e_.Sub(e_.Iota(count_, DType::kInt64), step), 0});
-      const ValueId same = e_.And(e_.Eq(meant, IndexDim(e_, meant, dim_, from)),
+      const ValueId same = e_.And(e_.Eq(meant, e_.IndexDim(meant, dim_, from)),
                                   e_.Ge(here, step));
       products = e_.Where(
-          same, e_.Mul(IndexDim(e_, products, dim_, from), products), products);
+          same, e_.Mul(e_.IndexDim(products, dim_, from), products), products);
     }
     const ValueId ends = e_.Call("aten.cumsum.default",
                                  {counts, IndexDimension(), NoneArgument{}});
     const ValueId last =
         e_.Call("aten.clamp_min.default", {e_.Sub(ends, 1), 0});
-    return listed_ ? IndexDim(e_, products, dim_, last)
-                   : Gather(e_, products, dim_, last);
+    return listed_ ? e_.IndexDim(products, dim_, last)
+                   : e_.Gather(products, dim_, last);
   }
 
  private:
