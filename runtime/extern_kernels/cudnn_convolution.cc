@@ -168,13 +168,15 @@ class CudnnConvolution final : public PreparedCall {
       if (!status.ok()) break;
       aligned.operand[i] = own[i] = *memory;
       if (i != written_)
-        status.Update(Copy(i, buffers.operand[i], own[i], used_[i], stream));
+        status.Update(Copy(i, buffers.operand[i], CudnnStrides(p_, i), own[i],
+                           used_[i], stream));
     }
     if (status.ok()) status = RunWithRoom(aligned, stream);
     for (const int i : kArrays) {
       if (own[i] == nullptr) continue;
       if (i == written_ && status.ok())
-        status = CopyBack(own[i], used_[i], buffers.operand[i], stream);
+        status = Copy(i, own[i], used_[i], buffers.operand[i],
+                      CudnnStrides(p_, i), stream);
       allocator.Free(own[i], SpanBytes(i), stream);
     }
     return status;
@@ -195,7 +197,8 @@ class CudnnConvolution final : public PreparedCall {
     for (const int i : kArrays) {
       at[i] = copied_[i] ? room + starts_[i] : buffers.operand[i];
       if (copied_[i] && i != written_)
-        RETURN_IF_ERROR(Copy(i, buffers.operand[i], at[i], used_[i], stream));
+        RETURN_IF_ERROR(Copy(i, buffers.operand[i], CudnnStrides(p_, i), at[i],
+                             used_[i], stream));
     }
     {
       ASSIGN_OR_RETURN(const CudnnHandle handle,
@@ -214,27 +217,17 @@ class CudnnConvolution final : public PreparedCall {
       }
     }
     if (!copied_[written_]) return absl::OkStatus();
-    return CopyBack(at[written_], used_[written_], buffers.operand[written_],
-                    stream);
+    return Copy(written_, at[written_], used_[written_],
+                buffers.operand[written_], CudnnStrides(p_, written_), stream);
   }
 
-  // An operand as the caller has it, to `strides`.
-  absl::Status Copy(int i, void* from, void* to, const CudnnLongs& strides,
-                    Stream stream) const {
+  // Array i from one place to another, each with its strides.
+  absl::Status Copy(int i, void* from, const CudnnLongs& from_strides, void* to,
+                    const CudnnLongs& to_strides, Stream stream) const {
     const CudnnLongs sizes = CudnnSizes(p_, i);
-    const CudnnLongs given = CudnnStrides(p_, i);
     const int64_t element = SizeInBytes(p_.dtype);
-    return library_->device().Copy({from, element, sizes, given},
-                                   {to, element, sizes, strides}, stream);
-  }
-
-  absl::Status CopyBack(void* from, const CudnnLongs& strides, void* to,
-                        Stream stream) const {
-    const CudnnLongs sizes = CudnnSizes(p_, written_);
-    const CudnnLongs given = CudnnStrides(p_, written_);
-    const int64_t element = SizeInBytes(p_.dtype);
-    return library_->device().Copy({from, element, sizes, strides},
-                                   {to, element, sizes, given}, stream);
+    return library_->device().Copy({from, element, sizes, from_strides},
+                                   {to, element, sizes, to_strides}, stream);
   }
 
   absl::Status AddBias(void* handle, const void* bias, void* written) const {
@@ -252,10 +245,10 @@ class CudnnConvolution final : public PreparedCall {
   const ConvolutionProblem p_;
   const int written_;
   CudnnDescriptor bias_ = nullptr, biased_ = nullptr;
-  std::array<CudnnLongs, 3> used_;  // strides that cuDNN computes on
-  std::array<bool, 3> copied_{};    // where they are not the caller's
-  std::array<int64_t, 3> starts_{},
-      ids_{};  // of copies in the room; in the plan
+  std::array<CudnnLongs, 3> used_;   // strides that cuDNN computes on
+  std::array<bool, 3> copied_{};     // where they are not the caller's
+  std::array<int64_t, 3> starts_{};  // of copies, in the room
+  std::array<int64_t, 3> ids_{};     // in the plan
   CudnnPlan plan_;
   int64_t room_bytes_ = 0;
   int64_t workspace_start_ = 0;
