@@ -112,10 +112,21 @@ int64_t ImagesAtATime(const ConvolutionProblem& p) {
   return images;
 }
 
-// relu, at the width of the machine's vectors; a NaN stays.
-__attribute__((target_clones("avx2", "default"))) void Relu(float* data,
-                                                            int64_t count) {
+inline __attribute__((always_inline)) void ReluLoop(float* data,
+                                                    int64_t count) {
   for (int64_t i = 0; i < count; ++i) data[i] = data[i] < 0 ? 0 : data[i];
+}
+
+__attribute__((target("avx2"))) void ReluWithAvx2(float* data, int64_t count) {
+  ReluLoop(data, count);
+}
+
+// relu, at the width of the machine's vectors; a NaN stays. The width is asked
+// here, not by `target_clones`: the loader runs those resolvers before
+// ThreadSanitizer is ready, and a program dies before main.
+void Relu(float* data, int64_t count) {
+  static const bool has_avx2 = __builtin_cpu_supports("avx2");
+  has_avx2 ? ReluWithAvx2(data, count) : ReluLoop(data, count);
 }
 
 // The convolution of one slab, some images at a time: the primitive, and a
