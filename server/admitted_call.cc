@@ -1,5 +1,6 @@
 #include "server/admitted_call.h"
 
+#include <atomic>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -10,6 +11,28 @@ namespace {
 
 using Bytes = RawMethods::Bytes;
 
+// The order of what happens to a call. gRPC keeps it with locks that
+// ThreadSanitizer does not see; this says it again: all before a Give comes before
+// all behind a later Take.
+class CallOrder {
+ public:
+  void Give() { gifts_.fetch_add(1, std::memory_order_release); }
+  void Take() { gifts_.load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<int> gifts_ = 0;
+};
+
+// One of gRPC's reactions, in the order of its call. The call outlives it.
+class Reaction {
+ public:
+  explicit Reaction(CallOrder& order) : order_(order) { order_.Take(); }
+  ~Reaction() { order_.Give(); }
+
+ private:
+  CallOrder& order_;
+};
+
 // What both kinds of calls share: the message, the method's reactor, and who hears
 // of the end first.
 template <typename Reactor>
@@ -19,6 +42,7 @@ class AdmittedCall : public grpc::ServerGenericBidiReactor {
 
   // gRPC calls OnDone after this has returned.
   void OnReadDone(bool ok) final {
+    const Reaction reaction(order_);
     if (!ok) {
       return Finish(grpc::Status(grpc::StatusCode::CANCELLED,
                                  "call: ended before its message"));
@@ -35,6 +59,7 @@ class AdmittedCall : public grpc::ServerGenericBidiReactor {
   }
 
   void OnCancel() final {
+    const Reaction reaction(order_);
     Reactor* begun = nullptr;
     {
       MutexLock lock(&mu_);
@@ -45,10 +70,12 @@ class AdmittedCall : public grpc::ServerGenericBidiReactor {
   }
 
   void OnSendInitialMetadataDone(bool ok) final {
+    const Reaction reaction(order_);
     reactor()->OnSendInitialMetadataDone(ok);
   }
 
   void OnDone() final {
+    order_.Take();
     Reactor* const begun = reactor();
     if (begun != nullptr) begun->OnDone();
     delete this;
@@ -61,7 +88,13 @@ class AdmittedCall : public grpc::ServerGenericBidiReactor {
   // Gives its reactor the call that it acts on.
   virtual void Bind(Reactor* reactor) = 0;
 
-  void Read() { StartRead(&request_); }
+  // The last that a constructor does.
+  void Read() {
+    order_.Give();
+    StartRead(&request_);
+  }
+  // Before each step that gRPC answers with a reaction.
+  CallOrder& order() { return order_; }
   Reactor* reactor() ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(&mu_);
     return reactor_;
@@ -70,6 +103,7 @@ class AdmittedCall : public grpc::ServerGenericBidiReactor {
  private:
   RawMethods::Context* const context_;
   Bytes request_;
+  CallOrder order_;
   Mutex mu_;
   Reactor* reactor_ ABSL_GUARDED_BY(mu_) = nullptr;  // null until it was read
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
@@ -88,11 +122,15 @@ class UnaryCall final : public AdmittedCall<grpc::ServerUnaryReactor> {
    public:
     explicit Actions(UnaryCall& call) : call_(call) {}
     void Finish(grpc::Status status) override {
+      call_.order().Give();
       if (!status.ok()) return call_.Finish(std::move(status));
       call_.StartWriteAndFinish(&call_.reply_, grpc::WriteOptions(),
                                 std::move(status));
     }
-    void SendInitialMetadata() override { call_.StartSendInitialMetadata(); }
+    void SendInitialMetadata() override {
+      call_.order().Give();
+      call_.StartSendInitialMetadata();
+    }
     void BindTo(grpc::ServerUnaryReactor* reactor) { BindReactor(reactor); }
 
    private:
@@ -125,7 +163,10 @@ class StreamCall final : public AdmittedCall<grpc::ServerWriteReactor<Bytes>> {
     Read();
   }
 
-  void OnWriteDone(bool ok) override { reactor()->OnWriteDone(ok); }
+  void OnWriteDone(bool ok) override {
+    const Reaction reaction(order());
+    reactor()->OnWriteDone(ok);
+  }
 
  private:
   // As UnaryCall's.
@@ -133,14 +174,20 @@ class StreamCall final : public AdmittedCall<grpc::ServerWriteReactor<Bytes>> {
    public:
     explicit Actions(StreamCall& call) : call_(call) {}
     void Finish(grpc::Status status) override {
+      call_.order().Give();
       call_.Finish(std::move(status));
     }
-    void SendInitialMetadata() override { call_.StartSendInitialMetadata(); }
+    void SendInitialMetadata() override {
+      call_.order().Give();
+      call_.StartSendInitialMetadata();
+    }
     void Write(const Bytes* message, grpc::WriteOptions options) override {
+      call_.order().Give();
       call_.StartWrite(message, options);
     }
     void WriteAndFinish(const Bytes* message, grpc::WriteOptions options,
                         grpc::Status status) override {
+      call_.order().Give();
       call_.StartWriteAndFinish(message, options, std::move(status));
     }
     void BindTo(grpc::ServerWriteReactor<Bytes>* reactor) {

@@ -5,11 +5,12 @@
 // `race_top` looks at the frame of the access alone, `race` at every frame, so
 // that it also silences what is called from there: it stands here for
 // libraries that never call us, for RocksDB, whose threads call our logger and
-// nothing else, and for the three places where gRPC hands an object of ours
+// nothing else, and for the four places where gRPC hands an object of ours
 // from thread to thread:
 //   CallOpSet    the messages of a batch, filled in and read back
 //   StaticRun    a batch is done: OnWriteDone, OnReadDone
 //   CallOnDone   a call is done: OnDone
+//   ~ServerCallbackReaderWriterImpl  the end of a generic call
 // and for OnCancel of a Compile call, which the library calls itself, below no
 // frame with a name. Handlers, what they call, and all threads of ours are
 // watched. tests/sanitizers plants races and checks that they are found.
@@ -35,6 +36,7 @@ extern "C" const char* __tsan_default_suppressions() {
          "race:^grpc::internal::CallOpSet<\n"
          "race:^grpc::internal::CallbackWithSuccessTag::StaticRun\n"
          "race:^grpc::internal::*::CallOnDone()\n"
+         "race:^grpc::internal::*::~ServerCallbackReaderWriterImpl()\n"
          "race:^kiln::(anonymous namespace)::CompileCall::OnCancel()\n"
          "race_top:^grpc::\n"
          "race_top:^grpc_core::\n"
