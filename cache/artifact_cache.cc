@@ -1,6 +1,7 @@
 #include "cache/artifact_cache.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -75,6 +76,8 @@ wire::CacheEntry RecordOf(NewEntry entry, const Digest& id, absl::Time now) {
   facts.set_artifact_bytes(entry.artifact.artifact().size());
   facts.set_kernels(entry.kernels);
   *record.mutable_artifact() = std::move(entry.artifact);
+  record.mutable_phases()->Assign(std::make_move_iterator(entry.phases.begin()),
+                                  std::make_move_iterator(entry.phases.end()));
   return record;
 }
 

@@ -71,6 +71,7 @@ struct NewEntry {
   int kernels = 0;
   uint32_t least_driver_cuda_version = 0;  // as Artifact's
   absl::Duration build;                    // planning and building
+  std::vector<wire::JobPhase> phases;      // of the job, for people
   std::string cache_namespace;
   std::string graph_name;
   std::string target;      // TargetText
@@ -97,6 +98,8 @@ struct EntrySummary {
 struct ShownEntry {
   EntrySummary summary;
   wire::SignedArtifact artifact;
+  std::vector<wire::JobPhase> phases;  // of the job that made it
+  std::string graph_text;              // GraphLines; empty where it is lost
 };
 
 // A part of a walk over entries, in order of their keys: calls that answer one page
@@ -267,6 +270,8 @@ class ArtifactCache {
   EntrySummary Summary(const Digest& key, const wire::KeyFacts& facts,
                        const wire::EntryFacts& entry) const;
   void StoreGraph(const NewEntry& entry);
+  // GraphLines of a canonical graph by its digest; empty where they are lost.
+  std::string GraphText(const Digest& graph) const;
   absl::Status NoteEntry(const wire::CacheEntry& entry, int64_t record_bytes);
 
   const Stores stores_;

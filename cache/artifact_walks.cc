@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -96,6 +97,12 @@ absl::StatusOr<EntryPage> ArtifactCache::SetPinned(const PageQuery& query,
   return page;
 }
 
+std::string ArtifactCache::GraphText(const Digest& graph) const {
+  const absl::StatusOr<Blob> text = stores_.graphs.Get(graph);
+  if (!text.ok()) return "";
+  return Unpack(**text, kMaxGraphText).value_or("");
+}
+
 absl::StatusOr<ShownEntry> ArtifactCache::Show(
     absl::string_view key_prefix_hex, absl::string_view cache_namespace) const {
   std::optional<ShownEntry> found;
@@ -114,9 +121,16 @@ absl::StatusOr<ShownEntry> ArtifactCache::Show(
             wire::CacheEntry entry,
             ReadEntry(stores_.entries.inspect, key, found->summary.entry_id));
         found->artifact = std::move(*entry.mutable_artifact());
+        found->phases.assign(
+            std::make_move_iterator(entry.mutable_phases()->begin()),
+            std::make_move_iterator(entry.mutable_phases()->end()));
         return absl::OkStatus();
       }));
-  if (found.has_value()) return *std::move(found);
+  if (found.has_value()) {
+    const KeyPart* graph = GraphPart(found->summary.parts);
+    if (graph != nullptr) found->graph_text = GraphText(graph->digest);
+    return *std::move(found);
+  }
   return absl::NotFoundError(
       absl::StrCat("key ", key_prefix_hex, ": not in the cache"));
 }
@@ -193,11 +207,10 @@ absl::StatusOr<std::optional<NearestEntry>> ArtifactCache::Nearest(
   const KeyPart* other = GraphPart(nearest->entry.parts);
   if (other == nullptr || (graph != nullptr && *graph == *other))
     return nearest;
-  const absl::StatusOr<Blob> text = stores_.graphs.Get(other->digest);
-  if (text.ok()) {
-    // Without the text only this explanation suffers.
-    nearest->graph_difference = FirstDifferentLine(
-        graph_text, Unpack(**text, kMaxGraphText).value_or(""));
+  // Without the text only this explanation suffers.
+  const std::string text = GraphText(other->digest);
+  if (!text.empty()) {
+    nearest->graph_difference = FirstDifferentLine(graph_text, text);
   }
   return nearest;
 }

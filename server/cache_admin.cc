@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "cache/explain.h"
 #include "cache/tuning_match.h"
 #include "proto/base/log.h"
@@ -145,6 +147,11 @@ absl::StatusOr<wire::ShowReply> ShowEntry(const ArtifactCache& cache,
     return MakeError(ErrorReason::kArtifactCorrupt,
                      absl::StrCat("key ", request.key_prefix_hex(),
                                   ": its entry is no Artifact"));
+  }
+  for (const wire::JobPhase& phase : shown.phases) *reply.add_phases() = phase;
+  for (absl::string_view line : absl::StrSplit(shown.graph_text, '\n')) {
+    const std::string number = absl::StrCat("node ", reply.nodes_size(), ": ");
+    if (absl::ConsumePrefix(&line, number)) reply.add_nodes(std::string(line));
   }
   return reply;
 }

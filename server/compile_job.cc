@@ -48,10 +48,15 @@ absl::StatusOr<CompiledArtifact> CompileJob::Run(Job& job) {
     return before;
   }
 
-  ASSIGN_OR_RETURN(wire::CompilePlan plan, Plan(job));
+  JobPhases phases(job.begun);
+  phases.Add("queue", "wait", job.begun, begun);
+  ASSIGN_OR_RETURN(wire::CompilePlan plan, Plan(job, phases));
   const SteadyTime planned = SteadyNow();
+  phases.Add("plan", "job", begun, planned);
   ASSIGN_OR_RETURN(BuiltUnits units, Build(job, plan));
   const SteadyTime built = SteadyNow();
+  phases.Add("build", "job", planned, built);
+  phases.AddBuilds(units.builds);
 
   rooms_.jobs.Report(job, JobStage::kStoring, 0, 0);
   const uint32_t least_driver = LeastDriver(units.objects);
@@ -71,12 +76,14 @@ absl::StatusOr<CompiledArtifact> CompileJob::Run(Job& job) {
       .units_built = units.built,
       .units_cached = units.cached,
   };
-  Store(job, made, plan);
+  phases.Add("assemble and sign", "job", built, SteadyNow());
+  Store(job, made, plan, std::move(phases));
   FillEvents(task, made);
   return made;
 }
 
-absl::StatusOr<wire::CompilePlan> CompileJob::Plan(Job& job) {
+absl::StatusOr<wire::CompilePlan> CompileJob::Plan(Job& job,
+                                                   JobPhases& phases) {
   rooms_.jobs.Report(job, JobStage::kPlanning, 0, 0);
   wire::WorkRequest request;
   wire::PlanRequest& plan = *request.mutable_plan();
@@ -92,6 +99,7 @@ absl::StatusOr<wire::CompilePlan> CompileJob::Plan(Job& job) {
   }
   rooms_.counters.Add(Count::kPlans);
   rooms_.pass_times.Add(*reply);
+  phases.AddPlanning(*reply, work->times());
   RETURN_IF_ERROR(CheckPlanSize(reply->plan(), job.graph_name));
   return reply->plan();
 }
@@ -107,7 +115,7 @@ absl::StatusOr<BuiltUnits> CompileJob::Build(Job& job,
 
 // A cache that cannot store is slow, not wrong.
 void CompileJob::Store(Job& job, const CompiledArtifact& made,
-                       const wire::CompilePlan& plan) {
+                       const wire::CompilePlan& plan, JobPhases phases) {
   const CompileTask& task = *job.task;
   NewEntry entry;
   entry.key = task.key;
@@ -117,6 +125,7 @@ void CompileJob::Store(Job& job, const CompiledArtifact& made,
   entry.kernels = plan.plan().kernels_size();
   entry.least_driver_cuda_version = made.least_driver_cuda_version;
   entry.build = made.planned + made.built;
+  entry.phases = phases.Take();
   entry.cache_namespace = task.request().cache_namespace();
   entry.graph_name = task.graph_name;
   entry.target = TargetText(task.request().target());

@@ -6,6 +6,7 @@
 #include "proto/base/key_ring.h"
 #include "server/compile_task.h"
 #include "server/counters.h"
+#include "server/job_phases.h"
 #include "server/job_table.h"
 #include "server/pass_times.h"
 #include "server/unit_builder.h"
@@ -35,10 +36,10 @@ class CompileJob {
   absl::StatusOr<CompiledArtifact> Run(Job& job);
 
  private:
-  absl::StatusOr<wire::CompilePlan> Plan(Job& job);
+  absl::StatusOr<wire::CompilePlan> Plan(Job& job, JobPhases& phases);
   absl::StatusOr<BuiltUnits> Build(Job& job, const wire::CompilePlan& plan);
   void Store(Job& job, const CompiledArtifact& made,
-             const wire::CompilePlan& plan);
+             const wire::CompilePlan& plan, JobPhases phases);
 
   const Rooms rooms_;
 };

@@ -8,6 +8,16 @@
 #include "proto/base/status.h"
 
 namespace kiln {
+namespace {
+
+std::string KernelsOf(const wire::TranslationUnit& unit) {
+  if (unit.symbols().empty()) return "no kernel";
+  if (unit.symbols_size() == 1) return unit.symbols(0);
+  return absl::StrCat(unit.symbols(0), " and ", unit.symbols_size() - 1,
+                      " more");
+}
+
+}  // namespace
 
 absl::StatusOr<BuiltUnits> UnitBuilder::BuildAll(
     const wire::CompilePlan& compiled, const wire::Target& target,
@@ -38,7 +48,13 @@ absl::StatusOr<BuiltUnits> UnitBuilder::BuildAll(
   }
   RETURN_IF_ERROR(failure);
   progress(total, total);
-  for (Wanted& wanted : all) built.objects.push_back(std::move(wanted.object));
+  for (int i = 0; i < compiled.units_size(); ++i) {
+    if (all[i].work != nullptr) {
+      built.builds.push_back(
+          {KernelsOf(compiled.units(i)), all[i].work->times()});
+    }
+    built.objects.push_back(std::move(all[i].object));
+  }
   return built;
 }
 
@@ -94,9 +110,8 @@ absl::Status UnitBuilder::Fetch(const wire::TranslationUnit& unit,
   absl::Status status = reply.status();
   if (reply.ok() && (!(*reply)->has_build() ||
                      (*reply)->build().unit_digest() != unit.digest())) {
-    status = absl::InternalError(absl::StrCat(
-        "unit of ", unit.symbols_size() > 0 ? unit.symbols(0) : "no kernel",
-        ": the worker built another"));
+    status = absl::InternalError(absl::StrCat("unit of ", KernelsOf(unit),
+                                              ": the worker built another"));
   }
   if (status.ok()) {
     wanted.object = (*reply)->build();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,14 +17,22 @@
 #include "proto/base/mutex.h"
 #include "proto/base/steady_time.h"
 #include "server/counters.h"
+#include "server/work_queue.h"
 #include "server/worker_pool.h"
 
 namespace kiln {
+
+// A unit that a worker built while the caller waited.
+struct UnitBuild {
+  std::string kernels;  // "kiln_poi_fused_add_5f0c and 3 more"
+  WorkTimes times;
+};
 
 struct BuiltUnits {
   std::vector<wire::ObjectCode> objects;  // in the order of the units
   int built = 0;                          // by a worker, for this caller
   int cached = 0;                         // found, or built for another
+  std::vector<UnitBuild> builds;          // also those for another
 };
 
 // Gets the object code of translation units: from the unit cache, from a build

@@ -23,8 +23,19 @@ bool PendingWork::done() const {
   return done_;
 }
 
+WorkTimes PendingWork::times() const {
+  MutexLock lock(&mu_);
+  return times_;
+}
+
+void PendingWork::Begin() {
+  MutexLock lock(&mu_);
+  times_.begun = SteadyNow();
+}
+
 void PendingWork::Answer(absl::StatusOr<wire::WorkReply> reply) {
   MutexLock lock(&mu_);
+  times_.ended = SteadyNow();
   reply_ = std::move(reply);
   done_ = true;
   answered_.SignalAll();

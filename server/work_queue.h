@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "proto/base/digest.h"
 #include "proto/base/mutex.h"
+#include "proto/base/steady_time.h"
 #include "proto/worker.pb.h"
 #include "server/turns.h"
 
@@ -38,11 +39,21 @@ struct WorkerUse {
   friend bool operator==(const WorkerUse&, const WorkerUse&) = default;
 };
 
+// When a request was submitted, was taken by the worker that answered it, and was
+// answered.
+struct WorkTimes {
+  SteadyTime asked;
+  SteadyTime begun;
+  SteadyTime ended;
+};
+
 // One request on its way to a worker, and its answer. Thread-safe.
 class PendingWork {
  public:
   PendingWork(wire::WorkRequest request, WorkLabel label)
-      : request_(std::move(request)), label_(std::move(label)) {}
+      : request_(std::move(request)), label_(std::move(label)) {
+    times_.asked = SteadyNow();
+  }
 
   // Waits until it is answered. Any number of threads may, any number of times.
   // The pool answers everything: what a worker has by its wall limit, twice at
@@ -64,7 +75,11 @@ class PendingWork {
 
   bool done() const ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Of one that is answered.
+  WorkTimes times() const ABSL_LOCKS_EXCLUDED(mu_);
+
   // The rest is for who works on it.
+  void Begin() ABSL_LOCKS_EXCLUDED(mu_);
   void Answer(absl::StatusOr<wire::WorkReply> reply) ABSL_LOCKS_EXCLUDED(mu_);
   // Of the one thread that holds the request now: another attempt at it begins.
   int CountAttempt() { return ++attempts_; }
@@ -85,6 +100,7 @@ class PendingWork {
   mutable Mutex mu_;
   CondVar answered_;
   bool done_ ABSL_GUARDED_BY(mu_) = false;
+  WorkTimes times_ ABSL_GUARDED_BY(mu_);
   absl::StatusOr<wire::WorkReply> reply_;  // fixed once done_
 };
 

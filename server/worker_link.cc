@@ -141,6 +141,7 @@ void WorkerLink::RunOnce(std::shared_ptr<PendingWork> work) {
                                label.toolchain, ", found ", toolchain,
                                ": the compilers were replaced; ask again")));
   }
+  work->Begin();
   absl::StatusOr<wire::WorkReply> reply = RunOn(**process, *work);
   if (reply.ok()) {
     roster_.CountDone(index_);

@@ -12,6 +12,7 @@
 #include "client/compilectl/admin_call.h"
 #include "client/compilectl/commands.h"
 #include "client/compilectl/show_text.h"
+#include "client/compilectl/show_trace.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/status.h"
 
@@ -218,6 +219,7 @@ absl::StatusOr<std::string> ShowCommand(const AdminClient& daemon,
   request.set_cache_namespace(cache_namespace);
   ASSIGN_OR_RETURN(const wire::ShowReply reply,
                    AdminCall<wire::ShowReply>(daemon, &Admin::Show, request));
+  if (what == ShowWhat::kTrace) return ShowTrace(reply);
   if (format == OutputFormat::kTable) return ShowText(reply, what);
   Json document = EntryJson(reply.entry());
   const wire::CompilePlan& compiled = reply.artifact().compiled();

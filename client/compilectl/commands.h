@@ -59,9 +59,10 @@ absl::StatusOr<std::string> ListCommand(const AdminClient& daemon,
                                         const std::string& cache_namespace,
                                         uint32_t limit, OutputFormat format);
 
-enum class ShowWhat { kPlan, kKernels, kSources };
+enum class ShowWhat { kPlan, kKernels, kSources, kTrace };
 
-// One entry: its key's parts, guards, counters, and `what` of its plan.
+// One entry: its key's parts, guards, counters, and `what` of its plan. kTrace
+// is JSON in either format (show_trace.h).
 absl::StatusOr<std::string> ShowCommand(const AdminClient& daemon,
                                         const std::string& key_prefix,
                                         const std::string& cache_namespace,

@@ -51,6 +51,7 @@ struct Flags {
   int64_t limit = 0;
   bool kernels = false;
   bool sources = false;
+  bool trace = false;
   CaseOptions explain;
   PurgeOptions purge;
   CaseOptions tune;
@@ -328,7 +329,8 @@ class Program {
     Arguments& show = AddWithDaemon(
         "show", "one entry: plan, kernels, sources", [this](auto& daemon) {
           return ShowCommand(daemon, flags_.key, flags_.purge.cache_namespace,
-                             flags_.sources   ? ShowWhat::kSources
+                             flags_.trace     ? ShowWhat::kTrace
+                             : flags_.sources ? ShowWhat::kSources
                              : flags_.kernels ? ShowWhat::kKernels
                                               : ShowWhat::kPlan,
                              FormatOf(flags_));
@@ -339,6 +341,8 @@ class Program {
                 "of this one alone");
     show.Flag("--kernels", flags_.kernels, "the text of each kernel");
     show.Flag("--sources", flags_.sources, "the source of each unit");
+    show.Flag("--trace", flags_.trace,
+              "its compile and its steps, for Perfetto and Chrome's tracing");
     Arguments& explain = AddWithDaemon(
         "explain", "why is this not in the cache?", [this](auto& daemon) {
           return ExplainCommand(daemon, flags_.explain, FormatOf(flags_));

@@ -51,6 +51,8 @@ std::string ShowText(const wire::ShowReply& reply, ShowWhat what) {
                         unit.source(), "\n");
       }
       return text;
+    case ShowWhat::kTrace:  // ShowTrace
+      break;
   }
   return text;
 }

@@ -6,8 +6,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "compiler/codegen/write_combined.h"
 #include "compiler/graph/refused_nodes.h"
-#include "compiler/loop/loop_transforms.h"
 #include "compiler/schedule/kernel_fingerprint.h"
+#include "compiler/schedule/kernel_labels.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -39,13 +39,6 @@ KernelSource WithArguments(const Written& written,
     }
   }
   return source;
-}
-
-// Of the client's graph, those that a step computes.
-std::vector<uint32_t> ClientNodesOf(const PlannedStep& step) {
-  LoopNest all;
-  for (const PlannedKernel& part : KernelsOf(step)) TakeOrigins(part.nest, all);
-  return all.client_nodes;
 }
 
 // The sources of a plan's kernels, equal ones written once.

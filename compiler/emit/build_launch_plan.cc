@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/emit/sym_to_wire.h"
+#include "compiler/schedule/kernel_labels.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -248,6 +249,8 @@ class PlanBuilder {
         kernel.source.blocks_per_multiprocessor);
     launch.set_programmatic_dependent_launch(
         kernel.source.waits_for_work_before);
+    const std::vector<uint32_t> nodes = ClientNodesOf(planned);
+    launch.mutable_client_nodes()->Assign(nodes.begin(), nodes.end());
     return absl::OkStatus();
   }
 

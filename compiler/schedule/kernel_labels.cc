@@ -82,6 +82,12 @@ std::string KernelStem(const CombinedKernel& kernel) {
   return Stem("for", kernel.parts);
 }
 
+std::vector<uint32_t> ClientNodesOf(const PlannedStep& step) {
+  LoopNest all;
+  for (const PlannedKernel& part : KernelsOf(step)) TakeOrigins(part.nest, all);
+  return all.client_nodes;
+}
+
 void LabelKernels(KernelPlan& plan) {
   size_t kernels = 0;
   for (PlannedStep& step : plan.steps) {

@@ -1,7 +1,9 @@
 #ifndef KILN_COMPILER_SCHEDULE_KERNEL_LABELS_H_
 #define KILN_COMPILER_SCHEDULE_KERNEL_LABELS_H_
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "compiler/schedule/kernel_plan.h"
 
@@ -21,6 +23,10 @@ std::string KernelStem(const CombinedKernel& kernel);
 
 // Whether all of a nest came from operators on lists of tensors.
 bool ComesFromLists(const LoopNest& nest);
+
+// Of the client's graph, the nodes that a step with kernels does work of, in
+// order.
+std::vector<uint32_t> ClientNodesOf(const PlannedStep& step);
 
 // Labels each kernel of `plan` with what it is now: its stem and a number, which
 // makes it unique.

@@ -39,6 +39,7 @@ class PlanParser {
   void Kernel();
   void Launch();
   void Extern();
+  void Nodes(google::protobuf::RepeatedField<uint32_t>& nodes);
   void Output();
   bool SmallStep();
   void Statement();
@@ -238,6 +239,16 @@ void PlanParser::Launch() {
   if (in_.Take("blocks_per_multiprocessor")) {
     launch.set_blocks_per_multiprocessor(in_.Unsigned());
   }
+  Nodes(*launch.mutable_client_nodes());
+}
+
+void PlanParser::Nodes(google::protobuf::RepeatedField<uint32_t>& nodes) {
+  if (!in_.Take("nodes")) return;
+  in_.Expect("[");
+  while (in_.ok() && !in_.Take("]")) {
+    nodes.Add(in_.Unsigned());
+    in_.Take(",");
+  }
 }
 
 void PlanParser::Extern() {
@@ -261,12 +272,7 @@ void PlanParser::Extern() {
       attribute.set_int_value(in_.Int());
     }
   }
-  if (!in_.Take("nodes")) return;
-  in_.Expect("[");
-  while (in_.ok() && !in_.Take("]")) {
-    call.add_client_nodes(in_.Unsigned());
-    in_.Take(",");
-  }
+  Nodes(*call.mutable_client_nodes());
 }
 
 void PlanParser::Output() {

@@ -134,6 +134,14 @@ std::string KernelText(const wire::PlanKernel& kernel, int number,
   return out;
 }
 
+// " nodes [3, 4]": whose work a step does.
+template <typename Step>
+std::string NodesText(const Step& step) {
+  if (step.client_nodes().empty()) return "";
+  return absl::StrCat(" nodes [", absl::StrJoin(step.client_nodes(), ", "),
+                      "]");
+}
+
 std::string LaunchText(const wire::LaunchStep& launch) {
   std::vector<std::string> args;
   for (const wire::KernelArg& arg : launch.args()) {
@@ -174,7 +182,7 @@ std::string LaunchText(const wire::LaunchStep& launch) {
     absl::StrAppend(&out, " blocks_per_multiprocessor ",
                     launch.blocks_per_multiprocessor());
   }
-  return out;
+  return out + NodesText(launch);
 }
 
 std::string AttributeText(const wire::Attribute& attribute) {
@@ -201,12 +209,20 @@ std::string ExternText(const wire::ExternStep& call) {
   for (const wire::Attribute& attribute : call.attributes()) {
     absl::StrAppend(&out, " ", AttributeText(attribute));
   }
-  if (call.client_nodes_size() > 0) {
-    absl::StrAppend(&out, " nodes [", absl::StrJoin(call.client_nodes(), ", "),
-                    "]");
-  }
-  return out;
+  return out + NodesText(call);
 }
+
+std::string OutputText(const wire::PlanOutput& output) {
+  if (output.has_view()) {
+    return absl::StrCat("output view ", ViewText(output.view()));
+  }
+  if (output.has_sym()) {
+    return absl::StrCat("output sym ", SymExprText(output.sym()));
+  }
+  return output.has_none() ? "output none" : "output nothing";
+}
+
+}  // namespace
 
 std::string StepText(const wire::PlanStep& step) {
   switch (step.kind_case()) {
@@ -237,18 +253,6 @@ std::string StepText(const wire::PlanStep& step) {
   }
   return "nothing";
 }
-
-std::string OutputText(const wire::PlanOutput& output) {
-  if (output.has_view()) {
-    return absl::StrCat("output view ", ViewText(output.view()));
-  }
-  if (output.has_sym()) {
-    return absl::StrCat("output sym ", SymExprText(output.sym()));
-  }
-  return output.has_none() ? "output none" : "output nothing";
-}
-
-}  // namespace
 
 std::string PlanText(const wire::LaunchPlan& plan, KernelTexts texts) {
   std::vector<std::string> symbols;

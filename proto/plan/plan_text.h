@@ -13,7 +13,7 @@
 //     kernel k0 kiln_poi_fused_add_5f0c label kiln_poi_fused_add_0 module 0
 //       from [add, relu] reads 1024*s0 writes 1024*s0 mapped "XBLOCK=1024" over [s0, 256]
 //       | the kernel's own text, a line each
-//     launch k0 grid [s0, 1, 1] block [256, 1, 1] args [b0 f32 [s0, 256], b1 at 64, seed, s0*4]
+//     launch k0 grid [s0, 1, 1] block [256, 1, 1] args [b0 f32 [s0, 256], b1 at 64, seed, s0*4] nodes [0, 2]
 //     extern mm (b0 f32 [s0, 256] strides [256, 1] offset 0; …) -> (…) alpha=float 1 nodes [3]
 //     copy b0 f32 […] … -> b1 f32 […] …
 //     fill b1 f32 […] … bits 0
@@ -47,6 +47,9 @@ namespace kiln {
 enum class KernelTexts { kWith, kWithout };
 std::string PlanText(const wire::LaunchPlan& plan,
                      KernelTexts texts = KernelTexts::kWith);
+
+// One step, in a line.
+std::string StepText(const wire::PlanStep& step);
 
 // Verifies nothing: plan_verifier.h does. INVALID_ARGUMENT "line 3 column 7:
 // found 'x', due a number".

@@ -51,6 +51,7 @@ class ArtifactCacheTest : public testing::Test {
     entry.graph_name = "sample";
     entry.graph_text =
         GraphLines(CanonicalizeRequest(request)->request.graph());
+    entry.phases.emplace_back().set_name("plan");
     return cache_.Insert(std::move(entry));
   }
   CacheAnswer Lookup(const wire::CompileRequest& request, int64_t rows = 10) {
@@ -267,7 +268,13 @@ TEST_F(ArtifactCacheTest, ListAndShowFindByPrefix) {
   EXPECT_EQ(entry.guards, (std::vector<std::string>{"s0 <= 7 (test)"}));
   EXPECT_EQ(entry.bytes, 5);
   EXPECT_EQ(cache_.List({.most = 1})->entries.size(), 1u);
-  EXPECT_EQ(cache_.Show(hex)->artifact.artifact(), "bytes");
+  const auto shown = cache_.Show(hex);
+  ASSERT_TRUE(shown.ok()) << shown.status();
+  EXPECT_EQ(shown->artifact.artifact(), "bytes");
+  ASSERT_EQ(shown->phases.size(), 1);
+  EXPECT_EQ(shown->phases[0].name(), "plan");
+  EXPECT_EQ(shown->graph_text,
+            GraphLines(CanonicalizeRequest(request_)->request.graph()));
   EXPECT_TRUE(absl::IsNotFound(cache_.Show("ffff0000ffff").status()));
   EXPECT_TRUE(absl::IsInvalidArgument(cache_.Show("").status()));
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "cache/memory_blob_store.h"
 #include "cache/unit_cache.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/base/assemble.h"
 #include "proto/base/clock.h"
@@ -102,9 +103,15 @@ TEST_F(UnitBuilderTest,
     const auto joined = Build("// a unit");
     ASSERT_TRUE(joined.ok()) << joined.status();
     EXPECT_EQ(joined->cached, 1);
+    EXPECT_EQ(joined->builds.size(), 1);
     stored = cache_.Bytes().value();
   });
   ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_EQ(first->builds.size(), 1);
+  const WorkTimes& times = first->builds[0].times;
+  EXPECT_LE(times.asked, times.begun);
+  EXPECT_LE(times.begun, times.ended);
+  EXPECT_THAT(Build("// a unit")->builds, testing::IsEmpty());  // found
   EXPECT_EQ(counters_.Get(Count::kUnitsJoined), 1);
   EXPECT_EQ(counters_.Get(Count::kUnitsBuilt), 1);
   EXPECT_GT(stored, 0);

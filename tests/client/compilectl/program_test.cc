@@ -166,6 +166,15 @@ TEST_F(Compilectl, EveryCommandHasADocumentForPrograms) {
   ASSERT_EQ(entries.size(), 3);
   const std::string key = entries[0]["key"];
   EXPECT_EQ(AskJson({"show", key})["key"], key);
+  const Json trace = AskJson({"show", key, "--trace"});
+  EXPECT_EQ(trace["otherData"]["key"], key);
+  std::vector<std::string> phases;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] == "X" && event["cat"] == "job")
+      phases.push_back(event["name"]);
+  }
+  EXPECT_EQ(phases,
+            std::vector<std::string>({"plan", "build", "assemble and sign"}));
   EXPECT_EQ(AskJson({"explain", key})["found"], true);
   EXPECT_EQ(AskJson({"purge", "--all", "--dry-run"})["entries"], 3);
   EXPECT_NE(AskJson({"version"})["kilnd"], "");

@@ -26,7 +26,7 @@ constexpr char kPlan[] =
     |   nest "add"
     | }
     |
-  launch k0 grid [floordiv(s0 + 255, 256), 1, 1] block [256, 1, 1] args [b0 f32 [s0, 4], b1 at 4*s1, b2 at 8 f32 [], seed, seed_slot, s0*4 + mod(s0, 3)] shared 64 cluster 2 programmatic_dependent_launch blocks_per_multiprocessor 32
+  launch k0 grid [floordiv(s0 + 255, 256), 1, 1] block [256, 1, 1] args [b0 f32 [s0, 4], b1 at 4*s1, b2 at 8 f32 [], seed, seed_slot, s0*4 + mod(s0, 3)] shared 64 cluster 2 programmatic_dependent_launch blocks_per_multiprocessor 32 nodes [0, 7]
   extern addmm (b0 f32 [4, s0] strides [1, 4] offset 0; b1 f32 [4, 4] strides [4, 1] offset 0) -> (b2 f32 [4, 4] strides [4, 1] offset 0) alpha=float 0.1 beta=-3 activation="" stride=[s0, 1] nodes [3, 14]
   copy b1 f32 [16] strides [1] offset 0 -> b2 f32 [16] strides [1] offset 0
   fill b2 bf16 [2] strides [1] offset 1 bits 16256
@@ -88,7 +88,8 @@ TEST(PlanText, SaysWhereItFoundWhatAndWhatWasDue) {
                    "offse', due 'b1'"},
            BadText{"cluster 2 programmatic_dependent_launch "
                    "blocks_per_multiprocessor 32",
-                   "cluster x", "line 14 column 172: found 'x', due a number"},
+                   "cluster x",
+                   "line 14 column 172: found 'x nodes [0, 7]', due a number"},
            BadText{"input 0 bytes 16*s0", "input 0 bytes 16*",
                    "line 5 column 3: found 'buffer b1"},
            BadText{"floordiv(s0", "ceildiv(s0", "due a number, a symbol"},
