@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 import torch
+from torch._functorch.aot_autograd import aot_export_joint_simple
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -142,6 +143,114 @@ def test_sizes_found_in_data_cut():
     plan = make_plan(module.graph, {})
     reasons = graph_partitions.cut(plan, OPTIONS)
     assert "unbacked binding ops" in reasons
+
+
+def functional(function, *devices):
+    """As `traced`, as AOTAutograd gives it: an operator that writes is wrapped to write copies."""
+    getattr(torch._C, "_ensureCUDADeviceGuardSet", lambda: None)()
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        inputs = tuple(torch.empty(4, 4, device=device) for device in devices)
+        return aot_export_joint_simple(function, inputs, trace_joint=False)
+
+
+def adds_one(name, **options):
+    operator = torch.library.custom_op(f"graph_partitions::{name}", mutates_args=["x"], **options)
+
+    @operator
+    def added(x: torch.Tensor) -> None:
+        x.add_(1)
+
+    return added
+
+
+def test_an_operator_that_writes_and_says_it_is_unsafe_cuts():
+    operator = adds_one("adds_one", tags=(torch.Tag.cudagraph_unsafe,))
+
+    def function(x):
+        y = x * 2
+        operator(y)
+        return [y.sin() + 1, y]
+
+    module = functional(function, "cuda")
+    cut = Cut(module)
+    assert [why for why in cut.reasons if why] == ["CUDAGraph-unsafe custom ops"] * 2
+    first, second = cut.choice.parts
+    # What it wrote goes on into the second part.
+    assert cut.names(first) == ["aten.mul.Tensor"]
+    assert second["facts"]["names"] == ["getitem_1"]
+    whole = Chooser({**OPTIONS, "graph_partition": False})
+    assert whole.choose(module, "inference") is None
+
+
+def test_an_operator_that_writes_and_is_listed_cuts():
+    operator = adds_one("adds_one_listed")
+
+    def function(x):
+        y = x * 2
+        operator(y)
+        return [y.sin()]
+
+    module = functional(function, "cuda")
+    assert Cut(module).choice.parts is None
+    cut = Cut(module, {**OPTIONS, "custom_should_partition_ops": (operator._qualname,)})
+    reason = f"custom partition op: {operator._opoverload}"
+    assert [why for why in cut.reasons if why] == [reason] * 2
+    assert len(cut.choice.parts) == 2
+
+
+def test_an_operator_with_branches_cuts():
+    def function(x, scale):
+        y = x * 2
+        z = torch.cond(y.sum() > 0, lambda y: y.sin(), lambda y: y.cos(), (y,))
+        return z * scale
+
+    cut = Cut(functional(lambda *inputs: [function(*inputs)], "cuda", "cuda"))
+    assert {why for why in cut.reasons if why} == {"Conditional ops"}
+    first, second = cut.choice.parts
+    assert cut.names(first)[0] == "aten.mul.Tensor"
+    assert cut.names(second) == ["aten.mul.Tensor"]
+    # The predicate and the operand; the branches are nobody's tensors.
+    assert len(first["facts"]["output_traces"]) == 2
+    assert second["facts"]["tensors"] == [0, 1]
+
+
+@pytest.mark.parametrize("listed", ["", ".default"])
+def test_sizes_of_operators_that_are_listed_cut_where_they_are_used(listed):
+    operator = torch.library.custom_op(f"graph_partitions::found{len(listed)}", mutates_args=())
+
+    @operator
+    def found(x: torch.Tensor) -> torch.Tensor:
+        return x[x > 0]
+
+    @found.register_fake
+    def _(x):
+        return x.new_empty(torch.library.get_ctx().new_dynamic_size())
+
+    def function(x):
+        return found(x) * 2, x.nonzero() + 3, torch.linalg.inv(x)
+
+    getattr(torch._C, "_ensureCUDADeviceGuardSet", lambda: None)()
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    with FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True):
+        module = make_fx(function, tracing_mode="symbolic")(torch.empty(4, 4, device="cuda"))
+
+    def reasons(names):
+        # Each operator is a step of its own.
+        refused = {node.name: "of the test" for node in module.graph.nodes}
+        plan = make_plan(module.graph, refused)
+        options = {**OPTIONS, "cudagraph_unsafe_unbacked_ops": names}
+        why = graph_partitions.cut(plan, options)
+        return dict(zip((str(step.node.target) for step in plan.steps), why))
+
+    without = reasons(())
+    producers = [str(found._opoverload), "aten.nonzero.default"]
+    assert [without[name] for name in producers] == ["unbacked binding ops"] * 2
+    assert without["aten.mul.Tensor"] is None
+    named = reasons((found._qualname + listed,))
+    cut = {name: why for name, why in named.items() if why != without[name]}
+    assert set(cut) == {"aten.mul.Tensor"}
+    assert cut["aten.mul.Tensor"].startswith("uses cudagraph-unsafe unbacked symint: u")
 
 
 def test_a_part_of_static_and_written_inputs():

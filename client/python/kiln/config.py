@@ -75,6 +75,9 @@ OPTIONS = {
     ),
     "cudagraph_support_input_mutation": _Option(True, 0, "outputs of graphs may be written"),
     "graph_partition": _Option(True, 0, "what can be no graph cuts it; else all of it is none"),
+    "cudagraph_unsafe_unbacked_ops": _Option(
+        (), 0, "operators whose sizes, found in data, are in no graph"
+    ),
     "custom_should_partition_ops": _Option((), 0, "operators that are in no graph, by names"),
     "cudagraph_or_error": _Option(False, 0, "a graph that cannot be one is an error"),
     "skip_cudagraph_warmup": _Option(False, 0, "the first call is recorded"),
@@ -189,6 +192,7 @@ cudagraph_dynamic_shape_warn_limit: int
 cudagraph_unexpected_rerecord_limit: int
 cudagraph_support_input_mutation: bool
 graph_partition: bool
+cudagraph_unsafe_unbacked_ops: tuple
 custom_should_partition_ops: tuple
 cudagraph_or_error: bool
 skip_cudagraph_warmup: bool

@@ -40,9 +40,18 @@ def _found_from(node: fx.Node) -> str:
     return f". Found from : \n {trace}" if trace else ""
 
 
+_WRAPPED = ("auto_functionalized", "auto_functionalized_v2")
+
+
+def operator_of(node: fx.Node) -> object:
+    """The operator that a node calls: of one that writes, which AOTAutograd has write to copies, that
+    operator itself."""
+    return node.args[0] if str(node.target) in _WRAPPED else node.target
+
+
 def is_unsafe(node: fx.Node) -> bool:
     """Whether an operator cannot be in a device graph."""
-    target = node.target
+    target = operator_of(node)
     if not isinstance(target, torch._ops.OpOverload):
         return str(target) in _FORBIDDEN
     if torch._C.Tag.cudagraph_unsafe in target.tags or node.meta.get("unbacked_bindings"):
@@ -85,7 +94,7 @@ def _why_not_whole(
         return f"graph with symbolic shapes inputs{_found_from(symbolic[0])}"
     for node in module.graph.nodes:
         if node.op == "call_function" and (is_unsafe(node) or is_masked_put(node)):
-            return f"disabling cudagraphs due to incompatible op {node.target}{_found_from(node)}"
+            return f"disabling cudagraphs due to incompatible op {operator_of(node)}{_found_from(node)}"
     for device, node in devices.items():
         if device.type != "cuda":
             return f"{device.type} device ({node.name}){_found_from(node)}"

@@ -17,11 +17,12 @@ import logging
 import operator
 from collections.abc import Sequence
 
+import sympy
 import torch
 from torch import fx
 
 from .fx_export import Segment, atoms_in, is_random, is_symbolic, value_of
-from .graph_facts import is_masked_put, is_unsafe, trace_of
+from .graph_facts import is_masked_put, is_unsafe, operator_of, trace_of
 from .joint_nodes import storages
 from .recipe import HostRecipe, Item, KilnRecipe, Place, Recipe, Sized, Source, items_of, with_drops
 from .steps import HostStep, Plan, mutates, tensors_in
@@ -32,14 +33,14 @@ _COPIES = (_aten._to_copy.default, _aten.copy_.default, torch.ops.prims.device_p
 _CONDITIONAL = ("cond", "while_loop")
 
 
-def _is_listed(node: fx.Node, options: dict[str, object]) -> bool:
-    name = str(node.target).replace(".", "::", 1)
-    return bool({name, name.rpartition(".")[0]} & set(options["custom_should_partition_ops"]))
+def _is_listed(node: fx.Node, names: Sequence[str]) -> bool:
+    name = str(operator_of(node)).replace(".", "::", 1)
+    return bool({name, name.rpartition(".")[0]} & set(names))
 
 
 def _reason_of_host(node: fx.Node, options: dict[str, object]) -> str | None:
-    if _is_listed(node, options):
-        return f"custom partition op: {node.target}"
+    if _is_listed(node, options["custom_should_partition_ops"]):
+        return f"custom partition op: {operator_of(node)}"
     values = [value_of(node), *map(value_of, node.all_input_nodes)]
     devices = {tensor.device.type for tensor in tensors_in(values)} - {"meta"}
     if devices != {"cuda"}:
@@ -57,18 +58,34 @@ def _nodes_of(step: Segment | HostStep) -> list[fx.Node]:
     return step.nodes if isinstance(step, Segment) else [step.node]
 
 
+def _atoms_of(nodes: Sequence[fx.Node]) -> set[sympy.Expr]:
+    """Those of what nodes give and of what they are given."""
+    values = [value_of(n) for node in nodes for n in (node, *node.all_input_nodes)]
+    return set().union(*map(atoms_in, values))
+
+
+def _unsafe_sizes(steps: Sequence[Segment | HostStep], options: dict[str, object]) -> set[sympy.Expr]:
+    """The sizes that listed operators find in data."""
+    listed = options["cudagraph_unsafe_unbacked_ops"]
+    nodes = (step.node for step in steps if isinstance(step, HostStep))
+    bound = (n.meta.get("unbacked_bindings") or {} for n in nodes if _is_listed(n, listed))
+    return set().union(*bound)
+
+
 def _reasons(steps: Sequence[Segment | HostStep], options: dict[str, object]) -> list[str | None]:
     reasons: list[str | None] = []
     of_node: dict[fx.Node, str | None] = {}
+    unsafe = _unsafe_sizes(steps, options)
     for step in steps:
         nodes = _nodes_of(step)
         why = None
         if isinstance(step, HostStep):
             picked = step.node.target is operator.getitem
             why = of_node.get(step.node.args[0]) if picked else _reason_of_host(step.node, options)
-        if why is None and options["cudagraph_skip_dynamic_graphs"]:
-            values = [value_of(n) for node in nodes for n in (node, *node.all_input_nodes)]
-            why = "dynamic shape ops" if any(map(atoms_in, values)) else None
+        if why is None and (used := sorted(map(str, unsafe & _atoms_of(nodes)))):
+            why = f"uses cudagraph-unsafe unbacked symint: {used[0]}"
+        if why is None and options["cudagraph_skip_dynamic_graphs"] and _atoms_of(nodes):
+            why = "dynamic shape ops"
         of_node.update(dict.fromkeys(nodes, why))
         reasons.append(why)
     return reasons
@@ -255,7 +272,8 @@ def parts_of(
     for why, step in zip(reasons, plan.steps):
         if why is not None:
             node = _nodes_of(step)[0]
-            _log.debug("cudagraph partition: %s, reason=%s %s", node.target, why, trace_of(node))
+            words = operator_of(node), why, trace_of(node)
+            _log.debug("cudagraph partition: %s, reason=%s %s", *words)
     parts = []
     for start, stop in runs:
         sizes = _sizes_of(_call_of(recipe, start, stop, []).takes, nodes)

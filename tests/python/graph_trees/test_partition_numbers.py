@@ -147,6 +147,20 @@ def test_graph_partition_symint_from_nested_indirect_indexing():
                 torch.testing.assert_close(got, due)
 
 
+def test_graph_partition_symint_from_mutation_index():
+    def function(place, x):
+        x[place] = -1
+        return x
+
+    x = torch.zeros(7, device="cuda")
+    called = torch.compile(function, backend="kiln", fullgraph=True, options={"cudagraphs": True})
+    for place in range(2, 7):
+        called(place, x)
+        assert x[place] == -1
+    called(-7, x)
+    assert x[0] == -1
+
+
 def test_graph_partition_dynamic_scalar_inputs():
     def function(x, number):
         y = x.cpu() * number

@@ -109,6 +109,61 @@ def test_graph_partition_custom_op_mutation():
     assert skips() == 0
 
 
+def test_custom_op_mutation_with_cudagraph_unsafe():
+    @torch.library.custom_op(
+        "graph_trees::adds_one_unsafe", mutates_args=["x"], tags=(torch.Tag.cudagraph_unsafe,)
+    )
+    def adds_one_unsafe(x: torch.Tensor) -> None:
+        x.add_(1)
+
+    def function(x):
+        y = x * 2
+        adds_one_unsafe(y)
+        return y.sin()
+
+    x = torch.rand(16, device="cuda")
+    assert_thrice(graphs(function), function, x, times=5)
+    assert partitions() == 2
+    assert skips() == 0
+
+
+def test_graph_partition_condition_op():
+    def function(choose, x):
+        y = x + 1
+        return torch.cond(choose, lambda y: y.sin(), lambda y: y.cos(), (y,)) * 3
+
+    called = graphs(function)
+    x = torch.rand(16, device="cuda")
+    for choose in (True, False, True, False):
+        choose = torch.tensor(choose, device="cuda")
+        assert_thrice(called, function, choose, x)
+    assert partitions() == 2
+    assert skips() == 0
+
+
+def test_cudagraph_unsafe_unbacked_ops():
+    @torch.library.custom_op("graph_trees::positives", mutates_args=())
+    def positives(x: torch.Tensor) -> torch.Tensor:
+        return x[x > 0]
+
+    @positives.register_fake
+    def _(x):
+        return x.new_empty(torch.library.get_ctx().new_dynamic_size())
+
+    def function(x):
+        return positives(x + 1) * 2
+
+    x = torch.randn(16, device="cuda")
+    name = "graph_trees::positives"
+    for names, count in (((), 2), ((name,), 1), ((f"{name}.default",), 1)):
+        torch._dynamo.reset()
+        kiln.counters.clear()
+        called = graphs(function, cudagraph_unsafe_unbacked_ops=names)
+        assert_thrice(called, function, x)
+        assert partitions() == count
+        assert skips() == 0
+
+
 def test_graph_partition_log_message(caplog):
     def function(x):
         y = x + 1
