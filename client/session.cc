@@ -280,6 +280,8 @@ absl::StatusOr<wire::CompileRequest> Session::RequestFor(
     const wire::Graph& graph, const wire::CompileOptions& options) const {
   wire::CompileRequest request;
   ASSIGN_OR_RETURN(*request.mutable_graph(), WithLargeConstantsAsInputs(graph));
+  for (wire::Node& node : *request.mutable_graph()->mutable_nodes())
+    node.clear_stack_trace();
   *request.mutable_target() = target_;
   *request.mutable_options() = options;
   request.set_cache_namespace(options_.cache_namespace);
@@ -298,9 +300,25 @@ absl::StatusOr<std::shared_ptr<Callable>> Session::Compile(
   ASSIGN_OR_RETURN(std::vector<InputValue> constants,
                    UploadLargeConstants(graph, device_));
   std::shared_ptr<Callable> callable(new Callable(
-      shared_from_this(), std::move(request), std::move(constants)));
+      shared_from_this(), graph, std::move(request), std::move(constants)));
   RETURN_IF_ERROR(callable->CompileFor(callable->request_));
   return callable;
+}
+
+Callable::Callable(std::shared_ptr<Session> session, const wire::Graph& graph,
+                   wire::CompileRequest request,
+                   std::vector<InputValue> constants)
+    : session_(std::move(session)),
+      request_(std::move(request)),
+      constants_(std::move(constants)) {
+  for (const wire::Node& node : graph.nodes())
+    stack_traces_.push_back(node.stack_trace());
+}
+
+ClientNode Callable::Node(uint32_t node) const {
+  if (node >= stack_traces_.size()) return {};
+  const wire::Node& of = request_.graph().nodes(static_cast<int>(node));
+  return {of.name().c_str(), of.op().c_str(), stack_traces_[node].c_str()};
 }
 
 absl::Status Callable::CompileFor(const wire::CompileRequest& request) {

@@ -123,7 +123,8 @@ class Session : public std::enable_shared_from_this<Session> {
       const wire::Graph& graph, const wire::CompileOptions& options = {});
 
   // What Compile asks for: for this session's target, namespace and driver, with
-  // large constants as inputs. Errors: of such constants.
+  // large constants as inputs and without the nodes' stack traces, which stay on
+  // this side. Errors: of such constants.
   absl::StatusOr<wire::CompileRequest> RequestFor(
       const wire::Graph& graph, const wire::CompileOptions& options) const;
 
@@ -196,6 +197,14 @@ class Session : public std::enable_shared_from_this<Session> {
   mutable std::atomic<int64_t> refused_artifacts_ = 0;
 };
 
+// A node of a graph as its caller gave it, for people. Lives as long as the
+// callable.
+struct ClientNode {
+  const char* name = "";
+  const char* op = "";
+  const char* stack_trace = "";
+};
+
 // A compiled graph. Thread-safe: any number of threads may be in Run.
 class Callable {
  public:
@@ -235,6 +244,8 @@ class Callable {
     return request_.graph().inputs_size() - static_cast<int>(constants_.size());
   }
   const OpenedDevice& device() const { return session_->device(); }
+  // Of the graph's nodes, number `node`; empty words beyond the last.
+  ClientNode Node(uint32_t node) const;
   // Of the latest compile.
   CompileReport report() const ABSL_LOCKS_EXCLUDED(mu_);
   // Artifacts compiled or fetched so far: one, unless guards failed.
@@ -253,11 +264,8 @@ class Callable {
     std::vector<std::shared_ptr<HotSlot>> slots;
   };
 
-  Callable(std::shared_ptr<Session> session, wire::CompileRequest request,
-           std::vector<InputValue> constants)
-      : session_(std::move(session)),
-        request_(std::move(request)),
-        constants_(std::move(constants)) {}
+  Callable(std::shared_ptr<Session> session, const wire::Graph& graph,
+           wire::CompileRequest request, std::vector<InputValue> constants);
 
   std::shared_ptr<const Entries> entries() const ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status CompileFor(const wire::CompileRequest& request)
@@ -273,6 +281,7 @@ class Callable {
 
   const std::shared_ptr<Session> session_;
   const wire::CompileRequest request_;
+  std::vector<std::string> stack_traces_;  // of the graph's nodes
   // The large ones, which are the request's last inputs. Before entries_, so
   // that it goes after them: unloading waits for the runs that read it.
   const std::vector<InputValue> constants_;

@@ -25,6 +25,7 @@ struct LaunchFacts {
   std::string name;    // "kiln_poi_fused_add_cos_sin_0": unique in its graph
   std::string symbol;  // of the object code: what a GPU's own profile shows
   std::vector<std::string> operators;  // "add", "cos": what it came from
+  std::vector<uint32_t> client_nodes;  // of the request's graph, likewise
   Stream stream = nullptr;
   int64_t grid[3] = {1, 1, 1};
   uint32_t block[3] = {1, 1, 1};

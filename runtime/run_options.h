@@ -2,6 +2,7 @@
 #define KILN_RUNTIME_RUN_OPTIONS_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/types/span.h"
 #include "proto/base/dtype.h"
@@ -43,6 +44,14 @@ class ResultMaker {
   virtual void* Make(int32_t index, const ResultMeta& like) = 0;
 };
 
+// What nodes of the request's graph are to people.
+class NodeWords {
+ public:
+  virtual ~NodeWords() = default;
+  // "add_3: aten.add.Tensor, at model.py:12 in forward".
+  virtual std::string Of(uint32_t node) const = 0;
+};
+
 struct RunOptions {
   // For the graph's random operators: equal seeds give equal results.
   uint64_t seed = 0;
@@ -62,6 +71,8 @@ struct RunOptions {
   LaunchHooks* launches = nullptr;
   // When not null every step is timed, which waits for the device after each.
   Trace* trace = nullptr;
+  // For a trace: whose work its steps do. Null: it does not say.
+  const NodeWords* nodes = nullptr;
 };
 
 }  // namespace kiln

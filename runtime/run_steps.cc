@@ -190,18 +190,33 @@ class StepPlacer {
   StepRunner on_the_host_;
 };
 
+std::vector<std::string> NodesOf(const BoundStep& step,
+                                 const LoadedArtifact& artifact,
+                                 const NodeWords* words) {
+  const auto* launch = std::get_if<BoundLaunch>(&step);
+  const auto* call = std::get_if<BoundExtern>(&step);
+  if (words == nullptr || (launch == nullptr && call == nullptr)) return {};
+  std::vector<std::string> nodes;
+  for (const uint32_t node :
+       ClientNodesOf(artifact, launch != nullptr ? launch->step : call->step)) {
+    nodes.push_back(words->Of(node));
+  }
+  return nodes;
+}
+
 // A traced step is waited for: its time is its own, not the launch's.
 absl::Status RunTraced(const BoundStep& step, StepRunner& runner,
-                       Device& device, const RunOptions& options) {
+                       const LoadedArtifact& artifact,
+                       const RunOptions& options) {
   const int64_t start = Trace::Now();
   RETURN_IF_ERROR(std::visit(runner, step));
-  RETURN_IF_ERROR(device.Synchronize(options.stream));
+  RETURN_IF_ERROR(artifact.device().Synchronize(options.stream));
   const StepName name = NameOf(step);
   const bool library = std::holds_alternative<BoundExtern>(step);
   options.trace->Add(name.name,
                      library ? absl::StrCat("extern,", runner.library())
                              : std::string(name.category),
-                     start);
+                     start, NodesOf(step, artifact, options.nodes));
   return absl::OkStatus();
 }
 
@@ -304,9 +319,8 @@ absl::Status RunSteps(const BoundPlan& plan, const RunOptions& options,
   for (const BoundStep& step : plan.steps) {
     RETURN_IF_ERROR(memory.Before(number));
     const absl::Status status =
-        options.trace == nullptr
-            ? std::visit(runner, step)
-            : RunTraced(step, runner, artifact.device(), options);
+        options.trace == nullptr ? std::visit(runner, step)
+                                 : RunTraced(step, runner, artifact, options);
     if (!status.ok()) return Annotate(status, NameOf(step).name);
     memory.After(number++);
   }

@@ -56,6 +56,14 @@ LaunchArgument ArgumentOf(const wire::KernelArg& arg,
 
 }  // namespace
 
+std::vector<uint32_t> ClientNodesOf(const LoadedArtifact& artifact,
+                                    int32_t step) {
+  const wire::PlanStep& of = PlanOf(artifact).steps(step);
+  const auto& nodes = of.has_launch() ? of.launch().client_nodes()
+                                      : of.extern_call().client_nodes();
+  return {nodes.begin(), nodes.end()};
+}
+
 absl::string_view StepLaunch::name() const {
   return KernelOf(artifact_, step_).label();
 }
@@ -66,6 +74,7 @@ LaunchFacts StepLaunch::Facts() const {
   facts.name = kernel.label();
   facts.symbol = kernel.symbol();
   facts.operators.assign(kernel.origins().begin(), kernel.origins().end());
+  facts.client_nodes = ClientNodesOf(artifact_, step_);
   facts.stream = stream_;
   std::copy(std::begin(launch_.grid), std::end(launch_.grid), facts.grid);
   std::copy(std::begin(launch_.block), std::end(launch_.block), facts.block);

@@ -2,12 +2,18 @@
 #define KILN_RUNTIME_STEP_LAUNCH_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "runtime/launch_hooks.h"
 #include "runtime/loaded_artifact.h"
 
 namespace kiln {
+
+// Of the request's graph, the nodes that step number `step` of an artifact's plan
+// does work of.
+std::vector<uint32_t> ClientNodesOf(const LoadedArtifact& artifact,
+                                    int32_t step);
 
 // A launch that is step number `step` of an artifact's plan. What is known of it
 // beside its arguments stands in the artifact, and is read when it is asked for.

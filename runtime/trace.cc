@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 namespace kiln {
 namespace {
@@ -29,6 +30,17 @@ std::string Quoted(absl::string_view text) {
   return out;
 }
 
+std::string ArgumentsOf(const TraceEvent& event) {
+  if (event.nodes.empty()) return "";
+  return absl::StrCat(
+      ",\"args\":{\"nodes\":[",
+      absl::StrJoin(event.nodes, ",",
+                    [](std::string* out, const std::string& node) {
+                      out->append(Quoted(node));
+                    }),
+      "]}");
+}
+
 }  // namespace
 
 int64_t Trace::Now() {
@@ -38,13 +50,14 @@ int64_t Trace::Now() {
 }
 
 void Trace::Add(absl::string_view name, absl::string_view category,
-                int64_t start_ns) {
+                int64_t start_ns, std::vector<std::string> nodes) {
   TraceEvent event;
   event.duration_ns = Now() - start_ns;
   event.start_ns = start_ns;
   event.name = std::string(name);
   event.category = std::string(category);
   event.thread = syscall(SYS_gettid);
+  event.nodes = std::move(nodes);
   MutexLock lock(&mu_);
   events_.push_back(std::move(event));
 }
@@ -64,10 +77,10 @@ std::string Trace::ToJson() const {
     absl::StrAppendFormat(
         &json,
         "%s{\"name\":%s,\"cat\":%s,\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,"
-        "\"pid\":%d,\"tid\":%d}",
+        "\"pid\":%d,\"tid\":%d%s}",
         separator, Quoted(event.name), Quoted(event.category),
         (event.start_ns - first) / 1e3, event.duration_ns / 1e3, getpid(),
-        event.thread);
+        event.thread, ArgumentsOf(event));
     separator = ",\n";
   }
   absl::StrAppend(&json, "\n],\"displayTimeUnit\":\"ms\"}\n");

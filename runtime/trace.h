@@ -18,6 +18,9 @@ struct TraceEvent {
   int64_t start_ns = 0;  // on the steady clock
   int64_t duration_ns = 0;
   int64_t thread = 0;
+  // Of the client's graph, those that it did work of: "add_3: aten.add.Tensor,
+  // at model.py:12 in forward".
+  std::vector<std::string> nodes;
 };
 
 // Events of one or more runs, as Chrome's trace viewer and Perfetto read them.
@@ -28,13 +31,13 @@ class Trace {
   static int64_t Now();
 
   // Adds what ran on this thread from `start_ns` until now.
-  void Add(absl::string_view name, absl::string_view category, int64_t start_ns)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  void Add(absl::string_view name, absl::string_view category, int64_t start_ns,
+           std::vector<std::string> nodes = {}) ABSL_LOCKS_EXCLUDED(mu_);
 
   std::vector<TraceEvent> events() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // {"traceEvents":[{"name":…,"cat":…,"ph":"X","ts":…,"dur":…,…}]}, times in
-  // microseconds from the first event.
+  // microseconds from the first event; nodes are an argument of theirs.
   std::string ToJson() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

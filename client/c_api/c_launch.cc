@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/c_api/c_status.h"
 
@@ -17,16 +18,20 @@ struct KilnLaunch {
   std::optional<kiln::LaunchFacts> facts;
   std::string operators;
   std::vector<KilnValue> arguments;
+  const kiln::Callable* callable;
+  std::vector<KilnNode> nodes;
 };
 
 namespace kiln {
 
-CallerHooks::CallerHooks(const KilnRunOptions& options) : options_(options) {}
+CallerHooks::CallerHooks(const KilnRunOptions& options,
+                         const Callable& callable)
+    : options_(options), callable_(callable) {}
 CallerHooks::~CallerHooks() = default;
 
 void CallerHooks::Enter(const Launch& launch) {
-  now_ = std::make_unique<KilnLaunch>(
-      KilnLaunch{&launch, std::string(launch.name()), {}, {}, {}});
+  now_ = std::make_unique<KilnLaunch>(KilnLaunch{
+      &launch, std::string(launch.name()), {}, {}, {}, &callable_, {}});
   options_.on_launch(options_.launch_context, now_.get(), 0);
 }
 
@@ -54,6 +59,10 @@ void Learn(KilnLaunch& launch) {
   for (const LaunchArgument& argument : launch.facts->arguments) {
     launch.arguments.push_back(ValueOf(argument));
   }
+  for (const uint32_t number : launch.facts->client_nodes) {
+    const ClientNode node = launch.callable->Node(number);
+    launch.nodes.push_back({node.name, node.op, node.stack_trace});
+  }
 }
 
 KilnLaunchFacts ToC(const KilnLaunch& launch) {
@@ -75,10 +84,20 @@ KilnLaunchFacts ToC(const KilnLaunch& launch) {
   out.bytes_written = facts.bytes_written;
   out.source = facts.source.data();
   out.source_length = facts.source.size();
+  out.nodes = launch.nodes.data();
+  out.node_count = static_cast<int32_t>(launch.nodes.size());
   return out;
 }
 
 }  // namespace
+
+std::string CallableNodes::Of(uint32_t node) const {
+  const ClientNode of = callable_.Node(node);
+  std::string words = absl::StrCat(of.name, ": ", of.op);
+  if (*of.stack_trace != '\0') absl::StrAppend(&words, ", at ", of.stack_trace);
+  return words;
+}
+
 }  // namespace kiln
 
 const char* kiln_launch_name(const KilnLaunch* launch) {
@@ -88,7 +107,8 @@ const char* kiln_launch_name(const KilnLaunch* launch) {
 KilnStatus* kiln_launch_facts(KilnLaunch* launch, KilnLaunchFacts* facts) {
   absl::Status sound = kiln::CheckGiven("launch", launch);
   if (sound.ok()) {
-    sound = kiln::CheckStruct("launch facts", facts, sizeof(KilnLaunchFacts));
+    sound = kiln::CheckStruct("launch facts", facts,
+                              offsetof(KilnLaunchFacts, nodes));
   }
   if (!sound.ok()) return kiln::StatusOf(sound);
   kiln::Learn(*launch);

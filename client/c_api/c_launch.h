@@ -1,10 +1,14 @@
 #ifndef KILN_CLIENT_C_API_C_LAUNCH_H_
 #define KILN_CLIENT_C_API_C_LAUNCH_H_
 
+#include <cstdint>
 #include <memory>
+#include <string>
 
 #include "client/c_api/kiln.h"
+#include "client/session.h"
 #include "runtime/launch_hooks.h"
+#include "runtime/run_options.h"
 #include "runtime/trace.h"
 
 struct KilnTrace {
@@ -16,14 +20,25 @@ namespace kiln {
 // A caller that watches the launches of one run. One thread.
 class CallerHooks : public LaunchHooks {
  public:
-  explicit CallerHooks(const KilnRunOptions& options);
+  CallerHooks(const KilnRunOptions& options, const Callable& callable);
   ~CallerHooks() override;
   void Enter(const Launch& launch) override;
   void Exit(const Launch& launch) override;
 
  private:
   const KilnRunOptions& options_;
+  const Callable& callable_;
   std::unique_ptr<KilnLaunch> now_;  // from Enter to Exit
+};
+
+// A callable's nodes, for traces of its runs.
+class CallableNodes : public NodeWords {
+ public:
+  explicit CallableNodes(const Callable& callable) : callable_(callable) {}
+  std::string Of(uint32_t node) const override;
+
+ private:
+  const Callable& callable_;
 };
 
 }  // namespace kiln

@@ -252,8 +252,13 @@ KilnStatus* kiln_run_with(KilnCallable* callable, const KilnValue* inputs,
   kiln::CallerMaker maker(known);
   if (known.make_result != nullptr) options.results = &maker;
   std::optional<kiln::CallerHooks> hooks;
-  if (known.trace != nullptr) options.trace = &known.trace->trace;
-  if (known.on_launch != nullptr) options.launches = &hooks.emplace(known);
+  const kiln::CallableNodes nodes(*callable->callable);
+  if (known.trace != nullptr) {
+    options.trace = &known.trace->trace;
+    options.nodes = &nodes;
+  }
+  if (known.on_launch != nullptr)
+    options.launches = &hooks.emplace(known, *callable->callable);
   auto outputs = callable->callable->RunViews(views, options);
   if (!outputs.ok()) return kiln::StatusOf(outputs.status());
   if (lent != nullptr) {

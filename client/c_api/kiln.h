@@ -380,6 +380,13 @@ typedef struct KilnLaunch KilnLaunch;
 /* "kiln_poi_fused_add_cos_sin_0": unique in its graph. */
 const char* kiln_launch_name(const KilnLaunch* launch);
 
+/* A node of the graph as it was given to kiln_compile; "" for what was not. */
+typedef struct KilnNode {
+  const char* name;
+  const char* op;
+  const char* stack_trace;
+} KilnNode;
+
 /* What is known of a launch. All that it names is good as long as the launch. */
 typedef struct KilnLaunchFacts {
   size_t struct_size;    /* set by the caller */
@@ -400,6 +407,10 @@ typedef struct KilnLaunchFacts {
   int64_t bytes_written;
   const char* source; /* of the unit that defines it; ends with no NUL */
   size_t source_length;
+  /* Since here a smaller struct_size is fine: what it leaves out is not told.
+   * The nodes that the launch does work of. */
+  const KilnNode* nodes;
+  int32_t node_count;
 } KilnLaunchFacts;
 
 /* Worked out at the first call for a launch. */

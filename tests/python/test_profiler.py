@@ -10,6 +10,7 @@ from torch.profiler import ProfilerActivity, profile, schedule
 
 import kiln
 from kiln.launches import source_hash
+from processes import run_kiln
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
@@ -128,6 +129,91 @@ def test_what_is_known_of_a_launch_is_worked_out_when_it_is_asked_for(device):
     assert known["extents"] == (256,)
 
 
+def first_and_second(x):
+    y = torch.softmax(x, -1)
+    return y.sum(0) * 2
+
+
+def test_a_launch_names_the_nodes_and_lines_that_it_comes_from(device):
+    x = torch.randn(16, 8, device=device)
+    compiled = warm(first_and_second, x)
+    told = []
+    with kiln.register_launch_hooks(lambda launch: told.append(launch["nodes"])):
+        compiled(x)
+    line = first_and_second.__code__.co_firstlineno
+    lines = {
+        "aten._softmax.default": f"{__file__}:{line + 1} in first_and_second",
+        "aten.sum.dim_IntList": f"{__file__}:{line + 2} in first_and_second",
+        "aten.mul.Tensor": f"{__file__}:{line + 2} in first_and_second",
+    }
+    nodes = {node for launch in told for node in launch}
+    assert {operator: where for _, operator, where in nodes} == lines
+    assert all(name for name, _, _ in nodes)
+    events = launches(profiled(lambda: compiled(x), device))
+    told_lines = {one for e in events for one in e.kwinputs["source_lines"].split(", ")}
+    assert told_lines == set(lines.values())
+    told_nodes = {one for e in events for one in e.kwinputs["kernel_nodes"].split(",")}
+    assert told_nodes == {name for name, _, _ in nodes}
+
+
+def test_lines_of_a_module_are_the_users_not_pytorchs(device):
+    class Scaled(torch.nn.Module):
+        def forward(self, x):
+            return torch.nn.functional.gelu(x)
+
+    x = torch.randn(8, device=device, requires_grad=True)
+    compiled = warm(torch.nn.Sequential(Scaled(), torch.nn.ReLU()), x)
+    told = []
+
+    def enter(launch):
+        told.extend(line for _, _, line in launch["nodes"])
+
+    with kiln.register_launch_hooks(enter):
+        compiled(x).sum().backward()
+    place = f"{__file__}:{Scaled.forward.__code__.co_firstlineno + 1} in forward"
+    assert place in told
+    # ReLU has no line of the user's: PyTorch's own stands for it.
+    assert {line for line in told if __file__ in line} == {place}
+
+
+def test_a_trace_names_the_nodes_and_lines_of_its_steps(device, tmp_path):
+    x = torch.randn(16, 8, device=device)
+    with kiln.config.patch(trace=str(tmp_path)):
+        warm(first_and_second, x)
+    events = json.loads(next(tmp_path.iterdir()).read_text())["traceEvents"]
+    words = [node for e in events for node in e.get("args", {}).get("nodes", [])]
+    line = first_and_second.__code__.co_firstlineno + 1
+    (softmax,) = {word for word in words if "aten._softmax.default" in word}
+    assert softmax.endswith(f": aten._softmax.default, at {__file__}:{line} in first_and_second")
+
+
+def compile_trace():
+    """What `compilectl show KEY --trace` says of the entry that was made last."""
+    entries = json.loads(run_kiln("cache", "ls", "-o", "json").stdout)["entries"]
+    newest = max(entries, key=lambda entry: entry["created_unix_ms"])
+    return json.loads(run_kiln("cache", "show", newest["key"], "--trace").stdout)
+
+
+def test_compilectl_shows_the_compile_and_the_nodes_of_each_kernel():
+    torch._dynamo.reset()
+    tag = os.urandom(8).hex()  # a graph that nobody has compiled
+    x, y = two("cpu", 4, 4)
+    warm(add_sin_cos, x, y, options={"cache_tag": tag})
+    trace = compile_trace()
+    events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    job = {e["name"]: e for e in events if e["pid"] == 1 and e["cat"] in ("job", "wait")}
+    assert {"queue", "plan", "build", "assemble and sign"} <= job.keys()
+    passes = [e for e in events if e["cat"] == "pass"]
+    assert {"fuse_loops", "write_kernels"} <= {e["name"] for e in passes}
+    plan = job["plan"]
+    for one in passes:
+        assert plan["ts"] <= one["ts"] and one["ts"] + one["dur"] <= plan["ts"] + plan["dur"]
+    (kernel,) = [e for e in events if e["pid"] == 2 and e["cat"] == "kernel"]
+    assert kernel["name"] == "kiln_poi_fused_add_cos_sin_0"
+    operators = [node.split("(")[0].split(": ")[1] for node in kernel["args"]["nodes"]]
+    assert operators == ["aten.add.Tensor", "aten.sin.default", "aten.cos.default"]
+
+
 def test_what_a_hook_raises_ends_the_call_and_the_next_one_works(device):
     x, y = two(device, 4, 4)
     compiled = warm(add_sin_cos, x, y)
@@ -189,7 +275,7 @@ def test_without_a_profiler_and_hooks_nothing_is_told(device, monkeypatch):
     x, y = two(device, 4, 4)
     compiled = warm(add_sin_cos, x, y)
     calls = []
-    watch = (lambda *given: calls.append(given), calls.append, torch.autograd.profiler)
+    watch = (lambda *given: calls.append(given), calls.append, None, torch.autograd.profiler)
     _native.launch_watchers(*watch)
     try:
         compiled(x, y)
@@ -197,7 +283,9 @@ def test_without_a_profiler_and_hooks_nothing_is_told(device, monkeypatch):
         profiled(lambda: compiled(x, y), device)
         assert len(calls) == 2
     finally:
-        _native.launch_watchers(module._enter, module._exit, torch.autograd.profiler)
+        _native.launch_watchers(
+            module._enter, module._exit, module._enter_replay, torch.autograd.profiler
+        )
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="a CPU kernel is called for nothing too")

@@ -34,7 +34,7 @@ constexpr char kTwoAdds[] = R"(
     args { buffer { buffer: 1 } }
     args { scalar { code { op: SYM_OP_SYMBOL } } } args { scalar { value: 1 } }
     grid { code { op: SYM_OP_SYMBOL } } grid { value: 1 } grid { value: 1 }
-    block: 1 block: 1 block: 1 } }
+    block: 1 block: 1 block: 1 client_nodes: 3 client_nodes: 5 } }
   steps { launch { kernel: 0
     args { buffer { buffer: 1 } } args { buffer { buffer: 1 } }
     args { scalar { code { op: SYM_OP_SYMBOL } } } args { scalar { value: 2 } }
@@ -93,6 +93,8 @@ TEST(LaunchHooks, FactsAreThoseOfTheCallAtHand) {
   EXPECT_EQ(facts.name, "kiln_poi_fused_add_0");
   EXPECT_EQ(facts.symbol, "test_add");
   EXPECT_THAT(facts.operators, ElementsAre("add"));
+  EXPECT_THAT(facts.client_nodes, ElementsAre(3, 5));
+  EXPECT_THAT(watcher.facts[1].client_nodes, IsEmpty());
   EXPECT_THAT(facts.grid, ElementsAre(3, 1, 1));
   EXPECT_EQ(facts.bytes_read, 12);
   EXPECT_EQ(facts.bytes_written, 8);

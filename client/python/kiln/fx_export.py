@@ -26,6 +26,8 @@ from torch import fx
 
 from . import wire
 from .symbols import SymbolTable, atoms_of, expression_of, is_atom
+from .telling import is_inside
+from .torch_inside import last_frame
 from .words import Unsupported, device_number, dtype_number, memory_format_number
 
 # What PyTorch's allocators promise of an address, in bytes, and the wire takes.
@@ -60,6 +62,13 @@ def value_of(node: fx.Node) -> object:
 def is_symbolic(node: fx.Node) -> bool:
     """Whether a node gives an integer that sizes are made of."""
     return isinstance(value_of(node), (int, *_SYMBOLIC)) and not isinstance(value_of(node), bool)
+
+
+def line_of(node: fx.Node) -> str:
+    """The last line of the user's that an operator comes from, "model.py:12 in forward", else the
+    last of all; "" where none is known."""
+    trace = node.meta.get("stack_trace")
+    return (last_frame(trace, is_inside) or last_frame(trace)) if trace else ""
 
 
 def is_random(node: fx.Node) -> bool:
@@ -218,7 +227,7 @@ class _Exporter:
         else:
             meta, self._named[node] = self._result(value, True)
             message += wire.data(4, meta)
-        message += wire.text(5, node.name)
+        message += wire.text(5, node.name) + wire.text(6, line_of(node))
         original = node.meta.get("original_aten")
         if isinstance(original, torch._ops.OpOverload) and str(original) != str(target):
             message += wire.text(7, str(original))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 
@@ -18,6 +19,7 @@ from torch._inductor.cudagraph_trees import MarkStepBox
 
 from . import _native
 from .counters import counters
+from .launches import Replay, launches_of_this_thread
 from .run_seeds import SeedSlots
 from .torch_inside import untraced
 
@@ -54,6 +56,18 @@ _SKIP, _WARNING = 0, 1
 def what_is_missing() -> str | None:
     """The function that this PyTorch lacks for graphs."""
     return next((name for name in NEEDED if not hasattr(_C, name)), None)
+
+
+def keep_cupti(cuda: str | None) -> None:
+    """Before device graphs are used with CUPTI of CUDA `cuda`: up to 12.5 it crashes when it is torn
+    down and begun again beside them, so profilers are told not to, and one that is active notes it
+    in its trace. What PyTorch does where its own option says that there will be graphs."""
+    if cuda is None or tuple(map(int, cuda.split(".")[:2])) >= (12, 6):
+        return
+    os.environ["DISABLE_CUPTI_LAZY_REINIT"] = "1"
+    os.environ["TEARDOWN_CUPTI"] = "0"
+    if torch.autograd.profiler._is_profiler_enabled:
+        torch.autograd._add_metadata_json("DISABLE_CUPTI_LAZY_REINIT", "1")
 
 
 def _metadata(tensor: torch.Tensor) -> dict[str, object]:
@@ -132,6 +146,7 @@ class GraphDevice:
 
     def __init__(self, index: int) -> None:
         self.index = index
+        keep_cupti(torch.version.cuda)
         _C._set_cached_tensors_enabled(True)
         with torch.cuda.device(index), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that the graph is empty
@@ -179,7 +194,7 @@ class GraphDevice:
     @untraced
     def record(
         self, body: Callable[[list], Sequence], inputs: list, uses: list[int]
-    ) -> tuple[list, Callable[[], None], list, list[int], list, list]:
+    ) -> tuple[list, Callable[[], None], list, list[int], list, list, Replay]:
         graph = torch.cuda.CUDAGraph()
         copied = [place for place, use in enumerate(uses) if use == _COPIED]
         count = getattr(body, "seeds", 0)  # graph_trees.py
@@ -194,7 +209,8 @@ class GraphDevice:
             stream = torch.cuda.current_stream()
             try:
                 with preserve_rng_state(), _of_the_pool(), self._capture(graph), given:
-                    outputs = list(body(taken))
+                    with launches_of_this_thread() as kernels:
+                        outputs = list(body(taken))
             except BaseException:
                 torch.cuda.set_stream(stream)
                 self._forget_capture()
@@ -203,7 +219,8 @@ class GraphDevice:
         counters.add("cudagraph_recorded_non_static_inputs", len(copied))
         metadata = [_metadata(o) if isinstance(o, torch.Tensor) else None for o in outputs]
         launch = _after(seeds.draw, graph.replay) if seeds else graph.replay
-        return outputs, launch, slots, copied, narrow, metadata
+        replay = Replay(torch.device("cuda", self.index), stream.cuda_stream, kernels)
+        return outputs, launch, slots, copied, narrow, metadata, replay
 
     def _forget_capture(self) -> None:
         """After one that failed, of which PyTorch leaves behind that this thread allocates in the

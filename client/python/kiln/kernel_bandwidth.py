@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from .launches import Launch, register_launch_hooks
+from .launches import Launch, Replay, register_launch_hooks
 
 _RUNS = 10
 _COPIES = 10
@@ -65,15 +65,17 @@ class _Watch:
         self.device = torch.device("cpu")
         self._begun = 0.0
 
-    def enter(self, launch: Launch) -> None:
-        moved = launch["bytes_read"] + launch["bytes_written"]
-        seen = self.kernels.setdefault(launch.name, _Seen(launch["symbol"], moved))
-        seen.launches += 1
+    def enter(self, launch: Launch | Replay) -> None:
+        for kernel in launch["kernels"] if isinstance(launch, Replay) else [launch]:
+            moved = kernel["bytes_read"] + kernel["bytes_written"]
+            seen = self.kernels.setdefault(kernel["name"], _Seen(kernel["symbol"], moved))
+            seen.launches += 1
         self.device = launch.device
         self._begun = time.perf_counter()
 
-    def exit(self, launch: Launch) -> None:
-        self.kernels[launch.name].seconds.append(time.perf_counter() - self._begun)
+    def exit(self, launch: Launch | Replay) -> None:
+        if isinstance(launch, Launch):
+            self.kernels[launch.name].seconds.append(time.perf_counter() - self._begun)
 
 
 def _copy_seconds(device: torch.device) -> list[float]:

@@ -8,11 +8,12 @@ nothing here runs.
 from __future__ import annotations
 
 import base64
+import contextlib
 import functools
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -33,7 +34,8 @@ class Launch(Mapping):
     """A launch of one kernel, and what is known of it: a mapping that is worked out when it is first
     looked into, which must be while the launch goes on.
 
-    ``name``, ``symbol``, ``operators``, ``stream``, ``grid``, ``block``, ``shared_bytes``,
+    ``name``, ``symbol``, ``operators``, ``nodes`` ((name, operator, source line) of those of the
+    graph that it does work of), ``stream``, ``grid``, ``block``, ``shared_bytes``,
     ``cluster``, ``arguments`` ((dtype, sizes) of a tensor, else None), ``mapping``, ``extents``
     (points, and reduced points of each), ``bytes_read``, ``bytes_written``."""
 
@@ -68,7 +70,31 @@ class Launch(Mapping):
         return _native.launch_source(self._capsule)
 
 
-_Hook = Callable[[Launch], object]
+class Replay(Mapping):
+    """A launch of a device graph, and what is known of the kernels of Kiln's in it: a mapping of
+    ``name``, ``stream`` and ``kernels``, of each what was known of its launch when it was
+    captured."""
+
+    name = "kiln_graph_replay"
+
+    def __init__(self, device: torch.device, stream: int, kernels: Sequence[dict]) -> None:
+        self.device = device
+        self._facts = {"name": self.name, "stream": stream, "kernels": tuple(kernels)}
+
+    def __getitem__(self, key: str) -> object:
+        return self._facts[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._facts)
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    def __repr__(self) -> str:
+        return f"<replay of {len(self['kernels'])} kernels on {self.device}>"
+
+
+_Hook = Callable[["Launch | Replay"], object]
 _hooks: list[LaunchHooks] = []
 _changing = open_in_child(threading.Lock())
 
@@ -93,10 +119,24 @@ class LaunchHooks:
         self.remove()
 
 
+@contextlib.contextmanager
+def launches_of_this_thread() -> Iterator[list[dict]]:
+    """In which what is known of each launch of this thread's is added to the list."""
+    seen: list[dict] = []
+    thread = threading.get_ident()
+
+    def add(launch: Launch) -> None:
+        if threading.get_ident() == thread and isinstance(launch, Launch):
+            seen.append(dict(launch))
+
+    with register_launch_hooks(add):
+        yield seen
+
+
 def register_launch_hooks(enter: _Hook | None = None, exit: _Hook | None = None) -> LaunchHooks:
     """Has ``enter(launch)`` called before each launch of a kernel and ``exit(launch)`` after it, on
-    the thread that runs, in all threads. What a hook raises ends the call that launched, when its
-    kernels are launched."""
+    the thread that runs, in all threads. A device graph is one launch, a ``Replay``. What a hook
+    raises ends the call that launched, when its kernels are launched."""
     global _hooks
     hooks = LaunchHooks(enter, exit)
     with _changing:
@@ -164,22 +204,34 @@ def _attributes_of(launch: Launch) -> dict[str, object]:
         "kernel_hash": name,
         "kernel_kwargs": launch["mapping"],
         "kernel_name": launch.name,
+        "kernel_nodes": ",".join(name for name, _, _ in launch["nodes"]),
         "kernel_num_gb": (launch["bytes_read"] + launch["bytes_written"]) / 1e9,
         "num_stages": max(int(mapping.get("STAGES", 1)), 1),
         "num_warps": max(block[0] * block[1] * block[2] // 32, 1),
+        "source_lines": ", ".join(dict.fromkeys(line for _, _, line in launch["nodes"] if line)),
         "stream": launch["stream"],
     }
 
 
 def _enter(capsule: object, name: str, ordinal: int) -> tuple:
-    launch, hooks, event = Launch(capsule, name, ordinal), _hooks, None
+    launch = Launch(capsule, name, ordinal)
+    return _entered(launch, lambda: (_arguments_of(launch), _attributes_of(launch)))
+
+
+def _enter_replay(replay: Replay) -> tuple:
+    kernels = ",".join(kernel["name"] for kernel in replay["kernels"])
+    attributes = {"kernels": kernels, "stream": replay["stream"]}
+    return _entered(replay, lambda: ([], attributes))
+
+
+def _entered(launch: Launch | Replay, told: Callable[[], tuple[list, dict]]) -> tuple:
+    """Tells hooks, and a profiler what ``told`` gives: arguments and attributes."""
+    hooks, event = _hooks, None
     for hook in hooks:
         if hook._enter is not None:
             hook._enter(launch)
     if profiler._is_profiler_enabled:
-        event = torch._C._profiler._RecordFunctionFast(
-            name, _arguments_of(launch), _attributes_of(launch)
-        )
+        event = torch._C._profiler._RecordFunctionFast(launch.name, *told())
         event.__enter__()
     return launch, hooks, event
 
@@ -193,4 +245,4 @@ def _exit(entered: tuple) -> None:
             hook._exit(launch)
 
 
-_native.launch_watchers(_enter, _exit, profiler)
+_native.launch_watchers(_enter, _exit, _enter_replay, profiler)

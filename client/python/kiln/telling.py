@@ -21,6 +21,11 @@ _asked = threading.local()
 _told: dict[str, object] = {}  # what was told once, and by whom
 
 
+def is_inside(file: str) -> bool:
+    """Whether a file's code is not the user's."""
+    return file.startswith(_INSIDE)
+
+
 def user_line() -> tuple[str, int]:
     """File and line of the user's code that this thread works for."""
     frame = sys._getframe(1)

@@ -6,13 +6,15 @@ native/exchange.h.)
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import sympy
 import torch
+from torch import fx
 from torch._dynamo import convert_frame
 from torch._dynamo.decorators import skip as untraced
 from torch._functorch import config as _config
@@ -34,6 +36,7 @@ __all__ = [
     "hints_of",
     "hold_device_guard",
     "keeps_any_backend",
+    "last_frame",
     "must_recompute",
     "registers_code_generators",
     "untraced",
@@ -104,6 +107,20 @@ def must_recompute(meta: dict[str, object]) -> None:
     # to save what crosses from one to a later one, and reads them unasked. NaN is before none and
     # behind none; later versions take a node without a number for that.
     meta.setdefault("ac_graph_id", math.nan)
+
+
+@functools.cache
+def _reader_of_traces() -> Callable | None:
+    read = getattr(fx.graph, "_parse_stack_trace", None)
+    return read if read and "filter_fn" in inspect.signature(read).parameters else None
+
+
+def last_frame(stack_trace: str, is_left_out: Callable[[str], bool] = lambda file: False) -> str:
+    """The innermost frame of a node's ``stack_trace`` whose file is not left out, as "model.py:12 in
+    forward"; "" where there is none, or this torch has no function that reads such traces."""
+    read = _reader_of_traces()
+    frame = read and read(stack_trace, lambda file, *_: not is_left_out(file))
+    return f"{frame.file}:{frame.lineno} in {frame.name}" if frame is not None else ""
 
 
 def hold_device_guard() -> None:

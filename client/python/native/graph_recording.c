@@ -1,6 +1,7 @@
 #include "client/python/native/graph_recording.h"
 
 #include "client/python/native/graph_torch.h"
+#include "client/python/native/launches.h"
 
 struct KilnCached {
   PyObject* tensor; /* NULL: none */
@@ -19,6 +20,7 @@ struct KilnRecording {
   PyObject* copied;
   PyObject* narrow;
   PyObject* metadata;
+  PyObject* replay;
   KilnCached* cached;
   int32_t count; /* of outputs */
   KilnRecordings* all;
@@ -65,8 +67,9 @@ KilnRecording* kiln_recording_of(PyObject* made, KilnRecordings* all) {
   }
   PyObject** const parts[] = {&recording->outputs, &recording->launch,
                               &recording->slots,   &recording->copied,
-                              &recording->narrow,  &recording->metadata};
-  for (Py_ssize_t i = 0; i < 6; ++i) {
+                              &recording->narrow,  &recording->metadata,
+                              &recording->replay};
+  for (Py_ssize_t i = 0; i < 7; ++i) {
     PyObject* part = PyTuple_GetItem(made, i);
     if (part == NULL) {
       kiln_recording_free(recording);
@@ -99,6 +102,7 @@ void kiln_recording_free(KilnRecording* recording) {
   Py_XDECREF(recording->copied);
   Py_XDECREF(recording->narrow);
   Py_XDECREF(recording->metadata);
+  Py_XDECREF(recording->replay);
   PyMem_Free(recording);
 }
 
@@ -132,6 +136,9 @@ int kiln_graph_tell_outputs(PyObject* outputs, KilnGraphTell tell, void* to) {
 }
 
 static int Launch(KilnRecording* recording) {
+  if (kiln_launches_are_watched()) {
+    return kiln_launches_replay(recording->launch, recording->replay);
+  }
   PyObject* out = PyObject_CallFunctionObjArgs(recording->launch, NULL);
   Py_XDECREF(out);
   return out == NULL ? -1 : 0;

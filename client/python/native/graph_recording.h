@@ -35,6 +35,7 @@ int kiln_recordings_visit(const KilnRecordings* all, visitproc visit,
  *   copied     list of their numbers
  *   narrow     list: of each None, or what makes of an input what is copied
  *   metadata   list: of tensors a dict (graph_torch.h), of others None
+ *   replay     what watchers of launches are told of a replay
  * One of `all` from now on, until it is freed. NULL with an exception set. */
 KilnRecording* kiln_recording_of(PyObject* made, KilnRecordings* all);
 void kiln_recording_free(KilnRecording* recording);

@@ -13,7 +13,7 @@ static const char kEnded[] = "kiln.launch, which has ended";
 int kiln_launches_wanted;
 int (*kiln_launches_profiler_on)(void);
 
-static PyObject *told_before, *told_after;
+static PyObject *told_before, *told_after, *told_of_replay;
 static int hooks_wanted, traces; /* what kiln_launches_wanted counts */
 
 /* Of this thread's runs; NULL: they are not traced. */
@@ -52,14 +52,19 @@ static void FindProfiler(PyObject* module) {
 
 PyObject* kiln_py_launch_watchers(PyObject* self, PyObject* args) {
   (void)self;
-  PyObject *enter, *exit, *module;
-  if (!PyArg_ParseTuple(args, "OOO", &enter, &exit, &module)) return NULL;
+  PyObject *enter, *exit, *replay, *module;
+  if (!PyArg_ParseTuple(args, "OOOO", &enter, &exit, &replay, &module)) {
+    return NULL;
+  }
   Py_INCREF(enter);
   Py_INCREF(exit);
+  Py_INCREF(replay);
   Py_XDECREF(told_before);
   told_before = enter;
   Py_XDECREF(told_after);
   told_after = exit;
+  Py_XDECREF(told_of_replay);
+  told_of_replay = replay;
   if (kiln_launches_profiler_on == NULL) FindProfiler(module);
   Py_RETURN_NONE;
 }
@@ -151,6 +156,28 @@ static void OnLaunch(void* context, KilnLaunch* launch, int32_t after) {
   PyGILState_Release(state);
 }
 
+static int CallAndDrop(PyObject* function, PyObject* argument) {
+  PyObject* out = PyObject_CallFunctionObjArgs(function, argument, NULL);
+  Py_XDECREF(out);
+  return out == NULL ? -1 : 0;
+}
+
+int kiln_launches_replay(PyObject* launch, PyObject* replay) {
+  if (told_of_replay == NULL) return CallAndDrop(launch, NULL);
+  PyObject* entered =
+      PyObject_CallFunctionObjArgs(told_of_replay, replay, NULL);
+  if (entered == NULL) return -1;
+  const int failed = CallAndDrop(launch, NULL);
+  PyObject *type, *error, *where;
+  PyErr_Fetch(&type, &error, &where); /* of the launch: exit is called too */
+  const int exit_failed = CallAndDrop(told_after, entered);
+  Py_DECREF(entered);
+  if (type == NULL) return failed | exit_failed;
+  PyErr_Clear();
+  PyErr_Restore(type, error, where);
+  return -1;
+}
+
 void kiln_launches_watch(KilnWatch* watch, KilnRunOptions* options) {
   options->trace = trace;
   if (told_before == NULL) return;
@@ -198,6 +225,18 @@ static PyObject* Arguments(const KilnLaunchFacts* facts) {
   return out;
 }
 
+/* (name, operator, stack trace) of each node that the launch does work of. */
+static PyObject* Nodes(const KilnLaunchFacts* facts) {
+  PyObject* out = PyTuple_New(facts->node_count);
+  for (int32_t i = 0; out != NULL && i < facts->node_count; ++i) {
+    const KilnNode* node = &facts->nodes[i];
+    PyObject* words =
+        Py_BuildValue("sss", node->name, node->op, node->stack_trace);
+    if (words == NULL || PyTuple_SetItem(out, i, words) != 0) Py_CLEAR(out);
+  }
+  return out;
+}
+
 /* 0; or -1 with an exception set. */
 static int FactsOf(PyObject* capsule, KilnLaunchFacts* facts) {
   KilnLaunch* launch = PyCapsule_GetPointer(capsule, kLaunch);
@@ -211,11 +250,11 @@ static int FactsOf(PyObject* capsule, KilnLaunchFacts* facts) {
 
 PyObject* kiln_py_launch_facts(PyObject* self, PyObject* capsule) {
   (void)self;
-  KilnLaunchFacts facts;
+  KilnLaunchFacts facts = {0};
   if (FactsOf(capsule, &facts) != 0) return NULL;
   return Py_BuildValue(
-      "{ss ss sK s(LLL) s(III) sI sI sN ss sN sL sL}", "symbol", facts.symbol,
-      "operators", facts.operators, "stream",
+      "{ss ss sN sK s(LLL) s(III) sI sI sN ss sN sL sL}", "symbol", facts.symbol,
+      "operators", facts.operators, "nodes", Nodes(&facts), "stream",
       (unsigned long long)(uintptr_t)facts.stream, "grid",
       (long long)facts.grid[0], (long long)facts.grid[1],
       (long long)facts.grid[2], "block", facts.block[0], facts.block[1],
@@ -228,7 +267,7 @@ PyObject* kiln_py_launch_facts(PyObject* self, PyObject* capsule) {
 
 PyObject* kiln_py_launch_source(PyObject* self, PyObject* capsule) {
   (void)self;
-  KilnLaunchFacts facts;
+  KilnLaunchFacts facts = {0};
   if (FactsOf(capsule, &facts) != 0) return NULL;
   return PyUnicode_DecodeUTF8(facts.source, (Py_ssize_t)facts.source_length,
                               "replace");

@@ -28,6 +28,11 @@ static inline int kiln_launches_are_watched(void) {
 /* Has a run with these options tell `watch`, of which the ordinal is set. */
 void kiln_launches_watch(KilnWatch* watch, KilnRunOptions* options);
 
+/* Calls `launch` without arguments, which replays a device graph, and tells the
+ * watchers of it: one pair for all of its kernels. `replay` is what enter is
+ * given. 0, or -1 with an exception set. With the GIL. */
+int kiln_launches_replay(PyObject* launch, PyObject* replay);
+
 /* After the run: raises what a watcher raised. Whether it did. */
 int kiln_launches_raise(KilnWatch* watch);
 /* After the run: drops it. */

@@ -1,0 +1,104 @@
+"""A device for graph trees without a GPU: what is captured is run anew at each replay.
+
+    tree = Tree()
+    function = tree.add(body, inputs=1)     # through the real tree and the real native module
+    function([x])                           # warmed up, recorded, replayed
+"""
+
+import ctypes
+from types import SimpleNamespace
+
+import torch
+
+from kiln import _native, service
+from kiln.graph_device import _COPIED, _metadata
+from kiln.launches import Replay, launches_of_this_thread
+
+
+def values(tensor):
+    """What is in a float32 tensor that a replay gave: PyTorch takes it for a GPU's."""
+    at = (ctypes.c_float * tensor.numel()).from_address(tensor.data_ptr())
+    return torch.tensor(list(at)).view(tensor.shape)
+
+
+class StandIn:
+    """GraphDevice's interface over host memory, which is never given back."""
+
+    def __init__(self):
+        self.calls = SimpleNamespace(generation=0)
+        self.marks = SimpleNamespace(mark_step_counter=0)
+        self.notes = []
+        self._memory = []
+
+    def step(self):
+        """What follows is another call of the program."""
+        self.calls.generation += 1
+
+    def warm_up(self, body, inputs):
+        return body(inputs)
+
+    def record(self, body, inputs, uses):
+        copied = [place for place, use in enumerate(uses) if use == _COPIED]
+        taken = [value.clone() if place in copied else value for place, value in enumerate(inputs)]
+        inputs.clear()
+        with launches_of_this_thread() as kernels:
+            first = body(list(taken))
+        outputs = [self._placed(output) for output in first]
+        metadata = [_metadata(output) for output in outputs]
+        places = [self._on(one) for one in metadata]
+
+        def launch():
+            for place, result in zip(places, body(list(taken))):
+                place.copy_(result)
+
+        slots = [taken[place] for place in copied]
+        replay = Replay(torch.device("cpu"), 0, kernels)
+        return outputs, launch, slots, copied, [None for _ in copied], metadata, replay
+
+    def _placed(self, like):
+        """A tensor over memory that is the pool's."""
+        self._memory.append((ctypes.c_char * like.untyped_storage().nbytes())())
+        return self._on({**_metadata(like), "data_ptr": ctypes.addressof(self._memory[-1])})
+
+    def _on(self, metadata):
+        storage = torch._C._construct_storage_from_data_pointer(
+            metadata["data_ptr"], metadata["device"], metadata["nbytes"]
+        )
+        tensor = torch.empty(0, dtype=metadata["dtype"])
+        return tensor.set_(storage, metadata["storage_offset"], metadata["size"], metadata["stride"])
+
+    def checkpoint(self):
+        return object()
+
+    def restore(self, state, live):
+        pass
+
+    def free(self, address):
+        pass
+
+    def blocks(self):
+        return []
+
+    def invalidate(self, storage, text):
+        torch._C._set_storage_data_ptr_access_error_msg(storage, text)
+
+    def note(self, kind, function, text):
+        self.notes.append(text)
+
+    pool_name = "stand-in"
+
+
+class Tree:
+    def __init__(self, **options):
+        service.load_library()
+        self.device = StandIn()
+        self.native = _native.GraphTree(self.device, options)
+
+    def add(self, body, inputs, static=(), outputs=1):
+        """A function of `inputs` tensors, of which those at `static` keep their addresses."""
+        places = list(range(inputs))
+        names = [f"input_{place}" for place in places]
+        none = [None for _ in places]
+        return self.native.add(
+            0, body, places, list(static), [], [], names, none, [None] * outputs, ""
+        )

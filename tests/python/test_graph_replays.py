@@ -1,0 +1,144 @@
+"""Replays of device graphs as profilers and launch hooks see them, without a GPU."""
+
+import json
+import os
+
+import pytest
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+import kiln
+from graph_stand_in import Tree, values
+from kiln.graph_device import keep_cupti
+from kiln.kernel_bandwidth import _Watch
+from kiln.launches import Replay
+
+
+@pytest.fixture
+def replayed(monkeypatch):
+    """A tree's function of x, warmed up and recorded; and a call of it in a step of its own."""
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda tensor: True))
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: (x + 1).sin(), backend="kiln")
+
+    def body(inputs):
+        (x,) = inputs
+        inputs.clear()
+        return [compiled(x)]
+
+    tree = Tree()
+    function = tree.add(body, inputs=1)
+
+    def call(x):
+        tree.device.step()
+        (y,) = function([x])
+        return y
+
+    for _ in range(2):
+        call(torch.ones(8))
+    assert tree.native.report()["recordings"] == 1
+    yield call
+    assert tree.native.report()["recordings"] == 1
+    tree.native.shutdown()
+
+
+def expected(x):
+    return (x + 1).sin()
+
+
+def test_a_replay_gives_what_the_function_gives(replayed):
+    for x in torch.randn(3, 8):
+        torch.testing.assert_close(values(replayed(x)), expected(x))
+
+
+def test_a_replay_is_one_pair_for_hooks_that_names_its_kernels(replayed):
+    told = []
+    hooks = kiln.register_launch_hooks(
+        lambda launch: told.append(("enter", launch)), lambda launch: told.append(("exit", launch))
+    )
+    with hooks:
+        replayed(torch.ones(8))
+    (entered, launch), (left, other) = [pair for pair in told if isinstance(pair[1], Replay)]
+    assert (entered, left) == ("enter", "exit") and launch is other
+    assert launch.name == "kiln_graph_replay"
+    (kernel,) = launch["kernels"]
+    assert kernel["name"] == "kiln_poi_fused_add_sin_0"
+    assert set(kernel["operators"]) == {"add", "sin"}
+    assert (kernel["bytes_read"], kernel["bytes_written"]) == (32, 32)
+
+
+def test_a_replay_is_one_event_that_names_its_kernels(replayed):
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as seen:
+        replayed(torch.ones(8))
+    (event,) = [event for event in seen.events() if event.name == "kiln_graph_replay"]
+    assert event.kwinputs["kernels"] == "kiln_poi_fused_add_sin_0"
+    assert event.kwinputs["stream"] == 0
+    assert "kernel_backend" not in event.kwinputs  # it is no kernel
+
+
+def test_what_a_hook_raises_before_a_replay_ends_the_call_and_the_next_one_works(replayed):
+    def enter(launch):
+        if isinstance(launch, Replay):
+            raise LookupError("of the hook")
+
+    with kiln.register_launch_hooks(enter), pytest.raises(LookupError, match="of the hook"):
+        replayed(torch.ones(8))
+    x = torch.randn(8)
+    torch.testing.assert_close(values(replayed(x)), expected(x))
+
+
+def test_what_a_hook_raises_after_a_replay_ends_the_call_and_the_next_one_works(replayed):
+    def leave(launch):
+        if isinstance(launch, Replay):
+            raise LookupError("of the hook")
+
+    with kiln.register_launch_hooks(exit=leave), pytest.raises(LookupError, match="of the hook"):
+        replayed(torch.ones(8))
+    x = torch.randn(8)
+    torch.testing.assert_close(values(replayed(x)), expected(x))
+
+
+def test_bandwidth_counts_the_kernels_of_a_replay():
+    kernel = {"name": "k", "symbol": "k_5f0c", "bytes_read": 8, "bytes_written": 4}
+    watch = _Watch()
+    replay = Replay(torch.device("cuda", 0), 0, [kernel, {**kernel, "name": "l"}, kernel])
+    watch.enter(replay)
+    watch.exit(replay)
+    assert {name: seen.launches for name, seen in watch.kernels.items()} == {"k": 2, "l": 1}
+    assert watch.kernels["k"].bytes == 12
+    assert watch.kernels["k"].seconds == []  # the device's clock knows them
+    assert watch.device.type == "cuda"
+
+
+@pytest.fixture
+def cupti(monkeypatch):
+    """The variables that tell CUPTI what to do; unset, and again afterwards."""
+    names = ("DISABLE_CUPTI_LAZY_REINIT", "TEARDOWN_CUPTI")
+    for name in names:
+        monkeypatch.setenv(name, "")  # so that it is put back
+        monkeypatch.delenv(name)
+    return lambda: tuple(os.environ.get(name) for name in names)
+
+
+@pytest.mark.parametrize("version", [None, "12.6", "12.10", "13.0"])
+def test_cupti_of_today_is_left_alone(cupti, version):
+    keep_cupti(version)
+    assert cupti() == (None, None)
+
+
+@pytest.mark.parametrize("version", ["11.8", "12.5"])
+def test_an_older_cupti_is_kept_beside_graphs(cupti, version, tmp_path):
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
+        keep_cupti(version)
+    assert cupti() == ("1", "0")
+    seen.export_chrome_trace(str(tmp_path / "trace.json"))
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    assert str(trace["DISABLE_CUPTI_LAZY_REINIT"]) == "1"
+
+
+def test_without_a_profiler_nothing_is_noted_in_a_trace(cupti, tmp_path):
+    keep_cupti("12.4")
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
+        pass
+    seen.export_chrome_trace(str(tmp_path / "trace.json"))
+    assert "DISABLE_CUPTI_LAZY_REINIT" not in json.loads((tmp_path / "trace.json").read_text())
