@@ -38,7 +38,9 @@ class Reaction {
 template <typename Reactor>
 class AdmittedCall : public grpc::ServerGenericBidiReactor {
  public:
-  explicit AdmittedCall(RawMethods::Context* context) : context_(context) {}
+  AdmittedCall(RawMethods::Context* context,
+               ConnectionWatch::AdmittedCall watched)
+      : context_(context), watched_(std::move(watched)) {}
 
   // gRPC calls OnDone after this has returned.
   void OnReadDone(bool ok) final {
@@ -102,6 +104,7 @@ class AdmittedCall : public grpc::ServerGenericBidiReactor {
 
  private:
   RawMethods::Context* const context_;
+  const ConnectionWatch::AdmittedCall watched_;
   Bytes request_;
   CallOrder order_;
   Mutex mu_;
@@ -111,8 +114,11 @@ class AdmittedCall : public grpc::ServerGenericBidiReactor {
 
 class UnaryCall final : public AdmittedCall<grpc::ServerUnaryReactor> {
  public:
-  UnaryCall(RawMethods::Context* context, const RawMethods::Unary& method)
-      : AdmittedCall(context), method_(method), actions_(*this) {
+  UnaryCall(RawMethods::Context* context, const RawMethods::Unary& method,
+            ConnectionWatch::AdmittedCall watched)
+      : AdmittedCall(context, std::move(watched)),
+        method_(method),
+        actions_(*this) {
     Read();
   }
 
@@ -158,8 +164,11 @@ class UnaryCall final : public AdmittedCall<grpc::ServerUnaryReactor> {
 
 class StreamCall final : public AdmittedCall<grpc::ServerWriteReactor<Bytes>> {
  public:
-  StreamCall(RawMethods::Context* context, const RawMethods::Stream& method)
-      : AdmittedCall(context), method_(method), actions_(*this) {
+  StreamCall(RawMethods::Context* context, const RawMethods::Stream& method,
+             ConnectionWatch::AdmittedCall watched)
+      : AdmittedCall(context, std::move(watched)),
+        method_(method),
+        actions_(*this) {
     Read();
   }
 
@@ -218,13 +227,15 @@ class StreamCall final : public AdmittedCall<grpc::ServerWriteReactor<Bytes>> {
 }  // namespace
 
 grpc::ServerGenericBidiReactor* NewAdmittedCall(
-    RawMethods::Context* context, const RawMethods::Unary& method) {
-  return new UnaryCall(context, method);
+    RawMethods::Context* context, const RawMethods::Unary& method,
+    ConnectionWatch::AdmittedCall watched) {
+  return new UnaryCall(context, method, std::move(watched));
 }
 
 grpc::ServerGenericBidiReactor* NewAdmittedCall(
-    RawMethods::Context* context, const RawMethods::Stream& method) {
-  return new StreamCall(context, method);
+    RawMethods::Context* context, const RawMethods::Stream& method,
+    ConnectionWatch::AdmittedCall watched) {
+  return new StreamCall(context, method, std::move(watched));
 }
 
 }  // namespace kiln

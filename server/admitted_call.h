@@ -2,6 +2,7 @@
 #define KILN_SERVER_ADMITTED_CALL_H_
 
 #include "grpcpp/generic/async_generic_service.h"
+#include "server/connection_watch.h"
 #include "server/raw_methods.h"
 
 namespace kiln {
@@ -9,11 +10,13 @@ namespace kiln {
 // A generic call of a caller who may call: reads its message, and then is a call of
 // `method` like one that gRPC brings itself. Whoever calls this decides before
 // anything is read, which gRPC leaves no room for in a registered method. Deletes
-// itself; `method` and the context outlive it.
+// itself, and gives `watched` up then; `method` and the context outlive it.
 grpc::ServerGenericBidiReactor* NewAdmittedCall(
-    RawMethods::Context* context, const RawMethods::Unary& method);
+    RawMethods::Context* context, const RawMethods::Unary& method,
+    ConnectionWatch::AdmittedCall watched);
 grpc::ServerGenericBidiReactor* NewAdmittedCall(
-    RawMethods::Context* context, const RawMethods::Stream& method);
+    RawMethods::Context* context, const RawMethods::Stream& method,
+    ConnectionWatch::AdmittedCall watched);
 
 }  // namespace kiln
 

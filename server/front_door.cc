@@ -19,7 +19,6 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/impl/server_builder_option.h"
 #include "grpcpp/server_posix.h"
-#include "grpcpp/support/server_interceptor.h"
 #include "proto/base/grpc_deadline.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
@@ -41,23 +40,8 @@ class WithoutReflection final : public grpc::ServerBuilderOption {
   }
 };
 
-// Tells of each call, of whatever service. It intercepts none.
-class Listening final
-    : public grpc::experimental::ServerInterceptorFactoryInterface {
- public:
-  explicit Listening(UnheardConnections& unheard) : unheard_(unheard) {}
-  grpc::experimental::Interceptor* CreateServerInterceptor(
-      grpc::experimental::ServerRpcInfo* call) override {
-    unheard_.Hear(call->server_context()->peer());
-    return nullptr;
-  }
-
- private:
-  UnheardConnections& unheard_;
-};
-
-// How soon a connection that was closed before its first call is found.
-constexpr absl::Duration kSweepPeriod = absl::Seconds(1);
+// How much a flood of bytes that are no call's gets beyond its limit.
+constexpr absl::Duration kSweepPeriod = absl::Milliseconds(50);
 // Calls of one connection at once. At the socket those of a whole node's ranks; on
 // the network HTTP/2's usual most, since a stranger may begin as many.
 constexpr int kMostSocketStreams = 1024;
@@ -228,12 +212,12 @@ absl::Status FrontDoor::OpenNetwork(const FrontDoorOptions& options,
   // gRPC would let a fast peer send megabytes of a call before anybody looks at it.
   // Of a message that is read it takes 1 MiB a round trip all the same.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  if (!plain) AuditHandshakes(builder, rooms);
+  if (!plain) WatchConnections(options, rooms);
   builder.SetOption(std::make_unique<WithoutReflection>());
   builder.SetOption(
       std::make_unique<grpc::HealthCheckServiceServerBuilderOption>(nullptr));
   network_calls_ = std::make_unique<NetworkCalls>(
-      rooms.gate, std::move(methods), rooms.counters);
+      rooms.gate, std::move(methods), rooms.counters, watch_.get());
   builder.RegisterCallbackGenericService(network_calls_.get());
   using FromFd = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   network_acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
@@ -262,21 +246,16 @@ absl::Status FrontDoor::OpenNetwork(const FrontDoorOptions& options,
   return absl::OkStatus();
 }
 
-void FrontDoor::AuditHandshakes(grpc::ServerBuilder& builder,
-                                const Rooms& rooms) {
-  unheard_ =
-      std::make_unique<UnheardConnections>([rooms](const std::string& peer) {
-        RefuseConnection(peer.substr(0, peer.rfind(':')),
-                         "its handshake broke off, or it made no call",
+void FrontDoor::WatchConnections(const FrontDoorOptions& options,
+                                 const Rooms& rooms) {
+  watch_ = std::make_unique<ConnectionWatch>(
+      options.quiet, [rooms](const std::string& peer, absl::string_view why) {
+        RefuseConnection(peer.substr(0, peer.rfind(':')), why,
                          ErrorReason::kUnauthenticated, rooms);
       });
-  std::vector<
-      std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
-      listening;
-  listening.push_back(std::make_unique<Listening>(*unheard_));
-  builder.experimental().SetInterceptorCreators(std::move(listening));
-  sweeps_.emplace(kSweepPeriod,
-                  [this](const std::atomic<bool>&) { unheard_->Sweep(); });
+  sweeps_.emplace(kSweepPeriod, [this](const std::atomic<bool>&) {
+    watch_->Sweep(SteadyNow());
+  });
 }
 
 void FrontDoor::TakeFromNetwork(int fd, Counters& counters) {
@@ -287,9 +266,10 @@ void FrontDoor::TakeFromNetwork(int fd, Counters& counters) {
 }
 
 void FrontDoor::HandToNetwork(int fd) {
-  if (unheard_ != nullptr) {
-    unheard_->Add(
-        fd, absl::StrCat(NetworkName(PeerAddress(fd)), ":", PeerPort(fd)));
+  if (watch_ != nullptr) {
+    const std::string address = PeerAddress(fd);
+    watch_->Add(fd, absl::StrCat(NetworkName(address), ":", PeerPort(fd)),
+                ConnectionHolder(address));
   }
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
       connection;

@@ -16,6 +16,7 @@
 #include "server/access/audit_log.h"
 #include "server/access/gatekeeper.h"
 #include "server/access/peer_numbers.h"
+#include "server/connection_watch.h"
 #include "server/counters.h"
 #include "server/doorstep.h"
 #include "server/listen_socket.h"
@@ -24,7 +25,6 @@
 #include "server/raw_methods.h"
 #include "server/tcp_listener.h"
 #include "server/tls_files.h"
-#include "server/unheard_connections.h"
 
 namespace kiln {
 
@@ -45,6 +45,8 @@ struct FrontDoorOptions {
   // A peer that makes no call any more holds a descriptor for so long. A client
   // connects again.
   absl::Duration idle_time = absl::Minutes(15);
+  // Of the network's door with TLS: what its connections may send without a call.
+  QuietLimits quiet;
   // Of each door. More connections are closed at once.
   ConnectionLimits connections = LimitsForDescriptors(1024);
 };
@@ -103,8 +105,8 @@ class FrontDoor {
   absl::Status OpenNetwork(const FrontDoorOptions& options, RawMethods methods,
                            const Rooms& rooms);
 
-  // Has connections that make no call before they end recorded.
-  void AuditHandshakes(grpc::ServerBuilder& builder, const Rooms& rooms);
+  // Of the network's connections, where TLS strangers may come.
+  void WatchConnections(const FrontDoorOptions& options, const Rooms& rooms);
 
   // Each on the thread of its loop, the last on its doorstep's.
   void TakeFromSocket(int fd, const Rooms& rooms);
@@ -116,8 +118,8 @@ class FrontDoor {
 
   std::unique_ptr<OpenConnections> at_socket_;
   std::unique_ptr<OpenConnections> at_network_;
-  // Of the network; null where it is plain, and no handshake is due.
-  std::unique_ptr<UnheardConnections> unheard_;
+  // Of the network; null where it is plain, and whoever comes is admitted.
+  std::unique_ptr<ConnectionWatch> watch_;
   std::unique_ptr<NetworkCalls> network_calls_;
   std::unique_ptr<grpc::Server> socket_server_;
   std::unique_ptr<grpc::Server> network_server_;
@@ -126,7 +128,7 @@ class FrontDoor {
   std::optional<ListenSocket> socket_;
   std::optional<TcpListener> listener_;
   int tcp_port_ = 0;
-  std::optional<Ticker> sweeps_;  // of those unheard
+  std::optional<Ticker> sweeps_;  // of the watch
   // Of a warning about too many connections.
   std::atomic<SteadyTime> next_warning_{SteadyTime()};
   std::unique_ptr<Doorstep> socket_step_;

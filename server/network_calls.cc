@@ -65,13 +65,19 @@ template <typename Method>
 grpc::ServerGenericBidiReactor* NetworkCalls::Call(
     grpc::GenericCallbackServerContext* context, const Method& method) {
   const absl::Status allowed = Allow(*context);
-  if (allowed.ok()) return NewAdmittedCall(context, method);
+  if (allowed.ok()) {
+    return NewAdmittedCall(context, method,
+                           watch_ == nullptr
+                               ? ConnectionWatch::AdmittedCall()
+                               : watch_->HearCaller(context->peer()));
+  }
   return Answer(context, EndCall(*context, allowed));
 }
 
 grpc::ServerGenericBidiReactor* NetworkCalls::Answer(
     grpc::GenericCallbackServerContext* context, const grpc::Status& status,
     const grpc::ByteBuffer& reply) {
+  if (watch_ != nullptr) watch_->HearStranger(context->peer());
   absl::StatusOr<FairShare::Part> place =
       strangers_.Take(HolderAt(context->peer()));
   if (!status.ok() || !place.ok()) counters_.Add(Count::kCallsRefused);

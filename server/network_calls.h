@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "server/access/gatekeeper.h"
+#include "server/connection_watch.h"
 #include "server/counters.h"
 #include "server/fair_share.h"
 #include "server/raw_methods.h"
@@ -31,9 +32,14 @@ inline constexpr int64_t kMostStrangersCalls = 1024;
 // server without it, and counted. Thread-safe.
 class NetworkCalls final : public grpc::CallbackGenericService {
  public:
-  // `gate` and `counters` outlive this.
-  NetworkCalls(const Gatekeeper& gate, RawMethods methods, Counters& counters)
-      : gate_(gate), methods_(std::move(methods)), counters_(counters) {}
+  // `gate`, `counters` and `watch`, which hears of each call, outlive this. `watch`
+  // may be null.
+  NetworkCalls(const Gatekeeper& gate, RawMethods methods, Counters& counters,
+               ConnectionWatch* watch)
+      : gate_(gate),
+        methods_(std::move(methods)),
+        counters_(counters),
+        watch_(watch) {}
 
   // What Check says: SERVING, or NOT_SERVING.
   void SetServing(bool serving) { serving_ = serving; }
@@ -54,6 +60,7 @@ class NetworkCalls final : public grpc::CallbackGenericService {
   const Gatekeeper& gate_;
   const RawMethods methods_;
   Counters& counters_;
+  ConnectionWatch* const watch_;
   FairShare strangers_{"calls of strangers at",
                        {.places = kMostStrangersCalls}};
   std::atomic<bool> serving_ = false;

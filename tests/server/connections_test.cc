@@ -20,7 +20,6 @@
 #include "proto/base/steady_time.h"
 #include "proto/compile_service.grpc.pb.h"
 #include "server/open_connections.h"
-#include "server/unheard_connections.h"
 #include "tests/support/health_client.h"
 #include "tests/support/short_folder.h"
 #include "tests/support/test_daemon.h"
@@ -53,40 +52,6 @@ TEST(OpenConnections, AClosedOneMakesRoomForAnother) {
   EXPECT_EQ(ReasonOf(door.Add(d.fds[0], "10.0.0.3")), ErrorReason::kQueueFull);
   a.Close();
   EXPECT_TRUE(door.Add(d.fds[0], "10.0.0.1").ok());
-}
-
-TEST(UnheardConnections, OneThatEndsBeforeItsFirstCallIsToldOf) {
-  std::vector<std::string> left;
-  UnheardConnections door(
-      [&](const std::string& peer) { left.push_back(peer); });
-  Pair called, mute, open;
-  door.Add(called.fds[0], "ipv4:10.0.0.1:1");
-  door.Add(mute.fds[0], "ipv4:10.0.0.1:2");
-  door.Add(open.fds[0], "ipv4:10.0.0.1:3");
-  door.Hear("ipv4:10.0.0.1:1");
-  door.Hear("ipv4:10.0.0.9:9");
-  door.Sweep();
-  EXPECT_TRUE(left.empty());
-  called.Close();
-  mute.Close();
-  // The descriptors are others' by then.
-  const Pair other;
-  door.Sweep();
-  door.Sweep();
-  EXPECT_EQ(left, std::vector<std::string>{"ipv4:10.0.0.1:2"});
-}
-
-TEST(UnheardConnections, TheSamePortAgainIsAnotherConnection) {
-  std::vector<std::string> left;
-  UnheardConnections door(
-      [&](const std::string& peer) { left.push_back(peer); });
-  Pair first, second;
-  door.Add(first.fds[0], "ipv4:10.0.0.1:1");
-  door.Add(second.fds[0], "ipv4:10.0.0.1:1");
-  EXPECT_EQ(left.size(), 1u);
-  door.Hear("ipv4:10.0.0.1:1");
-  door.Sweep();
-  EXPECT_EQ(left.size(), 1u);
 }
 
 TEST(OpenConnections, ADescriptorThatIsAnotherSocketByNowIsNotTheOld) {

@@ -24,6 +24,7 @@ enum FrameType {
   kSettings = 4,
   kPing = 6,
   kWindowUpdate = 8,
+  kContinuation = 9,
 };
 constexpr int kEndOfStream = 1;  // of data and headers
 constexpr int kAck = 1;          // of settings and pings
@@ -93,6 +94,17 @@ std::string UnfinishedCall(absl::string_view path, uint32_t announced) {
                       absl::string_view(message).substr(at, kMostOfAFrame)));
   }
   return bytes;
+}
+
+std::string UnfinishedHeaders(absl::string_view path) {
+  return absl::StrCat(Http2Preface(), Frame(kSettings, 0, 0, ""),
+                      Frame(kHeaders, 0, 1, HeadersOf(path)));
+}
+
+std::string MoreHeaders(int fields) {
+  std::string all;
+  for (int i = 0; i < fields; ++i) absl::StrAppend(&all, Header("a", "b"));
+  return Frame(kContinuation, 0, 1, all);
 }
 
 RawHttp2::RawHttp2(int fd)

@@ -17,6 +17,11 @@ std::string Http2Preface();
 // come as many as a client may send before it hears of the server, some 64 KiB.
 std::string UnfinishedCall(absl::string_view path, uint32_t announced);
 
+// The bytes of a connection on which a call of `path` has begun whose headers do not
+// end, and a frame of `fields` more of them.
+std::string UnfinishedHeaders(absl::string_view path);
+std::string MoreHeaders(int fields);
+
 // A client of HTTP/2 that takes no answers and acknowledges nothing, on a connected
 // socket that it closes at its end. What goes wrong is a failure of the test.
 class RawHttp2 {

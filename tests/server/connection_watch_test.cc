@@ -1,0 +1,313 @@
+// What a connection of the network's door may send without a call.
+#include "server/connection_watch.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "proto/base/clock.h"
+#include "proto/base/steady_time.h"
+#include "server/access/audit_log.h"
+#include "server/access/gatekeeper.h"
+#include "server/access/token_store.h"
+#include "server/front_door.h"
+#include "tests/support/raw_http2.h"
+#include "tests/support/raw_tls.h"
+#include "tests/support/short_folder.h"
+#include "tests/support/test_ca.h"
+
+namespace kiln {
+namespace {
+
+// A TCP connection, of which the watch has the daemon's end.
+class Pair {
+ public:
+  Pair() {
+    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(address);
+    EXPECT_EQ(
+        bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)),
+        0);
+    EXPECT_EQ(listen(listener, 1), 0);
+    EXPECT_EQ(
+        getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length),
+        0);
+    peer_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(
+        connect(peer_, reinterpret_cast<sockaddr*>(&address), sizeof(address)),
+        0);
+    fd_ = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    EXPECT_GE(fd_, 0);
+    close(listener);
+  }
+  Pair(const Pair&) = delete;
+  Pair& operator=(const Pair&) = delete;
+  ~Pair() {
+    close(peer_);
+    if (fd_ >= 0) close(fd_);
+  }
+
+  int fd() const { return fd_; }
+  void Close() {
+    close(fd_);
+    fd_ = -1;
+  }
+  // The peer sends, and the daemon reads.
+  void Pass(int64_t bytes) {
+    std::string part(16 << 10, 'x');
+    while (bytes > 0) {
+      part.resize(static_cast<size_t>(
+          std::min<int64_t>(bytes, static_cast<int64_t>(part.size()))));
+      bytes -= static_cast<int64_t>(part.size());
+      ASSERT_EQ(send(peer_, part.data(), part.size(), MSG_NOSIGNAL),
+                static_cast<ssize_t>(part.size()));
+      ASSERT_EQ(recv(fd_, part.data(), part.size(), MSG_WAITALL),
+                static_cast<ssize_t>(part.size()));
+    }
+  }
+  // Whether the daemon has closed it.
+  bool IsShut() const {
+    char byte = 0;
+    return recv(peer_, &byte, 1, MSG_DONTWAIT) == 0;
+  }
+
+ private:
+  int peer_ = -1;
+  int fd_ = -1;
+};
+
+constexpr int64_t kKiB = 1 << 10;
+constexpr char kLeft[] = "its handshake broke off, or it made no call";
+constexpr char kFlood[] = "sends much and makes no call";
+constexpr char kBegun[] = "begins a call and does not end its headers";
+
+class Watch : public testing::Test {
+ protected:
+  void Add(const Pair& pair, const std::string& peer) {
+    watch_.Add(pair.fd(), peer, "10.0.0.1");
+  }
+  void Sweep(absl::Duration later = absl::ZeroDuration()) {
+    watch_.Sweep(SteadyIn(later));
+  }
+  // Until each was looked at, those of callers too.
+  void SweepAll(absl::Duration later = absl::ZeroDuration()) {
+    for (int i = 0; i < 20; ++i) Sweep(later);
+  }
+
+  std::vector<std::string> told_;
+  ConnectionWatch watch_{
+      {}, [this](const std::string& peer, absl::string_view why) {
+        told_.push_back(absl::StrCat(peer, " ", why));
+      }};
+};
+
+TEST_F(Watch, OneThatEndsBeforeItsFirstCallIsToldOf) {
+  Pair called, mute, open;
+  Add(called, "called");
+  Add(mute, "mute");
+  Add(open, "open");
+  watch_.HearStranger("called");
+  watch_.HearStranger("nobody");
+  SweepAll();
+  EXPECT_TRUE(told_.empty());
+  called.Close();
+  mute.Close();
+  // The descriptors are others' by then.
+  const Pair other;
+  SweepAll();
+  SweepAll();
+  EXPECT_EQ(told_, std::vector{absl::StrCat("mute ", kLeft)});
+}
+
+TEST_F(Watch, TheSamePortAgainIsAnotherConnection) {
+  Pair first, second;
+  Add(first, "peer");
+  Add(second, "peer");
+  EXPECT_EQ(told_.size(), 1u);
+  watch_.HearStranger("peer");
+  SweepAll();
+  EXPECT_EQ(told_.size(), 1u);
+}
+
+TEST_F(Watch, AFloodBeforeTheFirstCallIsEndedAtTheNextSweep) {
+  Pair flood, usual;
+  Add(flood, "flood");
+  Add(usual, "usual");
+  usual.Pass(256 * kKiB);
+  flood.Pass(256 * kKiB);
+  Sweep();
+  EXPECT_TRUE(told_.empty());
+  flood.Pass(1);
+  Sweep();
+  EXPECT_TRUE(flood.IsShut());
+  EXPECT_FALSE(usual.IsShut());
+  SweepAll();
+  EXPECT_EQ(told_, std::vector{absl::StrCat("flood ", kFlood)});
+}
+
+TEST_F(Watch, AStrangersCallsHaveTheBoundFromOneToTheNext) {
+  Pair pair;
+  Add(pair, "peer");
+  for (int i = 0; i < 8; ++i) {
+    pair.Pass(200 * kKiB);
+    Sweep();
+    watch_.HearStranger("peer");
+  }
+  EXPECT_TRUE(told_.empty());
+  pair.Pass(257 * kKiB);
+  Sweep();
+  EXPECT_TRUE(pair.IsShut());
+}
+
+TEST_F(Watch, AnAdmittedCallTakesWhatItLikesAndLeavesSomeOnItsWay) {
+  Pair pair;
+  Add(pair, "peer");
+  {
+    const auto one = watch_.HearCaller("peer");
+    const auto another = watch_.HearCaller("peer");
+    watch_.HearStranger("peer");  // a health check of the same client
+    pair.Pass(64 << 20);
+    SweepAll();
+  }
+  SweepAll();
+  {
+    const auto last = watch_.HearCaller("peer");
+    pair.Pass(64 << 20);
+    SweepAll();
+  }
+  SweepAll();
+  pair.Pass(4 << 20);
+  SweepAll(absl::Seconds(20));
+  EXPECT_TRUE(told_.empty());
+  EXPECT_FALSE(pair.IsShut());
+  pair.Pass(1);
+  SweepAll();
+  EXPECT_TRUE(pair.IsShut());
+}
+
+TEST_F(Watch, ACallThatBeginsSlowlyHasTenSeconds) {
+  Pair slow, idle, slow_later;
+  Add(slow, "slow");
+  Add(idle, "idle");
+  Add(slow_later, "slow_later");
+  slow.Pass(17 * kKiB);
+  idle.Pass(16 * kKiB);  // a handshake, and then nothing
+  watch_.HearStranger("slow_later");
+  slow_later.Pass(17 * kKiB);
+  Sweep(absl::Seconds(9));
+  EXPECT_TRUE(told_.empty());
+  Sweep(absl::Seconds(11));
+  EXPECT_TRUE(slow.IsShut());
+  EXPECT_TRUE(slow_later.IsShut());
+  EXPECT_FALSE(idle.IsShut());
+  // gRPC does not count one whose headers have begun as idle.
+  Sweep(absl::Minutes(17));
+  EXPECT_TRUE(idle.IsShut());
+  std::sort(told_.begin(), told_.end());
+  EXPECT_EQ(told_, (std::vector{absl::StrCat("idle ", kBegun),
+                                absl::StrCat("slow ", kBegun),
+                                absl::StrCat("slow_later ", kBegun)}));
+}
+
+TEST(ConnectionWatch, OfAllTogetherWhoeverHoldsMostLosesMost) {
+  std::vector<std::string> told;
+  ConnectionWatch watch({.all_bytes = 100 * kKiB},
+                        [&](const std::string& peer, absl::string_view) {
+                          told.push_back(peer);
+                        });
+  Pair small, large, middle, other;
+  watch.Add(small.fd(), "a:1", "a");
+  watch.Add(large.fd(), "a:2", "a");
+  watch.Add(middle.fd(), "a:3", "a");
+  watch.Add(other.fd(), "b:1", "b");
+  small.Pass(10 * kKiB);
+  large.Pass(40 * kKiB);
+  middle.Pass(30 * kKiB);
+  other.Pass(60 * kKiB);
+  watch.Sweep(SteadyNow());
+  EXPECT_EQ(told, std::vector<std::string>{"a:2"});
+  EXPECT_TRUE(large.IsShut());
+  // Each has 60 and 40 now: that fits.
+  watch.Sweep(SteadyNow());
+  EXPECT_EQ(told.size(), 1u);
+}
+
+// A door with TLS at which nobody is known.
+struct TlsDoor {
+  explicit TlsDoor(const QuietLimits& quiet = {}) {
+    auto opened = FrontDoor::Open({.tcp = "127.0.0.1:0",
+                                   .tls = {own.certificate, own.key, ""},
+                                   .max_message_bytes = 1 << 20,
+                                   .quiet = quiet},
+                                  nullptr, {}, {gate, peers, *audit, counters});
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    door = *std::move(opened);
+    door->SetServing(true);
+  }
+  std::string Audit() const {
+    std::ifstream in(absl::StrCat(folder.path(), "/audit.log"));
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  const ShortFolder folder;
+  TestCa ca{folder.path(), "ca"};
+  const TestCa::Files own = ca.Issue("kilnd.example", "kilnd");
+  const RealClock clock;
+  Counters counters;
+  PeerNumbers peers;
+  const std::unique_ptr<TokenStore> tokens =
+      *TokenStore::Open(absl::StrCat(folder.path(), "/tokens"), clock);
+  const std::unique_ptr<AuditLog> audit =
+      *AuditLog::Open(absl::StrCat(folder.path(), "/audit.log"), clock);
+  const Gatekeeper gate{{peers, *tokens, *audit, counters}, {.owner = 0}};
+  std::unique_ptr<FrontDoor> door;
+};
+
+constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
+
+// Of CVE-2023-33953. gRPC would take it all, and thirteen times that in memory.
+TEST(FrontDoor, HeadersThatDoNotEndAreEnded) {
+  TlsDoor d;
+  RawTls stranger(d.door->tcp_port());
+  ASSERT_TRUE(stranger.Send(UnfinishedHeaders(kCheck)));
+  const std::string more = MoreHeaders(200);
+  int64_t sent = 0;
+  while (sent < int64_t{64} << 20 && stranger.Send(more))
+    sent += static_cast<int64_t>(more.size());
+  EXPECT_LT(sent, int64_t{64} << 20);
+  // It is counted behind the line, which is written once the connection is closed.
+  while (d.counters.Get(Count::kPeersRefused) == 0) {
+  }
+  EXPECT_TRUE(absl::StrContains(
+      d.Audit(), absl::StrCat("\"who\":\"ipv4:127.0.0.1\",\"what\":\"connect\","
+                              "\"subject\":\"",
+                              kFlood, "\",\"outcome\":\"UNAUTHENTICATED\"")))
+      << d.Audit();
+}
+
+TEST(FrontDoor, HeadersThatComeSlowlyAreEnded) {
+  TlsDoor d({.begun_bytes = 4 << 10, .begun_time = absl::Milliseconds(100)});
+  RawTls stranger(d.door->tcp_port());
+  ASSERT_TRUE(stranger.Send(UnfinishedHeaders(kCheck)));
+  ASSERT_TRUE(stranger.Send(MoreHeaders(1000)));
+  stranger.AwaitEnd();
+  while (d.counters.Get(Count::kPeersRefused) == 0) {
+  }
+  EXPECT_TRUE(absl::StrContains(d.Audit(), kBegun)) << d.Audit();
+}
+
+}  // namespace
+}  // namespace kiln

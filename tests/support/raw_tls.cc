@@ -1,0 +1,45 @@
+#include "tests/support/raw_tls.h"
+
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
+
+#include "gtest/gtest.h"
+
+namespace kiln {
+
+RawTls::RawTls(int port)
+    : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)),
+      context_(SSL_CTX_new(TLS_client_method())),
+      tls_(SSL_new(context_.get())) {
+  // OpenSSL writes to a socket that was closed as to any other.
+  signal(SIGPIPE, SIG_IGN);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(
+      connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  constexpr unsigned char kHttp2[] = {2, 'h', '2'};
+  EXPECT_EQ(SSL_set_alpn_protos(tls_.get(), kHttp2, sizeof(kHttp2)), 0);
+  SSL_set_fd(tls_.get(), fd_);
+  EXPECT_EQ(SSL_connect(tls_.get()), 1);
+}
+
+RawTls::~RawTls() { close(fd_); }
+
+bool RawTls::Send(absl::string_view bytes) {
+  return SSL_write(tls_.get(), bytes.data(), static_cast<int>(bytes.size())) >
+         0;
+}
+
+void RawTls::AwaitEnd() {
+  char bytes[4096];
+  while (SSL_read(tls_.get(), bytes, sizeof(bytes)) > 0) {
+  }
+}
+
+}  // namespace kiln
