@@ -15,6 +15,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/bounded_log.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
 #include "server/open_far_store.h"
@@ -187,8 +188,10 @@ absl::Status Daemon::OpenAccess(uid_t owner) {
                    TokenStore::Open(absl::StrCat(folder, "/tokens"), clock_));
   ASSIGN_OR_RETURN(audit_,
                    AuditLog::Open(absl::StrCat(folder, "/audit.log"), clock_));
-  audit_minutes_.emplace(absl::Minutes(1),
-                         [this](const std::atomic<bool>&) { audit_->Tick(); });
+  log_minutes_.emplace(absl::Minutes(1), [this](const std::atomic<bool>&) {
+    audit_->Tick();
+    LogCounted(SteadyNow());
+  });
   if (!config_.tls_client_ca.empty()) {
     ASSIGN_OR_RETURN(certificates_,
                      ClientCertificates::Open(config_.tls_client_ca, clock_));

@@ -25,6 +25,7 @@
 #include "server/config.h"
 #include "server/config_text.h"
 #include "server/daemon.h"
+#include "server/library_logs.h"
 #include "server/socket_folder.h"
 
 namespace kiln {
@@ -212,6 +213,7 @@ int Main(int argc, char** argv) {
   }
   IgnoreBecause(ConfigureLog(LogOptionsOf(*config)),
                 "only a log file can fail, and none is named");
+  TakeLibraryLogs();
   return Serve(*config);
 }
 

@@ -5,6 +5,7 @@
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -66,19 +67,49 @@ std::vector<LogField>& ScopeFields() {
   return fields;
 }
 
+// How many bytes the character of UTF-8 at the front of `text` takes (RFC 3629); 0:
+// there is none.
+size_t Utf8Size(absl::string_view text) {
+  const auto at = [&text](size_t i) { return static_cast<uint8_t>(text[i]); };
+  const uint8_t first = at(0);
+  const size_t size = first < 0x80   ? 1
+                      : first < 0xc2 ? 0
+                      : first < 0xe0 ? 2
+                      : first < 0xf0 ? 3
+                      : first < 0xf5 ? 4
+                                     : 0;
+  if (text.size() < size) return 0;
+  for (size_t i = 1; i < size; ++i)
+    if ((at(i) & 0xc0) != 0x80) return 0;
+  // Too long a form, half of a pair of UTF-16, or beyond the last character.
+  if ((first == 0xe0 && at(1) < 0xa0) || (first == 0xed && at(1) > 0x9f) ||
+      (first == 0xf0 && at(1) < 0x90) || (first == 0xf4 && at(1) > 0x8f)) {
+    return 0;
+  }
+  return size;
+}
+
 void AppendEscaped(absl::string_view value, std::string& out) {
+  constexpr absl::string_view kReplacement = "\xef\xbf\xbd";
   out += '"';
-  for (const unsigned char c : value) {
-    if (c == '"' || c == '\\') {
-      absl::StrAppend(&out, "\\",
-                      absl::string_view(reinterpret_cast<const char*>(&c), 1));
+  while (!value.empty()) {
+    const size_t size = Utf8Size(value);
+    const auto c = static_cast<uint8_t>(value[0]);
+    if (size == 0) {
+      absl::StrAppend(&out, kReplacement);
+    } else if (c == '"' || c == '\\') {
+      absl::StrAppend(&out, "\\", value.substr(0, 1));
     } else if (c == '\n') {
       out += "\\n";
     } else if (c < 0x20 || c == 0x7f) {
       absl::StrAppendFormat(&out, "\\u%04x", c);
+    } else if (c == 0xc2 && static_cast<uint8_t>(value[1]) < 0xa0) {
+      // A control character of Latin-1.
+      absl::StrAppendFormat(&out, "\\u%04x", static_cast<uint8_t>(value[1]));
     } else {
-      out += static_cast<char>(c);
+      absl::StrAppend(&out, value.substr(0, size));
     }
+    value.remove_prefix(std::max<size_t>(size, 1));
   }
   out += '"';
 }
@@ -86,7 +117,8 @@ void AppendEscaped(absl::string_view value, std::string& out) {
 bool NeedsQuotes(absl::string_view value) {
   if (value.empty()) return true;
   for (const unsigned char c : value) {
-    if (c <= 0x20 || c == 0x7f || c == '"' || c == '=' || c == '\\')
+    // What is beyond ASCII may be no UTF-8.
+    if (c <= 0x20 || c >= 0x7f || c == '"' || c == '=' || c == '\\')
       return true;
   }
   return false;

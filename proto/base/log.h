@@ -18,8 +18,9 @@ namespace kiln {
 //
 //   I 2026-01-31T09:12:44.031Z cache.lookup key=9c41d2 outcome=hit us=31
 //
-// or the same as one JSON object a line. A value with a space, a quote or a
-// control character is quoted and escaped, so that no value can forge a line.
+// or the same as one JSON object a line. A value with a space, a quote, a control
+// character or a byte that is not ASCII is quoted and escaped, and what is not UTF-8
+// replaced, so that no value can forge a line.
 // All functions here are thread-safe.
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };

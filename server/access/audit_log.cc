@@ -17,14 +17,6 @@
 namespace kiln {
 namespace {
 
-constexpr absl::Duration kMinute = absl::Minutes(1);
-constexpr size_t kMostSeen = 4096;  // lines, and callers, remembered
-constexpr absl::string_view kAll = "*";
-
-bool IsWithin(SteadyTime since, SteadyTime now) {
-  return Between(since, now) < kMinute;
-}
-
 std::string OutcomeText(const absl::Status& outcome) {
   if (outcome.ok()) return "OK";
   const auto reason = ReasonOf(outcome);
@@ -50,10 +42,12 @@ absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(
 }
 
 AuditLog::~AuditLog() {
+  std::vector<Counts::Counted> due;
   {
     MutexLock lock(&mu_);
-    WriteCounted(clock_.Steady(), Which::kAll);
+    counts_.TakeAll(clock_.Steady(), due);
   }
+  WriteCounted(due);
   close(fd_);
 }
 
@@ -64,57 +58,30 @@ void AuditLog::Record(absl::string_view who, absl::string_view what,
   };
   const Line line = {cut(who), cut(what), cut(subject), OutcomeText(outcome)};
   if (!outcome.ok()) {
-    MutexLock lock(&mu_);
-    if (!Admit(line, clock_.Steady())) return;
+    std::vector<Counts::Counted> due;
+    bool is_written = false;
+    {
+      MutexLock lock(&mu_);
+      is_written = counts_.Admit(line, clock_.Steady(), due);
+    }
+    WriteCounted(due);
+    if (!is_written) return;
   }
   Write(line, 0);
 }
 
 void AuditLog::Tick() {
-  MutexLock lock(&mu_);
-  WriteCounted(clock_.Steady(), Which::kOver);
+  std::vector<Counts::Counted> due;
+  {
+    MutexLock lock(&mu_);
+    counts_.TakeOver(clock_.Steady(), due);
+  }
+  WriteCounted(due);
 }
 
-bool AuditLog::Admit(const Line& line, SteadyTime now) {
-  if (!IsWithin(ticked_, now)) WriteCounted(now, Which::kOver);
-  const auto seen = seen_.find(line);
-  if (seen != seen_.end()) {
-    ++seen->second.count;
-    return false;
-  }
-  if (seen_.size() >= kMostSeen || spent_.size() >= kMostSeen)
-    WriteCounted(now, Which::kToMakeRoom);
-  if (!Spend(line.who, kMostRefusals, now) ||
-      !Spend(std::string(kAll), kMostRefusalsOfAll, now)) {
-    return false;
-  }
-  seen_[line] = {now, 0};
-  return true;
-}
-
-bool AuditLog::Spend(const std::string& who, int64_t most, SteadyTime now) {
-  Minute& minute = spent_.try_emplace(who, Minute{now, 0}).first->second;
-  return ++minute.count <= most;
-}
-
-void AuditLog::WriteCounted(SteadyTime now, Which which) {
-  ticked_ = now;
-  for (auto at = seen_.begin(); at != seen_.end();) {
-    const auto here = at++;
-    if (which == Which::kOver && IsWithin(here->second.since, now)) continue;
-    if (here->second.count > 0) Write(here->first, here->second.count);
-    seen_.erase(here);
-  }
-  for (auto at = spent_.begin(); at != spent_.end();) {
-    const auto here = at++;
-    const bool stays = which == Which::kOver ||
-                       (which == Which::kToMakeRoom && here->first == kAll);
-    if (stays && IsWithin(here->second.since, now)) continue;
-    const int64_t most =
-        here->first == kAll ? kMostRefusalsOfAll : kMostRefusals;
-    if (here->second.count > most)
-      Write({here->first, "more", "", "REFUSED"}, here->second.count - most);
-    spent_.erase(here);
+void AuditLog::WriteCounted(const std::vector<Counts::Counted>& due) {
+  for (const auto& [line, is_beyond, count] : due) {
+    Write(is_beyond ? Line{line.who, "more", "", "REFUSED"} : line, count);
   }
 }
 

@@ -4,15 +4,15 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
+#include "proto/base/line_counts.h"
 #include "proto/base/mutex.h"
-#include "proto/base/steady_time.h"
 
 namespace kiln {
 
@@ -66,37 +66,18 @@ class AuditLog {
     }
     friend bool operator==(const Line&, const Line&) = default;
   };
-  // Refusals since a line was written.
-  struct Minute {
-    SteadyTime since;
-    int64_t count = 0;
-  };
+  using Counts = LineCounts<Line>;
 
   AuditLog(int fd, const Clock& clock) : fd_(fd), clock_(clock) {}
 
-  // Whether the refusal is to be written now; it is counted otherwise.
-  bool Admit(const Line& line, SteadyTime now)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // One more of `who`'s lines in this minute; false when that is too many.
-  bool Spend(const std::string& who, int64_t most, SteadyTime now)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  enum class Which : uint8_t {
-    kOver,        // whose minute is over
-    kToMakeRoom,  // all but what is counted of all callers together
-    kAll,
-  };
-  void WriteCounted(SteadyTime now, Which which)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void WriteCounted(const std::vector<Counts::Counted>& due);
   void Write(const Line& line, int64_t repeated);
 
   const int fd_;
   const Clock& clock_;
   Mutex mu_;
-  SteadyTime ticked_ ABSL_GUARDED_BY(mu_);
-  // Of lines that were written; `count` says how many came after.
-  absl::flat_hash_map<Line, Minute> seen_ ABSL_GUARDED_BY(mu_);
-  // Of callers, lines of this minute, those beyond the most included.
-  absl::flat_hash_map<std::string, Minute> spent_ ABSL_GUARDED_BY(mu_);
+  Counts counts_ ABSL_GUARDED_BY(mu_){
+      {.of_one = kMostRefusals, .of_all = kMostRefusalsOfAll}};
 };
 
 }  // namespace kiln

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -14,8 +15,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/free_port.h"
 #include "tests/support/health_client.h"
+#include "tests/support/raw_tls.h"
 #include "tests/support/short_folder.h"
+#include "tests/support/test_ca.h"
 
 namespace kiln {
 namespace {
@@ -118,6 +123,36 @@ TEST(KilndMain, OneThatWasKilledIsFollowedByAnother) {
   kilnd.WaitUntilServing();
   ASSERT_EQ(kill(second, SIGTERM), 0);
   EXPECT_EQ(Kilnd::ExitOf(second), 0);
+}
+
+TEST(KilndMain, NoStrangerWritesItsLog) {
+  constexpr int kTries = 100;
+  Kilnd kilnd;
+  const std::string& folder = kilnd.folder.path();
+  TestCa ca(folder, "ca");
+  const TestCa::Files own = ca.Issue("kilnd.example", "kilnd");
+  const int port = FreePort();
+  const std::string config = absl::StrCat(folder, "/kilnd.toml");
+  std::ofstream(config) << "[listen]\ntcp = \"127.0.0.1:" << port
+                        << "\"\ntls_certificate = \"" << own.certificate
+                        << "\"\ntls_key = \"" << own.key << "\"\n";
+  const pid_t pid = kilnd.Start({"--config", config, "--log-format", "json"});
+  kilnd.WaitUntilServing();
+  // gRPC tells of a name that the daemon's certificate has not.
+  for (int i = 0; i < kTries; ++i)
+    RawTls stranger(port, absl::StrCat("\xff", i, "\nI forged.line a=b"));
+  ASSERT_EQ(kill(pid, SIGTERM), 0);
+  EXPECT_EQ(Kilnd::ExitOf(pid), 0);
+  std::ifstream in(kilnd.output());
+  int64_t said = 0;
+  for (std::string line; std::getline(in, line);) {
+    const auto event = nlohmann::json::parse(line, nullptr, false);
+    ASSERT_FALSE(event.is_discarded()) << line;
+    if (event["event"] == "grpc.said") ++said;
+  }
+  EXPECT_GT(said, 0);
+  // One more tells how many there were, should a minute pass here.
+  EXPECT_LT(said, kTries / 2);
 }
 
 TEST(KilndMain, CheckConfigPrintsWhatItWouldUse) {

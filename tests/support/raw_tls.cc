@@ -11,7 +11,7 @@
 
 namespace kiln {
 
-RawTls::RawTls(int port)
+RawTls::RawTls(int port, const std::string& server_name)
     : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)),
       context_(SSL_CTX_new(TLS_client_method())),
       tls_(SSL_new(context_.get())) {
@@ -25,6 +25,9 @@ RawTls::RawTls(int port)
       connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   constexpr unsigned char kHttp2[] = {2, 'h', '2'};
   EXPECT_EQ(SSL_set_alpn_protos(tls_.get(), kHttp2, sizeof(kHttp2)), 0);
+  if (!server_name.empty()) {
+    EXPECT_EQ(SSL_set_tlsext_host_name(tls_.get(), server_name.c_str()), 1);
+  }
   SSL_set_fd(tls_.get(), fd_);
   EXPECT_EQ(SSL_connect(tls_.get()), 1);
 }

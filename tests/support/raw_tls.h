@@ -4,6 +4,7 @@
 #include <openssl/ssl.h>
 
 #include <memory>
+#include <string>
 
 #include "absl/strings/string_view.h"
 
@@ -13,7 +14,8 @@ namespace kiln {
 // and believes whoever answers. One that is not made is a failure of the test.
 class RawTls {
  public:
-  explicit RawTls(int port);
+  // `server_name`: what it asks for (SNI), any bytes; empty: nothing.
+  explicit RawTls(int port, const std::string& server_name = "");
   RawTls(const RawTls&) = delete;
   RawTls& operator=(const RawTls&) = delete;
   ~RawTls();

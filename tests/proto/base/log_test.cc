@@ -49,6 +49,27 @@ TEST_F(LogTest, AScopePutsItsFieldsOnEveryLineUntilItEnds) {
   EXPECT_EQ(AfterTime(lines_[1]), "job.ended");
 }
 
+TEST_F(LogTest, BytesThatAreNoUtf8AreReplacedAndControlsEscaped) {
+  // Cut, too long, a surrogate, no lead byte; then what is good.
+  const std::string bad = "\xe2\x82|\xc0\xaf|\xed\xa0\x80|\xff|";
+  const std::string good = "\xc3\xa4\xe2\x82\xac\xf0\x9f\x99\x82";
+  const std::string replaced = "\xef\xbf\xbd";
+  for (const LogFormat format : {LogFormat::kText, LogFormat::kJson}) {
+    Capture(LogLevel::kInfo, format);
+    LogInfo("x.said", {{"text", bad + good +
+                                    "\xc2\x9b"
+                                    "2J\x1b\nI forged"}});
+    const std::string& line = lines_.back();
+    EXPECT_NE(line.find("|" + replaced + "|" + good + "\\u009b2J\\u001b\\n"),
+              std::string::npos)
+        << line;
+    EXPECT_EQ(line.find('\n'), std::string::npos);
+  }
+  const auto json = nlohmann::json::parse(lines_.back(), nullptr, false);
+  ASSERT_FALSE(json.is_discarded()) << lines_.back();
+  EXPECT_EQ(json["event"], "x.said");
+}
+
 TEST_F(LogTest, AFieldStandsOnceWithItsInnermostValue) {
   Capture(LogLevel::kInfo, LogFormat::kText);
   const LogScope outer({{"key", "9c41d2"}, {"job", "j-1"}});
