@@ -19,8 +19,8 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/impl/server_builder_option.h"
 #include "grpcpp/server_posix.h"
+#include "proto/base/bounded_log.h"
 #include "proto/base/grpc_deadline.h"
-#include "proto/base/log.h"
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
 #include "proto/base/tcp_address.h"
@@ -46,8 +46,6 @@ constexpr absl::Duration kSweepPeriod = absl::Milliseconds(50);
 // the network HTTP/2's usual most, since a stranger may begin as many.
 constexpr int kMostSocketStreams = 1024;
 constexpr int kMostNetworkStreams = 128;
-// Between two warnings of too many connections.
-constexpr absl::Duration kWarningPause = absl::Seconds(10);
 
 void Prepare(grpc::ServerBuilder& builder, const FrontDoorOptions& options,
              const std::vector<grpc::Service*>& services,
@@ -166,15 +164,13 @@ void FrontDoor::TakeFromSocket(int fd, const Rooms& rooms) {
   const std::optional<uid_t> user = UserAt(fd);
   if (!user.has_value() || !rooms.gate.MayConnect(*user)) {
     RefuseConnection(UserName(user), "", ErrorReason::kPermission, rooms);
-    LogWarning("peer.refused",
-               {{"uid", user.has_value() ? int64_t{*user} : -1}});
+    LogBounded("peer.refused", UserName(user), "no access rule names it");
     close(fd);  // whoever sees that finds it counted
     return;
   }
   const absl::StatusOr<int> number = rooms.peers.Bind(fd, *user);
   if (!number.ok()) {
-    LogWarning("peer.lost",
-               {{"error", std::string(number.status().message())}});
+    LogBounded("peer.lost", UserName(user), number.status().message());
     return;
   }
   // The owner may have them all: there is nobody else to keep them for.
@@ -191,12 +187,7 @@ bool FrontDoor::Fits(OpenConnections& door, int fd, absl::string_view peer,
   if (added.ok()) return true;
   counters.Add(Count::kPeersTooMany);
   close(fd);
-  // Whoever sends one too many sends more.
-  const SteadyTime now = SteadyNow();
-  if (now >= next_warning_.load()) {
-    next_warning_ = After(now, kWarningPause);
-    LogWarning("peer.too_many", {{"error", std::string(added.message())}});
-  }
+  LogBounded("peer.too_many", peer, added.message());
   return false;
 }
 

@@ -1,7 +1,6 @@
 #ifndef KILN_SERVER_FRONT_DOOR_H_
 #define KILN_SERVER_FRONT_DOOR_H_
 
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -129,8 +128,6 @@ class FrontDoor {
   std::optional<TcpListener> listener_;
   int tcp_port_ = 0;
   std::optional<Ticker> sweeps_;  // of the watch
-  // Of a warning about too many connections.
-  std::atomic<SteadyTime> next_warning_{SteadyTime()};
   std::unique_ptr<Doorstep> socket_step_;
   std::unique_ptr<Doorstep> network_step_;
   // Hand on what the sockets above accept: they end first.

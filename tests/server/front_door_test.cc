@@ -19,6 +19,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/base/mutex.h"
 #include "proto/base/status.h"
 #include "proto/compile_service.grpc.pb.h"
 #include "server/access/audit_log.h"
@@ -149,15 +151,41 @@ int ConnectTo(int port, in_addr_t from = INADDR_LOOPBACK) {
   return fd;
 }
 
-// A connection to the socket, on which this was said.
-int ConnectTo(const std::string& path, const std::string& said) {
+// A connection to the socket.
+int ConnectTo(const std::string& path) {
   const sockaddr_un local = AddressOf(path);
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   EXPECT_EQ(
       connect(fd, reinterpret_cast<const sockaddr*>(&local), sizeof(local)), 0);
+  return fd;
+}
+
+// One on which this was said.
+int ConnectTo(const std::string& path, const std::string& said) {
+  const int fd = ConnectTo(path);
   EXPECT_EQ(send(fd, said.data(), said.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(said.size()));
   return fd;
+}
+
+TEST(FrontDoor, AnotherUsersConnectionsAreOneLineOfTheLog) {
+  constexpr int kConnections = 200;
+  Mutex mu;
+  int lines = 0;
+  ASSERT_TRUE(ConfigureLog({.sink = [&](absl::string_view line) {
+                MutexLock lock(&mu);
+                if (absl::StrContains(line, "peer.refused")) ++lines;
+              }}).ok());
+  {
+    Door d(/*allowed_uid=*/getuid() + 1);
+    for (int i = 0; i < kConnections; ++i) AwaitClosed(ConnectTo(d.path));
+    EXPECT_EQ(d.rooms->counters.Get(Count::kPeersRefused), kConnections);
+  }
+  ASSERT_TRUE(ConfigureLog({}).ok());
+  MutexLock lock(&mu);
+  // The second tells how many there were, should a minute pass here. The first may be
+  // another test's.
+  EXPECT_LE(lines, 2);
 }
 
 TEST(FrontDoor, ASilentPeerIsClosed) {
