@@ -52,7 +52,8 @@ class RuntimeStopwatch final : public Stopwatch {
     ASSIGN_OR_RETURN(Device* const device, DeviceFor(kernel));
     ASSIGN_OR_RETURN(const auto module, device->LoadModule(kernel.image));
     KernelLaunch launch;
-    ASSIGN_OR_RETURN(launch.kernel, module->FindKernel(kernel.symbol));
+    ASSIGN_OR_RETURN(launch.kernel,
+                     module->FindKernel(kernel.symbol, kernel.shared_bytes));
     std::vector<void*> buffers;
     absl::Status status;
     for (int64_t bytes : kernel.buffer_bytes) {

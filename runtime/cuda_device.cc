@@ -90,7 +90,7 @@ class CudaModule final : public Module {
   }
 
   absl::StatusOr<KernelHandle> FindKernel(
-      const std::string& symbol) const override {
+      const std::string& symbol, uint32_t shared_bytes) const override {
     RETURN_IF_ERROR(device_.MakeCurrent());
     CUfunction function = nullptr;
     const CUresult result = device_.driver().cuModuleGetFunction(
@@ -101,10 +101,32 @@ class CudaModule final : public Module {
           absl::StrCat("kernel ", symbol, ": its module does not export it"));
     }
     RETURN_IF_ERROR(device_.driver().Check(result, "cuModuleGetFunction"));
+    RETURN_IF_ERROR(AskForShared(function, symbol, shared_bytes));
     return static_cast<KernelHandle>(function);
   }
 
  private:
+  // Without asking a kernel may have 48 KB, of which its static shared memory is
+  // a part (CUDA C++ Programming Guide, "Shared Memory"). Asked once for all of its
+  // launches.
+  absl::Status AskForShared(CUfunction function, const std::string& symbol,
+                            uint32_t shared_bytes) const {
+    if (shared_bytes == 0) return absl::OkStatus();
+    const CUresult result = shared_bytes <= std::numeric_limits<int>::max()
+                                ? device_.driver().cuFuncSetAttribute(
+                                      function, kCudaMaxDynamicSharedBytes,
+                                      static_cast<int>(shared_bytes))
+                                : kCudaErrorInvalidValue;
+    if (result != kCudaErrorInvalidValue) {
+      return device_.driver().Check(result, "cuFuncSetAttribute");
+    }
+    return MakeError(ErrorReason::kArtifactIncompatible,
+                     absl::StrCat("out of resource: ", symbol,
+                                  ": a block needs ", shared_bytes,
+                                  " bytes of dynamic shared memory, more than ",
+                                  device_.traits().name, " has"));
+  }
+
   const CudaDevice& device_;  // outlives its modules
   const CUmodule module_;
 };
@@ -268,13 +290,6 @@ absl::Status CudaDevice::Launch(const KernelLaunch& launch, Stream stream) {
   RETURN_IF_ERROR(CheckGrid(launch));
   RETURN_IF_ERROR(MakeCurrent());
   const CUfunction function = static_cast<CUfunction>(launch.kernel);
-  // Without asking a kernel may have 48 KB, of which its static shared memory is
-  // a part (CUDA C++ Programming Guide, "Shared Memory").
-  if (launch.shared_bytes > 0) {
-    KILN_CUDA_RETURN_IF_ERROR(*driver_, cuFuncSetAttribute, function,
-                              kCudaMaxDynamicSharedBytes,
-                              static_cast<int>(launch.shared_bytes));
-  }
   // All parameters of our kernels have 8 bytes, so they lie side by side as the
   // kernel takes them; the address of each, which the driver takes too, costs a
   // launch with 200 of them a quarter more. All of the 4096 bytes that a kernel
@@ -301,9 +316,16 @@ absl::Status CudaDevice::Launch(const KernelLaunch& launch, Stream stream) {
   config.hStream = StreamOf(stream);
   config.attrs = attributes.data();
   config.numAttrs = attributes.count();
-  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuLaunchKernelEx, &config, function,
-                            nullptr, arguments);
-  return absl::OkStatus();
+  const CUresult result =
+      driver_->cuLaunchKernelEx(&config, function, nullptr, arguments);
+  if (result == kCudaErrorLaunchOutOfResources) {
+    return MakeError(
+        ErrorReason::kArtifactIncompatible,
+        absl::StrCat("out of resource: a block of ", launch.block[0], " x ",
+                     launch.block[1], " x ", launch.block[2], " threads with ",
+                     launch.shared_bytes, " bytes of dynamic shared memory"));
+  }
+  return driver_->Check(result, "cuLaunchKernelEx");
 }
 
 absl::StatusOr<KernelHandle> CudaDevice::StridedCopyKernel() {
@@ -311,7 +333,7 @@ absl::StatusOr<KernelHandle> CudaDevice::StridedCopyKernel() {
   if (strided_copy_ == nullptr) {
     ASSIGN_OR_RETURN(strided_copy_, LoadImage(*this, kStridedCopyPtx));
   }
-  return strided_copy_->FindKernel(kStridedCopyName);
+  return strided_copy_->FindKernel(kStridedCopyName, /*shared_bytes=*/0);
 }
 
 absl::Status CudaDevice::Copy(const StridedView& from, const StridedView& to,

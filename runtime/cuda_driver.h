@@ -31,12 +31,14 @@ using CUgraph = struct CUgraph_st*;
 using CUgraphExec = struct CUgraphExec_st*;
 using CUgraphNode = struct CUgraphNode_st*;
 
+inline constexpr CUresult kCudaErrorInvalidValue = 1;
 inline constexpr CUresult kCudaErrorOutOfMemory = 2;
 inline constexpr CUresult kCudaErrorInvalidImage = 200;
 inline constexpr CUresult kCudaErrorNoBinaryForGpu = 209;
 inline constexpr CUresult kCudaErrorInvalidPtx = 218;
 inline constexpr CUresult kCudaErrorInvalidSource = 300;
 inline constexpr CUresult kCudaErrorNotFound = 500;
+inline constexpr CUresult kCudaErrorLaunchOutOfResources = 701;
 // From here to the last: what a capture forbids, or that it is broken.
 inline constexpr CUresult kCudaErrorCaptureUnsupported = 900;
 inline constexpr CUresult kCudaErrorCaptureInvalidated = 901;

@@ -72,9 +72,13 @@ class Module {
  public:
   virtual ~Module() = default;
 
-  // ARTIFACT_CORRUPT when the module exports no such kernel.
+  // `shared_bytes`: the most dynamic shared memory that a launch of it asks for.
+  //
+  // ARTIFACT_CORRUPT       the module exports no such kernel
+  // ARTIFACT_INCOMPATIBLE  "out of resource": no block of the device has so much
+  //                        shared memory
   virtual absl::StatusOr<KernelHandle> FindKernel(
-      const std::string& symbol) const = 0;
+      const std::string& symbol, uint32_t shared_bytes) const = 0;
 };
 
 // One launch, its arguments evaluated.
@@ -167,7 +171,8 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<Marker>> MakeMarker() = 0;
 
   // Runs a kernel. The caller has skipped launches of an empty grid.
-  // ARTIFACT_INCOMPATIBLE when the grid is larger than the device takes.
+  // ARTIFACT_INCOMPATIBLE when the grid is larger than the device takes, and "out
+  // of resource" when a block needs more than it has.
   virtual absl::Status Launch(const KernelLaunch& launch, Stream stream) = 0;
 
   // Copies `from` to `to`: equal sizes and element_bytes, no overlap.

@@ -1,6 +1,10 @@
 #include "runtime/loaded_artifact.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
@@ -14,6 +18,18 @@ constexpr int64_t kConstantAlignment = 256;
 int64_t AlignedUp(int64_t bytes) {
   return (bytes + kConstantAlignment - 1) / kConstantAlignment *
          kConstantAlignment;
+}
+
+// Of each kernel: the most dynamic shared memory that a launch of it asks for.
+std::vector<uint32_t> MostSharedBytes(const Plan& plan) {
+  std::vector<uint32_t> most(plan.kernels.size(), 0);
+  for (const PlanStep& step : plan.steps) {
+    const auto* launch = std::get_if<PlanLaunch>(&step);
+    if (launch == nullptr) continue;
+    uint32_t& bytes = most[launch->kernel];
+    bytes = std::max(bytes, launch->shared_bytes);
+  }
+  return most;
 }
 
 }  // namespace
@@ -48,9 +64,13 @@ absl::Status LoadedArtifact::LoadModules() {
     }
     modules_.push_back(*std::move(module));
   }
-  for (const PlanKernel& kernel : view_.plan().kernels) {
-    ASSIGN_OR_RETURN(const KernelHandle handle,
-                     modules_[kernel.module]->FindKernel(kernel.symbol));
+  const Plan& plan = view_.plan();
+  const std::vector<uint32_t> shared_bytes = MostSharedBytes(plan);
+  for (size_t i = 0; i < plan.kernels.size(); ++i) {
+    const PlanKernel& kernel = plan.kernels[i];
+    ASSIGN_OR_RETURN(
+        const KernelHandle handle,
+        modules_[kernel.module]->FindKernel(kernel.symbol, shared_bytes[i]));
     kernels_.push_back(handle);
   }
   return absl::OkStatus();

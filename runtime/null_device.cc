@@ -29,7 +29,8 @@ class ZeroedAllocator final : public Allocator {
 
 class NullModule final : public Module {
  public:
-  absl::StatusOr<KernelHandle> FindKernel(const std::string&) const override {
+  absl::StatusOr<KernelHandle> FindKernel(const std::string&,
+                                          uint32_t) const override {
     static char some_kernel;
     return &some_kernel;
   }

@@ -56,8 +56,8 @@ class SharedObject final : public Module {
       : file_(std::move(file)), handle_(handle) {}
   ~SharedObject() override { dlclose(handle_); }
 
-  absl::StatusOr<KernelHandle> FindKernel(
-      const std::string& symbol) const override {
+  absl::StatusOr<KernelHandle> FindKernel(const std::string& symbol,
+                                          uint32_t) const override {
     void* const kernel = dlsym(handle_, symbol.c_str());
     if (kernel == nullptr) {
       return MakeError(

@@ -2,7 +2,10 @@
 // GPU to be seen. tests/gpu has the rest.
 #include "runtime/cuda_device.h"
 
+#include <numeric>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -126,6 +129,91 @@ TEST(CudaDevice, AGridThatIsTooLargeIsRefused) {
   EXPECT_EQ(ReasonOf(status), ErrorReason::kArtifactIncompatible);
   EXPECT_THAT(status.message(), HasSubstr("found 4294967296"));
   EXPECT_EQ(*BlocksOf(int64_t{1} << 32, 1), 4);
+}
+
+// y = the sum of `numbers`, by launches of one kernel that takes them all.
+wire::Artifact ArgumentsArtifact(const std::vector<int64_t>& numbers,
+                                 const std::vector<uint32_t>& shared_bytes,
+                                 uint32_t threads = 32) {
+  std::string launches;
+  for (const uint32_t bytes : shared_bytes) {
+    absl::StrAppend(&launches, "steps { launch { kernel: 0 ");
+    for (const int64_t number : numbers) {
+      absl::StrAppend(&launches, "args { scalar { value: ", number, " } } ");
+    }
+    absl::StrAppend(&launches,
+                    "args { buffer { buffer: 0 } } shared_bytes: ", bytes,
+                    " block: ", threads,
+                    " block: 1 block: 1 grid { value: 1 } grid { value: 1 } "
+                    "grid { value: 1 } } } ");
+  }
+  wire::Artifact artifact = MakeTestArtifact(absl::StrCat(
+      R"(buffers { kind: KIND_OUTPUT name: "y" bytes { value: 8 } }
+         kernels { symbol: "test_arguments" label: "sum_0" }
+         steps { fill { to { buffer: 0 dtype: DTYPE_INT64 sizes { value: 1 }
+           strides { value: 1 } } } } )",
+      launches,
+      R"(outputs { view { buffer: 0 dtype: DTYPE_INT64 sizes { value: 1 }
+           strides { value: 1 } } })"));
+  artifact.mutable_target()->mutable_cuda()->set_arch("sm_90");
+  return artifact;
+}
+
+absl::StatusOr<int64_t> SumOf(const wire::Artifact& artifact) {
+  ASSIGN_OR_RETURN(const auto executor, Load(Seal(artifact), Fake()));
+  ASSIGN_OR_RETURN(const auto outputs, executor->Run({}, {}));
+  return *static_cast<const int64_t*>(std::get<Tensor>(outputs[0]).data);
+}
+
+TEST(CudaDevice, ALaunchTakesAnyNumberOfArguments) {
+  for (const int64_t count : {0, 1, 2, 199, 510}) {
+    std::vector<int64_t> numbers;
+    for (int64_t i = 0; i < count; ++i) numbers.push_back(i * i - 5);
+    const auto sum = SumOf(ArgumentsArtifact(numbers, {0}));
+    ASSERT_TRUE(sum.ok()) << sum.status();
+    EXPECT_EQ(*sum, std::accumulate(numbers.begin(), numbers.end(), int64_t{0}))
+        << count;
+  }
+}
+
+TEST(CudaDevice, AKernelWithoutArgumentsIsLaunched) {
+  wire::Artifact artifact = ArgumentsArtifact({}, {0});
+  artifact.mutable_compiled()
+      ->mutable_plan()
+      ->mutable_steps(1)
+      ->mutable_launch()
+      ->clear_args();
+  const auto sum = SumOf(artifact);
+  ASSERT_TRUE(sum.ok()) << sum.status();
+  EXPECT_EQ(*sum, 0);
+}
+
+// Asked for once, the most of all launches, whichever comes first.
+TEST(CudaDevice, LaunchesOfOneKernelHaveTheSharedMemoryThatEachAsksFor) {
+  const auto sum =
+      SumOf(ArgumentsArtifact({7}, {50000, 100, 200000, 0, 60000}));
+  ASSERT_TRUE(sum.ok()) << sum.status();
+  EXPECT_EQ(*sum, 5 * 7);
+}
+
+TEST(CudaDevice, MoreSharedMemoryThanABlockHasIsRefusedWhenItIsLoaded) {
+  for (const uint32_t bytes : {99'999'999u, 4'000'000'000u}) {
+    const absl::Status status =
+        Load(Seal(ArgumentsArtifact({1}, {16, bytes})), Fake()).status();
+    EXPECT_EQ(ReasonOf(status), ErrorReason::kArtifactIncompatible);
+    EXPECT_THAT(
+        status.message(),
+        HasSubstr(absl::StrCat("out of resource: test_arguments: a block "
+                               "needs ",
+                               bytes, " bytes")));
+  }
+}
+
+TEST(CudaDevice, ABlockThatNeedsTooMuchIsRefusedByName) {
+  const absl::Status status = SumOf(ArgumentsArtifact({1}, {0}, 1024)).status();
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kArtifactIncompatible);
+  EXPECT_THAT(status.message(),
+              HasSubstr("sum_0: out of resource: a block of 1024 x 1 x 1"));
 }
 
 TEST(CudaDevice, AnOrdinalThatIsNotThereIsNoDevice) {

@@ -1,13 +1,15 @@
 // A libcuda.so.1 of host memory, for tests of runtime/cuda_device where there
 // is no GPU: the functions that CudaDriver looks for, with their documented
-// effects. Streams do their work at once, or keep it while they are captured. Three kernels can be launched:
+// effects. Streams do their work at once, or keep it while they are captured. Four kernels can be launched:
 // test_add (from, to, count, term; of the test artifacts), test_blocks (puts the
-// count of its blocks at its argument) and the runtime's own strided copy. It
-// has four multiprocessors.
+// count of its blocks at its argument), test_arguments (any number) and the
+// runtime's own strided copy. It has four multiprocessors and 227 KB of shared
+// memory for a block, of which it gives 48 unasked.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -17,9 +19,20 @@
 
 namespace {
 
-enum Kernel : uintptr_t { kNoKernel, kTestAdd, kTestBlocks, kStridedCopy };
+enum Kernel : uintptr_t {
+  kNoKernel,
+  kTestAdd,
+  kTestBlocks,
+  kTestArguments,
+  kStridedCopy,
+  kKernels
+};
 
-constexpr kiln::CUresult kInvalidValue = 1;
+constexpr kiln::CUresult kInvalidValue = kiln::kCudaErrorInvalidValue;
+// Of a block, once it was asked for (compute capability 9.0), and before.
+constexpr int kMostShared = 227 << 10;
+unsigned most_dynamic[kKernels] = {48 << 10, 48 << 10, 48 << 10, 48 << 10,
+                                   48 << 10};
 constexpr int kMajor = 9;
 
 void* Host(kiln::CUdeviceptr address) {
@@ -46,6 +59,15 @@ void TestAdd(const std::vector<uint64_t>& arguments) {
   const int64_t count = static_cast<int64_t>(arguments[2]);
   const int64_t term = static_cast<int64_t>(arguments[3]);
   for (int64_t i = 0; i < count; ++i) to[i] = from[i] + term;
+}
+
+// Adds all arguments before the last to the number whose address that is.
+void TestArguments(const std::vector<uint64_t>& arguments) {
+  if (arguments.empty()) return;
+  auto* const out = static_cast<int64_t*>(Host(arguments.back()));
+  for (const uint64_t argument : arguments)
+    *out += static_cast<int64_t>(argument);
+  *out -= static_cast<int64_t>(arguments.back());
 }
 
 kiln::HostCaptures captures;
@@ -139,25 +161,34 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
 CUresult cuModuleUnload(CUmodule) { return 0; }
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
   NEEDS_CONTEXT;
-  const Kernel kernel = std::strcmp(name, "test_add") == 0      ? kTestAdd
-                        : std::strcmp(name, "test_blocks") == 0 ? kTestBlocks
-                        : std::strcmp(name, kStridedCopyName) == 0
-                            ? kStridedCopy
-                            : kNoKernel;
+  const Kernel kernel =
+      std::strcmp(name, "test_add") == 0         ? kTestAdd
+      : std::strcmp(name, "test_blocks") == 0    ? kTestBlocks
+      : std::strcmp(name, "test_arguments") == 0 ? kTestArguments
+      : std::strcmp(name, kStridedCopyName) == 0 ? kStridedCopy
+                                                 : kNoKernel;
   *function = reinterpret_cast<CUfunction>(kernel);
   return kernel == kNoKernel ? kCudaErrorNotFound : 0;
 }
-CUresult cuFuncSetAttribute(CUfunction, int, int) { return 0; }
+CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value) {
+  NEEDS_CONTEXT;
+  if (attribute != kCudaMaxDynamicSharedBytes || value > kMostShared) {
+    return kInvalidValue;
+  }
+  most_dynamic[reinterpret_cast<uintptr_t>(function)] = value;
+  return 0;
+}
 
-// The arguments of a launch that packs them, 8 bytes each; none of another.
-std::vector<uint64_t> Unpacked(void** extra) {
+// The arguments of a launch that packs them, 8 bytes each; nothing of another.
+std::optional<std::vector<uint64_t>> Unpacked(void** extra) {
   if (extra[0] != kCudaPackedArguments ||
       extra[2] != kCudaPackedArgumentsBytes ||
       extra[4] != kCudaPackedArgumentsEnd) {
-    return {};
+    return std::nullopt;
   }
   std::vector<uint64_t> arguments(*static_cast<const size_t*>(extra[3]) / 8);
-  std::memcpy(arguments.data(), extra[1], arguments.size() * 8);
+  if (!arguments.empty())
+    std::memcpy(arguments.data(), extra[1], arguments.size() * 8);
   return arguments;
 }
 
@@ -169,16 +200,26 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function,
   const uint64_t threads =
       uint64_t{config->blockDimX} * config->blockDimY * config->blockDimZ;
   if (blocks == 0 || threads == 0 || threads > 1024) return kInvalidValue;
+  // As of a kernel with many registers.
+  if (reinterpret_cast<uintptr_t>(function) == kTestArguments &&
+      threads > 512) {
+    return kCudaErrorLaunchOutOfResources;
+  }
+  if (config->sharedMemBytes >
+      most_dynamic[reinterpret_cast<uintptr_t>(function)]) {
+    return kInvalidValue;
+  }
   if (arguments != nullptr) {  // the runtime's own
     const auto copy = *static_cast<const StridedCopyArgument*>(arguments[0]);
     return Do(config->hStream, [copy] { StridedCopy(copy); });
   }
-  const std::vector<uint64_t> unpacked = Unpacked(extra);
-  if (unpacked.empty()) return kInvalidValue;
-  const bool adds = reinterpret_cast<uintptr_t>(function) == kTestAdd;
+  const std::optional<std::vector<uint64_t>> unpacked = Unpacked(extra);
+  if (!unpacked.has_value()) return kInvalidValue;
+  const auto kernel = reinterpret_cast<uintptr_t>(function);
   return Do(config->hStream, [=] {
-    if (adds) return TestAdd(unpacked);
-    *static_cast<float*>(Host(unpacked[0])) = static_cast<float>(blocks);
+    if (kernel == kTestAdd) return TestAdd(*unpacked);
+    if (kernel == kTestArguments) return TestArguments(*unpacked);
+    *static_cast<float*>(Host(unpacked->at(0))) = static_cast<float>(blocks);
   });
 }
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice) {

@@ -56,7 +56,7 @@ void RunOnCpu(const MappedNest& nest, const KernelSource& source,
               const std::string& image) {
   const auto module = LoadSharedObject(image);
   ASSERT_TRUE(module.ok()) << module.status();
-  const auto entry = (*module)->FindKernel(source.symbol);
+  const auto entry = (*module)->FindKernel(source.symbol, /*shared_bytes=*/0);
   ASSERT_TRUE(entry.ok()) << entry.status();
   nest.nest.RunOnCpu(reinterpret_cast<KilnCpuKernel>(*entry), source, nest.what,
                      nest.tolerance);

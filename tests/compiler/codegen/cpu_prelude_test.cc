@@ -53,7 +53,7 @@ std::unique_ptr<Module> Build(const std::string& level, const std::string& body)
 // The function `name` of type `F` (a pointer) in `module`.
 template <class F>
 F Find(const Module& module, const std::string& name) {
-  const auto entry = module.FindKernel(name);
+  const auto entry = module.FindKernel(name, /*shared_bytes=*/0);
   EXPECT_TRUE(entry.ok()) << entry.status();
   return entry.ok() ? reinterpret_cast<F>(*entry) : nullptr;
 }
