@@ -12,6 +12,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import kiln
 from kiln import graph_partitions, graph_trees
 from kiln.compiled_graph import recording
+from kiln.cpu_scalars import SCALARS_TO
 from kiln.eager_segment import EagerSegment
 from kiln.fx_export import export
 from kiln.graph_choice import Choice, Chooser
@@ -371,6 +372,34 @@ def test_a_number_on_the_cpu_is_copied_once_and_cuts_nothing():
     (part,) = cut.choice.parts
     assert part["stop"] == len(cut.plan.steps)
     assert part["facts"]["tensors"] == [0, 1]
+
+
+def test_numbers_on_the_cpu_are_copied_together_and_cut_nothing():
+    module = scalars(lambda x, *numbers: (x * numbers[0] + numbers[1]) / numbers[2], 2.0, 3, True)
+    cut = Cut(module)
+    module.graph.lint()
+    assert [str(n.target) for n in module.graph.nodes].count("kiln.scalars_to.default") == 1
+    # The copy, and what takes each number of it.
+    assert [why for why in cut.reasons if why] == ["DeviceCopy ops"] * 4
+    assert cut.reasons[:4] == ["DeviceCopy ops"] * 4
+    (part,) = cut.choice.parts
+    assert part["stop"] == len(cut.plan.steps)
+    assert part["facts"]["tensors"] == [0, 1, 2, 3]
+    assert from_plain(plain_of(cut.recipe)).steps[0] == cut.recipe.steps[0]
+
+
+def test_numbers_that_are_copied_together_are_what_they_were():
+    given = [torch.tensor(2.5), torch.tensor(-3), torch.tensor(True), torch.tensor(7.0)]
+    given += [torch.tensor(1.5, dtype=dtype) for dtype in (torch.float64, torch.bfloat16)]
+    given.append(torch.complex(torch.tensor(0.0), torch.tensor(5.0)).conj().imag)  # negated when read
+    assert given[-1].is_neg()
+    moved = SCALARS_TO(given, torch.device("cpu"))
+    for one, other in zip(moved, given, strict=True):
+        assert torch.equal(one, other) and one.dtype == other.dtype and one.dim() == 0
+        assert one.data_ptr() % 16 == 0
+    assert len({one.untyped_storage().data_ptr() for one in moved}) == 1
+    given[0].fill_(9)
+    assert moved[0] == 2.5
 
 
 def test_numbers_that_the_cpu_alone_reads_stay_there():

@@ -21,6 +21,7 @@ import sympy
 import torch
 from torch import fx
 
+from .cpu_scalars import SCALARS_TO
 from .fx_export import Segment, atoms_in, is_random, is_symbolic, value_of
 from .graph_facts import is_masked_put, is_unsafe, operator_of, trace_of
 from .joint_nodes import storages
@@ -29,7 +30,10 @@ from .steps import HostStep, Plan, mutates, tensors_in
 
 _log = logging.getLogger("kiln")
 _aten = torch.ops.aten
-_COPIES = (_aten._to_copy.default, _aten.copy_.default, torch.ops.prims.device_put.default)
+_COPIES = (
+    *(_aten._to_copy.default, _aten.copy_.default, torch.ops.prims.device_put.default),
+    SCALARS_TO,
+)
 _CONDITIONAL = ("cond", "while_loop")
 
 

@@ -201,6 +201,8 @@ def test_graph_partition_cpu_scalar_multiple():
         given = [torch.tensor(value + step) for step in range(3)]
         torch.testing.assert_close(called(x, *given), function(x, *given))
     assert recordings() == 1
+    assert _copies(called, x, *given) == 1
+    assert skips() == 0
 
 
 def test_graph_partition_custom_op_dynamic_shapes():
