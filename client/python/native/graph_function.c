@@ -18,6 +18,8 @@ typedef struct Called {
 } Called;
 
 static PyTypeObject* called_type;
+/* Read at each call. */
+static PyObject *generation, *mark_step_counter;
 
 static int Traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
@@ -51,12 +53,16 @@ static PyType_Spec spec = {"kiln._native.graph", sizeof(Called), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
 
 int kiln_py_graph_function_learn(void) {
-  if (called_type == NULL) called_type = (PyTypeObject*)PyType_FromSpec(&spec);
+  if (called_type != NULL) return 0;
+  generation = PyUnicode_InternFromString("generation");
+  mark_step_counter = PyUnicode_InternFromString("mark_step_counter");
+  if (generation == NULL || mark_step_counter == NULL) return -1;
+  called_type = (PyTypeObject*)PyType_FromSpec(&spec);
   return called_type == NULL ? -1 : 0;
 }
 
-static int64_t CounterOf(PyObject* owner, const char* name) {
-  PyObject* number = PyObject_GetAttrString(owner, name);
+static int64_t CounterOf(PyObject* owner, PyObject* name) {
+  PyObject* number = PyObject_GetAttr(owner, name);
   if (number == NULL) return -1;
   const int64_t value = PyLong_AsLongLong(number);
   Py_DECREF(number);
@@ -102,8 +108,8 @@ static PyObject* RunOn(const Called* called, PyObject* list,
       .inputs = inputs,
       .count = (int32_t)count,
       .caller = &caller,
-      .calls = CounterOf(tree->calls, "generation"),
-      .marks = -CounterOf(tree->marks, "mark_step_counter"),
+      .calls = CounterOf(tree->calls, generation),
+      .marks = -CounterOf(tree->marks, mark_step_counter),
   };
   if (PyErr_Occurred()) return NULL;
   KilnStatus* status = kiln_library.kiln_graph_tree_run(tree->tree, &call);
