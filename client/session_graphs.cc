@@ -50,40 +50,11 @@ absl::StatusOr<std::vector<OutputValue>> SessionGraphs::Run(
     if (graphs_ != nullptr) {
       const auto [at, is_new] = plans_.emplace(executor.get(), 0);
       if (is_new) at->second = graphs_->Add(executor, static_inputs());
-      return graphs_->Run(at->second, ValuesOf(inputs),
-                          {.seed = options.seed, .stream = options.stream});
+      return graphs_->RunViews(
+          at->second, inputs, {.seed = options.seed, .stream = options.stream});
     }
   }
   return executor->RunGuarded(inputs, options);
-}
-
-std::vector<InputValue> SessionGraphs::ValuesOf(
-    absl::Span<const InputView> inputs) const {
-  std::vector<InputValue> values;
-  values.reserve(inputs.size());
-  for (const InputView& input : inputs) {
-    if (!input.is_tensor) {
-      values.push_back(input.number);
-      continue;
-    }
-    if (input.tensor != nullptr) {
-      values.push_back(*input.tensor);
-      continue;
-    }
-    Tensor tensor;
-    tensor.data = input.data;
-    tensor.dtype = input.dtype;
-    tensor.sizes.assign(input.sizes, input.sizes + input.rank);
-    tensor.strides.assign(input.strides, input.strides + input.rank);
-    tensor.storage_offset = input.number;
-    tensor.device = device_.device->traits().kind;
-    tensor.device_ordinal = device_.device->traits().ordinal;
-    // A result that is handed on is known by where it starts.
-    tensor.owner = graphs_->memory().OwnerAt(input.data);
-    tensor.storage = input.data;
-    values.push_back(std::move(tensor));
-  }
-  return values;
 }
 
 void SessionGraphs::MarkStepBegin() {

@@ -57,9 +57,6 @@ class SessionGraphs {
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  std::vector<InputValue> ValuesOf(absl::Span<const InputView> inputs) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-
   const OpenedDevice device_;  // outlives the rest
   mutable Mutex mu_;
   // Null where the device captures nothing.

@@ -1,5 +1,7 @@
 #include "runtime/plan_graphs/graph_memory.h"
 
+#include <atomic>
+#include <cstdint>
 #include <utility>
 #include <variant>
 
@@ -26,6 +28,7 @@ struct GraphMemory::Books {
   // The same by their memory's address, the last made last: older ones are of
   // earlier steps.
   absl::flat_hash_map<const void*, std::vector<Entry*>> at ABSL_GUARDED_BY(mu);
+  std::atomic<int64_t> invalid = 0;  // live storages that were invalidated
 };
 
 // A storage's identity: stays while it is live or watched.
@@ -50,6 +53,7 @@ struct GraphMemory::Held {
       std::erase(here->second, entry);
       if (here->second.empty()) books->at.erase(here);
       entry->live = false;
+      if (!invalid.empty()) --books->invalid;
       last = entry->watchers == 0;
       frees = frees_block;
     }
@@ -109,6 +113,7 @@ void GraphMemory::Adopt(absl::Span<OutputValue> results) {
 }
 
 graph_tree::Storage GraphMemory::StorageOf(const Tensor& tensor) const {
+  if (tensor.owner == nullptr) return nullptr;
   MutexLock lock(&books_->mu);
   const auto at = books_->live.find(tensor.owner.get());
   return at == books_->live.end() ? nullptr : at->second;
@@ -123,6 +128,8 @@ std::shared_ptr<void> GraphMemory::OwnerAt(const void* address) const {
   const auto here = books_->at.find(address);
   return here == books_->at.end() ? nullptr : here->second.back()->held.lock();
 }
+
+bool GraphMemory::HasInvalid() const { return books_->invalid > 0; }
 
 absl::Status GraphMemory::CheckValid(const Tensor& tensor) const {
   MutexLock lock(&books_->mu);
@@ -203,6 +210,7 @@ void GraphMemory::Invalidate(graph_tree::Storage storage,
   {
     MutexLock lock(&books_->mu);
     frees = std::exchange(held->frees_block, false);
+    if (held->invalid.empty()) ++books_->invalid;
     held->invalid = std::string(text);
   }
   if (frees) {

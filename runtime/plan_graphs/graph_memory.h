@@ -59,6 +59,8 @@ class GraphMemory final : public graph_tree::Pool, public graph_tree::Liveness {
   // if there are several; null without one. For callers who know results by
   // their addresses alone.
   std::shared_ptr<void> OwnerAt(const void* address) const;
+  // Whether a storage is live that Invalidate was called for.
+  bool HasInvalid() const;
   // What Invalidate said of the tensor's storage: FAILED_PRECONDITION.
   absl::Status CheckValid(const Tensor& tensor) const;
 

@@ -3,28 +3,44 @@
 #include <utility>
 #include <variant>
 
-#include "absl/status/status.h"
 #include "proto/artifact.pb.h"
 #include "proto/base/status.h"
 
 namespace kiln {
 namespace {
 
-// What a recording is for: all that a plan's symbols may be bound to.
-std::vector<int64_t> KeyOf(const std::vector<InputValue>& inputs) {
-  std::vector<int64_t> key;
-  for (const InputValue& input : inputs) {
-    if (const auto* number = std::get_if<int64_t>(&input)) {
-      key.push_back(*number);
-      continue;
+// Tells `each` number of what a recording is for: all that a plan's symbols may be
+// bound to. Goes on while it says so; whether it did to the end.
+template <typename Each>
+bool ForEachOfKey(const PlanCall& call, const Each& each) {
+  for (size_t i = 0; i < call.size(); ++i) {
+    const InputView view = call.view(i);
+    if (!each(view.number)) return false;
+    if (!view.is_tensor) continue;
+    if (!each(view.rank)) return false;
+    for (int32_t d = 0; d < view.rank; ++d) {
+      if (!each(view.sizes[d]) || !each(view.strides[d])) return false;
     }
-    const Tensor& tensor = std::get<Tensor>(input);
-    key.push_back(static_cast<int64_t>(tensor.sizes.size()));
-    key.push_back(tensor.storage_offset);
-    key.insert(key.end(), tensor.sizes.begin(), tensor.sizes.end());
-    key.insert(key.end(), tensor.strides.begin(), tensor.strides.end());
   }
+  return true;
+}
+
+std::vector<int64_t> KeyOf(const PlanCall& call) {
+  std::vector<int64_t> key;
+  ForEachOfKey(call, [&key](int64_t number) {
+    key.push_back(number);
+    return true;
+  });
   return key;
+}
+
+bool HasKey(const PlanCall& call, const std::vector<int64_t>& key) {
+  size_t at = 0;
+  return ForEachOfKey(call,
+                      [&](int64_t number) {
+                        return at < key.size() && key[at++] == number;
+                      }) &&
+         at == key.size();
 }
 
 }  // namespace
@@ -66,33 +82,69 @@ int PlanGraphs::Add(std::shared_ptr<const Executor> executor,
   return static_cast<int>(plans_.size()) - 1;
 }
 
-int PlanGraphs::FunctionFor(Plan& plan, const std::vector<InputValue>& inputs) {
-  const auto [at, is_new] = plan.functions.emplace(KeyOf(inputs), 0);
-  if (!is_new) return at->second;
-  graph_tree::Function function;
-  function.static_inputs = plan.static_inputs;
-  function.mutated_inputs = plan.mutated_inputs;
-  for (void* constant : plan.executor->artifact().constants()) {
-    function.constants.push_back({nullptr, constant});
+int PlanGraphs::FunctionFor(Plan& plan, const PlanCall& call) {
+  if (plan.last_key != nullptr && HasKey(call, *plan.last_key))
+    return plan.last_function;
+  const auto [at, is_new] = plan.functions.emplace(KeyOf(call), 0);
+  if (is_new) {
+    graph_tree::Function function;
+    function.static_inputs = plan.static_inputs;
+    function.mutated_inputs = plan.mutated_inputs;
+    for (void* constant : plan.executor->artifact().constants()) {
+      function.constants.push_back({nullptr, constant});
+    }
+    function.body = &plan.body;
+    at->second = tree_->AddFunction(std::move(function));
   }
-  function.body = &plan.body;
-  return at->second = tree_->AddFunction(std::move(function));
+  plan.last_key = &at->first;
+  return plan.last_function = at->second;
+}
+
+absl::Status PlanGraphs::CheckValid(PlanCall& call) const {
+  if (!memory_->HasInvalid()) return absl::OkStatus();
+  recorder_->TakeViews(call);
+  for (const InputValue& input : call.inputs) {
+    const auto* const tensor = std::get_if<Tensor>(&input);
+    if (tensor != nullptr) RETURN_IF_ERROR(memory_->CheckValid(*tensor));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<OutputValue>> PlanGraphs::Run(
     int plan, std::vector<InputValue> inputs, const CallOptions& options) {
-  for (const InputValue& input : inputs) {
-    const auto* const tensor = std::get_if<Tensor>(&input);
-    if (tensor != nullptr) RETURN_IF_ERROR(memory_->CheckValid(*tensor));
+  PlanCall call;
+  call.inputs = std::move(inputs);
+  call.seed = options.seed;
+  call.stream = options.stream;
+  return Run(plan, call);
+}
+
+absl::StatusOr<std::vector<OutputValue>> PlanGraphs::RunViews(
+    int plan, absl::Span<const InputView> inputs, const CallOptions& options) {
+  PlanCall call;
+  call.views = inputs;
+  call.seed = options.seed;
+  call.stream = options.stream;
+  return Run(plan, call);
+}
+
+absl::StatusOr<std::vector<OutputValue>> PlanGraphs::Run(int plan,
+                                                         PlanCall& from) {
+  RETURN_IF_ERROR(CheckValid(from));
+  const int function = FunctionFor(*plans_[plan], from);
+  graph_tree::Call call;
+  call.caller = &from;
+  call.inputs = std::move(room_);
+  call.inputs.clear();
+  for (size_t i = 0; i < from.size(); ++i) {
+    const InputView view = from.view(i);
+    call.inputs.push_back({.is_tensor = view.is_tensor,
+                           .address = view.is_tensor ? view.data : nullptr});
   }
-  const int function = FunctionFor(*plans_[plan], inputs);
-  PlanCall caller;
-  caller.inputs = std::move(inputs);
-  caller.seed = options.seed;
-  caller.stream = options.stream;
-  graph_tree::Call call = CallOf(caller, *memory_);
-  RETURN_IF_ERROR(tree_->Run(function, call));
-  return std::move(caller.results);
+  const absl::Status status = tree_->Run(function, call);
+  room_ = std::move(call.inputs);
+  RETURN_IF_ERROR(status);
+  return std::move(from.results);
 }
 
 }  // namespace kiln

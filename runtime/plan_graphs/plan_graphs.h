@@ -6,12 +6,15 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "runtime/caching_allocator.h"
 #include "runtime/device.h"
 #include "runtime/executor.h"
 #include "runtime/graph_tree/generations.h"
 #include "runtime/graph_tree/graph_tree.h"
+#include "runtime/input_view.h"
 #include "runtime/plan_graphs/graph_memory.h"
 #include "runtime/plan_graphs/plan_recorder.h"
 #include "runtime/tensor.h"
@@ -47,9 +50,13 @@ class PlanGraphs {
           std::vector<int> static_inputs);
 
   // Calls it. Errors: those of Executor::Run and of GraphTree::Run.
+  // Views are of memory that the caller keeps while the call goes on; of one
+  // without a tensor, a result of graphs is known by where it starts.
   absl::StatusOr<std::vector<OutputValue>> Run(int plan,
                                                std::vector<InputValue> inputs,
                                                const CallOptions& options);
+  absl::StatusOr<std::vector<OutputValue>> RunViews(
+      int plan, absl::Span<const InputView> inputs, const CallOptions& options);
 
   // The next call is the first of an iteration. Without any of these a caller
   // keeps his results for ever, and no path of the tree ends while he does.
@@ -68,15 +75,22 @@ class PlanGraphs {
     PlanBody body;  // of the functions
     // The tree's function for inputs of these sizes, strides and numbers.
     std::map<std::vector<int64_t>, int> functions;
+    // Of the last call: the next one's are mostly the same.
+    const std::vector<int64_t>* last_key = nullptr;
+    int last_function = 0;
   };
 
   PlanGraphs() = default;
-  int FunctionFor(Plan& plan, const std::vector<InputValue>& inputs);
+  absl::StatusOr<std::vector<OutputValue>> Run(int plan, PlanCall& call);
+  int FunctionFor(Plan& plan, const PlanCall& call);
+  // That no input is a result that was taken back.
+  absl::Status CheckValid(PlanCall& call) const;
 
   std::unique_ptr<GraphMemory> memory_;
   std::unique_ptr<PlanRecorder> recorder_;
   graph_tree::Generations generations_;
   std::vector<std::unique_ptr<Plan>> plans_;
+  std::vector<graph_tree::Input> room_;          // of the last call's inputs
   std::unique_ptr<graph_tree::GraphTree> tree_;  // goes first
 };
 

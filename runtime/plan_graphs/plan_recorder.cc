@@ -46,21 +46,6 @@ int64_t SpannedBytes(const Tensor& tensor) {
 
 }  // namespace
 
-graph_tree::Call CallOf(PlanCall& from, const GraphMemory& memory) {
-  graph_tree::Call call;
-  call.caller = &from;
-  for (const InputValue& value : from.inputs) {
-    graph_tree::Input& input = call.inputs.emplace_back();
-    const auto* const tensor = std::get_if<Tensor>(&value);
-    if (tensor == nullptr) continue;
-    input.is_tensor = true;
-    input.address = tensor->data;
-    input.storage = memory.StorageOf(*tensor);
-    input.storage_address = tensor->storage;
-  }
-  return call;
-}
-
 absl::StatusOr<std::unique_ptr<PlanRecorder>> PlanRecorder::Make(
     std::shared_ptr<Device> device, GraphMemory& memory) {
   std::unique_ptr<PlanRecorder> recorder(
@@ -78,6 +63,7 @@ absl::Status PlanRecorder::Order(Stream first, Stream second) {
 absl::Status PlanRecorder::RunPlainly(const graph_tree::Function& function,
                                       graph_tree::Call& call) {
   PlanCall& caller = CallerOf(call);
+  TakeViews(caller);
   ASSIGN_OR_RETURN(
       caller.results,
       ExecutorOf(function)->Run(
@@ -164,8 +150,48 @@ absl::StatusOr<std::unique_ptr<graph_tree::Recording>> PlanRecorder::Record(
                                          std::move(results));
 }
 
+void PlanRecorder::TakeViews(PlanCall& call) const {
+  if (call.inputs.size() == call.size()) return;
+  call.inputs.reserve(call.views.size());
+  for (const InputView& view : call.views) {
+    if (!view.is_tensor) {
+      call.inputs.emplace_back(view.number);
+      continue;
+    }
+    if (view.tensor != nullptr) {
+      call.inputs.emplace_back(*view.tensor);
+      continue;
+    }
+    Tensor tensor;
+    tensor.data = view.data;
+    tensor.dtype = view.dtype;
+    tensor.sizes.assign(view.sizes, view.sizes + view.rank);
+    tensor.strides.assign(view.strides, view.strides + view.rank);
+    tensor.storage_offset = view.number;
+    tensor.device = device_->traits().kind;
+    tensor.device_ordinal = device_->traits().ordinal;
+    tensor.owner = memory_.OwnerAt(view.data);
+    tensor.storage = view.data;
+    call.inputs.emplace_back(std::move(tensor));
+  }
+}
+
+absl::Status PlanRecorder::FindStorages(graph_tree::Call& call) {
+  PlanCall& caller = CallerOf(call);
+  TakeViews(caller);
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const auto* const tensor = std::get_if<Tensor>(&caller.inputs[i]);
+    if (tensor == nullptr) continue;
+    call.inputs[i].storage = memory_.StorageOf(*tensor);
+    call.inputs[i].storage_address = tensor->storage;
+  }
+  return absl::OkStatus();
+}
+
 void PlanRecorder::DropInput(graph_tree::Call& call, int input) {
-  std::get<Tensor>(CallerOf(call).inputs[input]).owner.reset();
+  PlanCall& caller = CallerOf(call);
+  if (caller.inputs.empty()) return;  // the caller keeps what he gave
+  std::get<Tensor>(caller.inputs[input]).owner.reset();
 }
 
 }  // namespace kiln

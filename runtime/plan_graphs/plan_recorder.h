@@ -11,6 +11,7 @@
 #include "runtime/device.h"
 #include "runtime/executor.h"
 #include "runtime/graph_tree/recorder.h"
+#include "runtime/input_view.h"
 #include "runtime/plan_graphs/graph_memory.h"
 #include "runtime/tensor.h"
 
@@ -23,14 +24,21 @@ struct PlanBody {
 
 // Call::caller of a plan.
 struct PlanCall {
-  std::vector<InputValue> inputs;  // lose their owners as the run drops them
+  // What a caller gave who keeps it himself, and all that a replay looks at.
+  // Empty where `inputs` were given.
+  absl::Span<const InputView> views;
+  // Lose their owners as the run drops them. Those of `views` are made when a run
+  // needs them: FindStorages.
+  std::vector<InputValue> inputs;
   uint64_t seed = 0;
   Stream stream = nullptr;
   std::vector<OutputValue> results;
-};
 
-// A call as the tree sees it; refers to `from`.
-graph_tree::Call CallOf(PlanCall& from, const GraphMemory& memory);
+  size_t size() const { return views.empty() ? inputs.size() : views.size(); }
+  InputView view(size_t input) const {
+    return views.empty() ? ViewOf(inputs[input]) : views[input];
+  }
+};
 
 // Runs plans, captures them and replays them, with memory of one pool and on one
 // stream. One thread at a time.
@@ -47,7 +55,12 @@ class PlanRecorder final : public graph_tree::Recorder {
   absl::StatusOr<std::unique_ptr<graph_tree::Recording>> Record(
       const graph_tree::Function& function, graph_tree::Call& call,
       absl::Span<const graph_tree::InputUse> uses) override;
+  absl::Status FindStorages(graph_tree::Call& call) override;
   void DropInput(graph_tree::Call& call, int input) override;
+
+  // Makes the inputs of a call of its views. A result that is handed on is known by
+  // where it starts.
+  void TakeViews(PlanCall& call) const;
 
  private:
   PlanRecorder(std::shared_ptr<Device> device, GraphMemory& memory)

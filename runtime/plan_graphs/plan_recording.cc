@@ -103,9 +103,11 @@ absl::Status PlanRecording::Replay(
     absl::Span<graph_tree::Storage> storages) {
   auto& caller = *static_cast<PlanCall*>(call.caller);
   for (const InputSlot& slot : slots_) {
-    const Tensor from =
-        WithoutRepeats(std::get<Tensor>(caller.inputs[slot.input]));
-    RETURN_IF_ERROR(CopyTensor(*device_, from, slot.to, caller.stream));
+    if (NumElements(slot.to.sizes) == 0) continue;
+    const StridedView to = ViewOfTensor(slot.to);
+    StridedView from = to;  // sizes and strides are those of the recording
+    from.data = caller.view(slot.input).data;
+    RETURN_IF_ERROR(device_->Copy(from, to, caller.stream));
   }
   RETURN_IF_ERROR(Launch(caller.stream, caller.seed));
   std::vector<OutputValue> results = forms_;

@@ -318,6 +318,65 @@ TEST_F(PlanGraphsTest, AResultIsFoundByItsAddressWhileItLives) {
   EXPECT_EQ(graphs_->memory().OwnerAt(data), kept[2].owner);
 }
 
+// As a caller in C has an input: he knows its memory and its form alone.
+InputView Bare(const Tensor& tensor) {
+  InputView view = {};
+  view.is_tensor = true;
+  view.dtype = tensor.dtype;
+  view.rank = static_cast<int32_t>(tensor.sizes.size());
+  view.data = tensor.data;
+  view.sizes = tensor.sizes.data();
+  view.strides = tensor.strides.data();
+  view.number = tensor.storage_offset;
+  return view;
+}
+
+TEST_F(PlanGraphsTest, BareViewsAreWarmedUpRecordedAndReplayedLikeTensors) {
+  const int copy = Add(CopyPlan());
+  for (int i = 0; i < 6; ++i) {
+    graphs_->BeginStep();
+    const Tensor x = Vector(10.0f * i);
+    const auto y = graphs_->RunViews(copy, {Bare(x)}, {});
+    ASSERT_TRUE(y.ok()) << y.status();
+    const Tensor& handed_on = std::get<Tensor>((*y)[0]);
+    const auto z = graphs_->RunViews(copy, {Bare(handed_on)}, {});
+    ASSERT_TRUE(z.ok()) << z.status();
+    EXPECT_THAT(FloatValues(std::get<Tensor>((*z)[0])),
+                ElementsAre(10 * i, 10 * i + 1, 10 * i + 2, 10 * i + 3));
+  }
+  EXPECT_EQ(counters().recordings, 2);
+  EXPECT_EQ(counters().recorded_copied_inputs, 1);  // the result is read there
+}
+
+TEST_F(PlanGraphsTest, EachFormOfTheInputsHasItsGraphWhateverCameBefore) {
+  const int copy = Add(CopyPlan());
+  for (int i = 0; i < 9; ++i) {
+    graphs_->BeginStep();
+    Tensor x = Vector(i);
+    x.storage_offset = i % 3 == 2 ? 4 : 0;
+    const auto y = graphs_->RunViews(copy, {Bare(x)}, {});
+    ASSERT_TRUE(y.ok()) << y.status();
+    EXPECT_EQ(FloatValues(std::get<Tensor>((*y)[0]))[0], i);
+  }
+  EXPECT_EQ(counters().warm_ups, 2);
+  EXPECT_EQ(counters().recordings, 2);
+}
+
+TEST_F(PlanGraphsTest, AStaleResultIsRefusedAsABareViewTooWhileItIsHeld) {
+  const int copy = Add(CopyPlan());
+  auto stale = Begin(copy, {Vector(1)});
+  const Tensor fresh = Vector(2);
+  graphs_->BeginStep();
+  ASSERT_TRUE(graphs_->RunViews(copy, {Bare(fresh)}, {}).ok());
+  EXPECT_TRUE(graphs_->memory().HasInvalid());
+  const absl::Status refused =
+      graphs_->RunViews(copy, {Bare(stale[0])}, {}).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  stale.clear();
+  EXPECT_FALSE(graphs_->memory().HasInvalid());
+  EXPECT_TRUE(graphs_->RunViews(copy, {Bare(fresh)}, {}).ok());
+}
+
 // Any program of calls, keeping and dropping against values that share nothing.
 TEST_F(PlanGraphsTest, RandomProgramsReadWhatTheyWouldAlone) {
   const int plans[] = {Add(CopyPlan()), Add(TwoResultsPlan())};
