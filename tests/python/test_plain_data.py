@@ -5,12 +5,15 @@ import operator
 import pytest
 import sympy
 import torch
+from torch._dynamo.utils import counters
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._sympy.functions import CeilToInt, FloorDiv, IntTrueDiv, Mod, ModularIndexing
 
 from kiln.compiled_graph import CompiledGraph, recording
 from kiln.expressions import function_of, plain_expression
 from kiln.plain_recipe import Written, from_plain, plain_of
 from kiln.recipe import Fixed, HostRecipe, Place, Recipe, Sized, Source
+from kiln.torch_inside import keeps_any_backend
 
 PLAIN = (type(None), bool, int, float, str, bytes)
 
@@ -75,6 +78,28 @@ def test_a_constant_reads_back_with_its_layout(dtype):
         assert again.dtype == dtype and again.stride() == tensor.stride()
         assert torch.equal(again, tensor)
     assert from_plain(plain_of(torch.empty(0, 3, dtype=dtype))).shape == (0, 3)
+
+
+def test_a_constant_is_kept_and_read_also_while_pytorch_traces():
+    tensor = torch.arange(6.0)
+    with FakeTensorMode():
+        again = from_plain(plain_of(tensor))
+    assert torch.equal(again, tensor)
+
+
+@pytest.mark.skipif(not keeps_any_backend(), reason="this torch keeps what Inductor made alone")
+def test_a_graph_with_a_constant_is_found_again():
+    def function(x):
+        return x * torch.tensor(3.0) + 1
+
+    x = torch.arange(4.0)
+    hits = []
+    for _ in range(2):
+        torch._dynamo.reset()
+        before = counters["aot_autograd"]["autograd_cache_hit"]
+        assert torch.equal(torch.compile(function, backend="kiln")(x), x * 3 + 1)
+        hits.append(counters["aot_autograd"]["autograd_cache_hit"] - before)
+    assert hits[1] == 1
 
 
 def test_what_has_no_plain_form_is_refused():

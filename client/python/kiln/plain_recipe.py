@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable
 
 import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from .recipe import Fixed, HostRecipe, KilnRecipe, Place, Recipe, Sized, Source
 
@@ -68,17 +69,20 @@ def plain_of(value: object) -> object:
 def _plain_tensor(tensor: torch.Tensor) -> list:
     if tensor.layout != torch.strided or tensor.is_neg() or tensor.is_conj():
         raise TypeError("a tensor whose memory is not what it stands for: no plain data")
-    flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+    with unset_fake_temporarily():  # AOTAutograd keeps an entry while it traces
+        flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+        data = bytes(flat.numpy())
     dtype = str(tensor.dtype).removeprefix("torch.")
     layout = [list(tensor.shape), list(tensor.stride())]
-    return ["tensor", dtype, *layout, str(tensor.device), bytes(flat.numpy())]
+    return ["tensor", dtype, *layout, str(tensor.device), data]
 
 
 def _tensor(dtype: str, sizes: list[int], strides: list[int], device: str, data: bytes) -> object:
-    flat = torch.frombuffer(bytearray(data), dtype=torch.uint8) if data else torch.empty(0)
-    whole = flat.view(getattr(torch, dtype)) if data else flat.to(getattr(torch, dtype))
-    kept = torch.empty_strided(sizes, strides, dtype=whole.dtype, device=device)
-    return kept.copy_(whole.reshape(sizes))
+    with unset_fake_temporarily():
+        flat = torch.frombuffer(bytearray(data), dtype=torch.uint8) if data else torch.empty(0)
+        whole = flat.view(getattr(torch, dtype)) if data else flat.to(getattr(torch, dtype))
+        kept = torch.empty_strided(sizes, strides, dtype=whole.dtype, device=device)
+        return kept.copy_(whole.reshape(sizes))
 
 
 def _operator(*names: str) -> object:
