@@ -141,6 +141,11 @@ absl::Status CGraphHost::Free(const void* address) {
                                                        : Failed("free_block");
 }
 
+bool CGraphHost::TakeAnother() {
+  return host_.take_another_pool != nullptr &&
+         host_.take_another_pool(host_.context) != 0;
+}
+
 absl::StatusOr<std::vector<const void*>> CGraphHost::AllocatedBlocks() {
   std::vector<const void*> found;
   const auto tell = [](void* blocks, const void* address) {

@@ -22,6 +22,7 @@ class CGraphHost : public graph_tree::Pool,
   absl::Status Restore(const graph_tree::PoolState& state,
                        absl::Span<const graph_tree::Storage> live) override;
   absl::Status Free(const void* address) override;
+  bool TakeAnother() override;
   absl::StatusOr<std::vector<const void*>> AllocatedBlocks() override;
 
   void Watch(graph_tree::Storage storage) override;

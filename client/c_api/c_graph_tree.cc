@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -129,10 +132,13 @@ void TellOf(const Node& node, const TellNode& tell) {
 KilnStatus* kiln_graph_tree_new(const KilnGraphHost* host,
                                 const KilnGraphTreeOptions* options,
                                 KilnGraphTree** tree) {
-  absl::Status status = kiln::CheckStruct("host", host);
+  absl::Status status = kiln::CheckStruct(
+      "host", host, offsetof(KilnGraphHost, take_another_pool));
   if (status.ok()) status = kiln::CheckStruct("options", options);
   if (!status.ok()) return kiln::StatusOf(status);
-  *tree = new KilnGraphTree(*host, OptionsOf(*options));
+  KilnGraphHost known = {};
+  std::memcpy(&known, host, std::min(sizeof(known), host->struct_size));
+  *tree = new KilnGraphTree(known, OptionsOf(*options));
   return nullptr;
 }
 

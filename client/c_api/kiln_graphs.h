@@ -106,6 +106,11 @@ typedef struct KilnGraphHost {
   int32_t (*find_storages)(void* context, void* caller, KilnGraphInput* inputs,
                            int32_t count);
   void (*drop_input)(void* context, void* caller, int32_t input);
+  /* Since here a smaller struct_size is fine: what it leaves out is NULL. */
+  /* After a record that failed: 1 where no other succeeds in the pool any more. It
+   * is another one from now on, and the tree frees its recordings; storages that
+   * are live keep their blocks. NULL: never. */
+  int32_t (*take_another_pool)(void* context);
 } KilnGraphHost;
 
 typedef struct KilnGraphTreeOptions {

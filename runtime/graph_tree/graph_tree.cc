@@ -112,9 +112,13 @@ absl::Status GraphTree::WarmUp(const Function& function, Call& call) {
 absl::Status GraphTree::Record(const Function& function, Call& call) {
   RETURN_IF_ERROR(around_.recorder->FindStorages(call));
   RETURN_IF_ERROR(RestorePool());
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<Node> node,
-      RecordNode(around_, function, current_, next_graph_++, call));
+  absl::StatusOr<std::unique_ptr<Node>> recorded =
+      RecordNode(around_, function, current_, next_graph_++, call);
+  if (!recorded.ok()) {
+    if (around_.pool->TakeAnother()) DropRecordings();
+    return recorded.status();
+  }
+  std::unique_ptr<Node> node = *std::move(recorded);
   ++counters_.recordings;
   counters_.recorded_copied_inputs +=
       std::count(node->uses.begin(), node->uses.end(), InputUse::kCopied);
@@ -302,6 +306,10 @@ absl::Status GraphTree::Skip(const Function& function, std::string text) {
 
 void GraphTree::Shutdown() {
   is_shut_down_ = true;
+  DropRecordings();
+}
+
+void GraphTree::DropRecordings() {
   EndPath();
   // One after the other: a path may be longer than a stack is deep.
   std::vector<std::unique_ptr<Node>> nodes;

@@ -127,6 +127,7 @@ class GraphTree {
   }
   void Enter(Node* node, TreeState state);
   absl::Status Skip(const Function& function, std::string text);
+  void DropRecordings();
 
   const Surroundings around_;
   const Generations& generations_;

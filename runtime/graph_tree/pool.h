@@ -40,6 +40,11 @@ class Pool {
   // Frees the allocated block at `address`, which no storage owns.
   virtual absl::Status Free(const void* address) = 0;
 
+  // After a capture that failed: whether no other succeeds in this pool any more.
+  // Then it is another pool from now on, and the tree drops what it has recorded;
+  // live storages keep their blocks.
+  virtual bool TakeAnother() { return false; }
+
   // The addresses of all allocated blocks, in any order. Slow.
   virtual absl::StatusOr<std::vector<const void*>> AllocatedBlocks() = 0;
 };

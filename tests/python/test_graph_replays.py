@@ -98,6 +98,41 @@ def test_what_a_hook_raises_after_a_replay_ends_the_call_and_the_next_one_works(
     torch.testing.assert_close(values(replayed(x)), expected(x))
 
 
+def test_a_capture_that_fails_raises_and_the_next_ones_lie_in_another_pool(monkeypatch):
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda tensor: True))
+    tree = Tree()
+    fails = []
+
+    def body(inputs):
+        (x,) = inputs
+        inputs.clear()
+        if fails:
+            raise fails.pop()
+        return [x * 2]
+
+    double, add = tree.add(body, 1), tree.add(lambda inputs: [inputs.pop() + 1], 1)
+
+    def call(function, x):
+        tree.device.step()
+        (y,) = function([x])
+        return values(y)
+
+    x = torch.arange(4.0)
+    for _ in range(3):
+        call(add, x)
+    call(double, x)
+    fails.append(LookupError("of the body"))
+    with pytest.raises(LookupError, match="of the body"):
+        call(double, x)
+    assert tree.device.pools == 2
+    assert tree.native.nodes() == []
+    for _ in range(3):
+        assert call(double, x).tolist() == (x * 2).tolist()
+        assert call(add, x).tolist() == (x + 1).tolist()
+    assert tree.native.report()["recordings"] == 3
+    tree.native.shutdown()
+
+
 def test_bandwidth_counts_the_kernels_of_a_replay():
     kernel = {"name": "k", "symbol": "k_5f0c", "bytes_read": 8, "bytes_written": 4}
     watch = _Watch()

@@ -148,15 +148,28 @@ class GraphDevice:
         self.index = index
         keep_cupti(torch.version.cuda)
         _C._set_cached_tensors_enabled(True)
-        with torch.cuda.device(index), warnings.catch_warnings():
+        self._keeps_pool: torch.cuda.CUDAGraph | None = None
+        self._open_pool()
+
+    def _open_pool(self) -> None:
+        """A pool that nothing is in, kept by an empty graph, and a stream that captures nothing."""
+        with torch.cuda.device(self.index), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that the graph is empty
             torch.cuda.synchronize()
             self.stream = torch.cuda.Stream()
             self.stream.wait_stream(torch.cuda.current_stream())
             self.pool = torch.cuda.graph_pool_handle()
-            self._keeps_pool: torch.cuda.CUDAGraph | None = torch.cuda.CUDAGraph()
-            with self._capture(self._keeps_pool):
+            keeps = torch.cuda.CUDAGraph()
+            with self._capture(keeps):
                 pass
+            self._keeps_pool = keeps
+
+    @untraced
+    def take_another_pool(self) -> bool:
+        """After a capture that failed: PyTorch takes no other into the pool ("already recording to
+        mempool_id"). What is alive there stays there."""
+        self._open_pool()
+        return True
 
     def close(self) -> None:
         """The pool goes when nothing in it is in use any more. What Dynamo forgets to drop may hold

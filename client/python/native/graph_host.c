@@ -193,6 +193,20 @@ static void DropInput(void* context, void* given, int32_t input) {
   PyList_SetItem(caller->inputs, input, Py_None);
 }
 
+/* What the record raised stays set. */
+static int32_t TakeAnotherPool(void* given) {
+  const KilnHostContext* context = given;
+  PyObject *type, *error, *trace;
+  PyErr_Fetch(&type, &error, &trace);
+  PyObject* taken =
+      PyObject_CallMethod(context->device, "take_another_pool", NULL);
+  const int32_t took = taken != NULL && PyObject_IsTrue(taken) == 1;
+  Py_XDECREF(taken);
+  if (PyErr_Occurred()) PyErr_WriteUnraisable(context->device);
+  PyErr_Restore(type, error, trace);
+  return took;
+}
+
 void kiln_graph_host(KilnHostContext* context, KilnGraphHost* host) {
   *host = (KilnGraphHost){
       .struct_size = sizeof(KilnGraphHost),
@@ -216,5 +230,6 @@ void kiln_graph_host(KilnHostContext* context, KilnGraphHost* host) {
       .drop_cached = &DropCached,
       .find_storages = &FindStorages,
       .drop_input = &DropInput,
+      .take_another_pool = &TakeAnotherPool,
   };
 }

@@ -103,3 +103,25 @@ def test_manager_per_device():
         assert torch.equal(called(x), x + 1)
     assert kiln.graph_tree_state(0) is None
     assert kiln.graph_tree_state(1)["recordings"] == 1
+
+
+def test_a_capture_that_fails_leaves_the_next_ones():
+    @torch.library.custom_op("graph_trees::asks_the_host", mutates_args=())
+    def asks_the_host(x: torch.Tensor) -> torch.Tensor:
+        return x * int(x.sum() > 0)  # which no capture can know
+
+    asks_the_host.register_fake(torch.empty_like)
+    x = torch.rand(4, device="cuda")
+    before = graphs(lambda x: x + 1)
+    for _ in range(3):
+        kept = before(x)
+    asks = graphs(lambda x: asks_the_host(x) + 2)
+    asks(x)
+    with pytest.raises(RuntimeError):
+        asks(x)
+    assert torch.equal(kept, x + 1)
+    after = graphs(lambda x: x * 3)
+    for _ in range(3):
+        assert torch.equal(after(x), x * 3)
+        assert torch.equal(before(x), x + 1)
+    assert state()["recordings"] == 3

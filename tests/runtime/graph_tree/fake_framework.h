@@ -79,6 +79,7 @@ class FakeFramework : public Pool, public Liveness, public Recorder {
   absl::Status Restore(const PoolState& state,
                        absl::Span<const Storage> live) override;
   absl::Status Free(const void* address) override;
+  bool TakeAnother() override { return loses_pools_; }
   absl::StatusOr<std::vector<const void*>> AllocatedBlocks() override;
 
   // Liveness
@@ -98,6 +99,8 @@ class FakeFramework : public Pool, public Liveness, public Recorder {
 
   // The next run of a body ends with this, and gives nothing.
   void FailNext(absl::Status status) { failure_ = std::move(status); }
+  // From now on no capture succeeds in a pool where one has failed.
+  void LosePools() { loses_pools_ = true; }
   int bodies_run() const { return bodies_run_; }
   std::vector<const void*> PoolBlocks() const {
     return pool_.AllocatedBlocks();
@@ -117,6 +120,7 @@ class FakeFramework : public Pool, public Liveness, public Recorder {
   bool in_pool_ = false;
   std::vector<Kernel>* capture_ = nullptr;
   absl::Status failure_;
+  bool loses_pools_ = false;
   int bodies_run_ = 0;
 };
 
