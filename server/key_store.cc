@@ -21,7 +21,8 @@
 namespace kiln {
 namespace {
 
-constexpr int64_t kMaxFileBytes = int64_t{4} << 20;
+// Enough for all keys that there may be; a row has 400 bytes at most.
+constexpr int64_t kMaxFileBytes = int64_t{64} << 20;
 
 wire::DaemonKey RowOf(const PublicKey& key, absl::string_view cache_namespace) {
   wire::DaemonKey row;
@@ -72,6 +73,22 @@ absl::StatusOr<std::string> KeyIdOf(absl::string_view hex) {
                                 "\", due the 16 digits of its id or the 64 of "
                                 "the public key, as `compilectl keys list` "
                                 "tells them"));
+}
+
+absl::Status CheckRoomToRevoke(const wire::KeyFile& file,
+                               const std::string& id) {
+  int revoked = 0;
+  for (const wire::DaemonKey& row : file.keys()) {
+    if (row.revoked_unix_ms() == 0) continue;
+    if (row.key_id() == id) return absl::OkStatus();
+    ++revoked;
+  }
+  if (revoked < kMaxRevokedKeys) return absl::OkStatus();
+  return MakeError(
+      ErrorReason::kBadOption,
+      absl::StrCat("keys: ", revoked,
+                   " keys were revoked, and no more revocations are kept; "
+                   "start the daemon with a new data folder"));
 }
 
 }  // namespace
@@ -132,7 +149,37 @@ absl::StatusOr<PublicKey> KeyStore::Rotate(absl::string_view cache_namespace) {
   if (!cache_namespace.empty())
     RETURN_IF_ERROR(NamespaceNamed(cache_namespace).status());
   MutexLock lock(&mu_);
+  RETURN_IF_ERROR(CheckRoom(cache_namespace));
   return RotateLocked(cache_namespace);
+}
+
+absl::Status KeyStore::CheckRoom(absl::string_view cache_namespace) const {
+  const std::string name(cache_namespace);
+  const absl::string_view shown = name.empty() ? "*" : name;
+  const bool has_key = name.empty() || namespaces_.contains(name);
+  if (!has_key && namespaces_.size() >= kMaxNamespacesWithKeys) {
+    return MakeError(
+        ErrorReason::kBadOption,
+        absl::StrCat("keys: ", kMaxNamespacesWithKeys,
+                     " namespaces have keys of their own, the most there may "
+                     "be; namespace ",
+                     shown, " stays with the daemon's key"));
+  }
+  std::set<std::string> believed;
+  if (has_key) believed.insert(ring_->SignerOf(name)->public_key().key_id());
+  for (const wire::DaemonKey& row : file_.keys()) {
+    if (row.revoked_unix_ms() == 0 && row.cache_namespace() == name)
+      believed.insert(row.key_id());
+  }
+  if (believed.size() < kMaxKeysANamespace) return absl::OkStatus();
+  return MakeError(
+      ErrorReason::kBadOption,
+      absl::StrCat("keys: namespace ", shown, " has ", believed.size(),
+                   " keys that are still believed, and at most ",
+                   kMaxKeysANamespace,
+                   " are allowed; an admin of every namespace can revoke old "
+                   "ones (`compilectl keys list`, `compilectl keys revoke "
+                   "ID`)"));
 }
 
 // The list first: a key that signs is always on it, and one that is on it and has
@@ -151,11 +198,6 @@ absl::StatusOr<PublicKey> KeyStore::RotateLocked(
   }
   *file.add_keys() = RowOf(made, cache_namespace);
   file.mutable_keys()->rbegin()->set_made_unix_ms(NowMs());
-  if (file.keys_size() > kMaxDaemonKeys) {
-    return MakeError(ErrorReason::kBadOption,
-                     absl::StrCat("keys: found ", file_.keys_size(),
-                                  ", at most ", kMaxDaemonKeys, " are kept"));
-  }
   RETURN_IF_ERROR(Write(file));
   RETURN_IF_ERROR(
       ReplacePrivateFile(SecretPath(cache_namespace), next.secret_bytes()));
@@ -168,6 +210,7 @@ absl::StatusOr<PublicKey> KeyStore::RotateLocked(
 absl::StatusOr<std::string> KeyStore::Revoke(absl::string_view key_hex) {
   ASSIGN_OR_RETURN(const std::string id, KeyIdOf(key_hex));
   MutexLock lock(&mu_);
+  RETURN_IF_ERROR(CheckRoomToRevoke(file_, id));
   std::set<std::string> scopes = namespaces_;
   scopes.insert("");
   for (const std::string& name : scopes) {
@@ -179,11 +222,6 @@ absl::StatusOr<std::string> KeyStore::Revoke(absl::string_view key_hex) {
   wire::KeyFile file = file_;
   wire::DaemonKey& row = RowIn(file, id);
   if (row.revoked_unix_ms() == 0) row.set_revoked_unix_ms(NowMs());
-  if (file.keys_size() > kMaxDaemonKeys) {
-    return MakeError(ErrorReason::kBadOption,
-                     absl::StrCat("keys: found ", file_.keys_size(),
-                                  ", at most ", kMaxDaemonKeys, " are kept"));
-  }
   RETURN_IF_ERROR(Write(file));
   file_ = std::move(file);
   ring_->Revoke(id);

@@ -17,8 +17,17 @@
 
 namespace kiln {
 
-// Own keys, of all namespaces and times, and revocations, that a daemon keeps.
-inline constexpr int kMaxDaemonKeys = 4096;
+// Bounds of the list of keys. A namespace's admin may rotate that namespace's key
+// and nothing else, so rotations are bounded for each namespace, and they take no
+// room from revocations, which only an admin of every namespace may make.
+//
+// Keys of one namespace that are believed; the key that signs is one of them.
+inline constexpr int kMaxKeysANamespace = 32;
+// Namespaces that have keys of their own.
+inline constexpr int kMaxNamespacesWithKeys = 1024;
+// Revoked keys. None is ever forgotten: a client over TCP that has the key in its
+// configuration learns of the revocation from this list alone.
+inline constexpr int kMaxRevokedKeys = 65'536;
 
 // The daemon's signing keys on disk, each in a file of mode 0600:
 //
@@ -46,16 +55,16 @@ class KeyStore {
 
   // Makes the next key of the namespace; empty: of all that have none.
   //
-  // BAD_OPTION: no name of a namespace, or too many keys. STORAGE as Open: the
-  // key before signs on.
+  // BAD_OPTION: not the name of a namespace, or kMaxKeysANamespace or
+  // kMaxNamespacesWithKeys is reached. STORAGE as Open: the key before signs on.
   absl::StatusOr<PublicKey> Rotate(absl::string_view cache_namespace)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // The key is believed no more, whoever it belongs to; gives its id. One that
-  // signs here is replaced first. `key_hex`: 64 digits of a public key, or 16 of
-  // its id.
+  // signs here is replaced first, however many keys its namespace has. `key_hex`:
+  // 64 digits of a public key, or 16 of its id.
   //
-  // BAD_OPTION: not such digits, or too many keys. STORAGE as Open.
+  // BAD_OPTION: not such digits, or kMaxRevokedKeys is reached. STORAGE as Open.
   absl::StatusOr<std::string> Revoke(absl::string_view key_hex)
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -74,6 +83,10 @@ class KeyStore {
   std::string SecretPath(absl::string_view cache_namespace) const;
   absl::Status Load() ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Write(const wire::KeyFile& file) const;
+  // BAD_OPTION when the namespace may not have another key.
+  absl::Status CheckRoom(absl::string_view cache_namespace) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Without a look at the bounds: a revocation always gets the key it needs.
   absl::StatusOr<PublicKey> RotateLocked(absl::string_view cache_namespace)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   int64_t NowMs() const { return absl::ToUnixMillis(clock_.Now()); }
