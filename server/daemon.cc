@@ -179,6 +179,8 @@ absl::Status Daemon::OpenStores(const std::string& folder) {
                    why);
   };
   ASSIGN_OR_RETURN(cache_, CacheStack::Open(options, keys_->ring(), clock_));
+  // The database's lock makes the folder this daemon's alone.
+  keys_->KeepList();
   return absl::OkStatus();
 }
 

@@ -12,17 +12,15 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "google/protobuf/text_format.h"
+#include "proto/base/log.h"
 #include "proto/base/status.h"
 #include "proto/key/cache_namespace.h"
 #include "server/access/private_file.h"
+#include "server/key_file.h"
 #include "server/signer.h"
 
 namespace kiln {
 namespace {
-
-// Enough for all keys that there may be; a row has 400 bytes at most.
-constexpr int64_t kMaxFileBytes = int64_t{64} << 20;
 
 wire::DaemonKey RowOf(const PublicKey& key, absl::string_view cache_namespace) {
   wire::DaemonKey row;
@@ -39,22 +37,6 @@ wire::DaemonKey& RowIn(wire::KeyFile& file, const std::string& key_id) {
   wire::DaemonKey& row = *file.add_keys();
   row.set_key_id(key_id);
   return row;
-}
-
-absl::StatusOr<wire::KeyFile> ReadKeyFile(const std::string& path) {
-  wire::KeyFile file;
-  const absl::StatusOr<std::string> text = ReadPrivateFile(path, kMaxFileBytes);
-  if (absl::IsNotFound(text.status())) return file;
-  RETURN_IF_ERROR(text.status());
-  bool sound = google::protobuf::TextFormat::ParseFromString(*text, &file);
-  for (const wire::DaemonKey& row : file.keys()) {
-    sound = sound && row.key_id().size() == kKeyIdBytes &&
-            (row.public_key().empty() ||
-             row.public_key().size() == PublicKey::kBytes);
-  }
-  if (sound) return file;
-  return MakeError(ErrorReason::kStorage,
-                   absl::StrCat(path, ": found no list of keys"));
 }
 
 // The id that people wrote.
@@ -106,12 +88,41 @@ std::string KeyStore::SecretPath(absl::string_view cache_namespace) const {
              : absl::StrCat(folder_, "/signing.", cache_namespace, ".key");
 }
 
+absl::StatusOr<SigningKey> KeyStore::LoadSigner(
+    absl::string_view cache_namespace, bool was_there) const {
+  const std::string path = SecretPath(cache_namespace);
+  const bool missing = access(path.c_str(), F_OK) != 0;
+  ASSIGN_OR_RETURN(SigningKey key, LoadOrMakeSigningKey(path));
+  if (missing && was_there) {
+    LogWarning(
+        "keys.signing_key_replaced",
+        {{"file", path},
+         {"key", absl::BytesToHexString(key.public_key().key_id())},
+         {"means",
+          "the file was missing, so a new key was made and signs from now on. "
+          "What the missing key signed is compiled again, unless `compilectl "
+          "keys list` shows that key. Clients and daemons that have the "
+          "missing key in their configuration need the new one. If the file "
+          "may have been stolen, revoke the missing key"}});
+  }
+  return key;
+}
+
+void KeyStore::KeepList() {
+  MutexLock lock(&mu_);
+  if (list_is_current_) return;
+  const absl::Status written = WriteKeyFile(ListPath(), file_);
+  list_is_current_ = written.ok();
+  if (!written.ok())
+    LogWarning("keys.list_not_written", {{"error", written.ToString()}});
+}
+
 absl::Status KeyStore::Load() {
   MutexLock lock(&mu_);
-  ASSIGN_OR_RETURN(file_, ReadKeyFile(absl::StrCat(folder_, "/keys")));
+  ASSIGN_OR_RETURN(StoredKeys stored, ReadKeyFile(ListPath()));
   TrustedKeys believed = others_;
   std::set<std::string> revoked;
-  for (const wire::DaemonKey& row : file_.keys()) {
+  for (const wire::DaemonKey& row : stored.keys.keys()) {
     if (row.revoked_unix_ms() != 0) {
       believed.Revoke(row.key_id());
       revoked.insert(row.key_id());
@@ -123,13 +134,25 @@ absl::Status KeyStore::Load() {
     if (!row.cache_namespace().empty())
       namespaces_.insert(row.cache_namespace());
   }
-  ASSIGN_OR_RETURN(SigningKey own, LoadOrMakeSigningKey(SecretPath("")));
+  list_is_current_ = stored.has_checksum;
+  if (!stored.exists && access(SecretPath("").c_str(), F_OK) == 0) {
+    LogWarning(
+        "keys.list_missing",
+        {{"file", ListPath()},
+         {"means",
+          "there is a signing key and no list of keys. A data folder of an "
+          "earlier build may be like this. Otherwise the list was removed, and "
+          "keys that were revoked are believed again where a configuration has "
+          "them: restore the file from a backup, or revoke them again"}});
+  }
+  ASSIGN_OR_RETURN(SigningKey own, LoadSigner("", stored.exists));
+  file_ = std::move(stored.keys);
   // A daemon that ended between the two steps of a revocation.
   const bool stale = revoked.contains(own.public_key().key_id());
   ring_ = std::make_shared<KeyRing>(std::move(own), believed);
   if (stale) RETURN_IF_ERROR(RotateLocked("").status());
   for (const std::string& name : namespaces_) {
-    ASSIGN_OR_RETURN(SigningKey key, LoadOrMakeSigningKey(SecretPath(name)));
+    ASSIGN_OR_RETURN(SigningKey key, LoadSigner(name, /*was_there=*/true));
     if (revoked.contains(key.public_key().key_id())) {
       RETURN_IF_ERROR(RotateLocked(name).status());
     } else {
@@ -137,12 +160,6 @@ absl::Status KeyStore::Load() {
     }
   }
   return absl::OkStatus();
-}
-
-absl::Status KeyStore::Write(const wire::KeyFile& file) const {
-  std::string text;
-  google::protobuf::TextFormat::PrintToString(file, &text);
-  return ReplacePrivateFile(absl::StrCat(folder_, "/keys"), text);
 }
 
 absl::StatusOr<PublicKey> KeyStore::Rotate(absl::string_view cache_namespace) {
@@ -198,7 +215,7 @@ absl::StatusOr<PublicKey> KeyStore::RotateLocked(
   }
   *file.add_keys() = RowOf(made, cache_namespace);
   file.mutable_keys()->rbegin()->set_made_unix_ms(NowMs());
-  RETURN_IF_ERROR(Write(file));
+  RETURN_IF_ERROR(WriteKeyFile(ListPath(), file));
   RETURN_IF_ERROR(
       ReplacePrivateFile(SecretPath(cache_namespace), next.secret_bytes()));
   ring_->SetSigner(cache_namespace, std::move(next));
@@ -222,7 +239,7 @@ absl::StatusOr<std::string> KeyStore::Revoke(absl::string_view key_hex) {
   wire::KeyFile file = file_;
   wire::DaemonKey& row = RowIn(file, id);
   if (row.revoked_unix_ms() == 0) row.set_revoked_unix_ms(NowMs());
-  RETURN_IF_ERROR(Write(file));
+  RETURN_IF_ERROR(WriteKeyFile(ListPath(), file));
   file_ = std::move(file);
   ring_->Revoke(id);
   return id;

@@ -13,7 +13,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/key_ring.h"
 #include "proto/base/mutex.h"
-#include "proto/key_file.pb.h"
+#include "server/key_file.h"
 
 namespace kiln {
 
@@ -35,20 +35,28 @@ inline constexpr int kMaxRevokedKeys = 65'536;
 //                            what all namespaces share
 //   FOLDER/signing.NAME.key  signs in namespace NAME; made by the first rotation
 //   FOLDER/keys              which keys there have been, and which were revoked
+//                            (key_file.h)
 //
 // A rotation makes a new key; the one before is deleted and goes on being believed
 // until it is revoked. Nothing expires. Changes are on the disk before they hold.
 // Thread-safe.
 class KeyStore {
  public:
-  // Makes signing.key at the first start. `others`: keys of the configuration.
-  // `clock`, the wall's, outlives the store.
+  // Makes signing.key at the first start. A secret that is missing
+  // later is made anew, and a warning in the log says so. `others`: keys of the
+  // configuration. `clock`, the wall's, outlives the store.
   //
-  // STORAGE, naming the path: it can't be read or written, or is no file of keys.
+  // STORAGE, naming the path: it can't be read or written, or the list of keys is
+  // empty, cut short or changed.
   // PERMISSION: others than its owner may read or write it. ARTIFACT_UNTRUSTED: a
   // key's file holds no key.
   static absl::StatusOr<std::unique_ptr<KeyStore>> Open(
       const std::string& folder, const TrustedKeys& others, const Clock& clock);
+
+  // Writes the list where it is missing or an earlier build's, without a checksum.
+  // To be called once no other daemon can have the folder. What fails is logged
+  // and tried again with the next change.
+  void KeepList() ABSL_LOCKS_EXCLUDED(mu_);
 
   // The keys in force.
   const std::shared_ptr<KeyRing>& ring() const { return ring_; }
@@ -82,7 +90,11 @@ class KeyStore {
 
   std::string SecretPath(absl::string_view cache_namespace) const;
   absl::Status Load() ABSL_LOCKS_EXCLUDED(mu_);
-  absl::Status Write(const wire::KeyFile& file) const;
+  std::string ListPath() const { return folder_ + "/keys"; }
+  // The namespace's key; made when its file is missing, which the log then tells
+  // if it `was_there` before.
+  absl::StatusOr<SigningKey> LoadSigner(absl::string_view cache_namespace,
+                                        bool was_there) const;
   // BAD_OPTION when the namespace may not have another key.
   absl::Status CheckRoom(absl::string_view cache_namespace) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -97,6 +109,7 @@ class KeyStore {
   std::shared_ptr<KeyRing> ring_;  // set by Open
   mutable Mutex mu_;
   wire::KeyFile file_ ABSL_GUARDED_BY(mu_);
+  bool list_is_current_ ABSL_GUARDED_BY(mu_) = false;
   // Namespaces with a key of their own.
   std::set<std::string> namespaces_ ABSL_GUARDED_BY(mu_);
 };

@@ -1,6 +1,10 @@
 // The daemon's keys on disk: how many there may be, and who can use up whose room.
 #include "server/key_store.h"
 
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
 #include <string>
 
 #include "absl/strings/escaping.h"
@@ -8,17 +12,36 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "proto/base/clock.h"
+#include "proto/base/log.h"
 #include "proto/base/status.h"
+#include "proto/key/cache_namespace.h"
+#include "server/key_file.h"
 #include "tests/support/short_folder.h"
 
 namespace kiln {
 namespace {
+
+// The lines of this process' log while it lives.
+class TakenLog {
+ public:
+  TakenLog() {
+    EXPECT_TRUE(ConfigureLog({.sink = [this](absl::string_view line) {
+                  absl::StrAppend(&text_, line, "\n");
+                }}).ok());
+  }
+  ~TakenLog() { EXPECT_TRUE(ConfigureLog({}).ok()); }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
 
 class KeyStoreTest : public testing::Test {
  protected:
   std::unique_ptr<KeyStore> Open() {
     auto keys = KeyStore::Open(folder_.path(), {}, clock_);
     EXPECT_TRUE(keys.ok()) << keys.status();
+    (*keys)->KeepList();
     return *std::move(keys);
   }
 
@@ -40,6 +63,28 @@ class KeyStoreTest : public testing::Test {
 
   static bool IsBelieved(const KeyStore& keys, const std::string& id) {
     return keys.ring()->trusted()->Find(absl::HexStringToBytes(id)).ok();
+  }
+
+  std::string List() const { return folder_.path() + "/keys"; }
+
+  static std::string Read(const std::string& path) {
+    std::ifstream in(path);
+    std::ostringstream bytes;
+    bytes << in.rdbuf();
+    return bytes.str();
+  }
+
+  static void Write(const std::string& path, absl::string_view bytes) {
+    std::ofstream(path, std::ios::trunc) << bytes;
+  }
+
+  void ExpectRefused(const std::string& what) {
+    const absl::Status status =
+        KeyStore::Open(folder_.path(), {}, clock_).status();
+    EXPECT_EQ(ReasonOf(status), ErrorReason::kStorage)
+        << what << ": " << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), List())) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), "backup")) << status;
   }
 
   const ShortFolder folder_;
@@ -95,6 +140,92 @@ TEST_F(KeyStoreTest, BoundsAndRevocationsOutliveARestart) {
   EXPECT_FALSE(IsBelieved(*keys, revoked));
   EXPECT_EQ(RotateUntilRefused(*keys, "team-a"), 0);
   EXPECT_TRUE(keys->Revoke("feedfacefeedface").ok());
+}
+
+TEST_F(KeyStoreTest, AnEmptyOrCutListIsRefused) {
+  std::string whole;
+  {
+    const auto keys = Open();
+    const std::string before = SignerOf(*keys, "");
+    ASSERT_TRUE(keys->Rotate("team-a").ok());
+    ASSERT_TRUE(keys->Revoke(before).ok());
+    ASSERT_TRUE(keys->Revoke("feedfacefeedface").ok());
+    whole = Read(List());
+  }
+  for (size_t length = 0; length < whole.size(); ++length) {
+    Write(List(), whole.substr(0, length));
+    ExpectRefused(absl::StrCat("the first ", length, " bytes"));
+  }
+  // A row less, as an editor would leave it.
+  const size_t row = whole.rfind("keys {");
+  Write(List(), absl::StrCat(whole.substr(0, row)));
+  ExpectRefused("a row less");
+  Write(List(), whole);
+  EXPECT_FALSE(IsBelieved(*Open(), "feedfacefeedface"));
+}
+
+TEST_F(KeyStoreTest, TheListIsThereFromTheFirstStart) {
+  const std::string own = SignerOf(*Open(), "");
+  Write(List(), "");
+  ExpectRefused("an empty list of a daemon that never rotated");
+  std::filesystem::remove(List());
+  TakenLog log;
+  EXPECT_EQ(SignerOf(*Open(), ""), own);
+  EXPECT_TRUE(absl::StrContains(log.text(), "keys.list_missing")) << log.text();
+}
+
+TEST_F(KeyStoreTest, AListOfAnEarlierBuildIsReadAndGetsAChecksum) {
+  std::string revoked;
+  {
+    const auto keys = Open();
+    revoked = SignerOf(*keys, "");
+    ASSERT_TRUE(keys->Revoke(revoked).ok());
+  }
+  const std::string whole = Read(List());
+  ASSERT_EQ(whole[0], '#');
+  Write(List(), whole.substr(whole.find('\n') + 1));
+  EXPECT_FALSE(IsBelieved(*Open(), revoked));
+  EXPECT_EQ(Read(List()), whole);
+}
+
+TEST_F(KeyStoreTest, ASigningKeyThatIsMadeAnewIsTold) {
+  TakenLog log;
+  const std::string first = SignerOf(*Open(), "");
+  ASSERT_TRUE(Open()->Rotate("team-a").ok());
+  EXPECT_EQ(log.text(), "");
+  for (const char* name : {"", "team-a"}) {
+    const std::string file = absl::StrCat(folder_.path(), "/signing",
+                                          *name == 0 ? "" : ".", name, ".key");
+    ASSERT_TRUE(std::filesystem::remove(file));
+    const std::string made = SignerOf(*Open(), name);
+    EXPECT_TRUE(absl::StrContains(
+        log.text(),
+        absl::StrCat("keys.signing_key_replaced file=", file, " key=", made)))
+        << log.text();
+  }
+  EXPECT_NE(SignerOf(*Open(), ""), first);
+}
+
+TEST(KeyFile, HoldsAllKeysThatThereMayBe) {
+  const ShortFolder folder;
+  const std::string path = folder.path() + "/keys";
+  wire::KeyFile all;
+  const auto add = [&all](int number) -> wire::DaemonKey& {
+    wire::DaemonKey& key = *all.add_keys();
+    key.set_key_id(absl::StrCat(absl::Hex(number, absl::kZeroPad8)));
+    key.set_public_key(std::string(32, '\xff'));  // four letters a byte
+    key.set_cache_namespace(std::string(kMaxNamespace, 'n'));
+    key.set_made_unix_ms(1'700'000'000'000);
+    return key;
+  };
+  int number = 0;
+  while (number < kMaxKeysANamespace * kMaxNamespacesWithKeys) add(number++);
+  for (int i = 0; i < kMaxRevokedKeys; ++i)
+    add(number++).set_revoked_unix_ms(1'700'000'000'000);
+  ASSERT_TRUE(WriteKeyFile(path, all).ok());
+  const auto read = ReadKeyFile(path);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->keys.keys_size(), number);
 }
 
 }  // namespace
