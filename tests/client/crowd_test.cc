@@ -1,9 +1,15 @@
 // Many calls of one caller, and whether others are heard beside them.
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <deque>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
@@ -17,6 +23,7 @@
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
 #include "proto/compile_service.grpc.pb.h"
+#include "server/admin_service.h"
 #include "tests/support/short_folder.h"
 #include "tests/support/test_ca.h"
 #include "tests/support/test_daemon.h"
@@ -107,12 +114,54 @@ class Caller {
   size_t next_ = 0;
 };
 
+// An audit log that takes no line while it is full: a pipe. An admin call that
+// changes something ends when its line is written.
+class FullPipe {
+ public:
+  FullPipe() = default;
+  FullPipe(const FullPipe&) = delete;
+  FullPipe& operator=(const FullPipe&) = delete;
+  ~FullPipe() {
+    close(reader_);
+    close(writer_);
+  }
+
+  // The daemon's log, before it starts.
+  void TakeThePlaceOf(const std::string& data_folder) {
+    std::filesystem::create_directories(data_folder);
+    const std::string path = data_folder + "/audit.log";
+    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+    reader_ = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    writer_ = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    ASSERT_GE(std::min(reader_, writer_), 0);
+  }
+  void Fill() {
+    const std::string page(4096, '.');
+    while (write(writer_, page.data(), page.size()) > 0) {
+    }
+    // A pipe takes what is shorter than a page while a page is not all free.
+    while (write(writer_, page.data(), 1) > 0) {
+    }
+    EXPECT_EQ(errno, EAGAIN);
+  }
+  void Drain() {
+    char bytes[4096];
+    while (read(reader_, bytes, sizeof(bytes)) > 0) {
+    }
+  }
+
+ private:
+  int reader_ = -1;
+  int writer_ = -1;
+};
+
 class Crowd : public testing::Test {
  protected:
   Crowd()
       : ca_(folder_.path(), "ca"),
         server_(ca_.Issue("kilnd.example", "kilnd")),
         daemon_([this](Config& config) {
+          audit_.TakeThePlaceOf(config.data_folder);
           config.tcp = "127.0.0.1:0";
           config.tls_certificate = server_.certificate;
           config.tls_key = server_.key;
@@ -136,6 +185,7 @@ class Crowd : public testing::Test {
   const ShortFolder folder_;
   TestCa ca_;
   const TestCa::Files server_;
+  FullPipe audit_;  // before the daemon, which writes to its end
   TestDaemon daemon_;
 };
 
@@ -237,7 +287,7 @@ TEST_F(Crowd, AThousandUnitsOfOneCallerHoldNobodysFewUp) {
 // One admin call that nobody waits for.
 struct Nosy {
   grpc::ClientContext context;
-  wire::ListReply reply;
+  wire::PurgeReply reply;
 };
 
 TEST_F(Crowd, AThousandAdminCallsOfOneCallerLeaveRoomForTheOperator) {
@@ -250,23 +300,35 @@ TEST_F(Crowd, AThousandAdminCallsOfOneCallerLeaveRoomForTheOperator) {
   auto channel = OpenDaemonChannel(address);
   ASSERT_TRUE(channel.ok()) << channel.status();
   const auto stub = wire::AdminService::NewStub(*channel);
-  wire::ListRequest request;
+  wire::PurgeRequest request;
   request.set_cache_namespace("team-a");
+  request.set_all(true);
+  audit_.Fill();
   std::deque<Nosy> asked(kRanks);
-  std::atomic<int> answered = 0, refused = 0;
+  std::atomic<int> done = 0, refused = 0;
   for (Nosy& one : asked) {
-    stub->async()->List(&one.context, &request, &one.reply,
-                        [&](const grpc::Status& status) {
-                          const auto code = status.error_code();
-                          if (code == grpc::StatusCode::RESOURCE_EXHAUSTED)
-                            ++refused;
-                          else
-                            EXPECT_TRUE(status.ok()) << status.error_message();
-                          ++answered;
-                        });
+    stub->async()->Purge(&one.context, &request, &one.reply,
+                         [&](const grpc::Status& status) {
+                           const auto code = status.error_code();
+                           if (code == grpc::StatusCode::RESOURCE_EXHAUSTED)
+                             ++refused;
+                           else
+                             EXPECT_TRUE(status.ok()) << status.error_message();
+                           ++done;
+                         });
   }
+  // The caller holds its share, half of the places, since none of its calls can
+  // end; all others were refused.
+  constexpr int kHeld = kMostAdminCalls / 2;
+  Await([&] { return done >= kRanks - kHeld; });
+  EXPECT_EQ(refused, kRanks - kHeld);
   for (int i = 0; i < 10; ++i) ExpectTheOperatorIsHeard();
-  Await([&] { return answered == kRanks; });
+  EXPECT_EQ(done, kRanks - kHeld);
+  Await([&] {
+    audit_.Drain();
+    return done == kRanks;
+  });
+  EXPECT_EQ(refused, kRanks - kHeld);
 }
 
 }  // namespace
