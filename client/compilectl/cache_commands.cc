@@ -60,11 +60,13 @@ Json EntryJson(const wire::Entry& entry) {
 std::string EntriesText(
     const google::protobuf::RepeatedPtrField<wire::Entry>& entries,
     absl::string_view when_empty) {
-  Table table({"KEY", "TARGET", "GRAPH", "KERNELS", "SIZE", "AGE", "USED"});
+  Table table({"KEY", "NAMESPACE", "TARGET", "GRAPH", "KERNELS", "SIZE", "AGE",
+               "USED"});
   for (const wire::Entry& entry : entries) {
-    table.Add({ShortKey(entry.compile_key()), entry.target(),
-               entry.graph_name(), absl::StrCat(entry.kernels()),
-               BytesText(entry.bytes()), SinceText(entry.created_unix_ms()),
+    table.Add({ShortKey(entry.compile_key()), entry.cache_namespace(),
+               entry.target(), entry.graph_name(),
+               absl::StrCat(entry.kernels()), BytesText(entry.bytes()),
+               SinceText(entry.created_unix_ms()),
                SinceText(entry.last_used_unix_ms())});
   }
   return table.Text(when_empty);

@@ -53,7 +53,7 @@ absl::StatusOr<std::string> QuarantineCommand(const AdminClient& daemon,
                                               bool clear_all,
                                               OutputFormat format);
 
-// KEY TARGET GRAPH KERNELS SIZE AGE USED.
+// KEY NAMESPACE TARGET GRAPH KERNELS SIZE AGE USED.
 absl::StatusOr<std::string> ListCommand(const AdminClient& daemon,
                                         const std::string& key_prefix,
                                         const std::string& cache_namespace,

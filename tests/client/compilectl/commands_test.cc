@@ -82,6 +82,19 @@ TEST_F(Commands, ListShowsTheEntryAndItsTarget) {
       "\"target\": \"cpu x86-64-v3\"");
 }
 
+TEST_F(Commands, ListTellsEqualGraphsOfTwoTeamsApart) {
+  for (const char* team : {"team-a", "team-b"}) {
+    wire::CompileRequest request = FakeRequest({"fake.salt.same"});
+    request.set_cache_namespace(team);
+    ASSERT_TRUE(daemon_.client().Compile(request).status.ok());
+  }
+  const std::string list = List();
+  for (const char* text :
+       {"  NAMESPACE  ", "  team-a     cpu x86-64-v3",
+        "  team-b     cpu x86-64-v3", "  default    cpu x86-64-v3"})
+    Has(list, text);
+}
+
 TEST_F(Commands, ShowTakesTheFirstDigitsOfAKey) {
   const std::string list = List();
   const std::string key = list.substr(list.find('\n') + 1, 6);
