@@ -101,8 +101,8 @@ absl::Status AdminService::Answer(const Call& call, const Caller& caller,
   // What is no name is no subject of a refusal either.
   if (act.cache_namespace != kEveryNamespace)
     RETURN_IF_ERROR(NamespaceNamed(act.cache_namespace).status());
-  RETURN_IF_ERROR(
-      rooms_.gate.Require(caller, act.role, act.cache_namespace, act.name));
+  RETURN_IF_ERROR(rooms_.gate.Require(caller, act.role, act.cache_namespace,
+                                      act.name, act.subject));
   const auto made = work(request, Asker{caller, *call.context});
   if (act.changes)
     rooms_.gate.Record(caller, act.name, act.subject, made.status());

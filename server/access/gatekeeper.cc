@@ -133,8 +133,9 @@ absl::StatusOr<Caller> Gatekeeper::Admit(
 
 absl::Status Gatekeeper::Require(const Caller& caller, Role role,
                                  absl::string_view cache_namespace,
-                                 absl::string_view what) const {
-  return Judge(caller, what, cache_namespace,
+                                 absl::string_view what,
+                                 absl::string_view subject) const {
+  return Judge(caller, what, subject.empty() ? cache_namespace : subject,
                caller.Require(role, cache_namespace, what));
 }
 

@@ -62,10 +62,12 @@ class Gatekeeper {
       const grpc::CallbackServerContext& context) const;
 
   // PERMISSION_DENIED PERMISSION, recorded, unless the caller has the role there.
-  // `what`: the call, as "lookup".
+  // `what`: the call, as "lookup". `subject`: what the call would have changed, for
+  // the record; empty: the namespace.
   absl::Status Require(const Caller& caller, Role role,
                        absl::string_view cache_namespace,
-                       absl::string_view what) const;
+                       absl::string_view what,
+                       absl::string_view subject = "") const;
 
   // The same, of a role that holds in any namespace.
   absl::Status RequireSomewhere(const Caller& caller, Role role,
