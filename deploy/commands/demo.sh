@@ -4,7 +4,7 @@
 # usage: ./kiln demo
 #        ./kiln demo cluster
 # With "cluster": three daemons behind TLS, certificates and tokens that share a Redis cluster over mutual TLS; one is
-# killed, a token revoked. It takes a minute, and leaves nothing behind.
+# killed, a token revoked. It takes about a minute, and leaves nothing behind.
 #
 # What the daemon compiled stays in build/demo, so the second time most of it comes from there; remove the folder to see
 # it all compiled again.

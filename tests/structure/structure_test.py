@@ -259,6 +259,18 @@ class Words(unittest.TestCase):
         self.assertEqual(sorted(documented), sorted(due))
 
 
+    def test_architecture_names_every_module_of_the_service(self):
+        words = set(re.findall(r"\w+", read("ARCHITECTURE.md")))
+        modules = [
+            f
+            for f in FILES
+            if f.startswith(("proto/", "cache/", "server/")) and f.endswith(".h")
+        ]
+        self.assertGreater(len(modules), 100)
+        missing = [f for f in modules if os.path.basename(f)[: -len(".h")] not in words]
+        self.assertEqual(missing, [], "\n".join(missing))
+
+
 class Prose(unittest.TestCase):
     def test_the_python_client_reads_no_prose_and_keeps_no_code(self):
         client = [f for f in FILES if f.startswith("client/python/kiln/") and f.endswith(".py")]
@@ -272,6 +284,8 @@ class Prose(unittest.TestCase):
 
 
 class TheRulesThemselves(unittest.TestCase):
+    """A planted fault is found."""
+
     def test_prose_that_is_read_is_found(self):
         for text in (
             "import pickle",
@@ -296,8 +310,6 @@ class TheRulesThemselves(unittest.TestCase):
             "address.startswith('unix:')",
         ):
             self.assertEqual(prose.faults_of(text, "x.py"), [], text)
-
-    """A planted fault is found."""
 
     def test_upward_includes_are_faults(self):
         for source, target in (
