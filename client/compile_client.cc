@@ -12,6 +12,7 @@
 #include "grpcpp/grpcpp.h"
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
+#include "proto/base/tcp_address.h"
 #include "proto/compile_service.grpc.pb.h"
 #include "proto/key/request_digest.h"
 
@@ -145,6 +146,10 @@ absl::StatusOr<CompileOutcome> CompileOver(
 
 absl::StatusOr<std::unique_ptr<CompileClient>> CompileClient::Connect(
     const DaemonAddress& address) {
+  if (address.socket.empty() && !address.tcp.empty()) {
+    RETURN_IF_ERROR(
+        Annotate(CheckTcpAddress(address.tcp, /*least_port=*/1), "daemon"));
+  }
   ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel,
                    OpenDaemonChannel(address));
   // Also with a known key: a daemon that does not answer is no daemon.

@@ -230,6 +230,7 @@ Reactor* AdminService::ListQuarantine(Context* context, const Bytes* request,
       [this, clears](const wire::QuarantineRequest& asked,
                      const Asker&) -> absl::StatusOr<wire::QuarantineReply> {
         wire::QuarantineReply all;
+        RETURN_IF_ERROR(CheckKeyPrefix(asked.clear_prefix_hex()));
         if (clears(asked)) {
           all.set_cleared(static_cast<uint32_t>(rooms_.quarantine.Clear(
               asked.clear_all() ? "" : asked.clear_prefix_hex())));

@@ -62,17 +62,6 @@ absl::StatusOr<std::optional<Digest>> PlaceOf(const std::string& after) {
 constexpr size_t kKeyDigits = 64;
 
 // BAD_OPTION for what no key begins with.
-absl::Status CheckPrefix(absl::string_view prefix) {
-  if (prefix.size() <= kKeyDigits &&
-      prefix.find_first_not_of("0123456789abcdef") == absl::string_view::npos) {
-    return absl::OkStatus();
-  }
-  return MakeError(ErrorReason::kBadOption,
-                   absl::StrCat("key: found \"", prefix.substr(0, 80),
-                                "\", due the first of its ", kKeyDigits,
-                                " digits, 0 to 9 and a to f"));
-}
-
 // What a key prefix or a request asks for, as key parts and graph text.
 struct Asked {
   std::vector<KeyPart> parts;
@@ -92,7 +81,7 @@ absl::StatusOr<Asked> AskedBy(const ArtifactCache& cache,
     return Asked{task->key.parts, GraphLines(task->request().graph()),
                  task->tuning};
   }
-  RETURN_IF_ERROR(CheckPrefix(request.key_prefix_hex()));
+  RETURN_IF_ERROR(CheckKeyPrefix(request.key_prefix_hex()));
   ASSIGN_OR_RETURN(const EntryPage found,
                    cache.List({.key_prefix_hex = request.key_prefix_hex(),
                                .cache_namespace = std::string(among),
@@ -117,10 +106,21 @@ std::string TuningDifferenceOf(const Asked& asked, const EntrySummary& entry) {
 
 }  // namespace
 
+absl::Status CheckKeyPrefix(absl::string_view prefix) {
+  if (prefix.size() <= kKeyDigits &&
+      prefix.find_first_not_of("0123456789abcdef") == absl::string_view::npos) {
+    return absl::OkStatus();
+  }
+  return MakeError(ErrorReason::kBadOption,
+                   absl::StrCat("key: found \"", prefix.substr(0, 80),
+                                "\", expected the first of its ", kKeyDigits,
+                                " digits, 0 to 9 and a to f"));
+}
+
 absl::StatusOr<wire::ListReply> ListEntries(const ArtifactCache& cache,
                                             const wire::ListRequest& request,
                                             const IsGone& is_gone) {
-  RETURN_IF_ERROR(CheckPrefix(request.key_prefix_hex()));
+  RETURN_IF_ERROR(CheckKeyPrefix(request.key_prefix_hex()));
   PageQuery query{.key_prefix_hex = request.key_prefix_hex(),
                   .cache_namespace = request.cache_namespace(),
                   .is_gone = is_gone};
@@ -137,7 +137,7 @@ absl::StatusOr<wire::ListReply> ListEntries(const ArtifactCache& cache,
 
 absl::StatusOr<wire::ShowReply> ShowEntry(const ArtifactCache& cache,
                                           const wire::ShowRequest& request) {
-  RETURN_IF_ERROR(CheckPrefix(request.key_prefix_hex()));
+  RETURN_IF_ERROR(CheckKeyPrefix(request.key_prefix_hex()));
   ASSIGN_OR_RETURN(
       const ShownEntry shown,
       cache.Show(request.key_prefix_hex(), request.cache_namespace()));
@@ -187,7 +187,7 @@ absl::StatusOr<wire::PurgeReply> PurgeEntries(ArtifactCache& cache,
                                               UnitCache& units,
                                               const wire::PurgeRequest& request,
                                               const IsGone& is_gone) {
-  RETURN_IF_ERROR(CheckPrefix(request.key_prefix_hex()));
+  RETURN_IF_ERROR(CheckKeyPrefix(request.key_prefix_hex()));
   PurgeQuery query;
   query.most_keys = kPageKeys;
   query.is_gone = is_gone;
@@ -245,7 +245,7 @@ absl::StatusOr<wire::PinReply> PinEntries(ArtifactCache& cache,
     return MakeError(ErrorReason::kBadOption,
                      "pin: found no key, due its first digits");
   }
-  RETURN_IF_ERROR(CheckPrefix(request.key_prefix_hex()));
+  RETURN_IF_ERROR(CheckKeyPrefix(request.key_prefix_hex()));
   PageQuery query{.key_prefix_hex = request.key_prefix_hex(),
                   .cache_namespace = request.cache_namespace(),
                   .most = kPageEntries,

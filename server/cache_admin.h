@@ -27,6 +27,9 @@ inline constexpr int64_t kPageEntries = 1000;
 inline constexpr int64_t kPageKeys = 10'000;
 using IsGone = std::function<bool()>;
 
+// BAD_OPTION unless these are the first digits of a key.
+absl::Status CheckKeyPrefix(absl::string_view prefix);
+
 absl::StatusOr<wire::ListReply> ListEntries(const ArtifactCache& cache,
                                             const wire::ListRequest& request,
                                             const IsGone& is_gone);

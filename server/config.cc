@@ -21,44 +21,60 @@ absl::Status CheckRange(absl::string_view name, int64_t value, int64_t low,
                         int64_t high) {
   if (value >= low && value <= high) return absl::OkStatus();
   return Refuse(
-      name, absl::StrCat("found ", value, ", ", low, " to ", high, " is due"));
+      name, absl::StrCat("found ", value, ", expected ", low, " to ", high));
+}
+
+constexpr absl::Duration kLongest = absl::Hours(24 * 3650);
+
+// A duration without an end is a mistake, so every one has a bound.
+absl::Status CheckDuration(absl::string_view name, absl::Duration value,
+                           absl::Duration low, absl::Duration high = kLongest) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return Refuse(name, absl::StrCat("found ", absl::FormatDuration(value),
+                                   ", expected ", absl::FormatDuration(low),
+                                   " to ", absl::FormatDuration(high)));
 }
 
 // What stands at the network's door: TLS, or plain on purpose.
 absl::Status CheckNetwork(const Config& c) {
   if (c.tcp.empty()) {
-    return c.tcp_plain ? Refuse("tcp_plain", "found without tcp; due both")
+    return c.tcp_plain ? Refuse("tcp_plain", "is set without tcp")
                        : absl::OkStatus();
   }
   RETURN_IF_ERROR(Annotate(CheckTcpAddress(c.tcp, /*least_port=*/1), "tcp"));
   const bool tls = !c.tls_certificate.empty() && !c.tls_key.empty();
   if (tls && !c.tcp_plain) return absl::OkStatus();
-  if (tls) return Refuse("tcp_plain", "found beside tls_certificate; due one");
+  if (tls)
+    return Refuse("tcp_plain",
+                  "is set together with tls_certificate; set one of them");
   if (!c.tls_certificate.empty() || !c.tls_key.empty())
-    return Refuse("tls_certificate, tls_key", "found one of them, due both");
+    return Refuse("tls_certificate, tls_key",
+                  "only one of them is set; set both or neither");
   if (c.tcp_plain) return CheckLoopback(c.tcp);
   return Refuse(
       absl::StrCat("tcp ", c.tcp),
-      "TLS is due: set tls_certificate and tls_key; or, for tests and first "
-      "steps on a loopback address, tcp_plain = true (--tcp-plain), which "
-      "serves compiles and health alone");
+      "TCP requires TLS: set tls_certificate and tls_key. For tests and first "
+      "steps on a loopback address, set tcp_plain = true (--tcp-plain), which "
+      "serves only compiles and health");
 }
 
 // A far tier that is another daemon.
 absl::Status CheckPeer(const Config& c) {
   if (c.far_peer.empty()) {
     if (c.far_token_file.empty()) return absl::OkStatus();
-    return Refuse("token_file", "found without peer; due both");
+    return Refuse("token_file", "is set without peer");
   }
   RETURN_IF_ERROR(
       Annotate(CheckTcpAddress(c.far_peer, /*least_port=*/1), "peer"));
   if (!c.far_addresses.empty())
-    return Refuse("peer", "found beside addresses; due one");
+    return Refuse("peer", "is set together with addresses; set one of them");
   if (!c.far_password_file.empty())
-    return Refuse("password_file", "found beside peer, which takes token_file");
-  if (c.far_tls_ca.empty()) return Refuse("peer", "tls_ca is due");
+    return Refuse("password_file",
+                  "is set together with peer, which uses token_file instead");
+  if (c.far_tls_ca.empty()) return Refuse("peer", "requires tls_ca");
   if (c.far_token_file.empty() && c.far_tls_certificate.empty())
-    return Refuse("peer", "token_file is due, or tls_certificate and tls_key");
+    return Refuse("peer",
+                  "requires token_file, or tls_certificate and tls_key");
   return absl::OkStatus();
 }
 
@@ -67,31 +83,21 @@ absl::Status CheckFar(const Config& c) {
   for (const std::string& address : c.far_addresses)
     RETURN_IF_ERROR(
         Annotate(CheckTcpAddress(address, /*least_port=*/1), "addresses"));
-  if (c.far_budget < absl::Milliseconds(50) ||
-      c.far_budget > absl::Milliseconds(200)) {
-    return Refuse("budget",
-                  absl::StrCat("found ", absl::FormatDuration(c.far_budget),
-                               ", 50ms to 200ms is due"));
-  }
-  if (c.far_lease_wait < absl::ZeroDuration() ||
-      c.far_lease_wait > absl::Minutes(10)) {
-    return Refuse("lease_wait",
-                  absl::StrCat("found ", absl::FormatDuration(c.far_lease_wait),
-                               ", zero to ten minutes is due"));
-  }
-  if (c.far_ttl < absl::Minutes(1) || c.far_ttl > absl::Hours(24 * 3650)) {
-    return Refuse("ttl", absl::StrCat("found ", absl::FormatDuration(c.far_ttl),
-                                      ", a minute to ten years is due"));
-  }
+  RETURN_IF_ERROR(CheckDuration("budget", c.far_budget, absl::Milliseconds(50),
+                                absl::Milliseconds(200)));
+  RETURN_IF_ERROR(CheckDuration("lease_wait", c.far_lease_wait,
+                                absl::ZeroDuration(), absl::Minutes(10)));
+  RETURN_IF_ERROR(CheckDuration("ttl", c.far_ttl, absl::Minutes(1)));
   if (c.far_tls_certificate.empty() != c.far_tls_key.empty())
-    return Refuse("tls_certificate, tls_key", "found one of them, due both");
+    return Refuse("tls_certificate, tls_key",
+                  "only one of them is set; set both or neither");
   if (c.far_tls_ca.empty() && !c.far_tls_certificate.empty())
-    return Refuse("tls_certificate", "found without tls_ca; due both");
+    return Refuse("tls_certificate", "is set without tls_ca");
   if (!c.far_user.empty() && c.far_password_file.empty())
-    return Refuse("user", "found without password_file; due both");
+    return Refuse("user", "is set without password_file");
   if (!c.far_password_file.empty() && c.far_addresses.empty() &&
       c.far_peer.empty()) {
-    return Refuse("password_file", "found without addresses; due both");
+    return Refuse("password_file", "is set without addresses");
   }
   RETURN_IF_ERROR(CheckPeer(c));
   RETURN_IF_ERROR(ParseNamespaceBudgets(c.far_namespace_budgets).status());
@@ -105,32 +111,27 @@ absl::Status CheckSandbox(const Config& c) {
   for (const std::string& path : c.worker_readable) {
     if (path.empty() || path[0] != '/' || path == "/") {
       return Refuse(absl::StrCat("[workers] readable: ", path),
-                    "the absolute path of a folder is due, and not all of /");
+                    "expected the absolute path of a folder other than /");
     }
   }
   if (c.worker_sandbox == kStrongestSandbox) return absl::OkStatus();
   if (JailLevelFromName(c.worker_sandbox).ok()) return absl::OkStatus();
   return Refuse(
       "[workers] sandbox",
-      absl::StrCat("found \"", c.worker_sandbox, "\", ", kStrongestSandbox,
-                   ", namespaces, landlock or limits is due"));
+      absl::StrCat("found \"", c.worker_sandbox, "\", expected ",
+                   kStrongestSandbox, ", namespaces, landlock or limits"));
 }
 
 // What is kept, and how surely.
 absl::Status CheckStorage(const Config& c) {
   RETURN_IF_ERROR(
       CheckRange("cache_budget_entries", c.cache_budget_entries, 0, kMaxBytes));
-  if (c.cache_unused != absl::ZeroDuration() &&
-      c.cache_unused < absl::Hours(1)) {
-    return Refuse("cache_unused",
-                  absl::StrCat("found ", absl::FormatDuration(c.cache_unused),
-                               ", 0 or an hour and more is due"));
+  if (c.cache_unused != absl::ZeroDuration()) {
+    RETURN_IF_ERROR(
+        CheckDuration("cache_unused", c.cache_unused, absl::Hours(1)));
   }
-  if (c.sync_every < absl::ZeroDuration() || c.sync_every > absl::Minutes(10)) {
-    return Refuse("sync_every",
-                  absl::StrCat("found ", absl::FormatDuration(c.sync_every),
-                               ", 0 to 10m is due"));
-  }
+  RETURN_IF_ERROR(CheckDuration("sync_every", c.sync_every,
+                                absl::ZeroDuration(), absl::Minutes(10)));
   return ParseNamespaceBudgets(c.namespace_budgets).status();
 }
 
@@ -155,6 +156,23 @@ absl::Status CheckNumbers(const Config& c) {
   return absl::OkStatus();
 }
 
+absl::Status CheckDurations(const Config& c) {
+  constexpr absl::Duration kLeast = absl::Milliseconds(1);
+  constexpr absl::Duration kDay = absl::Hours(24);
+  RETURN_IF_ERROR(
+      CheckDuration("[listen] write_timeout", c.write_timeout, kLeast, kDay));
+  RETURN_IF_ERROR(
+      CheckDuration("[listen] idle_exit", c.idle_exit, absl::ZeroDuration()));
+  RETURN_IF_ERROR(
+      CheckDuration("[workers] timeout", c.worker_timeout, kLeast, kDay));
+  RETURN_IF_ERROR(CheckDuration("[workers] cpu_limit", c.worker_cpu_limit,
+                                absl::Seconds(1), 7 * kDay));
+  RETURN_IF_ERROR(CheckDuration("[jobs] poison_time", c.poison_time,
+                                absl::ZeroDuration(), 366 * kDay));
+  return CheckDuration("[jobs] drain_timeout", c.drain_timeout,
+                       absl::ZeroDuration(), kDay);
+}
+
 }  // namespace
 
 absl::StatusOr<std::map<std::string, int64_t>> ParseNamespaceBudgets(
@@ -170,9 +188,10 @@ absl::StatusOr<std::map<std::string, int64_t>> ParseNamespaceBudgets(
     if (!read ||
         (name != "*" && (name.empty() || !NamespaceNamed(name).ok())) ||
         !parsed.emplace(name, bytes).second) {
-      return Refuse("namespace_budgets",
-                    absl::StrCat("found \"", budget.substr(0, 80),
-                                 "\", due \"NAME=BYTES\", each name once"));
+      return Refuse(
+          "namespace_budgets",
+          absl::StrCat("found \"", budget.substr(0, 80),
+                       "\", expected \"NAME=BYTES\" with each name once"));
     }
   }
   return parsed;
@@ -185,15 +204,10 @@ absl::Status CheckConfig(const Config& c) {
   RETURN_IF_ERROR(Annotate(CheckFar(c), "[far]"));
   RETURN_IF_ERROR(
       Annotate(ParseKeys(c.trusted_keys).status(), "[keys] trusted"));
-  if (c.worker_timeout <= absl::ZeroDuration() ||
-      c.worker_cpu_limit < absl::Seconds(1)) {
-    return Refuse("[workers] timeout, cpu_limit", "more than nothing is due");
-  }
-  if (c.idle_exit < absl::ZeroDuration()) {
-    return Refuse("[listen] idle_exit", "0 or more is due");
-  }
+  RETURN_IF_ERROR(CheckDurations(c));
   if (c.data_folder.empty()) {
-    return Refuse("[storage] data_folder", "a folder is due");
+    return Refuse("[storage] data_folder",
+                  "is empty, expected the path of a folder");
   }
   if (c.socket.empty() && c.tcp.empty()) {
     return Refuse("[listen]", "neither socket nor tcp is set");
@@ -203,19 +217,19 @@ absl::Status CheckConfig(const Config& c) {
     RETURN_IF_ERROR(CheckAccessRule(rule));
   // sockaddr_un holds 108 bytes with the closing zero.
   if (c.socket.size() > 107) {
-    return Refuse(
-        absl::StrCat("[listen] socket: ", c.socket),
-        absl::StrCat("found ", c.socket.size(), " bytes, at most 107 are due"));
+    return Refuse(absl::StrCat("[listen] socket: ", c.socket),
+                  absl::StrCat("found ", c.socket.size(),
+                               " bytes, expected at most 107"));
   }
   if (c.log_format != "text" && c.log_format != "json") {
     return Refuse("[log] format", absl::StrCat("found \"", c.log_format,
-                                               "\", text or json is due"));
+                                               "\", expected text or json"));
   }
   if (c.log_level != "info" && c.log_level != "warning" &&
       c.log_level != "error") {
     return Refuse("[log] level",
                   absl::StrCat("found \"", c.log_level,
-                               "\", info, warning or error is due"));
+                               "\", expected info, warning or error"));
   }
   return absl::OkStatus();
 }

@@ -23,6 +23,7 @@
 #include "proto/base/digest.h"
 #include "proto/base/duration_text.h"
 #include "proto/base/status.h"
+#include "proto/base/tcp_address.h"
 #include "proto/jail/worker_environment.h"
 
 namespace kiln {
@@ -100,6 +101,8 @@ absl::StatusOr<DaemonAddress> AddressOf(const Flags& flags) {
     address.socket = flags.socket;
     return address;
   }
+  RETURN_IF_ERROR(
+      Annotate(CheckTcpAddress(flags.tcp, /*least_port=*/1), "--tcp"));
   address.tcp = flags.tcp;
   address.tls = flags.tls;
   const std::optional<Digest> raw = Digest::FromHex(flags.public_key_hex);

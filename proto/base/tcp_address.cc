@@ -51,7 +51,8 @@ absl::Status CheckTcpAddress(const std::string& address, int least_port) {
   return MakeError(
       ErrorReason::kBadOption,
       absl::StrCat("found \"", address.substr(0, 80),
-                   "\", due an address as 127.0.0.1:7117, its port ",
+                   "\", expected an address like 127.0.0.1:7117 with a port "
+                   "from ",
                    least_port, " to 65535"));
 }
 

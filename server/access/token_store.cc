@@ -63,7 +63,7 @@ absl::StatusOr<Tokens> ReadTokens(const std::string& path) {
   wire::TokenFile file;
   if (!google::protobuf::TextFormat::ParseFromString(*text, &file)) {
     return MakeError(ErrorReason::kStorage,
-                     absl::StrCat(path, ": no file of tokens"));
+                     absl::StrCat(path, ": not a list of tokens"));
   }
   Tokens tokens;
   for (wire::Token& token : *file.mutable_tokens()) {
@@ -94,7 +94,8 @@ absl::Status CheckNew(absl::string_view name, const Grant& grant,
   if (life <= absl::ZeroDuration() || life > kLongestTokenLife) {
     return MakeError(ErrorReason::kBadOption,
                      absl::StrCat("token ", name, ": found a life of ",
-                                  absl::FormatDuration(life), ", due at most ",
+                                  absl::FormatDuration(life),
+                                  ", expected more than 0 and at most ",
                                   absl::FormatDuration(kLongestTokenLife)));
   }
   return Annotate(CheckNamespaces(grant.namespaces),
@@ -181,7 +182,11 @@ absl::Status TokenStore::Write(const wire::Token* made) {
 
 absl::StatusOr<Caller> TokenStore::CallerOf(absl::string_view shown) const {
   const size_t dot = shown.rfind('.');
-  if (dot == absl::string_view::npos) return Unknown("found: none of ours");
+  if (dot == absl::string_view::npos) {
+    return MakeError(ErrorReason::kUnauthenticated,
+                     "token: what was shown is not a token; expected "
+                     "NAME.SECRET, as `compilectl tokens add` prints it");
+  }
   const absl::string_view name = shown.substr(0, dot);
   const Digest hash = Sha256Of(shown.substr(dot + 1));
   MutexLock lock(&mu_);

@@ -77,8 +77,8 @@ TEST(Config, ValuesOutOfRangeAreRefused) {
   Config strong = SoundConfig();
   strong.worker_sandbox = "strong";
   EXPECT_EQ(CheckConfig(strong).message(),
-            "[workers] sandbox: found \"strong\", strongest, namespaces, "
-            "landlock or limits is due");
+            "[workers] sandbox: found \"strong\", expected strongest, "
+            "namespaces, landlock or limits");
   EXPECT_FALSE(broken([](Config& c) { c.worker_sandbox = "strongest"; }));
   EXPECT_FALSE(broken([](Config& c) { c.worker_sandbox = "landlock"; }));
   EXPECT_TRUE(broken([](Config& c) { c.far_namespace_budgets = {"team-a"}; }));
@@ -115,6 +115,26 @@ TEST(Config, TheStoragesWordsAreChecked) {
   EXPECT_EQ(ParseNamespaceBudgets({"a=5", "*=7"})->at("*"), 7);
 }
 
+TEST(Config, EveryDurationHasAnEnd) {
+  for (const char* word :
+       {"[workers]\ntimeout", "[workers]\ncpu_limit", "[jobs]\npoison_time",
+        "[jobs]\ndrain_timeout", "[listen]\nwrite_timeout",
+        "[listen]\nidle_exit", "[storage]\ncache_unused",
+        "[storage]\nsync_every", "[far]\nbudget", "[far]\nlease_wait",
+        "[far]\nttl"}) {
+    for (const char* value : {"inf", "-inf", "-1s"}) {
+      Config config = SoundConfig();
+      const std::string text = absl::StrCat(word, " = \"", value, "\"\n");
+      ASSERT_TRUE(ReadConfigText(text, "t", config).ok()) << text;
+      const absl::Status status = CheckConfig(config);
+      EXPECT_EQ(ReasonOf(status), ErrorReason::kBadOption) << text << status;
+      EXPECT_TRUE(
+          absl::StrContains(status.message(), absl::StrCat("found ", value)))
+          << text << status;
+    }
+  }
+}
+
 TEST(Config, TheFarTiersWordsAreChecked) {
   struct Row {
     const char* text;
@@ -132,10 +152,10 @@ TEST(Config, TheFarTiersWordsAreChecked) {
       {"[far]\naddresses = [\"redis-1\"]\n",
        "[far]: addresses: found \"redis-1\""},
       {"[far]\nbudget = \"10ms\"\n", "[far]: budget: found 10ms"},
-      {"[far]\nbudget = \"1s\"\n", "50ms to 200ms is due"},
+      {"[far]\nbudget = \"1s\"\n", "expected 50ms to 200ms"},
       {"[far]\nttl = \"1s\"\n", "[far]: ttl: found 1s"},
-      {"[far]\nuser = \"kiln\"\n", "[far]: user: found without"},
-      {"[far]\ntls_key = \"k\"\n", "found one of them"},
+      {"[far]\nuser = \"kiln\"\n", "[far]: user: is set without"},
+      {"[far]\ntls_key = \"k\"\n", "only one of them is set"},
       {"[far]\ntls_key = \"k\"\ntls_certificate = \"c\"\n", "without tls_ca"},
       {"[far]\nqueue_bytes = -1\n", "[far]: queue_bytes: found -1"},
       {"[far]\nmax_record_bytes = 1\n", "[far]: max_record_bytes"},
@@ -159,10 +179,10 @@ TEST(Config, TcpTakesTlsOrAPlainLoopbackAddressThatIsAskedFor) {
     const char* found;  // in the message; empty: it is taken
   };
   for (const Row& row :
-       {Row{"0.0.0.0:7117", false, false, false, "TLS is due"},
+       {Row{"0.0.0.0:7117", false, false, false, "TCP requires TLS"},
         Row{"127.0.0.1:7117", false, false, false, "tcp_plain"},
         Row{"0.0.0.0:7117", false, true, true, ""},
-        Row{"0.0.0.0:7117", false, true, false, "due both"},
+        Row{"0.0.0.0:7117", false, true, false, "set both"},
         Row{"0.0.0.0:7117", true, false, false, "loopback"},
         Row{"10.0.0.1:7117", true, false, false, "loopback"},
         Row{"example.org:7117", true, false, false, "loopback"},
@@ -170,8 +190,8 @@ TEST(Config, TcpTakesTlsOrAPlainLoopbackAddressThatIsAskedFor) {
         Row{"127.8.0.1:7117", true, false, false, ""},
         Row{"localhost:7117", true, false, false, ""},
         Row{"[::1]:7117", true, false, false, ""},
-        Row{"127.0.0.1:7117", true, true, true, "due one"},
-        Row{"", true, false, false, "found without tcp"}}) {
+        Row{"127.0.0.1:7117", true, true, true, "set one of them"},
+        Row{"", true, false, false, "is set without tcp"}}) {
     Config config = SoundConfig();
     config.tcp = row.tcp;
     config.tcp_plain = row.plain;

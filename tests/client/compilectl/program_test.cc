@@ -118,6 +118,8 @@ TEST_F(Compilectl, WhatIsUsedWronglyEndsWithTwo) {
                                     {"purge", "9c41g"},
                                     {"tokens", "revoke"},
                                     {"tokens", "add"},
+                                    {"tokens", "add", "x", "--for", "0s"},
+                                    {"quarantine", "--clear", "zz"},
                                     {"show", ""},
                                     {"explain", ""}};
   for (const Words& line : lines) {
@@ -127,8 +129,14 @@ TEST_F(Compilectl, WhatIsUsedWronglyEndsWithTwo) {
     EXPECT_NE(run.err, "") << testing::PrintToString(line);
   }
   EXPECT_EQ(Ask({"ls", "xyz"}).err,
-            "compilectl: BAD_OPTION: kilnd: key: found \"xyz\", due the first "
-            "of its 64 digits, 0 to 9 and a to f\n");
+            "compilectl: BAD_OPTION: kilnd: key: found \"xyz\", expected the "
+            "first of its 64 digits, 0 to 9 and a to f\n");
+  EXPECT_EQ(Ask({"quarantine", "--clear", "zz"}).err,
+            "compilectl: BAD_OPTION: kilnd: key: found \"zz\", expected the "
+            "first of its 64 digits, 0 to 9 and a to f\n");
+  EXPECT_EQ(Ask({"tokens", "add", "x", "--for", "0s"}).err,
+            "compilectl: BAD_OPTION: kilnd: token x: found a life of 0, "
+            "expected more than 0 and at most 8784h\n");
   EXPECT_EQ(
       Ask({"tokens", "revoke"}).err,
       "compilectl: BAD_OPTION: tokens revoke: found no NAME, due that of the "
@@ -141,6 +149,18 @@ TEST_F(Compilectl, WhatIsUsedWronglyEndsWithTwo) {
   EXPECT_EQ(
       RunCompilectl({"bogus"}).err,
       "compilectl: BAD_OPTION: bogus: no such command; --help lists them\n");
+}
+
+TEST(CompilectlAddress, NeedsAHostAndAPort) {
+  for (const char* bad : {"127.0.0.1", "127.0.0.1:0", "here:x"}) {
+    const ProgramRun run = RunCompilectl(
+        {"stats", "--tcp", bad, "--public-key", std::string(64, 'a')});
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    EXPECT_EQ(run.err.find("compilectl: BAD_OPTION: --tcp: found \"" +
+                           std::string(bad) + "\", expected an address like"),
+              0)
+        << run.err;
+  }
 }
 
 TEST_F(Compilectl, WhatCannotBeExplainedIsNamed) {
