@@ -193,7 +193,13 @@ void RocksDbHandle::Recover() {
 }
 
 void RocksDbHandle::LookAtTables() {
-  if (!EachTableOpens(*Current()->db)) *damaged_ = true;
+  const auto open = Current();
+  // A compaction may delete a table between the list and the look, which is no
+  // damage. A database that is open for reading only refuses, and deletes nothing.
+  const bool held = open->db->DisableFileDeletions().ok();
+  if (!EachTableOpens(*open->db)) *damaged_ = true;
+  if (held)
+    open->db->EnableFileDeletions(/*force=*/false).PermitUncheckedError();
 }
 
 absl::Status RocksDbHandle::Mend(const std::atomic<bool>& stop) {

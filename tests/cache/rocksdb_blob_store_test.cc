@@ -1,12 +1,18 @@
 #include "cache/rocksdb_blob_store.h"
 
 #include <gtest/gtest.h>
+#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
 
 #include "proto/base/log.h"
 #include "proto/base/status.h"
@@ -120,6 +126,47 @@ TEST_F(RocksDbTest, MendingKeepsWhatCanBeReadAndWritesGoOn) {
   EXPECT_EQ(*rows->Get(kKey), "row");
   EXPECT_TRUE(absl::IsNotFound(store->Get(Sha256Of("gone")).status()));
   EXPECT_TRUE(store->Put(kKey, "more").ok());
+}
+
+// The machine's files; does something when the next one is opened for reading.
+class WatchedFiles final : public rocksdb::FileSystemWrapper {
+ public:
+  WatchedFiles() : FileSystemWrapper(FileSystem::Default()) {}
+  const char* Name() const override { return "WatchedFiles"; }
+
+  rocksdb::IOStatus NewRandomAccessFile(
+      const std::string& name, const rocksdb::FileOptions& options,
+      std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+      rocksdb::IODebugContext* debug) override {
+    if (at_next_open) std::exchange(at_next_open, nullptr)();
+    return FileSystemWrapper::NewRandomAccessFile(name, options, file, debug);
+  }
+
+  std::function<void()> at_next_open;
+};
+
+TEST_F(RocksDbTest, TablesThatACompactionReplacesMeanwhileAreNoDamage) {
+  const auto files = std::make_shared<WatchedFiles>();
+  const auto env = rocksdb::NewCompositeEnv(files);
+  // Each start leaves what was put before in a table of its own.
+  for (const char* blob : {"a", "b", "c"}) {
+    const auto db = RocksDb::Open(folder_, {.env = env.get()});
+    ASSERT_TRUE(db.ok()) << db.status();
+    ASSERT_TRUE((*db)
+                    ->Store(RocksDbTable::kEntries)
+                    ->Put(Sha256Of(blob), "bytes")
+                    .ok());
+  }
+  const auto db = RocksDb::Open(folder_, {.env = env.get()});
+  ASSERT_TRUE(db.ok()) << db.status();
+  bool compacted = false;
+  files->at_next_open = [&] {
+    const std::atomic<bool> never{false};
+    compacted = (*db)->Compact(never).ok();
+  };
+  (*db)->LookAtTables();
+  EXPECT_TRUE(compacted);
+  EXPECT_FALSE((*db)->damaged());
 }
 
 // Opens a database with a table in it as a daemon does when it starts, and ends:
