@@ -56,7 +56,15 @@ bool IsOurs(const std::string& folder) {
   for (const char* name : kOwnFiles)
     if (std::filesystem::exists(absl::StrCat(folder, "/", name), error))
       return true;
-  return std::filesystem::is_empty(folder, error) || error;
+  // A first start that was cut short may have left nothing but its first key's
+  // unfinished file (signer.h).
+  bool is_empty = true;
+  for (const auto& file : std::filesystem::directory_iterator(folder, error)) {
+    if (absl::StartsWith(file.path().filename().string(), "signing.key."))
+      return true;
+    is_empty = false;
+  }
+  return is_empty;
 }
 
 // Its own owner's only, made with its parents when absent.

@@ -1,14 +1,19 @@
 #include "server/signer.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 #include "proto/key/cache_namespace.h"
@@ -40,13 +45,32 @@ absl::StatusOr<SigningKey> Read(const std::string& path, int fd) {
   return SigningKey::FromBytes(absl::string_view(bytes, got));
 }
 
+// Removes what processes that ended while they made the key have left.
+void RemoveUnfinished(const std::string& path) {
+  const std::filesystem::path whole(path);
+  const std::string prefix = absl::StrCat(whole.filename().string(), ".");
+  std::error_code error;
+  for (const auto& file :
+       std::filesystem::directory_iterator(whole.parent_path(), error)) {
+    const std::string name = file.path().filename().string();
+    int pid = 0;
+    if (!absl::StartsWith(name, prefix) ||
+        !absl::SimpleAtoi(name.substr(prefix.size()), &pid) || pid <= 0) {
+      continue;
+    }
+    if (kill(pid, 0) != 0 && errno == ESRCH) unlink(file.path().c_str());
+  }
+}
+
 // Made under another name and linked into place: never half written, and of
 // two that make it at once one wins.
 absl::Status Make(const std::string& path) {
   ASSIGN_OR_RETURN(const SigningKey key, SigningKey::Generate());
   const std::string fresh = absl::StrCat(path, ".", getpid());
+  // A process of the same number may have left it.
+  unlink(fresh.c_str());
   const int fd =
-      open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+      open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return Refuse(ErrorReason::kStorage, path, strerror(errno));
   const absl::Cleanup close_and_drop = [fd, &fresh] {
     close(fd);
@@ -65,6 +89,7 @@ absl::Status Make(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<SigningKey> LoadOrMakeSigningKey(const std::string& path) {
+  RemoveUnfinished(path);
   if (access(path.c_str(), F_OK) != 0) RETURN_IF_ERROR(Make(path));
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return Refuse(ErrorReason::kStorage, path, strerror(errno));

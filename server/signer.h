@@ -11,7 +11,8 @@
 namespace kiln {
 
 // The daemon's key: read from `path`, or made there with mode 0600 at the first
-// start.
+// start. While it is made it has the name PATH.PID; such a file of a process that
+// is gone is removed.
 //
 // STORAGE, naming the path: it can't be read or written. PERMISSION: others
 // than its owner may read or write it. ARTIFACT_UNTRUSTED: it holds no key.

@@ -1,6 +1,9 @@
 // The daemon's keys on disk: how many there may be, and who can use up whose room.
 #include "server/key_store.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -204,6 +207,20 @@ TEST_F(KeyStoreTest, ASigningKeyThatIsMadeAnewIsTold) {
         << log.text();
   }
   EXPECT_NE(SignerOf(*Open(), ""), first);
+}
+
+TEST_F(KeyStoreTest, WhatADaemonLeftWhileItMadeAKeyIsRemoved) {
+  const pid_t gone = fork();
+  if (gone == 0) _exit(0);
+  ASSERT_EQ(waitpid(gone, nullptr, 0), gone);
+  const std::string left = absl::StrCat(folder_.path(), "/signing.key.", gone);
+  const std::string other =
+      absl::StrCat(folder_.path(), "/signing.key.", getpid());
+  for (const std::string& path : {left, other}) Write(path, "half a key");
+  Open();
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_FALSE(std::filesystem::exists(other));  // its name was needed
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() + "/signing.key"));
 }
 
 TEST(KeyFile, HoldsAllKeysThatThereMayBe) {

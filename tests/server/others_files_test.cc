@@ -47,6 +47,17 @@ TEST(OthersFiles, WhatIsNotItsOwnStaysAsItIs) {
   EXPECT_EQ(info.st_mode & 0777, 0755u);
 }
 
+TEST(OthersFiles, WhatAFirstStartThatWasCutShortLeftIsItsOwn) {
+  TestDaemon d;
+  d.Stop();
+  Config config = d.config();
+  const ShortFolder folder;
+  std::ofstream(folder.path() + "/signing.key.1") << "half a key";
+  config.data_folder = folder.path();
+  const auto started = Daemon::Start(config, geteuid());
+  EXPECT_TRUE(started.ok()) << started.status();
+}
+
 TEST(OthersFiles, TheLogOfTheProgramThatStartsItIsNone) {
   TestDaemon d;
   d.Stop();
