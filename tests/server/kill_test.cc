@@ -1,13 +1,16 @@
-// kilnd killed (SIGKILL) at random moments under mixed load, again and again: each
-// time it serves what it had acknowledged, and nothing that it had not. The load:
-// graphs that are new, graphs that are known, units that graphs share, tuning, and
-// all of it written to a Redis behind the daemon.
+// kilnd killed (SIGKILL) at random moments of its life, again and again: while it
+// starts, under mixed load, and at rest after load. Each time it serves what it had
+// acknowledged, and nothing that it had not. The load: graphs that are new, graphs
+// that are known, units that graphs share, tuning, and all of it written to a Redis
+// behind the daemon.
 //
 //   kill_test [FIRST_SEED [KILLS]]
 //
-// Prints how much of what was acknowledged was read back, and the longest start:
-// "SERVING within 2 s" is a figure of the record, of a machine that does nothing
-// else, and no test's to assert.
+// The seed decides the moments, as times, and what clients ask; what is under way at
+// a moment is up to the machine. Prints the seed and each moment, then how much of
+// what was acknowledged was read back, and the longest start: "SERVING within 2 s"
+// is a figure of the record, of a machine that does nothing else, and no test's to
+// assert.
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -16,8 +19,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <random>
@@ -28,6 +33,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "proto/base/mutex.h"
 #include "proto/base/steady_time.h"
@@ -43,10 +50,12 @@ namespace {
 uint64_t first_seed = 1;
 int kills = 100;
 constexpr int kClients = 4;
-constexpr int kMostAnswers = 40;  // of one life
-constexpr int kSharing = 4;       // graphs that have the same units
-constexpr int kUnits = 2;         // of each graph
-constexpr size_t kRowsRead = 5;   // tuned ones, after each life but the last
+constexpr int kMostAnswers = 40;  // before a rest
+constexpr absl::Duration kLongestLoad = absl::Milliseconds(200);
+constexpr absl::Duration kLongestRest = absl::Milliseconds(100);
+constexpr int kSharing = 4;      // graphs that have the same units
+constexpr int kUnits = 2;        // of each graph
+constexpr size_t kRowsRead = 5;  // tuned ones, after each life but the last
 
 std::string Runfile(const std::string& path) {
   return absl::StrCat(getenv("TEST_SRCDIR"), "/kiln/", path);
@@ -63,8 +72,10 @@ class KilledDaemon {
   const RedisServer& redis() const { return redis_; }
   std::string socket() const { return folder_.path() + "/sock"; }
 
-  // Until it is SERVING; how long that took. Fails when it ends instead.
-  absl::Duration Start() {
+  // As on a machine that never had one.
+  void ForgetData() { std::filesystem::remove_all(folder_.path() + "/data"); }
+
+  void Spawn() {
     std::vector<std::string> words = {Runfile("server/kilnd"),
                                       "--config",
                                       folder_.path() + "/kilnd.toml",
@@ -81,18 +92,21 @@ class KilledDaemon {
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
-    const SteadyTime begun = SteadyNow();
+    begun_ = SteadyNow();
     if (posix_spawn(&pid_, argv[0], nullptr, nullptr, argv.data(), environ) !=
         0) {
       pid_ = 0;
     }
+  }
+  // How long after Spawn it was SERVING. Fails when it ends instead.
+  absl::Duration AwaitServing() {
     while (AskHealth("unix:" + socket()) != "SERVING") {
       if (HasEnded()) {
-        ADD_FAILURE() << argv[0] << " ended, or there is none";
+        ADD_FAILURE() << "kilnd ended, or there is none";
         break;
       }
     }
-    return Since(begun);
+    return Since(begun_);
   }
   // Without having been killed.
   bool HasEnded() {
@@ -109,6 +123,7 @@ class KilledDaemon {
  private:
   const ShortFolder folder_;
   RedisServer redis_;
+  SteadyTime begun_;
   pid_t pid_ = 0;  // 0: none lives
 };
 
@@ -189,8 +204,18 @@ void ExpectHit(TestClient& client, int salt, const std::string& artifact) {
   EXPECT_TRUE(found->artifact().artifact() == artifact) << salt;
 }
 
-// What was acknowledged is there after the life before: entries, the units in them,
-// tuning. Entries of the last lives all, and of the others and of tuned rows some,
+int64_t FarHits(TestClient& client) {
+  grpc::ClientContext context;
+  wire::StatsReply stats;
+  EXPECT_TRUE(client.admin().Stats(&context, {}, &stats).ok());
+  for (const wire::Counter& counter : stats.counters())
+    if (counter.name() == "far.hits") return counter.value();
+  ADD_FAILURE() << "there is no far.hits";
+  return -1;
+}
+
+// What was acknowledged is there after the life before, and near: entries, the units
+// in them, tuning. Entries of the last lives all, and of the others and of tuned rows some,
 // unless `all`. How many reads that took.
 int64_t ExpectThere(TestClient& client, int life, int next_salt,
                     const Acknowledged& acknowledged, std::mt19937_64& random,
@@ -218,6 +243,7 @@ int64_t ExpectThere(TestClient& client, int life, int next_salt,
   std::shuffle(rows.begin(), rows.end(), random);
   if (!all && rows.size() > kRowsRead) rows.resize(kRowsRead);
   for (const int row : rows) ExpectTuned(client, row, probe);
+  EXPECT_EQ(FarHits(client), 0);
   return reads + static_cast<int64_t>(rows.size());
 }
 
@@ -250,64 +276,144 @@ std::string KeyOf(TestClient& client) {
   return absl::BytesToHexString(reply.public_key());
 }
 
-// One life: clients compile what is new and what is known, until enough answers have
-// come; then the daemon is killed, whatever is under way.
-void LiveAndDie(KilledDaemon& daemon, std::mt19937_64& random, int& next_salt,
-                Acknowledged& acknowledged) {
-  const int most = 1 + static_cast<int>(random() % kMostAnswers);
-  std::atomic<int> answers{0}, salt{next_salt};
-  std::atomic<bool> dead{false};
-  std::vector<std::thread> clients;
-  for (int c = 0; c < kClients; ++c) {
-    clients.emplace_back([&, seed = random()] {
-      std::mt19937_64 choose(seed);
-      TestClient client(daemon.socket());
-      while (!dead) {
-        const int known = salt;
-        if (choose() % 10 == 0) {
-          const int row = static_cast<int>(choose() % 1000);
-          if (!Tune(client, row)) continue;
-          acknowledged.AddTuned(row);
-          ++answers;
-          continue;
-        }
-        // Every third is one that was asked for before.
-        const int chosen = choose() % 3 == 0 && known > 0
-                               ? static_cast<int>(choose() % known)
-                               : salt++;
-        const CompileAnswer answer = client.Compile(RequestOf(chosen));
-        if (!answer.status.ok()) continue;
-        acknowledged.Add(chosen, answer.result.artifact().artifact());
-        ++answers;
-      }
-    });
+// Uniform in [0, most).
+absl::Duration Within(absl::Duration most, std::mt19937_64& random) {
+  return most * std::uniform_real_distribution<double>(0, 1)(random);
+}
+
+// Clients that compile what is new and what is known, until they are told to stop.
+class Load {
+ public:
+  Load(const std::string& socket, std::mt19937_64& random, int next_salt,
+       Acknowledged& acknowledged)
+      : salt_(next_salt), acknowledged_(acknowledged) {
+    for (int c = 0; c < kClients; ++c)
+      clients_.emplace_back(
+          [this, socket, seed = random()] { Ask(socket, seed); });
   }
-  while (answers < most && !daemon.HasEnded()) std::this_thread::yield();
+  int answers() const { return answers_; }
+  // Waits for the calls under way. The first salt that nobody asked for.
+  int Stop() {
+    stopped_ = true;
+    for (std::thread& client : clients_) client.join();
+    return salt_;
+  }
+
+ private:
+  void Ask(const std::string& socket, uint64_t seed) {
+    std::mt19937_64 choose(seed);
+    TestClient client(socket);
+    while (!stopped_) {
+      const int known = salt_;
+      if (choose() % 10 == 0) {
+        const int row = static_cast<int>(choose() % 1000);
+        if (!Tune(client, row)) continue;
+        acknowledged_.AddTuned(row);
+        ++answers_;
+        continue;
+      }
+      // Every third is one that was asked for before.
+      const int chosen = choose() % 3 == 0 && known > 0
+                             ? static_cast<int>(choose() % known)
+                             : salt_++;
+      const CompileAnswer answer = client.Compile(RequestOf(chosen));
+      if (!answer.status.ok()) continue;
+      acknowledged_.Add(chosen, answer.result.artifact().artifact());
+      ++answers_;
+    }
+  }
+
+  std::atomic<int> answers_{0}, salt_;
+  std::atomic<bool> stopped_{false};
+  Acknowledged& acknowledged_;
+  std::vector<std::thread> clients_;
+};
+
+enum class Phase { kStart, kLoad, kRest };
+
+// Half of the lives end under load. The first gives the others something to lose.
+Phase PhaseOf(int life, std::mt19937_64& random) {
+  constexpr Phase kPhases[] = {Phase::kStart, Phase::kLoad, Phase::kLoad,
+                               Phase::kRest};
+  const Phase drawn = kPhases[random() % std::size(kPhases)];
+  return life == 0 ? Phase::kRest : drawn;
+}
+
+void Tell(int life, absl::string_view phase, absl::Duration after,
+          int answers) {
+  std::cout << "life " << life << ": killed " << phase << ", after "
+            << absl::FormatDuration(absl::Trunc(after, absl::Microseconds(1)))
+            << ", " << answers << " answers\n";
+}
+
+// Kills a daemon that was spawned, at a moment of its start or just behind it.
+void DieStarting(KilledDaemon& daemon, int life, absl::Duration usual_start,
+                 std::mt19937_64& random) {
+  const absl::Duration after = Within(1.2 * usual_start, random);
+  absl::SleepFor(after);
   EXPECT_FALSE(daemon.HasEnded());
   daemon.Kill();
-  dead = true;
-  for (std::thread& client : clients) client.join();
-  next_salt = salt;
+  Tell(life, "while it started", after, 0);
+}
+
+// One life of a daemon that serves: load, and perhaps a rest, until it is killed.
+// Gives the next salt.
+int LiveAndDie(KilledDaemon& daemon, int life, Phase phase, int next_salt,
+               std::mt19937_64& moments, std::mt19937_64& random,
+               Acknowledged& acknowledged) {
+  const int most = 1 + static_cast<int>(moments() % kMostAnswers);
+  Load load(daemon.socket(), random, next_salt, acknowledged);
+  if (phase == Phase::kLoad) {
+    const absl::Duration after = Within(kLongestLoad, moments);
+    absl::SleepFor(after);
+    EXPECT_FALSE(daemon.HasEnded());
+    daemon.Kill();
+    next_salt = load.Stop();
+    Tell(life, "under load", after, load.answers());
+    return next_salt;
+  }
+  while (load.answers() < most && !daemon.HasEnded()) std::this_thread::yield();
+  next_salt = load.Stop();
+  const absl::Duration after = Within(kLongestRest, moments);
+  absl::SleepFor(after);
+  EXPECT_FALSE(daemon.HasEnded());
+  daemon.Kill();
+  Tell(life, "at rest", after, load.answers());
+  return next_salt;
 }
 
 TEST(KillNine, LosesNothingAcknowledgedAndServesNothingBroken) {
+  std::cout << "seed " << first_seed << "\n";
   KilledDaemon daemon;
   Acknowledged acknowledged;
-  std::mt19937_64 random(first_seed);
+  // The moments do not depend on how many answers there were.
+  std::mt19937_64 moments(first_seed), random(first_seed);
   int next_salt = 0;
   int64_t read_back = 0;
+  std::map<Phase, int> phases;
   std::string key;
-  absl::Duration longest;
+  absl::Duration usual, longest;
   for (int life = 0; life < kills; ++life) {
-    longest = std::max(longest, daemon.Start());
+    const Phase phase = PhaseOf(life, moments);
+    ++phases[phase];
+    daemon.Spawn();
+    if (phase == Phase::kStart) {
+      DieStarting(daemon, life, usual, moments);
+      if (HasFailure()) return daemon.Kill();
+      continue;
+    }
+    usual = daemon.AwaitServing();
+    longest = std::max(longest, usual);
     if (HasFailure()) return daemon.Kill();
     TestClient client(daemon.socket());
     key = KeyOf(client);
     read_back += ExpectThere(client, life, next_salt, acknowledged, random);
     if (HasFailure()) return daemon.Kill();
-    LiveAndDie(daemon, random, next_salt, acknowledged);
+    next_salt = LiveAndDie(daemon, life, phase, next_salt, moments, random,
+                           acknowledged);
   }
-  longest = std::max(longest, daemon.Start());
+  daemon.Spawn();
+  longest = std::max(longest, daemon.AwaitServing());
   if (HasFailure()) return daemon.Kill();
   TestClient client(daemon.socket());
   read_back += ExpectThere(client, kills, next_salt, acknowledged, random,
@@ -315,11 +421,35 @@ TEST(KillNine, LosesNothingAcknowledgedAndServesNothingBroken) {
   daemon.Kill();
   const int64_t far = ReadFromAfar(daemon, key, acknowledged);
   EXPECT_GT(far, 0);
-  std::cout << kills << " kills, " << acknowledged.All().size()
+  std::cout << kills << " kills (" << phases[Phase::kStart] << " starting, "
+            << phases[Phase::kLoad] << " under load, " << phases[Phase::kRest]
+            << " at rest), " << acknowledged.All().size()
             << " acknowledged entries, " << read_back << " reads, "
             << acknowledged.Tuned().size() << " rows tuned, " << far
             << " read from afar, longest start "
             << absl::FormatDuration(longest) << "\n";
+}
+
+// Folder, keys and database are half made.
+TEST(KillNine, AFirstStartThatWasKilledIsDoneAgain) {
+  std::cout << "seed " << first_seed << "\n";
+  KilledDaemon daemon;
+  std::mt19937_64 random(first_seed);
+  daemon.Spawn();
+  const absl::Duration usual = daemon.AwaitServing();
+  daemon.Kill();
+  for (int life = 0; life < std::max(1, kills / 10); ++life) {
+    daemon.ForgetData();
+    daemon.Spawn();
+    DieStarting(daemon, life, usual, random);
+    daemon.Spawn();
+    daemon.AwaitServing();
+    if (HasFailure()) return daemon.Kill();
+    TestClient client(daemon.socket());
+    const CompileAnswer answer = client.Compile(RequestOf(life));
+    EXPECT_TRUE(answer.status.ok()) << answer.status;
+    daemon.Kill();
+  }
 }
 
 }  // namespace
