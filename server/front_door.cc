@@ -211,9 +211,10 @@ absl::Status FrontDoor::OpenNetwork(const FrontDoorOptions& options,
       rooms.gate, std::move(methods), rooms.counters, watch_.get());
   builder.RegisterCallbackGenericService(network_calls_.get());
   using FromFd = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  network_credentials_ =
+      plain ? grpc::InsecureServerCredentials() : ServerTls(options.tls);
   network_acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
-      FromFd::FROM_FD,
-      plain ? grpc::InsecureServerCredentials() : ServerTls(options.tls));
+      FromFd::FROM_FD, network_credentials_);
   network_server_ = builder.BuildAndStart();
   if (network_server_ == nullptr)
     return absl::InternalError("gRPC started no server for the network");

@@ -120,6 +120,7 @@ class FrontDoor {
   // Of the network; null where it is plain, and whoever comes is admitted.
   std::unique_ptr<ConnectionWatch> watch_;
   std::unique_ptr<NetworkCalls> network_calls_;
+  std::shared_ptr<grpc::ServerCredentials> network_credentials_;
   std::unique_ptr<grpc::Server> socket_server_;
   std::unique_ptr<grpc::Server> network_server_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor>

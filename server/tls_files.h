@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
 
 namespace kiln {
@@ -16,17 +17,20 @@ struct TlsFiles {
   std::string key;          // of that certificate; its owner's alone
   // Who signs callers' certificates. Empty: callers show tokens.
   std::string client_ca;
+  // How often the files are read again.
+  absl::Duration reread = absl::Seconds(5);
 };
 
 // BAD_OPTION, naming the file: one that cannot be read or has no PEM of its kind,
 // a key that is not the certificate's, or that others may read.
 absl::Status CheckTlsFiles(const TlsFiles& files);
 
-// Credentials of files that CheckTlsFiles took. Callers' certificates are asked for
-// where there is a client_ca, and NOT checked against it: that is the gatekeeper's.
-// The files are read again every
-// few seconds: a new certificate serves new connections, those there are live on.
-// A file that turned bad is not taken, and what was there before still serves.
+// Credentials of files that CheckTlsFiles took; they outlive their server. Callers'
+// certificates are asked for where there is a client_ca, and NOT checked against it:
+// that is the gatekeeper's. The files are read again when somebody connects, `reread`
+// after the last time: a new pair serves new connections, those there are live on.
+// Files that are not good, or not a pair, as while they are replaced one after the
+// other, are told to the log once (`tls.not_taken`), and what was there before serves.
 std::shared_ptr<grpc::ServerCredentials> ServerTls(const TlsFiles& files);
 
 }  // namespace kiln

@@ -6,25 +6,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "proto/base/clock.h"
 #include "proto/base/steady_time.h"
-#include "server/access/audit_log.h"
-#include "server/access/gatekeeper.h"
-#include "server/access/token_store.h"
-#include "server/front_door.h"
 #include "tests/support/raw_http2.h"
 #include "tests/support/raw_tls.h"
-#include "tests/support/short_folder.h"
-#include "tests/support/test_ca.h"
+#include "tests/support/tls_door.h"
 
 namespace kiln {
 namespace {
@@ -244,37 +235,6 @@ TEST(ConnectionWatch, OfAllTogetherWhoeverHoldsMostLosesMost) {
   watch.Sweep(SteadyNow());
   EXPECT_EQ(told.size(), 1u);
 }
-
-// A door with TLS at which nobody is known.
-struct TlsDoor {
-  explicit TlsDoor(const QuietLimits& quiet = {}) {
-    auto opened = FrontDoor::Open({.tcp = "127.0.0.1:0",
-                                   .tls = {own.certificate, own.key, ""},
-                                   .max_message_bytes = 1 << 20,
-                                   .quiet = quiet},
-                                  nullptr, {}, {gate, peers, *audit, counters});
-    EXPECT_TRUE(opened.ok()) << opened.status();
-    door = *std::move(opened);
-    door->SetServing(true);
-  }
-  std::string Audit() const {
-    std::ifstream in(absl::StrCat(folder.path(), "/audit.log"));
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-
-  const ShortFolder folder;
-  TestCa ca{folder.path(), "ca"};
-  const TestCa::Files own = ca.Issue("kilnd.example", "kilnd");
-  const RealClock clock;
-  Counters counters;
-  PeerNumbers peers;
-  const std::unique_ptr<TokenStore> tokens =
-      *TokenStore::Open(absl::StrCat(folder.path(), "/tokens"), clock);
-  const std::unique_ptr<AuditLog> audit =
-      *AuditLog::Open(absl::StrCat(folder.path(), "/audit.log"), clock);
-  const Gatekeeper gate{{peers, *tokens, *audit, counters}, {.owner = 0}};
-  std::unique_ptr<FrontDoor> door;
-};
 
 constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
 

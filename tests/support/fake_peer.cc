@@ -21,13 +21,11 @@ grpc::Status ToGrpc(const absl::Status& status) {
 
 FakePeer::FakePeer(FarStore& store, const TestCa::Files& own,
                    const std::string& ca)
-    : store_(store) {
+    : store_(store),
+      credentials_(ServerTls(
+          {.certificate = own.certificate, .key = own.key, .client_ca = ca})) {
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(
-      "127.0.0.1:0",
-      ServerTls(
-          {.certificate = own.certificate, .key = own.key, .client_ca = ca}),
-      &port_);
+  builder.AddListeningPort("127.0.0.1:0", credentials_, &port_);
   builder.RegisterService(this);
   server_ = builder.BuildAndStart();
   EXPECT_NE(server_, nullptr);

@@ -49,6 +49,7 @@ class FakePeer final : public wire::CacheService::Service {
   std::function<grpc::Status(wire::HintsReply&)> hints_ ABSL_GUARDED_BY(mu_);
   std::function<grpc::Status(wire::GetRecordReply&)> get_ ABSL_GUARDED_BY(mu_);
   int port_ = 0;
+  std::shared_ptr<grpc::ServerCredentials> credentials_;
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -34,6 +34,15 @@ RawTls::RawTls(int port, const std::string& server_name)
 
 RawTls::~RawTls() { close(fd_); }
 
+std::string RawTls::PeerName() const {
+  const X509* const peer = SSL_get0_peer_certificate(tls_.get());
+  if (peer == nullptr) return "";
+  char name[256] = "";
+  X509_NAME_get_text_by_NID(X509_get_subject_name(peer), NID_commonName, name,
+                            sizeof(name));
+  return name;
+}
+
 bool RawTls::Send(absl::string_view bytes) {
   return SSL_write(tls_.get(), bytes.data(), static_cast<int>(bytes.size())) >
          0;

@@ -20,6 +20,8 @@ class RawTls {
   RawTls& operator=(const RawTls&) = delete;
   ~RawTls();
 
+  // The common name of the other end's certificate.
+  std::string PeerName() const;
   // False once the other end has closed it.
   bool Send(absl::string_view bytes);
   // Reads until the other end closes it.
