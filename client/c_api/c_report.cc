@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/c_api/c_handles.h"
@@ -73,6 +74,9 @@ std::string TextOf(const Callable& callable, KilnText what) {
       return DaemonText(callable.report());
     case KILN_TEXT_GUARDS:
       return absl::StrJoin(callable.failed_guards(), "\n");
+    case KILN_TEXT_KEY:
+      return absl::BytesToHexString(
+          executor->artifact().view().message().compile_key());
   }
   return "";
 }

@@ -342,8 +342,9 @@ typedef enum KilnText {
   KILN_TEXT_COUNTERS = 3, /* a line each: name, blank, number */
   KILN_TEXT_DAEMON = 4,   /* why a local worker compiled the latest artifact:
                              what the daemon said; "" when it was not asked */
-  KILN_TEXT_GUARDS = 5    /* a line for each artifact but the first: the guard
+  KILN_TEXT_GUARDS = 5,   /* a line for each artifact but the first: the guard
                              of the one before it that failed for a run */
+  KILN_TEXT_KEY = 6       /* its compile key, as compilectl show takes it */
 } KilnText;
 
 /* Writes at most `size` bytes with the closing NUL; gives the length of the

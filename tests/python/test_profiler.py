@@ -44,6 +44,11 @@ def launches(seen):
     return [event for event in seen.events() if "kernel_backend" in (event.kwinputs or {})]
 
 
+def calls_in(folder):
+    """The traces of calls that the option ``trace`` has written."""
+    return sorted(file for file in folder.iterdir() if not file.name.endswith(".compile.json"))
+
+
 def add_sin_cos(x, y):
     return (x + y).sin().cos()
 
@@ -180,26 +185,25 @@ def test_a_trace_names_the_nodes_and_lines_of_its_steps(device, tmp_path):
     x = torch.randn(16, 8, device=device)
     with kiln.config.patch(trace=str(tmp_path)):
         warm(first_and_second, x)
-    events = json.loads(next(tmp_path.iterdir()).read_text())["traceEvents"]
+    events = json.loads(calls_in(tmp_path)[0].read_text())["traceEvents"]
     words = [node for e in events for node in e.get("args", {}).get("nodes", [])]
     line = first_and_second.__code__.co_firstlineno + 1
     (softmax,) = {word for word in words if "aten._softmax.default" in word}
     assert softmax.endswith(f": aten._softmax.default, at {__file__}:{line} in first_and_second")
 
 
-def compile_trace():
-    """What `compilectl show KEY --trace` says of the entry that was made last."""
-    entries = json.loads(run_kiln("cache", "ls", "-o", "json").stdout)["entries"]
-    newest = max(entries, key=lambda entry: entry["created_unix_ms"])
-    return json.loads(run_kiln("cache", "show", newest["key"], "--trace").stdout)
-
-
-def test_compilectl_shows_the_compile_and_the_nodes_of_each_kernel():
-    torch._dynamo.reset()
+def test_compilectl_shows_the_compile_and_the_nodes_of_each_kernel(tmp_path):
     tag = os.urandom(8).hex()  # a graph that nobody has compiled
     x, y = two("cpu", 4, 4)
-    warm(add_sin_cos, x, y, options={"cache_tag": tag})
-    trace = compile_trace()
+    warm(add_sin_cos, x, y, options={"cache_tag": tag, "trace": str(tmp_path)})
+    (file,) = tmp_path.glob("*.compile.json")
+    artifact, load = json.loads(file.read_text())["traceEvents"]
+    assert (artifact["name"], load["name"]) == ("artifact", "load")
+    assert artifact["args"]["served_from"] == "compile" and artifact["dur"] > 0
+    assert load["ts"] == artifact["dur"]
+    shown = run_kiln("cache", "show", artifact["args"]["key"], "--trace")
+    trace = json.loads(shown.stdout)
+    assert trace["otherData"]["key"] == artifact["args"]["key"]
     events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
     job = {e["name"]: e for e in events if e["pid"] == 1 and e["cat"] in ("job", "wait")}
     assert {"queue", "plan", "build", "assemble and sign"} <= job.keys()
@@ -350,7 +354,7 @@ def test_each_call_writes_a_trace_where_the_option_says(device, tmp_path):
     x, y = two(device, 4, 4)
     with kiln.config.patch(trace=str(tmp_path / "traces")):
         compiled = warm(add_sin_cos, x, y)
-    files = sorted((tmp_path / "traces").iterdir())
+    files = calls_in(tmp_path / "traces")
     assert len(files) == 2
     events = json.loads(files[0].read_text())["traceEvents"]
     assert {event["name"] for event in events} == {"kiln_poi_fused_add_cos_sin_0", "run"}

@@ -297,7 +297,7 @@ class CompiledGraph(_native.Called, OutputCode):
         if self.pads_inputs and any(counts_pads(_native.text(c, _COUNTERS)) for c in callables):
             program = checked(program)
         if self.trace:  # which waits for each step: no device graph could be recorded
-            return traced(program, self.trace, self.name)
+            return traced(program, self.trace, self.name, callables)
         if self.choice is None:
             return program
         return self.choice.applied(program, self, list(zip(callables, eager)), make)

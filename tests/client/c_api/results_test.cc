@@ -197,6 +197,10 @@ TEST_F(Results, ACallableTellsHowItWasMade) {
   EXPECT_EQ(std::string(text).size(), 9);
   kiln_callable_text(callable_, KILN_TEXT_PLAN, text, sizeof(text));
   EXPECT_EQ(std::string(text).substr(0, 11), "launch_plan");
+  ASSERT_EQ(kiln_callable_text(callable_, KILN_TEXT_KEY, text, sizeof(text)),
+            64);
+  EXPECT_EQ(std::string(text).find_first_not_of("0123456789abcdef"),
+            std::string::npos);
 }
 
 TEST_F(Results, OptionsThatAreNoneAreRefused) {
