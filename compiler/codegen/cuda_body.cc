@@ -325,6 +325,25 @@ std::vector<std::string> CudaBody::WideStoreNames(const Group& group) {
   return names;
 }
 
+// Whether neighbours outside of a partial group do no harm: what is computed for
+// them goes nowhere, since wide stores leave them out.
+bool CudaBody::MayComputeOutside(
+    const Group& group, const std::vector<bool>& done,
+    const std::vector<std::string>& wide_store) const {
+  if (!group.then_outside) return false;
+  for (ScalarId id : group.nodes) {
+    if (!lanes_[id] || done[id]) continue;
+    const ScalarOp op = nest.body[id].op;
+    if (op == ScalarOp::kLoad
+            ? !ahead_[id]
+            : op == ScalarOp::kCheckIndex || op == ScalarOp::kWrapIndex) {
+      return false;
+    }
+  }
+  return std::all_of(group.stores.begin(), group.stores.end(),
+                     [&](uint32_t s) { return !wide_store[s].empty(); });
+}
+
 absl::Status CudaBody::WriteGroup(const Group& group) {
   RETURN_IF_ERROR(Shared(group));
   if (vectors.width == 1) {
@@ -338,14 +357,16 @@ absl::Status CudaBody::WriteGroup(const Group& group) {
   RETURN_IF_ERROR(group.then(Place::kBefore));
   const std::vector<bool> done = WideValues(group);
   const std::vector<std::string> wide_store = WideStoreNames(group);
+  const bool guarded =
+      vectors.cut && !MayComputeOutside(group, done, wide_store);
   // A whole group, nearly every one, is spared the question at each neighbour.
-  const bool twice = vectors.cut && group.nodes.size() <= kShortBody;
+  const bool twice = guarded && group.nodes.size() <= kShortBody;
   if (twice) {
     out.Open("if (lo == 0 && hi == ", vectors.width, ")");
     RETURN_IF_ERROR(Neighbours(group, done, wide_store, false));
     out.Else();
   }
-  RETURN_IF_ERROR(Neighbours(group, done, wide_store, vectors.cut));
+  RETURN_IF_ERROR(Neighbours(group, done, wide_store, guarded));
   if (twice) out.Close();
   RETURN_IF_ERROR(group.then(Place::kBehind));
   WideStores(group, wide_store);
@@ -422,6 +443,13 @@ void CudaBody::WideStores(const Group& group,
       out.Line(condition, "k_store(", to, ", ", what, ");");
     }
   }
+}
+
+absl::Status CudaBody::StoreNeighbour(uint32_t store) {
+  in_loop_ = vectors.width > 1;
+  const absl::Status stored = Store(store);
+  in_loop_ = false;
+  return stored;
 }
 
 absl::Status CudaBody::Store(uint32_t index) {

@@ -62,10 +62,14 @@ class CudaBody : public KernelBody {
     // What the caller adds at each of the places below.
     absl::FunctionRef<absl::Status(Place)> then;
     std::string store_if;  // a condition; empty: always
+    // Whether `then` does no harm at neighbours that do not exist.
+    bool then_outside = false;
   };
   absl::Status WriteGroup(const Group& group);
   // A store that is not of a group.
   absl::Status StoreOne(uint32_t store) { return Store(store); }
+  // A store of neighbour `e` alone.
+  absl::Status StoreNeighbour(uint32_t store);
 
   // The factors of a product that may be fused into a sum with `user`, so that it
   // is rounded once; empty: it may not.
@@ -115,6 +119,8 @@ class CudaBody : public KernelBody {
   std::string InsideText(bool lanes) const;
   absl::Status Store(uint32_t index);
   absl::Status Shared(const Group& group);
+  bool MayComputeOutside(const Group& group, const std::vector<bool>& done,
+                         const std::vector<std::string>& wide_store) const;
   std::vector<bool> WideValues(const Group& group);
   std::vector<std::string> WideStoreNames(const Group& group);
   absl::Status Neighbours(const Group& group, const std::vector<bool>& done,

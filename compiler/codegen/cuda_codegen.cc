@@ -194,7 +194,7 @@ class CudaKernelWriter {
     }
     const auto nothing = [](CudaBody::Place) { return absl::OkStatus(); };
     RETURN_IF_ERROR(
-        body_.WriteGroup({passes.last, passes.last_stores, nothing, ""}));
+        body_.WriteGroup({passes.last, passes.last_stores, nothing, "", true}));
     CloseGroup(v);
     out_.Close();
     return CudaGrid{CeilDiv(groups, each), v.blocks};

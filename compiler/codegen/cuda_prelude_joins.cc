@@ -128,10 +128,15 @@ template <class T, class I>
 K_FN k_pair<T, I> k_shuffle(k_pair<T, I> x, int distance) { return {k_shuffle(x.value, distance), k_shuffle(x.index, distance)}; }
 )"},
     {"k_across", "",
-     R"(// Over the kRow neighbouring threads of a row; all of them get the result.
+     R"(template <class T> struct k_long_join { enum { kIs = 0 }; };
+template <> struct k_long_join<k_softmax> { enum { kIs = 1 }; };
+template <> struct k_long_join<k_moments> { enum { kIs = 1 }; };
+// Over the kRow neighbouring threads of a row; all of them get the result. Where
+// several warps have a long row, a long join is written once.
 template <int kRow, int kThreads, class T, class F>
 K_FN T k_across(T x, F join) {
-#pragma unroll
+  enum { kUnroll = kRow > 32 && k_long_join<T>::kIs ? 1 : 32 };
+#pragma unroll (kUnroll)
   for (int distance = (kRow < 32 ? kRow : 32) / 2; distance > 0; distance /= 2)
     x = join(x, k_shuffle(x, distance));
   if constexpr (kRow > 32) {
@@ -141,7 +146,7 @@ K_FN T k_across(T x, F join) {
     __syncthreads();
     // Each warp of the row joins the parts of all: as many as a power of two.
     x = parts[(int)threadIdx.x / kRow * (kRow / 32) + (int)threadIdx.x % (kRow / 32)];
-#pragma unroll
+#pragma unroll (kUnroll)
     for (int distance = kRow / 64; distance > 0; distance /= 2)
       x = join(x, k_shuffle(x, distance));
   }
@@ -245,12 +250,13 @@ K_FN void k_sort(unsigned long long* keys, int count) {
 // `shared` has room for V values a thread.
 template <int kColumns, int kRows, class T, int V, class F>
 K_FN void k_down(void* shared, T (&x)[V], F join) {
+  enum { kUnroll = kRows > 8 ? 1 : 8 };
   if constexpr (kRows > 1) {
     T* parts = (T*)shared;
     enum { kThreads = kColumns * kRows };
 #pragma unroll
     for (int e = 0; e < V; ++e) parts[e * kThreads + threadIdx.x] = x[e];
-#pragma unroll
+#pragma unroll (kUnroll)
     for (int rows = kRows / 2; rows > 0; rows /= 2) {
       __syncthreads();
       if (threadIdx.x < rows * kColumns) {
@@ -268,32 +274,28 @@ K_FN void k_down(void* shared, T (&x)[V], F join) {
   }
 }
 )"},
-    // Adds the values of a block's rows, of LANES threads each, to those of its first
-    // row, in order; V values of all rows at a time. All threads take part: the code
-    // is a third of what one row alone would need.
-    {"k_add_rows", "", R"(template <int LANES, int ROWS, int V, class T, int N>
-K_FN void k_add_rows(T (&x)[N]) {
-  __shared__ T cells[ROWS][V * LANES];
-  const int t = (int)threadIdx.x % LANES, row = (int)threadIdx.x / LANES;
+    // V values side by side, in accesses of up to 16 bytes.
+    {"k_keep", "", R"(/* k_words */
+template <class T, int N> struct __attribute__((aligned(N * sizeof(T)))) k_wide { T x[N]; };
+template <int V, class T>
+K_FN void k_keep(T* to, const T* from) {
+  enum { kStep = V * (int)sizeof(T) < 16 ? V : 16 / (int)sizeof(T) };
 #pragma unroll
-  for (int k = 0; k < N; k += V) {
-    __syncthreads();
+  for (int i = 0; i < V; i += kStep) {
+    k_wide<T, kStep> w;
 #pragma unroll
-    for (int e = 0; e < V; ++e) cells[row][e * LANES + t] = x[k + e];
-    __syncthreads();
-#pragma unroll 1
-    for (int c = (int)threadIdx.x; c < V * LANES; c += LANES * ROWS) {
-      T sum = cells[0][c];
-#pragma unroll
-      for (int r = 1; r < ROWS; ++r) sum += cells[r][c];
-      cells[0][c] = sum;
-    }
-    __syncthreads();
-    if (row == 0) {
-#pragma unroll
-      for (int e = 0; e < V; ++e) x[k + e] = cells[0][e * LANES + t];
-    }
+    for (int j = 0; j < kStep; ++j) w.x[j] = from[i + j];
+    *(k_wide<T, kStep>*)(to + i) = w;
   }
+}
+)"},
+    // The sum of a cell and those below it, in order.
+    {"k_add_rows", "", R"(template <int ROWS, class T>
+K_FN T k_add_rows(const T* cells, int row) {
+  T sum = cells[0];
+#pragma unroll
+  for (int r = 1; r < ROWS; ++r) sum += cells[r * row];
+  return sum;
 }
 )"},
     // Whether this block is the last of `parts` that count up `counter`, which is

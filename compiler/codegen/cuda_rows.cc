@@ -39,7 +39,7 @@ class RowsWriter {
 
   absl::StatusOr<CudaGrid> Run() {
     out_.Line("const int t = (int)threadIdx.x % ", v_.lanes, ";");
-    const CudaGrid grid = Open();
+    CudaGrid grid = Open();
     SplitPoint(body_, "row", 0, facts_.num_outer);
     HoldRow();
     for (const KernelPass& pass : passes_.passes) {
@@ -63,7 +63,7 @@ class RowsWriter {
     if (v_.stages > 1)
       out_.Line("stage = stage == ", v_.stages - 1, " ? 0 : stage + 1;");
     out_.Close();
-    if (v_.stretch > 0) RETURN_IF_ERROR(CloseStretch());
+    if (v_.stretch > 0) RETURN_IF_ERROR(CloseStretch(grid));
     return grid;
   }
 
@@ -182,14 +182,16 @@ class RowsWriter {
   std::string Stage() const { return v_.stages > 1 ? "stage" : "0"; }
 
   // Stores what the threads have added.
-  absl::Status CloseStretch() {
-    columns_.JoinRows();
-    out_.Open(v_.rows > 1 ? absl::StrCat("if (threadIdx.x < ", v_.lanes, ")")
-                          : "");
+  absl::Status CloseStretch(CudaGrid& grid) {
+    out_.Open("");
     SplitPoint(body_, "stretch", 0, facts_.num_outer);
-    OpenHeld();
-    RETURN_IF_ERROR(columns_.Store());
-    CloseHeld();
+    if (v_.rows > 1) {
+      ASSIGN_OR_RETURN(grid.shared_bytes, columns_.StoreRows(staged_.bytes()));
+    } else {
+      OpenHeld();
+      RETURN_IF_ERROR(columns_.Store());
+      CloseHeld();
+    }
     out_.Close();
     return absl::OkStatus();
   }
@@ -370,7 +372,8 @@ class RowsWriter {
     std::vector<uint32_t> stores;
     for (uint32_t s : pass.stores)
       if (!columns_.Has(s)) stores.push_back(s);
-    return body_.WriteGroup({pass.inside, stores, then, live_});
+    const bool adds_nothing = pass.reduces.empty() && !columns_.Any();
+    return body_.WriteGroup({pass.inside, stores, then, live_, adds_nothing});
   }
 
   absl::Status HeldPass(const KernelPass& pass) {

@@ -1,8 +1,19 @@
 #include "compiler/codegen/stretch_sums.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "compiler/codegen/cuda_grid.h"
+#include "proto/base/status.h"
 
 namespace kiln {
+namespace {
+
+// Shared memory for the sums of a block's rows, where none is staged: with as much
+// a multiprocessor still holds as many blocks as registers let it.
+constexpr int64_t kSharedForSums = 16384;
+
+}  // namespace
 
 StretchSums::StretchSums(CudaBody& body, const CudaRows& variant)
     : body_(body), variant_(variant), names_(body.nest.stores.size()) {
@@ -36,18 +47,81 @@ void StretchSums::Add(const std::string& live) {
   }
 }
 
-void StretchSums::JoinRows() {
-  if (variant_.rows == 1) return;
-  for (uint32_t s : stores_) {
-    body_.out.Line("k_add_rows<", variant_.lanes, ", ", variant_.rows, ", ",
-                   body_.vectors.width, ">(", names_[s], ");");
-  }
-}
-
 absl::Status StretchSums::Store() {
   for (uint32_t s : stores_) body_.SetText(body_.nest.stores[s].value, Cell(s));
   const auto nothing = [](CudaBody::Place) { return absl::OkStatus(); };
   return body_.WriteGroup({{}, stores_, nothing, ""});
+}
+
+// Of all threads, for the largest type.
+int64_t StretchSums::BytesOfHeldGroup() const {
+  int64_t element = 0;
+  for (uint32_t s : stores_) {
+    const Buffer& buffer = body_.buffers[body_.nest.stores[s].buffer];
+    element = std::max<int64_t>(element, SizeInBytes(buffer.dtype));
+  }
+  return element * body_.vectors.width * variant_.lanes * variant_.rows;
+}
+
+// "for c", over the columns of `groups` held groups from `first` on: the axes and
+// the neighbour of column `c`.
+void StretchSums::OpenColumns(int groups, const std::string& first) {
+  CWriter& out = body_.out;
+  const NestFacts& facts = body_.facts;
+  const char* type = body_.index_type();
+  const int width = body_.vectors.width;
+  out.Line("#pragma unroll 1");
+  out.Open("for (int c = (int)threadIdx.x; c < ",
+           groups * variant_.lanes * width,
+           "; c += ", variant_.lanes * variant_.rows, ")");
+  out.Line("const ", type, " r = ", first, " * ", variant_.lanes, " + c",
+           width == 1 ? "" : absl::StrCat(" / ", width), ";");
+  if (width > 1) out.Line("const int e = c % ", width, ";");
+  out.Open("if (r < ",
+           body_.Index(PointsOf(body_, facts.num_outer, facts.num_axes)), ")");
+  SplitPoint(body_, "r", facts.num_outer, facts.num_axes);
+  if (body_.vectors.cut) out.Open("if (e >= lo && e < hi)");
+}
+
+void StretchSums::CloseColumns() {
+  for (int scopes = body_.vectors.cut ? 3 : 2; scopes > 0; --scopes)
+    body_.out.Close();
+}
+
+absl::StatusOr<int64_t> StretchSums::StoreRows(int64_t staged_bytes) {
+  CWriter& out = body_.out;
+  const int width = body_.vectors.width;
+  const int64_t room = std::max(staged_bytes, kSharedForSums);
+  const int groups = static_cast<int>(
+      std::clamp<int64_t>(room / BytesOfHeldGroup(), 1, variant_.held));
+  const int row = groups * variant_.lanes * width;
+  if (staged_bytes == 0) out.Line("extern __shared__ k_words<4> staged[];");
+  for (uint32_t s : stores_) {
+    const struct Store& store = body_.nest.stores[s];
+    const std::string type(CTypeName(body_.buffers[store.buffer].dtype));
+    out.Line("#pragma unroll");
+    out.Open("for (int k = 0; k < ", variant_.held, "; k += ", groups, ")");
+    out.Line("__syncthreads();");
+    out.Line("#pragma unroll");
+    out.Open("for (int j = 0; j < ", groups, "; ++j)");
+    out.Line(variant_.held % groups == 0
+                 ? ""
+                 : absl::StrCat("if (k + j < ", variant_.held, ") "),
+             "k_keep<", width, ">((", type, "*)staged + (int)threadIdx.x / ",
+             variant_.lanes, " * ", row, " + (j * ", variant_.lanes, " + t) * ",
+             width, ", ", names_[s], " + (k + j) * ", width, ");");
+    out.Close();
+    out.Line("__syncthreads();");
+    OpenColumns(groups, "k");
+    const std::string sum = body_.Fresh("t");
+    out.Line("const ", type, " ", sum, " = k_add_rows<", variant_.rows, ">((",
+             type, "*)staged + c, ", row, ");");
+    body_.SetText(store.value, sum);
+    RETURN_IF_ERROR(body_.StoreNeighbour(s));
+    CloseColumns();
+    out.Close();
+  }
+  return std::max(staged_bytes, groups * BytesOfHeldGroup());
 }
 
 }  // namespace kiln

@@ -3,13 +3,16 @@
 
 // Writes the sums over a stretch of rows (StoreMode::kSum) that a row kernel
 // keeps beside its own reductions. A thread adds the columns that it holds, row
-// after row; then the block's rows are added in their order.
+// after row; then the block's rows are added in their order, in shared memory.
+// That last part is a loop over columns: written out for every held element, as
+// the loop over rows must be, it was a third of a layer norm's backward.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "compiler/codegen/cuda_body.h"
 #include "compiler/schedule/kernel_variant.h"
 
@@ -20,6 +23,7 @@ class StretchSums {
   // Both must outlive this.
   StretchSums(CudaBody& body, const CudaRows& variant);
 
+  bool Any() const { return !stores_.empty(); }
   bool Has(uint32_t store) const { return !names_[store].empty(); }
 
   // Declares the sums, zero, before the loop over rows.
@@ -27,13 +31,18 @@ class StretchSums {
   // Adds the values of one neighbour of the held group `k`, when `live` holds
   // ("": always).
   void Add(const std::string& live);
-  // After the loop: adds the sums of the block's rows to those of its first.
-  void JoinRows();
-  // Stores the sums of the held group `k`.
+  // After the loop, in a block of one row: stores the sums of the held group `k`.
   absl::Status Store();
+  // In a block of several: adds the sums of its rows and stores them. Takes
+  // `staged`, the block's dynamic shared memory, which has `staged_bytes` so far;
+  // returns how many it needs. The stretch's outer axes are declared.
+  absl::StatusOr<int64_t> StoreRows(int64_t staged_bytes);
 
  private:
   std::string Cell(uint32_t store) const;
+  int64_t BytesOfHeldGroup() const;
+  void OpenColumns(int groups, const std::string& first);
+  void CloseColumns();
 
   CudaBody& body_;
   const CudaRows& variant_;
