@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "compiler/graph/op_table.h"
+#include "proto/base/status.h"
 
 namespace kiln {
 namespace {
@@ -81,13 +82,29 @@ bool IsRandom(const OpDef& op) {
   return &op == &kDropout || &op == &kSeed;
 }
 
+// Whether the order of the node's first two arguments, which are those of the new
+// graph, means nothing, and is not that of the graph.
+bool ShouldSwap(const OpDef& op, absl::Span<const Argument> args,
+                const Graph& graph) {
+  static const OpDef& kAdd = KnownOp("aten.add.Tensor");
+  static const OpDef& kMul = KnownOp("aten.mul.Tensor");
+  if (&op != &kAdd && &op != &kMul) return false;
+  if (!args[0].is_value() || !args[1].is_value() ||
+      args[0].value().index <= args[1].value().index) {
+    return false;
+  }
+  if (&op == &kAdd && !(args[2] == Argument(SymExpr(1))))
+    return false;  // alpha
+  return graph.meta(args[0].value()) == graph.meta(args[1].value());
+}
+
 }  // namespace
 
 absl::StatusOr<Changed> MergeCommonNodes(Graph& graph, const PassEnv&) {
   GraphRewriter rewriter(graph);
   absl::flat_hash_map<NodeKey, uint32_t> first;  // index of the new node
   first.reserve(rewriter.num_old_nodes());
-  bool merged = false;
+  bool changed = false;
   for (uint32_t i = 0; i < rewriter.num_old_nodes(); ++i) {
     const Node& old = rewriter.old_node(i);
     if (IsRandom(*old.op)) {
@@ -96,17 +113,25 @@ absl::StatusOr<Changed> MergeCommonNodes(Graph& graph, const PassEnv&) {
     }
     NodeKey key{old.op, {}};
     for (const Argument& arg : old.args) key.args.push_back(rewriter.Map(arg));
+    const bool swap = ShouldSwap(*old.op, key.args, graph);
+    if (swap) std::swap(key.args[0], key.args[1]);
     const auto [at, is_new] = first.emplace(
         std::move(key), static_cast<uint32_t>(graph.nodes().size()));
-    if (is_new) {
+    changed = changed || swap || !is_new;
+    if (is_new && !swap) {
       rewriter.Keep(i);
-    } else {
-      rewriter.Replace(i, graph.nodes()[at->second].results);
-      merged = true;
+      continue;
     }
+    if (is_new) {
+      RETURN_IF_ERROR(graph
+                          .AddNode(*old.op, Arguments(at->first.args.begin(),
+                                                      at->first.args.end()))
+                          .status());
+    }
+    rewriter.Replace(i, graph.nodes()[at->second].results);
   }
   rewriter.Finish();
-  return merged ? Changed::kYes : Changed::kNo;
+  return changed ? Changed::kYes : Changed::kNo;
 }
 
 }  // namespace kiln

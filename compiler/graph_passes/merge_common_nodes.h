@@ -11,6 +11,10 @@ namespace kiln {
 // equal when their bits are: 0.0 and -0.0 are two. Not for random operators,
 // whose every use is another draw. Linear, by hashing.
 //
+// Sums and products of two tensors with equal metas get their arguments in the
+// order in which the graph computes them, so that a + b and b + a are one node,
+// and layers that write the one or the other share their kernels.
+//
 // Expects a functional graph.
 absl::StatusOr<Changed> MergeCommonNodes(Graph& graph, const PassEnv& env);
 

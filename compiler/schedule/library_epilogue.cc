@@ -13,19 +13,21 @@ ScalarId Relu(BodyBuilder& body, ScalarId x) {
   return body.Op(ScalarOp::kMaximum, x, body.Int(body.dtype(x), 0));
 }
 
-// gelu(x, "tanh"), as the graph's decomposition comes out.
+// gelu(x, "tanh"), as the graph's decomposition comes out: of two factors that
+// are tensors, the one that is computed first comes first.
 ScalarId GeluTanh(BodyBuilder& body, ScalarId x) {
   const DType type = body.dtype(x);
   const auto times = [&](ScalarId a, double b) {
     return body.Op(ScalarOp::kMul, a, body.Float(type, b));
   };
   const ScalarId cube =
-      body.Op(ScalarOp::kMul, body.Op(ScalarOp::kMul, x, x), x);
+      body.Op(ScalarOp::kMul, x, body.Op(ScalarOp::kMul, x, x));
   const ScalarId inner = body.Op(ScalarOp::kAdd, x, times(cube, 0.044715));
   const ScalarId tanh =
       body.Op(ScalarOp::kTanh, times(inner, 0.79788456080286535588));
-  return body.Op(ScalarOp::kMul, times(x, 0.5),
-                 body.Op(ScalarOp::kAdd, tanh, body.Float(type, 1)));
+  return body.Op(ScalarOp::kMul,
+                 body.Op(ScalarOp::kAdd, tanh, body.Float(type, 1)),
+                 times(x, 0.5));
 }
 
 struct Activation {
