@@ -15,6 +15,10 @@ std::string WithDigest(absl::string_view stem, absl::string_view text) {
 
 }  // namespace
 
+absl::string_view SymbolDigest(absl::string_view symbol) {
+  return symbol.substr(symbol.size() - kDigestDigits);
+}
+
 std::string KernelSymbol(const PlannedKernel& kernel, absl::string_view text) {
   return WithDigest(KernelStem(kernel), text);
 }

@@ -16,6 +16,9 @@ namespace kiln {
 std::string KernelSymbol(const PlannedKernel& kernel, absl::string_view text);
 std::string KernelSymbol(const CombinedKernel& kernel, absl::string_view text);
 
+// The digest that a symbol ends with.
+absl::string_view SymbolDigest(absl::string_view symbol);
+
 }  // namespace kiln
 
 #endif  // KILN_COMPILER_CODEGEN_KERNEL_NAMES_H_

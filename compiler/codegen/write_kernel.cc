@@ -59,7 +59,7 @@ std::vector<const KernelSource*> SortedByDigest(
   std::vector<const KernelSource*> sorted;
   for (const KernelSource& kernel : kernels) sorted.push_back(&kernel);
   const auto key = [](const KernelSource* k) {
-    return absl::string_view(k->symbol).substr(k->symbol.size() - 12);
+    return SymbolDigest(k->symbol);
   };
   std::sort(sorted.begin(), sorted.end(),
             [&](const KernelSource* a, const KernelSource* b) {

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_replace.h"
+#include "compiler/codegen/kernel_names.h"
 #include "compiler/codegen/write_combined.h"
 #include "compiler/graph/refused_nodes.h"
 #include "compiler/schedule/kernel_fingerprint.h"
@@ -40,6 +42,27 @@ KernelSource WithArguments(const Written& written,
   }
   return source;
 }
+
+// Sources whose texts differ in nothing but the kernel's name get the first name:
+// one text is built once.
+class SharedTexts {
+ public:
+  void Share(KernelSource& source) {
+    const auto [at, is_new] =
+        first_.emplace(SymbolDigest(source.symbol),
+                       std::make_pair(source.symbol, source.text));
+    const auto& [symbol, text] = at->second;
+    if (is_new || symbol == source.symbol) return;
+    if (absl::StrReplaceAll(source.text, {{source.symbol, symbol}}) != text)
+      return;
+    source.symbol = symbol;
+    source.text = text;
+  }
+
+ private:
+  // By the digest of the text: symbol and text.
+  absl::flat_hash_map<std::string, std::pair<std::string, std::string>> first_;
+};
 
 // The sources of a plan's kernels, equal ones written once.
 class KernelsWriter {
@@ -82,6 +105,7 @@ absl::StatusOr<std::vector<KernelSource>> WriteKernels(const KernelPlan& plan,
                                                        const Target& target) {
   std::vector<KernelSource> sources;
   KernelsWriter writer(plan, target);
+  SharedTexts texts;
   RefusedNodes refused;
   for (const PlannedStep& step : plan.steps) {
     if (KernelsOf(step).empty()) continue;
@@ -90,6 +114,7 @@ absl::StatusOr<std::vector<KernelSource>> WriteKernels(const KernelPlan& plan,
         all != nullptr ? writer.Write(*all)
                        : writer.Write(std::get<PlannedKernel>(step));
     if (source.ok()) {
+      texts.Share(*source);
       sources.push_back(*std::move(source));
     } else if (!refused.Take(ClientNodesOf(step), source.status())) {
       return source.status();

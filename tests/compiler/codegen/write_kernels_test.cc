@@ -56,5 +56,32 @@ TEST(WriteKernels, LayersThatDrawFromOtherStreamsShareAKernel) {
   }
 }
 
+std::string Doubles(absl::string_view label, absl::string_view origin,
+                    absl::string_view from, absl::string_view to) {
+  return absl::StrCat("  kernel ", label,
+                      " cuda points vector 1 unroll 1 threads 256 peel 0 "
+                      "blocks 512 {\n    nest ",
+                      origin, " [i0 in 64] {\n      t0 = load f32 ", from,
+                      "[i0]\n      t1 = add f32 t0, t0\n      ", to,
+                      "[i0] = t1\n    }\n  }\n");
+}
+
+TEST(WriteKernels, EqualTextsOfOtherOperatorsAreOneKernel) {
+  const auto plan = ParseKernelPlan(absl::StrCat(
+      "plan @g() {\n  in x : f32[64] index 0\n  out y : f32[64]\n"
+      "  out z : f32[64]\n",
+      Doubles("first", "add", "x", "y"), Doubles("second", "mul", "y", "z"),
+      "  arena 0 bytes, peak live 0\n}\n"));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const auto sources = WriteKernels(*plan, *TargetFromName("sm_90"));
+  ASSERT_TRUE(sources.ok()) << sources.status();
+  ASSERT_EQ(sources->size(), 2u);
+  EXPECT_EQ((*sources)[0].symbol, (*sources)[1].symbol);
+  EXPECT_EQ((*sources)[0].text, (*sources)[1].text);
+  EXPECT_EQ(GroupIntoUnits(*sources, *TargetFromName("sm_90")).size(), 1u);
+  EXPECT_EQ((*sources)[1].params[0].buffer,
+            (*sources)[0].params[1].buffer);  // y
+}
+
 }  // namespace
 }  // namespace kiln
