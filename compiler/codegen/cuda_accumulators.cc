@@ -12,11 +12,13 @@ namespace kiln {
 namespace {
 
 // How the accumulator of a tuple reduction is written: its C type with $T for
-// the value's and $I for the index', what it starts from, how one more value or
-// another accumulator is taken in ($a, $b; $v, $i of the value), and its members.
+// the value's and $I for the index', the type that takes values in, if that is
+// another, what both start from, how one more value or another accumulator is taken
+// in ($a, $b; $v, $i of the value), and its members.
 struct TupleRow {
   ReduceOp op;
   const char* type;
+  const char* adding;
   const char* start;
   const char* next;
   const char* join;
@@ -25,24 +27,28 @@ struct TupleRow {
 constexpr TupleRow kTuples[] = {
     {ReduceOp::kArgMax,
      "k_pair<$T, $I>",
+     "",
      "{$0, $M}",
      "k_argmax$N($a.value, $a.index, $v, $i);",
      "k_argmax(a.value, a.index, b.value, b.index); return a;",
      {"$a.value", "((long long)$a.index)"}},
     {ReduceOp::kArgMin,
      "k_pair<$T, $I>",
+     "",
      "{$0, $M}",
      "k_argmin$N($a.value, $a.index, $v, $i);",
      "k_argmin(a.value, a.index, b.value, b.index); return a;",
      {"$a.value", "((long long)$a.index)"}},
     {ReduceOp::kSoftmax,
      "k_softmax",
+     "",
      "{-k_inf_f32(), 0.0f}",
      "k_softmax_next($a, $v);",
      "return k_softmax_join(a, b);",
      {"$a.max", "k_softmax_sum($a)"}},
     {ReduceOp::kMoments,
      "k_moments",
+     "k_moments_run",
      "{}",
      "k_moments_next($a, $v);",
      "return k_moments_join(a, b);",
@@ -132,14 +138,29 @@ absl::Status CudaAccumulators::Declare(const std::vector<ScalarId>& ids,
                                        int count) {
   for (ScalarId id : ids) {
     names_[id] = body_.Fresh("a");
+    std::string type = TypeOf(id), start = StartOf(id);
+    if (IsMoments(id)) {
+      const TupleRow& row = RowOf(ReduceOp::kMoments);
+      type = row.adding;
+      start = absl::StrCat(row.adding, row.start);
+    }
     if (count == 0) {
-      out_.Line(TypeOf(id), " ", names_[id], " = ", StartOf(id), ";");
+      out_.Line(type, " ", names_[id], " = ", start, ";");
       continue;
     }
-    out_.Line(TypeOf(id), " ", names_[id], "[", count, "];");
-    Each(count, absl::StrCat(names_[id], "$ = ", StartOf(id), ";"));
+    out_.Line(type, " ", names_[id], "[", count, "];");
+    Each(count, absl::StrCat(names_[id], "$ = ", start, ";"));
   }
   return absl::OkStatus();
+}
+
+// Whether to join two takes so much code that it should be written once.
+bool CudaAccumulators::IsLongJoin(ScalarId id) const {
+  return IsMoments(id) || nest_.body[id].reduce == ReduceOp::kSoftmax;
+}
+
+bool CudaAccumulators::IsMoments(ScalarId id) const {
+  return nest_.body[id].reduce == ReduceOp::kMoments;
 }
 
 absl::Status CudaAccumulators::Step(ScalarId id, const std::string& at) {
@@ -219,8 +240,12 @@ void CudaAccumulators::EndGroup(ScalarId id) {
 
 void CudaAccumulators::EndPass(const std::vector<ScalarId>& ids, int count) {
   for (ScalarId id : ids) {
-    if (nest_.body[id].reduce == ReduceOp::kMoments)
-      Each(count, absl::StrCat("k_moments_end(", names_[id], "$);"));
+    if (!IsMoments(id)) continue;
+    const std::string whole = body_.Fresh("a");
+    out_.Line(TypeOf(id), " ", whole,
+              count == 0 ? "" : absl::StrCat("[", count, "]"), ";");
+    Each(count, absl::StrCat(whole, "$ = k_moments_end(", names_[id], "$);"));
+    names_[id] = whole;
   }
 }
 
@@ -236,8 +261,7 @@ void CudaAccumulators::OpenLoop(const std::vector<ScalarId>& reduces,
   const int64_t block = steps.step * steps.most_steps;
   blocks_.clear();
   for (ScalarId id : reduces)
-    if (((IsFloatSum(id) && !IsDouble(id)) ||
-         nest_.body[id].reduce == ReduceOp::kMoments) &&
+    if (((IsFloatSum(id) && !IsDouble(id)) || IsMoments(id)) &&
         body_.shapes.Range(steps.points).max > block)
       blocks_.push_back(id);
   if (blocks_.empty()) {
@@ -269,7 +293,7 @@ void CudaAccumulators::CloseLoop(int count) {
     Each(count,
          IsFloatSum(id)
              ? absl::StrCat(totals_[id], "$ += (double)", names_[id], "$;")
-             : absl::StrCat("k_moments_end(", names_[id], "$);"));
+             : absl::StrCat("k_moments_end_block(", names_[id], "$);"));
   out_.Close();
   for (ScalarId id : blocks_)
     if (IsFloatSum(id))
@@ -305,7 +329,7 @@ void CudaAccumulators::DeclareParts(int across, int down) {
   int64_t bytes = 0;
   for (const ScalarNode& node : nest_.body)
     if (node.op == ScalarOp::kReduce)
-      bytes = std::max(bytes, AccumulatorBytes(node));
+      bytes = std::max(bytes, JoinedBytes(node));
   out_.Line("__shared__ unsigned long long parts[",
             CeilDiv(bytes * across * down * body_.vectors.width, 8).constant(),
             "];");
@@ -342,41 +366,88 @@ void CudaAccumulators::StorePartials(const std::vector<ScalarId>& ids,
   out_.Close();
 }
 
-absl::Status CudaAccumulators::LoadPartials(const std::vector<ScalarId>& ids,
-                                            const SymExpr& points, int parts,
-                                            const std::string& point, int count,
-                                            const std::string& first,
-                                            int stride,
-                                            const std::string& condition) {
-  for (ScalarId id : ids) {
-    const std::string start = StartOf(id);
-    if (count == 0) {
-      out_.Line(names_[id], " = ", start, ";");
-    } else {
-      Each(count, absl::StrCat(names_[id], "$ = ", start, ";"));
-    }
-  }
-  out_.Open("if (", condition, ")");
-  out_.Line("#pragma unroll 4");
-  out_.Open("for (int q = ", first, "; q < ", parts, "; q += ", stride, ")");
+// A statement for what stands side by side and exists.
+void CudaAccumulators::EachThatExists(int count, const std::string& statement) {
+  const bool partial = count > 0 && body_.vectors.cut;
+  Each(count, partial ? absl::StrCat("if (e >= lo && e < hi) ", statement)
+                      : statement);
+}
+
+// Those that are joined in a few instructions: some parts at once.
+absl::Status CudaAccumulators::LoadShortParts(const std::vector<ScalarId>& ids,
+                                              const PartsRead& read) {
+  std::vector<std::string> joiners;
   for (ScalarId id : ids) {
     ASSIGN_OR_RETURN(const std::string join, Joiner(id));
-    const std::string joiner = body_.Fresh("j");
-    out_.Line("const auto ", joiner, " = ", join, ";");
-    if (count == 0) {
-      out_.Line(names_[id], " = ", joiner, "(", names_[id], ", ",
-                PartialCell(id, points, parts, "q", point), ");");
-      continue;
-    }
-    out_.Line("#pragma unroll");
-    out_.Line(
-        "for (int e = 0; e < ", count, "; ++e) ",
-        body_.vectors.cut ? "if (e >= lo && e < hi) " : "", names_[id],
-        "[e] = ", joiner, "(", names_[id], "[e], ",
-        PartialCell(id, points, parts, "q", absl::StrCat("(", point, " + e)")),
-        ");");
+    joiners.push_back(body_.Fresh("j"));
+    out_.Line("const auto ", joiners.back(), " = ", join, ";");
+  }
+  out_.Line("#pragma unroll ", std::min(read.turns(), 4));
+  out_.Open(read.loop());
+  for (size_t k = 0; k < ids.size(); ++k) {
+    const std::string& a = names_[ids[k]];
+    EachThatExists(read.count,
+                   absl::StrCat(a, "$ = ", joiners[k], "(", a, "$, ",
+                                PartialCell(ids[k], read.points, read.parts,
+                                            "q", read.point),
+                                ");"));
   }
   out_.Close();
+  return absl::OkStatus();
+}
+
+// One whose join is written once; the next part is on its way while this one is
+// joined.
+absl::Status CudaAccumulators::LoadLongParts(ScalarId id,
+                                             const PartsRead& read) {
+  ASSIGN_OR_RETURN(const std::string join, Joiner(id));
+  const std::string joiner = body_.Fresh("j"), next = body_.Fresh("n"),
+                    part = body_.Fresh("b"), &a = names_[id];
+  const std::string size =
+      read.count == 0 ? "" : absl::StrCat("[", read.count, "]");
+  const auto load = [&](const std::string& number) {
+    EachThatExists(
+        read.count,
+        absl::StrCat(
+            next, "$ = ",
+            PartialCell(id, read.points, read.parts, number, read.point), ";"));
+  };
+  out_.Line("const auto ", joiner, " = ", join, ";");
+  out_.Line(TypeOf(id), " ", next, size, ";");
+  load(absl::StrCat("(", read.first, " < ", read.parts, " ? ", read.first,
+                    " : 0)"));
+  out_.Line("#pragma unroll 1");
+  out_.Open(read.loop());
+  out_.Line(TypeOf(id), " ", part, size, ";");
+  EachThatExists(read.count, absl::StrCat(part, "$ = ", next, "$;"));
+  out_.Line("const int ahead = q + ", read.stride, " < ", read.parts, " ? q + ",
+            read.stride, " : q;");
+  load("ahead");
+  EachThatExists(read.count,
+                 absl::StrCat(a, "$ = ", joiner, "(", a, "$, ", part, "$);"));
+  out_.Close();
+  return absl::OkStatus();
+}
+
+absl::Status CudaAccumulators::LoadPartials(const std::vector<ScalarId>& ids,
+                                            const PartsRead& read,
+                                            const std::string& condition) {
+  std::vector<ScalarId> short_ones;
+  for (ScalarId id : ids) {
+    const std::string start = StartOf(id);
+    if (read.count == 0) {
+      out_.Line(names_[id], " = ", start, ";");
+    } else {
+      Each(read.count, absl::StrCat(names_[id], "$ = ", start, ";"));
+    }
+    if (read.turns() == 1 || !IsLongJoin(id)) short_ones.push_back(id);
+  }
+  out_.Open("if (", condition, ")");
+  if (!short_ones.empty()) RETURN_IF_ERROR(LoadShortParts(short_ones, read));
+  for (ScalarId id : ids) {
+    if (read.turns() > 1 && IsLongJoin(id))
+      RETURN_IF_ERROR(LoadLongParts(id, read));
+  }
   out_.Close();
   return absl::OkStatus();
 }

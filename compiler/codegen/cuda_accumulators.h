@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "compiler/codegen/cuda_body.h"
 #include "compiler/schedule/kernel_passes.h"
 #include "compiler/schedule/kernel_plan.h"
@@ -49,7 +50,7 @@ class CudaAccumulators {
   void BeginGroup(ScalarId id);
   void GroupStep(ScalarId id);
   void EndGroup(ScalarId id);
-  // After all values of a pass, before any join.
+  // After all values of a pass, before any join: names may change.
   void EndPass(const std::vector<ScalarId>& ids, int count);
   // How the result is read from here on.
   void Name(ScalarId id, const std::string& at);
@@ -92,16 +93,31 @@ class CudaAccumulators {
   void StorePartials(const std::vector<ScalarId>& ids, const SymExpr& points,
                      int parts, const std::string& point, int count,
                      const std::string& condition);
-  // Adds the parts' accumulators, this thread every `stride`-th from `first` on,
-  // to fresh ones.
+  // Which parts' accumulators a thread reads: every `stride`-th from `first` on, at
+  // `point`, an expression of the outer point and, of several side by side, of `e`.
+  struct PartsRead {
+    const SymExpr& points;
+    int parts;
+    std::string point;
+    int count;
+    std::string first;
+    int stride;
+
+    int turns() const { return (parts + stride - 1) / stride; }
+    std::string loop() const {
+      return absl::StrCat("for (int q = ", first, "; q < ", parts,
+                          "; q += ", stride, ")");
+    }
+  };
+  // Adds them to fresh ones, when `condition` holds.
   absl::Status LoadPartials(const std::vector<ScalarId>& ids,
-                            const SymExpr& points, int parts,
-                            const std::string& point, int count,
-                            const std::string& first, int stride,
+                            const PartsRead& read,
                             const std::string& condition);
 
  private:
   bool IsFloatSum(ScalarId id) const;
+  bool IsMoments(ScalarId id) const;
+  bool IsLongJoin(ScalarId id) const;
   // Added up as a double all along.
   bool IsDouble(ScalarId id) const;
   std::string TypeOf(ScalarId id) const;
@@ -114,6 +130,10 @@ class CudaAccumulators {
   std::string PartialCell(ScalarId id, const SymExpr& points, int parts,
                           const std::string& part,
                           const std::string& point) const;
+  absl::Status LoadShortParts(const std::vector<ScalarId>& ids,
+                              const PartsRead& read);
+  absl::Status LoadLongParts(ScalarId id, const PartsRead& read);
+  void EachThatExists(int count, const std::string& statement);
   // A statement for all that stand side by side, `$` where their number goes.
   void Each(int count, const std::string& statement);
 

@@ -158,8 +158,9 @@ class ColumnsWriter {
     sums_.StorePartials(pass.reduces, points, v_.parts, point, Count(),
                         "y == 0 && live");
     out_.Line("if (!k_last_block(counters + block, ", v_.parts, "u)) return;");
-    RETURN_IF_ERROR(sums_.LoadPartials(pass.reduces, points, v_.parts, point,
-                                       Count(), "y", v_.down, "live"));
+    const std::string cell = absl::StrCat("(", point, " + e)");
+    RETURN_IF_ERROR(sums_.LoadPartials(
+        pass.reduces, {points, v_.parts, cell, Count(), "y", v_.down}, "live"));
     return sums_.JoinDown(pass.reduces, v_.across, v_.down);
   }
 

@@ -80,15 +80,21 @@ K_FN float k_softmax_sum(k_softmax a) { return a.max == -k_inf_f32() ? k_nan_f32
   return k_maximum_$T(a, b) + log1p$S(exp$S(apart));
 }
 )"},
-    // Mean and squared differences of n values. Values come as differences from
-    // the first of a block, whose sums are joined at its end (Chan, Golub, LeVeque).
+    // Mean and squared differences of n values.
     {"k_moments", "", R"(struct k_moments {
   float mean, squares, n;
+};
+)"},
+    // The same while values come, as differences from the first of a block, whose
+    // sums are joined at its end (Chan, Golub, LeVeque).
+    {"k_moments_run", "", R"(/* k_moments */
+struct k_moments_run {
+  k_moments all;
   float first, sum, sum_of_squares, count;
 };
 )"},
-    {"k_moments_next", "", R"(/* k_moments k_inf_f32 */
-K_FN void k_moments_next(k_moments& a, float x) {
+    {"k_moments_next", "", R"(/* k_moments_run k_inf_f32 */
+K_FN void k_moments_next(k_moments_run& a, float x) {
   if (a.count == 0.0f) a.first = fabsf(x) < k_inf_f32() ? x : 0.0f;
   const float apart = x - a.first;
   a.sum += apart;
@@ -96,21 +102,34 @@ K_FN void k_moments_next(k_moments& a, float x) {
   a.count += 1.0f;
 }
 )"},
-    {"k_moments_join", "", R"(/* k_moments */
+    // Counts are whole numbers: their ratio needs no case of its own, and a step of
+    // Newton's brings it within 1 ulp.
+    {"k_moments_join", "", R"(/* k_moments k_near_inverse */
 K_FN k_moments k_moments_join(k_moments a, k_moments b) {
   const float n = a.n + b.n;
   if (n == 0.0f) return {};
-  const float apart = b.mean - a.mean, share = b.n / n;
-  return {a.mean * (a.n / n) + b.mean * share, a.squares + b.squares + apart * apart * a.n * share, n, 0.0f, 0.0f, 0.0f, 0.0f};
+  const float inverse = k_near_inverse(n);
+  const auto share = [&](float part) {
+    const float near = part * inverse;
+    return fmaf(fmaf(-near, n, part), inverse, near);
+  };
+  const float apart = b.mean - a.mean, of_b = share(b.n);
+  return {a.mean * share(a.n) + b.mean * of_b, a.squares + b.squares + apart * apart * a.n * of_b, n};
 }
 )"},
-    {"k_moments_end", "", R"(/* k_moments k_moments_join k_maximum_f32 */
-K_FN void k_moments_end(k_moments& a) {
+    {"k_moments_end_block", "",
+     R"(/* k_moments_run k_moments_join k_maximum_f32 */
+K_FN void k_moments_end_block(k_moments_run& a) {
   if (a.count == 0.0f) return;
   const float mean = a.sum / a.count;
-  const k_moments block = {a.first + mean, k_maximum_f32(fmaf(-mean, a.sum, a.sum_of_squares), 0.0f), a.count, 0.0f, 0.0f, 0.0f, 0.0f};
-  const k_moments before = {a.mean, a.squares, a.n, 0.0f, 0.0f, 0.0f, 0.0f};
-  a = k_moments_join(before, block);
+  const k_moments block = {a.first + mean, k_maximum_f32(fmaf(-mean, a.sum, a.sum_of_squares), 0.0f), a.count};
+  a = {k_moments_join(a.all, block), 0.0f, 0.0f, 0.0f, 0.0f};
+}
+)"},
+    {"k_moments_end", "", R"(/* k_moments_end_block */
+K_FN k_moments k_moments_end(k_moments_run& a) {
+  k_moments_end_block(a);
+  return a.all;
 }
 )"},
 
@@ -123,15 +142,18 @@ K_FN unsigned char k_shuffle(unsigned char x, int distance) { return (unsigned c
 K_FN signed char k_shuffle(signed char x, int distance) { return (signed char)__shfl_xor_sync(0xffffffffu, (int)x, distance); }
 K_FN short k_shuffle(short x, int distance) { return (short)__shfl_xor_sync(0xffffffffu, (int)x, distance); }
 K_FN k_softmax k_shuffle(k_softmax x, int distance) { return {k_shuffle(x.max, distance), k_shuffle(x.sum, distance)}; }
-K_FN k_moments k_shuffle(k_moments x, int distance) { return {k_shuffle(x.mean, distance), k_shuffle(x.squares, distance), k_shuffle(x.n, distance), 0.0f, 0.0f, 0.0f, 0.0f}; }
+K_FN k_moments k_shuffle(k_moments x, int distance) { return {k_shuffle(x.mean, distance), k_shuffle(x.squares, distance), k_shuffle(x.n, distance)}; }
 template <class T, class I>
 K_FN k_pair<T, I> k_shuffle(k_pair<T, I> x, int distance) { return {k_shuffle(x.value, distance), k_shuffle(x.index, distance)}; }
 )"},
-    {"k_across", "",
-     R"(template <class T> struct k_long_join { enum { kIs = 0 }; };
+    // Whether a join takes so much code that it should be written once.
+    {"k_long_join", "", R"(/* k_softmax k_moments */
+template <class T> struct k_long_join { enum { kIs = 0 }; };
 template <> struct k_long_join<k_softmax> { enum { kIs = 1 }; };
 template <> struct k_long_join<k_moments> { enum { kIs = 1 }; };
-// Over the kRow neighbouring threads of a row; all of them get the result. Where
+)"},
+    {"k_across", "",
+     R"(// Over the kRow neighbouring threads of a row; all of them get the result. Where
 // several warps have a long row, a long join is written once.
 template <int kRow, int kThreads, class T, class F>
 K_FN T k_across(T x, F join) {
@@ -250,7 +272,7 @@ K_FN void k_sort(unsigned long long* keys, int count) {
 // `shared` has room for V values a thread.
 template <int kColumns, int kRows, class T, int V, class F>
 K_FN void k_down(void* shared, T (&x)[V], F join) {
-  enum { kUnroll = kRows > 8 ? 1 : 8 };
+  enum { kUnroll = kRows > 8 || k_long_join<T>::kIs ? 1 : 8 };
   if constexpr (kRows > 1) {
     T* parts = (T*)shared;
     enum { kThreads = kColumns * kRows };

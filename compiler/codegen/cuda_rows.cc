@@ -223,9 +223,9 @@ class RowsWriter {
                         absl::StrCat("t == 0", live));
     out_.Line("if (!k_last_block(counters + blockIdx.x / ", v_.parts, "u, ",
               v_.parts, "u)) return;");
-    RETURN_IF_ERROR(sums_.LoadPartials(pass.reduces, rows_, v_.parts, "row", 0,
-                                       "t", v_.lanes,
-                                       live_.empty() ? "true" : live_));
+    RETURN_IF_ERROR(sums_.LoadPartials(
+        pass.reduces, {rows_, v_.parts, "row", 0, "t", v_.lanes},
+        live_.empty() ? "true" : live_));
     return sums_.JoinAcross(pass.reduces, {v_.lanes, v_.lanes * v_.rows, 1});
   }
 

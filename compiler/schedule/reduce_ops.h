@@ -21,13 +21,18 @@ inline bool IsCarriedAsDouble(const ScalarNode& scan) {
          (scan.reduce == ReduceOp::kSum || scan.reduce == ReduceOp::kProd);
 }
 
-// Bytes of one partial result of a kReduce or a kScan node, in memory and while
-// threads are joined: at least those of its accumulator in the CUDA prelude.
+// Bytes of a kReduce or a kScan node while it takes values in: at least those of
+// its accumulator in the CUDA prelude.
 inline int64_t AccumulatorBytes(const ScalarNode& reduce) {
   if (reduce.op == ScalarOp::kScan && IsCarriedAsDouble(reduce)) return 8;
   if (reduce.reduce == ReduceOp::kLogSumExp) return 16;
   if (reduce.reduce == ReduceOp::kMoments) return 32;
   return IsTupleReduction(reduce.reduce) ? 16 : SizeInBytes(reduce.dtype);
+}
+
+// Bytes of one partial result, in memory and while threads are joined.
+inline int64_t JoinedBytes(const ScalarNode& reduce) {
+  return reduce.reduce == ReduceOp::kMoments ? 12 : AccumulatorBytes(reduce);
 }
 
 // Where the partial results of reduction or scan `id` begin, in bytes, a multiple
@@ -39,7 +44,7 @@ inline SymExpr PartialsBefore(const LoopNest& nest, ScalarId id,
   for (ScalarId other = 0; other < id; ++other) {
     const ScalarNode& node = nest.body[other];
     if (node.op != ScalarOp::kReduce && node.op != ScalarOp::kScan) continue;
-    bytes = bytes + CeilDiv(points * (parts * AccumulatorBytes(node)), 16) * 16;
+    bytes = bytes + CeilDiv(points * (parts * JoinedBytes(node)), 16) * 16;
   }
   return bytes;
 }
