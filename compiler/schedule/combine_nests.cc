@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
 #include "compiler/loop/loop_transforms.h"
 #include "compiler/schedule/cost_model.h"
 #include "compiler/schedule/dependencies.h"
@@ -61,14 +62,14 @@ KernelVariant VariantOfPart(const PlannedKernel& kernel,
 }
 
 struct Group {
-  int position = 0;  // of its first part, in the plan's steps
+  int position = 0;      // in the plan's steps
+  bool may_sink = true;  // to a later one
   std::vector<size_t> steps;
   std::vector<KernelVariant> variants;
   absl::flat_hash_set<std::string> bodies;
   int loops = 0;  // of all bodies
   absl::flat_hash_set<BufferId> buffers;
   size_t scalars = 0;
-  int64_t held_bytes = 0;
 };
 
 // What is asked of one kernel before it joins.
@@ -77,10 +78,8 @@ struct Candidate {
   std::string body;
   int loops = 0;
   std::vector<BufferId> buffers;
-  size_t scalars = 0;           // arguments that are no buffers, at most
-  int64_t temporary_bytes = 0;  // written
-  int64_t output_bytes = 0;     // written for the first time
-  int64_t dying_bytes = 0;      // of temporaries that are read
+  size_t scalars = 0;  // arguments that are no buffers, at most
+  bool may_rise = false, may_sink = false;
 };
 
 class Combiner {
@@ -89,16 +88,15 @@ class Combiner {
       : plan_(plan), target_(target), limits_(limits) {}
 
   int Run() {
-    FindReaders();
+    FindUses();
     ready_.resize(plan_.buffers.size());
     for (size_t s = 0; s < plan_.steps.size(); ++s) {
       const int after = WaitsFor(plan_.steps[s]);
       int position = static_cast<int>(s);
       const auto* kernel = std::get_if<PlannedKernel>(&plan_.steps[s]);
-      if (kernel != nullptr && MayMove(*kernel)) {
-        position = Join(MakeCandidate(*kernel), s, after);
-      } else {
-        last_fixed_ = position;
+      if (kernel != nullptr && IsPlain(*kernel)) {
+        Candidate c = MakeCandidate(*kernel);
+        if (c.may_rise || c.may_sink) position = Join(std::move(c), s, after);
       }
       Note(plan_.steps[s], position);
     }
@@ -112,13 +110,63 @@ class Combiner {
     int read = kNowhere;
   };
 
-  void FindReaders() {
-    last_read_.assign(plan_.buffers.size(), kNowhere);
-    for (size_t s = 0; s < plan_.steps.size(); ++s) {
-      VisitStepBuffers(plan_.steps[s], [&](BufferId b, bool writes) {
-        if (!writes) last_read_[b] = static_cast<int>(s);
+  // When a buffer is used, by steps of the plan as it was.
+  struct Uses {
+    int writers = 0;
+    int first_write = kNowhere, last_write = kNowhere;
+    int last_read = kNowhere;
+    int before_last = kNowhere;  // the use before the last
+  };
+
+  // Each buffer of a step once, as read and as written.
+  template <typename Visit>
+  static void VisitOnce(const PlannedStep& step, Visit visit) {
+    absl::InlinedVector<std::pair<BufferId, bool>, 16> all;
+    VisitStepBuffers(
+        step, [&](BufferId b, bool writes) { all.emplace_back(b, writes); });
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    for (const auto& [b, writes] : all) visit(b, writes);
+  }
+
+  void FindUses() {
+    uses_.resize(plan_.buffers.size());
+    const int steps = static_cast<int>(plan_.steps.size());
+    for (int s = 0; s < steps; ++s) {
+      VisitOnce(plan_.steps[s], [&](BufferId b, bool writes) {
+        Uses& uses = uses_[b];
+        if (LastUse(b) != s) uses.before_last = LastUse(b);
+        if (!writes) {
+          uses.last_read = s;
+          return;
+        }
+        ++uses.writers;
+        if (uses.first_write == kNowhere) uses.first_write = s;
+        uses.last_write = s;
       });
     }
+    live_bytes_.assign(steps + 1, 0);
+    for (BufferId b = 0; b < plan_.buffers.size(); ++b) {
+      if (!IsOfPlan(b) || uses_[b].first_write == kNowhere) continue;
+      const int last = IsOutput(b) ? steps : LastUse(b);
+      live_bytes_[uses_[b].first_write] += BytesOf(b);
+      if (last < steps) live_bytes_[last + 1] -= BytesOf(b);
+    }
+    for (int s = 1; s <= steps; ++s) live_bytes_[s] += live_bytes_[s - 1];
+    most_live_bytes_ =
+        *std::max_element(live_bytes_.begin(), live_bytes_.end()) +
+        limits_.more_peak_bytes;
+  }
+
+  bool IsOutput(BufferId b) const {
+    return plan_.buffers[b].kind == BufferKind::kOutput;
+  }
+  // Whether the plan allocates it.
+  bool IsOfPlan(BufferId b) const {
+    return IsOutput(b) || plan_.buffers[b].kind == BufferKind::kTemporary;
+  }
+  int LastUse(BufferId b) const {
+    return std::max(uses_[b].last_write, uses_[b].last_read);
   }
 
   int WaitsFor(const PlannedStep& step) const {
@@ -142,27 +190,47 @@ class Combiner {
     return plan_.shapes.Hint(PointCount(kernel.nest)) <= limits_.small_points;
   }
 
-  bool MayMove(const PlannedKernel& kernel) const {
-    if (!IsPlain(kernel)) return false;
-    if (IsSmall(kernel)) return true;
-    return std::all_of(kernel.nest.stores.begin(), kernel.nest.stores.end(),
-                       [&](const Store& store) {
-                         return last_read_[store.buffer] <= step_;
-                       }) &&
-           IsWorthItsMapping(kernel);
+  // Whether the kernel of step_ may run earlier, and later, as far as its time
+  // goes.
+  void JudgeMoves(const PlannedKernel& kernel, Candidate& c) const {
+    // What its readers, and it itself, no longer find in the cache.
+    int64_t read_later = 0, read_by_it = 0;
+    bool read = false, changes = false;
+    VisitOnce(plan_.steps[step_], [&](BufferId b, bool writes) {
+      const Uses& uses = uses_[b];
+      if (writes) {
+        const bool has_reader = uses.last_read > step_;
+        if (has_reader) read_later += BytesOf(b);
+        read = read || has_reader;
+        changes = changes || uses.writers > 1 || !IsOutput(b) ||
+                  uses.last_read != kNowhere;
+      } else {
+        if (IsOfPlan(b)) read_by_it += BytesOf(b);
+        changes = changes || uses.last_write > step_;
+      }
+    });
+    c.may_sink = !changes;
+    c.may_rise = true;
+    if (IsSmall(kernel)) return;
+    const bool gpu = target_.kind == TargetKind::kCuda;
+    const double less = kLaunchNs - MappingNs(kernel, c.variant);
+    const auto is_worth = [&](int64_t bytes) {
+      return double(bytes) / target_.memory_bytes_per_ns < less;
+    };
+    c.may_rise = gpu ? is_worth(read_later) : !read && is_worth(0);
+    c.may_sink = c.may_sink && gpu && is_worth(read_by_it);
   }
 
-  // Whether the mapping of a part costs less than the launch that it saves.
-  bool IsWorthItsMapping(const PlannedKernel& kernel) const {
-    const KernelVariant part = VariantOfPart(kernel, plan_.buffers);
-    if (part == kernel.variant) return true;
+  // What the mapping of a part costs more than the kernel's own.
+  double MappingNs(const PlannedKernel& kernel,
+                   const KernelVariant& part) const {
+    if (part == kernel.variant) return 0;
     const absl::StatusOr<NestFacts> facts =
         FactsOf(kernel.nest, plan_.buffers, plan_.shapes);
-    if (!facts.ok()) return false;
+    if (!facts.ok()) return kLaunchNs;
     const NestCosts costs(kernel.nest, *facts, plan_.buffers, plan_.shapes,
                           target_);
-    return costs.PriceOf(part).ns - costs.PriceOf(kernel.variant).ns <
-           kLaunchNs;
+    return costs.PriceOf(part).ns - costs.PriceOf(kernel.variant).ns;
   }
 
   int64_t BytesOf(BufferId b) const {
@@ -191,68 +259,101 @@ class Combiner {
     for (const Store& store : kernel.nest.stores) {
       for (const SymExpr& e : store.index) look(e);
     }
-    VisitStepBuffers(kernel.nest, [&](BufferId b, bool writes) {
-      const BufferKind kind = plan_.buffers[b].kind;
-      if (kind == BufferKind::kTemporary) {
-        (writes ? c.temporary_bytes : c.dying_bytes) += BytesOf(b);
-      } else if (kind == BufferKind::kOutput && writes &&
-                 ready_[b].written == kNowhere) {
-        c.output_bytes += BytesOf(b);
-      }
-    });
     // And the first extent and the count of blocks, which follow from them.
     c.scalars = symbols.empty() ? 0 : symbols.size() + 2;
+    JudgeMoves(kernel, c);
     return c;
   }
 
-  // What is held longer when it joins `group`.
-  int64_t HeldBytes(const Candidate& c, const Group& group) const {
-    const bool outputs_too =
-        last_fixed_ > group.position || c.dying_bytes > limits_.held_bytes;
-    return c.temporary_bytes + (outputs_too ? c.output_bytes : 0);
+  // Adds what step `s` allocates and frees elsewhere, at `to`, to the bytes that
+  // are live at each step, `sign` times. Returns the most there are in between.
+  int64_t MoveMemory(int s, int to, int sign) {
+    const auto add = [&](int first, int end, int64_t bytes) {
+      for (int t = first; t < end; ++t) live_bytes_[t] += sign * bytes;
+    };
+    VisitOnce(plan_.steps[s], [&](BufferId b, bool writes) {
+      if (!IsOfPlan(b)) return;
+      const Uses& uses = uses_[b];
+      if (writes) {
+        if (to < s) add(to, std::min(s, uses.first_write), BytesOf(b));
+        if (to > s) add(s, to, -BytesOf(b));  // its only writer
+      } else if (!IsOutput(b)) {
+        const int last = LastUse(b);
+        if (to < s && last == s)
+          add(std::max(to, uses.before_last) + 1, s + 1, -BytesOf(b));
+        if (to > s) add(last + 1, to + 1, BytesOf(b));
+      }
+    });
+    return *std::max_element(live_bytes_.begin() + std::min(s, to),
+                             live_bytes_.begin() + std::max(s, to) + 1);
   }
 
-  bool Fits(const Candidate& c, const Group& group, int after) const {
-    if (after >= group.position ||
-        group.held_bytes + HeldBytes(c, group) > limits_.held_bytes) {
-      return false;
-    }
+  // Whether there is memory for step `s` at `to`; then it counts from there.
+  bool TakeMemory(int s, int to) {
+    if (MoveMemory(s, to, 1) <= most_live_bytes_) return true;
+    MoveMemory(s, to, -1);
+    return false;
+  }
+
+  bool HasRoom(const Candidate& c, const Group& group) const {
     size_t more = 0;
     for (const BufferId b : c.buffers) more += !group.buffers.contains(b);
     return group.buffers.size() + more + group.scalars + c.scalars <=
            limits_.arguments;
   }
 
-  // Where the kernel of step `s` runs from now on.
-  int Join(Candidate c, size_t s, int after) {
-    Group* into = nullptr;
+  // Moves step `s` up to the group, or the group down to it.
+  bool Meet(const Candidate& c, int s, int after, Group& group) {
+    if (c.may_rise && after < group.position)
+      return TakeMemory(s, group.position);
+    if (!c.may_sink || !group.may_sink) return false;
+    // Of its parts, those that do not fit there go back.
+    for (size_t p = 0; p < group.steps.size(); ++p) {
+      const int part = static_cast<int>(group.steps[p]);
+      MoveMemory(part, group.position, -1);
+      if (TakeMemory(part, s)) continue;
+      MoveMemory(part, group.position, 1);
+      while (p-- > 0) {
+        const int before = static_cast<int>(group.steps[p]);
+        MoveMemory(before, s, -1);
+        MoveMemory(before, group.position, 1);
+      }
+      return false;
+    }
+    group.position = s;
+    return true;
+  }
+
+  Group* GroupFor(const Candidate& c, int s, int after) {
     for (const bool equal : {true, false}) {
       for (const size_t g : open_) {
         Group& group = groups_[g];
-        if (into != nullptr || group.bodies.contains(c.body) != equal) continue;
+        if (group.bodies.contains(c.body) != equal) continue;
         if (!equal && (group.bodies.size() >= limits_.bodies ||
                        group.loops + c.loops > limits_.loops)) {
           continue;
         }
-        if (Fits(c, group, after)) into = &group;
+        if (HasRoom(c, group) && Meet(c, s, after, group)) return &group;
       }
     }
+    return nullptr;
+  }
+
+  // Where the kernel of step `s` runs from now on.
+  int Join(Candidate c, size_t s, int after) {
+    const int here = static_cast<int>(s);
+    Group* into = GroupFor(c, here, after);
     if (into == nullptr) {
-      if (c.temporary_bytes > limits_.held_bytes ||
-          c.buffers.size() + c.scalars > limits_.arguments) {
-        return static_cast<int>(s);
-      }
+      if (c.buffers.size() + c.scalars > limits_.arguments) return here;
       if (open_.size() == kOpenGroups) open_.erase(open_.begin());
       open_.push_back(groups_.size());
       into = &groups_.emplace_back();
-      into->position = static_cast<int>(s);
+      into->position = here;
     }
     if (into->bodies.insert(std::move(c.body)).second) into->loops += c.loops;
     into->buffers.insert(c.buffers.begin(), c.buffers.end());
     into->scalars += c.scalars;
-    // The first part does not move; counted all the same, to be on the safe side.
-    into->held_bytes +=
-        into->steps.empty() ? c.temporary_bytes : HeldBytes(c, *into);
+    into->may_sink = into->may_sink && c.may_sink;
     into->variants.push_back(c.variant);
     into->steps.push_back(s);
     return into->position;
@@ -269,10 +370,11 @@ class Combiner {
         all.parts.push_back(std::move(std::get<PlannedKernel>(step)));
         all.parts.back().label.clear();
         all.parts.back().variant = group.variants[p];
-        gone[group.steps[p]] = p > 0;
+        gone[group.steps[p]] = true;
       }
       combined += static_cast<int>(all.parts.size());
-      plan_.steps[group.steps[0]] = std::move(all);
+      gone[group.position] = false;
+      plan_.steps[group.position] = std::move(all);
     }
     std::vector<PlannedStep> steps;
     for (size_t s = 0; s < gone.size(); ++s) {
@@ -285,9 +387,10 @@ class Combiner {
   KernelPlan& plan_;
   const Target& target_;
   const CombineLimits& limits_;
-  int step_ = 0;               // that is looked at
-  int last_fixed_ = kNowhere;  // step that no part is made of
-  std::vector<int> last_read_;
+  int step_ = 0;  // that is looked at
+  std::vector<Uses> uses_;
+  std::vector<int64_t> live_bytes_;  // at each step, as parts stand so far
+  int64_t most_live_bytes_ = 0;
   std::vector<Touched> ready_;
   std::vector<Group> groups_;
   std::vector<size_t> open_;

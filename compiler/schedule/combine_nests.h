@@ -18,13 +18,13 @@ struct CombineLimits {
   int loops = 64;
   // A kernel of more points, at the hints, may have a launch of its own.
   int64_t small_points = kLaunchBoundPoints;
-  // Bytes that one combined kernel may keep allocated for longer, at the hints.
-  int64_t held_bytes = 64 << 10;
+  // Bytes by which the plan's peak of memory may grow, at the hints.
+  int64_t more_peak_bytes = 64 << 10;
 };
 
 // Combines pointwise kernels with different iteration spaces into one launch,
 // where none depends on another, directly or not: an optimizer's step, say,
-// starts as one kernel for each parameter.
+// starts as one kernel for each parameter, and autocast casts each weight.
 //
 // Decides which kernels become parts of which launch, in the order of the plan.
 // Parts with one axis all get the same vector width, so that a size that is not
@@ -34,22 +34,23 @@ struct CombineLimits {
 // stay apart. A kernel without a partner is not changed.
 //
 // All parts run at the place of the first one. A kernel joins only if what it
-// reads has been computed by then, so no other step moves. Running earlier is
-// free for a kernel of few points (limits.small_points), and for one whose
-// results no step of this plan reads: then no cache hit is lost.
+// reads has been computed by then, so no other step moves. Parts whose results no
+// step reads, like gradients, may run at the place of the last one instead.
+// Elsewhere than where it stood, a kernel of many points (limits.small_points)
+// finds less in the cache, or leaves less there: on a GPU it moves if reading that
+// from memory takes less time than the launch; on a CPU it stays where results of
+// its own are read.
 //
-// What a part writes stays allocated from the combined launch on.
-// limits.held_bytes bounds the temporaries and outputs that are held longer.
-// Inputs that are overwritten do not count. Nor do outputs if only parts stood
-// between, unless the part reads more bytes of temporaries than that, which die
-// with it.
+// What a part writes stays allocated from the combined launch on, and what it
+// reads until then. That may raise the plan's peak by limits.more_peak_bytes in
+// all. Inputs that are overwritten do not count.
 //
 // A kernel prefers parts with an equal body (kernel_fingerprint.h): those add no
 // code.
 //
 // Returns how many kernels became parts. The caller renews the labels
-// (kernel_labels.h). Pure. Linear in accesses, times the few kernels that are
-// still open.
+// (kernel_labels.h). Pure. Linear in accesses and in the steps that parts move
+// over, times the few kernels that are still open.
 int CombineNests(KernelPlan& plan, const Target& target,
                  const CombineLimits& limits);
 
