@@ -22,8 +22,10 @@ constexpr Trouble kTroubles[] = {
     {"Connection refused",
      "Connection refused; none runs there: start one, or name its address"},
     {"certificate verify failed",
-     "its certificate is not one that the TLS CA signed; name the CA of that "
-     "daemon (--tls-ca, KILN_TLS_CA)"},
+     // gRPC does not say which of the two it is.
+     "its certificate has expired, as its log says then (tls.expired), or is "
+     "not one that the TLS CA signed; name the CA of that daemon (--tls-ca, "
+     "KILN_TLS_CA)"},
     {"Hostname Verification Check failed",
      "its certificate is for other names; call it by one of those, or give it "
      "a certificate for this one"},

@@ -81,6 +81,13 @@ absl::StatusOr<PrivateKey> KeyIn(const std::string& bytes,
   return key;
 }
 
+// Callers end the handshake then, and hear no more than that it is not good.
+bool HasExpired(const Pems& pems, const TlsFiles& files) {
+  const auto certificate = CertificateIn(pems.certificate, files.certificate);
+  return certificate.ok() &&
+         X509_cmp_current_time(X509_get0_notAfter(certificate->get())) < 0;
+}
+
 absl::StatusOr<Pems> ReadPems(const TlsFiles& files) {
   Pems pems;
   ASSIGN_OR_RETURN(pems.certificate, Read(files.certificate, 0));
@@ -139,8 +146,12 @@ class ServingPems {
       return false;
     }
     not_taken_.clear();
-    if (*read == pems_) return false;
-    pems_ = *std::move(read);
+    const bool is_new = *read != pems_;
+    if (is_new) pems_ = *std::move(read);
+    const bool was_expired = std::exchange(expired_, HasExpired(pems_, files_));
+    if (expired_ && !was_expired)
+      LogWarning("tls.expired", {{"certificate", files_.certificate}});
+    if (!is_new) return false;
     if (!is_first)
       LogInfo("tls.replaced", {{"certificate", files_.certificate}});
     return true;
@@ -151,6 +162,7 @@ class ServingPems {
   Pems pems_ ABSL_GUARDED_BY(mu_);  // empty until the first time
   SteadyTime read_ ABSL_GUARDED_BY(mu_);
   std::string not_taken_ ABSL_GUARDED_BY(mu_);  // why, as it was told
+  bool expired_ ABSL_GUARDED_BY(mu_) = false;   // as it was told
 };
 
 // gRPC's C++ has certificates that are read again, but takes a key and a certificate

@@ -30,7 +30,8 @@ absl::Status CheckTlsFiles(const TlsFiles& files);
 // that is the gatekeeper's. The files are read again when somebody connects, `reread`
 // after the last time: a new pair serves new connections, those there are live on.
 // Files that are not good, or not a pair, as while they are replaced one after the
-// other, are told to the log once (`tls.not_taken`), and what was there before serves.
+// other, are told to the log once (`tls.not_taken`), and what was there before serves. So is
+// that the certificate has expired (`tls.expired`).
 std::shared_ptr<grpc::ServerCredentials> ServerTls(const TlsFiles& files);
 
 }  // namespace kiln

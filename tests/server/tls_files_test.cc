@@ -87,5 +87,23 @@ TEST_F(TlsFilesTest, FilesThatTurnBadAreNotTaken) {
   EXPECT_EQ(Lines("tls.not_taken").size(), 2u);
 }
 
+TEST_F(TlsFilesTest, ThatItsCertificateHasExpiredIsToldOnce) {
+  EXPECT_EQ(NameOfDaemon(), "kilnd.example");
+  EXPECT_TRUE(Lines("tls.expired").empty());
+  const TestCa::Files old =
+      d_.ca.Issue("old.example", "old", -absl::Minutes(1));
+  Replace(d_.own.certificate, old.certificate);
+  Replace(d_.own.key, old.key);
+  EXPECT_EQ(NameOfDaemon(), "old.example");
+  const std::vector<std::string> told = Lines("tls.expired");
+  ASSERT_EQ(told.size(), 1u) << absl::StrJoin(told, "\n");
+  EXPECT_TRUE(absl::StrContains(told[0], d_.own.certificate)) << told[0];
+  const TestCa::Files next = d_.ca.Issue("next.example", "next");
+  Replace(d_.own.certificate, next.certificate);
+  Replace(d_.own.key, next.key);
+  EXPECT_EQ(NameOfDaemon(), "next.example");
+  EXPECT_EQ(Lines("tls.expired").size(), 1u);
+}
+
 }  // namespace
 }  // namespace kiln
