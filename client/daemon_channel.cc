@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -156,7 +157,9 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenDaemonChannel(
     if (address.public_keys.empty()) {
       return MakeError(ErrorReason::kBadOption,
                        absl::StrCat("daemon at ", address.tcp,
-                                    ": a public key is due for TCP"));
+                                    ": found no public key of it; name the one "
+                                    "that `compilectl keys list` tells beside "
+                                    "it (--public-key, KILN_PUBLIC_KEY)"));
     }
     ASSIGN_OR_RETURN(const auto credentials,
                      CredentialsFor(address.tcp, address.tls));
@@ -174,7 +177,11 @@ absl::Status StatusOfCall(const grpc::Status& status,
                           const grpc::ClientContext& context,
                           absl::string_view what) {
   if (status.ok()) return absl::OkStatus();
-  const std::string message = absl::StrCat(what, ": ", status.error_message());
+  // A daemon's refusal begins with the call that it refuses.
+  const std::string& said = status.error_message();
+  const std::string message = absl::StartsWith(said, absl::StrCat(what, ": "))
+                                  ? said
+                                  : absl::StrCat(what, ": ", said);
   const auto& trailer = context.GetServerTrailingMetadata();
   const auto row = trailer.find("kiln-reason");
   if (row != trailer.end()) {

@@ -77,8 +77,8 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenDaemonChannel(
 // where there is one, the nodes that are refused (proto/base/refusal.h), and when to
 // try again (daemon_status.h); TOO_LARGE where gRPC refused a message over the limit
 // of the channel or of the daemon's door; UNAVAILABLE in our
-// words where no connection was made (connection_trouble.h). `what` stands in front of the message of
-// an error.
+// words where no connection was made (connection_trouble.h). `what` stands in front of
+// the message of an error, once.
 absl::Status StatusOfCall(const grpc::Status& status,
                           const grpc::ClientContext& context,
                           absl::string_view what);

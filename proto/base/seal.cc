@@ -55,10 +55,12 @@ absl::StatusOr<wire::ArtifactEnvelope> OpenSeal(
     return Untrusted("its envelope is none");
   const absl::StatusOr<PublicKey> signer = trusted.Find(envelope.signer());
   if (!signer.ok()) {
+    const bool is_revoked = trusted.revoked().contains(envelope.signer());
     return Untrusted(absl::StrCat(
         signer.status().message(),
-        "; KILN_PUBLIC_KEY takes keys, which `compilectl keys list` tells "
-        "beside the daemon that signed"));
+        is_revoked ? ""
+                   : "; name the one that `compilectl keys list` tells beside "
+                     "the daemon that signed (--public-key, KILN_PUBLIC_KEY)"));
   }
   RETURN_IF_ERROR(Annotate(
       trusted.CheckCounts(envelope.signer(), envelope.cache_namespace()),

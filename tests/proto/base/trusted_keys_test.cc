@@ -1,5 +1,8 @@
 #include "proto/base/trusted_keys.h"
 
+#include <string>
+
+#include "absl/strings/match.h"
 #include "gtest/gtest.h"
 #include "proto/artifact.pb.h"
 #include "proto/base/key_ring.h"
@@ -43,6 +46,19 @@ TEST(TrustedKeys, ARevokedKeyNeverCountsAgain) {
   TrustedKeys other_way = keys;
   other_way.Merge({key.public_key()});
   EXPECT_FALSE(other_way.Find(key.public_key().key_id()).ok());
+}
+
+TEST(TrustedKeys, AnUnknownSignersKeyCanBeNamedAndARevokedOneCannot) {
+  const SigningKey key = *SigningKey::Generate();
+  const auto said = [&](const TrustedKeys& keys) {
+    return std::string(OpenSeal(SealedIn("", key), keys).status().message());
+  };
+  TrustedKeys keys;
+  EXPECT_TRUE(absl::StrContains(said(keys), "(--public-key, KILN_PUBLIC_KEY)"))
+      << said(keys);
+  keys.Revoke(key.public_key().key_id());
+  EXPECT_FALSE(absl::StrContains(said(keys), "--public-key")) << said(keys);
+  EXPECT_TRUE(absl::StrContains(said(keys), "revoked")) << said(keys);
 }
 
 TEST(KeyRing, TheKeyBeforeIsBelievedUntilItIsRevoked) {
