@@ -94,9 +94,9 @@ class StandIn:
 
 
 class Tree:
-    def __init__(self, **options):
+    def __init__(self, device=None, **options):
         service.load_library()
-        self.device = StandIn()
+        self.device = device or StandIn()
         self.native = _native.GraphTree(self.device, options)
 
     def add(self, body, inputs, static=(), outputs=1):
