@@ -66,6 +66,22 @@ TEST(Session, CompilesOnceAndRuns) {
   EXPECT_EQ(daemon.count(Count::kPlans), 1);
 }
 
+TEST(Session, StackTracesStayWithTheCallable) {
+  TestDaemon daemon;
+  const auto session = Open(OptionsFor(daemon));
+  wire::Graph graph = Fake("fake.units.2");
+  graph.mutable_nodes(0)->set_name("fake_7");
+  graph.mutable_nodes(0)->set_stack_trace("/home/me/model.py:12");
+  const auto request = session->RequestFor(graph, {});
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_FALSE(absl::StrContains(request->SerializeAsString(), "model.py"));
+  const auto callable = session->Compile(graph);
+  ASSERT_TRUE(callable.ok()) << callable.status();
+  EXPECT_STREQ((*callable)->Node(0).name, "fake_7");
+  EXPECT_STREQ((*callable)->Node(0).stack_trace, "/home/me/model.py:12");
+  EXPECT_STREQ((*callable)->Node(99).op, "");
+}
+
 TEST(Session, WithGraphsTheSecondRunIsRecordedAndTheThirdReplayed) {
   TestDaemon daemon;
   SessionOptions options = OptionsFor(daemon);
