@@ -27,6 +27,7 @@
 #include "tests/support/short_folder.h"
 #include "tests/support/test_ca.h"
 #include "tests/support/test_daemon.h"
+#include "tests/support/tls_daemons.h"
 
 namespace kiln {
 namespace {
@@ -162,10 +163,7 @@ class Crowd : public testing::Test {
         server_(ca_.Issue("kilnd.example", "kilnd")),
         daemon_([this](Config& config) {
           audit_.TakeThePlaceOf(config.data_folder);
-          config.tcp = "127.0.0.1:0";
-          config.tls_certificate = server_.certificate;
-          config.tls_key = server_.key;
-          config.tls_client_ca = ca_.file();
+          OpenTlsDoor(config, server_, ca_);
           config.max_waiting_calls = 2 * kRanks;
           config.access = {
               {"cert:ranks.example", {Role::kSubmitter, {"team-a", "team-b"}}},

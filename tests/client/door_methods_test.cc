@@ -22,6 +22,7 @@
 #include "tests/support/short_folder.h"
 #include "tests/support/test_ca.h"
 #include "tests/support/test_daemon.h"
+#include "tests/support/tls_daemons.h"
 
 namespace kiln {
 namespace {
@@ -59,12 +60,7 @@ class DoorMethods : public testing::Test {
   DoorMethods()
       : ca_(folder_.path(), "ca"),
         server_(ca_.Issue("kilnd.example", "kilnd")),
-        daemon_([this](Config& config) {
-          config.tcp = "127.0.0.1:0";
-          config.tls_certificate = server_.certificate;
-          config.tls_key = server_.key;
-          config.tls_client_ca = ca_.file();
-        }) {
+        daemon_([this](Config& config) { OpenTlsDoor(config, server_, ca_); }) {
     const CompileAnswer made =
         daemon_.client().Compile(FakeRequest({"fake.salt.a"}));
     EXPECT_TRUE(made.status.ok()) << made.status;

@@ -29,6 +29,7 @@
 #include "tests/support/short_folder.h"
 #include "tests/support/test_ca.h"
 #include "tests/support/test_daemon.h"
+#include "tests/support/tls_daemons.h"
 
 namespace kiln {
 namespace {
@@ -128,11 +129,6 @@ void WriteSecret(const std::string& path, const std::string& secret) {
   ASSERT_EQ(chmod(path.c_str(), 0600), 0);
 }
 
-std::string AuditOf(const TestDaemon& daemon) {
-  std::ifstream in(absl::StrCat(daemon.config().data_folder, "/audit.log"));
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 // Says the beginning of a ClientHello, and goes.
 void BreakOffAHandshake(int port) {
   sockaddr_in address = {};
@@ -187,10 +183,7 @@ class OverTls : public testing::Test {
       : ca_(folder_.path(), "ca"),
         server_(ca_.Issue("kilnd.example", "kilnd")),
         daemon_([this](Config& config) {
-          config.tcp = "127.0.0.1:0";
-          config.tls_certificate = server_.certificate;
-          config.tls_key = server_.key;
-          config.tls_client_ca = ca_.file();
+          OpenTlsDoor(config, server_, ca_);
           config.access = {
               {"cert:trainer.example", {Role::kSubmitter, {"team-a"}}},
               {"cert:reader.example", {Role::kReader, {"*"}}},
@@ -401,7 +394,8 @@ TEST_F(OverTls, ARevokedCertificateIsRefusedAndAudited) {
 }
 
 TEST_F(OverTls, APlainCallerIsRefusedAndAudited) {
-  EXPECT_TRUE(absl::IsUnavailable(With({}).Describe()));
+  const absl::Status refused = With({}).Describe();
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
   EXPECT_TRUE(absl::StrContains(
       AuditOf(daemon_),
       "\"who\":\"ipv4:127.0.0.1\",\"what\":\"connect\",\"subject\":"

@@ -21,6 +21,7 @@
 #include "tests/support/short_folder.h"
 #include "tests/support/test_ca.h"
 #include "tests/support/test_daemon.h"
+#include "tests/support/tls_daemons.h"
 
 namespace kiln {
 namespace {
@@ -35,10 +36,7 @@ class Roles : public testing::Test {
       : ca_(folder_.path(), "ca"),
         server_(ca_.Issue("kilnd.example", "kilnd")),
         daemon_([this](Config& config) {
-          config.tcp = "127.0.0.1:0";
-          config.tls_certificate = server_.certificate;
-          config.tls_key = server_.key;
-          config.tls_client_ca = ca_.file();
+          OpenTlsDoor(config, server_, ca_);
           config.access = {{"cert:boss.example", {Role::kAdmin, {"team-a"}}}};
         }) {
     const TestCa::Files own = ca_.Issue("boss.example", "boss");

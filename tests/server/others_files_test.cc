@@ -47,26 +47,24 @@ TEST(OthersFiles, WhatIsNotItsOwnStaysAsItIs) {
   EXPECT_EQ(info.st_mode & 0777, 0755u);
 }
 
-TEST(OthersFiles, WhatAFirstStartThatWasCutShortLeftIsItsOwn) {
+// A daemon starts in a folder where there is a file `name`.
+void ExpectStartsBeside(const std::string& name) {
   TestDaemon d;
   d.Stop();
   Config config = d.config();
   const ShortFolder folder;
-  std::ofstream(folder.path() + "/signing.key.1") << "half a key";
+  std::ofstream(folder.path() + "/" + name) << "no daemon wrote this";
   config.data_folder = folder.path();
   const auto started = Daemon::Start(config, geteuid());
   EXPECT_TRUE(started.ok()) << started.status();
 }
 
+TEST(OthersFiles, WhatAFirstStartThatWasCutShortLeftIsItsOwn) {
+  ExpectStartsBeside("signing.key.1");
+}
+
 TEST(OthersFiles, TheLogOfTheProgramThatStartsItIsNone) {
-  TestDaemon d;
-  d.Stop();
-  Config config = d.config();
-  const ShortFolder folder;
-  std::ofstream(folder.path() + "/kilnd.log") << "started";
-  config.data_folder = folder.path();
-  const auto started = Daemon::Start(config, geteuid());
-  EXPECT_TRUE(started.ok()) << started.status();
+  ExpectStartsBeside("kilnd.log");
 }
 
 TEST(OthersFiles, ASocketThatAnotherProgramListensOnIsLeftToIt) {

@@ -13,6 +13,14 @@
 
 namespace kiln {
 
+void OpenTlsDoor(Config& config, const TestCa::Files& own, const TestCa& ca,
+                 int port) {
+  config.tcp = absl::StrCat("127.0.0.1:", port);
+  config.tls_certificate = own.certificate;
+  config.tls_key = own.key;
+  config.tls_client_ca = ca.file();
+}
+
 TestCa::Files TlsDaemons::Issue(const std::string& name) {
   return ca_.Issue(absl::StrCat(name, ".example"), name);
 }
@@ -24,11 +32,7 @@ DaemonTls TlsDaemons::TlsOf(const std::string& name) {
 
 void TlsDaemons::OpenDoor(Config& config, const std::string& name, int port,
                           std::vector<AccessRule> rules) {
-  const TestCa::Files own = Issue(name);
-  config.tcp = absl::StrCat("127.0.0.1:", port);
-  config.tls_certificate = own.certificate;
-  config.tls_key = own.key;
-  config.tls_client_ca = ca_.file();
+  OpenTlsDoor(config, Issue(name), ca_, port);
   config.access = std::move(rules);
 }
 

@@ -13,6 +13,11 @@
 
 namespace kiln {
 
+// Gives a daemon a door on `port` of 127.0.0.1 (0: one that is free) that shows
+// `own`, and believes callers whose certificates `ca` signed.
+void OpenTlsDoor(Config& config, const TestCa::Files& own, const TestCa& ca,
+                 int port = 0);
+
 // Daemons that reach each other over TLS, on ports of 127.0.0.1, with certificates
 // of one CA: "a.example", "b.example", ...
 class TlsDaemons {
