@@ -30,7 +30,22 @@ _DTYPES = {
 _HASH_LETTERS = 51
 
 
-class Launch(Mapping):
+class _Facts(Mapping):
+    """A mapping of what is in ``_facts``, which each kind of launch has or works out."""
+
+    _facts: Mapping[str, object]
+
+    def __getitem__(self, key: str) -> object:
+        return self._facts[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._facts)
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+
+class Launch(_Facts):
     """A launch of one kernel, and what is known of it: a mapping that is worked out when it is first
     looked into, which must be while the launch goes on.
 
@@ -53,15 +68,6 @@ class Launch(Mapping):
         )
         return {"name": self.name, **facts}
 
-    def __getitem__(self, key: str) -> object:
-        return self._facts[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._facts)
-
-    def __len__(self) -> int:
-        return len(self._facts)
-
     def __repr__(self) -> str:
         return f"<launch of {self.name} on {self.device}>"
 
@@ -70,7 +76,7 @@ class Launch(Mapping):
         return _native.launch_source(self._capsule)
 
 
-class Replay(Mapping):
+class Replay(_Facts):
     """A launch of a device graph, and what is known of the kernels of Kiln's in it: a mapping of
     ``name``, ``stream`` and ``kernels``, of each what was known of its launch when it was
     captured."""
@@ -80,15 +86,6 @@ class Replay(Mapping):
     def __init__(self, device: torch.device, stream: int, kernels: Sequence[dict]) -> None:
         self.device = device
         self._facts = {"name": self.name, "stream": stream, "kernels": tuple(kernels)}
-
-    def __getitem__(self, key: str) -> object:
-        return self._facts[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._facts)
-
-    def __len__(self) -> int:
-        return len(self._facts)
 
     def __repr__(self) -> str:
         return f"<replay of {len(self['kernels'])} kernels on {self.device}>"
