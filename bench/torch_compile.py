@@ -46,11 +46,11 @@ def _language_step(model, rows: int, length: int, vocabulary: int):
 
     ids = torch.randint(0, vocabulary, (rows, length), device=model.device)
 
-    def step(called) -> float:
+    def step(called) -> torch.Tensor:
         loss = called(input_ids=ids, labels=ids).loss
         loss.backward()
         model.zero_grad(set_to_none=True)
-        return loss.item()
+        return loss.detach()
 
     return step
 
@@ -94,12 +94,12 @@ def resnet50(device: str):
     images = torch.randn(rows, 3, edge, edge, device=device)
     labels = torch.randint(0, 1000, (rows,), device=device)
 
-    def step(called) -> float:
+    def step(called) -> torch.Tensor:
         with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
             loss = torch.nn.functional.cross_entropy(called(images), labels)
         loss.backward()
         model.zero_grad(set_to_none=True)
-        return loss.item()
+        return loss.detach()
 
     return model, step
 
@@ -119,9 +119,9 @@ def llama(device: str):
     shape = (4, 1024) if device == "cuda" else (4, 64)
     ids = torch.randint(0, config.vocab_size, shape, device=device)
 
-    def step(called) -> float:
+    def step(called) -> torch.Tensor:
         with torch.no_grad():
-            return called(input_ids=ids).logits.float().mean().item()
+            return called(input_ids=ids).logits.float().mean()
 
     return model, step
 
@@ -148,7 +148,7 @@ def child(name: str, backend: str, device: str, steps: int) -> None:
 
     torch.manual_seed(0)
     model, step = MODELS[name](device)
-    eager = step(model)
+    eager = step(model).item()
     _wait(device)
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
@@ -160,7 +160,7 @@ def child(name: str, backend: str, device: str, steps: int) -> None:
 
         graphs, spans = recording().__enter__(), record_compiles()
     called = torch.compile(model, backend=backend)
-    first = step(called)
+    first = step(called).item()
     _wait(device)
     figures = {"first_step_s": time.perf_counter() - begun, "eager": eager, "first": first}
     times = []

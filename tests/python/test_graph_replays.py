@@ -171,6 +171,13 @@ def test_an_older_cupti_is_kept_beside_graphs(cupti, version, tmp_path):
     assert str(trace["DISABLE_CUPTI_LAZY_REINIT"]) == "1"
 
 
+def test_pytorchs_switch_keeps_cupti_of_today_too(cupti, monkeypatch):
+    switch = "profiler_allow_cudagraph_cupti_lazy_reinit_cuda12"
+    monkeypatch.setattr(torch._utils_internal, switch, lambda: False)
+    keep_cupti("13.0")
+    assert cupti() == ("1", "0")
+
+
 def test_without_a_profiler_nothing_is_noted_in_a_trace(cupti, tmp_path):
     keep_cupti("12.4")
     with profile(activities=[ProfilerActivity.CPU]) as seen:

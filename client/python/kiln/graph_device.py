@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
+from torch import _utils_internal
 from torch._dynamo.mutation_guard import GenerationTracker
 from torch._dynamo.utils import preserve_rng_state
 from torch._inductor.cudagraph_trees import MarkStepBox
@@ -61,8 +62,12 @@ def what_is_missing() -> str | None:
 def keep_cupti(cuda: str | None) -> None:
     """Before device graphs are used with CUPTI of CUDA `cuda`: up to 12.5 it crashes when it is torn
     down and begun again beside them, so profilers are told not to, and one that is active notes it
-    in its trace. What PyTorch does where its own option says that there will be graphs."""
-    if cuda is None or tuple(map(int, cuda.split(".")[:2])) >= (12, 6):
+    in its trace. So they are where PyTorch's own switch says that no CUPTI may do it. What PyTorch
+    does where its own option says that there will be graphs."""
+    if cuda is None:
+        return
+    is_sound = tuple(map(int, cuda.split(".")[:2])) >= (12, 6)
+    if is_sound and _utils_internal.profiler_allow_cudagraph_cupti_lazy_reinit_cuda12():
         return
     os.environ["DISABLE_CUPTI_LAZY_REINIT"] = "1"
     os.environ["TEARDOWN_CUPTI"] = "0"
