@@ -107,7 +107,7 @@ typedef struct KilnGraphHost {
                            int32_t count);
   void (*drop_input)(void* context, void* caller, int32_t input);
   /* Since here a smaller struct_size is fine: what it leaves out is NULL. */
-  /* After a record that failed: 1 where no other succeeds in the pool any more. It
+  /* After a warm_up or a record that failed: 1 where the pool is of no more use. It
    * is another one from now on, and the tree frees its recordings; storages that
    * are live keep their blocks. NULL: never. */
   int32_t (*take_another_pool)(void* context);

@@ -98,12 +98,12 @@ absl::Status GraphTree::WarmUp(const Function& function, Call& call) {
   if (check) {
     RETURN_IF_ERROR(CheckPool(*around_.pool, options_.pool_name, path()));
   }
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<Node> node,
-      WarmUpNode(around_, function, current_, next_warm_up_--, call));
+  absl::StatusOr<std::unique_ptr<Node>> node =
+      WarmUpNode(around_, function, current_, next_warm_up_--, call);
+  if (!node.ok()) return Failed(node.status());
   ++counters_.warm_ups;
   warmed_up_.insert(function.id);
-  warm_ups_.push_back(std::move(node));
+  warm_ups_.push_back(*std::move(node));
   Enter(warm_ups_.back().get(), TreeState::kWarmUp);
   return check ? CheckPool(*around_.pool, options_.pool_name, path())
                : absl::OkStatus();
@@ -114,10 +114,7 @@ absl::Status GraphTree::Record(const Function& function, Call& call) {
   RETURN_IF_ERROR(RestorePool());
   absl::StatusOr<std::unique_ptr<Node>> recorded =
       RecordNode(around_, function, current_, next_graph_++, call);
-  if (!recorded.ok()) {
-    if (around_.pool->TakeAnother()) DropRecordings();
-    return recorded.status();
-  }
+  if (!recorded.ok()) return Failed(recorded.status());
   std::unique_ptr<Node> node = *std::move(recorded);
   ++counters_.recordings;
   counters_.recorded_copied_inputs +=
@@ -126,6 +123,11 @@ absl::Status GraphTree::Record(const Function& function, Call& call) {
   siblings.push_back(std::move(node));
   Enter(siblings.back().get(), TreeState::kRecording);
   return absl::OkStatus();
+}
+
+absl::Status GraphTree::Failed(absl::Status status) {
+  if (around_.pool->TakeAnother()) DropRecordings();
+  return status;
 }
 
 absl::Status GraphTree::Execute(Node& node, Call& call) {

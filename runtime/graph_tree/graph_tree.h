@@ -95,6 +95,8 @@ class GraphTree {
   absl::Status RunPlainly(const Function& function, Call& call);
   absl::Status WarmUp(const Function& function, Call& call);
   absl::Status Record(const Function& function, Call& call);
+  // After a warm-up or a recording that failed with `status`, which it returns.
+  absl::Status Failed(absl::Status status);
   absl::Status Execute(Node& node, Call& call);
   bool NeedsWarmUp(const Function& function) const;
 

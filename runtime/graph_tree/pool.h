@@ -40,7 +40,8 @@ class Pool {
   // Frees the allocated block at `address`, which no storage owns.
   virtual absl::Status Free(const void* address) = 0;
 
-  // After a capture that failed: whether no other succeeds in this pool any more.
+  // After a warm-up or a recording that failed: whether this pool is of no more
+  // use, since captures fail in it or an error holds blocks that no tree knows.
   // Then it is another pool from now on, and the tree drops what it has recorded;
   // live storages keep their blocks.
   virtual bool TakeAnother() { return false; }

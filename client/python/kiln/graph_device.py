@@ -54,6 +54,10 @@ _COPIED = 3
 _SKIP, _WARNING = 0, 1
 
 
+# The allocator of host memory asks these, without end, whether they capture.
+_failed_captures: list[torch.cuda.CUDAGraph] = []
+
+
 def what_is_missing() -> str | None:
     """The function that this PyTorch lacks for graphs."""
     return next((name for name in NEEDED if not hasattr(_C, name)), None)
@@ -171,8 +175,9 @@ class GraphDevice:
 
     @untraced
     def take_another_pool(self) -> bool:
-        """After a capture that failed: PyTorch takes no other into the pool ("already recording to
-        mempool_id"). What is alive there stays there."""
+        """After a warm-up or a capture that failed. PyTorch's allocator of host memory goes on
+        capturing into the pool ("already recording to mempool_id"), and the error's traceback may hold
+        tensors in it that the tree does not know. What is alive there stays there."""
         self._open_pool()
         return True
 
@@ -195,14 +200,16 @@ class GraphDevice:
         """In which this thread allocates in the pool, on the pool's stream."""
         torch.cuda.synchronize()
         self.stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self.stream):
-            _C._cuda_beginAllocateCurrentThreadToPool(self.index, self.pool)
-            try:
-                yield
-            finally:
-                _C._cuda_endAllocateToPool(self.index, self.pool)
-                _C._cuda_releasePool(self.index, self.pool)
-        torch.cuda.current_stream().wait_stream(self.stream)
+        try:
+            with torch.cuda.stream(self.stream):
+                _C._cuda_beginAllocateCurrentThreadToPool(self.index, self.pool)
+                try:
+                    yield
+                finally:
+                    _C._cuda_endAllocateToPool(self.index, self.pool)
+                    _C._cuda_releasePool(self.index, self.pool)
+        finally:
+            torch.cuda.current_stream().wait_stream(self.stream)
 
     @untraced
     def warm_up(self, body: Callable[[list], Sequence], inputs: list) -> Sequence:
@@ -231,7 +238,7 @@ class GraphDevice:
                         outputs = list(body(taken))
             except BaseException:
                 torch.cuda.set_stream(stream)
-                self._forget_capture()
+                self._forget_capture(graph)
                 raise
             torch.cuda.synchronize()
         counters.add("cudagraph_recorded_non_static_inputs", len(copied))
@@ -240,11 +247,16 @@ class GraphDevice:
         replay = Replay(torch.device("cuda", self.index), stream.cuda_stream, kernels)
         return outputs, launch, slots, copied, narrow, metadata, replay
 
-    def _forget_capture(self) -> None:
-        """After one that failed, of which PyTorch leaves behind that this thread allocates in the
-        pool, and that its generator counts for a graph."""
-        with contextlib.suppress(RuntimeError):
+    def _forget_capture(self, graph: torch.cuda.CUDAGraph) -> None:
+        """After one that failed. Where it could not be ended, PyTorch leaves behind that this thread
+        allocates in the pool, which counts it as a user, and that the generator counts for a graph."""
+        try:
             _C._cuda_endAllocateToPool(self.index, self.pool)
+        except RuntimeError:  # it was ended, and the graph lets go of the pool
+            pass
+        else:
+            _C._cuda_releasePool(self.index, self.pool)
+            _failed_captures.append(graph)
         generator = torch.cuda.default_generators[self.index]
         if hasattr(generator, "graphsafe_set_state"):
             generator.graphsafe_set_state(generator.clone_state())

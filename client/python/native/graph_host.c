@@ -193,7 +193,7 @@ static void DropInput(void* context, void* given, int32_t input) {
   PyList_SetItem(caller->inputs, input, Py_None);
 }
 
-/* What the record raised stays set. */
+/* What was raised stays set. */
 static int32_t TakeAnotherPool(void* given) {
   const KilnHostContext* context = given;
   PyObject *type, *error, *trace;

@@ -17,7 +17,7 @@
  *   restore(checkpoint, storages)             addresses of StorageImpls
  *   free(address), blocks() -> list
  *   invalidate(storage, text)
- *   take_another_pool() -> bool               after a record that raised
+ *   take_another_pool() -> bool               after a warm-up or record that raised
  *
  * An exception is left set where the host may fail. */
 typedef struct KilnHostContext {

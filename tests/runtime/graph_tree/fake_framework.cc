@@ -42,10 +42,12 @@ FakeTensor::~FakeTensor() {
 }
 
 FakeFramework::FakeFramework(Reuse reuse)
-    : pool_(kCells, reuse), general_(kCells, reuse) {}
+    : reuse_(reuse), general_(kCells, reuse) {
+  pools_.emplace_back(kCells, reuse);
+}
 
 FakeTensorPtr FakeFramework::New(int64_t cells) {
-  FakeArena& arena = in_pool_ ? pool_ : general_;
+  FakeArena& arena = in_pool_ ? pool() : general_;
   auto* storage = new FakeStorage;
   if (cells > 0) {
     storage->owner = &arena;
@@ -102,14 +104,14 @@ absl::StatusOr<std::vector<int64_t>> FakeFramework::Read(
 
 absl::StatusOr<std::unique_ptr<PoolState>> FakeFramework::Checkpoint() {
   auto state = std::make_unique<FakePoolState>();
-  state->blocks = pool_.blocks();
+  state->blocks = pool().blocks();
   return state;
 }
 
 absl::Status FakeFramework::Restore(const PoolState& state,
                                     absl::Span<const Storage> live) {
-  pool_.SetBlocks(static_cast<const FakePoolState&>(state).blocks);
-  const auto blocks = pool_.AllocatedBlocks();
+  pool().SetBlocks(static_cast<const FakePoolState&>(state).blocks);
+  const auto blocks = pool().AllocatedBlocks();
   std::set<Storage> seen;
   for (const Storage storage : live) {
     EXPECT_TRUE(seen.insert(storage).second) << "a storage twice";
@@ -118,18 +120,32 @@ absl::Status FakeFramework::Restore(const PoolState& state,
     EXPECT_EQ(std::count(blocks.begin(), blocks.end(), Get(storage)->address),
               1)
         << "a live storage without a block";
-    Get(storage)->owner = &pool_;
+    Get(storage)->owner = &pool();
   }
   return absl::OkStatus();
 }
 
 absl::Status FakeFramework::Free(const void* address) {
-  pool_.Free(static_cast<const int64_t*>(address));
+  pool().Free(static_cast<const int64_t*>(address));
   return absl::OkStatus();
 }
 
+bool FakeFramework::TakeAnother() {
+  if (loses_pools_) pools_.emplace_back(kCells, reuse_);
+  return loses_pools_;
+}
+
+std::vector<const void*> FakeFramework::PoolBlocks() const {
+  std::vector<const void*> all;
+  for (const FakeArena& pool : pools_) {
+    const std::vector<const void*> blocks = pool.AllocatedBlocks();
+    all.insert(all.end(), blocks.begin(), blocks.end());
+  }
+  return all;
+}
+
 absl::StatusOr<std::vector<const void*>> FakeFramework::AllocatedBlocks() {
-  return pool_.AllocatedBlocks();
+  return pool().AllocatedBlocks();
 }
 
 void FakeFramework::Watch(Storage storage) { ++Get(storage)->watchers; }

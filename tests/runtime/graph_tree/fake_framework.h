@@ -2,6 +2,7 @@
 #define KILN_TESTS_RUNTIME_GRAPH_TREE_FAKE_FRAMEWORK_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -79,7 +80,7 @@ class FakeFramework : public Pool, public Liveness, public Recorder {
   absl::Status Restore(const PoolState& state,
                        absl::Span<const Storage> live) override;
   absl::Status Free(const void* address) override;
-  bool TakeAnother() override { return loses_pools_; }
+  bool TakeAnother() override;
   absl::StatusOr<std::vector<const void*>> AllocatedBlocks() override;
 
   // Liveness
@@ -99,12 +100,10 @@ class FakeFramework : public Pool, public Liveness, public Recorder {
 
   // The next run of a body ends with this, and gives nothing.
   void FailNext(absl::Status status) { failure_ = std::move(status); }
-  // From now on no capture succeeds in a pool where one has failed.
+  // From now on a pool in which something has failed is of no more use.
   void LosePools() { loses_pools_ = true; }
   int bodies_run() const { return bodies_run_; }
-  std::vector<const void*> PoolBlocks() const {
-    return pool_.AllocatedBlocks();
-  }
+  std::vector<const void*> PoolBlocks() const;  // of all pools there were
 
  private:
   friend class FakeRecording;
@@ -115,7 +114,10 @@ class FakeFramework : public Pool, public Liveness, public Recorder {
                                       FakeTensors inputs);
   void Launch(Kernel kernel);
 
-  FakeArena pool_;
+  FakeArena& pool() { return pools_.back(); }
+
+  const Reuse reuse_;
+  std::deque<FakeArena> pools_;
   FakeArena general_;
   bool in_pool_ = false;
   std::vector<Kernel>* capture_ = nullptr;

@@ -232,35 +232,39 @@ TEST(GraphTree, AFailureInWarmUpOrRecordLeavesTheTreeInOrder) {
 }
 
 // What is alive keeps its memory; what was recorded is recorded anew.
-TEST(GraphTree, WhereAFailedCaptureLosesThePoolTheRecordingsGoWithIt) {
-  TreeRig rig;
-  rig.framework.LosePools();
-  const int f = rig.Add(Scale(2, 1));
-  const int g = rig.Add(Scale(5, 0));
-  FakeTensors kept;
-  for (int i = 0; i < 3; ++i) kept = rig.Begin(f, {rig.Full(i)});
-  rig.Continue(g, {rig.Full(1)});  // a warm-up
-  kept = rig.Begin(f, {rig.Full(2)});
-  ASSERT_EQ(rig.tree.counters().recordings, 1);
-  rig.framework.FailNext(absl::InternalError("no capture"));
-  FakeTensors out;
-  EXPECT_FALSE(rig.TryCall(g, {rig.Full(1)}, out).ok());
-  EXPECT_EQ(rig.tree.state(), TreeState::kNone);
-  EXPECT_EQ(rig.Shape(), "");
-  EXPECT_EQ(rig.Value(kept[0]), "5");
-  EXPECT_EQ(rig.Blocks(), 1u);
-  for (int i = 0; i < 3; ++i) {
-    const FakeTensors first = rig.Begin(f, {rig.Full(i)});
-    out = rig.Continue(g, {rig.Full(i)});
-    EXPECT_EQ(rig.Value(first[0]), std::to_string(2 * i + 1));
-    EXPECT_EQ(rig.Value(out[0]), std::to_string(5 * i));
+TEST(GraphTree, WhereAFailureLosesThePoolTheRecordingsGoWithIt) {
+  for (const bool in_warm_up : {false, true}) {
+    TreeRig rig;
+    rig.framework.LosePools();
+    const int f = rig.Add(Scale(2, 1));
+    const int g = rig.Add(Scale(5, 0));
+    FakeTensors kept;
+    for (int i = 0; i < 3; ++i) kept = rig.Begin(f, {rig.Full(i)});
+    if (!in_warm_up) {
+      rig.Continue(g, {rig.Full(1)});
+      kept = rig.Begin(f, {rig.Full(2)});
+    }
+    ASSERT_EQ(rig.tree.counters().recordings, 1);
+    rig.framework.FailNext(absl::InternalError("no memory"));
+    FakeTensors out;
+    EXPECT_FALSE(rig.TryCall(g, {rig.Full(1)}, out).ok());
+    EXPECT_EQ(rig.tree.state(), TreeState::kNone);
+    EXPECT_EQ(rig.Shape(), "");
     EXPECT_EQ(rig.Value(kept[0]), "5");
+    EXPECT_EQ(rig.Blocks(), 1u);
+    for (int i = 0; i < 4; ++i) {
+      const FakeTensors first = rig.Begin(f, {rig.Full(i)});
+      out = rig.Continue(g, {rig.Full(i)});
+      EXPECT_EQ(rig.Value(first[0]), std::to_string(2 * i + 1));
+      EXPECT_EQ(rig.Value(out[0]), std::to_string(5 * i));
+      EXPECT_EQ(rig.Value(kept[0]), "5");
+    }
+    EXPECT_EQ(rig.tree.counters().warm_ups, 2);
+    EXPECT_EQ(rig.tree.counters().recordings, 3);
+    out.clear();
+    kept.clear();
+    EXPECT_EQ(rig.Blocks(), 0u);
   }
-  EXPECT_EQ(rig.tree.counters().warm_ups, 2);
-  EXPECT_EQ(rig.tree.counters().recordings, 3);
-  out.clear();
-  kept.clear();
-  EXPECT_EQ(rig.Blocks(), 0u);
 }
 
 TEST(GraphTree, ACallInsideOfAFunctionGoesWithoutAGraph) {

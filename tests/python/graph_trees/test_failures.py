@@ -1,0 +1,259 @@
+"""What goes wrong around device graphs ends one call; the next one works."""
+
+import gc
+import itertools
+import textwrap
+import threading
+
+import pytest
+import torch
+
+from processes import answer_of, start
+from trees import graphs, recordings, state
+
+STRAY = r"Detected 1 tensor\(s\) in the cudagraph pool not tracked as outputs"
+_numbers = itertools.count()
+
+
+def operator(body):
+    """A new operator of PyTorch's: `body` runs in warm-ups and captures, between Kiln's kernels."""
+    made = torch.library.custom_op(f"graph_trees::failing_{next(_numbers)}", mutates_args=())
+
+    @made
+    def called(x: torch.Tensor) -> torch.Tensor:
+        return body(x)
+
+    called.register_fake(torch.empty_like)
+    return called
+
+
+def failing(fails):
+    """An operator that raises what is in the list `fails`, and keeps memory of the pool meanwhile."""
+
+    def body(x):
+        doubled = x * 2
+        if fails:
+            raise fails.pop()
+        return doubled
+
+    return operator(body)
+
+
+@pytest.mark.parametrize("calls_before", [0, 1])  # it fails in the warm-up, or in the capture
+@pytest.mark.parametrize("kept", [False, True])  # whether the error, with its frames, is
+def test_what_an_operator_raises_ends_the_call(calls_before, kept):
+    fails = []
+    double = failing(fails)
+    before, called = graphs(lambda x: x + 1), graphs(lambda x: double(x + 1) * 3)
+    x = torch.rand(64, device="cuda")
+    for _ in range(3):
+        alive = before(x)
+    for _ in range(calls_before):
+        called(x)
+        torch.compiler.cudagraph_mark_step_begin()
+        alive = before(x)
+    fails.append(LookupError("of the operator"))
+    with pytest.raises(LookupError, match="of the operator") as error:
+        called(x)
+    assert torch.equal(alive, x + 1)
+    if not kept:
+        del error
+        gc.collect()
+    for step in range(4):
+        torch.compiler.cudagraph_mark_step_begin()
+        first = before(x + step)
+        torch.testing.assert_close(called(first), (x + step + 2) * 6)
+        assert torch.equal(first, x + step + 1)
+        assert torch.equal(alive, x + 1)
+    assert state()["state"] == "execution"
+    if kept:
+        del error
+        gc.collect()
+    torch.testing.assert_close(called(x), (x + 1) * 6)
+    del alive, first
+
+
+@pytest.mark.parametrize("calls_before", [0, 1])
+def test_out_of_memory_ends_the_call(calls_before):
+    wants = []
+
+    def body(x):
+        if wants:
+            torch.empty(wants.pop(), dtype=torch.uint8, device=x.device)
+        return x * 2
+
+    double = operator(body)
+    called = graphs(lambda x: double(x + 1) * 3)
+    x = torch.rand(64, device="cuda")
+    for _ in range(calls_before):
+        called(x)
+    wants.append(1 << 50)
+    with pytest.raises(torch.OutOfMemoryError):
+        called(x)
+    for _ in range(4):
+        torch.testing.assert_close(called(x), (x + 1) * 6)
+    assert recordings() >= 1
+
+
+def test_a_tensor_that_an_operator_keeps_is_found():
+    kept = []
+
+    def body(x):
+        result = x * 2
+        if len(kept) < 2:
+            kept.append(result + 1)
+        return result
+
+    double = operator(body)
+    called = graphs(lambda x: double(x + 1) * 3)
+    x = torch.rand(64, device="cuda")
+    with pytest.raises(RuntimeError, match=STRAY):
+        called(x)
+    kept.append(None)
+    kept[0] = None
+    for _ in range(4):
+        torch.testing.assert_close(called(x), (x + 1) * 6)
+
+
+def test_a_result_outside_of_the_pool_is_no_output_of_its():
+    elsewhere = torch.cuda.MemPool()
+
+    def body(x):
+        with torch.cuda.use_mem_pool(elsewhere):
+            return x * 2
+
+    double = operator(body)
+    called = graphs(lambda x: double(x + 1))
+    after = graphs(lambda x: x * 3)
+    x = torch.rand(64, device="cuda")
+    for _ in range(4):
+        try:
+            torch.testing.assert_close(called(x), (x + 1) * 2)
+        except RuntimeError as error:
+            assert "are not allocated in pool" in str(error)
+        for _ in range(3):
+            assert torch.equal(after(x), x * 3)
+
+
+def test_the_cache_is_emptied_and_garbage_collected_at_any_point():
+    def meddles(x):
+        gc.collect()
+        if not torch.cuda.is_current_stream_capturing():
+            torch.cuda.empty_cache()
+        return x * 2
+
+    double = operator(meddles)
+    first, second = graphs(lambda x: double(x + 1)), graphs(lambda x: (x * 3, x.sum()))
+    x = torch.rand(1 << 16, device="cuda")
+    for step in range(24):
+        torch.compiler.cudagraph_mark_step_begin()
+        one = first(x)
+        if step % 2:
+            torch.cuda.empty_cache()
+        if step % 3 == 0:
+            gc.collect()
+        two, total = second(one)
+        if step % 5 == 0:
+            del total
+            gc.collect()
+            torch.cuda.empty_cache()
+        torch.testing.assert_close(one, (x + 1) * 2)
+        torch.testing.assert_close(two, (x + 1) * 6)
+        del one, two
+
+
+PROGRAM = """
+    import json, os, signal, sys, torch, kiln
+    called = torch.compile(lambda x: torch.softmax(x, -1) + 1, backend="kiln", mode="reduce-overhead")
+    x = torch.rand(64, 64, device="cuda")
+    due = torch.softmax(x, -1) + 1
+    for _ in range(4):
+        y = called(x)
+"""
+
+
+def run(text):
+    return start(textwrap.dedent(PROGRAM) + textwrap.dedent(text))
+
+
+def test_a_forked_child_gets_an_error_and_the_parent_goes_on():
+    text = """
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                called(x)
+                said = "nothing"
+            except BaseException as error:
+                said = f"{type(error).__name__}: {error}"
+            os.write(write, said.encode())
+            os._exit(0)
+        os.close(write)
+        said = b""
+        while part := os.read(read, 4096):
+            said += part
+        status = os.waitpid(child, 0)[1]
+        torch.testing.assert_close(called(x), due)
+        print(json.dumps({"said": said.decode(), "status": status,
+                          "replays": kiln.graph_tree_state()["replays"]}))
+    """
+    answer, _ = answer_of(run(text))
+    assert answer["status"] == 0
+    assert "CUDA" in answer["said"] and "fork" in answer["said"], answer
+    assert answer["replays"] == 3
+
+
+def test_an_interpreter_that_ends_with_live_graphs_says_nothing():
+    process = run("kept = [y, called]\nsys.stdout.write('ends')\n")
+    out, errors = process.communicate(timeout=300)
+    assert (process.returncode, out) == (0, "ends"), errors
+    assert "Error" not in errors and "Traceback" not in errors and "terminate" not in errors
+
+
+def test_an_interpreter_that_ends_in_an_error_says_that_one():
+    process = run("raise LookupError('of the program')\n")
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 1, errors
+    assert errors.rstrip().endswith("LookupError: of the program")
+
+
+def test_after_a_device_is_reset_a_call_is_an_error_of_pytorchs():
+    text = """
+        import ctypes
+        torch.cuda.synchronize()
+        runtime = next(line.split()[-1] for line in open("/proc/self/maps") if "libcudart" in line)
+        assert ctypes.CDLL(runtime).cudaDeviceReset() == 0
+        said = []
+        for _ in range(2):
+            try:
+                called(x)
+                torch.cuda.synchronize()
+                said.append(None)
+            except Exception as error:
+                said.append(type(error).__name__)
+        print(json.dumps(said), flush=True)
+        os._exit(0)
+    """
+    process = run(text)
+    out, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    said = out.splitlines()[-1]
+    assert "null" not in said and "Error" in said, said
+
+
+def test_a_graph_in_a_thread_that_ends_first():
+    called = graphs(lambda x: x * 2 + 1)
+    x = torch.rand(64, device="cuda")
+    kept = []
+
+    def work():
+        for _ in range(3):
+            kept.append(called(x))
+            del kept[:-1]
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert torch.equal(kept.pop(), x * 2 + 1)
+    for _ in range(3):
+        assert torch.equal(called(x), x * 2 + 1)
