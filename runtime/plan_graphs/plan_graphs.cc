@@ -9,38 +9,36 @@
 namespace kiln {
 namespace {
 
-// Tells `each` number of what a recording is for: all that a plan's symbols may be
-// bound to. Goes on while it says so; whether it did to the end.
-template <typename Each>
-bool ForEachOfKey(const PlanCall& call, const Each& each) {
-  for (size_t i = 0; i < call.size(); ++i) {
-    const InputView view = call.view(i);
-    if (!each(view.number)) return false;
-    if (!view.is_tensor) continue;
-    if (!each(view.rank)) return false;
-    for (int32_t d = 0; d < view.rank; ++d) {
-      if (!each(view.sizes[d]) || !each(view.strides[d])) return false;
-    }
-  }
-  return true;
-}
-
+// What a recording is for: all that a plan's symbols may be bound to. Of each input
+// its number and its rank, -1 of an integer; of a tensor then sizes and strides.
 std::vector<int64_t> KeyOf(const PlanCall& call) {
   std::vector<int64_t> key;
-  ForEachOfKey(call, [&key](int64_t number) {
-    key.push_back(number);
+  call.ForEachView([&key](const InputView& view) {
+    key.insert(key.end(), {view.number, view.is_tensor ? view.rank : -1});
+    if (!view.is_tensor) return true;
+    key.insert(key.end(), view.sizes, view.sizes + view.rank);
+    key.insert(key.end(), view.strides, view.strides + view.rank);
     return true;
   });
   return key;
 }
 
 bool HasKey(const PlanCall& call, const std::vector<int64_t>& key) {
-  size_t at = 0;
-  return ForEachOfKey(call,
-                      [&](int64_t number) {
-                        return at < key.size() && key[at++] == number;
-                      }) &&
-         at == key.size();
+  const int64_t* at = key.data();
+  const int64_t* const end = at + key.size();
+  return call.ForEachView([&](const InputView& view) {
+    const int64_t rank = view.is_tensor ? view.rank : -1;
+    const int64_t dims = view.is_tensor ? rank : 0;
+    if (end - at < 2 + 2 * dims) return false;
+    if (at[0] != view.number || at[1] != rank) return false;
+    at += 2;
+    for (int64_t d = 0; d < dims; ++d) {
+      if (at[d] != view.sizes[d] || at[dims + d] != view.strides[d])
+        return false;
+    }
+    at += 2 * dims;
+    return true;
+  }) && at == end;
 }
 
 }  // namespace
@@ -135,12 +133,13 @@ absl::StatusOr<std::vector<OutputValue>> PlanGraphs::Run(int plan,
   graph_tree::Call call;
   call.caller = &from;
   call.inputs = std::move(room_);
-  call.inputs.clear();
-  for (size_t i = 0; i < from.size(); ++i) {
-    const InputView view = from.view(i);
-    call.inputs.push_back({.is_tensor = view.is_tensor,
-                           .address = view.is_tensor ? view.data : nullptr});
-  }
+  call.inputs.resize(from.size());
+  graph_tree::Input* to = call.inputs.data();
+  from.ForEachView([&to](const InputView& view) {
+    *to++ = {.is_tensor = view.is_tensor,
+             .address = view.is_tensor ? view.data : nullptr};
+    return true;
+  });
   const absl::Status status = tree_->Run(function, call);
   room_ = std::move(call.inputs);
   RETURN_IF_ERROR(status);

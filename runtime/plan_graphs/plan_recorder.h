@@ -38,6 +38,18 @@ struct PlanCall {
   InputView view(size_t input) const {
     return views.empty() ? ViewOf(inputs[input]) : views[input];
   }
+  // Calls `each` with all views in order, until it says false. Whether it never did.
+  template <typename Each>
+  bool ForEachView(const Each& each) const {
+    for (const InputView& view : views) {
+      if (!each(view)) return false;
+    }
+    if (!views.empty()) return true;
+    for (const InputValue& input : inputs) {
+      if (!each(ViewOf(input))) return false;
+    }
+    return true;
+  }
 };
 
 // Runs plans, captures them and replays them, with memory of one pool and on one
