@@ -1,5 +1,6 @@
 """What device graphs are told of an ATen graph, and the tree's binding: without a GPU."""
 
+import dataclasses
 import types
 
 import pytest
@@ -8,8 +9,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import kiln
-from kiln import _native, graph_choice, service
-from kiln.graph_choice import Chooser, annotated
+from kiln import _native, graph_choice, look, service
+from kiln.graph_choice import Choice, Chooser, annotated
 from kiln.graph_device import GraphDevice
 from kiln.graph_facts import facts_of
 
@@ -96,9 +97,50 @@ def test_an_annotation_disables_an_inference():
     module = traced(lambda x: x + 1, "cuda")
     module.meta["cudagraph_annotation"] = types.SimpleNamespace(fwd=False, bwd=None)
     options = annotated({**OPTIONS, "cudagraphs": True}, module)
-    assert Chooser(options).choose(module, "inference") is None
+    choice = Chooser(options).choose(module, "inference")
+    assert (choice.facts, choice.device_graphs) == (None, 0)
+    assert choice.skip == "disabling cudagraphs due to override_cudagraphs annotation"
     # What AOTAutograd's cache keeps of it is not found for the others: its tag has the options.
     assert any("cudagraph" in name for name in options.keys() - OPTIONS.keys())
+
+
+def test_a_skip_is_told_again_of_what_a_cache_has_kept(caplog):
+    options = {**OPTIONS, "cudagraphs": True, "graph_partition": False}
+    kiln.counters.clear()
+    with caplog.at_level("WARNING", logger="kiln"):
+        choice = Chooser(options).choose(traced(lambda x: x.cpu() + 1, "cuda"), "forward")
+        Choice(**dataclasses.asdict(choice)).tell()
+    (first, again) = [record.getMessage() for record in caplog.records]
+    assert first == again == choice.skip
+    assert first.startswith("skipping cudagraphs due to cpu device (")
+    assert kiln.counters["cudagraph_skips"] == 2
+
+
+def test_explain_tells_of_device_graphs(monkeypatch):
+    module = traced(lambda x: x + 1, "cuda")
+    options = {**OPTIONS, "cudagraphs": True}
+    whole = Chooser(options).choose(module, "inference")
+    parted = dataclasses.replace(whole, parts=[{}, {}], cuts=["aten.item.default: cpu ops"])
+    skipped = dataclasses.replace(whole, facts=None, skip="skipping cudagraphs due to x")
+    graphs = [
+        types.SimpleNamespace(
+            name=f"inference_{n}", segments=1, hosts={}, refusal=None, choice=choice
+        )
+        for n, choice in enumerate([whole, parted, skipped, None])
+    ]
+    monkeypatch.setattr(look, "_compiled", lambda *_, **__: graphs)
+    monkeypatch.setattr(look, "of_graph", lambda graph: [])
+    told = kiln.explain(lambda: None)
+    assert [graph.device_graphs for graph in told.graphs] == [1, 2, 0, 0]
+    assert [graph.skip for graph in told.graphs] == [None, None, "skipping cudagraphs due to x", None]
+    assert str(told).splitlines() == [
+        "inference_0: 1 compiled, 0 host kernels, 1 device graphs",
+        "inference_1: 1 compiled, 0 host kernels, 2 device graphs",
+        "  cut by aten.item.default: cpu ops",
+        "inference_2: 1 compiled, 0 host kernels",
+        "  skipping cudagraphs due to x",
+        "inference_3: 1 compiled, 0 host kernels",
+    ]
 
 
 def test_a_backward_keeps_the_addresses_of_its_forwards_parameters_alone(monkeypatch):
@@ -121,6 +163,9 @@ class _Host:
 
     def warm_up(self, body, inputs):
         return body(inputs)
+
+    def take_another_pool(self):
+        return False
 
     def note(self, kind, function, text):
         self.notes.append(text)

@@ -41,9 +41,9 @@ class Cut:
     """A module as it is compiled: plan, reasons, recipe and choice."""
 
     def __init__(self, module, options=OPTIONS, refused=(), cutter=None):
-        self.choice = Chooser(options).choose(module, "inference") or Choice(
-            {"mode": 0, "static": [], "skip": None}, options
-        )
+        self.choice = Chooser(options).choose(module, "inference")
+        if self.choice is None or self.choice.facts is None:
+            self.choice = Choice({"mode": 0, "static": [], "skip": None}, options)
         self.plan = make_plan(module.graph, dict.fromkeys(refused, "of the test"), None, False, True)
         self.reasons = (cutter or self.choice.cut)(self.plan)
         exported = [export(str(i), s, None) for i, s in enumerate(self.plan.segments)]
@@ -70,6 +70,8 @@ def test_what_is_on_the_cpu_cuts_a_graph():
     reasons = [why for why in cut.reasons if why]
     assert reasons == ["DeviceCopy ops", "cpu ops", "DeviceCopy ops"]
     first, second = cut.choice.parts
+    assert cut.choice.device_graphs == 2
+    assert any("cpu" in words and words.startswith("aten.") for words in cut.choice.cuts)
     assert first["start"] == 0 and second["stop"] == len(cut.recipe.steps)
     assert first["facts"]["names"] == ["x_1"]
     assert first["facts"]["tensors"] == [0]
@@ -79,7 +81,9 @@ def test_what_is_on_the_cpu_cuts_a_graph():
 
 def test_without_partitions_the_same_graph_is_none():
     chooser = Chooser({**OPTIONS, "graph_partition": False})
-    assert chooser.choose(traced(on_the_cpu_between, "cuda", "cpu"), "inference") is None
+    choice = chooser.choose(traced(on_the_cpu_between, "cuda", "cpu"), "inference")
+    assert choice.device_graphs == 0
+    assert choice.skip.startswith("skipping cudagraphs due to cpu device (")
 
 
 def test_a_graph_that_nothing_cuts_is_one():
@@ -180,7 +184,7 @@ def test_an_operator_that_writes_and_says_it_is_unsafe_cuts():
     assert cut.names(first) == ["aten.mul.Tensor"]
     assert second["facts"]["names"] == ["getitem_1"]
     whole = Chooser({**OPTIONS, "graph_partition": False})
-    assert whole.choose(module, "inference") is None
+    assert "incompatible op graph_partitions.adds_one" in whole.choose(module, "inference").skip
 
 
 def test_an_operator_that_writes_and_is_listed_cuts():

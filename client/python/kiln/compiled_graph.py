@@ -365,6 +365,8 @@ class CompiledGraph(_native.Called, OutputCode):
             self._run = self._settle()
         except REFUSALS:
             raise FXGraphCacheMiss from None
+        if self.choice is not None:
+            self.choice.tell()
 
 
 def record(graph: object) -> bool:

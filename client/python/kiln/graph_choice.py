@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from torch import fx
@@ -17,7 +17,7 @@ from torch._guards import TracingContext
 from .config import OF_GRAPHS
 from .cpu_scalars import move_scalars
 from .graph_facts import facts_of
-from .graph_partitions import cut, parts_of
+from .graph_partitions import cut, cuts_of, parts_of
 from .recipe import Recipe
 from .steps import Plan, device_of
 
@@ -26,15 +26,33 @@ if TYPE_CHECKING:
 
 Program = Callable[[list], Sequence]
 Maker = Callable[[Recipe, Sequence[object], Sequence[object]], Program]
+
+
 @dataclass
 class Choice:
-    """Of a graph on a GPU: its facts (graph_facts.py) where it becomes a device graph; without, it
-    is a backward beside such graphs. Plain data."""
+    """Of a graph on a GPU for which a device graph is asked: its facts (graph_facts.py) where it
+    becomes one, else why not. Plain data, which a cache keeps."""
 
     facts: dict[str, object] | None
     options: dict[str, object]
     skip: str | None = None
     parts: list[dict[str, object]] | None = None  # that are graphs (graph_partitions.py); None: all
+    kind: str = "inference"
+    cuts: list[str] = field(default_factory=list)  # operators that are in no graph, and why
+
+    def tell(self) -> None:
+        """Counts and tells of a graph that is skipped."""
+        from .graph_trees import tell_of_skip
+
+        if self.skip is not None:
+            tell_of_skip(self.skip, self.options)
+
+    @property
+    def device_graphs(self) -> int:
+        """How many of them it is."""
+        if self.facts is None:
+            return 0
+        return 1 if self.parts is None else len(self.parts)
 
     def cut(self, plan: Plan) -> list[str | None]:
         """Puts a plan's steps in order, where it may be cut; gives for each why it is in no graph."""
@@ -47,6 +65,7 @@ class Choice:
     ) -> None:
         """Learns which steps of a plan that was cut, and of its recipe, are graphs."""
         self.parts = self.facts and parts_of(plan, reasons, recipe, module, self.facts)
+        self.cuts = cuts_of(plan, reasons)
 
     def applied(
         self, program: Program, graph: CompiledGraph, segments: Sequence[tuple], make: Maker
@@ -55,8 +74,9 @@ class Choice:
         EagerSegment each; ``make``: gives the program of a recipe and of its segments."""
         from . import graph_trees  # of PyTorch it imports what nothing else here needs
 
-        if self.facts is None or self.parts == [] or not graph_trees.can_be():
-            return graph_trees.ungraphed(program, graph.device, self.facts)
+        if self.device_graphs == 0 or not graph_trees.can_be():
+            is_backward = self.kind == "backward"
+            return graph_trees.ungraphed(program, graph.device) if is_backward else program
         if self.parts is None:
             return graph_trees.graphed(program, graph.recipe, self.facts, graph)
         return graph_trees.graphed_in_parts(self.parts, graph, segments, make)
@@ -105,7 +125,7 @@ class Chooser:
         if kind == "backward":
             return self._choose_backward(module)
         if self._is_disabled:
-            self._tell(_BY_ANNOTATION.format(""))
+            return self._skipped(_BY_ANNOTATION.format(""), kind)
         return self._choose(module, kind) if self._wanted else None
 
     def _choose_backward(self, module: fx.GraphModule) -> Choice | None:
@@ -113,14 +133,12 @@ class Chooser:
             return None
         if self._wanted_backward:
             return self._choose(module, "backward")
-        why = _BY_ANNOTATION.format(" for backward")
-        self._tell(why)
-        return Choice(None, self._options, why)
+        return self._skipped(_BY_ANNOTATION.format(" for backward"), "backward")
 
-    def _tell(self, text: str) -> None:
-        from .graph_trees import tell_of_skip
-
-        tell_of_skip(text, self._options)
+    def _skipped(self, why: str, kind: str) -> Choice:
+        choice = Choice(None, self._options, why, kind=kind)
+        choice.tell()
+        return choice
 
     def _static_of(self, module: fx.GraphModule, kind: str) -> list[int]:
         """Of a backward: what its forward has as such inputs. What the forward's graphs gave is
@@ -132,12 +150,11 @@ class Chooser:
         self._static = {names[place] for place in places}
         return places
 
-    def _choose(self, module: fx.GraphModule, kind: str) -> Choice | None:
+    def _choose(self, module: fx.GraphModule, kind: str) -> Choice:
         facts = facts_of(module, kind, self._static_of(module, kind), self._options)
         if facts["skip"] is None:
             if self._options["graph_partition"]:
                 move_scalars(module.graph)
-            return Choice(facts, self._options)
-        self._tell(f"skipping cudagraphs due to {facts['skip']}")
+            return Choice(facts, self._options, kind=kind)
         self._forward_is_none = kind == "forward"
-        return Choice(None, self._options, facts["skip"]) if kind == "backward" else None
+        return self._skipped(f"skipping cudagraphs due to {facts['skip']}", kind)

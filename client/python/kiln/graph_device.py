@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
@@ -52,6 +53,8 @@ NEEDED = (
 _COPIED = 3
 # Of a note (KilnGraphNoteKind).
 _SKIP, _WARNING = 0, 1
+_NOTES = ("skip", "warning", "re-record")
+_KEPT_NOTES = 1000
 
 
 # The allocator of host memory asks these, without end, whether they capture.
@@ -157,6 +160,7 @@ class GraphDevice:
         self.index = index
         keep_cupti(torch.version.cuda)
         _C._set_cached_tensors_enabled(True)
+        self.notes: deque[tuple[str, int, str]] = deque(maxlen=_KEPT_NOTES)
         self._keeps_pool: torch.cuda.CUDAGraph | None = None
         self._open_pool()
 
@@ -307,6 +311,7 @@ class GraphDevice:
         _C._set_storage_data_ptr_access_error_msg(storage, text)
 
     def note(self, kind: int, function: int, text: str) -> None:
+        self.notes.append((_NOTES[kind], function, text))
         if kind == _SKIP:
             counters.add("cudagraph_skips")
             _log.warning("%s", text)

@@ -299,6 +299,12 @@ def parts_of(
     return parts
 
 
+def cuts_of(plan: Plan, reasons: Sequence[str | None]) -> list[str]:
+    """Of each operator that cuts a graph its name and why, once, for people."""
+    nodes = [(_nodes_of(step)[0], why) for step, why in zip(plan.steps, reasons) if why is not None]
+    return list(dict.fromkeys(f"{operator_of(node)}: {why}" for node, why in nodes))
+
+
 def _is_known(node: fx.Node) -> bool:
     """Whether it is known what a node gives, and that it is one value: the tree follows tensors."""
     return isinstance(value_of(node), torch.Tensor) or is_symbolic(node)

@@ -20,7 +20,6 @@ from . import _native
 from .counters import counters
 from .forked import open_in_child
 from .graph_device import GraphDevice, what_is_missing
-from .graph_facts import MODES
 from .graph_partitions import apart
 from .recipe import Recipe, kiln_steps
 from .telling import tell
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from .compiled_graph import CompiledGraph
 
 _log = logging.getLogger("kiln")
-_BACKWARD = MODES.index("backward")
 _ALIGNMENT = 16
 _STATES = ("none", "warm-up", "recording", "execution")
 _RULES = ("value", "static", "cached", "fresh", "of output", "of storage")
@@ -263,11 +261,8 @@ def graphed_in_parts(
     return make(outer, runs, stands)
 
 
-def ungraphed(program: Program, device: torch.device, facts: dict[str, object] | None) -> Program:
-    """`program`, which is in no graph. Of a backward the forwards that waited for it do no more;
-    `facts`: its, or None of one whose forward is a graph."""
-    if facts is not None and facts["mode"] != _BACKWARD:
-        return program
+def ungraphed(program: Program, device: torch.device) -> Program:
+    """`program`, a backward that is in no graph: the forwards that waited for it do no more."""
     index = device.index or 0
 
     @untraced
@@ -287,7 +282,9 @@ def graph_tree_state(device: int = 0) -> dict[str, object] | None:
     ``state``, ``current`` (the id of the last node, of warm-ups negative), counts by name, and
     ``nodes``: of each recording ``id``, ``function``, ``depth``, ``children`` (ids), what must be
     dead before and after it, what was alive after it, as (depth, output), and how each output is
-    given. ``live_blocks``: addresses in the pool."""
+    given. ``live_blocks``: addresses in the pool. ``notes``: what the tree told of last, as (kind,
+    function, text); of functions that go without a graph, warnings, and why something was recorded
+    anew."""
     tree = _trees.get(device)
     if tree is None:
         return None
@@ -303,4 +300,5 @@ def graph_tree_state(device: int = 0) -> dict[str, object] | None:
         path.append(node)
     report["state"] = _STATES[report["state"]]
     report["current"] = None if report["current"] is None else int(report["current"])
-    return {**report, "nodes": nodes, "live_blocks": tree.device.blocks()}
+    notes = list(tree.device.notes)
+    return {**report, "nodes": nodes, "live_blocks": tree.device.blocks(), "notes": notes}

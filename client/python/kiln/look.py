@@ -18,12 +18,26 @@ _PLAN, _SOURCES = 1, 2
 
 @dataclass
 class GraphReport:
-    """One graph: how many segments Kiln compiled, what PyTorch runs and why, or why all of it."""
+    """One graph: how many segments Kiln compiled, what PyTorch runs and why, or why all of it. Where
+    device graphs are asked for: how many it is, what cuts it, or why it is none."""
 
     name: str
     segments: int
     host_kernels: dict[str, str]
     refusal: str | None = None
+    device_graphs: int = 0
+    cuts: list[str] = field(default_factory=list)
+    skip: str | None = None
+
+    def lines(self) -> list[str]:
+        if self.refusal is not None:
+            return [f"{self.name}: runs in eager mode: {self.refusal}"]
+        graphs = f", {self.device_graphs} device graphs" if self.device_graphs else ""
+        first = f"{self.name}: {self.segments} compiled, {len(self.host_kernels)} host kernels"
+        lines = [first + graphs]
+        lines += [f"  {node}: {why}" for node, why in self.host_kernels.items()]
+        lines += [f"  cut by {cut}" for cut in self.cuts]
+        return lines if self.skip is None else [*lines, f"  {self.skip}"]
 
 
 @dataclass
@@ -45,13 +59,7 @@ class Explanation:
     def __str__(self) -> str:
         lines = []
         for graph in self.graphs:
-            if graph.refusal is not None:
-                lines.append(f"{graph.name}: runs in eager mode: {graph.refusal}")
-                continue
-            lines.append(
-                f"{graph.name}: {graph.segments} compiled, {len(graph.host_kernels)} host kernels"
-            )
-            lines += [f"  {node}: {why}" for node, why in graph.host_kernels.items()]
+            lines += graph.lines()
         lines += map(str, self.recompiles)
         return "\n".join(lines) or "no graph was compiled"
 
@@ -90,7 +98,12 @@ def explain(fn: Callable, *args: object, **kwargs: object) -> Explanation:
     graphs = _compiled(fn, args, kwargs, forgiving=True)
     out.recompiles = [one for one in traced_again() if not any(one is old for old in before)]
     for graph in graphs:
-        out.graphs.append(GraphReport(graph.name, graph.segments, graph.hosts, graph.refusal))
+        report = GraphReport(graph.name, graph.segments, graph.hosts, graph.refusal)
+        choice = getattr(graph, "choice", None)  # what stands for a refused graph has none
+        if choice is not None and graph.refusal is None:
+            report.device_graphs, report.cuts = choice.device_graphs, choice.cuts
+            report.skip = choice.skip
+        out.graphs.append(report)
         out.recompiles += of_graph(graph)
     return out
 

@@ -164,6 +164,17 @@ def test_cudagraph_unsafe_unbacked_ops():
         assert skips() == 0
 
 
+def test_explain_has_what_cuts_a_graph():
+    def function(x):
+        y = (x + 1).cpu() * 2
+        return y.cuda() + x
+
+    (graph,) = kiln.explain(graphs(function), torch.rand(4, device="cuda")).graphs
+    assert graph.device_graphs == 2
+    assert graph.cuts and all("cpu" in cut or "DeviceCopy" in cut for cut in graph.cuts)
+    assert graph.skip is None
+
+
 def test_graph_partition_log_message(caplog):
     def function(x):
         y = x + 1

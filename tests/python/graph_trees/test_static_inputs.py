@@ -166,6 +166,7 @@ def test_rerecording_logs_reason(caplog):
     with caplog.at_level("DEBUG", logger="kiln"):
         _moving(called, module, torch.rand(4, device="cuda"), 4)
     assert any("Re-recording" in record.getMessage() for record in caplog.records)
+    assert any(kind == "re-record" and "Re-recording" in text for kind, _, text in state()["notes"])
 
 
 def test_unaligned_static_input():
