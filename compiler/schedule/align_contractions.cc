@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -302,22 +303,42 @@ class Aligner {
     return view;
   }
 
-  // The operand with aligned rows; forward and backward products of one graph
-  // share a copy.
+  // The operand's view with aligned rows. Products that read the same elements, as
+  // they are or transposed, share a copy: a gradient is read both ways.
   View CopyOf(const ContractionOperand& operand, const Contraction& c) {
     const View& view = operand.view;
+    std::vector<size_t> order(view.sizes.size());  // the widest stride first
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return program_.shapes.Hint(view.strides[a]) >
+             program_.shapes.Hint(view.strides[b]);
+    });
+    ContractionOperand ordered = operand;
+    std::string key = absl::StrCat(view.buffer, "+", view.offset.ToString());
+    for (size_t i = 0; i < order.size(); ++i) {
+      ordered.view.sizes[i] = view.sizes[order[i]];
+      ordered.view.strides[i] = view.strides[order[i]];
+      ordered.index[i] = operand.index[order[i]];
+      absl::StrAppend(&key, ",", ordered.view.sizes[i].ToString(), "*",
+                      ordered.view.strides[i].ToString());
+    }
     const bool stays =
         writers_[view.buffer] <=
         (program_.buffers[view.buffer].kind == BufferKind::kInput ? 0 : 1);
-    std::string key = absl::StrCat(view.buffer, "+", view.offset.ToString());
-    for (size_t d = 0; d < view.sizes.size(); ++d)
-      absl::StrAppend(&key, ",", view.sizes[d].ToString(), "*",
-                      view.strides[d].ToString());
-    if (stays && copies_.contains(key)) return copies_.at(key);
-    const View copy = AlignedLike(operand);
-    AddCopy(view, copy, c);
-    copies_.emplace(std::move(key), copy);
-    return copy;
+    View copy;
+    if (const auto known = copies_.find(key); stays && known != copies_.end()) {
+      copy = known->second;
+    } else {
+      copy = AlignedLike(ordered);
+      AddCopy(ordered.view, copy, c);
+      copies_.insert_or_assign(std::move(key), copy);
+    }
+    View result = copy;
+    for (size_t i = 0; i < order.size(); ++i) {
+      result.sizes[order[i]] = copy.sizes[i];
+      result.strides[order[i]] = copy.strides[i];
+    }
+    return result;
   }
 
   // The axes of a nest over the view: one for each dimension of more than a point.

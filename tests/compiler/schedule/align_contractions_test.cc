@@ -122,6 +122,24 @@ TEST(AlignContractions, OneCopyServesAllWhoReadIt) {
       })");
   EXPECT_EQ(both.counts.products, 2);
   EXPECT_EQ(StepsOf(both.program), std::make_pair(4, 1));
+  // As it is and transposed, as a backward reads a gradient; of batches too.
+  const Aligned gradient = AlignedOf(R"(
+      graph @g() on cuda(%dy: bf16[16, 523], %x: bf16[16, 24] align 16,
+                         %w: bf16[523, 24] align 16) -> (%dx, %dw) {
+        %dx = mm(%dy, %w)
+        %t = t(%dy)
+        %dw = mm(%t, %x)
+      })");
+  EXPECT_EQ(gradient.counts.products, 2);
+  EXPECT_EQ(StepsOf(gradient.program), std::make_pair(4, 1));
+  const Aligned batches = AlignedOf(R"(
+      graph @g() on cuda(%dy: bf16[2, 16, 523], %x: bf16[2, 16, 24] align 16,
+                         %w: bf16[2, 523, 24] align 16) -> (%dx, %dw) {
+        %dx = bmm(%dy, %w)
+        %t = permute(%dy, [0, 2, 1])
+        %dw = bmm(%t, %x)
+      })");
+  EXPECT_EQ(StepsOf(batches.program), std::make_pair(4, 1));
 }
 
 TEST(AlignContractions, LeavesWhatHasNothingToWin) {
