@@ -289,3 +289,20 @@ def test_a_float_argument_counts_in_each_call(fn, trains):
         if trains:
             results = ([got], [due]) if torch.is_tensor(got) else (got, due)
             assert_same(*(torch.autograd.grad([r.sum() for r in rs], x) for rs in results))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compiled_autograd_compiles_a_backward_whose_inputs_are_a_list(dynamic):
+    model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.GELU(), torch.nn.Linear(8, 2))
+    kiln.counters.clear()
+    with torch._dynamo.config.patch(compiled_autograd=True):
+        backward = torch.compile(lambda loss: loss.backward(), backend="kiln", dynamic=dynamic)
+        for rows in (4, 4, 5):
+            x = torch.rand(rows, 6)
+            due = torch.autograd.grad(model(x).square().sum(), list(model.parameters()))
+            backward(model(x).square().sum())
+            for parameter, gradient in zip(model.parameters(), due, strict=True):
+                torch.testing.assert_close(parameter.grad, gradient)
+                parameter.grad = None
+    assert kiln.counters["compiles"] + kiln.counters["cache_hit"] > 0
+    assert kiln.counters["eager_graphs"] == 0

@@ -104,6 +104,14 @@ def test_an_annotation_disables_an_inference():
     assert any("cudagraph" in name for name in options.keys() - OPTIONS.keys())
 
 
+@pytest.mark.parametrize("kind", ["forward", "inference"])
+def test_a_graph_that_calls_nothing_is_none_and_no_skip(kind):
+    kiln.counters.clear()
+    choice = Chooser({**OPTIONS, "cudagraphs": True}).choose(traced(lambda x: x, "cuda"), kind)
+    assert (choice.device_graphs, choice.skip) == (0, None)
+    assert kiln.counters["cudagraph_skips"] == 0
+
+
 def test_a_skip_is_told_again_of_what_a_cache_has_kept(caplog):
     options = {**OPTIONS, "cudagraphs": True, "graph_partition": False}
     kiln.counters.clear()

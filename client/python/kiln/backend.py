@@ -113,13 +113,21 @@ def _compiled(
     if why is not None:
         return run_in_pytorch(module, f"dynamo_{next(_numbers)}", why)
     if any(isinstance(value, (list, tuple, dict)) for value in example_inputs):
-        return flatten_graph_inputs(module, example_inputs, lambda m, e: _aot(m, e, values))
-    return _aot(module, example_inputs, values)
+
+        def compile_flat(flat: torch.nn.Module, inputs: list[object]) -> Callable[..., object]:
+            return _aot(flat, module, inputs, values)
+
+        return flatten_graph_inputs(module, example_inputs, compile_flat)
+    return _aot(module, module, example_inputs, values)
 
 
 def _aot(
-    module: fx.GraphModule, example_inputs: Sequence[object], values: dict[str, object]
+    called: torch.nn.Module,
+    module: fx.GraphModule,
+    example_inputs: Sequence[object],
+    values: dict[str, object],
 ) -> Callable[..., object]:
+    """Compiles `called`: Dynamo's graph `module`, or what calls it with inputs of its lists."""
     chooser = Chooser(values)
 
     def compile_graph(kind: str) -> Callable[..., CompiledGraph]:
@@ -141,8 +149,8 @@ def _aot(
     shares = bool(shared_storages(example_inputs))
     lay_out_masks(module)
     with serving(values, module, example_inputs):
-        called = aot_module_simplified(
-            module,
+        compiled = aot_module_simplified(
+            called,
             example_inputs,
             fw_compiler=compile_graph("forward"),
             bw_compiler=compile_graph("backward"),
@@ -152,4 +160,4 @@ def _aot(
             keep_inference_input_mutations=True,
         )
     dynamo_counters["aot_autograd"]["ok"] += 1
-    return torch._dynamo.disable(called, reason="it is compiled")
+    return torch._dynamo.disable(compiled, reason="it is compiled")

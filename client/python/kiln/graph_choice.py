@@ -31,7 +31,7 @@ Maker = Callable[[Recipe, Sequence[object], Sequence[object]], Program]
 @dataclass
 class Choice:
     """Of a graph on a GPU for which a device graph is asked: its facts (graph_facts.py) where it
-    becomes one, else why not. Plain data, which a cache keeps."""
+    becomes one, else why not, if that is to be told. Plain data, which a cache keeps."""
 
     facts: dict[str, object] | None
     options: dict[str, object]
@@ -151,6 +151,8 @@ class Chooser:
         return places
 
     def _choose(self, module: fx.GraphModule, kind: str) -> Choice:
+        if not any(node.op == "call_function" for node in module.graph.nodes):
+            return Choice(None, self._options, kind=kind)  # there is nothing to replay
         facts = facts_of(module, kind, self._static_of(module, kind), self._options)
         if facts["skip"] is None:
             if self._options["graph_partition"]:

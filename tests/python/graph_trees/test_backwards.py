@@ -7,7 +7,7 @@ import warnings
 import torch
 
 import kiln
-from trees import graphs, recordings, reset_without_trees, skips, state
+from trees import graphs, live_blocks, recordings, reset_without_trees, skips, state
 
 
 def _trained(model, x, steps, compiled):
@@ -51,6 +51,9 @@ def test_forward_backward():
     nodes = state()["nodes"]
     assert [node["depth"] for node in nodes] == [0, 1]
     assert nodes[1]["dead_before"] == []
+    # All but the result, which the caller holds, is dead after the backward.
+    saved = len(nodes[0]["rules"])
+    assert nodes[1]["dead_after"] == [(0, number) for number in range(1, saved)]
 
 
 def test_forward_generation():
@@ -64,6 +67,7 @@ def test_forward_generation():
     x = torch.rand(4, 4, device="cuda", requires_grad=True)
     out = first(x)
     out2 = second(out)
+    assert live_blocks() == 2
     assert state()["forwards_pending"]
     out2.sum().backward()
     assert not state()["forwards_pending"]
@@ -171,22 +175,20 @@ def test_cached_forward_backward():
 
 
 def test_forward_backward_not_called():
-    def function(x, y):
-        z = x * y
+    def cubes(x, y):
+        cubed = x * x * x
         torch._dynamo.graph_break()
-        return z.sin() * y
+        return cubed, y * y * y
 
-    called = graphs(function)
-    x = torch.rand(4, 4, device="cuda", requires_grad=True)
-    y = torch.rand(4, 4, device="cuda", requires_grad=True)
-    for _ in range(4):
-        torch.compiler.cudagraph_mark_step_begin()
-        x.grad = y.grad = None
-        out = called(x, y)
-        torch.testing.assert_close(out, function(x, y))
-        # The backward of the second graph alone.
-        del out
-    assert recordings() == 2
+    called = graphs(cubes)
+    for _ in range(3):
+        x, y = (torch.rand(20, 20, device="cuda", requires_grad=True) for _ in range(2))
+        cubed, other = called(x, y)
+        cubed.sum().backward()  # the second graph's backward never runs
+        torch.testing.assert_close(x.grad, 3 * x * x)
+        del cubed, other
+    assert not state()["forwards_pending"]
+    assert recordings() == 3
 
 
 def test_dynamic_backward():
@@ -209,15 +211,16 @@ def test_dynamic_backward():
 
 
 def test_compiled_autograd_static_input_params():
-    model = torch.nn.Linear(6, 6, device="cuda")
-    called = graphs(model)
-    x = torch.rand(4, 6, device="cuda")
-    for _ in range(4):
-        model.zero_grad(set_to_none=True)
-        called(x).sum().backward()
-    # The batch, which the backward saves as the forward's output or input, and the tangent.
-    assert state()["recorded_copied_inputs"] <= 3
-    model.zero_grad(set_to_none=True)
+    model = torch.nn.Linear(10, 10, bias=False, device="cuda")
+    x = torch.rand(10, 10, device="cuda")
+    with torch._dynamo.config.patch(compiled_autograd=True):
+        backward = graphs(lambda loss: loss.backward())
+        for _ in range(5):
+            backward(model(x).sum())
+            torch.testing.assert_close(model.weight.grad, x.sum(0).expand(10, 10))
+            model.weight.grad = None
+    # The gradient of the loss and the batch; the weight stays where it is.
+    assert kiln.counters["cudagraph_recorded_non_static_inputs"] == 2
 
 
 def test_forward_with_skipped_cudagraphed_backward():

@@ -63,21 +63,6 @@ def test_unaligned_static_parameter():
     assert state()["nodes"][0]["addresses"] == [0, 0]
 
 
-def test_multi_dispatch_single_compile():
-    first, second = (torch.nn.Linear(2, 2, device="cuda") for _ in range(2))
-
-    def run(module, x):
-        return module(x)
-
-    called = graphs(run)
-    x = torch.rand(2, 2, device="cuda")
-    with torch.no_grad():
-        for _ in range(3):
-            for module in (first, second):
-                torch.testing.assert_close(called(module, x), module(x))
-    assert skips() == 0
-
-
 class _Scaled(torch.nn.Module):
     def __init__(self, factor):
         super().__init__()
@@ -87,44 +72,51 @@ class _Scaled(torch.nn.Module):
         return x * self.weight
 
 
-def test_multi_dispatch_keeps_the_old_recording():
-    """One graph, two modules: each one's parameters have a recording, and are found again."""
-
-    def run(module, x):
-        return module(x)
-
+def _train(run, modules, wanted):
+    """Forward and backward, three times each module and then each again: what was recorded for it is
+    found. ``wanted``: whether the input's gradient is."""
     called = graphs(run)
-    modules = [_Scaled(2), _Scaled(3)]
-    x = torch.rand(4, device="cuda")
-    with torch.no_grad():
-        for module in modules:
-            for _ in range(3):
-                assert torch.equal(called(module, x), module(x))
-        made = recordings()
-        for module in modules * 3:
-            assert torch.equal(called(module, x), module(x))
-    assert recordings() == made == 2
+    x = torch.rand(3, 4, device="cuda", requires_grad=wanted)
+    for module in [module for module in modules for _ in range(3)] + modules * 2:
+        leaves = [*module.parameters(), *([x] if wanted else [])]
+        due = torch.autograd.grad(run(module, x).square().sum(), leaves)
+        y = called(module, x)
+        torch.testing.assert_close(y, run(module, x))
+        y.square().sum().backward()
+        for leaf, gradient in zip(leaves, due, strict=True):
+            torch.testing.assert_close(leaf.grad, gradient)
+            leaf.grad = None
+        del y
     assert skips() == 0
 
 
-def test_multi_dispatch_of_a_child():
+def test_multi_dispatch_single_compile_param_inputs():
+    """One graph, two parameters: each one's addresses have recordings, of forward and backward."""
+    _train(lambda module, x: x * module.weight, [_Scaled(2), _Scaled(3)], False)
+    assert recordings() == 4
+
+
+def test_multi_dispatch_child_node():
     def run(module, x):
         y = x + 1
         torch._dynamo.graph_break()
         return module(y)
 
-    called = graphs(run)
-    modules = [_Scaled(2), _Scaled(3)]
-    x = torch.rand(4, device="cuda")
-    with torch.no_grad():
-        for module in modules * 4:
-            torch.testing.assert_close(called(module, x), module(x + 1))
-    assert skips() == 0
-    made = recordings()
-    with torch.no_grad():
-        for module in modules * 2:
-            torch.testing.assert_close(called(module, x), module(x + 1))
-    assert recordings() == made
+    _train(run, [_Scaled(2), _Scaled(3)], False)
+    assert recordings() == 5
+
+
+def test_multi_dispatch_parent_node():
+    """What comes after a graph that was recorded anew is recorded below it; the backward of the sum
+    is nothing to replay."""
+
+    def run(module, x):
+        y = module(x)
+        torch._dynamo.graph_break()
+        return y + 1
+
+    _train(run, [_Scaled(2), _Scaled(3)], False)
+    assert recordings() == 6
 
 
 def _moving(called, module, x, times):
@@ -201,39 +193,9 @@ def _batch_norm(seed):
     [_Scaled, _WithBuffer, _batch_norm, lambda n: torch.nn.Linear(4, 4, device="cuda")],
     ids=["custom_module", "custom_module_buffer", "builtin_module_buffers", "builtin_module"],
 )
-def test_multi_dispatch_single_compile_of_modules(make):
-    def run(module, x):
-        return module(x)
-
-    called = graphs(run)
-    first, second = make(2), make(3)
-    x = torch.rand(3, 4, device="cuda")
-    with torch.no_grad():
-        for module in (first, first, first, second, second, second, first, second):
-            torch.testing.assert_close(called(module, x), module(x))
-    assert recordings() == 2
-    assert skips() == 0
-
-
-def test_multi_dispatch_parent_node():
-    """What comes after a graph that was recorded anew is recorded below it."""
-
-    def run(module, x):
-        y = module(x)
-        torch._dynamo.graph_break()
-        return y.sin()
-
-    called = graphs(run)
-    modules = [_Scaled(2), _Scaled(3)]
-    x = torch.rand(4, device="cuda")
-    with torch.no_grad():
-        for module in modules * 4:
-            torch.testing.assert_close(called(module, x), module(x).sin())
-        made = recordings()
-        for module in modules * 2:
-            torch.testing.assert_close(called(module, x), module(x).sin())
-    assert recordings() == made
-    assert skips() == 0
+def test_multi_dispatch_single_compile(make):
+    _train(lambda module, x: module(x), [make(2), make(3)], True)
+    assert recordings() == 4
 
 
 def test_fallback_to_eager_warns_once_for_each_function(messages):
