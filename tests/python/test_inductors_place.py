@@ -182,7 +182,7 @@ class Model(torch.nn.Module):
         return {"loss": torch.nn.functional.mse_loss(y, labels), "logits": y}
 
 
-def trained(folder, compiled, resume=None):
+def trained(folder, device, compiled, resume=None):
     """The losses of a training with gradient accumulation, evaluation and checkpoints."""
     transformers = pytest.importorskip("transformers")
     pytest.importorskip("accelerate")
@@ -198,9 +198,9 @@ def trained(folder, compiled, resume=None):
         save_steps=3,
         seed=1,
         report_to=[],
-        use_cpu=True,
+        use_cpu=device == "cpu",
         disable_tqdm=True,
-        torch_compile=compiled,
+        **compiled,
     )
     trainer = transformers.Trainer(
         Model(), arguments, train_dataset=Squares(64), eval_dataset=Squares(16)
@@ -211,17 +211,30 @@ def trained(folder, compiled, resume=None):
     return losses, [log["eval_loss"] for log in logs if "eval_loss" in log]
 
 
-def test_the_trainer_of_transformers_trains_as_in_eager_mode(tmp_path):
-    expected = trained(tmp_path / "eager", False)
+ONE_GPU = pytest.mark.skipif(torch.cuda.device_count() != 1, reason="there is not one GPU here")
+
+
+@pytest.mark.parametrize(
+    ("device", "mode"),
+    [
+        ("cpu", None),
+        pytest.param("cuda", None, marks=ONE_GPU),
+        pytest.param("cuda", "reduce-overhead", marks=ONE_GPU),
+    ],
+)
+def test_the_trainer_of_transformers_trains_as_in_eager_mode(tmp_path, device, mode):
+    expected = trained(tmp_path / "eager", device, {})
+    compiled = {"torch_compile": True, **({} if mode is None else {"torch_compile_mode": mode})}
     with kiln.replace_inductor():
         torch._dynamo.reset()
-        losses, evaluations = trained(tmp_path / "kiln", True)
+        losses, evaluations = trained(tmp_path / "kiln", device, compiled)
         assert len(losses) == 6 and len(evaluations) == 2
         assert (losses, evaluations) == (
             pytest.approx(expected[0], rel=1e-4),
             pytest.approx(expected[1], rel=1e-4),
         )
         assert kiln.counters["cache_hit"] + kiln.counters["cache_miss"] >= 2
+        assert (kiln.counters["cudagraph_partitions"] > 0) == (mode is not None)
         checkpoint = os.path.join(tmp_path, "kiln", "checkpoint-3")
-        again, _ = trained(tmp_path / "again", True, resume=checkpoint)
+        again, _ = trained(tmp_path / "again", device, compiled, resume=checkpoint)
         assert again[-3:] == pytest.approx(expected[0][-3:], rel=1e-4)

@@ -36,8 +36,50 @@ def test_graph_partition_unbacked_symint():
     assert skips() == 0
 
 
+def test_graph_partition_dynamic_shapes():
+    called = torch.compile(
+        lambda x: x + 1, backend="kiln", dynamic=True, options={"cudagraphs": True}
+    )
+    for size in (2, 3, 4, 2, 3, 4):
+        assert_thrice(called, lambda x: x + 1, torch.rand(size, 3, device="cuda"))
+    assert recordings() == 3
+    assert skips() == 0
+
+
+def test_graph_partition_cpu_tensor_symints():
+    """Sizes that the CPU's part alone knows are no key of what is on the GPU."""
+
+    def function(x, y):
+        return x + 1, y + 1
+
+    called = torch.compile(function, backend="kiln", dynamic=True, options={"cudagraphs": True})
+    for number, size in enumerate((4, 6, 8) * 4):
+        x, y = torch.rand(size, 3, device="cuda"), torch.rand(number + 5, 3)
+        for got, due in zip(called(x, y), function(x, y), strict=True):
+            torch.testing.assert_close(got, due)
+    assert recordings() == 3
+    assert skips() == 0
+
+
+def test_graph_partition_unbacked_symint_multi_output_layout():
+    def function(x):
+        places = x.nonzero()
+        values, order = torch.sort(places.squeeze(1) * 2)
+        first, second = values.split([2, values.shape[0] - 2])
+        return first.sum(), second * 3, order
+
+    called = graphs(function)
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        for count in (3, 5, 3, 5, 3, 5):
+            x = torch.zeros(16, device="cuda")
+            x[:count] = 1
+            for got, due in zip(called(x), function(x), strict=True):
+                torch.testing.assert_close(got, due)
+    assert skips() == 0
+
+
 @pytest.mark.parametrize("skipped", [False, True])
-def test_graph_partition_dynamic_shapes(skipped):
+def test_graph_partition_cpu_op_and_dynamic_shapes(skipped):
     def function(x):
         return (x + 1).cpu().cuda() * x.size(0)
 
@@ -101,6 +143,18 @@ def test_graph_partition_cpu_scalar_mutation():
     for _ in range(4):
         torch.testing.assert_close(called(x, count), function(x, plain))
         assert count == plain
+    assert recordings() == 1
+
+
+def test_graph_partition_cpu_scalar_device_put():
+    def function(x, count):
+        return x + count.to("cuda") * 2
+
+    x, count = torch.rand(8, device="cuda"), torch.tensor(3.0)
+    called = graphs(function)
+    for _ in range(4):
+        torch.testing.assert_close(called(x, count), function(x, count))
+    assert (count.device.type, count.item()) == ("cpu", 3.0)
     assert recordings() == 1
 
 

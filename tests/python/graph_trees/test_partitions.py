@@ -24,7 +24,7 @@ def test_graph_partition():
 
 def test_graph_partition_forward_backward():
     def function(x):
-        y = (x * 2).sin()
+        y = (x.detach() * 2).sin()
         return (y.cpu() + 1).cuda() * x
 
     x = torch.rand(8, device="cuda", requires_grad=True)
@@ -35,6 +35,7 @@ def test_graph_partition_forward_backward():
         found = x.grad
         (due,) = torch.autograd.grad(function(x).sum(), x)
         torch.testing.assert_close(found, due)
+    assert recordings() == 3  # two parts of the forward, and the backward
     assert skips() == 0
     assert not state()["forwards_pending"]
     x.grad = None
@@ -73,9 +74,11 @@ def test_graph_partition_custom_op_no_split():
     def function(x):
         return halved(halved(x + 1) * 2) + 3
 
-    x = torch.rand(16, device="cuda")
-    assert_thrice(graphs(function), function, x)
-    assert recordings() == 1
+    called = torch.compile(function, backend="kiln", dynamic=True, options={"cudagraphs": True})
+    for size in (2, 3, 4):
+        assert_thrice(called, function, torch.rand(size, 3, device="cuda"))
+    assert recordings() == 3
+    assert skips() == 0
 
 
 def test_graph_partition_custom_rule():
@@ -95,7 +98,9 @@ def test_graph_partition_custom_rule():
 
 
 def test_graph_partition_custom_op_mutation():
-    @torch.library.custom_op("graph_trees::adds_one", mutates_args=["x"])
+    @torch.library.custom_op(
+        "graph_trees::adds_one", mutates_args=["x"], tags=(torch.Tag.cudagraph_unsafe,)
+    )
     def adds_one(x: torch.Tensor) -> None:
         x.add_(1)
 
@@ -106,6 +111,7 @@ def test_graph_partition_custom_op_mutation():
 
     x = torch.rand(16, device="cuda")
     assert_thrice(graphs(function), function, x)
+    assert recordings() == 2
     assert skips() == 0
 
 
