@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/graph/elementwise_rules.h"
 #include "compiler/graph/layout_rules.h"
 #include "compiler/graph/op_families.h"
@@ -55,6 +56,26 @@ absl::StatusOr<TensorMetas> InferLiftFresh(const InferInput& in) {
   return TensorMetas{std::move(meta)};
 }
 
+// copy_strided(a, stride): laid out so.
+absl::StatusOr<TensorMetas> InferCopyStrided(const InferInput& in) {
+  TensorMeta meta;
+  meta.dtype = in.tensor(0).dtype;
+  meta.sizes = in.tensor(0).sizes;
+  meta.strides = in.ints(1);
+  if (meta.strides.size() != meta.sizes.size())
+    return MakeError(ErrorReason::kMalformedGraph,
+                     absl::StrCat("copy_strided: expected ", meta.sizes.size(),
+                                  " strides, got ", meta.strides.size()));
+  for (const SymExpr& stride : meta.strides)
+    if (stride.is_constant() && stride.constant() < 1)
+      return MakeError(
+          ErrorReason::kMalformedGraph,
+          absl::StrCat("copy_strided: expected strides of 1 or more, "
+                       "got ",
+                       stride.constant()));
+  return TensorMetas{std::move(meta)};
+}
+
 // native_dropout(input, p, train): the result and its mask.
 absl::StatusOr<TensorMetas> InferDropout(const InferInput& in) {
   ASSIGN_OR_RETURN(TensorMeta out, BroadcastMeta(in, {0}, in.tensor(0).dtype));
@@ -85,6 +106,8 @@ constexpr OpRow kRows[] = {
      InferRoundTo, kLower},
     {"aten.lift_fresh_copy.default", "(Tensor self) -> Tensor", InferLiftFresh,
      kLower},
+    {"prims.copy_strided.default", "(Tensor a, SymInt[] stride) -> Tensor",
+     InferCopyStrided, kLower},
     {"aten.native_dropout.default",
      "(Tensor input, float p, bool? train) -> (Tensor, Tensor)", InferDropout,
      kLower},

@@ -68,7 +68,10 @@ void ChooseOutputs(GraphLowering& g) {
     const uint32_t producer = graph.value(*output).node;
     if (producer == Value::kNoNode) continue;
     const Node& node = graph.nodes()[producer];
-    if (node.op->name != "aten.clone.default") continue;
+    if (node.op->name != "aten.clone.default" &&
+        node.op->name != "prims.copy_strided.default") {
+      continue;
+    }
     const ValueId source = node.args[0].value();
     const bool is_result = MemoryOf(graph, source) == source &&
                            graph.value(source).node != Value::kNoNode;

@@ -185,6 +185,7 @@ constexpr LowerRow kRows[] = {
     {"prims.round_to.default", RoundTo},
     {"aten._to_copy.default", Copy},
     {"aten.clone.default", Copy},
+    {"prims.copy_strided.default", Copy},
     {"aten.contiguous.default", Copy},
     {"aten.lift_fresh_copy.default", Copy},
     {"aten.positive.default", Copy},

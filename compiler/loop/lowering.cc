@@ -1,5 +1,8 @@
 #include "compiler/loop/lowering.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -52,6 +55,25 @@ bool IsDense(const DimVector& sizes, const DimVector& strides) {
   return true;
 }
 
+// The same, but that rows, which neighbours lie along, are further apart than they
+// are long: how a client has matrices that it keeps for its backward.
+bool HasRoomBehindRows(DimVector sizes, const DimVector& strides) {
+  int64_t length = 0, apart = std::numeric_limits<int64_t>::max();
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (!sizes[d].is_constant() || !strides[d].is_constant()) return false;
+    if (sizes[d].Is(1)) continue;
+    if (strides[d].Is(1)) {
+      length = sizes[d].constant();
+    } else {
+      apart = std::min(apart, strides[d].constant());
+    }
+  }
+  if (length == 0 || apart < length) return false;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (strides[d].Is(1) && !sizes[d].Is(1)) sizes[d] = apart;
+  return IsDense(sizes, strides);
+}
+
 }  // namespace
 
 BufferId GraphLowering::PlaceResult(ValueId result) {
@@ -62,9 +84,11 @@ BufferId GraphLowering::PlaceResult(ValueId result) {
       channels_last[result.index]             ? ChannelsLastStrides(m.sizes)
       : output_strides[result.index].empty() ? m.strides
                                              : output_strides[result.index];
-  placed.buffer =
-      AddBuffer(BufferKind::kTemporary, m.dtype, m.sizes,
-                IsDense(m.sizes, wanted) ? wanted : ContiguousStrides(m.sizes));
+  const bool as_wanted =
+      IsDense(m.sizes, wanted) || (!output_strides[result.index].empty() &&
+                                   HasRoomBehindRows(m.sizes, wanted));
+  placed.buffer = AddBuffer(BufferKind::kTemporary, m.dtype, m.sizes,
+                            as_wanted ? wanted : ContiguousStrides(m.sizes));
   placed.index = OwnAxes(m.sizes);
   placed.placed = true;
   return placed.buffer;

@@ -119,3 +119,72 @@ def test_what_no_convolution_touches_is_saved_as_it_is():
         torch.compile(fn, backend="kiln", fullgraph=True)(x, w, q)
     scores = [t for t in saved if t.shape == (2, 3, 5, 5)]
     assert scores and all(t.is_contiguous() for t in scores)
+
+
+class Head(nn.Module):
+    """A linear layer over classes that are no multiple of 8, and its loss."""
+
+    def __init__(self, dtype=torch.bfloat16):
+        super().__init__()
+        self.linear = nn.Linear(16, 1027, dtype=dtype)
+
+    def forward(self, x, classes):
+        logits = self.linear(x).float().flatten(0, 1)
+        return F.cross_entropy(logits, classes.flatten())
+
+
+def head_step(options, backend="kiln"):
+    """The strides of the logits as they are saved, the loss and the gradients."""
+    torch.manual_seed(0)
+    model = Head()
+    x = torch.randn(3, 8, 16, dtype=torch.bfloat16, requires_grad=True)
+    classes = torch.randint(0, 1027, (3, 8))
+    saved = []
+
+    def pack(tensor):
+        saved.append(tensor)
+        return tensor
+
+    called = model if backend is None else torch.compile(model, backend=backend, options=options)
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        loss = called(x, classes)
+    loss.backward()
+    strides = [t.stride() for t in saved if t.shape == (24, 1027)]
+    return strides, loss.detach(), [x.grad, model.linear.weight.grad, model.linear.bias.grad]
+
+
+@pytest.mark.parametrize(
+    "option, value, rows",
+    [
+        ("shape_padding", True, 1088),
+        ("shape_padding", False, 1027),
+        ("comprehensive_padding", False, 1027),
+        ("force_shape_pad", True, 1027),
+    ],
+)
+def test_a_product_is_saved_with_room_behind_its_rows(monkeypatch, option, value, rows):
+    monkeypatch.setattr(saved_layouts, "_is_on_tensor_cores", lambda value: True)
+    saved, loss, grads = head_step({option: value})
+    assert saved == [(rows, 1)]
+    _, due, due_grads = head_step({}, backend=None)
+    torch.testing.assert_close(loss, due, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(grads, due_grads, rtol=2e-2, atol=2e-2)
+    assert layouts(grads) == layouts(due_grads)
+
+
+def test_a_product_that_is_a_result_keeps_its_rows(monkeypatch):
+    monkeypatch.setattr(saved_layouts, "_is_on_tensor_cores", lambda value: True)
+    x = torch.randn(8, 16, dtype=torch.bfloat16)
+    w = torch.randn(16, 1027, dtype=torch.bfloat16, requires_grad=True)
+
+    def fn(x, w):
+        y = x @ w
+        return y, y.float().logsumexp(1)
+
+    y, z = torch.compile(fn, backend="kiln", fullgraph=True)(x, w)
+    assert y.stride() == (1027, 1)
+    (found,) = torch.autograd.grad(y.sum() + z.sum(), w)
+    due_y, due_z = fn(x, w)
+    torch.testing.assert_close(
+        found, *torch.autograd.grad(due_y.sum() + due_z.sum(), w), rtol=2e-2, atol=2e-2
+    )

@@ -46,8 +46,7 @@ def cut(
         joint, inputs, num_fwd_outputs=num_fwd_outputs, **others
     )
     drop_unsaved(forward, copies)
-    if options["layout_optimization"]:
-        lay_out_saved(forward, backward, num_fwd_outputs)
+    lay_out_saved(forward, backward, num_fwd_outputs, options)
     return forward, backward
 
 

@@ -1,15 +1,18 @@
-"""Images that a convolution network saves for its backward, channels-last.
+"""How what is saved for a backward lies: images channels-last, products with room behind their rows.
 
-    lay_out_saved(forward, backward, num_fwd_outputs)
+    lay_out_saved(forward, backward, num_fwd_outputs, options)
 
 On a GPU the compiler has convolutions of half types, and what is around them, channels-last,
-whatever the layout of the caller's tensors. Eager mode never sees what is saved between a forward
-and its backward, so images are saved as they lie, and not copied to the layout that the trace has
+whatever the layout of the caller's tensors; and products whose rows are no whole vectors, as those
+over a vocabulary of 50,257, on longer rows. Eager mode never sees what is saved between a forward
+and its backward, so both are saved as they lie, and not copied to the layout that the trace has
 and back. The copies that are written here are none where Kiln compiles: the compiler gives away
 what is copied, laid out as the copy is.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import torch
 from torch import fx
@@ -20,6 +23,9 @@ from .joint_nodes import call, is_view, storages
 
 _aten = torch.ops.aten
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
+_PRODUCTS = (_aten.mm.default, _aten.addmm.default, _aten.bmm.default, _aten.baddbmm.default)
+_LONG_ROW = 1024  # elements; this and the bytes as in compiler/schedule/pad_rows
+_LINE_BYTES, _VECTOR_BYTES = 128, 16
 
 
 def _goes_channels_last(node: fx.Node) -> bool:
@@ -68,29 +74,63 @@ def _is_contiguous(value: object) -> bool:
     return value.is_contiguous() and not value.is_contiguous(memory_format=_FORMATS[value.dim()])
 
 
+def _padded_strides(node: fx.Node) -> list[int] | None:
+    """The strides of a product with long rows that are no whole vectors, each row moved to a line of
+    the GPU's caches (compiler/schedule/pad_rows.h); None of all else."""
+    if node.target not in _PRODUCTS or not _is_on_tensor_cores(value_of(node)):
+        return None
+    value = value_of(node)
+    if not all(isinstance(size, int) for size in value.size()) or not value.is_contiguous():
+        return None
+    length, step = value.size(-1), _LINE_BYTES // value.element_size()
+    if length <= _LONG_ROW or length * value.element_size() % _VECTOR_BYTES == 0:
+        return None
+    strides = [1, -(-length // step) * step]
+    for size in reversed(value.size()[1:-1]):
+        strides.append(strides[-1] * size)
+    return strides[::-1]
+
+
+def _is_on_tensor_cores(value: torch.Tensor) -> bool:
+    if value.device.type != "cuda":
+        return False
+    tf32 = torch.backends.cuda.matmul.fp32_precision == "tf32"
+    return value.dtype in (torch.float16, torch.bfloat16) or (
+        value.dtype == torch.float32 and tf32
+    )
+
+
 def lay_out_saved(
-    forward: fx.GraphModule, backward: fx.GraphModule, num_fwd_outputs: int
+    forward: fx.GraphModule,
+    backward: fx.GraphModule,
+    num_fwd_outputs: int,
+    options: Mapping[str, object],
 ) -> None:
-    """Changes both. A tensor that is a result or an input as well is saved as it is."""
+    """Changes both. A tensor that is a result or an input as well is saved as it is. ``options``:
+    kiln.config's."""
     (output,) = forward.graph.find_nodes(op="output")
     results = list(output.args[0])
-    images = _images(forward.graph)
-    if not images:
-        return
+    images = _images(forward.graph) if options["layout_optimization"] else set()
+    pads = options["shape_padding"] and options["comprehensive_padding"]
+    pads = pads and not options["force_shape_pad"]  # which pads sizes, and peels none
     known = [node for node in results[:num_fwd_outputs] if isinstance(node, fx.Node)]
     known += forward.graph.find_nodes(op="placeholder")
     shared = storages(known)
     readers = {node.name: node for node in backward.graph.find_nodes(op="placeholder")}
     for place, node in enumerate(results[num_fwd_outputs:], num_fwd_outputs):
-        if node not in images or not _is_contiguous(value_of(node)):
+        if not isinstance(node, fx.Node) or node.name not in readers or storages([node]) & shared:
             continue
-        if node.name not in readers or storages([node]) & shared:
+        strides = _padded_strides(node) if pads else None
+        if node in images and _is_contiguous(value_of(node)):
+            words = {"memory_format": _FORMATS[value_of(node).dim()]}
+            copied = _aten.clone.default, (node,), words
+        elif strides is not None:
+            copied = torch.ops.prims.copy_strided.default, (node, strides), {}
+        else:
             continue
-        format_ = _FORMATS[value_of(node).dim()]
+        target, args, words = copied
         with detect_fake_mode([value_of(node)]), forward.graph.inserting_before(output):
-            copy = call(
-                forward.graph, node.meta, _aten.clone.default, node, memory_format=format_
-            )
+            copy = call(forward.graph, node.meta, target, *args, **words)
         results[place] = copy
         reader = readers[node.name]
         reader.meta.pop("tensor_meta", None)

@@ -79,6 +79,8 @@ TEST(InferMeta, ElementwiseResultsLieAsTheirOperandsDo) {
            {"%a: f32[2, 3, 4, 5] strides [60, 1, 15, 3]", "relu(%a)",
             "f32[2, 3, 4, 5] strides [60, 1, 15, 3]"},
            {"%a: f32[2, 8] strides [0, 1]", "clone(%a)", "f32[2, 8]"},
+           {"%a: f32[2, 7]", "prims.copy_strided(%a, [8, 1])",
+            "f32[2, 7] strides [8, 1]"},
            {"%a: f32[8, 2] strides [1, 8]",
             "clone(%a, memory_format=contiguous_format)", "f32[8, 2]"},
            {"%a: f32[N, 4], %b: f32[4]", "mul.Tensor(%a, %b)", "f32[N, 4]"}}) {
@@ -174,6 +176,8 @@ TEST(InferMeta, WhatPyTorchRefusesIsRefused) {
            {"%a: f32[4], %b: f32[2, 4]", "add_.Tensor(%a, %b)", "writes"},
            {"%a: f32[1]", "expand(%a, [-2])", "sizes of 0 or more"},
            {"%a: f32[6]", "view(%a, [-2, -3])", "sizes of 0 or more"},
+           {"%a: f32[2, 6]", "prims.copy_strided(%a, [1])", "expected 2"},
+           {"%a: f32[2, 6]", "prims.copy_strided(%a, [0, 1])", "1 or more"},
            {"%a: f32[4], %i: f32[2]", "index.Tensor(%a, [%i])", "due i64"}}) {
     const auto graph = Infer(e, 1);
     EXPECT_EQ(ReasonOf(graph.status()), ErrorReason::kMalformedGraph)

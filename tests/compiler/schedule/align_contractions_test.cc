@@ -142,6 +142,31 @@ TEST(AlignContractions, OneCopyServesAllWhoReadIt) {
   EXPECT_EQ(StepsOf(batches.program), std::make_pair(4, 1));
 }
 
+TEST(AlignContractions, WhatIsKeptOnLongerRowsIsNotCopied) {
+  const Aligned kept = AlignedOf(R"(
+      graph @g() on cuda(%a: bf16[16, 24] align 16, %b: bf16[21, 24] align 16)
+          -> (%kept) {
+        %t = t(%b)
+        %y = mm(%a, %t)
+        %kept = prims.copy_strided(%y, [24, 1])
+      })");
+  EXPECT_EQ(StepsOf(kept.program), std::make_pair(2, 0));
+  // On its way it lies as anything else.
+  const Aligned within = AlignedOf(R"(
+      graph @g() on cuda(%a: bf16[16, 24] align 16, %b: bf16[24, 21])
+          -> (%y) {
+        %c = prims.copy_strided(%b, [1, 30])
+        %y = mm(%a, %c)
+      })");
+  EXPECT_EQ(StepsOf(within.program), std::make_pair(2, 2));
+  const Aligned read = AlignedOf(R"(
+      graph @g() on cuda(%kept: bf16[16, 523] strides [528, 1] align 16,
+                         %b: bf16[523, 24] align 16) -> (%y) {
+        %y = mm(%kept, %b)
+      })");
+  EXPECT_EQ(StepsOf(read.program), std::make_pair(2, 0));
+}
+
 TEST(AlignContractions, LeavesWhatHasNothingToWin) {
   for (const absl::string_view form :
        {// Aligned; not even one vector; a sum that its last part would be seen in.
