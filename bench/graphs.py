@@ -1,6 +1,6 @@
 """Device graphs: Kiln beside Inductor, both under mode="reduce-overhead", in one run.
 
-usage: ./kiln bench graphs [CASE...] [--turns N] [--steps N]
+usage: ./kiln bench graphs [CASE...] [--turns N] [--steps N] [--seconds N]
 
 Each case and backend is a process that compiles, warms up and records, and then waits. Kiln's do so
 together, Inductor's one at a time, since Inductor times kernels while it compiles. When all are ready
@@ -22,10 +22,13 @@ import argparse
 import contextlib
 import json
 import os
+import queue
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 from environment import command_line, machine
 
@@ -58,27 +61,33 @@ class Child:
         )
         self.turns: list[dict[str, float]] = []
         self.once: dict[str, float] | None = None
+        self._answers: queue.Queue[dict[str, float] | None] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        for line in self._process.stdout:
+            if line.startswith("FIGURES "):
+                self._answers.put(json.loads(line.removeprefix("FIGURES ")))
+        self._answers.put(None)
 
     def begin(self, what: str) -> None:
         with contextlib.suppress(BrokenPipeError):  # it has failed; the answer says so
             self._process.stdin.write(f"{what}\n")
             self._process.stdin.flush()
 
-    def answer(self) -> dict[str, float] | None:
-        for line in self._process.stdout:
-            if line.startswith("FIGURES "):
-                return json.loads(line.removeprefix("FIGURES "))
-        return None
-
-    def compile(self) -> None:
-        """Waits for what `begin` was asked for."""
-        self.once = self.answer()
+    def compile(self, until: float) -> None:
+        """Waits for what `begin` was asked for, until then."""
+        try:
+            self.once = self._answers.get(timeout=max(until - time.monotonic(), 0.1))
+        except queue.Empty:
+            self._process.kill()
+            print(f"{self.case} {self.backend}: not compiled within --seconds", flush=True)
 
     def measure(self) -> None:
         if self.once is None:
             return
         self.begin("measure")
-        answer = self.answer()
+        answer = self._answers.get()
         if answer is None:
             self.once = None
         else:
@@ -100,19 +109,22 @@ class Child:
         return {**self.once, **medians}
 
 
-def run(cases: list[str], backends: list[str], turns: int, steps: int) -> list[Child]:
+def run(
+    cases: list[str], backends: list[str], turns: int, steps: int, seconds: float
+) -> list[Child]:
     """The processes of all cases, measured and ended. Inductor's is the first of each case."""
+    until = time.monotonic() + seconds
     with tempfile.TemporaryDirectory(prefix="kiln-graphs-") as folder:
         children = [Child(case, b, steps, folder) for case in cases for b in backends]
         ours = [child for child in children if child.backend == "kiln"]
         for child in ours:
             child.begin("compile")
         for child in ours:
-            child.compile()
+            child.compile(until)
         for child in children:
             if child not in ours:
                 child.begin("compile")
-                child.compile()
+                child.compile(until)
         for _ in range(turns):
             for child in children:
                 child.measure()
@@ -187,6 +199,7 @@ def main() -> int:
     parser.add_argument("cases", nargs="*", metavar="CASE", help=" ".join(CASES))
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--steps", type=int, default=20, help="of a turn")
+    parser.add_argument("--seconds", type=float, default=1200, help="in which all must compile")
     parser.add_argument("--backends", default=",".join(BACKENDS))
     options = parser.parse_args()
     for case in options.cases:
@@ -201,7 +214,8 @@ def main() -> int:
         sys.exit("kiln bench graphs: PyTorch finds no GPU here")
     print(f"command: {command_line()}")
     print("; ".join(f"{name} {value}" for name, value in machine("cuda").items()), flush=True)
-    children = run(options.cases or list(CASES), backends, options.turns, options.steps)
+    cases = options.cases or list(CASES)
+    children = run(cases, backends, options.turns, options.steps, options.seconds)
     report(children)
     return int(any(child.once is None for child in children))
 
