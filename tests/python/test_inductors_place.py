@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import kiln
-from kiln import inductors_place
+from kiln import inductors_place, telling
 
 
 @pytest.fixture(autouse=True)
@@ -99,8 +99,9 @@ def test_options_that_kiln_has_count_and_others_are_told_of_once():
             torch.compile(double, options={"max_fusion_size": 0})(torch.randn(6))
 
 
-def test_a_mode_that_kiln_has_not_is_told_of_once_and_runs():
-    with kiln.replace_inductor(), pytest.warns(UserWarning, match="mode='max-autotune'"):
+def test_the_mode_that_measures_kernels_runs_and_tells_that_none_is(monkeypatch):
+    monkeypatch.setattr(telling, "_told", {})
+    with kiln.replace_inductor(), pytest.warns(UserWarning, match="mode 'max-autotune'.*none is measured"):
         assert is_kilns(torch.compile(double, mode="max-autotune"))
 
 

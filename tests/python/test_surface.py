@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch._dynamo.exc import BackendCompilerFailed
 
 import kiln
+from kiln import backend, telling
 from processes import daemons, end_daemons, run_kiln
 
 PAGE = Path(__file__).resolve().parents[2] / "client" / "python" / "README.md"
@@ -181,10 +182,17 @@ def test_metrics_show_their_numbers():
     assert "launch_count=0" in str(kiln.metrics)
 
 
-def test_a_mode_that_is_not_built_is_refused_by_name():
-    with pytest.raises(Exception, match="max-autotune"):
-        call(lambda x: x + 1, torch.randn(3), mode="max-autotune")
-    with pytest.raises(Exception, match="mode 'nonsense': there is no such mode; due default"):
+@pytest.mark.parametrize("mode", ["max-autotune", "max-autotune-no-cudagraphs"])
+def test_a_mode_that_measures_runs_and_tells_that_nothing_is_measured(mode, monkeypatch):
+    monkeypatch.setattr(telling, "_told", {})
+    x = torch.randn(3)
+    with pytest.warns(UserWarning, match=f"kiln: mode '{mode}': .*none is measured"):
+        torch.testing.assert_close(call(lambda x: x + 1, x, mode=mode), x + 1)
+    assert backend.MODES[mode].get("cudagraphs", False) == (mode == "max-autotune")
+
+
+def test_modes_and_options_that_are_not_there_are_refused_by_name():
+    with pytest.raises(Exception, match="mode 'nonsense': there is no such mode; due one of default"):
         call(lambda x: x + 1, torch.randn(3), mode="nonsense")
     with pytest.raises(Exception, match="options: sise: there is no such option; due one of"):
         call(lambda x: x + 1, torch.randn(3), options={"sise": 1})

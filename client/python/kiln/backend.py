@@ -31,13 +31,20 @@ from .random_seeds import draw_from_seeds
 from .rare_collections import collect_rarely
 from .recompiles import note_dynamo
 from .refused_graph import ground_of, run_in_pytorch
+from .telling import tell_once
 from .torch_inside import hold_device_guard, writes_inputs
 
 collect_rarely()
 hold_device_guard()  # of the thread that names the backend, before any thread traces
 
 _numbers = itertools.count()
-MODES_NOT_BUILT = ("max-autotune", "max-autotune-no-cudagraphs")
+# {mode of torch.compile: options}
+MODES = {
+    "default": {},
+    "reduce-overhead": {"cudagraphs": True},
+    "max-autotune": {"cudagraphs": True},
+    "max-autotune-no-cudagraphs": {},
+}
 
 _aten = torch.ops.aten
 # Taken apart before a joint graph is cut in two, since the cut computes pointwise operators again
@@ -75,17 +82,16 @@ def kiln(
 ) -> Callable[..., object]:
     """The backend, as the entry point ``torch_dynamo_backends`` names it.
 
-    ``options``: those of ``kiln.config``, for this model. ``mode``: "default" or None, or
-    "reduce-overhead", which is the option ``cudagraphs``; others are refused by name.
+    ``options``: those of ``kiln.config``, for this model, which go before those of ``mode``. The
+    modes "reduce-overhead" and "max-autotune" are the option ``cudagraphs``; a warning tells that the
+    latter measures no kernels.
     """
-    if mode in MODES_NOT_BUILT:
-        raise NotImplementedError(f"kiln: mode {mode!r}: not built yet")
-    if mode not in (None, "default", "reduce-overhead"):
-        raise ValueError(
-            f"kiln: mode {mode!r}: there is no such mode; due default or reduce-overhead"
-        )
-    given = {"cudagraphs": True} if mode == "reduce-overhead" else {}
-    values = config.snapshot(**given, **(options or {}))
+    mode = mode or "default"
+    if mode not in MODES:
+        raise ValueError(f"kiln: mode {mode!r}: there is no such mode; due one of {', '.join(MODES)}")
+    if mode.startswith("max-autotune"):
+        tell_once(f"mode {mode!r}: kernels are chosen by their cost, and none is measured")
+    values = config.snapshot(**{**MODES[mode], **(options or {})})
     strict()  # a wrong word is told of now, not when a graph is refused
     if config.switched_on("KILN_DISABLE"):
         return module.forward

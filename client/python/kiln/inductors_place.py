@@ -14,7 +14,7 @@ from torch import fx
 from torch._dynamo.backends import registry
 
 from . import config
-from .backend import MODES_NOT_BUILT, kiln
+from .backend import kiln
 from .forked import open_in_child
 from .telling import tell
 
@@ -56,9 +56,6 @@ class _InPlace:
     ) -> None:
         self.dynamic = dynamic
         self._mode = mode or "default"
-        if self._mode in MODES_NOT_BUILT:
-            _tell_once("mode", mode)
-            self._mode = "default"
         self._options = _taken_over(options or {})
 
     def __eq__(self, other: object) -> bool:
