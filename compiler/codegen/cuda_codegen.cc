@@ -92,7 +92,7 @@ class CudaKernelWriter {
                 params, params.empty() ? "" : ", ", "unsigned block)");
     } else {
       out_.Open("extern \"C\" __global__ void __launch_bounds__(",
-                ThreadsOf(kernel_.variant), ") ", ClusterText(),
+                ThreadsOf(kernel_.variant), AloneText(), ") ", ClusterText(),
                 kSymbolPlaceholder, "(", params, ")");
       if (source_.waits_for_work_before) out_.Line("k_wait_for_work_before();");
     }
@@ -101,6 +101,17 @@ class CudaKernelWriter {
       out_.Line("const ", type, " s", s, " = (", type, ")n", s, ";");
     }
     if (facts_.uses_seed) out_.Line("const long long seed = *seed_slot;");
+  }
+
+  // The blocks that a multiprocessor must be able to hold: with one, ptxas spills
+  // no register to make room for a second.
+  absl::string_view AloneText() const {
+    return std::visit(
+        [](const auto& v) -> absl::string_view {
+          if constexpr (requires { v.alone; }) return v.alone != 0 ? ", 1" : "";
+          return "";
+        },
+        kernel_.variant);
   }
 
   std::string ClusterText() const {

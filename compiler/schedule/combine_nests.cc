@@ -50,6 +50,7 @@ KernelVariant VariantOfPart(const PlannedKernel& kernel,
   points->unroll = 1;
   points->threads = kThreadsOfPart;
   points->blocks = 0;
+  points->alone = 0;
   if (kernel.nest.axes.size() != 1) return variant;
   int64_t widest = 1;
   VisitStepBuffers(kernel.nest, [&](BufferId b, bool) {

@@ -23,6 +23,14 @@ void SetBlocks(const NestCosts& costs, KernelVariant& variant) {
       variant);
 }
 
+void SetAlone(const Price& price, KernelVariant& variant) {
+  std::visit(
+      [&](auto& v) {
+        if constexpr (requires { v.alone; }) v.alone = price.resident == 1;
+      },
+      variant);
+}
+
 bool SameChoice(const KernelConfig& a, const KernelConfig& b) {
   return a.one_pass == b.one_pass && a.variant == b.variant;
 }
@@ -65,6 +73,7 @@ void ConfigSpace::Add(const NestCosts& costs, int64_t max_row, bool one_pass) {
   for (KernelVariant& variant : CandidatesFor(costs, max_row)) {
     SetBlocks(costs, variant);
     const Price price = costs.PriceOf(variant);
+    SetAlone(price, variant);
     configs_.push_back({std::move(variant), one_pass, price});
     if (IsCheaper(configs_.back(), configs_[cheapest_]))
       cheapest_ = configs_.size() - 1;

@@ -437,6 +437,11 @@ int NestCosts::Resident(int threads, int registers) const {
       std::clamp<int64_t>(std::min(by_threads, by_registers), 1, 32));
 }
 
+int NestCosts::ResidentOf(double blocks, int most) const {
+  const double each = std::ceil(blocks / target_.multiprocessors);
+  return static_cast<int>(std::clamp<double>(each, 1, most));
+}
+
 Price NestCosts::Finish(Price price, int warps, double lockstep,
                         double most_apart) const {
   const double worst =

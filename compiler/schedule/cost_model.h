@@ -36,7 +36,10 @@ struct Price {
       0;              // rounds of blocks, each as long as its dependent steps
   double bytes = 0;   // moved, counted in whole sectors
   int registers = 0;  // a thread, estimated (CUDA)
-  bool fits = true;   // whether registers and shared memory suffice
+  // Blocks that a multiprocessor works on at once; 0 where nothing depends on it
+  // (CUDA).
+  int resident = 0;
+  bool fits = true;  // whether registers and shared memory suffice
 };
 // "12.3 us (memory 12.1, issue 3.2, latency 5.0; 48 MB, 40 registers)".
 std::string ToText(const Price& price);
@@ -134,6 +137,9 @@ class NestCosts {
   // Lives as long as this.
   const PricedVectors& VectorsFor(uint32_t axis, int width, bool peel) const;
   int Resident(int threads, int registers) const;
+  // Of `blocks` in all, those that a multiprocessor with room for `most` works on at
+  // once.
+  int ResidentOf(double blocks, int most) const;
   // `warps`: resident on a multiprocessor; few of them overlap less. The share of
   // the lesser parts that cannot overlap the greatest is at least `lockstep` and
   // at most `most_apart`.

@@ -58,9 +58,10 @@ Price NestCosts::PriceCuda(const CudaPoints& v) const {
       issue * (partial ? 1 + kPartialPoints : 1) / (chip * kLanesPerCycle);
   const double groups =
       static_cast<double>(outer_) / static_cast<double>(v.vector);
-  const double slots =
-      target_.multiprocessors * Resident(v.threads, price.registers);
+  const int most = Resident(v.threads, price.registers);
+  const double slots = double(target_.multiprocessors) * most;
   const double blocks = CeilDivide(groups, double(v.threads) * v.unroll);
+  price.resident = ResidentOf(blocks, most);
   // The last round of blocks is as long as the others.
   if (blocks > slots && blocks < 6 * slots) {
     const double rounds = blocks / slots;
@@ -74,7 +75,7 @@ Price NestCosts::PriceCuda(const CudaPoints& v) const {
     price.latency_ns =
         std::max(price.latency_ns, double(outer_) / access.points * kAtomicNs);
   }
-  return Finish(price, Resident(v.threads, price.registers) * v.threads / 32);
+  return Finish(price, most * v.threads / 32);
 }
 
 Price NestCosts::PriceCuda(const CudaTiles& v) const {

@@ -324,8 +324,8 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
       one_after_another *
       RowBlockNs(v, vectors, CeilDivide(groups, v.lanes), traffic.gathers) *
       (v.stretch > 0 ? CeilDivide(v.stretch, v.rows) : 1);
-  return FinishRows(price, v,
-                    std::clamp(static_cast<int>(std::ceil(each)), 1, resident));
+  price.resident = ResidentOf(blocks, resident);
+  return FinishRows(price, v, price.resident);
 }
 
 }  // namespace kiln

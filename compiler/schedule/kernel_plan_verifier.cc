@@ -148,7 +148,7 @@ std::string WrongNumber(const KernelVariant& variant, const LoopNest& nest) {
         field.name == "axis" || field.name == "peel" || field.name == "held" ||
         field.name == "hold_costly" || field.name == "stages" ||
         field.name == "stretch" || field.name == "interior" ||
-        field.name == "blocks";
+        field.name == "blocks" || field.name == "alone";
     const bool powers = field.name == "vector" || field.name == "lanes" ||
                         field.name == "across" || field.name == "down" ||
                         field.name == "cluster";

@@ -18,11 +18,8 @@ static_assert(std::size(kNames) == std::variant_size_v<KernelVariant>);
 
 std::vector<VariantField> Fields(Unmapped&) { return {}; }
 std::vector<VariantField> Fields(CudaPoints& v) {
-  return {{"vector", &v.vector},
-          {"unroll", &v.unroll},
-          {"threads", &v.threads},
-          {"peel", &v.peel},
-          {"blocks", &v.blocks}};
+  return {{"vector", &v.vector}, {"unroll", &v.unroll}, {"threads", &v.threads},
+          {"peel", &v.peel},     {"blocks", &v.blocks}, {"alone", &v.alone}};
 }
 std::vector<VariantField> Fields(CudaTiles& v) {
   return {{"axis", &v.axis},
@@ -43,7 +40,8 @@ std::vector<VariantField> Fields(CudaRows& v) {
           {"stages", &v.stages},
           {"stretch", &v.stretch},
           {"cluster", &v.cluster},
-          {"blocks", &v.blocks}};
+          {"blocks", &v.blocks},
+          {"alone", &v.alone}};
 }
 std::vector<VariantField> Fields(CudaColumns& v) {
   return {{"vector", &v.vector},
@@ -77,7 +75,10 @@ std::vector<VariantField> Fields(CudaSorts& v) {
           {"blocks", &v.blocks}};
 }
 std::vector<VariantField> Fields(CudaTallies& v) {
-  return {{"threads", &v.threads}, {"run", &v.run}, {"values", &v.values}};
+  return {{"threads", &v.threads},
+          {"run", &v.run},
+          {"values", &v.values},
+          {"alone", &v.alone}};
 }
 std::vector<VariantField> Fields(CudaCounts& v) {
   return {{"vector", &v.vector},

@@ -37,6 +37,9 @@ struct CudaPoints {
   // The most blocks a multiprocessor gets at launch: the kernel is a loop that any
   // number of blocks can share. 0: the grid covers all points.
   int blocks = 0;
+  // 1: a multiprocessor has one block at a time, for want of registers or of
+  // blocks, and its threads may have all registers that there are.
+  int alone = 0;
   friend bool operator==(const CudaPoints&, const CudaPoints&) = default;
 };
 
@@ -79,6 +82,7 @@ struct CudaRows {
   // through all of its passes at once: a thread block cluster.
   int cluster = 1;
   int blocks = 0;  // as CudaPoints.blocks
+  int alone = 0;   // as CudaPoints.alone
   friend bool operator==(const CudaRows&, const CudaRows&) = default;
 };
 
@@ -155,6 +159,7 @@ struct CudaTallies {
   int threads = 256;  // as many as values at least
   int run = 8;        // points of a thread
   int values = 256;   // different ones
+  int alone = 0;      // as CudaPoints.alone
   friend bool operator==(const CudaTallies&, const CudaTallies&) = default;
 };
 

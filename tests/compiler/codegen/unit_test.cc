@@ -166,6 +166,13 @@ TEST(WriteKernel, IndicesAreWideOnlyWhenTheyMustBe) {
                                 "long long first"));
 }
 
+TEST(WriteKernel, ABlockThatIsAloneMayHaveAllRegisters) {
+  NestCase c = Scale(1000, 0.5);
+  c.kernel.variant = CudaPoints{.vector = 4, .blocks = 512, .alone = 1};
+  EXPECT_TRUE(absl::StrContains(Write(c, "sm_90").text,
+                                "void __launch_bounds__(256, 1) kiln_"));
+}
+
 // The whole text, so that a change of style is seen.
 TEST(WriteKernel, GoldenPointwiseCuda) {
   NestCase c = Scale(1000, 0.5);

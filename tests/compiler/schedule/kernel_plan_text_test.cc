@@ -22,7 +22,7 @@ constexpr char kTwoKernels[] = R"(plan @g(s0 in [2, 64] hint 8) {
   tmp a : f32[s0] at 0 bytes 64
   tmp b : f32[s0] at 64 bytes 64
   out y : f32[4*s0]
-  kernel sum cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 1 unroll 1 parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks 0 {
+  kernel sum cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 1 unroll 1 parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 0 {
     nest sum [i0 in s0, reduce i1 in 4] {
       t0 = load f32 x[4*i0 + i1]
       t1 = reduce f32 t0 by sum
@@ -110,8 +110,8 @@ TEST(KernelPlanText, SaysWhereItFoundWhatAndWhatWasDue) {
            BadText{"rows 2 held 8", "held 8",
                    "line 6 column 42: found 'held 8 hold_costly 1 unroll 1 ', "
                    "due 'rows'"},
-           BadText{"blocks 0 {", "blocks 0 workspace a q {",
-                   "line 6 column 144: found 'q {', due a buffer that is "
+           BadText{"alone 0 {", "alone 0 workspace a q {",
+                   "line 6 column 152: found 'q {', due a buffer that is "
                    "declared above"},
            BadText{"load f32 a[i0]", "load f32 q[i0]",
                    "line 16 column 21: found 'q[i0]', due a buffer that is "
@@ -179,11 +179,11 @@ TEST(KernelPlanVerifier, P5VariantsHaveNumbersInRange) {
 TEST(KernelPlanVerifier, P6ReductionsAndPointsAreMappedAsSuch) {
   constexpr char kRows[] =
       "cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 1 unroll 1 "
-      "parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks 0";
+      "parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 0";
   constexpr char kTiles[] =
       "cuda tiles axis 0 edge 32 depth 32 vector 1 across 1";
   for (const char* points :
-       {"cuda points vector 4 unroll 1 threads 256 peel 0 blocks 512",
+       {"cuda points vector 4 unroll 1 threads 256 peel 0 blocks 512 alone 0",
         "cuda tiles axis 0 edge 32 depth 32 vector 1 across 1",
         "cpu points block 4096 interior 0 grain 16384",
         "cpu tiles axis 0 rows 64 columns 64 grain 16384"}) {
@@ -192,7 +192,7 @@ TEST(KernelPlanVerifier, P6ReductionsAndPointsAreMappedAsSuch) {
   }
   for (const char* reduction :
        {"cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 0 unroll 1 "
-        "parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks 0",
+        "parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 0",
         "cuda columns vector 1 across 32 down 8 unroll 1 parts 1",
         "cuda serial threads 256 blocks 512",
         "cpu rows accumulators 2 block 4096 grain 16384",
@@ -213,14 +213,14 @@ constexpr char kCombined[] = R"(plan @g() {
   in x : f32[8] index 0
   in y : f32[3] index 1
   kernel kiln_for_fused_exp_0 {
-    part cuda points vector 4 unroll 1 threads 256 peel 0 blocks 0 {
+    part cuda points vector 4 unroll 1 threads 256 peel 0 blocks 0 alone 0 {
       nest exp [i0 in 8] {
         t0 = load f32 x[i0]
         t1 = exp f32 t0
         x[i0] = t1
       }
     }
-    part cuda points vector 4 unroll 1 threads 256 peel 0 blocks 0 {
+    part cuda points vector 4 unroll 1 threads 256 peel 0 blocks 0 alone 0 {
       nest exp [i0 in 3] {
         t0 = load f32 y[i0]
         t1 = exp f32 t0
@@ -228,7 +228,7 @@ constexpr char kCombined[] = R"(plan @g() {
       }
     }
   }
-  kernel kiln_poi_fused_neg_1 cuda points vector 4 unroll 1 threads 256 peel 0 blocks 512 {
+  kernel kiln_poi_fused_neg_1 cuda points vector 4 unroll 1 threads 256 peel 0 blocks 512 alone 0 {
     nest neg [i0 in 8] {
       t0 = load f32 x[i0]
       t1 = neg f32 t0
@@ -249,13 +249,15 @@ TEST(KernelPlanVerifier, PartsThatMeetAreNotedByTheirRule) {
   for (const auto& [from, to] :
        {std::pair("load f32 y[i0]", "load f32 x[i0]"),
         std::pair("        y[i0] = t1", "        x[i0] = t1"),
-        std::pair("threads 256 peel 0 blocks 0 {\n      nest exp [i0 in 3]",
-                  "threads 128 peel 0 blocks 0 {\n      nest exp [i0 in 3]"),
-        std::pair("cuda points vector 4 unroll 1 threads 256 peel 0 blocks 0 "
-                  "{\n      "
-                  "nest exp [i0 in 3]",
-                  "cpu points block 4096 interior 0 grain 16384 {\n      nest "
-                  "exp [i0 in 3]")}) {
+        std::pair(
+            "threads 256 peel 0 blocks 0 alone 0 {\n      nest exp [i0 in 3]",
+            "threads 128 peel 0 blocks 0 alone 0 {\n      nest exp [i0 in 3]"),
+        std::pair(
+            "cuda points vector 4 unroll 1 threads 256 peel 0 blocks 0 alone 0 "
+            "{\n      "
+            "nest exp [i0 in 3]",
+            "cpu points block 4096 interior 0 grain 16384 {\n      nest "
+            "exp [i0 in 3]")}) {
     ASSERT_THAT(kCombined, HasSubstr(from));
     const auto plan =
         ParseKernelPlan(absl::StrReplaceAll(kCombined, {{from, to}}));
@@ -270,7 +272,7 @@ constexpr char kShared[] = R"(plan @g() {
   out y : f32[2]
   counters counters : i32[1]
   tmp partials : u8[64] at 0 bytes 64
-  kernel sum cuda rows vector 4 lanes 256 rows 1 held 0 hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 cluster 1 blocks 0 workspace partials counters {
+  kernel sum cuda rows vector 4 lanes 256 rows 1 held 0 hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 0 workspace partials counters {
     nest sum [i0 in 2, reduce i1 in 262144] {
       t0 = load f32 x[262144*i0 + i1]
       t1 = reduce f32 t0 by sum
@@ -302,7 +304,7 @@ TEST(KernelPlanVerifier, P8AWorkspaceGoesWithSharedOuterPoints) {
   ExpectBreaks("K8", changed("parts 8", "parts 1"));
   ExpectBreaks("K8", changed("cuda rows vector 4 lanes 256 rows 1 held 0 "
                              "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 "
-                             "stretch 0 cluster 1 blocks 0",
+                             "stretch 0 cluster 1 blocks 0 alone 0",
                              "cuda serial threads 256 blocks 512"));
   ExpectBreaks("K8", Changed("parts 1", "parts 2"));
   ExpectBreaks("K9", Changed("stretch 0", "stretch 5"));
@@ -311,13 +313,13 @@ TEST(KernelPlanVerifier, P8AWorkspaceGoesWithSharedOuterPoints) {
   ExpectBreaks(
       "K11", changed("cuda rows vector 4 lanes 256 rows 1 held 0 "
                      "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 "
-                     "cluster 1 blocks 0",
+                     "cluster 1 blocks 0 alone 0",
                      "cuda scans vector 4 lanes 256 rows 2 peel 0 unroll 1 "
                      "parts 8 blocks 0"));
   ExpectReadsBack(
       changed("cuda rows vector 4 lanes 256 rows 1 held 0 "
               "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 "
-              "cluster 1 blocks 0",
+              "cluster 1 blocks 0 alone 0",
               "cuda columns vector 1 across 4 down 32 unroll 1 "
               "parts 8"));
 }
@@ -328,11 +330,12 @@ TEST(KernelPlanVerifier, ATallyHasAThreadForEachValue) {
         kShared, {{"t1 = reduce f32 t0 by sum", "t1 = tally i32 t0 number 64"},
                   {"cuda rows vector 4 lanes 256 rows 1 held 0 "
                    "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 "
-                   "cluster 1 blocks 0",
+                   "cluster 1 blocks 0 alone 0",
                    variant}});
   };
-  ExpectBreaks("K12", with("cuda tallies threads 32 run 4 values 64"));
-  ExpectBreaks("K12", with("cuda tallies threads 256 run 4 values 256"));
+  ExpectBreaks("K12", with("cuda tallies threads 32 run 4 values 64 alone 0"));
+  ExpectBreaks("K12",
+               with("cuda tallies threads 256 run 4 values 256 alone 0"));
 }
 
 TEST(KernelPlanVerifier, AWorkspaceLiesInTheArenaWhileItsKernelRuns) {
