@@ -171,6 +171,13 @@ void CGraphHost::Invalidate(Storage storage, absl::string_view text) {
   host_.invalidate(host_.context, storage, std::string(text).c_str());
 }
 
+absl::Status CGraphHost::ChangeThread() {
+  return host_.change_thread == nullptr ||
+                 host_.change_thread(host_.context) == 0
+             ? absl::OkStatus()
+             : Failed("change_thread");
+}
+
 absl::Status CGraphHost::RunPlainly(const Function& function, Call& call) {
   return host_.run_plainly(host_.context, function.body, call.caller) == 0
              ? absl::OkStatus()

@@ -31,6 +31,7 @@ class CGraphHost : public graph_tree::Pool,
               graph_tree::Tensor cached) const override;
   void Invalidate(graph_tree::Storage storage, absl::string_view text) override;
 
+  absl::Status ChangeThread() override;
   absl::Status RunPlainly(const graph_tree::Function& function,
                           graph_tree::Call& call) override;
   absl::StatusOr<std::vector<graph_tree::Output>> WarmUp(

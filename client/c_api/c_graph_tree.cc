@@ -156,7 +156,8 @@ KilnStatus* kiln_graph_tree_add(KilnGraphTree* tree,
 
 KilnStatus* kiln_graph_tree_run(KilnGraphTree* tree,
                                 const KilnGraphCall* given) {
-  absl::Status status = kiln::CheckStruct("call", given);
+  absl::Status status =
+      kiln::CheckStruct("call", given, offsetof(KilnGraphCall, thread));
   if (status.ok()) {
     status =
         kiln::CheckRange("function", given->function, 0, tree->functions - 1);
@@ -167,6 +168,9 @@ KilnStatus* kiln_graph_tree_run(KilnGraphTree* tree,
   if (!status.ok()) return kiln::StatusOf(status);
   Call call;
   call.caller = given->caller;
+  if (given->struct_size > offsetof(KilnGraphCall, thread)) {
+    call.thread = given->thread;
+  }
   call.inputs.reserve(given->count);
   for (int32_t i = 0; i < given->count; ++i) {
     const KilnGraphInput& input = given->inputs[i];

@@ -111,6 +111,9 @@ typedef struct KilnGraphHost {
    * is another one from now on, and the tree frees its recordings; storages that
    * are live keep their blocks. NULL: never. */
   int32_t (*take_another_pool)(void* context);
+  /* The calls from here on are of another thread, which may use another stream:
+   * has what was put on the device before them done before. 0; NULL: it is. */
+  int32_t (*change_thread)(void* context);
 } KilnGraphHost;
 
 typedef struct KilnGraphTreeOptions {
@@ -172,6 +175,10 @@ typedef struct KilnGraphCall {
    * steps that the user has marked. */
   int64_t calls;
   int64_t marks;
+  /* Since here a smaller struct_size is fine: what it leaves out is 0. */
+  /* A number of the program's thread. While one holds outputs, calls of others run
+   * without a graph. */
+  int64_t thread;
 } KilnGraphCall;
 
 /* What the host failed with is INTERNAL, "the framework's NAME failed". */

@@ -15,6 +15,14 @@
 #include "runtime/graph_tree/pool_check.h"
 
 namespace kiln::graph_tree {
+namespace {
+
+constexpr char kThreadText[] =
+    "skipping cudagraph while another thread holds outputs of the last ones, "
+    "for "
+    "function ";
+
+}  // namespace
 
 GraphTree::GraphTree(const Surroundings& around, const Generations& generations,
                      TreeOptions options)
@@ -34,8 +42,21 @@ absl::Status GraphTree::Run(int function_id, Call& call) {
   }
   const Function& function = *functions_[function_id];
   if (is_running_) return RunPlainly(function, call);
+  const bool is_another = thread_.has_value() && *thread_ != call.thread;
+  if (is_another && current_ != nullptr && !AllOutputsAreDead(*current_)) {
+    if (warned_of_thread_.insert(function_id).second) {
+      RETURN_IF_ERROR(Skip(function, absl::StrCat(kThreadText, function_id)));
+    }
+    if (function.mode == Mode::kBackward) forwards_pending_ = false;
+    return RunPlainly(function, call);
+  }
   is_running_ = true;
   const auto done = absl::MakeCleanup([this] { is_running_ = false; });
+  thread_ = call.thread;
+  if (is_another) {
+    EndPath();
+    RETURN_IF_ERROR(around_.recorder->ChangeThread());
+  }
   RETURN_IF_ERROR(RunOnce(function, call));
   // Only now: a forward does not wait for its backward before it has run.
   if (function.mode == Mode::kForward) forwards_pending_ = true;

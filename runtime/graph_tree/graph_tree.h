@@ -66,7 +66,8 @@ class GraphTree {
   //                      function was refused a graph, with skip_is_error; or
   //                      after Shutdown
   // The next call works after any of them. A function that calls another while
-  // it is warmed up or recorded has that one run without a graph.
+  // it is warmed up or recorded has that one run without a graph; so is a call of
+  // another thread than the last one's while outputs of the path are in use.
   absl::Status Run(int function, Call& call);
 
   // A backward ran that is none of this tree's.
@@ -143,6 +144,7 @@ class GraphTree {
   TreeState state_ = TreeState::kNone;
   int64_t generation_ = std::numeric_limits<int64_t>::min();  // of current_
   bool is_running_ = false;
+  std::optional<int64_t> thread_;  // of the last call that was not run plainly
   bool forwards_pending_ = false;
   bool is_shut_down_ = false;
   int next_warm_up_ = -1;
@@ -150,6 +152,7 @@ class GraphTree {
   absl::flat_hash_set<int> warmed_up_;
   absl::flat_hash_set<int> warned_of_mutation_;
   absl::flat_hash_set<int> warned_of_pending_;
+  absl::flat_hash_set<int> warned_of_thread_;
   TreeCounters counters_;
   std::vector<TreeNote> notes_;
 };

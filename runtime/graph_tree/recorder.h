@@ -51,6 +51,9 @@ struct Function {
 // One call. The framework fills in `inputs`; results go where `caller` says.
 struct Call {
   std::vector<Input> inputs;
+  // Of the program's, by a number of its own. Threads hold their results, and one
+  // does not know when another is done with its.
+  int64_t thread = 0;
   void* caller = nullptr;  // the recorder's own
 };
 
@@ -113,6 +116,10 @@ class Recording {
 class Recorder {
  public:
   virtual ~Recorder() = default;
+
+  // From here on the calls are another thread's, which may use another stream:
+  // what was put on the device before them is done before.
+  virtual absl::Status ChangeThread() { return absl::OkStatus(); }
 
   // Calls the function as if there were no graphs.
   virtual absl::Status RunPlainly(const Function& function, Call& call) = 0;

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import torch
 
 from kiln import _native, service
-from kiln.graph_device import _COPIED, _metadata
+from kiln.graph_device import _COPIED, GraphDevice, _metadata
 from kiln.launches import Replay, launches_of_this_thread
 
 
@@ -29,6 +29,7 @@ class StandIn:
         self.marks = SimpleNamespace(mark_step_counter=0)
         self.notes = []
         self.pools = 1
+        self.thread_changes = 0
         self._memory = []
 
     def step(self):
@@ -67,6 +68,11 @@ class StandIn:
         )
         tensor = torch.empty(0, dtype=metadata["dtype"])
         return tensor.set_(storage, metadata["storage_offset"], metadata["size"], metadata["stride"])
+
+    thread = GraphDevice.thread
+
+    def change_thread(self):
+        self.thread_changes += 1
 
     def take_another_pool(self):
         self.pools += 1

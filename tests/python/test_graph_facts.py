@@ -172,6 +172,8 @@ class _Host:
     def warm_up(self, body, inputs):
         return body(inputs)
 
+    thread = GraphDevice.thread
+
     def take_another_pool(self):
         return False
 

@@ -2,13 +2,14 @@
 
 import json
 import os
+import threading
 
 import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
 
 import kiln
-from graph_stand_in import Tree, values
+from graph_stand_in import StandIn, Tree, values
 from kiln.graph_device import keep_cupti
 from kiln.kernel_bandwidth import _Watch
 from kiln.launches import Replay
@@ -133,6 +134,64 @@ def test_after_a_failure_the_next_recordings_lie_in_another_pool(monkeypatch, ca
         assert call(add, x).tolist() == (x + 1).tolist()
     assert tree.native.report()["recordings"] == 3
     tree.native.shutdown()
+
+
+def test_a_thread_that_holds_a_result_is_not_written_over_by_another(monkeypatch):
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda tensor: True))
+    tree = Tree()
+    function = tree.add(lambda inputs: [inputs.pop() + 1], 1)
+
+    def call(x):
+        tree.device.step()
+        (y,) = function([x])
+        return y
+
+    def in_another_thread(x):
+        seen = []
+        thread = threading.Thread(target=lambda: seen.append(call(x).clone()))
+        thread.start()
+        thread.join()
+        return seen[0]
+
+    x = torch.arange(4.0)
+    for _ in range(3):
+        kept = call(x)
+    for step in range(3):
+        assert in_another_thread(x + step).tolist() == (x + step + 1).tolist()
+    assert values(kept).tolist() == (x + 1).tolist()
+    report = tree.native.report()
+    assert (report["plain_runs"], report["replays"], tree.device.thread_changes) == (3, 1, 0)
+    assert len(tree.device.notes) == 1
+    kept = None
+    assert values(call(x * 2)).tolist() == (x * 2 + 1).tolist()
+    in_another_thread(x)
+    report = tree.native.report()
+    assert (report["plain_runs"], report["replays"], tree.device.thread_changes) == (3, 3, 1)
+    tree.native.shutdown()
+
+
+def test_autograds_threads_have_the_number_of_whose_backward_it_is():
+    numbers = {}
+
+    class Noted(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            numbers["backward"] = StandIn().thread()
+            return gradient
+
+    def work():
+        numbers["forward"] = StandIn().thread()
+        Noted.apply(torch.ones(2, requires_grad=True)).sum().backward()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    # The CPU's backward runs in the thread that asks for it, a GPU's in one of autograd's.
+    assert abs(numbers["backward"]) == numbers["forward"] != StandIn().thread()
 
 
 def test_bandwidth_counts_the_kernels_of_a_replay():

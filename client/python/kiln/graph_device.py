@@ -7,8 +7,10 @@ stream: a segment of that allocator serves its own stream alone.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import os
+import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -38,6 +40,9 @@ NEEDED = (
     "_cuda_setCheckpointPoolState",
     "_cuda_cudaCachingAllocator_raw_delete",
     "_cuda_clearCublasWorkspaces",
+    "_is_key_in_tls",
+    "_get_obj_in_tls",
+    "_stash_obj_in_tls",
     "_cuda_get_conv_benchmark_empty_cache",
     "_cudnn_set_conv_benchmark_empty_cache",
     "_free_And_Remove_DeleterFn",
@@ -49,6 +54,9 @@ NEEDED = (
     "_add_cached_tensor",
     "_remove_cached_tensor",
 )
+# Of threads, in what PyTorch hands on.
+_THREAD = "kiln_graph_thread"
+_threads = itertools.count(1)
 # Of an input (KilnGraphUse).
 _COPIED = 3
 # Of a note (KilnGraphNoteKind).
@@ -176,6 +184,22 @@ class GraphDevice:
             with self._capture(keeps):
                 pass
             self._keeps_pool = keeps
+
+    @untraced
+    def thread(self) -> int:
+        """The number of this thread. PyTorch hands it on to threads that work for this one, as those
+        of autograd do: there it is negative, since it is another one in the next call."""
+        if _C._is_key_in_tls(_THREAD):
+            number = _C._get_obj_in_tls(_THREAD)
+        else:
+            number = next(_threads)
+            _C._stash_obj_in_tls(_THREAD, number)
+        works_for_others = isinstance(threading.current_thread(), threading._DummyThread)
+        return -number if works_for_others else number
+
+    @untraced
+    def change_thread(self) -> None:
+        torch.cuda.synchronize(self.index)
 
     @untraced
     def take_another_pool(self) -> bool:

@@ -69,6 +69,17 @@ static int64_t CounterOf(PyObject* owner, PyObject* name) {
   return value;
 }
 
+/* The number of the program's thread that calls. 0 with an exception set. */
+static int64_t ThreadOf(PyObject* device) {
+  static _Thread_local int64_t own; /* 0: not asked yet, or autograd's */
+  if (own != 0) return own;
+  PyObject* number = PyObject_CallMethod(device, "thread", NULL);
+  const int64_t value = number == NULL ? 0 : PyLong_AsLongLong(number);
+  Py_XDECREF(number);
+  if (value > 0) own = value;
+  return value < 0 ? -value : value;
+}
+
 static void TellNote(void* device, KilnGraphNoteKind kind, int32_t function,
                      const char* text) {
   if (PyErr_Occurred()) return; /* of an earlier one */
@@ -110,6 +121,7 @@ static PyObject* RunOn(const Called* called, PyObject* list,
       .caller = &caller,
       .calls = CounterOf(tree->calls, generation),
       .marks = -CounterOf(tree->marks, mark_step_counter),
+      .thread = ThreadOf(tree->context.device),
   };
   if (PyErr_Occurred()) return NULL;
   KilnStatus* status = kiln_library.kiln_graph_tree_run(tree->tree, &call);

@@ -193,6 +193,12 @@ static void DropInput(void* context, void* given, int32_t input) {
   PyList_SetItem(caller->inputs, input, Py_None);
 }
 
+static int32_t ChangeThread(void* context) {
+  PyObject* out = PyObject_CallMethod(DeviceOf(context), "change_thread", NULL);
+  Py_XDECREF(out);
+  return out != NULL ? 0 : -1;
+}
+
 /* What was raised stays set. */
 static int32_t TakeAnotherPool(void* given) {
   const KilnHostContext* context = given;
@@ -231,5 +237,6 @@ void kiln_graph_host(KilnHostContext* context, KilnGraphHost* host) {
       .find_storages = &FindStorages,
       .drop_input = &DropInput,
       .take_another_pool = &TakeAnotherPool,
+      .change_thread = &ChangeThread,
   };
 }

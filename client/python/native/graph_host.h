@@ -17,6 +17,9 @@
  *   restore(checkpoint, storages)             addresses of StorageImpls
  *   free(address), blocks() -> list
  *   invalidate(storage, text)
+ *   thread() -> int                           the number of this thread; of one that
+ *                                             works for others theirs, negated
+ *   change_thread()                           has all work on the device done
  *   take_another_pool() -> bool               after a warm-up or record that raised
  *
  * An exception is left set where the host may fail. */

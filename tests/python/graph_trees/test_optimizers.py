@@ -11,7 +11,8 @@ MAKERS = {
     "adam": lambda p: torch.optim.Adam(p, lr=torch.tensor(0.01), capturable=True),
     "adamw": lambda p: torch.optim.AdamW(p, lr=0.01, capturable=True),
     "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.01, momentum=0.9, capturable=True),
-    "sgd": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9),
+    # With momentum its first step makes the buffers, as results of a graph that the next one overwrites.
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.01),
 }
 
 

@@ -35,7 +35,7 @@ def test_graph_partition_forward_backward():
         found = x.grad
         (due,) = torch.autograd.grad(function(x).sum(), x)
         torch.testing.assert_close(found, due)
-    assert recordings() == 3  # two parts of the forward, and the backward
+    assert recordings() == partitions() >= 3  # of the forward two, and of the backward
     assert skips() == 0
     assert not state()["forwards_pending"]
     x.grad = None
@@ -165,7 +165,8 @@ def test_cudagraph_unsafe_unbacked_ops():
         torch._dynamo.reset()
         kiln.counters.clear()
         called = graphs(function, cudagraph_unsafe_unbacked_ops=names)
-        assert_thrice(called, function, x)
+        with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+            assert_thrice(called, function, x)
         assert partitions() == count
         assert skips() == 0
 

@@ -46,7 +46,7 @@ def replayed(function, *inputs):
 def test_a_profile_has_the_launch_of_a_replay_and_the_kernels_in_it(tmp_path):
     x = torch.rand(64, 64, device="cuda")
     called = replayed(lambda x: torch.softmax(x @ x, -1).sum(0), x)
-    with profile(activities=ACTIVITIES) as seen:
+    with profile(activities=ACTIVITIES, record_shapes=True) as seen:
         called(x)
         torch.cuda.synchronize()
     (event,) = [e for e in seen.events() if e.name == "kiln_graph_replay"]

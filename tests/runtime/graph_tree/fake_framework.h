@@ -90,6 +90,10 @@ class FakeFramework : public Pool, public Liveness, public Recorder {
   void Invalidate(Storage storage, absl::string_view text) override;
 
   // Recorder
+  absl::Status ChangeThread() override {
+    ++thread_changes;
+    return absl::OkStatus();
+  }
   absl::Status RunPlainly(const Function& function, Call& call) override;
   absl::StatusOr<std::vector<Output>> WarmUp(const Function& function,
                                              Call& call) override;
@@ -103,6 +107,7 @@ class FakeFramework : public Pool, public Liveness, public Recorder {
   // From now on a pool in which something has failed is of no more use.
   void LosePools() { loses_pools_ = true; }
   int bodies_run() const { return bodies_run_; }
+  int thread_changes = 0;
   std::vector<const void*> PoolBlocks() const;  // of all pools there were
 
  private:

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/runtime/graph_tree/tree_rig.h"
 
@@ -265,6 +266,49 @@ TEST(GraphTree, WhereAFailureLosesThePoolTheRecordingsGoWithIt) {
     kept.clear();
     EXPECT_EQ(rig.Blocks(), 0u);
   }
+}
+
+TEST(GraphTree, WhatAThreadHoldsNoOtherThreadWritesOver) {
+  TreeRig rig;
+  const int f = rig.Add(Scale(2, 1));
+  FakeTensors mine, theirs;
+  const auto call = [&](int64_t thread, int64_t value, FakeTensors& outputs) {
+    rig.generations.BeginCall();
+    outputs.clear();
+    ASSERT_TRUE(rig.TryCall(f, {rig.Full(value)}, outputs, thread).ok());
+    EXPECT_EQ(rig.Value(outputs[0]), std::to_string(2 * value + 1));
+  };
+  for (int i = 0; i < 3; ++i) call(1, i, mine);
+  ASSERT_EQ(rig.tree.counters().replays, 1);
+  for (int i = 10; i < 13; ++i) call(2, i, theirs);
+  EXPECT_EQ(rig.tree.counters().plain_runs, 3);
+  EXPECT_EQ(rig.Value(mine[0]), "5");
+  EXPECT_THAT(
+      rig.Notes(),
+      testing::ElementsAre(testing::HasSubstr("another thread holds outputs")));
+  call(1, 4, mine);  // goes on
+  EXPECT_EQ(rig.tree.counters().replays, 2);
+  EXPECT_EQ(rig.framework.thread_changes, 0);
+  mine.clear();
+  call(2, 5, theirs);  // its turn
+  EXPECT_EQ(rig.tree.counters().replays, 3);
+  EXPECT_EQ(rig.framework.thread_changes, 1);
+  call(1, 6, mine);
+  EXPECT_EQ(rig.tree.counters().plain_runs, 4);
+  EXPECT_EQ(rig.Value(theirs[0]), "11");
+}
+
+// The next thread to come does not wait for it for ever.
+TEST(GraphTree, ABackwardInAnotherThreadEndsTheWaiting) {
+  TreeRig rig;
+  const int forward = rig.Add(Scale(2, 1), {.mode = Mode::kForward});
+  const int backward = rig.Add(Scale(3, 0), {.mode = Mode::kBackward});
+  FakeTensors kept, out;
+  ASSERT_TRUE(rig.TryCall(forward, {rig.Full(1)}, kept, 1).ok());
+  EXPECT_TRUE(rig.tree.forwards_pending());
+  ASSERT_TRUE(rig.TryCall(backward, {rig.Full(1)}, out, 2).ok());
+  EXPECT_FALSE(rig.tree.forwards_pending());
+  EXPECT_EQ(rig.Value(kept[0]), "3");
 }
 
 TEST(GraphTree, ACallInsideOfAFunctionGoesWithoutAGraph) {

@@ -28,7 +28,8 @@ class TreeRig {
     return tree.AddFunction(std::move(function));
   }
 
-  absl::Status TryCall(int function, FakeTensors inputs, FakeTensors& outputs) {
+  absl::Status TryCall(int function, FakeTensors inputs, FakeTensors& outputs,
+                       int64_t thread = 0) {
     FakeCall caller;
     Call call;
     for (const FakeTensorPtr& input : inputs) {
@@ -36,6 +37,7 @@ class TreeRig {
     }
     caller.inputs = std::move(inputs);
     call.caller = &caller;
+    call.thread = thread;
     const absl::Status status = tree.Run(function, call);
     outputs = std::move(caller.outputs);
     return status;
