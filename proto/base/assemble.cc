@@ -131,7 +131,7 @@ absl::StatusOr<std::string> AssembleArtifact(
   if (!by_unit.empty()) {
     return absl::InternalError(
         absl::StrCat("artifact ", compile_key.ShortHex(), ": ", by_unit.size(),
-                     " objects belong to no unit of the plan"));
+                     " objects that do not belong to a unit of the plan"));
   }
   *artifact.mutable_compiled() = std::move(compiled);
   return DeterministicBytes(artifact);

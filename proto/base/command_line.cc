@@ -153,7 +153,7 @@ std::optional<int> CommandLine::Parse(int argc, const char* const* argv) {
     if (end.get_exit_code() == 0) {
       return impl_->app.exit(end, std::cout, std::cerr);
     }
-    return Refuse(impl_->app, end.what(), "--help tells what is due");
+    return Refuse(impl_->app, end.what(), "see --help");
   }
   return std::nullopt;
 }

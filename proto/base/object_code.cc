@@ -108,7 +108,8 @@ absl::Status CheckTables(const Dynamic& dynamic, const ObjectImage& image) {
   const auto has = [&](int64_t tag) { return dynamic.count(tag) != 0; };
   if (has(DT_RELA) != has(DT_RELASZ) || has(DT_RELA) != has(DT_RELAENT) ||
       has(DT_JMPREL) != has(DT_PLTRELSZ) || has(DT_JMPREL) != has(DT_PLTREL)) {
-    return RefusedObject("a table of relocations without a size, or none");
+    return RefusedObject(
+        "a table of relocations without a size, or a size without a table");
   }
   const auto got = dynamic.find(DT_PLTGOT);
   if (got != dynamic.end() &&
@@ -129,7 +130,8 @@ class Symbols {
                                      std::pair(DT_STRSZ, &symbols.names_size_),
                                      std::pair(DT_GNU_HASH, &symbols.hash_)}) {
       const auto found = dynamic.find(tag);
-      if (found == dynamic.end()) return RefusedObject("no table of symbols");
+      if (found == dynamic.end())
+        return RefusedObject("missing table of symbols");
       *value = found->second;
     }
     if (symbols.names_size_ == 0 ||

@@ -48,7 +48,8 @@ absl::StatusOr<ObjectImage> ObjectImage::Read(absl::string_view bytes) {
   ObjectImage image(bytes);
   const auto header = image.AtOffset<Elf64_Ehdr>(0);
   if (!header.has_value()) {
-    return RefusedObject(absl::StrCat(bytes.size(), " bytes are no ELF file"));
+    return RefusedObject(
+        absl::StrCat(bytes.size(), " bytes that are not an ELF file"));
   }
   RETURN_IF_ERROR(CheckHeader(*header));
   RETURN_IF_ERROR(image.ReadSegments(*header));
@@ -167,7 +168,7 @@ absl::Status ObjectImage::CheckPlace(const Elf64_Phdr& part) const {
   }
   return RefusedObject(absl::StrCat("a segment of type 0x",
                                     absl::Hex(part.p_type),
-                                    " that lies in none that is loaded"));
+                                    " that is not inside a loaded segment"));
 }
 
 }  // namespace kiln

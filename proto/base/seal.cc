@@ -41,18 +41,18 @@ absl::Status CheckArtifactSum(const wire::SignedArtifact& sealed) {
   return MakeError(
       ErrorReason::kArtifactCorrupt,
       absl::StrCat("artifact: checksum of its ", sealed.artifact().size(),
-                   " bytes is ", absl::Hex(found), ", ",
-                   absl::Hex(sealed.xxh3()), " is due"));
+                   " bytes is ", absl::Hex(found), ", expected ",
+                   absl::Hex(sealed.xxh3())));
 }
 
 absl::StatusOr<wire::ArtifactEnvelope> OpenSeal(
     const wire::SignedArtifact& sealed, const TrustedKeys& trusted) {
   if (sealed.signature().empty()) {
-    return Untrusted("not signed, the signature of a trusted key is due");
+    return Untrusted("not signed, expected the signature of a trusted key");
   }
   wire::ArtifactEnvelope envelope;
   if (!envelope.ParseFromString(sealed.envelope()))
-    return Untrusted("its envelope is none");
+    return Untrusted("its envelope cannot be read");
   const absl::StatusOr<PublicKey> signer = trusted.Find(envelope.signer());
   if (!signer.ok()) {
     const bool is_revoked = trusted.revoked().contains(envelope.signer());

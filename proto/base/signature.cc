@@ -102,7 +102,7 @@ absl::StatusOr<SigningKey> SigningKey::Generate() {
       EVP_PKEY_get_raw_private_key(
           key.get(), reinterpret_cast<unsigned char*>(secret.data()),
           &length) != 1) {
-    return absl::InternalError("signing key: OpenSSL generated none");
+    return absl::InternalError("signing key: OpenSSL could not generate one");
   }
   return FromBytes(secret);
 }

@@ -94,7 +94,7 @@ absl::Status CheckTomlLetters(absl::string_view toml, absl::string_view where) {
   return MakeError(ErrorReason::kBadOption,
                    absl::StrCat(where, ":", line,
                                 ": found a letter beyond ASCII outside of "
-                                "\"...\", '...' and comments, none is due"));
+                                "\"...\", '...' and comments"));
 }
 
 }  // namespace kiln

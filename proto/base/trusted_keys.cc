@@ -48,8 +48,8 @@ absl::StatusOr<PublicKey> TrustedKeys::Find(absl::string_view key_id) const {
   }
   const auto found = rows_.find(key_id);
   if (found != rows_.end()) return found->second.key;
-  return Untrusted(key_id,
-                   absl::StrCat("none of the ", rows_.size(), " trusted keys"));
+  return Untrusted(key_id, absl::StrCat("which is not one of the ",
+                                        rows_.size(), " trusted keys"));
 }
 
 absl::Status TrustedKeys::CheckCounts(absl::string_view key_id,

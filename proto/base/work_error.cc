@@ -30,8 +30,8 @@ absl::Status PlainStatusOf(const wire::WorkError& error) {
       static_cast<uint32_t>(absl::StatusCode::kUnauthenticated);
   if (error.code() == 0 || error.code() > kLast) {
     return absl::InternalError(absl::StrCat("worker: found code ", error.code(),
-                                            " in an error, one of 1 to ", kLast,
-                                            " is due: ", error.message()));
+                                            " in an error, expected 1 to ",
+                                            kLast, ": ", error.message()));
   }
   return absl::Status(static_cast<absl::StatusCode>(error.code()),
                       error.message());

@@ -24,7 +24,7 @@ absl::StatusOr<std::string> ReadWhole(const std::string& path) {
   std::error_code ignored;  // what cannot be looked at cannot be opened either
   if (fs::is_directory(path, ignored)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": found a folder, due a file"));
+        absl::StrCat(path, ": found a folder, expected a file"));
   }
   std::ifstream in(path, std::ios::binary);
   if (!in) return absl::NotFoundError(absl::StrCat(path, ": no such file"));
@@ -71,7 +71,7 @@ absl::StatusOr<std::vector<std::string>> ListCorpusFiles(
   std::sort(files.begin(), files.end());
   files.erase(std::unique(files.begin(), files.end()), files.end());
   if (files.empty()) {
-    return absl::NotFoundError(absl::StrCat(path, ": no .jsonl file in it"));
+    return absl::NotFoundError(absl::StrCat(path, ": contains no .jsonl file"));
   }
   return files;
 }

@@ -44,8 +44,8 @@ absl::StatusOr<CorpusTensor> ReadTensor(const Json& json,
   ASSIGN_OR_RETURN(const Safetensors::Tensor stored, tensors.Find(key));
   ASSIGN_OR_RETURN(const wire::DType dtype, SafetensorsDType(stored.dtype));
   if (dtype != ToWire(layout.dtype)) {
-    return absl::DataLossError(absl::StrCat(key, ": found ", stored.dtype,
-                                            ", due ", TorchName(layout.dtype)));
+    return absl::DataLossError(absl::StrCat(
+        key, ": found ", stored.dtype, ", expected ", TorchName(layout.dtype)));
   }
   absl::StatusOr<CorpusTensor> tensor = LayOut(layout, stored.bytes);
   if (!tensor.ok()) return Annotate(tensor.status(), key);
@@ -94,7 +94,8 @@ absl::Status ReadTolerance(const Json& json, CorpusCase& out) {
         {.rtol = rtol, .atol = atol.is_number() ? atol.get<double>() : 0});
   }
   if (out.output_tolerance.size() != out.outputs.size()) {
-    return MakeError(ErrorReason::kMalformedGraph, "one atol an output is due");
+    return MakeError(ErrorReason::kMalformedGraph,
+                     "expected one atol for each output");
   }
   const Json own = json.value("mutated_atol", Json::object());
   for (const auto& [input, tensor] : out.mutated) {
@@ -168,14 +169,14 @@ std::string FoundAndDue(absl::string_view what) {
   if (end != absl::string_view::npos) what.remove_prefix(end + 2);
   absl::string_view key = what;
   if (absl::ConsumeSuffix(&key, " not found")) {
-    return absl::StrCat("found no ", key, ", due one");
+    return absl::StrCat("missing ", key);
   }
   std::pair<absl::string_view, absl::string_view> types =
       absl::StrSplit(what, absl::MaxSplits(", but is ", 1));
   if (absl::ConsumePrefix(&types.first, "type must be ")) {
-    return absl::StrCat("found ", types.second, ", due ", types.first);
+    return absl::StrCat("found ", types.second, ", expected ", types.first);
   }
-  return absl::StrCat("found \"", what, "\", due a case of the corpus");
+  return absl::StrCat("found \"", what, "\", expected a case of the corpus");
 }
 
 CorpusCase ReadCase(const Json& line, size_t number,

@@ -104,7 +104,7 @@ Comparison CompareElements(const ComputedTensor& got,
   if (!out.equal) {
     out.difference = absl::StrCat(
         IndexText(worst, got.layout.sizes), ": ",
-        ElementAsDouble(dtype, left.data() + worst * width), ", due ",
+        ElementAsDouble(dtype, left.data() + worst * width), ", expected ",
         ElementAsDouble(dtype, right.data() + worst * width), ", off by ",
         out.error, ", allowed ", out.allowed);
   }
@@ -117,16 +117,16 @@ Comparison CompareTensors(const ComputedTensor& got,
                           const CorpusTensor& expected, Tolerance tolerance) {
   const TensorLayout& due = expected.layout;
   if (got.layout.dtype != due.dtype) {
-    return Differs(absl::StrCat("dtype ", ShortName(got.layout.dtype), ", due ",
-                                ShortName(due.dtype)));
+    return Differs(absl::StrCat("dtype ", ShortName(got.layout.dtype),
+                                ", expected ", ShortName(due.dtype)));
   }
   if (got.layout.sizes != due.sizes) {
-    return Differs(absl::StrCat("sizes ", ListText(got.layout.sizes), ", due ",
-                                ListText(due.sizes)));
+    return Differs(absl::StrCat("sizes ", ListText(got.layout.sizes),
+                                ", expected ", ListText(due.sizes)));
   }
   if (!SameStrides(got.layout, due)) {
     return Differs(absl::StrCat("strides ", ListText(got.layout.strides),
-                                ", due ", ListText(due.strides)));
+                                ", expected ", ListText(due.strides)));
   }
   return CompareElements(got, expected, tolerance);
 }

@@ -362,7 +362,7 @@ class CaseReader {
       return absl::OkStatus();
     }
     const wire::TensorMeta* meta = MetaOf(output.value());
-    if (meta == nullptr) return Malformed("output that is no value");
+    if (meta == nullptr) return Malformed("output: not a value");
     *output.mutable_strides() = meta->strides();
     return absl::OkStatus();
   }

@@ -73,7 +73,7 @@ absl::StatusOr<wire::SymExpr> CorpusMetas::Expr(const Json& dimension) const {
   if (!dimension.is_string()) {
     return MakeError(
         ErrorReason::kMalformedGraph,
-        absl::StrCat("size ", dimension.dump(), ": due an integer"));
+        absl::StrCat("size ", dimension.dump(), ": expected an integer"));
   }
   return ParseSymText(
       dimension.get<std::string>(),

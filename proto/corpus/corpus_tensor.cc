@@ -108,7 +108,7 @@ absl::StatusOr<CorpusTensor> LayOut(const TensorLayout& layout,
   const int64_t due = NumElements(layout.sizes) * width;
   if (static_cast<int64_t>(values.size()) != due) {
     return absl::DataLossError(absl::StrCat(
-        "tensor values: found ", values.size(), " bytes, due ", due));
+        "tensor values: found ", values.size(), " bytes, expected ", due));
   }
   CorpusTensor out{layout,
                    std::vector<char>(StorageElements(layout) * width, '\0')};

@@ -104,7 +104,7 @@ class Parser {
   absl::Status Malformed(absl::string_view due) const {
     return MakeError(ErrorReason::kMalformedGraph,
                      absl::StrCat("expression \"", text_, "\": found \"", rest_,
-                                  "\", due ", due));
+                                  "\", expected ", due));
   }
 
   absl::StatusOr<Code> Sum() {

@@ -60,10 +60,10 @@ std::optional<Inmate> Admit(const JailSpec& spec, std::string& lacks) {
                     made.status().message());
   }
   Inmate none;
-  none.report.status =
-      MakeError(ErrorReason::kPermission,
-                absl::StrCat("sandbox: ", JailLevelName(spec.levels.weakest),
-                             " is due, this machine grants less: ", lacks));
+  none.report.status = MakeError(
+      ErrorReason::kPermission,
+      absl::StrCat("sandbox: ", JailLevelName(spec.levels.weakest),
+                   " is required, and this machine grants less: ", lacks));
   return none;
 }
 

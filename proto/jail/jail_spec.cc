@@ -15,7 +15,7 @@ constexpr absl::string_view kLast = "--";
 
 absl::Status NoWord(absl::string_view word) {
   return MakeError(ErrorReason::kBadOption,
-                   absl::StrCat("jail: found ", word, ", which is no word"));
+                   absl::StrCat("jail: unknown word ", word));
 }
 
 absl::Status TakeWord(absl::string_view word, JailSpec& spec) {
@@ -65,7 +65,7 @@ absl::StatusOr<JailLevel> JailLevelFromName(absl::string_view name) {
   }
   return MakeError(ErrorReason::kBadOption,
                    absl::StrCat("sandbox: found \"", name,
-                                "\", limits, landlock or namespaces is due"));
+                                "\", expected limits, landlock or namespaces"));
 }
 
 std::vector<std::string> JailWords(const JailSpec& spec) {

@@ -28,7 +28,7 @@ absl::StatusOr<std::string> NamespaceNamed(absl::string_view name) {
   return MakeError(
       ErrorReason::kBadOption,
       absl::StrCat("namespace \"", absl::CHexEscape(name.substr(0, kShown)),
-                   "\": due 1 to ", kMaxNamespace,
+                   "\": expected 1 to ", kMaxNamespace,
                    " of a-z, 0-9, '-', '_' and '.', the first a letter or a "
                    "digit"));
 }

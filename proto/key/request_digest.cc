@@ -184,7 +184,7 @@ absl::StatusOr<CanonicalRequest> CanonicalizeRequest(
   if (tag.size() > kMaxCacheTag) {
     return MakeError(ErrorReason::kBadOption,
                      absl::StrCat("cache_tag: found ", tag.size(),
-                                  " bytes, due at most ", kMaxCacheTag));
+                                  " bytes, expected at most ", kMaxCacheTag));
   }
   ASSIGN_OR_RETURN(const std::string cache_namespace,
                    NamespaceNamed(given.cache_namespace()));

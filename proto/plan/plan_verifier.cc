@@ -68,7 +68,7 @@ class PlanVerifier {
   static absl::Status KnownDType(wire::DType dtype) {
     if (DTypeFromWire(dtype).has_value()) return absl::OkStatus();
     return Broken("R2", absl::StrCat("dtype ", static_cast<int>(dtype),
-                                     " is none that Kiln computes with"));
+                                     " is not one that Kiln computes with"));
   }
 
   bool SourceExists(const wire::SymbolSource& source) const {
@@ -143,7 +143,7 @@ class PlanVerifier {
         if (!InRange(buffer.index(), plan_.inputs_size()) ||
             plan_.inputs(buffer.index()).has_scalar()) {
           return broken("R1", absl::StrCat(": input ", buffer.index(),
-                                           " is no tensor input"));
+                                           " is not a tensor"));
         }
         return absl::OkStatus();
       case wire::PlanBuffer::KIND_CONSTANT:
@@ -225,12 +225,12 @@ class PlanVerifier {
     if (launch.grid_size() != 3 || launch.block_size() != 3) {
       return Broken("R4", absl::StrCat(launch.grid_size(), " grid and ",
                                        launch.block_size(),
-                                       " block extents, 3 of each are due"));
+                                       " block extents, expected 3 of each"));
     }
     for (const uint32_t extent : launch.block()) {
       if (extent < 1 || extent > kMaxBlockExtent) {
-        return Broken("R4", absl::StrCat("block extent ", extent, ", 1 to ",
-                                         kMaxBlockExtent, " is due"));
+        return Broken("R4", absl::StrCat("block extent ", extent,
+                                         ", expected 1 to ", kMaxBlockExtent));
       }
     }
     return AllSound(launch.grid());

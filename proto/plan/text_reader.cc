@@ -262,7 +262,7 @@ absl::Status TextReader::status() const {
       "line ", 1 + std::count(before.begin(), before.end(), '\n'), " column ",
       at - line_start + 1, ": found ",
       found.empty() ? std::string("the end") : absl::StrCat("'", found, "'"),
-      ", due ", due_));
+      ", expected ", due_));
 }
 
 }  // namespace kiln

@@ -44,7 +44,7 @@ absl::Status CheckPrivate(const std::string& path) {
   return Refuse(
       path,
       absl::StrCat("found mode ", absl::StrFormat("%04o", info.st_mode & 07777),
-                   ", due a file that only its owner writes "
+                   ", expected a file that only its owner writes "
                    "and not everybody reads; chmod 600 ",
                    path));
 }
@@ -126,7 +126,7 @@ absl::Status CheckTogether(const std::string& tcp, const DaemonTls& tls) {
   const std::string daemon = absl::StrCat("daemon at ", tcp);
   if (tls.certificate.empty() != tls.key.empty()) {
     return Refuse(daemon,
-                  "found one of a TLS certificate and its key, due both");
+                  "only one of a TLS certificate and its key is set; set both");
   }
   if (!tls.ca.empty()) return absl::OkStatus();
   if (!tls.certificate.empty() || !tls.token_file.empty()) {
@@ -135,9 +135,10 @@ absl::Status CheckTogether(const std::string& tcp, const DaemonTls& tls) {
                   "TLS CA file too");
   }
   if (CheckLoopback(tcp).ok()) return absl::OkStatus();
-  return Refuse(daemon,
-                "is beyond this machine, and TLS is due; set the TLS CA file, "
-                "and a token file or a certificate with its key");
+  return Refuse(
+      daemon,
+      "is on another machine, which requires TLS; set the TLS CA file, "
+      "and a token file or a certificate with its key");
 }
 
 }  // namespace

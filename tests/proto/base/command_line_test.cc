@@ -86,8 +86,8 @@ TEST(CommandLine, AFaultIsToldInOneLineWithItsReason) {
     testing::internal::CaptureStderr();
     EXPECT_EQ(Parse(line, words), 2);
     const std::string told = testing::internal::GetCapturedStderr();
-    EXPECT_THAT(told, testing::MatchesRegex(std::string(due) +
-                                            "; --help tells what is due\n"));
+    EXPECT_THAT(told,
+                testing::MatchesRegex(std::string(due) + "; see --help\n"));
     EXPECT_EQ(told.find('\n'), told.size() - 1) << told;
   }
 }

@@ -280,10 +280,10 @@ TEST(CheckSharedObject, ProtectsNoPagesButItsOwn) {
   Elf64_Phdr protects = object.Segment(PT_GNU_RELRO);
   protects.p_vaddr = uint64_t{1} << 30;
   object.Put(protects);
-  ExpectRefused(object.bytes(), "that lies in none that is loaded");
+  ExpectRefused(object.bytes(), "that is not inside a loaded segment");
   protects.p_vaddr = 0;  // its text
   object.Put(protects);
-  ExpectRefused(object.bytes(), "that lies in none that is loaded");
+  ExpectRefused(object.bytes(), "that is not inside a loaded segment");
 }
 
 // Cut and changed at random: refused or passed, never read past the end.

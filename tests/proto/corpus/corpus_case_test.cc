@@ -182,7 +182,8 @@ TEST(CorpusCompare, NamesTheWorstElement) {
   const Comparison off = Compare(got, due, {.atol = 0.125});
   EXPECT_FALSE(off.equal);
   EXPECT_EQ(off.ratio, 2);
-  EXPECT_EQ(off.difference, "[1]: 2.5, due 2.25, off by 0.25, allowed 0.125");
+  EXPECT_EQ(off.difference,
+            "[1]: 2.5, expected 2.25, off by 0.25, allowed 0.125");
 }
 
 TEST(CorpusCompare, NaNIsNoNumber) {
@@ -199,7 +200,7 @@ TEST(CorpusCompare, IntegersAreExactAndStridesCount) {
   CorpusTensor spread = three;
   spread.layout.strides = {2};
   spread.storage.resize(24);
-  EXPECT_EQ(Compare(spread, three, {}).difference, "strides [2], due [1]");
+  EXPECT_EQ(Compare(spread, three, {}).difference, "strides [2], expected [1]");
 }
 
 TEST(CorpusTensor, HalvesRoundToEven) {

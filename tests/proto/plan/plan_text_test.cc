@@ -82,19 +82,20 @@ TEST(PlanText, SaysWhereItFoundWhatAndWhatWasDue) {
   for (const BadText& bad : {
            BadText{"launch_plan", "plan",
                    "line 1 column 1: found 'plan (s0 in [1, 64] from size ', "
-                   "due 'launch_plan'"},
+                   "expected 'launch_plan'"},
            BadText{"b1 \"buf1\"", "b3 \"buf1\"",
                    "line 5 column 10: found 'b3 \"buf1\" arena bytes 64 "
-                   "offse', due 'b1'"},
-           BadText{"cluster 2 programmatic_dependent_launch "
-                   "blocks_per_multiprocessor 32",
-                   "cluster x",
-                   "line 14 column 172: found 'x nodes [0, 7]', due a number"},
+                   "offse', expected 'b1'"},
+           BadText{
+               "cluster 2 programmatic_dependent_launch "
+               "blocks_per_multiprocessor 32",
+               "cluster x",
+               "line 14 column 172: found 'x nodes [0, 7]', expected a number"},
            BadText{"input 0 bytes 16*s0", "input 0 bytes 16*",
                    "line 5 column 3: found 'buffer b1"},
-           BadText{"floordiv(s0", "ceildiv(s0", "due a number, a symbol"},
-           BadText{"output none", "output some", "due 'nothing'"},
-           BadText{"peak live 128", "peak live", "due a number"},
+           BadText{"floordiv(s0", "ceildiv(s0", "expected a number, a symbol"},
+           BadText{"output none", "output some", "expected 'nothing'"},
+           BadText{"peak live 128", "peak live", "expected a number"},
            BadText{"  arena 128 bytes, peak live 128\n}\n", "",
                    "found the end"},
        }) {
