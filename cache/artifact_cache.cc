@@ -47,7 +47,7 @@ absl::Status CheckSigner(const wire::CacheEntry& entry,
   wire::ArtifactEnvelope envelope;
   if (!envelope.ParseFromString(entry.artifact().envelope())) {
     return MakeError(ErrorReason::kArtifactUntrusted,
-                     "entry: its artifact's envelope is none");
+                     "entry: the envelope of its artifact cannot be read");
   }
   return trusted.CheckCounts(envelope.signer(), entry.key().cache_namespace());
 }
@@ -104,9 +104,10 @@ absl::StatusOr<wire::CacheEntry> ArtifactCache::ReadEntry(
   if (!entry.ParseFromString(*blob) ||
       entry.key().compile_key() != key.bytes() ||
       entry.facts().entry_id() != entry_id.bytes()) {
-    return MakeError(ErrorReason::kArtifactCorrupt,
-                     absl::StrCat("entry ", entry_id.ShortHex(), " of key ",
-                                  key.ShortHex(), ": another's, or none"));
+    return MakeError(
+        ErrorReason::kArtifactCorrupt,
+        absl::StrCat("entry ", entry_id.ShortHex(), " of key ", key.ShortHex(),
+                     ": the record is another entry's, or not an entry"));
   }
   return entry;
 }

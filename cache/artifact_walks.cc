@@ -34,7 +34,7 @@ bool IsGone(const std::function<bool()>& is_gone) {
   return is_gone != nullptr && is_gone();
 }
 absl::Status Gone() {
-  return absl::CancelledError("cache: nobody waits for the walk any more");
+  return absl::CancelledError("cache: the caller of the walk is gone");
 }
 
 // The way out of a walk that has its page.

@@ -31,7 +31,7 @@ absl::StatusOr<std::shared_ptr<const wire::KeyIndex>> ReadIndexRecord(
       index->key().compile_key() != key.bytes()) {
     return MakeError(ErrorReason::kArtifactCorrupt,
                      absl::StrCat("entries of key ", key.ShortHex(),
-                                  ": no KeyIndex of that key"));
+                                  ": the record is not the index of this key"));
   }
   return index;
 }

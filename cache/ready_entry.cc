@@ -46,9 +46,10 @@ absl::StatusOr<std::shared_ptr<const ReadyEntry>> ReadReadyEntry(
       entry.key().compile_key() != key.bytes() ||
       entry.facts().entry_id() != id.bytes() ||
       !envelope.ParseFromString(entry.artifact().envelope())) {
-    return MakeError(ErrorReason::kArtifactCorrupt,
-                     absl::StrCat("entry ", id.ShortHex(), " of key ",
-                                  key.ShortHex(), ": another's, or none"));
+    return MakeError(
+        ErrorReason::kArtifactCorrupt,
+        absl::StrCat("entry ", id.ShortHex(), " of key ", key.ShortHex(),
+                     ": the record is another entry's, or not an entry"));
   }
   auto ready = std::make_shared<ReadyEntry>();
   if (!entry.artifact().signature().empty()) ready->signer = envelope.signer();

@@ -96,7 +96,7 @@ absl::StatusOr<SocketAddress> HostResolver::Resolve(const HostPort& place,
     const absl::Duration left = TimeLeft(deadline);
     if (left == absl::ZeroDuration()) {
       return absl::DeadlineExceededError(
-          absl::StrCat("host ", place.host, ": no address in time"));
+          absl::StrCat("host ", place.host, ": not resolved in time"));
     }
     answered_.WaitFor(&mu_, left);
   }

@@ -145,7 +145,7 @@ absl::StatusOr<std::vector<FarHint>> PeerFarStore::Hints(const Digest& key,
     return MakeError(
         ErrorReason::kArtifactCorrupt,
         absl::StrCat("peer ", options_.address, ": found ", reply.hints_size(),
-                     " hints, at most ", kMaxEntriesPerKey, " are due"));
+                     " hints, expected at most ", kMaxEntriesPerKey));
   }
   std::vector<FarHint> hints;
   for (wire::HintsReply::Hint& hint : *reply.mutable_hints())
