@@ -58,7 +58,7 @@ absl::StatusOr<Grant> GrantOf(const wire::AddTokenRequest& request) {
         ErrorReason::kBadOption,
         absl::StrCat("token ", request.name().substr(0, 80),
                      ": found the role \"", request.role().substr(0, 40),
-                     "\", due reader, submitter, publisher or "
+                     "\", expected reader, submitter, publisher or "
                      "admin"));
   }
   return Grant{*role,
@@ -194,7 +194,7 @@ Reactor* AdminService::Jobs(Context* context, const Bytes* request,
           return MakeError(
               ErrorReason::kBadOption,
               absl::StrCat("jobs: found after \"", asked.after().substr(0, 40),
-                           "\", due `next` of the page before"));
+                           "\", expected `next` of the page before"));
         }
         wire::JobsReply jobs;
         FillJobs(asked, jobs);

@@ -53,15 +53,15 @@ absl::StatusOr<std::optional<Digest>> PlaceOf(const std::string& after) {
   if (after.empty()) return std::nullopt;
   const std::optional<Digest> place = Digest::FromBytes(after);
   if (place.has_value()) return place;
-  return MakeError(ErrorReason::kBadOption,
-                   absl::StrCat("page: found ", after.size(),
-                                " bytes to go on after, the 32 of a key are "
-                                "due"));
+  return MakeError(
+      ErrorReason::kBadOption,
+      absl::StrCat("page: found ", after.size(),
+                   " bytes to continue after, expected the 32 of a "
+                   "key"));
 }
 
 constexpr size_t kKeyDigits = 64;
 
-// BAD_OPTION for what no key begins with.
 // What a key prefix or a request asks for, as key parts and graph text.
 struct Asked {
   std::vector<KeyPart> parts;
@@ -89,7 +89,7 @@ absl::StatusOr<Asked> AskedBy(const ArtifactCache& cache,
                                .is_gone = is_gone}));
   if (found.entries.empty()) {
     return absl::NotFoundError(
-        absl::StrCat("key ", request.key_prefix_hex(), ": no entry has it"));
+        absl::StrCat("key ", request.key_prefix_hex(), ": not in the cache"));
   }
   return Asked{found.entries.front().parts, "", nullptr};
 }
@@ -146,7 +146,7 @@ absl::StatusOr<wire::ShowReply> ShowEntry(const ArtifactCache& cache,
   if (!reply.mutable_artifact()->ParseFromString(shown.artifact.artifact())) {
     return MakeError(ErrorReason::kArtifactCorrupt,
                      absl::StrCat("key ", request.key_prefix_hex(),
-                                  ": its entry is no Artifact"));
+                                  ": its entry is not an artifact"));
   }
   for (const wire::JobPhase& phase : shown.phases) *reply.add_phases() = phase;
   for (absl::string_view line : absl::StrSplit(shown.graph_text, '\n')) {
@@ -203,15 +203,15 @@ absl::StatusOr<wire::PurgeReply> PurgeEntries(ArtifactCache& cache,
   if (!query.all && query.key_prefix_hex.empty() && query.device.empty() &&
       !query.unused_for.has_value()) {
     return MakeError(ErrorReason::kBadOption,
-                     "purge: found no condition; a key, an age, a device or "
-                     "all is due");
+                     "purge: nothing says what to remove; give a key, an age, "
+                     "a device or all");
   }
   if (!query.device.empty() && !IsTargetWord(query.device)) {
     return MakeError(
         ErrorReason::kBadOption,
         absl::StrCat("purge: device: found \"", query.device.substr(0, 40),
-                     "\", due cpu, cuda, an architecture as sm_90 "
-                     "or a level as x86-64-v3"));
+                     "\", expected cpu, cuda, an architecture like sm_90 "
+                     "or a level like x86-64-v3"));
   }
   ASSIGN_OR_RETURN(PurgeOutcome outcome, cache.Purge(query));
   // Units are shared by entries and belong to none: all of them go or none.
@@ -243,7 +243,7 @@ absl::StatusOr<wire::PinReply> PinEntries(ArtifactCache& cache,
                                           const IsGone& is_gone) {
   if (request.key_prefix_hex().empty()) {
     return MakeError(ErrorReason::kBadOption,
-                     "pin: found no key, due its first digits");
+                     "pin: no key was given; give its first digits");
   }
   RETURN_IF_ERROR(CheckKeyPrefix(request.key_prefix_hex()));
   PageQuery query{.key_prefix_hex = request.key_prefix_hex(),

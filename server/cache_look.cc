@@ -62,7 +62,7 @@ absl::StatusOr<CompiledArtifact> MadeBefore(CacheAnswer hit) {
   if (!artifact.ParseFromString(hit.artifact.artifact())) {
     return MakeError(
         ErrorReason::kArtifactCorrupt,
-        absl::StrCat("entry ", hit.entry_id.ShortHex(), ": no Artifact"));
+        absl::StrCat("entry ", hit.entry_id.ShortHex(), ": not an artifact"));
   }
   CompiledArtifact made;
   made.guards = std::move(*artifact.mutable_compiled()->mutable_guards());

@@ -31,10 +31,11 @@ class RecordCall final : public grpc::ServerUnaryReactor {
     charged_ += bytes;
     const int64_t all = bytes_.fetch_add(bytes) + bytes;
     if (all <= kMostBytes) return absl::OkStatus();
-    return MakeError(ErrorReason::kQueueFull,
-                     absl::StrCat("records: found ", all,
-                                  " bytes of calls under way, at most ",
-                                  kMostBytes, " are due"));
+    return MakeError(
+        ErrorReason::kQueueFull,
+        absl::StrCat("records: found ", all,
+                     " bytes of calls under way, expected at most ",
+                     kMostBytes));
   }
 
   void OnDone() override {
@@ -53,7 +54,7 @@ absl::StatusOr<Digest> DigestIn(const std::string& bytes,
     return *digest;
   return MakeError(ErrorReason::kBadOption,
                    absl::StrCat("record: ", what, ": found ", bytes.size(),
-                                " bytes, 32 are due"));
+                                " bytes, expected 32"));
 }
 
 absl::StatusOr<FarName> NameIn(const wire::RecordName& name) {
@@ -201,7 +202,7 @@ absl::StatusOr<wire::GetRecordReply> CacheService::GetRecord(
     return MakeError(
         ErrorReason::kTooLarge,
         absl::StrCat(TextOf(name), ": found ", found.bytes.size(),
-                     " bytes, at most ", request.max_bytes(), " are due"));
+                     " bytes, expected at most ", request.max_bytes()));
   }
   wire::GetRecordReply reply;
   reply.set_record(std::move(found.bytes));

@@ -32,8 +32,8 @@ absl::Status CallThreads::Run(std::function<void()> call) {
   if (running_ >= limit_) {
     return MakeError(
         ErrorReason::kQueueFull,
-        absl::StrCat("calls: found ", running_, " that wait, at most ", limit_,
-                     " are due; try again in a while"));
+        absl::StrCat("calls: found ", running_, " that wait, expected at most ",
+                     limit_, "; try again later"));
   }
   ++running_;
   calls_.push_back(std::move(call));

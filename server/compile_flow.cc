@@ -209,7 +209,7 @@ absl::StatusOr<FarAsk> CompileFlow::AskOf(
     return MakeError(
         ErrorReason::kBadOption,
         absl::StrCat("request_digest: found ", request.request_digest().size(),
-                     " bytes, 32 are due"));
+                     " bytes, expected 32"));
   }
   ASSIGN_OR_RETURN(std::string cache_namespace,
                    NamespaceNamed(request.cache_namespace()));

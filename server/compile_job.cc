@@ -95,7 +95,8 @@ absl::StatusOr<wire::CompilePlan> CompileJob::Plan(Job& job,
       rooms_.pool.Submit(std::move(request), LabelOf(*job.task, job.caller));
   ASSIGN_OR_RETURN(const wire::WorkReply* reply, work->Wait());
   if (!reply->has_plan()) {
-    return absl::InternalError("worker: its reply to a plan request is none");
+    return absl::InternalError(
+        "worker: its reply to a plan request has no plan");
   }
   rooms_.counters.Add(Count::kPlans);
   rooms_.pass_times.Add(*reply);

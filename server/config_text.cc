@@ -101,11 +101,11 @@ std::vector<Word> WordsOf(Config& c) {
 absl::Status Set(std::vector<std::string>& list, const toml::node& node,
                  absl::string_view where) {
   const toml::array* array = node.as_array();
-  if (array == nullptr) return Refuse(where, "a list of strings is due");
+  if (array == nullptr) return Refuse(where, "expected a list of strings");
   std::vector<std::string> found;
   for (const toml::node& item : *array) {
     const auto text = item.value_exact<std::string>();
-    if (!text.has_value()) return Refuse(where, "a list of strings is due");
+    if (!text.has_value()) return Refuse(where, "expected a list of strings");
     found.push_back(*text);
   }
   list = std::move(found);
@@ -114,7 +114,7 @@ absl::Status Set(std::vector<std::string>& list, const toml::node& node,
 
 absl::Status Set(bool& flag, const toml::node& node, absl::string_view where) {
   const auto found = node.value_exact<bool>();
-  if (!found.has_value()) return Refuse(where, "true or false is due");
+  if (!found.has_value()) return Refuse(where, "expected true or false");
   flag = *found;
   return absl::OkStatus();
 }
@@ -122,7 +122,7 @@ absl::Status Set(bool& flag, const toml::node& node, absl::string_view where) {
 absl::Status Set(int64_t& number, const toml::node& node,
                  absl::string_view where) {
   const auto found = node.value_exact<int64_t>();
-  if (!found.has_value()) return Refuse(where, "a whole number is due");
+  if (!found.has_value()) return Refuse(where, "expected a whole number");
   number = *found;
   return absl::OkStatus();
 }
@@ -130,7 +130,7 @@ absl::Status Set(int64_t& number, const toml::node& node,
 absl::Status Set(std::string& text, const toml::node& node,
                  absl::string_view where) {
   const auto found = node.value_exact<std::string>();
-  if (!found.has_value()) return Refuse(where, "a string is due");
+  if (!found.has_value()) return Refuse(where, "expected a string");
   text = *found;
   return absl::OkStatus();
 }
@@ -143,7 +143,7 @@ absl::Status Set(absl::Duration& duration, const toml::node& node,
   return Refuse(
       where,
       absl::StrCat("found \"", text,
-                   "\", a duration as \"90s\", \"12h\" or \"7d\" is due"));
+                   "\", expected a duration like \"90s\", \"12h\" or \"7d\""));
 }
 
 absl::Status SetWord(const Word& word, const toml::node& node,
@@ -158,7 +158,7 @@ absl::Status SetTable(const std::vector<Word>& words, absl::string_view table,
                       const toml::node& node, absl::string_view where) {
   const toml::table* entries = node.as_table();
   if (entries == nullptr) {
-    return Refuse(where, absl::StrCat("\"", table, "\" is no table"));
+    return Refuse(where, absl::StrCat("\"", table, "\" is not a table"));
   }
   for (const auto& [key, value] : *entries) {
     const std::string name(key.str());
@@ -168,7 +168,7 @@ absl::Status SetTable(const std::vector<Word>& words, absl::string_view table,
     }
     if (match == nullptr) {
       return Refuse(where,
-                    absl::StrCat("[", table, "] ", name, ": no such word"));
+                    absl::StrCat("[", table, "] ", name, ": unknown word"));
     }
     RETURN_IF_ERROR(SetWord(*match, value, where));
   }
@@ -209,11 +209,11 @@ absl::StatusOr<std::vector<std::string>> NamesIn(const toml::node& node,
   std::vector<std::string> names;
   const toml::array* array = node.as_array();
   if (array == nullptr)
-    return RefuseRule(node, where, "namespaces: a list of strings is due");
+    return RefuseRule(node, where, "namespaces: expected a list of strings");
   for (const toml::node& item : *array) {
     const auto name = item.value_exact<std::string>();
     if (!name.has_value())
-      return RefuseRule(node, where, "namespaces: a list of strings is due");
+      return RefuseRule(node, where, "namespaces: expected a list of strings");
     names.push_back(*name);
   }
   return names;
@@ -233,12 +233,12 @@ absl::StatusOr<AccessRule> ReadRule(const toml::table& table,
     } else if (word == "namespaces") {
       ASSIGN_OR_RETURN(rule.grant.namespaces, NamesIn(value, where));
     } else {
-      return RefuseRule(table, where, absl::StrCat(word, ": no such word"));
+      return RefuseRule(table, where, absl::StrCat(word, ": unknown word"));
     }
   }
   if (!role.has_value()) {
     return RefuseRule(table, where,
-                      "role: reader, submitter, publisher or admin is due");
+                      "role: expected reader, submitter, publisher or admin");
   }
   rule.grant.role = *role;
   RETURN_IF_ERROR(
@@ -251,11 +251,13 @@ absl::Status ReadAccessRules(const toml::node& node, absl::string_view where,
                              std::vector<AccessRule>& rules) {
   const toml::array* list = node.as_array();
   if (list == nullptr)
-    return RefuseRule(node, where, "a list of tables is due, as [[access]]");
+    return RefuseRule(node, where,
+                      "expected a list of tables, written [[access]]");
   for (const toml::node& item : *list) {
     const toml::table* table = item.as_table();
     if (table == nullptr)
-      return RefuseRule(item, where, "a list of tables is due, as [[access]]");
+      return RefuseRule(item, where,
+                        "expected a list of tables, written [[access]]");
     ASSIGN_OR_RETURN(AccessRule rule, ReadRule(*table, where));
     rules.push_back(std::move(rule));
   }
@@ -313,12 +315,13 @@ absl::Status ReadConfigFile(const std::string& path, Config& config) {
   std::error_code error;
   if (std::filesystem::exists(path, error) &&
       !std::filesystem::is_regular_file(path, error)) {
-    return Refuse(path, "found no regular file, one is due");
+    return Refuse(path, "not a regular file");
   }
   const uintmax_t bytes = std::filesystem::file_size(path, error);
   if (!error && bytes > kMaxConfigBytes) {
-    return Refuse(path, absl::StrCat("found ", bytes, " bytes, at most ",
-                                     kMaxConfigBytes, " are due"));
+    return Refuse(path,
+                  absl::StrCat("found ", bytes, " bytes, expected at most ",
+                               kMaxConfigBytes));
   }
   errno = 0;
   std::ifstream in(path, std::ios::binary);

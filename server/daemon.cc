@@ -75,7 +75,7 @@ absl::Status MakeFolder(const std::string& path) {
     return MakeError(
         ErrorReason::kBadOption,
         absl::StrCat("data folder ", path,
-                     ": found files that are no kilnd's; name a new or empty "
+                     ": contains files of another program; name a new or empty "
                      "folder with --data-folder"));
   }
   if (!error && chmod(path.c_str(), 0700) != 0) {

@@ -42,17 +42,17 @@ absl::Status JobQueue::Push(std::shared_ptr<Job> job, const QueuePlace& place) {
 absl::Status JobQueue::CheckRoom(const QueuePlace& place) const {
   const Held own = HeldBy(place.cache_namespace, "");
   if (own.jobs >= limits_.jobs_a_namespace) {
-    return Full(absl::StrCat(own.jobs, " jobs of namespace ",
-                             place.cache_namespace, " that wait, at most ",
-                             limits_.jobs_a_namespace, " are due"));
+    return Full(absl::StrCat(
+        own.jobs, " jobs of namespace ", place.cache_namespace,
+        " that wait, expected at most ", limits_.jobs_a_namespace));
   }
   if (jobs_ >= limits_.jobs) {
-    return Full(absl::StrCat(jobs_, " jobs that wait, at most ", limits_.jobs,
-                             " are due"));
+    return Full(absl::StrCat(jobs_, " jobs that wait, expected at most ",
+                             limits_.jobs));
   }
   if (bytes_ + place.bytes > limits_.bytes) {
-    return Full(absl::StrCat(bytes_, " bytes of jobs that wait, at most ",
-                             limits_.bytes, " are due"));
+    return Full(absl::StrCat(
+        bytes_, " bytes of jobs that wait, expected at most ", limits_.bytes));
   }
   return CheckShares(place, own);
 }

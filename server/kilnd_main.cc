@@ -186,7 +186,7 @@ void Define(Arguments& line, Flags& flags) {
   line.Option("--worker", flags.worker, "the kiln-worker program");
   line.Option("--workers", flags.workers, "how many; 0: one a core");
   line.Option("--idle-exit-s", flags.idle_exit_s,
-              "end when nobody has asked for so many seconds; 0: never");
+              "exit after so many seconds without a call; 0: never");
   line.Option("--log-format", flags.log_format, "text or json");
   line.Option("--log-level", flags.log_level, "info, warning or error");
   line.Flag("--check-config", flags.check_config,

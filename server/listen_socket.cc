@@ -61,7 +61,7 @@ absl::Status CheckLeftBehind(const sockaddr_un& address) {
   struct stat info = {};
   if (lstat(path.c_str(), &info) != 0) return absl::OkStatus();
   if (S_ISDIR(info.st_mode)) return refuse("a folder");
-  if (!S_ISSOCK(info.st_mode)) return refuse("a file that is no socket");
+  if (!S_ISSOCK(info.st_mode)) return refuse("a file that is not a socket");
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return Refuse(path, "no socket");
   const bool answers = connect(fd, reinterpret_cast<const sockaddr*>(&address),
@@ -85,7 +85,7 @@ absl::StatusOr<ListenSocket> ListenSocket::Open(const std::string& path,
   if (path.empty() || path.size() >= sizeof(address.sun_path)) {
     return MakeError(ErrorReason::kBadOption,
                      absl::StrCat("socket ", path, ": found ", path.size(),
-                                  " bytes, 1 to 107 are due"));
+                                  " bytes, expected 1 to 107"));
   }
   memcpy(address.sun_path, path.data(), path.size());
 

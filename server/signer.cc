@@ -33,14 +33,14 @@ absl::StatusOr<SigningKey> Read(const std::string& path, int fd) {
   }
   if ((info.st_mode & 0077) != 0) {
     return Refuse(ErrorReason::kPermission, path,
-                  "others may read or write it; mode 0600 is due");
+                  "others may read or write it; expected mode 0600");
   }
   char bytes[SigningKey::kBytes + 1];
   const ssize_t got = read(fd, bytes, sizeof(bytes));
   if (got != SigningKey::kBytes) {
     return Refuse(ErrorReason::kArtifactUntrusted, path,
-                  absl::StrCat("found ", got, " bytes, ",
-                               int{SigningKey::kBytes}, " are due"));
+                  absl::StrCat("found ", got, " bytes, expected ",
+                               int{SigningKey::kBytes}));
   }
   return SigningKey::FromBytes(absl::string_view(bytes, got));
 }
@@ -107,8 +107,8 @@ absl::StatusOr<TrustedKeys> ParseKeys(const std::vector<std::string>& texts) {
     if (!bytes.has_value()) {
       return MakeError(ErrorReason::kBadOption,
                        absl::StrCat("found \"", text.substr(0, 80),
-                                    "\", 64 hexadecimal digits are due, as "
-                                    "`compilectl keys list` tells them"));
+                                    "\", expected 64 hexadecimal digits as in "
+                                    "`compilectl keys list`"));
     }
     std::string cache_namespace;
     if (scoped) {

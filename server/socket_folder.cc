@@ -36,8 +36,8 @@ absl::Status TakeSocketFolder(const std::string& path) {
     return Refuse(folder, "no folder");
   }
   if (found.st_uid != geteuid() && found.st_uid != 0) {
-    return Refuse(folder, absl::StrCat("owned by user ", found.st_uid, ", due ",
-                                       geteuid()));
+    return Refuse(folder, absl::StrCat("owned by user ", found.st_uid,
+                                       ", expected ", geteuid()));
   }
   if ((found.st_mode & 022) != 0 && (found.st_mode & S_ISVTX) == 0) {
     return Refuse(folder,

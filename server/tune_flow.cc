@@ -23,7 +23,8 @@ absl::StatusOr<std::vector<std::string>> KeysOf(const CompileTask& task,
   const auto pending = pool.Submit(std::move(work), LabelOf(task));
   ASSIGN_OR_RETURN(const wire::WorkReply* reply, pending->Wait());
   if (!reply->has_plan()) {
-    return absl::InternalError("worker: its reply to a plan request is none");
+    return absl::InternalError(
+        "worker: its reply to a plan request has no plan");
   }
   std::vector<std::string> keys;
   for (const std::string& line : reply->plan().tuned()) {
@@ -43,7 +44,7 @@ absl::StatusOr<wire::TuningDecision> Measure(const CompileTask& task,
   if (!reply->has_measure() || reply->measure().key() != key ||
       reply->measure().choice().empty()) {
     return absl::InternalError(absl::StrCat(
-        "worker: its reply to a measurement of ", key, " is no decision"));
+        "worker: its reply to a measurement of ", key, " has no decision"));
   }
   return reply->measure();
 }

@@ -34,8 +34,8 @@ absl::Status CheckFields(const grpc::ByteBuffer& bytes, absl::string_view what,
   if (fields.value_or(0) <= kMaxFieldsDecoded) return absl::OkStatus();
   return MakeError(
       ErrorReason::kTooLarge,
-      absl::StrCat(what, ": found over ", kMaxFieldsDecoded, " fields in ",
-                   bytes.Length(), " bytes, at most so many are due"));
+      absl::StrCat(what, ": found more than ", kMaxFieldsDecoded, " fields in ",
+                   bytes.Length(), " bytes, which is more than is decoded"));
 }
 
 // What the caller takes of refusals.
@@ -87,8 +87,8 @@ absl::Status Decode(const grpc::ByteBuffer& bytes, int64_t max_bytes,
   const int64_t found = static_cast<int64_t>(bytes.Length());
   if (found > max_bytes) {
     return MakeError(ErrorReason::kTooLarge,
-                     absl::StrCat(what, ": found ", found, " bytes, at most ",
-                                  max_bytes, " are due"));
+                     absl::StrCat(what, ": found ", found,
+                                  " bytes, expected at most ", max_bytes));
   }
   RETURN_IF_ERROR(CheckFields(bytes, what, into));
   grpc::ByteBuffer spent = bytes;  // shares the slices
@@ -97,8 +97,8 @@ absl::Status Decode(const grpc::ByteBuffer& bytes, int64_t max_bytes,
                                                                         &into);
   if (parsed.ok()) return absl::OkStatus();
   return MakeError(ErrorReason::kMalformedGraph,
-                   absl::StrCat(what, ": found ", found, " bytes that are no ",
-                                into.GetTypeName()));
+                   absl::StrCat(what, ": found ", found,
+                                " bytes that are not a ", into.GetTypeName()));
 }
 
 grpc::ByteBuffer Encode(const google::protobuf::Message& message) {

@@ -55,7 +55,7 @@ absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerProcess::Start(
   if (!reply.ok()) return CannotStart(reply.status().message());
   if (!reply->has_hello()) {
     return CannotStart(absl::StrCat("worker ", limits.program,
-                                    ": no hello in its first reply"));
+                                    ": its first reply is not a hello"));
   }
   worker->hello_ = std::move(*reply->mutable_hello());
   return std::shared_ptr<WorkerProcess>(std::move(worker));

@@ -112,8 +112,8 @@ absl::Status WorkerRoster::TakeLevel(JailLevel level, bool gpu) {
       ErrorReason::kPermission,
       absl::StrCat("worker: found a sandbox of ", JailLevelName(level), ", ",
                    JailLevelName(strongest),
-                   " is due, as workers before had; where less will do, say so "
-                   "with [workers] sandbox"));
+                   " is required, since earlier workers had it; set [workers] "
+                   "sandbox to allow less"));
 }
 
 bool WorkerRoster::IsOfThisBuild(const wire::HelloReply& hello) const {

@@ -25,7 +25,7 @@ absl::Status CheckAccessRule(const AccessRule& rule) {
   if (!NamesSomebody(rule.who)) {
     return MakeError(ErrorReason::kBadOption,
                      absl::StrCat("[[access]] who: found \"", rule.who,
-                                  "\", due \"uid:N\", \"cert:NAME\" or "
+                                  "\", expected \"uid:N\", \"cert:NAME\" or "
                                   "\"plain\""));
   }
   if (rule.who == "plain" && rule.grant.role > Role::kSubmitter) {

@@ -31,10 +31,11 @@ std::string GrantsText(const std::vector<Grant>& grants) {
 
 absl::Status Refuse(const Caller& caller, Role role, absl::string_view where,
                     absl::string_view what) {
-  return MakeError(ErrorReason::kPermission,
-                   absl::StrCat(what, ": caller ", caller.identity, " has ",
-                                GrantsText(caller.grants), "; due the role ",
-                                RoleName(role), " in ", where));
+  return MakeError(
+      ErrorReason::kPermission,
+      absl::StrCat(what, ": caller ", caller.identity, " has ",
+                   GrantsText(caller.grants), "; this requires the role ",
+                   RoleName(role), " in ", where));
 }
 
 }  // namespace
@@ -54,8 +55,9 @@ absl::Status CheckNamespaces(const std::vector<std::string>& namespaces) {
   if (namespaces.empty()) {
     return MakeError(
         ErrorReason::kBadOption,
-        absl::StrCat("namespaces: found none, due one or more, or \"",
-                     kEveryNamespace, "\""));
+        absl::StrCat(
+            "namespaces: the list is empty, expected one or more, or \"",
+            kEveryNamespace, "\""));
   }
   for (const std::string& name : namespaces) {
     if (name == kEveryNamespace) continue;

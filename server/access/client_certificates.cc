@@ -101,10 +101,10 @@ absl::Status Verify(X509_STORE* store, absl::string_view leaf_bytes,
   if (leaf_bytes.size() + chain.size() > kMostBytes) {
     return Refuse(
         "", absl::StrCat("found a chain of ", leaf_bytes.size() + chain.size(),
-                         " bytes, due at most ", kMostBytes));
+                         " bytes, expected at most ", kMostBytes));
   }
   const Owned<X509> leaf = ReadOne(Reader(leaf_bytes).get());
-  if (leaf == nullptr) return Refuse("", "is none in PEM");
+  if (leaf == nullptr) return Refuse("", "is not a certificate in PEM");
   const Owned<STACK_OF(X509)> links = Links(chain);
   const Owned<X509_STORE_CTX> context(X509_STORE_CTX_new());
   if (links == nullptr || context == nullptr ||
@@ -157,7 +157,7 @@ absl::StatusOr<ClientCertificates::Store> ClientCertificates::Read(
   const Owned<STACK_OF(X509_INFO)> all(
       PEM_X509_INFO_read_bio(file.get(), nullptr, nullptr, kNoPassphrase));
   Store store(X509_STORE_new());
-  if (all == nullptr || store == nullptr) return refuse("is no PEM");
+  if (all == nullptr || store == nullptr) return refuse("is not a PEM file");
   int certificates = 0;
   int lists = 0;
   for (int i = 0; i < sk_X509_INFO_num(all.get()); ++i) {

@@ -59,17 +59,17 @@ absl::StatusOr<std::string> ReadPrivateFile(const std::string& path,
   }
   if ((info.st_mode & 0077) != 0) {
     return Refuse(ErrorReason::kPermission, path,
-                  "others may read or write it; mode 0600 is due");
+                  "others may read or write it; expected mode 0600");
   }
   if (info.st_uid != geteuid()) {
-    return Refuse(
-        ErrorReason::kPermission, path,
-        absl::StrCat("is user ", info.st_uid, "'s, due ", geteuid(), "'s"));
+    return Refuse(ErrorReason::kPermission, path,
+                  absl::StrCat("belongs to user ", info.st_uid, ", expected ",
+                               geteuid()));
   }
   if (info.st_size > max_bytes) {
     return Refuse(ErrorReason::kStorage, path,
-                  absl::StrCat("found ", info.st_size, " bytes, at most ",
-                               max_bytes, " are due"));
+                  absl::StrCat("found ", info.st_size,
+                               " bytes, expected at most ", max_bytes));
   }
   std::string bytes(static_cast<size_t>(info.st_size), '\0');
   size_t have = 0;

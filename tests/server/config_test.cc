@@ -50,12 +50,12 @@ TEST(Config, AMistakeIsRefusedWithItsPlace) {
   const Row rows[] = {
       {"[jobs\n", "t: line 1"},
       {"[joobs]\n", "t: [joobs]: no such table"},
-      {"[jobs]\nlimit = 7\n", "t: [jobs] limit: no such word"},
+      {"[jobs]\nlimit = 7\n", "t: [jobs] limit: unknown word"},
       {"[jobs]\nqueue_limit = \"7\"\n",
-       "t:2: [jobs] queue_limit: a whole number is due"},
+       "t:2: [jobs] queue_limit: expected a whole number"},
       {"[workers]\ntimeout = \"soon\"\n",
-       "found \"soon\", a duration as \"90s\", \"12h\" or \"7d\" is due"},
-      {"[workers]\nargs = [1]\n", "[workers] args: a list of strings is due"},
+       "found \"soon\", expected a duration like \"90s\", \"12h\" or \"7d\""},
+      {"[workers]\nargs = [1]\n", "[workers] args: expected a list of strings"},
       {"socket = \"x\"\n", "[socket]: no such table"},
   };
   for (const Row& row : rows) {
@@ -239,14 +239,14 @@ TEST(Config, ARuleThatCouldNeverHoldIsRefusedByItsLine) {
   }
   EXPECT_TRUE(absl::StrContains(
       said("who = \"uid:1\"\nrole = \"king\"\nnamespaces = [\"*\"]"),
-      "role: reader, submitter, publisher or admin is due"));
+      "role: expected reader, submitter, publisher or admin"));
   EXPECT_TRUE(absl::StrContains(said("who = \"uid:1\"\nrole = \"reader\""),
-                                "namespaces: found none"));
+                                "namespaces: the list is empty"));
   EXPECT_TRUE(absl::StrContains(
       said("who = \"plain\"\nrole = \"admin\"\nnamespaces = [\"*\"]"),
       "more than a submitter"));
   EXPECT_TRUE(absl::StrContains(said(absl::StrCat("what = 1\n", rest)),
-                                "what: no such word"));
+                                "what: unknown word"));
   Config config = SoundConfig();
   EXPECT_FALSE(ReadConfigText("access = 1", "k.toml", config).ok());
 }
@@ -284,10 +284,9 @@ TEST(Config, AFileWithoutAnEndOrOfAnOddSizeIsNotRead) {
   const std::string large = folder + "/large.toml";
   std::ofstream(large) << std::string((1 << 20) + 1, '\n');
   for (const Row& row :
-       {Row{"/dev/zero", ": found no regular file, one is due"},
-        Row{pipe, ": found no regular file, one is due"},
-        Row{folder, ": found no regular file, one is due"},
-        Row{large, ": found 1048577 bytes, at most 1048576 are due"},
+       {Row{"/dev/zero", ": not a regular file"},
+        Row{pipe, ": not a regular file"}, Row{folder, ": not a regular file"},
+        Row{large, ": found 1048577 bytes, expected at most 1048576"},
         Row{"/nowhere.toml", ": can't be read: No such file or directory"}}) {
     Config config;
     const absl::Status status = ReadConfigFile(row.path, config);

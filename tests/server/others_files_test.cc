@@ -32,13 +32,13 @@ TEST(OthersFiles, WhatIsNotItsOwnStaysAsItIs) {
   config.socket = notes;
   const auto no_socket = Daemon::Start(config, geteuid());
   EXPECT_TRUE(absl::StrContains(no_socket.status().message(),
-                                "found a file that is no socket"))
+                                "found a file that is not a socket"))
       << no_socket.status();
   config.socket = folder.path() + "/sock";
   config.data_folder = folder.path();
   const auto no_folder = Daemon::Start(config, geteuid());
   EXPECT_TRUE(absl::StrContains(no_folder.status().message(),
-                                "found files that are no kilnd's"))
+                                "contains files of another program"))
       << no_folder.status();
   std::ifstream in(notes);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "precious");

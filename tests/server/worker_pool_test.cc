@@ -388,7 +388,7 @@ TEST(WorkerPool, AMachineThatGrantsLessThanIsDueStartsNoWorker) {
   EXPECT_EQ(ReasonOf(started.status()), ErrorReason::kPermission)
       << started.status();
   EXPECT_TRUE(
-      absl::StrContains(started.status().message(), "namespaces is due"));
+      absl::StrContains(started.status().message(), "namespaces is required"));
 }
 
 TEST(WorkerRoster, AWorkerWithLessThanOneBeforeIsNotTaken) {
@@ -398,7 +398,8 @@ TEST(WorkerRoster, AWorkerWithLessThanOneBeforeIsNotTaken) {
   const absl::Status less =
       roster.TakeLevel(JailLevel::kLandlock, /*gpu=*/false);
   EXPECT_EQ(ReasonOf(less), ErrorReason::kPermission);
-  EXPECT_TRUE(absl::StrContains(less.message(), "namespaces is due")) << less;
+  EXPECT_TRUE(absl::StrContains(less.message(), "namespaces is required"))
+      << less;
   // Those with a GPU are compared among themselves.
   EXPECT_TRUE(roster.TakeLevel(JailLevel::kLandlock, /*gpu=*/true).ok());
 }

@@ -52,14 +52,14 @@ TEST(Caller, ARoleHoldsInItsNamespacesAndForLesserActs) {
   const absl::Status refused =
       caller.Require(Role::kSubmitter, "team-b", "compile");
   EXPECT_EQ(ReasonOf(refused), ErrorReason::kPermission);
-  EXPECT_EQ(
-      refused.message(),
-      "compile: caller token:ci has submitter in team-a, reader in *; due "
-      "the role submitter in namespace team-b");
-  EXPECT_EQ(
-      Caller{"plain"}.Require(Role::kReader, "a", "lookup").message(),
-      "lookup: caller plain has no role; due the role reader in namespace "
-      "a");
+  EXPECT_EQ(refused.message(),
+            "compile: caller token:ci has submitter in team-a, reader in *; "
+            "this requires "
+            "the role submitter in namespace team-b");
+  EXPECT_EQ(Caller{"plain"}.Require(Role::kReader, "a", "lookup").message(),
+            "lookup: caller plain has no role; this requires the role reader "
+            "in namespace "
+            "a");
 }
 
 struct Tokens {
@@ -175,7 +175,8 @@ TEST(TokenStore, ATokenThatCannotBeKeptIsNotMade) {
   EXPECT_TRUE(t.store->List().empty());
 }
 
-TEST(TokenStore, ARevocationThatCouldNotBeWrittenHoldsAndIsWrittenByTheNextTry) {
+TEST(TokenStore,
+     ARevocationThatCouldNotBeWrittenHoldsAndIsWrittenByTheNextTry) {
   Tokens t;
   const auto leaked = t.store->Make("leaked", kGrant, absl::Hours(1));
   const auto other = t.store->Make("other", kGrant, absl::Hours(1));
