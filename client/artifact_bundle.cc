@@ -50,7 +50,7 @@ absl::StatusOr<std::vector<wire::SignedArtifact>> ReadBundle(
   if (bytes[known] != kMark[known]) {
     return MakeError(ErrorReason::kArtifactIncompatible,
                      absl::StrCat("bundle: format ", bytes.substr(known, 1),
-                                  ", ", kMark.substr(known), " is due"));
+                                  ", expected ", kMark.substr(known)));
   }
   const absl::string_view payload = bytes.substr(kHeaderBytes);
   if (bytes.substr(kMark.size(), Digest::kBytes) != DigestOf(payload).bytes()) {
@@ -64,8 +64,8 @@ absl::StatusOr<std::vector<wire::SignedArtifact>> ReadBundle(
   }
   if (bundle.version() != kVersion) {
     return MakeError(ErrorReason::kArtifactIncompatible,
-                     absl::StrCat("bundle: of version ", bundle.version(), ", ",
-                                  kVersion, " is due"));
+                     absl::StrCat("bundle: found version ", bundle.version(),
+                                  ", expected ", kVersion));
   }
   return std::vector<wire::SignedArtifact>(
       std::make_move_iterator(bundle.mutable_artifacts()->begin()),

@@ -82,8 +82,9 @@ absl::StatusOr<TrustedKeys> KeysOf(const DaemonAddress& address,
   return MakeError(
       ErrorReason::kArtifactUntrusted,
       absl::StrCat("kilnd at ", address.Text(), ": signs with key ",
-                   absl::BytesToHexString(reply.public_key()), ", none of the ",
-                   address.public_keys.size(), " that are trusted"));
+                   absl::BytesToHexString(reply.public_key()),
+                   ", which is not one of the ", address.public_keys.size(),
+                   " trusted keys"));
 }
 
 // The artifact under the request's digest; empty on a miss of any kind.

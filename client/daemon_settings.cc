@@ -93,7 +93,7 @@ absl::Status CheckOwn(const std::string& file) {
       return Refuse(file, absl::StrCat("it is user ", owner, "'s"));
   }
   if ((found.st_mode & 0022) != 0) return Refuse(file, "others may write it");
-  if (!S_ISREG(found.st_mode)) return Refuse(file, "is no plain file");
+  if (!S_ISREG(found.st_mode)) return Refuse(file, "is not a regular file");
   return absl::OkStatus();
 }
 
@@ -103,8 +103,9 @@ absl::StatusOr<toml::table> Parse(const std::string& file) {
   bytes << std::ifstream(file, std::ios::binary).rdbuf();
   const std::string text = bytes.str();
   if (text.size() > kMostFileBytes)
-    return Refuse(file, absl::StrCat("found ", text.size(),
-                                     " bytes, due at most ", kMostFileBytes));
+    return Refuse(
+        file, absl::StrCat("found ", text.size(), " bytes, expected at most ",
+                           kMostFileBytes));
   RETURN_IF_ERROR(CheckTomlLetters(text, file));
   // toml++ throws on bad text; it stops here.
   try {
@@ -121,7 +122,7 @@ absl::StatusOr<std::string> TextOf(const toml::node& node, const Word& word,
   const absl::string_view due =
       word.kind == Kind::kList ? "a list of strings" : "a string";
   const auto refuse = [&] {
-    return Refuse(file, absl::StrCat(word.key, ": ", due, " is due"));
+    return Refuse(file, absl::StrCat(word.key, ": expected ", due));
   };
   if (const auto one = node.value<std::string>()) {
     if (!node.is_string()) return refuse();
@@ -145,14 +146,14 @@ absl::Status ReadFile(const std::string& file, Settings& settings) {
     const toml::table* table = node.as_table();
     if (name.str() != "daemon" || table == nullptr)
       return Refuse(file, absl::StrCat("found \"", std::string(name.str()),
-                                       "\", due [daemon] alone"));
+                                       "\", expected only [daemon]"));
     for (const auto& [key, value] : *table) {
       const auto* word = std::find_if(
           std::begin(kWords), std::end(kWords),
           [&key](const Word& known) { return key.str() == known.key; });
       if (word == std::end(kWords))
         return Refuse(file, absl::StrCat("[daemon] ", std::string(key.str()),
-                                         ": no such word"));
+                                         ": unknown word"));
       ASSIGN_OR_RETURN(std::string text, TextOf(value, *word, file));
       // What the environment names comes first.
       settings.try_emplace(
@@ -203,7 +204,7 @@ absl::Status ReadKeys(const Settings& settings, DaemonSettings& out) {
         std::all_of(word.begin(), word.end(), absl::ascii_isxdigit);
     if (!is_hex)
       return Refuse(source, absl::StrCat("found \"", word.substr(0, 80),
-                                         "\", due 64 hexadecimal digits"));
+                                         "\", expected 64 hexadecimal digits"));
     ASSIGN_OR_RETURN(PublicKey key,
                      PublicKey::FromBytes(absl::HexStringToBytes(word)));
     out.public_keys.push_back(std::move(key));
@@ -228,8 +229,9 @@ absl::Status ReadAddresses(const Settings& settings, DaemonSettings& out) {
                      .token_file = PathIn(settings, "KILN_TOKEN_FILE")};
       address.public_keys = out.public_keys;
     } else {
-      return Refuse(source, absl::StrCat("found \"", word.substr(0, 80),
-                                         "\", due unix:/PATH or HOST:PORT"));
+      return Refuse(source,
+                    absl::StrCat("found \"", word.substr(0, 80),
+                                 "\", expected unix:/PATH or HOST:PORT"));
     }
     if (!address.tcp.empty() && out.public_keys.empty())
       return Refuse(source,
@@ -254,9 +256,10 @@ absl::Status ReadUrgency(const Settings& settings, DaemonSettings& out) {
     out.urgency = urgency;
     return absl::OkStatus();
   }
-  return Refuse(found->second.source,
-                absl::StrCat("found \"", found->second.value.substr(0, 80),
-                             "\", due interactive, background or prewarm"));
+  return Refuse(
+      found->second.source,
+      absl::StrCat("found \"", found->second.value.substr(0, 80),
+                   "\", expected interactive, background or prewarm"));
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ Value GraphBuilder::Constant(absl::string_view name, const TensorSpec& spec,
   for (const SizeExpr& size : spec.sizes) due *= size.constant().value_or(0);
   if (due != static_cast<int64_t>(data.size())) {
     Fail(absl::StrCat("constant ", name, ": found ", data.size(),
-                      " bytes, due ", due));
+                      " bytes, expected ", due));
   }
   wire::Constant* constant = graph_.add_constants();
   constant->set_name(std::string(name));

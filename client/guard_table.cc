@@ -216,7 +216,7 @@ std::string CompiledGuards::WhyNotInput(size_t i,
                                         const InputView& input) const {
   const Due& due = due_[i];
   if (input.is_tensor != due.is_tensor) {
-    return absl::StrCat("input ", i, ": due ",
+    return absl::StrCat("input ", i, ": expected ",
                         due.is_tensor ? "a tensor" : "an integer");
   }
   if (!due.is_tensor) {
@@ -224,11 +224,12 @@ std::string CompiledGuards::WhyNotInput(size_t i,
     return "an integer input has another value";
   }
   if (input.dtype != due.dtype) {
-    return absl::StrCat("input ", i, ": ", ShortName(input.dtype), ", due ",
-                        ShortName(due.dtype));
+    return absl::StrCat("input ", i, ": ", ShortName(input.dtype),
+                        ", expected ", ShortName(due.dtype));
   }
   if (input.rank != due.rank) {
-    return absl::StrCat("input ", i, ": rank ", input.rank, ", due ", due.rank);
+    return absl::StrCat("input ", i, ": rank ", input.rank, ", expected ",
+                        due.rank);
   }
   if (Misaligned(input, due.alignment_mask)) {
     return absl::StrCat("input ", i, ": address not a multiple of ",
@@ -242,7 +243,7 @@ std::string CompiledGuards::WhyNotDims(size_t i,
   const auto differs = [i](absl::string_view what, int dim, int64_t found,
                            int64_t due) {
     return absl::StrCat("input ", i, ": ", what, " ", dim, " is ", found,
-                        ", due ", due);
+                        ", expected ", due);
   };
   const int64_t* const sizes = dims_.data() + due_[i].dims;
   const int64_t* const strides = sizes + tensor.rank;
@@ -262,7 +263,7 @@ std::string CompiledGuards::WhyNotDims(size_t i,
 
 std::string CompiledGuards::WhyNot(absl::Span<const InputView> inputs) const {
   if (inputs.size() != due_.size()) {
-    return absl::StrCat(inputs.size(), " inputs, due ", due_.size());
+    return absl::StrCat(inputs.size(), " inputs, expected ", due_.size());
   }
   for (size_t i = 0; i < due_.size(); ++i) {
     std::string why = WhyNotInput(i, inputs[i]);

@@ -21,7 +21,7 @@ bool IsLarge(const wire::Constant& constant) {
 
 absl::Status Malformed(absl::string_view found, absl::string_view due) {
   return MakeError(ErrorReason::kMalformedGraph,
-                   absl::StrCat("found ", found, ", due ", due));
+                   absl::StrCat("found ", found, ", expected ", due));
 }
 
 // Whether the data is what the meta says: nobody looks at it later.

@@ -16,8 +16,7 @@ namespace {
 absl::StatusOr<wire::Target> TargetOf(const wire::SignedArtifact& artifact) {
   wire::Artifact message;
   if (!message.ParseFromString(artifact.artifact())) {
-    return MakeError(ErrorReason::kArtifactCorrupt,
-                     "its bytes are no Artifact message");
+    return MakeError(ErrorReason::kArtifactCorrupt, "not an artifact");
   }
   return std::move(*message.mutable_target());
 }

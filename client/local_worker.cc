@@ -57,7 +57,7 @@ absl::StatusOr<wire::HelloReply> LocalWorker::Hello(SteadyTime deadline) {
   ASSIGN_OR_RETURN(wire::WorkReply reply,
                    Ask(std::move(request), "hello", deadline));
   if (reply.has_hello()) return std::move(*reply.mutable_hello());
-  return absl::InternalError("local worker: due a hello");
+  return absl::InternalError("local worker: its first reply is not a hello");
 }
 
 absl::StatusOr<CompileOutcome> LocalWorker::CompileLocked(
@@ -77,7 +77,8 @@ absl::StatusOr<CompileOutcome> LocalWorker::CompileLocked(
       wire::WorkReply planned,
       Ask(std::move(plan_request), WorkOf(request, "planning"), deadline));
   if (!planned.has_plan()) {
-    return absl::InternalError("local worker: due a plan");
+    return absl::InternalError(
+        "local worker: its reply to a plan request has no plan");
   }
   RETURN_IF_ERROR(CheckPlanSize(planned.plan(), request.graph().name()));
   const SteadyTime planned_at = SteadyNow();
@@ -92,7 +93,8 @@ absl::StatusOr<CompileOutcome> LocalWorker::CompileLocked(
         wire::WorkReply built,
         Ask(std::move(build_request), WorkOf(request, "building"), deadline));
     if (!built.has_build()) {
-      return absl::InternalError("local worker: due an object");
+      return absl::InternalError(
+          "local worker: its reply to a build request has no object");
     }
     objects.push_back(std::move(*built.mutable_build()));
   }

@@ -35,16 +35,16 @@ absl::Status CheckAnswers(const ArtifactView& view, const Asked& asked) {
   if (view.is_signed() && view.cache_namespace() != asked.cache_namespace) {
     return MakeError(ErrorReason::kArtifactUntrusted,
                      absl::StrCat("artifact: signed for namespace \"",
-                                  view.cache_namespace(), "\", \"",
-                                  asked.cache_namespace, "\" is due"));
+                                  view.cache_namespace(), "\", expected \"",
+                                  asked.cache_namespace, "\""));
   }
   if (view.request_digest() == request_digest.bytes()) return absl::OkStatus();
   const auto found = Digest::FromBytes(view.request_digest());
   return MakeError(
       ErrorReason::kArtifactIncompatible,
       absl::StrCat("artifact: answers request ",
-                   found.has_value() ? found->ShortHex() : "of no digest", ", ",
-                   request_digest.ShortHex(), " is due"));
+                   found.has_value() ? found->ShortHex() : "of no digest",
+                   ", expected ", request_digest.ShortHex()));
 }
 
 absl::StatusOr<std::shared_ptr<const Executor>> LoadOn(
@@ -358,7 +358,7 @@ absl::StatusOr<std::vector<OutputValue>> Callable::RunViews(
   if (inputs.size() != static_cast<size_t>(num_inputs())) {
     return MakeError(
         ErrorReason::kGuardFailed,
-        absl::StrCat(inputs.size(), " inputs, due ", num_inputs()));
+        absl::StrCat(inputs.size(), " inputs, expected ", num_inputs()));
   }
   const RunWithConstants run(inputs, constants_, options);
   return RunAll(run.inputs(), run.options());
@@ -390,7 +390,7 @@ absl::Status Callable::SetStaticInputs(std::vector<int> inputs) {
   for (const int input : inputs) {
     if (input >= 0 && input < num_inputs()) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("static inputs: found ", input, ", due one of ",
+        absl::StrCat("static inputs: found ", input, ", expected one of ",
                      num_inputs(), " inputs, from 0"));
   }
   MutexLock lock(&mu_);

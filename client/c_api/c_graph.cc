@@ -61,9 +61,9 @@ absl::StatusOr<SizeExpr> StepOver(const SizeExpr& step, const SizeExpr& size) {
   int64_t product = 0;
   if (step.constant().has_value() && size.constant().has_value() &&
       __builtin_mul_overflow(*step.constant(), *size.constant(), &product)) {
-    return absl::OutOfRangeError(
-        absl::StrCat("elements: found ", *step.constant(), " times ",
-                     *size.constant(), ", due at most ", kMaxTensorElements));
+    return absl::OutOfRangeError(absl::StrCat(
+        "elements: found ", *step.constant(), " times ", *size.constant(),
+        ", expected at most ", kMaxTensorElements));
   }
   return step * size;
 }
@@ -99,8 +99,8 @@ absl::Status CheckValue(const KilnGraph& graph, int64_t number) {
   if (graph.next_value == 0) {
     return MakeError(ErrorReason::kMalformedGraph,
                      absl::StrCat("value: found ", number,
-                                  ", due none: the "
-                                  "graph has no input yet"));
+                                  ", but the graph has no "
+                                  "input yet"));
   }
   return CheckRange("value", number, 0, int64_t{graph.next_value} - 1);
 }
@@ -234,7 +234,7 @@ KilnStatus* kiln_graph_parse(const void* bytes, size_t length,
     return kiln::StatusOf(kiln::MakeError(
         kiln::ErrorReason::kMalformedGraph,
         absl::StrCat("graph: found ", length,
-                     " bytes, due a serialized kiln.wire.Graph")));
+                     " bytes, expected a serialized kiln.wire.Graph")));
   }
   for (const kiln::wire::Input& input : parsed->graph.inputs()) {
     if (input.has_tensor()) parsed->device = input.tensor().device();

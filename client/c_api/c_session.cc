@@ -62,7 +62,7 @@ absl::Status CheckOptions(const KilnSessionOptions& given) {
   }
   if (given.socket != nullptr && given.tcp != nullptr) {
     return MakeError(ErrorReason::kBadOption,
-                     "socket and tcp: found both, due one");
+                     "socket and tcp: both are set; set one of them");
   }
   if (given.fallback == KILN_LOCAL_ONLY || given.tcp != nullptr ||
       given.socket != nullptr) {

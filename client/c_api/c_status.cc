@@ -18,7 +18,7 @@ KilnStatus* StatusOf(const absl::Status& status) {
 
 std::string FoundDue(absl::string_view subject, int64_t found,
                      absl::string_view due) {
-  return absl::StrCat(subject, ": found ", found, ", due ", due);
+  return absl::StrCat(subject, ": found ", found, ", expected ", due);
 }
 
 absl::Status CheckRange(absl::string_view subject, int64_t found, int64_t low,
@@ -47,14 +47,14 @@ absl::Status CheckStructSize(absl::string_view subject, size_t found,
 absl::Status CheckGiven(absl::string_view subject, const void* pointer) {
   if (pointer != nullptr) return absl::OkStatus();
   return MakeError(ErrorReason::kBadOption,
-                   absl::StrCat(subject, ": found NULL, due one"));
+                   absl::StrCat(subject, ": must not be NULL"));
 }
 
 absl::Status CheckArray(absl::string_view subject, const void* entries,
                         int64_t count) {
   if (count > 0 && entries == nullptr) {
     return MakeError(ErrorReason::kBadOption,
-                     absl::StrCat(subject, ": found NULL, due ", count));
+                     absl::StrCat(subject, ": found NULL, expected ", count));
   }
   if (count >= 0) return absl::OkStatus();
   return CheckAtLeast(absl::StrCat("number of ", subject), count, 0);

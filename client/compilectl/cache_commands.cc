@@ -83,8 +83,8 @@ absl::Status CheckKey(absl::string_view command, const std::string& key) {
   if (!key.empty()) return absl::OkStatus();
   return MakeError(ErrorReason::kBadOption,
                    absl::StrCat(command,
-                                ": found an empty key, due its first "
-                                "digits; compilectl ls lists keys"));
+                                ": the key is empty; give its first digits, "
+                                "which compilectl ls lists"));
 }
 
 // A key's digits, or else a corpus file that is there.
@@ -101,15 +101,13 @@ absl::Status CheckSubject(const std::string& subject) {
   if (!std::filesystem::exists(file, error) &&
       !std::filesystem::exists(file + ".zst", error)) {
     return absl::NotFoundError(absl::StrCat(
-        file,
-        ": found no such file; a key's digits or FILE.jsonl[:CASE] are "
-        "due"));
+        file, ": no such file; expected a key's digits or FILE.jsonl[:CASE]"));
   }
   if (jsonl != std::string::npos) return absl::OkStatus();
   return MakeError(ErrorReason::kBadOption,
                    absl::StrCat(file,
-                                ": found a file of another name, due a "
-                                "key's digits or FILE.jsonl[:CASE]"));
+                                ": not a .jsonl file; expected a key's digits "
+                                "or FILE.jsonl[:CASE]"));
 }
 
 std::string ExplainText(const wire::ExplainReply& reply) {
@@ -278,7 +276,7 @@ absl::StatusOr<std::string> PurgeCommand(
   if (options.key_prefix.empty() && options.device.empty() && !options.all &&
       options.older_than <= absl::ZeroDuration()) {
     return MakeError(ErrorReason::kBadOption,
-                     "purge: a key, --older-than, --device or --all is due");
+                     "purge: give a key, --older-than, --device or --all");
   }
   if (!options.yes && !options.dry_run) {
     RETURN_IF_ERROR(ConfirmPurge(daemon, request, confirm));

@@ -15,7 +15,7 @@ absl::StatusOr<wire::CompileRequest> RequestOf(const CaseOptions& options) {
     return MakeError(
         ErrorReason::kBadOption,
         absl::StrCat("found \"", options.subject,
-                     "\", a corpus file FILE.jsonl[:CASE] is due"));
+                     "\", expected a corpus file FILE.jsonl[:CASE]"));
   }
   const std::string file = options.subject.substr(0, jsonl + 6);
   const size_t colon = options.subject.find(':', jsonl);

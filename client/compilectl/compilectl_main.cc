@@ -108,7 +108,7 @@ absl::StatusOr<DaemonAddress> AddressOf(const Flags& flags) {
   const std::optional<Digest> raw = Digest::FromHex(flags.public_key_hex);
   if (!raw.has_value()) {
     return MakeError(ErrorReason::kBadOption,
-                     "--public-key: 64 hexadecimal digits are due with --tcp");
+                     "--public-key: expected 64 hexadecimal digits with --tcp");
   }
   ASSIGN_OR_RETURN(PublicKey key, PublicKey::FromBytes(raw->bytes()));
   address.public_keys.push_back(std::move(key));
@@ -119,9 +119,10 @@ absl::StatusOr<DaemonAddress> AddressOf(const Flags& flags) {
 absl::Status CheckTimeout(double seconds) {
   constexpr double kMost = 86400;
   if (seconds > 0 && seconds <= kMost) return absl::OkStatus();  // no NaN is
-  return MakeError(ErrorReason::kBadOption,
-                   absl::StrCat("--timeout: found ", seconds,
-                                ", due more than 0 to ", kMost, " seconds"));
+  return MakeError(
+      ErrorReason::kBadOption,
+      absl::StrCat("--timeout: found ", seconds, ", expected more than 0 to ",
+                   kMost, " seconds"));
 }
 
 absl::StatusOr<AdminClient> Connect(const Flags& flags) {
@@ -147,7 +148,7 @@ Outcome List(const AdminClient& daemon, const Flags& flags) {
   if (flags.limit < 0 || flags.limit > UINT32_MAX) {
     return MakeError(
         ErrorReason::kBadOption,
-        absl::StrCat("--limit ", flags.limit, ": due 0 to ", UINT32_MAX));
+        absl::StrCat("--limit ", flags.limit, ": expected 0 to ", UINT32_MAX));
   }
   return ListCommand(daemon, flags.key, flags.purge.cache_namespace,
                      static_cast<uint32_t>(flags.limit), FormatOf(flags));
@@ -158,9 +159,9 @@ absl::Status SetDuration(absl::string_view option, const std::string& text,
                          absl::Duration& duration) {
   if (text.empty()) return absl::OkStatus();
   if (ParseDurationText(text, &duration)) return absl::OkStatus();
-  return MakeError(
-      ErrorReason::kBadOption,
-      absl::StrCat(option, " ", text, ": due a duration as 90m, 12h or 7d"));
+  return MakeError(ErrorReason::kBadOption,
+                   absl::StrCat(option, " ", text,
+                                ": expected a duration like 90m, 12h or 7d"));
 }
 
 Outcome Purge(const AdminClient& daemon, const Flags& flags) {
@@ -174,9 +175,10 @@ Outcome Tokens(const AdminClient& daemon, const Flags& flags) {
   if (flags.action == "ls") return TokensCommand(daemon, FormatOf(flags));
   if ((flags.action == "revoke" || flags.action == "add") &&
       flags.token.name.empty()) {
-    return MakeError(ErrorReason::kBadOption,
-                     absl::StrCat("tokens ", flags.action,
-                                  ": found no NAME, due that of the token"));
+    return MakeError(
+        ErrorReason::kBadOption,
+        absl::StrCat("tokens ", flags.action,
+                     ": no NAME was given, expected the name of the token"));
   }
   if (flags.action == "revoke")
     return RevokeTokenCommand(daemon, flags.token.name, FormatOf(flags));
@@ -187,7 +189,7 @@ Outcome Tokens(const AdminClient& daemon, const Flags& flags) {
   }
   return MakeError(ErrorReason::kBadOption,
                    absl::StrCat("tokens: found \"", flags.action,
-                                "\", due ls, add or revoke"));
+                                "\", expected ls, add or revoke"));
 }
 
 Outcome Keys(const AdminClient& daemon, const Flags& flags) {
@@ -200,7 +202,7 @@ Outcome Keys(const AdminClient& daemon, const Flags& flags) {
     return RevokeKeyCommand(daemon, flags.key, FormatOf(flags));
   return MakeError(ErrorReason::kBadOption,
                    absl::StrCat("keys: found \"", flags.key_action,
-                                "\", due list, rotate or revoke"));
+                                "\", expected list, rotate or revoke"));
 }
 
 // A reason where there is one, for docs/errors.md; else the status code.

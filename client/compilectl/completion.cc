@@ -11,7 +11,7 @@ absl::StatusOr<std::string> CompletionScript(
     const std::vector<CommandOptions>& commands) {
   if (shell != "bash" && shell != "zsh") {
     return MakeError(ErrorReason::kBadOption,
-                     absl::StrCat("shell ", shell, ": due bash or zsh"));
+                     absl::StrCat("shell ", shell, ": expected bash or zsh"));
   }
   std::vector<std::string> names;
   std::string cases;

@@ -86,21 +86,22 @@ Finding AddressFinding(const DoctorOptions& options,
     return bad("not a socket",
                absl::StrCat("rm ", path, "  # then start kilnd"));
   if (error == 0 && info.st_uid != geteuid() && info.st_uid != 0) {
-    return bad(absl::StrCat("owned by user ", info.st_uid, ", due ", geteuid()),
-               AnotherDaemon(options));
+    return bad(
+        absl::StrCat("owned by user ", info.st_uid, ", expected ", geteuid()),
+        AnotherDaemon(options));
   }
   if (error == 0) error = ErrorOfCalling(path);
   if (options.starts_itself && (error == ENOENT || error == ECONNREFUSED)) {
     return {.subject = "socket",
             .health = Health::kAbsent,
-            .found = absl::StrCat(text, error == ENOENT
-                                            ? ": not there yet"
-                                            : ": left behind, nobody listens"),
+            .found = absl::StrCat(
+                text, error == ENOENT ? ": not there yet"
+                                      : ": left behind, no process listens"),
             .remedy = kStartsItself};
   }
   if (error == EACCES) return bad(WordsOf(error), AnotherDaemon(options));
   if (error == ECONNREFUSED)
-    return bad("left behind, nobody listens", StartIt(options));
+    return bad("left behind, no process listens", StartIt(options));
   if (error != 0) return bad(WordsOf(error), StartIt(options));
   if (SpeaksKiln(asked)) return {.subject = "socket", .found = text};
   return bad("a process listens that does not answer as a kilnd",

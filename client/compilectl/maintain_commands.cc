@@ -134,8 +134,7 @@ absl::StatusOr<std::string> StopMaintainCommand(const AdminClient& daemon,
       const wire::MaintainReply before,
       AdminCall<wire::MaintainReply>(daemon, &Admin::Maintain, request));
   if (!before.running() || before.task() != WireTask(task)) {
-    return absl::NotFoundError(
-        absl::StrCat(NameOf(task), ": none is under way"));
+    return absl::NotFoundError(absl::StrCat(NameOf(task), ": not under way"));
   }
   request.set_stop(true);
   RETURN_IF_ERROR(

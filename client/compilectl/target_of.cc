@@ -15,11 +15,11 @@ absl::StatusOr<wire::Target> TargetOf(const std::string& device,
   if (!arch.empty() && of_gpu != (device == "cuda")) {
     return MakeError(
         ErrorReason::kBadTarget,
-        absl::StrCat("--arch ", arch, ": due ",
+        absl::StrCat("--arch ", arch, ": ",
                      of_gpu
-                         ? "with --device cuda; of a CPU x86-64-v3 and the "
-                           "like"
-                         : "with --device cpu; of a GPU sm_90 and the like"));
+                         ? "needs --device cuda; for a CPU use a level like "
+                           "x86-64-v3"
+                         : "needs --device cpu; for a GPU use one like sm_90"));
   }
   if (device == "cuda") {
     target.mutable_cuda()->set_arch(arch.empty() ? "sm_90" : arch);
@@ -27,7 +27,7 @@ absl::StatusOr<wire::Target> TargetOf(const std::string& device,
   }
   if (device != "cpu") {
     return MakeError(ErrorReason::kBadTarget,
-                     absl::StrCat("device ", device, ": due cpu or cuda"));
+                     absl::StrCat("device ", device, ": expected cpu or cuda"));
   }
   if (!arch.empty()) {
     target.mutable_cpu()->set_level(arch);

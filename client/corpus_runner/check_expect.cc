@@ -70,7 +70,7 @@ std::string BufferDifference(const Json& due, const wire::LaunchPlan& plan) {
              bytes.value() == allocated * SizeInBytes(*dtype);
   });
   if (found) return "";
-  return absl::StrCat("buffer: found none, due one of sizes [",
+  return absl::StrCat("buffer: found none, expected one of sizes [",
                       absl::StrJoin(sizes, ", "), "], strides [",
                       absl::StrJoin(strides, ", "), "] and ", allocated,
                       " elements of memory");
@@ -79,7 +79,7 @@ std::string BufferDifference(const Json& due, const wire::LaunchPlan& plan) {
 std::string CountDifference(absl::string_view name, int64_t found,
                             int64_t due) {
   if (found == due) return "";
-  return absl::StrCat(name, ": found ", found, ", due ", due);
+  return absl::StrCat(name, ": found ", found, ", expected ", due);
 }
 
 std::string DifferenceOf(const std::string& name, const Json& due,
@@ -103,11 +103,11 @@ std::string DifferenceOf(const std::string& name, const Json& due,
   if (name == "num_bytes_accessed_at_least") {
     const int64_t found = CounterOf(artifact, "num_bytes_accessed");
     if (found >= due.get<int64_t>()) return "";
-    return absl::StrCat("num_bytes_accessed: found ", found, ", due ",
+    return absl::StrCat("num_bytes_accessed: found ", found, ", expected ",
                         due.get<int64_t>(), " or more");
   }
-  return absl::StrCat(name, ": due ", due.dump(),
-                      ", which nothing here is compared with");
+  return absl::StrCat(name, ": expected ", due.dump(),
+                      ", which this program cannot check");
 }
 
 bool SetOption(const std::string& name, const Json& value,
@@ -139,9 +139,10 @@ absl::Status ApplyExpectedOptions(const std::string& expect,
   }
   for (const auto& [name, value] : fields.at("options").items()) {
     if (!SetOption(name, value, *options.mutable_artifact())) {
-      return MakeError(ErrorReason::kUnsupportedOp,
-                       absl::StrCat("option ", name, ": due ", value.dump(),
-                                    ", and a request has no such option"));
+      return MakeError(
+          ErrorReason::kUnsupportedOp,
+          absl::StrCat("option ", name, ": expected ", value.dump(),
+                       ", and a request has no such option"));
     }
   }
   return absl::OkStatus();

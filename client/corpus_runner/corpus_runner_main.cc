@@ -70,7 +70,7 @@ absl::Status CheckFlags(const Flags& flags) {
     if (value >= 0 && value <= high) return absl::OkStatus();
     return MakeError(
         ErrorReason::kBadOption,
-        absl::StrCat(name, ": found ", value, ", 0 to ", high, " is due"));
+        absl::StrCat(name, ": found ", value, ", expected 0 to ", high));
   };
   RETURN_IF_ERROR(range("--jobs", flags.run.jobs, ThreadPool::kMaxThreads));
   RETURN_IF_ERROR(
@@ -79,25 +79,27 @@ absl::Status CheckFlags(const Flags& flags) {
   const bool socket = !flags.run.daemon.empty();
   const bool tcp = !flags.run.tcp.empty();
   if ((flags.run.local && (socket || tcp)) || (socket && tcp)) {
-    return MakeError(ErrorReason::kBadOption,
-                     "--local, --daemon, --tcp: found several, one is due");
+    return MakeError(
+        ErrorReason::kBadOption,
+        "--local, --daemon, --tcp: more than one is given; give one");
   }
   if (!flags.run.token_files.empty() &&
       flags.run.token_files.size() != flags.run.tcp.size()) {
     return MakeError(
         ErrorReason::kBadOption,
         absl::StrCat("--token-file: found ", flags.run.token_files.size(),
-                     ", due one for each --tcp"));
+                     ", expected one for each --tcp"));
   }
   if (flags.run.tls_certificate.empty() != flags.run.tls_key.empty()) {
-    return MakeError(ErrorReason::kBadOption,
-                     "--tls-certificate, --tls-key: found one, both are due");
+    return MakeError(
+        ErrorReason::kBadOption,
+        "--tls-certificate, --tls-key: only one is given; give both");
   }
   for (const std::string& entry : flags.run.worker_environment) {
     if (entry.find('=') != std::string::npos && entry[0] != '=') continue;
     return MakeError(
         ErrorReason::kBadOption,
-        absl::StrCat("--worker-env: found ", entry, ", NAME=VALUE is due"));
+        absl::StrCat("--worker-env: found ", entry, ", expected NAME=VALUE"));
   }
   for (const std::string& folder : flags.run.library_folders) {
     std::error_code error;

@@ -47,7 +47,8 @@ absl::StatusOr<CudaDTypes> ReadCudaDTypes(const std::string& path) {
   if (!all.is_object() || !all.contains("cases") ||
       !all.at("cases").is_object()) {
     return Malformed(path,
-                     "no object \"cases\", due one of record_cuda_dtypes");
+                     "missing object \"cases\"; expected a file that "
+                     "record_cuda_dtypes wrote");
   }
   CudaDTypes out;
   for (const auto& [name, outputs] : all.at("cases").items()) {
@@ -59,7 +60,7 @@ absl::StatusOr<CudaDTypes> ReadCudaDTypes(const std::string& path) {
       if (!absl::SimpleAtoi(number, &index) || !dtype.has_value()) {
         return Malformed(absl::StrCat(path, ": ", name),
                          absl::StrCat(number, ": ", word.dump(),
-                                      ", due an output and a dtype"));
+                                      ", expected an output and a dtype"));
       }
       out[name][index] = *dtype;
     }
@@ -78,8 +79,9 @@ absl::Status ApplyCudaDTypes(const CudaDTypes& dtypes, CorpusCase& test_case) {
     if (tensor == nullptr || !Holds(dtype, tensor->layout.dtype)) {
       return Malformed(
           absl::StrCat("output ", number, " on CUDA"),
-          absl::StrCat(TorchName(dtype),
-                       ", due a dtype that is wider than the recorded one"));
+          absl::StrCat(
+              TorchName(dtype),
+              ", expected a dtype that is wider than the recorded one"));
     }
     *tensor = Widened(*tensor, dtype);
   }

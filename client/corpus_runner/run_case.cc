@@ -92,7 +92,7 @@ absl::Status CompareOutputs(Device& device, const CorpusCase& expected,
                             const std::vector<OutputValue>& got,
                             Verdicts& verdicts) {
   if (got.size() != expected.outputs.size()) {
-    verdicts.Differ("outputs", absl::StrCat("found ", got.size(), ", due ",
+    verdicts.Differ("outputs", absl::StrCat("found ", got.size(), ", expected ",
                                             expected.outputs.size()));
     return absl::OkStatus();
   }
@@ -109,8 +109,8 @@ absl::Status CompareOutputs(Device& device, const CorpusCase& expected,
                                     verdicts));
     } else if (const auto* integer = std::get_if<int64_t>(&due)) {
       if (std::get<int64_t>(got[i]) != *integer) {
-        verdicts.Differ(
-            what, absl::StrCat(std::get<int64_t>(got[i]), ", due ", *integer));
+        verdicts.Differ(what, absl::StrCat(std::get<int64_t>(got[i]),
+                                           ", expected ", *integer));
       }
     }
   }
@@ -204,7 +204,8 @@ CaseResult RunAndCompare(Session& session, Callable& callable,
   if (callable.compiles() != compiles_before &&
       result.verdict == Verdict::kOk) {
     result.verdict = Verdict::kFailed;
-    result.detail = "one artifact is due for all sizes, this one took another";
+    result.detail =
+        "expected one artifact for all sizes, and this case needed another";
   }
   return result;
 }

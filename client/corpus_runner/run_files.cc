@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<PublicKey>> KeysOf(const CorpusRun& run) {
     if (!raw.has_value()) {
       return MakeError(ErrorReason::kBadOption,
                        absl::StrCat("--public-key: found ", hex,
-                                    ", 64 hexadecimal digits are due"));
+                                    ", expected 64 hexadecimal digits"));
     }
     ASSIGN_OR_RETURN(PublicKey key, PublicKey::FromBytes(raw->bytes()));
     keys.push_back(std::move(key));

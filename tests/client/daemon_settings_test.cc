@@ -116,21 +116,22 @@ TEST_F(DaemonSettingsTest, TheUsersFileIsFoundWithoutBeingNamed) {
 TEST_F(DaemonSettingsTest, WhatIsWrongIsNamedWithItsPlace) {
   setenv("KILN_ADDR", "nonsense", 1);
   EXPECT_EQ(Refusal(),
-            "KILN_ADDR: found \"nonsense\", due unix:/PATH or HOST:PORT");
+            "KILN_ADDR: found \"nonsense\", expected unix:/PATH or HOST:PORT");
   setenv("KILN_ADDR", "kiln-a.example:7117", 1);
   EXPECT_TRUE(absl::StrContains(Refusal(), "takes KILN_PUBLIC_KEY"));
   setenv("KILN_PUBLIC_KEY", "12", 1);
-  EXPECT_TRUE(absl::StrContains(Refusal(), "due 64 hexadecimal digits"));
+  EXPECT_TRUE(absl::StrContains(Refusal(), "expected 64 hexadecimal digits"));
   unsetenv("KILN_ADDR");
   unsetenv("KILN_PUBLIC_KEY");
   setenv("KILN_URGENCY", "soon", 1);
   EXPECT_TRUE(absl::StrContains(Refusal(), "KILN_URGENCY: found \"soon\""));
   unsetenv("KILN_URGENCY");
   for (const auto& [text, due] :
-       {std::pair<const char*, const char*>{"[daemon]\naddresses = 7\n",
-                                            "addresses: a list of strings"},
-        {"[daemon]\nadresses = []\n", "[daemon] adresses: no such word"},
-        {"[deamon]\n", "found \"deamon\", due [daemon] alone"},
+       {std::pair<const char*, const char*>{
+            "[daemon]\naddresses = 7\n",
+            "addresses: expected a list of strings"},
+        {"[daemon]\nadresses = []\n", "[daemon] adresses: unknown word"},
+        {"[deamon]\n", "found \"deamon\", expected only [daemon]"},
         {"[daemon\n", "line 1"},
         {"[daemon]\nnamespace = \"No!\"\n", "kiln.toml: namespace"}}) {
     const std::string file = WriteFile(text);

@@ -62,7 +62,7 @@ TEST(GraphBuilder, TheFirstMistakeIsKept) {
   GraphBuilder short_constant("short");
   short_constant.Constant("c", {DType::kFloat32, {2}}, "1234");
   EXPECT_EQ(short_constant.Build().status().message(),
-            "constant c: found 4 bytes, due 8");
+            "constant c: found 4 bytes, expected 8");
 }
 
 }  // namespace

@@ -68,15 +68,16 @@ TEST(CompiledGuards, SayWhichGuardFails) {
 
   std::vector<InputValue> inputs = Rows(8);
   std::get<Tensor>(inputs[0]).sizes[1] = 7;
-  EXPECT_EQ(guards.WhyNot(ViewsOf(inputs)), "input 0: size 1 is 7, due 8");
+  EXPECT_EQ(guards.WhyNot(ViewsOf(inputs)), "input 0: size 1 is 7, expected 8");
 
   inputs = Rows(8);
   std::get<Tensor>(inputs[1]).strides[0] = 2;
-  EXPECT_EQ(guards.WhyNot(ViewsOf(inputs)), "input 1: stride 0 is 2, due 1");
+  EXPECT_EQ(guards.WhyNot(ViewsOf(inputs)),
+            "input 1: stride 0 is 2, expected 1");
 
   inputs = Rows(8);
   std::get<Tensor>(inputs[0]).dtype = DType::kFloat16;
-  EXPECT_EQ(guards.WhyNot(ViewsOf(inputs)), "input 0: f16, due f32");
+  EXPECT_EQ(guards.WhyNot(ViewsOf(inputs)), "input 0: f16, expected f32");
 
   inputs = Rows(8);
   std::get<Tensor>(inputs[0]).data = memory + 1;
@@ -89,10 +90,10 @@ TEST(CompiledGuards, SayWhichGuardFails) {
 
   inputs = Rows(8);
   inputs[1] = int64_t{3};
-  EXPECT_EQ(guards.WhyNot(ViewsOf(inputs)), "input 1: due a tensor");
+  EXPECT_EQ(guards.WhyNot(ViewsOf(inputs)), "input 1: expected a tensor");
 
   EXPECT_NE(guards.WhyNot(ViewsOf(Rows(9))).find("pad"), std::string::npos);
-  EXPECT_EQ(guards.WhyNot({}), "0 inputs, due 2");
+  EXPECT_EQ(guards.WhyNot({}), "0 inputs, expected 2");
 }
 
 TEST(CompiledGuards, StridesThatNobodyStepsAlongDoNotMatter) {

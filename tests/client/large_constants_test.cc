@@ -151,7 +151,7 @@ TEST_F(LargeConstants, AreNotCountedInWhatACallerIsTold) {
   const std::vector<InputValue> two = {On(data), On(data)};
   const absl::Status refused = callable->Run(two).status();
   EXPECT_EQ(ReasonOf(refused), ErrorReason::kGuardFailed);
-  EXPECT_EQ(refused.message(), "2 inputs, due 1");
+  EXPECT_EQ(refused.message(), "2 inputs, expected 1");
 
   struct Seen : InputObserver {
     std::vector<int32_t> inputs;
@@ -245,7 +245,7 @@ TEST_F(LargeConstants, AreNoInputsOfTheCAbi) {
   KilnStatus* refused = kiln_run(callable, two, 2, 0, nullptr, &results);
   ASSERT_NE(refused, nullptr);
   EXPECT_STREQ(kiln_status_message(refused),
-               "number of inputs: found 2, due 1 to 1");
+               "number of inputs: found 2, expected 1 to 1");
   kiln_status_free(refused);
   kiln_callable_free(callable);
   kiln_session_close(session);
@@ -293,11 +293,13 @@ TEST(WithLargeConstantsAsInputs, RefusesDataThatIsNotWhatItIsSaidToBe) {
   const absl::Status length = Refusal(
       [](wire::Constant& constant) { constant.mutable_data()->append("x"); });
   EXPECT_EQ(ReasonOf(length), ErrorReason::kMalformedGraph);
-  EXPECT_EQ(length.message(), "constant 1: found 2097153 bytes, due 2097152");
+  EXPECT_EQ(length.message(),
+            "constant 1: found 2097153 bytes, expected 2097152");
   const absl::Status stride = Refusal([](wire::Constant& constant) {
     constant.mutable_tensor()->mutable_strides(0)->set_value(2);
   });
-  EXPECT_EQ(stride.message(), "constant 1: found stride 2, due 1: row-major");
+  EXPECT_EQ(stride.message(),
+            "constant 1: found stride 2, expected 1: row-major");
   const absl::Status huge = Refusal([](wire::Constant& constant) {
     constant.mutable_tensor()->mutable_sizes(0)->set_value(int64_t{1} << 62);
   });

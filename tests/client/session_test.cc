@@ -153,7 +153,7 @@ TEST(Session, InputsOfAnotherGraphAreRefusedInWords) {
   std::get<Tensor>(halves[0]).dtype = DType::kFloat16;
   const absl::Status status = (*callable)->Run(halves).status();
   EXPECT_EQ(ReasonOf(status), ErrorReason::kGuardFailed);
-  EXPECT_EQ(status.message(), "input 0: f16, due f32");
+  EXPECT_EQ(status.message(), "input 0: f16, expected f32");
 }
 
 TEST(Session, WithoutADaemonItIsAnError) {

@@ -133,22 +133,22 @@ def _equal(x, y):
 def _compare(got, due, values, gradients):
     """AssertionError where results differ. The layout of a gradient is AOTAutograd's choice."""
     got, due = pytree.tree_leaves(got), pytree.tree_leaves(due)
-    assert len(got) == len(due), f"found {len(got)} results, due {len(due)}"
+    assert len(got) == len(due), f"found {len(got)} results, expected {len(due)}"
     for mine, theirs in zip(got, due):
         if not isinstance(theirs, torch.Tensor):
-            assert type(mine) is type(theirs), f"found {type(mine)}, due {type(theirs)}"
+            assert type(mine) is type(theirs), f"found {type(mine)}, expected {type(theirs)}"
             if values:
-                assert mine == theirs or mine != mine, f"found {mine}, due {theirs}"
+                assert mine == theirs or mine != mine, f"found {mine}, expected {theirs}"
             continue
         found = (mine.dtype, mine.shape, mine.layout, mine.requires_grad)
         expected = (theirs.dtype, theirs.shape, theirs.layout, theirs.requires_grad)
-        assert found == expected, f"found {found}, due {expected}"
+        assert found == expected, f"found {found}, expected {expected}"
         if values:
             atol = 1e-4 if gradients else 1e-5
             near = {"rtol": 1e-4, "atol": atol, "equal_nan": True}
             torch.testing.assert_close(_comparable(mine), _comparable(theirs), **near)
         if not gradients and theirs.layout == torch.strided and theirs.numel() > 1:
-            assert mine.stride() == theirs.stride(), f"{mine.stride()}, due {theirs.stride()}"
+            assert mine.stride() == theirs.stride(), f"{mine.stride()}, expected {theirs.stride()}"
 
 
 def _makes_one_graph(call):

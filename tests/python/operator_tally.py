@@ -70,7 +70,7 @@ def check_share(outcomes):
     if len(asked) >= LEAST_SEEN:
         assert 100 * whole >= LEAST_WHOLE_PERCENT * len(asked), (
             f"{whole} of {len(asked)} operators ran without a host kernel, "
-            f"due {LEAST_WHOLE_PERCENT} %"
+            f"expected {LEAST_WHOLE_PERCENT} %"
         )
 
 

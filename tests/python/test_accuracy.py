@@ -21,7 +21,7 @@ def check(fn, *args, roundings=4):
     due = fn(*[a.double() for a in args])
     allowed = max(roundings * EPSILON, 4 * error(fn(*args), due))
     found = error(compiled(fn)(*args), due)
-    assert found <= allowed, f"{found:.1e}, due at most {allowed:.1e}"
+    assert found <= allowed, f"{found:.1e}, expected at most {allowed:.1e}"
 
 
 def test_more_ones_than_a_float_counts_are_counted_down_columns():

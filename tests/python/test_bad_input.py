@@ -50,7 +50,7 @@ def test_a_layout_whose_memory_nobody_can_see_runs_in_pytorch_after_a_warning(mo
         return torch.relu(a.to_dense()) * y
 
     x, y = torch.randn(2, 3), torch.tensor(2.0, requires_grad=True)
-    hidden, why = x.to_mkldnn(), "input l_a_ has layout _mkldnn, due strided: to_dense()"
+    hidden, why = x.to_mkldnn(), "input l_a_ has layout _mkldnn, expected strided: to_dense()"
     with pytest.raises(kiln.KilnError, match=f"UNSUPPORTED_OP: graph dynamo_.*: {why}"):
         run(fn, hidden, y)
     with pytest.warns(UserWarning, match=why):

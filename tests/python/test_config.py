@@ -162,12 +162,12 @@ class _Class:
 @pytest.mark.parametrize(
     "what, words",
     [
-        (_Class, "found the class _Class, due a function; decorate its methods"),
-        (_items, "found the asynchronous generator _items, due a function; write `with kiln"),
-        (_block, "found the context manager _block, due a function; decorate the generator"),
-        (staticmethod(now), "found a staticmethod, due a function; write @staticmethod above"),
-        (classmethod(now), "found a classmethod, due a function; write @classmethod above"),
-        (3, "found 3, due a function"),
+        (_Class, "found the class _Class, expected a function; decorate its methods"),
+        (_items, "found the asynchronous generator _items, expected a function; write `with kiln"),
+        (_block, "found the context manager _block, expected a function; decorate the generator"),
+        (staticmethod(now), "found a staticmethod, expected a function; write @staticmethod above"),
+        (classmethod(now), "found a classmethod, expected a function; write @classmethod above"),
+        (3, "found 3, expected a function"),
     ],
     ids=["class", "asynchronous generator", "context manager", "staticmethod", "classmethod", "number"],
 )
@@ -179,17 +179,17 @@ def test_what_a_patch_cannot_decorate_is_refused(what, words):
 def test_a_patch_that_is_wrong_is_told_of_where_it_is_made():
     with pytest.raises(AttributeError, match="kiln.config.max_fusion_sise: .* did you mean max_fus"):
         config.patch(max_fusion_sise=2)
-    with pytest.raises(ValueError, match="kiln.config.max_fusion_size: found 0, due 1 to 4096"):
+    with pytest.raises(ValueError, match="kiln.config.max_fusion_size: found 0, expected 1 to 4096"):
         config.patch(max_fusion_size=0)
-    with pytest.raises(TypeError, match="kiln.config.max_fusion_size: found None, due int"):
+    with pytest.raises(TypeError, match="kiln.config.max_fusion_size: found None, expected int"):
         config.patch("max_fusion_size", None)
     with pytest.raises(NotImplementedError, match="kiln.config.max_autotune"):
         config.patch({"max_autotune": True})
     for wrong in ("max_fusion_size", 3, None, {3: 4}, ["max_fusion_size"]):
-        with pytest.raises(TypeError, match=r"kiln.config.patch: found .*, due a dict of names"):
+        with pytest.raises(TypeError, match=r"kiln.config.patch: found .*, expected a dict of names"):
             config.patch(wrong)
     for wrong in (3, ["max_fusion_size"], {"max_fusion_size": 1}):
-        with pytest.raises(TypeError, match=r"kiln.config.patch: found .*, due a dict of names"):
+        with pytest.raises(TypeError, match=r"kiln.config.patch: found .*, expected a dict of names"):
             config.patch(wrong, 2)
 
 
@@ -220,7 +220,7 @@ def test_an_option_is_not_deleted():
 def test_what_is_not_built_is_not_offered():
     with pytest.raises(AttributeError) as unknown:
         config.snapshot(foo=1)
-    offered = str(unknown.value).partition("due one of ")[2].split(", ")
+    offered = str(unknown.value).partition("expected one of ")[2].split(", ")
     assert offered == sorted(config.OPTIONS)
     assert not set(offered) & {*config.NOT_BUILT}
 

@@ -75,8 +75,8 @@ def test_inputs_for_which_nothing_can_be_compiled_any_more_are_an_error_when_str
 
 
 def test_an_error_of_kilns_reads_as_a_sentence(refused_options):
-    assert str(kiln.KilnError(3, "BAD_OPTION", "an option: 5, due 4")) == (
-        "BAD_OPTION: an option: 5, due 4"
+    assert str(kiln.KilnError(3, "BAD_OPTION", "an option: 5, expected 4")) == (
+        "BAD_OPTION: an option: 5, expected 4"
     )
     assert str(kiln.KilnError(14, "", "no daemon")) == "no daemon"
     with pytest.raises(kiln.KilnError, match="^BAD_OPTION: .*max_fusion_size"):

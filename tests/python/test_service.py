@@ -219,7 +219,7 @@ def test_an_address_that_is_none_is_a_clear_error(folders):
     process = start(TRAIN, KILN_ADDR="gopher", **folders)
     _, errors = process.communicate(timeout=500)
     assert process.returncode != 0
-    assert "KILN_ADDR: found 'gopher', due unix:/PATH or HOST:PORT" in errors
+    assert "KILN_ADDR: found 'gopher', expected unix:/PATH or HOST:PORT" in errors
 
 
 def test_a_child_that_was_forked_runs_in_eager_mode_after_a_warning(monkeypatch):

@@ -82,12 +82,12 @@ def test_a_file_that_is_named_is_the_one(tmp_path, monkeypatch):
     ("text", "words"),
     [
         ("[daemon", "kiln.toml: "),
-        ("[demon]", "kiln.toml: found 'demon', due [daemon] alone"),
-        ("daemon = 3", "kiln.toml: found 'daemon', due [daemon] alone"),
-        ('[daemon]\nadress = "a:1"', "kiln.toml: found 'adress' in [daemon], due one of addresses,"),
-        ("[daemon]\naddresses = [1]", "kiln.toml: addresses: found [1], due a list of strings"),
-        ("[daemon]\nnamespace = 1", "kiln.toml: namespace: found 1, due a string"),
-        ('[daemon]\naddresses = ["gopher"]', "kiln.toml: addresses: found 'gopher', due unix:"),
+        ("[demon]", "kiln.toml: found 'demon', expected [daemon] alone"),
+        ("daemon = 3", "kiln.toml: found 'daemon', expected [daemon] alone"),
+        ('[daemon]\nadress = "a:1"', "kiln.toml: found 'adress' in [daemon], expected one of addresses,"),
+        ("[daemon]\naddresses = [1]", "kiln.toml: addresses: found [1], expected a list of strings"),
+        ("[daemon]\nnamespace = 1", "kiln.toml: namespace: found 1, expected a string"),
+        ('[daemon]\naddresses = ["gopher"]', "kiln.toml: addresses: found 'gopher', expected unix:"),
     ],
 )
 def test_a_file_that_is_wrong_is_named(tmp_path, text, words):
@@ -99,9 +99,9 @@ def test_a_file_that_is_wrong_is_named(tmp_path, text, words):
 
 def test_a_key_or_urgency_that_is_none_names_the_file(tmp_path):
     file = write(tmp_path, '[daemon]\npublic_keys = "rabbit"\nurgency = "soon"')
-    with pytest.raises(ValueError, match=f"{file}: public_keys: found 'rabbit', due 64"):
+    with pytest.raises(ValueError, match=f"{file}: public_keys: found 'rabbit', expected 64"):
         settings.public_keys()
-    with pytest.raises(ValueError, match=f"{file}: urgency: found 'soon', due one of interactive"):
+    with pytest.raises(ValueError, match=f"{file}: urgency: found 'soon', expected one of interactive"):
         settings.urgency()
 
 

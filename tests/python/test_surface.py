@@ -116,7 +116,7 @@ def test_an_option_out_of_bounds_is_an_error_with_its_name(name, bounds, strict,
     monkeypatch.setenv("KILN_STRICT", strict)
     least, most = bounds
     for value in (-1, least - 1, most + 1, 1 << 32, 1 << 70):
-        words = f"{name}: found {value}, due {least} to {most}"
+        words = f"{name}: found {value}, expected {least} to {most}"
         with pytest.raises(ValueError, match=f"kiln.config.{words}"):
             setattr(kiln.config, name, value)
         with pytest.raises(BackendCompilerFailed, match=f"options: {words}"):
@@ -140,7 +140,7 @@ def test_reductions_below_the_threshold_are_computed_where_they_are_read():
 
 
 def test_a_cache_tag_that_is_too_long_is_an_error_with_its_name():
-    with pytest.raises(ValueError, match="kiln.config.cache_tag: found 258 bytes, due at most 256"):
+    with pytest.raises(ValueError, match="kiln.config.cache_tag: found 258 bytes, expected at most 256"):
         kiln.config.cache_tag = "é" * 129
     with kiln.config.patch(cache_tag="é" * 128):
         call(lambda x: x + 1, torch.randn(3))
@@ -192,9 +192,9 @@ def test_a_mode_that_measures_runs_and_tells_that_nothing_is_measured(mode, monk
 
 
 def test_modes_and_options_that_are_not_there_are_refused_by_name():
-    with pytest.raises(Exception, match="mode 'nonsense': there is no such mode; due one of default"):
+    with pytest.raises(Exception, match="mode 'nonsense': there is no such mode; expected one of default"):
         call(lambda x: x + 1, torch.randn(3), mode="nonsense")
-    with pytest.raises(Exception, match="options: sise: there is no such option; due one of"):
+    with pytest.raises(Exception, match="options: sise: there is no such option; expected one of"):
         call(lambda x: x + 1, torch.randn(3), options={"sise": 1})
 
 
@@ -238,7 +238,7 @@ def test_get_code_gives_plan_and_sources():
 
 @pytest.mark.parametrize("look", [kiln.explain, kiln.get_code], ids=["explain", "get_code"])
 def test_what_cannot_be_called_is_not_looked_at(look):
-    with pytest.raises(TypeError, match=f"kiln.{look.__name__}: found 3, due a function or module"):
+    with pytest.raises(TypeError, match=f"kiln.{look.__name__}: found 3, expected a function or module"):
         look(3)
 
 
@@ -266,7 +266,7 @@ ADD = 'import torch; print(torch.compile(lambda x: x + 1, backend="kiln")(torch.
 def test_a_switch_is_0_or_1(name, monkeypatch):
     called = torch.compile(lambda x: x + 1, backend="kiln")
     monkeypatch.setenv(name, "no")
-    with pytest.raises(Exception, match=f"{name}: found 'no', due 0 or 1"):
+    with pytest.raises(Exception, match=f"{name}: found 'no', expected 0 or 1"):
         called(torch.zeros(2))
     monkeypatch.setenv(name, "false")
     assert called(torch.zeros(2)).tolist() == [1, 1]
@@ -283,11 +283,11 @@ def test_kiln_disable_is_eager_mode_whatever_else_is_set():
     "words, due",
     [
         ("nonsense=1", "KILN_OPTIONS: nonsense: there is no such option"),
-        ("max_fusion_size=-1", "KILN_OPTIONS: max_fusion_size: found -1, due 1 to 4096"),
-        ("max_fusion_size=many", "KILN_OPTIONS: max_fusion_size: found 'many', due a number"),
-        ("no_fusion=maybe", "KILN_OPTIONS: no_fusion: found 'maybe', due 0 or 1"),
+        ("max_fusion_size=-1", "KILN_OPTIONS: max_fusion_size: found -1, expected 1 to 4096"),
+        ("max_fusion_size=many", "KILN_OPTIONS: max_fusion_size: found 'many', expected a number"),
+        ("no_fusion=maybe", "KILN_OPTIONS: no_fusion: found 'maybe', expected 0 or 1"),
         ("max_autotune=1", "KILN_OPTIONS: max_autotune: True is not built yet"),
-        ("no_fusion", "KILN_OPTIONS: found 'no_fusion', due name=value"),
+        ("no_fusion", "KILN_OPTIONS: found 'no_fusion', expected name=value"),
         ("max_fusion_sise=8", "KILN_OPTIONS: max_fusion_sise: there is no such option; did you mean"),
     ],
 )
@@ -331,14 +331,14 @@ def test_a_daemon_that_is_named_is_not_started_for_the_cache(folders):
     assert daemons(folders["KILN_CACHE_DIR"]) == []
     done = run_kiln("cache", "ls", KILN_ADDR="gopher", **folders)
     assert done.returncode == 1
-    assert done.stderr.endswith("kiln: KILN_ADDR: found 'gopher', due unix:/PATH or HOST:PORT\n")
+    assert done.stderr.endswith("kiln: KILN_ADDR: found 'gopher', expected unix:/PATH or HOST:PORT\n")
     assert "Traceback" not in done.stderr
 
 
 def test_a_command_without_its_words_lists_them():
     done = run_kiln("cache")
     assert done.returncode == 2
-    assert "kiln: cache: due a command, as below" in done.stderr
+    assert "kiln: cache: unknown command; one of these is expected" in done.stderr
     assert "ls, show KEY, explain KEY, purge" in done.stderr
 
 

@@ -22,7 +22,7 @@ import kiln
             "`compilectl keys list` tells it beside the daemon",
         ),
         ({"KILN_OPTIONS": "nonsense=1"}, "KILN_OPTIONS: nonsense: there is no such option"),
-        ({"KILN_OPTIONS": "no_fusion=5"}, "KILN_OPTIONS: no_fusion: found '5', due 0 or 1"),
+        ({"KILN_OPTIONS": "no_fusion=5"}, "KILN_OPTIONS: no_fusion: found '5', expected 0 or 1"),
     ],
     ids=["folder", "key", "option", "value"],
 )
@@ -60,7 +60,7 @@ def test_an_error_is_a_sentence_before_anything_was_compiled(tmp_path):
 
 
 def test_a_bundles_path_is_not_its_bytes():
-    with pytest.raises(TypeError, match="found str, due the bytes of a bundle"):
+    with pytest.raises(TypeError, match="found str, expected the bytes of a bundle"):
         kiln.load_artifacts("/tmp/model.kiln")
 
 

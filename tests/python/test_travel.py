@@ -77,8 +77,8 @@ def test_a_daemon_behind_a_port_with_another_key_or_none_is_one_clear_error(tmp_
     with daemon_with_port() as daemon:
         for key, words in (
             ("", "takes KILN_PUBLIC_KEY"),
-            ("0" * 64, "none of the 1 that are trusted"),
-            ("rabbit", "KILN_PUBLIC_KEY: found 'rabbit', due 64 hexadecimal digits"),
+            ("0" * 64, "not one of the 1 trusted keys"),
+            ("rabbit", "KILN_PUBLIC_KEY: found 'rabbit', expected 64 hexadecimal digits"),
         ):
             environment = {"KILN_ADDR": daemon.address, "KILN_PUBLIC_KEY": key}
             process = start(TRAVEL, "-", "-", **environment)

@@ -99,9 +99,9 @@ def _run(words: list[str]) -> int:
         return 0
     asked = words[:1] in (["help"], ["--help"], ["-h"])
     if words[:1] == ["run"]:
-        print("kiln: run: due a SCRIPT or -m MODULE", file=sys.stderr)
+        print("kiln: run: expected a SCRIPT or -m MODULE", file=sys.stderr)
     elif words[:1] in (["cache"], ["ctl"]):
-        print(f"kiln: {words[0]}: due a command, as below", file=sys.stderr)
+        print(f"kiln: {words[0]}: unknown command; one of these is expected", file=sys.stderr)
     elif words and not asked:
         print(f"kiln: {words[0]}: no such command", file=sys.stderr)
     print(__doc__.strip(), file=sys.stdout if asked else sys.stderr)

@@ -52,7 +52,7 @@ def load_artifacts(bundle: bytes) -> int:
     machine: then nothing of it is taken."""
     if not isinstance(bundle, (bytes, bytearray, memoryview)):
         kind = type(bundle).__name__
-        raise TypeError(f"load_artifacts: found {kind}, due the bytes of a bundle: read_bytes()")
+        raise TypeError(f"load_artifacts: found {kind}, expected the bytes of a bundle: read_bytes()")
     service.refuse_forked()
     service.load_library()
     devices = _native.bundle_devices(bundle)

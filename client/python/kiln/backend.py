@@ -88,7 +88,7 @@ def kiln(
     """
     mode = mode or "default"
     if mode not in MODES:
-        raise ValueError(f"kiln: mode {mode!r}: there is no such mode; due one of {', '.join(MODES)}")
+        raise ValueError(f"kiln: mode {mode!r}: there is no such mode; expected one of {', '.join(MODES)}")
     if mode.startswith("max-autotune"):
         tell_once(f"mode {mode!r}: kernels are chosen by their cost, and none is measured")
     values = config.snapshot(**{**MODES[mode], **(options or {})})

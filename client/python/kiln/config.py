@@ -107,7 +107,7 @@ def switched_on(name: str) -> bool:
     ValueError for other words."""
     text = os.environ.get(name) or "0"
     if text.lower() not in _BOOLEANS:
-        raise ValueError(f"{name}: found {text!r}, due 0 or 1")
+        raise ValueError(f"{name}: found {text!r}, expected 0 or 1")
     return _BOOLEANS[text.lower()]
 
 
@@ -115,7 +115,7 @@ def _unknown(where: str, name: str) -> AttributeError:
     """With what is near; or all that can be set."""
     names = sorted(OPTIONS)
     near = difflib.get_close_matches(name, names, n=1)
-    due = f"did you mean {near[0]}?" if near else f"due one of {', '.join(names)}"
+    due = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(names)}"
     return AttributeError(f"{where}{name}: there is no such option; {due}")
 
 
@@ -133,7 +133,7 @@ def _checked(name: str, value: object, where: str = "kiln.config.") -> object:
         value = tuple(value)
     if type(value) is not type(option.default):
         due = type(option.default).__name__
-        raise TypeError(f"{where}{name}: found {value!r}, due {due}")
+        raise TypeError(f"{where}{name}: found {value!r}, expected {due}")
     _check_bounds(where + name, option, value)
     return value
 
@@ -142,23 +142,23 @@ def _check_bounds(name: str, option: _Option, value: object) -> None:
     if isinstance(value, str):
         size = len(value.encode(errors="replace"))
         if size > option.most:
-            raise ValueError(f"{name}: found {size} bytes, due at most {option.most}")
+            raise ValueError(f"{name}: found {size} bytes, expected at most {option.most}")
     elif not isinstance(value, (bool, tuple)) and not option.least <= value <= option.most:
-        raise ValueError(f"{name}: found {value}, due {option.least} to {option.most}")
+        raise ValueError(f"{name}: found {value}, expected {option.least} to {option.most}")
 
 
 def _parsed(name: str, text: str) -> object:
     default = OPTIONS[name].default if name in OPTIONS else NOT_BUILT.get(name)
     if isinstance(default, bool):
         if text.lower() not in _BOOLEANS:
-            raise ValueError(f"KILN_OPTIONS: {name}: found {text!r}, due 0 or 1")
+            raise ValueError(f"KILN_OPTIONS: {name}: found {text!r}, expected 0 or 1")
         return _BOOLEANS[text.lower()]
     if not isinstance(default, int):
         return text
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"KILN_OPTIONS: {name}: found {text!r}, due a number") from None
+        raise ValueError(f"KILN_OPTIONS: {name}: found {text!r}, expected a number") from None
 
 
 def _from_environment() -> dict[str, object]:
@@ -170,7 +170,7 @@ def _from_environment() -> dict[str, object]:
             continue
         name, mark, text = (part.strip() for part in word.partition("="))
         if not mark:
-            raise ValueError(f"KILN_OPTIONS: found {word!r}, due name=value")
+            raise ValueError(f"KILN_OPTIONS: found {word!r}, expected name=value")
         found[name] = _checked(name, _parsed(name, text), "KILN_OPTIONS: ")
     return found
 
@@ -231,7 +231,7 @@ def _changes(first: object, value: object, named: dict[str, object]) -> dict[str
         first = {}
     if not isinstance(first, Mapping) or not all(isinstance(name, str) for name in first):
         due = "a dict of names and values, a name and its value, or name=value"
-        raise TypeError(f"{_PATCH}: found {first!r}, due {due}")
+        raise TypeError(f"{_PATCH}: found {first!r}, expected {due}")
     return {name: _checked(name, value) for name, value in {**first, **named}.items()}
 
 
@@ -274,7 +274,7 @@ def _check_decorated(function: object) -> None:
         found, hint = repr(function), "or write `with`"
     else:
         return
-    raise TypeError(f"{_PATCH}: found {found}, due a function; {hint}")
+    raise TypeError(f"{_PATCH}: found {found}, expected a function; {hint}")
 
 
 class patch(contextlib.ContextDecorator):

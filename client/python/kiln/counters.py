@@ -41,7 +41,7 @@ class Counters(collections.Counter[str]):
 
     def __missing__(self, name: str) -> int:
         if name not in self.NAMES:
-            raise KeyError(f"kiln.counters: found {name!r}, due one of {', '.join(self.NAMES)}")
+            raise KeyError(f"kiln.counters: found {name!r}, expected one of {', '.join(self.NAMES)}")
         return 0
 
     def add(self, name: str, number: int = 1) -> None:

@@ -38,7 +38,7 @@ def _check(inputs: list) -> None:
         found = storage.nbytes() // value.element_size()
         if found < due:
             raise ValueError(
-                f"{PADS_INPUTS}: input {number}: found a storage of {found} elements, due {due}: "
+                f"{PADS_INPUTS}: input {number}: found a storage of {found} elements, expected {due}: "
                 "to the end of its last row's stride"
             )
 

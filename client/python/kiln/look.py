@@ -87,7 +87,7 @@ def _compiled(
 
 def _check_callable(caller: str, fn: object) -> None:
     if not callable(fn):
-        raise TypeError(f"kiln.{caller}: found {fn!r}, due a function or module, then its arguments")
+        raise TypeError(f"kiln.{caller}: found {fn!r}, expected a function or module, then its arguments")
 
 
 def explain(fn: Callable, *args: object, **kwargs: object) -> Explanation:

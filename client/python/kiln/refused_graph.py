@@ -25,7 +25,7 @@ def ground_of(module: fx.GraphModule, example_inputs: Sequence[object]) -> str |
     places = module.graph.find_nodes(op="placeholder")
     for place, value in zip(places, example_inputs):
         if isinstance(value, torch.Tensor) and value.layout == torch._mkldnn:
-            return f"input {place.name} has layout _mkldnn, due strided: to_dense() before the call"
+            return f"input {place.name} has layout _mkldnn, expected strided: to_dense() before the call"
     return None
 
 

@@ -85,7 +85,7 @@ def _read(file: Path) -> dict[str, object]:
         raise WrongSetting(f"{file}: {error}") from None
     for name in table:
         if name != "daemon" or not isinstance(table[name], dict):
-            raise WrongSetting(f"{file}: found {name!r}, due [daemon] alone")
+            raise WrongSetting(f"{file}: found {name!r}, expected [daemon] alone")
     return table.get("daemon", {})
 
 
@@ -94,7 +94,7 @@ def _text(file: Path, key: str, kind: type, value: object) -> str:
     words = value if kind is list and isinstance(value, list) else [value]
     if not all(isinstance(word, str) for word in words):
         due = "a list of strings" if kind is list else "a string"
-        raise WrongSetting(f"{file}: {key}: found {value!r}, due {due}")
+        raise WrongSetting(f"{file}: {key}: found {value!r}, expected {due}")
     if key in [_KEYS[name][0] for name in SHOWN]:  # a path, seen from the file that names it
         return str(file.absolute().parent / Path(words[0]).expanduser())
     return ",".join(words)
@@ -107,7 +107,7 @@ def _from_file(file: Path) -> dict[str, str]:
     texts = {}
     for key, value in found.items():
         if key not in known:
-            raise WrongSetting(f"{file}: found {key!r} in [daemon], due one of {', '.join(known)}")
+            raise WrongSetting(f"{file}: found {key!r} in [daemon], expected one of {', '.join(known)}")
         variable, kind = known[key]
         texts[variable] = _text(file, key, kind, value)
     return texts
@@ -154,7 +154,7 @@ def named_addresses() -> list[str]:
         elif match and 0 < int(match.group(2)) < 65536:
             found.append(word)
         else:
-            raise WrongSetting(f"{source}: found {word!r}, due unix:/PATH or HOST:PORT")
+            raise WrongSetting(f"{source}: found {word!r}, expected unix:/PATH or HOST:PORT")
     return found
 
 
@@ -164,7 +164,7 @@ def public_keys() -> list[bytes]:
     keys = []
     for word in filter(None, map(str.strip, text.split(","))):
         if not re.fullmatch("[0-9A-Fa-f]{64}", word):
-            raise WrongSetting(f"{source}: found {word!r}, due 64 hexadecimal digits")
+            raise WrongSetting(f"{source}: found {word!r}, expected 64 hexadecimal digits")
         keys.append(bytes.fromhex(word))
     return keys
 
@@ -174,7 +174,7 @@ def urgency() -> int:
     text, source = setting("KILN_URGENCY")
     word = text or _URGENCIES[0]
     if word not in _URGENCIES:
-        raise WrongSetting(f"{source}: found {word!r}, due one of {', '.join(_URGENCIES)}")
+        raise WrongSetting(f"{source}: found {word!r}, expected one of {', '.join(_URGENCIES)}")
     return _URGENCIES.index(word)
 
 

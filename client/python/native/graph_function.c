@@ -139,7 +139,7 @@ static PyObject* RunOn(const Called* called, PyObject* list,
 static PyObject* Call(PyObject* self, PyObject* list) {
   const Called* called = (Called*)self;
   if (called->tree == NULL || !PyList_Check(list)) {
-    PyErr_SetString(PyExc_TypeError, "due: a list of inputs");
+    PyErr_SetString(PyExc_TypeError, "expected: a list of inputs");
     return NULL;
   }
   const Py_ssize_t count = PyList_Size(list);

@@ -23,7 +23,7 @@ int kiln_library_open(const char* path, char* message, int message_bytes) {
 #undef KILN_LIBRARY_FIND
   const uint32_t version = found.kiln_abi_version();
   if (version != KILN_ABI_VERSION) {
-    snprintf(message, message_bytes, "%s: ABI version %u, due %d", path,
+    snprintf(message, message_bytes, "%s: ABI version %u, expected %d", path,
              (unsigned)version, KILN_ABI_VERSION);
     return -1;
   }

@@ -177,7 +177,7 @@ PyObject* kiln_py_run(PyObject* capsule, PyObject* inputs, KilnSeed seed) {
 PyObject* kiln_py_run_method(PyObject* self, PyObject* const* args, Py_ssize_t given) {
   (void)self;
   if (given != 3 || !PyList_Check(args[1])) {
-    PyErr_SetString(PyExc_TypeError, "due: callable, list of inputs, seed");
+    PyErr_SetString(PyExc_TypeError, "expected: callable, list of inputs, seed");
     return NULL;
   }
   KilnSeed seed;

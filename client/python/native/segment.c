@@ -38,7 +38,7 @@ static PyObject* RunNative(PyObject* parts, PyObject* inputs, PyObject* drawn) {
 static PyObject* CallSegment(PyObject* parts, PyObject* const* args,
                              Py_ssize_t given) {
   if (given < 1 || given > 2 || !PyList_Check(args[0])) {
-    PyErr_SetString(PyExc_TypeError, "due: a list of inputs[, a seed]");
+    PyErr_SetString(PyExc_TypeError, "expected: a list of inputs[, a seed]");
     return NULL;
   }
   PyObject* inputs = args[0];
@@ -63,7 +63,7 @@ PyObject* kiln_py_segment(PyObject* self, PyObject* const* args,
   (void)self;
   if (given != kParts || !PyAnySet_Check(args[kUnserved])) {
     PyErr_SetString(PyExc_TypeError,
-                    "due: callable, unserved, instead, rescue, draw");
+                    "expected: callable, unserved, instead, rescue, draw");
     return NULL;
   }
   PyObject* parts = PyTuple_New(kParts);

@@ -165,7 +165,7 @@ PyObject* kiln_py_load_bundle(PyObject* self, PyObject* args) {
   KilnSession* sessions[kMostSessions];
   const Py_ssize_t count = PyList_Size(list);
   if (count > kMostSessions) {
-    PyErr_Format(PyExc_ValueError, "%zd sessions, due at most %d", count,
+    PyErr_Format(PyExc_ValueError, "%zd sessions, expected at most %d", count,
                  (int)kMostSessions);
     return NULL;
   }

@@ -172,7 +172,7 @@ int kiln_tensors_read(const void* user, PyObject* list, Py_ssize_t count,
       return -1;
     }
     if (!PyLong_Check(item)) {
-      PyErr_Format(PyExc_TypeError, "due a tensor or an int: %R",
+      PyErr_Format(PyExc_TypeError, "expected a tensor or an int: %R",
                    Py_TYPE(item));
       return -1;
     }

@@ -264,7 +264,7 @@ TEST_F(SessionGraphs, WhatNoCallerCanMeanIsRefused) {
   KilnStatus* status = kiln_session_open(&options, &session_);
   ASSERT_NE(status, nullptr);
   EXPECT_STREQ(kiln_status_message(status),
-               "session options: graphs: found 2, due 0 to 1");
+               "session options: graphs: found 2, expected 0 to 1");
   kiln_status_free(status);
 
   ASSERT_NO_FATAL_FAILURE(Open(KILN_CUDA, 1));
@@ -272,7 +272,7 @@ TEST_F(SessionGraphs, WhatNoCallerCanMeanIsRefused) {
   status = kiln_callable_static_inputs(callable_, &beyond, 1);
   ASSERT_NE(status, nullptr);
   EXPECT_STREQ(kiln_status_message(status),
-               "static inputs: found 2, due one of 2 inputs, from 0");
+               "static inputs: found 2, expected one of 2 inputs, from 0");
   kiln_status_free(status);
 }
 

@@ -153,7 +153,8 @@ TEST_F(CTcp, APortWithoutAKeyIsRefused) {
   options.public_key_count = 0;
   KilnSession* session = nullptr;
   const std::string said = Take(kiln_session_open(&options, &session));
-  EXPECT_NE(said.find("found no public key of it; name the one"), std::string::npos)
+  EXPECT_NE(said.find("found no public key of it; name the one"),
+            std::string::npos)
       << said;
 }
 
@@ -229,7 +230,7 @@ TEST_F(CTcp, BytesThatAreNoBundleAreRefused) {
             "saved bundle do");
   EXPECT_EQ(count, 7);
   EXPECT_EQ(Take(kiln_shelf_load(nullptr, nullptr, 0, "", 0, &count)),
-            "BAD_OPTION: shelf: found NULL, due one");
+            "BAD_OPTION: shelf: must not be NULL");
   kiln_shelf_free(shelf);
 }
 

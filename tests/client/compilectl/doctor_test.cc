@@ -98,7 +98,7 @@ TEST_F(Doctor, ASocketOfAnotherUserIsBad) {
 
 TEST_F(Doctor, ASocketThatNobodyServesIsNoDaemon) {
   MakeSocket(0600);
-  ExpectBad(FindingOf(options_, "socket"), "left behind, nobody listens",
+  ExpectBad(FindingOf(options_, "socket"), "left behind, no process listens",
             "kilnd --socket ");
   ExpectBad(FindingOf(options_, "daemon"), "refused", "kilnd --socket ");
   options_.starts_itself = true;

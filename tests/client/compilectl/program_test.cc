@@ -139,13 +139,13 @@ TEST_F(Compilectl, WhatIsUsedWronglyEndsWithTwo) {
             "expected more than 0 and at most 8784h\n");
   EXPECT_EQ(
       Ask({"tokens", "revoke"}).err,
-      "compilectl: BAD_OPTION: tokens revoke: found no NAME, due that of the "
-      "token\n");
+      "compilectl: BAD_OPTION: tokens revoke: no NAME was given, expected "
+      "the name of the token\n");
   const ProgramRun reason = Ask({"purge"});
   EXPECT_EQ(reason.err.find("compilectl: BAD_OPTION: "), 0) << reason.err;
   EXPECT_EQ(Ask({"show", ""}).err,
-            "compilectl: BAD_OPTION: show: found an empty key, due its first "
-            "digits; compilectl ls lists keys\n");
+            "compilectl: BAD_OPTION: show: the key is empty; give its first "
+            "digits, which compilectl ls lists\n");
   EXPECT_EQ(
       RunCompilectl({"bogus"}).err,
       "compilectl: BAD_OPTION: bogus: no such command; --help lists them\n");
@@ -168,12 +168,11 @@ TEST_F(Compilectl, WhatCannotBeExplainedIsNamed) {
     const ProgramRun run = Ask({"explain", subject});
     EXPECT_EQ(run.exit_code, 1) << subject;
     EXPECT_NE(run.err.find("/nonexist"), std::string::npos) << run.err;
-    EXPECT_NE(run.err.find(": found no such file"), std::string::npos)
-        << run.err;
+    EXPECT_NE(run.err.find(": no such file"), std::string::npos) << run.err;
   }
   const ProgramRun other = Ask({"explain", kProgram});
   EXPECT_EQ(other.exit_code, 2);
-  EXPECT_NE(other.err.find("due a key's digits or FILE.jsonl"),
+  EXPECT_NE(other.err.find("expected a key's digits or FILE.jsonl"),
             std::string::npos)
       << other.err;
 }
@@ -204,9 +203,10 @@ TEST_F(Compilectl, EveryCommandHasADocumentForPrograms) {
 
 TEST_F(Compilectl, AGraphThatIsNotThereIsExplainedByTheNearestEntry) {
   const std::string graph = WriteReluCase(testing::TempDir());
-  EXPECT_EQ(Ask({"explain", graph, "--arch", "sm_90"}).err,
-            "compilectl: BAD_TARGET: --arch sm_90: due with --device cuda; of "
-            "a CPU x86-64-v3 and the like\n");
+  EXPECT_EQ(
+      Ask({"explain", graph, "--arch", "sm_90"}).err,
+      "compilectl: BAD_TARGET: --arch sm_90: needs --device cuda; for a CPU "
+      "use a level like x86-64-v3\n");
   const Json document = AskJson({"explain", graph, "--arch", "x86-64-v3"});
   EXPECT_EQ(document["found"], false);
   EXPECT_EQ(document["nearest"]["target"], "cpu x86-64-v3");
@@ -231,7 +231,7 @@ TEST_F(Compilectl, TheWholeCacheIsVerifiedScrubbedAndCompacted) {
   EXPECT_EQ(AskJson({"verify"})["damaged"], 0);
   const ProgramRun none = Ask({"scrub", "--stop"});
   EXPECT_EQ(none.exit_code, 1);
-  EXPECT_EQ(none.err, "compilectl: NOT_FOUND: scrub: none is under way\n");
+  EXPECT_EQ(none.err, "compilectl: NOT_FOUND: scrub: not under way\n");
 }
 
 TEST_F(Compilectl, EntriesArePinnedByTheirKey) {

@@ -40,19 +40,20 @@ TEST(ExpectDifferences, OfWhatIsAsExpectedThereAreNone) {
 }
 
 TEST(ExpectDifferences, EachFieldNamesWhatWasFoundAndDue) {
-  EXPECT_THAT(
-      Differences(R"({"kernels": 1, "num_bytes_accessed": 99,
+  EXPECT_THAT(Differences(R"({"kernels": 1, "num_bytes_accessed": 99,
                       "num_bytes_accessed_at_least": 101,
                       "scatter_upon_const_matches": 0, "inplace_padding": 1})"),
-      ElementsAre("inplace_padding: found 0, due 1", "kernels: found 2, due 1",
-                  "num_bytes_accessed: found 100, due 99",
-                  "num_bytes_accessed: found 100, due 101 or more",
-                  "scatter_upon_const_matches: found 1, due 0"));
+              ElementsAre("inplace_padding: found 0, expected 1",
+                          "kernels: found 2, expected 1",
+                          "num_bytes_accessed: found 100, expected 99",
+                          "num_bytes_accessed: found 100, expected 101 or more",
+                          "scatter_upon_const_matches: found 1, expected 0"));
 }
 
 TEST(ExpectDifferences, AFieldThatNobodyComparesIsADifference) {
-  EXPECT_THAT(Differences(R"({"speed": 3})"),
-              ElementsAre("speed: due 3, which nothing here is compared with"));
+  EXPECT_THAT(
+      Differences(R"({"speed": 3})"),
+      ElementsAre("speed: expected 3, which this program cannot check"));
   EXPECT_EQ(Differences("{").size(), 1);
   EXPECT_EQ(Differences(R"({"kernels": "few"})").size(), 1);
 }
@@ -74,8 +75,9 @@ TEST(ExpectDifferences, ABufferHasItsSizesStridesAndMemory) {
       Differences(
           R"({"buffer": {"size": [8, 3], "stride": [4, 1], "allocated": [8, 5]}})",
           artifact),
-      ElementsAre("buffer: found none, due one of sizes [8, 3], strides [4, 1] "
-                  "and 40 elements of memory"));
+      ElementsAre(
+          "buffer: found none, expected one of sizes [8, 3], strides [4, 1] "
+          "and 40 elements of memory"));
 }
 
 TEST(ApplyExpectedOptions, SetsThoseOfTheWireAndNamesTheOthers) {
@@ -92,7 +94,8 @@ TEST(ApplyExpectedOptions, SetsThoseOfTheWireAndNamesTheOthers) {
       R"({"options": {"epilogue_fusion": true}})", options);
   EXPECT_EQ(ReasonOf(refused), ErrorReason::kUnsupportedOp);
   EXPECT_EQ(refused.message(),
-            "option epilogue_fusion: due true, and a request has no such option");
+            "option epilogue_fusion: expected true, and a request has no such "
+            "option");
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ TEST_F(RunCase, ResultsThatAreMissingAreWrong) {
   cases[0].output_tolerance = {Tolerance()};
   const CaseResult result = Run(std::move(cases));
   EXPECT_EQ(result.verdict, Verdict::kWrong);
-  EXPECT_EQ(result.detail, "outputs: found 0, due 1");
+  EXPECT_EQ(result.detail, "outputs: found 0, expected 1");
 }
 
 TEST_F(RunCase, TheReportIsOneObjectACase) {
