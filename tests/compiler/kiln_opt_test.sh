@@ -173,11 +173,11 @@ expect 2 '--target=x86-64-v3 with --emit=cuda: found a level of processors, due'
 expect 2 '--target=sm_90 with --emit=cpu: found a GPU architecture, due' rows.ir --emit=cpu --target=sm_90
 expect 2 '--skip=nosuch: found no such pass, due one of functionalize' rows.ir --emit=graph --skip=nosuch
 expect 2 '--skip=lower_graph: found no such pass' rows.ir --emit=loops --skip=lower_graph
-expect 2 'found a folder, due a file' .
+expect 2 'found a folder, expected a file' .
 echo '{"name": "torn", "inputs": []}' > torn.jsonl
-expect 2 "torn: found no key '[a-z]+', due one" torn.jsonl
+expect 2 "torn: missing key '[a-z]+'" torn.jsonl
 echo '{"name": 7}' > odd.jsonl
-expect 2 'corpus case line 1: found number, due string' odd.jsonl
+expect 2 'corpus case line 1: found number, expected string' odd.jsonl
 expect 2 'FILE is missing' --run
 expect 1 'nowhere.ir' nowhere.ir
 expect 2 'sm_12345|target' rows.ir --target=sm_12345x
