@@ -31,7 +31,7 @@ has() { grep -qE "$1" "$TEST_TMPDIR/out" || fail "no line $1 in: $(cat "$TEST_TM
 run "$outside"
 [[ $? -eq 1 ]] || fail "a wrong case is not exit code 1: $(cat "$TEST_TMPDIR/out" "$TEST_TMPDIR/err")"
 has '^ok  *right  '
-has '^WRONG  *wrong  .*output 0: \[1\]: 2, due 3, off by 1, allowed '
+has '^WRONG  *wrong  .*output 0: \[1\]: 2, expected 3, off by 1, allowed '
 has '^UNIMPLEMENTED  *unknown  .*aten\.kiln_knows_no_such\.default'
 [[ $(tail -n 1 "$TEST_TMPDIR/out") == "1 passed, 1 failed, 1 unimplemented" ]] || fail "the sum: $(cat "$TEST_TMPDIR/out")"
 grep -q '^build .*//client/corpus_runner:kiln-corpus' "$TEST_TMPDIR/asked" || fail "nothing was built"
