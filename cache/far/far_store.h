@@ -26,6 +26,8 @@ struct FarName {
 struct FarHint {
   std::string id;
   std::string hint;
+  // Empty where the store keeps it elsewhere: Get has it.
+  std::string record;
 };
 
 // A store that other machines share, over a network. It may lose anything at any

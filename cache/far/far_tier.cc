@@ -38,29 +38,36 @@ void FarTier::Connect(SteadyTime deadline) {
 std::optional<FarTier::Entry> FarTier::FindEntry(
     const Digest& key, absl::FunctionRef<bool(const wire::EntryFacts&)> serves,
     SteadyTime deadline) {
-  const auto hints = store_->Hints(key, deadline);
+  auto hints = store_->Hints(key, deadline);
   if (!hints.ok()) {
     CountFailure(key, hints.status());
     return std::nullopt;
   }
-  std::vector<wire::EntryFacts> candidates;
-  for (const FarHint& hint : *hints) {
-    auto facts = ReadHint(key, hint);
+  struct Candidate {
+    int64_t created_unix_ms;
+    FarHint* hint;
+  };
+  std::vector<Candidate> candidates;
+  for (FarHint& hint : *hints) {
+    const auto facts = ReadHint(key, hint);
     if (!facts.ok()) {
       Refuse(key, facts.status());
     } else if (serves(*facts)) {
-      candidates.push_back(*std::move(facts));
+      candidates.push_back({facts->created_unix_ms(), &hint});
     }
   }
   std::sort(candidates.begin(), candidates.end(),
-            [](const wire::EntryFacts& a, const wire::EntryFacts& b) {
-              return a.created_unix_ms() > b.created_unix_ms();
+            [](const Candidate& a, const Candidate& b) {
+              return a.created_unix_ms > b.created_unix_ms;
             });
   if (candidates.size() > kMaxRecordsRead) candidates.resize(kMaxRecordsRead);
-  for (const wire::EntryFacts& facts : candidates) {
+  for (const Candidate& candidate : candidates) {
+    FarHint& hint = *candidate.hint;
     // ReadHint compared it with a digest.
-    const Digest id = *Digest::FromBytes(facts.entry_id());
-    absl::StatusOr<std::string> record = store_->Get({key, id}, deadline);
+    const Digest id = *Digest::FromBytes(hint.id);
+    absl::StatusOr<std::string> record = hint.record.empty()
+                                             ? store_->Get({key, id}, deadline)
+                                             : std::move(hint.record);
     if (absl::IsNotFound(record.status())) continue;
     if (!record.ok()) {
       CountFailure(key, record.status());

@@ -149,8 +149,8 @@ absl::StatusOr<std::vector<FarHint>> PeerFarStore::Hints(const Digest& key,
   }
   std::vector<FarHint> hints;
   for (wire::HintsReply::Hint& hint : *reply.mutable_hints())
-    hints.push_back(
-        {std::move(*hint.mutable_entry()), std::move(*hint.mutable_hint())});
+    hints.push_back({.id = std::move(*hint.mutable_entry()),
+                     .hint = std::move(*hint.mutable_hint())});
   return hints;
 }
 

@@ -15,7 +15,7 @@ namespace {
 using Kind = RespValue::Kind;
 
 std::string Prefix(const Digest& key) {
-  return absl::StrCat("kiln:1:{", key.Hex(), "}:");
+  return absl::StrCat("kiln:2:{", key.Hex(), "}:");
 }
 
 RedisOptions ClusterOptions(const RedisFarStore::Options& options) {
@@ -23,11 +23,37 @@ RedisOptions ClusterOptions(const RedisFarStore::Options& options) {
   cluster.tls = options.tls;
   cluster.user = options.user;
   cluster.password = options.password;
-  // One record, or all hints of a key.
+  // One record, or all fields of a key's index.
   cluster.limits.max_bytes =
       options.max_record_bytes +
-      kMaxEntriesPerKey * static_cast<int64_t>(kMaxHintBytes);
+      kMaxEntriesPerKey *
+          static_cast<int64_t>(kMaxHintBytes + kMaxRecordInIndex);
   return cluster;
+}
+
+constexpr size_t kSizeBytes = 4;
+
+// A field of an index; `record` may be empty.
+std::string FieldOf(absl::string_view hint, absl::string_view record) {
+  std::string size;
+  for (size_t i = 0; i < kSizeBytes; ++i)
+    size += static_cast<char>(hint.size() >> (8 * i));
+  return absl::StrCat(size, hint, record);
+}
+
+// The id with its hint and record; without both if it is no field of an index,
+// which is a hint that ReadHint refuses.
+FarHint ReadField(std::string id, absl::string_view field) {
+  FarHint read = {.id = std::move(id)};
+  if (field.size() < kSizeBytes) return read;
+  size_t size = 0;
+  for (size_t i = 0; i < kSizeBytes; ++i)
+    size |= size_t{static_cast<unsigned char>(field[i])} << (8 * i);
+  field.remove_prefix(kSizeBytes);
+  if (size > field.size()) return read;
+  read.hint = std::string(field.substr(0, size));
+  read.record = std::string(field.substr(size));
+  return read;
 }
 
 }  // namespace
@@ -65,7 +91,7 @@ absl::StatusOr<std::vector<FarHint>> RedisFarStore::Hints(const Digest& key,
   }
   std::vector<FarHint> hints;
   for (size_t i = 0; i < words.size(); i += 2)
-    hints.push_back({std::move(words[i].text), std::move(words[i + 1].text)});
+    hints.push_back(ReadField(std::move(words[i].text), words[i + 1].text));
   return hints;
 }
 
@@ -74,15 +100,19 @@ absl::StatusOr<std::string> RedisFarStore::Get(const FarName& name,
   const std::string record = RedisRecordName(name);
   // One byte more than may be, which tells what is too large; empty for what is
   // not there.
-  ASSIGN_OR_RETURN(
-      std::vector<RespValue> replies,
-      redis_.Run(record,
-                 {EncodeCommand({"GETRANGE", record, "0",
-                                 absl::StrCat(max_record_bytes_)})},
-                 deadline));
+  std::vector<std::string> commands = {EncodeCommand(
+      {"GETRANGE", record, "0", absl::StrCat(max_record_bytes_)})};
+  if (name.entry.has_value()) {
+    commands.push_back(
+        EncodeCommand({"HGET", RedisIndexName(name.key), name.entry->bytes()}));
+  }
+  ASSIGN_OR_RETURN(std::vector<RespValue> replies,
+                   redis_.Run(record, commands, deadline));
   RETURN_IF_ERROR(CheckReplies(replies));
   if (!replies[0].is(Kind::kBulk)) return NoSense("GETRANGE");
   std::string& bytes = replies[0].text;
+  if (bytes.empty() && replies.size() > 1)
+    bytes = ReadField("", replies[1].text).record;
   if (bytes.empty()) return absl::NotFoundError("not in the far store");
   if (static_cast<int64_t>(bytes.size()) > max_record_bytes_) {
     return MakeError(ErrorReason::kTooLarge,
@@ -95,13 +125,15 @@ absl::StatusOr<std::string> RedisFarStore::Get(const FarName& name,
 absl::Status RedisFarStore::Put(const FarName& name, absl::string_view hint,
                                 absl::string_view record, SteadyTime deadline) {
   const std::string where = RedisRecordName(name);
-  std::vector<std::string> commands = {
-      EncodeCommand({"SET", where, record, "PX", ttl_ms_})};
+  ASSIGN_OR_RETURN(const bool in_index, IsFieldOfIndex(name, record, deadline));
+  std::vector<std::string> commands;
+  if (!in_index)
+    commands.push_back(EncodeCommand({"SET", where, record, "PX", ttl_ms_}));
   if (name.entry.has_value()) {
     // After the record: whoever finds the hint finds what it stands for.
     const std::string index = RedisIndexName(name.key);
-    commands.push_back(
-        EncodeCommand({"HSET", index, name.entry->bytes(), hint}));
+    commands.push_back(EncodeCommand({"HSET", index, name.entry->bytes(),
+                                      FieldOf(hint, in_index ? record : "")}));
     commands.push_back(EncodeCommand({"PEXPIRE", index, ttl_ms_}));
     commands.push_back(EncodeCommand({"HLEN", index}));
   }
@@ -112,6 +144,23 @@ absl::Status RedisFarStore::Put(const FarName& name, absl::string_view hint,
   if (!name.entry.has_value() || hints <= kMaxEntriesPerKey)
     return absl::OkStatus();
   return Trim(name.key, hints - kMaxEntriesPerKey, deadline);
+}
+
+absl::StatusOr<bool> RedisFarStore::IsFieldOfIndex(const FarName& name,
+                                                   absl::string_view record,
+                                                   SteadyTime deadline) {
+  if (!name.entry.has_value() || record.size() > kMaxRecordInIndex)
+    return false;
+  const std::string index = RedisIndexName(name.key);
+  ASSIGN_OR_RETURN(
+      const std::vector<RespValue> replies,
+      redis_.Run(index,
+                 {EncodeCommand({"HLEN", index}),
+                  EncodeCommand({"HEXISTS", index, name.entry->bytes()})},
+                 deadline));
+  RETURN_IF_ERROR(CheckReplies(replies));
+  // Two writers at once may both find none: then two fields have records.
+  return replies[0].integer == replies[1].integer;
 }
 
 absl::Status RedisFarStore::Trim(const Digest& key, int64_t too_many,

@@ -12,16 +12,22 @@
 
 namespace kiln {
 
+// A record of at most this many bytes may stand in the index. Those of a CPU
+// graph of some kernels have 30 to 40 KiB.
+inline constexpr size_t kMaxRecordInIndex = size_t{64} << 10;
+
 // Records in Redis, by key of 64 hexadecimal digits:
 //
-//   kiln:1:{KEY}:index      a hash of hints, a field an entry's id (32 bytes)
-//   kiln:1:{KEY}:entry:ID   the record of an entry
-//   kiln:1:{KEY}:unit       the record of a unit
+//   kiln:2:{KEY}:index      a hash, a field an entry's id (32 bytes):
+//                           u32 size of the hint, little-endian | hint | record
+//   kiln:2:{KEY}:entry:ID   the record of an entry whose field has none
+//   kiln:2:{KEY}:unit       the record of a unit
 //
 // and the leases of redis_leases.h. An entry is a field of its own, so that two
-// writers merge by union on the server, without reading first. The braces keep what
-// belongs to one key on one node of a cluster. All of it ends by itself after a
-// time. Thread-safe.
+// writers merge by union on the server. A key's only entry has its record in the
+// field, if it is small: most keys have one entry, and a lookup is one round trip.
+// The braces keep what belongs to one key on one node of a cluster. All of it ends
+// by itself after a time. Thread-safe.
 class RedisFarStore final : public FarStore {
  public:
   struct Options {
@@ -49,6 +55,11 @@ class RedisFarStore final : public FarStore {
   FarLeases* leases() override { return &leases_; }
 
  private:
+  // Whether the record goes into the field of the entry's hint.
+  absl::StatusOr<bool> IsFieldOfIndex(const FarName& name,
+                                      absl::string_view record,
+                                      SteadyTime deadline);
+
   // Drops so many entries of a key, any of them: reading all to find the oldest
   // is not worth it.
   absl::Status Trim(const Digest& key, int64_t too_many, SteadyTime deadline);

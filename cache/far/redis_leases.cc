@@ -25,7 +25,7 @@ std::string Milliseconds(absl::Duration time) {
 }  // namespace
 
 std::string RedisLeaseName(const LeaseName& name) {
-  return absl::StrCat("kiln:1:{", name.key.Hex(), "}:lease:", name.job.Hex());
+  return absl::StrCat("kiln:2:{", name.key.Hex(), "}:lease:", name.job.Hex());
 }
 
 absl::StatusOr<bool> RedisLeases::Take(const LeaseName& name,

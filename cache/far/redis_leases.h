@@ -10,7 +10,7 @@ namespace kiln {
 
 // Leases in Redis, beside the records of their key (redis_far_store.h):
 //
-//   kiln:1:{KEY}:lease:JOB   the token of the holder; ends by itself
+//   kiln:2:{KEY}:lease:JOB   the token of the holder; ends by itself
 //
 // Taken with SET NX PX; extended and given back by scripts that compare the token
 // on the server. Thread-safe.

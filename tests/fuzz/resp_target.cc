@@ -8,7 +8,7 @@ namespace kiln {
 std::vector<std::string> FuzzSeeds() {
   return {"+OK\r\n-MOVED 1 h:2\r\n:-7\r\n$3\r\na\r\n\r\n$-1\r\n*-1\r\n*0\r\n",
           "*2\r\n*1\r\n:1\r\n*2\r\n$0\r\n\r\n-no\r\n:9\r\n",
-          EncodeCommand({"HSET", "kiln:1:ab:index", "id", "hint"})};
+          EncodeCommand({"HSET", "kiln:2:ab:index", "id", "hint"})};
 }
 
 }  // namespace kiln

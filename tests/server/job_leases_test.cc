@@ -233,7 +233,7 @@ TEST(JobLeases, AStoreThatGoesEndsTheWait) {
 std::vector<std::string> Leases(const RedisServer& redis) {
   std::vector<std::string> names;
   for (const RespValue& name :
-       AskRedis(redis.place(), {"KEYS", "kiln:1:*:lease:*"}).items)
+       AskRedis(redis.place(), {"KEYS", "kiln:2:*:lease:*"}).items)
     names.push_back(name.text);
   return names;
 }

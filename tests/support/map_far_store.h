@@ -29,7 +29,7 @@ class MapFarStore final : public FarStore {
     RETURN_IF_ERROR(failure_);
     std::vector<FarHint> found;
     for (const auto& [id, hint] : hints_[key.ToBytes()])
-      found.push_back({id, hint});
+      found.push_back({.id = id, .hint = hint});
     return found;
   }
   absl::StatusOr<std::string> Get(const FarName& name, SteadyTime) override {
