@@ -14,7 +14,7 @@ mapfile -t tests < <(bazel query --noshow_progress 'attr(tags, "\bgpu\b", kind(c
 
 bazel build //client/corpus_runner:kiln-corpus "${tests[@]}"
 rm -rf "$out"
-mkdir -p "$out/bin" "$out/tests"
+mkdir -p "$out/bin" "$out/tests" "$out/lib"
 wheel=$(bash deploy/commands/wheel.sh "$out")
 
 # add TARGET FOLDER: the stripped program of a target.
@@ -26,6 +26,9 @@ add() {
 add //client/corpus_runner:kiln-corpus "$out/bin"
 for target in "${tests[@]}"; do add "$target" "$out/tests"; done
 python3 deploy/gpu_bundle_libraries.py "$wheel" "$out/lib" "$out"/bin/* "$out"/tests/*
+# A third of their size; the wheel is packed already.
+tar -C "$out" -cJf "$out/programs.tar.xz" bin tests lib
+rm -r "$out/bin" "$out/tests" "$out/lib"
 install -m 755 deploy/gpu_bundle_run.sh "$out/run.sh"
 git rev-parse HEAD >"$out/revision"
 

@@ -80,9 +80,10 @@ fi
 
 # The wheel's programs find their libraries themselves; the bundle's own find them there.
 python3 -m zipfile -e "$here"/*.whl "$work/wheel" || exit 1
+tar -C "$work" -xJf "$here/programs.tar.xz" || exit 1
 bin=$work/wheel/kiln/_bin
 chmod +x "$bin"/*
-export LD_LIBRARY_PATH="$bin:$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export LD_LIBRARY_PATH="$bin:$work/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
 # Where PyTorch's wheels keep CUDA's libraries, if a Python with PyTorch is here.
 if [ -z "${KILN_CUDA_LIBRARY_PATH:-}" ]; then
@@ -97,13 +98,13 @@ fi
 # A GPU is due here and so is what compiles for it: nothing may be skipped for want of NVRTC.
 export KILN_NVRTC_IS_DUE=1
 
-for test in "$here"/tests/*; do
+for test in "$work"/tests/*; do
   part "$(basename "$test")" "$test" --gtest_brief=1
 done
 
 # Samples were recorded on the CPU: cuda_dtypes.json says which results have another dtype on CUDA.
 corpus() {
-  "$here/bin/kiln-corpus" "$@" --device cuda --cuda-dtypes "$tree/tests/corpus/cuda_dtypes.json" \
+  "$work/bin/kiln-corpus" "$@" --device cuda --cuda-dtypes "$tree/tests/corpus/cuda_dtypes.json" \
     --kilnd "$bin/kilnd" --worker "$bin/kiln-worker"
 }
 if [ $# -eq 0 ]; then
