@@ -139,7 +139,7 @@ def test_an_input_whose_last_row_ends_early_is_refused(device):
     torch.testing.assert_close(called(x, y), fn(x, y), **TOLERANCE)
     assert in_place() == 1
     short = torch.randn((N - 1) * ROOMY + N, device=device).as_strided((N, N), (ROOMY, 1))
-    with pytest.raises(ValueError, match=f"input 0: found a storage of .*, due {N * ROOMY}: "):
+    with pytest.raises(ValueError, match=f"input 0: found a storage of .*, expected {N * ROOMY}: "):
         called(short, y)
     whole = torch.randn(N, 2 * ROOMY, device=device)
     neighbour = whole[:, N : N + PAD]
