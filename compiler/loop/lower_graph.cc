@@ -40,17 +40,6 @@ const std::vector<LowerRow>& LowerTable() {
   return *kTable;
 }
 
-// The value whose memory `v` shows.
-ValueId MemoryOf(const Graph& graph, ValueId v) {
-  for (;;) {
-    const uint32_t producer = graph.value(v).node;
-    if (producer == Value::kNoNode) return v;
-    const Node& node = graph.nodes()[producer];
-    if (node.op->handling != Handling::kView) return v;
-    v = node.args[0].value();
-  }
-}
-
 // A copy of a result whose memory nobody else is given need not be made: the result
 // leaves, laid out as the copy is due.
 void ChooseOutputs(GraphLowering& g) {

@@ -76,12 +76,22 @@ bool HasRoomBehindRows(DimVector sizes, const DimVector& strides) {
 
 }  // namespace
 
+ValueId MemoryOf(const Graph& graph, ValueId v) {
+  for (;;) {
+    const uint32_t producer = graph.value(v).node;
+    if (producer == Value::kNoNode) return v;
+    const Node& node = graph.nodes()[producer];
+    if (node.op->handling != Handling::kView) return v;
+    v = node.args[0].value();
+  }
+}
+
 BufferId GraphLowering::PlaceResult(ValueId result) {
   PlacedValue& placed = values[result.index];
   if (placed.placed) return placed.buffer;
   const TensorMeta& m = meta(result);
   const DimVector wanted =
-      channels_last[result.index]             ? ChannelsLastStrides(m.sizes)
+      channels_last[result.index]            ? ChannelsLastStrides(m.sizes)
       : output_strides[result.index].empty() ? m.strides
                                              : output_strides[result.index];
   const bool as_wanted =

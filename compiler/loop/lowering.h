@@ -66,6 +66,9 @@ struct GraphLowering {
   View CopyOf(ValueId v, absl::string_view origin, DimVector strides);
 };
 
+// The value whose memory `v` shows.
+ValueId MemoryOf(const Graph& graph, ValueId v);
+
 // Index 0 for dimensions of size 1, Axis(k) for dimension k else.
 DimVector OwnAxes(const DimVector& sizes);
 

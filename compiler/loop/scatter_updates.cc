@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/loop/exact_sums.h"
 #include "proto/base/status.h"
@@ -37,6 +38,41 @@ void FillTarget(NodeLowering& n, std::optional<ValueId> self, BufferId to) {
   const DimVector at = copy.Iterate(n.result_meta().sizes);
   copy.StoreTo(to, at, copy.Load(*self, at));
   copy.Finish();
+}
+
+// Whether nobody needs `self`, an input whose memory must hold the result at the
+// end, as it was. On the CPU a run that meets an index out of bounds goes on to
+// the kernel's end: what it writes must not be the caller's.
+bool MayBeWrittenOver(const NodeLowering& n, ValueId self) {
+  const GraphLowering& g = n.g;
+  const PlacedValue& placed = g.values[self.index];
+  if (g.graph.device != DeviceType::kCuda || g.uses[self.index] != 1 ||
+      g.values[n.result().index].placed ||
+      g.program.buffers[placed.buffer].kind != BufferKind::kInput ||
+      placed.index != OwnAxes(g.meta(self).sizes)) {
+    return false;
+  }
+  for (const std::optional<ValueId>& output : g.outputs) {
+    if (output.has_value() && MemoryOf(g.graph, *output) == n.result())
+      return false;
+  }
+  return absl::c_any_of(g.graph.mutations, [&](const Mutation& mutation) {
+    return mutation.input == self && mutation.value == n.result();
+  });
+}
+
+// The buffer that updates go to, with the elements of `self`, or zeros, in it.
+BufferId TargetOf(NodeLowering& n, std::optional<ValueId> self) {
+  if (self.has_value() && MayBeWrittenOver(n, *self)) {
+    const PlacedValue& placed = n.g.values[self->index];
+    n.g.values[n.result().index] = placed;
+    const Buffer& buffer = n.g.program.buffers[placed.buffer];
+    n.g.program.mutated_inputs.push_back(buffer.index);
+    return placed.buffer;
+  }
+  const BufferId to = n.g.PlaceResult(n.result());
+  FillTarget(n, self, to);
+  return to;
 }
 
 // On the CPU one thread takes all updates of a nest, in order.
@@ -95,8 +131,7 @@ ScalarId ReadSum(NestWriter& nest, const UpdateSums& sums,
 
 absl::Status SetElements(NodeLowering& n, std::optional<ValueId> self,
                          WriteUpdate write, SetNumbers numbers) {
-  const BufferId to = n.g.PlaceResult(n.result());
-  FillTarget(n, self, to);
+  const BufferId to = TargetOf(n, self);
   if (numbers == SetNumbers::kAny && OrderIsTheHardwares(n))
     return SetInOrder(n, write, to);
   return ApplyUpdates(n, write, to, StoreMode::kSet, ValueOf);
@@ -111,8 +146,7 @@ absl::Status AddToElements(NodeLowering& n, std::optional<ValueId> self,
   }
   const bool exact = OrderIsTheHardwares(n) && IsFloat(m.dtype);
   if (!exact && SumType(m.dtype) == m.dtype) {
-    const BufferId to = n.g.PlaceResult(n.result());
-    FillTarget(n, self, to);
+    const BufferId to = TargetOf(n, self);
     return ApplyUpdates(n, write, to, StoreMode::kAtomicAdd, ValueOf);
   }
   ASSIGN_OR_RETURN(const UpdateSums sums, SumUpdates(n, write));

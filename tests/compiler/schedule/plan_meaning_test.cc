@@ -152,6 +152,26 @@ TEST(PlanMeaning, BatchNormOverChannelsIsOneKernelWithItsStatistics) {
   EXPECT_LE(NumKernels(PlanOf(kText, "sm_90")), 2);
 }
 
+TEST(PlanMeaning, ACacheIsWrittenWhereItIsAndReadAfterwards) {
+  constexpr char kText[] = R"(
+      graph @g() on cuda(%keys: f32[2, 16, 8], %seen: i64[3], %one: i64[1], %k: f32[2, 1, 8],
+                 %q: f32[2, 16, 8], %n: i64[16]) -> (%s, %t) {
+        %place = remainder.Scalar(%one, 16)
+        %r = mul.Tensor(%k, 2.0)
+        %new = index_put(%keys, [none, %place], %r)
+        %p = mul.Tensor(%q, %new)
+        %s = sum.dim_IntList(%p, [2])
+        %t = exp(%new)
+        %where = remainder.Scalar(%seen, 16)
+        %count = full([3], 1, dtype=i64)
+        %counts = index_put(%n, [%where], %count, true)
+        mutate %keys = %new
+        mutate %n = %counts
+      })";
+  ExpectMeansTheSame(kText);
+  EXPECT_EQ(ToText(PlanOf(kText, "sm_90")).find("copy_"), std::string::npos);
+}
+
 TEST(PlanMeaning, ColumnSumsOfOneMatrixShareAKernel) {
   constexpr char kText[] = R"(
       graph @g()(%x: f32[3, 4, 8], %y: f32[3, 4, 8]) -> (%a, %b) {
