@@ -113,18 +113,16 @@ class Program:
 
 
 def test_steps_that_keep_and_drop_outputs_at_random_grow_no_memory():
-    program = Program()
-    for _ in range(STEPS // 2):
-        program.step()
-    device, objects, pages = program.held()
-    recorded = recordings()
-    for _ in range(STEPS // 2):
-        program.step()
-    later, more_objects, more_pages = program.held()
+    program, held = Program(), []
+    for _ in range(4):
+        for _ in range(STEPS // 4):
+            program.step()
+        held.append(program.held())
+        device, objects, pages = held[-1]
+        print(f"allocated, reserved {device}; {objects} objects, {pages} pages; {recordings()} recordings")
     print(f"{program.checks} values, {program.wrong} wrong; {state()['replays']} replays")
-    print(f"allocated, reserved {device}, then {later}; recordings {recorded}, then {recordings()}")
-    print(f"objects {more_objects - objects:+}, pages {more_pages - pages:+}")
     assert program.wrong == 0
+    (device, objects, pages), (later, more_objects, more_pages) = held[1], held[3]
     assert later == device
     assert more_objects - objects < 100
     assert more_pages - pages < 1024  # 4 MiB
