@@ -38,8 +38,8 @@ CompileKey MakeCompileKey(const RequestDigest& request,
                     CompileKeyDigest(request.total, build, target)};
   const std::string& toolchain = build.ToolchainFor(target);
   key.parts.push_back({"compiler", build.compiler, build.compiler_text});
-  key.parts.push_back({"toolchain", Sha256Of(toolchain),
-                       toolchain.substr(0, kMaxPartText)});
+  key.parts.push_back(
+      {"toolchain", Sha256Of(toolchain), toolchain.substr(0, kMaxPartText)});
   return key;
 }
 

@@ -116,11 +116,10 @@ absl::Status CheckDriver(uint32_t least_cuda_version,
       least_cuda_version <= static_cast<uint32_t>(traits.driver_cuda_version)) {
     return absl::OkStatus();
   }
-  return Incompatible(
-      absl::StrCat("drivers of CUDA ", least_cuda_version,
-                   " and later (this one runs ", traits.driver_cuda_version,
-                   ")"),
-      traits);
+  return Incompatible(absl::StrCat("drivers of CUDA ", least_cuda_version,
+                                   " and later (this one runs ",
+                                   traits.driver_cuda_version, ")"),
+                      traits);
 }
 
 }  // namespace kiln

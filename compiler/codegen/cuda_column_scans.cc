@@ -62,8 +62,8 @@ class ColumnScansWriter {
     SplitPoint(body_, "p", 0, facts_.num_outer);
     out_.Line("const long long from = ((long long)part * ", v_.down, " + y) * ",
               own, ";");
-    out_.Line("const ", type, " begin = (", type, ")(from < ", n, " ? from : ",
-              n, ");");
+    out_.Line("const ", type, " begin = (", type, ")(from < ", n,
+              " ? from : ", n, ");");
     out_.Line("const ", type, " end = (", type, ")(from + ", own, " < ", n,
               " ? from + ", own, " : ", n, ");");
   }
@@ -71,10 +71,10 @@ class ColumnScansWriter {
   // A loop over the stretch, `unroll` points at a time.
   absl::Status Over(const std::vector<ScalarId>& nodes,
                     absl::FunctionRef<absl::Status()> step) {
-    out_.Open("for (", body_.index_type(), " r = begin; r < end; r += ",
-              v_.unroll, ")");
-    RETURN_IF_ERROR(
-        WriteUnrolled(body_, {v_.unroll, 1, "end"}, nodes, nothing_kept_, step));
+    out_.Open("for (", body_.index_type(),
+              " r = begin; r < end; r += ", v_.unroll, ")");
+    RETURN_IF_ERROR(WriteUnrolled(body_, {v_.unroll, 1, "end"}, nodes,
+                                  nothing_kept_, step));
     out_.Close();
     return absl::OkStatus();
   }
@@ -163,9 +163,9 @@ class ColumnScansWriter {
       for (ScalarId id : nodes_.ops)
         body_.SetText(id, absl::StrCat("((", CTypeName(nest_.body[id].dtype),
                                        ")total", id, ")"));
-      return body_.WriteGroup(
-          {nodes_.stored, stores,
-           [](CudaBody::Place) { return absl::OkStatus(); }, "live"});
+      return body_.WriteGroup({nodes_.stored, stores,
+                               [](CudaBody::Place) { return absl::OkStatus(); },
+                               "live"});
     });
   }
 

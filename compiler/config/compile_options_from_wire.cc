@@ -42,8 +42,7 @@ absl::StatusOr<CompileOptions> CompileOptionsFromWire(
         static_cast<int>(from.unroll_reductions_threshold());
   }
   options.artifact.deterministic = from.deterministic();
-  options.artifact.convolution_deterministic =
-      from.convolution_deterministic();
+  options.artifact.convolution_deterministic = from.convolution_deterministic();
   options.artifact.emulate_precision_casts = from.emulate_precision_casts();
   options.artifact.allow_tf32 = from.allow_tf32();
   options.artifact.allow_tf32_convolution = from.allow_tf32_convolution();

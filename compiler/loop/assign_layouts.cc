@@ -14,11 +14,11 @@ namespace {
 
 // Views that leave the dimensions in their order and number.
 constexpr absl::string_view kKeepDimensions[] = {
-    "aten.slice.Tensor",    "aten.narrow.default",
-    "aten.split.Tensor",    "aten.split_with_sizes.default",
-    "aten.chunk.default",   "aten.tensor_split.sections",
-    "aten.detach.default",  "aten.alias.default",
-    "aten.expand.default",  "aten.split.sizes",
+    "aten.slice.Tensor",        "aten.narrow.default",
+    "aten.split.Tensor",        "aten.split_with_sizes.default",
+    "aten.chunk.default",       "aten.tensor_split.sections",
+    "aten.detach.default",      "aten.alias.default",
+    "aten.expand.default",      "aten.split.sizes",
     "aten.unsafe_split.Tensor", "aten.unsafe_chunk.default"};
 
 bool IsConvolution(const Node& node) {

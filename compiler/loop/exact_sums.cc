@@ -15,9 +15,9 @@ constexpr int64_t kPositive = 1;
 constexpr int64_t kNegative = int64_t{1} << 32;
 // A float's parts.
 struct Format {
-  DType bits;     // an integer of its size
-  int mantissa;   // bits
-  int special;    // the exponent of infinities and NaN
+  DType bits;    // an integer of its size
+  int mantissa;  // bits
+  int special;   // the exponent of infinities and NaN
   int bias;
 };
 constexpr Format kSingle = {DType::kInt32, 23, 255, 127};
@@ -38,8 +38,8 @@ Exponent ExponentAt(NestWriter& nest, const ExactSums& sums,
   const Format format = FormatOf(sums.dtype);
   const ScalarId bits =
       b.Cast(DType::kInt64, b.Load(sums.largest, format.bits, at));
-  const ScalarId field = b.Op(ScalarOp::kShiftRight, bits,
-                              b.Int(DType::kInt64, format.mantissa));
+  const ScalarId field =
+      b.Op(ScalarOp::kShiftRight, bits, b.Int(DType::kInt64, format.mantissa));
   const int64_t least = format.bits == DType::kInt32 ? 1 : 2 * kUnitBits + 2;
   return {b.Op(ScalarOp::kMaximum, field, b.Int(DType::kInt64, least)),
           b.Op(ScalarOp::kEq, field, b.Int(DType::kInt64, format.special))};
@@ -68,9 +68,10 @@ ScalarId UnitsOf(NestWriter& nest, const ExactSums& sums, const Update& update,
   ScalarId units = b.Op(ScalarOp::kRound, scaled);
   if (part == 1) {
     const ScalarId rest = b.Op(ScalarOp::kSub, scaled, units);
-    units = b.Op(ScalarOp::kRound,
-                 b.Op(ScalarOp::kMul, rest,
-                      b.Float(DType::kFloat64, double(int64_t{1} << kUnitBits))));
+    units =
+        b.Op(ScalarOp::kRound,
+             b.Op(ScalarOp::kMul, rest,
+                  b.Float(DType::kFloat64, double(int64_t{1} << kUnitBits))));
   }
   const ScalarId zero = b.Float(DType::kFloat64, 0);
   const ScalarId finite =
@@ -85,10 +86,9 @@ ScalarId UnitsOf(NestWriter& nest, const ExactSums& sums, const Update& update,
   const ScalarId below = b.Op(ScalarOp::kLt, value, zero);
   const ScalarId positive = b.Op(ScalarOp::kAnd, infinite, above);
   const ScalarId negative = b.Op(ScalarOp::kAnd, infinite, below);
-  const ScalarId special =
-      b.Op(ScalarOp::kAdd,
-           counted(b.Op(ScalarOp::kOr, nan, positive), kPositive),
-           counted(b.Op(ScalarOp::kOr, nan, negative), kNegative));
+  const ScalarId special = b.Op(
+      ScalarOp::kAdd, counted(b.Op(ScalarOp::kOr, nan, positive), kPositive),
+      counted(b.Op(ScalarOp::kOr, nan, negative), kNegative));
   return b.Where(e.special, special, finite);
 }
 
@@ -99,20 +99,20 @@ absl::StatusOr<ExactSums> AddExactly(NodeLowering& n, WriteUpdate write) {
   sums.dtype = ComputeType(n.result_meta().dtype);
   const Format format = FormatOf(sums.dtype);
   sums.largest = FilledCells(n, format.bits, Number{.i = 0});
-  RETURN_IF_ERROR(ApplyUpdates(
-      n, write, sums.largest, StoreMode::kAtomicMax,
-      [&](NestWriter& nest, const Update& update) {
-        return nest.body.Bitcast(format.bits,
-                                 nest.body.Op(ScalarOp::kAbs, update.value));
-      }));
+  RETURN_IF_ERROR(ApplyUpdates(n, write, sums.largest, StoreMode::kAtomicMax,
+                               [&](NestWriter& nest, const Update& update) {
+                                 return nest.body.Bitcast(
+                                     format.bits, nest.body.Op(ScalarOp::kAbs,
+                                                               update.value));
+                               }));
   const int parts = sums.dtype == DType::kFloat64 ? 2 : 1;
   for (int part = 0; part < parts; ++part) {
     sums.sums.push_back(FilledCells(n, DType::kInt64, Number{.i = 0}));
-    RETURN_IF_ERROR(ApplyUpdates(
-        n, write, sums.sums.back(), StoreMode::kAtomicAdd,
-        [&](NestWriter& nest, const Update& update) {
-          return UnitsOf(nest, sums, update, part);
-        }));
+    RETURN_IF_ERROR(ApplyUpdates(n, write, sums.sums.back(),
+                                 StoreMode::kAtomicAdd,
+                                 [&](NestWriter& nest, const Update& update) {
+                                   return UnitsOf(nest, sums, update, part);
+                                 }));
   }
   return sums;
 }
@@ -122,30 +122,28 @@ ScalarId ReadSum(NestWriter& nest, const ExactSums& sums, const DimVector& at) {
   const Exponent e = ExponentAt(nest, sums, at);
   const int bias = FormatOf(sums.dtype).bias;
   const ScalarId units = b.Load(sums.sums[0], DType::kInt64, at);
-  ScalarId sum =
-      b.Op(ScalarOp::kMul, b.Cast(DType::kFloat64, units),
-           Power(b, e.field, 1, 1 - kUnitBits, bias));
+  ScalarId sum = b.Op(ScalarOp::kMul, b.Cast(DType::kFloat64, units),
+                      Power(b, e.field, 1, 1 - kUnitBits, bias));
   if (sums.sums.size() > 1) {
-    const ScalarId rest = b.Cast(
-        DType::kFloat64, b.Load(sums.sums[1], DType::kInt64, at));
+    const ScalarId rest =
+        b.Cast(DType::kFloat64, b.Load(sums.sums[1], DType::kInt64, at));
     sum = b.Op(ScalarOp::kAdd, sum,
                b.Op(ScalarOp::kMul, rest,
                     Power(b, e.field, 1, 1 - 2 * kUnitBits, bias)));
   }
   const ScalarId none = b.Int(DType::kInt64, 0);
-  const ScalarId positive =
-      b.Op(ScalarOp::kNe,
-           b.Op(ScalarOp::kAnd, units, b.Int(DType::kInt64, kNegative - 1)),
-           none);
-  const ScalarId negative = b.Op(
+  const ScalarId positive = b.Op(
       ScalarOp::kNe,
-      b.Op(ScalarOp::kShiftRight, units, b.Int(DType::kInt64, 32)), none);
+      b.Op(ScalarOp::kAnd, units, b.Int(DType::kInt64, kNegative - 1)), none);
+  const ScalarId negative =
+      b.Op(ScalarOp::kNe,
+           b.Op(ScalarOp::kShiftRight, units, b.Int(DType::kInt64, 32)), none);
   const ScalarId infinity = b.Float(DType::kFloat64, HUGE_VAL);
   const ScalarId minus = b.Float(DType::kFloat64, -HUGE_VAL);
   const ScalarId nan = b.Float(DType::kFloat64, NAN);
-  return b.Where(
-      e.special,
-      b.Where(positive, b.Where(negative, nan, infinity), minus), sum);
+  return b.Where(e.special,
+                 b.Where(positive, b.Where(negative, nan, infinity), minus),
+                 sum);
 }
 
 }  // namespace kiln

@@ -58,7 +58,8 @@ View ImageOperand(NodeLowering& n, size_t arg) {
   if (!channels_last) return n.g.CopyOf(v, "copy");
   const auto [copy, is_new] = n.g.channels_last_copies.try_emplace(v.index);
   if (is_new)
-    copy->second = n.g.CopyOf(v, "copy", ChannelsLastStrides(n.g.meta(v).sizes));
+    copy->second =
+        n.g.CopyOf(v, "copy", ChannelsLastStrides(n.g.meta(v).sizes));
   return copy->second;
 }
 
@@ -239,9 +240,10 @@ absl::Status PlusBias(NodeLowering& n, Contraction c) {
   const DimVector at = nest.Iterate(result.sizes);
   const DType type = ComputeType(result.dtype);
   const ScalarId bias = nest.LoadAs(n.tensor(2), {at[1]}, type);
-  nest.StoreTo(result.buffer, at,
-               nest.body.Op(ScalarOp::kAdd,
-                            nest.body.Cast(type, nest.LoadCell(sum, at)), bias));
+  nest.StoreTo(
+      result.buffer, at,
+      nest.body.Op(ScalarOp::kAdd, nest.body.Cast(type, nest.LoadCell(sum, at)),
+                   bias));
   nest.Finish();
   return absl::OkStatus();
 }

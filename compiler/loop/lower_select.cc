@@ -91,10 +91,10 @@ absl::Status RoundTo(NodeLowering& n, ScalarOp) {
   ASSIGN_OR_RETURN(const ScalarId value,
                    nest.Operand(n.arg(0), at, DType::kFloat32));
   const bool half = std::get<DType>(n.arg(1).v) == DType::kFloat16;
-  nest.Store(n.result(), at,
-             nest.body.Op(half ? ScalarOp::kRoundFloat16
-                               : ScalarOp::kRoundBFloat16,
-                          value));
+  nest.Store(
+      n.result(), at,
+      nest.body.Op(half ? ScalarOp::kRoundFloat16 : ScalarOp::kRoundBFloat16,
+                   value));
   nest.Finish();
   return absl::OkStatus();
 }

@@ -25,12 +25,10 @@ Price NestCosts::PriceCpu(uint32_t vector_axis, uint32_t across,
     const Motion motion = MotionAlong(access, vector_axis);
     // A square of it is moved in vectors, and transposed by two instructions for
     // each of log2(lanes) steps.
-    const bool transposed =
-        motion == Motion::kStrided &&
-        MotionAlong(access, across) == Motion::kContiguous;
-    const bool strided =
-        !transposed &&
-        (motion == Motion::kStrided || motion == Motion::kIrregular);
+    const bool transposed = motion == Motion::kStrided &&
+                            MotionAlong(access, across) == Motion::kContiguous;
+    const bool strided = !transposed && (motion == Motion::kStrided ||
+                                         motion == Motion::kIrregular);
     price.bytes += bytes * access.passes *
                    (strided ? std::min(kLine / double(access.bytes), 4.0) : 1);
     const double all =

@@ -20,7 +20,7 @@ enum class ApartBecause : uint8_t {
   kWritesTwice,     // both write one buffer
   kAtomicIntoReduction,
   kSavesTooLittle,  // one kernel is not cheaper than the two (nest_price.h)
-  kCycle,      // a third kernel must run between the two
+  kCycle,           // a third kernel must run between the two
 };
 
 absl::string_view ApartName(ApartBecause because);

@@ -29,8 +29,9 @@ bool IsMatrixAt(const DimVector& index) {
 }
 
 bool IsKnownMatrix(const Buffer& b) {
-  return b.sizes.size() == 2 && b.sizes[0].is_constant() && b.sizes[1].is_constant() &&
-         b.strides[0].is_constant() && b.strides[1].Is(1);
+  return b.sizes.size() == 2 && b.sizes[0].is_constant() &&
+         b.sizes[1].is_constant() && b.strides[0].is_constant() &&
+         b.strides[1].Is(1);
 }
 
 // Whether the node is: column < columns.
@@ -53,8 +54,9 @@ std::optional<Pad> PadOf(const LoopNest& nest,
   if (nest.stores.size() != 1 || nest.axes.size() != 2) return std::nullopt;
   const Store& store = nest.stores[0];
   const Buffer& padded = buffers[store.buffer];
-  if (padded.kind != BufferKind::kTemporary || !IsKnownMatrix(padded) || !IsMatrixAt(store.index) ||
-      store.mask != Store::kNoMask || store.mode != StoreMode::kSet) {
+  if (padded.kind != BufferKind::kTemporary || !IsKnownMatrix(padded) ||
+      !IsMatrixAt(store.index) || store.mask != Store::kNoMask ||
+      store.mode != StoreMode::kSet) {
     return std::nullopt;
   }
   const ScalarNode& where = nest.body[WithoutCasts(nest, store.value)];
@@ -183,9 +185,9 @@ void Apply(LoopProgram& program, size_t at, const Pad& pad) {
     if (c == nullptr) continue;
     for (ContractionOperand& operand : c->operands) {
       if (operand.view.buffer != pad.padded) continue;
-      operand.view = OnPaddedRows(operand.view, padded,
-                                  source.strides[0].constant())
-                         .value();
+      operand.view =
+          OnPaddedRows(operand.view, padded, source.strides[0].constant())
+              .value();
       operand.view.buffer = pad.source;
     }
   }

@@ -31,7 +31,9 @@ int64_t RowLength(const Buffer& b) {
   return length;
 }
 
-int64_t RoundUp(int64_t x, int64_t step) { return (x + step - 1) / step * step; }
+int64_t RoundUp(int64_t x, int64_t step) {
+  return (x + step - 1) / step * step;
+}
 
 // Whether the step can do with rows of `b` that are `stride` apart. Nests can:
 // they say where in the buffer an element is, and not where in memory.
@@ -43,12 +45,12 @@ bool Takes(const LoopStep& step, BufferId b, const Buffer& buffer,
   if (!touches) return true;
   const auto* c = std::get_if<Contraction>(&step);
   if (c == nullptr || c->form != Contraction::Form::kProduct) return false;
-  return std::all_of(c->operands.begin(), c->operands.end(),
-                     [&](const ContractionOperand& operand) {
-                       return operand.view.buffer != b ||
-                              OnPaddedRows(operand.view, buffer, stride)
-                                  .has_value();
-                     });
+  return std::all_of(
+      c->operands.begin(), c->operands.end(),
+      [&](const ContractionOperand& operand) {
+        return operand.view.buffer != b ||
+               OnPaddedRows(operand.view, buffer, stride).has_value();
+      });
 }
 
 }  // namespace

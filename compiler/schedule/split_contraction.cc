@@ -69,8 +69,8 @@ void AddToSum(const View& more, Contraction& c) {
     if (i != sum) continue;
     const DimVector& at = c.result().index;
     const ScalarId load = body.Load(more.buffer, more.dtype, at);
-    ids[i] = body.Op(ScalarOp::kAdd, body.Cast(body.dtype(ids[i]), load),
-                     ids[i]);
+    ids[i] =
+        body.Op(ScalarOp::kAdd, body.Cast(body.dtype(ids[i]), load), ids[i]);
   }
   c.value = ids[c.value];
   c.body = body.Take();
@@ -87,8 +87,8 @@ std::pair<Contraction, Contraction> SplitResult(const Contraction& product,
   std::vector<SymExpr> axes = AxesOf(product);
   axes[axis] += at;
   BodyBuilder body;
-  second.value = CopyBody(product.body, axes, Store::kNoMask, Keep,
-                          body)[product.value];
+  second.value =
+      CopyBody(product.body, axes, Store::kNoMask, Keep, body)[product.value];
   second.body = body.Take();
   return {std::move(first), std::move(second)};
 }

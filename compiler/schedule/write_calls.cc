@@ -62,8 +62,7 @@ void WriteConvolution(const Contraction& c, LibraryEpilogue epilogue,
     padding.push_back(
         AsLinear(c.operands[Contraction::kA].index[2 + d])->offset * -1);
   }
-  if (c.deterministic)
-    call.attributes.push_back({"deterministic", int64_t{1}});
+  if (c.deterministic) call.attributes.push_back({"deterministic", int64_t{1}});
   call.attributes.push_back({"dilation", Steps(c, 4 + spatial)});
   call.attributes.push_back({"groups", c.extents[1].constant()});
   call.attributes.push_back({"padding", padding});

@@ -31,9 +31,9 @@ enum class ErrorReason {
   kArtifactUntrusted,  // PERMISSION_DENIED: signature or signer
   kGuardFailed,  // FAILED_PRECONDITION: the inputs are not those compiled for
   kStorage,      // UNAVAILABLE: disk full, folder unwritable
-  kInUse,        // ALREADY_EXISTS: another process has the database or the socket
-  kPermission,   // PERMISSION_DENIED: peer, socket or file
-  kNoDevice,     // FAILED_PRECONDITION: no such device or driver here
+  kInUse,  // ALREADY_EXISTS: another process has the database or the socket
+  kPermission,       // PERMISSION_DENIED: peer, socket or file
+  kNoDevice,         // FAILED_PRECONDITION: no such device or driver here
   kUnauthenticated,  // UNAUTHENTICATED: no token or certificate, or a bad one
 };
 

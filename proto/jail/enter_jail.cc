@@ -23,6 +23,7 @@
 #include "proto/base/frame.h"
 #include "proto/base/status.h"
 #include "proto/jail/jail_build.h"
+#include "proto/jail/jail_identity.h"
 #include "proto/jail/jail_report.h"
 #include "proto/jail/jail_spec.h"
 
@@ -153,6 +154,7 @@ std::vector<std::string> EnterJail(int argc, char** argv) {
   sigaddset(&ours, SIGTERM);
   sigprocmask(SIG_BLOCK, &ours, &before);
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  BeFirstToGo();
   std::string lacks;
   const std::optional<Inmate> inmate = Admit(*spec, lacks);
   if (!inmate.has_value()) {  // we are the worker

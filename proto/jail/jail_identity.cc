@@ -121,9 +121,10 @@ absl::Status DropRights(std::optional<uid_t> user) {
   return absl::OkStatus();
 }
 
+void BeFirstToGo() { std::ofstream("/proc/self/oom_score_adj") << 1000; }
+
 absl::Status LimitSelf(const JailSpec& spec, bool users_own) {
   BeIdle();
-  std::ofstream("/proc/self/oom_score_adj") << 1000;
   RETURN_IF_ERROR(SetLimit(RLIMIT_CORE, "core files", 0));
   RETURN_IF_ERROR(SetLimit(RLIMIT_FSIZE, "a file's bytes", kFileBytes));
   RETURN_IF_ERROR(

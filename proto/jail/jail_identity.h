@@ -19,8 +19,12 @@ std::optional<uid_t> OwnUser(pid_t pid);
 // gives up every capability for good, its children's too (no_new_privs).
 absl::Status DropRights(std::optional<uid_t> user);
 
-// Idle priority, first in line when memory ends, and the limits of `spec`, soft
-// and hard. `users_own`: nobody else's processes count against this process's
+// This process, and all that it starts, is first in line when memory ends. What a
+// root with CAP_SYS_RESOURCE says so stays, whatever a child without that right
+// writes.
+void BeFirstToGo();
+
+// Idle priority, and the limits of `spec`, soft and hard. `users_own`: nobody else's processes count against this process's
 // number of them. For the process that is to be limited.
 absl::Status LimitSelf(const JailSpec& spec, bool users_own);
 

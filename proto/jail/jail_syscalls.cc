@@ -44,8 +44,8 @@ constexpr uint32_t kRefused[] = {
 // names, 0 for the one that calls. Same user, so the kernel itself lets a worker
 // without one of its own do this to its daemon.
 constexpr uint32_t kOfSelfAlone[] = {
-    SYS_prlimit64,         SYS_sched_setscheduler, SYS_sched_setparam,
-    SYS_sched_setattr,     SYS_sched_setaffinity,  SYS_migrate_pages,
+    SYS_prlimit64,     SYS_sched_setscheduler, SYS_sched_setparam,
+    SYS_sched_setattr, SYS_sched_setaffinity,  SYS_migrate_pages,
     SYS_move_pages};
 
 // <linux/ioprio.h> has it only as of Linux 6.

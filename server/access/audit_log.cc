@@ -87,8 +87,8 @@ void AuditLog::WriteCounted(const std::vector<Counts::Counted>& due) {
 
 void AuditLog::Write(const Line& line, int64_t repeated) {
   nlohmann::ordered_json fields = {
-      {"time",
-       absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", clock_.Now(), absl::UTCTimeZone())},
+      {"time", absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", clock_.Now(),
+                                absl::UTCTimeZone())},
       {"who", line.who},
       {"what", line.what},
       {"subject", line.subject},

@@ -212,11 +212,10 @@ int Main(int argc, char** argv) {
   }
   char pattern[] = "/tmp/kiln-bench-XXXXXX";
   const std::string folder = mkdtemp(pattern);
-  const pid_t daemon =
-      Spawn({kilnd, "--socket=" + folder + "/kilnd.sock",
-             "--data-folder=" + folder + "/data", "--worker=" + worker,
-             "--log-level=info"},
-            folder + "/log");
+  const pid_t daemon = Spawn({kilnd, "--socket=" + folder + "/kilnd.sock",
+                              "--data-folder=" + folder + "/data",
+                              "--worker=" + worker, "--log-level=info"},
+                             folder + "/log");
   const int result = Measure(folder, daemon, callers);
   End(daemon);
   std::filesystem::remove_all(folder);

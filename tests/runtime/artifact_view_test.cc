@@ -68,10 +68,10 @@ TEST(ArtifactView, WithoutATrustedSignatureItIsUntrusted) {
   EXPECT_EQ(ReasonOf(Parsed(foreign, trust)), ErrorReason::kArtifactUntrusted);
   wire::ArtifactEnvelope for_another;
   for_another.set_compile_key(std::string(32, 'k'));
-  EXPECT_EQ(ReasonOf(Parsed(SealArtifact(key, for_another,
-                                         artifact.SerializeAsString()),
-                            trust)),
-            ErrorReason::kArtifactUntrusted);
+  EXPECT_EQ(
+      ReasonOf(Parsed(
+          SealArtifact(key, for_another, artifact.SerializeAsString()), trust)),
+      ErrorReason::kArtifactUntrusted);
   TrustPolicy either = trust;
   either.unsigned_artifacts = TrustPolicy::Unsigned::kAllow;
   EXPECT_EQ(ReasonOf(Parsed(wrong, either)), ErrorReason::kArtifactUntrusted);

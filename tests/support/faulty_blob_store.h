@@ -26,10 +26,9 @@ class FaultyBlobStore final : public BlobStore {
     return inner_.Get(key);
   }
   absl::Status Delete(const Digest& key) override { return inner_.Delete(key); }
-  absl::Status ScanFrom(
-      const Digest& from,
-      absl::FunctionRef<absl::Status(const Digest&, int64_t)> visit)
-      const override {
+  absl::Status ScanFrom(const Digest& from,
+                        absl::FunctionRef<absl::Status(const Digest&, int64_t)>
+                            visit) const override {
     return inner_.ScanFrom(from, visit);
   }
 

@@ -35,7 +35,8 @@ const Function kFunctions[] = {
     {"floor", std::floor}, {"ceil", std::ceil}, {"rint", std::rint},
 };
 
-std::unique_ptr<Module> Build(const std::string& level, const std::string& body) {
+std::unique_ptr<Module> Build(const std::string& level,
+                              const std::string& body) {
   const auto target = TargetFromName(level);
   EXPECT_TRUE(target.ok());
   const std::pair<absl::string_view, std::string> lanes[] = {

@@ -168,13 +168,14 @@ TEST(AlignContractions, WhatIsKeptOnLongerRowsIsNotCopied) {
 }
 
 TEST(AlignContractions, LeavesWhatHasNothingToWin) {
-  for (const absl::string_view form :
-       {// Aligned; not even one vector; a sum that its last part would be seen in.
-        "%a: bf16[16, 24] align 16, %b: bf16[24, 32] align 16",
-        "%a: bf16[16, 24] align 16, %b: bf16[24, 5]",
-        "%a: bf16[16, 29], %b: bf16[29, 32] align 16",
-        // No tensor cores.
-        "%a: f32[16, 24], %b: f32[24, 21]"}) {
+  for (
+      const absl::string_view form :
+      {// Aligned; not even one vector; a sum that its last part would be seen in.
+       "%a: bf16[16, 24] align 16, %b: bf16[24, 32] align 16",
+       "%a: bf16[16, 24] align 16, %b: bf16[24, 5]",
+       "%a: bf16[16, 29], %b: bf16[29, 32] align 16",
+       // No tensor cores.
+       "%a: f32[16, 24], %b: f32[24, 21]"}) {
     const Aligned none = AlignedOf(absl::StrCat(
         "graph @g() on cuda(", form, ") -> (%y) {\n  %y = mm(%a, %b)\n}"));
     EXPECT_EQ(none.counts.products, 0) << form;

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -382,6 +383,46 @@ TEST_P(Jailed, IsIdleAndWhereItMayBeAUserOfItsOwn) {
   if (geteuid() == 0) {
     EXPECT_THAT(who, Not(HasSubstr("uid 0")));
     EXPECT_NE(who, Ask(*other, "who"));
+  }
+}
+
+// Whether a process of ours that says it is first to go when memory ends says so
+// for its children too, asked of the kernel.
+bool GrantsAFloorOfOomScore() {
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto write_score = [](absl::string_view score) {
+      const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+      return write(fd, score.data(), score.size()) > 0;
+    };
+    if (!write_score("1000")) _exit(0);
+    constexpr uid_t kNobody = 65534;
+    if (setresuid(kNobody, kNobody, kNobody) != 0) _exit(0);
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    _exit(write_score("0") ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WEXITSTATUS(status) == 1;
+}
+
+TEST_P(Jailed, StaysFirstToGoWhenMemoryEnds) {
+  for (const bool gpu : {false, true}) {
+    JailedChildOptions options = Options();
+    options.jail.gpu = gpu;
+    const auto worker = Start(options);
+    if (worker == nullptr) return;
+    const auto score = [&worker] {
+      std::ifstream in(absl::StrCat("/proc/", worker->pid(), "/oom_score_adj"));
+      int found = 0;
+      in >> found;
+      return found;
+    };
+    EXPECT_EQ(score(), 1000);
+    // Elsewhere it may write its own /proc/self: SECURITY.md says so.
+    const bool kept = (has_view() && !gpu) || GrantsAFloorOfOomScore();
+    EXPECT_EQ(Ask(*worker, "oom") == "ok", !kept) << gpu;
+    EXPECT_EQ(score(), kept ? 1000 : 0) << gpu;
   }
 }
 

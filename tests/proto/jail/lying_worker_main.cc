@@ -20,6 +20,7 @@
 //   grow              writes one file until it may not; how many MiB it holds
 //   link PATH         puts a link to PATH in the place of each of its files, and
 //                     says a word on stderr
+//   oom               is no longer first to go when memory ends
 //   who               its user and its priority
 //   spin              takes processor time for ever
 #include <dirent.h>
@@ -217,6 +218,11 @@ std::string Link(const std::string& path) {
   return "ok";
 }
 
+std::string StayWhenMemoryEnds() {
+  const int fd = open("/proc/self/oom_score_adj", O_WRONLY);
+  return fd < 0 || write(fd, "0", 1) != 1 ? Why() : "ok";
+}
+
 std::string Who() {
   return absl::StrCat("ok uid ", getuid(), " policy ", sched_getscheduler(0),
                       " nice ", getpriority(PRIO_PROCESS, 0));
@@ -243,6 +249,7 @@ std::string Try(const std::string& order) {
   if (word == "files") return Files();
   if (word == "grow") return Grow();
   if (word == "link") return Link(argument);
+  if (word == "oom") return StayWhenMemoryEnds();
   if (word == "who") return Who();
   while (word == "spin") {
   }

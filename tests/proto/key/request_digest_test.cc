@@ -132,7 +132,8 @@ TEST(RequestDigest, TheCallersDriverAndUrgencyAreNotInIt) {
 
 TEST(RequestDigest, TextsAreBounded) {
   wire::CompileRequest request = SampleRequest();
-  wire::ArtifactOptions& options = *request.mutable_options()->mutable_artifact();
+  wire::ArtifactOptions& options =
+      *request.mutable_options()->mutable_artifact();
   options.set_cache_tag(std::string(kMaxCacheTag, 'x'));
   for (const KeyPart& part : Canonical(request).digest.parts)
     EXPECT_LE(part.text.size(), kMaxPartText) << part.name;

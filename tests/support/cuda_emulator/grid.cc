@@ -315,9 +315,8 @@ std::string RunCluster(const Kernel& kernel, Dim grid, Dim block,
         all_ready.notify_all();
         all_ready.wait(lock, [&] { return arrived == kernel.cluster; });
       }
-      const std::string error =
-          runner.Run({first + rank, 0, 0}, grid, block, shared_bytes,
-                     parameters, &cluster);
+      const std::string error = runner.Run({first + rank, 0, 0}, grid, block,
+                                           shared_bytes, parameters, &cluster);
       cluster.Leave();
       {
         std::unique_lock<std::mutex> lock(ready);
