@@ -14,6 +14,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -31,6 +32,7 @@ namespace {
 constexpr int kNamespaces =
     CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
 constexpr absl::string_view kReady = "ready";
+constexpr char kMapped[] = "mapped";
 
 absl::Status SystemError(absl::string_view what) {
   return absl::ErrnoToStatus(errno, what);
@@ -42,8 +44,8 @@ struct Attempt {
   const JailLevel level;
   const JailView view;
   const std::optional<uid_t> user;
-  bool own_users = false;  // a user namespace
-  int news = -1;           // the inner end
+  const bool own_users;  // a user namespace
+  int news = -1;         // the inner end
 };
 
 [[noreturn]] void GiveUp(const Attempt& attempt, const absl::Status& why) {
@@ -56,20 +58,37 @@ void RequireOk(const Attempt& attempt, const absl::Status& status) {
   if (!status.ok()) GiveUp(attempt, status);
 }
 
-void WriteText(const char* path, absl::string_view text) {
-  const int fd = open(path, O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return;
-  // Refused: the mounts that want these rights say so.
-  const ssize_t ignored = write(fd, text.data(), text.size());
-  static_cast<void>(ignored);
+absl::Status WriteText(const std::string& path, absl::string_view text) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return SystemError(path);
+  const ssize_t written = write(fd, text.data(), text.size());
+  const int error = errno;
   close(fd);
+  if (written >= 0) return absl::OkStatus();
+  return absl::ErrnoToStatus(error, path);
 }
 
-// In a new user namespace this process is whom it was, and nobody else is there.
-void KeepUser(uid_t user, gid_t group) {
-  WriteText("/proc/self/setgroups", "deny");
-  WriteText("/proc/self/uid_map", absl::StrCat(user, " ", user, " 1\n"));
-  WriteText("/proc/self/gid_map", absl::StrCat(group, " ", group, " 1\n"));
+// The user namespace of `child` has one user, its own one if there is one: for a
+// root that may become anybody. Else it is whom it was. Root is not there.
+absl::Status MapUser(pid_t child, std::optional<uid_t> user) {
+  const std::string process = absl::StrCat("/proc/", child);
+  if (!user.has_value()) {
+    RETURN_IF_ERROR(WriteText(process + "/setgroups", "deny"));
+  }
+  const uid_t uid = user.value_or(geteuid());
+  const gid_t gid = user.value_or(getegid());
+  RETURN_IF_ERROR(
+      WriteText(process + "/uid_map", absl::StrCat(uid, " ", uid, " 1\n")));
+  return WriteText(process + "/gid_map", absl::StrCat(gid, " ", gid, " 1\n"));
+}
+
+void AwaitMapping(const Attempt& attempt) {
+  char word[sizeof(kMapped)];
+  ssize_t bytes = -1;
+  do {
+    bytes = recv(attempt.news, word, sizeof(word), 0);
+  } while (bytes < 0 && errno == EINTR);
+  if (bytes <= 0) _exit(1);  // the jailer is gone
 }
 
 // The last steps, in the worker itself. `ruleset`: made while all of the view
@@ -98,10 +117,6 @@ int RulesetFor(const Attempt& attempt) {
   return ruleset.value_or(-1);
 }
 
-void DropUser(const Attempt& attempt) {
-  RequireOk(attempt, DropRights(attempt.user));
-}
-
 // The worker tells the jailer that it is about to return; the kernel adds its
 // number.
 void SayReady(const Attempt& attempt) {
@@ -127,12 +142,17 @@ void SayReady(const Attempt& attempt) {
 }
 
 // Returns in the worker.
-void StartInside(const Attempt& attempt, uid_t user, gid_t group) {
+void StartInside(const Attempt& attempt) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  if (attempt.own_users) KeepUser(user, group);
-  RequireOk(attempt, MakeJailRoot(attempt.view, attempt.spec.scratch));
+  if (attempt.own_users) AwaitMapping(attempt);
+  // Its own user, before a root that is made of that user's rights or after one
+  // that is made of root's.
+  const auto [builder, user] =
+      attempt.own_users ? std::pair(attempt.user, std::optional<uid_t>())
+                        : std::pair(std::optional<uid_t>(), attempt.user);
+  RequireOk(attempt, MakeJailRoot(attempt.view, attempt.spec.scratch, builder));
   const int ruleset = RulesetFor(attempt);
-  DropUser(attempt);
+  RequireOk(attempt, DropRights(user));
   // A change of user forgets it.
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   const pid_t worker = fork();
@@ -155,7 +175,7 @@ void UseScratchAsItStands(const JailSpec& spec) {
 void StartHere(const Attempt& attempt) {
   setpgid(0, 0);
   const int ruleset = RulesetFor(attempt);
-  DropUser(attempt);
+  RequireOk(attempt, DropRights(attempt.user));
   UseScratchAsItStands(attempt.spec);
   // A change of user forgets it.
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
@@ -196,18 +216,25 @@ absl::StatusOr<pid_t> HearWorker(int news) {
   return sender.pid;
 }
 
+absl::StatusOr<pid_t> MapAndHear(pid_t child, std::optional<uid_t> user,
+                                 int news) {
+  RETURN_IF_ERROR(MapUser(child, user));
+  if (send(news, kMapped, sizeof(kMapped), MSG_NOSIGNAL) < 0) {
+    return SystemError("word to the worker");
+  }
+  return HearWorker(news);
+}
+
 absl::StatusOr<JailedProcess> Fork(const JailSpec& spec, JailLevel level,
                                    bool own_users) {
-  const uid_t us = geteuid();
-  const gid_t group = getegid();
   Attempt attempt = {.spec = spec,
                      .level = level,
                      .view = ViewOf(spec),
-                     .user = own_users ? std::nullopt : OwnUser(getpid()),
+                     .user = OwnUser(getpid()),
                      .own_users = own_users};
   // The worker writes there as its own user.
-  if (us == 0 && chown(spec.scratch.c_str(), attempt.user.value_or(us),
-                       attempt.user.value_or(group)) != 0) {
+  if (attempt.user.has_value() &&
+      chown(spec.scratch.c_str(), *attempt.user, *attempt.user) != 0) {
     return SystemError(spec.scratch);
   }
   int ends[2];
@@ -223,7 +250,7 @@ absl::StatusOr<JailedProcess> Fork(const JailSpec& spec, JailLevel level,
                  : fork();
   if (child == 0) {
     close(ends[0]);
-    namespaces ? StartInside(attempt, us, group) : StartHere(attempt);
+    namespaces ? StartInside(attempt) : StartHere(attempt);
     return JailedProcess{.is_worker = true};
   }
   const int error = errno;
@@ -232,7 +259,9 @@ absl::StatusOr<JailedProcess> Fork(const JailSpec& spec, JailLevel level,
     close(ends[0]);
     return absl::ErrnoToStatus(error, own_users ? "user namespace" : "clone");
   }
-  const absl::StatusOr<pid_t> worker = HearWorker(ends[0]);
+  const absl::StatusOr<pid_t> worker =
+      own_users ? MapAndHear(child, attempt.user, ends[0])
+                : HearWorker(ends[0]);
   if (!worker.ok()) {
     close(ends[0]);
     kill(child, SIGKILL);
@@ -254,8 +283,8 @@ absl::StatusOr<JailedProcess> MakeJailed(const JailSpec& spec,
   if (level != JailLevel::kNamespaces) {
     return Fork(spec, level, /*own_users=*/false);
   }
-  // A root that may do it itself gives workers users of their own; everybody
-  // else asks for a user namespace.
+  // A root that may do it itself needs no user namespace; everybody else asks
+  // for one.
   if (geteuid() == 0) {
     absl::StatusOr<JailedProcess> made = Fork(spec, level, /*own_users=*/false);
     if (made.ok()) return made;

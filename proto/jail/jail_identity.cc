@@ -96,12 +96,16 @@ std::optional<uid_t> OwnUser(pid_t pid) {
   return std::nullopt;
 }
 
-absl::Status DropRights(std::optional<uid_t> user) {
-  if (user.has_value() &&
-      (setgroups(0, nullptr) != 0 || setresgid(*user, *user, *user) != 0 ||
-       setresuid(*user, *user, *user) != 0)) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("user ", *user));
+absl::Status BecomeUser(uid_t user) {
+  if (setgroups(0, nullptr) == 0 && setresgid(user, user, user) == 0 &&
+      setresuid(user, user, user) == 0) {
+    return absl::OkStatus();
   }
+  return absl::ErrnoToStatus(errno, absl::StrCat("user ", user));
+}
+
+absl::Status DropRights(std::optional<uid_t> user) {
+  if (user.has_value()) RETURN_IF_ERROR(BecomeUser(*user));
   // Where it may not be lowered there is nothing to lower.
   for (int capability = 0; capability <= CAP_LAST_CAP; ++capability) {
     prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);

@@ -15,6 +15,10 @@ namespace kiln {
 // container that has too few users.
 std::optional<uid_t> OwnUser(pid_t pid);
 
+// Becomes `user`, of a group of the same number and with no other group. It keeps
+// the capabilities that it has in a user namespace where nobody is root.
+absl::Status BecomeUser(uid_t user);
+
 // Becomes `user`, when there is one, with no other group; then, and in any case,
 // gives up every capability for good, its children's too (no_new_privs).
 absl::Status DropRights(std::optional<uid_t> user);

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/status.h"
+#include "proto/jail/jail_identity.h"
 
 namespace kiln {
 namespace {
@@ -25,6 +26,10 @@ namespace fs = std::filesystem;
 absl::Status SystemError(absl::string_view what) {
   return absl::ErrnoToStatus(errno, what);
 }
+
+// Any folder that is there, and that everybody may walk to, will do to mount the
+// new root on.
+constexpr char kPlace[] = "/dev";
 
 // Something of the old root, cut out with what is mounted below it: the new root
 // is mounted over a part of the old one.
@@ -120,12 +125,12 @@ absl::StatusOr<std::vector<Piece>> CutOutAll(const JailView& view,
   return all;
 }
 
-void ShowProc(const std::string& root) {
+void ShowProc(const std::string& root, bool writable) {
   const std::string place = root + "/proc";
   if (mkdir(place.c_str(), 0555) != 0) return;
   // A container whose own /proc is masked may not have one; compilers need none.
-  mount("proc", place.c_str(), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
-        nullptr);
+  mount("proc", place.c_str(), "proc",
+        MS_NOSUID | MS_NODEV | MS_NOEXEC | (writable ? 0 : MS_RDONLY), nullptr);
 }
 
 absl::Status MoveInto(const std::string& root, const std::string& scratch) {
@@ -141,30 +146,32 @@ absl::Status MoveInto(const std::string& root, const std::string& scratch) {
 
 }  // namespace
 
-absl::Status MakeJailRoot(const JailView& view, const std::string& scratch) {
+absl::Status MakeJailRoot(const JailView& view, const std::string& scratch,
+                          std::optional<uid_t> builder) {
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
     return SystemError("mounts of its own");
   }
   std::vector<std::string> links;
   ASSIGN_OR_RETURN(const std::vector<Piece> all, CutOutAll(view, links));
-  // Any folder that is there will do to mount the new root on.
-  if (mount("kiln", scratch.c_str(), "tmpfs", MS_NOSUID | MS_NODEV,
+  if (builder.has_value()) RETURN_IF_ERROR(BecomeUser(*builder));
+  const std::string root = kPlace;
+  if (mount("kiln", kPlace, "tmpfs", MS_NOSUID | MS_NODEV,
             "mode=0755,size=4m") != 0) {
-    return SystemError(absl::StrCat("tmpfs on ", scratch));
+    return SystemError(absl::StrCat("tmpfs on ", root));
   }
   for (const Piece& piece : all) {
-    RETURN_IF_ERROR(Show(piece, scratch));
+    RETURN_IF_ERROR(Show(piece, root));
     close(piece.fd);
   }
   for (const std::string& link : links) {
-    RETURN_IF_ERROR(CopyLink(link, scratch));
+    RETURN_IF_ERROR(CopyLink(link, root));
   }
-  ShowProc(scratch);
-  if (access((scratch + "/tmp").c_str(), F_OK) != 0 &&
-      symlink(scratch.c_str(), (scratch + "/tmp").c_str()) != 0) {
+  ShowProc(root, view.writes_proc);
+  if (access((root + "/tmp").c_str(), F_OK) != 0 &&
+      symlink(scratch.c_str(), (root + "/tmp").c_str()) != 0) {
     return SystemError("/tmp");
   }
-  return MoveInto(scratch, scratch);
+  return MoveInto(root, scratch);
 }
 
 }  // namespace kiln

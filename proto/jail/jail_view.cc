@@ -43,6 +43,7 @@ void AddWithTargets(const fs::path& folder, std::vector<std::string>& paths) {
 }
 
 void AddGpu(JailView& view) {
+  view.writes_proc = true;
   for (const char* folder : kGpuFolders) AddIfThere(folder, view.readable);
   std::error_code error;
   for (const auto& entry : fs::directory_iterator("/dev", error)) {

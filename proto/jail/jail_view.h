@@ -14,6 +14,8 @@ struct JailView {
   std::vector<std::string> readable;  // files and folders, to read and execute
   std::vector<std::string> writable;  // folders
   std::vector<std::string> devices;   // to read and write
+  // Of itself, where /proc is its own: CUDA's driver writes there.
+  bool writes_proc = false;
 };
 
 // The system's programs and libraries, the linker's cache and what `spec` names.

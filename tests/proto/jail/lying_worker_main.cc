@@ -5,6 +5,7 @@
 //   read PATH         the first bytes of a file
 //   list PATH         the names in a folder
 //   write PATH        makes a file
+//   open PATH         a file to write, and leaves it as it is
 //   connect PATH      to a Unix socket
 //   send PATH         a datagram to a Unix socket
 //   dial PORT         to a TCP port of 127.0.0.1
@@ -79,6 +80,10 @@ std::string List(const std::string& path) {
 std::string Write(const std::string& path) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT, 0600);
   return fd < 0 || write(fd, "x", 1) != 1 ? Why() : "ok";
+}
+
+std::string Open(const std::string& path) {
+  return open(path.c_str(), O_WRONLY) < 0 ? Why() : "ok";
 }
 
 std::string Connect(const std::string& path) {
@@ -235,6 +240,7 @@ std::string Try(const std::string& order) {
   if (word == "read") return Read(argument);
   if (word == "list") return List(argument);
   if (word == "write") return Write(argument);
+  if (word == "open") return Open(argument);
   if (word == "connect") return Connect(argument);
   if (word == "send") return Send(argument);
   if (word == "dial") return Dial(argument);

@@ -1,0 +1,175 @@
+// What a worker may do to other processes and to its own standing, and all that a
+// jail holds for daemons with less rights than the one that runs the tests.
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/base/child.h"
+#include "proto/jail/jailed_child.h"
+#include "tests/proto/jail/jailed.h"
+#include "tests/support/short_folder.h"
+
+namespace kiln {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+TEST_P(Jailed, SignalsNobodyOutside) {
+  const auto worker = Start();
+  const auto other = Start();
+  if (worker == nullptr) return;
+  const std::string answer =
+      Ask(*worker, absl::StrCat("signal ", other->pid()));
+  // Without a user of its own, and without a view, it is one of its user's.
+  if (has_view() || geteuid() == 0) {
+    EXPECT_THAT(answer, Not(StartsWith("ok")));
+    EXPECT_THAT(Ask(*other, "who"), StartsWith("ok"));
+  }
+}
+
+// Whoever's user they are.
+TEST_P(Jailed, ChangesNobodysLimitsAndPriorityButItsOwn) {
+  const auto worker = Start();
+  const auto other = Start();
+  if (worker == nullptr) return;
+  EXPECT_EQ(Ask(*worker, absl::StrCat("change ", other->pid())), "ok");
+  EXPECT_EQ(Ask(*worker, absl::StrCat("change ", getpid())), "ok");
+  const std::string own = Ask(*worker, "change 0");
+  for (const char* call : {"prlimit", "setscheduler", "setparam", "setattr",
+                           "setaffinity", "setpriority", "ioprio"}) {
+    EXPECT_THAT(own, HasSubstr(absl::StrCat(" ", call)));
+  }
+  EXPECT_THAT(own, Not(HasSubstr("of a user")));
+}
+
+TEST_P(Jailed, IsIdleAndWhereItMayBeAUserOfItsOwn) {
+  const auto one = Start();
+  const auto other = Start();
+  if (one == nullptr) return;
+  const std::string who = Ask(*one, "who");
+  EXPECT_THAT(who, HasSubstr(absl::StrCat("policy ", SCHED_IDLE)));
+  EXPECT_THAT(who, HasSubstr("nice 19"));
+  if (geteuid() == 0) {
+    EXPECT_THAT(who, Not(HasSubstr("uid 0")));
+    EXPECT_NE(who, Ask(*other, "who"));
+  }
+}
+
+// Whether a process of ours that says it is first to go when memory ends says so
+// for its children too, asked of the kernel.
+bool GrantsAFloorOfOomScore() {
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto write_score = [](absl::string_view score) {
+      const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+      return write(fd, score.data(), score.size()) > 0;
+    };
+    if (!write_score("1000")) _exit(0);
+    constexpr uid_t kNobody = 65534;
+    if (setresuid(kNobody, kNobody, kNobody) != 0) _exit(0);
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    _exit(write_score("0") ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WEXITSTATUS(status) == 1;
+}
+
+// What is root's alone to write, seen through a /proc of its own.
+TEST_P(Jailed, WritesNoSettingOfTheMachine) {
+  for (const bool gpu : {false, true}) {
+    const auto worker = StartWithGpu(gpu);
+    if (worker == nullptr) return;
+    EXPECT_THAT(Ask(*worker, "open /proc/sys/kernel/core_pattern"),
+                Not(StartsWith("ok")))
+        << gpu;
+  }
+}
+
+TEST_P(Jailed, StaysFirstToGoWhenMemoryEnds) {
+  for (const bool gpu : {false, true}) {
+    const auto worker = StartWithGpu(gpu);
+    if (worker == nullptr) return;
+    const auto score = [&worker] {
+      std::ifstream in(absl::StrCat("/proc/", worker->pid(), "/oom_score_adj"));
+      int found = 0;
+      in >> found;
+      return found;
+    };
+    EXPECT_EQ(score(), 1000);
+    // Elsewhere it may write its own /proc/self: SECURITY.md says so.
+    const bool kept = (has_view() && !gpu) || GrantsAFloorOfOomScore();
+    EXPECT_EQ(Ask(*worker, "oom") == "ok", !kept) << gpu;
+    EXPECT_EQ(score(), kept ? 1000 : 0) << gpu;
+  }
+}
+
+TEST(JailLevels, TheStrongestThatTheMachineGrantsIsTaken) {
+  ShortFolder folder;
+  JailedChildOptions options = {.program = LyingWorker(),
+                                .scratch_prefix = folder.path() + "/worker"};
+  const auto worker = JailedChild::Start(options, kJailPatience);
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  EXPECT_EQ((*worker)->report().level, StrongestGranted());
+  EXPECT_EQ((*worker)->report().lacks.empty(),
+            StrongestGranted() == JailLevel::kNamespaces);
+}
+
+// All of the above once more, in a process that `setpriv` gives less rights:
+// whether it held.
+bool HoldsAs(const std::vector<std::string>& less) {
+  ShortFolder folder;
+  chmod(folder.path().c_str(), 0755);
+  const std::string worker = folder.path() + "/lying_worker";
+  const std::string self = folder.path() + "/test";
+  const std::string temp = folder.path() + "/tmp";
+  std::filesystem::copy_file(LyingWorker(), worker);
+  std::filesystem::copy_file("/proc/self/exe", self);
+  std::filesystem::create_directory(temp);
+  chmod(temp.c_str(), 0777);
+  ChildOptions options;
+  options.program = "/usr/bin/setpriv";
+  options.args = less;
+  options.args.push_back(self);
+  options.env = {absl::StrCat(kLyingWorkerVariable, "=", worker),
+                 absl::StrCat("TEST_TMPDIR=", temp)};
+  options.folder = temp;
+  options.descriptors = {{.ours = 1, .childs = 1}, {.ours = 2, .childs = 2}};
+  auto child = Child::Start(options);
+  EXPECT_TRUE(child.ok()) << child.status();
+  return child.ok() && child->Wait() == 0;
+}
+
+bool IsFirst() { return getenv(kLyingWorkerVariable) == nullptr; }
+
+// With a user namespace where the machine grants one.
+TEST(JailLevels, HoldForADaemonThatIsNotRoot) {
+  if (geteuid() != 0) return;  // it is what runs
+  if (!IsFirst()) return;
+  EXPECT_TRUE(HoldsAs({"--reuid=65534", "--regid=65534", "--clear-groups"}));
+}
+
+// As in a container: it may become anybody, and mounts nothing itself.
+TEST(JailLevels, HoldForARootThatMayNotMount) {
+  if (geteuid() != 0 || !IsFirst()) return;
+  EXPECT_TRUE(HoldsAs({"--bounding-set=-sys_admin", "--inh-caps=-sys_admin"}));
+}
+
+}  // namespace
+}  // namespace kiln
