@@ -5,6 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/wire_format_lite.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
 
@@ -43,6 +46,21 @@ SharedBytes Serialized(const wire::CompileEvent& event) {
   return std::make_shared<const std::string>(event.SerializeAsString());
 }
 
+// Before a message of so many bytes in the field `number`.
+void AppendFieldHead(int number, size_t bytes, std::string& head) {
+  using google::protobuf::internal::WireFormatLite;
+  google::protobuf::io::StringOutputStream stream(&head);
+  google::protobuf::io::CodedOutputStream out(&stream);
+  out.WriteTag(WireFormatLite::MakeTag(
+      number, WireFormatLite::WIRETYPE_LENGTH_DELIMITED));
+  out.WriteVarint32(static_cast<uint32_t>(bytes));
+}
+
+void FillHit(const CompileTask& task, wire::CompileResult& result) {
+  result.set_served_from(wire::CompileResult::SERVED_FROM_CACHE);
+  result.set_compile_key(task.key.digest.ToBytes());
+}
+
 }  // namespace
 
 void CountLook(CacheOutcome outcome, const Digest& key, LookFor look_for,
@@ -72,13 +90,32 @@ absl::StatusOr<CompiledArtifact> MadeBefore(CacheAnswer hit) {
   return made;
 }
 
-SharedBytes EventOfHit(const CompileTask& task, CacheAnswer hit) {
+SharedAnswer EventOfHit(const CompileTask& task, ReadyHit hit) {
+  wire::CompileResult result;
+  FillHit(task, result);
+  std::string inner = result.SerializeAsString();
+  AppendFieldHead(wire::CompileResult::kArtifactFieldNumber,
+                  hit.artifact.size(), inner);
+  std::string head;
+  AppendFieldHead(wire::CompileEvent::kResultFieldNumber,
+                  inner.size() + hit.artifact.size(), head);
+  return {absl::StrCat(head, inner), std::move(hit.record), hit.artifact};
+}
+
+SharedAnswer EventOfHit(const CompileTask& task, CacheAnswer hit) {
   wire::CompileEvent event;
-  wire::CompileResult& result = *event.mutable_result();
-  *result.mutable_artifact() = std::move(hit.artifact);
-  result.set_served_from(wire::CompileResult::SERVED_FROM_CACHE);
-  result.set_compile_key(task.key.digest.ToBytes());
-  return Serialized(event);
+  FillHit(task, *event.mutable_result());
+  *event.mutable_result()->mutable_artifact() = std::move(hit.artifact);
+  return SharedAnswer(Serialized(event));
+}
+
+SharedAnswer LookupReplyOf(ReadyHit hit) {
+  wire::LookupReply reply;
+  reply.set_outcome(wire::LookupReply::OUTCOME_HIT);
+  std::string head = reply.SerializeAsString();
+  AppendFieldHead(wire::LookupReply::kArtifactFieldNumber, hit.artifact.size(),
+                  head);
+  return {std::move(head), std::move(hit.record), hit.artifact};
 }
 
 void FillEvents(const CompileTask& task, CompiledArtifact& made) {

@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "cache/artifact_cache.h"
+#include "cache/ready_entry.h"
 #include "proto/compile_service.pb.h"
 #include "server/compile_task.h"
 #include "server/counters.h"
@@ -26,12 +27,14 @@ void CountLook(CacheOutcome outcome, const Digest& key, LookFor look_for,
 // A hit as a job's outcome. DATA_LOSS ARTIFACT_CORRUPT when it is no Artifact.
 absl::StatusOr<CompiledArtifact> MadeBefore(CacheAnswer hit);
 
-// A CompileEvent with the result of a hit.
-SharedBytes EventOfHit(const CompileTask& task, CacheAnswer hit);
+// A CompileEvent with the result of a hit, and a LookupReply. Of a hit in memory the
+// artifact is not copied: its message stands behind all else.
+SharedAnswer EventOfHit(const CompileTask& task, ReadyHit hit);
+SharedAnswer EventOfHit(const CompileTask& task, CacheAnswer hit);
+SharedAnswer LookupReplyOf(ReadyHit hit);
+wire::LookupReply LookupReplyOf(CacheAnswer answer);
 // Fills the events of what a job made for this task.
 void FillEvents(const CompileTask& task, CompiledArtifact& made);
-
-wire::LookupReply LookupReplyOf(CacheAnswer answer);
 
 }  // namespace kiln
 

@@ -62,8 +62,9 @@ absl::Status CompileFlow::Begin(const Caller& caller,
   return Serve(std::move(task), call);
 }
 
-// Near, then far.
+// In memory, near, then far.
 absl::Status CompileFlow::Serve(TaskPtr task, const Call& call) {
+  if (ServeFromMemory(*task, *call)) return absl::OkStatus();
   CacheAnswer near = cache_.Lookup(task->key.digest, task->query());
   if (near.hit() || far_ == nullptr)
     return ServeFound(std::move(task), std::move(near), call);
@@ -81,8 +82,19 @@ absl::Status CompileFlow::Serve(TaskPtr task, const Call& call) {
   return absl::OkStatus();
 }
 
+bool CompileFlow::ServeFromMemory(const CompileTask& task, FlowCall& call) {
+  std::optional<ReadyHit> ready =
+      cache_.LookupInMemory(task.key.digest, task.query());
+  if (!ready.has_value()) return false;
+  CountLook(CacheOutcome::kHit, task.key.digest, LookFor::kCompile, counters_);
+  call.Answer(EventOfHit(task, *std::move(ready)));
+  return true;
+}
+
 absl::Status CompileFlow::ServeFound(TaskPtr task, CacheAnswer cached,
                                      const Call& call) {
+  // What the disk gave is in memory now, unless it is too large for that.
+  if (cached.hit() && ServeFromMemory(*task, *call)) return absl::OkStatus();
   const LogScope scope({{"key", task->key.ShortHex()}});
   CountLook(cached.outcome, task->key.digest, LookFor::kCompile, counters_);
   if (cached.hit()) {
@@ -141,8 +153,8 @@ absl::Status CompileFlow::GoOn(JobRole role, const JobOutcome& outcome,
   if (!GuardsHold(made.guards, task->values))
     return ServeWithout(*task, made.guards, call);
   RETURN_IF_ERROR(CheckDriver(*task, made));
-  call->Answer(role == JobRole::kLeader ? made.leader_event
-                                        : made.joined_event);
+  call->Answer(SharedAnswer(role == JobRole::kLeader ? made.leader_event
+                                                     : made.joined_event));
   return absl::OkStatus();
 }
 

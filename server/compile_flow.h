@@ -30,7 +30,7 @@ class CompileFlow;
 class FlowCall : public Waiter, public std::enable_shared_from_this<FlowCall> {
  public:
   // A CompileEvent with the result, or why there is none. Later ones are dropped.
-  virtual void Answer(const absl::StatusOr<SharedBytes>& event) = 0;
+  virtual void Answer(const absl::StatusOr<SharedAnswer>& event) = 0;
 
   // Takes a place of the namespace's share, which the caller may enter.
   // RESOURCE_EXHAUSTED QUEUE_FULL.
@@ -102,6 +102,8 @@ class CompileFlow {
   absl::Status Begin(const Caller& caller, const wire::CompileRequest& request,
                      const Call& call);
   absl::Status Serve(TaskPtr task, const Call& call);
+  // False when it is not in memory.
+  bool ServeFromMemory(const CompileTask& task, FlowCall& call);
   absl::Status ServeFound(TaskPtr task, CacheAnswer found, const Call& call);
   absl::Status GoOn(JobRole role, const JobOutcome& outcome, const Call& call);
   absl::Status ServeWithout(const CompileTask& task,

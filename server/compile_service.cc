@@ -4,14 +4,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
-#include "google/protobuf/wire_format_lite.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
 #include "server/build_identity.h"
+#include "server/cache_look.h"
 #include "server/compile_stream.h"
 #include "server/wire_status.h"
 
@@ -46,32 +44,6 @@ void TellKeys(const KeyRing& keys, const Caller& caller,
   }
   for (const std::string& id : trusted->revoked())
     reply.add_revoked_key_ids(id);
-}
-
-// The reply with a hit in memory, whose artifact is not copied: its serialized
-// message stands behind all else, as a piece of its own.
-grpc::ByteBuffer EncodeHit(ReadyHit hit) {
-  using google::protobuf::internal::WireFormatLite;
-  const absl::string_view artifact = hit.artifact;
-  wire::LookupReply reply;
-  reply.set_outcome(wire::LookupReply::OUTCOME_HIT);
-  std::string head;
-  {
-    google::protobuf::io::StringOutputStream stream(&head);
-    google::protobuf::io::CodedOutputStream out(&stream);
-    reply.SerializeToCodedStream(&out);
-    out.WriteTag(
-        WireFormatLite::MakeTag(wire::LookupReply::kArtifactFieldNumber,
-                                WireFormatLite::WIRETYPE_LENGTH_DELIMITED));
-    out.WriteVarint32(static_cast<uint32_t>(artifact.size()));
-  }
-  const grpc::Slice slices[] = {
-      grpc::Slice(head),
-      grpc::Slice(
-          const_cast<char*>(artifact.data()), artifact.size(),
-          [](void* owner) { delete static_cast<Blob*>(owner); },
-          new Blob(std::move(hit.record)))};
-  return grpc::ByteBuffer(slices, 2);
 }
 
 }  // namespace
@@ -135,7 +107,7 @@ grpc::ServerUnaryReactor* CompileService::Lookup(
   if (begun.ok() && bytes->Length() <= kReadAtOnce) {
     auto found = LookUpInMemory(*caller, *bytes);
     if (found.ok() && found->has_value()) {
-      *reply = EncodeHit(**std::move(found));
+      *reply = BufferOf(LookupReplyOf(**std::move(found)));
       reactor->Finish(grpc::Status::OK);
       return reactor;
     }

@@ -21,15 +21,6 @@ constexpr int kLooksATimeout = 4;
 // A namespace has many callers: alone it gets three quarters of the places.
 constexpr int64_t kNamespaceRatio = 3;
 
-// Bytes that gRPC reads where they are.
-grpc::ByteBuffer Wrapped(const SharedBytes& bytes) {
-  const grpc::Slice slice(
-      const_cast<char*>(bytes->data()), bytes->size(),
-      [](void* kept) { delete static_cast<SharedBytes*>(kept); },
-      new SharedBytes(bytes));
-  return grpc::ByteBuffer(&slice, 1);
-}
-
 }  // namespace
 
 CompileStreams::CompileStreams(int64_t limit, absl::Duration write_timeout,
@@ -131,12 +122,12 @@ void CompileStream::OnProgress(const SharedBytes& event) {
     }
     writing_ = true;
     write_begun_ = SteadyNow();
-    bytes_ = Wrapped(event);
+    bytes_ = BufferOf(SharedAnswer(event));
   }
   StartWrite(&bytes_);
 }
 
-void CompileStream::Answer(const absl::StatusOr<SharedBytes>& event) {
+void CompileStream::Answer(const absl::StatusOr<SharedAnswer>& event) {
   {
     MutexLock lock(&mu_);
     if (answer_.has_value()) return;
@@ -159,7 +150,7 @@ void CompileStream::SendAnswer() {
   {
     MutexLock lock(&mu_);
     status = answer_->status();
-    if (status.ok()) bytes_ = Wrapped(**answer_);
+    if (status.ok()) bytes_ = BufferOf(*std::move(*answer_));
   }
   if (status.ok()) {
     StartWriteAndFinish(&bytes_, grpc::WriteOptions(), grpc::Status::OK);
@@ -180,7 +171,7 @@ void CompileStream::OnWriteDone(bool ok) {
         return;
       }
       write_begun_ = SteadyNow();
-      bytes_ = Wrapped(std::exchange(progress_, nullptr));
+      bytes_ = BufferOf(SharedAnswer(std::exchange(progress_, nullptr)));
     }
   }
   if (answered) {

@@ -75,7 +75,7 @@ class CompileStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
       ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status StillWaits() const override ABSL_LOCKS_EXCLUDED(mu_);
   void OnProgress(const SharedBytes& event) override ABSL_LOCKS_EXCLUDED(mu_);
-  void Answer(const absl::StatusOr<SharedBytes>& event) override
+  void Answer(const absl::StatusOr<SharedAnswer>& event) override
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -106,7 +106,7 @@ class CompileStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   bool unread_ ABSL_GUARDED_BY(mu_) = false;  // was told so
   SteadyTime write_begun_ ABSL_GUARDED_BY(mu_);
   SharedBytes progress_ ABSL_GUARDED_BY(mu_);  // to be written next
-  std::optional<absl::StatusOr<SharedBytes>> answer_ ABSL_GUARDED_BY(mu_);
+  std::optional<absl::StatusOr<SharedAnswer>> answer_ ABSL_GUARDED_BY(mu_);
   grpc::ByteBuffer bytes_;  // of the write under way; gRPC's while writing_
 };
 

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace kiln {
@@ -15,6 +17,20 @@ struct CompiledArtifact;
 
 // Bytes of a message that many callers get: encoded once, never changed.
 using SharedBytes = std::shared_ptr<const std::string>;
+
+// Bytes of an answer: a head of its own, and behind it bytes that others hold too.
+struct SharedAnswer {
+  SharedAnswer() = default;
+  // All that is shared, and no head.
+  explicit SharedAnswer(const SharedBytes& whole)
+      : owner(whole), tail(*whole) {}
+  SharedAnswer(std::string head, SharedBytes owner, absl::string_view tail)
+      : head(std::move(head)), owner(std::move(owner)), tail(tail) {}
+
+  std::string head;
+  SharedBytes owner;  // keeps `tail` alive
+  absl::string_view tail;
+};
 
 enum class JobStage {
   kQueued,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -109,6 +110,16 @@ grpc::ByteBuffer Encode(const google::protobuf::Message& message) {
       grpc::SerializationTraits<google::protobuf::Message>::Serialize(
           message, &bytes, &own);
   return bytes;
+}
+
+grpc::ByteBuffer BufferOf(SharedAnswer answer) {
+  const grpc::Slice slices[] = {
+      grpc::Slice(answer.head),
+      grpc::Slice(
+          const_cast<char*>(answer.tail.data()), answer.tail.size(),
+          [](void* owner) { delete static_cast<SharedBytes*>(owner); },
+          new SharedBytes(std::move(answer.owner)))};
+  return grpc::ByteBuffer(slices, 2);
 }
 
 }  // namespace kiln

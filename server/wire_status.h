@@ -9,6 +9,7 @@
 #include "google/protobuf/message.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/base/steady_time.h"
+#include "server/waiter.h"
 
 namespace kiln {
 
@@ -39,6 +40,8 @@ absl::Status Decode(const grpc::ByteBuffer& bytes, int64_t max_bytes,
 
 // The bytes of `message`.
 grpc::ByteBuffer Encode(const google::protobuf::Message& message);
+// Those of an answer; what is shared stays where it is.
+grpc::ByteBuffer BufferOf(SharedAnswer answer);
 
 }  // namespace kiln
 

@@ -129,6 +129,19 @@ void RawHttp2::Begin(absl::string_view path, uint32_t announced) {
   window_ -= size;
 }
 
+void RawHttp2::Call(absl::string_view path, absl::string_view message) {
+  const uint32_t stream = next_stream_;
+  next_stream_ += 2;
+  const std::string body = absl::StrCat(
+      HeadOfMessage(static_cast<uint32_t>(message.size())), message);
+  const auto size = static_cast<int64_t>(body.size());
+  while (window_ < size) ReadUntilPong();
+  Send(absl::StrCat(Frame(kHeaders, kEndOfHeaders, stream, HeadersOf(path)),
+                    Frame(kData, kEndOfStream, stream, body)));
+  calls_[stream] = {.window = first_window_ - size};
+  window_ -= size;
+}
+
 void RawHttp2::SendAll() {
   do {
     ReadUntilPong();
@@ -152,7 +165,7 @@ bool RawHttp2::SendWhatFits() {
   return sent;
 }
 
-void RawHttp2::SendFrom(uint32_t stream, Call& call) {
+void RawHttp2::SendFrom(uint32_t stream, OpenCall& call) {
   const int64_t size =
       std::min({window_, call.left, call.window, int64_t{kMostOfAFrame}});
   Send(Frame(kData, 0, stream, std::string(static_cast<size_t>(size), 'x')));

@@ -35,6 +35,9 @@ class RawHttp2 {
   // The server may send headers, and no byte of a message.
   void Begin(absl::string_view path, uint32_t announced);
 
+  // A call of `path` with all of its message, which its window takes.
+  void Call(absl::string_view path, absl::string_view message);
+
   // Sends of all messages what the server has room for, but for their last byte,
   // until it makes no more of it.
   void SendAll();
@@ -47,14 +50,14 @@ class RawHttp2 {
   int ended_calls() const { return ended_; }
 
  private:
-  struct Call {
+  struct OpenCall {
     int64_t left = 0;  // to send
     int64_t sent = 0;
     int64_t window = 0;
   };
   // Whether there was any.
   bool SendWhatFits();
-  void SendFrom(uint32_t stream, Call& call);
+  void SendFrom(uint32_t stream, OpenCall& call);
   void ReadUntilPong();
   void Take(int type, int flags, uint32_t stream, absl::string_view payload);
   void TakeSettings(absl::string_view payload);
@@ -65,7 +68,7 @@ class RawHttp2 {
   uint32_t next_stream_ = 1;
   int64_t window_;        // of the connection
   int64_t first_window_;  // of a new call
-  std::map<uint32_t, Call> calls_;
+  std::map<uint32_t, OpenCall> calls_;
   int ended_ = 0;
   bool pong_ = false;
 };
