@@ -46,6 +46,12 @@ def test_annotation_disable_fwd_bwd():
     assert kiln.graph_tree_state() is None
 
 
+def test_annotation_multiple_functions():
+    first, second = _said(fwd=False)(_sine), _said(fwd=False)(lambda x: x * 1)
+    _run(graphs(lambda x: second(first(x))))
+    assert kiln.graph_tree_state() is None
+
+
 def test_annotation_deeply_nested():
     inner = _said(fwd=False)(_sine)
 

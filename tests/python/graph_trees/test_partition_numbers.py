@@ -107,6 +107,21 @@ def test_graph_partition_reorder_cpu_and_gpu():
     assert recordings() == 1
 
 
+def test_graph_partition_reorder_cpu_and_gpu_interleave():
+    def function(on_gpu, on_cpu):
+        for number in range(1, 4):
+            on_gpu, on_cpu = on_gpu.sin() + number, on_cpu * 2 + number
+        return on_gpu, on_cpu
+
+    called = graphs(function)
+    x, y = torch.rand(16, device="cuda"), torch.rand(4)
+    for _ in range(4):
+        for got, due in zip(called(x, y), function(x, y), strict=True):
+            torch.testing.assert_close(got, due)
+    assert recordings() == 1
+    assert skips() == 0
+
+
 def _copies(called, *inputs):
     """How often a call copies to the GPU, once it is replayed."""
     for _ in range(3):

@@ -143,6 +143,30 @@ def test_fallback_to_eager_if_recompiling_too_many_times(messages):
     )
 
 
+def test_fallback_to_eager_due_to_cudagraph_managed_tensor(messages):
+    with torch._dynamo.config.patch(inline_inbuilt_nn_modules=False):
+        limit = {"cudagraph_unexpected_rerecord_limit": 0}
+        first, second = graphs(lambda x: x + 1, **limit), graphs(lambda x: x * 2, **limit)
+
+        def run(handed_on):
+            torch.compiler.cudagraph_mark_step_begin()
+            x = torch.rand(2, 3, device="cuda")
+            y = first(x)
+            assert torch.equal(second(handed_on(y)), (x + 1) * 2)
+
+        for _ in range(3):
+            run(lambda y: y)
+        for _ in range(6):
+            run(torch.clone)
+    assert recordings() == 2
+    assert skips() == 1
+    (said,) = messages()
+    assert said.startswith(
+        "skipping cudagraph due to function 1 exceeding max re-recording limit (=0) on cudagraph "
+        "node 0 due to cudagraph managed tensor data pointer changed."
+    )
+
+
 def test_not_fallback_to_eager_if_have_not_recompiling_too_many_times(messages):
     module = _Scaled(1)
     called = graphs(module, cudagraph_unexpected_rerecord_limit=1)
