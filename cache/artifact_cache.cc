@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "cache/entry_facts.h"
 #include "cache/guard_match.h"
+#include "cache/sound_entry.h"
 #include "cache/tuning_match.h"
 #include "proto/base/assemble.h"
 #include "proto/base/log.h"
@@ -55,14 +56,7 @@ absl::Status CheckSigner(const wire::CacheEntry& entry,
 wire::CacheEntry RecordOf(NewEntry entry, const Digest& id, absl::Time now) {
   wire::CacheEntry record;
   wire::KeyFacts& key = *record.mutable_key();
-  key.set_compile_key(entry.key.digest.ToBytes());
-  key.set_cache_namespace(entry.cache_namespace);
-  for (const KeyPart& part : entry.key.parts) {
-    wire::CacheKeyPart& out = *key.add_parts();
-    out.set_name(part.name);
-    out.set_digest(part.digest.ToBytes());
-    out.set_text(part.text);
-  }
+  key = KeyFactsOf(entry.key, entry.cache_namespace);
   key.set_graph_name(entry.graph_name);
   key.set_target(entry.target);
   wire::EntryFacts& facts = *record.mutable_facts();
@@ -100,16 +94,7 @@ absl::string_view OutcomeName(CacheOutcome outcome) {
 absl::StatusOr<wire::CacheEntry> ArtifactCache::ReadEntry(
     const BlobStore& entries, const Digest& key, const Digest& entry_id) const {
   ASSIGN_OR_RETURN(const Blob blob, entries.Get(entry_id));
-  wire::CacheEntry entry;
-  if (!entry.ParseFromString(*blob) ||
-      entry.key().compile_key() != key.bytes() ||
-      entry.facts().entry_id() != entry_id.bytes()) {
-    return MakeError(
-        ErrorReason::kArtifactCorrupt,
-        absl::StrCat("entry ", entry_id.ShortHex(), " of key ", key.ShortHex(),
-                     ": the record is another entry's, or not an entry"));
-  }
-  return entry;
+  return ReadEntryRecord(key, entry_id, *blob);
 }
 
 std::optional<ReadyHit> ArtifactCache::LookupInMemory(const Digest& compile_key,
@@ -260,11 +245,10 @@ ArtifactCache::FarAnswer ArtifactCache::LookupFar(const Digest& compile_key,
   FarAnswer far;
   if (stores_.far == nullptr) return far;
   std::optional<FarTier::Entry> found = stores_.far->FindEntry(
-      compile_key,
+      compile_key, query.cache_namespace,
       [&query](const wire::EntryFacts& facts) { return Serves(facts, query); },
       deadline);
-  if (!found.has_value() || !IsOf(found->entry.key(), query.cache_namespace))
-    return far;
+  if (!found.has_value()) return far;
   far.answer.outcome = CacheOutcome::kHit;
   far.answer.entry_id = IdOf(found->entry.facts());
   far.answer.artifact = std::move(*found->entry.mutable_artifact());
@@ -296,10 +280,9 @@ absl::Status ArtifactCache::Evict(const Digest& entry_id) {
 
 absl::Status ArtifactCache::Note(const Digest& entry_id) {
   ASSIGN_OR_RETURN(const Blob blob, stores_.entries.inspect.Get(entry_id));
-  wire::CacheEntry entry;
-  if (!entry.ParseFromString(*blob))
-    return stores_.entries.inspect.Delete(entry_id);
-  return NoteEntry(entry, static_cast<int64_t>(blob->size()));
+  const auto entry = ReadEntryRecord(entry_id, *blob);
+  if (!entry.ok()) return stores_.entries.inspect.Delete(entry_id);
+  return NoteEntry(*entry, static_cast<int64_t>(blob->size()));
 }
 
 absl::Status ArtifactCache::Unname(const Digest& compile_key,

@@ -19,16 +19,32 @@ const KeyPart* Find(const std::vector<KeyPart>& parts,
   return nullptr;
 }
 
+// Names of the toolchain that fit into a part's text, so that a key can be
+// computed again from its parts: a longer one ends with its digest.
+std::string ToolchainText(const BuildIdentity& build,
+                          const wire::Target& target) {
+  const std::string& toolchain = build.ToolchainFor(target);
+  if (toolchain.size() <= kMaxPartText) return toolchain;
+  const std::string digest = Sha256Of(toolchain).Hex();
+  return absl::StrCat(toolchain.substr(0, kMaxPartText - digest.size() - 1),
+                      " ", digest);
+}
+
+Digest KeyOf(const Digest& request_total, const Digest& compiler,
+             absl::string_view toolchain) {
+  return Sha256()
+      .AddField("kiln compile key 3")
+      .Add(request_total.bytes())
+      .Add(compiler.bytes())
+      .AddField(toolchain)
+      .Finish();
+}
+
 }  // namespace
 
 Digest CompileKeyDigest(const Digest& request_total, const BuildIdentity& build,
                         const wire::Target& target) {
-  return Sha256()
-      .AddField("kiln compile key 3")
-      .Add(request_total.bytes())
-      .Add(build.compiler.bytes())
-      .AddField(build.ToolchainFor(target))
-      .Finish();
+  return KeyOf(request_total, build.compiler, ToolchainText(build, target));
 }
 
 CompileKey MakeCompileKey(const RequestDigest& request,
@@ -36,11 +52,23 @@ CompileKey MakeCompileKey(const RequestDigest& request,
                           const wire::Target& target) {
   CompileKey key = {request.parts,
                     CompileKeyDigest(request.total, build, target)};
-  const std::string& toolchain = build.ToolchainFor(target);
+  const std::string toolchain = ToolchainText(build, target);
   key.parts.push_back({"compiler", build.compiler, build.compiler_text});
-  key.parts.push_back(
-      {"toolchain", Sha256Of(toolchain), toolchain.substr(0, kMaxPartText)});
+  key.parts.push_back({"toolchain", Sha256Of(toolchain), toolchain});
   return key;
+}
+
+std::optional<Digest> DigestOfParts(const std::vector<KeyPart>& parts) {
+  if (parts.size() < 2) return std::nullopt;
+  const KeyPart& compiler = parts[parts.size() - 2];
+  const KeyPart& toolchain = parts.back();
+  if (compiler.name != "compiler" || toolchain.name != "toolchain" ||
+      Sha256Of(toolchain.text) != toolchain.digest) {
+    return std::nullopt;
+  }
+  const Digest total =
+      TotalOf(absl::MakeConstSpan(parts).first(parts.size() - 2));
+  return KeyOf(total, compiler.digest, toolchain.text);
 }
 
 KeyDifference DiffKeys(const std::vector<KeyPart>& a,

@@ -1,6 +1,7 @@
 #ifndef KILN_CACHE_COMPILE_KEY_H_
 #define KILN_CACHE_COMPILE_KEY_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,11 @@ Digest CompileKeyDigest(const Digest& request_total, const BuildIdentity& build,
 CompileKey MakeCompileKey(const RequestDigest& request,
                           const BuildIdentity& build,
                           const wire::Target& target);
+
+// The digest of the key that has these parts. Empty where no key has them: the
+// last two are not `compiler` and `toolchain`, or the text of the latter, which
+// is never cut, is another's.
+std::optional<Digest> DigestOfParts(const std::vector<KeyPart>& parts);
 
 // The first part in which two keys differ, with both texts.
 struct KeyDifference {

@@ -4,6 +4,7 @@
 // What the facts of keys and entries say, as C++ has it. All pure.
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -25,6 +26,21 @@ inline std::vector<KeyPart> PartsOf(const wire::KeyFacts& key) {
                      part.text()});
   }
   return parts;
+}
+
+// Without what is for people alone.
+inline wire::KeyFacts KeyFactsOf(const CompileKey& key,
+                                 absl::string_view cache_namespace) {
+  wire::KeyFacts facts;
+  facts.set_compile_key(key.digest.ToBytes());
+  facts.set_cache_namespace(std::string(cache_namespace));
+  for (const KeyPart& part : key.parts) {
+    wire::CacheKeyPart& out = *facts.add_parts();
+    out.set_name(part.name);
+    out.set_digest(part.digest.ToBytes());
+    out.set_text(part.text);
+  }
+  return facts;
 }
 
 // The graph's part of a key; nullptr where it has none.

@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "cache/sound_entry.h"
 #include "proto/base/assemble.h"
 #include "proto/base/status.h"
 
@@ -27,12 +28,12 @@ absl::StatusOr<wire::KeyIndex> ReadFrom(const BlobStore& store,
 absl::StatusOr<std::shared_ptr<const wire::KeyIndex>> ReadIndexRecord(
     const Digest& key, const std::string& record) {
   auto index = std::make_shared<wire::KeyIndex>();
-  if (!index->ParseFromString(record) ||
-      index->key().compile_key() != key.bytes()) {
+  const std::string subject = absl::StrCat("entries of key ", key.ShortHex());
+  if (!index->ParseFromString(record)) {
     return MakeError(ErrorReason::kArtifactCorrupt,
-                     absl::StrCat("entries of key ", key.ShortHex(),
-                                  ": the record is not the index of this key"));
+                     absl::StrCat(subject, ": the record is no index"));
   }
+  RETURN_IF_ERROR(Annotate(CheckKeyFacts(index->key(), key), subject));
   return index;
 }
 
@@ -68,6 +69,7 @@ absl::StatusOr<std::vector<Digest>> KeyIndexes::Add(
     const wire::KeyIndex& added) {
   const auto key = Digest::FromBytes(added.key().compile_key());
   if (!key.has_value()) return absl::InternalError("index: of no key");
+  RETURN_IF_ERROR(CheckKeyFacts(added.key(), *key));
   const KeyClaims::Claim claim(claims_, *key);
   const absl::StatusOr<wire::KeyIndex> before = ReadFrom(serve_, *key);
   std::vector<Digest> dropped;

@@ -23,7 +23,8 @@ namespace kiln {
 wire::KeyIndex UnionOf(const wire::KeyIndex& a, const wire::KeyIndex& b,
                        std::vector<Digest>& dropped);
 
-// The key's record, read. ARTIFACT_CORRUPT for what is no index of the key.
+// The key's record, read. ARTIFACT_CORRUPT for what is no index of the key, as
+// CheckKeyFacts.
 absl::StatusOr<std::shared_ptr<const wire::KeyIndex>> ReadIndexRecord(
     const Digest& key, const std::string& record);
 
@@ -43,7 +44,8 @@ class KeyIndexes {
   absl::StatusOr<wire::KeyIndex> Read(const Digest& key) const;
 
   // Merges `added` into what its key has. Gives the ids of entries that gave way.
-  // Errors: as BlobStore::Put. What was there and cannot be read is replaced.
+  // What was there and cannot be read is replaced. ARTIFACT_CORRUPT as CheckKeyFacts,
+  // so that nobody adds to another namespace's key; otherwise as BlobStore::Put.
   absl::StatusOr<std::vector<Digest>> Add(const wire::KeyIndex& added);
 
   // Takes one entry out; a key without entries has no index. OK also when the

@@ -5,6 +5,7 @@
 
 #include "cache/entry_format.h"
 #include "cache/far/far_record.h"
+#include "cache/sound_entry.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -41,12 +42,9 @@ absl::StatusOr<NearRecords::Record> NearRecords::Get(
   if (!read.ok()) return GoneIfBroken(read.status());
   Record found;
   if (!is_unit) {
-    wire::CacheEntry entry;
-    if (!entry.ParseFromString(read->payload) ||
-        entry.key().compile_key() != name.key.bytes()) {
-      return absl::NotFoundError("not stored under this key");
-    }
-    found.cache_namespace = entry.key().cache_namespace();
+    const auto entry = ReadEntryRecord(name.key, id, read->payload);
+    if (!entry.ok()) return absl::NotFoundError("not stored under this key");
+    found.cache_namespace = entry->key().cache_namespace();
   }
   stores_.ledger.Touch(id);
   const auto own = stores_.keys.SignerOf("");

@@ -1,6 +1,7 @@
 #include "cache/ready_entry.h"
 
 #include "absl/strings/str_cat.h"
+#include "cache/sound_entry.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
 #include "proto/artifact.pb.h"
@@ -40,16 +41,15 @@ absl::string_view ArtifactIn(absl::string_view record) {
 absl::StatusOr<std::shared_ptr<const ReadyEntry>> ReadReadyEntry(
     const std::string& record, const Digest& key, const Digest& id) {
   const absl::string_view artifact = ArtifactIn(record);
-  wire::CacheEntry entry;
+  ASSIGN_OR_RETURN(const wire::CacheEntry entry,
+                   ReadEntryRecord(key, id, record));
   wire::ArtifactEnvelope envelope;
-  if (artifact.empty() || !entry.ParseFromString(record) ||
-      entry.key().compile_key() != key.bytes() ||
-      entry.facts().entry_id() != id.bytes() ||
+  if (artifact.empty() ||
       !envelope.ParseFromString(entry.artifact().envelope())) {
     return MakeError(
         ErrorReason::kArtifactCorrupt,
         absl::StrCat("entry ", id.ShortHex(), " of key ", key.ShortHex(),
-                     ": the record is another entry's, or not an entry"));
+                     ": without one artifact and its envelope"));
   }
   auto ready = std::make_shared<ReadyEntry>();
   if (!entry.artifact().signature().empty()) ready->signer = envelope.signer();

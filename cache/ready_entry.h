@@ -20,7 +20,8 @@ struct ReadyEntry {
   size_t artifact_bytes = 0;
 };
 
-// Of a CacheEntry. ARTIFACT_CORRUPT for what is none of that key and id.
+// Of a CacheEntry. ARTIFACT_CORRUPT for what is none of that key and id, as
+// ReadEntryRecord.
 absl::StatusOr<std::shared_ptr<const ReadyEntry>> ReadReadyEntry(
     const std::string& record, const Digest& key, const Digest& id);
 

@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "cache/key_index.h"
+#include "cache/sound_entry.h"
 #include "proto/base/status.h"
 #include "proto/cache_entry.pb.h"
 
@@ -78,27 +80,35 @@ class Scrub::Walk {
   }
 
   absl::Status Entry(const Digest& id, const std::string& payload) {
-    wire::CacheEntry entry;
-    if (!entry.ParseFromString(payload)) return absl::OkStatus();
-    const auto key = Digest::FromBytes(entry.key().compile_key());
-    if (!key.has_value()) return absl::OkStatus();
-    const absl::StatusOr<std::string> named = rooms_.indexes.Peek(*key);
-    wire::KeyIndex index;
-    if (named.ok() && index.ParseFromString(*named)) {
-      for (const wire::EntryFacts& facts : index.entries())
-        if (facts.entry_id() == id.bytes()) return absl::OkStatus();
+    const absl::StatusOr<wire::CacheEntry> entry = ReadEntryRecord(id, payload);
+    if (!entry.ok()) {
+      Count(entry.status(), report_);
+      return mend_ ? rooms_.artifacts.Evict(id) : absl::OkStatus();
+    }
+    // ReadEntryRecord computed it.
+    const Digest key = *Digest::FromBytes(entry->key().compile_key());
+    const absl::StatusOr<std::string> named = rooms_.indexes.Peek(key);
+    absl::Status found = named.status();
+    if (found.ok()) {
+      const auto index = ReadIndexRecord(key, *named);
+      found = index.status();
+      for (int i = 0; index.ok() && i < (*index)->entries_size(); ++i)
+        if ((*index)->entries(i).entry_id() == id.bytes()) return found;
     }
     ++report_.unnamed;
     if (!mend_) return absl::OkStatus();
     // A damaged index is replaced by that: it is met no more.
-    Count(named.status(), report_);
-    return rooms_.artifacts.Name(entry);
+    Count(found, report_);
+    return rooms_.artifacts.Name(*entry);
   }
 
   absl::Status Index(const Digest& key, const std::string& payload) {
-    wire::KeyIndex index;
-    if (!index.ParseFromString(payload)) return absl::OkStatus();
-    for (const wire::EntryFacts& facts : index.entries()) {
+    const auto index = ReadIndexRecord(key, payload);
+    if (!index.ok()) {
+      Count(index.status(), report_);
+      return mend_ ? rooms_.indexes.Delete(key) : absl::OkStatus();
+    }
+    for (const wire::EntryFacts& facts : (*index)->entries()) {
       const auto id = Digest::FromBytes(facts.entry_id());
       if (!id.has_value()) continue;
       if (!absl::IsNotFound(rooms_.entries.Peek(*id).status())) continue;

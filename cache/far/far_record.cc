@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "cache/entry_format.h"
 #include "cache/entry_id.h"
+#include "cache/sound_entry.h"
 #include "proto/artifact.pb.h"
 #include "proto/base/assemble.h"
 #include "proto/base/status.h"
@@ -61,20 +62,19 @@ absl::StatusOr<wire::CacheEntry> OpenFarEntry(const Digest& key,
                                               absl::string_view record,
                                               const TrustedKeys& trusted) {
   ASSIGN_OR_RETURN(const std::string payload, OpenRecord(id, record, trusted));
-  wire::CacheEntry entry;
+  auto read = ReadEntryRecord(key, id, payload);
+  RETURN_IF_ERROR(Annotate(read.status(), "far"));
+  wire::CacheEntry& entry = *read;
   wire::ArtifactEnvelope envelope;
-  if (!entry.ParseFromString(payload) ||
-      !envelope.ParseFromString(entry.artifact().envelope())) {
+  if (!envelope.ParseFromString(entry.artifact().envelope())) {
     return Refuse(ErrorReason::kArtifactCorrupt, "entry", key,
-                  "no entry, or without an envelope");
+                  "without an envelope");
   }
-  if (entry.key().compile_key() != key.bytes() ||
-      entry.facts().entry_id() != id.bytes() ||
-      envelope.compile_key() != key.bytes() ||
+  if (envelope.compile_key() != key.bytes() ||
       envelope.entry_id() != id.bytes() ||
       envelope.cache_namespace() != entry.key().cache_namespace()) {
     return Refuse(ErrorReason::kArtifactCorrupt, "entry", key,
-                  "it is that of another key, entry or namespace");
+                  "its envelope is of another key, entry or namespace");
   }
   const std::string& cache_namespace = envelope.cache_namespace();
   for (const absl::string_view signer :
@@ -83,7 +83,7 @@ absl::StatusOr<wire::CacheEntry> OpenFarEntry(const Digest& key,
         Annotate(trusted.CheckCounts(signer, cache_namespace),
                  absl::StrCat("far entry of key ", key.ShortHex())));
   }
-  return entry;
+  return read;
 }
 
 absl::Status CheckFarUnit(const Digest& key, absl::string_view record,

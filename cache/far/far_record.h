@@ -37,10 +37,10 @@ absl::StatusOr<wire::EntryFacts> ReadHint(const Digest& key,
 
 // An entry that may be served and stored near.
 //
-//   ARTIFACT_CORRUPT, ARTIFACT_UNTRUSTED  as OpenRecord; also an entry of another
-//                         key or id than asked, or one whose artifact's envelope
-//                         says so, or names a signer that does not count in its
-//                         namespace; the record's signer must, too
+//   ARTIFACT_CORRUPT, ARTIFACT_UNTRUSTED  as OpenRecord and ReadEntryRecord; also
+//                         one whose artifact's envelope is of another key, entry or
+//                         namespace, or names a signer that does not count there;
+//                         the record's signer must, too
 //   ARTIFACT_INCOMPATIBLE  as OpenRecord
 absl::StatusOr<wire::CacheEntry> OpenFarEntry(const Digest& key,
                                               const Digest& id,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cache/entry_facts.h"
 #include "cache/far/far_record.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
@@ -36,7 +37,8 @@ void FarTier::Connect(SteadyTime deadline) {
 }
 
 std::optional<FarTier::Entry> FarTier::FindEntry(
-    const Digest& key, absl::FunctionRef<bool(const wire::EntryFacts&)> serves,
+    const Digest& key, absl::string_view cache_namespace,
+    absl::FunctionRef<bool(const wire::EntryFacts&)> serves,
     SteadyTime deadline) {
   auto hints = store_->Hints(key, deadline);
   if (!hints.ok()) {
@@ -79,7 +81,8 @@ std::optional<FarTier::Entry> FarTier::FindEntry(
       continue;
     }
     // The hint's word for it is worth nothing.
-    if (!serves(entry->facts())) continue;
+    if (!serves(entry->facts()) || !IsOf(entry->key(), cache_namespace))
+      continue;
     ++counts_.hits;
     return Entry{*std::move(entry), *std::move(record)};
   }

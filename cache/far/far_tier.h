@@ -54,9 +54,10 @@ class FarTier {
     std::string record;
   };
 
-  // An entry of the key that `serves`, the youngest first. Ends by the deadline.
+  // An entry of the key that `serves`, the youngest first, in that namespace; empty:
+  // in any. Ends by the deadline.
   std::optional<Entry> FindEntry(
-      const Digest& key,
+      const Digest& key, absl::string_view cache_namespace,
       absl::FunctionRef<bool(const wire::EntryFacts&)> serves,
       SteadyTime deadline);
   // A sound record of the unit.

@@ -142,16 +142,21 @@ RequestDigest DigestOf(const wire::CompileRequest& request,
        absl::StrJoin(request.plugins(), " ")},
       HintsPart(request.graph()),
   };
-  Sha256 total;
   for (KeyPart& part : digest.parts) {
     if (part.text.size() > kMaxPartText) part.text.resize(kMaxPartText);
-    total.AddField(part.name).Add(part.digest.bytes());
   }
-  digest.total = total.Finish();
+  digest.total = TotalOf(digest.parts);
   return digest;
 }
 
 }  // namespace
+
+Digest TotalOf(absl::Span<const KeyPart> parts) {
+  Sha256 total;
+  for (const KeyPart& part : parts)
+    total.AddField(part.name).Add(part.digest.bytes());
+  return total.Finish();
+}
 
 std::string TargetText(const wire::Target& target) {
   if (target.has_cuda()) return absl::StrCat("cuda ", target.cuda().arch());

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "proto/base/digest.h"
 #include "proto/compile_service.pb.h"
 #include "proto/key/canonical_graph.h"
@@ -56,6 +57,9 @@ struct RequestDigest {
   // of one `job` are served by one compile.
   Digest job;
 };
+
+// RequestDigest::total of these parts.
+Digest TotalOf(absl::Span<const KeyPart> parts);
 
 // What a plan's decisions are made by: whether s0 <= s1, say, where the graph
 // leaves it open.

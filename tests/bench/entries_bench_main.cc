@@ -28,6 +28,7 @@
 #include "server/signer.h"
 #include "tests/bench/bench_daemon.h"
 #include "tests/support/health_client.h"
+#include "tests/support/key_named.h"
 
 namespace kiln {
 namespace {
@@ -36,22 +37,15 @@ constexpr int kFillers = 2;
 constexpr int kArtifactBytes = 600;
 constexpr std::chrono::minutes kMostWaiting(10);
 
-// A key with the parts that a small graph's has.
 NewEntry EntryNumber(int number) {
   NewEntry entry;
-  Sha256 all;
-  for (const char* part : {"schema", "namespace", "graph", "target", "options",
-                           "compiler", "toolchain"}) {
-    const std::string text = absl::StrCat(part, " of graph ", number);
-    entry.key.parts.push_back({part, Sha256Of(text), text});
-    all.AddField(text);
-  }
-  entry.key.digest = all.Finish();
+  const std::string name = absl::StrCat("graph ", number);
+  entry.key = KeyNamed(name, "default");
   entry.artifact.set_artifact(std::string(kArtifactBytes, 'a'));
   entry.build = absl::Milliseconds(100 + number % 900);
   entry.kernels = 3;
   entry.cache_namespace = "default";
-  entry.graph_name = absl::StrCat("graph ", number);
+  entry.graph_name = name;
   entry.target = "cpu x86-64-v3";
   entry.graph_text = absl::StrCat("input 0: f32[s0, 4]\nnode 0: ", number);
   return entry;

@@ -44,6 +44,7 @@ class ArtifactCacheTest : public testing::Test {
                       std::vector<std::string> tuned = {}) {
     NewEntry entry;
     entry.key = KeyOf(request);
+    entry.cache_namespace = "default";
     entry.artifact.set_artifact(bytes);
     entry.guards = std::move(guards);
     entry.tuned = std::move(tuned);
@@ -178,6 +179,34 @@ TEST_F(ArtifactCacheTest, WhatIsNoIndexOfItsKeyIsBrokenAndThenGone) {
   EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kMiss);
   ASSERT_TRUE(indexes_.Put(KeyOf(request_).digest, "no message").ok());
   EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kBroken);
+}
+
+// What once got in from a daemon that did not look.
+TEST_F(ArtifactCacheTest, WhatSaysAnotherNamespaceThanItsKeysIsBroken) {
+  const Digest key = KeyOf(request_).digest;
+  ASSERT_TRUE(Insert(request_, "bytes").ok());
+  wire::KeyIndex index;
+  ASSERT_TRUE(index.ParseFromString(**indexes_.Get(key)));
+  index.mutable_key()->set_cache_namespace("team-b");
+  ASSERT_TRUE(indexes_.Put(key, index.SerializeAsString()).ok());
+  EXPECT_TRUE(cache_.List({.cache_namespace = "team-b"})->entries.empty());
+  EXPECT_EQ(cache_.Purge({.cache_namespace = "team-b", .all = true})->entries,
+            0);
+  EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kBroken);
+
+  ASSERT_TRUE(Insert(request_, "again").ok());
+  const Digest id = Lookup(request_).entry_id;
+  wire::CacheEntry entry;
+  ASSERT_TRUE(entry.ParseFromString(**memory_.Get(id)));
+  entry.mutable_key()->set_cache_namespace("team-b");
+  ASSERT_TRUE(memory_.Put(id, entry.SerializeAsString()).ok());
+  EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kBroken);
+  EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kMiss);
+
+  // Nobody adds to a key of another namespace.
+  ASSERT_TRUE(Insert(request_, "again").ok());
+  EXPECT_EQ(ReasonOf(cache_.Name(entry)), ErrorReason::kArtifactCorrupt);
+  EXPECT_TRUE(Lookup(request_).hit());
 }
 
 TEST_F(ArtifactCacheTest, AnEntryThatIsAnothersIsBrokenAndTheNextOneServes) {
@@ -378,6 +407,7 @@ TEST_F(ArtifactCacheTest, TheNearestEntryExplainsTheFirstDifference) {
 TEST_F(ArtifactCacheTest, AnEntryServesDriversThatRunItsCode) {
   NewEntry entry;
   entry.key = KeyOf(request_);
+  entry.cache_namespace = "default";
   entry.artifact.set_artifact("bytes");
   entry.least_driver_cuda_version = 13000;
   ASSERT_TRUE(cache_.Insert(std::move(entry)).ok());

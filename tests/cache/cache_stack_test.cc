@@ -14,13 +14,14 @@
 #include "cache/rocksdb_blob_store.h"
 #include "cache/tuning_cache.h"
 #include "proto/base/status.h"
+#include "tests/support/key_named.h"
 
 namespace kiln {
 namespace {
 
 NewEntry Entry(const std::string& name, const std::string& bytes) {
   NewEntry entry;
-  entry.key.digest = Sha256Of(name);
+  entry.key = KeyNamed(name);
   entry.artifact.set_artifact(bytes);
   return entry;
 }
@@ -87,7 +88,7 @@ TEST_F(CacheStackTest, EverythingOutlivesARestart) {
   }
   const auto stack = Open();
   EXPECT_EQ(
-      stack->artifacts().Lookup(Sha256Of("a"), {{}, {}}).artifact.artifact(),
+      stack->artifacts().Lookup(KeyOfName("a"), {{}, {}}).artifact.artifact(),
       "bytes");
   EXPECT_EQ(stack->units().Lookup(unit)->image(), "image");
   EXPECT_EQ(stack->units().Lookup(unit)->log(), "");
@@ -124,8 +125,8 @@ TEST(TuningCache, ADecisionOfAnotherVersionIsPassedBy) {
 TEST_F(CacheStackTest, ASecondLookupIsServedFromMemory) {
   { ASSERT_TRUE(Open()->artifacts().Insert(Entry("a", "bytes")).ok()); }
   const auto stack = Open();
-  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {{}, {}}).hit());
-  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {{}, {}}).hit());
+  EXPECT_TRUE(stack->artifacts().Lookup(KeyOfName("a"), {{}, {}}).hit());
+  EXPECT_TRUE(stack->artifacts().Lookup(KeyOfName("a"), {{}, {}}).hit());
   EXPECT_EQ(Counter(*stack, "cache.artifacts.disk_reads"), 1);
 }
 
@@ -133,15 +134,15 @@ TEST_F(CacheStackTest, AFlippedBitIsAMissACounterAndAQuarantinedRecord) {
   { ASSERT_TRUE(Open()->artifacts().Insert(Entry("a", "bytes")).ok()); }
   Spoil(RocksDbTable::kEntries);
   const auto stack = Open();
-  EXPECT_EQ(stack->artifacts().Lookup(Sha256Of("a"), {{}, {}}).outcome,
+  EXPECT_EQ(stack->artifacts().Lookup(KeyOfName("a"), {{}, {}}).outcome,
             CacheOutcome::kBroken);
-  EXPECT_EQ(stack->artifacts().Lookup(Sha256Of("a"), {{}, {}}).outcome,
+  EXPECT_EQ(stack->artifacts().Lookup(KeyOfName("a"), {{}, {}}).outcome,
             CacheOutcome::kMiss);
   EXPECT_EQ(Counter(*stack, "cache.broken"), 1);
   EXPECT_EQ(Counter(*stack, "cache.quarantine.records"), 1);
   EXPECT_EQ(Counter(*stack, "cache.artifacts.entries"), 0);
   ASSERT_TRUE(stack->artifacts().Insert(Entry("a", "again")).ok());
-  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {{}, {}}).hit());
+  EXPECT_TRUE(stack->artifacts().Lookup(KeyOfName("a"), {{}, {}}).hit());
 }
 
 TEST_F(CacheStackTest, ABrokenUnitIsBuiltAgain) {
@@ -159,7 +160,7 @@ TEST_F(CacheStackTest, RecordsOfAStrangerAreNotBelieved) {
   const auto stack = CacheStack::Open(
       options_, std::make_shared<KeyRing>(*SigningKey::Generate()), clock_);
   ASSERT_TRUE(stack.ok());
-  EXPECT_EQ((*stack)->artifacts().Lookup(Sha256Of("a"), {{}, {}}).outcome,
+  EXPECT_EQ((*stack)->artifacts().Lookup(KeyOfName("a"), {{}, {}}).outcome,
             CacheOutcome::kBroken);
 }
 
@@ -179,7 +180,7 @@ TEST_F(CacheStackTest, TheDiskStaysWithinItsBudget) {
   // What was evicted is in no list.
   EXPECT_EQ(stack->artifacts().List({})->entries.size(),
             static_cast<size_t>(Counter(*stack, "cache.artifacts.entries")));
-  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("19"), {{}, {}}).hit());
+  EXPECT_TRUE(stack->artifacts().Lookup(KeyOfName("19"), {{}, {}}).hit());
 }
 
 TEST_F(CacheStackTest, ASecondDaemonOnTheFolderIsRefused) {
@@ -192,7 +193,7 @@ TEST_F(CacheStackTest, WithoutAFolderItIsOfMemoryAlone) {
   options_.folder = "";
   const auto stack = Open();
   ASSERT_TRUE(stack->artifacts().Insert(Entry("a", "bytes")).ok());
-  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {{}, {}}).hit());
+  EXPECT_TRUE(stack->artifacts().Lookup(KeyOfName("a"), {{}, {}}).hit());
 }
 
 // One bit of a file, behind everybody's back.
@@ -239,7 +240,7 @@ class DamagedDatabase : public CacheStackTest {
     const auto stack = Open();
     ASSERT_NE(stack, nullptr);
     EXPECT_TRUE(stack->artifacts().Insert(Entry("b", "other")).ok());
-    EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("b"), {{}, {}}).hit());
+    EXPECT_TRUE(stack->artifacts().Lookup(KeyOfName("b"), {{}, {}}).hit());
     put_aside_ = Counter(*stack, "cache.put_aside");
   }
 

@@ -17,11 +17,14 @@
 #include "cache/upkeep.h"
 #include "proto/base/status.h"
 #include "tests/support/faulty_disk.h"
+#include "tests/support/key_named.h"
 
 namespace kiln {
 namespace {
 
-Digest KeyOf(int number) { return Sha256Of(absl::StrCat("entry ", number)); }
+CompileKey KeyOf(int number) {
+  return KeyNamed(absl::StrCat("entry ", number));
+}
 
 std::string BytesOf(int number) {
   return absl::StrCat(number, std::string(3000, 'a' + number % 26));
@@ -39,13 +42,13 @@ class DiskFaultTest : public testing::Test {
   }
   absl::Status Insert(int number) {
     NewEntry entry;
-    entry.key.digest = KeyOf(number);
+    entry.key = KeyOf(number);
     entry.artifact.set_artifact(BytesOf(number));
     return stack_->artifacts().Insert(std::move(entry));
   }
   CacheOutcome Lookup(int number) {
     const CacheAnswer answer =
-        stack_->artifacts().Lookup(KeyOf(number), {{}, {}});
+        stack_->artifacts().Lookup(KeyOf(number).digest, {{}, {}});
     if (answer.hit()) {
       EXPECT_EQ(answer.artifact.artifact(), BytesOf(number));
     }

@@ -11,11 +11,15 @@
 #include "absl/strings/str_cat.h"
 #include "cache/cache_stack.h"
 #include "cache/rocksdb_blob_store.h"
+#include "tests/support/key_named.h"
 
 namespace kiln {
 namespace {
 
-Digest KeyOf(int number) { return Sha256Of(absl::StrCat("record ", number)); }
+CompileKey KeyOf(int number) {
+  return KeyNamed(absl::StrCat("record ", number));
+}
+Digest UnitOf(int number) { return Sha256Of(absl::StrCat("unit ", number)); }
 
 class FlippedBits : public testing::Test {
  protected:
@@ -24,7 +28,7 @@ class FlippedBits : public testing::Test {
     const auto stack = Open();
     for (int i = 0; i < records; ++i) {
       NewEntry entry;
-      entry.key.digest = KeyOf(i);
+      entry.key = KeyOf(i);
       entry.artifact.set_artifact(absl::StrCat("artifact ", i));
       ASSERT_TRUE(stack->artifacts().Insert(std::move(entry)).ok());
     }
@@ -77,7 +81,8 @@ TEST_F(FlippedBits, OfEntriesAreFoundByLookupsAndNoneIsServed) {
   const auto stack = Open();
   int served = 0, found = 0;
   for (int i = 0; i < kRecords; ++i) {
-    const CacheAnswer answer = stack->artifacts().Lookup(KeyOf(i), {{}, {}});
+    const CacheAnswer answer =
+        stack->artifacts().Lookup(KeyOf(i).digest, {{}, {}});
     served += answer.hit() ? 1 : 0;
     found += answer.outcome == CacheOutcome::kBroken ? 1 : 0;
   }
@@ -94,30 +99,25 @@ TEST_F(FlippedBits, OfUnitsAreFoundByLookupsAndNoneIsBuiltIn) {
       wire::ObjectCode object;
       object.set_image(absl::StrCat("object ", i));
       ASSERT_TRUE(
-          stack->units().Insert(KeyOf(i), object, absl::Seconds(1)).ok());
+          stack->units().Insert(UnitOf(i), object, absl::Seconds(1)).ok());
     }
   }
   FlipOneInEach(RocksDbTable::kUnits, kRecords);
   const auto stack = Open();
   int served = 0;
   for (int i = 0; i < kRecords; ++i)
-    served += stack->units().Lookup(KeyOf(i)).has_value() ? 1 : 0;
+    served += stack->units().Lookup(UnitOf(i)).has_value() ? 1 : 0;
   EXPECT_EQ(served, 0);
   EXPECT_EQ(Counter(*stack, "cache.broken"), kRecords);
 }
 
 TEST_F(FlippedBits, OfGraphsAreFoundByAScrubAndExplainNothing) {
   constexpr int kRecords = 1000;
-  const auto parts = [](int i) {
-    return std::vector<KeyPart>{
-        {"graph", Sha256Of(absl::StrCat("graph ", i)), absl::StrCat(i)}};
-  };
   {
     const auto stack = Open();
     for (int i = 0; i < kRecords; ++i) {
       NewEntry entry;
-      entry.key.digest = KeyOf(i);
-      entry.key.parts = parts(i);
+      entry.key = KeyOf(i);
       entry.artifact.set_artifact("an artifact");
       entry.graph_text = absl::StrCat("line ", i);
       ASSERT_TRUE(stack->artifacts().Insert(std::move(entry)).ok());
@@ -125,7 +125,8 @@ TEST_F(FlippedBits, OfGraphsAreFoundByAScrubAndExplainNothing) {
   }
   FlipOneInEach(RocksDbTable::kGraphs, kRecords);
   const auto stack = Open();
-  const auto nearest = stack->artifacts().Nearest(parts(-1), "line of another");
+  const auto nearest =
+      stack->artifacts().Nearest(KeyOf(-1).parts, "line of another");
   ASSERT_TRUE(nearest.ok()) << nearest.status();
   ASSERT_TRUE(nearest->has_value());
   EXPECT_EQ((*nearest)->graph_difference, "");
@@ -179,7 +180,8 @@ TEST_F(FlippedBits, OfIndexesAreFoundByAScrubWhichMakesThemAnew) {
   EXPECT_EQ(report.damaged + report.unnamed + report.dangling, 0);
   int served = 0;
   for (int i = 0; i < kRecords; ++i)
-    served += stack->artifacts().Lookup(KeyOf(i), {{}, {}}).hit() ? 1 : 0;
+    served +=
+        stack->artifacts().Lookup(KeyOf(i).digest, {{}, {}}).hit() ? 1 : 0;
   EXPECT_EQ(served, kRecords);
 }
 

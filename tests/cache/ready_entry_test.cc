@@ -8,18 +8,20 @@
 #include <vector>
 
 #include "cache/cache_stack.h"
+#include "cache/entry_facts.h"
 #include "cache/read_once.h"
 #include "proto/artifact.pb.h"
 #include "proto/base/clock.h"
 #include "proto/base/status.h"
 #include "proto/cache_entry.pb.h"
+#include "tests/support/key_named.h"
 
 namespace kiln {
 namespace {
 
-wire::CacheEntry RecordOf(const Digest& key, const Digest& id) {
+wire::CacheEntry RecordOf(const CompileKey& key, const Digest& id) {
   wire::CacheEntry entry;
-  entry.mutable_key()->set_compile_key(key.ToBytes());
+  *entry.mutable_key() = KeyFactsOf(key, "");
   entry.mutable_facts()->set_entry_id(id.ToBytes());
   entry.mutable_artifact()->set_artifact("the artifact's bytes");
   entry.mutable_artifact()->set_signature("signed");
@@ -30,9 +32,10 @@ wire::CacheEntry RecordOf(const Digest& key, const Digest& id) {
 }
 
 TEST(ReadyEntry, SaysWhereItsArtifactIsAndWhoSignedIt) {
-  const Digest key = Sha256Of("key");
-  const Digest id = Sha256Of("id");
-  const wire::CacheEntry entry = RecordOf(key, id);
+  const CompileKey named = KeyNamed("key");
+  const Digest key = named.digest;
+  const Digest id = EntryId(key, {}, {});
+  const wire::CacheEntry entry = RecordOf(named, id);
   const std::string record = entry.SerializeAsString();
   const auto ready = ReadReadyEntry(record, key, id);
   ASSERT_TRUE(ready.ok()) << ready.status();
@@ -42,9 +45,10 @@ TEST(ReadyEntry, SaysWhereItsArtifactIsAndWhoSignedIt) {
 }
 
 TEST(ReadyEntry, IsNoneOfAnotherOrOfACutRecord) {
-  const Digest key = Sha256Of("key");
-  const Digest id = Sha256Of("id");
-  const std::string record = RecordOf(key, id).SerializeAsString();
+  const CompileKey named = KeyNamed("key");
+  const Digest key = named.digest;
+  const Digest id = EntryId(key, {}, {});
+  const std::string record = RecordOf(named, id).SerializeAsString();
   EXPECT_EQ(ReasonOf(ReadReadyEntry(record, id, id).status()),
             ErrorReason::kArtifactCorrupt);
   EXPECT_EQ(ReasonOf(ReadReadyEntry(record, key, key).status()),
@@ -96,7 +100,7 @@ TEST(LookupInMemory, FindsWhatIsThereAndNothingThatIsGone) {
   ASSERT_TRUE(stack.ok()) << stack.status();
   ArtifactCache& cache = (*stack)->artifacts();
   NewEntry entry;
-  entry.key.digest = Sha256Of("key");
+  entry.key = KeyNamed("key");
   entry.artifact.set_artifact("the artifact's bytes");
   const std::vector<int64_t> values;
   const TuningDecisions decisions;

@@ -9,6 +9,7 @@
 #include "cache/memory_blob_store.h"
 #include "cache/rocksdb_blob_store.h"
 #include "cache/tiered_blob_store.h"
+#include "tests/support/key_named.h"
 #include "tests/support/short_folder.h"
 
 namespace kiln {
@@ -27,9 +28,9 @@ TEST(CacheThreads, ManyMayLookUpInsertListAndPurgeAtOnce) {
   for (int thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&, thread] {
       for (int i = 0; i < 100; ++i) {
-        const Digest key = Sha256Of(std::to_string(i % 10));
         NewEntry entry;
-        entry.key.digest = key;
+        entry.key = KeyNamed(std::to_string(i % 10));
+        const Digest key = entry.key.digest;
         entry.artifact.set_artifact(std::string(100, 'x'));
         EXPECT_TRUE((*stack)->artifacts().Insert(std::move(entry)).ok());
         const CacheAnswer answer = (*stack)->artifacts().Lookup(key, {{}, {}});

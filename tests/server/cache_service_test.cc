@@ -4,14 +4,21 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "cache/entry_format.h"
+#include "cache/entry_id.h"
 #include "cache/far/peer_far_store.h"
 #include "gtest/gtest.h"
 #include "proto/artifact.pb.h"
+#include "proto/base/assemble.h"
 #include "proto/base/digest.h"
+#include "proto/base/seal.h"
+#include "proto/base/signature.h"
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
+#include "proto/cache_entry.pb.h"
 #include "server/counters.h"
 #include "tests/support/test_daemon.h"
 #include "tests/support/tls_daemons.h"
@@ -29,7 +36,10 @@ class CacheServiceTest : public testing::Test {
       : maker_([&](Config& config) { Open(config, "a"); }),
         taker_([&](Config& config) {
           Open(config, "b");
-          config.trusted_keys = {KeyHexOf(maker_)};
+          config.trusted_keys = {
+              KeyHexOf(maker_),
+              absl::StrCat("team-a:", absl::BytesToHexString(
+                                          team_a_.public_key().bytes()))};
         }) {}
 
   void Open(Config& config, const std::string& name) {
@@ -65,6 +75,7 @@ class CacheServiceTest : public testing::Test {
   }
 
   const wire::CompileRequest request_ = FakeRequest({"fake.salt.a"});
+  const SigningKey team_a_ = *SigningKey::Generate();
   TlsDaemons tls_;
   TestDaemon maker_, taker_;
 };
@@ -118,6 +129,51 @@ TEST_F(CacheServiceTest, ARecordOfAnotherNamespaceIsNotThere) {
   const absl::Status put = As("narrow", taker_)->Put(name, "", *record, Soon());
   EXPECT_EQ(ReasonOf(put), ErrorReason::kPermission) << put;
   EXPECT_FALSE(TakerHasIt());
+}
+
+// Its key counts in team-a, and it is a publisher there; the key is of "default".
+TEST_F(CacheServiceTest, APublisherOfOneNamespaceWritesUnderNoKeyOfAnother) {
+  ASSERT_TRUE(taker_.client().Compile(request_).status.ok());
+  const FarName name = Make();
+  const absl::StatusOr<std::string> record =
+      As("reader", taker_)->Get(name, Soon());
+  ASSERT_TRUE(record.ok()) << record.status();
+  const auto forge = [&](const Digest& id, int64_t created) {
+    wire::CacheEntry entry;
+    const auto taker_key =
+        PublicKey::FromBytes(absl::HexStringToBytes(KeyHexOf(taker_)));
+    EXPECT_TRUE(
+        entry.ParseFromString(*OpenRecord(*name.entry, *record, {*taker_key})));
+    entry.mutable_key()->set_cache_namespace("team-a");
+    entry.mutable_facts()->set_entry_id(id.ToBytes());
+    entry.mutable_facts()->set_created_unix_ms(created);
+    wire::ArtifactEnvelope envelope;
+    EXPECT_TRUE(envelope.ParseFromString(entry.artifact().envelope()));
+    envelope.set_cache_namespace("team-a");
+    envelope.set_entry_id(id.ToBytes());
+    *entry.mutable_artifact() =
+        SealArtifact(team_a_, envelope, entry.artifact().artifact());
+    return SealRecord(id, DeterministicBytes(entry), team_a_);
+  };
+  for (int i = 0; i <= kMaxEntriesPerKey; ++i) {
+    // Its own id, and such as nothing makes.
+    const Digest id = i == 0 ? *name.entry : Sha256Of(absl::StrCat(i));
+    const absl::Status put =
+        As("narrow", taker_)
+            ->Put({name.key, id}, "", forge(id, (int64_t{1} << 50) + i),
+                  Soon());
+    EXPECT_EQ(ReasonOf(put), ErrorReason::kArtifactCorrupt) << put;
+  }
+  EXPECT_EQ(taker_.count(Count::kRecordsTaken), 0);
+  EXPECT_EQ(taker_.count(Count::kRecordsRefused), kMaxEntriesPerKey + 1);
+  // Theirs is served, and shown as theirs.
+  EXPECT_TRUE(TakerHasIt());
+  EXPECT_TRUE(As("narrow", taker_)->Hints(name.key, Soon())->empty());
+  grpc::ClientContext context;
+  wire::ListReply listed;
+  ASSERT_TRUE(taker_.client().admin().List(&context, {}, &listed).ok());
+  ASSERT_EQ(listed.entries_size(), 1);
+  EXPECT_EQ(listed.entries(0).cache_namespace(), "default");
 }
 
 TEST_F(CacheServiceTest, AStrangerGetsNothing) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "cache/cache_stack.h"
 #include "proto/base/seal.h"
+#include "tests/support/key_named.h"
 #include "tests/support/map_far_store.h"
 
 namespace kiln {
@@ -22,7 +23,7 @@ class FarLookupsTest : public testing::Test {
                    .queue_bytes = 1 << 20,
                    .max_record_bytes = 1 << 20};
     NewEntry entry;
-    entry.key.digest = kKey;
+    entry.key = KeyNamed("key");
     wire::ArtifactEnvelope envelope;
     envelope.set_compile_key(kKey.ToBytes());
     envelope.set_entry_id(EntryId(kKey, {}, {}).ToBytes());
@@ -43,7 +44,7 @@ class FarLookupsTest : public testing::Test {
             .decisions = none_};
   }
 
-  const Digest kKey = Sha256Of("key");
+  const Digest kKey = KeyOfName("key");
   FakeClock clock_;
   const SigningKey signer_ = *SigningKey::Generate();
   const std::shared_ptr<MapFarStore> far_ = std::make_shared<MapFarStore>();

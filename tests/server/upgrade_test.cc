@@ -14,6 +14,7 @@
 #include "cache/entry_format.h"
 #include "cache/rocksdb_blob_store.h"
 #include "proto/base/status.h"
+#include "tests/support/key_named.h"
 #include "tests/support/test_daemon.h"
 
 namespace kiln {
@@ -105,6 +106,22 @@ TEST(Upgrade, ACompilerRebuiltFromEqualSourcesHits) {
   EXPECT_EQ(d.count(Count::kPlans), 0);
 }
 
+// The record as its build would have stored it under that key.
+std::string Moved(std::string record, const Digest& key) {
+  constexpr size_t kSumAt = 16, kKeyAt = 24, kPayloadAt = 56, kTrailer = 72;
+  const auto number = [](uint64_t value) {
+    std::string bytes;
+    for (int i = 0; i < 8; ++i) bytes += static_cast<char>(value >> (8 * i));
+    return bytes;
+  };
+  record.replace(kKeyAt, Digest::kBytes, key.ToBytes());
+  const std::string payload =
+      record.substr(kPayloadAt, record.size() - kPayloadAt - kTrailer);
+  const std::string summed =
+      record.substr(0, kSumAt) + key.ToBytes() + number(Xxh3_64(payload));
+  return record.replace(kSumAt, 8, number(Xxh3_64(summed)));
+}
+
 // One that comes from elsewhere, in the place of ours.
 TEST(Upgrade, ARecordOfAnotherVersionIsAMissAndIsLeftAlone) {
   const std::string folder = absl::StrCat(testing::TempDir(), "/other_version");
@@ -120,6 +137,7 @@ TEST(Upgrade, ARecordOfAnotherVersionIsAMissAndIsLeftAlone) {
                     return absl::OkStatus();
                   })
                   .ok());
+  const CompileKey named = KeyNamed("ours");
   CacheOptions options;
   options.folder = folder + "/records";
   {
@@ -127,6 +145,10 @@ TEST(Upgrade, ARecordOfAnotherVersionIsAMissAndIsLeftAlone) {
     const auto ours = (*db)->Store(RocksDbTable::kIndexes);
     for (const Digest& key : keys)
       ASSERT_TRUE(ours->Put(key, **theirs->Get(key)).ok());
+    // Also where this build would store something.
+    ASSERT_TRUE(
+        ours->Put(named.digest, Moved(**theirs->Get(keys[0]), named.digest))
+            .ok());
   }
   const RealClock clock;
   {
@@ -137,7 +159,7 @@ TEST(Upgrade, ARecordOfAnotherVersionIsAMissAndIsLeftAlone) {
     EXPECT_EQ(artifacts.Lookup(keys[0], {{}, {}}).outcome, CacheOutcome::kMiss);
     EXPECT_TRUE(artifacts.List({})->entries.empty());
     NewEntry entry;
-    entry.key.digest = keys[0];
+    entry.key = named;
     EXPECT_EQ(ReasonOf(artifacts.Insert(std::move(entry))),
               ErrorReason::kArtifactIncompatible);
   }

@@ -17,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "proto/base/seal.h"
 #include "tests/support/fake_peer.h"
+#include "tests/support/key_named.h"
 #include "tests/support/map_far_store.h"
 #include "tests/support/redis_server.h"
 #include "tests/support/short_folder.h"
@@ -31,7 +32,10 @@ constexpr int64_t kMaxRecordBytes = 1 << 20;
 // Long enough that only what never comes is late.
 SteadyTime Soon() { return After(SteadyNow(), absl::Seconds(60)); }
 
-Digest KeyOf(int number) { return Sha256Of(absl::StrCat("key ", number)); }
+CompileKey KeyNumber(int number) {
+  return KeyNamed(absl::StrCat("key ", number), "default");
+}
+Digest KeyOf(int number) { return KeyNumber(number).digest; }
 Digest UnitOf(int number) { return Sha256Of(absl::StrCat("unit ", number)); }
 
 class FlippedFar : public testing::Test {
@@ -59,7 +63,7 @@ class FlippedFar : public testing::Test {
 
   NewEntry EntryOf(int number) const {
     NewEntry entry;
-    entry.key.digest = KeyOf(number);
+    entry.key = KeyNumber(number);
     entry.cache_namespace = "default";
     wire::ArtifactEnvelope envelope;
     envelope.set_cache_namespace("default");

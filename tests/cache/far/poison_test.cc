@@ -6,11 +6,13 @@
 #include <map>
 
 #include "cache/cache_stack.h"
+#include "cache/entry_facts.h"
 #include "cache/entry_format.h"
 #include "cache/far/far_record.h"
 #include "proto/base/assemble.h"
 #include "proto/base/seal.h"
 #include "proto/base/status.h"
+#include "tests/support/key_named.h"
 #include "tests/support/map_far_store.h"
 
 namespace kiln {
@@ -19,7 +21,7 @@ namespace {
 class PoisonTest : public testing::Test {
  protected:
   std::unique_ptr<CacheStack> Open(const SigningKey& signer,
-                                   std::vector<PublicKey> trusted = {}) {
+                                   const TrustedKeys& trusted = {}) {
     CacheOptions options;
     options.far_store = far_;
     options.far = {.budget = absl::Seconds(10),
@@ -37,26 +39,29 @@ class PoisonTest : public testing::Test {
   static NewEntry Entry(const SigningKey& signer, const std::string& name,
                         const std::string& cache_namespace = "default") {
     NewEntry entry;
-    entry.key.digest = Sha256Of(name);
+    entry.key = KeyNamed(name, cache_namespace);
     entry.cache_namespace = cache_namespace;
     wire::ArtifactEnvelope envelope;
     envelope.set_cache_namespace(cache_namespace);
     envelope.set_compile_key(entry.key.digest.ToBytes());
-    envelope.set_entry_id(IdOf(name).ToBytes());
+    envelope.set_entry_id(EntryId(entry.key.digest, {}, {}).ToBytes());
     entry.artifact = SealArtifact(signer, envelope, "artifact of " + name);
     return entry;
   }
+  static Digest KeyOf(const std::string& name) {
+    return KeyOfName(name, "default");
+  }
   static Digest IdOf(const std::string& name) {
-    return EntryId(Sha256Of(name), {}, {});
+    return EntryId(KeyOf(name), {}, {});
   }
   static FarName Name(const std::string& name) {
-    return {Sha256Of(name), IdOf(name)};
+    return {KeyOf(name), IdOf(name)};
   }
   static CacheAnswer LookupFar(CacheStack& stack, const std::string& name,
                                absl::string_view cache_namespace = "default") {
-    ArtifactCache::FarAnswer far = stack.artifacts().LookupFar(
-        Sha256Of(name), {{}, {}, 0, cache_namespace},
-        After(SteadyNow(), absl::Seconds(10)));
+    ArtifactCache::FarAnswer far =
+        stack.artifacts().LookupFar(KeyOf(name), {{}, {}, 0, cache_namespace},
+                                    After(SteadyNow(), absl::Seconds(10)));
     if (far.answer.hit()) stack.artifacts().KeepNear(far.found);
     return far.answer;
   }
@@ -79,7 +84,7 @@ TEST_F(PoisonTest, WhatATrustedDaemonStoredIsServedAndKeptAsItWasSigned) {
   const auto stack = Open(reader_, {maker_.public_key()});
   EXPECT_EQ(LookupFar(*stack, "a").artifact.artifact(), "artifact of a");
   far_->Fail(absl::InternalError("gone"));
-  EXPECT_TRUE(stack->artifacts().Lookup(Sha256Of("a"), {{}, {}}).hit());
+  EXPECT_TRUE(stack->artifacts().Lookup(KeyOf("a"), {{}, {}}).hit());
   EXPECT_EQ(Counter(*stack, "far.hits"), 1);
 }
 
@@ -106,12 +111,12 @@ TEST_F(PoisonTest, EveryFlippedBitOfARecordIsFound) {
 TEST_F(PoisonTest, EveryFlippedBitOfAHintIsFound) {
   Publish({"a"});
   const auto stack = Open(reader_, {maker_.public_key()});
-  const std::string sound = far_->Hint(Sha256Of("a"), IdOf("a"));
+  const std::string sound = far_->Hint(KeyOf("a"), IdOf("a"));
   const int64_t bits = static_cast<int64_t>(sound.size()) * 8;
   for (int64_t bit = 0; bit < bits; ++bit) {
     std::string hint = sound;
     hint[bit / 8] ^= static_cast<char>(1 << (bit % 8));
-    far_->Hint(Sha256Of("a"), IdOf("a")) = hint;
+    far_->Hint(KeyOf("a"), IdOf("a")) = hint;
     ASSERT_FALSE(LookupFar(*stack, "a").hit()) << "bit " << bit;
   }
   EXPECT_EQ(Counter(*stack, "far.refused"), bits);
@@ -130,8 +135,8 @@ TEST_F(PoisonTest, ARecordReplayedUnderAnotherNameIsRefused) {
   // Another key's record under this entry; and another key's hint and record both.
   far_->Record(Name("a")) = far_->Record(Name("b"));
   EXPECT_FALSE(LookupFar(*stack, "a").hit());
-  far_->Hint(Sha256Of("a"), IdOf("b")) = far_->Hint(Sha256Of("b"), IdOf("b"));
-  far_->Record({Sha256Of("a"), IdOf("b")}) = far_->Record(Name("b"));
+  far_->Hint(KeyOf("a"), IdOf("b")) = far_->Hint(KeyOf("b"), IdOf("b"));
+  far_->Record({KeyOf("a"), IdOf("b")}) = far_->Record(Name("b"));
   EXPECT_FALSE(LookupFar(*stack, "a").hit());
   EXPECT_EQ(Counter(*stack, "far.refused"), 3);
   EXPECT_TRUE(LookupFar(*stack, "b").hit());
@@ -143,8 +148,7 @@ TEST_F(PoisonTest, ATrustedSignersRecordOfOtherContentsIsRefused) {
   // What a daemon with a fault, or another version's, might sign.
   const NewEntry other = Entry(maker_, "b");
   wire::CacheEntry entry;
-  entry.mutable_key()->set_compile_key(Sha256Of("a").ToBytes());
-  entry.mutable_key()->set_cache_namespace("default");
+  *entry.mutable_key() = KeyFactsOf(KeyNamed("a", "default"), "default");
   entry.mutable_facts()->set_entry_id(IdOf("a").ToBytes());
   *entry.mutable_artifact() = other.artifact;  // its envelope is b's
   far_->Record(Name("a")) =
@@ -175,8 +179,53 @@ TEST_F(PoisonTest, ACallerGetsNothingOfAnotherNamespace) {
   EXPECT_FALSE(LookupFar(*stack, "a", "team-b").hit());
   ASSERT_TRUE(LookupFar(*stack, "a").hit());
   EXPECT_EQ(
-      stack->artifacts().Lookup(Sha256Of("a"), {{}, {}, 0, "team-b"}).outcome,
+      stack->artifacts().Lookup(KeyOf("a"), {{}, {}, 0, "team-b"}).outcome,
       CacheOutcome::kMiss);
+}
+
+// A key counts in a namespace; what it signs is of that namespace's keys alone.
+TEST_F(PoisonTest, ASignerOfOneNamespaceMakesNoEntryOfAnothersKey) {
+  Publish({"a"});
+  const SigningKey team_b = *SigningKey::Generate();
+  TrustedKeys trusted = {maker_.public_key()};
+  trusted.Add(team_b.public_key(), "team-b");
+  const auto stack = Open(reader_, trusted);
+  // Of the key in "default", it says; younger, and of an id of its own.
+  wire::CacheEntry entry;
+  *entry.mutable_key() = KeyFactsOf(KeyNamed("a", "default"), "team-b");
+  wire::EntryFacts& facts = *entry.mutable_facts();
+  facts.set_created_unix_ms(int64_t{1} << 50);
+  facts.add_tuned("row ");
+  const Digest id = EntryId(KeyOf("a"), {}, {"row "});
+  facts.set_entry_id(id.ToBytes());
+  wire::ArtifactEnvelope envelope;
+  envelope.set_cache_namespace("team-b");
+  envelope.set_compile_key(KeyOf("a").ToBytes());
+  envelope.set_entry_id(id.ToBytes());
+  *entry.mutable_artifact() = SealArtifact(team_b, envelope, "poison");
+  ASSERT_TRUE(far_->Put({KeyOf("a"), id}, HintOf(facts),
+                        SealRecord(id, DeterministicBytes(entry), team_b), {})
+                  .ok());
+  // Neither does it hide the right one.
+  EXPECT_EQ(LookupFar(*stack, "a").artifact.artifact(), "artifact of a");
+  EXPECT_EQ(Counter(*stack, "far.refused"), 1);
+  EXPECT_FALSE(LookupFar(*stack, "a", "team-b").hit());
+  const auto near = stack->artifacts().List({});
+  ASSERT_EQ(near->entries.size(), 1u);
+  EXPECT_EQ(near->entries[0].cache_namespace, "default");
+  // Of its own namespace's key it is believed.
+  *entry.mutable_key() = KeyFactsOf(KeyNamed("a", "team-b"), "team-b");
+  const Digest own = KeyOfName("a", "team-b");
+  const Digest own_id = EntryId(own, {}, {"row "});
+  facts.set_entry_id(own_id.ToBytes());
+  envelope.set_compile_key(own.ToBytes());
+  envelope.set_entry_id(own_id.ToBytes());
+  *entry.mutable_artifact() = SealArtifact(team_b, envelope, "of team-b");
+  EXPECT_TRUE(
+      OpenFarEntry(own, own_id,
+                   SealRecord(own_id, DeterministicBytes(entry), team_b),
+                   trusted)
+          .ok());
 }
 
 TEST_F(PoisonTest, PoisonDoesNotTouchWhatIsNear) {
@@ -185,9 +234,8 @@ TEST_F(PoisonTest, PoisonDoesNotTouchWhatIsNear) {
   far_->AwaitRecords(1);
   far_->Record(Name("a")) = "poison";
   EXPECT_FALSE(LookupFar(*stack, "a").hit());
-  EXPECT_EQ(
-      stack->artifacts().Lookup(Sha256Of("a"), {{}, {}}).artifact.artifact(),
-      "artifact of a");
+  EXPECT_EQ(stack->artifacts().Lookup(KeyOf("a"), {{}, {}}).artifact.artifact(),
+            "artifact of a");
   EXPECT_EQ(Counter(*stack, "cache.broken"), 0);
 }
 
