@@ -91,20 +91,25 @@ void AwaitMapping(const Attempt& attempt) {
   if (bytes <= 0) _exit(1);  // the jailer is gone
 }
 
-// The last steps, in the worker itself. `ruleset`: made while all of the view
-// could be walked to; negative: none.
-void LockUp(const Attempt& attempt, int ruleset) {
+// Of the worker and, beside it, its init.
+void LimitAndFilter(const Attempt& attempt) {
   const bool alone = attempt.user.has_value() || attempt.own_users;
   RequireOk(attempt, LimitSelf(attempt.spec, alone));
   const bool own_processes = attempt.level == JailLevel::kNamespaces;
-  if (ruleset >= 0) {
-    if (attempt.spec.gpu) RequireOk(attempt, AllowOwnProcess(ruleset));
-    RequireOk(attempt, KeepTo(ruleset));
-  }
   const absl::Status filtered = RefuseSystemCalls(
       own_processes ? OwnSessions::kAllowed : OwnSessions::kRefused,
       attempt.spec.gpu ? Sockets::kUnconnected : Sockets::kRefused);
   if (attempt.level >= JailLevel::kLandlock) RequireOk(attempt, filtered);
+}
+
+// The last steps, in the worker itself: its init stays ready to end it, and
+// Landlock keeps it from init too. `ruleset`: made while all of the view could be
+// walked to; negative: none.
+void KeepToView(const Attempt& attempt, int ruleset) {
+  BeIdle();
+  if (ruleset < 0) return;
+  if (attempt.spec.gpu) RequireOk(attempt, AllowOwnProcess(ruleset));
+  RequireOk(attempt, KeepTo(ruleset));
 }
 
 int RulesetFor(const Attempt& attempt) {
@@ -155,11 +160,15 @@ void StartInside(const Attempt& attempt) {
   RequireOk(attempt, DropRights(user));
   // A change of user forgets it.
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  LimitAndFilter(attempt);
+  // The worker is of the same user: it may open no memory of this process.
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   const pid_t worker = fork();
   if (worker < 0) GiveUp(attempt, SystemError("fork"));
   if (worker != 0) BeInit(attempt, worker);
+  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   setpgid(0, 0);
-  LockUp(attempt, ruleset);
+  KeepToView(attempt, ruleset);
   SayReady(attempt);
 }
 
@@ -179,7 +188,8 @@ void StartHere(const Attempt& attempt) {
   UseScratchAsItStands(attempt.spec);
   // A change of user forgets it.
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  LockUp(attempt, ruleset);
+  LimitAndFilter(attempt);
+  KeepToView(attempt, ruleset);
   SayReady(attempt);
 }
 

@@ -77,13 +77,6 @@ absl::Status SetLimit(__rlimit_resource what, absl::string_view name,
   return absl::ErrnoToStatus(errno, absl::StrCat("limit of ", name));
 }
 
-void BeIdle() {
-  // Best effort: a machine may forbid changes of priority altogether.
-  const sched_param none = {};
-  setpriority(PRIO_PROCESS, 0, kIdleNice);
-  sched_setscheduler(0, SCHED_IDLE, &none);
-}
-
 }  // namespace
 
 std::optional<uid_t> OwnUser(pid_t pid) {
@@ -125,10 +118,16 @@ absl::Status DropRights(std::optional<uid_t> user) {
   return absl::OkStatus();
 }
 
+void BeIdle() {
+  // Best effort: a machine may forbid changes of priority altogether.
+  const sched_param none = {};
+  setpriority(PRIO_PROCESS, 0, kIdleNice);
+  sched_setscheduler(0, SCHED_IDLE, &none);
+}
+
 void BeFirstToGo() { std::ofstream("/proc/self/oom_score_adj") << 1000; }
 
 absl::Status LimitSelf(const JailSpec& spec, bool users_own) {
-  BeIdle();
   RETURN_IF_ERROR(SetLimit(RLIMIT_CORE, "core files", 0));
   RETURN_IF_ERROR(SetLimit(RLIMIT_FSIZE, "a file's bytes", kFileBytes));
   RETURN_IF_ERROR(

@@ -28,7 +28,10 @@ absl::Status DropRights(std::optional<uid_t> user);
 // writes.
 void BeFirstToGo();
 
-// Idle priority, and the limits of `spec`, soft and hard. `users_own`: nobody else's processes count against this process's
+// Idle priority, where the machine grants it.
+void BeIdle();
+
+// The limits of `spec`, soft and hard. `users_own`: nobody else's processes count against this process's
 // number of them. For the process that is to be limited.
 absl::Status LimitSelf(const JailSpec& spec, bool users_own);
 

@@ -77,8 +77,7 @@ void Jailed::SetUp() {
   snprintf(address.sun_path, sizeof(address.sun_path), "%s",
            Path("kilnd.sock").c_str());
   ASSERT_EQ(
-      bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)),
-      0);
+      bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   ASSERT_EQ(listen(socket_, 8), 0);
   // Whoever may see them may use them: only the jail is in the way.
   chmod(Path("signing.key").c_str(), 0644);

@@ -1,16 +1,23 @@
 // What a worker may do to other processes and to its own standing, and all that a
 // jail holds for daemons with less rights than the one that runs the tests.
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -29,6 +36,21 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
+
+std::string FileOf(const std::string& process, const std::string& name) {
+  std::ifstream in(absl::StrCat("/proc/", process, "/", name));
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+std::string ParentOf(pid_t process) {
+  std::istringstream status(FileOf(absl::StrCat(process), "status"));
+  std::string word;
+  while (status >> word) {
+    if (word == "PPid:") break;
+  }
+  status >> word;
+  return word;
+}
 
 TEST_P(Jailed, SignalsNobodyOutside) {
   const auto worker = Start();
@@ -102,6 +124,20 @@ TEST_P(Jailed, WritesNoSettingOfTheMachine) {
   }
 }
 
+// It is of the worker's user, and has the worker's filter and limits.
+TEST_P(Jailed, DoesNotTakeOverItsInit) {
+  const auto worker = Start();
+  if (worker == nullptr || GetParam() != JailLevel::kNamespaces) return;
+  for (const char* file : {"mem", "oom_score_adj", "comm"}) {
+    EXPECT_THAT(Ask(*worker, absl::StrCat("open /proc/1/", file)),
+                Not(StartsWith("ok")));
+  }
+  const std::string init = ParentOf(worker->pid());
+  EXPECT_THAT(FileOf(init, "status"), HasSubstr("Seccomp:\t2"));
+  EXPECT_EQ(FileOf(init, "limits"),
+            FileOf(absl::StrCat(worker->pid()), "limits"));
+}
+
 TEST_P(Jailed, StaysFirstToGoWhenMemoryEnds) {
   for (const bool gpu : {false, true}) {
     const auto worker = StartWithGpu(gpu);
@@ -133,7 +169,8 @@ TEST(JailLevels, TheStrongestThatTheMachineGrantsIsTaken) {
 
 // All of the above once more, in a process that `setpriv` gives less rights:
 // whether it held.
-bool HoldsAs(const std::vector<std::string>& less) {
+bool HoldsAs(const std::vector<std::string>& less,
+             const std::vector<std::string>& variables = {}) {
   ShortFolder folder;
   chmod(folder.path().c_str(), 0755);
   const std::string worker = folder.path() + "/lying_worker";
@@ -149,6 +186,7 @@ bool HoldsAs(const std::vector<std::string>& less) {
   options.args.push_back(self);
   options.env = {absl::StrCat(kLyingWorkerVariable, "=", worker),
                  absl::StrCat("TEST_TMPDIR=", temp)};
+  options.env.insert(options.env.end(), variables.begin(), variables.end());
   options.folder = temp;
   options.descriptors = {{.ours = 1, .childs = 1}, {.ours = 2, .childs = 2}};
   auto child = Child::Start(options);
@@ -156,7 +194,40 @@ bool HoldsAs(const std::vector<std::string>& less) {
   return child.ok() && child->Wait() == 0;
 }
 
+// Whether Landlock's calls are refused here, as by a kernel that has none.
+constexpr char kNoLandlockVariable[] = "KILN_TEST_WITHOUT_LANDLOCK";
+
+class WithoutLandlock : public testing::Environment {
+  void SetUp() override {
+    if (getenv(kNoLandlockVariable) == nullptr) return;
+    sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, SYS_landlock_create_ruleset, 0, 2),
+        BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, SYS_landlock_restrict_self, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    sock_fprog program = {.len = std::size(steps), .filter = steps};
+    ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+    ASSERT_FALSE(Grants(JailLevel::kLandlock));
+  }
+};
+const auto* const without_landlock =
+    testing::AddGlobalTestEnvironment(new WithoutLandlock);
+
 bool IsFirst() { return getenv(kLyingWorkerVariable) == nullptr; }
+
+// By a root of its own alone, where there may be one.
+TEST(JailLevels, HoldWithoutLandlock) {
+  if (!IsFirst()) return;
+  const std::vector<std::string> variables = {
+      absl::StrCat(kNoLandlockVariable, "=1"),
+      "GTEST_FILTER=*Jailed.*/namespaces:JailLevels.TheStrongest*"};
+  EXPECT_TRUE(HoldsAs({"--no-new-privs"}, variables));
+  if (geteuid() != 0) return;
+  EXPECT_TRUE(
+      HoldsAs({"--reuid=65534", "--regid=65534", "--clear-groups"}, variables));
+}
 
 // With a user namespace where the machine grants one.
 TEST(JailLevels, HoldForADaemonThatIsNotRoot) {
