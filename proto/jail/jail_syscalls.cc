@@ -89,15 +89,17 @@ class Filter {
     Return(SECCOMP_RET_ERRNO | EPERM);
     Load(offsetof(seccomp_data, nr));
   }
-  // Of the calls to make a socket, those for Unix sockets without datagrams.
-  void KeepUnixSockets() {
+  // Of the calls to make a socket, or with `call` a pair of them, those for Unix
+  // sockets that carry connections: all others send to whom they name.
+  void KeepUnixSockets(uint32_t call) {
     constexpr uint32_t kTypes = 0xf;  // without flags
-    IfEqual(SYS_socket, 7);
+    IfEqual(call, 8);
     Load(offsetof(seccomp_data, args[0]));
-    Add(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 0, 3);
+    Add(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 0, 4);
     Load(offsetof(seccomp_data, args[1]));
     Add(BPF_ALU | BPF_AND | BPF_K, kTypes, 0, 0);
-    Add(BPF_JMP | BPF_JEQ | BPF_K, SOCK_DGRAM, 0, 1);
+    Add(BPF_JMP | BPF_JEQ | BPF_K, SOCK_STREAM, 2, 0);
+    Add(BPF_JMP | BPF_JEQ | BPF_K, SOCK_SEQPACKET, 1, 0);
     Return(SECCOMP_RET_ERRNO | EPERM);
     Return(SECCOMP_RET_ALLOW);
   }
@@ -129,13 +131,16 @@ absl::Status RefuseSystemCalls(OwnSessions sessions, Sockets sockets) {
   filter.IfAtLeast(kX32, 1);
   filter.Return(SECCOMP_RET_KILL_PROCESS);
   for (const uint32_t call : kRefused) filter.Refuse(call, EPERM);
-  // The network. Pairs of connected sockets stay: they reach nobody.
+  // The network.
   if (sockets == Sockets::kRefused) {
     filter.Refuse(SYS_socket, EPERM);
+    filter.Refuse(SYS_connect, EPERM);
   } else {
     filter.Refuse(SYS_connect, ECONNREFUSED);
-    filter.KeepUnixSockets();
+    filter.KeepUnixSockets(SYS_socket);
   }
+  // Of pairs too: a datagram socket of one sends to any other that it names.
+  filter.KeepUnixSockets(SYS_socketpair);
   // Its flags lie in memory, where a filter does not see them; libc falls back
   // to clone.
   filter.Refuse(SYS_clone3, ENOSYS);

@@ -19,7 +19,7 @@ enum class Sockets {
 };
 
 // From now on this process, and all that it starts, is refused (EPERM) what no
-// compiler does: sockets, mounts, namespaces, looking into other processes or
+// compiler does: sockets but for connected pairs, mounts, namespaces, looking into other processes or
 // changing their limits and priority, keys, kernel modules, BPF, io_uring, shared
 // memory of System V, the clock. Not to be undone. Wants no_new_privs.
 //

@@ -6,9 +6,11 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -64,9 +66,7 @@ TEST_P(Jailed, ConnectsToNoSocketOfTheDaemon) {
 
 // Its driver needs sockets to start.
 TEST_P(Jailed, ConnectsNowhereWithAGpuEither) {
-  JailedChildOptions options = Options();
-  options.jail.gpu = true;
-  const auto worker = Start(options);
+  const auto worker = StartWithGpu(true);
   if (worker == nullptr) return;
   const std::string connect =
       Ask(*worker, absl::StrCat("connect ", Path("kilnd.sock")));
@@ -74,8 +74,27 @@ TEST_P(Jailed, ConnectsNowhereWithAGpuEither) {
   if (!has_view()) return;
   EXPECT_EQ(connect, std::strerror(ECONNREFUSED));
   EXPECT_EQ(Ask(*worker, "dial 1"), std::strerror(EPERM));
-  EXPECT_EQ(Ask(*worker, absl::StrCat("send ", Path("kilnd.sock"))),
-            std::strerror(EPERM));
+}
+
+// As the log's socket of most machines is.
+TEST_P(Jailed, SendsNoDatagrams) {
+  const int log = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address = {.sun_family = AF_UNIX};
+  snprintf(address.sun_path, sizeof(address.sun_path), "%s",
+           Path("log").c_str());
+  ASSERT_EQ(bind(log, reinterpret_cast<sockaddr*>(&address), sizeof(address)),
+            0);
+  chmod(Path("log").c_str(), 0777);
+  for (const bool gpu : {false, true}) {
+    const auto worker = StartWithGpu(gpu);
+    if (worker == nullptr) break;
+    EXPECT_EQ(Ask(*worker, absl::StrCat("send ", Path("log"))),
+              "none of its own")
+        << gpu;
+  }
+  char word = 0;
+  EXPECT_LT(recv(log, &word, 1, MSG_DONTWAIT), 0);
+  close(log);
 }
 
 TEST_P(Jailed, HasNoNetwork) {

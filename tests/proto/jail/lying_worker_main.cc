@@ -7,7 +7,8 @@
 //   write PATH        makes a file
 //   open PATH         a file to write, and leaves it as it is
 //   connect PATH      to a Unix socket
-//   send PATH         a datagram to a Unix socket
+//   send PATH         a datagram to a Unix socket, by each way to have one of
+//                     one's own; which did it, else why not
 //   dial PORT         to a TCP port of 127.0.0.1
 //   signal PID        ends another process
 //   change PID        another process' limits, priority and cores, or its own
@@ -97,13 +98,23 @@ std::string Connect(const std::string& path) {
 }
 
 std::string Send(const std::string& path) {
-  const int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
   sockaddr_un address = {.sun_family = AF_UNIX};
   std::snprintf(address.sun_path, sizeof(address.sun_path), "%s", path.c_str());
-  return fd < 0 || sendto(fd, "x", 1, 0, reinterpret_cast<sockaddr*>(&address),
-                          sizeof(address)) != 1
-             ? Why()
-             : "ok";
+  // Linux makes a datagram socket of a raw one.
+  for (const int type : {SOCK_DGRAM, SOCK_RAW}) {
+    int pair[2] = {-1, -1};
+    const int one = socket(AF_UNIX, type, 0);
+    if (one < 0 && errno != EPERM) return Why();
+    if (socketpair(AF_UNIX, type, 0, pair) != 0 && errno != EPERM) return Why();
+    for (const int fd : {one, pair[0]}) {
+      if (sendto(fd, "x", 1, 0, reinterpret_cast<sockaddr*>(&address),
+                 sizeof(address)) == 1) {
+        return absl::StrCat("ok ", fd == one ? "one" : "a pair", " of ", type);
+      }
+      if (fd >= 0) return Why();
+    }
+  }
+  return "none of its own";
 }
 
 std::string Dial(const std::string& port) {
