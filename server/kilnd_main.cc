@@ -21,6 +21,7 @@
 #include "proto/base/command_line.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
+#include "proto/jail/own_memory.h"
 #include "proto/jail/worker_environment.h"
 #include "server/config.h"
 #include "server/config_text.h"
@@ -152,6 +153,7 @@ int Serve(const Config& config) {
   signal(SIGPIPE, SIG_IGN);
 
   RaiseDescriptorLimit();
+  KeepMemoryToItself();
   const absl::Status folder = TakeSocketFolder(config.socket);
   absl::StatusOr<std::unique_ptr<Daemon>> daemon =
       folder.ok() ? Daemon::Start(config, geteuid()) : folder;

@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -26,6 +25,7 @@
 #include "proto/jail/jail_identity.h"
 #include "proto/jail/jail_report.h"
 #include "proto/jail/jail_spec.h"
+#include "proto/jail/own_memory.h"
 
 namespace kiln {
 namespace {
@@ -120,8 +120,6 @@ int Guard(const Inmate& inmate, int signals) {
 
 [[noreturn]] void EndAs(int status) {
   if (WIFSIGNALED(status)) {
-    const rlimit none = {.rlim_cur = 0, .rlim_max = 0};
-    setrlimit(RLIMIT_CORE, &none);
     signal(WTERMSIG(status), SIG_DFL);
     sigset_t own;
     sigemptyset(&own);
@@ -161,6 +159,8 @@ std::vector<std::string> EnterJail(int argc, char** argv) {
     sigprocmask(SIG_SETMASK, &before, nullptr);
     return words;
   }
+  // The worker reads nothing before this process has told of it.
+  KeepMemoryToItself();
   const absl::Status told =
       WriteFrame(kWorkerSocket, JailReportText(inmate->report));
   if (!inmate->report.status.ok()) Refuse(inmate->report.status.message());

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -123,6 +124,17 @@ TEST(KilndMain, OneThatWasKilledIsFollowedByAnother) {
   kilnd.WaitUntilServing();
   ASSERT_EQ(kill(second, SIGTERM), 0);
   EXPECT_EQ(Kilnd::ExitOf(second), 0);
+}
+
+TEST(KilndMain, LeavesNoCoreFile) {
+  Kilnd kilnd;
+  const pid_t pid = kilnd.Start({});
+  kilnd.WaitUntilServing();
+  rlimit cores = {.rlim_cur = 1, .rlim_max = 1};
+  EXPECT_EQ(prlimit(pid, RLIMIT_CORE, nullptr, &cores), 0);
+  EXPECT_EQ(cores.rlim_max, 0);
+  ASSERT_EQ(kill(pid, SIGTERM), 0);
+  EXPECT_EQ(Kilnd::ExitOf(pid), 0);
 }
 
 TEST(KilndMain, NoStrangerWritesItsLog) {

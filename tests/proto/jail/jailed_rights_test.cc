@@ -27,6 +27,7 @@
 #include "gtest/gtest.h"
 #include "proto/base/child.h"
 #include "proto/jail/jailed_child.h"
+#include "proto/jail/own_memory.h"
 #include "tests/proto/jail/jailed.h"
 #include "tests/support/short_folder.h"
 
@@ -122,6 +123,20 @@ TEST_P(Jailed, WritesNoSettingOfTheMachine) {
                 Not(StartsWith("ok")))
         << gpu;
   }
+}
+
+// As one of its user too: at `limits`, where nothing else is in the way.
+TEST_P(Jailed, OpensNoMemoryOfItsDaemonAndItsJailer) {
+  KeepMemoryToItself();
+  const auto worker = Start();
+  if (worker != nullptr) {
+    for (const std::string& process :
+         {absl::StrCat(getpid()), ParentOf(worker->pid())}) {
+      EXPECT_THAT(Ask(*worker, absl::StrCat("open /proc/", process, "/mem")),
+                  Not(StartsWith("ok")));
+    }
+  }
+  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 
 // It is of the worker's user, and has the worker's filter and limits.
