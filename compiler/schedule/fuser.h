@@ -21,10 +21,6 @@ namespace kiln {
 // every other one.
 inline constexpr size_t kNeighbours = 12;
 
-// What a fusion must save of the price of two kernels: an eighth of a launch. What
-// is less is within the error of the prices.
-inline constexpr double kLeastSavedNs = kLaunchNs / 8;
-
 // Nests that have become one kernel.
 struct FusionGroup {
   FusionUnit unit;

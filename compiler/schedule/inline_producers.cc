@@ -1,32 +1,44 @@
-#include "compiler/loop/inline_producers.h"
+#include "compiler/schedule/inline_producers.h"
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "compiler/loop/body_builder.h"
 #include "compiler/loop/index_expr.h"
 #include "compiler/loop/loop_transforms.h"
 #include "compiler/loop/store_axes.h"
+#include "compiler/schedule/fusion_rules.h"
+#include "compiler/schedule/fusion_unit.h"
+#include "compiler/schedule/nest_price.h"
 
 namespace kiln {
 
 namespace {
+
+// By how much the price of nests that are yet to be fused may be off.
+constexpr double kErrorOfPrices = 1.1;
 
 // Who touches a buffer.
 struct BufferUses {
   int writers = 0;
   int loads = 0;           // load nodes in nests
   bool as_memory = false;  // by a library call, a fill, an output, a caller
-  size_t last_reader = 0;  // step
-  int64_t most_points_hint = 0;  // of the nests that read it
+  int64_t most_points_hint = 0;      // of the nests that read it
+  std::vector<size_t> reader_steps;  // of nests, in order
   std::vector<size_t> writer_steps;
 };
+
+// What stands for loads of a buffer; null: nothing.
+using ProducerOf = absl::FunctionRef<const LoopNest*(BufferId)>;
 
 // A nest that is put in place of the loads of its buffer.
 struct Producer {
@@ -50,6 +62,7 @@ class Inliner {
         target_(target),
         options_(options),
         limits_(options.limits),
+        pricer_(program, target),
         uses_(program.buffers.size()),
         producers_(program.buffers.size()) {}
 
@@ -57,8 +70,15 @@ class Inliner {
 
  private:
   void CountUses();
-  InlineVerdict Judge(const LoopNest& nest, size_t step) const;
-  InlineVerdict JudgeWork(const LoopNest& nest, size_t step) const;
+  InlineVerdict Judge(const LoopNest& nest, size_t step);
+  InlineVerdict JudgeWork(const LoopNest& nest) const;
+  InlineVerdict JudgeRepeated(const LoopNest& nest);
+  // Nanoseconds that the nest adds to the program where it stays.
+  double PriceApart(const LoopNest& nest);
+  // Nanoseconds that `first`, which runs before `second`, takes beyond `known` as
+  // one kernel with it; infinite if they cannot be one.
+  double PriceJoined(const LoopNest& first, const LoopNest& second,
+                     const LoopNest& known);
   void NoteStayed(const LoopNest& nest, size_t step, InlineVerdict verdict);
   // The nest with loads of inlined buffers replaced; the same if there are
   // none.
@@ -66,13 +86,17 @@ class Inliner {
   // The producers that come into `nest`, by their buffers, and theirs; in order.
   // Those that are too many for it go back to their places.
   std::vector<BufferId> Incoming(const LoopNest& nest);
+  // The nest with loads replaced by what computes them.
+  LoopNest WithProducers(const LoopNest& nest, ProducerOf producer_of) const;
   ScalarId PutInPlace(const LoopNest& producer, const ScalarNode& load,
-                      absl::Span<const SymExpr> extents, BodyBuilder& body);
+                      absl::Span<const SymExpr> extents,
+                      BodyBuilder& body) const;
 
   LoopProgram& program_;
   const Target& target_;
   const InlineOptions& options_;
   const InlineLimits& limits_;
+  NestPricer pricer_;
   std::vector<BufferUses> uses_;
   std::vector<Producer> producers_;
   std::vector<std::optional<LoopStep>> steps_;  // what is left in each place
@@ -92,7 +116,8 @@ void Inliner::CountUses() {
         if (node.op != ScalarOp::kLoad) continue;
         BufferUses& uses = uses_[node.buffer];
         ++uses.loads;
-        uses.last_reader = s;
+        if (uses.reader_steps.empty() || uses.reader_steps.back() != s)
+          uses.reader_steps.push_back(s);
         uses.most_points_hint = std::max(uses.most_points_hint, points);
       }
       for (const Store& store : nest->stores) {
@@ -126,7 +151,7 @@ bool IsFree(const LoopNest& nest) {
                       });
 }
 
-InlineVerdict Inliner::Judge(const LoopNest& nest, size_t step) const {
+InlineVerdict Inliner::Judge(const LoopNest& nest, size_t step) {
   if (nest.stores.size() != 1 || HasReduction(nest) ||
       nest.stores[0].mode != StoreMode::kSet ||
       nest.stores[0].mask != Store::kNoMask) {
@@ -141,41 +166,46 @@ InlineVerdict Inliner::Judge(const LoopNest& nest, size_t step) const {
       !AxesAt(nest, store, buffer, store.index).has_value()) {
     return {StayedBecause::kStorePartial, buffer.name};
   }
-  return JudgeWork(nest, step);
+  if (static_cast<int>(nest.body.size()) > limits_.body)
+    return {StayedBecause::kBodyTooLarge,
+            absl::StrCat(nest.body.size(), " nodes")};
+  if (uses.reader_steps.empty()) return {};
+  for (const ScalarNode& node : nest.body) {
+    if (node.op != ScalarOp::kLoad) continue;
+    for (const size_t writer : uses_[node.buffer].writer_steps) {
+      if (writer > step && writer <= uses.reader_steps.back())
+        return {StayedBecause::kOverwritten,
+                program_.buffers[node.buffer].name};
+    }
+  }
+  const bool repeated =
+      uses.loads > 1 ||
+      uses.most_points_hint > program_.shapes.Hint(PointCount(nest));
+  return !repeated || IsFree(nest) ? InlineVerdict() : JudgeRepeated(nest);
 }
 
-// Whether what a pointwise nest computes may be computed again.
-InlineVerdict Inliner::JudgeWork(const LoopNest& nest, size_t step) const {
+// Whether what would be computed several times is little, by the limits.
+InlineVerdict Inliner::JudgeWork(const LoopNest& nest) const {
   const BufferUses& uses = uses_[nest.stores[0].buffer];
   int loads = 0, ops = 0, costly = 0, random = 0;
   for (const ScalarNode& node : nest.body) {
     if (node.op == ScalarOp::kLoad) {
       ++loads;
-      const BufferUses& read = uses_[node.buffer];
-      for (const size_t writer : read.writer_steps) {
-        if (writer > step && writer <= uses.last_reader)
-          return {StayedBecause::kOverwritten,
-                  program_.buffers[node.buffer].name};
-      }
     } else if (node.op != ScalarOp::kConstant && node.op != ScalarOp::kIndex &&
                node.op != ScalarOp::kCast && !IsIndexCheck(node.op)) {
       ++ops;
     }
-    if (IsCostly(node.op)) ++costly;
-    if (node.op == ScalarOp::kRandom) ++random;
+    costly += IsCostly(node.op);
+    random += node.op == ScalarOp::kRandom;
   }
-  if (static_cast<int>(nest.body.size()) > limits_.body)
-    return {StayedBecause::kBodyTooLarge,
-            absl::StrCat(nest.body.size(), " nodes")};
-  if (IsFree(nest)) return {};
   const int64_t points = program_.shapes.Hint(PointCount(nest));
-  const bool repeated = uses.most_points_hint > points;
+  const bool wider = uses.most_points_hint > points;
   const auto work = [&] {
     return absl::StrCat(loads, " loads, ", ops, " operations, ", costly,
                         " costly, read ", uses.loads, " times",
-                        repeated ? absl::StrCat(", at ", uses.most_points_hint,
-                                                " points of ", points)
-                                 : "");
+                        wider ? absl::StrCat(", at ", uses.most_points_hint,
+                                             " points of ", points)
+                              : "");
   };
   if (uses.loads > 1) {
     if (loads > limits_.loads_when_shared || ops > limits_.ops_when_shared)
@@ -183,12 +213,82 @@ InlineVerdict Inliner::JudgeWork(const LoopNest& nest, size_t step) const {
     if (random > 0 || (costly > 0 && target_.kind == TargetKind::kCpu))
       return {StayedBecause::kCostlyToRepeat, work()};
   }
-  if (repeated) {
+  if (wider) {
     if (costly > 0) return {StayedBecause::kCostlyToRepeat, work()};
     if (loads > limits_.loads_when_repeated)
       return {StayedBecause::kTooMuchToRepeat, work()};
   }
   return {};
+}
+
+// The limits, unless the price is clear.
+InlineVerdict Inliner::JudgeRepeated(const LoopNest& nest) {
+  const BufferId buffer = nest.stores[0].buffer;
+  const auto this_one = [&](BufferId b) {
+    return b == buffer ? &nest : nullptr;
+  };
+  double inlined_ns = 0, apart_ns = PriceApart(nest);
+  for (const size_t step : uses_[buffer].reader_steps) {
+    // As it was before it took any in, on both sides.
+    const auto& reader = std::get<LoopNest>(program_.steps[step]);
+    inlined_ns += pricer_.PriceOf(WithProducers(reader, this_one));
+    apart_ns += pricer_.PriceOf(reader);
+  }
+  const auto clearly_less = [](double ns, double other_ns) {
+    return ns * kErrorOfPrices + kLeastSavedNs < other_ns;
+  };
+  const std::string prices =
+      absl::StrFormat("%.2f us against %.2f", inlined_ns / 1e3, apart_ns / 1e3);
+  InlineVerdict verdict = JudgeWork(nest);
+  if (verdict.because == StayedBecause::kInlined) {
+    if (clearly_less(apart_ns, inlined_ns))
+      verdict = {StayedBecause::kSavesTooLittle, prices};
+  } else if (clearly_less(inlined_ns, apart_ns)) {
+    verdict = {};
+  } else {
+    absl::StrAppend(&verdict.detail, ", ", prices);
+  }
+  return verdict;
+}
+
+double Inliner::PriceJoined(const LoopNest& first, const LoopNest& second,
+                            const LoopNest& known) {
+  const auto unit = [&](const LoopNest& nest) {
+    return MakeFusionUnit(nest, nest.loops(), program_.buffers,
+                          program_.shapes);
+  };
+  const FusionUnit a = unit(first), b = unit(second);
+  FusionLimits limits;
+  limits.nests = limits_.loops;
+  const FusionVerdict verdict =
+      JudgeFusion(a, b, program_.buffers, program_.shapes, target_, limits);
+  if (!verdict.fuse()) return std::numeric_limits<double>::infinity();
+  return pricer_.PriceOf(MergeNests(a, b, verdict.alignment, program_.buffers,
+                                    program_.shapes)) -
+         pricer_.PriceOf(known);
+}
+
+double Inliner::PriceApart(const LoopNest& nest) {
+  double ns = pricer_.PriceOf(nest);
+  // Nothing that must run in between: those are the last step that it reads from,
+  // and the first that reads it.
+  size_t before = 0;
+  bool any = false;
+  for (const ScalarNode& node : nest.body) {
+    if (node.op != ScalarOp::kLoad) continue;
+    for (const size_t writer : uses_[node.buffer].writer_steps) {
+      before = any ? std::max(before, writer) : writer;
+      any = true;
+    }
+  }
+  if (any && steps_[before].has_value()) {
+    const auto* writer = std::get_if<LoopNest>(&*steps_[before]);
+    if (writer != nullptr)
+      ns = std::min(ns, PriceJoined(*writer, nest, *writer));
+  }
+  const auto& reader = std::get<LoopNest>(
+      program_.steps[uses_[nest.stores[0].buffer].reader_steps[0]]);
+  return std::min(ns, PriceJoined(nest, reader, reader));
 }
 
 void Inliner::NoteStayed(const LoopNest& nest, size_t step,
@@ -204,7 +304,7 @@ void Inliner::NoteStayed(const LoopNest& nest, size_t step,
 
 ScalarId Inliner::PutInPlace(const LoopNest& producer, const ScalarNode& load,
                              absl::Span<const SymExpr> extents,
-                             BodyBuilder& body) {
+                             BodyBuilder& body) const {
   const Store& store = producer.stores[0];
   std::vector<SymExpr> axes =
       *AxesAt(producer, store, program_.buffers[store.buffer], load.index);
@@ -252,13 +352,11 @@ std::vector<BufferId> Inliner::Incoming(const LoopNest& nest) {
   return all;
 }
 
-LoopNest Inliner::TakeIn(LoopNest nest) {
-  taken_ = Incoming(nest);
-  if (taken_.empty()) return nest;
+LoopNest Inliner::WithProducers(const LoopNest& nest,
+                                ProducerOf producer_of) const {
   LoopNest result;
   result.axes = nest.axes;
   result.inlined = nest.inlined;
-  for (const BufferId b : taken_) result.inlined += producers_[b].loops;
   result.merged = nest.merged;
   const std::vector<SymExpr> extents = ExtentsOf(nest);
   std::vector<SymExpr> same;
@@ -268,15 +366,15 @@ LoopNest Inliner::TakeIn(LoopNest nest) {
   BodyBuilder body;
   body.KnowExtents(extents, program_.shapes);
   const auto replace = [&](const ScalarNode& load) -> std::optional<ScalarId> {
-    if (!producers_[load.buffer].inlined) return std::nullopt;
-    const LoopNest& producer = producers_[load.buffer].nest;
-    TakeOrigins(producer, result);
-    return PutInPlace(producer, load, extents, body);
+    const LoopNest* producer = producer_of(load.buffer);
+    if (producer == nullptr) return std::nullopt;
+    TakeOrigins(*producer, result);
+    return PutInPlace(*producer, load, extents, body);
   };
   const std::vector<ScalarId> ids =
       CopyBody(nest.body, same, Store::kNoMask, replace, body);
   TakeOrigins(nest, result);
-  for (Store& store : nest.stores) {
+  for (Store store : nest.stores) {
     for (SymExpr& e : store.index) e = RewriteIndex(e, same, ids, body);
     store.value = ids[store.value];
     if (store.mask != Store::kNoMask) store.mask = ids[store.mask];
@@ -285,6 +383,16 @@ LoopNest Inliner::TakeIn(LoopNest nest) {
   result.body = body.Take();
   DropDeadNodes(result);
   return SplitAtDivisions(std::move(result), program_.shapes);
+}
+
+LoopNest Inliner::TakeIn(LoopNest nest) {
+  taken_ = Incoming(nest);
+  if (taken_.empty()) return nest;
+  LoopNest result = WithProducers(nest, [&](BufferId b) -> const LoopNest* {
+    return producers_[b].inlined ? &producers_[b].nest : nullptr;
+  });
+  for (const BufferId b : taken_) result.inlined += producers_[b].loops;
+  return result;
 }
 
 std::vector<StayedProducer> Inliner::Run() {
@@ -339,6 +447,8 @@ absl::string_view StayedName(StayedBecause because) {
       return "costly to repeat";
     case StayedBecause::kOverwritten:
       return "reads what is overwritten";
+    case StayedBecause::kSavesTooLittle:
+      return "saves too little";
     case StayedBecause::kBodyTooLarge:
       return "too large";
     case StayedBecause::kReaderTooLarge:

@@ -1,5 +1,5 @@
-#ifndef KILN_COMPILER_LOOP_INLINE_PRODUCERS_H_
-#define KILN_COMPILER_LOOP_INLINE_PRODUCERS_H_
+#ifndef KILN_COMPILER_SCHEDULE_INLINE_PRODUCERS_H_
+#define KILN_COMPILER_SCHEDULE_INLINE_PRODUCERS_H_
 
 #include <cstdint>
 #include <string>
@@ -15,11 +15,13 @@ namespace kiln {
 // Source: Inductor's realize_* thresholds, which its users know. Higher: fewer
 // kernels and less memory, more arithmetic.
 struct InlineLimits {
+  // Of what would be computed several times, where the price is not clear.
   int loads_when_shared = 4;  // of a producer with several readers
   int ops_when_shared = 30;
   int loads_when_repeated = 4;  // read at more points than it has elements
-  int body = 400;               // nodes of a nest that takes producers in
-  int loops = 64;               // in one nest, producers of producers too
+  // Whatever it saves.
+  int body = 400;  // nodes of a nest that is computed where it is read
+  int loops = 64;  // in one nest, producers of producers too
 };
 
 struct InlineOptions {
@@ -34,8 +36,9 @@ enum class StayedBecause : uint8_t {
   kMemoryNeeded,     // an output, a mutated input, an operand of a library call
   kStorePartial,     // the nest does not write all of its buffer, once
   kTooMuchToRepeat,  // several readers, and too many loads or operations
-  kCostlyToRepeat,   // transcendental, and read more often than computed
-  kOverwritten,      // what it reads is written before it is read
+  kCostlyToRepeat,  // transcendental or random, and read more often than computed
+  kOverwritten,     // what it reads is written before it is read
+  kSavesTooLittle,  // its readers are not cheaper with it (nest_price.h)
   kBodyTooLarge,
   kReaderTooLarge,  // a reader would come to more than `limits.loops`
 };
@@ -52,14 +55,22 @@ struct StayedProducer {
 // those reads, through any index and into masked reads, and drops it. It stays
 // where a reader would come to more than `limits.loops`.
 //
+// A value that is read once is always computed there: that saves its memory and
+// repeats nothing. For one that would be computed several times, for several readers
+// or at more points than it has elements, two prices are compared (nest_price.h):
+// the readers with it in them; and the readers without it, with what the nest adds
+// as a kernel of its own or as part of the one before it or of its first reader. One
+// way is taken if it saves a tenth and kLeastSavedNs. In between, where later fusion
+// matters more, the limits decide.
+//
 // With `explain`, gives the nests that stayed though nests read their results, in
 // the order of the program; else nothing.
 //
-// Linear in nodes of the resulting bodies.
+// Linear in nodes of the resulting bodies, and of the readers that are priced.
 std::vector<StayedProducer> InlineProducers(LoopProgram& program,
                                             const Target& target,
                                             const InlineOptions& options);
 
 }  // namespace kiln
 
-#endif  // KILN_COMPILER_LOOP_INLINE_PRODUCERS_H_
+#endif  // KILN_COMPILER_SCHEDULE_INLINE_PRODUCERS_H_
