@@ -1,14 +1,9 @@
 #include "server/daemon.h"
 
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -18,6 +13,7 @@
 #include "proto/base/bounded_log.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
+#include "server/data_folder.h"
 #include "server/open_far_store.h"
 #include "server/service_methods.h"
 #include "server/signer.h"
@@ -43,53 +39,6 @@ constexpr absl::Duration kAnswerGrace = absl::Seconds(2);
 // How often in idle_exit a daemon looks whether it was used: it ends at most a
 // tenth later than it said.
 constexpr int kLooksWhileIdle = 10;
-
-// What a daemon of this or an earlier build has in its data folder, and what the
-// Python package puts beside it, before the first start too.
-constexpr const char* kOwnFiles[] = {"signing.key", "records",   "cache",
-                                     "audit.log",   "kilnd.log", "sources"};
-
-// Whether the folder is empty or a daemon's. Anything else is not ours to close
-// to others.
-bool IsOurs(const std::string& folder) {
-  std::error_code error;
-  for (const char* name : kOwnFiles)
-    if (std::filesystem::exists(absl::StrCat(folder, "/", name), error))
-      return true;
-  // A first start that was cut short may have left nothing but its first key's
-  // unfinished file (signer.h).
-  bool is_empty = true;
-  for (const auto& file : std::filesystem::directory_iterator(folder, error)) {
-    if (absl::StartsWith(file.path().filename().string(), "signing.key."))
-      return true;
-    is_empty = false;
-  }
-  return is_empty;
-}
-
-// Its own owner's only, made with its parents when absent.
-absl::Status MakeFolder(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (!error && !IsOurs(path)) {
-    return MakeError(
-        ErrorReason::kBadOption,
-        absl::StrCat("data folder ", path,
-                     ": contains files of another program; name a new or empty "
-                     "folder with --data-folder"));
-  }
-  if (!error && chmod(path.c_str(), 0700) != 0) {
-    error = std::error_code(errno, std::generic_category());
-  }
-  if (!error && access(path.c_str(), W_OK | X_OK) != 0) {
-    error = std::error_code(errno, std::generic_category());
-  }
-  if (!error) return absl::OkStatus();
-  return MakeError(
-      ErrorReason::kStorage,
-      absl::StrCat("data folder ", path, ": ", error.message(),
-                   "; name one that can be written with --data-folder"));
-}
 
 WorkerLimits LimitsOf(const Config& config) {
   WorkerLimits limits;
@@ -137,7 +86,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
         ListenSocket::Open(config.socket, NamesUsers(config.access)));
     daemon->socket_ = std::make_unique<ListenSocket>(std::move(socket));
   }
-  RETURN_IF_ERROR(MakeFolder(config.data_folder));
+  RETURN_IF_ERROR(TakeDataFolder(config.data_folder));
   RETURN_IF_ERROR(daemon->OpenStores(config.data_folder));
   RETURN_IF_ERROR(daemon->OpenAccess(owner));
   RETURN_IF_ERROR(daemon->StartJobs());

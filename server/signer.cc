@@ -2,10 +2,10 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -17,32 +17,17 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 #include "proto/key/cache_namespace.h"
+#include "server/access/private_file.h"
 
 namespace kiln {
 namespace {
 
+// More than a key has, so that it is told what was found.
+constexpr int64_t kMaxFileBytes = 4096;
+
 absl::Status Refuse(ErrorReason reason, const std::string& path,
                     absl::string_view what) {
   return MakeError(reason, absl::StrCat("signing key ", path, ": ", what));
-}
-
-absl::StatusOr<SigningKey> Read(const std::string& path, int fd) {
-  struct stat info = {};
-  if (fstat(fd, &info) != 0) {
-    return Refuse(ErrorReason::kStorage, path, strerror(errno));
-  }
-  if ((info.st_mode & 0077) != 0) {
-    return Refuse(ErrorReason::kPermission, path,
-                  "others may read or write it; expected mode 0600");
-  }
-  char bytes[SigningKey::kBytes + 1];
-  const ssize_t got = read(fd, bytes, sizeof(bytes));
-  if (got != SigningKey::kBytes) {
-    return Refuse(ErrorReason::kArtifactUntrusted, path,
-                  absl::StrCat("found ", got, " bytes, expected ",
-                               int{SigningKey::kBytes}));
-  }
-  return SigningKey::FromBytes(absl::string_view(bytes, got));
 }
 
 // Removes what processes that ended while they made the key have left.
@@ -91,10 +76,14 @@ absl::Status Make(const std::string& path) {
 absl::StatusOr<SigningKey> LoadOrMakeSigningKey(const std::string& path) {
   RemoveUnfinished(path);
   if (access(path.c_str(), F_OK) != 0) RETURN_IF_ERROR(Make(path));
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return Refuse(ErrorReason::kStorage, path, strerror(errno));
-  const absl::Cleanup close_it = [fd] { close(fd); };
-  return Read(path, fd);
+  ASSIGN_OR_RETURN(const std::string bytes,
+                   ReadPrivateFile(path, kMaxFileBytes));
+  if (bytes.size() != SigningKey::kBytes) {
+    return Refuse(ErrorReason::kArtifactUntrusted, path,
+                  absl::StrCat("found ", bytes.size(), " bytes, expected ",
+                               int{SigningKey::kBytes}));
+  }
+  return SigningKey::FromBytes(bytes);
 }
 
 absl::StatusOr<TrustedKeys> ParseKeys(const std::vector<std::string>& texts) {

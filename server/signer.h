@@ -15,7 +15,7 @@ namespace kiln {
 // is gone is removed.
 //
 // STORAGE, naming the path: it can't be read or written. PERMISSION: others
-// than its owner may read or write it. ARTIFACT_UNTRUSTED: it holds no key.
+// than its owner may read or write it, or its owner is another user. ARTIFACT_UNTRUSTED: it holds no key.
 absl::StatusOr<SigningKey> LoadOrMakeSigningKey(const std::string& path);
 
 // Public keys as people write them: 64 hexadecimal digits, and for a key that

@@ -267,6 +267,27 @@ def test_a_folder_that_another_user_made_first_is_refused(tmp_path):
             pass
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root makes files of others")
+def test_a_cache_folder_of_another_user_is_refused(monkeypatch, tmp_path):
+    os.chown(tmp_path, 65534, 65534)
+    monkeypatch.setenv("KILN_CACHE_DIR", str(tmp_path))
+    with pytest.raises(OSError, match="belongs to user 65534, expected 0; name a folder of your own"):
+        service.own_daemon()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_in_the_place_of_the_daemons_log_is_not_followed(monkeypatch, tmp_path):
+    treasure = tmp_path / "treasure"
+    treasure.write_text("all of it")
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (cache / "kilnd.log").symlink_to(treasure)
+    monkeypatch.setenv("KILN_CACHE_DIR", str(cache))
+    with pytest.raises(OSError, match="KILN_CACHE_DIR"):
+        service.own_daemon()
+    assert treasure.read_text() == "all of it"
+
+
 def test_a_cache_folder_of_others_files_is_left_as_it_is(monkeypatch, tmp_path):
     (tmp_path / "thesis.tex").write_text("all of it")
     tmp_path.chmod(0o755)

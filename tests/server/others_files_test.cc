@@ -11,8 +11,11 @@
 
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
+#include "proto/base/status.h"
 #include "server/daemon.h"
+#include "server/data_folder.h"
 #include "server/listen_socket.h"
+#include "server/signer.h"
 #include "tests/support/short_folder.h"
 #include "tests/support/test_daemon.h"
 
@@ -57,6 +60,47 @@ void ExpectStartsBeside(const std::string& name) {
   config.data_folder = folder.path();
   const auto started = Daemon::Start(config, geteuid());
   EXPECT_TRUE(started.ok()) << started.status();
+}
+
+// Only root makes files of others; who is not root opens no folder of theirs.
+constexpr uid_t kNobody = 65534;
+
+TEST(OthersFiles, ADataFolderOfAnotherUserIsRefusedWithItsKeyAndItsLinks) {
+  if (geteuid() != 0) {
+    EXPECT_EQ(ReasonOf(TakeDataFolder("/etc")), ErrorReason::kPermission);
+    return;
+  }
+  const ShortFolder folder;
+  const std::string data = folder.path() + "/data";
+  ASSERT_EQ(mkdir(data.c_str(), 0777), 0);
+  const std::string key = data + "/signing.key";
+  const std::string link = data + "/records";
+  std::ofstream(key) << std::string(32, 'k');
+  ASSERT_EQ(chmod(key.c_str(), 0600), 0);
+  ASSERT_EQ(symlink(folder.path().c_str(), link.c_str()), 0);
+  // All of it, then what was put into a folder of ours.
+  for (const std::string& path : {data, key, link}) {
+    ASSERT_EQ(lchown(path.c_str(), kNobody, kNobody), 0);
+    const absl::Status refused = TakeDataFolder(data);
+    EXPECT_EQ(ReasonOf(refused), ErrorReason::kPermission) << path;
+    EXPECT_TRUE(absl::StrContains(refused.message(), "belongs to user 65534"))
+        << refused;
+    ASSERT_EQ(lchown(path.c_str(), 0, 0), 0);
+  }
+  EXPECT_TRUE(TakeDataFolder(data).ok());
+  ASSERT_EQ(chown(key.c_str(), kNobody, kNobody), 0);
+  EXPECT_EQ(ReasonOf(LoadOrMakeSigningKey(key).status()),
+            ErrorReason::kPermission);
+}
+
+TEST(OthersFiles, ADaemonTakesNoDataFolderOfAnotherUser) {
+  if (geteuid() != 0) return;  // as above
+  TestDaemon d;
+  d.Stop();
+  const std::string data = d.config().data_folder;
+  ASSERT_EQ(chown(data.c_str(), kNobody, kNobody), 0);
+  const auto refused = Daemon::Start(d.config(), geteuid());
+  EXPECT_EQ(ReasonOf(refused.status()), ErrorReason::kPermission);
 }
 
 TEST(OthersFiles, WhatAFirstStartThatWasCutShortLeftIsItsOwn) {

@@ -196,12 +196,18 @@ def with_log(error: _native.Error) -> _native.Error:
 
 
 def _check_ours(folder: Path) -> None:
-    """OSError for a folder with files, none of them a daemon's, which would close it to others. kilnd
-    looks too, but takes the log that is put there for its own."""
+    """OSError for another user's folder, and for one with files, none of them a daemon's, which would
+    close it to others. kilnd looks too, but takes the log that is put there for its own."""
     try:
+        owner = folder.stat().st_uid
         names = set(os.listdir(folder))
     except OSError:  # none yet, or one that cannot be used: what comes next says why
         return
+    if owner != os.geteuid():
+        raise OSError(
+            f"KILN_CACHE_DIR: {folder} belongs to user {owner}, expected {os.geteuid()}; name a folder "
+            "of your own"
+        )
     if names and not names & {*_OWN_FILES}:
         raise OSError(
             f"KILN_CACHE_DIR: {folder}: found {min(names)!r} and no file of a kilnd's; name a new or "
@@ -215,7 +221,8 @@ def _launch(path: Path, folder: Path) -> subprocess.Popen:
     _check_ours(folder)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        log = open(folder / _LOG, "ab")
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        log = open(os.open(folder / _LOG, flags, 0o600), "ab")
     except OSError as error:
         raise OSError(f"KILN_CACHE_DIR: {folder} {_cannot_be_written(error)}") from None
     with log:

@@ -1,0 +1,104 @@
+#include "server/data_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+// What a daemon of this or an earlier build has in its data folder, and what the
+// Python package puts beside it, before the first start too.
+constexpr const char* kOwnFiles[] = {"signing.key", "records",   "cache",
+                                     "audit.log",   "kilnd.log", "sources"};
+
+// Whether the folder is empty or a daemon's. Anything else is not ours to close
+// to others.
+bool IsOurs(const std::string& folder) {
+  std::error_code error;
+  for (const char* name : kOwnFiles)
+    if (std::filesystem::exists(absl::StrCat(folder, "/", name), error))
+      return true;
+  // A first start that was cut short may have left nothing but its first key's
+  // unfinished file (signer.h).
+  bool is_empty = true;
+  for (const auto& file : std::filesystem::directory_iterator(folder, error)) {
+    if (absl::StartsWith(file.path().filename().string(), "signing.key."))
+      return true;
+    is_empty = false;
+  }
+  return is_empty;
+}
+
+absl::Status CannotBeWritten(const std::string& path,
+                             const std::error_code& error) {
+  return MakeError(
+      ErrorReason::kStorage,
+      absl::StrCat("data folder ", path, ": ", error.message(),
+                   "; name one that can be written with --data-folder"));
+}
+
+absl::Status CannotBeWritten(const std::string& path) {
+  return CannotBeWritten(path, std::error_code(errno, std::generic_category()));
+}
+
+// `what`: the folder, or a file or link in it.
+absl::Status CheckOwner(const std::string& path, absl::string_view what,
+                        const struct stat& found) {
+  if (found.st_uid == geteuid()) return absl::OkStatus();
+  return MakeError(
+      ErrorReason::kPermission,
+      absl::StrCat("data folder ", path, ": ", what, " belongs to user ",
+                   found.st_uid, ", expected ", geteuid(),
+                   "; name a folder of your own with --data-folder"));
+}
+
+// Another user's key would sign, and another's link lead anywhere.
+absl::Status CheckOwners(const std::string& path) {
+  std::error_code error;
+  for (const auto& file : std::filesystem::directory_iterator(path, error)) {
+    struct stat found = {};
+    if (lstat(file.path().c_str(), &found) != 0) continue;  // gone meanwhile
+    RETURN_IF_ERROR(
+        CheckOwner(path, file.path().filename().string(), found));
+  }
+  return error ? CannotBeWritten(path, error) : absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status TakeDataFolder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) return CannotBeWritten(path, error);
+  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return CannotBeWritten(path);
+  const absl::Cleanup close_it = [fd] { close(fd); };
+  struct stat found = {};
+  if (fstat(fd, &found) != 0) return CannotBeWritten(path);
+  RETURN_IF_ERROR(CheckOwner(path, "it", found));
+  if (!IsOurs(path)) {
+    return MakeError(
+        ErrorReason::kBadOption,
+        absl::StrCat("data folder ", path,
+                     ": contains files of another program; name a new or empty "
+                     "folder with --data-folder"));
+  }
+  if (fchmod(fd, 0700) != 0 || access(path.c_str(), W_OK | X_OK) != 0) {
+    return CannotBeWritten(path);
+  }
+  // Nobody puts anything there any more.
+  return CheckOwners(path);
+}
+
+}  // namespace kiln

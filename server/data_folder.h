@@ -1,0 +1,20 @@
+#ifndef KILN_SERVER_DATA_FOLDER_H_
+#define KILN_SERVER_DATA_FOLDER_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace kiln {
+
+// Makes the daemon's data folder with its parents, or takes the one that is there:
+// its user's alone from then on, with files and links of that user alone in it.
+//
+//   PERMISSION  it, or something in it, is another user's
+//   BAD_OPTION  it has files, and none of them a daemon's; it stays as it is
+//   STORAGE     it cannot be made or written
+absl::Status TakeDataFolder(const std::string& path);
+
+}  // namespace kiln
+
+#endif  // KILN_SERVER_DATA_FOLDER_H_
