@@ -73,14 +73,17 @@ absl::Status CompileService::Admit(grpc::CallbackServerContext& context,
   ASSIGN_OR_RETURN(Caller caller, gate_.Admit(context));
   RETURN_IF_ERROR(call->TakePlace(caller.identity));
   const std::string identity = caller.identity;
-  const auto size = static_cast<int64_t>(bytes->Length());
+  // gRPC would keep them for as long as the call waits, and frees them when its caller
+  // has gone, which may be before its turn here.
+  const auto taken = std::make_shared<grpc::ByteBuffer>();
+  taken->Swap(const_cast<grpc::ByteBuffer*>(bytes));
+  const auto size = static_cast<int64_t>(taken->Length());
   return executor_.Run(
-      identity, size, [this, bytes, call, caller = std::move(caller)] {
+      identity, size, [this, taken, call, caller = std::move(caller)] {
         wire::CompileRequest request;
         const absl::Status decoded =
-            Decode(*bytes, facts_.max_message_bytes, "request", request);
-        // gRPC would keep them for as long as the call waits. They are the call's.
-        const_cast<grpc::ByteBuffer*>(bytes)->Clear();
+            Decode(*taken, facts_.max_message_bytes, "request", request);
+        taken->Clear();
         if (!decoded.ok()) {
           counters_.Add(Count::kCallsRefused);
           call->Answer(decoded);
