@@ -139,11 +139,12 @@ void FillEvents(const CompileTask& task, CompiledArtifact& made) {
   made.joined_event = Serialized(event);
 }
 
-wire::LookupReply LookupReplyOf(CacheAnswer answer) {
+SharedAnswer LookupReplyOf(CacheAnswer answer) {
   wire::LookupReply reply;
   reply.set_outcome(ToWire(answer.outcome));
   if (answer.hit()) *reply.mutable_artifact() = std::move(answer.artifact);
-  return reply;
+  return SharedAnswer(
+      std::make_shared<const std::string>(reply.SerializeAsString()));
 }
 
 }  // namespace kiln

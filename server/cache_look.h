@@ -32,7 +32,7 @@ absl::StatusOr<CompiledArtifact> MadeBefore(CacheAnswer hit);
 SharedAnswer EventOfHit(const CompileTask& task, ReadyHit hit);
 SharedAnswer EventOfHit(const CompileTask& task, CacheAnswer hit);
 SharedAnswer LookupReplyOf(ReadyHit hit);
-wire::LookupReply LookupReplyOf(CacheAnswer answer);
+SharedAnswer LookupReplyOf(CacheAnswer answer);
 // Fills the events of what a job made for this task.
 void FillEvents(const CompileTask& task, CompiledArtifact& made);
 

@@ -87,8 +87,17 @@ bool CompileFlow::ServeFromMemory(const CompileTask& task, FlowCall& call) {
       cache_.LookupInMemory(task.key.digest, task.query());
   if (!ready.has_value()) return false;
   CountLook(CacheOutcome::kHit, task.key.digest, LookFor::kCompile, counters_);
-  call.Answer(EventOfHit(task, *std::move(ready)));
+  AnswerHit(call, EventOfHit(task, *std::move(ready)));
   return true;
+}
+
+void CompileFlow::AnswerHit(FlowCall& call, SharedAnswer event) {
+  const absl::Status room = call.TakeBytes(event.bytes());
+  if (room.ok()) {
+    call.Answer(std::move(event));
+  } else {
+    call.Answer(room);
+  }
 }
 
 absl::Status CompileFlow::ServeFound(TaskPtr task, CacheAnswer cached,
@@ -98,7 +107,7 @@ absl::Status CompileFlow::ServeFound(TaskPtr task, CacheAnswer cached,
   const LogScope scope({{"key", task->key.ShortHex()}});
   CountLook(cached.outcome, task->key.digest, LookFor::kCompile, counters_);
   if (cached.hit()) {
-    call->Answer(EventOfHit(*task, std::move(cached)));
+    AnswerHit(*call, EventOfHit(*task, std::move(cached)));
     return absl::OkStatus();
   }
   // The one line of a compile: hits, and the lookups that come before, have

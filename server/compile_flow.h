@@ -36,6 +36,10 @@ class FlowCall : public Waiter, public std::enable_shared_from_this<FlowCall> {
   // RESOURCE_EXHAUSTED QUEUE_FULL.
   virtual absl::Status EnterNamespace(absl::string_view cache_namespace) = 0;
 
+  // Bytes of an answer that nobody else waits for, of the caller's share, until the
+  // call has ended. RESOURCE_EXHAUSTED QUEUE_FULL.
+  virtual absl::Status TakeBytes(int64_t bytes) = 0;
+
   std::string CallerName() const final ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(&mu_);
     return caller_.identity;
@@ -66,7 +70,7 @@ class CompileFlow {
         jobs_(jobs),
         counters_(counters) {}
 
-  using LookupDone = std::function<void(absl::StatusOr<wire::LookupReply>)>;
+  using LookupDone = std::function<void(const absl::StatusOr<SharedAnswer>&)>;
 
   // Finds or makes the artifact for `request` of `caller`, and answers `call`: at
   // once, or when its job ends.
@@ -102,8 +106,9 @@ class CompileFlow {
   absl::Status Begin(const Caller& caller, const wire::CompileRequest& request,
                      const Call& call);
   absl::Status Serve(TaskPtr task, const Call& call);
-  // False when it is not in memory.
+  // Whether it is in memory.
   bool ServeFromMemory(const CompileTask& task, FlowCall& call);
+  static void AnswerHit(FlowCall& call, SharedAnswer event);
   absl::Status ServeFound(TaskPtr task, CacheAnswer found, const Call& call);
   absl::Status GoOn(JobRole role, const JobOutcome& outcome, const Call& call);
   absl::Status ServeWithout(const CompileTask& task,

@@ -93,29 +93,40 @@ absl::Status CompileService::Admit(grpc::CallbackServerContext& context,
       });
 }
 
+absl::StatusOr<Caller> CompileService::AdmitUnary(
+    grpc::CallbackServerContext& context, UnaryCall& call) {
+  ASSIGN_OR_RETURN(Caller caller, gate_.Admit(context));
+  RETURN_IF_ERROR(call.TakePlace(caller.identity));
+  return caller;
+}
+
 grpc::ServerUnaryReactor* CompileService::Lookup(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* bytes,
     grpc::ByteBuffer* reply) {
   counters_.Add(Count::kCallsLookup);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const auto done = [this, context, reactor,
-                     reply](absl::StatusOr<wire::LookupReply> found) {
-    const absl::Status status = found.status();
-    if (found.ok()) *reply = Encode(*found);
-    if (!status.ok()) counters_.Add(Count::kCallsRefused);
-    reactor->Finish(EndCall(*context, status));
+  auto* const call = new UnaryCall(*context, lookups_, unread_);
+  const auto answer = [this, call, reply](SharedAnswer found) {
+    const absl::Status room = call->TakeBytes(found.bytes());
+    if (room.ok()) *reply = BufferOf(std::move(found));
+    if (!room.ok()) counters_.Add(Count::kCallsRefused);
+    call->Answer(room);
   };
-  const absl::StatusOr<Caller> caller = gate_.Admit(*context);
+  const absl::StatusOr<Caller> caller = AdmitUnary(*context, *call);
   absl::Status begun = caller.status();
   if (begun.ok() && bytes->Length() <= kReadAtOnce) {
     auto found = LookUpInMemory(*caller, *bytes);
     if (found.ok() && found->has_value()) {
-      *reply = BufferOf(LookupReplyOf(**std::move(found)));
-      reactor->Finish(grpc::Status::OK);
-      return reactor;
+      answer(LookupReplyOf(**std::move(found)));
+      return call;
     }
     begun = found.status();
   }
+  const auto done = [this, call,
+                     answer](const absl::StatusOr<SharedAnswer>& found) {
+    if (found.ok()) return answer(*found);
+    counters_.Add(Count::kCallsRefused);
+    call->Answer(found.status());
+  };
   if (begun.ok()) {
     begun =
         executor_.Run(caller->identity, static_cast<int64_t>(bytes->Length()),
@@ -124,7 +135,7 @@ grpc::ServerUnaryReactor* CompileService::Lookup(
                       });
   }
   if (!begun.ok()) done(begun);
-  return reactor;
+  return call;
 }
 
 absl::StatusOr<std::optional<ReadyHit>> CompileService::LookUpInMemory(
@@ -147,16 +158,19 @@ void CompileService::LookUp(const Caller& caller, const grpc::ByteBuffer& bytes,
 grpc::ServerUnaryReactor* CompileService::Describe(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer*,
     grpc::ByteBuffer* reply) {
-  const absl::StatusOr<Caller> caller = gate_.Admit(*context);
+  auto* const call = new UnaryCall(*context, lookups_, unread_);
+  const absl::StatusOr<Caller> caller = AdmitUnary(*context, *call);
+  absl::Status answered = caller.status();
   if (caller.ok()) {
     wire::DescribeReply told = DescriptionOf(pool_.identity(), facts_.version,
                                              facts_.max_message_bytes);
     TellKeys(keys_, *caller, told);
     *reply = Encode(told);
+    answered = call->TakeBytes(static_cast<int64_t>(reply->Length()));
+    if (!answered.ok()) reply->Clear();
   }
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(EndCall(*context, caller.status()));
-  return reactor;
+  call->Answer(answered);
+  return call;
 }
 
 }  // namespace kiln

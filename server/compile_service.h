@@ -17,6 +17,9 @@
 #include "server/compile_flow.h"
 #include "server/compile_stream.h"
 #include "server/counters.h"
+#include "server/fair_share.h"
+#include "server/unary_call.h"
+#include "server/unread_calls.h"
 #include "server/worker_pool.h"
 
 namespace kiln {
@@ -36,15 +39,18 @@ class CompileService final
     int64_t max_message_bytes = 0;
   };
 
-  // All outlive this. `pool` says what can be built, `keys` who signs.
+  // All outlive this. `lookups` are the places of Lookup and Describe and the bytes
+  // of their answers, by caller. `pool` says what can be built, `keys` who signs.
   CompileService(const Gatekeeper& gate, CompileFlow& flow,
                  CallExecutor& executor, CompileStreams& calls,
-                 Counters& counters, const WorkerPool& pool,
-                 const KeyRing& keys, Facts facts)
+                 FairShare& lookups, UnreadCalls& unread, Counters& counters,
+                 const WorkerPool& pool, const KeyRing& keys, Facts facts)
       : gate_(gate),
         flow_(flow),
         executor_(executor),
         calls_(calls),
+        lookups_(lookups),
+        unread_(unread),
         counters_(counters),
         pool_(pool),
         keys_(keys),
@@ -67,6 +73,9 @@ class CompileService final
   absl::Status Admit(grpc::CallbackServerContext& context,
                      const grpc::ByteBuffer* bytes,
                      const std::shared_ptr<CompileStream>& call);
+  // Who may call, and the call has a place.
+  absl::StatusOr<Caller> AdmitUnary(grpc::CallbackServerContext& context,
+                                    UnaryCall& call);
   // A hit that is in memory, or nothing; errors as LookUp's, told once.
   absl::StatusOr<std::optional<ReadyHit>> LookUpInMemory(
       const Caller& caller, const grpc::ByteBuffer& bytes);
@@ -77,6 +86,8 @@ class CompileService final
   CompileFlow& flow_;
   CallExecutor& executor_;
   CompileStreams& calls_;
+  FairShare& lookups_;
+  UnreadCalls& unread_;
   Counters& counters_;
   const WorkerPool& pool_;
   const KeyRing& keys_;

@@ -2,12 +2,9 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "proto/base/clock.h"
-#include "proto/base/log.h"
 #include "proto/base/status.h"
 #include "server/detached_status.h"
 #include "server/wire_status.h"
@@ -15,31 +12,17 @@
 namespace kiln {
 namespace {
 
-// How often unread calls are looked for, in write timeouts.
-constexpr int kLooksATimeout = 4;
-
 // A namespace has many callers: alone it gets three quarters of the places.
 constexpr int64_t kNamespaceRatio = 3;
 
 }  // namespace
 
-CompileStreams::CompileStreams(int64_t limit, absl::Duration write_timeout,
-                               Counters& counters)
-    : callers_("compile calls that wait, of caller", {.places = limit}),
-      namespaces_("compile calls that wait, of namespace", {.places = limit},
-                  kNamespaceRatio),
-      write_timeout_(write_timeout),
-      counters_(counters),
-      thread_([this] { Loop(); }) {}
-
-CompileStreams::~CompileStreams() {
-  {
-    MutexLock lock(&mu_);
-    ending_ = true;
-    changed_.SignalAll();
-  }
-  thread_.join();
-}
+CompileStreams::CompileStreams(const FairShare::Amount& limit,
+                               UnreadCalls& unread)
+    : callers_("compile calls that wait, of caller", limit),
+      namespaces_("compile calls that wait, of namespace",
+                  {.places = limit.places}, kNamespaceRatio),
+      unread_(unread) {}
 
 void CompileStreams::WaitUntilNone(absl::Duration timeout) {
   const SteadyTime deadline = After(SteadyNow(), timeout);
@@ -60,28 +43,6 @@ void CompileStreams::Remove(CompileStream* call) {
   MutexLock lock(&mu_);
   calls_.erase(call);
   if (calls_.empty()) changed_.SignalAll();
-}
-
-void CompileStreams::Loop() {
-  while (true) {
-    std::vector<std::shared_ptr<FlowCall>> there;
-    {
-      MutexLock lock(&mu_);
-      if (!ending_) changed_.WaitFor(&mu_, write_timeout_ / kLooksATimeout);
-      if (ending_) return;
-      for (CompileStream* call : calls_) {
-        if (call->IsUnread(write_timeout_))
-          there.push_back(call->shared_from_this());
-      }
-    }
-    // Cancelling may end a call, on this thread, and take it out of the set.
-    for (const std::shared_ptr<FlowCall>& call : there) {
-      counters_.Add(Count::kCallsUnread);
-      LogWarning("call.unread",
-                 {{"waited", absl::FormatDuration(write_timeout_)}});
-      static_cast<CompileStream&>(*call).context_.TryCancel();
-    }
-  }
 }
 
 std::shared_ptr<CompileStream> CompileStream::Make(
@@ -106,6 +67,12 @@ absl::Status CompileStream::EnterNamespace(absl::string_view cache_namespace) {
   return absl::OkStatus();
 }
 
+absl::Status CompileStream::TakeBytes(int64_t bytes) {
+  MutexLock lock(&mu_);
+  if (cancelled_) return absl::CancelledError("call: the caller has gone");
+  return of_caller_.Grow(bytes);
+}
+
 absl::Status CompileStream::StillWaits() const {
   MutexLock lock(&mu_);
   if (!cancelled_) return absl::OkStatus();
@@ -121,7 +88,7 @@ void CompileStream::OnProgress(const SharedBytes& event) {
       return;
     }
     writing_ = true;
-    write_begun_ = SteadyNow();
+    calls_.unread_.Begin(write_);
     bytes_ = BufferOf(SharedAnswer(event));
   }
   StartWrite(&bytes_);
@@ -139,7 +106,7 @@ void CompileStream::Answer(const absl::StatusOr<SharedAnswer>& event) {
     // OnWriteDone sends it.
     if (writing_) return;
     writing_ = true;
-    write_begun_ = SteadyNow();
+    calls_.unread_.Begin(write_);
   }
   SendAnswer();
 }
@@ -160,17 +127,20 @@ void CompileStream::SendAnswer() {
 }
 
 void CompileStream::OnWriteDone(bool ok) {
+  calls_.unread_.End(write_);
   bool answered = false;
   {
     MutexLock lock(&mu_);
     cancelled_ = cancelled_ || !ok;
     answered = answer_.has_value();
-    if (!answered) {
+    if (answered) {
+      calls_.unread_.Begin(write_);
+    } else {
       if (progress_ == nullptr || cancelled_) {
         writing_ = false;
         return;
       }
-      write_begun_ = SteadyNow();
+      calls_.unread_.Begin(write_);
       bytes_ = BufferOf(SharedAnswer(std::exchange(progress_, nullptr)));
     }
   }
@@ -189,14 +159,8 @@ void CompileStream::OnCancel() {
   flow_.Leave(*this);
 }
 
-bool CompileStream::IsUnread(absl::Duration timeout) {
-  MutexLock lock(&mu_);
-  if (unread_ || !writing_ || Since(write_begun_) < timeout) return false;
-  unread_ = true;
-  return true;
-}
-
 void CompileStream::OnDone() {
+  calls_.unread_.Leave(write_);
   {
     // Whoever still holds this holds no place.
     MutexLock lock(&mu_);

@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -14,27 +13,23 @@
 #include "grpcpp/grpcpp.h"
 #include "proto/base/mutex.h"
 #include "server/compile_flow.h"
-#include "server/counters.h"
 #include "server/fair_share.h"
+#include "server/unread_calls.h"
 
 namespace kiln {
 
 class CompileStream;
 
-// The Compile calls that are there. On a thread of its own it cancels those whose
-// callers do not read what they are sent. Thread-safe.
+// The Compile calls that are there. Thread-safe.
 class CompileStreams {
  public:
-  // At most `limit` calls with a place, and of those a caller's and a namespace's
-  // share. One that takes nothing for `write_timeout` is cancelled. `counters`
+  // At most so many calls with a place, and of those a caller's and a namespace's
+  // share; of the bytes of hits, which nobody else waits for, a caller's. `unread`
   // outlives this.
-  CompileStreams(int64_t limit, absl::Duration write_timeout,
-                 Counters& counters);
+  CompileStreams(const FairShare::Amount& limit, UnreadCalls& unread);
 
   CompileStreams(const CompileStreams&) = delete;
   CompileStreams& operator=(const CompileStreams&) = delete;
-  // No call is there any more: gRPC has ended them.
-  ~CompileStreams();
 
   // Returns when no call is there, or after `timeout`.
   void WaitUntilNone(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
@@ -43,17 +38,13 @@ class CompileStreams {
   friend class CompileStream;
   void Add(CompileStream* call) ABSL_LOCKS_EXCLUDED(mu_);
   void Remove(CompileStream* call) ABSL_LOCKS_EXCLUDED(mu_);
-  void Loop() ABSL_LOCKS_EXCLUDED(mu_);
 
   FairShare callers_;
   FairShare namespaces_;
-  const absl::Duration write_timeout_;
-  Counters& counters_;
+  UnreadCalls& unread_;
   mutable Mutex mu_;
   CondVar changed_;
-  bool ending_ ABSL_GUARDED_BY(mu_) = false;
   std::set<CompileStream*> calls_ ABSL_GUARDED_BY(mu_);
-  std::thread thread_;  // last: it reads the members above
 };
 
 // One Compile call: its stream, and what waits for the job. It has no thread:
@@ -73,6 +64,7 @@ class CompileStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 
   absl::Status EnterNamespace(absl::string_view cache_namespace) override
       ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status TakeBytes(int64_t bytes) override ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status StillWaits() const override ABSL_LOCKS_EXCLUDED(mu_);
   void OnProgress(const SharedBytes& event) override ABSL_LOCKS_EXCLUDED(mu_);
   void Answer(const absl::StatusOr<SharedAnswer>& event) override
@@ -82,20 +74,19 @@ class CompileStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   friend class CompileStreams;
   CompileStream(grpc::CallbackServerContext& context, CompileFlow& flow,
                 CompileStreams& calls)
-      : context_(context), flow_(flow), calls_(calls) {}
+      : context_(context), flow_(flow), calls_(calls), write_(context) {}
 
   void OnWriteDone(bool ok) override ABSL_LOCKS_EXCLUDED(mu_);
   void OnCancel() override ABSL_LOCKS_EXCLUDED(mu_);
   void OnDone() override;
 
-  // True once, when a write has been under way for so long.
-  bool IsUnread(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
   // Ends the call with the answer; nothing is written.
   void SendAnswer() ABSL_LOCKS_EXCLUDED(mu_);
 
   grpc::CallbackServerContext& context_;
   CompileFlow& flow_;
   CompileStreams& calls_;
+  UnreadCalls::Write write_;
   std::shared_ptr<CompileStream> self_;  // until gRPC is done
 
   mutable Mutex mu_;
@@ -103,8 +94,6 @@ class CompileStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   FairShare::Part of_namespace_ ABSL_GUARDED_BY(mu_);
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
-  bool unread_ ABSL_GUARDED_BY(mu_) = false;  // was told so
-  SteadyTime write_begun_ ABSL_GUARDED_BY(mu_);
   SharedBytes progress_ ABSL_GUARDED_BY(mu_);  // to be written next
   std::optional<absl::StatusOr<SharedAnswer>> answer_ ABSL_GUARDED_BY(mu_);
   grpc::ByteBuffer bytes_;  // of the write under way; gRPC's while writing_

@@ -42,9 +42,17 @@ struct Config {
   // 10,000 ranks of one caller have room. Each costs some 20 KiB while it waits,
   // its connection included.
   int64_t max_waiting_calls = 24576;
+  // Lookup and Describe calls whose answers were not taken yet, of which a caller gets
+  // half at most; more are refused with QUEUE_FULL. Too low refuses ranks that all
+  // start at once; each costs some 20 KiB.
+  int64_t max_lookups = 24576;
+  // Bytes of their answers, and as many again of hits in Compile; of each a caller
+  // gets half at most, more is QUEUE_FULL. Bytes of one artifact count for each of
+  // its calls. Too low refuses ranks that all get large artifacts at once.
+  int64_t max_answer_bytes = int64_t{1} << 30;
   // How long a call waits for a caller that does not read what it is sent; then
   // it is cancelled. Too low cuts callers off that are stopped for a moment,
-  // too high lets them sit on a thread and their artifact.
+  // too high lets them sit on their place and their artifact.
   absl::Duration write_timeout = absl::Seconds(30);
   // The daemon drains and ends when nobody has asked it anything for so long;
   // zero, the default: never. Too short costs users a start of it and its

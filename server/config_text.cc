@@ -57,6 +57,8 @@ std::vector<Word> WordsOf(Config& c) {
                    {"tls_client_ca", &c.tls_client_ca},
                    {"max_message_bytes", &c.max_message_bytes},
                    {"max_waiting_calls", &c.max_waiting_calls},
+                   {"max_lookups", &c.max_lookups},
+                   {"max_answer_bytes", &c.max_answer_bytes},
                    {"write_timeout", &c.write_timeout},
                    {"idle_exit", &c.idle_exit}});
   table("storage", {{"data_folder", &c.data_folder},

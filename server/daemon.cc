@@ -206,13 +206,21 @@ absl::Status Daemon::StartJobs() {
 }
 
 void Daemon::MakeServices() {
-  calls_ = std::make_unique<CompileStreams>(config_.max_waiting_calls,
-                                            config_.write_timeout, counters_);
+  unread_ = std::make_unique<UnreadCalls>(config_.write_timeout, counters_);
+  calls_ = std::make_unique<CompileStreams>(
+      FairShare::Amount{.places = config_.max_waiting_calls,
+                        .bytes = config_.max_answer_bytes},
+      *unread_);
+  lookups_ = std::make_unique<FairShare>(
+      "lookups that were not taken, of caller",
+      FairShare::Amount{.places = config_.max_lookups,
+                        .bytes = config_.max_answer_bytes});
   executor_ = std::make_unique<CallExecutor>(
       static_cast<int>(std::max(2u, std::thread::hardware_concurrency())),
       kMostNotLookedAt);
   compile_service_ = std::make_unique<CompileService>(
-      *gate_, *flow_, *executor_, *calls_, counters_, *pool_, *keys_->ring(),
+      *gate_, *flow_, *executor_, *calls_, *lookups_, *unread_, counters_,
+      *pool_, *keys_->ring(),
       CompileService::Facts{.version = std::string(kKilndVersion),
                             .max_message_bytes = config_.max_message_bytes});
   cache_service_ = std::make_unique<CacheService>(

@@ -27,6 +27,7 @@
 #include "server/compile_stream.h"
 #include "server/config.h"
 #include "server/counters.h"
+#include "server/fair_share.h"
 #include "server/far_lookups.h"
 #include "server/front_door.h"
 #include "server/job_herald.h"
@@ -38,6 +39,7 @@
 #include "server/pass_times.h"
 #include "server/quarantine.h"
 #include "server/unit_builder.h"
+#include "server/unread_calls.h"
 #include "server/worker_pool.h"
 
 namespace kiln {
@@ -118,7 +120,9 @@ class Daemon {
   std::unique_ptr<CompileFlow> flow_;
   std::unique_ptr<JobRunners> runners_;
   JobHerald herald_;
+  std::unique_ptr<UnreadCalls> unread_;
   std::unique_ptr<CompileStreams> calls_;
+  std::unique_ptr<FairShare> lookups_;
   std::unique_ptr<CallExecutor> executor_;
   std::unique_ptr<CompileService> compile_service_;
   std::unique_ptr<CacheService> cache_service_;

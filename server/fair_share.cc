@@ -26,19 +26,40 @@ void FairShare::Part::Release() {
     std::exchange(share_, nullptr)->GiveBack(holder_, bytes_);
 }
 
+absl::Status FairShare::Part::Grow(int64_t bytes) {
+  RETURN_IF_ERROR(share_->AddBytes(holder_, bytes));
+  bytes_ += bytes;
+  return absl::OkStatus();
+}
+
+absl::Status FairShare::Refusal(absl::string_view holder,
+                                const Amount& has) const {
+  const Amount left = Left();
+  return MakeError(
+      ErrorReason::kQueueFull,
+      absl::StrCat(what_, " ", holder, ": found ", has.places, " with ",
+                   has.bytes, " bytes, and ", left.places, " places and ",
+                   left.bytes, " bytes left for all; try again in a while"));
+}
+
+absl::Status FairShare::AddBytes(const std::string& holder, int64_t bytes) {
+  MutexLock lock(&mu_);
+  Amount& has = holders_[holder];
+  if (!Fits(has.bytes, bytes, Left().bytes)) return Refusal(holder, has);
+  has.bytes += bytes;
+  held_.bytes += bytes;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<FairShare::Part> FairShare::Take(absl::string_view holder,
                                                 int64_t bytes) {
   MutexLock lock(&mu_);
-  const Amount left = {all_.places - held_.places, all_.bytes - held_.bytes};
+  const Amount left = Left();
   const auto own = holders_.find(holder);
   const Amount has = own == holders_.end() ? Amount() : own->second;
   if (!Fits(has.places, 1, left.places) ||
       (bytes > 0 && !Fits(has.bytes, bytes, left.bytes))) {
-    return MakeError(
-        ErrorReason::kQueueFull,
-        absl::StrCat(what_, " ", holder, ": found ", has.places, " with ",
-                     has.bytes, " bytes, and ", left.places, " places and ",
-                     left.bytes, " bytes left for all; try again in a while"));
+    return Refusal(holder, has);
   }
   Amount& now = holders_[holder];
   ++now.places;

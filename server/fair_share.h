@@ -6,6 +6,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/mutex.h"
@@ -39,6 +40,8 @@ class FairShare {
     ~Part() { Release(); }
     // Before its end.
     void Release();
+    // So many bytes more, of the same place. Errors as Take's.
+    absl::Status Grow(int64_t bytes);
 
    private:
     friend class FairShare;
@@ -57,8 +60,15 @@ class FairShare {
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  absl::Status AddBytes(const std::string& holder, int64_t bytes)
+      ABSL_LOCKS_EXCLUDED(mu_);
   void GiveBack(const std::string& holder, int64_t bytes)
       ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Refusal(absl::string_view holder, const Amount& has) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Amount Left() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return {all_.places - held_.places, all_.bytes - held_.bytes};
+  }
   // Whether one more of `size` fits, of what a holder has `held` of.
   bool Fits(int64_t held, int64_t size, int64_t left) const {
     return size <= left && (held == 0 || held < ratio_ * left);

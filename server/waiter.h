@@ -27,6 +27,10 @@ struct SharedAnswer {
   SharedAnswer(std::string head, SharedBytes owner, absl::string_view tail)
       : head(std::move(head)), owner(std::move(owner)), tail(tail) {}
 
+  int64_t bytes() const {
+    return static_cast<int64_t>(head.size() + tail.size());
+  }
+
   std::string head;
   SharedBytes owner;  // keeps `tail` alive
   absl::string_view tail;

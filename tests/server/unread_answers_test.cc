@@ -1,13 +1,16 @@
-// Callers that take no answers: raw frames of HTTP/2 to a daemon's socket, with no
-// room for a byte of a message.
+// Callers that take no answers: raw frames of HTTP/2 to a daemon's doors, with no room
+// for a byte of a message.
 #include <malloc.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "tests/support/raw_http2.h"
 #include "tests/support/test_daemon.h"
@@ -16,12 +19,28 @@ namespace kiln {
 namespace {
 
 constexpr char kCompile[] = "/kiln.wire.CompileService/Compile";
+constexpr char kLookup[] = "/kiln.wire.CompileService/Lookup";
+constexpr char kDescribe[] = "/kiln.wire.CompileService/Describe";
+constexpr char kSocket[] = "Socket";
+constexpr char kNetwork[] = "Network";
 
 int ConnectTo(const std::string& path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   memcpy(address.sun_path, path.data(), path.size());
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(
+      connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
+      0);
+  return fd;
+}
+
+int ConnectTo(int port) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   EXPECT_EQ(
       connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
       0);
@@ -48,11 +67,86 @@ TEST(UnreadAnswers, OfCompileHitsShareTheArtifact) {
   const int64_t hits = d.count(Count::kCacheHits);
   for (int i = 0; i < kCalls; ++i)
     caller.Call(kCompile, request.SerializeAsString());
-  while (d.count(Count::kCacheHits) < hits + kCalls && !HasFailure())
-    caller.SendAll();
+  while (d.count(Count::kCacheHits) < hits + kCalls)
+    absl::SleepFor(absl::Milliseconds(1));
   EXPECT_EQ(caller.open_calls(), kCalls);
   // Copies would be the calls' number of artifacts.
   EXPECT_LT(AllocatedBytes() - before, kCalls * kArtifactBytes / 4);
+}
+
+// Calls of one caller, whose door is the test's parameter.
+class UnreadAtADoor : public testing::TestWithParam<const char*> {
+ protected:
+  template <typename Change>
+  void Start(Change change) {
+    d_ = std::make_unique<TestDaemon>([&](Config& config) {
+      config.tcp = "127.0.0.1:0";
+      config.tcp_plain = true;
+      change(config);
+    });
+    const CompileAnswer made = d_->client().Compile(request_);
+    ASSERT_TRUE(made.status.ok()) << made.status;
+  }
+  int Connect() {
+    return GetParam() == kNetwork ? ConnectTo(d_->daemon().tcp_port())
+                                  : ConnectTo(d_->config().socket);
+  }
+  // Begins that many calls, of which the daemon ends so many.
+  void Call(RawHttp2& caller, const char* path,
+            const google::protobuf::Message& message, int calls, int ended) {
+    for (int i = 0; i < calls; ++i)
+      caller.Call(path, message.SerializeAsString());
+    caller.AwaitEnded(ended);
+    EXPECT_EQ(caller.ended_calls(), ended) << path;
+    EXPECT_EQ(caller.open_calls(), calls - ended) << path;
+  }
+
+  // Its artifact has a little more than 1 MiB.
+  const wire::CompileRequest request_ = FakeRequest({"fake.build_pad.1048576"});
+  std::unique_ptr<TestDaemon> d_;
+};
+INSTANTIATE_TEST_SUITE_P(Doors, UnreadAtADoor,
+                         testing::Values(kSocket, kNetwork),
+                         [](const auto& door) { return door.param; });
+
+TEST_P(UnreadAtADoor, ACallerHasItsShareOfPlaces) {
+  constexpr int kPlaces = 64;
+  constexpr int kCalls = 100;
+  Start([](Config& config) { config.max_lookups = kPlaces; });
+  for (const char* path : {kLookup, kDescribe}) {
+    {
+      RawHttp2 caller(Connect());
+      Call(caller, path, LookupFor(request_), kCalls, kCalls - kPlaces / 2);
+    }
+    // What was held goes with the connection.
+    while (!d_->client().Lookup(LookupFor(request_)).ok())
+      absl::SleepFor(absl::Milliseconds(10));
+  }
+}
+
+TEST_P(UnreadAtADoor, ACallerHasItsShareOfTheAnswersBytes) {
+  constexpr int kCalls = 20;
+  Start([](Config& config) { config.max_answer_bytes = 8 << 20; });
+  for (const char* path : {kLookup, kCompile}) {
+    RawHttp2 caller(Connect());
+    // Four of them have more than half.
+    if (path == kLookup) {
+      Call(caller, path, LookupFor(request_), kCalls, kCalls - 4);
+    } else {
+      Call(caller, path, request_, kCalls, kCalls - 4);
+    }
+  }
+}
+
+TEST_P(UnreadAtADoor, ALookupThatIsNotTakenIsCancelled) {
+  constexpr int kCalls = 20;
+  Start([](Config& config) { config.write_timeout = absl::Seconds(1); });
+  for (const char* path : {kLookup, kDescribe}) {
+    const int64_t before = d_->count(Count::kCallsUnread);
+    RawHttp2 caller(Connect());
+    Call(caller, path, LookupFor(request_), kCalls, kCalls);
+    EXPECT_EQ(d_->count(Count::kCallsUnread), before + kCalls);
+  }
 }
 
 }  // namespace

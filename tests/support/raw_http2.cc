@@ -178,13 +178,22 @@ void RawHttp2::SendFrom(uint32_t stream, OpenCall& call) {
 void RawHttp2::ReadUntilPong() {
   Send(Frame(kPing, 0, 0, "8 bytes."));
   pong_ = false;
-  while (!pong_) {
-    const std::string head = Read(kFrameHead);
-    if (head.empty()) return;
-    const absl::string_view view = head;
-    const std::string payload = Read(BigEndian(view.substr(0, 3)));
-    Take(head[3], head[4], BigEndian(view.substr(5)), payload);
+  while (!pong_ && TakeFrame()) {
   }
+}
+
+void RawHttp2::AwaitEnded(int calls) {
+  while (ended_ < calls && TakeFrame()) {
+  }
+}
+
+bool RawHttp2::TakeFrame() {
+  const std::string head = Read(kFrameHead);
+  if (head.empty()) return false;
+  const absl::string_view view = head;
+  const std::string payload = Read(BigEndian(view.substr(0, 3)));
+  Take(head[3], head[4], BigEndian(view.substr(5)), payload);
+  return true;
 }
 
 void RawHttp2::Take(int type, int flags, uint32_t stream,

@@ -42,7 +42,11 @@ class RawHttp2 {
   // until it makes no more of it.
   void SendAll();
 
-  // After SendAll: calls that the server has not ended, and what was sent of their
+  // Reads until the server has ended so many calls. Unlike SendAll it sends nothing:
+  // gRPC closes a connection of many pings.
+  void AwaitEnded(int calls);
+
+  // After SendAll or AwaitEnded: calls that the server has not ended, and what was sent of their
   // messages.
   int open_calls() const { return static_cast<int>(calls_.size()); }
   int64_t bytes_of_open_calls() const;
@@ -59,6 +63,8 @@ class RawHttp2 {
   bool SendWhatFits();
   void SendFrom(uint32_t stream, OpenCall& call);
   void ReadUntilPong();
+  // One frame; false when there is none any more.
+  bool TakeFrame();
   void Take(int type, int flags, uint32_t stream, absl::string_view payload);
   void TakeSettings(absl::string_view payload);
   void Send(absl::string_view bytes);
