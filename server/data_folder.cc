@@ -69,8 +69,7 @@ absl::Status CheckOwners(const std::string& path) {
   for (const auto& file : std::filesystem::directory_iterator(path, error)) {
     struct stat found = {};
     if (lstat(file.path().c_str(), &found) != 0) continue;  // gone meanwhile
-    RETURN_IF_ERROR(
-        CheckOwner(path, file.path().filename().string(), found));
+    RETURN_IF_ERROR(CheckOwner(path, file.path().filename().string(), found));
   }
   return error ? CannotBeWritten(path, error) : absl::OkStatus();
 }

@@ -6,7 +6,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "grpc/grpc_security_constants.h"
 #include "proto/base/status.h"
 #include "proto/key/cache_namespace.h"
@@ -32,8 +31,9 @@ std::optional<absl::string_view> BearerToken(
   if (row == metadata.end()) return std::nullopt;
   absl::string_view value = View(row->second);
   // Another scheme is no token, and then not a good one.
-  if (!absl::ConsumePrefix(&value, "Bearer ")) return "";
-  return value;
+  constexpr absl::string_view kScheme = "Bearer ";
+  if (!absl::StartsWithIgnoreCase(value, kScheme)) return "";
+  return value.substr(kScheme.size());
 }
 
 // The first that is not empty.

@@ -68,10 +68,10 @@ class Outside {
     return StatusOfCall(stream->Finish(), context, "compile");
   }
 
-  absl::Status Describe() {
+  absl::Status Describe(const std::string& shown = "") {
     wire::DescribeReply reply;
     return Call<wire::CompileService>(&wire::CompileService::Stub::Describe,
-                                      wire::DescribeRequest(), reply);
+                                      wire::DescribeRequest(), reply, shown);
   }
 
   absl::Status Purge(const std::string& cache_namespace) {
@@ -108,9 +108,11 @@ class Outside {
 
  private:
   template <typename Service, typename Method, typename Request, typename Reply>
-  absl::Status Call(Method method, const Request& request, Reply& reply) {
+  absl::Status Call(Method method, const Request& request, Reply& reply,
+                    const std::string& shown = "") {
     const auto stub = Service::NewStub(channel_);
     grpc::ClientContext context;
+    if (!shown.empty()) context.AddMetadata("authorization", shown);
     SetDeadline(context, SteadyIn(absl::Seconds(20)));
     return StatusOfCall(((*stub).*method)(&context, request, &reply), context,
                         "call");
@@ -243,6 +245,9 @@ TEST_F(OverTls, ATokenOpensItsNamespaceAndNoOther) {
   EXPECT_TRUE(ci.Describe().ok());
   EXPECT_TRUE(ci.Compile("team-a").ok());
   EXPECT_TRUE(ci.Lookup("team-a").ok());
+  Outside bare = With({.ca = ca_.file()});
+  EXPECT_TRUE(bare.Describe("bearer " + token).ok());
+  EXPECT_EQ(Why(bare.Describe("basic a")), ErrorReason::kUnauthenticated);
   EXPECT_EQ(Why(ci.Compile("team-b")), ErrorReason::kPermission);
   EXPECT_EQ(Why(ci.Lookup("")), ErrorReason::kPermission);
   EXPECT_EQ(Why(ci.Purge("team-a")), ErrorReason::kPermission);
