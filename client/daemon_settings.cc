@@ -11,6 +11,7 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -20,6 +21,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "proto/base/log.h"
+#include "proto/base/mutex.h"
 #include "proto/base/status.h"
 #include "proto/base/tcp_address.h"
 #include "proto/base/toml_letters.h"
@@ -212,6 +215,41 @@ absl::Status ReadKeys(const Settings& settings, DaemonSettings& out) {
   return absl::OkStatus();
 }
 
+std::string Untrusted(const std::string& address) {
+  return absl::StrCat(address,
+                      " takes KILN_PUBLIC_KEY, the daemon's key as "
+                      "`compilectl keys list` tells it beside the daemon");
+}
+
+// Once for each address, while the program lives.
+void TellOnceNotAsked(const std::string& source, const std::string& address) {
+  static Mutex mu;
+  static auto& told = *new std::set<std::string>();
+  MutexLock lock(&mu);
+  if (!told.insert(address).second) return;
+  LogWarning(
+      "daemon.not_asked",
+      {{"source", source},
+       {"text", absl::StrCat(Untrusted(address), "; it is asked nothing")}});
+}
+
+// Leaves out those that nobody vouches for, unless there are no others.
+absl::Status CheckTrust(const std::string& source, DaemonSettings& out) {
+  if (!out.public_keys.empty()) return absl::OkStatus();
+  const auto is_untrusted = [](const DaemonAddress& address) {
+    return !address.tcp.empty();
+  };
+  if (!out.daemons.empty() &&
+      std::all_of(out.daemons.begin(), out.daemons.end(), is_untrusted)) {
+    return Refuse(source, Untrusted(out.daemons.front().tcp));
+  }
+  for (const DaemonAddress& address : out.daemons) {
+    if (is_untrusted(address)) TellOnceNotAsked(source, address.tcp);
+  }
+  std::erase_if(out.daemons, is_untrusted);
+  return absl::OkStatus();
+}
+
 absl::Status ReadAddresses(const Settings& settings, DaemonSettings& out) {
   for (const std::string& word : ListIn(settings, "KILN_ADDR")) {
     const std::string& source = settings.at("KILN_ADDR").source;
@@ -233,15 +271,11 @@ absl::Status ReadAddresses(const Settings& settings, DaemonSettings& out) {
                     absl::StrCat("found \"", word.substr(0, 80),
                                  "\", expected unix:/PATH or HOST:PORT"));
     }
-    if (!address.tcp.empty() && out.public_keys.empty())
-      return Refuse(source,
-                    absl::StrCat(word,
-                                 " takes KILN_PUBLIC_KEY, the daemon's key as "
-                                 "`compilectl keys list` tells it beside the "
-                                 "daemon"));
     out.daemons.push_back(std::move(address));
   }
-  return absl::OkStatus();
+  const auto found = settings.find("KILN_ADDR");
+  return found == settings.end() ? absl::OkStatus()
+                                 : CheckTrust(found->second.source, out);
 }
 
 absl::Status ReadUrgency(const Settings& settings, DaemonSettings& out) {

@@ -27,8 +27,9 @@ struct DaemonSettings {
 // settings.py reads the same.
 //
 // BAD_OPTION, naming the variable or the file: a word or value that is none, a
-// file that another user may have written, an address behind TCP without a key
-// that may sign for it.
+// file that another user may have written, addresses behind TCP alone without a
+// key that may sign for them. Beside sockets such addresses are left out, and told
+// of once each in the log (`daemon.not_asked`).
 absl::StatusOr<DaemonSettings> ReadDaemonSettings();
 
 }  // namespace kiln

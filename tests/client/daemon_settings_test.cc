@@ -6,10 +6,12 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "client/session.h"
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
@@ -139,6 +141,23 @@ TEST_F(DaemonSettingsTest, WhatIsWrongIsNamedWithItsPlace) {
     EXPECT_TRUE(absl::StrContains(refusal, file)) << refusal;
     EXPECT_TRUE(absl::StrContains(refusal, due)) << refusal;
   }
+}
+
+TEST_F(DaemonSettingsTest, AnAddressThatNobodyVouchesForIsToldOfOnce) {
+  setenv("KILN_ADDR", "kiln-b.example:7117,unix:/run/kilnd.sock", 1);
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 2; ++i) {
+    const auto settings = ReadDaemonSettings();
+    ASSERT_TRUE(settings.ok()) << settings.status();
+    ASSERT_EQ(settings->daemons.size(), 1u);
+    EXPECT_EQ(settings->daemons[0].Text(), "unix:/run/kilnd.sock");
+  }
+  const std::vector<std::string> told = absl::StrSplit(
+      testing::internal::GetCapturedStderr(), '\n', absl::SkipEmpty());
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_TRUE(
+      absl::StrContains(told[0], "kiln-b.example:7117 takes KILN_PUBLIC_KEY"))
+      << told[0];
 }
 
 TEST_F(DaemonSettingsTest, AFileThatOthersMayWriteIsNotTaken) {
