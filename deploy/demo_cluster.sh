@@ -73,12 +73,12 @@ total() {
 # Nine ports that are free, and for Redis the ones 10,000 above them too.
 mapfile -t ports < <(python3 deploy/free_ports.py 9)
 
-openssl req -x509 -newkey ed25519 -nodes -days 1 -subj "/CN=demo CA" -keyout "$folder/ca.key" -out "$folder/ca.crt" \
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj "/CN=demo CA" -keyout "$folder/ca.key" -out "$folder/ca.crt" \
   2>/dev/null
 # certify FOLDER NAME: a certificate and its key there, FOLDER/tls.crt and tls.key, good for NAME and this machine.
 certify() {
   mkdir -p -m 700 "$1"
-  openssl req -newkey ed25519 -nodes -subj "/CN=$2" -keyout "$1/tls.key" -out "$1/tls.csr" 2>/dev/null
+  openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$2" -keyout "$1/tls.key" -out "$1/tls.csr" 2>/dev/null
   openssl x509 -req -in "$1/tls.csr" -CA "$folder/ca.crt" -CAkey "$folder/ca.key" -CAcreateserial -days 1 \
     -extfile <(echo "subjectAltName = DNS:$2, IP:127.0.0.1") -out "$1/tls.crt" 2>/dev/null
 }
