@@ -140,6 +140,8 @@ absl::Status CheckNumbers(const Config& c) {
                              int64_t{64} << 10, int64_t{1} << 30));
   RETURN_IF_ERROR(CheckRange("[listen] max_waiting_calls", c.max_waiting_calls,
                              1, 1 << 20));
+  RETURN_IF_ERROR(CheckRange("[listen] peer_handshakes_a_second",
+                             c.peer_handshakes_a_second, 1, 1 << 20));
   RETURN_IF_ERROR(
       CheckRange("[listen] max_lookups", c.max_lookups, 1, 1 << 20));
   RETURN_IF_ERROR(CheckRange("[listen] max_answer_bytes", c.max_answer_bytes,

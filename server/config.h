@@ -42,6 +42,11 @@ struct Config {
   // 10,000 ranks of one caller have room. Each costs some 20 KiB while it waits,
   // its connection included.
   int64_t max_waiting_calls = 24576;
+  // How often a second an address (of IPv6 a /64) may connect over the network, once it
+  // has done so 4,096 times; more often is closed before the handshake, which costs
+  // about a thousandth of a core's second. Too low keeps many ranks behind one address
+  // out when they come again.
+  int64_t peer_handshakes_a_second = 64;
   // Lookup and Describe calls whose answers were not taken yet, of which a caller gets
   // half at most; more are refused with QUEUE_FULL. Too low refuses ranks that all
   // start at once; each costs some 20 KiB.

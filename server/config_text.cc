@@ -57,6 +57,7 @@ std::vector<Word> WordsOf(Config& c) {
                    {"tls_client_ca", &c.tls_client_ca},
                    {"max_message_bytes", &c.max_message_bytes},
                    {"max_waiting_calls", &c.max_waiting_calls},
+                   {"peer_handshakes_a_second", &c.peer_handshakes_a_second},
                    {"max_lookups", &c.max_lookups},
                    {"max_answer_bytes", &c.max_answer_bytes},
                    {"write_timeout", &c.write_timeout},

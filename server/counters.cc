@@ -39,6 +39,7 @@ constexpr CountRow kRows[] = {
     {Count::kPeersAccepted, "peers.accepted"},
     {Count::kPeersRefused, "peers.refused"},
     {Count::kPeersTooMany, "peers.too_many"},
+    {Count::kPeersTooOften, "peers.too_often"},
     {Count::kPlans, "plans"},
     {Count::kQueueFull, "queue.full"},
     {Count::kRecordsGiven, "records.given"},

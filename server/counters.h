@@ -42,6 +42,7 @@ enum class Count {
   kPeersAccepted,    // connections
   kPeersRefused,     // connections of another user
   kPeersTooMany,     // connections over a limit
+  kPeersTooOften,    // connections of an address that made too many
   kPlans,            // plan requests answered by a worker
   kQueueFull,        // callers refused since the queue was full
   kRecordsGiven,     // records that other daemons read

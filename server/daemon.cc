@@ -33,6 +33,10 @@ constexpr int64_t kNamespacesFilled = 16;
 constexpr FairShare::Amount kMostNotLookedAt = {.places = 65536,
                                                 .bytes = int64_t{1} << 30};
 
+// How often an address may connect before its rate counts: all that it may have at
+// most, when they all come again.
+constexpr double kHandshakesAtOnce = 4096;
+
 // How long calls that have their answer may take to send it at the end.
 constexpr absl::Duration kAnswerGrace = absl::Seconds(2);
 
@@ -259,12 +263,16 @@ absl::Status Daemon::OpenDoor() {
                                .key = config_.tls_key,
                                .client_ca = config_.tls_client_ca},
                        .max_message_bytes = config_.max_message_bytes,
+                       .handshakes = {.at_once = kHandshakesAtOnce,
+                                      .a_second = static_cast<double>(
+                                          config_.peer_handshakes_a_second)},
                        .connections = LimitsForDescriptors(DescriptorLimit())},
                       std::move(socket_), std::move(services),
                       {.gate = *gate_,
                        .peers = peers_,
                        .audit = *audit_,
-                       .counters = counters_}));
+                       .counters = counters_,
+                       .clock = clock_}));
   door_->SetServing(true);
   return absl::OkStatus();
 }

@@ -55,8 +55,9 @@ absl::string_view FaultOfGreeting(Greeting due, absl::string_view said,
   return version < kTls12 ? "speaks TLS before 1.2" : "";
 }
 
-absl::StatusOr<std::unique_ptr<Doorstep>> Doorstep::Start(
-    Greeting due, absl::Duration patience, Ways ways) {
+absl::StatusOr<std::unique_ptr<Doorstep>> Doorstep::Start(const Rules& rules,
+                                                          const Clock& clock,
+                                                          Ways ways) {
   const int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
   const int stop_fd = eventfd(0, EFD_CLOEXEC);
   epoll_event stop = {.events = EPOLLIN, .data = {.fd = stop_fd}};
@@ -69,13 +70,13 @@ absl::StatusOr<std::unique_ptr<Doorstep>> Doorstep::Start(
                      absl::StrCat("doorstep: ", strerror(error)));
   }
   return absl::WrapUnique(
-      new Doorstep(due, patience, std::move(ways), epoll_fd, stop_fd));
+      new Doorstep(rules, clock, std::move(ways), epoll_fd, stop_fd));
 }
 
-Doorstep::Doorstep(Greeting due, absl::Duration patience, Ways ways,
+Doorstep::Doorstep(const Rules& rules, const Clock& clock, Ways ways,
                    int epoll_fd, int stop_fd)
-    : due_(due),
-      patience_(patience),
+    : rules_(rules),
+      passes_(rules.passes, clock),
       ways_(std::move(ways)),
       epoll_fd_(epoll_fd),
       stop_fd_(stop_fd),
@@ -86,14 +87,14 @@ Doorstep::~Doorstep() {
   if (write(stop_fd_, &one, sizeof(one)) != sizeof(one))
     LogError("doorstep.stop_failed", {{"error", strerror(errno)}});
   thread_.join();
-  for (const auto& [fd, until] : waiting_) close(fd);
+  for (const auto& [fd, waiting] : waiting_) close(fd);
   close(epoll_fd_);
   close(stop_fd_);
 }
 
-void Doorstep::Take(int fd) {
+void Doorstep::Take(int fd, const std::string& peer) {
   MutexLock lock(&mu_);
-  waiting_[fd] = SteadyIn(patience_);
+  waiting_[fd] = {SteadyIn(rules_.patience), peer};
   // Told of what comes, once: what was looked at stays where it is.
   epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET,
                        .data = {.fd = fd}};
@@ -103,18 +104,21 @@ void Doorstep::Take(int fd) {
   close(fd);
 }
 
-bool Doorstep::Leave(int fd) {
+std::optional<std::string> Doorstep::Leave(int fd) {
   MutexLock lock(&mu_);
-  if (waiting_.erase(fd) == 0) return false;
+  const auto waiting = waiting_.find(fd);
+  if (waiting == waiting_.end()) return std::nullopt;
+  std::string peer = std::move(waiting->second.peer);
+  waiting_.erase(waiting);
   epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
-  return true;
+  return peer;
 }
 
 void Doorstep::Loop() {
   std::array<epoll_event, 64> events;
-  const int pause_ms = static_cast<int>(
-      std::max<int64_t>(1, absl::ToInt64Milliseconds(patience_ / kLooks)));
-  SteadyTime next_look = SteadyIn(patience_ / kLooks);
+  const int pause_ms = static_cast<int>(std::max<int64_t>(
+      1, absl::ToInt64Milliseconds(rules_.patience / kLooks)));
+  SteadyTime next_look = SteadyIn(rules_.patience / kLooks);
   while (true) {
     const int came =
         epoll_wait(epoll_fd_, events.data(), events.size(), pause_ms);
@@ -124,7 +128,7 @@ void Doorstep::Loop() {
     }
     if (TimeLeft(next_look) > absl::ZeroDuration()) continue;
     CloseSilent();
-    next_look = SteadyIn(patience_ / kLooks);
+    next_look = SteadyIn(rules_.patience / kLooks);
   }
 }
 
@@ -139,11 +143,18 @@ void Doorstep::Look(int fd) {
   }
   bool enough = false;
   const absl::string_view fault = FaultOfGreeting(
-      due_, absl::string_view(head.data(), static_cast<size_t>(got)), enough);
+      rules_.due, absl::string_view(head.data(), static_cast<size_t>(got)),
+      enough);
   if (fault.empty() && !enough) return;
-  if (!Leave(fd)) return;
-  if (fault.empty()) return ways_.pass(fd);
-  ways_.refuse(fd, fault);
+  const std::optional<std::string> peer = Leave(fd);
+  if (!peer.has_value()) return;
+  const bool in_time = peer->empty() || passes_.Take(*peer);
+  if (fault.empty() && in_time) return ways_.pass(fd);
+  if (in_time) {
+    ways_.refuse(fd, fault);
+  } else {
+    ways_.put_off(fd, *peer);
+  }
   close(fd);
 }
 
@@ -151,8 +162,8 @@ void Doorstep::CloseSilent() {
   std::vector<int> silent;
   {
     MutexLock lock(&mu_);
-    for (const auto& [fd, until] : waiting_)
-      if (TimeLeft(until) == absl::ZeroDuration()) silent.push_back(fd);
+    for (const auto& [fd, waiting] : waiting_)
+      if (TimeLeft(waiting.until) == absl::ZeroDuration()) silent.push_back(fd);
   }
   for (const int fd : silent) {
     if (!Leave(fd)) continue;

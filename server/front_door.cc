@@ -151,8 +151,9 @@ absl::Status FrontDoor::OpenSocket(const FrontDoorOptions& options,
                      rooms);
   };
   ASSIGN_OR_RETURN(socket_step_,
-                   Doorstep::Start(Greeting::kHttp2, options.handshake_time,
-                                   {pass, refuse}));
+                   Doorstep::Start({.due = Greeting::kHttp2,
+                                    .patience = options.handshake_time},
+                                   rooms.clock, {pass, refuse, nullptr}));
   ASSIGN_OR_RETURN(socket_loop_,
                    AcceptLoop::Start({socket_->fd()}, [this, rooms](int fd) {
                      TakeFromSocket(fd, rooms);
@@ -178,7 +179,7 @@ void FrontDoor::TakeFromSocket(int fd, const Rooms& rooms) {
       rooms.gate.IsOwner(*user) ? "" : absl::StrCat("uid:", *user);
   if (!Fits(*at_socket_, *number, peer, rooms.counters)) return;
   rooms.counters.Add(Count::kPeersAccepted);
-  socket_step_->Take(*number);
+  socket_step_->Take(*number, "");  // nothing is signed here
 }
 
 bool FrontDoor::Fits(OpenConnections& door, int fd, absl::string_view peer,
@@ -226,11 +227,18 @@ absl::Status FrontDoor::OpenNetwork(const FrontDoorOptions& options,
     RefuseConnection(NetworkName(PeerAddress(fd)), why,
                      ErrorReason::kUnauthenticated, rooms);
   };
+  const auto put_off = [rooms](int, const std::string& peer) {
+    rooms.counters.Add(Count::kPeersTooOften);
+    LogBounded("peer.too_often", peer, "connects more often than it may");
+  };
   ASSIGN_OR_RETURN(
       network_step_,
-      Doorstep::Start(plain ? Greeting::kAny : Greeting::kTls,
-                      options.handshake_time,
-                      {[this](int fd) { HandToNetwork(fd); }, refuse}));
+      Doorstep::Start(
+          {.due = plain ? Greeting::kAny : Greeting::kTls,
+           .patience = options.handshake_time,
+           .passes = options.handshakes},
+          rooms.clock,
+          {[this](int fd) { HandToNetwork(fd); }, refuse, put_off}));
   ASSIGN_OR_RETURN(network_loop_,
                    AcceptLoop::Start(listener_->fds(), [this, rooms](int fd) {
                      TakeFromNetwork(fd, rooms.counters);
@@ -254,7 +262,7 @@ void FrontDoor::TakeFromNetwork(int fd, Counters& counters) {
   if (!Fits(*at_network_, fd, PeerAddress(fd), counters)) return;
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  network_step_->Take(fd);
+  network_step_->Take(fd, ConnectionHolder(PeerAddress(fd)));
 }
 
 void FrontDoor::HandToNetwork(int fd) {

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "cache/ticker.h"
 #include "grpcpp/grpcpp.h"
+#include "proto/base/clock.h"
 #include "proto/base/steady_time.h"
 #include "server/accept_loop.h"
 #include "server/access/audit_log.h"
@@ -21,6 +22,7 @@
 #include "server/listen_socket.h"
 #include "server/network_calls.h"
 #include "server/open_connections.h"
+#include "server/peer_rates.h"
 #include "server/raw_methods.h"
 #include "server/tcp_listener.h"
 #include "server/tls_files.h"
@@ -41,6 +43,10 @@ struct FrontDoorOptions {
   int64_t buffer_bytes = int64_t{512} << 20;
   // How long a connection may say nothing, or not finish its handshake.
   absl::Duration handshake_time = absl::Seconds(10);
+  // How often an address (of IPv6 a /64) may connect to the network's door; more often
+  // is closed before the handshake. At once: a thousand ranks behind one address, all
+  // of which come again; then as many a second as cost a few hundredths of a core.
+  Rate handshakes = {.at_once = 4096, .a_second = 64};
   // A peer that makes no call any more holds a descriptor for so long. A client
   // connects again.
   absl::Duration idle_time = absl::Minutes(15);
@@ -70,6 +76,7 @@ class FrontDoor {
     PeerNumbers& peers;
     AuditLog& audit;  // learns of connections that are refused
     Counters& counters;
+    const Clock& clock;
   };
 
   // The services outlive the doors. `socket` is open already, so that a second

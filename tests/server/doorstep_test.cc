@@ -11,8 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "proto/base/clock.h"
 #include "proto/base/mutex.h"
 #include "proto/base/steady_time.h"
+#include "server/peer_rates.h"
 
 namespace kiln {
 namespace {
@@ -68,7 +70,10 @@ class Step {
  public:
   explicit Step(Greeting due, absl::Duration patience = absl::Hours(1)) {
     auto started = Doorstep::Start(
-        due, patience,
+        {.due = due,
+         .patience = patience,
+         .passes = {.at_once = kAtOnce, .a_second = 0.5}},
+        clock_,
         {.pass =
              [this](int fd) {
                char said[64];
@@ -82,17 +87,21 @@ class Step {
          .refuse =
              [this](int, absl::string_view why) {
                Tell(absl::StrCat("refused: ", why));
+             },
+         .put_off =
+             [this](int, const std::string& peer) {
+               Tell(absl::StrCat("put off: ", peer));
              }});
     EXPECT_TRUE(started.ok()) << started.status();
     doorstep_ = *std::move(started);
   }
 
   // The other end of a connection that waits there.
-  int Connect() {
+  int Connect(const std::string& peer = "") {
     int ends[2] = {-1, -1};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    doorstep_->Take(ends[0]);
+    doorstep_->Take(ends[0], peer);
     return ends[1];
   }
   std::string Next() {
@@ -105,6 +114,17 @@ class Step {
     return first;
   }
   void End() { doorstep_.reset(); }
+  // What becomes of a connection of `peer` that greets.
+  std::string NextOf(const std::string& peer) {
+    const int fd = Connect(peer);
+    EXPECT_EQ(send(fd, "x", 1, MSG_NOSIGNAL), 1);
+    const std::string told = Next();
+    close(fd);
+    return told;
+  }
+  void Advance(absl::Duration by) { clock_.Advance(by); }
+
+  static constexpr int kAtOnce = 3;
 
  private:
   void Tell(std::string what) {
@@ -112,6 +132,7 @@ class Step {
     told_.push_back(std::move(what));
     changed_.SignalAll();
   }
+  FakeClock clock_;
   Mutex mu_;
   CondVar changed_;
   std::vector<std::string> told_;
@@ -137,6 +158,37 @@ TEST(Doorstep, PassesAConnectionWithAllThatItSaid) {
   Say(fd, Hello(3));
   EXPECT_EQ(step.Next(), absl::StrCat("passed: ", Hello(3)));
   AwaitClosed(fd);
+}
+
+TEST(Doorstep, PassesAPeerNoOftenerThanItMay) {
+  Step step(Greeting::kAny);
+  for (int i = 0; i < Step::kAtOnce; ++i)
+    EXPECT_EQ(step.NextOf("a"), "passed: x");
+  EXPECT_EQ(step.NextOf("a"), "put off: a");
+  // Others have a rate of their own, and whose it is not has none.
+  EXPECT_EQ(step.NextOf("b"), "passed: x");
+  for (int i = 0; i <= Step::kAtOnce; ++i)
+    EXPECT_EQ(step.NextOf(""), "passed: x");
+  step.Advance(absl::Seconds(1));
+  EXPECT_EQ(step.NextOf("a"), "put off: a");
+  step.Advance(absl::Seconds(1));
+  EXPECT_EQ(step.NextOf("a"), "passed: x");
+  EXPECT_EQ(step.NextOf("a"), "put off: a");
+  // However long it stays away.
+  step.Advance(absl::Hours(1));
+  for (int i = 0; i < Step::kAtOnce; ++i)
+    EXPECT_EQ(step.NextOf("a"), "passed: x");
+  EXPECT_EQ(step.NextOf("a"), "put off: a");
+}
+
+TEST(PeerRates, ForgetThoseThatHaveAllOfTheirRateAgain) {
+  FakeClock clock;
+  PeerRates rates({.at_once = 1, .a_second = 1}, clock);
+  for (int i = 0; i < 100'000; ++i) {
+    EXPECT_TRUE(rates.Take(absl::StrCat("peer", i)));
+    clock.Advance(absl::Milliseconds(10));
+  }
+  EXPECT_LE(rates.known_peers(), 1024u);
 }
 
 TEST(Doorstep, WaitsForAGreetingThatComesInPieces) {

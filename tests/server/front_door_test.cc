@@ -58,7 +58,7 @@ struct DoorRooms {
         gate({peers, *tokens, *audit, counters},
              {.owner = owner, .network_is_plain = network_is_plain}) {}
 
-  FrontDoor::Rooms rooms() { return {gate, peers, *audit, counters}; }
+  FrontDoor::Rooms rooms() { return {gate, peers, *audit, counters, clock}; }
 
   const RealClock clock;
   Counters counters;

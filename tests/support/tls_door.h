@@ -27,7 +27,7 @@ struct TlsDoor {
          .tls = {own.certificate, own.key, "", absl::ZeroDuration()},
          .max_message_bytes = 1 << 20,
          .quiet = quiet},
-        nullptr, {}, {gate, peers, *audit, counters});
+        nullptr, {}, {gate, peers, *audit, counters, clock});
     EXPECT_TRUE(opened.ok()) << opened.status();
     door = *std::move(opened);
     door->SetServing(true);
