@@ -1,5 +1,6 @@
 #include "client/daemon_settings.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,13 +9,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -85,12 +85,17 @@ fs::path SettingsFile() {
   return "";
 }
 
-// Who writes the file chooses whom the program trusts.
-absl::Status CheckOwn(const std::string& file) {
+absl::Status CantBeRead(const std::string& file) {
+  return Refuse(file, absl::StrCat("can't be read: ", std::strerror(errno)));
+}
+
+// Who writes the file chooses whom the program trusts. `fd`: the file that is read,
+// whatever lies at its path a moment later.
+absl::Status CheckOwn(const std::string& file, int fd) {
   struct stat link = {};
   struct stat found = {};
-  if (lstat(file.c_str(), &link) != 0 || stat(file.c_str(), &found) != 0)
-    return Refuse(file, absl::StrCat("can't be read: ", std::strerror(errno)));
+  if (lstat(file.c_str(), &link) != 0 || fstat(fd, &found) != 0)
+    return CantBeRead(file);
   for (const uid_t owner : {link.st_uid, found.st_uid}) {
     if (owner != geteuid() && owner != 0)
       return Refuse(file, absl::StrCat("it is user ", owner, "'s"));
@@ -100,15 +105,27 @@ absl::Status CheckOwn(const std::string& file) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> ReadOwn(const std::string& file) {
+  // A pipe without a writer is waited for by nobody.
+  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return CantBeRead(file);
+  const absl::Cleanup close_it = [fd] { close(fd); };
+  RETURN_IF_ERROR(CheckOwn(file, fd));
+  std::string text;
+  char piece[4096];
+  while (text.size() <= kMostFileBytes) {
+    const ssize_t bytes = read(fd, piece, sizeof(piece));
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) return CantBeRead(file);
+    if (bytes == 0) return text;
+    text.append(piece, static_cast<size_t>(bytes));
+  }
+  return Refuse(file, absl::StrCat("found more than ", kMostFileBytes,
+                                   " bytes, expected at most that"));
+}
+
 absl::StatusOr<toml::table> Parse(const std::string& file) {
-  RETURN_IF_ERROR(CheckOwn(file));
-  std::ostringstream bytes;
-  bytes << std::ifstream(file, std::ios::binary).rdbuf();
-  const std::string text = bytes.str();
-  if (text.size() > kMostFileBytes)
-    return Refuse(
-        file, absl::StrCat("found ", text.size(), " bytes, expected at most ",
-                           kMostFileBytes));
+  ASSIGN_OR_RETURN(const std::string text, ReadOwn(file));
   RETURN_IF_ERROR(CheckTomlLetters(text, file));
   // toml++ throws on bad text; it stops here.
   try {

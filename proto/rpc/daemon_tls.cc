@@ -1,16 +1,17 @@
 #include "proto/rpc/daemon_tls.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <tuple>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -27,6 +28,8 @@ namespace {
 
 constexpr unsigned kRereadSeconds = 5;
 constexpr size_t kMaxTokenBytes = 4096;
+// Many times what a list of CAs has.
+constexpr size_t kMaxFileBytes = size_t{16} << 20;
 
 absl::Status Refuse(const std::string& subject, absl::string_view what) {
   return MakeError(ErrorReason::kBadOption, absl::StrCat(subject, ": ", what));
@@ -36,10 +39,36 @@ absl::Status CantBeRead(const std::string& path) {
   return Refuse(path, absl::StrCat("can't be read: ", std::strerror(errno)));
 }
 
-// A secret's group may read it, as a service's user does that is not its owner.
-absl::Status CheckPrivate(const std::string& path) {
+// What a file holds and whose it is: of the file that was opened, whatever lies
+// at its path a moment later.
+struct ReadFile {
+  std::string text;
   struct stat info = {};
-  if (stat(path.c_str(), &info) != 0) return CantBeRead(path);
+};
+
+absl::StatusOr<ReadFile> Read(const std::string& path) {
+  // A pipe without a writer is waited for by nobody.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return CantBeRead(path);
+  const absl::Cleanup close_it = [fd] { close(fd); };
+  ReadFile file;
+  if (fstat(fd, &file.info) != 0) return CantBeRead(path);
+  char piece[4096];
+  while (true) {
+    const ssize_t bytes = read(fd, piece, sizeof(piece));
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) return CantBeRead(path);
+    if (bytes == 0) return file;
+    file.text.append(piece, static_cast<size_t>(bytes));
+    if (file.text.size() > kMaxFileBytes) {
+      return Refuse(path, absl::StrCat("found more than ", kMaxFileBytes,
+                                       " bytes, expected fewer"));
+    }
+  }
+}
+
+// A secret's group may read it, as a service's user does that is not its owner.
+absl::Status CheckPrivate(const std::string& path, const struct stat& info) {
   if ((info.st_mode & 0027) == 0) return absl::OkStatus();
   return Refuse(
       path,
@@ -50,11 +79,10 @@ absl::Status CheckPrivate(const std::string& path) {
 }
 
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
-  RETURN_IF_ERROR(CheckPrivate(path));
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  std::string line;
-  if (!in || (!std::getline(in, line) && errno != 0)) return CantBeRead(path);
+  ASSIGN_OR_RETURN(const ReadFile file, Read(path));
+  RETURN_IF_ERROR(CheckPrivate(path, file.info));
+  const absl::string_view line =
+      absl::string_view(file.text).substr(0, file.text.find('\n'));
   const std::string token(absl::StripAsciiWhitespace(line));
   const bool is_token = !token.empty() && token.size() <= kMaxTokenBytes &&
                         token.find_first_not_of(
@@ -107,19 +135,16 @@ class TokenOfFile final : public grpc::MetadataCredentialsPlugin {
   std::string token_ ABSL_GUARDED_BY(mu_);
 };
 
-// A file with a block of PEM, as "-----BEGIN EC PRIVATE KEY-----". `kind`: the end
-// of that.
-absl::Status CheckPem(const std::string& path, absl::string_view kind) {
+// A file with a block of PEM, as "-----BEGIN EC PRIVATE KEY-----".
+enum class Pem { kCertificate, kPrivateKey };
+absl::Status CheckPem(const std::string& path, Pem kind) {
   if (path.empty()) return absl::OkStatus();
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf())) {
-    if (errno != 0) return CantBeRead(path);
-  }
-  if (absl::StrContains(text.str(), absl::StrCat(kind, "-----")))
-    return absl::OkStatus();
-  return Refuse(path, absl::StrCat("found no ", kind, " in PEM"));
+  const bool is_key = kind == Pem::kPrivateKey;
+  const absl::string_view words = is_key ? "PRIVATE KEY" : "CERTIFICATE";
+  ASSIGN_OR_RETURN(const ReadFile file, Read(path));
+  if (!absl::StrContains(file.text, absl::StrCat(words, "-----")))
+    return Refuse(path, absl::StrCat("found no ", words, " in PEM"));
+  return is_key ? CheckPrivate(path, file.info) : absl::OkStatus();
 }
 
 absl::Status CheckTogether(const std::string& tcp, const DaemonTls& tls) {
@@ -147,10 +172,9 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsFor(
     const std::string& tcp, const DaemonTls& tls) {
   RETURN_IF_ERROR(CheckTogether(tcp, tls));
   if (tls.ca.empty()) return grpc::InsecureChannelCredentials();
-  RETURN_IF_ERROR(CheckPem(tls.ca, "CERTIFICATE"));
-  RETURN_IF_ERROR(CheckPem(tls.certificate, "CERTIFICATE"));
-  RETURN_IF_ERROR(CheckPem(tls.key, "PRIVATE KEY"));
-  if (!tls.key.empty()) RETURN_IF_ERROR(CheckPrivate(tls.key));
+  RETURN_IF_ERROR(CheckPem(tls.ca, Pem::kCertificate));
+  RETURN_IF_ERROR(CheckPem(tls.certificate, Pem::kCertificate));
+  RETURN_IF_ERROR(CheckPem(tls.key, Pem::kPrivateKey));
   namespace experimental = grpc::experimental;
   experimental::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(

@@ -60,6 +60,14 @@ TEST_F(OwnFiles, ASecretThatEverybodyReadsIsNotShown) {
   }
 }
 
+TEST_F(OwnFiles, APipeInThePlaceOfATokenIsNotWaitedFor) {
+  const std::string pipe = folder_.path() + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const DaemonTls tls = {.ca = ca_.file(), .token_file = pipe};
+  EXPECT_EQ(CredentialsFor("127.0.0.1:1", tls).status().message(),
+            pipe + ": has no token in its first line");
+}
+
 TEST_F(OwnFiles, AFileThatIsNoneOfItsKindIsNamed) {
   struct Row {
     DaemonTls tls;

@@ -49,10 +49,11 @@ class Setting(NamedTuple):
     source: str
 
 
-def check_own(folder: Path) -> None:
+def check_own(path: Path, opened: int | None = None) -> None:
     """PermissionError when another user made a folder or file, or may write it: /tmp/kiln-UID may
-    have been taken before its user came, and who writes kiln.toml chooses whom to trust."""
-    link, found = folder.lstat(), folder.stat()
+    have been taken before its user came, and who writes kiln.toml chooses whom to trust. ``opened``:
+    the descriptor of a file that is read, whatever lies at its path a moment later."""
+    link, found = path.lstat(), path.stat() if opened is None else os.fstat(opened)
     owners = (os.geteuid(), 0)
     if link.st_uid not in owners or found.st_uid not in owners:
         raise PermissionError(errno.EPERM, f"it is user {found.st_uid}'s")
@@ -76,8 +77,9 @@ def _read(file: Path) -> dict[str, object]:
     except ImportError:  # Python 3.10
         import tomli as tomllib
     try:
-        check_own(file)
-        text = file.read_text()
+        with file.open() as opened:
+            check_own(file, opened.fileno())
+            text = opened.read()
         table = tomllib.loads(text)
     except OSError as error:
         raise WrongSetting(f"{file}: cannot be taken ({error.strerror or error})") from None
