@@ -198,7 +198,7 @@ absl::Status ArtifactCache::Insert(NewEntry entry) {
   const Digest key = entry.key.digest;
   const Digest id = EntryId(key, entry.guards, entry.tuned);
   const wire::CacheEntry record =
-      RecordOf(std::move(entry), id, stores_.clock.Now());
+      RecordOf(std::move(entry), id, stores_.ledger.Now());
   const auto payload =
       std::make_shared<const std::string>(DeterministicBytes(record));
   // First what the index will name: whoever finds it there finds the entry.

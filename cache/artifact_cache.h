@@ -22,7 +22,6 @@
 #include "cache/tuning_cache.h"
 #include "cache/verified_blob_store.h"
 #include "proto/artifact.pb.h"
-#include "proto/base/clock.h"
 #include "proto/base/key_ring.h"
 #include "proto/cache_entry.pb.h"
 #include "proto/guard.pb.h"
@@ -174,7 +173,6 @@ class ArtifactCache {
     Table indexes;      // by compile key
     BlobStore& graphs;  // by digest of the canonical graph: its lines
     Ledger& ledger;     // of entries
-    const Clock& clock;
     const KeyRing& keys;
     // A tier behind all these; null: none. Where records of other daemons go; null:
     // none are stored.

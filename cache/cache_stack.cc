@@ -152,7 +152,6 @@ struct CacheStack::Layers {
                    .indexes = {index_tiers, index_verified, &index_memory},
                    .graphs = graph_verified,
                    .ledger = ledger,
-                   .clock = clock,
                    .keys = *keys,
                    .far = far.get(),
                    .records = &entry_verified}),

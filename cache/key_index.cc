@@ -39,23 +39,17 @@ absl::StatusOr<std::shared_ptr<const wire::KeyIndex>> ReadIndexRecord(
 
 wire::KeyIndex UnionOf(const wire::KeyIndex& a, const wire::KeyIndex& b,
                        std::vector<Digest>& dropped) {
-  std::vector<const wire::EntryFacts*> all;
-  std::set<std::string> ids;
-  for (const wire::KeyIndex* index : {&a, &b}) {
-    for (const wire::EntryFacts& entry : index->entries())
-      if (ids.insert(entry.entry_id()).second) all.push_back(&entry);
-  }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const wire::EntryFacts* x, const wire::EntryFacts* y) {
-                     return x->created_unix_ms() > y->created_unix_ms();
-                   });
   wire::KeyIndex merged;
   *merged.mutable_key() = a.key();
-  for (const wire::EntryFacts* entry : all) {
-    if (merged.entries_size() < kMaxEntriesPerKey) {
-      *merged.add_entries() = *entry;
-    } else if (const auto id = Digest::FromBytes(entry->entry_id())) {
-      dropped.push_back(*id);
+  std::set<std::string> ids;
+  for (const wire::KeyIndex* index : {&a, &b}) {
+    for (const wire::EntryFacts& entry : index->entries()) {
+      if (!ids.insert(entry.entry_id()).second) continue;
+      if (merged.entries_size() < kMaxEntriesPerKey) {
+        *merged.add_entries() = entry;
+      } else if (const auto id = Digest::FromBytes(entry.entry_id())) {
+        dropped.push_back(*id);
+      }
     }
   }
   return merged;

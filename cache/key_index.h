@@ -17,9 +17,9 @@
 
 namespace kiln {
 
-// The entries of both, each once, the youngest first; equally old ones keep their
-// order, `a`'s in front. At most kMaxEntriesPerKey: the ids of those that give way
-// are appended to `dropped`. `a` and `b` are of one key. Pure.
+// The entries of both, each once, `a`'s in front, in the order they have: `a` was
+// stored later, whatever the wall's clock says. At most kMaxEntriesPerKey: the ids of
+// those that give way are appended to `dropped`. `a` and `b` are of one key. Pure.
 wire::KeyIndex UnionOf(const wire::KeyIndex& a, const wire::KeyIndex& b,
                        std::vector<Digest>& dropped);
 

@@ -85,7 +85,6 @@ class ArtifactCacheTest : public testing::Test {
                         .indexes = {indexes_, indexes_},
                         .graphs = graphs_,
                         .ledger = ledger_,
-                        .clock = clock_,
                         .keys = keys_}};
   const wire::CompileRequest request_ = SampleRequest();
 };
@@ -267,8 +266,8 @@ TEST(KeyIndex, TwoIndexesOfAKeyMergeByUnion) {
   std::vector<Digest> dropped;
   const wire::KeyIndex a = index({{'a', 5}, {'b', 3}, {'c', 1}});
   const wire::KeyIndex b = index({{'d', 4}, {'b', 3}});
-  EXPECT_EQ(names(UnionOf(a, b, dropped)), "adbc");
-  EXPECT_EQ(names(UnionOf(b, a, dropped)), "adbc");
+  EXPECT_EQ(names(UnionOf(a, b, dropped)), "abcd");
+  EXPECT_EQ(names(UnionOf(b, a, dropped)), "dbac");
   EXPECT_EQ(names(UnionOf(a, a, dropped)), "abc");
   EXPECT_TRUE(dropped.empty());
   wire::KeyIndex many;
@@ -276,6 +275,27 @@ TEST(KeyIndex, TwoIndexesOfAKeyMergeByUnion) {
     many.MergeFrom(index({{c, c}}));
   EXPECT_EQ(UnionOf(many, b, dropped).entries_size(), kMaxEntriesPerKey);
   EXPECT_EQ(dropped.size(), 2u);
+  // What is added stays, also when all others have a later date.
+  dropped.clear();
+  const wire::KeyIndex full = UnionOf(many, b, dropped);
+  dropped.clear();
+  const std::string all = names(UnionOf(index({{'z', 0}}), full, dropped));
+  EXPECT_EQ(all, "zabcdefghijklmno");
+  EXPECT_EQ(dropped.size(), 1u);
+}
+
+TEST_F(ArtifactCacheTest, AWallClockThatGoesBackCostsNoEntry) {
+  clock_.Jump(absl::Hours(24));
+  for (int i = 0; i < kMaxEntriesPerKey; ++i)
+    ASSERT_TRUE(Insert(request_, "a day ahead", AtMost(100 + i)).ok());
+  clock_.Jump(-absl::Hours(24));
+  ASSERT_TRUE(Insert(request_, "new", AtMost(50)).ok());
+  EXPECT_EQ(Lookup(request_).artifact.artifact(), "new");
+  EXPECT_EQ(cache_.List({})->entries.size(), size_t{kMaxEntriesPerKey});
+  // Nor does the date that an entry bears depend on it.
+  clock_.Advance(absl::Hours(1));
+  EXPECT_EQ(cache_.Purge({.unused_for = absl::Minutes(30)})->entries,
+            kMaxEntriesPerKey);
 }
 
 TEST_F(ArtifactCacheTest, AFullDiskIsSaidAndLosesNothing) {

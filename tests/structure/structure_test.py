@@ -242,6 +242,21 @@ class Words(unittest.TestCase):
             and re.search(r"absl::Now\(|system_clock::now|\bgettimeofday\b", re.sub(r"//.*", "", read(path)))
         }
         self.assertEqual(found, wall)
+        # The same by a Clock: dates on the disk, of tokens, keys and certificates.
+        dates = {
+            "cache/ledger.cc",
+            "server/key_store.h",
+            "server/access/audit_log.cc",
+            "server/access/client_certificates.cc",
+            "server/access/token_store.cc",
+        }
+        found = {
+            path
+            for path in CODE
+            if not path.startswith("tests/")
+            and re.search(r"[Cc]lock\w*(\.|->)Now\(", re.sub(r"//.*", "", read(path)))
+        }
+        self.assertEqual(found, dates)
 
     def test_every_error_reason_is_explained(self):
         reasons = re.findall(
