@@ -43,7 +43,7 @@ absl::StatusOr<BuiltUnits> UnitBuilder::BuildAll(
     progress(done, total);
     done += compiled.units(i).symbols_size();
     // After a failure too: what we asked for must be taken out again.
-    const absl::Status fetched = Fetch(compiled.units(i), all[i]);
+    const absl::Status fetched = Fetch(compiled.units(i), label, all[i]);
     if (failure.ok()) failure = fetched;
   }
   RETURN_IF_ERROR(failure);
@@ -104,10 +104,18 @@ bool UnitBuilder::Join(Wanted& wanted, const WorkLabel& label) {
 }
 
 absl::Status UnitBuilder::Fetch(const wire::TranslationUnit& unit,
-                                Wanted& wanted) {
+                                const WorkLabel& label, Wanted& wanted) {
   if (wanted.work == nullptr) return absl::OkStatus();
   const absl::StatusOr<const wire::WorkReply*> reply = wanted.work->Wait();
   absl::Status status = reply.status();
+  if (ReasonOf(status) == ErrorReason::kWorkerDied &&
+      wanted.work->label().cache_namespace != label.cache_namespace) {
+    status = MakeError(
+        ErrorReason::kWorkerDied,
+        absl::StrCat(JobWords(label), "unit of ", KernelsOf(unit),
+                     ": its build, begun for another job, ended with its "
+                     "worker; ask again"));
+  }
   if (reply.ok() && (!(*reply)->has_build() ||
                      (*reply)->build().unit_digest() != unit.digest())) {
     status = absl::InternalError(absl::StrCat("unit of ", KernelsOf(unit),

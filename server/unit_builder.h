@@ -50,7 +50,9 @@ class UnitBuilder {
   // The label names the job to people; its toolchain is part of the units'
   // keys. `progress` is told of kernels done out of all, on this thread.
   //
-  // Errors: those of PendingWork::Wait, for the first unit that failed.
+  // Errors: those of PendingWork::Wait, for the first unit that failed. Of a build
+  // that was begun for another namespace they say neither whose it was nor what its
+  // worker said.
   absl::StatusOr<BuiltUnits> BuildAll(
       const wire::CompilePlan& compiled, const wire::Target& target,
       const WorkLabel& label,
@@ -72,8 +74,8 @@ class UnitBuilder {
   // Takes the build that is under way for it, if there is one.
   bool Join(Wanted& wanted, const WorkLabel& label)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status Fetch(const wire::TranslationUnit& unit, Wanted& wanted)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Fetch(const wire::TranslationUnit& unit, const WorkLabel& label,
+                     Wanted& wanted) ABSL_LOCKS_EXCLUDED(mu_);
   // True until whoever asked the pool has stored the object. Until then a caller
   // that joined stores it too: its answer must not outlive the unit when the
   // daemon is killed.

@@ -2,10 +2,18 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 #include "server/detached_status.h"
 
 namespace kiln {
+
+std::string JobWords(const WorkLabel& label) {
+  const std::string job = absl::StrCat("job ", label.key.ShortHex(), ": ");
+  return label.graph_name.empty()
+             ? job
+             : absl::StrCat(job, "graph ", label.graph_name, ": ");
+}
 
 absl::Status PoolEnded() {
   return MakeError(ErrorReason::kDraining, "worker pool: the daemon ends");

@@ -31,6 +31,9 @@ struct WorkLabel {
   std::string caller = "";      // for whom; empty: nobody's
 };
 
+// "job 1f09ab: graph forward_0: ".
+std::string JobWords(const WorkLabel& label);
+
 // What a worker process is for: it never works for another use.
 struct WorkerUse {
   std::string cache_namespace;

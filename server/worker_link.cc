@@ -29,14 +29,6 @@ absl::string_view StateFor(const wire::WorkRequest& request) {
   return "idle";
 }
 
-// "job 1f09ab: graph forward_0: ".
-std::string JobWords(const WorkLabel& label) {
-  const std::string job = absl::StrCat("job ", label.key.ShortHex(), ": ");
-  return label.graph_name.empty()
-             ? job
-             : absl::StrCat(job, "graph ", label.graph_name, ": ");
-}
-
 bool IsHang(const absl::Status& status) {
   return status.code() == absl::StatusCode::kDeadlineExceeded;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cache/memory_blob_store.h"
 #include "cache/unit_cache.h"
@@ -59,17 +60,17 @@ class UnitBuilderTest : public testing::Test {
 
   // `meanwhile` is called once the unit has been asked for.
   absl::StatusOr<BuiltUnits> Build(const std::string& source,
-                                   std::function<void()> meanwhile = nullptr) {
+                                   std::function<void()> meanwhile = nullptr,
+                                   WorkLabel label = {}) {
     wire::CompilePlan plan;
     wire::TranslationUnit& unit = *plan.add_units();
     unit.set_source(source);
     unit.set_digest(UnitDigest(unit).ToBytes());
-    return builder_->BuildAll(
-        plan, {}, {.toolchain = pool_->build()->cpu_toolchain},
-        [&meanwhile](int, int) {
-          const auto call = std::exchange(meanwhile, nullptr);
-          if (call) call();
-        });
+    label.toolchain = pool_->build()->cpu_toolchain;
+    return builder_->BuildAll(plan, {}, label, [&meanwhile](int, int) {
+      const auto call = std::exchange(meanwhile, nullptr);
+      if (call) call();
+    });
   }
 
   const RealClock clock_;
@@ -115,6 +116,38 @@ TEST_F(UnitBuilderTest,
   EXPECT_EQ(counters_.Get(Count::kUnitsJoined), 1);
   EXPECT_EQ(counters_.Get(Count::kUnitsBuilt), 1);
   EXPECT_GT(stored, 0);
+}
+
+TEST_F(UnitBuilderTest, AnotherNamespaceIsNotToldWhoseBuildItJoined) {
+  const auto label = [](const std::string& cache_namespace,
+                        const std::string& graph) {
+    return WorkLabel{.key = Sha256Of(graph),
+                     .graph_name = graph,
+                     .target = {},
+                     .toolchain = "",
+                     .cache_namespace = cache_namespace};
+  };
+  const std::string source = "die any\n";
+  absl::Status others, same_teams;
+  const absl::Status owners =
+      Build(
+          source,
+          [&] {
+            others = Build(source, nullptr, label("team-b", "theirs")).status();
+            same_teams =
+                Build(source, nullptr, label("team-a", "another")).status();
+          },
+          label("team-a", "unreleased"))
+          .status();
+  EXPECT_EQ(counters_.Get(Count::kUnitsJoined), 2);
+  for (const absl::Status& status : {owners, others, same_teams})
+    EXPECT_EQ(ReasonOf(status), ErrorReason::kWorkerDied) << status;
+  for (const absl::Status& status : {owners, same_teams})
+    EXPECT_TRUE(absl::StrContains(status.message(), "graph unreleased"))
+        << status;
+  EXPECT_FALSE(absl::StrContains(others.message(), "unreleased")) << others;
+  EXPECT_FALSE(absl::StrContains(others.message(), "the last")) << others;
+  EXPECT_TRUE(absl::StrContains(others.message(), "graph theirs")) << others;
 }
 
 TEST_F(UnitBuilderTest, AUnitThatFailedIsAskedForAgain) {
