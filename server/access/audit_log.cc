@@ -6,11 +6,13 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "nlohmann/json.hpp"
+#include "proto/base/bounded_log.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
 
@@ -24,21 +26,25 @@ std::string OutcomeText(const absl::Status& outcome) {
                             : absl::StatusCodeToString(outcome.code());
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(
-    const std::string& path, const Clock& clock) {
+absl::StatusOr<int> OpenFile(const std::string& path) {
   const int fd =
       open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
            0600);
   struct stat info = {};
-  if (fd >= 0 && fstat(fd, &info) == 0 && info.st_uid == geteuid())
-    return absl::WrapUnique(new AuditLog(fd, clock));
+  if (fd >= 0 && fstat(fd, &info) == 0 && info.st_uid == geteuid()) return fd;
   const std::string why =
       fd < 0 ? strerror(errno) : absl::StrCat("is user ", info.st_uid, "'s");
   if (fd >= 0) close(fd);
   return MakeError(ErrorReason::kStorage,
                    absl::StrCat("audit log ", path, ": ", why));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(
+    const std::string& path, const Clock& clock) {
+  ASSIGN_OR_RETURN(const int fd, OpenFile(path));
+  return absl::WrapUnique(new AuditLog(path, fd, clock));
 }
 
 AuditLog::~AuditLog() {
@@ -48,6 +54,7 @@ AuditLog::~AuditLog() {
     counts_.TakeAll(clock_.Steady(), due);
   }
   WriteCounted(due);
+  MutexLock lock(&file_mu_);
   close(fd_);
 }
 
@@ -95,14 +102,38 @@ void AuditLog::Write(const Line& line, int64_t repeated) {
       {"outcome", line.outcome}};
   if (repeated > 0) fields["repeated"] = repeated;
   // Callers may send bytes that are no UTF-8.
-  const std::string bytes =
+  const std::string text =
       fields.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) +
       "\n";
+  MutexLock lock(&file_mu_);
+  FollowPath();
+  // A line that was cut short has no end: what follows begins anew.
+  const std::string bytes = is_cut_ ? absl::StrCat("\n", text) : text;
   // One write: lines of several processes do not mix.
-  if (write(fd_, bytes.data(), bytes.size()) !=
-      static_cast<ssize_t>(bytes.size())) {
-    LogError("audit.lost", {{"error", strerror(errno)}, {"line", bytes}});
+  errno = 0;
+  const ssize_t written = write(fd_, bytes.data(), bytes.size());
+  if (written == static_cast<ssize_t>(bytes.size())) {
+    is_cut_ = false;
+    return;
   }
+  const std::string error = errno != 0 ? strerror(errno) : "cut short";
+  if (written > 0) is_cut_ = true;
+  LogError("audit.lost", {{"error", error}, {"line", text}});
+}
+
+void AuditLog::FollowPath() {
+  struct stat named = {}, open_one = {};
+  if (stat(path_.c_str(), &named) == 0 && fstat(fd_, &open_one) == 0 &&
+      named.st_dev == open_one.st_dev && named.st_ino == open_one.st_ino) {
+    return;
+  }
+  const absl::StatusOr<int> fd = OpenFile(path_);
+  if (!fd.ok()) {
+    LogBounded("audit.not_reopened", path_, fd.status().message());
+    return;
+  }
+  close(std::exchange(fd_, *fd));
+  is_cut_ = false;
 }
 
 }  // namespace kiln

@@ -30,8 +30,10 @@ namespace kiln {
 // the memory. Lines have the wall's time; minutes are the steady clock's, which
 // nobody sets. Thread-safe.
 //
-// The file may be renamed or truncated while it is written: lines are appended to
-// the file that was opened, wherever its end is then.
+// The file may be renamed while it is written: the next line goes to a new one of its
+// path. One that is copied and then truncated loses what came between. A line that a
+// full disk cut short is told to the daemon's own log, whole; the next one begins on
+// a line of its own.
 class AuditLog {
  public:
   static constexpr int64_t kMostRefusals = 60;  // lines a minute of one caller
@@ -68,13 +70,19 @@ class AuditLog {
   };
   using Counts = LineCounts<Line>;
 
-  AuditLog(int fd, const Clock& clock) : fd_(fd), clock_(clock) {}
+  AuditLog(const std::string& path, int fd, const Clock& clock)
+      : path_(path), clock_(clock), fd_(fd) {}
 
   void WriteCounted(const std::vector<Counts::Counted>& due);
-  void Write(const Line& line, int64_t repeated);
+  void Write(const Line& line, int64_t repeated) ABSL_LOCKS_EXCLUDED(file_mu_);
+  // Opens the path anew where it names another file, or none.
+  void FollowPath() ABSL_EXCLUSIVE_LOCKS_REQUIRED(file_mu_);
 
-  const int fd_;
+  const std::string path_;
   const Clock& clock_;
+  Mutex file_mu_;
+  int fd_ ABSL_GUARDED_BY(file_mu_);
+  bool is_cut_ ABSL_GUARDED_BY(file_mu_) = false;  // its last line has no end
   Mutex mu_;
   Counts counts_ ABSL_GUARDED_BY(mu_){
       {.of_one = kMostRefusals, .of_all = kMostRefusalsOfAll}};

@@ -1,4 +1,7 @@
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +16,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "proto/base/clock.h"
 #include "proto/base/status.h"
@@ -284,6 +288,58 @@ TEST(AuditLog, ALineTellsWhoDidWhatAndHowItEnded) {
                  MakeError(ErrorReason::kPermission, "no"));
   EXPECT_TRUE(absl::StrContains(Contents(path), "token:ci"));
   EXPECT_TRUE(absl::StrContains(Contents(path), "\"outcome\":\"PERMISSION\""));
+}
+
+TEST(AuditLog, ALineThatIsCutShortSpoilsNoOther) {
+  const ShortFolder folder;
+  const std::string path = absl::StrCat(folder.path(), "/audit.log");
+  FakeClock clock;
+  auto log = AuditLog::Open(path, clock);
+  ASSERT_TRUE(log.ok()) << log.status();
+  (*log)->Record("uid:1", "purge", "first", absl::OkStatus());
+  // As on a full disk: there is room for a part of the line.
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto ignored = signal(SIGXFSZ, SIG_IGN);
+  rlimit full = before;
+  full.rlim_cur = Contents(path).size() + 20;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
+  (*log)->Record("uid:1", "purge", "cut", absl::OkStatus());
+  (*log)->Record("uid:1", "purge", "lost", absl::OkStatus());
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, ignored);
+  (*log)->Record("uid:1", "purge", "third", absl::OkStatus());
+  (*log)->Record("uid:1", "purge", "fourth", absl::OkStatus());
+  const std::vector<std::string> lines =
+      absl::StrSplit(Contents(path), '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 4u) << Contents(path);
+  EXPECT_EQ(lines[1].size(), 20u);
+  for (const int whole : {0, 2, 3})
+    EXPECT_TRUE(absl::StartsWith(lines[whole], "{\"time\"") &&
+                absl::EndsWith(lines[whole], "\"OK\"}"))
+        << lines[whole];
+}
+
+TEST(AuditLog, WhatIsRenamedIsFollowedByANewFileOfThePath) {
+  const ShortFolder folder;
+  const std::string path = absl::StrCat(folder.path(), "/audit.log");
+  const std::string old = absl::StrCat(path, ".1");
+  FakeClock clock;
+  auto log = AuditLog::Open(path, clock);
+  ASSERT_TRUE(log.ok()) << log.status();
+  (*log)->Record("uid:1", "purge", "first", absl::OkStatus());
+  ASSERT_EQ(rename(path.c_str(), old.c_str()), 0);
+  (*log)->Record("uid:1", "purge", "second", absl::OkStatus());
+  EXPECT_TRUE(absl::StrContains(Contents(old), "first"));
+  EXPECT_FALSE(absl::StrContains(Contents(old), "second"));
+  EXPECT_TRUE(absl::StrContains(Contents(path), "second"));
+  EXPECT_EQ(ModeOf(path), 0600u);
+  // Nobody has it written elsewhere by a link.
+  ASSERT_EQ(unlink(path.c_str()), 0);
+  ASSERT_EQ(symlink("elsewhere", path.c_str()), 0);
+  (*log)->Record("uid:1", "purge", "third", absl::OkStatus());
+  struct stat info = {};
+  EXPECT_NE(stat(absl::StrCat(folder.path(), "/elsewhere").c_str(), &info), 0);
 }
 
 TEST(AuditLog, AFloodOfRefusalsIsCounted) {
