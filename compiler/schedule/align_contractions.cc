@@ -37,18 +37,6 @@ double ProductsPerCycle(const Target& target) {
   return target.compute_capability == 80 ? 1024 : 512;
 }
 
-double ProductsOf(const Contraction& c) {
-  double products = 1;
-  for (const SymExpr& e : c.extents)
-    products *= static_cast<double>(e.constant());
-  return products;
-}
-
-double BytesOf(const View& view) {
-  return static_cast<double>(Product(view.sizes).constant()) *
-         SizeInBytes(view.dtype);
-}
-
 // The axis that neighbours of the view lie along; none where there are none.
 std::optional<uint32_t> RowAxis(const ContractionOperand& operand) {
   for (size_t d = operand.index.size(); d-- > 0;) {
@@ -59,6 +47,11 @@ std::optional<uint32_t> RowAxis(const ContractionOperand& operand) {
     }
   }
   return std::nullopt;
+}
+
+bool HasKnownStrides(const View& view) {
+  return std::all_of(view.strides.begin(), view.strides.end(),
+                     [](const SymExpr& e) { return e.is_constant(); });
 }
 
 bool HasAlignedRows(const View& view, const Buffer& buffer) {
@@ -126,9 +119,21 @@ class Aligner {
       return false;
     }
     for (const SymExpr& e : c.extents)
-      if (!e.is_constant() || e.constant() == 0) return false;
+      if (program_.shapes.Hint(e) == 0) return false;
     return ChooseContraction(c, program_.buffers, program_.shapes, target_)
                .by == ComputedBy::kLibrary;
+  }
+
+  double ProductsOf(const Contraction& c) const {
+    double products = 1;
+    for (const SymExpr& e : c.extents)
+      products *= static_cast<double>(program_.shapes.Hint(e));
+    return products;
+  }
+
+  double BytesOf(const View& view) const {
+    return static_cast<double>(program_.shapes.Hint(Product(view.sizes))) *
+           SizeInBytes(view.dtype);
   }
 
   double TimeOf(const Contraction& c, double slower) const {
@@ -137,7 +142,7 @@ class Aligner {
     if (c.result().view.dtype == DType::kFloat32) per_ns /= 2;
     double bytes = 0;
     for (const ContractionOperand& operand : c.operands)
-      bytes += kiln::BytesOf(operand.view);
+      bytes += BytesOf(operand.view);
     return std::max(ProductsOf(c) / per_ns * slower,
                     bytes / target_.memory_bytes_per_ns);
   }
@@ -152,14 +157,15 @@ class Aligner {
     bool due = false;
     for (size_t place = 0; place < c.operands.size(); ++place) {
       const View& view = c.operands[place].view;
-      if (!RowAxis(c.operands[place]).has_value()) return std::nullopt;
+      if (!RowAxis(c.operands[place]).has_value() || !HasKnownStrides(view))
+        return std::nullopt;
       if (HasAlignedRows(view, program_.buffers[view.buffer])) continue;
       due = true;
       remedy.stride[place] = LongerRows(view);
       if (remedy.stride[place].has_value()) continue;
       if (!options_.copies || !PlaceOf(view).has_value()) return std::nullopt;
       remedy.copied[place] = true;
-      costs += TimeToMove(2 * kiln::BytesOf(view));
+      costs += TimeToMove(2 * BytesOf(view));
     }
     if (!PeelAxes(c, remedy, costs, due) || !due) return std::nullopt;
     if (TimeOf(c, 1) + costs > kWorthIt * TimeOf(c, kSlowerUnaligned))
@@ -179,7 +185,7 @@ class Aligner {
     return stride;
   }
 
-  // False where a size is not even one vector, or a sum too short.
+  // False where a size is not known or not even one vector, or a sum too short.
   bool PeelAxes(const Contraction& c, Remedy& remedy, double& costs,
                 bool& due) const {
     const int64_t step = RowAlignment(c.result().view.dtype);
@@ -187,6 +193,7 @@ class Aligner {
     const size_t sum = c.extents.size() - 1;
     for (const ContractionOperand& operand : c.operands) {
       const uint32_t axis = *RowAxis(operand);
+      if (!c.extents[axis].is_constant()) return false;
       const int64_t extent = c.extents[axis].constant();
       const int64_t at = extent / step * step;
       if (at == extent || remedy.peeled[axis].has_value()) continue;
@@ -206,7 +213,7 @@ class Aligner {
       bool along = false;
       for (const SymExpr& e : operand.index)
         along |= e == SymExpr::Axis(static_cast<uint32_t>(axis));
-      if (!along) bytes += kiln::BytesOf(operand.view);
+      if (!along) bytes += BytesOf(operand.view);
     }
     if (axis + 1 == c.extents.size()) bytes *= 2;  // written, then read
     Contraction peeled = c;
@@ -283,13 +290,14 @@ class Aligner {
   View AlignedLike(const ContractionOperand& operand) {
     View view = operand.view;
     const uint32_t row = *RowAxis(operand);
-    int64_t stride = 1;
+    SymExpr stride = 1;
     for (const bool is_row : {true, false}) {
       for (size_t d = view.sizes.size(); d-- > 0;) {
         if ((operand.index[d] == SymExpr::Axis(row)) != is_row) continue;
-        const int64_t size = view.sizes[d].constant();
+        const SymExpr& size = view.sizes[d];
         view.strides[d] = stride;
-        stride = is_row ? PaddedStride(size, view.dtype) : stride * size;
+        stride = is_row ? PaddedStride(size.constant(), view.dtype)
+                        : stride * size;
       }
     }
     view.offset = 0;

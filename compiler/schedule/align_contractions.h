@@ -17,8 +17,9 @@ namespace kiln {
 //   sizes  are peeled: the product of whole vectors is one, and what is left of
 //          rows, columns or the sum another, small one
 //
-// Only where all of that is cheaper than the product as it is, by a tenth. Of
-// bf16, f16, and f32 that may be rounded to TF32, on CUDA, of known sizes.
+// Only where all of that is cheaper than the product as it is, by a tenth, at the
+// hints. Of bf16, f16, and f32 that may be rounded to TF32, on CUDA. Rows are of
+// known length; how many there are may be a symbol.
 //
 // Linear in the program for each of them.
 struct AlignOptions {

@@ -17,12 +17,16 @@ bool IsKnown(const DimVector& numbers) {
                      [](const SymExpr& e) { return e.is_constant(); });
 }
 
-// Elements of a row of a dense buffer; 0 where its memory is no rows.
+// Elements of a row of a dense buffer; 0 where its memory is no rows of known
+// length.
 int64_t RowLength(const Buffer& b) {
-  if (!IsKnown(b.sizes) || !IsKnown(b.strides)) return 0;
+  if (!IsKnown(b.strides)) return 0;
   int64_t length = 0;
-  for (size_t d = 0; d < b.sizes.size(); ++d)
-    if (b.strides[d].Is(1) && !b.sizes[d].Is(1)) length = b.sizes[d].constant();
+  for (size_t d = 0; d < b.sizes.size(); ++d) {
+    if (!b.strides[d].Is(1) || b.sizes[d].Is(1)) continue;
+    if (!b.sizes[d].is_constant()) return 0;
+    length = b.sizes[d].constant();
+  }
   if (length == 0) return 0;
   for (size_t d = 0; d < b.sizes.size(); ++d) {
     if (b.sizes[d].Is(1) || b.strides[d].Is(1)) continue;
@@ -65,10 +69,8 @@ int64_t PaddedStride(int64_t length, DType dtype) {
 std::optional<View> OnPaddedRows(const View& view, const Buffer& b,
                                  int64_t stride) {
   const int64_t length = RowLength(b);
-  if (length == 0 || !IsKnown(view.sizes) || !IsKnown(view.strides) ||
-      !view.offset.is_constant()) {
+  if (length == 0 || !IsKnown(view.strides) || !view.offset.is_constant())
     return std::nullopt;
-  }
   const auto moved = [&](int64_t address) {
     return address / length * stride + address % length;
   };
@@ -77,8 +79,10 @@ std::optional<View> OnPaddedRows(const View& view, const Buffer& b,
   padded.offset = moved(view.offset.constant());
   for (size_t d = 0; d < view.sizes.size(); ++d) {
     const int64_t step = view.strides[d].constant();
-    last += step % length * (view.sizes[d].constant() - 1);
     padded.strides[d] = moved(step);
+    if (step % length == 0) continue;
+    if (!view.sizes[d].is_constant()) return std::nullopt;
+    last += step % length * (view.sizes[d].constant() - 1);
   }
   if (last >= length) return std::nullopt;
   return padded;

@@ -24,7 +24,7 @@ int64_t PaddedStride(int64_t length, DType dtype);
 
 // The stride that the rows of temporary `b` can be given: its elements then lie
 // elsewhere, and nobody sees it. None where its rows are aligned already, where
-// a step needs its memory dense, or where its sizes are not known.
+// a step needs its memory dense, or where the length of its rows is not known.
 std::optional<int64_t> StrideForRows(const LoopProgram& program, BufferId b);
 
 // `view`, on dense rows of buffer `b`, on rows that are `stride` apart; none

@@ -167,6 +167,31 @@ TEST(AlignContractions, WhatIsKeptOnLongerRowsIsNotCopied) {
   EXPECT_EQ(StepsOf(read.program), std::make_pair(2, 0));
 }
 
+TEST(AlignContractions, HowManyRowsThereAreMayBeASymbol) {
+  const Aligned hidden = AlignedOf(R"(
+      graph @g(N in [2, 64] = 16) on cuda(%a: bf16[N, 24] align 16,
+                                          %w: bf16[523, 24] align 16)
+          -> (%r, %da, %dw) {
+        %t = t(%w)
+        %y = mm(%a, %t)
+        %r = amax(%y, [1])
+        %dy = cos(%y)
+        %da = mm(%dy, %w)
+        %dt = t(%dy)
+        %dw = mm(%dt, %a)
+      })");
+  EXPECT_EQ(hidden.counts.products, 3);
+  EXPECT_EQ(hidden.counts.rows, 2);
+  EXPECT_EQ(StepsOf(hidden.program), std::make_pair(6, 2));
+  const Aligned seen = AlignedOf(R"(
+      graph @g(N in [2, 64] = 16) on cuda(%a: bf16[N, 24] align 16,
+                                          %w: bf16[24, 21]) -> (%y) {
+        %y = mm(%a, %w)
+      })");
+  EXPECT_EQ(seen.counts.products, 1);
+  EXPECT_EQ(StepsOf(seen.program), std::make_pair(2, 2));
+}
+
 TEST(AlignContractions, LeavesWhatHasNothingToWin) {
   for (
       const absl::string_view form :
