@@ -44,6 +44,7 @@ class PlanBuilder {
   absl::StatusOr<wire::LaunchPlan> Build() {
     AddSymbols();
     AddInputs();
+    NumberTakenInputs();
     size_t next_kernel = 0;
     for (const PlannedStep& step : plan_.steps) {
       if (const auto kernels = KernelsOf(step); !kernels.empty()) {
@@ -104,6 +105,14 @@ class PlanBuilder {
                                   plan_.mutated_inputs.end(),
                                   i) != plan_.mutated_inputs.end());
     }
+  }
+
+  // First: what takes an input's place is that input on the wire.
+  void NumberTakenInputs() {
+    for (BufferId b = 0; b < plan_.buffers.size(); ++b)
+      if (plan_.buffers[b].kind == BufferKind::kInput &&
+          plan_.placements[b].own >= 0)
+        Number(b);
   }
 
   // The wire number of a buffer; the first to ask gives it one.

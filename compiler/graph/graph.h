@@ -28,6 +28,7 @@ struct GraphInput {
   // A tensor value, or an integer passed by value.
   std::variant<ValueId, SymExpr> what;
   uint32_t alignment_bytes = 1;
+  bool donated = false;  // its memory may be written to
 };
 
 struct GraphConstant {

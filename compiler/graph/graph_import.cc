@@ -158,6 +158,7 @@ class GraphImporter {
     }
     values_.push_back(
         graph_.AddInput(TextName(wire.name()), std::move(meta), alignment));
+    graph_.inputs.back().donated = wire.donated();
     return absl::OkStatus();
   }
 

@@ -91,8 +91,10 @@ class GraphParser {
     if (cursor_.TakeWord("align")) {
       ASSIGN_OR_RETURN(alignment, cursor_.TakeInteger());
     }
-    return Define(name, graph_.AddInput(name, std::move(meta),
-                                        static_cast<uint32_t>(alignment)));
+    const ValueId input = graph_.AddInput(name, std::move(meta),
+                                          static_cast<uint32_t>(alignment));
+    graph_.inputs.back().donated = cursor_.TakeWord("donated");
+    return Define(name, input);
   }
 
   // Outputs are named before they are defined.

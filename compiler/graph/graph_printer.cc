@@ -97,6 +97,7 @@ class GraphPrinter {
     if (input.alignment_bytes != SizeInBytes(meta.dtype)) {
       absl::StrAppend(&out_, " align ", input.alignment_bytes);
     }
+    if (input.donated) absl::StrAppend(&out_, " donated");
   }
 
   void PrintOutput(const GraphOutput& output) {

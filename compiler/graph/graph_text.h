@@ -17,7 +17,8 @@
 // they are not those of a contiguous tensor.
 //
 // A reader may leave out: the metas of results (they are inferred), the range
-// and hint of a symbol ([0, 2^62], 8), `align` (one element).
+// and hint of a symbol ([0, 2^62], 8), `align` (one element). `donated` behind an
+// input says that a run may write to its memory.
 
 #include <string>
 #include <vector>

@@ -34,6 +34,7 @@ struct Buffer {
   // What the address of element 0 (before `offset`) is a multiple of: an
   // input's promise; everything else is allocated on 16 bytes or more.
   uint32_t alignment_bytes = 16;
+  bool donated = false;  // an input whose memory the run may write to
   // Of what is padded in place: its own sizes, without the columns behind. Empty else,
   // and in no text.
   DimVector written_sizes;

@@ -113,6 +113,7 @@ std::string ToText(const Buffer& buffer) {
   if (buffer.alignment_bytes != Buffer().alignment_bytes) {
     absl::StrAppend(&out, " align ", buffer.alignment_bytes);
   }
+  if (buffer.donated) absl::StrAppend(&out, " donated");
   return out;
 }
 

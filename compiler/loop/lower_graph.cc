@@ -104,6 +104,8 @@ void PlaceInputs(GraphLowering& g) {
   for (uint32_t i = 0; i < g.graph.inputs.size(); ++i) {
     if (const auto* v = std::get_if<ValueId>(&g.graph.inputs[i].what)) {
       place(*v, BufferKind::kInput, i);
+      Buffer& buffer = g.program.buffers[g.values[v->index].buffer];
+      buffer.donated = g.graph.inputs[i].donated;
     }
   }
   for (uint32_t i = 0; i < g.graph.constants.size(); ++i) {

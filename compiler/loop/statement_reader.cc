@@ -63,6 +63,7 @@ bool StatementReader::TakeBuffer(LineReader& in) {
   if (in.Take("align")) {
     buffer.alignment_bytes = static_cast<uint32_t>(in.Int());
   }
+  buffer.donated = in.Take("donated");
   const auto number = static_cast<BufferId>(buffers_.size());
   if (!numbers_.emplace(buffer.name, number).second) {
     in.FailAt(place, "a name that no other buffer has");

@@ -20,6 +20,11 @@ bool DependsOn(const LoopNest& nest, ScalarId value, ScalarId on) {
 
 }  // namespace
 
+bool MayBeTaken(const Buffer& buffer) {
+  return buffer.kind == BufferKind::kInput && buffer.donated &&
+         buffer.offset.Is(0) && buffer.alignment_bytes % 16 == 0;
+}
+
 std::vector<InplacePair> InplacePairs(const LoopNest& nest,
                                       const std::vector<Buffer>& buffers) {
   struct Loads {
@@ -49,7 +54,7 @@ std::vector<InplacePair> InplacePairs(const LoopNest& nest,
       const Loads& entry = loads[node.buffer];
       const Buffer& from = buffers[node.buffer];
       if (entry.count != 1 || stores.contains(node.buffer) ||
-          from.kind != BufferKind::kTemporary ||
+          !(from.kind == BufferKind::kTemporary || MayBeTaken(from)) ||
           SizeInBytes(from.dtype) != SizeInBytes(to.dtype) ||
           from.sizes != to.sizes || !(node.index == store.index) ||
           !DependsOn(nest, store.value, i)) {

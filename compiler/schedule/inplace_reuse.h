@@ -16,6 +16,9 @@ struct InplacePair {
   BufferId write;
 };
 
+// Whether the buffer is an input that a temporary may take the place of.
+bool MayBeTaken(const Buffer& buffer);
+
 // The pairs of one nest, whose addresses are flat. Lifetimes are the caller's
 // business. Every value that is written to `write` depends on the only load of
 // `read`, so that no order of statements can read what was overwritten.

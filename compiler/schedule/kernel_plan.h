@@ -54,8 +54,8 @@ struct CombinedKernel {
 struct BufferPlacement {
   bool in_arena = false;
   // Memory of its own, allocated when the first step that touches it runs and
-  // given back after the last. Buffers of one number share it in place; -1:
-  // none.
+  // given back after the last. Buffers of one number share it in place; an input
+  // among them is that memory. -1: none.
   int own = -1;
   SymExpr offset_bytes = 0;  // in the arena
   SymExpr bytes = 0;

@@ -67,10 +67,17 @@ absl::Status VerifyMemory(const KernelPlan& plan) {
   std::vector<Life> placed;
   for (BufferId b = 0; b < plan.buffers.size(); ++b) {
     const BufferPlacement& at = plan.placements[b];
-    if (plan.buffers[b].kind != BufferKind::kTemporary || lives[b].first < 0) {
+    const bool taken =
+        plan.buffers[b].kind == BufferKind::kInput && at.own >= 0;
+    if (taken && !MayBeTaken(plan.buffers[b])) {
+      return Broken("K2", plan.buffers[b].name, "an input that is not donated");
+    }
+    if ((plan.buffers[b].kind != BufferKind::kTemporary && !taken) ||
+        lives[b].first < 0) {
       continue;
     }
     Life life = lives[b];
+    if (taken) life.first = -1;  // it is there before the first step
     life.buffer = b;
     life.begin = plan.shapes.Hint(at.offset_bytes);
     life.end = life.begin + plan.shapes.Hint(at.bytes);

@@ -15,7 +15,8 @@ namespace kiln {
 //       or memory of its own.
 //   K3  Temporaries that live at once do not overlap, in the arena or by
 //       sharing memory of their own, but for one that takes the memory of an
-//       operand of its kernel in place.
+//       operand of its kernel in place. Donated inputs whose memory is taken
+//       count as temporaries.
 //   K4  Labels are unique.
 //   K5  The numbers of a variant are positive, or 0 where that means none; what
 //       threads are shared by is a power of two, a block has at most 1024

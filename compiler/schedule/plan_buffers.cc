@@ -28,11 +28,28 @@ struct Lifetime {
   int last = kNever;
 };
 
+// Inputs whose memory temporaries may take when they are read no more: not one
+// that is read as a result, or written for the caller.
+std::vector<bool> TakenInputs(const KernelPlan& plan) {
+  std::vector<bool> may(plan.buffers.size());
+  for (size_t b = 0; b < may.size(); ++b) {
+    const Buffer& buffer = plan.buffers[b];
+    may[b] = MayBeTaken(buffer) &&
+             std::find(plan.mutated_inputs.begin(), plan.mutated_inputs.end(),
+                       buffer.index) == plan.mutated_inputs.end();
+  }
+  for (const ProgramOutput& output : plan.outputs)
+    if (const auto* view = std::get_if<View>(&output.what))
+      may[view->buffer] = false;
+  return may;
+}
+
 std::vector<Lifetime> LifetimesOf(const KernelPlan& plan) {
   std::vector<Lifetime> lives(plan.buffers.size());
+  const std::vector<bool> taken = TakenInputs(plan);
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     VisitStepBuffers(plan.steps[s], [&](BufferId b, bool) {
-      if (plan.buffers[b].kind != BufferKind::kTemporary) return;
+      if (plan.buffers[b].kind != BufferKind::kTemporary && !taken[b]) return;
       if (lives[b].first == kNever) lives[b].first = static_cast<int>(s);
       lives[b].last = static_cast<int>(s);
     });
@@ -60,6 +77,10 @@ std::vector<Block> BlocksOf(const KernelPlan& plan,
     blocks.push_back(
         {{b}, bytes, plan.shapes.Hint(bytes), lives[b].first, lives[b].last});
   };
+  // Inputs are there before the first step that reads them.
+  for (BufferId b = 0; b < plan.buffers.size(); ++b)
+    if (plan.buffers[b].kind == BufferKind::kInput && lives[b].first != kNever)
+      add(b);
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const int step = static_cast<int>(s);
     const absl::Span<const PlannedKernel> kernels = KernelsOf(plan.steps[s]);
@@ -220,12 +241,16 @@ int64_t PeakLiveBytes(const std::vector<Block>& blocks, size_t steps) {
   return peak;
 }
 
-// Gives large blocks memory of their own; the others are left in `blocks`.
+// Gives large blocks memory of their own, and to those that take an input's place
+// that input's; the others are left in `blocks`.
 void GiveOwnMemory(KernelPlan& plan, int64_t most_in_arena,
                    std::vector<Block>& blocks) {
   int next = 0;
   const auto large = [&](const Block& block) {
-    if (block.hint_bytes <= most_in_arena) return false;
+    const bool begins_with_input =
+        plan.buffers[block.buffers[0]].kind == BufferKind::kInput;
+    if (begins_with_input && block.buffers.size() == 1) return true;
+    if (!begins_with_input && block.hint_bytes <= most_in_arena) return false;
     for (const BufferId b : block.buffers) {
       plan.placements[b] = {.own = next, .bytes = block.bytes};
     }

@@ -151,6 +151,8 @@ absl::Status Walk::Input(wire::Input& input) {
   }
   ++values_;
   if (input.has_scalar()) {
+    if (input.donated())
+      return MalformedRequest("a scalar that is donated: it has no memory");
     RETURN_IF_ERROR(Expr(*input.mutable_scalar()));
     NoteSource(input.scalar());
     return absl::OkStatus();

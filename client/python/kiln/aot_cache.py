@@ -121,8 +121,8 @@ def serving(
     for it: more time than the rest of a warm start, for code that Kiln does not use. Compiles of one
     process take turns (Dynamo's lock), so nobody else's key is made meanwhile.
 
-    No buffer is told to be donated, which is for compilers that write to saved tensors: a backward
-    may be run twice (``retain_graph=True``)."""
+    AOTAutograd is told of no donated buffer: of graphs with one it refuses a second backward
+    (``retain_graph=True``), which donated_inputs.py sees to."""
     tag = torch.compiler.config.cache_key_tag + _tag(options, module, example_inputs)
     with _turn, contextlib.ExitStack() as stack:
         if donates_buffers():

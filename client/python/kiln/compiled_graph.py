@@ -16,6 +16,7 @@ from .artifacts import count_unsigned
 from .background import finished, in_background, side_by_side
 from .config import OPTIONS
 from .counters import add_artifact, counters
+from .donated_inputs import donated_places, sparing
 from .eager_segment import EagerSegment, strict
 from .forked import open_in_child
 from .fx_export import Exported, export, value_of
@@ -27,7 +28,7 @@ from .recipe import Recipe, kiln_steps, write_eager, write_recipe
 from .recompiles import watch
 from .run_seeds import draw_on_host, seeds_of
 from .settings import WrongSetting
-from .steps import device_of, make_plan
+from .steps import Plan, device_of, make_plan
 from .switches import switches
 from .telling import tell, tell_once, user_line
 from .torch_inside import BypassAOTAutogradCache, FXGraphCacheMiss, OutputCode
@@ -232,6 +233,7 @@ class CompiledGraph(_native.Called, OutputCode):
                 self._is_inference,
             )
             reasons = [] if self.choice is None else self.choice.cut(plan)
+            self._donate(plan)
             try:
                 exported = [
                     export(f"{self.name}.{i}", segment, self._shape_env)
@@ -249,6 +251,15 @@ class CompiledGraph(_native.Called, OutputCode):
             if len(exported) > 1:  # of what one gives another nobody knows the room
                 self.options, self.pads_inputs = self._within, False
             return exported
+
+    def _donate(self, plan: Plan) -> None:
+        """Has the one step of a plan write to inputs that are donated. Of several each would have to
+        know who reads them after it."""
+        alone = len(plan.steps) == 1 and len(plan.segments) == 1
+        self.donated = donated_places(self.module.graph) if alone else []
+        if self.donated:
+            inputs = self.module.graph.find_nodes(op="placeholder")
+            plan.segments[0].donated = {inputs[place] for place in self.donated}
 
     def _compile(self, exported: list[Exported]) -> list[object]:
         session = service.session_of(self.device)
@@ -296,6 +307,8 @@ class CompiledGraph(_native.Called, OutputCode):
         program = make(self.recipe, callables, eager)
         if self.pads_inputs and any(counts_pads(_native.text(c, _COUNTERS)) for c in callables):
             program = checked(program)
+        if self.donated:
+            program = sparing(program, self.donated)
         if self.trace:  # which waits for each step: no device graph could be recorded
             return traced(program, self.trace, self.name, callables)
         if self.choice is None:
@@ -334,7 +347,7 @@ class CompiledGraph(_native.Called, OutputCode):
 
     _KEPT = (
         *("_boxed_call", "name", "hosts", "recipe", "device", "options", "choice", "trace"),
-        "pads_inputs",
+        *("pads_inputs", "donated"),
     )
 
     def __getstate__(self) -> dict[str, object]:

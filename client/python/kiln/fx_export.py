@@ -37,11 +37,13 @@ _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 @dataclass
 class Segment:
-    """A part of a graph that is compiled as one. Inputs and outputs are tensors' nodes."""
+    """A part of a graph that is compiled as one. Inputs and outputs are tensors' nodes; of inputs that
+    are donated nobody else reads the memory."""
 
     nodes: list[fx.Node] = field(default_factory=list)
     inputs: list[fx.Node] = field(default_factory=list)
     outputs: list[fx.Node] = field(default_factory=list)
+    donated: set[fx.Node] = field(default_factory=set)
 
 
 @dataclass
@@ -190,6 +192,8 @@ class _Exporter:
         offset = expression_of(tensor.storage_offset())
         if isinstance(offset, int) and offset * tensor.element_size() % _ALLOCATOR_ALIGNMENT == 0:
             out += wire.uint(4, _ALLOCATOR_ALIGNMENT)
+        if node in self._segment.donated:
+            out += wire.uint(5, 1)
         self._named[node] = self._value()
         return out
 

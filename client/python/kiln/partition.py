@@ -16,6 +16,7 @@ from torch import fx
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from .common_subexpressions import merge_equal
+from .donated_inputs import donate_saved
 from .fx_export import value_of
 from .joint_nodes import same_layout, storages
 from .mutated_inputs import drop_unsaved, keep_first_values
@@ -47,6 +48,8 @@ def cut(
     )
     drop_unsaved(forward, copies)
     lay_out_saved(forward, backward, num_fwd_outputs, options)
+    if not options["cudagraphs"]:  # whose recordings share one memory
+        donate_saved(forward, backward, num_fwd_outputs)
     return forward, backward
 
 

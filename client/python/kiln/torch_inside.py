@@ -39,6 +39,7 @@ __all__ = [
     "last_frame",
     "must_recompute",
     "registers_code_generators",
+    "runs_again",
     "untraced",
     "writes_inputs",
 ]
@@ -62,9 +63,14 @@ def registers_code_generators() -> bool:
     return hasattr(codecache, "init_backend_registration")
 
 
+# Whether the backward that runs now may run again, of the thread that runs it; None where that
+# cannot be told.
+runs_again = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", None)
+
+
 def donates_buffers() -> bool:
     """Whether AOTAutograd refuses a second backward of a graph whose saved tensors a compiler may
-    write to. Kiln writes to none."""
+    write to. Kiln's may be run again (donated_inputs.py)."""
     return hasattr(graph_compile, "collect_bw_donated_buffer_idxs")
 
 
