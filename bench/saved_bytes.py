@@ -146,7 +146,7 @@ def _inductor(module: fx.GraphModule, inputs: list) -> Saved:
 
 def _kiln(module: fx.GraphModule, inputs: list, decompositions: dict) -> Saved:
     with mock.patch.object(kiln.backend, "_DECOMPOSED", decompositions):
-        compile_ = lambda: kiln.backend._aot(module, inputs, kiln.config.snapshot())  # noqa: E731
+        compile_ = lambda: kiln.backend._aot(module, module, inputs, kiln.config.snapshot())  # noqa: E731
         return _through(kiln.partition, compile_)
 
 
