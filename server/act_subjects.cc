@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "proto/key/token_name.h"
 
 namespace kiln {
 namespace {
@@ -73,7 +74,7 @@ std::string SubjectOf(const wire::MaintainRequest& asked) {
 }
 
 std::string SubjectOf(const wire::AddTokenRequest& asked) {
-  return absl::StrCat(asked.name(), ": ", asked.role(), " in ",
+  return absl::StrCat(TokenNameIn(asked.name()), ": ", asked.role(), " in ",
                       absl::StrJoin(asked.namespaces(), ", "), " for ",
                       LifeText(asked.life_ms()));
 }

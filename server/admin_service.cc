@@ -12,6 +12,7 @@
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
 #include "proto/key/cache_namespace.h"
+#include "proto/key/token_name.h"
 #include "server/act_subjects.h"
 #include "server/cache_admin.h"
 #include "server/key_admin.h"
@@ -410,8 +411,9 @@ Reactor* AdminService::RevokeToken(Context* context, const Bytes* request,
   return Serve<wire::RevokeTokenRequest>(
       {context, request, reply},
       [](const wire::RevokeTokenRequest& asked) {
-        return Act{
-            .name = "revoke token", .changes = true, .subject = asked.name()};
+        return Act{.name = "revoke token",
+                   .changes = true,
+                   .subject = std::string(TokenNameIn(asked.name()))};
       },
       [this](const wire::RevokeTokenRequest& asked,
              const Asker&) -> absl::StatusOr<wire::RevokeTokenReply> {

@@ -9,6 +9,7 @@
 #include "client/compilectl/commands.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/status.h"
+#include "proto/key/token_name.h"
 
 namespace kiln {
 namespace {
@@ -51,8 +52,10 @@ absl::StatusOr<std::string> AddTokenCommand(const AdminClient& daemon,
 }
 
 absl::StatusOr<std::string> RevokeTokenCommand(const AdminClient& daemon,
-                                               const std::string& name,
+                                               const std::string& given,
                                                OutputFormat format) {
+  // A token that was pasted whole is shown to nobody.
+  const std::string name(TokenNameIn(given));
   wire::RevokeTokenRequest request;
   request.set_name(name);
   RETURN_IF_ERROR(

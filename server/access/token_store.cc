@@ -14,6 +14,7 @@
 #include "proto/base/digest.h"
 #include "proto/base/status.h"
 #include "proto/key/cache_namespace.h"
+#include "proto/key/token_name.h"
 #include "server/access/private_file.h"
 
 namespace kiln {
@@ -84,12 +85,12 @@ absl::Status WriteTokens(const std::string& path, const Tokens& tokens) {
 
 absl::Status CheckNew(absl::string_view name, const Grant& grant,
                       absl::Duration life) {
-  if (name.empty() || !NamespaceNamed(name).ok()) {
-    return MakeError(
-        ErrorReason::kBadOption,
-        absl::StrCat("token: found the name \"", absl::CEscape(name),
-                     "\", due 1 to ", kMaxNamespace,
-                     " of a-z, 0-9, '-', '_' and '.'"));
+  // One that ends as a token does could not be told from one.
+  if (name.empty() || !NamespaceNamed(name).ok() || TokenNameIn(name) != name) {
+    return MakeError(ErrorReason::kBadOption,
+                     absl::StrCat("token: found the name \"", TokenNameIn(name),
+                                  "\", due 1 to ", kMaxNamespace,
+                                  " of a-z, 0-9, '-', '_' and '.'"));
   }
   if (life <= absl::ZeroDuration() || life > kLongestTokenLife) {
     return MakeError(ErrorReason::kBadOption,
@@ -148,7 +149,8 @@ absl::StatusOr<std::string> TokenStore::Make(absl::string_view name,
   return absl::StrCat(name, ".", secret);
 }
 
-absl::Status TokenStore::Revoke(absl::string_view name) {
+absl::Status TokenStore::Revoke(absl::string_view given) {
+  const absl::string_view name = TokenNameIn(given);
   {
     MutexLock lock(&mu_);
     const auto token = tokens_.find(name);

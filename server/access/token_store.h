@@ -48,12 +48,13 @@ class TokenStore {
                                    absl::Duration life)
       ABSL_LOCKS_EXCLUDED(write_mu_, mu_);
 
-  // The token is refused from now on.
+  // The token is refused from now on. `given` is its name, or, as people paste it,
+  // the token: no message has its secret.
   //
   // NOT_FOUND; STORAGE as Make: the token is refused all the same until the
   // daemon ends, and is in the file until it is revoked again or any other token
   // is written.
-  absl::Status Revoke(absl::string_view name)
+  absl::Status Revoke(absl::string_view given)
       ABSL_LOCKS_EXCLUDED(write_mu_, mu_);
 
   // Who shows `shown`.

@@ -262,16 +262,18 @@ TEST_F(OverTls, ATokenOpensItsNamespaceAndNoOther) {
 }
 
 TEST_F(OverTls, ARevokedTokenIsRefusedAtOnce) {
-  Outside ci = WithToken(MakeToken("ci", "reader", "*"));
+  const std::string token = MakeToken("ci", "reader", "*");
+  Outside ci = WithToken(token);
   EXPECT_TRUE(ci.Lookup("team-a").ok());
   wire::RevokeTokenRequest request;
-  request.set_name("ci");
+  request.set_name(token);  // pasted whole: no log has its secret
   wire::RevokeTokenReply reply;
   grpc::ClientContext context;
   ASSERT_TRUE(
       daemon_.client().admin().RevokeToken(&context, request, &reply).ok());
   EXPECT_EQ(Why(ci.Lookup("team-a")), ErrorReason::kUnauthenticated);
-  EXPECT_TRUE(absl::StrContains(AuditOf(daemon_), "\"what\":\"revoke token\""));
+  EXPECT_TRUE(absl::StrContains(
+      AuditOf(daemon_), "\"what\":\"revoke token\",\"subject\":\"ci\""));
 }
 
 TEST_F(OverTls, ATokenOfAnotherDaemonOpensNothing) {

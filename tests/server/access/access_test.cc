@@ -20,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "proto/base/clock.h"
 #include "proto/base/status.h"
+#include "proto/key/token_name.h"
 #include "server/access/audit_log.h"
 #include "server/access/caller.h"
 #include "server/access/peer_numbers.h"
@@ -288,6 +289,34 @@ TEST(AuditLog, ALineTellsWhoDidWhatAndHowItEnded) {
                  MakeError(ErrorReason::kPermission, "no"));
   EXPECT_TRUE(absl::StrContains(Contents(path), "token:ci"));
   EXPECT_TRUE(absl::StrContains(Contents(path), "\"outcome\":\"PERMISSION\""));
+}
+
+TEST(TokenName, IsWhatOfATokenMayBeShown) {
+  const std::string secret(kTokenSecretText, 'a');  // all letters of a name
+  EXPECT_EQ(TokenNameIn("ci.west-1"), "ci.west-1");
+  EXPECT_EQ(TokenNameIn("ci.west-1." + secret), "ci.west-1");
+  EXPECT_EQ(TokenNameIn("ci.NjoRdk-x"), "ci.");
+  EXPECT_EQ(TokenNameIn(secret + "=" + secret), secret);
+  EXPECT_EQ(TokenNameIn(""), "");
+}
+
+TEST(TokenStore, NoMessageHasTheSecretOfATokenThatIsNotThere) {
+  FakeClock clock;
+  const ShortFolder folder;
+  const auto store = TokenStore::Open(absl::StrCat(folder.path(), "/t"), clock);
+  ASSERT_TRUE(store.ok()) << store.status();
+  const std::string token =
+      *(*store)->Make("ci", {Role::kReader, {"*"}}, absl::Hours(1));
+  ASSERT_TRUE((*store)->Revoke(token).ok());
+  EXPECT_FALSE((*store)->CallerOf(token).ok());
+  const absl::Status gone = (*store)->Revoke(absl::StrCat("x", token));
+  EXPECT_TRUE(absl::IsNotFound(gone)) << gone;
+  EXPECT_FALSE(absl::StrContains(gone.message(), token.substr(3))) << gone;
+  // Nor is one made whose name is a token.
+  const absl::Status made =
+      (*store)->Make(token, {Role::kReader, {"*"}}, absl::Hours(1)).status();
+  EXPECT_EQ(ReasonOf(made), ErrorReason::kBadOption);
+  EXPECT_FALSE(absl::StrContains(made.message(), token.substr(3))) << made;
 }
 
 TEST(AuditLog, ALineThatIsCutShortSpoilsNoOther) {
