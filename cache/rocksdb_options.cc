@@ -14,7 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "proto/base/log.h"
+#include "proto/base/bounded_log.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -37,7 +37,7 @@ class OurLog final : public rocksdb::Logger {
     if (level == rocksdb::HEADER_LEVEL) return;
     char line[500];
     vsnprintf(line, sizeof(line), format, words);
-    LogWarning("cache.rocksdb", {{"says", line}});
+    LogBounded("cache.rocksdb", "", line);
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include "cache/entry_facts.h"
 #include "cache/far/far_record.h"
+#include "proto/base/bounded_log.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
 
@@ -138,14 +139,12 @@ void FarTier::CountFailure(const Digest& key, const absl::Status& why) {
   // One that is too large, or whose answer makes no sense.
   if (absl::IsOutOfRange(why) || absl::IsDataLoss(why)) return Refuse(key, why);
   ++(absl::IsDeadlineExceeded(why) ? counts_.timeouts : counts_.errors);
-  LogWarning("far.read_failed",
-             {{"key", key.ShortHex()}, {"error", why.ToString()}});
+  LogBounded("far.read_failed", key.ShortHex(), why.ToString());
 }
 
 void FarTier::Refuse(const Digest& key, const absl::Status& why) {
   ++counts_.refused;
-  LogWarning("far.refused",
-             {{"key", key.ShortHex()}, {"because", why.ToString()}});
+  LogBounded("far.refused", key.ShortHex(), why.ToString());
   if (options_.on_refused != nullptr) options_.on_refused(key, why);
 }
 

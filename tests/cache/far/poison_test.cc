@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "cache/cache_stack.h"
@@ -10,6 +11,7 @@
 #include "cache/entry_format.h"
 #include "cache/far/far_record.h"
 #include "proto/base/assemble.h"
+#include "proto/base/bounded_log.h"
 #include "proto/base/seal.h"
 #include "proto/base/status.h"
 #include "tests/support/key_named.h"
@@ -120,6 +122,23 @@ TEST_F(PoisonTest, EveryFlippedBitOfAHintIsFound) {
     ASSERT_FALSE(LookupFar(*stack, "a").hit()) << "bit " << bit;
   }
   EXPECT_EQ(Counter(*stack, "far.refused"), bits);
+}
+
+// Whoever can write to the store, and whoever asks, has no say in the log's size.
+TEST_F(PoisonTest, WhatIsRefusedFillsNoLog) {
+  Publish({"a"});
+  const auto stack = Open(reader_, {maker_.public_key()});
+  far_->Record(Name("a")) = "poison";
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 1000; ++i) LookupFar(*stack, "a");
+  far_->Fail(MakeError(ErrorReason::kStorage, "refused"));
+  for (int i = 0; i < 1000; ++i) LookupFar(*stack, "a");
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_LE(std::count(said.begin(), said.end(), '\n'),
+            2 * kMostBoundedLines + 2)
+      << said.substr(0, 2000);
+  EXPECT_EQ(Counter(*stack, "far.refused"), 1000);
+  EXPECT_EQ(Counter(*stack, "far.errors"), 1000);
 }
 
 TEST_F(PoisonTest, AnUntrustedSignerIsRefused) {
