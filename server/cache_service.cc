@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
@@ -15,37 +16,30 @@ namespace {
 constexpr int kThreads = 2;
 constexpr int64_t kMostQueued = 1024;
 constexpr int64_t kMostQueuedBytes = int64_t{256} << 20;
-// Bytes of records that calls under way hold, replies included that nobody has
-// read yet.
+// Messages of calls under way, and their bytes: requests, and replies that nobody has
+// read yet. A caller gets what is left for others.
+constexpr int64_t kMostMessages = 4 * kMostQueued;
 constexpr int64_t kMostBytes = int64_t{256} << 20;
 // What a message has beside the record in it.
 constexpr int64_t kEnvelopeBytes = 4096;
 
-// A call, which counts the bytes that it holds until gRPC has done with it.
+// A call, which holds its caller's share of the bytes until gRPC has done with it.
 class RecordCall final : public grpc::ServerUnaryReactor {
  public:
-  explicit RecordCall(std::atomic<int64_t>& bytes) : bytes_(bytes) {}
+  explicit RecordCall(FairShare& shares) : shares_(shares) {}
 
-  // RESOURCE_EXHAUSTED QUEUE_FULL when all calls would hold too much.
-  absl::Status Charge(int64_t bytes) {
-    charged_ += bytes;
-    const int64_t all = bytes_.fetch_add(bytes) + bytes;
-    if (all <= kMostBytes) return absl::OkStatus();
-    return MakeError(
-        ErrorReason::kQueueFull,
-        absl::StrCat("records: found ", all,
-                     " bytes of calls under way, expected at most ",
-                     kMostBytes));
+  // RESOURCE_EXHAUSTED QUEUE_FULL as FairShare::Take. Of one thread at a time.
+  absl::Status Charge(const std::string& caller, int64_t bytes) {
+    ASSIGN_OR_RETURN(FairShare::Part part, shares_.Take(caller, bytes));
+    held_.push_back(std::move(part));
+    return absl::OkStatus();
   }
 
-  void OnDone() override {
-    bytes_.fetch_sub(charged_);
-    delete this;
-  }
+  void OnDone() override { delete this; }
 
  private:
-  std::atomic<int64_t>& bytes_;
-  int64_t charged_ = 0;
+  FairShare& shares_;
+  std::vector<FairShare::Part> held_;
 };
 
 absl::StatusOr<Digest> DigestIn(const std::string& bytes,
@@ -88,6 +82,8 @@ CacheService::CacheService(const Gatekeeper& gate, NearRecords& records,
       records_(records),
       counters_(counters),
       max_record_bytes_(max_record_bytes),
+      shares_("records of caller",
+              {.places = kMostMessages, .bytes = kMostBytes}),
       executor_(kThreads, {.places = kMostQueued, .bytes = kMostQueuedBytes}) {}
 
 template <typename Request, typename Work>
@@ -95,7 +91,7 @@ grpc::ServerUnaryReactor* CacheService::Serve(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* bytes,
     grpc::ByteBuffer* reply, const Act& act, Work work) {
   counters_.Add(Count::kCallsRecords);
-  auto* call = new RecordCall(bytes_);
+  auto* call = new RecordCall(shares_);
   const auto end = [this, context, call](const absl::Status& status) {
     if (!status.ok() && !absl::IsNotFound(status))
       counters_.Add(Count::kCallsRefused);
@@ -104,7 +100,9 @@ grpc::ServerUnaryReactor* CacheService::Serve(
   absl::StatusOr<Caller> caller = gate_.Admit(*context);
   absl::Status begun = caller.status();
   if (begun.ok()) begun = gate_.RequireSomewhere(*caller, act.role, act.name);
-  if (begun.ok()) begun = call->Charge(static_cast<int64_t>(bytes->Length()));
+  if (begun.ok())
+    begun =
+        call->Charge(caller->identity, static_cast<int64_t>(bytes->Length()));
   if (begun.ok()) {
     const std::string identity = caller->identity;
     const auto size = static_cast<int64_t>(bytes->Length());
@@ -120,7 +118,8 @@ grpc::ServerUnaryReactor* CacheService::Serve(
           absl::Status status = answer.status();
           if (status.ok()) {
             *reply = Encode(*answer);
-            status = call->Charge(static_cast<int64_t>(reply->Length()));
+            status = call->Charge(caller.identity,
+                                  static_cast<int64_t>(reply->Length()));
             if (!status.ok()) reply->Clear();
           }
           end(status);

@@ -1,7 +1,6 @@
 #ifndef KILN_SERVER_CACHE_SERVICE_H_
 #define KILN_SERVER_CACHE_SERVICE_H_
 
-#include <atomic>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -13,6 +12,7 @@
 #include "server/access/gatekeeper.h"
 #include "server/call_executor.h"
 #include "server/counters.h"
+#include "server/fair_share.h"
 
 namespace kiln {
 
@@ -71,8 +71,8 @@ class CacheService final
   NearRecords& records_;
   Counters& counters_;
   const int64_t max_record_bytes_;
-  std::atomic<int64_t> bytes_{0};  // of calls under way
-  CallExecutor executor_;          // last: its work uses the rest
+  FairShare shares_;       // of messages and bytes of calls under way
+  CallExecutor executor_;  // last: its work uses the rest
 };
 
 }  // namespace kiln

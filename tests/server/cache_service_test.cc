@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "cache/entry_format.h"
 #include "cache/entry_id.h"
 #include "cache/far/peer_far_store.h"
@@ -20,7 +21,9 @@
 #include "proto/base/steady_time.h"
 #include "proto/cache_entry.pb.h"
 #include "server/counters.h"
+#include "tests/support/raw_http2.h"
 #include "tests/support/test_daemon.h"
+#include "tests/support/tls_bridge.h"
 #include "tests/support/tls_daemons.h"
 
 namespace kiln {
@@ -53,14 +56,15 @@ class CacheServiceTest : public testing::Test {
     auto opened = PeerFarStore::Open(
         {.address = absl::StrCat("127.0.0.1:", d.daemon().tcp_port()),
          .tls = tls_.TlsOf(caller),
-         .max_record_bytes = 1 << 20});
+         .max_record_bytes = 8 << 20});
     EXPECT_TRUE(opened.ok()) << opened.status();
     return *opened;
   }
 
   // Has the maker compile something in the namespace "default"; its name.
-  FarName Make() {
-    const CompileAnswer made = maker_.client().Compile(request_);
+  FarName Make() { return Make(request_); }
+  FarName Make(const wire::CompileRequest& request) {
+    const CompileAnswer made = maker_.client().Compile(request);
     EXPECT_TRUE(made.status.ok()) << made.status;
     wire::ArtifactEnvelope envelope;
     EXPECT_TRUE(envelope.ParseFromString(made.result.artifact().envelope()));
@@ -174,6 +178,25 @@ TEST_F(CacheServiceTest, APublisherOfOneNamespaceWritesUnderNoKeyOfAnother) {
   ASSERT_TRUE(taker_.client().admin().List(&context, {}, &listed).ok());
   ASSERT_EQ(listed.entries_size(), 1);
   EXPECT_EQ(listed.entries(0).cache_namespace(), "default");
+}
+
+TEST_F(CacheServiceTest, ACallerThatTakesNoRecordsLocksNobodyOut) {
+  // All its records are more than calls under way may hold together.
+  constexpr int kCalls = 100;
+  const FarName name = Make(FakeRequest({"fake.build_pad.4194304"}));
+  wire::GetRecordRequest request;
+  request.mutable_name()->set_key(name.key.ToBytes());
+  request.mutable_name()->set_entry(name.entry->ToBytes());
+  request.set_max_bytes(8 << 20);
+  const TlsBridge bridge(maker_.daemon().tcp_port(), tls_.TlsOf("reader"));
+  RawHttp2 reader(bridge.socket());
+  for (int i = 0; i < kCalls; ++i)
+    reader.Call("/kiln.wire.CacheService/Get", request.SerializeAsString());
+  while (maker_.count(Count::kRecordsGiven) < kCalls)
+    absl::SleepFor(absl::Milliseconds(1));
+  const auto record = As("publisher", maker_)->Get(name, Soon());
+  EXPECT_TRUE(record.ok()) << record.status();
+  EXPECT_GT(maker_.count(Count::kCallsRefused), 0);
 }
 
 TEST_F(CacheServiceTest, AStrangerGetsNothing) {
