@@ -36,6 +36,7 @@ constexpr CountRow kRows[] = {
     {Count::kLeaseTaken, "lease.taken"},
     {Count::kLeaseWaited, "lease.waited"},
     {Count::kLeaseWaitsEnded, "lease.waits_ended"},
+    {Count::kMemoryReturned, "memory.returned_bytes"},
     {Count::kPeersAccepted, "peers.accepted"},
     {Count::kPeersRefused, "peers.refused"},
     {Count::kPeersTooMany, "peers.too_many"},

@@ -39,6 +39,7 @@ enum class Count {
   kLeaseTaken,    // jobs that had a lease
   kLeaseWaited,   // jobs that found the lease taken, and waited
   kLeaseWaitsEnded,  // those that ran after all, since the wait took too long
+  kMemoryReturned,   // bytes that were free and went back to the machine
   kPeersAccepted,    // connections
   kPeersRefused,     // connections of another user
   kPeersTooMany,     // connections over a limit

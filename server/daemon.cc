@@ -14,6 +14,7 @@
 #include "proto/base/log.h"
 #include "proto/base/status.h"
 #include "server/data_folder.h"
+#include "server/free_memory.h"
 #include "server/open_far_store.h"
 #include "server/service_methods.h"
 #include "server/signer.h"
@@ -151,9 +152,10 @@ absl::Status Daemon::OpenAccess(uid_t owner) {
                    TokenStore::Open(absl::StrCat(folder, "/tokens"), clock_));
   ASSIGN_OR_RETURN(audit_,
                    AuditLog::Open(absl::StrCat(folder, "/audit.log"), clock_));
-  log_minutes_.emplace(absl::Minutes(1), [this](const std::atomic<bool>&) {
+  minutes_.emplace(absl::Minutes(1), [this](const std::atomic<bool>&) {
     audit_->Tick();
     LogCounted(SteadyNow());
+    counters_.Add(Count::kMemoryReturned, ReturnFreeMemory());
   });
   if (!config_.tls_client_ca.empty()) {
     ASSIGN_OR_RETURN(certificates_,
@@ -294,10 +296,18 @@ void Daemon::WaitForDrainRequest() {
   const absl::Duration idle_exit = config_.idle_exit == absl::ZeroDuration()
                                        ? absl::InfiniteDuration()
                                        : config_.idle_exit;
-  auto counted = counters_.Snapshot();
+  // Memory goes back to the machine also when nobody asks.
+  const auto uses = [this] {
+    auto all = counters_.Snapshot();
+    std::erase_if(all, [](const auto& count) {
+      return count.first == CountName(Count::kMemoryReturned);
+    });
+    return all;
+  };
+  auto counted = uses();
   SteadyTime last_use = clock_.Steady();
   while (!DrainRequestedWithin(idle_exit / kLooksWhileIdle)) {
-    auto now = counters_.Snapshot();
+    auto now = uses();
     if (now != counted || !jobs_.WaitUntilEmpty(absl::ZeroDuration())) {
       counted = std::move(now);
       last_use = clock_.Steady();

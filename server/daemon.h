@@ -104,7 +104,7 @@ class Daemon {
   std::unique_ptr<KeyStore> keys_;
   std::unique_ptr<TokenStore> tokens_;
   std::unique_ptr<AuditLog> audit_;
-  std::optional<Ticker> log_minutes_;  // of what both logs counted
+  std::optional<Ticker> minutes_;  // of what both logs counted, and of memory
   std::unique_ptr<ClientCertificates> certificates_;  // or null
   PeerNumbers peers_;
   std::unique_ptr<Gatekeeper> gate_;

@@ -1,0 +1,32 @@
+#include "server/free_memory.h"
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace kiln {
+namespace {
+
+// The sanitizers have an allocator of their own.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int64_t kExpectedBytes = 0;
+#else
+constexpr int64_t kExpectedBytes = 64 << 20;
+#endif
+
+TEST(FreeMemory, IsGivenBackAlsoBelowWhatIsUsed) {
+  constexpr size_t kPieceBytes = 32 << 10;
+  std::vector<std::unique_ptr<char[]>> pieces;
+  for (int i = 0; i < 4096; ++i) {
+    pieces.push_back(std::make_unique<char[]>(kPieceBytes));
+    memset(pieces.back().get(), i, kPieceBytes);
+  }
+  // The last one keeps what lies below it from being given back by itself.
+  pieces.erase(pieces.begin(), pieces.end() - 1);
+  EXPECT_GE(ReturnFreeMemory(), kExpectedBytes);
+}
+
+}  // namespace
+}  // namespace kiln
