@@ -39,7 +39,7 @@ template <typename Reactor>
 class AdmittedCall : public grpc::ServerGenericBidiReactor {
  public:
   AdmittedCall(RawMethods::Context* context,
-               ConnectionWatch::AdmittedCall watched)
+               ConnectionWatch::WatchedCall watched)
       : context_(context), watched_(std::move(watched)) {}
 
   // gRPC calls OnDone after this has returned.
@@ -62,6 +62,7 @@ class AdmittedCall : public grpc::ServerGenericBidiReactor {
 
   void OnCancel() final {
     const Reaction reaction(order_);
+    watched_.HearReset();
     Reactor* begun = nullptr;
     {
       MutexLock lock(&mu_);
@@ -104,7 +105,7 @@ class AdmittedCall : public grpc::ServerGenericBidiReactor {
 
  private:
   RawMethods::Context* const context_;
-  const ConnectionWatch::AdmittedCall watched_;
+  ConnectionWatch::WatchedCall watched_;
   Bytes request_;
   CallOrder order_;
   Mutex mu_;
@@ -115,7 +116,7 @@ class AdmittedCall : public grpc::ServerGenericBidiReactor {
 class UnaryCall final : public AdmittedCall<grpc::ServerUnaryReactor> {
  public:
   UnaryCall(RawMethods::Context* context, const RawMethods::Unary& method,
-            ConnectionWatch::AdmittedCall watched)
+            ConnectionWatch::WatchedCall watched)
       : AdmittedCall(context, std::move(watched)),
         method_(method),
         actions_(*this) {
@@ -165,7 +166,7 @@ class UnaryCall final : public AdmittedCall<grpc::ServerUnaryReactor> {
 class StreamCall final : public AdmittedCall<grpc::ServerWriteReactor<Bytes>> {
  public:
   StreamCall(RawMethods::Context* context, const RawMethods::Stream& method,
-             ConnectionWatch::AdmittedCall watched)
+             ConnectionWatch::WatchedCall watched)
       : AdmittedCall(context, std::move(watched)),
         method_(method),
         actions_(*this) {
@@ -228,13 +229,13 @@ class StreamCall final : public AdmittedCall<grpc::ServerWriteReactor<Bytes>> {
 
 grpc::ServerGenericBidiReactor* NewAdmittedCall(
     RawMethods::Context* context, const RawMethods::Unary& method,
-    ConnectionWatch::AdmittedCall watched) {
+    ConnectionWatch::WatchedCall watched) {
   return new UnaryCall(context, method, std::move(watched));
 }
 
 grpc::ServerGenericBidiReactor* NewAdmittedCall(
     RawMethods::Context* context, const RawMethods::Stream& method,
-    ConnectionWatch::AdmittedCall watched) {
+    ConnectionWatch::WatchedCall watched) {
   return new StreamCall(context, method, std::move(watched));
 }
 

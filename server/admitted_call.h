@@ -13,10 +13,10 @@ namespace kiln {
 // itself, and gives `watched` up then; `method` and the context outlive it.
 grpc::ServerGenericBidiReactor* NewAdmittedCall(
     RawMethods::Context* context, const RawMethods::Unary& method,
-    ConnectionWatch::AdmittedCall watched);
+    ConnectionWatch::WatchedCall watched);
 grpc::ServerGenericBidiReactor* NewAdmittedCall(
     RawMethods::Context* context, const RawMethods::Stream& method,
-    ConnectionWatch::AdmittedCall watched);
+    ConnectionWatch::WatchedCall watched);
 
 }  // namespace kiln
 

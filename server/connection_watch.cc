@@ -21,6 +21,7 @@ constexpr absl::string_view kLeft =
 constexpr absl::string_view kFlood = "sends much and makes no call";
 constexpr absl::string_view kBegun =
     "begins a call and does not end its headers";
+constexpr absl::string_view kResets = "resets the calls that it makes";
 // Of a door's total.
 constexpr absl::string_view kShed =
     "sends most where all send too much and make no call";
@@ -43,31 +44,72 @@ int64_t BytesRead(int fd) {
 }
 
 // Ends the connection, if the descriptor still is that socket. A descriptor of our
-// own keeps the kernel from giving the number to another one meanwhile. gRPC finds
-// the end, and closes its own: then the kernel drops what it holds, and the peer is
-// told at once, also where it waits to send.
+// own keeps the kernel from giving the number to another one meanwhile. What the peer
+// has sent and nobody read is dropped, and the peer is told at once, also where it waits
+// to send; gRPC finds the end, and closes its own.
 void Shut(int fd, uint64_t cookie) {
   const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
   if (own < 0) return;
   if (SocketCookie(own) == cookie) {
-    const linger none = {.l_onoff = 1, .l_linger = 0};
-    setsockopt(own, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
-    shutdown(own, SHUT_RDWR);
+    const sockaddr nobody = {.sa_family = AF_UNSPEC};
+    if (connect(own, &nobody, sizeof(nobody)) != 0) shutdown(own, SHUT_RDWR);
   }
   close(own);
 }
 
 }  // namespace
 
-ConnectionWatch::AdmittedCall::AdmittedCall(AdmittedCall&& other) noexcept
+ConnectionWatch::WatchedCall::WatchedCall(WatchedCall&& other) noexcept
     : watch_(std::exchange(other.watch_, nullptr)),
-      connection_(std::move(other.connection_)) {}
+      connection_(std::move(other.connection_)),
+      admitted_(other.admitted_) {}
 
-ConnectionWatch::AdmittedCall::~AdmittedCall() {
+ConnectionWatch::WatchedCall::~WatchedCall() {
   if (connection_ == nullptr) return;
   MutexLock lock(&watch_->mu_);
+  --connection_->all_calls;
+  if (!admitted_) return;
   --connection_->calls;
   connection_->call_ended = true;
+}
+
+void ConnectionWatch::WatchedCall::HearReset() {
+  if (connection_ == nullptr) return;
+  {
+    const SteadyTime now = SteadyNow();
+    MutexLock lock(&watch_->mu_);
+    const Rate& rate = watch_->limits_.resets;
+    if (!connection_->resets.has_value())
+      connection_->resets.emplace(rate, now);
+    if (connection_->resets->Take(rate, now)) return;
+  }
+  watch_->End(*connection_);
+}
+
+ConnectionWatch::WatchedCall ConnectionWatch::Begin(
+    const std::shared_ptr<Connection>& connection, bool admitted) {
+  bool too_many = false;
+  {
+    MutexLock lock(&mu_);
+    too_many = ++connection->all_calls > limits_.calls;
+  }
+  if (too_many) End(*connection);
+  return WatchedCall(this, connection, admitted);
+}
+
+void ConnectionWatch::End(Connection& connection) {
+  {
+    MutexLock lock(&mu_);
+    if (std::exchange(connection.ended, true)) return;
+  }
+  Shut(connection.fd, connection.cookie);
+  refused_(connection.peer, kResets);
+}
+
+bool ConnectionWatch::IsEnded(const std::string& peer) const {
+  MutexLock lock(&mu_);
+  const auto found = by_peer_.find(peer);
+  return found != by_peer_.end() && found->second->ended;
 }
 
 void ConnectionWatch::Add(int fd, const std::string& peer,
@@ -90,32 +132,39 @@ void ConnectionWatch::Add(int fd, const std::string& peer,
   if (left) refused_(peer, kLeft);
 }
 
-void ConnectionWatch::HearStranger(const std::string& peer) {
+ConnectionWatch::WatchedCall ConnectionWatch::HearStranger(
+    const std::string& peer) {
   std::shared_ptr<Connection> connection;
   {
     MutexLock lock(&mu_);
     const auto found = by_peer_.find(peer);
-    if (found == by_peer_.end()) return;
+    if (found == by_peer_.end()) return {};
     connection = found->second;
   }
   const int64_t read = BytesRead(connection->fd);
-  MutexLock lock(&mu_);
-  connection->heard = true;
-  connection->is_callers = false;
-  connection->counted_from = read;
-  connection->since = SteadyNow();
+  {
+    MutexLock lock(&mu_);
+    connection->heard = true;
+    connection->is_callers = false;
+    connection->counted_from = read;
+    connection->since = SteadyNow();
+  }
+  return Begin(connection, /*admitted=*/false);
 }
 
-ConnectionWatch::AdmittedCall ConnectionWatch::HearCaller(
+ConnectionWatch::WatchedCall ConnectionWatch::HearCaller(
     const std::string& peer) {
-  MutexLock lock(&mu_);
-  const auto found = by_peer_.find(peer);
-  if (found == by_peer_.end()) return {};
-  Connection& connection = *found->second;
-  connection.heard = true;
-  connection.is_callers = true;
-  ++connection.calls;
-  return AdmittedCall(this, found->second);
+  std::shared_ptr<Connection> connection;
+  {
+    MutexLock lock(&mu_);
+    const auto found = by_peer_.find(peer);
+    if (found == by_peer_.end()) return {};
+    connection = found->second;
+    connection->heard = true;
+    connection->is_callers = true;
+    ++connection->calls;
+  }
+  return Begin(connection, /*admitted=*/true);
 }
 
 void ConnectionWatch::Sweep(SteadyTime now) {
@@ -139,7 +188,7 @@ std::vector<ConnectionWatch::Look> ConnectionWatch::Due(bool callers_too) {
   std::vector<Look> looks;
   MutexLock lock(&mu_);
   for (const auto& [peer, connection] : by_peer_) {
-    if (callers_too || !connection->is_callers)
+    if (callers_too || (!connection->is_callers && !connection->ended))
       looks.push_back({.connection = connection});
   }
   return looks;
@@ -156,7 +205,7 @@ void ConnectionWatch::Judge(std::vector<Look>& looks, SteadyTime now) {
 absl::string_view ConnectionWatch::FaultOf(Look& look, SteadyTime now) {
   Connection& connection = *look.connection;
   if (look.gone) return connection.heard ? "" : kLeft;
-  if (connection.calls > 0) return "";
+  if (connection.calls > 0 || connection.ended) return "";
   if (std::exchange(connection.call_ended, false)) {
     connection.counted_from = look.read;
     connection.since = now;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "absl/time/time.h"
 #include "proto/base/mutex.h"
 #include "proto/base/steady_time.h"
+#include "server/peer_rates.h"
 
 namespace kiln {
 
@@ -38,6 +40,12 @@ struct QuietLimits {
   // No call for so long, whatever was sent. gRPC ends idle connections itself, but for
   // those with a call whose headers have only begun.
   absl::Duration quiet_time = absl::Minutes(16);
+  // Calls under way, those included whose peer has reset them and that gRPC has not
+  // ended yet. HTTP/2 lets a peer have 128 that it has not reset.
+  int calls = 512;
+  // How often a peer may reset a call: as many as it has at once end together when
+  // their deadline passes.
+  Rate resets = {.at_once = 1024, .a_second = 64};
 };
 
 // Watches the connections of a door that gRPC was given, and closes those that send
@@ -45,7 +53,9 @@ struct QuietLimits {
 // (CONTINUATION frames without END_HEADERS, CVE-2023-33953): some fourteen times what
 // was sent, outside of every quota. It tells nobody of that, nor of a TLS handshake
 // that breaks off: then it closes the descriptor. But it tells of calls, and the kernel
-// counts a connection's bytes. Thread-safe.
+// counts a connection's bytes. Nor has it a bound on calls that are begun and reset at
+// once (CVE-2023-44487): a reset call counts no more among the 128, and all that it took
+// stays until gRPC's threads come to it. Thread-safe.
 class ConnectionWatch {
  private:
   struct Connection;
@@ -60,21 +70,28 @@ class ConnectionWatch {
   ConnectionWatch(const QuietLimits& limits, Refused refused)
       : limits_(limits), refused_(std::move(refused)) {}
 
-  // An admitted call, under way until its end. The watch outlives it. Move-only.
-  class AdmittedCall {
+  // A call, under way until its end. The watch outlives it. Move-only.
+  class WatchedCall {
    public:
-    AdmittedCall() = default;  // of no connection that is watched
-    AdmittedCall(AdmittedCall&& other) noexcept;
-    AdmittedCall& operator=(AdmittedCall&&) = delete;
-    ~AdmittedCall();
+    WatchedCall() = default;  // of no connection that is watched
+    WatchedCall(WatchedCall&& other) noexcept;
+    WatchedCall& operator=(WatchedCall&&) = delete;
+    ~WatchedCall();
+
+    // Its peer has ended it.
+    void HearReset();
 
    private:
     friend class ConnectionWatch;
-    AdmittedCall(ConnectionWatch* watch, std::shared_ptr<Connection> connection)
-        : watch_(watch), connection_(std::move(connection)) {}
+    WatchedCall(ConnectionWatch* watch, std::shared_ptr<Connection> connection,
+                bool admitted)
+        : watch_(watch),
+          connection_(std::move(connection)),
+          admitted_(admitted) {}
 
     ConnectionWatch* watch_ = nullptr;
     std::shared_ptr<Connection> connection_;
+    bool admitted_ = false;
   };
 
   // The TCP socket `fd`, before gRPC has it. `peer`: as gRPC calls it, of no other
@@ -83,11 +100,14 @@ class ConnectionWatch {
   void Add(int fd, const std::string& peer, const std::string& holder)
       ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Whether the connection to `peer` was ended, and gRPC has not found that yet: who
+  // calls is not worth asking.
+  bool IsEnded(const std::string& peer) const ABSL_LOCKS_EXCLUDED(mu_);
   // A call came over the connection to `peer`: one that anybody may make, or of
   // somebody who may not.
-  void HearStranger(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
+  WatchedCall HearStranger(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
   // One of somebody who may.
-  AdmittedCall HearCaller(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
+  WatchedCall HearCaller(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Looks at all of them. For whoever has a clock, many times a second: what a peer
   // can send between two sweeps comes on top of the limits. On one thread at a time.
@@ -103,6 +123,9 @@ class ConnectionWatch {
     int64_t counted_from = 0;  // bytes that were read before
     SteadyTime since;          // the last call, or none
     int calls = 0;             // admitted, under way
+    int all_calls = 0;         // under way
+    std::optional<RateLeft> resets;
+    bool ended = false;  // for its resets
     bool heard = false;
     bool is_callers = false;  // the last call was admitted
     bool call_ended = false;  // an admitted one, since the last sweep
@@ -123,12 +146,17 @@ class ConnectionWatch {
   absl::string_view FaultOf(Look& look, SteadyTime now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void KeepTotal(std::vector<Look>& looks) const;
+  // One more is under way; ends the connection when those are too many.
+  WatchedCall Begin(const std::shared_ptr<Connection>& connection,
+                    bool admitted) ABSL_LOCKS_EXCLUDED(mu_);
+  // Ends the connection, once.
+  void End(Connection& connection) ABSL_LOCKS_EXCLUDED(mu_);
   void Forget(const Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const QuietLimits limits_;
   const Refused refused_;
   int sweeps_ = 0;
-  Mutex mu_;
+  mutable Mutex mu_;
   absl::flat_hash_map<std::string, std::shared_ptr<Connection>> by_peer_
       ABSL_GUARDED_BY(mu_);
 };

@@ -26,19 +26,21 @@ constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
 // those of strangers.
 class Answered final : public grpc::ServerGenericBidiReactor {
  public:
-  Answered(FairShare::Part place, const grpc::Status& status,
-           const grpc::ByteBuffer& reply)
-      : place_(std::move(place)), reply_(reply) {
+  Answered(FairShare::Part place, ConnectionWatch::WatchedCall watched,
+           const grpc::Status& status, const grpc::ByteBuffer& reply)
+      : place_(std::move(place)), watched_(std::move(watched)), reply_(reply) {
     if (status.ok()) {
       StartWriteAndFinish(&reply_, grpc::WriteOptions(), status);
     } else {
       Finish(status);
     }
   }
+  void OnCancel() override { watched_.HearReset(); }
   void OnDone() override { delete this; }
 
  private:
   const FairShare::Part place_;
+  ConnectionWatch::WatchedCall watched_;
   const grpc::ByteBuffer reply_;
 };
 
@@ -68,7 +70,7 @@ grpc::ServerGenericBidiReactor* NetworkCalls::Call(
   if (allowed.ok()) {
     return NewAdmittedCall(context, method,
                            watch_ == nullptr
-                               ? ConnectionWatch::AdmittedCall()
+                               ? ConnectionWatch::WatchedCall()
                                : watch_->HearCaller(context->peer()));
   }
   return Answer(context, EndCall(*context, allowed));
@@ -77,18 +79,25 @@ grpc::ServerGenericBidiReactor* NetworkCalls::Call(
 grpc::ServerGenericBidiReactor* NetworkCalls::Answer(
     grpc::GenericCallbackServerContext* context, const grpc::Status& status,
     const grpc::ByteBuffer& reply) {
-  if (watch_ != nullptr) watch_->HearStranger(context->peer());
+  ConnectionWatch::WatchedCall watched =
+      watch_ == nullptr ? ConnectionWatch::WatchedCall()
+                        : watch_->HearStranger(context->peer());
   absl::StatusOr<FairShare::Part> place =
       strangers_.Take(HolderAt(context->peer()));
   if (!status.ok() || !place.ok()) counters_.Add(Count::kCallsRefused);
-  if (place.ok()) return new Answered(*std::move(place), status, reply);
+  if (place.ok())
+    return new Answered(*std::move(place), std::move(watched), status, reply);
   // The peer has answers waiting that it does not take: this one would wait too.
   context->TryCancel();
-  return new Answered({}, grpc::Status::CANCELLED, {});
+  return new Answered({}, std::move(watched), grpc::Status::CANCELLED, {});
 }
 
 grpc::ServerGenericBidiReactor* NetworkCalls::CreateReactor(
     grpc::GenericCallbackServerContext* context) {
+  if (watch_ != nullptr && watch_->IsEnded(context->peer())) {
+    context->TryCancel();
+    return new Answered({}, {}, grpc::Status::CANCELLED, {});
+  }
   const std::string& path = context->method();
   if (const auto unary = methods_.unary.find(path);
       unary != methods_.unary.end()) {

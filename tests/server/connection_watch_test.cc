@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <string>
 #include <vector>
 
@@ -72,7 +73,8 @@ class Pair {
   // Whether the daemon has closed it.
   bool IsShut() const {
     char byte = 0;
-    return recv(peer_, &byte, 1, MSG_DONTWAIT) == 0;
+    const ssize_t got = recv(peer_, &byte, 1, MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno == ECONNRESET);
   }
 
  private:
@@ -239,6 +241,59 @@ TEST(ConnectionWatch, OfAllTogetherWhoeverHoldsMostLosesMost) {
 constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
 
 // Of CVE-2023-33953. gRPC would take it all, and thirteen times that in memory.
+TEST_F(Watch, WhoResetsCallsWithoutEndIsEnded) {
+  Pair caller, stranger, patient;
+  Add(caller, "caller");
+  Add(stranger, "stranger");
+  Add(patient, "patient");
+  const int most = static_cast<int>(QuietLimits().resets.at_once);
+  for (int i = 0; i < most; ++i) {
+    watch_.HearCaller("caller").HearReset();
+    watch_.HearStranger("stranger").HearReset();
+    watch_.HearCaller("patient");  // ends by itself
+  }
+  EXPECT_FALSE(caller.IsShut());
+  // Some were given back meanwhile, on a slow machine all.
+  for (int i = 0; i < 100 * most && !caller.IsShut(); ++i)
+    watch_.HearCaller("caller").HearReset();
+  for (int i = 0; i < 100 * most && !stranger.IsShut(); ++i)
+    watch_.HearStranger("stranger").HearReset();
+  EXPECT_TRUE(caller.IsShut());
+  EXPECT_TRUE(stranger.IsShut());
+  EXPECT_FALSE(patient.IsShut());
+  EXPECT_TRUE(watch_.IsEnded("caller"));
+  EXPECT_FALSE(watch_.IsEnded("patient"));
+  EXPECT_EQ(told_, (std::vector<std::string>{
+                       "caller resets the calls that it makes",
+                       "stranger resets the calls that it makes"}));
+}
+
+TEST_F(Watch, WhoHasMoreCallsThanHttp2AllowsIsEnded) {
+  Pair pair;
+  Add(pair, "peer");
+  std::vector<ConnectionWatch::WatchedCall> calls;
+  for (int i = 0; i < QuietLimits().calls; ++i)
+    calls.push_back(watch_.HearCaller("peer"));
+  EXPECT_FALSE(pair.IsShut());
+  calls.push_back(watch_.HearCaller("peer"));
+  EXPECT_TRUE(pair.IsShut());
+  EXPECT_TRUE(watch_.IsEnded("peer"));
+  EXPECT_EQ(told_.size(), 1u);
+}
+
+TEST(FrontDoor, CallsThatAreResetAtOnceAreEnded) {
+  TlsDoor d;
+  RawTls stranger(d.door->tcp_port());
+  ASSERT_TRUE(stranger.Send(Http2Start()));
+  // Far more than a connection may reset. The first calls are heard some time later.
+  uint32_t call = 0;
+  while (stranger.Send(ResetCall("/grpc.health.v1.Health/Check", call))) ++call;
+  while (d.counters.Get(Count::kPeersRefused) == 0) {
+  }
+  EXPECT_TRUE(absl::StrContains(d.Audit(), "resets the calls that it makes"))
+      << d.Audit();
+}
+
 TEST(FrontDoor, HeadersThatDoNotEndAreEnded) {
   TlsDoor d;
   RawTls stranger(d.door->tcp_port());

@@ -30,6 +30,7 @@ constexpr int kEndOfStream = 1;  // of data and headers
 constexpr int kAck = 1;          // of settings and pings
 constexpr int kEndOfHeaders = 4;
 constexpr uint32_t kInitialWindowSize = 4;  // of settings
+constexpr uint32_t kCancel = 8;             // of resets
 constexpr size_t kFrameHead = 9;
 
 void AppendBigEndian(uint32_t value, int bytes, std::string& out) {
@@ -94,6 +95,18 @@ std::string UnfinishedCall(absl::string_view path, uint32_t announced) {
                       absl::string_view(message).substr(at, kMostOfAFrame)));
   }
   return bytes;
+}
+
+std::string Http2Start() {
+  return absl::StrCat(Http2Preface(), Frame(kSettings, 0, 0, ""));
+}
+
+std::string ResetCall(absl::string_view path, uint32_t number) {
+  const uint32_t stream = 2 * number + 1;
+  std::string why;
+  AppendBigEndian(kCancel, 4, why);
+  return absl::StrCat(Frame(kHeaders, kEndOfHeaders, stream, HeadersOf(path)),
+                      Frame(kReset, 0, stream, why));
 }
 
 std::string UnfinishedHeaders(absl::string_view path) {

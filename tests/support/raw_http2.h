@@ -17,6 +17,11 @@ std::string Http2Preface();
 // come as many as a client may send before it hears of the server, some 64 KiB.
 std::string UnfinishedCall(absl::string_view path, uint32_t announced);
 
+// What a client says first, and then a call of `path`, the `number`th from 0, that it
+// resets at once.
+std::string Http2Start();
+std::string ResetCall(absl::string_view path, uint32_t number);
+
 // The bytes of a connection on which a call of `path` has begun whose headers do not
 // end, and a frame of `fields` more of them.
 std::string UnfinishedHeaders(absl::string_view path);
