@@ -1,7 +1,8 @@
 // What the jail costs a cold compile: one unit, and then a whole graph of the corpus,
 // compiled by turns in this process and in workers at each level, there with the
-// envelope and the signature of its artifact. Prints medians of wall time, the ratio
-// to the first, and what a worker's start takes.
+// envelope and the signature of its artifact. Each round another begins. Prints
+// medians of wall time, the median of a round's ratios to this process, and what a
+// worker's start takes.
 //
 //   jail_bench KILN_WORKER FILE.jsonl
 #include <algorithm>
@@ -31,7 +32,7 @@ namespace kiln {
 namespace {
 
 constexpr int kRounds = 40;
-constexpr int kGraphRounds = 15;
+constexpr int kGraphRounds = 28;  // each of four begins seven times
 
 // Some hundred milliseconds of g++, as a unit of a model takes.
 std::string Source(int round) {
@@ -49,9 +50,9 @@ std::string Source(int round) {
   return text;
 }
 
-double MedianMs(std::vector<double> ms) {
-  std::sort(ms.begin(), ms.end());
-  return ms[ms.size() / 2];
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
 }
 
 double MsSince(absl::Time begin) {
@@ -68,23 +69,32 @@ absl::StatusOr<std::unique_ptr<JailedChild>> StartWorker(
   return JailedChild::Start(std::move(options), absl::Minutes(1));
 }
 
-absl::StatusOr<double> BuildIn(JailedChild& worker, const Target& target,
-                               int round) {
-  wire::WorkRequest request;
-  wire::TranslationUnit& unit = *request.mutable_build()->mutable_unit();
-  unit.set_source(Source(round));
-  for (const std::string& flag : UnitFlags(target)) unit.add_flags(flag);
-  request.mutable_build()->mutable_target()->mutable_cpu()->set_level(
-      target.name);
-  const absl::Time begin = absl::Now();
-  RETURN_IF_ERROR(WriteFrame(worker.socket_fd(), request.SerializeAsString()));
-  ASSIGN_OR_RETURN(const std::string bytes, ReadFrame(worker.socket_fd()));
-  const double ms = MsSince(begin);
-  wire::WorkReply reply;
-  if (!reply.ParseFromString(bytes) || !reply.has_build()) {
-    return absl::InternalError(reply.error().message());
+// One of those that take turns.
+struct Contender {
+  std::string name;
+  std::function<absl::Status(int round)> run;
+};
+
+// Prints how long each took; the first is the one that the others stand beside.
+absl::Status TakeTurns(const std::string& what, int rounds,
+                       const std::vector<Contender>& all) {
+  std::vector<std::vector<double>> ms(all.size());
+  for (int round = 0; round < rounds; ++round) {
+    for (size_t i = 0; i < all.size(); ++i) {
+      const size_t turn = (static_cast<size_t>(round) + i) % all.size();
+      const absl::Time begin = absl::Now();
+      RETURN_IF_ERROR(all[turn].run(round));
+      ms[turn].push_back(MsSince(begin));
+    }
   }
-  return ms;
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::vector<double> ratios;
+    for (int round = 0; round < rounds; ++round)
+      ratios.push_back(ms[i][round] / ms[0][round]);
+    std::printf("%s, %s: %.1f ms, %.3f\n", what.c_str(), all[i].name.c_str(),
+                Median(ms[i]), Median(ratios));
+  }
+  return absl::OkStatus();
 }
 
 // Asks a worker, or what stands in for one.
@@ -98,6 +108,18 @@ absl::StatusOr<wire::WorkReply> AskJailed(JailedChild& worker,
   wire::WorkReply reply;
   if (!reply.ParseFromString(bytes)) return absl::InternalError("no reply");
   return reply;
+}
+
+absl::Status BuildIn(JailedChild& worker, const Target& target, int round) {
+  wire::WorkRequest request;
+  wire::TranslationUnit& unit = *request.mutable_build()->mutable_unit();
+  unit.set_source(Source(round));
+  for (const std::string& flag : UnitFlags(target)) unit.add_flags(flag);
+  request.mutable_build()->mutable_target()->mutable_cpu()->set_level(
+      target.name);
+  ASSIGN_OR_RETURN(const wire::WorkReply reply, AskJailed(worker, request));
+  if (reply.has_build()) return absl::OkStatus();
+  return absl::InternalError(reply.error().message());
 }
 
 // The artifact of a request, from its plan to its bytes.
@@ -139,39 +161,38 @@ absl::Status MeasureGraph(
   ASSIGN_OR_RETURN(const SigningKey key, SigningKey::Generate());
   WorkBench bench;
   bench.host = MakeHostCcToolchain({.scratch_dir = folder});
-  std::vector<double> bare;
-  std::map<JailLevel, std::vector<double>> jailed;
-  for (int round = 0; round < kGraphRounds; ++round) {
-    absl::Time begin = absl::Now();
-    RETURN_IF_ERROR(CompileCold(graph, [&bench](const wire::WorkRequest& work) {
-                      return AnswerWork(bench, work);
-                    }).status());
-    bare.push_back(MsSince(begin));
-    for (const auto& [level, worker] : workers) {
-      begin = absl::Now();
-      ASSIGN_OR_RETURN(
-          std::string bytes,
-          CompileCold(graph, [&w = *worker](const wire::WorkRequest& work) {
-            return AskJailed(w, work);
-          }));
-      SealArtifact(key, wire::ArtifactEnvelope(), std::move(bytes));
-      jailed[level].push_back(MsSince(begin));
-    }
+  std::vector<Contender> all = {
+      {"no jail, unsigned", [&](int) {
+         return CompileCold(graph,
+                            [&bench](const wire::WorkRequest& work) {
+                              return AnswerWork(bench, work);
+                            })
+             .status();
+       }}};
+  for (const auto& [level, worker] : workers) {
+    all.push_back({absl::StrCat(JailLevelName(level), ", signed"),
+                   [&, w = worker.get()](int) -> absl::Status {
+                     ASSIGN_OR_RETURN(
+                         std::string bytes,
+                         CompileCold(graph, [w](const wire::WorkRequest& work) {
+                           return AskJailed(*w, work);
+                         }));
+                     SealArtifact(key, wire::ArtifactEnvelope(),
+                                  std::move(bytes));
+                     return absl::OkStatus();
+                   }});
   }
-  std::printf("graph %s, no jail, unsigned: %.1f ms\n",
-              graph.request.graph().name().c_str(), MedianMs(bare));
-  for (const auto& [level, ms] : jailed) {
-    std::printf("graph, %s, signed: %.1f ms, %.3f\n",
-                std::string(JailLevelName(level)).c_str(), MedianMs(ms),
-                MedianMs(ms) / MedianMs(bare));
-  }
-  return absl::OkStatus();
+  return TakeTurns("graph " + graph.request.graph().name(), kGraphRounds, all);
 }
 
 absl::Status Measure(const std::string& program, const std::string& file,
                      const std::string& folder) {
   const Target target = {.kind = TargetKind::kCpu, .name = "x86-64-v3"};
   const auto own = MakeHostCcToolchain({.scratch_dir = folder});
+  std::vector<Contender> all = {
+      {"no jail", [&](int round) {
+         return own->Build(Source(round), UnitFlags(target)).status();
+       }}};
   std::map<JailLevel, std::unique_ptr<JailedChild>> workers;
   for (const JailLevel level :
        {JailLevel::kLimits, JailLevel::kLandlock, JailLevel::kNamespaces}) {
@@ -181,26 +202,13 @@ absl::Status Measure(const std::string& program, const std::string& file,
       ASSIGN_OR_RETURN(workers[level], StartWorker(program, folder, level));
       starts.push_back(MsSince(begin));
     }
-    std::printf("start, %s: %.1f ms\n",
-                std::string(JailLevelName(level)).c_str(), MedianMs(starts));
+    const std::string name(JailLevelName(level));
+    std::printf("start, %s: %.1f ms\n", name.c_str(), Median(starts));
+    all.push_back({name, [&, w = workers[level].get()](int round) {
+                     return BuildIn(*w, target, round);
+                   }});
   }
-  std::vector<double> bare;
-  std::map<JailLevel, std::vector<double>> jailed;
-  for (int round = 0; round < kRounds; ++round) {
-    const absl::Time begin = absl::Now();
-    RETURN_IF_ERROR(own->Build(Source(round), UnitFlags(target)).status());
-    bare.push_back(MsSince(begin));
-    for (auto& [level, worker] : workers) {
-      ASSIGN_OR_RETURN(const double ms, BuildIn(*worker, target, round));
-      jailed[level].push_back(ms);
-    }
-  }
-  std::printf("build, no jail: %.1f ms\n", MedianMs(bare));
-  for (const auto& [level, ms] : jailed) {
-    std::printf("build, %s: %.1f ms, %.3f\n",
-                std::string(JailLevelName(level)).c_str(), MedianMs(ms),
-                MedianMs(ms) / MedianMs(bare));
-  }
+  RETURN_IF_ERROR(TakeTurns("build", kRounds, all));
   return MeasureGraph(file, target, folder, workers);
 }
 
