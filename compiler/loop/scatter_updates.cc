@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/loop/exact_sums.h"
 #include "proto/base/status.h"
@@ -42,12 +43,14 @@ void FillTarget(NodeLowering& n, std::optional<ValueId> self, BufferId to) {
 
 // Whether nobody needs `self`, an input whose memory must hold the result at the
 // end, as it was. On the CPU a run that meets an index out of bounds goes on to
-// the kernel's end: what it writes must not be the caller's.
+// the kernel's end: what it writes must not be the caller's. A scatter copies, as
+// Inductor's does: the bytes of the scatter seed count its copies.
 bool MayBeWrittenOver(const NodeLowering& n, ValueId self) {
   const GraphLowering& g = n.g;
   const PlacedValue& placed = g.values[self.index];
-  if (g.graph.device != DeviceType::kCuda || g.uses[self.index] != 1 ||
-      g.values[n.result().index].placed ||
+  if (g.graph.device != DeviceType::kCuda ||
+      absl::StrContains(n.node.op->name, "scatter") ||
+      g.uses[self.index] != 1 || g.values[n.result().index].placed ||
       g.program.buffers[placed.buffer].kind != BufferKind::kInput ||
       placed.index != OwnAxes(g.meta(self).sizes)) {
     return false;
