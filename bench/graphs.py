@@ -147,6 +147,8 @@ def ratios(child: Child, of: dict[str, Child], name: str) -> list[object]:
     peer = of.get("inductor")
     if child.backend != "kiln" or peer is None or peer.once is None:
         return [""]
+    if name not in peer.figures():  # Kiln's own part
+        return [""]
     return [child.figures()[name] / peer.figures()[name]]
 
 
