@@ -26,7 +26,7 @@ void SetBlocks(const NestCosts& costs, KernelVariant& variant) {
 void SetAlone(const Price& price, KernelVariant& variant) {
   std::visit(
       [&](auto& v) {
-        if constexpr (requires { v.alone; }) v.alone = price.resident == 1;
+        if constexpr (requires { v.alone; }) v.alone = price.one_each;
       },
       variant);
 }

@@ -36,9 +36,8 @@ struct Price {
       0;              // rounds of blocks, each as long as its dependent steps
   double bytes = 0;   // moved, counted in whole sectors
   int registers = 0;  // a thread, estimated (CUDA)
-  // Blocks that a multiprocessor works on at once; 0 where nothing depends on it
-  // (CUDA).
-  int resident = 0;
+  // The grid has no second block for a multiprocessor (CUDA).
+  bool one_each = false;
   bool fits = true;  // whether registers and shared memory suffice
 };
 // "12.3 us (memory 12.1, issue 3.2, latency 5.0; 48 MB, 40 registers)".

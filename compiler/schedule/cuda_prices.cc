@@ -61,7 +61,7 @@ Price NestCosts::PriceCuda(const CudaPoints& v) const {
   const int most = Resident(v.threads, price.registers);
   const double slots = double(target_.multiprocessors) * most;
   const double blocks = CeilDivide(groups, double(v.threads) * v.unroll);
-  price.resident = ResidentOf(blocks, most);
+  price.one_each = blocks <= target_.multiprocessors;
   // The last round of blocks is as long as the others.
   if (blocks > slots && blocks < 6 * slots) {
     const double rounds = blocks / slots;

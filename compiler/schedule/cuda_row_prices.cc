@@ -324,8 +324,8 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
       one_after_another *
       RowBlockNs(v, vectors, CeilDivide(groups, v.lanes), traffic.gathers) *
       (v.stretch > 0 ? CeilDivide(v.stretch, v.rows) : 1);
-  price.resident = ResidentOf(blocks, resident);
-  return FinishRows(price, v, price.resident);
+  price.one_each = blocks <= target_.multiprocessors;
+  return FinishRows(price, v, ResidentOf(blocks, resident));
 }
 
 }  // namespace kiln

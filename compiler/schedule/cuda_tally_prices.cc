@@ -60,7 +60,7 @@ Price NestCosts::PriceCuda(const CudaTallies& v) const {
   price.issue_ns = (Issue(vectors, false, false) * (1 + stores) +
                     tiles * TileOf(v) * (kTallyPoint + stores * kExchange)) /
                    (chip * kLanesPerCycle);
-  price.resident = ResidentOf(tiles, resident);
+  price.one_each = tiles <= target_.multiprocessors;
   const double rounds = tiles / (double(target_.multiprocessors) * resident);
   price.latency_ns = std::max(1.0, rounds) *
                      (2 * kLoadNs + kJoinPartsNs +

@@ -37,8 +37,8 @@ struct CudaPoints {
   // The most blocks a multiprocessor gets at launch: the kernel is a loop that any
   // number of blocks can share. 0: the grid covers all points.
   int blocks = 0;
-  // 1: a multiprocessor has one block at a time, for want of registers or of
-  // blocks, and its threads may have all registers that there are.
+  // 1: a multiprocessor has one block, since the grid has no more, and its threads
+  // may have all registers that there are.
   int alone = 0;
   friend bool operator==(const CudaPoints&, const CudaPoints&) = default;
 };
