@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 
 from kiln import service
@@ -37,6 +38,19 @@ def answer_of(process):
     out, errors = process.communicate(timeout=500)
     assert process.returncode == 0, errors
     return json.loads(out.splitlines()[-1]), errors
+
+
+def answers_of(processes):
+    """Of processes that wait for each other: what all print is read, and when one has failed the
+    others are ended."""
+    with ThreadPoolExecutor(len(processes)) as readers:
+        answers = [readers.submit(answer_of, process) for process in processes]
+        ended, others = wait(answers, return_when=FIRST_EXCEPTION)
+        for process in processes if others else ():
+            process.kill()
+    for answer in ended:
+        answer.result()  # the first failure, if there is one
+    return [answer.result()[0] for answer in answers]
 
 
 def daemons(folder):

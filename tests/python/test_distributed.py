@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 from torch import nn
-from processes import answer_of, end_daemons, start, stats_of
+from processes import answers_of, end_daemons, start, stats_of
 
 RANKS = 4
 
@@ -132,7 +132,7 @@ def run_ranks(tmp_path):
             )
             for rank in range(count)
         ]
-        answers = [answer_of(rank)[0] for rank in ranks]
+        answers = answers_of(ranks)
         return answers, stats_of(folders)
 
     yield run

@@ -7,7 +7,7 @@ import torch
 from torch._dynamo.utils import counters as dynamo_counters
 
 import kiln
-from processes import answer_of, end_daemons, start
+from processes import answers_of, end_daemons, start
 from test_random_numbers import assert_equal, checkpointed, seeded, stepper, without_graphs
 from trees import graphs, skips, thrice
 
@@ -158,7 +158,7 @@ def answers(tmp_path):
         )
         for rank in range(2)
     ]
-    yield [answer_of(rank)[0] for rank in ranks]
+    yield answers_of(ranks)
     end_daemons(tmp_path / "kiln")
 
 
