@@ -123,8 +123,8 @@ TEST_F(RedisTest, TheOnlyEntryOfAKeyComesWithItsHintIfItIsSmall) {
   RedisFarStore store(OptionsOf({redis.place()}));
   const auto records_with_hints = [&store](const std::string& key) {
     std::vector<std::string> records;
-    for (const FarHint& hint : *store.Hints(Sha256Of(key), Soon()))
-      records.push_back(hint.record);
+    const auto hints = store.Hints(Sha256Of(key), Soon());
+    for (const FarHint& hint : *hints) records.push_back(hint.record);
     return records;
   };
   const FarName only = Entry("key", "only");
