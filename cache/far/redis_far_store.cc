@@ -100,19 +100,25 @@ absl::StatusOr<std::string> RedisFarStore::Get(const FarName& name,
   const std::string record = RedisRecordName(name);
   // One byte more than may be, which tells what is too large; empty for what is
   // not there.
-  std::vector<std::string> commands = {EncodeCommand(
-      {"GETRANGE", record, "0", absl::StrCat(max_record_bytes_)})};
-  if (name.entry.has_value()) {
-    commands.push_back(
-        EncodeCommand({"HGET", RedisIndexName(name.key), name.entry->bytes()}));
-  }
-  ASSIGN_OR_RETURN(std::vector<RespValue> replies,
-                   redis_.Run(record, commands, deadline));
+  ASSIGN_OR_RETURN(
+      std::vector<RespValue> replies,
+      redis_.Run(record,
+                 {EncodeCommand({"GETRANGE", record, "0",
+                                 absl::StrCat(max_record_bytes_)})},
+                 deadline));
   RETURN_IF_ERROR(CheckReplies(replies));
   if (!replies[0].is(Kind::kBulk)) return NoSense("GETRANGE");
   std::string& bytes = replies[0].text;
-  if (bytes.empty() && replies.size() > 1)
-    bytes = ReadField("", replies[1].text).record;
+  if (bytes.empty() && name.entry.has_value()) {
+    // Of use to who has no hint: with it comes what the index has.
+    const std::string index = RedisIndexName(name.key);
+    ASSIGN_OR_RETURN(
+        const std::vector<RespValue> fields,
+        redis_.Run(index, {EncodeCommand({"HGET", index, name.entry->bytes()})},
+                   deadline));
+    RETURN_IF_ERROR(CheckReplies(fields));
+    bytes = ReadField("", fields[0].text).record;
+  }
   if (bytes.empty()) return absl::NotFoundError("not in the far store");
   if (static_cast<int64_t>(bytes.size()) > max_record_bytes_) {
     return MakeError(ErrorReason::kTooLarge,
