@@ -228,6 +228,13 @@ class Words(unittest.TestCase):
         self.assertEqual(faults, [])
 
     def test_what_lasts_is_measured_by_a_steady_clock(self):
+        def callers(pattern):
+            return {
+                path
+                for path in CODE
+                if not path.startswith("tests/") and re.search(pattern, re.sub(r"//.*", "", read(path)))
+            }
+
         wall = {  # what people read, and dates
             "proto/base/clock.h",
             "proto/base/log.cc",
@@ -235,13 +242,7 @@ class Words(unittest.TestCase):
             "client/compilectl/cache_commands.cc",
             "client/compilectl/doctor.h",
         }
-        found = {
-            path
-            for path in CODE
-            if not path.startswith("tests/")
-            and re.search(r"absl::Now\(|system_clock::now|\bgettimeofday\b", re.sub(r"//.*", "", read(path)))
-        }
-        self.assertEqual(found, wall)
+        self.assertEqual(callers(r"absl::Now\(|system_clock::now|\bgettimeofday\b"), wall)
         # The same by a Clock: dates on the disk, of tokens, keys and certificates.
         dates = {
             "cache/ledger.cc",
@@ -250,13 +251,7 @@ class Words(unittest.TestCase):
             "server/access/client_certificates.cc",
             "server/access/token_store.cc",
         }
-        found = {
-            path
-            for path in CODE
-            if not path.startswith("tests/")
-            and re.search(r"[Cc]lock\w*(\.|->)Now\(", re.sub(r"//.*", "", read(path)))
-        }
-        self.assertEqual(found, dates)
+        self.assertEqual(callers(r"[Cc]lock\w*(\.|->)Now\("), dates)
 
     def test_every_error_reason_is_explained(self):
         reasons = re.findall(
