@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "tests/support/loopback.h"
+
 namespace kiln {
 
 int FreePort() {
@@ -15,10 +17,7 @@ int FreePort() {
   while (true) {
     const int port = next++;
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(static_cast<uint16_t>(port));
+    const sockaddr_in address = LoopbackAddress(port);
     const bool is_free = bind(fd, reinterpret_cast<const sockaddr*>(&address),
                               sizeof(address)) == 0;
     close(fd);

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "gtest/gtest.h"
+#include "tests/support/loopback.h"
 
 namespace kiln {
 
@@ -17,12 +18,10 @@ RawTls::RawTls(int port, const std::string& server_name)
       tls_(SSL_new(context_.get())) {
   // OpenSSL writes to a socket that was closed as to any other.
   signal(SIGPIPE, SIG_IGN);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(
-      connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const sockaddr_in address = LoopbackAddress(port);
+  EXPECT_EQ(connect(fd_, reinterpret_cast<const sockaddr*>(&address),
+                    sizeof(address)),
+            0);
   constexpr unsigned char kHttp2[] = {2, 'h', '2'};
   EXPECT_EQ(SSL_set_alpn_protos(tls_.get(), kHttp2, sizeof(kHttp2)), 0);
   if (!server_name.empty()) {

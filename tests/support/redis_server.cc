@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "proto/base/steady_time.h"
 #include "tests/support/free_port.h"
+#include "tests/support/loopback.h"
 #include "tests/support/run_program.h"
 
 namespace kiln {
@@ -22,10 +23,7 @@ constexpr absl::Duration kPatience = absl::Seconds(60);
 
 bool Listens(int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<uint16_t>(port));
+  const sockaddr_in address = LoopbackAddress(port);
   const bool listens = connect(fd, reinterpret_cast<const sockaddr*>(&address),
                                sizeof(address)) == 0;
   close(fd);

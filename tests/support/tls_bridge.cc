@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "gtest/gtest.h"
+#include "tests/support/loopback.h"
 
 namespace kiln {
 
@@ -28,12 +29,10 @@ TlsBridge::TlsBridge(int port, const DaemonTls& own)
   tls_.reset(SSL_new(context_.get()));
   constexpr unsigned char kHttp2[] = {2, 'h', '2'};
   EXPECT_EQ(SSL_set_alpn_protos(tls_.get(), kHttp2, sizeof(kHttp2)), 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(
-      connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const sockaddr_in address = LoopbackAddress(port);
+  EXPECT_EQ(connect(fd_, reinterpret_cast<const sockaddr*>(&address),
+                    sizeof(address)),
+            0);
   SSL_set_fd(tls_.get(), fd_);
   EXPECT_EQ(SSL_connect(tls_.get()), 1);
   thread_ = std::thread([this] {
