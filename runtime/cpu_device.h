@@ -32,6 +32,9 @@ class CpuDevice final : public Device {
   explicit CpuDevice(const CpuDeviceOptions& options);
 
   const DeviceTraits& traits() const override { return traits_; }
+  absl::StatusOr<CurrentDevice> MakeCurrent() const override {
+    return CurrentDevice();
+  }
   Allocator& allocator() override { return allocator_; }
   Allocator& segments() override { return allocator_; }
   // For the extern kernels, which share these threads.

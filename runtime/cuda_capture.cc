@@ -13,7 +13,8 @@ class CudaStream final : public OwnedStream {
   CudaStream(const CudaDevice& device, CUstream stream)
       : device_(device), stream_(stream) {}
   ~CudaStream() override {
-    IgnoreBecause(device_.MakeCurrent(), "then the stream is gone with it");
+    // Without it the context is gone, and the stream with it.
+    const absl::StatusOr<CurrentDevice> current = device_.MakeCurrent();
     device_.driver().cuStreamDestroy_v2(stream_);
   }
   Stream get() const override { return stream_; }
@@ -28,12 +29,13 @@ class CudaGraph final : public CapturedGraph {
   CudaGraph(const CudaDevice& device, CUgraphExec graph, int64_t size)
       : device_(device), graph_(graph), size_(size) {}
   ~CudaGraph() override {
-    IgnoreBecause(device_.MakeCurrent(), "then the graph is gone with it");
+    // Without it the context is gone, and the graph with it.
+    const absl::StatusOr<CurrentDevice> current = device_.MakeCurrent();
     device_.driver().cuGraphExecDestroy(graph_);
   }
 
   absl::Status Launch(Stream stream) override {
-    RETURN_IF_ERROR(device_.MakeCurrent());
+    ASSIGN_OR_RETURN(const CurrentDevice current, device_.MakeCurrent());
     KILN_CUDA_RETURN_IF_ERROR(device_.driver(), cuGraphLaunch, graph_,
                               StreamOf(stream));
     return absl::OkStatus();
@@ -65,7 +67,7 @@ class RelaxedCapture {
 
 absl::StatusOr<void*> CudaDevice::SegmentAllocator::Allocate(int64_t bytes,
                                                              Stream) {
-  RETURN_IF_ERROR(device_.MakeCurrent());
+  ASSIGN_OR_RETURN(const CurrentDevice current, device_.MakeCurrent());
   const RelaxedCapture relaxed(device_.driver());
   CUdeviceptr address = 0;
   KILN_CUDA_RETURN_IF_ERROR(device_.driver(), cuMemAlloc_v2, &address,
@@ -74,13 +76,14 @@ absl::StatusOr<void*> CudaDevice::SegmentAllocator::Allocate(int64_t bytes,
 }
 
 void CudaDevice::SegmentAllocator::Free(void* memory, int64_t, Stream) {
-  IgnoreBecause(device_.MakeCurrent(), "then the context is gone with it");
+  // Without it the context is gone, and the memory with it.
+  const absl::StatusOr<CurrentDevice> current = device_.MakeCurrent();
   const RelaxedCapture relaxed(device_.driver());
   device_.driver().cuMemFree_v2(reinterpret_cast<CUdeviceptr>(memory));
 }
 
 absl::StatusOr<std::unique_ptr<OwnedStream>> CudaDevice::MakeStream() {
-  RETURN_IF_ERROR(MakeCurrent());
+  ASSIGN_OR_RETURN(const CurrentDevice current, MakeCurrent());
   CUstream stream = nullptr;
   KILN_CUDA_RETURN_IF_ERROR(*driver_, cuStreamCreate, &stream,
                             kCudaStreamNonBlocking);
@@ -88,7 +91,7 @@ absl::StatusOr<std::unique_ptr<OwnedStream>> CudaDevice::MakeStream() {
 }
 
 absl::Status CudaDevice::BeginCapture(Stream stream) {
-  RETURN_IF_ERROR(MakeCurrent());
+  ASSIGN_OR_RETURN(const CurrentDevice current, MakeCurrent());
   if (stream == nullptr) {
     return absl::FailedPreconditionError("capture: the null stream has none");
   }
@@ -103,7 +106,7 @@ absl::Status CudaDevice::BeginCapture(Stream stream) {
 
 absl::StatusOr<std::unique_ptr<CapturedGraph>> CudaDevice::EndCapture(
     Stream stream) {
-  RETURN_IF_ERROR(MakeCurrent());
+  ASSIGN_OR_RETURN(const CurrentDevice current, MakeCurrent());
   if (!IsCaptured(stream)) {
     return absl::FailedPreconditionError("capture: none began on this stream");
   }
@@ -120,7 +123,9 @@ absl::StatusOr<std::unique_ptr<CapturedGraph>> CudaDevice::EndCapture(
 }
 
 bool CudaDevice::IsCaptured(Stream stream) const {
-  if (stream == nullptr || !MakeCurrent().ok()) return false;
+  if (stream == nullptr) return false;
+  const absl::StatusOr<CurrentDevice> current = MakeCurrent();
+  if (!current.ok()) return false;
   int status = kCudaCaptureNone;
   return driver_->cuStreamIsCapturing(StreamOf(stream), &status) == 0 &&
          status != kCudaCaptureNone;

@@ -83,7 +83,8 @@ class CudaModule final : public Module {
   CudaModule(const CudaDevice& device, CUmodule module)
       : device_(device), module_(module) {}
   ~CudaModule() override {
-    IgnoreBecause(device_.MakeCurrent(), "then unloading says nothing either");
+    // Without it unloading fails, and nobody is left to be told.
+    const absl::StatusOr<CurrentDevice> current = device_.MakeCurrent();
     // Its kernels may be running on any stream.
     device_.driver().cuCtxSynchronize();
     device_.driver().cuModuleUnload(module_);
@@ -91,7 +92,7 @@ class CudaModule final : public Module {
 
   absl::StatusOr<KernelHandle> FindKernel(
       const std::string& symbol, uint32_t shared_bytes) const override {
-    RETURN_IF_ERROR(device_.MakeCurrent());
+    ASSIGN_OR_RETURN(const CurrentDevice current, device_.MakeCurrent());
     CUfunction function = nullptr;
     const CUresult result = device_.driver().cuModuleGetFunction(
         &function, module_, symbol.c_str());
@@ -138,13 +139,13 @@ class CudaMarker final : public Marker {
   ~CudaMarker() override { device_.driver().cuEventDestroy_v2(event_); }
 
   absl::Status Record(Stream stream) override {
-    RETURN_IF_ERROR(device_.MakeCurrent());
+    ASSIGN_OR_RETURN(const CurrentDevice current, device_.MakeCurrent());
     KILN_CUDA_RETURN_IF_ERROR(device_.driver(), cuEventRecord, event_,
                               StreamOf(stream));
     return absl::OkStatus();
   }
   absl::Status Wait(Stream stream) override {
-    RETURN_IF_ERROR(device_.MakeCurrent());
+    ASSIGN_OR_RETURN(const CurrentDevice current, device_.MakeCurrent());
     KILN_CUDA_RETURN_IF_ERROR(device_.driver(), cuStreamWaitEvent,
                               StreamOf(stream), event_, 0);
     return absl::OkStatus();
@@ -157,7 +158,7 @@ class CudaMarker final : public Marker {
 
 absl::StatusOr<std::unique_ptr<Module>> LoadImage(const CudaDevice& device,
                                                   const void* image) {
-  RETURN_IF_ERROR(device.MakeCurrent());
+  ASSIGN_OR_RETURN(const CurrentDevice current, device.MakeCurrent());
   CUmodule module = nullptr;
   const CUresult result = device.driver().cuModuleLoadData(&module, image);
   const absl::Status status = device.driver().Check(result, "cuModuleLoadData");
@@ -178,7 +179,7 @@ absl::StatusOr<std::unique_ptr<Module>> LoadImage(const CudaDevice& device,
 
 absl::StatusOr<void*> CudaDevice::PoolAllocator::Allocate(int64_t bytes,
                                                           Stream stream) {
-  RETURN_IF_ERROR(device_.MakeCurrent());
+  ASSIGN_OR_RETURN(const CurrentDevice current, device_.MakeCurrent());
   CUdeviceptr address = 0;
   KILN_CUDA_RETURN_IF_ERROR(device_.driver(), cuMemAllocAsync, &address,
                             static_cast<size_t>(bytes), StreamOf(stream));
@@ -186,7 +187,8 @@ absl::StatusOr<void*> CudaDevice::PoolAllocator::Allocate(int64_t bytes,
 }
 
 void CudaDevice::PoolAllocator::Free(void* memory, int64_t, Stream stream) {
-  IgnoreBecause(device_.MakeCurrent(), "then the context is gone with it");
+  // Without it the context is gone, and the memory with it.
+  const absl::StatusOr<CurrentDevice> current = device_.MakeCurrent();
   const CudaDriver& driver = device_.driver();
   if (driver.cuMemFreeAsync(Address(memory), StreamOf(stream)) != 0) {
     // The stream is gone: wait for the device instead.
@@ -230,7 +232,7 @@ absl::Status CudaDevice::Retain() {
   KILN_CUDA_RETURN_IF_ERROR(*driver_, cuDeviceGet, &device_, traits_.ordinal);
   KILN_CUDA_RETURN_IF_ERROR(*driver_, cuDevicePrimaryCtxRetain, &context_,
                             device_);
-  RETURN_IF_ERROR(MakeCurrent());
+  ASSIGN_OR_RETURN(const CurrentDevice current, MakeCurrent());
   // Keep what was freed: a step allocates what the last one gave back.
   CUmemoryPool pool = nullptr;
   KILN_CUDA_RETURN_IF_ERROR(*driver_, cuDeviceGetDefaultMemPool, &pool,
@@ -260,12 +262,16 @@ absl::Status CudaDevice::ReadTraits() {
   return absl::OkStatus();
 }
 
-absl::Status CudaDevice::MakeCurrent() const {
-  CUcontext current = nullptr;
-  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuCtxGetCurrent, &current);
-  if (current == context_) return absl::OkStatus();
+absl::StatusOr<CurrentDevice> CudaDevice::MakeCurrent() const {
+  CUcontext before = nullptr;
+  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuCtxGetCurrent, &before);
+  if (before == context_) return CurrentDevice();
   KILN_CUDA_RETURN_IF_ERROR(*driver_, cuCtxSetCurrent, context_);
-  return absl::OkStatus();
+  const auto restore = [](const void* device, void* context) {
+    static_cast<const CudaDevice*>(device)->driver_->cuCtxSetCurrent(
+        static_cast<CUcontext>(context));
+  };
+  return CurrentDevice(restore, this, before);
 }
 
 absl::StatusOr<std::unique_ptr<Module>> CudaDevice::LoadModule(
@@ -279,7 +285,7 @@ absl::StatusOr<std::unique_ptr<Module>> CudaDevice::LoadModule(
 }
 
 absl::StatusOr<std::unique_ptr<Marker>> CudaDevice::MakeMarker() {
-  RETURN_IF_ERROR(MakeCurrent());
+  ASSIGN_OR_RETURN(const CurrentDevice current, MakeCurrent());
   CUevent event = nullptr;
   KILN_CUDA_RETURN_IF_ERROR(*driver_, cuEventCreate, &event,
                             kCudaEventDisableTiming);
@@ -288,7 +294,7 @@ absl::StatusOr<std::unique_ptr<Marker>> CudaDevice::MakeMarker() {
 
 absl::Status CudaDevice::Launch(const KernelLaunch& launch, Stream stream) {
   RETURN_IF_ERROR(CheckGrid(launch));
-  RETURN_IF_ERROR(MakeCurrent());
+  ASSIGN_OR_RETURN(const CurrentDevice current, MakeCurrent());
   const CUfunction function = static_cast<CUfunction>(launch.kernel);
   // All parameters of our kernels have 8 bytes, so they lie side by side as the
   // kernel takes them; the address of each, which the driver takes too, costs a
@@ -338,7 +344,7 @@ absl::StatusOr<KernelHandle> CudaDevice::StridedCopyKernel() {
 
 absl::Status CudaDevice::Copy(const StridedView& from, const StridedView& to,
                               Stream stream) {
-  RETURN_IF_ERROR(MakeCurrent());
+  ASSIGN_OR_RETURN(const CurrentDevice current, MakeCurrent());
   ASSIGN_OR_RETURN(StridedCopyArgument argument,
                    StridedCopyArgument::Of(from, to));
   if (argument.dense()) {
@@ -367,7 +373,7 @@ absl::Status CudaDevice::Copy(const StridedView& from, const StridedView& to,
 
 absl::Status CudaDevice::Fill(void* to, int64_t element_bytes, int64_t elements,
                               uint64_t bits, Stream stream) {
-  RETURN_IF_ERROR(MakeCurrent());
+  ASSIGN_OR_RETURN(const CurrentDevice current, MakeCurrent());
   const CUdeviceptr at = Address(to);
   const CUstream on = StreamOf(stream);
   const size_t count = static_cast<size_t>(elements);
@@ -404,7 +410,7 @@ absl::Status CudaDevice::Fill(void* to, int64_t element_bytes, int64_t elements,
 
 absl::Status CudaDevice::Upload(const void* host, void* device, int64_t bytes,
                                 Stream stream) {
-  RETURN_IF_ERROR(MakeCurrent());
+  ASSIGN_OR_RETURN(const CurrentDevice current, MakeCurrent());
   KILN_CUDA_RETURN_IF_ERROR(*driver_, cuMemcpyHtoDAsync_v2, Address(device),
                             host, static_cast<size_t>(bytes), StreamOf(stream));
   // Pinned memory is read later than the call returns; ours need not be alive
@@ -414,7 +420,7 @@ absl::Status CudaDevice::Upload(const void* host, void* device, int64_t bytes,
 
 absl::Status CudaDevice::Download(const void* device, void* host, int64_t bytes,
                                   Stream stream) {
-  RETURN_IF_ERROR(MakeCurrent());
+  ASSIGN_OR_RETURN(const CurrentDevice current, MakeCurrent());
   KILN_CUDA_RETURN_IF_ERROR(*driver_, cuMemcpyDtoHAsync_v2, host,
                             Address(device), static_cast<size_t>(bytes),
                             StreamOf(stream));
@@ -422,7 +428,7 @@ absl::Status CudaDevice::Download(const void* device, void* host, int64_t bytes,
 }
 
 absl::Status CudaDevice::Synchronize(Stream stream) {
-  RETURN_IF_ERROR(MakeCurrent());
+  ASSIGN_OR_RETURN(const CurrentDevice current, MakeCurrent());
   KILN_CUDA_RETURN_IF_ERROR(*driver_, cuStreamSynchronize, StreamOf(stream));
   return absl::OkStatus();
 }

@@ -14,8 +14,9 @@
 namespace kiln {
 
 // An NVIDIA GPU through the CUDA driver. Retains the device's primary context
-// (the one that CUDA's runtime and PyTorch use), makes it current on every
-// thread that calls in, and leaves it current; never resets it.
+// (the one that CUDA's runtime and PyTorch use) and never resets it. A call makes
+// it the thread's current context and gives back the one before, which decides
+// what CUDA's runtime and PyTorch take for the current device.
 //
 // Memory comes from the driver's stream-ordered pool, which keeps what was
 // freed. A stream that is handed in must outlive the memory that was allocated
@@ -32,11 +33,9 @@ class CudaDevice final : public Device {
 
   const CudaDriver& driver() const { return *driver_; }
 
-  // The calling thread's driver calls are about this device from now on. The
-  // libraries of extern kernels need it too.
-  absl::Status MakeCurrent() const;
-
   const DeviceTraits& traits() const override { return traits_; }
+  // The libraries of extern kernels need it too.
+  absl::StatusOr<CurrentDevice> MakeCurrent() const override;
   Allocator& allocator() override { return allocator_; }
   Allocator& segments() override { return segments_; }
   absl::StatusOr<std::unique_ptr<Module>> LoadModule(

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -139,16 +140,45 @@ class CapturedGraph {
   virtual int64_t size() const = 0;
 };
 
+// While it lives, one device is the calling thread's current one; then it is
+// again the one that was before. Guards of a thread end in reverse order.
+class CurrentDevice {
+ public:
+  // Gives the thread back what was current.
+  using Restore = void (*)(const void* device, void* before);
+
+  CurrentDevice() = default;  // nothing to give back
+  CurrentDevice(Restore restore, const void* device, void* before)
+      : restore_(restore), device_(device), before_(before) {}
+  CurrentDevice(CurrentDevice&& other) noexcept
+      : restore_(std::exchange(other.restore_, nullptr)),
+        device_(other.device_),
+        before_(other.before_) {}
+  ~CurrentDevice() {
+    if (restore_ != nullptr) restore_(device_, before_);
+  }
+
+ private:
+  Restore restore_ = nullptr;
+  const void* device_ = nullptr;
+  void* before_ = nullptr;
+};
+
 // A backend. Thread-safe. Work put on one stream runs in order; OK from Launch,
 // Copy and Fill means that it was accepted, and that it is done only after
 // Synchronize. Memory arguments are addresses on this device unless said
-// otherwise.
+// otherwise. Every call leaves the thread's current device as it was.
 class Device {
  public:
   virtual ~Device() = default;
 
   // Fixed for the device's life.
   virtual const DeviceTraits& traits() const = 0;
+
+  // Every call does this for itself. Who makes many calls does it once for all of
+  // them, so that the thread changes its device once. Nothing where no device is a
+  // thread's current one: on the host.
+  virtual absl::StatusOr<CurrentDevice> MakeCurrent() const = 0;
 
   // The device's own memory. Lives as long as the device.
   virtual Allocator& allocator() = 0;

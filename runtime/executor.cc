@@ -59,6 +59,8 @@ absl::StatusOr<std::vector<OutputValue>> Executor::RunOnFrame(
     absl::Span<const InputView> inputs, const RunOptions& options,
     Look look) const {
   const int64_t start = options.trace == nullptr ? 0 : Trace::Now();
+  ASSIGN_OR_RETURN(const CurrentDevice current,
+                   artifact_->device().MakeCurrent());
   ASSIGN_OR_RETURN(std::unique_ptr<CallFrame> frame,
                    frames_->Borrow(options.stream));
   absl::Status status = Settle(inputs, options, look, *frame);

@@ -50,6 +50,7 @@ absl::StatusOr<std::shared_ptr<const LoadedArtifact>> LoadedArtifact::Load(
     ArtifactView view, const OpenedDevice& on) {
   std::shared_ptr<LoadedArtifact> loaded(
       new LoadedArtifact(std::move(view), on));
+  ASSIGN_OR_RETURN(const CurrentDevice current, on.device->MakeCurrent());
   RETURN_IF_ERROR(loaded->LoadModules());
   RETURN_IF_ERROR(Annotate(loaded->UploadConstants(), "constants"));
   return std::shared_ptr<const LoadedArtifact>(std::move(loaded));

@@ -78,6 +78,9 @@ class NullDevice final : public Device {
   NullDevice() { traits_.name = "null"; }
 
   const DeviceTraits& traits() const override { return traits_; }
+  absl::StatusOr<CurrentDevice> MakeCurrent() const override {
+    return CurrentDevice();
+  }
   Allocator& allocator() override { return allocator_; }
   Allocator& segments() override { return allocator_; }
   absl::StatusOr<std::unique_ptr<OwnedStream>> MakeStream() override {

@@ -76,9 +76,10 @@ absl::Status RecordedRun::Capture() {
 }
 
 absl::Status RecordedRun::Replay(Stream stream, uint64_t seed) {
+  Device& device = executor_->artifact().device();
+  ASSIGN_OR_RETURN(const CurrentDevice current, device.MakeCurrent());
   if (void* const slot = run_->seed_slot()) {
-    RETURN_IF_ERROR(executor_->artifact().device().Fill(slot, sizeof(seed), 1,
-                                                        seed, stream));
+    RETURN_IF_ERROR(device.Fill(slot, sizeof(seed), 1, seed, stream));
   }
   replayed_ = true;
   last_ = stream;

@@ -87,7 +87,8 @@ class LtMatmul final : public PreparedCall {
       : library_(std::move(library)), blas_(blas), p_(blas_.problem) {}
 
   absl::Status Prepare() {
-    RETURN_IF_ERROR(library_->device().MakeCurrent());
+    ASSIGN_OR_RETURN(const CurrentDevice current,
+                     library_->device().MakeCurrent());
     ChooseBias();
     alpha_.single = static_cast<float>(p_.alpha);
     beta_.single = reads_c() ? static_cast<float>(p_.beta) : 0.0f;
@@ -113,7 +114,8 @@ class LtMatmul final : public PreparedCall {
 
   absl::Status Run(const ExternBuffers& buffers, Stream stream) const override {
     if (IsEmpty()) return absl::OkStatus();
-    RETURN_IF_ERROR(library_->device().MakeCurrent());
+    ASSIGN_OR_RETURN(const CurrentDevice current,
+                     library_->device().MakeCurrent());
     const void* a = buffers.operand[0];
     const void* b = buffers.operand[1];
     const void* const bias = buffers.operand[2];
@@ -317,7 +319,8 @@ CublasLt::CublasLt(std::shared_ptr<CudaDevice> device)
 
 CublasLt::~CublasLt() {
   if (handle_ == nullptr) return;
-  IgnoreBecause(device_->MakeCurrent(), "then the context is gone with it");
+  // Without it the context is gone, and the handles with it.
+  const absl::StatusOr<CurrentDevice> current = device_->MakeCurrent();
   functions_->cublasLtDestroy(handle_);
 }
 
@@ -342,7 +345,7 @@ absl::StatusOr<std::shared_ptr<const CublasLt>> CublasLt::Open(
   KILN_LT_FIND(cublasLtMatmulAlgoGetHeuristic);
   KILN_LT_FIND(cublasLtMatmul);
 #undef KILN_LT_FIND
-  RETURN_IF_ERROR(opened->device_->MakeCurrent());
+  ASSIGN_OR_RETURN(const CurrentDevice current, opened->device_->MakeCurrent());
   RETURN_IF_ERROR(
       opened->Check(f.cublasLtCreate(&opened->handle_), "cublasLtCreate"));
   return std::shared_ptr<const CublasLt>(std::move(opened));

@@ -13,7 +13,8 @@ Cudnn::Cudnn(std::shared_ptr<CudaDevice> device)
     : device_(std::move(device)), functions_(std::make_unique<Functions>()) {}
 
 Cudnn::~Cudnn() {
-  IgnoreBecause(device_->MakeCurrent(), "then the context is gone with it");
+  // Without it the context is gone, and the handles with it.
+  const absl::StatusOr<CurrentDevice> current = device_->MakeCurrent();
   MutexLock lock(&mu_);
   for (void* handle : handles_) functions_->cudnnDestroy(handle);
 }
@@ -55,7 +56,7 @@ absl::StatusOr<void*> Cudnn::BorrowHandle() {
       return handle;
     }
   }
-  RETURN_IF_ERROR(device_->MakeCurrent());
+  ASSIGN_OR_RETURN(const CurrentDevice current, device_->MakeCurrent());
   void* handle = nullptr;
   RETURN_IF_ERROR(Check(functions_->cudnnCreate(&handle), "cudnnCreate"));
   return handle;

@@ -66,7 +66,8 @@ class CudnnAttention final : public PreparedCall {
       : library_(std::move(library)), p_(p), graph_(library_) {}
 
   absl::Status Prepare() {
-    RETURN_IF_ERROR(library_->device().MakeCurrent());
+    ASSIGN_OR_RETURN(const CurrentDevice current,
+                     library_->device().MakeCurrent());
     if (p_.backward) {
       WriteBackward();
     } else {
@@ -86,7 +87,8 @@ class CudnnAttention final : public PreparedCall {
                          absl::StrCat(Describe(ExternProblem(p_)), ": operand ",
                                       i, " is not on 16 bytes"));
     }
-    RETURN_IF_ERROR(library_->device().MakeCurrent());
+    ASSIGN_OR_RETURN(const CurrentDevice current,
+                     library_->device().MakeCurrent());
     return Annotate(
         RunIn(static_cast<char*>(buffers.workspace), buffers, stream),
         Describe(ExternProblem(p_)));

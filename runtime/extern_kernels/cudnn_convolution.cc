@@ -62,7 +62,8 @@ class CudnnConvolution final : public PreparedCall {
 
   // As the caller's tensors lie, if cuDNN can; else on copies, channels first.
   absl::Status Prepare() {
-    RETURN_IF_ERROR(library_->device().MakeCurrent());
+    ASSIGN_OR_RETURN(const CurrentDevice current,
+                     library_->device().MakeCurrent());
     const CudnnLongs image_strides = CudnnStrides(p_, kImageOperand);
     const CudnnFormat natural = image_strides[1] == 1 && p_.image_channels > 1
                                     ? CudnnFormat::kChannelsLast
@@ -75,7 +76,8 @@ class CudnnConvolution final : public PreparedCall {
   }
 
   absl::Status Run(const ExternBuffers& buffers, Stream stream) const override {
-    RETURN_IF_ERROR(library_->device().MakeCurrent());
+    ASSIGN_OR_RETURN(const CurrentDevice current,
+                     library_->device().MakeCurrent());
     return Annotate(RunAligned(buffers, stream), Describe(ExternProblem(p_)));
   }
 

@@ -95,7 +95,8 @@ Stream NewStream(const CudaDevice& device) {
   EXPECT_TRUE(library.ok()) << library.status();
   CUresult (*create)(CUstream*, unsigned) = nullptr;
   EXPECT_TRUE(library->Find("cuStreamCreate", create).ok());
-  EXPECT_TRUE(device.MakeCurrent().ok());
+  const absl::StatusOr<CurrentDevice> current = device.MakeCurrent();
+  EXPECT_TRUE(current.ok()) << current.status();
   constexpr unsigned kNonBlocking = 1;
   CUstream stream = nullptr;
   EXPECT_EQ(create(&stream, kNonBlocking), 0);
@@ -224,6 +225,53 @@ TEST(CudaExecutor, EightBytesAreFilledInOrderWithReplays) {
     ASSERT_EQ(found, bits);
   }
   device.allocator().Free(*slot, 16, nullptr);
+}
+
+// What the thread's calls are about.
+CUcontext CurrentContext(const CudaDriver& driver) {
+  CUcontext context = nullptr;
+  EXPECT_EQ(driver.cuCtxGetCurrent(&context), 0);
+  return context;
+}
+
+// Loads, runs, records and replays on the second GPU.
+void WorkOnTheSecond(const CudaDriver& driver) {
+  const OpenedDevice second = OpenSecondCudaOrNull();
+  Device& device = *second.device;
+  const CUcontext before = CurrentContext(driver);
+  const auto executor = LoadPlan(second);
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  EXPECT_EQ(CurrentContext(driver), before);
+  Tensor x = Square(device, 3), ones = Square(device, 1);
+  x.device_ordinal = ones.device_ordinal = 1;
+  {
+    const auto outputs = (*executor)->Run({{x, ones}}, {});
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    EXPECT_EQ(CurrentContext(driver), before);
+    EXPECT_EQ(ValueOf(std::get<Tensor>((*outputs)[0]), device), kSide * 3);
+  }
+  const auto memory = std::make_shared<CachingAllocator>(device.segments());
+  auto run = RecordedRun::Record(*executor, {x, ones}, memory);
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(CurrentContext(driver), before);
+  ASSERT_TRUE((*run)->Replay(nullptr).ok());
+  EXPECT_EQ(CurrentContext(driver), before);
+  EXPECT_EQ(ValueOf(std::get<Tensor>((*run)->outputs()[0]), device), kSide * 3);
+  run->reset();
+  EXPECT_EQ(CurrentContext(driver), before);
+}
+
+TEST(CudaExecutor, WorkOnAnotherGpuLeavesTheThreadOnItsOwn) {
+  const OpenedDevice first = OpenCudaOrNull();
+  if (OpenSecondCudaOrNull().device == nullptr)
+    GTEST_SKIP() << "no two GPUs here";
+  const auto& device = static_cast<const CudaDevice&>(*first.device);
+  {
+    const absl::StatusOr<CurrentDevice> current = device.MakeCurrent();
+    ASSERT_TRUE(current.ok()) << current.status();
+    WorkOnTheSecond(device.driver());
+  }
+  std::thread([&] { WorkOnTheSecond(device.driver()); }).join();
 }
 
 TEST(CudaExecutor, ATracedRunWaitsForEachStep) {

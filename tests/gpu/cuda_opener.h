@@ -9,6 +9,8 @@ namespace kiln {
 // there is none. Folders with CUDA's libraries come from KILN_CUDA_LIBRARY_PATH
 // (separated by colons), then CUDA's own default folder.
 OpenedDevice OpenCudaOrNull();
+// The second one.
+OpenedDevice OpenSecondCudaOrNull();
 
 }  // namespace kiln
 

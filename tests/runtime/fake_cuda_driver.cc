@@ -3,8 +3,10 @@
 // effects. Streams do their work at once, or keep it while they are captured. Four kernels can be launched:
 // test_add (from, to, count, term; of the test artifacts), test_blocks (puts the
 // count of its blocks at its argument), test_arguments (any number) and the
-// runtime's own strided copy. It has four multiprocessors and 227 KB of shared
-// memory for a block, of which it gives 48 unasked.
+// runtime's own strided copy. There are two devices; each has four
+// multiprocessors and 227 KB of shared memory for a block, of which it gives 48
+// unasked. Two functions that no driver has tell what was current
+// (tests/runtime/cuda_device_test).
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -98,7 +100,11 @@ kiln::CUresult Copy(kiln::CUdeviceptr to, kiln::CUdeviceptr from, size_t bytes,
   return Do(stream, [=] { std::memcpy(Host(to), Host(from), bytes); });
 }
 
+constexpr int kDevices = 2;
 thread_local kiln::CUcontext current = nullptr;
+// Of the last call that needs one.
+thread_local kiln::CUcontext last_used = nullptr;
+thread_local int changes = 0;
 
 }  // namespace
 
@@ -117,7 +123,7 @@ CUresult cuDriverGetVersion(int* version) {
   return 0;
 }
 CUresult cuDeviceGetCount(int* count) {
-  *count = 1;
+  *count = kDevices;
   return 0;
 }
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
@@ -134,9 +140,9 @@ CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice) {
                                                       : 4;
   return 0;
 }
-CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
-  static char primary;
-  *context = reinterpret_cast<CUcontext>(&primary);
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  static char primaries[kDevices];
+  *context = reinterpret_cast<CUcontext>(&primaries[device]);
   return 0;
 }
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) { return 0; }
@@ -146,19 +152,26 @@ CUresult cuCtxGetCurrent(CUcontext* context) {
 }
 CUresult cuCtxSetCurrent(CUcontext context) {
   current = context;
+  ++changes;
   return 0;
 }
+CUcontext fakeLastUsedContext() { return last_used; }
+int fakeContextChanges() { return changes; }
 
 // What needs a context says so on a thread that has none.
-#define NEEDS_CONTEXT \
-  if (current == nullptr) return 201
+#define NEEDS_CONTEXT                 \
+  if (current == nullptr) return 201; \
+  last_used = current
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   NEEDS_CONTEXT;
   *module = static_cast<CUmodule>(const_cast<void*>(image));
   return 0;
 }
-CUresult cuModuleUnload(CUmodule) { return 0; }
+CUresult cuModuleUnload(CUmodule) {
+  NEEDS_CONTEXT;
+  return 0;
+}
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
   NEEDS_CONTEXT;
   const Kernel kernel =
@@ -240,6 +253,7 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) {
   return 0;
 }
 CUresult cuMemFree_v2(CUdeviceptr address) {
+  NEEDS_CONTEXT;
   std::free(Host(address));
   return 0;
 }
@@ -260,18 +274,22 @@ CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes,
 }
 CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t count,
                          CUstream stream) {
+  NEEDS_CONTEXT;
   return Set(at, value, count, stream);
 }
 CUresult cuMemsetD16Async(CUdeviceptr at, unsigned short value, size_t count,
                           CUstream stream) {
+  NEEDS_CONTEXT;
   return Set(at, value, count, stream);
 }
 CUresult cuMemsetD32Async(CUdeviceptr at, unsigned value, size_t count,
                           CUstream stream) {
+  NEEDS_CONTEXT;
   return Set(at, value, count, stream);
 }
 CUresult cuMemsetD2D32Async(CUdeviceptr at, size_t pitch, unsigned value,
                             size_t width, size_t height, CUstream stream) {
+  NEEDS_CONTEXT;
   for (size_t row = 0; row < height; ++row) {
     Set(at + row * pitch, value, width, stream);
   }
@@ -283,8 +301,12 @@ CUresult cuStreamSynchronize(CUstream stream) {
              ? 0
              : kCudaErrorCaptureUnsupported;
 }
-CUresult cuCtxSynchronize() { return 0; }
+CUresult cuCtxSynchronize() {
+  NEEDS_CONTEXT;
+  return 0;
+}
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
+  NEEDS_CONTEXT;
   if (event == nullptr) return kInvalidValue;
   captures.Wait(*reinterpret_cast<HostCaptures::Point*>(event), stream);
   return 0;
@@ -295,6 +317,7 @@ CUresult cuEventCreate(CUevent* event, unsigned) {
   return 0;
 }
 CUresult cuEventRecord(CUevent event, CUstream stream) {
+  NEEDS_CONTEXT;
   if (event == nullptr) return kInvalidValue;
   *reinterpret_cast<HostCaptures::Point*>(event) = captures.PointOf(stream);
   return 0;
@@ -312,13 +335,16 @@ CUresult cuStreamCreate(CUstream* stream, unsigned) {
   return 0;
 }
 CUresult cuStreamDestroy_v2(CUstream stream) {
+  NEEDS_CONTEXT;
   delete reinterpret_cast<char*>(stream);
   return 0;
 }
 CUresult cuStreamBeginCapture_v2(CUstream stream, int) {
+  NEEDS_CONTEXT;
   return captures.Begin(stream).ok() ? 0 : kInvalidValue;
 }
 CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  NEEDS_CONTEXT;
   absl::StatusOr<std::unique_ptr<CapturedGraph>> captured =
       captures.End(stream);
   if (!captured.ok()) return kCudaErrorCaptureInvalidated;
@@ -326,6 +352,7 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   return 0;
 }
 CUresult cuStreamIsCapturing(CUstream stream, int* status) {
+  NEEDS_CONTEXT;
   *status = captures.Has(stream) ? 1 : kCudaCaptureNone;
   return 0;
 }
@@ -345,11 +372,13 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* made, CUgraph graph,
   return 0;
 }
 CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
+  NEEDS_CONTEXT;
   return reinterpret_cast<CapturedGraph*>(graph)->Launch(stream).ok()
              ? 0
              : kInvalidValue;
 }
 CUresult cuGraphExecDestroy(CUgraphExec graph) {
+  NEEDS_CONTEXT;
   delete reinterpret_cast<CapturedGraph*>(graph);
   return 0;
 }

@@ -1,6 +1,7 @@
 """A tree for each device, and a device for each process. All need two GPUs."""
 
 import copy
+import threading
 
 import pytest
 import torch
@@ -102,6 +103,27 @@ def test_the_current_device_is_another_ones():
             torch.testing.assert_close(result, x @ x)
         assert torch.cuda.current_device() == 0
     assert (recorded(0), recorded(1)) == (None, 1)
+
+
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+def test_the_current_device_stays_the_callers(mode):
+    """Also on a thread that has used no device yet."""
+    x = torch.rand(64, 64, device="cuda:1")
+    due = (x @ x).relu()
+    called = torch.compile(lambda x: (x @ x).relu(), backend="kiln", mode=mode)
+    found = []
+
+    def call():
+        for _ in range(4):
+            torch.compiler.cudagraph_mark_step_begin()
+            torch.testing.assert_close(called(x), due)
+            found.append((torch.cuda.current_device(), torch.empty(1, device="cuda").device.index))
+
+    call()
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    assert found == [(0, 0)] * 8
 
 
 MODEL = """
