@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 import torch
+from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import aot_export_joint_simple
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -14,7 +15,7 @@ from kiln import graph_partitions, graph_trees
 from kiln.compiled_graph import recording
 from kiln.cpu_scalars import SCALARS_TO
 from kiln.eager_segment import EagerSegment
-from kiln.fx_export import export
+from kiln.fx_export import Segment, export
 from kiln.graph_choice import Choice, Chooser
 from kiln.plain_recipe import from_plain, plain_of
 from kiln.program import make_program
@@ -219,9 +220,8 @@ def test_an_operator_with_branches_cuts():
     assert second["facts"]["tensors"] == [0, 1]
 
 
-@pytest.mark.parametrize("listed", ["", ".default"])
-def test_sizes_of_operators_that_are_listed_cut_where_they_are_used(listed):
-    operator = torch.library.custom_op(f"graph_partitions::found{len(listed)}", mutates_args=())
+def finds_positives(name):
+    operator = torch.library.custom_op(f"graph_partitions::{name}", mutates_args=())
 
     @operator
     def found(x: torch.Tensor) -> torch.Tensor:
@@ -230,6 +230,13 @@ def test_sizes_of_operators_that_are_listed_cut_where_they_are_used(listed):
     @found.register_fake
     def _(x):
         return x.new_empty(torch.library.get_ctx().new_dynamic_size())
+
+    return found
+
+
+@pytest.mark.parametrize("listed", ["", ".default"])
+def test_sizes_of_operators_that_are_listed_cut_where_they_are_used(listed):
+    found = finds_positives(f"found{len(listed)}")
 
     def function(x):
         return found(x) * 2, x.nonzero() + 3, torch.linalg.inv(x)
@@ -256,6 +263,20 @@ def test_sizes_of_operators_that_are_listed_cut_where_they_are_used(listed):
     cut = {name: why for name, why in named.items() if why != without[name]}
     assert set(cut) == {"aten.mul.Tensor"}
     assert cut["aten.mul.Tensor"].startswith("uses cudagraph-unsafe unbacked symint: u")
+
+
+def test_a_size_that_has_another_symbol_since_it_was_traced_again_cuts_too():
+    found, modules = finds_positives("found_again"), []
+    keep = aot_autograd(fw_compiler=lambda module, _: modules.append(module) or module)
+    called = torch.compile(lambda x: found(x + 1) * 2, backend=keep)
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        called(torch.rand(16))
+    plan = make_plan(modules[0].graph, {})
+    options = {**OPTIONS, "cudagraph_unsafe_unbacked_ops": ("graph_partitions::found_again",)}
+    reasons = zip(plan.steps, graph_partitions.cut(plan, options))
+    add, mul = [why for step, why in reasons if isinstance(step, Segment)]
+    assert add is None
+    assert mul.startswith("uses cudagraph-unsafe unbacked symint: u")
 
 
 def test_a_part_of_static_and_written_inputs():

@@ -27,6 +27,7 @@ from .graph_facts import is_masked_put, is_unsafe, operator_of, trace_of
 from .joint_nodes import storages
 from .recipe import HostRecipe, Item, KilnRecipe, Place, Recipe, Sized, Source, items_of, with_drops
 from .steps import HostStep, Plan, mutates, tensors_in
+from .symbols import atoms_of
 
 _log = logging.getLogger("kiln")
 _aten = torch.ops.aten
@@ -68,12 +69,22 @@ def _atoms_of(nodes: Sequence[fx.Node]) -> set[sympy.Expr]:
     return set().union(*map(atoms_in, values))
 
 
+def _found_by(node: fx.Node) -> set[sympy.Expr]:
+    """The sizes that an operator finds in data. Each time PyTorch traces it again it has another
+    symbol for them; others know them by the first one."""
+    value = value_of(node)
+    numbers = [number for tensor in tensors_in(value) for number in tensor.size()]
+    numbers += value if isinstance(value, (list, tuple)) else [value]
+    known = next((n.node.shape_env for n in numbers if isinstance(n, torch.SymInt)), None)
+    bound = node.meta.get("unbacked_bindings") or {}
+    return set().union(*(atoms_of(known.replace(symbol)) for symbol in bound)) if known else set()
+
+
 def _unsafe_sizes(steps: Sequence[Segment | HostStep], options: dict[str, object]) -> set[sympy.Expr]:
     """The sizes that listed operators find in data."""
     listed = options["cudagraph_unsafe_unbacked_ops"]
     nodes = (step.node for step in steps if isinstance(step, HostStep))
-    bound = (n.meta.get("unbacked_bindings") or {} for n in nodes if _is_listed(n, listed))
-    return set().union(*bound)
+    return set().union(*(_found_by(node) for node in nodes if _is_listed(node, listed)))
 
 
 def _reasons(steps: Sequence[Segment | HostStep], options: dict[str, object]) -> list[str | None]:
