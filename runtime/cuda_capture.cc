@@ -13,9 +13,8 @@ class CudaStream final : public OwnedStream {
   CudaStream(const CudaDevice& device, CUstream stream)
       : device_(device), stream_(stream) {}
   ~CudaStream() override {
-    // Without it the context is gone, and the stream with it.
     const absl::StatusOr<CurrentDevice> current = device_.MakeCurrent();
-    device_.driver().cuStreamDestroy_v2(stream_);
+    if (current.ok()) device_.driver().cuStreamDestroy_v2(stream_);
   }
   Stream get() const override { return stream_; }
 
@@ -29,9 +28,8 @@ class CudaGraph final : public CapturedGraph {
   CudaGraph(const CudaDevice& device, CUgraphExec graph, int64_t size)
       : device_(device), graph_(graph), size_(size) {}
   ~CudaGraph() override {
-    // Without it the context is gone, and the graph with it.
     const absl::StatusOr<CurrentDevice> current = device_.MakeCurrent();
-    device_.driver().cuGraphExecDestroy(graph_);
+    if (current.ok()) device_.driver().cuGraphExecDestroy(graph_);
   }
 
   absl::Status Launch(Stream stream) override {
@@ -76,8 +74,8 @@ absl::StatusOr<void*> CudaDevice::SegmentAllocator::Allocate(int64_t bytes,
 }
 
 void CudaDevice::SegmentAllocator::Free(void* memory, int64_t, Stream) {
-  // Without it the context is gone, and the memory with it.
   const absl::StatusOr<CurrentDevice> current = device_.MakeCurrent();
+  if (!current.ok()) return;
   const RelaxedCapture relaxed(device_.driver());
   device_.driver().cuMemFree_v2(reinterpret_cast<CUdeviceptr>(memory));
 }

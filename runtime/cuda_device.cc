@@ -83,8 +83,8 @@ class CudaModule final : public Module {
   CudaModule(const CudaDevice& device, CUmodule module)
       : device_(device), module_(module) {}
   ~CudaModule() override {
-    // Without it unloading fails, and nobody is left to be told.
     const absl::StatusOr<CurrentDevice> current = device_.MakeCurrent();
+    if (!current.ok()) return;
     // Its kernels may be running on any stream.
     device_.driver().cuCtxSynchronize();
     device_.driver().cuModuleUnload(module_);
@@ -136,7 +136,10 @@ class CudaMarker final : public Marker {
  public:
   CudaMarker(const CudaDevice& device, CUevent event)
       : device_(device), event_(event) {}
-  ~CudaMarker() override { device_.driver().cuEventDestroy_v2(event_); }
+  ~CudaMarker() override {
+    const absl::StatusOr<CurrentDevice> current = device_.MakeCurrent();
+    if (current.ok()) device_.driver().cuEventDestroy_v2(event_);
+  }
 
   absl::Status Record(Stream stream) override {
     ASSIGN_OR_RETURN(const CurrentDevice current, device_.MakeCurrent());
@@ -187,8 +190,8 @@ absl::StatusOr<void*> CudaDevice::PoolAllocator::Allocate(int64_t bytes,
 }
 
 void CudaDevice::PoolAllocator::Free(void* memory, int64_t, Stream stream) {
-  // Without it the context is gone, and the memory with it.
   const absl::StatusOr<CurrentDevice> current = device_.MakeCurrent();
+  if (!current.ok()) return;
   const CudaDriver& driver = device_.driver();
   if (driver.cuMemFreeAsync(Address(memory), StreamOf(stream)) != 0) {
     // The stream is gone: wait for the device instead.
@@ -207,7 +210,11 @@ CudaDevice::~CudaDevice() {
     MutexLock lock(&mu_);
     strided_copy_.reset();
   }
-  if (context_ != nullptr) driver_->cuDevicePrimaryCtxRelease_v2(device_);
+  if (context_ == nullptr) return;
+  // After a reset the context is others', who have begun it anew.
+  const absl::StatusOr<unsigned long long> id = ContextId();
+  if (id.ok() && *id == context_id_)
+    driver_->cuDevicePrimaryCtxRelease_v2(device_);
 }
 
 absl::StatusOr<std::shared_ptr<CudaDevice>> CudaDevice::Open(
@@ -232,6 +239,7 @@ absl::Status CudaDevice::Retain() {
   KILN_CUDA_RETURN_IF_ERROR(*driver_, cuDeviceGet, &device_, traits_.ordinal);
   KILN_CUDA_RETURN_IF_ERROR(*driver_, cuDevicePrimaryCtxRetain, &context_,
                             device_);
+  ASSIGN_OR_RETURN(context_id_, ContextId());
   ASSIGN_OR_RETURN(const CurrentDevice current, MakeCurrent());
   // Keep what was freed: a step allocates what the last one gave back.
   CUmemoryPool pool = nullptr;
@@ -262,7 +270,22 @@ absl::Status CudaDevice::ReadTraits() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<unsigned long long> CudaDevice::ContextId() const {
+  unsigned long long id = 0;
+  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuCtxGetId, context_, &id);
+  return id;
+}
+
 absl::StatusOr<CurrentDevice> CudaDevice::MakeCurrent() const {
+  unsigned long long id = 0;
+  if (driver_->cuCtxGetId(context_, &id) != 0 || id != context_id_) {
+    return MakeError(
+        ErrorReason::kNoDevice,
+        absl::StrCat("cuda:", traits_.ordinal,
+                     ": another part of the program has reset the device; "
+                     "what was made on it is gone until the program is "
+                     "started again"));
+  }
   CUcontext before = nullptr;
   KILN_CUDA_RETURN_IF_ERROR(*driver_, cuCtxGetCurrent, &before);
   if (before == context_) return CurrentDevice();

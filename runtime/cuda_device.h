@@ -34,7 +34,11 @@ class CudaDevice final : public Device {
   const CudaDriver& driver() const { return *driver_; }
 
   const DeviceTraits& traits() const override { return traits_; }
-  // The libraries of extern kernels need it too.
+  // The libraries of extern kernels need it too. Nothing that was made before a
+  // reset of the device may be used or destroyed after it: so whoever destroys
+  // asks first.
+  //
+  // NO_DEVICE  the device was reset by someone else
   absl::StatusOr<CurrentDevice> MakeCurrent() const override;
   Allocator& allocator() override { return allocator_; }
   Allocator& segments() override { return segments_; }
@@ -82,6 +86,7 @@ class CudaDevice final : public Device {
   CudaDevice(std::shared_ptr<const CudaDriver> driver, int ordinal);
 
   absl::Status Retain();
+  absl::StatusOr<unsigned long long> ContextId() const;
   absl::Status ReadTraits();
   absl::StatusOr<KernelHandle> StridedCopyKernel() ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -89,6 +94,7 @@ class CudaDevice final : public Device {
   DeviceTraits traits_;
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
+  unsigned long long context_id_ = 0;  // a reset gives the context another one
   PoolAllocator allocator_;
   SegmentAllocator segments_;
   Mutex mu_;

@@ -6,12 +6,9 @@
 
 namespace kiln {
 
-absl::StatusOr<std::shared_ptr<const CudaDriver>> CudaDriver::Open(
-    const std::vector<std::string>& folders) {
-  ASSIGN_OR_RETURN(const SharedLibrary library,
-                   SharedLibrary::Open({"libcuda.so.1"}, folders));
-  std::shared_ptr<CudaDriver> driver(new CudaDriver());
-#define KILN_CUDA_FIND(name) RETURN_IF_ERROR(library.Find(#name, driver->name))
+#define KILN_CUDA_FIND(name) RETURN_IF_ERROR(library.Find(#name, name))
+
+absl::Status CudaDriver::Find(const SharedLibrary& library) {
   KILN_CUDA_FIND(cuInit);
   KILN_CUDA_FIND(cuGetErrorName);
   KILN_CUDA_FIND(cuDriverGetVersion);
@@ -23,6 +20,7 @@ absl::StatusOr<std::shared_ptr<const CudaDriver>> CudaDriver::Open(
   KILN_CUDA_FIND(cuDevicePrimaryCtxRelease_v2);
   KILN_CUDA_FIND(cuCtxGetCurrent);
   KILN_CUDA_FIND(cuCtxSetCurrent);
+  KILN_CUDA_FIND(cuCtxGetId);
   KILN_CUDA_FIND(cuModuleLoadData);
   KILN_CUDA_FIND(cuModuleUnload);
   KILN_CUDA_FIND(cuModuleGetFunction);
@@ -49,6 +47,10 @@ absl::StatusOr<std::shared_ptr<const CudaDriver>> CudaDriver::Open(
   KILN_CUDA_FIND(cuMemAlloc_v2);
   KILN_CUDA_FIND(cuStreamCreate);
   KILN_CUDA_FIND(cuStreamDestroy_v2);
+  return FindCaptures(library);
+}
+
+absl::Status CudaDriver::FindCaptures(const SharedLibrary& library) {
   KILN_CUDA_FIND(cuStreamBeginCapture_v2);
   KILN_CUDA_FIND(cuStreamEndCapture);
   KILN_CUDA_FIND(cuStreamIsCapturing);
@@ -58,7 +60,17 @@ absl::StatusOr<std::shared_ptr<const CudaDriver>> CudaDriver::Open(
   KILN_CUDA_FIND(cuGraphLaunch);
   KILN_CUDA_FIND(cuGraphExecDestroy);
   KILN_CUDA_FIND(cuGraphDestroy);
+  return absl::OkStatus();
+}
+
 #undef KILN_CUDA_FIND
+
+absl::StatusOr<std::shared_ptr<const CudaDriver>> CudaDriver::Open(
+    const std::vector<std::string>& folders) {
+  ASSIGN_OR_RETURN(const SharedLibrary library,
+                   SharedLibrary::Open({"libcuda.so.1"}, folders));
+  std::shared_ptr<CudaDriver> driver(new CudaDriver());
+  RETURN_IF_ERROR(driver->Find(library));
   const absl::Status initialized = driver->Check(driver->cuInit(0), "cuInit");
   if (!initialized.ok()) {
     return MakeError(ErrorReason::kNoDevice,

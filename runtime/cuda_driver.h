@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "runtime/shared_library.h"
 
 // The part of the CUDA driver's API that the runtime calls, with its functions
 // found in libcuda.so.1 while the program runs: nothing links CUDA, nothing
@@ -111,6 +112,7 @@ class CudaDriver {
   CUresult (*cuDevicePrimaryCtxRelease_v2)(CUdevice);
   CUresult (*cuCtxGetCurrent)(CUcontext*);
   CUresult (*cuCtxSetCurrent)(CUcontext);
+  CUresult (*cuCtxGetId)(CUcontext, unsigned long long*);
   CUresult (*cuModuleLoadData)(CUmodule*, const void*);
   CUresult (*cuModuleUnload)(CUmodule);
   CUresult (*cuModuleGetFunction)(CUfunction*, CUmodule, const char*);
@@ -152,6 +154,9 @@ class CudaDriver {
 
  private:
   CudaDriver() = default;
+
+  absl::Status Find(const SharedLibrary& library);
+  absl::Status FindCaptures(const SharedLibrary& library);
 };
 
 // Calls a function of the driver and returns a non-OK status from the caller.

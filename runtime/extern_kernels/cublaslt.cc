@@ -319,9 +319,8 @@ CublasLt::CublasLt(std::shared_ptr<CudaDevice> device)
 
 CublasLt::~CublasLt() {
   if (handle_ == nullptr) return;
-  // Without it the context is gone, and the handles with it.
   const absl::StatusOr<CurrentDevice> current = device_->MakeCurrent();
-  functions_->cublasLtDestroy(handle_);
+  if (current.ok()) functions_->cublasLtDestroy(handle_);
 }
 
 absl::StatusOr<std::shared_ptr<const CublasLt>> CublasLt::Open(

@@ -13,8 +13,8 @@ Cudnn::Cudnn(std::shared_ptr<CudaDevice> device)
     : device_(std::move(device)), functions_(std::make_unique<Functions>()) {}
 
 Cudnn::~Cudnn() {
-  // Without it the context is gone, and the handles with it.
   const absl::StatusOr<CurrentDevice> current = device_->MakeCurrent();
+  if (!current.ok()) return;
   MutexLock lock(&mu_);
   for (void* handle : handles_) functions_->cudnnDestroy(handle);
 }

@@ -1,12 +1,15 @@
 // A call leaves the thread on the device that it came with: what CUDA's runtime,
-// and so PyTorch, takes for the current one. Over a driver of host memory with two
+// and so PyTorch, takes for the current one. And what others may do to a device:
+// reset it. Over a driver of host memory with two
 // devices; tests/gpu has the same on two GPUs.
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/base/status.h"
 #include "runtime/caching_allocator.h"
 #include "runtime/cuda_device.h"
 #include "runtime/plan_graphs/plan_graphs.h"
@@ -21,10 +24,12 @@ namespace {
 // What the fake driver tells of the calling thread.
 class FakeThread {
  public:
-  FakeThread() : driver_(*SharedLibrary::Open({"libcuda.so.1"}, {kFakeFolder})) {
+  FakeThread()
+      : driver_(*SharedLibrary::Open({"libcuda.so.1"}, {kFakeFolder})) {
     EXPECT_TRUE(driver_.Find("cuCtxGetCurrent", current_).ok());
     EXPECT_TRUE(driver_.Find("fakeLastUsedContext", last_used_).ok());
     EXPECT_TRUE(driver_.Find("fakeContextChanges", changes_).ok());
+    EXPECT_TRUE(driver_.Find("fakeResetDevices", reset_).ok());
   }
   CUcontext current() const {
     CUcontext context = nullptr;
@@ -33,12 +38,14 @@ class FakeThread {
   }
   CUcontext last_used() const { return last_used_(); }
   int changes() const { return changes_(); }
+  void ResetDevices() const { reset_(); }
 
  private:
   const SharedLibrary driver_;
   CUresult (*current_)(CUcontext*) = nullptr;
   CUcontext (*last_used_)() = nullptr;
   int (*changes_)() = nullptr;
+  void (*reset_)() = nullptr;
 };
 
 // A context as a caller has it: that of device 1, or none.
@@ -112,7 +119,8 @@ TEST_P(CurrentDeviceOfACaller, EveryCallGivesTheCallerHisOwnBack) {
   device.allocator().Free(memory, 64, nullptr);
 }
 
-TEST_P(CurrentDeviceOfACaller, LoadsRunsReplaysAndFreesGiveTheCallerHisOwnBack) {
+TEST_P(CurrentDeviceOfACaller,
+       LoadsRunsReplaysAndFreesGiveTheCallerHisOwnBack) {
   const wire::SignedArtifact sealed = Seal(AddArtifact());
   auto executor = *Load(sealed, fake_);
   ExpectDoneHere("loading");
@@ -164,6 +172,47 @@ TEST_P(CurrentDeviceOfACaller, CallsOfATreeGiveTheCallerHisOwnBack) {
   EXPECT_EQ(last, 2);  // a replay's
   graphs.reset();
   ExpectDoneHere("ending the tree");
+}
+
+// What lives when the device is reset, and goes after it.
+struct Survivors {
+  OpenedDevice device = Fake();
+  std::shared_ptr<const Executor> executor = *Load(Seal(AddArtifact()), device);
+  std::vector<OutputValue> results;
+  std::unique_ptr<RecordedRun> recorded;
+  std::unique_ptr<Marker> marker = *device.device->MakeMarker();
+  void* memory = *device.device->allocator().Allocate(64, nullptr);
+  void* segment = *device.device->segments().Allocate(64, nullptr);
+};
+
+TEST(ResetDevice, CallsSayThatItIsAndNothingOfItIsUsedOrDestroyed) {
+  const FakeThread thread;
+  Tensor x = FloatTensor({6}, {1, 2, 3, 4, 5, 6});
+  x.device = DeviceKind::kCuda;
+  std::optional<Survivors> left(std::in_place);
+  Device& device = *left->device.device;
+  left->results = *left->executor->Run({{x}}, {});
+  left->recorded = *RecordedRun::Record(
+      left->executor, {x},
+      std::make_shared<CachingAllocator>(device.segments()));
+  ASSERT_TRUE(left->recorded->Replay(nullptr).ok());
+
+  thread.ResetDevices();
+  for (const absl::Status& status :
+       {left->executor->Run({{x}}, {}).status(),
+        left->recorded->Replay(nullptr), left->marker->Record(nullptr),
+        device.allocator().Allocate(64, nullptr).status(),
+        Load(Seal(AddArtifact()), left->device).status()}) {
+    EXPECT_EQ(ReasonOf(status), ErrorReason::kNoDevice);
+    EXPECT_THAT(status.message(), testing::HasSubstr("has reset the device"));
+  }
+  device.allocator().Free(left->memory, 64, nullptr);
+  device.segments().Free(left->segment, 64, nullptr);
+  left.reset();
+  EXPECT_EQ(thread.last_used(), nullptr);
+
+  const OpenedDevice anew = Fake();
+  EXPECT_TRUE((*Load(Seal(AddArtifact()), anew))->Run({{x}}, {}).ok());
 }
 
 TEST(CurrentDevice, AThreadThatIsOnTheDeviceIsNeverMoved) {

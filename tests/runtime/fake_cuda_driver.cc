@@ -5,8 +5,8 @@
 // count of its blocks at its argument), test_arguments (any number) and the
 // runtime's own strided copy. There are two devices; each has four
 // multiprocessors and 227 KB of shared memory for a block, of which it gives 48
-// unasked. Two functions that no driver has tell what was current
-// (tests/runtime/cuda_device_test).
+// unasked. Functions that no driver has, fake..., tell what was current and reset
+// the devices.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -105,6 +105,7 @@ thread_local kiln::CUcontext current = nullptr;
 // Of the last call that needs one.
 thread_local kiln::CUcontext last_used = nullptr;
 thread_local int changes = 0;
+unsigned long long context_id = 1;
 
 }  // namespace
 
@@ -154,6 +155,15 @@ CUresult cuCtxSetCurrent(CUcontext context) {
   current = context;
   ++changes;
   return 0;
+}
+CUresult cuCtxGetId(CUcontext, unsigned long long* id) {
+  *id = context_id;
+  return 0;
+}
+// As cudaDeviceReset does: what was made is gone, and contexts begin anew.
+void fakeResetDevices() {
+  ++context_id;
+  last_used = nullptr;
 }
 CUcontext fakeLastUsedContext() { return last_used; }
 int fakeContextChanges() { return changes; }
@@ -323,6 +333,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
   return 0;
 }
 CUresult cuEventDestroy_v2(CUevent event) {
+  NEEDS_CONTEXT;
   delete reinterpret_cast<HostCaptures::Point*>(event);
   return 0;
 }
