@@ -29,6 +29,19 @@ def command_line(environment: dict[str, str] | None = None) -> str:
     return " ".join([*variables, "python", *map(shlex.quote, sys.argv)])
 
 
+def with_caches(folder: str, peers: str | None = None) -> dict[str, str]:
+    """This environment, with all that is kept of compiles below `folder`; what Inductor keeps, and
+    Triton for it, below `peers` where that is another one."""
+    peers = folder if peers is None else peers
+    return {
+        **os.environ,
+        "TORCHINDUCTOR_CACHE_DIR": f"{peers}/torch",
+        "TRITON_CACHE_DIR": f"{peers}/triton",
+        "KILN_CACHE_DIR": f"{folder}/kiln",
+        "XDG_RUNTIME_DIR": folder,
+    }
+
+
 def chosen_backends(parser: argparse.ArgumentParser, names: str, known: Sequence[str]) -> list[str]:
     """The backends that --backends names, with commas between; an error of the parser's else."""
     backends = names.split(",")

@@ -30,7 +30,7 @@ import tempfile
 import threading
 import time
 
-from environment import command_line, machine
+from environment import command_line, machine, with_caches
 
 BACKENDS = ("inductor", "kiln")
 STEPS = ("resnet50", "gpt2", "bert", "decode1", "decode16")
@@ -42,18 +42,11 @@ class Child:
 
     def __init__(self, case: str, backend: str, steps: int, folder: str) -> None:
         self.case, self.backend = case, backend
-        environment = dict(
-            os.environ,
-            TORCHINDUCTOR_CACHE_DIR=f"{folder}/{case}/torch",
-            TRITON_CACHE_DIR=f"{folder}/{case}/triton",
-            KILN_CACHE_DIR=f"{folder}/kiln",
-            XDG_RUNTIME_DIR=folder,
-        )
         program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "graph_cases.py")
         self._errors = tempfile.TemporaryFile("w+")
         self._process = subprocess.Popen(
             [sys.executable, program, case, backend, str(steps)],
-            env=environment,
+            env=with_caches(folder, peers=f"{folder}/{case}"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

@@ -27,14 +27,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-from environment import command_line, has_bytecode, machine
+from environment import command_line, has_bytecode, machine, with_caches
 
 BACKENDS = ("inductor", "kiln")
 # What Kiln's service took of a first step, in seconds.
@@ -228,13 +227,7 @@ def kiln_figures(graphs: list, spans: list[tuple[float, float]], kiln) -> dict[s
 
 def start(name: str, backend: str, device: str, steps: int, folder: str) -> dict | None:
     """The figures of one process on the cache folders below `folder`; None, and words, when it fails."""
-    environment = dict(
-        os.environ,
-        TORCHINDUCTOR_CACHE_DIR=f"{folder}/torch",
-        TRITON_CACHE_DIR=f"{folder}/triton",
-        KILN_CACHE_DIR=f"{folder}/kiln",
-        XDG_RUNTIME_DIR=folder,
-    )
+    environment = with_caches(folder)
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # no user's process compiles all it imports
     command = [sys.executable, __file__, "--child", name, backend, "--steps", str(steps)]
     command += ["--device", device]

@@ -201,9 +201,7 @@ def test_graph_partition_multiple_devices_msg():
 
     x, y = torch.rand(4, device="cuda"), torch.rand(4)
     called = graphs(function)
-    for _ in range(4):
-        for got, due in zip(called(x, y), function(x, y), strict=True):
-            assert torch.equal(got, due)
+    assert_thrice(called, function, x, y, rtol=0, atol=0)
     assert skips() == 0
     assert recordings() == 1
 
@@ -265,9 +263,7 @@ def test_graph_partition_simple():
 
     x, y = (torch.rand(8, 8, device="cuda") for _ in range(2))
     called = graphs(function)
-    for _ in range(4):
-        for got, due in zip(called(x, y), function(x, y), strict=True):
-            torch.testing.assert_close(got, due)
+    assert_thrice(called, function, x, y)
 
 
 def test_graph_partition_foreach_op():
@@ -278,9 +274,7 @@ def test_graph_partition_foreach_op():
 
     inputs = [torch.rand(16, device="cuda") for _ in range(4)]
     called = graphs(function)
-    for _ in range(4):
-        for got, due in zip(called(*inputs), function(*inputs), strict=True):
-            torch.testing.assert_close(got, due)
+    assert_thrice(called, function, *inputs)
 
 
 def test_graph_partition_view_fallback():
@@ -291,9 +285,7 @@ def test_graph_partition_view_fallback():
 
     called = graphs(function)
     x = torch.rand(16, device="cuda")
-    for _ in range(4):
-        for got, due in zip(called(x), function(x), strict=True):
-            torch.testing.assert_close(got, due)
+    assert_thrice(called, function, x)
 
 
 def test_graph_partition_forward_backward_not_called():
@@ -339,9 +331,7 @@ def test_graph_partition_reorder_custom_op(depends):
 
     x, y = (torch.rand(8, 8, device="cuda") for _ in range(2))
     called = graphs(function)
-    for _ in range(4):
-        for got, due in zip(called(x, y), function(x, y), strict=True):
-            torch.testing.assert_close(got, due)
+    assert_thrice(called, function, x, y)
     assert recordings() == (3 if depends else 2)
 
 

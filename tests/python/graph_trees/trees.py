@@ -75,9 +75,9 @@ def partitions():
     return kiln.counters["cudagraph_partitions"]
 
 
-def assert_thrice(called, function, *inputs, times=4):
+def assert_thrice(called, function, *inputs, times=4, **tolerance):
     for _ in range(times):
-        torch.testing.assert_close(called(*inputs), function(*inputs))
+        torch.testing.assert_close(called(*inputs), function(*inputs), **tolerance)
 
 
 def unsafe_operator(name, tags=()):
