@@ -162,7 +162,7 @@ def _aot(
             bw_compiler=compile_graph("backward"),
             inference_compiler=compile_graph("inference"),
             decompositions=_DECOMPOSED,
-            partition_fn=functools.partial(cut, options=values),
+            partition_fn=functools.partial(cut, options=values, donates=chooser.donates),
             keep_inference_input_mutations=True,
         )
     dynamo_counters["aot_autograd"]["ok"] += 1

@@ -119,6 +119,12 @@ class Chooser:
         self._forward_is_none = False
         self._static: set[str] = set()  # inputs of the forward, by name
 
+    @property
+    def donates(self) -> bool:
+        """Whether a backward may write to what its forward saves for it. Not where they may be
+        device graphs: a replay cannot ask whether autograd runs the backward again."""
+        return not self._wanted
+
     def choose(self, module: fx.GraphModule, kind: str) -> Choice | None:
         if device_of(module.graph).type != "cuda":
             return None

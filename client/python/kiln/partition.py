@@ -1,10 +1,11 @@
 """Where a joint graph is cut into a forward and a backward.
 
-    forward, backward = cut(joint_module, joint_inputs, num_fwd_outputs=1, options=options)
+    forward, backward = cut(joint, inputs, num_fwd_outputs=1, options=options, donates=True)
 
-The one place that decides what is saved between the two, and how it lies (saved_layouts.py). It is PyTorch's minimum cut: what is cheap
-to compute again, pointwise operators above all, is not saved. What is done to the joint graph before
-lets the cut see more that is cheap. bench/saved_bytes.py measures it.
+The one place that decides what is saved between the two, and how it lies (saved_layouts.py).
+It is PyTorch's minimum cut: what is cheap to compute again, pointwise operators above all, is not
+saved. What is done to the joint graph before lets the cut see more that is cheap.
+bench/saved_bytes.py measures it.
 """
 
 from __future__ import annotations
@@ -33,10 +34,12 @@ def cut(
     *,
     num_fwd_outputs: int,
     options: Mapping[str, object],
+    donates: bool,
     **others: object,
 ) -> tuple[fx.GraphModule, fx.GraphModule]:
     """The forward and the backward of a joint graph, which it changes. ``options``: kiln.config's;
-    ``others``: what AOTAutograd has to say to its partitioners."""
+    ``donates``: whether the backward may write to what the forward saves for it alone; ``others``:
+    what AOTAutograd has to say to its partitioners."""
     if not options["fallback_random"]:
         draw_from_seeds(joint, num_fwd_outputs)
     _drop_copies(joint.graph)
@@ -48,7 +51,7 @@ def cut(
     )
     drop_unsaved(forward, copies)
     lay_out_saved(forward, backward, num_fwd_outputs, options)
-    if not options["cudagraphs"]:  # whose recordings share one memory
+    if donates:
         donate_saved(forward, backward, num_fwd_outputs)
     return forward, backward
 
