@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "proto/artifact.pb.h"
 #include "proto/base/status.h"
+#include "runtime/shared_library.h"
 #include "tests/runtime/device_suite.h"
 #include "tests/runtime/fake_cuda.h"
 #include "tests/runtime/test_artifact.h"
@@ -68,8 +69,9 @@ TEST(CudaDevice, AKernelThatIsNotThereIsCorrupt) {
 }
 
 // How many blocks a launch of `grid` is given, its kernel bounded to
-// `blocks_per_multiprocessor`.
-absl::StatusOr<float> BlocksOf(int64_t grid, int blocks_per_multiprocessor) {
+// `blocks_per_multiprocessor`. `more`: of the launch.
+absl::StatusOr<float> BlocksOf(int64_t grid, int blocks_per_multiprocessor,
+                               absl::string_view more = "") {
   wire::Artifact artifact = MakeTestArtifact(absl::StrCat(
       R"(buffers { kind: KIND_OUTPUT name: "y" bytes { value: 4 } }
          kernels { symbol: "test_blocks" label: "blocks_0" }
@@ -77,7 +79,7 @@ absl::StatusOr<float> BlocksOf(int64_t grid, int blocks_per_multiprocessor) {
            block: 32 block: 1 block: 1 grid { value: )",
       grid, R"( } grid { value: 1 } grid { value: 1 }
            blocks_per_multiprocessor: )",
-      blocks_per_multiprocessor, R"( } }
+      blocks_per_multiprocessor, " ", more, R"( } }
          outputs { view { buffer: 0 dtype: DTYPE_FLOAT32 sizes { value: 1 }
            strides { value: 1 } } })"));
   artifact.mutable_target()->mutable_cuda()->set_arch("sm_90");
@@ -96,8 +98,32 @@ TEST(CudaDevice, AGridIsSizedToTheDevice) {
 TEST(CudaDevice, AGridThatIsTooLargeIsRefused) {
   const absl::Status status = BlocksOf(int64_t{1} << 32, 0).status();
   EXPECT_EQ(ReasonOf(status), ErrorReason::kArtifactIncompatible);
-  EXPECT_THAT(status.message(), HasSubstr("found 4294967296"));
+  EXPECT_THAT(status.message(),
+              HasSubstr("blocks_0: grid extent 0: found 4294967296"));
   EXPECT_EQ(*BlocksOf(int64_t{1} << 32, 1), 4);
+}
+
+TEST(CudaDevice, ALaunchAsksForClustersAndToBeginBeforeTheOneBeforeEnds) {
+  const auto driver = SharedLibrary::Open({"libcuda.so.1"}, {kFakeFolder});
+  ASSERT_TRUE(driver.ok()) << driver.status();
+  unsigned (*cluster)() = nullptr;
+  int (*is_programmatic)() = nullptr;
+  ASSERT_TRUE(driver->Find("fakeLastCluster", cluster).ok());
+  ASSERT_TRUE(driver->Find("fakeLastIsProgrammatic", is_programmatic).ok());
+  EXPECT_EQ(*BlocksOf(8, 0), 8);
+  EXPECT_EQ(cluster(), 0);
+  EXPECT_EQ(is_programmatic(), 0);
+  EXPECT_EQ(*BlocksOf(8, 0, "cluster: 4"), 8);
+  EXPECT_EQ(cluster(), 4);
+  EXPECT_EQ(is_programmatic(), 0);
+  EXPECT_EQ(*BlocksOf(6, 0, "cluster: 2 programmatic_dependent_launch: true"),
+            6);
+  EXPECT_EQ(cluster(), 2);
+  EXPECT_EQ(is_programmatic(), 1);
+  // Blocks that are no whole clusters: the driver's own refusal, by name.
+  EXPECT_THAT(
+      BlocksOf(6, 0, "cluster: 4").status().message(),
+      HasSubstr("blocks_0: cuLaunchKernelEx: CUDA_ERROR_INVALID_VALUE"));
 }
 
 // y = the sum of `numbers`, by launches of one kernel that takes them all.

@@ -5,7 +5,7 @@
 // count of its blocks at its argument), test_arguments (any number) and the
 // runtime's own strided copy. There are two devices; each has four
 // multiprocessors and 227 KB of shared memory for a block, of which it gives 48
-// unasked. Functions that no driver has, fake..., tell what was current and reset
+// unasked. Functions that no driver has, fake..., tell what was asked of it and reset
 // the devices.
 #include <cstdint>
 #include <cstdlib>
@@ -106,6 +106,9 @@ thread_local kiln::CUcontext current = nullptr;
 thread_local kiln::CUcontext last_used = nullptr;
 thread_local int changes = 0;
 unsigned long long context_id = 1;
+// Of the last launch; 0: none.
+unsigned last_cluster = 0;
+int last_is_programmatic = 0;
 
 }  // namespace
 
@@ -167,6 +170,8 @@ void fakeResetDevices() {
 }
 CUcontext fakeLastUsedContext() { return last_used; }
 int fakeContextChanges() { return changes; }
+unsigned fakeLastCluster() { return last_cluster; }
+int fakeLastIsProgrammatic() { return last_is_programmatic; }
 
 // What needs a context says so on a thread that has none.
 #define NEEDS_CONTEXT                 \
@@ -215,9 +220,26 @@ std::optional<std::vector<uint64_t>> Unpacked(void** extra) {
   return arguments;
 }
 
+// Whether the blocks of the grid are whole clusters.
+bool TakeAttributes(const CUlaunchConfig& config) {
+  last_cluster = 0;
+  last_is_programmatic = 0;
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    const CUlaunchAttribute& attribute = config.attrs[i];
+    if (attribute.id == kCudaAttributeClusterDimension) {
+      last_cluster = attribute.value.clusterDim.x;
+    } else if (attribute.id == kCudaAttributeProgrammaticStreamSerialization) {
+      last_is_programmatic =
+          attribute.value.programmaticStreamSerializationAllowed;
+    }
+  }
+  return last_cluster == 0 || config.gridDimX % last_cluster == 0;
+}
+
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function,
                           void** arguments, void** extra) {
   NEEDS_CONTEXT;
+  if (!TakeAttributes(*config)) return kInvalidValue;
   const uint64_t blocks =
       uint64_t{config->gridDimX} * config->gridDimY * config->gridDimZ;
   const uint64_t threads =
