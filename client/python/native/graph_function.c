@@ -111,7 +111,10 @@ static int ReadInputs(const Called* called, PyObject* list,
 static PyObject* RunOn(const Called* called, PyObject* list,
                        KilnGraphInput* inputs, Py_ssize_t count) {
   KilnPyTree* tree = called->tree;
-  if (ReadInputs(called, list, inputs, count) != 0) return NULL;
+  if (kiln_graph_context_check(&tree->made_in) != 0 ||
+      ReadInputs(called, list, inputs, count) != 0) {
+    return NULL;
+  }
   KilnGraphCaller caller = {list, NULL};
   const KilnGraphCall call = {
       .struct_size = sizeof(call),

@@ -6,6 +6,7 @@
 #include <Python.h>
 
 #include "client/c_api/kiln_graphs.h"
+#include "client/python/native/graph_context.h"
 #include "client/python/native/graph_host.h"
 
 /* A GraphTree in Python (graph_tree.h). */
@@ -13,7 +14,8 @@ typedef struct KilnPyTree {
   PyObject_HEAD;
   KilnGraphTree* tree;
   KilnHostContext context; /* with the device */
-  PyObject* bodies;        /* what the tree's functions are made of: a list */
+  KilnGraphContext made_in;
+  PyObject* bodies; /* what the tree's functions are made of: a list */
   PyObject* calls;
   PyObject* marks;
 } KilnPyTree;

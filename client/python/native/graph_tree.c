@@ -43,6 +43,16 @@ static KilnGraphTree* Open(KilnHostContext* context, PyObject* options) {
   return tree;
 }
 
+/* Nothing of what is no GPU. */
+static KilnGraphContext ContextOf(PyObject* device) {
+  PyObject* index = PyObject_GetAttrString(device, "index");
+  const long ordinal = index == NULL ? -1 : PyLong_AsLong(index);
+  Py_XDECREF(index);
+  PyErr_Clear();
+  if (ordinal >= 0) return kiln_graph_context_of((int)ordinal);
+  return (KilnGraphContext){NULL, 0};
+}
+
 static PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   (void)kwargs;
   PyObject *device, *options;
@@ -60,6 +70,7 @@ static PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   self->marks = self->calls ? PyObject_GetAttrString(device, "marks") : NULL;
   Py_INCREF(device);
   self->context.device = device;
+  self->made_in = ContextOf(device);
   self->tree =
       self->marks && self->bodies ? Open(&self->context, options) : NULL;
   if (self->tree != NULL) return (PyObject*)self;

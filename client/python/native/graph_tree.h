@@ -7,6 +7,7 @@
 
 /* GraphTree(device, options), one device's graphs (kiln_graphs.h). `device`: as in
  * graph_host.h, and also
+ *   index                of a GPU: its number
  *   calls, marks         objects whose attributes `generation` and
  *                        `mark_step_counter` count calls of compiled programs,
  *                        and steps that are marked (downwards)
