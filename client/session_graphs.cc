@@ -31,8 +31,7 @@ std::shared_ptr<CachingAllocator> MemoryOf(std::shared_ptr<Device> device) {
 
 SessionGraphs::SessionGraphs(const OpenedDevice& device) : device_(device) {
   MutexLock lock(&mu_);
-  auto made = PlanGraphs::Make(device.device, MemoryOf(device.device),
-                               {.pool_name = "session"});
+  auto made = PlanGraphs::Make(device.device, MemoryOf(device.device));
   if (made.ok()) {
     graphs_ = *std::move(made);
     return;

@@ -16,16 +16,17 @@
 
 using kiln::graph_tree::Call;
 using kiln::graph_tree::Function;
+using kiln::graph_tree::FunctionOptions;
 using kiln::graph_tree::Generations;
 using kiln::graph_tree::GraphTree;
 using kiln::graph_tree::Mode;
 using kiln::graph_tree::Node;
 using kiln::graph_tree::PathIndex;
-using kiln::graph_tree::TreeOptions;
 
 struct KilnGraphTree {
-  KilnGraphTree(const KilnGraphHost& given, const TreeOptions& options)
-      : host(given), tree({&host, &host, &host}, generations, options) {}
+  KilnGraphTree(const KilnGraphHost& given, std::string pool_name)
+      : host(given),
+        tree({&host, &host, &host}, generations, std::move(pool_name)) {}
 
   kiln::CGraphHost host;
   Generations generations;
@@ -35,8 +36,8 @@ struct KilnGraphTree {
 
 namespace {
 
-TreeOptions OptionsOf(const KilnGraphTreeOptions& given) {
-  TreeOptions options;
+FunctionOptions OptionsOf(const KilnGraphFunction& given) {
+  FunctionOptions options;
   if (given.rerecord_limit >= 0) options.rerecord_limit = given.rerecord_limit;
   options.rerecord_on_moved_static_input =
       given.moved_static_input_is_error == 0;
@@ -45,7 +46,6 @@ TreeOptions OptionsOf(const KilnGraphTreeOptions& given) {
   options.always_warm_up = given.always_warm_up != 0;
   options.check_pool = given.check_pool != 0;
   options.skip_is_error = given.skip_is_error != 0;
-  if (given.pool_name != nullptr) options.pool_name = given.pool_name;
   return options;
 }
 
@@ -88,6 +88,7 @@ Function FunctionOf(const KilnGraphFunction& given) {
   function.output_traces =
       TextsOf(given.output_traces, given.output_trace_count);
   if (given.mutation_trace) function.mutation_trace = given.mutation_trace;
+  function.options = OptionsOf(given);
   return function;
 }
 
@@ -130,15 +131,14 @@ void TellOf(const Node& node, const TellNode& tell) {
 }  // namespace
 
 KilnStatus* kiln_graph_tree_new(const KilnGraphHost* host,
-                                const KilnGraphTreeOptions* options,
-                                KilnGraphTree** tree) {
+                                const char* pool_name, KilnGraphTree** tree) {
   absl::Status status = kiln::CheckStruct(
       "host", host, offsetof(KilnGraphHost, take_another_pool));
-  if (status.ok()) status = kiln::CheckStruct("options", options);
+  if (status.ok()) status = kiln::CheckGiven("pool_name", pool_name);
   if (!status.ok()) return kiln::StatusOf(status);
   KilnGraphHost known = {};
   std::memcpy(&known, host, std::min(sizeof(known), host->struct_size));
-  *tree = new KilnGraphTree(known, OptionsOf(*options));
+  *tree = new KilnGraphTree(known, pool_name);
   return nullptr;
 }
 

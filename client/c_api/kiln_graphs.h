@@ -116,22 +116,10 @@ typedef struct KilnGraphHost {
   int32_t (*change_thread)(void* context);
 } KilnGraphHost;
 
-typedef struct KilnGraphTreeOptions {
-  size_t struct_size;
-  int32_t rerecord_limit; /* of one function at one place; -1: none */
-  int32_t moved_static_input_is_error;
-  int32_t no_mutation_of_outputs;
-  int32_t skip_warm_up;
-  int32_t always_warm_up;
-  int32_t check_pool; /* slow */
-  int32_t skip_is_error;
-  const char* pool_name;
-} KilnGraphTreeOptions;
-
-/* `host` is copied; what it names outlives the tree. */
+/* `host` is copied; what it names outlives the tree. `pool_name`: for
+ * messages. */
 KilnStatus* kiln_graph_tree_new(const KilnGraphHost* host,
-                                const KilnGraphTreeOptions* options,
-                                KilnGraphTree** tree);
+                                const char* pool_name, KilnGraphTree** tree);
 void kiln_graph_tree_free(KilnGraphTree* tree); /* NULL is fine */
 
 typedef enum KilnGraphMode {
@@ -158,6 +146,14 @@ typedef struct KilnGraphFunction {
   const char* const* output_traces;
   int32_t output_trace_count;
   const char* mutation_trace;
+  /* Options of this function alone. */
+  int32_t rerecord_limit; /* at one place; -1: none */
+  int32_t moved_static_input_is_error;
+  int32_t no_mutation_of_outputs;
+  int32_t skip_warm_up;
+  int32_t always_warm_up;
+  int32_t check_pool; /* slow */
+  int32_t skip_is_error;
 } KilnGraphFunction;
 
 /* Writes the function's number, counted from 0. */

@@ -25,10 +25,10 @@ constexpr char kThreadText[] =
 }  // namespace
 
 GraphTree::GraphTree(const Surroundings& around, const Generations& generations,
-                     TreeOptions options)
+                     std::string pool_name)
     : around_(around),
       generations_(generations),
-      options_(std::move(options)) {}
+      pool_name_(std::move(pool_name)) {}
 
 int GraphTree::AddFunction(Function function) {
   function.id = static_cast<int>(functions_.size());
@@ -106,18 +106,18 @@ absl::Status GraphTree::RunPlainly(const Function& function, Call& call) {
 bool GraphTree::NeedsWarmUp(const Function& function) const {
   // The addresses of a warm-up are not those of a recording, so nothing else
   // follows one.
-  return state() == TreeState::kWarmUp || options_.always_warm_up ||
-         (!options_.skip_warm_up && !warmed_up_.contains(function.id));
+  return state() == TreeState::kWarmUp || function.options.always_warm_up ||
+         (!function.options.skip_warm_up && !warmed_up_.contains(function.id));
 }
 
 absl::Status GraphTree::WarmUp(const Function& function, Call& call) {
   RETURN_IF_ERROR(around_.recorder->FindStorages(call));
-  RETURN_IF_ERROR(RestorePool());
+  RETURN_IF_ERROR(RestorePoolFor(function));
   const bool first = !warmed_up_.contains(function.id);
-  const bool check = options_.check_pool && first;
+  const bool check = function.options.check_pool && first;
   const auto path = [&] { return current_ ? Path(current_->path) : Path(); };
   if (check) {
-    RETURN_IF_ERROR(CheckPool(*around_.pool, options_.pool_name, path()));
+    RETURN_IF_ERROR(CheckPool(*around_.pool, pool_name_, path()));
   }
   absl::StatusOr<std::unique_ptr<Node>> node =
       WarmUpNode(around_, function, current_, next_warm_up_--, call);
@@ -126,13 +126,13 @@ absl::Status GraphTree::WarmUp(const Function& function, Call& call) {
   warmed_up_.insert(function.id);
   warm_ups_.push_back(*std::move(node));
   Enter(warm_ups_.back().get(), TreeState::kWarmUp);
-  return check ? CheckPool(*around_.pool, options_.pool_name, path())
+  return check ? CheckPool(*around_.pool, pool_name_, path())
                : absl::OkStatus();
 }
 
 absl::Status GraphTree::Record(const Function& function, Call& call) {
   RETURN_IF_ERROR(around_.recorder->FindStorages(call));
-  RETURN_IF_ERROR(RestorePool());
+  RETURN_IF_ERROR(RestorePoolFor(function));
   absl::StatusOr<std::unique_ptr<Node>> recorded =
       RecordNode(around_, function, current_, next_graph_++, call);
   if (!recorded.ok()) return Failed(recorded.status());
@@ -152,7 +152,7 @@ absl::Status GraphTree::Failed(absl::Status status) {
 }
 
 absl::Status GraphTree::Execute(Node& node, Call& call) {
-  if (!options_.rerecord_on_moved_static_input) {
+  if (!node.function->options.rerecord_on_moved_static_input) {
     RETURN_IF_ERROR(CheckStaticInputs(node, call));
   }
   Enter(&node, TreeState::kExecution);
@@ -168,7 +168,7 @@ void GraphTree::Enter(Node* node, TreeState state) {
 
 absl::StatusOr<Node*> GraphTree::FindMatch(const Function& function, Call& call,
                                            std::string& unexpected) {
-  const auto addresses = options_.rerecord_on_moved_static_input
+  const auto addresses = function.options.rerecord_on_moved_static_input
                              ? StaticAddresses::kCompare
                              : StaticAddresses::kTrust;
   const auto& children = ChildrenHere();
@@ -196,7 +196,8 @@ absl::StatusOr<bool> GraphTree::MutationIsRefused(const Function& function,
   RETURN_IF_ERROR(around_.recorder->FindStorages(call));
   const Path path = current_ ? Path(current_->path) : Path();
   const int refused = CountRefusedMutations(
-      function, call, options_.mutation_of_managed_inputs ? path : Path());
+      function, call,
+      function.options.mutation_of_managed_inputs ? path : Path());
   decided[function.id] = refused > 0;
   if (refused > 0 && warned_of_mutation_.insert(function.id).second) {
     RETURN_IF_ERROR(Skip(function, MutationText(function, refused)));
@@ -205,10 +206,11 @@ absl::StatusOr<bool> GraphTree::MutationIsRefused(const Function& function,
 }
 
 bool GraphTree::ExceedsRerecordLimit(const Function& function) const {
-  if (!options_.rerecord_limit.has_value()) return false;
+  if (!function.options.rerecord_limit.has_value()) return false;
   const auto& counts = FollowersHere().unexpected_rerecords;
   const auto count = counts.find(function.id);
-  return count != counts.end() && count->second > *options_.rerecord_limit;
+  return count != counts.end() &&
+         count->second > *function.options.rerecord_limit;
 }
 
 absl::Status GraphTree::CountRerecord(const Function& function,
@@ -224,7 +226,7 @@ absl::Status GraphTree::CountRerecord(const Function& function,
               absl::StrFormat(
                   "skipping cudagraph due to function %d exceeding max "
                   "re-recording limit (=%d) on cudagraph node %s due to %s.",
-                  function.id, *options_.rerecord_limit,
+                  function.id, *function.options.rerecord_limit,
                   current_ ? absl::StrCat(current_->id) : "None", unexpected));
 }
 
@@ -315,16 +317,22 @@ absl::Status GraphTree::RestorePool() {
   for (const void* address : dead) {
     RETURN_IF_ERROR(around_.pool->Free(address));
   }
-  return options_.check_pool
-             ? CheckPool(*around_.pool, options_.pool_name, current_->path)
-             : absl::OkStatus();
+  return absl::OkStatus();
+}
+
+absl::Status GraphTree::RestorePoolFor(const Function& function) {
+  const bool check =
+      function.options.check_pool && state() == TreeState::kExecution;
+  RETURN_IF_ERROR(RestorePool());
+  return check ? CheckPool(*around_.pool, pool_name_, current_->path)
+               : absl::OkStatus();
 }
 
 absl::Status GraphTree::Skip(const Function& function, std::string text) {
   ++counters_.skips;
   notes_.push_back({TreeNote::Kind::kSkip, function.id, text});
-  return options_.skip_is_error ? absl::FailedPreconditionError(text)
-                                : absl::OkStatus();
+  return function.options.skip_is_error ? absl::FailedPreconditionError(text)
+                                        : absl::OkStatus();
 }
 
 void GraphTree::Shutdown() {

@@ -29,32 +29,14 @@
 
 namespace kiln::graph_tree {
 
-struct TreeOptions {
-  // How often a function may be recorded anew at one place since an address
-  // changed; then it runs without a graph there. No value: no limit.
-  std::optional<int> rerecord_limit;
-  // Else a static input that has moved is an error.
-  bool rerecord_on_moved_static_input = true;
-  // Whether functions may write to outputs of graphs on their path.
-  bool mutation_of_managed_inputs = true;
-  bool skip_warm_up = false;
-  bool always_warm_up = false;
-  // Compares the pool with what is in use after a restore and around a first
-  // warm-up. Slow.
-  bool check_pool = false;
-  // A function that cannot have a graph is an error.
-  bool skip_is_error = false;
-  std::string pool_name;  // for messages
-};
-
 enum class TreeState { kNone, kWarmUp, kRecording, kExecution };
 
 // One device's tree. Thread-compatible.
 class GraphTree {
  public:
-  // All of `around` and `generations` outlive this.
+  // All of `around` and `generations` outlive this. `pool_name`: for messages.
   GraphTree(const Surroundings& around, const Generations& generations,
-            TreeOptions options);
+            std::string pool_name);
   ~GraphTree() { Shutdown(); }
   GraphTree(const GraphTree&) = delete;
 
@@ -92,6 +74,8 @@ class GraphTree {
   std::vector<TreeNote> TakeNotes();
 
  private:
+  // With the pool checked, where `function` asks for that.
+  absl::Status RestorePoolFor(const Function& function);
   absl::Status RunOnce(const Function& function, Call& call);
   absl::Status RunPlainly(const Function& function, Call& call);
   absl::Status WarmUp(const Function& function, Call& call);
@@ -134,7 +118,7 @@ class GraphTree {
 
   const Surroundings around_;
   const Generations& generations_;
-  const TreeOptions options_;
+  const std::string pool_name_;
 
   std::vector<std::unique_ptr<Function>> functions_;
   absl::flat_hash_map<int, std::vector<std::unique_ptr<Node>>> roots_;

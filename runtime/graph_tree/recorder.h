@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,23 @@ struct Constant {
   const void* storage_address = nullptr;
 };
 
+struct FunctionOptions {
+  // How often the function may be recorded anew at one place since an address
+  // changed; then it runs without a graph there. No value: no limit.
+  std::optional<int> rerecord_limit;
+  // Else a static input that has moved is an error.
+  bool rerecord_on_moved_static_input = true;
+  // Whether it may write to outputs of graphs on its path.
+  bool mutation_of_managed_inputs = true;
+  bool skip_warm_up = false;
+  bool always_warm_up = false;
+  // Compares the pool with what is in use after a restore for it and around its
+  // first warm-up. Slow.
+  bool check_pool = false;
+  // That it cannot have a graph is an error.
+  bool skip_is_error = false;
+};
+
 // A compiled function. Its numbers of inputs and outputs are fixed.
 struct Function {
   int id = 0;
@@ -45,6 +63,7 @@ struct Function {
   std::vector<std::string> input_traces;
   std::vector<std::string> output_traces;
   std::string mutation_trace;
+  FunctionOptions options;
   void* body = nullptr;  // the recorder's own
 };
 

@@ -45,7 +45,7 @@ bool HasKey(const PlanCall& call, const std::vector<int64_t>& key) {
 
 absl::StatusOr<std::unique_ptr<PlanGraphs>> PlanGraphs::Make(
     std::shared_ptr<Device> device, std::shared_ptr<CachingAllocator> memory,
-    graph_tree::TreeOptions options) {
+    const graph_tree::FunctionOptions& options) {
   if (device->traits().kind == DeviceKind::kCpu) {
     return absl::UnimplementedError("cpu: its work is not captured");
   }
@@ -56,7 +56,8 @@ absl::StatusOr<std::unique_ptr<PlanGraphs>> PlanGraphs::Make(
   graphs->tree_ = std::make_unique<graph_tree::GraphTree>(
       graph_tree::Surroundings{graphs->recorder_.get(), graphs->memory_.get(),
                                graphs->memory_.get()},
-      graphs->generations_, std::move(options));
+      graphs->generations_, "graphs");
+  graphs->options_ = options;
   return graphs;
 }
 
@@ -92,6 +93,7 @@ int PlanGraphs::FunctionFor(Plan& plan, const PlanCall& call) {
       function.constants.push_back({nullptr, constant});
     }
     function.body = &plan.body;
+    function.options = options_;
     at->second = tree_->AddFunction(std::move(function));
   }
   plan.last_key = &at->first;

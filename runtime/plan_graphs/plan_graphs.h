@@ -37,10 +37,11 @@ class PlanGraphs {
     Stream stream = nullptr;  // the results are ready there
   };
 
-  // `memory` is of `device`. UNIMPLEMENTED: the device captures nothing.
+  // `memory` is of `device`; `options` are each plan's. UNIMPLEMENTED: the
+  // device captures nothing.
   static absl::StatusOr<std::unique_ptr<PlanGraphs>> Make(
       std::shared_ptr<Device> device, std::shared_ptr<CachingAllocator> memory,
-      graph_tree::TreeOptions options = {});
+      const graph_tree::FunctionOptions& options = {});
   // The current step's results outlive this.
   ~PlanGraphs();
 
@@ -86,6 +87,7 @@ class PlanGraphs {
   // That no input is a result that was taken back.
   absl::Status CheckValid(PlanCall& call) const;
 
+  graph_tree::FunctionOptions options_;
   std::unique_ptr<GraphMemory> memory_;
   std::unique_ptr<PlanRecorder> recorder_;
   graph_tree::Generations generations_;

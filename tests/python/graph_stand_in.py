@@ -71,6 +71,9 @@ class StandIn:
 
     thread = GraphDevice.thread
 
+    def close(self):
+        pass
+
     def change_thread(self):
         self.thread_changes += 1
 
@@ -100,16 +103,16 @@ class StandIn:
 
 
 class Tree:
-    def __init__(self, device=None, **options):
+    def __init__(self, device=None):
         service.load_library()
         self.device = device or StandIn()
-        self.native = _native.GraphTree(self.device, options)
+        self.native = _native.GraphTree(self.device)
 
-    def add(self, body, inputs, static=(), outputs=1):
-        """A function of `inputs` tensors, of which those at `static` keep their addresses."""
+    def add(self, body, inputs, static=(), outputs=1, mutated=(), **options):
+        """A function of `inputs` tensors, of which those at `static` keep their addresses.
+        ``options``: as native/graph_tree.h has them."""
         places = list(range(inputs))
         names = [f"input_{place}" for place in places]
         none = [None for _ in places]
-        return self.native.add(
-            0, body, places, list(static), [], [], names, none, [None] * outputs, ""
-        )
+        given = 0, body, places, list(static), list(mutated), [], names, none, [None] * outputs, ""
+        return self.native.add(*given, options)

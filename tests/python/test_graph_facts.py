@@ -187,15 +187,16 @@ def _body(inputs):
     return [result]
 
 
-def _add(tree, mutated=()):
-    return tree.add(0, _body, [0], [], list(mutated), [], ["x"], [None], [None], "x.add_(1)")
+def _add(tree, mutated=(), **options):
+    given = 0, _body, [0], [], list(mutated), [], ["x"], [None], [None], "x.add_(1)"
+    return tree.add(*given, options)
 
 
 def test_a_tree_calls_its_functions():
     service.load_library()
     host = _Host()
-    tree = _native.GraphTree(host, {"always_warm_up": 1})
-    called = _add(tree)
+    tree = _native.GraphTree(host)
+    called = _add(tree, always_warm_up=1)
     inputs = [torch.zeros(3)]
     (result,) = called(inputs)
     assert inputs == []
@@ -211,7 +212,7 @@ def test_a_tree_calls_its_functions():
 def test_a_tree_tells_why_a_function_has_no_graph():
     service.load_library()
     host = _Host()
-    tree = _native.GraphTree(host, {})
+    tree = _native.GraphTree(host)
     called = _add(tree, mutated=[0])
     for _ in range(2):
         called([torch.zeros(3)])
@@ -224,12 +225,12 @@ def test_a_tree_tells_why_a_function_has_no_graph():
 
 def test_an_error_of_a_function_is_its_own():
     service.load_library()
-    tree = _native.GraphTree(_Host(), {})
+    tree = _native.GraphTree(_Host())
 
     def fails(inputs):
         raise LookupError("not today")
 
-    called = tree.add(0, fails, [0], [], [], [], ["x"], [None], [None], "")
+    called = tree.add(0, fails, [0], [], [], [], ["x"], [None], [None], "", {})
     with pytest.raises(LookupError, match="not today"):
         called([torch.zeros(3)])
     assert tree.report()["state"] == 0

@@ -85,6 +85,7 @@ def _tag(
     words += map(str, shared_storages(example_inputs))
     words += [f"{name}={options[name]}" for name in OF_GRAPHS]
     words.append(str(annotation_of(options)))
+    words.append(str(torch._dynamo.config.inline_inbuilt_nn_modules))
     words.append(str(static_inputs(module)))
     return "kiln-" + hashlib.sha256(" ".join(words).encode()).hexdigest()[:32]
 

@@ -2,7 +2,7 @@
 
     chooser = Chooser(options)              # of one forward and its backward, or one inference
     choice = chooser.choose(module, "forward")   # or None: as ever
-    program = choice.applied(program, graph)
+    program = choice.applied(program, graph, segments, make_program)
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import torch
 from torch import fx
 from torch._guards import TracingContext
 
@@ -101,6 +102,8 @@ def annotation_of(options: dict[str, object]) -> tuple[bool | None, bool | None]
     return options.get(_ANNOTATION, (None, None))
 
 
+# Beside the options of graphs: whether Dynamo hands a module's parameters to its graph as inputs.
+PARAMETERS_ARE_INPUTS = "parameters_are_inputs"
 _ANNOTATION = "cudagraph_annotation"
 _BY_ANNOTATION = "disabling cudagraphs{} due to override_cudagraphs annotation"
 
@@ -116,6 +119,7 @@ class Chooser:
         self._is_disabled = options["cudagraphs"] and not wanted
         self._wanted_backward = backward is not False
         self._options = {name: options[name] for name in OF_GRAPHS}
+        self._options[PARAMETERS_ARE_INPUTS] = torch._dynamo.config.inline_inbuilt_nn_modules
         self._forward_is_none = False
         self._static: set[str] = set()  # inputs of the forward, by name
 

@@ -1,7 +1,7 @@
 """Device graphs of a graph's parts: what cannot be captured runs between them.
 
     reasons = cut(plan, options)            # orders the plan's steps; why each is in no graph, or None
-    parts = parts_of(plan, reasons, recipe, facts)      # plain data; None: all of it is one graph
+    parts = parts_of(plan, reasons, recipe, module, facts)  # plain data; None: it is one graph
     outer, inner = apart(recipe, parts)     # recipes: of calls of the parts, and of each part
 
 A part is a run of steps that can be captured; what it needs of the call is an input of its, and the

@@ -1,7 +1,7 @@
 """Compiled graphs as device graphs: a tree for each GPU, and the functions that go through it.
 
-    called = graphed(program, facts, device, options)   # in place of `program`
-    graph_tree_state(0)                                          # what the tree of GPU 0 holds, for tests
+    called = graphed(program, recipe, facts, graph)   # in place of `program`
+    graph_tree_state(0)                               # what the tree of GPU 0 holds, for tests
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import torch
 from . import _native
 from .counters import counters
 from .forked import open_in_child
+from .graph_choice import PARAMETERS_ARE_INPUTS
 from .graph_device import GraphDevice, what_is_missing
 from .graph_partitions import apart
 from .recipe import Recipe, kiln_steps
@@ -39,19 +40,9 @@ Program = Callable[[list], Sequence]
 class Tree:
     """A GPU's tree. It lives as long as a function of it does."""
 
-    def __init__(self, index: int, options: dict[str, object]) -> None:
+    def __init__(self, index: int) -> None:
         self.device = GraphDevice(index)
-        given = {
-            "no_mutation_of_outputs": not options["cudagraph_support_input_mutation"],
-            "skip_warm_up": options["skip_cudagraph_warmup"],
-            "always_warm_up": options["force_cudagraphs_warmup"],
-            "check_pool": options["slow_path_cudagraph_asserts"],
-            "skip_is_error": options["cudagraph_or_error"],
-        }
-        # Where parameters are inputs of graphs, each module has its own: that is no accident.
-        if not torch._dynamo.config.inline_inbuilt_nn_modules:
-            given["rerecord_limit"] = options["cudagraph_unexpected_rerecord_limit"]
-        self.native = _native.GraphTree(self.device, {k: int(v) for k, v in given.items()})
+        self.native = _native.GraphTree(self.device)
 
 
 _lock = open_in_child(threading.RLock())
@@ -59,12 +50,29 @@ _trees: weakref.WeakValueDictionary[int, Tree] = weakref.WeakValueDictionary()
 _told_of_absence = False
 
 
-def tree_of(index: int, options: dict[str, object]) -> Tree:
+def tree_of(index: int) -> Tree:
     with _lock:
         tree = _trees.get(index)
         if tree is None:
-            tree = _trees[index] = Tree(index, options)
+            tree = _trees[index] = Tree(index)
         return tree
+
+
+def options_of_function(options: dict[str, object]) -> dict[str, int]:
+    """What the tree is told of a function (native/graph_tree.h), by the options of its model."""
+    mutates = options["cudagraph_support_input_mutation"]
+    given = {
+        "no_mutation_of_outputs": not mutates,
+        "skip_warm_up": options["skip_cudagraph_warmup"],
+        "always_warm_up": options["force_cudagraphs_warmup"],
+        "check_pool": options["slow_path_cudagraph_asserts"],
+        "skip_is_error": options["cudagraph_or_error"],
+    }
+    # Where parameters are inputs of graphs, each module has its own: that is no accident.
+    if not options[PARAMETERS_ARE_INPUTS]:
+        given["rerecord_limit"] = options["cudagraph_unexpected_rerecord_limit"]
+        given["moved_static_input_is_error"] = not mutates
+    return {name: int(value) for name, value in given.items()}
 
 
 def reset() -> None:
@@ -152,7 +160,7 @@ class GraphFunction:
             tell_of_skip(_OVERLAPPING, self._options)
             return self._program
         if self.tree is None:
-            self.tree = tree_of(self._index, self._options)
+            self.tree = tree_of(self._index)
         static = [
             place
             for place in facts["static"]
@@ -169,6 +177,7 @@ class GraphFunction:
             facts["traces"],
             facts["output_traces"],
             facts["mutation_trace"],
+            options_of_function(self._options),
         )
 
     def _is_captured(self, key: tuple[int, ...]) -> bool:

@@ -220,9 +220,28 @@ static KilnGraphInput* ConstantsOf(PyObject* list, int32_t* count) {
 typedef struct Given {
   int mode;
   PyObject *body, *tensors, *fixed, *mutated, *constants, *names, *traces,
-      *output_traces;
+      *output_traces, *options;
   const char* mutation_trace;
 } Given;
+
+/* A number of a dict, or `otherwise`. */
+static int32_t NumberOf(PyObject* options, const char* name,
+                        int32_t otherwise) {
+  PyObject* found = PyDict_GetItemString(options, name);
+  return found == NULL ? otherwise : (int32_t)PyLong_AsLong(found);
+}
+
+static void SetOptions(PyObject* options, KilnGraphFunction* function) {
+  function->rerecord_limit = NumberOf(options, "rerecord_limit", -1);
+  function->moved_static_input_is_error =
+      NumberOf(options, "moved_static_input_is_error", 0);
+  function->no_mutation_of_outputs =
+      NumberOf(options, "no_mutation_of_outputs", 0);
+  function->skip_warm_up = NumberOf(options, "skip_warm_up", 0);
+  function->always_warm_up = NumberOf(options, "always_warm_up", 0);
+  function->check_pool = NumberOf(options, "check_pool", 0);
+  function->skip_is_error = NumberOf(options, "skip_is_error", 0);
+}
 
 /* The function's number, or -1 with an exception set. */
 static int32_t AddTo(KilnPyTree* tree, const Given* given) {
@@ -232,6 +251,7 @@ static int32_t AddTo(KilnPyTree* tree, const Given* given) {
                                 .mode = (KilnGraphMode)given->mode,
                                 .body = given->body,
                                 .mutation_trace = given->mutation_trace};
+  SetOptions(given->options, &function);
   int32_t* fixed = NumbersOf(given->fixed, &function.static_input_count);
   int32_t* mutated =
       fixed ? NumbersOf(given->mutated, &function.mutated_input_count) : NULL;
@@ -245,7 +265,7 @@ static int32_t AddTo(KilnPyTree* tree, const Given* given) {
       traces ? TextsOf(given->output_traces, keep, &function.output_trace_count)
              : NULL;
   int32_t number = -1;
-  if (outputs != NULL) {
+  if (outputs != NULL && !PyErr_Occurred()) {
     if (texts < function.input_text_count) function.input_text_count = texts;
     function.static_inputs = fixed;
     function.mutated_inputs = mutated;
@@ -270,10 +290,11 @@ static int32_t AddTo(KilnPyTree* tree, const Given* given) {
 PyObject* kiln_py_graph_function(PyObject* self, PyObject* args) {
   KilnPyTree* tree = (KilnPyTree*)self;
   Given given;
-  if (!PyArg_ParseTuple(args, "iOOOOOOOOs", &given.mode, &given.body,
+  if (!PyArg_ParseTuple(args, "iOOOOOOOOsO!", &given.mode, &given.body,
                         &given.tensors, &given.fixed, &given.mutated,
                         &given.constants, &given.names, &given.traces,
-                        &given.output_traces, &given.mutation_trace)) {
+                        &given.output_traces, &given.mutation_trace,
+                        &PyDict_Type, &given.options)) {
     return NULL;
   }
   allocfunc allocate = (allocfunc)PyType_GetSlot(called_type, Py_tp_alloc);

@@ -9,7 +9,8 @@
 #include "client/python/native/graph_recording.h"
 
 /* PyTorch as a KilnGraphHost. What is asked on every call is C; the rest are
- * methods of `device`, a Python object (graph_device.py):
+ * methods of `device`, a Python object (graph_device.py); graph_tree.h has what
+ * the tree asks of it beside:
  *
  *   warm_up(body, inputs) -> list
  *   record(body, inputs, uses) -> tuple       as in graph_recording.h

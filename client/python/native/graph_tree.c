@@ -9,36 +9,17 @@
 #include "client/python/native/graph_torch.h"
 #include "client/python/native/library.h"
 
-/* A number of a dict, or `otherwise`. */
-static int32_t Number(PyObject* options, const char* name, int32_t otherwise) {
-  PyObject* found = PyDict_GetItemString(options, name);
-  return found == NULL ? otherwise : (int32_t)PyLong_AsLong(found);
-}
-
-static KilnGraphTree* Open(KilnHostContext* context, PyObject* options) {
+static KilnGraphTree* Open(KilnHostContext* context) {
   KilnGraphHost host;
   kiln_graph_host(context, &host);
   PyObject* name = PyObject_GetAttrString(context->device, "pool_name");
   PyObject* bytes = name == NULL ? NULL : PyUnicode_AsUTF8String(name);
   Py_XDECREF(name);
   if (bytes == NULL) return NULL;
-  const KilnGraphTreeOptions given = {
-      .struct_size = sizeof(given),
-      .rerecord_limit = Number(options, "rerecord_limit", -1),
-      .moved_static_input_is_error =
-          Number(options, "moved_static_input_is_error", 0),
-      .no_mutation_of_outputs = Number(options, "no_mutation_of_outputs", 0),
-      .skip_warm_up = Number(options, "skip_warm_up", 0),
-      .always_warm_up = Number(options, "always_warm_up", 0),
-      .check_pool = Number(options, "check_pool", 0),
-      .skip_is_error = Number(options, "skip_is_error", 0),
-      .pool_name = PyBytes_AsString(bytes),
-  };
   KilnGraphTree* tree = NULL;
-  if (!PyErr_Occurred()) {
-    KilnStatus* status = kiln_library.kiln_graph_tree_new(&host, &given, &tree);
-    if (status != NULL) kiln_py_raise(status);
-  }
+  KilnStatus* status = kiln_library.kiln_graph_tree_new(
+      &host, PyBytes_AsString(bytes), &tree);
+  if (status != NULL) kiln_py_raise(status);
   Py_DECREF(bytes);
   return tree;
 }
@@ -55,10 +36,8 @@ static KilnGraphContext ContextOf(PyObject* device) {
 
 static PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   (void)kwargs;
-  PyObject *device, *options;
-  if (!PyArg_ParseTuple(args, "OO!", &device, &PyDict_Type, &options)) {
-    return NULL;
-  }
+  PyObject* device;
+  if (!PyArg_ParseTuple(args, "O", &device)) return NULL;
   if (kiln_graph_torch_learn() != 0 || kiln_py_graph_function_learn() != 0) {
     return NULL;
   }
@@ -71,8 +50,7 @@ static PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   Py_INCREF(device);
   self->context.device = device;
   self->made_in = ContextOf(device);
-  self->tree =
-      self->marks && self->bodies ? Open(&self->context, options) : NULL;
+  self->tree = self->marks && self->bodies ? Open(&self->context) : NULL;
   if (self->tree != NULL) return (PyObject*)self;
   Py_DECREF(self);
   return NULL;

@@ -51,10 +51,12 @@ TEST(StaticInputs, OneThatHasMovedIsRecordedAnewAndBothRecordingsServe) {
 }
 
 TEST(StaticInputs, OneThatHasMovedIsAnErrorWhereItIsNotRecordedAnew) {
-  TreeRig rig({.rerecord_on_moved_static_input = false});
-  const int f = rig.Add(Sum, {.static_inputs = {0, 1},
-                              .input_names = {"w", "b"},
-                              .input_traces = {"here", "there"}});
+  TreeRig rig;
+  const int f =
+      rig.Add(Sum, {.static_inputs = {0, 1},
+                    .input_names = {"w", "b"},
+                    .input_traces = {"here", "there"},
+                    .options = {.rerecord_on_moved_static_input = false}});
   const FakeTensorPtr weight = rig.Full(1), bias = rig.Full(2);
   for (int i = 0; i < 3; ++i) rig.Begin(f, {weight, bias});
   const FakeTensorPtr moved[] = {rig.Full(1), rig.Full(2)};
@@ -75,10 +77,9 @@ TEST(StaticInputs, OneThatHasMovedIsAnErrorWhereItIsNotRecordedAnew) {
 }
 
 TEST(StaticInputs, BeyondTheLimitAFunctionGoesWithoutAGraph) {
-  TreeOptions options = TreeRig::Checked();
-  options.rerecord_limit = 2;
-  TreeRig rig(options);
-  const int f = rig.Add(Sum, {.static_inputs = {0}});
+  TreeRig rig;
+  const int f =
+      rig.Add(Sum, {.static_inputs = {0}, .options = {.rerecord_limit = 2}});
   std::vector<FakeTensorPtr> parameters;
   for (int i = 0; i < 7; ++i) {
     parameters.push_back(rig.Full(i));
@@ -95,15 +96,28 @@ TEST(StaticInputs, BeyondTheLimitAFunctionGoesWithoutAGraph) {
   EXPECT_EQ(notes[0].substr(0, start.size()), start);
 }
 
+TEST(StaticInputs, EachFunctionHasItsOwnLimit) {
+  TreeRig rig;
+  const int few =
+      rig.Add(Sum, {.static_inputs = {0}, .options = {.rerecord_limit = 0}});
+  const int many =
+      rig.Add(Sum, {.static_inputs = {0}, .options = {.rerecord_limit = 9}});
+  std::vector<FakeTensorPtr> parameters;
+  for (int i = 0; i < 5; ++i) {
+    parameters.push_back(rig.Full(i));
+    for (const int f : {few, many}) rig.Begin(f, {parameters.back()});
+  }
+  EXPECT_EQ(rig.tree.counters().recordings, 1 + 4);
+  EXPECT_EQ(rig.tree.counters().skips, 1);
+}
+
 TEST(StaticInputs, AManagedInputThatHasMovedCountsAgainstItsNode) {
-  TreeOptions options = TreeRig::Checked();
-  options.rerecord_limit = 0;
-  TreeRig rig(options);
+  TreeRig rig;
   const int f = rig.Add([](FakeFramework& framework, FakeTensors inputs) {
     return FakeTensors{framework.Affine(inputs, 1, 1, 4),
                        framework.Affine(inputs, 1, 2, 4)};
   });
-  const int g = rig.Add(Scale(5, 0));
+  const int g = rig.Add(Scale(5, 0), {.options = {.rerecord_limit = 0}});
   for (int i = 0; i < 5; ++i) {
     const FakeTensors x = rig.Begin(f, {rig.Full(0)});
     const FakeTensors out = rig.Continue(g, {x[i < 3 ? 0 : 1]});
@@ -171,11 +185,11 @@ TEST(WrittenInputs, AnOutputOfAnEarlierGraphMayBeWrittenAndItsCloneNot) {
 }
 
 TEST(WrittenInputs, WithoutThatNoOutputMayBeWritten) {
-  TreeOptions options = TreeRig::Checked();
-  options.mutation_of_managed_inputs = false;
-  TreeRig rig(options);
+  TreeRig rig;
   const int f = rig.Add(Scale(2, 1));
-  const int g = rig.Add(AddsOneInPlace, {.mutated_inputs = {0}});
+  const int g = rig.Add(AddsOneInPlace,
+                        {.mutated_inputs = {0},
+                         .options = {.mutation_of_managed_inputs = false}});
   for (int i = 0; i < 4; ++i) {
     const FakeTensors x = rig.Begin(f, {rig.Full(i)});
     rig.Continue(g, {x[0]});
@@ -185,10 +199,9 @@ TEST(WrittenInputs, WithoutThatNoOutputMayBeWritten) {
 }
 
 TEST(WrittenInputs, ASkipIsAnErrorWhereAsked) {
-  TreeOptions options = TreeRig::Checked();
-  options.skip_is_error = true;
-  TreeRig rig(options);
-  const int f = rig.Add(AddsOneInPlace, {.mutated_inputs = {0}});
+  TreeRig rig;
+  const int f = rig.Add(AddsOneInPlace, {.mutated_inputs = {0},
+                                         .options = {.skip_is_error = true}});
   FakeTensors out;
   EXPECT_EQ(rig.TryCall(f, {rig.Full(0)}, out).message(),
             "skipping cudagraphs due to mutated inputs (1 instances)");

@@ -14,17 +14,13 @@ namespace kiln::graph_tree {
 // A tree over a fake framework, and a user of it.
 class TreeRig {
  public:
-  // The pool is checked in all tests, unless one says otherwise.
-  static TreeOptions Checked() {
-    return {.check_pool = true, .pool_name = "(0, 1)"};
-  }
-
-  explicit TreeRig(TreeOptions options = Checked())
-      : tree({&framework, &framework, &framework}, generations, options) {}
+  TreeRig()
+      : tree({&framework, &framework, &framework}, generations, "(0, 1)") {}
 
   int Add(FakeBody body, Function function = {}) {
     bodies_.push_back(std::make_unique<FakeBody>(std::move(body)));
     function.body = bodies_.back().get();
+    function.options.check_pool = true;
     return tree.AddFunction(std::move(function));
   }
 

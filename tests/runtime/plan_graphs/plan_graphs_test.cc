@@ -69,9 +69,9 @@ std::string MutatingPlan() {
 
 class PlanGraphsTest : public testing::Test {
  protected:
-  explicit PlanGraphsTest(graph_tree::TreeOptions options =
-                              {.check_pool = true, .pool_name = "graphs"})
-      : options_(std::move(options)) {
+  explicit PlanGraphsTest(
+      const graph_tree::FunctionOptions& options = {.check_pool = true})
+      : options_(options) {
     MakeGraphs();
   }
   void MakeGraphs() {
@@ -125,7 +125,7 @@ class PlanGraphsTest : public testing::Test {
     return blocks;
   }
 
-  const graph_tree::TreeOptions options_;
+  const graph_tree::FunctionOptions options_;
   const std::shared_ptr<Device> device_ = MakeNullDevice();
   const std::shared_ptr<CachingAllocator> allocator_ =
       std::make_shared<CachingAllocator>(device_->segments());

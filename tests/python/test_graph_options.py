@@ -1,0 +1,145 @@
+"""Options of device graphs hold for the model that has them, whoever else uses the tree."""
+
+import pytest
+import torch
+
+import kiln
+from graph_stand_in import StandIn
+from kiln import graph_trees, service
+from kiln.graph_choice import Chooser
+from kiln.graph_trees import GraphFunction
+
+
+class Models:
+    """Functions of one tree, over host memory in place of a GPU's."""
+
+    def __init__(self):
+        self.tree = graph_trees.tree_of(7)
+
+    def add(self, program, static=(), mutated=(), **options):
+        """A function of one tensor."""
+        facts = {"mode": 0, "tensors": [0], "integers": [], "static": list(static)}
+        facts |= {"mutated": list(mutated), "names": ["weight"], "traces": ["where"]}
+        facts |= {"output_traces": [None], "mutation_trace": ""}
+        given = Chooser(kiln.config.snapshot(cudagraphs=True, **options))._options
+        return GraphFunction(program, facts, 7, given)
+
+    def call(self, function, *inputs):
+        """Each in a step of its own. Gives what the tree counted meanwhile."""
+        before = self.tree.native.report()
+        for x in inputs:
+            self.tree.device.step()
+            function.direct([x])([x])
+        after = self.tree.native.report()
+        names = ("warm_ups", "recordings", "skips", "plain_runs")
+        return {name: after[name] - before[name] for name in names}
+
+
+@pytest.fixture
+def models(monkeypatch):
+    service.load_library()
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda tensor: True))
+    monkeypatch.setattr(graph_trees, "GraphDevice", lambda index: StandIn())
+    yield Models()
+    graph_trees.reset()
+
+
+@pytest.fixture
+def parameters_are_attributes():
+    with torch._dynamo.config.patch(inline_inbuilt_nn_modules=False):
+        yield
+
+
+def double(inputs):
+    return [inputs.pop() * 2]
+
+
+def written(inputs):
+    """Said to write to its input: that it is asked is enough."""
+    inputs.clear()
+    return [torch.ones(16)]
+
+
+def in_either_order(pair):
+    return pytest.mark.parametrize("order", [pair, pair[::-1]], ids=["first", "last"])
+
+
+@in_either_order([1, 100])
+def test_each_function_has_its_own_limit(models, parameters_are_attributes, order):
+    weights = [torch.ones(16) for _ in range(6)]  # at addresses of their own
+    counts = {}
+    for limit in order:
+        f = models.add(double, static=[0], cudagraph_unexpected_rerecord_limit=limit)
+        counts[limit] = models.call(f, *weights)
+    assert counts[1] == {"warm_ups": 1, "recordings": 2, "skips": 1, "plain_runs": 3}
+    assert counts[100] == {"warm_ups": 1, "recordings": 5, "skips": 0, "plain_runs": 0}
+
+
+@in_either_order([False, True])
+def test_each_function_has_its_own_mode_of_warming_up(models, order):
+    x = torch.ones(16)
+    counts = {}
+    for skips in order:
+        counts[skips] = models.call(models.add(double, skip_cudagraph_warmup=skips), x, x, x)
+    assert counts[False]["warm_ups"] == 1 and counts[True]["warm_ups"] == 0
+    forced = models.add(double, force_cudagraphs_warmup=True)
+    assert models.call(forced, x, x, x)["warm_ups"] == 3
+    assert models.call(models.add(double), x, x, x)["warm_ups"] == 1
+
+
+@in_either_order([False, True])
+def test_a_skip_is_an_error_of_the_function_alone_that_asks_for_it(models, order):
+    for is_error in order:
+        f = models.add(written, mutated=[0], cudagraph_or_error=is_error)
+        if is_error:
+            with pytest.raises(kiln.KilnError, match="skipping cudagraphs due to mutated inputs"):
+                models.call(f, torch.ones(16))
+        else:
+            assert models.call(f, torch.ones(16), torch.ones(16))["plain_runs"] == 2
+
+
+@in_either_order([False, True])
+def test_each_function_has_its_own_word_on_what_it_writes_to(models, order):
+    counts = {}
+    for writes in order:
+        f = models.add(double)
+        g = models.add(written, mutated=[0], cudagraph_support_input_mutation=writes)
+        models.call(f, torch.ones(16), torch.ones(16))
+        skips = 0
+        for _ in range(3):
+            models.tree.device.step()
+            inputs = [torch.ones(16)]
+            given = f.direct(inputs)(inputs)
+            before = models.tree.native.report()["skips"]
+            g.direct(given)(given)
+            skips += models.tree.native.report()["skips"] - before
+        counts[writes] = skips
+    assert counts == {False: 1, True: 0}
+
+
+@in_either_order([False, True])
+def test_a_moved_parameter_is_an_error_where_nothing_else_is_allowed(
+    models, parameters_are_attributes, order
+):
+    """Section 4 of the fact sheet: where parameters are no inputs and none may be written."""
+    first, moved = torch.ones(16), torch.ones(16)
+    for writes in order:
+        f = models.add(double, static=[0], cudagraph_support_input_mutation=writes)
+        models.call(f, first, first, first)
+        if writes:
+            assert models.call(f, moved)["recordings"] == 1
+            continue
+        with pytest.raises(kiln.KilnError) as error:
+            models.call(f, moved)
+        assert str(error.value).splitlines() == [
+            "static input data pointer changed.",
+            f"input name: weight. data pointer changed from {first.data_ptr()} to "
+            f"{moved.data_ptr()}. input stack trace: where",
+        ]
+        assert models.call(f, first)["recordings"] == 0  # it replays
+
+
+def test_a_moved_parameter_that_is_an_input_is_recorded_anew(models):
+    f = models.add(double, static=[0], cudagraph_support_input_mutation=False)
+    first, moved = torch.ones(16), torch.ones(16)
+    assert models.call(f, first, first, moved)["recordings"] == 2
