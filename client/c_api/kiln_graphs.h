@@ -179,7 +179,8 @@ typedef struct KilnGraphCall {
 
 /* What the host failed with is INTERNAL, "the framework's NAME failed". */
 KilnStatus* kiln_graph_tree_run(KilnGraphTree* tree, const KilnGraphCall* call);
-/* Drops all recordings. A call afterwards is FAILED_PRECONDITION. */
+/* Drops all recordings. A call afterwards is FAILED_PRECONDITION. The host may
+ * call it from within a call of the tree, at whose end the recordings go. */
 void kiln_graph_tree_shutdown(KilnGraphTree* tree);
 /* A backward ran that is none of the tree's. */
 void kiln_graph_tree_backward_ran(KilnGraphTree* tree);

@@ -19,8 +19,7 @@ namespace {
 
 constexpr char kThreadText[] =
     "skipping cudagraph while another thread holds outputs of the last ones, "
-    "for "
-    "function ";
+    "for function ";
 
 }  // namespace
 
@@ -51,7 +50,10 @@ absl::Status GraphTree::Run(int function_id, Call& call) {
     return RunPlainly(function, call);
   }
   is_running_ = true;
-  const auto done = absl::MakeCleanup([this] { is_running_ = false; });
+  const auto done = absl::MakeCleanup([this] {
+    is_running_ = false;
+    if (is_shut_down_) DropRecordings();
+  });
   thread_ = call.thread;
   if (is_another) {
     EndPath();
@@ -337,7 +339,8 @@ absl::Status GraphTree::Skip(const Function& function, std::string text) {
 
 void GraphTree::Shutdown() {
   is_shut_down_ = true;
-  DropRecordings();
+  // A call under way reads the nodes of its path: it drops them at its end.
+  if (!is_running_) DropRecordings();
 }
 
 void GraphTree::DropRecordings() {

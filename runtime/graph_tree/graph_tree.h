@@ -47,9 +47,9 @@ class GraphTree {
   // FAILED_PRECONDITION  a static input has moved, where that is an error; a
   //                      function was refused a graph, with skip_is_error; or
   //                      after Shutdown
-  // The next call works after any of them. A function that calls another while
-  // it is warmed up or recorded has that one run without a graph; so is a call of
-  // another thread than the last one's while outputs of the path are in use.
+  // The next call works after any of them. Two kinds of calls run without a
+  // graph: one that a function makes while it is warmed up or recorded, and one
+  // of another thread than the last call's while outputs of the path are in use.
   absl::Status Run(int function, Call& call);
 
   // A backward ran that is none of this tree's.
@@ -59,7 +59,8 @@ class GraphTree {
   // not until something else is allocated: before a Shutdown that they outlive.
   absl::Status RestorePool();
 
-  // Drops all recordings, with what they hold.
+  // Drops all recordings, with what they hold. A function that is being run may
+  // call it: then the recordings go when the call that runs it ends.
   void Shutdown();
 
   TreeState state() const {

@@ -1,6 +1,7 @@
 #include "runtime/graph_tree/graph_tree.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -203,6 +204,38 @@ TEST(GraphTree, AfterShutdownNothingIsHeldAndACallIsAnError) {
   FakeTensors out;
   const absl::Status status = rig.TryCall(f, {rig.Full(1)}, out);
   EXPECT_EQ(status.message(), "Running CUDAGraph after shutdown");
+}
+
+// In a framework another thread may do so, while the body lets it.
+TEST(GraphTree, AShutdownInTheMiddleOfACallWaitsForItsEnd) {
+  for (const bool in_warm_up : {true, false}) {
+    TreeRig rig;
+    const int f = rig.Add(Scale(2, 1));
+    std::string shape_in_body;
+    bool shuts_down = false;
+    const int g = rig.Add([&](FakeFramework& framework, FakeTensors inputs) {
+      if (shuts_down) {
+        rig.tree.Shutdown();
+        shape_in_body = rig.Shape();
+      }
+      return Scale(5, 0)(framework, std::move(inputs));
+    });
+    for (int i = 0; i < 3; ++i) rig.Begin(f, {rig.Full(i)});
+    if (!in_warm_up) rig.Continue(g, {rig.Full(1)});
+    FakeTensors kept = rig.Begin(f, {rig.Full(2)});
+    shuts_down = true;
+    FakeTensors out = rig.Continue(g, {kept[0]});
+    // What runs still knows the path that it was called on.
+    EXPECT_EQ(shape_in_body, "0");
+    EXPECT_EQ(rig.Value(out[0]), "25");
+    EXPECT_EQ(rig.Shape(), "");
+    EXPECT_EQ(rig.tree.state(), TreeState::kNone);
+    const absl::Status after = rig.TryCall(f, {rig.Full(1)}, out);
+    EXPECT_EQ(after.message(), "Running CUDAGraph after shutdown");
+    kept.clear();
+    out.clear();
+    EXPECT_EQ(rig.Blocks(), 0u);
+  }
 }
 
 TEST(GraphTree, AFailureInWarmUpOrRecordLeavesTheTreeInOrder) {
