@@ -30,7 +30,8 @@ namespace kiln {
 // watches inputs or launches, or is traced: no graph can do that.
 //
 // Recordings stay until this goes. Thread-safe: one call at a time is put on the
-// device, so that runs of several threads wait for one another.
+// device, so that runs of several threads wait for one another; there they run
+// one after the other too, whichever streams they are on.
 class SessionGraphs {
  public:
   using Indices = absl::FunctionRef<std::vector<int>()>;

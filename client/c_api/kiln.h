@@ -185,7 +185,9 @@ typedef struct KilnSessionOptions {
    * one launch. For programs whose short kernels wait for the host. Runs wait
    * for one another then, and results hold until the next step that
    * kiln_session_mark_step_begin begins. A run with an allocator, a trace or
-   * functions to call goes without a graph. kiln_graphs.h tells what was done. */
+   * functions to call goes without a graph. kiln_graphs.h tells what was done.
+   * Runs on several streams are put in order; other work that reads results is the
+   * caller's to order before the next run on another stream. */
   int32_t graphs;
 } KilnSessionOptions;
 

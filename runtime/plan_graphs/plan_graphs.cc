@@ -142,9 +142,12 @@ absl::StatusOr<std::vector<OutputValue>> PlanGraphs::Run(int plan,
              .address = view.is_tensor ? view.data : nullptr};
     return true;
   });
+  RETURN_IF_ERROR(recorder_->order().Begin(from.stream));
   const absl::Status status = tree_->Run(function, call);
   room_ = std::move(call.inputs);
+  const absl::Status ended = recorder_->order().End(from.stream);
   RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(ended);
   return std::move(from.results);
 }
 

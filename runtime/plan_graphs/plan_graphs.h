@@ -28,13 +28,16 @@ namespace kiln {
 //
 // Results are the caller's until the next iteration begins: then they may be
 // overwritten, and those that no replay gave are taken back. Such a tensor as an
-// input is FAILED_PRECONDITION; who reads its memory himself is not warned. One
-// thread at a time.
+// input is FAILED_PRECONDITION; who reads its memory himself is not warned.
+//
+// Calls on several streams run one after the other on the device, in the order in
+// which they are made. Other work that reads results is the caller's to order
+// before the next call on another stream. One thread at a time.
 class PlanGraphs {
  public:
   struct CallOptions {
     uint64_t seed = 0;
-    Stream stream = nullptr;  // the results are ready there
+    Stream stream = nullptr;  // the results are ready there; may go after that
   };
 
   // `memory` is of `device`; `options` are each plan's. UNIMPLEMENTED: the

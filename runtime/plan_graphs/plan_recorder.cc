@@ -52,6 +52,8 @@ absl::StatusOr<std::unique_ptr<PlanRecorder>> PlanRecorder::Make(
       new PlanRecorder(std::move(device), memory));
   ASSIGN_OR_RETURN(recorder->stream_, recorder->device_->MakeStream());
   ASSIGN_OR_RETURN(recorder->marker_, recorder->device_->MakeMarker());
+  ASSIGN_OR_RETURN(recorder->order_, CallOrder::Make(*recorder->device_,
+                                                     recorder->stream_->get()));
   return recorder;
 }
 
@@ -76,6 +78,7 @@ absl::StatusOr<std::vector<graph_tree::Output>> PlanRecorder::WarmUp(
     const graph_tree::Function& function, graph_tree::Call& call) {
   PlanCall& caller = CallerOf(call);
   RETURN_IF_ERROR(Order(caller.stream, stream_->get()));
+  absl::StatusOr<std::vector<OutputValue>> results;
   {
     const PoolRouting routing(memory_.allocator(), memory_.pool());
     Dropper dropper(caller.inputs);
@@ -84,10 +87,11 @@ absl::StatusOr<std::vector<graph_tree::Output>> PlanRecorder::WarmUp(
     options.stream = stream_->get();
     options.allocator = &memory_.allocator();
     options.inputs = &dropper;
-    ASSIGN_OR_RETURN(caller.results,
-                     ExecutorOf(function)->Run(caller.inputs, options));
+    results = ExecutorOf(function)->Run(caller.inputs, options);
   }
+  // Also where the run failed: it may have put some of its work.
   RETURN_IF_ERROR(Order(stream_->get(), caller.stream));
+  ASSIGN_OR_RETURN(caller.results, std::move(results));
   memory_.Adopt(absl::MakeSpan(caller.results));
   caller.inputs.clear();
   return OutputsOf(caller.results, memory_);
@@ -109,45 +113,65 @@ absl::StatusOr<Tensor> PlanRecorder::CopyIntoPool(const Tensor& tensor) {
   return copy;
 }
 
+absl::StatusOr<std::vector<InputSlot>> PlanRecorder::CopyInputs(
+    std::vector<InputValue>& inputs, absl::Span<const InputUse> uses) {
+  std::vector<InputSlot> slots;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (uses[i] != InputUse::kCopied) continue;
+    Tensor& tensor = std::get<Tensor>(inputs[i]);
+    ASSIGN_OR_RETURN(tensor, CopyIntoPool(tensor));
+    slots.push_back({static_cast<int>(i), WithoutRepeats(tensor)});
+  }
+  return slots;
+}
+
+absl::StatusOr<std::unique_ptr<PlacedRun>> PlanRecorder::Place(
+    const std::shared_ptr<const Executor>& executor, uint64_t seed,
+    std::vector<InputValue> inputs) {
+  Dropper dropper(inputs);
+  RunOptions options;
+  options.seed = seed;
+  options.stream = stream_->get();
+  options.allocator = &memory_.allocator();
+  options.inputs = &dropper;
+  return PlacedRun::Place(executor, ViewsOf(inputs), options);
+}
+
+absl::StatusOr<std::unique_ptr<CapturedGraph>> PlanRecorder::Capture(
+    PlacedRun& run) {
+  RETURN_IF_ERROR(device_->BeginCapture(stream_->get()));
+  const absl::Status put = run.Put();
+  absl::StatusOr<std::unique_ptr<CapturedGraph>> graph =
+      device_->EndCapture(stream_->get());
+  RETURN_IF_ERROR(put);
+  return graph;
+}
+
 absl::StatusOr<std::unique_ptr<graph_tree::Recording>> PlanRecorder::Record(
     const graph_tree::Function& function, graph_tree::Call& call,
     absl::Span<const InputUse> uses) {
   PlanCall& caller = CallerOf(call);
   std::vector<InputValue> inputs = std::exchange(caller.inputs, {});
   RETURN_IF_ERROR(Order(caller.stream, stream_->get()));
-  std::vector<InputSlot> slots;
-  std::unique_ptr<PlacedRun> run;
+  absl::StatusOr<std::vector<InputSlot>> slots;
+  absl::StatusOr<std::unique_ptr<PlacedRun>> run;
   {
     const PoolRouting routing(memory_.allocator(), memory_.pool());
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (uses[i] != InputUse::kCopied) continue;
-      Tensor& tensor = std::get<Tensor>(inputs[i]);
-      ASSIGN_OR_RETURN(tensor, CopyIntoPool(tensor));
-      slots.push_back({static_cast<int>(i), WithoutRepeats(tensor)});
+    slots = CopyInputs(inputs, uses);
+    if (slots.ok()) {
+      run = Place(ExecutorOf(function), caller.seed, std::move(inputs));
     }
-    Dropper dropper(inputs);
-    RunOptions options;
-    options.seed = caller.seed;
-    options.stream = stream_->get();
-    options.allocator = &memory_.allocator();
-    options.inputs = &dropper;
-    ASSIGN_OR_RETURN(
-        run, PlacedRun::Place(ExecutorOf(function), ViewsOf(inputs), options));
   }
-  std::vector<OutputValue> results = run->TakeOutputs();
-  memory_.Adopt(absl::MakeSpan(results));
-  inputs.clear();
   // Copies and what placing put there come before the first launch.
   RETURN_IF_ERROR(Order(stream_->get(), caller.stream));
-  RETURN_IF_ERROR(device_->BeginCapture(stream_->get()));
-  const absl::Status put = run->Put();
-  absl::StatusOr<std::unique_ptr<CapturedGraph>> graph =
-      device_->EndCapture(stream_->get());
-  RETURN_IF_ERROR(put);
-  RETURN_IF_ERROR(graph.status());
-  return std::make_unique<PlanRecording>(device_, memory_, std::move(run),
-                                         *std::move(graph), std::move(slots),
-                                         std::move(results));
+  RETURN_IF_ERROR(slots.status());
+  RETURN_IF_ERROR(run.status());
+  std::vector<OutputValue> results = (*run)->TakeOutputs();
+  memory_.Adopt(absl::MakeSpan(results));
+  ASSIGN_OR_RETURN(std::unique_ptr<CapturedGraph> graph, Capture(**run));
+  return std::make_unique<PlanRecording>(device_, memory_, *order_,
+                                         *std::move(run), std::move(graph),
+                                         *std::move(slots), std::move(results));
 }
 
 void PlanRecorder::TakeViews(PlanCall& call) const {

@@ -12,7 +12,10 @@
 #include "runtime/executor.h"
 #include "runtime/graph_tree/recorder.h"
 #include "runtime/input_view.h"
+#include "runtime/placed_run.h"
+#include "runtime/plan_graphs/call_order.h"
 #include "runtime/plan_graphs/graph_memory.h"
+#include "runtime/plan_graphs/plan_recording.h"
 #include "runtime/tensor.h"
 
 namespace kiln {
@@ -74,6 +77,9 @@ class PlanRecorder final : public graph_tree::Recorder {
   // where it starts.
   void TakeViews(PlanCall& call) const;
 
+  // Of the calls: whoever calls the tree begins and ends them here.
+  CallOrder& order() { return *order_; }
+
  private:
   PlanRecorder(std::shared_ptr<Device> device, GraphMemory& memory)
       : device_(std::move(device)), memory_(memory) {}
@@ -82,11 +88,20 @@ class PlanRecorder final : public graph_tree::Recorder {
   absl::Status Order(Stream first, Stream second);
   // The same elements in the pool, copied on the pool's stream.
   absl::StatusOr<Tensor> CopyIntoPool(const Tensor& tensor);
+  // Puts copies in the place of the inputs that replays copy.
+  absl::StatusOr<std::vector<InputSlot>> CopyInputs(
+      std::vector<InputValue>& inputs,
+      absl::Span<const graph_tree::InputUse> uses);
+  absl::StatusOr<std::unique_ptr<PlacedRun>> Place(
+      const std::shared_ptr<const Executor>& executor, uint64_t seed,
+      std::vector<InputValue> inputs);
+  absl::StatusOr<std::unique_ptr<CapturedGraph>> Capture(PlacedRun& run);
 
   const std::shared_ptr<Device> device_;
   GraphMemory& memory_;
   std::unique_ptr<OwnedStream> stream_;
   std::unique_ptr<Marker> marker_;
+  std::unique_ptr<CallOrder> order_;
 };
 
 }  // namespace kiln

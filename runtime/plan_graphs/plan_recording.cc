@@ -60,13 +60,14 @@ std::vector<graph_tree::Output> OutputsOf(absl::Span<const OutputValue> results,
 }
 
 PlanRecording::PlanRecording(std::shared_ptr<Device> device,
-                             GraphMemory& memory,
+                             GraphMemory& memory, CallOrder& order,
                              std::unique_ptr<PlacedRun> run,
                              std::unique_ptr<CapturedGraph> graph,
                              std::vector<InputSlot> slots,
                              std::vector<OutputValue> results)
     : device_(std::move(device)),
       memory_(memory),
+      order_(order),
       run_(std::move(run)),
       graph_(std::move(graph)),
       slots_(std::move(slots)),
@@ -76,8 +77,7 @@ PlanRecording::PlanRecording(std::shared_ptr<Device> device,
       cached_(forms_.size()) {}
 
 PlanRecording::~PlanRecording() {
-  if (!last_.has_value()) return;
-  IgnoreBecause(device_->Synchronize(*last_),
+  IgnoreBecause(order_.Wait(),
                 "what failed there was or will be told by another wait");
 }
 
@@ -85,7 +85,6 @@ absl::Status PlanRecording::Launch(Stream stream, uint64_t seed) {
   if (void* const slot = run_->seed_slot()) {
     RETURN_IF_ERROR(device_->Fill(slot, sizeof(seed), 1, seed, stream));
   }
-  last_ = stream;
   return graph_->Launch(stream);
 }
 

@@ -1,6 +1,7 @@
 #ifndef KILN_RUNTIME_PLAN_GRAPHS_PLAN_RECORDING_H_
 #define KILN_RUNTIME_PLAN_GRAPHS_PLAN_RECORDING_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "runtime/device.h"
 #include "runtime/graph_tree/recorder.h"
 #include "runtime/placed_run.h"
+#include "runtime/plan_graphs/call_order.h"
 #include "runtime/plan_graphs/graph_memory.h"
 #include "runtime/tensor.h"
 
@@ -38,13 +40,13 @@ std::vector<graph_tree::Output> OutputsOf(absl::Span<const OutputValue> results,
 // A plan that was captured.
 class PlanRecording final : public graph_tree::Recording {
  public:
-  // `memory` outlives this. `results`: with owners, until FirstRun.
+  // `memory` and `order` outlive this. `results`: with owners, until FirstRun.
   PlanRecording(std::shared_ptr<Device> device, GraphMemory& memory,
-                std::unique_ptr<PlacedRun> run,
+                CallOrder& order, std::unique_ptr<PlacedRun> run,
                 std::unique_ptr<CapturedGraph> graph,
                 std::vector<InputSlot> slots, std::vector<OutputValue> results);
 
-  // Waits for the last launch.
+  // Waits for what was launched.
   ~PlanRecording() override;
 
   absl::Span<const graph_tree::Output> outputs() const override {
@@ -66,6 +68,7 @@ class PlanRecording final : public graph_tree::Recording {
 
   const std::shared_ptr<Device> device_;
   GraphMemory& memory_;
+  CallOrder& order_;
   const std::unique_ptr<PlacedRun> run_;
   const std::unique_ptr<CapturedGraph> graph_;
   const std::vector<InputSlot> slots_;
@@ -74,7 +77,6 @@ class PlanRecording final : public graph_tree::Recording {
   // As recorded; those of the pool have no owner.
   std::vector<OutputValue> forms_;
   std::vector<std::optional<Tensor>> cached_;
-  std::optional<Stream> last_;  // that it was launched on
 };
 
 }  // namespace kiln

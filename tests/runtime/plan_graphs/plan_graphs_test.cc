@@ -1,17 +1,13 @@
 // The graph tree over plans, on the null device: copies and fills are the work.
-#include "runtime/plan_graphs/plan_graphs.h"
-
 #include <random>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/extern_kernels/null_externs.h"
-#include "runtime/null_device.h"
+#include "tests/runtime/plan_graphs/plan_graphs_rig.h"
 #include "tests/runtime/test_artifact.h"
 
 namespace kiln {
@@ -19,118 +15,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-constexpr char kVector[] =
-    R"(dtype: DTYPE_FLOAT32 sizes { value: 4 } strides { value: 1 })";
-
-std::string Input() {
-  return absl::StrCat("inputs { tensor { ", kVector, " } } ");
-}
-std::string View(int buffer) {
-  return absl::StrCat("{ buffer: ", buffer, " ", kVector, " }");
-}
-std::string CopyStep(int from, int to) {
-  return absl::StrCat("steps { copy { from ", View(from), " to ", View(to),
-                      " } } ");
-}
-
-// y = x, through memory of its own.
-std::string CopyPlan() {
-  return absl::StrCat(Input(), R"(
-    buffers { kind: KIND_INPUT index: 0 name: "x" bytes { value: 16 } }
-    buffers { kind: KIND_OWN name: "t" bytes { value: 16 } }
-    buffers { kind: KIND_OUTPUT name: "y" bytes { value: 16 } } )",
-                      CopyStep(0, 1), CopyStep(1, 2), "outputs { view ",
-                      View(2), " }");
-}
-
-// y = x and z = the last three of x with a 7 before them; both with a view.
-std::string TwoResultsPlan() {
-  return absl::StrCat(Input(), R"(
-    buffers { kind: KIND_INPUT index: 0 name: "x" bytes { value: 16 } }
-    buffers { kind: KIND_OUTPUT name: "y" bytes { value: 16 } }
-    buffers { kind: KIND_OUTPUT name: "z" bytes { value: 16 } } )",
-                      CopyStep(0, 1), CopyStep(0, 2), R"(
-    steps { fill { to { buffer: 2 dtype: DTYPE_FLOAT32 sizes { value: 1 } strides { value: 1 } }
-      bits: 0x40e00000 } } )",
-                      "outputs { view ", View(1), " } outputs { view ", View(2),
-                      " } outputs { view ", View(2), " }");
-}
-
-// x loses its first element to a 7; the result is x itself.
-std::string MutatingPlan() {
-  return absl::StrCat("inputs { mutated: true tensor { ", kVector, R"( } }
-    buffers { kind: KIND_INPUT index: 0 name: "x" bytes { value: 16 } }
-    steps { fill { to { buffer: 0 dtype: DTYPE_FLOAT32 sizes { value: 1 } strides { value: 1 } }
-      bits: 0x40e00000 } }
-    outputs { view )",
-                      View(0), " }");
-}
-
-class PlanGraphsTest : public testing::Test {
- protected:
-  explicit PlanGraphsTest(
-      const graph_tree::FunctionOptions& options = {.check_pool = true})
-      : options_(options) {
-    MakeGraphs();
-  }
-  void MakeGraphs() {
-    graphs_.reset();
-    auto made = PlanGraphs::Make(device_, allocator_, options_);
-    EXPECT_TRUE(made.ok()) << made.status();
-    graphs_ = *std::move(made);
-  }
-
-  int Add(const std::string& plan, std::vector<int> static_inputs = {}) {
-    auto executor =
-        Load(Seal(MakeTestArtifact(plan)), {device_, MakeNullExterns()});
-    EXPECT_TRUE(executor.ok()) << executor.status();
-    return graphs_->Add(*executor, std::move(static_inputs));
-  }
-
-  static Tensor Vector(float value) {
-    Tensor tensor = FloatTensor({4}, {value, value + 1, value + 2, value + 3});
-    tensor.device = DeviceKind::kNull;
-    return tensor;
-  }
-
-  std::vector<Tensor> Call(int plan, std::vector<InputValue> inputs) {
-    auto results = graphs_->Run(plan, std::move(inputs), {});
-    EXPECT_TRUE(results.ok()) << results.status();
-    std::vector<Tensor> tensors;
-    if (!results.ok()) return tensors;
-    for (OutputValue& result : *results) {
-      tensors.push_back(std::get<Tensor>(std::move(result)));
-    }
-    return tensors;
-  }
-  // The first call of an iteration.
-  std::vector<Tensor> Begin(int plan, std::vector<InputValue> inputs) {
-    graphs_->BeginStep();
-    return Call(plan, std::move(inputs));
-  }
-
-  const graph_tree::TreeCounters& counters() const {
-    return graphs_->tree().counters();
-  }
-  // Of the pool.
-  int64_t AllocatedBlocks() const {
-    int64_t blocks = 0;
-    for (const PoolSegment& segment :
-         allocator_->State(graphs_->memory().pool())) {
-      for (const auto& [offset, block] : segment.blocks) {
-        blocks += block.allocated;
-      }
-    }
-    return blocks;
-  }
-
-  const graph_tree::FunctionOptions options_;
-  const std::shared_ptr<Device> device_ = MakeNullDevice();
-  const std::shared_ptr<CachingAllocator> allocator_ =
-      std::make_shared<CachingAllocator>(device_->segments());
-  std::unique_ptr<PlanGraphs> graphs_;
-};
 
 TEST_F(PlanGraphsTest, WarmsUpRecordsAndReplaysWhatTheInputsHold) {
   const int copy = Add(CopyPlan());
@@ -316,19 +200,6 @@ TEST_F(PlanGraphsTest, AResultIsFoundByItsAddressWhileItLives) {
   void* const data = kept[3].data;
   kept.pop_back();
   EXPECT_EQ(graphs_->memory().OwnerAt(data), kept[2].owner);
-}
-
-// As a caller in C has an input: he knows its memory and its form alone.
-InputView Bare(const Tensor& tensor) {
-  InputView view = {};
-  view.is_tensor = true;
-  view.dtype = tensor.dtype;
-  view.rank = static_cast<int32_t>(tensor.sizes.size());
-  view.data = tensor.data;
-  view.sizes = tensor.sizes.data();
-  view.strides = tensor.strides.data();
-  view.number = tensor.storage_offset;
-  return view;
 }
 
 TEST_F(PlanGraphsTest, BareViewsAreWarmedUpRecordedAndReplayedLikeTensors) {

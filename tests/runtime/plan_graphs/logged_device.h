@@ -1,0 +1,76 @@
+#ifndef KILN_TESTS_RUNTIME_PLAN_GRAPHS_LOGGED_DEVICE_H_
+#define KILN_TESTS_RUNTIME_PLAN_GRAPHS_LOGGED_DEVICE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/device.h"
+
+namespace kiln {
+
+// A null device that writes down what is put on which stream:
+//
+//   "copy 4 on 1"     four elements, on the stream of address 1
+//   "fill 7 on 1"     with the bits 7
+//   "graph on 1", "record on 1", "wait on 1", "synchronize 1"
+//
+// Streams of the device's own are "own". What is captured is not told. One
+// thread at a time.
+class LoggedDevice : public Device {
+ public:
+  LoggedDevice();
+  ~LoggedDevice() override;
+
+  // What was told since the last time.
+  std::vector<std::string> TakeLog();
+  // The next copies fail with it, until OK is given.
+  void FailCopies(absl::Status status) { copies_fail_ = std::move(status); }
+
+  const DeviceTraits& traits() const override { return device_->traits(); }
+  Allocator& allocator() override { return device_->allocator(); }
+  Allocator& segments() override { return device_->segments(); }
+  absl::StatusOr<std::unique_ptr<OwnedStream>> MakeStream() override;
+  absl::StatusOr<std::unique_ptr<Module>> LoadModule(
+      absl::string_view image) override {
+    return device_->LoadModule(image);
+  }
+  absl::StatusOr<std::unique_ptr<Marker>> MakeMarker() override;
+  absl::Status Launch(const KernelLaunch& launch, Stream stream) override {
+    return device_->Launch(launch, stream);
+  }
+  absl::Status Copy(const StridedView& from, const StridedView& to,
+                    Stream stream) override;
+  absl::Status Fill(void* to, int64_t element_bytes, int64_t elements,
+                    uint64_t bits, Stream stream) override;
+  absl::Status Upload(const void* host, void* device, int64_t bytes,
+                      Stream stream) override {
+    return device_->Upload(host, device, bytes, stream);
+  }
+  absl::Status Download(const void* device, void* host, int64_t bytes,
+                        Stream stream) override {
+    return device_->Download(device, host, bytes, stream);
+  }
+  absl::Status Synchronize(Stream stream) override;
+  absl::Status BeginCapture(Stream stream) override {
+    return device_->BeginCapture(stream);
+  }
+  absl::StatusOr<std::unique_ptr<CapturedGraph>> EndCapture(
+      Stream stream) override;
+  bool IsCaptured(Stream stream) const override {
+    return device_->IsCaptured(stream);
+  }
+
+  // "`what` STREAM", unless the stream is captured.
+  void Log(absl::string_view what, Stream stream);
+
+ private:
+  const std::unique_ptr<Device> device_;
+  absl::Status copies_fail_;
+  std::vector<Stream> own_;
+  std::vector<std::string> log_;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_TESTS_RUNTIME_PLAN_GRAPHS_LOGGED_DEVICE_H_
