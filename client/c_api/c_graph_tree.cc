@@ -12,6 +12,7 @@
 #include "client/c_api/c_graph_report.h"
 #include "client/c_api/c_status.h"
 #include "client/c_api/kiln_graphs.h"
+#include "proto/base/status.h"
 #include "runtime/graph_tree/graph_tree.h"
 
 using kiln::graph_tree::Call;
@@ -31,7 +32,13 @@ struct KilnGraphTree {
   kiln::CGraphHost host;
   Generations generations;
   GraphTree tree;
-  int32_t functions = 0;
+  // Of each function: how many inputs a call has, or at least how many until
+  // one has run.
+  struct InputCount {
+    int32_t least = 0;
+    bool is_known = false;
+  };
+  std::vector<InputCount> input_counts;
 };
 
 namespace {
@@ -57,18 +64,50 @@ std::vector<std::string> TextsOf(const char* const* texts, int32_t count) {
   return all;
 }
 
+// Numbers of inputs, how many of which there are is not known yet.
+absl::Status CheckInputNumbers(absl::string_view name, const int32_t* numbers,
+                               int32_t count) {
+  RETURN_IF_ERROR(kiln::CheckArray(name, numbers, count));
+  for (int32_t i = 0; i < count; ++i) {
+    RETURN_IF_ERROR(kiln::CheckAtLeast(name, numbers[i], 0));
+  }
+  return absl::OkStatus();
+}
+
+// How many inputs a call must have for all that the function names.
+int32_t LeastInputs(const KilnGraphFunction& function) {
+  int32_t most = -1;
+  for (int32_t i = 0; i < function.static_input_count; ++i) {
+    most = std::max(most, function.static_inputs[i]);
+  }
+  for (int32_t i = 0; i < function.mutated_input_count; ++i) {
+    most = std::max(most, function.mutated_inputs[i]);
+  }
+  return most + 1;
+}
+
+absl::Status CheckCall(const KilnGraphTree& tree, const KilnGraphCall* call) {
+  RETURN_IF_ERROR(
+      kiln::CheckStruct("call", call, offsetof(KilnGraphCall, thread)));
+  RETURN_IF_ERROR(
+      kiln::CheckRange("function", call->function, 0,
+                       static_cast<int64_t>(tree.input_counts.size()) - 1));
+  RETURN_IF_ERROR(kiln::CheckArray("inputs", call->inputs, call->count));
+  const KilnGraphTree::InputCount& due = tree.input_counts[call->function];
+  return due.is_known
+             ? kiln::CheckRange("number of inputs", call->count, due.least,
+                                due.least)
+             : kiln::CheckAtLeast("number of inputs", call->count, due.least);
+}
+
 absl::Status CheckFunction(const KilnGraphFunction* given) {
-  absl::Status status = kiln::CheckStruct("function", given);
-  if (!status.ok()) return status;
-  status = kiln::CheckRange("mode", kiln::NumberOf(given->mode), 0, 2);
-  const auto check = [&](absl::string_view name, const void* entries,
-                         int64_t count) {
-    if (status.ok()) status = kiln::CheckArray(name, entries, count);
-  };
-  check("static_inputs", given->static_inputs, given->static_input_count);
-  check("mutated_inputs", given->mutated_inputs, given->mutated_input_count);
-  check("constants", given->constants, given->constant_count);
-  return status;
+  RETURN_IF_ERROR(kiln::CheckStruct("function", given));
+  RETURN_IF_ERROR(kiln::CheckRange("mode", kiln::NumberOf(given->mode), 0, 2));
+  RETURN_IF_ERROR(CheckInputNumbers("static_inputs", given->static_inputs,
+                                    given->static_input_count));
+  RETURN_IF_ERROR(CheckInputNumbers("mutated_inputs", given->mutated_inputs,
+                                    given->mutated_input_count));
+  return kiln::CheckArray("constants", given->constants, given->constant_count);
 }
 
 Function FunctionOf(const KilnGraphFunction& given) {
@@ -147,25 +186,18 @@ void kiln_graph_tree_free(KilnGraphTree* tree) { delete tree; }
 KilnStatus* kiln_graph_tree_add(KilnGraphTree* tree,
                                 const KilnGraphFunction* function,
                                 int32_t* number) {
-  const absl::Status status = CheckFunction(function);
+  absl::Status status = CheckFunction(function);
+  if (status.ok()) status = kiln::CheckGiven("number", number);
   if (!status.ok()) return kiln::StatusOf(status);
   *number = tree->tree.AddFunction(FunctionOf(*function));
-  tree->functions = *number + 1;
+  tree->input_counts.push_back({LeastInputs(*function), false});
   return nullptr;
 }
 
 KilnStatus* kiln_graph_tree_run(KilnGraphTree* tree,
                                 const KilnGraphCall* given) {
-  absl::Status status =
-      kiln::CheckStruct("call", given, offsetof(KilnGraphCall, thread));
-  if (status.ok()) {
-    status =
-        kiln::CheckRange("function", given->function, 0, tree->functions - 1);
-  }
-  if (status.ok()) {
-    status = kiln::CheckArray("inputs", given->inputs, given->count);
-  }
-  if (!status.ok()) return kiln::StatusOf(status);
+  const absl::Status sound = CheckCall(*tree, given);
+  if (!sound.ok()) return kiln::StatusOf(sound);
   Call call;
   call.caller = given->caller;
   if (given->struct_size > offsetof(KilnGraphCall, thread)) {
@@ -178,7 +210,11 @@ KilnStatus* kiln_graph_tree_run(KilnGraphTree* tree,
                            input.storage_address});
   }
   tree->generations.Set(given->calls, given->marks);
-  return kiln::StatusOf(tree->tree.Run(given->function, call));
+  const int32_t function = given->function;
+  const int32_t count = given->count;
+  const absl::Status run = tree->tree.Run(function, call);
+  if (run.ok()) tree->input_counts[function] = {count, true};
+  return kiln::StatusOf(run);
 }
 
 void kiln_graph_tree_shutdown(KilnGraphTree* tree) { tree->tree.Shutdown(); }

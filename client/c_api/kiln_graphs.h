@@ -156,7 +156,8 @@ typedef struct KilnGraphFunction {
   int32_t skip_is_error;
 } KilnGraphFunction;
 
-/* Writes the function's number, counted from 0. */
+/* Writes the function's number, counted from 0. INVALID_ARGUMENT: BAD_OPTION,
+ * an array is missing or has a number below 0. */
 KilnStatus* kiln_graph_tree_add(KilnGraphTree* tree,
                                 const KilnGraphFunction* function,
                                 int32_t* number);
@@ -177,7 +178,9 @@ typedef struct KilnGraphCall {
   int64_t thread;
 } KilnGraphCall;
 
-/* What the host failed with is INTERNAL, "the framework's NAME failed". */
+/* What the host failed with is INTERNAL, "the framework's NAME failed".
+ * INVALID_ARGUMENT: BAD_OPTION, no such function; an input that the function
+ * names is missing; or another number of inputs than an earlier call's that ran. */
 KilnStatus* kiln_graph_tree_run(KilnGraphTree* tree, const KilnGraphCall* call);
 /* Drops all recordings. A call afterwards is FAILED_PRECONDITION. The host may
  * call it from within a call of the tree, at whose end the recordings go. */

@@ -28,6 +28,9 @@ class LoggedDevice : public Device {
   void FailCopies(absl::Status status) { copies_fail_ = std::move(status); }
 
   const DeviceTraits& traits() const override { return device_->traits(); }
+  absl::StatusOr<CurrentDevice> MakeCurrent() const override {
+    return device_->MakeCurrent();
+  }
   Allocator& allocator() override { return device_->allocator(); }
   Allocator& segments() override { return device_->segments(); }
   absl::StatusOr<std::unique_ptr<OwnedStream>> MakeStream() override;
