@@ -15,9 +15,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "compiler/answer_work.h"
 #include "compiler/compiler_sources.h"
 #include "compiler/keep_freed_memory.h"
@@ -30,6 +33,8 @@
 #include "runtime/cpu_device.h"
 #include "runtime/cuda_device.h"
 #include "runtime/device_target.h"
+#include "runtime/extern_kernels/cuda_externs.h"
+#include "runtime/extern_kernels/read_extern_call.h"
 
 namespace kiln {
 namespace {
@@ -41,7 +46,80 @@ std::string Environment(const char* name, const char* otherwise) {
   return value != nullptr ? value : otherwise;
 }
 
-// Times kernels with the runtime's devices, opened when first needed.
+// Memory of a measurement, given back with it.
+class TimedBuffers {
+ public:
+  explicit TimedBuffers(Device& device) : device_(device) {}
+  ~TimedBuffers() {
+    for (size_t b = 0; b < addresses_.size(); ++b)
+      device_.allocator().Free(addresses_[b], bytes_[b], nullptr);
+  }
+  TimedBuffers(const TimedBuffers&) = delete;
+  TimedBuffers& operator=(const TimedBuffers&) = delete;
+
+  // More memory, each byte of it `byte`.
+  absl::Status Add(int64_t bytes, uint8_t byte) {
+    ASSIGN_OR_RETURN(void* const memory,
+                     device_.allocator().Allocate(bytes, nullptr));
+    addresses_.push_back(memory);
+    bytes_.push_back(bytes);
+    return device_.Fill(memory, 1, bytes, byte, nullptr);
+  }
+
+  absl::Span<void* const> addresses() const { return addresses_; }
+
+ private:
+  Device& device_;
+  std::vector<void*> addresses_;
+  std::vector<int64_t> bytes_;
+};
+
+// A call as the runtime reads it, over a TimedCall that outlives it.
+struct ReadCall {
+  explicit ReadCall(const TimedCall& call) {
+    for (const auto& operand : call.inputs) inputs.push_back(View(operand));
+    for (const auto& operand : call.outputs) outputs.push_back(View(operand));
+    for (const TimedCall::Attribute& attribute : call.attributes) {
+      ExternAttribute& out = attributes.emplace_back();
+      out.name = attribute.name;
+      if (const auto* i = std::get_if<int64_t>(&attribute.value)) {
+        out.value = *i;
+      } else if (const auto* f = std::get_if<double>(&attribute.value)) {
+        out.value = *f;
+      } else if (const auto* s = std::get_if<std::string>(&attribute.value)) {
+        out.value = absl::string_view(*s);
+      } else {
+        out.value = absl::Span<const int64_t>(
+            std::get<std::vector<int64_t>>(attribute.value));
+      }
+    }
+  }
+
+  static ExternOperand View(const TimedCall::Operand& operand) {
+    return {operand.dtype, operand.sizes, operand.strides};
+  }
+
+  std::vector<ExternOperand> inputs;
+  std::vector<ExternOperand> outputs;
+  std::vector<ExternAttribute> attributes;
+};
+
+absl::StatusOr<ExternPart> PartOf(const TimedCall& call) {
+  const ReadCall read(call);
+  return ReadExternCall(
+      {call.name, read.inputs, read.outputs, read.attributes});
+}
+
+// From the first element of a view to its last.
+int64_t BytesOf(const TimedCall::Operand& operand) {
+  int64_t last = 0;
+  for (size_t d = 0; d < operand.sizes.size(); ++d)
+    last += std::max<int64_t>(0, operand.sizes[d] - 1) * operand.strides[d];
+  return (last + 1) * SizeInBytes(operand.dtype);
+}
+
+// Times kernels and library calls with the runtime's devices, opened when first
+// needed.
 class RuntimeStopwatch final : public Stopwatch {
  public:
   explicit RuntimeStopwatch(std::vector<std::string> folders)
@@ -49,49 +127,67 @@ class RuntimeStopwatch final : public Stopwatch {
 
   absl::StatusOr<double> MedianSeconds(const TimedKernel& kernel,
                                        int repeats) override {
-    ASSIGN_OR_RETURN(Device* const device, DeviceFor(kernel));
+    ASSIGN_OR_RETURN(Device* const device,
+                     DeviceFor(kernel.kind, kernel.target));
     ASSIGN_OR_RETURN(const auto module, device->LoadModule(kernel.image));
     KernelLaunch launch;
     ASSIGN_OR_RETURN(launch.kernel,
                      module->FindKernel(kernel.symbol, kernel.shared_bytes));
-    std::vector<void*> buffers;
-    absl::Status status;
-    for (int64_t bytes : kernel.buffer_bytes) {
-      const auto memory = device->allocator().Allocate(bytes, nullptr);
-      status = memory.status();
-      if (!status.ok()) break;
-      buffers.push_back(*memory);
-      status = device->Fill(*memory, 1, bytes, 0, nullptr);
-      if (!status.ok()) break;
-    }
-    launch.buffers = buffers;
+    TimedBuffers buffers(*device);
+    for (const int64_t bytes : kernel.buffer_bytes)
+      RETURN_IF_ERROR(buffers.Add(bytes, 0));
+    launch.buffers = buffers.addresses();
     launch.scalars = kernel.scalars;
     launch.order = kernel.order;
     std::copy(std::begin(kernel.grid), std::end(kernel.grid), launch.grid);
     std::copy(std::begin(kernel.block), std::end(kernel.block), launch.block);
     launch.shared_bytes = kernel.shared_bytes;
-    absl::StatusOr<double> median = absl::InternalError("stopwatch: not run");
-    if (status.ok()) {
-      median = Time(*device, launch, repeats);
-    } else {
-      median = status;
-    }
-    for (size_t b = 0; b < buffers.size(); ++b)
-      device->allocator().Free(buffers[b], kernel.buffer_bytes[b], nullptr);
-    return median;
+    return Time(*device, repeats,
+                [&] { return device->Launch(launch, nullptr); });
+  }
+
+  absl::StatusOr<double> MedianSeconds(const TimedCall& call,
+                                       int repeats) override {
+    ASSIGN_OR_RETURN(ExternLibrary* const library, LibraryFor(call));
+    ASSIGN_OR_RETURN(const ExternPart part, PartOf(call));
+    ASSIGN_OR_RETURN(const auto prepared, library->Prepare(part.problem));
+    TimedBuffers buffers(*cuda_);
+    // Small numbers of every float type: products of zeros take less power.
+    constexpr uint8_t kFill = 0x3c;
+    for (const auto& operand : call.inputs)
+      RETURN_IF_ERROR(buffers.Add(BytesOf(operand), kFill));
+    for (const auto& operand : call.outputs)
+      RETURN_IF_ERROR(buffers.Add(BytesOf(operand), kFill));
+    const size_t operands = buffers.addresses().size();
+    if (prepared->workspace_bytes() > 0)
+      RETURN_IF_ERROR(buffers.Add(prepared->workspace_bytes(), 0));
+    ExternBuffers at;
+    for (int i = 0; i < kMaxExternOperands; ++i)
+      if (part.operand[i] >= 0)
+        at.operand[i] = buffers.addresses()[part.operand[i]];
+    if (prepared->workspace_bytes() > 0)
+      at.workspace = buffers.addresses()[operands];
+    return Time(*cuda_, repeats, [&] { return prepared->Run(at, nullptr); });
+  }
+
+  absl::StatusOr<std::vector<std::string>> Algorithms(const TimedCall& call,
+                                                      int most) override {
+    ASSIGN_OR_RETURN(ExternLibrary* const library, LibraryFor(call));
+    ASSIGN_OR_RETURN(const ExternPart part, PartOf(call));
+    return library->Algorithms(part.problem, most);
   }
 
  private:
   static constexpr int kWarmRuns = 3;
   static constexpr int kLaunchesARun = 5;
 
-  static absl::StatusOr<double> Time(Device& device, const KernelLaunch& launch,
-                                     int repeats) {
+  // The median of the time that `put` takes, which puts work on the device.
+  static absl::StatusOr<double> Time(Device& device, int repeats,
+                                     absl::FunctionRef<absl::Status()> put) {
     std::vector<double> seconds;
     for (int run = -kWarmRuns; run < repeats; ++run) {
       const SteadyTime start = SteadyNow();
-      for (int i = 0; i < kLaunchesARun; ++i)
-        RETURN_IF_ERROR(device.Launch(launch, nullptr));
+      for (int i = 0; i < kLaunchesARun; ++i) RETURN_IF_ERROR(put());
       RETURN_IF_ERROR(device.Synchronize(nullptr));
       if (run >= 0)
         seconds.push_back(absl::ToDoubleSeconds(Since(start)) / kLaunchesARun);
@@ -101,18 +197,30 @@ class RuntimeStopwatch final : public Stopwatch {
     return seconds[seconds.size() / 2];
   }
 
-  // NO_DEVICE also when the device can't run what the image is for.
-  absl::StatusOr<Device*> DeviceFor(const TimedKernel& kernel) {
+  absl::StatusOr<ExternLibrary*> LibraryFor(const TimedCall& call) {
+    if (call.kind != TargetKind::kCuda) {
+      return MakeError(
+          ErrorReason::kUnsupportedOp,
+          absl::StrCat(call.name, ": on the CPU libraries leave no choice"));
+    }
+    RETURN_IF_ERROR(DeviceFor(call.kind, call.target).status());
+    if (cuda_externs_ == nullptr)
+      cuda_externs_ = MakeCudaExterns(cuda_, folders_);
+    return cuda_externs_.get();
+  }
+
+  // NO_DEVICE also when the device can't run what is meant for `name`.
+  absl::StatusOr<Device*> DeviceFor(TargetKind kind, const std::string& name) {
     wire::Target target;
     Device* device = nullptr;
-    if (kernel.kind == TargetKind::kCuda) {
-      target.mutable_cuda()->set_arch(kernel.target);
+    if (kind == TargetKind::kCuda) {
+      target.mutable_cuda()->set_arch(name);
       if (cuda_ == nullptr) {
         ASSIGN_OR_RETURN(cuda_, CudaDevice::Open(0, folders_));
       }
       device = cuda_.get();
     } else {
-      target.mutable_cpu()->set_level(kernel.target);
+      target.mutable_cpu()->set_level(name);
       if (cpu_ == nullptr)
         cpu_ = std::make_unique<CpuDevice>(CpuDeviceOptions());
       device = cpu_.get();
@@ -124,6 +232,7 @@ class RuntimeStopwatch final : public Stopwatch {
 
   const std::vector<std::string> folders_;
   std::shared_ptr<CudaDevice> cuda_;
+  std::shared_ptr<ExternLibrary> cuda_externs_;
   std::unique_ptr<CpuDevice> cpu_;
 };
 

@@ -5,6 +5,7 @@
 
 #include "compiler/lower_request.h"
 #include "compiler/schedule/plan_pipeline.h"
+#include "compiler/tune/measure_call.h"
 #include "compiler/tune/measure_kernel.h"
 #include "proto/base/status.h"
 
@@ -18,13 +19,18 @@ absl::StatusOr<wire::TuningDecision> MeasureGraph(
                    LowerRequest(request.compile(), records));
   ASSIGN_OR_RETURN(const KernelPlan plan,
                    PlanNests(std::move(lowered.loops), lowered.env, records));
+  const MeasureOptions options = {
+      .choices = {request.choices().begin(), request.choices().end()},
+      .repeats = static_cast<int>(request.repeats())};
+  const LibraryCall* call =
+      CallOfKey(plan, lowered.env.target, request.key());
   ASSIGN_OR_RETURN(
       const Measurement measured,
-      MeasureKernel(
-          plan, lowered.env, request.key(),
-          {.choices = {request.choices().begin(), request.choices().end()},
-           .repeats = static_cast<int>(request.repeats())},
-          toolchain, stopwatch));
+      call != nullptr
+          ? MeasureCall(*call, plan, lowered.env.target, request.key(), options,
+                        stopwatch)
+          : MeasureKernel(plan, lowered.env, request.key(), options, toolchain,
+                          stopwatch));
   wire::TuningDecision decision;
   decision.set_key(measured.key);
   decision.set_choice(measured.choice);

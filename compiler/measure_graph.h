@@ -9,9 +9,10 @@
 namespace kiln {
 
 // Answers a MeasureRequest: plans its graph up to where kernels get their
-// variants and measures the kernel that has its key (tune/measure_kernel.h).
+// variants and measures the kernel or library call that has its key
+// (tune/measure_kernel.h, tune/measure_call.h).
 //
-// Errors: of LowerRequest and of MeasureKernel.
+// Errors: of LowerRequest, MeasureKernel and MeasureCall.
 absl::StatusOr<wire::TuningDecision> MeasureGraph(
     const wire::MeasureRequest& request, Toolchain& toolchain,
     Stopwatch& stopwatch);

@@ -15,6 +15,7 @@
 #include "compiler/loop/split_reductions.h"
 #include "compiler/loop/unroll_reductions.h"
 #include "compiler/schedule/align_contractions.h"
+#include "compiler/schedule/choose_algorithm.h"
 #include "compiler/schedule/choose_contraction.h"
 #include "compiler/schedule/choose_variant.h"
 #include "compiler/schedule/combine_nests.h"
@@ -232,6 +233,11 @@ absl::StatusOr<Changed> RunChooseVariants(KernelPlan& plan,
   return Changed::kYes;
 }
 
+absl::StatusOr<Changed> RunChooseAlgorithms(KernelPlan& plan,
+                                            const PassEnv& env) {
+  return Changed::Patterns(ChooseAlgorithms(plan, env.target, env.tuning));
+}
+
 absl::StatusOr<Changed> RunCombineKernels(KernelPlan& plan,
                                           const PassEnv& env) {
   const ArtifactOptions& options = env.options.artifact;
@@ -258,6 +264,7 @@ constexpr Pass<KernelPlan> kKernelPasses[] = {
     // The choice may rely on it.
     {"guard_extents", RunGuardExtents},
     {"choose_variants", RunChooseVariants},
+    {"choose_algorithms", RunChooseAlgorithms},
     // After variants: only pointwise kernels share a launch.
     {"combine_kernels", RunCombineKernels},
     // Before memory is placed: partial results need some.
@@ -342,10 +349,28 @@ absl::StatusOr<ConfigSpace> ConfigsOf(const PlannedKernel& kernel,
                          env.options.artifact.persistent_max_row);
 }
 
+namespace {
+
+// Nothing of a call whose library leaves no choice.
+std::string ExplainAlgorithm(const LibraryCall& call, const KernelPlan& plan,
+                             const PassEnv& env) {
+  const std::string key = TuningKey(call, plan.buffers, plan.shapes, env.target);
+  if (key.empty()) return "";
+  const auto found = env.tuning.find(key);
+  return absl::StrCat("call ", call.origin, "\n  key ", key, "\n",
+                      found == env.tuning.end()
+                          ? "  the library chooses when the plan is bound\n"
+                          : absl::StrCat("  tuned: ", found->second, "\n"));
+}
+
+}  // namespace
+
 absl::StatusOr<std::string> ExplainVariants(const KernelPlan& plan,
                                             const PassEnv& env) {
   std::string out;
   for (const PlannedStep& step : plan.steps) {
+    if (const auto* call = std::get_if<LibraryCall>(&step))
+      out += ExplainAlgorithm(*call, plan, env);
     const auto* kernel = std::get_if<PlannedKernel>(&step);
     if (kernel == nullptr) continue;
     ASSIGN_OR_RETURN(const VariantChoice choice,

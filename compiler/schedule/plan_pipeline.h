@@ -51,7 +51,8 @@ absl::StatusOr<ConfigSpace> ConfigsOf(const PlannedKernel& kernel,
 
 // For each kernel of PlanNests' plan: the key of its tuning decisions, the
 // decision in force and why it is ignored if it is, and its configurations with
-// their prices, the one that choose_variants takes marked by a star.
+// their prices, the one that choose_variants takes marked by a star. For each
+// library call that has a choice its key, and the algorithm in force.
 absl::StatusOr<std::string> ExplainVariants(const KernelPlan& plan,
                                             const PassEnv& env);
 

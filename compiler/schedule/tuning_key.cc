@@ -2,31 +2,17 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/schedule/size_class.h"
 #include "proto/base/digest.h"
 
 namespace kiln {
 namespace {
 
-// Vectors are as wide as this at most: what a size is a multiple of beyond it
-// decides nothing.
-constexpr int64_t kWidest = 16;
+constexpr int64_t kWidest = 16;  // of vectors, in elements
 constexpr size_t kDigestDigits = 12;
 // Results of a reduction of which several blocks may share one: fewer than fill
 // the largest chip.
 constexpr int64_t kFewResults = int64_t{1} << 16;
-
-// The exponent of the next power of two.
-int ClassOf(int64_t n) {
-  int exponent = 0;
-  while (exponent < 62 && (int64_t{1} << exponent) < n) ++exponent;
-  return exponent;
-}
-
-int64_t WidestDivisor(const SymExpr& size) {
-  int64_t divisor = kWidest;
-  while (divisor > 1 && !IsMultiple(size, divisor)) divisor /= 2;
-  return divisor;
-}
 
 class KeyWriter {
  public:
@@ -64,7 +50,7 @@ class KeyWriter {
       Add(extent.constant());
       return;
     }
-    Add(ClassOf(shapes_.Hint(extent))).Add(WidestDivisor(extent));
+    Add(SizeClass(shapes_.Hint(extent))).Add(WidestDivisor(extent));
     // Rows are kept in registers where the longest fits.
     if (axis.reduction) Add(shapes_.Range(extent).max);
   }
@@ -140,7 +126,7 @@ std::string TuningKey(const LoopNest& nest, const NestFacts& facts,
   const bool exact = facts.reduced != 0 && shapes.Hint(outer) < kFewResults;
   return absl::StrCat(
       WorkOf(nest, facts), "/", ShortName(DTypeOf(nest, buffers)), "/2^",
-      ClassOf(shapes.Hint(outer)), "x2^", ClassOf(shapes.Hint(reduced)), "/",
+      SizeClass(shapes.Hint(outer)), "x2^", SizeClass(shapes.Hint(reduced)), "/",
       KeyWriter(nest, facts, buffers, shapes).Digits(target, exact), "/",
       target.name);
 }

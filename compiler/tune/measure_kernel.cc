@@ -15,8 +15,6 @@
 namespace kiln {
 namespace {
 
-constexpr int kRepeats = 21;
-
 // Of a buffer that a kernel takes, at the hints.
 int64_t BytesOf(const KernelPlan& plan, BufferId id) {
   const Buffer& buffer = plan.buffers[id];
@@ -121,24 +119,13 @@ absl::StatusOr<Measurement> MeasureKernel(
   ASSIGN_OR_RETURN(const ConfigSpace space, ConfigsOf(*kernel, plan, env));
   ASSIGN_OR_RETURN(const std::vector<KernelConfig> configs,
                    ConfigsFor(space, options.choices));
-  Measurement out;
-  out.key = std::string(key);
-  double best = 0;
-  for (const KernelConfig& config : configs) {
-    const absl::StatusOr<double> seconds = SecondsOf(
-        PlanOfOne(plan, *kernel, config), env.target,
-        options.repeats > 0 ? options.repeats : kRepeats, toolchain, stopwatch);
-    if (!seconds.ok()) {
-      return Annotate(seconds.status(),
-                      absl::StrCat("measure ", key, " as ", ToText(config)));
-    }
-    out.choices.push_back(ToText(config));
-    out.seconds.push_back(*seconds);
-    if (out.seconds.size() == 1 || *seconds < best) best = *seconds;
-  }
-  for (size_t i = 0; i < out.choices.size() && out.choice.empty(); ++i)
-    if (out.seconds[i] <= best * kTuningTie) out.choice = out.choices[i];
-  return out;
+  std::vector<std::string> choices;
+  for (const KernelConfig& config : configs) choices.push_back(ToText(config));
+  return MeasureChoices(key, choices, [&](size_t i) {
+    return SecondsOf(PlanOfOne(plan, *kernel, configs[i]), env.target,
+                     options.repeats > 0 ? options.repeats : kUsualRepeats,
+                     toolchain, stopwatch);
+  });
 }
 
 }  // namespace kiln

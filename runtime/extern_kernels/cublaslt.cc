@@ -71,6 +71,22 @@ uint32_t ReductionSchemes(const MatmulProblem& p) {
                    kLtReduceInOutputType;
 }
 
+// How many of the heuristic's algorithms one may be named of.
+constexpr int kMostAlgorithms = 64;
+
+// What tells an algorithm from another, in the order of its name.
+struct LtConfigWord {
+  absl::string_view name;
+  int attribute;
+  size_t bytes;
+};
+constexpr LtConfigWord kLtConfigWords[] = {
+    {"id", kLtConfigId, 4},           {"tile", kLtConfigTile, 4},
+    {"stages", kLtConfigStages, 4},   {"split", kLtConfigSplit, 4},
+    {"reduce", kLtConfigReduction, 4}, {"swizzle", kLtConfigSwizzle, 4},
+    {"custom", kLtConfigCustom, 4},   {"inner", kLtConfigInner, 2},
+    {"cluster", kLtConfigCluster, 2}};
+
 // How the bias comes in.
 enum class BiasBy {
   kNothing,   // there is none
@@ -146,6 +162,21 @@ class LtMatmul final : public PreparedCall {
         std::max(wide_.workspace_bytes, narrow_.workspace_bytes));
   }
   absl::string_view library() const override { return "cuBLASLt"; }
+
+  // Of a prepared call. Empty products have none.
+  absl::StatusOr<std::vector<std::string>> Algorithms(int most) const {
+    std::vector<std::string> names;
+    if (IsEmpty() || p_.k == 0) return names;
+    ASSIGN_OR_RETURN(
+        const std::vector<LtHeuristicResult> found,
+        AskHeuristic(kWideAlignment, std::min(most, kMostAlgorithms)));
+    for (const LtHeuristicResult& result : found) {
+      ASSIGN_OR_RETURN(std::string name, NameOf(result.algorithm));
+      if (std::find(names.begin(), names.end(), name) == names.end())
+        names.push_back(std::move(name));
+    }
+    return names;
+  }
 
  private:
   union Scale {
@@ -243,8 +274,25 @@ class LtMatmul final : public PreparedCall {
         "cublasLtMatrixLayoutSetAttribute");
   }
 
+  // The algorithm that the problem names, or the heuristic's first.
   absl::Status ChooseAlgorithm(uint32_t alignment,
                                LtHeuristicResult& chosen) const {
+    const bool named = !p_.algorithm.empty();
+    ASSIGN_OR_RETURN(const std::vector<LtHeuristicResult> found,
+                     AskHeuristic(alignment, named ? kMostAlgorithms : 1));
+    chosen = found[0];
+    for (size_t i = 0; named && i < found.size(); ++i) {
+      ASSIGN_OR_RETURN(const std::string name, NameOf(found[i].algorithm));
+      if (name != p_.algorithm) continue;
+      chosen = found[i];
+      break;
+    }
+    return absl::OkStatus();
+  }
+
+  // One at least.
+  absl::StatusOr<std::vector<LtHeuristicResult>> AskHeuristic(
+      uint32_t alignment, int most) const {
     const CublasLt::Functions& f = library_->functions();
     LtPreference preference;
     RETURN_IF_ERROR(library_->Check(f.cublasLtMatmulPreferenceInit_internal(
@@ -257,17 +305,35 @@ class LtMatmul final : public PreparedCall {
     for (const int attribute : kLtPreferAlignment) {
       RETURN_IF_ERROR(Prefer(preference, attribute, alignment));
     }
+    std::vector<LtHeuristicResult> results(most);
     int found = 0;
     const int status = f.cublasLtMatmulAlgoGetHeuristic(
-        library_->handle(), &matmul_, &b_, &a_, &c_, &out_, &preference, 1,
-        &chosen, &found);
-    if (status != 0 || found == 0 || chosen.state != 0) {
+        library_->handle(), &matmul_, &b_, &a_, &c_, &out_, &preference, most,
+        results.data(), &found);
+    results.resize(status == 0 ? found : 0);
+    std::erase_if(results,
+                  [](const LtHeuristicResult& r) { return r.state != 0; });
+    if (results.empty()) {
       return MakeError(ErrorReason::kUnsupportedOp,
                        absl::StrCat(Describe(ExternProblem(p_)),
                                     ": cuBLASLt has no algorithm for it (",
                                     f.cublasLtGetStatusName(status), ")"));
     }
-    return absl::OkStatus();
+    return results;
+  }
+
+  absl::StatusOr<std::string> NameOf(const LtAlgorithm& algorithm) const {
+    std::string name;
+    for (const LtConfigWord& word : kLtConfigWords) {
+      uint32_t value = 0;  // the library's machine is little-endian
+      size_t written = 0;
+      RETURN_IF_ERROR(library_->Check(
+          library_->functions().cublasLtMatmulAlgoConfigGetAttribute(
+              &algorithm, word.attribute, &value, word.bytes, &written),
+          "cublasLtMatmulAlgoConfigGetAttribute"));
+      absl::StrAppend(&name, name.empty() ? "" : ".", word.name, value);
+    }
+    return name;
   }
 
   // The bias spread over the result.
@@ -312,6 +378,20 @@ class LtMatmul final : public PreparedCall {
   LtHeuristicResult narrow_{};
 };
 
+absl::StatusOr<std::shared_ptr<const LtMatmul>> PrepareCall(
+    std::shared_ptr<const CublasLt> library, const MatmulProblem& problem) {
+  const std::optional<BlasMatmul> blas = ToBlas(problem);
+  const bool activated_double = problem.dtype == DType::kFloat64 &&
+                                problem.activation != Activation::kNone;
+  if (!blas || !CudaType(problem.dtype) || activated_double) {
+    return MakeError(ErrorReason::kUnsupportedOp,
+                     Describe(ExternProblem(problem)) + ": not for cuBLASLt");
+  }
+  auto call = std::make_shared<LtMatmul>(std::move(library), *blas);
+  RETURN_IF_ERROR(call->Prepare());
+  return std::shared_ptr<const LtMatmul>(std::move(call));
+}
+
 }  // namespace
 
 CublasLt::CublasLt(std::shared_ptr<CudaDevice> device)
@@ -342,6 +422,7 @@ absl::StatusOr<std::shared_ptr<const CublasLt>> CublasLt::Open(
   KILN_LT_FIND(cublasLtMatrixLayoutSetAttribute);
   KILN_LT_FIND(cublasLtMatmulPreferenceSetAttribute);
   KILN_LT_FIND(cublasLtMatmulAlgoGetHeuristic);
+  KILN_LT_FIND(cublasLtMatmulAlgoConfigGetAttribute);
   KILN_LT_FIND(cublasLtMatmul);
 #undef KILN_LT_FIND
   ASSIGN_OR_RETURN(const CurrentDevice current, opened->device_->MakeCurrent());
@@ -358,16 +439,15 @@ absl::Status CublasLt::Check(int status, absl::string_view call) const {
 
 absl::StatusOr<std::shared_ptr<const PreparedCall>> CublasLt::Prepare(
     std::shared_ptr<const CublasLt> library, const MatmulProblem& problem) {
-  const std::optional<BlasMatmul> blas = ToBlas(problem);
-  const bool activated_double = problem.dtype == DType::kFloat64 &&
-                                problem.activation != Activation::kNone;
-  if (!blas || !CudaType(problem.dtype) || activated_double) {
-    return MakeError(ErrorReason::kUnsupportedOp,
-                     Describe(ExternProblem(problem)) + ": not for cuBLASLt");
-  }
-  auto call = std::make_shared<LtMatmul>(std::move(library), *blas);
-  RETURN_IF_ERROR(call->Prepare());
-  return std::shared_ptr<const PreparedCall>(std::move(call));
+  return PrepareCall(std::move(library), problem);
+}
+
+absl::StatusOr<std::vector<std::string>> CublasLt::Algorithms(
+    std::shared_ptr<const CublasLt> library, const MatmulProblem& problem,
+    int most) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const LtMatmul> call,
+                   PrepareCall(std::move(library), problem));
+  return call->Algorithms(most);
 }
 
 }  // namespace kiln

@@ -18,7 +18,8 @@ namespace kiln {
 // Bias and activation are taken along where it can, on the f32 sum before its
 // one rounding: a bias that repeats one row with beta 1 costs nothing, another
 // is read as the C matrix, and one that BLAS has no words for is first copied
-// into the result. The algorithm is the first that the library's heuristic names, and
+// into the result. The algorithm is the one that the problem names, if the library's
+// heuristic has it among its first kMostAlgorithms, else the heuristic's first. It
 // stays with the problem. Thread-safe.
 class CublasLt {
  public:
@@ -34,6 +35,13 @@ class CublasLt {
   //                 library does not take: named
   static absl::StatusOr<std::shared_ptr<const PreparedCall>> Prepare(
       std::shared_ptr<const CublasLt> library, const MatmulProblem& problem);
+
+  // Names for MatmulProblem::algorithm, as ExternLibrary::Algorithms has them:
+  // "id66.tile20.stages35.split1.reduce0.swizzle1.custom0.inner0.cluster2", the
+  // numbers of the library's own enums.
+  static absl::StatusOr<std::vector<std::string>> Algorithms(
+      std::shared_ptr<const CublasLt> library, const MatmulProblem& problem,
+      int most);
 
   struct Functions;
   const Functions& functions() const { return *functions_; }

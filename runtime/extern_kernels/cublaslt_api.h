@@ -36,6 +36,16 @@ inline constexpr int kLtPreferAlignment[] = {5, 6, 7, 8};  // of A, B, C, D
 inline constexpr uint32_t kLtReduceInPlace = 1;
 inline constexpr uint32_t kLtReduceInComputeType = 2;
 inline constexpr uint32_t kLtReduceInOutputType = 4;
+// Of an algorithm; the sizes of their values differ.
+inline constexpr int kLtConfigId = 0;
+inline constexpr int kLtConfigTile = 1;
+inline constexpr int kLtConfigSplit = 2;
+inline constexpr int kLtConfigReduction = 3;
+inline constexpr int kLtConfigSwizzle = 4;
+inline constexpr int kLtConfigCustom = 5;
+inline constexpr int kLtConfigStages = 6;
+inline constexpr int kLtConfigInner = 7;    // 16 bits
+inline constexpr int kLtConfigCluster = 8;  // 16 bits
 inline constexpr uint32_t kLtEpilogueDefault = 1;
 inline constexpr uint32_t kLtEpilogueRelu = 2;
 inline constexpr uint32_t kLtEpilogueBias = 4;
@@ -80,6 +90,8 @@ struct CublasLt::Functions {
       void* handle, const LtMatmulDescription*, const LtMatrixLayout* a,
       const LtMatrixLayout* b, const LtMatrixLayout* c, const LtMatrixLayout* d,
       const LtPreference*, int wanted, LtHeuristicResult* results, int* found);
+  int (*cublasLtMatmulAlgoConfigGetAttribute)(const LtAlgorithm*, int, void*,
+                                              size_t, size_t* written);
   int (*cublasLtMatmul)(void* handle, const LtMatmulDescription*,
                         const void* alpha, const void* a, const LtMatrixLayout*,
                         const void* b, const LtMatrixLayout*, const void* beta,

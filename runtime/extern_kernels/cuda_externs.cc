@@ -29,6 +29,14 @@ class CudaExterns final : public ExternLibrary {
     return call;
   }
 
+  absl::StatusOr<std::vector<std::string>> Algorithms(
+      const ExternProblem& problem, int most) override {
+    const auto* matmul = std::get_if<MatmulProblem>(&problem);
+    if (matmul == nullptr) return std::vector<std::string>();
+    ASSIGN_OR_RETURN(auto library, Matrices());
+    return CublasLt::Algorithms(std::move(library), *matmul, most);
+  }
+
  private:
   absl::StatusOr<std::shared_ptr<const PreparedCall>> PrepareAnew(
       const ExternProblem& problem) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -73,6 +74,10 @@
 // a library may round for speed (see Precision). CPU libraries have no use for
 // them.
 //
+// Products of matrices take algorithm, a string: one of ExternLibrary::Algorithms'
+// names. Where the library has none of that name, and without one, it takes its own first
+// choice.
+//
 // Dtypes: f32, bf16, f16 (computed in f32), f64; on the CPU also i64 and i32
 // matrices. All operands of a call have one dtype. On CUDA an f64 call takes no
 // activation, and K = 0 takes no beta but 0 and 1 (UNSUPPORTED_OP at load).
@@ -120,6 +125,7 @@ struct MatmulProblem {
   double beta = 1;
   Activation activation = Activation::kNone;
   Precision precision;
+  std::string algorithm;  // empty: the library's own first choice
   bool operator==(const MatmulProblem&) const = default;
 };
 
@@ -270,6 +276,14 @@ class ExternLibrary {
   //                 what was looked for, and where
   virtual absl::StatusOr<std::shared_ptr<const PreparedCall>> Prepare(
       const ExternProblem& problem) = 0;
+
+  // The algorithms that the library has for `problem`, each a word without blanks,
+  // its own first choice first, `most` at most. None where there is no choice.
+  // Errors: of Prepare.
+  virtual absl::StatusOr<std::vector<std::string>> Algorithms(
+      const ExternProblem& /*problem*/, int /*most*/) {
+    return std::vector<std::string>();
+  }
 
   // Problems prepared so far for which our own, slower loops stand in for a
   // library that is not on the machine or did not take them. The first is

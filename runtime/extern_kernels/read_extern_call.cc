@@ -87,6 +87,9 @@ absl::StatusOr<ExternPart> ReadMatmul(const ExternCall& call, size_t rank,
                    attributes.Text("activation"));
   ASSIGN_OR_RETURN(problem.activation, ActivationOf(call.name, activation));
   ASSIGN_OR_RETURN(problem.precision, attributes.PrecisionAllowed());
+  ASSIGN_OR_RETURN(const absl::string_view algorithm,
+                   attributes.Text("algorithm"));
+  problem.algorithm = std::string(algorithm);
   RETURN_IF_ERROR(attributes.AllKnown());
   ExternPart part;
   part.operand[0] = a_index;

@@ -1,0 +1,37 @@
+#ifndef KILN_COMPILER_SCHEDULE_CHOOSE_ALGORITHM_H_
+#define KILN_COMPILER_SCHEDULE_CHOOSE_ALGORITHM_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "compiler/config/target.h"
+#include "compiler/schedule/kernel_plan.h"
+#include "compiler/schedule/library_call.h"
+#include "compiler/sym/shape_env.h"
+
+namespace kiln {
+
+// What tuning decisions about a library call are filed under, without blanks:
+// "addmm/bf16/8192x768x3072/5f0c9a31d2b7/sm_90": the call, its dtype, the sizes of
+// a product (m, n, k; with the batch in front if there is one), a digest and the
+// target. The digest covers all that a library's choice depends on: sizes,
+// strides, alignment, attributes. A symbol counts by the next power of two of its
+// hint, "2^10".
+//
+// Empty where the library leaves no choice: products on CUDA have one.
+//
+// Pure; equal in every process.
+std::string TuningKey(const LibraryCall& call,
+                      const std::vector<Buffer>& buffers,
+                      const ShapeEnv& shapes, const Target& target);
+
+// Gives each call that has a choice the algorithm that a decision of `tuning` names,
+// and notes its key in the plan's `tuned`. Without a decision the library chooses
+// when the plan is bound, and so it does where it has no algorithm of that name.
+// Gives how many calls were given one. Linear in steps.
+int64_t ChooseAlgorithms(KernelPlan& plan, const Target& target,
+                         const TuningTable& tuning);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_SCHEDULE_CHOOSE_ALGORITHM_H_

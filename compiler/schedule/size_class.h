@@ -1,0 +1,29 @@
+#ifndef KILN_COMPILER_SCHEDULE_SIZE_CLASS_H_
+#define KILN_COMPILER_SCHEDULE_SIZE_CLASS_H_
+
+// How sizes count in the keys of tuning decisions.
+
+#include <cstdint>
+
+#include "compiler/schedule/nest_facts.h"
+
+namespace kiln {
+
+// The exponent of the next power of two.
+inline int SizeClass(int64_t n) {
+  int exponent = 0;
+  while (exponent < 62 && (int64_t{1} << exponent) < n) ++exponent;
+  return exponent;
+}
+
+// The largest power of two that divides `size`, 16 at most. Vectors are as wide as
+// that: what a size is a multiple of beyond it decides nothing.
+inline int64_t WidestDivisor(const SymExpr& size) {
+  int64_t divisor = 16;
+  while (divisor > 1 && !IsMultiple(size, divisor)) divisor /= 2;
+  return divisor;
+}
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_SCHEDULE_SIZE_CLASS_H_

@@ -1,0 +1,101 @@
+#include "compiler/schedule/choose_algorithm.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/config/target.h"
+#include "compiler/schedule/plan_pipeline.h"
+#include "tests/compiler/schedule/plan_check.h"
+
+namespace kiln {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string Product(absl::string_view m, absl::string_view k = "128") {
+  return absl::StrCat("graph @g()(%a: bf16[", m, ", ", k, "], %b: bf16[", k,
+                      ", 512]) -> (%y) {\n  %y = mm(%a, %b)\n}\n");
+}
+
+KernelPlan Tuned(const std::string& graph, absl::string_view target,
+                 const TuningTable& tuning) {
+  PassEnv env{*TargetFromName(target), {}};
+  env.tuning = tuning;
+  return PlanWith(graph, env);
+}
+
+std::vector<const LibraryCall*> CallsOf(const KernelPlan& plan) {
+  std::vector<const LibraryCall*> calls;
+  for (const PlannedStep& step : plan.steps)
+    if (const auto* call = std::get_if<LibraryCall>(&step))
+      calls.push_back(call);
+  return calls;
+}
+
+std::string KeyOf(const KernelPlan& plan) {
+  for (const auto& [key, decision] : plan.tuned)
+    if (absl::StartsWith(key, "mm/")) return key;
+  return "";
+}
+
+std::string AlgorithmOf(const LibraryCall& call) {
+  for (const Attribute& attribute : call.attributes)
+    if (attribute.name == "algorithm")
+      return std::get<std::string>(attribute.value);
+  return "";
+}
+
+TEST(ChooseAlgorithm, AProductTakesWhatADecisionNames) {
+  const KernelPlan before = PlanOf(Product("256"), "sm_90");
+  const std::string key = KeyOf(before);
+  EXPECT_THAT(key, StartsWith("mm/bf16/256x512x128/"));
+  EXPECT_THAT(key, HasSubstr("/sm_90"));
+  EXPECT_EQ(before.tuned.at(key), "");
+  EXPECT_EQ(AlgorithmOf(*CallsOf(before).at(0)), "");
+
+  const KernelPlan after =
+      Tuned(Product("256"), "sm_90", {{key, "id66.tile20"}});
+  EXPECT_EQ(KeyOf(after), key);
+  EXPECT_EQ(after.tuned.at(key), "id66.tile20");
+  EXPECT_EQ(AlgorithmOf(*CallsOf(after).at(0)), "id66.tile20");
+}
+
+TEST(ChooseAlgorithm, OtherSizesChipsAndStridesAreOtherKeys) {
+  const std::string key = KeyOf(PlanOf(Product("256"), "sm_90"));
+  EXPECT_NE(KeyOf(PlanOf(Product("257"), "sm_90")), key);
+  EXPECT_NE(KeyOf(PlanOf(Product("256", "256"), "sm_90")), key);
+  EXPECT_NE(KeyOf(PlanOf(Product("256"), "sm_80")), key);
+  const std::string transposed =
+      "graph @g()(%a: bf16[256, 128], %b: bf16[512, 128]) -> (%y) {\n"
+      "  %t = t(%b)\n  %y = mm(%a, %t)\n}\n";
+  EXPECT_THAT(KeyOf(PlanOf(transposed, "sm_90")),
+              StartsWith("mm/bf16/256x512x128/"));
+  EXPECT_NE(KeyOf(PlanOf(transposed, "sm_90")), key);
+}
+
+TEST(ChooseAlgorithm, ASymbolCountsByItsClass) {
+  const auto key = [](int hint) {
+    return KeyOf(PlanOf(
+        absl::StrCat("graph @g(s0 in [2, 65536] = ", hint,
+                     ")(%a: bf16[s0, 128], %b: bf16[128, 512]) -> (%y) {\n"
+                     "  %y = mm(%a, %b)\n}\n"),
+        "sm_90"));
+  };
+  EXPECT_THAT(key(200), StartsWith("mm/bf16/2^8x512x128/"));
+  EXPECT_EQ(key(200), key(256));
+  EXPECT_NE(key(200), key(257));
+}
+
+TEST(ChooseAlgorithm, OnTheCpuLibrariesLeaveNoChoice) {
+  EXPECT_EQ(KeyOf(PlanOf(Product("256"), "x86-64-v3")), "");
+}
+
+}  // namespace
+}  // namespace kiln
