@@ -10,6 +10,7 @@
 #include "client/compile_events.h"
 #include "client/daemon_status.h"
 #include "grpcpp/grpcpp.h"
+#include "proto/admin_service.grpc.pb.h"
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
 #include "proto/base/tcp_address.h"
@@ -143,6 +144,29 @@ absl::StatusOr<CompileOutcome> CompileOver(
   return AnswerOf(std::move(result));
 }
 
+const absl::Status& StatusIn(const absl::Status& answer) { return answer; }
+absl::Status StatusIn(const absl::StatusOr<CompileOutcome>& answer) {
+  return answer.status();
+}
+
+// What `ask` gives; it is asked again while the daemon has no place, until the
+// deadline.
+template <typename Ask>
+auto AskWhileFull(SteadyTime deadline, Ask ask) {
+  absl::BitGen random;
+  for (int tries = 0;; ++tries) {
+    auto answer = ask();
+    const std::optional<absl::Duration> delay = RetryDelayOf(StatusIn(answer));
+    if (!delay.has_value()) return answer;
+    // Each rank waits another time: they were refused all at once.
+    const absl::Duration pause = std::min(
+        kLongestPause, *delay * absl::Uniform(random, 0.5, 1.5) *
+                           static_cast<double>(1 << std::min(tries, 10)));
+    if (TimeLeft(deadline) <= pause) return answer;
+    absl::SleepFor(pause);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CompileClient>> CompileClient::Connect(
@@ -165,19 +189,19 @@ absl::StatusOr<CompileOutcome> CompileClient::Compile(
     const wire::CompileRequest& request, const CompileCall& call) {
   ASSIGN_OR_RETURN(const CanonicalRequest canonical,
                    CanonicalizeRequest(request));
-  absl::BitGen random;
-  for (int tries = 0;; ++tries) {
-    absl::StatusOr<CompileOutcome> answer = Ask(canonical, request, call);
-    if (answer.ok()) answer->request_digest = canonical.digest.total;
-    const std::optional<absl::Duration> delay = RetryDelayOf(answer.status());
-    if (!delay.has_value()) return answer;
-    // Each rank waits another time: they were refused all at once.
-    const absl::Duration pause = std::min(
-        kLongestPause, *delay * absl::Uniform(random, 0.5, 1.5) *
-                           static_cast<double>(1 << std::min(tries, 10)));
-    if (TimeLeft(call.deadline) <= pause) return answer;
-    absl::SleepFor(pause);
+  absl::Status measured;
+  if (request.options().max_autotune()) {
+    measured = AskWhileFull(call.deadline, [&] {
+      return MeasureFirst(request, call.deadline);
+    });
   }
+  absl::StatusOr<CompileOutcome> answer =
+      AskWhileFull(call.deadline, [&] { return Ask(canonical, request, call); });
+  if (answer.ok()) {
+    answer->request_digest = canonical.digest.total;
+    answer->measured = measured;
+  }
+  return answer;
 }
 
 absl::StatusOr<CompileOutcome> CompileClient::Ask(
@@ -189,6 +213,24 @@ absl::StatusOr<CompileOutcome> CompileClient::Ask(
   if (!ConnectionLost(answer.status())) return answer;
   RETURN_IF_ERROR(Reconnect(first));
   return CompileOver(channel(), canonical, request, call, address_);
+}
+
+absl::Status CompileClient::MeasureFirst(const wire::CompileRequest& request,
+                                         SteadyTime deadline) {
+  wire::TuneRequest tune;
+  *tune.mutable_compile() = request;
+  tune.set_missing_only(true);
+  grpc::ClientContext context;
+  SetDeadline(context, deadline);
+  wire::TuneReply reply;
+  const auto stub = wire::AdminService::NewStub(channel());
+  RETURN_IF_ERROR(
+      StatusOfCall(stub->Tune(&context, tune, &reply), context, "tune"));
+  if (reply.failures().empty()) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("tune: ", reply.failures_size(), " of ",
+                   reply.failures_size() + reply.kernels_size(),
+                   " not measured, the first ", reply.failures(0)));
 }
 
 TrustedKeys CompileClient::keys() const {

@@ -33,6 +33,8 @@ struct CompileOutcome {
   absl::Duration built;
   int units_built = 0;
   int units_cached = 0;
+  // Why something that max_autotune wants measured was not.
+  absl::Status measured;
 };
 
 // Longer than any compile should take: the limit of a wait that has no other.
@@ -65,6 +67,10 @@ class CompileClient {
   // after pauses that grow and differ from caller to caller;
   // DEADLINE_EXCEEDED, in time: after answer_timeout where the daemon has not
   // said by then whether it has the artifact (DaemonIsSilent).
+  //
+  // With max_autotune among the request's options the daemon first measures what
+  // has no decision yet. What comes of that fails no compile (`measured`): the
+  // caller may have no right to it, or the daemon's machine no such device.
   absl::StatusOr<CompileOutcome> Compile(const wire::CompileRequest& request,
                                          const CompileCall& call)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -90,6 +96,8 @@ class CompileClient {
                                      const wire::CompileRequest& request,
                                      const CompileCall& call)
       ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status MeasureFirst(const wire::CompileRequest& request,
+                            SteadyTime deadline) ABSL_LOCKS_EXCLUDED(mu_);
   std::shared_ptr<grpc::Channel> channel() const ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Reconnect(const std::shared_ptr<grpc::Channel>& broken)
       ABSL_LOCKS_EXCLUDED(mu_);

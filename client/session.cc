@@ -169,14 +169,20 @@ absl::StatusOr<CompileOutcome> Session::CompileOnly(
   report.served_from = answer->served_from;
   report.units_built = answer->units_built;
   report.units_cached = answer->units_cached;
+  report.measured = answer->measured;
   return answer;
 }
 
 absl::StatusOr<CompileOutcome> Session::AskLocalWorker(
     const wire::CompileRequest& request, CompileReport& report) {
   report.by_local_worker = true;
-  return local_worker_->Compile(
+  absl::StatusOr<CompileOutcome> answer = local_worker_->Compile(
       request, {.deadline = SteadyIn(options_.local_deadline)});
+  if (answer.ok() && request.options().max_autotune()) {
+    answer->measured = absl::UnavailableError(
+        "tune: there is no daemon, which alone measures and keeps decisions");
+  }
+  return answer;
 }
 
 std::shared_ptr<const Executor> Session::LoadFromShelf(

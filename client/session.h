@@ -98,6 +98,7 @@ struct CompileReport {
   absl::Duration load;         // artifact bytes to executor
   int units_built = 0;
   int units_cached = 0;
+  absl::Status measured;  // CompileOutcome's
 };
 
 class Callable;

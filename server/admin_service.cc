@@ -16,7 +16,6 @@
 #include "server/act_subjects.h"
 #include "server/cache_admin.h"
 #include "server/key_admin.h"
-#include "server/tune_flow.h"
 #include "server/wire_status.h"
 
 namespace kiln {
@@ -367,8 +366,7 @@ Reactor* AdminService::Tune(Context* context, const Bytes* request,
                    .subject = asked.compile().graph().name()};
       },
       [this](const wire::TuneRequest& asked, const Asker&) {
-        return TuneGraph(asked, rooms_.pool, rooms_.cache.tuning(),
-                         rooms_.counters);
+        return tuner_.Tune(asked);
       });
 }
 

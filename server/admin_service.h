@@ -20,6 +20,7 @@
 #include "server/job_table.h"
 #include "server/key_store.h"
 #include "server/maintenance.h"
+#include "server/tune_flow.h"
 #include "server/pass_times.h"
 #include "server/quarantine.h"
 #include "server/worker_pool.h"
@@ -92,7 +93,8 @@ class AdminService final
         facts_(std::move(facts)),
         start_drain_(std::move(start_drain)),
         begun_(SteadyNow()),
-        maintenance_(rooms.cache) {}
+        maintenance_(rooms.cache),
+        tuner_(rooms.pool, rooms.cache.tuning(), rooms.counters) {}
 
   Reactor* Stats(Context* context, const Bytes* request, Bytes* reply) override;
   Reactor* Jobs(Context* context, const Bytes* request, Bytes* reply) override;
@@ -167,6 +169,7 @@ class AdminService final
   const std::function<void()> start_drain_;
   const SteadyTime begun_;
   Maintenance maintenance_;
+  Tuner tuner_;
   FairShare shares_{"admin calls of caller", {.places = kMostAdminCalls}};
   // Last: their calls use the rest.
   CallThreads tune_threads_{kMostTunings};

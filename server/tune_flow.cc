@@ -14,21 +14,29 @@
 namespace kiln {
 namespace {
 
-// The keys of the task's kernels: those that its plan looks up. A plan made
-// without decisions looks up the same.
-absl::StatusOr<std::vector<std::string>> KeysOf(const CompileTask& task,
-                                                WorkerPool& pool) {
+// What a plan looks up. One made without decisions looks up the same.
+struct PlannedKey {
+  std::string key;
+  bool decided = false;
+};
+
+absl::StatusOr<std::vector<PlannedKey>> KeysOf(const CompileTask& task,
+                                               WorkerPool& pool) {
   wire::WorkRequest work;
   *work.mutable_plan()->mutable_compile() = task.request();
+  for (const wire::TuningDecision& decision : *task.tuning)
+    *work.mutable_plan()->add_tuning() = decision;
   const auto pending = pool.Submit(std::move(work), LabelOf(task));
   ASSIGN_OR_RETURN(const wire::WorkReply* reply, pending->Wait());
   if (!reply->has_plan()) {
     return absl::InternalError(
         "worker: its reply to a plan request has no plan");
   }
-  std::vector<std::string> keys;
+  std::vector<PlannedKey> keys;
   for (const std::string& line : reply->plan().tuned()) {
-    keys.push_back(line.substr(0, line.find(' ')));
+    const size_t blank = line.find(' ');
+    keys.push_back({line.substr(0, blank),
+                    blank != std::string::npos && blank + 1 < line.size()});
   }
   return keys;
 }
@@ -51,33 +59,53 @@ absl::StatusOr<wire::TuningDecision> Measure(const CompileTask& task,
 
 }  // namespace
 
-absl::StatusOr<wire::TuneReply> TuneGraph(const wire::TuneRequest& request,
-                                          WorkerPool& pool, TuningCache& tuning,
-                                          Counters& counters) {
+absl::StatusOr<wire::TunedKernel> Tuner::MeasureAndKeep(
+    const CompileTask& task, const std::string& key) {
+  ASSIGN_OR_RETURN(const wire::TuningDecision decision,
+                   Measure(task, key, pool_));
+  const absl::Status stored =
+      tuning_.Insert(task.request().target(), decision);
+  if (!stored.ok()) {
+    counters_.Add(Count::kCacheStoreFailed);
+    LogWarning("tuning.store_failed", {{"error", stored.ToString()}});
+  }
+  counters_.Add(Count::kTuned);
+  LogInfo("tuning.done",
+          {{"key", decision.key()}, {"choice", decision.choice()}});
+  wire::TunedKernel kernel;
+  kernel.set_key(decision.key());
+  kernel.set_choice(decision.choice());
+  *kernel.mutable_choices() = decision.choices();
+  *kernel.mutable_seconds() = decision.seconds();
+  return kernel;
+}
+
+absl::StatusOr<wire::TuneReply> Tuner::Tune(const wire::TuneRequest& request) {
   const wire::Target& target = request.compile().target();
   if (target.kind_case() == wire::Target::KIND_NOT_SET) {
     return MakeError(ErrorReason::kBadTarget, "tune: no target");
   }
+  MutexLock turn(&turn_);
   ASSIGN_OR_RETURN(const std::shared_ptr<const CompileTask> task,
-                   MakeTask(request.compile(), *pool.build(), tuning));
-  ASSIGN_OR_RETURN(const std::vector<std::string> keys, KeysOf(*task, pool));
+                   MakeTask(request.compile(), *pool_.build(), tuning_));
+  ASSIGN_OR_RETURN(const std::vector<PlannedKey> keys, KeysOf(*task, pool_));
   wire::TuneReply reply;
-  for (const std::string& key : keys) {
-    ASSIGN_OR_RETURN(const wire::TuningDecision decision,
-                     Measure(*task, key, pool));
-    const absl::Status stored = tuning.Insert(target, decision);
-    if (!stored.ok()) {
-      counters.Add(Count::kCacheStoreFailed);
-      LogWarning("tuning.store_failed", {{"error", stored.ToString()}});
+  for (const PlannedKey& key : keys) {
+    if (request.missing_only() && key.decided) continue;
+    absl::StatusOr<wire::TunedKernel> kernel = MeasureAndKeep(*task, key.key);
+    if (kernel.ok()) {
+      *reply.add_kernels() = *std::move(kernel);
+      continue;
     }
-    counters.Add(Count::kTuned);
-    LogInfo("tuning.done",
-            {{"key", decision.key()}, {"choice", decision.choice()}});
-    wire::TunedKernel& kernel = *reply.add_kernels();
-    kernel.set_key(decision.key());
-    kernel.set_choice(decision.choice());
-    *kernel.mutable_choices() = decision.choices();
-    *kernel.mutable_seconds() = decision.seconds();
+    // Where there is no device nothing else can be measured either.
+    if (!request.missing_only() ||
+        ReasonOf(kernel.status()) == ErrorReason::kNoDevice) {
+      return kernel.status();
+    }
+    LogWarning("tuning.failed",
+               {{"key", key.key}, {"error", kernel.status().ToString()}});
+    reply.add_failures(
+        absl::StrCat(key.key, ": ", kernel.status().message()));
   }
   return reply;
 }

@@ -50,14 +50,18 @@ bool ReadsSeed(const wire::LaunchPlan& plan) {
   return false;
 }
 
-std::string DaemonText(const CompileReport& report) {
-  const absl::Status& said = report.daemon_status;
-  if (!report.by_local_worker || said.ok()) return "";
+// Nothing of OK.
+std::string TextOf(const absl::Status& said) {
+  if (said.ok()) return "";
   const std::optional<ErrorReason> reason = ReasonOf(said);
   return absl::StrCat(reason.has_value()
                           ? ReasonName(*reason)
                           : absl::StatusCodeToString(said.code()),
                       ": ", said.message());
+}
+
+std::string DaemonText(const CompileReport& report) {
+  return report.by_local_worker ? TextOf(report.daemon_status) : "";
 }
 
 std::string TextOf(const Callable& callable, KilnText what) {
@@ -72,6 +76,8 @@ std::string TextOf(const Callable& callable, KilnText what) {
       return CountersText(compiled);
     case KILN_TEXT_DAEMON:
       return DaemonText(callable.report());
+    case KILN_TEXT_MEASURED:
+      return TextOf(callable.report().measured);
     case KILN_TEXT_GUARDS:
       return absl::StrJoin(callable.failed_guards(), "\n");
     case KILN_TEXT_KEY:

@@ -99,10 +99,10 @@ def test_options_that_kiln_has_count_and_others_are_told_of_once():
             torch.compile(double, options={"max_fusion_size": 0})(torch.randn(6))
 
 
-def test_the_mode_that_measures_kernels_runs_and_tells_that_none_is(monkeypatch):
-    monkeypatch.setattr(telling, "_told", {})
-    with kiln.replace_inductor(), pytest.warns(UserWarning, match="mode 'max-autotune'.*none is measured"):
+def test_the_mode_that_measures_kernels_and_inductors_option_are_taken_over():
+    with kiln.replace_inductor():
         assert is_kilns(torch.compile(double, mode="max-autotune"))
+        assert is_kilns(torch.compile(double, options={"max_autotune": True}))
 
 
 PROGRAM = """

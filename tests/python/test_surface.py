@@ -7,6 +7,7 @@ import sys
 import tempfile
 import threading
 import typing
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from torch._dynamo.exc import BackendCompilerFailed
 
 import kiln
 from kiln import backend, telling
-from processes import daemons, end_daemons, run_kiln
+from processes import answer_of, ctl, daemons, end_daemons, run_kiln, start
 
 PAGE = Path(__file__).resolve().parents[2] / "client" / "python" / "README.md"
 
@@ -32,10 +33,9 @@ def test_an_option_that_is_unknown_or_not_built_is_refused_by_name():
         kiln.config.nonsense = 1
     with pytest.raises(AttributeError, match="nonsense"):
         print(kiln.config.nonsense)
-    for name in ("max_autotune",):
-        with pytest.raises(NotImplementedError, match=name):
-            setattr(kiln.config, name, True)
-        setattr(kiln.config, name, False)  # as it is
+    with pytest.raises(NotImplementedError, match="split_reductions"):
+        kiln.config.split_reductions = False
+    kiln.config.split_reductions = True  # as it is
     with pytest.raises(TypeError, match="max_fusion_size"):
         kiln.config.max_fusion_size = "many"
 
@@ -182,13 +182,40 @@ def test_metrics_show_their_numbers():
     assert "launch_count=0" in str(kiln.metrics)
 
 
+def tuned():
+    """How much the daemon has measured so far."""
+    return int(ctl("stats")["counters"]["tuned"])
+
+
 @pytest.mark.parametrize("mode", ["max-autotune", "max-autotune-no-cudagraphs"])
-def test_a_mode_that_measures_runs_and_tells_that_nothing_is_measured(mode, monkeypatch):
+def test_a_mode_that_measures_has_the_daemon_measure_first(mode, monkeypatch):
     monkeypatch.setattr(telling, "_told", {})
-    x = torch.randn(3)
-    with pytest.warns(UserWarning, match=f"kiln: mode '{mode}': .*none is measured"):
-        torch.testing.assert_close(call(lambda x: x + 1, x, mode=mode), x + 1)
+    # Rows of a length that no other test has.
+    x = torch.randn(64, {"max-autotune": 3001, "max-autotune-no-cudagraphs": 3011}[mode])
+    before = tuned()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        torch.testing.assert_close(call(lambda x: x.sum(1), x, mode=mode), x.sum(1))
+        assert tuned() == before + 1
+        call(lambda x: x.sum(1), x, options={"max_autotune": True})  # has its decision
+        assert tuned() == before + 1
     assert backend.MODES[mode].get("cudagraphs", False) == (mode == "max-autotune")
+
+
+UNMEASURED = """
+import json, torch, warnings
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    x = torch.randn(64, 100)
+    compiled = torch.compile(lambda x: x.sum(1), backend="kiln", options={"max_autotune": True})
+    torch.testing.assert_close(compiled(x), x.sum(1))
+print(json.dumps([str(w.message) for w in seen if "max_autotune" in str(w.message)]))
+"""
+
+
+def test_without_a_daemon_nothing_is_measured_and_a_warning_says_so(tmp_path):
+    ((told,), _) = answer_of(start(UNMEASURED, KILN_ADDR=f"unix:{tmp_path}/none"))
+    assert "max_autotune: " in told and "there is no daemon, which alone measures" in told
 
 
 def test_modes_and_options_that_are_not_there_are_refused_by_name():
@@ -286,7 +313,7 @@ def test_kiln_disable_is_eager_mode_whatever_else_is_set():
         ("max_fusion_size=-1", "KILN_OPTIONS: max_fusion_size: found -1, expected 1 to 4096"),
         ("max_fusion_size=many", "KILN_OPTIONS: max_fusion_size: found 'many', expected a number"),
         ("no_fusion=maybe", "KILN_OPTIONS: no_fusion: found 'maybe', expected 0 or 1"),
-        ("max_autotune=1", "KILN_OPTIONS: max_autotune: True is not built yet"),
+        ("split_reductions=0", "KILN_OPTIONS: split_reductions: False is not built yet"),
         ("no_fusion", "KILN_OPTIONS: found 'no_fusion', expected name=value"),
         ("max_fusion_sise=8", "KILN_OPTIONS: max_fusion_sise: there is no such option; did you mean"),
     ],

@@ -185,4 +185,5 @@ def test_linear_and_cel(on, device):
 
 @needs_gpu
 def test_linear_and_cel_max_autotune(device):
-    pytest.skip("UNIMPLEMENTED: option max_autotune, which is refused by its name")
+    linear_and_cross_entropy(device, inplace_padding=True, max_autotune=True)
+    assert in_place()

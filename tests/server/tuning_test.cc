@@ -1,9 +1,12 @@
 // The tuning road with the real worker: measured on this processor, kept, used
 // by the next compile.
+#include <future>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "client/compile_client.h"
 #include "client/graph_builder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -19,6 +22,7 @@ using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
 using testing::Gt;
+using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr DType kF32 = DType::kFloat32;
@@ -88,6 +92,72 @@ TEST(Tuning, TheWinnerIsKeptAndTheNextCompileOfItsKeyUsesIt) {
   Compile(d, RowSums(kColumns), CompileResult::SERVED_FROM_CACHE);
   // Rows of another length have another key.
   Compile(d, RowSums(8 * kColumns), CompileResult::SERVED_FROM_CACHE);
+}
+
+TEST(Tuning, WhatManyMissIsMeasuredOnce) {
+  TestDaemon d(UseRealWorker);
+  wire::CompileRequest request = RowSums(kColumns);
+  request.mutable_options()->set_max_autotune(true);
+  const auto run = [&] {
+    const auto client = CompileClient::Connect({.socket = d.config().socket});
+    EXPECT_TRUE(client.ok()) << client.status();
+    const auto outcome = (*client)->Compile(request, {});
+    EXPECT_TRUE(outcome.ok()) << outcome.status();
+    return outcome.ok() ? outcome->measured : outcome.status();
+  };
+  // More than the daemon has places for at a time.
+  std::vector<std::future<absl::Status>> ranks;
+  for (int rank = 0; rank < 6; ++rank)
+    ranks.push_back(std::async(std::launch::async, run));
+  for (std::future<absl::Status>& rank : ranks) {
+    const absl::Status measured = rank.get();
+    EXPECT_TRUE(measured.ok()) << measured;
+  }
+  EXPECT_EQ(d.count(Count::kTuned), 1);
+  // Who asks for all has measured again what there is.
+  grpc::ClientContext context;
+  wire::TuneRequest tune;
+  *tune.mutable_compile() = request;
+  wire::TuneReply reply;
+  ASSERT_TRUE(d.client().admin().Tune(&context, tune, &reply).ok());
+  EXPECT_EQ(reply.kernels_size(), 1);
+  EXPECT_EQ(d.count(Count::kTuned), 2);
+}
+
+TEST(Tuning, AClientThatWantsItHasTheGraphMeasuredFirst) {
+  TestDaemon d(UseRealWorker);
+  const auto client =
+      CompileClient::Connect({.socket = d.config().socket});
+  ASSERT_TRUE(client.ok()) << client.status();
+  wire::CompileRequest request = RowSums(kColumns);
+  request.mutable_options()->set_max_autotune(true);
+  const auto outcome = (*client)->Compile(request, {});
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_TRUE(outcome->measured.ok()) << outcome->measured;
+  EXPECT_EQ(d.count(Count::kTuned), 1);
+  wire::Artifact artifact;
+  ASSERT_TRUE(artifact.ParseFromString(outcome->artifact.artifact()));
+  ASSERT_EQ(artifact.compiled().tuned_size(), 1);
+  EXPECT_THAT(artifact.compiled().tuned(0), HasSubstr(" cpu "));
+  // The option is not in the key: who does not measure gets the same.
+  request.mutable_options()->set_max_autotune(false);
+  const auto again = (*client)->Compile(request, {});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->served_from, CompileResult::SERVED_FROM_CACHE);
+}
+
+// No GPU here, or one that is not of that kind: the compile goes on.
+TEST(Tuning, WhatCannotBeMeasuredFailsNoCompile) {
+  TestDaemon d(UseRealWorker);
+  const auto client =
+      CompileClient::Connect({.socket = d.config().socket});
+  ASSERT_TRUE(client.ok()) << client.status();
+  wire::CompileRequest request = RowSums(kColumns);
+  request.mutable_target()->mutable_cuda()->set_arch("sm_100");
+  request.mutable_options()->set_max_autotune(true);
+  const auto outcome = (*client)->Compile(request, {});
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(ReasonOf(outcome->measured), ErrorReason::kNoDevice);
 }
 
 TEST(Tuning, APoolMeasuresTheChoicesThatItIsGiven) {

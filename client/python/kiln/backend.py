@@ -42,8 +42,8 @@ _numbers = itertools.count()
 MODES = {
     "default": {},
     "reduce-overhead": {"cudagraphs": True},
-    "max-autotune": {"cudagraphs": True},
-    "max-autotune-no-cudagraphs": {},
+    "max-autotune": {"cudagraphs": True, "max_autotune": True},
+    "max-autotune-no-cudagraphs": {"max_autotune": True},
 }
 
 _aten = torch.ops.aten
@@ -83,14 +83,12 @@ def kiln(
     """The backend, as the entry point ``torch_dynamo_backends`` names it.
 
     ``options``: those of ``kiln.config``, for this model, which go before those of ``mode``. The
-    modes "reduce-overhead" and "max-autotune" are the option ``cudagraphs``; a warning tells that the
-    latter measures no kernels.
+    modes "reduce-overhead" and "max-autotune" are the option ``cudagraphs``, the latter and
+    "max-autotune-no-cudagraphs" the option ``max_autotune``.
     """
     mode = mode or "default"
     if mode not in MODES:
         raise ValueError(f"kiln: mode {mode!r}: there is no such mode; expected one of {', '.join(MODES)}")
-    if mode.startswith("max-autotune"):
-        tell_once(f"mode {mode!r}: kernels are chosen by their cost, and none is measured")
     values = config.snapshot(**{**MODES[mode], **(options or {})})
     strict()  # a wrong word is told of now, not when a graph is refused
     if config.switched_on("KILN_DISABLE"):

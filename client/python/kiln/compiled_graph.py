@@ -36,7 +36,7 @@ from .traces import traced
 from .words import Unsupported, words_of
 
 _SERVED_FROM_CACHE, _SERVED_FROM_COMPILE = 1, 2
-_COUNTERS, _DAEMON = 3, 4  # texts of a callable
+_COUNTERS, _DAEMON, _MEASURED = 3, 4, 7  # texts of a callable
 # What a compile may end with without being a mistake of ours.
 REFUSALS = (_native.Error, Unsupported, LookupError, OSError, ImportError, ValueError)
 
@@ -90,7 +90,7 @@ def wire_options(options: dict[str, object]) -> bytes:
             value = not value
         write = wire.text if isinstance(value, str) else wire.uint
         fields += write(option.field, value if isinstance(value, str) else int(value))
-    return wire.data(1, fields)
+    return wire.data(1, fields) + wire.uint(3, int(bool(options["max_autotune"])))
 
 
 def _tell_of_worker(said: str, daemon_lost: bool) -> None:
@@ -115,6 +115,9 @@ def count_compile(callable_: object) -> None:
         counters.add("local_compiles")
         count_unsigned()
         _tell_of_worker(_native.text(callable_, _DAEMON), bool(report["daemon_lost"]))
+    not_measured = _native.text(callable_, _MEASURED)
+    if not_measured:
+        tell_once(f"max_autotune: {not_measured}; what has no decision is chosen by its cost")
     add_artifact(_native.text(callable_, _COUNTERS))
 
 

@@ -63,6 +63,9 @@ OPTIONS = {
     ),
     "force_shape_pad": _Option(False, 18, "products on CUDA are padded whether it pays or not"),
     "can_inplace_pad_graph_input": _Option(False, 19, "so may an input's memory, for tests"),
+    "max_autotune": _Option(
+        False, 0, "the daemon measures what can be chosen, and then compiles; as mode='max-autotune'"
+    ),
     # Device graphs, on GPUs (graph_trees.py).
     "cudagraphs": _Option(False, 0, "calls are replayed; as mode='reduce-overhead'"),
     "cudagraph_skip_dynamic_graphs": _Option(False, 0, "none of graphs with symbolic sizes"),
@@ -94,7 +97,6 @@ OF_GRAPHS = tuple(
 
 # Known, and refused with any value but the one that says what is done today.
 NOT_BUILT = {
-    "max_autotune": False,
     "split_reductions": True,
 }
 
