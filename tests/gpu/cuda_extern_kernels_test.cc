@@ -15,8 +15,9 @@ INSTANTIATE_TEST_SUITE_P(
         /*activates_double=*/false,
         /*scales_empty_sums=*/false,
         /*relu_keeps_nan=*/false,
-        /*gelu_tolerance=*/1.0 / 1024}),
-    [](const auto& info) { return std::string(info.param.name); });
+        /*gelu_tolerance=*/1.0 / 1024,
+        /*names_algorithms=*/true}),
+    [const auto& info) { return std::string(info.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(
     Cuda, ConvolutionSuite,

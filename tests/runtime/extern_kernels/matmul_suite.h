@@ -26,6 +26,7 @@ struct MatmulLibraryCase {
   bool scales_empty_sums = true;
   bool relu_keeps_nan = true;
   double gelu_tolerance = 2e-6;  // of f32
+  bool names_algorithms = false;
 };
 
 // What is due at one place, and the sum of the sizes of its terms.
@@ -337,6 +338,33 @@ TEST_P(MatmulSuite, FactorsLoseBitsOnlyWhereTheCallAllowsIt) {
   Check("mm", a, b, nullptr, out, {{"allow_tf32", int64_t{0}}});
   Check("mm", a, b, nullptr, out, {{"allow_tf32", int64_t{1}}},
         {.relative = 0x1p-11});
+}
+
+// Whichever algorithm a call names: all of the library's, and one that it has not.
+TEST_P(MatmulSuite, EachAlgorithmThatIsNamedGivesTheSumsOfProducts) {
+  for (const DType dtype : GetParam().dtypes) {
+    if (dtype == DType::kInt32 || dtype == DType::kInt64) continue;
+    auto a = Operand::Dense(dtype, {256, 192}, {0, 1});
+    auto b = Operand::Dense(dtype, {192, 320}, {0, 1});
+    auto out = Operand::Dense(dtype, {256, 320}, {0, 1});
+    a.FillWithSmallIntegers(random_);
+    b.FillWithSmallIntegers(random_);
+    const ExternOperand inputs[] = {a.meta(), b.meta()};
+    const ExternOperand outputs[] = {out.meta()};
+    const auto part = ReadExternCall({"mm", inputs, outputs, {}});
+    ASSERT_TRUE(part.ok()) << part.status();
+    const auto named = opened_.externs->Algorithms(part->problem, 8);
+    ASSERT_TRUE(named.ok()) << named.status();
+    EXPECT_EQ(named->empty(), !GetParam().names_algorithms);
+    std::vector<std::string> all = *named;
+    all.push_back("id0.of.another.library");
+    for (const std::string& name : all) {
+      SCOPED_TRACE(name);
+      EXPECT_EQ(name.find(' '), std::string::npos);
+      Check("mm", a, b, nullptr, out,
+            {{"algorithm", absl::string_view(name)}});
+    }
+  }
 }
 
 }  // namespace kiln
