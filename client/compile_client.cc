@@ -191,12 +191,11 @@ absl::StatusOr<CompileOutcome> CompileClient::Compile(
                    CanonicalizeRequest(request));
   absl::Status measured;
   if (request.options().max_autotune()) {
-    measured = AskWhileFull(call.deadline, [&] {
-      return MeasureFirst(request, call.deadline);
-    });
+    measured = AskWhileFull(
+        call.deadline, [&] { return MeasureFirst(request, call.deadline); });
   }
-  absl::StatusOr<CompileOutcome> answer =
-      AskWhileFull(call.deadline, [&] { return Ask(canonical, request, call); });
+  absl::StatusOr<CompileOutcome> answer = AskWhileFull(
+      call.deadline, [&] { return Ask(canonical, request, call); });
   if (answer.ok()) {
     answer->request_digest = canonical.digest.total;
     answer->measured = measured;

@@ -22,15 +22,13 @@ absl::StatusOr<wire::TuningDecision> MeasureGraph(
   const MeasureOptions options = {
       .choices = {request.choices().begin(), request.choices().end()},
       .repeats = static_cast<int>(request.repeats())};
-  const LibraryCall* call =
-      CallOfKey(plan, lowered.env.target, request.key());
-  ASSIGN_OR_RETURN(
-      const Measurement measured,
-      call != nullptr
-          ? MeasureCall(*call, plan, lowered.env.target, request.key(), options,
-                        stopwatch)
-          : MeasureKernel(plan, lowered.env, request.key(), options, toolchain,
-                          stopwatch));
+  const LibraryCall* call = CallOfKey(plan, lowered.env.target, request.key());
+  ASSIGN_OR_RETURN(const Measurement measured,
+                   call != nullptr
+                       ? MeasureCall(*call, plan, lowered.env.target,
+                                     request.key(), options, stopwatch)
+                       : MeasureKernel(plan, lowered.env, request.key(),
+                                       options, toolchain, stopwatch));
   wire::TuningDecision decision;
   decision.set_key(measured.key);
   decision.set_choice(measured.choice);

@@ -20,9 +20,9 @@
 #include "server/job_table.h"
 #include "server/key_store.h"
 #include "server/maintenance.h"
-#include "server/tune_flow.h"
 #include "server/pass_times.h"
 #include "server/quarantine.h"
+#include "server/tune_flow.h"
 #include "server/worker_pool.h"
 
 namespace kiln {

@@ -63,8 +63,7 @@ absl::StatusOr<wire::TunedKernel> Tuner::MeasureAndKeep(
     const CompileTask& task, const std::string& key) {
   ASSIGN_OR_RETURN(const wire::TuningDecision decision,
                    Measure(task, key, pool_));
-  const absl::Status stored =
-      tuning_.Insert(task.request().target(), decision);
+  const absl::Status stored = tuning_.Insert(task.request().target(), decision);
   if (!stored.ok()) {
     counters_.Add(Count::kCacheStoreFailed);
     LogWarning("tuning.store_failed", {{"error", stored.ToString()}});
@@ -104,8 +103,7 @@ absl::StatusOr<wire::TuneReply> Tuner::Tune(const wire::TuneRequest& request) {
     }
     LogWarning("tuning.failed",
                {{"key", key.key}, {"error", kernel.status().ToString()}});
-    reply.add_failures(
-        absl::StrCat(key.key, ": ", kernel.status().message()));
+    reply.add_failures(absl::StrCat(key.key, ": ", kernel.status().message()));
   }
   return reply;
 }

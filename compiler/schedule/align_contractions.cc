@@ -296,8 +296,8 @@ class Aligner {
         if ((operand.index[d] == SymExpr::Axis(row)) != is_row) continue;
         const SymExpr& size = view.sizes[d];
         view.strides[d] = stride;
-        stride = is_row ? PaddedStride(size.constant(), view.dtype)
-                        : stride * size;
+        stride =
+            is_row ? PaddedStride(size.constant(), view.dtype) : stride * size;
       }
     }
     view.offset = 0;

@@ -107,8 +107,7 @@ int64_t ChooseAlgorithms(KernelPlan& plan, const Target& target,
   for (PlannedStep& step : plan.steps) {
     auto* call = std::get_if<LibraryCall>(&step);
     if (call == nullptr) continue;
-    const std::string key =
-        TuningKey(*call, plan.buffers, plan.shapes, target);
+    const std::string key = TuningKey(*call, plan.buffers, plan.shapes, target);
     if (key.empty()) continue;
     const auto found = tuning.find(key);
     plan.tuned[key] = found == tuning.end() ? "" : found->second;

@@ -354,7 +354,8 @@ namespace {
 // Nothing of a call whose library leaves no choice.
 std::string ExplainAlgorithm(const LibraryCall& call, const KernelPlan& plan,
                              const PassEnv& env) {
-  const std::string key = TuningKey(call, plan.buffers, plan.shapes, env.target);
+  const std::string key =
+      TuningKey(call, plan.buffers, plan.shapes, env.target);
   if (key.empty()) return "";
   const auto found = env.tuning.find(key);
   return absl::StrCat("call ", call.origin, "\n  key ", key, "\n",

@@ -126,8 +126,8 @@ std::string TuningKey(const LoopNest& nest, const NestFacts& facts,
   const bool exact = facts.reduced != 0 && shapes.Hint(outer) < kFewResults;
   return absl::StrCat(
       WorkOf(nest, facts), "/", ShortName(DTypeOf(nest, buffers)), "/2^",
-      SizeClass(shapes.Hint(outer)), "x2^", SizeClass(shapes.Hint(reduced)), "/",
-      KeyWriter(nest, facts, buffers, shapes).Digits(target, exact), "/",
+      SizeClass(shapes.Hint(outer)), "x2^", SizeClass(shapes.Hint(reduced)),
+      "/", KeyWriter(nest, facts, buffers, shapes).Digits(target, exact), "/",
       target.name);
 }
 

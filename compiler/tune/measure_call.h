@@ -22,12 +22,9 @@ const LibraryCall* CallOfKey(const KernelPlan& plan, const Target& target,
 // choices: the first that the library names, its own first choice among them.
 //
 // Errors: those of `stopwatch`, with the key and the algorithm in front.
-absl::StatusOr<Measurement> MeasureCall(const LibraryCall& call,
-                                        const KernelPlan& plan,
-                                        const Target& target,
-                                        absl::string_view key,
-                                        const MeasureOptions& options,
-                                        Stopwatch& stopwatch);
+absl::StatusOr<Measurement> MeasureCall(
+    const LibraryCall& call, const KernelPlan& plan, const Target& target,
+    absl::string_view key, const MeasureOptions& options, Stopwatch& stopwatch);
 
 }  // namespace kiln
 

@@ -22,8 +22,7 @@ absl::StatusOr<Measurement> MeasureChoices(
     }
     out.seconds.push_back(*seconds);
   }
-  const double best =
-      *std::min_element(out.seconds.begin(), out.seconds.end());
+  const double best = *std::min_element(out.seconds.begin(), out.seconds.end());
   for (size_t i = 0; i < choices.size() && out.choice.empty(); ++i)
     if (out.seconds[i] <= best * kTuningTie) out.choice = choices[i];
   return out;

@@ -80,12 +80,15 @@ struct LtConfigWord {
   int attribute;
   size_t bytes;
 };
-constexpr LtConfigWord kLtConfigWords[] = {
-    {"id", kLtConfigId, 4},           {"tile", kLtConfigTile, 4},
-    {"stages", kLtConfigStages, 4},   {"split", kLtConfigSplit, 4},
-    {"reduce", kLtConfigReduction, 4}, {"swizzle", kLtConfigSwizzle, 4},
-    {"custom", kLtConfigCustom, 4},   {"inner", kLtConfigInner, 2},
-    {"cluster", kLtConfigCluster, 2}};
+constexpr LtConfigWord kLtConfigWords[] = {{"id", kLtConfigId, 4},
+                                           {"tile", kLtConfigTile, 4},
+                                           {"stages", kLtConfigStages, 4},
+                                           {"split", kLtConfigSplit, 4},
+                                           {"reduce", kLtConfigReduction, 4},
+                                           {"swizzle", kLtConfigSwizzle, 4},
+                                           {"custom", kLtConfigCustom, 4},
+                                           {"inner", kLtConfigInner, 2},
+                                           {"cluster", kLtConfigCluster, 2}};
 
 // How the bias comes in.
 enum class BiasBy {

@@ -17,7 +17,7 @@ INSTANTIATE_TEST_SUITE_P(
         /*relu_keeps_nan=*/false,
         /*gelu_tolerance=*/1.0 / 1024,
         /*names_algorithms=*/true}),
-    [const auto& info) { return std::string(info.param.name); });
+    [](const auto& info) { return std::string(info.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(
     Cuda, ConvolutionSuite,

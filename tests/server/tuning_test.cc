@@ -126,8 +126,7 @@ TEST(Tuning, WhatManyMissIsMeasuredOnce) {
 
 TEST(Tuning, AClientThatWantsItHasTheGraphMeasuredFirst) {
   TestDaemon d(UseRealWorker);
-  const auto client =
-      CompileClient::Connect({.socket = d.config().socket});
+  const auto client = CompileClient::Connect({.socket = d.config().socket});
   ASSERT_TRUE(client.ok()) << client.status();
   wire::CompileRequest request = RowSums(kColumns);
   request.mutable_options()->set_max_autotune(true);
@@ -149,8 +148,7 @@ TEST(Tuning, AClientThatWantsItHasTheGraphMeasuredFirst) {
 // No GPU here, or one that is not of that kind: the compile goes on.
 TEST(Tuning, WhatCannotBeMeasuredFailsNoCompile) {
   TestDaemon d(UseRealWorker);
-  const auto client =
-      CompileClient::Connect({.socket = d.config().socket});
+  const auto client = CompileClient::Connect({.socket = d.config().socket});
   ASSERT_TRUE(client.ok()) << client.status();
   wire::CompileRequest request = RowSums(kColumns);
   request.mutable_target()->mutable_cuda()->set_arch("sm_100");

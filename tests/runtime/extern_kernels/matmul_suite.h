@@ -361,8 +361,7 @@ TEST_P(MatmulSuite, EachAlgorithmThatIsNamedGivesTheSumsOfProducts) {
     for (const std::string& name : all) {
       SCOPED_TRACE(name);
       EXPECT_EQ(name.find(' '), std::string::npos);
-      Check("mm", a, b, nullptr, out,
-            {{"algorithm", absl::string_view(name)}});
+      Check("mm", a, b, nullptr, out, {{"algorithm", absl::string_view(name)}});
     }
   }
 }
