@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import kiln
-from kiln import inductors_place, telling
+from kiln import inductors_place
 
 
 @pytest.fixture(autouse=True)

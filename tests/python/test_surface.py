@@ -7,7 +7,6 @@ import sys
 import tempfile
 import threading
 import typing
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,8 +16,8 @@ import torch.nn.functional as F
 from torch._dynamo.exc import BackendCompilerFailed
 
 import kiln
-from kiln import backend, telling
-from processes import answer_of, ctl, daemons, end_daemons, run_kiln, start
+from kiln import backend
+from processes import answer_of, daemons, end_daemons, run_kiln, start
 
 PAGE = Path(__file__).resolve().parents[2] / "client" / "python" / "README.md"
 
@@ -182,24 +181,30 @@ def test_metrics_show_their_numbers():
     assert "launch_count=0" in str(kiln.metrics)
 
 
+MEASURED = """
+import json, sys, torch, warnings
+import kiln
+from processes import ctl
+
 def tuned():
-    """How much the daemon has measured so far."""
     return int(ctl("stats")["counters"]["tuned"])
+
+with warnings.catch_warnings():
+    warnings.simplefilter("error", UserWarning)
+    x = torch.randint(-4, 5, (64, 3001)).float()  # sums are exact in any order
+    seen = []
+    for how in ({}, {"mode": sys.argv[1]}, {"options": {"max_autotune": True}}):
+        torch._dynamo.reset()
+        torch.testing.assert_close(torch.compile(lambda x: x.sum(1), backend="kiln", **how)(x), x.sum(1))
+        seen.append(tuned())
+print(json.dumps(seen))
+"""
 
 
 @pytest.mark.parametrize("mode", ["max-autotune", "max-autotune-no-cudagraphs"])
-def test_a_mode_that_measures_has_the_daemon_measure_first(mode, monkeypatch):
-    monkeypatch.setattr(telling, "_told", {})
-    # Rows of a length that no other test has.
-    columns = {"max-autotune": 3001, "max-autotune-no-cudagraphs": 3011}[mode]
-    x = torch.randint(-4, 5, (64, columns)).float()  # exact in any order
-    before = tuned()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        torch.testing.assert_close(call(lambda x: x.sum(1), x, mode=mode), x.sum(1))
-        assert tuned() == before + 1
-        call(lambda x: x.sum(1), x, options={"max_autotune": True})  # has its decision
-        assert tuned() == before + 1
+def test_a_mode_that_measures_has_the_daemon_measure_first(mode, folders):
+    seen, _ = answer_of(start(MEASURED, mode, **folders))
+    assert seen == [0, 1, 1]  # the third finds a decision
     assert backend.MODES[mode].get("cudagraphs", False) == (mode == "max-autotune")
 
 
