@@ -218,7 +218,7 @@ def test_an_interpreter_that_ends_in_an_error_says_that_one():
     assert errors.rstrip().endswith("LookupError: of the program")
 
 
-def test_after_a_device_is_reset_a_call_is_an_error_of_pytorchs():
+def test_after_a_device_is_reset_a_call_is_an_error():
     text = """
         import ctypes
         torch.cuda.synchronize()
