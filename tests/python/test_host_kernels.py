@@ -1,6 +1,9 @@
 """Operators that Kiln does not compile run in PyTorch, in their places, and are told of."""
 
 import copy
+import gc
+import uuid
+import weakref
 
 import pytest
 import torch
@@ -113,6 +116,34 @@ def test_a_custom_operator_that_mutates_does_so():
 
 def test_a_graph_of_host_kernels_alone_runs():
     assert_compiles_right(torch.linalg.inv, torch.randn(4, 4) + torch.eye(4) * 5)
+
+
+@pytest.mark.parametrize("refused", ["one", "all"])
+def test_what_was_refused_keeps_nothing_of_its_caller(refused, monkeypatch):
+    operator = torch.library.custom_op(f"host_kernels::new_{uuid.uuid4().hex}", mutates_args=())
+
+    @operator
+    def halved(x: torch.Tensor) -> torch.Tensor:
+        return x / 2
+
+    halved.register_fake(torch.empty_like)
+    compiled = torch.compile(lambda x: halved(x) + 1, backend="kiln")
+    if refused == "all":
+        monkeypatch.setattr(CompiledGraph, "_compile", _refused)
+        monkeypatch.setenv("KILN_STRICT", "0")
+
+    def call():
+        held = type("Held", (), {})()
+        torch.testing.assert_close(compiled(torch.ones(3)), torch.full((3,), 1.5))
+        return weakref.ref(held)
+
+    held = call()
+    gc.collect()
+    assert held() is None
+
+
+def _refused(graph, exported):
+    raise LookupError("of the test")
 
 
 def test_a_large_constant_travels_as_an_input():

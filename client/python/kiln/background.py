@@ -98,9 +98,21 @@ def _line(seconds: float) -> str:
     return f"kiln: compiling {graphs}{kernels}, {seconds:.0f} s ..."
 
 
+def anew(error: BaseException) -> BaseException:
+    """An error that is kept, to be raised: as an object of its own. What is raised learns the frames
+    that it passes, and with them all that their callers hold; the kept one lives as long as a graph."""
+    other = type(error).__new__(type(error), *error.args)
+    other.__dict__.update(error.__dict__)
+    other.__cause__, other.__suppress_context__ = error.__cause__, error.__suppress_context__
+    return other
+
+
 def finished(done: Future) -> object:
-    """What `done` gives, or raises, once it has ended. KeyboardInterrupt ends the wait alone."""
+    """What `done` gives, or raises anew, once it has ended. KeyboardInterrupt ends the wait alone."""
     begun = time.monotonic()
     while not wait([done], timeout=_QUIET_SECONDS).done:
         print(_line(time.monotonic() - begun), file=sys.stderr)
+    error = done.exception()
+    if error is not None:
+        raise anew(error)
     return done.result()

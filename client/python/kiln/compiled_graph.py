@@ -13,7 +13,7 @@ from torch import fx
 
 from . import _native, service, wire
 from .artifacts import count_unsigned
-from .background import finished, in_background, side_by_side
+from .background import anew, finished, in_background, side_by_side
 from .config import OPTIONS
 from .counters import add_artifact, counters
 from .donated_inputs import donated_places, sparing
@@ -221,7 +221,7 @@ class CompiledGraph(_native.Called, OutputCode):
             exported = self._write()
         except REFUSALS as error:
             self._done = Future()
-            self._done.set_exception(error)
+            self._done.set_exception(anew(error))
         else:
             self._done = in_background(lambda: self._compile(exported))
 
@@ -293,7 +293,7 @@ class CompiledGraph(_native.Called, OutputCode):
                     self._program = self._finish(finished(self._done))
                 except SegmentRefused as refusal:
                     if not refusal.nodes.keys() - self._refused.keys():
-                        raise refusal.error from None
+                        raise anew(refusal.error) from None
                     self._refused.update(refusal.nodes)
                     self._ask()
         return self._program

@@ -129,5 +129,6 @@ def test_programs_hold_what_they_would_in_memory_of_their_own(seed, writes):
     program = Program(seed, writes)
     program.run()
     counts = state()
-    assert program.calls > 0 and counts["warm_ups"] > 0
+    # One that writes to what is no graph's goes without a graph.
+    assert program.calls > 0 and counts["warm_ups"] + counts["plain_runs"] > 0
     print(counts["recordings"], "recordings,", counts["replays"], "replays")
