@@ -82,6 +82,12 @@ class Dependencies {
   // Whether a third group must run between the two.
   bool SomethingBetween(uint32_t a, uint32_t b) const;
 
+  // Whether a step gave its number to a group.
+  bool IsGroup(uint32_t step) const { return group_of_[step] == step; }
+  // The last of a group's steps: where in the program it comes, as far as others let
+  // it.
+  uint32_t LastStep(uint32_t group) const { return last_step_[group]; }
+
   // Merges group `b` into group `a`. No third group may have to run between them.
   void Merge(uint32_t a, uint32_t b);
 

@@ -114,7 +114,8 @@ bool Fuser::TryColumnSums(uint32_t rows, uint32_t columns) {
     }
   }
   if (best.has_value()) {
-    if (Saves(best->ns, groups_[rows], groups_[columns], verdict)) {
+    if (Saves(best->ns, groups_[rows], groups_[columns], verdict) &&
+        !HoldsTooMuch(rows, columns, verdict)) {
       TakeRowsWithSums(rows, columns, *std::move(best));
       return true;
     }

@@ -43,6 +43,7 @@ void Fuser::MakeGroups() {
                                        program_.buffers, program_.shapes);
     }
   }
+  MeasureTemporaries();
 }
 
 int64_t Fuser::Score(const FusionGroup& a, const FusionGroup& b) const {
@@ -127,7 +128,8 @@ bool Fuser::TryMerge(uint32_t a, uint32_t b) {
   if (verdict.fuse()) {
     merged = MergeNests(first, second, verdict.alignment, program_.buffers,
                         program_.shapes);
-    Saves(pricer_.PriceOf(merged), groups_[a], groups_[b], verdict);
+    if (Saves(pricer_.PriceOf(merged), groups_[a], groups_[b], verdict))
+      HoldsTooMuch(a, b, verdict);
   }
   if (!verdict.fuse()) {
     NoteApart(first, second, verdict);

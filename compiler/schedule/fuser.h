@@ -7,6 +7,7 @@
 #include <optional>
 #include <queue>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "compiler/schedule/dependencies.h"
@@ -73,6 +74,19 @@ class Fuser {
   bool Saves(double together_ns, FusionGroup& first, FusionGroup& second,
              FusionVerdict& verdict);
   double PriceOf(FusionGroup& group);
+
+  // --- Memory (fuse_held_bytes.cc).
+  void MeasureTemporaries();
+  int64_t TemporaryBytes(BufferId b) const;
+  void AddTemporariesOf(uint32_t g, std::vector<BufferId>& buffers) const;
+  // Of a buffer with users: where in the program the first and the last of them come.
+  std::pair<uint32_t, uint32_t> LifeOf(BufferId b) const;
+  // Bytes of temporaries that are there at once only if both groups are one kernel.
+  int64_t HeldBytes(uint32_t a, uint32_t b) const;
+  // Whether these are many, and more than the merge saves; then says so in
+  // `verdict`.
+  bool HoldsTooMuch(uint32_t a, uint32_t b, FusionVerdict& verdict) const;
+
   void TakeMerged(uint32_t a, uint32_t b, LoopNest merged, int nests);
   // Keeps users_ true while a group's nest is replaced.
   void Leave(uint32_t g);
@@ -110,6 +124,8 @@ class Fuser {
   // Groups that touch a buffer, in order; merged ones leave it.
   std::vector<std::vector<uint32_t>> users_;
   std::vector<bool> private_;  // temporaries that only nests touch
+  // Of each temporary; nothing where all together are small.
+  std::vector<int64_t> temporary_bytes_;
   std::priority_queue<FusionCandidate> queue_;
   FusionReport report_;
 };

@@ -28,6 +28,8 @@ absl::string_view ApartName(ApartBecause because) {
       return "atomic into reduction";
     case ApartBecause::kSavesTooLittle:
       return "saves too little";
+    case ApartBecause::kHoldsMemory:
+      return "holds memory";
     case ApartBecause::kCycle:
       return "cycle";
   }

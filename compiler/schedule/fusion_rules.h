@@ -20,6 +20,7 @@ enum class ApartBecause : uint8_t {
   kWritesTwice,     // both write one buffer
   kAtomicIntoReduction,
   kSavesTooLittle,  // one kernel is not cheaper than the two (nest_price.h)
+  kHoldsMemory,     // large temporaries would be there at once (fuser.h)
   kCycle,           // a third kernel must run between the two
 };
 

@@ -16,6 +16,7 @@
 #include "compiler/loop/index_expr.h"
 #include "compiler/loop/loop_transforms.h"
 #include "compiler/loop/store_axes.h"
+#include "compiler/schedule/dependencies.h"
 #include "compiler/schedule/fusion_rules.h"
 #include "compiler/schedule/fusion_unit.h"
 #include "compiler/schedule/nest_price.h"
@@ -27,6 +28,9 @@ namespace {
 // By how much the price of nests that are yet to be fused may be off.
 constexpr double kErrorOfPrices = 1.1;
 
+// Below that memory is not looked at: it is less than allocators keep in their pools.
+constexpr int64_t kLeastHeldBytes = int64_t{64} << 20;
+
 // Who touches a buffer.
 struct BufferUses {
   int writers = 0;
@@ -35,6 +39,7 @@ struct BufferUses {
   int64_t most_points_hint = 0;      // of the nests that read it
   std::vector<size_t> reader_steps;  // of nests, in order
   std::vector<size_t> writer_steps;
+  size_t first_step = 0, last_step = 0;  // of those that touch it
 };
 
 // What stands for loads of a buffer; null: nothing.
@@ -64,6 +69,7 @@ class Inliner {
         limits_(options.limits),
         pricer_(program, target),
         uses_(program.buffers.size()),
+        touched_(program.buffers.size()),
         producers_(program.buffers.size()) {}
 
   std::vector<StayedProducer> Run();
@@ -71,6 +77,9 @@ class Inliner {
  private:
   void CountUses();
   InlineVerdict Judge(const LoopNest& nest, size_t step);
+  // Bytes of temporaries that are there at once only if the nest, in step `step`, is
+  // computed where it is read.
+  int64_t HeldBytes(const LoopNest& nest, size_t step) const;
   InlineVerdict JudgeWork(const LoopNest& nest) const;
   InlineVerdict JudgeRepeated(const LoopNest& nest);
   // Nanoseconds that the nest adds to the program where it stays.
@@ -98,6 +107,7 @@ class Inliner {
   const InlineLimits& limits_;
   NestPricer pricer_;
   std::vector<BufferUses> uses_;
+  std::vector<bool> touched_;  // by a step
   std::vector<Producer> producers_;
   std::vector<std::optional<LoopStep>> steps_;  // what is left in each place
   std::vector<BufferId> taken_;                 // into the nest in hand
@@ -110,6 +120,11 @@ void Inliner::CountUses() {
   };
   for (size_t s = 0; s < program_.steps.size(); ++s) {
     const LoopStep& step = program_.steps[s];
+    VisitStepBuffers(step, [&](BufferId b, bool) {
+      if (!touched_[b]) uses_[b].first_step = s;
+      touched_[b] = true;
+      uses_[b].last_step = s;
+    });
     if (const auto* nest = std::get_if<LoopNest>(&step)) {
       const int64_t points = program_.shapes.Hint(PointCount(*nest));
       for (const ScalarNode& node : nest->body) {
@@ -178,10 +193,43 @@ InlineVerdict Inliner::Judge(const LoopNest& nest, size_t step) {
                 program_.buffers[node.buffer].name};
     }
   }
+  const int64_t held = HeldBytes(nest, step);
+  if (held >= kLeastHeldBytes)
+    return {StayedBecause::kHoldsMemory, absl::StrCat(held, " bytes")};
   const bool repeated =
       uses.loads > 1 ||
       uses.most_points_hint > program_.shapes.Hint(PointCount(nest));
   return !repeated || IsFree(nest) ? InlineVerdict() : JudgeRepeated(nest);
+}
+
+int64_t Inliner::HeldBytes(const LoopNest& nest, size_t step) const {
+  const auto bytes = [&](BufferId b) {
+    const Buffer& buffer = program_.buffers[b];
+    return buffer.kind == BufferKind::kTemporary
+               ? program_.shapes.Hint(Product(buffer.sizes)) *
+                     SizeInBytes(buffer.dtype)
+               : 0;
+  };
+  const BufferId result = nest.stores[0].buffer;
+  const size_t last = uses_[result].reader_steps.back();
+  std::vector<BufferId> read;
+  for (const ScalarNode& node : nest.body) {
+    if (node.op == ScalarOp::kLoad && uses_[node.buffer].last_step < last)
+      read.push_back(node.buffer);
+  }
+  std::sort(read.begin(), read.end());
+  read.erase(std::unique(read.begin(), read.end()), read.end());
+  int64_t held = -bytes(result);
+  for (const BufferId b : read) held += bytes(b);
+  if (held < kLeastHeldBytes) return 0;
+  // What is certain to have memory by then: other temporaries may not.
+  int64_t made = 0;
+  for (BufferId b = 0; b < uses_.size(); ++b) {
+    const BufferUses& uses = uses_[b];
+    if (uses.as_memory && uses.first_step > step && uses.first_step < last)
+      made = std::max(made, bytes(b));
+  }
+  return std::min(held, made);
 }
 
 // Whether what would be computed several times is little, by the limits.
@@ -430,32 +478,6 @@ std::vector<StayedProducer> Inliner::Run() {
 }
 
 }  // namespace
-
-absl::string_view StayedName(StayedBecause because) {
-  switch (because) {
-    case StayedBecause::kInlined:
-      return "inlined";
-    case StayedBecause::kNotPointwise:
-      return "not pointwise";
-    case StayedBecause::kMemoryNeeded:
-      return "memory needed";
-    case StayedBecause::kStorePartial:
-      return "stores a part";
-    case StayedBecause::kTooMuchToRepeat:
-      return "too much to repeat";
-    case StayedBecause::kCostlyToRepeat:
-      return "costly to repeat";
-    case StayedBecause::kOverwritten:
-      return "reads what is overwritten";
-    case StayedBecause::kSavesTooLittle:
-      return "saves too little";
-    case StayedBecause::kBodyTooLarge:
-      return "too large";
-    case StayedBecause::kReaderTooLarge:
-      return "reader too large";
-  }
-  return "unknown";
-}
 
 std::vector<StayedProducer> InlineProducers(LoopProgram& program,
                                             const Target& target,

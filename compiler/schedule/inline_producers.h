@@ -37,7 +37,8 @@ enum class StayedBecause : uint8_t {
   kStorePartial,     // the nest does not write all of its buffer, once
   kTooMuchToRepeat,  // several readers, and too many loads or operations
   kCostlyToRepeat,  // transcendental or random, and read more often than computed
-  kOverwritten,     // what it reads is written before it is read
+  kHoldsMemory,  // large temporaries that it reads would live until its readers
+  kOverwritten,  // what it reads is written before it is read
   kSavesTooLittle,  // its readers are not cheaper with it (nest_price.h)
   kBodyTooLarge,
   kReaderTooLarge,  // a reader would come to more than `limits.loops`
@@ -62,6 +63,10 @@ struct StayedProducer {
 // as a kernel of its own or as part of the one before it or of its first reader. One
 // way is taken if it saves a tenth and kLeastSavedNs. In between, where later fusion
 // matters more, the limits decide.
+//
+// A nest that reads large temporaries and writes less stays where these would
+// otherwise be gone when its readers run, and other operands of library calls are
+// there instead: one number a row, picked from logits.
 //
 // With `explain`, gives the nests that stayed though nests read their results, in
 // the order of the program; else nothing.

@@ -25,6 +25,7 @@ from .aot_cache import compiler_of, serving, shared_storages
 from .attention_masks import lay_out_masks
 from .compiled_graph import CompiledGraph
 from .eager_segment import strict
+from .fuse_linear_cross_entropy import fuse_linear_cross_entropy
 from .graph_choice import Chooser, annotated
 from .partition import cut
 from .random_seeds import draw_from_seeds
@@ -152,6 +153,8 @@ def _aot(
     dynamo_counters["aot_autograd"]["total"] += 1
     shares = bool(shared_storages(example_inputs))
     lay_out_masks(module)
+    if values["fuse_linear_cross_entropy"]:
+        fuse_linear_cross_entropy(module)
     with serving(values, module, example_inputs):
         compiled = aot_module_simplified(
             called,

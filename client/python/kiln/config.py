@@ -62,6 +62,7 @@ OPTIONS = {
         True, 17, "a padded operand may be its source's own memory", says_off=True
     ),
     "force_shape_pad": _Option(False, 18, "products on CUDA are padded whether it pays or not"),
+    "fuse_linear_cross_entropy": _Option(False, 0, "a linear and its loss never hold all logits"),
     "can_inplace_pad_graph_input": _Option(False, 19, "so may an input's memory, for tests"),
     "max_autotune": _Option(
         False, 0, "the daemon measures what can be chosen, and then compiles; as mode='max-autotune'"
@@ -204,6 +205,7 @@ kernel_backend: str
 inplace_padding: bool
 can_inplace_pad_graph_input: bool
 force_shape_pad: bool
+fuse_linear_cross_entropy: bool
 shape_padding: bool
 comprehensive_padding: bool
 max_autotune: bool

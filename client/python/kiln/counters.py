@@ -22,6 +22,7 @@ class Counters(collections.Counter[str]):
     ``cache_miss``: not in its cache, so compiled for us, or for another who had asked before. ``recompiles``: graphs that Dynamo traced
     again, since a guard of its own had failed. ``host_kernels``: operators that PyTorch runs.
     ``eager_graphs``: graphs that Kiln refused. ``local_compiles``: done without a daemon.
+    ``linear_cross_entropy``: linears that were joined with their loss.
 
     Of what graphs are made of, for an artifact of the cache too: ``pattern_matches``, patterns of
     operators that the service replaced; ``scatter_upon_const_tensor``, those of them that scatter
@@ -35,7 +36,7 @@ class Counters(collections.Counter[str]):
     OF_ARTIFACTS = ("pattern_matches", "scatter_upon_const_tensor", "inplace_padding")
     NAMES = (
         *("compiles", "cache_hit", "cache_miss", "recompiles", "host_kernels", "eager_graphs"),
-        *("local_compiles", *OF_ARTIFACTS),
+        *("local_compiles", "linear_cross_entropy", *OF_ARTIFACTS),
         *("cudagraph_skips", "cudagraph_recorded_non_static_inputs", "cudagraph_partitions"),
     )
 

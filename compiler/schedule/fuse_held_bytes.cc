@@ -1,0 +1,108 @@
+// What fuse_loops.h asks of memory: whether a merge holds large temporaries longer.
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/schedule/fuser.h"
+
+namespace kiln {
+namespace {
+
+// Below that no merge is looked at: it is less than allocators keep in their pools.
+constexpr int64_t kLeastHeldBytes = int64_t{64} << 20;
+// A byte that is held is worth so many that are neither written nor read.
+constexpr int64_t kWorthOfHeld = 4;
+
+}  // namespace
+
+void Fuser::MeasureTemporaries() {
+  temporary_bytes_.assign(program_.buffers.size(), 0);
+  int64_t all = 0;
+  for (size_t b = 0; b < temporary_bytes_.size(); ++b) {
+    const Buffer& buffer = program_.buffers[b];
+    if (buffer.kind != BufferKind::kTemporary || users_[b].empty()) continue;
+    temporary_bytes_[b] =
+        program_.shapes.Hint(Product(buffer.sizes)) * SizeInBytes(buffer.dtype);
+    all += temporary_bytes_[b];
+  }
+  if (all < 2 * kLeastHeldBytes) temporary_bytes_.clear();
+}
+
+int64_t Fuser::TemporaryBytes(BufferId b) const {
+  return b < temporary_bytes_.size() ? temporary_bytes_[b] : 0;
+}
+
+std::pair<uint32_t, uint32_t> Fuser::LifeOf(BufferId b) const {
+  uint32_t from = ~0u, to = 0;
+  for (const uint32_t g : users_[b]) {
+    from = std::min(from, dependencies_.LastStep(g));
+    to = std::max(to, dependencies_.LastStep(g));
+  }
+  return {from, to};
+}
+
+void Fuser::AddTemporariesOf(uint32_t g, std::vector<BufferId>& buffers) const {
+  const auto add = [&](BufferId b, bool) {
+    if (TemporaryBytes(b) > 0) buffers.push_back(b);
+  };
+  if (groups_[g].fusable) {
+    VisitStepBuffers(groups_[g].unit.nest, add);
+  } else {
+    VisitStepBuffers(program_.steps[g], add);
+  }
+}
+
+// The merged kernel runs where the later one stood. So what the earlier one reads is
+// held until then, beside what the groups between the two make for the later one;
+// what waits for the earlier one comes after both.
+int64_t Fuser::HeldBytes(uint32_t a, uint32_t b) const {
+  if (temporary_bytes_.empty()) return 0;
+  uint32_t begin = dependencies_.LastStep(a), end = dependencies_.LastStep(b);
+  if (begin > end) {
+    std::swap(a, b);
+    std::swap(begin, end);
+  }
+  if (begin + 1 == end) return 0;
+  std::vector<BufferId> waiting, made;  // touched by either
+  AddTemporariesOf(a, waiting);
+  AddTemporariesOf(b, made);
+  for (uint32_t g = 0; g < end; ++g) {
+    if (!dependencies_.IsGroup(g) || dependencies_.LastStep(g) <= begin ||
+        dependencies_.LastStep(g) >= end) {
+      continue;
+    }
+    if (dependencies_.Before(a, g)) AddTemporariesOf(g, waiting);
+    if (dependencies_.Before(g, b)) AddTemporariesOf(g, made);
+  }
+  for (std::vector<BufferId>* buffers : {&waiting, &made}) {
+    std::sort(buffers->begin(), buffers->end());
+    buffers->erase(std::unique(buffers->begin(), buffers->end()),
+                   buffers->end());
+  }
+  int64_t held = 0, needed = 0;
+  for (const BufferId buffer : waiting) {
+    const auto [from, to] = LifeOf(buffer);
+    if (from < begin && to < end) held += TemporaryBytes(buffer);
+    if (from == begin && to >= end) held -= TemporaryBytes(buffer);
+  }
+  for (const BufferId buffer : made) {
+    const auto [from, to] = LifeOf(buffer);
+    if (from > begin && to >= end) needed += TemporaryBytes(buffer);
+  }
+  return std::min(held, needed);
+}
+
+bool Fuser::HoldsTooMuch(uint32_t a, uint32_t b, FusionVerdict& verdict) const {
+  const int64_t bytes = HeldBytes(a, b);
+  if (bytes < kLeastHeldBytes ||
+      bytes * kWorthOfHeld <= Score(groups_[a], groups_[b])) {
+    return false;
+  }
+  verdict.because = ApartBecause::kHoldsMemory;
+  verdict.detail = absl::StrCat(bytes, " bytes");
+  return true;
+}
+
+}  // namespace kiln
