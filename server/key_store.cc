@@ -172,7 +172,7 @@ absl::StatusOr<PublicKey> KeyStore::Rotate(absl::string_view cache_namespace) {
 
 absl::Status KeyStore::CheckRoom(absl::string_view cache_namespace) const {
   const std::string name(cache_namespace);
-  const absl::string_view shown = name.empty() ? "*" : name;
+  const std::string shown = name.empty() ? "*" : name;
   const bool has_key = name.empty() || namespaces_.contains(name);
   if (!has_key && namespaces_.size() >= kMaxNamespacesWithKeys) {
     return MakeError(
