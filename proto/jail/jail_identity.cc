@@ -39,6 +39,12 @@ constexpr int64_t kFilesWithGpu = 4096;
 constexpr int64_t kProcesses = 128;
 constexpr int64_t kProcessesACore = 4;
 constexpr int kIdleNice = 19;
+// A sanitizer's shadow takes terabytes of addresses: no limit leaves room for it.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kMemoryIsLimited = false;
+#else
+constexpr bool kMemoryIsLimited = true;
+#endif
 // Seconds from SIGXCPU, which tells what the matter is, to the end.
 constexpr int64_t kCpuGrace = 2;
 
@@ -138,7 +144,7 @@ absl::Status LimitSelf(const JailSpec& spec, bool users_own) {
   RETURN_IF_ERROR(SetLimit(
       RLIMIT_NPROC, "processes",
       kProcesses + kProcessesACore * cores + (users_own ? 0 : ThreadsOfAll())));
-  if (spec.memory_bytes > 0) {
+  if (kMemoryIsLimited && spec.memory_bytes > 0) {
     // Memory that can be written, not addresses: CUDA's driver reserves many
     // times what a device has.
     RETURN_IF_ERROR(SetLimit(RLIMIT_DATA, "memory", spec.memory_bytes));
