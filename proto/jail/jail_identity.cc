@@ -124,11 +124,23 @@ absl::Status DropRights(std::optional<uid_t> user) {
   return absl::OkStatus();
 }
 
+int CoresWithoutWorkers(int cores) { return cores / 8; }
+
 void BeIdle() {
   // Best effort: a machine may forbid changes of priority altogether.
   const sched_param none = {};
   setpriority(PRIO_PROCESS, 0, kIdleNice);
   sched_setscheduler(0, SCHED_IDLE, &none);
+  cpu_set_t cores;
+  // Where there are more cores than the set has room for, all run workers.
+  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return;
+  int left_free = CoresWithoutWorkers(CPU_COUNT(&cores));
+  for (int core = 0; left_free > 0; ++core) {
+    if (!CPU_ISSET(core, &cores)) continue;
+    CPU_CLR(core, &cores);
+    --left_free;
+  }
+  sched_setaffinity(0, sizeof(cores), &cores);
 }
 
 void BeFirstToGo() { std::ofstream("/proc/self/oom_score_adj") << 1000; }

@@ -26,6 +26,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/base/child.h"
+#include "proto/jail/jail_identity.h"
 #include "proto/jail/jailed_child.h"
 #include "proto/jail/own_memory.h"
 #include "tests/proto/jail/jailed.h"
@@ -34,6 +35,7 @@
 namespace kiln {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -81,6 +83,14 @@ TEST_P(Jailed, ChangesNobodysLimitsAndPriorityButItsOwn) {
   EXPECT_THAT(own, Not(HasSubstr("of a user")));
 }
 
+TEST(CoresWithoutWorkers, AreAnEighthAndNoneOfFew) {
+  EXPECT_EQ(CoresWithoutWorkers(1), 0);
+  EXPECT_EQ(CoresWithoutWorkers(7), 0);
+  EXPECT_EQ(CoresWithoutWorkers(8), 1);
+  EXPECT_EQ(CoresWithoutWorkers(16), 2);
+  EXPECT_EQ(CoresWithoutWorkers(128), 16);
+}
+
 TEST_P(Jailed, IsIdleAndWhereItMayBeAUserOfItsOwn) {
   const auto one = Start();
   const auto other = Start();
@@ -88,6 +98,11 @@ TEST_P(Jailed, IsIdleAndWhereItMayBeAUserOfItsOwn) {
   const std::string who = Ask(*one, "who");
   EXPECT_THAT(who, HasSubstr(absl::StrCat("policy ", SCHED_IDLE)));
   EXPECT_THAT(who, HasSubstr("nice 19"));
+  cpu_set_t cores;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(cores), &cores), 0);
+  const int all = CPU_COUNT(&cores);
+  EXPECT_THAT(
+      who, EndsWith(absl::StrCat(" cores ", all - CoresWithoutWorkers(all))));
   if (geteuid() == 0) {
     EXPECT_THAT(who, Not(HasSubstr("uid 0")));
     EXPECT_NE(who, Ask(*other, "who"));

@@ -240,8 +240,12 @@ std::string StayWhenMemoryEnds() {
 }
 
 std::string Who() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  sched_getaffinity(0, sizeof(cores), &cores);
   return absl::StrCat("ok uid ", getuid(), " policy ", sched_getscheduler(0),
-                      " nice ", getpriority(PRIO_PROCESS, 0));
+                      " nice ", getpriority(PRIO_PROCESS, 0), " cores ",
+                      CPU_COUNT(&cores));
 }
 
 std::string Try(const std::string& order) {
