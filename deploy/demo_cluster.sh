@@ -199,6 +199,9 @@ table
 skipped=$(total lease.skipped)
 echo "clients with PyTorch's results: $right of 8; compiles in the cluster: $compiles"
 [[ $skipped -eq 0 ]] || echo "Redis did not answer within its budget $skipped times: this machine is busy"
+served=$(total far.hits)
+echo "records of team-a that one daemon wrote and another served: $served"
+check "records of team-a, written by one daemon, were served by another through Redis over mutual TLS" test "$served" -ge 1
 check "eight clients of three daemons had their four graphs, right" test "$right" -eq 8
 check "each of the four graphs was compiled once in the cluster, or Redis was too slow to say so" \
   test "$compiles" -ge 4 -a "$compiles" -le $((4 + skipped))
@@ -248,7 +251,19 @@ echo "daemon $first was killed; clients with PyTorch's results: $right of 4"
 check "four clients, told of the daemons in different orders, asked the same one" test -n "$first"
 check "it was killed while they waited, and all four had their graphs, right" test "$right" -eq 4
 
-say "7. team-b's token is revoked"
+say "7. Daemon $first comes back with an empty disk"
+# Its signing key is gone with its disk. That of before is still trusted, so that what it wrote into Redis is served.
+rm -r "$folder/$first/data"
+start "$first"
+client back team-a cert "$first" "$models/gpt2_train.jsonl" "$models/mlp_layernorm_train.jsonl" && right=1 || right=0
+compiles=$(count "$first" plans)
+late=$(($(count "$first" far.timeouts) + $(count "$first" far.breaker_open)))
+printf '%-8s  %8s  %10s\n' DAEMON COMPILED "FROM REDIS" "$first" "$compiles" "$(count "$first" far.hits)"
+[[ $late -eq 0 ]] || echo "Redis did not answer within its budget $late times: this machine is busy"
+check "with an empty disk it served six graphs, right, from Redis, or Redis was too slow" \
+  test "$right" -eq 1 -a "$compiles" -le "$late" -a "$(count "$first" far.hits)" -ge $((6 - compiles))
+
+say "8. team-b's token is revoked"
 read -r d _ <<<"$daemons"
 client good team-b team-b "$d" "$models/gpt2_train.jsonl" && right=1 || right=0
 check "before, its holder was served" test "$right" -eq 1
@@ -268,7 +283,7 @@ audited() {
 }
 check "the audit log has the revocation, and then the refusal" audited
 
-say "8. Why is this graph, of another namespace and for an older processor, not in the cache?"
+say "9. Why is this graph, of another namespace and for an older processor, not in the cache?"
 ctl "$d" explain "$models/gpt2_train.jsonl:gpt2_train.fwd0" --arch x86-64-v2 | tee "$folder/explain.txt" || true
 check "explain named the namespace as the first part that differs" \
   grep -q 'first difference: namespace' "$folder/explain.txt"
