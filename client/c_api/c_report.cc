@@ -41,6 +41,17 @@ std::string CountersText(const wire::CompilePlan& compiled) {
   return text;
 }
 
+// A label is "STEM_NUMBER" (compiler/schedule/kernel_labels.h).
+std::string KernelsText(const wire::LaunchPlan& plan) {
+  std::string text;
+  for (const wire::PlanKernel& kernel : plan.kernels()) {
+    const size_t mark = kernel.label().rfind('_');
+    absl::StrAppend(&text, kernel.symbol(), " ", kernel.label().substr(0, mark),
+                    " ", kernel.label().substr(mark + 1), "\n");
+  }
+  return text;
+}
+
 bool ReadsSeed(const wire::LaunchPlan& plan) {
   for (const wire::PlanStep& step : plan.steps()) {
     for (const wire::KernelArg& arg : step.launch().args()) {
@@ -80,6 +91,8 @@ std::string TextOf(const Callable& callable, KilnText what) {
       return TextOf(callable.report().measured);
     case KILN_TEXT_GUARDS:
       return absl::StrJoin(callable.failed_guards(), "\n");
+    case KILN_TEXT_KERNELS:
+      return KernelsText(compiled.plan());
     case KILN_TEXT_KEY:
       return absl::BytesToHexString(
           executor->artifact().view().message().compile_key());

@@ -347,9 +347,11 @@ typedef enum KilnText {
   KILN_TEXT_GUARDS = 5,   /* a line for each artifact but the first: the guard
                              of the one before it that failed for a run */
   KILN_TEXT_KEY = 6,      /* its compile key, as compilectl show takes it */
-  KILN_TEXT_MEASURED = 7  /* why something that max_autotune wants measured was
+  KILN_TEXT_MEASURED = 7, /* why something that max_autotune wants measured was
                              not, at the latest compile; "" when all was, or
                              nobody asked */
+  KILN_TEXT_KERNELS = 8   /* a line each: symbol, and the stem and the number
+                             that its name for people is made of */
 } KilnText;
 
 /* Writes at most `size` bytes with the closing NUL; gives the length of the

@@ -11,7 +11,7 @@ from torch.profiler import ProfilerActivity, profile
 import kiln
 from graph_stand_in import StandIn, Tree, values
 from kiln.graph_device import keep_cupti
-from kiln.kernel_bandwidth import _Watch
+from kiln.kernel_bandwidth import _Watch, assign
 from kiln.launches import Replay
 
 
@@ -195,15 +195,26 @@ def test_autograds_threads_have_the_number_of_whose_backward_it_is():
 
 
 def test_bandwidth_counts_the_kernels_of_a_replay():
-    kernel = {"name": "k", "symbol": "k_5f0c", "bytes_read": 8, "bytes_written": 4}
+    kernel = {"name": "k_0", "symbol": "k_5f0c", "bytes_read": 8, "bytes_written": 4, "extents": (2,)}
+    large = {**kernel, "bytes_read": 80, "extents": (20,)}  # the same one, of another graph
+    other = {**kernel, "symbol": "k_9a2b"}  # another one, which its graph calls so too
     watch = _Watch()
-    replay = Replay(torch.device("cuda", 0), 0, [kernel, {**kernel, "name": "l"}, kernel])
+    replay = Replay(torch.device("cuda", 0), 0, [kernel, large, other, kernel])
     watch.enter(replay)
     watch.exit(replay)
-    assert {name: seen.launches for name, seen in watch.kernels.items()} == {"k": 2, "l": 1}
-    assert watch.kernels["k"].bytes == 12
-    assert watch.kernels["k"].seconds == []  # the device's clock knows them
+    seen = list(watch.kernels.values())
+    assert [(one.name, one.launches, one.bytes) for one in seen] == [
+        ("k_0", 2, 12),
+        ("k_0", 1, 84),
+        ("k_0", 1, 12),
+    ]
+    assert [one.seconds for one in seen] == [[], [], []]  # the device's clock knows them
     assert watch.device.type == "cuda"
+    # Of two calls, as the device began the launches.
+    events = [("k_5f0c", 1), ("memset", 9), ("k_5f0c", 5), ("k_9a2b", 3), ("k_5f0c", 2)]
+    events += [("k_5f0c", 1), ("k_5f0c", 6), ("k_9a2b", 4), ("k_5f0c", 2)]
+    assign(watch.kernels, watch.order, events)
+    assert [one.seconds for one in seen] == [[1, 2, 1, 2], [5, 6], [3, 4]]
 
 
 @pytest.fixture

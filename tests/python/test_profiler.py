@@ -305,6 +305,14 @@ def test_a_kernel_over_nothing_has_no_event():
     assert launches(profiled(lambda: compiled(x, y), device)) == []
 
 
+def names_and_symbols(compiled, *args):
+    """Of each launch."""
+    told = []
+    with kiln.register_launch_hooks(lambda launch: told.append((launch.name, launch["symbol"]))):
+        compiled(*args)
+    return told
+
+
 def test_one_kernel_of_two_places_has_one_name_and_two_events(device):
     def twice(x, y):
         return torch.cumsum(x.sin(), 0), torch.cumsum(y.sin(), 0)
@@ -313,7 +321,43 @@ def test_one_kernel_of_two_places_has_one_name_and_two_events(device):
     with kiln.config.patch(no_fusion=True):
         compiled = warm(twice, x, y)
     names = [event.name for event in launches(profiled(lambda: compiled(x, y), device))]
-    assert len(names) > len(set(names))
+    told = names_and_symbols(compiled, x, y)
+    assert names == [name for name, _ in told]
+    assert len(told) == 4 and len(set(told)) == 2
+    assert len(set(names)) == 2 and len({symbol for _, symbol in told}) == 2
+
+
+def test_names_are_unique_in_a_graph_over_what_cuts_it(device):
+    """The numbers go on, and a kernel of two segments is one."""
+
+    def function(x):
+        y = (x * 2).sin()
+        z = torch.linalg.inv(y[:3, :3].contiguous() + 3 * torch.eye(3, device=x.device))
+        w = torch.linalg.inv((z * 2).sin() + 3 * torch.eye(3, device=x.device))
+        return y, w, torch.linalg.inv((w * 2).sin() + 3 * torch.eye(3, device=x.device))
+
+    x = torch.randn(8, 8, device=device)
+    compiled = warm(function, x)
+    told = names_and_symbols(compiled, x)
+    names, symbols = dict(told), {symbol: name for name, symbol in told}
+    assert len(names) == len(symbols) > 1
+    assert all(names[name] == symbol for name, symbol in told)
+    assert len(told) > len(set(told))  # the last two are one kernel
+    numbers = [int(name.rpartition("_")[2]) for name in names]
+    assert numbers == sorted(numbers)
+    events = launches(profiled(lambda: compiled(x), device))
+    assert [event.name for event in events] == [name for name, _ in told]
+
+
+def test_the_same_operators_in_other_shapes_are_other_kernels(device):
+    def function(x, y):
+        return (x * 2).sin(), (y * 2).sin()
+
+    x, y = torch.randn(8, device=device), torch.randn(5, 7, device=device).t()
+    with kiln.config.patch(no_fusion=True):
+        compiled = warm(function, x, y)
+    told = names_and_symbols(compiled, x, y)
+    assert len({name for name, _ in told}) == len({symbol for _, symbol in told}) == len(told)
 
 
 def test_no_other_operator_is_recorded(device):
@@ -378,6 +422,27 @@ def test_bandwidth_is_a_table_of_the_kernels_of_a_call(device):
     assert kernel.ms > 0 and found.copy_gb_per_s > 0
     assert kernel.share == pytest.approx(kernel.gb_per_s / found.copy_gb_per_s)
     assert [len(line.split()) for line in str(found).splitlines()] == [7, 6, 4]
+
+
+def test_bandwidth_tells_kernels_of_one_name_apart(device):
+    small, large = two(device, 512, 512)
+
+    def function(x):
+        return (x * 2).sin()
+
+    def both(x, y):
+        return compiled(x[:8, :8]), compiled(y)
+
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(automatic_dynamic_shapes=False):
+        compiled = torch.compile(function, backend="kiln")
+        found = kiln.bandwidth(both, small, large)
+    first, second = found.kernels
+    assert first.name == second.name == "kiln_poi_fused_mul_sin_0"
+    assert (first.launches, second.launches) == (1, 1)
+    assert first.gb == pytest.approx(2 * 8 * 8 * 4 / 1e9)
+    assert second.gb == pytest.approx(2 * 512 * 512 * 4 / 1e9)
+    assert first.ms > 0 and second.ms > 0
 
 
 def test_names_are_those_of_the_operators_of_the_program(device):

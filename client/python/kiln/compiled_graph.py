@@ -22,6 +22,7 @@ from .forked import open_in_child
 from .fx_export import Exported, export, value_of
 from .graph_choice import Choice
 from .input_room import PADS_INPUTS, checked, counts_pads
+from .kernel_names import KernelNames
 from .plain_recipe import Written, from_plain, plain_of
 from .program import eager_form, make_program
 from .recipe import Recipe, kiln_steps, write_eager, write_recipe
@@ -301,8 +302,11 @@ class CompiledGraph(_native.Called, OutputCode):
     def _finish(self, callables: list[object]) -> Callable[[list], Sequence]:
         self.callables, self.segments = callables, len(callables)
         counters.add("host_kernels", len(self.hosts))
-        for step, callable_ in zip(kiln_steps(self.recipe), callables):
+        names = KernelNames(self)
+        for number, (step, callable_) in enumerate(zip(kiln_steps(self.recipe), callables)):
             count_compile(callable_)
+            if len(callables) > 1:
+                _native.name_kernels(callable_, partial(names.of, number))
             # An operator whose p is 0 is compiled to one that draws nothing.
             step.has_random &= bool(_native.report(callable_)["reads_seed"])
         eager, draw = self._in_pytorch(), seeds_of(self.device)

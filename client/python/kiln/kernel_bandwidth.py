@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -50,10 +50,18 @@ class Bandwidth:
 
 @dataclass
 class _Seen:
-    symbol: str
+    name: str
     bytes: int
     launches: int = 0
     seconds: list[float] = field(default_factory=list)
+
+
+_Key = tuple[str, tuple[int, ...], int]  # symbol, extents, bytes: one kernel serves many sizes
+
+
+def _key_of(kernel: Mapping[str, object]) -> _Key:
+    moved = kernel["bytes_read"] + kernel["bytes_written"]
+    return kernel["symbol"], tuple(kernel["extents"]), moved
 
 
 class _Watch:
@@ -61,21 +69,23 @@ class _Watch:
     returns, it times them too."""
 
     def __init__(self) -> None:
-        self.kernels: dict[str, _Seen] = {}
+        self.kernels: dict[_Key, _Seen] = {}
+        self.order: list[_Key] = []  # of the launches
         self.device = torch.device("cpu")
         self._begun = 0.0
 
     def enter(self, launch: Launch | Replay) -> None:
         for kernel in launch["kernels"] if isinstance(launch, Replay) else [launch]:
-            moved = kernel["bytes_read"] + kernel["bytes_written"]
-            seen = self.kernels.setdefault(kernel["name"], _Seen(kernel["symbol"], moved))
-            seen.launches += 1
+            key = _key_of(kernel)
+            self.kernels.setdefault(key, _Seen(kernel["name"], key[2])).launches += 1
+            self.order.append(key)
         self.device = launch.device
         self._begun = time.perf_counter()
 
     def exit(self, launch: Launch | Replay) -> None:
         if isinstance(launch, Launch):
-            self.kernels[launch.name].seconds.append(time.perf_counter() - self._begun)
+            taken = time.perf_counter() - self._begun
+            self.kernels[_key_of(launch)].seconds.append(taken)
 
 
 def _copy_seconds(device: torch.device) -> list[float]:
@@ -92,18 +102,33 @@ def _copy_seconds(device: torch.device) -> list[float]:
     return taken
 
 
-def _time_on_gpu(kernels: dict[str, _Seen], call: Callable[[], object]) -> None:
+def assign(kernels: dict[_Key, _Seen], order: Sequence[_Key], events: Sequence[tuple]) -> None:
+    """Gives kernels the times that a device's clock took of calls that launch all in `order`.
+    ``events``: symbol and seconds of each launch, as they began. A symbol that was not launched
+    that often in each call keeps no time: which of its sizes was which is not known."""
+    seen: dict[str, list[float]] = {}
+    for symbol, seconds in events:
+        seen.setdefault(symbol, []).append(seconds)
+    for symbol, seconds in seen.items():
+        keys = [key for key in order if key[0] == symbol]
+        if keys and len(seconds) % len(keys) == 0:
+            for number, taken in enumerate(seconds):
+                kernels[keys[number % len(keys)]].seconds.append(taken)
+
+
+def _time_on_gpu(
+    kernels: dict[_Key, _Seen], order: Sequence[_Key], call: Callable[[], object]
+) -> None:
     """By CUPTI's times, which count no gap between two kernels."""
     with profile(activities=[ProfilerActivity.CUDA]) as seen:
         for _ in range(_RUNS):
             call()
         torch.cuda.synchronize()
-    by_symbol = {one.symbol: one for one in kernels.values()}
     for one in kernels.values():
         one.seconds.clear()
-    for event in seen.events():
-        if event.name in by_symbol and event.device_time > 0:
-            by_symbol[event.name].seconds.append(event.device_time / 1e6)
+    timed = [event for event in seen.events() if event.device_time > 0]
+    timed.sort(key=lambda event: event.time_range.start)
+    assign(kernels, order, [(event.name, event.device_time / 1e6) for event in timed])
 
 
 def bandwidth(fn: Callable, *args: object, **kwargs: object) -> Bandwidth:
@@ -119,12 +144,13 @@ def bandwidth(fn: Callable, *args: object, **kwargs: object) -> Bandwidth:
         for _ in range(_RUNS):
             fn(*args, **kwargs)
     if watch.device.type == "cuda":
-        _time_on_gpu(watch.kernels, lambda: fn(*args, **kwargs))
+        _time_on_gpu(watch.kernels, once.order, lambda: fn(*args, **kwargs))
     copy = 2 * _COPIED_BYTES[watch.device.type] / min(_copy_seconds(watch.device)) / 1e9
     found = Bandwidth(copy)
-    for name, seen in watch.kernels.items():
-        ms, gb = min(seen.seconds, default=0.0) * 1e3, seen.bytes / 1e9
-        kernel = KernelBandwidth(name, once.kernels[name].launches, ms, gb, 0.0)
+    for key, one in once.kernels.items():
+        seconds = watch.kernels[key].seconds if key in watch.kernels else []
+        ms, gb = min(seconds, default=0.0) * 1e3, one.bytes / 1e9
+        kernel = KernelBandwidth(one.name, one.launches, ms, gb, 0.0)
         kernel.share = kernel.gb_per_s / copy
         found.kernels.append(kernel)
     return found

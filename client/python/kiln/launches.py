@@ -210,8 +210,11 @@ def _attributes_of(launch: Launch) -> dict[str, object]:
     }
 
 
-def _enter(capsule: object, name: str, ordinal: int) -> tuple:
-    launch = Launch(capsule, name, ordinal)
+def _enter(
+    capsule: object, label: str, ordinal: int, name_of: Callable[[str], str] | None
+) -> tuple:
+    """``name_of``: as kernel_names.py has it, of one of several segments."""
+    launch = Launch(capsule, label if name_of is None else name_of(label), ordinal)
     return _entered(launch, lambda: (_arguments_of(launch), _attributes_of(launch)))
 
 

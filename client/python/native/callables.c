@@ -7,7 +7,18 @@
 
 static const char kCallable[] = "kiln.callable";
 
+/* What a capsule's context points to. */
+typedef struct Own {
+  intptr_t device; /* of the session's capsule */
+  PyObject* name_of;
+} Own;
+
+static Own* OwnOf(PyObject* capsule) { return PyCapsule_GetContext(capsule); }
+
 static void FreeCallable(PyObject* capsule) {
+  Own* own = OwnOf(capsule);
+  if (own != NULL) Py_XDECREF(own->name_of);
+  PyMem_Free(own);
   if (kiln_py_abandoned()) return;
   kiln_library.kiln_callable_free(PyCapsule_GetPointer(capsule, kCallable));
 }
@@ -43,12 +54,35 @@ PyObject* kiln_py_compile(PyObject* self, PyObject* args) {
   Py_END_ALLOW_THREADS;
   if (status != NULL) return kiln_py_raise(status);
   PyObject* made = PyCapsule_New(callable, kCallable, &FreeCallable);
-  if (made != NULL) PyCapsule_SetContext(made, PyCapsule_GetContext(capsule));
+  if (made == NULL) return NULL;
+  Own* own = PyMem_Calloc(1, sizeof(Own));
+  if (own == NULL || PyCapsule_SetContext(made, own) != 0) {
+    PyMem_Free(own);
+    Py_DECREF(made);
+    return own == NULL ? PyErr_NoMemory() : NULL;
+  }
+  own->device = (intptr_t)PyCapsule_GetContext(capsule);
   return made;
 }
 
+PyObject* kiln_py_name_kernels(PyObject* self, PyObject* args) {
+  (void)self;
+  PyObject *capsule, *name_of;
+  if (!PyArg_ParseTuple(args, "OO", &capsule, &name_of)) return NULL;
+  if (kiln_py_callable(capsule) == NULL) return NULL;
+  Own* own = OwnOf(capsule);
+  Py_INCREF(name_of);
+  Py_XDECREF(own->name_of);
+  own->name_of = name_of;
+  Py_RETURN_NONE;
+}
+
+PyObject* kiln_py_callable_name_of(PyObject* capsule) {
+  return OwnOf(capsule)->name_of;
+}
+
 DlpackDevice kiln_py_callable_device(PyObject* capsule) {
-  const intptr_t number = (intptr_t)PyCapsule_GetContext(capsule);
+  const intptr_t number = OwnOf(capsule)->device;
   DlpackDevice device = {kDlpackCpu, 0};
   if (number > 0) {
     device = (DlpackDevice){kDlpackCuda, (int32_t)(number - 1)};

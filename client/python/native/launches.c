@@ -121,11 +121,12 @@ static void Keep(KilnWatch* watch) {
 }
 
 /* What exit is to be given: what enter gave, with the launch's capsule. */
-static PyObject* Enter(KilnLaunch* launch, int ordinal) {
+static PyObject* Enter(KilnLaunch* launch, const KilnWatch* watch) {
   PyObject* capsule = PyCapsule_New(launch, kLaunch, NULL);
   if (capsule == NULL) return NULL;
   PyObject* given = PyObject_CallFunction(
-      told_before, "Osi", capsule, kiln_library.kiln_launch_name(launch), ordinal);
+      told_before, "OsiO", capsule, kiln_library.kiln_launch_name(launch),
+      watch->ordinal, watch->name_of ? watch->name_of : Py_None);
   PyObject* both = given != NULL ? PyTuple_Pack(2, capsule, given) : NULL;
   if (both == NULL) PyCapsule_SetName(capsule, kEnded);
   Py_XDECREF(given);
@@ -150,7 +151,7 @@ static void OnLaunch(void* context, KilnLaunch* launch, int32_t after) {
   if (after) {
     if (watch->entered != NULL) Exit(watch);
   } else if (watch->type == NULL) {
-    watch->entered = Enter(launch, watch->ordinal);
+    watch->entered = Enter(launch, watch);
     if (watch->entered == NULL) Keep(watch);
   }
   PyGILState_Release(state);

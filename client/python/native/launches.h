@@ -12,6 +12,7 @@
 /* What one run's launches have come to. */
 typedef struct KilnWatch {
   int ordinal;       /* of the run's GPU; -1: the CPU */
+  PyObject* name_of; /* kiln_py_callable_name_of; NULL: labels are names */
   PyObject* entered; /* what `enter` gave; NULL outside of a launch */
   PyObject *type, *error, *trace; /* the first exception of a watcher */
 } KilnWatch;

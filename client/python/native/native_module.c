@@ -15,6 +15,7 @@
  *   progress() -> (done, total)          kernels of all compiles under way
  *   compile(session, graph, options) -> callable   a serialized
  *                kiln.wire.Graph and kiln.wire.CompileOptions
+ *   name_kernels(callable, name_of)      as in callables.h
  *   report(callable) -> dict, text(callable, what) -> str   as in kiln.h
  *   run(callable, inputs, seed) -> list  `inputs`: a list of tensors and ints,
  *                                        which loses the large tensors once
@@ -22,7 +23,7 @@
  *                                        ints, None
  *   segment(callable, unserved, instead, rescue, draw) -> function   as in
  *                                        segment.h
- *   launch_watchers(enter, exit, profiler)   enter(launch, name, ordinal) is
+ *   launch_watchers(enter, exit, profiler)   enter(launch, label, ordinal, name_of) is
  *                                        called before a launch on that GPU, on
  *                                        the CPU with -1; exit(what that gave)
  *                                        after it; while a profiler is on.
@@ -79,6 +80,8 @@ static PyMethodDef methods[] = {
      "Kernels of all compiles under way: (done, total)."},
     {"compile", &kiln_py_compile, METH_VARARGS, "A callable of a serialized graph."},
     {"abandon", &kiln_py_abandon, METH_NOARGS, "After a fork: frees nothing more."},
+    {"name_kernels", &kiln_py_name_kernels, METH_VARARGS,
+     "How a callable's kernels are called for watchers of launches."},
     {"report", &kiln_py_report, METH_O, "What the latest compile took, as a dict."},
     {"text", &kiln_py_text, METH_VARARGS,
      "The plan (1), sources (2), counters (3), what\n"

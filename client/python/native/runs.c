@@ -95,7 +95,7 @@ static PyObject* RaiseOfRun(KilnStatus* status) {
 }
 
 /* Runs on `values`, which are on `device`. */
-static PyObject* RunOn(KilnCallable* callable, PyObject* inputs,
+static PyObject* RunOn(PyObject* capsule, PyObject* inputs,
                        const KilnValue* values, Py_ssize_t count,
                        DlpackDevice device, KilnRunOptions* options,
                        const KilnMade* made) {
@@ -105,8 +105,10 @@ static PyObject* RunOn(KilnCallable* callable, PyObject* inputs,
   KilnResults* results = NULL;
   KilnStatus* status;
   kiln_refusal_forget();
-  KilnWatch watch = {.ordinal =
-                         device.type == kDlpackCuda ? device.ordinal : -1};
+  KilnCallable* callable = kiln_py_callable(capsule);
+  KilnWatch watch = {
+      .ordinal = device.type == kDlpackCuda ? device.ordinal : -1,
+      .name_of = kiln_py_callable_name_of(capsule)};
   if (kiln_launches_are_watched()) kiln_launches_watch(&watch, options);
   Py_BEGIN_ALLOW_THREADS;
   status = kiln_library.kiln_run_with(callable, values, (int32_t)count, options,
@@ -124,10 +126,11 @@ static PyObject* RunOn(KilnCallable* callable, PyObject* inputs,
 }
 
 /* Reads the inputs into `values` and runs. The device of a call is that of its
- * first tensor; without a tensor it is `own`. */
-static PyObject* ReadAndRun(KilnCallable* callable, PyObject* inputs,
-                            KilnValue* values, Py_ssize_t count, KilnSeed seed,
-                            DlpackDevice own) {
+ * first tensor; without a tensor it is the callable's. */
+static PyObject* ReadAndRun(PyObject* capsule, PyObject* inputs,
+                            KilnValue* values, Py_ssize_t count,
+                            KilnSeed seed) {
+  KilnCallable* callable = kiln_py_callable(capsule);
   DlpackDevice device = {-1, 0};
   if (kiln_tensors_read(callable, inputs, count, values, &device) != 0) {
     return NULL;
@@ -136,9 +139,9 @@ static PyObject* ReadAndRun(KilnCallable* callable, PyObject* inputs,
                             .seed = seed.number,
                             .seed_slot = seed.slot};
   KilnMade made = {.room = 0};
-  if (device.type < 0) device = own;
+  if (device.type < 0) device = kiln_py_callable_device(capsule);
   if (device.type != kDlpackCuda) {
-    return RunOn(callable, inputs, values, count, device, &options, &made);
+    return RunOn(capsule, inputs, values, count, device, &options, &made);
   }
   KilnAllocator allocator;
   if (kiln_tensors_stream(device.ordinal, &options.stream) != 0) return NULL;
@@ -146,7 +149,7 @@ static PyObject* ReadAndRun(KilnCallable* callable, PyObject* inputs,
   options.allocator = &allocator;
   kiln_made_offer(&made, device.ordinal, &options);
   PyObject* out =
-      RunOn(callable, inputs, values, count, device, &options, &made);
+      RunOn(capsule, inputs, values, count, device, &options, &made);
   kiln_made_free(&made);
   return out;
 }
@@ -159,8 +162,7 @@ int kiln_py_read_seed(PyObject* drawn, KilnSeed* seed) {
 }
 
 PyObject* kiln_py_run(PyObject* capsule, PyObject* inputs, KilnSeed seed) {
-  KilnCallable* callable = kiln_py_callable(capsule);
-  if (callable == NULL) return NULL;
+  if (kiln_py_callable(capsule) == NULL) return NULL;
   const Py_ssize_t count = PyList_Size(inputs);
   KilnValue inline_values[kInline];
   KilnValue* values = inline_values;
@@ -168,8 +170,7 @@ PyObject* kiln_py_run(PyObject* capsule, PyObject* inputs, KilnSeed seed) {
     values = PyMem_Malloc((size_t)count * sizeof(KilnValue));
     if (values == NULL) return PyErr_NoMemory();
   }
-  PyObject* out = ReadAndRun(callable, inputs, values, count, seed,
-                             kiln_py_callable_device(capsule));
+  PyObject* out = ReadAndRun(capsule, inputs, values, count, seed);
   if (values != inline_values) PyMem_Free(values);
   return out;
 }

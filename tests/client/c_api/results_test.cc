@@ -2,7 +2,9 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_split.h"
 #include "client/c_api/kiln.h"
 #include "gtest/gtest.h"
 
@@ -197,6 +199,12 @@ TEST_F(Results, ACallableTellsHowItWasMade) {
   EXPECT_EQ(std::string(text).size(), 9);
   kiln_callable_text(callable_, KILN_TEXT_PLAN, text, sizeof(text));
   EXPECT_EQ(std::string(text).substr(0, 11), "launch_plan");
+  kiln_callable_text(callable_, KILN_TEXT_KERNELS, text, sizeof(text));
+  const std::vector<std::string> words =
+      absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
+  ASSERT_EQ(words.size(), 3u) << text;
+  EXPECT_EQ(words[0].find(words[1] + "_"), 0u) << text;
+  EXPECT_EQ(words[2], "0");
   ASSERT_EQ(kiln_callable_text(callable_, KILN_TEXT_KEY, text, sizeof(text)),
             64);
   EXPECT_EQ(std::string(text).find_first_not_of("0123456789abcdef"),
