@@ -331,8 +331,10 @@ class GraphDevice:
         return found
 
     def invalidate(self, storage: int, text: str) -> None:
-        _C._free_And_Remove_DeleterFn(storage)
-        _C._set_storage_data_ptr_access_error_msg(storage, text)
+        try:
+            _C._free_And_Remove_DeleterFn(storage)
+        finally:  # also of memory that is none of the allocator's own
+            _C._set_storage_data_ptr_access_error_msg(storage, text)
 
     def note(self, kind: int, function: int, text: str) -> None:
         self.notes.append((_NOTES[kind], function, text))

@@ -12,4 +12,8 @@
 void kiln_lend(const DlpackExchange* exchange, int ordinal,
                KilnAllocator* allocator);
 
+/* The handle (making.h) of the tensor of bytes whose memory was lent and starts
+ * there, as long as it is lent; NULL where there is none. */
+void* kiln_lent_tensor(const void* memory);
+
 #endif /* KILN_CLIENT_PYTHON_NATIVE_LENDING_H_ */

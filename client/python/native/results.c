@@ -51,15 +51,19 @@ void kiln_made_offer(KilnMade* made, int ordinal, KilnRunOptions* options) {
   made->room = (int)(sizeof(made->few) / sizeof(made->few[0]));
   memset(made->few, 0, sizeof(made->few));
   made->tensors = made->few;
-  if (wrap == NULL) return;
+  if (!kiln_made_is_known()) return;
   options->make_result = &Make;
   options->result_context = made;
 }
 
 PyObject* kiln_made_get(const KilnMade* made, int32_t index) {
   if (index >= made->room || made->tensors[index] == NULL) return NULL;
-  return wrap(made->tensors[index]);
+  return kiln_made_wrap(made->tensors[index]);
 }
+
+int kiln_made_is_known(void) { return wrap != NULL; }
+
+PyObject* kiln_made_wrap(void* tensor) { return wrap(tensor); }
 
 void kiln_made_free(KilnMade* made) {
   for (int i = 0; i < made->room; ++i) {

@@ -32,6 +32,12 @@ void kiln_made_offer(KilnMade* made, int ordinal, KilnRunOptions* options);
  * made here. Needs the GIL. */
 PyObject* kiln_made_get(const KilnMade* made, int32_t index);
 
+/* Whether kiln_made_learn found what it needs. */
+int kiln_made_is_known(void);
+
+/* A Python object of a tensor of making.h: a new reference. Needs the GIL. */
+PyObject* kiln_made_wrap(void* tensor);
+
 /* Lets go of all, also of those that a failed run leaves. */
 void kiln_made_free(KilnMade* made);
 

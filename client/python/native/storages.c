@@ -1,6 +1,8 @@
 #include "client/python/native/storages.h"
 
+#include "client/python/native/lending.h"
 #include "client/python/native/library.h"
+#include "client/python/native/results.h"
 #include "client/python/native/tensors.h"
 
 static _Thread_local int shared;
@@ -75,8 +77,14 @@ static PyObject* StorageOf(const KilnResults* results, int32_t index,
                            .data = (void*)block,
                            .sizes = &size,
                            .strides = &stride};
-  PyObject* bytes = kiln_tensors_wrap(
-      &whole, kiln_library.kiln_results_share(results, index), NULL, device);
+  /* PyTorch takes back only what is its own allocator's. */
+  void* const lent = kiln_lent_tensor(block);
+  PyObject* bytes =
+      lent != NULL
+          ? kiln_made_wrap(lent)
+          : kiln_tensors_wrap(
+                &whole, kiln_library.kiln_results_share(results, index), NULL,
+                device);
   if (bytes == NULL) return NULL;
   PyObject* storage = PyObject_CallMethod(bytes, "untyped_storage", NULL);
   Py_DECREF(bytes);

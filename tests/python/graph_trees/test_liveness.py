@@ -106,6 +106,23 @@ def test_remove_hooks_on_cached_tensors():
         del out
 
 
+@pytest.mark.parametrize("calls_before", [0, 1])  # it is a warm-up's, or a recording's
+def test_a_stale_part_of_a_block_says_so_and_its_block_is_free(calls_before):
+    called = graphs(lambda x: (x * 2)[2:])
+    x = torch.rand(8, device="cuda")
+    for _ in range(calls_before):
+        called(x)
+    torch.compiler.cudagraph_mark_step_begin()
+    stale = called(x)
+    assert torch.equal(stale, (x * 2)[2:])
+    torch.compiler.cudagraph_mark_step_begin()
+    fresh = called(x)
+    with pytest.raises(RuntimeError, match="overwritten by a subsequent run"):
+        stale + 1
+    assert torch.equal(fresh, (x * 2)[2:])
+    assert len(state()["live_blocks"]) == 1
+
+
 def test_a_stale_output_says_so():
     called = graphs(lambda x: x * x + 7)
     x = torch.rand(4, device="cuda")
