@@ -16,6 +16,7 @@
 #include "compiler/schedule/choose_contraction.h"
 #include "compiler/schedule/contraction_loops.h"
 #include "compiler/schedule/dependencies.h"
+#include "compiler/schedule/interleave_rows.h"
 #include "compiler/schedule/pad_rows.h"
 #include "compiler/schedule/split_contraction.h"
 
@@ -77,6 +78,8 @@ struct Remedy {
   std::array<bool, 3> copied = {};
   // By axis: where the part that is peeled begins.
   std::vector<std::optional<int64_t>> peeled;
+  // Instead of all of these.
+  std::optional<InterleavedProduct> interleaved;
 };
 
 class Aligner {
@@ -168,9 +171,50 @@ class Aligner {
       costs += TimeToMove(2 * BytesOf(view));
     }
     if (!PeelAxes(c, remedy, costs, due) || !due) return std::nullopt;
+    Interleave(c, remedy, costs);
     if (TimeOf(c, 1) + costs > kWorthIt * TimeOf(c, kSlowerUnaligned))
       return std::nullopt;
     return remedy;
+  }
+
+  // Takes another way where the result alone is to be copied, and that way costs less.
+  void Interleave(const Contraction& c, Remedy& remedy, double& costs) const {
+    for (size_t place = 0; place < c.operands.size(); ++place) {
+      if (remedy.copied[place] != (place == c.written) ||
+          remedy.stride[place].has_value()) {
+        return;
+      }
+    }
+    std::optional<InterleavedProduct> parts = InterleaveRows(c);
+    if (!parts.has_value()) return;
+    double more = -TimeOf(c, 1);
+    for (const Contraction& part : parts->aligned) {
+      if (!IsAligned(part)) return;
+      more += TimeOf(part, 1) + kLaunchNs;
+    }
+    for (const Contraction& edge : parts->edges) {
+      if (!PlaceOf(edge.result().view).has_value()) return;
+      more += TimeOf(edge, 1) + kLaunchNs +
+              TimeToMove(2 * BytesOf(edge.result().view));
+    }
+    if (more >= costs) return;
+    remedy = Remedy();
+    remedy.peeled.resize(c.extents.size());
+    remedy.interleaved = std::move(parts);
+    costs = more;
+  }
+
+  bool IsAligned(const Contraction& c) const {
+    return std::all_of(
+        c.operands.begin(), c.operands.end(),
+        [&](const ContractionOperand& operand) {
+          const std::optional<uint32_t> row = RowAxis(operand);
+          return row.has_value() && c.extents[*row].is_constant() &&
+                 c.extents[*row].constant() % RowAlignment(operand.view.dtype) ==
+                     0 &&
+                 HasAlignedRows(operand.view,
+                                program_.buffers[operand.view.buffer]);
+        });
   }
 
   // The stride that aligns the view by its buffer's rows alone.
@@ -251,6 +295,10 @@ class Aligner {
   }
 
   void Apply(Contraction c, const Remedy& remedy) {
+    if (remedy.interleaved.has_value()) {
+      AddInterleaved(*remedy.interleaved);
+      return;
+    }
     std::optional<View> result;  // as it was
     for (size_t place = 0; place < c.operands.size(); ++place) {
       if (!remedy.copied[place]) continue;
@@ -264,6 +312,18 @@ class Aligner {
     }
     AddParts(c, remedy.peeled);
     if (result.has_value()) AddCopy(c.result().view, *result, c);
+  }
+
+  // Pushes the products, and the copies of edges to their places.
+  void AddInterleaved(const InterleavedProduct& parts) {
+    for (const Contraction& part : parts.aligned) program_.steps.push_back(part);
+    for (Contraction edge : parts.edges) {
+      const View due = edge.result().view;
+      edge.result().view = AlignedLike(edge.result());
+      const View from = edge.result().view;
+      program_.steps.push_back(edge);
+      AddCopy(from, due, edge);
+    }
   }
 
   // Pushes the product, its peeled parts beside it.

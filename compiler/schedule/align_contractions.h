@@ -14,6 +14,9 @@ namespace kiln {
 //
 //   rows   of a temporary get a longer stride; what has its place already, an
 //          input or a result, is copied to or from such a temporary
+//   result  of which every row is odd is written by several products, each into the
+//          rows that begin at one place of a vector (interleave_rows.h), where that
+//          costs less than a copy
 //   sizes  are peeled: the product of whole vectors is one, and what is left of
 //          rows, columns or the sum another, small one
 //

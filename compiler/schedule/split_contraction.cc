@@ -19,15 +19,16 @@ std::vector<SymExpr> AxesOf(const Contraction& c) {
   return axes;
 }
 
-// The operands at the points of `axis` from `first` on, `count` of them.
-void Narrow(Contraction& c, size_t axis, int64_t first, int64_t count) {
+// The operands at `count` points of `axis`, each `step`th from `first` on.
+void Narrow(Contraction& c, size_t axis, const Points& points) {
   const SymExpr along = SymExpr::Axis(static_cast<uint32_t>(axis));
-  c.extents[axis] = count;
+  c.extents[axis] = points.count;
   for (ContractionOperand& operand : c.operands) {
     for (size_t d = 0; d < operand.index.size(); ++d) {
       if (!(operand.index[d] == along)) continue;
-      operand.view.sizes[d] = count;
-      operand.view.offset += operand.view.strides[d] * first;
+      operand.view.sizes[d] = points.count;
+      operand.view.offset += operand.view.strides[d] * points.first;
+      operand.view.strides[d] *= points.step;
     }
   }
 }
@@ -78,19 +79,25 @@ void AddToSum(const View& more, Contraction& c) {
 
 }  // namespace
 
+Contraction PartOf(const Contraction& product, size_t axis,
+                   const Points& points) {
+  Contraction part = product;
+  Narrow(part, axis, points);
+  std::vector<SymExpr> axes = AxesOf(product);
+  axes[axis] *= points.step;
+  axes[axis] += points.first;
+  BodyBuilder body;
+  part.value =
+      CopyBody(product.body, axes, Store::kNoMask, Keep, body)[product.value];
+  part.body = body.Take();
+  return part;
+}
+
 std::pair<Contraction, Contraction> SplitResult(const Contraction& product,
                                                 size_t axis, int64_t at) {
-  Contraction first = product, second = product;
   const int64_t rest = product.extents[axis].constant() - at;
-  Narrow(first, axis, 0, at);
-  Narrow(second, axis, at, rest);
-  std::vector<SymExpr> axes = AxesOf(product);
-  axes[axis] += at;
-  BodyBuilder body;
-  second.value =
-      CopyBody(product.body, axes, Store::kNoMask, Keep, body)[product.value];
-  second.body = body.Take();
-  return {std::move(first), std::move(second)};
+  return {PartOf(product, axis, {.count = at}),
+          PartOf(product, axis, {.first = at, .count = rest})};
 }
 
 std::pair<Contraction, Contraction> SplitSum(const Contraction& product,
@@ -98,8 +105,8 @@ std::pair<Contraction, Contraction> SplitSum(const Contraction& product,
   const size_t axis = product.extents.size() - 1;
   const int64_t rest = product.extents[axis].constant() - at;
   Contraction first = SumAlone(product, program), second = product;
-  Narrow(first, axis, at, rest);
-  Narrow(second, axis, 0, at);
+  Narrow(first, axis, {.first = at, .count = rest});
+  Narrow(second, axis, {.count = at});
   AddToSum(first.result().view, second);
   return {std::move(first), std::move(second)};
 }

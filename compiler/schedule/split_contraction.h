@@ -10,7 +10,19 @@
 
 namespace kiln {
 
-// A product of two factors as they are, in two parts: the points of the result's
+// Some points of an axis.
+struct Points {
+  int64_t first = 0;
+  int64_t step = 1;
+  int64_t count = 0;
+};
+
+// A product of two factors as they are, at these points of the result's axis `axis`,
+// with their part of the operands and of what its body reads. Pure.
+Contraction PartOf(const Contraction& product, size_t axis,
+                   const Points& points);
+
+// Such a product in two parts: the points of the result's
 // axis `axis` below `at`, and the others, each with its part of the operands and
 // of what its body reads. Pure.
 std::pair<Contraction, Contraction> SplitResult(const Contraction& product,

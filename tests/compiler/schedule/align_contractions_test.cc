@@ -26,19 +26,26 @@ Target Slow() {
   return target;
 }
 
+// The same with memory for which a copy is as much as a product.
+Target SlowMemory() {
+  Target target = Slow();
+  target.memory_bytes_per_ns = 1e-4;
+  return target;
+}
+
 struct Aligned {
   LoopProgram program;
   AlignedCounts counts;
 };
 
 // Checked against the graph's meaning.
-Aligned AlignedOf(absl::string_view text) {
+Aligned AlignedOf(absl::string_view text, const Target& target = Slow()) {
   const auto graph = ParseGraph(text);
   EXPECT_TRUE(graph.ok()) << graph.status();
   auto program = LowerGraph(*graph, {});
   EXPECT_TRUE(program.ok()) << program.status();
   Aligned aligned{*std::move(program)};
-  aligned.counts = AlignContractions(aligned.program, Slow());
+  aligned.counts = AlignContractions(aligned.program, target);
   const std::string loops = ToText(aligned.program);
   EXPECT_EQ(VerifyLoops(aligned.program), absl::OkStatus()) << loops;
   const std::vector<RefValue> inputs = RandomInputs(*graph);
@@ -89,6 +96,31 @@ TEST(AlignContractions, PeelsEachAxis) {
         %y = bmm(%t, %b)
       })");
   EXPECT_EQ(StepsOf(all.program), std::make_pair(3, 3));
+}
+
+// Of a result that is seen, whose rows begin at eight places of a vector: the products
+// write to it, and edges alone are copied.
+TEST(AlignContractions, ALargeResultOfOddRowsIsNotCopied) {
+  const Aligned odd = AlignedOf(R"(
+      graph @odd() on cuda(%a: bf16[64, 24] align 16, %b: bf16[253, 24] align 16)
+          -> (%y) {
+        %t = t(%b)
+        %y = mm(%a, %t)
+      })",
+                                SlowMemory());
+  EXPECT_EQ(odd.counts.products, 1);
+  EXPECT_EQ(StepsOf(odd.program), std::make_pair(10, 2)) << ToText(odd.program);
+  // Rows that are even halves of a vector begin at two places; a number of rows that
+  // is odd, and a result that is read inside too.
+  const Aligned even = AlignedOf(R"(
+      graph @even() on cuda(%a: bf16[63, 24] align 16, %b: bf16[252, 24] align 16)
+          -> (%y, %z) {
+        %t = t(%b)
+        %y = mm(%a, %t)
+        %z = sum.dim_IntList(%y, [1])
+      })",
+                                 SlowMemory());
+  EXPECT_EQ(StepsOf(even.program), std::make_pair(4, 3)) << ToText(even.program);
 }
 
 TEST(AlignContractions, RowsThatNobodySeesGetALongerStride) {
