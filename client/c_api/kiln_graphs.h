@@ -80,6 +80,7 @@ typedef struct KilnGraphHost {
   int32_t (*restore)(void* context, void* checkpoint, void* const* live,
                      int32_t count);
   int32_t (*free_block)(void* context, const void* address);
+  /* All blocks. Asked after each recording, whose outputs must lie in them. */
   int32_t (*tell_blocks)(void* context,
                          void (*tell)(void* blocks, const void* address),
                          void* blocks);
@@ -246,7 +247,8 @@ void kiln_graph_tree_nodes(const KilnGraphTree* tree,
 typedef enum KilnGraphNoteKind {
   KILN_GRAPH_SKIP = 0,
   KILN_GRAPH_WARNING = 1,
-  KILN_GRAPH_RERECORD = 2
+  KILN_GRAPH_RERECORD = 2,
+  KILN_GRAPH_DROPPED = 3 /* all recordings, since the pool was lost */
 } KilnGraphNoteKind;
 
 /* Tells what has happened since the last time, and forgets it. */

@@ -17,6 +17,8 @@
 namespace kiln::graph_tree {
 namespace {
 
+constexpr int kMostFailures = 3;  // in a row: each may cost a pool
+
 constexpr char kThreadText[] =
     "skipping cudagraph while another thread holds outputs of the last ones, "
     "for function ";
@@ -73,7 +75,7 @@ absl::Status GraphTree::RunOnce(const Function& function, Call& call) {
   }
   ASSIGN_OR_RETURN(bool refused,
                    MutationIsRefused(function, call, Ask::kRemembered));
-  if (refused || ExceedsRerecordLimit(function)) {
+  if (refused || ExceedsRerecordLimit(function) || HasFailed(function)) {
     return RunPlainly(function, call);
   }
   if (NeedsWarmUp(function)) return WarmUp(function, call);
@@ -123,7 +125,8 @@ absl::Status GraphTree::WarmUp(const Function& function, Call& call) {
   }
   absl::StatusOr<std::unique_ptr<Node>> node =
       WarmUpNode(around_, function, current_, next_warm_up_--, call);
-  if (!node.ok()) return Failed(node.status());
+  if (!node.ok()) return Failed(function, node.status());
+  failures_.erase(function.id);
   ++counters_.warm_ups;
   warmed_up_.insert(function.id);
   warm_ups_.push_back(*std::move(node));
@@ -137,8 +140,17 @@ absl::Status GraphTree::Record(const Function& function, Call& call) {
   RETURN_IF_ERROR(RestorePoolFor(function));
   absl::StatusOr<std::unique_ptr<Node>> recorded =
       RecordNode(around_, function, current_, next_graph_++, call);
-  if (!recorded.ok()) return Failed(recorded.status());
+  if (!recorded.ok()) return Failed(function, recorded.status());
   std::unique_ptr<Node> node = *std::move(recorded);
+  absl::Status sound = CheckOutputs(*around_.pool, pool_name_, *node);
+  if (sound.ok() && function.options.check_pool) {
+    sound = CheckPool(*around_.pool, pool_name_, node->path);
+  }
+  if (!sound.ok()) {
+    node.reset();
+    return Failed(function, std::move(sound));
+  }
+  failures_.erase(function.id);
   ++counters_.recordings;
   counters_.recorded_copied_inputs +=
       std::count(node->uses.begin(), node->uses.end(), InputUse::kCopied);
@@ -148,8 +160,26 @@ absl::Status GraphTree::Record(const Function& function, Call& call) {
   return absl::OkStatus();
 }
 
-absl::Status GraphTree::Failed(absl::Status status) {
-  if (around_.pool->TakeAnother()) DropRecordings();
+absl::Status GraphTree::Failed(const Function& function, absl::Status status) {
+  if (++failures_[function.id] == kMostFailures) {
+    // The call ends by what went wrong, not by this.
+    IgnoreBecause(
+        Skip(function,
+             absl::StrFormat("skipping cudagraph since the warm-up or the "
+                             "recording of function %d failed %d times in a "
+                             "row",
+                             function.id, kMostFailures)),
+        "the call fails already");
+  }
+  if (!around_.pool->TakeAnother()) return status;
+  if (!roots_.empty()) {
+    notes_.push_back({TreeNote::Kind::kDropped, function.id,
+                      absl::StrFormat("all recordings are dropped, since the "
+                                      "warm-up or the recording of function "
+                                      "%d failed in their pool",
+                                      function.id)});
+  }
+  DropRecordings();
   return status;
 }
 
@@ -213,6 +243,11 @@ bool GraphTree::ExceedsRerecordLimit(const Function& function) const {
   const auto count = counts.find(function.id);
   return count != counts.end() &&
          count->second > *function.options.rerecord_limit;
+}
+
+bool GraphTree::HasFailed(const Function& function) const {
+  const auto count = failures_.find(function.id);
+  return count != failures_.end() && count->second >= kMostFailures;
 }
 
 absl::Status GraphTree::CountRerecord(const Function& function,

@@ -47,7 +47,8 @@ class GraphTree {
   // FAILED_PRECONDITION  a static input has moved, where that is an error; a
   //                      function was refused a graph, with skip_is_error; or
   //                      after Shutdown
-  // The next call works after any of them. Two kinds of calls run without a
+  // The next call works after any of them; a function that fails three times one
+  // after the other runs without a graph from then on. Two kinds of calls run without a
   // graph: one that a function makes while it is warmed up or recorded, and one
   // of another thread than the last call's while outputs of the path are in use.
   absl::Status Run(int function, Call& call);
@@ -82,7 +83,7 @@ class GraphTree {
   absl::Status WarmUp(const Function& function, Call& call);
   absl::Status Record(const Function& function, Call& call);
   // After a warm-up or a recording that failed with `status`, which it returns.
-  absl::Status Failed(absl::Status status);
+  absl::Status Failed(const Function& function, absl::Status status);
   absl::Status Execute(Node& node, Call& call);
   bool NeedsWarmUp(const Function& function) const;
 
@@ -98,6 +99,8 @@ class GraphTree {
   absl::Status CountRerecord(const Function& function,
                              const std::string& unexpected);
   bool ExceedsRerecordLimit(const Function& function) const;
+  // Too often to be tried again.
+  bool HasFailed(const Function& function) const;
 
   bool CanStartGeneration() const;
   void TryEndUnreplayed(const Function& function);
@@ -135,6 +138,8 @@ class GraphTree {
   int next_warm_up_ = -1;
   int next_graph_ = 0;
   absl::flat_hash_set<int> warmed_up_;
+  // Warm-ups and recordings that failed, one after the other.
+  absl::flat_hash_map<int, int> failures_;
   absl::flat_hash_set<int> warned_of_mutation_;
   absl::flat_hash_set<int> warned_of_pending_;
   absl::flat_hash_set<int> warned_of_thread_;

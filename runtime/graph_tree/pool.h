@@ -46,7 +46,8 @@ class Pool {
   // live storages keep their blocks.
   virtual bool TakeAnother() { return false; }
 
-  // The addresses of all allocated blocks, in any order. Slow.
+  // The addresses of all allocated blocks, in any order. Asked after each
+  // recording. Slow.
   virtual absl::StatusOr<std::vector<const void*>> AllocatedBlocks() = 0;
 };
 

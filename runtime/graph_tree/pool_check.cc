@@ -9,6 +9,36 @@
 #include "proto/base/status.h"
 
 namespace kiln::graph_tree {
+namespace {
+
+absl::Status NotAllocated(absl::string_view pool_name,
+                          const std::set<const void*>& missing) {
+  const auto number = [](std::string* out, const void* address) {
+    absl::StrAppend(out, reinterpret_cast<uintptr_t>(address));
+  };
+  return absl::InternalError(absl::StrCat(
+      "These storage data ptrs are not allocated in pool ", pool_name,
+      " but should be: {", absl::StrJoin(missing, ", ", number), "}."));
+}
+
+bool IsOwn(OutputRule::Kind kind) {
+  return kind == OutputRule::Kind::kCached || kind == OutputRule::Kind::kFresh;
+}
+
+}  // namespace
+
+absl::Status CheckOutputs(Pool& pool, absl::string_view pool_name,
+                          const Node& node) {
+  std::set<const void*> missing;
+  for (size_t i = 0; i < node.rules.size(); ++i) {
+    if (IsOwn(node.rules[i].kind)) missing.insert(node.outputs[i].address);
+  }
+  if (missing.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<const void*> blocks,
+                   pool.AllocatedBlocks());
+  for (const void* block : blocks) missing.erase(block);
+  return missing.empty() ? absl::OkStatus() : NotAllocated(pool_name, missing);
+}
 
 absl::Status CheckPool(Pool& pool, absl::string_view pool_name, Path path) {
   ASSIGN_OR_RETURN(const std::vector<const void*> blocks,
@@ -18,14 +48,7 @@ absl::Status CheckPool(Pool& pool, absl::string_view pool_name, Path path) {
   for (const LiveStorage& live : LiveStorages(path)) {
     if (stray.erase(live.address) == 0) missing.insert(live.address);
   }
-  if (!missing.empty()) {
-    const auto number = [](std::string* out, const void* address) {
-      absl::StrAppend(out, reinterpret_cast<uintptr_t>(address));
-    };
-    return absl::InternalError(absl::StrCat(
-        "These storage data ptrs are not allocated in pool ", pool_name,
-        " but should be: {", absl::StrJoin(missing, ", ", number), "}."));
-  }
+  if (!missing.empty()) return NotAllocated(pool_name, missing);
   if (stray.empty()) return absl::OkStatus();
   return absl::InternalError(
       absl::StrCat("Detected ", stray.size(),

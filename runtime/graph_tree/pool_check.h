@@ -12,6 +12,11 @@ namespace kiln::graph_tree {
 // outputs. INTERNAL, naming the blocks that one side lacks.
 absl::Status CheckPool(Pool& pool, absl::string_view pool_name, Path path);
 
+// OK when the outputs of a recording that are its own lie in blocks of the pool.
+// INTERNAL, naming those that do not: nobody would keep their memory for replays.
+absl::Status CheckOutputs(Pool& pool, absl::string_view pool_name,
+                          const Node& node);
+
 }  // namespace kiln::graph_tree
 
 #endif  // KILN_RUNTIME_GRAPH_TREE_POOL_CHECK_H_

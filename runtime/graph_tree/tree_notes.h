@@ -24,6 +24,7 @@ struct TreeNote {
     kSkip,      // a function runs without a graph, here or from now on
     kWarning,   // for the user
     kRerecord,  // why no older recording served
+    kDropped,   // why all recordings went
   };
   Kind kind = Kind::kSkip;
   int function = 0;

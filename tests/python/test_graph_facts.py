@@ -105,6 +105,18 @@ def test_an_annotation_disables_an_inference():
 
 
 @pytest.mark.parametrize("kind", ["forward", "inference"])
+def test_a_trace_switches_device_graphs_off_and_says_so(kind):
+    kiln.counters.clear()
+    chooser = Chooser({**OPTIONS, "cudagraphs": True, "trace": "/tmp"})
+    choice = chooser.choose(traced(lambda x: x + 1, "cuda"), kind)
+    assert (choice.device_graphs, choice.skip) == (0, "skipping cudagraphs due to the option trace")
+    assert kiln.counters["cudagraph_skips"] == 1
+    assert chooser.choose(traced(lambda x: x + 1, "cuda"), "backward") is None
+    unasked = Chooser({**OPTIONS, "trace": "/tmp"})
+    assert unasked.choose(traced(lambda x: x + 1, "cuda"), kind) is None
+
+
+@pytest.mark.parametrize("kind", ["forward", "inference"])
 def test_a_graph_that_calls_nothing_is_none_and_no_skip(kind):
     kiln.counters.clear()
     choice = Chooser({**OPTIONS, "cudagraphs": True}).choose(traced(lambda x: x, "cuda"), kind)
@@ -132,7 +144,12 @@ def test_explain_tells_of_device_graphs(monkeypatch):
     skipped = dataclasses.replace(whole, facts=None, skip="skipping cudagraphs due to x")
     graphs = [
         types.SimpleNamespace(
-            name=f"inference_{n}", segments=1, hosts={}, refusal=None, choice=choice
+            name=f"inference_{n}",
+            segments=1,
+            hosts={},
+            refusal=None,
+            choice=choice,
+            graph_functions=[types.SimpleNamespace(told=lambda: ["Re-recording function 7"])] * (n == 0),
         )
         for n, choice in enumerate([whole, parted, skipped, None])
     ]
@@ -143,6 +160,7 @@ def test_explain_tells_of_device_graphs(monkeypatch):
     assert [graph.skip for graph in told.graphs] == [None, None, "skipping cudagraphs due to x", None]
     assert str(told).splitlines() == [
         "inference_0: 1 compiled, 0 host kernels, 1 device graphs",
+        "  Re-recording function 7",
         "inference_1: 1 compiled, 0 host kernels, 2 device graphs",
         "  cut by aten.item.default: cpu ops",
         "inference_2: 1 compiled, 0 host kernels",

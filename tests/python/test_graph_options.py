@@ -143,3 +143,76 @@ def test_a_moved_parameter_that_is_an_input_is_recorded_anew(models):
     f = models.add(double, static=[0], cudagraph_support_input_mutation=False)
     first, moved = torch.ones(16), torch.ones(16)
     assert models.call(f, first, first, moved)["recordings"] == 2
+
+
+def test_why_something_is_recorded_anew_is_counted_and_told(models):
+    """To the function that it is about, which explain asks."""
+    kiln.counters.clear()
+    others = models.add(double)
+    f = models.add(double, static=[0])
+    models.call(others, torch.ones(16), torch.ones(16), torch.ones(16))
+    models.call(f, torch.ones(16), torch.ones(16), torch.ones(16))
+    assert kiln.counters["cudagraph_rerecords"] == 1
+    (told,) = f.told()
+    assert told.startswith("Re-recording function 1 due to static input data pointer changed.")
+    assert others.told() == []
+
+
+def test_why_a_call_goes_without_a_graph_is_told(models):
+    f = models.add(written, mutated=[0])
+    models.call(f, torch.ones(16), torch.ones(16))
+    assert f.told() == ["skipping cudagraphs due to mutated inputs (1 instances)"]
+    overlapping = models.add(double)
+    models.call(overlapping, torch.ones(16).as_strided((4, 4), (1, 1)))
+    assert overlapping.told() == ["skipping cudagraphs due to ['complex memory overlap']"]
+
+
+def test_what_fails_each_time_is_given_up_and_that_is_told(models):
+    """Each failure takes another pool; what cannot be captured would take one a call."""
+    fails = [True]
+
+    def body(inputs):
+        if fails:
+            raise LookupError("of the body")
+        return [inputs.pop() * 2]
+
+    f, kept = models.add(body), models.add(double)
+    models.call(kept, torch.ones(16), torch.ones(16))
+    for _ in range(5):
+        with pytest.raises(LookupError, match="of the body"):
+            models.call(f, torch.ones(16))
+    assert models.tree.device.pools == 1 + 3
+    fails.clear()
+    assert models.call(f, torch.ones(16), torch.ones(16))["plain_runs"] == 2
+    assert f.told() == [
+        "all recordings are dropped, since the warm-up or the recording of function 1 failed in "
+        "their pool",
+        "skipping cudagraph since the warm-up or the recording of function 1 failed 3 times in a row",
+    ]
+    kinds = [kind for kind, _, _ in models.tree.device.notes]
+    assert kinds == ["dropped", "skip"]
+
+
+def test_a_function_that_fails_now_and_then_keeps_its_graphs(models):
+    fails = []
+
+    def body(inputs):
+        if fails:
+            raise fails.pop()
+        return [inputs.pop() * 2]
+
+    f = models.add(body)
+    for _ in range(4):
+        fails.append(LookupError("of the body"))
+        with pytest.raises(LookupError):
+            models.call(f, torch.ones(16))
+        models.call(f, torch.ones(16), torch.ones(16))
+    assert models.call(f, torch.ones(16))["plain_runs"] == 0
+    assert "skip" not in [kind for kind, _, _ in models.tree.device.notes]
+
+
+def test_a_result_outside_of_the_pool_is_an_error(models, monkeypatch):
+    f = models.add(double, skip_cudagraph_warmup=True)
+    monkeypatch.setattr(StandIn, "blocks", lambda device: [])
+    with pytest.raises(kiln.KilnError, match="are not allocated in pool stand-in but should be"):
+        models.call(f, torch.ones(16))

@@ -316,7 +316,7 @@ class CompiledGraph(_native.Called, OutputCode):
             program = checked(program)
         if self.donated:
             program = sparing(program, self.donated)
-        if self.trace:  # which waits for each step: no device graph could be recorded
+        if self.trace:  # and is no device graph (graph_choice.py)
             return traced(program, self.trace, self.name, callables)
         if self.choice is None:
             return program

@@ -29,6 +29,7 @@ class Counters(collections.Counter[str]):
     a number into a tensor of one number; ``inplace_padding``, buffers that were padded in place.
 
     Of device graphs: ``cudagraph_skips``, functions that run without one, here or from now on;
+    ``cudagraph_rerecords``, recordings made anew since an address had changed;
     ``cudagraph_recorded_non_static_inputs``, inputs that each replay of a recording copies;
     ``cudagraph_partitions``, compiled graphs that are device graphs, and parts of others.
     """
@@ -37,7 +38,8 @@ class Counters(collections.Counter[str]):
     NAMES = (
         *("compiles", "cache_hit", "cache_miss", "recompiles", "host_kernels", "eager_graphs"),
         *("local_compiles", "linear_cross_entropy", *OF_ARTIFACTS),
-        *("cudagraph_skips", "cudagraph_recorded_non_static_inputs", "cudagraph_partitions"),
+        *("cudagraph_skips", "cudagraph_rerecords", "cudagraph_recorded_non_static_inputs"),
+        "cudagraph_partitions",
     )
 
     def __missing__(self, name: str) -> int:

@@ -105,6 +105,7 @@ def annotation_of(options: dict[str, object]) -> tuple[bool | None, bool | None]
 # Beside the options of graphs: whether Dynamo hands a module's parameters to its graph as inputs.
 PARAMETERS_ARE_INPUTS = "parameters_are_inputs"
 _ANNOTATION = "cudagraph_annotation"
+_BY_TRACE = "skipping cudagraphs due to the option trace"
 _BY_ANNOTATION = "disabling cudagraphs{} due to override_cudagraphs annotation"
 
 
@@ -117,6 +118,8 @@ class Chooser:
         # A device graph's inputs may be copies, without what is between their rows.
         self._wanted = wanted and not options["can_inplace_pad_graph_input"]
         self._is_disabled = options["cudagraphs"] and not wanted
+        self._is_traced = self._wanted and bool(options["trace"])
+        self._wanted = self._wanted and not options["trace"]  # which waits for each step
         self._wanted_backward = backward is not False
         self._options = {name: options[name] for name in OF_GRAPHS}
         self._options[PARAMETERS_ARE_INPUTS] = torch._dynamo.config.inline_inbuilt_nn_modules
@@ -136,6 +139,8 @@ class Chooser:
             return self._choose_backward(module)
         if self._is_disabled:
             return self._skipped(_BY_ANNOTATION.format(""), kind)
+        if self._is_traced:
+            return self._skipped(_BY_TRACE, kind)
         return self._choose(module, kind) if self._wanted else None
 
     def _choose_backward(self, module: fx.GraphModule) -> Choice | None:

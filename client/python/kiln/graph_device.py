@@ -60,12 +60,13 @@ _threads = itertools.count(1)
 # Of an input (KilnGraphUse).
 _COPIED = 3
 # Of a note (KilnGraphNoteKind).
-_SKIP, _WARNING = 0, 1
-_NOTES = ("skip", "warning", "re-record")
+_SKIP, _WARNING, _RERECORD = 0, 1, 2
+_NOTES = ("skip", "warning", "re-record", "dropped")
 _KEPT_NOTES = 1000
 
 
-# The allocator of host memory asks these, without end, whether they capture.
+# The allocator of host memory asks these, without end, whether they capture. A few of a function:
+# the tree records what fails three times in a row no more.
 _failed_captures: list[torch.cuda.CUDAGraph] = []
 
 
@@ -344,4 +345,6 @@ class GraphDevice:
         elif kind == _WARNING:
             warnings.warn(text, stacklevel=2)
         else:
+            if kind == _RERECORD:
+                counters.add("cudagraph_rerecords")
             _log.debug("%s", text)

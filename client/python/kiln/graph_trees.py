@@ -129,8 +129,13 @@ class GraphFunction:
         facts: dict[str, object],
         index: int,
         options: dict[str, object],
+        constants: Sequence[torch.Tensor] = (),
     ) -> None:
+        """``constants``: tensors on the GPU that the program has of its own."""
         self._program = program
+        self._constants = list(constants)
+        self._numbers: set[int] = set()  # of the tree's functions
+        self._told: list[str] = []
         self._facts = facts
         self._index = index
         self._options = options
@@ -157,6 +162,7 @@ class GraphFunction:
         self._warn_of_sizes()
         tensors = [inputs[place] for place in facts["tensors"]]
         if any(map(_overlaps, tensors)):
+            self._told.append(_OVERLAPPING)
             tell_of_skip(_OVERLAPPING, self._options)
             return self._program
         if self.tree is None:
@@ -166,19 +172,26 @@ class GraphFunction:
             for place in facts["static"]
             if place in facts["tensors"] and inputs[place].data_ptr() % _ALIGNMENT == 0
         ]
-        return self.tree.native.add(
+        function = self.tree.native.add(
             facts["mode"],
             self._program,
             facts["tensors"],
             static,
             facts["mutated"],
-            [],
+            self._constants,
             facts["names"],
             facts["traces"],
             facts["output_traces"],
             facts["mutation_trace"],
             options_of_function(self._options),
         )
+        self._numbers.add(function.__self__.number)
+        return function
+
+    def told(self) -> list[str]:
+        """Why calls of it ran without a device graph, were recorded anew, and what it warned of."""
+        notes = () if self.tree is None else list(self.tree.device.notes)
+        return self._told + [text for _, number, text in notes if number in self._numbers]
 
     def _is_captured(self, key: tuple[int, ...]) -> bool:
         sizes = self._options["cudagraph_capture_sizes"]
@@ -192,6 +205,7 @@ class GraphFunction:
         if self._warned or not limit or seen <= limit:
             return
         self._warned = True
+        self._told.append(_TOO_MANY_SIZES % seen)
         _log.warning(_TOO_MANY_SIZES, seen)
 
 
@@ -215,7 +229,9 @@ def _function_of(
         program = functools.partial(program)
         program.seeds = seeds  # that a call draws: what a recording has slots for
     counters.add("cudagraph_partitions")
-    function = GraphFunction(program, facts, graph.device.index or 0, graph.choice.options)
+    constants = [value for _, value in recipe.constants if isinstance(value, torch.Tensor) and value.is_cuda]
+    index = graph.device.index or 0
+    function = GraphFunction(program, facts, index, graph.choice.options, constants)
     graph.graph_functions.append(function)
     return function
 

@@ -19,7 +19,8 @@ _PLAN, _SOURCES = 1, 2
 @dataclass
 class GraphReport:
     """One graph: how many segments Kiln compiled, what PyTorch runs and why, or why all of it. Where
-    device graphs are asked for: how many it is, what cuts it, or why it is none."""
+    device graphs are asked for: how many it is, what cuts it, or why it is none; and ``told``, why
+    calls of it ran without, were recorded anew, and what they warned of."""
 
     name: str
     segments: int
@@ -28,6 +29,7 @@ class GraphReport:
     device_graphs: int = 0
     cuts: list[str] = field(default_factory=list)
     skip: str | None = None
+    told: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
         if self.refusal is not None:
@@ -37,7 +39,8 @@ class GraphReport:
         lines = [first + graphs]
         lines += [f"  {node}: {why}" for node, why in self.host_kernels.items()]
         lines += [f"  cut by {cut}" for cut in self.cuts]
-        return lines if self.skip is None else [*lines, f"  {self.skip}"]
+        lines += [f"  {text}" for text in (self.skip, *self.told) if text is not None]
+        return lines
 
 
 @dataclass
@@ -103,6 +106,7 @@ def explain(fn: Callable, *args: object, **kwargs: object) -> Explanation:
         if choice is not None and graph.refusal is None:
             report.device_graphs, report.cuts = choice.device_graphs, choice.cuts
             report.skip = choice.skip
+            report.told = [text for one in graph.graph_functions for text in one.told()]
         out.graphs.append(report)
         out.recompiles += of_graph(graph)
     return out

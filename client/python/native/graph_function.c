@@ -44,7 +44,18 @@ static void Dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-static PyType_Slot slots[] = {{Py_tp_traverse, &Traverse},
+static PyObject* NumberOfFunction(PyObject* self, void* unused) {
+  (void)unused;
+  return PyLong_FromLong(((Called*)self)->function);
+}
+
+static PyGetSetDef getset[] = {
+    {"number", &NumberOfFunction, NULL, "The function's, as notes have it.",
+     NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
+
+static PyType_Slot slots[] = {{Py_tp_getset, getset},
+                              {Py_tp_traverse, &Traverse},
                               {Py_tp_clear, &Clear},
                               {Py_tp_dealloc, &Dealloc},
                               {0, NULL}};

@@ -18,7 +18,8 @@
  *       output_traces, mutation_trace, options) -> function
  *       called with a list of inputs, which it empties. `tensors`: numbers of
  *       the inputs that are tensors on the device; `constants`: such tensors;
- *       `options`: a dict of numbers by the names of KilnGraphFunction's
+ *       `options`: a dict of numbers by the names of KilnGraphFunction's.
+ *       `function.__self__.number` is what notes call it
  *   backward_ran(), shutdown()
  *   report() -> dict, nodes() -> list of dicts   as in kiln_graphs.h
  *

@@ -69,7 +69,9 @@ KilnGraphHost HostOf(Framework& framework) {
   };
   host.restore = [](void*, void*, void* const*, int32_t) { return 0; };
   host.free_block = [](void*, const void*) { return 0; };
-  host.tell_blocks = [](void*, void (*)(void*, const void*), void*) {
+  host.tell_blocks = [](void* context, void (*tell)(void*, const void*),
+                        void* blocks) {
+    tell(blocks, &Of(context).memory);
     return 0;
   };
   host.run_plainly = [](void* context, void*, void*) {

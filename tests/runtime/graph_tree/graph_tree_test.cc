@@ -284,6 +284,10 @@ TEST(GraphTree, WhereAFailureLosesThePoolTheRecordingsGoWithIt) {
     EXPECT_FALSE(rig.TryCall(g, {rig.Full(1)}, out).ok());
     EXPECT_EQ(rig.tree.state(), TreeState::kNone);
     EXPECT_EQ(rig.Shape(), "");
+    EXPECT_THAT(rig.Notes(),
+                testing::ElementsAre(
+                    "all recordings are dropped, since the warm-up or the "
+                    "recording of function 1 failed in their pool"));
     EXPECT_EQ(rig.Value(kept[0]), "5");
     EXPECT_EQ(rig.Blocks(), 1u);
     for (int i = 0; i < 4; ++i) {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/runtime/graph_tree/tree_rig.h"
 
@@ -218,6 +219,54 @@ TEST(PoolChecks, AStrayBlockIsFound) {
   EXPECT_EQ(rig.TryCall(f, {rig.Full(0)}, out).message(),
             "Detected 1 tensor(s) in the cudagraph pool not tracked as "
             "outputs. All live allocations must be tracked for correctness.");
+}
+
+TEST(PoolChecks, ABlockThatIsKeptInTheRecordingIsFound) {
+  TreeRig rig;
+  FakeTensors stray;
+  int runs = 0;
+  const int f = rig.Add([&](FakeFramework& framework, FakeTensors inputs) {
+    if (++runs == 2) stray.push_back(framework.Full(4, 0));
+    return Sum(framework, std::move(inputs));
+  });
+  rig.Begin(f, {rig.Full(0)});
+  FakeTensors out;
+  EXPECT_EQ(rig.TryCall(f, {rig.Full(0)}, out).message(),
+            "Detected 1 tensor(s) in the cudagraph pool not tracked as "
+            "outputs. All live allocations must be tracked for correctness.");
+  EXPECT_EQ(rig.Shape(), "");
+  stray.clear();
+  out.clear();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(rig.Value(rig.Begin(f, {rig.Full(i)})[0]), std::to_string(i));
+  }
+}
+
+// What fails each time is given up.
+TEST(PoolChecks, AResultOutsideOfThePoolIsNoOutputOfARecording) {
+  TreeRig rig;
+  const FakeTensorPtr outside = rig.Full(7);
+  const int f =
+      rig.Add([&](FakeFramework&, FakeTensors) { return FakeTensors{outside}; },
+              {.options = {.skip_warm_up = true}});
+  const std::string message = absl::StrCat(
+      "These storage data ptrs are not allocated in pool (0, 1) but should "
+      "be: {",
+      reinterpret_cast<uintptr_t>(outside->address()), "}.");
+  FakeTensors out;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(rig.TryCall(f, {rig.Full(i)}, out).message(), message);
+  }
+  EXPECT_EQ(rig.tree.counters().recordings, 0);
+  const std::vector<std::string> notes = rig.Notes();
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0],
+            "skipping cudagraph since the warm-up or the recording of function "
+            "0 failed 3 times in a row");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(rig.Value(rig.Begin(f, {rig.Full(i)})[0]), "7");
+  }
+  EXPECT_EQ(rig.tree.counters().plain_runs, 2);
 }
 
 }  // namespace
