@@ -127,8 +127,7 @@ Session::Session(SessionOptions options, OpenedDevice device,
     : options_(std::move(options)),
       device_(std::move(device)),
       target_(std::move(target)),
-      graphs_(options_.graphs ? std::make_unique<SessionGraphs>(device_)
-                              : nullptr) {
+      graphs_(SessionGraphs::WhereAsked(device_, options_.graphs)) {
   if (options_.local_only || options_.fallback == Fallback::kLocalWorker) {
     local_worker_ = std::make_unique<LocalWorker>(options_.local_worker);
   }
@@ -473,6 +472,7 @@ absl::Status Callable::Swap(int index, const wire::SignedArtifact& artifact) {
   RETURN_IF_ERROR(CheckReplaces(due, next->artifact().view()));
   // Dropped here, on the swapping thread: no run waits for the unloading.
   const std::shared_ptr<const Executor> old = slot.Publish(std::move(next));
+  Forget(old);
   return absl::OkStatus();
 }
 

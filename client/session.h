@@ -27,6 +27,7 @@
 #include "runtime/hot_slot.h"
 #include "runtime/input_view.h"
 #include "runtime/open_device.h"
+#include "runtime/plan_graphs/graph_options.h"
 
 namespace kiln {
 
@@ -70,7 +71,7 @@ struct SessionOptions {
   // (session_graphs.h): for programs whose short kernels wait for the host.
   // Results are then the caller's until the next step that MarkStepBegin
   // begins; without such steps, as long as he likes.
-  bool graphs = false;
+  std::optional<GraphOptions> graphs;
   // Called with the graph's name and each Progress message of its compile, on the
   // thread that waits for the compile, so possibly on several at once. May be
   // empty.
@@ -209,6 +210,12 @@ struct ClientNode {
 // A compiled graph. Thread-safe: any number of threads may be in Run.
 class Callable {
  public:
+  ~Callable() {
+    const std::shared_ptr<const Entries> now = entries();
+    if (now == nullptr) return;
+    for (const auto& slot : now->slots) Forget(slot->Acquire());
+  }
+
   // Runs the artifact whose guards hold for `inputs`; compiles another one when
   // none does and another may.
   //
@@ -259,6 +266,10 @@ class Callable {
 
  private:
   friend class Session;
+  // Has the session's graphs forget an executor that serves no more.
+  void Forget(const std::shared_ptr<const Executor>& executor) const {
+    if (session_->graphs_ != nullptr) session_->graphs_->Forget(executor);
+  }
   // The artifacts and their guards, replaced as a whole.
   struct Entries {
     std::shared_ptr<const GuardTable> guards;

@@ -2,6 +2,8 @@
 
 #include <memory>
 
+#include "absl/strings/str_cat.h"
+#include "runtime/caching_allocator.h"
 #include "runtime/known_view.h"
 
 namespace kiln {
@@ -19,6 +21,14 @@ void* MemoryWalk::MakeResult(const WholeResult& result, int64_t bytes) const {
       {result.view->dtype, known.view().sizes, known.view().strides});
 }
 
+// "plan 3: y, step 2", where somebody has said whose memory it is.
+std::string MemoryWalk::HolderOf(int32_t buffer) const {
+  const absl::string_view plan = MemoryHolder::Of();
+  if (plan.empty()) return "";
+  return absl::StrCat(plan, ": ", plan_.plan->buffers[buffer].name, ", step ",
+                      take_->step);
+}
+
 absl::Status MemoryWalk::Take(int32_t buffer) {
   const int64_t bytes = frame_.values[plan_.plan->buffers[buffer].bytes];
   frame_.bases[buffer] = nullptr;
@@ -28,6 +38,8 @@ absl::Status MemoryWalk::Take(int32_t buffer) {
     frame_.bases[buffer] = static_cast<char*>(made);
     return absl::OkStatus();
   }
+  const std::string name = HolderOf(buffer);
+  const MemoryHolder holder(name);
   Allocator& allocator = AllocatorOf(options_, *frame_.device);
   ASSIGN_OR_RETURN(void* const memory,
                    allocator.Allocate(bytes, options_.stream));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -68,6 +69,7 @@ class MemoryWalk {
  private:
   // Of an output, or of a temporary with memory of its own.
   absl::Status Take(int32_t buffer);
+  std::string HolderOf(int32_t buffer) const;
   void* MakeResult(const WholeResult& result, int64_t bytes) const;
 
   using Event = std::vector<MemoryEvent>::const_iterator;

@@ -1,5 +1,8 @@
 #include "client/c_api/c_graph_report.h"
 
+#include <cstring>
+#include <string>
+
 #include "client/c_api/c_handles.h"
 #include "client/c_api/c_status.h"
 #include "runtime/graph_tree/node.h"
@@ -47,6 +50,18 @@ KilnStatus* kiln_session_graph_report(const KilnSession* session,
         kiln::TellReport(tree, *report);
       });
   return nullptr;
+}
+
+size_t kiln_session_graph_memory(const KilnSession* session, char* text,
+                                 size_t size) {
+  std::string memory;
+  if (session->session->graphs() != nullptr) {
+    memory = session->session->graphs()->MemoryText();
+  }
+  if (memory.size() < size) {
+    std::memcpy(text, memory.c_str(), memory.size() + 1);
+  }
+  return memory.size();
 }
 
 void kiln_session_graph_notes(KilnSession* session, kiln::TellNote tell,

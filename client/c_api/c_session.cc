@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "client/c_api/c_graph_options.h"
 #include "client/c_api/c_handles.h"
 #include "client/c_api/c_status.h"
 #include "client/c_api/kiln.h"
@@ -55,6 +56,7 @@ absl::Status CheckOptions(const KilnSessionOptions& given) {
       CheckArray("public_keys", given.public_keys, given.public_key_count));
   RETURN_IF_ERROR(NamespaceNamed(Text(given.cache_namespace)).status());
   RETURN_IF_ERROR(CheckRange("graphs", given.graphs, 0, 1));
+  RETURN_IF_ERROR(CheckGraphOptions(given.graph_options));
   RETURN_IF_ERROR(CheckRange("urgency", NumberOf(given.urgency),
                              KILN_INTERACTIVE, KILN_PREWARM));
   if (given.fallback != KILN_FALLBACK_ERROR) {
@@ -150,7 +152,7 @@ absl::StatusOr<SessionOptions> OptionsOf(const KilnSessionOptions& given) {
   if (given.compile_deadline_ms > 0) {
     options.compile_deadline = absl::Milliseconds(given.compile_deadline_ms);
   }
-  options.graphs = given.graphs != 0;
+  if (given.graphs != 0) options.graphs = GraphOptionsOf(given.graph_options);
   if (given.shelf != nullptr) options.shelf = given.shelf->shelf;
   if (given.on_progress != nullptr) {
     options.on_progress = [given](const std::string& graph,

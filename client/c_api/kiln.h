@@ -189,6 +189,8 @@ typedef struct KilnSessionOptions {
    * Runs on several streams are put in order; other work that reads results is the
    * caller's to order before the next run on another stream. */
   int32_t graphs;
+  /* NULL: the defaults. kiln_graphs.h has it. Not looked at without graphs. */
+  const struct KilnGraphOptions* graph_options;
 } KilnSessionOptions;
 
 enum { KILN_ADDRESS_BYTES = 1024 }; /* room in `address`, its end included */

@@ -213,6 +213,35 @@ typedef struct KilnGraphReport {
 } KilnGraphReport;
 KilnStatus* kiln_graph_tree_report(const KilnGraphTree* tree,
                                    KilnGraphReport* report);
+/* What a program chooses for the graphs of a session; all 0: the defaults. */
+typedef struct KilnGraphOptions {
+  size_t struct_size;
+  /* How often a graph is recorded anew at one place because a static input has
+   * moved, before it is run without. 0: 128; -1: never. */
+  int32_t rerecord_limit;
+  /* When one graph has met more sizes than this, each recorded for itself, a
+   * warning is among the notes. 0: 8; -1: none. */
+  int32_t sizes_warn_limit;
+  int32_t skip_dynamic; /* graphs with symbols are run without */
+  int32_t no_mutation_of_results;
+  int32_t
+      skip_is_error;  /* that a graph must be run without is an error, once */
+  int32_t check_pool; /* slow */
+  /* `capture_size_count` times `capture_size_values` values of a graph's symbols,
+   * in the order in which its inputs have them first: these sizes alone are
+   * recorded. 0: all are. */
+  const int64_t* capture_sizes;
+  int32_t capture_size_count;
+  int32_t capture_size_values;
+  int64_t memory_limit_bytes; /* of all recordings together; 0: none */
+} KilnGraphOptions;
+
+/* The memory of a session's graphs, for people: who holds what, by plan and
+ * step. Writes the text and a 0 behind it when `size` bytes hold both, else
+ * nothing; gives its length. */
+size_t kiln_session_graph_memory(const KilnSession* session, char* text,
+                                 size_t size);
+
 /* Of a session's graphs; zeros where there are none. */
 KilnStatus* kiln_session_graph_report(const KilnSession* session,
                                       KilnGraphReport* report);

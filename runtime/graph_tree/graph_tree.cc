@@ -23,6 +23,15 @@ constexpr char kThreadText[] =
     "skipping cudagraph while another thread holds outputs of the last ones, "
     "for function ";
 
+using Children = absl::flat_hash_map<int, std::vector<std::unique_ptr<Node>>>;
+
+void TakeAll(Children& children, std::vector<std::unique_ptr<Node>>& nodes) {
+  for (auto& [id, list] : children) {
+    std::move(list.begin(), list.end(), std::back_inserter(nodes));
+  }
+  children.clear();
+}
+
 }  // namespace
 
 GraphTree::GraphTree(const Surroundings& around, const Generations& generations,
@@ -42,7 +51,9 @@ absl::Status GraphTree::Run(int function_id, Call& call) {
     return absl::FailedPreconditionError("Running CUDAGraph after shutdown");
   }
   const Function& function = *functions_[function_id];
-  if (is_running_) return RunPlainly(function, call);
+  if (is_running_ || without_graph_.contains(function_id)) {
+    return RunPlainly(function, call);
+  }
   const bool is_another = thread_.has_value() && *thread_ != call.thread;
   if (is_another && current_ != nullptr && !AllOutputsAreDead(*current_)) {
     if (warned_of_thread_.insert(function_id).second) {
@@ -140,6 +151,14 @@ absl::Status GraphTree::Record(const Function& function, Call& call) {
   RETURN_IF_ERROR(RestorePoolFor(function));
   absl::StatusOr<std::unique_ptr<Node>> recorded =
       RecordNode(around_, function, current_, next_graph_++, call);
+  if (absl::IsUnimplemented(recorded.status())) {
+    RETURN_IF_ERROR(GoWithoutGraph(
+        function.id,
+        absl::StrCat("skipping cudagraphs due to a recording that cannot be "
+                     "made: ",
+                     recorded.status().message())));
+    return RunPlainly(function, call);
+  }
   if (!recorded.ok()) return Failed(function, recorded.status());
   std::unique_ptr<Node> node = *std::move(recorded);
   absl::Status sound = CheckOutputs(*around_.pool, pool_name_, *node);
@@ -173,11 +192,11 @@ absl::Status GraphTree::Failed(const Function& function, absl::Status status) {
   }
   if (!around_.pool->TakeAnother()) return status;
   if (!roots_.empty()) {
-    notes_.push_back({TreeNote::Kind::kDropped, function.id,
-                      absl::StrFormat("all recordings are dropped, since the "
-                                      "warm-up or the recording of function "
-                                      "%d failed in their pool",
-                                      function.id)});
+    Tell({TreeNote::Kind::kDropped, function.id,
+          absl::StrFormat("all recordings are dropped, since the "
+                          "warm-up or the recording of function "
+                          "%d failed in their pool",
+                          function.id)});
   }
   DropRecordings();
   return status;
@@ -254,9 +273,9 @@ absl::Status GraphTree::CountRerecord(const Function& function,
                                       const std::string& unexpected) {
   ++FollowersHere().unexpected_rerecords[function.id];
   if (!ExceedsRerecordLimit(function)) {
-    notes_.push_back({TreeNote::Kind::kRerecord, function.id,
-                      absl::StrCat("Re-recording function ", function.id,
-                                   " due to ", unexpected)});
+    Tell({TreeNote::Kind::kRerecord, function.id,
+          absl::StrCat("Re-recording function ", function.id, " due to ",
+                       unexpected)});
     return absl::OkStatus();
   }
   return Skip(function,
@@ -292,6 +311,7 @@ void GraphTree::TryEndExecution() {
 void GraphTree::EndPath() {
   current_ = nullptr;
   warm_ups_.clear();
+  if (!removed_.empty()) DropRemoved();
 }
 
 void GraphTree::InvalidateOutputs() {
@@ -321,12 +341,11 @@ void GraphTree::WarnOfPendingBackwards(const Function& function) {
   // With a new parent each time it is not a pattern that repeats.
   if (same <= 1 || parents.size() == same) return;
   warned_of_pending_.insert(function.id);
-  notes_.push_back(
-      {TreeNote::Kind::kWarning, function.id,
-       "Unable to hit fast path of CUDAGraphs because of pending, uninvoked "
-       "backwards. Consider running with torch.no_grad() or using "
-       "torch.compiler.cudagraph_mark_step_begin() before each model "
-       "invocation"});
+  Tell({TreeNote::Kind::kWarning, function.id,
+        "Unable to hit fast path of CUDAGraphs because of pending, uninvoked "
+        "backwards. Consider running with torch.no_grad() or using "
+        "torch.compiler.cudagraph_mark_step_begin() before each model "
+        "invocation"});
 }
 
 absl::Status GraphTree::RestorePool() {
@@ -339,14 +358,18 @@ absl::Status GraphTree::RestorePool() {
       node->recording->DropCached(static_cast<int>(i));
     }
   }
+  // Asked once of each storage: another thread may drop it at any time.
   std::vector<Storage> live;
-  std::set<const void*> dead;  // aliases share one
+  absl::flat_hash_set<const void*> live_addresses;
   for (const LiveStorage& storage : LiveStorages(current_->path)) {
     live.push_back(storage.storage);
+    live_addresses.insert(storage.address);
   }
+  std::set<const void*> dead;  // aliases share one
   for (const PathIndex& at : current_->live_after) {
-    const Node& node = *current_->path[at.depth];
-    if (!node.IsLive(at.output)) dead.insert(node.outputs[at.output].address);
+    const void* const address =
+        current_->path[at.depth]->outputs[at.output].address;
+    if (!live_addresses.contains(address)) dead.insert(address);
   }
   RETURN_IF_ERROR(around_.pool->Restore(*current_->pool_state, live));
   // From here on the pool's books are right again, whatever fails next.
@@ -367,7 +390,7 @@ absl::Status GraphTree::RestorePoolFor(const Function& function) {
 
 absl::Status GraphTree::Skip(const Function& function, std::string text) {
   ++counters_.skips;
-  notes_.push_back({TreeNote::Kind::kSkip, function.id, text});
+  Tell({TreeNote::Kind::kSkip, function.id, text});
   return function.options.skip_is_error ? absl::FailedPreconditionError(text)
                                         : absl::OkStatus();
 }
@@ -380,20 +403,57 @@ void GraphTree::Shutdown() {
 
 void GraphTree::DropRecordings() {
   EndPath();
-  // One after the other: a path may be longer than a stack is deep.
   std::vector<std::unique_ptr<Node>> nodes;
-  const auto take = [&](auto& children) {
-    for (auto& [id, list] : children) {
-      std::move(list.begin(), list.end(), std::back_inserter(nodes));
-    }
-    children.clear();
-  };
-  take(roots_);
+  TakeAll(roots_, nodes);
+  DropAll(std::move(nodes));
+}
+
+void GraphTree::DropAll(std::vector<std::unique_ptr<Node>> nodes) {
+  // One after the other: a path may be longer than a stack is deep.
   while (!nodes.empty()) {
     const std::unique_ptr<Node> node = std::move(nodes.back());
     nodes.pop_back();
-    take(node->children);
+    TakeAll(node->children, nodes);
   }
+}
+
+void GraphTree::RemoveFunction(int function) {
+  removed_.push_back(function);
+  if (is_running_) return;
+  if (current_ == nullptr || AllOutputsAreDead(*current_)) EndPath();
+}
+
+void GraphTree::DropRemoved() {
+  const std::vector<int> removed = std::exchange(removed_, {});
+  std::vector<std::unique_ptr<Node>> nodes;
+  const auto remove = [&](Children& children, Followers& followers) {
+    for (const int id : removed) {
+      const auto at = children.find(id);
+      if (at != children.end()) {
+        std::move(at->second.begin(), at->second.end(),
+                  std::back_inserter(nodes));
+        children.erase(at);
+      }
+      followers.refused_mutation.erase(id);
+      followers.unexpected_rerecords.erase(id);
+    }
+  };
+  remove(roots_, first_);
+  std::vector<Node*> kept;
+  const auto keep = [&](const Children& children) {
+    for (const auto& [id, list] : children) {
+      for (const std::unique_ptr<Node>& node : list) kept.push_back(node.get());
+    }
+  };
+  keep(roots_);
+  while (!kept.empty()) {
+    Node& node = *kept.back();
+    kept.pop_back();
+    remove(node.children, node.followers);
+    keep(node.children);
+  }
+  DropAll(std::move(nodes));
+  for (const int id : removed) functions_[id].reset();
 }
 
 std::vector<const Node*> GraphTree::Roots() const {
@@ -408,6 +468,18 @@ std::vector<const Node*> GraphTree::Roots() const {
 
 std::vector<TreeNote> GraphTree::TakeNotes() {
   return std::exchange(notes_, {});
+}
+
+void GraphTree::Tell(TreeNote note) {
+  if (notes_.size() >= kMostNotes) notes_.erase(notes_.begin());
+  notes_.push_back(std::move(note));
+}
+
+absl::Status GraphTree::GoWithoutGraph(int function, std::string why) {
+  if (!without_graph_.insert(function).second || why.empty()) {
+    return absl::OkStatus();
+  }
+  return Skip(*functions_[function], std::move(why));
 }
 
 }  // namespace kiln::graph_tree

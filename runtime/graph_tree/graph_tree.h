@@ -48,10 +48,19 @@ class GraphTree {
   //                      function was refused a graph, with skip_is_error; or
   //                      after Shutdown
   // The next call works after any of them; a function that fails three times one
-  // after the other runs without a graph from then on. Two kinds of calls run without a
-  // graph: one that a function makes while it is warmed up or recorded, and one
-  // of another thread than the last call's while outputs of the path are in use.
+  // after the other runs without a graph from then on. Two kinds of calls run
+  // without a graph: one that a function makes while it is warmed up or recorded,
+  // and one of another thread than the last call's while outputs of the path are
+  // in use.
   absl::Status Run(int function, Call& call);
+
+  // The function goes without a graph from now on. `why` is told, unless it is
+  // empty. Error: FAILED_PRECONDITION with skip_is_error.
+  absl::Status GoWithoutGraph(int function, std::string why);
+
+  // No call of the function comes any more: its recordings go, with those behind
+  // them, when the path of the last call has ended. Its body may go at once.
+  void RemoveFunction(int function);
 
   // A backward ran that is none of this tree's.
   void BackwardRanElsewhere() { forwards_pending_ = false; }
@@ -72,8 +81,11 @@ class GraphTree {
   const TreeCounters& counters() const { return counters_; }
   // The recordings without a parent, in order.
   std::vector<const Node*> Roots() const;
-  // What happened since the last time it was asked.
+  // What happened since the last time it was asked, the last kMostNotes of it.
+  static constexpr int kMostNotes = 1000;
   std::vector<TreeNote> TakeNotes();
+  // Adds one of the owner's.
+  void Tell(TreeNote note);
 
  private:
   // With the pool checked, where `function` asks for that.
@@ -119,6 +131,9 @@ class GraphTree {
   void Enter(Node* node, TreeState state);
   absl::Status Skip(const Function& function, std::string text);
   void DropRecordings();
+  // Of removed functions.
+  void DropRemoved();
+  static void DropAll(std::vector<std::unique_ptr<Node>> nodes);
 
   const Surroundings around_;
   const Generations& generations_;
@@ -140,6 +155,8 @@ class GraphTree {
   absl::flat_hash_set<int> warmed_up_;
   // Warm-ups and recordings that failed, one after the other.
   absl::flat_hash_map<int, int> failures_;
+  absl::flat_hash_set<int> without_graph_;
+  std::vector<int> removed_;  // that the current path may still have
   absl::flat_hash_set<int> warned_of_mutation_;
   absl::flat_hash_set<int> warned_of_pending_;
   absl::flat_hash_set<int> warned_of_thread_;

@@ -32,8 +32,9 @@ class Pool {
 
   // Makes the blocks those of `state`, with its allocated and free ones. Each
   // of `live`, whose memory is an allocated block of that state, owns its
-  // block from now on: the block is freed when the storage dies. Memory that
-  // was allocated since `state` is forgotten.
+  // block from now on: the block is freed when the storage dies, or at once where
+  // another thread has let it die meanwhile. Memory that was allocated since
+  // `state` is forgotten.
   virtual absl::Status Restore(const PoolState& state,
                                absl::Span<const Storage> live) = 0;
 

@@ -122,8 +122,9 @@ class Recording {
                                 absl::Span<const OutputRule> rules) = 0;
 
   // Copies inputs of use kCopied, runs the graph, gives the outputs and only
-  // then drops the caller's inputs: a storage of a rule may hang on them. `rules` and `storages` have an entry an output;
-  // the storage of each tensor that the call gives is written to `storages`.
+  // then drops the caller's inputs: a storage of a rule may hang on them. `rules`
+  // and `storages` have an entry an output; the storage of each tensor that the
+  // call gives is written to `storages`.
   virtual absl::Status Replay(Call& call, absl::Span<const OutputRule> rules,
                               absl::Span<Storage> storages) = 0;
 
@@ -151,6 +152,9 @@ class Recorder {
   // Captures it. On return the pool has the copies of the inputs of use
   // kCopied free again for what the graph does after their last use, the
   // caller's inputs are dropped, and nothing of the function has run.
+  //
+  // UNIMPLEMENTED: there can be no capture of it. The caller's inputs are still
+  // there, so that it can run plainly.
   virtual absl::StatusOr<std::unique_ptr<Recording>> Record(
       const Function& function, Call& call,
       absl::Span<const InputUse> uses) = 0;

@@ -29,6 +29,10 @@ struct GraphMemory::Books {
   // earlier steps.
   absl::flat_hash_map<const void*, std::vector<Entry*>> at ABSL_GUARDED_BY(mu);
   std::atomic<int64_t> invalid = 0;  // live storages that were invalidated
+
+  void FreeBlock(const void* address) {
+    allocator->Free(const_cast<void*>(address), 0, nullptr);
+  }
 };
 
 // A storage's identity: stays while it is live or watched.
@@ -44,7 +48,6 @@ struct GraphMemory::Held {
   Held(std::shared_ptr<Books> b, Entry* e, bool frees)
       : books(std::move(b)), entry(e), frees_block(frees) {}
   ~Held() {
-    bool frees = false;
     bool last = false;
     {
       MutexLock lock(&books->mu);
@@ -55,10 +58,8 @@ struct GraphMemory::Held {
       entry->live = false;
       if (!invalid.empty()) --books->invalid;
       last = entry->watchers == 0;
-      frees = frees_block;
-    }
-    if (frees) {
-      books->allocator->Free(const_cast<void*>(entry->address), 0, nullptr);
+      // Under the lock: behind it a Restore might have given the block to others.
+      if (frees_block) books->FreeBlock(entry->address);
     }
     if (last) delete entry;
   }
@@ -148,8 +149,11 @@ GraphMemory::Checkpoint() {
 absl::Status GraphMemory::Restore(const graph_tree::PoolState& state,
                                   absl::Span<const graph_tree::Storage> live) {
   std::vector<std::shared_ptr<Held>> held;  // goes without the lock
+  std::vector<const void*> ownerless;       // blocks of those that have died
   for (const graph_tree::Storage storage : live) {
-    held.push_back(static_cast<Entry*>(storage)->held.lock());
+    const Entry& entry = *static_cast<Entry*>(storage);
+    held.push_back(entry.held.lock());
+    if (held.back() == nullptr) ownerless.push_back(entry.address);
   }
   MutexLock lock(&books_->mu);
   const absl::Status set = books_->allocator->SetState(
@@ -162,11 +166,12 @@ absl::Status GraphMemory::Restore(const graph_tree::PoolState& state,
   for (const std::shared_ptr<Held>& storage : held) {
     if (storage != nullptr) storage->frees_block = true;
   }
+  for (const void* address : ownerless) books_->FreeBlock(address);
   return absl::OkStatus();
 }
 
 absl::Status GraphMemory::Free(const void* address) {
-  books_->allocator->Free(const_cast<void*>(address), 0, nullptr);
+  books_->FreeBlock(address);
   return absl::OkStatus();
 }
 
@@ -213,9 +218,7 @@ void GraphMemory::Invalidate(graph_tree::Storage storage,
     if (held->invalid.empty()) ++books_->invalid;
     held->invalid = std::string(text);
   }
-  if (frees) {
-    books_->allocator->Free(const_cast<void*>(entry->address), 0, nullptr);
-  }
+  if (frees) books_->FreeBlock(entry->address);
 }
 
 }  // namespace kiln

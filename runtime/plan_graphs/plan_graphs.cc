@@ -1,63 +1,48 @@
 #include "runtime/plan_graphs/plan_graphs.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "proto/artifact.pb.h"
 #include "proto/base/status.h"
 
 namespace kiln {
 namespace {
 
-// What a recording is for: all that a plan's symbols may be bound to. Of each input
-// its number and its rank, -1 of an integer; of a tensor then sizes and strides.
-std::vector<int64_t> KeyOf(const PlanCall& call) {
-  std::vector<int64_t> key;
-  call.ForEachView([&key](const InputView& view) {
-    key.insert(key.end(), {view.number, view.is_tensor ? view.rank : -1});
-    if (!view.is_tensor) return true;
-    key.insert(key.end(), view.sizes, view.sizes + view.rank);
-    key.insert(key.end(), view.strides, view.strides + view.rank);
-    return true;
-  });
-  return key;
-}
+constexpr char kManySizes[] =
+    "a device graph is recorded for each size of a plan's inputs, and this one "
+    "has met ";
+constexpr char kManySizesEnd[] =
+    " of them: pad inputs to fewer sizes, or name those that get graphs "
+    "(capture_sizes)";
 
-bool HasKey(const PlanCall& call, const std::vector<int64_t>& key) {
-  const int64_t* at = key.data();
-  const int64_t* const end = at + key.size();
-  return call.ForEachView([&](const InputView& view) {
-    const int64_t rank = view.is_tensor ? view.rank : -1;
-    const int64_t dims = view.is_tensor ? rank : 0;
-    if (end - at < 2 + 2 * dims) return false;
-    if (at[0] != view.number || at[1] != rank) return false;
-    at += 2;
-    for (int64_t d = 0; d < dims; ++d) {
-      if (at[d] != view.sizes[d] || at[dims + d] != view.strides[d])
-        return false;
-    }
-    at += 2 * dims;
-    return true;
-  }) && at == end;
+graph_tree::FunctionOptions OptionsOf(const GraphOptions& given) {
+  return {.rerecord_limit = given.rerecord_limit,
+          .mutation_of_managed_inputs = given.mutation_of_results,
+          .check_pool = given.check_pool,
+          .skip_is_error = given.skip_is_error};
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PlanGraphs>> PlanGraphs::Make(
     std::shared_ptr<Device> device, std::shared_ptr<CachingAllocator> memory,
-    const graph_tree::FunctionOptions& options) {
+    GraphOptions options) {
   if (device->traits().kind == DeviceKind::kCpu) {
     return absl::UnimplementedError("cpu: its work is not captured");
   }
   std::unique_ptr<PlanGraphs> graphs(new PlanGraphs());
   graphs->memory_ = std::make_unique<GraphMemory>(std::move(memory));
+  graphs->device_ = device;
   ASSIGN_OR_RETURN(graphs->recorder_,
                    PlanRecorder::Make(std::move(device), *graphs->memory_));
   graphs->tree_ = std::make_unique<graph_tree::GraphTree>(
       graph_tree::Surroundings{graphs->recorder_.get(), graphs->memory_.get(),
                                graphs->memory_.get()},
       graphs->generations_, "graphs");
-  graphs->options_ = options;
+  graphs->options_ = std::move(options);
   return graphs;
 }
 
@@ -68,35 +53,67 @@ PlanGraphs::~PlanGraphs() {
 
 int PlanGraphs::Add(std::shared_ptr<const Executor> executor,
                     std::vector<int> static_inputs) {
-  auto plan = std::make_unique<Plan>();
   const wire::LaunchPlan& wire =
       executor->artifact().view().message().compiled().plan();
+  auto plan = std::make_unique<Plan>(CallKey(wire, device_->traits()));
   for (int i = 0; i < wire.inputs_size(); ++i) {
     if (wire.inputs(i).mutated()) plan->mutated_inputs.push_back(i);
   }
-  plan->executor = executor;
+  plan->body.number = static_cast<int>(plans_.size());
   plan->body.executor = std::move(executor);
+  for (int i = 0; i < wire.inputs_size(); ++i) {
+    plan->body.reads_offset.push_back(plan->key.ReadsOffset(i));
+  }
   plan->static_inputs = std::move(static_inputs);
   plans_.push_back(std::move(plan));
   return static_cast<int>(plans_.size()) - 1;
 }
 
-int PlanGraphs::FunctionFor(Plan& plan, const PlanCall& call) {
-  if (plan.last_key != nullptr && HasKey(call, *plan.last_key))
+void PlanGraphs::Remove(int plan) {
+  for (const auto& [key, function] : plans_[plan]->functions) {
+    tree_->RemoveFunction(function);
+  }
+  plans_[plan].reset();
+}
+
+absl::Status PlanGraphs::LimitSizes(Plan& plan, const PlanCall& call,
+                                    int function) {
+  if (!plan.key.has_symbols()) return absl::OkStatus();
+  if (options_.skip_dynamic) {
+    return tree_->GoWithoutGraph(
+        function, "skipping cudagraphs due to dynamic shape ops");
+  }
+  const auto& sizes = options_.capture_sizes;
+  if (!sizes.empty() && std::find(sizes.begin(), sizes.end(),
+                                  plan.key.Symbols(call)) == sizes.end()) {
+    return tree_->GoWithoutGraph(function, "");
+  }
+  if (++plan.sizes == options_.sizes_warn_limit + 1 && plan.sizes > 1) {
+    tree_->Tell({graph_tree::TreeNote::Kind::kWarning, function,
+                 absl::StrCat(kManySizes, plan.sizes, kManySizesEnd)});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> PlanGraphs::FunctionFor(Plan& plan, const PlanCall& call) {
+  if (plan.last_key != nullptr && plan.key.IsOf(call, *plan.last_key)) {
     return plan.last_function;
-  const auto [at, is_new] = plan.functions.emplace(KeyOf(call), 0);
+  }
+  const auto [at, is_new] = plan.functions.emplace(plan.key.Of(call), 0);
+  plan.last_key = &at->first;
   if (is_new) {
     graph_tree::Function function;
     function.static_inputs = plan.static_inputs;
     function.mutated_inputs = plan.mutated_inputs;
-    for (void* constant : plan.executor->artifact().constants()) {
+    for (void* constant : plan.body.executor->artifact().constants()) {
       function.constants.push_back({nullptr, constant});
     }
     function.body = &plan.body;
-    function.options = options_;
+    function.options = OptionsOf(options_);
     at->second = tree_->AddFunction(std::move(function));
+    plan.last_function = at->second;
+    RETURN_IF_ERROR(LimitSizes(plan, call, at->second));
   }
-  plan.last_key = &at->first;
   return plan.last_function = at->second;
 }
 
@@ -131,7 +148,7 @@ absl::StatusOr<std::vector<OutputValue>> PlanGraphs::RunViews(
 absl::StatusOr<std::vector<OutputValue>> PlanGraphs::Run(int plan,
                                                          PlanCall& from) {
   RETURN_IF_ERROR(CheckValid(from));
-  const int function = FunctionFor(*plans_[plan], from);
+  ASSIGN_OR_RETURN(const int function, FunctionFor(*plans_[plan], from));
   graph_tree::Call call;
   call.caller = &from;
   call.inputs = std::move(room_);

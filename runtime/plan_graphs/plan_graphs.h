@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,7 +16,9 @@
 #include "runtime/graph_tree/generations.h"
 #include "runtime/graph_tree/graph_tree.h"
 #include "runtime/input_view.h"
+#include "runtime/plan_graphs/call_key.h"
 #include "runtime/plan_graphs/graph_memory.h"
+#include "runtime/plan_graphs/graph_options.h"
 #include "runtime/plan_graphs/plan_recorder.h"
 #include "runtime/tensor.h"
 
@@ -44,7 +47,7 @@ class PlanGraphs {
   // device captures nothing.
   static absl::StatusOr<std::unique_ptr<PlanGraphs>> Make(
       std::shared_ptr<Device> device, std::shared_ptr<CachingAllocator> memory,
-      const graph_tree::FunctionOptions& options = {});
+      GraphOptions options = {});
   // The current step's results outlive this.
   ~PlanGraphs();
 
@@ -53,7 +56,13 @@ class PlanGraphs {
   int Add(std::shared_ptr<const Executor> executor,
           std::vector<int> static_inputs);
 
-  // Calls it. Errors: those of Executor::Run and of GraphTree::Run.
+  // The plan is not called again. Its recordings and its executor go when the
+  // path of the last call has ended.
+  void Remove(int plan);
+
+  // Calls it. Errors: those of Executor::Run and of GraphTree::Run. A plan is
+  // recorded, and replayed, only for inputs that it takes; guards that the
+  // artifact has on more than their forms are the caller's to look at.
   // Views are of memory that the caller keeps while the call goes on; of one
   // without a tensor, a result of graphs is known by where it starts.
   absl::StatusOr<std::vector<OutputValue>> Run(int plan,
@@ -73,12 +82,14 @@ class PlanGraphs {
 
  private:
   struct Plan {
-    std::shared_ptr<const Executor> executor;
+    explicit Plan(CallKey by) : key(std::move(by)) {}
+
+    const CallKey key;
     std::vector<int> static_inputs;
     std::vector<int> mutated_inputs;
-    PlanBody body;  // of the functions
-    // The tree's function for inputs of these sizes, strides and numbers.
-    std::map<std::vector<int64_t>, int> functions;
+    PlanBody body;                                  // of the functions
+    std::map<std::vector<int64_t>, int> functions;  // the tree's, by their keys
+    int sizes = 0;                                  // that get graphs
     // Of the last call: the next one's are mostly the same.
     const std::vector<int64_t>* last_key = nullptr;
     int last_function = 0;
@@ -86,11 +97,14 @@ class PlanGraphs {
 
   PlanGraphs() = default;
   absl::StatusOr<std::vector<OutputValue>> Run(int plan, PlanCall& call);
-  int FunctionFor(Plan& plan, const PlanCall& call);
+  absl::StatusOr<int> FunctionFor(Plan& plan, const PlanCall& call);
+  // What the options say of the sizes of a new function's inputs.
+  absl::Status LimitSizes(Plan& plan, const PlanCall& call, int function);
   // That no input is a result that was taken back.
   absl::Status CheckValid(PlanCall& call) const;
 
-  graph_tree::FunctionOptions options_;
+  GraphOptions options_;
+  std::shared_ptr<Device> device_;
   std::unique_ptr<GraphMemory> memory_;
   std::unique_ptr<PlanRecorder> recorder_;
   graph_tree::Generations generations_;

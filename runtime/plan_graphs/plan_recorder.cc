@@ -1,8 +1,10 @@
 #include "runtime/plan_graphs/plan_recorder.h"
 
+#include <string>
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 #include "runtime/input_view.h"
 #include "runtime/placed_run.h"
@@ -13,9 +15,23 @@ namespace {
 
 using graph_tree::InputUse;
 
-const std::shared_ptr<const Executor>& ExecutorOf(
-    const graph_tree::Function& function) {
-  return static_cast<const PlanBody*>(function.body)->executor;
+const PlanBody& BodyOf(const graph_tree::Function& function) {
+  return *static_cast<const PlanBody*>(function.body);
+}
+
+// "plan 3", for people who ask who holds memory.
+std::string HolderOf(const PlanBody& body) {
+  return absl::StrCat("plan ", body.number);
+}
+
+// Why there is no capture of a call. One whose inputs the caller keeps can still
+// run plainly.
+absl::Status CannotCapture(const PlanCall& caller, const absl::Status& why) {
+  if (why.code() != absl::StatusCode::kFailedPrecondition ||
+      caller.views.empty()) {
+    return why;
+  }
+  return absl::UnimplementedError(why.message());
 }
 
 PlanCall& CallerOf(graph_tree::Call& call) {
@@ -68,7 +84,7 @@ absl::Status PlanRecorder::RunPlainly(const graph_tree::Function& function,
   TakeViews(caller);
   ASSIGN_OR_RETURN(
       caller.results,
-      ExecutorOf(function)->Run(
+      BodyOf(function).executor->Run(
           caller.inputs, {.seed = caller.seed, .stream = caller.stream}));
   caller.inputs.clear();
   return absl::OkStatus();
@@ -81,13 +97,15 @@ absl::StatusOr<std::vector<graph_tree::Output>> PlanRecorder::WarmUp(
   absl::StatusOr<std::vector<OutputValue>> results;
   {
     const PoolRouting routing(memory_.allocator(), memory_.pool());
+    const std::string plan = HolderOf(BodyOf(function));
+    const MemoryHolder holder(plan);
     Dropper dropper(caller.inputs);
     RunOptions options;
     options.seed = caller.seed;
     options.stream = stream_->get();
     options.allocator = &memory_.allocator();
     options.inputs = &dropper;
-    results = ExecutorOf(function)->Run(caller.inputs, options);
+    results = BodyOf(function).executor->Run(caller.inputs, options);
   }
   // Also where the run failed: it may have put some of its work.
   RETURN_IF_ERROR(Order(stream_->get(), caller.stream));
@@ -114,27 +132,35 @@ absl::StatusOr<Tensor> PlanRecorder::CopyIntoPool(const Tensor& tensor) {
 }
 
 absl::StatusOr<std::vector<InputSlot>> PlanRecorder::CopyInputs(
-    std::vector<InputValue>& inputs, absl::Span<const InputUse> uses) {
+    const PlanBody& body, std::vector<InputValue>& inputs,
+    absl::Span<const InputUse> uses) {
   std::vector<InputSlot> slots;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (uses[i] != InputUse::kCopied) continue;
+    const std::string name =
+        absl::StrCat(HolderOf(body), ": copy of input ", i);
+    const MemoryHolder holder(name);
     Tensor& tensor = std::get<Tensor>(inputs[i]);
     ASSIGN_OR_RETURN(tensor, CopyIntoPool(tensor));
+    // The copy is the start of its storage; a plan that reads the offset is for
+    // the caller's.
+    if (!body.reads_offset[i]) tensor.storage_offset = 0;
     slots.push_back({static_cast<int>(i), WithoutRepeats(tensor)});
   }
   return slots;
 }
 
 absl::StatusOr<std::unique_ptr<PlacedRun>> PlanRecorder::Place(
-    const std::shared_ptr<const Executor>& executor, uint64_t seed,
-    std::vector<InputValue> inputs) {
+    const PlanBody& body, uint64_t seed, std::vector<InputValue> inputs) {
+  const std::string plan = HolderOf(body);
+  const MemoryHolder holder(plan);
   Dropper dropper(inputs);
   RunOptions options;
   options.seed = seed;
   options.stream = stream_->get();
   options.allocator = &memory_.allocator();
   options.inputs = &dropper;
-  return PlacedRun::Place(executor, ViewsOf(inputs), options);
+  return PlacedRun::Place(body.executor, ViewsOf(inputs), options);
 }
 
 absl::StatusOr<std::unique_ptr<CapturedGraph>> PlanRecorder::Capture(
@@ -151,15 +177,17 @@ absl::StatusOr<std::unique_ptr<graph_tree::Recording>> PlanRecorder::Record(
     const graph_tree::Function& function, graph_tree::Call& call,
     absl::Span<const InputUse> uses) {
   PlanCall& caller = CallerOf(call);
-  std::vector<InputValue> inputs = std::exchange(caller.inputs, {});
+  const PlanBody& body = BodyOf(function);
+  std::vector<InputValue> inputs = caller.inputs;
   RETURN_IF_ERROR(Order(caller.stream, stream_->get()));
   absl::StatusOr<std::vector<InputSlot>> slots;
   absl::StatusOr<std::unique_ptr<PlacedRun>> run;
   {
     const PoolRouting routing(memory_.allocator(), memory_.pool());
-    slots = CopyInputs(inputs, uses);
+    slots = CopyInputs(body, inputs, uses);
     if (slots.ok()) {
-      run = Place(ExecutorOf(function), caller.seed, std::move(inputs));
+      caller.inputs.clear();
+      run = Place(body, caller.seed, std::move(inputs));
     }
   }
   // Copies and what placing put there come before the first launch.
@@ -168,9 +196,10 @@ absl::StatusOr<std::unique_ptr<graph_tree::Recording>> PlanRecorder::Record(
   RETURN_IF_ERROR(run.status());
   std::vector<OutputValue> results = (*run)->TakeOutputs();
   memory_.Adopt(absl::MakeSpan(results));
-  ASSIGN_OR_RETURN(std::unique_ptr<CapturedGraph> graph, Capture(**run));
+  absl::StatusOr<std::unique_ptr<CapturedGraph>> graph = Capture(**run);
+  if (!graph.ok()) return CannotCapture(caller, graph.status());
   return std::make_unique<PlanRecording>(device_, memory_, *order_,
-                                         *std::move(run), std::move(graph),
+                                         *std::move(run), *std::move(graph),
                                          *std::move(slots), std::move(results));
 }
 

@@ -22,7 +22,10 @@ namespace kiln {
 
 // Function::body of a plan.
 struct PlanBody {
+  int number = 0;  // for people
   std::shared_ptr<const Executor> executor;
+  std::vector<bool>
+      reads_offset;  // of each input, whether a symbol is its offset
 };
 
 // Call::caller of a plan.
@@ -90,11 +93,10 @@ class PlanRecorder final : public graph_tree::Recorder {
   absl::StatusOr<Tensor> CopyIntoPool(const Tensor& tensor);
   // Puts copies in the place of the inputs that replays copy.
   absl::StatusOr<std::vector<InputSlot>> CopyInputs(
-      std::vector<InputValue>& inputs,
+      const PlanBody& body, std::vector<InputValue>& inputs,
       absl::Span<const graph_tree::InputUse> uses);
   absl::StatusOr<std::unique_ptr<PlacedRun>> Place(
-      const std::shared_ptr<const Executor>& executor, uint64_t seed,
-      std::vector<InputValue> inputs);
+      const PlanBody& body, uint64_t seed, std::vector<InputValue> inputs);
   absl::StatusOr<std::unique_ptr<CapturedGraph>> Capture(PlacedRun& run);
 
   const std::shared_ptr<Device> device_;

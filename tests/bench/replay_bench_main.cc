@@ -69,7 +69,7 @@ double CpuMicroseconds() {
 // they are.
 void Measure(int inputs, int copied) {
   auto graphs = std::make_unique<SessionGraphs>(
-      OpenedDevice{MakeNullDevice(), MakeNullExterns()});
+      OpenedDevice{MakeNullDevice(), MakeNullExterns()}, GraphOptions());
   auto executor = Load(Seal(MakeTestArtifact(Plan(inputs))),
                        {MakeNullDevice(), MakeNullExterns()});
   if (!executor.ok()) std::abort();

@@ -85,7 +85,7 @@ TEST(Session, StackTracesStayWithTheCallable) {
 TEST(Session, WithGraphsTheSecondRunIsRecordedAndTheThirdReplayed) {
   TestDaemon daemon;
   SessionOptions options = OptionsFor(daemon);
-  options.graphs = true;
+  options.graphs.emplace();
   const auto session = Open(options);
   const auto callable = session->Compile(Fake("fake.units.2"));
   ASSERT_TRUE(callable.ok()) << callable.status();
@@ -105,7 +105,7 @@ TEST(Session, WithGraphsTheSecondRunIsRecordedAndTheThirdReplayed) {
 TEST(Session, ThreadsShareItsGraphs) {
   TestDaemon daemon;
   SessionOptions options = OptionsFor(daemon);
-  options.graphs = true;
+  options.graphs.emplace();
   const auto session = Open(options);
   const auto callable = session->Compile(Fake("fake.units.1"));
   ASSERT_TRUE(callable.ok()) << callable.status();

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "client/c_api/kiln.h"
+#include "client/c_api/kiln_graphs.h"
 #include "gtest/gtest.h"
 
 // Sessions of the C ABI on the emulated driver: kernels compute, a captured
@@ -46,7 +47,9 @@ inline void Take(KilnStatus* status) {
 }
 
 // A session with a worker of the test's own; null after a failure.
-inline KilnSession* OpenEmulated(KilnDevice device, int32_t graphs) {
+inline KilnSession* OpenEmulated(
+    KilnDevice device, int32_t graphs,
+    const KilnGraphOptions* graph_options = nullptr) {
   EXPECT_NE(Driver(), nullptr) << dlerror();
   const std::string worker =
       std::filesystem::absolute("compiler/kiln-worker").string();
@@ -60,6 +63,7 @@ inline KilnSession* OpenEmulated(KilnDevice device, int32_t graphs) {
   options.device = device;
   options.threads = 1;
   options.graphs = graphs;
+  options.graph_options = graph_options;
   KilnSession* session = nullptr;
   Take(kiln_session_open(&options, &session));
   return session;

@@ -84,8 +84,9 @@ void Expect(const KilnValue& y, const float* x, const float* w) {
 
 class SessionGraphs : public testing::Test {
  protected:
-  void Open(KilnDevice device, int32_t graphs) {
-    session_ = OpenEmulated(device, graphs);
+  void Open(KilnDevice device, int32_t graphs,
+            const KilnGraphOptions* options = nullptr) {
+    session_ = OpenEmulated(device, graphs, options);
     ASSERT_NE(session_, nullptr);
     KilnGraph* const graph = NewGraph(device);
     Take(kiln_compile(session_, graph, &callable_));
@@ -253,6 +254,65 @@ TEST_F(SessionGraphs, TheCpuSaysOnceThatItCapturesNothing) {
   EXPECT_THAT(Notes(), ElementsAre("cpu: its work is not captured"));
   EXPECT_TRUE(Notes().empty());
   EXPECT_EQ(Report().warm_ups, 0);
+}
+
+TEST_F(SessionGraphs, AMovingStaticInputIsRecordedAsOftenAsTheOptionsSay) {
+  KilnGraphOptions options = {};
+  options.struct_size = sizeof(options);
+  options.rerecord_limit = 2;
+  ASSERT_NO_FATAL_FAILURE(Open(KILN_CUDA, 1, &options));
+  const int32_t weights = 1;
+  Take(kiln_callable_static_inputs(callable_, &weights, 1));
+  Matrix x(1);
+  std::vector<Matrix> places(7, Matrix(3));
+  for (Matrix& place : places) CountedRun(x, place);
+  EXPECT_EQ(Report().recordings, 1 + 2);
+  EXPECT_EQ(Report().skips, 1);
+  ASSERT_FALSE(Notes().empty());
+}
+
+TEST_F(SessionGraphs, MemoryIsToldByPlanAndStep) {
+  ASSERT_NO_FATAL_FAILURE(Open(KILN_CUDA, 1));
+  EXPECT_EQ(kiln_session_graph_memory(session_, nullptr, 0), 0u);
+  Matrix x(1);
+  KilnResults* const held = Run(x.data, w_.data);
+  std::string text(kiln_session_graph_memory(session_, nullptr, 0), 'x');
+  ASSERT_FALSE(text.empty());
+  EXPECT_EQ(kiln_session_graph_memory(session_, text.data(), text.size()),
+            text.size());
+  EXPECT_EQ(text[0], 'x');  // no room for the 0
+  EXPECT_EQ(kiln_session_graph_memory(session_, text.data(), text.size() + 1),
+            text.size());
+  EXPECT_THAT(text, HasSubstr("allocated, plan 0: "));
+  EXPECT_THAT(text, HasSubstr(", step "));
+  kiln_results_free(held);
+}
+
+TEST_F(SessionGraphs, OptionsThatMeanNothingAreRefused) {
+  KilnGraphOptions graphs = {};
+  KilnSessionOptions options = {};
+  options.struct_size = sizeof(options);
+  options.fallback = KILN_LOCAL_ONLY;
+  options.worker_program = "/nowhere/kiln-worker";
+  options.graphs = 1;
+  options.graph_options = &graphs;
+  const auto expect = [&](const std::string& message) {
+    KilnStatus* const status = kiln_session_open(&options, &session_);
+    ASSERT_NE(status, nullptr) << message;
+    EXPECT_EQ(kiln_status_message(status), "session options: " + message);
+    kiln_status_free(status);
+  };
+  expect("graph_options: struct_size: found 0, expected " +
+         std::to_string(sizeof(graphs)) + ", the size of the struct");
+  graphs.struct_size = sizeof(graphs);
+  graphs.rerecord_limit = -2;
+  expect("rerecord_limit: found -2, expected -1 or more");
+  graphs.rerecord_limit = -1;
+  graphs.capture_size_count = 3;
+  expect("capture_sizes: found NULL, expected 3");
+  graphs.capture_size_count = 0;
+  graphs.memory_limit_bytes = -1;
+  expect("memory_limit_bytes: found -1, expected 0 or more");
 }
 
 TEST_F(SessionGraphs, WhatNoCallerCanMeanIsRefused) {

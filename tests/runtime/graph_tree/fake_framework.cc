@@ -224,7 +224,8 @@ Input InputOf(const FakeTensorPtr& tensor) {
 
 Output OutputOf(const FakeTensorPtr& tensor) {
   if (tensor == nullptr) return {};
-  return {true, true, tensor->storage()->address, tensor->storage()};
+  return {true, tensor->storage()->on_device, tensor->storage()->address,
+          tensor->storage()};
 }
 
 }  // namespace kiln::graph_tree

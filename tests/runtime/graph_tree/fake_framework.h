@@ -25,6 +25,7 @@ struct FakeStorage {
   int64_t* address = nullptr;
   int tensors = 0;
   int watchers = 0;
+  bool on_device = true;
   std::string error;  // of any access; empty: none
 };
 

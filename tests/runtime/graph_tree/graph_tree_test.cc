@@ -181,6 +181,72 @@ TEST(GraphTree, WarnsOnceOfForwardsThatWaitWithoutEnd) {
   EXPECT_EQ(rig.tree.counters().recordings, 1);
 }
 
+// It is no pattern that comes again where each call has another parent.
+TEST(GraphTree, ForwardsBehindDifferentFunctionsAreNotWarnedOf) {
+  TreeRig rig;
+  const int forward = rig.Add(Scale(2, 1), {.mode = Mode::kForward});
+  FakeTensors kept;
+  for (int i = 0; i < 5; ++i) {
+    kept.push_back(rig.Begin(forward, {rig.Full(i)})[0]);
+    kept.push_back(rig.Begin(rig.Add(Scale(3, i)), {rig.Full(i)})[0]);
+  }
+  EXPECT_THAT(rig.Notes(), testing::IsEmpty());
+}
+
+TEST(GraphTree, AnOutputOfAnotherDeviceIsNamedAndTheNextCallWorks) {
+  TreeRig rig;
+  const FakeTensorPtr host = rig.Full(3);
+  host->storage()->on_device = false;
+  const int f =
+      rig.Add([&](FakeFramework&, FakeTensors) { return FakeTensors{host}; },
+              {.output_traces = {"model.py, line 3"}});
+  const int g = rig.Add(Scale(5, 0));
+  rig.Begin(f, {rig.Full(1)});
+  FakeTensors out;
+  rig.generations.BeginCall();
+  const absl::Status status = rig.TryCall(f, {rig.Full(1)}, out);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      status.message(),
+      "Expected all cuda outputs in cuda graph recording. Non cuda output "
+      "from model.py, line 3");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(rig.Value(rig.Begin(g, {rig.Full(i)})[0]), std::to_string(5 * i));
+  }
+}
+
+TEST(GraphTree, RecordingsOfARemovedFunctionGoWhenTheirPathHasEnded) {
+  TreeRig rig;
+  const int f = rig.Add(Scale(2, 1));
+  const int g = rig.Add(Scale(5, 0));
+  for (int i = 0; i < 3; ++i) {
+    FakeTensors kept = rig.Begin(f, {rig.Full(i)});
+    rig.Continue(g, {kept[0]});
+    kept.clear();
+    rig.Begin(g, {rig.Full(i)});
+  }
+  const FakeTensors kept = rig.Begin(f, {rig.Full(7)});
+  const std::string before = rig.Shape();
+  rig.tree.RemoveFunction(f);
+  EXPECT_EQ(rig.Shape(), before);
+  EXPECT_EQ(rig.Value(kept[0]), "15");
+  EXPECT_EQ(rig.Value(rig.Begin(g, {rig.Full(2)})[0]), "10");
+  ASSERT_EQ(rig.tree.Roots().size(), 1u);
+  EXPECT_EQ(rig.tree.Roots()[0]->function->id, g);
+  rig.tree.RemoveFunction(g);
+  EXPECT_EQ(rig.Shape(), "");
+}
+
+TEST(GraphTree, ItKeepsTheLastNotes) {
+  TreeRig rig;
+  for (int i = 0; i < GraphTree::kMostNotes + 5; ++i) {
+    rig.tree.Tell({TreeNote::Kind::kWarning, 0, std::to_string(i)});
+  }
+  const std::vector<TreeNote> notes = rig.tree.TakeNotes();
+  ASSERT_EQ(notes.size(), GraphTree::kMostNotes);
+  EXPECT_EQ(notes.front().text, "5");
+}
+
 TEST(GraphTree, AMarkedStepEndsAPathWhateverWaits) {
   TreeRig rig;
   const int forward = rig.Add(Scale(2, 1), {.mode = Mode::kForward});
@@ -333,6 +399,25 @@ TEST(GraphTree, WhatAThreadHoldsNoOtherThreadWritesOver) {
   call(1, 6, mine);
   EXPECT_EQ(rig.tree.counters().plain_runs, 4);
   EXPECT_EQ(rig.Value(theirs[0]), "11");
+}
+
+TEST(GraphTree, WhatAnotherThreadCallsBeginsAPath) {
+  TreeRig rig;
+  const int f = rig.Add(Scale(2, 1));
+  const int g = rig.Add(Scale(5, 0));
+  FakeTensors x, y;
+  for (int i = 0; i < 4; ++i) {
+    rig.generations.BeginCall();
+    ASSERT_TRUE(rig.TryCall(f, {rig.Full(i)}, x, 1).ok());
+    if (i == 3) x.clear();
+    ASSERT_TRUE(rig.TryCall(g, {rig.Full(i)}, y, i < 3 ? 1 : 2).ok());
+    EXPECT_EQ(rig.Value(y[0]), std::to_string(5 * i));
+    if (i < 3) {
+      EXPECT_EQ(rig.tree.current()->path.size(), 2u);
+    }
+    y.clear();
+  }
+  EXPECT_EQ(rig.tree.current()->path.size(), 1u);
 }
 
 // The next thread to come does not wait for it for ever.

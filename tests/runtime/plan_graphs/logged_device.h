@@ -15,8 +15,8 @@ namespace kiln {
 //   "fill 7 on 1"     with the bits 7
 //   "graph on 1", "record on 1", "wait on 1", "synchronize 1"
 //
-// Streams of the device's own are "own". What is captured is not told. One
-// thread at a time.
+// Streams of the device's own are "own". What is captured is not told. Copies of
+// more than six dimensions are UNIMPLEMENTED, as on a GPU. One thread at a time.
 class LoggedDevice : public Device {
  public:
   LoggedDevice();
@@ -24,8 +24,6 @@ class LoggedDevice : public Device {
 
   // What was told since the last time.
   std::vector<std::string> TakeLog();
-  // The next copies fail with it, until OK is given.
-  void FailCopies(absl::Status status) { copies_fail_ = std::move(status); }
 
   const DeviceTraits& traits() const override { return device_->traits(); }
   absl::StatusOr<CurrentDevice> MakeCurrent() const override {
@@ -69,7 +67,6 @@ class LoggedDevice : public Device {
 
  private:
   const std::unique_ptr<Device> device_;
-  absl::Status copies_fail_;
   std::vector<Stream> own_;
   std::vector<std::string> log_;
 };

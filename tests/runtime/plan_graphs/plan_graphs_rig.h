@@ -34,8 +34,7 @@ InputView Bare(const Tensor& tensor);
 
 class PlanGraphsTest : public testing::Test {
  protected:
-  explicit PlanGraphsTest(
-      const graph_tree::FunctionOptions& options = {.check_pool = true})
+  explicit PlanGraphsTest(const GraphOptions& options = {.check_pool = true})
       : options_(options) {
     MakeGraphs();
   }
@@ -47,8 +46,7 @@ class PlanGraphsTest : public testing::Test {
   }
 
   int Add(const std::string& plan, std::vector<int> static_inputs = {}) {
-    auto executor =
-        Load(Seal(MakeTestArtifact(plan)), {device_, externs_});
+    auto executor = Load(Seal(MakeTestArtifact(plan)), {device_, externs_});
     EXPECT_TRUE(executor.ok()) << executor.status();
     return graphs_->Add(*executor, std::move(static_inputs));
   }
@@ -86,7 +84,7 @@ class PlanGraphsTest : public testing::Test {
     return blocks;
   }
 
-  const graph_tree::FunctionOptions options_;
+  const GraphOptions options_;
   const std::shared_ptr<LoggedDevice> device_ =
       std::make_shared<LoggedDevice>();
   const std::shared_ptr<CachingAllocator> allocator_ =

@@ -219,20 +219,6 @@ TEST_F(PlanGraphsTest, BareViewsAreWarmedUpRecordedAndReplayedLikeTensors) {
   EXPECT_EQ(counters().recorded_copied_inputs, 1);  // the result is read there
 }
 
-TEST_F(PlanGraphsTest, EachFormOfTheInputsHasItsGraphWhateverCameBefore) {
-  const int copy = Add(CopyPlan());
-  for (int i = 0; i < 9; ++i) {
-    graphs_->BeginStep();
-    Tensor x = Vector(i);
-    x.storage_offset = i % 3 == 2 ? 4 : 0;
-    const auto y = graphs_->RunViews(copy, {Bare(x)}, {});
-    ASSERT_TRUE(y.ok()) << y.status();
-    EXPECT_EQ(FloatValues(std::get<Tensor>((*y)[0]))[0], i);
-  }
-  EXPECT_EQ(counters().warm_ups, 2);
-  EXPECT_EQ(counters().recordings, 2);
-}
-
 TEST_F(PlanGraphsTest, AStaleResultIsRefusedAsABareViewTooWhileItIsHeld) {
   const int copy = Add(CopyPlan());
   auto stale = Begin(copy, {Vector(1)});

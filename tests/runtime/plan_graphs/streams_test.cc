@@ -20,7 +20,7 @@ const Stream kSecond = reinterpret_cast<Stream>(2);
 
 class Streams : public PlanGraphsTest {
  protected:
-  Streams() : PlanGraphsTest(graph_tree::FunctionOptions{}) {}
+  Streams() : PlanGraphsTest(GraphOptions()) {}
 
   // What a call of a step of its own puts on streams.
   std::vector<std::string> LogOf(int plan, const Tensor& x, Stream stream) {
@@ -41,14 +41,12 @@ TEST_F(Streams, AReplayWaitsForTheLastCallOnAnotherStream) {
   const Tensor x = Vector(1);
   EXPECT_THAT(LogOf(f, x, kFirst),
               ElementsAre("copy 4 on 1", "graph on 1", "record on 1"));
-  EXPECT_THAT(
-      LogOf(g, x, kSecond),
-      ElementsAre("wait on 2", "copy 4 on 2", "graph on 2", "record on 2"));
+  EXPECT_THAT(LogOf(g, x, kSecond), ElementsAre("wait on 2", "copy 4 on 2",
+                                                "graph on 2", "record on 2"));
   EXPECT_THAT(LogOf(f, x, kSecond),
               ElementsAre("copy 4 on 2", "graph on 2", "record on 2"));
-  EXPECT_THAT(
-      LogOf(f, x, kFirst),
-      ElementsAre("wait on 1", "copy 4 on 1", "graph on 1", "record on 1"));
+  EXPECT_THAT(LogOf(f, x, kFirst), ElementsAre("wait on 1", "copy 4 on 1",
+                                               "graph on 1", "record on 1"));
 }
 
 TEST_F(Streams, AWarmUpAndARecordingRunBetweenWhatTheCallerPuts) {
@@ -71,7 +69,8 @@ TEST_F(Streams, TheEndWaitsForTheLastLaunchOnAStreamOfItsOwn) {
   Begin(f, {Vector(1)}, {.stream = kSecond});
   device_->TakeLog();
   graphs_.reset();
-  EXPECT_THAT(device_->TakeLog(), ElementsAre("wait on own", "synchronize own"));
+  EXPECT_THAT(device_->TakeLog(),
+              ElementsAre("wait on own", "synchronize own"));
 }
 
 TEST_F(Streams, AnInputThatRepeatsItselfIsCopiedOnce) {
