@@ -16,6 +16,7 @@
 #include "server/act_subjects.h"
 #include "server/cache_admin.h"
 #include "server/key_admin.h"
+#include "server/unary_call.h"
 #include "server/wire_status.h"
 
 namespace kiln {
@@ -69,26 +70,18 @@ absl::StatusOr<Grant> GrantOf(const wire::AddTokenRequest& request) {
 
 template <typename Request, typename Plan, typename Work>
 Reactor* AdminService::Serve(Call call, Plan plan, Work work) {
-  Reactor* reactor = call.context->DefaultReactor();
+  auto* const reactor = new UnaryCall(*call.context, shares_, rooms_.unread);
   absl::StatusOr<Caller> caller = rooms_.gate.Admit(*call.context);
   absl::Status begun = caller.status();
+  if (begun.ok() && call.threads == nullptr)
+    begun = reactor->TakePlace(caller->identity);
   if (begun.ok()) {
     CallThreads& threads = call.threads != nullptr ? *call.threads : threads_;
-    // Shared, since functions are copied.
-    auto part = std::make_shared<FairShare::Part>();
-    if (call.threads == nullptr) {
-      auto taken = shares_.Take(caller->identity);
-      begun = taken.status();
-      if (taken.ok()) *part = *std::move(taken);
-    }
-    if (begun.ok())
-      begun = threads.Run([=, this, caller = *std::move(caller)] {
-        const absl::Status status = Answer<Request>(call, caller, plan, work);
-        part->Release();
-        reactor->Finish(EndCall(*call.context, status));
-      });
+    begun = threads.Run([=, this, caller = *std::move(caller)] {
+      reactor->Answer(Answer<Request>(call, caller, plan, work));
+    });
   }
-  if (!begun.ok()) reactor->Finish(EndCall(*call.context, begun));
+  if (!begun.ok()) reactor->Answer(begun);
   return reactor;
 }
 

@@ -23,6 +23,7 @@
 #include "server/pass_times.h"
 #include "server/quarantine.h"
 #include "server/tune_flow.h"
+#include "server/unread_calls.h"
 #include "server/worker_pool.h"
 
 namespace kiln {
@@ -77,6 +78,7 @@ class AdminService final
     WorkerPool& pool;
     Counters& counters;
     PassTimes& pass_times;
+    UnreadCalls& unread;
   };
 
   struct Facts {

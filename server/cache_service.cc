@@ -3,10 +3,10 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
+#include "server/unary_call.h"
 #include "server/wire_status.h"
 
 namespace kiln {
@@ -16,31 +16,12 @@ namespace {
 constexpr int kThreads = 2;
 constexpr int64_t kMostQueued = 1024;
 constexpr int64_t kMostQueuedBytes = int64_t{256} << 20;
-// Messages of calls under way, and their bytes: requests, and replies that nobody has
-// read yet. A caller gets what is left for others.
-constexpr int64_t kMostMessages = 4 * kMostQueued;
+// Calls under way, and the bytes of their requests, and of replies that nobody has read
+// yet. A caller gets what is left for others.
+constexpr int64_t kMostCalls = 2 * kMostQueued;
 constexpr int64_t kMostBytes = int64_t{256} << 20;
 // What a message has beside the record in it.
 constexpr int64_t kEnvelopeBytes = 4096;
-
-// A call, which holds its caller's share of the bytes until gRPC has done with it.
-class RecordCall final : public grpc::ServerUnaryReactor {
- public:
-  explicit RecordCall(FairShare& shares) : shares_(shares) {}
-
-  // RESOURCE_EXHAUSTED QUEUE_FULL as FairShare::Take. Of one thread at a time.
-  absl::Status Charge(const std::string& caller, int64_t bytes) {
-    ASSIGN_OR_RETURN(FairShare::Part part, shares_.Take(caller, bytes));
-    held_.push_back(std::move(part));
-    return absl::OkStatus();
-  }
-
-  void OnDone() override { delete this; }
-
- private:
-  FairShare& shares_;
-  std::vector<FairShare::Part> held_;
-};
 
 absl::StatusOr<Digest> DigestIn(const std::string& bytes,
                                 absl::string_view what) {
@@ -77,13 +58,14 @@ absl::string_view ChangeOf(const FarName& name,
 }  // namespace
 
 CacheService::CacheService(const Gatekeeper& gate, NearRecords& records,
-                           Counters& counters, int64_t max_record_bytes)
+                           UnreadCalls& unread, Counters& counters,
+                           int64_t max_record_bytes)
     : gate_(gate),
       records_(records),
+      unread_(unread),
       counters_(counters),
       max_record_bytes_(max_record_bytes),
-      shares_("records of caller",
-              {.places = kMostMessages, .bytes = kMostBytes}),
+      shares_("records of caller", {.places = kMostCalls, .bytes = kMostBytes}),
       executor_(kThreads, {.places = kMostQueued, .bytes = kMostQueuedBytes}) {}
 
 template <typename Request, typename Work>
@@ -91,21 +73,20 @@ grpc::ServerUnaryReactor* CacheService::Serve(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* bytes,
     grpc::ByteBuffer* reply, const Act& act, Work work) {
   counters_.Add(Count::kCallsRecords);
-  auto* call = new RecordCall(shares_);
-  const auto end = [this, context, call](const absl::Status& status) {
+  auto* const call = new UnaryCall(*context, shares_, unread_);
+  const auto end = [this, call](const absl::Status& status) {
     if (!status.ok() && !absl::IsNotFound(status))
       counters_.Add(Count::kCallsRefused);
-    call->Finish(EndCall(*context, status));
+    call->Answer(status);
   };
+  const auto size = static_cast<int64_t>(bytes->Length());
   absl::StatusOr<Caller> caller = gate_.Admit(*context);
   absl::Status begun = caller.status();
   if (begun.ok()) begun = gate_.RequireSomewhere(*caller, act.role, act.name);
-  if (begun.ok())
-    begun =
-        call->Charge(caller->identity, static_cast<int64_t>(bytes->Length()));
+  if (begun.ok()) begun = call->TakePlace(caller->identity);
+  if (begun.ok()) begun = call->TakeBytes(size);
   if (begun.ok()) {
     const std::string identity = caller->identity;
-    const auto size = static_cast<int64_t>(bytes->Length());
     begun =
         executor_.Run(identity, size, [=, this, caller = *std::move(caller)] {
           // Its caller's budget is over before its turn came.
@@ -118,8 +99,7 @@ grpc::ServerUnaryReactor* CacheService::Serve(
           absl::Status status = answer.status();
           if (status.ok()) {
             *reply = Encode(*answer);
-            status = call->Charge(caller.identity,
-                                  static_cast<int64_t>(reply->Length()));
+            status = call->TakeBytes(static_cast<int64_t>(reply->Length()));
             if (!status.ok()) reply->Clear();
           }
           end(status);

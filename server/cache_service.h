@@ -13,6 +13,7 @@
 #include "server/call_executor.h"
 #include "server/counters.h"
 #include "server/fair_share.h"
+#include "server/unread_calls.h"
 
 namespace kiln {
 
@@ -27,7 +28,8 @@ class CacheService final
                       wire::CacheService::Service>>>> {
  public:
   // All outlive this. Larger records than `max_record_bytes` are refused.
-  CacheService(const Gatekeeper& gate, NearRecords& records, Counters& counters,
+  CacheService(const Gatekeeper& gate, NearRecords& records,
+               UnreadCalls& unread, Counters& counters,
                int64_t max_record_bytes);
 
   grpc::ServerUnaryReactor* Hints(grpc::CallbackServerContext* context,
@@ -69,9 +71,10 @@ class CacheService final
 
   const Gatekeeper& gate_;
   NearRecords& records_;
+  UnreadCalls& unread_;
   Counters& counters_;
   const int64_t max_record_bytes_;
-  FairShare shares_;       // of messages and bytes of calls under way
+  FairShare shares_;       // of calls under way and their bytes
   CallExecutor executor_;  // last: its work uses the rest
 };
 

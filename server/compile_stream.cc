@@ -152,6 +152,7 @@ void CompileStream::OnWriteDone(bool ok) {
 }
 
 void CompileStream::OnCancel() {
+  calls_.unread_.HearReset(write_);
   {
     MutexLock lock(&mu_);
     cancelled_ = true;

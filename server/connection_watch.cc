@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/tcp.h>  // tcpi_bytes_received, which netinet/tcp.h lacks
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -43,6 +44,12 @@ int64_t BytesRead(int fd) {
   return static_cast<int64_t>(info.tcpi_bytes_received) - waiting;
 }
 
+// Whether the descriptor still is that socket, and its peer is there.
+bool IsOpen(int fd, uint64_t cookie) {
+  pollfd look = {.fd = fd, .events = POLLRDHUP, .revents = 0};
+  return SocketCookie(fd) == cookie && poll(&look, 1, 0) == 0;
+}
+
 // Ends the connection, if the descriptor still is that socket. A descriptor of our
 // own keeps the kernel from giving the number to another one meanwhile. What the peer
 // has sent and nobody read is dropped, and the peer is told at once, also where it waits
@@ -60,7 +67,8 @@ void Shut(int fd, uint64_t cookie) {
 }  // namespace
 
 ConnectionWatch::WatchedCall::WatchedCall(WatchedCall&& other) noexcept
-    : watch_(std::exchange(other.watch_, nullptr)),
+    : begun_(std::move(other.begun_)),
+      watch_(std::exchange(other.watch_, nullptr)),
       connection_(std::move(other.connection_)),
       admitted_(other.admitted_) {}
 
@@ -74,33 +82,67 @@ ConnectionWatch::WatchedCall::~WatchedCall() {
 }
 
 void ConnectionWatch::WatchedCall::HearReset() {
-  if (connection_ == nullptr) return;
+  if (connection_ != nullptr) watch_->CountReset(*connection_);
+}
+
+void ConnectionWatch::HearReset(const std::string& peer) {
+  std::shared_ptr<Connection> connection;
   {
-    const SteadyTime now = SteadyNow();
-    MutexLock lock(&watch_->mu_);
-    const Rate& rate = watch_->limits_.resets;
-    if (!connection_->resets.has_value())
-      connection_->resets.emplace(rate, now);
-    if (connection_->resets->Take(rate, now)) return;
+    MutexLock lock(&mu_);
+    const auto found = by_peer_.find(peer);
+    if (found == by_peer_.end()) return;
+    connection = found->second;
   }
-  watch_->End(*connection_);
+  CountReset(*connection);
+}
+
+void ConnectionWatch::CountReset(Connection& connection) {
+  // What is under way when a peer goes is ended too: it did not reset that.
+  if (!IsOpen(connection.fd, connection.cookie)) return;
+  const SteadyTime now = clock_.Steady();
+  bool in_rate = false;
+  {
+    MutexLock lock(&mu_);
+    const Rate& rate = limits_.resets;
+    if (!connection.resets.has_value()) connection.resets.emplace(rate, now);
+    in_rate = connection.resets->Take(rate, now);
+  }
+  if (!connection.holder.empty() && !holder_resets_.Take(connection.holder))
+    in_rate = false;
+  if (!in_rate) End(connection);
+}
+
+bool ConnectionWatch::MayConnect(const std::string& holder) const {
+  const SteadyTime now = clock_.Steady();
+  MutexLock lock(&mu_);
+  const auto found = barred_.find(holder);
+  return found == barred_.end() || found->second <= now;
+}
+
+void ConnectionWatch::Bar(const std::string& holder) {
+  if (holder.empty()) return;
+  const SteadyTime now = clock_.Steady();
+  absl::erase_if(barred_, [now](const auto& row) { return row.second <= now; });
+  if (barred_.size() < kMostBarred) barred_[holder] = After(now, limits_.bar);
 }
 
 ConnectionWatch::WatchedCall ConnectionWatch::Begin(
-    const std::shared_ptr<Connection>& connection, bool admitted) {
+    const std::shared_ptr<Connection>& connection, bool admitted,
+    BegunCalls::Heard begun) {
   bool too_many = false;
   {
     MutexLock lock(&mu_);
     too_many = ++connection->all_calls > limits_.calls;
   }
   if (too_many) End(*connection);
-  return WatchedCall(this, connection, admitted);
+  return WatchedCall(this, connection, admitted, std::move(begun));
 }
 
 void ConnectionWatch::End(Connection& connection) {
   {
     MutexLock lock(&mu_);
     if (std::exchange(connection.ended, true)) return;
+    Bar(connection.holder);
   }
   Shut(connection.fd, connection.cookie);
   refused_(connection.peer, kResets);
@@ -110,6 +152,17 @@ bool ConnectionWatch::IsEnded(const std::string& peer) const {
   MutexLock lock(&mu_);
   const auto found = by_peer_.find(peer);
   return found != by_peer_.end() && found->second->ended;
+}
+
+void ConnectionWatch::HearFlood(const std::string& peer) {
+  std::shared_ptr<Connection> connection;
+  {
+    MutexLock lock(&mu_);
+    const auto found = by_peer_.find(peer);
+    if (found == by_peer_.end()) return;
+    connection = found->second;
+  }
+  End(*connection);
 }
 
 void ConnectionWatch::Add(int fd, const std::string& peer,
@@ -133,12 +186,12 @@ void ConnectionWatch::Add(int fd, const std::string& peer,
 }
 
 ConnectionWatch::WatchedCall ConnectionWatch::HearStranger(
-    const std::string& peer) {
+    const std::string& peer, BegunCalls::Heard begun) {
   std::shared_ptr<Connection> connection;
   {
     MutexLock lock(&mu_);
     const auto found = by_peer_.find(peer);
-    if (found == by_peer_.end()) return {};
+    if (found == by_peer_.end()) return WatchedCall(std::move(begun));
     connection = found->second;
   }
   const int64_t read = BytesRead(connection->fd);
@@ -149,22 +202,22 @@ ConnectionWatch::WatchedCall ConnectionWatch::HearStranger(
     connection->counted_from = read;
     connection->since = SteadyNow();
   }
-  return Begin(connection, /*admitted=*/false);
+  return Begin(connection, /*admitted=*/false, std::move(begun));
 }
 
 ConnectionWatch::WatchedCall ConnectionWatch::HearCaller(
-    const std::string& peer) {
+    const std::string& peer, BegunCalls::Heard begun) {
   std::shared_ptr<Connection> connection;
   {
     MutexLock lock(&mu_);
     const auto found = by_peer_.find(peer);
-    if (found == by_peer_.end()) return {};
+    if (found == by_peer_.end()) return WatchedCall(std::move(begun));
     connection = found->second;
     connection->heard = true;
     connection->is_callers = true;
     ++connection->calls;
   }
-  return Begin(connection, /*admitted=*/true);
+  return Begin(connection, /*admitted=*/true, std::move(begun));
 }
 
 void ConnectionWatch::Sweep(SteadyTime now) {

@@ -13,8 +13,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "proto/base/clock.h"
 #include "proto/base/mutex.h"
 #include "proto/base/steady_time.h"
+#include "server/begun_calls.h"
 #include "server/peer_rates.h"
 
 namespace kiln {
@@ -43,9 +45,14 @@ struct QuietLimits {
   // Calls under way, those included whose peer has reset them and that gRPC has not
   // ended yet. HTTP/2 lets a peer have 128 that it has not reset.
   int calls = 512;
-  // How often a peer may reset a call: as many as it has at once end together when
-  // their deadline passes.
+  // How often a connection may reset a call: as many as it has at once end together
+  // when their deadline passes.
   Rate resets = {.at_once = 1024, .a_second = 64};
+  // The same of all connections of a holder: as many as may wait for a compile.
+  Rate holder_resets = {.at_once = 32768, .a_second = 256};
+  // A holder one of whose connections was ended for its resets may not connect for so
+  // long.
+  absl::Duration bar = absl::Minutes(1);
 };
 
 // Watches the connections of a door that gRPC was given, and closes those that send
@@ -66,14 +73,22 @@ class ConnectionWatch {
   using Refused =
       std::function<void(const std::string& peer, absl::string_view why)>;
 
-  // `refused` is called by whoever finds out, without a lock.
-  ConnectionWatch(const QuietLimits& limits, Refused refused)
-      : limits_(limits), refused_(std::move(refused)) {}
+  // `refused` is called by whoever finds out, without a lock. `clock`, whose steady
+  // time counts for resets, outlives this.
+  ConnectionWatch(const QuietLimits& limits, const Clock& clock,
+                  Refused refused)
+      : limits_(limits),
+        clock_(clock),
+        refused_(std::move(refused)),
+        holder_resets_(limits.holder_resets, clock) {}
+
+  static constexpr size_t kMostBarred = 65536;
 
   // A call, under way until its end. The watch outlives it. Move-only.
   class WatchedCall {
    public:
     WatchedCall() = default;  // of no connection that is watched
+    explicit WatchedCall(BegunCalls::Heard begun) : begun_(std::move(begun)) {}
     WatchedCall(WatchedCall&& other) noexcept;
     WatchedCall& operator=(WatchedCall&&) = delete;
     ~WatchedCall();
@@ -84,30 +99,45 @@ class ConnectionWatch {
    private:
     friend class ConnectionWatch;
     WatchedCall(ConnectionWatch* watch, std::shared_ptr<Connection> connection,
-                bool admitted)
-        : watch_(watch),
+                bool admitted, BegunCalls::Heard begun)
+        : begun_(std::move(begun)),
+          watch_(watch),
           connection_(std::move(connection)),
           admitted_(admitted) {}
 
+    BegunCalls::Heard begun_;
     ConnectionWatch* watch_ = nullptr;
     std::shared_ptr<Connection> connection_;
     bool admitted_ = false;
   };
 
-  // The TCP socket `fd`, before gRPC has it. `peer`: as gRPC calls it, of no other
+  // Whether `holder` has not been barred for its resets.
+  bool MayConnect(const std::string& holder) const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The socket `fd`, before gRPC has it. `peer`: as gRPC calls it, of no other
   // connection as long as this one is open. `holder`: whose share it counts in
-  // (open_connections.h).
+  // (open_connections.h); empty: nobody's, who is never barred.
   void Add(int fd, const std::string& peer, const std::string& holder)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // Whether the connection to `peer` was ended, and gRPC has not found that yet: who
   // calls is not worth asking.
   bool IsEnded(const std::string& peer) const ABSL_LOCKS_EXCLUDED(mu_);
+  // The connection to `peer` began more calls than it may: it is ended.
+  void HearFlood(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
   // A call came over the connection to `peer`: one that anybody may make, or of
-  // somebody who may not.
-  WatchedCall HearStranger(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
+  // somebody who may not. `begun`, where calls are counted from their headers on, is
+  // given up at its end.
+  WatchedCall HearStranger(const std::string& peer,
+                           BegunCalls::Heard begun = {})
+      ABSL_LOCKS_EXCLUDED(mu_);
   // One of somebody who may.
-  WatchedCall HearCaller(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
+  WatchedCall HearCaller(const std::string& peer, BegunCalls::Heard begun = {})
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The peer has ended a call, of which nothing else was said to this. For the Unix
+  // socket, whose bytes nobody counts.
+  void HearReset(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Looks at all of them. For whoever has a clock, many times a second: what a peer
   // can send between two sweeps comes on top of the limits. On one thread at a time.
@@ -148,17 +178,25 @@ class ConnectionWatch {
   void KeepTotal(std::vector<Look>& looks) const;
   // One more is under way; ends the connection when those are too many.
   WatchedCall Begin(const std::shared_ptr<Connection>& connection,
-                    bool admitted) ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends the connection, once.
+                    bool admitted, BegunCalls::Heard begun)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Counts a reset, and ends the connection when there were too many.
+  void CountReset(Connection& connection) ABSL_LOCKS_EXCLUDED(mu_);
+  // Ends the connection, once, and bars its holder.
   void End(Connection& connection) ABSL_LOCKS_EXCLUDED(mu_);
+  void Bar(const std::string& holder) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Forget(const Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const QuietLimits limits_;
+  const Clock& clock_;
   const Refused refused_;
+  PeerRates holder_resets_;
   int sweeps_ = 0;
   mutable Mutex mu_;
   absl::flat_hash_map<std::string, std::shared_ptr<Connection>> by_peer_
       ABSL_GUARDED_BY(mu_);
+  // Holders, until when.
+  absl::flat_hash_map<std::string, SteadyTime> barred_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace kiln

@@ -212,7 +212,16 @@ absl::Status Daemon::StartJobs() {
 }
 
 void Daemon::MakeServices() {
-  unread_ = std::make_unique<UnreadCalls>(config_.write_timeout, counters_);
+  at_socket_ = std::make_unique<ConnectionWatch>(
+      QuietLimits(), clock_,
+      [this](const std::string& peer, absl::string_view why) {
+        const std::optional<uid_t> user = peers_.UserOf(peer);
+        audit_->Record(user ? absl::StrCat("uid:", *user) : "uid:?", "connect",
+                       why, MakeError(ErrorReason::kQueueFull, why));
+        counters_.Add(Count::kPeersRefused);
+      });
+  unread_ = std::make_unique<UnreadCalls>(config_.write_timeout, *at_socket_,
+                                          counters_);
   calls_ = std::make_unique<CompileStreams>(
       FairShare::Amount{.places = config_.max_waiting_calls,
                         .bytes = config_.max_answer_bytes},
@@ -229,8 +238,9 @@ void Daemon::MakeServices() {
       *pool_, *keys_->ring(),
       CompileService::Facts{.version = std::string(kKilndVersion),
                             .max_message_bytes = config_.max_message_bytes});
-  cache_service_ = std::make_unique<CacheService>(
-      *gate_, cache_->near_records(), counters_, config_.far_max_record_bytes);
+  cache_service_ =
+      std::make_unique<CacheService>(*gate_, cache_->near_records(), *unread_,
+                                     counters_, config_.far_max_record_bytes);
   admin_service_ = std::make_unique<AdminService>(
       AdminService::Rooms{.gate = *gate_,
                           .tokens = *tokens_,
@@ -240,7 +250,8 @@ void Daemon::MakeServices() {
                           .quarantine = quarantine_,
                           .pool = *pool_,
                           .counters = counters_,
-                          .pass_times = pass_times_},
+                          .pass_times = pass_times_,
+                          .unread = *unread_},
       AdminService::Facts{.version = std::string(kKilndVersion),
                           .data_folder = config_.data_folder,
                           .max_message_bytes = config_.max_message_bytes},
@@ -274,7 +285,8 @@ absl::Status Daemon::OpenDoor() {
                        .peers = peers_,
                        .audit = *audit_,
                        .counters = counters_,
-                       .clock = clock_}));
+                       .clock = clock_,
+                       .at_socket = at_socket_.get()}));
   door_->SetServing(true);
   return absl::OkStatus();
 }

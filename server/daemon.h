@@ -26,6 +26,7 @@
 #include "server/compile_service.h"
 #include "server/compile_stream.h"
 #include "server/config.h"
+#include "server/connection_watch.h"
 #include "server/counters.h"
 #include "server/fair_share.h"
 #include "server/far_lookups.h"
@@ -120,6 +121,7 @@ class Daemon {
   std::unique_ptr<CompileFlow> flow_;
   std::unique_ptr<JobRunners> runners_;
   JobHerald herald_;
+  std::unique_ptr<ConnectionWatch> at_socket_;
   std::unique_ptr<UnreadCalls> unread_;
   std::unique_ptr<CompileStreams> calls_;
   std::unique_ptr<FairShare> lookups_;

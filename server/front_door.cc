@@ -178,8 +178,24 @@ void FrontDoor::TakeFromSocket(int fd, const Rooms& rooms) {
   const std::string peer =
       rooms.gate.IsOwner(*user) ? "" : absl::StrCat("uid:", *user);
   if (!Fits(*at_socket_, *number, peer, rooms.counters)) return;
+  if (ConnectionWatch* const watch = rooms.at_socket) {
+    if (!MayConnect(*watch, peer, *number, rooms.counters)) return;
+    const std::string name = absl::StrCat("fd:", *number);
+    watch->Add(*number, name, peer);
+    watch->HearStranger(name);  // who makes no call is not told of here
+  }
   rooms.counters.Add(Count::kPeersAccepted);
   socket_step_->Take(*number, "");  // nothing is signed here
+}
+
+bool FrontDoor::MayConnect(const ConnectionWatch& watch,
+                           const std::string& holder, int fd,
+                           Counters& counters) {
+  if (watch.MayConnect(holder)) return true;
+  counters.Add(Count::kPeersTooOften);
+  close(fd);
+  LogBounded("peer.too_often", holder, "has reset calls without end");
+  return false;
 }
 
 bool FrontDoor::Fits(OpenConnections& door, int fd, absl::string_view peer,
@@ -204,16 +220,19 @@ absl::Status FrontDoor::OpenNetwork(const FrontDoorOptions& options,
   // gRPC would let a fast peer send megabytes of a call before anybody looks at it.
   // Of a message that is read it takes 1 MiB a round trip all the same.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  if (!plain) WatchConnections(options, rooms);
+  WatchConnections(options, rooms);
+  if (!plain) {
+    begun_ = std::make_unique<BegunCalls>(BegunCalls::Limits(), rooms.clock);
+  }
   builder.SetOption(std::make_unique<WithoutReflection>());
   builder.SetOption(
       std::make_unique<grpc::HealthCheckServiceServerBuilderOption>(nullptr));
   network_calls_ = std::make_unique<NetworkCalls>(
-      rooms.gate, std::move(methods), rooms.counters, watch_.get());
+      rooms.gate, std::move(methods), rooms.counters, *watch_, begun_.get());
   builder.RegisterCallbackGenericService(network_calls_.get());
   using FromFd = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
-  network_credentials_ =
-      plain ? grpc::InsecureServerCredentials() : ServerTls(options.tls);
+  network_credentials_ = plain ? grpc::InsecureServerCredentials()
+                               : ServerTls(options.tls, begun_.get());
   network_acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       FromFd::FROM_FD, network_credentials_);
   network_server_ = builder.BuildAndStart();
@@ -249,7 +268,8 @@ absl::Status FrontDoor::OpenNetwork(const FrontDoorOptions& options,
 void FrontDoor::WatchConnections(const FrontDoorOptions& options,
                                  const Rooms& rooms) {
   watch_ = std::make_unique<ConnectionWatch>(
-      options.quiet, [rooms](const std::string& peer, absl::string_view why) {
+      options.quiet, rooms.clock,
+      [rooms](const std::string& peer, absl::string_view why) {
         RefuseConnection(peer.substr(0, peer.rfind(':')), why,
                          ErrorReason::kUnauthenticated, rooms);
       });
@@ -259,18 +279,21 @@ void FrontDoor::WatchConnections(const FrontDoorOptions& options,
 }
 
 void FrontDoor::TakeFromNetwork(int fd, Counters& counters) {
-  if (!Fits(*at_network_, fd, PeerAddress(fd), counters)) return;
+  const std::string address = PeerAddress(fd);
+  const std::string holder = ConnectionHolder(address);
+  if (!MayConnect(*watch_, holder, fd, counters) ||
+      !Fits(*at_network_, fd, address, counters)) {
+    return;
+  }
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  network_step_->Take(fd, ConnectionHolder(PeerAddress(fd)));
+  network_step_->Take(fd, holder);
 }
 
 void FrontDoor::HandToNetwork(int fd) {
-  if (watch_ != nullptr) {
-    const std::string address = PeerAddress(fd);
-    watch_->Add(fd, absl::StrCat(NetworkName(address), ":", PeerPort(fd)),
-                ConnectionHolder(address));
-  }
+  const std::string address = PeerAddress(fd);
+  watch_->Add(fd, absl::StrCat(NetworkName(address), ":", PeerPort(fd)),
+              ConnectionHolder(address));
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
       connection;
   connection.fd = fd;

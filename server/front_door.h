@@ -16,6 +16,7 @@
 #include "server/access/audit_log.h"
 #include "server/access/gatekeeper.h"
 #include "server/access/peer_numbers.h"
+#include "server/begun_calls.h"
 #include "server/connection_watch.h"
 #include "server/counters.h"
 #include "server/doorstep.h"
@@ -50,7 +51,7 @@ struct FrontDoorOptions {
   // A peer that makes no call any more holds a descriptor for so long. A client
   // connects again.
   absl::Duration idle_time = absl::Minutes(15);
-  // Of the network's door with TLS: what its connections may send without a call.
+  // Of the network's door: what its connections may send without a call.
   QuietLimits quiet;
   // Of each door. More connections are closed at once.
   ConnectionLimits connections = LimitsForDescriptors(1024);
@@ -77,6 +78,9 @@ class FrontDoor {
     AuditLog& audit;  // learns of connections that are refused
     Counters& counters;
     const Clock& clock;
+    // Hears of the socket's connections, whose calls tell it of resets. Null: nobody
+    // counts those.
+    ConnectionWatch* at_socket = nullptr;
   };
 
   // The services outlive the doors. `socket` is open already, so that a second
@@ -111,12 +115,15 @@ class FrontDoor {
   absl::Status OpenNetwork(const FrontDoorOptions& options, RawMethods methods,
                            const Rooms& rooms);
 
-  // Of the network's connections, where TLS strangers may come.
+  // Of the network.
   void WatchConnections(const FrontDoorOptions& options, const Rooms& rooms);
 
   // Each on the thread of its loop, the last on its doorstep's.
   void TakeFromSocket(int fd, const Rooms& rooms);
   void TakeFromNetwork(int fd, Counters& counters);
+  // Whether `holder` is not barred; closes the connection otherwise.
+  static bool MayConnect(const ConnectionWatch& watch,
+                         const std::string& holder, int fd, Counters& counters);
   void HandToNetwork(int fd);
   // Whether one more connection fits; closes it otherwise.
   bool Fits(OpenConnections& door, int fd, absl::string_view peer,
@@ -124,8 +131,8 @@ class FrontDoor {
 
   std::unique_ptr<OpenConnections> at_socket_;
   std::unique_ptr<OpenConnections> at_network_;
-  // Of the network; null where it is plain, and whoever comes is admitted.
-  std::unique_ptr<ConnectionWatch> watch_;
+  std::unique_ptr<ConnectionWatch> watch_;  // of the network
+  std::unique_ptr<BegunCalls> begun_;  // of the same; null where it is plain
   std::unique_ptr<NetworkCalls> network_calls_;
   std::shared_ptr<grpc::ServerCredentials> network_credentials_;
   std::unique_ptr<grpc::Server> socket_server_;

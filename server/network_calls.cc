@@ -12,6 +12,7 @@
 #include "server/access/caller.h"
 #include "server/admitted_call.h"
 #include "server/open_connections.h"
+#include "server/tls_files.h"
 #include "server/wire_status.h"
 
 namespace kiln {
@@ -65,23 +66,21 @@ absl::Status NetworkCalls::Allow(
 
 template <typename Method>
 grpc::ServerGenericBidiReactor* NetworkCalls::Call(
-    grpc::GenericCallbackServerContext* context, const Method& method) {
+    grpc::GenericCallbackServerContext* context, const Method& method,
+    BegunCalls::Heard begun) {
   const absl::Status allowed = Allow(*context);
   if (allowed.ok()) {
-    return NewAdmittedCall(context, method,
-                           watch_ == nullptr
-                               ? ConnectionWatch::WatchedCall()
-                               : watch_->HearCaller(context->peer()));
+    return NewAdmittedCall(
+        context, method, watch_.HearCaller(context->peer(), std::move(begun)));
   }
-  return Answer(context, EndCall(*context, allowed));
+  return Answer(context, std::move(begun), EndCall(*context, allowed));
 }
 
 grpc::ServerGenericBidiReactor* NetworkCalls::Answer(
-    grpc::GenericCallbackServerContext* context, const grpc::Status& status,
-    const grpc::ByteBuffer& reply) {
+    grpc::GenericCallbackServerContext* context, BegunCalls::Heard begun,
+    const grpc::Status& status, const grpc::ByteBuffer& reply) {
   ConnectionWatch::WatchedCall watched =
-      watch_ == nullptr ? ConnectionWatch::WatchedCall()
-                        : watch_->HearStranger(context->peer());
+      watch_.HearStranger(context->peer(), std::move(begun));
   absl::StatusOr<FairShare::Part> place =
       strangers_.Take(HolderAt(context->peer()));
   if (!status.ok() || !place.ok()) counters_.Add(Count::kCallsRefused);
@@ -94,33 +93,40 @@ grpc::ServerGenericBidiReactor* NetworkCalls::Answer(
 
 grpc::ServerGenericBidiReactor* NetworkCalls::CreateReactor(
     grpc::GenericCallbackServerContext* context) {
-  if (watch_ != nullptr && watch_->IsEnded(context->peer())) {
+  BegunCalls::Heard begun =
+      begun_ == nullptr ? BegunCalls::Heard()
+                        : begun_->Hear(TlsConnection(*context->auth_context()));
+  if (begun.others_refused()) watch_.HearFlood(context->peer());
+  if (watch_.IsEnded(context->peer())) {
     context->TryCancel();
-    return new Answered({}, {}, grpc::Status::CANCELLED, {});
+    return new Answered({}, ConnectionWatch::WatchedCall(std::move(begun)),
+                        grpc::Status::CANCELLED, {});
   }
   const std::string& path = context->method();
   if (const auto unary = methods_.unary.find(path);
       unary != methods_.unary.end()) {
-    return Call(context, unary->second);
+    return Call(context, unary->second, std::move(begun));
   }
   if (const auto stream = methods_.streams.find(path);
       stream != methods_.streams.end()) {
-    return Call(context, stream->second);
+    return Call(context, stream->second, std::move(begun));
   }
   if (path == kCheck) {
     HealthCheckResponse response;
     response.set_status(serving_ ? HealthCheckResponse::SERVING
                                  : HealthCheckResponse::NOT_SERVING);
-    return Answer(context, grpc::Status::OK, Encode(response));
+    return Answer(context, std::move(begun), grpc::Status::OK,
+                  Encode(response));
   }
   if (path == kWatch) {
     return Answer(
-        context,
+        context, std::move(begun),
         grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
                      "health: found Watch at the network's door, which "
                      "answers Check alone"));
   }
-  return Answer(context, grpc::Status(grpc::StatusCode::UNIMPLEMENTED, ""));
+  return Answer(context, std::move(begun),
+                grpc::Status(grpc::StatusCode::UNIMPLEMENTED, ""));
 }
 
 }  // namespace kiln

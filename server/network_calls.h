@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "server/access/gatekeeper.h"
+#include "server/begun_calls.h"
 #include "server/connection_watch.h"
 #include "server/counters.h"
 #include "server/fair_share.h"
@@ -32,14 +33,15 @@ inline constexpr int64_t kMostStrangersCalls = 1024;
 // server without it, and counted. Thread-safe.
 class NetworkCalls final : public grpc::CallbackGenericService {
  public:
-  // `gate`, `counters` and `watch`, which hears of each call, outlive this. `watch`
-  // may be null.
+  // `gate`, `counters`, `watch`, which hears of each call, and `begun` outlive this.
+  // `begun` is null where calls are not counted from their headers on: without TLS.
   NetworkCalls(const Gatekeeper& gate, RawMethods methods, Counters& counters,
-               ConnectionWatch* watch)
+               ConnectionWatch& watch, BegunCalls* begun)
       : gate_(gate),
         methods_(std::move(methods)),
         counters_(counters),
-        watch_(watch) {}
+        watch_(watch),
+        begun_(begun) {}
 
   // What Check says: SERVING, or NOT_SERVING.
   void SetServing(bool serving) { serving_ = serving; }
@@ -51,16 +53,19 @@ class NetworkCalls final : public grpc::CallbackGenericService {
   absl::Status Allow(const grpc::CallbackServerContext& context) const;
   template <typename Method>
   grpc::ServerGenericBidiReactor* Call(
-      grpc::GenericCallbackServerContext* context, const Method& method);
+      grpc::GenericCallbackServerContext* context, const Method& method,
+      BegunCalls::Heard begun);
   // Ends the call of a stranger: with `status`, or the reply if that is OK.
   grpc::ServerGenericBidiReactor* Answer(
-      grpc::GenericCallbackServerContext* context, const grpc::Status& status,
+      grpc::GenericCallbackServerContext* context, BegunCalls::Heard begun,
+      const grpc::Status& status,
       const grpc::ByteBuffer& reply = grpc::ByteBuffer());
 
   const Gatekeeper& gate_;
   const RawMethods methods_;
   Counters& counters_;
-  ConnectionWatch* const watch_;
+  ConnectionWatch& watch_;
+  BegunCalls* const begun_;
   FairShare strangers_{"calls of strangers at",
                        {.places = kMostStrangersCalls}};
   std::atomic<bool> serving_ = false;

@@ -37,9 +37,11 @@ class RateLeft {
 };
 
 // A rate for each of many peers. One that has all of its rate again is forgotten.
-// Thread-safe.
+// With kMostPeers that have not, others are not counted. Thread-safe.
 class PeerRates {
  public:
+  static constexpr size_t kMostPeers = 65536;
+
   // `clock`, whose steady time counts, outlives this.
   PeerRates(const Rate& each, const Clock& clock)
       : each_(each), clock_(clock) {}
@@ -48,11 +50,15 @@ class PeerRates {
   size_t known_peers() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  // Makes room for more; seldom, since it looks at all of them.
+  void Sweep(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   const Rate each_;
   const Clock& clock_;
   mutable Mutex mu_;
   absl::flat_hash_map<std::string, RateLeft> peers_ ABSL_GUARDED_BY(mu_);
-  size_t next_sweep_ ABSL_GUARDED_BY(mu_) = 1024;
+  size_t next_sweep_ ABSL_GUARDED_BY(mu_) = 1024;  // with so many
+  SteadyTime swept_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace kiln

@@ -11,9 +11,11 @@
 #include <cstdio>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/log.h"
 #include "proto/base/mutex.h"
@@ -165,13 +167,43 @@ class ServingPems {
   bool expired_ ABSL_GUARDED_BY(mu_) = false;   // as it was told
 };
 
+// What numbers a connection, among the properties of its peer.
+constexpr char kConnection[] = "kiln_connection";
+
+// The number of the connection that a call came over, which its first call gives it.
+// gRPC may read two calls of one at once.
+class ConnectionNumbers {
+ public:
+  uint64_t Of(grpc_auth_context* peer, BegunCalls& begun)
+      ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(&mu_);
+    grpc_auth_property_iterator rows =
+        grpc_auth_context_find_properties_by_name(peer, kConnection);
+    if (const grpc_auth_property* row = grpc_auth_property_iterator_next(&rows))
+      return NumberIn(absl::string_view(row->value, row->value_length));
+    const uint64_t number = begun.NewConnection();
+    grpc_auth_context_add_cstring_property(peer, kConnection,
+                                           absl::StrCat(number).c_str());
+    return number;
+  }
+
+  static uint64_t NumberIn(absl::string_view text) {
+    uint64_t number = 0;
+    return absl::SimpleAtoi(text, &number) ? number : 0;
+  }
+
+ private:
+  Mutex mu_;  // of the property's place in each peer
+};
+
 // gRPC's C++ has certificates that are read again, but takes a key and a certificate
 // that do not belong together, and then closes every connection. Its C has what asks
 // us for a pair.
 class ServingCredentials final : public grpc::ServerCredentials {
  public:
-  explicit ServingCredentials(const TlsFiles& files)
+  ServingCredentials(const TlsFiles& files, BegunCalls* begun)
       : pems_(files),
+        begun_(begun),
         // Who shows no certificate may show a token. gRPC sees that a caller has the key
         // of its certificate; whose that is the gatekeeper looks at with each call
         // (client_certificates.h).
@@ -180,7 +212,12 @@ class ServingCredentials final : public grpc::ServerCredentials {
                 files.client_ca.empty()
                     ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
                     : GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_BUT_DONT_VERIFY,
-                &ServingPems::Fetch, &pems_))) {}
+                &ServingPems::Fetch, &pems_))) {
+    if (begun == nullptr) return;
+    grpc_server_credentials_set_auth_metadata_processor(
+        credentials_,
+        {.process = &Begin, .destroy = [](void*) {}, .state = this});
+  }
   ~ServingCredentials() override {
     grpc_server_credentials_release(credentials_);
   }
@@ -194,7 +231,21 @@ class ServingCredentials final : public grpc::ServerCredentials {
     return grpc_server_add_http2_port(server, address.c_str(), credentials_);
   }
 
+  // As grpc_auth_metadata_processor::process, on the thread that has read the headers.
+  static void Begin(void* self, grpc_auth_context* peer, const grpc_metadata*,
+                    size_t, grpc_process_auth_metadata_done_cb done,
+                    void* call) {
+    auto& credentials = *static_cast<ServingCredentials*>(self);
+    const bool taken = credentials.begun_->Begin(
+        credentials.numbers_.Of(peer, *credentials.begun_));
+    done(call, nullptr, 0, nullptr, 0,
+         taken ? GRPC_STATUS_OK : GRPC_STATUS_UNAVAILABLE,
+         taken ? nullptr : "connection: has begun too many calls at once");
+  }
+
   ServingPems pems_;
+  BegunCalls* const begun_;
+  ConnectionNumbers numbers_;
   grpc_server_credentials* const credentials_;
 };
 
@@ -204,8 +255,17 @@ absl::Status CheckTlsFiles(const TlsFiles& files) {
   return ReadPems(files).status();
 }
 
-std::shared_ptr<grpc::ServerCredentials> ServerTls(const TlsFiles& files) {
-  return std::make_shared<ServingCredentials>(files);
+std::shared_ptr<grpc::ServerCredentials> ServerTls(const TlsFiles& files,
+                                                   BegunCalls* begun) {
+  return std::make_shared<ServingCredentials>(files, begun);
+}
+
+uint64_t TlsConnection(const grpc::AuthContext& peer) {
+  const std::vector<grpc::string_ref> found =
+      peer.FindPropertyValues(kConnection);
+  return found.empty() ? 0
+                       : ConnectionNumbers::NumberIn(
+                             {found.front().data(), found.front().size()});
 }
 
 }  // namespace kiln

@@ -1,12 +1,14 @@
 #ifndef KILN_SERVER_TLS_FILES_H_
 #define KILN_SERVER_TLS_FILES_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
+#include "server/begun_calls.h"
 
 namespace kiln {
 
@@ -32,7 +34,14 @@ absl::Status CheckTlsFiles(const TlsFiles& files);
 // Files that are not good, or not a pair, as while they are replaced one after the
 // other, are told to the log once (`tls.not_taken`), and what was there before serves. So is
 // that the certificate has expired (`tls.expired`).
-std::shared_ptr<grpc::ServerCredentials> ServerTls(const TlsFiles& files);
+//
+// Calls are counted in `begun`, which outlives the server: those beyond its limits are
+// refused, UNAVAILABLE, when their headers are read. Null: none are.
+std::shared_ptr<grpc::ServerCredentials> ServerTls(const TlsFiles& files,
+                                                   BegunCalls* begun = nullptr);
+
+// The number in BegunCalls of a connection that these credentials made.
+uint64_t TlsConnection(const grpc::AuthContext& peer);
 
 }  // namespace kiln
 

@@ -30,6 +30,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   void Answer(const absl::Status& status);
 
  private:
+  void OnCancel() override { unread_.HearReset(write_); }
   void OnDone() override;
 
   grpc::CallbackServerContext& context_;

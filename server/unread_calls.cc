@@ -12,8 +12,10 @@ constexpr int kLooksATimeout = 4;
 
 }  // namespace
 
-UnreadCalls::UnreadCalls(absl::Duration write_timeout, Counters& counters)
+UnreadCalls::UnreadCalls(absl::Duration write_timeout,
+                         ConnectionWatch& at_socket, Counters& counters)
     : write_timeout_(write_timeout),
+      at_socket_(at_socket),
       counters_(counters),
       thread_([this] { Loop(); }) {}
 
@@ -24,6 +26,10 @@ UnreadCalls::~UnreadCalls() {
     changed_.SignalAll();
   }
   thread_.join();
+}
+
+void UnreadCalls::HearReset(const Write& write) {
+  at_socket_.HearReset(write.context_.peer());
 }
 
 void UnreadCalls::Begin(Write& write) {

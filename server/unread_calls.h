@@ -9,17 +9,20 @@
 #include "grpcpp/grpcpp.h"
 #include "proto/base/mutex.h"
 #include "proto/base/steady_time.h"
+#include "server/connection_watch.h"
 #include "server/counters.h"
 
 namespace kiln {
 
-// The calls that send something. On a thread of its own it cancels those whose
-// callers do not read what they are sent: they hold it, and their place. Thread-safe.
+// The calls that send something, and whose callers may not want it. On a thread of its
+// own it cancels those whose callers do not read what they are sent: they hold it, and
+// their place. Thread-safe.
 class UnreadCalls {
  public:
-  // One whose write takes `write_timeout` is cancelled, and counted. `counters`
-  // outlives this.
-  UnreadCalls(absl::Duration write_timeout, Counters& counters);
+  // One whose write takes `write_timeout` is cancelled, and counted. `at_socket`, which
+  // hears of calls that are reset there, and `counters` outlive this.
+  UnreadCalls(absl::Duration write_timeout, ConnectionWatch& at_socket,
+              Counters& counters);
 
   UnreadCalls(const UnreadCalls&) = delete;
   UnreadCalls& operator=(const UnreadCalls&) = delete;
@@ -42,6 +45,8 @@ class UnreadCalls {
     std::list<Write*>::iterator place_;
   };
 
+  // Its call was ended by the caller. The network's door hears of that by itself.
+  void HearReset(const Write& write);
   void Begin(Write& write) ABSL_LOCKS_EXCLUDED(mu_);
   void End(Write& write) ABSL_LOCKS_EXCLUDED(mu_);
   // The same, when gRPC is done with the call: nobody uses its context when this
@@ -55,6 +60,7 @@ class UnreadCalls {
   void Remove(Write& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const absl::Duration write_timeout_;
+  ConnectionWatch& at_socket_;
   Counters& counters_;
   Mutex mu_;
   CondVar changed_;  // it is the end

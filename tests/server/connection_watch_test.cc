@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "proto/base/clock.h"
 #include "proto/base/steady_time.h"
 #include "tests/support/raw_http2.h"
 #include "tests/support/raw_tls.h"
@@ -100,9 +101,10 @@ class Watch : public testing::Test {
     for (int i = 0; i < 20; ++i) Sweep(later);
   }
 
+  FakeClock clock_;
   std::vector<std::string> told_;
   ConnectionWatch watch_{
-      {}, [this](const std::string& peer, absl::string_view why) {
+      {}, clock_, [this](const std::string& peer, absl::string_view why) {
         told_.push_back(absl::StrCat(peer, " ", why));
       }};
 };
@@ -217,7 +219,8 @@ TEST_F(Watch, ACallThatBeginsSlowlyHasTenSeconds) {
 
 TEST(ConnectionWatch, OfAllTogetherWhoeverHoldsMostLosesMost) {
   std::vector<std::string> told;
-  ConnectionWatch watch({.all_bytes = 100 * kKiB},
+  const RealClock clock;
+  ConnectionWatch watch({.all_bytes = 100 * kKiB}, clock,
                         [&](const std::string& peer, absl::string_view) {
                           told.push_back(peer);
                         });
@@ -240,7 +243,26 @@ TEST(ConnectionWatch, OfAllTogetherWhoeverHoldsMostLosesMost) {
 
 constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
 
-// Of CVE-2023-33953. gRPC would take it all, and thirteen times that in memory.
+int ConnectTo(int port) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(
+      connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
+      0);
+  return fd;
+}
+
+// Reads until the other end closes.
+void AwaitClosed(int fd) {
+  char byte;
+  while (read(fd, &byte, 1) > 0) {
+  }
+  close(fd);
+}
+
 TEST_F(Watch, WhoResetsCallsWithoutEndIsEnded) {
   Pair caller, stranger, patient;
   Add(caller, "caller");
@@ -253,11 +275,9 @@ TEST_F(Watch, WhoResetsCallsWithoutEndIsEnded) {
     watch_.HearCaller("patient");  // ends by itself
   }
   EXPECT_FALSE(caller.IsShut());
-  // Some were given back meanwhile, on a slow machine all.
-  for (int i = 0; i < 100 * most && !caller.IsShut(); ++i)
-    watch_.HearCaller("caller").HearReset();
-  for (int i = 0; i < 100 * most && !stranger.IsShut(); ++i)
-    watch_.HearStranger("stranger").HearReset();
+  EXPECT_FALSE(stranger.IsShut());
+  watch_.HearCaller("caller").HearReset();
+  watch_.HearStranger("stranger").HearReset();
   EXPECT_TRUE(caller.IsShut());
   EXPECT_TRUE(stranger.IsShut());
   EXPECT_FALSE(patient.IsShut());
@@ -266,6 +286,85 @@ TEST_F(Watch, WhoResetsCallsWithoutEndIsEnded) {
   EXPECT_EQ(told_, (std::vector<std::string>{
                        "caller resets the calls that it makes",
                        "stranger resets the calls that it makes"}));
+}
+
+TEST_F(Watch, AConnectionMayResetSoManyCallsASecond) {
+  Pair pair;
+  Add(pair, "peer");
+  const Rate rate = QuietLimits().resets;
+  for (int i = 0; i < rate.at_once; ++i) watch_.HearReset("peer");
+  for (int second = 0; second < 60; ++second) {
+    clock_.Advance(absl::Seconds(1));
+    for (int i = 0; i < rate.a_second; ++i) watch_.HearReset("peer");
+  }
+  EXPECT_FALSE(pair.IsShut());
+  watch_.HearReset("peer");
+  EXPECT_TRUE(pair.IsShut());
+}
+
+TEST_F(Watch, WhoWasEndedForResetsConnectsNoMoreForAMinute) {
+  Pair pair;
+  Add(pair, "peer");  // of 10.0.0.1
+  EXPECT_TRUE(watch_.MayConnect("10.0.0.1"));
+  for (int i = 0; i <= QuietLimits().resets.at_once; ++i)
+    watch_.HearReset("peer");
+  EXPECT_FALSE(watch_.MayConnect("10.0.0.1"));
+  EXPECT_TRUE(watch_.MayConnect("10.0.0.2"));
+  clock_.Advance(absl::Seconds(59));
+  EXPECT_FALSE(watch_.MayConnect("10.0.0.1"));
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_TRUE(watch_.MayConnect("10.0.0.1"));
+}
+
+// As it does who reconnects before each connection's own limit.
+TEST_F(Watch, ManyConnectionsOfAHolderResetNoMoreThanIsItsOwn) {
+  const int of_each = static_cast<int>(QuietLimits().resets.at_once);
+  const int most = static_cast<int>(QuietLimits().holder_resets.at_once);
+  int resets = 0;
+  while (watch_.MayConnect("10.0.0.1") && resets <= most) {
+    Pair pair;
+    Add(pair, "peer");
+    for (int i = 0; i < of_each && !pair.IsShut(); ++i) {
+      watch_.HearReset("peer");
+      ++resets;
+    }
+  }
+  EXPECT_EQ(resets, most + 1);
+  EXPECT_FALSE(watch_.MayConnect("10.0.0.1"));
+  // And another's are its own.
+  Pair other;
+  watch_.Add(other.fd(), "other", "10.0.0.2");
+  watch_.HearReset("other");
+  EXPECT_FALSE(other.IsShut());
+}
+
+TEST_F(Watch, WhatEndsWithItsConnectionIsNotReset) {
+  Pair gone;
+  Add(gone, "peer");
+  gone.Close();
+  const Pair other;  // has the descriptor now
+  for (int i = 0; i <= QuietLimits().resets.at_once; ++i)
+    watch_.HearReset("peer");
+  EXPECT_TRUE(told_.empty());
+  EXPECT_TRUE(watch_.MayConnect("10.0.0.1"));
+}
+
+TEST_F(Watch, WhoIsNobodysHolderIsEndedAndNotBarred) {
+  Pair pair;
+  watch_.Add(pair.fd(), "owner", "");
+  for (int i = 0; i <= QuietLimits().resets.at_once; ++i)
+    watch_.HearReset("owner");
+  EXPECT_TRUE(pair.IsShut());
+  EXPECT_TRUE(watch_.MayConnect(""));
+}
+
+TEST_F(Watch, WhoBeginsMoreCallsThanItMayIsEndedAndBarred) {
+  Pair pair;
+  Add(pair, "peer");
+  watch_.HearFlood("peer");
+  EXPECT_TRUE(pair.IsShut());
+  EXPECT_TRUE(watch_.IsEnded("peer"));
+  EXPECT_FALSE(watch_.MayConnect("10.0.0.1"));
 }
 
 TEST_F(Watch, WhoHasMoreCallsThanHttp2AllowsIsEnded) {
@@ -281,19 +380,47 @@ TEST_F(Watch, WhoHasMoreCallsThanHttp2AllowsIsEnded) {
   EXPECT_EQ(told_.size(), 1u);
 }
 
-TEST(FrontDoor, CallsThatAreResetAtOnceAreEnded) {
-  TlsDoor d;
+// So many calls that are reset at once, from this one on.
+std::string ResetCalls(uint32_t first, uint32_t calls) {
+  std::string bytes;
+  for (uint32_t i = first; i < first + calls; ++i)
+    absl::StrAppend(&bytes, ResetCall(kCheck, i));
+  return bytes;
+}
+
+void ExpectEndedForResets(TlsDoor& d) {
   RawTls stranger(d.door->tcp_port());
   ASSERT_TRUE(stranger.Send(Http2Start()));
-  // Far more than a connection may reset. The first calls are heard some time later.
+  // The first calls are heard some time later.
   uint32_t call = 0;
-  while (stranger.Send(ResetCall("/grpc.health.v1.Health/Check", call))) ++call;
+  while (stranger.Send(ResetCalls(call, 1000))) call += 1000;
   while (d.counters.Get(Count::kPeersRefused) == 0) {
   }
   EXPECT_TRUE(absl::StrContains(d.Audit(), "resets the calls that it makes"))
       << d.Audit();
 }
 
+TEST(FrontDoor, CallsThatAreResetAtOnceAreEndedAndTheirPeerIsRefused) {
+  TlsDoor d;
+  ExpectEndedForResets(d);
+  // At accept, before it has said anything.
+  EXPECT_EQ(d.counters.Get(Count::kPeersTooOften), 0);
+  for (int i = 1; i <= 3; ++i) {
+    AwaitClosed(ConnectTo(d.door->tcp_port()));
+    EXPECT_EQ(d.counters.Get(Count::kPeersTooOften), i);
+  }
+}
+
+// However many it may reset: what gRPC reads ahead of the handlers is bounded.
+TEST(FrontDoor, WhoBeginsCallsFasterThanTheyAreHeardIsEnded) {
+  constexpr int kWithoutEnd = 1 << 30;
+  TlsDoor d({.calls = kWithoutEnd,
+             .resets = {.at_once = kWithoutEnd, .a_second = 1},
+             .holder_resets = {.at_once = kWithoutEnd, .a_second = 1}});
+  ExpectEndedForResets(d);
+}
+
+// Of CVE-2023-33953. gRPC would take it all, and thirteen times that in memory.
 TEST(FrontDoor, HeadersThatDoNotEndAreEnded) {
   TlsDoor d;
   RawTls stranger(d.door->tcp_port());

@@ -191,6 +191,22 @@ TEST(PeerRates, ForgetThoseThatHaveAllOfTheirRateAgain) {
   EXPECT_LE(rates.known_peers(), 1024u);
 }
 
+TEST(PeerRates, KnowSoManyAndLetOthersPass) {
+  FakeClock clock;
+  PeerRates rates({.at_once = 1, .a_second = 1}, clock);
+  const int most = static_cast<int>(PeerRates::kMostPeers);
+  for (int i = 0; i < most + 1000; ++i)
+    EXPECT_TRUE(rates.Take(absl::StrCat("peer", i)));
+  EXPECT_EQ(rates.known_peers(), PeerRates::kMostPeers);
+  EXPECT_FALSE(rates.Take("peer0"));
+  EXPECT_TRUE(rates.Take("another"));
+  EXPECT_TRUE(rates.Take("another"));
+  clock.Advance(absl::Seconds(1));
+  EXPECT_TRUE(rates.Take("another"));
+  EXPECT_FALSE(rates.Take("another"));
+  EXPECT_EQ(rates.known_peers(), 1u);
+}
+
 TEST(Doorstep, WaitsForAGreetingThatComesInPieces) {
   Step step(Greeting::kTls);
   const int fd = step.Connect();

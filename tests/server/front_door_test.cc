@@ -389,14 +389,24 @@ TEST(FrontDoor, TheNetworkAnswersHealthChecksAndKeepsNoWatch) {
   EXPECT_EQ(AskHealth(address), "NOT_SERVING");
 }
 
+// A watch that ends no connection: what is bounded beside it.
+constexpr QuietLimits kUnwatched = {.bytes = int64_t{1} << 40,
+                                    .caller_bytes = int64_t{1} << 40,
+                                    .all_bytes = int64_t{1} << 40,
+                                    .begun_bytes = int64_t{1} << 40,
+                                    .calls = 1 << 30,
+                                    .resets = {.at_once = 1 << 30},
+                                    .holder_resets = {.at_once = 1 << 30}};
+
 // A network's door at which nobody is known, and a method that nobody reaches.
 struct StrangersDoor {
   StrangersDoor() {
     RawMethods methods;
     methods.unary["/kiln.wire.CompileService/Compile"] = nullptr;
-    auto opened =
-        FrontDoor::Open({.tcp = "127.0.0.1:0", .max_message_bytes = 64 << 20},
-                        nullptr, {.network = methods}, rooms.rooms());
+    auto opened = FrontDoor::Open({.tcp = "127.0.0.1:0",
+                                   .max_message_bytes = 64 << 20,
+                                   .quiet = kUnwatched},
+                                  nullptr, {.network = methods}, rooms.rooms());
     EXPECT_TRUE(opened.ok()) << opened.status();
     door = *std::move(opened);
     door->SetServing(true);

@@ -4,14 +4,17 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
+#include "proto/cache_service.pb.h"
 #include "tests/support/raw_http2.h"
 #include "tests/support/test_daemon.h"
 
@@ -146,6 +149,56 @@ TEST_P(UnreadAtADoor, ALookupThatIsNotTakenIsCancelled) {
     RawHttp2 caller(Connect());
     Call(caller, path, LookupFor(request_), kCalls, kCalls);
     EXPECT_EQ(d_->count(Count::kCallsUnread), before + kCalls);
+  }
+}
+
+// Where other daemons and admins call too.
+TEST(UnreadAtTheSocket, AnAnswerOfAnyServiceThatIsNotTakenIsCancelled) {
+  constexpr int kCalls = 8;  // an admin's share
+  TestDaemon d([](Config& config) { config.write_timeout = absl::Seconds(1); });
+  wire::HintsRequest hints;
+  hints.set_key(std::string(32, 'k'));
+  wire::EraseRecordRequest erase;
+  erase.mutable_name()->set_key(std::string(32, 'k'));
+  const std::pair<const char*, std::string> calls[] = {
+      {"/kiln.wire.CacheService/Hints", hints.SerializeAsString()},
+      {"/kiln.wire.CacheService/Erase", erase.SerializeAsString()},
+      {"/kiln.wire.AdminService/Stats", ""}};
+  for (const auto& [path, request] : calls) {
+    const int64_t before = d.count(Count::kCallsUnread);
+    RawHttp2 caller(ConnectTo(d.config().socket));
+    for (int i = 0; i < kCalls; ++i) caller.Call(path, request);
+    caller.AwaitEnded(kCalls);
+    EXPECT_EQ(caller.ended_calls(), kCalls) << path;
+    EXPECT_EQ(d.count(Count::kCallsUnread), before + kCalls) << path;
+  }
+}
+
+TEST_P(UnreadAtADoor, WhoResetsCallsWithoutEndIsEnded) {
+  Start([](Config&) {});
+  const int64_t refused = d_->count(Count::kPeersRefused);
+  const int fd = Connect();
+  std::string bytes = Http2Start();
+  for (uint32_t call = 0; d_->count(Count::kPeersRefused) == refused; ++call) {
+    bytes += ResetCall(call % 2 == 0 ? kLookup : kCompile, call);
+    // It fails once the daemon has ended the connection, which it then counts.
+    send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    bytes.clear();
+    // What the daemon says is taken: it has no other reason to end anything.
+    char said[4096];
+    while (recv(fd, said, sizeof(said), MSG_DONTWAIT) > 0) {
+    }
+  }
+  EXPECT_EQ(d_->count(Count::kPeersRefused), refused + 1);
+  close(fd);
+  // This user owns the daemon: at the socket it may connect again.
+  if (GetParam() == kSocket) {
+    EXPECT_TRUE(d_->client().Lookup(LookupFor(request_)).ok());
+    EXPECT_EQ(d_->count(Count::kPeersTooOften), 0);
+  } else {
+    close(Connect());
+    while (d_->count(Count::kPeersTooOften) == 0)
+      absl::SleepFor(absl::Milliseconds(1));
   }
 }
 
