@@ -65,7 +65,8 @@ void BegunCalls::EndPeriod(SteadyTime now) {
     row.begun = 0;
     beyond_ += Beyond(row);
   }
-  absl::erase_if(rows_, [](const auto& row) { return row.second.calls() == 0; });
+  absl::erase_if(rows_,
+                 [](const auto& row) { return row.second.calls() == 0; });
 }
 
 size_t BegunCalls::known_connections() const {

@@ -164,8 +164,12 @@ struct Config {
   std::string log_format = "text";  // "text", "json"
   std::string log_level = "info";   // "info", "warning", "error"
 
-  // [[access]], one table a rule.
+  // [[access]], one table a rule: all that is read again from `file` while the daemon
+  // serves.
   std::vector<AccessRule> access;
+
+  // Where all this was read from, absolute; empty: nowhere. No word of it.
+  std::string file;
 };
 
 // What worker_sandbox says for no level of its own.

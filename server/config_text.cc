@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <system_error>
@@ -328,10 +329,12 @@ absl::Status ReadConfigFile(const std::string& path, Config& config) {
   }
   errno = 0;
   std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf()))
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (!in.is_open() || in.bad())
     return Refuse(path, absl::StrCat("can't be read: ", strerror(errno)));
-  return ReadConfigText(text.str(), path, config);
+  RETURN_IF_ERROR(ReadConfigText(text, path, config));
+  config.file = std::filesystem::absolute(path, error).string();
+  return absl::OkStatus();
 }
 
 std::string ConfigText(const Config& config) {

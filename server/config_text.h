@@ -16,7 +16,7 @@ namespace kiln {
 absl::Status ReadConfigText(absl::string_view toml, absl::string_view where,
                             Config& config);
 
-// The same from a file. BAD_OPTION also when it can't be read, is no regular
+// The same from a file, which `config` names then. BAD_OPTION also when it can't be read, is no regular
 // file or has more than 1 MiB.
 absl::Status ReadConfigFile(const std::string& path, Config& config);
 

@@ -41,6 +41,9 @@ constexpr double kHandshakesAtOnce = 4096;
 // How long calls that have their answer may take to send it at the end.
 constexpr absl::Duration kAnswerGrace = absl::Seconds(2);
 
+// How often the configuration's file is looked at for other access rules.
+constexpr absl::Duration kAccessReread = absl::Seconds(5);
+
 // How often in idle_exit a daemon looks whether it was used: it ends at most a
 // tenth later than it said.
 constexpr int kLooksWhileIdle = 10;
@@ -97,6 +100,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
   RETURN_IF_ERROR(daemon->StartJobs());
   daemon->MakeServices();
   RETURN_IF_ERROR(daemon->OpenDoor());
+  daemon->WatchAccess();
   LogInfo("daemon.started", {{"version", kKilndVersion},
                              {"socket", config.socket},
                              {"tcp_port", daemon->tcp_port()},
@@ -291,9 +295,25 @@ absl::Status Daemon::OpenDoor() {
   return absl::OkStatus();
 }
 
+void Daemon::WatchAccess() {
+  if (config_.file.empty()) return;
+  access_file_ = std::make_unique<AccessFile>(
+      config_.file, config_.access, *audit_,
+      [this](const std::vector<AccessRule>& rules) {
+        gate_->SetRules(rules);
+        const absl::Status set = door_->SetForOthers(NamesUsers(rules));
+        if (!set.ok())
+          LogWarning("access.socket_mode", {{"error", set.ToString()}});
+      });
+  access_looks_.emplace(kAccessReread, [this](const std::atomic<bool>&) {
+    access_file_->Look();
+  });
+}
+
 // The pool first: its end answers the jobs under way, those answer their calls,
 // and then nobody waits for what is not going to come.
 Daemon::~Daemon() {
+  access_looks_.reset();
   jobs_.Drain();
   if (leases_ != nullptr) leases_->End();
   queue_.Close();
@@ -350,6 +370,7 @@ void Daemon::RequestDrain() {
 bool Daemon::Drain() {
   LogInfo("drain.started");
   door_->SetServing(false);
+  access_looks_.reset();
   jobs_.Drain();
   const SteadyTime deadline = After(SteadyNow(), config_.drain_timeout);
   const bool emptied = jobs_.WaitUntilEmpty(config_.drain_timeout);

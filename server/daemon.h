@@ -18,6 +18,7 @@
 #include "server/access/gatekeeper.h"
 #include "server/access/peer_numbers.h"
 #include "server/access/token_store.h"
+#include "server/access_file.h"
 #include "server/admin_service.h"
 #include "server/cache_service.h"
 #include "server/call_executor.h"
@@ -90,6 +91,8 @@ class Daemon {
   absl::Status StartJobs();
   void MakeServices();
   absl::Status OpenDoor();
+  // Reads the access rules again when their file changes.
+  void WatchAccess();
   bool DrainRequestedWithin(absl::Duration time) ABSL_LOCKS_EXCLUDED(mu_);
 
   // In the order in which they are made; each uses those above it only.
@@ -130,6 +133,8 @@ class Daemon {
   std::unique_ptr<CacheService> cache_service_;
   std::unique_ptr<AdminService> admin_service_;
   std::unique_ptr<FrontDoor> door_;
+  std::unique_ptr<AccessFile> access_file_;  // or null
+  std::optional<Ticker> access_looks_;       // at it, until the door is shut
 };
 
 }  // namespace kiln

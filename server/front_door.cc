@@ -308,6 +308,11 @@ void FrontDoor::SetServing(bool serving) {
   if (network_calls_ != nullptr) network_calls_->SetServing(serving);
 }
 
+absl::Status FrontDoor::SetForOthers(bool for_others) {
+  return socket_.has_value() ? socket_->SetForOthers(for_others)
+                             : absl::OkStatus();
+}
+
 void FrontDoor::Shut(absl::Duration grace) {
   socket_loop_.reset();
   network_loop_.reset();

@@ -100,6 +100,10 @@ class FrontDoor {
   // What the health service says: SERVING, or NOT_SERVING.
   void SetServing(bool serving);
 
+  // Whether users beside the owner reach the socket's file. Not once it is shut. STORAGE
+  // when its mode can't be set.
+  absl::Status SetForOthers(bool for_others);
+
   // Takes no more connections and calls; waits for calls under way, at most
   // `grace` in all, then cancels them.
   void Shut(absl::Duration grace);

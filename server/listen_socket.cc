@@ -104,10 +104,15 @@ absl::StatusOr<ListenSocket> ListenSocket::Open(const std::string& path,
       0) {
     return Refuse(path, "can't bind");
   }
-  if (chmod(path.c_str(), for_others ? 0666 : 0600) != 0)
-    return Refuse(path, "can't set its mode");
+  RETURN_IF_ERROR(listening.SetForOthers(for_others));
   if (listen(fd, 128) != 0) return Refuse(path, "can't listen");
   return listening;
+}
+
+absl::Status ListenSocket::SetForOthers(bool for_others) {
+  if (chmod(path_.c_str(), for_others ? 0666 : 0600) != 0)
+    return Refuse(path_, "can't set its mode");
+  return absl::OkStatus();
 }
 
 ListenSocket::ListenSocket(ListenSocket&& other) noexcept

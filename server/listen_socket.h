@@ -25,6 +25,9 @@ class ListenSocket {
   ListenSocket& operator=(ListenSocket&&) = delete;
   ~ListenSocket();
 
+  // Whether other users reach it from now on. STORAGE, naming the path.
+  absl::Status SetForOthers(bool for_others);
+
   // Non-blocking.
   int fd() const { return fd_; }
   const std::string& path() const { return path_; }

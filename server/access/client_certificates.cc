@@ -136,7 +136,6 @@ absl::StatusOr<std::unique_ptr<ClientCertificates>> ClientCertificates::Open(
     const std::string& path, const Clock& clock) {
   auto opened = absl::WrapUnique(new ClientCertificates(path, clock));
   MutexLock lock(&opened->mu_);
-  // Before it is read: what changes meanwhile is read again.
   opened->looked_ = clock.Steady();
   opened->version_ = VersionOf(path);
   ASSIGN_OR_RETURN(opened->store_, Read(path));
@@ -181,18 +180,11 @@ absl::StatusOr<ClientCertificates::Store> ClientCertificates::Read(
   return store;
 }
 
-ClientCertificates::Version ClientCertificates::VersionOf(
-    const std::string& path) {
-  struct stat info = {};
-  if (stat(path.c_str(), &info) != 0) return {};
-  return {info.st_mtim, info.st_size, info.st_ino};
-}
-
 void ClientCertificates::Reread() {
   const SteadyTime now = clock_.Steady();
   if (Between(looked_, now) < kReread) return;
   looked_ = now;
-  const Version version = VersionOf(path_);
+  const FileVersion version = VersionOf(path_);
   if (version == version_) return;
   auto read = Read(path_);
   if (!read.ok()) {

@@ -1,8 +1,6 @@
 #ifndef KILN_SERVER_ACCESS_CLIENT_CERTIFICATES_H_
 #define KILN_SERVER_ACCESS_CLIENT_CERTIFICATES_H_
 
-#include <sys/stat.h>
-
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +13,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/digest.h"
 #include "proto/base/mutex.h"
+#include "server/access/file_version.h"
 
 typedef struct x509_store_st X509_STORE;
 
@@ -55,18 +54,6 @@ class ClientCertificates {
     void operator()(X509_STORE* store) const;
   };
   using Store = std::unique_ptr<X509_STORE, FreeStore>;
-  // Which state of the file was read.
-  struct Version {
-    timespec changed = {};
-    off_t size = -1;
-    ino_t file = 0;
-
-    friend bool operator==(const Version& a, const Version& b) {
-      return a.changed.tv_sec == b.changed.tv_sec &&
-             a.changed.tv_nsec == b.changed.tv_nsec && a.size == b.size &&
-             a.file == b.file;
-    }
-  };
   struct Verdict {
     absl::Status status;
     SteadyTime good_until;
@@ -76,14 +63,13 @@ class ClientCertificates {
       : path_(std::move(path)), clock_(clock) {}
 
   static absl::StatusOr<Store> Read(const std::string& path);
-  static Version VersionOf(const std::string& path);
   void Reread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string path_;
   const Clock& clock_;
   Mutex mu_;
   Store store_ ABSL_GUARDED_BY(mu_);
-  Version version_ ABSL_GUARDED_BY(mu_);
+  FileVersion version_ ABSL_GUARDED_BY(mu_);
   SteadyTime looked_ ABSL_GUARDED_BY(mu_);
   // By what was shown: a caller shows the same with each call.
   absl::flat_hash_map<Digest, Verdict> verdicts_ ABSL_GUARDED_BY(mu_);

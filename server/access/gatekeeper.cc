@@ -54,15 +54,23 @@ std::string CertificateName(const grpc::AuthContext& peer) {
 
 bool Gatekeeper::MayConnect(uid_t user) const {
   const std::string identity = UserIdentity(user);
-  return user == options_.owner ||
-         std::any_of(
-             options_.rules.begin(), options_.rules.end(),
-             [&](const AccessRule& rule) { return rule.who == identity; });
+  const std::shared_ptr<const Rules> rules = this->rules();
+  return user == owner_ ||
+         std::any_of(rules->begin(), rules->end(), [&](const AccessRule& rule) {
+           return rule.who == identity;
+         });
+}
+
+void Gatekeeper::SetRules(std::vector<AccessRule> rules) {
+  auto next = std::make_shared<const Rules>(std::move(rules));
+  MutexLock lock(&mu_);
+  rules_.swap(next);
 }
 
 Caller Gatekeeper::Known(std::string identity,
                          std::vector<Grant> grants) const {
-  for (const AccessRule& rule : options_.rules) {
+  const std::shared_ptr<const Rules> rules = this->rules();
+  for (const AccessRule& rule : *rules) {
     if (rule.who == identity) grants.push_back(rule.grant);
   }
   return {std::move(identity), std::move(grants)};
@@ -73,14 +81,14 @@ absl::StatusOr<Caller> Gatekeeper::Identify(
   const std::string peer = context.peer();
   if (const std::optional<uid_t> user = rooms_.peers.UserOf(peer)) {
     std::vector<Grant> own;
-    if (*user == options_.owner) own.push_back(Everywhere(Role::kAdmin));
+    if (*user == owner_) own.push_back(Everywhere(Role::kAdmin));
     return Known(UserIdentity(*user), std::move(own));
   }
   if (absl::StartsWith(peer, "fd:")) {
     return absl::InternalError(
         absl::StrCat("connection ", peer, ": whose it is is not known"));
   }
-  if (options_.network_is_plain)
+  if (network_is_plain_)
     return Known(kPlain,
                  {{Role::kSubmitter, {std::string(kDefaultNamespace)}}});
   return IdentifyOverTls(context, shown);

@@ -3,14 +3,17 @@
 
 #include <sys/types.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/grpcpp.h"
+#include "proto/base/mutex.h"
 #include "server/access/access_rule.h"
 #include "server/access/audit_log.h"
 #include "server/access/caller.h"
@@ -50,11 +53,18 @@ class Gatekeeper {
     std::vector<AccessRule> rules;
   };
   Gatekeeper(const Rooms& rooms, Options options)
-      : rooms_(rooms), options_(std::move(options)) {}
+      : rooms_(rooms),
+        owner_(options.owner),
+        network_is_plain_(options.network_is_plain),
+        rules_(std::make_shared<const Rules>(std::move(options.rules))) {}
 
-  bool IsOwner(uid_t user) const { return user == options_.owner; }
+  // Others than those in force: from the next call on, and for connections that are
+  // there too.
+  void SetRules(std::vector<AccessRule> rules) ABSL_LOCKS_EXCLUDED(mu_);
+
+  bool IsOwner(uid_t user) const { return user == owner_; }
   // Whether a user may connect to the Unix socket at all.
-  bool MayConnect(uid_t user) const;
+  bool MayConnect(uid_t user) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // UNAUTHENTICATED, recorded: no token and no certificate, or one that is not
   // good.
@@ -78,6 +88,12 @@ class Gatekeeper {
               absl::string_view subject, const absl::Status& outcome) const;
 
  private:
+  using Rules = std::vector<AccessRule>;
+
+  std::shared_ptr<const Rules> rules() const ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(&mu_);
+    return rules_;
+  }
   // Records a refusal of Require.
   absl::Status Judge(const Caller& caller, absl::string_view what,
                      absl::string_view subject, absl::Status allowed) const;
@@ -89,7 +105,10 @@ class Gatekeeper {
       const grpc::CallbackServerContext& context, std::string& shown) const;
 
   const Rooms rooms_;
-  const Options options_;
+  const uid_t owner_;
+  const bool network_is_plain_;
+  mutable Mutex mu_;
+  std::shared_ptr<const Rules> rules_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace kiln

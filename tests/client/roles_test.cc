@@ -1,6 +1,7 @@
 // What an admin of one namespace may do, method by method: the table "Roles" of
 // SECURITY.md. A real daemon, over TLS with a certificate.
 
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "client/daemon_channel.h"
 #include "google/protobuf/dynamic_message.h"
 #include "google/protobuf/text_format.h"
@@ -38,6 +40,8 @@ class Roles : public testing::Test {
         daemon_([this](Config& config) {
           OpenTlsDoor(config, server_, ca_);
           config.access = {{"cert:boss.example", {Role::kAdmin, {"team-a"}}}};
+          config.file = file_;
+          WriteRule("[\"team-a\"]");
         }) {
     const TestCa::Files own = ca_.Issue("boss.example", "boss");
     DaemonAddress address;
@@ -46,6 +50,15 @@ class Roles : public testing::Test {
         .ca = ca_.file(), .certificate = own.certificate, .key = own.key};
     address.public_keys.push_back(SigningKey::Generate()->public_key());
     channel_ = *OpenDaemonChannel(address);
+  }
+
+  // The file has this rule alone.
+  void WriteRule(const std::string& namespaces) {
+    const std::string next = absl::StrCat(file_, ".new");
+    std::ofstream(next) << "[[access]]\nwho = \"cert:boss.example\"\n"
+                        << "role = \"admin\"\nnamespaces = " << namespaces
+                        << "\n";
+    EXPECT_EQ(rename(next.c_str(), file_.c_str()), 0);
   }
 
   // What a method of the admin service answers the admin of team-a. `request`:
@@ -77,6 +90,7 @@ class Roles : public testing::Test {
       DescriptorPool::generated_pool()->FindServiceByName(
           "kiln.wire.AdminService");
   const ShortFolder folder_;
+  const std::string file_ = absl::StrCat(folder_.path(), "/kilnd.toml");
   TestCa ca_;
   const TestCa::Files server_;
   TestDaemon daemon_;
@@ -132,6 +146,25 @@ TEST_F(Roles, AnAdminOfANamespaceMayDoWhatConcernsThatOneAlone) {
   for (int i = 0; i < service_->method_count(); ++i)
     EXPECT_TRUE(called.contains(service_->method(i)->name()))
         << service_->method(i)->name() << " has no row here";
+}
+
+TEST_F(Roles, AreReplacedWhileTheDaemonServes) {
+  const auto allowed = [this](const std::string& name) {
+    return Call("List", absl::StrCat("cache_namespace: '", name, "'")).ok();
+  };
+  EXPECT_TRUE(allowed("team-a"));
+  EXPECT_FALSE(allowed("team-b"));
+  WriteRule("[\"team-b\"]");
+  while (!allowed("team-b")) absl::SleepFor(absl::Milliseconds(20));
+  EXPECT_FALSE(allowed("team-a"));
+  // One that is not good changes nothing, and is told.
+  WriteRule("[\"team-a\"");
+  while (!absl::StrContains(Audit(), "\"what\":\"replace access rules\"") ||
+         !absl::StrContains(Audit(), "\"outcome\":\"BAD_OPTION\"")) {
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  EXPECT_TRUE(allowed("team-b"));
+  EXPECT_FALSE(allowed("team-a"));
 }
 
 TEST_F(Roles, ARefusedChangeIsAuditedWithWhatItWouldHaveChanged) {
