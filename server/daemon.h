@@ -110,7 +110,7 @@ class Daemon {
   std::unique_ptr<AuditLog> audit_;
   std::optional<Ticker> minutes_;  // of what both logs counted, and of memory
   std::unique_ptr<ClientCertificates> certificates_;  // or null
-  PeerNumbers peers_;
+  PeerNumbers peers_{clock_};
   std::unique_ptr<Gatekeeper> gate_;
   std::unique_ptr<CacheStack> cache_;
   std::unique_ptr<WorkerPool> pool_;

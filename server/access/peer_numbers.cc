@@ -10,15 +10,25 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "proto/base/status.h"
+#include "server/open_connections.h"
 
 namespace kiln {
+namespace {
+
+// It asks the kernel of each connection.
+constexpr absl::Duration kSweepPause = absl::Minutes(1);
+
+}  // namespace
 
 absl::StatusOr<int> PeerNumbers::Bind(int fd, uid_t uid) {
+  const SteadyTime now = clock_.Steady();
+  const uint64_t cookie = SocketCookie(fd);
   MutexLock lock(&mu_);
+  if (Between(swept_, now) >= kSweepPause) Sweep(now);
   int number = fd;
   while (true) {
-    const auto [user, is_new] = users_.try_emplace(number, uid);
-    if (is_new || user->second == uid) break;
+    const auto holder = holders_.find(number);
+    if (holder == holders_.end() || holder->second.user == uid) break;
     // Numbers above are tried, the lowest free one first.
     const int next = fcntl(fd, F_DUPFD_CLOEXEC, number + 1);
     const int error = errno;
@@ -32,7 +42,25 @@ absl::StatusOr<int> PeerNumbers::Bind(int fd, uid_t uid) {
     number = next;
   }
   if (number != fd) close(fd);
+  holders_[number] = {.user = uid, .cookie = cookie};
   return number;
+}
+
+void PeerNumbers::Sweep(SteadyTime now) {
+  swept_ = now;
+  absl::erase_if(holders_, [now](auto& row) {
+    Holder& holder = row.second;
+    if (!holder.closed.has_value()) {
+      if (SocketCookie(row.first) != holder.cookie) holder.closed = now;
+      return false;
+    }
+    return Between(*holder.closed, now) >= kKept;
+  });
+}
+
+size_t PeerNumbers::known() const {
+  MutexLock lock(&mu_);
+  return holders_.size();
 }
 
 std::optional<uid_t> PeerNumbers::UserOf(absl::string_view peer) const {
@@ -40,9 +68,9 @@ std::optional<uid_t> PeerNumbers::UserOf(absl::string_view peer) const {
   if (!absl::ConsumePrefix(&peer, "fd:") || !absl::SimpleAtoi(peer, &number))
     return std::nullopt;
   MutexLock lock(&mu_);
-  const auto user = users_.find(number);
-  if (user == users_.end()) return std::nullopt;
-  return user->second;
+  const auto holder = holders_.find(number);
+  if (holder == holders_.end()) return std::nullopt;
+  return holder->second.user;
 }
 
 }  // namespace kiln

@@ -40,9 +40,10 @@ class Access : public testing::Test {
     std::ifstream in(absl::StrCat(folder_.path(), "/audit.log"));
     int lines = 0;
     for (std::string line; std::getline(in, line);)
-      lines += absl::StrContains(
-                   line, "\"who\":\"config\",\"what\":\"replace access rules\"") &&
-               absl::StrContains(line, absl::StrCat("\"outcome\":\"", outcome));
+      lines +=
+          absl::StrContains(
+              line, "\"who\":\"config\",\"what\":\"replace access rules\"") &&
+          absl::StrContains(line, absl::StrCat("\"outcome\":\"", outcome));
     return lines;
   }
 

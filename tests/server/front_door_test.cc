@@ -62,7 +62,7 @@ struct DoorRooms {
 
   const RealClock clock;
   Counters counters;
-  PeerNumbers peers;
+  PeerNumbers peers{clock};
   const std::unique_ptr<TokenStore> tokens;
   const std::unique_ptr<AuditLog> audit;
   const Gatekeeper gate;

@@ -42,7 +42,7 @@ struct TlsDoor {
   const TestCa::Files own = ca.Issue("kilnd.example", "kilnd");
   const RealClock clock;
   Counters counters;
-  PeerNumbers peers;
+  PeerNumbers peers{clock};
   const std::unique_ptr<TokenStore> tokens =
       *TokenStore::Open(absl::StrCat(folder.path(), "/tokens"), clock);
   const std::unique_ptr<AuditLog> audit =

@@ -241,8 +241,9 @@ TEST(PrivateFile, ALinkIsNotFollowed) {
 
 int OpenSocket() { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); }
 
-TEST(PeerNumbers, ANumberIsOneUsersForGood) {
-  PeerNumbers peers;
+TEST(PeerNumbers, ANumberIsOneUsersAndNoOthers) {
+  FakeClock clock;
+  PeerNumbers peers(clock);
   const int first = OpenSocket();
   ASSERT_EQ(*peers.Bind(first, 1000), first);
   EXPECT_EQ(peers.UserOf(absl::StrCat("fd:", first)), 1000u);
@@ -265,8 +266,52 @@ TEST(PeerNumbers, ANumberIsOneUsersForGood) {
   close(*moved);
 }
 
+TEST(PeerNumbers, ANumberIsAnybodysTenMinutesAfterItsEnd) {
+  FakeClock clock;
+  PeerNumbers peers(clock);
+  const int open = OpenSocket();
+  ASSERT_EQ(*peers.Bind(open, 1000), open);
+  const int first = OpenSocket();
+  ASSERT_EQ(*peers.Bind(first, 1000), first);
+  close(first);
+  // Whoever connects next has it found closed, and ten minutes later forgotten.
+  const auto next = [&peers](uid_t user) {
+    const absl::StatusOr<int> number = peers.Bind(OpenSocket(), user);
+    EXPECT_TRUE(number.ok()) << number.status();
+    close(*number);
+    return *number;
+  };
+  clock.Advance(absl::Minutes(1));
+  EXPECT_NE(next(1001), first);
+  clock.Advance(PeerNumbers::kKept - absl::Seconds(1));
+  EXPECT_NE(next(1001), first);
+  EXPECT_EQ(peers.UserOf(absl::StrCat("fd:", first)), 1000u);
+  clock.Advance(absl::Minutes(1));
+  EXPECT_EQ(next(1001), first);
+  EXPECT_EQ(peers.UserOf(absl::StrCat("fd:", first)), 1001u);
+  // One that is open stays its user's, however long.
+  clock.Advance(absl::Hours(24 * 365));
+  next(1002);
+  EXPECT_EQ(peers.UserOf(absl::StrCat("fd:", open)), 1000u);
+  close(open);
+}
+
+TEST(PeerNumbers, AThousandUsersLeaveNothingBehind) {
+  FakeClock clock;
+  PeerNumbers peers(clock);
+  for (uid_t user = 0; user < 1000; ++user) {
+    const absl::StatusOr<int> number = peers.Bind(OpenSocket(), user);
+    ASSERT_TRUE(number.ok()) << user << ": " << number.status();
+    close(*number);
+    clock.Advance(absl::Minutes(1));
+  }
+  // A connection a minute, of which each number is kept for some eleven.
+  EXPECT_LE(peers.known(), 13u);
+}
+
 TEST(PeerNumbers, NamesOfOtherPeersAreNobodys) {
-  PeerNumbers peers;
+  FakeClock clock;
+  PeerNumbers peers(clock);
   for (const char* peer : {"", "fd:", "fd:x", "fd:7", "ipv4:127.0.0.1:7"})
     EXPECT_EQ(peers.UserOf(peer), std::nullopt) << peer;
 }
