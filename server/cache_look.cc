@@ -102,13 +102,6 @@ SharedAnswer EventOfHit(const CompileTask& task, ReadyHit hit) {
   return {absl::StrCat(head, inner), std::move(hit.record), hit.artifact};
 }
 
-SharedAnswer EventOfHit(const CompileTask& task, CacheAnswer hit) {
-  wire::CompileEvent event;
-  FillHit(task, *event.mutable_result());
-  *event.mutable_result()->mutable_artifact() = std::move(hit.artifact);
-  return SharedAnswer(Serialized(event));
-}
-
 SharedAnswer LookupReplyOf(ReadyHit hit) {
   wire::LookupReply reply;
   reply.set_outcome(wire::LookupReply::OUTCOME_HIT);
@@ -139,10 +132,9 @@ void FillEvents(const CompileTask& task, CompiledArtifact& made) {
   made.joined_event = Serialized(event);
 }
 
-SharedAnswer LookupReplyOf(CacheAnswer answer) {
+SharedAnswer LookupReplyOf(CacheOutcome outcome) {
   wire::LookupReply reply;
-  reply.set_outcome(ToWire(answer.outcome));
-  if (answer.hit()) *reply.mutable_artifact() = std::move(answer.artifact);
+  reply.set_outcome(ToWire(outcome));
   return SharedAnswer(
       std::make_shared<const std::string>(reply.SerializeAsString()));
 }

@@ -27,12 +27,12 @@ void CountLook(CacheOutcome outcome, const Digest& key, LookFor look_for,
 // A hit as a job's outcome. DATA_LOSS ARTIFACT_CORRUPT when it is no Artifact.
 absl::StatusOr<CompiledArtifact> MadeBefore(CacheAnswer hit);
 
-// A CompileEvent with the result of a hit, and a LookupReply. Of a hit in memory the
-// artifact is not copied: its message stands behind all else.
+// A CompileEvent with the result of a hit, and a LookupReply. The artifact is not
+// copied: its message stands behind all else.
 SharedAnswer EventOfHit(const CompileTask& task, ReadyHit hit);
-SharedAnswer EventOfHit(const CompileTask& task, CacheAnswer hit);
 SharedAnswer LookupReplyOf(ReadyHit hit);
-SharedAnswer LookupReplyOf(CacheAnswer answer);
+// Of no hit.
+SharedAnswer LookupReplyOf(CacheOutcome outcome);
 // Fills the events of what a job made for this task.
 void FillEvents(const CompileTask& task, CompiledArtifact& made);
 

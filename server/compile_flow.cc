@@ -107,7 +107,7 @@ absl::Status CompileFlow::ServeFound(TaskPtr task, CacheAnswer cached,
   const LogScope scope({{"key", task->key.ShortHex()}});
   CountLook(cached.outcome, task->key.digest, LookFor::kCompile, counters_);
   if (cached.hit()) {
-    AnswerHit(*call, EventOfHit(*task, std::move(cached)));
+    AnswerHit(*call, EventOfHit(*task, hits_.Share(cached)));
     return absl::OkStatus();
   }
   // The one line of a compile: hits, and the lookups that come before, have
@@ -203,14 +203,19 @@ void CompileFlow::Lookup(const Caller& caller,
   CacheAnswer near = cache_.Lookup(key, ask->query());
   if (near.hit() || far_ == nullptr) {
     CountLook(near.outcome, key, LookFor::kLookup, counters_);
-    return done(LookupReplyOf(std::move(near)));
+    return done(ReplyOf(near));
   }
   far_->Start(caller.identity, *std::move(ask),
               [this, key, near, done](const CacheAnswer& far) {
                 const CacheAnswer& answer = far.hit() ? far : near;
                 CountLook(answer.outcome, key, LookFor::kLookup, counters_);
-                done(LookupReplyOf(answer));
+                done(ReplyOf(answer));
               });
+}
+
+SharedAnswer CompileFlow::ReplyOf(const CacheAnswer& answer) {
+  return answer.hit() ? LookupReplyOf(hits_.Share(answer))
+                      : LookupReplyOf(answer.outcome);
 }
 
 absl::StatusOr<std::optional<ReadyHit>> CompileFlow::LookupInMemory(

@@ -17,6 +17,7 @@
 #include "server/compile_task.h"
 #include "server/counters.h"
 #include "server/far_lookups.h"
+#include "server/hit_buffers.h"
 #include "server/job_table.h"
 #include "server/waiter.h"
 #include "server/worker_pool.h"
@@ -109,6 +110,7 @@ class CompileFlow {
   // Whether it is in memory.
   bool ServeFromMemory(const CompileTask& task, FlowCall& call);
   static void AnswerHit(FlowCall& call, SharedAnswer event);
+  SharedAnswer ReplyOf(const CacheAnswer& answer);
   absl::Status ServeFound(TaskPtr task, CacheAnswer found, const Call& call);
   absl::Status GoOn(JobRole role, const JobOutcome& outcome, const Call& call);
   absl::Status ServeWithout(const CompileTask& task,
@@ -124,6 +126,7 @@ class CompileFlow {
   FarLookups* const far_;  // or null
   JobTable& jobs_;
   Counters& counters_;
+  HitBuffers hits_;  // of those that are not in memory
 };
 
 }  // namespace kiln

@@ -56,25 +56,33 @@ int64_t AllocatedBytes() {
   return static_cast<int64_t>(now.uordblks + now.hblkhd);
 }
 
-TEST(UnreadAnswers, OfCompileHitsShareTheArtifact) {
+// Hits of as many calls as share one artifact, of which the memory tier holds so much.
+class SharedHits : public testing::TestWithParam<int64_t> {};
+INSTANTIATE_TEST_SUITE_P(MemoryTier, SharedHits,
+                         testing::Values(0, 64 << 10, 16 << 20));
+
+TEST_P(SharedHits, OfCompileAndLookupAreOneBuffer) {
   constexpr int kCalls = 128;
   constexpr int64_t kArtifactBytes = 1 << 20;
-  TestDaemon d;
+  TestDaemon d([](Config& config) { config.memory_tier_bytes = GetParam(); });
   const wire::CompileRequest request = FakeRequest({"fake.build_pad.1048576"});
   const CompileAnswer made = d.client().Compile(request);
   ASSERT_TRUE(made.status.ok()) << made.status;
   ASSERT_GE(made.result.artifact().artifact().size(), kArtifactBytes);
-
-  const int64_t before = AllocatedBytes();
-  RawHttp2 caller(ConnectTo(d.config().socket));
-  const int64_t hits = d.count(Count::kCacheHits);
-  for (int i = 0; i < kCalls; ++i)
-    caller.Call(kCompile, request.SerializeAsString());
-  while (d.count(Count::kCacheHits) < hits + kCalls)
-    absl::SleepFor(absl::Milliseconds(1));
-  EXPECT_EQ(caller.open_calls(), kCalls);
-  // Copies would be the calls' number of artifacts.
-  EXPECT_LT(AllocatedBytes() - before, kCalls * kArtifactBytes / 4);
+  const std::pair<const char*, std::string> calls[] = {
+      {kCompile, request.SerializeAsString()},
+      {kLookup, LookupFor(request).SerializeAsString()}};
+  for (const auto& [path, message] : calls) {
+    const int64_t before = AllocatedBytes();
+    RawHttp2 caller(ConnectTo(d.config().socket));
+    const int64_t hits = d.count(Count::kCacheHits);
+    for (int i = 0; i < kCalls; ++i) caller.Call(path, message);
+    while (d.count(Count::kCacheHits) < hits + kCalls)
+      absl::SleepFor(absl::Milliseconds(1));
+    EXPECT_EQ(caller.open_calls(), kCalls);
+    // Copies would be the calls' number of artifacts.
+    EXPECT_LT(AllocatedBytes() - before, kCalls * kArtifactBytes / 4) << path;
+  }
 }
 
 // Calls of one caller, whose door is the test's parameter.
