@@ -17,7 +17,8 @@ ReadyHit HitBuffers::Share(const CacheAnswer& hit) {
   MutexLock lock(&mu_);
   buffers_[hit.entry_id] = own;
   if (buffers_.size() >= next_sweep_) {
-    absl::erase_if(buffers_, [](const auto& row) { return row.second.expired(); });
+    absl::erase_if(buffers_,
+                   [](const auto& row) { return row.second.expired(); });
     next_sweep_ = std::max<size_t>(64, 2 * buffers_.size());
   }
   return {own, *own};

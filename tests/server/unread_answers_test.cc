@@ -187,8 +187,9 @@ TEST_P(UnreadAtADoor, WhoResetsCallsWithoutEndIsEnded) {
   const int64_t refused = d_->count(Count::kPeersRefused);
   const int fd = Connect();
   std::string bytes = Http2Start();
-  for (uint32_t call = 0; d_->count(Count::kPeersRefused) == refused; ++call) {
-    bytes += ResetCall(call % 2 == 0 ? kLookup : kCompile, call);
+  for (uint32_t call = 0; d_->count(Count::kPeersRefused) == refused;) {
+    for (const uint32_t end = call + 50; call < end; ++call)
+      bytes += ResetCall(call % 2 == 0 ? kLookup : kCompile, call);
     // It fails once the daemon has ended the connection, which it then counts.
     send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     bytes.clear();
