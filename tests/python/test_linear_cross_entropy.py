@@ -31,7 +31,10 @@ def inputs(dtype=torch.float32, ignored=-100):
 
 def gradients(fn, linear, x, target):
     """The loss, and the gradients of x and of the linear's parameters, under a loss of its own."""
-    x = x.detach().clone().requires_grad_(x.requires_grad)
+    given, x = x, x.detach().clone().requires_grad_(x.requires_grad)
+    for name in ("_dynamo_dynamic_indices", "_dynamo_dynamic_range"):
+        if hasattr(given, name):
+            setattr(x, name, getattr(given, name))
     loss = fn(linear, x, target)
     of_loss = torch.linspace(0.5, 2, loss.numel(), dtype=loss.dtype).reshape(loss.shape)
     loss.backward(of_loss)
@@ -170,6 +173,29 @@ def test_a_target_that_is_no_class_is_an_error():
     compiled = torch.compile(fn, backend="kiln", options=FUSED)
     with pytest.raises(IndexError, match=f"{CLASSES}"):
         compiled(nn.Linear(HIDDEN, CLASSES), x, target)
+
+
+@pytest.mark.parametrize("reduction, traces", [("mean", 2), ("none", 3)])
+def test_the_number_of_rows_may_be_a_symbol(reduction, traces):
+    """As many chunks as it had when it was traced; another number of them is traced anew. The backward of a loss a row
+    begins with half a chunk, so it has more of them at 49 rows already."""
+
+    def fn(linear, x, target):
+        return F.cross_entropy(linear(x), target, reduction=reduction)
+
+    linear = nn.Linear(HIDDEN, CLASSES)
+    compiled = torch.compile(fn, backend="kiln", fullgraph=True, options=FUSED)
+    for rows in (40, 34, 49, 50, 40):
+        x, target = torch.randn(rows, HIDDEN, requires_grad=True), torch.randint(0, CLASSES, (rows,))
+        torch._dynamo.mark_dynamic(x, 0)
+        torch._dynamo.mark_dynamic(target, 0)
+        due_linear = copy.deepcopy(linear)
+        linear.zero_grad()
+        due_linear.zero_grad()
+        torch.testing.assert_close(
+            gradients(compiled, linear, x, target), gradients(fn, due_linear, x, target)
+        )
+    assert kiln.counters["linear_cross_entropy"] == traces
 
 
 STAYING = {

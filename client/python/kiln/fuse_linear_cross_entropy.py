@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import fx
 
-from . import linear_cross_entropy  # noqa: F401: the operator
+from . import linear_cross_entropy
 from .counters import counters
 
 # Of one chunk's logits. Products of 4,096 rows and more keep a large GPU busy; at a vocabulary of
@@ -131,13 +131,13 @@ def _may_write(node: fx.Node) -> bool:
 
 
 def _chunk_rows(chain: _Chain, loss: _Loss) -> int | None:
-    """A power of two; None where one chunk is all, or sizes are not known."""
-    logits = _value(loss.logits)
-    sizes = [*_value(chain.linear).size(), *logits.size()]
-    if not all(type(size) is int for size in sizes) or not logits.is_floating_point():
+    """A power of two; None where one chunk is all, or the classes are a symbol."""
+    logits, given = _value(loss.logits), _value(chain.linear)
+    classes = logits.size(1)
+    if type(classes) is not int or type(given.size(-1)) is not int or given.size(-1) != classes:
         return None
-    row = logits.size(1) * _value(chain.linear).element_size()
-    if logits.size(1) != _value(chain.linear).size(-1) or logits.size(0) * row <= CHUNK_BYTES:
+    row = classes * given.element_size()
+    if not logits.is_floating_point() or linear_cross_entropy.hint_of(logits.size(0)) * row <= CHUNK_BYTES:
         return None
     return 1 << max((CHUNK_BYTES // row).bit_length() - 1, 0)
 

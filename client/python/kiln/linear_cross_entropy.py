@@ -16,6 +16,11 @@ from typing import NamedTuple
 
 import torch
 
+def hint_of(size: int | torch.SymInt) -> int:
+    """A size, or where it is a symbol its value in the trace."""
+    return size if isinstance(size, int) else size.node.require_hint()
+
+
 _library = torch.library.Library("kiln", "FRAGMENT")
 _library.define(
     "linear_cross_entropy(Tensor x, Tensor weight, Tensor? bias, Tensor target, *, ScalarType logits_dtype, "
@@ -43,12 +48,22 @@ class _Chunk(NamedTuple):
     is_target: torch.Tensor
 
 
+def _begins(rows: int | torch.SymInt, first: int, step: int) -> list[int]:
+    """Of chunks. Where the number of rows is a symbol there are as many chunks as its hint has, under a guard. The
+    last has two rows at least, since a size of 1 is no symbol to PyTorch, and so may have one more than others."""
+    begins = [0, *range(first, hint_of(rows) - 1, step)]
+    if not isinstance(rows, int):
+        last = step if len(begins) > 1 else first
+        assert begins[-1] + 1 < rows <= begins[-1] + last + 1
+    return begins
+
+
 def _chunks(
     x: torch.Tensor, classes: int, target: torch.Tensor, loss: _Loss, first: int | None = None
 ) -> Iterator[_Chunk]:
     """``first``: how many rows the first chunk has, if not as many as the others."""
     numbers = torch.arange(classes, device=target.device)
-    begins = [0, *range(first or loss.chunk_rows, x.size(0), loss.chunk_rows)]
+    begins = _begins(x.size(0), first or loss.chunk_rows, loss.chunk_rows)
     for begin, end in zip(begins, [*begins[1:], x.size(0)]):
         rows = slice(begin, end)
         kept = target[rows] != loss.ignore_index
