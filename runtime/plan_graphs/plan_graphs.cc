@@ -159,6 +159,7 @@ absl::StatusOr<std::vector<OutputValue>> PlanGraphs::Run(int plan,
              .address = view.is_tensor ? view.data : nullptr};
     return true;
   });
+  ASSIGN_OR_RETURN(const CurrentDevice current, device_->MakeCurrent());
   RETURN_IF_ERROR(recorder_->order().Begin(from.stream));
   const absl::Status status = tree_->Run(function, call);
   room_ = std::move(call.inputs);

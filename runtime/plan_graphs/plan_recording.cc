@@ -101,7 +101,6 @@ absl::Status PlanRecording::Replay(
     graph_tree::Call& call, absl::Span<const graph_tree::OutputRule> rules,
     absl::Span<graph_tree::Storage> storages) {
   auto& caller = *static_cast<PlanCall*>(call.caller);
-  ASSIGN_OR_RETURN(const CurrentDevice current, device_->MakeCurrent());
   for (const InputSlot& slot : slots_) {
     if (NumElements(slot.to.sizes) == 0) continue;
     const StridedView to = ViewOfTensor(slot.to);

@@ -13,7 +13,6 @@
 #include "runtime/caching_allocator.h"
 #include "runtime/cuda_device.h"
 #include "runtime/plan_graphs/plan_graphs.h"
-#include "runtime/recorded_run.h"
 #include "runtime/shared_library.h"
 #include "tests/runtime/fake_cuda.h"
 #include "tests/runtime/test_artifact.h"
@@ -119,8 +118,7 @@ TEST_P(CurrentDeviceOfACaller, EveryCallGivesTheCallerHisOwnBack) {
   device.allocator().Free(memory, 64, nullptr);
 }
 
-TEST_P(CurrentDeviceOfACaller,
-       LoadsRunsReplaysAndFreesGiveTheCallerHisOwnBack) {
+TEST_P(CurrentDeviceOfACaller, LoadsRunsAndFreesGiveTheCallerHisOwnBack) {
   const wire::SignedArtifact sealed = Seal(AddArtifact());
   auto executor = *Load(sealed, fake_);
   ExpectDoneHere("loading");
@@ -133,18 +131,6 @@ TEST_P(CurrentDeviceOfACaller,
   EXPECT_EQ(thread_.changes() - before_run, 2);
   outputs.clear();
   ExpectDoneHere("freeing results");
-
-  const auto memory =
-      std::make_shared<CachingAllocator>(fake_.device->segments());
-  auto recorded = *RecordedRun::Record(executor, {x}, memory);
-  ExpectDoneHere("recording");
-  const auto stream = *fake_.device->MakeStream();
-  const int before_replay = thread_.changes();
-  ASSERT_TRUE(recorded->Replay(stream->get()).ok());
-  ExpectDoneHere("replaying");
-  EXPECT_EQ(thread_.changes() - before_replay, 2);
-  recorded.reset();
-  ExpectDoneHere("dropping a recording");
   executor.reset();
   ExpectDoneHere("unloading");
 }
@@ -179,7 +165,10 @@ struct Survivors {
   OpenedDevice device = Fake();
   std::shared_ptr<const Executor> executor = *Load(Seal(AddArtifact()), device);
   std::vector<OutputValue> results;
-  std::unique_ptr<RecordedRun> recorded;
+  std::unique_ptr<PlanGraphs> graphs = *PlanGraphs::Make(
+      device.device,
+      std::make_shared<CachingAllocator>(device.device->segments()));
+  int plan = graphs->Add(executor, {});
   std::unique_ptr<Marker> marker = *device.device->MakeMarker();
   void* memory = *device.device->allocator().Allocate(64, nullptr);
   void* segment = *device.device->segments().Allocate(64, nullptr);
@@ -192,15 +181,15 @@ TEST(ResetDevice, CallsSayThatItIsAndNothingOfItIsUsedOrDestroyed) {
   std::optional<Survivors> left(std::in_place);
   Device& device = *left->device.device;
   left->results = *left->executor->Run({{x}}, {});
-  left->recorded = *RecordedRun::Record(
-      left->executor, {x},
-      std::make_shared<CachingAllocator>(device.segments()));
-  ASSERT_TRUE(left->recorded->Replay(nullptr).ok());
+  for (int i = 0; i < 3; ++i) {  // the last one is a replay
+    ASSERT_TRUE(left->graphs->Run(left->plan, {x}, {}).ok());
+  }
 
   thread.ResetDevices();
   for (const absl::Status& status :
        {left->executor->Run({{x}}, {}).status(),
-        left->recorded->Replay(nullptr), left->marker->Record(nullptr),
+        left->graphs->Run(left->plan, {x}, {}).status(),
+        left->marker->Record(nullptr),
         device.allocator().Allocate(64, nullptr).status(),
         Load(Seal(AddArtifact()), left->device).status()}) {
     EXPECT_EQ(ReasonOf(status), ErrorReason::kNoDevice);
