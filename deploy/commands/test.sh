@@ -7,13 +7,15 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 config=()
+# Under a sanitizer all takes several times as long.
+slow=(--build_tests_only --test_timeout=300,900,1800,3600)
 case ${1:-} in
   --asan)
-    config=(--config=asan)
+    config=(--config=asan "${slow[@]}")
     shift
     ;;
   --tsan)
-    config=(--config=tsan --test_tag_filters=tsan --build_tests_only)
+    config=(--config=tsan --test_tag_filters=tsan "${slow[@]}")
     shift
     ;;
   -*)
