@@ -31,6 +31,9 @@ class CudaBody : public KernelBody {
   // part's own blocks, and there are as many as it needs.
   bool is_part = false;
 
+  // The grid covers all points: no block has a second turn.
+  bool one_turn = false;
+
   // Whether the target adds vectors atomically.
   bool vector_atomics = false;
 

@@ -40,6 +40,7 @@ class CudaKernelWriter {
   // `function`: the name of a part's device function; empty: a kernel.
   absl::Status Run(absl::string_view function = "") {
     body_.is_part = !function.empty();
+    body_.one_turn = body_.is_part || CoversAllPoints(kernel_.variant);
     Header(function);
     ASSIGN_OR_RETURN(
         const CudaGrid grid,
@@ -190,7 +191,7 @@ class CudaKernelWriter {
                  absl::StrCat("(unsigned ", body_.index_type(), ")",
                               body_.is_part ? "block" : "blockIdx.x", " * ",
                               each, " + threadIdx.x"),
-                 limit, each);
+                 groups, each, true);
     const std::vector<std::string> nothing_kept(nest_.body.size());
     LoadsAhead ahead(body_, passes.last, nothing_kept);
     if (v.unroll > 1 && !ahead.loads().empty()) {

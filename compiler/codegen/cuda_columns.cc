@@ -193,7 +193,7 @@ class SerialWriter {
     OpenGridLoop(body_, "first",
                  absl::StrCat("(unsigned ", body_.index_type(),
                               ")blockIdx.x * ", v_.threads, " + threadIdx.x"),
-                 body_.Index(points), v_.threads);
+                 points, v_.threads, true);
     SplitPoint(body_, "first", 0, facts_.num_outer);
     for (const KernelPass& pass : passes_.passes) {
       for (ScalarId id : pass.before) RETURN_IF_ERROR(body_.Node(id));

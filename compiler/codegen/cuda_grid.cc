@@ -43,13 +43,22 @@ LoopText GridLoop(const CudaBody& body, const std::string& first,
                        each == 1 ? "" : absl::StrCat(" * ", each))};
 }
 
-void OpenGridLoop(CudaBody& body, const std::string& name,
-                  const std::string& first, const std::string& limit,
-                  int64_t each) {
-  const LoopText loop = GridLoop(body, first, limit, each);
-  if (!body.is_part) return OpenLoop(body, name, loop);
+void OpenTurns(CudaBody& body, const std::string& name, const LoopText& loop,
+               bool some_idle) {
+  if (!body.one_turn) return OpenLoop(body, name, loop);
   body.out.Line("const ", loop.type, " ", name, " = ", loop.first, ";");
-  body.out.Open("if (", name, " < ", loop.end, ")");
+  if (some_idle) {
+    body.out.Open("if (", name, " < ", loop.end, ")");
+  } else {
+    body.out.Open();
+  }
+}
+
+void OpenGridLoop(CudaBody& body, const std::string& name,
+                  const std::string& first, const SymExpr& limit, int64_t each,
+                  bool threads) {
+  OpenTurns(body, name, GridLoop(body, first, body.Index(limit), each),
+            threads && !IsMultiple(limit, each));
 }
 
 SymExpr PointsOf(const CudaBody& body, uint32_t first, uint32_t last) {

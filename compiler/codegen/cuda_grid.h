@@ -34,11 +34,16 @@ void OpenLoop(CudaBody& body, const std::string& name, const LoopText& loop);
 LoopText GridLoop(const CudaBody& body, const std::string& first,
                   const std::string& limit, int64_t each);
 
-// Opens that loop. A part of a combined kernel goes through it at most once: an
-// `if`.
+// Opens that loop. Where the grid covers all points, a block instead, entered once
+// by those whose number is below `limit`.
+//
+//   threads  `first` is a thread's number: where the `each` of a block do not
+//            divide `limit`, some have none. A block always has one.
 void OpenGridLoop(CudaBody& body, const std::string& name,
-                  const std::string& first, const std::string& limit,
-                  int64_t each);
+                  const std::string& first, const SymExpr& limit, int64_t each,
+                  bool threads);
+void OpenTurns(CudaBody& body, const std::string& name, const LoopText& loop,
+               bool some_idle);
 
 // The number of points of the axes [first, last), those of the vector axis
 // counted in groups.

@@ -56,7 +56,8 @@ class RowsWriter {
     for (ScalarId id : passes_.last) RETURN_IF_ERROR(body_.Node(id));
     RETURN_IF_ERROR(StoreResults());
     // The next row's parts go where this row's may still be read.
-    if (v_.lanes > kWarp && v_.parts == 1 && v_.cluster == 1)
+    if (v_.lanes > kWarp && v_.parts == 1 && v_.cluster == 1 &&
+        (v_.stretch > 0 || !body_.one_turn))
       out_.Line("__syncthreads();");
     // Others may still read this block's results.
     if (v_.cluster > 1) out_.Line("k_cluster_sync();");
@@ -108,7 +109,11 @@ class RowsWriter {
       staged_.Declare();
       CopyFirstRows(loop);
     }
-    OpenLoop(body_, "first", loop);
+    if (v_.stretch > 0) {
+      OpenLoop(body_, "first", loop);
+    } else {
+      OpenTurns(body_, "first", loop, false);
+    }
     if (v_.stages > 0) CopyRowAhead(loop);
     DeclareRow("first", loop.end, last_rows_may_be_too_many_);
     return grid;

@@ -42,7 +42,7 @@ class ScansWriter {
     const char* type = body_.index_type();
     OpenGridLoop(body_, "first",
                  absl::StrCat("(unsigned ", type, ")blockIdx.x * ", v_.rows),
-                 body_.Index(rows_), v_.rows);
+                 rows_, v_.rows, false);
     out_.Line("const ", type, " block_row = (", type,
               ")first + (int)threadIdx.x / ", v_.lanes, ";");
     out_.Line("const bool live = block_row < ", body_.Index(rows_), ";");

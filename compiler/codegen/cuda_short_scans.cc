@@ -34,7 +34,7 @@ class ShortScansWriter {
     out_.Line("const int t = (int)threadIdx.x;");
     OpenGridLoop(body_, "first",
                  absl::StrCat("(unsigned ", type, ")blockIdx.x * ", v_.rows),
-                 body_.Index(rows_), v_.rows);
+                 rows_, v_.rows, false);
     const std::string n = body_.Index(size_), rows = body_.Index(rows_);
     out_.Line("const int block_rows = ", rows, " - (", type, ")first < ",
               v_.rows, " ? (int)(", rows, " - (", type, ")first) : ", v_.rows,
@@ -47,7 +47,7 @@ class ShortScansWriter {
     out_.Line("__syncthreads();");
     RETURN_IF_ERROR(Stores());
     // The next rows' values go where these are still read.
-    out_.Line("__syncthreads();");
+    if (!body_.one_turn) out_.Line("__syncthreads();");
     out_.Close();
     return CudaGrid{CeilDiv(rows_, int64_t{v_.rows}), v_.blocks};
   }

@@ -37,8 +37,8 @@ class SortsWriter {
     out_.Line("extern __shared__ unsigned long long keys[];");
     out_.Line("const int t = (int)threadIdx.x;");
     OpenGridLoop(body_, "first",
-                 absl::StrCat("(unsigned ", type, ")blockIdx.x"),
-                 body_.Index(rows_), 1);
+                 absl::StrCat("(unsigned ", type, ")blockIdx.x"), rows_, 1,
+                 false);
     out_.Line("const ", type, " row = (", type, ")first;");
     SplitPoint(body_, "row", 0, facts_.num_outer);
     for (ScalarId id : nodes_.outer) RETURN_IF_ERROR(body_.Node(id));
@@ -50,7 +50,7 @@ class SortsWriter {
     }
     RETURN_IF_ERROR(Places(size));
     // The next row's keys go where this row's are still read.
-    out_.Line("__syncthreads();");
+    if (!body_.one_turn) out_.Line("__syncthreads();");
     out_.Close();
     return CudaGrid{rows_, v_.blocks};
   }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "compiler/schedule/one_pass_form.h"
 #include "compiler/schedule/tuning_key.h"
 #include "compiler/schedule/variant_candidates.h"
@@ -29,6 +30,18 @@ void SetAlone(const Price& price, KernelVariant& variant) {
         if constexpr (requires { v.alone; }) v.alone = price.one_each;
       },
       variant);
+}
+
+// What is chosen: how many blocks there are follows from sizes, and a decision is
+// for all sizes of its class.
+std::string ChoiceText(absl::string_view config) {
+  std::string out;
+  bool number = false;
+  for (absl::string_view word : absl::StrSplit(config, ' ')) {
+    if (!number) absl::StrAppend(&out, word, " ");
+    number = word == "blocks" || word == "alone";
+  }
+  return out;
 }
 
 bool SameChoice(const KernelConfig& a, const KernelConfig& b) {
@@ -105,8 +118,9 @@ std::vector<KernelConfig> ConfigSpace::WorthMeasuring() const {
 }
 
 absl::StatusOr<KernelConfig> ConfigSpace::Find(absl::string_view text) const {
+  const std::string choice = ChoiceText(text);
   for (const KernelConfig& config : configs_) {
-    if (ToText(config) != text) continue;
+    if (ChoiceText(ToText(config)) != choice) continue;
     if (config.price.fits) return config;
     return MakeError(ErrorReason::kBadOption,
                      absl::StrCat("tuning decision \"", text,

@@ -197,13 +197,25 @@ int NestCosts::BlocksOf(const KernelVariant& variant) const {
     return 0;
   const int blocks = std::max(
       1, kRounds * target_.threads_per_multiprocessor / ThreadsOf(variant));
-  if (rows == nullptr || rows->stages == 0) return blocks;
+  // Those that are no more than that have no loop to go around.
+  const auto all_at_most = [&](int most) {
+    SymExpr points = 1;
+    for (uint32_t a = 0; a < facts_.num_outer; ++a)
+      points = points * facts_.extents[a];
+    const double due =
+        double(points.is_constant() ? points.constant()
+                                    : shapes_.Range(points).max) /
+        PointsOfBlock(variant);
+    return due <= double(most) * target_.multiprocessors ? 0 : most;
+  };
+  if (rows == nullptr || rows->stages == 0) return all_at_most(blocks);
   // Blocks that go from row to row, as many as there is room for.
   const PricedVectors& vectors =
       VectorsFor(facts_.num_axes - 1, rows->vector, rows->peel != 0);
   const double shared = StagedBytes(*rows, vectors) + double(kSharedOfBlock);
-  return std::clamp(
-      int(double(target_.shared_bytes_per_multiprocessor) / shared), 1, blocks);
+  return all_at_most(
+      std::clamp(int(double(target_.shared_bytes_per_multiprocessor) / shared),
+                 1, blocks));
 }
 
 bool NestCosts::StoresRows() const {
@@ -305,12 +317,12 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
   const double many = std::clamp(std::log2(at_a_time / kFewRows) / 2, 0.0, 1.0);
   const double streams =
       1 + kManyRows * many * std::min(1.0, row_bytes / kLongRowBytes);
-  price.memory_ns = std::max(from_memory / target_.memory_bytes_per_ns,
-                             traffic.sectors / (kSectorsPerCycle * chip)) *
-                    uneven * streams;
   const double groups =
       (double(reduced_) / v.vector + (vectors.rest.Is(0) ? 0 : 1)) /
       (v.parts * v.cluster);
+  price.memory_ns = std::max(from_memory / target_.memory_bytes_per_ns,
+                             traffic.sectors / (kSectorsPerCycle * chip)) *
+                    uneven * streams;
   const double each = blocks / target_.multiprocessors;
   const double busy =
       each < 8 ? 1 + kUnevenIssue * (std::ceil(each) / each - 1) : 1;

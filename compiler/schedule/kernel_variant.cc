@@ -210,6 +210,15 @@ int PartsOf(const KernelVariant& variant) {
   return 1;
 }
 
+bool CoversAllPoints(const KernelVariant& variant) {
+  return std::visit(
+      [](const auto& v) {
+        if constexpr (requires { v.blocks; }) return v.blocks == 0;
+        return false;
+      },
+      variant);
+}
+
 bool HasWorkspace(const KernelVariant& variant) {
   return PartsOf(variant) > 1 || std::holds_alternative<CudaTallies>(variant);
 }

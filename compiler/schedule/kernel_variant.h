@@ -267,6 +267,9 @@ int PointsOfBlock(const KernelVariant& variant);
 // Blocks that share an outer point; 1 for those that have none to share, and for
 // CudaTallies, whose number depends on sizes.
 int PartsOf(const KernelVariant& variant);
+// Whether each block has its own part of the grid, in a variant whose blocks could
+// also take turns: its `blocks` is 0.
+bool CoversAllPoints(const KernelVariant& variant);
 // Whether blocks of a kernel join their results through a workspace.
 bool HasWorkspace(const KernelVariant& variant);
 

@@ -173,6 +173,20 @@ TEST(WriteKernel, ABlockThatIsAloneMayHaveAllRegisters) {
                                 "void __launch_bounds__(256, 1) kiln_"));
 }
 
+TEST(WriteKernel, AGridThatCoversAllPointsHasNoLoop) {
+  NestCase c = Scale(1024, 0.5);
+  c.kernel.variant = CudaPoints{};
+  const std::string whole = Write(c, "sm_90").text;
+  EXPECT_FALSE(absl::StrContains(whole, "gridDim")) << whole;
+  EXPECT_FALSE(absl::StrContains(whole, "if (")) << whole;
+  // Threads of the last block have nothing to do.
+  NestCase odd = Scale(1000, 0.5);
+  odd.kernel.variant = CudaPoints{};
+  const std::string some = Write(odd, "sm_90").text;
+  EXPECT_FALSE(absl::StrContains(some, "gridDim")) << some;
+  EXPECT_TRUE(absl::StrContains(some, "if (first < (unsigned int)1000)"));
+}
+
 // The whole text, so that a change of style is seen.
 TEST(WriteKernel, GoldenPointwiseCuda) {
   NestCase c = Scale(1000, 0.5);
