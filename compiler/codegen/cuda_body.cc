@@ -168,6 +168,11 @@ std::string CudaBody::FusedText(ScalarId id) const {
   std::string comparison = IndexComparison(id);
   if (!comparison.empty()) return comparison;
   const ScalarNode& node = nest.body[id];
+  if (node.op == ScalarOp::kDiv && node.dtype == DType::kFloat32 &&
+      !facts.approximate[id] && !divides_by_branch &&
+      nest.body[node.args[1]].op == ScalarOp::kConstant) {
+    return QuotientText(Text(node.args[0]), nest.body[node.args[1]].number.f);
+  }
   if ((node.op != ScalarOp::kAdd && node.op != ScalarOp::kSub) ||
       node.dtype != DType::kFloat32) {
     return "";

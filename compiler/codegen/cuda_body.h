@@ -34,6 +34,10 @@ class CudaBody : public KernelBody {
   // The grid covers all points: no block has a second turn.
   bool one_turn = false;
 
+  // Divisions by constants have a branch: no value of what follows is computed, and
+  // kept in registers, before it.
+  bool divides_by_branch = false;
+
   // Whether the target adds vectors atomically.
   bool vector_atomics = false;
 

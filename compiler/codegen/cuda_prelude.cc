@@ -105,6 +105,14 @@ K_FN To k_bitcast(From x) {
   return y;
 }
 )"},
+    // x / c without a branch: rounded once, but within 1 ulp for quotients below
+    // 2^-102 (Markstein). `inverse` is 1 / c, rounded; c is from 1 to 2^60.
+    {"k_divide_by", "",
+     R"(K_FN float k_divide_by(float x, float c, float inverse) {
+  const float near = x * inverse, rest = fmaf(-near, c, x);
+  return fabsf(rest) > 0.0f ? fmaf(rest, inverse, near) : near;
+}
+)"},
     // Of numbers from 1 on.
     {"k_near_inverse", "", R"(K_FN float k_near_inverse(float x) {
   float y;

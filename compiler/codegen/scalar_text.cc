@@ -304,6 +304,14 @@ std::string CastText(DType from, DType to, const std::string& value,
                       LaneTypeName(to), ")");
 }
 
+std::string QuotientText(const std::string& of, double by) {
+  int exponent = 0;
+  // The compiler multiplies by the inverse of a power of two.
+  if (!(by >= 1 && by < 0x1p60) || std::frexp(by, &exponent) == 0.5) return "";
+  const std::string c = FloatText(by, true);
+  return absl::StrCat("k_divide_by(", of, ", ", c, ", 1.0f / ", c, ")");
+}
+
 namespace {
 
 std::string WhereText(DType dtype, absl::Span<const std::string> args,

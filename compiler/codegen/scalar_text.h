@@ -46,6 +46,10 @@ absl::StatusOr<std::string> OperationText(const ScalarNode& node, DType from,
 std::string CastText(DType from, DType to, const std::string& value,
                      Dialect dialect);
 
+// float32 `of` divided by a constant without a branch, in CUDA; empty where that
+// gains nothing or is not exact.
+std::string QuotientText(const std::string& of, double by);
+
 // One step of a reduction, and the value it starts with (one value in every
 // dialect). Not for tuples. UNSUPPORTED_OP as above.
 absl::StatusOr<std::string> CombineText(ReduceOp op, DType dtype,

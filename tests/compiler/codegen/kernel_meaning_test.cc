@@ -56,6 +56,17 @@ TEST_P(Kernel, HalvesRoundToNearestEven) {
   Check(c, 0);
 }
 
+TEST_P(Kernel, DividesByConstantsInOneRounding) {
+  for (const double by : {3.0, 768.0, 1024.0, 0.7, 50257.0, 1e30}) {
+    NestCase c;
+    const uint32_t i = c.Axis(1003);
+    const BufferId x = c.In(kF32, {1003}), z = c.Out(kF32, {1003});
+    c.Store(z, {A(i)},
+            c.Op(ScalarOp::kDiv, {c.Load(x, {A(i)}), c.Constant(kF32, by)}));
+    Check(c, 0);
+  }
+}
+
 TEST_P(Kernel, TransposesInTiles) {
   NestCase c;
   const uint32_t i = c.Axis(70), j = c.Axis(130);
