@@ -154,6 +154,8 @@ class NestCosts {
     bool gathers = false;
   };
   RowTraffic TrafficOf(const CudaRows& v, const Vectors& vectors) const;
+  bool HoldsHalves() const;
+  int64_t WidestBytes() const;
   int RowRegisters(const CudaRows& v, const Vectors& vectors) const;
   // Blocks that a multiprocessor holds; fills in registers and whether it fits.
   int ResidentRows(const CudaRows& v, const PricedVectors& vectors,

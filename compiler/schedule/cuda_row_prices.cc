@@ -52,6 +52,14 @@ constexpr double kHeldBothWays = 1.1;
 constexpr double kHeldBothWaysOfLong = 0.1;
 constexpr double kHeldPartialStores = 2;
 constexpr double kHeldPartialNs = 160;
+// Of a row of half types in registers: what ptxas widens ahead of its use, for an
+// element of each group beyond the first few.
+constexpr double kWidenedGroup = 0.65;
+constexpr int kFewHeld = 8;
+// What memory loses when a warp reads pieces of rows that are shorter than a line
+// of the cache, doubled with each halving.
+constexpr double kPiecesOfRows = 0.1;
+constexpr double kLineBytes = 128;
 // Masked loads whose addresses need no registers worth counting.
 constexpr int kFewWindows = 2;
 constexpr double kOthersNs = 390;  // of loads from L2
@@ -96,6 +104,13 @@ NestCosts::RowTraffic NestCosts::TrafficOf(const CudaRows& v,
   return traffic;
 }
 
+// Whether rows of half types are read in several passes.
+bool NestCosts::HoldsHalves() const {
+  return std::any_of(accesses_.begin(), accesses_.end(), [](const Access& a) {
+    return !a.store && a.plain && a.reduced && a.passes > 1 && a.bytes == 2;
+  });
+}
+
 int NestCosts::RowRegisters(const CudaRows& v, const Vectors& vectors) const {
   const int held_words = PackWords(vectors, true);
   const int all_words = PackWords(vectors, false);
@@ -114,7 +129,12 @@ int NestCosts::RowRegisters(const CudaRows& v, const Vectors& vectors) const {
     return kBaseRegisters + 2 + v.held * held_words +
            (v.unroll > 1 ? v.held : 1) * others;
   }
-  return base + v.held * held_words + (v.unroll > 1 ? v.held : 1) * others +
+  const int widened = HoldsHalves()
+                          ? static_cast<int>(kWidenedGroup * v.vector *
+                                             std::max(0, v.held - kFewHeld))
+                          : 0;
+  return base + widened + v.held * held_words +
+         (v.unroll > 1 ? v.held : 1) * others +
          (v.hold_costly != 0 ? v.held * v.vector : 0);
 }
 
@@ -216,6 +236,14 @@ int NestCosts::BlocksOf(const KernelVariant& variant) const {
   return all_at_most(
       std::clamp(int(double(target_.shared_bytes_per_multiprocessor) / shared),
                  1, blocks));
+}
+
+// Of an element that moves along the row.
+int64_t NestCosts::WidestBytes() const {
+  int64_t widest = 1;
+  for (const Access& access : accesses_)
+    if (access.reduced) widest = std::max(widest, access.bytes);
+  return widest;
 }
 
 bool NestCosts::StoresRows() const {
@@ -320,9 +348,14 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
   const double groups =
       (double(reduced_) / v.vector + (vectors.rest.Is(0) ? 0 : 1)) /
       (v.parts * v.cluster);
+  // Lanes that come to a row once read all of it side by side.
+  const double piece = double(v.lanes) * v.vector * WidestBytes();
+  const double pieces = groups > v.lanes && piece < kLineBytes
+                            ? 1 + kPiecesOfRows * (kLineBytes / piece - 1)
+                            : 1;
   price.memory_ns = std::max(from_memory / target_.memory_bytes_per_ns,
                              traffic.sectors / (kSectorsPerCycle * chip)) *
-                    uneven * streams;
+                    uneven * streams * pieces;
   const double each = blocks / target_.multiprocessors;
   const double busy =
       each < 8 ? 1 + kUnevenIssue * (std::ceil(each) / each - 1) : 1;
