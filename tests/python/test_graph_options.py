@@ -16,9 +16,9 @@ class Models:
     def __init__(self):
         self.tree = graph_trees.tree_of(7)
 
-    def add(self, program, static=(), mutated=(), **options):
-        """A function of one tensor."""
-        facts = {"mode": 0, "tensors": [0], "integers": [], "static": list(static)}
+    def add(self, program, static=(), mutated=(), mode=0, **options):
+        """A function of one tensor. ``mode``: of graph_facts.MODES."""
+        facts = {"mode": mode, "tensors": [0], "integers": [], "static": list(static)}
         facts |= {"mutated": list(mutated), "names": ["weight"], "traces": ["where"]}
         facts |= {"output_traces": [None], "mutation_trace": ""}
         given = Chooser(kiln.config.snapshot(cudagraphs=True, **options))._options
@@ -216,3 +216,14 @@ def test_a_result_outside_of_the_pool_is_an_error(models, monkeypatch):
     monkeypatch.setattr(StandIn, "blocks", lambda device: [])
     with pytest.raises(kiln.KilnError, match="are not allocated in pool stand-in but should be"):
         models.call(f, torch.ones(16))
+
+
+def test_a_backward_that_is_skipped_ends_the_waiting_of_its_forward(models):
+    forward, backward = models.add(double, mode=1), models.add(double, mode=2)
+    overlapping = torch.ones(16).as_strided((4, 4), (1, 1))
+    for _ in range(3):
+        models.call(forward, torch.ones(16))
+        assert models.tree.native.report()["forwards_pending"]
+        models.call(backward, overlapping)
+        assert not models.tree.native.report()["forwards_pending"]
+    assert models.tree.native.report()["recordings"] == 1

@@ -77,7 +77,7 @@ class Choice:
 
         if self.device_graphs == 0 or not graph_trees.can_be():
             is_backward = self.kind == "backward"
-            return graph_trees.ungraphed(program, graph.device) if is_backward else program
+            return graph_trees.ungraphed(program, graph.device.index or 0) if is_backward else program
         if self.parts is None:
             return graph_trees.graphed(program, graph.recipe, self.facts, graph)
         return graph_trees.graphed_in_parts(self.parts, graph, segments, make)

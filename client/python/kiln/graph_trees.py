@@ -21,6 +21,7 @@ from .counters import counters
 from .forked import open_in_child
 from .graph_choice import PARAMETERS_ARE_INPUTS
 from .graph_device import GraphDevice, what_is_missing
+from .graph_facts import MODES
 from .graph_partitions import apart
 from .recipe import Recipe, kiln_steps
 from .telling import tell
@@ -158,13 +159,13 @@ class GraphFunction:
     def _add(self, key: tuple[int, ...], inputs: list) -> Program:
         facts = self._facts
         if not self._is_captured(key):
-            return self._program
+            return self._plain()
         self._warn_of_sizes()
         tensors = [inputs[place] for place in facts["tensors"]]
         if any(map(_overlaps, tensors)):
             self._told.append(_OVERLAPPING)
             tell_of_skip(_OVERLAPPING, self._options)
-            return self._program
+            return self._plain()
         if self.tree is None:
             self.tree = tree_of(self._index)
         static = [
@@ -187,6 +188,11 @@ class GraphFunction:
         )
         self._numbers.add(function.__self__.number)
         return function
+
+    def _plain(self) -> Program:
+        """The program without a graph. The forwards wait for it all the same."""
+        is_backward = MODES[self._facts["mode"]] == "backward"
+        return ungraphed(self._program, self._index) if is_backward else self._program
 
     def told(self) -> list[str]:
         """Why calls of it ran without a device graph, were recorded anew, and what it warned of."""
@@ -286,9 +292,9 @@ def graphed_in_parts(
     return make(outer, runs, stands)
 
 
-def ungraphed(program: Program, device: torch.device) -> Program:
-    """`program`, a backward that is in no graph: the forwards that waited for it do no more."""
-    index = device.index or 0
+def ungraphed(program: Program, index: int) -> Program:
+    """`program`, a backward that is in no graph: the forwards that waited for it do no more.
+    ``index``: of its GPU."""
 
     @untraced
     def called(inputs: list) -> Sequence:
