@@ -114,3 +114,16 @@ def test_annotation_enable_context_manager():
 
     _run(plain(function))
     assert recordings() == 2
+
+
+def test_annotation_context_manager():
+    def function(x):
+        y = x * 2
+        torch._dynamo.graph_break()
+        with _said(fwd=False):
+            y = y * 1
+        torch._dynamo.graph_break()
+        return (y / 2).sin()
+
+    _run(graphs(function))
+    assert recordings() == 2

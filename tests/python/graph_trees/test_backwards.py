@@ -5,8 +5,10 @@ import gc
 import warnings
 
 import torch
+from torch._dynamo.utils import counters as dynamo_counters
 
 import kiln
+from kiln import graph_trees
 from trees import graphs, live_blocks, recordings, reset_without_trees, skips, state
 
 
@@ -51,9 +53,9 @@ def test_forward_backward():
     nodes = state()["nodes"]
     assert [node["depth"] for node in nodes] == [0, 1]
     assert nodes[1]["dead_before"] == []
-    # All but the result, which the caller holds, is dead after the backward.
-    saved = len(nodes[0]["rules"])
-    assert nodes[1]["dead_after"] == [(0, number) for number in range(1, saved)]
+    # The result, which the caller holds, and x for the backward, which is dead behind that.
+    assert len(nodes[0]["rules"]) == 2
+    assert nodes[1]["dead_after"] == [(0, 1)]
 
 
 def test_forward_generation():
@@ -154,12 +156,13 @@ def test_a_model_that_is_dropped_leaves_no_tree():
 
 def test_cached_forward_backward():
     def function(x):
-        return torch.sin(torch.relu(x)) * 2
+        return torch.sin(torch.relu(x)) * 2.75  # no other test's
 
     x = torch.rand(20, 20, device="cuda", requires_grad=True)
     seen = []
-    for _ in range(2):
+    for turn in range(2):
         torch._dynamo.reset()
+        dynamo_counters.clear()
         called = graphs(function)
         for _ in range(3):
             x.grad = None
@@ -169,6 +172,7 @@ def test_cached_forward_backward():
             del out
         nodes = state()["nodes"]
         assert [node["depth"] for node in nodes] == [0, 1]
+        assert dynamo_counters["aot_autograd"]["autograd_cache_hit"] == turn
     for out, grad in seen[1:]:
         assert torch.equal(out, seen[0][0])
         assert torch.equal(grad, seen[0][1])
@@ -240,3 +244,19 @@ def test_forward_with_skipped_cudagraphed_backward():
         torch.testing.assert_close(x.grad, 2 * x)
     assert recordings() == 1
     assert not state()["forwards_pending"]
+
+
+def test_graph_partition_forward_with_skipped_cudagraphed_backward(monkeypatch):
+    called = graphs(lambda x: x * x * x)
+    x = torch.rand(20, 20, device="cuda", requires_grad=True)
+    for _ in range(3):
+        x.grad = None
+        out = called(x)
+        with monkeypatch.context() as patched:
+            patched.setattr(graph_trees, "_overlaps", lambda tensor: True)
+            out.sum().backward()
+        torch.testing.assert_close(x.grad, 3 * x * x)
+        del out
+    assert recordings() == 1
+    assert not state()["forwards_pending"]
+    assert skips() == 1

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import kiln
 from trees import graphs, recordings, skips
 
 
@@ -32,6 +33,17 @@ def test_skip_symbolic(messages):
     assert skips() == 1
     (said,) = messages()
     assert said.startswith("skipping cudagraphs due to graph with symbolic shapes inputs")
+
+
+def test_graph_partition_skip_symbolic(caplog):
+    """Parts with such sizes are no graphs, for a reason that names the line, and none is skipped."""
+    called = _graphs(lambda x: x * 3 + 1, cudagraph_skip_dynamic_graphs=True)
+    with caplog.at_level("DEBUG", logger="kiln"):
+        _run(called, (4, 5))
+    assert skips() == 0
+    assert kiln.graph_tree_state() is None
+    said = [record.getMessage() for record in caplog.records]
+    assert any("reason=dynamic shape ops" in text and "x * 3 + 1" in text for text in said)
 
 
 def test_warn_once_if_dynamic_shape_limit_reached(messages):
@@ -75,6 +87,6 @@ def test_skip_if_dynamic_shape_limit_reached(messages):
     called = _graphs(lambda x: x * 3 + 1, cudagraph_dynamic_shape_warn_limit=8)
     _run(called, range(4, 12), 1)
     assert messages() == []
-    _run(called, range(12, 19), 1)
+    _run(called, range(12, 23), 1)  # 19 in all
     (said,) = messages()
     assert "We have observed 9 distinct sizes." in said

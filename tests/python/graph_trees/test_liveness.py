@@ -41,8 +41,10 @@ def test_aliased_storage_single_weakref():
     assert len(set(storages)) == 2
     assert storages[0] == storages[1] == storages[2]
     assert storages[3] == storages[4]
+    assert _last_rules() == ["fresh", "of output", "of output", "fresh", "of output"]
     del results, result, expected
-    assert live_blocks() == 0
+    called(x)  # nothing is in use any more, so nothing is recorded behind it
+    assert (recordings(), checkpoints()) == (1, 0)
 
 
 def test_alias_of_parameter():
@@ -84,14 +86,24 @@ def test_persisted_output_is_the_same_tensor():
     x = torch.rand(4, device="cuda")
     for _ in range(3):
         out = called(x)
-    again = id(out)
+    out.of_this_test = True  # what no other tensor has
     del out
     out = called(x)
-    assert id(out) == again
+    assert getattr(out, "of_this_test", False)
+    torch.compiler.cudagraph_mark_step_begin()
+    out = called(x)
     view = out[0:2]
     del out
-    # Still in use: the next call cannot be the same recording's.
+    # Still in use, in the same step: another recording comes behind the first.
+    other = called(x + 1)
+    assert descendants() == [1]
     assert torch.equal(view, (x + x)[0:2])
+    assert torch.equal(other, x + x + 2)
+    del view, other
+    torch.compiler.cudagraph_mark_step_begin()
+    for _ in range(2):  # nothing is in use
+        assert torch.equal(called(x), x + x)
+    assert recordings() == 2
 
 
 def test_remove_hooks_on_cached_tensors():
@@ -166,21 +178,27 @@ def test_tensor_dies_between_checkpoint():
     assert checkpoints() == 1
     assert live_blocks() == 2
     assert torch.equal(two, x + 2)
-    del out, two
+    del out
+    assert live_blocks() == 1
+    del two
     assert live_blocks() == 0
 
 
 def test_output_alias():
-    first, second = graphs(lambda x: x * 3), graphs(lambda x: (x.view(-1), x + 1))
+    first, second = graphs(lambda x: x * 3), graphs(lambda x: (x.view(-1), x[0], x + 1))
     x = torch.rand(4, 4, device="cuda")
     for _ in range(4):
         torch.compiler.cudagraph_mark_step_begin()
         y = first(x)
-        flat, more = second(y)
+        flat, row, more = second(y)
         assert torch.equal(flat, (x * 3).view(-1))
         assert torch.equal(more, x * 3 + 1)
-        assert flat.data_ptr() == y.data_ptr()
-        del y, flat, more
+        assert torch.equal(row, x[0] * 3)
+        assert flat.data_ptr() == row.data_ptr() == y.data_ptr()
+        del y, flat, row, more
+    assert recordings() == 2  # nothing of the steps before was in use
+    assert state()["nodes"][0]["rules"] != ["cached"]
+    assert "cached" not in _last_rules()[:2]
 
 
 def test_cleanup():
@@ -195,17 +213,23 @@ def test_cleanup():
 
 
 def test_amp_cache_disabled():
-    linear = torch.nn.Linear(8, 8, device="cuda")
-    first = graphs(lambda x: x * 2)
-    x = torch.rand(8, 8, device="cuda")
-    for number in range(4):
-        with torch.autocast("cuda", dtype=torch.bfloat16), torch.no_grad():
-            y = first(x + number)
-            got = linear(y)
-        expected = torch.nn.functional.linear(
-            ((x + number) * 2).bfloat16(), linear.weight.bfloat16(), linear.bias.bfloat16()
-        )
-        torch.testing.assert_close(got, expected)
+    called = graphs(lambda x: x * 2)
+    x, weight = (torch.rand(8, 8, device="cuda") for _ in range(2))
+
+    def products(y):
+        """By a leaf, whose cast autocast keeps, before and after it is written to."""
+        y.requires_grad_()
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            before = y @ weight
+            y.detach().zero_()
+            return before, y @ weight
+
+    before, after = products(x * 2)
+    assert torch.equal(before, after)  # of a tensor that no graph gave the cast is kept
+    for _ in range(3):
+        y = called(x)
+    before, after = products(y)
+    assert before.abs().sum() > 0 and after.abs().sum() == 0
 
 
 def test_an_output_that_is_saved_for_a_later_backward_stays():
@@ -289,6 +313,9 @@ def test_aliasing_static_ref():
             part = second(alias)
             assert part.untyped_storage()._cdata == home
             torch.testing.assert_close(product, x @ module.weight)
+    nodes = state()["nodes"]
+    assert nodes[0]["rules"] == ["static", "cached"]
+    assert all("cached" not in node["rules"] for node in nodes[1:])
 
 
 def test_aliased_static_parameter():
@@ -298,17 +325,17 @@ def test_aliased_static_parameter():
             self.weight = torch.nn.Parameter(torch.rand(10, 10, device="cuda"))
 
         def forward(self):
-            return self.weight[0:5]
+            return self.weight[0:5], self.weight + 1
 
     module = Module()
     called = graphs(module)
     with torch.no_grad():
         for _ in range(4):
-            part = called()
+            part, more = called()
+            assert torch.equal(more, module.weight + 1)
             assert part.untyped_storage()._cdata == module.weight.untyped_storage()._cdata
             assert torch.equal(part, module.weight[0:5])
-    tree = state()
-    assert tree is None or all(node["rules"] == ["static"] for node in tree["nodes"])
+    assert [node["rules"] for node in state()["nodes"]] == [["static", "cached"]]
 
 
 def test_checkpointing_resets_persistent_refs():
@@ -320,8 +347,8 @@ def test_checkpointing_resets_persistent_refs():
     for _ in range(3):
         first(given())
     assert checkpoints() == 0
-    same = id(first(given()))
-    assert id(first(given())) == same
+    first(given()).of_this_test = True
+    assert getattr(first(given()), "of_this_test", False)
     for times in (1, 2):
         torch.compiler.cudagraph_mark_step_begin()
         out = first(given())
@@ -337,7 +364,7 @@ def test_checkpointing_resets_persistent_refs():
     torch.compiler.cudagraph_mark_step_begin()
     kept = first(given())
     assert state()["nodes"][0]["rules"] == ["fresh"]
-    assert id(kept) != same
+    assert not hasattr(kept, "of_this_test")
 
 
 def test_tensor_no_longer_in_pool():

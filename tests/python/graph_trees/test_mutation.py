@@ -55,11 +55,11 @@ def test_mutation_cudagraph_managed_tensors(messages):
         assert torch.equal(y, torch.full((4,), 2.0, device="cuda"))
         assert torch.equal(z, torch.full((4,), 4.0, device="cuda"))
         del y, z
-    assert skips() == 0
+    assert (skips(), messages()) == (0, [])
     torch.compiler.cudagraph_mark_step_begin()
     y = first(x).clone()
     assert torch.equal(second(y), torch.full((4,), 4.0, device="cuda"))
-    assert skips() == 1
+    assert skips() == len(messages()) == 1
 
 
 def test_mutation_cudagraph_managed_tensors_config(messages):
@@ -86,7 +86,7 @@ def test_mutation_cudagraph_managed_tensor_warn_only_once(messages):
     assert len(messages()) == 1
 
 
-def test_mutation_reinplaced():
+def test_mutation_reinplaced(messages):
     def function(x, other, out):
         out = torch.logical_xor(input=x, other=other, out=out)
         return out
@@ -100,6 +100,9 @@ def test_mutation_reinplaced():
         assert torch.equal(got, x ^ other)
         assert torch.equal(out, x ^ other)
     assert skips() == 1
+    (said,) = messages()
+    assert said.startswith("skipping cudagraphs due to mutated inputs (1 instances). Found from : \n")
+    assert "logical_xor" in said
 
 
 def test_tensor_constant_mutation():

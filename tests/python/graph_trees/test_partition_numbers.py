@@ -17,6 +17,7 @@ def test_graph_partition_item():
             x = torch.full((4,), scale, device="cuda")
             torch.testing.assert_close(called(x), function(x))
     assert skips() == 0
+    assert recordings() >= 1
 
 
 def test_graph_partition_unbacked_symint():
@@ -73,6 +74,7 @@ def test_graph_partition_unbacked_symint_multi_output_layout():
             x[:count] = 1
             torch.testing.assert_close(called(x), function(x))
     assert skips() == 0
+    assert partitions() >= 1
 
 
 @pytest.mark.parametrize("skipped", [False, True])
@@ -175,6 +177,7 @@ def test_graph_partition_symint():
     for size in (8, 12, 8, 12, 20):
         assert_thrice(called, function, torch.rand(size, device="cuda"))
     assert skips() == 0
+    assert recordings() >= 1
 
 
 def test_graph_partition_symint_cat_backward():
@@ -192,6 +195,7 @@ def test_graph_partition_symint_cat_backward():
             called(x, w).backward()
             due = torch.autograd.grad(function(x, w), (x, w))
             torch.testing.assert_close((x.grad, w.grad), due)
+    assert recordings() >= 1
 
 
 def test_graph_partition_symint_from_nested_indirect_indexing():
@@ -206,6 +210,7 @@ def test_graph_partition_symint_from_nested_indirect_indexing():
             places = torch.zeros(16, device="cuda")
             places[:count] = 1
             torch.testing.assert_close(called(x, places), function(x, places))
+    assert recordings() >= 1
 
 
 def test_graph_partition_symint_from_mutation_index():
@@ -220,6 +225,7 @@ def test_graph_partition_symint_from_mutation_index():
         assert x[place] == -1
     called(-7, x)
     assert x[0] == -1
+    assert skips() >= 1  # it writes to its input
 
 
 def test_graph_partition_dynamic_scalar_inputs():
@@ -231,6 +237,7 @@ def test_graph_partition_dynamic_scalar_inputs():
     x = torch.rand(8, device="cuda")
     for number in (2, 3, 4, 2, 3, 4):
         torch.testing.assert_close(called(x, number), function(x, number))
+    assert recordings() >= 1
 
 
 @pytest.mark.parametrize("kind", ["constant", "returned", "computed"])
@@ -250,6 +257,9 @@ def test_graph_partition_cpu_scalars(kind):
         count = torch.tensor(value)
         torch.testing.assert_close(called(x, count), function(x, count))
     assert skips() == 0
+    assert recordings() == 1
+    if kind != "computed":
+        assert _copies(called, x, torch.tensor(5.0)) == 1
 
 
 def test_graph_partition_cpu_scalar_multiple():
@@ -286,3 +296,4 @@ def test_graph_partition_input_layout_symints():
     called = torch.compile(function, backend="kiln", dynamic=True, options={"cudagraphs": True})
     for rows in (4, 6, 8):
         assert_thrice(called, function, torch.rand(rows, rows + 1, device="cuda"))
+    assert recordings() >= 1

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import kiln
-from trees import graphs, skips, state
+from trees import graphs, partitions, recordings, skips, state
 
 
 def test_a_graph_with_the_cpu_in_it(messages):
@@ -23,11 +23,41 @@ def test_a_graph_with_the_cpu_in_it(messages):
     assert kiln.graph_tree_state() is None
 
 
-def test_incompatible_cudagraph_ops_nonzero():
-    called = graphs(lambda x: x.nonzero() * 2)
+def _reasons(caplog):
+    """Why operators are in no graph."""
+    said = [record.getMessage() for record in caplog.records]
+    return [text.removeprefix(CUT).split()[:2] for text in said if text.startswith(CUT)]
+
+
+def _warnings(caplog):
+    return [r.getMessage() for r in caplog.records if (r.name, r.levelname) == ("kiln", "WARNING")]
+
+
+CUT = "cudagraph partition: "
+
+
+@pytest.mark.parametrize("partition", [True, False])
+def test_incompatible_cudagraph_ops_nonzero(partition, caplog):
+    def function(x):
+        return (x + 1).sin(), x.nonzero() * 2
+
+    called = graphs(function, graph_partition=partition)
     x = torch.tensor([1.0, 0.0, 2.0], device="cuda")
-    for _ in range(3):
-        assert torch.equal(called(x), x.nonzero() * 2)
+    with (
+        caplog.at_level("DEBUG", logger="kiln"),
+        torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True),
+    ):
+        for _ in range(3):
+            torch.testing.assert_close(called(x), function(x))
+    if partition:
+        assert ["aten.nonzero.default,", "reason=unbacked"] in _reasons(caplog)
+        assert skips() == 0
+        assert recordings() >= 1
+    else:
+        said = _warnings(caplog)
+        assert len(said) == skips() == 1
+        due = "skipping cudagraphs due to disabling cudagraphs due to incompatible op aten.nonzero"
+        assert said[0].startswith(due)
 
 
 def test_skip_cudagraph_unsafe_ops(messages):
@@ -55,29 +85,52 @@ def test_graphs_are_off_on_the_cpu():
     assert kiln.graph_tree_state() is None
 
 
-def test_incompatible_cudagraph_ops_item(messages):
+@pytest.mark.parametrize("partition", [True, False])
+def test_incompatible_cudagraph_ops_item(partition, caplog):
     def function(x):
         return x.sum() * x[0].item()
 
-    called = graphs(function)
-    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+    called = graphs(function, graph_partition=partition)
+    with (
+        caplog.at_level("DEBUG", logger="kiln"),
+        torch._dynamo.config.patch(capture_scalar_outputs=True),
+    ):
         for number in (1.0, 2.0, 1.0):
             x = torch.full((3,), number, device="cuda")
             assert called(x) == 3 * number * number
-    assert skips() == 0
-    assert messages() == []
+    said = _warnings(caplog)
+    if partition:
+        assert "aten._local_scalar_dense.default," in [name for name, _ in _reasons(caplog)]
+        assert (skips(), said) == (0, [])
+    else:
+        assert len(said) == skips() == 1
+        assert "incompatible op aten._local_scalar_dense" in said[0]
 
 
-def test_incompatible_cudagraph_ops_nonzero_graph_breaks():
+@pytest.mark.parametrize("partition", [True, False])
+def test_incompatible_cudagraph_ops_nonzero_graph_breaks(partition):
+    def part(x, y):
+        return (x + y).sin(), x.nonzero() * 2
+
     def function(x):
-        y = x.nonzero() * 2
+        one, first = part(x, x)
         torch._dynamo.graph_break()
-        return y.sum() + x.nonzero().sum()
+        two, second = part(x, one)
+        torch._dynamo.graph_break()
+        three, third = part(x, two)
+        return three, first, second, third
 
-    called = graphs(function)
+    called = graphs(function, graph_partition=partition)
     x = torch.tensor([1.0, 0.0, 2.0], device="cuda")
-    for _ in range(3):
-        assert torch.equal(called(x), function(x))
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        for _ in range(3):
+            torch.testing.assert_close(called(x), function(x))
+    if partition:  # of each of the three graphs what is before the operator, and what is behind it
+        assert partitions() == 6
+        assert skips() == 0
+        assert recordings() >= 3
+    else:
+        assert skips() == 3
 
 
 def test_multiple_devices_msg(messages):

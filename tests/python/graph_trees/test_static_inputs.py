@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import kiln
 from trees import graphs, recordings, skips, state
 
 
@@ -36,10 +37,15 @@ def test_no_rerecord_with_mark_static_address():
     static = torch.rand(4, device="cuda")
     torch._dynamo.mark_static_address(static)
     for _ in range(4):
-        x = torch.rand(4, device="cuda")
-        assert torch.equal(called(x, static), x * static)
-    assert recordings() == 1
-    assert state()["recorded_copied_inputs"] == 1
+        x = torch.rand(4, device="cuda", requires_grad=True)
+        y = called(x, static)
+        torch.testing.assert_close(y, x * static)
+        y.sum().backward()
+        assert torch.equal(x.grad, static)
+        del y
+    assert recordings() == 2  # a forward and a backward
+    assert static.data_ptr() in state()["nodes"][0]["addresses"]
+    assert state()["nodes"][0]["addresses"].count(0) == 1
 
 
 def test_unaligned_static_parameter():
@@ -194,6 +200,9 @@ def test_unaligned_static_input():
         x = torch.rand(16, device="cuda")
         assert torch.equal(called(x, static), x * static)
     assert recordings() == 1
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as seen:
+        called(x, static)
+    assert "aten::clone" not in [event.name for event in seen.events()]
 
 
 class _WithBuffer(torch.nn.Module):
@@ -230,3 +239,50 @@ def test_fallback_to_eager_warns_once_for_each_function(messages):
             _moving(called, module, torch.rand(4, device="cuda"), 6)
     assert skips() == 2
     assert [text.split("function ")[1][0] for text in messages()] == ["0", "1"]
+
+
+def test_unstable_ptr():
+    """Where parameters are no inputs of graphs and none may be written, as section 4 has it."""
+    module = _Scaled(1)
+    with torch._dynamo.config.patch(inline_inbuilt_nn_modules=False):
+        called = graphs(module, cudagraph_support_input_mutation=False)
+        x = torch.rand(4, device="cuda")
+        with torch.no_grad():
+            for _ in range(3):
+                called(x)
+            was = module.weight.data
+            module.weight.data = torch.rand(4, device="cuda")
+            with pytest.raises(kiln.KilnError, match="static input data pointer changed") as error:
+                called(x)
+            said = str(error.value)
+            assert f"data pointer changed from {was.data_ptr()} to {module.weight.data_ptr()}." in said
+            module.weight.data = was
+            torch.testing.assert_close(called(x), module(x))
+    assert recordings() == 1
+
+
+def test_static_inputs_address_mutation_log():
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.rand(4, device="cuda"))
+            self.shift = torch.nn.Parameter(torch.rand(4, device="cuda"))
+
+        def forward(self, x):
+            return x * self.weight + self.shift
+
+    module = Module()
+    with torch._dynamo.config.patch(inline_inbuilt_nn_modules=False):
+        called = graphs(module, cudagraph_support_input_mutation=False)
+        x = torch.rand(4, device="cuda")
+        with torch.no_grad():
+            for _ in range(3):
+                called(x)
+            was = [module.weight.data, module.shift.data]
+            module.weight.data, module.shift.data = (tensor.clone() for tensor in was)
+            with pytest.raises(kiln.KilnError, match="static input data pointer changed") as error:
+                called(x)
+    said = str(error.value)
+    for tensor, moved in zip(was, (module.weight, module.shift)):
+        assert f"data pointer changed from {tensor.data_ptr()} to {moved.data_ptr()}. input stack" in said
+    assert said.count("input name: ") == 2
