@@ -144,6 +144,7 @@ def test_sparsity():
     values = torch.rand(3, device="cuda")
     for _ in range(3):
         assert torch.equal(called(indices, values), function(indices, values))
+    assert recordings() >= 1
 
 
 @pytest.mark.parametrize("accumulate", [False, True])
