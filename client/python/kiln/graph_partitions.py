@@ -281,7 +281,6 @@ def parts_of(
     runs = _runs(reasons)
     if not any(reasons):
         return None
-    _log.debug(_CREATED, len(runs) + _splits(reasons), len(runs), _splits(reasons))
     nodes = _places(plan, recipe, module)
     held = {node: place for place, node in nodes.items()}
     for why, step in zip(reasons, plan.steps):
@@ -296,6 +295,8 @@ def parts_of(
         taken, given = ([nodes[p] for p in places] for places in (call.takes, call.gives))
         # Of a view of an input a segment makes a storage of its own, which no pool knows.
         if not all(map(_is_known, taken + given)) or storages(taken) & storages(given):
+            node = _nodes_of(plan.steps[start])[0]
+            _log.debug("cudagraph partition: %s, reason=%s %s", operator_of(node), _UNKNOWN, trace_of(node))
             continue
         inside = [node for step in plan.steps[start:stop] for node in _nodes_of(step)]
         writes = {held[node.args[0]] for node in inside if mutates(node)}
@@ -307,6 +308,8 @@ def parts_of(
                 "facts": _facts_of(call, nodes, writes, facts),
             }
         )
+    count = len(runs) + _splits(reasons)
+    _log.debug(_CREATED, count, len(parts), count - len(parts))
     return parts
 
 
@@ -321,6 +324,7 @@ def _is_known(node: fx.Node) -> bool:
     return isinstance(value_of(node), torch.Tensor) or is_symbolic(node)
 
 
+_UNKNOWN = "takes or gives what is no tensor and no number, or a view of what it takes"
 _CREATED = "Created %d graph partitions: %d cudagraphable, %d non-cudagraphable"
 
 
