@@ -7,12 +7,23 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "proto/key/token_name.h"
+#include "server/access/caller.h"
 
 namespace kiln {
 namespace {
 
 std::string LifeText(int64_t ms) {
   return absl::FormatDuration(absl::Milliseconds(ms));
+}
+
+// People paste a token where a key or a namespace is due, too.
+std::string WithoutSecret(absl::string_view given) {
+  return std::string(given == kEveryNamespace ? given : TokenNameIn(given));
+}
+
+std::string KeyText(const std::string& prefix_hex) {
+  return prefix_hex.empty() ? ""
+                            : absl::StrCat("key ", WithoutSecret(prefix_hex));
 }
 
 // The words that are there, in order.
@@ -35,17 +46,16 @@ std::string PlaceText(const std::string& after) {
 }  // namespace
 
 std::string SubjectOf(const wire::QuarantineRequest& asked) {
-  return asked.clear_all() ? "all"
-                           : absl::StrCat("key ", asked.clear_prefix_hex());
+  return asked.clear_all() ? "all" : KeyText(asked.clear_prefix_hex());
 }
 
 std::string SubjectOf(const wire::PurgeRequest& asked) {
   Words words;
   words.Add("", asked.all() ? "all" : "");
-  words.Add("key ", asked.key_prefix_hex());
+  words.Add("", KeyText(asked.key_prefix_hex()));
   if (asked.older_than_ms() != 0)
     words.Add("older than ", LifeText(asked.older_than_ms()));
-  words.Add("on ", asked.device());
+  words.Add("on ", WithoutSecret(asked.device()));
   words.Add("in ", asked.cache_namespace());
   words.Add("from key ", PlaceText(asked.after()));
   return words.Text();
@@ -53,7 +63,7 @@ std::string SubjectOf(const wire::PurgeRequest& asked) {
 
 std::string SubjectOf(const wire::PinRequest& asked) {
   Words words;
-  words.Add("key ", asked.key_prefix_hex());
+  words.Add("", KeyText(asked.key_prefix_hex()));
   words.Add("in ", asked.cache_namespace());
   words.Add("from key ", PlaceText(asked.after()));
   return words.Text();
@@ -74,9 +84,23 @@ std::string SubjectOf(const wire::MaintainRequest& asked) {
 }
 
 std::string SubjectOf(const wire::AddTokenRequest& asked) {
-  return absl::StrCat(TokenNameIn(asked.name()), ": ", asked.role(), " in ",
-                      absl::StrJoin(asked.namespaces(), ", "), " for ",
-                      LifeText(asked.life_ms()));
+  Words words;
+  words.Add("", absl::StrCat(WithoutSecret(asked.name()), ": ",
+                             WithoutSecret(asked.role()), " in"));
+  words.Add("", absl::StrJoin(asked.namespaces(), ", ",
+                              [](std::string* out, absl::string_view named) {
+                                out->append(WithoutSecret(named));
+                              }));
+  words.Add("for ", LifeText(asked.life_ms()));
+  return words.Text();
+}
+
+std::string SubjectOf(const wire::RevokeTokenRequest& asked) {
+  return WithoutSecret(asked.name());
+}
+
+std::string SubjectOf(const wire::RevokeKeyRequest& asked) {
+  return WithoutSecret(asked.key_hex());
 }
 
 }  // namespace kiln

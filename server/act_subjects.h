@@ -7,8 +7,8 @@
 
 namespace kiln {
 
-// What an act of an admin bears on, as the audit log has it: compilectl's words.
-// Pure.
+// What an act of an admin bears on, as the audit log has it: compilectl's words. A
+// token that was pasted into one of them leaves its name at most (token_name.h). Pure.
 
 std::string SubjectOf(
     const wire::QuarantineRequest& asked);  // "key 9c41d2", "all"
@@ -18,6 +18,8 @@ std::string SubjectOf(const wire::PinRequest& asked);  // "key 9c41d2 in team-a"
 std::string SubjectOf(const wire::MaintainRequest& asked);  // "scrub", "stop"
 // "ci: submitter in team-a, team-b for 720h".
 std::string SubjectOf(const wire::AddTokenRequest& asked);
+std::string SubjectOf(const wire::RevokeTokenRequest& asked);  // "ci"
+std::string SubjectOf(const wire::RevokeKeyRequest& asked);    // its digits
 
 }  // namespace kiln
 

@@ -12,7 +12,6 @@
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
 #include "proto/key/cache_namespace.h"
-#include "proto/key/token_name.h"
 #include "server/act_subjects.h"
 #include "server/cache_admin.h"
 #include "server/key_admin.h"
@@ -404,7 +403,7 @@ Reactor* AdminService::RevokeToken(Context* context, const Bytes* request,
       [](const wire::RevokeTokenRequest& asked) {
         return Act{.name = "revoke token",
                    .changes = true,
-                   .subject = std::string(TokenNameIn(asked.name()))};
+                   .subject = SubjectOf(asked)};
       },
       [this](const wire::RevokeTokenRequest& asked,
              const Asker&) -> absl::StatusOr<wire::RevokeTokenReply> {
@@ -458,9 +457,8 @@ Reactor* AdminService::RevokeKey(Context* context, const Bytes* request,
   return Serve<wire::RevokeKeyRequest>(
       {context, request, reply},
       [](const wire::RevokeKeyRequest& asked) {
-        return Act{.name = "revoke key",
-                   .changes = true,
-                   .subject = asked.key_hex().substr(0, 80)};
+        return Act{
+            .name = "revoke key", .changes = true, .subject = SubjectOf(asked)};
       },
       [this](const wire::RevokeKeyRequest& asked, const Asker&) {
         return kiln::RevokeKey(rooms_.keys, asked);

@@ -329,6 +329,50 @@ TEST(AdminService, TheAuditLogHasActsInTheWordsOfPeople) {
            "ci: submitter in team-a, team-b for 1h", "verify", "key 9c41d2"}));
 }
 
+// Whatever comes of it. Its line of the audit log is what counts.
+template <typename Reply, typename Request, typename Method>
+void Try(TestDaemon& d, Method method, const Request& request) {
+  grpc::ClientContext context;
+  Reply reply;
+  (d.client().admin().*method)(&context, request, &reply).ok();
+}
+
+TEST(AdminService, TheAuditLogHasNoTokenThatWasPastedInAWrongPlace) {
+  TestDaemon d;
+  wire::AddTokenRequest add;
+  add.set_name("ci");
+  add.set_role("reader");
+  add.add_namespaces("*");
+  add.set_life_ms(3600 * 1000);
+  const std::string token =
+      Ask<wire::AddTokenReply>(d, &Stub::AddToken, add).token();
+  wire::RevokeKeyRequest key;
+  key.set_key_hex(token);
+  Try<wire::RevokeKeyReply>(d, &Stub::RevokeKey, key);
+  wire::PinRequest pin;
+  pin.set_key_prefix_hex(token);
+  Try<wire::PinReply>(d, &Stub::Pin, pin);
+  wire::QuarantineRequest quarantine;
+  quarantine.set_clear_prefix_hex(token);
+  Try<wire::QuarantineReply>(d, &Stub::ListQuarantine, quarantine);
+  wire::PurgeRequest purge;
+  purge.set_key_prefix_hex(token);
+  purge.set_device(token);
+  Try<wire::PurgeReply>(d, &Stub::Purge, purge);
+  wire::AddTokenRequest again;
+  again.set_name(token);
+  again.set_role(token);
+  again.add_namespaces(token);
+  Try<wire::AddTokenReply>(d, &Stub::AddToken, again);
+  wire::RevokeTokenRequest revoke;
+  revoke.set_name(token);
+  Try<wire::RevokeTokenReply>(d, &Stub::RevokeToken, revoke);
+  EXPECT_EQ(SubjectsOf(d),
+            std::vector<std::string>({"ci: reader in * for 1h", "ci", "key ci",
+                                      "key ci", "key ci on ci",
+                                      "ci: ci in ci for 0", "ci"}));
+}
+
 TEST(AdminService, DrainEndsTheDaemon) {
   TestDaemon d;
   Ask<wire::DrainReply>(d, &Stub::Drain, wire::DrainRequest());
