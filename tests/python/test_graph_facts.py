@@ -13,6 +13,7 @@ from kiln import _native, graph_choice, look, service
 from kiln.graph_choice import Choice, Chooser, annotated
 from kiln.graph_device import GraphDevice
 from kiln.graph_facts import facts_of
+from test_graph_partitions import Cut
 
 OPTIONS = kiln.config.snapshot()
 
@@ -167,6 +168,18 @@ def test_explain_tells_of_device_graphs(monkeypatch):
         "  skipping cudagraphs due to x",
         "inference_3: 1 compiled, 0 host kernels",
     ]
+
+
+def test_a_part_that_is_no_graph_for_what_it_gives_is_told_of(caplog):
+    def function(x):
+        return x.view(4).t(), (x + 1).cpu() * 2  # the first gives a view of what it takes
+
+    with caplog.at_level("DEBUG", logger="kiln"):
+        cut = Cut(traced(function, "cuda"))
+    said = [record.getMessage() for record in caplog.records]
+    assert cut.choice.parts == []
+    assert any("reason=takes or gives what is no tensor" in text for text in said)
+    assert "Created 2 graph partitions: 0 cudagraphable, 2 non-cudagraphable" in said
 
 
 def test_a_backward_keeps_the_addresses_of_its_forwards_parameters_alone(monkeypatch):

@@ -130,18 +130,6 @@ def test_operators_that_are_listed_cut(listed):
     assert [why for why in cut.reasons if why] == [f"custom partition op: {operator._opoverload}"]
 
 
-def test_a_part_that_is_no_graph_for_what_it_gives_is_told_of(caplog):
-    def function(x):
-        return x.view(16).t(), (x + 1).cpu() * 2  # the first is a view of what it takes
-
-    with caplog.at_level("DEBUG", logger="kiln"):
-        cut = Cut(traced(function, "cuda"))
-    said = [record.getMessage() for record in caplog.records]
-    assert cut.choice.parts == []
-    assert any("reason=takes or gives what is no tensor" in text for text in said)
-    assert "Created 2 graph partitions: 0 cudagraphable, 2 non-cudagraphable" in said
-
-
 def test_operators_that_say_they_are_unsafe_cut():
     operator = custom("unsafe", tags=(torch.Tag.cudagraph_unsafe,))
     cut = Cut(traced(lambda x: operator(x + 1) + 1, "cuda"), refused=["unsafe"])
