@@ -11,6 +11,7 @@
 #include "proto/key/cache_namespace.h"
 #include "server/cache_look.h"
 #include "server/detached_status.h"
+#include "server/work_queue.h"
 
 namespace kiln {
 namespace {
@@ -156,6 +157,8 @@ absl::Status CompileFlow::GoOn(JobRole role, const JobOutcome& outcome,
   }
   if (ClassesMayBeAtFault(outcome.status, *task))
     return ServeBySizes(*task, call);
+  if (CompilersWereReplaced(outcome.status))
+    return ServeRenewed(*task, Detached(outcome.status), call);
   if (!outcome.status.ok()) return Detached(outcome.status);
   // Classes of sizes shaped this artifact: mine must fit its guards too.
   const CompiledArtifact& made = *outcome.artifact;
@@ -171,6 +174,15 @@ absl::Status CompileFlow::ServeBySizes(const CompileTask& task,
                                        const Call& call) {
   ASSIGN_OR_RETURN(TaskPtr again, TaskBySizes(task, *pool_.build(), tuning_));
   LogInfo("classes.refused", {});
+  return Serve(std::move(again), call);
+}
+
+absl::Status CompileFlow::ServeRenewed(const CompileTask& task,
+                                       const absl::Status& replaced,
+                                       const Call& call) {
+  ASSIGN_OR_RETURN(TaskPtr again,
+                   TaskRenewed(task, replaced, *pool_.build(), tuning_));
+  LogInfo("compilers.replaced", {{"renewals", again->renewals}});
   return Serve(std::move(again), call);
 }
 

@@ -116,6 +116,8 @@ class CompileFlow {
   absl::Status ServeWithout(const CompileTask& task,
                             const wire::GuardSet& guards, const Call& call);
   absl::Status ServeBySizes(const CompileTask& task, const Call& call);
+  absl::Status ServeRenewed(const CompileTask& task,
+                            const absl::Status& replaced, const Call& call);
   absl::StatusOr<FarAsk> AskOf(const Caller& caller,
                                const wire::LookupRequest& request) const;
 

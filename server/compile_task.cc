@@ -79,21 +79,34 @@ std::shared_ptr<const CompileTask> SharedWith(const CompileTask& task,
 
 namespace {
 
-// `request` is that of `task`, asked again for the caller's own sizes.
-absl::StatusOr<std::shared_ptr<const CompileTask>> Again(
-    const CompileTask& task, wire::CompileRequest request,
-    const BuildIdentity& build, const TuningCache& tuning) {
+// `request` is that of `task`, asked again with the caller's own sizes.
+absl::StatusOr<std::shared_ptr<CompileTask>> Again(const CompileTask& task,
+                                                   wire::CompileRequest request,
+                                                   const BuildIdentity& build,
+                                                   const TuningCache& tuning,
+                                                   DecideBy decide_by) {
   request.set_driver_cuda_version(task.driver_cuda_version);
   // The canonical request has classes for hints.
   for (int i = 0; i < request.graph().symbols_size(); ++i) {
     request.mutable_graph()->mutable_symbols(i)->set_hint(task.values[i]);
   }
   ASSIGN_OR_RETURN(const std::shared_ptr<const CompileTask> made,
-                   MakeTask(request, build, tuning, DecideBy::kSizes));
+                   MakeTask(request, build, tuning, decide_by));
   auto again = std::make_shared<CompileTask>(*made);
   again->graph_name = task.graph_name;
   again->place = task.place;
-  again->refusals = task.refusals + 1;
+  again->refusals = task.refusals;
+  again->renewals = task.renewals;
+  return again;
+}
+
+absl::StatusOr<std::shared_ptr<const CompileTask>> AgainBySizes(
+    const CompileTask& task, wire::CompileRequest request,
+    const BuildIdentity& build, const TuningCache& tuning) {
+  ASSIGN_OR_RETURN(
+      const std::shared_ptr<CompileTask> again,
+      Again(task, std::move(request), build, tuning, DecideBy::kSizes));
+  ++again->refusals;
   return again;
 }
 
@@ -114,7 +127,7 @@ absl::StatusOr<std::shared_ptr<const CompileTask>> TaskWithout(
   }
   wire::CompileRequest request = task.request();
   request.mutable_forbidden()->MergeFrom(broken);
-  return Again(task, std::move(request), build, tuning);
+  return AgainBySizes(task, std::move(request), build, tuning);
 }
 
 bool ClassesMayBeAtFault(const absl::Status& refusal, const CompileTask& task) {
@@ -135,7 +148,17 @@ bool ClassesMayBeAtFault(const absl::Status& refusal, const CompileTask& task) {
 absl::StatusOr<std::shared_ptr<const CompileTask>> TaskBySizes(
     const CompileTask& task, const BuildIdentity& build,
     const TuningCache& tuning) {
-  return Again(task, task.request(), build, tuning);
+  return AgainBySizes(task, task.request(), build, tuning);
+}
+
+absl::StatusOr<std::shared_ptr<const CompileTask>> TaskRenewed(
+    const CompileTask& task, const absl::Status& replaced,
+    const BuildIdentity& build, const TuningCache& tuning) {
+  if (task.renewals >= kMaxRenewals) return replaced;
+  ASSIGN_OR_RETURN(const std::shared_ptr<CompileTask> again,
+                   Again(task, task.request(), build, tuning, task.decided_by));
+  ++again->renewals;
+  return again;
 }
 
 }  // namespace kiln

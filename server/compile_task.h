@@ -44,6 +44,8 @@ struct CompileTask {
     return {values, *tuning, driver_cuda_version, request().cache_namespace()};
   }
   int refusals = 0;  // artifacts whose guards did not hold for this caller
+  int renewals =
+      0;  // times that its compilers were replaced before it was done
 };
 
 // What a job makes, with what it cost.
@@ -92,6 +94,14 @@ bool ClassesMayBeAtFault(const absl::Status& refusal, const CompileTask& task);
 absl::StatusOr<std::shared_ptr<const CompileTask>> TaskBySizes(
     const CompileTask& task, const BuildIdentity& build,
     const TuningCache& tuning);
+
+// The same task for `build`, the compilers there are now: a job for those before
+// them can't be done any more. `replaced` is what that job ended with; after
+// kMaxRenewals it is given back.
+inline constexpr int kMaxRenewals = 2;
+absl::StatusOr<std::shared_ptr<const CompileTask>> TaskRenewed(
+    const CompileTask& task, const absl::Status& replaced,
+    const BuildIdentity& build, const TuningCache& tuning);
 
 }  // namespace kiln
 

@@ -17,6 +17,18 @@ std::string KernelsOf(const wire::TranslationUnit& unit) {
                       " more");
 }
 
+// Whether what failed tells nothing of this unit: its build was another job's, whose
+// workers ended, or another namespace's, whose worker may say what it likes.
+bool SaysNothing(const absl::Status& failed, const WorkLabel& theirs,
+                 const WorkLabel& ours) {
+  if (ReasonOf(failed) == ErrorReason::kDraining ||
+      CompilersWereReplaced(failed)) {
+    return false;
+  }
+  return ReasonOf(failed) == ErrorReason::kWorkerDied ||
+         theirs.cache_namespace != ours.cache_namespace;
+}
+
 }  // namespace
 
 absl::StatusOr<BuiltUnits> UnitBuilder::BuildAll(
@@ -32,23 +44,28 @@ absl::StatusOr<BuiltUnits> UnitBuilder::BuildAll(
   std::vector<Wanted> all;
   for (int i = 0; i < compiled.units_size(); ++i) {
     const wire::TranslationUnit& unit = compiled.units(i);
-    Wanted wanted = Ask(unit, keys[i], target, label);
-    ++(wanted.ours ? built.built : built.cached);
     total += unit.symbols_size();
-    all.push_back(std::move(wanted));
+    all.push_back(Ask(unit, keys[i], target, label, Whose::kAnybodys));
   }
   absl::Status failure;
   int done = 0;
   for (int i = 0; i < compiled.units_size(); ++i) {
+    const wire::TranslationUnit& unit = compiled.units(i);
     progress(done, total);
-    done += compiled.units(i).symbols_size();
+    done += unit.symbols_size();
     // After a failure too: what we asked for must be taken out again.
-    const absl::Status fetched = Fetch(compiled.units(i), label, all[i]);
+    absl::Status fetched = Fetch(unit, all[i]);
+    if (failure.ok() && !fetched.ok() && !all[i].ours &&
+        SaysNothing(fetched, all[i].work->label(), label)) {
+      all[i] = Ask(unit, keys[i], target, label, Whose::kOurs);
+      fetched = Fetch(unit, all[i]);
+    }
     if (failure.ok()) failure = fetched;
   }
   RETURN_IF_ERROR(failure);
   progress(total, total);
   for (int i = 0; i < compiled.units_size(); ++i) {
+    ++(all[i].ours ? built.built : built.cached);
     if (all[i].work != nullptr) {
       built.builds.push_back(
           {KernelsOf(compiled.units(i)), all[i].work->times()});
@@ -63,14 +80,15 @@ absl::StatusOr<BuiltUnits> UnitBuilder::BuildAll(
 UnitBuilder::Wanted UnitBuilder::Ask(const wire::TranslationUnit& unit,
                                      const Digest& key,
                                      const wire::Target& target,
-                                     const WorkLabel& label) {
+                                     const WorkLabel& label, Whose whose) {
+  const bool may_join = whose == Whose::kAnybodys;
   Wanted wanted;
   wanted.key = key;
   while (true) {
     int64_t ended = 0;
     {
       MutexLock lock(&mu_);
-      if (Join(wanted, label)) return wanted;
+      if (may_join && Join(wanted, label)) return wanted;
       ended = ended_;
     }
     std::optional<wire::ObjectCode> found = cache_.Lookup(wanted.key);
@@ -80,7 +98,7 @@ UnitBuilder::Wanted UnitBuilder::Ask(const wire::TranslationUnit& unit,
       return wanted;
     }
     MutexLock lock(&mu_);
-    if (Join(wanted, label)) return wanted;
+    if (may_join && Join(wanted, label)) return wanted;
     if (ended != ended_) continue;
     wire::WorkRequest request;
     *request.mutable_build()->mutable_unit() = unit;
@@ -88,7 +106,7 @@ UnitBuilder::Wanted UnitBuilder::Ask(const wire::TranslationUnit& unit,
     wanted.asked = SteadyNow();
     wanted.work = pool_.Submit(std::move(request), label);
     wanted.ours = true;
-    under_way_.emplace(wanted.key, wanted.work);
+    under_way_.emplace(wanted.key, wanted.work);  // if no other is
     return wanted;
   }
 }
@@ -104,18 +122,10 @@ bool UnitBuilder::Join(Wanted& wanted, const WorkLabel& label) {
 }
 
 absl::Status UnitBuilder::Fetch(const wire::TranslationUnit& unit,
-                                const WorkLabel& label, Wanted& wanted) {
+                                Wanted& wanted) {
   if (wanted.work == nullptr) return absl::OkStatus();
   const absl::StatusOr<const wire::WorkReply*> reply = wanted.work->Wait();
   absl::Status status = reply.status();
-  if (ReasonOf(status) == ErrorReason::kWorkerDied &&
-      wanted.work->label().cache_namespace != label.cache_namespace) {
-    status = MakeError(
-        ErrorReason::kWorkerDied,
-        absl::StrCat(JobWords(label), "unit of ", KernelsOf(unit),
-                     ": its build, begun for another job, ended with its "
-                     "worker; ask again"));
-  }
   if (reply.ok() && (!(*reply)->has_build() ||
                      (*reply)->build().unit_digest() != unit.digest())) {
     status = absl::InternalError(absl::StrCat("unit of ", KernelsOf(unit),
@@ -129,13 +139,17 @@ absl::Status UnitBuilder::Fetch(const wire::TranslationUnit& unit,
   if (!wanted.ours) return status;
   // Into the cache first, then off the list: see Ask.
   MutexLock lock(&mu_);
-  under_way_.erase(wanted.key);
+  if (IsListed(wanted)) under_way_.erase(wanted.key);
   ++ended_;
   return status;
 }
 
 bool UnitBuilder::IsUnderWay(const Wanted& wanted) const {
   MutexLock lock(&mu_);
+  return IsListed(wanted);
+}
+
+bool UnitBuilder::IsListed(const Wanted& wanted) const {
   const auto found = under_way_.find(wanted.key);
   return found != under_way_.end() && found->second == wanted.work;
 }

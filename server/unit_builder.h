@@ -50,9 +50,9 @@ class UnitBuilder {
   // The label names the job to people; its toolchain is part of the units'
   // keys. `progress` is told of kernels done out of all, on this thread.
   //
-  // Errors: those of PendingWork::Wait, for the first unit that failed. Of a build
-  // that was begun for another namespace they say neither whose it was nor what its
-  // worker said.
+  // Errors: those of PendingWork::Wait, for the first unit that failed. Where a build
+  // of another job ended workers, or one of another namespace failed at all, the unit
+  // is built anew for this job: the error is of its own build.
   absl::StatusOr<BuiltUnits> BuildAll(
       const wire::CompilePlan& compiled, const wire::Target& target,
       const WorkLabel& label,
@@ -68,18 +68,21 @@ class UnitBuilder {
     wire::ObjectCode object;
   };
 
+  enum class Whose { kAnybodys, kOurs };
+  // From the cache, or from a build: whose it may be.
   Wanted Ask(const wire::TranslationUnit& unit, const Digest& key,
-             const wire::Target& target, const WorkLabel& label)
+             const wire::Target& target, const WorkLabel& label, Whose whose)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Takes the build that is under way for it, if there is one.
   bool Join(Wanted& wanted, const WorkLabel& label)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status Fetch(const wire::TranslationUnit& unit, const WorkLabel& label,
-                     Wanted& wanted) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Fetch(const wire::TranslationUnit& unit, Wanted& wanted)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // True until whoever asked the pool has stored the object. Until then a caller
   // that joined stores it too: its answer must not outlive the unit when the
   // daemon is killed.
   bool IsUnderWay(const Wanted& wanted) const ABSL_LOCKS_EXCLUDED(mu_);
+  bool IsListed(const Wanted& wanted) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Store(const Wanted& wanted);
 
   WorkerPool& pool_;
@@ -87,7 +90,8 @@ class UnitBuilder {
   Counters& counters_;
 
   mutable Mutex mu_;
-  // Builds under way; whoever asked the pool takes its build out again.
+  // Builds that others may join, at most one of a unit; whoever asked the pool takes
+  // its build out again.
   std::map<Digest, std::shared_ptr<PendingWork>> under_way_
       ABSL_GUARDED_BY(mu_);
   int64_t ended_ ABSL_GUARDED_BY(mu_) = 0;  // builds taken out again

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 #include "server/detached_status.h"
@@ -17,6 +18,18 @@ std::string JobWords(const WorkLabel& label) {
 
 absl::Status PoolEnded() {
   return MakeError(ErrorReason::kDraining, "worker pool: the daemon ends");
+}
+
+constexpr absl::string_view kReplacedUrl = "kiln.CompilersReplaced";
+
+absl::Status CompilersReplaced(absl::string_view message) {
+  absl::Status status = MakeError(ErrorReason::kNoToolchain, message);
+  status.SetPayload(kReplacedUrl, absl::Cord());
+  return status;
+}
+
+bool CompilersWereReplaced(const absl::Status& status) {
+  return status.GetPayload(kReplacedUrl).has_value();
 }
 
 absl::StatusOr<const wire::WorkReply*> PendingWork::Wait() {

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "proto/base/digest.h"
 #include "proto/base/mutex.h"
 #include "proto/base/steady_time.h"
@@ -66,11 +68,12 @@ class PendingWork {
   //
   // Errors: what the worker told of, with its reason; and
   //   UNAVAILABLE  WORKER_DIED  two workers ended or hung over it; the message
-  //                             has the last one's stderr tail. Or: the
-  //                             machine's compilers are others than those of
-  //                             the label; the caller's key is out of date
+  //                             has the last one's stderr tail
   //   UNAVAILABLE  DRAINING     the pool ended first
-  //   FAILED_PRECONDITION NO_TOOLCHAIN  no worker could be started, twice
+  //   FAILED_PRECONDITION NO_TOOLCHAIN  no worker could be started, twice. Or
+  //                             CompilersWereReplaced: the machine's are others
+  //                             than those of the label, and the caller's key is
+  //                             out of date
   //   PERMISSION_DENIED PERMISSION      nor one in the jail that is due
   //   UNAVAILABLE  STORAGE      nor a scratch folder made for one
   // The reply lives as long as this.
@@ -183,6 +186,12 @@ class WorkQueue {
 };
 
 absl::Status PoolEnded();
+
+// What work gets whose compilers the machine has no more. No worker ended over it,
+// and with a label of the compilers there are now it may be done.
+// FAILED_PRECONDITION NO_TOOLCHAIN.
+absl::Status CompilersReplaced(absl::string_view message);
+bool CompilersWereReplaced(const absl::Status& status);
 
 }  // namespace kiln
 

@@ -29,6 +29,14 @@ absl::string_view StateFor(const wire::WorkRequest& request) {
   return "idle";
 }
 
+// What the worker told of. That it ended is nothing that it can tell.
+absl::Status ErrorOf(const wire::WorkReply& reply) {
+  const absl::Status told = StatusOf(reply.error());
+  if (ReasonOf(told) != ErrorReason::kWorkerDied) return told;
+  return absl::InternalError(
+      absl::StrCat("worker: it answered that it had ended: ", told.message()));
+}
+
 bool IsHang(const absl::Status& status) {
   return status.code() == absl::StatusCode::kDeadlineExceeded;
 }
@@ -127,19 +135,15 @@ void WorkerLink::RunOnce(std::shared_ptr<PendingWork> work) {
   const WorkLabel& label = work->label();
   const std::string toolchain = ToolchainFor((*process)->hello(), label.target);
   if (!label.toolchain.empty() && label.toolchain != toolchain) {
-    return work->Answer(
-        MakeError(ErrorReason::kWorkerDied,
-                  absl::StrCat("job ", label.key.ShortHex(), ": begun for ",
-                               label.toolchain, ", found ", toolchain,
-                               ": the compilers were replaced; ask again")));
+    return work->Answer(CompilersReplaced(
+        absl::StrCat(JobWords(label), "begun for ", label.toolchain, ", found ",
+                     toolchain, ": the compilers were replaced; ask again")));
   }
   work->Begin();
   absl::StatusOr<wire::WorkReply> reply = RunOn(**process, *work);
   if (reply.ok()) {
     roster_.CountDone(index_);
-    if (reply->has_error()) {
-      return work->Answer(StatusOf(reply->error()));
-    }
+    if (reply->has_error()) return work->Answer(ErrorOf(*reply));
     return work->Answer(std::move(reply));
   }
   if (!IsHang(reply.status()) &&

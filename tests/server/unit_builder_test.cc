@@ -118,36 +118,51 @@ TEST_F(UnitBuilderTest,
   EXPECT_GT(stored, 0);
 }
 
-TEST_F(UnitBuilderTest, AnotherNamespaceIsNotToldWhoseBuildItJoined) {
-  const auto label = [](const std::string& cache_namespace,
-                        const std::string& graph) {
-    return WorkLabel{.key = Sha256Of(graph),
-                     .graph_name = graph,
-                     .target = {},
-                     .toolchain = "",
-                     .cache_namespace = cache_namespace};
-  };
-  const std::string source = "die any\n";
-  absl::Status others, same_teams;
-  const absl::Status owners =
-      Build(
-          source,
-          [&] {
-            others = Build(source, nullptr, label("team-b", "theirs")).status();
-            same_teams =
-                Build(source, nullptr, label("team-a", "another")).status();
-          },
-          label("team-a", "unreleased"))
-          .status();
+// The label of a graph's job.
+WorkLabel LabelFor(const std::string& cache_namespace,
+                   const std::string& graph) {
+  return WorkLabel{.key = Sha256Of(graph),
+                   .graph_name = graph,
+                   .target = {},
+                   .toolchain = "",
+                   .cache_namespace = cache_namespace};
+}
+
+TEST_F(UnitBuilderTest, WhereAnotherJobsBuildEndedItsWorkersAJobHasItsOwn) {
+  for (const std::string joins : {"team-a", "team-b"}) {
+    const std::string source =
+        absl::StrCat("die_once ", joins, "1\ndie_once ", joins, "2\n");
+    absl::StatusOr<BuiltUnits> joined;
+    const absl::Status owners =
+        Build(
+            source,
+            [&] { joined = Build(source, nullptr, LabelFor(joins, "good")); },
+            LabelFor("team-a", "bad"))
+            .status();
+    EXPECT_EQ(ReasonOf(owners), ErrorReason::kWorkerDied) << owners;
+    ASSERT_TRUE(joined.ok()) << joined.status();
+    EXPECT_EQ(joined->built, 1);
+  }
   EXPECT_EQ(counters_.Get(Count::kUnitsJoined), 2);
-  for (const absl::Status& status : {owners, others, same_teams})
-    EXPECT_EQ(ReasonOf(status), ErrorReason::kWorkerDied) << status;
-  for (const absl::Status& status : {owners, same_teams})
-    EXPECT_TRUE(absl::StrContains(status.message(), "graph unreleased"))
-        << status;
-  EXPECT_FALSE(absl::StrContains(others.message(), "unreleased")) << others;
-  EXPECT_FALSE(absl::StrContains(others.message(), "the last")) << others;
-  EXPECT_TRUE(absl::StrContains(others.message(), "graph theirs")) << others;
+}
+
+TEST_F(UnitBuilderTest, AJobIsToldOfItsOwnBuildAlone) {
+  for (const std::string source : {"die any\n", "error TOOLCHAIN_REJECTED\n"}) {
+    absl::Status others;
+    const absl::Status owners =
+        Build(
+            source,
+            [&] {
+              others = Build(source, nullptr, LabelFor("team-b", "b")).status();
+            },
+            LabelFor("team-a", "unreleased"))
+            .status();
+    EXPECT_FALSE(owners.ok());
+    EXPECT_EQ(ReasonOf(others), ReasonOf(owners)) << others;
+    EXPECT_FALSE(absl::StrContains(others.message(), "unreleased")) << others;
+  }
+  EXPECT_EQ(counters_.Get(Count::kUnitsJoined), 2);
+  EXPECT_EQ(counters_.Get(Count::kWorkersDied), 4);  // two each
 }
 
 TEST_F(UnitBuilderTest, AUnitThatFailedIsAskedForAgain) {
