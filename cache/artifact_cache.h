@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -108,6 +109,7 @@ struct PageQuery {
   std::string cache_namespace;  // empty: of all
   std::optional<Digest> after;  // `next` of the page before
   int64_t most = 1000;          // entries; those of the last key come on top
+  int64_t most_keys = 0;        // looked at, of any namespace; 0: no bound
   // Asked now and then; the walk ends with CANCELLED when it says so. May be empty.
   std::function<bool()> is_gone;
 };
@@ -145,6 +147,10 @@ struct NearestEntry {
   KeyDifference difference;      // of the asked key against the entry's
   std::string graph_difference;  // first differing line, when the graph differs
 };
+struct Nearness {
+  std::optional<NearestEntry> nearest;  // none: nothing was there
+  bool saw_all = true;  // false: there are more keys than were looked at
+};
 
 // Remembers artifacts by compile key. One key may have several entries, which
 // differ in their guards or their tuning; the one stored last is tried first.
@@ -164,6 +170,8 @@ class ArtifactCache {
     const BlobStore* memory =
         nullptr;  // what of it is in memory; null: nothing
   };
+  // Keys that Nearest and Show look at for one answer.
+  static constexpr int64_t kMostLooked = 2000;
   // How many records are kept as they were read, beside their bytes: some KiB each.
   static constexpr int64_t kReadyRecords = 4096;
 
@@ -247,21 +255,29 @@ class ArtifactCache {
 
   // The one entry (the first of its key) under the prefix; `cache_namespace` as
   // in List.
-  //   NOT_FOUND, or INVALID_ARGUMENT when the prefix fits several keys
+  //   NOT_FOUND, or INVALID_ARGUMENT when the prefix fits several keys, or more than
+  //   kMostLooked of any namespace
   absl::StatusOr<ShownEntry> Show(absl::string_view key_prefix_hex,
                                   absl::string_view cache_namespace = "") const;
 
   absl::StatusOr<PurgeOutcome> Purge(const PurgeQuery& query);
 
-  // The entry most like the asked key: an equal graph first, then most equal
-  // parts, then the smallest key. Empty when the cache is. Of one namespace, or of
-  // all when it is empty.
-  absl::StatusOr<std::optional<NearestEntry>> Nearest(
+  // The entry most like the asked key: of that key, or else an equal graph first, then
+  // most equal parts, then the smallest key. Of one namespace, or of all when it is
+  // empty; looks at `most_looked` keys at most.
+  absl::StatusOr<Nearness> Nearest(
       const std::vector<KeyPart>& asked, absl::string_view graph_text,
       absl::string_view cache_namespace = "",
-      const std::function<bool()>& is_gone = nullptr) const;
+      const std::function<bool()>& is_gone = nullptr,
+      int64_t most_looked = kMostLooked) const;
 
  private:
+  // Visits the namespace's keys, or all where it is empty, `most` at most. Whether
+  // that were all of them.
+  absl::StatusOr<bool> LookAt(
+      absl::string_view cache_namespace, int64_t most,
+      absl::FunctionRef<absl::Status(const Digest&, const wire::KeyIndex&)>
+          visit) const;
   absl::StatusOr<wire::CacheEntry> ReadEntry(const BlobStore& entries,
                                              const Digest& key,
                                              const Digest& entry_id) const;

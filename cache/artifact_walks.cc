@@ -4,6 +4,7 @@
 #include <functional>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,12 +69,14 @@ EntrySummary ArtifactCache::Summary(const Digest& key,
 
 absl::StatusOr<EntryPage> ArtifactCache::List(const PageQuery& query) const {
   EntryPage page;
+  int64_t keys = 0;
   std::optional<Digest> last;
   const absl::Status walked = indexes_.ForEach(
       query.key_prefix_hex, query.after,
       [&](const Digest& key, const wire::KeyIndex& index) -> absl::Status {
         if (IsGone(query.is_gone)) return Gone();
-        if (static_cast<int64_t>(page.entries.size()) >= query.most) {
+        if (static_cast<int64_t>(page.entries.size()) >= query.most ||
+            (query.most_keys > 0 && keys++ == query.most_keys)) {
           page.next = last;
           return PageIsFull();
         }
@@ -106,9 +109,15 @@ std::string ArtifactCache::GraphText(const Digest& graph) const {
 absl::StatusOr<ShownEntry> ArtifactCache::Show(
     absl::string_view key_prefix_hex, absl::string_view cache_namespace) const {
   std::optional<ShownEntry> found;
+  int64_t keys = 0;
   RETURN_IF_ERROR(indexes_.ForEach(
       key_prefix_hex, /*after=*/std::nullopt,
       [&](const Digest& key, const wire::KeyIndex& index) -> absl::Status {
+        if (keys++ == kMostLooked) {
+          return absl::InvalidArgumentError(
+              absl::StrCat("key ", key_prefix_hex, ": fits more than ",
+                           kMostLooked, "; give more digits"));
+        }
         if (!IsOf(index.key(), cache_namespace)) return absl::OkStatus();
         if (found.has_value()) {
           return absl::InvalidArgumentError(absl::StrCat(
@@ -178,41 +187,74 @@ absl::StatusOr<PurgeOutcome> ArtifactCache::Purge(const PurgeQuery& query) {
   return outcome;
 }
 
-absl::StatusOr<std::optional<NearestEntry>> ArtifactCache::Nearest(
+absl::StatusOr<bool> ArtifactCache::LookAt(
+    absl::string_view cache_namespace, int64_t most,
+    absl::FunctionRef<absl::Status(const Digest&, const wire::KeyIndex&)> visit)
+    const {
+  if (cache_namespace.empty()) {
+    int64_t keys = 0;
+    const absl::Status walked = indexes_.ForEach(
+        "", /*after=*/std::nullopt,
+        [&](const Digest& key, const wire::KeyIndex& index) {
+          return keys++ == most ? PageIsFull() : visit(key, index);
+        });
+    if (IsEndOfPage(walked)) return false;
+    RETURN_IF_ERROR(walked);
+    return true;
+  }
+  // Others' keys, which may be many more, are not looked at.
+  const std::vector<Digest> entries =
+      stores_.ledger.EntriesOf(cache_namespace, most + 1);
+  std::set<Digest> keys;
+  for (const Digest& entry : entries) {
+    const absl::StatusOr<StoredFacts> facts = stores_.ledger.FactsOf(entry);
+    if (facts.ok()) keys.insert(facts->compile_key);
+  }
+  int64_t looked = 0;
+  for (const Digest& key : keys) {
+    if (looked++ == most) break;
+    RETURN_IF_ERROR(indexes_.ForEach(key.Hex(), /*after=*/std::nullopt, visit));
+  }
+  return static_cast<int64_t>(entries.size()) <= most;
+}
+
+absl::StatusOr<Nearness> ArtifactCache::Nearest(
     const std::vector<KeyPart>& asked, absl::string_view graph_text,
-    absl::string_view cache_namespace,
-    const std::function<bool()>& is_gone) const {
+    absl::string_view cache_namespace, const std::function<bool()>& is_gone,
+    int64_t most_looked) const {
   const KeyPart* graph = GraphPart(asked);
-  std::optional<NearestEntry> nearest;
+  Nearness near;
   int best = -1;
-  RETURN_IF_ERROR(indexes_.ForEach(
-      "", /*after=*/std::nullopt,
-      [&](const Digest& key, const wire::KeyIndex& index) {
-        if (IsGone(is_gone)) return Gone();
-        if (index.entries().empty() || !IsOf(index.key(), cache_namespace))
-          return absl::OkStatus();
-        const std::vector<KeyPart> parts = PartsOf(index.key());
-        KeyDifference difference = DiffKeys(asked, parts);
-        const KeyPart* other = GraphPart(parts);
-        const bool same_graph =
-            graph != nullptr && other != nullptr && *graph == *other;
-        const int score = difference.parts_equal + (same_graph ? 1000 : 0);
-        if (score <= best) return absl::OkStatus();
-        best = score;
-        nearest = NearestEntry{Summary(key, index.key(), index.entries(0)),
-                               std::move(difference), ""};
-        return absl::OkStatus();
-      }));
-  if (!nearest.has_value()) return nearest;
-  const KeyPart* other = GraphPart(nearest->entry.parts);
-  if (other == nullptr || (graph != nullptr && *graph == *other))
-    return nearest;
+  const auto look = [&](const Digest& key, const wire::KeyIndex& index) {
+    if (IsGone(is_gone)) return Gone();
+    if (index.entries().empty() || !IsOf(index.key(), cache_namespace))
+      return absl::OkStatus();
+    const std::vector<KeyPart> parts = PartsOf(index.key());
+    KeyDifference difference = DiffKeys(asked, parts);
+    const KeyPart* other = GraphPart(parts);
+    const bool same_graph =
+        graph != nullptr && other != nullptr && *graph == *other;
+    const int score = difference.parts_equal + (same_graph ? 1000 : 0);
+    if (score <= best) return absl::OkStatus();
+    best = score;
+    near.nearest = NearestEntry{Summary(key, index.key(), index.entries(0)),
+                                std::move(difference), ""};
+    return absl::OkStatus();
+  };
+  if (const std::optional<Digest> itself = DigestOfParts(asked)) {
+    const auto index = indexes_.Read(*itself);
+    if (index.ok()) RETURN_IF_ERROR(look(*itself, *index));
+    if (near.nearest.has_value()) return near;
+  }
+  ASSIGN_OR_RETURN(near.saw_all, LookAt(cache_namespace, most_looked, look));
+  if (!near.nearest.has_value()) return near;
+  const KeyPart* other = GraphPart(near.nearest->entry.parts);
+  if (other == nullptr || (graph != nullptr && *graph == *other)) return near;
   // Without the text only this explanation suffers.
   const std::string text = GraphText(other->digest);
-  if (!text.empty()) {
-    nearest->graph_difference = FirstDifferentLine(graph_text, text);
-  }
-  return nearest;
+  if (!text.empty())
+    near.nearest->graph_difference = FirstDifferentLine(graph_text, text);
+  return near;
 }
 
 }  // namespace kiln

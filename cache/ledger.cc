@@ -266,6 +266,20 @@ std::vector<Evictable> Ledger::ShardSample(int shard_number,
   return sample;
 }
 
+std::vector<Digest> Ledger::EntriesOf(absl::string_view cache_namespace,
+                                      int64_t most) const {
+  std::vector<Digest> entries;
+  for (const Shard& shard : shards_) {
+    MutexLock lock(&shard.mu);
+    for (const Row& row : shard.rows) {
+      if (row.is_unit || words_.WordOf(row.name) != cache_namespace) continue;
+      if (static_cast<int64_t>(entries.size()) == most) return entries;
+      entries.push_back(row.key);
+    }
+  }
+  return entries;
+}
+
 absl::Status Ledger::LoadRows(const std::atomic<bool>& stop) {
   wire::LedgerRow stored;
   RETURN_IF_ERROR(facts_.Visit([&](const Digest& key, absl::string_view bytes) {

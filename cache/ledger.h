@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "cache/eviction_policy.h"
 #include "cache/row_table.h"
@@ -83,6 +84,9 @@ class Ledger {
   LedgerTotals totals() const;
   std::map<std::string, int64_t> BytesOfNamespaces() const;
   int64_t pinned() const { return pinned_; }
+  // Some entries of the namespace, `most` or all of them, in no order.
+  std::vector<Digest> EntriesOf(absl::string_view cache_namespace,
+                                int64_t most) const;
 
   // Entries of this build are not stale. While none was named, none is.
   void NameLiveBuild(const Digest& build);

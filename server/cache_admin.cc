@@ -86,8 +86,15 @@ absl::StatusOr<Asked> AskedBy(const ArtifactCache& cache,
                    cache.List({.key_prefix_hex = request.key_prefix_hex(),
                                .cache_namespace = std::string(among),
                                .most = 1,
+                               .most_keys = kPageKeys,
                                .is_gone = is_gone}));
   if (found.entries.empty()) {
+    if (found.next.has_value()) {
+      return MakeError(ErrorReason::kBadOption,
+                       absl::StrCat("key ", request.key_prefix_hex(),
+                                    ": not among the first ", kPageKeys,
+                                    " keys; give more digits"));
+    }
     return absl::NotFoundError(
         absl::StrCat("key ", request.key_prefix_hex(), ": not in the cache"));
   }
@@ -102,6 +109,19 @@ std::string TuningDifferenceOf(const Asked& asked, const EntrySummary& entry) {
     if (!difference.empty()) return absl::StrCat("tuning: ", difference);
   }
   return "";
+}
+
+void FillNearest(const Asked& asked, NearestEntry& nearest,
+                 wire::ExplainReply& reply) {
+  *reply.mutable_nearest() = ToWire(nearest.entry);
+  if (nearest.difference.part.empty()) {
+    nearest.difference.detail = TuningDifferenceOf(asked, nearest.entry);
+    if (!nearest.difference.detail.empty()) nearest.difference.part = "tuning";
+  }
+  reply.set_found(nearest.difference.part.empty());
+  reply.set_first_difference(nearest.difference.part);
+  reply.set_detail(nearest.graph_difference.empty() ? nearest.difference.detail
+                                                    : nearest.graph_difference);
 }
 
 }  // namespace
@@ -123,6 +143,7 @@ absl::StatusOr<wire::ListReply> ListEntries(const ArtifactCache& cache,
   RETURN_IF_ERROR(CheckKeyPrefix(request.key_prefix_hex()));
   PageQuery query{.key_prefix_hex = request.key_prefix_hex(),
                   .cache_namespace = request.cache_namespace(),
+                  .most_keys = kPageKeys,
                   .is_gone = is_gone};
   ASSIGN_OR_RETURN(query.after, PlaceOf(request.after()));
   const int64_t limit = request.limit();
@@ -162,24 +183,16 @@ absl::StatusOr<wire::ExplainReply> ExplainKey(
     absl::string_view among, const IsGone& is_gone) {
   ASSIGN_OR_RETURN(const Asked asked,
                    AskedBy(cache, tuning, build, request, among, is_gone));
-  ASSIGN_OR_RETURN(
-      std::optional<NearestEntry> nearest,
-      cache.Nearest(asked.parts, asked.graph_text, among, is_gone));
+  ASSIGN_OR_RETURN(Nearness near, cache.Nearest(asked.parts, asked.graph_text,
+                                                among, is_gone));
   wire::ExplainReply reply;
   FillParts(asked.parts, *reply.mutable_asked());
-  if (!nearest.has_value()) return reply;
-  *reply.mutable_nearest() = ToWire(nearest->entry);
-  if (nearest->difference.part.empty()) {
-    nearest->difference.detail = TuningDifferenceOf(asked, nearest->entry);
-    if (!nearest->difference.detail.empty()) {
-      nearest->difference.part = "tuning";
-    }
+  if (near.nearest.has_value()) FillNearest(asked, *near.nearest, reply);
+  if (!near.saw_all) {
+    reply.set_detail(
+        absl::StrCat(reply.detail(), reply.detail().empty() ? "" : "; ", "of ",
+                     ArtifactCache::kMostLooked, " keys: there are more"));
   }
-  reply.set_found(nearest->difference.part.empty());
-  reply.set_first_difference(nearest->difference.part);
-  reply.set_detail(nearest->graph_difference.empty()
-                       ? nearest->difference.detail
-                       : nearest->graph_difference);
   return reply;
 }
 
@@ -249,6 +262,7 @@ absl::StatusOr<wire::PinReply> PinEntries(ArtifactCache& cache,
   PageQuery query{.key_prefix_hex = request.key_prefix_hex(),
                   .cache_namespace = request.cache_namespace(),
                   .most = kPageEntries,
+                  .most_keys = kPageKeys,
                   .is_gone = is_gone};
   ASSIGN_OR_RETURN(query.after, PlaceOf(request.after()));
   ASSIGN_OR_RETURN(const EntryPage page,

@@ -21,10 +21,10 @@ namespace kiln {
 // nothing of what is there.
 
 // What walks over the cache asks `is_gone` as it goes, and ends with CANCELLED when
-// nobody waits for it any more. It answers a page: at most kPageEntries entries, or
-// what kPageKeys keys have. BAD_OPTION for a page's beginning that is no key.
+// nobody waits for it any more. It answers a page: at most kPageEntries entries, of at
+// most kPageKeys keys that it looked at. BAD_OPTION for a page's beginning that is no key.
 inline constexpr int64_t kPageEntries = 1000;
-inline constexpr int64_t kPageKeys = 10'000;
+inline constexpr int64_t kPageKeys = 2000;
 using IsGone = std::function<bool()>;
 
 // BAD_OPTION unless these are the first digits of a key.
@@ -40,7 +40,8 @@ absl::StatusOr<wire::ShowReply> ShowEntry(const ArtifactCache& cache,
                                           const wire::ShowRequest& request);
 
 // By key prefix: as ShowEntry. By request: the errors of MakeTask. The nearest
-// entry is one of `among`, or of all namespaces when that is empty.
+// entry is one of `among`, or of all namespaces when that is empty; of so many keys
+// as ArtifactCache::Nearest looks at, and the answer says when there are more.
 absl::StatusOr<wire::ExplainReply> ExplainKey(
     const ArtifactCache& cache, const TuningCache& tuning,
     const BuildIdentity& build, const wire::ExplainRequest& request,

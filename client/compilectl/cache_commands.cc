@@ -128,7 +128,7 @@ std::string ExplainText(const wire::ExplainReply& reply) {
     absl::StrAppend(&text, "found: ", ShortKey(reply.nearest().compile_key()),
                     "\n");
   } else if (!reply.has_nearest()) {
-    absl::StrAppend(&text, "not found: the cache is empty\n");
+    absl::StrAppend(&text, "not found, and nothing to compare it with\n");
   } else {
     absl::StrAppend(&text, "not found; nearest is ",
                     ShortKey(reply.nearest().compile_key()),

@@ -238,7 +238,7 @@ TEST_F(ArtifactCacheTest, OnlyAHitAndShowReadAnArtifact) {
   ASSERT_TRUE(Insert(OtherOp(), "bytes").ok());
   store_.gets = 0;
   EXPECT_EQ(cache_.List({})->entries.size(), 2u);
-  EXPECT_TRUE(cache_.Nearest(KeyOf(OnCuda()).parts, "x")->has_value());
+  EXPECT_TRUE(cache_.Nearest(KeyOf(OnCuda()).parts, "x")->nearest.has_value());
   EXPECT_EQ(cache_.Purge({.all = true, .dry_run = true})->victims.size(), 2u);
   EXPECT_EQ(Lookup(OnCuda()).outcome, CacheOutcome::kMiss);
   EXPECT_EQ(store_.gets, 0);
@@ -404,11 +404,11 @@ TEST_F(ArtifactCacheTest, PurgeTakesWhatItIsToldAndNoMore) {
 }
 
 TEST_F(ArtifactCacheTest, TheNearestEntryExplainsTheFirstDifference) {
-  EXPECT_FALSE(cache_.Nearest(KeyOf(request_).parts, "")->has_value());
+  EXPECT_FALSE(cache_.Nearest(KeyOf(request_).parts, "")->nearest.has_value());
   ASSERT_TRUE(Insert(OtherOp(), "bytes").ok());
   const std::string lines =
       GraphLines(CanonicalizeRequest(request_)->request.graph());
-  auto nearest = *cache_.Nearest(KeyOf(request_).parts, lines);
+  auto nearest = cache_.Nearest(KeyOf(request_).parts, lines)->nearest;
   ASSERT_TRUE(nearest.has_value());
   EXPECT_EQ(nearest->difference.part, "graph");
   EXPECT_NE(nearest->graph_difference.find("aten.sub.Tensor"),
@@ -417,7 +417,7 @@ TEST_F(ArtifactCacheTest, TheNearestEntryExplainsTheFirstDifference) {
 
   // An equal graph is nearer than an equal target.
   ASSERT_TRUE(Insert(OnCuda(), "bytes").ok());
-  nearest = *cache_.Nearest(KeyOf(request_).parts, lines);
+  nearest = cache_.Nearest(KeyOf(request_).parts, lines)->nearest;
   EXPECT_EQ(nearest->entry.target, "cuda sm_90");
   EXPECT_EQ(nearest->difference.part, "target");
   EXPECT_EQ(nearest->difference.detail,

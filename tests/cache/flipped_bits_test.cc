@@ -128,8 +128,8 @@ TEST_F(FlippedBits, OfGraphsAreFoundByAScrubAndExplainNothing) {
   const auto nearest =
       stack->artifacts().Nearest(KeyOf(-1).parts, "line of another");
   ASSERT_TRUE(nearest.ok()) << nearest.status();
-  ASSERT_TRUE(nearest->has_value());
-  EXPECT_EQ((*nearest)->graph_difference, "");
+  ASSERT_TRUE(nearest->nearest.has_value());
+  EXPECT_EQ(nearest->nearest->graph_difference, "");
   const std::atomic<bool> never{false};
   ScrubReport report;
   const auto note = [&report](const ScrubReport& found) { report = found; };
