@@ -34,6 +34,8 @@ absl::StatusOr<std::shared_ptr<const wire::KeyIndex>> ReadIndexRecord(
                      absl::StrCat(subject, ": the record is no index"));
   }
   RETURN_IF_ERROR(Annotate(CheckKeyFacts(index->key(), key), subject));
+  for (const wire::EntryFacts& entry : index->entries())
+    RETURN_IF_ERROR(Annotate(CheckConditions(entry, key), subject));
   return index;
 }
 

@@ -24,7 +24,7 @@ wire::KeyIndex UnionOf(const wire::KeyIndex& a, const wire::KeyIndex& b,
                        std::vector<Digest>& dropped);
 
 // The key's record, read. ARTIFACT_CORRUPT for what is no index of the key, as
-// CheckKeyFacts.
+// CheckKeyFacts and CheckConditions.
 absl::StatusOr<std::shared_ptr<const wire::KeyIndex>> ReadIndexRecord(
     const Digest& key, const std::string& record);
 

@@ -10,6 +10,7 @@
 #include "cache/entry_facts.h"
 #include "cache/entry_id.h"
 #include "proto/base/status.h"
+#include "proto/base/work_limits.h"
 
 namespace kiln {
 namespace {
@@ -40,6 +41,12 @@ absl::Status CheckKeyFacts(const wire::KeyFacts& facts, const Digest& key) {
   return absl::OkStatus();
 }
 
+absl::Status CheckConditions(const wire::EntryFacts& facts,
+                             const Digest& name) {
+  if (AreConditionsFew(facts.guards(), facts.tuned())) return absl::OkStatus();
+  return Unsound("entry", name, "the record has more guards than a plan may");
+}
+
 absl::StatusOr<wire::CacheEntry> ReadEntryRecord(const Digest& id,
                                                  absl::string_view payload) {
   wire::CacheEntry entry;
@@ -49,6 +56,7 @@ absl::StatusOr<wire::CacheEntry> ReadEntryRecord(const Digest& id,
   if (!key.has_value()) return Unsound("entry", id, "the record has no key");
   RETURN_IF_ERROR(Annotate(CheckKeyFacts(entry.key(), *key),
                            absl::StrCat("entry ", id.ShortHex())));
+  RETURN_IF_ERROR(CheckConditions(entry.facts(), id));
   const std::vector<std::string> tuned(entry.facts().tuned().begin(),
                                        entry.facts().tuned().end());
   if (entry.facts().entry_id() != id.bytes() ||

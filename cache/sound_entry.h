@@ -19,8 +19,12 @@ namespace kiln {
 // namespace is that of its part.
 absl::Status CheckKeyFacts(const wire::KeyFacts& facts, const Digest& key);
 
+// ARTIFACT_CORRUPT for more conditions than a plan may have (work_limits.h).
+absl::Status CheckConditions(const wire::EntryFacts& facts, const Digest& name);
+
 // The entry in a record's payload. ARTIFACT_CORRUPT unless it is one of that id, sound
-// as CheckKeyFacts has it, and the id is that of its key, guards and tuning.
+// as CheckKeyFacts and CheckConditions have it, and the id is that of its key, guards
+// and tuning.
 absl::StatusOr<wire::CacheEntry> ReadEntryRecord(const Digest& id,
                                                  absl::string_view payload);
 // The same, of that key.

@@ -1,12 +1,16 @@
 #ifndef KILN_PROTO_BASE_WORK_LIMITS_H_
 #define KILN_PROTO_BASE_WORK_LIMITS_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "google/protobuf/repeated_field.h"
 #include "proto/artifact.pb.h"
+#include "proto/guard.pb.h"
 
 namespace kiln {
 
@@ -22,6 +26,16 @@ inline constexpr absl::Duration kRequestCpu = absl::Seconds(600);
 inline constexpr int64_t kMostSourceBytes = int64_t{64} << 20;
 // Of a plan. A unit is some kernels and takes seconds; models have dozens.
 inline constexpr int kMostUnits = 4096;
+
+// Conditions of a plan or an entry: its guards, and its choices of tuning. Lookups of
+// the key read and try them all. Models have some dozens.
+inline constexpr int kMostConditions = 4096;
+inline constexpr size_t kMostConditionBytes = size_t{256} << 10;
+
+// Pure.
+bool AreConditionsFew(
+    const wire::GuardSet& guards,
+    const google::protobuf::RepeatedPtrField<std::string>& tuned);
 
 // Whether a plan may be built. `graph`, for people, is its name.
 //

@@ -8,7 +8,9 @@
 
 #include "cache/entry_facts.h"
 #include "cache/entry_id.h"
+#include "cache/key_index.h"
 #include "proto/base/status.h"
+#include "proto/base/work_limits.h"
 #include "tests/support/key_named.h"
 
 namespace kiln {
@@ -38,6 +40,39 @@ TEST(SoundEntry, IsReadUnderItsIdAndKey) {
   EXPECT_FALSE(ReadEntryRecord(Sha256Of("another"), kId, payload).ok());
   EXPECT_FALSE(ReadEntryRecord(Sha256Of("another"), payload).ok());
   EXPECT_FALSE(ReadEntryRecord(kId, "\xff\xff").ok());
+}
+
+// Lookups of the key would try them all, each time.
+TEST(SoundEntry, MoreConditionsThanAPlanMayHaveAreRefused) {
+  const auto read = [](wire::CacheEntry entry) {
+    wire::EntryFacts& facts = *entry.mutable_facts();
+    const std::vector<std::string> tuned(facts.tuned().begin(),
+                                         facts.tuned().end());
+    const Digest id = EntryId(kKey.digest, facts.guards(), tuned);
+    facts.set_entry_id(id.ToBytes());
+    const absl::Status status =
+        ReadEntryRecord(id, entry.SerializeAsString()).status();
+    wire::KeyIndex index;
+    *index.mutable_key() = entry.key();
+    *index.add_entries() = facts;
+    EXPECT_EQ(
+        ReasonOf(
+            ReadIndexRecord(kKey.digest, index.SerializeAsString()).status()),
+        ReasonOf(status));
+    return status;
+  };
+  wire::CacheEntry entry = Entry();
+  auto& guards = *entry.mutable_facts()->mutable_guards();
+  for (int i = 1; i < kMostConditions; ++i) guards.add_symbols();
+  EXPECT_EQ(read(entry), absl::OkStatus());
+  guards.add_symbols();
+  EXPECT_EQ(ReasonOf(read(entry)), ErrorReason::kArtifactCorrupt);
+  guards.Clear();
+  guards.add_symbols()->set_origin(std::string(kMostConditionBytes, 'o'));
+  EXPECT_EQ(ReasonOf(read(entry)), ErrorReason::kArtifactCorrupt);
+  guards.Clear();
+  entry.mutable_facts()->add_tuned(std::string(kMostConditionBytes, 't'));
+  EXPECT_EQ(ReasonOf(read(entry)), ErrorReason::kArtifactCorrupt);
 }
 
 // Each is what somebody may sign whose key counts somewhere.
