@@ -157,7 +157,10 @@ CacheAnswer ArtifactCache::Lookup(const Digest& compile_key,
     // What lies in memory was verified when it came there.
     if (entry.ok()) {
       const absl::Status counts = CheckSigner(*entry, *stores_.keys.trusted());
-      if (!counts.ok()) entry = counts;
+      if (!counts.ok()) {
+        if (stores_.on_refused != nullptr) stores_.on_refused(id, counts);
+        entry = counts;
+      }
     }
     if (entry.ok()) {
       stores_.ledger.Touch(id);

@@ -186,6 +186,9 @@ class ArtifactCache {
     // none are stored.
     FarTier* far = nullptr;
     VerifiedBlobStore* records = nullptr;  // of entries
+    // Told of what is in a store and its signer no longer counts, by its id. What the
+    // store itself finds unsound it tells of. May be empty.
+    VerifiedBlobStore::OnRefused on_refused;
   };
 
   explicit ArtifactCache(const Stores& stores)

@@ -44,6 +44,9 @@ struct CacheOptions {
   // How often the upkeep has its round, on a thread of its own; zero: when Tidy is
   // called, and then alone.
   absl::Duration tidy_every = absl::Seconds(1);
+  // Told of each record near that is not believed, by its name, on the thread that met
+  // it. May be empty.
+  VerifiedBlobStore::OnRefused on_refused;
   // A store that other machines share; null: none.
   std::shared_ptr<FarStore> far_store;
   FarTier::Options far;

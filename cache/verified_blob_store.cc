@@ -51,6 +51,7 @@ void VerifiedBlobStore::Quarantine(const Digest& key, const Blob& record,
                                    {"because", why.ToString()},
                                    {"kept", kept.ok()},
                                    {"removed", removed.ok()}});
+  if (on_refused_ != nullptr) on_refused_(key, why);
 }
 
 absl::Status VerifiedBlobStore::Put(const Digest& key,

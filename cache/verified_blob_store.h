@@ -2,6 +2,7 @@
 #define KILN_CACHE_VERIFIED_BLOB_STORE_H_
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,9 +22,17 @@ class VerifiedBlobStore final : public BlobStore {
  public:
   // The stores outlive this. Puts are signed by the key for what all namespaces
   // share; records of every key that is believed at the time are.
+  // `on_refused` is told of each record that is not sound, with why, on the thread that
+  // met it; may be empty.
+  using OnRefused =
+      std::function<void(const Digest& key, const absl::Status& why)>;
   VerifiedBlobStore(BlobStore& inner, BlobStore& quarantine,
-                    std::shared_ptr<const KeyRing> keys)
-      : inner_(inner), quarantine_(quarantine), keys_(std::move(keys)) {}
+                    std::shared_ptr<const KeyRing> keys,
+                    OnRefused on_refused = nullptr)
+      : inner_(inner),
+        quarantine_(quarantine),
+        keys_(std::move(keys)),
+        on_refused_(std::move(on_refused)) {}
 
   // DATA_LOSS ARTIFACT_CORRUPT or PERMISSION_DENIED ARTIFACT_UNTRUSTED for a
   // record that is not sound, NOT_FOUND for one of another version, beside what
@@ -66,6 +75,7 @@ class VerifiedBlobStore final : public BlobStore {
   BlobStore& inner_;
   BlobStore& quarantine_;
   const std::shared_ptr<const KeyRing> keys_;
+  const OnRefused on_refused_;
   mutable std::atomic<int64_t> broken_{0};
   mutable std::atomic<int64_t> other_versions_{0};
 };

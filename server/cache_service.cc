@@ -202,7 +202,16 @@ absl::StatusOr<wire::PutRecordReply> CacheService::PutRecord(
   RETURN_IF_ERROR(gate_.Require(caller, Role::kPublisher,
                                 ChangeOf(name, offer->cache_namespace()),
                                 "put_record"));
-  RETURN_IF_ERROR(records_.Keep(*offer));
+  const absl::Status kept = records_.Keep(*offer);
+  const std::string subject =
+      name.entry.has_value()
+          ? absl::StrCat(offer->cache_namespace(), " ", TextOf(name))
+          : TextOf(name);
+  if (!kept.ok()) {
+    gate_.Record(caller, "put_record", subject, kept);
+    return kept;
+  }
+  gate_.RecordOften(caller, "put_record", subject);
   counters_.Add(Count::kRecordsTaken);
   return wire::PutRecordReply();
 }

@@ -30,12 +30,6 @@ absl::Status CheckDriver(const CompileTask& task,
                    driver));
 }
 
-// For the audit: whose, and which.
-std::string SubjectOf(const CompileTask& task) {
-  return absl::StrCat(task.request().cache_namespace(), " ",
-                      task.key.digest.Hex(), " ", task.graph_name);
-}
-
 }  // namespace
 
 // The story of one compile request. Read this first; each line is a room.
@@ -146,14 +140,9 @@ void FlowCall::OnOutcome(JobRole role, const JobOutcome& outcome) {
 absl::Status CompileFlow::GoOn(JobRole role, const JobOutcome& outcome,
                                const Call& call) {
   TaskPtr task;
-  Caller caller;
   {
     MutexLock lock(&call->mu_);
     task = call->task_;
-    caller = call->caller_;
-  }
-  if (role == JobRole::kLeader) {
-    gate_.Record(caller, "compile", SubjectOf(*task), outcome.status);
   }
   if (ClassesMayBeAtFault(outcome.status, *task))
     return ServeBySizes(*task, call);

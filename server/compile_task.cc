@@ -69,6 +69,11 @@ absl::StatusOr<std::shared_ptr<const CompileTask>> MakeTask(
   return task;
 }
 
+std::string SubjectOf(const CompileTask& task) {
+  return absl::StrCat(task.request().cache_namespace(), " ",
+                      task.key.digest.Hex(), " ", task.graph_name);
+}
+
 std::shared_ptr<const CompileTask> SharedWith(const CompileTask& task,
                                               const CompileTask& other) {
   auto shared = std::make_shared<CompileTask>(task);

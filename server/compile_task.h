@@ -65,6 +65,9 @@ struct CompiledArtifact {
   SharedBytes joined_event;
 };
 
+// Whose it is, and which: for the audit.
+std::string SubjectOf(const CompileTask& task);
+
 // `task` with what it has in common with `other`, the task of the job that both
 // wait for (job_key is equal): ten thousand callers hold one graph.
 std::shared_ptr<const CompileTask> SharedWith(const CompileTask& task,

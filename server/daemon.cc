@@ -140,10 +140,17 @@ absl::Status Daemon::OpenStores(const std::string& folder) {
                  .ttl = config_.far_ttl};
   ASSIGN_OR_RETURN(options.far.namespace_budgets,
                    ParseNamespaceBudgets(config_.far_namespace_budgets));
-  options.far.on_refused = [this](const Digest& key, const absl::Status& why) {
-    audit_->Record("far", "get_record", absl::StrCat("key ", key.ShortHex()),
-                   why);
+  // Before the stores, which may meet what is not believed when they open.
+  ASSIGN_OR_RETURN(audit_,
+                   AuditLog::Open(absl::StrCat(folder, "/audit.log"), clock_));
+  const auto refused_from = [this](const char* who) {
+    return [this, who](const Digest& key, const absl::Status& why) {
+      audit_->Record(who, "get_record", absl::StrCat("key ", key.ShortHex()),
+                     why);
+    };
   };
+  options.far.on_refused = refused_from("far");
+  options.on_refused = refused_from("near");
   ASSIGN_OR_RETURN(cache_, CacheStack::Open(options, keys_->ring(), clock_));
   // The database's lock makes the folder this daemon's alone.
   keys_->KeepList();
@@ -154,8 +161,6 @@ absl::Status Daemon::OpenAccess(uid_t owner) {
   const std::string& folder = config_.data_folder;
   ASSIGN_OR_RETURN(tokens_,
                    TokenStore::Open(absl::StrCat(folder, "/tokens"), clock_));
-  ASSIGN_OR_RETURN(audit_,
-                   AuditLog::Open(absl::StrCat(folder, "/audit.log"), clock_));
   minutes_.emplace(absl::Minutes(1), [this](const std::atomic<bool>&) {
     audit_->Tick();
     LogCounted(SteadyNow());
@@ -210,6 +215,9 @@ absl::Status Daemon::StartJobs() {
   flow_ = std::make_unique<CompileFlow>(*gate_, *pool_, cache_->tuning(),
                                         cache_->artifacts(), far_.get(), jobs_,
                                         counters_);
+  jobs_.TellEnds([this](const Job& job, const absl::Status& status) {
+    audit_->Record(job.caller, "compile", SubjectOf(*job.task), status);
+  });
   runners_ = std::make_unique<JobRunners>(2 * (pool_->size() + kExtraRunners),
                                           queue_, jobs_, *job_, leases_.get());
   return absl::OkStatus();

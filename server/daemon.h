@@ -106,8 +106,8 @@ class Daemon {
   PassTimes pass_times_;
   std::unique_ptr<ListenSocket> socket_;  // until the door takes it
   std::unique_ptr<KeyStore> keys_;
-  std::unique_ptr<TokenStore> tokens_;
   std::unique_ptr<AuditLog> audit_;
+  std::unique_ptr<TokenStore> tokens_;
   std::optional<Ticker> minutes_;  // of what both logs counted, and of memory
   std::unique_ptr<ClientCertificates> certificates_;  // or null
   PeerNumbers peers_{clock_};

@@ -164,6 +164,7 @@ bool JobTable::WaitForJobs(absl::Duration timeout) {
 }
 
 void JobTable::Finish(Job& job, const JobOutcome& outcome) {
+  if (on_end_ != nullptr) on_end_(job, outcome.status);
   std::vector<Job::Waiting> waiters;
   std::shared_ptr<Job> ended;
   {

@@ -2,9 +2,11 @@
 #define KILN_SERVER_JOB_TABLE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -80,6 +82,11 @@ class JobTable {
         counters_(counters),
         quarantine_(quarantine) {}
 
+  // Told of each job that is about to end, whoever still waits for it, on the thread
+  // that ends it. Before the first job.
+  using OnEnd = std::function<void(const Job& job, const absl::Status& status)>;
+  void TellEnds(OnEnd on_end) { on_end_ = std::move(on_end); }
+
   // Puts `waiter` on the job of `key`, which is begun if there is none. The waiter
   // gets progress and one outcome, unless it leaves first. The task of the job,
   // which is the one given when this began it.
@@ -141,6 +148,7 @@ class JobTable {
   const Clock& clock_;
   Counters& counters_;
   Quarantine& quarantine_;
+  OnEnd on_end_;  // may be empty
 
   mutable Mutex mu_;
   CondVar begun_;

@@ -19,6 +19,9 @@
 namespace kiln {
 namespace {
 
+// Of lines beyond a number, which have none of their own.
+constexpr absl::string_view kRefused = "REFUSED", kDone = "OK";
+
 std::string OutcomeText(const absl::Status& outcome) {
   if (outcome.ok()) return "OK";
   const auto reason = ReasonOf(outcome);
@@ -48,47 +51,70 @@ absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(
 }
 
 AuditLog::~AuditLog() {
-  std::vector<Counts::Counted> due;
+  std::vector<Counts::Counted> refused, done;
   {
     MutexLock lock(&mu_);
-    counts_.TakeAll(clock_.Steady(), due);
+    refusals_.TakeAll(clock_.Steady(), refused);
+    often_.TakeAll(clock_.Steady(), done);
   }
-  WriteCounted(due);
+  WriteCounted(refused, kRefused);
+  WriteCounted(done, kDone);
   MutexLock lock(&file_mu_);
   close(fd_);
 }
 
-void AuditLog::Record(absl::string_view who, absl::string_view what,
-                      absl::string_view subject, const absl::Status& outcome) {
+AuditLog::Line AuditLog::LineOf(absl::string_view who, absl::string_view what,
+                                absl::string_view subject,
+                                const absl::Status& outcome) {
   const auto cut = [](absl::string_view text) {
     return std::string(text.substr(0, kMostFieldBytes));
   };
-  const Line line = {cut(who), cut(what), cut(subject), OutcomeText(outcome)};
-  if (!outcome.ok()) {
-    std::vector<Counts::Counted> due;
-    bool is_written = false;
-    {
-      MutexLock lock(&mu_);
-      is_written = counts_.Admit(line, clock_.Steady(), due);
-    }
-    WriteCounted(due);
-    if (!is_written) return;
+  return {cut(who), cut(what), cut(subject), OutcomeText(outcome)};
+}
+
+void AuditLog::Record(absl::string_view who, absl::string_view what,
+                      absl::string_view subject, const absl::Status& outcome) {
+  const Line line = LineOf(who, what, subject, outcome);
+  if (outcome.ok()) return Write(line, 0);
+  std::vector<Counts::Counted> due;
+  bool is_written = false;
+  {
+    MutexLock lock(&mu_);
+    is_written = refusals_.Admit(line, clock_.Steady(), due);
   }
-  Write(line, 0);
+  WriteCounted(due, kRefused);
+  if (is_written) Write(line, 0);
+}
+
+void AuditLog::RecordOften(absl::string_view who, absl::string_view what,
+                           absl::string_view subject) {
+  const Line line = LineOf(who, what, subject, absl::OkStatus());
+  std::vector<Counts::Counted> due;
+  bool is_written = false;
+  {
+    MutexLock lock(&mu_);
+    is_written = often_.Admit(line, clock_.Steady(), due);
+  }
+  WriteCounted(due, kDone);
+  if (is_written) Write(line, 0);
 }
 
 void AuditLog::Tick() {
-  std::vector<Counts::Counted> due;
+  std::vector<Counts::Counted> refused, done;
   {
     MutexLock lock(&mu_);
-    counts_.TakeOver(clock_.Steady(), due);
+    refusals_.TakeOver(clock_.Steady(), refused);
+    often_.TakeOver(clock_.Steady(), done);
   }
-  WriteCounted(due);
+  WriteCounted(refused, kRefused);
+  WriteCounted(done, kDone);
 }
 
-void AuditLog::WriteCounted(const std::vector<Counts::Counted>& due) {
+void AuditLog::WriteCounted(const std::vector<Counts::Counted>& due,
+                            absl::string_view beyond) {
   for (const auto& [line, is_beyond, count] : due) {
-    Write(is_beyond ? Line{line.who, "more", "", "REFUSED"} : line, count);
+    Write(is_beyond ? Line{line.who, "more", "", std::string(beyond)} : line,
+          count);
   }
 }
 

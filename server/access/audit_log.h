@@ -27,8 +27,8 @@ namespace kiln {
 // kMostRefusals times in a minute, each time for something else, is counted too
 // ("what":"more"); so are all together beyond kMostRefusalsOfAll, as "*". A field
 // is cut at kMostFieldBytes. So a flood of refused calls fills neither the disk nor
-// the memory. Lines have the wall's time; minutes are the steady clock's, which
-// nobody sets. Thread-safe.
+// the memory. What goes well is always written, but for what RecordOften counts. Lines
+// have the wall's time; minutes are the steady clock's, which nobody sets. Thread-safe.
 //
 // The file may be renamed while it is written: the next line goes to a new one of its
 // path. One that is copied and then truncated loses what came between. A line that a
@@ -55,6 +55,12 @@ class AuditLog {
               absl::string_view subject, const absl::Status& outcome)
       ABSL_LOCKS_EXCLUDED(mu_);
 
+  // The same, of an act that goes well and that one caller may do a thousand times a
+  // minute: its lines are counted beyond the same numbers as refusals are, apart from
+  // those.
+  void RecordOften(absl::string_view who, absl::string_view what,
+                   absl::string_view subject) ABSL_LOCKS_EXCLUDED(mu_);
+
   // Writes what was counted and whose minute is over. For whoever has a clock.
   void Tick() ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -73,7 +79,11 @@ class AuditLog {
   AuditLog(const std::string& path, int fd, const Clock& clock)
       : path_(path), clock_(clock), fd_(fd) {}
 
-  void WriteCounted(const std::vector<Counts::Counted>& due);
+  static Line LineOf(absl::string_view who, absl::string_view what,
+                     absl::string_view subject, const absl::Status& outcome);
+  // `beyond` is the outcome of what has no line of its own.
+  void WriteCounted(const std::vector<Counts::Counted>& due,
+                    absl::string_view beyond);
   void Write(const Line& line, int64_t repeated) ABSL_LOCKS_EXCLUDED(file_mu_);
   // Opens the path anew where it names another file, or none.
   void FollowPath() ABSL_EXCLUSIVE_LOCKS_REQUIRED(file_mu_);
@@ -84,7 +94,9 @@ class AuditLog {
   int fd_ ABSL_GUARDED_BY(file_mu_);
   bool is_cut_ ABSL_GUARDED_BY(file_mu_) = false;  // its last line has no end
   Mutex mu_;
-  Counts counts_ ABSL_GUARDED_BY(mu_){
+  Counts refusals_ ABSL_GUARDED_BY(mu_){
+      {.of_one = kMostRefusals, .of_all = kMostRefusalsOfAll}};
+  Counts often_ ABSL_GUARDED_BY(mu_){
       {.of_one = kMostRefusals, .of_all = kMostRefusalsOfAll}};
 };
 

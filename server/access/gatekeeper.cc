@@ -168,4 +168,9 @@ void Gatekeeper::Record(const Caller& caller, absl::string_view what,
   rooms_.audit.Record(caller.identity, what, subject, outcome);
 }
 
+void Gatekeeper::RecordOften(const Caller& caller, absl::string_view what,
+                             absl::string_view subject) const {
+  rooms_.audit.RecordOften(caller.identity, what, subject);
+}
+
 }  // namespace kiln

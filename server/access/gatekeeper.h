@@ -33,8 +33,8 @@ namespace kiln {
 //                          refused, whatever else they show
 //   over plain TCP         plain, a submitter in the default namespace
 //
-// What a rule grants to one of these comes on top; without any the call is
-// refused. Thread-safe.
+// What a rule grants to one of these comes on top, but for tokens, which have their
+// own alone; without any the call is refused. Thread-safe.
 class Gatekeeper {
  public:
   // All outlive this.
@@ -86,6 +86,10 @@ class Gatekeeper {
   // Records an act that changes what others see.
   void Record(const Caller& caller, absl::string_view what,
               absl::string_view subject, const absl::Status& outcome) const;
+  // The same, of one that goes well and that a caller may do often: as
+  // AuditLog::RecordOften.
+  void RecordOften(const Caller& caller, absl::string_view what,
+                   absl::string_view subject) const;
 
  private:
   using Rules = std::vector<AccessRule>;

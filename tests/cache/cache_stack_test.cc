@@ -6,7 +6,9 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -157,11 +159,17 @@ TEST_F(CacheStackTest, ABrokenUnitIsBuiltAgain) {
 
 TEST_F(CacheStackTest, RecordsOfAStrangerAreNotBelieved) {
   { ASSERT_TRUE(Open()->artifacts().Insert(Entry("a", "bytes")).ok()); }
+  std::vector<std::optional<ErrorReason>> refused;
+  options_.on_refused = [&refused](const Digest&, const absl::Status& why) {
+    refused.push_back(ReasonOf(why));
+  };
   const auto stack = CacheStack::Open(
       options_, std::make_shared<KeyRing>(*SigningKey::Generate()), clock_);
   ASSERT_TRUE(stack.ok());
   EXPECT_EQ((*stack)->artifacts().Lookup(KeyOfName("a"), {{}, {}}).outcome,
             CacheOutcome::kBroken);
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_EQ(refused[0], ErrorReason::kArtifactUntrusted);
 }
 
 TEST_F(CacheStackTest, TheDiskStaysWithinItsBudget) {

@@ -106,6 +106,12 @@ TEST_F(CacheServiceTest, APublisherWritesWhatATrustedDaemonSigned) {
   EXPECT_TRUE(put.ok()) << put;
   EXPECT_EQ(taker_.count(Count::kRecordsTaken), 1);
   EXPECT_TRUE(TakerHasIt());
+  EXPECT_TRUE(absl::StrContains(
+      AuditOf(taker_),
+      absl::StrCat("\"who\":\"cert:publisher.example\",\"what\":\"put_record\","
+                   "\"subject\":\"default key ",
+                   name.key.ShortHex())))
+      << AuditOf(taker_);
   // Its maker takes it back too.
   EXPECT_TRUE(As("publisher", maker_)->Put(name, "", *record, Soon()).ok());
 }

@@ -386,6 +386,29 @@ TEST(AuditLog, AFloodOfDifferentRefusalsIsCountedToo) {
   EXPECT_TRUE(absl::StrContains(Contents(path), "\"repeated\":940}"));
 }
 
+TEST(AuditLog, WhatIsDoneOftenIsWrittenAndCountedBeyondANumber) {
+  const ShortFolder folder;
+  const std::string path = absl::StrCat(folder.path(), "/audit.log");
+  FakeClock clock;
+  auto log = AuditLog::Open(path, clock);
+  for (int i = 0; i < 1000; ++i)
+    (*log)->RecordOften("token:pub", "put_record", absl::StrCat("unit ", i));
+  std::string text = Contents(path);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'),
+            AuditLog::kMostRefusals);
+  EXPECT_TRUE(absl::StrContains(text, "\"subject\":\"unit 0\""));
+  // It takes no room from refusals.
+  (*log)->Record("token:pub", "purge", "",
+                 MakeError(ErrorReason::kPermission, "no"));
+  EXPECT_TRUE(absl::StrContains(Contents(path), "\"outcome\":\"PERMISSION\""));
+  clock.Advance(absl::Minutes(1));
+  (*log)->Tick();
+  EXPECT_TRUE(absl::StrContains(
+      Contents(path),
+      "\"who\":\"token:pub\",\"what\":\"more\",\"subject\":\"\","
+      "\"outcome\":\"OK\",\"repeated\":940}"));
+}
+
 TEST(AuditLog, AMinuteIsOneHoweverTheWallsClockIsSet) {
   const ShortFolder folder;
   const std::string path = absl::StrCat(folder.path(), "/audit.log");
