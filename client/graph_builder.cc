@@ -105,13 +105,6 @@ Value GraphBuilder::Input(absl::string_view name, const TensorSpec& spec,
   return NextValue(graph_.constants_size() == 0);
 }
 
-void GraphBuilder::ScalarInput(absl::string_view name, const SizeExpr& value) {
-  wire::Input* input = graph_.add_inputs();
-  input->set_name(std::string(name));
-  *input->mutable_scalar() = value.wire();
-  NextValue(graph_.constants_size() == 0);
-}
-
 Value GraphBuilder::Constant(absl::string_view name, const TensorSpec& spec,
                              absl::string_view data) {
   int64_t due = SizeInBytes(spec.dtype);
@@ -155,10 +148,6 @@ std::vector<Value> GraphBuilder::Nodes(absl::string_view op,
 
 void GraphBuilder::Output(Value value) {
   graph_.add_outputs()->set_value(value.number());
-}
-
-void GraphBuilder::OutputSize(const SizeExpr& size) {
-  *graph_.add_outputs()->mutable_sym() = size.wire();
 }
 
 absl::StatusOr<wire::Graph> GraphBuilder::Build() const {

@@ -113,8 +113,6 @@ class GraphBuilder {
   // of two from 1 to 16; 0: that of one element.
   Value Input(absl::string_view name, const TensorSpec& spec,
               uint32_t alignment_bytes = 0);
-  // An integer that each call passes by value; mostly a bare symbol.
-  void ScalarInput(absl::string_view name, const SizeExpr& value);
   // `data`: the elements, row-major; over 1 MiB see large_constants.h.
   Value Constant(absl::string_view name, const TensorSpec& spec,
                  absl::string_view data);
@@ -130,7 +128,6 @@ class GraphBuilder {
                            std::initializer_list<NamedArg> named = {});
 
   void Output(Value value);
-  void OutputSize(const SizeExpr& size);
 
   // INVALID_ARGUMENT MALFORMED_GRAPH: an input after a node, a spec whose
   // strides are not as many as its sizes, a constant of another length.

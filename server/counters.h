@@ -41,9 +41,9 @@ enum class Count {
   kLeaseWaitsEnded,  // those that ran after all, since the wait took too long
   kMemoryReturned,   // bytes that were free and went back to the machine
   kPeersAccepted,    // connections
-  kPeersRefused,     // connections of another user
+  kPeersRefused,     // connections refused, or ended since they reset calls
   kPeersTooMany,     // connections over a limit
-  kPeersTooOften,    // connections of an address that made too many
+  kPeersTooOften,    // of an address with too many, or of who reset calls
   kPlans,            // plan requests answered by a worker
   kQueueFull,        // callers refused since the queue was full
   kRecordsGiven,     // records that other daemons read
