@@ -77,7 +77,13 @@ Reactor* AdminService::Serve(Call call, Plan plan, Work work) {
   if (begun.ok()) {
     CallThreads& threads = call.threads != nullptr ? *call.threads : threads_;
     begun = threads.Run([=, this, caller = *std::move(caller)] {
-      reactor->Answer(Answer<Request>(call, caller, plan, work));
+      absl::Status status = Answer<Request>(call, caller, plan, work);
+      // Who tunes has no place; there are two of them.
+      if (status.ok() && call.threads == nullptr) {
+        status = reactor->TakeBytes(static_cast<int64_t>(call.reply->Length()));
+        if (!status.ok()) call.reply->Clear();
+      }
+      reactor->Answer(status);
     });
   }
   if (!begun.ok()) reactor->Answer(begun);

@@ -85,6 +85,7 @@ class AdminService final
     std::string version;
     std::string data_folder;
     int64_t max_message_bytes = 0;  // of a call that brings a graph along
+    int64_t max_answer_bytes = 0;   // of all that were not taken yet
   };
 
   // `start_drain` returns at once; a function, since who ends the daemon is
@@ -172,7 +173,9 @@ class AdminService final
   const SteadyTime begun_;
   Maintenance maintenance_;
   Tuner tuner_;
-  FairShare shares_{"admin calls of caller", {.places = kMostAdminCalls}};
+  FairShare shares_{
+      "admin calls of caller",
+      {.places = kMostAdminCalls, .bytes = facts_.max_answer_bytes}};
   // Last: their calls use the rest.
   CallThreads tune_threads_{kMostTunings};
   CallThreads threads_{kMostAdminCalls};

@@ -51,8 +51,8 @@ struct Config {
   // half at most; more are refused with QUEUE_FULL. Too low refuses ranks that all
   // start at once; each costs some 20 KiB.
   int64_t max_lookups = 24576;
-  // Bytes of their answers, and as many again of hits in Compile; of each a caller
-  // gets half at most, more is QUEUE_FULL. Bytes of one artifact count for each of
+  // Bytes of their answers, and as many again of hits in Compile, and of answers to
+  // admins; of each a caller gets half at most, more is QUEUE_FULL. Bytes of one artifact count for each of
   // its calls. Too low refuses ranks that all get large artifacts at once.
   int64_t max_answer_bytes = int64_t{1} << 30;
   // How long a call waits for a caller that does not read what it is sent; then

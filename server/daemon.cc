@@ -266,7 +266,8 @@ void Daemon::MakeServices() {
                           .unread = *unread_},
       AdminService::Facts{.version = std::string(kKilndVersion),
                           .data_folder = config_.data_folder,
-                          .max_message_bytes = config_.max_message_bytes},
+                          .max_message_bytes = config_.max_message_bytes,
+                          .max_answer_bytes = config_.max_answer_bytes},
       [this] { RequestDrain(); });
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "proto/cache_service.pb.h"
@@ -180,6 +181,24 @@ TEST(UnreadAtTheSocket, AnAnswerOfAnyServiceThatIsNotTakenIsCancelled) {
     EXPECT_EQ(caller.ended_calls(), kCalls) << path;
     EXPECT_EQ(d.count(Count::kCallsUnread), before + kCalls) << path;
   }
+}
+
+TEST(UnreadAtTheSocket, AnAdminHasItsShareOfTheAnswersBytes) {
+  constexpr int kCalls = 8;
+  TestDaemon d([](Config& config) { config.max_answer_bytes = 8 << 20; });
+  // Its artifact has a little more than 1 MiB.
+  const CompileAnswer made =
+      d.client().Compile(FakeRequest({"fake.build_pad.1048576"}));
+  ASSERT_TRUE(made.status.ok()) << made.status;
+  wire::ShowRequest show;
+  show.set_key_prefix_hex(absl::BytesToHexString(made.result.compile_key()));
+  RawHttp2 caller(ConnectTo(d.config().socket));
+  for (int i = 0; i < kCalls; ++i)
+    caller.Call("/kiln.wire.AdminService/Show", show.SerializeAsString());
+  // Four of them have more than half; the others end at once.
+  caller.AwaitEnded(kCalls - 4);
+  EXPECT_EQ(caller.ended_calls(), kCalls - 4);
+  EXPECT_EQ(caller.open_calls(), 4);
 }
 
 TEST_P(UnreadAtADoor, WhoResetsCallsWithoutEndIsEnded) {
