@@ -204,6 +204,9 @@ absl::Status ArtifactCache::Insert(NewEntry entry) {
       RecordOf(std::move(entry), id, stores_.ledger.Now());
   const auto payload =
       std::make_shared<const std::string>(DeterministicBytes(record));
+  // Made here, by the build that compiles now. What other daemons say, and what was
+  // stored before, names no build.
+  stores_.ledger.NameLiveBuild(BuildOf(record.key()));
   // First what the index will name: whoever finds it there finds the entry.
   absl::Status stored =
       NoteEntry(record, static_cast<int64_t>(payload->size()));
@@ -219,8 +222,6 @@ absl::Status ArtifactCache::Name(const wire::CacheEntry& entry) {
   wire::KeyIndex added;
   *added.mutable_key() = entry.key();
   *added.add_entries() = entry.facts();
-  // Whoever stores under a key works with its build.
-  stores_.ledger.NameLiveBuild(BuildOf(entry.key()));
   ASSIGN_OR_RETURN(const std::vector<Digest> dropped, indexes_.Add(added));
   for (const Digest& old : dropped) {
     RETURN_IF_ERROR(stores_.entries.serve.Delete(old));

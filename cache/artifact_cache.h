@@ -250,7 +250,7 @@ class ArtifactCache {
 
   // The page's entries stay when the store is full, or no longer do. One of them may
   // still give way to sixteen younger ones of its key, and to a purge. Errors as
-  // RowTable::Put.
+  // Ledger::SetPinned; what stood before the one that was refused stays pinned.
   absl::StatusOr<EntryPage> SetPinned(const PageQuery& query, bool pinned);
 
   // By key, then in order of service. Broken keys are left out.

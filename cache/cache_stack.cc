@@ -132,7 +132,7 @@ struct CacheStack::Layers {
          const std::shared_ptr<const KeyRing>& keys, const Clock& clock)
       : tables(std::move(ground)),
         quarantine(*tables.quarantine, kQuarantineBytes),
-        ledger(*tables.ledger, *tables.uses, clock),
+        ledger(*tables.ledger, *tables.uses, clock, options.budgets),
         entry_meter(*tables.entries),
         entry_forgetting(entry_meter, ledger),
         entry_verified(entry_forgetting, quarantine, keys, options.on_refused),

@@ -71,12 +71,8 @@ absl::Status Evictor::Round(int64_t more_bytes, const std::atomic<bool>& stop) {
   RETURN_IF_ERROR(EvictUnused(stop));
   if (!budgets_.namespaces.empty()) {
     for (const auto& [name, bytes] : ledger_.BytesOfNamespaces()) {
-      auto budget = budgets_.namespaces.find(name);
-      if (budget == budgets_.namespaces.end())
-        budget = budgets_.namespaces.find("*");
-      if (budget == budgets_.namespaces.end()) continue;
       RETURN_IF_ERROR(
-          TakeAway({.bytes = Over(bytes, budget->second)},
+          TakeAway({.bytes = Over(bytes, budgets_.BytesOf(name))},
                    {.entries_alone = true, .cache_namespace = &name}, stop));
     }
   }

@@ -4,26 +4,14 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <string>
+#include <utility>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 #include "cache/ledger.h"
+#include "cache/storage_budgets.h"
 #include "proto/base/digest.h"
 
 namespace kiln {
-
-// What may be kept. 0, or nothing, where there is no bound.
-struct StorageBudgets {
-  // Of all that is on disk: entries and units with what is stored beside them.
-  int64_t bytes = int64_t{10} << 30;
-  int64_t entries = 0;
-  // What was not used for so long goes.
-  absl::Duration unused = absl::ZeroDuration();
-  // Bytes of the entries of a namespace; "*" stands for each that is not named.
-  std::map<std::string, int64_t> namespaces;
-};
 
 // Brings what is stored within its budgets, in the order of eviction_policy.h.
 //

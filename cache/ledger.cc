@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -54,6 +55,13 @@ StoredFacts FromWire(const wire::LedgerRow& row) {
   return facts;
 }
 
+// A build that was made up to have those of another might as well name the other.
+uint32_t FirstBytesOf(const Digest& build) {
+  uint32_t first = 0;
+  std::memcpy(&first, build.bytes().data(), sizeof(first));
+  return first;
+}
+
 }  // namespace
 
 // Digests are as good as random already.
@@ -63,29 +71,14 @@ size_t Ledger::RowHash::operator()(const Digest& key) const {
   return hash;
 }
 
-uint16_t Ledger::Words::NumberOf(const std::string& word) {
-  if (word.empty()) return 0;
-  MutexLock lock(&mu_);
-  const auto found = numbers_.find(word);
-  if (found != numbers_.end()) return found->second;
-  if (words_.size() > std::numeric_limits<uint16_t>::max()) return 0;
-  const auto number = static_cast<uint16_t>(words_.size());
-  words_.push_back(word);
-  numbers_.emplace(word, number);
-  return number;
-}
-
-std::string Ledger::Words::WordOf(uint16_t number) const {
-  MutexLock lock(&mu_);
-  return words_[number];
-}
-
-Ledger::Ledger(RowTable& facts, RowTable& uses, const Clock& clock)
+Ledger::Ledger(RowTable& facts, RowTable& uses, const Clock& clock,
+               StorageBudgets budgets)
     : facts_(facts),
       uses_(uses),
       clock_(clock),
       begun_(clock.Now()),
-      begun_steady_(clock.Steady()) {}
+      begun_steady_(clock.Steady()),
+      namespaces_(std::move(budgets)) {}
 
 absl::Time Ledger::Now() const {
   return begun_ + Between(begun_steady_, clock_.Steady());
@@ -109,19 +102,24 @@ Ledger::Row Ledger::RowOf(const Digest& key, const StoredFacts& facts,
   row.bytes_64 = Bounded((facts.bytes + kBytesBeside + 63) / 64);
   row.used_unix_s = Bounded(absl::ToUnixSeconds(used));
   row.rebuild_ms = Bounded(absl::ToInt64Milliseconds(facts.rebuild));
-  row.name = words_.NumberOf(facts.cache_namespace);
-  row.build =
-      facts.build.is_zero() ? 0 : words_.NumberOf(facts.build.ToBytes());
+  row.build = FirstBytesOf(facts.build);
   row.is_unit = facts.kind == StoredKind::kUnit;
   return row;
 }
 
-void Ledger::Count(const Row& row, int sign) {
+void Ledger::Enter(Row& row, const std::string& cache_namespace) {
+  if (!row.is_unit) row.name = namespaces_.Enter(cache_namespace, row.bytes());
   MutexLock lock(&mu_);
-  const int64_t bytes = sign * row.bytes();
-  (row.is_unit ? totals_.units : totals_.entries) += sign;
-  (row.is_unit ? totals_.unit_bytes : totals_.entry_bytes) += bytes;
-  if (!row.is_unit) bytes_of_names_[row.name] += bytes;
+  (row.is_unit ? totals_.units : totals_.entries) += 1;
+  (row.is_unit ? totals_.unit_bytes : totals_.entry_bytes) += row.bytes();
+}
+
+void Ledger::Leave(const Row& row) {
+  if (row.pinned) namespaces_.Unpin(row.name, row.bytes());
+  if (!row.is_unit) namespaces_.Leave(row.name, row.bytes());
+  MutexLock lock(&mu_);
+  (row.is_unit ? totals_.units : totals_.entries) -= 1;
+  (row.is_unit ? totals_.unit_bytes : totals_.entry_bytes) -= row.bytes();
 }
 
 absl::Status Ledger::Add(const Digest& key, const StoredFacts& facts) {
@@ -132,13 +130,16 @@ absl::Status Ledger::Add(const Digest& key, const StoredFacts& facts) {
   Shard& shard = ShardOf(key);
   MutexLock lock(&shard.mu);
   const auto before = shard.rows.find(key);
+  bool was_pinned = false;
   if (before != shard.rows.end()) {
-    row.pinned = before->pinned;
+    was_pinned = before->pinned;
     row.used_since_write = true;
-    Count(*before, -1);
+    Leave(*before);
     shard.rows.erase(before);
   }
-  Count(row, 1);
+  Enter(row, facts.cache_namespace);
+  row.pinned =
+      was_pinned && !row.is_unit && namespaces_.Pin(row.name, row.bytes()).ok();
   shard.rows.insert(row);
   return absl::OkStatus();
 }
@@ -161,8 +162,7 @@ void Ledger::Forget(const Digest& key) {
     MutexLock lock(&shard.mu);
     const auto found = shard.rows.find(key);
     if (found != shard.rows.end()) {
-      Count(*found, -1);
-      pinned_ -= found->pinned ? 1 : 0;
+      Leave(*found);
       shard.rows.erase(found);
     }
   }
@@ -176,11 +176,15 @@ absl::Status Ledger::SetPinned(const Digest& key, bool pinned) {
   {
     MutexLock lock(&shard.mu);
     const auto found = shard.rows.find(key);
-    if (found == shard.rows.end())
+    if (found == shard.rows.end() || found->is_unit)
       return absl::NotFoundError(absl::StrCat("record ", key.ShortHex()));
     if (found->pinned == pinned) return absl::OkStatus();
+    if (pinned) {
+      RETURN_IF_ERROR(namespaces_.Pin(found->name, found->bytes()));
+    } else {
+      namespaces_.Unpin(found->name, found->bytes());
+    }
     const_cast<Row&>(*found).pinned = pinned;
-    pinned_ += pinned ? 1 : -1;
     used = found->used_unix_s;
   }
   return uses_.Put({{key, UseRowOf(used, pinned)}});
@@ -220,27 +224,14 @@ LedgerTotals Ledger::totals() const {
   return totals_;
 }
 
-std::map<std::string, int64_t> Ledger::BytesOfNamespaces() const {
-  std::map<uint16_t, int64_t> by_number;
-  {
-    MutexLock lock(&mu_);
-    by_number = bytes_of_names_;
-  }
-  std::map<std::string, int64_t> by_name;
-  for (const auto& [number, bytes] : by_number)
-    by_name[words_.WordOf(number)] = bytes;
-  return by_name;
-}
-
 void Ledger::NameLiveBuild(const Digest& build) {
-  const uint16_t number = words_.NumberOf(build.ToBytes());
   MutexLock lock(&mu_);
-  live_builds_.insert(number);
+  live_builds_.insert(FirstBytesOf(build));
 }
 
 std::vector<Evictable> Ledger::ShardSample(int shard_number,
                                            const Filter& filter) const {
-  std::set<uint16_t> live;
+  std::set<uint32_t> live;
   {
     MutexLock lock(&mu_);
     live = live_builds_;
@@ -249,11 +240,15 @@ std::vector<Evictable> Ledger::ShardSample(int shard_number,
   const Shard& shard = shards_[shard_number];
   std::vector<Evictable> sample;
   MutexLock lock(&shard.mu);
+  // Its own for as long as this shard, with its rows, is locked.
+  std::optional<uint32_t> number;
+  if (filter.cache_namespace != nullptr) {
+    number = namespaces_.NumberOf(*filter.cache_namespace);
+    if (!number.has_value()) return sample;
+  }
   for (const Row& row : shard.rows) {
     if (row.pinned || (filter.entries_alone && row.is_unit)) continue;
-    if (filter.cache_namespace != nullptr &&
-        (row.is_unit || words_.WordOf(row.name) != *filter.cache_namespace))
-      continue;
+    if (number.has_value() && (row.is_unit || row.name != *number)) continue;
     const absl::Duration unused = now - absl::FromUnixSeconds(row.used_unix_s);
     if (unused < filter.unused) continue;
     sample.push_back(
@@ -271,8 +266,10 @@ std::vector<Digest> Ledger::EntriesOf(absl::string_view cache_namespace,
   std::vector<Digest> entries;
   for (const Shard& shard : shards_) {
     MutexLock lock(&shard.mu);
+    const auto number = namespaces_.NumberOf(std::string(cache_namespace));
+    if (!number.has_value()) return entries;
     for (const Row& row : shard.rows) {
-      if (row.is_unit || words_.WordOf(row.name) != cache_namespace) continue;
+      if (row.is_unit || row.name != *number) continue;
       if (static_cast<int64_t>(entries.size()) == most) return entries;
       entries.push_back(row.key);
     }
@@ -291,7 +288,9 @@ absl::Status Ledger::LoadRows(const std::atomic<bool>& stop) {
     row.loaded = true;
     Shard& shard = ShardOf(key);
     MutexLock lock(&shard.mu);
-    if (shard.rows.insert(row).second) Count(row, 1);
+    if (shard.rows.contains(key)) return absl::OkStatus();
+    Enter(row, stored.cache_namespace());
+    shard.rows.insert(row);
     return absl::OkStatus();
   }));
   wire::UseRow use;
@@ -305,9 +304,9 @@ absl::Status Ledger::LoadRows(const std::atomic<bool>& stop) {
     if (found == shard.rows.end()) return absl::OkStatus();
     Row& row = const_cast<Row&>(*found);
     row.used_unix_s = std::max(row.used_unix_s, use.used_unix_s());
-    if (use.pinned() && !row.pinned) {
+    if (use.pinned() && !row.pinned && !row.is_unit) {
       row.pinned = true;
-      ++pinned_;
+      namespaces_.KeepPinned(row.name, row.bytes());
     }
     return absl::OkStatus();
   });

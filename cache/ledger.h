@@ -15,7 +15,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "cache/eviction_policy.h"
+#include "cache/namespace_totals.h"
 #include "cache/row_table.h"
+#include "cache/storage_budgets.h"
 #include "proto/base/clock.h"
 #include "proto/base/digest.h"
 #include "proto/base/mutex.h"
@@ -57,18 +59,20 @@ class Ledger {
   static constexpr int64_t kBytesBeside = 512;
   static constexpr int kShards = 64;
 
-  // All outlive the ledger.
-  Ledger(RowTable& facts, RowTable& uses, const Clock& clock);
+  // All outlive the ledger. `budgets` bound what is pinned (namespace_totals.h).
+  Ledger(RowTable& facts, RowTable& uses, const Clock& clock,
+         StorageBudgets budgets = {});
 
   // Notes a record that is about to be stored, as used now. A use of before and a
-  // pin stay. Errors as RowTable::Put.
+  // pin stay; not the pin of one that grew beyond what may be pinned. Errors as
+  // RowTable::Put.
   absl::Status Add(const Digest& key, const StoredFacts& facts);
   // It was used. Nothing for a key that is not known.
   void Touch(const Digest& key);
   // Its record is gone.
   void Forget(const Digest& key);
-  // A pinned record is not evicted. NOT_FOUND for a key that is not known; errors
-  // as RowTable::Put.
+  // A pinned record is not evicted. NOT_FOUND for a key that is not known or a unit's;
+  // OUT_OF_RANGE TOO_LARGE when too much would be pinned; errors as RowTable::Put.
   absl::Status SetPinned(const Digest& key, bool pinned);
 
   bool Knows(const Digest& key) const;
@@ -82,13 +86,17 @@ class Ledger {
   absl::Time Now() const;
 
   LedgerTotals totals() const;
-  std::map<std::string, int64_t> BytesOfNamespaces() const;
-  int64_t pinned() const { return pinned_; }
+  // Of those that have entries.
+  std::map<std::string, int64_t> BytesOfNamespaces() const {
+    return namespaces_.Bytes();
+  }
+  int64_t pinned() const { return namespaces_.pinned(); }
   // Some entries of the namespace, `most` or all of them, in no order.
   std::vector<Digest> EntriesOf(absl::string_view cache_namespace,
                                 int64_t most) const;
 
-  // Entries of this build are not stale. While none was named, none is.
+  // Entries of this build, which is that of this daemon's own workers, are not stale.
+  // While none was named, none is.
   void NameLiveBuild(const Digest& build);
 
   // Which records a sample is of.
@@ -119,8 +127,8 @@ class Ledger {
     uint32_t bytes_64 = 0;  // in units of 64 bytes
     uint32_t used_unix_s = 0;
     uint32_t rebuild_ms = 0;
-    uint16_t name = 0;   // of names_
-    uint16_t build = 0;  // of names_
+    uint32_t build = 0;      // the first bytes of its digest
+    uint32_t name : 24 = 0;  // of namespaces_; of a unit 0
     bool is_unit : 1 = false;
     bool pinned : 1 = false;
     bool seen : 1 = false;
@@ -143,22 +151,13 @@ class Ledger {
     mutable Mutex mu;
     absl::flat_hash_set<Row, RowHash, RowEqual> rows ABSL_GUARDED_BY(mu);
   };
-  // Words of which there are few, by number; 0 is the empty one, and stands for
-  // those that no longer have room.
-  class Words {
-   public:
-    uint16_t NumberOf(const std::string& word);
-    std::string WordOf(uint16_t number) const;
-
-   private:
-    mutable Mutex mu_;
-    std::map<std::string, uint16_t> numbers_ ABSL_GUARDED_BY(mu_);
-    std::vector<std::string> words_ ABSL_GUARDED_BY(mu_) = {""};
-  };
-
   Shard& ShardOf(const Digest& key) const;
-  Row RowOf(const Digest& key, const StoredFacts& facts, absl::Time used);
-  void Count(const Row& row, int sign);
+  // Without the number of its namespace.
+  static Row RowOf(const Digest& key, const StoredFacts& facts,
+                   absl::Time used);
+  // It is counted, with its pin, and has the number; or neither any more.
+  void Enter(Row& row, const std::string& cache_namespace);
+  void Leave(const Row& row);
   // Uses that are not written yet, a batch of them at most.
   RowTable::Rows TakeUses(Shard& shard);
   uint32_t NowSeconds() const;
@@ -168,13 +167,11 @@ class Ledger {
   const Clock& clock_;
   const absl::Time begun_;
   const SteadyTime begun_steady_;
-  Words words_;
+  NamespaceTotals namespaces_;
   mutable std::array<Shard, kShards> shards_;
-  std::atomic<int64_t> pinned_{0};
   mutable Mutex mu_;
   LedgerTotals totals_ ABSL_GUARDED_BY(mu_);
-  std::map<uint16_t, int64_t> bytes_of_names_ ABSL_GUARDED_BY(mu_);
-  std::set<uint16_t> live_builds_ ABSL_GUARDED_BY(mu_);
+  std::set<uint32_t> live_builds_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace kiln

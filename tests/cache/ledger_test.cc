@@ -6,12 +6,15 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "cache/eviction_policy.h"
 #include "cache/evictor.h"
 #include "cache/rocksdb_blob_store.h"
 #include "proto/base/clock.h"
+#include "proto/base/status.h"
 
 namespace kiln {
 namespace {
@@ -63,6 +66,9 @@ TEST(ChooseVictims, StaleOnesGoBeforeAllOthersAndEqualsGoByKey) {
 
 class LedgerTest : public testing::Test {
  protected:
+  explicit LedgerTest(StorageBudgets budgets = {})
+      : ledger_(facts_, uses_, clock_, std::move(budgets)) {}
+
   void Add(int number, int64_t bytes, absl::Duration rebuild = absl::Seconds(1),
            const std::string& cache_namespace = "default",
            const std::string& build = "now") {
@@ -92,7 +98,7 @@ class LedgerTest : public testing::Test {
   const std::atomic<bool> never_{false};
   FakeClock clock_;
   MemoryRows facts_, uses_;
-  Ledger ledger_{facts_, uses_, clock_};
+  Ledger ledger_;
 };
 
 TEST_F(LedgerTest, CountsWhatIsStoredByKindAndNamespace) {
@@ -107,7 +113,7 @@ TEST_F(LedgerTest, CountsWhatIsStoredByKindAndNamespace) {
   EXPECT_EQ(ledger_.totals().unit_bytes, 640);
   EXPECT_EQ(ledger_.BytesOfNamespaces().at("a"), 6400);
   ledger_.Forget(Key(1));
-  EXPECT_EQ(ledger_.BytesOfNamespaces().at("a"), 0);
+  EXPECT_EQ(ledger_.BytesOfNamespaces().count("a"), 0u);
   EXPECT_EQ(ledger_.totals().entries, 1);
   EXPECT_FALSE(facts_.Get(Key(1)).ok());
 }
@@ -156,6 +162,90 @@ TEST_F(LedgerTest, PinnedRecordsStayAndOfBuildsThatAreGoneNoneDoes) {
   EXPECT_EQ(LeftAfterRound({.bytes = 64}, 4), (std::set<int>{3}));
   ASSERT_TRUE(ledger_.SetPinned(Key(3), false).ok());
   EXPECT_TRUE(LeftAfterRound({.bytes = 64}, 4).empty());
+}
+
+// Made-up builds and namespaces take nothing from those that come later.
+TEST_F(LedgerTest, ANewNamespaceHasItsBudgetHoweverManyThereWere) {
+  constexpr int kMany = 70000;  // more than 16 bits count
+  for (int i = 0; i < kMany; ++i) {
+    Add(i, 640, absl::Seconds(1), absl::StrCat("team-", i),
+        absl::StrCat("build ", i));
+    if (i >= 1000) ledger_.Forget(Key(i - 1000));
+  }
+  ledger_.NameLiveBuild(Sha256Of("now"));
+  for (int i = 0; i < 10; ++i)
+    Add(kMany + i, 6400, absl::Seconds(1), "team-new");
+  EXPECT_EQ(ledger_.BytesOfNamespaces().at("team-new"), 10 * 6400);
+  LeftAfterRound({.namespaces = {{"team-new", 5 * 6400}}}, 0);
+  EXPECT_LE(ledger_.BytesOfNamespaces().at("team-new"), 5 * 6400);
+  EXPECT_GE(ledger_.BytesOfNamespaces().at("team-new"), 4 * 6400);
+  // The others' are of builds that are gone, and go before any of this one.
+  LeftAfterRound({}, 0, /*more_bytes=*/500 * 640);
+  EXPECT_GE(ledger_.BytesOfNamespaces().at("team-new"), 4 * 6400);
+  EXPECT_EQ(ledger_.totals().entries, 504);
+}
+
+TEST_F(LedgerTest, AsManyNamespacesAsThereAreHaveBytesOfTheirOwn) {
+  constexpr int kMany = 66000;
+  for (int i = 0; i < kMany; ++i)
+    Add(i, 640, absl::Seconds(1), absl::StrCat("team-", i));
+  EXPECT_EQ(ledger_.BytesOfNamespaces().size(), static_cast<size_t>(kMany));
+  EXPECT_EQ(ledger_.BytesOfNamespaces().at("team-65999"), 640);
+}
+
+class PinnedTest : public LedgerTest {
+ protected:
+  absl::Status Pin(int number, bool pinned = true) {
+    return ledger_.SetPinned(Key(number), pinned);
+  }
+  PinnedTest()
+      : LedgerTest({.bytes = 30 * 6400,
+                    .entries = 40,
+                    .namespaces = {{"a", 10 * 6400}}}) {}
+};
+
+TEST_F(PinnedTest, HalfOfANamespacesBudgetIsTheMost) {
+  for (int i = 0; i < 8; ++i) Add(i, 6400, absl::Seconds(1), "a");
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(Pin(i).ok());
+  const absl::Status refused = Pin(5);
+  EXPECT_EQ(ReasonOf(refused), ErrorReason::kTooLarge) << refused;
+  EXPECT_FALSE(ledger_.IsPinned(Key(5)));
+  EXPECT_EQ(ledger_.pinned(), 5);
+  // One that is not there any more, or is let go, makes room.
+  ledger_.Forget(Key(0));
+  EXPECT_TRUE(Pin(5).ok());
+  EXPECT_FALSE(Pin(6).ok());
+  ASSERT_TRUE(Pin(1, false).ok());
+  EXPECT_TRUE(Pin(6).ok());
+  EXPECT_FALSE(Pin(7).ok());
+  // So eviction keeps the budget.
+  LeftAfterRound({.namespaces = {{"a", 6 * 6400}}}, 8);
+  EXPECT_LE(ledger_.BytesOfNamespaces().at("a"), 6 * 6400);
+}
+
+TEST_F(PinnedTest, HalfOfTheCacheIsTheMostOfAllNamespaces) {
+  for (int i = 0; i < 20; ++i)
+    Add(i, 6400, absl::Seconds(1), absl::StrCat("b", i));
+  for (int i = 0; i < 15; ++i) ASSERT_TRUE(Pin(i).ok());
+  EXPECT_EQ(ReasonOf(Pin(15)), ErrorReason::kTooLarge);
+  for (int i = 100; i < 130; ++i) Add(i, 640, absl::Seconds(1), "c");
+  for (int i = 0; i < 15; ++i) ASSERT_TRUE(Pin(i, false).ok());
+  for (int i = 100; i < 120; ++i) ASSERT_TRUE(Pin(i).ok());
+  EXPECT_EQ(ReasonOf(Pin(120)), ErrorReason::kTooLarge);  // by their number
+}
+
+TEST_F(PinnedTest, ARecordThatGrowsBeyondWhatMayBePinnedIsNotPinned) {
+  Add(0, 6400, absl::Seconds(1), "a");
+  ASSERT_TRUE(Pin(0).ok());
+  Add(0, 2 * 6400, absl::Seconds(1), "a");
+  EXPECT_TRUE(ledger_.IsPinned(Key(0)));
+  Add(0, 6 * 6400, absl::Seconds(1), "a");
+  EXPECT_FALSE(ledger_.IsPinned(Key(0)));
+  EXPECT_EQ(ledger_.pinned(), 0);
+  ASSERT_TRUE(ledger_.WriteUses().ok());
+  Ledger next(facts_, uses_, clock_);
+  ASSERT_TRUE(next.LoadRows(never_).ok());
+  EXPECT_FALSE(next.IsPinned(Key(0)));
 }
 
 TEST_F(LedgerTest, ManyAreLookedAtInParts) {

@@ -105,6 +105,21 @@ TEST(Storage, APinnedEntryOutlivesOthersAndARestart) {
   Ask<wire::PinReply>(d, &Stub::Pin, pin, grpc::StatusCode::NOT_FOUND);
 }
 
+TEST(Storage, PinsTakeHalfOfABudgetAndNoMore) {
+  TestDaemon d([](Config& config) { config.cache_budget_entries = 4; });
+  for (int i = 0; i < 3; ++i) {
+    const CompileAnswer made =
+        d.client().Compile(FakeRequest({absl::StrCat("fake.salt.", i)}));
+    ASSERT_TRUE(made.status.ok()) << made.status;
+    wire::PinRequest pin;
+    pin.set_key_prefix_hex(absl::BytesToHexString(made.result.compile_key()));
+    Ask<wire::PinReply>(
+        d, &Stub::Pin, pin,
+        i < 2 ? grpc::StatusCode::OK : grpc::StatusCode::OUT_OF_RANGE);
+  }
+  EXPECT_EQ(Stat(d, "cache.artifacts.pinned"), 2);
+}
+
 // A folder on a file system in memory, on which nobody else writes.
 class MemoryFolder {
  public:
