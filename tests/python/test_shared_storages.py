@@ -1,5 +1,8 @@
 """Results that lie in one block of memory: tensors of one storage, where that is asked for."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 
@@ -62,3 +65,15 @@ def test_a_result_of_its_own_is_as_it_was(sharing):
     assert torch.equal(result, x * 2)
     assert result.storage_offset() == 0
     assert result.untyped_storage().data_ptr() == result.data_ptr()
+
+
+def test_an_empty_result_keeps_no_input():
+    x = torch.rand(4)
+    alive = weakref.ref(x)
+    run = results_of(lambda x: (x + x, x.new_zeros(0)), x)
+    results = run()
+    assert [result.shape for result in results] == [(4,), (0,)]
+    del x, run
+    gc.collect()
+    assert alive() is None
+    assert results[1].device.type == "cpu" and results[1].numel() == 0

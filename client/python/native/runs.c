@@ -15,15 +15,24 @@ enum { kInline = 32 }; /* inputs without an allocation */
 /* Of an input worth taking the GIL for, four bytes each. */
 enum { kLargeElements = KILN_LEAST_INPUT_BYTES / 4 };
 
-/* Result `index`, a tensor. One that views an input keeps them all. */
+static int IsEmpty(const KilnValue* value) {
+  for (int32_t d = 0; d < value->rank; ++d) {
+    if (value->sizes[d] == 0) return 1;
+  }
+  return 0;
+}
+
+/* Result `index`, a tensor. One that views an input keeps them all; an empty one
+ * has no memory. */
 static PyObject* GiveTensor(const KilnResults* results, int32_t index,
                             const KilnValue* value, PyObject* inputs,
                             DlpackDevice device, const KilnMade* made) {
   PyObject* own = kiln_made_get(made, index);
   if (own != NULL || PyErr_Occurred()) return own;
   KilnMemory* memory = kiln_library.kiln_results_share(results, index);
-  PyObject* keep = memory == NULL ? PyList_AsTuple(inputs) : NULL;
-  if (memory == NULL && keep == NULL) return NULL;
+  const int views = memory == NULL && !IsEmpty(value);
+  PyObject* keep = views ? PyList_AsTuple(inputs) : NULL;
+  if (views && keep == NULL) return NULL;
   PyObject* tensor = kiln_tensors_wrap(value, memory, keep, device);
   Py_XDECREF(keep);
   return tensor;
@@ -135,7 +144,7 @@ static PyObject* ReadAndRun(PyObject* capsule, PyObject* inputs,
   if (kiln_tensors_read(callable, inputs, count, values, &device) != 0) {
     return NULL;
   }
-  KilnRunOptions options = {.struct_size = sizeof(options), 
+  KilnRunOptions options = {.struct_size = sizeof(options),
                             .seed = seed.number,
                             .seed_slot = seed.slot};
   KilnMade made = {.room = 0};
@@ -175,10 +184,12 @@ PyObject* kiln_py_run(PyObject* capsule, PyObject* inputs, KilnSeed seed) {
   return out;
 }
 
-PyObject* kiln_py_run_method(PyObject* self, PyObject* const* args, Py_ssize_t given) {
+PyObject* kiln_py_run_method(PyObject* self, PyObject* const* args,
+                             Py_ssize_t given) {
   (void)self;
   if (given != 3 || !PyList_Check(args[1])) {
-    PyErr_SetString(PyExc_TypeError, "expected: callable, list of inputs, seed");
+    PyErr_SetString(PyExc_TypeError,
+                    "expected: callable, list of inputs, seed");
     return NULL;
   }
   KilnSeed seed;
