@@ -37,6 +37,15 @@ void TellOutput(void* outputs, const KilnGraphOutput* output) {
        output->storage});
 }
 
+// Without storages.
+std::vector<KilnGraphInput> InputsOf(const Call& call) {
+  std::vector<KilnGraphInput> inputs;
+  for (const Input& input : call.inputs) {
+    inputs.push_back({input.is_tensor, input.address, nullptr, nullptr});
+  }
+  return inputs;
+}
+
 // Numbers of both enums are the same.
 KilnGraphUse UseOf(InputUse use) {
   switch (use) {
@@ -178,6 +187,21 @@ absl::Status CGraphHost::ChangeThread() {
              : Failed("change_thread");
 }
 
+absl::Status CGraphHost::KeepGradients(Call& call,
+                                       absl::Span<const Storage> storages) {
+  if (host_.keep_gradients == nullptr) return absl::OkStatus();
+  std::vector<KilnGraphInput> inputs = InputsOf(call);
+  if (host_.keep_gradients(host_.context, call.caller, storages.data(),
+                           static_cast<int32_t>(storages.size()), inputs.data(),
+                           static_cast<int32_t>(inputs.size())) != 0) {
+    return Failed("keep_gradients");
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    call.inputs[i].address = inputs[i].address;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CGraphHost::RunPlainly(const Function& function, Call& call) {
   return host_.run_plainly(host_.context, function.body, call.caller) == 0
              ? absl::OkStatus()
@@ -202,10 +226,7 @@ absl::StatusOr<std::unique_ptr<graph_tree::Recording>> CGraphHost::Record(
 }
 
 absl::Status CGraphHost::FindStorages(Call& call) {
-  std::vector<KilnGraphInput> found;
-  for (const Input& input : call.inputs) {
-    found.push_back({input.is_tensor, input.address, nullptr, nullptr});
-  }
+  std::vector<KilnGraphInput> found = InputsOf(call);
   if (host_.find_storages(host_.context, call.caller, found.data(),
                           static_cast<int32_t>(found.size())) != 0) {
     return Failed("find_storages");

@@ -32,6 +32,9 @@ class CGraphHost : public graph_tree::Pool,
   void Invalidate(graph_tree::Storage storage, absl::string_view text) override;
 
   absl::Status ChangeThread() override;
+  absl::Status KeepGradients(
+      graph_tree::Call& call,
+      absl::Span<const graph_tree::Storage> storages) override;
   absl::Status RunPlainly(const graph_tree::Function& function,
                           graph_tree::Call& call) override;
   absl::StatusOr<std::vector<graph_tree::Output>> WarmUp(

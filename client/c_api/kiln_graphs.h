@@ -115,6 +115,12 @@ typedef struct KilnGraphHost {
   /* The calls from here on are of another thread, which may use another stream:
    * has what was put on the device before them done before. 0; NULL: it is. */
   int32_t (*change_thread)(void* context);
+  /* A step begins behind a backward while `storages` are in use. Gradients that
+   * parameters keep in them, to be added to, get memory of their own; `address` of
+   * each input is written anew. NULL: they are written over, as other outputs. */
+  int32_t (*keep_gradients)(void* context, void* caller, void* const* storages,
+                            int32_t count, KilnGraphInput* inputs,
+                            int32_t input_count);
 } KilnGraphHost;
 
 /* `host` is copied; what it names outlives the tree. `pool_name`: for

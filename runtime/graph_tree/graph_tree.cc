@@ -82,7 +82,7 @@ absl::Status GraphTree::Run(int function_id, Call& call) {
 absl::Status GraphTree::RunOnce(const Function& function, Call& call) {
   // Executions end below, and only where nothing matches: that is the fast way.
   if (state() == TreeState::kRecording || state() == TreeState::kWarmUp) {
-    TryEndUnreplayed(function);
+    RETURN_IF_ERROR(TryEndUnreplayed(function, call));
   }
   ASSIGN_OR_RETURN(bool refused,
                    MutationIsRefused(function, call, Ask::kRemembered));
@@ -96,7 +96,7 @@ absl::Status GraphTree::RunOnce(const Function& function, Call& call) {
   ASSIGN_OR_RETURN(Node * match, FindMatch(function, call, unexpected));
   if (match != nullptr) return Execute(*match, call);
   if (current_ != nullptr && roots_.contains(function.id)) {
-    TryEndExecution();
+    RETURN_IF_ERROR(TryEndExecution(call));
     if (current_ == nullptr) return RunOnce(function, call);
   }
   if (!function.mutated_inputs.empty()) {
@@ -109,7 +109,7 @@ absl::Status GraphTree::RunOnce(const Function& function, Call& call) {
     if (ExceedsRerecordLimit(function)) return RunPlainly(function, call);
   }
   ++counters_.records_without_match;
-  TryEndExecution();
+  RETURN_IF_ERROR(TryEndExecution(call));
   return Record(function, call);
 }
 
@@ -291,8 +291,9 @@ bool GraphTree::CanStartGeneration() const {
   return generations_.marked() || !forwards_pending_;
 }
 
-void GraphTree::TryEndUnreplayed(const Function& function) {
+absl::Status GraphTree::TryEndUnreplayed(const Function& function, Call& call) {
   if (CanStartGeneration()) {
+    RETURN_IF_ERROR(KeepGradients(call));
     InvalidateOutputs();
     EndPath();
   } else if (AllOutputsAreDead(*current_)) {
@@ -300,12 +301,22 @@ void GraphTree::TryEndUnreplayed(const Function& function) {
   } else {
     WarnOfPendingBackwards(function);
   }
+  return absl::OkStatus();
 }
 
-void GraphTree::TryEndExecution() {
-  if (current_ == nullptr) return;
+absl::Status GraphTree::TryEndExecution(Call& call) {
+  if (current_ == nullptr) return absl::OkStatus();
   // Outputs that are still held may be written over: no allocator knows them.
-  if (CanStartGeneration() || AllOutputsAreDead(*current_)) EndPath();
+  const bool begins = CanStartGeneration();
+  if (begins) RETURN_IF_ERROR(KeepGradients(call));
+  if (begins || AllOutputsAreDead(*current_)) EndPath();
+  return absl::OkStatus();
+}
+
+absl::Status GraphTree::KeepGradients(Call& call) {
+  const std::vector<Storage> live = MayHoldGradients(current_->path);
+  return live.empty() ? absl::OkStatus()
+                      : around_.recorder->KeepGradients(call, live);
 }
 
 void GraphTree::EndPath() {

@@ -115,8 +115,10 @@ class GraphTree {
   bool HasFailed(const Function& function) const;
 
   bool CanStartGeneration() const;
-  void TryEndUnreplayed(const Function& function);
-  void TryEndExecution();
+  absl::Status TryEndUnreplayed(const Function& function, Call& call);
+  absl::Status TryEndExecution(Call& call);
+  // Before an iteration ends the path.
+  absl::Status KeepGradients(Call& call);
   void EndPath();
   void InvalidateOutputs();
   void WarnOfPendingBackwards(const Function& function);

@@ -84,4 +84,14 @@ std::vector<LiveStorage> LiveStorages(Path path) {
   return live;
 }
 
+std::vector<Storage> MayHoldGradients(Path path) {
+  std::vector<Storage> live;
+  const bool has_backward = std::any_of(
+      path.begin(), path.end(),
+      [](const Node* node) { return node->function->mode == Mode::kBackward; });
+  if (!has_backward) return live;
+  for (const LiveStorage& one : LiveStorages(path)) live.push_back(one.storage);
+  return live;
+}
+
 }  // namespace kiln::graph_tree

@@ -38,6 +38,8 @@ struct LiveStorage {
   PathIndex output;  // the first that has it
 };
 std::vector<LiveStorage> LiveStorages(Path path);
+// Those that gradients may lie in: none where there is no backward.
+std::vector<Storage> MayHoldGradients(Path path);
 
 }  // namespace kiln::graph_tree
 

@@ -141,6 +141,14 @@ class Recorder {
   // what was put on the device before them is done before.
   virtual absl::Status ChangeThread() { return absl::OkStatus(); }
 
+  // An iteration begins while storages that a backward's path gave are in use.
+  // Gradients that parameters keep in them, to be added to, get memory of their
+  // own, and `call` the addresses of its inputs anew.
+  virtual absl::Status KeepGradients(Call& call,
+                                     absl::Span<const Storage> storages) {
+    return absl::OkStatus();
+  }
+
   // Calls the function as if there were no graphs.
   virtual absl::Status RunPlainly(const Function& function, Call& call) = 0;
 

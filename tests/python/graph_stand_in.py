@@ -9,6 +9,7 @@ import ctypes
 from types import SimpleNamespace
 
 import torch
+from torch.utils.weak import WeakIdKeyDictionary
 
 from kiln import _native, service
 from kiln.graph_device import _COPIED, GraphDevice, _metadata
@@ -31,15 +32,20 @@ class StandIn:
         self.pools = 1
         self.thread_changes = 0
         self._memory = []
+        self._leaves = WeakIdKeyDictionary()
 
     def step(self):
         """What follows is another call of the program."""
         self.calls.generation += 1
 
+    learn_leaves, keep_gradients = GraphDevice.learn_leaves, GraphDevice.keep_gradients
+
     def warm_up(self, body, inputs):
+        self.learn_leaves(inputs)
         return body(inputs)
 
     def record(self, body, inputs, uses):
+        self.learn_leaves(inputs)
         copied = [place for place, use in enumerate(uses) if use == _COPIED]
         taken = [value.clone() if place in copied else value for place, value in enumerate(inputs)]
         inputs.clear()
@@ -108,11 +114,11 @@ class Tree:
         self.device = device or StandIn()
         self.native = _native.GraphTree(self.device)
 
-    def add(self, body, inputs, static=(), outputs=1, mutated=(), **options):
+    def add(self, body, inputs, static=(), outputs=1, mutated=(), mode=0, **options):
         """A function of `inputs` tensors, of which those at `static` keep their addresses.
         ``options``: as native/graph_tree.h has them."""
         places = list(range(inputs))
         names = [f"input_{place}" for place in places]
         none = [None for _ in places]
-        given = 0, body, places, list(static), list(mutated), [], names, none, [None] * outputs, ""
+        given = mode, body, places, list(static), list(mutated), [], names, none, [None] * outputs, ""
         return self.native.add(*given, options)

@@ -170,6 +170,65 @@ def test_a_thread_that_holds_a_result_is_not_written_over_by_another(monkeypatch
     tree.native.shutdown()
 
 
+@pytest.fixture
+def product(monkeypatch):
+    """x * w by a tree: its forward and backward are functions of one. And the tree."""
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda tensor: True))
+    tree = Tree()
+
+    def body(inputs):
+        first, second = inputs
+        inputs.clear()
+        return [first * second]
+
+    forward = tree.add(body, 2, static=[1], mode=1)
+    backward = tree.add(body, 2, mode=2)
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            ctx.save_for_backward(x)
+            tree.device.step()
+            (y,) = forward([x, w])
+            return y
+
+        @staticmethod
+        def backward(ctx, gradient):
+            (given,) = backward([gradient.contiguous(), *ctx.saved_tensors])
+            return None, given
+
+    yield Product.apply, tree
+    tree.native.shutdown()
+
+
+@pytest.mark.parametrize("calls_before", [0, 1])  # the gradient is a warm-up's, or a recording's
+def test_a_gradient_that_the_next_backward_is_added_to_has_memory_of_its_own(product, calls_before):
+    called, tree = product
+    x, w = torch.arange(4.0), torch.ones(4, requires_grad=True)
+    for _ in range(calls_before):
+        called(x, w).sum().backward()
+        w.grad = None
+    called(x, w).sum().backward()
+    gradient, of_the_graph = w.grad, w.grad.data_ptr()
+    given = called(x + 1, w)
+    assert w.grad is gradient and gradient.data_ptr() != of_the_graph
+    assert gradient.tolist() == x.tolist()
+    if calls_before == 0:  # else it is a replay, whose results PyTorch takes for a GPU's
+        given.sum().backward()
+        assert gradient.tolist() == (2 * x + 1).tolist()
+
+
+def test_a_gradient_that_was_dropped_is_not_copied(product, monkeypatch):
+    called, tree = product
+    x, w = torch.arange(4.0), torch.ones(4, requires_grad=True)
+    asked = []
+    monkeypatch.setattr(tree.device, "keep_gradients", lambda *given: asked.append(given), raising=False)
+    called(x, w).sum().backward()
+    w.grad = None
+    called(x, w)
+    assert asked == []
+
+
 def test_autograds_threads_have_the_number_of_whose_backward_it_is():
     numbers = {}
 

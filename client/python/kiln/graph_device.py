@@ -20,6 +20,7 @@ from torch import _utils_internal
 from torch._dynamo.mutation_guard import GenerationTracker
 from torch._dynamo.utils import preserve_rng_state
 from torch._inductor.cudagraph_trees import MarkStepBox
+from torch.utils.weak import WeakIdKeyDictionary
 
 from . import _native
 from .counters import counters
@@ -170,6 +171,7 @@ class GraphDevice:
         keep_cupti(torch.version.cuda)
         _C._set_cached_tensors_enabled(True)
         self.notes: deque[tuple[str, int, str]] = deque(maxlen=_KEPT_NOTES)
+        self._leaves = WeakIdKeyDictionary()
         self._keeps_pool: torch.cuda.CUDAGraph | None = None
         self._open_pool()
 
@@ -240,8 +242,29 @@ class GraphDevice:
         finally:
             torch.cuda.current_stream().wait_stream(self.stream)
 
+    def learn_leaves(self, inputs: list) -> None:
+        """Whose gradients are looked for by `keep_gradients`."""
+        for value in inputs:
+            if isinstance(value, torch.Tensor) and value.requires_grad and value.is_leaf:
+                self._leaves[value] = None
+
+    @untraced
+    def keep_gradients(self, storages: list[int], inputs: list) -> None:
+        """A backward's results are parameters' gradients: autograd takes them, it does not copy them.
+        When the next call begins, which writes over results, gradients that are still there will be
+        added to. What lies in `storages` gets memory of its own."""
+        self.learn_leaves(inputs)
+        of_graphs = set(storages)
+        for leaf in list(self._leaves):
+            gradient = leaf.grad
+            if gradient is None or gradient.layout != torch.strided:
+                continue
+            if gradient.untyped_storage()._cdata in of_graphs:
+                gradient.data = gradient.detach().clone()
+
     @untraced
     def warm_up(self, body: Callable[[list], Sequence], inputs: list) -> Sequence:
+        self.learn_leaves(inputs)
         with torch.cuda.device(self.index), _of_the_pool(), self._allocating():
             return body(inputs)
 
@@ -249,6 +272,7 @@ class GraphDevice:
     def record(
         self, body: Callable[[list], Sequence], inputs: list, uses: list[int]
     ) -> tuple[list, Callable[[], None], list, list[int], list, list, Replay]:
+        self.learn_leaves(inputs)
         graph = torch.cuda.CUDAGraph()
         copied = [place for place, use in enumerate(uses) if use == _COPIED]
         count = getattr(body, "seeds", 0)  # graph_trees.py

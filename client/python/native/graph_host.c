@@ -1,6 +1,7 @@
 #include "client/python/native/graph_host.h"
 
 #include "client/python/native/graph_torch.h"
+#include "client/python/native/reading.h"
 
 static PyObject* DeviceOf(void* context) {
   return ((KilnHostContext*)context)->device;
@@ -47,17 +48,21 @@ static int32_t Done(PyObject* out) {
   return out == NULL ? -1 : 0;
 }
 
-static int32_t Restore(void* context, void* checkpoint, void* const* live,
-                       int32_t count) {
-  PyObject* storages = PyList_New(count);
-  if (storages == NULL) return -1;
-  for (int32_t i = 0; i < count; ++i) {
-    PyObject* number = PyLong_FromVoidPtr(live[i]);
-    if (number == NULL || PyList_SetItem(storages, i, number) != 0) {
-      Py_DECREF(storages);
-      return -1;
+static PyObject* StorageNumbers(void* const* storages, int32_t count) {
+  PyObject* numbers = PyList_New(count);
+  for (int32_t i = 0; numbers != NULL && i < count; ++i) {
+    PyObject* number = PyLong_FromVoidPtr(storages[i]);
+    if (number == NULL || PyList_SetItem(numbers, i, number) != 0) {
+      Py_CLEAR(numbers);
     }
   }
+  return numbers;
+}
+
+static int32_t Restore(void* context, void* checkpoint, void* const* live,
+                       int32_t count) {
+  PyObject* storages = StorageNumbers(live, count);
+  if (storages == NULL) return -1;
   PyObject* out = PyObject_CallMethod(DeviceOf(context), "restore", "OO",
                                       checkpoint, storages);
   Py_DECREF(storages);
@@ -199,6 +204,28 @@ static int32_t ChangeThread(void* context) {
   return out != NULL ? 0 : -1;
 }
 
+static int32_t KeepGradients(void* context, void* given, void* const* storages,
+                             int32_t count, KilnGraphInput* inputs,
+                             int32_t input_count) {
+  const KilnGraphCaller* caller = given;
+  PyObject* numbers = StorageNumbers(storages, count);
+  if (numbers == NULL) return -1;
+  PyObject* out = PyObject_CallMethod(DeviceOf(context), "keep_gradients", "OO",
+                                      numbers, caller->inputs);
+  Py_DECREF(numbers);
+  if (Done(out) != 0) return -1;
+  for (int32_t i = 0; i < input_count; ++i) {
+    if (!inputs[i].is_tensor) continue;
+    void* address = NULL;
+    if (kiln_reading_address(PyList_GetItem(caller->inputs, i), &address) !=
+        0) {
+      return -1;
+    }
+    inputs[i].address = address;
+  }
+  return 0;
+}
+
 /* What was raised stays set. */
 static int32_t TakeAnotherPool(void* given) {
   const KilnHostContext* context = given;
@@ -238,5 +265,6 @@ void kiln_graph_host(KilnHostContext* context, KilnGraphHost* host) {
       .drop_input = &DropInput,
       .take_another_pool = &TakeAnotherPool,
       .change_thread = &ChangeThread,
+      .keep_gradients = &KeepGradients,
   };
 }

@@ -21,6 +21,8 @@
  *   thread() -> int                           the number of this thread; of one that
  *                                             works for others theirs, negated
  *   change_thread()                           has all work on the device done
+ *   keep_gradients(storages, inputs)          those in storages with these addresses
+ *                                             get memory of their own
  *   take_another_pool() -> bool               after a warm-up or record that raised
  *
  * An exception is left set where the host may fail. */

@@ -140,6 +140,21 @@ def test_gradients_of_two_calls_of_one_iteration_are_added():
     linear.zero_grad(set_to_none=True)
 
 
+def test_gradients_of_calls_that_are_iterations_each_are_added():
+    linear = torch.nn.Linear(8, 8, device="cuda")
+    called = graphs(linear)
+    x = torch.rand(4, 8, device="cuda")
+    for step in range(6):
+        linear.zero_grad(set_to_none=True)
+        for part in range(3):
+            called(x * (step + part)).sum().backward()
+        due = (x * (3 * step + 3)).sum(0).expand(8, 8)
+        torch.testing.assert_close(linear.weight.grad, due)
+        torch.testing.assert_close(linear.bias.grad, torch.full((8,), 12.0, device="cuda"))
+    assert recordings() == 2
+    linear.zero_grad(set_to_none=True)
+
+
 def test_a_model_that_is_dropped_leaves_no_tree():
     model = torch.nn.Linear(8, 8, device="cuda")
     called = graphs(model)

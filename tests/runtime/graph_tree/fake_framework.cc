@@ -175,6 +175,18 @@ absl::StatusOr<FakeTensors> FakeFramework::RunBody(const Function& function,
                                                         std::move(inputs));
 }
 
+absl::Status FakeFramework::KeepGradients(Call& call,
+                                          absl::Span<const Storage> storages) {
+  for (FakeTensorPtr* gradient : gradients) {
+    if (*gradient == nullptr || std::count(storages.begin(), storages.end(),
+                                           (*gradient)->storage()) == 0) {
+      continue;
+    }
+    *gradient = Affine({*gradient}, 1, 0, (*gradient)->cells());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status FakeFramework::RunPlainly(const Function& function, Call& call) {
   auto& caller = *static_cast<FakeCall*>(call.caller);
   ASSIGN_OR_RETURN(caller.outputs, RunBody(function, std::move(caller.inputs)));

@@ -95,6 +95,8 @@ class FakeFramework : public Pool, public Liveness, public Recorder {
     ++thread_changes;
     return absl::OkStatus();
   }
+  absl::Status KeepGradients(Call& call,
+                             absl::Span<const Storage> storages) override;
   absl::Status RunPlainly(const Function& function, Call& call) override;
   absl::StatusOr<std::vector<Output>> WarmUp(const Function& function,
                                              Call& call) override;
@@ -109,6 +111,7 @@ class FakeFramework : public Pool, public Liveness, public Recorder {
   void LosePools() { loses_pools_ = true; }
   int bodies_run() const { return bodies_run_; }
   int thread_changes = 0;
+  std::vector<FakeTensorPtr*> gradients;        // that parameters keep
   std::vector<const void*> PoolBlocks() const;  // of all pools there were
 
  private:

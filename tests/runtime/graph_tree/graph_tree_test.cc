@@ -167,6 +167,31 @@ TEST(GraphTree, AForwardThatWaitsForItsBackwardIsNotWrittenOver) {
   }
 }
 
+// Gradient accumulation: the first backward's result is the gradient, the
+// second's is added to it; warmed up, recorded, replayed.
+TEST(GraphTree, AGradientThatIsAddedToIsNotWrittenOver) {
+  TreeRig rig;
+  const int forward = rig.Add(Scale(2, 1), {.mode = Mode::kForward});
+  const int backward = rig.Add(Scale(3, 0), {.mode = Mode::kBackward});
+  FakeTensorPtr gradient;
+  rig.framework.gradients = {&gradient};
+  for (int i = 0; i < 5; ++i) {
+    for (int part = 0; part < 2; ++part) {
+      const FakeTensors loss = rig.Begin(forward, {rig.Full(10 * i + part)});
+      FakeTensorPtr given = rig.Continue(backward, {loss[0]})[0];
+      if (gradient == nullptr) {
+        gradient = std::move(given);
+      } else {
+        rig.framework.AddInPlace(gradient, std::stoi(rig.Value(given)));
+      }
+    }
+    EXPECT_EQ(rig.Value(gradient), std::to_string(3 * (40 * i + 4))) << i;
+    gradient = nullptr;
+  }
+  EXPECT_EQ(rig.Shape(), "0(1)");
+  EXPECT_GE(rig.tree.counters().replays, 16);
+}
+
 TEST(GraphTree, WarnsOnceOfForwardsThatWaitWithoutEnd) {
   TreeRig rig;
   const int forward = rig.Add(Scale(2, 1), {.mode = Mode::kForward});
