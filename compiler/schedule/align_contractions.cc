@@ -210,7 +210,8 @@ class Aligner {
         [&](const ContractionOperand& operand) {
           const std::optional<uint32_t> row = RowAxis(operand);
           return row.has_value() && c.extents[*row].is_constant() &&
-                 c.extents[*row].constant() % RowAlignment(operand.view.dtype) ==
+                 c.extents[*row].constant() %
+                         RowAlignment(operand.view.dtype) ==
                      0 &&
                  HasAlignedRows(operand.view,
                                 program_.buffers[operand.view.buffer]);
@@ -316,7 +317,8 @@ class Aligner {
 
   // Pushes the products, and the copies of edges to their places.
   void AddInterleaved(const InterleavedProduct& parts) {
-    for (const Contraction& part : parts.aligned) program_.steps.push_back(part);
+    for (const Contraction& part : parts.aligned)
+      program_.steps.push_back(part);
     for (Contraction edge : parts.edges) {
       const View due = edge.result().view;
       edge.result().view = AlignedLike(edge.result());

@@ -12,11 +12,9 @@ namespace {
 constexpr size_t kRows = 0, kColumns = 1;
 
 bool ReadsFactorsAlone(const Contraction& c) {
-  return std::none_of(c.body.begin(), c.body.end(),
-                      [](const ScalarNode& node) {
-                        return node.op == ScalarOp::kLoad ||
-                               node.op == ScalarOp::kIndex;
-                      });
+  return std::none_of(c.body.begin(), c.body.end(), [](const ScalarNode& node) {
+    return node.op == ScalarOp::kLoad || node.op == ScalarOp::kIndex;
+  });
 }
 
 // The dimension of the result's view that runs along the axis; -1 where it is not one
@@ -55,11 +53,10 @@ std::optional<InterleavedProduct> InterleaveRows(const Contraction& product) {
   for (int64_t kind = 0; kind < kinds; ++kind) {
     const int64_t begin = view.offset.constant() + kind * length;
     const int64_t first = (vector - begin % vector) % vector;
-    const Contraction part =
-        PartOf(product, kRows,
-               {.first = kind,
-                .step = kinds,
-                .count = (m - kind + kinds - 1) / kinds});
+    const Contraction part = PartOf(product, kRows,
+                                    {.first = kind,
+                                     .step = kinds,
+                                     .count = (m - kind + kinds - 1) / kinds});
     out.aligned.push_back(
         PartOf(part, kColumns, {.first = first, .count = width}));
   }
