@@ -1,6 +1,7 @@
 #include "server/admin_service.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -69,20 +70,28 @@ absl::StatusOr<Grant> GrantOf(const wire::AddTokenRequest& request) {
 
 template <typename Request, typename Plan, typename Work>
 Reactor* AdminService::Serve(Call call, Plan plan, Work work) {
-  auto* const reactor = new UnaryCall(*call.context, shares_, rooms_.unread);
+  auto* const reactor = new UnaryCall(*call.context, answers_, rooms_.unread);
   absl::StatusOr<Caller> caller = rooms_.gate.Admit(*call.context);
   absl::Status begun = caller.status();
-  if (begun.ok() && call.threads == nullptr)
-    begun = reactor->TakePlace(caller->identity);
+  // Who tunes has no place; there are two of them.
+  const bool has_place = call.threads == nullptr;
+  const auto place = std::make_shared<FairShare::Part>();
+  if (begun.ok() && has_place) begun = reactor->TakePlace(caller->identity);
+  if (begun.ok() && has_place) {
+    absl::StatusOr<FairShare::Part> taken = shares_.Take(caller->identity);
+    begun = taken.status();
+    if (taken.ok()) *place = *std::move(taken);
+  }
   if (begun.ok()) {
     CallThreads& threads = call.threads != nullptr ? *call.threads : threads_;
     begun = threads.Run([=, this, caller = *std::move(caller)] {
       absl::Status status = Answer<Request>(call, caller, plan, work);
-      // Who tunes has no place; there are two of them.
-      if (status.ok() && call.threads == nullptr) {
+      if (status.ok() && has_place) {
         status = reactor->TakeBytes(static_cast<int64_t>(call.reply->Length()));
         if (!status.ok()) call.reply->Clear();
       }
+      // Before the caller has its answer: its next call finds the place.
+      place->Release();
       reactor->Answer(status);
     });
   }

@@ -31,6 +31,8 @@ namespace kiln {
 // Admin calls at once, of which a caller has its share; more are refused with
 // QUEUE_FULL.
 inline constexpr int64_t kMostAdminCalls = 16;
+// Answers at once that callers have not taken, of which a caller has its share too.
+inline constexpr int64_t kMostAdminAnswers = 1024;
 // Of them those that measure kernels, which takes minutes. They have threads of
 // their own.
 inline constexpr int64_t kMostTunings = 2;
@@ -173,9 +175,11 @@ class AdminService final
   const SteadyTime begun_;
   Maintenance maintenance_;
   Tuner tuner_;
-  FairShare shares_{
-      "admin calls of caller",
-      {.places = kMostAdminCalls, .bytes = facts_.max_answer_bytes}};
+  FairShare shares_{"admin calls of caller", {.places = kMostAdminCalls}};
+  // What was answered and not taken yet.
+  FairShare answers_{
+      "admin answers of caller",
+      {.places = kMostAdminAnswers, .bytes = facts_.max_answer_bytes}};
   // Last: their calls use the rest.
   CallThreads tune_threads_{kMostTunings};
   CallThreads threads_{kMostAdminCalls};
