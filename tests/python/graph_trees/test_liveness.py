@@ -132,7 +132,8 @@ def test_a_stale_part_of_a_block_says_so_and_its_block_is_free(calls_before):
     with pytest.raises(RuntimeError, match="overwritten by a subsequent run"):
         stale + 1
     assert torch.equal(fresh, (x * 2)[2:])
-    assert len(state()["live_blocks"]) == 1
+    # What a recording gives has a block; what a replay gives has none until something is recorded.
+    assert len(state()["live_blocks"]) == 1 - calls_before
 
 
 def test_a_stale_output_says_so():
@@ -310,12 +311,14 @@ def test_aliasing_static_ref():
             torch.compiler.cudagraph_mark_step_begin()
             alias, product = first(x)
             assert alias.untyped_storage()._cdata == home
-            part = second(alias)
-            assert part.untyped_storage()._cdata == home
+            part = second(product)
+            assert part.untyped_storage()._cdata == product.untyped_storage()._cdata
             torch.testing.assert_close(product, x @ module.weight)
-    nodes = state()["nodes"]
-    assert nodes[0]["rules"] == ["static", "cached"]
-    assert all("cached" not in node["rules"] for node in nodes[1:])
+            torch.testing.assert_close(part, (x @ module.weight)[0:2])
+            del alias, product, part
+    # An alias of the parameter is the recorded tensor. What a later graph has an alias of is another
+    # tensor each time.
+    assert [node["rules"] for node in state()["nodes"]] == [["static", "fresh"], ["of storage"]]
 
 
 def test_aliased_static_parameter():
