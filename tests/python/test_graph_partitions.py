@@ -491,3 +491,10 @@ def test_graphs_on_the_cpu_have_no_choice():
     with recording() as graphs:
         torch.compile(lambda x: x + 1, backend="kiln", options={"cudagraphs": True})(torch.ones(2))
     assert graphs[0].choice is None
+
+
+def test_a_view_of_an_input_is_made_where_it_is_read():
+    operator = custom("between", tags=(torch.Tag.cudagraph_unsafe,))
+    module = traced(lambda x, v, w: operator(x @ v.t()) @ w.t(), *["cuda"] * 3)
+    parts = Cut(module, refused=["between"]).choice.parts
+    assert [part["stop"] - part["start"] for part in parts] == [1, 1]

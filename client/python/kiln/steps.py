@@ -7,8 +7,8 @@
 An operator that Kiln does not compile is a *host kernel*: it is called in its place, on the
 tensors that the Kiln segments around it give and take. Nodes are put into as few segments as their
 dependencies allow: levels alternate, even ones Kiln's, odd ones PyTorch's, and each node stands on
-the lowest level that its inputs let it. So the cut is linear in the graph, and operators on
-unrelated paths share a level.
+the lowest level that its inputs let it; a view of an input on that of what reads it. So the cut is
+linear in the graph, and operators on unrelated paths share a level.
 
 What is decided here: who runs a node. PyTorch does what the wire cannot say (_refusal: no ATen
 operator, sizes found in data, another device, an integer that may be negative), what the service
@@ -179,13 +179,29 @@ class _Planner:
             self._level[node] = level
             self._least[node] = (level + host, level + 1 - host)
             levels.setdefault(level, []).append(node)
+        self._lower_views(levels)
         plan = Plan(hosts=self.hosts)
-        for level in sorted(levels):
+        for level in sorted(level for level, nodes in levels.items() if nodes):
             if level % 2 == 1:
                 plan.steps += map(HostStep, levels[level])
             else:
                 plan.steps.append(self._segment(levels[level]))
         return plan
+
+    def _lower_views(self, levels: dict[int, list[fx.Node]]) -> None:
+        """Puts views of inputs that only later segments read, such as transposed weights, into the
+        first of these: no segment has to give a view of what it takes."""
+        for node in reversed(levels.get(0, [])):
+            if not _is_of_input(node) or not isinstance(value_of(node), torch.Tensor):
+                continue
+            reading = [self._level.get(user, 0) for user in node.users if not _is_size(user)]
+            first = min(reading, default=0)
+            if first > 0 and all(level % 2 == 0 for level in reading):
+                levels[0].remove(node)
+                levels[first].append(node)
+                self._level[node] = first
+        for nodes in levels.values():
+            nodes.sort(key=self._order.__getitem__)
 
     def _segment(self, nodes: list[fx.Node]) -> Segment:
         inside = set(nodes)
@@ -206,6 +222,13 @@ class _Planner:
 def mutates(node: fx.Node) -> bool:
     """Whether a node writes to its first argument: what AOTAutograd leaves of mutated inputs."""
     return node.target is torch.ops.aten.copy_.default
+
+
+def _is_of_input(node: fx.Node) -> bool:
+    """Whether a node is a view of an input, or of such a view."""
+    while is_view(node):
+        node = node.args[0]
+    return node.op in ("placeholder", "get_attr")
 
 
 def _is_size(node: fx.Node) -> bool:
