@@ -200,6 +200,7 @@ def trained(folder, device, compiled, resume=None):
         seed=1,
         report_to=[],
         use_cpu=device == "cpu",
+        tf32=False,  # else the Trainer switches it on where it compiles, and eager mode has other losses
         disable_tqdm=True,
         **compiled,
     )
