@@ -16,6 +16,14 @@ from pathlib import Path
 from kiln import service
 
 
+# The environment of a program that imports modules of this folder, wherever pytest was started.
+HERE = {
+    "PYTHONPATH": os.pathsep.join(
+        filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")])
+    )
+}
+
+
 def without_privilege():
     """What stands before a command for whom a folder's mode is to count; root needs it."""
     if os.geteuid() != 0:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from processes import answer_of, daemon_with_port, daemons, end_daemons, start, stats_of
+from processes import HERE, answer_of, daemon_with_port, daemons, end_daemons, start, stats_of
 
 # Compiles; ends the daemons that it is told of; then compiles on four threads at once.
 ENDED = """
@@ -107,8 +107,6 @@ told = [str(warning.message) for warning in seen if "kiln" in str(warning.messag
 asked = [word if isinstance(word, str) else "connection" for word in asked]
 print(json.dumps({"asked": asked, "told": told, **kiln.counters}))
 """
-_PATHS = [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]
-HERE = {"PYTHONPATH": os.pathsep.join(filter(None, _PATHS))}
 
 
 def wait_until(reached):

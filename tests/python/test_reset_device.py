@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import textwrap
 
-from processes import answer_of, start
+from processes import HERE, answer_of, start
 
 DRIVER = """
 static unsigned long long id = 1;
@@ -58,7 +58,7 @@ def test_a_call_after_it_is_an_error_and_replays_nothing(tmp_path):
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     command = [compiler, "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", str(source), "-o", str(library)]
     subprocess.run(command, check=True)
-    answer, _ = answer_of(start(textwrap.dedent(PROGRAM), str(library)))
+    answer, _ = answer_of(start(textwrap.dedent(PROGRAM), str(library), **HERE))
     assert answer["found"][1:] == [[2.0] * 4] * 3
     assert len(answer["said"]) == 2
     assert all("has reset the device" in text for text in answer["said"])

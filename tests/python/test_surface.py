@@ -17,7 +17,7 @@ from torch._dynamo.exc import BackendCompilerFailed
 
 import kiln
 from kiln import backend
-from processes import answer_of, daemons, end_daemons, run_kiln, start
+from processes import HERE, answer_of, daemons, end_daemons, run_kiln, start
 
 PAGE = Path(__file__).resolve().parents[2] / "client" / "python" / "README.md"
 
@@ -203,7 +203,7 @@ print(json.dumps(seen))
 
 @pytest.mark.parametrize("mode", ["max-autotune", "max-autotune-no-cudagraphs"])
 def test_a_mode_that_measures_has_the_daemon_measure_first(mode, folders):
-    seen, _ = answer_of(start(MEASURED, mode, **folders))
+    seen, _ = answer_of(start(MEASURED, mode, **HERE, **folders))
     assert seen == [0, 1, 1]  # the third finds a decision
     assert backend.MODES[mode].get("cudagraphs", False) == (mode == "max-autotune")
 
