@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "proto/base/clock.h"
 #include "proto/base/steady_time.h"
+#include "tests/support/loopback.h"
 #include "tests/support/raw_http2.h"
 #include "tests/support/raw_tls.h"
 #include "tests/support/tls_door.h"
@@ -244,10 +245,7 @@ TEST(ConnectionWatch, OfAllTogetherWhoeverHoldsMostLosesMost) {
 constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
 
 int ConnectTo(int port) {
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<uint16_t>(port));
+  const sockaddr_in address = LoopbackAddress(port);
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   EXPECT_EQ(
       connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)),

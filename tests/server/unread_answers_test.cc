@@ -17,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "proto/cache_service.pb.h"
 #include "server/admin_service.h"
+#include "tests/support/loopback.h"
 #include "tests/support/raw_http2.h"
 #include "tests/support/test_daemon.h"
 
@@ -41,10 +42,7 @@ int ConnectTo(const std::string& path) {
 }
 
 int ConnectTo(int port) {
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<uint16_t>(port));
+  const sockaddr_in address = LoopbackAddress(port);
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   EXPECT_EQ(
       connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
