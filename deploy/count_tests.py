@@ -6,8 +6,9 @@ Counts test cases: those of each target's test.xml, or one for a target without
 a list of its own. A target that was not built counts as one failure. Cases that
 were skipped (they need what this machine lacks) and targets that this
 configuration leaves out (target_compatible_with) are neither: a line before the
-last says how many there were, where and why. Exits 1 when anything failed, or when
-bazel says that something did.
+last says how many there were, where and why. Exits 1 when anything failed, when
+bazel says that something did, or when the list of events ends in the middle (a full
+disk): what comes after that is not known.
 """
 
 import collections
@@ -51,7 +52,12 @@ def main():
     broken = []
     with open(events_path, encoding="utf-8") as events:
         for line in events:
-            event = json.loads(line)
+            try:
+                event = json.loads(line)
+            except json.JSONDecodeError:
+                print("failed: bazel wrote its list of results only in part: is the disk full?")
+                failed += 1
+                break
             result = event.get("testResult")
             if result:
                 good = result.get("status") == "PASSED"

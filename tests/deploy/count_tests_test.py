@@ -29,9 +29,9 @@ def not_built(label):
 
 
 class CountTests(unittest.TestCase):
-    def run_on(self, events, bazel_status):
+    def run_on(self, events, bazel_status, end=""):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            file.write("".join(json.dumps(event) + "\n" for event in events))
+            file.write("".join(json.dumps(event) + "\n" for event in events) + end)
             file.flush()
             done = subprocess.run(
                 [sys.executable, "deploy/count_tests.py", file.name, str(bazel_status)],
@@ -95,6 +95,17 @@ class CountTests(unittest.TestCase):
     def test_what_bazel_alone_knows_of_is_a_failure_too(self):
         lines, status = self.run_on([], 37)
         self.assertEqual(lines, ["failed: bazel itself, with status 37", "0 passed, 1 failed"])
+        self.assertEqual(status, 1)
+
+    def test_a_list_that_ends_in_the_middle_is_a_failure(self):
+        lines, status = self.run_on([result("//a", "PASSED")], 0, end='{"id": {"tes')
+        self.assertEqual(
+            lines,
+            [
+                "failed: bazel wrote its list of results only in part: is the disk full?",
+                "1 passed, 1 failed",
+            ],
+        )
         self.assertEqual(status, 1)
 
 
