@@ -29,6 +29,7 @@
 #include "proto/base/frame.h"
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
+#include "proto/jail/be_idle.h"
 #include "proto/jail/enter_jail.h"
 #include "runtime/cpu_device.h"
 #include "runtime/cuda_device.h"
@@ -264,6 +265,8 @@ int Serve() {
     if (!bytes.ok()) return absl::IsUnavailable(bytes.status()) ? 0 : 1;
     wire::WorkRequest request;
     if (!request.ParseFromString(*bytes)) return 1;
+    // A client's own worker may get a job first.
+    if (!request.has_hello()) BeIdle();
     const wire::WorkReply reply = AnswerWork(bench, request);
     if (bench.host->Replaced()) {
       std::fprintf(stderr,
@@ -272,6 +275,7 @@ int Serve() {
       return 3;
     }
     if (!WriteFrame(kSocketFd, reply.SerializeAsString()).ok()) return 0;
+    BeIdle();
   }
 }
 

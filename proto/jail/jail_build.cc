@@ -106,7 +106,6 @@ void LimitAndFilter(const Attempt& attempt) {
 // Landlock keeps it from init too. `ruleset`: made while all of the view could be
 // walked to; negative: none.
 void KeepToView(const Attempt& attempt, int ruleset) {
-  BeIdle();
   if (ruleset < 0) return;
   if (attempt.spec.gpu) RequireOk(attempt, AllowOwnProcess(ruleset));
   RequireOk(attempt, KeepTo(ruleset));

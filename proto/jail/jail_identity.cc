@@ -2,7 +2,6 @@
 
 #include <grp.h>
 #include <linux/capability.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -38,7 +37,6 @@ constexpr int64_t kFilesWithGpu = 4096;
 // Threads and processes beyond a few a core: g++ is four.
 constexpr int64_t kProcesses = 128;
 constexpr int64_t kProcessesACore = 4;
-constexpr int kIdleNice = 19;
 // A sanitizer's shadow takes terabytes of addresses: no limit leaves room for it.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kMemoryIsLimited = false;
@@ -122,25 +120,6 @@ absl::Status DropRights(std::optional<uid_t> user) {
   // A change of user takes a process its own /proc/self.
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   return absl::OkStatus();
-}
-
-int CoresWithoutWorkers(int cores) { return cores / 8; }
-
-void BeIdle() {
-  // Best effort: a machine may forbid changes of priority altogether.
-  const sched_param none = {};
-  setpriority(PRIO_PROCESS, 0, kIdleNice);
-  sched_setscheduler(0, SCHED_IDLE, &none);
-  cpu_set_t cores;
-  // Where there are more cores than the set has room for, all run workers.
-  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return;
-  int left_free = CoresWithoutWorkers(CPU_COUNT(&cores));
-  for (int core = 0; left_free > 0; ++core) {
-    if (!CPU_ISSET(core, &cores)) continue;
-    CPU_CLR(core, &cores);
-    --left_free;
-  }
-  sched_setaffinity(0, sizeof(cores), &cores);
 }
 
 void BeFirstToGo() { std::ofstream("/proc/self/oom_score_adj") << 1000; }

@@ -28,15 +28,6 @@ absl::Status DropRights(std::optional<uid_t> user);
 // writes.
 void BeFirstToGo();
 
-// How many of `cores` run no worker: an eighth, rounded down. A core that runs a
-// worker, if only in its idle time, does not take over what waits for other cores.
-// One that has nothing to do does.
-int CoresWithoutWorkers(int cores);
-
-// Idle priority, and no work on the first CoresWithoutWorkers of the cores that this
-// process may use, where the machine grants it.
-void BeIdle();
-
 // The limits of `spec`, soft and hard. `users_own`: nobody else's processes count against this process's
 // number of them. For the process that is to be limited.
 absl::Status LimitSelf(const JailSpec& spec, bool users_own);

@@ -116,6 +116,59 @@ TEST_F(KilnWorker, EndsWithItsDaemonAndTakesItsCompilerAlong) {
   close(held);
 }
 
+// A command that writes into `file` at which nice value it runs, and by which policy:
+// a process inherits both.
+std::string TellPriority(const std::string& file) {
+  return absl::StrCat(
+      "echo $(nice) $(chrt -p $$ | sed -n 's/.*policy: //p') > ", file);
+}
+
+// A compiler that tells its priority in the files `asked` and `built` of `folder`.
+std::string TellingCompiler(const std::string& folder) {
+  const std::string path = absl::StrCat(folder, "/compiler");
+  std::ofstream(path) << "#!/bin/sh\ncase \"$1\" in --version | -print*) "
+                      << TellPriority(folder + "/asked") << ";; *) "
+                      << TellPriority(folder + "/built")
+                      << ";; esac\nexec g++ \"$@\"\n";
+  chmod(path.c_str(), 0755);
+  chmod(folder.c_str(), 0777);  // the worker is another user
+  return path;
+}
+
+std::string Line(const std::string& folder, const std::string& name) {
+  std::ifstream in(absl::StrCat(folder, "/", name));
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+constexpr char kIdle[] = "19 SCHED_IDLE";
+
+// A daemon's start waits for a hello, and nobody whose priority counts for a job.
+TEST_F(KilnWorker, SaysHelloAtItsDaemonsPriorityAndDoesJobsIdle) {
+  ASSERT_EQ(std::system(TellPriority(folder_ + "/ours").c_str()), 0);
+  Worker worker(folder_, TellingCompiler(folder_));
+  wire::WorkRequest hello;
+  hello.mutable_hello();
+  worker.Send(hello);
+  EXPECT_TRUE(worker.Reply().has_hello());
+  EXPECT_EQ(Line(folder_, "asked"), Line(folder_, "ours"));
+  EXPECT_NE(Line(folder_, "ours"), "");
+  worker.Send(BuildOf("kiln_two"));
+  const wire::WorkReply built = worker.Reply();
+  EXPECT_TRUE(built.has_build()) << built.error().message();
+  EXPECT_EQ(Line(folder_, "built"), kIdle);
+}
+
+// As of a client, whose own worker it is.
+TEST_F(KilnWorker, DoesAJobThatComesFirstIdle) {
+  Worker worker(folder_, TellingCompiler(folder_));
+  worker.Send(BuildOf("kiln_two"));
+  const wire::WorkReply built = worker.Reply();
+  EXPECT_TRUE(built.has_build()) << built.error().message();
+  EXPECT_EQ(Line(folder_, "built"), kIdle);
+}
+
 TEST_F(KilnWorker, AnObjectThatIsAnothersIsRefused) {
   // What a compiler of another job would have left at the same path.
   Worker worker(folder_, Script(folder_,

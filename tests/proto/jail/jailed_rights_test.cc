@@ -26,7 +26,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/base/child.h"
-#include "proto/jail/jail_identity.h"
+#include "proto/jail/be_idle.h"
 #include "proto/jail/jailed_child.h"
 #include "proto/jail/own_memory.h"
 #include "tests/proto/jail/jailed.h"

@@ -1,0 +1,39 @@
+#include "proto/jail/be_idle.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+
+namespace kiln {
+namespace {
+
+constexpr int kIdleNice = 19;
+
+void LeaveCoresFree() {
+  cpu_set_t cores;
+  // Where there are more cores than the set has room for, all run workers.
+  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return;
+  int left_free = CoresWithoutWorkers(CPU_COUNT(&cores));
+  for (int core = 0; left_free > 0; ++core) {
+    if (!CPU_ISSET(core, &cores)) continue;
+    CPU_CLR(core, &cores);
+    --left_free;
+  }
+  sched_setaffinity(0, sizeof(cores), &cores);
+}
+
+}  // namespace
+
+int CoresWithoutWorkers(int cores) { return cores / 8; }
+
+void BeIdle() {
+  static bool is_idle = false;
+  if (is_idle) return;
+  is_idle = true;
+  // Best effort: a machine may forbid changes of priority altogether.
+  const sched_param none = {};
+  setpriority(PRIO_PROCESS, 0, kIdleNice);
+  sched_setscheduler(0, SCHED_IDLE, &none);
+  LeaveCoresFree();
+}
+
+}  // namespace kiln
