@@ -1,5 +1,7 @@
 #include "runtime/graph_tree/invariants.h"
 
+#include <algorithm>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -32,6 +34,19 @@ Path PathTo(const Node& node) {
   return Path(node.path).first(node.path.size() - 1);
 }
 
+// Whether something that must die with the inputs is held by others too.
+bool OutlivesInputs(const Node& node, const Call& call,
+                    const Recorder& recorder) {
+  return std::any_of(
+      node.dead_after.begin(), node.dead_after.end(), [&](const PathIndex& at) {
+        const Node& of = *node.path[at.depth];
+        return of.IsLive(at.output) &&
+               recorder.OutlivesInputs(call,
+                                       of.outputs[at.output].storage.get(),
+                                       of.cached(at.output));
+      });
+}
+
 std::string At(const std::vector<std::string>& texts, int input,
                absl::string_view otherwise) {
   return input < static_cast<int>(texts.size()) ? texts[input]
@@ -62,6 +77,7 @@ absl::StatusOr<Match> CheckInvariants(const Node& node, Call& call,
   if (addresses == StaticAddresses::kCompare && AnyInputHasMoved(node, call)) {
     return Match::kStaticAddress;
   }
+  if (OutlivesInputs(node, call, recorder)) return Match::kStillLive;
   // What died in the recording must die now: after the replay is too late, its
   // memory is written over.
   for (const int input : node.managed) {

@@ -1,6 +1,7 @@
 #ifndef KILN_RUNTIME_GRAPH_TREE_LIVENESS_H_
 #define KILN_RUNTIME_GRAPH_TREE_LIVENESS_H_
 
+#include <memory>
 #include <utility>
 
 #include "absl/strings/string_view.h"
@@ -31,6 +32,10 @@ class Liveness {
   // do not count.
   virtual bool IsLive(Storage storage, Tensor cached) const = 0;
 
+  // Keeps a storage live while the result is there. Null: it is dead, or the
+  // framework cannot.
+  virtual std::shared_ptr<void> Hold(Storage storage) { return nullptr; }
+
   // Frees the memory of a live storage. From now on access to it, also through
   // views, is an error that says `text`.
   virtual void Invalidate(Storage storage, absl::string_view text) = 0;
@@ -57,6 +62,9 @@ class WatchedStorage {
   Storage get() const { return storage_; }
   bool IsLive(Tensor cached) const {
     return storage_ != nullptr && liveness_->IsLive(storage_, cached);
+  }
+  std::shared_ptr<void> Hold() const {
+    return storage_ == nullptr ? nullptr : liveness_->Hold(storage_);
   }
 
  private:

@@ -45,9 +45,11 @@ struct Node {
 
   bool is_warm_up() const { return recording == nullptr; }
 
+  Tensor cached(int output) const {
+    return recording ? recording->cached(output) : nullptr;
+  }
   bool IsLive(int output) const {
-    const Tensor cached = recording ? recording->cached(output) : nullptr;
-    return outputs[output].storage.IsLive(cached);
+    return outputs[output].storage.IsLive(cached(output));
   }
 
   const Function* function;
@@ -67,9 +69,10 @@ struct Node {
   std::vector<OutputRule> rules;
   // Of rules kOfStorage: whose storage.
   std::vector<PathIndex> aliased;
-  // What was dead when the recording began, and when it had ended, and is not
-  // known to be by the parent.
+  // What must be dead before a replay, and is not known to be by the parent: it
+  // was when the recording began, or died in it by another's hand.
   std::vector<PathIndex> dead_before;
+  // What died with the inputs of the recorded call.
   std::vector<PathIndex> dead_after;
   std::vector<PathIndex> live_after;  // with own outputs
   std::unique_ptr<PoolState> pool_state;

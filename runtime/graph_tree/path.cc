@@ -84,6 +84,18 @@ std::vector<LiveStorage> LiveStorages(Path path) {
   return live;
 }
 
+std::vector<std::shared_ptr<void>> HoldAll(
+    Path path, absl::FunctionRef<bool(const LiveStorage&)> is_left) {
+  std::vector<std::shared_ptr<void>> held;
+  for (const LiveStorage& live : LiveStorages(path)) {
+    if (is_left(live)) continue;
+    const NodeOutput& output =
+        path[live.output.depth]->outputs[live.output.output];
+    held.push_back(output.storage.Hold());
+  }
+  return held;
+}
+
 std::vector<Storage> MayHoldGradients(Path path) {
   std::vector<Storage> live;
   const bool has_backward = std::any_of(

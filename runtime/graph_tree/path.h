@@ -1,9 +1,11 @@
 #ifndef KILN_RUNTIME_GRAPH_TREE_PATH_H_
 #define KILN_RUNTIME_GRAPH_TREE_PATH_H_
 
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "runtime/graph_tree/node.h"
 
@@ -38,6 +40,10 @@ struct LiveStorage {
   PathIndex output;  // the first that has it
 };
 std::vector<LiveStorage> LiveStorages(Path path);
+// While these are there, nothing of the path dies that was live, where the framework
+// can hold it; but storages for which `is_left` is true.
+std::vector<std::shared_ptr<void>> HoldAll(
+    Path path, absl::FunctionRef<bool(const LiveStorage&)> is_left);
 // Those that gradients may lie in: none where there is no backward.
 std::vector<Storage> MayHoldGradients(Path path);
 

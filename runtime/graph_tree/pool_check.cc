@@ -41,6 +41,8 @@ absl::Status CheckOutputs(Pool& pool, absl::string_view pool_name,
 }
 
 absl::Status CheckPool(Pool& pool, absl::string_view pool_name, Path path) {
+  // Another thread may drop one between the two looks.
+  const auto held = HoldAll(path, [](const LiveStorage&) { return false; });
   ASSIGN_OR_RETURN(const std::vector<const void*> blocks,
                    pool.AllocatedBlocks());
   std::set<const void*> stray(blocks.begin(), blocks.end());

@@ -57,6 +57,26 @@ absl::flat_hash_set<const void*> PersistentAddresses(const Node& node,
   return persistent;
 }
 
+bool IsInput(const Call& call, const void* storage_address) {
+  return std::any_of(
+      call.inputs.begin(), call.inputs.end(), [&](const Input& input) {
+        return input.is_tensor && input.storage_address == storage_address;
+      });
+}
+
+// While these are there, what others drop stays live, as if they had waited for
+// the end of the recording: no replay would know of it. Inputs that go with the
+// call go with a replay as well.
+std::vector<std::shared_ptr<void>> HoldForRecording(const Surroundings& around,
+                                                    const Call& call,
+                                                    Path before) {
+  return HoldAll(before, [&](const LiveStorage& live) {
+    const Tensor cached = before[live.output.depth]->cached(live.output.output);
+    return IsInput(call, live.address) &&
+           !around.recorder->OutlivesInputs(call, live.storage, cached);
+  });
+}
+
 // Whether its memory is that of a managed input, which replays then keep.
 void PreserveInputs(Node& node, const Call& call, const void* address) {
   for (const int input : node.managed) {
@@ -142,13 +162,18 @@ absl::StatusOr<std::unique_ptr<Node>> RecordNode(const Surroundings& around,
   auto node = std::make_unique<Node>(function, parent, id);
   const Path before = PathOf(parent);
   ChooseUses(*node, call);
+  const auto held = HoldForRecording(around, call, before);
   const std::vector<PathIndex> live_before = LiveOutputs(before);
   if (parent != nullptr) {
     node->dead_before = Died(parent->live_after, live_before);
   }
   ASSIGN_OR_RETURN(node->recording,
                    around.recorder->Record(function, call, node->uses));
-  node->dead_after = Died(live_before, LiveOutputs(before));
+  for (const PathIndex& at : Died(live_before, LiveOutputs(before))) {
+    const bool is_input =
+        IsInput(call, before[at.depth]->outputs[at.output].address);
+    (is_input ? node->dead_after : node->dead_before).push_back(at);
+  }
   Classifier classifier(*node, call, *around.liveness);
   for (const Output& output : node->recording->outputs()) {
     RETURN_IF_ERROR(classifier.Add(output));

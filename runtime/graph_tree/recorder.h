@@ -171,6 +171,13 @@ class Recorder {
   // the caller has left them out.
   virtual absl::Status FindStorages(Call& call) { return absl::OkStatus(); }
 
+  // Whether a live storage stays live when the call's inputs are dropped. `cached`:
+  // as for Liveness::IsLive. False: no, or nobody can tell.
+  virtual bool OutlivesInputs(const Call& call, Storage storage,
+                              Tensor cached) const {
+    return false;
+  }
+
   // Drops the caller's reference to an input.
   virtual void DropInput(Call& call, int input) = 0;
 };

@@ -29,6 +29,7 @@ struct GraphMemory::Books {
   // earlier steps.
   absl::flat_hash_map<const void*, std::vector<Entry*>> at ABSL_GUARDED_BY(mu);
   std::atomic<int64_t> invalid = 0;  // live storages that were invalidated
+  CondVar died;                      // one that was live
 
   void FreeBlock(const void* address) {
     allocator->Free(const_cast<void*>(address), 0, nullptr);
@@ -39,7 +40,7 @@ struct GraphMemory::Books {
 struct GraphMemory::Entry {
   std::weak_ptr<Held> held;
   const void* address = nullptr;
-  bool live = true;
+  std::atomic<bool> live = true;  // false: its block has been given back
   int watchers = 0;
 };
 
@@ -55,11 +56,12 @@ struct GraphMemory::Held {
       const auto here = books->at.find(entry->address);
       std::erase(here->second, entry);
       if (here->second.empty()) books->at.erase(here);
-      entry->live = false;
       if (!invalid.empty()) --books->invalid;
       last = entry->watchers == 0;
       // Under the lock: behind it a Restore might have given the block to others.
       if (frees_block) books->FreeBlock(entry->address);
+      entry->live = false;
+      books->died.SignalAll();
     }
     if (last) delete entry;
   }
@@ -202,8 +204,18 @@ void GraphMemory::Unwatch(graph_tree::Storage storage) {
 
 bool GraphMemory::IsLive(graph_tree::Storage storage,
                          graph_tree::Tensor cached) const {
+  const Entry& entry = *static_cast<Entry*>(storage);
   const long own = cached == nullptr ? 0 : 1;
-  return static_cast<Entry*>(storage)->held.use_count() > own;
+  const long uses = entry.held.use_count();
+  if (uses > 0 || !entry.live) return uses > own;
+  // Another thread is about to give its block back.
+  MutexLock lock(&books_->mu);
+  while (entry.live) books_->died.Wait(&books_->mu);
+  return false;
+}
+
+int64_t GraphMemory::UsesOf(graph_tree::Storage storage) {
+  return static_cast<Entry*>(storage)->held.use_count();
 }
 
 void GraphMemory::Invalidate(graph_tree::Storage storage,

@@ -72,10 +72,17 @@ class GraphMemory final : public graph_tree::Pool, public graph_tree::Liveness {
 
   void Watch(graph_tree::Storage storage) override;
   void Unwatch(graph_tree::Storage storage) override;
-  // `cached`: any pointer but null for a tensor that the recording holds.
+  // `cached`: any pointer but null for a tensor that the recording holds. What is
+  // not live has given its block back.
   bool IsLive(graph_tree::Storage storage,
               graph_tree::Tensor cached) const override;
+  std::shared_ptr<void> Hold(graph_tree::Storage storage) override {
+    return OwnerOf(storage);
+  }
   void Invalidate(graph_tree::Storage storage, absl::string_view text) override;
+
+  // Owners and tensors that share a live storage.
+  static int64_t UsesOf(graph_tree::Storage storage);
 
  private:
   struct Books;

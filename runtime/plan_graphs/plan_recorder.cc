@@ -241,6 +241,18 @@ absl::Status PlanRecorder::FindStorages(graph_tree::Call& call) {
   return absl::OkStatus();
 }
 
+bool PlanRecorder::OutlivesInputs(const graph_tree::Call& call,
+                                  graph_tree::Storage storage,
+                                  graph_tree::Tensor cached) const {
+  const PlanCall& caller = *static_cast<const PlanCall*>(call.caller);
+  int64_t dropped = cached == nullptr ? 0 : 1;
+  for (const InputValue& input : caller.inputs) {
+    const auto* const tensor = std::get_if<Tensor>(&input);
+    if (tensor != nullptr && memory_.StorageOf(*tensor) == storage) ++dropped;
+  }
+  return GraphMemory::UsesOf(storage) > dropped;
+}
+
 void PlanRecorder::DropInput(graph_tree::Call& call, int input) {
   PlanCall& caller = CallerOf(call);
   if (caller.inputs.empty()) return;  // the caller keeps what he gave

@@ -74,6 +74,8 @@ class PlanRecorder final : public graph_tree::Recorder {
       const graph_tree::Function& function, graph_tree::Call& call,
       absl::Span<const graph_tree::InputUse> uses) override;
   absl::Status FindStorages(graph_tree::Call& call) override;
+  bool OutlivesInputs(const graph_tree::Call& call, graph_tree::Storage storage,
+                      graph_tree::Tensor cached) const override;
   void DropInput(graph_tree::Call& call, int input) override;
 
   // Makes the inputs of a call of its views. A result that is handed on is known by

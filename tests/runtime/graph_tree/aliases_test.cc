@@ -182,5 +182,30 @@ TEST(Aliases, AnInputThatOutlivesItsRecordedDeathIsAnError) {
   EXPECT_EQ(rig.Value(rig.Begin(f, {rig.Full(4)})[0]), "9");
 }
 
+// By another thread, or by the body itself.
+TEST(Aliases, WhatDiesInARecordingAndIsNoInputMustBeDeadBeforeAReplay) {
+  TreeRig rig;
+  FakeTensors y;
+  bool drops = true;
+  const int f = rig.Add(Scale(2, 1));
+  const int g = rig.Add([&](FakeFramework& framework, FakeTensors inputs) {
+    if (drops) y.clear();
+    return FakeTensors{framework.Affine(inputs, 5, 0, 4)};
+  });
+  for (int i = 0; i < 3; ++i) {
+    y = rig.Begin(f, {rig.Full(i)});
+    if (i == 2) y.clear();
+    const FakeTensors z = rig.Continue(g, {rig.Full(i)});
+    EXPECT_EQ(rig.Value(z[0]), std::to_string(5 * i));
+  }
+  EXPECT_EQ(rig.Shape(), "0(1)");
+  drops = false;
+  y = rig.Begin(f, {rig.Full(1)});
+  const FakeTensors z = rig.Continue(g, {rig.Full(1)});
+  EXPECT_EQ(rig.Value(y[0]), "3");
+  EXPECT_EQ(rig.Value(z[0]), "5");
+  EXPECT_EQ(rig.Shape(), "0(1 2)");
+}
+
 }  // namespace
 }  // namespace kiln::graph_tree

@@ -12,6 +12,10 @@ namespace {
 
 constexpr size_t kMostDims = 6;
 
+void CallOnce(std::function<void()>& hook) {
+  if (const auto call = std::exchange(hook, nullptr)) call();
+}
+
 class LoggedMarker final : public Marker {
  public:
   LoggedMarker(LoggedDevice& device, std::unique_ptr<Marker> marker)
@@ -75,6 +79,7 @@ absl::StatusOr<std::unique_ptr<Marker>> LoggedDevice::MakeMarker() {
 
 absl::Status LoggedDevice::Copy(const StridedView& from, const StridedView& to,
                                 Stream stream) {
+  CallOnce(before_copy);
   if (from.sizes.size() > kMostDims) {
     return absl::UnimplementedError(
         absl::StrCat("copy of ", from.sizes.size(), " dimensions"));
@@ -95,6 +100,11 @@ absl::Status LoggedDevice::Fill(void* to, int64_t element_bytes,
 absl::Status LoggedDevice::Synchronize(Stream stream) {
   Log("synchronize", stream);
   return device_->Synchronize(stream);
+}
+
+absl::Status LoggedDevice::BeginCapture(Stream stream) {
+  CallOnce(before_capture);
+  return device_->BeginCapture(stream);
 }
 
 absl::StatusOr<std::unique_ptr<CapturedGraph>> LoggedDevice::EndCapture(

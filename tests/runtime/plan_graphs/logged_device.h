@@ -1,6 +1,7 @@
 #ifndef KILN_TESTS_RUNTIME_PLAN_GRAPHS_LOGGED_DEVICE_H_
 #define KILN_TESTS_RUNTIME_PLAN_GRAPHS_LOGGED_DEVICE_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,10 @@ class LoggedDevice : public Device {
 
   // What was told since the last time.
   std::vector<std::string> TakeLog();
+
+  // Called once, before the next copy or the next capture.
+  std::function<void()> before_copy;
+  std::function<void()> before_capture;
 
   const DeviceTraits& traits() const override { return device_->traits(); }
   absl::StatusOr<CurrentDevice> MakeCurrent() const override {
@@ -53,9 +58,7 @@ class LoggedDevice : public Device {
     return device_->Download(device, host, bytes, stream);
   }
   absl::Status Synchronize(Stream stream) override;
-  absl::Status BeginCapture(Stream stream) override {
-    return device_->BeginCapture(stream);
-  }
+  absl::Status BeginCapture(Stream stream) override;
   absl::StatusOr<std::unique_ptr<CapturedGraph>> EndCapture(
       Stream stream) override;
   bool IsCaptured(Stream stream) const override {

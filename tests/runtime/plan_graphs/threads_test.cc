@@ -65,15 +65,9 @@ TEST_F(Threads, NoBlockIsLeftWhereAnotherThreadDropsTheResults) {
       // while the results of the replay may go.
       const int two = Add(TwoResultsPlan());
       for (int i = 0; i < 3; ++i) {
-        std::vector<Tensor> first = Begin(copy, {Vector(1)});
-        std::vector<Tensor> second = Call(copy, {Vector(2)});
-        // What ends in the middle of a recording, the second call, is an error.
-        const bool warms_up = i == 0;
-        if (warms_up) dropper.Give(std::move(first));
-        if (warms_up) dropper.Give(std::move(second));
+        dropper.Give(Begin(copy, {Vector(1)}));
+        dropper.Give(Call(copy, {Vector(2)}));
         dropper.Give(Call(two, {Vector(3)}));
-        if (!warms_up) dropper.Give(std::move(first));
-        if (!warms_up) dropper.Give(std::move(second));
       }
     }
   }
@@ -82,6 +76,95 @@ TEST_F(Threads, NoBlockIsLeftWhereAnotherThreadDropsTheResults) {
   EXPECT_EQ(allocator_->figures().allocated_bytes, 0);
   EXPECT_EQ(allocator_->figures().segment_bytes, 0);
   EXPECT_EQ(allocator_->figures().unknown_frees, 0);
+}
+
+// When in a recording another thread drops a result that is no input of it.
+class DropsInRecordings : public Threads,
+                          public testing::WithParamInterface<bool> {
+ protected:
+  // Replays f, then calls g, in the middle of which the result goes.
+  void DropInCallOf(int g, int f) {
+    std::vector<Tensor> y = Begin(f, {Vector(1)});
+    auto& hook = GetParam() ? device_->before_copy : device_->before_capture;
+    hook = [&] { std::thread([&] { y.clear(); }).join(); };
+    ExpectValues(Call(g, {Vector(5)})[0], Vector(5));
+    EXPECT_TRUE(y.empty());
+  }
+  static void ExpectValues(const Tensor& tensor, const Tensor& wanted) {
+    EXPECT_EQ(FloatsOf(tensor), FloatsOf(wanted));
+  }
+  static std::vector<float> FloatsOf(const Tensor& tensor) {
+    const auto* const at = static_cast<const float*>(tensor.data);
+    return std::vector<float>(at, at + 4);
+  }
+};
+
+TEST_P(DropsInRecordings, AreAsIfTheyHadWaitedForItsEnd) {
+  const int f = Add(CopyPlan());
+  const int g = Add(CopyPlan());
+  for (int i = 0; i < 2; ++i) Begin(f, {Vector(1)});
+  Begin(f, {Vector(1)});
+  Call(g, {Vector(1)});  // warms up
+  DropInCallOf(g, f);
+  EXPECT_EQ(counters().recordings, 2);
+  EXPECT_EQ(AllocatedBlocks(), 0);
+  // A replay writes over nothing that is in use.
+  for (int i = 0; i < 3; ++i) {
+    const std::vector<Tensor> y = Begin(f, {Vector(1)});
+    ExpectValues(Call(g, {Vector(9)})[0], Vector(9));
+    ExpectValues(y[0], Vector(1));
+  }
+  // Nor does it ask for the result to be there.
+  Begin(f, {Vector(1)});
+  ExpectValues(Call(g, {Vector(9)})[0], Vector(9));
+  EXPECT_EQ(counters().recordings, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(BeforeAndBehindItsMemory, DropsInRecordings,
+                         testing::Bool());
+
+TEST_F(Threads, AnInputThatOthersHoldOutlivesItsRecordedDeath) {
+  const int f = Add(CopyPlan());
+  const int g = Add(CopyPlan());
+  for (int i = 0; i < 3; ++i) {
+    // The call alone has it.
+    std::vector<InputValue> inputs;
+    inputs.emplace_back(std::move(Begin(f, {Vector(1)})[0]));
+    Call(g, std::move(inputs));
+  }
+  EXPECT_EQ(counters().recordings, 2);
+  const std::vector<Tensor> y = Begin(f, {Vector(1)});
+  const std::vector<Tensor> z = Call(g, {y[0]});
+  ASSERT_EQ(z.size(), 1u);
+  EXPECT_NE(z[0].data, y[0].data);
+  EXPECT_EQ(static_cast<const float*>(y[0].data)[0], 1);
+  EXPECT_EQ(static_cast<const float*>(z[0].data)[0], 1);
+  EXPECT_EQ(counters().recordings, 3);
+}
+
+TEST_F(Threads, AnInputThatIsLetGoInARecordingMayStayInAReplay) {
+  const int f = Add(CopyPlan());
+  const int g = Add(CopyPlan());
+  std::vector<Tensor> given;
+  for (int i = 0; i < 3; ++i) {
+    given = Begin(f, {Vector(1)});
+    std::vector<InputValue> inputs = {given[0]};
+    // Another thread has the result as well, until the recording has begun.
+    if (i == 1) {
+      device_->before_capture = [&] {
+        std::thread([&] { given.clear(); }).join();
+      };
+    }
+    Call(g, std::move(inputs));
+    EXPECT_EQ(given.empty(), i == 1);
+  }
+  given.clear();
+  EXPECT_EQ(counters().recordings, 2);
+  const std::vector<Tensor> y = Begin(f, {Vector(1)});
+  const std::vector<Tensor> z = Call(g, {y[0]});
+  EXPECT_NE(z[0].data, y[0].data);
+  EXPECT_EQ(static_cast<const float*>(y[0].data)[0], 1);
+  EXPECT_EQ(counters().recordings, 2);
 }
 
 }  // namespace
