@@ -5,7 +5,8 @@
 #   nests       200 random nests a round in every form of every mapping, CPU and CUDA
 #   kernels     100 random graphs a round through the compiler, the host's compiler and the runtime
 #   graphs      500 random graphs a round at every level of the compiler, interpreted
-#   kills       1,000 times kill -9 of a daemon under load a round: what it had acknowledged must be there
+#   kills       1,000 times kill -9 of a daemon under load a round: what it had acknowledged must be there; tells the longest
+#               start beside its bar
 #   far         one bit flipped in each of 10,000 records a round in a Redis, and in as many at a peer: none may be served
 #   partitions  the tests of partitions, with a client that is cut off for 105 seconds; takes no seed
 #   sanitizers  all of tests/proto, cache, server and client under ASan and UBSan, then all that is tagged "tsan"; takes no seed
@@ -83,7 +84,7 @@ while [[ $SECONDS -lt $((minutes * 60)) ]]; do
     [[ $name != partitions ]] || arguments=(--test_arg=105)
     bazel test "${environment[@]}" --nocache_test_results --test_timeout=86400 \
       "${arguments[@]}" "${targets[$name]}" >&2 || result=FAILED status=1
-    if [[ $name == kills ]]; then grep -h ' kills, ' bazel-testlogs/tests/server/kill_test/test.log || true; fi
+    if [[ $name == kills ]]; then grep -hE ' kills, |^exec to SERVING' bazel-testlogs/tests/server/kill_test/test.log || true; fi
     if [[ $name == far ]]; then grep -h ' flipped bit, ' bazel-testlogs/tests/cache/far/flipped_far_test/test.log || true; fi
     echo "round $round: $name from seed $seed: $result in $((SECONDS - begin)) s"
   done
