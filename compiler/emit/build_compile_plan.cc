@@ -72,7 +72,7 @@ absl::StatusOr<wire::CompilePlan> BuildCompilePlan(
 void AddPassCounters(absl::Span<const PassRecord> records,
                      wire::CompilePlan& plan) {
   // Two digits keep the order of running.
-  int64_t patterns = 0, scatters = 0, in_place = 0, rows = 0;
+  int64_t patterns = 0, scatters = 0, folded = 0, in_place = 0, rows = 0;
   for (size_t i = 0; i < records.size(); ++i) {
     AddCounter(
         plan,
@@ -88,7 +88,9 @@ void AddPassCounters(absl::Span<const PassRecord> records,
       patterns += records[i].patterns;
     }
     if (name == "scatter_upon_const") scatters += records[i].patterns;
+    if (name == "fold_into_convolutions") folded += records[i].patterns;
   }
+  AddCounter(plan, "binary_folding", folded);
   AddCounter(plan, "inplace_padding", in_place);
   AddCounter(plan, "num_comprehensive_padding", rows);
   AddCounter(plan, "pattern_matches", patterns);

@@ -31,6 +31,7 @@ absl::StatusOr<wire::CompilePlan> BuildCompilePlan(
 
 // Adds a counter for each record, "pass_03_decompose_composites": what that pass or
 // step left, numbered in order of running. Without times, which differ. And:
+//   binary_folding             patterns of the pass fold_into_convolutions
 //   inplace_padding            matrices that were padded in place
 //   num_comprehensive_padding  buffers whose rows got a longer stride
 //   pattern_matches            patterns of operators that all passes replaced

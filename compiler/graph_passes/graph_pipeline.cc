@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/graph_passes/decompose_composites.h"
 #include "compiler/graph_passes/fold_constants.h"
+#include "compiler/graph_passes/fold_into_convolutions.h"
 #include "compiler/graph_passes/functionalize.h"
 #include "compiler/graph_passes/merge_common_nodes.h"
 #include "compiler/graph_passes/pad_products.h"
@@ -31,6 +32,8 @@ constexpr Pass<Graph> kGraphPipeline[] = {
     {"scatter_upon_const", ScatterUponConst},
     // Before merging, too: it brings different spellings to one.
     {"rewrite_algebra", RewriteAlgebra},
+    // After rewriting: nothing that does nothing stands behind a convolution.
+    {"fold_into_convolutions", FoldIntoConvolutions},
     // Before merging: what two products pad alike is padded once.
     {"pad_products", PadProducts},
     {"merge_common_nodes", MergeCommonNodes},

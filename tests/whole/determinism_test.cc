@@ -271,12 +271,12 @@ TEST_F(Determinism, AHitBringsSourcesCountersAndMetricsOfTheCompile) {
     for (absl::string_view name :
          {"generated_kernel_count", "launch_count", "num_bytes_accessed",
           "pass_00_import_graph", "pass_03_decompose_composites",
-          "pass_27_choose_variants"}) {
+          "pass_28_choose_variants"}) {
       ASSERT_TRUE(counters.count(std::string(name))) << name;
       EXPECT_GT(counters.at(std::string(name)), 0) << name;
     }
     for (absl::string_view name :
-         {"pattern_matches", "scatter_upon_const_tensor"}) {
+         {"binary_folding", "pattern_matches", "scatter_upon_const_tensor"}) {
       EXPECT_TRUE(counters.count(std::string(name))) << name;
     }
     EXPECT_EQ(SourcesAndMetricsOf(second.compiled()),

@@ -26,7 +26,8 @@ class Counters(collections.Counter[str]):
 
     Of what graphs are made of, for an artifact of the cache too: ``pattern_matches``, patterns of
     operators that the service replaced; ``scatter_upon_const_tensor``, those of them that scatter
-    a number into a tensor of one number; ``inplace_padding``, buffers that were padded in place.
+    a number into a tensor of one number; ``binary_folding``, those of them that went into a
+    convolution's weights and bias; ``inplace_padding``, buffers that were padded in place.
 
     Of device graphs: ``cudagraph_skips``, functions that run without one, here or from now on;
     ``cudagraph_rerecords``, recordings made anew since an address had changed;
@@ -34,7 +35,10 @@ class Counters(collections.Counter[str]):
     ``cudagraph_partitions``, compiled graphs that are device graphs, and parts of others.
     """
 
-    OF_ARTIFACTS = ("pattern_matches", "scatter_upon_const_tensor", "inplace_padding")
+    OF_ARTIFACTS = (
+        *("pattern_matches", "scatter_upon_const_tensor", "binary_folding"),
+        "inplace_padding",
+    )
     NAMES = (
         *("compiles", "cache_hit", "cache_miss", "recompiles", "host_kernels", "eager_graphs"),
         *("local_compiles", "linear_cross_entropy", *OF_ARTIFACTS),

@@ -1,5 +1,7 @@
 #include "compiler/graph_passes/graph_pipeline.h"
 
+#include <cmath>
+#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -95,6 +97,76 @@ TEST(GraphPipeline, ABatchNormInTrainingWritesItsRunningStatistics) {
     })");
   ASSERT_TRUE(RunPipeline(graph).ok());
   EXPECT_EQ(graph.mutations.size(), 2u);
+}
+
+// Numbers of both signs, none near 0.
+RefTensor Doubles(std::vector<int64_t> sizes, uint32_t seed) {
+  int64_t count = 1;
+  for (const int64_t size : sizes) count *= size;
+  std::string bytes;
+  for (int64_t i = 0; i < count; ++i) {
+    seed = seed * 1664525u + 1013904223u;
+    const double size = 0.5 + (seed >> 16) / 65536.0;
+    const double number = (seed & 256) != 0 ? size : -size;
+    bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  }
+  return RefTensor::FromBytes(DType::kFloat64, std::move(sizes), bytes);
+}
+
+TEST(GraphPipeline, WhatIsFoldedIntoAConvolutionGivesTheSameNumbers) {
+  Graph graph = Parsed(R"(
+    graph @g()(%x: f64[3, 4, 8, 7], %w: f64[6, 2, 3, 3], %b: f64[6], %m: f64[6], %v: f64[6], %s: f64[6, 1, 1], %t: f64[1, 6, 1, 1], %u: f64[1]) -> (%y) {
+      %c = convolution(%x, %w, %b, [2, 1], [1, 0], [1, 1], false, [0, 0], 2)
+      %n, %p, %q = _native_batch_norm_legit_no_training(%c, %m, none, %m, %v, 0.1, 1e-05)
+      %d = div.Tensor(%n, %s)
+      %e = add.Tensor(%t, %d, 1)
+      %f = mul.Tensor(%e, %u)
+      %g = sub.Tensor(%f, %s, 1)
+      %y = relu(%g)
+    })");
+  const Graph given = graph;
+  std::vector<PassRecord> records;
+  ASSERT_TRUE(RunGraphPipeline(graph, PassEnv{}, records).ok());
+  int64_t folded = 0;
+  for (const PassRecord& record : records) {
+    if (record.name == "fold_into_convolutions") folded += record.patterns;
+  }
+  EXPECT_EQ(folded, 7);
+
+  RefTensor variance = Doubles({6}, 5);
+  std::string squares = variance.Bytes();
+  for (size_t i = 0; i < squares.size(); i += sizeof(double)) {
+    double number;
+    std::memcpy(&number, &squares[i], sizeof(number));
+    number *= number;
+    std::memcpy(&squares[i], &number, sizeof(number));
+  }
+  variance = RefTensor::FromBytes(DType::kFloat64, {6}, squares);
+  const RefValue inputs[] = {Doubles({3, 4, 8, 7}, 1),
+                             Doubles({6, 2, 3, 3}, 2),
+                             Doubles({6}, 3),
+                             Doubles({6}, 4),
+                             variance,
+                             Doubles({6, 1, 1}, 6),
+                             Doubles({1, 6, 1, 1}, 7),
+                             Doubles({1}, 8)};
+  const auto due = RunReference(given, inputs),
+             got = RunReference(graph, inputs);
+  ASSERT_TRUE(due.ok()) << due.status();
+  ASSERT_TRUE(got.ok()) << got.status();
+  const std::string due_bytes = std::get<RefTensor>(due->outputs[0]).Bytes();
+  const std::string got_bytes = std::get<RefTensor>(got->outputs[0]).Bytes();
+  ASSERT_EQ(due_bytes.size(), got_bytes.size());
+  ASSERT_EQ(due_bytes.size(), 3 * 6 * 4 * 5 * sizeof(double));
+  int64_t positive = 0;
+  for (size_t i = 0; i < due_bytes.size(); i += sizeof(double)) {
+    double a, b;
+    std::memcpy(&a, &due_bytes[i], sizeof(a));
+    std::memcpy(&b, &got_bytes[i], sizeof(b));
+    EXPECT_NEAR(a, b, 1e-11 * (1 + std::abs(a)));
+    positive += a > 0 ? 1 : 0;
+  }
+  EXPECT_GT(positive, 0);
 }
 
 }  // namespace
