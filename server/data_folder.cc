@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <deque>
 #include <filesystem>
+#include <string>
 #include <system_error>
 
 #include "absl/cleanup/cleanup.h"
@@ -74,9 +76,45 @@ absl::Status CheckOwners(const std::string& path) {
   return error ? CannotBeWritten(path, error) : absl::OkStatus();
 }
 
+// Another's link on the way, as far as there is one: its owner would choose among
+// this user's folders, and choose again while the daemon runs.
+absl::Status CheckLinks(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as the system's
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path whole = fs::absolute(path, error).relative_path();
+  std::deque<fs::path> ahead(whole.begin(), whole.end());
+  fs::path at = "/";  // no links any more
+  int links = 0;
+  while (!ahead.empty() && links < kMostLinks) {
+    const fs::path name = ahead.front();
+    ahead.pop_front();
+    if (name == "..") at = at.parent_path();
+    if (name.empty() || name == "." || name == "..") continue;
+    const fs::path next = at / name;
+    struct stat found = {};
+    if (lstat(next.c_str(), &found) != 0) break;  // nothing is there yet
+    if (!S_ISLNK(found.st_mode)) {
+      at = next;
+      continue;
+    }
+    if (found.st_uid != 0) {
+      RETURN_IF_ERROR(
+          CheckOwner(path, absl::StrCat("the link ", next.string()), found));
+    }
+    const fs::path target = fs::read_symlink(next, error);
+    if (target.is_absolute()) at = "/";
+    const fs::path names = target.relative_path();
+    ahead.insert(ahead.begin(), names.begin(), names.end());
+    ++links;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status TakeDataFolder(const std::string& path) {
+  RETURN_IF_ERROR(CheckLinks(path));
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) return CannotBeWritten(path, error);

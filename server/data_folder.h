@@ -10,7 +10,8 @@ namespace kiln {
 // Makes the daemon's data folder with its parents, or takes the one that is there:
 // its user's alone from then on, with files and links of that user alone in it.
 //
-//   PERMISSION  it, or something in it, is another user's
+//   PERMISSION  it, or something in it, is another user's, or a link that leads to
+//               it is, root's excepted
 //   BAD_OPTION  it has files, and none of them a daemon's; it stays as it is
 //   STORAGE     it cannot be made or written
 absl::Status TakeDataFolder(const std::string& path);

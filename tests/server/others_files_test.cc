@@ -5,11 +5,15 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
 #include "server/daemon.h"
@@ -91,6 +95,60 @@ TEST(OthersFiles, ADataFolderOfAnotherUserIsRefusedWithItsKeyAndItsLinks) {
   ASSERT_EQ(chown(key.c_str(), kNobody, kNobody), 0);
   EXPECT_EQ(ReasonOf(LoadOrMakeSigningKey(key).status()),
             ErrorReason::kPermission);
+}
+
+// Its owner would choose where a daemon keeps its data.
+TEST(OthersFiles, ADataFolderBehindALinkOfAnotherUserIsRefused) {
+  if (geteuid() != 0) return;  // as above
+  const ShortFolder folder;
+  const std::string data = folder.path() + "/data";
+  const std::string link = folder.path() + "/link";
+  const std::string way = folder.path() + "/way";
+  const std::string to_link = folder.path() + "/to_link";
+  ASSERT_EQ(mkdir(data.c_str(), 0700), 0);
+  ASSERT_EQ(symlink("./data", link.c_str()), 0);
+  ASSERT_EQ(symlink(folder.path().c_str(), way.c_str()), 0);
+  const std::string name =
+      std::filesystem::path(folder.path()).filename().string();
+  ASSERT_EQ(symlink(absl::StrCat("way/../", name, "/./link").c_str(),
+                    to_link.c_str()),
+            0);
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {link, link},             // itself
+      {link + "/new", link},    // before a folder that would be made
+      {way + "/data", way},     // a parent
+      {to_link, link},          // where a link of ours leads
+      {way + "/to_link", way},  // and on the way there
+  };
+  for (const auto& [path, others] : cases) {
+    EXPECT_TRUE(TakeDataFolder(path).ok()) << path;
+    ASSERT_EQ(lchown(others.c_str(), kNobody, kNobody), 0);
+    const absl::Status refused = TakeDataFolder(path);
+    EXPECT_EQ(ReasonOf(refused), ErrorReason::kPermission) << path;
+    EXPECT_TRUE(absl::StrContains(
+        refused.message(), absl::StrCat("data folder ", path, ": the link ",
+                                        others, " belongs to user 65534")))
+        << refused;
+    ASSERT_EQ(lchown(others.c_str(), 0, 0), 0);
+    std::filesystem::remove(data + "/new");
+  }
+}
+
+TEST(OthersFiles, ALinkOfAnotherUserLeadsToNoNewDataFolder) {
+  if (geteuid() != 0) return;  // as above
+  const ShortFolder folder;
+  const std::string link = folder.path() + "/link";
+  ASSERT_EQ(symlink(folder.path().c_str(), link.c_str()), 0);
+  ASSERT_EQ(lchown(link.c_str(), kNobody, kNobody), 0);
+  EXPECT_EQ(ReasonOf(TakeDataFolder(link + "/data")), ErrorReason::kPermission);
+  EXPECT_FALSE(std::filesystem::exists(folder.path() + "/data"));
+}
+
+TEST(OthersFiles, LinksInACircleAreNoDataFolder) {
+  const ShortFolder folder;
+  const std::string link = folder.path() + "/link";
+  ASSERT_EQ(symlink("link", link.c_str()), 0);
+  EXPECT_EQ(ReasonOf(TakeDataFolder(link)), ErrorReason::kStorage);
 }
 
 TEST(OthersFiles, ADaemonTakesNoDataFolderOfAnotherUser) {
