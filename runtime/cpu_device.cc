@@ -164,6 +164,11 @@ absl::Status CpuDevice::Copy(const StridedView& from, const StridedView& to,
   return absl::OkStatus();
 }
 
+absl::Status CpuDevice::CopyAll(absl::Span<const DenseCopy> copies, Stream) {
+  CopyDense(copies);
+  return absl::OkStatus();
+}
+
 absl::Status CpuDevice::Fill(void* to, int64_t element_bytes, int64_t elements,
                              uint64_t bits, Stream) {
   FillWork work{static_cast<char*>(to), element_bytes, bits};

@@ -47,6 +47,8 @@ class CpuDevice final : public Device {
   absl::Status Launch(const KernelLaunch& launch, Stream stream) override;
   absl::Status Copy(const StridedView& from, const StridedView& to,
                     Stream stream) override;
+  absl::Status CopyAll(absl::Span<const DenseCopy> copies,
+                       Stream stream) override;
   absl::Status Fill(void* to, int64_t element_bytes, int64_t elements,
                     uint64_t bits, Stream stream) override;
   absl::Status Upload(const void* host, void* device, int64_t bytes,

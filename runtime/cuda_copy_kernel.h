@@ -8,9 +8,9 @@
 
 namespace kiln {
 
-// The one kernel that the runtime itself brings to a GPU: a copy between two
-// strided windows, for the rare CopyStep that is not dense (the compiler writes
-// its own kernels for all that matters). PTX, so that it runs on every GPU from
+// A kernel that the runtime itself brings to a GPU: a copy between two strided
+// windows, for the rare CopyStep that is not dense (the compiler writes its own
+// kernels for all that matters). PTX, so that it runs on every GPU from
 // sm_70 on; the driver compiles it when it is first needed.
 extern const char kStridedCopyPtx[];
 inline constexpr char kStridedCopyName[] = "kiln_strided_copy";

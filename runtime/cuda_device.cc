@@ -9,7 +9,6 @@
 #include "absl/container/fixed_array.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
-#include "runtime/cuda_copy_kernel.h"
 
 namespace kiln {
 namespace {
@@ -159,25 +158,6 @@ class CudaMarker final : public Marker {
   const CUevent event_;
 };
 
-absl::StatusOr<std::unique_ptr<Module>> LoadImage(const CudaDevice& device,
-                                                  const void* image) {
-  ASSIGN_OR_RETURN(const CurrentDevice current, device.MakeCurrent());
-  CUmodule module = nullptr;
-  const CUresult result = device.driver().cuModuleLoadData(&module, image);
-  const absl::Status status = device.driver().Check(result, "cuModuleLoadData");
-  if (result == kCudaErrorNoBinaryForGpu) {
-    return MakeError(ErrorReason::kArtifactIncompatible,
-                     absl::StrCat("module: ", status.message()));
-  }
-  if (result == kCudaErrorInvalidImage || result == kCudaErrorInvalidPtx ||
-      result == kCudaErrorInvalidSource) {
-    return MakeError(ErrorReason::kArtifactCorrupt,
-                     absl::StrCat("module: ", status.message()));
-  }
-  RETURN_IF_ERROR(status);
-  return std::make_unique<CudaModule>(device, module);
-}
-
 }  // namespace
 
 absl::StatusOr<void*> CudaDevice::PoolAllocator::Allocate(int64_t bytes,
@@ -209,6 +189,7 @@ CudaDevice::~CudaDevice() {
   {
     MutexLock lock(&mu_);
     strided_copy_.reset();
+    dense_copies_ = DenseCopyKernels();
   }
   if (context_ == nullptr) return;
   // After a reset the context is others', who have begun it anew.
@@ -297,6 +278,25 @@ absl::StatusOr<CurrentDevice> CudaDevice::MakeCurrent() const {
   return CurrentDevice(restore, this, before);
 }
 
+absl::StatusOr<std::unique_ptr<Module>> CudaDevice::LoadImage(
+    const void* image) const {
+  ASSIGN_OR_RETURN(const CurrentDevice current, MakeCurrent());
+  CUmodule module = nullptr;
+  const CUresult result = driver_->cuModuleLoadData(&module, image);
+  const absl::Status status = driver_->Check(result, "cuModuleLoadData");
+  if (result == kCudaErrorNoBinaryForGpu) {
+    return MakeError(ErrorReason::kArtifactIncompatible,
+                     absl::StrCat("module: ", status.message()));
+  }
+  if (result == kCudaErrorInvalidImage || result == kCudaErrorInvalidPtx ||
+      result == kCudaErrorInvalidSource) {
+    return MakeError(ErrorReason::kArtifactCorrupt,
+                     absl::StrCat("module: ", status.message()));
+  }
+  RETURN_IF_ERROR(status);
+  return std::make_unique<CudaModule>(*this, module);
+}
+
 absl::StatusOr<std::unique_ptr<Module>> CudaDevice::LoadModule(
     absl::string_view image) {
   if (!LooksLikeCubin(image)) {
@@ -304,7 +304,7 @@ absl::StatusOr<std::unique_ptr<Module>> CudaDevice::LoadModule(
         ErrorReason::kArtifactCorrupt,
         absl::StrCat("module of ", image.size(), " bytes: is no cubin"));
   }
-  return LoadImage(*this, image.data());
+  return LoadImage(image.data());
 }
 
 absl::StatusOr<std::unique_ptr<Marker>> CudaDevice::MakeMarker() {
@@ -355,43 +355,6 @@ absl::Status CudaDevice::Launch(const KernelLaunch& launch, Stream stream) {
                      launch.shared_bytes, " bytes of dynamic shared memory"));
   }
   return driver_->Check(result, "cuLaunchKernelEx");
-}
-
-absl::StatusOr<KernelHandle> CudaDevice::StridedCopyKernel() {
-  MutexLock lock(&mu_);
-  if (strided_copy_ == nullptr) {
-    ASSIGN_OR_RETURN(strided_copy_, LoadImage(*this, kStridedCopyPtx));
-  }
-  return strided_copy_->FindKernel(kStridedCopyName, /*shared_bytes=*/0);
-}
-
-absl::Status CudaDevice::Copy(const StridedView& from, const StridedView& to,
-                              Stream stream) {
-  ASSIGN_OR_RETURN(const CurrentDevice current, MakeCurrent());
-  ASSIGN_OR_RETURN(StridedCopyArgument argument,
-                   StridedCopyArgument::Of(from, to));
-  if (argument.dense()) {
-    KILN_CUDA_RETURN_IF_ERROR(
-        *driver_, cuMemcpyDtoDAsync_v2, Address(to.data), Address(from.data),
-        static_cast<size_t>(argument.count * argument.element_bytes),
-        StreamOf(stream));
-    return absl::OkStatus();
-  }
-  ASSIGN_OR_RETURN(const KernelHandle kernel, StridedCopyKernel());
-  CUlaunchConfig config{};
-  const int64_t blocks =
-      (argument.count + kStridedCopyThreads - 1) / kStridedCopyThreads;
-  config.gridDimX = static_cast<unsigned>(
-      std::min<int64_t>(blocks, int64_t{32} * traits_.multiprocessors));
-  config.gridDimY = config.gridDimZ = 1;
-  config.blockDimX = kStridedCopyThreads;
-  config.blockDimY = config.blockDimZ = 1;
-  config.hStream = StreamOf(stream);
-  void* arguments[] = {&argument};
-  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuLaunchKernelEx, &config,
-                            static_cast<CUfunction>(kernel), arguments,
-                            nullptr);
-  return absl::OkStatus();
 }
 
 absl::Status CudaDevice::Fill(void* to, int64_t element_bytes, int64_t elements,

@@ -49,6 +49,8 @@ class CudaDevice final : public Device {
   absl::Status Launch(const KernelLaunch& launch, Stream stream) override;
   absl::Status Copy(const StridedView& from, const StridedView& to,
                     Stream stream) override;
+  absl::Status CopyAll(absl::Span<const DenseCopy> copies,
+                       Stream stream) override;
   absl::Status Fill(void* to, int64_t element_bytes, int64_t elements,
                     uint64_t bits, Stream stream) override;
   absl::Status Upload(const void* host, void* device, int64_t bytes,
@@ -88,7 +90,22 @@ class CudaDevice final : public Device {
   absl::Status Retain();
   absl::StatusOr<unsigned long long> ContextId() const;
   absl::Status ReadTraits();
+  // An image of any kind that the driver takes.
+  absl::StatusOr<std::unique_ptr<Module>> LoadImage(const void* image) const;
+
+  // Of few runs and of many; null where the driver cannot load them, which is
+  // logged once: then copies are put one by one.
+  struct DenseCopyHandles {
+    KernelHandle few = nullptr;
+    KernelHandle many = nullptr;
+  };
+  struct DenseCopyKernels : DenseCopyHandles {
+    bool was_tried = false;
+    std::unique_ptr<Module> module;
+  };
   absl::StatusOr<KernelHandle> StridedCopyKernel() ABSL_LOCKS_EXCLUDED(mu_);
+  DenseCopyHandles DenseCopiesKernels() ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status LoadDenseCopies() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::shared_ptr<const CudaDriver> driver_;
   DeviceTraits traits_;
@@ -98,8 +115,9 @@ class CudaDevice final : public Device {
   PoolAllocator allocator_;
   SegmentAllocator segments_;
   Mutex mu_;
-  // Loaded when a copy first needs it.
+  // Loaded when a copy first needs them.
   std::unique_ptr<Module> strided_copy_ ABSL_GUARDED_BY(mu_);
+  DenseCopyKernels dense_copies_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace kiln

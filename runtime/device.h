@@ -107,6 +107,13 @@ struct StridedView {
   absl::Span<const int64_t> strides;  // in elements
 };
 
+// A run of bytes from one place to another.
+struct DenseCopy {
+  const void* from = nullptr;
+  void* to = nullptr;
+  int64_t bytes = 0;
+};
+
 // A point in a stream that other streams can wait for. One thread.
 class Marker {
  public:
@@ -208,6 +215,11 @@ class Device {
   // Copies `from` to `to`: equal sizes and element_bytes, no overlap.
   virtual absl::Status Copy(const StridedView& from, const StridedView& to,
                             Stream stream) = 0;
+
+  // All of them, as few launches as the device can do it in. What one reads or
+  // writes no other writes.
+  virtual absl::Status CopyAll(absl::Span<const DenseCopy> copies,
+                               Stream stream) = 0;
 
   // Writes the low element_bytes of `bits` into `elements` elements at `to`.
   virtual absl::Status Fill(void* to, int64_t element_bytes, int64_t elements,

@@ -119,6 +119,12 @@ void CopyStrided(const StridedView& from, const StridedView& to) {
            static_cast<char*>(to.data));
 }
 
+void CopyDense(absl::Span<const DenseCopy> copies) {
+  for (const DenseCopy& copy : copies) {
+    if (copy.bytes > 0) std::memcpy(copy.to, copy.from, copy.bytes);
+  }
+}
+
 void FillElements(void* to, int64_t element_bytes, int64_t elements,
                   uint64_t bits) {
   if (bits == 0) {

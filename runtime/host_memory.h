@@ -7,6 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "proto/base/mutex.h"
 #include "runtime/device.h"
 
@@ -49,6 +50,9 @@ class HostAllocator final : public Allocator {
 
 // Copies between strided windows of host memory, on the calling thread.
 void CopyStrided(const StridedView& from, const StridedView& to);
+
+// One after the other, on the calling thread.
+void CopyDense(absl::Span<const DenseCopy> copies);
 
 // Writes the low `element_bytes` of `bits` into `elements` elements.
 void FillElements(void* to, int64_t element_bytes, int64_t elements,

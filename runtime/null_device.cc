@@ -105,6 +105,18 @@ class NullDevice final : public Device {
       return absl::OkStatus();
     });
   }
+  absl::Status CopyAll(absl::Span<const DenseCopy> copies,
+                       Stream stream) override {
+    if (!captures_.Has(stream)) {
+      CopyDense(copies);
+      return absl::OkStatus();
+    }
+    const std::vector<DenseCopy> kept(copies.begin(), copies.end());
+    return captures_.Do(stream, [kept] {
+      CopyDense(kept);
+      return absl::OkStatus();
+    });
+  }
   absl::Status Fill(void* to, int64_t element_bytes, int64_t elements,
                     uint64_t bits, Stream stream) override {
     return captures_.Do(stream, [=] {

@@ -115,39 +115,40 @@ absl::StatusOr<std::vector<graph_tree::Output>> PlanRecorder::WarmUp(
   return OutputsOf(caller.results, memory_);
 }
 
-absl::StatusOr<Tensor> PlanRecorder::CopyIntoPool(const Tensor& tensor) {
+absl::StatusOr<Tensor> PlanRecorder::SlotFor(const Tensor& tensor) {
   Tensor copy = tensor;
   copy.owner.reset();
-  const Tensor from = WithoutRepeats(tensor);
-  const int64_t bytes = SpannedBytes(from);
+  const int64_t bytes = SpannedBytes(WithoutRepeats(tensor));
   if (bytes > 0) {
     ASSIGN_OR_RETURN(copy.data,
                      memory_.allocator().Allocate(bytes, stream_->get()));
     copy.owner = memory_.NewStorage(copy.data, GraphMemory::Block::kFreed);
   }
   copy.storage = copy.data;
-  RETURN_IF_ERROR(
-      CopyTensor(*device_, from, WithoutRepeats(copy), stream_->get()));
   return copy;
 }
 
-absl::StatusOr<std::vector<InputSlot>> PlanRecorder::CopyInputs(
+absl::StatusOr<InputCopies> PlanRecorder::CopyInputs(
     const PlanBody& body, std::vector<InputValue>& inputs,
     absl::Span<const InputUse> uses) {
-  std::vector<InputSlot> slots;
+  const std::vector<InputValue> given = inputs;  // until the copies are put
+  InputCopies copies(device_);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (uses[i] != InputUse::kCopied) continue;
     const std::string name =
         absl::StrCat(HolderOf(body), ": copy of input ", i);
     const MemoryHolder holder(name);
     Tensor& tensor = std::get<Tensor>(inputs[i]);
-    ASSIGN_OR_RETURN(tensor, CopyIntoPool(tensor));
+    ASSIGN_OR_RETURN(tensor, SlotFor(tensor));
     // The copy is the start of its storage; a plan that reads the offset is for
     // the caller's.
     if (!body.reads_offset[i]) tensor.storage_offset = 0;
-    slots.push_back({static_cast<int>(i), WithoutRepeats(tensor)});
+    copies.Add(static_cast<int>(i), WithoutRepeats(tensor));
   }
-  return slots;
+  RETURN_IF_ERROR(
+      copies.Put([&](int input) { return std::get<Tensor>(given[input]).data; },
+                 stream_->get()));
+  return copies;
 }
 
 absl::StatusOr<std::unique_ptr<PlacedRun>> PlanRecorder::Place(
@@ -180,27 +181,27 @@ absl::StatusOr<std::unique_ptr<graph_tree::Recording>> PlanRecorder::Record(
   const PlanBody& body = BodyOf(function);
   std::vector<InputValue> inputs = caller.inputs;
   RETURN_IF_ERROR(Order(caller.stream, stream_->get()));
-  absl::StatusOr<std::vector<InputSlot>> slots;
+  absl::StatusOr<InputCopies> copies;
   absl::StatusOr<std::unique_ptr<PlacedRun>> run;
   {
     const PoolRouting routing(memory_.allocator(), memory_.pool());
-    slots = CopyInputs(body, inputs, uses);
-    if (slots.ok()) {
+    copies = CopyInputs(body, inputs, uses);
+    if (copies.ok()) {
       caller.inputs.clear();
       run = Place(body, caller.seed, std::move(inputs));
     }
   }
   // Copies and what placing put there come before the first launch.
   RETURN_IF_ERROR(Order(stream_->get(), caller.stream));
-  RETURN_IF_ERROR(slots.status());
+  RETURN_IF_ERROR(copies.status());
   RETURN_IF_ERROR(run.status());
   std::vector<OutputValue> results = (*run)->TakeOutputs();
   memory_.Adopt(absl::MakeSpan(results));
   absl::StatusOr<std::unique_ptr<CapturedGraph>> graph = Capture(**run);
   if (!graph.ok()) return CannotCapture(caller, graph.status());
-  return std::make_unique<PlanRecording>(device_, memory_, *order_,
-                                         *std::move(run), *std::move(graph),
-                                         *std::move(slots), std::move(results));
+  return std::make_unique<PlanRecording>(
+      device_, memory_, *order_, *std::move(run), *std::move(graph),
+      *std::move(copies), std::move(results));
 }
 
 void PlanRecorder::TakeViews(PlanCall& call) const {

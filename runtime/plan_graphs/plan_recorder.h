@@ -91,10 +91,10 @@ class PlanRecorder final : public graph_tree::Recorder {
 
   // What is put on `second` from here on runs after what is on `first`.
   absl::Status Order(Stream first, Stream second);
-  // The same elements in the pool, copied on the pool's stream.
-  absl::StatusOr<Tensor> CopyIntoPool(const Tensor& tensor);
-  // Puts copies in the place of the inputs that replays copy.
-  absl::StatusOr<std::vector<InputSlot>> CopyInputs(
+  // Memory of the pool for the same elements.
+  absl::StatusOr<Tensor> SlotFor(const Tensor& tensor);
+  // Puts copies in the place of the inputs that replays copy, on the pool's stream.
+  absl::StatusOr<InputCopies> CopyInputs(
       const PlanBody& body, std::vector<InputValue>& inputs,
       absl::Span<const graph_tree::InputUse> uses);
   absl::StatusOr<std::unique_ptr<PlacedRun>> Place(

@@ -10,10 +10,6 @@ namespace {
 
 using Kind = graph_tree::OutputRule::Kind;
 
-StridedView ViewOfTensor(const Tensor& tensor) {
-  return {tensor.data, SizeInBytes(tensor.dtype), tensor.sizes, tensor.strides};
-}
-
 // The results, without the owners of those that are in the pool.
 std::vector<OutputValue> FormsOf(absl::Span<const OutputValue> results,
                                  const GraphMemory& memory) {
@@ -28,21 +24,6 @@ std::vector<OutputValue> FormsOf(absl::Span<const OutputValue> results,
 }
 
 }  // namespace
-
-Tensor WithoutRepeats(const Tensor& tensor) {
-  Tensor once = tensor;
-  once.owner.reset();
-  for (size_t d = 0; d < once.sizes.size(); ++d) {
-    if (once.strides[d] == 0 && once.sizes[d] > 1) once.sizes[d] = 1;
-  }
-  return once;
-}
-
-absl::Status CopyTensor(Device& device, const Tensor& from, const Tensor& to,
-                        Stream stream) {
-  if (NumElements(from.sizes) == 0) return absl::OkStatus();
-  return device.Copy(ViewOfTensor(from), ViewOfTensor(to), stream);
-}
 
 std::vector<graph_tree::Output> OutputsOf(absl::Span<const OutputValue> results,
                                           const GraphMemory& memory) {
@@ -63,14 +44,14 @@ PlanRecording::PlanRecording(std::shared_ptr<Device> device,
                              GraphMemory& memory, CallOrder& order,
                              std::unique_ptr<PlacedRun> run,
                              std::unique_ptr<CapturedGraph> graph,
-                             std::vector<InputSlot> slots,
+                             InputCopies copies,
                              std::vector<OutputValue> results)
     : device_(std::move(device)),
       memory_(memory),
       order_(order),
       run_(std::move(run)),
       graph_(std::move(graph)),
-      slots_(std::move(slots)),
+      copies_(std::move(copies)),
       outputs_(OutputsOf(results, memory)),
       results_(std::move(results)),
       forms_(FormsOf(results_, memory)),
@@ -101,13 +82,8 @@ absl::Status PlanRecording::Replay(
     graph_tree::Call& call, absl::Span<const graph_tree::OutputRule> rules,
     absl::Span<graph_tree::Storage> storages) {
   auto& caller = *static_cast<PlanCall*>(call.caller);
-  for (const InputSlot& slot : slots_) {
-    if (NumElements(slot.to.sizes) == 0) continue;
-    const StridedView to = ViewOfTensor(slot.to);
-    StridedView from = to;  // sizes and strides are those of the recording
-    from.data = caller.view(slot.input).data;
-    RETURN_IF_ERROR(device_->Copy(from, to, caller.stream));
-  }
+  RETURN_IF_ERROR(copies_.Put(
+      [&](int input) { return caller.view(input).data; }, caller.stream));
   RETURN_IF_ERROR(Launch(caller.stream, caller.seed));
   std::vector<OutputValue> results = forms_;
   for (size_t i = 0; i < results.size(); ++i) {

@@ -15,23 +15,10 @@
 #include "runtime/placed_run.h"
 #include "runtime/plan_graphs/call_order.h"
 #include "runtime/plan_graphs/graph_memory.h"
+#include "runtime/plan_graphs/input_copies.h"
 #include "runtime/tensor.h"
 
 namespace kiln {
-
-// Where a replay copies an input: no owner, sizes of 1 where its elements lie on
-// one another.
-struct InputSlot {
-  int input = 0;
-  Tensor to;
-};
-
-// `tensor` without its repeats: sizes of 1 where a stride is 0.
-Tensor WithoutRepeats(const Tensor& tensor);
-
-// Copies between tensors of equal sizes.
-absl::Status CopyTensor(Device& device, const Tensor& from, const Tensor& to,
-                        Stream stream);
 
 // What the tree sees of results.
 std::vector<graph_tree::Output> OutputsOf(absl::Span<const OutputValue> results,
@@ -43,8 +30,8 @@ class PlanRecording final : public graph_tree::Recording {
   // `memory` and `order` outlive this. `results`: with owners, until FirstRun.
   PlanRecording(std::shared_ptr<Device> device, GraphMemory& memory,
                 CallOrder& order, std::unique_ptr<PlacedRun> run,
-                std::unique_ptr<CapturedGraph> graph,
-                std::vector<InputSlot> slots, std::vector<OutputValue> results);
+                std::unique_ptr<CapturedGraph> graph, InputCopies copies,
+                std::vector<OutputValue> results);
 
   // Waits for what was launched.
   ~PlanRecording() override;
@@ -71,7 +58,7 @@ class PlanRecording final : public graph_tree::Recording {
   CallOrder& order_;
   const std::unique_ptr<PlacedRun> run_;
   const std::unique_ptr<CapturedGraph> graph_;
-  const std::vector<InputSlot> slots_;
+  InputCopies copies_;
   const std::vector<graph_tree::Output> outputs_;
   std::vector<OutputValue> results_;  // of the capture, until FirstRun
   // As recorded; those of the pool have no owner.

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/artifact.pb.h"
+#include "proto/base/log.h"
 #include "proto/base/status.h"
 #include "runtime/shared_library.h"
 #include "tests/runtime/device_suite.h"
@@ -101,6 +102,58 @@ TEST(CudaDevice, AGridThatIsTooLargeIsRefused) {
   EXPECT_THAT(status.message(),
               HasSubstr("blocks_0: grid extent 0: found 4294967296"));
   EXPECT_EQ(*BlocksOf(int64_t{1} << 32, 1), 4);
+}
+
+class ManyCopies : public testing::Test {
+ protected:
+  ManyCopies() {
+    const auto driver = SharedLibrary::Open({"libcuda.so.1"}, {kFakeFolder});
+    EXPECT_TRUE(driver.ok()) << driver.status();
+    EXPECT_TRUE(driver->Find("fakeLaunches", launches_).ok());
+    EXPECT_TRUE(driver->Find("fakeCopies", copies_).ok());
+    EXPECT_TRUE(driver->Find("fakeTakePtx", take_ptx_).ok());
+  }
+  ~ManyCopies() override { take_ptx_(1); }
+
+  // Launches and copies by the driver that it takes for `count` numbers.
+  std::pair<int, int> PutFor(Device& device, int count) {
+    std::vector<int64_t> from(count), to(count);
+    std::iota(from.begin(), from.end(), 1);
+    std::vector<DenseCopy> copies;
+    for (int i = 0; i < count; ++i) copies.push_back({&from[i], &to[i], 8});
+    const int launches = launches_(), driver_copies = copies_();
+    EXPECT_TRUE(device.CopyAll(copies, nullptr).ok());
+    EXPECT_EQ(to, from);
+    return {launches_() - launches, copies_() - driver_copies};
+  }
+
+  int (*launches_)() = nullptr;
+  int (*copies_)() = nullptr;
+  void (*take_ptx_)(int) = nullptr;
+};
+
+TEST_F(ManyCopies, AreOneLaunch) {
+  const OpenedDevice fake = Fake();
+  EXPECT_EQ(PutFor(*fake.device, 1), std::pair(0, 1));
+  EXPECT_EQ(PutFor(*fake.device, 2), std::pair(1, 0));
+  EXPECT_EQ(PutFor(*fake.device, 8), std::pair(1, 0));
+  EXPECT_EQ(PutFor(*fake.device, 127), std::pair(1, 0));
+  EXPECT_EQ(PutFor(*fake.device, 128), std::pair(2, 0));
+}
+
+TEST_F(ManyCopies, AreCopiesOfTheDriverWhereItCompilesNoKernel) {
+  std::string log;
+  ASSERT_TRUE(ConfigureLog({.sink = [&](absl::string_view line) {
+                log.append(line.data(), line.size());
+              }}).ok());
+  take_ptx_(0);
+  const OpenedDevice fake = Fake();
+  EXPECT_EQ(PutFor(*fake.device, 20), std::pair(0, 20));
+  EXPECT_THAT(log, HasSubstr("cuda.copies_one_by_one"));
+  log.clear();
+  EXPECT_EQ(PutFor(*fake.device, 3), std::pair(0, 3));
+  EXPECT_EQ(log, "");
+  ASSERT_TRUE(ConfigureLog({}).ok());
 }
 
 TEST(CudaDevice, ALaunchAsksForClustersAndToBeginBeforeTheOneBeforeEnds) {

@@ -1,6 +1,7 @@
 #ifndef KILN_TESTS_RUNTIME_DEVICE_SUITE_H_
 #define KILN_TESTS_RUNTIME_DEVICE_SUITE_H_
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -146,6 +147,39 @@ TEST_P(DeviceConformance, ACopyMayRepeatARowOrBeDenseOrAScalar) {
   Free(row, 12);
   Free(to, 24);
   Free(again, 24);
+}
+
+// Runs of all alignments and of many sizes, more than one launch takes.
+TEST_P(DeviceConformance, CopiesManyRunsAtOnce) {
+  for (const int runs : {1, 2, 8, 9, 127, 300}) {
+    constexpr int64_t kEach = 40000;
+    std::vector<char> values(runs * kEach);
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<char>(i * 31 + i / 256);
+    }
+    const std::vector<char> nothing(values.size(), 0x55);
+    void* const from = Uploaded(values);
+    void* const to = Uploaded(nothing);
+    std::vector<char> due = nothing;
+    std::vector<DenseCopy> copies;
+    for (int i = 0; i < runs; ++i) {
+      const int64_t at = i * kEach;
+      // Pieces of the kernel are 16 KiB.
+      const int64_t sizes[] = {0, 1, 16, 4099, 16384, 16400, 39000};
+      const int64_t bytes = sizes[(i + 6) % 7];
+      const int64_t shift = i % 3 == 0 ? 0 : i % 3 == 1 ? 4 : i % 16;
+      copies.push_back({static_cast<char*>(from) + at + shift,
+                        static_cast<char*>(to) + at + (i % 5 == 4 ? 2 : shift),
+                        bytes});
+      std::copy_n(&values[at + shift], bytes,
+                  &due[at + (i % 5 == 4 ? 2 : shift)]);
+    }
+    ASSERT_TRUE(device_->CopyAll(copies, nullptr).ok());
+    EXPECT_EQ(Downloaded<char>(to, values.size()), due) << runs << " runs";
+    Free(from, values.size());
+    Free(to, values.size());
+  }
+  EXPECT_TRUE(device_->CopyAll({}, nullptr).ok());
 }
 
 TEST_P(DeviceConformance, MarkersOrderStreamsAndMayBeUnrecorded) {

@@ -3,10 +3,11 @@
 // effects. Streams do their work at once, or keep it while they are captured. Four kernels can be launched:
 // test_add (from, to, count, term; of the test artifacts), test_blocks (puts the
 // count of its blocks at its argument), test_arguments (any number) and the
-// runtime's own strided copy. There are two devices; each has four
+// runtime's own copies. There are two devices; each has four
 // multiprocessors and 227 KB of shared memory for a block, of which it gives 48
 // unasked. Functions that no driver has, fake..., tell what was asked of it and reset
 // the devices.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "runtime/cuda_copy_kernel.h"
+#include "runtime/cuda_dense_copies.h"
 #include "runtime/cuda_driver.h"
 #include "runtime/host_captures.h"
 
@@ -27,6 +29,8 @@ enum Kernel : uintptr_t {
   kTestBlocks,
   kTestArguments,
   kStridedCopy,
+  kFewCopies,
+  kManyCopies,
   kKernels
 };
 
@@ -34,7 +38,7 @@ constexpr kiln::CUresult kInvalidValue = kiln::kCudaErrorInvalidValue;
 // Of a block, once it was asked for (compute capability 9.0), and before.
 constexpr int kMostShared = 227 << 10;
 unsigned most_dynamic[kKernels] = {48 << 10, 48 << 10, 48 << 10, 48 << 10,
-                                   48 << 10};
+                                   48 << 10, 48 << 10, 48 << 10};
 constexpr int kMajor = 9;
 
 void* Host(kiln::CUdeviceptr address) {
@@ -52,6 +56,21 @@ void StridedCopy(const kiln::StridedCopyArgument& c) {
     std::memcpy(static_cast<char*>(c.to) + to * c.element_bytes,
                 static_cast<const char*>(c.from) + from * c.element_bytes,
                 c.element_bytes);
+  }
+}
+
+// As the kernel does: each block its piece.
+template <typename Argument>
+void DenseCopies(const Argument& argument, int64_t blocks) {
+  for (int64_t block = 0; block < blocks; ++block) {
+    int64_t run = argument.count - 1;
+    while (argument.runs[run].first_block > block) --run;
+    const auto& [from, to, bytes, first] = argument.runs[run];
+    const int64_t at = (block - first) * kiln::kDenseCopiesPiece;
+    if (at >= bytes) std::abort();
+    std::memcpy(static_cast<char*>(to) + at,
+                static_cast<const char*>(from) + at,
+                std::min(bytes - at, kiln::kDenseCopiesPiece));
   }
 }
 
@@ -105,6 +124,9 @@ thread_local kiln::CUcontext current = nullptr;
 // Of the last call that needs one.
 thread_local kiln::CUcontext last_used = nullptr;
 thread_local int changes = 0;
+thread_local int launches = 0;
+thread_local int copies = 0;  // of the driver's own, on the device
+bool takes_ptx = true;
 unsigned long long context_id = 1;
 // Of the last launch; 0: none.
 unsigned last_cluster = 0;
@@ -170,6 +192,10 @@ void fakeResetDevices() {
 }
 CUcontext fakeLastUsedContext() { return last_used; }
 int fakeContextChanges() { return changes; }
+int fakeLaunches() { return launches; }
+int fakeCopies() { return copies; }
+// Whether a text may be loaded: else there is no compiler for it.
+void fakeTakePtx(int takes) { takes_ptx = takes != 0; }
 unsigned fakeLastCluster() { return last_cluster; }
 int fakeLastIsProgrammatic() { return last_is_programmatic; }
 
@@ -180,6 +206,9 @@ int fakeLastIsProgrammatic() { return last_is_programmatic; }
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   NEEDS_CONTEXT;
+  if (!takes_ptx && *static_cast<const char*>(image) == '.') {
+    return 221;  // CUDA_ERROR_JIT_COMPILER_NOT_FOUND
+  }
   *module = static_cast<CUmodule>(const_cast<void*>(image));
   return 0;
 }
@@ -190,11 +219,13 @@ CUresult cuModuleUnload(CUmodule) {
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
   NEEDS_CONTEXT;
   const Kernel kernel =
-      std::strcmp(name, "test_add") == 0         ? kTestAdd
-      : std::strcmp(name, "test_blocks") == 0    ? kTestBlocks
-      : std::strcmp(name, "test_arguments") == 0 ? kTestArguments
-      : std::strcmp(name, kStridedCopyName) == 0 ? kStridedCopy
-                                                 : kNoKernel;
+      std::strcmp(name, "test_add") == 0             ? kTestAdd
+      : std::strcmp(name, "test_blocks") == 0        ? kTestBlocks
+      : std::strcmp(name, "test_arguments") == 0     ? kTestArguments
+      : std::strcmp(name, kStridedCopyName) == 0     ? kStridedCopy
+      : std::strcmp(name, kFewDenseCopiesName) == 0  ? kFewCopies
+      : std::strcmp(name, kManyDenseCopiesName) == 0 ? kManyCopies
+                                                     : kNoKernel;
   *function = reinterpret_cast<CUfunction>(kernel);
   return kernel == kNoKernel ? kCudaErrorNotFound : 0;
 }
@@ -236,9 +267,31 @@ bool TakeAttributes(const CUlaunchConfig& config) {
   return last_cluster == 0 || config.gridDimX % last_cluster == 0;
 }
 
+// Of the runtime's own kernels.
+CUresult LaunchOwn(uintptr_t kernel, const void* argument, int64_t blocks,
+                   CUstream stream) {
+  switch (kernel) {
+    case kStridedCopy: {
+      const auto copy = *static_cast<const StridedCopyArgument*>(argument);
+      return Do(stream, [copy] { StridedCopy(copy); });
+    }
+    case kFewCopies: {
+      const auto copies = *static_cast<const FewDenseCopies*>(argument);
+      return Do(stream, [=] { DenseCopies(copies, blocks); });
+    }
+    case kManyCopies: {
+      const auto copies = *static_cast<const ManyDenseCopies*>(argument);
+      return Do(stream, [=] { DenseCopies(copies, blocks); });
+    }
+    default:
+      return kInvalidValue;
+  }
+}
+
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function,
                           void** arguments, void** extra) {
   NEEDS_CONTEXT;
+  ++launches;
   if (!TakeAttributes(*config)) return kInvalidValue;
   const uint64_t blocks =
       uint64_t{config->gridDimX} * config->gridDimY * config->gridDimZ;
@@ -254,9 +307,9 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function,
       most_dynamic[reinterpret_cast<uintptr_t>(function)]) {
     return kInvalidValue;
   }
-  if (arguments != nullptr) {  // the runtime's own
-    const auto copy = *static_cast<const StridedCopyArgument*>(arguments[0]);
-    return Do(config->hStream, [copy] { StridedCopy(copy); });
+  if (arguments != nullptr) {
+    return LaunchOwn(reinterpret_cast<uintptr_t>(function), arguments[0],
+                     static_cast<int64_t>(blocks), config->hStream);
   }
   const std::optional<std::vector<uint64_t>> unpacked = Unpacked(extra);
   if (!unpacked.has_value()) return kInvalidValue;
@@ -292,6 +345,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes,
                               CUstream stream) {
   NEEDS_CONTEXT;
+  ++copies;
   return Copy(to, from, bytes, stream);
 }
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes,

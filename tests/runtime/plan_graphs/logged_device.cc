@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "proto/base/status.h"
 #include "runtime/null_device.h"
 
@@ -88,6 +89,17 @@ absl::Status LoggedDevice::Copy(const StridedView& from, const StridedView& to,
   for (const int64_t size : from.sizes) elements *= size;
   Log(absl::StrCat("copy ", elements, " on"), stream);
   return device_->Copy(from, to, stream);
+}
+
+absl::Status LoggedDevice::CopyAll(absl::Span<const DenseCopy> copies,
+                                   Stream stream) {
+  CallOnce(before_copy);
+  const auto bytes = [](std::string* out, const DenseCopy& copy) {
+    absl::StrAppend(out, copy.bytes);
+  };
+  Log(absl::StrCat("copies ", absl::StrJoin(copies, "+", bytes), " on"),
+      stream);
+  return device_->CopyAll(copies, stream);
 }
 
 absl::Status LoggedDevice::Fill(void* to, int64_t element_bytes,

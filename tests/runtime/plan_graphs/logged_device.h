@@ -13,6 +13,7 @@ namespace kiln {
 // A null device that writes down what is put on which stream:
 //
 //   "copy 4 on 1"     four elements, on the stream of address 1
+//   "copies 16+4 on 1"  runs of 16 and 4 bytes in one
 //   "fill 7 on 1"     with the bits 7
 //   "graph on 1", "record on 1", "wait on 1", "synchronize 1"
 //
@@ -47,6 +48,8 @@ class LoggedDevice : public Device {
   }
   absl::Status Copy(const StridedView& from, const StridedView& to,
                     Stream stream) override;
+  absl::Status CopyAll(absl::Span<const DenseCopy> copies,
+                       Stream stream) override;
   absl::Status Fill(void* to, int64_t element_bytes, int64_t elements,
                     uint64_t bits, Stream stream) override;
   absl::Status Upload(const void* host, void* device, int64_t bytes,

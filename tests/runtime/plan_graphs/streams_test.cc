@@ -40,12 +40,12 @@ TEST_F(Streams, AReplayWaitsForTheLastCallOnAnotherStream) {
   }
   const Tensor x = Vector(1);
   EXPECT_THAT(LogOf(f, x, kFirst),
-              ElementsAre("copy 4 on 1", "graph on 1", "record on 1"));
-  EXPECT_THAT(LogOf(g, x, kSecond), ElementsAre("wait on 2", "copy 4 on 2",
+              ElementsAre("copies 16 on 1", "graph on 1", "record on 1"));
+  EXPECT_THAT(LogOf(g, x, kSecond), ElementsAre("wait on 2", "copies 16 on 2",
                                                 "graph on 2", "record on 2"));
   EXPECT_THAT(LogOf(f, x, kSecond),
-              ElementsAre("copy 4 on 2", "graph on 2", "record on 2"));
-  EXPECT_THAT(LogOf(f, x, kFirst), ElementsAre("wait on 1", "copy 4 on 1",
+              ElementsAre("copies 16 on 2", "graph on 2", "record on 2"));
+  EXPECT_THAT(LogOf(f, x, kFirst), ElementsAre("wait on 1", "copies 16 on 1",
                                                "graph on 1", "record on 1"));
 }
 
@@ -58,7 +58,7 @@ TEST_F(Streams, AWarmUpAndARecordingRunBetweenWhatTheCallerPuts) {
                           "wait on 1", "record on 1"));
   EXPECT_THAT(
       LogOf(f, x, kSecond),
-      ElementsAre("wait on 2", "record on 2", "wait on own", "copy 4 on own",
+      ElementsAre("wait on 2", "record on 2", "wait on own", "copies 16 on own",
                   "record on own", "wait on 2", "graph on 2", "record on 2"));
 }
 
@@ -95,7 +95,41 @@ TEST_F(Streams, AnInputThatRepeatsItselfIsCopiedOnce) {
                 ElementsAre(i, i + 1, i + 2, i + 3, i, i + 1, i + 2, i + 3));
     if (i < 2) continue;
     EXPECT_THAT(device_->TakeLog(),
-                ElementsAre("copy 4 on 1", "graph on 1", "record on 1"));
+                ElementsAre("copies 16 on 1", "graph on 1", "record on 1"));
+  }
+}
+
+// y is the last of four inputs.
+TEST_F(Streams, InputsThatAreRunsOfBytesAreCopiedAtOnce) {
+  const int f = Add(R"(
+    inputs { tensor { dtype: DTYPE_FLOAT32 sizes { value: 4 } strides { value: 1 } } }
+    inputs { tensor { dtype: DTYPE_FLOAT32 sizes { value: 1 } strides { value: 1 } } }
+    inputs { tensor { dtype: DTYPE_FLOAT32 sizes { value: 2 } strides { value: 2 } } }
+    inputs { tensor { dtype: DTYPE_FLOAT32 sizes { value: 2 } sizes { value: 2 }
+      strides { value: 1 } strides { value: 2 } } }
+    buffers { kind: KIND_INPUT index: 0 name: "x" bytes { value: 16 } }
+    buffers { kind: KIND_INPUT index: 1 name: "a" bytes { value: 4 } }
+    buffers { kind: KIND_INPUT index: 2 name: "b" bytes { value: 12 } }
+    buffers { kind: KIND_INPUT index: 3 name: "c" bytes { value: 16 } }
+    buffers { kind: KIND_OUTPUT name: "y" bytes { value: 16 } }
+    steps { copy {
+      from { buffer: 3 dtype: DTYPE_FLOAT32 sizes { value: 4 } strides { value: 1 } }
+      to { buffer: 4 dtype: DTYPE_FLOAT32 sizes { value: 4 } strides { value: 1 } } } }
+    outputs { view { buffer: 4 dtype: DTYPE_FLOAT32 sizes { value: 4 } strides { value: 1 } } })");
+  for (int i = 0; i < 4; ++i) {
+    Tensor a = Vector(1), b = Vector(2), c = Vector(static_cast<float>(i));
+    a.sizes = {1};
+    b.sizes = {2};
+    b.strides = {2};
+    c.sizes = {2, 2};  // a transpose
+    c.strides = {1, 2};
+    device_->TakeLog();
+    const auto y = Begin(f, {Vector(9), a, b, c}, {.stream = kFirst});
+    EXPECT_THAT(FloatValues(y[0]), ElementsAre(i, i + 1, i + 2, i + 3));
+    if (i < 2) continue;
+    EXPECT_THAT(device_->TakeLog(),
+                ElementsAre("copies 16+4+16 on 1", "copy 2 on 1", "graph on 1",
+                            "record on 1"));
   }
 }
 
