@@ -28,12 +28,22 @@ std::optional<Digest> Digest::FromHex(absl::string_view hex) {
 
 std::string Digest::Hex() const { return absl::BytesToHexString(bytes()); }
 
+namespace {
+
+// Found once: of EVP_sha256() each digest would look for it anew.
+const EVP_MD* Algorithm() {
+  static const EVP_MD* const found = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  return found;
+}
+
+}  // namespace
+
 struct Sha256::State {
   EVP_MD_CTX* context;
 };
 
 Sha256::Sha256() : state_(new State{EVP_MD_CTX_new()}) {
-  EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr);
+  EVP_DigestInit_ex(state_->context, Algorithm(), nullptr);
 }
 
 Sha256::~Sha256() { EVP_MD_CTX_free(state_->context); }
