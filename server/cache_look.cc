@@ -1,12 +1,12 @@
 #include "server/cache_look.h"
 
+#include <array>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/wire_format_lite.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
@@ -49,11 +49,15 @@ SharedBytes Serialized(const wire::CompileEvent& event) {
 // Before a message of so many bytes in the field `number`.
 void AppendFieldHead(int number, size_t bytes, std::string& head) {
   using google::protobuf::internal::WireFormatLite;
-  google::protobuf::io::StringOutputStream stream(&head);
-  google::protobuf::io::CodedOutputStream out(&stream);
-  out.WriteTag(WireFormatLite::MakeTag(
-      number, WireFormatLite::WIRETYPE_LENGTH_DELIMITED));
-  out.WriteVarint32(static_cast<uint32_t>(bytes));
+  using google::protobuf::io::CodedOutputStream;
+  std::array<uint8_t, 10> raw;  // two numbers of 32 bits at their longest
+  uint8_t* end = CodedOutputStream::WriteTagToArray(
+      WireFormatLite::MakeTag(number,
+                              WireFormatLite::WIRETYPE_LENGTH_DELIMITED),
+      raw.data());
+  end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(bytes),
+                                                end);
+  head.append(raw.data(), end);
 }
 
 void FillHit(const CompileTask& task, wire::CompileResult& result) {
@@ -103,9 +107,12 @@ SharedAnswer EventOfHit(const CompileTask& task, ReadyHit hit) {
 }
 
 SharedAnswer LookupReplyOf(ReadyHit hit) {
-  wire::LookupReply reply;
-  reply.set_outcome(wire::LookupReply::OUTCOME_HIT);
-  std::string head = reply.SerializeAsString();
+  static const auto& outcome = *new std::string([] {
+    wire::LookupReply reply;
+    reply.set_outcome(wire::LookupReply::OUTCOME_HIT);
+    return reply.SerializeAsString();
+  }());
+  std::string head = outcome;
   AppendFieldHead(wire::LookupReply::kArtifactFieldNumber, hit.artifact.size(),
                   head);
   return {std::move(head), std::move(hit.record), hit.artifact};

@@ -107,8 +107,12 @@ grpc::ServerUnaryReactor* CompileService::Lookup(
   auto* const call = new UnaryCall(*context, lookups_, unread_);
   const auto answer = [this, call, reply](SharedAnswer found) {
     const absl::Status room = call->TakeBytes(found.bytes());
-    if (room.ok()) *reply = BufferOf(std::move(found));
-    if (!room.ok()) counters_.Add(Count::kCallsRefused);
+    if (room.ok()) {
+      grpc::ByteBuffer bytes = BufferOf(std::move(found));
+      reply->Swap(&bytes);
+    } else {
+      counters_.Add(Count::kCallsRefused);
+    }
     call->Answer(room);
   };
   const absl::StatusOr<Caller> caller = AdmitUnary(*context, *call);
