@@ -72,6 +72,10 @@ std::shared_ptr<const TuningDecisions> TuningCache::DecisionsFor(
     const wire::Target& target) const {
   static const auto& none =
       *new auto(std::make_shared<const TuningDecisions>());
+  {
+    MutexLock lock(&mu_);
+    if (decisions_.empty()) return none;
+  }
   const std::string bytes = DeterministicBytes(target);
   MutexLock lock(&mu_);
   const auto found = decisions_.find(bytes);

@@ -198,15 +198,23 @@ void CompileFlow::Leave(FlowCall& call) {
 void CompileFlow::Lookup(const Caller& caller,
                          const wire::LookupRequest& request,
                          const LookupDone& done) {
-  absl::StatusOr<FarAsk> ask = AskOf(caller, request);
-  if (!ask.ok()) return done(ask.status());
-  const Digest key = ask->key;
-  CacheAnswer near = cache_.Lookup(key, ask->query());
+  absl::StatusOr<LookupAsk> read = ReadLookup(request);
+  if (!read.ok()) return done(read.status());
+  const absl::Status allowed =
+      gate_.Require(caller, Role::kReader, read->cache_namespace, "lookup");
+  if (!allowed.ok()) return done(allowed);
+  const Digest key = read->key;
+  FarAsk ask = {.key = key,
+                .values = std::move(read->values),
+                .decisions = tuning_.DecisionsFor(read->target),
+                .driver_cuda_version = read->driver_cuda_version,
+                .cache_namespace = std::move(read->cache_namespace)};
+  CacheAnswer near = cache_.Lookup(key, ask.query());
   if (near.hit() || far_ == nullptr) {
     CountLook(near.outcome, key, LookFor::kLookup, counters_);
     return done(ReplyOf(near));
   }
-  far_->Start(caller.identity, *std::move(ask),
+  far_->Start(caller.identity, std::move(ask),
               [this, key, near, done](const CacheAnswer& far) {
                 const CacheAnswer& answer = far.hit() ? far : near;
                 CountLook(answer.outcome, key, LookFor::kLookup, counters_);
@@ -220,16 +228,23 @@ SharedAnswer CompileFlow::ReplyOf(const CacheAnswer& answer) {
 }
 
 absl::StatusOr<std::optional<ReadyHit>> CompileFlow::LookupInMemory(
-    const Caller& caller, const wire::LookupRequest& request) {
-  ASSIGN_OR_RETURN(const FarAsk ask, AskOf(caller, request));
-  auto found = cache_.LookupInMemory(ask.key, ask.query());
+    const Caller& caller, const LookupAsk& ask) {
+  RETURN_IF_ERROR(
+      gate_.Require(caller, Role::kReader, ask.cache_namespace, "lookup"));
+  const std::shared_ptr<const TuningDecisions> decisions =
+      tuning_.DecisionsFor(ask.target);
+  auto found = cache_.LookupInMemory(
+      ask.key, {.values = ask.values,
+                .decisions = *decisions,
+                .driver_cuda_version = ask.driver_cuda_version,
+                .cache_namespace = ask.cache_namespace});
   if (found.has_value())
     CountLook(CacheOutcome::kHit, ask.key, LookFor::kLookup, counters_);
   return found;
 }
 
-absl::StatusOr<FarAsk> CompileFlow::AskOf(
-    const Caller& caller, const wire::LookupRequest& request) const {
+absl::StatusOr<LookupAsk> CompileFlow::ReadLookup(
+    const wire::LookupRequest& request) const {
   const std::optional<Digest> total =
       Digest::FromBytes(request.request_digest());
   if (!total.has_value()) {
@@ -240,17 +255,17 @@ absl::StatusOr<FarAsk> CompileFlow::AskOf(
   }
   ASSIGN_OR_RETURN(std::string cache_namespace,
                    NamespaceNamed(request.cache_namespace()));
-  RETURN_IF_ERROR(
-      gate_.Require(caller, Role::kReader, cache_namespace, "lookup"));
   if (request.target().kind_case() == wire::Target::KIND_NOT_SET)
     return MakeError(ErrorReason::kBadTarget, "target: not set");
-  return FarAsk{
-      .key = CompileKeyDigest(*total, *pool_.build(), request.target()),
-      .values = {request.values().values().begin(),
-                 request.values().values().end()},
-      .decisions = tuning_.DecisionsFor(request.target()),
-      .driver_cuda_version = request.driver_cuda_version(),
-      .cache_namespace = std::move(cache_namespace)};
+  std::shared_ptr<const BuildIdentity> build = pool_.build();
+  const Digest key = CompileKeyDigest(*total, *build, request.target());
+  return LookupAsk{.key = key,
+                   .build = std::move(build),
+                   .target = request.target(),
+                   .values = {request.values().values().begin(),
+                              request.values().values().end()},
+                   .driver_cuda_version = request.driver_cuda_version(),
+                   .cache_namespace = std::move(cache_namespace)};
 }
 
 }  // namespace kiln

@@ -19,6 +19,7 @@
 #include "server/far_lookups.h"
 #include "server/hit_buffers.h"
 #include "server/job_table.h"
+#include "server/known_lookups.h"
 #include "server/waiter.h"
 #include "server/worker_pool.h"
 
@@ -92,10 +93,14 @@ class CompileFlow {
   void Lookup(const Caller& caller, const wire::LookupRequest& request,
               const LookupDone& done);
 
-  // The same, of what lies in memory: a few microseconds, also on a thread that has
-  // no time. Empty: not there; Lookup looks further. Errors as Lookup's.
-  absl::StatusOr<std::optional<ReadyHit>> LookupInMemory(
-      const Caller& caller, const wire::LookupRequest& request);
+  // What such a request says. INVALID_ARGUMENT BAD_OPTION as Lookup, BAD_TARGET.
+  absl::StatusOr<LookupAsk> ReadLookup(
+      const wire::LookupRequest& request) const;
+
+  // Lookup in memory alone: a few microseconds, also on a thread that has no time.
+  // Empty: not there; Lookup looks further. PERMISSION_DENIED as Lookup.
+  absl::StatusOr<std::optional<ReadyHit>> LookupInMemory(const Caller& caller,
+                                                         const LookupAsk& ask);
 
  private:
   friend class FlowCall;
@@ -118,9 +123,6 @@ class CompileFlow {
   absl::Status ServeBySizes(const CompileTask& task, const Call& call);
   absl::Status ServeRenewed(const CompileTask& task,
                             const absl::Status& replaced, const Call& call);
-  absl::StatusOr<FarAsk> AskOf(const Caller& caller,
-                               const wire::LookupRequest& request) const;
-
   const Gatekeeper& gate_;  // says who may
   const WorkerPool& pool_;  // says who compiles
   const TuningCache& tuning_;

@@ -144,9 +144,19 @@ grpc::ServerUnaryReactor* CompileService::Lookup(
 
 absl::StatusOr<std::optional<ReadyHit>> CompileService::LookUpInMemory(
     const Caller& caller, const grpc::ByteBuffer& bytes) {
+  grpc::Slice whole;  // stays empty where they are in pieces
+  static_cast<void>(bytes.TrySingleSlice(&whole));
+  const absl::string_view text(reinterpret_cast<const char*>(whole.begin()),
+                               whole.size());
+  const auto known = known_.Find(text, pool_.build());
+  if (known != nullptr) return flow_.LookupInMemory(caller, *known);
   wire::LookupRequest request;
   RETURN_IF_ERROR(Decode(bytes, kReadAtOnce, "lookup", request));
-  return flow_.LookupInMemory(caller, request);
+  ASSIGN_OR_RETURN(LookupAsk ask, flow_.ReadLookup(request));
+  auto found = flow_.LookupInMemory(caller, ask);
+  if (found.ok() && found->has_value() && !text.empty())
+    known_.Keep(text, std::make_shared<const LookupAsk>(std::move(ask)));
+  return found;
 }
 
 void CompileService::LookUp(const Caller& caller, const grpc::ByteBuffer& bytes,

@@ -18,6 +18,7 @@
 #include "server/compile_stream.h"
 #include "server/counters.h"
 #include "server/fair_share.h"
+#include "server/known_lookups.h"
 #include "server/unary_call.h"
 #include "server/unread_calls.h"
 #include "server/worker_pool.h"
@@ -92,6 +93,7 @@ class CompileService final
   const WorkerPool& pool_;
   const KeyRing& keys_;
   const Facts facts_;
+  KnownLookups known_;
 };
 
 }  // namespace kiln

@@ -97,6 +97,24 @@ class Roles : public testing::Test {
   std::shared_ptr<grpc::Channel> channel_;
 };
 
+TEST_F(Roles, ALookupThatAnotherCallerMadeBeforeIsRefusedLikeAnyOther) {
+  const wire::CompileRequest request = FakeRequest({"fake.units.1"});
+  ASSERT_TRUE(daemon_.client().Compile(request).status.ok());
+  const wire::LookupRequest lookup = LookupFor(request);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(daemon_.client().Lookup(lookup)->outcome(),
+              wire::LookupReply::OUTCOME_HIT);
+  }
+  grpc::ClientContext context;
+  SetDeadline(context, SteadyIn(absl::Seconds(20)));
+  std::string reply;
+  const grpc::Status status =
+      CallRaw(channel_, context, "/kiln.wire.CompileService/Lookup",
+              lookup.SerializeAsString(), reply);
+  EXPECT_EQ(ReasonOf(FromGrpc(context, status)), ErrorReason::kPermission);
+  EXPECT_TRUE(absl::StrContains(Audit(), "\"what\":\"lookup\"")) << Audit();
+}
+
 TEST_F(Roles, AnAdminOfANamespaceMayDoWhatConcernsThatOneAlone) {
   struct Row {
     const char* method;

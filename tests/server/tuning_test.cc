@@ -68,6 +68,11 @@ TEST(Tuning, TheWinnerIsKeptAndTheNextCompileOfItsKeyUsesIt) {
       Compile(d, RowSums(kColumns), CompileResult::SERVED_FROM_COMPILE);
   ASSERT_EQ(before.compiled().tuned_size(), 1);
   Compile(d, RowSums(8 * kColumns), CompileResult::SERVED_FROM_COMPILE);
+  const wire::LookupRequest lookup = LookupFor(RowSums(kColumns));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(d.client().Lookup(lookup)->outcome(),
+              wire::LookupReply::OUTCOME_HIT);
+  }
 
   grpc::ClientContext context;
   wire::TuneRequest tune;
@@ -84,6 +89,9 @@ TEST(Tuning, TheWinnerIsKeptAndTheNextCompileOfItsKeyUsesIt) {
   EXPECT_THAT(tuned.choices(), Contains(tuned.choice()));
   EXPECT_EQ(before.compiled().tuned(0), absl::StrCat(tuned.key(), " "));
 
+  // What was found before is no answer now, though the request is known.
+  EXPECT_EQ(d.client().Lookup(lookup)->outcome(),
+            wire::LookupReply::OUTCOME_GUARD_MISS);
   const auto after =
       Compile(d, RowSums(kColumns), CompileResult::SERVED_FROM_COMPILE);
   ASSERT_EQ(after.compiled().tuned_size(), 1);
