@@ -195,10 +195,28 @@ void ClientCertificates::Reread() {
   store_ = *std::move(read);
   version_ = version;
   verdicts_.clear();
+  connections_.clear();
+}
+
+void ClientCertificates::Keep(uint64_t connection, const Verdict& verdict) {
+  if (connection == 0) return;
+  if (connections_.size() >= kMostVerdicts) connections_.clear();
+  connections_[connection] = verdict;
+}
+
+std::optional<absl::Status> ClientCertificates::Known(uint64_t connection) {
+  const SteadyTime now = clock_.Steady();
+  MutexLock lock(&mu_);
+  Reread();
+  const auto known = connections_.find(connection);
+  if (known == connections_.end() || now >= known->second.good_until)
+    return std::nullopt;
+  return known->second.status;
 }
 
 absl::Status ClientCertificates::Check(absl::string_view leaf,
-                                       absl::string_view chain) {
+                                       absl::string_view chain,
+                                       uint64_t connection) {
   const Digest shown = Sha256().AddField(leaf).AddField(chain).Finish();
   const SteadyTime now = clock_.Steady();
   Store store;
@@ -206,8 +224,10 @@ absl::Status ClientCertificates::Check(absl::string_view leaf,
     MutexLock lock(&mu_);
     Reread();
     const auto known = verdicts_.find(shown);
-    if (known != verdicts_.end() && now < known->second.good_until)
+    if (known != verdicts_.end() && now < known->second.good_until) {
+      Keep(connection, known->second);
       return known->second.status;
+    }
     X509_STORE_up_ref(store_.get());
     store.reset(store_.get());
   }
@@ -217,7 +237,8 @@ absl::Status ClientCertificates::Check(absl::string_view leaf,
   MutexLock lock(&mu_);
   if (store != store_) return verdict;  // of a file that was replaced meanwhile
   if (verdicts_.size() >= kMostVerdicts) verdicts_.clear();
-  verdicts_[shown] = {verdict, After(now, kVerdictTime)};
+  const Verdict& kept = verdicts_[shown] = {verdict, After(now, kVerdictTime)};
+  Keep(connection, kept);
   return verdict;
 }
 

@@ -1,7 +1,9 @@
 #ifndef KILN_SERVER_ACCESS_CLIENT_CERTIFICATES_H_
 #define KILN_SERVER_ACCESS_CLIENT_CERTIFICATES_H_
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -45,8 +47,16 @@ class ClientCertificates {
   // `leaf`: the certificate whose key a caller has; `chain`: what came with it. PEM,
   // of a stranger.
   //
+  // `connection`: the number of the one that shows them, which shows no others; 0: it
+  // has none.
+  //
   // UNAUTHENTICATED, saying of which certificate what is wrong.
-  absl::Status Check(absl::string_view leaf, absl::string_view chain)
+  absl::Status Check(absl::string_view leaf, absl::string_view chain,
+                     uint64_t connection = 0) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // What Check said of the connection, as long as it would say the same again without
+  // a look at the certificates. Empty: Check has to be asked.
+  std::optional<absl::Status> Known(uint64_t connection)
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -64,6 +74,8 @@ class ClientCertificates {
 
   static absl::StatusOr<Store> Read(const std::string& path);
   void Reread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Keep(uint64_t connection, const Verdict& verdict)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string path_;
   const Clock& clock_;
@@ -73,6 +85,7 @@ class ClientCertificates {
   SteadyTime looked_ ABSL_GUARDED_BY(mu_);
   // By what was shown: a caller shows the same with each call.
   absl::flat_hash_map<Digest, Verdict> verdicts_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<uint64_t, Verdict> connections_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace kiln

@@ -9,6 +9,7 @@
 #include "grpc/grpc_security_constants.h"
 #include "proto/base/status.h"
 #include "proto/key/cache_namespace.h"
+#include "server/tls_files.h"
 
 namespace kiln {
 namespace {
@@ -48,6 +49,23 @@ std::string Property(const grpc::AuthContext& peer, const char* property) {
 std::string CertificateName(const grpc::AuthContext& peer) {
   std::string name = Property(peer, GRPC_X509_SAN_PROPERTY_NAME);
   return !name.empty() ? name : Property(peer, GRPC_X509_CN_PROPERTY_NAME);
+}
+
+// Whether the certificate that a caller shows is good; empty: they show none.
+std::optional<absl::Status> CheckCertificate(const grpc::AuthContext& peer,
+                                             ClientCertificates* certificates) {
+  const uint64_t connection = TlsConnection(peer);
+  if (certificates != nullptr) {
+    if (auto known = certificates->Known(connection)) return known;
+  }
+  const std::string leaf = Property(peer, GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  if (leaf.empty()) return std::nullopt;
+  if (certificates == nullptr) {
+    return MakeError(ErrorReason::kUnauthenticated,
+                     "certificate: this daemon has no CA of callers");
+  }
+  return certificates->Check(
+      leaf, Property(peer, GRPC_X509_PEM_CERT_CHAIN_PROPERTY_NAME), connection);
 }
 
 }  // namespace
@@ -97,26 +115,21 @@ absl::StatusOr<Caller> Gatekeeper::Identify(
 absl::StatusOr<Caller> Gatekeeper::IdentifyOverTls(
     const grpc::CallbackServerContext& context, std::string& shown) const {
   const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
-  const std::string certificate =
-      auth == nullptr ? "" : Property(*auth, GRPC_X509_PEM_CERT_PROPERTY_NAME);
-  if (!certificate.empty()) {
-    // Before any token: gRPC has not looked at whose it is.
-    const absl::Status good =
-        rooms_.certificates == nullptr
-            ? MakeError(ErrorReason::kUnauthenticated,
-                        "certificate: this daemon has no CA of callers")
-            : rooms_.certificates->Check(
-                  certificate,
-                  Property(*auth, GRPC_X509_PEM_CERT_CHAIN_PROPERTY_NAME));
-    if (!good.ok()) shown = std::string(good.message());
-    RETURN_IF_ERROR(good);
+  // Before any token: gRPC has not looked at whose it is.
+  const std::optional<absl::Status> certificate =
+      auth == nullptr ? std::nullopt
+                      : CheckCertificate(*auth, rooms_.certificates);
+  if (certificate.has_value() && !certificate->ok()) {
+    shown = std::string(certificate->message());
+    return *certificate;
   }
   if (const auto token = BearerToken(context)) {
     absl::StatusOr<Caller> caller = rooms_.tokens.CallerOf(*token);
     if (!caller.ok()) shown = std::string(caller.status().message());
     return caller;
   }
-  const std::string name = certificate.empty() ? "" : CertificateName(*auth);
+  const std::string name =
+      certificate.has_value() ? CertificateName(*auth) : "";
   if (!name.empty()) return Known(absl::StrCat("cert:", name), {});
   return MakeError(ErrorReason::kUnauthenticated,
                    absl::StrCat("caller at ", context.peer(),

@@ -134,6 +134,41 @@ TEST_F(ClientCertificatesTest, ARevokedOneIsRefusedOnceTheFileSaysSo) {
   EXPECT_NE(Said(ca_.Issue("new.example", "new", absl::Hours(100))), "OK");
 }
 
+TEST_F(ClientCertificatesTest, WhatAConnectionShowsIsKnownForAWhile) {
+  const std::string lost =
+      BytesOf(ca_.Issue("lost.example", "lost").certificate);
+  TestCa foreign(folder_.path(), "foreign");
+  const std::string forged =
+      BytesOf(foreign.Issue("lost.example", "forged").certificate);
+  EXPECT_EQ(certificates_->Known(1), std::nullopt);
+  EXPECT_TRUE(certificates_->Check(lost, "", 1).ok());
+  EXPECT_EQ(certificates_->Known(1), absl::OkStatus());
+  const absl::Status refused = certificates_->Check(forged, "", 2);
+  EXPECT_FALSE(refused.ok());
+  EXPECT_EQ(certificates_->Known(2), refused);
+  // Nor is anything known of a connection without a number.
+  EXPECT_TRUE(certificates_->Check(lost, "").ok());
+  EXPECT_EQ(certificates_->Known(0), std::nullopt);
+  // A later connection does not make what is known of the certificate last longer.
+  clock_.Advance(absl::Seconds(4));
+  EXPECT_TRUE(certificates_->Check(lost, "", 3).ok());
+  EXPECT_EQ(certificates_->Known(3), absl::OkStatus());
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(certificates_->Known(3), std::nullopt);
+  EXPECT_EQ(certificates_->Known(1), std::nullopt);
+}
+
+TEST_F(ClientCertificatesTest, ARevokedOneIsNotKnownAnyMore) {
+  const TestCa::Files lost = ca_.Issue("lost.example", "lost");
+  clock_.Advance(absl::Seconds(4));
+  EXPECT_TRUE(certificates_->Check(BytesOf(lost.certificate), "", 1).ok());
+  ca_.Revoke(lost);
+  clock_.Advance(
+      absl::Seconds(2));  // what is known would hold; the file does not
+  EXPECT_EQ(certificates_->Known(1), std::nullopt);
+  EXPECT_FALSE(certificates_->Check(BytesOf(lost.certificate), "", 1).ok());
+}
+
 TEST_F(ClientCertificatesTest, AFileThatTurnedBadIsNotTaken) {
   const TestCa::Files files = ca_.Issue("trainer.example", "trainer");
   std::ofstream(ca_.file()) << "half of a fi";
