@@ -150,7 +150,6 @@ struct LevelRow {
   spdlog::level::level_enum spdlog_level;
 };
 constexpr LevelRow kLevels[] = {
-    {'D', "debug", spdlog::level::debug},
     {'I', "info", spdlog::level::info},
     {'W', "warning", spdlog::level::warn},
     {'E', "error", spdlog::level::err},
@@ -244,9 +243,6 @@ LogField::LogField(absl::string_view key, double value)
 LogField::LogField(absl::string_view key, bool value)
     : key_(key), value_(value ? "true" : "false"), quoted_in_json_(false) {}
 
-void LogDebug(absl::string_view event, LogFields fields) {
-  Log(LogLevel::kDebug, event, fields);
-}
 void LogInfo(absl::string_view event, LogFields fields) {
   Log(LogLevel::kInfo, event, fields);
 }

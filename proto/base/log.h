@@ -23,7 +23,7 @@ namespace kiln {
 // replaced, so that no value can forge a line.
 // All functions here are thread-safe.
 
-enum class LogLevel { kDebug, kInfo, kWarning, kError };
+enum class LogLevel { kInfo, kWarning, kError };
 enum class LogFormat { kText, kJson };
 
 struct LogOptions {
@@ -67,7 +67,6 @@ class LogField {
 
 using LogFields = std::initializer_list<LogField>;
 
-void LogDebug(absl::string_view event, LogFields fields = {});
 void LogInfo(absl::string_view event, LogFields fields = {});
 void LogWarning(absl::string_view event, LogFields fields = {});
 void LogError(absl::string_view event, LogFields fields = {});

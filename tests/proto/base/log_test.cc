@@ -88,7 +88,6 @@ TEST_F(LogTest, AValueCannotForgeALine) {
 
 TEST_F(LogTest, LinesBelowTheLevelAreDropped) {
   Capture(LogLevel::kWarning, LogFormat::kText);
-  LogDebug("a.b");
   LogInfo("a.b");
   LogWarning("a.b");
   LogError("a.b");
