@@ -218,6 +218,16 @@ absl::Status ArtifactCache::Insert(NewEntry entry) {
   return stored;
 }
 
+void ArtifactCache::NoteGraph(const wire::KeyFacts& key) {
+  const std::vector<KeyPart> parts = PartsOf(key);
+  const KeyPart* graph = GraphPart(parts);
+  const auto digest = Digest::FromBytes(key.compile_key());
+  if (graph == nullptr || !digest.has_value()) return;
+  IgnoreBecause(
+      graph_keys_.Add(graph->digest, Sha256Of(key.cache_namespace()), *digest),
+      "people find the key by a walk over all");
+}
+
 absl::Status ArtifactCache::Name(const wire::CacheEntry& entry) {
   wire::KeyIndex added;
   *added.mutable_key() = entry.key();
@@ -226,6 +236,7 @@ absl::Status ArtifactCache::Name(const wire::CacheEntry& entry) {
   for (const Digest& old : dropped) {
     RETURN_IF_ERROR(stores_.entries.serve.Delete(old));
   }
+  NoteGraph(entry.key());
   return absl::OkStatus();
 }
 

@@ -16,6 +16,7 @@
 #include "cache/compile_key.h"
 #include "cache/entry_id.h"
 #include "cache/far/far_tier.h"
+#include "cache/graph_keys.h"
 #include "cache/key_index.h"
 #include "cache/ledger.h"
 #include "cache/read_once.h"
@@ -177,10 +178,11 @@ class ArtifactCache {
 
   // All outlive the cache.
   struct Stores {
-    Table entries;      // by entry id
-    Table indexes;      // by compile key
-    BlobStore& graphs;  // by digest of the canonical graph: its lines
-    Ledger& ledger;     // of entries
+    Table entries;  // by entry id
+    Table indexes;  // by compile key
+    BlobStore&
+        graphs;      // by digest of the canonical graph: its lines; GraphKeys
+    Ledger& ledger;  // of entries
     const KeyRing& keys;
     // A tier behind all these; null: none. Where records of other daemons go; null:
     // none are stored.
@@ -194,6 +196,7 @@ class ArtifactCache {
   explicit ArtifactCache(const Stores& stores)
       : stores_(stores),
         indexes_(stores.indexes.serve, stores.indexes.inspect),
+        graph_keys_(stores.graphs),
         ready_indexes_(kReadyRecords),
         ready_entries_(kReadyRecords) {}
 
@@ -265,9 +268,11 @@ class ArtifactCache {
 
   absl::StatusOr<PurgeOutcome> Purge(const PurgeQuery& query);
 
-  // The entry most like the asked key: of that key, or else an equal graph first, then
-  // most equal parts, then the smallest key. Of one namespace, or of all when it is
-  // empty; looks at `most_looked` keys at most.
+  // The entry most like the asked key: of that key, or else of an equal graph, of the
+  // asked key's own namespace first, or else most equal parts, then the smallest key.
+  // Of one namespace, or of all when it is empty. Looks at the graph's keys
+  // (graph_keys.h); where they have no entry, or are more than are noted, at
+  // `most_looked` others at most.
   absl::StatusOr<Nearness> Nearest(
       const std::vector<KeyPart>& asked, absl::string_view graph_text,
       absl::string_view cache_namespace = "",
@@ -275,6 +280,12 @@ class ArtifactCache {
       int64_t most_looked = kMostLooked) const;
 
  private:
+  // Visits those of the asked graph's keys that are noted. Whether they are all.
+  absl::StatusOr<bool> LookAtGraph(
+      const std::vector<KeyPart>& asked, absl::string_view cache_namespace,
+      absl::FunctionRef<absl::Status(const Digest&, const wire::KeyIndex&)>
+          visit) const;
+  void NoteGraph(const wire::KeyFacts& key);
   // Visits the namespace's keys, or all where it is empty, `most` at most. Whether
   // that were all of them.
   absl::StatusOr<bool> LookAt(
@@ -293,6 +304,7 @@ class ArtifactCache {
 
   const Stores stores_;
   KeyIndexes indexes_;
+  GraphKeys graph_keys_;
   ReadOnce<wire::KeyIndex> ready_indexes_;
   ReadOnce<ReadyEntry> ready_entries_;
 };

@@ -218,6 +218,22 @@ absl::StatusOr<bool> ArtifactCache::LookAt(
   return static_cast<int64_t>(entries.size()) <= most;
 }
 
+absl::StatusOr<bool> ArtifactCache::LookAtGraph(
+    const std::vector<KeyPart>& asked, absl::string_view cache_namespace,
+    absl::FunctionRef<absl::Status(const Digest&, const wire::KeyIndex&)> visit)
+    const {
+  const KeyPart* graph = GraphPart(asked);
+  const KeyPart* own = PartNamed("namespace", asked);
+  if (graph == nullptr || (cache_namespace.empty() && own == nullptr))
+    return false;
+  const std::vector<Digest> keys = graph_keys_.Find(
+      graph->digest,
+      cache_namespace.empty() ? own->digest : Sha256Of(cache_namespace));
+  for (const Digest& key : keys)
+    RETURN_IF_ERROR(indexes_.ForEach(key.Hex(), /*after=*/std::nullopt, visit));
+  return keys.size() < GraphKeys::kMost;
+}
+
 absl::StatusOr<Nearness> ArtifactCache::Nearest(
     const std::vector<KeyPart>& asked, absl::string_view graph_text,
     absl::string_view cache_namespace, const std::function<bool()>& is_gone,
@@ -246,6 +262,9 @@ absl::StatusOr<Nearness> ArtifactCache::Nearest(
     if (index.ok()) RETURN_IF_ERROR(look(*itself, *index));
     if (near.nearest.has_value()) return near;
   }
+  ASSIGN_OR_RETURN(const bool saw_graph,
+                   LookAtGraph(asked, cache_namespace, look));
+  if (saw_graph && near.nearest.has_value()) return near;
   ASSIGN_OR_RETURN(near.saw_all, LookAt(cache_namespace, most_looked, look));
   if (!near.nearest.has_value()) return near;
   const KeyPart* other = GraphPart(near.nearest->entry.parts);

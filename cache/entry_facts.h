@@ -43,12 +43,16 @@ inline wire::KeyFacts KeyFactsOf(const CompileKey& key,
   return facts;
 }
 
-// The graph's part of a key; nullptr where it has none.
-inline const KeyPart* GraphPart(const std::vector<KeyPart>& parts) {
+// A part of a key; nullptr where it has none of that name.
+inline const KeyPart* PartNamed(absl::string_view name,
+                                const std::vector<KeyPart>& parts) {
   const auto found =
       std::find_if(parts.begin(), parts.end(),
-                   [](const KeyPart& part) { return part.name == "graph"; });
+                   [&](const KeyPart& part) { return part.name == name; });
   return found == parts.end() ? nullptr : &*found;
+}
+inline const KeyPart* GraphPart(const std::vector<KeyPart>& parts) {
+  return PartNamed("graph", parts);
 }
 
 // Whether the key is of that namespace; of any when it is empty.

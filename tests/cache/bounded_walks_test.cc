@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cache/artifact_cache.h"
+#include "cache/graph_keys.h"
 #include "cache/memory_blob_store.h"
 #include "tests/support/faulty_blob_store.h"
 #include "tests/support/key_named.h"
@@ -15,9 +16,10 @@ namespace {
 
 class BoundedWalksTest : public testing::Test {
  protected:
-  void Insert(const std::string& name, const std::string& cache_namespace) {
+  void Insert(const std::string& name, const std::string& cache_namespace,
+              const std::string& compiler = "a compiler") {
     NewEntry entry;
-    entry.key = KeyNamed(name, cache_namespace);
+    entry.key = KeyNamed(name, cache_namespace, compiler);
     entry.cache_namespace = cache_namespace;
     ASSERT_EQ(cache_.Insert(std::move(entry)), absl::OkStatus());
   }
@@ -85,6 +87,73 @@ TEST_F(BoundedWalksTest, TheNearestIsOfSoManyKeysAndThatIsSaid) {
   ASSERT_TRUE(itself.nearest.has_value());
   EXPECT_EQ(itself.nearest->entry.compile_key, KeyOfName("0", "team-b"));
   EXPECT_EQ(itself.nearest->difference.part, "");
+}
+
+TEST_F(BoundedWalksTest, AGraphsOtherKeysAreFoundWithoutAWalk) {
+  for (int i = 0; i < 8; ++i) Insert(absl::StrCat(i), "team-b");
+  Insert("graph", "team-b", "an older compiler");
+  Insert("graph", "team-a", "an older compiler");
+  for (const char* among : {"", "team-b", "team-a"}) {
+    const Nearness near = Near("graph", among, 0);
+    ASSERT_TRUE(near.nearest.has_value()) << among;
+    EXPECT_EQ(near.nearest->entry.compile_key,
+              KeyNamed("graph", *among ? among : "team-b", "an older compiler")
+                  .digest);
+    // The asked key's own, which is not there, and the one.
+    EXPECT_EQ(indexes_.gets, 2) << among;
+    EXPECT_TRUE(near.saw_all);
+  }
+  EXPECT_EQ(Near("graph", "", 0).nearest->difference.part, "compiler");
+  // It tells nobody of what is gone.
+  ASSERT_TRUE(cache_.Purge({.cache_namespace = "team-b", .all = true}).ok());
+  EXPECT_FALSE(Near("graph", "team-b", 8).nearest.has_value());
+}
+
+TEST_F(BoundedWalksTest, WhatIsKnownOfAGraphsKeysIsBounded) {
+  Insert("graph", "team-b", "the first compiler");
+  for (size_t i = 0; i < GraphKeys::kMost; ++i)
+    Insert("graph", "team-b", absl::StrCat("compiler ", i));
+  const std::vector<Digest> known =
+      GraphKeys(graphs_).Find(Sha256Of("graph"), Sha256Of("team-b"));
+  ASSERT_EQ(known.size(), GraphKeys::kMost);
+  EXPECT_EQ(known.back(), KeyNamed("graph", "team-b", "compiler 0").digest);
+  // So there may be more, and a walk goes on.
+  const Nearness near = Near("graph", "team-b", 1);
+  EXPECT_TRUE(near.nearest.has_value());
+  EXPECT_FALSE(near.saw_all);
+  EXPECT_TRUE(Near("graph", "team-b", GraphKeys::kMost + 1).saw_all);
+}
+
+TEST(GraphKeys, HaveTheLastInFrontAndEachOnce) {
+  MemoryBlobStore store;
+  GraphKeys keys(store);
+  const Digest graph = Sha256Of("graph"), team = Sha256Of("team");
+  for (const char* key : {"a", "b", "a"})
+    ASSERT_TRUE(keys.Add(graph, team, Sha256Of(key)).ok());
+  EXPECT_EQ(keys.Find(graph, team),
+            (std::vector<Digest>{Sha256Of("b"), Sha256Of("a")}));
+  EXPECT_TRUE(keys.Find(graph, Sha256Of("another team")).empty());
+  EXPECT_TRUE(keys.Find(Sha256Of("another"), team).empty());
+}
+
+// What another build may have put there.
+TEST(GraphKeys, BeginAnewWhereTheRecordIsNone) {
+  MemoryBlobStore store;
+  GraphKeys keys(store);
+  const Digest graph = Sha256Of("graph"), team = Sha256Of("team");
+  ASSERT_TRUE(keys.Add(graph, team, Sha256Of("a")).ok());
+  std::vector<Digest> records;
+  ASSERT_TRUE(store
+                  .Scan([&](const Digest& record, int64_t) {
+                    records.push_back(record);
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  ASSERT_EQ(records.size(), 1u);
+  ASSERT_TRUE(store.Put(records[0], "no keys").ok());
+  EXPECT_TRUE(keys.Find(graph, team).empty());
+  ASSERT_TRUE(keys.Add(graph, team, Sha256Of("b")).ok());
+  EXPECT_EQ(keys.Find(graph, team), std::vector<Digest>{Sha256Of("b")});
 }
 
 }  // namespace
