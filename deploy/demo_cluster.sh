@@ -9,8 +9,8 @@ source deploy/say.sh
 
 say "1. Build"
 deploy/install_deps.sh
-bazel build --show_progress --show_progress_rate_limit=5 --ui_event_filters=info,error,warning \
-  //server:kilnd //compiler:kiln-worker //client/corpus_runner:kiln-corpus //client/compilectl:compilectl
+source deploy/build.sh
+build //server:kilnd //compiler:kiln-worker //client/corpus_runner:kiln-corpus //client/compilectl:compilectl
 corpus=bazel-bin/client/corpus_runner/kiln-corpus
 models=tests/corpus/models
 

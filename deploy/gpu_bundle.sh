@@ -12,7 +12,8 @@ out=${1:-build/gpu-bundle}
 mapfile -t tests < <(bazel query --noshow_progress 'attr(tags, "\bgpu\b", kind(cc_test, //tests/...))' 2>/dev/null)
 [[ ${#tests[@]} -gt 0 ]] || { echo "kiln gpu-bundle: no test is tagged \"gpu\"" >&2; exit 1; }
 
-bazel build //client/corpus_runner:kiln-corpus "${tests[@]}"
+source deploy/build.sh
+build //client/corpus_runner:kiln-corpus "${tests[@]}"
 rm -rf "$out"
 mkdir -p "$out/bin" "$out/tests" "$out/lib"
 wheel=$(bash deploy/commands/wheel.sh "$out")

@@ -56,25 +56,27 @@ if [[ ${#missing[@]} -gt 0 ]]; then
   fi
 fi
 
-# NVRTC turns CUDA sources into cubins and needs neither a GPU nor a driver. Kiln looks for it in a
-# CUDA toolkit and in build/nvrtc.
-has_nvrtc() {
-  compgen -G '/usr/local/cuda*/lib64/libnvrtc.so.13*' >/dev/null ||
-    compgen -G 'build/nvrtc/nvidia/cu13/lib/libnvrtc.so.13*' >/dev/null
-}
+# NVRTC turns CUDA sources into cubins and needs neither a GPU nor a driver. Without it everything else works, so that what
+# goes wrong here is told and ends nothing.
+source deploy/nvrtc_environment.sh
 
-if ! has_nvrtc; then
-  echo "install_deps: fetching NVRTC from PyPI into build/nvrtc (225 MB)"
-  mkdir -p build
-  staging=$(mktemp -d build/nvrtc.XXXXXX)
+# fetch_nvrtc: puts NVRTC into build/nvrtc; false when it can't be had.
+fetch_nvrtc() (
+  mkdir -p build && staging=$(mktemp -d build/nvrtc.XXXXXX) || exit 1
   trap 'rm -rf "$staging"' EXIT
-  python3 -m venv "$staging/venv"
-  if "$staging/venv/bin/pip" install --quiet --disable-pip-version-check --no-deps \
-    --target "$staging/nvrtc" 'nvidia-cuda-nvrtc>=13.0,<13.1' 'nvidia-cuda-runtime>=13.0,<13.1'; then
-    rm -rf build/nvrtc
-    mv "$staging/nvrtc" build/nvrtc
-  else
-    # The CPU needs none of it, and a CUDA compile says that it is missing.
-    echo "install_deps: NVRTC could not be fetched: CUDA compiles will answer NO_TOOLCHAIN" >&2
+  python3 -m venv "$staging/venv" &&
+    "$staging/venv/bin/pip" install --quiet --disable-pip-version-check --retries 2 --no-deps \
+      --target "$staging/nvrtc" 'nvidia-cuda-nvrtc>=13.0,<13.1' 'nvidia-cuda-runtime>=13.0,<13.1' &&
+    rm -rf build/nvrtc && mv "$staging/nvrtc" build/nvrtc
+)
+
+if [[ -z ${KILN_NVRTC:-} ]] && ! nvrtc_stands; then
+  echo "install_deps: fetching NVRTC from PyPI into build/nvrtc (225 MB)"
+  if ! fetch_nvrtc; then
+    cat >&2 <<'TEXT'
+install_deps: NVRTC could not be fetched. The CPU needs none of it; what is compiled for CUDA will answer NO_TOOLCHAIN. To have it,
+  where PyPI can be reached: run deploy/install_deps.sh again;
+  from a CUDA 13 toolkit or a copy: export KILN_CUDA_LIBRARY_PATH=FOLDER, the folder that has libnvrtc.so.13.
+TEXT
   fi
 fi

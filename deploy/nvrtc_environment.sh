@@ -7,12 +7,12 @@ if [[ -z ${KILN_CUDA_LIBRARY_PATH:-} ]]; then
   fi
 fi
 
-# Whether NVRTC stands in one of those folders or in a toolkit.
+# Whether NVRTC of CUDA 13 stands in one of those folders or in a toolkit, where workers look.
 nvrtc_stands() {
   local folders folder
   IFS=: read -ra folders <<<"${KILN_CUDA_LIBRARY_PATH:-}"
-  for folder in "${folders[@]}" /usr/local/cuda*/lib64; do
-    if compgen -G "$folder/libnvrtc.so*" >/dev/null; then return 0; fi
+  for folder in "${folders[@]}" /usr/local/cuda/lib64 /usr/local/cuda-13.0/lib64 /usr/local/cuda/lib; do
+    if compgen -G "$folder/libnvrtc.so.13*" >/dev/null; then return 0; fi
   done
   return 1
 }

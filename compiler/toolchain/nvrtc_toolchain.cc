@@ -116,12 +116,15 @@ class NvrtcToolchain final : public Toolchain {
       if (library != nullptr && ResolveAll(library, api_))
         return absl::OkStatus();
     }
+    if (config_.only_dir.empty()) dirs.back() = "the loader's own folders";
     return MakeError(
         ErrorReason::kNoToolchain,
-        absl::StrCat("libnvrtc: found in none of [", absl::StrJoin(dirs, ", "),
-                     "] (the empty name is the loader's own search); type: "
-                     "pip install 'nvidia-cuda-nvrtc>=13.0,<13.1' and name its "
-                     "folder"));
+        absl::StrCat(
+            "libnvrtc.so.13: found in none of [", absl::StrJoin(dirs, ", "),
+            "]; where CUDA 13 is, start the daemon with "
+            "KILN_CUDA_LIBRARY_PATH=FOLDER, the folder that has it; elsewhere "
+            "first type: pip install --target DIR 'nvidia-cuda-nvrtc>=13.0,"
+            "<13.1', whose folder is DIR/nvidia/cu13/lib"));
   }
 
   absl::Status Check(int code, absl::string_view call) const {

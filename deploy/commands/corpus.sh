@@ -13,7 +13,8 @@ if [[ $# -eq 0 ]]; then
   echo "kiln corpus: a PATH is due; ./kiln corpus --help says more" >&2
   exit 2
 fi
-(cd "$root" && bazel build //client/corpus_runner:kiln-corpus //server:kilnd //compiler:kiln-worker)
+source "$root/deploy/build.sh"
+(cd "$root" && build //client/corpus_runner:kiln-corpus //server:kilnd //compiler:kiln-worker)
 source "$root/deploy/nvrtc_environment.sh"
 # Of its own, so that nothing stays behind when it is stopped half way.
 TMPDIR=$(mktemp -d /tmp/kiln-XXXXXX)

@@ -27,6 +27,7 @@ targets=("$@")
 [[ ${#targets[@]} -gt 0 ]] || targets=(//...)
 
 deploy/install_deps.sh
+source deploy/build.sh
 # Tests see no environment but this. Where NVRTC stands they fail without it; elsewhere they say that they are skipped.
 source deploy/nvrtc_environment.sh
 if nvrtc_stands; then
@@ -40,7 +41,7 @@ events=$(mktemp)
 trap 'rm -f "$events"' EXIT
 
 status=0
-bazel test "${config[@]}" --keep_going --show_progress --show_progress_rate_limit=10 \
+run_bazel test "${config[@]}" --keep_going --show_progress --show_progress_rate_limit=10 \
   --build_event_json_file="$events" "${targets[@]}" || status=$?
 # 4: the build is good and no test was found. What bazel calls a failure is one.
 [[ $status -ne 4 ]] || status=0

@@ -11,6 +11,7 @@ if [[ $# -gt 1 || ${1:-} == -* ]]; then
   exit 2
 fi
 deploy/install_deps.sh
-bazel build --show_progress --show_progress_rate_limit=5 //server:kilnd //compiler:kiln-worker //client/compilectl:compilectl \
-  //client/python:_native.abi3.so //client/python:libkiln.so >&2
+source deploy/build.sh
+build //server:kilnd //compiler:kiln-worker //client/compilectl:compilectl \
+  //client/python:_native.abi3.so //client/python:libkiln.so
 python3 deploy/wheel/make_wheel.py bazel-bin "${1:-build/wheel}"

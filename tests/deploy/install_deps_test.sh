@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# install_deps.sh waits while another process holds apt's lock, not for ever, and ends with apt-get's status. The
-# commands of the system are stand-ins, which write down what they are asked.
+# install_deps.sh waits while another process holds apt's lock, not for ever, and ends with apt-get's status. That NVRTC is
+# missing ends nothing. The commands of the system are stand-ins, which write down what they are asked.
 set -u
-script=$(readlink -f deploy/install_deps.sh)
 tree=$TEST_TMPDIR/tree
 mkdir -p "$tree/deploy" "$tree/bin" "$tree/build/nvrtc/nvidia/cu13/lib"
-cp "$script" "$tree/deploy/install_deps.sh"
+cp -L deploy/install_deps.sh "$tree/deploy/"
+# Whatever toolkit this machine has.
+sed 's#/usr/local/cuda#/nowhere/cuda#g' deploy/nvrtc_environment.sh >"$tree/deploy/nvrtc_environment.sh"
+unset KILN_NVRTC KILN_CUDA_LIBRARY_PATH
 touch "$tree/build/nvrtc/nvidia/cu13/lib/libnvrtc.so.13"
 log=$tree/asked
 
@@ -61,3 +63,22 @@ installs 0 0
 [[ $? -eq 1 ]] || fail "installs without root"
 grep -q "sudo apt-get update && sudo apt-get install" "$tree/err" || fail "does not say what to type"
 ! grep -q apt-get "$log" || fail "asks apt-get without root"
+
+# Without NVRTC, and without PyPI: told, with both ways to have it, and no end.
+stand_in dpkg-query <<<'echo installed'
+stand_in python3 <<<"echo \"python3 \$*\" >>$log; exit 1"
+installs 0 0 || fail "ends with $? where NVRTC stands"
+! grep -q python3 "$log" || fail "fetches NVRTC though it stands"
+rm -r "$tree/build/nvrtc"
+installs 0 0 || fail "ends with $? where NVRTC cannot be fetched"
+grep -q python3 "$log" || fail "does not try to fetch NVRTC"
+[[ -z $(ls "$tree/build") ]] || fail "leaves behind: $(ls "$tree/build")"
+for words in "run deploy/install_deps.sh again" "export KILN_CUDA_LIBRARY_PATH=FOLDER"; do
+  grep -q "$words" "$tree/err" || fail "does not say \"$words\""
+done
+
+# One that is elsewhere and named is not fetched again.
+mkdir -p "$tree/cuda"
+touch "$tree/cuda/libnvrtc.so.13.0.88"
+KILN_CUDA_LIBRARY_PATH=$tree/none:$tree/cuda installs 0 0 || fail "ends with $? where NVRTC is named"
+! grep -q python3 "$log" || fail "fetches NVRTC though its folder is named"

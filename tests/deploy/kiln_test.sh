@@ -83,5 +83,27 @@ grep -q "^usage: ./kiln ctl" <<<"$text" && grep -q "^compilectl was given --help
 touch "$tree/deploy/nvrtc_environment.sh"
 [[ $("$tree/kiln" doctor -o json) == "compilectl was given doctor -o json" ]] || fail "doctor is not ctl doctor"
 
+# A build that has to wait for another says so, and one of what was never built says that it takes long.
+mkdir -p "$TEST_TMPDIR/bin"
+printf '#!/bin/sh\n[ "$1" != --noblock_for_lock ] || [ ! -e %s/held ] || exit 9\necho "bazel $*"\nexit 3\n' \
+  "$TEST_TMPDIR" >"$TEST_TMPDIR/bin/bazel"
+chmod +x "$TEST_TMPDIR/bin/bazel"
+# builds: standard error of a build of //server:kilnd in the copied tree; nothing goes to standard output.
+builds() {
+  (cd "$tree" && PATH=$TEST_TMPDIR/bin:$PATH && source "$root/deploy/build.sh" && build //server:kilnd 2>&1 >"$TEST_TMPDIR/out")
+}
+text=$(builds)
+[[ $? -eq 3 ]] || fail "a build's status is not bazel's"
+[[ ! -s $TEST_TMPDIR/out ]] || fail "a build writes to standard output: $(<"$TEST_TMPDIR/out")"
+[[ ${text%%$'\n'*} == "kiln: building //server:kilnd, which takes"* ]] || fail "a first build does not begin with what it does: $text"
+! grep -q waiting <<<"$text" || fail "a build that is alone waits: $text"
+mkdir -p "$tree/bazel-bin/server"
+touch "$tree/bazel-bin/server/kilnd" "$TEST_TMPDIR/held"
+text=$(builds)
+[[ $? -eq 3 ]] || fail "a build that waited has not bazel's status"
+grep -q "^kiln: another build or test is running in this tree; waiting" <<<"$text" || fail "a build waits without a word: $text"
+grep -q "^bazel build .*//server:kilnd" <<<"$text" || fail "a build that waited is not done: $text"
+! grep -q "kiln: building" <<<"$text" || fail "a later build says that it takes long: $text"
+
 # The demos' headings are bold on a terminal alone.
 [[ $(source "$root/deploy/say.sh" && say one two) == $'\n== one two' ]] || fail "a heading has escapes where no terminal is"
