@@ -24,6 +24,7 @@
 #include "proto/jail/own_memory.h"
 #include "proto/jail/worker_environment.h"
 #include "server/config.h"
+#include "server/config_files.h"
 #include "server/config_text.h"
 #include "server/daemon.h"
 #include "server/library_logs.h"
@@ -192,7 +193,8 @@ void Define(Arguments& line, Flags& flags) {
   line.Option("--log-format", flags.log_format, "text or json");
   line.Option("--log-level", flags.log_level, "info, warning or error");
   line.Flag("--check-config", flags.check_config,
-            "print the whole configuration as it would be used, and end");
+            "print the whole configuration as it would be used, and end; 1 "
+            "where a file that it names is not good");
 }
 
 int Main(int argc, char** argv) {
@@ -210,6 +212,11 @@ int Main(int argc, char** argv) {
     return 2;
   }
   if (flags.check_config) {
+    const absl::Status files = CheckFiles(*config);
+    if (!files.ok()) {
+      fprintf(stderr, "kilnd: %s\n", std::string(files.message()).c_str());
+      return 1;
+    }
     fputs(ConfigText(*config).c_str(), stdout);
     return 0;
   }

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -49,11 +51,23 @@ absl::Status Refuse(const std::string& path, absl::string_view what) {
 // `forbidden`: bits of the mode that the file may not have.
 absl::StatusOr<std::string> Read(const std::string& path, mode_t forbidden) {
   const File file(fopen(path.c_str(), "re"), &fclose);
-  if (file == nullptr)
-    return Refuse(path, absl::StrCat("can't be read: ", strerror(errno)));
+  if (file == nullptr) {
+    const int why = errno;
+    std::error_code unknown;
+    const std::string seen_from =
+        path.starts_with("/")
+            ? ""
+            : absl::StrCat(" (seen from ",
+                           std::filesystem::current_path(unknown).string(),
+                           ", where kilnd was started)");
+    return Refuse(path,
+                  absl::StrCat("can't be read: ", strerror(why), seen_from));
+  }
   struct stat info = {};
   if (fstat(fileno(file.get()), &info) != 0 || (info.st_mode & forbidden) != 0)
-    return Refuse(path, "others may read or write it; mode 0600 is due");
+    return Refuse(path, absl::StrCat("others may read or write it, expected "
+                                     "mode 0600; chmod 600 ",
+                                     path));
   std::string bytes(kMostBytes, '\0');
   bytes.resize(fread(bytes.data(), 1, bytes.size(), file.get()));
   return bytes;
@@ -99,7 +113,9 @@ absl::StatusOr<Pems> ReadPems(const TlsFiles& files) {
   ASSIGN_OR_RETURN(const PrivateKey key, KeyIn(pems.key, files.key));
   if (X509_check_private_key(certificate.get(), key.get()) != 1)
     return Refuse(files.key,
-                  absl::StrCat("not the key of ", files.certificate));
+                  absl::StrCat("not the key of ", files.certificate,
+                               "; tls_certificate and tls_key must belong "
+                               "together"));
   if (files.client_ca.empty()) return pems;
   ASSIGN_OR_RETURN(pems.client_ca, Read(files.client_ca, 0));
   RETURN_IF_ERROR(CertificateIn(pems.client_ca, files.client_ca).status());

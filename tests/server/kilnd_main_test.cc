@@ -174,6 +174,43 @@ TEST(KilndMain, CheckConfigPrintsWhatItWouldUse) {
   EXPECT_TRUE(absl::StrContains(kilnd.Said(), "queue_limit = 256"));
 }
 
+TEST(KilndMain, CheckConfigReadsTheFilesAsAStartWould) {
+  Kilnd kilnd;
+  const std::string& folder = kilnd.folder.path();
+  TestCa ca(folder, "ca");
+  const TestCa::Files own = ca.Issue("kilnd.example", "kilnd");
+  const TestCa::Files other = ca.Issue("other.example", "other");
+  // What is said of a [listen] with these, and the exit code.
+  const auto check = [&](const std::string& certificate, const std::string& key,
+                         const std::string& client_ca,
+                         const std::string& more) {
+    const std::string config = absl::StrCat(folder, "/kilnd.toml");
+    std::ofstream(config) << "[listen]\ntcp = \"127.0.0.1:7117\""
+                          << "\ntls_certificate = \"" << certificate
+                          << "\"\ntls_key = \"" << key
+                          << "\"\ntls_client_ca = \"" << client_ca << "\"\n"
+                          << more;
+    return Kilnd::ExitOf(kilnd.Start({"--check-config", "--config", config}));
+  };
+  EXPECT_EQ(check(own.certificate, own.key, ca.file(), ""), 0) << kilnd.Said();
+  const std::string far =
+      "[far]\naddresses = [\"127.0.0.1:6379\"]\ntls_ca = \"/nowhere.far\"\n";
+  struct Row {
+    std::string certificate, key, client_ca, more, said;
+  };
+  for (const Row& row :
+       {Row{"nowhere.crt", own.key, "", "",
+            "nowhere.crt: can't be read: No such file or directory (seen "
+            "from "},
+        Row{own.certificate, "/nowhere.key", "", "", "/nowhere.key: can't be"},
+        Row{own.certificate, other.key, "", "", "not the key of"},
+        Row{own.certificate, own.key, "/nowhere.ca", "", "/nowhere.ca: can't"},
+        Row{own.certificate, own.key, "", far, "/nowhere.far"}}) {
+    EXPECT_EQ(check(row.certificate, row.key, row.client_ca, row.more), 1);
+    EXPECT_TRUE(absl::StrContains(kilnd.Said(), row.said)) << kilnd.Said();
+  }
+}
+
 TEST(KilndMain, TheExampleConfigurationIsSound) {
   Kilnd kilnd;
   EXPECT_EQ(Kilnd::ExitOf(kilnd.Start({"--check-config", "--config",
