@@ -32,7 +32,13 @@ absl::StatusOr<wire::CompileRequest> RequestOf(const CaseOptions& options) {
                      TargetOf(options.device, options.arch));
     return request;
   }
-  return absl::NotFoundError(absl::StrCat(file, ": no case ", name));
+  if (cases.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat(file, ": has no case, expected a line of JSON for each"));
+  }
+  return absl::NotFoundError(absl::StrCat(file, ": found no case ", name,
+                                          " among ", cases.size(),
+                                          ", the first is ", cases[0].name));
 }
 
 }  // namespace kiln

@@ -21,6 +21,7 @@
 #include "client/corpus_runner/unpack_files.h"
 #include "proto/base/command_line.h"
 #include "proto/base/status.h"
+#include "proto/base/tcp_address.h"
 #include "runtime/thread_pool.h"
 
 namespace kiln {
@@ -39,7 +40,8 @@ constexpr char kWhat[] =
 constexpr char kFooter[] =
     "Exit codes: 0 nothing failed, 1 something did or no case was found, "
     "2 used wrongly.\n"
-    "Environment: KILN_CUDA_LIBRARY_PATH, folders as of --library-folder.";
+    "Environment: KILN_CUDA_LIBRARY_PATH, folders as of --library-folder. "
+    "KILN_ADDR and kiln.toml are not read.";
 
 struct Flags {
   CorpusRun run;
@@ -82,6 +84,19 @@ absl::Status CheckFlags(const Flags& flags) {
     return MakeError(
         ErrorReason::kBadOption,
         "--local, --daemon, --tcp: more than one is given; give one");
+  }
+  if (CheckTcpAddress(flags.run.daemon, /*least_port=*/1).ok()) {
+    return MakeError(ErrorReason::kBadOption,
+                     absl::StrCat("--daemon: found ", flags.run.daemon,
+                                  ", expected the path of a socket; --tcp "
+                                  "takes HOST:PORT"));
+  }
+  if (!flags.run.tcp.empty() && flags.run.public_keys.empty()) {
+    return MakeError(
+        ErrorReason::kBadOption,
+        "--public-key: found none, expected with --tcp the 64 hexadecimal "
+        "digits of the daemon's public key, as `compilectl keys list` tells it "
+        "on its machine");
   }
   if (!flags.run.token_files.empty() &&
       flags.run.token_files.size() != flags.run.tcp.size()) {
@@ -233,6 +248,19 @@ int Run(const Flags& flags, const std::string& scratch) {
   return Conclude(*results);
 }
 
+// Which daemons programs are told of does not decide what is tested here.
+void TellUnreadAddress(const CorpusRun& run) {
+  if (getenv("KILN_ADDR") == nullptr || run.local || !run.daemon.empty() ||
+      !run.tcp.empty()) {
+    return;
+  }
+  std::fputs(
+      "kiln-corpus: starts a daemon of its own; KILN_ADDR is not read, "
+      "--daemon "
+      "SOCKET or --tcp HOST:PORT names one that runs\n",
+      stderr);
+}
+
 int Main(int argc, char** argv) {
   Flags flags;
   CommandLine line(
@@ -244,6 +272,7 @@ int Main(int argc, char** argv) {
                  std::string(sound.message()).c_str());
     return 2;
   }
+  TellUnreadAddress(flags.run);
   FillDefaults(flags);
   if (!flags.unpack.empty()) {
     const absl::Status unpacked = UnpackFiles(flags.run.paths, flags.unpack);

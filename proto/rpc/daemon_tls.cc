@@ -1,12 +1,18 @@
 #include "proto/rpc/daemon_tls.h"
 
 #include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <map>
+#include <memory>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -35,8 +41,17 @@ absl::Status Refuse(const std::string& subject, absl::string_view what) {
   return MakeError(ErrorReason::kBadOption, absl::StrCat(subject, ": ", what));
 }
 
+// Where a relative path was looked for stands behind it.
 absl::Status CantBeRead(const std::string& path) {
-  return Refuse(path, absl::StrCat("can't be read: ", std::strerror(errno)));
+  const int why = errno;
+  std::error_code unknown;
+  const std::string seen_from =
+      path.starts_with("/")
+          ? ""
+          : absl::StrCat(" (seen from ",
+                         std::filesystem::current_path(unknown).string(), ")");
+  return Refuse(path,
+                absl::StrCat("can't be read: ", std::strerror(why), seen_from));
 }
 
 // What a file holds and whose it is: of the file that was opened, whatever lies
@@ -135,16 +150,54 @@ class TokenOfFile final : public grpc::MetadataCredentialsPlugin {
   std::string token_ ABSL_GUARDED_BY(mu_);
 };
 
-// A file with a block of PEM, as "-----BEGIN EC PRIVATE KEY-----".
+// What a file with a block of PEM holds, as "-----BEGIN EC PRIVATE KEY-----".
 enum class Pem { kCertificate, kPrivateKey };
-absl::Status CheckPem(const std::string& path, Pem kind) {
-  if (path.empty()) return absl::OkStatus();
+absl::StatusOr<std::string> ReadPem(const std::string& path, Pem kind) {
   const bool is_key = kind == Pem::kPrivateKey;
   const absl::string_view words = is_key ? "PRIVATE KEY" : "CERTIFICATE";
-  ASSIGN_OR_RETURN(const ReadFile file, Read(path));
+  ASSIGN_OR_RETURN(ReadFile file, Read(path));
   if (!absl::StrContains(file.text, absl::StrCat(words, "-----")))
     return Refuse(path, absl::StrCat("found no ", words, " in PEM"));
-  return is_key ? CheckPrivate(path, file.info) : absl::OkStatus();
+  if (is_key) RETURN_IF_ERROR(CheckPrivate(path, file.info));
+  return std::move(file.text);
+}
+
+using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;
+
+Bio Reader(const std::string& bytes) {
+  return {BIO_new_mem_buf(bytes.data(), static_cast<int>(bytes.size())),
+          &BIO_free};
+}
+
+// What is shown to the daemon. With a key of another certificate each handshake
+// would end without a word that says so.
+absl::Status CheckPair(const DaemonTls& tls) {
+  if (tls.certificate.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string chain,
+                   ReadPem(tls.certificate, Pem::kCertificate));
+  ASSIGN_OR_RETURN(const std::string secret,
+                   ReadPem(tls.key, Pem::kPrivateKey));
+  const std::unique_ptr<X509, decltype(&X509_free)> certificate(
+      PEM_read_bio_X509(Reader(chain).get(), nullptr, nullptr, nullptr),
+      &X509_free);
+  // An empty passphrase instead of a question on the terminal.
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(
+      PEM_read_bio_PrivateKey(Reader(secret).get(), nullptr, nullptr,
+                              const_cast<char*>("")),
+      &EVP_PKEY_free);
+  const bool is_pair =
+      certificate != nullptr && key != nullptr &&
+      X509_check_private_key(certificate.get(), key.get()) == 1;
+  ERR_clear_error();
+  if (certificate == nullptr)
+    return Refuse(tls.certificate, "its first certificate can't be read");
+  if (key == nullptr)
+    return Refuse(tls.key, "can't be read; give a key without a passphrase");
+  if (is_pair) return absl::OkStatus();
+  return Refuse(tls.key,
+                absl::StrCat("is not the key of ", tls.certificate,
+                             "; give a certificate and the key that belongs "
+                             "to it (--tls-certificate, --tls-key)"));
 }
 
 absl::Status CheckTogether(const std::string& tcp, const DaemonTls& tls) {
@@ -172,9 +225,9 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsFor(
     const std::string& tcp, const DaemonTls& tls) {
   RETURN_IF_ERROR(CheckTogether(tcp, tls));
   if (tls.ca.empty()) return grpc::InsecureChannelCredentials();
-  RETURN_IF_ERROR(CheckPem(tls.ca, Pem::kCertificate));
-  RETURN_IF_ERROR(CheckPem(tls.certificate, Pem::kCertificate));
-  RETURN_IF_ERROR(CheckPem(tls.key, Pem::kPrivateKey));
+  RETURN_IF_ERROR(
+      Annotate(ReadPem(tls.ca, Pem::kCertificate).status(), "TLS CA"));
+  RETURN_IF_ERROR(CheckPair(tls));
   namespace experimental = grpc::experimental;
   experimental::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(
@@ -184,11 +237,12 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsFor(
   if (!tls.certificate.empty()) options.watch_identity_key_cert_pairs();
   auto channel = experimental::TlsCredentials(options);
   if (tls.token_file.empty()) return channel;
-  ASSIGN_OR_RETURN(std::string token, ReadToken(tls.token_file));
+  absl::StatusOr<std::string> token = ReadToken(tls.token_file);
+  if (!token.ok()) return Annotate(token.status(), "token file");
   return grpc::CompositeChannelCredentials(
       channel,
       grpc::MetadataCredentialsFromPlugin(
-          std::make_unique<TokenOfFile>(tls.token_file, std::move(token))));
+          std::make_unique<TokenOfFile>(tls.token_file, *std::move(token))));
 }
 
 }  // namespace kiln

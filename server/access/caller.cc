@@ -35,7 +35,9 @@ absl::Status Refuse(const Caller& caller, Role role, absl::string_view where,
       ErrorReason::kPermission,
       absl::StrCat(what, ": caller ", caller.identity, " has ",
                    GrantsText(caller.grants), "; this requires the role ",
-                   RoleName(role), " in ", where));
+                   RoleName(role), " in ", where,
+                   ", which the daemon's owner gives in an [[access]] table "
+                   "or with a token (`compilectl tokens add`)"));
 }
 
 }  // namespace

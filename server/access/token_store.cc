@@ -97,7 +97,7 @@ absl::Status CheckNew(absl::string_view name, const Grant& grant,
                      absl::StrCat("token ", name, ": found a life of ",
                                   absl::FormatDuration(life),
                                   ", expected more than 0 and at most ",
-                                  absl::FormatDuration(kLongestTokenLife)));
+                                  kLongestTokenLife / absl::Hours(24), "d"));
   }
   return Annotate(CheckNamespaces(grant.namespaces),
                   absl::StrCat("token ", name));

@@ -65,7 +65,7 @@ TEST_F(OwnFiles, APipeInThePlaceOfATokenIsNotWaitedFor) {
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   const DaemonTls tls = {.ca = ca_.file(), .token_file = pipe};
   EXPECT_EQ(CredentialsFor("127.0.0.1:1", tls).status().message(),
-            pipe + ": has no token in its first line");
+            "token file: " + pipe + ": has no token in its first line");
 }
 
 TEST_F(OwnFiles, AFileThatIsNoneOfItsKindIsNamed) {
@@ -74,13 +74,14 @@ TEST_F(OwnFiles, AFileThatIsNoneOfItsKindIsNamed) {
     std::string message;
   };
   for (const Row& row :
-       {Row{{.ca = own_.key}, own_.key + ": found no CERTIFICATE in PEM"},
+       {Row{{.ca = own_.key},
+            "TLS CA: " + own_.key + ": found no CERTIFICATE in PEM"},
         Row{{.ca = "/nowhere.crt"},
-            "/nowhere.crt: can't be read: No such file or directory"},
+            "TLS CA: /nowhere.crt: can't be read: No such file or directory"},
         Row{{.ca = folder_.path()},
-            folder_.path() + ": can't be read: Is a directory"},
+            "TLS CA: " + folder_.path() + ": can't be read: Is a directory"},
         Row{{.ca = ca_.file(), .token_file = "/nowhere"},
-            "/nowhere: can't be read: No such file or directory"},
+            "token file: /nowhere: can't be read: No such file or directory"},
         Row{{.ca = ca_.file(), .certificate = own_.key, .key = own_.key},
             own_.key + ": found no CERTIFICATE in PEM"},
         Row{{.ca = ca_.file(),

@@ -136,7 +136,7 @@ TEST_F(Compilectl, WhatIsUsedWronglyEndsWithTwo) {
             "first of its 64 digits, 0 to 9 and a to f\n");
   EXPECT_EQ(Ask({"tokens", "add", "x", "--for", "0s"}).err,
             "compilectl: BAD_OPTION: kilnd: token x: found a life of 0, "
-            "expected more than 0 and at most 8784h\n");
+            "expected more than 0 and at most 366d\n");
   EXPECT_EQ(
       Ask({"tokens", "revoke"}).err,
       "compilectl: BAD_OPTION: tokens revoke: no NAME was given, expected "
@@ -357,7 +357,8 @@ TEST_F(Compilectl, DoctorSaysThatTheWorkersHaveNoHostCompiler) {
             "apt-get install g++  # or deploy/install_deps.sh");
   EXPECT_EQ(FindingIn(document, "NVRTC")["health"], "absent");
   EXPECT_EQ(FindingIn(document, "NVRTC")["remedy"],
-            "deploy/install_deps.sh, then ./kiln daemon");
+            "deploy/install_deps.sh, then ./kiln daemon  # or start it with "
+            "KILN_CUDA_LIBRARY_PATH=FOLDER");
 }
 
 // A compiler that nobody would look for, and no NVRTC: what doctor says of them is

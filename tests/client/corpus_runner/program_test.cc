@@ -1,4 +1,6 @@
 // The program kiln-corpus: what it refuses, before any case is run.
+#include <stdlib.h>
+
 #include <fstream>
 #include <string>
 #include <vector>
@@ -52,6 +54,32 @@ TEST(KilnCorpus, OptionsThatMeanNothingAreRefusedByName) {
     EXPECT_EQ(run.exit_code, 2) << words[0];
     EXPECT_NE(run.err.find(words[0]), std::string::npos) << run.err;
   }
+}
+
+TEST(KilnCorpus, AnAddressInThePlaceOfASocketIsRefusedWithTheOptionForIt) {
+  const ProgramRun run = Corpus({"--daemon", "127.0.0.1:7117"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_NE(run.err.find("--daemon: found 127.0.0.1:7117"), std::string::npos)
+      << run.err;
+  EXPECT_NE(run.err.find("--tcp takes HOST:PORT"), std::string::npos)
+      << run.err;
+}
+
+TEST(KilnCorpus, ADaemonBehindTcpTakesItsKey) {
+  const ProgramRun run = Corpus({"--tcp", "127.0.0.1:7117"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_NE(run.err.find("compilectl keys list"), std::string::npos) << run.err;
+}
+
+// kilnd is none, so that no daemon starts.
+TEST(KilnCorpus, SaysThatItReadsNoAddressFromTheEnvironment) {
+  setenv("KILN_ADDR", "unix:/nowhere/kilnd.sock", 1);
+  const ProgramRun own = Corpus({"--kilnd", "/nowhere/kilnd"});
+  const ProgramRun local = Corpus({"--local"});
+  unsetenv("KILN_ADDR");
+  EXPECT_NE(own.err.find("KILN_ADDR is not read"), std::string::npos)
+      << own.err;
+  EXPECT_EQ(local.err.find("KILN_ADDR"), std::string::npos) << local.err;
 }
 
 }  // namespace
