@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/compile_events.h"
+#include "client/daemon_identity.h"
 #include "client/daemon_status.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/admin_service.grpc.pb.h"
@@ -25,23 +26,11 @@ using Stub = wire::CompileService::Stub;
 // Between two tries at a daemon whose queue is full.
 constexpr absl::Duration kLongestPause = absl::Seconds(10);
 
-absl::StatusOr<wire::DescribeReply> AskWhoItIs(
+absl::StatusOr<wire::DescribeReply> Describe(
     const std::shared_ptr<grpc::Channel>& channel,
     const DaemonAddress& address) {
-  const auto stub = wire::CompileService::NewStub(channel);
-  grpc::ClientContext context;
-  SetDeadline(context, SteadyIn(address.answer_timeout));
-  wire::DescribeReply reply;
-  const grpc::Status status =
-      stub->Describe(&context, wire::DescribeRequest(), &reply);
-  const absl::Status outcome =
-      StatusOfCall(status, context, absl::StrCat("kilnd at ", address.Text()));
-  // A daemon that does not say who it is in time is as good as none.
-  if (absl::IsDeadlineExceeded(outcome)) {
-    return MarkSilent(absl::UnavailableError(outcome.message()));
-  }
-  RETURN_IF_ERROR(outcome);
-  return reply;
+  return AskWhoItIs(channel, address.answer_timeout,
+                    absl::StrCat("kilnd at ", address.Text()));
 }
 
 std::string BuildOf(const wire::DescribeReply& said) {
@@ -50,42 +39,6 @@ std::string BuildOf(const wire::DescribeReply& said) {
       "kilnd ", said.version(), ", build ",
       absl::BytesToHexString(
           absl::string_view(said.build_identity()).substr(0, kShown)));
-}
-
-absl::StatusOr<TrustedKeys> KeysSaid(const wire::DescribeReply& reply) {
-  ASSIGN_OR_RETURN(const PublicKey own,
-                   PublicKey::FromBytes(reply.public_key()));
-  TrustedKeys keys = {own};
-  for (const wire::TrustedKey& told : reply.trusted_keys()) {
-    ASSIGN_OR_RETURN(const PublicKey key,
-                     PublicKey::FromBytes(told.public_key()));
-    keys.Add(key, told.cache_namespace());
-  }
-  return keys;
-}
-
-// The keys that artifacts of a daemon are verified with, which says of itself who
-// signs there. Of a daemon whose socket was checked that is enough. Else keys are
-// configured, and its word can only take one away: a daemon that signs with none
-// of them would be refused artifact by artifact.
-absl::StatusOr<TrustedKeys> KeysOf(const DaemonAddress& address,
-                                   const wire::DescribeReply& reply) {
-  ASSIGN_OR_RETURN(const TrustedKeys said, KeysSaid(reply));
-  TrustedKeys keys = said;
-  if (!address.public_keys.empty()) keys = address.public_keys;
-  for (const std::string& id : reply.revoked_key_ids()) keys.Revoke(id);
-  const std::vector<TrustedKeys::Row> left = keys.rows();
-  const bool meets = std::any_of(left.begin(), left.end(),
-                                 [&said](const TrustedKeys::Row& row) {
-                                   return said.Find(row.key.key_id()).ok();
-                                 });
-  if (meets || !address.socket.empty()) return keys;
-  return MakeError(
-      ErrorReason::kArtifactUntrusted,
-      absl::StrCat("kilnd at ", address.Text(), ": signs with key ",
-                   absl::BytesToHexString(reply.public_key()),
-                   ", which is not one of the ", address.public_keys.size(),
-                   " trusted keys"));
 }
 
 // The artifact under the request's digest; empty on a miss of any kind.
@@ -178,8 +131,7 @@ absl::StatusOr<std::unique_ptr<CompileClient>> CompileClient::Connect(
   ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel,
                    OpenDaemonChannel(address));
   // Also with a known key: a daemon that does not answer is no daemon.
-  ASSIGN_OR_RETURN(const wire::DescribeReply said,
-                   AskWhoItIs(channel, address));
+  ASSIGN_OR_RETURN(const wire::DescribeReply said, Describe(channel, address));
   ASSIGN_OR_RETURN(TrustedKeys keys, KeysOf(address, said));
   return std::unique_ptr<CompileClient>(new CompileClient(
       address, std::move(keys), BuildOf(said), std::move(channel)));
@@ -239,7 +191,7 @@ TrustedKeys CompileClient::keys() const {
 
 absl::Status CompileClient::RefreshKeys() {
   ASSIGN_OR_RETURN(const wire::DescribeReply said,
-                   AskWhoItIs(channel(), address_));
+                   Describe(channel(), address_));
   ASSIGN_OR_RETURN(TrustedKeys keys, KeysOf(address_, said));
   MutexLock lock(&mu_);
   keys_ = std::move(keys);

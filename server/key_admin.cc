@@ -30,7 +30,8 @@ absl::StatusOr<wire::RotateKeyReply> RotateKey(
 absl::StatusOr<wire::RevokeKeyReply> RevokeKey(
     KeyStore& keys, const wire::RevokeKeyRequest& request) {
   wire::RevokeKeyReply reply;
-  ASSIGN_OR_RETURN(*reply.mutable_key_id(), keys.Revoke(request.key_hex()));
+  ASSIGN_OR_RETURN(*reply.mutable_key_id(),
+                   keys.Revoke(request.key_hex(), request.unknown()));
   return reply;
 }
 

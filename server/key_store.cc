@@ -73,6 +73,27 @@ absl::Status CheckRoomToRevoke(const wire::KeyFile& file,
                    "start the daemon with a new data folder"));
 }
 
+// NOT_FOUND, naming the first keys there are, unless `id` is one of them. A key is
+// never forgotten, so that one that is known stays so.
+absl::Status CheckKnown(const std::string& id,
+                        const std::vector<KeyStore::Row>& keys) {
+  constexpr size_t kShown = 16;
+  std::string there;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const wire::DaemonKey& key = keys[i].key;
+    if (key.key_id() == id) return absl::OkStatus();
+    if (i >= kShown) continue;
+    absl::StrAppend(&there, i == 0 ? "" : ", ",
+                    absl::BytesToHexString(key.key_id()), " (namespace ",
+                    key.cache_namespace().empty() ? "*" : key.cache_namespace(),
+                    ")");
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "key ", absl::BytesToHexString(id), ": not known here; there are ", there,
+      keys.size() > kShown ? ", ..." : "",
+      "; `--unknown` revokes a key in advance"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<KeyStore>> KeyStore::Open(
@@ -224,8 +245,10 @@ absl::StatusOr<PublicKey> KeyStore::RotateLocked(
   return made;
 }
 
-absl::StatusOr<std::string> KeyStore::Revoke(absl::string_view key_hex) {
+absl::StatusOr<std::string> KeyStore::Revoke(absl::string_view key_hex,
+                                             bool unknown) {
   ASSIGN_OR_RETURN(const std::string id, KeyIdOf(key_hex));
+  if (!unknown) RETURN_IF_ERROR(CheckKnown(id, List()));
   MutexLock lock(&mu_);
   RETURN_IF_ERROR(CheckRoomToRevoke(file_, id));
   std::set<std::string> scopes = namespaces_;

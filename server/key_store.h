@@ -70,10 +70,13 @@ class KeyStore {
 
   // The key is believed no more, whoever it belongs to; gives its id. One that
   // signs here is replaced first, however many keys its namespace has. `key_hex`:
-  // 64 digits of a public key, or 16 of its id.
+  // 64 digits of a public key, or 16 of its id. `unknown`: the key need not be on
+  // the list.
   //
-  // BAD_OPTION: not such digits, or kMaxRevokedKeys is reached. STORAGE as Open.
-  absl::StatusOr<std::string> Revoke(absl::string_view key_hex)
+  // BAD_OPTION: not such digits, or kMaxRevokedKeys is reached. NOT_FOUND: it is
+  // not on the list. STORAGE as Open.
+  absl::StatusOr<std::string> Revoke(absl::string_view key_hex,
+                                     bool unknown = false)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   struct Row {

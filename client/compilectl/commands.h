@@ -47,7 +47,8 @@ absl::StatusOr<std::string> WorkersCommand(const AdminClient& daemon,
                                            OutputFormat format);
 
 // KEY LEFT CALLER GRAPH WHY of jobs that ended two workers; those whose key begins
-// with `clear_prefix`, or all, may be tried again before.
+// with `clear_prefix`, or all, may be tried again before. NOT_FOUND when no key
+// begins so.
 absl::StatusOr<std::string> QuarantineCommand(const AdminClient& daemon,
                                               const std::string& clear_prefix,
                                               bool clear_all,
@@ -166,10 +167,11 @@ absl::StatusOr<std::string> RotateKeyCommand(const AdminClient& daemon,
                                              const std::string& cache_namespace,
                                              OutputFormat format);
 
-// What the key signed is refused from now on.
+// What the key signed is refused from now on. `unknown`: also a key that the
+// daemon does not know; else that is NOT_FOUND.
 absl::StatusOr<std::string> RevokeKeyCommand(const AdminClient& daemon,
                                              const std::string& key_hex,
-                                             OutputFormat format);
+                                             bool unknown, OutputFormat format);
 
 // Versions of this program and of the daemon, with the public key that it says is
 // its own. Without a daemon that answers it says why that one's is unknown, and is

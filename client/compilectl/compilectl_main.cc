@@ -19,8 +19,10 @@
 #include "client/compilectl/completion.h"
 #include "client/compilectl/doctor.h"
 #include "client/compilectl/installation.h"
+#include "client/compilectl/public_keys.h"
+#include "client/daemon_identity.h"
+#include "client/version.h"
 #include "proto/base/command_line.h"
-#include "proto/base/digest.h"
 #include "proto/base/duration_text.h"
 #include "proto/base/status.h"
 #include "proto/base/tcp_address.h"
@@ -31,13 +33,14 @@ namespace {
 
 constexpr char kFooter[] =
     "Exit codes: 0 done, 1 refused or failed, 2 used wrongly.\n"
-    "Environment: KILN_SOCKET, the daemon's socket; KILN_TLS_CA, "
-    "KILN_TLS_CERTIFICATE, KILN_TLS_KEY and KILN_TOKEN_FILE, for --tcp.";
+    "Environment: KILN_SOCKET, the daemon's socket; KILN_PUBLIC_KEY, "
+    "KILN_TLS_CA, KILN_TLS_CERTIFICATE, KILN_TLS_KEY and KILN_TOKEN_FILE, for "
+    "--tcp.";
 
 struct Flags {
-  std::string socket;
+  std::optional<std::string> socket;
   std::string tcp;
-  std::string public_key_hex;
+  std::string public_keys_hex;  // with commas between
   DaemonTls tls;
   std::string action = "ls";
   std::string key_action = "list";
@@ -59,6 +62,7 @@ struct Flags {
   std::string clear;
   bool clear_all = false;
   bool stop = false;
+  bool unknown = false;
 };
 
 // What a command gives: the text for standard output, or why there is none.
@@ -97,21 +101,20 @@ std::string DefaultDataFolder() {
 
 absl::StatusOr<DaemonAddress> AddressOf(const Flags& flags) {
   DaemonAddress address;
+  address.answer_timeout = absl::Seconds(flags.timeout_seconds);
   if (flags.tcp.empty()) {
-    address.socket = flags.socket;
+    address.socket = flags.socket.value_or(DefaultSocket());
     return address;
+  }
+  if (flags.socket.has_value()) {
+    return MakeError(ErrorReason::kBadOption,
+                     "--socket, --tcp: both are given; give one");
   }
   RETURN_IF_ERROR(
       Annotate(CheckTcpAddress(flags.tcp, /*least_port=*/1), "--tcp"));
   address.tcp = flags.tcp;
   address.tls = flags.tls;
-  const std::optional<Digest> raw = Digest::FromHex(flags.public_key_hex);
-  if (!raw.has_value()) {
-    return MakeError(ErrorReason::kBadOption,
-                     "--public-key: expected 64 hexadecimal digits with --tcp");
-  }
-  ASSIGN_OR_RETURN(PublicKey key, PublicKey::FromBytes(raw->bytes()));
-  address.public_keys.push_back(std::move(key));
+  ASSIGN_OR_RETURN(address.public_keys, ReadPublicKeys(flags.public_keys_hex));
   return address;
 }
 
@@ -129,6 +132,7 @@ absl::StatusOr<AdminClient> Connect(const Flags& flags) {
   ASSIGN_OR_RETURN(const DaemonAddress address, AddressOf(flags));
   ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel,
                    OpenDaemonChannel(address));
+  RETURN_IF_ERROR(CheckIdentity(channel, address));
   return AdminClient(std::move(channel), absl::Seconds(flags.timeout_seconds));
 }
 
@@ -199,7 +203,7 @@ Outcome Keys(const AdminClient& daemon, const Flags& flags) {
                             FormatOf(flags));
   }
   if (flags.key_action == "revoke")
-    return RevokeKeyCommand(daemon, flags.key, FormatOf(flags));
+    return RevokeKeyCommand(daemon, flags.key, flags.unknown, FormatOf(flags));
   return MakeError(ErrorReason::kBadOption,
                    absl::StrCat("keys: found \"", flags.key_action,
                                 "\", expected list, rotate or revoke"));
@@ -225,13 +229,16 @@ class Program {
   Program()
       : line_({.program = "compilectl",
                .what = "Looks at a kiln daemon and tells it what to do.",
-               .footer = kFooter}) {
+               .footer = kFooter,
+               .version = absl::StrCat("compilectl ", kVersion)}) {
     Arguments& all = line_.arguments();
-    flags_.socket = DefaultSocket();
-    all.Option("--socket", flags_.socket, "the daemon's Unix socket");
+    all.Option(
+        "--socket", flags_.socket,
+        absl::StrCat("the daemon's Unix socket [", DefaultSocket(), "]"));
     all.Option("--tcp", flags_.tcp, "host:port instead of a socket");
-    all.Option("--public-key", flags_.public_key_hex,
-               "the daemon's key, for --tcp");
+    flags_.public_keys_hex = Environment("KILN_PUBLIC_KEY");
+    all.Option("--public-key", flags_.public_keys_hex,
+               "the daemon's key, for --tcp: another daemon is refused");
     flags_.tls = {.ca = Environment("KILN_TLS_CA"),
                   .certificate = Environment("KILN_TLS_CERTIFICATE"),
                   .key = Environment("KILN_TLS_KEY"),
@@ -443,6 +450,8 @@ class Program {
               "list, rotate or revoke");
     keys.Word("KEY", flags_.key, Arguments::Due::kOptional,
               "of revoke: the key's id, or the public key");
+    keys.Flag("--unknown", flags_.unknown,
+              "of revoke: a key that the daemon does not know, in advance");
     keys.Option("--namespace", flags_.purge.cache_namespace,
                 "of rotate: of this one alone");
   }

@@ -8,30 +8,18 @@
 #include "absl/time/time.h"
 #include "client/compilectl/admin_call.h"
 #include "client/compilectl/commands.h"
+#include "client/daemon_identity.h"
 #include "client/version.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/signature.h"
 #include "proto/base/status.h"
-#include "proto/base/steady_time.h"
-#include "proto/compile_service.grpc.pb.h"
+#include "proto/compile_service.pb.h"
 
 namespace kiln {
 namespace {
 
 using Json = nlohmann::ordered_json;
 using Admin = wire::AdminService::Stub;
-
-// Who the daemon says it is.
-absl::StatusOr<wire::DescribeReply> Describe(const AdminClient& daemon) {
-  const auto stub = wire::CompileService::NewStub(daemon.channel());
-  grpc::ClientContext context;
-  SetDeadline(context, SteadyIn(daemon.timeout()));
-  wire::DescribeReply reply;
-  const grpc::Status status =
-      stub->Describe(&context, wire::DescribeRequest(), &reply);
-  RETURN_IF_ERROR(StatusOfCall(status, context, "kilnd"));
-  return reply;
-}
 
 }  // namespace
 
@@ -149,6 +137,11 @@ absl::StatusOr<std::string> QuarantineCommand(const AdminClient& daemon,
   ASSIGN_OR_RETURN(const wire::QuarantineReply reply,
                    AdminCall<wire::QuarantineReply>(
                        daemon, &Admin::ListQuarantine, request));
+  if (!clear_all && !clear_prefix.empty() && reply.cleared() == 0) {
+    return absl::NotFoundError(
+        absl::StrCat("quarantine: no job's key begins with ", clear_prefix,
+                     "; `compilectl quarantine` lists those there are"));
+  }
   if (format == OutputFormat::kJson) {
     Json jobs = Json::array();
     for (const wire::QuarantinedJob& job : reply.jobs()) {
@@ -237,7 +230,8 @@ absl::StatusOr<std::string> VersionCommand(
   wire::DescribeReply said;
   std::string absent = std::string(daemon.status().message());
   if (daemon.ok()) {
-    absl::StatusOr<wire::DescribeReply> reply = Describe(*daemon);
+    absl::StatusOr<wire::DescribeReply> reply =
+        AskWhoItIs(daemon->channel(), daemon->timeout(), "kilnd");
     absent = std::string(reply.status().message());
     if (reply.ok()) said = *std::move(reply);
   }

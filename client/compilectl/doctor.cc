@@ -8,12 +8,14 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/compilectl/admin_call.h"
 #include "client/compilectl/doctor_address.h"
+#include "client/daemon_identity.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/status.h"
 
@@ -29,9 +31,11 @@ constexpr absl::string_view kEarliest = "2025-01-01T00:00:00+00:00";
 constexpr size_t kColumns = 80;
 
 const char* InstallNvrtc(const DoctorOptions& options) {
-  return options.from_wheel ? "pip install 'nvidia-cuda-nvrtc>=13.0,<13.1' && "
-                              "compilectl drain"
-                            : "deploy/install_deps.sh, then ./kiln daemon";
+  return options.from_wheel
+             ? "pip install 'nvidia-cuda-nvrtc>=13.0,<13.1' && compilectl "
+               "drain  # or KILN_CUDA_LIBRARY_PATH=FOLDER"
+             : "deploy/install_deps.sh, then ./kiln daemon  # or start it with "
+               "KILN_CUDA_LIBRARY_PATH=FOLDER";
 }
 
 const char* InstallHostCompiler(const DoctorOptions& options) {
@@ -60,10 +64,14 @@ Finding ToolchainFinding(const DoctorOptions& options,
 std::vector<Finding> OwnToolchains(const DoctorOptions& options) {
   const absl::StatusOr<wire::HelloReply> hello = options.ask_worker();
   if (!hello.ok()) {
-    return {{.subject = "worker",
-             .health = Health::kBad,
-             .found = std::string(hello.status().message()),
-             .remedy = "kilnd --worker PROGRAM  # names kiln-worker"}};
+    return {
+        {.subject = "worker",
+         .health = Health::kBad,
+         .found = std::string(hello.status().message()),
+         .remedy = absl::StrCat(
+             options.kilnd, absl::StartsWith(options.kilnd, "./kiln")
+                                ? "  # builds kiln-worker"
+                                : " --worker PROGRAM  # names kiln-worker")}};
   }
   std::vector<Finding> findings;
   for (const wire::Toolchain& tool : hello->toolchains()) {
@@ -111,6 +119,7 @@ absl::StatusOr<DaemonAnswer> AskDaemon(const DoctorOptions& options) {
   const DaemonAddress& address = options.daemon;
   ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
                    OpenDaemonChannel(address));
+  RETURN_IF_ERROR(CheckIdentity(channel, address));
   const AdminClient client(channel, address.answer_timeout);
   ASSIGN_OR_RETURN(
       const wire::WorkersReply workers,

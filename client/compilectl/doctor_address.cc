@@ -115,9 +115,13 @@ Finding NoDaemonFinding(const DoctorOptions& options,
   if (options.daemon.socket.empty()) {
     const bool unknown = reason == ErrorReason::kUnauthenticated ||
                          reason == ErrorReason::kPermission;
-    none.remedy = unknown ? "compilectl tokens add NAME --role admin "
-                            "--namespace '*'  # on its machine"
-                          : "compilectl doctor  # on its machine";
+    none.remedy =
+        unknown ? "compilectl tokens add NAME --role admin "
+                  "--namespace '*'  # on its machine"
+        : reason == ErrorReason::kArtifactUntrusted
+            ? "compilectl keys list  # on its machine; then give that "
+              "--public-key"
+            : "compilectl doctor  # on its machine";
     return none;
   }
   // What is wrong with the socket is wrong with the daemon.

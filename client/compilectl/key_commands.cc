@@ -82,9 +82,11 @@ absl::StatusOr<std::string> RotateKeyCommand(const AdminClient& daemon,
 
 absl::StatusOr<std::string> RevokeKeyCommand(const AdminClient& daemon,
                                              const std::string& key_hex,
+                                             bool unknown,
                                              OutputFormat format) {
   wire::RevokeKeyRequest request;
   request.set_key_hex(key_hex);
+  request.set_unknown(unknown);
   ASSIGN_OR_RETURN(
       const wire::RevokeKeyReply reply,
       AdminCall<wire::RevokeKeyReply>(daemon, &Admin::RevokeKey, request));

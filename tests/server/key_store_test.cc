@@ -101,7 +101,7 @@ TEST_F(KeyStoreTest, ANamespacesRotationsTakeNoRoomFromAnybodyElse) {
   // Another namespace and the operator rotate and revoke as before.
   EXPECT_TRUE(keys->Rotate("team-b").ok());
   EXPECT_TRUE(keys->Rotate("").ok());
-  EXPECT_TRUE(keys->Revoke("feedfacefeedface").ok());
+  EXPECT_TRUE(keys->Revoke("feedfacefeedface", /*unknown=*/true).ok());
   EXPECT_TRUE(keys->Revoke(own).ok());
   EXPECT_FALSE(IsBelieved(*keys, own));
 }
@@ -142,7 +142,7 @@ TEST_F(KeyStoreTest, BoundsAndRevocationsOutliveARestart) {
   const auto keys = Open();
   EXPECT_FALSE(IsBelieved(*keys, revoked));
   EXPECT_EQ(RotateUntilRefused(*keys, "team-a"), 0);
-  EXPECT_TRUE(keys->Revoke("feedfacefeedface").ok());
+  EXPECT_TRUE(keys->Revoke("feedfacefeedface", /*unknown=*/true).ok());
 }
 
 TEST_F(KeyStoreTest, AnEmptyOrCutListIsRefused) {
@@ -152,7 +152,7 @@ TEST_F(KeyStoreTest, AnEmptyOrCutListIsRefused) {
     const std::string before = SignerOf(*keys, "");
     ASSERT_TRUE(keys->Rotate("team-a").ok());
     ASSERT_TRUE(keys->Revoke(before).ok());
-    ASSERT_TRUE(keys->Revoke("feedfacefeedface").ok());
+    ASSERT_TRUE(keys->Revoke("feedfacefeedface", /*unknown=*/true).ok());
     whole = Read(List());
   }
   for (size_t length = 0; length < whole.size(); ++length) {
@@ -165,6 +165,25 @@ TEST_F(KeyStoreTest, AnEmptyOrCutListIsRefused) {
   ExpectRefused("a row less");
   Write(List(), whole);
   EXPECT_FALSE(IsBelieved(*Open(), "feedfacefeedface"));
+}
+
+TEST_F(KeyStoreTest, AKeyThatIsNotKnownIsRevokedInAdvanceAlone) {
+  const auto keys = Open();
+  const absl::Status unknown = keys->Revoke("feedfacefeedface").status();
+  EXPECT_TRUE(absl::IsNotFound(unknown)) << unknown;
+  const std::string own_id =
+      absl::BytesToHexString(keys->ring()->SignerOf("")->public_key().key_id());
+  for (const std::string& word :
+       {std::string("feedfacefeedface"), own_id + " (namespace *)",
+        std::string("--unknown")}) {
+    EXPECT_TRUE(absl::StrContains(unknown.message(), word)) << unknown;
+  }
+  EXPECT_EQ(keys->List().size(), 1);
+  EXPECT_TRUE(keys->Revoke("feedfacefeedface", /*unknown=*/true).ok());
+  EXPECT_EQ(keys->List().size(), 2);
+  // It is known from then on, and revoked is revoked.
+  EXPECT_TRUE(keys->Revoke("feedfacefeedface").ok());
+  EXPECT_EQ(keys->List().size(), 2);
 }
 
 TEST_F(KeyStoreTest, TheListIsThereFromTheFirstStart) {

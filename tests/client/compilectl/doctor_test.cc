@@ -157,6 +157,9 @@ TEST_F(Doctor, AMachineWithoutACompilerIsTold) {
 TEST_F(Doctor, AWorkerThatCannotStartIsBad) {
   options_.ask_worker = [] { return absl::NotFoundError("no such program"); };
   ExpectBad(FindingOf(options_, "worker"), "no such program", "kilnd --worker");
+  options_.kilnd = "./kiln daemon";
+  ExpectBad(FindingOf(options_, "worker"), "no such program",
+            "./kiln daemon  # builds kiln-worker");
 }
 
 TEST_F(Doctor, WhoHasThePythonPackageAloneIsToldWhatPipCanDo) {
@@ -166,7 +169,8 @@ TEST_F(Doctor, WhoHasThePythonPackageAloneIsToldWhatPipCanDo) {
   Say("nvrtc", "none", "");
   options_.can_load = [](const std::string&) { return false; };
   EXPECT_EQ(FindingOf(options_, "NVRTC").remedy,
-            "pip install 'nvidia-cuda-nvrtc>=13.0,<13.1' && compilectl drain");
+            "pip install 'nvidia-cuda-nvrtc>=13.0,<13.1' && compilectl drain  "
+            "# or KILN_CUDA_LIBRARY_PATH=FOLDER");
   for (const Finding& finding : Examine(options_)) {
     EXPECT_EQ(finding.remedy.find("deploy/"), std::string::npos)
         << finding.remedy;
