@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler/loop/index_expr.h"
 #include "compiler/sym/sym_simplify.h"
 #include "proto/base/status.h"
@@ -197,20 +198,16 @@ absl::Status CudaBody::IndexValue(ScalarId id) {
   return absl::OkStatus();
 }
 
-// The text that the device prints when it stops the grid.
+// With what the device prints beside index and size when it stops the grid: the
+// operators of the nest, one of which has the index, and the kernel.
 void CudaBody::IndexCheck(ScalarId id) {
   const ScalarNode& node = nest.body[id];
-  const bool wrap = node.op == ScalarOp::kWrapIndex;
-  const ScalarNode& size = nest.body[node.args[1]];
-  const std::string below = size.op == ScalarOp::kConstant
-                                ? absl::StrCat(size.number.i)
-                                : Index(size.index[0]);
-  std::string text = absl::StrCat(wrap ? "k_wrap_index(" : "k_check_index(");
+  std::string text =
+      node.op == ScalarOp::kWrapIndex ? "k_wrap_index(" : "k_check_index(";
   for (ScalarId arg : node.args) absl::StrAppend(&text, Text(arg), ", ");
   if (node.args.size() < 3) absl::StrAppend(&text, "true, ");
-  Define(id, absl::StrCat(text, "\"index out of bounds: ", wrap ? "-" : "",
-                          wrap ? below : "0", " <= index < ", below, "\", \"",
-                          kSymbolPlaceholder, "\")"));
+  Define(id, absl::StrCat(text, "\"", absl::StrJoin(nest.origins, "+"),
+                          "\", \"", kSymbolPlaceholder, "\")"));
 }
 
 absl::Status CudaBody::Load(ScalarId id) {

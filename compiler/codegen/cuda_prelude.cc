@@ -19,24 +19,53 @@ constexpr PreludePart kParts[] = {
     {"k_wait_for_work_before", "",
      R"(K_FN void k_wait_for_work_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 )"},
-    // Prints and stops the grid: the context ends with "device-side assert".
+    // Prints and stops the grid: the context ends with "device-side assert". The text
+    // is in memory that the driver still reads then. One thread writes it; others
+    // wait for the end that it brings.
     {"k_outside", "",
      R"(extern "C" __device__ void __assertfail(const char* message, const char* file, unsigned int line, const char* function, unsigned long size);
-static __device__ __noinline__ void k_outside(const char* message, const char* kernel) {
-  __assertfail(message, "kiln", 0, kernel, 1);
-  __trap();
+static __device__ unsigned k_outside_met;
+static __device__ char k_outside_text[512];
+static __device__ __noinline__ char* k_outside_put(char* to, const char* text) {
+  while (*text != 0 && to < k_outside_text + 511) *to++ = *text++;
+  return to;
+}
+static __device__ __noinline__ char* k_outside_put(char* to, long long number) {
+  unsigned long long rest = (unsigned long long)number, unit = 1;
+  if (number < 0) {
+    *to++ = '-';
+    rest = 0 - rest;
+  }
+  while (rest / unit > 9) unit *= 10;
+  for (; unit != 0; unit /= 10) *to++ = (char)('0' + rest / unit % 10);
+  return to;
+}
+[[noreturn]] static __device__ __noinline__ void k_outside(long long i, long long n, const char* operators, const char* kernel) {
+  while (atomicCAS(&k_outside_met, 0u, 1u) != 0u) __nanosleep(1000);
+  char* to = k_outside_put(k_outside_text, "index out of bounds: index ");
+  to = k_outside_put(to, i);
+  to = k_outside_put(to, " of a dimension of size ");
+  to = k_outside_put(to, n);
+  to = k_outside_put(to, ", in ");
+  *k_outside_put(to, operators) = 0;
+  __threadfence();
+  __assertfail(k_outside_text, "kiln", 0, kernel, 1);
+  for (;;) __trap();
 }
 )"},
     {"k_check_index", "",
-     R"(K_FN long long k_check_index(long long i, long long n, bool asked, const char* message, const char* kernel) {
+     R"(K_FN long long k_check_index(long long i, long long n, bool asked, const char* operators, const char* kernel) {
   if ((unsigned long long)i < (unsigned long long)n) return i;
-  if (asked) k_outside(message, kernel);
+  if (asked) k_outside(i, n, operators, kernel);
   return 0;
 }
 )"},
     {"k_wrap_index", "",
-     R"(K_FN long long k_wrap_index(long long i, long long n, bool asked, const char* message, const char* kernel) {
-  return k_check_index(i < 0 ? i + n : i, n, asked, message, kernel);
+     R"(K_FN long long k_wrap_index(long long i, long long n, bool asked, const char* operators, const char* kernel) {
+  const long long wrapped = i < 0 ? i + n : i;
+  if ((unsigned long long)wrapped < (unsigned long long)n) return wrapped;
+  if (asked) k_outside(i, n, operators, kernel);
+  return 0;
 }
 )"},
     {"k_round_bf16", "", R"(template <int V>

@@ -264,6 +264,8 @@ extern "C" inline void __assertfail(const char* message, const char*, unsigned,
   kiln_emulator::host->fail(message);
 }
 inline void __trap() { kiln_emulator::host->fail("trap"); }
+// Only of a thread that waits for another to stop the grid.
+inline void __nanosleep(unsigned) { kiln_emulator::host->fail("asleep"); }
 
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }
