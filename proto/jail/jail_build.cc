@@ -97,7 +97,7 @@ void LimitAndFilter(const Attempt& attempt) {
   RequireOk(attempt, LimitSelf(attempt.spec, alone));
   const bool own_processes = attempt.level == JailLevel::kNamespaces;
   const absl::Status filtered = RefuseSystemCalls(
-      own_processes ? OwnSessions::kAllowed : OwnSessions::kRefused,
+      own_processes ? OwnGroups::kAllowed : OwnGroups::kRefused,
       attempt.spec.gpu ? Sockets::kUnconnected : Sockets::kRefused);
   if (attempt.level >= JailLevel::kLandlock) RequireOk(attempt, filtered);
 }

@@ -123,7 +123,7 @@ class Filter {
 
 }  // namespace
 
-absl::Status RefuseSystemCalls(OwnSessions sessions, Sockets sockets) {
+absl::Status RefuseSystemCalls(OwnGroups groups, Sockets sockets) {
   Filter filter;
   filter.Load(offsetof(seccomp_data, arch));
   filter.Require(AUDIT_ARCH_X86_64);
@@ -144,10 +144,8 @@ absl::Status RefuseSystemCalls(OwnSessions sessions, Sockets sockets) {
   // Its flags lie in memory, where a filter does not see them; libc falls back
   // to clone.
   filter.Refuse(SYS_clone3, ENOSYS);
-  if (sessions == OwnSessions::kRefused) {
-    filter.Refuse(SYS_setsid, EPERM);
-    filter.Refuse(SYS_setpgid, EPERM);
-  }
+  filter.Refuse(SYS_setsid, EPERM);
+  if (groups == OwnGroups::kRefused) filter.Refuse(SYS_setpgid, EPERM);
   for (const uint32_t call : kOfSelfAlone) filter.RequireArgument(call, 0, 0);
   // These name a process, a group or a user by two.
   filter.RequireArgument(SYS_setpriority, 0, PRIO_PROCESS);

@@ -5,7 +5,7 @@
 
 namespace kiln {
 
-enum class OwnSessions {
+enum class OwnGroups {
   kAllowed,  // its processes have a namespace of their own, with which they end
   kRefused,  // they end as a group, which none may leave
 };
@@ -19,12 +19,14 @@ enum class Sockets {
 };
 
 // From now on this process, and all that it starts, is refused (EPERM) what no
-// compiler does: sockets but for connected pairs, mounts, namespaces, looking into other processes or
-// changing their limits and priority, keys, kernel modules, BPF, io_uring, shared
-// memory of System V, the clock. Not to be undone. Wants no_new_privs.
+// compiler does: sockets but for connected pairs, mounts, namespaces, sessions (the
+// kernel may give each as large a share of a core as the daemon's whole session),
+// looking into other processes or changing their limits and priority, keys, kernel
+// modules, BPF, io_uring, shared memory of System V, the clock. Not to be undone.
+// Wants no_new_privs.
 //
 // The system's error when the kernel has no filters.
-absl::Status RefuseSystemCalls(OwnSessions sessions, Sockets sockets);
+absl::Status RefuseSystemCalls(OwnGroups groups, Sockets sockets);
 
 }  // namespace kiln
 

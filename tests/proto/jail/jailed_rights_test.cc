@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -19,6 +20,7 @@
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -107,6 +109,22 @@ TEST_P(Jailed, IsIdleAndWhereItMayBeAUserOfItsOwn) {
     EXPECT_THAT(who, Not(HasSubstr("uid 0")));
     EXPECT_NE(who, Ask(*other, "who"));
   }
+}
+
+// Also where the machine lets its users choose any priority.
+TEST_P(Jailed, DoesNotComeBackFromIdlePriority) {
+  constexpr rlim_t kAnyNice = 40;
+  constexpr rlim_t kAnyRealTime = 99;
+  for (const auto& [what, most] : {std::pair(RLIMIT_NICE, kAnyNice),
+                                   std::pair(RLIMIT_RTPRIO, kAnyRealTime)}) {
+    const rlimit any = {.rlim_cur = most, .rlim_max = most};
+    setrlimit(what, &any);  // as root
+  }
+  const auto worker = Start();
+  if (worker == nullptr) return;
+  EXPECT_EQ(Ask(*worker, "hurry"), "ok");
+  EXPECT_THAT(Ask(*worker, "who"),
+              HasSubstr(absl::StrCat("policy ", SCHED_IDLE, " nice 19")));
 }
 
 // Whether a process of ours that says it is first to go when memory ends says so

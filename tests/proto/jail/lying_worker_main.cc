@@ -13,6 +13,7 @@
 //   signal PID        ends another process
 //   change PID        another process' limits, priority and cores, or its own
 //                     with 0; which calls did it
+//   hurry             which ways out of idle priority it found
 //   escape PIPE       starts a child in a session of its own, which never ends
 //                     and holds the pipe
 //   bomb              forks until it may not; how often it could
@@ -177,6 +178,26 @@ std::string Escape(const std::string& pipe) {
   return "ok";
 }
 
+std::string Hurry() {
+  std::string did = "ok";
+  const auto count = [&did](const char* what, int64_t result) {
+    if (result == 0) absl::StrAppend(&did, " ", what);
+  };
+  const sched_param none = {};
+  const sched_param first = {.sched_priority = 1};
+  count("other", sched_setscheduler(0, SCHED_OTHER, &none));
+  count("batch", sched_setscheduler(0, SCHED_BATCH, &none));
+  count("fifo", sched_setscheduler(0, SCHED_FIFO, &first));
+  count("nice", setpriority(PRIO_PROCESS, 0, 0));
+  // The kernel may give each session a weight of its own.
+  const pid_t child = fork();
+  if (child == 0) _exit(setsid() < 0 ? 1 : 0);
+  int status = 0;
+  waitpid(child, &status, 0);
+  count("session", status);
+  return did;
+}
+
 std::string Bomb() {
   int forked = 0;
   while (true) {
@@ -265,6 +286,7 @@ std::string Try(const std::string& order) {
   }
   if (word == "change") return Change(atoi(argument.c_str()));
   if (word == "escape") return Escape(argument);
+  if (word == "hurry") return Hurry();
   if (word == "bomb") return Bomb();
   if (word == "eat") return Eat(MAP_PRIVATE);
   if (word == "share") return Eat(MAP_SHARED);
