@@ -74,13 +74,14 @@ absl::StatusOr<TrustedKeys> KeysOf(const DaemonAddress& address,
                    PublicKey::FromBytes(reply.public_key()));
   return MakeError(
       ErrorReason::kArtifactUntrusted,
-      absl::StrCat("kilnd at ", address.Text(), ": signs with key ",
-                   absl::BytesToHexString(own.key_id()), " (",
-                   absl::BytesToHexString(own.bytes()),
-                   "), which is not one of the ", address.public_keys.size(),
-                   " trusted keys (", IdsOf(address.public_keys),
-                   "); `compilectl keys list` on its machine tells which it is "
-                   "to be"));
+      absl::StrCat(
+          "kilnd at ", address.Text(), ": signs with key ",
+          absl::BytesToHexString(own.key_id()), " (",
+          absl::BytesToHexString(own.bytes()), "), which is not one of the ",
+          address.public_keys.size(), " trusted keys (",
+          IdsOf(address.public_keys),
+          "); `compilectl keys list` on the daemon's machine shows the right "
+          "one"));
 }
 
 absl::Status CheckIdentity(const std::shared_ptr<grpc::Channel>& channel,
