@@ -13,7 +13,8 @@ namespace kiln {
 
 // Has the calls of several streams run one after the other on the device, since
 // they use the same memory. A stream may go as soon as its call has returned:
-// from then on a mark behind the call stands for it. One thread at a time.
+// from then on a mark behind the call stands for it. The default stream never
+// goes, and is marked only when another stream comes. One thread at a time.
 class CallOrder {
  public:
   // `device` and the stream `own` outlive this.
@@ -31,6 +32,9 @@ class CallOrder {
  private:
   CallOrder(Device& device, Stream own, std::unique_ptr<Marker> last)
       : device_(device), own_(own), last_(std::move(last)) {}
+
+  // Has `stream` wait for the last call.
+  absl::Status WaitOn(Stream stream);
 
   Device& device_;
   const Stream own_;

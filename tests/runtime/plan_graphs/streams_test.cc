@@ -49,6 +49,23 @@ TEST_F(Streams, AReplayWaitsForTheLastCallOnAnotherStream) {
                                                "graph on 1", "record on 1"));
 }
 
+// Which no program can destroy.
+TEST_F(Streams, TheDefaultStreamIsMarkedWhenAnotherComes) {
+  const int f = Add(CopyPlan());
+  for (int i = 0; i < 3; ++i) Begin(f, {Vector(1)});
+  const Tensor x = Vector(1);
+  EXPECT_THAT(LogOf(f, x, nullptr),
+              ElementsAre("copies 16 on 0", "graph on 0"));
+  EXPECT_THAT(LogOf(f, x, kFirst),
+              ElementsAre("record on 0", "wait on 1", "copies 16 on 1",
+                          "graph on 1", "record on 1"));
+  EXPECT_THAT(LogOf(f, x, nullptr),
+              ElementsAre("wait on 0", "copies 16 on 0", "graph on 0"));
+  graphs_.reset();
+  EXPECT_THAT(device_->TakeLog(),
+              ElementsAre("record on 0", "wait on own", "synchronize own"));
+}
+
 TEST_F(Streams, AWarmUpAndARecordingRunBetweenWhatTheCallerPuts) {
   const int f = Add(CopyPlan());
   const Tensor x = Vector(1);
