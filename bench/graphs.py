@@ -8,7 +8,9 @@ they measure in turns, one process at a time. Figures are medians of the turns.
 
   resnet50 gpt2 bert   a training step, forward and backward, of bench/torch_compile.py's models
   decode1 decode16     a token of a Llama-like decoder (bench/decoder.py), 1 and 16 rows
-  calls                a call of a small linear layer, with static inputs and with one that is copied
+  calls                a call of a small linear layer, with static inputs and with one that is copied; and what a
+                       replay from C++ costs beside a bare launch, by tests/bench:replay_bench: KILN_REPLAY_BENCH, or
+                       that of bazel-bin
   path                 the pool's memory for 20 recordings in a row, and for the largest alone
 
 Of steps: "step" is the time of a step where nothing waits between steps; "kernels" the sum of the
@@ -163,6 +165,18 @@ def print_rest(case: str, of: dict[str, Child], names: tuple[str, ...]) -> None:
                 row(case, child.backend, name, child.figures()[name], *ratios(child, of, name))
 
 
+def replays_from_cpp() -> None:
+    """The table of the program that measures them."""
+    program = os.environ.get("KILN_REPLAY_BENCH", "bazel-bin/tests/bench/replay_bench")
+    if not os.path.exists(program):
+        sys.exit(
+            f"kiln bench graphs: no {program}; bazel build //tests/bench:replay_bench makes it, "
+            "or set KILN_REPLAY_BENCH"
+        )
+    subprocess.run([program, "--device=cuda"], check=True)
+    print("\nbar: own part 1.5 us", flush=True)
+
+
 def report(children: list[Child]) -> None:
     by_case: dict[str, dict[str, Child]] = {}
     for child in children:
@@ -212,6 +226,8 @@ def main() -> int:
     cases = options.cases or list(CASES)
     children = run(cases, backends, options.turns, options.steps, options.seconds)
     report(children)
+    if "calls" in cases:
+        replays_from_cpp()
     return int(any(child.once is None for child in children))
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes a folder that runs Kiln's corpus, GPU tests and Python tests on a Linux machine with an NVIDIA driver: the Python wheel,
-# whose programs and libraries serve all, kiln-corpus, every test tagged "gpu", and run.sh. The corpus and tests/python are
+# whose programs and libraries serve all, kiln-corpus, the bench of replays, every test tagged "gpu", and run.sh. The corpus and tests/python are
 # read from the tree the folder stands in. NVRTC, cuBLAS and cuDNN come from the machine: a CUDA toolkit or PyTorch's wheels.
 #
 # usage: deploy/gpu_bundle.sh [FOLDER]      (default: build/gpu-bundle)
@@ -13,7 +13,7 @@ mapfile -t tests < <(bazel query --noshow_progress 'attr(tags, "\bgpu\b", kind(c
 [[ ${#tests[@]} -gt 0 ]] || { echo "kiln gpu-bundle: no test is tagged \"gpu\"" >&2; exit 1; }
 
 source deploy/build.sh
-build //client/corpus_runner:kiln-corpus "${tests[@]}"
+build //client/corpus_runner:kiln-corpus //tests/bench:replay_bench "${tests[@]}"
 rm -rf "$out"
 mkdir -p "$out/bin" "$out/tests" "$out/lib"
 wheel=$(bash deploy/commands/wheel.sh "$out")
@@ -25,6 +25,7 @@ add() {
   strip "$2/${1##*:}"
 }
 add //client/corpus_runner:kiln-corpus "$out/bin"
+add //tests/bench:replay_bench "$out/bin"
 for target in "${tests[@]}"; do add "$target" "$out/tests"; done
 python3 deploy/gpu_bundle_libraries.py "$wheel" "$out/lib" "$out"/bin/* "$out"/tests/*
 # A third of their size; the wheel is packed already.

@@ -102,6 +102,8 @@ for test in "$work"/tests/*; do
   part "$(basename "$test")" "$test" --gtest_brief=1
 done
 
+part "replays from C++" "$work/bin/replay_bench" --device=cuda
+
 # Samples were recorded on the CPU: cuda_dtypes.json says which results have another dtype on CUDA.
 corpus() {
   "$work/bin/kiln-corpus" "$@" --device cuda --cuda-dtypes "$tree/tests/corpus/cuda_dtypes.json" \
