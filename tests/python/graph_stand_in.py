@@ -6,6 +6,7 @@
 """
 
 import ctypes
+import itertools
 from types import SimpleNamespace
 
 import torch
@@ -29,6 +30,7 @@ class StandIn:
         self.calls = SimpleNamespace(generation=0)
         self.marks = SimpleNamespace(mark_step_counter=0)
         self.notes = []
+        self._ids = itertools.count()
         self.pools = 1
         self.thread_changes = 0
         self._memory = []
@@ -39,6 +41,7 @@ class StandIn:
         self.calls.generation += 1
 
     learn_leaves, keep_gradients = GraphDevice.learn_leaves, GraphDevice.keep_gradients
+    tell_of_recording = GraphDevice.tell_of_recording
 
     def warm_up(self, body, inputs):
         self.learn_leaves(inputs)
@@ -46,6 +49,7 @@ class StandIn:
 
     def record(self, body, inputs, uses):
         self.learn_leaves(inputs)
+        self.tell_of_recording(body)
         copied = [place for place, use in enumerate(uses) if use == _COPIED]
         taken = [value.clone() if place in copied else value for place, value in enumerate(inputs)]
         inputs.clear()

@@ -79,6 +79,9 @@ OPTIONS = {
     ),
     "cudagraph_support_input_mutation": _Option(True, 0, "outputs of graphs may be written"),
     "graph_partition": _Option(True, 0, "what can be no graph cuts it; else all of it is none"),
+    "reorder_for_reducing_graph_partitions": _Option(
+        True, 0, "steps are put in an order that cuts a graph into few parts"
+    ),
     "cudagraph_unsafe_unbacked_ops": _Option(
         (), 0, "operators whose sizes, found in data, are in no graph"
     ),
@@ -195,6 +198,7 @@ cudagraph_dynamic_shape_warn_limit: int
 cudagraph_unexpected_rerecord_limit: int
 cudagraph_support_input_mutation: bool
 graph_partition: bool
+reorder_for_reducing_graph_partitions: bool
 cudagraph_unsafe_unbacked_ops: tuple
 custom_should_partition_ops: tuple
 cudagraph_or_error: bool

@@ -24,6 +24,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from . import _native
 from .counters import counters
+from .graph_facts import MODES
 from .launches import Replay, launches_of_this_thread
 from .run_seeds import SeedSlots
 from .torch_inside import untraced
@@ -171,6 +172,7 @@ class GraphDevice:
         keep_cupti(torch.version.cuda)
         _C._set_cached_tensors_enabled(True)
         self.notes: deque[tuple[str, int, str]] = deque(maxlen=_KEPT_NOTES)
+        self._ids = itertools.count()
         self._leaves = WeakIdKeyDictionary()
         self._keeps_pool: torch.cuda.CUDAGraph | None = None
         self._open_pool()
@@ -268,11 +270,17 @@ class GraphDevice:
         with torch.cuda.device(self.index), _of_the_pool(), self._allocating():
             return body(inputs)
 
+    def tell_of_recording(self, body: Callable[[list], Sequence]) -> None:
+        """As PyTorch does; the tree numbers its recordings from 0, and so do its calls of this."""
+        name, mode = getattr(body, "said", ("function", MODES[0].upper()))  # graph_trees.py
+        _log.debug("Recording function=%s, mode=%s, cuda_graph_id=%d,", name, mode, next(self._ids))
+
     @untraced
     def record(
         self, body: Callable[[list], Sequence], inputs: list, uses: list[int]
     ) -> tuple[list, Callable[[], None], list, list[int], list, list, Replay]:
         self.learn_leaves(inputs)
+        self.tell_of_recording(body)
         graph = torch.cuda.CUDAGraph()
         copied = [place for place, use in enumerate(uses) if use == _COPIED]
         count = getattr(body, "seeds", 0)  # graph_trees.py

@@ -163,9 +163,10 @@ def _order(waits: Sequence[set[int]], captured: Sequence[bool]) -> list[int]:
 
 
 def cut(plan: Plan, options: dict[str, object]) -> list[str | None]:
-    """Puts the steps of a plan in order; gives for each why it is in no graph, or None."""
+    """Puts the steps of a plan in order, unless an option says to leave them; gives for each why it
+    is in no graph, or None."""
     reasons = _reasons(plan.steps, options)
-    if any(reasons):
+    if any(reasons) and options["reorder_for_reducing_graph_partitions"]:
         order = _order(_waits(plan.steps), [why is None for why in reasons])
         plan.steps = [plan.steps[number] for number in order]
         reasons = [reasons[number] for number in order]

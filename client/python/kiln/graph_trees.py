@@ -230,10 +230,9 @@ def _function_of(
     program: Program, recipe: Recipe, facts: dict[str, object], graph: CompiledGraph
 ) -> GraphFunction:
     """`program`, of `recipe`, through the tree of its GPU, which lives as long as `graph` does."""
-    seeds = sum(step.has_random for step in kiln_steps(recipe))
-    if seeds:
-        program = functools.partial(program)
-        program.seeds = seeds  # that a call draws: what a recording has slots for
+    program = functools.partial(program)
+    program.seeds = sum(step.has_random for step in kiln_steps(recipe))  # that a call draws
+    program.said = f"partition_{len(graph.graph_functions)}", MODES[facts["mode"]].upper()
     counters.add("cudagraph_partitions")
     constants = [value for _, value in recipe.constants if isinstance(value, torch.Tensor) and value.is_cuda]
     index = graph.device.index or 0

@@ -198,6 +198,7 @@ def test_graph_partition_log_message(caplog):
     assert "Created 2 graph partitions: 1 cudagraphable, 1 non-cudagraphable" in said
     assert sum("reason=" in text for text in said) == 1
     assert any("reason=DeviceCopy ops" in text for text in said)
+    assert said.count("Recording function=partition_0, mode=INFERENCE, cuda_graph_id=0,") == 1
     assert recordings() == 1
 
 
