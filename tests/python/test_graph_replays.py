@@ -10,6 +10,7 @@ from torch.profiler import ProfilerActivity, profile
 
 import kiln
 from graph_stand_in import StandIn, Tree, values
+from kiln import graph_device, launches
 from kiln.graph_device import keep_cupti
 from kiln.kernel_bandwidth import _Watch, assign
 from kiln.launches import Replay
@@ -280,6 +281,8 @@ def test_bandwidth_counts_the_kernels_of_a_replay():
 def cupti(monkeypatch):
     """The variables that tell CUPTI what to do; unset, and again afterwards."""
     names = ("DISABLE_CUPTI_LAZY_REINIT", "TEARDOWN_CUPTI")
+    monkeypatch.setattr(launches, "noted_of_replays", {})
+    monkeypatch.setattr(graph_device, "noted_of_replays", launches.noted_of_replays)
     for name in names:
         monkeypatch.setenv(name, "")  # so that it is put back
         monkeypatch.delenv(name)
@@ -307,6 +310,15 @@ def test_pytorchs_switch_keeps_cupti_of_today_too(cupti, monkeypatch):
     monkeypatch.setattr(torch._utils_internal, switch, lambda: False)
     keep_cupti("13.0")
     assert cupti() == ("1", "0")
+
+
+def test_a_profiler_that_begins_later_notes_it_when_a_graph_is_replayed(cupti, replayed, tmp_path):
+    keep_cupti("12.4")
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
+        replayed(torch.ones(8))
+    seen.export_chrome_trace(str(tmp_path / "trace.json"))
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    assert str(trace["DISABLE_CUPTI_LAZY_REINIT"]) == "1"
 
 
 def test_without_a_profiler_nothing_is_noted_in_a_trace(cupti, tmp_path):

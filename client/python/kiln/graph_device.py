@@ -25,7 +25,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from . import _native
 from .counters import counters
 from .graph_facts import MODES
-from .launches import Replay, launches_of_this_thread
+from .launches import Replay, launches_of_this_thread, noted_of_replays
 from .run_seeds import SeedSlots
 from .torch_inside import untraced
 
@@ -79,8 +79,8 @@ def what_is_missing() -> str | None:
 
 def keep_cupti(cuda: str | None) -> None:
     """Before device graphs are used with CUPTI of CUDA `cuda`: up to 12.5 it crashes when it is torn
-    down and begun again beside them, so profilers are told not to, and one that is active notes it
-    in its trace. So they are where PyTorch's own switch says that no CUPTI may do it. What PyTorch
+    down and begun again beside them, so profilers are told not to, and each that is on from here on
+    notes it in its trace: one that begins later when a graph is replayed. So they are where PyTorch's own switch says that no CUPTI may do it. What PyTorch
     does where its own option says that there will be graphs."""
     if cuda is None:
         return
@@ -89,6 +89,7 @@ def keep_cupti(cuda: str | None) -> None:
         return
     os.environ["DISABLE_CUPTI_LAZY_REINIT"] = "1"
     os.environ["TEARDOWN_CUPTI"] = "0"
+    noted_of_replays["DISABLE_CUPTI_LAZY_REINIT"] = "1"
     if torch.autograd.profiler._is_profiler_enabled:
         torch.autograd._add_metadata_json("DISABLE_CUPTI_LAZY_REINIT", "1")
 

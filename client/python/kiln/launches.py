@@ -218,7 +218,14 @@ def _enter(
     return _entered(launch, lambda: (_arguments_of(launch), _attributes_of(launch)))
 
 
+# What a profiler that is on when a device graph is replayed notes in its trace; graph_device.py.
+noted_of_replays: dict[str, str] = {}
+
+
 def _enter_replay(replay: Replay) -> tuple:
+    if profiler._is_profiler_enabled:
+        for name, value in noted_of_replays.items():
+            torch.autograd._add_metadata_json(name, value)
     kernels = ",".join(kernel["name"] for kernel in replay["kernels"])
     attributes = {"kernels": kernels, "stream": replay["stream"]}
     return _entered(replay, lambda: ([], attributes))
