@@ -13,7 +13,7 @@ import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
 from kiln import _native, service
-from kiln.graph_device import _COPIED, GraphDevice, _metadata
+from kiln.graph_device import _COPIED, GraphDevice, _metadata, narrowing
 from kiln.launches import Replay, launches_of_this_thread
 
 
@@ -51,7 +51,12 @@ class StandIn:
         self.learn_leaves(inputs)
         self.tell_of_recording(body)
         copied = [place for place, use in enumerate(uses) if use == _COPIED]
-        taken = [value.clone() if place in copied else value for place, value in enumerate(inputs)]
+        taken, narrow, slots = list(inputs), [narrowing(inputs[place]) for place in copied], []
+        for place, part in zip(copied, narrow):
+            value = inputs[place]
+            taken[place] = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype)
+            slots.append(taken[place].as_strided(*part) if part else taken[place])
+            slots[-1].copy_(value.as_strided(*part) if part else value)
         inputs.clear()
         with launches_of_this_thread() as kernels:
             first = body(list(taken))
@@ -63,9 +68,8 @@ class StandIn:
             for place, result in zip(places, body(list(taken))):
                 place.copy_(result)
 
-        slots = [taken[place] for place in copied]
         replay = Replay(torch.device("cpu"), 0, kernels)
-        return outputs, launch, slots, copied, [None for _ in copied], metadata, replay
+        return outputs, launch, slots, copied, narrow, metadata, replay
 
     def _placed(self, like):
         """A tensor over memory that is the pool's."""

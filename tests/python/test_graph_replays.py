@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import threading
 
 import pytest
@@ -51,6 +52,31 @@ def expected(x):
 def test_a_replay_gives_what_the_function_gives(replayed):
     for x in torch.randn(3, 8):
         torch.testing.assert_close(values(replayed(x)), expected(x))
+
+
+def test_of_an_input_that_repeats_a_replay_copies_one_of_each_and_calls_no_python(monkeypatch):
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda tensor: True))
+    tree = Tree()
+    function = tree.add(lambda inputs: [inputs[0].contiguous() * 2], inputs=1)
+
+    def call(x):
+        tree.device.step()
+        return function([x.expand(3, 4, 2)])[0]
+
+    for _ in range(2):
+        call(torch.ones(4, 1))
+    called = []
+    sys.setprofile(lambda frame, event, what: event == "call" and called.append(frame.f_code.co_name))
+    try:
+        # The next replay writes over what this one gave.
+        results = [values(call(x)) for x in torch.arange(8.0).view(2, 4, 1)]
+    finally:
+        sys.setprofile(None)
+    assert not {"narrow", "narrowing"} & set(called) and called.count("launch") == 2
+    assert tree.native.report()["replays"] == 2
+    for x, result in zip(torch.arange(8.0).view(2, 4, 1), results):
+        torch.testing.assert_close(result, x.expand(3, 4, 2) * 2)
+    tree.native.shutdown()
 
 
 def test_a_replay_is_one_pair_for_hooks_that_names_its_kernels(replayed):

@@ -115,19 +115,11 @@ def _over(metadata: dict[str, object]) -> torch.Tensor:
     return _C._construct_CUDA_Tensor_From_Storage_And_Metadata(metadata, storage)
 
 
-def _narrowing(tensor: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor] | None:
-    """What takes of a tensor the part without repetition; None: that is all of it."""
-    repeated = [dim for dim, step in enumerate(tensor.stride()) if step == 0 < tensor.shape[dim] - 1]
-    if not repeated:
-        return None
-
-    @untraced
-    def narrow(whole: torch.Tensor) -> torch.Tensor:
-        for dim in repeated:
-            whole = whole.narrow(dim, 0, 1)
-        return whole
-
-    return narrow
+def narrowing(tensor: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Sizes and strides of the part of a tensor that has no repetition; None: that is all of it."""
+    sizes, strides = tensor.shape, tensor.stride()
+    part = tuple(1 if step == 0 < size else size for size, step in zip(sizes, strides))
+    return None if part == tuple(sizes) else (part, strides)
 
 
 def _after(first: Callable[[], None], then: Callable[[], None]) -> Callable[[], None]:
@@ -327,7 +319,7 @@ class GraphDevice:
         """The inputs, copied ones in the pool; these, as nobody's; and what is copied of each."""
         taken = list(inputs)
         with torch.no_grad():
-            narrow = [_narrowing(inputs[place]) for place in copied]
+            narrow = [narrowing(inputs[place]) for place in copied]
             slots = []
             with self._allocating():
                 for place, part in zip(copied, narrow):
@@ -336,8 +328,11 @@ class GraphDevice:
                         value.size(), value.stride(), dtype=value.dtype, device=value.device
                     )
                     slot = _over(_metadata(taken[place]))
-                    slots.append(part(slot) if part else slot)
-                values = [part(inputs[p]) if part else inputs[p] for p, part in zip(copied, narrow)]
+                    slots.append(slot.as_strided(*part) if part else slot)
+                values = [
+                    inputs[place].as_strided(*part) if part else inputs[place]
+                    for place, part in zip(copied, narrow)
+                ]
                 if slots:
                     torch._foreach_copy_(slots, values)
         inputs.clear()

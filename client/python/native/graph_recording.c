@@ -27,7 +27,7 @@ struct KilnRecording {
   KilnRecording *before, *after; /* among them */
 };
 
-static PyObject* hooks_name;
+static PyObject *hooks_name, *as_strided_name;
 
 static void Join(KilnRecording* recording, KilnRecordings* all) {
   recording->all = all;
@@ -57,8 +57,9 @@ int kiln_recordings_visit(const KilnRecordings* all, visitproc visit,
 
 KilnRecording* kiln_recording_of(PyObject* made, KilnRecordings* all) {
   if (hooks_name == NULL) {
+    as_strided_name = PyUnicode_InternFromString("as_strided");
     hooks_name = PyUnicode_InternFromString("_backward_hooks");
-    if (hooks_name == NULL) return NULL;
+    if (as_strided_name == NULL || hooks_name == NULL) return NULL;
   }
   KilnRecording* recording = PyMem_Calloc(1, sizeof(KilnRecording));
   if (recording == NULL) {
@@ -168,7 +169,9 @@ static PyObject* Narrowed(KilnRecording* recording, Py_ssize_t place,
                           PyObject* item) {
   PyObject* narrow = PyList_GetItem(recording->narrow, place);
   if (narrow != Py_None) {
-    return PyObject_CallFunctionObjArgs(narrow, item, NULL);
+    return PyObject_CallMethodObjArgs(item, as_strided_name,
+                                      PyTuple_GetItem(narrow, 0),
+                                      PyTuple_GetItem(narrow, 1), NULL);
   }
   Py_INCREF(item);
   return item;

@@ -33,7 +33,8 @@ int kiln_recordings_visit(const KilnRecordings* all, visitproc visit,
  *   launch     called without arguments
  *   slots      list of tensors: where copied inputs are read
  *   copied     list of their numbers
- *   narrow     list: of each None, or what makes of an input what is copied
+ *   narrow     list: of each None, or a tuple of sizes and strides: the part of an
+ *              input that is copied
  *   metadata   list: of tensors a dict (graph_torch.h), of others None
  *   replay     what watchers of launches are told of a replay
  * One of `all` from now on, until it is freed. NULL with an exception set. */
