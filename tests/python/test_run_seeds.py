@@ -171,7 +171,7 @@ def test_captured_runs_draw_from_slots_which_each_replay_writes(generators, monk
     due = [drawn(draw, 2) for _ in range(3)]
     generators[1].manual_seed(7)
     slots = run_seeds.SeedSlots(torch.device("cpu"), 2)
-    monkeypatch.setattr(slots, "_draw", draw)
+    monkeypatch.setattr(slots, "_device", GPU)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
     with slots.captured():
         first, second = draw(), draw()
@@ -179,9 +179,12 @@ def test_captured_runs_draw_from_slots_which_each_replay_writes(generators, monk
     assert isinstance(draw(), int)  # of a capture that is none of Kiln's
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
     assert first.data_ptr() + 8 == second.data_ptr()
+    asked, draws_of = [], run_seeds.draws_of
+    monkeypatch.setattr(run_seeds, "draws_of", lambda *of: asked.append(of[1]) or draws_of(*of))
     for seeds in due:
         slots.draw()
         assert [first.item(), second.item()] == seeds
+    assert asked == [2, 2, 2]  # both at once
 
 
 def test_another_threads_runs_draw_from_no_slots(generators, monkeypatch):

@@ -56,14 +56,16 @@ def draw_on_host() -> int:
 
 
 @untraced
-def draw_of(generator: Philox) -> int:
-    """A seed of a CUDA generator's, which goes on as if an operator had drawn. Thread-safe among
-    those that draw here."""
+def draws_of(generator: Philox, count: int) -> list[int]:
+    """Seeds of a CUDA generator's, which goes on as if as many operators had drawn. Thread-safe
+    among those that draw here."""
     with _advancing:
         seed, offset = generator.initial_seed(), generator.get_offset()
-        generator.set_offset(offset + _STEP & _WORD)
+        generator.set_offset(offset + count * _STEP & _WORD)
+    own = _mixed(seed + _GOLDEN & _WORD)
+    offsets = range(offset, offset + count * _STEP, _STEP)
     # As draw_on_host has it, not negative.
-    return _mixed(_mixed(seed + _GOLDEN & _WORD) + offset * _GOLDEN & _WORD) >> 1
+    return [_mixed(own + at * _GOLDEN & _WORD) >> 1 for at in offsets]
 
 
 # What a run draws from: a seed, or a tensor on the device that holds it when the work runs.
@@ -91,7 +93,7 @@ def seeds_of(device: torch.device) -> Callable[[], Seed]:
     def draw() -> Seed:
         if torch.cuda.is_current_stream_capturing():
             return draw_on_host() if _capture.slots is None else _capture.slots.take()
-        return draw_of(torch.cuda.default_generators[index])
+        return draws_of(torch.cuda.default_generators[index], 1)[0]
 
     return draw
 
@@ -101,7 +103,7 @@ class SeedSlots:
     at a time."""
 
     def __init__(self, device: torch.device, count: int) -> None:
-        self._draw = seeds_of(device)
+        self._device = device
         with torch.inference_mode(False):
             self._slots = torch.zeros(count, dtype=torch.int64, device=device).unbind()
         self._free: Iterator[torch.Tensor] = iter(self._slots)
@@ -119,10 +121,20 @@ class SeedSlots:
         """The next slot. StopIteration beyond the last."""
         return next(self._free)
 
+    def _seeds(self) -> list[int]:
+        count = len(self._slots)
+        if self._device.type != "cuda" or torch.cuda.is_current_stream_capturing():
+            return [draw_on_host() for _ in range(count)]
+        return draws_of(torch.cuda.default_generators[self._device.index or 0], count)
+
     @untraced
     def draw(self) -> None:
-        """Draws the seeds of a replay. They are arguments of kernels on the current stream, which
-        run when the replay before this one is done with the slots: no memory of the host's is read
-        later."""
-        for slot in self._slots:
-            slot.fill_(self._draw())
+        """Draws the seeds of a replay, all at once. They are arguments of a kernel on the current
+        stream, which runs when the replay before this one is done with the slots: no memory of the
+        host's is read later."""
+        seeds = self._seeds()
+        if len(seeds) == 1:
+            self._slots[0].fill_(seeds[0])
+            return
+        torch._foreach_zero_(self._slots)
+        torch._foreach_add_(self._slots, seeds)
