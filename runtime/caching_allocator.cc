@@ -26,70 +26,88 @@ CachingAllocator::~CachingAllocator() {
   }
 }
 
-absl::StatusOr<void*> CachingAllocator::Allocate(int64_t bytes, Stream stream) {
-  const PoolId id = PoolRouting::Of(*this);
-  const std::string holder(MemoryHolder::Of());
-  MutexLock lock(&mu_);
+absl::StatusOr<void*> CachingAllocator::Take(PoolId id, int64_t bytes,
+                                             Stream stream) {
   const auto at = pools_.find(id);
   if (at == pools_.end()) {
     return absl::InternalError(absl::StrCat("pool ", id, " is gone"));
   }
   BlockPool& blocks = at->second.blocks;
   const int64_t before = blocks.allocated_bytes();
-  void* memory = blocks.Take(bytes, stream, holder);
-  if (memory == nullptr) {
-    ASSIGN_OR_RETURN(void* const base, Fetch(bytes));
-    blocks.Add(base, bytes, stream);
-    const char* const start = static_cast<const char*>(base);
-    owners_[start] = {start + BlockPool::SegmentBytes(bytes), id};
-    memory = blocks.Take(bytes, stream, holder);
-  }
+  void* const memory =
+      blocks.Take(bytes, stream, std::string(MemoryHolder::Of()));
   figures_.allocated_bytes += blocks.allocated_bytes() - before;
   figures_.most_allocated_bytes =
       std::max(figures_.most_allocated_bytes, figures_.allocated_bytes);
   return memory;
 }
 
-// A segment for a request of `bytes`.
+absl::StatusOr<void*> CachingAllocator::Allocate(int64_t bytes, Stream stream) {
+  const PoolId id = PoolRouting::Of(*this);
+  {
+    MutexLock lock(&mu_);
+    ASSIGN_OR_RETURN(void* const memory, Take(id, bytes, stream));
+    if (memory != nullptr) return memory;
+  }
+  ASSIGN_OR_RETURN(void* const base, Fetch(bytes));
+  MutexLock lock(&mu_);
+  // This thread is routed to it, so that it is still there.
+  pools_[id].blocks.Add(base, bytes, stream);
+  const char* const start = static_cast<const char*>(base);
+  owners_[start] = {start + BlockPool::SegmentBytes(bytes), id};
+  return Take(id, bytes, stream);
+}
+
+bool CachingAllocator::Reserve(int64_t segment_bytes) {
+  MutexLock lock(&mu_);
+  if (segment_bytes > limit_bytes_ - figures_.segment_bytes) return false;
+  figures_.segment_bytes += segment_bytes;
+  return true;
+}
+
 absl::StatusOr<void*> CachingAllocator::Fetch(int64_t bytes) {
   const int64_t wanted = BlockPool::SegmentBytes(bytes);
   absl::StatusOr<void*> base = absl::ResourceExhaustedError("over the limit");
   for (const bool again : {false, true}) {
-    if (again && ReleaseCachedLocked() == 0) break;
-    if (wanted > limit_bytes_ - figures_.segment_bytes) continue;
+    if (again && ReleaseCached() == 0) break;
+    if (!Reserve(wanted)) continue;
     base = segments_.Allocate(wanted, nullptr);
-    if (base.ok() ||
-        base.status().code() != absl::StatusCode::kResourceExhausted)
-      break;
+    MutexLock lock(&mu_);
+    if (base.ok()) {
+      figures_.most_segment_bytes =
+          std::max(figures_.most_segment_bytes, figures_.segment_bytes);
+      return base;
+    }
+    figures_.segment_bytes -= wanted;
+    if (base.status().code() != absl::StatusCode::kResourceExhausted) break;
   }
-  if (!base.ok()) {
-    return absl::Status(
-        base.status().code(),
-        absl::StrCat("device memory: no segment of ", wanted, " bytes for ",
-                     bytes, ": ", figures_.allocated_bytes,
-                     " are allocated of ", figures_.segment_bytes, " taken",
-                     limit_bytes_ == std::numeric_limits<int64_t>::max()
-                         ? ""
-                         : absl::StrCat(", limit ", limit_bytes_),
-                     ": ", base.status().message()));
-  }
-  figures_.segment_bytes += wanted;
-  figures_.most_segment_bytes =
-      std::max(figures_.most_segment_bytes, figures_.segment_bytes);
-  return base;
+  const MemoryFigures now = figures();
+  return absl::Status(
+      base.status().code(),
+      absl::StrCat("device memory: no segment of ", wanted, " bytes for ",
+                   bytes, ": ", now.allocated_bytes, " are allocated of ",
+                   now.segment_bytes, " taken",
+                   limit_bytes_ == std::numeric_limits<int64_t>::max()
+                       ? ""
+                       : absl::StrCat(", limit ", limit_bytes_),
+                   ": ", base.status().message()));
 }
 
 void CachingAllocator::Free(void* memory, int64_t, Stream) {
-  MutexLock lock(&mu_);
-  const auto at = PoolOf(memory);
-  const int64_t before =
-      at == pools_.end() ? 0 : at->second.blocks.allocated_bytes();
-  if (at == pools_.end() || !at->second.blocks.Give(memory)) {
-    ++figures_.unknown_frees;
-    return;
+  std::vector<PoolSegment> gone;
+  {
+    MutexLock lock(&mu_);
+    const auto at = PoolOf(memory);
+    const int64_t before =
+        at == pools_.end() ? 0 : at->second.blocks.allocated_bytes();
+    if (at == pools_.end() || !at->second.blocks.Give(memory)) {
+      ++figures_.unknown_frees;
+      return;
+    }
+    figures_.allocated_bytes += at->second.blocks.allocated_bytes() - before;
+    if (at->second.retired) gone = RemoveRetired(at);
   }
-  figures_.allocated_bytes += at->second.blocks.allocated_bytes() - before;
-  if (at->second.retired) EmptyRetired(at);
+  GiveBack(gone);
 }
 
 PoolId CachingAllocator::MakePool() {
@@ -99,16 +117,15 @@ PoolId CachingAllocator::MakePool() {
 }
 
 void CachingAllocator::RetirePool(PoolId pool) {
-  MutexLock lock(&mu_);
-  const auto at = pools_.find(pool);
-  if (at == pools_.end() || pool == kSharedPool) return;
-  at->second.retired = true;
-  EmptyRetired(at);
-}
-
-void CachingAllocator::EmptyRetired(Pools::iterator at) {
-  ReleaseFree(at->second);
-  if (!at->second.blocks.has_segments()) pools_.erase(at);
+  std::vector<PoolSegment> gone;
+  {
+    MutexLock lock(&mu_);
+    const auto at = pools_.find(pool);
+    if (at == pools_.end() || pool == kSharedPool) return;
+    at->second.retired = true;
+    gone = RemoveRetired(at);
+  }
+  GiveBack(gone);
 }
 
 PoolState CachingAllocator::State(PoolId pool) const {
@@ -132,21 +149,34 @@ absl::Status CachingAllocator::SetState(PoolId pool, const PoolState& state) {
 }
 
 int64_t CachingAllocator::ReleaseCached() {
-  MutexLock lock(&mu_);
-  return ReleaseCachedLocked();
+  std::vector<PoolSegment> gone;
+  {
+    MutexLock lock(&mu_);
+    gone = RemoveFree(pools_[kSharedPool]);
+  }
+  return GiveBack(gone);
 }
 
-int64_t CachingAllocator::ReleaseCachedLocked() {
-  return ReleaseFree(pools_[kSharedPool]);
+std::vector<PoolSegment> CachingAllocator::RemoveFree(Pool& pool) {
+  std::vector<PoolSegment> removed = pool.blocks.RemoveFree();
+  for (const PoolSegment& segment : removed) owners_.erase(segment.base);
+  return removed;
 }
 
-int64_t CachingAllocator::ReleaseFree(Pool& pool) {
+std::vector<PoolSegment> CachingAllocator::RemoveRetired(Pools::iterator at) {
+  std::vector<PoolSegment> removed = RemoveFree(at->second);
+  if (!at->second.blocks.has_segments()) pools_.erase(at);
+  return removed;
+}
+
+int64_t CachingAllocator::GiveBack(const std::vector<PoolSegment>& segments) {
+  if (segments.empty()) return 0;
   int64_t bytes = 0;
-  for (const PoolSegment& segment : pool.blocks.RemoveFree()) {
+  for (const PoolSegment& segment : segments) {
     bytes += segment.bytes;
-    owners_.erase(segment.base);
     segments_.Free(segment.base, segment.bytes, nullptr);
   }
+  MutexLock lock(&mu_);
   figures_.segment_bytes -= bytes;
   return bytes;
 }

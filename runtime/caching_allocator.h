@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -50,7 +51,8 @@ class CachingAllocator final : public Allocator {
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
   // From the pool that this thread is routed to. Before it fails, it gives all
-  // that is cached back to the driver and asks once more.
+  // that is cached back to the driver and asks once more. While the driver is asked,
+  // other threads go on.
   absl::StatusOr<void*> Allocate(int64_t bytes, Stream stream) override
       ABSL_LOCKS_EXCLUDED(mu_);
   // On any thread. `stream` is not looked at: a block is bound to its own. Of
@@ -87,10 +89,22 @@ class CachingAllocator final : public Allocator {
   };
   using Pools = std::map<PoolId, Pool>;
 
-  absl::StatusOr<void*> Fetch(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  int64_t ReleaseFree(Pool& pool) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  int64_t ReleaseCachedLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EmptyRetired(Pools::iterator at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Null: no free block fits.
+  absl::StatusOr<void*> Take(PoolId id, int64_t bytes, Stream stream)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A segment for a request of `bytes`, counted.
+  absl::StatusOr<void*> Fetch(int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether the limit has room for a segment, which is counted from then on.
+  bool Reserve(int64_t segment_bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  // Takes a pool's free segments, or all of a retired one that may go, out of the
+  // books.
+  std::vector<PoolSegment> RemoveFree(Pool& pool)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<PoolSegment> RemoveRetired(Pools::iterator at)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Gives them back to the driver; their bytes, which count no more.
+  int64_t GiveBack(const std::vector<PoolSegment>& segments)
+      ABSL_LOCKS_EXCLUDED(mu_);
   Pools::iterator PoolOf(const void* memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   Allocator& segments_;

@@ -66,10 +66,15 @@ class RelaxedCapture {
 absl::StatusOr<void*> CudaDevice::SegmentAllocator::Allocate(int64_t bytes,
                                                              Stream) {
   ASSIGN_OR_RETURN(const CurrentDevice current, device_.MakeCurrent());
-  const RelaxedCapture relaxed(device_.driver());
+  const CudaDriver& driver = device_.driver();
+  const RelaxedCapture relaxed(driver);
   CUdeviceptr address = 0;
-  KILN_CUDA_RETURN_IF_ERROR(device_.driver(), cuMemAlloc_v2, &address,
-                            static_cast<size_t>(bytes));
+  CUresult result = driver.cuMemAlloc_v2(&address, static_cast<size_t>(bytes));
+  if (result == kCudaErrorOutOfMemory &&
+      driver.cuMemPoolTrimTo(device_.pool_, 0) == 0) {
+    result = driver.cuMemAlloc_v2(&address, static_cast<size_t>(bytes));
+  }
+  RETURN_IF_ERROR(driver.Check(result, "cuMemAlloc_v2"));
   return reinterpret_cast<void*>(address);
 }
 

@@ -223,11 +223,10 @@ absl::Status CudaDevice::Retain() {
   ASSIGN_OR_RETURN(context_id_, ContextId());
   ASSIGN_OR_RETURN(const CurrentDevice current, MakeCurrent());
   // Keep what was freed: a step allocates what the last one gave back.
-  CUmemoryPool pool = nullptr;
-  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuDeviceGetDefaultMemPool, &pool,
+  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuDeviceGetDefaultMemPool, &pool_,
                             device_);
   uint64_t keep_all = std::numeric_limits<uint64_t>::max();
-  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuMemPoolSetAttribute, pool,
+  KILN_CUDA_RETURN_IF_ERROR(*driver_, cuMemPoolSetAttribute, pool_,
                             kCudaPoolReleaseThreshold, &keep_all);
   return absl::OkStatus();
 }

@@ -74,7 +74,8 @@ class CudaDevice final : public Device {
     const CudaDevice& device_;
   };
 
-  // cuMemAlloc, which the driver maps at once and keeps none of.
+  // cuMemAlloc, which the driver maps at once and keeps none of. Where that has no
+  // more, what the other allocator keeps of done work is given back first.
   class SegmentAllocator final : public Allocator {
    public:
     explicit SegmentAllocator(const CudaDevice& device) : device_(device) {}
@@ -111,6 +112,7 @@ class CudaDevice final : public Device {
   DeviceTraits traits_;
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
+  CUmemoryPool pool_ = nullptr;        // of `allocator_`; the driver's own
   unsigned long long context_id_ = 0;  // a reset gives the context another one
   PoolAllocator allocator_;
   SegmentAllocator segments_;

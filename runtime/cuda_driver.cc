@@ -28,6 +28,7 @@ absl::Status CudaDriver::Find(const SharedLibrary& library) {
   KILN_CUDA_FIND(cuLaunchKernelEx);
   KILN_CUDA_FIND(cuDeviceGetDefaultMemPool);
   KILN_CUDA_FIND(cuMemPoolSetAttribute);
+  KILN_CUDA_FIND(cuMemPoolTrimTo);
   KILN_CUDA_FIND(cuMemAllocAsync);
   KILN_CUDA_FIND(cuMemFreeAsync);
   KILN_CUDA_FIND(cuMemFree_v2);

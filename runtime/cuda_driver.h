@@ -121,6 +121,7 @@ class CudaDriver {
                                void**);
   CUresult (*cuDeviceGetDefaultMemPool)(CUmemoryPool*, CUdevice);
   CUresult (*cuMemPoolSetAttribute)(CUmemoryPool, int, void*);
+  CUresult (*cuMemPoolTrimTo)(CUmemoryPool, size_t);
   CUresult (*cuMemAllocAsync)(CUdeviceptr*, size_t, CUstream);
   CUresult (*cuMemFreeAsync)(CUdeviceptr, CUstream);
   CUresult (*cuMemFree_v2)(CUdeviceptr);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <random>
@@ -24,6 +25,7 @@ class Driver final : public Allocator {
   explicit Driver(int64_t room = int64_t{1} << 40) : room_(room) {}
 
   absl::StatusOr<void*> Allocate(int64_t bytes, Stream) override {
+    if (meanwhile) meanwhile();
     if (bytes > room_ - out_) {
       return absl::ResourceExhaustedError("the driver has no more");
     }
@@ -32,11 +34,14 @@ class Driver final : public Allocator {
     return std::aligned_alloc(256, bytes);
   }
   void Free(void* memory, int64_t bytes, Stream) override {
+    if (meanwhile) meanwhile();
     out_ -= bytes;
     std::free(memory);
   }
   int64_t out() const { return out_; }
   int calls() const { return calls_; }
+
+  std::function<void()> meanwhile;  // in each call
 
  private:
   const int64_t room_;
@@ -46,6 +51,38 @@ class Driver final : public Allocator {
 
 char stream_a, stream_b;
 constexpr int64_t kMiB = int64_t{1} << 20;
+
+// The test hangs where it does not.
+TEST(CachingAllocator, OthersGoOnWhileTheDriverIsAsked) {
+  Driver driver;
+  CachingAllocator allocator(driver);
+  const PoolId pool = allocator.MakePool();
+  void* of_pool = nullptr;
+  {
+    const PoolRouting routing(allocator, pool);
+    of_pool = *allocator.Allocate(100, &stream_a);
+  }
+  void* const held = *allocator.Allocate(100, &stream_a);
+  int asked = 0;
+  driver.meanwhile = [&] {
+    std::thread([&] {
+      void* const more = *allocator.Allocate(200, &stream_a);  // is cached
+      allocator.Free(more, 200, &stream_a);
+    }).join();
+    ++asked;
+  };
+  void* const large = *allocator.Allocate(30 * kMiB, &stream_a);
+  EXPECT_EQ(asked, 1);
+  allocator.Free(large, 30 * kMiB, &stream_a);
+  EXPECT_EQ(allocator.ReleaseCached(), 30 * kMiB);
+  EXPECT_EQ(asked, 2);
+  allocator.RetirePool(pool);
+  allocator.Free(of_pool, 100, &stream_a);  // the last of its pool
+  EXPECT_EQ(asked, 3);
+  driver.meanwhile = nullptr;
+  EXPECT_EQ(allocator.figures().segment_bytes, 2 * kMiB);
+  allocator.Free(held, 100, &stream_a);
+}
 
 TEST(CachingAllocator, WhatIsFreedServesTheNextRequestOfItsStream) {
   Driver driver;

@@ -104,6 +104,26 @@ TEST(CudaDevice, AGridThatIsTooLargeIsRefused) {
   EXPECT_EQ(*BlocksOf(int64_t{1} << 32, 1), 4);
 }
 
+TEST(CudaDevice, ASegmentGetsWhatPlainRunsHaveFreed) {
+  const auto driver = SharedLibrary::Open({"libcuda.so.1"}, {kFakeFolder});
+  ASSERT_TRUE(driver.ok()) << driver.status();
+  void (*set_room)(int64_t) = nullptr;
+  ASSERT_TRUE(driver->Find("fakeSetRoom", set_room).ok());
+  const OpenedDevice fake = Fake();
+  Allocator& plain = fake.device->allocator();
+  Allocator& segments = fake.device->segments();
+  set_room(1000);
+  const auto run = plain.Allocate(800, nullptr);
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(segments.Allocate(800, nullptr).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  plain.Free(*run, 800, nullptr);
+  const auto segment = segments.Allocate(800, nullptr);
+  EXPECT_TRUE(segment.ok()) << segment.status();
+  if (segment.ok()) segments.Free(*segment, 800, nullptr);
+  set_room(int64_t{1} << 40);
+}
+
 class ManyCopies : public testing::Test {
  protected:
   ManyCopies() {

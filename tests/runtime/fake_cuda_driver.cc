@@ -11,7 +11,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -20,8 +22,15 @@
 #include "runtime/cuda_dense_copies.h"
 #include "runtime/cuda_driver.h"
 #include "runtime/host_captures.h"
+#include "tests/runtime/fake_cuda_kernels.h"
 
 namespace {
+
+using kiln::DenseCopies;
+using kiln::Host;
+using kiln::StridedCopy;
+using kiln::TestAdd;
+using kiln::TestArguments;
 
 enum Kernel : uintptr_t {
   kNoKernel,
@@ -40,56 +49,6 @@ constexpr int kMostShared = 227 << 10;
 unsigned most_dynamic[kKernels] = {48 << 10, 48 << 10, 48 << 10, 48 << 10,
                                    48 << 10, 48 << 10, 48 << 10};
 constexpr int kMajor = 9;
-
-void* Host(kiln::CUdeviceptr address) {
-  return reinterpret_cast<void*>(address);
-}
-
-void StridedCopy(const kiln::StridedCopyArgument& c) {
-  for (int64_t i = 0; i < c.count; ++i) {
-    int64_t rest = i, from = 0, to = 0;
-    for (int dim = kiln::StridedCopyArgument::kRank - 1; dim >= 0; --dim) {
-      from += rest % c.sizes[dim] * c.from_strides[dim];
-      to += rest % c.sizes[dim] * c.to_strides[dim];
-      rest /= c.sizes[dim];
-    }
-    std::memcpy(static_cast<char*>(c.to) + to * c.element_bytes,
-                static_cast<const char*>(c.from) + from * c.element_bytes,
-                c.element_bytes);
-  }
-}
-
-// As the kernel does: each block its piece.
-template <typename Argument>
-void DenseCopies(const Argument& argument, int64_t blocks) {
-  for (int64_t block = 0; block < blocks; ++block) {
-    int64_t run = argument.count - 1;
-    while (argument.runs[run].first_block > block) --run;
-    const auto& [from, to, bytes, first] = argument.runs[run];
-    const int64_t at = (block - first) * kiln::kDenseCopiesPiece;
-    if (at >= bytes) std::abort();
-    std::memcpy(static_cast<char*>(to) + at,
-                static_cast<const char*>(from) + at,
-                std::min(bytes - at, kiln::kDenseCopiesPiece));
-  }
-}
-
-void TestAdd(const std::vector<uint64_t>& arguments) {
-  const float* const from = static_cast<const float*>(Host(arguments[0]));
-  float* const to = static_cast<float*>(Host(arguments[1]));
-  const int64_t count = static_cast<int64_t>(arguments[2]);
-  const int64_t term = static_cast<int64_t>(arguments[3]);
-  for (int64_t i = 0; i < count; ++i) to[i] = from[i] + term;
-}
-
-// Adds all arguments before the last to the number whose address that is.
-void TestArguments(const std::vector<uint64_t>& arguments) {
-  if (arguments.empty()) return;
-  auto* const out = static_cast<int64_t*>(Host(arguments.back()));
-  for (const uint64_t argument : arguments)
-    *out += static_cast<int64_t>(argument);
-  *out -= static_cast<int64_t>(arguments.back());
-}
 
 kiln::HostCaptures captures;
 
@@ -117,6 +76,35 @@ kiln::CUresult Set(kiln::CUdeviceptr at, T value, size_t count,
 kiln::CUresult Copy(kiln::CUdeviceptr to, kiln::CUdeviceptr from, size_t bytes,
                     kiln::CUstream stream) {
   return Do(stream, [=] { std::memcpy(Host(to), Host(from), bytes); });
+}
+
+struct Memory {
+  std::mutex mu;
+  int64_t room = int64_t{1} << 40;
+  int64_t kept = 0;  // by the pool, free
+  std::map<kiln::CUdeviceptr, int64_t> sizes;
+};
+Memory memory;
+
+kiln::CUresult Take(kiln::CUdeviceptr* address, int64_t bytes) {
+  if (bytes == 0) return kInvalidValue;
+  const std::lock_guard<std::mutex> lock(memory.mu);
+  if (bytes > memory.room) return kiln::kCudaErrorOutOfMemory;
+  *address = reinterpret_cast<kiln::CUdeviceptr>(
+      std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+  memory.room -= bytes;
+  memory.sizes[*address] = bytes;
+  return 0;
+}
+
+// Its bytes, which go nowhere yet. Under the lock.
+int64_t Give(kiln::CUdeviceptr address) {
+  const auto at = memory.sizes.find(address);
+  if (at == memory.sizes.end()) std::abort();
+  const int64_t bytes = at->second;
+  memory.sizes.erase(at);
+  std::free(Host(address));
+  return bytes;
 }
 
 constexpr int kDevices = 2;
@@ -192,6 +180,12 @@ void fakeResetDevices() {
 }
 CUcontext fakeLastUsedContext() { return last_used; }
 int fakeContextChanges() { return changes; }
+// The device has so much more, and no less, than what is out.
+void fakeSetRoom(int64_t bytes) {
+  const std::lock_guard<std::mutex> lock(memory.mu);
+  memory.room = bytes;
+  memory.kept = 0;
+}
 int fakeLaunches() { return launches; }
 int fakeCopies() { return copies; }
 // Whether a text may be loaded: else there is no compiler for it.
@@ -325,21 +319,28 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice) {
   return 0;
 }
 CUresult cuMemPoolSetAttribute(CUmemoryPool, int, void*) { return 0; }
+// The pool serves no request of another size from what it keeps.
+CUresult cuMemPoolTrimTo(CUmemoryPool, size_t bytes) {
+  NEEDS_CONTEXT;
+  const std::lock_guard<std::mutex> lock(memory.mu);
+  memory.room += std::max<int64_t>(memory.kept - bytes, 0);
+  memory.kept = std::min<int64_t>(memory.kept, bytes);
+  return 0;
+}
 CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream) {
   NEEDS_CONTEXT;
-  if (bytes == 0) return kInvalidValue;
-  *address = reinterpret_cast<CUdeviceptr>(
-      std::aligned_alloc(256, (bytes + 255) / 256 * 256));
-  return *address == 0 ? kCudaErrorOutOfMemory : 0;
+  return Take(address, bytes);
 }
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) {
   NEEDS_CONTEXT;
-  std::free(Host(address));
+  const std::lock_guard<std::mutex> lock(memory.mu);
+  memory.kept += Give(address);
   return 0;
 }
 CUresult cuMemFree_v2(CUdeviceptr address) {
   NEEDS_CONTEXT;
-  std::free(Host(address));
+  const std::lock_guard<std::mutex> lock(memory.mu);
+  memory.room += Give(address);
   return 0;
 }
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes,
@@ -414,7 +415,8 @@ CUresult cuEventDestroy_v2(CUevent event) {
   return 0;
 }
 CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
-  return cuMemAllocAsync(address, bytes, nullptr);
+  NEEDS_CONTEXT;
+  return Take(address, bytes);
 }
 CUresult cuStreamCreate(CUstream* stream, unsigned) {
   NEEDS_CONTEXT;

@@ -278,6 +278,7 @@ int cuDeviceGetDefaultMemPool(void** pool, int) {
   return 0;
 }
 int cuMemPoolSetAttribute(void*, int, void*) { return 0; }
+int cuMemPoolTrimTo(void*, size_t) { return 0; }
 int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
   return Allocate(address, bytes);
 }
