@@ -309,10 +309,10 @@ Price NestCosts::FinishRows(Price price, const CudaRows& v,
     price.ns = std::max(price.ns, latency);
     return price;
   }
-  // All threads of a row wait for one another at each join: only other rows use
-  // the memory meanwhile.
-  const bool waits =
-      v.lanes > 32 && reducing_passes_ + (v.held > 0 ? 1 : 0) > 1;
+  // All threads of a row wait for one another at each join, also before a last pass
+  // that stores: only other rows use the memory meanwhile.
+  const bool more = v.held > 0 || StoresRows();
+  const bool waits = v.lanes > 32 && reducing_passes_ + (more ? 1 : 0) > 1;
   return Finish(price, warps,
                 waits ? 0.31 / (resident * std::max(1, v.rows)) : 0);
 }
