@@ -10,7 +10,7 @@
 
 namespace kiln {
 
-// What one worker process has at hand.
+// The tools of one worker process.
 struct WorkBench {
   std::unique_ptr<Toolchain> host;   // C++ for the CPU
   std::unique_ptr<Toolchain> nvrtc;  // CUDA
@@ -18,11 +18,11 @@ struct WorkBench {
   std::string build_identity;  // 32 bytes: SHA-256 of the compiler's sources
 };
 
-// Answers one request: says hello, plans a graph, builds a unit, measures a
-// kernel. Every failure is a WorkError in the reply; the worker lives on.
+// Answers one request: a greeting, a graph to plan, a unit to build or a kernel to
+// measure. Every failure becomes a WorkError in the reply, and the worker goes on.
 //
-// One thread. What it keeps between requests (a loaded NVRTC) changes no
-// answer.
+// Not thread-safe. State that is kept between requests (a loaded NVRTC) does not
+// change any answer.
 wire::WorkReply AnswerWork(WorkBench& bench, const wire::WorkRequest& request);
 
 }  // namespace kiln

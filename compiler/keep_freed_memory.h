@@ -3,9 +3,8 @@
 
 namespace kiln {
 
-// Of a process that plans graph after graph: up to 64 MiB of freed memory stay
-// with it, so that the next plan does not ask the kernel for each page again. To be
-// called once, before threads start.
+// Lets this process keep up to 64 MiB of freed memory, so that the next plan or build
+// does not ask the kernel for each page again. Call it once, before threads start.
 void KeepFreedMemory();
 
 }  // namespace kiln

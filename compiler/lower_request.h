@@ -11,7 +11,7 @@
 
 namespace kiln {
 
-// A request as loops: where compiling and measuring part.
+// A request as loops. Compiling and measuring are the same up to here.
 struct LoweredRequest {
   PassEnv env;  // without tuning decisions
   Graph graph;  // after its passes

@@ -1,10 +1,9 @@
 #ifndef KILN_COMPILER_CODEGEN_COMBINED_BODIES_H_
 #define KILN_COMPILER_CODEGEN_COMBINED_BODIES_H_
 
-// A combined kernel as a few bodies and who calls them with what: parts that
-// are equal but for their buffers and the size of their first axis (one for
-// each parameter of an optimizer) share a body, so that a compiler reads it
-// once.
+// Finds the distinct bodies of a combined kernel. Parts that differ only in their
+// buffers and in the size of their first axis share a body, which the compiler then
+// reads once: an optimizer has one such part for each parameter.
 
 #include <vector>
 

@@ -1,13 +1,13 @@
 #ifndef KILN_COMPILER_CODEGEN_CUDA_ACCUMULATORS_H_
 #define KILN_COMPILER_CODEGEN_CUDA_ACCUMULATORS_H_
 
-// Writes what the reductions of a CUDA kernel keep while they run: a<n>, a value
-// or a tuple of a thread, and how those of several threads and blocks are
-// joined. Always in one order, which the variant and the sizes fix.
+// Writes the accumulators of a CUDA kernel's reductions (a<n>: a value or a tuple of
+// each thread) and the joins of those of several threads and blocks. The order of
+// all additions is fixed by the variant and the sizes.
 //
-// A float that is added to a sum far larger than itself is lost in its
-// rounding: 2^24 ones are as far as a float32 counts. A thread that adds many
-// floats adds them in blocks, whose sums it adds as doubles.
+// A float that is added to a much larger sum is lost in rounding: counting by ones,
+// a float32 stops at 2^24. So a thread that adds many floats adds them in blocks, and
+// adds the blocks' sums as doubles.
 
 #include <string>
 #include <vector>
@@ -26,7 +26,7 @@ class CudaAccumulators {
   // How a mapping's threads add.
   enum class Kind : uint8_t {
     kShared,  // many threads share an outer point
-    kAlone,   // one thread has it all: float sums and products are doubles
+    kAlone,   // one thread has it alone: float sums and products are doubles
   };
   // `body` must outlive this.
   CudaAccumulators(CudaBody& body, Kind kind)
@@ -38,10 +38,10 @@ class CudaAccumulators {
         totals_(nest_.body.size()),
         groups_(nest_.body.size()) {}
 
-  // Declares them with what they start from, `count` side by side; 0: one, that
-  // is no array.
+  // Declares the accumulators with their initial values, as arrays of `count`;
+  // 0: as single variables.
   absl::Status Declare(const std::vector<ScalarId>& ids, int count);
-  // One more value. `at` is "" or "[e]".
+  // Takes one more value. `at` is "" or "[e]".
   absl::Status Step(ScalarId id, const std::string& at);
   // The same of all neighbours of a group, which go into one accumulator: for
   // reductions that combine a group at once (InGroups), before its loop, at each
@@ -50,7 +50,7 @@ class CudaAccumulators {
   void BeginGroup(ScalarId id);
   void GroupStep(ScalarId id);
   void EndGroup(ScalarId id);
-  // After all values of a pass, before any join: names may change.
+  // To be called after all values of a pass and before any join. Names may change.
   void EndPass(const std::vector<ScalarId>& ids, int count);
   // How the result is read from here on.
   void Name(ScalarId id, const std::string& at);
@@ -60,8 +60,8 @@ class CudaAccumulators {
 
   // --- A loop over many points: "for (T r = first; r < limit; r += step)".
 
-  // Opens it. When a thread may make more than `most_steps` of its steps, and a
-  // float sum is among `reduces`, in blocks of so many.
+  // Opens it. If `reduces` has a float sum and a thread may take more than
+  // `most_steps` steps, the loop runs in blocks of that many steps.
   struct Steps {
     std::string first, limit;  // as text
     SymExpr points;            // between them, at most
@@ -74,7 +74,7 @@ class CudaAccumulators {
 
   // --- Joins.
 
-  // Over the neighbouring threads of a row, and the blocks of its cluster.
+  // Joins the neighbouring threads of a row, and the blocks of its cluster.
   struct RowThreads {
     int lanes;    // of a row
     int threads;  // of a block
@@ -82,8 +82,8 @@ class CudaAccumulators {
   };
   absl::Status JoinAcross(const std::vector<ScalarId>& ids,
                           const RowThreads& row);
-  // Over `down` threads below one another, `across` side by side, through the
-  // kernel's array `parts`.
+  // Joins `down` threads of each of `across` columns, through the kernel's shared
+  // array `parts`.
   absl::Status JoinDown(const std::vector<ScalarId>& ids, int across, int down);
   // Declares `parts`, for JoinDown of any reduction of the nest.
   void DeclareParts(int across, int down);

@@ -5,8 +5,8 @@
 // vector axis: first what they share, then wide loads and rows of random
 // numbers, then a loop over the neighbours, then wide stores.
 //
-// In the text, `i<v>` is the first of the neighbours, `e` counts them, and where
-// groups may be partial those from `lo` to `hi` exist.
+// In the text, `i<v>` is the first neighbour's index and `e` counts the neighbours.
+// Where a group may be partial, only those from `lo` up to, not including, `hi` exist.
 
 #include <string>
 #include <vector>
@@ -31,11 +31,11 @@ class CudaBody : public KernelBody {
   // part's own blocks, and there are as many as it needs.
   bool is_part = false;
 
-  // The grid covers all points: no block has a second turn.
+  // The grid covers all points, so no block takes a second turn.
   bool one_turn = false;
 
-  // Divisions by constants have a branch: no value of what follows is computed, and
-  // kept in registers, before it.
+  // Divisions by constants have a branch. It keeps ptxas from computing later values
+  // early and holding them in registers.
   bool divides_by_branch = false;
 
   // Whether the target adds vectors atomically.
@@ -50,13 +50,14 @@ class CudaBody : public KernelBody {
   }
   bool IsLanes(ScalarId id) const { return lanes_[id]; }
 
-  // Points of an axis; of the vector axis its groups.
+  // The number of points of an axis; for the vector axis, the number of groups.
   SymExpr Steps(uint32_t axis) const {
     return axis == vectors.axis ? GroupsAlong(vectors, facts)
                                 : facts.extents[axis];
   }
 
-  // Places of a group's statements. A group of one has only the middle one.
+  // Where statements of a group may stand. A group of one element has only the
+  // middle place.
   enum class Place : uint8_t {
     kBefore,     // once, after the values that all neighbours share
     kNeighbour,  // at each neighbour, after its values and before its stores
@@ -66,23 +67,23 @@ class CudaBody : public KernelBody {
   struct Group {
     const std::vector<ScalarId>& nodes;
     const std::vector<uint32_t>& stores;
-    // What the caller adds at each of the places below.
+    // Writes the caller's own statements at each place.
     absl::FunctionRef<absl::Status(Place)> then;
     std::string store_if;  // a condition; empty: always
-    // Whether `then` does no harm at neighbours that do not exist.
+    // Whether `then` may also run for neighbours that do not exist.
     bool then_outside = false;
   };
   absl::Status WriteGroup(const Group& group);
-  // A store that is not of a group.
+  // Writes a store outside of any group.
   absl::Status StoreOne(uint32_t store) { return Store(store); }
-  // A store of neighbour `e` alone.
+  // Writes the store of neighbour `e` alone.
   absl::Status StoreNeighbour(uint32_t store);
 
-  // The factors of a product that may be fused into a sum with `user`, so that it
-  // is rounded once; empty: it may not.
+  // The factors of a product that may be fused with the sum `user`, so that the
+  // result is rounded once; empty if it may not.
   std::vector<ScalarId> FusedFactors(ScalarId product, ScalarId user) const;
 
-  // --- Loads ahead of their use: groups of one load in a k_pack each.
+  // --- Loads ahead of their use. Each group of a load has a k_pack of its own.
 
   // Whether the load can be done before the other values of its group: it has
   // no mask and no loaded index.
@@ -100,7 +101,7 @@ class CudaBody : public KernelBody {
     ahead_[load] = true;
     SetText(load, cell);
   }
-  // Its value is loaded where it is used.
+  // From now on the load is written where its value is used.
   void ForgetAhead(ScalarId load) { ahead_[load] = false; }
 
  private:

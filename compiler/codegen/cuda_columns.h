@@ -8,17 +8,17 @@
 
 namespace kiln {
 
-// The statements of a CudaColumns kernel: a block takes `across` groups of outer
-// points, `down` threads on each, and its part of the reduced points. `body` has
-// the variant's vectors.
+// Writes the statements of a CudaColumns kernel: a block takes `across` groups of
+// outer points, with `down` threads on each, and its part of the reduced points.
+// `body` has the variant's vectors.
 //
-// UNSUPPORTED_OP names a reduction that its type has not.
+// UNSUPPORTED_OP names a reduction that its type does not support.
 absl::StatusOr<CudaGrid> WriteCudaColumns(CudaBody& body,
                                           const CudaColumns& variant,
                                           const KernelPasses& passes);
 
-// The statements of a CudaSerial kernel: a thread an outer point, the reduced
-// axes as loops. `body` has no vectors.
+// Writes the statements of a CudaSerial kernel: one thread for each outer point,
+// with loops over the reduced axes. `body` has no vectors.
 absl::StatusOr<CudaGrid> WriteCudaSerial(CudaBody& body,
                                          const CudaSerial& variant,
                                          const KernelPasses& passes);

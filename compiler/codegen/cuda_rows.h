@@ -8,10 +8,10 @@
 
 namespace kiln {
 
-// The statements of a CudaRows kernel: a loop over the outer points, `lanes`
-// threads on each. `body` has the variant's vectors.
+// Writes the statements of a CudaRows kernel: a loop over the outer points, with
+// `lanes` threads on each. `body` has the variant's vectors.
 //
-// UNSUPPORTED_OP names a reduction that its type has not.
+// UNSUPPORTED_OP names a reduction that its type does not support.
 absl::StatusOr<CudaGrid> WriteCudaRows(CudaBody& body, const CudaRows& variant,
                                        const KernelPasses& passes);
 

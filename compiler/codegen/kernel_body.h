@@ -1,8 +1,8 @@
 #ifndef KILN_COMPILER_CODEGEN_KERNEL_BODY_H_
 #define KILN_COMPILER_CODEGEN_KERNEL_BODY_H_
 
-// What the writers of both dialects share while they write one kernel: how
-// each value, axis, symbol and buffer is called at this place of the text.
+// The state that the writers of both dialects share while they write one kernel:
+// the current names of all values, axes, symbols and buffers.
 //
 // Names are numbers in order of first use, so that equal kernels have equal
 // text wherever they come from.
@@ -44,11 +44,11 @@ class KernelBody {
   const ShapeEnv& shapes;
   CWriter out;
 
-  // Writes the statement that computes `id`; reductions and scans are the
-  // caller's. UNSUPPORTED_OP names an operation that its type has not.
+  // Writes the statement that computes `id`. The caller writes reductions and scans.
+  // UNSUPPORTED_OP names an operation that its type does not support.
   absl::Status Node(ScalarId id);
 
-  // How the value of `id` is read from now on.
+  // Sets the expression that stands for the value of `id` from now on.
   const std::string& Text(ScalarId id) const { return text_[id]; }
   void SetText(ScalarId id, std::string text) { text_[id] = std::move(text); }
   // A name that is not in use yet: "t0", "t1", ...
@@ -71,11 +71,11 @@ class KernelBody {
   std::string Index(const SymExpr& e) const {
     return Index(e, [](Var) { return std::string(); });
   }
-  // What widens (or narrows) an integer node to the index type; maybe "".
+  // The cast that takes an integer node to the index type; empty if none is needed.
   std::string IndirectCast(ScalarId id) const;
   const char* index_type() const { return facts.index32 ? "int" : "long long"; }
 
-  // Where the reduced point stands among all, as an expression.
+  // The number of the current reduced point, as an expression.
   SymExpr ReducedPosition() const;
 
  protected:

@@ -1,7 +1,7 @@
 #ifndef KILN_COMPILER_CODEGEN_KERNEL_SOURCE_H_
 #define KILN_COMPILER_CODEGEN_KERNEL_SOURCE_H_
 
-// What codegen gives for one kernel.
+// The result of codegen for one kernel.
 
 #include <cstdint>
 #include <string>
@@ -36,9 +36,9 @@ absl::StatusOr<KernelSource> WriteKernel(const PlannedKernel& kernel,
                                          const ShapeEnv& shapes,
                                          const Target& target);
 
-// The kernels of a graph as translation units: content-defined groups, so that
-// most units survive a change of the list, each with the prelude in front. Long
-// kernels for CUDA are units of their own, and come first.
+// Groups the kernels of a graph into translation units, each with its prelude in
+// front. The kernels themselves decide where a unit ends, so a changed list keeps most
+// of its units. Long CUDA kernels are units of their own, and come first.
 struct UnitSource {
   std::string source;
   std::vector<std::string> symbols;

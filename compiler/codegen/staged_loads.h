@@ -1,11 +1,11 @@
 #ifndef KILN_COMPILER_CODEGEN_STAGED_LOADS_H_
 #define KILN_COMPILER_CODEGEN_STAGED_LOADS_H_
 
-// Rows on their way to shared memory while earlier ones are worked on (CudaRows,
-// `stages`). A thread copies what it reads itself, asynchronously, so that no
-// barrier is needed: its groups of the row, and the row's own values.
+// Copies rows to shared memory while earlier rows are being worked on (CudaRows,
+// `stages`). Copies are asynchronous. Each thread copies only what it reads itself,
+// its groups of the row and the row's own values, so no barrier is needed.
 //
-// Memory is cut into a slot for each thread, group and stage; consecutive threads
+// Shared memory has one slot for each thread, group and stage. Consecutive threads
 // have consecutive slots.
 
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace kiln {
 
 class StagedLoads {
  public:
-  // Stages the loads of `held` and, of those that the passes read once a row,
-  // what can be copied. All arguments but `held` must outlive this.
+  // Stages the loads in `held`, and those loads of one value per row that can be
+  // copied. All arguments but `held` must outlive this.
   StagedLoads(CudaBody& body, const CudaRows& variant,
               const KernelPasses& passes, const std::vector<ScalarId>& held);
 
@@ -32,11 +32,12 @@ class StagedLoads {
 
   // Declares the thread's first slots.
   void Declare();
-  // Begins the copies into `stage`: of the row's own values, its axes being
-  // declared, and of the held group `k`.
+  // Begins the copies into `stage`: of the row's own values (the row's axes must be
+  // declared), and of the held group `k`.
   void CopyRow(const std::string& stage);
   void CopyGroup(const std::string& stage);
-  // Reads them back from `stage`; of the held group `k` the loads among `ids`.
+  // Reads from `stage`: the row's own values, and those loads of the held group `k`
+  // that are among `ids`.
   void ReadRow(const std::string& stage);
   void ReadGroup(const std::vector<ScalarId>& ids, const std::string& stage);
 

@@ -28,14 +28,14 @@ class StretchSums {
 
   // Declares the sums, zero, before the loop over rows.
   void Declare();
-  // Adds the values of one neighbour of the held group `k`, when `live` holds
-  // ("": always).
+  // Adds the values of one neighbour of the held group `k`, if the condition `live`
+  // holds; empty: always.
   void Add(const std::string& live);
-  // After the loop, in a block of one row: stores the sums of the held group `k`.
+  // For blocks of one row, after the loop: stores the sums of the held group `k`.
   absl::Status Store();
-  // In a block of several: adds the sums of its rows and stores them. Takes
-  // `staged`, the block's dynamic shared memory, which has `staged_bytes` so far;
-  // returns how many it needs. The stretch's outer axes are declared.
+  // For blocks of several rows: adds up the rows' sums and stores them. Uses
+  // `staged`, the block's dynamic shared memory, which has `staged_bytes` so far, and
+  // returns the bytes that it must have. The stretch's outer axes must be declared.
   absl::StatusOr<int64_t> StoreRows(int64_t staged_bytes);
 
  private:
