@@ -136,8 +136,7 @@ class ChainFinder {
     if (is_sum && node.args.size() > 2 && !IsOne(node.args[2]))
       return std::nullopt;
     const bool comes_first = node.args[0].value() == image;
-    const bool commutes =
-        what == Arithmetic::kAdd || what == Arithmetic::kMul;
+    const bool commutes = what == Arithmetic::kAdd || what == Arithmetic::kMul;
     if (!comes_first && !commutes) return std::nullopt;
     const ValueId operand = node.args[comes_first ? 1 : 0].value();
     if (!IsOneEachChannel(graph_.meta(operand), graph_.meta(image)))
@@ -171,8 +170,7 @@ class ChainFinder {
       scales |= link.what == Arithmetic::kMul || link.what == Arithmetic::kDiv;
     }
     if (!scales) return true;
-    const ValueId weights =
-        graph_.nodes()[chain.convolution].args[1].value();
+    const ValueId weights = graph_.nodes()[chain.convolution].args[1].value();
     return graph_.shapes.KnownLe(Elements(graph_.meta(weights).sizes) * 2,
                                  Elements(graph_.meta(image).sizes));
   }
@@ -195,15 +193,15 @@ class ChainWriter {
   absl::Status Write(const Chain& chain) {
     const Node& old = rewriter_.old_node(chain.convolution);
     Affine affine;
-    if (old.args[2].is_value()) affine.shift = rewriter_.Map(old.args[2]).value();
+    if (old.args[2].is_value())
+      affine.shift = rewriter_.Map(old.args[2]).value();
     for (const Link& link : chain.links) Append(link, affine);
     Emitter::Args args;
     for (const Argument& arg : old.args) args.push_back(rewriter_.Map(arg));
     const DimVector sizes = e_.meta(args[1].value()).sizes;
     if (affine.scale.has_value())
       args[1] = e_.Mul(args[1].value(), OfWeights(*affine.scale, sizes));
-    if (affine.shift.has_value())
-      args[2] = Stretched(*affine.shift, sizes[0]);
+    if (affine.shift.has_value()) args[2] = Stretched(*affine.shift, sizes[0]);
     const uint32_t last = chain.links.back().node;
     rewriter_.Attribute(last);
     const ValueId result = e_.Call(*old.op, args);
