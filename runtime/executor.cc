@@ -1,6 +1,7 @@
 #include "runtime/executor.h"
 
 #include <utility>
+#include <variant>
 
 #include "proto/base/status.h"
 #include "runtime/bind_launches.h"
@@ -35,6 +36,17 @@ absl::StatusOr<std::vector<OutputValue>> Executor::Run(
 absl::StatusOr<std::vector<OutputValue>> Executor::RunGuarded(
     absl::Span<const InputView> inputs, const RunOptions& options) const {
   return RunOnFrame(inputs, options, Look::kNoMore);
+}
+
+std::vector<std::string> Executor::LibraryCalls() const {
+  std::vector<std::string> lines;
+  for (const BoundStep& step : plan_->steps) {
+    const auto* call = std::get_if<BoundExtern>(&step);
+    if (call == nullptr) continue;
+    for (std::string& line : call->site->Descriptions())
+      lines.push_back(std::move(line));
+  }
+  return lines;
 }
 
 absl::Status Executor::Settle(absl::Span<const InputView> inputs,

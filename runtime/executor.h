@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -59,6 +60,9 @@ class Executor {
       absl::Span<const InputView> inputs, const RunOptions& options) const;
 
   const LoadedArtifact& artifact() const { return *artifact_; }
+
+  // For people: each library call of the plan, in order (ExternSite::Descriptions).
+  std::vector<std::string> LibraryCalls() const;
 
  private:
   friend class PlacedRun;  // placed_run.h: a run that can be captured

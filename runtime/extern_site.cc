@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 #include "runtime/extern_kernels/read_extern_call.h"
 
@@ -117,6 +118,7 @@ absl::StatusOr<std::shared_ptr<const ExternSite::Shape>> ExternSite::Prepare(
       library_.Prepare(part.problem);
   if (!call.ok()) return Annotate(call.status(), call_.name);
   shape->call = *std::move(call);
+  shape->problem = Describe(part.problem);
   return std::shared_ptr<const Shape>(std::move(shape));
 }
 
@@ -145,6 +147,32 @@ absl::StatusOr<std::shared_ptr<const ExternSite::Shape>> ExternSite::ShapeFor(
     kept_[replace_next_++ % kKeptShapes].swap(replaced);
   }
   return fresh;
+}
+
+std::vector<std::string> ExternSite::Descriptions() const {
+  std::string what = call_.name;
+  if (call_.name == "convolution" && call_.inputs.size() > 2)
+    absl::StrAppend(&what, ", bias");
+  for (const PlanAttribute& attribute : call_.attributes) {
+    const auto* word = std::get_if<std::string>(&attribute.value);
+    if (attribute.name == "activation" && word != nullptr)
+      absl::StrAppend(&what, ", ", *word);
+  }
+  std::vector<std::shared_ptr<const Shape>> shapes;
+  if (fixed_ != nullptr) {
+    shapes.push_back(fixed_);
+  } else {
+    MutexLock lock(&mu_);
+    shapes = kept_;
+  }
+  std::vector<std::string> lines;
+  for (const std::shared_ptr<const Shape>& shape : shapes) {
+    const std::string algorithm = shape->call->algorithm();
+    lines.push_back(absl::StrCat(what, ": ", shape->problem, ": ",
+                                 shape->call->library(),
+                                 algorithm.empty() ? "" : ", ", algorithm));
+  }
+  return lines;
 }
 
 absl::Status ExternSite::Run(const Shape& shape,

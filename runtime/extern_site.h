@@ -37,6 +37,7 @@ class ExternSite {
     absl::InlinedVector<int64_t, 8> numbers;  // of what varies
     int operand[kMaxExternOperands];
     std::shared_ptr<const PreparedCall> call;
+    std::string problem;  // Describe
   };
 
   // `values`: of the plan's expressions. Errors: see Bind.
@@ -49,6 +50,12 @@ class ExternSite {
                    Stream stream) const;
 
   const std::string& name() const { return call_.name; }
+
+  // For people: what is computed, with what behind it, and who computes it, a line
+  // for each shape that is kept. None where no shape came yet.
+  //
+  //   addmm, relu: matmul f32 1 x [8, 16] @ [16, 32]: oneDNN
+  std::vector<std::string> Descriptions() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   ExternSite(const PlanExtern& call, const Plan& plan, ExternLibrary& library);

@@ -93,6 +93,8 @@ std::string TextOf(const Callable& callable, KilnText what) {
       return absl::StrJoin(callable.failed_guards(), "\n");
     case KILN_TEXT_KERNELS:
       return KernelsText(compiled.plan());
+    case KILN_TEXT_LIBRARY_CALLS:
+      return absl::StrJoin(executor->LibraryCalls(), "\n");
     case KILN_TEXT_KEY:
       return absl::BytesToHexString(
           executor->artifact().view().message().compile_key());

@@ -352,8 +352,11 @@ typedef enum KilnText {
   KILN_TEXT_MEASURED = 7, /* why something that max_autotune wants measured was
                              not, at the latest compile; "" when all was, or
                              nobody asked */
-  KILN_TEXT_KERNELS = 8   /* a line each: symbol, and the stem and the number
+  KILN_TEXT_KERNELS = 8,  /* a line each: symbol, and the stem and the number
                              that its name for people is made of */
+  KILN_TEXT_LIBRARY_CALLS = 9 /* a line for each library call and each of its
+                             latest shapes: what, library, algorithm. Of a
+                             graph with symbols: those that have run */
 } KilnText;
 
 /* Writes at most `size` bytes with the closing NUL; gives the length of the

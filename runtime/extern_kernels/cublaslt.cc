@@ -165,6 +165,9 @@ class LtMatmul final : public PreparedCall {
         std::max(wide_.workspace_bytes, narrow_.workspace_bytes));
   }
   absl::string_view library() const override { return "cuBLASLt"; }
+  std::string algorithm() const override {
+    return IsEmpty() || p_.k == 0 ? "" : NameOf(wide_.algorithm).value_or("");
+  }
 
   // Of a prepared call. Empty products have none.
   absl::StatusOr<std::vector<std::string>> Algorithms(int most) const {

@@ -96,6 +96,7 @@ class CudnnAttention final : public PreparedCall {
 
   int64_t workspace_bytes() const override { return room_bytes_; }
   absl::string_view library() const override { return "cuDNN"; }
+  std::string algorithm() const override { return plan_.EngineName(); }
 
  private:
   // Memory of a call's own.

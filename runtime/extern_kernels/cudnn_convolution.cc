@@ -83,6 +83,7 @@ class CudnnConvolution final : public PreparedCall {
 
   int64_t workspace_bytes() const override { return room_bytes_; }
   absl::string_view library() const override { return "cuDNN"; }
+  std::string algorithm() const override { return plan_.EngineName(); }
 
  private:
   static constexpr int kArrays[] = {kImageOperand, kWeightsOperand,

@@ -29,7 +29,8 @@ constexpr int kHeuristicMode = 200, kHeuristicGraph = 201,
 constexpr int kConfigEngine = 300;
 constexpr int kPlanHandle = 400, kPlanConfig = 401, kPlanWorkspace = 402;
 constexpr int kPackIds = 1000, kPackAddresses = 1001, kPackWorkspace = 1003;
-constexpr int kEngineNumbers = 1303, kEngineBehavior = 1305;
+constexpr int kEngineIndex = 1301, kEngineNumbers = 1303,
+              kEngineBehavior = 1305;
 
 constexpr int kHeuristicA = 3, kHeuristicFallback = 2;
 constexpr int kEnginesAsked = 16;
@@ -119,15 +120,31 @@ absl::Status CudnnPlan::TakeConfig(void* handle, CudnnBackend config,
   return absl::OkStatus();
 }
 
-absl::Status CudnnPlan::CheckEngine(const CudnnBackend& config,
-                                    const CudnnEngineRules& rules) const {
-  if (rules.refused_numbers == 0 && rules.compiled_at_run_time)
-    return absl::OkStatus();
+std::string CudnnPlan::EngineName() const {
+  int64_t index = 0;
+  const absl::StatusOr<CudnnBackend> engine = EngineOf(config_);
+  if (!engine.ok() ||
+      !engine->Get(kEngineIndex, kCudnnIntType, 1, &index).ok()) {
+    return "";
+  }
+  return absl::StrCat("engine ", index);
+}
+
+absl::StatusOr<CudnnBackend> CudnnPlan::EngineOf(
+    const CudnnBackend& config) const {
   ASSIGN_OR_RETURN(CudnnBackend engine,
                    CudnnBackend::Create(*library_, kEngineKind));
   CudnnDescriptor raw = engine.get();
   RETURN_IF_ERROR(
       config.Get(kConfigEngine, kCudnnDescriptorType, 1, &raw).status());
+  return engine;
+}
+
+absl::Status CudnnPlan::CheckEngine(const CudnnBackend& config,
+                                    const CudnnEngineRules& rules) const {
+  if (rules.refused_numbers == 0 && rules.compiled_at_run_time)
+    return absl::OkStatus();
+  ASSIGN_OR_RETURN(const CudnnBackend engine, EngineOf(config));
   ASSIGN_OR_RETURN(const uint32_t numbers,
                    Notes(engine, kEngineNumbers, kNumericalNoteType));
   if ((numbers & rules.refused_numbers) != 0) {

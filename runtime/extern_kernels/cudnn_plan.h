@@ -60,6 +60,9 @@ class CudnnPlan {
                                         std::vector<CudnnScalar> scalars);
 
   int64_t workspace_bytes() const { return workspace_bytes_; }
+  // "engine 12": cuDNN's number of the engine that was taken; "" where it does not
+  // tell.
+  std::string EngineName() const;
   // `handle`: with its stream set.
   absl::Status Run(void* handle, absl::Span<const CudnnBinding> bindings,
                    void* workspace) const;
@@ -69,6 +72,7 @@ class CudnnPlan {
                           std::string& refusals);
   absl::Status TakeConfig(void* handle, CudnnBackend config,
                           const CudnnEngineRules& rules);
+  absl::StatusOr<CudnnBackend> EngineOf(const CudnnBackend& config) const;
   absl::Status CheckEngine(const CudnnBackend& config,
                            const CudnnEngineRules& rules) const;
 

@@ -261,6 +261,10 @@ class PreparedCall {
 
   // Who computes it, for traces: "oneDNN", "own loops", "cuBLASLt".
   virtual absl::string_view library() const = 0;
+
+  // Which of the library's ways it takes, where the library tells: cuBLASLt's name
+  // of an algorithm (see Algorithms), "engine 12" of cuDNN. Else "".
+  virtual std::string algorithm() const { return ""; }
 };
 
 // The libraries of one device. Thread-safe.

@@ -166,6 +166,7 @@ class Upcast final : public PreparedCall {
 
   int64_t workspace_bytes() const override { return inner->workspace_bytes(); }
   absl::string_view library() const override { return inner->library(); }
+  std::string algorithm() const override { return inner->algorithm(); }
 
   std::array<Conversion, 4> operands;
   int written = 0;

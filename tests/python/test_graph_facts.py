@@ -148,6 +148,7 @@ def test_explain_tells_of_device_graphs(monkeypatch):
             name=f"inference_{n}",
             segments=1,
             hosts={},
+            callables=[],
             refusal=None,
             choice=choice,
             graph_functions=[types.SimpleNamespace(told=lambda: ["Re-recording function 7"])] * (n == 0),

@@ -17,6 +17,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 // y = (x + 1) + 2 for x: f32[N], through the arena.
 constexpr char kTwoAdds[] = R"(
@@ -463,13 +464,20 @@ TEST(Executor, AnExternCallServesEveryShape) {
         strides { value: 1 } strides { value: 1 } } } }
     outputs { view { buffer: 2 dtype: DTYPE_FLOAT32 sizes { code { op: SYM_OP_SYMBOL } } strides { value: 1 } } }
   )");
+  EXPECT_TRUE(executor->LibraryCalls().empty());
   const Tensor w = FloatTensor({2, 1}, {10, 1});
   for (int64_t n = 1; n <= 40; ++n) {
     const Tensor x = FloatTensor({n, 2}, std::vector<float>(2 * n, n));
     const auto outputs = RunOk(*executor, {x, w});
     EXPECT_EQ(FloatValues(std::get<Tensor>(outputs[0])),
               std::vector<float>(n, 11.0f * n));
+    if (n == 1) {
+      EXPECT_THAT(
+          executor->LibraryCalls(),
+          ElementsAre(StartsWith("mm: matmul f32 1 x [1, 2] @ [2, 1]: ")));
+    }
   }
+  EXPECT_EQ(executor->LibraryCalls().size(), 16);  // that are kept
 }
 
 }  // namespace

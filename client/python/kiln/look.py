@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -13,14 +14,18 @@ from .recompiles import Recompile, of_graph, traced_again
 from .telling import tell
 from .words import words_of
 
-_PLAN, _SOURCES = 1, 2
+_PLAN, _SOURCES, _LIBRARY_CALLS = 1, 2, 9
 
 
 @dataclass
 class GraphReport:
     """One graph: how many segments Kiln compiled, what PyTorch runs and why, or why all of it. Where
     device graphs are asked for: how many it is, what cuts it, or why it is none; and ``told``, why
-    calls of it ran without, were recorded anew, and what they warned of."""
+    calls of it ran without, were recorded anew, and what they warned of.
+
+    ``library_calls``: of each product, convolution and attention that a library computes, what it
+    is, with what behind it, the library and, where that tells, its algorithm. Products that are
+    not there are loops of Kiln's own kernels."""
 
     name: str
     segments: int
@@ -30,6 +35,7 @@ class GraphReport:
     cuts: list[str] = field(default_factory=list)
     skip: str | None = None
     told: list[str] = field(default_factory=list)
+    library_calls: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
         if self.refusal is not None:
@@ -40,6 +46,8 @@ class GraphReport:
         lines += [f"  {node}: {why}" for node, why in self.host_kernels.items()]
         lines += [f"  cut by {cut}" for cut in self.cuts]
         lines += [f"  {text}" for text in (self.skip, *self.told) if text is not None]
+        for call, count in Counter(self.library_calls).items():
+            lines.append(f"  {count} x {call}" if count > 1 else f"  {call}")
         return lines
 
 
@@ -93,6 +101,16 @@ def _check_callable(caller: str, fn: object) -> None:
         raise TypeError(f"kiln.{caller}: found {fn!r}, expected a function or module, then its arguments")
 
 
+def _library_calls(graph: CompiledGraph) -> list[str]:
+    if graph.refusal is not None:
+        return []
+    return [
+        line
+        for callable_ in graph.callables
+        for line in _native.text(callable_, _LIBRARY_CALLS).splitlines()
+    ]
+
+
 def explain(fn: Callable, *args: object, **kwargs: object) -> Explanation:
     """Calls `fn` under the backend, anew, and tells what became of its graphs. Forgets what
     Dynamo had compiled. A refused graph is told of under ``KILN_STRICT=1`` too."""
@@ -102,6 +120,7 @@ def explain(fn: Callable, *args: object, **kwargs: object) -> Explanation:
     out.recompiles = [one for one in traced_again() if not any(one is old for old in before)]
     for graph in graphs:
         report = GraphReport(graph.name, graph.segments, graph.hosts, graph.refusal)
+        report.library_calls = _library_calls(graph)
         choice = getattr(graph, "choice", None)  # what stands for a refused graph has none
         if choice is not None and graph.refusal is None:
             report.device_graphs, report.cuts = choice.device_graphs, choice.cuts

@@ -1,0 +1,52 @@
+"""kiln.explain names who computes products and convolutions, as it was bound."""
+
+import torch
+from torch import nn
+
+import kiln
+
+
+def calls_of(fn, *args):
+    with torch.no_grad():
+        told = kiln.explain(fn, *args)
+    (graph,) = told.graphs
+    for call in graph.library_calls:
+        assert call in str(told)
+    return graph.library_calls
+
+
+def test_a_product_with_its_bias_and_a_relu():
+    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU())
+    assert calls_of(model, torch.randn(8, 16)) == [
+        "addmm, relu: matmul f32 1 x [8, 16] @ [16, 32]: oneDNN"
+    ]
+
+
+def test_a_convolution_with_a_batch_norm_and_a_relu():
+    model = nn.Sequential(nn.Conv2d(8, 16, 3), nn.BatchNorm2d(16), nn.ReLU()).eval()
+    assert calls_of(model, torch.randn(4, 8, 20, 20)) == [
+        "convolution, bias, relu: convolution f32 for its result: image [4, 8, 20x20], "
+        "window 3x3, result [4, 16, 18x18], groups 1: oneDNN"
+    ]
+
+
+def test_a_size_that_changes_is_told_as_it_was_called():
+    def fn(x, w):
+        return x @ w
+
+    compiled = torch.compile(fn, backend="kiln", dynamic=True)
+    assert calls_of(compiled, torch.randn(9, 16), torch.randn(16, 32)) == [
+        "mm: matmul f32 1 x [9, 16] @ [16, 32]: oneDNN"
+    ]
+
+
+def test_equal_calls_are_one_line_of_what_is_printed():
+    model = nn.Sequential(*(nn.Linear(16, 16) for _ in range(3)))
+    with torch.no_grad():
+        told = kiln.explain(model, torch.randn(8, 16))
+    assert len(told.graphs[0].library_calls) == 3
+    assert "  3 x addmm: matmul f32 1 x [8, 16] @ [16, 16]: oneDNN" in str(told).splitlines()
+
+
+def test_what_our_own_kernels_compute_is_no_library_call():
+    assert calls_of(lambda x, v: x @ v, torch.randn(64, 16), torch.randn(16)) == []
