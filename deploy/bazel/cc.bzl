@@ -3,6 +3,12 @@
 _HEADERS = "//deploy/bazel/common:"
 _INCLUDE = "deploy/bazel/common/"
 
+# The service: whatever is tested there runs under TSan too, but for two kinds of tests, which say so by a tag:
+# "one_thread" starts no thread of ours, neither itself nor in a program that it runs (of RocksDB's, TSan sees no
+# lock); "tsan_soak" needs the compiler, which is long to build under TSan.
+_SERVICE = ("tests/proto/", "tests/cache/", "tests/server/", "tests/client/")
+_NOT_WITH_TSAN = ["one_thread", "tsan_soak"]
+
 def _with_header(arguments):
     """The rule's arguments, where all its sources are C++ and compiled as everybody's."""
     sources = arguments.get("srcs", [])
@@ -32,6 +38,14 @@ def cc_binary(**arguments):
     """The native rule's arguments."""
     native.cc_binary(**_with_header(arguments))
 
+def _with_tsan(arguments):
+    """The rule's arguments, with the tag of `./kiln test --tsan` where it is due."""
+    tags = arguments.get("tags", [])
+    due = (native.package_name() + "/").startswith(_SERVICE)
+    if not due or [tag for tag in tags if tag in _NOT_WITH_TSAN]:
+        return arguments
+    return dict(arguments, tags = tags + ["tsan"])
+
 def cc_test(**arguments):
     """The native rule's arguments."""
-    native.cc_test(**_with_header(arguments))
+    native.cc_test(**_with_tsan(_with_header(arguments)))

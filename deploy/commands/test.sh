@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Builds and runs all tests, or those named.
 #
-# usage: ./kiln test [--asan|--tsan] [TARGET...]
-# Ends with "N passed, N failed", counted by test case, after a line on the skipped ones, if any. --tsan runs the tests tagged "tsan".
+# usage: ./kiln test [--asan|--tsan|--tsan-soak] [TARGET...]
+# Ends with "N passed, N failed", counted by test case, after a line on the skipped ones, if any. --tsan runs the tests tagged "tsan",
+# --tsan-soak also those tagged "tsan_soak", which build the compiler under TSan. deploy/bazel/cc.bzl says which those are.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -18,8 +19,12 @@ case ${1:-} in
     config=(--config=tsan --test_tag_filters=tsan "${slow[@]}")
     shift
     ;;
+  --tsan-soak)
+    config=(--config=tsan --test_tag_filters=tsan,tsan_soak "${slow[@]}")
+    shift
+    ;;
   -*)
-    echo "kiln test: $1 is not known; --asan or --tsan" >&2
+    echo "kiln test: $1 is not known; --asan, --tsan or --tsan-soak" >&2
     exit 2
     ;;
 esac
