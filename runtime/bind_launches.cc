@@ -189,12 +189,33 @@ class Binder {
     if (out.most_blocks == 0) {
       out.most_blocks = std::numeric_limits<int64_t>::max();
     }
+    RETURN_IF_ERROR(Bind({out.label, {}, out.most_blocks}, out.grid));
     out.shared_bytes = launch.shared_bytes;
     out.cluster = launch.cluster;
     out.programmatic_dependent_launch = launch.programmatic_dependent_launch;
     bound_.most_pointers = std::max(bound_.most_pointers, out.pointers.size());
     bound_.most_scalars = std::max(bound_.most_scalars, out.scalars.size());
     bound_.steps.push_back(std::move(out));
+    return absl::OkStatus();
+  }
+
+  // Refuses a grid that is too large as soon as its extents are known: now, or
+  // before the wave's first step.
+  absl::Status Bind(BoundGrid grid, absl::Span<const ExprId> extents) {
+    bool is_known = true;
+    int32_t wave = 0;
+    for (int i = 0; i < 3; ++i) {
+      grid.grid[i] = extents[i];
+      wave = std::max(wave, expression_wave_[extents[i]]);
+      is_known &= plan_.expressions[extents[i]].program.is_constant();
+    }
+    if (is_known) {
+      return CheckGrid(grid, artifact_.device().traits(), bound_.values);
+    }
+    const auto& most = artifact_.device().traits().most_blocks;
+    if (most != DeviceTraits().most_blocks) {
+      bound_.waves[wave].grids.push_back(grid);
+    }
     return absl::OkStatus();
   }
 
@@ -278,6 +299,17 @@ class Binder {
 };
 
 }  // namespace
+
+absl::Status CheckGrid(const BoundGrid& grid, const DeviceTraits& traits,
+                       absl::Span<const int64_t> values) {
+  int64_t extents[3];
+  for (int i = 0; i < 3; ++i) {
+    extents[i] = values[grid.grid[i]];
+    if (extents[i] <= 0) return absl::OkStatus();  // nothing is launched
+  }
+  extents[0] = std::min(extents[0], grid.most_blocks);
+  return Annotate(CheckGrid(traits, extents), grid.label);
+}
 
 absl::StatusOr<BoundPlan> BindLaunches(const LoadedArtifact& artifact) {
   return Binder(artifact).Run();

@@ -63,12 +63,25 @@ struct BoundBind {
 using BoundStep = std::variant<BoundLaunch, BoundExtern, BoundCopy, BoundFill,
                                BoundAssert, BoundBind>;
 
+// A launch whose grid may be larger than the device takes.
+struct BoundGrid {
+  absl::string_view label;
+  ExprId grid[3] = {0, 0, 0};
+  int64_t most_blocks = 0;  // along x, as of the launch
+};
+
+// The extents of a launch that are empty, or that fit: OK.
+// ARTIFACT_INCOMPATIBLE  one does not, with the kernel's name
+absl::Status CheckGrid(const BoundGrid& grid, const DeviceTraits& traits,
+                       absl::Span<const int64_t> values);
+
 // What can be worked out at one moment of a call: wave 0 once the inputs are
 // known, wave i after the plan's i-th bind step.
 struct Wave {
   std::vector<ExprId> expressions;
   // Constants and the arena's, whose place is known from here on.
   std::vector<int32_t> buffers;
+  std::vector<BoundGrid> grids;
 };
 
 // A buffer that is an input. Apart from the other buffers, since there may be
@@ -106,6 +119,7 @@ struct BoundPlan {
 // The result refers to `artifact`, which must outlive it.
 //
 // ARTIFACT_CORRUPT  R5: an expression is used before its symbols are bound
+// ARTIFACT_INCOMPATIBLE  a grid of a known size is larger than the device takes
 // UNSUPPORTED_OP    an arena whose size a step binds; an extern call that no
 //                   library takes
 // NO_DEVICE         a library that is not on the machine

@@ -20,18 +20,8 @@ CUdeviceptr Address(const void* memory) {
 
 // Source: CUDA C++ Programming Guide, "Technical Specifications per Compute
 // Capability", maximum dimensions of a grid.
-constexpr int64_t kMostBlocks[] = {(int64_t{1} << 31) - 1, 65535, 65535};
-
-// Before the extents become the 32 bits that the driver takes.
-absl::Status CheckGrid(const KernelLaunch& launch) {
-  for (int i = 0; i < 3; ++i) {
-    if (launch.grid[i] >= 1 && launch.grid[i] <= kMostBlocks[i]) continue;
-    return MakeError(ErrorReason::kArtifactIncompatible,
-                     absl::StrCat("grid extent ", i, ": found ", launch.grid[i],
-                                  ", due 1 to ", kMostBlocks[i]));
-  }
-  return absl::OkStatus();
-}
+constexpr std::array<int64_t, 3> kMostBlocks = {(int64_t{1} << 31) - 1, 65535,
+                                                65535};
 
 // What a launch asks for beyond its grid.
 class LaunchAttributes {
@@ -183,6 +173,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaDriver> driver, int ordinal)
     : driver_(std::move(driver)), allocator_(*this), segments_(*this) {
   traits_.kind = DeviceKind::kCuda;
   traits_.ordinal = ordinal;
+  traits_.most_blocks = kMostBlocks;
 }
 
 CudaDevice::~CudaDevice() {
@@ -315,7 +306,8 @@ absl::StatusOr<std::unique_ptr<Marker>> CudaDevice::MakeMarker() {
 }
 
 absl::Status CudaDevice::Launch(const KernelLaunch& launch, Stream stream) {
-  RETURN_IF_ERROR(CheckGrid(launch));
+  // Before the extents become the 32 bits that the driver takes.
+  RETURN_IF_ERROR(CheckGrid(traits_, launch.grid));
   ASSIGN_OR_RETURN(const CurrentDevice current, MakeCurrent());
   const CUfunction function = static_cast<CUfunction>(launch.kernel);
   // All parameters of our kernels have 8 bytes, so they lie side by side as the

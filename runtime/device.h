@@ -1,8 +1,10 @@
 #ifndef KILN_RUNTIME_DEVICE_H_
 #define KILN_RUNTIME_DEVICE_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -45,7 +47,16 @@ struct DeviceTraits {
   int compute_minor = 0;
   int driver_cuda_version = 0;  // as 13000
   int multiprocessors = 0;
+  // Of a grid, in each dimension.
+  std::array<int64_t, 3> most_blocks = {std::numeric_limits<int64_t>::max(),
+                                        std::numeric_limits<int64_t>::max(),
+                                        std::numeric_limits<int64_t>::max()};
 };
+
+// ARTIFACT_INCOMPATIBLE when an extent of a grid, none of which is empty, is
+// larger than the device takes.
+absl::Status CheckGrid(const DeviceTraits& traits,
+                       absl::Span<const int64_t> grid);
 
 // Gives and takes back memory of one device. A framework may lend its own for
 // the outputs of a call. Thread-safe.

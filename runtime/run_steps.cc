@@ -240,6 +240,9 @@ void PlaceInputs(const BoundPlan& plan, absl::Span<const InputView> inputs,
 absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
                        const RunOptions& options, CallFrame& frame,
                        const LoadedArtifact& artifact) {
+  for (const BoundGrid& grid : plan.waves[wave].grids) {
+    RETURN_IF_ERROR(CheckGrid(grid, artifact.device().traits(), frame.values));
+  }
   if (wave == 0) {
     RETURN_IF_ERROR(frame.ReserveArena(frame.values[plan.plan->arena_bytes],
                                        options.stream, options.allocator));

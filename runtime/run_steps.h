@@ -22,7 +22,8 @@ void PlaceInputs(const BoundPlan& plan, absl::Span<const InputView> inputs,
 // Finds the places of the wave's other buffers: of wave 0 the arena too. Outputs
 // are allocated when a step needs them.
 //
-// RESOURCE_EXHAUSTED  no memory for an output or the arena
+// RESOURCE_EXHAUSTED     no memory for an output or the arena
+// ARTIFACT_INCOMPATIBLE  a launch whose grid is known now has too large a one
 absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
                        const RunOptions& options, CallFrame& frame,
                        const LoadedArtifact& artifact);

@@ -104,6 +104,49 @@ TEST(CudaDevice, AGridThatIsTooLargeIsRefused) {
   EXPECT_EQ(*BlocksOf(int64_t{1} << 32, 1), 4);
 }
 
+// x of s0 elements; the second launch has 2^26 blocks for each.
+TEST(CudaDevice, AGridThatASizeMakesTooLargeIsRefusedBeforeAnyLaunch) {
+  const auto driver = SharedLibrary::Open({"libcuda.so.1"}, {kFakeFolder});
+  ASSERT_TRUE(driver.ok()) << driver.status();
+  int (*launches)() = nullptr;
+  ASSERT_TRUE(driver->Find("fakeLaunches", launches).ok());
+  wire::Artifact artifact = MakeTestArtifact(R"(
+    symbols { name: "s0" source { kind: KIND_SIZE input: 0 dim: 0 } min: 1 max: 64 }
+    inputs { tensor { dtype: DTYPE_FLOAT32 sizes { code { op: SYM_OP_SYMBOL value: 0 } }
+      strides { value: 1 } } }
+    buffers { kind: KIND_INPUT index: 0 name: "x" }
+    buffers { kind: KIND_OUTPUT name: "y" bytes { value: 4 } }
+    kernels { symbol: "test_blocks" label: "first_0" }
+    kernels { symbol: "test_blocks" label: "second_1" }
+    steps { launch { kernel: 0 args { buffer { buffer: 1 } }
+      block: 32 block: 1 block: 1
+      grid { value: 1 } grid { value: 1 } grid { value: 1 } } }
+    steps { launch { kernel: 1 args { buffer { buffer: 1 } }
+      block: 32 block: 1 block: 1
+      grid { code { op: SYM_OP_SYMBOL value: 0 }
+        code { op: SYM_OP_CONSTANT value: 67108864 } code { op: SYM_OP_MUL } }
+      grid { value: 1 } grid { value: 1 } } }
+    outputs { view { buffer: 1 dtype: DTYPE_FLOAT32 sizes { value: 1 }
+      strides { value: 1 } } })");
+  artifact.mutable_target()->mutable_cuda()->set_arch("sm_90");
+  const auto executor = Load(Seal(artifact), Fake());
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  const auto run = [&](int64_t size) {
+    Tensor x = FloatTensor({size}, std::vector<float>(size));
+    x.device = DeviceKind::kCuda;
+    return (*executor)->Run({{x}}, {}).status();
+  };
+  int before = launches();
+  EXPECT_TRUE(run(31).ok());
+  EXPECT_EQ(launches() - before, 2);
+  before = launches();
+  const absl::Status status = run(64);
+  EXPECT_EQ(ReasonOf(status), ErrorReason::kArtifactIncompatible);
+  EXPECT_THAT(status.message(), HasSubstr("second_1: grid extent 0: found "
+                                          "4294967296, due 1 to 2147483647"));
+  EXPECT_EQ(launches() - before, 0);
+}
+
 TEST(CudaDevice, ASegmentGetsWhatPlainRunsHaveFreed) {
   const auto driver = SharedLibrary::Open({"libcuda.so.1"}, {kFakeFolder});
   ASSERT_TRUE(driver.ok()) << driver.status();
