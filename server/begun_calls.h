@@ -25,7 +25,9 @@ class BegunCalls {
     // What HTTP/2 lets a connection have at once: always taken.
     int64_t at_once = 128;
     // Of a connection; those beyond `at_once` are reset already, or will be.
-    int64_t of_a_connection = 384;
+    // gRPC ends calls on threads that may have to wait for a processor while others
+    // answer thousands a second: those that are answered count until then.
+    int64_t of_a_connection = 4096;
     // Beyond `at_once`, of all connections. One that has some gets no more than is
     // left for others.
     int64_t beyond = 8192;

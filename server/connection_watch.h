@@ -44,7 +44,7 @@ struct QuietLimits {
   absl::Duration quiet_time = absl::Minutes(16);
   // Calls under way, those included whose peer has reset them and that gRPC has not
   // ended yet. HTTP/2 lets a peer have 128 that it has not reset.
-  int calls = 512;
+  int calls = 4608;
   // How often a connection may reset a call: as many as it has at once end together
   // when their deadline passes.
   Rate resets = {.at_once = 1024, .a_second = 64};
