@@ -14,11 +14,16 @@
 
 extern "C" {
 
-// What a kernel found in its data that is no index of what it indexes.
-struct KilnBadIndex {
-  int64_t found;  // not 0: there was one; the other members tell of one of them
-  int64_t index;  // as the data has it
-  int64_t size;   // of the dimension
+// What a kernel found in its data that ends the run: the first of them.
+struct KilnBadData {
+  // 0: nothing. 1: an index that is none of what it indexes. 2: an assertion that
+  // does not hold.
+  int64_t found;
+  union {
+    int64_t index;     // as the data has it
+    const char* text;  // the assertion's, in the kernel's module
+  };
+  int64_t size;  // of the index's dimension
 };
 
 // Lent to a kernel for one call.
@@ -33,8 +38,9 @@ struct KilnCpuRuntime {
                        void (*body)(void* context, int64_t begin, int64_t end),
                        void* context);
   // Null, or zeros. A kernel that meets an index out of bounds touches nothing
-  // there, goes on, and says so here: what it wrote is then worth nothing.
-  struct KilnBadIndex* bad_index;
+  // there, goes on, and says so here, as it does of an assertion that does not
+  // hold: what it wrote is then worth nothing.
+  struct KilnBadData* bad_data;
 };
 
 // `buffers`: the LaunchStep's buffer arguments in order, offsets applied.

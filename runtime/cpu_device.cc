@@ -138,12 +138,13 @@ absl::StatusOr<std::unique_ptr<Marker>> CpuDevice::MakeMarker() {
 }
 
 absl::Status CpuDevice::Launch(const KernelLaunch& launch, Stream) {
-  KilnBadIndex bad = {};
+  KilnBadData bad = {};
   LentThreads lent = lent_;
-  lent.bad_index = &bad;
+  lent.bad_data = &bad;
   reinterpret_cast<KilnCpuKernel>(launch.kernel)(launch.buffers.data(),
                                                  launch.scalars.data(), &lent);
   if (bad.found == 0) return absl::OkStatus();
+  if (bad.found == 2) return absl::FailedPreconditionError(bad.text);
   return absl::OutOfRangeError(
       absl::StrCat("index out of bounds: index ", bad.index,
                    " of a dimension of size ", bad.size));

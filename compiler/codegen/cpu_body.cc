@@ -145,7 +145,7 @@ void CpuBody::IndexCheck(ScalarId id) {
     absl::StrAppend(&text, Operand(arg, lanes), ", ");
   if (node.args.size() < 3)
     absl::StrAppend(&text, lanes ? "k_splat_b(true), " : "true, ");
-  Define(id, absl::StrCat(text, lanes ? "m, " : "", "a.bad_index)"));
+  Define(id, absl::StrCat(text, lanes ? "m, " : "", "a.bad_data)"));
 }
 
 // How many elements the offset moves a lane, if that is a small constant; else 0.
@@ -291,7 +291,7 @@ void CpuBody::UpdateCell(uint32_t index, bool lanes,
   const std::string value =
       lane ? StoredLane(dtype, OneLane(store.value)) : Text(store.value);
   if (store.mode == StoreMode::kSet) {
-    out.Line(cell, " = ", value, ";");
+    out.Line(cell, " = ", StoredText(store, value, "a.bad_data"), ";");
   } else if (store.mode == StoreMode::kAtomicMax) {
     out.Line("if (", cell, " < ", value, ") ", cell, " = ", value, ";");
   } else if (store.mode == StoreMode::kAtomicMul) {

@@ -243,7 +243,7 @@ class CpuKernelWriter {
               "const KilnCpuRuntime* runtime)");
     out_.Line(
         "KilnArguments a = {buffers, scalars, runtime == 0 ? 0 : "
-        "runtime->bad_index};");
+        "runtime->bad_data};");
     int scalars = 0;
     for (const KernelParam& param : facts_.params)
       if (param.kind == KernelParam::Kind::kScalar) {

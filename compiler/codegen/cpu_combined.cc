@@ -42,7 +42,7 @@ void WriteDealer(const std::vector<Row>& rows, CWriter& out) {
   out.Line("void* const* buffers;");
   out.Line("const long long* scalars;");
   out.Line("const long long* ends;");
-  out.Line("KilnBadIndex* bad_index;");
+  out.Line("KilnBadData* bad_data;");
   out.Close(";");
   out.Open("static void ", kSymbolPlaceholder,
            "_part(void* context, long long begin, long long end)");
@@ -54,7 +54,7 @@ void WriteDealer(const std::vector<Row>& rows, CWriter& out) {
     out.Open("if (begin < last)");
     out.Line("const KilnArguments a = {",
              At("c.buffers", row.first_buffer, row.buffers), ", ",
-             At("c.scalars", row.first_scalar, row.scalars), ", c.bad_index};");
+             At("c.scalars", row.first_scalar, row.scalars), ", c.bad_data};");
     out.Line(row.name,
              "(a, begin < first ? 0 : begin - first, k_least(end, last) - "
              "first);");
@@ -84,7 +84,7 @@ void WriteEntry(const std::vector<Row>& rows, CWriter& out) {
   }
   out.Line(kSymbolPlaceholder,
            "_context c = {buffers, scalars, ends, runtime == 0 ? 0 : "
-           "runtime->bad_index};");
+           "runtime->bad_data};");
   out.Line("k_share(runtime, items, points, ", rows[0].function.grain, ", ",
            kSymbolPlaceholder, "_part, &c);");
   out.Close();

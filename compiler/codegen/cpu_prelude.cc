@@ -18,9 +18,12 @@ constexpr PreludePart kParts[] = {
     {"K_FN", "", R"(#define K_FN static inline __attribute__((always_inline))
 )"},
     // The same as proto/kernel_abi.h; a test holds the two together.
-    {"KilnBadIndex", "", R"(struct KilnBadIndex {
+    {"KilnBadData", "", R"(struct KilnBadData {
   long long found;
-  long long index;
+  union {
+    long long index;
+    const char* text;
+  };
   long long size;
 };
 )"},
@@ -31,13 +34,13 @@ constexpr PreludePart kParts[] = {
                        void (*body)(void* context, long long begin,
                                     long long end),
                        void* context);
-  KilnBadIndex* bad_index;
+  KilnBadData* bad_data;
 };
 )"},
     {"KilnArguments", "", R"(struct KilnArguments {
   void* const* buffers;
   const long long* scalars;
-  KilnBadIndex* bad_index;
+  KilnBadData* bad_data;
 };
 )"},
     {"k_least", "",
@@ -121,21 +124,27 @@ K_FN V k_keep(int m, V next, V old) {
 )"},
     // The first to come stays; all threads are done before it is read.
     {"k_outside", "",
-     R"(static __attribute__((noinline, cold)) void k_outside(KilnBadIndex* bad, long long i, long long n) {
+     R"(static __attribute__((noinline, cold)) void k_outside(KilnBadData* bad, long long i, long long n) {
   if (bad == 0 || __atomic_exchange_n(&bad->found, 1, __ATOMIC_RELAXED) != 0) return;
   bad->index = i;
   bad->size = n;
 }
 )"},
+    {"k_assert", "",
+     R"(K_FN bool k_assert(bool holds, const char* text, KilnBadData* bad) {
+  if (!holds && bad != 0 && __atomic_exchange_n(&bad->found, 2, __ATOMIC_RELAXED) == 0) bad->text = text;
+  return holds;
+}
+)"},
     {"k_check_index", "",
-     R"(K_FN long long k_check_index(long long i, long long n, bool asked, KilnBadIndex* bad) {
+     R"(K_FN long long k_check_index(long long i, long long n, bool asked, KilnBadData* bad) {
   if (__builtin_expect((unsigned long long)i < (unsigned long long)n, 1)) return i;
   if (asked) k_outside(bad, i, n);
   return 0;
 }
 )"},
     {"k_wrap_index", "",
-     R"(K_FN long long k_wrap_index(long long i, long long n, bool asked, KilnBadIndex* bad) {
+     R"(K_FN long long k_wrap_index(long long i, long long n, bool asked, KilnBadData* bad) {
   const long long at = i < 0 ? i + n : i;
   if (__builtin_expect((unsigned long long)at < (unsigned long long)n, 1)) return at;
   if (asked) k_outside(bad, i, n);
@@ -145,11 +154,11 @@ K_FN V k_keep(int m, V next, V old) {
     // Lanes that are not real may seem outside: the slow way looks again. The
     // sign of `out` says so: of the index, or of the last one less it.
     {"k_inside_lanes", "",
-     R"(static __attribute__((noinline, cold)) void k_outside_lanes(KilnBadIndex* bad, const long long* i, const long long* n, const long long* out, const int* asked, int m) {
+     R"(static __attribute__((noinline, cold)) void k_outside_lanes(KilnBadData* bad, const long long* i, const long long* n, const long long* out, const int* asked, int m) {
   for (int l = 0; l < m; ++l)
     if (out[l] < 0 && asked[l]) return k_outside(bad, i[l], n[l]);
 }
-K_FN kv_i64 k_inside_lanes(kv_i64 at, kv_i64 i, kv_i64 n, kv_b asked, int m, KilnBadIndex* bad) {
+K_FN kv_i64 k_inside_lanes(kv_i64 at, kv_i64 i, kv_i64 n, kv_b asked, int m, KilnBadData* bad) {
   typedef long long half __attribute__((vector_size(sizeof(long long) * K_LANES / 2)));
   const kv_i64 out = at | (n - 1 - at);
   half a, b;
@@ -164,12 +173,12 @@ K_FN kv_i64 k_inside_lanes(kv_i64 at, kv_i64 i, kv_i64 n, kv_b asked, int m, Kil
 }
 )"},
     {"k_check_index_lanes", "",
-     R"(K_FN kv_i64 k_check_index_lanes(kv_i64 i, kv_i64 n, kv_b asked, int m, KilnBadIndex* bad) {
+     R"(K_FN kv_i64 k_check_index_lanes(kv_i64 i, kv_i64 n, kv_b asked, int m, KilnBadData* bad) {
   return k_inside_lanes(i, i, n, asked, m, bad);
 }
 )"},
     {"k_wrap_index_lanes", "",
-     R"(K_FN kv_i64 k_wrap_index_lanes(kv_i64 i, kv_i64 n, kv_b asked, int m, KilnBadIndex* bad) {
+     R"(K_FN kv_i64 k_wrap_index_lanes(kv_i64 i, kv_i64 n, kv_b asked, int m, KilnBadData* bad) {
   return k_inside_lanes(i + (n & (i < 0)), i, n, asked, m, bad);
 }
 )"},

@@ -470,7 +470,9 @@ absl::Status CudaBody::Store(uint32_t index) {
     return absl::OkStatus();
   }
   if (store.mode != StoreMode::kAtomicAdd) {
-    out.Line(guard, at, " = ", Text(store.value), ";");
+    const std::string kernel = absl::StrCat("\"", kSymbolPlaceholder, "\"");
+    out.Line(guard, at, " = ", StoredText(store, Text(store.value), kernel),
+             ";");
     return absl::OkStatus();
   }
   if (!IsHalf(dtype) && SizeInBytes(dtype) < 4)

@@ -53,6 +53,15 @@ static __device__ __noinline__ char* k_outside_put(char* to, long long number) {
   for (;;) __trap();
 }
 )"},
+    {"k_assert", "",
+     R"(extern "C" __device__ void __assertfail(const char* message, const char* file, unsigned int line, const char* function, unsigned long size);
+static __device__ __noinline__ bool k_assert(bool holds, const char* message, const char* kernel) {
+  if (holds) return true;
+  __assertfail(message, "kiln", 0, kernel, 1);
+  __trap();
+  return false;
+}
+)"},
     {"k_check_index", "",
      R"(K_FN long long k_check_index(long long i, long long n, bool asked, const char* operators, const char* kernel) {
   if ((unsigned long long)i < (unsigned long long)n) return i;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/index_text.h"
 #include "compiler/sym/sym_simplify.h"
@@ -47,6 +48,14 @@ std::string KernelBody::StreamName(ScalarId random) const {
   for (ScalarId id = 0; id < random; ++id)
     if (nest.body[id].op == ScalarOp::kRandom) ++before;
   return absl::StrCat("(unsigned long long)s", before);
+}
+
+std::string KernelBody::StoredText(const Store& store, const std::string& value,
+                                   absl::string_view told) const {
+  const std::string& text = buffers[store.buffer].assertion;
+  if (text.empty()) return value;
+  return absl::StrCat("k_assert(", value, ", \"", absl::CEscape(text), "\", ",
+                      told, ")");
 }
 
 SymExpr KernelBody::ReducedPosition() const {

@@ -86,6 +86,10 @@ class KernelBody {
   // its terms, a product, in one rounding; empty: as it stands.
   virtual std::string FusedText(ScalarId) const { return ""; }
   virtual std::string SqrtText(DType dtype, const std::string& of) const = 0;
+  // What a kSet store of `value` stores, which an assertion looks at; `told` is
+  // whom the kernel tells of one that does not hold.
+  std::string StoredText(const Store& store, const std::string& value,
+                         absl::string_view told) const;
   virtual absl::Status Load(ScalarId id) = 0;
   virtual absl::Status IndexValue(ScalarId id) = 0;
   // kCheckIndex and kWrapIndex.

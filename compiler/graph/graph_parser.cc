@@ -148,6 +148,8 @@ class GraphParser {
       graph_.mutations.push_back(mutation);
       return absl::OkStatus();
     }
+    // An operator without results.
+    if (FindOpByText(cursor_.PeekWord()) != nullptr) return ParseNode({});
     std::vector<std::string> names;
     do {
       ASSIGN_OR_RETURN(std::string name, NewName());
@@ -187,6 +189,8 @@ class GraphParser {
     const absl::string_view word = cursor_.PeekWord();
     const OpDef* op = FindOpByText(word);
     if (op == nullptr) return cursor_.Unexpected("an operator");
+    const std::string where =
+        names.empty() ? std::string(op->name) : Where(names[0]);
     cursor_.Take(word);
     RETURN_IF_ERROR(cursor_.Expect("("));
     Arguments positional;
@@ -209,13 +213,12 @@ class GraphParser {
     }
     absl::StatusOr<Arguments> args =
         BindArguments(*op, std::move(positional), by_name);
-    if (!args.ok()) return Annotate(args.status(), Where(names[0]));
+    if (!args.ok()) return Annotate(args.status(), where);
     absl::StatusOr<ValueIds> results = graph_.AddNode(*op, *std::move(args));
-    if (!results.ok()) return Annotate(results.status(), Where(names[0]));
+    if (!results.ok()) return Annotate(results.status(), where);
     if (results->size() != names.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(Where(names[0]), ": found ", names.size(),
-                       " names, due ", results->size()));
+      return absl::InvalidArgumentError(absl::StrCat(
+          where, ": found ", names.size(), " names, due ", results->size()));
     }
     for (size_t i = 0; i < names.size(); ++i) {
       graph_.SetName((*results)[i], names[i]);

@@ -29,6 +29,7 @@ absl::Span<const OpRow> RearrangeOps();
 absl::Span<const OpRow> PoolingOps();
 absl::Span<const OpRow> AttentionOps();
 absl::Span<const OpRow> ForeachOps();
+absl::Span<const OpRow> AssertionOps();
 
 }  // namespace kiln
 

@@ -86,7 +86,7 @@ OpTable MakeOpTable() {
       MatmulOps(),      NormOps(),      LossOps(),    IndexOps(),
       ConvolutionOps(), ShapeOps(),     PoolingOps(), AttentionOps(),
       ForeachOps(),     EmbeddingOps(), OrderOps(),   ViewCopyOps(),
-      RearrangeOps()};
+      RearrangeOps(),   AssertionOps()};
   OpTable table;
   size_t rows = 0;
   for (const auto& family : families) rows += family.size();

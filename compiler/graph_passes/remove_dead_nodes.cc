@@ -5,6 +5,16 @@
 
 namespace kiln {
 
+namespace {
+
+// Whether a node counts though nobody reads its results: it writes an input, or
+// ends the run where what it asserts does not hold.
+bool HasEffect(const OpDef& op) {
+  return op.handling == Handling::kMutate || op.schema.results.empty();
+}
+
+}  // namespace
+
 absl::StatusOr<Changed> RemoveDeadNodes(Graph& graph, const PassEnv&) {
   const std::vector<Node>& nodes = graph.nodes();
   std::vector<bool> live(nodes.size(), false);
@@ -18,7 +28,7 @@ absl::StatusOr<Changed> RemoveDeadNodes(Graph& graph, const PassEnv&) {
   for (const Mutation& mutation : graph.mutations) mark(mutation.value);
   // Operands stand before their users, so one walk backwards reaches all.
   for (size_t i = nodes.size(); i-- > 0;) {
-    if (nodes[i].op->handling == Handling::kMutate) live[i] = true;
+    if (HasEffect(*nodes[i].op)) live[i] = true;
     if (live[i]) Graph::VisitValues(nodes[i], mark);
   }
   return graph.RetainNodes(live) ? Changed::kYes : Changed::kNo;

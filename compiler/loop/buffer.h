@@ -35,11 +35,19 @@ struct Buffer {
   // input's promise; everything else is allocated on 16 bytes or more.
   uint32_t alignment_bytes = 16;
   bool donated = false;  // an input whose memory the run may write to
+  // A temporary of one bool that an assertion is: where what is stored there is
+  // false, the run ends with this text. Empty: none.
+  std::string assertion;
   // Of what is padded in place: its own sizes, without the columns behind. Empty else,
   // and in no text.
   DimVector written_sizes;
   DimVector written_strides;
 };
+
+// Whether what is stored in it counts though no step reads it.
+inline bool IsKept(const Buffer& buffer) {
+  return buffer.kind != BufferKind::kTemporary || !buffer.assertion.empty();
+}
 
 // A strided window on a buffer: how outputs, contractions and library calls see
 // memory.

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/sym/sym_text.h"
@@ -57,6 +58,22 @@ std::string LineReader::Word(absl::string_view due) {
   }
   std::string out(word);
   rest_.remove_prefix(word.size());
+  Skip();
+  return out;
+}
+
+std::string LineReader::Quoted() {
+  const absl::string_view place = rest_;
+  Expect("\"");
+  size_t n = 0;
+  while (n < rest_.size() && rest_[n] != '"') n += rest_[n] == '\\' ? 2 : 1;
+  std::string out;
+  if (!ok() || n >= rest_.size() ||
+      !absl::CUnescape(rest_.substr(0, n), &out)) {
+    FailAt(place, "a text in quotes");
+    return "";
+  }
+  rest_.remove_prefix(n + 1);
   Skip();
   return out;
 }

@@ -30,6 +30,7 @@ class LineReader {
   void ExpectEnd();
   // Letters, digits, and "_.+@%".
   std::string Word(absl::string_view due = "a word");
+  std::string Quoted();  // "text", with C's escapes
   int64_t Int();
   double Float();
   Number NumberOf(DType dtype);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -114,6 +115,8 @@ std::string ToText(const Buffer& buffer) {
     absl::StrAppend(&out, " align ", buffer.alignment_bytes);
   }
   if (buffer.donated) absl::StrAppend(&out, " donated");
+  if (!buffer.assertion.empty())
+    absl::StrAppend(&out, " asserts \"", absl::CEscape(buffer.assertion), "\"");
   return out;
 }
 

@@ -27,7 +27,7 @@ const std::vector<LowerRow>& LowerTable() {
          {PointwiseLowerings(), SelectLowerings(), ReductionLowerings(),
           FactoryLowerings(), IndexLowerings(), ScatterLowerings(),
           CatLowerings(), PoolLowerings(), RandomLowerings(), SortLowerings(),
-          ScatterReduceLowerings()}) {
+          ScatterReduceLowerings(), AssertionLowerings()}) {
       for (const LowerRow& row : family) by_name.emplace(row.name, row);
     }
     auto* table = new std::vector<LowerRow>(AllOps().size());

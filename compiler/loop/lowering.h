@@ -188,6 +188,7 @@ absl::Span<const LowerRow> CatLowerings();
 absl::Span<const LowerRow> PoolLowerings();
 absl::Span<const LowerRow> RandomLowerings();
 absl::Span<const LowerRow> SortLowerings();
+absl::Span<const LowerRow> AssertionLowerings();
 
 // An index tensor's value at `at` (broadcast) as an index of a dimension of
 // `size`.

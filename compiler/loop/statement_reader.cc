@@ -64,6 +64,7 @@ bool StatementReader::TakeBuffer(LineReader& in) {
     buffer.alignment_bytes = static_cast<uint32_t>(in.Int());
   }
   buffer.donated = in.Take("donated");
+  if (in.Take("asserts")) buffer.assertion = in.Quoted();
   const auto number = static_cast<BufferId>(buffers_.size());
   if (!numbers_.emplace(buffer.name, number).second) {
     in.FailAt(place, "a name that no other buffer has");

@@ -16,7 +16,7 @@ std::vector<ReferenceFn> JoinFamilies() {
         IndexingReferences(),   MatmulReferences(),    ConvolutionReferences(),
         PoolingReferences(),    NormReferences(),      SoftmaxReferences(),
         LossReferences(),       EmbeddingReferences(), AttentionReferences(),
-        ForeachReferences(),    RearrangeReferences()}) {
+        ForeachReferences(),    RearrangeReferences(), AssertionReferences()}) {
     for (const ReferenceRow& row : family) {
       // A reference may be here before its operator is in the table.
       const OpDef* op = FindOp(row.name);

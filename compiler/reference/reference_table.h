@@ -34,6 +34,7 @@ absl::Span<const ReferenceRow> LossReferences();
 absl::Span<const ReferenceRow> EmbeddingReferences();
 absl::Span<const ReferenceRow> AttentionReferences();
 absl::Span<const ReferenceRow> ForeachReferences();
+absl::Span<const ReferenceRow> AssertionReferences();
 
 }  // namespace kiln
 

@@ -27,7 +27,7 @@ constexpr int64_t kLeastShared = 1 << 12;
 
 void Fuser::MakeGroups() {
   for (size_t b = 0; b < private_.size(); ++b) {
-    private_[b] = program_.buffers[b].kind == BufferKind::kTemporary;
+    private_[b] = !IsKept(program_.buffers[b]);
   }
   groups_.resize(program_.steps.size());
   for (uint32_t s = 0; s < program_.steps.size(); ++s) {
@@ -292,7 +292,7 @@ FusionReport FuseLoops(LoopProgram& program, const Target& target,
 void DropDeadStores(LoopProgram& program) {
   std::vector<bool> needed(program.buffers.size(), false);
   for (size_t b = 0; b < needed.size(); ++b) {
-    needed[b] = program.buffers[b].kind != BufferKind::kTemporary;
+    needed[b] = IsKept(program.buffers[b]);
   }
   for (const ProgramOutput& output : program.outputs) {
     if (const auto* view = std::get_if<View>(&output.what)) {

@@ -175,7 +175,7 @@ InlineVerdict Inliner::Judge(const LoopNest& nest, size_t step) {
   const Store& store = nest.stores[0];
   const Buffer& buffer = program_.buffers[store.buffer];
   const BufferUses& uses = uses_[store.buffer];
-  if (buffer.kind != BufferKind::kTemporary || uses.as_memory)
+  if (IsKept(buffer) || uses.as_memory)
     return {StayedBecause::kMemoryNeeded, buffer.name};
   if (uses.writers != 1 ||
       !AxesAt(nest, store, buffer, store.index).has_value()) {

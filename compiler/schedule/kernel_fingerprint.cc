@@ -77,6 +77,7 @@ void KernelFingerprint::AddBuffer(BufferId id) {
   AddDims(buffer.strides);
   AddExpr(buffer.offset);
   AddInt(buffer.alignment_bytes);
+  AddText(buffer.assertion);
   if (sizes_ == FingerprintSizes::kFirstOpen) return;
   AddInt(static_cast<int>(buffer.kind));
   AddDims(buffer.sizes);

@@ -42,7 +42,7 @@ void test_count(void* const* buffers, const int64_t* scalars,
   if (scalars[0] >= 0 && scalars[0] < 4) {
     ++static_cast<float*>(buffers[0])[scalars[0]];
   } else {
-    *runtime->bad_index = {1, scalars[0], 4};
+    *runtime->bad_data = {1, scalars[0], 4};
   }
 }
 

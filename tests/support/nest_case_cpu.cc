@@ -20,7 +20,7 @@ void NestCase::RunOnCpu(KilnCpuKernel entry, const KernelSource& source,
                         const std::string& where, double tolerance) const {
   const Trial trial = Interpret();
   const auto call = [&](int64_t threads) {
-    KilnBadIndex bad = {};
+    KilnBadData bad = {};
     const KilnCpuRuntime runtime = {threads, &Backwards, &bad};
     auto memory = FilledMemory(trial.counts);
     std::vector<void*> pointers;

@@ -73,6 +73,8 @@ class Interpreter {
       if (store.mask != Store::kNoMask && Eval(store.mask).i == 0) return;
       writes.push_back(
           {&store, Element(store.buffer, store.index), Eval(store.value)});
+      inside_ &= buffers_[store.buffer].assertion.empty() ||
+                 writes.back().value.i != 0;
     };
     ForReduced(outer_, [&] {
       for (size_t s = 0; s < nest_.stores.size(); ++s)

@@ -18,7 +18,7 @@ struct NestRun {
   uint64_t seed = 0;
 };
 
-// Whether every index that was checked lay inside.
+// Whether every index that was checked lay inside, and every assertion holds.
 bool InterpretNest(const LoopNest& nest, const std::vector<Buffer>& buffers,
                    const NestRun& run);
 

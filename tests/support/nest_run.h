@@ -4,6 +4,7 @@
 // One nest of a program, point by point: a part of loop_interpreter.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -241,6 +242,9 @@ class NestRun {
         Cell value = ValueAt(store.value, r);
         if (store.mode != StoreMode::kSet)
           value = Updated(store.mode, ReadCell(dtype, *at), value);
+        const std::string& asserted = buffers_[store.buffer].assertion;
+        if (!asserted.empty() && value.i == 0)
+          return absl::FailedPreconditionError(asserted);
         WriteCell(dtype, value, *at);
       }
     }

@@ -28,7 +28,8 @@ _REASONS = {
     "ARTIFACT_INCOMPATIBLE", "ARTIFACT_CORRUPT", "ARTIFACT_UNTRUSTED", "GUARD_FAILED", "STORAGE",
     "PERMISSION",
 }  # fmt: skip
-_DEADLINE_EXCEEDED, _RESOURCE_EXHAUSTED, _ABORTED, _OUT_OF_RANGE = 4, 8, 10, 11
+_DEADLINE_EXCEEDED, _RESOURCE_EXHAUSTED, _FAILED_PRECONDITION = 4, 8, 9
+_ABORTED, _OUT_OF_RANGE = 10, 11
 _UNIMPLEMENTED, _UNAVAILABLE = 12, 14
 _CODES = {_DEADLINE_EXCEEDED, _ABORTED, _UNIMPLEMENTED, _UNAVAILABLE}
 # What guards ask of an address.
@@ -49,8 +50,13 @@ def _was_refused(error: _native.Error, inputs: list) -> bool:
     return refused and all(value is not None for value in inputs)
 
 
-# What is PyTorch's own error: an index out of bounds that a kernel met, and memory that is not there.
-_AS_IN_PYTORCH = {_OUT_OF_RANGE: IndexError, _RESOURCE_EXHAUSTED: torch.OutOfMemoryError}
+# What is PyTorch's own error: an index out of bounds that a kernel met, memory that is not there,
+# and an assertion that does not hold.
+_AS_IN_PYTORCH = {
+    _OUT_OF_RANGE: IndexError,
+    _RESOURCE_EXHAUSTED: torch.OutOfMemoryError,
+    _FAILED_PRECONDITION: RuntimeError,
+}
 
 
 def _as_in_pytorch(error: _native.Error) -> Exception | None:
@@ -95,7 +101,8 @@ class EagerSegment:
     def rescue(self, error: _native.Error, inputs: list) -> list:
         """The results of a run that ended with `error`, which is raised again when it may not be
         run otherwise: under ``KILN_STRICT=1``, or when it had begun. An index out of bounds is an
-        ``IndexError``, memory that is not there a ``torch.OutOfMemoryError``."""
+        ``IndexError``, memory that is not there a ``torch.OutOfMemoryError``, an assertion that
+        does not hold a ``RuntimeError``."""
         meant = _as_in_pytorch(error)
         if meant is not None:
             raise meant from None

@@ -78,6 +78,11 @@ def is_random(node: fx.Node) -> bool:
     return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 
+def is_assertion(node: fx.Node) -> bool:
+    """Whether an operator only ends the run where what it is given does not hold."""
+    return getattr(node.target, "overloadpacket", None) is torch.ops.aten._assert_async
+
+
 def atoms_in(value: object) -> set[sympy.Expr]:
     """The atoms (symbols.py) of the sizes and strides of a tensor, or of a symbolic integer."""
     if isinstance(value, torch.Tensor):
@@ -224,7 +229,9 @@ class _Exporter:
         for key, arg in node.kwargs.items():
             message += wire.data(3, wire.text(1, key) + wire.data(2, self._argument(arg)))
         value = value_of(node)
-        if isinstance(value, (list, tuple)):
+        if is_assertion(node):
+            pass  # it gives nothing
+        elif isinstance(value, (list, tuple)):
             results = [self._result(one, _is_used(node, i)) for i, one in enumerate(value)]
             self._several[node] = [argument for _, argument in results]
             message += wire.each(4, (meta for meta, _ in results))

@@ -26,7 +26,15 @@ from dataclasses import dataclass, field
 import torch
 from torch import fx
 
-from .fx_export import Segment, atoms_in, check_tensor, is_random, is_symbolic, value_of
+from .fx_export import (
+    Segment,
+    atoms_in,
+    check_tensor,
+    is_assertion,
+    is_random,
+    is_symbolic,
+    value_of,
+)
 from .joint_nodes import is_view
 from .result_views import set_apart
 from .symbols import bounds_of
@@ -79,7 +87,7 @@ def _refusal(node: fx.Node, device: torch.device, shape_env: object | None) -> s
     if node.meta.get("unbacked_bindings"):
         return f"{node.target}: the sizes of its result depend on data"
     value = value_of(node)
-    if not isinstance(value, (torch.Tensor, list, tuple)):
+    if not isinstance(value, (torch.Tensor, list, tuple)) and not is_assertion(node):
         return f"{node.target} gives no tensor"
     tensors = tensors_in([value, *map(value_of, node.all_input_nodes)])
     try:

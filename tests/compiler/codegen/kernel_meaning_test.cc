@@ -232,6 +232,30 @@ TEST(CpuKernel, OneIndexOutsideAmongRowsIsFound) {
   c.CheckOnCpu(0);
 }
 
+// Of rows so many that variants split them; `most`: what is asserted of each value.
+void AssertBelow(NestCase& c, double most) {
+  const uint32_t i = c.Axis(9001, true);
+  const BufferId x = c.In(kF32, {9001}), z = c.Out(kF32, {});
+  const BufferId holds = c.Out(DType::kBool, {});
+  c.buffers[holds].assertion = "a \"text\"\n";
+  const ScalarId v = c.Load(x, {A(i)});
+  const ScalarId below = c.Op(ScalarOp::kLt, {v, c.Constant(kF32, most)});
+  c.Store(z, {}, c.Reduce(ReduceOp::kMax, v));
+  c.Store(holds, {}, c.Reduce(ReduceOp::kAll, below));
+}
+
+TEST_P(Kernel, AssertsWhatAReductionFinds) {
+  NestCase c;
+  AssertBelow(c, 1e6);
+  Check(c, 0);
+}
+
+TEST(CpuKernel, SaysWhichAssertionDoesNotHold) {
+  NestCase c;
+  AssertBelow(c, 0);
+  c.CheckOnCpu(0);
+}
+
 void Softmax(NestCase& c, DType dtype, int64_t rows, int64_t columns) {
   const uint32_t i = c.Axis(rows), r = c.Axis(columns, true);
   const BufferId x = c.In(dtype, {rows, columns});

@@ -6,10 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/kernel_plan_text.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace kiln {
 namespace {
+
+using testing::HasSubstr;
 
 std::string DropoutKernel(absl::string_view label, absl::string_view variant,
                           absl::string_view from, absl::string_view to,
@@ -53,6 +56,42 @@ TEST(WriteKernels, LayersThatDrawFromOtherStreamsShareAKernel) {
     EXPECT_EQ(streams, (std::vector<int64_t>{3, 8}));
     EXPECT_EQ((*sources)[1].params[0].buffer,
               (*sources)[0].params[1].buffer);  // y
+  }
+}
+
+std::string Asserts(absl::string_view of, absl::string_view to,
+                    absl::string_view variant) {
+  return absl::StrCat("  kernel ", of, " ", variant,
+                      " {\n    nest _assert_async [] {\n      t0 = load bool ",
+                      of, "[]\n      ", to, "[] = t0\n    }\n  }\n");
+}
+
+// Two assertions are two kernels where their texts differ, and one where they do not.
+TEST(WriteKernels, AssertionsOfOtherTextsAreOtherKernels) {
+  for (const auto& [target, variant] :
+       {std::pair("sm_90",
+                  "cuda points vector 1 unroll 1 threads 256 peel 0 blocks 512 "
+                  "alone 0"),
+        std::pair("x86-64-v3",
+                  "cpu points block 4096 interior 0 grain 16384")}) {
+    const auto plan = ParseKernelPlan(absl::StrCat(
+        "plan @g() {\n  in x : bool[] index 0\n  in y : bool[] index 1\n"
+        "  in z : bool[] index 2\n  tmp a : bool[] asserts \"one "
+        "\\\"text\\\"\"\n"
+        "  tmp b : bool[] asserts \"another\"\n  tmp c : bool[] asserts "
+        "\"another\"\n",
+        Asserts("x", "a", variant), Asserts("y", "b", variant),
+        Asserts("z", "c", variant), "  arena 0 bytes, peak live 0\n}\n"));
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(ParseKernelPlan(ToText(*plan)).value().buffers[3].assertion,
+              "one \"text\"");
+    const auto sources = WriteKernels(*plan, *TargetFromName(target));
+    ASSERT_TRUE(sources.ok()) << sources.status();
+    ASSERT_EQ(sources->size(), 3u);
+    EXPECT_THAT((*sources)[0].text, HasSubstr("\"one \\\"text\\\"\""));
+    EXPECT_THAT((*sources)[1].text, HasSubstr("\"another\""));
+    EXPECT_NE((*sources)[0].symbol, (*sources)[1].symbol);
+    EXPECT_EQ((*sources)[1].symbol, (*sources)[2].symbol);
   }
 }
 
