@@ -4,6 +4,10 @@
 #include <optional>
 #include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "proto/artifact.pb.h"
 #include "proto/base/dtype.h"
 #include "proto/base/sym_eval.h"
@@ -54,6 +58,18 @@ LaunchArgument ArgumentOf(const wire::KernelArg& arg,
   return out;
 }
 
+// Blocks a cluster, which a kernel is built with: "XBLOCK=16,CLUSTER=4". 0: none.
+uint32_t ClusterOf(absl::string_view mapping) {
+  for (absl::string_view word : absl::StrSplit(mapping, ',')) {
+    uint32_t blocks = 0;
+    if (absl::ConsumePrefix(&word, "CLUSTER=") &&
+        absl::SimpleAtoi(word, &blocks) && blocks > 1) {
+      return blocks;
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::vector<uint32_t> ClientNodesOf(const LoadedArtifact& artifact,
@@ -79,7 +95,7 @@ LaunchFacts StepLaunch::Facts() const {
   std::copy(std::begin(launch_.grid), std::end(launch_.grid), facts.grid);
   std::copy(std::begin(launch_.block), std::end(launch_.block), facts.block);
   facts.shared_bytes = launch_.shared_bytes;
-  facts.cluster = launch_.cluster;
+  facts.cluster = std::max(launch_.cluster, ClusterOf(kernel.mapping()));
   for (const wire::KernelArg& arg : StepOf(artifact_, step_).args()) {
     facts.arguments.push_back(ArgumentOf(arg, symbols_));
   }

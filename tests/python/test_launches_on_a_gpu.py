@@ -37,6 +37,7 @@ def test_a_block_has_more_than_48_kilobytes_of_shared_memory():
 
 def test_blocks_of_a_cluster_share_a_long_row():
     seen = launches_of(lambda x: torch.softmax(x, -1), torch.rand(16, 262144, device="cuda"))
+    assert all(f"CLUSTER={launch['cluster'] or 1}" in launch["mapping"] for launch in seen)
     clusters = [int(re.search(r"CLUSTER=(\d+)", launch["mapping"]).group(1)) for launch in seen]
     # Compute capability 9.0 is the first that has them.
     assert (max(clusters) > 1) == (torch.cuda.get_device_capability() >= (9, 0))

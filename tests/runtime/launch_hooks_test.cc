@@ -26,7 +26,7 @@ constexpr char kTwoAdds[] = R"(
     bytes { code { op: SYM_OP_SYMBOL } code { op: SYM_OP_CONSTANT value: 4 } code { op: SYM_OP_MUL } } }
   kernels { symbol: "test_add" label: "kiln_poi_fused_add_0" origins: "add"
     bytes_read { code { op: SYM_OP_SYMBOL } code { op: SYM_OP_CONSTANT value: 4 } code { op: SYM_OP_MUL } }
-    bytes_written { value: 8 } mapping: "XBLOCK=16" extents { code { op: SYM_OP_SYMBOL } } }
+    bytes_written { value: 8 } mapping: "XBLOCK=16,CLUSTER=4" extents { code { op: SYM_OP_SYMBOL } } }
   steps { fill { to { buffer: 1 dtype: DTYPE_FLOAT32
     sizes { code { op: SYM_OP_SYMBOL } } strides { value: 1 } } } }
   steps { launch { kernel: 0
@@ -104,7 +104,8 @@ TEST(LaunchHooks, FactsAreThoseOfTheCallAtHand) {
   EXPECT_THAT(facts.arguments[0].sizes, ElementsAre(3));
   EXPECT_FALSE(facts.arguments[1].is_tensor);
   EXPECT_FALSE(facts.arguments[2].is_tensor);
-  EXPECT_EQ(facts.mapping, "XBLOCK=16");
+  EXPECT_EQ(facts.mapping, "XBLOCK=16,CLUSTER=4");
+  EXPECT_EQ(facts.cluster, 4u);
   EXPECT_THAT(facts.extents, ElementsAre(3));
 }
 
