@@ -14,7 +14,9 @@ TEST(OpTable, EveryRowIsSoundAndStandsOnce) {
   for (const OpDef& op : AllOps()) {
     EXPECT_EQ(FindOp(op.name), &op) << op.name;
     EXPECT_EQ(op.index, static_cast<uint32_t>(&op - AllOps().data()));
-    EXPECT_FALSE(op.schema.results.empty()) << op.name;
+    // What asserts something gives nothing.
+    EXPECT_EQ(op.schema.results.empty(), PacketName(op.name) == "_assert_async")
+        << op.name;
     EXPECT_EQ(op.handling == Handling::kMutate, op.functional != nullptr);
   }
 }
