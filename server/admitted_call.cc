@@ -98,6 +98,11 @@ class AdmittedCall : public grpc::ServerGenericBidiReactor {
   }
   // Before each step that gRPC answers with a reaction.
   CallOrder& order() { return order_; }
+  // Before the last step.
+  void GiveAnswer() {
+    watched_.HearAnswer();
+    order_.Give();
+  }
   Reactor* reactor() ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(&mu_);
     return reactor_;
@@ -129,7 +134,7 @@ class UnaryCall final : public AdmittedCall<grpc::ServerUnaryReactor> {
    public:
     explicit Actions(UnaryCall& call) : call_(call) {}
     void Finish(grpc::Status status) override {
-      call_.order().Give();
+      call_.GiveAnswer();
       if (!status.ok()) return call_.Finish(std::move(status));
       call_.StartWriteAndFinish(&call_.reply_, grpc::WriteOptions(),
                                 std::move(status));
@@ -184,7 +189,7 @@ class StreamCall final : public AdmittedCall<grpc::ServerWriteReactor<Bytes>> {
    public:
     explicit Actions(StreamCall& call) : call_(call) {}
     void Finish(grpc::Status status) override {
-      call_.order().Give();
+      call_.GiveAnswer();
       call_.Finish(std::move(status));
     }
     void SendInitialMetadata() override {
@@ -197,7 +202,7 @@ class StreamCall final : public AdmittedCall<grpc::ServerWriteReactor<Bytes>> {
     }
     void WriteAndFinish(const Bytes* message, grpc::WriteOptions options,
                         grpc::Status status) override {
-      call_.order().Give();
+      call_.GiveAnswer();
       call_.StartWriteAndFinish(message, options, std::move(status));
     }
     void BindTo(grpc::ServerWriteReactor<Bytes>* reactor) {

@@ -8,10 +8,17 @@ namespace kiln {
 BegunCalls::Heard::Heard(Heard&& other) noexcept
     : begun_(std::exchange(other.begun_, nullptr)),
       connection_(other.connection_),
-      others_refused_(other.others_refused_) {}
+      others_refused_(other.others_refused_),
+      answered_(other.answered_) {}
 
 BegunCalls::Heard::~Heard() {
-  if (begun_ != nullptr) begun_->End(connection_);
+  if (begun_ != nullptr) begun_->End(connection_, answered_);
+}
+
+void BegunCalls::Heard::HearAnswer() {
+  if (begun_ == nullptr) return;
+  answered_ = true;
+  begun_->CountAnswer(connection_);
 }
 
 uint64_t BegunCalls::NewConnection() {
@@ -27,7 +34,7 @@ bool BegunCalls::Begin(uint64_t connection) {
   if (row.calls() >= limits_.at_once) {
     if (row.calls() >= limits_.of_a_connection ||
         Beyond(row) >= limits_.beyond - beyond_) {
-      row.refused = true;
+      if (row.calls() - row.answered >= limits_.at_once) row.refused = true;
       return false;
     }
     ++beyond_;
@@ -47,12 +54,18 @@ BegunCalls::Heard BegunCalls::Hear(uint64_t connection) {
   return {this, connection, std::exchange(row.refused, false)};
 }
 
-void BegunCalls::End(uint64_t connection) {
+void BegunCalls::CountAnswer(uint64_t connection) {
+  MutexLock lock(&mu_);
+  ++rows_.find(connection)->second.answered;
+}
+
+void BegunCalls::End(uint64_t connection, bool answered) {
   MutexLock lock(&mu_);
   const auto found = rows_.find(connection);
   Row& row = found->second;
   beyond_ -= Beyond(row);
   --row.heard;
+  row.answered -= answered;
   beyond_ += Beyond(row);
   if (row.calls() == 0 && !row.refused) rows_.erase(found);
 }

@@ -18,16 +18,17 @@ namespace kiln {
 // waits for one takes some 10 KiB, and thirty bytes make one. HTTP/2's limit of calls
 // at once does not bind them, since a call that its peer has reset does not count any
 // more. So calls are counted where their headers are read, and those beyond the limits
-// are refused there, which leaves nothing of them. Thread-safe.
+// are refused there, which leaves nothing of them. On a busy machine gRPC may end calls
+// long after they were answered; a peer cannot help that, and is told apart from one
+// that resets what it begins. Thread-safe.
 class BegunCalls {
  public:
   struct Limits {
     // What HTTP/2 lets a connection have at once: always taken.
     int64_t at_once = 128;
-    // Of a connection; those beyond `at_once` are reset already, or will be.
-    // gRPC ends calls on threads that may have to wait for a processor while others
-    // answer thousands a second: those that are answered count until then.
-    int64_t of_a_connection = 4096;
+    // Of a connection; those beyond `at_once` are answered or reset already, or will
+    // be.
+    int64_t of_a_connection = 384;
     // Beyond `at_once`, of all connections. One that has some gets no more than is
     // left for others.
     int64_t beyond = 8192;
@@ -53,8 +54,12 @@ class BegunCalls {
     Heard(Heard&& other) noexcept;
     Heard& operator=(Heard&&) = delete;
     ~Heard();
-    // Calls of its connection were refused since one was heard last.
+    // Calls of its connection were refused since one was heard last, and it had more
+    // than `at_once` that nobody had answered.
     bool others_refused() const { return others_refused_; }
+    // It is being answered: it counts until its end, but no longer against its peer.
+    // Once, and not while another thread destroys this.
+    void HearAnswer();
 
    private:
     friend class BegunCalls;
@@ -66,6 +71,7 @@ class BegunCalls {
     BegunCalls* begun_ = nullptr;
     uint64_t connection_ = 0;
     bool others_refused_ = false;
+    bool answered_ = false;
   };
   Heard Hear(uint64_t connection) ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -75,8 +81,9 @@ class BegunCalls {
  private:
   struct Row {
     int64_t unheard = 0;
-    int64_t begun = 0;  // in this period
-    int64_t heard = 0;  // under way
+    int64_t begun = 0;     // in this period
+    int64_t heard = 0;     // under way
+    int64_t answered = 0;  // of these
     bool refused = false;
 
     int64_t calls() const { return unheard + heard; }
@@ -84,7 +91,8 @@ class BegunCalls {
   int64_t Beyond(const Row& row) const {
     return std::max<int64_t>(0, row.calls() - limits_.at_once);
   }
-  void End(uint64_t connection) ABSL_LOCKS_EXCLUDED(mu_);
+  void CountAnswer(uint64_t connection) ABSL_LOCKS_EXCLUDED(mu_);
+  void End(uint64_t connection, bool answered) ABSL_LOCKS_EXCLUDED(mu_);
   // Forgets calls that never came, and connections without any.
   void EndPeriod(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

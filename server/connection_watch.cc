@@ -70,15 +70,24 @@ ConnectionWatch::WatchedCall::WatchedCall(WatchedCall&& other) noexcept
     : begun_(std::move(other.begun_)),
       watch_(std::exchange(other.watch_, nullptr)),
       connection_(std::move(other.connection_)),
-      admitted_(other.admitted_) {}
+      admitted_(other.admitted_),
+      answered_(other.answered_) {}
 
 ConnectionWatch::WatchedCall::~WatchedCall() {
   if (connection_ == nullptr) return;
   MutexLock lock(&watch_->mu_);
-  --connection_->all_calls;
+  if (!answered_) --connection_->all_calls;
   if (!admitted_) return;
   --connection_->calls;
   connection_->call_ended = true;
+}
+
+void ConnectionWatch::WatchedCall::HearAnswer() {
+  begun_.HearAnswer();
+  if (connection_ == nullptr) return;
+  answered_ = true;
+  MutexLock lock(&watch_->mu_);
+  --connection_->all_calls;
 }
 
 void ConnectionWatch::WatchedCall::HearReset() {

@@ -42,9 +42,9 @@ struct QuietLimits {
   // No call for so long, whatever was sent. gRPC ends idle connections itself, but for
   // those with a call whose headers have only begun.
   absl::Duration quiet_time = absl::Minutes(16);
-  // Calls under way, those included whose peer has reset them and that gRPC has not
-  // ended yet. HTTP/2 lets a peer have 128 that it has not reset.
-  int calls = 4608;
+  // Calls that are not answered, those included whose peer has reset them and that gRPC
+  // has not ended yet. HTTP/2 lets a peer have 128 that it has not reset.
+  int calls = 512;
   // How often a connection may reset a call: as many as it has at once end together
   // when their deadline passes.
   Rate resets = {.at_once = 1024, .a_second = 64};
@@ -95,6 +95,8 @@ class ConnectionWatch {
 
     // Its peer has ended it.
     void HearReset();
+    // It is being answered: what gRPC still does with it is not the peer's doing. Once.
+    void HearAnswer();
 
    private:
     friend class ConnectionWatch;
@@ -109,6 +111,7 @@ class ConnectionWatch {
     ConnectionWatch* watch_ = nullptr;
     std::shared_ptr<Connection> connection_;
     bool admitted_ = false;
+    bool answered_ = false;
   };
 
   // Whether `holder` has not been barred for its resets.
@@ -153,7 +156,7 @@ class ConnectionWatch {
     int64_t counted_from = 0;  // bytes that were read before
     SteadyTime since;          // the last call, or none
     int calls = 0;             // admitted, under way
-    int all_calls = 0;         // under way
+    int all_calls = 0;         // under way, and not answered
     std::optional<RateLeft> resets;
     bool ended = false;  // for its resets
     bool heard = false;

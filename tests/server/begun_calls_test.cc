@@ -59,6 +59,23 @@ TEST_F(Begun, AnEndGivesThePlaceBack) {
   EXPECT_EQ(Flood(1), 10);
 }
 
+TEST_F(Begun, CallsThatAreAnsweredAndNotEndedYetAreRefusedButNoFlood) {
+  std::vector<BegunCalls::Heard> answered;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(calls_.Begin(1));
+    answered.push_back(calls_.Hear(1));
+    answered.back().HearAnswer();
+  }
+  EXPECT_FALSE(calls_.Begin(1));
+  answered.pop_back();
+  ASSERT_TRUE(calls_.Begin(1));
+  EXPECT_FALSE(calls_.Hear(1).others_refused());
+  // All but six of them end, and others begin that nobody answers: more than four.
+  answered.resize(6);
+  EXPECT_EQ(Flood(1), 4);
+  EXPECT_TRUE(calls_.Hear(1).others_refused());
+}
+
 TEST_F(Begun, ACallThatNeverComesIsForgottenAndOneUnderWayIsNot) {
   ASSERT_TRUE(calls_.Begin(1));
   const auto heard = calls_.Hear(1);
