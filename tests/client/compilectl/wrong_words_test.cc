@@ -72,8 +72,7 @@ TEST_F(WrongWords, ClearsNoJobThatIsNotInQuarantine) {
 TEST_F(WrongWords, SaysHowLongATokenMayLive) {
   const ProgramRun run = Ask({"tokens", "add", "ci", "--for", "500d"});
   EXPECT_EQ(run.exit_code, 2);
-  EXPECT_NE(run.err.find("at most 366d"), std::string::npos)
-      << run.err;
+  EXPECT_NE(run.err.find("at most 366d"), std::string::npos) << run.err;
 }
 
 TEST(CompilectlVersion, IsPrintedWithoutADaemon) {

@@ -120,7 +120,8 @@ TEST(AlignContractions, ALargeResultOfOddRowsIsNotCopied) {
         %z = sum.dim_IntList(%y, [1])
       })",
                                  SlowMemory());
-  EXPECT_EQ(StepsOf(even.program), std::make_pair(4, 3)) << ToText(even.program);
+  EXPECT_EQ(StepsOf(even.program), std::make_pair(4, 3))
+      << ToText(even.program);
 }
 
 TEST(AlignContractions, RowsThatNobodySeesGetALongerStride) {

@@ -82,8 +82,7 @@ std::string Graph(int chunks, int rows, int hidden, int classes) {
     for (const char* name : {"%loss", "%dw", "%db"}) {
       const std::string part = absl::StrCat(name, "part_", c);
       add(c == 0 ? absl::StrCat(name, "# = mul.Tensor(", part, ", 1)")
-                 : absl::StrCat(name, "# = add.Tensor(", name, "_", c - 1,
-                                ", ",
+                 : absl::StrCat(name, "# = add.Tensor(", name, "_", c - 1, ", ",
                                 part, ")"));
     }
     parts.push_back(absl::StrCat("%dx_", c));
@@ -155,9 +154,7 @@ TEST(ChunkedLogits, TheGradientTakesTheLogitsPlace) {
   for (const auto& [own, buffers] : sharing) EXPECT_EQ(buffers, 2) << own;
 }
 
-TEST(ChunkedLogits, MeansTheSame) {
-  ExpectMeansTheSame(Graph(3, 8, 12, 21));
-}
+TEST(ChunkedLogits, MeansTheSame) { ExpectMeansTheSame(Graph(3, 8, 12, 21)); }
 
 }  // namespace
 }  // namespace kiln
