@@ -225,18 +225,26 @@ int64_t SymProgram::Run(absl::Span<const int64_t> symbols) const {
 
 absl::StatusOr<int64_t> SymProgram::EvaluateChecked(
     absl::Span<const int64_t> symbols) const {
+  // The text of a long one takes far longer than to run it.
+  const auto subject = [this] {
+    constexpr size_t kMostTold = 64;
+    return code_.size() <= kMostTold
+               ? absl::StrCat("symbolic expression ", ToText())
+               : absl::StrCat("symbolic expression of ", code_.size(),
+                              " instructions");
+  };
   if (static_cast<int64_t>(symbols.size()) < symbols_needed_) {
     return absl::InvalidArgumentError(
-        absl::StrCat("symbolic expression ", ToText(), ": ", symbols.size(),
-                     " symbol values, needs ", symbols_needed_));
+        absl::StrCat(subject(), ": ", symbols.size(), " symbol values, needs ",
+                     symbols_needed_));
   }
   if (code_.empty()) return value_;
   absl::Status fault;
   const int64_t value = Interpret(
       code_, symbols, [&](wire::SymOp op, int64_t left, int64_t right) {
-        fault = absl::OutOfRangeError(absl::StrCat(
-            "symbolic expression ", ToText(), ": ", wire::SymOp_Name(op),
-            " of ", left, " and ", right, " has no 64-bit value"));
+        fault = absl::OutOfRangeError(
+            absl::StrCat(subject(), ": ", wire::SymOp_Name(op), " of ", left,
+                         " and ", right, " has no 64-bit value"));
         return true;
       });
   RETURN_IF_ERROR(fault);

@@ -153,5 +153,29 @@ TEST(SymProgram, TooFewSymbolsAreRefusedByTheCheckedForm) {
   EXPECT_EQ(*program->EvaluateChecked({1, 9}), 9);
 }
 
+// To write it takes far longer than to run it.
+TEST(SymProgram, TheTextOfALongOneIsNotInItsFault) {
+  std::vector<Step> steps = {{S, 0}};
+  for (int i = 0; i < 100; ++i) {
+    steps.push_back({C, 1});
+    steps.push_back({wire::SYM_OP_MUL});
+  }
+  steps.push_back({C, 0});
+  steps.push_back({wire::SYM_OP_MOD});
+  const auto program = SymProgram::FromWire(Expr(steps), 1);
+  EXPECT_EQ(
+      program->EvaluateChecked({7}).status().message(),
+      "symbolic expression of 203 instructions: SYM_OP_MOD of 7 and 0 has "
+      "no 64-bit value");
+  EXPECT_EQ(
+      program->EvaluateChecked({}).status().message(),
+      "symbolic expression of 203 instructions: 0 symbol values, needs 1");
+  const auto brief =
+      SymProgram::FromWire(Expr({{S, 0}, {C, 0}, {wire::SYM_OP_MOD}}), 1);
+  EXPECT_EQ(brief->EvaluateChecked({7}).status().message(),
+            "symbolic expression mod(s0, 0): SYM_OP_MOD of 7 and 0 has no "
+            "64-bit value");
+}
+
 }  // namespace
 }  // namespace kiln
