@@ -3,6 +3,16 @@
 #include <utility>
 
 namespace kiln {
+namespace {
+
+// In memory, without the build, which all share.
+size_t BytesOf(const LookupAsk& ask) {
+  return sizeof(ask) - sizeof(ask.target) + ask.target.SpaceUsedLong() +
+         ask.values.capacity() * sizeof(int64_t) +
+         ask.cache_namespace.capacity();
+}
+
+}  // namespace
 
 std::shared_ptr<const LookupAsk> KnownLookups::Find(
     absl::string_view request,
@@ -27,7 +37,7 @@ std::shared_ptr<const LookupAsk> KnownLookups::Find(
 
 void KnownLookups::Keep(absl::string_view request,
                         std::shared_ptr<const LookupAsk> ask) {
-  if (request.size() > kMostBytes) return;
+  if (request.size() > kMostBytes || BytesOf(*ask) > kMostAskBytes) return;
   Rows gone;  // freed after the lock
   MutexLock lock(&mu_);
   late_.insert_or_assign(std::string(request), std::move(ask));

@@ -33,8 +33,11 @@ struct LookupAsk {
 // Thread-safe.
 class KnownLookups {
  public:
-  // Longer requests are not kept, nor more than so many.
+  // Longer requests are not kept, nor those that say more than can be kept in so many
+  // bytes (fields that nobody knows take many times what they are sent as), nor more
+  // than so many.
   static constexpr size_t kMostBytes = 512;
+  static constexpr size_t kMostAskBytes = 1024;
   static constexpr size_t kMost = 8192;
 
   // What the request says; null where that is not known, or its key was made with

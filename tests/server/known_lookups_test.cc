@@ -66,5 +66,34 @@ TEST(KnownLookups, ThatAreLongAreNotKept) {
   EXPECT_EQ(known.known(), 1u);
 }
 
+TEST(KnownLookups, ThatSayMoreThanCanBeKeptAreNotKept) {
+  KnownLookups known;
+  const auto build = std::make_shared<const BuildIdentity>();
+  const auto keeps = [&](const std::string& what, const LookupAsk& ask) {
+    known.Keep(what, std::make_shared<const LookupAsk>(ask));
+    return known.Find(what, build) != nullptr;
+  };
+  LookupAsk usual = {.build = build, .values = {1, 2, 3}};
+  usual.target.mutable_cpu()->set_level("x86-64-v4");
+  usual.cache_namespace = std::string(64, 'n');
+  EXPECT_TRUE(keeps("usual", usual));
+
+  // Empty groups of a field that nobody knows: two bytes each, and an object.
+  LookupAsk groups = usual;
+  std::string unknown;
+  for (int i = 0; i < 200; ++i) unknown += "\x7b\x7c";
+  ASSERT_TRUE(groups.target.MergeFromString(unknown));
+  EXPECT_FALSE(keeps("groups", groups));
+
+  LookupAsk values = usual;
+  values.values.assign(400, 1);
+  EXPECT_FALSE(keeps("values", values));
+
+  LookupAsk name = usual;
+  name.cache_namespace = std::string(2 * KnownLookups::kMostAskBytes, 'n');
+  EXPECT_FALSE(keeps("name", name));
+  EXPECT_EQ(known.known(), 1u);
+}
+
 }  // namespace
 }  // namespace kiln
