@@ -7,7 +7,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "cache/entry_facts.h"
-#include "cache/guard_match.h"
 #include "cache/sound_entry.h"
 #include "cache/tuning_match.h"
 #include "proto/base/assemble.h"
@@ -33,11 +32,15 @@ bool IsBroken(const absl::Status& status) {
          reason == ErrorReason::kArtifactUntrusted;
 }
 
-bool Serves(const wire::EntryFacts& entry, const EntryQuery& query) {
+bool Serves(const ReadyIndex::Row& entry, const EntryQuery& query) {
   const uint32_t driver = query.driver_cuda_version;
-  return (driver == 0 || entry.least_driver_cuda_version() <= driver) &&
-         GuardsHold(entry.guards(), query.values) &&
-         TuningHolds(entry.tuned(), query.decisions);
+  return (driver == 0 || entry.least_driver_cuda_version <= driver) &&
+         entry.guards.Hold(query.values) &&
+         TuningHolds(entry.tuned, query.decisions);
+}
+
+bool IsOf(const ReadyIndex& index, absl::string_view cache_namespace) {
+  return cache_namespace.empty() || index.cache_namespace == cache_namespace;
 }
 
 // ARTIFACT_UNTRUSTED when the artifact's signer does not count in its namespace.
@@ -97,21 +100,29 @@ absl::StatusOr<wire::CacheEntry> ArtifactCache::ReadEntry(
   return ReadEntryRecord(key, entry_id, *blob);
 }
 
-std::optional<ReadyHit> ArtifactCache::LookupInMemory(const Digest& compile_key,
-                                                      const EntryQuery& query) {
+absl::StatusOr<std::shared_ptr<const ReadyIndex>> ArtifactCache::Ready(
+    const Digest& compile_key, const Blob& record) {
+  return ready_indexes_.Get(compile_key, record,
+                            [&compile_key](const Blob& bytes) {
+                              return ReadReadyIndex(compile_key, *bytes);
+                            });
+}
+
+std::optional<ReadyHit> ArtifactCache::LookupInMemory(
+    const Digest& compile_key, const EntryQuery& query,
+    std::shared_ptr<const ReadyIndex>* missed) {
   if (stores_.indexes.memory == nullptr || stores_.entries.memory == nullptr)
     return std::nullopt;
   const auto index_record = stores_.indexes.memory->Get(compile_key);
-  if (!index_record.ok()) return std::nullopt;
-  const auto index = ready_indexes_.Get(
-      compile_key, *index_record, [&compile_key](const Blob& record) {
-        return ReadIndexRecord(compile_key, *record);
-      });
-  if (!index.ok() || !IsOf((*index)->key(), query.cache_namespace))
+  if (!index_record.ok() || (*index_record)->size() > kMostIndexBytesAtOnce)
     return std::nullopt;
-  for (const wire::EntryFacts& facts : (*index)->entries()) {
-    if (!Serves(facts, query)) continue;
-    const Digest id = IdOf(facts);
+  const auto index = Ready(compile_key, *index_record);
+  if (!index.ok() || (*index)->steps > kMostIndexStepsAtOnce ||
+      !IsOf(**index, query.cache_namespace))
+    return std::nullopt;
+  for (const ReadyIndex::Row& row : (*index)->entries) {
+    if (!Serves(row, query)) continue;
+    const Digest& id = row.id;
     const auto record = stores_.entries.memory->Get(id);
     if (!record.ok()) return std::nullopt;
     const auto entry = ready_entries_.Get(id, *record, [&](const Blob& bytes) {
@@ -128,12 +139,16 @@ std::optional<ReadyHit> ArtifactCache::LookupInMemory(const Digest& compile_key,
         *record, absl::string_view(**record).substr((*entry)->artifact_begin,
                                                     (*entry)->artifact_bytes)};
   }
+  if (missed != nullptr) *missed = *index;
   return std::nullopt;
 }
 
 CacheAnswer ArtifactCache::Lookup(const Digest& compile_key,
-                                  const EntryQuery& query) {
-  const absl::StatusOr<wire::KeyIndex> index = indexes_.Read(compile_key);
+                                  const EntryQuery& query,
+                                  const ReadyIndex* missed) {
+  const auto record = stores_.indexes.serve.Get(compile_key);
+  const auto index =
+      record.ok() ? Ready(compile_key, *record) : record.status();
   CacheAnswer answer;
   if (!index.ok()) {
     if (absl::IsNotFound(index.status())) return answer;
@@ -147,11 +162,13 @@ CacheAnswer ArtifactCache::Lookup(const Digest& compile_key,
     }
     return answer;
   }
-  if (!IsOf(index->key(), query.cache_namespace)) return answer;
+  if (!IsOf(**index, query.cache_namespace)) return answer;
   answer.outcome = CacheOutcome::kGuardMiss;
-  for (const wire::EntryFacts& facts : index->entries()) {
-    if (!Serves(facts, query)) continue;
-    const Digest id = IdOf(facts);
+  if (index->get() == missed) return answer;
+  for (const ReadyIndex::Row& row : (*index)->entries) {
+    ++answer.tried;
+    if (!Serves(row, query)) continue;
+    const Digest& id = row.id;
     absl::StatusOr<wire::CacheEntry> entry =
         ReadEntry(stores_.entries.serve, compile_key, id);
     // What lies in memory was verified when it came there.
@@ -261,7 +278,9 @@ ArtifactCache::FarAnswer ArtifactCache::LookupFar(const Digest& compile_key,
   if (stores_.far == nullptr) return far;
   std::optional<FarTier::Entry> found = stores_.far->FindEntry(
       compile_key, query.cache_namespace,
-      [&query](const wire::EntryFacts& facts) { return Serves(facts, query); },
+      [&query](const wire::EntryFacts& facts) {
+        return Serves(ReadyIndex::Row(facts), query);
+      },
       deadline);
   if (!found.has_value()) return far;
   far.answer.outcome = CacheOutcome::kHit;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "cache/ledger.h"
 #include "cache/read_once.h"
 #include "cache/ready_entry.h"
+#include "cache/ready_index.h"
 #include "cache/tuning_cache.h"
 #include "cache/verified_blob_store.h"
 #include "proto/artifact.pb.h"
@@ -46,6 +48,7 @@ struct CacheAnswer {
   CacheOutcome outcome = CacheOutcome::kMiss;
   wire::SignedArtifact artifact;  // of a hit
   Digest entry_id;
+  int tried = 0;  // entries whose conditions were tried for it
 
   bool hit() const { return outcome == CacheOutcome::kHit; }
 };
@@ -174,7 +177,9 @@ class ArtifactCache {
   // Keys that Nearest and Show look at for one answer.
   static constexpr int64_t kMostLooked = 2000;
   // How many records are kept as they were read, beside their bytes: some KiB each.
+  // Of indexes, which may be larger, at most as many as have so many bytes.
   static constexpr int64_t kReadyRecords = 4096;
+  static constexpr int64_t kReadyIndexBytes = int64_t{16} << 20;
 
   // All outlive the cache.
   struct Stores {
@@ -197,16 +202,21 @@ class ArtifactCache {
       : stores_(stores),
         indexes_(stores.indexes.serve, stores.indexes.inspect),
         graph_keys_(stores.graphs),
-        ready_indexes_(kReadyRecords),
+        ready_indexes_(kReadyRecords, kReadyIndexBytes),
         ready_entries_(kReadyRecords) {}
 
   // The first entry of the key that serves the query, of those that are near.
-  CacheAnswer Lookup(const Digest& compile_key, const EntryQuery& query);
+  // `missed` is what LookupInMemory said of an equal query: no entry of that index is
+  // tried again.
+  CacheAnswer Lookup(const Digest& compile_key, const EntryQuery& query,
+                     const ReadyIndex* missed = nullptr);
 
-  // The same, of what lies in memory alone: reads no disk, waits for nobody and
-  // copies nothing. Empty tells nothing.
-  std::optional<ReadyHit> LookupInMemory(const Digest& compile_key,
-                                         const EntryQuery& query);
+  // The same, of what lies in memory alone: reads no disk, waits for nobody, copies
+  // nothing and tries no index that is large (ready_index.h). Empty tells nothing; but
+  // where no entry of the key's index serves, `missed` is that index.
+  std::optional<ReadyHit> LookupInMemory(
+      const Digest& compile_key, const EntryQuery& query,
+      std::shared_ptr<const ReadyIndex>* missed = nullptr);
 
   // What the far tier gave: a hit with what KeepNear takes, or a miss.
   struct FarAnswer {
@@ -292,6 +302,9 @@ class ArtifactCache {
       absl::string_view cache_namespace, int64_t most,
       absl::FunctionRef<absl::Status(const Digest&, const wire::KeyIndex&)>
           visit) const;
+  // `record` as lookups walk it. Errors as ReadIndexRecord.
+  absl::StatusOr<std::shared_ptr<const ReadyIndex>> Ready(
+      const Digest& compile_key, const Blob& record);
   absl::StatusOr<wire::CacheEntry> ReadEntry(const BlobStore& entries,
                                              const Digest& key,
                                              const Digest& entry_id) const;
@@ -305,7 +318,7 @@ class ArtifactCache {
   const Stores stores_;
   KeyIndexes indexes_;
   GraphKeys graph_keys_;
-  ReadOnce<wire::KeyIndex> ready_indexes_;
+  ReadOnce<ReadyIndex> ready_indexes_;
   ReadOnce<ReadyEntry> ready_entries_;
 };
 

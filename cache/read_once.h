@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <list>
 #include <memory>
 #include <string>
@@ -17,13 +18,15 @@
 
 namespace kiln {
 
-// What was read out of records in memory: of the last `limit` that were asked for.
-// It is of the very bytes that it was read from, and of no others under the same
-// digest; it does not keep them. Thread-safe.
+// What was read out of records in memory: of the last `limit` that were asked for,
+// and of `most_bytes` of records. It is of the very bytes that it was read from, and
+// of no others under the same digest; it does not keep them. Thread-safe.
 template <typename T>
 class ReadOnce {
  public:
-  explicit ReadOnce(int64_t limit) : limit_(limit) {}
+  explicit ReadOnce(int64_t limit,
+                    int64_t most_bytes = std::numeric_limits<int64_t>::max())
+      : limit_(limit), most_bytes_(most_bytes) {}
 
   // What `read` made of `record`, now or before. Errors are `read`'s, and are not
   // kept.
@@ -41,20 +44,16 @@ class ReadOnce {
     }
     absl::StatusOr<std::shared_ptr<const T>> made = read(record);
     if (!made.ok()) return made;
-    Row gone;  // freed after the lock
+    Line gone;  // freed after the lock
     MutexLock lock(&mu_);
     const auto found = places_.find(key);
-    if (found != places_.end()) {
-      gone = std::exchange(*found->second, {key, record, *made});
-      return made;
-    }
-    line_.push_front({key, record, *made});
+    if (found != places_.end()) Drop(found->second, gone);
+    const auto bytes = static_cast<int64_t>(record->size());
+    line_.push_front({key, record, *made, bytes});
     places_[key] = line_.begin();
-    if (static_cast<int64_t>(line_.size()) > limit_) {
-      gone = std::move(line_.back());
-      places_.erase(gone.key);
-      line_.pop_back();
-    }
+    bytes_ += bytes;
+    while (static_cast<int64_t>(line_.size()) > limit_ || bytes_ > most_bytes_)
+      Drop(std::prev(line_.end()), gone);
     return made;
   }
 
@@ -63,8 +62,16 @@ class ReadOnce {
     Digest key;
     std::weak_ptr<const std::string> record;
     std::shared_ptr<const T> made;
+    int64_t bytes = 0;  // of the record
   };
   using Line = std::list<Row>;
+
+  void Drop(typename Line::iterator row, Line& gone)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    bytes_ -= row->bytes;
+    places_.erase(row->key);
+    gone.splice(gone.begin(), line_, row);
+  }
 
   static bool IsOf(const std::weak_ptr<const std::string>& row,
                    const Blob& record) {
@@ -72,8 +79,10 @@ class ReadOnce {
   }
 
   const int64_t limit_;
+  const int64_t most_bytes_;
   Mutex mu_;
-  Line line_ ABSL_GUARDED_BY(mu_);  // the last used in front
+  int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of all rows
+  Line line_ ABSL_GUARDED_BY(mu_);          // the last used in front
   absl::flat_hash_map<Digest, typename Line::iterator> places_
       ABSL_GUARDED_BY(mu_);
 };

@@ -59,8 +59,10 @@ absl::Status CompileFlow::Begin(const Caller& caller,
 
 // In memory, near, then far.
 absl::Status CompileFlow::Serve(TaskPtr task, const Call& call) {
-  if (ServeFromMemory(*task, *call)) return absl::OkStatus();
-  CacheAnswer near = cache_.Lookup(task->key.digest, task->query());
+  std::shared_ptr<const ReadyIndex> missed;
+  if (ServeFromMemory(*task, *call, &missed)) return absl::OkStatus();
+  CacheAnswer near =
+      cache_.Lookup(task->key.digest, task->query(), missed.get());
   if (near.hit() || far_ == nullptr)
     return ServeFound(std::move(task), std::move(near), call);
   FarAsk ask = {.key = task->key.digest,
@@ -77,9 +79,10 @@ absl::Status CompileFlow::Serve(TaskPtr task, const Call& call) {
   return absl::OkStatus();
 }
 
-bool CompileFlow::ServeFromMemory(const CompileTask& task, FlowCall& call) {
+bool CompileFlow::ServeFromMemory(const CompileTask& task, FlowCall& call,
+                                  std::shared_ptr<const ReadyIndex>* missed) {
   std::optional<ReadyHit> ready =
-      cache_.LookupInMemory(task.key.digest, task.query());
+      cache_.LookupInMemory(task.key.digest, task.query(), missed);
   if (!ready.has_value()) return false;
   CountLook(CacheOutcome::kHit, task.key.digest, LookFor::kCompile, counters_);
   AnswerHit(call, EventOfHit(task, *std::move(ready)));
@@ -197,7 +200,7 @@ void CompileFlow::Leave(FlowCall& call) {
 // The story of one lookup.
 void CompileFlow::Lookup(const Caller& caller,
                          const wire::LookupRequest& request,
-                         const LookupDone& done) {
+                         const MemoryMiss& missed, const LookupDone& done) {
   absl::StatusOr<LookupAsk> read = ReadLookup(request);
   if (!read.ok()) return done(read.status());
   const absl::Status allowed =
@@ -209,7 +212,9 @@ void CompileFlow::Lookup(const Caller& caller,
                 .decisions = tuning_.DecisionsFor(read->target),
                 .driver_cuda_version = read->driver_cuda_version,
                 .cache_namespace = std::move(read->cache_namespace)};
-  CacheAnswer near = cache_.Lookup(key, ask.query());
+  const bool as_then = missed.decisions == ask.decisions;
+  CacheAnswer near =
+      cache_.Lookup(key, ask.query(), as_then ? missed.index.get() : nullptr);
   if (near.hit() || far_ == nullptr) {
     CountLook(near.outcome, key, LookFor::kLookup, counters_);
     return done(ReplyOf(near));
@@ -228,16 +233,17 @@ SharedAnswer CompileFlow::ReplyOf(const CacheAnswer& answer) {
 }
 
 absl::StatusOr<std::optional<ReadyHit>> CompileFlow::LookupInMemory(
-    const Caller& caller, const LookupAsk& ask) {
+    const Caller& caller, const LookupAsk& ask, MemoryMiss& missed) {
   RETURN_IF_ERROR(
       gate_.Require(caller, Role::kReader, ask.cache_namespace, "lookup"));
-  const std::shared_ptr<const TuningDecisions> decisions =
-      tuning_.DecisionsFor(ask.target);
-  auto found = cache_.LookupInMemory(
-      ask.key, {.values = ask.values,
-                .decisions = *decisions,
-                .driver_cuda_version = ask.driver_cuda_version,
-                .cache_namespace = ask.cache_namespace});
+  missed.decisions = tuning_.DecisionsFor(ask.target);
+  auto found =
+      cache_.LookupInMemory(ask.key,
+                            {.values = ask.values,
+                             .decisions = *missed.decisions,
+                             .driver_cuda_version = ask.driver_cuda_version,
+                             .cache_namespace = ask.cache_namespace},
+                            &missed.index);
   if (found.has_value())
     CountLook(CacheOutcome::kHit, ask.key, LookFor::kLookup, counters_);
   return found;

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "cache/artifact_cache.h"
 #include "cache/ready_entry.h"
+#include "cache/ready_index.h"
 #include "cache/tuning_cache.h"
 #include "proto/base/mutex.h"
 #include "proto/compile_service.pb.h"
@@ -26,6 +27,12 @@
 namespace kiln {
 
 class CompileFlow;
+
+// What a lookup in memory tried, where nothing of it serves; null: nothing.
+struct MemoryMiss {
+  std::shared_ptr<const ReadyIndex> index;
+  std::shared_ptr<const TuningDecisions> decisions;  // that were in force then
+};
 
 // One compile call: who waits, and where the answer goes. Answered exactly once
 // for as long as its caller waits.
@@ -88,19 +95,23 @@ class CompileFlow {
   // never waits: `done` is called once, on this thread when the answer is near,
   // else later on a thread of FarLookups.
   //
+  // `missed` is what LookupInMemory told of the same request: that is not tried again.
+  //
   // INVALID_ARGUMENT BAD_OPTION: no digest of 32 bytes. PERMISSION_DENIED
   // PERMISSION: not for this caller.
   void Lookup(const Caller& caller, const wire::LookupRequest& request,
-              const LookupDone& done);
+              const MemoryMiss& missed, const LookupDone& done);
 
   // What such a request says. INVALID_ARGUMENT BAD_OPTION as Lookup, BAD_TARGET.
   absl::StatusOr<LookupAsk> ReadLookup(
       const wire::LookupRequest& request) const;
 
   // Lookup in memory alone: a few microseconds, also on a thread that has no time.
-  // Empty: not there; Lookup looks further. PERMISSION_DENIED as Lookup.
+  // Empty: not there, as `missed` says; Lookup looks further. PERMISSION_DENIED as
+  // Lookup.
   absl::StatusOr<std::optional<ReadyHit>> LookupInMemory(const Caller& caller,
-                                                         const LookupAsk& ask);
+                                                         const LookupAsk& ask,
+                                                         MemoryMiss& missed);
 
  private:
   friend class FlowCall;
@@ -112,8 +123,9 @@ class CompileFlow {
   absl::Status Begin(const Caller& caller, const wire::CompileRequest& request,
                      const Call& call);
   absl::Status Serve(TaskPtr task, const Call& call);
-  // Whether it is in memory.
-  bool ServeFromMemory(const CompileTask& task, FlowCall& call);
+  // Whether it is in memory. `missed` as ArtifactCache::LookupInMemory.
+  bool ServeFromMemory(const CompileTask& task, FlowCall& call,
+                       std::shared_ptr<const ReadyIndex>* missed = nullptr);
   static void AnswerHit(FlowCall& call, SharedAnswer event);
   SharedAnswer ReplyOf(const CacheAnswer& answer);
   absl::Status ServeFound(TaskPtr task, CacheAnswer found, const Call& call);

@@ -117,8 +117,9 @@ grpc::ServerUnaryReactor* CompileService::Lookup(
   };
   const absl::StatusOr<Caller> caller = AdmitUnary(*context, *call);
   absl::Status begun = caller.status();
+  MemoryMiss missed;
   if (begun.ok() && bytes->Length() <= kReadAtOnce) {
-    auto found = LookUpInMemory(*caller, *bytes);
+    auto found = LookUpInMemory(*caller, *bytes, missed);
     if (found.ok() && found->has_value()) {
       answer(LookupReplyOf(**std::move(found)));
       return call;
@@ -132,40 +133,41 @@ grpc::ServerUnaryReactor* CompileService::Lookup(
     call->Answer(found.status());
   };
   if (begun.ok()) {
-    begun =
-        executor_.Run(caller->identity, static_cast<int64_t>(bytes->Length()),
-                      [this, bytes, done, caller = *caller] {
-                        LookUp(caller, *bytes, done);
-                      });
+    begun = executor_.Run(
+        caller->identity, static_cast<int64_t>(bytes->Length()),
+        [this, bytes, done, caller = *caller, missed = std::move(missed)] {
+          LookUp(caller, *bytes, missed, done);
+        });
   }
   if (!begun.ok()) done(begun);
   return call;
 }
 
 absl::StatusOr<std::optional<ReadyHit>> CompileService::LookUpInMemory(
-    const Caller& caller, const grpc::ByteBuffer& bytes) {
+    const Caller& caller, const grpc::ByteBuffer& bytes, MemoryMiss& missed) {
   grpc::Slice whole;  // stays empty where they are in pieces
   static_cast<void>(bytes.TrySingleSlice(&whole));
   const absl::string_view text(reinterpret_cast<const char*>(whole.begin()),
                                whole.size());
   const auto known = known_.Find(text, pool_.build());
-  if (known != nullptr) return flow_.LookupInMemory(caller, *known);
+  if (known != nullptr) return flow_.LookupInMemory(caller, *known, missed);
   wire::LookupRequest request;
   RETURN_IF_ERROR(Decode(bytes, kReadAtOnce, "lookup", request));
   ASSIGN_OR_RETURN(LookupAsk ask, flow_.ReadLookup(request));
-  auto found = flow_.LookupInMemory(caller, ask);
+  auto found = flow_.LookupInMemory(caller, ask, missed);
   if (found.ok() && found->has_value() && !text.empty())
     known_.Keep(text, std::make_shared<const LookupAsk>(std::move(ask)));
   return found;
 }
 
 void CompileService::LookUp(const Caller& caller, const grpc::ByteBuffer& bytes,
+                            const MemoryMiss& missed,
                             const CompileFlow::LookupDone& done) {
   wire::LookupRequest request;
   const absl::Status decoded =
       Decode(bytes, facts_.max_message_bytes, "lookup", request);
   if (!decoded.ok()) return done(decoded);
-  flow_.Lookup(caller, request, done);
+  flow_.Lookup(caller, request, missed, done);
 }
 
 // Its request has no fields, and is not looked at.

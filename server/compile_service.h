@@ -77,11 +77,12 @@ class CompileService final
   // Who may call, and the call has a place.
   absl::StatusOr<Caller> AdmitUnary(grpc::CallbackServerContext& context,
                                     UnaryCall& call);
-  // A hit that is in memory, or nothing; errors as LookUp's, told once.
+  // A hit that is in memory, or nothing, as `missed` says; errors as LookUp's, told
+  // once.
   absl::StatusOr<std::optional<ReadyHit>> LookUpInMemory(
-      const Caller& caller, const grpc::ByteBuffer& bytes);
+      const Caller& caller, const grpc::ByteBuffer& bytes, MemoryMiss& missed);
   void LookUp(const Caller& caller, const grpc::ByteBuffer& bytes,
-              const CompileFlow::LookupDone& done);
+              const MemoryMiss& missed, const CompileFlow::LookupDone& done);
 
   const Gatekeeper& gate_;
   CompileFlow& flow_;

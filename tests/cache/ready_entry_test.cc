@@ -93,6 +93,36 @@ TEST(ReadOnce, ReadsTheSameBytesOnceAndOthersAnew) {
   EXPECT_EQ(reads, 5);
 }
 
+TEST(ReadOnce, KeepsSoManyBytesOfRecords) {
+  ReadOnce<std::string> once(100, 10);
+  int reads = 0;
+  const auto get = [&](const std::string& name, const Blob& record) {
+    const auto made = once.Get(Sha256Of(name), record, [&](const Blob& bytes) {
+      ++reads;
+      return absl::StatusOr<std::shared_ptr<const std::string>>(bytes);
+    });
+    EXPECT_EQ(**made, *record);
+  };
+  const auto four = std::make_shared<const std::string>("four");
+  const auto eight = std::make_shared<const std::string>("is eight");
+  const auto eleven = std::make_shared<const std::string>("more bytes.");
+  get("a", four);
+  get("b", four);
+  get("a", four);
+  EXPECT_EQ(reads, 2);
+  get("b", eight);  // in place of four; a gives way
+  get("b", eight);
+  EXPECT_EQ(reads, 3);
+  get("b", four);
+  get("a", four);
+  get("b", four);
+  get("a", four);
+  EXPECT_EQ(reads, 5);
+  get("c", eleven);  // too many alone: nothing is kept
+  get("c", eleven);
+  EXPECT_EQ(reads, 7);
+}
+
 TEST(LookupInMemory, FindsWhatIsThereAndNothingThatIsGone) {
   FakeClock clock;
   const auto keys = std::make_shared<KeyRing>(*SigningKey::Generate());
