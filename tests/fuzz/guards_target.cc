@@ -44,6 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const bool hold = GuardsHold(guards, kValues);
   const wire::GuardSet broken = GuardsBroken(guards, kValues);
   if (hold != broken.symbols().empty()) abort();
+  if (hold != GuardPrograms(guards).Hold(kValues)) abort();
   static_cast<void>(GuardTexts(guards));
   return 0;
 }
