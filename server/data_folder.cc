@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/status.h"
+#include "server/folder_trust.h"
 
 namespace kiln {
 namespace {
@@ -76,9 +77,27 @@ absl::Status CheckOwners(const std::string& path) {
   return error ? CannotBeWritten(path, error) : absl::OkStatus();
 }
 
-// Another's link on the way, as far as there is one: its owner would choose among
-// this user's folders, and choose again while the daemon runs.
-absl::Status CheckLinks(const std::string& path) {
+// `folder`: one on the way to the data folder `path`.
+absl::Status CheckFolder(const std::string& path, const std::string& folder) {
+  struct stat found = {};
+  // What is no folder leads nowhere, and making the data folder will say so.
+  if (lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode))
+    return absl::OkStatus();
+  const std::string how = HowOthersMayChange(folder, found);
+  if (how.empty()) return absl::OkStatus();
+  return MakeError(
+      ErrorReason::kPermission,
+      absl::StrCat("data folder ", path,
+                   ": others could put another in its "
+                   "place, since ",
+                   folder, " is ", how,
+                   "; close that one to them (chown, chmod go-w), or name a "
+                   "data folder elsewhere with --data-folder"));
+}
+
+// A folder or a link on the way in which, or by which, another user could choose among
+// this user's folders, and choose again while the daemon runs. As far as there is a way.
+absl::Status CheckWay(const std::string& path) {
   constexpr int kMostLinks = 40;  // as the system's
   namespace fs = std::filesystem;
   std::error_code error;
@@ -89,8 +108,12 @@ absl::Status CheckLinks(const std::string& path) {
   while (!ahead.empty() && links < kMostLinks) {
     const fs::path name = ahead.front();
     ahead.pop_front();
-    if (name == "..") at = at.parent_path();
-    if (name.empty() || name == "." || name == "..") continue;
+    if (name.empty() || name == ".") continue;
+    RETURN_IF_ERROR(CheckFolder(path, at.string()));
+    if (name == "..") {
+      at = at.parent_path();
+      continue;
+    }
     const fs::path next = at / name;
     struct stat found = {};
     if (lstat(next.c_str(), &found) != 0) break;  // nothing is there yet
@@ -98,7 +121,7 @@ absl::Status CheckLinks(const std::string& path) {
       at = next;
       continue;
     }
-    if (found.st_uid != 0) {
+    if (!IsOwnOrRoots(found.st_uid)) {
       RETURN_IF_ERROR(
           CheckOwner(path, absl::StrCat("the link ", next.string()), found));
     }
@@ -111,13 +134,24 @@ absl::Status CheckLinks(const std::string& path) {
   return absl::OkStatus();
 }
 
+// Others may not write what is made, whatever the umask.
+absl::Status MakeFolders(const std::string& path) {
+  std::filesystem::path made;
+  for (const std::filesystem::path& name : std::filesystem::path(path)) {
+    made /= name;
+    if (mkdir(made.c_str(), 0755) != 0 && errno != EEXIST)
+      return CannotBeWritten(path);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status TakeDataFolder(const std::string& path) {
-  RETURN_IF_ERROR(CheckLinks(path));
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) return CannotBeWritten(path, error);
+  RETURN_IF_ERROR(CheckWay(path));
+  RETURN_IF_ERROR(MakeFolders(path));
+  // Once more: another user may have made, meanwhile, what was not there.
+  RETURN_IF_ERROR(CheckWay(path));
   const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return CannotBeWritten(path);
   const absl::Cleanup close_it = [fd] { close(fd); };

@@ -1,15 +1,13 @@
 #include "server/socket_folder.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/status.h"
+#include "server/folder_trust.h"
 
 namespace kiln {
 namespace {
@@ -30,20 +28,13 @@ absl::Status TakeSocketFolder(const std::string& path) {
   struct stat found = {};
   // A folder that is not there is the socket's to tell of.
   if (lstat(folder.c_str(), &found) != 0) return absl::OkStatus();
-  const bool own = found.st_uid == geteuid() || found.st_uid == 0;
-  if (S_ISLNK(found.st_mode) && !own) return Refuse(folder, "a link");
+  if (S_ISLNK(found.st_mode) && !IsOwnOrRoots(found.st_uid))
+    return Refuse(folder, "a link");
   if (stat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode)) {
     return Refuse(folder, "no folder");
   }
-  if (found.st_uid != geteuid() && found.st_uid != 0) {
-    return Refuse(folder, absl::StrCat("owned by user ", found.st_uid,
-                                       ", expected ", geteuid()));
-  }
-  if ((found.st_mode & 022) != 0 && (found.st_mode & S_ISVTX) == 0) {
-    return Refuse(folder,
-                  absl::StrFormat("mode %04o, which others may write",
-                                  static_cast<int>(found.st_mode & 07777)));
-  }
+  const std::string how = HowOthersMayChange(folder, found);
+  if (!how.empty()) return Refuse(folder, how);
   return absl::OkStatus();
 }
 

@@ -144,6 +144,65 @@ TEST(OthersFiles, ALinkOfAnotherUserLeadsToNoNewDataFolder) {
   EXPECT_FALSE(std::filesystem::exists(folder.path() + "/data"));
 }
 
+// Its owner could swap the data folder for another while the daemon runs, and with
+// it the tokens and keys that were revoked.
+TEST(OthersFiles, ADataFolderInAFolderOfAnotherUserIsRefused) {
+  if (geteuid() != 0) return;  // as above
+  const ShortFolder folder;
+  const std::string theirs = folder.path() + "/theirs";
+  const std::string link = folder.path() + "/link";
+  ASSERT_EQ(mkdir(theirs.c_str(), 0755), 0);
+  ASSERT_EQ(mkdir((theirs + "/data").c_str(), 0700), 0);
+  ASSERT_EQ(mkdir((theirs + "/ours").c_str(), 0755), 0);
+  ASSERT_EQ(symlink((theirs + "/data").c_str(), link.c_str()), 0);
+  ASSERT_EQ(chown(theirs.c_str(), kNobody, kNobody), 0);
+  for (const std::string& path :
+       {theirs + "/data", theirs + "/new", theirs + "/ours/new",
+        theirs + "/../new", link}) {
+    const absl::Status refused = TakeDataFolder(path);
+    EXPECT_EQ(ReasonOf(refused), ErrorReason::kPermission) << path;
+    EXPECT_TRUE(absl::StrContains(
+        refused.message(),
+        absl::StrCat("data folder ", path, ": others could put another in its ",
+                     "place, since ", theirs, " is owned by user 65534")))
+        << refused;
+  }
+  for (const char* made : {"/theirs/new", "/theirs/ours/new", "/new"})
+    EXPECT_FALSE(std::filesystem::exists(folder.path() + made)) << made;
+  ASSERT_EQ(chown(theirs.c_str(), 0, 0), 0);
+  EXPECT_TRUE(TakeDataFolder(link).ok());
+}
+
+TEST(OthersFiles, ADataFolderInAFolderThatOthersMayWriteIsRefused) {
+  const ShortFolder folder;
+  const std::string open = folder.path() + "/open";
+  ASSERT_EQ(mkdir(open.c_str(), 0700), 0);
+  for (const mode_t mode : {0777, 0757}) {
+    ASSERT_EQ(chmod(open.c_str(), mode), 0);
+    const absl::Status refused = TakeDataFolder(open + "/a/data");
+    EXPECT_EQ(ReasonOf(refused), ErrorReason::kPermission) << mode;
+    EXPECT_TRUE(absl::StrContains(refused.message(), open + " is mode 07"))
+        << refused;
+    EXPECT_TRUE(absl::StrContains(refused.message(), "chmod go-w")) << refused;
+    EXPECT_FALSE(std::filesystem::exists(open + "/a"));
+  }
+  ASSERT_EQ(chmod(open.c_str(), 01777), 0);
+  EXPECT_TRUE(TakeDataFolder(open + "/a/data").ok());
+}
+
+TEST(OthersFiles, OthersMayNotWriteTheFoldersThatAreMadeForTheData) {
+  const ShortFolder folder;
+  const std::string data = folder.path() + "/a/b/data";
+  const mode_t before = umask(0);
+  const absl::Status made = TakeDataFolder(data);
+  umask(before);
+  EXPECT_TRUE(made.ok()) << made;
+  EXPECT_TRUE(TakeDataFolder(data).ok());
+  struct stat info = {};
+  ASSERT_EQ(stat((folder.path() + "/a/b").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0755u);
+}
+
 TEST(OthersFiles, LinksInACircleAreNoDataFolder) {
   const ShortFolder folder;
   const std::string link = folder.path() + "/link";
