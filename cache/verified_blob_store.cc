@@ -3,8 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "cache/entry_format.h"
-#include "proto/base/log.h"
+#include "proto/base/bounded_log.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -47,10 +48,11 @@ void VerifiedBlobStore::Quarantine(const Digest& key, const Blob& record,
   ++broken_;
   const absl::Status kept = quarantine_.Put(key, *record);
   const absl::Status removed = inner_.Delete(key);
-  LogWarning("cache.quarantined", {{"key", key.ShortHex()},
-                                   {"because", why.ToString()},
-                                   {"kept", kept.ok()},
-                                   {"removed", removed.ok()}});
+  // After a revocation one walk may meet a million of them.
+  LogBounded("cache.quarantined", key.ShortHex(),
+             absl::StrCat(kept.ok() ? "" : "could not be kept; ",
+                          removed.ok() ? "" : "could not be removed; ",
+                          why.ToString()));
   if (on_refused_ != nullptr) on_refused_(key, why);
 }
 

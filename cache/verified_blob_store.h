@@ -15,7 +15,8 @@ namespace kiln {
 // Payloads above, sealed records (entry_format.h) below. What comes back is
 // what was put, or an error.
 //
-// A record that is not sound is moved to `quarantine`, counted and logged; the
+// A record that is not sound is moved to `quarantine`, counted and logged, so many a
+// minute; the
 // next Get of its key finds nothing. A sound one of another version is another
 // build's: it is counted and left where it is. Thread-safe when the stores are.
 class VerifiedBlobStore final : public BlobStore {

@@ -1,5 +1,6 @@
 #include "server/key_admin.h"
 
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -29,9 +30,14 @@ absl::StatusOr<wire::RotateKeyReply> RotateKey(
 
 absl::StatusOr<wire::RevokeKeyReply> RevokeKey(
     KeyStore& keys, const wire::RevokeKeyRequest& request) {
-  wire::RevokeKeyReply reply;
-  ASSIGN_OR_RETURN(*reply.mutable_key_id(),
+  ASSIGN_OR_RETURN(KeyStore::Revoked revoked,
                    keys.Revoke(request.key_hex(), request.unknown()));
+  wire::RevokeKeyReply reply;
+  reply.set_key_id(std::move(revoked.id));
+  reply.mutable_signs_now()->Add(
+      std::make_move_iterator(revoked.signs_now.begin()),
+      std::make_move_iterator(revoked.signs_now.end()));
+  reply.set_needs_scrub(revoked.signed_indexes);
   return reply;
 }
 

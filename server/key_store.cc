@@ -245,27 +245,32 @@ absl::StatusOr<PublicKey> KeyStore::RotateLocked(
   return made;
 }
 
-absl::StatusOr<std::string> KeyStore::Revoke(absl::string_view key_hex,
-                                             bool unknown) {
+absl::StatusOr<KeyStore::Revoked> KeyStore::Revoke(absl::string_view key_hex,
+                                                   bool unknown) {
   ASSIGN_OR_RETURN(const std::string id, KeyIdOf(key_hex));
   if (!unknown) RETURN_IF_ERROR(CheckKnown(id, List()));
   MutexLock lock(&mu_);
   RETURN_IF_ERROR(CheckRoomToRevoke(file_, id));
+  Revoked revoked = {.id = id};
   std::set<std::string> scopes = namespaces_;
   scopes.insert("");
   for (const std::string& name : scopes) {
     if (ring_->SignerOf(name)->public_key().key_id() == id &&
         (name.empty() || namespaces_.contains(name))) {
-      RETURN_IF_ERROR(RotateLocked(name).status());
+      ASSIGN_OR_RETURN(const PublicKey made, RotateLocked(name));
+      revoked.signs_now.push_back(RowOf(made, name));
     }
   }
   wire::KeyFile file = file_;
   wire::DaemonKey& row = RowIn(file, id);
+  // What is of another daemon, or not known, has no public key on the list.
+  revoked.signed_indexes =
+      !row.public_key().empty() && row.cache_namespace().empty();
   if (row.revoked_unix_ms() == 0) row.set_revoked_unix_ms(NowMs());
   RETURN_IF_ERROR(WriteKeyFile(ListPath(), file));
   file_ = std::move(file);
   ring_->Revoke(id);
-  return id;
+  return revoked;
 }
 
 std::vector<KeyStore::Row> KeyStore::List() const {

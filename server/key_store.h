@@ -68,16 +68,23 @@ class KeyStore {
   absl::StatusOr<PublicKey> Rotate(absl::string_view cache_namespace)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The key is believed no more, whoever it belongs to; gives its id. One that
+  struct Revoked {
+    std::string id;
+    std::vector<wire::DaemonKey> signs_now;  // made because it signed
+    // It was signing.key, which signs the cache's indexes, too: what other keys signed
+    // is found again after a scrub alone.
+    bool signed_indexes = false;
+  };
+
+  // The key is believed no more, whoever it belongs to. One that
   // signs here is replaced first, however many keys its namespace has. `key_hex`:
   // 64 digits of a public key, or 16 of its id. `unknown`: the key need not be on
   // the list.
   //
   // BAD_OPTION: not such digits, or kMaxRevokedKeys is reached. NOT_FOUND: it is
   // not on the list. STORAGE as Open.
-  absl::StatusOr<std::string> Revoke(absl::string_view key_hex,
-                                     bool unknown = false)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<Revoked> Revoke(absl::string_view key_hex,
+                                 bool unknown = false) ABSL_LOCKS_EXCLUDED(mu_);
 
   struct Row {
     wire::DaemonKey key;

@@ -42,6 +42,19 @@ Json KeyJson(const wire::ListedKey& listed) {
           {"revoked_unix_ms", key.revoked_unix_ms()}};
 }
 
+std::string RevokedJson(const std::string& id,
+                        const wire::RevokeKeyReply& reply) {
+  Json made = Json::array();
+  for (const wire::DaemonKey& key : reply.signs_now()) {
+    made.push_back({{"key_id", absl::BytesToHexString(key.key_id())},
+                    {"public_key", absl::BytesToHexString(key.public_key())},
+                    {"namespace", NamespaceText(key)}});
+  }
+  return JsonText({{"revoked", id},
+                   {"signs_now", std::move(made)},
+                   {"needs_scrub", reply.needs_scrub()}});
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> KeysCommand(const AdminClient& daemon,
@@ -91,8 +104,26 @@ absl::StatusOr<std::string> RevokeKeyCommand(const AdminClient& daemon,
       const wire::RevokeKeyReply reply,
       AdminCall<wire::RevokeKeyReply>(daemon, &Admin::RevokeKey, request));
   const std::string id = absl::BytesToHexString(reply.key_id());
-  if (format == OutputFormat::kJson) return JsonText({{"revoked", id}});
-  return absl::StrCat("revoked ", id, "\n");
+  if (format == OutputFormat::kJson) return RevokedJson(id, reply);
+  std::string text = absl::StrCat("revoked ", id, "\n");
+  for (const wire::DaemonKey& key : reply.signs_now()) {
+    absl::StrAppend(&text, absl::BytesToHexString(key.key_id()),
+                    " signs now in ",
+                    key.cache_namespace().empty()
+                        ? "all namespaces that have no key of their own"
+                        : absl::StrCat("namespace ", key.cache_namespace()),
+                    "; what ", id,
+                    " signed is refused, and compiled anew when asked for\n");
+  }
+  if (reply.needs_scrub()) {
+    absl::StrAppend(&text, id,
+                    " also signed the lists of the cache: records that other "
+                    "keys signed are "
+                    "sound and not found any more; run `compilectl scrub`, "
+                    "which lists them "
+                    "again\n");
+  }
+  return text;
 }
 
 }  // namespace kiln

@@ -1,12 +1,19 @@
 // What each layer adds to the store below it.
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "cache/bounded_blob_store.h"
 #include "cache/lru_blob_store.h"
 #include "cache/memory_blob_store.h"
 #include "cache/metered_blob_store.h"
 #include "cache/tiered_blob_store.h"
 #include "cache/verified_blob_store.h"
+#include "proto/base/bounded_log.h"
+#include "proto/base/log.h"
 #include "proto/base/status.h"
 #include "tests/support/faulty_blob_store.h"
 
@@ -104,6 +111,29 @@ class VerifiedTest : public testing::Test {
   VerifiedBlobStore verified_{
       inner_, quarantine_, std::make_shared<KeyRing>(*SigningKey::Generate())};
 };
+
+// A revocation makes as many of them as there are records.
+TEST_F(VerifiedTest, AThousandBrokenRecordsAreAFewLinesAndACount) {
+  LogCounted(SteadyIn(absl::Seconds(61)));  // what other tests said
+  std::vector<std::string> lines;
+  ASSERT_TRUE(ConfigureLog({.sink = [&lines](absl::string_view line) {
+                lines.emplace_back(line);
+              }}).ok());
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(inner_.Put(Key(i), "no record").ok());
+    EXPECT_FALSE(verified_.Get(Key(i)).ok());
+  }
+  LogCounted(SteadyIn(absl::Seconds(122)));
+  ASSERT_TRUE(ConfigureLog({}).ok());
+  ASSERT_EQ(lines.size(), static_cast<size_t>(kMostBoundedLines) + 1);
+  EXPECT_TRUE(absl::StrContains(
+      lines[0], absl::StrCat("cache.quarantined from=", Key(0).ShortHex())))
+      << lines[0];
+  EXPECT_TRUE(absl::StrContains(
+      lines.back(),
+      absl::StrCat("cache.quarantined more=", 1000 - kMostBoundedLines)))
+      << lines.back();
+}
 
 TEST_F(VerifiedTest, OneFlippedBitIsAnErrorOnceAQuarantinedRecordAndThenAMiss) {
   ASSERT_TRUE(verified_.Put(Key(1), "payload").ok());

@@ -61,6 +61,20 @@ std::string OwnKey(TestDaemon& d) {
   return absl::BytesToHexString(KeysOf(d).front().key().public_key());
 }
 
+void Scrub(TestDaemon& d) {
+  wire::MaintainRequest request;
+  request.set_task(wire::MaintainRequest::TASK_SCRUB);
+  wire::MaintainReply reply;
+  do {
+    grpc::ClientContext context;
+    const grpc::Status asked =
+        d.client().admin().Maintain(&context, request, &reply);
+    ASSERT_TRUE(asked.ok()) << asked.error_message();
+    request.clear_task();  // the same one, as it goes on
+  } while (reply.running());
+  EXPECT_EQ(reply.error(), "");
+}
+
 int64_t Stat(TestDaemon& d, const std::string& name) {
   grpc::ClientContext context;
   wire::StatsReply stats;
@@ -208,6 +222,43 @@ TEST(Keys, AnotherDaemonsKeyIsRevokedFarAndNear) {
   // The configuration still trusts it: a revocation is for good.
   second.Restart();
   EXPECT_FALSE(IsHit(second, FakeRequest({"fake.salt.b"})));
+}
+
+TEST(Keys, WhatAnotherDaemonSignedIsFoundAfterAScrubWhenTheOwnKeyIsRevoked) {
+  RedisServer redis;
+  TestDaemon first(
+      [&](Config& config) { config.far_addresses = {redis.address()}; });
+  const wire::CompileRequest request = FakeRequest({"fake.salt.a"});
+  ASSERT_TRUE(first.client().Compile(request).status.ok());
+  const SteadyTime deadline = After(SteadyNow(), absl::Seconds(30));
+  while (Stat(first, "far.writes") < 2) {
+    ASSERT_GT(TimeLeft(deadline), absl::ZeroDuration());
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  TestDaemon second([&](Config& config) {
+    config.far_addresses = {redis.address()};
+    config.trusted_keys = {OwnKey(first)};
+  });
+  EXPECT_TRUE(IsHit(second, request));
+  redis.Kill();
+  // Stored near a moment after the answer.
+  while (!IsHit(second, request))
+    ASSERT_GT(TimeLeft(deadline), absl::ZeroDuration());
+  wire::RevokeKeyRequest revoke;
+  revoke.set_key_hex(OwnKey(second));
+  wire::RevokeKeyReply revoked;
+  grpc::ClientContext context;
+  const grpc::Status answer =
+      second.client().admin().RevokeKey(&context, revoke, &revoked);
+  ASSERT_TRUE(answer.ok()) << answer.error_message();
+  EXPECT_TRUE(revoked.needs_scrub());
+  ASSERT_EQ(revoked.signs_now_size(), 1);
+  EXPECT_EQ(absl::BytesToHexString(revoked.signs_now(0).public_key()),
+            OwnKey(second));
+  second.Restart();  // what was read before the revocation is gone
+  EXPECT_FALSE(IsHit(second, request));
+  Scrub(second);
+  EXPECT_TRUE(IsHit(second, request));
 }
 
 TEST(Keys, AnotherDaemonMayBeTrustedInOneNamespaceAlone) {

@@ -186,6 +186,34 @@ TEST_F(KeyStoreTest, AKeyThatIsNotKnownIsRevokedInAdvanceAlone) {
   EXPECT_EQ(keys->List().size(), 2);
 }
 
+// Which was signing.key signs indexes, after it has been replaced too; others' do not.
+TEST_F(KeyStoreTest, ARevocationTellsWhatSignsNowAndWhetherIndexesAreLost) {
+  const auto keys = Open();
+  const std::string first = SignerOf(*keys, "");
+  ASSERT_TRUE(keys->Rotate("").ok());
+  ASSERT_TRUE(keys->Rotate("team-a").ok());
+  const auto replaced = keys->Revoke(first);
+  ASSERT_TRUE(replaced.ok()) << replaced.status();
+  EXPECT_TRUE(replaced->signed_indexes);
+  EXPECT_TRUE(replaced->signs_now.empty());
+  const auto own = keys->Revoke(SignerOf(*keys, ""));
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_TRUE(own->signed_indexes);
+  ASSERT_EQ(own->signs_now.size(), 1u);
+  EXPECT_EQ(own->signs_now[0].cache_namespace(), "");
+  EXPECT_EQ(absl::BytesToHexString(own->signs_now[0].key_id()),
+            SignerOf(*keys, ""));
+  const auto team = keys->Revoke(SignerOf(*keys, "team-a"));
+  ASSERT_TRUE(team.ok()) << team.status();
+  EXPECT_FALSE(team->signed_indexes);
+  ASSERT_EQ(team->signs_now.size(), 1u);
+  EXPECT_EQ(team->signs_now[0].cache_namespace(), "team-a");
+  const auto strange = keys->Revoke("feedfacefeedface", /*unknown=*/true);
+  ASSERT_TRUE(strange.ok()) << strange.status();
+  EXPECT_FALSE(strange->signed_indexes);
+  EXPECT_TRUE(strange->signs_now.empty());
+}
+
 TEST_F(KeyStoreTest, TheListIsThereFromTheFirstStart) {
   const std::string own = SignerOf(*Open(), "");
   Write(List(), "");

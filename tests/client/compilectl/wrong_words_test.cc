@@ -61,6 +61,20 @@ TEST_F(WrongWords, AKeyThatIsNotKnownIsNotRevokedUnlessThatIsMeant) {
   EXPECT_EQ(Keys().size(), 2);
 }
 
+TEST_F(WrongWords, WhoRevokesTheDaemonsOwnKeyHearsWhatItCostsAndWhatToRun) {
+  const std::string own = Keys()[0]["key_id"];
+  const ProgramRun run = Ask({"keys", "revoke", own});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const std::string now = Keys()[0]["key_id"];
+  EXPECT_NE(now, own);
+  for (const std::string& said :
+       {"revoked " + own, now + " signs now in all namespaces",
+        "what " + own + " signed is refused",
+        std::string("run `compilectl scrub`")}) {
+    EXPECT_NE(run.out.find(said), std::string::npos) << run.out;
+  }
+}
+
 TEST_F(WrongWords, ClearsNoJobThatIsNotInQuarantine) {
   const ProgramRun run = Ask({"quarantine", "--clear", "abc"});
   EXPECT_EQ(run.exit_code, 1);
