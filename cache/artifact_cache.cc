@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "cache/entry_facts.h"
+#include "cache/explain.h"
 #include "cache/sound_entry.h"
 #include "cache/tuning_match.h"
 #include "proto/base/assemble.h"
@@ -205,11 +206,10 @@ CacheAnswer ArtifactCache::Lookup(const Digest& compile_key,
 // The graph's text is for people: a cache without it explains less.
 void ArtifactCache::StoreGraph(const NewEntry& entry) {
   const KeyPart* graph = GraphPart(entry.key.parts);
-  if (graph == nullptr || entry.graph_text.empty() ||
-      stores_.graphs.Get(graph->digest).ok()) {
-    return;
-  }
-  IgnoreBecause(stores_.graphs.Put(graph->digest, Pack(entry.graph_text)),
+  if (graph == nullptr || entry.graph_text.empty()) return;
+  const Digest record = LinesRecord(graph->digest, entry.cache_namespace);
+  if (stores_.graphs.Get(record).ok()) return;
+  IgnoreBecause(stores_.graphs.Put(record, Pack(entry.graph_text)),
                 "the artifact is what matters");
 }
 

@@ -183,11 +183,10 @@ class ArtifactCache {
 
   // All outlive the cache.
   struct Stores {
-    Table entries;  // by entry id
-    Table indexes;  // by compile key
-    BlobStore&
-        graphs;      // by digest of the canonical graph: its lines; GraphKeys
-    Ledger& ledger;  // of entries
+    Table entries;      // by entry id
+    Table indexes;      // by compile key
+    BlobStore& graphs;  // by LinesRecord: canonical graphs as lines; GraphKeys
+    Ledger& ledger;     // of entries
     const KeyRing& keys;
     // A tier behind all these; null: none. Where records of other daemons go; null:
     // none are stored.
@@ -311,8 +310,9 @@ class ArtifactCache {
   EntrySummary Summary(const Digest& key, const wire::KeyFacts& facts,
                        const wire::EntryFacts& entry) const;
   void StoreGraph(const NewEntry& entry);
-  // GraphLines of a canonical graph by its digest; empty where they are lost.
-  std::string GraphText(const Digest& graph) const;
+  // GraphLines of the entry's canonical graph; empty where they are lost, or its
+  // namespace compiled it nowhere near.
+  std::string GraphText(const EntrySummary& entry) const;
   absl::Status NoteEntry(const wire::CacheEntry& entry, int64_t record_bytes);
 
   const Stores stores_;

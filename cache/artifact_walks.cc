@@ -100,8 +100,11 @@ absl::StatusOr<EntryPage> ArtifactCache::SetPinned(const PageQuery& query,
   return page;
 }
 
-std::string ArtifactCache::GraphText(const Digest& graph) const {
-  const absl::StatusOr<Blob> text = stores_.graphs.Get(graph);
+std::string ArtifactCache::GraphText(const EntrySummary& entry) const {
+  const KeyPart* graph = GraphPart(entry.parts);
+  if (graph == nullptr) return "";
+  const absl::StatusOr<Blob> text =
+      stores_.graphs.Get(LinesRecord(graph->digest, entry.cache_namespace));
   if (!text.ok()) return "";
   return Unpack(**text, kMaxGraphText).value_or("");
 }
@@ -136,8 +139,7 @@ absl::StatusOr<ShownEntry> ArtifactCache::Show(
         return absl::OkStatus();
       }));
   if (found.has_value()) {
-    const KeyPart* graph = GraphPart(found->summary.parts);
-    if (graph != nullptr) found->graph_text = GraphText(graph->digest);
+    found->graph_text = GraphText(found->summary);
     return *std::move(found);
   }
   return absl::NotFoundError(
@@ -270,7 +272,7 @@ absl::StatusOr<Nearness> ArtifactCache::Nearest(
   const KeyPart* other = GraphPart(near.nearest->entry.parts);
   if (other == nullptr || (graph != nullptr && *graph == *other)) return near;
   // Without the text only this explanation suffers.
-  const std::string text = GraphText(other->digest);
+  const std::string text = GraphText(near.nearest->entry);
   if (!text.empty())
     near.nearest->graph_difference = FirstDifferentLine(graph_text, text);
   return near;

@@ -152,4 +152,12 @@ std::string FirstDifferentLine(absl::string_view asked,
   return absl::StrCat("line ", line + 1, ": ", shown(a), " against ", shown(b));
 }
 
+Digest LinesRecord(const Digest& graph, absl::string_view cache_namespace) {
+  return Sha256()
+      .AddField("kiln lines of a graph 1")
+      .Add(graph.bytes())
+      .AddField(cache_namespace)
+      .Finish();
+}
+
 }  // namespace kiln

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "proto/base/digest.h"
 #include "proto/graph.pb.h"
 
 namespace kiln {
@@ -19,6 +20,10 @@ std::string GraphLines(const wire::Graph& graph);
 // when the texts are equal.
 std::string FirstDifferentLine(absl::string_view asked,
                                absl::string_view stored);
+
+// Under which GraphLines of a graph are kept that a namespace compiled. Who knows no
+// more than a graph's digest is told no line of it by another namespace's text.
+Digest LinesRecord(const Digest& graph, absl::string_view cache_namespace);
 
 }  // namespace kiln
 

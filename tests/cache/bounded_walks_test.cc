@@ -124,6 +124,28 @@ TEST_F(BoundedWalksTest, WhatIsKnownOfAGraphsKeysIsBounded) {
   EXPECT_TRUE(Near("graph", "team-b", GraphKeys::kMost + 1).saw_all);
 }
 
+// A record may claim the digest of a graph that its namespace never compiled.
+TEST_F(BoundedWalksTest, AGraphsLinesAreToldToTheNamespaceThatCompiledIt) {
+  NewEntry compiled;
+  compiled.key = KeyNamed("graph", "team-a");
+  compiled.cache_namespace = "team-a";
+  compiled.graph_text = "a line of team-a";
+  ASSERT_TRUE(cache_.Insert(std::move(compiled)).ok());
+  Insert("graph", "team-b");
+  const auto shown = [this](absl::string_view team) {
+    return cache_.Show(KeyOfName("graph", team).Hex())->graph_text;
+  };
+  EXPECT_EQ(shown("team-a"), "a line of team-a");
+  EXPECT_EQ(shown("team-b"), "");
+  const auto difference = [this](absl::string_view team) {
+    return cache_
+        .Nearest(KeyNamed("another", team).parts, "a line of another", team)
+        ->nearest->graph_difference;
+  };
+  EXPECT_NE(difference("team-a"), "");
+  EXPECT_EQ(difference("team-b"), "");
+}
+
 TEST(GraphKeys, HaveTheLastInFrontAndEachOnce) {
   MemoryBlobStore store;
   GraphKeys keys(store);
