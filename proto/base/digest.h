@@ -46,7 +46,7 @@ class Digest {
 };
 
 // Builds a Digest piece by piece (OpenSSL). One thread; used once: after
-// Finish the object is spent.
+// Finish the object is spent. Ends the process where OpenSSL has no SHA-256.
 class Sha256 {
  public:
   Sha256();
