@@ -7,7 +7,6 @@
 #include <memory>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/escaping.h"
@@ -22,6 +21,7 @@
 #include "proto/base/steady_time.h"
 #include "tests/support/redis_server.h"
 #include "tests/support/test_daemon.h"
+#include "tests/support/tls_daemons.h"
 
 namespace kiln {
 namespace {
@@ -73,15 +73,6 @@ void Scrub(TestDaemon& d) {
     request.clear_task();  // the same one, as it goes on
   } while (reply.running());
   EXPECT_EQ(reply.error(), "");
-}
-
-int64_t Stat(TestDaemon& d, const std::string& name) {
-  grpc::ClientContext context;
-  wire::StatsReply stats;
-  EXPECT_TRUE(d.client().admin().Stats(&context, {}, &stats).ok());
-  for (const wire::Counter& counter : stats.counters())
-    if (counter.name() == name) return counter.value();
-  return -1;
 }
 
 wire::CompileRequest RequestIn(const std::string& cache_namespace,
@@ -204,11 +195,7 @@ TEST(Keys, AnotherDaemonsKeyIsRevokedFarAndNear) {
   TestDaemon first(far);
   for (const char* order : {"fake.salt.a", "fake.salt.b"})
     ASSERT_TRUE(first.client().Compile(FakeRequest({order})).status.ok());
-  const SteadyTime deadline = After(SteadyNow(), absl::Seconds(30));
-  while (Stat(first, "far.writes") < 4) {
-    ASSERT_GT(TimeLeft(deadline), absl::ZeroDuration());
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
+  ASSERT_NO_FATAL_FAILURE(AwaitStat(first, "far.writes", 4));
   TestDaemon second([&](Config& config) {
     far(config);
     config.trusted_keys = {OwnKey(first)};
@@ -218,7 +205,7 @@ TEST(Keys, AnotherDaemonsKeyIsRevokedFarAndNear) {
   // The one is near by now, the other far.
   EXPECT_FALSE(IsHit(second, FakeRequest({"fake.salt.a"})));
   EXPECT_FALSE(IsHit(second, FakeRequest({"fake.salt.b"})));
-  EXPECT_GE(Stat(second, "far.refused"), 2);
+  EXPECT_GE(StatOf(second, "far.refused"), 2);
   // The configuration still trusts it: a revocation is for good.
   second.Restart();
   EXPECT_FALSE(IsHit(second, FakeRequest({"fake.salt.b"})));
@@ -230,11 +217,7 @@ TEST(Keys, WhatAnotherDaemonSignedIsFoundAfterAScrubWhenTheOwnKeyIsRevoked) {
       [&](Config& config) { config.far_addresses = {redis.address()}; });
   const wire::CompileRequest request = FakeRequest({"fake.salt.a"});
   ASSERT_TRUE(first.client().Compile(request).status.ok());
-  const SteadyTime deadline = After(SteadyNow(), absl::Seconds(30));
-  while (Stat(first, "far.writes") < 2) {
-    ASSERT_GT(TimeLeft(deadline), absl::ZeroDuration());
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
+  ASSERT_NO_FATAL_FAILURE(AwaitStat(first, "far.writes", 2));
   TestDaemon second([&](Config& config) {
     config.far_addresses = {redis.address()};
     config.trusted_keys = {OwnKey(first)};
@@ -242,6 +225,7 @@ TEST(Keys, WhatAnotherDaemonSignedIsFoundAfterAScrubWhenTheOwnKeyIsRevoked) {
   EXPECT_TRUE(IsHit(second, request));
   redis.Kill();
   // Stored near a moment after the answer.
+  const SteadyTime deadline = After(SteadyNow(), absl::Seconds(30));
   while (!IsHit(second, request))
     ASSERT_GT(TimeLeft(deadline), absl::ZeroDuration());
   wire::RevokeKeyRequest revoke;
@@ -271,11 +255,7 @@ TEST(Keys, AnotherDaemonMayBeTrustedInOneNamespaceAlone) {
     ASSERT_TRUE(
         first.client().Compile(RequestIn(name, "fake.salt.a")).status.ok());
   }
-  const SteadyTime deadline = After(SteadyNow(), absl::Seconds(30));
-  while (Stat(first, "far.writes") < 3) {
-    ASSERT_GT(TimeLeft(deadline), absl::ZeroDuration());
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
+  ASSERT_NO_FATAL_FAILURE(AwaitStat(first, "far.writes", 3));
   TestDaemon second([&](Config& config) {
     config.far_addresses = {redis.address()};
     config.trusted_keys = {absl::StrCat("team-a:", team_key),

@@ -16,7 +16,7 @@
 #include "nlohmann/json.hpp"
 #include "proto/base/digest.h"
 #include "proto/base/signature.h"
-#include "tests/support/run_program.h"
+#include "tests/client/compilectl/run_compilectl.h"
 #include "tests/support/tls_daemons.h"
 
 namespace kiln {
@@ -24,13 +24,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 using Json = nlohmann::json;
-
-ProgramRun RunCompilectl(Words words) {
-  words.insert(
-      words.begin(),
-      std::filesystem::absolute("client/compilectl/compilectl").string());
-  return RunProgram(words);
-}
 
 std::string IdOf(const std::string& public_key_hex) {
   const auto key =

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/client/compilectl/relu_case.h"
+#include "tests/client/compilectl/run_compilectl.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test_daemon.h"
 
@@ -21,13 +22,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 using Json = nlohmann::json;
-
-const char* const kProgram = "client/compilectl/compilectl";
-
-ProgramRun RunCompilectl(Words words) {
-  words.insert(words.begin(), std::filesystem::absolute(kProgram).string());
-  return RunProgram(words);
-}
 
 class Compilectl : public testing::Test {
  protected:
@@ -170,7 +164,7 @@ TEST_F(Compilectl, WhatCannotBeExplainedIsNamed) {
     EXPECT_NE(run.err.find("/nonexist"), std::string::npos) << run.err;
     EXPECT_NE(run.err.find(": no such file"), std::string::npos) << run.err;
   }
-  const ProgramRun other = Ask({"explain", kProgram});
+  const ProgramRun other = Ask({"explain", kCompilectl});
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_NE(other.err.find("expected a key's digits or FILE.jsonl"),
             std::string::npos)
@@ -373,7 +367,7 @@ TEST(CompilectlDoctor, LooksWhereWorkersLook) {
     config.worker_args.clear();
     config.worker_env = {compiler, nvrtc};
   });
-  const std::string program = std::filesystem::absolute(kProgram).string();
+  const std::string program = std::filesystem::absolute(kCompilectl).string();
   const ShortFolder folder;
   const std::vector<Words> asked = {
       {"env", "KILN_HOST_CC=/nowhere/g++", program, "doctor", "-o", "json",
@@ -429,8 +423,8 @@ TEST_F(Compilectl, DoctorEndsWithOneWhenSomethingIsWrong) {
   const std::string state = testing::TempDir() + "/state";
   const ProgramRun run =
       RunProgram({"env", "XDG_STATE_HOME=" + state,
-                  std::filesystem::absolute(kProgram).string(), "doctor", "-o",
-                  "json", "--socket", daemon_.config().socket});
+                  std::filesystem::absolute(kCompilectl).string(), "doctor",
+                  "-o", "json", "--socket", daemon_.config().socket});
   const Json finding = DataFolderOf(Json::parse(run.out, nullptr, false));
   EXPECT_EQ(finding["found"], state + "/kiln: not there yet");
   EXPECT_EQ(finding["health"], "absent");
@@ -438,7 +432,7 @@ TEST_F(Compilectl, DoctorEndsWithOneWhenSomethingIsWrong) {
 
 // What bash offers for the last of `words`.
 std::string Completed(const std::string& words) {
-  const std::string program = std::filesystem::absolute(kProgram).string();
+  const std::string program = std::filesystem::absolute(kCompilectl).string();
   return RunProgram({"bash", "-c",
                      "source <(" + program + " completion bash); COMP_WORDS=(" +
                          words +

@@ -1,6 +1,5 @@
 // What the program says of words that fit nothing there is, or are not allowed.
 
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -8,7 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/support/run_program.h"
+#include "tests/client/compilectl/run_compilectl.h"
 #include "tests/support/test_daemon.h"
 
 namespace kiln {
@@ -16,13 +15,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 using Json = nlohmann::json;
-
-ProgramRun RunCompilectl(Words words) {
-  words.insert(
-      words.begin(),
-      std::filesystem::absolute("client/compilectl/compilectl").string());
-  return RunProgram(words);
-}
 
 class WrongWords : public testing::Test {
  protected:
