@@ -265,8 +265,6 @@ int Serve() {
     if (!bytes.ok()) return absl::IsUnavailable(bytes.status()) ? 0 : 1;
     wire::WorkRequest request;
     if (!request.ParseFromString(*bytes)) return 1;
-    // A client's own worker may get a job first.
-    if (!request.has_hello()) BeIdle();
     const wire::WorkReply reply = AnswerWork(bench, request);
     if (bench.host->Replaced()) {
       std::fprintf(stderr,
@@ -275,7 +273,7 @@ int Serve() {
       return 3;
     }
     if (!WriteFrame(kSocketFd, reply.SerializeAsString()).ok()) return 0;
-    BeIdle();
+    BeIdle();  // its hello is out
   }
 }
 

@@ -95,8 +95,11 @@ bool WorkerLink::IsFit(const WorkerProcess& process,
 
 absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerLink::StartProcess(
     bool gpu) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<WorkerProcess> process,
-                   WorkerProcess::Start(limits_, gpu, scratch_prefix_));
+  ASSIGN_OR_RETURN(
+      const std::shared_ptr<WorkerProcess> process,
+      WorkerProcess::Start(limits_,
+                           {.gpu = gpu, .is_first = roster_.build() == nullptr},
+                           scratch_prefix_));
   RETURN_IF_ERROR(Annotate(roster_.TakeIdentity(process->hello()),
                            absl::StrCat("worker ", limits_.program)));
   if (limits_.keeps_level)

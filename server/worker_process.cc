@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/frame.h"
@@ -13,7 +15,7 @@ namespace kiln {
 namespace {
 
 // A start is some 50 ms; this is for a machine on its knees.
-constexpr absl::Duration kHelloWall = absl::Seconds(20);
+constexpr absl::Duration kStartWall = absl::Seconds(20);
 
 // `why` begins with its subject.
 absl::Status CannotStart(absl::string_view why) {
@@ -22,14 +24,16 @@ absl::Status CannotStart(absl::string_view why) {
       absl::StrCat(why, "; name the kiln-worker program with --worker"));
 }
 
-JailedChildOptions OptionsFor(const WorkerLimits& limits, bool gpu,
+JailedChildOptions OptionsFor(const WorkerLimits& limits,
+                              const WorkerStart& how,
                               const std::string& scratch_prefix) {
   JailedChildOptions options = {.program = limits.program,
                                 .args = limits.args,
                                 .env = limits.env,
                                 .scratch_prefix = scratch_prefix};
   options.jail.levels = limits.sandbox;
-  options.jail.gpu = gpu;
+  options.jail.gpu = how.gpu;
+  options.jail.idle_after_hello = how.is_first;
   options.jail.readable = limits.readable;
   options.jail.memory_bytes = limits.memory_bytes;
   // From the start of the process, which makes way once it has used half.
@@ -40,9 +44,10 @@ JailedChildOptions OptionsFor(const WorkerLimits& limits, bool gpu,
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerProcess::Start(
-    const WorkerLimits& limits, bool gpu, const std::string& scratch_prefix) {
+    const WorkerLimits& limits, const WorkerStart& how,
+    const std::string& scratch_prefix) {
   absl::StatusOr<std::unique_ptr<JailedChild>> child =
-      JailedChild::Start(OptionsFor(limits, gpu, scratch_prefix), kHelloWall);
+      JailedChild::Start(OptionsFor(limits, how, scratch_prefix), kStartWall);
   if (ReasonOf(child.status()) == ErrorReason::kNoToolchain) {
     return CannotStart(child.status().message());
   }
@@ -51,7 +56,10 @@ absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerProcess::Start(
 
   wire::WorkRequest hello;
   hello.mutable_hello();
-  absl::StatusOr<wire::WorkReply> reply = worker->CallWithin(kHelloWall, hello);
+  // An idle one gets what others leave, as it will for its jobs.
+  const absl::Duration wall =
+      how.is_first ? kStartWall : std::max(kStartWall, limits.wall);
+  absl::StatusOr<wire::WorkReply> reply = worker->CallWithin(wall, hello);
   if (!reply.ok()) return CannotStart(reply.status().message());
   if (!reply->has_hello()) {
     return CannotStart(absl::StrCat("worker ", limits.program,

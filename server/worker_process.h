@@ -34,6 +34,14 @@ struct WorkerLimits {
   std::vector<std::string> readable;  // beside the system's own compilers
 };
 
+// What differs between the workers of one pool.
+struct WorkerStart {
+  bool gpu = false;  // it may open the machine's
+  // Nobody knows the compilers yet, and the daemon's start waits for this one's hello,
+  // which it says at the daemon's own priority. Others say it idle, as hits go first.
+  bool is_first = false;
+};
+
 // One compile process in a jail, exec'ed once, then asked many times.
 //
 // It may crash, hang or talk nonsense: each is an error of one call, after
@@ -44,14 +52,14 @@ struct WorkerLimits {
 class WorkerProcess {
  public:
   // Starts it in a new folder `scratch_prefix`-XXXXXX, and waits for its hello.
-  // `gpu`: it may open the machine's.
   //
   // Errors; it had no job yet, so no job is to blame:
   //   NO_TOOLCHAIN  the program can't be executed, or says nothing or nonsense
   //   PERMISSION    the machine grants a weaker jail than limits.sandbox
   //   STORAGE       the folder can't be made
   static absl::StatusOr<std::shared_ptr<WorkerProcess>> Start(
-      const WorkerLimits& limits, bool gpu, const std::string& scratch_prefix);
+      const WorkerLimits& limits, const WorkerStart& how,
+      const std::string& scratch_prefix);
 
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;

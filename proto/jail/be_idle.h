@@ -13,9 +13,9 @@ int CoresWithoutWorkers(int cores);
 // threads and processes that it starts afterwards inherit it, and nobody in a jail
 // comes back from it. Once a process; a second call does nothing.
 //
-// A worker of a daemon calls it when its hello is out, which the start waits for, and
-// before it reads a job. A client's own may get a job instead of a question for its
-// hello, and reads that one before.
+// The jail calls it for a worker before it returns, but for one of a daemon's first,
+// whose hello the daemon's start waits for: that one calls it when its hello is out
+// and before it reads a job (JailSpec::idle_after_hello).
 void BeIdle();
 
 }  // namespace kiln

@@ -11,8 +11,8 @@ namespace kiln {
 // words after them come back.
 //
 // It returns in a child of this process, which is in the strongest jail of the
-// spec's range that the machine allows: so is all that it starts from then on. Its
-// priority is still that of this process: BeIdle (be_idle.h) comes before any job.
+// spec's range that the machine allows: so is all that it starts from then on. It is
+// idle (be_idle.h), unless the spec says that it becomes so after its hello.
 // This process stays outside, idle, and never returns: it tells of the jail on
 // descriptor 3 (JailReport), ends the worker with all its processes when the
 // other side of descriptor 3 is closed or SIGTERM comes, and ends as the worker

@@ -42,6 +42,9 @@ struct JailSpec {
   bool gpu = false;                   // may open NVIDIA's devices
   int64_t memory_bytes = 0;           // that each process may write; 0: any
   int64_t cpu_seconds = 0;            // of each process; 0: any
+  // False: idle from its first instruction. True: it has its starter's priority until
+  // it calls BeIdle (be_idle.h) itself, for one whose hello somebody waits for.
+  bool idle_after_hello = false;
 };
 
 // The words of a spec, "--jail" first and "--" last.

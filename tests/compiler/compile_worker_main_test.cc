@@ -39,13 +39,15 @@ std::string Script(const std::string& folder, const std::string& otherwise) {
 // A worker process whose daemon is this test. It may write in `folder`.
 class Worker {
  public:
-  Worker(const std::string& folder, const std::string& compiler) {
+  Worker(const std::string& folder, const std::string& compiler,
+         bool idle_after_hello = false) {
     JailedChildOptions options = {
         .program =
             absl::StrCat(getenv("TEST_SRCDIR"), "/kiln/compiler/kiln-worker"),
         .env = {absl::StrCat("KILN_HOST_CC=", compiler)},
         .scratch_prefix = absl::StrCat(folder, "/worker")};
     options.jail.writable = {folder};
+    options.jail.idle_after_hello = idle_after_hello;
     auto child = JailedChild::Start(options, absl::Minutes(1));
     EXPECT_TRUE(child.ok()) << child.status();
     child_ = *std::move(child);
@@ -144,13 +146,18 @@ std::string Line(const std::string& folder, const std::string& name) {
 
 constexpr char kIdle[] = "19 SCHED_IDLE";
 
-// A daemon's start waits for a hello, and nobody whose priority counts for a job.
-TEST_F(KilnWorker, SaysHelloAtItsDaemonsPriorityAndDoesJobsIdle) {
-  ASSERT_EQ(std::system(TellPriority(folder_ + "/ours").c_str()), 0);
-  Worker worker(folder_, TellingCompiler(folder_));
+wire::WorkRequest Hello() {
   wire::WorkRequest hello;
   hello.mutable_hello();
-  worker.Send(hello);
+  return hello;
+}
+
+// A daemon's start waits for the first hello, and nobody whose priority counts for a
+// job.
+TEST_F(KilnWorker, TheFirstSaysHelloAtItsDaemonsPriorityAndDoesJobsIdle) {
+  ASSERT_EQ(std::system(TellPriority(folder_ + "/ours").c_str()), 0);
+  Worker worker(folder_, TellingCompiler(folder_), /*idle_after_hello=*/true);
+  worker.Send(Hello());
   EXPECT_TRUE(worker.Reply().has_hello());
   EXPECT_EQ(Line(folder_, "asked"), Line(folder_, "ours"));
   EXPECT_NE(Line(folder_, "ours"), "");
@@ -160,7 +167,14 @@ TEST_F(KilnWorker, SaysHelloAtItsDaemonsPriorityAndDoesJobsIdle) {
   EXPECT_EQ(Line(folder_, "built"), kIdle);
 }
 
-// As of a client, whose own worker it is.
+// Hits of its daemon go before it; a client's own worker is as this one.
+TEST_F(KilnWorker, AnotherSaysHelloIdle) {
+  Worker worker(folder_, TellingCompiler(folder_));
+  worker.Send(Hello());
+  EXPECT_TRUE(worker.Reply().has_hello());
+  EXPECT_EQ(Line(folder_, "asked"), kIdle);
+}
+
 TEST_F(KilnWorker, DoesAJobThatComesFirstIdle) {
   Worker worker(folder_, TellingCompiler(folder_));
   worker.Send(BuildOf("kiln_two"));

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -169,6 +170,20 @@ TEST(WorkerPool, AWorkerKilledWhileIdleCostsNothing) {
   ASSERT_TRUE(p.Plan("fake.salt.a").ok());
   Kill(p, 0);
   EXPECT_TRUE(p.Plan("fake.salt.b").ok());
+}
+
+// The first is not, whose hello the start waits for: fake_worker leaves its priority
+// as it is.
+TEST(WorkerPool, AReplacementIsIdleBeforeItsHello) {
+  Pool p(1);
+  const auto policy = [&] {
+    return sched_getscheduler(p.pool->Snapshot()[0].pid);
+  };
+  EXPECT_EQ(policy(), sched_getscheduler(0));
+  ASSERT_NE(policy(), SCHED_IDLE);
+  Kill(p, 0);
+  ASSERT_TRUE(p.Plan("fake.salt.a").ok());
+  EXPECT_EQ(policy(), SCHED_IDLE);
 }
 
 TEST(WorkerPool, TheEndAnswersWhatIsUnderWay) {

@@ -57,7 +57,6 @@
 #include "proto/base/frame.h"
 #include "proto/base/status.h"
 #include "proto/base/work_error.h"
-#include "proto/jail/be_idle.h"
 #include "proto/jail/enter_jail.h"
 #include "proto/jail/jail_spec.h"
 #include "proto/worker.pb.h"
@@ -359,7 +358,6 @@ int Serve() {
       Put(Measure(request.measure()), *reply.mutable_measure(), reply);
     }
     if (!WriteFrame(kSocketFd, reply.SerializeAsString()).ok()) return 0;
-    BeIdle();
   }
 }
 

@@ -106,7 +106,7 @@ int Serve() {
       more = Bomb(tag);
     }
     if (!WriteFrame(kSocketFd, reply.SerializeAsString() + more).ok()) return 0;
-    BeIdle();
+    BeIdle();  // its hello is out
   }
 }
 

@@ -52,7 +52,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "proto/base/frame.h"
-#include "proto/jail/be_idle.h"
 #include "proto/jail/enter_jail.h"
 
 namespace kiln {
@@ -305,7 +304,6 @@ std::string Try(const std::string& order) {
 
 int main(int argc, char** argv) {
   kiln::EnterJail(argc, argv);
-  kiln::BeIdle();
   while (true) {
     const auto order = kiln::ReadFrame(kiln::kSocketFd);
     if (!order.ok()) return 0;
