@@ -52,6 +52,7 @@ class Family:
     traffic: Callable | None = None
     # (inputs, results) -> what is wrong with the results, where they cannot be compared one by one.
     check: Callable | None = None
+    tolerance: float = 0.0  # of the results, where it is larger than that of their type
     # (*inputs) -> tensors that a call changes: the results, of a function that returns none.
     state: Callable | None = None
 

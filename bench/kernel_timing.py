@@ -22,7 +22,7 @@ import os
 import statistics
 import time
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -36,6 +36,18 @@ SLEEP_MS = 2.0
 # The largest relative error, in the norm of a whole result, where inputs or results are of this
 # type. Integers and booleans must be equal.
 TOLERANCES = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
+
+
+def in_turns(
+    turns: int, names: Iterable[str], measure: Callable[[str], float]
+) -> dict[str, float]:
+    """The median of what `measure` finds for each name, one after another in each turn, forwards
+    and backwards by turns."""
+    seen: dict[str, list[float]] = {name: [] for name in names}
+    for turn in range(turns):
+        for name in list(seen)[:: 1 if turn % 2 == 0 else -1]:
+            seen[name].append(measure(name))
+    return {name: statistics.median(times) for name, times in seen.items() if times}
 
 
 class GpuClock:
@@ -78,14 +90,19 @@ class GpuClock:
         return begin.elapsed_time(end), host
 
     def measure(self, prepare: Callable, run: Callable) -> float:
-        """The median milliseconds of `run(prepare())`, of which `run` is timed.
+        """The median milliseconds of `run(prepare())`, of which `run` is timed."""
+        return self.measure_in_turns({"": (prepare, run)})[""]
 
-        The device sleeps for `sleep_ms`, or longer where the host takes longer to queue the call.
+    def measure_in_turns(self, calls: dict[str, tuple[Callable, Callable]]) -> dict[str, float]:
+        """The median milliseconds of each, measured one after another in each turn.
+
+        The device sleeps for `sleep_ms`, or longer where the host takes longer to queue a call.
         """
-        sleep_ms = self._sleep_ms
-        host = [self._once(prepare, run, sleep_ms)[1] for _ in range(self.warmups)]
-        sleep_ms = max(sleep_ms, 1.5 * statistics.median(host)) if host else sleep_ms
-        return statistics.median(self._once(prepare, run, sleep_ms)[0] for _ in range(self.repeats))
+        sleeps = {}
+        for name, call in calls.items():
+            host = [self._once(*call, self._sleep_ms)[1] for _ in range(self.warmups)]
+            sleeps[name] = max([self._sleep_ms, 1.5 * statistics.median(host or [0])])
+        return in_turns(self.repeats, calls, lambda n: self._once(*calls[n], sleeps[n])[0])
 
     def wait(self) -> None:
         torch.cuda.synchronize()
@@ -124,11 +141,8 @@ class CpuClock:
 
     def measure_in_turns(self, calls: dict[str, tuple[Callable, Callable]]) -> dict[str, float]:
         """The median milliseconds of each, measured one after another in each turn."""
-        seen: dict[str, list[float]] = {name: [] for name in calls}
-        for turn in range(self.warmups + self.repeats):
-            for name in list(calls)[:: 1 if turn % 2 == 0 else -1]:
-                seen[name].append(self._once(*calls[name]))
-        return {name: statistics.median(times[self.warmups :]) for name, times in seen.items()}
+        in_turns(self.warmups, calls, lambda name: self._once(*calls[name]))
+        return in_turns(self.repeats, calls, lambda name: self._once(*calls[name]))
 
     def wait(self) -> None:
         pass
@@ -214,6 +228,7 @@ class Case:
             most = 0.0
             if result.is_floating_point():
                 most = max(TOLERANCES.get(dtype, 0.0) for dtype in [result.dtype, *inputs])
+                most = max(most, self.family.tolerance)
             if not error <= most:  # NaN is wrong too
                 return f"result {i}: relative error {error:.1e}, allowed {most:.0e}"
         return ""
@@ -247,8 +262,10 @@ def compiled(function: Callable, backend: str, dynamic: bool | None = False) -> 
     """`function` under a backend. Its code is a copy, since Dynamo keeps what it compiled there."""
     if backend == "eager":
         return function
-    code = function.__code__.replace()
-    own = types.FunctionType(code, function.__globals__, function.__name__)
+    own = types.FunctionType(
+        *(function.__code__.replace(), function.__globals__, function.__name__),
+        *(function.__defaults__, function.__closure__),
+    )
     return torch.compile(own, backend=backend, dynamic=dynamic)
 
 
