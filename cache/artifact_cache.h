@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -113,7 +114,7 @@ struct PageQuery {
   std::string cache_namespace;  // empty: of all
   std::optional<Digest> after;  // `next` of the page before
   int64_t most = 1000;          // entries; those of the last key come on top
-  int64_t most_keys = 0;        // looked at, of any namespace; 0: no bound
+  int64_t most_keys = 0;        // looked at, whosever; 0: no bound
   // Asked now and then; the walk ends with CANCELLED when it says so. May be empty.
   std::function<bool()> is_gone;
 };
@@ -176,6 +177,9 @@ class ArtifactCache {
   };
   // Keys that Nearest and Show look at for one answer.
   static constexpr int64_t kMostLooked = 2000;
+  // Entries of a namespace whose keys are looked up for each page of a walk: a row of
+  // the ledger each. The keys of a larger one are found by a walk over all keys.
+  static constexpr int64_t kFewEntries = 10000;
   // How many records are kept as they were read, beside their bytes: some KiB each.
   // Of indexes, which may be larger, at most as many as have so many bytes.
   static constexpr int64_t kReadyRecords = 4096;
@@ -295,6 +299,17 @@ class ArtifactCache {
       absl::FunctionRef<absl::Status(const Digest&, const wire::KeyIndex&)>
           visit) const;
   void NoteGraph(const wire::KeyFacts& key);
+  // The keys of `most` of the namespace's entries, in order, without reading an index.
+  // Whether they are all: not while the ledger is being loaded.
+  std::pair<std::vector<Digest>, bool> KeysOf(absl::string_view cache_namespace,
+                                              int64_t most) const;
+  // As KeyIndexes::ForEach. Where a namespace is given that has no more than
+  // kFewEntries, others' keys are not visited; else `visit` has to tell them apart.
+  absl::Status Walk(
+      absl::string_view key_prefix_hex, absl::string_view cache_namespace,
+      const std::optional<Digest>& after,
+      absl::FunctionRef<absl::Status(const Digest&, const wire::KeyIndex&)>
+          visit) const;
   // Visits the namespace's keys, or all where it is empty, `most` at most. Whether
   // that were all of them.
   absl::StatusOr<bool> LookAt(

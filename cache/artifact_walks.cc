@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "cache/artifact_cache.h"
@@ -23,6 +25,8 @@ namespace kiln {
 namespace {
 
 constexpr size_t kMaxGraphText = size_t{64} << 20;
+// So many digits of a key fit few others.
+constexpr size_t kFewKeysDigits = 8;
 
 bool HasWord(absl::string_view text, absl::string_view word) {
   for (const absl::string_view part : absl::StrSplit(text, ' ')) {
@@ -45,6 +49,51 @@ bool IsEndOfPage(const absl::Status& status) {
 }
 
 }  // namespace
+
+std::pair<std::vector<Digest>, bool> ArtifactCache::KeysOf(
+    absl::string_view cache_namespace, int64_t most) const {
+  // Asked first: what is added meanwhile is new.
+  bool are_all = stores_.ledger.is_whole();
+  std::vector<Digest> entries =
+      stores_.ledger.EntriesOf(cache_namespace, most + 1);
+  if (static_cast<int64_t>(entries.size()) > most) {
+    are_all = false;
+    entries.pop_back();
+  }
+  std::set<Digest> keys;
+  for (const Digest& entry : entries) {
+    const absl::StatusOr<StoredFacts> facts = stores_.ledger.FactsOf(entry);
+    if (facts.ok()) {
+      keys.insert(facts->compile_key);
+    } else if (stores_.ledger.Knows(entry)) {  // not gone meanwhile
+      are_all = false;
+    }
+  }
+  return {std::vector<Digest>(keys.begin(), keys.end()), are_all};
+}
+
+absl::Status ArtifactCache::Walk(
+    absl::string_view key_prefix_hex, absl::string_view cache_namespace,
+    const std::optional<Digest>& after,
+    absl::FunctionRef<absl::Status(const Digest&, const wire::KeyIndex&)> visit)
+    const {
+  if (!cache_namespace.empty() && key_prefix_hex.size() < kFewKeysDigits) {
+    const auto [keys, are_all] = KeysOf(cache_namespace, kFewEntries);
+    if (are_all) {
+      const std::string prefix = absl::AsciiStrToLower(key_prefix_hex);
+      for (const Digest& key : keys) {
+        const std::string hex = key.Hex();
+        if ((after.has_value() && !(*after < key)) ||
+            !absl::StartsWith(hex, prefix)) {
+          continue;
+        }
+        RETURN_IF_ERROR(indexes_.ForEach(hex, /*after=*/std::nullopt, visit));
+      }
+      return absl::OkStatus();
+    }
+  }
+  return indexes_.ForEach(key_prefix_hex, after, visit);
+}
 
 EntrySummary ArtifactCache::Summary(const Digest& key,
                                     const wire::KeyFacts& facts,
@@ -71,21 +120,22 @@ absl::StatusOr<EntryPage> ArtifactCache::List(const PageQuery& query) const {
   EntryPage page;
   int64_t keys = 0;
   std::optional<Digest> last;
-  const absl::Status walked = indexes_.ForEach(
-      query.key_prefix_hex, query.after,
-      [&](const Digest& key, const wire::KeyIndex& index) -> absl::Status {
-        if (IsGone(query.is_gone)) return Gone();
-        if (static_cast<int64_t>(page.entries.size()) >= query.most ||
-            (query.most_keys > 0 && keys++ == query.most_keys)) {
-          page.next = last;
-          return PageIsFull();
-        }
-        last = key;
-        if (!IsOf(index.key(), query.cache_namespace)) return absl::OkStatus();
-        for (const wire::EntryFacts& entry : index.entries())
-          page.entries.push_back(Summary(key, index.key(), entry));
-        return absl::OkStatus();
-      });
+  const absl::Status walked =
+      Walk(query.key_prefix_hex, query.cache_namespace, query.after,
+           [&](const Digest& key, const wire::KeyIndex& index) -> absl::Status {
+             if (IsGone(query.is_gone)) return Gone();
+             if (static_cast<int64_t>(page.entries.size()) >= query.most ||
+                 (query.most_keys > 0 && keys++ == query.most_keys)) {
+               page.next = last;
+               return PageIsFull();
+             }
+             last = key;
+             if (!IsOf(index.key(), query.cache_namespace))
+               return absl::OkStatus();
+             for (const wire::EntryFacts& entry : index.entries())
+               page.entries.push_back(Summary(key, index.key(), entry));
+             return absl::OkStatus();
+           });
   if (!walked.ok() && !IsEndOfPage(walked)) return walked;
   return page;
 }
@@ -113,8 +163,8 @@ absl::StatusOr<ShownEntry> ArtifactCache::Show(
     absl::string_view key_prefix_hex, absl::string_view cache_namespace) const {
   std::optional<ShownEntry> found;
   int64_t keys = 0;
-  RETURN_IF_ERROR(indexes_.ForEach(
-      key_prefix_hex, /*after=*/std::nullopt,
+  RETURN_IF_ERROR(Walk(
+      key_prefix_hex, cache_namespace, /*after=*/std::nullopt,
       [&](const Digest& key, const wire::KeyIndex& index) -> absl::Status {
         if (keys++ == kMostLooked) {
           return absl::InvalidArgumentError(
@@ -154,8 +204,8 @@ absl::StatusOr<PurgeOutcome> ArtifactCache::Purge(const PurgeQuery& query) {
   const absl::Time now = stores_.ledger.Now();
   int64_t keys = 0;
   std::optional<Digest> last;
-  const absl::Status walked = indexes_.ForEach(
-      query.key_prefix_hex, query.after,
+  const absl::Status walked = Walk(
+      query.key_prefix_hex, query.cache_namespace, query.after,
       [&](const Digest& key, const wire::KeyIndex& index) -> absl::Status {
         if (IsGone(query.is_gone)) return Gone();
         if (query.most_keys > 0 && keys++ == query.most_keys) {
@@ -205,19 +255,10 @@ absl::StatusOr<bool> ArtifactCache::LookAt(
     return true;
   }
   // Others' keys, which may be many more, are not looked at.
-  const std::vector<Digest> entries =
-      stores_.ledger.EntriesOf(cache_namespace, most + 1);
-  std::set<Digest> keys;
-  for (const Digest& entry : entries) {
-    const absl::StatusOr<StoredFacts> facts = stores_.ledger.FactsOf(entry);
-    if (facts.ok()) keys.insert(facts->compile_key);
-  }
-  int64_t looked = 0;
-  for (const Digest& key : keys) {
-    if (looked++ == most) break;
+  const auto [keys, are_all] = KeysOf(cache_namespace, most);
+  for (const Digest& key : keys)
     RETURN_IF_ERROR(indexes_.ForEach(key.Hex(), /*after=*/std::nullopt, visit));
-  }
-  return static_cast<int64_t>(entries.size()) <= most;
+  return are_all;
 }
 
 absl::StatusOr<bool> ArtifactCache::LookAtGraph(

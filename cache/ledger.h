@@ -115,6 +115,9 @@ class Ledger {
   bool MarkSeen(const Digest& key);
   // Forgets what LoadRows brought and nobody has marked.
   void ForgetUnseen();
+  // All that is stored was loaded or added. False after a failed load.
+  bool is_whole() const { return is_whole_; }
+  void SetWhole() { is_whole_ = true; }
 
   // Writes the uses that were noted since it was last called. Errors as
   // RowTable::Put; a use that could not be written is lost.
@@ -172,6 +175,7 @@ class Ledger {
   mutable Mutex mu_;
   LedgerTotals totals_ ABSL_GUARDED_BY(mu_);
   std::set<uint32_t> live_builds_ ABSL_GUARDED_BY(mu_);
+  std::atomic<bool> is_whole_{false};
 };
 
 }  // namespace kiln

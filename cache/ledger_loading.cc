@@ -39,6 +39,7 @@ absl::Status LoadLedger(Ledger& ledger, const StoredRecords& stored,
     IgnoreBecause(stored.unit_cache.Note(key, bytes),
                   "the next start notes it");
   }
+  ledger.SetWhole();
   return absl::OkStatus();
 }
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,7 +67,63 @@ TEST_F(BoundedWalksTest, APageReadsSoManyKeysWhosever) {
   EXPECT_EQ(pages, (kOthers + 1 + 1) / 2);
 }
 
+TEST_F(BoundedWalksTest, AWalkOverASmallNamespaceReadsItsKeysAlone) {
+  ledger_.SetWhole();
+  for (int i = 0; i < 8; ++i) Insert(absl::StrCat(i), "team-b");
+  constexpr int kMine = 3;
+  for (int i = 0; i < kMine; ++i) Insert(absl::StrCat(i), "team-a");
+  PageQuery query{.cache_namespace = "team-a", .most_keys = 2};
+  std::vector<Digest> found;
+  int pages = 0;
+  indexes_.gets = 0;
+  do {
+    const auto page = cache_.List(query);
+    ASSERT_TRUE(page.ok()) << page.status();
+    for (const EntrySummary& entry : page->entries) {
+      EXPECT_EQ(entry.cache_namespace, "team-a");
+      found.push_back(entry.compile_key);
+    }
+    query.after = page->next;
+    ++pages;
+  } while (query.after.has_value());
+  EXPECT_EQ(found.size(), size_t{kMine});
+  EXPECT_TRUE(std::is_sorted(found.begin(), found.end()));
+  EXPECT_EQ(pages, 2);
+  EXPECT_EQ(indexes_.gets, kMine + 1);  // one told that there is more
+
+  indexes_.gets = 0;
+  EXPECT_EQ(
+      cache_.SetPinned({.cache_namespace = "team-a"}, true)->entries.size(),
+      size_t{kMine});
+  EXPECT_EQ(indexes_.gets, kMine);
+  const std::string digits = found[1].Hex().substr(0, 7);
+  EXPECT_EQ(cache_.Show(digits, "team-a")->summary.compile_key, found[1]);
+  EXPECT_TRUE(absl::IsNotFound(cache_.Show("", "team-c").status()));
+  EXPECT_EQ(indexes_.gets, kMine + 1);
+
+  EXPECT_EQ(cache_.Purge({.cache_namespace = "team-a", .all = true})->entries,
+            kMine);
+  EXPECT_TRUE(cache_.List({.cache_namespace = "team-a"})->entries.empty());
+  EXPECT_EQ(cache_.List({})->entries.size(), 8u);
+}
+
+// A row of the ledger that can't be read hides no entry.
+TEST_F(BoundedWalksTest, AWalkReadsAllKeysWhereTheLedgerDoesNotTell) {
+  ledger_.SetWhole();
+  Insert("mine", "team-a");
+  Insert("another", "team-b");
+  const auto page = cache_.List({.cache_namespace = "team-a"});
+  ASSERT_EQ(page->entries.size(), 1u);
+  ASSERT_TRUE(facts_.Delete(page->entries[0].entry_id).ok());
+  indexes_.gets = 0;
+  EXPECT_EQ(cache_.List({.cache_namespace = "team-a"})->entries.size(), 1u);
+  EXPECT_EQ(indexes_.gets, 2);
+  EXPECT_FALSE(Near("third", "team-a", 8).saw_all);
+}
+
 TEST_F(BoundedWalksTest, TheNearestIsOfSoManyKeysAndThatIsSaid) {
+  EXPECT_FALSE(Near("another", "team-a", 3).saw_all);  // not loaded yet
+  ledger_.SetWhole();
   constexpr int kOthers = 8;
   for (int i = 0; i < kOthers; ++i) Insert(absl::StrCat(i), "team-b");
   Insert("mine", "team-a");
@@ -113,6 +170,7 @@ TEST_F(BoundedWalksTest, WhatIsKnownOfAGraphsKeysIsBounded) {
   Insert("graph", "team-b", "the first compiler");
   for (size_t i = 0; i < GraphKeys::kMost; ++i)
     Insert("graph", "team-b", absl::StrCat("compiler ", i));
+  ledger_.SetWhole();
   const std::vector<Digest> known =
       GraphKeys(graphs_).Find(Sha256Of("graph"), Sha256Of("team-b"));
   ASSERT_EQ(known.size(), GraphKeys::kMost);

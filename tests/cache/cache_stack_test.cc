@@ -191,6 +191,30 @@ TEST_F(CacheStackTest, TheDiskStaysWithinItsBudget) {
   EXPECT_TRUE(stack->artifacts().Lookup(KeyOfName("19"), {{}, {}}).hit());
 }
 
+// Once the ledger is loaded; before that a page has whatever keys come next.
+TEST_F(CacheStackTest, APageOfASmallNamespaceLooksAtItsKeysAlone) {
+  {
+    const auto stack = Open();
+    for (const char* team : {"team-a", "team-b", "team-c"}) {
+      NewEntry entry;
+      entry.key = KeyNamed("model", team);
+      entry.cache_namespace = team;
+      ASSERT_TRUE(stack->artifacts().Insert(std::move(entry)).ok());
+    }
+  }
+  const auto stack = Open();
+  const PageQuery query{.cache_namespace = "team-a", .most_keys = 1};
+  const auto before = stack->artifacts().List(query);
+  ASSERT_TRUE(before.ok()) << before.status();
+  EXPECT_TRUE(before->next.has_value());
+  stack->Tidy();
+  const auto page = stack->artifacts().List(query);
+  ASSERT_TRUE(page.ok()) << page.status();
+  ASSERT_EQ(page->entries.size(), 1u);
+  EXPECT_EQ(page->entries[0].cache_namespace, "team-a");
+  EXPECT_FALSE(page->next.has_value());
+}
+
 TEST_F(CacheStackTest, ASecondDaemonOnTheFolderIsRefused) {
   const auto first = Open();
   const auto second = CacheStack::Open(options_, keys_, clock_);

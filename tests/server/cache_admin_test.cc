@@ -67,6 +67,7 @@ TEST_F(CacheAdminTest, AnAnswerForASmallNamespaceDoesNotReadAGreatOne) {
 }
 
 TEST_F(CacheAdminTest, AnExplanationSaysThatThereAreMoreKeys) {
+  ledger_.SetWhole();
   wire::ExplainRequest asked;
   *asked.mutable_request() = SampleRequest();
   for (const char* among : {"", "team-b"}) {
