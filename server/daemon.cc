@@ -94,9 +94,9 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
         ListenSocket::Open(config.socket, NamesUsers(config.access)));
     daemon->socket_ = std::make_unique<ListenSocket>(std::move(socket));
   }
-  RETURN_IF_ERROR(TakeDataFolder(config.data_folder));
-  RETURN_IF_ERROR(daemon->OpenStores(config.data_folder));
-  RETURN_IF_ERROR(daemon->OpenAccess(owner));
+  ASSIGN_OR_RETURN(const OpenFolder folder, TakeDataFolder(config.data_folder));
+  RETURN_IF_ERROR(daemon->OpenStores(folder));
+  RETURN_IF_ERROR(daemon->OpenAccess(owner, folder));
   RETURN_IF_ERROR(daemon->StartJobs());
   daemon->MakeServices();
   RETURN_IF_ERROR(daemon->OpenDoor());
@@ -119,12 +119,12 @@ Daemon::Daemon(const Config& config, std::shared_ptr<const Clock> clock)
       jobs_(queue_, clock_, counters_, quarantine_),
       herald_(jobs_) {}
 
-absl::Status Daemon::OpenStores(const std::string& folder) {
+absl::Status Daemon::OpenStores(const OpenFolder& folder) {
   ASSIGN_OR_RETURN(const TrustedKeys others, ParseKeys(config_.trusted_keys));
   ASSIGN_OR_RETURN(keys_, KeyStore::Open(folder, others, clock_));
   CacheOptions options;
   // Builds before record version 2 have theirs in "cache", which stays as it is.
-  options.folder = absl::StrCat(folder, "/records");
+  options.folder = folder.PathOf("records");
   options.budgets = {.bytes = config_.cache_budget_bytes,
                      .entries = config_.cache_budget_entries,
                      .unused = config_.cache_unused};
@@ -141,8 +141,7 @@ absl::Status Daemon::OpenStores(const std::string& folder) {
   ASSIGN_OR_RETURN(options.far.namespace_budgets,
                    ParseNamespaceBudgets(config_.far_namespace_budgets));
   // Before the stores, which may meet what is not believed when they open.
-  ASSIGN_OR_RETURN(audit_,
-                   AuditLog::Open(absl::StrCat(folder, "/audit.log"), clock_));
+  ASSIGN_OR_RETURN(audit_, AuditLog::Open(folder, clock_));
   const auto refused_from = [this](const char* who) {
     return [this, who](const Digest& key, const absl::Status& why) {
       audit_->Record(who, "get_record", absl::StrCat("key ", key.ShortHex()),
@@ -157,10 +156,8 @@ absl::Status Daemon::OpenStores(const std::string& folder) {
   return absl::OkStatus();
 }
 
-absl::Status Daemon::OpenAccess(uid_t owner) {
-  const std::string& folder = config_.data_folder;
-  ASSIGN_OR_RETURN(tokens_,
-                   TokenStore::Open(absl::StrCat(folder, "/tokens"), clock_));
+absl::Status Daemon::OpenAccess(uid_t owner, const OpenFolder& folder) {
+  ASSIGN_OR_RETURN(tokens_, TokenStore::Open(folder, clock_));
   minutes_.emplace(absl::Minutes(1), [this](const std::atomic<bool>&) {
     audit_->Tick();
     LogCounted(SteadyNow());

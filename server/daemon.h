@@ -16,6 +16,7 @@
 #include "server/access/audit_log.h"
 #include "server/access/client_certificates.h"
 #include "server/access/gatekeeper.h"
+#include "server/access/open_folder.h"
 #include "server/access/peer_numbers.h"
 #include "server/access/token_store.h"
 #include "server/access_file.h"
@@ -86,8 +87,8 @@ class Daemon {
 
  private:
   Daemon(const Config& config, std::shared_ptr<const Clock> clock);
-  absl::Status OpenStores(const std::string& folder);
-  absl::Status OpenAccess(uid_t owner);
+  absl::Status OpenStores(const OpenFolder& folder);
+  absl::Status OpenAccess(uid_t owner, const OpenFolder& folder);
   absl::Status StartJobs();
   void MakeServices();
   absl::Status OpenDoor();

@@ -4,13 +4,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <deque>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <system_error>
+#include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -27,32 +30,29 @@ constexpr const char* kOwnFiles[] = {"signing.key", "records",   "cache",
 
 // Whether the folder is empty or a daemon's. Anything else is not ours to close
 // to others.
-bool IsOurs(const std::string& folder) {
-  std::error_code error;
-  for (const char* name : kOwnFiles)
-    if (std::filesystem::exists(absl::StrCat(folder, "/", name), error))
+bool IsOurs(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (std::find(std::begin(kOwnFiles), std::end(kOwnFiles), name) !=
+        std::end(kOwnFiles)) {
       return true;
-  // A first start that was cut short may have left nothing but its first key's
-  // unfinished file (signer.h).
-  bool is_empty = true;
-  for (const auto& file : std::filesystem::directory_iterator(folder, error)) {
-    if (absl::StartsWith(file.path().filename().string(), "signing.key."))
-      return true;
-    is_empty = false;
+    }
+    // A first start that was cut short may have left nothing but its first key's
+    // unfinished file (signer.h).
+    if (absl::StartsWith(name, "signing.key.")) return true;
   }
-  return is_empty;
+  return names.empty();
 }
 
-absl::Status CannotBeWritten(const std::string& path,
-                             const std::error_code& error) {
+// `what`: the path, a colon and why.
+absl::Status CannotBeWritten(absl::string_view what) {
   return MakeError(
       ErrorReason::kStorage,
-      absl::StrCat("data folder ", path, ": ", error.message(),
+      absl::StrCat("data folder ", what,
                    "; name one that can be written with --data-folder"));
 }
 
-absl::Status CannotBeWritten(const std::string& path) {
-  return CannotBeWritten(path, std::error_code(errno, std::generic_category()));
+absl::Status SystemRefused(const std::string& path) {
+  return CannotBeWritten(absl::StrCat(path, ": ", strerror(errno)));
 }
 
 // `what`: the folder, or a file or link in it.
@@ -67,14 +67,15 @@ absl::Status CheckOwner(const std::string& path, absl::string_view what,
 }
 
 // Another user's key would sign, and another's link lead anywhere.
-absl::Status CheckOwners(const std::string& path) {
-  std::error_code error;
-  for (const auto& file : std::filesystem::directory_iterator(path, error)) {
+absl::Status CheckOwners(const OpenFolder& folder) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, folder.Names());
+  for (const std::string& name : names) {
     struct stat found = {};
-    if (lstat(file.path().c_str(), &found) != 0) continue;  // gone meanwhile
-    RETURN_IF_ERROR(CheckOwner(path, file.path().filename().string(), found));
+    if (fstatat(folder.fd(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0)
+      continue;  // gone meanwhile
+    RETURN_IF_ERROR(CheckOwner(folder.path(), name, found));
   }
-  return error ? CannotBeWritten(path, error) : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 // `folder`: one on the way to the data folder `path`.
@@ -140,36 +141,38 @@ absl::Status MakeFolders(const std::string& path) {
   for (const std::filesystem::path& name : std::filesystem::path(path)) {
     made /= name;
     if (mkdir(made.c_str(), 0755) != 0 && errno != EEXIST)
-      return CannotBeWritten(path);
+      return SystemRefused(path);
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::Status TakeDataFolder(const std::string& path) {
+absl::StatusOr<OpenFolder> TakeDataFolder(const std::string& path) {
   RETURN_IF_ERROR(CheckWay(path));
   RETURN_IF_ERROR(MakeFolders(path));
   // Once more: another user may have made, meanwhile, what was not there.
   RETURN_IF_ERROR(CheckWay(path));
-  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return CannotBeWritten(path);
-  const absl::Cleanup close_it = [fd] { close(fd); };
+  absl::StatusOr<OpenFolder> folder = OpenFolder::Open(path);
+  if (!folder.ok()) return CannotBeWritten(folder.status().message());
   struct stat found = {};
-  if (fstat(fd, &found) != 0) return CannotBeWritten(path);
+  if (fstat(folder->fd(), &found) != 0) return SystemRefused(path);
   RETURN_IF_ERROR(CheckOwner(path, "it", found));
-  if (!IsOurs(path)) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, folder->Names());
+  if (!IsOurs(names)) {
     return MakeError(
         ErrorReason::kBadOption,
         absl::StrCat("data folder ", path,
                      ": contains files of another program; name a new or empty "
                      "folder with --data-folder"));
   }
-  if (fchmod(fd, 0700) != 0 || access(path.c_str(), W_OK | X_OK) != 0) {
-    return CannotBeWritten(path);
+  if (fchmod(folder->fd(), 0700) != 0 ||
+      faccessat(folder->fd(), ".", W_OK | X_OK, 0) != 0) {
+    return SystemRefused(path);
   }
   // Nobody puts anything there any more.
-  return CheckOwners(path);
+  RETURN_IF_ERROR(CheckOwners(*folder));
+  return folder;
 }
 
 }  // namespace kiln

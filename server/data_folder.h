@@ -3,19 +3,21 @@
 
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/access/open_folder.h"
 
 namespace kiln {
 
 // Makes the daemon's data folder with its parents, or takes the one that is there:
-// its user's alone from then on, with files and links of that user alone in it.
+// its user's alone from then on, with files and links of that user alone in it. What was
+// checked is what is returned, open.
 //
 //   PERMISSION  it, or something in it, is another user's, or a link or a folder on the
 //               way to it is, root's excepted, or others may write in such a folder
 //               (folder_trust.h); nothing was made or read
 //   BAD_OPTION  it has files, and none of them a daemon's; it stays as it is
 //   STORAGE     it cannot be made or written
-absl::Status TakeDataFolder(const std::string& path);
+absl::StatusOr<OpenFolder> TakeDataFolder(const std::string& path);
 
 }  // namespace kiln
 

@@ -17,6 +17,7 @@ namespace {
 
 // Enough for all keys that there may be; a row has 400 bytes at most.
 constexpr int64_t kMaxFileBytes = int64_t{64} << 20;
+constexpr char kName[] = "keys";
 constexpr absl::string_view kMark = "# Kiln's list of signing keys: ";
 
 absl::Status Refuse(const std::string& path, absl::string_view found) {
@@ -47,8 +48,10 @@ bool IsSound(const wire::KeyFile& keys) {
 
 }  // namespace
 
-absl::StatusOr<StoredKeys> ReadKeyFile(const std::string& path) {
-  const absl::StatusOr<std::string> text = ReadPrivateFile(path, kMaxFileBytes);
+absl::StatusOr<StoredKeys> ReadKeyFile(const OpenFolder& folder) {
+  const std::string path = folder.PathOf(kName);
+  const absl::StatusOr<std::string> text =
+      ReadPrivateFile(folder, kName, kMaxFileBytes);
   StoredKeys stored;
   if (absl::IsNotFound(text.status())) return stored;
   RETURN_IF_ERROR(text.status());
@@ -78,11 +81,11 @@ absl::StatusOr<StoredKeys> ReadKeyFile(const std::string& path) {
   return stored;
 }
 
-absl::Status WriteKeyFile(const std::string& path, const wire::KeyFile& keys) {
+absl::Status WriteKeyFile(const OpenFolder& folder, const wire::KeyFile& keys) {
   std::string text;
   google::protobuf::TextFormat::PrintToString(keys, &text);
   return ReplacePrivateFile(
-      path, absl::StrCat(CommentOf(keys.keys_size(), text), text));
+      folder, kName, absl::StrCat(CommentOf(keys.keys_size(), text), text));
 }
 
 }  // namespace kiln

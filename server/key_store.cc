@@ -1,7 +1,5 @@
 #include "server/key_store.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -21,6 +19,12 @@
 
 namespace kiln {
 namespace {
+
+std::string SecretName(absl::string_view cache_namespace) {
+  return cache_namespace.empty()
+             ? "signing.key"
+             : absl::StrCat("signing.", cache_namespace, ".key");
+}
 
 wire::DaemonKey RowOf(const PublicKey& key, absl::string_view cache_namespace) {
   wire::DaemonKey row;
@@ -97,27 +101,21 @@ absl::Status CheckKnown(const std::string& id,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<KeyStore>> KeyStore::Open(
-    const std::string& folder, const TrustedKeys& others, const Clock& clock) {
+    const OpenFolder& folder, const TrustedKeys& others, const Clock& clock) {
   auto store = absl::WrapUnique(new KeyStore(folder, others, clock));
   RETURN_IF_ERROR(store->Load());
   return store;
 }
 
-std::string KeyStore::SecretPath(absl::string_view cache_namespace) const {
-  return cache_namespace.empty()
-             ? absl::StrCat(folder_, "/signing.key")
-             : absl::StrCat(folder_, "/signing.", cache_namespace, ".key");
-}
-
 absl::StatusOr<SigningKey> KeyStore::LoadSigner(
     absl::string_view cache_namespace, bool was_there) const {
-  const std::string path = SecretPath(cache_namespace);
-  const bool missing = access(path.c_str(), F_OK) != 0;
-  ASSIGN_OR_RETURN(SigningKey key, LoadOrMakeSigningKey(path));
+  const std::string name = SecretName(cache_namespace);
+  const bool missing = !folder_.Has(name);
+  ASSIGN_OR_RETURN(SigningKey key, LoadOrMakeSigningKey(folder_, name));
   if (missing && was_there) {
     LogWarning(
         "keys.signing_key_replaced",
-        {{"file", path},
+        {{"file", folder_.PathOf(name)},
          {"key", absl::BytesToHexString(key.public_key().key_id())},
          {"means",
           "the file was missing, so a new key was made and signs from now on. "
@@ -132,7 +130,7 @@ absl::StatusOr<SigningKey> KeyStore::LoadSigner(
 void KeyStore::KeepList() {
   MutexLock lock(&mu_);
   if (list_is_current_) return;
-  const absl::Status written = WriteKeyFile(ListPath(), file_);
+  const absl::Status written = WriteKeyFile(folder_, file_);
   list_is_current_ = written.ok();
   if (!written.ok())
     LogWarning("keys.list_not_written", {{"error", written.ToString()}});
@@ -140,7 +138,7 @@ void KeyStore::KeepList() {
 
 absl::Status KeyStore::Load() {
   MutexLock lock(&mu_);
-  ASSIGN_OR_RETURN(StoredKeys stored, ReadKeyFile(ListPath()));
+  ASSIGN_OR_RETURN(StoredKeys stored, ReadKeyFile(folder_));
   TrustedKeys believed = others_;
   std::set<std::string> revoked;
   for (const wire::DaemonKey& row : stored.keys.keys()) {
@@ -156,10 +154,10 @@ absl::Status KeyStore::Load() {
       namespaces_.insert(row.cache_namespace());
   }
   list_is_current_ = stored.has_checksum;
-  if (!stored.exists && access(SecretPath("").c_str(), F_OK) == 0) {
+  if (!stored.exists && folder_.Has(SecretName(""))) {
     LogWarning(
         "keys.list_missing",
-        {{"file", ListPath()},
+        {{"file", folder_.PathOf("keys")},
          {"means",
           "there is a signing key and no list of keys. A data folder of an "
           "earlier build may be like this. Otherwise the list was removed, and "
@@ -236,9 +234,9 @@ absl::StatusOr<PublicKey> KeyStore::RotateLocked(
   }
   *file.add_keys() = RowOf(made, cache_namespace);
   file.mutable_keys()->rbegin()->set_made_unix_ms(NowMs());
-  RETURN_IF_ERROR(WriteKeyFile(ListPath(), file));
-  RETURN_IF_ERROR(
-      ReplacePrivateFile(SecretPath(cache_namespace), next.secret_bytes()));
+  RETURN_IF_ERROR(WriteKeyFile(folder_, file));
+  RETURN_IF_ERROR(ReplacePrivateFile(folder_, SecretName(cache_namespace),
+                                     next.secret_bytes()));
   ring_->SetSigner(cache_namespace, std::move(next));
   if (!name.empty()) namespaces_.insert(name);
   file_ = std::move(file);
@@ -267,7 +265,7 @@ absl::StatusOr<KeyStore::Revoked> KeyStore::Revoke(absl::string_view key_hex,
   revoked.signed_indexes =
       !row.public_key().empty() && row.cache_namespace().empty();
   if (row.revoked_unix_ms() == 0) row.set_revoked_unix_ms(NowMs());
-  RETURN_IF_ERROR(WriteKeyFile(ListPath(), file));
+  RETURN_IF_ERROR(WriteKeyFile(folder_, file));
   file_ = std::move(file);
   ring_->Revoke(id);
   return revoked;

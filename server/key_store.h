@@ -13,6 +13,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/key_ring.h"
 #include "proto/base/mutex.h"
+#include "server/access/open_folder.h"
 #include "server/key_file.h"
 
 namespace kiln {
@@ -51,7 +52,7 @@ class KeyStore {
   // PERMISSION: others than its owner may read or write it. ARTIFACT_UNTRUSTED: a
   // key's file holds no key.
   static absl::StatusOr<std::unique_ptr<KeyStore>> Open(
-      const std::string& folder, const TrustedKeys& others, const Clock& clock);
+      const OpenFolder& folder, const TrustedKeys& others, const Clock& clock);
 
   // Writes the list where it is missing or an earlier build's, without a checksum.
   // To be called once no other daemon can have the folder. What fails is logged
@@ -95,12 +96,11 @@ class KeyStore {
   std::vector<Row> List() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  KeyStore(std::string folder, const TrustedKeys& others, const Clock& clock)
-      : folder_(std::move(folder)), others_(others), clock_(clock) {}
+  KeyStore(const OpenFolder& folder, const TrustedKeys& others,
+           const Clock& clock)
+      : folder_(folder), others_(others), clock_(clock) {}
 
-  std::string SecretPath(absl::string_view cache_namespace) const;
   absl::Status Load() ABSL_LOCKS_EXCLUDED(mu_);
-  std::string ListPath() const { return folder_ + "/keys"; }
   // The namespace's key; made when its file is missing, which the log then tells
   // if it `was_there` before.
   absl::StatusOr<SigningKey> LoadSigner(absl::string_view cache_namespace,
@@ -113,7 +113,7 @@ class KeyStore {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   int64_t NowMs() const { return absl::ToUnixMillis(clock_.Now()); }
 
-  const std::string folder_;
+  const OpenFolder folder_;
   const TrustedKeys others_;
   const Clock& clock_;
   std::shared_ptr<KeyRing> ring_;  // set by Open

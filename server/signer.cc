@@ -7,9 +7,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <optional>
-#include <system_error>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
@@ -31,41 +29,44 @@ absl::Status Refuse(ErrorReason reason, const std::string& path,
 }
 
 // Removes what processes that ended while they made the key have left.
-void RemoveUnfinished(const std::string& path) {
-  const std::filesystem::path whole(path);
-  const std::string prefix = absl::StrCat(whole.filename().string(), ".");
-  std::error_code error;
-  for (const auto& file :
-       std::filesystem::directory_iterator(whole.parent_path(), error)) {
-    const std::string name = file.path().filename().string();
+void RemoveUnfinished(const OpenFolder& folder, const std::string& name) {
+  const auto files = folder.Names();
+  if (!files.ok()) return;  // making the key will say so
+  const std::string prefix = absl::StrCat(name, ".");
+  for (const std::string& file : *files) {
     int pid = 0;
-    if (!absl::StartsWith(name, prefix) ||
-        !absl::SimpleAtoi(name.substr(prefix.size()), &pid) || pid <= 0) {
+    if (!absl::StartsWith(file, prefix) ||
+        !absl::SimpleAtoi(file.substr(prefix.size()), &pid) || pid <= 0) {
       continue;
     }
-    if (kill(pid, 0) != 0 && errno == ESRCH) unlink(file.path().c_str());
+    if (kill(pid, 0) != 0 && errno == ESRCH)
+      unlinkat(folder.fd(), file.c_str(), 0);
   }
 }
 
 // Made under another name and linked into place: never half written, and of
 // two that make it at once one wins.
-absl::Status Make(const std::string& path) {
+absl::Status Make(const OpenFolder& folder, const std::string& name) {
   ASSIGN_OR_RETURN(const SigningKey key, SigningKey::Generate());
-  const std::string fresh = absl::StrCat(path, ".", getpid());
+  const int dir = folder.fd();
+  const std::string path = folder.PathOf(name);
+  const std::string fresh = absl::StrCat(name, ".", getpid());
   // A process of the same number may have left it.
-  unlink(fresh.c_str());
+  unlinkat(dir, fresh.c_str(), 0);
   const int fd =
-      open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+      openat(dir, fresh.c_str(),
+             O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return Refuse(ErrorReason::kStorage, path, strerror(errno));
-  const absl::Cleanup close_and_drop = [fd, &fresh] {
+  const absl::Cleanup close_and_drop = [fd, dir, &fresh] {
     close(fd);
-    unlink(fresh.c_str());
+    unlinkat(dir, fresh.c_str(), 0);
   };
   const std::string& secret = key.secret_bytes();
   if (write(fd, secret.data(), secret.size()) !=
           static_cast<ssize_t>(secret.size()) ||
       fsync(fd) != 0 ||
-      (link(fresh.c_str(), path.c_str()) != 0 && errno != EEXIST)) {
+      (linkat(dir, fresh.c_str(), dir, name.c_str(), 0) != 0 &&
+       errno != EEXIST)) {
     return Refuse(ErrorReason::kStorage, path, strerror(errno));
   }
   return absl::OkStatus();
@@ -73,13 +74,14 @@ absl::Status Make(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<SigningKey> LoadOrMakeSigningKey(const std::string& path) {
-  RemoveUnfinished(path);
-  if (access(path.c_str(), F_OK) != 0) RETURN_IF_ERROR(Make(path));
+absl::StatusOr<SigningKey> LoadOrMakeSigningKey(const OpenFolder& folder,
+                                                const std::string& name) {
+  RemoveUnfinished(folder, name);
+  if (!folder.Has(name)) RETURN_IF_ERROR(Make(folder, name));
   ASSIGN_OR_RETURN(const std::string bytes,
-                   ReadPrivateFile(path, kMaxFileBytes));
+                   ReadPrivateFile(folder, name, kMaxFileBytes));
   if (bytes.size() != SigningKey::kBytes) {
-    return Refuse(ErrorReason::kArtifactUntrusted, path,
+    return Refuse(ErrorReason::kArtifactUntrusted, folder.PathOf(name),
                   absl::StrCat("found ", bytes.size(), " bytes, expected ",
                                int{SigningKey::kBytes}));
   }

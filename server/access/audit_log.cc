@@ -19,6 +19,7 @@
 namespace kiln {
 namespace {
 
+constexpr char kName[] = "audit.log";
 // Of lines beyond a number, which have none of their own.
 constexpr absl::string_view kRefused = "REFUSED", kDone = "OK";
 
@@ -29,25 +30,25 @@ std::string OutcomeText(const absl::Status& outcome) {
                             : absl::StatusCodeToString(outcome.code());
 }
 
-absl::StatusOr<int> OpenFile(const std::string& path) {
+absl::StatusOr<int> OpenFile(const OpenFolder& folder) {
   const int fd =
-      open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
-           0600);
+      openat(folder.fd(), kName,
+             O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   struct stat info = {};
   if (fd >= 0 && fstat(fd, &info) == 0 && info.st_uid == geteuid()) return fd;
   const std::string why =
       fd < 0 ? strerror(errno) : absl::StrCat("is user ", info.st_uid, "'s");
   if (fd >= 0) close(fd);
   return MakeError(ErrorReason::kStorage,
-                   absl::StrCat("audit log ", path, ": ", why));
+                   absl::StrCat("audit log ", folder.PathOf(kName), ": ", why));
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(
-    const std::string& path, const Clock& clock) {
-  ASSIGN_OR_RETURN(const int fd, OpenFile(path));
-  return absl::WrapUnique(new AuditLog(path, fd, clock));
+    const OpenFolder& folder, const Clock& clock) {
+  ASSIGN_OR_RETURN(const int fd, OpenFile(folder));
+  return absl::WrapUnique(new AuditLog(folder, fd, clock));
 }
 
 AuditLog::~AuditLog() {
@@ -132,7 +133,7 @@ void AuditLog::Write(const Line& line, int64_t repeated) {
       fields.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) +
       "\n";
   MutexLock lock(&file_mu_);
-  FollowPath();
+  FollowName();
   // A line that was cut short has no end: what follows begins anew.
   const std::string bytes = is_cut_ ? absl::StrCat("\n", text) : text;
   // One write: lines of several processes do not mix.
@@ -147,15 +148,17 @@ void AuditLog::Write(const Line& line, int64_t repeated) {
   LogError("audit.lost", {{"error", error}, {"line", text}});
 }
 
-void AuditLog::FollowPath() {
+void AuditLog::FollowName() {
   struct stat named = {}, open_one = {};
-  if (stat(path_.c_str(), &named) == 0 && fstat(fd_, &open_one) == 0 &&
-      named.st_dev == open_one.st_dev && named.st_ino == open_one.st_ino) {
+  if (fstatat(folder_.fd(), kName, &named, 0) == 0 &&
+      fstat(fd_, &open_one) == 0 && named.st_dev == open_one.st_dev &&
+      named.st_ino == open_one.st_ino) {
     return;
   }
-  const absl::StatusOr<int> fd = OpenFile(path_);
+  const absl::StatusOr<int> fd = OpenFile(folder_);
   if (!fd.ok()) {
-    LogBounded("audit.not_reopened", path_, fd.status().message());
+    LogBounded("audit.not_reopened", folder_.PathOf(kName),
+               fd.status().message());
     return;
   }
   close(std::exchange(fd_, *fd));

@@ -13,6 +13,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/line_counts.h"
 #include "proto/base/mutex.h"
+#include "server/access/open_folder.h"
 
 namespace kiln {
 
@@ -30,8 +31,8 @@ namespace kiln {
 // the memory. What goes well is always written, but for what RecordOften counts. Lines
 // have the wall's time; minutes are the steady clock's, which nobody sets. Thread-safe.
 //
-// The file may be renamed while it is written: the next line goes to a new one of its
-// path. One that is copied and then truncated loses what came between. A line that a
+// The file, `audit.log` in the folder, may be renamed while it is written: the next line
+// goes to a new one of that name. One that is copied and then truncated loses what came between. A line that a
 // full disk cut short is told to the daemon's own log, whole; the next one begins on
 // a line of its own.
 class AuditLog {
@@ -42,8 +43,8 @@ class AuditLog {
 
   // UNAVAILABLE STORAGE when the file cannot be opened or is another user's.
   // `clock` outlives the log.
-  static absl::StatusOr<std::unique_ptr<AuditLog>> Open(const std::string& path,
-                                                        const Clock& clock);
+  static absl::StatusOr<std::unique_ptr<AuditLog>> Open(
+      const OpenFolder& folder, const Clock& clock);
 
   AuditLog(const AuditLog&) = delete;
   AuditLog& operator=(const AuditLog&) = delete;
@@ -76,8 +77,8 @@ class AuditLog {
   };
   using Counts = LineCounts<Line>;
 
-  AuditLog(const std::string& path, int fd, const Clock& clock)
-      : path_(path), clock_(clock), fd_(fd) {}
+  AuditLog(const OpenFolder& folder, int fd, const Clock& clock)
+      : folder_(folder), clock_(clock), fd_(fd) {}
 
   static Line LineOf(absl::string_view who, absl::string_view what,
                      absl::string_view subject, const absl::Status& outcome);
@@ -85,10 +86,10 @@ class AuditLog {
   void WriteCounted(const std::vector<Counts::Counted>& due,
                     absl::string_view beyond);
   void Write(const Line& line, int64_t repeated) ABSL_LOCKS_EXCLUDED(file_mu_);
-  // Opens the path anew where it names another file, or none.
-  void FollowPath() ABSL_EXCLUSIVE_LOCKS_REQUIRED(file_mu_);
+  // Opens the name anew where it is another file's, or none's.
+  void FollowName() ABSL_EXCLUSIVE_LOCKS_REQUIRED(file_mu_);
 
-  const std::string path_;
+  const OpenFolder folder_;
   const Clock& clock_;
   Mutex file_mu_;
   int fd_ ABSL_GUARDED_BY(file_mu_);

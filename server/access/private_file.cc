@@ -5,9 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <filesystem>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -32,22 +30,9 @@ absl::Status WriteWhole(int fd, absl::string_view bytes,
   return absl::OkStatus();
 }
 
-// The name of a new file lasts once its folder is on the disk.
-absl::Status SyncFolderOf(const std::string& path) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  const int fd = open(folder.empty() ? "." : folder.c_str(),
-                      O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return Refuse(ErrorReason::kStorage, folder, strerror(errno));
-  const absl::Cleanup close_it = [fd] { close(fd); };
-  if (fsync(fd) == 0) return absl::OkStatus();
-  return Refuse(ErrorReason::kStorage, folder, strerror(errno));
-}
-
-}  // namespace
-
-absl::StatusOr<std::string> ReadPrivateFile(const std::string& path,
-                                            int64_t max_bytes) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+// `fd` is of the file called `path`, and is closed; negative: it did not open.
+absl::StatusOr<std::string> ReadAndClose(int fd, const std::string& path,
+                                         int64_t max_bytes) {
   if (fd < 0 && errno == ENOENT) {
     return absl::NotFoundError(absl::StrCat(path, ": no such file"));
   }
@@ -85,26 +70,50 @@ absl::StatusOr<std::string> ReadPrivateFile(const std::string& path,
   return bytes;
 }
 
-absl::Status ReplacePrivateFile(const std::string& path,
+constexpr int kToRead = O_RDONLY | O_CLOEXEC | O_NOFOLLOW;
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadPrivateFile(const OpenFolder& folder,
+                                            const std::string& name,
+                                            int64_t max_bytes) {
+  return ReadAndClose(openat(folder.fd(), name.c_str(), kToRead),
+                      folder.PathOf(name), max_bytes);
+}
+
+absl::StatusOr<std::string> ReadPrivateFile(const std::string& path,
+                                            int64_t max_bytes) {
+  return ReadAndClose(open(path.c_str(), kToRead), path, max_bytes);
+}
+
+absl::Status ReplacePrivateFile(const OpenFolder& folder,
+                                const std::string& name,
                                 absl::string_view bytes) {
-  const std::string fresh = absl::StrCat(path, ".new");
+  const std::string fresh = absl::StrCat(name, ".new");
+  const std::string shown = folder.PathOf(fresh);
   // A new file each time: what a crash left there may have another mode.
-  unlink(fresh.c_str());
+  unlinkat(folder.fd(), fresh.c_str(), 0);
   const int fd =
-      open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-           0600);
-  if (fd < 0) return Refuse(ErrorReason::kStorage, fresh, strerror(errno));
-  absl::Status status = WriteWhole(fd, bytes, fresh);
+      openat(folder.fd(), fresh.c_str(),
+             O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return Refuse(ErrorReason::kStorage, shown, strerror(errno));
+  absl::Status status = WriteWhole(fd, bytes, shown);
   if (status.ok() && fsync(fd) != 0) {
-    status = Refuse(ErrorReason::kStorage, fresh, strerror(errno));
+    status = Refuse(ErrorReason::kStorage, shown, strerror(errno));
   }
   close(fd);
-  if (status.ok() && rename(fresh.c_str(), path.c_str()) != 0) {
-    status = Refuse(ErrorReason::kStorage, path, strerror(errno));
+  if (status.ok() &&
+      renameat(folder.fd(), fresh.c_str(), folder.fd(), name.c_str()) != 0) {
+    status =
+        Refuse(ErrorReason::kStorage, folder.PathOf(name), strerror(errno));
   }
-  if (status.ok()) return SyncFolderOf(path);
-  unlink(fresh.c_str());
-  return status;
+  if (!status.ok()) {
+    unlinkat(folder.fd(), fresh.c_str(), 0);
+    return status;
+  }
+  // The name of a new file lasts once its folder is on the disk.
+  if (fsync(folder.fd()) == 0) return status;
+  return Refuse(ErrorReason::kStorage, folder.path(), strerror(errno));
 }
 
 }  // namespace kiln

@@ -22,6 +22,7 @@ namespace {
 
 using Tokens = std::map<std::string, wire::Token, std::less<>>;
 
+constexpr char kName[] = "tokens";
 constexpr size_t kSecretBytes = 32;
 constexpr int64_t kMaxFileBytes = int64_t{16} << 20;
 
@@ -57,8 +58,10 @@ absl::Status CheckToken(const wire::Token& token) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Tokens> ReadTokens(const std::string& path) {
-  const absl::StatusOr<std::string> text = ReadPrivateFile(path, kMaxFileBytes);
+absl::StatusOr<Tokens> ReadTokens(const OpenFolder& folder) {
+  const std::string path = folder.PathOf(kName);
+  const absl::StatusOr<std::string> text =
+      ReadPrivateFile(folder, kName, kMaxFileBytes);
   if (absl::IsNotFound(text.status())) return Tokens();
   RETURN_IF_ERROR(text.status());
   wire::TokenFile file;
@@ -75,12 +78,12 @@ absl::StatusOr<Tokens> ReadTokens(const std::string& path) {
   return tokens;
 }
 
-absl::Status WriteTokens(const std::string& path, const Tokens& tokens) {
+absl::Status WriteTokens(const OpenFolder& folder, const Tokens& tokens) {
   wire::TokenFile file;
   for (const auto& [name, token] : tokens) *file.add_tokens() = token;
   std::string text;
   google::protobuf::TextFormat::PrintToString(file, &text);
-  return ReplacePrivateFile(path, text);
+  return ReplacePrivateFile(folder, kName, text);
 }
 
 absl::Status CheckNew(absl::string_view name, const Grant& grant,
@@ -106,10 +109,9 @@ absl::Status CheckNew(absl::string_view name, const Grant& grant,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TokenStore>> TokenStore::Open(
-    std::string path, const Clock& clock) {
-  ASSIGN_OR_RETURN(Tokens tokens, ReadTokens(path));
-  return absl::WrapUnique(
-      new TokenStore(std::move(path), clock, std::move(tokens)));
+    const OpenFolder& folder, const Clock& clock) {
+  ASSIGN_OR_RETURN(Tokens tokens, ReadTokens(folder));
+  return absl::WrapUnique(new TokenStore(folder, clock, std::move(tokens)));
 }
 
 absl::StatusOr<std::string> TokenStore::Make(absl::string_view name,
@@ -174,7 +176,7 @@ absl::Status TokenStore::Write(const wire::Token* made) {
     gone = unwritten_;
   }
   if (made != nullptr) tokens[made->name()] = *made;
-  RETURN_IF_ERROR(WriteTokens(path_, tokens));
+  RETURN_IF_ERROR(WriteTokens(folder_, tokens));
   MutexLock lock(&mu_);
   if (made != nullptr) tokens_[made->name()] = *made;
   // Who was revoked during the write waits for the next.

@@ -18,6 +18,7 @@
 #include "proto/base/mutex.h"
 #include "proto/token_file.pb.h"
 #include "server/access/caller.h"
+#include "server/access/open_folder.h"
 
 namespace kiln {
 
@@ -30,13 +31,13 @@ inline constexpr int kMaxTokens = 10000;
 // call. Thread-safe.
 class TokenStore {
  public:
-  // `path` is made by the first token, for its owner alone. `clock`, the wall's,
+  // Kept in the file `tokens`, made by the first, for its owner alone. `clock`, the wall's,
   // outlives the store.
   //
   // UNAVAILABLE STORAGE when the file cannot be read or is no token file: then
   // nobody's token would be known, and nobody's revocation either.
-  static absl::StatusOr<std::unique_ptr<TokenStore>> Open(std::string path,
-                                                          const Clock& clock);
+  static absl::StatusOr<std::unique_ptr<TokenStore>> Open(
+      const OpenFolder& folder, const Clock& clock);
 
   // Makes a token and gives what its holder shows: this once.
   //
@@ -69,14 +70,14 @@ class TokenStore {
 
  private:
   using Tokens = std::map<std::string, wire::Token, std::less<>>;
-  TokenStore(std::string path, const Clock& clock, Tokens tokens)
-      : path_(std::move(path)), clock_(clock), tokens_(std::move(tokens)) {}
+  TokenStore(const OpenFolder& folder, const Clock& clock, Tokens tokens)
+      : folder_(folder), clock_(clock), tokens_(std::move(tokens)) {}
 
   // Writes all tokens and, when not null, `made`, which is good once written.
   absl::Status Write(const wire::Token* made)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mu_) ABSL_LOCKS_EXCLUDED(mu_);
 
-  const std::string path_;
+  const OpenFolder folder_;
   const Clock& clock_;
   // Held while the disk works, which CallerOf never waits for.
   Mutex write_mu_ ABSL_ACQUIRED_BEFORE(mu_);

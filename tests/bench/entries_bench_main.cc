@@ -25,6 +25,7 @@
 #include "cache/cache_stack.h"
 #include "proto/admin_service.grpc.pb.h"
 #include "proto/base/clock.h"
+#include "server/access/open_folder.h"
 #include "server/signer.h"
 #include "tests/bench/bench_daemon.h"
 #include "tests/support/health_client.h"
@@ -53,7 +54,8 @@ NewEntry EntryNumber(int number) {
 
 bool Fill(const std::string& folder, int entries) {
   std::filesystem::create_directories(folder);
-  const auto key = LoadOrMakeSigningKey(folder + "/signing.key");
+  const auto key =
+      LoadOrMakeSigningKey(*OpenFolder::Open(folder), "signing.key");
   const RealClock clock;
   CacheOptions options;
   options.folder = folder + "/records";

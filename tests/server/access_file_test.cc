@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "proto/base/clock.h"
+#include "server/access/open_folder.h"
 #include "tests/support/short_folder.h"
 
 namespace kiln {
@@ -52,7 +53,7 @@ class Access : public testing::Test {
   int files_ = 0;
   const RealClock clock_;
   const std::unique_ptr<AuditLog> audit_ =
-      *AuditLog::Open(absl::StrCat(folder_.path(), "/audit.log"), clock_);
+      *AuditLog::Open(*OpenFolder::Open(folder_.path()), clock_);
   std::vector<std::string> taken_;  // whom each set of rules names
 };
 

@@ -25,6 +25,7 @@
 #include "proto/compile_service.grpc.pb.h"
 #include "server/access/audit_log.h"
 #include "server/access/gatekeeper.h"
+#include "server/access/open_folder.h"
 #include "server/access/token_store.h"
 #include "tests/support/health_client.h"
 #include "tests/support/raw_call.h"
@@ -53,8 +54,8 @@ std::string AuditIn(const std::string& folder) {
 struct DoorRooms {
   DoorRooms(const std::string& folder, uid_t owner,
             bool network_is_plain = true)
-      : tokens(*TokenStore::Open(absl::StrCat(folder, "/tokens"), clock)),
-        audit(*AuditLog::Open(absl::StrCat(folder, "/audit.log"), clock)),
+      : tokens(*TokenStore::Open(*OpenFolder::Open(folder), clock)),
+        audit(*AuditLog::Open(*OpenFolder::Open(folder), clock)),
         gate({peers, *tokens, *audit, counters},
              {.owner = owner, .network_is_plain = network_is_plain}) {}
 

@@ -18,6 +18,7 @@
 #include "proto/base/log.h"
 #include "proto/base/status.h"
 #include "proto/key/cache_namespace.h"
+#include "server/access/open_folder.h"
 #include "server/key_file.h"
 #include "tests/support/short_folder.h"
 
@@ -42,7 +43,7 @@ class TakenLog {
 class KeyStoreTest : public testing::Test {
  protected:
   std::unique_ptr<KeyStore> Open() {
-    auto keys = KeyStore::Open(folder_.path(), {}, clock_);
+    auto keys = KeyStore::Open(*OpenFolder::Open(folder_.path()), {}, clock_);
     EXPECT_TRUE(keys.ok()) << keys.status();
     (*keys)->KeepList();
     return *std::move(keys);
@@ -83,7 +84,7 @@ class KeyStoreTest : public testing::Test {
 
   void ExpectRefused(const std::string& what) {
     const absl::Status status =
-        KeyStore::Open(folder_.path(), {}, clock_).status();
+        KeyStore::Open(*OpenFolder::Open(folder_.path()), {}, clock_).status();
     EXPECT_EQ(ReasonOf(status), ErrorReason::kStorage)
         << what << ": " << status;
     EXPECT_TRUE(absl::StrContains(status.message(), List())) << status;
@@ -272,7 +273,7 @@ TEST_F(KeyStoreTest, WhatADaemonLeftWhileItMadeAKeyIsRemoved) {
 
 TEST(KeyFile, HoldsAllKeysThatThereMayBe) {
   const ShortFolder folder;
-  const std::string path = folder.path() + "/keys";
+  const OpenFolder open = *OpenFolder::Open(folder.path());
   wire::KeyFile all;
   const auto add = [&all](int number) -> wire::DaemonKey& {
     wire::DaemonKey& key = *all.add_keys();
@@ -286,8 +287,8 @@ TEST(KeyFile, HoldsAllKeysThatThereMayBe) {
   while (number < kMaxKeysANamespace * kMaxNamespacesWithKeys) add(number++);
   for (int i = 0; i < kMaxRevokedKeys; ++i)
     add(number++).set_revoked_unix_ms(1'700'000'000'000);
-  ASSERT_TRUE(WriteKeyFile(path, all).ok());
-  const auto read = ReadKeyFile(path);
+  ASSERT_TRUE(WriteKeyFile(open, all).ok());
+  const auto read = ReadKeyFile(open);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->keys.keys_size(), number);
 }

@@ -9,15 +9,22 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "proto/base/clock.h"
+#include "proto/base/signature.h"
 #include "proto/base/status.h"
+#include "server/access/audit_log.h"
+#include "server/access/token_store.h"
 #include "server/daemon.h"
 #include "server/data_folder.h"
+#include "server/key_store.h"
 #include "server/listen_socket.h"
 #include "server/signer.h"
 #include "tests/support/short_folder.h"
@@ -71,7 +78,8 @@ constexpr uid_t kNobody = 65534;
 
 TEST(OthersFiles, ADataFolderOfAnotherUserIsRefusedWithItsKeyAndItsLinks) {
   if (geteuid() != 0) {
-    EXPECT_EQ(ReasonOf(TakeDataFolder("/etc")), ErrorReason::kPermission);
+    EXPECT_EQ(ReasonOf(TakeDataFolder("/etc").status()),
+              ErrorReason::kPermission);
     return;
   }
   const ShortFolder folder;
@@ -85,15 +93,16 @@ TEST(OthersFiles, ADataFolderOfAnotherUserIsRefusedWithItsKeyAndItsLinks) {
   // All of it, then what was put into a folder of ours.
   for (const std::string& path : {data, key, link}) {
     ASSERT_EQ(lchown(path.c_str(), kNobody, kNobody), 0);
-    const absl::Status refused = TakeDataFolder(data);
+    const absl::Status refused = TakeDataFolder(data).status();
     EXPECT_EQ(ReasonOf(refused), ErrorReason::kPermission) << path;
     EXPECT_TRUE(absl::StrContains(refused.message(), "belongs to user 65534"))
         << refused;
     ASSERT_EQ(lchown(path.c_str(), 0, 0), 0);
   }
-  EXPECT_TRUE(TakeDataFolder(data).ok());
+  const auto taken = TakeDataFolder(data);
+  ASSERT_TRUE(taken.ok()) << taken.status();
   ASSERT_EQ(chown(key.c_str(), kNobody, kNobody), 0);
-  EXPECT_EQ(ReasonOf(LoadOrMakeSigningKey(key).status()),
+  EXPECT_EQ(ReasonOf(LoadOrMakeSigningKey(*taken, "signing.key").status()),
             ErrorReason::kPermission);
 }
 
@@ -123,7 +132,7 @@ TEST(OthersFiles, ADataFolderBehindALinkOfAnotherUserIsRefused) {
   for (const auto& [path, others] : cases) {
     EXPECT_TRUE(TakeDataFolder(path).ok()) << path;
     ASSERT_EQ(lchown(others.c_str(), kNobody, kNobody), 0);
-    const absl::Status refused = TakeDataFolder(path);
+    const absl::Status refused = TakeDataFolder(path).status();
     EXPECT_EQ(ReasonOf(refused), ErrorReason::kPermission) << path;
     EXPECT_TRUE(absl::StrContains(
         refused.message(), absl::StrCat("data folder ", path, ": the link ",
@@ -140,7 +149,8 @@ TEST(OthersFiles, ALinkOfAnotherUserLeadsToNoNewDataFolder) {
   const std::string link = folder.path() + "/link";
   ASSERT_EQ(symlink(folder.path().c_str(), link.c_str()), 0);
   ASSERT_EQ(lchown(link.c_str(), kNobody, kNobody), 0);
-  EXPECT_EQ(ReasonOf(TakeDataFolder(link + "/data")), ErrorReason::kPermission);
+  EXPECT_EQ(ReasonOf(TakeDataFolder(link + "/data").status()),
+            ErrorReason::kPermission);
   EXPECT_FALSE(std::filesystem::exists(folder.path() + "/data"));
 }
 
@@ -159,7 +169,7 @@ TEST(OthersFiles, ADataFolderInAFolderOfAnotherUserIsRefused) {
   for (const std::string& path :
        {theirs + "/data", theirs + "/new", theirs + "/ours/new",
         theirs + "/../new", link}) {
-    const absl::Status refused = TakeDataFolder(path);
+    const absl::Status refused = TakeDataFolder(path).status();
     EXPECT_EQ(ReasonOf(refused), ErrorReason::kPermission) << path;
     EXPECT_TRUE(absl::StrContains(
         refused.message(),
@@ -179,7 +189,7 @@ TEST(OthersFiles, ADataFolderInAFolderThatOthersMayWriteIsRefused) {
   ASSERT_EQ(mkdir(open.c_str(), 0700), 0);
   for (const mode_t mode : {0777, 0757}) {
     ASSERT_EQ(chmod(open.c_str(), mode), 0);
-    const absl::Status refused = TakeDataFolder(open + "/a/data");
+    const absl::Status refused = TakeDataFolder(open + "/a/data").status();
     EXPECT_EQ(ReasonOf(refused), ErrorReason::kPermission) << mode;
     EXPECT_TRUE(absl::StrContains(refused.message(), open + " is mode 07"))
         << refused;
@@ -194,7 +204,7 @@ TEST(OthersFiles, OthersMayNotWriteTheFoldersThatAreMadeForTheData) {
   const ShortFolder folder;
   const std::string data = folder.path() + "/a/b/data";
   const mode_t before = umask(0);
-  const absl::Status made = TakeDataFolder(data);
+  const absl::Status made = TakeDataFolder(data).status();
   umask(before);
   EXPECT_TRUE(made.ok()) << made;
   EXPECT_TRUE(TakeDataFolder(data).ok());
@@ -203,11 +213,49 @@ TEST(OthersFiles, OthersMayNotWriteTheFoldersThatAreMadeForTheData) {
   EXPECT_EQ(info.st_mode & 0777, 0755u);
 }
 
+// Whoever may do that chooses nothing: what was checked is what is written.
+TEST(OthersFiles, AFolderInThePlaceOfTheDataGetsNoKeyAndNoToken) {
+  const ShortFolder folder;
+  const std::string data = folder.path() + "/data";
+  const std::string gone = folder.path() + "/gone";
+  const RealClock clock;
+  const auto taken = TakeDataFolder(data);
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  const auto open_all = [&] {
+    return std::tuple(*KeyStore::Open(*taken, {}, clock),
+                      *TokenStore::Open(*taken, clock),
+                      *AuditLog::Open(*taken, clock));
+  };
+  const auto [keys, tokens, audit] = open_all();
+  const std::string leaked =
+      *tokens->Make("leaked", {Role::kReader, {"*"}}, absl::Hours(1));
+  const PublicKey before = keys->ring()->SignerOf("")->public_key();
+  std::filesystem::rename(data, gone);
+  ASSERT_EQ(mkdir(data.c_str(), 0777), 0);
+
+  ASSERT_TRUE(keys->Rotate("team-z").ok());
+  ASSERT_TRUE(keys->Revoke(absl::BytesToHexString(before.bytes())).ok());
+  keys->KeepList();
+  ASSERT_TRUE(tokens->Revoke("leaked").ok());
+  std::filesystem::rename(gone + "/audit.log", gone + "/audit.log.1");
+  audit->Record("uid:0", "revoke", "token leaked", absl::OkStatus());
+  EXPECT_TRUE(std::filesystem::is_empty(data));
+  for (const char* name : {"signing.key", "signing.team-z.key", "keys",
+                           "tokens", "audit.log", "audit.log.1"})
+    EXPECT_TRUE(std::filesystem::exists(gone + "/" + name)) << name;
+
+  // Nor does what was revoked come back with the first folder.
+  const auto [keys_again, tokens_again, audit_again] = open_all();
+  EXPECT_FALSE(tokens_again->CallerOf(leaked).ok());
+  EXPECT_FALSE(keys_again->ring()->trusted()->Find(before.key_id()).ok());
+  EXPECT_TRUE(std::filesystem::is_empty(data));
+}
+
 TEST(OthersFiles, LinksInACircleAreNoDataFolder) {
   const ShortFolder folder;
   const std::string link = folder.path() + "/link";
   ASSERT_EQ(symlink("link", link.c_str()), 0);
-  EXPECT_EQ(ReasonOf(TakeDataFolder(link)), ErrorReason::kStorage);
+  EXPECT_EQ(ReasonOf(TakeDataFolder(link).status()), ErrorReason::kStorage);
 }
 
 TEST(OthersFiles, ADaemonTakesNoDataFolderOfAnotherUser) {

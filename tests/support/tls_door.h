@@ -11,6 +11,7 @@
 #include "proto/base/clock.h"
 #include "server/access/audit_log.h"
 #include "server/access/gatekeeper.h"
+#include "server/access/open_folder.h"
 #include "server/access/token_store.h"
 #include "server/front_door.h"
 #include "tests/support/short_folder.h"
@@ -44,9 +45,9 @@ struct TlsDoor {
   Counters counters;
   PeerNumbers peers{clock};
   const std::unique_ptr<TokenStore> tokens =
-      *TokenStore::Open(absl::StrCat(folder.path(), "/tokens"), clock);
+      *TokenStore::Open(*OpenFolder::Open(folder.path()), clock);
   const std::unique_ptr<AuditLog> audit =
-      *AuditLog::Open(absl::StrCat(folder.path(), "/audit.log"), clock);
+      *AuditLog::Open(*OpenFolder::Open(folder.path()), clock);
   const Gatekeeper gate{{peers, *tokens, *audit, counters}, {.owner = 0}};
   std::unique_ptr<FrontDoor> door;
 };

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "proto/key/token_name.h"
 #include "server/access/audit_log.h"
 #include "server/access/caller.h"
+#include "server/access/open_folder.h"
 #include "server/access/private_file.h"
 #include "server/access/token_store.h"
 #include "tests/support/short_folder.h"
@@ -69,7 +71,7 @@ TEST(Caller, ARoleHoldsInItsNamespacesAndForLesserActs) {
 struct Tokens {
   Tokens() { Open(); }
   void Open() {
-    auto opened = TokenStore::Open(path, clock);
+    auto opened = TokenStore::Open(*OpenFolder::Open(folder.path()), clock);
     ASSERT_TRUE(opened.ok()) << opened.status();
     store = *std::move(opened);
   }
@@ -104,8 +106,10 @@ TEST(TokenStore, TheFileIsItsOwnersAndHasNoSecret) {
   EXPECT_FALSE(absl::StrContains(Contents(t.path), secret));
   EXPECT_EQ(t.store->List().at(0).secret_sha256(), "");
   chmod(t.path.c_str(), 0640);
-  EXPECT_EQ(ReasonOf(TokenStore::Open(t.path, t.clock).status()),
-            ErrorReason::kPermission);
+  EXPECT_EQ(
+      ReasonOf(TokenStore::Open(*OpenFolder::Open(t.folder.path()), t.clock)
+                   .status()),
+      ErrorReason::kPermission);
 }
 
 TEST(TokenStore, ATokenEndsWithItsTimeOrWhenItIsRevoked) {
@@ -165,9 +169,13 @@ TEST(TokenStore, WhatCannotBeAGoodTokenIsNotMade) {
 
 TEST(TokenStore, AFileThatIsNoneStopsTheDaemon) {
   Tokens t;
-  ASSERT_TRUE(ReplacePrivateFile(t.path, "no tokens").ok());
-  EXPECT_EQ(ReasonOf(TokenStore::Open(t.path, t.clock).status()),
-            ErrorReason::kStorage);
+  ASSERT_TRUE(ReplacePrivateFile(*OpenFolder::Open(t.folder.path()), "tokens",
+                                 "no tokens")
+                  .ok());
+  EXPECT_EQ(
+      ReasonOf(TokenStore::Open(*OpenFolder::Open(t.folder.path()), t.clock)
+                   .status()),
+      ErrorReason::kStorage);
 }
 
 TEST(TokenStore, ATokenThatCannotBeKeptIsNotMade) {
@@ -224,25 +232,47 @@ TEST(TokenStore, ANewTokenOfARevokedNameThatCouldNotBeWrittenIsGood) {
 }
 
 TEST(PrivateFile, ALinkIsNotFollowed) {
-  const ShortFolder folder;
-  const std::string target = absl::StrCat(folder.path(), "/target");
-  const std::string link = absl::StrCat(folder.path(), "/link");
-  ASSERT_TRUE(ReplacePrivateFile(target, "kept").ok());
-  ASSERT_EQ(symlink(target.c_str(), link.c_str()), 0);
-  EXPECT_EQ(ReasonOf(ReadPrivateFile(link, 100).status()),
+  const ShortFolder short_folder;
+  const std::string& path = short_folder.path();
+  const OpenFolder folder = *OpenFolder::Open(path);
+  ASSERT_TRUE(ReplacePrivateFile(folder, "target", "kept").ok());
+  ASSERT_EQ(symlink("target", (path + "/link").c_str()), 0);
+  EXPECT_EQ(ReasonOf(ReadPrivateFile(folder, "link", 100).status()),
+            ErrorReason::kStorage);
+  EXPECT_EQ(ReasonOf(ReadPrivateFile(path + "/link", 100).status()),
             ErrorReason::kStorage);
   // Replaced, not written through.
-  EXPECT_TRUE(ReplacePrivateFile(link, "new").ok());
-  EXPECT_EQ(*ReadPrivateFile(target, 100), "kept");
-  EXPECT_EQ(*ReadPrivateFile(link, 100), "new");
-  EXPECT_EQ(ReasonOf(ReadPrivateFile(link, 2).status()), ErrorReason::kStorage);
+  EXPECT_TRUE(ReplacePrivateFile(folder, "link", "new").ok());
+  EXPECT_EQ(*ReadPrivateFile(folder, "target", 100), "kept");
+  EXPECT_EQ(*ReadPrivateFile(folder, "link", 100), "new");
+  EXPECT_EQ(*ReadPrivateFile(path + "/link", 100), "new");
+  EXPECT_EQ(ReasonOf(ReadPrivateFile(folder, "link", 2).status()),
+            ErrorReason::kStorage);
+}
+
+TEST(OpenFolder, NamesWhatIsInItEachTime) {
+  const ShortFolder short_folder;
+  const OpenFolder folder = *OpenFolder::Open(short_folder.path());
+  EXPECT_TRUE(folder.Names()->empty());
+  for (const char* name : {"a", "b"})
+    ASSERT_TRUE(ReplacePrivateFile(folder, name, "bytes").ok());
+  ASSERT_EQ(symlink("nowhere", folder.PathOf("link").c_str()), 0);
+  for (int i = 0; i < 2; ++i) {
+    const std::vector<std::string> names = *folder.Names();
+    EXPECT_EQ((std::set<std::string>(names.begin(), names.end())),
+              (std::set<std::string>{"a", "b", "link"}));
+  }
+  EXPECT_TRUE(folder.Has("link"));
+  EXPECT_FALSE(folder.Has("nowhere"));
+  EXPECT_EQ(ReasonOf(OpenFolder::Open(folder.PathOf("a")).status()),
+            ErrorReason::kStorage);
 }
 
 TEST(AuditLog, ALineTellsWhoDidWhatAndHowItEnded) {
   const ShortFolder folder;
   const std::string path = absl::StrCat(folder.path(), "/audit.log");
   FakeClock clock;
-  auto log = AuditLog::Open(path, clock);
+  auto log = AuditLog::Open(*OpenFolder::Open(folder.path()), clock);
   ASSERT_TRUE(log.ok()) << log.status();
   (*log)->Record("token:ci", "purge", "a \"b\"\n", absl::OkStatus());
   EXPECT_EQ(Contents(path),
@@ -251,7 +281,7 @@ TEST(AuditLog, ALineTellsWhoDidWhatAndHowItEnded) {
             "\"outcome\":\"OK\"}\n");
   EXPECT_EQ(ModeOf(path), 0600u);
   // Appended, never begun anew.
-  log = AuditLog::Open(path, clock);
+  log = AuditLog::Open(*OpenFolder::Open(folder.path()), clock);
   (*log)->Record("uid:1", "drain", "",
                  MakeError(ErrorReason::kPermission, "no"));
   EXPECT_TRUE(absl::StrContains(Contents(path), "token:ci"));
@@ -270,7 +300,7 @@ TEST(TokenName, IsWhatOfATokenMayBeShown) {
 TEST(TokenStore, NoMessageHasTheSecretOfATokenThatIsNotThere) {
   FakeClock clock;
   const ShortFolder folder;
-  const auto store = TokenStore::Open(absl::StrCat(folder.path(), "/t"), clock);
+  const auto store = TokenStore::Open(*OpenFolder::Open(folder.path()), clock);
   ASSERT_TRUE(store.ok()) << store.status();
   const std::string token =
       *(*store)->Make("ci", {Role::kReader, {"*"}}, absl::Hours(1));
@@ -290,7 +320,7 @@ TEST(AuditLog, ALineThatIsCutShortSpoilsNoOther) {
   const ShortFolder folder;
   const std::string path = absl::StrCat(folder.path(), "/audit.log");
   FakeClock clock;
-  auto log = AuditLog::Open(path, clock);
+  auto log = AuditLog::Open(*OpenFolder::Open(folder.path()), clock);
   ASSERT_TRUE(log.ok()) << log.status();
   (*log)->Record("uid:1", "purge", "first", absl::OkStatus());
   // As on a full disk: there is room for a part of the line.
@@ -321,7 +351,7 @@ TEST(AuditLog, WhatIsRenamedIsFollowedByANewFileOfThePath) {
   const std::string path = absl::StrCat(folder.path(), "/audit.log");
   const std::string old = absl::StrCat(path, ".1");
   FakeClock clock;
-  auto log = AuditLog::Open(path, clock);
+  auto log = AuditLog::Open(*OpenFolder::Open(folder.path()), clock);
   ASSERT_TRUE(log.ok()) << log.status();
   (*log)->Record("uid:1", "purge", "first", absl::OkStatus());
   ASSERT_EQ(rename(path.c_str(), old.c_str()), 0);
@@ -342,7 +372,7 @@ TEST(AuditLog, AFloodOfRefusalsIsCounted) {
   const ShortFolder folder;
   const std::string path = absl::StrCat(folder.path(), "/audit.log");
   FakeClock clock;
-  auto log = AuditLog::Open(path, clock);
+  auto log = AuditLog::Open(*OpenFolder::Open(folder.path()), clock);
   const auto refuse = [&] {
     (*log)->Record("plain", "purge", "a",
                    MakeError(ErrorReason::kPermission, "no"));
@@ -366,7 +396,7 @@ TEST(AuditLog, AFloodOfDifferentRefusalsIsCountedToo) {
   const ShortFolder folder;
   const std::string path = absl::StrCat(folder.path(), "/audit.log");
   FakeClock clock;
-  auto log = AuditLog::Open(path, clock);
+  auto log = AuditLog::Open(*OpenFolder::Open(folder.path()), clock);
   const absl::Status no = MakeError(ErrorReason::kPermission, "no");
   const auto lines = [&path] {
     const std::string text = Contents(path);
@@ -392,7 +422,7 @@ TEST(AuditLog, WhatIsDoneOftenIsWrittenAndCountedBeyondANumber) {
   const ShortFolder folder;
   const std::string path = absl::StrCat(folder.path(), "/audit.log");
   FakeClock clock;
-  auto log = AuditLog::Open(path, clock);
+  auto log = AuditLog::Open(*OpenFolder::Open(folder.path()), clock);
   for (int i = 0; i < 1000; ++i)
     (*log)->RecordOften("token:pub", "put_record", absl::StrCat("unit ", i));
   std::string text = Contents(path);
@@ -415,7 +445,7 @@ TEST(AuditLog, AMinuteIsOneHoweverTheWallsClockIsSet) {
   const ShortFolder folder;
   const std::string path = absl::StrCat(folder.path(), "/audit.log");
   FakeClock clock;
-  auto log = AuditLog::Open(path, clock);
+  auto log = AuditLog::Open(*OpenFolder::Open(folder.path()), clock);
   const auto lines_after_a_refusal = [&] {
     (*log)->Tick();
     (*log)->Record("uid:1", "drain", "",
@@ -439,7 +469,7 @@ TEST(AuditLog, WhatWasCountedIsWrittenWhenItEnds) {
   const ShortFolder folder;
   const std::string path = absl::StrCat(folder.path(), "/audit.log");
   FakeClock clock;
-  auto log = AuditLog::Open(path, clock);
+  auto log = AuditLog::Open(*OpenFolder::Open(folder.path()), clock);
   for (int i = 0; i < 18; ++i)
     (*log)->Record("uid:1", "drain", "",
                    MakeError(ErrorReason::kPermission, "no"));
