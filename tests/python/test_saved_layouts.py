@@ -163,7 +163,7 @@ def head_step(options, backend="kiln"):
     ],
 )
 def test_a_product_is_saved_with_room_behind_its_rows(monkeypatch, option, value, rows):
-    monkeypatch.setattr(saved_layouts, "_is_on_tensor_cores", lambda value: True)
+    monkeypatch.setattr(saved_layouts, "is_on_tensor_cores", lambda value: True)
     saved, loss, grads = head_step({option: value})
     assert saved == [(rows, 1)]
     _, due, due_grads = head_step({}, backend=None)
@@ -173,7 +173,7 @@ def test_a_product_is_saved_with_room_behind_its_rows(monkeypatch, option, value
 
 
 def test_a_product_that_is_a_result_keeps_its_rows(monkeypatch):
-    monkeypatch.setattr(saved_layouts, "_is_on_tensor_cores", lambda value: True)
+    monkeypatch.setattr(saved_layouts, "is_on_tensor_cores", lambda value: True)
     x = torch.randn(8, 16, dtype=torch.bfloat16)
     w = torch.randn(16, 1027, dtype=torch.bfloat16, requires_grad=True)
 

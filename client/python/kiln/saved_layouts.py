@@ -77,21 +77,27 @@ def _is_contiguous(value: object) -> bool:
 def _padded_strides(node: fx.Node) -> list[int] | None:
     """The strides of a product with long rows that are no whole vectors, each row moved to a line of
     the GPU's caches (compiler/schedule/pad_rows.h); None of all else."""
-    if node.target not in _PRODUCTS or not _is_on_tensor_cores(value_of(node)):
+    if node.target not in _PRODUCTS or not is_on_tensor_cores(value_of(node)):
         return None
     value = value_of(node)
     if not all(isinstance(size, int) for size in value.size()) or not value.is_contiguous():
         return None
-    length, step = value.size(-1), _LINE_BYTES // value.element_size()
+    length = value.size(-1)
     if length <= _LONG_ROW or length * value.element_size() % _VECTOR_BYTES == 0:
         return None
-    strides = [1, -(-length // step) * step]
+    strides = [1, padded_row(length, value.dtype)]
     for size in reversed(value.size()[1:-1]):
         strides.append(strides[-1] * size)
     return strides[::-1]
 
 
-def _is_on_tensor_cores(value: torch.Tensor) -> bool:
+def padded_row(length: int, dtype: torch.dtype) -> int:
+    """Elements from row to row, so that each begins on a whole vector, long ones on a whole line."""
+    step = (_LINE_BYTES if length > _LONG_ROW else _VECTOR_BYTES) // dtype.itemsize
+    return -(-length // step) * step
+
+
+def is_on_tensor_cores(value: torch.Tensor) -> bool:
     if value.device.type != "cuda":
         return False
     tf32 = torch.backends.cuda.matmul.fp32_precision == "tf32"
