@@ -1,4 +1,4 @@
-"""bench/gpu_kernels.py, cpu_kernels.py, kernel_sweep.py and contractions.py."""
+"""bench/gpu_kernels.py, cpu_kernels.py, cpu_models.py, kernel_sweep.py and contractions.py."""
 
 import collections
 import dataclasses
@@ -18,6 +18,7 @@ pytestmark = pytest.mark.usefixtures("bench")
         ["gpu_kernels.py", "--device", "cpu", "--families", "^softmax|dropout|^embedding|AdamW"],
         ["cpu_kernels.py", "--families", "^softmax|^sort|linear"],
         ["kernel_sweep.py", "--device", "cpu", "--part", "1/40"],
+        ["cpu_models.py"],
     ],
     ids=lambda words: words[0],
 )

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# CPU time of the inference of BERT-base and ResNet-50 in float32 on two threads: Inductor's C++ and Kiln, called in turns.
+#
+# usage: ./kiln bench cpu_models [--models REGEX] [--backends eager,inductor,kiln] [--repeats N] [--threads N] [--json FILE]
+# Needs torch, the wheel and g++: the python of KILN_PYTHON (default: build/torch-tests, which ./kiln test-torch makes; else
+# python3). A record needs two free cores, all backends in one run, and KILN_OPTIONS and KILN_CACHE_DIR not set.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source bench/torch_python.bash
+
+python=$(torch_python)
+exec "$python" bench/cpu_models.py "$@"
