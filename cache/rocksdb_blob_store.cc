@@ -4,6 +4,7 @@
 #include <rocksdb/write_batch.h>
 
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "absl/memory/memory.h"
@@ -11,26 +12,12 @@
 #include "cache/rocksdb_counters.h"
 #include "cache/rocksdb_handle.h"
 #include "cache/rocksdb_options.h"
+#include "cache/rocksdb_rows.h"
 #include "cache/rocksdb_scan.h"
 #include "proto/base/status.h"
 
 namespace kiln {
 namespace {
-
-std::string LittleEndian(uint64_t number) {
-  std::string bytes;
-  for (int i = 0; i < 8; ++i) bytes += static_cast<char>(number >> (8 * i));
-  return bytes;
-}
-
-int64_t FromLittleEndian(absl::string_view bytes) {
-  uint64_t number = 0;
-  for (size_t i = 0; i < bytes.size() && i < 8; ++i) {
-    number |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i]))
-              << (8 * i);
-  }
-  return static_cast<int64_t>(number);
-}
 
 std::string RowKey(const std::string& prefix, const Digest& key) {
   return absl::StrCat(prefix, key.bytes());
@@ -65,10 +52,11 @@ class Access {
 
   absl::Status Scan(
       const std::string& prefix, const Digest& from,
-      absl::FunctionRef<absl::Status(const Digest&, absl::string_view)> visit)
-      const {
+      absl::FunctionRef<absl::Status(const Digest&, absl::string_view)> visit,
+      PassedBy passed_by) const {
     const auto open = handle_.Current();
-    return ScanRows(*open->db, handle_.folder(), prefix, from, visit);
+    return ScanRows(*open->db, handle_.folder(), prefix, from, visit,
+                    passed_by);
   }
 
  private:
@@ -81,8 +69,8 @@ class RocksDbBlobStore final : public BlobStore {
  public:
   RocksDbBlobStore(Access rows, RocksDbTable table)
       : rows_(rows),
-        values_({static_cast<char>(table), 'v'}),
-        index_({static_cast<char>(table), 'i'}) {}
+        values_({static_cast<char>(table), kValueRow}),
+        index_({static_cast<char>(table), kSizeRow}) {}
 
   absl::StatusOr<Blob> Get(const Digest& key) const override {
     auto bytes = std::make_shared<std::string>();
@@ -93,7 +81,7 @@ class RocksDbBlobStore final : public BlobStore {
   absl::Status Put(const Digest& key, absl::string_view bytes) override {
     rocksdb::WriteBatch batch;
     batch.Put(RowKey(values_, key), rocksdb::Slice(bytes.data(), bytes.size()));
-    batch.Put(RowKey(index_, key), LittleEndian(bytes.size()));
+    batch.Put(RowKey(index_, key), SizeRow(bytes.size()));
     return rows_.Write(batch);
   }
 
@@ -107,13 +95,34 @@ class RocksDbBlobStore final : public BlobStore {
   absl::Status ScanFrom(const Digest& from,
                         absl::FunctionRef<absl::Status(const Digest&, int64_t)>
                             visit) const override {
-    return rows_.Scan(index_, from,
-                      [&visit](const Digest& key, absl::string_view bytes) {
-                        return visit(key, FromLittleEndian(bytes));
-                      });
+    return rows_.Scan(
+        index_, from,
+        [&visit](const Digest& key, absl::string_view row) {
+          return visit(key, SizeIn(row));
+        },
+        [this, &visit](const Digest& first, const std::optional<Digest>& end) {
+          return ScanValues(first, end, visit);
+        });
   }
 
  private:
+  // As ScanFrom, by the blobs themselves, where their sizes cannot be read: up to
+  // `end`.
+  absl::Status ScanValues(
+      const Digest& first, const std::optional<Digest>& end,
+      absl::FunctionRef<absl::Status(const Digest&, int64_t)> visit) const {
+    bool is_past = false;
+    const absl::Status scanned = rows_.Scan(
+        values_, first,
+        [&](const Digest& key, absl::string_view bytes) -> absl::Status {
+          is_past = end.has_value() && !(key < *end);
+          if (is_past) return absl::CancelledError();
+          return visit(key, static_cast<int64_t>(bytes.size()));
+        },
+        PassNothing);
+    return is_past ? absl::OkStatus() : scanned;
+  }
+
   Access rows_;
   const std::string values_;
   const std::string index_;
@@ -122,7 +131,7 @@ class RocksDbBlobStore final : public BlobStore {
 class RocksDbRows final : public RowTable {
  public:
   RocksDbRows(Access rows, RocksDbTable table)
-      : rows_(rows), prefix_({static_cast<char>(table), 'r'}) {}
+      : rows_(rows), prefix_({static_cast<char>(table), kPlainRow}) {}
 
   absl::StatusOr<std::string> Get(const Digest& key) const override {
     std::string row;
@@ -145,7 +154,7 @@ class RocksDbRows final : public RowTable {
   absl::Status Visit(
       absl::FunctionRef<absl::Status(const Digest&, absl::string_view)> visit)
       const override {
-    return rows_.Scan(prefix_, Digest(), visit);
+    return rows_.Scan(prefix_, Digest(), visit, PassNothing);
   }
 
  private:

@@ -60,7 +60,8 @@ struct RocksDbOptions {
 // and a row of a RowTable is one, under table 'r' digest.
 //
 // A damaged block costs what is in it: Get gives DATA_LOSS ARTIFACT_CORRUPT for
-// that, and scans pass by it. While the disk is full or failing, writes give
+// that, and scans pass by it; those that are in a damaged block of sizes they read
+// themselves. While the disk is full or failing, writes give
 // UNAVAILABLE STORAGE and reads go on (rocksdb_handle.h).
 //
 // Thread-safe. Outlives its stores.

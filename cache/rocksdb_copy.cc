@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cache/rocksdb_options.h"
+#include "cache/rocksdb_rows.h"
 #include "cache/rocksdb_scan.h"
 #include "proto/base/status.h"
 
@@ -20,13 +21,21 @@ namespace {
 
 constexpr size_t kBatchBytes = size_t{1} << 20;
 
-// Writes to the copy, a batch at a time.
+// Writes to the copy, a batch at a time. The size of a blob is written with it, also
+// where its own row was damaged, and no size without its blob.
 class Copy {
  public:
   Copy(rocksdb::DB& db, absl::string_view folder) : db_(db), folder_(folder) {}
 
   absl::Status Put(const rocksdb::Slice& key, const rocksdb::Slice& row) {
+    const char part = key.size() > 1 ? key[1] : '\0';
+    if (part == kSizeRow) return absl::OkStatus();
     batch_.Put(key, row);
+    if (part == kValueRow) {
+      std::string size_key = key.ToString();
+      size_key[1] = kSizeRow;
+      batch_.Put(size_key, SizeRow(row.size()));
+    }
     return batch_.GetDataSize() < kBatchBytes ? absl::OkStatus() : Write();
   }
   absl::Status Write() {
@@ -70,8 +79,8 @@ absl::Status CopyRows(rocksdb::DB& from, absl::string_view folder, Copy& copy,
 absl::Status CopyBlobsPassedBy(rocksdb::DB& from, absl::string_view folder,
                                Copy& copy, const std::atomic<bool>& stop) {
   for (int table = 'A'; table <= 'z'; ++table) {
-    const std::string sizes = {static_cast<char>(table), 'i'};
-    const std::string values = {static_cast<char>(table), 'v'};
+    const std::string sizes = {static_cast<char>(table), kSizeRow};
+    const std::string values = {static_cast<char>(table), kValueRow};
     RETURN_IF_ERROR(
         ScanRows(from, folder, sizes, Digest(),
                  [&](const Digest& digest, absl::string_view) -> absl::Status {

@@ -3,6 +3,7 @@
 
 #include <rocksdb/db.h>
 
+#include <optional>
 #include <string>
 
 #include "absl/functional/function_ref.h"
@@ -12,16 +13,25 @@
 
 namespace kiln {
 
+// Told of keys whose rows cannot be read: from `first` on, and before `end`, or to the
+// end of all. A non-OK ends the scan and is returned.
+using PassedBy = absl::FunctionRef<absl::Status(
+    const Digest& first, const std::optional<Digest>& end)>;
+inline absl::Status PassNothing(const Digest&, const std::optional<Digest>&) {
+  return absl::OkStatus();
+}
+
 // Visits the rows PREFIX DIGEST of a database from `from` on, in ascending order.
-// Where a block is damaged it goes on behind it. A non-OK from `visit` ends the scan
-// and is returned.
+// Where a block is damaged it goes on behind it, after `passed_by`. A non-OK from
+// `visit` ends the scan and is returned.
 //
 // UNAVAILABLE STORAGE where the disk cannot be read.
 absl::Status ScanRows(
     rocksdb::DB& db, absl::string_view folder, const std::string& prefix,
     const Digest& from,
     absl::FunctionRef<absl::Status(const Digest& key, absl::string_view row)>
-        visit);
+        visit,
+    PassedBy passed_by = PassNothing);
 
 }  // namespace kiln
 

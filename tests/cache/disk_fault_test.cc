@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -11,11 +10,14 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "cache/cache_stack.h"
+#include "cache/rocksdb_blob_store.h"
 #include "cache/upkeep.h"
 #include "proto/base/status.h"
+#include "tests/support/damaged_block.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/key_named.h"
 
@@ -172,49 +174,94 @@ TEST_F(DiskFaultTest, ADatabaseThatCannotBeReadAtTheStartIsLeftAsItIs) {
   EXPECT_EQ(Counter("cache.put_aside"), 0);
 }
 
-TEST_F(DiskFaultTest, OneDamagedBlockCostsItsEntriesAndNoOthers) {
-  constexpr int kEntries = 400;
-  Open();
-  for (int i = 0; i < kEntries; ++i) ASSERT_TRUE(Insert(i).ok());
-  Open();
-  stack_.reset();
-  // One bit in the first half of the largest table: in a block of entries, which lie
-  // in front of what is small.
-  std::filesystem::path table;
-  for (const auto& file :
-       std::filesystem::directory_iterator(options_.folder)) {
-    if (file.path().extension() == ".sst" &&
-        (table.empty() || file.file_size() > std::filesystem::file_size(table)))
-      table = file.path();
+class OneDamagedBlock : public DiskFaultTest {
+ protected:
+  static constexpr int kEntries = 400;
+
+  // Fills the cache and damages a block of the table.
+  void Damage(RocksDbTable table) {
+    Open();
+    for (int i = 0; i < kEntries; ++i) ASSERT_TRUE(Insert(i).ok());
+    stack_.reset();
+    ASSERT_EQ(DamageBlockOf(options_.folder, table), absl::OkStatus());
+    Open();
+    stack_->Tidy();
   }
-  ASSERT_FALSE(table.empty());
-  {
-    std::fstream bytes(table, std::ios::in | std::ios::out | std::ios::binary);
-    const auto at = static_cast<int64_t>(file_size(table)) / 4;
-    bytes.seekg(at);
-    const char byte = static_cast<char>(bytes.get() ^ 1);
-    bytes.seekp(at);
-    bytes.put(byte);
+  std::vector<int> Lost() {
+    std::vector<int> lost;
+    for (int i = 0; i < kEntries; ++i)
+      if (!Hits(i)) lost.push_back(i);
+    return lost;
   }
-  Open();
-  stack_->Tidy();
-  int lost = 0;
-  for (int i = 0; i < kEntries; ++i) {
-    if (Hits(i)) continue;
-    ++lost;
-    ASSERT_TRUE(Insert(i).ok());
-    EXPECT_TRUE(Hits(i)) << i;
+  // Those that are lost are stored again, and a compaction gives the block up, and no
+  // more.
+  void ExpectMendedBy(const std::vector<int>& lost) {
+    for (const int i : lost) {
+      ASSERT_TRUE(Insert(i).ok());
+      EXPECT_TRUE(Hits(i)) << i;
+    }
+    const std::atomic<bool> never{false};
+    const absl::Status compacted = stack_->Compact(never);
+    EXPECT_TRUE(compacted.ok()) << compacted;
+    EXPECT_EQ(Lost(), std::vector<int>());
+    EXPECT_EQ(Counter("cache.put_aside"), 0);
+    EXPECT_EQ(stack_->artifacts().List({})->entries.size(),
+              static_cast<size_t>(kEntries));
   }
-  EXPECT_GE(lost, 1);
-  EXPECT_LE(lost, 20);
-  // A compaction gives the block up, and no more.
-  const std::atomic<bool> never{false};
-  const absl::Status compacted = stack_->Compact(never);
-  EXPECT_TRUE(compacted.ok()) << compacted;
-  for (int i = 0; i < kEntries; ++i) EXPECT_TRUE(Hits(i)) << i;
-  EXPECT_EQ(Counter("cache.put_aside"), 0);
+};
+
+TEST_F(OneDamagedBlock, OfEntriesCostsItsEntriesAndNoOthers) {
+  Damage(RocksDbTable::kEntries);
+  const std::vector<int> lost = Lost();
+  EXPECT_GE(lost.size(), 1u);
+  EXPECT_LE(lost.size(), 20u);
+  ExpectMendedBy(lost);
+}
+
+TEST_F(OneDamagedBlock, OfIndexesCostsTheKeysInItAndNoOthers) {
+  Damage(RocksDbTable::kIndexes);
+  const std::vector<int> lost = Lost();
+  EXPECT_GE(lost.size(), 1u);
+  EXPECT_LE(lost.size(), size_t{kEntries} / 4);
+  // They lie in one block: no key between two that are lost is there.
+  std::map<Digest, bool> is_lost;
+  for (int i = 0; i < kEntries; ++i) is_lost[KeyOf(i).digest] = false;
+  for (const int i : lost) is_lost[KeyOf(i).digest] = true;
+  size_t runs = 0;
+  bool before = false;
+  for (const auto& [key, is] : is_lost) {
+    runs += is && !before ? 1 : 0;
+    before = is;
+  }
+  EXPECT_EQ(runs, 1u);
   EXPECT_EQ(stack_->artifacts().List({})->entries.size(),
-            static_cast<size_t>(kEntries));
+            size_t{kEntries} - lost.size());
+  ExpectMendedBy(lost);
+}
+
+// Their entries are still there, and name their keys.
+TEST_F(OneDamagedBlock, OfIndexesIsMadeAnewByAScrub) {
+  Damage(RocksDbTable::kIndexes);
+  const std::atomic<bool> never{false};
+  ScrubReport report;
+  const absl::Status scrubbed = stack_->Scrub(
+      /*mend=*/true, never,
+      [&report](const ScrubReport& now) { report = now; });
+  ASSERT_TRUE(scrubbed.ok()) << scrubbed;
+  EXPECT_GE(report.unnamed, 1);
+  EXPECT_LE(report.unnamed, kEntries / 4);
+  EXPECT_EQ(Lost(), std::vector<int>());
+  ExpectMendedBy({});
+}
+
+// Of texts and lists for people, which no lookup reads.
+TEST_F(OneDamagedBlock, OfGraphsCostsNoEntry) {
+  Damage(RocksDbTable::kGraphs);
+  EXPECT_EQ(Lost(), std::vector<int>());
+  const auto near = stack_->artifacts().Nearest(KeyOf(1).parts, "");
+  ASSERT_TRUE(near.ok()) << near.status();
+  EXPECT_EQ(near->nearest->entry.compile_key, KeyOf(1).digest);
+  ExpectMendedBy({});
 }
 
 TEST_F(DiskFaultTest, ATableThatDoesNotOpenCostsItsEntriesAndNoOthers) {

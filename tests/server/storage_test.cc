@@ -10,7 +10,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "cache/rocksdb_blob_store.h"
 #include "gtest/gtest.h"
+#include "tests/support/damaged_block.h"
 #include "tests/support/test_daemon.h"
 
 namespace kiln {
@@ -118,6 +120,26 @@ TEST(Storage, PinsTakeHalfOfABudgetAndNoMore) {
         i < 2 ? grpc::StatusCode::OK : grpc::StatusCode::OUT_OF_RANGE);
   }
   EXPECT_EQ(Stat(d, "cache.artifacts.pinned"), 2);
+}
+
+TEST(Storage, ADaemonServesBesideADamagedBlockOfIndexes) {
+  constexpr int kKeys = 120;
+  TestDaemon d;
+  for (int i = 0; i < kKeys; ++i) Compile(d, absl::StrCat(i));
+  d.Stop();
+  ASSERT_EQ(DamageBlockOf(d.config().data_folder + "/records",
+                          RocksDbTable::kIndexes),
+            absl::OkStatus());
+  d.Restart();
+  EXPECT_EQ(Stat(d, "cache.writable"), 1);
+  int lost = 0;
+  for (int i = 0; i < kKeys; ++i) {
+    lost += Compile(d, absl::StrCat(i)) == CompileResult::SERVED_FROM_COMPILE;
+    EXPECT_EQ(Compile(d, absl::StrCat(i)), CompileResult::SERVED_FROM_CACHE);
+  }
+  EXPECT_GE(lost, 1);
+  EXPECT_LT(lost, kKeys);
+  EXPECT_EQ(Stat(d, "cache.put_aside"), 0);
 }
 
 // A folder on a file system in memory, on which nobody else writes.
