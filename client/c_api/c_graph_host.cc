@@ -166,6 +166,17 @@ absl::StatusOr<std::vector<const void*>> CGraphHost::AllocatedBlocks() {
   return found;
 }
 
+std::string CGraphHost::OriginOf(absl::Span<const void* const> blocks) {
+  std::string text;
+  if (host_.tell_origin == nullptr) return text;
+  const auto tell = [](void* to, const char* part) {
+    absl::StrAppend(static_cast<std::string*>(to), part);
+  };
+  host_.tell_origin(host_.context, blocks.data(),
+                    static_cast<int32_t>(blocks.size()), tell, &text);
+  return text;
+}
+
 void CGraphHost::Watch(Storage storage) { host_.watch(host_.context, storage); }
 
 void CGraphHost::Unwatch(Storage storage) {

@@ -2,6 +2,7 @@
 #define KILN_CLIENT_C_API_C_GRAPH_HOST_H_
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "client/c_api/kiln_graphs.h"
@@ -24,6 +25,7 @@ class CGraphHost : public graph_tree::Pool,
   absl::Status Free(const void* address) override;
   bool TakeAnother() override;
   absl::StatusOr<std::vector<const void*>> AllocatedBlocks() override;
+  std::string OriginOf(absl::Span<const void* const> blocks) override;
 
   void Watch(graph_tree::Storage storage) override;
   void Unwatch(graph_tree::Storage storage) override;

@@ -121,6 +121,10 @@ typedef struct KilnGraphHost {
   int32_t (*keep_gradients)(void* context, void* caller, void* const* storages,
                             int32_t count, KilnGraphInput* inputs,
                             int32_t input_count);
+  /* Who allocated these blocks, in which nothing lies that the tree knows, and how:
+   * calls `tell` with each line or more, for people. NULL: nothing is known. */
+  void (*tell_origin)(void* context, const void* const* blocks, int32_t count,
+                      void (*tell)(void* text, const char* part), void* text);
 } KilnGraphHost;
 
 /* `host` is copied; what it names outlives the tree. `pool_name`: for

@@ -2,6 +2,7 @@
 #define KILN_RUNTIME_GRAPH_TREE_POOL_H_
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -50,6 +51,10 @@ class Pool {
   // The addresses of all allocated blocks, in any order. Asked after each
   // recording. Slow.
   virtual absl::StatusOr<std::vector<const void*>> AllocatedBlocks() = 0;
+
+  // Who allocated these blocks, which the tree does not know, and how: lines for
+  // people, behind the message of them. Empty: nothing is known. Slow.
+  virtual std::string OriginOf(absl::Span<const void* const>) { return ""; }
 };
 
 }  // namespace kiln::graph_tree

@@ -52,10 +52,13 @@ absl::Status CheckPool(Pool& pool, absl::string_view pool_name, Path path) {
   }
   if (!missing.empty()) return NotAllocated(pool_name, missing);
   if (stray.empty()) return absl::OkStatus();
+  const std::vector<const void*> unknown(stray.begin(), stray.end());
+  const std::string origin = pool.OriginOf(unknown);
   return absl::InternalError(
-      absl::StrCat("Detected ", stray.size(),
+      absl::StrCat("Detected ", unknown.size(),
                    " tensor(s) in the cudagraph pool not tracked as outputs. "
-                   "All live allocations must be tracked for correctness."));
+                   "All live allocations must be tracked for correctness.",
+                   origin.empty() ? "" : "\n", origin));
 }
 
 }  // namespace kiln::graph_tree

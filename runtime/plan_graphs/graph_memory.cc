@@ -1,5 +1,6 @@
 #include "runtime/plan_graphs/graph_memory.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <utility>
@@ -185,6 +186,21 @@ absl::StatusOr<std::vector<const void*>> GraphMemory::AllocatedBlocks() {
     }
   }
   return blocks;
+}
+
+std::string GraphMemory::OriginOf(absl::Span<const void* const> blocks) {
+  std::string text;
+  for (const PoolSegment& segment : books_->allocator->State(books_->pool)) {
+    for (const auto& [offset, block] : segment.blocks) {
+      const void* const address = segment.base + offset;
+      if (block.allocated && !block.holder.empty() &&
+          std::find(blocks.begin(), blocks.end(), address) != blocks.end()) {
+        absl::StrAppend(&text, text.empty() ? "" : "\n", block.bytes,
+                        " bytes of ", block.holder);
+      }
+    }
+  }
+  return text;
 }
 
 void GraphMemory::Watch(graph_tree::Storage storage) {

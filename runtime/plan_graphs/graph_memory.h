@@ -69,6 +69,8 @@ class GraphMemory final : public graph_tree::Pool, public graph_tree::Liveness {
                        absl::Span<const graph_tree::Storage> live) override;
   absl::Status Free(const void* address) override;
   absl::StatusOr<std::vector<const void*>> AllocatedBlocks() override;
+  // "plan 1: y, step 1" and the like, a line each (MemoryHolder).
+  std::string OriginOf(absl::Span<const void* const> blocks) override;
 
   void Watch(graph_tree::Storage storage) override;
   void Unwatch(graph_tree::Storage storage) override;

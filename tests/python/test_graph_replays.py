@@ -12,7 +12,7 @@ from torch.profiler import ProfilerActivity, profile
 import kiln
 from graph_stand_in import StandIn, Tree, values
 from kiln import graph_device, launches
-from kiln.graph_device import keep_cupti
+from kiln.graph_device import GraphDevice, keep_cupti
 from kiln.kernel_bandwidth import _Watch, assign
 from kiln.launches import Replay
 
@@ -124,6 +124,48 @@ def test_what_a_hook_raises_after_a_replay_ends_the_call_and_the_next_one_works(
         replayed(torch.ones(8))
     x = torch.randn(8)
     torch.testing.assert_close(values(replayed(x)), expected(x))
+
+
+FRAMES = [
+    {"filename": "model.py", "line": 3, "name": "forward"},
+    {"filename": "??", "line": 0, "name": "at::cuda::blas::gemm<float>"},
+]
+
+
+@pytest.mark.parametrize("frames", [FRAMES, []])
+def test_a_stray_block_says_who_allocated_it(monkeypatch, frames):
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda tensor: True))
+    blocks = [
+        {"state": "inactive", "size": 0x200},
+        {"state": "active_allocated", "size": 0x400, **({"frames": frames} if frames else {})},
+    ]
+    segment = {"segment_pool_id": (0, 1), "address": 0x1000, "blocks": blocks}
+    other = {**segment, "segment_pool_id": (0, 0)}
+    monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: [other, segment])
+
+    class WithSnapshots(StandIn):
+        pool = (0, 1)
+        blocks, origin_of = GraphDevice.blocks, GraphDevice.origin_of
+        _allocated = GraphDevice._allocated
+
+    tree = Tree(WithSnapshots())
+    function = tree.add(lambda inputs: [inputs.pop() + 1], 1, check_pool=1)
+    with pytest.raises(RuntimeError) as error:
+        function([torch.ones(4)])
+    first, *lines = str(error.value).splitlines()
+    assert first.endswith(
+        "Detected 1 tensor(s) in the cudagraph pool not tracked as outputs. "
+        "All live allocations must be tracked for correctness."
+    )
+    if frames:
+        assert lines == [
+            f"Data Pointer: {0x1200}, history: ",
+            '  File "model.py", line 3, in forward',
+            '  File "??", line 0, in at::cuda::blas::gemm<float>',
+        ]
+    else:
+        assert len(lines) == 1 and "_record_memory_history" in lines[0]
+    tree.native.shutdown()
 
 
 @pytest.mark.parametrize("calls_before", [0, 1])  # it fails in its warm-up, or in its capture

@@ -11,6 +11,7 @@ import itertools
 import logging
 import os
 import threading
+import traceback
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -70,6 +71,17 @@ _KEPT_NOTES = 1000
 # The allocator of host memory asks these, without end, whether they capture. A few of a function:
 # the tree records what fails three times in a row no more.
 _failed_captures: list[torch.cuda.CUDAGraph] = []
+
+
+# Where no history has who allocated what lies in the pool and is not known.
+_HINT = (
+    'torch.cuda.memory._record_memory_history(stacks="all") before the call has this say where they '
+    "were allocated."
+)
+
+
+def _stack(frames: list[tuple[str, int, str, str]]) -> str:
+    return "".join(traceback.format_list(frames))
 
 
 def what_is_missing() -> str | None:
@@ -347,17 +359,29 @@ class GraphDevice:
     def free(self, address: int) -> None:
         _C._cuda_cudaCachingAllocator_raw_delete(address)
 
-    def blocks(self) -> list[int]:
-        found = []
+    def _allocated(self) -> Iterator[tuple[int, dict]]:
+        """Blocks by address, as the allocator describes them."""
         for segment in torch.cuda.memory_snapshot():
             if tuple(segment["segment_pool_id"]) != tuple(self.pool):
                 continue
             address = segment["address"]
             for block in segment["blocks"]:
                 if block["state"] == "active_allocated":
-                    found.append(address)
+                    yield address, block
                 address += block["size"]
-        return found
+
+    def blocks(self) -> list[int]:
+        return [address for address, _ in self._allocated()]
+
+    @untraced
+    def origin_of(self, addresses: list[int]) -> str:
+        """Who allocated blocks, where PyTorch keeps a history of its memory."""
+        wanted, found = set(addresses), []
+        for address, block in self._allocated():
+            if address in wanted and block.get("frames"):
+                frames = [(f["filename"], f["line"], f["name"], "") for f in block["frames"]]
+                found.append(f"Data Pointer: {address}, history: \n{_stack(frames)}")
+        return "\n".join(found) or _HINT
 
     def invalidate(self, storage: int, text: str) -> None:
         try:

@@ -48,10 +48,10 @@ static int32_t Done(PyObject* out) {
   return out == NULL ? -1 : 0;
 }
 
-static PyObject* StorageNumbers(void* const* storages, int32_t count) {
+static PyObject* Numbers(const void* const* addresses, int32_t count) {
   PyObject* numbers = PyList_New(count);
   for (int32_t i = 0; numbers != NULL && i < count; ++i) {
-    PyObject* number = PyLong_FromVoidPtr(storages[i]);
+    PyObject* number = PyLong_FromVoidPtr((void*)addresses[i]);
     if (number == NULL || PyList_SetItem(numbers, i, number) != 0) {
       Py_CLEAR(numbers);
     }
@@ -61,7 +61,7 @@ static PyObject* StorageNumbers(void* const* storages, int32_t count) {
 
 static int32_t Restore(void* context, void* checkpoint, void* const* live,
                        int32_t count) {
-  PyObject* storages = StorageNumbers(live, count);
+  PyObject* storages = Numbers((const void* const*)live, count);
   if (storages == NULL) return -1;
   PyObject* out = PyObject_CallMethod(DeviceOf(context), "restore", "OO",
                                       checkpoint, storages);
@@ -88,6 +88,25 @@ static int32_t TellBlocks(void* context,
   }
   Py_DECREF(found);
   return PyErr_Occurred() ? -1 : 0;
+}
+
+static void TellOrigin(void* context, const void* const* blocks, int32_t count,
+                       void (*tell)(void* text, const char* part), void* text) {
+  PyObject* addresses = Numbers(blocks, count);
+  PyObject* found = addresses == NULL
+                        ? NULL
+                        : PyObject_CallMethod(DeviceOf(context), "origin_of",
+                                              "O", addresses);
+  PyObject* bytes = found == NULL ? NULL : PyUnicode_AsUTF8String(found);
+  const char* const part = bytes == NULL ? NULL : PyBytes_AsString(bytes);
+  if (part == NULL) {
+    PyErr_WriteUnraisable(DeviceOf(context));
+  } else {
+    tell(text, part);
+  }
+  Py_XDECREF(bytes);
+  Py_XDECREF(found);
+  Py_XDECREF(addresses);
 }
 
 /* Takes what a body gave. */
@@ -208,7 +227,7 @@ static int32_t KeepGradients(void* context, void* given, void* const* storages,
                              int32_t count, KilnGraphInput* inputs,
                              int32_t input_count) {
   const KilnGraphCaller* caller = given;
-  PyObject* numbers = StorageNumbers(storages, count);
+  PyObject* numbers = Numbers((const void* const*)storages, count);
   if (numbers == NULL) return -1;
   PyObject* out = PyObject_CallMethod(DeviceOf(context), "keep_gradients", "OO",
                                       numbers, caller->inputs);
@@ -253,6 +272,7 @@ void kiln_graph_host(KilnHostContext* context, KilnGraphHost* host) {
       .restore = &Restore,
       .free_block = &FreeBlock,
       .tell_blocks = &TellBlocks,
+      .tell_origin = &TellOrigin,
       .run_plainly = &RunPlainly,
       .warm_up = &WarmUp,
       .record = &Record,

@@ -17,6 +17,7 @@
  *   checkpoint() -> object
  *   restore(checkpoint, storages)             addresses of StorageImpls
  *   free(address), blocks() -> list
+ *   origin_of(addresses) -> str               who allocated these blocks, or ""
  *   invalidate(storage, text)
  *   thread() -> int                           the number of this thread; of one that
  *                                             works for others theirs, negated

@@ -28,6 +28,7 @@ struct Storage {
 struct Framework {
   Storage result;
   int64_t memory = 0;  // of the result
+  std::vector<const void*> stray;
   std::function<void()> in_body = [] {};
   bool fails = false;
   std::vector<std::string> log;
@@ -71,8 +72,16 @@ KilnGraphHost HostOf(Framework& framework) {
   host.free_block = [](void*, const void*) { return 0; };
   host.tell_blocks = [](void* context, void (*tell)(void*, const void*),
                         void* blocks) {
-    tell(blocks, &Of(context).memory);
+    if (Of(context).result.live) tell(blocks, &Of(context).memory);
+    for (const void* stray : Of(context).stray) tell(blocks, stray);
     return 0;
+  };
+  host.tell_origin = [](void* context, const void* const* blocks, int32_t count,
+                        void (*tell)(void*, const char*), void* text) {
+    EXPECT_EQ(std::vector<const void*>(blocks, blocks + count),
+              Of(context).stray);
+    tell(text, "by a library, ");
+    tell(text, "line 3");
   };
   host.run_plainly = [](void* context, void*, void*) {
     return RunBody(context, "plain", nullptr, nullptr);
@@ -174,6 +183,17 @@ TEST_F(GraphTree, WarmsUpRecordsAndReplaysThroughTheHost) {
   EXPECT_EQ(framework_.result.watchers, 0);
   ExpectStatus(Run(f, 1), kFailedPrecondition,
                "Running CUDAGraph after shutdown");
+}
+
+TEST_F(GraphTree, TheHostSaysWhereStrayBlocksComeFrom) {
+  KilnGraphFunction function = Function();
+  function.check_pool = 1;
+  framework_.result.live = false;
+  framework_.stray = {&framework_};
+  ExpectStatus(Run(Add(function), 1), kInternal,
+               "Detected 1 tensor(s) in the cudagraph pool not tracked as "
+               "outputs. All live allocations must be tracked for "
+               "correctness.\nby a library, line 3");
 }
 
 TEST_F(GraphTree, AShutdownWithinACallWaitsForItsEnd) {

@@ -83,6 +83,9 @@ class FakeFramework : public Pool, public Liveness, public Recorder {
   absl::Status Free(const void* address) override;
   bool TakeAnother() override;
   absl::StatusOr<std::vector<const void*>> AllocatedBlocks() override;
+  std::string OriginOf(absl::Span<const void* const>) override {
+    return origin;
+  }
 
   // Liveness
   void Watch(Storage storage) override;
@@ -111,6 +114,7 @@ class FakeFramework : public Pool, public Liveness, public Recorder {
   void LosePools() { loses_pools_ = true; }
   int bodies_run() const { return bodies_run_; }
   int thread_changes = 0;
+  std::string origin;                           // of all blocks
   std::vector<FakeTensorPtr*> gradients;        // that parameters keep
   std::vector<const void*> PoolBlocks() const;  // of all pools there were
 

@@ -216,9 +216,11 @@ TEST(PoolChecks, AStrayBlockIsFound) {
     return Sum(framework, std::move(inputs));
   });
   FakeTensors out;
+  rig.framework.origin = "by a library";
   EXPECT_EQ(rig.TryCall(f, {rig.Full(0)}, out).message(),
             "Detected 1 tensor(s) in the cudagraph pool not tracked as "
-            "outputs. All live allocations must be tracked for correctness.");
+            "outputs. All live allocations must be tracked for correctness.\n"
+            "by a library");
 }
 
 TEST(PoolChecks, ABlockThatIsKeptInTheRecordingIsFound) {
@@ -242,9 +244,12 @@ TEST(PoolChecks, ABlockThatIsKeptInTheRecordingIsFound) {
   }
 }
 
+class OutsideOfThePool : public testing::TestWithParam<bool> {};
+
 // What fails each time is given up.
-TEST(PoolChecks, AResultOutsideOfThePoolIsNoOutputOfARecording) {
+TEST_P(OutsideOfThePool, AResultIsNoOutputOfARecording) {
   TreeRig rig;
+  rig.checks_pool = GetParam();
   const FakeTensorPtr outside = rig.Full(7);
   const int f =
       rig.Add([&](FakeFramework&, FakeTensors) { return FakeTensors{outside}; },
@@ -268,6 +273,9 @@ TEST(PoolChecks, AResultOutsideOfThePoolIsNoOutputOfARecording) {
   }
   EXPECT_EQ(rig.tree.counters().plain_runs, 2);
 }
+
+INSTANTIATE_TEST_SUITE_P(WhetherThePoolIsCheckedOrNot, OutsideOfThePool,
+                         testing::Bool());
 
 }  // namespace
 }  // namespace kiln::graph_tree

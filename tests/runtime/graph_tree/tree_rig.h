@@ -20,7 +20,7 @@ class TreeRig {
   int Add(FakeBody body, Function function = {}) {
     bodies_.push_back(std::make_unique<FakeBody>(std::move(body)));
     function.body = bodies_.back().get();
-    function.options.check_pool = true;
+    function.options.check_pool = checks_pool;
     return tree.AddFunction(std::move(function));
   }
 
@@ -70,6 +70,7 @@ class TreeRig {
   std::string Shape() const;
   std::vector<std::string> Notes();
 
+  bool checks_pool = true;  // of functions that are added from now on
   FakeFramework framework;
   Generations generations;
   GraphTree tree;

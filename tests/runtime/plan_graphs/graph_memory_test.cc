@@ -37,6 +37,15 @@ class GraphMemoryTest : public testing::Test {
   GraphMemory memory_{allocator_};
 };
 
+TEST_F(GraphMemoryTest, SaysWhoHoldsABlock) {
+  const Tensor nobodys = NewTensor();
+  const MemoryHolder holder("plan 1: y, step 1");
+  const Tensor held = NewTensor();
+  EXPECT_EQ(memory_.OriginOf({nobodys.data}), "");
+  EXPECT_EQ(memory_.OriginOf({nobodys.data, held.data}),
+            "512 bytes of plan 1: y, step 1");  // what blocks are rounded to
+}
+
 TEST_F(GraphMemoryTest, ARestoredStorageFreesItsBlock) {
   Tensor tensor = NewTensor();
   const auto state = memory_.Checkpoint();
