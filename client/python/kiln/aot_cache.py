@@ -30,6 +30,7 @@ from .torch_inside import (
     donates_buffers,
     graph_compile,
     keeps_any_backend,
+    parameters_are_inputs,
     registers_code_generators,
 )
 
@@ -85,7 +86,7 @@ def _tag(
     words += map(str, shared_storages(example_inputs))
     words += [f"{name}={options[name]}" for name in OF_GRAPHS]
     words.append(str(annotation_of(options)))
-    words.append(str(torch._dynamo.config.inline_inbuilt_nn_modules))
+    words.append(str(parameters_are_inputs()))
     words.append(str(static_inputs(module)))
     return "kiln-" + hashlib.sha256(" ".join(words).encode()).hexdigest()[:32]
 

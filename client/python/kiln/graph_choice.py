@@ -21,6 +21,7 @@ from .graph_facts import facts_of
 from .graph_partitions import cut, cuts_of, parts_of
 from .recipe import Recipe
 from .steps import Plan, device_of
+from .torch_inside import parameters_are_inputs
 
 if TYPE_CHECKING:
     from .compiled_graph import CompiledGraph
@@ -122,7 +123,7 @@ class Chooser:
         self._wanted = self._wanted and not options["trace"]  # which waits for each step
         self._wanted_backward = backward is not False
         self._options = {name: options[name] for name in OF_GRAPHS}
-        self._options[PARAMETERS_ARE_INPUTS] = torch._dynamo.config.inline_inbuilt_nn_modules
+        self._options[PARAMETERS_ARE_INPUTS] = parameters_are_inputs()
         self._forward_is_none = False
         self._static: set[str] = set()  # inputs of the forward, by name
 

@@ -10,6 +10,7 @@ import inspect
 import math
 import sys
 import types
+import warnings
 from collections.abc import Callable, Mapping
 
 import sympy
@@ -38,6 +39,7 @@ __all__ = [
     "keeps_any_backend",
     "last_frame",
     "must_recompute",
+    "parameters_are_inputs",
     "registers_code_generators",
     "runs_again",
     "untraced",
@@ -72,6 +74,14 @@ def donates_buffers() -> bool:
     """Whether AOTAutograd refuses a second backward of a graph whose saved tensors a compiler may
     write to. Kiln's may be run again (donated_inputs.py)."""
     return hasattr(graph_compile, "collect_bw_donated_buffer_idxs")
+
+
+def parameters_are_inputs() -> bool:
+    """Whether Dynamo hands a module's parameters to its graph as inputs. Always, from some version on,
+    which warns of the switch there was."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return getattr(torch._dynamo.config, "inline_inbuilt_nn_modules", True)
 
 
 def writes_inputs() -> bool:
