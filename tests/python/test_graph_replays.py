@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -322,12 +323,17 @@ def test_autograds_threads_have_the_number_of_whose_backward_it_is():
     assert abs(numbers["backward"]) == numbers["forward"] != StandIn().thread()
 
 
-def test_bandwidth_counts_the_kernels_of_a_replay():
+def test_bandwidth_counts_the_kernels_of_a_replay(monkeypatch):
+    stream = SimpleNamespace(cuda_stream=7)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: stream)
     kernel = {"name": "k_0", "symbol": "k_5f0c", "bytes_read": 8, "bytes_written": 4, "extents": (2,)}
     large = {**kernel, "bytes_read": 80, "extents": (20,)}  # the same one, of another graph
     other = {**kernel, "symbol": "k_9a2b"}  # another one, which its graph calls so too
     watch = _Watch()
-    replay = Replay(torch.device("cuda", 0), 0, [kernel, large, other, kernel])
+    replay = Replay(torch.device("cuda", 0), [kernel, large, other, kernel])
+    assert replay["stream"] == 7
+    stream.cuda_stream = 8
+    assert replay["stream"] == 8  # that of the next one
     watch.enter(replay)
     watch.exit(replay)
     seen = list(watch.kernels.values())

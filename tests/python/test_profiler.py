@@ -79,11 +79,16 @@ def test_a_pointwise_kernel_is_named_by_its_operators_with_its_shapes(device):
     assert event.input_shapes[:4] == [[4, 4], [4, 4], [4, 4], []]
 
 
-def test_a_template_is_named_so_with_its_shapes(device):
+@pytest.mark.parametrize(
+    ("multiply", "name"),
+    [(torch.mm, "kiln_tem_fused_mm_0"), (lambda x, y: torch.mm(x, y) * 2, "kiln_tem_fused_mm_mul_0")],
+    ids=["alone", "with_an_epilogue"],
+)
+def test_a_template_is_named_so_with_its_shapes(device, multiply, name):
     x, y = torch.randn(1, 64, device=device), torch.randn(64, 4, device=device)
-    compiled = warm(lambda x, y: torch.mm(x, y) * 2, x, y)
+    compiled = warm(multiply, x, y)
     (event,) = launches(profiled(lambda: compiled(x, y), device))
-    assert event.name == "kiln_tem_fused_mm_mul_0"
+    assert event.name == name
     assert event.input_shapes[:3] == [[1, 64], [64, 4], [1, 4]]
 
 

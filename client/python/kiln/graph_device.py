@@ -310,7 +310,7 @@ class GraphDevice:
         counters.add("cudagraph_recorded_non_static_inputs", len(copied))
         metadata = [_metadata(o) if isinstance(o, torch.Tensor) else None for o in outputs]
         launch = _after(seeds.draw, graph.replay) if seeds else graph.replay
-        replay = Replay(torch.device("cuda", self.index), stream.cuda_stream, kernels)
+        replay = Replay(torch.device("cuda", self.index), kernels)
         return outputs, launch, slots, copied, narrow, metadata, replay
 
     def _forget_capture(self, graph: torch.cuda.CUDAGraph) -> None:

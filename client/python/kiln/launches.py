@@ -78,14 +78,20 @@ class Launch(_Facts):
 
 class Replay(_Facts):
     """A launch of a device graph, and what is known of the kernels of Kiln's in it: a mapping of
-    ``name``, ``stream`` and ``kernels``, of each what was known of its launch when it was
-    captured."""
+    ``name``, ``stream`` (the one that is current) and ``kernels``, of each what was known of its
+    launch when it was captured."""
 
     name = "kiln_graph_replay"
 
-    def __init__(self, device: torch.device, stream: int, kernels: Sequence[dict]) -> None:
+    def __init__(self, device: torch.device, kernels: Sequence[dict]) -> None:
         self.device = device
-        self._facts = {"name": self.name, "stream": stream, "kernels": tuple(kernels)}
+        self._kernels = tuple(kernels)
+
+    @property
+    def _facts(self) -> dict[str, object]:
+        is_gpu = self.device.type == "cuda"
+        stream = torch.cuda.current_stream(self.device).cuda_stream if is_gpu else 0
+        return {"name": self.name, "stream": stream, "kernels": self._kernels}
 
     def __repr__(self) -> str:
         return f"<replay of {len(self['kernels'])} kernels on {self.device}>"

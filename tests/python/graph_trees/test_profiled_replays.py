@@ -3,6 +3,7 @@
 import json
 import textwrap
 
+import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
 
@@ -59,6 +60,34 @@ def test_a_profile_has_the_launch_of_a_replay_and_the_kernels_in_it(tmp_path):
     own = [name.rpartition("_")[0] for name in kernels if name.startswith("kiln_")]
     assert own and sorted(own) == sorted(told)
     assert (recordings(), skips()) == (1, 0)
+
+
+@pytest.mark.parametrize("is_graph", [False, True])
+def test_each_launch_has_the_stream_that_it_is_on(is_graph, tmp_path):
+    x = torch.rand(64, 64, device="cuda")
+    called = graphs(lambda x: (x + 1).sin(), cudagraphs=is_graph)
+    streams = [torch.cuda.Stream(), torch.cuda.current_stream(), torch.cuda.Stream()]
+
+    def call():
+        for stream in streams:
+            torch.cuda.synchronize()
+            with torch.cuda.stream(stream):
+                torch.testing.assert_close(called(x), (x + 1).sin())
+        torch.cuda.synchronize()
+
+    call()
+    with profile(activities=ACTIVITIES) as seen:
+        call()
+    name = "kiln_graph_replay" if is_graph else "kiln_poi_fused_add_sin_0"
+    told = [event.kwinputs["stream"] for event in seen.events() if event.name == name]
+    assert told == [stream.cuda_stream for stream in streams]
+    seen.export_chrome_trace(str(tmp_path / "trace.json"))
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    rows = [e for e in events if e.get("cat") == "kernel" and e["name"].startswith("kiln_poi_")]
+    assert len(rows) == 3
+    if not is_graph:
+        assert len({row["tid"] for row in rows}) == 3
+        assert all(row["tid"] == row["args"]["stream"] for row in rows)
 
 
 def test_hooks_see_one_launch_of_a_replay():
