@@ -206,7 +206,7 @@ void CudaBody::IndexCheck(ScalarId id) {
       node.op == ScalarOp::kWrapIndex ? "k_wrap_index(" : "k_check_index(";
   for (ScalarId arg : node.args) absl::StrAppend(&text, Text(arg), ", ");
   if (node.args.size() < 3) absl::StrAppend(&text, "true, ");
-  Define(id, absl::StrCat(text, "\"", absl::StrJoin(nest.origins, "+"),
+  Define(id, absl::StrCat(text, "\", in ", absl::StrJoin(nest.origins, "+"),
                           "\", \"", kSymbolPlaceholder, "\")"));
 }
 

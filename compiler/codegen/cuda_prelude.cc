@@ -21,35 +21,34 @@ constexpr PreludePart kParts[] = {
 )"},
     // Prints and stops the grid: the context ends with "device-side assert". The text
     // is in memory that the driver still reads then. One thread writes it; others
-    // wait for the end that it brings.
+    // wait for the end that it brings. It is written from its end, since that needs
+    // least code, which every unit with an index would have built.
     {"k_outside", "",
      R"(extern "C" __device__ void __assertfail(const char* message, const char* file, unsigned int line, const char* function, unsigned long size);
 static __device__ unsigned k_outside_met;
 static __device__ char k_outside_text[512];
-static __device__ __noinline__ char* k_outside_put(char* to, const char* text) {
-  while (*text != 0 && to < k_outside_text + 511) *to++ = *text++;
-  return to;
-}
-static __device__ __noinline__ char* k_outside_put(char* to, long long number) {
-  unsigned long long rest = (unsigned long long)number, unit = 1;
-  if (number < 0) {
-    *to++ = '-';
-    rest = 0 - rest;
-  }
-  while (rest / unit > 9) unit *= 10;
-  for (; unit != 0; unit /= 10) *to++ = (char)('0' + rest / unit % 10);
+static __device__ __noinline__ char* k_outside_put(char* to, long long number, const char* text) {
+  const char* end = text;
+#pragma unroll 1
+  while (*end != 0 && end < text + 400) ++end;
+#pragma unroll 1
+  while (end != text) *--to = *--end;
+  unsigned long long rest = number < 0 ? 0 - (unsigned long long)number : (unsigned long long)number;
+#pragma unroll 1
+  do {
+    *--to = (char)('0' + rest % 10);
+    rest /= 10;
+  } while (rest != 0);
+  if (number < 0) *--to = '-';
   return to;
 }
 [[noreturn]] static __device__ __noinline__ void k_outside(long long i, long long n, const char* operators, const char* kernel) {
   while (atomicCAS(&k_outside_met, 0u, 1u) != 0u) __nanosleep(1000);
-  char* to = k_outside_put(k_outside_text, "index out of bounds: index ");
-  to = k_outside_put(to, i);
-  to = k_outside_put(to, " of a dimension of size ");
-  to = k_outside_put(to, n);
-  to = k_outside_put(to, ", in ");
-  *k_outside_put(to, operators) = 0;
+  char* to = k_outside_put(k_outside_text + 511, n, operators);
+  to = k_outside_put(to, i, " of a dimension of size ");
+  to = k_outside_put(to, 0, "index out of bounds: index ") + 1;  // without the 0
   __threadfence();
-  __assertfail(k_outside_text, "kiln", 0, kernel, 1);
+  __assertfail(to, "kiln", 0, kernel, 1);
   for (;;) __trap();
 }
 )"},
