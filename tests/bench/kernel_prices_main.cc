@@ -17,6 +17,7 @@
 #include <fstream>
 #include <iterator>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -131,11 +132,12 @@ absl::Status WriteFile(const std::string& path, const Options& options,
       const KernelPlan plan,
       PlanNests(std::get<LoopProgram>(std::move(ir)), env, records));
   const std::string file = path.substr(path.rfind('/') + 1);
+  std::set<std::string> met;  // a graph's kernels of one key count once
   for (const PlannedStep& step : plan.steps) {
     const auto* kernel = std::get_if<PlannedKernel>(&step);
     if (kernel == nullptr) continue;
     ASSIGN_OR_RETURN(const ConfigSpace space, ConfigsOf(*kernel, plan, env));
-    if (space.Key().empty()) continue;
+    if (space.Key().empty() || !met.insert(space.Key()).second) continue;
     for (const KernelConfig& config : Cheapest(space, options)) {
       Recorder recorder;
       if (!options.build) {
