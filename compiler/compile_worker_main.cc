@@ -29,8 +29,8 @@
 #include "proto/base/frame.h"
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
-#include "proto/jail/be_idle.h"
 #include "proto/jail/enter_jail.h"
+#include "proto/jail/lowest_priority.h"
 #include "runtime/cpu_device.h"
 #include "runtime/cuda_device.h"
 #include "runtime/device_target.h"
@@ -273,7 +273,7 @@ int Serve() {
       return 3;
     }
     if (!WriteFrame(kSocketFd, reply.SerializeAsString()).ok()) return 0;
-    BeIdle();  // its hello is out
+    TakeLowestPriority();  // its hello is out
   }
 }
 

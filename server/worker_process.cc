@@ -33,7 +33,7 @@ JailedChildOptions OptionsFor(const WorkerLimits& limits,
                                 .scratch_prefix = scratch_prefix};
   options.jail.levels = limits.sandbox;
   options.jail.gpu = how.gpu;
-  options.jail.idle_after_hello = how.is_first;
+  options.jail.lowest_after_hello = how.is_first;
   options.jail.readable = limits.readable;
   options.jail.memory_bytes = limits.memory_bytes;
   // From the start of the process, which makes way once it has used half.
@@ -56,7 +56,7 @@ absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerProcess::Start(
 
   wire::WorkRequest hello;
   hello.mutable_hello();
-  // An idle one gets what others leave, as it will for its jobs.
+  // One of the lowest priority gets what others leave, as it will for its jobs.
   const absl::Duration wall =
       how.is_first ? kStartWall : std::max(kStartWall, limits.wall);
   absl::StatusOr<wire::WorkReply> reply = worker->CallWithin(wall, hello);

@@ -38,7 +38,7 @@ struct WorkerLimits {
 struct WorkerStart {
   bool gpu = false;  // it may open the machine's
   // Nobody knows the compilers yet, and the daemon's start waits for this one's hello,
-  // which it says at the daemon's own priority. Others say it idle, as hits go first.
+  // which it says at the daemon's own priority. Others have the lowest, as hits go first.
   bool is_first = false;
 };
 

@@ -11,8 +11,9 @@ namespace kiln {
 // words after them come back.
 //
 // It returns in a child of this process, which is in the strongest jail of the
-// spec's range that the machine allows: so is all that it starts from then on. It is
-// idle (be_idle.h), unless the spec says that it becomes so after its hello.
+// spec's range that the machine allows: so is all that it starts from then on. It has
+// the lowest priority (lowest_priority.h), unless the spec says that it takes it after
+// its hello.
 // This process stays outside, idle, and never returns: it tells of the jail on
 // descriptor 3 (JailReport), ends the worker with all its processes when the
 // other side of descriptor 3 is closed or SIGTERM comes, and ends as the worker

@@ -20,12 +20,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/status.h"
-#include "proto/jail/be_idle.h"
 #include "proto/jail/jail_identity.h"
 #include "proto/jail/jail_landlock.h"
 #include "proto/jail/jail_root.h"
 #include "proto/jail/jail_syscalls.h"
 #include "proto/jail/jail_view.h"
+#include "proto/jail/lowest_priority.h"
 
 namespace kiln {
 namespace {
@@ -170,7 +170,7 @@ void StartInside(const Attempt& attempt) {
   setpgid(0, 0);
   KeepToView(attempt, ruleset);
   SayReady(attempt);
-  if (!attempt.spec.idle_after_hello) BeIdle();
+  if (!attempt.spec.lowest_after_hello) TakeLowestPriority();
 }
 
 // Where its own user can't walk to its scratch folder from the root, it uses the
@@ -192,7 +192,7 @@ void StartHere(const Attempt& attempt) {
   LimitAndFilter(attempt);
   KeepToView(attempt, ruleset);
   SayReady(attempt);
-  if (!attempt.spec.idle_after_hello) BeIdle();
+  if (!attempt.spec.lowest_after_hello) TakeLowestPriority();
 }
 
 // Like fork, into new namespaces.

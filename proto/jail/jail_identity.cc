@@ -130,7 +130,7 @@ absl::Status LimitSelf(const JailSpec& spec, bool users_own) {
   RETURN_IF_ERROR(
       SetLimit(RLIMIT_NOFILE, "open files", spec.gpu ? kFilesWithGpu : kFiles));
   RETURN_IF_ERROR(SetLimit(RLIMIT_MSGQUEUE, "message queues", 0));
-  // A machine may let its users hurry; nobody comes back from idle priority.
+  // A machine may let its users hurry; nobody comes back from the lowest.
   RETURN_IF_ERROR(SetLimit(RLIMIT_NICE, "nice values", 0));
   RETURN_IF_ERROR(SetLimit(RLIMIT_RTPRIO, "real-time priority", 0));
   const int64_t cores =

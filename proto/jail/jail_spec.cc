@@ -34,8 +34,8 @@ absl::Status TakeWord(absl::string_view word, JailSpec& spec) {
     spec.writable.push_back(value);
   } else if (parts.first == "gpu") {
     spec.gpu = value == "1";
-  } else if (parts.first == "idle-after-hello") {
-    spec.idle_after_hello = value == "1";
+  } else if (parts.first == "lowest-after-hello") {
+    spec.lowest_after_hello = value == "1";
   } else if (parts.first == "memory") {
     if (!absl::SimpleAtoi(value, &spec.memory_bytes)) return NoWord(word);
   } else if (parts.first == "cpu") {
@@ -77,7 +77,7 @@ std::vector<std::string> JailWords(const JailSpec& spec) {
       absl::StrCat("strongest=", JailLevelName(spec.levels.strongest)),
       absl::StrCat("scratch=", spec.scratch),
       absl::StrCat("gpu=", spec.gpu ? 1 : 0),
-      absl::StrCat("idle-after-hello=", spec.idle_after_hello ? 1 : 0),
+      absl::StrCat("lowest-after-hello=", spec.lowest_after_hello ? 1 : 0),
       absl::StrCat("memory=", spec.memory_bytes),
       absl::StrCat("cpu=", spec.cpu_seconds)};
   for (const std::string& path : spec.readable) {

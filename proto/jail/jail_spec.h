@@ -12,7 +12,7 @@ namespace kiln {
 
 // What keeps a worker in, weakest first. Each has what those before it have.
 enum class JailLevel {
-  // Resource limits, idle priority, and the end of all its processes with it;
+  // Resource limits, the lowest priority, and the end of all its processes with it;
   // fewer system calls where the kernel filters them.
   kLimits,
   // Landlock: it sees the compilers and its scratch folder and nothing else.
@@ -42,9 +42,10 @@ struct JailSpec {
   bool gpu = false;                   // may open NVIDIA's devices
   int64_t memory_bytes = 0;           // that each process may write; 0: any
   int64_t cpu_seconds = 0;            // of each process; 0: any
-  // False: idle from its first instruction. True: it has its starter's priority until
-  // it calls BeIdle (be_idle.h) itself, for one whose hello somebody waits for.
-  bool idle_after_hello = false;
+  // False: the lowest priority from its first instruction. True: its starter's, until
+  // it calls TakeLowestPriority (lowest_priority.h) itself, for one whose hello
+  // somebody waits for.
+  bool lowest_after_hello = false;
 };
 
 // The words of a spec, "--jail" first and "--" last.

@@ -25,6 +25,8 @@ constexpr uint32_t kRefused[] = {
     SYS_fanotify_init, SYS_quotactl, SYS_swapon, SYS_swapoff, SYS_acct,
     // Namespaces.
     SYS_unshare, SYS_setns,
+    // A policy that a filter does not see, as it lies in memory.
+    SYS_sched_setattr,
     // Other processes.
     SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp,
     SYS_pidfd_getfd, SYS_process_madvise,
@@ -43,10 +45,9 @@ constexpr uint32_t kRefused[] = {
 // Limits, priority, cores and memory of the process that the first argument
 // names, 0 for the one that calls. Same user, so the kernel itself lets a worker
 // without one of its own do this to its daemon.
-constexpr uint32_t kOfSelfAlone[] = {
-    SYS_prlimit64,     SYS_sched_setscheduler, SYS_sched_setparam,
-    SYS_sched_setattr, SYS_sched_setaffinity,  SYS_migrate_pages,
-    SYS_move_pages};
+constexpr uint32_t kOfSelfAlone[] = {SYS_prlimit64,      SYS_sched_setscheduler,
+                                     SYS_sched_setparam, SYS_sched_setaffinity,
+                                     SYS_migrate_pages,  SYS_move_pages};
 
 // <linux/ioprio.h> has it only as of Linux 6.
 constexpr uint32_t kIoPrioWhoProcess = 1;
@@ -147,6 +148,8 @@ absl::Status RefuseSystemCalls(OwnGroups groups, Sockets sockets) {
   filter.Refuse(SYS_setsid, EPERM);
   if (groups == OwnGroups::kRefused) filter.Refuse(SYS_setpgid, EPERM);
   for (const uint32_t call : kOfSelfAlone) filter.RequireArgument(call, 0, 0);
+  // Beside those of other policies hits wait longer (lowest_priority.h).
+  filter.RequireArgument(SYS_sched_setscheduler, 1, SCHED_BATCH);
   // These name a process, a group or a user by two.
   filter.RequireArgument(SYS_setpriority, 0, PRIO_PROCESS);
   filter.RequireArgument(SYS_setpriority, 1, 0);

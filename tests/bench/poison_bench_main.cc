@@ -4,14 +4,13 @@
 //
 // Starts private daemons, one with a worker that does as the graph says, one with a
 // worker that lies about what it planned. So many clients look for 32 KiB
-// artifacts: for as long as before alone, likewise beside a loop at idle priority
-// that is none of the daemon's, then while every poison goes through, round after
+// artifacts: for as long as before alone, likewise beside a loop at the workers'
+// priority that is none of the daemon's, then while every poison goes through, round after
 // round. Prints the percentiles and the medians, over the rounds, of the ratios of
 // the 99th. What the loop costs is the kernel's: on two cores one that never
 // sleeps keeps a core from taking over what waits for the other.
 // Exit 1 when something could not be run, or a poison did not fail as is due.
 #include <grpcpp/grpcpp.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -31,6 +30,7 @@
 
 #include "proto/admin_service.grpc.pb.h"
 #include "proto/compile_service.grpc.pb.h"
+#include "proto/jail/lowest_priority.h"
 #include "tests/bench/bench_daemon.h"
 #include "tests/bench/lookup_clients.h"
 
@@ -117,17 +117,16 @@ std::string Refusal(wire::CompileService::Stub& daemon,
   return {found->second.data(), found->second.size()};
 }
 
-// A process that takes what processor time nobody else wants, while this lives.
-class IdleLoop {
+// A process that takes what processor time others leave, while this lives.
+class LowestLoop {
  public:
-  IdleLoop() : pid_(fork()) {
+  LowestLoop() : pid_(fork()) {
     if (pid_ != 0) return;
-    const sched_param none = {};
-    sched_setscheduler(0, SCHED_IDLE, &none);
+    TakeLowestPriority();
     while (getppid() != 0) {
     }
   }
-  ~IdleLoop() {
+  ~LowestLoop() {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
@@ -166,7 +165,7 @@ class Patient {
       requests.push_back(RequestOf(poison, ++jobs_));
     const float quiet = LookFor(time, clients, quiet_);
     const float beside_loop = [&] {
-      const IdleLoop loop;
+      const LowestLoop loop;
       return LookFor(time, clients, looped_);
     }();
     const Clock::time_point begun = Clock::now();
@@ -192,9 +191,9 @@ class Patient {
     std::printf("%s: %d poisoned jobs, each failed with its reason\n", name,
                 jobs_);
     TellPercentiles("alone", quiet_);
-    TellPercentiles("beside an idle loop", looped_);
+    TellPercentiles("beside a loop", looped_);
     TellPercentiles("beside the poison", poisoned_);
-    TellRatios("p99 idle loop / alone", loop_ratios_, "");
+    TellRatios("p99 loop / alone", loop_ratios_, "");
     TellRatios("p99 poison / alone", ratios_, "; bar: <= 1.2");
   }
 

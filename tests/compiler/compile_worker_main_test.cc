@@ -40,14 +40,14 @@ std::string Script(const std::string& folder, const std::string& otherwise) {
 class Worker {
  public:
   Worker(const std::string& folder, const std::string& compiler,
-         bool idle_after_hello = false) {
+         bool lowest_after_hello = false) {
     JailedChildOptions options = {
         .program =
             absl::StrCat(getenv("TEST_SRCDIR"), "/kiln/compiler/kiln-worker"),
         .env = {absl::StrCat("KILN_HOST_CC=", compiler)},
         .scratch_prefix = absl::StrCat(folder, "/worker")};
     options.jail.writable = {folder};
-    options.jail.idle_after_hello = idle_after_hello;
+    options.jail.lowest_after_hello = lowest_after_hello;
     auto child = JailedChild::Start(options, absl::Minutes(1));
     EXPECT_TRUE(child.ok()) << child.status();
     child_ = *std::move(child);
@@ -144,7 +144,7 @@ std::string Line(const std::string& folder, const std::string& name) {
   return line;
 }
 
-constexpr char kIdle[] = "19 SCHED_IDLE";
+constexpr char kLowest[] = "19 SCHED_BATCH";
 
 wire::WorkRequest Hello() {
   wire::WorkRequest hello;
@@ -154,9 +154,9 @@ wire::WorkRequest Hello() {
 
 // A daemon's start waits for the first hello, and nobody whose priority counts for a
 // job.
-TEST_F(KilnWorker, TheFirstSaysHelloAtItsDaemonsPriorityAndDoesJobsIdle) {
+TEST_F(KilnWorker, TheFirstSaysHelloAtItsDaemonsPriorityAndJobsAtTheLowest) {
   ASSERT_EQ(std::system(TellPriority(folder_ + "/ours").c_str()), 0);
-  Worker worker(folder_, TellingCompiler(folder_), /*idle_after_hello=*/true);
+  Worker worker(folder_, TellingCompiler(folder_), /*lowest_after_hello=*/true);
   worker.Send(Hello());
   EXPECT_TRUE(worker.Reply().has_hello());
   EXPECT_EQ(Line(folder_, "asked"), Line(folder_, "ours"));
@@ -164,23 +164,23 @@ TEST_F(KilnWorker, TheFirstSaysHelloAtItsDaemonsPriorityAndDoesJobsIdle) {
   worker.Send(BuildOf("kiln_two"));
   const wire::WorkReply built = worker.Reply();
   EXPECT_TRUE(built.has_build()) << built.error().message();
-  EXPECT_EQ(Line(folder_, "built"), kIdle);
+  EXPECT_EQ(Line(folder_, "built"), kLowest);
 }
 
 // Hits of its daemon go before it; a client's own worker is as this one.
-TEST_F(KilnWorker, AnotherSaysHelloIdle) {
+TEST_F(KilnWorker, AnotherSaysHelloAtTheLowestPriority) {
   Worker worker(folder_, TellingCompiler(folder_));
   worker.Send(Hello());
   EXPECT_TRUE(worker.Reply().has_hello());
-  EXPECT_EQ(Line(folder_, "asked"), kIdle);
+  EXPECT_EQ(Line(folder_, "asked"), kLowest);
 }
 
-TEST_F(KilnWorker, DoesAJobThatComesFirstIdle) {
+TEST_F(KilnWorker, DoesAJobThatComesFirstAtTheLowestPriority) {
   Worker worker(folder_, TellingCompiler(folder_));
   worker.Send(BuildOf("kiln_two"));
   const wire::WorkReply built = worker.Reply();
   EXPECT_TRUE(built.has_build()) << built.error().message();
-  EXPECT_EQ(Line(folder_, "built"), kIdle);
+  EXPECT_EQ(Line(folder_, "built"), kLowest);
 }
 
 TEST_F(KilnWorker, AnObjectThatIsAnothersIsRefused) {

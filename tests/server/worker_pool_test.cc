@@ -172,18 +172,17 @@ TEST(WorkerPool, AWorkerKilledWhileIdleCostsNothing) {
   EXPECT_TRUE(p.Plan("fake.salt.b").ok());
 }
 
-// The first is not, whose hello the start waits for: fake_worker leaves its priority
-// as it is.
-TEST(WorkerPool, AReplacementIsIdleBeforeItsHello) {
+// The first, whose hello the start waits for, says it at the daemon's own.
+TEST(WorkerPool, AReplacementHasTheLowestPriorityBeforeItsHello) {
   Pool p(1);
-  const auto policy = [&] {
-    return sched_getscheduler(p.pool->Snapshot()[0].pid);
+  const auto policy_at_hello = [&p] {
+    return std::string(p.Plan("fake.policy.any").status().message());
   };
-  EXPECT_EQ(policy(), sched_getscheduler(0));
-  ASSERT_NE(policy(), SCHED_IDLE);
+  EXPECT_TRUE(absl::EndsWith(policy_at_hello(),
+                             absl::StrCat("policy ", sched_getscheduler(0))));
   Kill(p, 0);
-  ASSERT_TRUE(p.Plan("fake.salt.a").ok());
-  EXPECT_EQ(policy(), SCHED_IDLE);
+  EXPECT_TRUE(
+      absl::EndsWith(policy_at_hello(), absl::StrCat("policy ", SCHED_BATCH)));
 }
 
 TEST(WorkerPool, TheEndAnswersWhatIsUnderWay) {

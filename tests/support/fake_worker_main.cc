@@ -21,6 +21,7 @@
 //                          pipe pipe_NAME, which lies in the folder of the gates
 //   fake.pry.HEX           an error that says whether the file of this name, in
 //                          hexadecimal digits, can be read
+//   fake.policy.any        an error that has the scheduling policy of its hello
 //   fake.gate.NAME         answers when the file NAME lies in the folder of
 //                          the gates
 //   fake.guard_mod.N       relies on symbol 0 being a multiple of N, unless
@@ -34,6 +35,7 @@
 // has no compiler. So that it may, its jail has the folder around its own too,
 // which a worker's has not.
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -59,12 +61,15 @@
 #include "proto/base/work_error.h"
 #include "proto/jail/enter_jail.h"
 #include "proto/jail/jail_spec.h"
+#include "proto/jail/lowest_priority.h"
 #include "proto/worker.pb.h"
 
 namespace kiln {
 namespace {
 
 constexpr int kSocketFd = 3;
+
+int hello_policy = 0;
 
 struct Order {
   std::string word;
@@ -145,6 +150,9 @@ absl::Status Obey(const Order& order) {
   if (order.word == "bomb") Bomb();
   if (order.word == "orphan") LeaveChild(order.argument);
   if (order.word == "pry") return Pry(order.argument);
+  if (order.word == "policy") {
+    return absl::InternalError(absl::StrCat("policy ", hello_policy));
+  }
   if (order.word == "gate") WaitForGate(order.argument);
   if (order.word == "garbage") {
     const std::string bytes = "this is not a frame, however long one looks";
@@ -344,7 +352,10 @@ int Serve() {
     if (!request.ParseFromString(*bytes)) return 1;
     wire::WorkReply reply;
     reply.set_id(request.id());
-    if (request.has_hello()) SayHello(*reply.mutable_hello());
+    if (request.has_hello()) {
+      hello_policy = sched_getscheduler(0);
+      SayHello(*reply.mutable_hello());
+    }
     if (request.has_plan()) {
       Put(Plan(request.plan()), *reply.mutable_plan(), reply);
       wire::PassTiming& timing = *reply.add_timings();
@@ -358,6 +369,7 @@ int Serve() {
       Put(Measure(request.measure()), *reply.mutable_measure(), reply);
     }
     if (!WriteFrame(kSocketFd, reply.SerializeAsString()).ok()) return 0;
+    TakeLowestPriority();  // its hello is out
   }
 }
 

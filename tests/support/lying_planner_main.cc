@@ -23,8 +23,8 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/base/assemble.h"
 #include "proto/base/frame.h"
-#include "proto/jail/be_idle.h"
 #include "proto/jail/enter_jail.h"
+#include "proto/jail/lowest_priority.h"
 
 namespace kiln {
 namespace {
@@ -106,7 +106,7 @@ int Serve() {
       more = Bomb(tag);
     }
     if (!WriteFrame(kSocketFd, reply.SerializeAsString() + more).ok()) return 0;
-    BeIdle();  // its hello is out
+    TakeLowestPriority();  // its hello is out
   }
 }
 

@@ -28,8 +28,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/base/child.h"
-#include "proto/jail/be_idle.h"
 #include "proto/jail/jailed_child.h"
+#include "proto/jail/lowest_priority.h"
 #include "proto/jail/own_memory.h"
 #include "tests/proto/jail/jailed.h"
 #include "tests/support/short_folder.h"
@@ -78,10 +78,11 @@ TEST_P(Jailed, ChangesNobodysLimitsAndPriorityButItsOwn) {
   EXPECT_EQ(Ask(*worker, absl::StrCat("change ", other->pid())), "ok");
   EXPECT_EQ(Ask(*worker, absl::StrCat("change ", getpid())), "ok");
   const std::string own = Ask(*worker, "change 0");
-  for (const char* call : {"prlimit", "setscheduler", "setparam", "setattr",
-                           "setaffinity", "setpriority", "ioprio"}) {
+  for (const char* call : {"prlimit", "setscheduler", "setparam", "setaffinity",
+                           "setpriority", "ioprio"}) {
     EXPECT_THAT(own, HasSubstr(absl::StrCat(" ", call)));
   }
+  EXPECT_THAT(own, Not(HasSubstr("setattr")));
   EXPECT_THAT(own, Not(HasSubstr("of a user")));
 }
 
@@ -93,12 +94,12 @@ TEST(CoresWithoutWorkers, AreAnEighthAndNoneOfFew) {
   EXPECT_EQ(CoresWithoutWorkers(128), 16);
 }
 
-TEST_P(Jailed, IsIdleAndWhereItMayBeAUserOfItsOwn) {
+TEST_P(Jailed, HasTheLowestPriorityAndWhereItMayAUserOfItsOwn) {
   const auto one = Start();
   const auto other = Start();
   if (one == nullptr) return;
   const std::string who = Ask(*one, "who");
-  EXPECT_THAT(who, HasSubstr(absl::StrCat("policy ", SCHED_IDLE)));
+  EXPECT_THAT(who, HasSubstr(absl::StrCat("policy ", SCHED_BATCH)));
   EXPECT_THAT(who, HasSubstr("nice 19"));
   cpu_set_t cores;
   ASSERT_EQ(sched_getaffinity(0, sizeof(cores), &cores), 0);
@@ -112,7 +113,7 @@ TEST_P(Jailed, IsIdleAndWhereItMayBeAUserOfItsOwn) {
 }
 
 // Also where the machine lets its users choose any priority.
-TEST_P(Jailed, DoesNotComeBackFromIdlePriority) {
+TEST_P(Jailed, KeepsTheLowestPriority) {
   constexpr rlim_t kAnyNice = 40;
   constexpr rlim_t kAnyRealTime = 99;
   for (const auto& [what, most] : {std::pair(RLIMIT_NICE, kAnyNice),
@@ -124,7 +125,7 @@ TEST_P(Jailed, DoesNotComeBackFromIdlePriority) {
   if (worker == nullptr) return;
   EXPECT_EQ(Ask(*worker, "hurry"), "ok");
   EXPECT_THAT(Ask(*worker, "who"),
-              HasSubstr(absl::StrCat("policy ", SCHED_IDLE, " nice 19")));
+              HasSubstr(absl::StrCat("policy ", SCHED_BATCH, " nice 19")));
 }
 
 // Whether a process of ours that says it is first to go when memory ends says so

@@ -13,7 +13,7 @@
 //   signal PID        ends another process
 //   change PID        another process' limits, priority and cores, or its own
 //                     with 0; which calls did it
-//   hurry             which ways out of idle priority it found
+//   hurry             which ways out of the lowest priority it found
 //   escape PIPE       starts a child in a session of its own, which never ends
 //                     and holds the pipe
 //   bomb              forks until it may not; how often it could
@@ -133,8 +133,8 @@ std::string Dial(const std::string& port) {
 std::string Change(pid_t pid) {
   const rlimit files = {.rlim_cur = 64, .rlim_max = 64};
   const sched_param none = {};
-  // struct sched_attr: its size, SCHED_IDLE, and zeros.
-  uint32_t attributes[12] = {sizeof(attributes), SCHED_IDLE};
+  // struct sched_attr: its size, SCHED_BATCH, and zeros.
+  uint32_t attributes[12] = {sizeof(attributes), SCHED_BATCH};
   cpu_set_t cores;
   sched_getaffinity(0, sizeof(cores), &cores);
   constexpr int kOfProcess = 1;
@@ -144,7 +144,7 @@ std::string Change(pid_t pid) {
     if (result == 0) absl::StrAppend(&did, " ", call);
   };
   count("prlimit", prlimit(pid, RLIMIT_NOFILE, &files, nullptr));
-  count("setscheduler", sched_setscheduler(pid, SCHED_IDLE, &none));
+  count("setscheduler", sched_setscheduler(pid, SCHED_BATCH, &none));
   count("setparam", sched_setparam(pid, &none));
   count("setattr", syscall(SYS_sched_setattr, pid, attributes, 0));
   count("setaffinity", sched_setaffinity(pid, sizeof(cores), &cores));
@@ -185,7 +185,7 @@ std::string Hurry() {
   const sched_param none = {};
   const sched_param first = {.sched_priority = 1};
   count("other", sched_setscheduler(0, SCHED_OTHER, &none));
-  count("batch", sched_setscheduler(0, SCHED_BATCH, &none));
+  count("idle", sched_setscheduler(0, SCHED_IDLE, &none));
   count("fifo", sched_setscheduler(0, SCHED_FIFO, &first));
   count("nice", setpriority(PRIO_PROCESS, 0, 0));
   // The kernel may give each session a weight of its own.

@@ -1,4 +1,4 @@
-#include "proto/jail/be_idle.h"
+#include "proto/jail/lowest_priority.h"
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -6,7 +6,7 @@
 namespace kiln {
 namespace {
 
-constexpr int kIdleNice = 19;
+constexpr int kLowestNice = 19;
 
 void LeaveCoresFree() {
   cpu_set_t cores;
@@ -25,14 +25,14 @@ void LeaveCoresFree() {
 
 int CoresWithoutWorkers(int cores) { return cores / 8; }
 
-void BeIdle() {
-  static bool is_idle = false;
-  if (is_idle) return;
-  is_idle = true;
+void TakeLowestPriority() {
+  static bool is_taken = false;
+  if (is_taken) return;
+  is_taken = true;
   // Best effort: a machine may forbid changes of priority altogether.
   const sched_param none = {};
-  setpriority(PRIO_PROCESS, 0, kIdleNice);
-  sched_setscheduler(0, SCHED_IDLE, &none);
+  setpriority(PRIO_PROCESS, 0, kLowestNice);
+  sched_setscheduler(0, SCHED_BATCH, &none);
   LeaveCoresFree();
 }
 
