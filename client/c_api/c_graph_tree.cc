@@ -37,6 +37,7 @@ struct KilnGraphTree {
   struct InputCount {
     int32_t least = 0;
     bool is_known = false;
+    bool is_removed = false;
   };
   std::vector<InputCount> input_counts;
 };
@@ -54,6 +55,12 @@ FunctionOptions OptionsOf(const KilnGraphFunction& given) {
   options.check_pool = given.check_pool != 0;
   options.skip_is_error = given.skip_is_error != 0;
   return options;
+}
+
+int32_t AlignmentOf(const KilnGraphFunction& given) {
+  const bool is_given =
+      given.struct_size > offsetof(KilnGraphFunction, static_alignment);
+  return is_given ? std::max(given.static_alignment, 1) : 1;
 }
 
 std::vector<std::string> TextsOf(const char* const* texts, int32_t count) {
@@ -86,12 +93,19 @@ int32_t LeastInputs(const KilnGraphFunction& function) {
   return most + 1;
 }
 
+absl::Status CheckNumber(const KilnGraphTree& tree, int32_t function) {
+  RETURN_IF_ERROR(
+      kiln::CheckRange("function", function, 0,
+                       static_cast<int64_t>(tree.input_counts.size()) - 1));
+  if (!tree.input_counts[function].is_removed) return absl::OkStatus();
+  return kiln::MakeError(kiln::ErrorReason::kBadOption,
+                         absl::StrCat("function: ", function, " was removed"));
+}
+
 absl::Status CheckCall(const KilnGraphTree& tree, const KilnGraphCall* call) {
   RETURN_IF_ERROR(
       kiln::CheckStruct("call", call, offsetof(KilnGraphCall, thread)));
-  RETURN_IF_ERROR(
-      kiln::CheckRange("function", call->function, 0,
-                       static_cast<int64_t>(tree.input_counts.size()) - 1));
+  RETURN_IF_ERROR(CheckNumber(tree, call->function));
   RETURN_IF_ERROR(kiln::CheckArray("inputs", call->inputs, call->count));
   const KilnGraphTree::InputCount& due = tree.input_counts[call->function];
   return due.is_known
@@ -101,7 +115,8 @@ absl::Status CheckCall(const KilnGraphTree& tree, const KilnGraphCall* call) {
 }
 
 absl::Status CheckFunction(const KilnGraphFunction* given) {
-  RETURN_IF_ERROR(kiln::CheckStruct("function", given));
+  RETURN_IF_ERROR(kiln::CheckStruct(
+      "function", given, offsetof(KilnGraphFunction, static_alignment)));
   RETURN_IF_ERROR(kiln::CheckRange("mode", kiln::NumberOf(given->mode), 0, 2));
   RETURN_IF_ERROR(CheckInputNumbers("static_inputs", given->static_inputs,
                                     given->static_input_count));
@@ -127,6 +142,7 @@ Function FunctionOf(const KilnGraphFunction& given) {
   function.output_traces =
       TextsOf(given.output_traces, given.output_trace_count);
   if (given.mutation_trace) function.mutation_trace = given.mutation_trace;
+  function.static_alignment = AlignmentOf(given);
   function.options = OptionsOf(given);
   return function;
 }
@@ -190,7 +206,15 @@ KilnStatus* kiln_graph_tree_add(KilnGraphTree* tree,
   if (status.ok()) status = kiln::CheckGiven("number", number);
   if (!status.ok()) return kiln::StatusOf(status);
   *number = tree->tree.AddFunction(FunctionOf(*function));
-  tree->input_counts.push_back({LeastInputs(*function), false});
+  tree->input_counts.push_back({.least = LeastInputs(*function)});
+  return nullptr;
+}
+
+KilnStatus* kiln_graph_tree_remove(KilnGraphTree* tree, int32_t number) {
+  const absl::Status sound = CheckNumber(*tree, number);
+  if (!sound.ok()) return kiln::StatusOf(sound);
+  tree->input_counts[number].is_removed = true;
+  tree->tree.RemoveFunction(number);
   return nullptr;
 }
 
@@ -213,7 +237,10 @@ KilnStatus* kiln_graph_tree_run(KilnGraphTree* tree,
   const int32_t function = given->function;
   const int32_t count = given->count;
   const absl::Status run = tree->tree.Run(function, call);
-  if (run.ok()) tree->input_counts[function] = {count, true};
+  if (run.ok()) {
+    tree->input_counts[function].least = count;
+    tree->input_counts[function].is_known = true;
+  }
   return kiln::StatusOf(run);
 }
 

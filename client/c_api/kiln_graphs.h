@@ -2,7 +2,8 @@
 #define KILN_CLIENT_C_API_KILN_GRAPHS_H_
 
 /* Device graphs that share one pool of memory and are replayed in any order,
- * for a framework that has tensors, an allocator and captures of its own.
+ * for a framework that has tensors, an allocator and captures of its own. While
+ * a call goes on, no other thread drops storages of its tree.
  *
  * A function is warmed up by its first call, recorded by its second and
  * replayed by later ones, as runtime/graph_tree/graph_tree.h tells. What that
@@ -165,6 +166,10 @@ typedef struct KilnGraphFunction {
   int32_t always_warm_up;
   int32_t check_pool; /* slow */
   int32_t skip_is_error;
+  /* Since here a smaller struct_size is fine: what it leaves out is 0. */
+  /* Bytes: a static input whose address is no multiple of it is copied, and may
+   * not be written to. 0: all may be anywhere. */
+  int32_t static_alignment;
 } KilnGraphFunction;
 
 /* Writes the function's number, counted from 0. INVALID_ARGUMENT: BAD_OPTION,
@@ -189,12 +194,18 @@ typedef struct KilnGraphCall {
   int64_t thread;
 } KilnGraphCall;
 
+/* No call of the function comes any more. Its recordings go, with those behind
+ * them, when the path of the last call has ended; `body` and constants may go at
+ * once. INVALID_ARGUMENT: BAD_OPTION, there is no such function. */
+KilnStatus* kiln_graph_tree_remove(KilnGraphTree* tree, int32_t number);
+
 /* What the host failed with is INTERNAL, "the framework's NAME failed".
  * INVALID_ARGUMENT: BAD_OPTION, no such function; an input that the function
  * names is missing; or another number of inputs than an earlier call's that ran. */
 KilnStatus* kiln_graph_tree_run(KilnGraphTree* tree, const KilnGraphCall* call);
-/* Drops all recordings. A call afterwards is FAILED_PRECONDITION. The host may
- * call it from within a call of the tree, at whose end the recordings go. */
+/* Drops all recordings, after a restore where outputs of replays are live. A call
+ * afterwards is FAILED_PRECONDITION. The host may call it from within a call of the
+ * tree, at whose end the recordings go. */
 void kiln_graph_tree_shutdown(KilnGraphTree* tree);
 /* A backward ran that is none of the tree's. */
 void kiln_graph_tree_backward_ran(KilnGraphTree* tree);
@@ -234,8 +245,8 @@ typedef struct KilnGraphOptions {
   int32_t sizes_warn_limit;
   int32_t skip_dynamic; /* graphs with symbols are run without */
   int32_t no_mutation_of_results;
-  int32_t
-      skip_is_error;  /* that a graph must be run without is an error, once */
+  /* That a graph must be run without is an error, once. */
+  int32_t skip_is_error;
   int32_t check_pool; /* slow */
   /* `capture_size_count` times `capture_size_values` values of a graph's symbols,
    * in the order in which its inputs have them first: these sizes alone are

@@ -1,7 +1,6 @@
 #include "runtime/graph_tree/graph_tree.h"
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "runtime/graph_tree/mutation_policy.h"
 #include "runtime/graph_tree/path.h"
 #include "runtime/graph_tree/pool_check.h"
+#include "runtime/graph_tree/subtrees.h"
 
 namespace kiln::graph_tree {
 namespace {
@@ -22,15 +22,6 @@ constexpr int kMostFailures = 3;  // in a row: each may cost a pool
 constexpr char kThreadText[] =
     "skipping cudagraph while another thread holds outputs of the last ones, "
     "for function ";
-
-using Children = absl::flat_hash_map<int, std::vector<std::unique_ptr<Node>>>;
-
-void TakeAll(Children& children, std::vector<std::unique_ptr<Node>>& nodes) {
-  for (auto& [id, list] : children) {
-    std::move(list.begin(), list.end(), std::back_inserter(nodes));
-  }
-  children.clear();
-}
 
 }  // namespace
 
@@ -65,7 +56,7 @@ absl::Status GraphTree::Run(int function_id, Call& call) {
   is_running_ = true;
   const auto done = absl::MakeCleanup([this] {
     is_running_ = false;
-    if (is_shut_down_) DropRecordings();
+    if (is_shut_down_) LetGo();
   });
   thread_ = call.thread;
   if (is_another) {
@@ -90,14 +81,16 @@ absl::Status GraphTree::RunOnce(const Function& function, Call& call) {
     return RunPlainly(function, call);
   }
   if (NeedsWarmUp(function)) return WarmUp(function, call);
-  if (state() == TreeState::kRecording) return Record(function, call);
 
+  const bool may_match = state() != TreeState::kRecording;
   std::string unexpected;
-  ASSIGN_OR_RETURN(Node * match, FindMatch(function, call, unexpected));
-  if (match != nullptr) return Execute(*match, call);
-  if (current_ != nullptr && roots_.contains(function.id)) {
-    RETURN_IF_ERROR(TryEndExecution(call));
-    if (current_ == nullptr) return RunOnce(function, call);
+  if (may_match) {
+    ASSIGN_OR_RETURN(Node * match, FindMatch(function, call, unexpected));
+    if (match != nullptr) return Execute(*match, call);
+    if (current_ != nullptr && roots_.contains(function.id)) {
+      RETURN_IF_ERROR(TryEndExecution(call));
+      if (current_ == nullptr) return RunOnce(function, call);
+    }
   }
   if (!function.mutated_inputs.empty()) {
     // What was an output of a graph may be none any more.
@@ -108,8 +101,10 @@ absl::Status GraphTree::RunOnce(const Function& function, Call& call) {
     RETURN_IF_ERROR(CountRerecord(function, unexpected));
     if (ExceedsRerecordLimit(function)) return RunPlainly(function, call);
   }
-  ++counters_.records_without_match;
-  RETURN_IF_ERROR(TryEndExecution(call));
+  if (may_match) {
+    ++counters_.records_without_match;
+    RETURN_IF_ERROR(TryEndExecution(call));
+  }
   return Record(function, call);
 }
 
@@ -409,23 +404,21 @@ absl::Status GraphTree::Skip(const Function& function, std::string text) {
 void GraphTree::Shutdown() {
   is_shut_down_ = true;
   // A call under way reads the nodes of its path: it drops them at its end.
-  if (!is_running_) DropRecordings();
+  if (!is_running_) LetGo();
+}
+
+void GraphTree::LetGo() {
+  const bool any_live =
+      current_ != nullptr && !LiveOutputs(current_->path).empty();
+  if (any_live) {
+    IgnoreBecause(RestorePool(), "the pool is gone already, by a failure");
+  }
+  DropRecordings();
 }
 
 void GraphTree::DropRecordings() {
   EndPath();
-  std::vector<std::unique_ptr<Node>> nodes;
-  TakeAll(roots_, nodes);
-  DropAll(std::move(nodes));
-}
-
-void GraphTree::DropAll(std::vector<std::unique_ptr<Node>> nodes) {
-  // One after the other: a path may be longer than a stack is deep.
-  while (!nodes.empty()) {
-    const std::unique_ptr<Node> node = std::move(nodes.back());
-    nodes.pop_back();
-    TakeAll(node->children, nodes);
-  }
+  DropNodes(TakeNodes(roots_));
 }
 
 void GraphTree::RemoveFunction(int function) {
@@ -436,34 +429,7 @@ void GraphTree::RemoveFunction(int function) {
 
 void GraphTree::DropRemoved() {
   const std::vector<int> removed = std::exchange(removed_, {});
-  std::vector<std::unique_ptr<Node>> nodes;
-  const auto remove = [&](Children& children, Followers& followers) {
-    for (const int id : removed) {
-      const auto at = children.find(id);
-      if (at != children.end()) {
-        std::move(at->second.begin(), at->second.end(),
-                  std::back_inserter(nodes));
-        children.erase(at);
-      }
-      followers.refused_mutation.erase(id);
-      followers.unexpected_rerecords.erase(id);
-    }
-  };
-  remove(roots_, first_);
-  std::vector<Node*> kept;
-  const auto keep = [&](const Children& children) {
-    for (const auto& [id, list] : children) {
-      for (const std::unique_ptr<Node>& node : list) kept.push_back(node.get());
-    }
-  };
-  keep(roots_);
-  while (!kept.empty()) {
-    Node& node = *kept.back();
-    kept.pop_back();
-    remove(node.children, node.followers);
-    keep(node.children);
-  }
-  DropAll(std::move(nodes));
+  DropNodes(TakeNodesOf(removed, roots_, first_));
   for (const int id : removed) functions_[id].reset();
 }
 

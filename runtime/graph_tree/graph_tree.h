@@ -66,11 +66,9 @@ class GraphTree {
   void BackwardRanElsewhere() { forwards_pending_ = false; }
 
   // Has outputs that are in use own their memory, which after a replay they do
-  // not until something else is allocated: before a Shutdown that they outlive.
-  absl::Status RestorePool();
-
-  // Drops all recordings, with what they hold. A function that is being run may
-  // call it: then the recordings go when the call that runs it ends.
+  // not until something else is allocated; then drops all recordings, with what
+  // they hold. A function that is being run may call it: then the recordings go
+  // when the call that runs it ends.
   void Shutdown();
 
   TreeState state() const {
@@ -88,6 +86,8 @@ class GraphTree {
   void Tell(TreeNote note);
 
  private:
+  // Has outputs that are in use own their memory.
+  absl::Status RestorePool();
   // With the pool checked, where `function` asks for that.
   absl::Status RestorePoolFor(const Function& function);
   absl::Status RunOnce(const Function& function, Call& call);
@@ -127,22 +127,21 @@ class GraphTree {
   const Followers& FollowersHere() const {
     return current_ ? current_->followers : first_;
   }
-  absl::flat_hash_map<int, std::vector<std::unique_ptr<Node>>>& ChildrenHere() {
-    return current_ ? current_->children : roots_;
-  }
+  Children& ChildrenHere() { return current_ ? current_->children : roots_; }
   void Enter(Node* node, TreeState state);
   absl::Status Skip(const Function& function, std::string text);
+  // Drops all recordings, when outputs that are in use own their memory.
+  void LetGo();
   void DropRecordings();
   // Of removed functions.
   void DropRemoved();
-  static void DropAll(std::vector<std::unique_ptr<Node>> nodes);
 
   const Surroundings around_;
   const Generations& generations_;
   const std::string pool_name_;
 
   std::vector<std::unique_ptr<Function>> functions_;
-  absl::flat_hash_map<int, std::vector<std::unique_ptr<Node>>> roots_;
+  Children roots_;
   std::vector<std::unique_ptr<Node>> warm_ups_;  // of the current path
   Followers first_;
   Node* current_ = nullptr;

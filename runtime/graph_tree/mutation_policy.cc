@@ -8,13 +8,13 @@ namespace kiln::graph_tree {
 
 int CountRefusedMutations(const Function& function, const Call& call,
                           Path path) {
-  const std::vector<int>& fixed = function.static_inputs;
-  return static_cast<int>(std::count_if(
-      function.mutated_inputs.begin(), function.mutated_inputs.end(),
-      [&](int input) {
-        return std::find(fixed.begin(), fixed.end(), input) == fixed.end() &&
-               !IsManaged(path, call.inputs[input].storage_address);
-      }));
+  return static_cast<int>(
+      std::count_if(function.mutated_inputs.begin(),
+                    function.mutated_inputs.end(), [&](int input) {
+                      const Input& given = call.inputs[input];
+                      return !IsStatic(function, input, given.address) &&
+                             !IsManaged(path, given.storage_address);
+                    }));
 }
 
 std::string MutationText(const Function& function, int count) {

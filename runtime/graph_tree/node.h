@@ -29,6 +29,9 @@ struct Followers {
   absl::flat_hash_map<int, int> unexpected_rerecords;
 };
 
+struct Node;
+using Children = absl::flat_hash_map<int, std::vector<std::unique_ptr<Node>>>;
+
 struct NodeOutput {
   WatchedStorage storage;  // none: not a tensor, or its memory is not ours
   const void* address = nullptr;  // of the storage
@@ -76,7 +79,7 @@ struct Node {
   std::vector<PathIndex> dead_after;
   std::vector<PathIndex> live_after;  // with own outputs
   std::unique_ptr<PoolState> pool_state;
-  absl::flat_hash_map<int, std::vector<std::unique_ptr<Node>>> children;
+  Children children;  // by their functions
 };
 
 }  // namespace kiln::graph_tree

@@ -17,11 +17,6 @@ using Kind = OutputRule::Kind;
 
 Path PathOf(const Node* node) { return node ? Path(node->path) : Path(); }
 
-bool IsStatic(const Function& function, int input) {
-  return std::find(function.static_inputs.begin(), function.static_inputs.end(),
-                   input) != function.static_inputs.end();
-}
-
 void ChooseUses(Node& node, const Call& call) {
   const Path before = PathOf(node.parent);
   const int inputs = static_cast<int>(call.inputs.size());
@@ -35,8 +30,9 @@ void ChooseUses(Node& node, const Call& call) {
       node.uses[i] = InputUse::kManaged;
       node.managed.push_back(i);
     } else {
-      node.uses[i] =
-          IsStatic(*node.function, i) ? InputUse::kStatic : InputUse::kCopied;
+      node.uses[i] = IsStatic(*node.function, i, input.address)
+                         ? InputUse::kStatic
+                         : InputUse::kCopied;
     }
     if (node.uses[i] != InputUse::kCopied) node.addresses[i] = input.address;
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -55,7 +56,10 @@ struct Function {
   int id = 0;
   Mode mode = Mode::kInference;
   std::string name;
-  std::vector<int> static_inputs;   // expected to keep their addresses
+  std::vector<int> static_inputs;  // expected to keep their addresses
+  // Of the addresses of static inputs, in bytes: one elsewhere is copied, and may
+  // not be written to.
+  uintptr_t static_alignment = 1;
   std::vector<int> mutated_inputs;  // that a call writes to
   std::vector<Constant> constants;  // on the device; live as long as this
   // For messages; shorter than the numbers of inputs and outputs: not known.
@@ -66,6 +70,12 @@ struct Function {
   FunctionOptions options;
   void* body = nullptr;  // the recorder's own
 };
+
+// Whether an input at this address is a static one.
+inline bool IsStatic(const Function& function, int input, const void* address) {
+  return absl::c_linear_search(function.static_inputs, input) &&
+         reinterpret_cast<uintptr_t>(address) % function.static_alignment == 0;
+}
 
 // One call. The framework fills in `inputs`; results go where `caller` says.
 struct Call {

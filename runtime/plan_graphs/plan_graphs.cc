@@ -46,11 +46,6 @@ absl::StatusOr<std::unique_ptr<PlanGraphs>> PlanGraphs::Make(
   return graphs;
 }
 
-PlanGraphs::~PlanGraphs() {
-  if (tree_ == nullptr) return;
-  IgnoreBecause(tree_->RestorePool(), "nobody is left to be told");
-}
-
 int PlanGraphs::Add(std::shared_ptr<const Executor> executor,
                     std::vector<int> static_inputs) {
   const wire::LaunchPlan& wire =

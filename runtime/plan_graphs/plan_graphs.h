@@ -30,8 +30,8 @@ namespace kiln {
 // short kernels wait for the host.
 //
 // Results are the caller's until the next iteration begins: then they may be
-// overwritten, and those that no replay gave are taken back. Such a tensor as an
-// input is FAILED_PRECONDITION; who reads its memory himself is not warned.
+// overwritten, and those that no replay gave are taken back. The last ones outlive
+// this. One that was taken back as an input is FAILED_PRECONDITION; who reads its memory himself is not warned.
 //
 // Calls on several streams run one after the other on the device, in the order in
 // which they are made. Other work that reads results is the caller's to order
@@ -48,9 +48,6 @@ class PlanGraphs {
   static absl::StatusOr<std::unique_ptr<PlanGraphs>> Make(
       std::shared_ptr<Device> device, std::shared_ptr<CachingAllocator> memory,
       GraphOptions options = {});
-  // The current step's results outlive this.
-  ~PlanGraphs();
-
   // A plan to call by the number that is returned. `static_inputs`: those that
   // stay where they are, such as weights; one that moves is recorded anew.
   int Add(std::shared_ptr<const Executor> executor,

@@ -1,4 +1,8 @@
-"""Options of device graphs hold for the model that has them, whoever else uses the tree."""
+"""Options of device graphs hold for the model that has them, whoever else uses the tree; and what a
+model has in it goes with the model."""
+
+import gc
+import weakref
 
 import pytest
 import torch
@@ -227,3 +231,52 @@ def test_a_backward_that_is_skipped_ends_the_waiting_of_its_forward(models):
         models.call(backward, overlapping)
         assert not models.tree.native.report()["forwards_pending"]
     assert models.tree.native.report()["recordings"] == 1
+
+
+def test_a_parameter_that_moves_to_an_odd_address_is_copied_from_there(models):
+    function = models.add(double, static=[0])
+    whole = torch.ones(33)
+    models.call(function, *[whole[:32]] * 3)
+    assert models.call(function, *[whole[1:]] * 3)["recordings"] == 1
+    aligned, beside = models.tree.native.nodes()
+    assert aligned["addresses"] == [whole.data_ptr()]
+    assert beside["addresses"] == [0]
+    assert models.tree.native.report()["recorded_copied_inputs"] == 1
+
+
+def test_what_is_recorded_of_a_model_goes_with_the_model(models):
+    class Body:
+        def __call__(self, inputs):
+            return double(inputs)
+
+    x, body = torch.ones(16), Body()
+    kept, gone = models.add(double), models.add(body)
+    gone.kept = gone  # what holds itself is the garbage collector's
+    for function in (kept, gone):
+        models.call(function, *[x] * 3)
+    known = weakref.ref(body)
+    assert len(models.tree.native.nodes()) == 2
+    del body, gone, function
+    gc.collect()
+    assert known() is None
+    assert [node["function"] for node in models.tree.native.nodes()] == [0]
+    assert models.call(kept, x)["recordings"] == 0
+
+
+@pytest.mark.parametrize("how", ["reset", "the last model's end"])
+def test_a_result_that_is_held_owns_its_memory_at_the_end_of_the_tree(models, monkeypatch, how):
+    """A replay has not allocated it."""
+    restored = []
+    device = models.tree.device
+    monkeypatch.setattr(device, "restore", lambda state, live: restored.append(live), raising=False)
+    function = models.add(double)
+    models.call(function, *[torch.ones(16)] * 2)
+    device.step()
+    (held,) = function.direct([])([torch.ones(16)])
+    assert restored == []
+    if how == "reset":
+        graph_trees.reset()
+    else:
+        del function, models.tree
+        gc.collect()
+    assert restored == [[held.untyped_storage()._cdata]]

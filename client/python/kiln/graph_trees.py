@@ -68,6 +68,7 @@ def options_of_function(options: dict[str, object]) -> dict[str, int]:
         "always_warm_up": options["force_cudagraphs_warmup"],
         "check_pool": options["slow_path_cudagraph_asserts"],
         "skip_is_error": options["cudagraph_or_error"],
+        "static_alignment": _ALIGNMENT,
     }
     # Where parameters are inputs of graphs, each module has its own: that is no accident.
     if not options[PARAMETERS_ARE_INPUTS]:
@@ -168,11 +169,7 @@ class GraphFunction:
             return self._plain()
         if self.tree is None:
             self.tree = tree_of(self._index)
-        static = [
-            place
-            for place in facts["static"]
-            if place in facts["tensors"] and inputs[place].data_ptr() % _ALIGNMENT == 0
-        ]
+        static = [place for place in facts["static"] if place in facts["tensors"]]
         function = self.tree.native.add(
             facts["mode"],
             self._program,

@@ -103,3 +103,14 @@ int kiln_py_add_errors(PyObject* module) {
              ? 0
              : -1;
 }
+
+KilnAside kiln_errors_put_aside(void) {
+  KilnAside aside;
+  PyErr_Fetch(&aside.type, &aside.value, &aside.trace);
+  return aside;
+}
+
+void kiln_errors_take_up(KilnAside aside) {
+  if (PyErr_Occurred()) PyErr_WriteUnraisable(NULL);
+  PyErr_Restore(aside.type, aside.value, aside.trace);
+}

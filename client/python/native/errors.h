@@ -20,4 +20,13 @@ PyObject* kiln_py_error_class(void);
 /* Raises `status`, which is freed. Always NULL. Needs the GIL. */
 PyObject* kiln_py_raise(KilnStatus* status);
 
+/* An exception that is on its way, put aside: what a failed call leaves is given
+ * back while it is set, and Python's functions may not be called then. */
+typedef struct KilnAside {
+  PyObject *type, *value, *trace;
+} KilnAside;
+KilnAside kiln_errors_put_aside(void);
+/* Prints what has gone wrong since, and takes the exception up again. */
+void kiln_errors_take_up(KilnAside aside);
+
 #endif /* KILN_CLIENT_PYTHON_NATIVE_ERRORS_H_ */

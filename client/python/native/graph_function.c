@@ -1,6 +1,7 @@
 #include "client/python/native/graph_function.h"
 
 #include "client/python/native/errors.h"
+#include "client/python/native/forked.h"
 #include "client/python/native/graph_recording.h"
 #include "client/python/native/graph_torch.h"
 #include "client/python/native/library.h"
@@ -12,8 +13,10 @@ enum { kInline = 64 }; /* inputs without an allocation */
 typedef struct Called {
   PyObject_HEAD;
   KilnPyTree* tree;
-  int32_t function;
-  int32_t tensors; /* inputs on the device */
+  PyObject* body;      /* what the tree calls */
+  PyObject* constants; /* that the body has of its own */
+  int32_t function;    /* -1: the tree does not know it yet */
+  int32_t tensors;     /* inputs on the device */
   int32_t* places;
 } Called;
 
@@ -24,13 +27,29 @@ static PyObject *generation, *mark_step_counter;
 static int Traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT((PyObject*)((Called*)self)->tree);
+  Py_VISIT(((Called*)self)->body);
+  Py_VISIT(((Called*)self)->constants);
   return 0;
 }
 
+/* The tree drops what it has of a function that nobody can call any more. */
+static void Remove(const KilnPyTree* tree, int32_t function) {
+  if (tree->tree == NULL || function < 0 || kiln_py_abandoned()) return;
+  const KilnAside aside = kiln_errors_put_aside();
+  KilnStatus* status =
+      kiln_library.kiln_graph_tree_remove(tree->tree, function);
+  if (status != NULL) kiln_library.kiln_status_free(status);
+  kiln_errors_take_up(aside);
+}
+
 static int Clear(PyObject* self) {
-  PyObject* tree = (PyObject*)((Called*)self)->tree;
-  ((Called*)self)->tree = NULL;
-  Py_XDECREF(tree);
+  Called* called = (Called*)self;
+  KilnPyTree* tree = called->tree;
+  called->tree = NULL;
+  if (tree != NULL) Remove(tree, called->function);
+  Py_XDECREF((PyObject*)tree);
+  Py_CLEAR(called->body);
+  Py_CLEAR(called->constants);
   return 0;
 }
 
@@ -252,6 +271,7 @@ static void SetOptions(PyObject* options, KilnGraphFunction* function) {
   function->always_warm_up = NumberOf(options, "always_warm_up", 0);
   function->check_pool = NumberOf(options, "check_pool", 0);
   function->skip_is_error = NumberOf(options, "skip_is_error", 0);
+  function->static_alignment = NumberOf(options, "static_alignment", 0);
 }
 
 /* The function's number, or -1 with an exception set. */
@@ -312,13 +332,13 @@ PyObject* kiln_py_graph_function(PyObject* self, PyObject* args) {
   Called* called = (Called*)allocate(called_type, 0);
   if (called == NULL) return NULL;
   Py_INCREF(self);
+  Py_INCREF(given.body);
+  Py_INCREF(given.constants);
   called->tree = tree;
+  called->body = given.body;
+  called->constants = given.constants;
   called->places = NumbersOf(given.tensors, &called->tensors);
-  /* Constants and body live as long as the tree does. */
-  const int failed = called->places == NULL ||
-                     PyList_Append(tree->bodies, given.body) != 0 ||
-                     PyList_Append(tree->bodies, given.constants) != 0;
-  called->function = failed ? -1 : AddTo(tree, &given);
+  called->function = called->places == NULL ? -1 : AddTo(tree, &given);
   PyObject* function =
       called->function < 0
           ? NULL

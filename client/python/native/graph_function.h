@@ -15,7 +15,6 @@ typedef struct KilnPyTree {
   KilnGraphTree* tree;
   KilnHostContext context; /* with the device */
   KilnGraphContext made_in;
-  PyObject* bodies; /* what the tree's functions are made of: a list */
   PyObject* calls;
   PyObject* marks;
 } KilnPyTree;

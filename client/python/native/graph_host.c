@@ -1,5 +1,6 @@
 #include "client/python/native/graph_host.h"
 
+#include "client/python/native/errors.h"
 #include "client/python/native/graph_torch.h"
 #include "client/python/native/reading.h"
 
@@ -248,14 +249,12 @@ static int32_t KeepGradients(void* context, void* given, void* const* storages,
 /* What was raised stays set. */
 static int32_t TakeAnotherPool(void* given) {
   const KilnHostContext* context = given;
-  PyObject *type, *error, *trace;
-  PyErr_Fetch(&type, &error, &trace);
+  const KilnAside aside = kiln_errors_put_aside();
   PyObject* taken =
       PyObject_CallMethod(context->device, "take_another_pool", NULL);
   const int32_t took = taken != NULL && PyObject_IsTrue(taken) == 1;
   Py_XDECREF(taken);
-  if (PyErr_Occurred()) PyErr_WriteUnraisable(context->device);
-  PyErr_Restore(type, error, trace);
+  kiln_errors_take_up(aside);
   return took;
 }
 

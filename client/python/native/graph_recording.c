@@ -49,7 +49,10 @@ static void Leave(KilnRecording* recording) {
 int kiln_recordings_visit(const KilnRecordings* all, visitproc visit,
                           void* arg) {
   for (KilnRecording* one = all->first; one != NULL; one = one->after) {
-    Py_VISIT(one->kept);
+    PyObject* const parts[] = {one->outputs, one->kept,   one->launch,
+                               one->slots,   one->copied, one->narrow,
+                               one->metadata, one->replay};
+    for (int i = 0; i < 8; ++i) Py_VISIT(parts[i]);
     for (int32_t i = 0; i < one->count; ++i) Py_VISIT(one->cached[i].tensor);
   }
   return 0;

@@ -24,7 +24,7 @@ typedef struct KilnRecordings {
   KilnRecording* first;
 } KilnRecordings;
 
-/* Visits the tensors that they hold, for the garbage collector. */
+/* Visits what they hold, for the garbage collector. */
 int kiln_recordings_visit(const KilnRecordings* all, visitproc visit,
                           void* arg);
 

@@ -1,5 +1,7 @@
 #include "client/python/native/graph_torch.h"
 
+#include "client/python/native/errors.h"
+
 static struct {
   PyObject* use_count;     /* of a storage, by address */
   PyObject* free_weak_ref; /* likewise */
@@ -65,24 +67,6 @@ int kiln_graph_torch_learn(void) {
   return PyErr_Occurred() ? -1 : 0;
 }
 
-/* An exception that is on its way, put aside: what a failed call leaves is given
- * back while it is set, and Python's functions may not be called then. */
-typedef struct Aside {
-  PyObject *type, *value, *trace;
-} Aside;
-
-static Aside PutAside(void) {
-  Aside aside;
-  PyErr_Fetch(&aside.type, &aside.value, &aside.trace);
-  return aside;
-}
-
-/* Prints what has gone wrong since, and takes the exception up again. */
-static void TakeUp(Aside aside) {
-  if (PyErr_Occurred()) PyErr_WriteUnraisable(NULL);
-  PyErr_Restore(aside.type, aside.value, aside.trace);
-}
-
 /* Takes `number`, which may be NULL. */
 static long NumberOf(PyObject* number) {
   const long value = number == NULL ? -1 : PyLong_AsLong(number);
@@ -120,35 +104,35 @@ void* kiln_graph_storage_of(PyObject* tensor, void** address) {
 }
 
 void kiln_graph_watch(void* storage) {
-  const Aside aside = PutAside();
+  const KilnAside aside = kiln_errors_put_aside();
   PyObject* object = CallAt(torch.storage_at, storage);
   PyObject* number = object == NULL
                          ? NULL
                          : PyObject_CallMethodObjArgs(object, weak_ref, NULL);
   Py_XDECREF(number);
   Py_XDECREF(object);
-  TakeUp(aside);
+  kiln_errors_take_up(aside);
 }
 
 void kiln_graph_unwatch(void* storage) {
-  const Aside aside = PutAside();
+  const KilnAside aside = kiln_errors_put_aside();
   PyObject* out = CallAt(torch.free_weak_ref, storage);
   Py_XDECREF(out);
-  TakeUp(aside);
+  kiln_errors_take_up(aside);
 }
 
 long kiln_graph_uses(void* storage) {
-  const Aside aside = PutAside();
+  const KilnAside aside = kiln_errors_put_aside();
   const long uses = NumberOf(CallAt(torch.use_count, storage));
-  TakeUp(aside);
+  kiln_errors_take_up(aside);
   return uses;
 }
 
 long kiln_graph_tensor_uses(PyObject* tensor) {
-  const Aside aside = PutAside();
+  const KilnAside aside = kiln_errors_put_aside();
   const long uses =
       NumberOf(PyObject_CallMethodObjArgs(tensor, use_count, NULL));
-  TakeUp(aside);
+  kiln_errors_take_up(aside);
   return uses;
 }
 
@@ -189,10 +173,10 @@ int kiln_graph_add_cached(PyObject* tensor) {
 }
 
 void kiln_graph_remove_cached(PyObject* tensor) {
-  const Aside aside = PutAside();
+  const KilnAside aside = kiln_errors_put_aside();
   PyObject* out = CallEnabled(torch.remove_cached, tensor);
   Py_XDECREF(out);
-  TakeUp(aside);
+  kiln_errors_take_up(aside);
 }
 
 int kiln_graph_copy(PyObject* to, PyObject* from) {

@@ -44,13 +44,12 @@ static PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
   KilnPyTree* self = (KilnPyTree*)allocate(type, 0);
   if (self == NULL) return NULL;
-  self->bodies = PyList_New(0);
   self->calls = PyObject_GetAttrString(device, "calls");
   self->marks = self->calls ? PyObject_GetAttrString(device, "marks") : NULL;
   Py_INCREF(device);
   self->context.device = device;
   self->made_in = ContextOf(device);
-  self->tree = self->marks && self->bodies ? Open(&self->context) : NULL;
+  self->tree = self->marks ? Open(&self->context) : NULL;
   if (self->tree != NULL) return (PyObject*)self;
   Py_DECREF(self);
   return NULL;
@@ -59,20 +58,24 @@ static PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 static int Traverse(PyObject* object, visitproc visit, void* arg) {
   KilnPyTree* self = (KilnPyTree*)object;
   Py_VISIT(Py_TYPE(object));
-  Py_VISIT(self->bodies);
+  Py_VISIT(self->calls);
+  Py_VISIT(self->marks);
   Py_VISIT(self->context.device);
   return kiln_recordings_visit(&self->context.recordings, visit, arg);
 }
 
+/* Drops all recordings. What goes wrong is nobody's to be told: the pool is lost. */
+static void End(KilnGraphTree* tree) {
+  const KilnAside aside = kiln_errors_put_aside();
+  kiln_library.kiln_graph_tree_shutdown(tree);
+  PyErr_Clear();
+  kiln_errors_take_up(aside);
+}
+
 static int Clear(PyObject* object) {
   KilnPyTree* self = (KilnPyTree*)object;
-  if (self->tree != NULL && !kiln_py_abandoned()) {
-    kiln_library.kiln_graph_tree_shutdown(self->tree);
-  }
-  return self->bodies == NULL
-             ? 0
-             : PyList_SetSlice(self->bodies, 0, PyList_Size(self->bodies),
-                               NULL);
+  if (self->tree != NULL && !kiln_py_abandoned()) End(self->tree);
+  return 0;
 }
 
 static void Dealloc(PyObject* object) {
@@ -81,9 +84,9 @@ static void Dealloc(PyObject* object) {
   KilnGraphTree* tree = self->tree;
   self->tree = NULL;
   if (tree != NULL && !kiln_py_abandoned()) {
+    End(tree);
     kiln_library.kiln_graph_tree_free(tree);
   }
-  Py_XDECREF(self->bodies);
   Py_XDECREF(self->calls);
   Py_XDECREF(self->marks);
   Py_XDECREF(self->context.device);
@@ -95,7 +98,7 @@ static void Dealloc(PyObject* object) {
 
 static PyObject* Shutdown(PyObject* self, PyObject* nothing) {
   (void)nothing;
-  kiln_library.kiln_graph_tree_shutdown(((KilnPyTree*)self)->tree);
+  End(((KilnPyTree*)self)->tree);
   Py_RETURN_NONE;
 }
 

@@ -48,6 +48,7 @@
   X(kiln_graph_tree_new)          \
   X(kiln_graph_tree_free)         \
   X(kiln_graph_tree_add)          \
+  X(kiln_graph_tree_remove)       \
   X(kiln_graph_tree_run)          \
   X(kiln_graph_tree_shutdown)     \
   X(kiln_graph_tree_backward_ran) \

@@ -1,5 +1,6 @@
 // Device graphs for a framework in C: a host of one kind of function, whose
 // result lies in memory of its own.
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -134,14 +135,18 @@ class GraphTree : public testing::Test {
     return number;
   }
   // The first call of a step.
-  KilnStatus* Run(int32_t function, int32_t inputs) {
-    std::vector<KilnGraphInput> given(inputs);
+  KilnStatus* Run(int32_t function, int32_t inputs, int64_t thread = 0) {
+    return Run(function, std::vector<KilnGraphInput>(inputs), thread);
+  }
+  KilnStatus* Run(int32_t function, std::vector<KilnGraphInput> given,
+                  int64_t thread = 0) {
     KilnGraphCall call = {};
     call.struct_size = sizeof(call);
     call.function = function;
     call.inputs = given.data();
-    call.count = inputs;
+    call.count = static_cast<int32_t>(given.size());
     call.calls = ++calls_;
+    call.thread = thread;
     return kiln_graph_tree_run(tree_, &call);
   }
   int Recordings() {
@@ -239,6 +244,55 @@ TEST_F(GraphTree, WhatTheHostFailsWithIsNamedAndTheNextCallWorks) {
   framework_.fails = false;
   EXPECT_EQ(Run(f, 1), nullptr);
   EXPECT_EQ(Recordings(), 1);
+}
+
+TEST_F(GraphTree, RecordingsOfAFunctionThatIsRemovedGoWithTheirPath) {
+  const int32_t f = Add(Function());
+  const int32_t g = Add(Function());
+  for (const int32_t number : {f, f, g, g}) EXPECT_EQ(Run(number, 1), nullptr);
+  EXPECT_EQ(Recordings(), 2);
+  EXPECT_EQ(kiln_graph_tree_remove(tree_, f), nullptr);
+  EXPECT_EQ(kiln_graph_tree_remove(tree_, g), nullptr);
+  EXPECT_EQ(Recordings(), 2);  // a result is held
+  framework_.result.live = false;
+  const int32_t h = Add(Function());
+  EXPECT_EQ(Run(h, 1), nullptr);
+  EXPECT_EQ(Recordings(), 0);
+  const std::string removed = "function: 0 was removed";
+  ExpectStatus(Run(f, 1), kInvalidArgument, removed);
+  ExpectStatus(kiln_graph_tree_remove(tree_, f), kInvalidArgument, removed);
+  ExpectStatus(kiln_graph_tree_remove(tree_, 3), kInvalidArgument,
+               "function: found 3, expected 0 to 2");
+}
+
+TEST_F(GraphTree, AStaticInputThatIsNotAlignedIsCopied) {
+  const int32_t first = 0;
+  KilnGraphFunction function = Function();
+  function.static_inputs = &first;
+  function.static_input_count = 1;
+  function.static_alignment = 16;
+  const auto copied_of = [&](const KilnGraphFunction& given) {
+    const int32_t f = Add(given);
+    KilnGraphReport before = {}, after = {};
+    before.struct_size = after.struct_size = sizeof(before);
+    EXPECT_EQ(kiln_graph_tree_report(tree_, &before), nullptr);
+    const KilnGraphInput beside = {1, reinterpret_cast<void*>(24), nullptr,
+                                   nullptr};
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(Run(f, {beside}), nullptr);
+    EXPECT_EQ(kiln_graph_tree_report(tree_, &after), nullptr);
+    return after.recorded_copied_inputs - before.recorded_copied_inputs;
+  };
+  EXPECT_EQ(copied_of(function), 1);
+  // A caller who does not know of it.
+  function.struct_size = offsetof(KilnGraphFunction, static_alignment);
+  EXPECT_EQ(copied_of(function), 0);
+}
+
+TEST_F(GraphTree, WhatAThreadHoldsNoOtherThreadWritesOver) {
+  const int32_t f = Add(Function());
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(Run(f, 1, 1), nullptr);
+  EXPECT_EQ(Run(f, 1, 2), nullptr);
+  EXPECT_THAT(framework_.log, ElementsAre("warm-up", "record", "plain"));
 }
 
 TEST_F(GraphTree, AFunctionThatNamesNoInputsIsRefused) {

@@ -297,6 +297,31 @@ TEST(GraphTree, AfterShutdownNothingIsHeldAndACallIsAnError) {
   EXPECT_EQ(status.message(), "Running CUDAGraph after shutdown");
 }
 
+// A replay allocates nothing, so nobody would know that they are in use.
+TEST(GraphTree, WhatIsHeldAtAShutdownOwnsItsMemory) {
+  TreeRig rig;
+  const int f = rig.Add(Scale(2, 1));
+  for (int i = 0; i < 2; ++i) rig.Begin(f, {rig.Full(i)});
+  FakeTensors held = rig.Begin(f, {rig.Full(4)});
+  rig.tree.Shutdown();
+  EXPECT_EQ(rig.Shape(), "");
+  EXPECT_EQ(rig.Blocks(), 1u);
+  EXPECT_EQ(rig.Value(held[0]), "9");
+  held.clear();
+  EXPECT_EQ(rig.Blocks(), 0u);
+}
+
+TEST(GraphTree, AFunctionThatIsAlwaysWarmedUpIsNeverRecorded) {
+  TreeRig rig;
+  const int f = rig.Add(Scale(2, 1), {.options = {.always_warm_up = true}});
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(rig.Value(rig.Begin(f, {rig.Full(i)})[0]),
+              std::to_string(2 * i + 1));
+  }
+  EXPECT_EQ(rig.tree.counters().warm_ups, 4);
+  EXPECT_EQ(rig.Shape(), "");
+}
+
 // In a framework another thread may do so, while the body lets it.
 TEST(GraphTree, AShutdownInTheMiddleOfACallWaitsForItsEnd) {
   for (const bool in_warm_up : {true, false}) {

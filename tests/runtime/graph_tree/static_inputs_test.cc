@@ -51,6 +51,31 @@ TEST(StaticInputs, OneThatHasMovedIsRecordedAnewAndBothRecordingsServe) {
             0u);
 }
 
+// Four cells, at an address that is a multiple of 16 or 8 bytes behind one.
+FakeTensorPtr CellsAt(TreeRig& rig, bool aligned) {
+  const FakeTensorPtr whole = rig.Full(100, 6);
+  const bool is_first = reinterpret_cast<uintptr_t>(whole->address()) % 16 == 0;
+  return rig.framework.View(whole, is_first == aligned ? 0 : 1, 4);
+}
+
+TEST(StaticInputs, OneThatMovesToAnAddressThatIsNotAlignedIsCopied) {
+  TreeRig rig;
+  const int f = rig.Add(Sum, {.static_inputs = {0}, .static_alignment = 16});
+  const FakeTensorPtr aligned = CellsAt(rig, true);
+  for (int i = 0; i < 3; ++i) rig.Begin(f, {aligned});
+  EXPECT_EQ(rig.tree.counters().recorded_copied_inputs, 0);
+  const FakeTensorPtr beside = CellsAt(rig, false);
+  for (int i = 1; i < 4; ++i) {
+    rig.framework.AddInPlace(beside, 1);
+    EXPECT_EQ(rig.Value(rig.Begin(f, {beside})[0]), std::to_string(100 + i));
+  }
+  EXPECT_EQ(rig.tree.counters().recorded_copied_inputs, 1);
+  ASSERT_EQ(rig.Shape(), "0 1");
+  EXPECT_EQ(rig.tree.Roots()[0]->addresses[0], aligned->address());
+  EXPECT_EQ(rig.tree.Roots()[1]->addresses[0], nullptr);
+  EXPECT_EQ(rig.Value(rig.Begin(f, {aligned})[0]), "100");
+}
+
 TEST(StaticInputs, OneThatHasMovedIsAnErrorWhereItIsNotRecordedAnew) {
   TreeRig rig;
   const int f =
@@ -146,6 +171,45 @@ TEST(WrittenInputs, AParameterMayBeWritten) {
   EXPECT_EQ(rig.Shape(), "0");
 }
 
+// A replay would write to the copy.
+TEST(WrittenInputs, AParameterThatIsNotAlignedMayNot) {
+  TreeRig rig;
+  const int f = rig.Add(
+      AddsOneInPlace,
+      {.static_inputs = {0}, .static_alignment = 16, .mutated_inputs = {0}});
+  const FakeTensorPtr aligned = CellsAt(rig, true);
+  const FakeTensorPtr beside = CellsAt(rig, false);
+  for (int i = 1; i < 4; ++i) {
+    rig.Begin(f, {aligned});
+    EXPECT_EQ(rig.Value(aligned), std::to_string(100 + i));
+  }
+  EXPECT_EQ(rig.tree.counters().replays, 1);
+  for (int i = 1; i < 4; ++i) {
+    rig.Begin(f, {beside});
+    EXPECT_EQ(rig.Value(beside), std::to_string(100 + i));
+  }
+  EXPECT_EQ(rig.Notes(),
+            std::vector<std::string>{
+                "skipping cudagraphs due to mutated inputs (1 instances)"});
+}
+
+// What may be written may be written in this call, and not in the next one.
+TEST(WrittenInputs, AreLookedAtAgainBehindARecordingThatFailed) {
+  TreeRig rig;
+  const int f = rig.Add(Scale(2, 1));
+  const int g = rig.Add(AddsOneInPlace, {.mutated_inputs = {0},
+                                         .options = {.skip_warm_up = true}});
+  for (int i = 0; i < 2; ++i) rig.Begin(f, {rig.Full(i)});
+  const FakeTensors managed = rig.Begin(f, {rig.Full(5)});
+  FakeTensors out;
+  rig.framework.FailNext(absl::InternalError("of the body"));
+  EXPECT_EQ(rig.TryCall(g, {managed[0]}, out).message(), "of the body");
+  const FakeTensorPtr other = rig.Full(7);
+  EXPECT_EQ(rig.Value(rig.Continue(g, {other})[0]), "16");
+  EXPECT_EQ(rig.Value(other), "8");
+  EXPECT_EQ(rig.tree.counters().skips, 1);
+}
+
 TEST(WrittenInputs, AnotherInputMayNotAndTheReasonIsSaidOnce) {
   TreeRig rig;
   const int f = rig.Add(AddsOneInPlace,
@@ -221,6 +285,29 @@ TEST(PoolChecks, AStrayBlockIsFound) {
             "Detected 1 tensor(s) in the cudagraph pool not tracked as "
             "outputs. All live allocations must be tracked for correctness.\n"
             "by a library");
+}
+
+TEST(PoolChecks, WhatAnotherLeftIsFoundBeforeAWarmUp) {
+  for (const int calls_before : {1, 3}) {  // a warm-up, or a replay
+    SCOPED_TRACE(calls_before);
+    TreeRig rig;
+    FakeTensors stray;
+    rig.checks_pool = false;
+    const int f = rig.Add([&](FakeFramework& framework, FakeTensors inputs) {
+      if (stray.empty()) stray.push_back(framework.Full(4, 0));
+      return Sum(framework, std::move(inputs));
+    });
+    rig.checks_pool = true;
+    const int g = rig.Add(Sum);
+    FakeTensors held;
+    for (int i = 0; i < calls_before; ++i) held = rig.Begin(f, {rig.Full(0)});
+    const int bodies = rig.framework.bodies_run();
+    FakeTensors out;
+    EXPECT_EQ(rig.TryCall(g, {rig.Full(0)}, out).message(),
+              "Detected 1 tensor(s) in the cudagraph pool not tracked as "
+              "outputs. All live allocations must be tracked for correctness.");
+    EXPECT_EQ(rig.framework.bodies_run(), bodies);
+  }
 }
 
 TEST(PoolChecks, ABlockThatIsKeptInTheRecordingIsFound) {

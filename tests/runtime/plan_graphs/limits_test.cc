@@ -243,6 +243,9 @@ TEST_F(Limits, MemorySaysWhichStepOfWhichPlanHoldsIt) {
   EXPECT_THAT(allocator_->ToText(),
               HasSubstr("allocated, plan 1: y, step 1\n"));
   EXPECT_THAT(allocator_->ToText(), testing::Not(HasSubstr("plan 1: t")));
+  const auto recorded = Begin(copy, {Vector(2)});
+  EXPECT_THAT(allocator_->ToText(),
+              HasSubstr("allocated, plan 1: y, step 1\n"));
 }
 
 }  // namespace
